@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Reads the kernel's log and says what may not be in it."""
+
+import re
+
+from .errors import HarnessError
+
+LEVELS = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"]
+
+# Said of every module that Debian did not build and sign.
+ALLOWED = [
+    r"loading out-of-tree module taints kernel",
+    r"module verification failed: signature and/or required key missing",
+]
+
+# A fault whatever level it was logged at, and whatever level is allowed.
+FATAL = re.compile(r"WARNING: CPU|BUG:|Oops|Kernel panic|general protection fault|soft lockup|hard LOCKUP"
+                   r"|rcu.*detected.*stall|blocked for more than|possible recursive locking"
+                   r"|circular locking dependency|unreferenced object")
+
+
+def level(text):
+    """The number of a level given by name or number."""
+    if text in LEVELS:
+        return LEVELS.index(text)
+    if text in [str(number) for number in range(len(LEVELS))]:
+        return int(text)
+    raise HarnessError(f"'{text}' is not a level of the kernel's log: {', '.join(LEVELS)}, or 0 to 7")
+
+
+class Judge:
+    """Takes the records of /dev/kmsg one by one."""
+
+    def __init__(self, worst_allowed, allow):
+        self.worst_allowed = worst_allowed
+        try:
+            self.allowed = [re.compile(pattern) for pattern in ALLOWED + allow]
+        except re.error as error:
+            raise HarnessError(f"--allow: not a regular expression: {error}") from error
+        self.mark = None        # records up to this number are the boot's
+        self.lines = []         # the log as text
+        self.records = []       # (number, level, text)
+        self.lost = 0
+
+    def take(self, record):
+        """One record in the format of /dev/kmsg; returns it as a line of the log."""
+        head, _, text = record.partition(";")
+        fields = head.split(",")
+        text = text.split("\n", 1)[0]     # the lines below it name the device, for programs
+        severity, number = int(fields[0]) & 7, int(fields[1])
+        if self.records and number > self.records[-1][0] + 1:
+            self.lost += number - self.records[-1][0] - 1
+        self.records.append((number, severity, text))
+        line = f"[{int(fields[2]) / 1e6:12.6f}] {LEVELS[severity]}: {text}"
+        self.lines.append(line)
+        return line
+
+    def complaints(self):
+        """The lines that make the run a failure, in order."""
+        found = []
+        for line, (number, severity, text) in zip(self.lines, self.records):
+            if self.mark is None or number <= self.mark:
+                continue
+            if severity >= self.worst_allowed and not FATAL.search(text):
+                continue
+            if not any(pattern.search(text) for pattern in self.allowed):
+                found.append(line)
+        if self.lost:
+            found.append(f"({self.lost} records were overwritten before they could be read; see log_buf_len)")
+        return found

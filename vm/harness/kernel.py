@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Debian's kernels, as files: an image, its modules and its headers of one version.
+
+Installing Debian's image packages would change what the user's machine boots
+(and the 6.12 headers depend on an image), so packages are downloaded with
+"apt-get download" and unpacked below build/cache/kernel/, which needs no root.
+Package names are resolved through apt: the ABI number in them changes with
+every security update.
+"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import namedtuple
+
+from .errors import HarnessError
+from .paths import KERNELS, call, locked, tool
+
+# Debian 12's own kernel, and the newer one it offers beside it.
+META = {"6.1": "linux-image-amd64", "6.12": "linux-image-6.12-amd64"}
+
+Kernel = namedtuple("Kernel", "release image modules headers version")
+"""release: uname -r; modules: lib/modules/<release>, or None when the image needs none;
+headers: the folder to build modules against, or None; version: Debian's."""
+
+HOW_TO_KNOW = {
+    "6.1": "make sure that /etc/apt names bookworm main, then: sudo apt-get update",
+    "6.12": "it is in Debian 12's security archive; add the line\n"
+            "    deb http://deb.debian.org/debian-security bookworm-security main\n"
+            "  to a file in /etc/apt/sources.list.d/, then: sudo apt-get update",
+}
+
+
+def known_to_apt(series):
+    """The image's package and version, or None when apt has no such kernel."""
+    fields = _show(META[series])
+    match = fields and re.match(r"(linux-image-(\S+)) \(= (\S+)\)", fields.get("Depends", ""))
+    if not match or not match[2].startswith(series + "."):     # another release of Debian
+        return None
+    return match[1], match[3]
+
+
+def find(series):
+    """The kernel of a series, downloaded on first use and then kept."""
+    if series not in META:
+        raise HarnessError(f"no kernel '{series}': give {' or '.join(META)}, or an image file with --modules-dir")
+    with locked(KERNELS):
+        kernel = _read(series)
+        if not kernel:
+            kernel = _fetch(series)
+        _link_headers(kernel)
+        return kernel
+
+
+def cached(series):
+    """The same without any work: None when it is not there yet."""
+    return _read(series)
+
+
+def from_files(image, modules):
+    """A kernel of the user's own. Without a modules folder everything is built in."""
+    if not os.path.isfile(image):
+        raise HarnessError(f"no kernel image {image}")
+    if not modules:
+        return Kernel(None, os.path.abspath(image), None, None, None)
+    modules = os.path.realpath(modules)
+    if not os.path.exists(os.path.join(modules, "modules.dep")):
+        below = glob.glob(os.path.join(modules, "lib/modules/*/modules.dep"))
+        if len(below) != 1:
+            raise HarnessError(f"{modules} has no modules.dep: give lib/modules/<release>, after depmod")
+        modules = os.path.dirname(below[0])
+    return Kernel(os.path.basename(modules), os.path.abspath(image), modules, None, None)
+
+
+def _show(package):
+    """The candidate's fields, or None."""
+    done = subprocess.run([tool("apt-cache", "vm"), "show", "--no-all-versions", package],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    fields = {}
+    for line in done.stdout.splitlines():
+        if not line:
+            break
+        if not line.startswith(" ") and ": " in line:
+            key, value = line.split(": ", 1)
+            fields[key] = value
+    return fields or None
+
+
+def _note(series):
+    return os.path.join(KERNELS, series, "kernel.json")
+
+
+def _read(series):
+    try:
+        with open(_note(series)) as note:
+            names = json.load(note)
+    except FileNotFoundError:
+        return None
+    root = os.path.join(KERNELS, series)
+    return Kernel(names["release"], os.path.join(root, "boot/vmlinuz-" + names["release"]),
+                  os.path.join(root, "lib/modules", names["release"]),
+                  os.path.join(root, "usr/src/linux-headers-" + names["release"]), names["version"])
+
+
+def _packages(series):
+    """The image, and the headers with what they need, all of one version."""
+    image = known_to_apt(series)
+    if not image:
+        raise HarnessError(f"apt knows no package {META[series]} (Linux {series});\n  {HOW_TO_KNOW[series]}")
+    name, version = image
+    release = name[len("linux-image-"):]
+    headers = f"linux-headers-{release}"
+    fields = _show(f"{headers}={version}")
+    if not fields:
+        raise HarnessError(f"apt has {name} {version} but not {headers} of the same version; run: sudo apt-get update")
+    needed = re.findall(r"(linux-(?:headers|kbuild)-[^\s,|]+)", fields["Depends"])
+    pinned = [f"{n}={version}" if n.startswith("linux-headers-") else n for n in needed]
+    return release, version, [f"{name}={version}", f"{headers}={version}"] + pinned
+
+
+def _fetch(series):
+    release, version, packages = _packages(series)
+    place = os.path.join(KERNELS, series)
+    work = place + ".new"
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    print(f"fetching Linux {release} ({version}) and its headers, about 100 MB; kept in build/cache/kernel",
+          file=sys.stderr)
+    argv = [tool("apt-get", "vm"), "-q", "download"]
+    if os.getuid() == 0:    # apt's own user cannot write here, which apt complains about
+        argv[1:1] = ["-o", "APT::Sandbox::User=root"]
+    if subprocess.run(argv + packages, cwd=work, stdout=sys.stderr).returncode:
+        raise HarnessError("the download failed (apt's words are above); if apt says 404, its lists are old: "
+                           "sudo apt-get update, then try again")
+    for deb in sorted(glob.glob(os.path.join(work, "*.deb"))):
+        print(f"unpacking {os.path.basename(deb)}", file=sys.stderr)
+        call(tool("dpkg-deb", "vm"), "-x", deb, work)
+        os.unlink(deb)
+    call(tool("depmod", "vm"), "-b", work, release)
+    # Debian's headers include each other by absolute path.
+    makefile = os.path.join(work, f"usr/src/linux-headers-{release}/Makefile")
+    with open(makefile) as old:
+        text = old.read()
+    with open(makefile, "w") as new:
+        new.write(re.sub(r"include /usr/src/", "include $(dir $(lastword $(MAKEFILE_LIST)))../", text))
+    shutil.rmtree(place, ignore_errors=True)
+    os.rename(work, place)
+    with open(_note(series), "w") as note:
+        json.dump({"release": release, "version": version}, note)
+    return _read(series)
+
+
+def _link_headers(kernel):
+    """lib/modules/<release>/build, where other people's Makefiles look, in the guest too."""
+    for name in ("build", "source"):
+        link = os.path.join(kernel.modules, name)
+        if os.path.islink(link) and os.readlink(link) == kernel.headers:
+            continue
+        if os.path.lexists(link):
+            os.unlink(link)
+        os.symlink(kernel.headers, link)

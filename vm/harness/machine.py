@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""The QEMU command line: the machine, its PCI topology and its devices.
+
+    ports     each device in a root port of its own, as in a workstation whose
+              cards sit in slots wired to the processor
+    switch    all devices below one PCIe switch, as in a GPU server
+    sockets   two host bridges on two NUMA nodes: GPU 0 on node 0, the cards on
+              node 1; a second GPU goes to node 1, and the cards then alternate
+"""
+
+import os
+import re
+
+from .errors import HarnessError
+from .paths import tool
+
+TOPOLOGIES = ("ports", "switch", "sockets")
+# The kernel's words for the three settings. "on" is what a machine with VT-d
+# enabled gets: every device's addresses are translated.
+IOMMU = {"off": "intel_iommu=off", "on": "intel_iommu=on iommu.passthrough=0",
+         "pt": "intel_iommu=on iommu=pt"}
+# The guest must fail, not wait: panics and oopses end it at once. The limits
+# are above the usual ones since an emulated processor on a busy machine is slow.
+BOOT = ("console=ttyS0 quiet panic=-1 oops=panic softlockup_panic=1 hung_task_panic=1 "
+        "watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 printk.devkmsg=on "
+        "log_buf_len=4M no_timer_check net.ifnames=0")
+
+
+def size(text):
+    """Bytes in "256M" and the like."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)i?B?", text, re.IGNORECASE)
+    if not match:
+        raise HarnessError(f"'{text}' is not a size: give for example 256M or 1G")
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2].upper()]
+
+
+class _Slots:
+    """Hands out a place for one device after the other, in a given topology."""
+
+    def __init__(self, topology):
+        self.argv = []
+        self.ports = 0
+        self.topology = topology
+        if topology == "switch":
+            self.argv += ["-device", "pcie-root-port,id=root1,bus=pcie.0,chassis=1,slot=1,io-reserve=0",
+                          "-device", "x3130-upstream,id=switch,bus=root1"]
+            self.ports = 1
+        elif topology == "sockets":
+            for node in (0, 1):
+                self.argv += ["-device", f"pxb-pcie,id=socket{node},bus=pcie.0,"
+                                         f"bus_nr={32 * (node + 1)},numa_node={node}"]
+
+    def take(self, node):
+        self.ports += 1
+        number = self.ports
+        name = f"slot{number}"
+        if self.topology == "switch":
+            self.argv += ["-device", f"xio3130-downstream,id={name},bus=switch,chassis={number},slot={number}"]
+        else:
+            bus = f"socket{node}" if self.topology == "sockets" else "pcie.0"
+            self.argv += ["-device", f"pcie-root-port,id={name},bus={bus},chassis={number},"
+                                     f"slot={number},io-reserve=0"]
+        return name
+
+
+def _devices(options):
+    slots = _Slots(options.topology)
+    argv = []
+    sizes = [size(text) for text in options.vram.split(",")]
+    for number in range(options.gpus):
+        vram = sizes[min(number, len(sizes) - 1)]
+        if vram < 1 << 20 or vram & (vram - 1):
+            raise HarnessError(f"--vram {options.vram}: a PCI BAR is a power of two, and here at least 1M")
+        backend = "memory-backend-ram"
+        if options.vram_file:
+            path = os.path.join(os.path.abspath(options.vram_file), f"vram{number}")
+            backend = f"memory-backend-file,mem-path={_escape(path)}"
+        argv += ["-object", f"{backend},id=vram{number},size={vram},share=on",
+                 "-device", f"ivshmem-plain,id=gpu{number},memdev=vram{number},bus={slots.take(number % 2)}"]
+    # On two sockets a card is a long way from GPU 0, the case worth seeing.
+    for number in range(options.cards):
+        node = 1 if options.gpus < 2 else (number + 1) % 2
+        argv += ["-device", f"edu,id=card{number},dma_mask=0xffffffffffffffff,bus={slots.take(node)}"]
+    for number, path in enumerate(options.nvme):
+        argv += ["-drive", f"file={_escape(path)},if=none,id=disk{number},format=raw",
+                 "-device", f"nvme,id=nvme{number},serial=nvme{number},drive=disk{number},mdts=9,"
+                            f"bus={slots.take(1)}"]
+    return slots.argv + argv
+
+
+def _escape(path):
+    """QEMU splits its options at commas; a doubled one stands for itself."""
+    return path.replace(",", ",,")
+
+
+def _processor(options):
+    memory = size(options.memory)
+    argv = ["-m", f"{memory >> 20}M", "-smp", str(options.cpus)]
+    if options.accel == "kvm":
+        argv += ["-accel", "kvm", "-cpu", options.cpu or "host"]
+    else:
+        # Counted instructions need one thread to run all processors in turn.
+        thread = "single" if options.icount else "multi"
+        argv += ["-accel", f"tcg,thread={thread}", "-cpu", options.cpu or "max"]
+        if options.icount:
+            argv += ["-icount", "shift=0,sleep=off"]
+    if options.topology == "sockets":
+        if options.cpus < 2:
+            raise HarnessError("--topology sockets needs --cpus 2 or more: a processor for each node")
+        half = options.cpus // 2
+        cpus = (f"cpus=0-{half - 1}", f"cpus={half}-{options.cpus - 1}")
+        argv[3] += f",sockets=2,cores={half},threads=1" if options.cpus % 2 == 0 else ""
+        for node in (0, 1):
+            argv += ["-object", f"memory-backend-ram,id=mem{node},size={memory // 2 >> 20}M",
+                     "-numa", f"node,nodeid={node},{cpus[node]},memdev=mem{node}"]
+    return argv
+
+
+def command_line(options, kernel, initramfs, ports):
+    """ports: the file descriptors of the host's ends, by name (see vm/init.c)."""
+    machine = "q35,vmport=off,smbus=off,sata=off"
+    argv = [tool("qemu-system-x86_64", "vm"), "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
+            "-machine", machine + (",kernel-irqchip=split" if options.iommu != "off" else "")]
+    argv += _processor(options)
+    if options.iommu != "off":
+        argv += ["-device", "intel-iommu,intremap=on,aw-bits=48"]
+    argv += ["-kernel", kernel.image, "-initrd", initramfs,
+             "-append", f"{BOOT} {IOMMU[options.iommu]} {options.append}".strip()]
+    argv += ["-chardev", f"socket,id=console,fd={ports['console']}", "-serial", "chardev:console",
+             "-device", "virtio-serial-pci,max_ports=8"]
+    for name in ("ctl", "out", "err", "kmsg", "tty"):
+        argv += ["-chardev", f"socket,id={name},fd={ports[name]}",
+                 "-device", f"virtserialport,chardev={name},name={name}"]
+    argv += ["-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+             "-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
+    for number, path in enumerate(options.share):
+        argv += ["-fsdev", f"local,id=share{number},path={_escape(path)},security_model=none,multidevs=remap",
+                 "-device", f"virtio-9p-pci,fsdev=share{number},mount_tag=share{number}"]
+    return argv + _devices(options) + options.qemu

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""What the user may ask for."""
+
+import argparse
+import os
+
+from .errors import HARNESS, KERNEL, TIMEOUT, HarnessError
+from .judge import level
+from .machine import IOMMU, TOPOLOGIES
+
+ABOUT = """\
+Boot a real Linux kernel with software GPUs and DMA cards, and run a command in it.
+
+The guest sees this machine's own files at the same paths; what it writes stays
+in its memory and is gone afterwards, except below the folders of --out and
+--share. The command runs as the guest's root, in the current folder, with
+standard input empty. QEMU runs as you: files that only root can read are not
+there. PATH is passed on; give other variables with --env."""
+
+EXIT_CODES = f"""\
+exit code:
+  the command's own (128 + N when signal N ended it, 127 when it cannot be run), or
+  {TIMEOUT}   it did not end within --timeout
+  {HARNESS}   the virtual machine could not be set up, or QEMU itself failed
+  {KERNEL}   the kernel panicked, or logged a warning or worse while the command ran
+
+topologies:
+  ports      every device in a root port of its own, as in a workstation (the default)
+  switch     all devices below one PCIe switch
+  sockets    two host bridges on two NUMA nodes: GPU 0 on node 0, cards on node 1;
+             with two GPUs, one on each, and the cards take turns
+
+examples:
+  vm/run -- uname -a
+  vm/run --topology switch --gpus 2 --cards 4 -- lspci -tv
+  vm/run --kernel 6.12 --iommu on -- sh -c 'insmod my.ko && ./my-test'
+  vm/run --shell
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise HarnessError(f"{message}\nvm/run --help tells more")
+
+
+def _count(text):
+    value = int(text)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
+def _parser():
+    parser = _Parser(prog="vm/run", usage="vm/run [options] [--] command [argument...]", description=ABOUT,
+                     epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    add = parser.add_argument_group("devices").add_argument
+    add("--gpus", type=_count, default=1, metavar="N", help="software GPUs: ivshmem-plain, 1af4:1110 (default 1)")
+    add("--vram", default="256M", metavar="SIZE[,SIZE]", help="their memory; the last one goes for the rest "
+        "(default 256M)")
+    add("--vram-file", metavar="DIR", help="keep it in DIR/vram0, DIR/vram1..., so that the host sees it too")
+    add("--cards", type=_count, default=1, metavar="N", help="DMA cards: edu, 1234:11e8 (default 1)")
+    add("--nvme", action="append", default=[], metavar="FILE", help="an NVMe disk on this image; may be repeated")
+    add("--topology", choices=TOPOLOGIES, default="ports", help="where they are plugged in, see below")
+    add("--iommu", choices=sorted(IOMMU), default="off", help="Intel IOMMU: none, translating, or passthrough "
+        "(default off)")
+    add = parser.add_argument_group("machine").add_argument
+    add("--kernel", default="6.1", metavar="K", help="6.1 or 6.12 (Debian's, fetched when first used), or an image file")
+    add("--modules-dir", metavar="DIR", help="lib/modules/RELEASE of such an image")
+    add("--memory", default="1G", metavar="SIZE", help="of the guest, half of it per socket (default 1G)")
+    add("--cpus", type=_count, metavar="N", help="default 2; 1 with --icount")
+    add("--cpu", metavar="MODEL", help="QEMU's -cpu")
+    add("--icount", action="store_true", help="the guest's clock counts instructions: slower, repeatable")
+    add("--accel", choices=["auto", "tcg", "kvm"], default="auto", help="auto takes KVM when a short trial boot "
+        "with it succeeds, and emulates (tcg) otherwise")
+    add("--append", default="", metavar="TEXT", help="more for the kernel's command line")
+    add("--qemu", action="append", default=[], metavar="ARG", help="one more argument for QEMU; may be repeated")
+    add = parser.add_argument_group("the run").add_argument
+    add("--timeout", type=float, default=120, metavar="S", help="seconds for boot and command; 0 is no limit "
+        "(default 120)")
+    add("--env", action="append", default=[], metavar="K=V", help="an environment variable; K alone copies it")
+    add("--share", action="append", default=[], metavar="DIR", help="a folder of the host that the guest may write to")
+    add("--out", action="append", default=[], metavar="DIR", help="the same, and made if it is not there")
+    add("--shell", "--interactive", dest="interactive", action="store_true",
+        help="run on this terminal; without a command, a shell. Ctrl-] ends it")
+    add = parser.add_argument_group("the kernel's log").add_argument
+    add("--log", metavar="FILE", help="write it to FILE")
+    add("--dmesg-max", metavar="LEVEL", default="notice", help="the most severe level that is not a failure, by name "
+        "or number (default notice)")
+    add("--allow", action="append", default=[], metavar="REGEX", help="no failure either: records that match; "
+        "may be repeated")
+    add("-v", "--verbose", action="store_true", help="show QEMU's command line, the boot and the log as it comes")
+    add("--dry-run", action="store_true", help="print QEMU's command line and do nothing")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def parse(argv):
+    options = _parser().parse_args(argv)
+    if options.command[:1] == ["--"]:
+        options.command = options.command[1:]
+    if not options.command:
+        if not options.interactive and not options.dry_run:
+            raise HarnessError("no command given\nvm/run --help tells more")
+        options.command = ["bash", "-i"] if options.interactive else ["true"]
+    if options.cpus is None:
+        options.cpus = 1 if options.icount and options.topology != "sockets" else 2
+    options.dmesg_max = level(options.dmesg_max)
+    if options.interactive:
+        options.timeout = 0
+    if options.icount and options.accel == "kvm":
+        raise HarnessError("--icount counts emulated instructions: it cannot go with --accel kvm")
+    for folder in options.out + ([options.vram_file] if options.vram_file else []):
+        os.makedirs(folder, exist_ok=True)
+    options.share = [os.path.realpath(folder) for folder in options.share + options.out]
+    for folder in options.share:
+        if not os.path.isdir(folder):
+            raise HarnessError(f"--share {folder}: no such folder")
+    for path in options.nvme:
+        if not os.path.isfile(path):
+            raise HarnessError(f"--nvme {path}: no such file; make one with: truncate -s 64M {path}")
+    return options
