@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * fpga_ioctl.h - an FPGA card with a DMA engine, as user space sees it:
+ * /dev/fpgaN.
+ *
+ * The card has a buffer of its own and an engine that carries bytes between
+ * that buffer and any address on the bus.  COPY makes it carry a range of the
+ * caller's memory, a GPU's or the host's, through the buffer into another one.
+ *
+ * The node may be opened by anybody: a card reaches no memory but what the
+ * caller could pin by itself (its own GPU allocations, its own host memory
+ * within RLIMIT_MEMLOCK), and only for as long as the call lasts.
+ *
+ * Rules, the same for every call:
+ *
+ * - The first field is `size`, the struct's size as the caller knows it.  It may
+ *   be longer than the kernel's if the surplus is zero (else E2BIG), never
+ *   shorter than the first release's (EINVAL).
+ * - Unknown flags and non-zero reserved fields are EINVAL.
+ * - Sizes and lengths are bytes.  Addresses are u64.
+ * - INFO changes nothing.  COPY is the exception to "a call that fails has
+ *   changed nothing": after an error, `done` bytes from the start of the range
+ *   have arrived, and all out fields are valid.
+ *
+ * errno, one meaning each:
+ *   EINVAL      malformed: size, flags, reserved field, zero or wrapping length, overlapping ranges
+ *   E2BIG       the struct's surplus bytes are not zero
+ *   ENOTTY      no such call
+ *   EFAULT      the argument cannot be read or written, or a host range has no memory behind it
+ *   ENODEV      the card was removed
+ *   EINTR       a signal came; call again for the rest
+ *   ECANCELED   the memory of one end was freed under the copy (`revoked` says which)
+ *   ETIMEDOUT   a transfer did not end in time: the card is cut off from the bus
+ *   EIO         the card is still busy with a transfer that timed out earlier
+ * and what peerdma says to the pin or the mapping of one end: ENXIO, ENOMEM,
+ * ENOSPC, EOPNOTSUPP (see peerdma_ioctl.h).
+ */
+#ifndef FPGA_IOCTL_H
+#define FPGA_IOCTL_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#include <linux/ioctl.h>
+#else
+#include <linux/types.h>
+#include <sys/ioctl.h>
+#endif
+
+#define FPGA_ABI		1
+#define FPGA_PROVIDER_NAME	16
+
+/* What stands between the card and memory (fpga_info.iommu). */
+#define FPGA_IOMMU_NONE		0	/* DMA addresses are bus addresses */
+#define FPGA_IOMMU_PASSTHROUGH	1	/* the same, with an IOMMU that lets them through */
+#define FPGA_IOMMU_TRANSLATING	2	/* DMA addresses are the IOMMU's, for this card only */
+
+#define FPGA_STATE_READY	0
+#define FPGA_STATE_BUSY		1	/* a transfer is under way */
+#define FPGA_STATE_CUT_OFF	2	/* after a timeout: no bus access until the engine is idle */
+
+/* Facts of the card. */
+struct fpga_info {
+	__u32 size;
+	__u32 flags;		/* in: 0 */
+	__u32 abi;		/* out: FPGA_ABI */
+	__u32 index;		/* out: the N of /dev/fpgaN */
+	__u32 pci_domain;
+	__u32 pci_bus;
+	__u32 pci_devfn;
+	__s32 numa_node;	/* out: -1 if the machine does not say */
+	__u32 iommu;		/* out: FPGA_IOMMU_* */
+	__u32 state;		/* out: FPGA_STATE_* */
+	__u32 buffer_size;	/* out: the card's own memory */
+	__u32 max_transfer;	/* out: the most that one transfer carries */
+	__u32 pins;		/* out: held by this card now */
+	__u32 mappings;		/* out: held by this card now */
+	__u64 transfers;	/* out, this one and below: since the card was found */
+	__u64 interrupts;
+	__u64 bytes_read;	/* from the bus into the card */
+	__u64 bytes_written;	/* from the card to the bus */
+	__u64 revocations;	/* pins that went away under a copy */
+	__u64 timeouts;
+};
+
+/* One end of a copy, as the card saw it. */
+struct fpga_end {
+	__u64 dma_addr;		/* of the first byte; 0 unless the caller has CAP_SYS_RAWIO */
+	__u64 phys_addr;	/* the same as the CPU sees it (a GPU's: in its BAR); 0 likewise */
+	__u32 segments;		/* runs of DMA addresses */
+	__u32 page_shift;	/* the provider's page */
+	char provider[FPGA_PROVIDER_NAME];	/* "nvidia", "host", ... */
+};
+
+/* fpga_copy.revoked */
+#define FPGA_REVOKED_SRC	(1U << 0)
+#define FPGA_REVOKED_DST	(1U << 1)
+
+/*
+ * Carries [src, src + length) of the caller's memory into [dst, dst + length)
+ * through the card.  Blocks until done.  One copy at a time per card; cards work
+ * in parallel, a thread each.
+ */
+struct fpga_copy {
+	__u32 size;
+	__u32 flags;		/* in: 0 */
+	__u64 dst;
+	__u64 src;
+	__u64 length;
+	__u64 done;		/* out, this one and below: bytes that have arrived in dst */
+	__u64 time_ns;		/* from the first pin to the last unpin */
+	__u32 transfers;	/* of the engine, both directions */
+	__u32 interrupts;
+	__u32 revoked;		/* FPGA_REVOKED_* */
+	__u32 reserved;		/* in: 0 */
+	struct fpga_end from;
+	struct fpga_end to;
+};
+
+#define FPGA_IOC_MAGIC	0xb7
+#define FPGA_IOC(nr)	_IOC(_IOC_READ | _IOC_WRITE, FPGA_IOC_MAGIC, nr, 0)
+
+#define FPGA_INFO	FPGA_IOC(0x00)	/* fpga_info */
+#define FPGA_COPY	FPGA_IOC(0x01)	/* fpga_copy */
+
+#endif

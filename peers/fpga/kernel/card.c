@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * The card's engine: QEMU's `edu` device.  It carries up to 4092 bytes between
+ * its buffer and an address on the bus, and raises an interrupt.  A transfer
+ * cannot be called back, it takes about 100 ms whatever its size, and while it
+ * runs the engine ignores what is written to its registers.
+ *
+ * What stops DMA for certain is the bus-master bit: without it the device
+ * reaches nothing, though its engine may go on thinking that it does.
+ */
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/io.h>
+#include <linux/io-64-nonatomic-lo-hi.h>
+#include <linux/jiffies.h>
+#include <linux/slab.h>
+
+#include "card.h"
+
+#define REG_ID		0x00
+#define REG_IRQ_STATUS	0x24
+#define REG_IRQ_ACK	0x64
+#define REG_DMA_SRC	0x80
+#define REG_DMA_DST	0x88
+#define REG_DMA_COUNT	0x90
+#define REG_DMA_CMD	0x98
+
+#define CMD_RUN		BIT(0)
+#define CMD_CARD_TO_BUS	BIT(1)
+#define CMD_IRQ		BIT(2)
+
+#define ID_MAGIC	0xed	/* the id's low byte; the rest is a version */
+#define BUFFER_ADDR	0x40000	/* of the card's buffer, in the engine's address space */
+
+/* Five seconds: fifty times what a transfer takes, for an emulator on a busy machine. */
+unsigned int card_timeout_ms = 5000;
+
+static bool engine_runs(struct fpga_card *card)
+{
+	return readq(card->regs + REG_DMA_CMD) & CMD_RUN;
+}
+
+static void engine_ack(struct fpga_card *card)
+{
+	u32 status = readl(card->regs + REG_IRQ_STATUS);
+
+	if (status)
+		writel(status, card->regs + REG_IRQ_ACK);
+}
+
+int card_hw_init(struct fpga_card *card)
+{
+	u32 id = readl(card->regs + REG_ID);
+
+	if ((id & 0xff) != ID_MAGIC) {
+		dev_err(&card->pdev->dev, "no such card: its id register reads %#x\n", id);
+		return -ENODEV;
+	}
+	if (engine_runs(card)) {
+		/* Left running by whoever had it before: one transfer at most. */
+		msleep(200);
+		if (engine_runs(card)) {
+			dev_err(&card->pdev->dev, "the engine does not stop\n");
+			return -EBUSY;
+		}
+	}
+	engine_ack(card);
+	return 0;
+}
+
+void card_hw_uninit(struct fpga_card *card)
+{
+	pci_clear_master(card->pdev);
+}
+
+irqreturn_t card_interrupt(int irq, void *data)
+{
+	struct fpga_card *card = data;
+	unsigned long flags;
+	u32 status;
+
+	/* The read also pushes the engine's last writes ahead of it to memory. */
+	status = readl(card->regs + REG_IRQ_STATUS);
+	if (!status)
+		return IRQ_NONE;
+	writel(status, card->regs + REG_IRQ_ACK);
+	atomic64_inc(&card->interrupts);
+
+	spin_lock_irqsave(&card->lock, flags);
+	/* A cut off engine is looked at in card_ready() only. */
+	if (!card->cut_off && !engine_runs(card))
+		card->busy = false;
+	spin_unlock_irqrestore(&card->lock, flags);
+	wake_up_all(&card->idle);
+	return IRQ_HANDLED;
+}
+
+/*
+ * Waits until the engine is idle, or makes it harmless.  Returns 0 or
+ * -ETIMEDOUT.  Two threads may be here at once: a copy, and the revocation of
+ * its pin.
+ */
+static int card_wait_idle(struct fpga_card *card)
+{
+	unsigned long flags;
+	int ret = 0;
+
+	if (wait_event_timeout(card->idle, !READ_ONCE(card->busy) || READ_ONCE(card->cut_off),
+			       msecs_to_jiffies(card_timeout_ms)))
+		goto out;
+
+	spin_lock_irqsave(&card->lock, flags);
+	if (card->busy && !card->cut_off && !engine_runs(card)) {
+		card->busy = false;	/* done, but its interrupt got lost */
+		dev_info(&card->pdev->dev, "an interrupt got lost\n");
+	} else if (card->busy && !card->cut_off) {
+		pci_clear_master(card->pdev);
+		card->cut_off = true;
+		atomic64_inc(&card->timeouts);
+		dev_info(&card->pdev->dev,
+			 "a transfer did not end within %u ms: the card is off the bus until it does\n",
+			 card_timeout_ms);
+	}
+	spin_unlock_irqrestore(&card->lock, flags);
+	wake_up_all(&card->idle);
+out:
+	spin_lock_irqsave(&card->lock, flags);
+	if (card->cut_off)
+		ret = -ETIMEDOUT;
+	spin_unlock_irqrestore(&card->lock, flags);
+	return ret;
+}
+
+/* Takes a card back that was cut off, once its engine is idle. */
+int card_ready(struct fpga_card *card)
+{
+	int ret = 0;
+
+	lockdep_assert_held(&card->job);
+
+	spin_lock_irq(&card->lock);
+	if (card->gone) {
+		ret = -ENODEV;
+	} else if (card->cut_off) {
+		if (engine_runs(card)) {
+			ret = -EIO;
+		} else {
+			/* Its interrupt was a write to memory too, and got nowhere. */
+			engine_ack(card);
+			card->busy = false;
+			card->cut_off = false;
+			pci_set_master(card->pdev);
+		}
+	}
+	spin_unlock_irq(&card->lock);
+	return ret;
+}
+
+/*
+ * One transfer.  0 if it took place; -ECANCELED if *stop was set before it
+ * began, -ENODEV if the card was removed, -ETIMEDOUT.  Not interruptible: a
+ * transfer cannot be called back.
+ */
+int card_transfer(struct fpga_card *card, enum card_direction dir, u64 bus_addr, u32 length,
+		  const bool *stop)
+{
+	u64 cmd = CMD_RUN | CMD_IRQ;
+	int ret = 0;
+
+	lockdep_assert_held(&card->job);
+	if (WARN_ON_ONCE(!length || length > CARD_MAX_TRANSFER))
+		return -EINVAL;
+
+	spin_lock_irq(&card->lock);
+	if (card->gone)
+		ret = -ENODEV;
+	else if (*stop)
+		ret = -ECANCELED;
+	if (ret) {
+		spin_unlock_irq(&card->lock);
+		return ret;
+	}
+	card->busy = true;
+	if (dir == CARD_WRITES)
+		cmd |= CMD_CARD_TO_BUS;
+	writeq(dir == CARD_READS ? bus_addr : BUFFER_ADDR, card->regs + REG_DMA_SRC);
+	writeq(dir == CARD_READS ? BUFFER_ADDR : bus_addr, card->regs + REG_DMA_DST);
+	writeq(length, card->regs + REG_DMA_COUNT);
+	writeq(cmd, card->regs + REG_DMA_CMD);
+	spin_unlock_irq(&card->lock);
+
+	ret = card_wait_idle(card);
+	dev_dbg(&card->pdev->dev, "%s %u bytes at %#llx: %d\n",
+		dir == CARD_READS ? "read" : "wrote", length, bus_addr, ret);
+	if (ret)
+		return ret;
+	atomic64_inc(&card->transfers);
+	atomic64_add(length, &card->bytes[dir]);
+	return 0;
+}
+
+void card_stop(struct fpga_card *card, bool *stop)
+{
+	unsigned long flags;
+
+	/*
+	 * After this no transfer begins: card_transfer() looks at *stop under the
+	 * same lock.  One that has begun is waited for.
+	 */
+	spin_lock_irqsave(&card->lock, flags);
+	*stop = true;
+	spin_unlock_irqrestore(&card->lock, flags);
+	card_wait_idle(card);
+}
+
+static void card_release(struct kref *ref)
+{
+	kfree(container_of(ref, struct fpga_card, ref));
+}
+
+struct fpga_card *card_get(struct fpga_card *card)
+{
+	kref_get(&card->ref);
+	return card;
+}
+
+void card_put(struct fpga_card *card)
+{
+	kref_put(&card->ref, card_release);
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * A copy: both ends are pinned and mapped for the card, cut into pieces that
+ * fit its engine, carried in and out piece by piece, and let go.
+ *
+ * When the memory of an end goes away, peerdma calls copy_revoke() in the thread
+ * that frees it.  That waits for the transfer under way, and the copy finds its
+ * stop flag set before the next one.
+ */
+#include <linux/capability.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/overflow.h>
+#include <linux/sched/signal.h>
+
+#include "peerdma_kapi.h"
+#include "peerdma_ioctl.h"
+#include "fpga_ioctl.h"
+#include "card.h"
+
+static unsigned long fault_dma_offset;
+module_param(fault_dma_offset, ulong, 0644);
+MODULE_PARM_DESC(fault_dma_offset,
+	"FAULT INJECTION, for tests: added to every address that a card writes to");
+
+struct copy_job;
+
+struct copy_end {
+	struct copy_job *job;
+	struct peerdma_pin *pin;
+	struct peerdma_mapping *map;
+	bool revoked;
+	/* The place reached: `skip` bytes into `sg`. */
+	struct scatterlist *sg;
+	unsigned int skip;
+};
+
+struct copy_job {
+	struct fpga_card *card;
+	struct copy_end src;
+	struct copy_end dst;
+	bool stop;	/* card->lock */
+};
+
+static void copy_revoke(struct peerdma_pin *pin, void *priv)
+{
+	struct copy_end *end = priv;
+	struct fpga_card *card = end->job->card;
+
+	WRITE_ONCE(end->revoked, true);
+	card_stop(card, &end->job->stop);
+	atomic64_inc(&card->revocations);
+}
+
+static const struct peerdma_client_ops copy_client = {
+	.owner = THIS_MODULE,
+	.name = "fpga",
+	.revoke = copy_revoke,
+};
+
+static void end_advance(struct copy_end *end, unsigned int length)
+{
+	end->skip += length;
+	while (end->sg && end->skip >= sg_dma_len(end->sg)) {
+		end->skip -= sg_dma_len(end->sg);
+		end->sg = sg_next(end->sg);
+	}
+}
+
+static dma_addr_t end_dma_addr(const struct copy_end *end)
+{
+	return sg_dma_address(end->sg) + end->skip;
+}
+
+static unsigned int end_room(const struct copy_end *end)
+{
+	return sg_dma_len(end->sg) - end->skip;
+}
+
+/* Sets the end to the first byte asked for, which may lie pages into the pin. */
+static int end_rewind(struct copy_end *end, u64 length)
+{
+	struct scatterlist *sg;
+	u64 offset = peerdma_pin_offset(end->pin);
+	u64 total = 0;
+	unsigned int i;
+
+	for_each_sgtable_dma_sg(&end->map->sgt, sg, i)
+		total += sg_dma_len(sg);
+	if (WARN_ON_ONCE(offset > total || length > total - offset))
+		return -EIO;
+	end->sg = end->map->sgt.sgl;
+	for (; offset >= sg_dma_len(end->sg); end->sg = sg_next(end->sg))
+		offset -= sg_dma_len(end->sg);
+	end->skip = offset;
+	return 0;
+}
+
+static int end_open(struct copy_end *end, struct copy_job *job, u64 addr, u64 length,
+		    u32 pin_flags, enum dma_data_direction dir)
+{
+	struct fpga_card *card = job->card;
+	int ret;
+
+	end->job = job;
+	end->pin = peerdma_pin_user(addr, length, pin_flags, &copy_client, end);
+	if (IS_ERR(end->pin)) {
+		ret = PTR_ERR(end->pin);
+		end->pin = NULL;
+		return ret;
+	}
+	atomic_inc(&card->pins);
+	end->map = peerdma_map(end->pin, &card->pdev->dev, dir);
+	if (IS_ERR(end->map)) {
+		ret = PTR_ERR(end->map);
+		end->map = NULL;
+		goto err_unpin;
+	}
+	atomic_inc(&card->mappings);
+	ret = end_rewind(end, length);
+	if (ret)
+		goto err_unmap;
+	return 0;
+
+err_unmap:
+	peerdma_unmap(end->map);
+	atomic_dec(&card->mappings);
+	end->map = NULL;
+err_unpin:
+	peerdma_unpin(end->pin);
+	atomic_dec(&card->pins);
+	end->pin = NULL;
+	return ret;
+}
+
+static void end_close(struct copy_end *end)
+{
+	struct fpga_card *card = end->job->card;
+
+	if (!end->pin)
+		return;
+	peerdma_unmap(end->map);
+	atomic_dec(&card->mappings);
+	peerdma_unpin(end->pin);
+	atomic_dec(&card->pins);
+}
+
+static void end_report(const struct copy_end *end, struct fpga_end *out)
+{
+	unsigned int shift = peerdma_pin_page_shift(end->pin);
+	u64 offset = peerdma_pin_offset(end->pin);
+
+	out->segments = end->map->sgt.nents;
+	out->page_shift = shift;
+	strscpy(out->provider, peerdma_pin_provider(end->pin), sizeof(out->provider));
+	if (!capable(CAP_SYS_RAWIO))
+		return;
+	out->dma_addr = end_dma_addr(end);
+	out->phys_addr = peerdma_pin_page(end->pin, offset >> shift) +
+			 (offset & ((1ULL << shift) - 1));
+}
+
+/* Carries the next piece in and out again.  Returns its size or -errno. */
+static int copy_piece(struct copy_job *job, u64 left, u32 *transfers)
+{
+	struct fpga_card *card = job->card;
+	unsigned int piece;
+	int ret;
+
+	piece = min3(end_room(&job->src), end_room(&job->dst), CARD_MAX_TRANSFER);
+	piece = min_t(u64, piece, left);
+
+	ret = card_transfer(card, CARD_READS, end_dma_addr(&job->src), piece, &job->stop);
+	if (ret)
+		return ret;
+	++*transfers;
+	ret = card_transfer(card, CARD_WRITES, end_dma_addr(&job->dst) + fault_dma_offset, piece,
+			    &job->stop);
+	if (ret)
+		return ret;
+	++*transfers;
+	end_advance(&job->src, piece);
+	end_advance(&job->dst, piece);
+	return piece;
+}
+
+static int copy_carry(struct copy_job *job, struct fpga_copy *args)
+{
+	int ret;
+
+	while (args->done < args->length) {
+		if (signal_pending(current))
+			return -EINTR;
+		ret = copy_piece(job, args->length - args->done, &args->transfers);
+		if (ret < 0)
+			return ret;
+		args->done += ret;
+	}
+	return 0;
+}
+
+static int copy_check(const struct fpga_copy *args)
+{
+	u64 src_end, dst_end;
+
+	if (args->flags || args->reserved || !args->length)
+		return -EINVAL;
+	if (check_add_overflow(args->src, args->length, &src_end) ||
+	    check_add_overflow(args->dst, args->length, &dst_end))
+		return -EINVAL;
+	/* The pieces would read what earlier ones wrote. */
+	if (args->src < dst_end && args->dst < src_end)
+		return -EINVAL;
+	return 0;
+}
+
+int fpga_copy_run(struct fpga_card *card, struct fpga_copy *args)
+{
+	struct copy_job job = { .card = card };
+	u64 interrupts;
+	ktime_t start;
+	int ret;
+
+	ret = copy_check(args);
+	if (ret)
+		return ret;
+	args->done = 0;
+	args->time_ns = 0;
+	args->transfers = 0;
+	args->interrupts = 0;
+	args->revoked = 0;
+	memset(&args->from, 0, sizeof(args->from));
+	memset(&args->to, 0, sizeof(args->to));
+
+	if (mutex_lock_interruptible(&card->job))
+		return -EINTR;
+	ret = card_ready(card);
+	if (ret)
+		goto out_unlock;
+
+	start = ktime_get();
+	interrupts = atomic64_read(&card->interrupts);
+	ret = end_open(&job.src, &job, args->src, args->length, PEERDMA_PIN_READONLY,
+		       DMA_TO_DEVICE);
+	if (ret)
+		goto out_unlock;
+	ret = end_open(&job.dst, &job, args->dst, args->length, 0, DMA_FROM_DEVICE);
+	if (ret)
+		goto out_src;
+	end_report(&job.src, &args->from);
+	end_report(&job.dst, &args->to);
+
+	ret = copy_carry(&job, args);
+
+	end_close(&job.dst);
+out_src:
+	end_close(&job.src);
+	/* Unpinned: no revocation is under way or to come. */
+	if (job.src.revoked)
+		args->revoked |= FPGA_REVOKED_SRC;
+	if (job.dst.revoked)
+		args->revoked |= FPGA_REVOKED_DST;
+	if (ret == -ESTALE)
+		ret = -ECANCELED;	/* revoked before it was mapped: the same to the caller */
+	args->interrupts = atomic64_read(&card->interrupts) - interrupts;
+	args->time_ns = ktime_to_ns(ktime_sub(ktime_get(), start));
+out_unlock:
+	mutex_unlock(&card->job);
+	return ret;
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * peerdma_fpga - a driver for an FPGA card with a DMA engine, as an example of
+ * a third party's driver that reaches GPU memory through peerdma.  The card is
+ * QEMU's `edu` device (1234:11e8), which must be given
+ * dma_mask=0xffffffffffffffff: otherwise it cuts addresses to 28 bits and
+ * writes wherever they then point.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/idr.h>
+#include <linux/interrupt.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "card.h"
+
+module_param_named(timeout_ms, card_timeout_ms, uint, 0644);
+MODULE_PARM_DESC(timeout_ms, "a transfer that takes longer has failed (default 5000)");
+
+static DEFINE_IDA(card_indices);
+
+static int fpga_hw_up(struct fpga_card *card)
+{
+	struct pci_dev *pdev = card->pdev;
+	int ret;
+
+	ret = pci_enable_device(pdev);
+	if (ret)
+		return ret;
+	ret = pci_request_regions(pdev, "peerdma_fpga");
+	if (ret)
+		goto err_disable;
+	card->regs = pci_iomap(pdev, 0, 0);
+	if (!card->regs) {
+		ret = -ENOMEM;
+		goto err_release;
+	}
+	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (ret)
+		goto err_iounmap;
+	/* Segments are cut to the engine's size here, they may come in any. */
+	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
+	ret = card_hw_init(card);
+	if (ret)
+		goto err_iounmap;
+	pci_set_master(pdev);
+	ret = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSI);
+	if (ret < 0)
+		goto err_clear_master;
+	ret = pci_request_irq(pdev, 0, card_interrupt, NULL, card, "%s", card->name);
+	if (ret)
+		goto err_vectors;
+	return 0;
+
+err_vectors:
+	pci_free_irq_vectors(pdev);
+err_clear_master:
+	card_hw_uninit(card);
+err_iounmap:
+	pci_iounmap(pdev, card->regs);
+err_release:
+	pci_release_regions(pdev);
+err_disable:
+	pci_disable_device(pdev);
+	return ret;
+}
+
+static void fpga_hw_down(struct fpga_card *card)
+{
+	struct pci_dev *pdev = card->pdev;
+
+	card_hw_uninit(card);
+	pci_free_irq(pdev, 0, card);
+	pci_free_irq_vectors(pdev);
+	pci_iounmap(pdev, card->regs);
+	pci_release_regions(pdev);
+	pci_disable_device(pdev);
+}
+
+static int fpga_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct fpga_card *card;
+	int ret;
+
+	card = kzalloc(sizeof(*card), GFP_KERNEL);
+	if (!card)
+		return -ENOMEM;
+	kref_init(&card->ref);
+	mutex_init(&card->job);
+	spin_lock_init(&card->lock);
+	init_waitqueue_head(&card->idle);
+	card->pdev = pdev;
+
+	ret = ida_alloc(&card_indices, GFP_KERNEL);
+	if (ret < 0)
+		goto err_put;
+	card->index = ret;
+	snprintf(card->name, sizeof(card->name), "fpga%d", card->index);
+
+	ret = fpga_hw_up(card);
+	if (ret)
+		goto err_index;
+	pci_set_drvdata(pdev, card);
+
+	card->misc = (struct miscdevice){
+		.minor = MISC_DYNAMIC_MINOR,
+		.name = card->name,
+		.fops = &fpga_fops,
+		.parent = &pdev->dev,
+		.mode = 0666,	/* why that is safe: fpga_ioctl.h */
+	};
+	ret = misc_register(&card->misc);
+	if (ret)
+		goto err_hw;
+	dev_info(&pdev->dev, "/dev/%s: a DMA engine with a buffer of %u bytes\n", card->name,
+		 CARD_BUFFER_SIZE);
+	return 0;
+
+err_hw:
+	fpga_hw_down(card);
+err_index:
+	ida_free(&card_indices, card->index);
+err_put:
+	card_put(card);
+	return ret;
+}
+
+static void fpga_remove(struct pci_dev *pdev)
+{
+	struct fpga_card *card = pci_get_drvdata(pdev);
+
+	misc_deregister(&card->misc);
+
+	spin_lock_irq(&card->lock);
+	card->gone = true;
+	spin_unlock_irq(&card->lock);
+	/* A copy under way finds out before its next transfer, and takes its pins with it. */
+	mutex_lock(&card->job);
+	fpga_hw_down(card);
+	mutex_unlock(&card->job);
+
+	ida_free(&card_indices, card->index);
+	card_put(card);
+}
+
+static const struct pci_device_id fpga_ids[] = {
+	{ PCI_DEVICE(0x1234, 0x11e8) },
+	{ }
+};
+MODULE_DEVICE_TABLE(pci, fpga_ids);
+
+static struct pci_driver fpga_driver = {
+	.name = "peerdma_fpga",
+	.id_table = fpga_ids,
+	.probe = fpga_probe,
+	.remove = fpga_remove,
+};
+module_pci_driver(fpga_driver);
+
+MODULE_DESCRIPTION("FPGA card with a DMA engine (QEMU edu), on peerdma");
+MODULE_LICENSE("Dual MIT/GPL");
