@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cuda.c - asks CUDA, through the libcuda.so.1 that the process has loaded.
+ *
+ * Nothing is linked.  A search for libcuda costs microseconds, so it is done
+ * again only when the dynamic loader has loaded something since the last one.
+ * Names, numbers and types are those of the CUDA driver API; they have not
+ * changed since CUDA 11.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+typedef int CUresult;
+typedef unsigned long long CUdeviceptr;
+
+enum {	/* CUresult */
+	CUDA_SUCCESS = 0,
+	CUDA_ERROR_INVALID_VALUE = 1,
+	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_DEINITIALIZED = 4,
+	CUDA_ERROR_NO_DEVICE = 100,
+	CUDA_ERROR_INVALID_CONTEXT = 201,
+};
+
+enum {	/* CUpointer_attribute */
+	ATTRIBUTE_MEMORY_TYPE = 2,
+	ATTRIBUTE_SYNC_MEMOPS = 6,
+	ATTRIBUTE_BUFFER_ID = 7,
+	ATTRIBUTE_IS_MANAGED = 8,
+	ATTRIBUTE_DEVICE_ORDINAL = 9,
+	ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE = 10,
+	ATTRIBUTE_RANGE_START_ADDR = 11,
+	ATTRIBUTE_RANGE_SIZE = 12,
+	ATTRIBUTE_MEMPOOL_HANDLE = 17,
+	ATTRIBUTE_MAPPING_SIZE = 18,
+	ATTRIBUTE_MAPPING_BASE_ADDR = 19,
+};
+
+enum {	/* CUmemorytype */
+	MEMORYTYPE_HOST = 1,
+	MEMORYTYPE_DEVICE = 2,
+};
+
+static struct {
+	CUresult (*pointer_get_attributes)(unsigned int n, int *attributes, void **data, CUdeviceptr ptr);
+	CUresult (*pointer_set_attribute)(const void *value, int attribute, CUdeviceptr ptr);
+	CUresult (*device_get)(int *device, int ordinal);
+	CUresult (*device_get_pci_bus_id)(char *id, int length, int device);
+} cuda;
+
+enum policy { POLICY_NOTICE, POLICY_LOAD, POLICY_OFF };
+
+static pthread_mutex_t search_lock = PTHREAD_MUTEX_INITIALIZER;	/* guards the writing of `cuda` */
+static atomic_bool found;			/* `cuda` is filled in, for good */
+static _Atomic unsigned long long searched_at;	/* how many libraries had ever been loaded at the last search */
+static _Atomic uint64_t initialised_in;		/* process_id() of a process that was seen to use CUDA */
+
+static enum policy policy(void)
+{
+	const char *s = secure_getenv("PEERDMA_CUDA");
+
+	if (s && !strcmp(s, "load"))
+		return POLICY_LOAD;
+	if (s && !strcmp(s, "off"))
+		return POLICY_OFF;
+	return POLICY_NOTICE;
+}
+
+static int loader_count(struct dl_phdr_info *info, size_t size, void *out)
+{
+	if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof(info->dlpi_adds))
+		*(unsigned long long *)out = info->dlpi_adds;
+	return 1;
+}
+
+static void *symbol(void *library, const char *name)
+{
+	return dlsym(library, name);
+}
+
+/* The handle is kept for ever: the functions may be called at any time from now on. */
+static bool take_symbols(void *library)
+{
+	cuda.pointer_get_attributes = symbol(library, "cuPointerGetAttributes");
+	cuda.pointer_set_attribute = symbol(library, "cuPointerSetAttribute");
+	cuda.device_get = symbol(library, "cuDeviceGet");
+	cuda.device_get_pci_bus_id = symbol(library, "cuDeviceGetPCIBusId");
+	return cuda.pointer_get_attributes && cuda.pointer_set_attribute && cuda.device_get &&
+	       cuda.device_get_pci_bus_id;
+}
+
+static bool search(int flags)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | flags);
+
+	if (!library)
+		return false;
+	if (!take_symbols(library)) {
+		dlclose(library);
+		return false;
+	}
+	atomic_store_explicit(&found, true, memory_order_release);
+	return true;
+}
+
+static bool cuda_found(void)
+{
+	static _Atomic int how = -1;	/* enum policy, read once */
+	unsigned long long count = 0;
+	int p;
+
+	if (atomic_load_explicit(&found, memory_order_acquire))
+		return true;
+	p = atomic_load(&how);
+	if (p < 0)
+		atomic_store(&how, p = policy());
+	if (p == POLICY_OFF)
+		return false;
+	dl_iterate_phdr(loader_count, &count);
+	if (count && count == atomic_load(&searched_at))
+		return false;
+
+	pthread_mutex_lock(&search_lock);
+	if (!atomic_load(&found)) {
+		search(p == POLICY_LOAD ? 0 : RTLD_NOLOAD);
+		atomic_store(&searched_at, count);
+	}
+	pthread_mutex_unlock(&search_lock);
+	return atomic_load(&found);
+}
+
+int cuda_load(void)
+{
+	const char *why;
+
+	if (cuda_found())
+		return 0;
+	pthread_mutex_lock(&search_lock);
+	if (!atomic_load(&found))
+		search(0);
+	pthread_mutex_unlock(&search_lock);
+	if (atomic_load(&found))
+		return 0;
+	why = dlerror();
+	return fail(-ENODEV, "libcuda.so.1: cannot load (%s); install the GPU's driver, or add its folder to LD_LIBRARY_PATH",
+		    why ? why : "a function that libpeerdma needs is missing");
+}
+
+/*
+ * CUDA's state does not survive a fork.  If a process was seen to use it, its
+ * children are not to call it.  If none was seen, the library answers "not
+ * initialised" itself, also in a child of a process that used it unseen.
+ */
+static bool may_ask(void)
+{
+	uint64_t seen = atomic_load_explicit(&initialised_in, memory_order_relaxed);
+
+	return cuda_found() && (!seen || seen == process_id());
+}
+
+static void saw_initialised(void)
+{
+	if (!atomic_load_explicit(&initialised_in, memory_order_relaxed))
+		atomic_store(&initialised_in, process_id());
+}
+
+static enum cuda_answer failure(CUresult r, int *error)
+{
+	switch (r) {
+	case CUDA_ERROR_NOT_INITIALIZED:
+	case CUDA_ERROR_DEINITIALIZED:
+	case CUDA_ERROR_NO_DEVICE:
+		return CUDA_ABSENT;
+	case CUDA_ERROR_INVALID_VALUE:		/* what CUDA says of addresses that are not its own */
+	case CUDA_ERROR_INVALID_CONTEXT:	/* the same, where no context was ever made */
+		saw_initialised();
+		return CUDA_UNKNOWN;
+	default:
+		*error = r;
+		return CUDA_FAILED;
+	}
+}
+
+static void device_pci(int ordinal, char *pci, size_t size)
+{
+	int device;
+
+	if (cuda.device_get(&device, ordinal) ||
+	    cuda.device_get_pci_bus_id(pci, (int)size, device))
+		pci[0] = 0;
+	pci[size - 1] = 0;
+	for (char *p = pci; *p; p++) {	/* as sysfs spells it */
+		if (*p >= 'A' && *p <= 'F')
+			*p += 'a' - 'A';
+	}
+}
+
+/*
+ * Of memory that cuMemMap mapped, CUDA's range is the whole reservation; its
+ * mapping is what one cuMemCreate stands behind.  Drivers before 12 cannot tell
+ * and fail the whole call.  The buffer id shows that both calls saw one allocation.
+ */
+static void narrow_to_mapping(CUdeviceptr ptr, struct peerdma_memory *out)
+{
+	unsigned long long id = 0;
+	CUdeviceptr base = 0;
+	size_t size = 0;
+	int attributes[] = { ATTRIBUTE_BUFFER_ID, ATTRIBUTE_MAPPING_BASE_ADDR, ATTRIBUTE_MAPPING_SIZE };
+	void *data[] = { &id, &base, &size };
+
+	if (!cuda.pointer_get_attributes(3, attributes, data, ptr) && size &&
+	    id == out->buffer_id && ptr - base < size) {
+		out->base = base;
+		out->length = size;
+	}
+}
+
+static bool from_pool(CUdeviceptr ptr)
+{
+	void *pool = NULL;
+	int attribute = ATTRIBUTE_MEMPOOL_HANDLE;
+	void *data = &pool;
+
+	return !cuda.pointer_get_attributes(1, &attribute, &data, ptr) && pool;
+}
+
+enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *error)
+{
+	CUdeviceptr p = (uintptr_t)ptr, start = 0;
+	unsigned int type = 0, managed = 0, ipc = 0;
+	unsigned long long id = 0;
+	size_t size = 0;
+	int ordinal = -1;
+	int attributes[] = {
+		ATTRIBUTE_MEMORY_TYPE, ATTRIBUTE_IS_MANAGED, ATTRIBUTE_BUFFER_ID, ATTRIBUTE_DEVICE_ORDINAL,
+		ATTRIBUTE_RANGE_START_ADDR, ATTRIBUTE_RANGE_SIZE, ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+	};
+	void *data[] = { &type, &managed, &id, &ordinal, &start, &size, &ipc };
+	CUresult r;
+
+	if (!may_ask())
+		return CUDA_ABSENT;
+	r = cuda.pointer_get_attributes(sizeof(attributes) / sizeof(attributes[0]), attributes, data, p);
+	if (r)
+		return failure(r, error);
+	saw_initialised();
+	if (!type)
+		return CUDA_UNKNOWN;
+
+	out->kind = managed & 1 ? PEERDMA_KIND_MANAGED :
+		    type == MEMORYTYPE_DEVICE ? PEERDMA_KIND_DEVICE : PEERDMA_KIND_HOST;
+	out->flags = PEERDMA_MEMORY_CUDA;
+	out->base = start;
+	out->length = size;
+	out->buffer_id = id;
+	if (out->kind == PEERDMA_KIND_HOST)
+		return CUDA_KNOWN;
+
+	out->device = ordinal;
+	device_pci(ordinal, out->pci, sizeof(out->pci));
+	if (out->kind == PEERDMA_KIND_DEVICE && !(ipc & 1)) {	/* cuMemAlloc's is always capable */
+		if (from_pool(p)) {
+			out->flags |= PEERDMA_MEMORY_POOL;
+		} else {
+			out->flags |= PEERDMA_MEMORY_VMM;
+			narrow_to_mapping(p, out);
+		}
+	}
+	return CUDA_KNOWN;
+}
+
+enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error)
+{
+	unsigned int on = 1;
+	CUresult r;
+
+	if (!may_ask())
+		return CUDA_ABSENT;
+	r = cuda.pointer_set_attribute(&on, ATTRIBUTE_SYNC_MEMOPS, (uintptr_t)ptr);
+	return r ? failure(r, error) : CUDA_KNOWN;
+}

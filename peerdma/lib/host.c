@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+/*
+ * host.c - which addresses are the host's, as fast as can be without guessing.
+ *
+ * CUDA takes its device addresses from mmap(), and so do big buffers of the
+ * host: an address of the mmap area may be the one today and the other
+ * tomorrow, and only CUDA can tell.  But three places are never mmap()'s to
+ * give, and are known by looking at the address:
+ *
+ * - the stack of the calling thread, from its stack pointer upwards (below it
+ *   the stack may not have grown yet);
+ * - the heap that brk() moves, up to where it ends now;
+ * - the program's own variables (.data, .bss), which are never unloaded.
+ *
+ * All else is asked for.  No cache of earlier answers: nothing would tell that
+ * the memory has changed hands.
+ */
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Between the main thread's stack and the mmap area the kernel leaves at least 128 MiB. */
+#define MAIN_STACK_MAX (64UL << 20)
+
+struct span {
+	uintptr_t start, end;
+};
+
+static _Thread_local struct span stack;
+static struct span image;
+static uintptr_t heap_start;		/* UINTPTR_MAX: not known */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool in(const struct span *s, uintptr_t p)
+{
+	return p >= s->start && p < s->end;
+}
+
+/*
+ * The program's writable segment, from the headers that the kernel points to.
+ * One segment only: there may be holes between two, and those are mmap()'s.
+ */
+static void image_find(void)
+{
+	const ElfW(Phdr) *ph = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+	unsigned long n = getauxval(AT_PHNUM);
+	uintptr_t base = 0;
+	bool based = false;
+
+	for (unsigned long i = 0; ph && i < n; i++) {
+		if (ph[i].p_type == PT_PHDR) {
+			base = (uintptr_t)ph - ph[i].p_vaddr;
+			based = true;
+		}
+	}
+	if (!based)
+		return;		/* a static program; it has no libcuda either */
+	for (unsigned long i = 0; i < n; i++) {
+		if (ph[i].p_type == PT_LOAD && ph[i].p_flags & PF_W) {
+			image.start = base + ph[i].p_vaddr;
+			image.end = image.start + ph[i].p_memsz;
+		}
+	}
+}
+
+/* Field 47 of /proc/self/stat.  The command's name, in brackets, may hold anything. */
+static void heap_find(void)
+{
+	char line[2048], *p;
+	FILE *f = fopen("/proc/self/stat", "re");
+	size_t n = 0;
+
+	heap_start = UINTPTR_MAX;
+	if (!f)
+		return;
+	n = fread(line, 1, sizeof(line) - 1, f);
+	fclose(f);
+	line[n] = 0;
+	p = strrchr(line, ')');
+	for (int field = 2; p && field < 47; field++) {
+		p = strchr(p, ' ');
+		if (p)
+			p++;
+	}
+	if (p) {
+		unsigned long start = strtoul(p, NULL, 10);
+
+		if (start)	/* 0: hidden from this process */
+			heap_start = start;
+	}
+}
+
+static void find_once(void)
+{
+	image_find();
+	heap_find();
+}
+
+static void stack_find(void)
+{
+	struct span s = { 1, 1 };	/* nothing is in it, and it is not looked for again */
+	pthread_attr_t attr;
+	size_t size;
+	void *low;
+
+	if (!pthread_getattr_np(pthread_self(), &attr)) {
+		if (!pthread_attr_getstack(&attr, &low, &size)) {
+			s.start = (uintptr_t)low;
+			s.end = s.start + size;
+			if (getpid() == gettid() && size > MAIN_STACK_MAX)
+				s.start = s.end - MAIN_STACK_MAX;
+		}
+		pthread_attr_destroy(&attr);
+	}
+	stack = s;
+}
+
+bool host_for_certain(const void *ptr)
+{
+	uintptr_t p = (uintptr_t)ptr, sp = (uintptr_t)__builtin_frame_address(0);
+
+	if (!stack.end)
+		stack_find();
+	/* A coroutine's stack pointer is elsewhere: then nothing follows from it. */
+	if (in(&stack, sp) && p >= sp && p < stack.end)
+		return true;
+
+	pthread_once(&once, find_once);
+	return in(&image, p) || (p >= heap_start && p < (uintptr_t)sbrk(0));
+}
+
+/*
+ * Reads a byte the way a debugger would: no fault, and, unlike a load, never a
+ * read of a device's registers (the kernel refuses mappings of those).  Where a
+ * container forbids that call: rt_sigprocmask() reads its argument before it
+ * finds that there is no such `how`, so its errno tells the same, but for
+ * registers.  8 bytes, aligned: they lie in one page.
+ */
+bool host_readable(const void *ptr)
+{
+	uintptr_t p = (uintptr_t)ptr;
+	char byte;
+	struct iovec to = { .iov_base = &byte, .iov_len = 1 };
+	struct iovec from = { .iov_base = (void *)p, .iov_len = 1 };
+
+	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1)
+		return true;
+	if (errno == EFAULT)
+		return false;
+	p &= ~(uintptr_t)7;
+	return p && syscall(SYS_rt_sigprocmask, ~0, p, NULL, 8) < 0 && errno == EINVAL;
+}

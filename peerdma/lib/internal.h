@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * internal.h - what the files of libpeerdma share.
+ *
+ * Locks: ctx->lock guards ctx->regions and, of every region in it, ->views and
+ * ->mappings.  cuda.c has one of its own for the search for libcuda.  Neither is
+ * held across a call into CUDA, and they are never held together.
+ */
+#ifndef PEERDMA_INTERNAL_H
+#define PEERDMA_INTERNAL_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "peerdma.h"
+#include "uapi/peerdma_ioctl.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct view {
+	struct view *next;
+	char *base;		/* of the mmap; its length is the region's pinned_length */
+};
+
+struct peerdma_mapping {
+	struct peerdma_mapping *next;
+	struct peerdma_region *region;
+	uint32_t handle;
+	size_t count;
+	struct peerdma_range ranges[];
+};
+
+struct peerdma_region {
+	struct peerdma_validity validity;	/* first: peerdma_valid() reads it */
+	struct peerdma *ctx;
+	struct peerdma_region *prev, *next;	/* in ctx->regions */
+	void *cookie;
+	uint64_t addr, length;			/* as asked for */
+	uint64_t offset, pinned_length;		/* as in peerdma_pin_args */
+	struct view *views;
+	struct peerdma_mapping *mappings;
+	uint32_t handle;
+	uint32_t slot;
+	uint32_t flags;				/* of peerdma_pin() */
+	bool sync_memops;
+};
+
+struct peerdma {
+	int fd;
+	uint64_t process;			/* process_id() of the opener */
+	const uint32_t *generations;
+	size_t generations_size;
+	pthread_mutex_t lock;
+	struct peerdma_region *regions;
+	void *by_handle;			/* tsearch() tree of the same regions */
+};
+
+/* error.c: remembers the text for peerdma_last_error() and returns `error`. */
+int fail(int error, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * error.c: structs that the caller sized.  check_size(): -EINVAL if shorter than
+ * the first release's.  put_out(): the caller's may be longer, the surplus is zeroed.
+ */
+int check_size(const char *call, uint32_t size, size_t first);
+void put_out(void *out, const void *from, size_t known);
+
+/* process.c: a number that differs between a process and its forked children; no system call after the first. */
+uint64_t process_id(void);
+/* 0, or -EPERM with text in a child of the process that opened ctx. */
+int check_owner(const struct peerdma *ctx, const char *call);
+
+/* sys.c: the kernel.  Each returns -errno on failure. */
+int sys_open(const char *path);
+int sys_close(int fd);
+int sys_ioctl(int fd, unsigned long request, void *arg);
+int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr);
+int sys_munmap(void *addr, size_t length);
+int sys_dont_fork(void *addr, size_t length);	/* no child gets this mapping */
+int sys_read(int fd, void *buf, size_t length);
+int sys_poll_in(int fd, int timeout_ms);	/* 1 readable, 0 timeout */
+
+/* pin.c: for tsearch(); and: give back a region that is in no list any more */
+int by_handle(const void *a, const void *b);
+void region_free(struct peerdma_region *region);
+/* map.c, view.c: give back this process's side only. */
+void mappings_free(struct peerdma_region *region);
+void views_free(struct peerdma_region *region);
+
+/* host.c */
+bool host_for_certain(const void *ptr);		/* by looking at the address alone */
+bool host_readable(const void *ptr);		/* asks the kernel */
+
+/* cuda.c: what CUDA says of an address. */
+enum cuda_answer {
+	CUDA_ABSENT,	/* there is no CUDA to ask: all memory is the host's */
+	CUDA_UNKNOWN,	/* CUDA does not know this address */
+	CUDA_KNOWN,	/* *out is filled in, but for size */
+	CUDA_FAILED,	/* *error is CUDA's number */
+};
+enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *error);
+enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error);
+int cuda_load(void);				/* 0 or -ENODEV, with text */
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+/*
+ * process.c - notices a fork without a system call per look.
+ *
+ * One page is marked MADV_WIPEONFORK: it holds this process's number, and the
+ * kernel hands every child, however it was forked, a page of zeros.  The child
+ * takes the next number, which none of its ancestors has had.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static _Atomic(_Atomic uint64_t *) page;
+static _Atomic uint64_t last_number;	/* inherited by children */
+
+static _Atomic uint64_t *page_make(void)
+{
+	_Atomic uint64_t *expected = NULL;
+	long size = sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	if (madvise(p, size, MADV_WIPEONFORK) ||
+	    !atomic_compare_exchange_strong(&page, &expected, p))
+		munmap(p, size);
+	return atomic_load(&page);
+}
+
+uint64_t process_id(void)
+{
+	_Atomic uint64_t *number = atomic_load_explicit(&page, memory_order_acquire);
+	uint64_t n, expected = 0;
+
+	if (!number)
+		number = page_make();
+	if (!number)
+		return getpid();	/* no page to be had, or a kernel before 4.14: a system call each time */
+
+	n = atomic_load_explicit(number, memory_order_relaxed);
+	if (n)
+		return n;
+
+	/* Above all pids, so that the two ways of counting never meet. */
+	n = (1ULL << 32) + atomic_fetch_add(&last_number, 1);
+	return atomic_compare_exchange_strong(number, &expected, n) ? n : expected;
+}
+
+int check_owner(const struct peerdma *ctx, const char *call)
+{
+	if (ctx->process == process_id())
+		return 0;
+	return fail(-EPERM, "%s: this context was opened by a parent process and pins that process's memory; "
+		    "open one in this process with peerdma_open()", call);
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/*
+ * sys.c - the system calls of libpeerdma: errno becomes -errno here and nowhere
+ * else, and the tests put a kernel of their own in its place.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+int sys_open(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int sys_close(int fd)
+{
+	return close(fd) ? -errno : 0;
+}
+
+int sys_ioctl(int fd, unsigned long request, void *arg)
+{
+	int ret;
+
+	do
+		ret = ioctl(fd, request, arg);
+	while (ret < 0 && errno == EINTR);	/* a call that fails has changed nothing */
+	return ret < 0 ? -errno : ret;
+}
+
+int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
+{
+	void *p = mmap(NULL, length, prot, MAP_SHARED, fd, (off_t)offset);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	*addr = p;
+	return 0;
+}
+
+int sys_munmap(void *addr, size_t length)
+{
+	return munmap(addr, length) ? -errno : 0;
+}
+
+int sys_dont_fork(void *addr, size_t length)
+{
+	return madvise(addr, length, MADV_DONTFORK) ? -errno : 0;
+}
+
+int sys_read(int fd, void *buf, size_t length)
+{
+	ssize_t ret = read(fd, buf, length);
+
+	return ret < 0 ? -errno : (int)ret;
+}
+
+int sys_poll_in(int fd, int timeout_ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	int ret = poll(&pfd, 1, timeout_ms);
+
+	return ret < 0 ? -errno : ret;
+}
