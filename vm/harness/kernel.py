@@ -10,9 +10,11 @@ every security update.
 
 import glob
 import json
+import lzma
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from collections import namedtuple
@@ -101,7 +103,10 @@ def _read(series):
     except FileNotFoundError:
         return None
     root = os.path.join(KERNELS, series)
-    return Kernel(names["release"], os.path.join(root, "boot/vmlinuz-" + names["release"]),
+    image = os.path.join(root, "boot/vmlinux-" + names["release"])
+    if not os.path.exists(image):
+        image = os.path.join(root, "boot/vmlinuz-" + names["release"])
+    return Kernel(names["release"], image,
                   os.path.join(root, "lib/modules", names["release"]),
                   os.path.join(root, "usr/src/linux-headers-" + names["release"]), names["version"])
 
@@ -147,11 +152,27 @@ def _fetch(series):
         text = old.read()
     with open(makefile, "w") as new:
         new.write(re.sub(r"include /usr/src/", "include $(dir $(lastword $(MAKEFILE_LIST)))../", text))
+    _unpack_image(os.path.join(work, "boot/vmlinuz-" + release), os.path.join(work, "boot/vmlinux-" + release))
     shutil.rmtree(place, ignore_errors=True)
     os.rename(work, place)
     with open(_note(series), "w") as note:
         json.dump({"release": release, "version": version}, note)
     return _read(series)
+
+
+def _unpack_image(packed, plain):
+    """Saves an emulated guest seven seconds of unpacking itself; QEMU boots the plain file too.
+
+    Only where Python knows how (xz, not zstd). Where the packed kernel lies in
+    the file: the kernel's Documentation/arch/x86/boot.rst.
+    """
+    with open(packed, "rb") as file:
+        data = file.read()
+    start = ((data[0x1f1] or 4) + 1) * 512 + struct.unpack_from("<I", data, 0x248)[0]
+    payload = data[start:start + struct.unpack_from("<I", data, 0x24c)[0]]
+    if payload[:6] == b"\xfd7zXZ\0":
+        with open(plain, "wb") as file:
+            file.write(lzma.LZMADecompressor(format=lzma.FORMAT_XZ).decompress(payload))
 
 
 def _link_headers(kernel):
