@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cards.h - the FPGA cards: finding them, and copying with several at once.
+ */
+#ifndef FPGA_CARDS_H
+#define FPGA_CARDS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fpga_ioctl.h"
+#include "util.h"
+
+#define CARDS_MAX	32
+
+struct card {
+	int fd;
+	char node[16];		/* "/dev/fpga0" */
+	char pci[20];
+	struct fpga_info info;	/* as of cards_open() */
+};
+
+/* list: "all", or indices as in "0,2".  False and why. */
+bool cards_open(const char *list, struct card cards[CARDS_MAX], int *count, struct why *why);
+void cards_close(struct card cards[], int count);
+
+/* Sums of the cards' counters now. */
+struct card_totals {
+	uint64_t transfers;
+	uint64_t interrupts;
+	uint64_t bytes_read;
+	uint64_t bytes_written;
+	uint64_t revocations;
+	uint64_t pins;
+	uint64_t mappings;
+};
+bool cards_totals(const struct card cards[], int count, struct card_totals *totals,
+		  struct why *why);
+
+/* One card's part of a job. */
+struct part {
+	struct card *card;
+	pthread_t thread;
+	bool started;
+	atomic_bool ended;
+	struct fpga_copy copy;
+	int error;		/* 0 or errno */
+};
+
+/*
+ * A copy of one range, cut into a part per card (fewer when it is short), each
+ * in a thread of its own.  job_start() returns at once, job_wait() when all
+ * parts have ended; between them the memory may be freed, to see what happens.
+ */
+struct job {
+	struct part parts[CARDS_MAX];
+	int count;
+	uint64_t begun_ns;
+	/* Set by job_wait(): sums over the parts. */
+	uint64_t done;
+	uint64_t transfers;
+	uint64_t interrupts;
+	uint64_t time_ns;	/* by the clock on the wall */
+	int error;		/* the first part's that failed */
+	struct card *failed;
+};
+bool job_start(struct job *job, struct card cards[], int count, uint64_t dst, uint64_t src,
+	       uint64_t length, struct why *why);
+bool job_running(const struct job *job);
+void job_wait(struct job *job);
+/* The same in one call: false and why when a part failed. */
+bool job_run(struct job *job, struct card cards[], int count, uint64_t dst, uint64_t src,
+	     uint64_t length, struct why *why);
+/* In words: which card, what happened, what to do. */
+void job_why(const struct job *job, struct why *why);
+
+#endif

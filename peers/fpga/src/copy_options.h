@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* copy_options.h - what fpga-copy is asked to do. */
+#ifndef FPGA_COPY_OPTIONS_H
+#define FPGA_COPY_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { EXIT_OK, EXIT_WRONG, EXIT_USAGE, EXIT_MISSING, EXIT_FAILED };
+
+#define HOST		(-1)	/* host memory, where a GPU's index may stand */
+
+struct options {
+	int src, dst;		/* a GPU's index, or HOST */
+	uint64_t size;
+	uint64_t seed;
+	const char *cards;
+	const char *file;
+	bool bounce;
+	bool revoke;
+	bool json;
+	bool list;
+};
+
+/* Exits with EXIT_USAGE and a reason, or after --help. */
+void options_parse(int argc, char **argv, struct options *opt);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu.h - GPU memory, through the CUDA driver API and NVML of whoever provides
+ * them on this machine.  Both are loaded at run time, so that one program runs
+ * with any of them, or says that there is none.
+ */
+#ifndef FPGA_GPU_H
+#define FPGA_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util.h"
+
+#define GPUS_MAX	16
+
+struct gpu {
+	int index;
+	char name[64];
+	char pci[20];		/* domain:bus:device.function, as sysfs writes it */
+	void *ctx;		/* its primary context, retained */
+	void *nvml;		/* its NVML handle, or NULL */
+};
+
+struct gpu_usage {
+	bool known;		/* NVML answered */
+	uint64_t bar1_total;
+	uint64_t bar1_used;
+	uint64_t vram_total;
+	uint64_t vram_used;
+};
+
+/* Loads the libraries and retains every GPU's primary context.  False and why. */
+bool gpus_open(struct gpu gpus[GPUS_MAX], int *count, struct why *why);
+void gpus_close(struct gpu gpus[], int count);
+
+/*
+ * The calls below return false and why.  A length is never 0.
+ * gpu_alloc() asks for SYNC_MEMOPS: the card must see what cuMemcpy has done.
+ */
+bool gpu_alloc(const struct gpu *gpu, size_t length, uint64_t *addr, struct why *why);
+bool gpu_free(const struct gpu *gpu, uint64_t addr, struct why *why);
+bool gpu_write(const struct gpu *gpu, uint64_t addr, const void *from, size_t length,
+	       struct why *why);
+bool gpu_read(const struct gpu *gpu, void *to, uint64_t addr, size_t length, struct why *why);
+bool gpu_set(const struct gpu *gpu, uint64_t addr, unsigned char value, size_t length,
+	     struct why *why);
+uint64_t gpu_buffer_id(uint64_t addr);	/* 0: unknown */
+
+/* Bytes that gpu_write() and gpu_read() have moved so far, by the GPU's copy engine. */
+uint64_t gpu_bytes_copied(void);
+
+struct gpu_usage gpu_usage(const struct gpu *gpu);
+const char *gpu_driver_version(void);	/* as NVML has it, or "unknown" */
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* surface.h - a range of a GPU's memory, or of the host's, handled alike. */
+#ifndef FPGA_SURFACE_H
+#define FPGA_SURFACE_H
+
+#include "gpu.h"
+#include "util.h"
+
+struct surface {
+	const struct gpu *gpu;	/* NULL: host memory */
+	uint64_t addr;		/* 0: none */
+	size_t length;
+};
+
+/* gpu NULL asks for host memory.  All return false and why. */
+bool surface_new(struct surface *s, const struct gpu *gpu, size_t length, struct why *why);
+bool surface_end(struct surface *s, struct why *why);	/* nothing to do without memory */
+bool surface_write(const struct surface *s, const void *from, struct why *why);
+bool surface_read(const struct surface *s, void *to, struct why *why);
+
+/* Bytes of host memory that surfaces hold now. */
+uint64_t surface_host_bytes(void);
+
+#endif

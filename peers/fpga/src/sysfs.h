@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* sysfs.h - what the kernel says of PCI devices and modules. */
+#ifndef FPGA_SYSFS_H
+#define FPGA_SYSFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SYSFS_TEXT	200
+
+/* How two PCI devices are connected, nearest first. */
+enum pci_path {
+	PCI_PATH_UNKNOWN,
+	PCI_PATH_SWITCH,	/* below one PCIe switch */
+	PCI_PATH_BRIDGE,	/* below one host bridge, through the root complex */
+	PCI_PATH_BRIDGES,	/* below two host bridges, as on two sockets */
+};
+
+/* Puts it in words: the devices' names are the caller's. */
+enum pci_path pci_path(const char *a, const char *b, char text[SYSFS_TEXT]);
+
+/* The BAR that holds a physical address: its number, and the distance from its start; -1. */
+int pci_bar_of(const char *pci, uint64_t phys, uint64_t *offset);
+
+/* Uses of a module; -1 if it is not loaded. */
+int module_refs(const char *name);
+
+/* A module's parameter.  False and errno. */
+bool module_param_set(const char *module, const char *name, const char *value);
+
+#endif
