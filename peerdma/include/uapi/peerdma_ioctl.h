@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * peerdma_ioctl.h - the kernel's side of peerdma as user space sees it:
+ * /dev/peerdma.  libpeerdma (peerdma.h) is the comfortable way to use it.
+ *
+ * A pin keeps a range of memory in place: a GPU's, through the interface that
+ * its driver offers, or the host's.  It is named by a handle that is valid in
+ * the open file that made it, and ends with PEERDMA_UNPIN or the last close.
+ * Memory belongs to the process that calls PEERDMA_PIN; whoever else holds the
+ * file (after fork, or over a socket) may use and end its pins.
+ *
+ * A pin is revoked when the memory goes away under it (freed, its context or
+ * process ended, the GPU removed).  Before the owner gets its memory back,
+ * every DMA address, CPU view and dma-buf made from the pin has stopped
+ * reaching it.  The handle stays taken until PEERDMA_UNPIN.
+ *
+ * Rules, the same for every call:
+ *
+ * - The first field is `size`, the struct's size as the caller knows it.  It may
+ *   be longer than the kernel's if the surplus is zero (else E2BIG), never
+ *   shorter than the first release's (EINVAL).
+ * - Unknown flags and non-zero reserved fields are EINVAL.
+ * - Sizes, offsets and lengths are bytes.  Addresses are u64.
+ * - Nothing is half done: a call that fails has changed nothing.
+ *
+ * errno, one meaning each:
+ *   EINVAL      malformed: size, flags, reserved field, zero or wrapping length
+ *   E2BIG       the struct's surplus bytes are not zero
+ *   ENOTTY      no such call
+ *   EFAULT      the argument cannot be read or written, or the host range has no memory behind it
+ *   ENOENT      no such handle in this open file
+ *   ENXIO       no provider knows this address as its memory (PIN of a GPU range), or it spans allocations
+ *   ESTALE      the pin is revoked
+ *   ENODEV      no such PCI device
+ *   EPERM       the caller may not do this: MAP needs CAP_SYS_RAWIO; a READONLY pin is not mapped for writing
+ *   ENOMEM      the kernel, or the locked-memory limit (RLIMIT_MEMLOCK, host pins), has no room
+ *   ENOSPC      the provider's aperture (BAR1) is exhausted
+ *   EOPNOTSUPP  this provider or path cannot do it: persistent pins of host memory, a device that cannot address the
+ *               memory or whose driver manages its own DMA (vfio)
+ *   EBUSY       UNPIN: a dma-buf of the pin is in use by a device that the kernel cannot take it from
+ *   ENFILE      the system holds PEERDMA_MAX_PINS pins
+ *   EMFILE      EXPORT: the process has no file descriptor left
+ *   EAGAIN      read() of a non-blocking file: no event
+ *   EINTR       a signal came first
+ */
+#ifndef PEERDMA_IOCTL_H
+#define PEERDMA_IOCTL_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#include <linux/ioctl.h>
+#else
+#include <linux/types.h>
+#include <sys/ioctl.h>
+#endif
+
+#define PEERDMA_ABI		1
+#define PEERDMA_MAX_PINS	(1U << 20)	/* of the whole system; handles and slots are smaller */
+#define PEERDMA_PROVIDER_NAME	16
+
+/* Facts of the module. */
+struct peerdma_info {
+	__u32 size;
+	__u32 flags;		/* in: 0 */
+	__u32 abi;		/* out: PEERDMA_ABI */
+	__u32 providers;	/* out: how many are loaded, host memory included */
+	__u64 pins;		/* out: live pins, all open files and drivers */
+	__u64 revocations;	/* out: since the module was loaded */
+};
+
+/* PEERDMA_PIN flags: which memory.  Exactly one of HOST and DEVICE, or none: the first provider that knows the address. */
+#define PEERDMA_PIN_HOST	(1U << 0)	/* this process's own memory, pin_user_pages */
+#define PEERDMA_PIN_DEVICE	(1U << 1)	/* a GPU's memory */
+#define PEERDMA_PIN_PERSISTENT	(1U << 2)	/* is never revoked; outlives the allocation (providers that can) */
+#define PEERDMA_PIN_READONLY	(1U << 3)	/* no device writes to it (host memory: allows read-only mappings) */
+
+/*
+ * Pins [addr, addr + length).  The range is widened to the provider's pages;
+ * the widened range must lie in one allocation.
+ */
+struct peerdma_pin_args {
+	__u32 size;
+	__u32 flags;
+	__u64 addr;
+	__u64 length;
+	__u64 p2p_token;	/* 0: the pin is of this process's memory */
+	__u32 va_space_token;
+	__u32 handle;		/* out */
+	__u32 page_shift;	/* out: the provider's page */
+	__u32 slot;		/* out: in the array of generations */
+	__u32 generation;	/* out: what the slot holds for as long as the pin lives */
+	__u32 reserved;
+	__u64 offset;		/* out: addr's distance from the first page's start */
+	__u64 pinned_length;	/* out: bytes held, a multiple of the page */
+};
+
+/*
+ * UNPIN waits for a revocation under way and takes down all that was made from
+ * the pin, mapping handles included.  UNMAP does so for one mapping.
+ */
+struct peerdma_handle_args {
+	__u32 size;
+	__u32 handle;
+};
+
+#define PEERDMA_STATE_LIVE	1
+#define PEERDMA_STATE_REVOKED	2
+
+struct peerdma_query_args {
+	__u32 size;
+	__u32 handle;
+	__u32 state;		/* out: PEERDMA_STATE_* */
+	__u32 flags;		/* out: as pinned; HOST or DEVICE is always set */
+	__u64 addr;		/* out: as pinned */
+	__u64 length;
+	__u64 pinned_length;
+	__u32 page_shift;
+	__u32 mappings;		/* out: to devices */
+	__u32 cpu_views;	/* out: mmaps alive */
+	__u32 exports;		/* out: dma-bufs alive */
+	char provider[PEERDMA_PROVIDER_NAME];	/* out: "nvidia", "host", ... */
+};
+
+/* PEERDMA_MAP direction, as seen from memory: what the device does. */
+#define PEERDMA_MAP_TO_DEVICE	(1U << 0)	/* it reads */
+#define PEERDMA_MAP_FROM_DEVICE	(1U << 1)	/* it writes */
+
+/* A run of addresses that the device may use. */
+struct peerdma_segment {
+	__u64 dma_addr;
+	__u64 length;
+};
+
+/*
+ * Maps a pin for a PCI device.  Whoever knows DMA addresses can program a
+ * device to use them: CAP_SYS_RAWIO.  The segments cover pinned_length bytes in
+ * order.  When segment_count is too small nothing is mapped, and the call
+ * returns 0 with mapping 0 and the count needed.
+ *
+ * On revocation the mapping is taken down: behind an IOMMU the device faults
+ * from then on.  Without one, nothing in the kernel can hold back a device that
+ * user space has programmed: the program must stop it when it learns of the
+ * revocation.  In-kernel clients are called back in time.
+ */
+struct peerdma_map_args {
+	__u32 size;
+	__u32 handle;		/* of the pin */
+	__u32 flags;		/* direction: one or both */
+	__u32 domain;		/* PCI address of the device */
+	__u32 bus;
+	__u32 devfn;
+	__u32 mapping;		/* out: handle for UNMAP */
+	__u32 segment_count;	/* in: room at `segments`; out: how many there are */
+	__u64 segments;		/* pointer to struct peerdma_segment[] */
+};
+
+/*
+ * Exports [offset, offset + length) of the pinned range as a dma-buf.  The file
+ * descriptor is close-on-exec.
+ *
+ * Importers that can be told to let go (dynamic: they have move_notify) may
+ * attach to any of them.  Those that cannot (static, or dynamic but insisting
+ * on dma_buf_pin) may attach only when the memory is never revoked: host memory
+ * and PERSISTENT pins; otherwise their attach or map fails with EOPNOTSUPP.
+ * While such an importer holds a mapping, UNPIN is EBUSY, and after the last
+ * close the memory stays pinned until it lets go.  Static importers map for
+ * both directions, so READONLY pins are for dynamic ones.
+ */
+struct peerdma_export_args {
+	__u32 size;
+	__u32 handle;
+	__u32 flags;		/* in: 0 */
+	__s32 fd;		/* out */
+	__u64 offset;		/* page multiples; 0 and 0: all of it */
+	__u64 length;
+};
+
+#define PEERDMA_IOC_MAGIC	0xb6
+#define PEERDMA_IOC(nr)		_IOC(_IOC_READ | _IOC_WRITE, PEERDMA_IOC_MAGIC, nr, 0)
+
+#define PEERDMA_INFO		PEERDMA_IOC(0x00)	/* peerdma_info */
+#define PEERDMA_PIN		PEERDMA_IOC(0x01)	/* peerdma_pin_args */
+#define PEERDMA_UNPIN		PEERDMA_IOC(0x02)	/* peerdma_handle_args */
+#define PEERDMA_QUERY		PEERDMA_IOC(0x03)	/* peerdma_query_args */
+#define PEERDMA_MAP		PEERDMA_IOC(0x04)	/* peerdma_map_args */
+#define PEERDMA_UNMAP		PEERDMA_IOC(0x05)	/* peerdma_handle_args */
+#define PEERDMA_EXPORT		PEERDMA_IOC(0x06)	/* peerdma_export_args */
+
+/*
+ * poll() says POLLIN when an event waits; read() returns whole events, oldest
+ * first.  One event per revoked pin; none is ever lost (it lives in the pin).
+ */
+#define PEERDMA_EVENT_REVOKED	1
+
+struct peerdma_event {
+	__u32 type;
+	__u32 handle;
+	__u32 slot;
+	__u32 generation;	/* the one that is over */
+	__u64 addr;		/* as pinned */
+	__u64 length;
+};
+
+/*
+ * mmap offsets.
+ *
+ * PEERDMA_MMAP_GENERATIONS: an array of __u32, read-only, one slot per pin.  A
+ * pin is valid for as long as its slot holds its generation: one load, no
+ * system call.  The slot changes before revocation reaches any device or view,
+ * and when the pin is unpinned.
+ *
+ * PEERDMA_MMAP_PIN(handle): the CPU's view of the pinned range, from its first
+ * page on: write-combined for a GPU's BAR, cached for host memory.  After
+ * revocation or UNPIN a touch raises SIGBUS.  MAP_SHARED only; EINVAL past the
+ * end; EPERM for a writable view of a READONLY pin.  Children of fork() do not
+ * get it.  read(), poll() and mmap() work from any holder of the file.
+ */
+#define PEERDMA_MMAP_GENERATIONS	0ULL
+#define PEERDMA_MMAP_GENERATIONS_SIZE	(PEERDMA_MAX_PINS * 4ULL)
+#define PEERDMA_MMAP_PIN(handle)	((__u64)(handle) << 40)
+
+#endif

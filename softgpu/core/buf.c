@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+/*
+ * buf.c - allocations (bufs) and the stretches of VRAM behind them (ranges).
+ *
+ * A buf is what the program asked for and what its pointers mean.  A range is
+ * what is mapped, and what pins see: whole 64 KiB pages.  Most bufs have a range
+ * of their own; small ones share a slab, a range of one page cut in slots.
+ * When a small buf is freed while its slab is pinned, its slots stay in limbo:
+ * a device may still write there, so nobody else gets them before the last pin
+ * has gone.
+ */
+#include "sg_int.h"
+
+struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_ctx *ctx, u32 kind)
+{
+	struct sg_buf *buf = sg_zalloc(sizeof(*buf));
+
+	if (buf) {
+		buf->proc = proc;
+		buf->ctx = ctx;
+		buf->kind = kind;
+		buf->access = 3;
+		sg_list_init(&buf->in_owner);
+	}
+	return buf;
+}
+
+void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *owner)
+{
+	buf->buffer_id = buf->proc->sg->next_buffer_id++;
+	buf->node.key = va;
+	buf->node.len = len;
+	sg_tree_insert(&buf->proc->bufs, &buf->node);
+	sg_list_add_tail(owner, &buf->in_owner);
+	if (buf->range)
+		buf->range->bufs++;
+}
+
+struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct sg_mem *mem)
+{
+	struct sg_range *range = sg_zalloc(sizeof(*range));
+
+	if (range) {
+		range->proc = proc;
+		range->ctx = ctx;
+		range->mem = mem;
+		sg_list_init(&range->pins);
+		sg_list_init(&range->in_slabs);
+	}
+	return range;
+}
+
+void sg_range_publish_locked(struct sg_range *range, u64 va)
+{
+	range->node.key = va;
+	range->node.len = range->mem->size;
+	sg_tree_insert(&range->proc->ranges, &range->node);
+}
+
+/* Drops the lock.  Takes a range down: pins first, then addresses, then memory. */
+static void range_end_locked(struct sg_range *range)
+{
+	struct sg_proc *proc = range->proc;
+	struct sg *sg = proc->sg;
+
+	sg_tree_erase(&proc->ranges, &range->node);
+	sg_list_del(&range->in_slabs);
+	proc->refs++;
+	sg_pins_revoke_locked(range);
+	if (range->window)
+		sg_space_give(&proc->window, range->window);
+	sg_mem_put_locked(range->mem);
+	sg_free(range->slots);
+	sg_free(range);
+	sg_proc_put_locked(proc);
+	sg_cond_broadcast(&sg->ended);
+}
+
+static void slots_set(struct sg_range *slab, u32 first, u32 count, enum sg_slot state)
+{
+	u32 i;
+
+	for (i = first; i < first + count; i++)
+		slab->slots[i] = state;
+}
+
+static u32 slots_for(u64 len)
+{
+	return (u32)((len + SG_SLOT_SIZE - 1) / SG_SLOT_SIZE);
+}
+
+void sg_range_unpinned_locked(struct sg_range *range)
+{
+	u32 i;
+
+	if (!range->slots || !sg_list_empty(&range->pins))
+		return;
+	for (i = 0; i < SG_SLOTS; i++) {
+		if (range->slots[i] == SG_SLOT_LIMBO)
+			range->slots[i] = SG_SLOT_FREE;
+	}
+}
+
+void sg_buf_release_locked(struct sg_buf *buf)
+{
+	struct sg_range *range = buf->range;
+	struct sg_phys *phys = buf->phys;
+
+	sg_tree_erase(&buf->proc->bufs, &buf->node);
+	sg_list_del(&buf->in_owner);
+	if (range && range->slots)
+		slots_set(range, (u32)((buf->node.key - range->node.key) / SG_SLOT_SIZE),
+			  slots_for(buf->node.len),
+			  sg_list_empty(&range->pins) ? SG_SLOT_FREE : SG_SLOT_LIMBO);
+	sg_free(buf);
+	if (phys)
+		sg_obj_put_locked(&phys->obj);
+	if (range && !--range->bufs)
+		range_end_locked(range);
+}
+
+/* First fit among a slab's slots; SG_SLOTS when there is no room. */
+static u32 slots_find(const struct sg_range *slab, u32 count)
+{
+	u32 i, run = 0;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		run = slab->slots[i] == SG_SLOT_FREE ? run + 1 : 0;
+		if (run == count)
+			return i + 1 - count;
+	}
+	return SG_SLOTS;
+}
+
+/* A place for a small buf in one of its context's slabs. */
+static bool place_small_locked(struct sg_ctx *ctx, struct sg_buf *buf, u64 len, u64 *va)
+{
+	struct sg_range *slab;
+	u32 count = slots_for(len), at;
+
+	sg_list_for_each(slab, &ctx->slabs, struct sg_range, in_slabs) {
+		at = slots_find(slab, count);
+		if (at == SG_SLOTS)
+			continue;
+		slots_set(slab, at, count, SG_SLOT_USED);
+		buf->range = slab;
+		*va = slab->node.key + (u64)at * SG_SLOT_SIZE;
+		return true;
+	}
+	return false;
+}
+
+/* Gives a new range its addresses in the window. */
+static int place_range_locked(struct sg_range *range)
+{
+	struct sg_proc *proc = range->proc;
+	int err;
+
+	if (!proc->has_window)
+		return -EINVAL;
+	err = sg_space_take(&proc->window, range->mem->size, SG_PAGE_SIZE, &range->window);
+	if (!err)
+		sg_range_publish_locked(range, range->window->node.key);
+	return err;
+}
+
+/* Finds a context, with a reference, that is fit for new work. */
+static int live_ctx_locked(struct sg_client *client, u32 handle, struct sg_ctx **out)
+{
+	struct sg_ctx *ctx = sg_ctx_of(sg_obj_get_locked(client->proc, handle, SG_OBJ_CTX));
+	int err = !ctx ? -ENOENT : ctx->gpu->removed ? -ENODEV : ctx->faulted ? -EIO : 0;
+
+	if (err && ctx)
+		sg_obj_put_locked(&ctx->obj);
+	*out = err ? NULL : ctx;
+	return err;
+}
+
+/* A buf with new pages behind it: its own, or a new slab for it to be the first in. */
+static int alloc_pages(struct sg_client *client, struct sg_ctx *ctx, struct sg_buf *buf, u64 len,
+		       u64 *va)
+{
+	struct sg *sg = client->sg;
+	struct sg_range *range;
+	struct sg_mem *mem;
+	u8 *slots = NULL;
+	int err;
+
+	err = sg_mem_create(ctx->gpu, (len + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1), &mem);
+	if (err) {
+		sg_mutex_lock(&sg->lock);
+		return err;
+	}
+	range = sg_range_new(client->proc, ctx, mem);
+	if (len <= SG_SMALL_MAX)
+		slots = sg_zalloc(SG_SLOTS);
+	sg_mutex_lock(&sg->lock);
+	err = -ENOMEM;
+	if (!range || (len <= SG_SMALL_MAX && !slots))
+		goto fail;
+	/* The context may have been destroyed meanwhile. */
+	err = ctx->obj.gone ? -ENOENT : place_range_locked(range);
+	if (err)
+		goto fail;
+	range->slots = slots;
+	if (slots) {
+		slots_set(range, 0, slots_for(len), SG_SLOT_USED);
+		sg_list_add_tail(&ctx->slabs, &range->in_slabs);
+	}
+	buf->range = range;
+	*va = range->node.key;
+	return 0;
+fail:
+	sg_mem_put_locked(mem);
+	sg_free(slots);
+	sg_free(range);
+	return err;
+}
+
+int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
+{
+	u64 len = a->length, va;
+	struct sg *sg = client->sg;
+	struct sg_ctx *ctx;
+	struct sg_buf *buf;
+	int err;
+
+	if (!len)
+		return -EINVAL;
+	if (len > client->gpu->desc.vram_size)
+		return -ENOSPC;
+	buf = sg_buf_new(client->proc, NULL, SOFTGPU_KIND_DEVICE);
+	if (!buf)
+		return -ENOMEM;
+	sg_mutex_lock(&sg->lock);
+	err = live_ctx_locked(client, a->ctx, &ctx);
+	if (err)
+		goto out;
+	buf->ctx = ctx;
+	if (len > SG_SMALL_MAX || !place_small_locked(ctx, buf, len, &va)) {
+		sg_mutex_unlock(&sg->lock);
+		err = alloc_pages(client, ctx, buf, len, &va);
+	}
+	if (!err) {
+		sg_buf_publish_locked(buf, va, len, &ctx->bufs);
+		a->va = va;
+		a->buffer_id = buf->buffer_id;
+		buf = NULL;
+	}
+	sg_obj_put_locked(&ctx->obj);
+out:
+	sg_mutex_unlock(&sg->lock);
+	sg_free(buf);
+	return err;
+}
+
+/*
+ * The buf of one of these kinds that starts at va, after all work of its context
+ * that was queued; its context with a reference.
+ */
+static int settled_buf_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out)
+{
+	struct sg_buf *buf;
+	u64 id = 0;
+
+	for (;;) {
+		buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, va), struct sg_buf);
+		if (!buf || !(kinds & (1u << buf->kind)))
+			return -ENOENT;
+		/* The lock was dropped: is it still the same one? */
+		if (buf->buffer_id == id || !buf->ctx)
+			break;
+		id = buf->buffer_id;
+		sg_ctx_drain_locked(buf->ctx);
+	}
+	*out = buf;
+	return 0;
+}
+
+int sg_buf_free(struct sg_client *client, u64 va)
+{
+	struct sg_buf *buf;
+	int err;
+
+	sg_mutex_lock(&client->sg->lock);
+	err = settled_buf_locked(client, va, 1u << SOFTGPU_KIND_DEVICE, &buf);
+	if (!err)
+		sg_buf_release_locked(buf);
+	sg_mutex_unlock(&client->sg->lock);
+	return err;
+}
+
+/* Host memory may stand in a reservation of the window, or wholly outside the window. */
+static int host_place_locked(struct sg_proc *proc, const struct softgpu_host_register *a)
+{
+	struct sg_node *r = sg_covering(&proc->reservations, a->va);
+
+	if (a->kind == SOFTGPU_KIND_REGISTERED) {
+		if (proc->has_window && a->va < proc->window_base + proc->window_len &&
+		    a->va + a->length > proc->window_base)
+			return -EINVAL;
+	} else if (!r || a->length > r->len - (a->va - r->key)) {
+		return -ENOENT;
+	}
+	return sg_overlaps(&proc->bufs, a->va, a->length) ? -EEXIST : 0;
+}
+
+int sg_buf_register(struct sg_client *client, struct softgpu_host_register *a)
+{
+	struct sg *sg = client->sg;
+	struct sg_ctx *ctx;
+	struct sg_buf *buf;
+	int err;
+
+	if (!a->length || a->va + a->length < a->va || !a->va ||
+	    (a->kind != SOFTGPU_KIND_HOST && a->kind != SOFTGPU_KIND_MANAGED &&
+	     a->kind != SOFTGPU_KIND_REGISTERED))
+		return -EINVAL;
+	buf = sg_buf_new(client->proc, NULL, a->kind);
+	if (!buf)
+		return -ENOMEM;
+	buf->host_flags = a->host_flags;
+	sg_mutex_lock(&sg->lock);
+	err = live_ctx_locked(client, a->ctx, &ctx);
+	if (err)
+		goto out;
+	err = host_place_locked(client->proc, a);
+	if (!err) {
+		buf->ctx = ctx;
+		sg_buf_publish_locked(buf, a->va, a->length, &ctx->bufs);
+		a->buffer_id = buf->buffer_id;
+		buf = NULL;
+	}
+	sg_obj_put_locked(&ctx->obj);
+out:
+	sg_mutex_unlock(&sg->lock);
+	sg_free(buf);
+	return err;
+}
+
+int sg_buf_unregister(struct sg_client *client, u64 va)
+{
+	const u32 host = 1u << SOFTGPU_KIND_HOST | 1u << SOFTGPU_KIND_MANAGED |
+			 1u << SOFTGPU_KIND_REGISTERED;
+	struct sg_buf *buf;
+	int err;
+
+	sg_mutex_lock(&client->sg->lock);
+	err = settled_buf_locked(client, va, host, &buf);
+	if (!err)
+		sg_buf_release_locked(buf);
+	sg_mutex_unlock(&client->sg->lock);
+	return err;
+}

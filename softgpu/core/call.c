@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+/* call.c - the calls of softgpu_uapi.h: one table, sizes checked in one place. */
+#include "sg_int.h"
+
+#define ARG_MAX	sizeof(struct softgpu_info)
+
+/* Calls whose function takes the argument as it is. */
+#define DIRECT(name, fn)						\
+	static int name(struct sg_client *c, void *arg)			\
+	{								\
+		return fn(c, arg);					\
+	}
+
+DIRECT(call_window, sg_vmm_window)
+DIRECT(call_info, sg_info_call)
+DIRECT(call_mem_alloc, sg_buf_alloc)
+DIRECT(call_host_register, sg_buf_register)
+DIRECT(call_va_reserve, sg_vmm_reserve)
+DIRECT(call_phys_create, sg_vmm_create)
+DIRECT(call_map, sg_vmm_map)
+DIRECT(call_query, sg_query)
+DIRECT(call_set_attr, sg_set_attr)
+DIRECT(call_stream_create, sg_stream_create)
+DIRECT(call_stream_destroy, sg_stream_destroy)
+DIRECT(call_stream_query, sg_stream_query)
+DIRECT(call_stream_sync, sg_stream_sync)
+DIRECT(call_event_create, sg_event_create)
+DIRECT(call_event_record, sg_event_record)
+DIRECT(call_event_query, sg_event_query)
+DIRECT(call_event_sync, sg_event_sync)
+DIRECT(call_stream_wait, sg_stream_wait)
+DIRECT(call_copy, sg_copy)
+DIRECT(call_fill, sg_fill)
+
+static int call_ctx_create(struct sg_client *c, void *arg)
+{
+	struct softgpu_ctx_create *a = arg;
+
+	return a->flags || a->reserved ? -EINVAL : sg_ctx_create(c, &a->ctx);
+}
+
+static int call_ctx_destroy(struct sg_client *c, void *arg)
+{
+	struct softgpu_handle *a = arg;
+	struct sg_obj *obj;
+
+	sg_mutex_lock(&c->sg->lock);
+	obj = sg_obj_get_locked(c->proc, a->handle, SG_OBJ_CTX);
+	if (obj) {
+		if (sg_obj_retire_locked(obj)) {
+			sg_ctx_destroy_locked(sg_ctx_of(obj));
+			sg_obj_put_locked(obj);
+		}
+		sg_obj_put_locked(obj);
+	}
+	sg_mutex_unlock(&c->sg->lock);
+	return obj ? 0 : -ENOENT;
+}
+
+static int call_ctx_sync(struct sg_client *c, void *arg)
+{
+	struct softgpu_handle *a = arg;
+	struct sg_obj *obj;
+	int err = -ENOENT;
+
+	sg_mutex_lock(&c->sg->lock);
+	obj = sg_obj_get_locked(c->proc, a->handle, SG_OBJ_CTX);
+	if (obj) {
+		err = sg_ctx_drain_locked(sg_ctx_of(obj));
+		sg_obj_put_locked(obj);
+	}
+	sg_mutex_unlock(&c->sg->lock);
+	return err;
+}
+
+static int call_mem_free(struct sg_client *c, void *arg)
+{
+	struct softgpu_va *a = arg;
+
+	return a->flags ? -EINVAL : sg_buf_free(c, a->va);
+}
+
+static int call_host_unregister(struct sg_client *c, void *arg)
+{
+	struct softgpu_va *a = arg;
+
+	return a->flags ? -EINVAL : sg_buf_unregister(c, a->va);
+}
+
+static int call_va_release(struct sg_client *c, void *arg)
+{
+	struct softgpu_va *a = arg;
+
+	return a->flags ? -EINVAL : sg_vmm_release(c, a->va);
+}
+
+static int call_phys_release(struct sg_client *c, void *arg)
+{
+	struct softgpu_handle *a = arg;
+
+	return sg_obj_release(c, a->handle, SG_OBJ_PHYS);
+}
+
+static int call_unmap(struct sg_client *c, void *arg)
+{
+	struct softgpu_va_range *a = arg;
+
+	return a->access ? -EINVAL : sg_vmm_unmap(c, a->va, a->length);
+}
+
+static int call_access(struct sg_client *c, void *arg)
+{
+	struct softgpu_va_range *a = arg;
+
+	return sg_vmm_access(c, a->va, a->length, a->access);
+}
+
+static int call_event_destroy(struct sg_client *c, void *arg)
+{
+	struct softgpu_handle *a = arg;
+
+	return sg_obj_release(c, a->handle, SG_OBJ_EVENT);
+}
+
+struct call {
+	int (*fn)(struct sg_client *c, void *arg);
+	u32 size;	/* of the struct as it is now */
+	u32 min;	/* as it was in the first release */
+};
+
+#define CALL(name, fn, type) [_IOC_NR(name)] = { fn, sizeof(struct type), sizeof(struct type) }
+
+static const struct call calls[] = {
+	CALL(SOFTGPU_INFO, call_info, softgpu_info),
+	CALL(SOFTGPU_WINDOW, call_window, softgpu_window),
+	CALL(SOFTGPU_CTX_CREATE, call_ctx_create, softgpu_ctx_create),
+	CALL(SOFTGPU_CTX_DESTROY, call_ctx_destroy, softgpu_handle),
+	CALL(SOFTGPU_CTX_SYNC, call_ctx_sync, softgpu_handle),
+	CALL(SOFTGPU_MEM_ALLOC, call_mem_alloc, softgpu_mem_alloc),
+	CALL(SOFTGPU_MEM_FREE, call_mem_free, softgpu_va),
+	CALL(SOFTGPU_HOST_REGISTER, call_host_register, softgpu_host_register),
+	CALL(SOFTGPU_HOST_UNREGISTER, call_host_unregister, softgpu_va),
+	CALL(SOFTGPU_VA_RESERVE, call_va_reserve, softgpu_va_reserve),
+	CALL(SOFTGPU_VA_RELEASE, call_va_release, softgpu_va),
+	CALL(SOFTGPU_PHYS_CREATE, call_phys_create, softgpu_phys_create),
+	CALL(SOFTGPU_PHYS_RELEASE, call_phys_release, softgpu_handle),
+	CALL(SOFTGPU_MAP, call_map, softgpu_map),
+	CALL(SOFTGPU_UNMAP, call_unmap, softgpu_va_range),
+	CALL(SOFTGPU_ACCESS, call_access, softgpu_va_range),
+	CALL(SOFTGPU_QUERY, call_query, softgpu_query),
+	CALL(SOFTGPU_SET_ATTR, call_set_attr, softgpu_set_attr),
+	CALL(SOFTGPU_STREAM_CREATE, call_stream_create, softgpu_stream_create),
+	CALL(SOFTGPU_STREAM_DESTROY, call_stream_destroy, softgpu_stream),
+	CALL(SOFTGPU_STREAM_QUERY, call_stream_query, softgpu_stream),
+	CALL(SOFTGPU_STREAM_SYNC, call_stream_sync, softgpu_stream),
+	CALL(SOFTGPU_EVENT_CREATE, call_event_create, softgpu_event_create),
+	CALL(SOFTGPU_EVENT_DESTROY, call_event_destroy, softgpu_handle),
+	CALL(SOFTGPU_EVENT_RECORD, call_event_record, softgpu_event),
+	CALL(SOFTGPU_EVENT_QUERY, call_event_query, softgpu_event),
+	CALL(SOFTGPU_EVENT_SYNC, call_event_sync, softgpu_event),
+	CALL(SOFTGPU_STREAM_WAIT, call_stream_wait, softgpu_event),
+	CALL(SOFTGPU_COPY, call_copy, softgpu_copy),
+	CALL(SOFTGPU_FILL, call_fill, softgpu_fill),
+};
+
+static const struct call *find_call(u32 nr)
+{
+	return nr < sizeof(calls) / sizeof(calls[0]) && calls[nr].fn ? &calls[nr] : NULL;
+}
+
+u32 sg_call_size(u32 nr, u32 *min)
+{
+	const struct call *call = find_call(nr);
+
+	*min = call ? call->min : 0;
+	return call ? call->size : 0;
+}
+
+static bool all_zero(const u8 *p, u32 len)
+{
+	while (len && !*p) {
+		p++;
+		len--;
+	}
+	return !len;
+}
+
+int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size)
+{
+	const struct call *call = find_call(nr);
+	u8 full[ARG_MAX] __attribute__((aligned(8)));
+	int err;
+
+	if (!call)
+		return -ENOTTY;
+	if (size < call->min)
+		return -EINVAL;
+	if (size > call->size && !all_zero((u8 *)arg + call->size, size - call->size))
+		return -E2BIG;
+	if (client->gpu->removed)
+		return -ENODEV;
+	if (size >= call->size)
+		return call->fn(client, arg);
+	/* An older caller: what it does not know of is zero, and stays here. */
+	memset(full, 0, sizeof(full));
+	memcpy(full, arg, size);
+	err = call->fn(client, full);
+	memcpy(arg, full, size);
+	return err;
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+/* ctx.c - contexts: what work and allocations belong to, and the tokens that name them. */
+#include "sg_int.h"
+
+static u64 random_nonzero(void)
+{
+	u64 r;
+
+	do {
+		r = sg_random64();
+	} while (!r || !(u32)r);
+	return r;
+}
+
+int sg_ctx_create(struct sg_client *client, u32 *handle)
+{
+	struct sg *sg = client->sg;
+	struct sg_ctx *ctx = sg_zalloc(sizeof(*ctx));
+
+	if (!ctx)
+		return -ENOMEM;
+	sg_obj_init(&ctx->obj, SG_OBJ_CTX, client);
+	ctx->gpu = client->gpu;
+	ctx->p2p_token = random_nonzero();
+	ctx->va_space_token = (u32)random_nonzero();
+	sg_cond_init(&ctx->done);
+	sg_list_init(&ctx->streams);
+	sg_list_init(&ctx->bufs);
+	sg_list_init(&ctx->slabs);
+	sg_stream_init(&ctx->stream0, ctx, false);
+
+	sg_mutex_lock(&sg->lock);
+	if (client->gpu->removed) {
+		sg_mutex_unlock(&sg->lock);
+		sg_cond_destroy(&ctx->done);
+		sg_free(ctx);
+		return -ENODEV;
+	}
+	sg_list_add_tail(&ctx->streams, &ctx->stream0.in_ctx);
+	sg_list_add_tail(&sg->ctxs, &ctx->in_sg);
+	client->ctxs++;
+	ctx->gpu->ctxs++;
+	*handle = sg_obj_publish_locked(&ctx->obj);
+	sg_mutex_unlock(&sg->lock);
+	return 0;
+}
+
+void sg_ctx_free_locked(struct sg_ctx *ctx)
+{
+	struct sg *sg = ctx->obj.client->sg;
+
+	SG_WARN_ON(!sg_list_empty(&ctx->bufs) || !sg_list_empty(&ctx->slabs));
+	ctx->obj.client->ctxs--;
+	ctx->gpu->ctxs--;
+	sg_cond_broadcast(&sg->ended);
+	sg_cond_destroy(&ctx->done);
+	sg_free(ctx);
+}
+
+static bool busy_locked(const struct sg_ctx *ctx)
+{
+	struct sg_stream *s;
+
+	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
+		if (s->completed != s->submitted)
+			return true;
+	}
+	return false;
+}
+
+int sg_ctx_drain_locked(struct sg_ctx *ctx)
+{
+	struct sg *sg = ctx->gpu->sg;
+
+	ctx->obj.refs++;
+	/*
+	 * "All that is queued now" would be enough; a context whose other
+	 * threads never stop submitting is the program's own doing.
+	 */
+	while (busy_locked(ctx))
+		sg_cond_wait(&ctx->done, &sg->lock);
+	sg_obj_put_locked(&ctx->obj);
+	return ctx->faulted ? -EIO : 0;
+}
+
+/* The context's streams and events lose their handles with it. */
+static void retire_objs_locked(struct sg_ctx *ctx)
+{
+	struct sg_stream *s, *victim;
+
+	do {
+		victim = NULL;
+		sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
+			if (s != &ctx->stream0 && sg_obj_retire_locked(&s->obj)) {
+				victim = s;
+				break;
+			}
+		}
+		if (victim)
+			sg_obj_put_locked(&victim->obj);
+	} while (victim);
+}
+
+void sg_ctx_destroy_locked(struct sg_ctx *ctx)
+{
+	struct sg *sg = ctx->gpu->sg;
+
+	/* First the tokens: nobody new comes in by them. */
+	sg_list_del(&ctx->in_sg);
+	ctx->dead = true;
+	sg_cond_broadcast(&ctx->gpu->work);
+	while (busy_locked(ctx))
+		sg_cond_wait(&ctx->done, &sg->lock);
+	retire_objs_locked(ctx);
+	while (!sg_list_empty(&ctx->bufs))
+		sg_buf_release_locked(sg_list_entry(ctx->bufs.next, struct sg_buf, in_owner));
+}
+
+struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space_token)
+{
+	struct sg_ctx *ctx, *found = NULL;
+
+	/* All are looked at, so that the time taken tells nothing. */
+	sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
+		u64 wrong = (ctx->p2p_token ^ p2p_token) | (u64)(ctx->va_space_token ^ va_space_token);
+
+		if (!wrong)
+			found = ctx;
+	}
+	return found;
+}

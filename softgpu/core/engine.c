@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+/*
+ * engine.c - the copy engines: threads that take the first job of a stream
+ * that may run, do it with no lock held, and go on.
+ *
+ * A stream is in gpu->runnable while it has queued jobs and none running.  Each
+ * chunk of a copy finds its VRAM anew and keeps it while it is copied, so memory
+ * that is unmapped in the middle of a copy is never touched after that: the copy
+ * faults and its context is dead, as on a real GPU.
+ */
+#include "sg_int.h"
+
+#define CHUNK		((u64)1 << 20)		/* how long VRAM is kept for one go */
+#define BOUNCE_SIZE	((u64)1 << 16)
+
+struct sg_engine {
+	struct sg_gpu *gpu;
+	struct sg_thread thread;
+	void *bounce;		/* between two places in a process, and for patterns */
+};
+
+/* The job that a stream would do next, or does now; ~0 if it has none. */
+static u64 oldest_seq(const struct sg_stream *s)
+{
+	if (s->running)
+		return s->running->seq;
+	if (!sg_list_empty(&s->jobs))
+		return sg_list_entry(s->jobs.next, struct sg_job, link)->seq;
+	return ~(u64)0;
+}
+
+/* The default stream and the blocking ones wait for one another's earlier work. */
+static bool in_turn(const struct sg_stream *s, const struct sg_job *job)
+{
+	const struct sg_ctx *ctx = s->ctx;
+	const struct sg_stream *other;
+
+	if (s->non_blocking)
+		return true;
+	if (s != &ctx->stream0)
+		return oldest_seq(&ctx->stream0) > job->seq;
+	sg_list_for_each(other, &ctx->streams, struct sg_stream, in_ctx) {
+		if (other != s && !other->non_blocking && oldest_seq(other) < job->seq)
+			return false;
+	}
+	return true;
+}
+
+static bool may_run(const struct sg_stream *s, const struct sg_job *job)
+{
+	if (s->ctx->dead)
+		return true;	/* to be dropped */
+	if (!in_turn(s, job))
+		return false;
+	return job->op != SG_OP_WAIT ||
+	       !sg_event_pending_locked(job->mark.event, job->mark.serial);
+}
+
+static struct sg_stream *pick_locked(struct sg_gpu *gpu)
+{
+	struct sg_stream *s;
+
+	sg_list_for_each(s, &gpu->runnable, struct sg_stream, in_runnable) {
+		if (may_run(s, sg_list_entry(s->jobs.next, struct sg_job, link)))
+			return s;
+	}
+	return NULL;
+}
+
+/* One side of a copy, for as many bytes as are at hand in one piece. */
+struct side {
+	struct sg_gpu *gpu;	/* NULL: memory of the process */
+	struct sg_mem *mem;
+	void *vram;
+};
+
+/* Finds va; shortens *len to what is there in one piece.  False: nothing is mapped. */
+static bool side_open_locked(struct sg_proc *proc, u64 va, u64 *len, struct side *side)
+{
+	struct sg_range *range = sg_range_at(proc, va);
+	u64 run, at;
+
+	memset(side, 0, sizeof(*side));
+	if (!range) {
+		struct sg_node *next = sg_tree_ceil(&proc->ranges, va);
+
+		if (next && next->key - va < *len)
+			*len = next->key - va;
+		return true;
+	}
+	if (!sg_gpu_enter_locked(range->mem->gpu))
+		return false;
+	side->gpu = range->mem->gpu;
+	side->mem = range->mem;
+	sg_mem_get_locked(side->mem);
+	at = sg_mem_at(side->mem, va - range->node.key, &run);
+	side->vram = (char *)side->gpu->desc.vram + at;
+	if (*len > run)
+		*len = run;
+	return true;
+}
+
+static void side_close_locked(struct side *side)
+{
+	if (!side->gpu)
+		return;
+	sg_gpu_leave_locked(side->gpu);
+	sg_mem_put_locked(side->mem);
+}
+
+static void fill_pattern(void *to, u64 len, u32 value, u32 elem)
+{
+	u64 i;
+
+	if (elem == 1) {
+		memset(to, (u8)value, len);
+	} else if (elem == 2) {
+		for (i = 0; i < len / 2; i++)
+			((u16 *)to)[i] = (u16)value;
+	} else {
+		for (i = 0; i < len / 4; i++)
+			((u32 *)to)[i] = value;
+	}
+}
+
+/* Moves len bytes between two sides that are open. */
+static int move(struct sg_engine *e, const struct sg_client *client, const struct sg_job *job,
+		const struct side *d, u64 dst, const struct side *s, u64 src, u64 len)
+{
+	const struct sg_host_ops *ops = client->ops;
+	int err = 0;
+
+	if (job->op == SG_OP_FILL) {
+		void *to = d->gpu ? d->vram : e->bounce;
+
+		fill_pattern(to, len, job->move.value, job->move.elem);
+		return d->gpu ? 0 : ops->copy(client->cookie, to, dst, len, true);
+	}
+	if (d->gpu && s->gpu) {
+		/* Overlapping copies are undefined in CUDA; here they are at least whole. */
+		memmove(d->vram, s->vram, len);
+		return 0;
+	}
+	if (d->gpu)
+		return ops->copy(client->cookie, d->vram, src, len, false);
+	if (s->gpu)
+		return ops->copy(client->cookie, s->vram, dst, len, true);
+	err = ops->copy(client->cookie, e->bounce, src, len, false);
+	return err ? err : ops->copy(client->cookie, e->bounce, dst, len, true);
+}
+
+/* One row, piece by piece. */
+static int move_row(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job, u64 dst, u64 src,
+		    u64 width)
+{
+	struct sg_client *client = ctx->obj.client;
+	struct sg *sg = client->sg;
+	struct side d, s;
+	int err = 0;
+
+	while (width && !err) {
+		u64 len = width < CHUNK ? width : CHUNK;
+
+		memset(&s, 0, sizeof(s));
+		err = -EFAULT;
+		sg_mutex_lock(&sg->lock);
+		if (ctx->dead || !side_open_locked(client->proc, dst, &len, &d))
+			goto unlock;
+		if (job->op == SG_OP_COPY && !side_open_locked(client->proc, src, &len, &s))
+			goto close;
+		if (!d.gpu && !s.gpu && len > BOUNCE_SIZE)
+			len = BOUNCE_SIZE;
+		sg_mutex_unlock(&sg->lock);
+		err = move(e, client, job, &d, dst, &s, src, len);
+		sg_mutex_lock(&sg->lock);
+		e->gpu->bytes_copied += len;
+		side_close_locked(&s);
+close:
+		side_close_locked(&d);
+unlock:
+		sg_mutex_unlock(&sg->lock);
+		dst += len;
+		src += len;
+		width -= len;
+	}
+	return err;
+}
+
+static int run(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job)
+{
+	u64 row, dst = job->move.dst, src = job->move.src;
+	int err = 0;
+
+	if (job->op != SG_OP_COPY && job->op != SG_OP_FILL)
+		return 0;
+	for (row = 0; row < job->move.height && !err; row++) {
+		err = move_row(e, ctx, job, dst, src, job->move.width);
+		dst += job->move.dst_pitch;
+		src += job->move.src_pitch;
+	}
+	return err;
+}
+
+/* A job is done or dropped: tell all who may wait for it. */
+static void complete_locked(struct sg_engine *e, struct sg_stream *s, struct sg_job *job)
+{
+	struct sg_ctx *ctx = s->ctx;
+	struct sg *sg = ctx->gpu->sg;
+	u32 i;
+
+	if (job->op == SG_OP_RECORD) {
+		sg_list_del(&job->mark.pending);
+		job->mark.event->time_ns = sg_now_ns();
+		/* Streams of any GPU, and threads, may wait for the event. */
+		for (i = 0; i < SOFTGPU_MAX_GPUS; i++) {
+			if (sg->gpus[i] && sg->gpus[i] != e->gpu)
+				sg_cond_broadcast(&sg->gpus[i]->work);
+		}
+		sg_cond_broadcast(&sg->ended);
+	}
+	if (job->op == SG_OP_RECORD || job->op == SG_OP_WAIT)
+		sg_obj_put_locked(&job->mark.event->obj);
+	else
+		e->gpu->copies++;
+	s->running = NULL;
+	s->completed++;
+	if (!sg_list_empty(&s->jobs))
+		sg_list_add_tail(&e->gpu->runnable, &s->in_runnable);
+	sg_cond_broadcast(&e->gpu->work);
+	sg_cond_broadcast(&ctx->done);
+	sg_free(job);
+	sg_obj_put_locked(s == &ctx->stream0 ? &ctx->obj : &s->obj);
+}
+
+static void engine_main(void *arg)
+{
+	struct sg_engine *e = arg;
+	struct sg_gpu *gpu = e->gpu;
+	struct sg *sg = gpu->sg;
+	struct sg_stream *s;
+	struct sg_job *job;
+
+	sg_mutex_lock(&sg->lock);
+	for (;;) {
+		s = pick_locked(gpu);
+		if (!s) {
+			if (gpu->stop)
+				break;
+			sg_cond_wait(&gpu->work, &sg->lock);
+			continue;
+		}
+		job = sg_list_entry(s->jobs.next, struct sg_job, link);
+		sg_list_del(&job->link);
+		sg_list_del(&s->in_runnable);
+		s->running = job;
+		if (!s->ctx->dead) {
+			int err;
+
+			sg_mutex_unlock(&sg->lock);
+			err = run(e, s->ctx, job);
+			sg_mutex_lock(&sg->lock);
+			if (err && !s->ctx->dead) {
+				s->ctx->faulted = true;
+				s->ctx->dead = true;
+			}
+		}
+		complete_locked(e, s, job);
+	}
+	sg_mutex_unlock(&sg->lock);
+}
+
+int sg_engines_start(struct sg_gpu *gpu)
+{
+	u32 i, n = gpu->desc.engines;
+	int err = -ENOMEM;
+
+	gpu->engines = sg_zalloc(n * sizeof(*gpu->engines));
+	if (!gpu->engines)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		struct sg_engine *e = &gpu->engines[i];
+
+		e->gpu = gpu;
+		e->bounce = sg_zalloc(BOUNCE_SIZE);
+		err = e->bounce ? sg_thread_start(&e->thread, engine_main, e, "softgpu-engine") : -ENOMEM;
+		if (err) {
+			sg_free(e->bounce);
+			e->bounce = NULL;
+			sg_engines_stop(gpu);
+			return err;
+		}
+	}
+	return 0;
+}
+
+void sg_engines_stop(struct sg_gpu *gpu)
+{
+	struct sg *sg = gpu->sg;
+	u32 i;
+
+	sg_mutex_lock(&sg->lock);
+	gpu->stop = true;
+	sg_cond_broadcast(&gpu->work);
+	sg_mutex_unlock(&sg->lock);
+	for (i = 0; i < gpu->desc.engines; i++) {
+		if (gpu->engines[i].bounce)
+			sg_thread_join(&gpu->engines[i].thread);
+		sg_free(gpu->engines[i].bounce);
+	}
+	sg_free(gpu->engines);
+	gpu->engines = NULL;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+/* mem.c - VRAM by the page, and how much of it the BAR1 aperture shows. */
+#include "sg_int.h"
+
+static void give_back_locked(struct sg_mem *mem)
+{
+	struct sg_gpu *gpu = mem->gpu;
+
+	while (mem->first) {
+		struct sg_extent *e = mem->first;
+
+		mem->first = e->next;
+		sg_space_give(&gpu->vram, e);
+	}
+	sg_free(mem);
+	sg_gpu_put_locked(gpu);
+}
+
+/* Collects `size` bytes in as few pieces as there are. */
+static int take_locked(struct sg_mem *mem)
+{
+	struct sg_space *vram = &mem->gpu->vram;
+	struct sg_extent **tail = &mem->first;
+	u64 left = mem->size;
+
+	if (vram->free_len < left)
+		return -ENOSPC;
+	while (left) {
+		int err = sg_space_take_longest(vram, left, tail);
+
+		if (err)
+			return err;
+		left -= (*tail)->node.len;
+		tail = &(*tail)->next;
+		*tail = NULL;
+	}
+	return 0;
+}
+
+int sg_mem_create(struct sg_gpu *gpu, u64 size, struct sg_mem **out)
+{
+	struct sg *sg = gpu->sg;
+	struct sg_extent *e;
+	struct sg_mem *mem;
+	int err;
+
+	mem = sg_zalloc(sizeof(*mem));
+	if (!mem)
+		return -ENOMEM;
+	mem->gpu = gpu;
+	mem->size = size;
+	mem->refs = 1;
+
+	sg_mutex_lock(&sg->lock);
+	if (!sg_gpu_enter_locked(gpu)) {
+		sg_mutex_unlock(&sg->lock);
+		sg_free(mem);
+		return -ENODEV;
+	}
+	sg_gpu_get_locked(gpu);
+	err = take_locked(mem);
+	if (err)
+		goto out;
+	sg_mutex_unlock(&sg->lock);
+	/* What another process left there is nobody's to read. */
+	for (e = mem->first; e; e = e->next)
+		memset((char *)gpu->desc.vram + e->node.key, 0, e->node.len);
+	sg_mutex_lock(&sg->lock);
+out:
+	sg_gpu_leave_locked(gpu);
+	if (err)
+		give_back_locked(mem);
+	else
+		*out = mem;
+	sg_mutex_unlock(&sg->lock);
+	return err;
+}
+
+void sg_mem_get_locked(struct sg_mem *mem)
+{
+	mem->refs++;
+}
+
+void sg_mem_put_locked(struct sg_mem *mem)
+{
+	if (!--mem->refs)
+		give_back_locked(mem);
+}
+
+u64 sg_mem_at(const struct sg_mem *mem, u64 offset, u64 *run)
+{
+	const struct sg_extent *e = mem->first;
+
+	while (offset >= e->node.len) {
+		offset -= e->node.len;
+		e = e->next;
+	}
+	*run = e->node.len - offset;
+	return e->node.key + offset;
+}
+
+/* Calls step on the pin count of each 64 KiB page of a stretch; the sum of what it says. */
+static u64 each_page(struct sg_mem *mem, u64 offset, u64 len, u64 (*step)(u32 *count))
+{
+	u32 *counts = mem->gpu->page_pins;
+	u64 sum = 0;
+
+	while (len) {
+		u64 run, at = sg_mem_at(mem, offset, &run), i;
+
+		if (run > len)
+			run = len;
+		for (i = 0; i < run / SG_PAGE_SIZE; i++)
+			sum += step(&counts[at / SG_PAGE_SIZE + i]);
+		offset += run;
+		len -= run;
+	}
+	return sum;
+}
+
+static u64 is_new(u32 *count)
+{
+	return !*count;
+}
+
+static u64 take(u32 *count)
+{
+	return !(*count)++;
+}
+
+static u64 give(u32 *count)
+{
+	SG_WARN_ON(!*count);
+	return !--(*count);
+}
+
+int sg_bar1_take_locked(struct sg_mem *mem, u64 offset, u64 len)
+{
+	struct sg_gpu *gpu = mem->gpu;
+	u64 room = gpu->desc.bar1_size - gpu->desc.bar1_reserved - gpu->bar1_used;
+
+	/* Only when room is short does it matter how many pages are new. */
+	if (len > room && each_page(mem, offset, len, is_new) * SG_PAGE_SIZE > room)
+		return -ENOSPC;
+	gpu->bar1_used += each_page(mem, offset, len, take) * SG_PAGE_SIZE;
+	return 0;
+}
+
+void sg_bar1_give_locked(struct sg_mem *mem, u64 offset, u64 len)
+{
+	mem->gpu->bar1_used -= each_page(mem, offset, len, give) * SG_PAGE_SIZE;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+/*
+ * pin.c - pins, and the one way in which they end.
+ *
+ *	            put                      free of the memory
+ *	LIVE ---------------------+    LIVE ----> CALLBACK ---+
+ *	                          v                           v
+ *	                       ENDING (holds run out, unmap, BAR1 and VRAM given up)
+ *	                          |
+ *	                         gone (free)
+ *
+ * A persistent pin knows only the left way; if its GPU is removed it becomes an
+ * ORPHAN, already unmapped, and put ends it from there.
+ *
+ * Whoever moves a pin out of LIVE owns its end, so it ends once.  The callback
+ * runs with no lock held.  A put that finds CALLBACK or ENDING waits until the
+ * pin is gone from sg->pins; serials tell whether storage was used again.
+ */
+#include "sg_int.h"
+
+enum sg_pin_state { PIN_LIVE = 1, PIN_CALLBACK, PIN_ENDING, PIN_ORPHAN };
+
+static struct sg_pin *find_locked(struct sg *sg, const void *key)
+{
+	return SG_NODE_OF(sg_tree_find(&sg->pins, (u64)(unsigned long)key), struct sg_pin);
+}
+
+/* The range that someone means by [va, va + length), if he may. */
+static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length,
+			  struct sg_range **out)
+{
+	struct sg_ctx *ctx = NULL;
+	struct sg_proc *proc;
+	struct sg_range *range;
+
+	if (who->p2p_token || who->va_space_token) {
+		if (!who->va_space_token)
+			return -EIO;
+		ctx = sg_ctx_by_token_locked(sg, who->p2p_token, who->va_space_token);
+		if (!ctx)
+			return -EINVAL;
+		proc = ctx->obj.client->proc;
+	} else {
+		proc = NULL;
+		sg_list_for_each(proc, &sg->procs, struct sg_proc, link) {
+			if (proc->key == who->proc_key)
+				break;
+		}
+		if (&proc->link == &sg->procs)
+			return -EINVAL;
+	}
+	range = sg_range_at(proc, va);
+	if (!range || (ctx && range->ctx != ctx) || length > range->node.len - (va - range->node.key))
+		return -EINVAL;
+	*out = range;
+	return 0;
+}
+
+int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
+	       const struct sg_pin_who *who, u64 va, u64 length, bool persistent)
+{
+	struct sg_range *range;
+	int err;
+
+	if (!length || (va | length) % SG_PAGE_SIZE || va + length < va ||
+	    length / SG_PAGE_SIZE > 0xffffffffu)
+		return -EINVAL;
+	sg_mutex_lock(&sg->lock);
+	err = resolve_locked(sg, who, va, length, &range);
+	if (err)
+		goto out;
+	err = -ENODEV;
+	if (range->mem->gpu->removed)
+		goto out;
+	err = sg_bar1_take_locked(range->mem, va - range->node.key, length);
+	if (err)
+		goto out;
+	pin->sg = sg;
+	pin->gpu = range->mem->gpu;
+	pin->mem = range->mem;
+	pin->range = range;
+	pin->ops = ops;
+	pin->va = va;
+	pin->length = length;
+	pin->mem_offset = va - range->node.key;
+	pin->serial = sg->next_pin_serial++;
+	pin->callback_thread = 0;
+	pin->npages = (u32)(length / SG_PAGE_SIZE);
+	pin->holds = 0;
+	pin->state = PIN_LIVE;
+	pin->persistent = persistent;
+	sg_mem_get_locked(pin->mem);
+	pin->gpu->pins++;
+	sg_list_add_tail(&range->pins, &pin->link);
+	pin->node.key = (u64)(unsigned long)pin;
+	pin->node.len = 0;
+	sg_tree_insert(&sg->pins, &pin->node);
+out:
+	sg_mutex_unlock(&sg->lock);
+	return err;
+}
+
+/* Drops the lock.  The rest of a pin that has left LIVE or its callback. */
+static void end_locked(struct sg_pin *pin, bool mapped)
+{
+	struct sg *sg = pin->sg;
+	struct sg_gpu *gpu = pin->gpu;
+
+	pin->state = PIN_ENDING;
+	while (pin->holds)
+		sg_cond_wait(&sg->ended, &sg->lock);
+	if (mapped) {
+		sg_mutex_unlock(&sg->lock);
+		pin->ops->unmap(pin);
+		sg_mutex_lock(&sg->lock);
+	}
+	sg_bar1_give_locked(pin->mem, pin->mem_offset, pin->length);
+	gpu->pins--;
+	/* Its range, if it is still there: slots freed meanwhile may be used again. */
+	if (pin->range) {
+		sg_list_del(&pin->link);
+		sg_range_unpinned_locked(pin->range);
+	}
+	sg_tree_erase(&sg->pins, &pin->node);
+	sg_mem_put_locked(pin->mem);
+	sg_cond_broadcast(&sg->ended);
+	sg_mutex_unlock(&sg->lock);
+	pin->ops->free(pin);
+	sg_mutex_lock(&sg->lock);
+}
+
+int sg_pin_put(struct sg *sg, const void *key, bool persistent)
+{
+	struct sg_pin *pin;
+	u64 serial = 0;
+	int err;
+
+	sg_mutex_lock(&sg->lock);
+	for (;;) {
+		err = -ENOENT;
+		pin = find_locked(sg, key);
+		if (!pin || (serial && pin->serial != serial))
+			break;
+		err = -EINVAL;
+		if (pin->persistent != persistent)
+			break;
+		err = 0;
+		if (pin->state == PIN_LIVE || pin->state == PIN_ORPHAN) {
+			end_locked(pin, pin->state == PIN_LIVE);
+			break;
+		}
+		err = -EDEADLK;
+		if (pin->callback_thread == sg_thread_self())
+			break;
+		serial = pin->serial;
+		sg_cond_wait(&sg->ended, &sg->lock);
+	}
+	sg_mutex_unlock(&sg->lock);
+	return err;
+}
+
+/* A pin of the range that nobody is ending yet. */
+static struct sg_pin *live_pin_locked(struct sg_range *range)
+{
+	struct sg_pin *pin;
+
+	sg_list_for_each(pin, &range->pins, struct sg_pin, link) {
+		if (pin->state == PIN_LIVE && !pin->persistent)
+			return pin;
+	}
+	return NULL;
+}
+
+void sg_pins_revoke_locked(struct sg_range *range)
+{
+	struct sg *sg = range->proc->sg;
+	struct sg_pin *pin;
+
+	while ((pin = live_pin_locked(range))) {
+		pin->state = PIN_CALLBACK;
+		pin->callback_thread = sg_thread_self();
+		pin->gpu->revocations++;
+		/* No list walk of another thread meets it again; a put finds it by key. */
+		sg_list_del(&pin->link);
+		pin->range = NULL;
+		sg_mutex_unlock(&sg->lock);
+		pin->ops->callback(pin);
+		sg_mutex_lock(&sg->lock);
+		pin->callback_thread = 0;
+		end_locked(pin, true);
+	}
+	/* The rest are persistent, or being put: they keep the memory, not the range. */
+	while (!sg_list_empty(&range->pins)) {
+		pin = sg_list_entry(range->pins.next, struct sg_pin, link);
+		sg_list_del(&pin->link);
+		pin->range = NULL;
+	}
+}
+
+/* A pin of the GPU that a removal must still deal with; NULL when none is left. */
+static struct sg_pin *mapped_pin_locked(struct sg_gpu *gpu)
+{
+	struct sg_node *n;
+
+	for (n = sg_tree_first(&gpu->sg->pins); n; n = sg_tree_next(n)) {
+		struct sg_pin *pin = SG_NODE_OF(n, struct sg_pin);
+
+		if (pin->gpu == gpu && pin->state != PIN_ORPHAN)
+			return pin;
+	}
+	return NULL;
+}
+
+void sg_pins_orphan_locked(struct sg_gpu *gpu)
+{
+	struct sg *sg = gpu->sg;
+	struct sg_pin *pin;
+
+	while ((pin = mapped_pin_locked(gpu))) {
+		if (pin->state != PIN_LIVE || !pin->persistent) {
+			/* Another thread is ending it. */
+			sg_cond_wait(&sg->ended, &sg->lock);
+			continue;
+		}
+		pin->state = PIN_ENDING;
+		while (pin->holds)
+			sg_cond_wait(&sg->ended, &sg->lock);
+		sg_mutex_unlock(&sg->lock);
+		pin->ops->unmap(pin);
+		sg_mutex_lock(&sg->lock);
+		pin->state = PIN_ORPHAN;
+		sg_cond_broadcast(&sg->ended);
+	}
+}
+
+struct sg_pin *sg_pin_hold(struct sg *sg, const void *key)
+{
+	struct sg_pin *pin;
+
+	sg_mutex_lock(&sg->lock);
+	pin = find_locked(sg, key);
+	if (pin && (pin->state == PIN_LIVE || pin->state == PIN_CALLBACK))
+		pin->holds++;
+	else
+		pin = NULL;
+	sg_mutex_unlock(&sg->lock);
+	return pin;
+}
+
+void sg_pin_unhold(struct sg_pin *pin)
+{
+	struct sg *sg = pin->sg;
+
+	sg_mutex_lock(&sg->lock);
+	if (!--pin->holds)
+		sg_cond_broadcast(&sg->ended);
+	sg_mutex_unlock(&sg->lock);
+}
+
+bool sg_pin_live(const struct sg_pin *pin)
+{
+	bool live;
+
+	sg_mutex_lock(&pin->sg->lock);
+	live = pin->state == PIN_LIVE;
+	sg_mutex_unlock(&pin->sg->lock);
+	return live;
+}
+
+u64 sg_pin_page(const struct sg_pin *pin, u32 index)
+{
+	const struct sg_gpu_desc *desc = &pin->gpu->desc;
+	u64 run;
+
+	return desc->phys(desc->priv, sg_mem_at(pin->mem, pin->mem_offset + index * SG_PAGE_SIZE, &run));
+}
+
+void sg_pin_uuid(const struct sg_pin *pin, u8 uuid[16])
+{
+	memcpy(uuid, pin->gpu->desc.uuid, 16);
+}
+
+u32 sg_pin_gpu_index(const struct sg_pin *pin)
+{
+	return pin->gpu->index;
+}
+
+void sg_pins_for_each(struct sg *sg, void (*fn)(void *arg, const struct sg_pin *pin), void *arg)
+{
+	struct sg_node *n;
+
+	sg_mutex_lock(&sg->lock);
+	for (n = sg_tree_first(&sg->pins); n; n = sg_tree_next(n))
+		fn(arg, SG_NODE_OF(n, struct sg_pin));
+	sg_mutex_unlock(&sg->lock);
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+/* proc.c - clients, the processes behind them, and handles. */
+#include "sg_int.h"
+
+static struct sg_proc *proc_by_key_locked(struct sg *sg, const void *key)
+{
+	struct sg_proc *proc;
+
+	sg_list_for_each(proc, &sg->procs, struct sg_proc, link) {
+		if (proc->key == key)
+			return proc;
+	}
+	return NULL;
+}
+
+void sg_proc_put_locked(struct sg_proc *proc)
+{
+	if (--proc->refs)
+		return;
+	SG_WARN_ON(proc->bufs.root || proc->ranges.root || proc->reservations.root ||
+		   proc->objs.root);
+	if (proc->has_window)
+		sg_space_fini(&proc->window);
+	sg_list_del(&proc->link);
+	sg_free(proc);
+}
+
+int sg_client_open(struct sg *sg, u32 index, const void *proc_key, const struct sg_host_ops *ops,
+		   void *cookie, struct sg_client **out)
+{
+	struct sg_client *client = sg_zalloc(sizeof(*client));
+	struct sg_proc *fresh = sg_zalloc(sizeof(*fresh));
+	struct sg_proc *proc;
+	struct sg_gpu *gpu;
+	int err = -ENOMEM;
+
+	if (!client || !fresh)
+		goto out;
+	sg_mutex_lock(&sg->lock);
+	gpu = index < SOFTGPU_MAX_GPUS ? sg->gpus[index] : NULL;
+	err = -ENODEV;
+	if (!gpu || gpu->removed)
+		goto unlock;
+	proc = proc_by_key_locked(sg, proc_key);
+	if (!proc) {
+		proc = fresh;
+		fresh = NULL;
+		proc->sg = sg;
+		proc->key = proc_key;
+		proc->next_handle = 1;
+		sg_list_add_tail(&sg->procs, &proc->link);
+	}
+	proc->refs++;
+	sg_gpu_get_locked(gpu);
+	gpu->clients++;
+	client->sg = sg;
+	client->gpu = gpu;
+	client->proc = proc;
+	client->ops = ops;
+	client->cookie = cookie;
+	sg_list_init(&client->objs);
+	sg_list_init(&client->bufs);
+	sg_list_init(&client->reservations);
+	*out = client;
+	client = NULL;
+	err = 0;
+unlock:
+	sg_mutex_unlock(&sg->lock);
+out:
+	sg_free(client);
+	sg_free(fresh);
+	return err;
+}
+
+/* Whatever else the client made: buffers with no context, reservations, handles. */
+static void close_rest_locked(struct sg_client *client)
+{
+	struct sg_obj *obj;
+
+	while (!sg_list_empty(&client->bufs))
+		sg_buf_release_locked(sg_list_entry(client->bufs.next, struct sg_buf, in_owner));
+	while (!sg_list_empty(&client->reservations))
+		sg_reservation_destroy_locked(client->proc,
+					      sg_list_entry(client->reservations.next,
+							    struct sg_reservation, in_client));
+	while (!sg_list_empty(&client->objs)) {
+		obj = sg_list_entry(client->objs.next, struct sg_obj, link);
+		sg_obj_retire_locked(obj);
+		sg_obj_put_locked(obj);
+	}
+}
+
+static struct sg_ctx *some_ctx_locked(struct sg_client *client)
+{
+	struct sg_obj *obj;
+
+	sg_list_for_each(obj, &client->objs, struct sg_obj, link) {
+		if (obj->type == SG_OBJ_CTX && sg_obj_retire_locked(obj))
+			return sg_ctx_of(obj);
+	}
+	return NULL;
+}
+
+void sg_client_close(struct sg_client *client)
+{
+	struct sg *sg = client->sg;
+	struct sg_ctx *ctx;
+
+	sg_mutex_lock(&sg->lock);
+	while ((ctx = some_ctx_locked(client))) {
+		sg_ctx_destroy_locked(ctx);
+		sg_obj_put_locked(&ctx->obj);
+	}
+	close_rest_locked(client);
+	/* A context that another thread is destroying still uses this client. */
+	while (client->ctxs)
+		sg_cond_wait(&sg->ended, &sg->lock);
+	client->gpu->clients--;
+	sg_gpu_put_locked(client->gpu);
+	sg_proc_put_locked(client->proc);
+	sg_mutex_unlock(&sg->lock);
+	sg_free(client);
+}
+
+const void *sg_client_key(const struct sg_client *client)
+{
+	return client->proc->key;
+}
+
+void sg_obj_init(struct sg_obj *obj, enum sg_obj_type type, struct sg_client *client)
+{
+	obj->type = type;
+	obj->client = client;
+	obj->refs = 1;
+	sg_list_init(&obj->link);
+}
+
+u32 sg_obj_publish_locked(struct sg_obj *obj)
+{
+	struct sg_proc *proc = obj->client->proc;
+
+	/* Handles wrap after 2^32; skip 0 and what is still in use. */
+	while (!proc->next_handle || sg_tree_find(&proc->objs, proc->next_handle))
+		proc->next_handle++;
+	obj->node.key = proc->next_handle++;
+	sg_tree_insert(&proc->objs, &obj->node);
+	sg_list_add_tail(&obj->client->objs, &obj->link);
+	return (u32)obj->node.key;
+}
+
+struct sg_obj *sg_obj_get_locked(struct sg_proc *proc, u32 handle, enum sg_obj_type type)
+{
+	struct sg_node *n = sg_tree_find(&proc->objs, handle);
+	struct sg_obj *obj = SG_NODE_OF(n, struct sg_obj);
+
+	if (!obj || obj->type != type)
+		return NULL;
+	obj->refs++;
+	return obj;
+}
+
+bool sg_obj_retire_locked(struct sg_obj *obj)
+{
+	if (obj->gone)
+		return false;
+	obj->gone = true;
+	sg_tree_erase(&obj->client->proc->objs, &obj->node);
+	sg_list_del(&obj->link);
+	return true;
+}
+
+void sg_obj_put_locked(struct sg_obj *obj)
+{
+	if (--obj->refs)
+		return;
+	switch (obj->type) {
+	case SG_OBJ_CTX:
+		sg_ctx_free_locked(sg_ctx_of(obj));
+		break;
+	case SG_OBJ_STREAM:
+		sg_stream_free_locked(container_of(obj, struct sg_stream, obj));
+		break;
+	case SG_OBJ_EVENT:
+		sg_event_free_locked(container_of(obj, struct sg_event, obj));
+		break;
+	case SG_OBJ_PHYS:
+		sg_phys_free_locked(container_of(obj, struct sg_phys, obj));
+		break;
+	}
+}
+
+int sg_obj_release(struct sg_client *client, u32 handle, enum sg_obj_type type)
+{
+	struct sg_obj *obj;
+
+	sg_mutex_lock(&client->sg->lock);
+	obj = sg_obj_get_locked(client->proc, handle, type);
+	if (obj) {
+		if (sg_obj_retire_locked(obj))
+			sg_obj_put_locked(obj);
+		sg_obj_put_locked(obj);
+	}
+	sg_mutex_unlock(&client->sg->lock);
+	return obj ? 0 : -ENOENT;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sg.h - softgpu's core: the software GPU without an operating system.
+ *
+ * It holds VRAM and its pages, each process's address space, allocations and
+ * their buffer ids, contexts and their tokens, streams and copy engines, the
+ * BAR1 aperture, and pins with their revocation.  Around it stand a driver
+ * (softgpu/kernel), or a process that wants a GPU inside itself, and on top of
+ * it the personalities that offer a vendor's interface.
+ *
+ * Locks: one mutex, struct sg's, is taken and dropped inside each call here.
+ * It is never held while a callback of sg_pin_ops or sg_gpu_desc runs, so these
+ * may call back in, except where said.  Every call may sleep.  Callers may hold
+ * locks of their own across any call.
+ *
+ * Return values: 0 or a negative errno, as softgpu_uapi.h defines them.
+ */
+#ifndef SG_H
+#define SG_H
+
+#include "sg_os.h"
+#include "sg_list.h"
+#include "sg_tree.h"
+
+struct sg;
+struct sg_gpu;
+struct sg_proc;
+struct sg_client;
+struct sg_mem;
+struct sg_range;
+
+/* ---- the machine ---- */
+
+int sg_create(struct sg **out);
+/* Everything must be gone: clients, pins, GPUs. */
+void sg_destroy(struct sg *sg);
+
+/* A GPU as the embedder offers it.  Strings are copied; priv stays the embedder's. */
+struct sg_gpu_desc {
+	u8 uuid[16];
+	const char *name;
+	u64 vram_size;		/* multiple of 64 KiB */
+	u64 bar1_size;		/* the aperture: 0 means as large as VRAM */
+	u64 bar1_reserved;	/* of it, used by the driver itself */
+	bool on_pci;
+	u32 pci_domain, pci_bus, pci_device, pci_function;
+	u32 engines;		/* copy engines, at least 1 */
+	void *vram;		/* the CPU's view of VRAM, all of it */
+	void *priv;
+	/* The CPU physical address of VRAM at offset, contiguous for 64 KiB. */
+	u64 (*phys)(void *priv, u64 offset);
+};
+
+/* Adds a GPU; *index is the N of /dev/softgpuN.  Starts its engines. */
+int sg_gpu_add(struct sg *sg, const struct sg_gpu_desc *desc, u32 *index);
+
+/*
+ * Takes a GPU away, pins and all: every call on it fails with ENODEV from now
+ * on, its allocations are freed and their pins revoked; persistent pins are
+ * unmapped and stay to be put.  When it returns nothing touches desc->vram.
+ * The index is free again once its last client has closed.
+ */
+void sg_gpu_remove(struct sg *sg, u32 index);
+
+struct sg_gpu_stats {
+	u64 vram_total, vram_free;
+	u64 bar1_total, bar1_used, bar1_reserved;
+	u32 pins, clients;
+	u64 revocations;	/* callbacks run, ever */
+	u64 copies, bytes_copied;	/* by the engines, ever */
+};
+int sg_gpu_stats(struct sg *sg, u32 index, struct sg_gpu_stats *out);
+
+/* ---- clients: open files of /dev/softgpuN ---- */
+
+/*
+ * How the engines reach the memory of the process behind a client.  copy moves
+ * len bytes between `local` (the engine's side) and the process's address;
+ * 0 or -EFAULT.  Called from engine threads with no lock held.
+ */
+struct sg_host_ops {
+	int (*copy)(void *cookie, void *local, u64 addr, u64 len, bool to_process);
+};
+
+/*
+ * proc_key says which process opens: clients with equal keys share one address
+ * space.  The embedder guarantees that a key is not reused while a client or
+ * token of it is alive.  cookie must outlive the client.
+ */
+int sg_client_open(struct sg *sg, u32 gpu, const void *proc_key, const struct sg_host_ops *ops,
+		   void *cookie, struct sg_client **out);
+
+/*
+ * Frees all that was made through this client: pins are revoked in the calling
+ * thread, queued work is finished or dropped first.
+ */
+void sg_client_close(struct sg_client *client);
+
+const void *sg_client_key(const struct sg_client *client);
+
+/*
+ * One call of softgpu_uapi.h on behalf of a client.  nr is the number
+ * (_IOC_NR), arg the caller's struct, already copied in, of `size` bytes, where
+ * size is what its first field says.  The answer is written to arg.
+ */
+int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size);
+
+/* How long the struct of a call is here; 0: no such call.  *min is the first release's. */
+u32 sg_call_size(u32 nr, u32 *min);
+
+/* ---- pins: what personalities build on ---- */
+
+#define SG_PAGE_SHIFT	16
+#define SG_PAGE_SIZE	((u64)1 << SG_PAGE_SHIFT)
+
+struct sg_pin;
+
+struct sg_pin_ops {
+	/*
+	 * Revocation, in the thread that frees the memory, once, for pins that
+	 * are not persistent.  VRAM and BAR1 are still held.
+	 */
+	void (*callback)(struct sg_pin *pin);
+	/*
+	 * The pin has ended, by put or after callback: stop everything made from
+	 * it from reaching the memory.  Runs before VRAM or BAR1 is given up.
+	 * No sg_pin_hold() is alive, and none succeeds any more.
+	 */
+	void (*unmap)(struct sg_pin *pin);
+	/* Last touch: the storage is the caller's again. */
+	void (*free)(struct sg_pin *pin);
+};
+
+/* The caller's storage; embed it.  Fields are the core's, read-only outside, fixed while the pin lives. */
+struct sg_pin {
+	struct sg_node node;		/* in sg->pins, by address of this struct */
+	struct sg_link link;		/* in range->pins */
+	struct sg *sg;
+	struct sg_gpu *gpu;
+	struct sg_mem *mem;
+	struct sg_range *range;		/* NULL once the range is gone (persistent) */
+	const struct sg_pin_ops *ops;
+	u64 va, length;
+	u64 mem_offset;			/* of va in mem */
+	u64 serial;			/* tells reuse of the storage */
+	u64 callback_thread;		/* while the callback runs */
+	u32 npages;
+	u32 holds;
+	u8 state;			/* enum sg_pin_state, pin.c */
+	bool persistent;
+};
+
+/* Who pins: the tokens of a context, or (both 0) the process with this key. */
+struct sg_pin_who {
+	const void *proc_key;
+	u64 p2p_token;
+	u32 va_space_token;
+};
+
+/*
+ * Pins [va, va + length), multiples of 64 KiB and length > 0, all within one
+ * allocation's pages.  *pin is the caller's zeroed storage with ops set by this
+ * call.  After success, and until put or free, pin->npages and sg_pin_page()
+ * are valid.  The callback may run before this call has returned to its caller
+ * if another thread frees the memory at once.
+ *
+ * -EINVAL  not VRAM of that process or token, or unmapped, or spans allocations
+ * -EIO     p2p_token given without va_space_token
+ * -ENOSPC  BAR1 is exhausted
+ * -ENODEV  the GPU was removed
+ */
+int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
+	       const struct sg_pin_who *who, u64 va, u64 length, bool persistent);
+
+/*
+ * Ends a pin.  `pin` is a key, not dereferenced before it is found, so any
+ * value is safe.  Waits for a callback in flight on it.
+ *
+ * 0         ended here: unmap and free have run
+ * -ENOENT   no such pin, or its callback ended it
+ * -EDEADLK  called from that pin's own callback: a client's bug; nothing done
+ * -EINVAL   persistent does not match how it was pinned
+ */
+int sg_pin_put(struct sg *sg, const void *pin, bool persistent);
+
+/*
+ * Keeps a pin from reaching unmap until sg_pin_unhold(): it is live, or its
+ * callback runs (sg_pin_live() tells which).  NULL when it is not found or is
+ * past that.  `pin` is a key, as for put.  Hold briefly, never across a wait for
+ * a client's lock.
+ */
+struct sg_pin *sg_pin_hold(struct sg *sg, const void *pin);
+void sg_pin_unhold(struct sg_pin *pin);
+/* False once revocation has begun.  For a pin that is held. */
+bool sg_pin_live(const struct sg_pin *pin);
+
+/* CPU physical address of a pinned page, index < npages; the pin is live, in callback, or held. */
+u64 sg_pin_page(const struct sg_pin *pin, u32 index);
+void sg_pin_uuid(const struct sg_pin *pin, u8 uuid[16]);
+u32 sg_pin_gpu_index(const struct sg_pin *pin);
+
+/* Live pins, for diagnosis: calls fn for each under the core's lock; fn must not call back in. */
+void sg_pins_for_each(struct sg *sg, void (*fn)(void *arg, const struct sg_pin *pin), void *arg);
+
+#endif

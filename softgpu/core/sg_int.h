@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sg_int.h - the core's own objects.  Nobody outside softgpu/core includes it,
+ * tests of the core excepted.
+ *
+ * Lock: sg->lock guards every field of every object here, except those marked
+ * "fixed" (set before the object is published) and those of a job that an
+ * engine runs.  Functions ending in _locked are called with it held and give it
+ * back held; those marked "drops the lock" let go of it in between, so
+ * everything learnt before must be learnt again.
+ *
+ * Who keeps what alive:
+ *
+ *   client -> gpu, proc             until the client is closed
+ *   ctx, stream, event, phys        by their handle, and by refs while in use; the first
+ *                                   three belong to their context's client
+ *   range  -> mem, gpu              pin -> mem, gpu;  mem -> gpu
+ *   buf    -> range                 a range lives as long as a buf stands in it
+ *
+ *   VRAM goes back to its GPU when the last reference to its mem is gone: the
+ *   range's, a handle's, every pin's, and that of a copy under way.
+ */
+#ifndef SG_INT_H
+#define SG_INT_H
+
+#include "sg.h"
+#include "sg_list.h"
+#include "sg_space.h"
+#include "sg_tree.h"
+#include "../include/softgpu_uapi.h"
+
+#define SG_SLOT_SIZE	512u	/* small allocations come in slots of this */
+#define SG_SLOTS	((u32)(SG_PAGE_SIZE / SG_SLOT_SIZE))
+#define SG_SMALL_MAX	(SG_PAGE_SIZE / 2)	/* longer ones get pages of their own */
+
+struct sg_engine;
+
+struct sg {
+	struct sg_mutex lock;
+	struct sg_cond ended;		/* a pin, a hold, or a GPU's use has ended */
+	struct sg_gpu *gpus[SOFTGPU_MAX_GPUS];
+	struct sg_link procs;
+	struct sg_link ctxs;		/* for tokens */
+	struct sg_tree pins;		/* by address */
+	u64 next_buffer_id;
+	u64 next_pin_serial;
+};
+
+struct sg_gpu {
+	struct sg *sg;			/* fixed */
+	u32 index;			/* fixed */
+	struct sg_gpu_desc desc;	/* fixed; desc.vram only between enter and leave */
+	char name[SOFTGPU_NAME_LEN];	/* fixed */
+	u32 refs;			/* clients, mems, and one while it is present */
+	u32 clients;
+	u32 entered;			/* threads that touch VRAM now */
+	bool removed;
+	struct sg_space vram;
+	u32 *page_pins;			/* per 64 KiB page: pins that hold it */
+	u64 bar1_used;			/* bytes, what is reserved not counted */
+	u32 pins, ctxs;
+	u64 revocations, copies, bytes_copied;
+
+	struct sg_cond work;		/* streams may be runnable */
+	struct sg_link runnable;	/* streams with queued jobs and none running */
+	struct sg_engine *engines;
+	bool stop;
+};
+
+/* VRAM: whole 64 KiB pages, not necessarily neighbours. */
+struct sg_mem {
+	struct sg_gpu *gpu;		/* fixed */
+	u64 size;			/* fixed */
+	struct sg_extent *first;	/* fixed; of gpu->vram */
+	u32 refs;
+};
+
+/* A process's address space, shared by its clients. */
+struct sg_proc {
+	struct sg *sg;			/* fixed */
+	const void *key;		/* fixed */
+	struct sg_link link;
+	u32 refs;			/* clients, and ranges on their way out */
+	bool has_window;
+	u64 window_base, window_len;
+	struct sg_space window;		/* what of it is free */
+	struct sg_tree bufs;		/* what the program allocated, by address */
+	struct sg_tree ranges;		/* what is mapped to VRAM, by address */
+	struct sg_tree reservations;	/* of cuMemAddressReserve, by address */
+	struct sg_tree objs;		/* by handle */
+	u32 next_handle;
+};
+
+struct sg_client {
+	struct sg *sg;			/* fixed, as the next four */
+	struct sg_gpu *gpu;
+	struct sg_proc *proc;
+	const struct sg_host_ops *ops;
+	void *cookie;
+	u32 ctxs;			/* contexts made through it that still exist */
+	struct sg_link objs, reservations;
+	struct sg_link bufs;		/* those that belong to no context */
+};
+
+enum sg_obj_type { SG_OBJ_CTX = 1, SG_OBJ_STREAM, SG_OBJ_EVENT, SG_OBJ_PHYS };
+
+/* What a handle names. */
+struct sg_obj {
+	struct sg_node node;		/* in proc->objs while the handle is valid */
+	struct sg_link link;		/* in client->objs, likewise */
+	enum sg_obj_type type;		/* fixed */
+	struct sg_client *client;	/* fixed */
+	u32 refs;			/* the handle is one */
+	bool gone;			/* the handle is no longer valid */
+};
+
+struct sg_event {
+	struct sg_obj obj;
+	u64 recorded;			/* serial of the latest record, 0: never */
+	struct sg_link pending;		/* jobs that will complete a record */
+	u64 time_ns;			/* of the latest completion */
+};
+
+struct sg_stream {
+	struct sg_obj obj;		/* not used for a context's default stream */
+	struct sg_ctx *ctx;		/* fixed */
+	struct sg_link in_ctx;		/* ctx->streams */
+	struct sg_link in_runnable;	/* gpu->runnable */
+	struct sg_link jobs;
+	struct sg_job *running;
+	bool non_blocking;		/* fixed */
+	u64 submitted, completed;	/* jobs, ever */
+};
+
+struct sg_ctx {
+	struct sg_obj obj;
+	struct sg_gpu *gpu;		/* fixed */
+	struct sg_link in_sg;		/* sg->ctxs, while its tokens are worth something */
+	u64 p2p_token;			/* fixed */
+	u32 va_space_token;		/* fixed */
+	bool dead;			/* a copy faulted, or it is being destroyed: jobs are dropped */
+	bool faulted;
+	struct sg_cond done;		/* a job of one of its streams has completed */
+	struct sg_link streams;		/* with stream0 */
+	struct sg_stream stream0;
+	u64 next_seq;			/* orders the default stream and the blocking ones */
+	struct sg_link bufs;
+	struct sg_link slabs;		/* ranges that small allocations share */
+};
+
+struct sg_phys {
+	struct sg_obj obj;
+	struct sg_mem *mem;
+};
+
+/* A stretch of addresses mapped to one mem: the unit of pinning. */
+struct sg_range {
+	struct sg_node node;		/* in proc->ranges: va, length */
+	struct sg_link in_slabs;	/* ctx->slabs */
+	struct sg_link pins;
+	struct sg_proc *proc;		/* fixed */
+	struct sg_ctx *ctx;		/* NULL: mapped with none */
+	struct sg_mem *mem;		/* fixed */
+	struct sg_extent *window;	/* addresses to give back; NULL: a reservation's */
+	u32 bufs;
+	u8 *slots;			/* a slab's: enum sg_slot each */
+};
+
+enum sg_slot { SG_SLOT_FREE, SG_SLOT_USED, SG_SLOT_LIMBO };
+
+/* One allocation as the program knows it. */
+struct sg_buf {
+	struct sg_node node;		/* in proc->bufs: va, length asked for */
+	struct sg_link in_owner;	/* ctx->bufs, or client->bufs when it has none */
+	struct sg_proc *proc;		/* fixed */
+	struct sg_ctx *ctx;		/* fixed; NULL: none */
+	struct sg_range *range;		/* NULL: host memory */
+	struct sg_phys *phys;		/* VMM: referenced, so that its handle can be told */
+	u64 buffer_id;			/* fixed */
+	u32 kind;			/* fixed; enum softgpu_kind */
+	u32 host_flags;
+	u32 access;
+	bool sync_memops;
+};
+
+struct sg_reservation {
+	struct sg_node node;		/* in proc->reservations */
+	struct sg_link in_client;
+	struct sg_extent *window;
+};
+
+/* An object of a tree by address that holds va; member is its struct sg_node. */
+static inline struct sg_node *sg_covering(const struct sg_tree *tree, u64 va)
+{
+	struct sg_node *n = sg_tree_floor(tree, va);
+
+	return n && va - n->key < n->len ? n : NULL;
+}
+
+/* Whether anything in the tree touches [va, va + len). */
+static inline bool sg_overlaps(const struct sg_tree *tree, u64 va, u64 len)
+{
+	struct sg_node *n;
+
+	if (sg_covering(tree, va))
+		return true;
+	n = sg_tree_ceil(tree, va);
+	return n && n->key - va < len;
+}
+
+#define SG_NODE_OF(n, type) ((n) ? container_of(n, type, node) : NULL)
+
+static inline struct sg_range *sg_range_at(const struct sg_proc *proc, u64 va)
+{
+	return SG_NODE_OF(sg_covering(&proc->ranges, va), struct sg_range);
+}
+
+static inline struct sg_buf *sg_buf_at(const struct sg_proc *proc, u64 va)
+{
+	return SG_NODE_OF(sg_covering(&proc->bufs, va), struct sg_buf);
+}
+
+/* gpu.c */
+void sg_gpu_get_locked(struct sg_gpu *gpu);
+void sg_gpu_put_locked(struct sg_gpu *gpu);
+/* Between these two desc.vram may be touched; false: the GPU was removed. */
+bool sg_gpu_enter_locked(struct sg_gpu *gpu);
+void sg_gpu_leave_locked(struct sg_gpu *gpu);
+
+/* mem.c */
+/* Called without the lock; zeroed VRAM, with one reference. */
+int sg_mem_create(struct sg_gpu *gpu, u64 size, struct sg_mem **out);
+void sg_mem_get_locked(struct sg_mem *mem);
+void sg_mem_put_locked(struct sg_mem *mem);
+/* Where `offset` is in VRAM; *run is how many bytes follow it there. */
+u64 sg_mem_at(const struct sg_mem *mem, u64 offset, u64 *run);
+/* The aperture: takes the pages of [offset, offset + len), or none and -ENOSPC. */
+int sg_bar1_take_locked(struct sg_mem *mem, u64 offset, u64 len);
+void sg_bar1_give_locked(struct sg_mem *mem, u64 offset, u64 len);
+
+/* proc.c */
+void sg_proc_put_locked(struct sg_proc *proc);
+void sg_obj_init(struct sg_obj *obj, enum sg_obj_type type, struct sg_client *client);
+/* Gives it a handle: the last step of making one. */
+u32 sg_obj_publish_locked(struct sg_obj *obj);
+/* Finds a handle of that type and takes a reference; NULL. */
+struct sg_obj *sg_obj_get_locked(struct sg_proc *proc, u32 handle, enum sg_obj_type type);
+/* Ends a handle, once; its reference is the caller's to put. */
+bool sg_obj_retire_locked(struct sg_obj *obj);
+void sg_obj_put_locked(struct sg_obj *obj);
+/* Ends a handle, all in one; takes the lock.  -ENOENT. */
+int sg_obj_release(struct sg_client *client, u32 handle, enum sg_obj_type type);
+
+/* ctx.c */
+int sg_ctx_create(struct sg_client *client, u32 *handle);
+/* Drops the lock.  Frees everything of the context; the caller holds a reference. */
+void sg_ctx_destroy_locked(struct sg_ctx *ctx);
+/* Drops the lock.  Until all that is queued now is done; -EIO when the context is dead. */
+int sg_ctx_drain_locked(struct sg_ctx *ctx);
+void sg_ctx_free_locked(struct sg_ctx *ctx);
+/* NULL when there is none or the token is wrong. */
+struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space_token);
+static inline struct sg_ctx *sg_ctx_of(struct sg_obj *obj)
+{
+	return obj ? container_of(obj, struct sg_ctx, obj) : NULL;
+}
+
+/* buf.c */
+int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a);
+int sg_buf_free(struct sg_client *client, u64 va);
+int sg_buf_register(struct sg_client *client, struct softgpu_host_register *a);
+int sg_buf_unregister(struct sg_client *client, u64 va);
+/* Drops the lock.  The buf is found and alive; its pins are revoked if it was its range's last. */
+void sg_buf_release_locked(struct sg_buf *buf);
+struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_ctx *ctx, u32 kind);
+void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *owner);
+/* Takes over the caller's reference to mem. */
+struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct sg_mem *mem);
+void sg_range_publish_locked(struct sg_range *range, u64 va);
+/* Freed slots of a slab may be used again: its last pin has gone. */
+void sg_range_unpinned_locked(struct sg_range *range);
+
+/* vmm.c */
+int sg_vmm_window(struct sg_client *client, struct softgpu_window *a);
+int sg_vmm_reserve(struct sg_client *client, struct softgpu_va_reserve *a);
+int sg_vmm_release(struct sg_client *client, u64 va);
+int sg_vmm_create(struct sg_client *client, struct softgpu_phys_create *a);
+int sg_vmm_map(struct sg_client *client, struct softgpu_map *a);
+int sg_vmm_unmap(struct sg_client *client, u64 va, u64 len);
+int sg_vmm_access(struct sg_client *client, u64 va, u64 len, u32 access);
+/* Drops the lock.  Takes down what stands in it, then the reservation. */
+void sg_reservation_destroy_locked(struct sg_proc *proc, struct sg_reservation *r);
+void sg_phys_free_locked(struct sg_phys *phys);
+
+/* pin.c */
+/* Drops the lock.  The range is out of proc->ranges: revokes its pins, lets go of persistent ones. */
+void sg_pins_revoke_locked(struct sg_range *range);
+/* Drops the lock.  Unmaps what persistent pins are left of a removed GPU. */
+void sg_pins_orphan_locked(struct sg_gpu *gpu);
+
+/* query.c */
+int sg_query(struct sg_client *client, struct softgpu_query *a);
+int sg_set_attr(struct sg_client *client, struct softgpu_set_attr *a);
+int sg_info_call(struct sg_client *client, struct softgpu_info *a);
+
+/* stream.c */
+void sg_stream_init(struct sg_stream *s, struct sg_ctx *ctx, bool non_blocking);
+void sg_stream_free_locked(struct sg_stream *s);
+void sg_event_free_locked(struct sg_event *e);
+int sg_stream_create(struct sg_client *client, struct softgpu_stream_create *a);
+int sg_stream_destroy(struct sg_client *client, struct softgpu_stream *a);
+int sg_stream_query(struct sg_client *client, struct softgpu_stream *a);
+int sg_stream_sync(struct sg_client *client, struct softgpu_stream *a);
+int sg_event_create(struct sg_client *client, struct softgpu_event_create *a);
+int sg_event_record(struct sg_client *client, struct softgpu_event *a);
+int sg_event_query(struct sg_client *client, struct softgpu_event *a);
+int sg_event_sync(struct sg_client *client, struct softgpu_event *a);
+int sg_stream_wait(struct sg_client *client, struct softgpu_event *a);
+bool sg_event_pending_locked(const struct sg_event *e, u64 serial);
+int sg_copy(struct sg_client *client, struct softgpu_copy *a);
+int sg_fill(struct sg_client *client, struct softgpu_fill *a);
+
+/* engine.c */
+int sg_engines_start(struct sg_gpu *gpu);
+void sg_engines_stop(struct sg_gpu *gpu);
+
+/*
+ * What an engine does next.  Fields are fixed once it is queued, but for the
+ * links; the job is the engine's once it runs.
+ */
+enum sg_op { SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT };
+
+struct sg_job {
+	struct sg_link link;		/* stream->jobs */
+	enum sg_op op;
+	u64 seq;			/* ctx->next_seq when it was queued */
+	union {
+		struct {
+			u64 dst, src, width, height, dst_pitch, src_pitch;
+			u32 value, elem;
+		} move;			/* COPY and FILL */
+		struct {
+			struct sg_event *event;	/* referenced */
+			u64 serial;
+			struct sg_link pending;	/* event->pending, RECORD only */
+		} mark;
+	};
+};
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sg_os.h - all that softgpu's core needs from outside.  Satisfied once for
+ * the kernel (softgpu/kernel/sg_os_kernel.h) and once for user space
+ * (softgpu/user/sg_os_user.h); a test may bring a third by -DSG_OS_HEADER.
+ * Core files include this and one another, nothing else.
+ *
+ * Each version gives:
+ *
+ *   types     u8 u16 u32 u64 s32 s64 bool size_t, NULL, offsetof, memcpy/memset/memcmp,
+ *             the errno constants EINVAL, ENOMEM, ... (positive)
+ *   container_of(ptr, type, member), SG_WARN_ON(cond) (reports a broken invariant,
+ *             gives cond's value; a test version aborts)
+ *
+ *   void *sg_zalloc(size_t)                  zeroed, NULL when out of memory; may sleep; any size
+ *   void sg_free(void *)                     NULL is fine
+ *
+ *   struct sg_mutex                          sg_mutex_init/destroy/lock/unlock(struct sg_mutex *)
+ *   struct sg_cond                           sg_cond_init/destroy(c), sg_cond_wait(c, mutex),
+ *                                            sg_cond_broadcast(c): broadcast is called with the mutex held
+ *   struct sg_thread                         int sg_thread_start(t, void (*fn)(void *), arg, const char *name)
+ *                                            void sg_thread_join(t): fn has returned
+ *   u64 sg_thread_self(void)                 differs between threads alive at once; never 0
+ *   u64 sg_random64(void)                    unguessable
+ *   u64 sg_now_ns(void)                      monotonic
+ *   sg_info(fmt, ...), sg_err(fmt, ...)      one line of log each, no newline in fmt
+ */
+#ifndef SG_OS_H
+#define SG_OS_H
+
+#if defined(SG_OS_HEADER)
+#include SG_OS_HEADER
+#elif defined(__KERNEL__)
+#include "../kernel/sg_os_kernel.h"
+#else
+#include "../user/sg_os_user.h"
+#endif
+
+#endif

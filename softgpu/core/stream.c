@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+/* stream.c - streams and events, and putting work on them. */
+#include "sg_int.h"
+
+void sg_stream_init(struct sg_stream *s, struct sg_ctx *ctx, bool non_blocking)
+{
+	s->ctx = ctx;
+	s->non_blocking = non_blocking;
+	sg_list_init(&s->in_ctx);
+	sg_list_init(&s->in_runnable);
+	sg_list_init(&s->jobs);
+}
+
+void sg_stream_free_locked(struct sg_stream *s)
+{
+	struct sg_ctx *ctx = s->ctx;
+
+	SG_WARN_ON(s->completed != s->submitted);
+	sg_list_del(&s->in_ctx);
+	sg_free(s);
+	sg_obj_put_locked(&ctx->obj);
+}
+
+void sg_event_free_locked(struct sg_event *e)
+{
+	SG_WARN_ON(!sg_list_empty(&e->pending));
+	sg_free(e);
+}
+
+/* A context by handle, with a reference, that may take new work. */
+static int get_ctx_locked(struct sg_client *client, u32 handle, struct sg_ctx **out)
+{
+	struct sg_ctx *ctx = sg_ctx_of(sg_obj_get_locked(client->proc, handle, SG_OBJ_CTX));
+
+	if (!ctx)
+		return -ENOENT;
+	if (ctx->gpu->removed || ctx->faulted) {
+		int err = ctx->gpu->removed ? -ENODEV : -EIO;
+
+		sg_obj_put_locked(&ctx->obj);
+		return err;
+	}
+	*out = ctx;
+	return 0;
+}
+
+/*
+ * A stream of a context by handle, 0 being the default one.  The reference that
+ * keeps it is given back by put_stream_locked().
+ */
+static int get_stream_locked(struct sg_client *client, u32 ctx_handle, u32 handle,
+			     struct sg_stream **out)
+{
+	struct sg_stream *s;
+	struct sg_ctx *ctx;
+	struct sg_obj *obj;
+	int err = get_ctx_locked(client, ctx_handle, &ctx);
+
+	if (err)
+		return err;
+	if (!handle) {
+		*out = &ctx->stream0;	/* kept by the context's reference */
+		return 0;
+	}
+	obj = sg_obj_get_locked(client->proc, handle, SG_OBJ_STREAM);
+	s = obj ? container_of(obj, struct sg_stream, obj) : NULL;
+	if (s && s->ctx != ctx) {
+		sg_obj_put_locked(obj);
+		s = NULL;
+	}
+	sg_obj_put_locked(&ctx->obj);
+	*out = s;
+	return s ? 0 : -ENOENT;
+}
+
+static void put_stream_locked(struct sg_stream *s)
+{
+	if (s == &s->ctx->stream0)
+		sg_obj_put_locked(&s->ctx->obj);
+	else
+		sg_obj_put_locked(&s->obj);
+}
+
+int sg_stream_create(struct sg_client *client, struct softgpu_stream_create *a)
+{
+	struct sg_stream *s;
+	struct sg_ctx *ctx;
+	int err;
+
+	if (a->flags & ~SOFTGPU_STREAM_NON_BLOCKING)
+		return -EINVAL;
+	s = sg_zalloc(sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	sg_mutex_lock(&client->sg->lock);
+	err = get_ctx_locked(client, a->ctx, &ctx);
+	if (!err) {
+		/* The context's reference is the stream's from here on. */
+		sg_stream_init(s, ctx, a->flags & SOFTGPU_STREAM_NON_BLOCKING);
+		sg_obj_init(&s->obj, SG_OBJ_STREAM, ctx->obj.client);
+		sg_list_add_tail(&ctx->streams, &s->in_ctx);
+		a->stream = sg_obj_publish_locked(&s->obj);
+		s = NULL;
+	}
+	sg_mutex_unlock(&client->sg->lock);
+	sg_free(s);
+	return err;
+}
+
+int sg_stream_destroy(struct sg_client *client, struct softgpu_stream *a)
+{
+	struct sg_stream *s;
+	int err;
+
+	if (a->reserved || !a->stream)
+		return -EINVAL;
+	sg_mutex_lock(&client->sg->lock);
+	err = get_stream_locked(client, a->ctx, a->stream, &s);
+	if (!err) {
+		if (sg_obj_retire_locked(&s->obj))
+			sg_obj_put_locked(&s->obj);
+		put_stream_locked(s);
+	}
+	sg_mutex_unlock(&client->sg->lock);
+	return err;
+}
+
+int sg_stream_query(struct sg_client *client, struct softgpu_stream *a)
+{
+	struct sg_stream *s;
+	int err;
+
+	if (a->reserved)
+		return -EINVAL;
+	sg_mutex_lock(&client->sg->lock);
+	err = get_stream_locked(client, a->ctx, a->stream, &s);
+	if (!err) {
+		err = s->completed == s->submitted ? 0 : -EAGAIN;
+		put_stream_locked(s);
+	}
+	sg_mutex_unlock(&client->sg->lock);
+	return err;
+}
+
+/* Until the stream's first `upto` jobs are done. */
+static int wait_locked(struct sg_stream *s, u64 upto)
+{
+	struct sg_ctx *ctx = s->ctx;
+
+	while (s->completed < upto)
+		sg_cond_wait(&ctx->done, &ctx->gpu->sg->lock);
+	return ctx->gpu->removed ? -ENODEV : ctx->faulted ? -EIO : 0;
+}
+
+int sg_stream_sync(struct sg_client *client, struct softgpu_stream *a)
+{
+	struct sg_stream *s;
+	int err;
+
+	if (a->reserved)
+		return -EINVAL;
+	sg_mutex_lock(&client->sg->lock);
+	err = get_stream_locked(client, a->ctx, a->stream, &s);
+	if (!err) {
+		err = wait_locked(s, s->submitted);
+		put_stream_locked(s);
+	}
+	sg_mutex_unlock(&client->sg->lock);
+	return err;
+}
+
+/* Queues a job; it holds the stream until it has completed. */
+static void submit_locked(struct sg_stream *s, struct sg_job *job)
+{
+	struct sg_ctx *ctx = s->ctx;
+	struct sg_gpu *gpu = ctx->gpu;
+
+	if (s == &ctx->stream0)
+		ctx->obj.refs++;
+	else
+		s->obj.refs++;
+	job->seq = ctx->next_seq++;
+	s->submitted++;
+	if (sg_list_empty(&s->jobs) && !s->running)
+		sg_list_add_tail(&gpu->runnable, &s->in_runnable);
+	sg_list_add_tail(&s->jobs, &job->link);
+	sg_cond_broadcast(&gpu->work);
+}
+
+/*
+ * If [va, va + span) begins in VRAM it must be mapped from end to end; in the
+ * window, what is neither VRAM nor host memory of ours is nothing.  Other
+ * addresses are the process's own business.
+ */
+static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span)
+{
+	struct sg_node *n = sg_covering(&proc->ranges, va);
+	u64 end = va + span;
+
+	if (!n)
+		return !proc->has_window || va - proc->window_base >= proc->window_len ||
+		       sg_buf_at(proc, va);
+	while (n && n->key + n->len < end)
+		n = sg_covering(&proc->ranges, n->key + n->len);
+	return n;
+}
+
+/* From the first byte to the last of height rows, pitch apart; 0 if that makes no sense. */
+static u64 span_of(u64 base, u64 width, u64 height, u64 pitch)
+{
+	u64 span = width;
+
+	if (!width || !height || width > (u64)1 << 48 || height > (u64)1 << 32)
+		return 0;
+	if (height > 1) {
+		if (pitch < width || pitch > ((u64)1 << 56) / height)
+			return 0;
+		span = (height - 1) * pitch + width;
+	}
+	return base + span < base ? 0 : span;
+}
+
+static int submit_move(struct sg_client *client, u32 ctx, u32 stream, u32 flags, struct sg_job *job,
+		       u64 dst_span, u64 src_span)
+{
+	struct sg_stream *s;
+	int err;
+
+	sg_mutex_lock(&client->sg->lock);
+	err = get_stream_locked(client, ctx, stream, &s);
+	if (err)
+		goto out;
+	err = -EFAULT;
+	if (mapped_locked(client->proc, job->move.dst, dst_span) &&
+	    (job->op == SG_OP_FILL || mapped_locked(client->proc, job->move.src, src_span))) {
+		submit_locked(s, job);
+		job = NULL;
+		err = flags & SOFTGPU_OP_SYNC ? wait_locked(s, s->submitted) : 0;
+	}
+	put_stream_locked(s);
+out:
+	sg_mutex_unlock(&client->sg->lock);
+	sg_free(job);
+	return err;
+}
+
+int sg_copy(struct sg_client *client, struct softgpu_copy *a)
+{
+	u64 dst_span = span_of(a->dst, a->width, a->height, a->dst_pitch);
+	u64 src_span = span_of(a->src, a->width, a->height, a->src_pitch);
+	struct sg_job *job;
+
+	if (a->flags & ~SOFTGPU_OP_SYNC || !dst_span || !src_span)
+		return -EINVAL;
+	job = sg_zalloc(sizeof(*job));
+	if (!job)
+		return -ENOMEM;
+	job->op = SG_OP_COPY;
+	job->move.dst = a->dst;
+	job->move.src = a->src;
+	job->move.width = a->width;
+	job->move.height = a->height;
+	job->move.dst_pitch = a->dst_pitch;
+	job->move.src_pitch = a->src_pitch;
+	return submit_move(client, a->ctx, a->stream, a->flags, job, dst_span, src_span);
+}
+
+int sg_fill(struct sg_client *client, struct softgpu_fill *a)
+{
+	struct sg_job *job;
+	u64 span;
+
+	if (a->flags & ~SOFTGPU_OP_SYNC || (a->elem != 1 && a->elem != 2 && a->elem != 4) ||
+	    a->width > (u64)1 << 46 || a->dst % a->elem || (a->height > 1 && a->pitch % a->elem))
+		return -EINVAL;
+	span = span_of(a->dst, a->width * a->elem, a->height, a->pitch);
+	if (!span)
+		return -EINVAL;
+	job = sg_zalloc(sizeof(*job));
+	if (!job)
+		return -ENOMEM;
+	job->op = SG_OP_FILL;
+	job->move.dst = a->dst;
+	job->move.width = a->width * a->elem;
+	job->move.height = a->height;
+	job->move.dst_pitch = a->pitch;
+	job->move.value = a->value;
+	job->move.elem = a->elem;
+	return submit_move(client, a->ctx, a->stream, a->flags, job, span, 0);
+}
+
+int sg_event_create(struct sg_client *client, struct softgpu_event_create *a)
+{
+	struct sg_event *e;
+	struct sg_ctx *ctx;
+	int err;
+
+	if (a->flags)
+		return -EINVAL;
+	e = sg_zalloc(sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	sg_list_init(&e->pending);
+	sg_mutex_lock(&client->sg->lock);
+	err = get_ctx_locked(client, a->ctx, &ctx);
+	if (!err) {
+		sg_obj_init(&e->obj, SG_OBJ_EVENT, ctx->obj.client);
+		a->event = sg_obj_publish_locked(&e->obj);
+		sg_obj_put_locked(&ctx->obj);
+		e = NULL;
+	}
+	sg_mutex_unlock(&client->sg->lock);
+	sg_free(e);
+	return err;
+}
+
+static struct sg_event *get_event_locked(struct sg_client *client, u32 handle)
+{
+	struct sg_obj *obj = sg_obj_get_locked(client->proc, handle, SG_OBJ_EVENT);
+
+	return obj ? container_of(obj, struct sg_event, obj) : NULL;
+}
+
+/* RECORD and STREAM_WAIT: a job on a stream that refers to an event. */
+static int submit_mark(struct sg_client *client, struct softgpu_event *a, enum sg_op op)
+{
+	struct sg_job *job = sg_zalloc(sizeof(*job));
+	struct sg_stream *s;
+	struct sg_event *e;
+	int err;
+
+	if (!job)
+		return -ENOMEM;
+	job->op = op;
+	sg_mutex_lock(&client->sg->lock);
+	err = get_stream_locked(client, a->ctx, a->stream, &s);
+	if (err)
+		goto out;
+	err = -ENOENT;
+	e = get_event_locked(client, a->event);
+	if (!e)
+		goto put;
+	if (op == SG_OP_RECORD) {
+		e->recorded++;
+		sg_list_add_tail(&e->pending, &job->mark.pending);
+	} else {
+		sg_list_init(&job->mark.pending);
+	}
+	job->mark.event = e;	/* with the reference */
+	job->mark.serial = e->recorded;
+	submit_locked(s, job);
+	job = NULL;
+	err = 0;
+put:
+	put_stream_locked(s);
+out:
+	sg_mutex_unlock(&client->sg->lock);
+	sg_free(job);
+	return err;
+}
+
+int sg_event_record(struct sg_client *client, struct softgpu_event *a)
+{
+	return submit_mark(client, a, SG_OP_RECORD);
+}
+
+int sg_stream_wait(struct sg_client *client, struct softgpu_event *a)
+{
+	return submit_mark(client, a, SG_OP_WAIT);
+}
+
+bool sg_event_pending_locked(const struct sg_event *e, u64 serial)
+{
+	struct sg_job *job;
+
+	sg_list_for_each(job, &e->pending, struct sg_job, mark.pending) {
+		if (job->mark.serial == serial)
+			return true;
+	}
+	return false;
+}
+
+int sg_event_query(struct sg_client *client, struct softgpu_event *a)
+{
+	struct sg_event *e;
+	int err = -ENOENT;
+
+	sg_mutex_lock(&client->sg->lock);
+	e = get_event_locked(client, a->event);
+	if (e) {
+		err = sg_event_pending_locked(e, e->recorded) ? -EAGAIN : 0;
+		a->time_ns = e->time_ns;
+		sg_obj_put_locked(&e->obj);
+	}
+	sg_mutex_unlock(&client->sg->lock);
+	return err;
+}
+
+int sg_event_sync(struct sg_client *client, struct softgpu_event *a)
+{
+	struct sg *sg = client->sg;
+	struct sg_event *e;
+	int err = -ENOENT;
+	u64 serial;
+
+	sg_mutex_lock(&sg->lock);
+	e = get_event_locked(client, a->event);
+	if (e) {
+		serial = e->recorded;
+		while (sg_event_pending_locked(e, serial))
+			sg_cond_wait(&sg->ended, &sg->lock);
+		a->time_ns = e->time_ns;
+		sg_obj_put_locked(&e->obj);
+		err = 0;
+	}
+	sg_mutex_unlock(&sg->lock);
+	return err;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * softgpu_uapi.h - what the software GPU's driver and its user libraries say
+ * to each other over /dev/softgpuN.
+ *
+ * This is softgpu's private interface, as a vendor's driver has one: programs
+ * use the CUDA look-alikes in softgpu/user, drivers use nvidia_p2p_*.  It may
+ * change with any release; SOFTGPU_ABI tells both sides that they match.
+ *
+ * Rules, the same for every call:
+ *
+ * - The first field is `size`, the size of the struct as the caller knows it.
+ *   A caller's struct may be longer than the driver's if the surplus is zero
+ *   (else E2BIG), and never shorter than the one of the first release (EINVAL).
+ * - `flags` and `reserved` must hold only what is documented here (EINVAL).
+ * - All sizes and offsets are bytes.  All addresses are u64.
+ * - Handles are u32, never 0, valid in every open file of one process, and die
+ *   with the open file that made them.
+ * - A file opened by one process and used by another (inherited over fork,
+ *   passed over a socket) answers EPERM to everything: an address space
+ *   belongs to one process.
+ *
+ * errno, one meaning each:
+ *   EINVAL   an argument is malformed: size, flags, alignment, overlap, kind
+ *   E2BIG    the struct's surplus bytes are not zero
+ *   ENOTTY   no such call
+ *   EFAULT   the argument cannot be read or written
+ *   EPERM    this open file belongs to another process
+ *   ENOENT   no such handle, or nothing at this address
+ *   EEXIST   something is at this address already
+ *   ENOMEM   the kernel is out of memory
+ *   ENOSPC   VRAM, or the window of device addresses, has no room
+ *   EBUSY    the object is in use: the handle's memory is mapped, work is queued
+ *   EAGAIN   (queries) not finished yet
+ *   ENODEV   the GPU was removed
+ *   EIO      the context is dead: an earlier copy faulted
+ */
+#ifndef SOFTGPU_UAPI_H
+#define SOFTGPU_UAPI_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#include <linux/ioctl.h>
+#else
+#include <linux/types.h>
+#include <sys/ioctl.h>
+#endif
+
+#define SOFTGPU_ABI		1
+#define SOFTGPU_MAX_GPUS	16
+#define SOFTGPU_PAGE_SHIFT	16	/* VRAM is mapped and pinned in 64 KiB pages */
+#define SOFTGPU_PAGE_SIZE	(1UL << SOFTGPU_PAGE_SHIFT)
+#define SOFTGPU_NAME_LEN	64
+
+/* What stands at an address (softgpu_query.kind). */
+enum softgpu_kind {
+	SOFTGPU_KIND_NONE = 0,		/* nothing that the driver knows */
+	SOFTGPU_KIND_DEVICE = 1,	/* VRAM: cuMemAlloc */
+	SOFTGPU_KIND_VMM = 2,		/* VRAM: cuMemMap */
+	SOFTGPU_KIND_HOST = 3,		/* host memory made by the library: cuMemHostAlloc */
+	SOFTGPU_KIND_MANAGED = 4,	/* host memory that stands for managed memory */
+	SOFTGPU_KIND_REGISTERED = 5,	/* the program's own memory: cuMemHostRegister */
+	SOFTGPU_KIND_RESERVED = 6,	/* reserved by cuMemAddressReserve, unmapped */
+};
+
+/* Facts of the GPU behind this file. */
+struct softgpu_info {
+	__u32 size;
+	__u32 abi;		/* out: SOFTGPU_ABI */
+	__u32 index;		/* out: the N of /dev/softgpuN */
+	__u32 count;		/* out: GPUs in this machine */
+	__u8 uuid[16];		/* out */
+	char name[SOFTGPU_NAME_LEN];	/* out: NUL-terminated */
+	__u64 vram_total;	/* out */
+	__u64 vram_free;	/* out */
+	__u64 bar1_total;	/* out: the aperture */
+	__u64 bar1_used;	/* out: distinct pinned pages, plus what is reserved */
+	__u32 pci_domain;	/* out: all zero when VRAM is system memory */
+	__u32 pci_bus;
+	__u32 pci_device;
+	__u32 pci_function;
+	__u32 on_pci;		/* out: 1 if VRAM is a PCI BAR, 0 if system memory */
+	__u32 pins;		/* out: live pins of this GPU, all processes */
+};
+
+/*
+ * Gives the process its window of device addresses, which the library has
+ * reserved in the CPU's address space.  The first call of a process decides;
+ * later ones return what it decided.  base and length are multiples of 64 KiB.
+ */
+struct softgpu_window {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u64 base;		/* in/out */
+	__u64 length;		/* in/out */
+};
+
+struct softgpu_ctx_create {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u32 ctx;		/* out: handle */
+	__u32 reserved;
+};
+
+/* CTX_DESTROY frees all that was allocated in the context; CTX_SYNC waits for all its work. */
+struct softgpu_handle {
+	__u32 size;
+	__u32 handle;
+};
+
+/* VRAM at an address of the driver's choice; small ones share a 64 KiB page. */
+struct softgpu_mem_alloc {
+	__u32 size;
+	__u32 ctx;
+	__u64 length;		/* > 0 */
+	__u64 va;		/* out */
+	__u64 buffer_id;	/* out: never used before, never used again */
+};
+
+/*
+ * MEM_FREE ends an allocation (va is its start), after all queued work of its
+ * context; every pin is revoked before the call returns.  Works on a device
+ * allocation only.  HOST_UNREGISTER forgets host memory.
+ */
+struct softgpu_va {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u64 va;
+};
+
+/*
+ * Tells the driver of host memory that the library has mapped at va: kind is
+ * HOST, MANAGED or REGISTERED.  HOST and MANAGED lie inside the window at an
+ * address got by VA_RESERVE; REGISTERED lies anywhere outside the window.
+ */
+struct softgpu_host_register {
+	__u32 size;
+	__u32 ctx;
+	__u32 kind;
+	__u32 host_flags;	/* kept and given back by QUERY, not interpreted */
+	__u64 va;
+	__u64 length;
+	__u64 buffer_id;	/* out */
+};
+
+/* Takes addresses out of the window; nothing stands there until MAP or HOST_REGISTER. */
+struct softgpu_va_reserve {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u64 length;		/* multiple of 64 KiB */
+	__u64 align;		/* 0, or a power of two >= 64 KiB */
+	__u64 hint;		/* 0, or where the caller would like it (not binding) */
+	__u64 va;		/* out */
+};
+/* VA_RELEASE (softgpu_va) gives a reservation back: EBUSY while anything stands in it. */
+
+struct softgpu_phys_create {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u64 length;		/* multiple of 64 KiB */
+	__u32 handle;		/* out; PHYS_RELEASE (softgpu_handle) drops it, maps keep the memory */
+	__u32 reserved;
+};
+
+/* length is the whole of the memory behind handle; offset must be 0 (as cuMemMap asks). */
+struct softgpu_map {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u32 ctx;		/* whose work the mapping belongs to; 0: none */
+	__u32 handle;
+	__u64 va;		/* inside one reservation */
+	__u64 length;
+	__u64 offset;
+	__u64 buffer_id;	/* out */
+};
+
+/* UNMAP: the range must cover whole mappings.  All pins are revoked before it returns. */
+/* ACCESS: every byte of the range must be mapped; access is 0 none, 1 read, 3 read and write. */
+struct softgpu_va_range {
+	__u32 size;
+	__u32 access;		/* UNMAP: 0 */
+	__u64 va;
+	__u64 length;
+};
+
+/* What stands at an address.  Unknown addresses are no error: kind is NONE. */
+struct softgpu_query {
+	__u32 size;
+	__u32 kind;		/* out */
+	__u64 va;		/* in */
+	__u64 base;		/* out: where the allocation begins */
+	__u64 length;		/* out: as the program asked for it */
+	__u64 buffer_id;	/* out */
+	__u64 p2p_token;	/* out: of the context; 0 if none */
+	__u32 va_space_token;	/* out */
+	__u32 gpu;		/* out: index */
+	__u32 ctx;		/* out: 0 if none */
+	__u32 sync_memops;	/* out */
+	__u32 host_flags;	/* out: as registered */
+	__u32 access;		/* out: as set by ACCESS; 3 for all but VMM */
+	__u32 phys;		/* out: VMM's handle, 0 when released or not VMM */
+	__u32 reserved;
+};
+
+enum softgpu_attr {
+	SOFTGPU_ATTR_SYNC_MEMOPS = 1,	/* value 0 or 1 */
+};
+
+struct softgpu_set_attr {
+	__u32 size;
+	__u32 attr;
+	__u64 va;		/* anywhere in the allocation; it holds for the whole of it */
+	__u64 value;
+};
+
+#define SOFTGPU_STREAM_NON_BLOCKING	1	/* does not order itself with the default stream */
+
+struct softgpu_stream_create {
+	__u32 size;
+	__u32 ctx;
+	__u32 flags;
+	__u32 stream;		/* out */
+};
+/*
+ * Stream 0 of a context is its default stream: its work waits for all earlier
+ * work of the context's blocking streams, and they wait for its work.
+ * STREAM_DESTROY lets queued work finish first (the handle is gone at once).
+ * QUERY: 0 or EAGAIN.
+ */
+struct softgpu_stream {
+	__u32 size;
+	__u32 ctx;
+	__u32 stream;
+	__u32 reserved;
+};
+
+struct softgpu_event_create {
+	__u32 size;
+	__u32 ctx;
+	__u32 flags;		/* 0 */
+	__u32 event;		/* out; EVENT_DESTROY by softgpu_handle */
+};
+
+/*
+ * EVENT_RECORD: the event is done when all that the stream holds now is.
+ * STREAM_WAIT: what the stream gets from now on waits for the event's latest record.
+ * EVENT_QUERY: 0 (done, or never recorded) or EAGAIN; EVENT_SYNC waits.  Both fill time_ns.
+ */
+struct softgpu_event {
+	__u32 size;
+	__u32 ctx;		/* RECORD and STREAM_WAIT: of the stream */
+	__u32 stream;
+	__u32 event;
+	__u64 time_ns;		/* out of QUERY and SYNC: when it was done (monotonic) */
+};
+
+#define SOFTGPU_OP_SYNC		1	/* return when the copy is done */
+
+/*
+ * Queues a copy on a stream.  An address that the driver knows as VRAM is VRAM;
+ * any other is the calling process's own memory.  width bytes per row, height
+ * rows.  dst and src may be on different GPUs.  EFAULT at once when a device range
+ * is not wholly mapped; a host address that faults later kills the context (EIO).
+ */
+struct softgpu_copy {
+	__u32 size;
+	__u32 ctx;
+	__u32 stream;
+	__u32 flags;
+	__u64 dst;
+	__u64 src;
+	__u64 width;
+	__u64 height;		/* 1 for a plain copy */
+	__u64 dst_pitch;	/* ignored when height is 1 */
+	__u64 src_pitch;
+};
+
+/* Queues a fill: width elements of elem bytes (1, 2 or 4) per row. */
+struct softgpu_fill {
+	__u32 size;
+	__u32 ctx;
+	__u32 stream;
+	__u32 flags;
+	__u64 dst;
+	__u64 width;
+	__u64 height;
+	__u64 pitch;		/* bytes; ignored when height is 1 */
+	__u32 value;
+	__u32 elem;
+};
+
+#define SOFTGPU_IOC_MAGIC	0xb5
+#define SOFTGPU_IOC(nr)		_IOC(_IOC_READ | _IOC_WRITE, SOFTGPU_IOC_MAGIC, nr, 0)
+
+/* The size is in the struct, not in the number, so that a number never changes. */
+#define SOFTGPU_INFO			SOFTGPU_IOC(0x00)	/* softgpu_info */
+#define SOFTGPU_WINDOW			SOFTGPU_IOC(0x01)	/* softgpu_window */
+#define SOFTGPU_CTX_CREATE		SOFTGPU_IOC(0x10)	/* softgpu_ctx_create */
+#define SOFTGPU_CTX_DESTROY		SOFTGPU_IOC(0x11)	/* softgpu_handle */
+#define SOFTGPU_CTX_SYNC		SOFTGPU_IOC(0x12)	/* softgpu_handle */
+#define SOFTGPU_MEM_ALLOC		SOFTGPU_IOC(0x20)	/* softgpu_mem_alloc */
+#define SOFTGPU_MEM_FREE		SOFTGPU_IOC(0x21)	/* softgpu_va */
+#define SOFTGPU_HOST_REGISTER		SOFTGPU_IOC(0x22)	/* softgpu_host_register */
+#define SOFTGPU_HOST_UNREGISTER		SOFTGPU_IOC(0x23)	/* softgpu_va */
+#define SOFTGPU_VA_RESERVE		SOFTGPU_IOC(0x24)	/* softgpu_va_reserve */
+#define SOFTGPU_VA_RELEASE		SOFTGPU_IOC(0x25)	/* softgpu_va */
+#define SOFTGPU_PHYS_CREATE		SOFTGPU_IOC(0x26)	/* softgpu_phys_create */
+#define SOFTGPU_PHYS_RELEASE		SOFTGPU_IOC(0x27)	/* softgpu_handle */
+#define SOFTGPU_MAP			SOFTGPU_IOC(0x28)	/* softgpu_map */
+#define SOFTGPU_UNMAP			SOFTGPU_IOC(0x29)	/* softgpu_va_range */
+#define SOFTGPU_ACCESS			SOFTGPU_IOC(0x2a)	/* softgpu_va_range */
+#define SOFTGPU_QUERY			SOFTGPU_IOC(0x30)	/* softgpu_query */
+#define SOFTGPU_SET_ATTR		SOFTGPU_IOC(0x31)	/* softgpu_set_attr */
+#define SOFTGPU_STREAM_CREATE		SOFTGPU_IOC(0x40)	/* softgpu_stream_create */
+#define SOFTGPU_STREAM_DESTROY		SOFTGPU_IOC(0x41)	/* softgpu_stream */
+#define SOFTGPU_STREAM_QUERY		SOFTGPU_IOC(0x42)	/* softgpu_stream */
+#define SOFTGPU_STREAM_SYNC		SOFTGPU_IOC(0x43)	/* softgpu_stream */
+#define SOFTGPU_EVENT_CREATE		SOFTGPU_IOC(0x44)	/* softgpu_event_create */
+#define SOFTGPU_EVENT_DESTROY		SOFTGPU_IOC(0x45)	/* softgpu_handle */
+#define SOFTGPU_EVENT_RECORD		SOFTGPU_IOC(0x46)	/* softgpu_event */
+#define SOFTGPU_EVENT_QUERY		SOFTGPU_IOC(0x47)	/* softgpu_event */
+#define SOFTGPU_EVENT_SYNC		SOFTGPU_IOC(0x48)	/* softgpu_event */
+#define SOFTGPU_STREAM_WAIT		SOFTGPU_IOC(0x49)	/* softgpu_event */
+#define SOFTGPU_COPY			SOFTGPU_IOC(0x50)	/* softgpu_copy */
+#define SOFTGPU_FILL			SOFTGPU_IOC(0x51)	/* softgpu_fill */
+
+/*
+ * mmap(PROT_NONE, MAP_SHARED, fd, offset 0) reserves CPU addresses for the
+ * window: any access faults (SIGSEGV), and nothing can take their pages.
+ */
+
+#endif
