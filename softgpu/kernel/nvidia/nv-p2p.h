@@ -289,9 +289,8 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
  * Makes the pages reachable by `peer`: one DMA address per page, through peer's
  * IOMMU where there is one.  Each call makes a mapping of its own; a table may
  * have any number, for any peers.  Ends with dma_unmap_pages, or with the pin.
- * Not in the pin's callback.
  *
- * -EINVAL    a NULL argument; page_table is no live pin
+ * -EINVAL    a NULL argument; page_table is no live pin, or its callback runs
  * -ENOTSUPP  peer cannot reach this GPU over PCI
  * -ENOMEM    kernel memory
  * -EIO       a page is outside the GPU's BAR, or peer cannot address it

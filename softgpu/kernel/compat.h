@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* compat.h - what differs between the kernels that softgpu builds on, 6.1 to 6.12. */
+#ifndef SOFTGPU_COMPAT_H
+#define SOFTGPU_COMPAT_H
+
+#include <linux/device/class.h>
+#include <linux/mm.h>
+#include <linux/version.h>
+
+/* 6.12: moved. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#include <asm/unaligned.h>
+#else
+#include <linux/unaligned.h>
+#endif
+
+/* 6.2: devnode's device became const. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define SOFTGPU_DEVNODE_CONST
+#else
+#define SOFTGPU_DEVNODE_CONST	const
+#endif
+
+/* 6.4: a class no longer names its module. */
+static inline struct class *softgpu_class_create(const char *name)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+	return class_create(THIS_MODULE, name);
+#else
+	return class_create(name);
+#endif
+}
+
+/* 6.3: vm_flags are changed by functions. */
+static inline void softgpu_vm_flags(struct vm_area_struct *vma, unsigned long set,
+				    unsigned long clear)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+#else
+	vm_flags_mod(vma, set, clear);
+#endif
+}
+
+#endif

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* device.c - makes a GPU of memory: adds it to the core, names it, takes it away. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/pid.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include "../include/softgpu_uapi.h"
+#include "softgpu.h"
+
+static unsigned int bar1;
+module_param(bar1, uint, 0444);
+MODULE_PARM_DESC(bar1, "Size of each GPU's BAR1 aperture in MiB (default 0: as large as VRAM)");
+
+static unsigned int bar1_reserved;
+module_param(bar1_reserved, uint, 0444);
+MODULE_PARM_DESC(bar1_reserved, "How much of it the driver itself uses, in KiB, a multiple of 64 (default 0)");
+
+static unsigned int engines = 2;
+module_param(engines, uint, 0444);
+MODULE_PARM_DESC(engines, "Copy engines of each GPU, 1 to 16 (default 2)");
+
+static char *name = "softgpu (software GPU)";
+module_param(name, charp, 0444);
+MODULE_PARM_DESC(name, "What the GPUs call themselves");
+
+#define ENGINES_MAX	16
+
+/* Guards the table; see softgpu.h for the order. */
+static DEFINE_MUTEX(devices_lock);
+static struct softgpu_device *devices[SOFTGPU_MAX_GPUS];
+static u64 max_vram;
+
+static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *device)
+{
+	const struct pci_dev *pdev = device->backing.pdev;
+
+	*desc = (struct sg_gpu_desc){
+		.name = name,
+		.vram_size = device->backing.size,
+		.bar1_size = (u64)bar1 * SZ_1M,
+		.bar1_reserved = (u64)bar1_reserved * SZ_1K,
+		.engines = clamp_t(u32, engines, 1, ENGINES_MAX),
+		.vram = device->vram,
+		.priv = (void *)device,
+		.phys = device->phys,
+	};
+	memcpy(desc->uuid, device->uuid, sizeof(desc->uuid));
+	if (pdev) {
+		desc->on_pci = true;
+		desc->pci_domain = pci_domain_nr(pdev->bus);
+		desc->pci_bus = pdev->bus->number;
+		desc->pci_device = PCI_SLOT(pdev->devfn);
+		desc->pci_function = PCI_FUNC(pdev->devfn);
+	}
+}
+
+static void enter(struct softgpu_device *device)
+{
+	mutex_lock(&devices_lock);
+	WRITE_ONCE(devices[device->index], device);
+	WRITE_ONCE(max_vram, max(max_vram, device->backing.size));
+	mutex_unlock(&devices_lock);
+}
+
+/* The index may have gone to another GPU already. */
+static void forget(struct softgpu_device *device)
+{
+	mutex_lock(&devices_lock);
+	if (devices[device->index] == device)
+		WRITE_ONCE(devices[device->index], NULL);
+	mutex_unlock(&devices_lock);
+}
+
+bool softgpu_device_ready(u32 index)
+{
+	return index < SOFTGPU_MAX_GPUS && READ_ONCE(devices[index]);
+}
+
+int softgpu_device_add(struct softgpu_device *device)
+{
+	struct sg_gpu_desc desc;
+	int err;
+
+	fill_desc(&desc, device);
+	err = sg_gpu_add(softgpu_sg, &desc, &device->index);
+	if (err)
+		return err;
+	enter(device);
+	softgpu_debugfs_add(device);
+	/* The file last: from then on programs come. */
+	err = softgpu_file_add(device);
+	if (err)
+		goto remove;
+	pr_info("GPU %u: %s, %llu MiB of %s\n", device->index, name, device->backing.size / SZ_1M,
+		device->backing.pdev ? pci_name(device->backing.pdev) : "system memory");
+	return 0;
+
+remove:
+	softgpu_debugfs_remove(device);
+	sg_gpu_remove(softgpu_sg, device->index);
+	forget(device);
+	return err;
+}
+
+void softgpu_device_remove(struct softgpu_device *device)
+{
+	softgpu_file_remove(device);
+	softgpu_debugfs_remove(device);
+	/* Pins are held on the way, and ask for their backing: the entry goes after. */
+	sg_gpu_remove(softgpu_sg, device->index);
+	forget(device);
+}
+
+struct sg *softgpu_core(void)
+{
+	return softgpu_sg;
+}
+EXPORT_SYMBOL_GPL(softgpu_core);
+
+const void *softgpu_current_key(void)
+{
+	return task_tgid(current);
+}
+EXPORT_SYMBOL_GPL(softgpu_current_key);
+
+bool softgpu_in_use(void)
+{
+	struct sg_gpu_stats stats;
+	bool used = false;
+	u32 i;
+
+	for (i = 0; i < SOFTGPU_MAX_GPUS && !used; i++)
+		used = !sg_gpu_stats(softgpu_sg, i, &stats) && stats.clients;
+	return used;
+}
+EXPORT_SYMBOL_GPL(softgpu_in_use);
+
+u64 softgpu_max_vram(void)
+{
+	return READ_ONCE(max_vram);
+}
+EXPORT_SYMBOL_GPL(softgpu_max_vram);
+
+const struct softgpu_backing *softgpu_pin_backing(const struct sg_pin *pin)
+{
+	struct softgpu_device *device;
+
+	/* The pin is held, so its GPU is not yet removed, so the entry is there. */
+	device = READ_ONCE(devices[sg_pin_gpu_index(pin)]);
+	return &device->backing;
+}
+EXPORT_SYMBOL_GPL(softgpu_pin_backing);

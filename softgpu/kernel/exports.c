@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* exports.c - the core's calls that personalities may use; the core itself knows of no modules. */
+#include <linux/export.h>
+#include "softgpu_kapi.h"
+
+EXPORT_SYMBOL_GPL(sg_pin_get);
+EXPORT_SYMBOL_GPL(sg_pin_put);
+EXPORT_SYMBOL_GPL(sg_pin_hold);
+EXPORT_SYMBOL_GPL(sg_pin_unhold);
+EXPORT_SYMBOL_GPL(sg_pin_live);
+EXPORT_SYMBOL_GPL(sg_pin_page);
+EXPORT_SYMBOL_GPL(sg_pin_uuid);
+EXPORT_SYMBOL_GPL(sg_pin_gpu_index);
+EXPORT_SYMBOL_GPL(sg_gpu_stats);

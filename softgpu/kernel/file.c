@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * file.c - /dev/softgpuN: an open file is a client of the core.  What the calls
+ * are and mean: softgpu_uapi.h.
+ *
+ * A client belongs to the process that opened the file: its thread group, and
+ * the mm it had then.  Both are referenced until the client is closed, so
+ * neither can be mistaken for another's that came later.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/pid.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include "../include/softgpu_uapi.h"
+#include "compat.h"
+#include "softgpu.h"
+
+struct softgpu_file {
+	struct sg_client *client;
+	struct pid *process;
+	struct mm_struct *mm;
+};
+
+static struct class *class;
+static struct cdev cdev;
+static dev_t first;
+
+static int file_open(struct inode *inode, struct file *filp)
+{
+	u32 index = iminor(inode) - MINOR(first);
+	struct softgpu_file *f;
+	int err;
+
+	if (!softgpu_device_ready(index))
+		return -ENODEV;
+	if (!current->mm)
+		return -EINVAL;
+	f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
+	if (!f)
+		return -ENOMEM;
+	f->process = get_pid(task_tgid(current));
+	f->mm = current->mm;
+	mmgrab(f->mm);
+	err = sg_client_open(softgpu_sg, index, f->process, &softgpu_host_ops, f->mm, &f->client);
+	if (err)
+		goto drop;
+	filp->private_data = f;
+	return nonseekable_open(inode, filp);
+
+drop:
+	mmdrop(f->mm);
+	put_pid(f->process);
+	kfree(f);
+	return err;
+}
+
+static int file_release(struct inode *inode, struct file *filp)
+{
+	struct softgpu_file *f = filp->private_data;
+
+	sg_client_close(f->client);
+	mmdrop(f->mm);
+	put_pid(f->process);
+	kfree(f);
+	return 0;
+}
+
+/* After exec the mm is another, and the old addresses mean nothing. */
+static bool is_owner(const struct softgpu_file *f)
+{
+	return task_tgid(current) == f->process && current->mm == f->mm;
+}
+
+/* The largest struct of softgpu_uapi.h fits; u64, for its alignment. */
+#define ARG_MAX_SIZE	256
+/* Longer ones are not worth reading through for bytes that are not zero. */
+#define ARG_MAX_GIVEN	4096
+
+/* All but the size, which stays what the caller said. */
+static int put_arg(void __user *uarg, const void *arg, u32 size)
+{
+	if (copy_to_user(uarg + sizeof(u32), arg + sizeof(u32), size - sizeof(u32)))
+		return -EFAULT;
+	return 0;
+}
+
+static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
+{
+	struct softgpu_file *f = filp->private_data;
+	void __user *uarg = (void __user *)argp;
+	u64 arg[ARG_MAX_SIZE / sizeof(u64)];
+	u32 nr = _IOC_NR(cmd), known, least, given, size;
+	int ret;
+
+	if (!is_owner(f))
+		return -EPERM;
+	known = sg_call_size(nr, &least);
+	if (cmd != SOFTGPU_IOC(nr) || !known)
+		return -ENOTTY;
+	if (SG_WARN_ON(known > sizeof(arg)))
+		return -ENOTTY;
+	if (get_user(given, (u32 __user *)uarg))
+		return -EFAULT;
+	if (given < least)
+		return -EINVAL;
+	if (given > ARG_MAX_GIVEN)
+		return -E2BIG;
+	size = min(given, known);
+	/* Zeroes what the caller does not know; E2BIG for what we do not. */
+	ret = copy_struct_from_user(arg, known, uarg, given);
+	if (ret)
+		return ret;
+	/* The caller may have changed it since; and the core sees only what it knows. */
+	*(u32 *)arg = size;
+
+	/* A struct that cannot be written is found out before anything is done. */
+	if (put_arg(uarg, arg, size))
+		return -EFAULT;
+	ret = sg_call(f->client, nr, arg, size);
+	return ret ? ret : put_arg(uarg, arg, size);
+}
+
+/* Only reached by those who bypass page protection: the rest fault before. */
+static vm_fault_t window_fault(struct vm_fault *vmf)
+{
+	return VM_FAULT_SIGSEGV;
+}
+
+static const struct vm_operations_struct window_ops = {
+	.fault = window_fault,
+};
+
+/*
+ * Reserves addresses for VRAM, which no CPU may touch through them.  Not copied
+ * to children: an address space belongs to one process.
+ */
+static int file_mmap(struct file *filp, struct vm_area_struct *vma)
+{
+	struct softgpu_file *f = filp->private_data;
+
+	if (!is_owner(f))
+		return -EPERM;
+	if (vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC) || !(vma->vm_flags & VM_SHARED) ||
+	    vma->vm_pgoff)
+		return -EINVAL;
+	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY,
+			 VM_MAYREAD | VM_MAYWRITE | VM_MAYEXEC);
+	vma->vm_ops = &window_ops;
+	return 0;
+}
+
+static const struct file_operations file_ops = {
+	.owner = THIS_MODULE,
+	.open = file_open,
+	.release = file_release,
+	.unlocked_ioctl = file_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = file_mmap,
+};
+
+int softgpu_file_add(const struct softgpu_device *device)
+{
+	struct device *dev;
+
+	dev = device_create(class, device->parent, first + device->index, NULL, "softgpu%u",
+			    device->index);
+	return PTR_ERR_OR_ZERO(dev);
+}
+
+void softgpu_file_remove(const struct softgpu_device *device)
+{
+	device_destroy(class, first + device->index);
+}
+
+/* Any program may use a GPU, as with a real one. */
+static char *softgpu_devnode(SOFTGPU_DEVNODE_CONST struct device *dev, umode_t *mode)
+{
+	if (mode)
+		*mode = 0666;
+	return NULL;
+}
+
+int softgpu_file_init(void)
+{
+	int err;
+
+	err = alloc_chrdev_region(&first, 0, SOFTGPU_MAX_GPUS, KBUILD_MODNAME);
+	if (err)
+		return err;
+	class = softgpu_class_create(KBUILD_MODNAME);
+	if (IS_ERR(class)) {
+		err = PTR_ERR(class);
+		goto unregister;
+	}
+	class->devnode = softgpu_devnode;
+	cdev_init(&cdev, &file_ops);
+	cdev.owner = THIS_MODULE;
+	err = cdev_add(&cdev, first, SOFTGPU_MAX_GPUS);
+	if (err)
+		goto destroy_class;
+	return 0;
+
+destroy_class:
+	class_destroy(class);
+unregister:
+	unregister_chrdev_region(first, SOFTGPU_MAX_GPUS);
+	return err;
+}
+
+void softgpu_file_uninit(void)
+{
+	cdev_del(&cdev);
+	class_destroy(class);
+	unregister_chrdev_region(first, SOFTGPU_MAX_GPUS);
+}

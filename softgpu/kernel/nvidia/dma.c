@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * dma.c - a pin's pages as a peer device addresses them.
+ *
+ * VRAM on a PCI BAR is mapped as a resource, VRAM in system memory as pages;
+ * both 64 KiB at a time, through the peer's IOMMU where it has one.  Mappings
+ * hang on their table, so that what a client leaves behind ends with the pin.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/dma-mapping.h>
+#include <linux/errno.h>
+#include <linux/iommu.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include "p2p.h"
+
+enum topo_override { TOPO_DEFAULT, TOPO_ALLOW, TOPO_DENY };
+
+static unsigned int NVreg_GrdmaPciTopoCheckOverride = TOPO_DEFAULT;
+module_param(NVreg_GrdmaPciTopoCheckOverride, uint, 0644);
+MODULE_PARM_DESC(NVreg_GrdmaPciTopoCheckOverride,
+		 "0: every topology is supported (default), 1: likewise, 2: none is, dma_map_pages fails with ENOTSUPP");
+
+struct nvp2p_mapping {
+	struct nvidia_p2p_dma_mapping mapping;	/* the client's */
+	struct list_head node;			/* table->mappings */
+	bool resource;				/* mapped as a resource, not as pages */
+	u32 mapped;				/* addresses that are valid */
+	u64 addresses[];
+};
+
+/* Pages on a BAR belong to it wholly; system memory has no such bounds. */
+static bool in_backing(const struct softgpu_backing *backing, u64 phys)
+{
+	if (!backing->pdev)
+		return true;
+	return phys >= backing->start && phys - backing->start <= backing->size - SG_PAGE_SIZE;
+}
+
+/* Whether the IOMMU gives the peer addresses of its own. */
+static bool is_translated(struct device *dev)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
+
+	return domain && (domain->type & __IOMMU_DOMAIN_PAGING);
+}
+
+static int map_page(struct device *dev, struct nvp2p_mapping *m, u64 phys)
+{
+	dma_addr_t addr;
+
+	/* The DMA layer warns of this, or bounces; a bounced copy is no peer-to-peer. */
+	if (!is_translated(dev) && phys + SG_PAGE_SIZE - 1 > dma_get_mask(dev)) {
+		pr_err("%s cannot address GPU memory at %#llx: its DMA mask is %#llx\n",
+		       dev_name(dev), phys, dma_get_mask(dev));
+		return -EIO;
+	}
+	if (m->resource)
+		addr = dma_map_resource(dev, phys, SG_PAGE_SIZE, DMA_BIDIRECTIONAL, 0);
+	else
+		addr = dma_map_page(dev, pfn_to_page(PHYS_PFN(phys)), 0, SG_PAGE_SIZE,
+				    DMA_BIDIRECTIONAL);
+	if (dma_mapping_error(dev, addr))
+		return -EIO;
+	m->addresses[m->mapped++] = addr;
+	return 0;
+}
+
+/* Takes back the addresses, then the mapping itself. */
+static void mapping_destroy(struct nvp2p_mapping *m)
+{
+	struct device *dev = &m->mapping.pci_dev->dev;
+
+	while (m->mapped) {
+		dma_addr_t addr = m->addresses[--m->mapped];
+
+		if (m->resource)
+			dma_unmap_resource(dev, addr, SG_PAGE_SIZE, DMA_BIDIRECTIONAL, 0);
+		else
+			dma_unmap_page(dev, addr, SG_PAGE_SIZE, DMA_BIDIRECTIONAL);
+	}
+	pci_dev_put(m->mapping.pci_dev);
+	kvfree(m);
+}
+
+/* The pin of t is held. */
+static int mapping_create(struct pci_dev *peer, struct nvp2p_table *t, struct nvp2p_mapping **out)
+{
+	const struct softgpu_backing *backing = softgpu_pin_backing(&t->pin);
+	u32 i, entries = t->table.entries;
+	struct nvp2p_mapping *m;
+	int err;
+
+	m = kvzalloc(struct_size(m, addresses, entries), GFP_KERNEL_ACCOUNT);
+	if (!m)
+		return -ENOMEM;
+	m->resource = backing->pdev;
+	m->mapping.version = NVIDIA_P2P_DMA_MAPPING_VERSION;
+	m->mapping.page_size_type = NVIDIA_P2P_PAGE_SIZE_64KB;
+	m->mapping.entries = entries;
+	m->mapping.dma_addresses = m->addresses;
+	m->mapping.private = m;
+	m->mapping.pci_dev = pci_dev_get(peer);
+	for (i = 0; i < entries; i++) {
+		u64 phys = t->pages[i].physical_address;
+
+		err = in_backing(backing, phys) ? map_page(&peer->dev, m, phys) : -EIO;
+		if (err) {
+			mapping_destroy(m);
+			return err;
+		}
+	}
+	*out = m;
+	return 0;
+}
+
+int nvidia_p2p_dma_map_pages(struct pci_dev *peer, struct nvidia_p2p_page_table *page_table,
+			     struct nvidia_p2p_dma_mapping **dma_mapping)
+{
+	struct nvp2p_mapping *m;
+	struct nvp2p_table *t;
+	int err;
+
+	if (!dma_mapping)
+		return -EINVAL;
+	*dma_mapping = NULL;
+	if (!peer || !page_table)
+		return -EINVAL;
+	if (READ_ONCE(NVreg_GrdmaPciTopoCheckOverride) == TOPO_DENY)
+		return -ENOTSUPP;
+	t = nvp2p_hold(page_table);
+	if (!t)
+		return -EINVAL;
+	/* In the callback a new mapping would come too late to be of use. */
+	err = sg_pin_live(&t->pin) ? mapping_create(peer, t, &m) : -EINVAL;
+	if (!err) {
+		mutex_lock(&t->lock);
+		list_add(&m->node, &t->mappings);
+		mutex_unlock(&t->lock);
+		*dma_mapping = &m->mapping;
+	}
+	sg_pin_unhold(&t->pin);
+	return err;
+}
+EXPORT_SYMBOL_GPL(nvidia_p2p_dma_map_pages);
+
+/* Takes a mapping off its table; it is not looked at before it is found there. */
+static int unlink_mapping(struct nvp2p_table *t, const struct nvidia_p2p_dma_mapping *mapping,
+			  const struct pci_dev *peer, struct nvp2p_mapping **out)
+{
+	struct nvp2p_mapping *m;
+	int err = -ENOENT;
+
+	mutex_lock(&t->lock);
+	list_for_each_entry(m, &t->mappings, node) {
+		if (&m->mapping != mapping)
+			continue;
+		err = m->mapping.pci_dev == peer ? 0 : -EINVAL;
+		if (!err) {
+			list_del(&m->node);
+			*out = m;
+		}
+		break;
+	}
+	mutex_unlock(&t->lock);
+	return err;
+}
+
+int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer, struct nvidia_p2p_page_table *page_table,
+			       struct nvidia_p2p_dma_mapping *dma_mapping)
+{
+	struct nvp2p_mapping *m;
+	struct nvp2p_table *t;
+	int err;
+
+	if (!peer || !page_table || !dma_mapping)
+		return -EINVAL;
+	/* Without it the mapping has ended with its pin, or is about to. */
+	t = nvp2p_hold(page_table);
+	if (!t)
+		return 0;
+	err = unlink_mapping(t, dma_mapping, peer, &m);
+	if (!err)
+		mapping_destroy(m);
+	sg_pin_unhold(&t->pin);
+	return err == -ENOENT ? 0 : err;
+}
+EXPORT_SYMBOL_GPL(nvidia_p2p_dma_unmap_pages);
+
+void nvp2p_dma_sweep(struct nvp2p_table *t)
+{
+	struct nvp2p_mapping *m, *next;
+
+	list_for_each_entry_safe(m, next, &t->mappings, node) {
+		list_del(&m->node);
+		mapping_destroy(m);
+	}
+}
+
+int nvidia_p2p_free_dma_mapping(struct nvidia_p2p_dma_mapping *dma_mapping)
+{
+	return 0;
+}
+EXPORT_SYMBOL_GPL(nvidia_p2p_free_dma_mapping);

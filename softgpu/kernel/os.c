@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* os.c - what the core needs from outside, on the kernel's own. */
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/timekeeping.h>
+#include "sg_os_kernel.h"
+
+/* Programs decide how many objects there are: they are counted as theirs. */
+void *sg_zalloc(size_t size)
+{
+	return kvzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+}
+
+void sg_free(void *p)
+{
+	kvfree(p);
+}
+
+/*
+ * TASK_IDLE: an engine may wait for work for days, and a program for its copies
+ * for minutes, without being taken for hung or counted as load.
+ */
+void sg_cond_wait(struct sg_cond *c, struct sg_mutex *m)
+{
+	DEFINE_WAIT(wait);
+
+	prepare_to_wait(&c->queue, &wait, TASK_IDLE);
+	mutex_unlock(&m->m);
+	schedule();
+	finish_wait(&c->queue, &wait);
+	mutex_lock(&m->m);
+}
+
+void sg_cond_broadcast(struct sg_cond *c)
+{
+	wake_up_all(&c->queue);
+}
+
+static int thread_main(void *data)
+{
+	struct sg_thread *t = data;
+
+	t->fn(t->arg);
+	complete(&t->returned);
+	return 0;
+}
+
+int sg_thread_start(struct sg_thread *t, void (*fn)(void *arg), void *arg, const char *name)
+{
+	struct task_struct *task;
+
+	t->fn = fn;
+	t->arg = arg;
+	init_completion(&t->returned);
+	task = kthread_create(thread_main, t, "%s", name);
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	get_task_struct(task);
+	t->task = task;
+	wake_up_process(task);
+	return 0;
+}
+
+void sg_thread_join(struct sg_thread *t)
+{
+	wait_for_completion(&t->returned);
+	/* Out of this module's text, too. */
+	kthread_stop(t->task);
+	put_task_struct(t->task);
+	t->task = NULL;
+}
+
+u64 sg_thread_self(void)
+{
+	return (uintptr_t)current;
+}
+
+u64 sg_random64(void)
+{
+	return get_random_u64();
+}
+
+u64 sg_now_ns(void)
+{
+	return ktime_get_ns();
+}

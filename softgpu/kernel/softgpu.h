@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * softgpu.h - between the files of softgpu.ko.
+ *
+ * Locks: devices_lock (device.c) is held to change the table of devices; no
+ * other lock is taken inside it.
+ */
+#ifndef SOFTGPU_H
+#define SOFTGPU_H
+
+#include <linux/types.h>
+#include "softgpu_kapi.h"
+
+struct dentry;
+struct device;
+struct mm_struct;
+struct pid;
+
+/* ---- device.c: a GPU as all others see it, whatever its VRAM is ---- */
+
+struct softgpu_device {
+	struct softgpu_backing backing;
+	void *vram;			/* the kernel's view of it */
+	u64 (*phys)(void *device, u64 offset);
+	struct device *parent;		/* NULL: none */
+	u8 uuid[16];
+	/* from here on, device.c's */
+	u32 index;
+	struct dentry *debugfs;
+};
+
+/* The caller has filled in the first part, and keeps it all until it has removed it. */
+int softgpu_device_add(struct softgpu_device *device);
+/* When it returns, nothing touches VRAM. */
+void softgpu_device_remove(struct softgpu_device *device);
+/* Whether the device of this index has been added wholly. */
+bool softgpu_device_ready(u32 index);
+
+/* ---- file.c: /dev/softgpuN ---- */
+
+int softgpu_file_init(void);
+void softgpu_file_uninit(void);
+int softgpu_file_add(const struct softgpu_device *device);
+void softgpu_file_remove(const struct softgpu_device *device);
+
+/* ---- hostcopy.c: engines reach a program's memory ---- */
+
+/* The cookie is the program's mm, on which a reference (mmgrab) is held. */
+extern const struct sg_host_ops softgpu_host_ops;
+
+/* ---- debugfs.c: /sys/kernel/debug/softgpu/N ---- */
+
+void softgpu_debugfs_init(void);
+void softgpu_debugfs_uninit(void);
+void softgpu_debugfs_add(struct softgpu_device *device);
+void softgpu_debugfs_remove(struct softgpu_device *device);
+
+/* ---- where VRAM comes from ---- */
+
+int softgpu_pci_init(void);
+void softgpu_pci_uninit(void);
+int softgpu_sysmem_init(void);
+void softgpu_sysmem_uninit(void);
+
+/* ---- main.c ---- */
+
+extern struct sg *softgpu_sg;
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * softgpu_kapi.h - what softgpu.ko offers its personalities: the modules that
+ * stand for a vendor's driver.  Beyond this, they call what sg.h says of pins
+ * (sg_pin_get, sg_pin_put, sg_pin_hold, sg_pin_unhold, sg_pin_live,
+ * sg_pin_page, sg_pin_uuid, sg_pin_gpu_index, sg_gpu_stats).
+ */
+#ifndef SOFTGPU_KAPI_H
+#define SOFTGPU_KAPI_H
+
+#include <linux/types.h>
+#include "../core/sg.h"
+
+struct pci_dev;
+
+/* Never NULL while the module is loaded. */
+struct sg *softgpu_core(void);
+
+/*
+ * The calling process, as a sg_pin_who.proc_key.  To be compared only: no
+ * reference is taken.  It is the thread group's pid, so a task that is exiting
+ * and has no mm left has the same key as before.
+ */
+const void *softgpu_current_key(void);
+
+/* Whether any /dev/softgpuN is open. */
+bool softgpu_in_use(void);
+
+/* The size of the largest VRAM that was ever there: no pin is longer. */
+u64 softgpu_max_vram(void);
+
+/* Where a GPU's VRAM is. */
+struct softgpu_backing {
+	struct pci_dev *pdev;	/* NULL: VRAM is system memory */
+	phys_addr_t start;	/* of the BAR; 0 when it is system memory */
+	u64 size;
+};
+
+/* Of the GPU that a pin is on.  The pin is held, and the answer good while it is. */
+const struct softgpu_backing *softgpu_pin_backing(const struct sg_pin *pin);
+
+#endif
