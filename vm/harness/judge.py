@@ -55,6 +55,13 @@ class Judge:
         self.lines.append(line)
         return line
 
+    def _is_allowed(self, text):
+        return any(pattern.search(text) for pattern in self.allowed)
+
+    def faults(self, lines):
+        """Those of the console's lines that tell of a fault."""
+        return [line for line in lines if FATAL.search(line) and not self._is_allowed(line)]
+
     def complaints(self):
         """The lines that make the run a failure, in order."""
         found = []
@@ -63,7 +70,7 @@ class Judge:
                 continue
             if severity >= self.worst_allowed and not FATAL.search(text):
                 continue
-            if not any(pattern.search(text) for pattern in self.allowed):
+            if not self._is_allowed(text):
                 found.append(line)
         if self.lost:
             found.append(f"({self.lost} records were overwritten before they could be read; see log_buf_len)")

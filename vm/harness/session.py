@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import re
 import selectors
 import signal
 import socket
@@ -12,7 +13,7 @@ import time
 
 from . import machine
 from .errors import HARNESS, KERNEL, TIMEOUT
-from .judge import Judge
+from .judge import FATAL, Judge
 
 PORTS = ("console", "ctl", "out", "err", "kmsg", "tty")
 TAIL = 40       # lines of the log that a failure shows
@@ -30,6 +31,7 @@ class Session:
         self.orders = orders
         self.judge = Judge(options.dmesg_max, options.allow)
         self.console = b""          # what reached the serial port
+        self.last_words = 0         # where in it the shutdown began
         self.partial = {"ctl": b"", "kmsg": b""}
         self.status = None          # the command's exit code
         self.failure = None         # what the guest's PID 1 could not do
@@ -59,6 +61,7 @@ class Session:
                 self._say(f"booted in {self.started - self.began:.1f} s")
             elif word == "exit":
                 self.status = int(rest)
+                self.last_words = len(self.console)
             elif word == "fail":
                 self.failure = rest
 
@@ -150,20 +153,23 @@ class Session:
 
     # ---- the verdict ---------------------------------------------------
 
+    def _console_lines(self, start=0):
+        text = self.console[start:].decode(errors="replace")
+        return re.sub(r"\x1b(c|\[[?0-9;]*[A-Za-z])|\r", "", text).splitlines()
+
     def log(self):
         """The whole log; the console has a dying kernel's last words."""
-        text = "\n".join(self.judge.lines)
-        if self.console.strip():
-            text += "\n--- serial console ---\n" + self.console.decode(errors="replace").replace("\r", "")
-        return text + "\n"
+        return self.judge.lines + ["--- serial console ---"] + self._console_lines()
 
     def _verdict(self, timely, qemu_code, qemu_words):
         complaints = self.judge.complaints()
+        if self.status is not None:
+            complaints += self.judge.faults(self._console_lines(self.last_words))
         if self.options.log:
             with open(self.options.log, "w") as file:
-                file.write(self.log())
-        if self.status is None and "Kernel panic" in self.console.decode(errors="replace"):
-            return self._report(KERNEL, "the guest's kernel panicked")
+                file.write("\n".join(self.log()) + "\n")
+        if any("Kernel panic" in line for line in self._console_lines()):
+            return self._report(KERNEL, "the guest's kernel panicked", self._panic(), tail=False)
         if self.failure:
             return self._report(HARNESS, f"the guest could not be set up: {self.failure}")
         if not timely:
@@ -178,12 +184,18 @@ class Session:
                                 complaints, tail=False)
         return self.status
 
+    def _panic(self):
+        """The console from the first sign of trouble on: what it says first matters most."""
+        lines = self._console_lines()
+        first = next(number for number, line in enumerate(lines) if FATAL.search(line))
+        return lines[max(first - 3, 0):][:2 * TAIL]
+
     def _report(self, code, reason, complaints=(), tail=True):
         lines = [f"vm/run: FAILED ({code}): {reason}"]
         if complaints:
-            lines += ["--- kernel messages that are not allowed ---", *complaints]
+            lines += ["--- the kernel's words ---", *complaints]
         if tail:
-            lines += ["--- the log's last lines ---", *self.log().splitlines()[-TAIL:]]
+            lines += ["--- the log's last lines ---", *self.log()[-TAIL:]]
         if self.options.log:
             lines.append(f"--- the whole log: {self.options.log}")
         sys.stdout.flush()

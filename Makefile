@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+# "make" alone tells what there is to make. Everything is built below build/.
+
+KVER	?= 6.1
+PREFIX	?= /usr/local
+BUILD	:= $(CURDIR)/build
+CC	?= cc
+SERIES	:= 6.1 6.12
+say	= @echo "== $(1)"
+
+.PHONY: help demo demo-vm demo-process check check-fast user modules modules-all kernel \
+	vm-shell install install-modules style clean distclean
+
+help:
+	@echo 'peerdma: PCIe devices reach GPU memory by DMA, tried and tested without a GPU'
+	@echo
+	@echo '  make demo                 the whole path in a virtual machine: GPU memory, DMA card, revocation'
+	@echo '  make demo MODE=process    the same story in one process, in two seconds; a compiler is enough'
+	@echo '  make check                all tests, in virtual machines too (about 20 minutes on 2 cores)'
+	@echo '  make check-fast           only those that need no virtual machine'
+	@echo
+	@echo '  make user                 libraries and programs, to build/user'
+	@echo '  make modules              kernel modules for Linux KVER, to build/modules/KVER'
+	@echo '  make modules-all          the same for each of $(SERIES)'
+	@echo '  make vm-shell             a shell in a virtual machine with the modules at hand'
+	@echo '  make install              libraries, headers, programs and manual pages, to DESTDIR and PREFIX'
+	@echo '  make install-modules      the kernel modules for KVER, below DESTDIR/lib/modules'
+	@echo '  make style                checkpatch and sparse on kernel code, both compilers on the rest'
+	@echo '  make clean, distclean     remove what was built; distclean: the kernels fetched, too'
+	@echo
+	@echo '  KVER=$(KVER)      6.1 or 6.12 (kernels of Debian 12), or a folder with kernel headers'
+	@echo '  DEMO_ARGS=    for the demonstration; DEMO_ARGS=--help tells'
+	@echo '  VM_ARGS=      for the virtual machine, such as "--iommu on --topology switch"; vm/run --help tells'
+	@echo
+	@echo 'demo and check install the Debian packages that they miss; nothing else needs root.'
+
+# ---- the demonstration ---------------------------------------------------
+
+MODE	?= vm
+demo: demo-$(MODE)
+
+# The options that the demonstration itself needs stand in its "# vm:" line.
+demo-vm:
+	@vm/deps.sh user modules vm
+	$(call say,building libraries and programs)
+	@$(MAKE) -s --no-print-directory user
+	$(call say,building the kernel modules)
+	@$(MAKE) -s --no-print-directory modules
+	$(call say,booting Linux $(KVER) with software GPUs and DMA cards (a few seconds))
+	@mkdir -p $(BUILD)/logs
+	@vm/run --kernel $(KVER) --timeout 300 --log $(BUILD)/logs/demo.log \
+		$$(sed -n 's/^# vm: *//p' peers/fpga/demo.sh) $(VM_ARGS) \
+		--env BUILD=$(BUILD)/user --env MODDIR=$(BUILD)/modules/$(KVER) -- peers/fpga/demo.sh $(DEMO_ARGS)
+
+# One call of the compiler, from nothing each time: it takes a second.
+-include softgpu/core/files.mk
+-include peers/fpga/process.mk
+PROCESS_SRCS ?= $(addprefix softgpu/core/,$(CORE_SRCS)) softgpu/user/os.c peers/fpga/process_demo.c
+PROCESS_FLAGS ?= -Isoftgpu/core -Isoftgpu/user -Isoftgpu/include
+
+demo-process:
+	@vm/deps.sh process
+	@mkdir -p $(BUILD)
+	@$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra $(PROCESS_FLAGS) -o $(BUILD)/process-demo \
+		$(PROCESS_SRCS) -pthread
+	@$(BUILD)/process-demo $(DEMO_ARGS)
+
+# ---- building --------------------------------------------------------------
+
+user:
+	@vm/deps.sh user
+	@test -e build/user/build.ninja || meson setup build/user >build/user-setup.log 2>&1 || \
+		{ cat build/user-setup.log; exit 1; }
+	@ninja -C build/user $$(test -t 1 || echo --quiet)
+
+modules:
+	@vm/deps.sh modules
+	@vm/build-modules $(KVER)
+
+modules-all:
+	@vm/deps.sh modules
+	@for series in $(SERIES); do vm/build-modules $$series || exit; done
+
+vm-shell: user modules
+	@vm/deps.sh vm
+	@vm/run --kernel $(KVER) --allow . $(VM_ARGS) --env BUILD=$(BUILD)/user \
+		--env MODDIR=$(BUILD)/modules/$(KVER) --shell
+
+# ---- installing ------------------------------------------------------------
+
+install: user
+	@meson configure build/user -Dprefix=$(PREFIX)
+	@meson install -C build/user $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+install-modules: modules
+	@release=$$(modinfo -F vermagic $$(ls build/modules/$(KVER)/*.ko | head -1) | cut -d' ' -f1) && \
+	place=$(DESTDIR)/lib/modules/$$release/updates/peerdma && \
+	install -d $$place && install -m 644 build/modules/$(KVER)/*.ko $$place && \
+	echo "installed to $$place" && { test -n "$(DESTDIR)" || depmod $$release; }
+
+# ---- checking --------------------------------------------------------------
+
+check:
+	@vm/deps.sh check
+	@tests/run
+
+check-fast:
+	@vm/deps.sh check
+	@tests/run --no-vm
+
+style:
+	@vm/deps.sh check
+	@tests/style.sh
+
+clean:
+	rm -rf build/user build/user-* build/modules build/logs build/process-demo build/check
+
+distclean:
+	rm -rf build

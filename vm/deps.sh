@@ -1,0 +1,87 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Installs the Debian packages that a job needs and that are missing. This is
+# the only place that asks for root; when nothing is missing it does nothing.
+#
+#   vm/deps.sh GROUP...        groups: the functions below
+#   vm/deps.sh --list GROUP... only print the packages
+#
+# Kernels are not installed: vm/fetch-kernel unpacks them below build/.
+set -eu
+
+process="gcc libc6-dev"
+user="$process make pkg-config python3 meson ninja-build libjson-c-dev nettle-dev scdoc"
+modules="$process make python3 kmod libelf1"
+vm="$process python3 qemu-system-x86 kmod pciutils"
+check="$user $modules $vm clang libclang-rt-14-dev sparse perl libcmocka-dev"
+
+usage() {
+	echo "usage: vm/deps.sh [--list] process|user|modules|vm|check..." >&2
+	exit 2
+}
+
+list=
+packages=
+fetches_kernel=
+[ $# -gt 0 ] || usage
+for group in "$@"; do
+	case $group in
+	--list)	list=1 ;;
+	process) packages="$packages $process" ;;
+	user)	packages="$packages $user" ;;
+	modules) packages="$packages $modules"; fetches_kernel=1 ;;
+	vm)	packages="$packages $vm"; fetches_kernel=1 ;;
+	check)	packages="$packages $check"; fetches_kernel=1 ;;
+	*)	usage ;;
+	esac
+done
+packages=$(printf '%s\n' $packages | sort -u | tr '\n' ' ')
+if [ -n "$list" ]; then
+	echo "$packages"
+	exit
+fi
+
+# Another compiler than Debian's does as well.
+have() {
+	case $1 in
+	gcc) command -v cc >/dev/null && return ;;
+	esac
+	case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) in
+	*" ok installed") return 0 ;;
+	*) return 1 ;;
+	esac
+}
+
+missing=
+for package in $packages; do
+	have "$package" || missing="$missing $package"
+done
+
+# A machine whose apt was never updated does not know where kernels are.
+update=
+top=$(dirname "$0")/..
+if [ -n "$fetches_kernel" ] && [ ! -e "$top/build/cache/kernel/6.1/kernel.json" ] &&
+   ! apt-cache show linux-image-amd64 >/dev/null 2>&1; then
+	update=1
+fi
+[ -n "$missing$update" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+	root=
+elif command -v sudo >/dev/null; then
+	root=sudo
+else
+	echo "vm/deps.sh: these Debian packages are missing:$missing" >&2
+	echo "  installing them needs root, and there is no sudo; as root, run:" >&2
+	echo "  apt-get update && apt-get install --no-install-recommends$missing" >&2
+	exit 1
+fi
+
+echo "installing Debian packages${root:+ (with sudo)}:${missing:- none, only the lists of packages}"
+apt() {
+	$root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+}
+# A broken third-party archive must not keep us from Debian's.
+apt update || echo "vm/deps.sh: apt-get update failed in part; trying to go on" >&2
+[ -z "$missing" ] || apt install -y --no-install-recommends $missing
