@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cmd_bar1.c - `peerdma bar1`: how full is each GPU's aperture, and of what?
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "aperture.h"
+#include "gpus.h"
+#include "json.h"
+#include "pci.h"
+#include "pins_table.h"
+#include "tool.h"
+
+static const char usage[] =
+	"Usage: peerdma bar1 [--json | --tsv] [--ascii] [--color] [--root DIR]\n"
+	"\n"
+	"For each GPU: the size and use of BAR1, the aperture through which other devices\n"
+	"reach its memory, as its driver counts it (NVML), and a picture of what the pins\n"
+	"of peerdma.ko hold of it (needs root, since debugfs does).\n"
+	"\n"
+	"  --json        one JSON object, schema peerdma-bar1/1\n"
+	"  --tsv         the driver's figures in bytes, for scripts and for --root\n"
+	"  --ascii       no characters outside ASCII in the picture\n"
+	"  --color       colours although the output is no terminal\n"
+	"  --root DIR    reads DIR/nvml.tsv (from --tsv), DIR" PINS_PATH " and\n"
+	"                DIR/sys/bus/pci/devices instead\n"
+	"\n"
+	"Exit code: 0 told, 1 an input is malformed, 2 cannot tell: no GPU library, or it failed.\n";
+
+/* What is known of one GPU's aperture beyond the driver's figures. */
+struct view {
+	int bar;		/* PCI resource; -1: not found */
+	const char *why;	/* then: the reason */
+	struct aperture aperture;
+};
+
+static int view_fill(const struct tool *tool, const struct gpu *gpu, const struct pins_table *pins, struct view *v)
+{
+	struct pci_resources resources;
+	struct phys_range range;
+	int ret;
+
+	memset(v, 0, sizeof(*v));
+	v->bar = -1;
+	if (!*gpu->pci) {
+		v->why = "the GPU's PCI address is not known";
+		return 0;
+	}
+	ret = pci_read_resources(tool->root, gpu->pci, &resources);
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret) {
+		v->why = ret == -EBADMSG ? "its resource file in /sys/bus/pci/devices is malformed" :
+			 ret == -ENOENT ? "it is not in /sys/bus/pci/devices" :
+			 "its resource file in /sys/bus/pci/devices cannot be read";
+		return 0;
+	}
+	v->bar = pci_aperture(&resources, gpu->total);
+	if (v->bar < 0) {
+		v->why = "it has no prefetchable memory BAR";
+		return 0;
+	}
+	range.start = resources.bars[v->bar].start;
+	range.length = resources.bars[v->bar].length;
+	return aperture_fill(&v->aperture, &range, pins);
+}
+
+/* What the driver counts beyond peerdma's pins.  Both are read one after the other, so they may not fit. */
+static uint64_t others(const struct gpu *gpu, const struct view *v)
+{
+	return gpu->used > v->aperture.held ? gpu->used - v->aperture.held : 0;
+}
+
+static void people_figures(const struct gpu *gpu)
+{
+	char a[32];
+
+	puts("    BAR1 Memory Usage");
+	printf("        %-34s: %s\n", "Total", gpu->has_bar1 ? text_mib(gpu->total, a) : "N/A");
+	printf("        %-34s: %s\n", "Used", gpu->has_bar1 ? text_mib(gpu->used, a) : "N/A");
+	printf("        %-34s: %s\n", "Free", gpu->has_bar1 ? text_mib(gpu->free, a) : "N/A");
+}
+
+static void people(const struct tool *tool, const struct gpu *gpu, const struct view *v, int pins_error)
+{
+	char size[32];
+
+	printf("GPU %" PRIu64 "  %s  %s\n", gpu->index, *gpu->pci ? gpu->pci : "(no PCI address)", gpu->name);
+	people_figures(gpu);
+	if (v->bar < 0) {
+		printf("    No picture: %s.\n", v->why);
+		return;
+	}
+	printf("    Aperture (PCI resource %d)\n", v->bar);
+	aperture_draw(tool, &v->aperture, "      ");
+	if (pins_error)
+		return;		/* said once, for all GPUs */
+	if (!v->aperture.count)
+		puts("        no pins of peerdma");
+	if (gpu->has_bar1 && others(gpu, v))
+		printf("        held by others or reserved: %s; the driver does not say where\n",
+		       text_size(others(gpu, v), size));
+}
+
+static void json_gpu(struct json_object *o, const struct gpu *gpu, const struct view *v, int pins_error)
+{
+	struct json_object *inner, *owners, *owner;
+
+	json_number(o, "index", gpu->index);
+	json_text(o, "pci", *gpu->pci ? gpu->pci : NULL);
+	json_text(o, "name", gpu->name);
+	json_text(o, "uuid", gpu->uuid);
+	if (gpu->has_bar1) {
+		inner = json_object_in(o, "bar1");
+		json_number(inner, "total", gpu->total);
+		json_number(inner, "used", gpu->used);
+		json_number(inner, "free", gpu->free);
+	} else {
+		json_null(o, "bar1");
+	}
+	if (v->bar < 0) {
+		json_null(o, "aperture");
+		json_text(o, "aperture_unknown", v->why);
+		return;
+	}
+	inner = json_object_in(o, "aperture");
+	json_number(inner, "resource", v->bar);
+	json_address(inner, "start", v->aperture.range.start);
+	json_number(inner, "length", v->aperture.range.length);
+	if (pins_error)
+		return;
+	json_number(inner, "held_by_peerdma", v->aperture.held);
+	if (gpu->has_bar1)
+		json_number(inner, "held_by_others", others(gpu, v));
+	owners = json_array_in(inner, "owners");
+	for (size_t i = 0; i < v->aperture.count; i++) {
+		const struct owner *from = &v->aperture.owners[i];
+		struct json_object *ranges, *range;
+
+		owner = json_append(owners);
+		json_number(owner, "pid", from->pid);
+		json_text(owner, "comm", from->comm);
+		json_number(owner, "pins", from->pins);
+		json_number(owner, "held", from->held);
+		ranges = json_array_in(owner, "ranges");
+		for (size_t j = 0; j < from->count; j++) {
+			range = json_append(ranges);
+			json_address(range, "phys", from->ranges[j].start);
+			json_number(range, "length", from->ranges[j].length);
+		}
+	}
+}
+
+static int print_all(struct tool *tool, const struct gpus *gpus, const struct pins_table *pins, int pins_error)
+{
+	struct json_object *o = NULL, *array = NULL;
+	int ret = 0;
+
+	if (tool->json) {
+		o = json_new("peerdma-bar1/1");
+		json_text(o, "pins_unknown", pins_error ? pins_why(pins_error) : NULL);
+		array = json_array_in(o, "gpus");
+	}
+	for (size_t i = 0; i < gpus->count; i++) {
+		struct view v;
+
+		ret = view_fill(tool, &gpus->gpus[i], pins, &v);
+		if (ret) {
+			warn("bar1: out of memory");
+			return EXIT_ERROR;
+		}
+		if (tool->json) {
+			json_gpu(json_append(array), &gpus->gpus[i], &v, pins_error);
+		} else {
+			if (i)
+				putchar('\n');
+			people(tool, &gpus->gpus[i], &v, pins_error);
+		}
+		aperture_free(&v.aperture);
+	}
+	if (tool->json)
+		return json_print(o);
+	if (!gpus->count)
+		puts("No GPUs.");
+	if (pins_error) {
+		printf("\nWho holds it cannot be told: %s.\n", pins_why(pins_error));
+	}
+	return EXIT_OK;
+}
+
+int cmd_bar1(struct tool *tool, int argc, char **argv)
+{
+	struct pins_table pins = { 0 };
+	struct gpus gpus;
+	int pins_error, ret = tool_options(tool, argc, argv, OPTION_JSON | OPTION_TSV | OPTION_DRAW, usage);
+
+	if (ret >= 0)
+		return ret;
+	ret = gpus_read(tool->root, &gpus);
+	if (ret) {
+		warn("bar1: %s", gpus.why);
+		return ret == -EBADMSG || ret == -ENOMEM ? EXIT_ERROR : EXIT_UNKNOWN;
+	}
+	if (tool->tsv) {
+		gpus_write_tsv(&gpus);
+		gpus_free(&gpus);
+		return EXIT_OK;
+	}
+	pins_error = pins_read(tool->root, &pins);
+	ret = print_all(tool, &gpus, &pins, pins_error);
+	if (pins_error == -EBADMSG || pins_error == -ENOMEM || pins.malformed) {
+		warn("bar1: %s", pins_error ? pins_why(pins_error) :
+		     PINS_PATH ": has malformed lines, left out; see 'peerdma pins'");
+		ret = EXIT_ERROR;
+	}
+	pins_free(&pins);
+	gpus_free(&gpus);
+	return ret;
+}

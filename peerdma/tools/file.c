@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+/*
+ * file.c - reads small files of /sys, or of a tree that stands for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+static int join(char out[PATH_MAX], const char *root, const char *path)
+{
+	int n = snprintf(out, PATH_MAX, "%s%s", root, path);
+
+	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+int file_read(const char *root, const char *path, char **data, size_t *length)
+{
+	size_t used = 0, room = 0;
+	char name[PATH_MAX], *buf = NULL, *bigger;
+	int fd, ret = join(name, root, path);
+
+	if (ret)
+		return ret;
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n;
+
+		if (used + 1 >= room) {
+			room = room ? room * 2 : 16384;
+			bigger = realloc(buf, room);
+			if (!bigger) {
+				ret = -ENOMEM;
+				break;
+			}
+			buf = bigger;
+		}
+		n = read(fd, buf + used, room - used - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			ret = -errno;
+		if (n <= 0)
+			break;
+		used += n;
+		if (used > FILE_MAX) {
+			ret = -EFBIG;
+			break;
+		}
+	}
+	close(fd);
+	if (ret) {
+		free(buf);
+		return ret;
+	}
+	buf[used] = 0;
+	*data = buf;
+	*length = used;
+	return 0;
+}
+
+bool file_exists(const char *root, const char *path)
+{
+	char name[PATH_MAX];
+
+	return !join(name, root, path) && !access(name, F_OK);
+}
+
+size_t tsv_split(const char *s, const char *end, struct field *fields, size_t max)
+{
+	size_t n = 0;
+
+	while (n < max) {
+		const char *tab = memchr(s, '\t', end - s);
+
+		fields[n].s = s;
+		fields[n++].length = (tab ? tab : end) - s;
+		if (!tab)
+			break;
+		s = tab + 1;
+	}
+	return n;
+}
+
+bool field_is(const struct field *f, const char *s)
+{
+	return f->length == strlen(s) && !memcmp(f->s, s, f->length);
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+/*
+ * main.c - the peerdma command: finds the subcommand and its options.
+ */
+#include <getopt.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+static const struct command {
+	const char *name;
+	int (*run)(struct tool *tool, int argc, char **argv);
+	const char *summary;
+} commands[] = {
+	{ "bar1", cmd_bar1, "how full each GPU's aperture is, and of what" },
+	{ "pins", cmd_pins, "who holds what memory" },
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void help(FILE *to)
+{
+	fputs("Usage: peerdma [COMMAND [OPTIONS]]\n"
+	      "\n"
+	      "Alone it gives an overview of this machine.\n\n", to);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
+	fputs("  help     this text, or 'help COMMAND'\n"
+	      "\n"
+	      "  --root DIR   reads a captured tree instead of this machine\n"
+	      "  --version    prints the version\n"
+	      "  --help       this text; after a command, its own\n"
+	      "\n"
+	      "Exit code: 0 ok, 1 error, 2 cannot tell (and why is said on the error output).\n", to);
+}
+
+static void look_at_terminal(struct tool *tool)
+{
+	const char *columns = getenv("COLUMNS");
+	const char *term = getenv("TERM");
+	struct winsize size;
+	bool tty = isatty(STDOUT_FILENO);
+	long n = columns ? strtol(columns, NULL, 10) : 0;
+
+	tool->columns = 80;
+	if (n > 0 && n < 10000)
+		tool->columns = (unsigned int)n;
+	else if (tty && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
+		tool->columns = size.ws_col;
+	tool->ascii = strcmp(nl_langinfo(CODESET), "UTF-8");
+	tool->color = tty && !getenv("NO_COLOR") && term && strcmp(term, "dumb");
+}
+
+enum { OPT_JSON = 256, OPT_TSV, OPT_ASCII, OPT_COLOR, OPT_ROOT, OPT_VERSION };
+
+int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, const char *usage)
+{
+	static const struct {
+		struct option option;
+		unsigned int needs;
+	} all[] = {
+		{ { "help", no_argument, NULL, 'h' }, 0 },
+		{ { "root", required_argument, NULL, OPT_ROOT }, 0 },
+		{ { "version", no_argument, NULL, OPT_VERSION }, 0 },
+		{ { "json", no_argument, NULL, OPT_JSON }, OPTION_JSON },
+		{ { "tsv", no_argument, NULL, OPT_TSV }, OPTION_TSV },
+		{ { "ascii", no_argument, NULL, OPT_ASCII }, OPTION_DRAW },
+		{ { "color", no_argument, NULL, OPT_COLOR }, OPTION_DRAW },
+	};
+	struct option options[sizeof(all) / sizeof(all[0]) + 1] = { 0 };
+	size_t n = 0;
+	int c;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if ((all[i].needs & takes) == all[i].needs)
+			options[n++] = all[i].option;
+	}
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "+h", options, NULL)) >= 0) {
+		switch (c) {
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_OK;
+		case OPT_VERSION:
+			puts("peerdma " TOOL_VERSION);
+			return EXIT_OK;
+		case OPT_ROOT:
+			tool->root = optarg;
+			break;
+		case OPT_JSON:
+			tool->json = true;
+			break;
+		case OPT_TSV:
+			tool->tsv = true;
+			break;
+		case OPT_ASCII:
+			tool->ascii = true;
+			break;
+		case OPT_COLOR:
+			tool->color = true;
+			break;
+		default:
+			fputs(usage, stderr);
+			return EXIT_ERROR;
+		}
+	}
+	if (optind < argc) {
+		warn("'%s' is not expected here", argv[optind]);
+		fputs(usage, stderr);
+		return EXIT_ERROR;
+	}
+	if (tool->json && tool->tsv) {
+		warn("choose one of --json and --tsv");
+		return EXIT_ERROR;
+	}
+	return -1;
+}
+
+static const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static int run(struct tool *tool, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "root", required_argument, NULL, OPT_ROOT },
+		{ "version", no_argument, NULL, OPT_VERSION },
+		{ 0 },
+	};
+	char *ask_help[] = { argv[0], (char *)"--help", NULL };
+	const struct command *command;
+	const char *name;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "+h", options, NULL)) >= 0) {
+		switch (c) {
+		case 'h':
+			help(stdout);
+			return EXIT_OK;
+		case OPT_VERSION:
+			puts("peerdma " TOOL_VERSION);
+			return EXIT_OK;
+		case OPT_ROOT:
+			tool->root = optarg;
+			break;
+		default:
+			help(stderr);
+			return EXIT_ERROR;
+		}
+	}
+	if (optind == argc)
+		return cmd_overview(tool, 1, argv);
+
+	name = argv[optind];
+	if (!strcmp(name, "help")) {
+		if (optind + 1 == argc) {
+			help(stdout);
+			return EXIT_OK;
+		}
+		name = argv[optind + 1];
+		argc = optind + 2;
+		ask_help[0] = argv[optind + 1];
+	}
+	command = command_find(name);
+	if (!command) {
+		warn("there is no command '%s'", name);
+		help(stderr);
+		return EXIT_ERROR;
+	}
+	if (ask_help[0] != argv[0])
+		return command->run(tool, 2, ask_help);
+	return command->run(tool, argc - optind, argv + optind);
+}
+
+int main(int argc, char **argv)
+{
+	struct tool tool = { .root = "" };
+	int ret;
+
+	setlocale(LC_CTYPE, "");
+	look_at_terminal(&tool);
+	ret = run(&tool, argc, argv);
+	if (fflush(stdout) || ferror(stdout)) {
+		warn("cannot write the output");
+		return ret ? ret : EXIT_ERROR;
+	}
+	return ret;
+}

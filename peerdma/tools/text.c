@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+/*
+ * text.c - text and figures for people.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+/* Length of the valid UTF-8 sequence at s, 0 if there is none.  Overlong forms and surrogates are not valid. */
+static size_t utf8_sequence(const unsigned char *s, size_t left)
+{
+	unsigned char min = 0x80, max = 0xbf;
+	size_t n;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf) {
+		n = 2;
+	} else if (s[0] >= 0xe0 && s[0] <= 0xef) {
+		n = 3;
+		if (s[0] == 0xe0)
+			min = 0xa0;
+		if (s[0] == 0xed)
+			max = 0x9f;
+	} else if (s[0] >= 0xf0 && s[0] <= 0xf4) {
+		n = 4;
+		if (s[0] == 0xf0)
+			min = 0x90;
+		if (s[0] == 0xf4)
+			max = 0x8f;
+	} else {
+		return 0;
+	}
+	if (n > left || s[1] < min || s[1] > max)
+		return 0;
+	for (size_t i = 2; i < n; i++) {
+		if (s[i] < 0x80 || s[i] > 0xbf)
+			return 0;
+	}
+	return n;
+}
+
+/* C0, DEL, and C1: what a terminal may take as a command. */
+static bool is_control(const unsigned char *s, size_t n)
+{
+	return (n == 1 && (s[0] < 0x20 || s[0] == 0x7f)) || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
+}
+
+char *text_clean(const char *s, size_t length)
+{
+	const unsigned char *p = (const unsigned char *)s;
+	char *out = malloc(length * 4 + 1), *o = out;
+
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < length;) {
+		size_t n = utf8_sequence(p + i, length - i);
+
+		if (n && !is_control(p + i, n)) {
+			memcpy(o, p + i, n);
+			o += n;
+			i += n;
+		} else {
+			for (n = n ? n : 1; n; n--)
+				o += sprintf(o, "\\x%02x", p[i++]);
+		}
+	}
+	*o = 0;
+	return out;
+}
+
+size_t text_width(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += (*s & 0xc0) != 0x80;
+	return n;
+}
+
+void text_pad(const char *s, int width)
+{
+	int fill = abs(width) - (int)text_width(s);
+
+	if (fill < 0)
+		fill = 0;
+	if (width < 0)
+		printf("%*s%s", fill, "", s);
+	else
+		printf("%s%*s", s, fill, "");
+}
+
+const char *text_size(uint64_t bytes, char buf[32])
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	unsigned int u = 0;
+	uint64_t unit = 1;
+
+	while (u < 6 && bytes / unit >= 1024) {
+		unit *= 1024;
+		u++;
+	}
+	if (bytes % unit == 0)
+		snprintf(buf, 32, "%" PRIu64 " %s", bytes / unit, units[u]);
+	else
+		snprintf(buf, 32, "%.1f %s", (double)bytes / (double)unit, units[u]);
+	return buf;
+}
+
+const char *text_mib(uint64_t bytes, char buf[32])
+{
+	snprintf(buf, 32, "%" PRIu64 " MiB", bytes >> 20);
+	return buf;
+}
+
+bool text_u64(const char *s, size_t length, uint64_t *out)
+{
+	char buf[24], *end;
+
+	/* strtoull() takes white space and signs; no number of 64 bits is longer than the buffer. */
+	if (!length || length >= sizeof(buf) || *s < '0' || *s > '9')
+		return false;
+	memcpy(buf, s, length);
+	buf[length] = 0;
+	if (strlen(buf) != length)
+		return false;
+	errno = 0;
+	*out = strtoull(buf, &end, buf[0] == '0' && (buf[1] | 0x20) == 'x' ? 16 : 10);
+	return !*end && !errno;
+}
+
+void warn(const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("peerdma: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}

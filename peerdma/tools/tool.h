@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tool.h - what the files of the peerdma command share.
+ *
+ * A subcommand is a file cmd_NAME.c with one function and a line in main.c's
+ * table.  What it reads, it reads below tool->root, so that a captured tree can
+ * be replayed; what it prints of foreign text has been through text_clean().
+ */
+#ifndef PEERDMA_TOOL_H
+#define PEERDMA_TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define TOOL_VERSION "0.1.0"
+
+enum {			/* exit codes */
+	EXIT_OK = 0,
+	EXIT_ERROR = 1,	/* wrong usage, malformed input, output failed */
+	EXIT_UNKNOWN = 2, /* cannot tell: no module, no GPU library, no permission */
+};
+
+enum {			/* options beside --root and --help that a subcommand takes */
+	OPTION_JSON = 1 << 0,
+	OPTION_TSV = 1 << 1,
+	OPTION_DRAW = 1 << 2,	/* --ascii, --color */
+};
+
+struct tool {
+	const char *root;	/* "" or a folder that stands for / */
+	bool json, tsv;
+	bool ascii;		/* draw with ASCII only */
+	bool color;
+	unsigned int columns;	/* of the terminal */
+};
+
+/* Returns -1 to go on, or the exit code to end with. */
+int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, const char *usage);
+
+int cmd_overview(struct tool *tool, int argc, char **argv);
+int cmd_pins(struct tool *tool, int argc, char **argv);
+int cmd_bar1(struct tool *tool, int argc, char **argv);
+
+/* ---- text.c ---- */
+
+/*
+ * Makes bytes of unknown origin fit to print and to put in JSON: valid UTF-8
+ * stays, control characters and all else become \xNN.  malloc()ed, NULL: out of memory.
+ */
+char *text_clean(const char *s, size_t length);
+size_t text_width(const char *s);			/* characters of cleaned text */
+void text_pad(const char *s, int width);		/* to stdout; negative: to the left */
+const char *text_size(uint64_t bytes, char buf[32]);	/* "64 KiB", "1.5 GiB": exact or one decimal */
+const char *text_mib(uint64_t bytes, char buf[32]);	/* "262144 MiB", as nvidia-smi -q */
+void warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Strictly a number, all of it, that fits: decimal or 0x. */
+bool text_u64(const char *s, size_t length, uint64_t *out);
+
+/* ---- file.c ---- */
+
+#define FILE_MAX (64UL << 20)
+
+/*
+ * Reads root/path whole, at most FILE_MAX bytes (-EFBIG), never waits for a
+ * pipe's other end.  *data is malloc()ed and ends with a NUL that *length does
+ * not count.  0 or -errno.
+ */
+int file_read(const char *root, const char *path, char **data, size_t *length);
+bool file_exists(const char *root, const char *path);
+
+/* Cuts a tab-separated line [s, end) in place of copying it.  Returns the number of fields, `max` at most. */
+struct field {
+	const char *s;
+	size_t length;
+};
+size_t tsv_split(const char *s, const char *end, struct field *fields, size_t max);
+bool field_is(const struct field *f, const char *s);
+
+#endif
