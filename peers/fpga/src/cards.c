@@ -8,6 +8,9 @@
 
 #include "cards.h"
 
+#define PROGRESS_AFTER_MS	2000
+#define PROGRESS_MS		100
+
 /* The layouts are the ABI's. */
 _Static_assert(sizeof(struct fpga_info) == 104, "fpga_info");
 _Static_assert(sizeof(struct fpga_end) == 40, "fpga_end");
@@ -159,6 +162,7 @@ bool job_start(struct job *job, struct card cards[], int count, uint64_t dst, ui
 	uint64_t at = 0;
 
 	memset(job, 0, sizeof(*job));
+	job->length = length;
 	job->begun_ns = now_ns();
 	for (int i = 0; i < count && at < length; i++) {
 		struct part *part = &job->parts[job->count++];
@@ -213,6 +217,39 @@ void job_wait(struct job *job)
 	job->time_ns = now_ns() - job->begun_ns;
 }
 
+static uint64_t job_written(const struct job *job)
+{
+	uint64_t bytes = 0;
+	struct fpga_info info;
+
+	for (int i = 0; i < job->count; i++)
+		if (card_info(job->parts[i].card->fd, &info))
+			bytes += info.bytes_written;
+	return bytes;
+}
+
+void job_wait_shown(struct job *job, FILE *terminal)
+{
+	uint64_t before = job_written(job);
+	bool shown = false;
+
+	while (terminal && isatty(fileno(terminal)) && job_running(job)) {
+		sleep_ms(PROGRESS_MS);
+		if (now_ns() - job->begun_ns < PROGRESS_AFTER_MS * 1000000ull)
+			continue;
+		fprintf(terminal, "\r%llu of %llu bytes",
+			(unsigned long long)(job_written(job) - before),
+			(unsigned long long)job->length);
+		fflush(terminal);
+		shown = true;
+	}
+	if (shown) {
+		fprintf(terminal, "\r\033[K");
+		fflush(terminal);
+	}
+	job_wait(job);
+}
+
 void job_why(const struct job *job, struct why *why)
 {
 	const char *text;
@@ -226,6 +263,9 @@ void job_why(const struct job *job, struct why *why)
 		break;
 	case EIO:
 		text = "the card is still busy with a transfer that timed out; try again";
+		break;
+	case ENODEV:
+		text = "the card was removed";
 		break;
 	case ENXIO:
 		text = "no GPU driver knows this address: is its peerdma provider loaded (peerdma_nvidia.ko)?";

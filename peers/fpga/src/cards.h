@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "fpga_ioctl.h"
 #include "util.h"
@@ -57,6 +58,7 @@ struct part {
 struct job {
 	struct part parts[CARDS_MAX];
 	int count;
+	uint64_t length;
 	uint64_t begun_ns;
 	/* Set by job_wait(): sums over the parts. */
 	uint64_t done;
@@ -70,6 +72,8 @@ bool job_start(struct job *job, struct card cards[], int count, uint64_t dst, ui
 	       uint64_t length, struct why *why);
 bool job_running(const struct job *job);
 void job_wait(struct job *job);
+/* The same, and a line on that terminal says how far it is when it takes over two seconds. */
+void job_wait_shown(struct job *job, FILE *terminal);
 /* The same in one call: false and why when a part failed. */
 bool job_run(struct job *job, struct card cards[], int count, uint64_t dst, uint64_t src,
 	     uint64_t length, struct why *why);

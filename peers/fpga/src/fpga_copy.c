@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cards.h"
 #include "copy_options.h"
@@ -17,8 +16,6 @@
 
 #define REVOKE_AFTER_MS	350	/* a transfer takes 100 ms: in the middle of the second piece */
 #define SETTLE_MS	300	/* longer than any transfer that might still be under way */
-#define QUIET_MS	2000	/* progress is shown for what takes longer */
-#define REPORT_MS	250
 
 struct run {
 	struct options opt;
@@ -42,35 +39,12 @@ static int complain(const struct run *run, int code)
 	return code;
 }
 
-/* A line on the terminal that is rewritten, for what takes long. */
-static void show_progress(struct run *run)
-{
-	bool terminal = isatty(STDERR_FILENO) && !run->opt.json, shown = false;
-	struct card_totals first, now;
-
-	if (!terminal || !cards_totals(run->cards, run->card_count, &first, &run->why))
-		return;
-	while (job_running(&run->job)) {
-		sleep_ms(REPORT_MS);
-		if (now_ns() - run->job.begun_ns < QUIET_MS * 1000000ull)
-			continue;
-		if (!cards_totals(run->cards, run->card_count, &now, &run->why))
-			break;
-		fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " bytes",
-			now.bytes_written - first.bytes_written, run->opt.size);
-		shown = true;
-	}
-	if (shown)
-		fprintf(stderr, "\r\033[K");
-}
-
 static bool carry(struct run *run, const struct surface *dst, const struct surface *src)
 {
 	if (!job_start(&run->job, run->cards, run->card_count, dst->addr, src->addr,
 		       run->opt.size, &run->why))
 		return false;
-	show_progress(run);
-	job_wait(&run->job);
+	job_wait_shown(&run->job, run->opt.json ? NULL : stderr);
 	if (run->job.error)
 		job_why(&run->job, &run->why);
 	return !run->job.error;

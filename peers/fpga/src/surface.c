@@ -4,6 +4,7 @@
 #include "surface.h"
 
 static uint64_t host_bytes;
+static uint64_t cpu_bytes;
 
 static void *host(const struct surface *s)
 {
@@ -43,6 +44,7 @@ bool surface_write(const struct surface *s, const void *from, struct why *why)
 	if (s->gpu)
 		return gpu_write(s->gpu, s->addr, from, s->length, why);
 	memcpy(host(s), from, s->length);
+	cpu_bytes += s->length;
 	return true;
 }
 
@@ -51,10 +53,16 @@ bool surface_read(const struct surface *s, void *to, struct why *why)
 	if (s->gpu)
 		return gpu_read(s->gpu, to, s->addr, s->length, why);
 	memcpy(to, host(s), s->length);
+	cpu_bytes += s->length;
 	return true;
 }
 
 uint64_t surface_host_bytes(void)
 {
 	return host_bytes;
+}
+
+uint64_t surface_cpu_bytes(void)
+{
+	return cpu_bytes;
 }

@@ -20,5 +20,7 @@ bool surface_read(const struct surface *s, void *to, struct why *why);
 
 /* Bytes of host memory that surfaces hold now. */
 uint64_t surface_host_bytes(void);
+/* Bytes that the CPU has copied so far to and from host surfaces. */
+uint64_t surface_cpu_bytes(void);
 
 #endif

@@ -31,6 +31,13 @@ static bool device_path(const char *pci, char path[PATH_MAX])
 	return realpath(link, path);
 }
 
+bool pci_present(const char *pci)
+{
+	char path[PATH_MAX];
+
+	return device_path(pci, path);
+}
+
 static int numa_node(const char *device)
 {
 	char path[PATH_MAX + 16], text[16];

@@ -9,6 +9,8 @@
 
 #define SYSFS_TEXT	200
 
+bool pci_present(const char *pci);
+
 /* How two PCI devices are connected, nearest first. */
 enum pci_path {
 	PCI_PATH_UNKNOWN,

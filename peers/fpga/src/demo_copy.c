@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Steps 1 to 5: allocate, pin, copy, validate, and the same with a bounce buffer.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "demo.h"
+#include "sysfs.h"
+
+#define SHORT_SUM	16	/* digits of a SHA-256 that are shown */
+#define PINNED_WAIT_MS	3000
+
+static void surface_show(const char *name, const struct surface *s, const char *filled)
+{
+	char bytes[SCREEN_CELL];
+
+	screen_row(name, "%#" PRIx64 ", %s on GPU %d, buffer id %" PRIu64 ", %s", s->addr,
+		   screen_bytes(bytes, s->length), s->gpu->index, gpu_buffer_id(s->addr), filled);
+}
+
+bool demo_allocate(struct demo *demo)
+{
+	screen_step(1, "Allocate", "cuMemAlloc: two surfaces in GPU memory");
+	demo->expected = malloc(demo->size);
+	demo->found = calloc(1, demo->size);
+	if (!demo->expected || !demo->found) {
+		why_set(&demo->why, "no memory for twice %" PRIu64 " bytes", demo->size);
+		return false;
+	}
+	pattern_fill(demo->expected, demo->size, 1);
+	if (!surface_new(&demo->a, demo->gpu_a, demo->size, &demo->why) ||
+	    !surface_new(&demo->b, demo->gpu_b, demo->size, &demo->why) ||
+	    !surface_write(&demo->a, demo->expected, &demo->why) ||
+	    !gpu_set(demo->gpu_b, demo->b.addr, 0, demo->size, &demo->why))
+		return false;
+	surface_show("A", &demo->a, "filled with a pattern");
+	surface_show("B", &demo->b, "zeroed");
+	return true;
+}
+
+/* All parts of the copy hold their pins and mappings, or it is over. */
+static bool wait_pinned(struct demo *demo)
+{
+	struct card_totals totals;
+
+	for (int ms = 0; ms < PINNED_WAIT_MS; ms += 10) {
+		if (!cards_totals(demo->cards, demo->card_count, &totals, &demo->why))
+			return false;
+		if (totals.mappings == 2 * (uint64_t)demo->job.count || !job_running(&demo->job))
+			break;
+		sleep_ms(10);
+	}
+	return true;
+}
+
+/* Bytes of the pages that two ranges touch, a page that both touch counted once. */
+static uint64_t pages_bytes(const struct surface *a, const struct surface *b, unsigned int shift)
+{
+	uint64_t first_a = a->addr >> shift, last_a = (a->addr + a->length - 1) >> shift;
+	uint64_t first_b = b->addr >> shift, last_b = (b->addr + b->length - 1) >> shift;
+	uint64_t pages = last_a - first_a + 1 + last_b - first_b + 1;
+
+	if (a->gpu == b->gpu && first_b <= last_a && first_a <= last_b)
+		pages--;	/* two allocations can only share the page where they meet */
+	return pages << shift;
+}
+
+/* One surface's three addresses: the program's, the bus's, the card's. */
+static void addresses_row(const char *name, const struct surface *s, const struct fpga_end *end)
+{
+	static const int widths[] = { 14, 18, 34, 0 };
+	char va[32], phys[64], dma[64];
+	uint64_t offset = 0;
+	int bar = pci_bar_of(s->gpu->pci, end->phys_addr, &offset);
+	const char *cells[] = { name, va, phys, dma };
+
+	snprintf(va, sizeof(va), "%#" PRIx64, s->addr);
+	if (bar >= 0)
+		snprintf(phys, sizeof(phys), "%#" PRIx64 " (BAR %d + %#" PRIx64 ")",
+			 (uint64_t)end->phys_addr, bar, offset);
+	else
+		snprintf(phys, sizeof(phys), "%#" PRIx64, (uint64_t)end->phys_addr);
+	snprintf(dma, sizeof(dma), "%#" PRIx64, (uint64_t)end->dma_addr);
+	screen_columns(false, cells, widths, 4);
+}
+
+static void addresses_show(struct demo *demo)
+{
+	static const int widths[] = { 14, 18, 34, 0 };
+	const struct part *part = &demo->job.parts[0];
+	const struct fpga_end *from = &part->copy.from, *to = &part->copy.to;
+	char head[32];
+	const char *cells[] = { "", "for the program", "on the bus", head };
+	bool translating = part->card->info.iommu == FPGA_IOMMU_TRANSLATING;
+	bool differ = from->dma_addr != from->phys_addr && to->dma_addr != to->phys_addr;
+	bool same = from->dma_addr == from->phys_addr && to->dma_addr == to->phys_addr;
+	uint64_t offset;
+
+	snprintf(head, sizeof(head), "for %s", part->card->node + strlen("/dev/"));
+	screen_columns(true, cells, widths, 4);
+	addresses_row("A", &demo->a, from);
+	addresses_row("B", &demo->b, to);
+	screen_check(strcmp(from->provider, "host") && strcmp(to->provider, "host"), "pages",
+		     "%u KiB each, pinned by peerdma through its provider '%s'",
+		     1u << (from->page_shift - 10), from->provider);
+	if (pci_present(demo->gpu_a->pci))
+		screen_check(pci_bar_of(demo->gpu_a->pci, from->phys_addr, &offset) >= 0 &&
+			     pci_bar_of(demo->gpu_b->pci, to->phys_addr, &offset) >= 0, "in the BAR",
+			     "what the card reads and writes is the GPU's own memory");
+	if (translating)
+		screen_check(differ, "IOMMU", "translates: the card's addresses are its own, not the bus's");
+	else
+		screen_check(same, "IOMMU", "does not translate: the card's addresses are the bus's");
+}
+
+static void bar1_show(const struct counts *before, const struct counts *during,
+		      const struct counts *after, uint64_t expected)
+{
+	char was[SCREEN_CELL], is[SCREEN_CELL], again[SCREEN_CELL];
+
+	if (!before->nvml) {
+		screen_check(false, "BAR1 used", "NVML does not say");
+		return;
+	}
+	screen_check(during->bar1 - before->bar1 == expected && after->bar1 == before->bar1,
+		     "BAR1 used", "%s before, %s while the cards work, %s after",
+		     screen_bytes(was, before->bar1), screen_bytes(is, during->bar1),
+		     screen_bytes(again, after->bar1));
+}
+
+static void copy_show(struct demo *demo)
+{
+	const struct cost *cost = &demo->direct;
+	char in[SCREEN_CELL], out[SCREEN_CELL], time[SCREEN_CELL];
+
+	screen_step(3, "Copy A to B", "%d card%s in parallel, each a part, through a buffer of %u bytes",
+		    demo->job.count, demo->job.count == 1 ? "" : "s",
+		    demo->cards[0].info.buffer_size);
+	screen_check(cost->dma_in == demo->size && cost->dma_out == demo->size, "by DMA",
+		     "%s from A to the cards, %s from the cards to B, in %s",
+		     screen_bytes(in, cost->dma_in), screen_bytes(out, cost->dma_out),
+		     screen_time(time, cost->time_ns));
+	screen_check(cost->interrupts == cost->transfers && cost->transfers, "transfers",
+		     "%" PRIu64 ", of at most %u bytes; %" PRIu64 " interrupts", cost->transfers,
+		     demo->cards[0].info.max_transfer, cost->interrupts);
+	screen_check(!cost->cpu && !cost->engine && !cost->host, "otherwise",
+		     "%" PRIu64 " bytes by the CPU, %" PRIu64 " by the GPU's engine; %" PRIu64
+		     " bytes of host memory", cost->cpu, cost->engine, cost->host);
+}
+
+bool demo_pin_and_copy(struct demo *demo)
+{
+	struct counts before, during, after;
+	bool ok;
+
+	screen_step(2, "Pin and map", "nvidia_p2p_get_pages, nvidia_p2p_dma_map_pages: for as long as the copy lasts");
+	if (!demo_counts(demo, &before) || !cost_begin(demo, &demo->direct) ||
+	    !job_start(&demo->job, demo->cards, demo->card_count, demo->b.addr, demo->a.addr,
+		       demo->size, &demo->why))
+		return false;
+	ok = wait_pinned(demo) && demo_counts(demo, &during);
+	job_wait_shown(&demo->job, stderr);
+	if (!ok || !cost_end(demo, &demo->direct) || !demo_counts(demo, &after))
+		return false;
+	if (demo->job.error) {
+		job_why(&demo->job, &demo->why);
+		return false;
+	}
+	addresses_show(demo);
+	bar1_show(&before, &during, &after,
+		  pages_bytes(&demo->a, &demo->b, demo->job.parts[0].copy.from.page_shift));
+	copy_show(demo);
+	return true;
+}
+
+static bool flip_a_byte(struct demo *demo)
+{
+	uint64_t at = demo->size / 2;
+	unsigned char byte = demo->expected[at] ^ 1;
+
+	return gpu_write(demo->gpu_b, demo->b.addr + at, &byte, 1, &demo->why);
+}
+
+static bool validate_file(struct demo *demo)
+{
+	char sum[DIGEST_HEX], arrived[DIGEST_HEX];
+	struct surface host = { 0 }, gpu = { 0 };
+	unsigned char *bytes, *back = NULL;
+	size_t length;
+	bool ok = false;
+
+	bytes = read_file(demo->file, &length, &demo->why);
+	if (!bytes)
+		return false;
+	back = calloc(1, length);
+	if (!back) {
+		why_set(&demo->why, "no memory for %zu bytes", length);
+		goto out;
+	}
+	if (!surface_new(&host, NULL, length, &demo->why) ||
+	    !surface_new(&gpu, demo->gpu_b, length, &demo->why) ||
+	    !surface_write(&host, bytes, &demo->why) ||
+	    !job_start(&demo->job, demo->cards, demo->card_count, gpu.addr, host.addr, length,
+		       &demo->why))
+		goto out;
+	job_wait_shown(&demo->job, stderr);
+	if (demo->job.error) {
+		job_why(&demo->job, &demo->why);
+		goto out;
+	}
+	if (!surface_read(&gpu, back, &demo->why))
+		goto out;
+	digest(bytes, length, sum);
+	digest(back, length, arrived);
+	screen_check(!strcmp(sum, arrived), "a file", "%s, %zu bytes, host to GPU: %.*s... %.*s...",
+		     demo->file, length, SHORT_SUM / 2, sum, SHORT_SUM / 2, arrived);
+	ok = true;
+out:
+	ok &= surface_end(&gpu, &demo->why) && surface_end(&host, &demo->why);
+	free(back);
+	free(bytes);
+	return ok;
+}
+
+bool demo_validate(struct demo *demo)
+{
+	char sum_a[DIGEST_HEX], sum_b[DIGEST_HEX];
+	size_t differs;
+
+	screen_step(4, "Validate", "B must be A, byte for byte; then a file through the cards into the GPU");
+	if (demo->broken == BREAK_FLIP_BYTE && !flip_a_byte(demo))
+		return false;
+	if (!surface_read(&demo->a, demo->found, &demo->why))
+		return false;
+	digest(demo->found, demo->size, sum_a);
+	if (!surface_read(&demo->b, demo->found, &demo->why))
+		return false;
+	digest(demo->found, demo->size, sum_b);
+	differs = first_difference(demo->expected, demo->found, demo->size);
+	if (differs == demo->size)
+		screen_check(true, "compared", "%" PRIu64 " bytes, all equal", demo->size);
+	else
+		screen_check(false, "compared", "byte %zu of B is %#04x and should be %#04x", differs,
+			     demo->found[differs], demo->expected[differs]);
+	screen_check(!strcmp(sum_a, sum_b), "SHA-256", "A %.*s...  B %.*s...", SHORT_SUM, sum_a,
+		     SHORT_SUM, sum_b);
+	return validate_file(demo);
+}
+
+static void bounce_row(const char *label, const char *direct, const char *bounced)
+{
+	static const int widths[] = { 30, 22, 0 };
+	const char *cells[] = { label, direct, bounced };
+
+	screen_columns(!*label, cells, widths, 3);
+}
+
+static void bounce_show(const struct cost *direct, const struct cost *bounced)
+{
+	char left[SCREEN_CELL], right[SCREEN_CELL];
+
+	bounce_row("", "direct", "bounced");
+	bounce_row("moved by the cards' DMA",
+		   screen_bytes(left, direct->dma_in + direct->dma_out),
+		   screen_bytes(right, bounced->dma_in + bounced->dma_out));
+	bounce_row("copied besides", screen_bytes(left, direct->engine + direct->cpu),
+		   screen_bytes(right, bounced->engine + bounced->cpu));
+	bounce_row("host memory besides", screen_bytes(left, direct->host),
+		   screen_bytes(right, bounced->host));
+	bounce_row("time", screen_time(left, direct->time_ns), screen_time(right, bounced->time_ns));
+}
+
+bool demo_bounce(struct demo *demo)
+{
+	struct surface in = { 0 }, out = { 0 };
+	struct cost cost;
+	bool ok;
+
+	screen_step(5, "The old way", "the same job through buffers in host memory, beside it");
+	ok = gpu_set(demo->gpu_b, demo->b.addr, 0, demo->size, &demo->why) &&
+	     cost_begin(demo, &cost) &&
+	     surface_new(&in, NULL, demo->size, &demo->why) &&
+	     surface_new(&out, NULL, demo->size, &demo->why) &&
+	     gpu_read(demo->gpu_a, (void *)(uintptr_t)in.addr, demo->a.addr, demo->size, &demo->why) &&
+	     job_start(&demo->job, demo->cards, demo->card_count, out.addr, in.addr, demo->size,
+		       &demo->why);
+	if (ok) {
+		job_wait_shown(&demo->job, stderr);
+		if (demo->job.error)
+			job_why(&demo->job, &demo->why);
+		ok = !demo->job.error &&
+		     gpu_write(demo->gpu_b, demo->b.addr, (void *)(uintptr_t)out.addr, demo->size,
+			       &demo->why) &&
+		     cost_end(demo, &cost);
+	}
+	surface_end(&in, &demo->why);
+	surface_end(&out, &demo->why);
+	if (!ok || !surface_read(&demo->b, demo->found, &demo->why))
+		return false;
+	bounce_show(&demo->direct, &cost);
+	screen_check(first_difference(demo->expected, demo->found, demo->size) == demo->size,
+		     "compared", "the result is the same, for %" PRIu64 " bytes copied more than needed",
+		     cost.engine + cost.cpu);
+	return true;
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Steps 6 and 7: memory that is freed under the cards, and the final count.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "demo.h"
+
+#define REVOKE_AFTER_MS	350	/* a transfer takes 100 ms: in the middle of the second piece */
+#define SETTLE_MS	300	/* longer than any transfer that might still be under way */
+#define REVOKE_PIECES	6	/* a card's part: takes over a second, unless it is stopped */
+#define CANARY		0xa5
+#define LOOK_BYTES	64
+
+struct revocation {
+	struct surface src, dst;
+	uint64_t free_ns;		/* how long cuMemFree took */
+	uint64_t callbacks;		/* peerdma's and the cards' must agree */
+	uint64_t callbacks_cards;
+	uint64_t after;			/* transfers that ended after cuMemFree had returned */
+};
+
+/* Frees dst while all cards write to it. */
+static bool free_under_copy(struct demo *demo, struct revocation *r)
+{
+	struct card_totals before, at_free, later;
+	uint64_t callbacks, now;
+	bool ok;
+
+	if (!cards_totals(demo->cards, demo->card_count, &before, &demo->why) ||
+	    !demo_revocations(demo, &callbacks) ||
+	    !job_start(&demo->job, demo->cards, demo->card_count, r->dst.addr, r->src.addr,
+		       r->dst.length, &demo->why))
+		return false;
+	sleep_ms(REVOKE_AFTER_MS);
+	r->free_ns = now_ns();
+	ok = surface_end(&r->dst, &demo->why);
+	r->free_ns = now_ns() - r->free_ns;
+	ok = ok && cards_totals(demo->cards, demo->card_count, &at_free, &demo->why);
+	sleep_ms(SETTLE_MS);
+	ok = ok && cards_totals(demo->cards, demo->card_count, &later, &demo->why);
+	job_wait(&demo->job);
+	if (!ok || !demo_revocations(demo, &now))
+		return false;
+	r->callbacks = now - callbacks;
+	r->callbacks_cards = later.revocations - before.revocations;
+	r->after = later.transfers - at_free.transfers;
+	return true;
+}
+
+/* Parts that ended as they should: cancelled, for the destination's sake. */
+static int parts_cancelled(const struct job *job)
+{
+	int count = 0;
+
+	for (int i = 0; i < job->count; i++)
+		count += job->parts[i].error == ECANCELED &&
+			 job->parts[i].copy.revoked == FPGA_REVOKED_DST;
+	return count;
+}
+
+/*
+ * Allocates the memory anew, writes a canary, and looks whether it stays.  A
+ * card tells where the new memory lies: it should be where the freed one was.
+ */
+static bool check_canary(struct demo *demo, uint64_t freed_phys, size_t length)
+{
+	unsigned char *bytes = malloc(length);
+	struct surface s = { 0 }, look = { 0 };
+	struct job job;
+	uint64_t phys;
+	size_t wrong = 0;
+	bool ok = false;
+
+	if (!bytes) {
+		why_set(&demo->why, "no memory for %zu bytes", length);
+		return false;
+	}
+	if (!surface_new(&s, demo->gpu_b, length, &demo->why) ||
+	    !surface_new(&look, NULL, LOOK_BYTES, &demo->why) ||
+	    !gpu_set(demo->gpu_b, s.addr, CANARY, length, &demo->why) ||
+	    !job_run(&job, demo->cards, 1, look.addr, s.addr, LOOK_BYTES, &demo->why))
+		goto out;
+	sleep_ms(SETTLE_MS);
+	if (!surface_read(&s, bytes, &demo->why))
+		goto out;
+	for (size_t i = 0; i < length; i++)
+		wrong += bytes[i] != CANARY;
+	phys = job.parts[0].copy.from.phys_addr;
+	screen_check(!wrong, "afterwards", "%s VRAM allocated anew and marked: %zu bytes changed",
+		     phys == freed_phys ? "the same" : "other", wrong);
+	ok = true;
+out:
+	ok &= surface_end(&s, &demo->why) && surface_end(&look, &demo->why);
+	free(bytes);
+	return ok;
+}
+
+bool demo_revoke(struct demo *demo)
+{
+	size_t length = (size_t)demo->card_count * REVOKE_PIECES * demo->cards[0].info.max_transfer;
+	struct revocation r = { 0 };
+	char took[SCREEN_CELL];
+	const struct job *job = &demo->job;
+	uint64_t phys;
+	bool ok;
+
+	screen_step(6, "Revoke", "cuMemFree of memory that the cards are writing to");
+	ok = surface_new(&r.src, demo->gpu_a, length, &demo->why) &&
+	     surface_new(&r.dst, demo->gpu_b, length, &demo->why) &&
+	     gpu_set(demo->gpu_a, r.src.addr, 0x11, length, &demo->why) &&
+	     free_under_copy(demo, &r);
+	if (!ok) {
+		struct why ignored;
+
+		surface_end(&r.dst, &ignored);
+		surface_end(&r.src, &ignored);
+		return false;
+	}
+	phys = job->parts[0].copy.to.phys_addr;
+	screen_check(r.callbacks == (uint64_t)job->count && r.callbacks_cards == r.callbacks,
+		     "callback", "came for %" PRIu64 " pins (%d cards); cuMemFree waited %s for their transfers",
+		     r.callbacks, job->count, screen_time(took, r.free_ns));
+	screen_check(parts_cancelled(job) == job->count && job->done < length, "the copies",
+		     "%d of %d cancelled after %" PRIu64 " transfers, %" PRIu64 " of %zu bytes",
+		     parts_cancelled(job), job->count, job->transfers, job->done, length);
+	screen_check(!r.after, "DMA", "%" PRIu64 " transfers after cuMemFree had returned", r.after);
+	ok = check_canary(demo, phys, length);
+	return surface_end(&r.src, &demo->why) && ok;
+}
+
+static void count_check(const char *label, uint64_t before, uint64_t after, bool bytes)
+{
+	char was[SCREEN_CELL], is[SCREEN_CELL];
+
+	if (bytes)
+		screen_check(before == after, label, "%s before, %s after",
+			     screen_bytes(was, before), screen_bytes(is, after));
+	else
+		screen_check(before == after, label, "%" PRIu64 " before, %" PRIu64 " after", before,
+			     after);
+}
+
+bool demo_count(struct demo *demo)
+{
+	const struct counts *before = &demo->before;
+	struct counts after;
+	char was[SCREEN_WIDTH] = "", is[SCREEN_WIDTH] = "";
+	bool same = true;
+
+	screen_step(7, "Count", "all memory is freed: everything must be as it was before step 1");
+	if (demo->broken == BREAK_SKIP_UNPIN && !demo_leave_pinned(demo, &demo->a))
+		return false;
+	if (!surface_end(&demo->a, &demo->why) || !surface_end(&demo->b, &demo->why) ||
+	    !demo_counts(demo, &after))
+		return false;
+	count_check("pins", before->pins, after.pins, false);
+	count_check("DMA mappings", before->mappings, after.mappings, false);
+	if (before->nvml) {
+		count_check("BAR1 used", before->bar1, after.bar1, true);
+		count_check("VRAM used", before->vram, after.vram, true);
+	}
+	for (int i = 0; i < COUNT_MODULES; i++) {
+		char *cells[] = { was, is };
+		const int refs[] = { before->refs[i], after.refs[i] };
+
+		same &= refs[0] == refs[1];
+		for (int k = 0; k < 2; k++) {
+			size_t used = strlen(cells[k]);
+
+			snprintf(cells[k] + used, SCREEN_WIDTH - used, "%s%d", i ? " " : "",
+				 refs[k]);
+		}
+	}
+	screen_check(same, "module uses", "%s before, %s after (softgpu nvidia peerdma provider fpga)",
+		     was, is);
+	return true;
+}
