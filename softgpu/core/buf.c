@@ -219,7 +219,7 @@ fail:
 
 int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 {
-	u64 len = a->length, va;
+	u64 len = a->length, va = 0;
 	struct sg *sg = client->sg;
 	struct sg_ctx *ctx;
 	struct sg_buf *buf;

@@ -2,7 +2,7 @@
 /* call.c - the calls of softgpu_uapi.h: one table, sizes checked in one place. */
 #include "sg_int.h"
 
-#define ARG_MAX	sizeof(struct softgpu_info)
+#define FULL_MAX	sizeof(struct softgpu_info)
 
 /* Calls whose function takes the argument as it is. */
 #define DIRECT(name, fn)						\
@@ -188,7 +188,7 @@ static bool all_zero(const u8 *p, u32 len)
 int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size)
 {
 	const struct call *call = find_call(nr);
-	u8 full[ARG_MAX] __attribute__((aligned(8)));
+	u8 full[FULL_MAX] __attribute__((aligned(8)));
 	int err;
 
 	if (!call)

@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: MIT
+/* calls.c - every call of the core: what it does, and what it says to bad input. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "util.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static struct machine m;
+static struct user u;
+static int key, other_key;
+
+static int setup(void **state)
+{
+	(void)state;
+	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
+	user_up(&u, &m, 0, &key);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	user_down(&u);
+	machine_down(&m);
+	return 0;
+}
+
+/* Each struct a byte short and a byte long, and junk in the surplus. */
+static void sizes(void **state)
+{
+	u8 arg[4096];
+	u32 nr, size, min;
+	int calls = 0;
+
+	(void)state;
+	for (nr = 0; nr < 256; nr++) {
+		size = sg_call_size(nr, &min);
+		memset(arg, 0, sizeof(arg));
+		if (!size) {
+			assert_int_equal(sg_call(u.client, nr, arg, 64), -ENOTTY);
+			continue;
+		}
+		calls++;
+		assert_int_equal(sg_call(u.client, nr, arg, min - 1), -EINVAL);
+		assert_int_equal(sg_call(u.client, nr, arg, 0), -EINVAL);
+		assert_int_not_equal(sg_call(u.client, nr, arg, size + 8), -E2BIG);
+		memset(arg, 0, sizeof(arg));
+		arg[size] = 1;
+		assert_int_equal(sg_call(u.client, nr, arg, size + 1), -E2BIG);
+	}
+	assert_int_equal(calls, 30);
+}
+
+static void unknown_flags(void **state)
+{
+	struct softgpu_ctx_create cc = { .flags = 1 };
+	struct softgpu_stream_create sc = { .ctx = u.ctx, .flags = 2 };
+	struct softgpu_event_create ec = { .ctx = u.ctx, .flags = 1 };
+	struct softgpu_va_reserve vr = { .length = PAGE, .flags = 1 };
+	struct softgpu_phys_create pc = { .length = PAGE, .flags = 1 };
+	struct softgpu_va va = { .flags = 1 };
+	struct softgpu_copy c = { .ctx = u.ctx, .flags = 2, .width = 1, .height = 1 };
+	struct softgpu_set_attr sa = { .attr = 77 };
+
+	(void)state;
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &cc), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &vr), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_CREATE, &pc), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, &va), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_COPY, &c), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_SET_ATTR, &sa), -EINVAL);
+}
+
+static void bad_ranges(void **state)
+{
+	struct tpin t = { 0 };
+	u64 va, len[] = { 0, ~0ULL, 1ULL << 63, 65 * PAGE };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(mem_alloc(&u, len[i], &va), len[i] ? -ENOSPC : -EINVAL);
+	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
+	assert_int_equal(tpin_get(&t, &u, va + 1, PAGE, false), -EINVAL);
+	assert_int_equal(tpin_get(&t, &u, va, 0, false), -EINVAL);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE + 1, false), -EINVAL);
+	assert_int_equal(tpin_get(&t, &u, va, 5 * PAGE, false), -EINVAL);
+	assert_int_equal(tpin_get(&t, &u, va, ~(PAGE - 1), false), -EINVAL);
+	assert_int_equal(tpin_get(&t, &u, 0, PAGE, false), -EINVAL);
+	assert_int_equal(mem_free(&u, va + PAGE), -ENOENT);
+	assert_int_equal(copy(&u, 0, va, ~0ULL - 4, 64, SOFTGPU_OP_SYNC), -EINVAL);
+	assert_int_equal(copy(&u, 0, va, va, 5 * PAGE, SOFTGPU_OP_SYNC), -EFAULT);
+	assert_int_equal(copy(&u, 7, va, va, PAGE, SOFTGPU_OP_SYNC), -ENOENT);
+	/* None of it has hurt the context. */
+	assert_int_equal(copy(&u, 0, va, va + PAGE, PAGE, SOFTGPU_OP_SYNC), 0);
+}
+
+static void tokens(void **state)
+{
+	struct tpin t = { 0 };
+	struct sg_pin_who who = { .proc_key = &other_key };
+	struct softgpu_query q;
+	struct user stranger;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	q = query(&u, va);
+	assert_true(q.p2p_token && q.va_space_token);
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
+	who.p2p_token = q.p2p_token;
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EIO);
+	who.va_space_token = q.va_space_token ^ 1;
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
+	who.va_space_token ^= 1;
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), 0);
+	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
+	/* Another context of the same address has other tokens; a dead one has none. */
+	user_up(&stranger, &m, 0, &other_key);
+	assert_int_equal(mem_alloc(&stranger, PAGE, &va), 0);
+	assert_int_not_equal(query(&stranger, va).p2p_token, q.p2p_token);
+	q = query(&stranger, va);
+	user_down(&stranger);
+	who.p2p_token = q.p2p_token;
+	who.va_space_token = q.va_space_token;
+	memset(&t, 0, sizeof(t));
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
+}
+
+/* Slots freed under a pin are nobody's until the pin has gone. */
+static void limbo(void **state)
+{
+	struct tpin t = { 0 };
+	u64 a, b, c;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 512, &a), 0);
+	assert_int_equal(mem_alloc(&u, 512, &b), 0);
+	assert_int_equal(b, a + 512);
+	assert_int_equal(tpin_get(&t, &u, a & ~(PAGE - 1), PAGE, false), 0);
+	assert_int_equal(mem_free(&u, a), 0);
+	assert_int_equal(t.callbacks, 0);
+	assert_int_equal(mem_alloc(&u, 512, &c), 0);
+	assert_int_not_equal(c, a);
+	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
+	assert_int_equal(mem_free(&u, c), 0);
+	assert_int_equal(mem_alloc(&u, 512, &c), 0);
+	assert_int_equal(c, a);
+}
+
+/* Invariant 1: in the callback the memory is still the old one, and VRAM is not reused before its end. */
+static u64 seen_free;
+
+static void look(struct tpin *t)
+{
+	struct sg_gpu_stats st;
+
+	(void)t;
+	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
+	seen_free = st.vram_free;
+}
+
+static void callback_before_reuse(void **state)
+{
+	struct tpin t = { .on_callback = look };
+	struct sg_gpu_stats st;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 8 * PAGE, &va), 0);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
+	assert_int_equal(mem_free(&u, va), 0);
+	assert_int_equal(t.callbacks, 1);
+	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
+	assert_int_equal(seen_free, st.vram_free - 8 * PAGE);
+}
+
+static void persistent_outlives_all(void **state)
+{
+	struct tpin t = { 0 };
+	struct user brief;
+	u64 va, phys;
+
+	(void)state;
+	user_up(&brief, &m, 0, &other_key);
+	assert_int_equal(mem_alloc(&brief, 2 * PAGE, &va), 0);
+	assert_int_equal(tpin_get(&t, &brief, va, 2 * PAGE, true), 0);
+	phys = sg_pin_page(&t.pin, 0);
+	assert_int_equal(mem_free(&brief, va), 0);
+	user_down(&brief);
+	assert_int_equal(t.callbacks, 0);
+	assert_int_equal(sg_pin_page(&t.pin, 0), phys);
+	memset(m.vram[0] + (phys - VRAM_PHYS), 0x5a, PAGE);
+	assert_int_equal(mem_alloc(&u, 32 * PAGE, &va), 0);
+	assert_int_equal(m.vram[0][phys - VRAM_PHYS], 0x5a);
+	assert_int_equal(sg_pin_put(m.sg, &t.pin, true), 0);
+	assert_int_equal(sg_pin_put(m.sg, &t.pin, true), -ENOENT);
+}
+
+static void copies(void **state)
+{
+	static u8 in[3 * 65536], out[3 * 65536];
+	struct user second;
+	u64 a, b, i;
+
+	(void)state;
+	for (i = 0; i < sizeof(in); i++)
+		in[i] = (u8)(i * 7 + i / 251);
+	user_up(&second, &m, 1, &key);
+	assert_int_equal(mem_alloc(&u, sizeof(in), &a), 0);
+	assert_int_equal(mem_alloc(&second, sizeof(in), &b), 0);
+	assert_int_equal(copy(&u, 0, a, HOST(in), sizeof(in), SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(copy(&u, 0, b + 1, a, sizeof(in) - 1, 0), 0);	/* to the other GPU */
+	assert_int_equal(copy(&u, 0, HOST(out), b + 1, sizeof(in) - 1, SOFTGPU_OP_SYNC), 0);
+	assert_memory_equal(in, out, sizeof(in) - 1);
+	memset(out, 0, sizeof(out));
+	assert_int_equal(copy(&u, 0, HOST(out), HOST(in), sizeof(in), SOFTGPU_OP_SYNC), 0);
+	assert_memory_equal(in, out, sizeof(in));
+	user_down(&second);
+}
+
+static void rows_and_fills(void **state)
+{
+	static u8 out[4096];
+	struct softgpu_fill f = { .ctx = u.ctx, .width = 10, .height = 3, .pitch = 64, .value = 0x11223344,
+				  .elem = 4, .flags = SOFTGPU_OP_SYNC };
+	struct softgpu_copy c = { .ctx = u.ctx, .flags = SOFTGPU_OP_SYNC, .width = 40, .height = 3,
+				  .dst_pitch = 100, .src_pitch = 64 };
+	u32 row, i, v;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, (u64 *)&f.dst), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
+	c.src = f.dst;
+	c.dst = HOST(out);
+	assert_int_equal(CALL(u.client, SOFTGPU_COPY, &c), 0);
+	for (row = 0; row < 3; row++) {
+		for (i = 0; i < 100; i += 4) {
+			memcpy(&v, out + row * 100 + i, 4);
+			assert_int_equal(v, i < 40 ? 0x11223344 : 0);
+		}
+	}
+	f.elem = 3;
+	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), -EINVAL);
+	f.elem = 2;
+	f.dst += 1;
+	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), -EINVAL);
+	c.src_pitch = 39;
+	assert_int_equal(CALL(u.client, SOFTGPU_COPY, &c), -EINVAL);
+	/* Host memory is filled as well: managed memory is. */
+	f = (struct softgpu_fill){ .ctx = u.ctx, .dst = HOST(out), .width = 4096, .height = 1, .value = 7,
+				   .elem = 1, .flags = SOFTGPU_OP_SYNC };
+	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
+	assert_int_equal(out[4095], 7);
+}
+
+/* An address that faults in the middle of work kills the context, and only that one. */
+static void fault_is_sticky(void **state)
+{
+	struct softgpu_handle h = { .handle = 0 };
+	struct user second;
+	u64 va;
+
+	(void)state;
+	user_up(&second, &m, 0, &key);
+	assert_int_equal(mem_alloc(&second, PAGE, &va), 0);
+	assert_int_equal(copy(&second, 0, va, 64, 512, 0), 0);
+	h.handle = second.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &h), -EIO);
+	assert_int_equal(copy(&second, 0, va, va + 512, 512, 0), -EIO);
+	assert_int_equal(mem_free(&second, va), 0);
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(copy(&u, 0, va, va + 512, 512, SOFTGPU_OP_SYNC), 0);
+	user_down(&second);
+}
+
+static u32 new_stream(u32 flags)
+{
+	struct softgpu_stream_create a = { .ctx = u.ctx, .flags = flags };
+
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &a), 0);
+	return a.stream;
+}
+
+static u32 new_event(void)
+{
+	struct softgpu_event_create a = { .ctx = u.ctx };
+
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &a), 0);
+	return a.event;
+}
+
+static int mark(u32 call, u32 stream, u32 event)
+{
+	struct softgpu_event a = { .ctx = u.ctx, .stream = stream, .event = event };
+
+	a.size = sizeof(a);
+	return sg_call(u.client, call, &a, sizeof(a));
+}
+
+/* Chains over many streams and events come out in the order that they ask for. */
+static void ordering(void **state)
+{
+	u32 s[4], e[4], i, round;
+	u64 va;
+	u8 out[64];
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
+	for (i = 0; i < 4; i++) {
+		s[i] = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
+		e[i] = new_event();
+		assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_QUERY), 0, e[i]), 0);
+	}
+	for (round = 0; round < 50; round++) {
+		struct softgpu_fill f = { .ctx = u.ctx, .stream = s[0], .dst = va, .width = PAGE, .height = 1,
+					  .value = round, .elem = 1 };
+
+		assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
+		for (i = 0; i < 3; i++) {
+			assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_RECORD), s[i], e[i]), 0);
+			assert_int_equal(mark(_IOC_NR(SOFTGPU_STREAM_WAIT), s[i + 1], e[i]), 0);
+			assert_int_equal(copy(&u, s[i + 1], va + (i + 1) * PAGE, va + i * PAGE, PAGE, 0), 0);
+		}
+		assert_int_equal(copy(&u, s[3], HOST(out), va + 3 * PAGE + PAGE - 64, 64, 0), 0);
+		assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_RECORD), s[3], e[3]), 0);
+		assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_SYNC), 0, e[3]), 0);
+		assert_int_equal(out[0], round);
+		assert_int_equal(out[63], round);
+	}
+}
+
+/* The default stream stands between the blocking ones. */
+static void default_stream(void **state)
+{
+	u32 a = new_stream(0), b = new_stream(0), round;
+	u64 va;
+	u8 out[16];
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 8 * PAGE, &va), 0);
+	for (round = 1; round < 50; round++) {
+		struct softgpu_fill f = { .ctx = u.ctx, .stream = a, .dst = va, .width = 2 * PAGE,
+					  .height = 1, .value = round, .elem = 1 };
+
+		assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
+		assert_int_equal(copy(&u, 0, va + 4 * PAGE, va, 2 * PAGE, 0), 0);
+		assert_int_equal(copy(&u, b, HOST(out), va + 6 * PAGE - 16, 16, SOFTGPU_OP_SYNC), 0);
+		assert_int_equal(out[15], round);
+	}
+}
+
+static void handles_die(void **state)
+{
+	struct softgpu_stream s = { .ctx = u.ctx };
+	struct softgpu_handle h = { 0 };
+	u32 stream = new_stream(0), event = new_event();
+	struct user second;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(copy(&u, stream, va, va + 512, 512, 0), 0);
+	s.stream = stream;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_DESTROY, &s), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_DESTROY, &s), -ENOENT);
+	s.stream = event;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_QUERY, &s), -ENOENT);
+	h.handle = u.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_DESTROY, &h), -ENOENT);
+	h.handle = event;
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_DESTROY, &h), 0);
+	/* Handles are a process's own. */
+	user_up(&second, &m, 0, &other_key);
+	h.handle = 0xffffffff;
+	assert_int_equal(CALL(second.client, SOFTGPU_CTX_SYNC, &h), -ENOENT);
+	user_down(&second);
+}
+
+static void vmm(void **state)
+{
+	struct softgpu_va_reserve r = { .length = 8 * PAGE, .align = 4 * PAGE };
+	struct softgpu_phys_create p = { .length = 2 * PAGE };
+	struct softgpu_handle h;
+	struct softgpu_map map;
+	struct softgpu_va_range ar;
+	struct softgpu_va va;
+	struct tpin t = { 0 };
+	u32 phys[2];
+	u64 i;
+
+	(void)state;
+	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
+	assert_int_equal(r.va % (4 * PAGE), 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(CALL(u.client, SOFTGPU_PHYS_CREATE, &p), 0);
+		phys[i] = p.handle;
+		map = (struct softgpu_map){ .handle = p.handle, .va = r.va + i * 2 * PAGE, .length = 2 * PAGE };
+		assert_int_equal(CALL(u.client, SOFTGPU_MAP, &map), 0);
+		assert_int_equal(CALL(u.client, SOFTGPU_MAP, &map), -EEXIST);
+	}
+	map.va = r.va + 7 * PAGE;
+	assert_int_equal(CALL(u.client, SOFTGPU_MAP, &map), -ENOENT);
+	/* Neighbours, but two allocations: no pin spans them; a copy may. */
+	assert_int_equal(tpin_get(&t, &u, r.va + PAGE, 2 * PAGE, false), -EINVAL);
+	assert_int_equal(tpin_get(&t, &u, r.va + PAGE, PAGE, false), 0);
+	assert_int_equal(copy(&u, 0, r.va + 2 * PAGE, r.va + PAGE, 2 * PAGE - 8, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(query(&u, r.va + PAGE).kind, SOFTGPU_KIND_VMM);
+	assert_int_equal(query(&u, r.va + PAGE).phys, phys[0]);
+	assert_int_equal(query(&u, r.va + 5 * PAGE).kind, SOFTGPU_KIND_RESERVED);
+	h.handle = phys[0];
+	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_RELEASE, &h), 0);
+	assert_int_equal(query(&u, r.va + PAGE).phys, 0);
+	va = (struct softgpu_va){ .va = r.va };
+	assert_int_equal(CALL(u.client, SOFTGPU_VA_RELEASE, &va), -EBUSY);
+	ar = (struct softgpu_va_range){ .va = r.va, .length = 3 * PAGE };
+	assert_int_equal(CALL(u.client, SOFTGPU_UNMAP, &ar), -EINVAL);
+	ar.length = 2 * PAGE;
+	ar.access = 3;
+	assert_int_equal(CALL(u.client, SOFTGPU_ACCESS, &ar), 0);
+	ar.access = 0;
+	assert_int_equal(CALL(u.client, SOFTGPU_UNMAP, &ar), 0);
+	assert_int_equal(t.callbacks, 1);
+	ar.va += 2 * PAGE;
+	assert_int_equal(CALL(u.client, SOFTGPU_UNMAP, &ar), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_VA_RELEASE, &va), 0);
+}
+
+static void host_memory(void **state)
+{
+	static u8 plain[2 * 65536];
+	struct softgpu_va_reserve r = { .length = 2 * PAGE };
+	struct softgpu_host_register h = { .ctx = u.ctx, .kind = SOFTGPU_KIND_HOST, .host_flags = 4,
+					   .length = PAGE };
+	struct softgpu_va va = { 0 };
+	struct tpin t = { 0 };
+
+	(void)state;
+	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
+	h.va = r.va;
+	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &h), -EEXIST);
+	assert_int_equal(query(&u, r.va + 5).kind, SOFTGPU_KIND_HOST);
+	assert_int_equal(query(&u, r.va + 5).host_flags, 4);
+	assert_int_equal(tpin_get(&t, &u, r.va, PAGE, false), -EINVAL);	/* not VRAM */
+	assert_int_equal(mem_free(&u, r.va), -ENOENT);
+	h.kind = SOFTGPU_KIND_REGISTERED;
+	h.va = r.va + PAGE;
+	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &h), -EINVAL);
+	h.va = HOST(plain);
+	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &h), 0);
+	va.va = HOST(plain);
+	assert_int_equal(CALL(u.client, SOFTGPU_HOST_UNREGISTER, &va), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_HOST_UNREGISTER, &va), -ENOENT);
+	h.kind = SOFTGPU_KIND_DEVICE;
+	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &h), -EINVAL);
+}
+
+/* A removed GPU revokes what it can, unmaps the rest, and answers ENODEV. */
+static void removal(void **state)
+{
+	struct tpin revocable = { 0 }, persistent = { 0 };
+	struct machine lone;
+	struct user w;
+	u64 va, dummy;
+
+	(void)state;
+	machine_up(&lone, 1, 16 * PAGE, 0, 0);
+	user_up(&w, &lone, 0, &other_key);
+	assert_int_equal(mem_alloc(&w, 2 * PAGE, &va), 0);
+	assert_int_equal(tpin_get(&revocable, &w, va, PAGE, false), 0);
+	assert_int_equal(tpin_get(&persistent, &w, va, PAGE, true), 0);
+	sg_gpu_remove(lone.sg, 0);
+	assert_int_equal(revocable.callbacks, 1);
+	assert_int_equal(revocable.frees, 1);
+	assert_int_equal(persistent.unmaps, 1);
+	assert_int_equal(persistent.frees, 0);
+	assert_int_equal(mem_alloc(&w, PAGE, &dummy), -ENODEV);
+	assert_int_equal(sg_pin_put(lone.sg, &persistent.pin, true), 0);
+	assert_int_equal(persistent.unmaps, 1);
+	assert_int_equal(persistent.frees, 1);
+	user_down(&w);
+	machine_down(&lone);
+}
+
+/* Every allocation of a whole life fails once; nothing leaks, nothing is half done. */
+static int whole_life(struct machine *lone)
+{
+	struct softgpu_window w = { .base = WINDOW_BASE, .length = WINDOW_LEN };
+	struct softgpu_ctx_create c = { 0 };
+	struct softgpu_stream_create s = { 0 };
+	struct softgpu_event_create e = { 0 };
+	struct softgpu_va_reserve r = { .length = 4 * PAGE };
+	struct softgpu_phys_create p = { .length = PAGE };
+	struct softgpu_map map = { .length = PAGE };
+	struct softgpu_host_register h = { .kind = SOFTGPU_KIND_MANAGED, .length = PAGE };
+	struct softgpu_event ev = { 0 };
+	struct user w2 = { .key = &other_key, .sg = lone->sg };
+	u64 small, big;
+	int err;
+
+	err = sg_client_open(lone->sg, 0, &other_key, NULL, NULL, &w2.client);
+	if (err)
+		return err;
+#define TRY(expr) do { err = (expr); if (err) goto out; } while (0)
+	TRY(CALL(w2.client, SOFTGPU_WINDOW, &w));
+	TRY(CALL(w2.client, SOFTGPU_CTX_CREATE, &c));
+	w2.ctx = s.ctx = e.ctx = h.ctx = ev.ctx = c.ctx;
+	TRY(mem_alloc(&w2, 100, &small));
+	TRY(mem_alloc(&w2, 3 * PAGE, &big));
+	TRY(CALL(w2.client, SOFTGPU_STREAM_CREATE, &s));
+	TRY(CALL(w2.client, SOFTGPU_EVENT_CREATE, &e));
+	ev.stream = s.stream;
+	ev.event = e.event;
+	TRY(copy(&w2, s.stream, big, small, 100, 0));
+	TRY(CALL(w2.client, SOFTGPU_EVENT_RECORD, &ev));
+	TRY(CALL(w2.client, SOFTGPU_STREAM_WAIT, &ev));
+	TRY(CALL(w2.client, SOFTGPU_VA_RESERVE, &r));
+	TRY(CALL(w2.client, SOFTGPU_PHYS_CREATE, &p));
+	map.handle = p.handle;
+	map.va = r.va;
+	TRY(CALL(w2.client, SOFTGPU_MAP, &map));
+	h.va = r.va + 2 * PAGE;
+	TRY(CALL(w2.client, SOFTGPU_HOST_REGISTER, &h));
+	TRY(mem_free(&w2, small));
+#undef TRY
+out:
+	sg_client_close(w2.client);
+	return err;
+}
+
+static void fail_nth(void **state)
+{
+	struct machine lone;
+	u64 nth;
+	int err;
+
+	(void)state;
+	machine_up(&lone, 1, 16 * PAGE, 0, 0);
+	for (nth = 1; ; nth++) {
+		sg_fail_alloc(nth);
+		err = whole_life(&lone);
+		sg_fail_alloc(0);
+		machine_idle(&lone);
+		if (!err)
+			break;
+		assert_int_equal(err, -ENOMEM);
+		assert_true(nth < 1000);
+	}
+	assert_true(nth > 20);
+	machine_down(&lone);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(sizes), T(unknown_flags), T(bad_ranges), T(tokens), T(limbo),
+		T(callback_before_reuse), T(persistent_outlives_all), T(copies), T(rows_and_fills),
+		T(fault_is_sticky), T(ordering), T(default_stream), T(handles_die), T(vmm),
+		T(host_memory), T(removal), T(fail_nth),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

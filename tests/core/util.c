@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+#include "util.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+u64 test_seed, test_step;
+
+void must_failed(const char *file, int line, const char *what)
+{
+	fprintf(stderr, "%s:%d: does not hold: %s (seed %llu, step %llu)\n", file, line, what,
+		test_seed, test_step);
+	abort();
+}
+
+static u64 phys(void *priv, u64 offset)
+{
+	return VRAM_PHYS + (u64)(uintptr_t)priv * 0x10000000ULL + offset;
+}
+
+void machine_up(struct machine *m, u32 gpus, u64 vram, u64 bar1, u64 reserved)
+{
+	u32 i, index;
+
+	m->gpus = gpus;
+	m->vram_size = vram;
+	MUST(!sg_create(&m->sg));
+	for (i = 0; i < gpus; i++) {
+		struct sg_gpu_desc desc = {
+			.name = "test GPU", .vram_size = vram, .bar1_size = bar1,
+			.bar1_reserved = reserved, .engines = 2, .phys = phys,
+			.priv = (void *)(uintptr_t)i, .uuid = { (u8)i, 1, 2, 3 },
+		};
+
+		m->vram[i] = malloc(vram);
+		MUST(m->vram[i]);
+		memset(m->vram[i], 0xa5, vram);
+		desc.vram = m->vram[i];
+		MUST(!sg_gpu_add(m->sg, &desc, &index) && index == i);
+	}
+}
+
+void machine_idle(struct machine *m)
+{
+	struct sg_gpu_stats st;
+	u32 i;
+
+	for (i = 0; i < m->gpus; i++) {
+		if (sg_gpu_stats(m->sg, i, &st))
+			continue;
+		MUST(st.vram_free == st.vram_total);
+		MUST(st.bar1_used == st.bar1_reserved);
+		MUST(st.pins == 0);
+		MUST(st.clients == 0);
+	}
+}
+
+void machine_down(struct machine *m)
+{
+	u32 i;
+
+	machine_idle(m);
+	for (i = 0; i < m->gpus; i++) {
+		sg_gpu_remove(m->sg, i);
+		free(m->vram[i]);
+	}
+	sg_destroy(m->sg);
+}
+
+static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
+{
+	(void)cookie;
+	/* The tests' own convention: the zero page faults, as it does for real. */
+	if (addr < 4096)
+		return -EFAULT;
+	if (to_process)
+		memcpy((void *)(uintptr_t)addr, local, len);
+	else
+		memcpy(local, (const void *)(uintptr_t)addr, len);
+	return 0;
+}
+
+static const struct sg_host_ops host_ops = { .copy = host_copy };
+
+void user_up(struct user *u, struct machine *m, u32 gpu, const void *key)
+{
+	struct softgpu_window w = { .base = WINDOW_BASE, .length = WINDOW_LEN };
+	struct softgpu_ctx_create c = { 0 };
+
+	u->key = key;
+	u->sg = m->sg;
+	MUST(!sg_client_open(m->sg, gpu, key, &host_ops, NULL, &u->client));
+	MUST(!CALL(u->client, SOFTGPU_WINDOW, &w));
+	MUST(!CALL(u->client, SOFTGPU_CTX_CREATE, &c));
+	u->ctx = c.ctx;
+}
+
+void user_down(struct user *u)
+{
+	sg_client_close(u->client);
+	u->client = NULL;
+}
+
+int mem_alloc(struct user *u, u64 len, u64 *va)
+{
+	struct softgpu_mem_alloc a = { .ctx = u->ctx, .length = len };
+	int err = CALL(u->client, SOFTGPU_MEM_ALLOC, &a);
+
+	*va = a.va;
+	return err;
+}
+
+int mem_free(struct user *u, u64 va)
+{
+	struct softgpu_va a = { .va = va };
+
+	return CALL(u->client, SOFTGPU_MEM_FREE, &a);
+}
+
+struct softgpu_query query(struct user *u, u64 va)
+{
+	struct softgpu_query q = { .va = va };
+
+	MUST(!CALL(u->client, SOFTGPU_QUERY, &q));
+	return q;
+}
+
+int copy(struct user *u, u32 stream, u64 dst, u64 src, u64 len, u32 flags)
+{
+	struct softgpu_copy c = { .ctx = u->ctx, .stream = stream, .flags = flags, .dst = dst,
+				  .src = src, .width = len, .height = 1 };
+
+	return CALL(u->client, SOFTGPU_COPY, &c);
+}
+
+u64 rnd(u64 *state)
+{
+	/* splitmix64 */
+	u64 z = *state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+static void on_callback(struct sg_pin *pin)
+{
+	struct tpin *t = container_of(pin, struct tpin, pin);
+
+	__atomic_add_fetch(&t->callbacks, 1, __ATOMIC_SEQ_CST);
+	if (t->on_callback)
+		t->on_callback(t);
+}
+
+static void on_unmap(struct sg_pin *pin)
+{
+	struct tpin *t = container_of(pin, struct tpin, pin);
+
+	__atomic_add_fetch(&t->unmaps, 1, __ATOMIC_SEQ_CST);
+}
+
+static void on_free(struct sg_pin *pin)
+{
+	struct tpin *t = container_of(pin, struct tpin, pin);
+
+	MUST(tpin_count(&t->unmaps) == 1);
+	__atomic_add_fetch(&t->frees, 1, __ATOMIC_SEQ_CST);
+}
+
+const struct sg_pin_ops tpin_ops = { on_callback, on_unmap, on_free };
+
+int tpin_get(struct tpin *t, struct user *u, u64 va, u64 len, bool persistent)
+{
+	struct sg_pin_who who = { .proc_key = u->key };
+
+	memset(&t->pin, 0, sizeof(t->pin));
+	t->callbacks = t->unmaps = t->frees = 0;
+	return sg_pin_get(u->sg, &t->pin, &tpin_ops, &who, va, len, persistent);
+}
+
+int tpin_count(const int *p)
+{
+	return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* util.h - a software GPU in this process, and short words for its calls. */
+#ifndef CORE_TEST_UTIL_H
+#define CORE_TEST_UTIL_H
+
+#include "sg.h"
+#include "softgpu_uapi.h"
+
+#define WINDOW_BASE	0x200000000ULL
+#define WINDOW_LEN	0x100000000ULL
+#define PAGE		SG_PAGE_SIZE
+#define VRAM_PHYS	0xe0000000ULL	/* where the tests' GPU 0 pretends its BAR is */
+#define MAX_TEST_GPUS	4
+
+/* Ends the program with a message when something that must hold does not. */
+#define MUST(cond)								\
+	do {									\
+		if (!(cond))							\
+			must_failed(__FILE__, __LINE__, #cond);			\
+	} while (0)
+void must_failed(const char *file, int line, const char *what) __attribute__((noreturn));
+/* Said with a failure: seed and step of a random run. */
+extern u64 test_seed, test_step;
+
+struct machine {
+	struct sg *sg;
+	u32 gpus;
+	u8 *vram[MAX_TEST_GPUS];
+	u64 vram_size;
+};
+
+/* GPUs with that much VRAM each; aperture and reserved as sg_gpu_desc has them. */
+void machine_up(struct machine *m, u32 gpus, u64 vram, u64 bar1, u64 reserved);
+/* Checks that every count is back where it started. */
+void machine_down(struct machine *m);
+void machine_idle(struct machine *m);
+
+/* A client of process `key` with a window and a context. */
+struct user {
+	struct sg_client *client;
+	u32 ctx;
+	struct sg *sg;
+	const void *key;
+};
+void user_up(struct user *u, struct machine *m, u32 gpu, const void *key);
+void user_down(struct user *u);
+
+/* The calls, with the struct's size filled in; they return what sg_call() does. */
+#define CALL(client, name, arg) \
+	((arg)->size = sizeof(*(arg)), sg_call(client, _IOC_NR(name), arg, sizeof(*(arg))))
+
+int mem_alloc(struct user *u, u64 len, u64 *va);
+int mem_free(struct user *u, u64 va);
+struct softgpu_query query(struct user *u, u64 va);
+int copy(struct user *u, u32 stream, u64 dst, u64 src, u64 len, u32 flags);
+#define HOST(p) ((u64)(uintptr_t)(p))
+
+u64 rnd(u64 *state);
+
+/* A pin that counts what happens to it. */
+struct tpin {
+	struct sg_pin pin;
+	int callbacks, unmaps, frees;		/* atomic */
+	void (*on_callback)(struct tpin *t);	/* inside the callback */
+	void *arg;
+};
+extern const struct sg_pin_ops tpin_ops;
+int tpin_get(struct tpin *t, struct user *u, u64 va, u64 len, bool persistent);
+int tpin_count(const int *p);
+
+#endif
