@@ -84,6 +84,8 @@ static bool side_open_locked(struct sg_proc *proc, u64 va, u64 *len, struct side
 	if (!range) {
 		struct sg_node *next = sg_tree_ceil(&proc->ranges, va);
 
+		if (sg_is_hole(proc, va))
+			return false;
 		if (next && next->key - va < *len)
 			*len = next->key - va;
 		return true;

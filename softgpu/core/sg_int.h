@@ -220,6 +220,13 @@ static inline struct sg_buf *sg_buf_at(const struct sg_proc *proc, u64 va)
 	return SG_NODE_OF(sg_covering(&proc->bufs, va), struct sg_buf);
 }
 
+/* In the window, what is neither VRAM nor host memory of ours is nothing at all. */
+static inline bool sg_is_hole(const struct sg_proc *proc, u64 va)
+{
+	return proc->has_window && va - proc->window_base < proc->window_len &&
+	       !sg_range_at(proc, va) && !sg_buf_at(proc, va);
+}
+
 /* gpu.c */
 void sg_gpu_get_locked(struct sg_gpu *gpu);
 void sg_gpu_put_locked(struct sg_gpu *gpu);

@@ -188,9 +188,8 @@ static void submit_locked(struct sg_stream *s, struct sg_job *job)
 }
 
 /*
- * If [va, va + span) begins in VRAM it must be mapped from end to end; in the
- * window, what is neither VRAM nor host memory of ours is nothing.  Other
- * addresses are the process's own business.
+ * If [va, va + span) begins in VRAM it must be mapped from end to end, and no
+ * range may begin in a hole.  Other addresses are the process's own business.
  */
 static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span)
 {
@@ -198,8 +197,7 @@ static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span)
 	u64 end = va + span;
 
 	if (!n)
-		return !proc->has_window || va - proc->window_base >= proc->window_len ||
-		       sg_buf_at(proc, va);
+		return !sg_is_hole(proc, va);
 	while (n && n->key + n->len < end)
 		n = sg_covering(&proc->ranges, n->key + n->len);
 	return n;

@@ -21,8 +21,12 @@ static struct user shared;
 static int key;
 static u64 rounds;
 
-/* Addresses that the threads allocate into, free and pin, with no lock between them. */
-static u64 slots[SLOTS];
+/*
+ * Addresses that the threads pin, with no lock between them.  Those in the
+ * first half are freed by whoever takes them out; the others belong to short
+ * contexts and go stale with them.
+ */
+static u64 slots[2 * SLOTS];
 
 struct apin {
 	struct tpin t;
@@ -46,7 +50,7 @@ static void callback(struct tpin *t)
 
 static void pin_once(struct apin *a, u64 *state)
 {
-	u64 va = __atomic_load_n(&slots[rnd(state) % SLOTS], __ATOMIC_SEQ_CST) & ~(PAGE - 1);
+	u64 va = __atomic_load_n(&slots[rnd(state) % (2 * SLOTS)], __ATOMIC_SEQ_CST) & ~(PAGE - 1);
 	bool persistent = rnd(state) % 4 == 0;
 	struct sg_pin *held;
 	int err;
@@ -88,13 +92,18 @@ static void pin_once(struct apin *a, u64 *state)
 static void use_memory(struct user *u, u64 *state)
 {
 	u64 i = rnd(state) % SLOTS, va, old;
-	char buf[512];
+	char buf[512] = { 0 };
 
-	if (mem_alloc(u, rnd(state) % 2 ? 3 * PAGE : 700, &va))
+	int err = mem_alloc(u, rnd(state) % 2 ? 3 * PAGE : 700, &va);
+
+	if (err) {
+		MUST(err == -ENOSPC);
 		return;
+	}
+	/* Not after it is known to others: a copy into freed memory kills the context. */
+	MUST(!copy(u, 0, va, HOST(buf), sizeof(buf), SOFTGPU_OP_SYNC));
+	MUST(!copy(u, 0, va, va + 512, 128, 0));
 	old = __atomic_exchange_n(&slots[i], va, __ATOMIC_SEQ_CST);
-	copy(u, 0, va, HOST(buf), sizeof(buf), SOFTGPU_OP_SYNC);
-	copy(u, 0, va, va + 512, 128, 0);
 	if (old)
 		mem_free(u, old);
 }
@@ -107,9 +116,9 @@ static void short_context(u64 *state)
 
 	user_up(&u, &m, 0, &key);
 	if (!mem_alloc(&u, 2 * PAGE, &va)) {
-		u64 old = __atomic_exchange_n(&slots[rnd(state) % SLOTS], va, __ATOMIC_SEQ_CST);
-
-		mem_free(&shared, old);
+		__atomic_store_n(&slots[SLOTS + rnd(state) % SLOTS], va, __ATOMIC_SEQ_CST);
+		/* From memory that may go away under the copy: then it faults, and nothing else happens. */
+		copy(&u, 0, va, __atomic_load_n(&slots[rnd(state) % SLOTS], __ATOMIC_SEQ_CST), 512, 0);
 	}
 	user_down(&u);
 }
