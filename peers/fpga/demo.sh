@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# vm: --cards 4
+#
+# The main job's screen, in the guest: loads the modules, shows the whole path,
+# and unloads the modules again, which only works when nothing is left behind.
+# "make demo" boots the machine and runs it; arguments go to fpga-demo.
+
+. "$(dirname "$0")/../../tests/vm/lib.sh"
+
+load_modules
+"$BUILD/peers/fpga/fpga-demo" "$@"
+code=$?
+[ "$code" = 0 ] || exit "$code"
+unload_modules

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Every call of /dev/fpgaN with arguments that it must refuse, and how.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fpga_ioctl.h"
+
+#define BYTES	8192u
+
+static int failures;
+static int card;
+
+/* A copy that would work: from the first half of some memory to the second. */
+static unsigned char memory[2 * BYTES] __attribute__((aligned(4096)));
+
+static struct fpga_copy good_copy(void)
+{
+	return (struct fpga_copy){
+		.size = sizeof(struct fpga_copy),
+		.src = (uintptr_t)memory,
+		.dst = (uintptr_t)memory + BYTES,
+		.length = 100,
+	};
+}
+
+static void expect(const char *what, unsigned long call, void *arg, int want)
+{
+	int got = ioctl(card, call, arg) ? errno : 0;
+
+	if (got == want)
+		return;
+	printf("%s: %s, not %s\n", what, got ? strerrorname_np(got) : "0",
+	       want ? strerrorname_np(want) : "0");
+	failures++;
+}
+
+/* Each struct a byte short, a byte long with and without content, and far too long. */
+static void test_sizes(const char *name, unsigned long call, const void *good, __u32 size)
+{
+	unsigned char *room = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	__u32 *asked = (__u32 *)room;
+
+	if (room == MAP_FAILED)
+		abort();
+	printf("sizes of %s\n", name);
+	memcpy(room, good, size);
+	expect("as it is", call, room, 0);
+	memcpy(room, good, size);
+	*asked = size - 1;
+	expect("a byte short", call, room, EINVAL);
+	*asked = 0;
+	expect("size 0", call, room, EINVAL);
+	*asked = 4;
+	expect("size 4", call, room, EINVAL);
+	memcpy(room, good, size);
+	*asked = size + 1;
+	expect("a zero byte long", call, room, 0);
+	memcpy(room, good, size);
+	*asked = size + 1;
+	room[size] = 1;
+	expect("a byte long", call, room, E2BIG);
+	room[size] = 0;
+	*asked = 4097;
+	expect("longer than a page", call, room, E2BIG);
+	*asked = 0xffffffff;
+	expect("the largest size", call, room, E2BIG);
+
+	/* The struct's end is not readable. */
+	memcpy(room + 4096 - size / 2, good, size / 2);
+	mprotect(room + 4096, 4096, PROT_NONE);
+	expect("half of it", call, room + 4096 - size / 2, EFAULT);
+	expect("nothing", call, NULL, EFAULT);
+	munmap(room, 8192);
+}
+
+static void test_copy_arguments(void)
+{
+	static const struct {
+		const char *what;
+		__u32 flags, reserved;
+		__u64 dst, src, length;
+		int want;
+	} cases[] = {
+		{ "an unknown flag", 1, 0, BYTES, 0, 100, EINVAL },
+		{ "all flags", ~0u, 0, BYTES, 0, 100, EINVAL },
+		{ "a reserved field", 0, 1, BYTES, 0, 100, EINVAL },
+		{ "nothing to copy", 0, 0, BYTES, 0, 0, EINVAL },
+		{ "a length that wraps", 0, 0, BYTES, 0, ~0ull, EINVAL },
+		{ "the same range", 0, 0, 0, 0, 100, EINVAL },
+		{ "overlap at the end", 0, 0, 99, 0, 100, EINVAL },
+		{ "overlap at the start", 0, 0, 0, 99, 100, EINVAL },
+		{ "neighbours", 0, 0, 100, 0, 100, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fpga_copy copy = good_copy();
+
+		copy.flags = cases[i].flags;
+		copy.reserved = cases[i].reserved;
+		copy.dst = (uintptr_t)memory + cases[i].dst;
+		copy.src = (uintptr_t)memory + cases[i].src;
+		copy.length = cases[i].length;
+		expect(cases[i].what, FPGA_COPY, &copy, cases[i].want);
+	}
+}
+
+static void test_copy_addresses(void)
+{
+	unsigned char *hole = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *constant = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct fpga_copy copy;
+
+	copy = good_copy();
+	copy.src = (uintptr_t)hole;
+	expect("from memory that cannot be read", FPGA_COPY, &copy, EFAULT);
+	copy = good_copy();
+	copy.dst = (uintptr_t)hole;
+	expect("to memory that cannot be written", FPGA_COPY, &copy, EFAULT);
+	copy = good_copy();
+	copy.dst = (uintptr_t)constant;
+	expect("to read-only memory", FPGA_COPY, &copy, EFAULT);
+	copy = good_copy();
+	copy.src = 0xffff888000000000ull;
+	expect("from the kernel's addresses", FPGA_COPY, &copy, EFAULT);
+	copy = good_copy();
+	copy.dst = 0xffff888000000000ull;
+	expect("to the kernel's addresses", FPGA_COPY, &copy, EFAULT);
+	copy = good_copy();
+	copy.src = 1ull << 62;
+	expect("from no address at all", FPGA_COPY, &copy, EFAULT);
+	if (copy.done || copy.transfers || copy.interrupts) {
+		printf("a copy that could not begin says that it did something\n");
+		failures++;
+	}
+	munmap(hole, 4096);
+	munmap(constant, 4096);
+}
+
+static void test_copy_result(void)
+{
+	struct fpga_copy copy = good_copy();
+
+	for (size_t i = 0; i < BYTES; i++)
+		memory[i] = (unsigned char)(i * 7 + 1);
+	memset(memory + BYTES, 0xee, BYTES);
+	/* Two odd ends, three pieces, across pages. */
+	copy.src += 3;
+	copy.dst += 5;
+	copy.length = BYTES - 9;
+	expect("an odd copy", FPGA_COPY, &copy, 0);
+	if (memcmp(memory + 3, memory + BYTES + 5, copy.length) ||
+	    memory[BYTES + 4] != 0xee || memory[2 * BYTES - 4] != 0xee) {
+		printf("an odd copy: the bytes are wrong\n");
+		failures++;
+	}
+	if (copy.done != copy.length || copy.transfers != copy.interrupts || copy.transfers < 6 ||
+	    copy.revoked || strcmp(copy.from.provider, "host")) {
+		printf("an odd copy: the figures are wrong: %llu bytes, %u transfers, %u interrupts\n",
+		       (unsigned long long)copy.done, copy.transfers, copy.interrupts);
+		failures++;
+	}
+}
+
+int main(void)
+{
+	struct fpga_info info = { .size = sizeof(info) };
+	struct fpga_copy copy = good_copy();
+
+	card = open("/dev/fpga0", O_RDWR | O_CLOEXEC);
+	if (card < 0) {
+		printf("/dev/fpga0: %s\n", strerror(errno));
+		return 77;
+	}
+	test_sizes("INFO", FPGA_INFO, &info, sizeof(info));
+	test_sizes("COPY", FPGA_COPY, &copy, sizeof(copy));
+	info.flags = 1;
+	expect("INFO with a flag", FPGA_INFO, &info, EINVAL);
+	expect("an unknown call", FPGA_IOC(2), &info, ENOTTY);
+	expect("the last call there could be", FPGA_IOC(255), &info, ENOTTY);
+	expect("a call of another device", _IOWR('x', 1, int), &info, ENOTTY);
+	test_copy_arguments();
+	test_copy_addresses();
+	test_copy_result();
+	printf("%d wrong\n", failures);
+	return failures ? 1 : 0;
+}

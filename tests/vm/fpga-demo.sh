@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The demonstration passes wherever the devices are plugged in, with and without
+# an IOMMU, with one and two GPUs, on both kernels: every pair of these occurs.
+# vm: --cards 4
+# vm: --cards 4 --iommu on
+# vm: --cards 4 --topology switch --iommu on --gpus 2
+# vm: --cards 3 --topology sockets --iommu pt
+# vm: --cards 4 --topology sockets --iommu on --gpus 2
+# vm: --cards 2 --kernel 6.12 --iommu on --gpus 2
+# vm: --cards 4 --kernel 6.12 --topology switch --iommu pt --gpus 2
+# vm: --cards 4 --kernel 6.12 --topology switch
+# vm: --cards 4 --kernel 6.12 --topology sockets --gpus 2
+# vm: --cards 1 --kernel 6.12 --iommu pt
+
+exec "$TOP/peers/fpga/demo.sh"

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+#
+# For tests that run in the guest: sourced, not run.  The harness sets BUILD
+# (build/user) and MODDIR (build/modules/KERNEL).
+
+: "${BUILD:?run me through tests/run or vm/run: BUILD is not set}"
+: "${MODDIR:?run me through tests/run or vm/run: MODDIR is not set}"
+
+# In the order of their needs.
+modules="softgpu nvidia peerdma peerdma_nvidia peerdma_fpga"
+
+# The look-alikes of libcuda and NVML, wherever Meson has put them.
+for library in libcuda.so.1 libnvidia-ml.so.1; do
+	place=$(find "$BUILD/softgpu" -name "$library" -print -quit)
+	[ -z "$place" ] || LD_LIBRARY_PATH=${place%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+done
+export LD_LIBRARY_PATH
+
+die() {
+	echo "$0: $*" >&2
+	exit 1
+}
+
+# load_modules [MODULE...]: all of them, or those named.
+load_modules() {
+	for module in ${*:-$modules}; do
+		insmod "$MODDIR/$module.ko" || die "$module.ko does not load: see the kernel's log"
+	done
+}
+
+# unload_modules [MODULE...]: in reverse; each must go, with nothing left that holds it.
+unload_modules() {
+	reversed=
+	for module in ${*:-$modules}; do
+		reversed="$module $reversed"
+	done
+	for module in $reversed; do
+		rmmod "$module" || die "$module does not unload: $(cat "/sys/module/$module/refcnt") uses are left"
+	done
+}
