@@ -52,11 +52,11 @@
 /* What stands between the card and memory (fpga_info.iommu). */
 #define FPGA_IOMMU_NONE		0	/* DMA addresses are bus addresses */
 #define FPGA_IOMMU_PASSTHROUGH	1	/* the same, with an IOMMU that lets them through */
-#define FPGA_IOMMU_TRANSLATING	2	/* DMA addresses are the IOMMU's, for this card only */
+#define FPGA_IOMMU_TRANSLATING	2	/* DMA addresses are this card's own */
 
 #define FPGA_STATE_READY	0
 #define FPGA_STATE_BUSY		1	/* a transfer is under way */
-#define FPGA_STATE_CUT_OFF	2	/* after a timeout: no bus access until the engine is idle */
+#define FPGA_STATE_CUT_OFF	2	/* after a timeout, until the engine is idle */
 
 /* Facts of the card. */
 struct fpga_info {

@@ -41,8 +41,8 @@ struct fpga_card {
 	struct pci_dev *pdev;	/* valid until gone */
 	void __iomem *regs;	/* valid until gone */
 
-	struct mutex job;
-	spinlock_t lock;
+	struct mutex job;	/* see the top */
+	spinlock_t lock;	/* see the top */
 	bool busy;		/* the engine runs */
 	bool cut_off;		/* bus mastering was taken away from a stuck engine */
 	bool gone;		/* the device was removed; set once */

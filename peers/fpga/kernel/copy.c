@@ -22,7 +22,7 @@
 static unsigned long fault_dma_offset;
 module_param(fault_dma_offset, ulong, 0644);
 MODULE_PARM_DESC(fault_dma_offset,
-	"FAULT INJECTION, for tests: added to every address that a card writes to");
+		 "FAULT INJECTION, for tests: added to every address that a card writes to");
 
 struct copy_job;
 
