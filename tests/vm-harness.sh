@@ -1,0 +1,188 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# vm/run keeps its promises: exit codes, streams, the kernel's log, the topologies.
+set -u
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+pass() { echo "ok: $1"; }
+fail() {
+	echo "FAILED: $1"
+	failed=1
+}
+# expect WHAT WANTED GOT
+expect() {
+	if [ "$2" = "$3" ]; then pass "$1"; else fail "$1: wanted '$2', got '$3'"; fi
+}
+# contains WHAT TEXT FILE
+contains() {
+	if grep -q -e "$2" "$3"; then
+		pass "$1"
+	else
+		fail "$1: no '$2' in:"
+		sed 's/^/    /' "$3"
+	fi
+}
+vm() { "$top/vm/run" "$@"; }
+
+# ---- one run that sees everything of a command ------------------------------
+
+mkdir "$work/out folder" "$work/cwd"
+cat >"$work/command.sh" <<'END'
+echo first
+sleep 2
+echo "to stderr" >&2
+echo "also to stderr" >/dev/stderr
+echo "arg:$1 env:$COLOUR cwd:$(pwd) user:$(id -u) stdin:$(wc -c)"
+echo "kernel:$(uname -r) modules:$(ls /lib/modules/$(uname -r)/modules.dep)"
+mount | grep -q '/sys/kernel/debug ' && mount | grep -q '/sys/kernel/tracing ' && echo mounts
+grep -q 127.0.0.1 /proc/net/fib_trie && echo loopback
+echo written >/usr/vm-harness-test && echo "root is writable"
+echo "from the guest" >"$OUT/file"
+sleep 1000 &			# what is left running holds nothing up
+kill -TERM $$
+END
+(
+	cd "$work/cwd" || exit
+	COLOUR=blue vm --out "$work/out folder" --env COLOUR --env "OUT=$work/out folder" --log "$work/log" \
+		-- sh "$work/command.sh" "two words" 2>"$work/err"
+	echo $? >"$work/code"
+) | while read -r line; do
+	[ "$line" != first ] || date +%s >"$work/first"
+	echo "$line"
+done >"$work/stdout"
+ended=$(date +%s)
+expect "a command ended by a signal" 143 "$(cat "$work/code")"
+contains "arguments, environment, folder, user, standard input" \
+	"^arg:two words env:blue cwd:$work/cwd user:0 stdin:0$" "$work/stdout"
+contains "the kernel's own modules" "^kernel:6.1\..* modules:/lib/modules/6.1\..*/modules.dep$" "$work/stdout"
+contains "debugfs and tracefs" "^mounts$" "$work/stdout"
+contains "loopback is up" "^loopback$" "$work/stdout"
+contains "the guest can write everywhere" "^root is writable$" "$work/stdout"
+if [ -e /usr/vm-harness-test ]; then fail "and the host does not see it"; else pass "and the host does not see it"; fi
+expect "standard error apart" "to stderr also to stderr" "$(grep -v '^vm/run' "$work/err" | tr '\n' ' ' | sed 's/ $//')"
+expect "--out is shared with the host" "from the guest" "$(cat "$work/out folder/file" 2>/dev/null)"
+contains "--log has the boot" "Linux version 6.1" "$work/log"
+if [ $((ended - $(cat "$work/first"))) -ge 2 ]; then pass "output is streamed"; else fail "output is streamed"; fi
+
+# ---- failures ----------------------------------------------------------------
+
+vm --timeout 20 -- sh -c 'echo begun; sleep 1000' >"$work/stdout" 2>&1
+expect "a timeout's exit code" 124 $?
+contains "a timeout is said" "timeout: ended after 20" "$work/stdout"
+
+vm -- sh -c 'echo "<6>all is well" >/dev/kmsg; echo "<4>the sky is falling" >/dev/kmsg; exit 3' >"$work/stdout" 2>&1
+expect "a kernel warning's exit code" 126 $?
+contains "a kernel warning is shown" "warning: the sky is falling" "$work/stdout"
+contains "the command's own code too" "ended with 3" "$work/stdout"
+if grep -q "all is well" "$work/stdout"; then fail "information is no failure"; else pass "information is no failure"; fi
+
+vm --allow 'sky is' --dmesg-max notice -- sh -c 'echo "<4>the sky is falling" >/dev/kmsg; exit 3' >"$work/stdout" 2>&1
+expect "--allow" 3 $?
+
+vm --dmesg-max warning -- sh -c 'echo "<4>fine" >/dev/kmsg; echo "<6>WARNING: CPU: 0 not fine" >/dev/kmsg' >"$work/stdout" 2>&1
+expect "a fault at any level" 126 $?
+if grep -q "warning: fine" "$work/stdout"; then fail "--dmesg-max"; else pass "--dmesg-max"; fi
+
+vm -- sh -c 'echo c >/proc/sysrq-trigger' >"$work/stdout" 2>&1
+expect "a panic's exit code" 126 $?
+contains "a panic's reason is shown" "sysrq triggered crash" "$work/stdout"
+
+vm --no-such-option -- true >"$work/stdout" 2>&1
+expect "a wrong option" 125 $?
+vm --vram 3M -- true >"$work/stdout" 2>&1
+expect "an impossible size" 125 $?
+contains "and why" "power of two" "$work/stdout"
+
+# A killed vm/run leaves no QEMU behind. The marker is an argument of ours alone.
+"$top/vm/run" --append "marker=$work" -- sleep 1000 >"$work/stdout" 2>&1 &
+run=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	pgrep -f "qemu.*marker=$work" >/dev/null && break
+	sleep 1
+done
+kill -KILL $run
+sleep 1
+if pgrep -f "qemu.*marker=$work" >/dev/null; then fail "QEMU ends with vm/run"; else pass "QEMU ends with vm/run"; fi
+
+# ---- devices and topologies ----------------------------------------------------
+
+for topology in ports switch sockets; do
+	vm --dry-run --topology $topology --gpus 2 --vram 64M,128M --cards 2 --iommu on >"$work/stdout" 2>&1
+	expect "--dry-run, $topology" 0 $?
+	expect "two GPUs and two cards, $topology" "2 2" \
+		"$(grep -o ivshmem-plain "$work/stdout" | wc -l) $(grep -o edu, "$work/stdout" | wc -l)"
+done
+
+# In the guest: every GPU and card as "kind parent bridges node translated".
+# What lies between a device and the processor: its path in sysfs tells.
+cat >"$work/devices.sh" <<'END'
+for device in /sys/bus/pci/devices/*; do
+	case $(cat $device/vendor):$(cat $device/device) in
+	0x1af4:0x1110) kind=gpu ;;
+	0x1234:0x11e8) kind=card ;;
+	0x1b36:0x0010) kind=nvme ;;
+	*) continue ;;
+	esac
+	path=$(readlink -f $device)
+	echo "$kind bus=$(echo $path | cut -d/ -f4) bridges=$(echo $path | cut -d/ -f5- | tr / '\n' | wc -l)" \
+		"port=$(echo $path | cut -d/ -f5) node=$(cat $device/numa_node)" \
+		"domain=$(cat $device/iommu_group/type 2>/dev/null || echo none)"
+done | sort
+END
+
+# check TOPOLOGY IOMMU DOMAIN KERNEL, with two GPUs and two cards
+check() {
+	out=$work/devices.$1.$2
+	vm --topology "$1" --iommu "$2" --kernel "$4" --gpus 2 --vram 64M,128M --cards 2 -- sh "$work/devices.sh" >"$out" 2>&1
+	expect "boots: $1, IOMMU $2, $4" 0 $?
+	expect "two GPUs and two cards: $1, IOMMU $2" "2 2" "$(grep -c ^gpu "$out") $(grep -c ^card "$out")"
+	expect "each with its IOMMU domain: $1, IOMMU $2" 4 "$(grep -c "domain=$3" "$out")"
+	case $1 in
+	ports)	# four root ports
+		expect "a root port each" "4 4" "$(grep -c bridges=2 "$out") $(grep -o 'port=[^ ]*' "$out" | sort -u | wc -l)" ;;
+	switch)	# root port, upstream, downstream, device; all below one root port
+		expect "one switch" "4 1" "$(grep -c bridges=4 "$out") $(grep -o 'port=[^ ]*' "$out" | sort -u | wc -l)" ;;
+	sockets)
+		expect "a GPU on each socket" "1 1" \
+			"$(grep -c '^gpu bus=pci0000:20 .*node=0' "$out") $(grep -c '^gpu bus=pci0000:40 .*node=1' "$out")"
+		expect "a card on each socket" "1 1" \
+			"$(grep -c '^card bus=pci0000:20 .*node=0' "$out") $(grep -c '^card bus=pci0000:40 .*node=1' "$out")" ;;
+	esac
+}
+newer=6.12
+"$top/vm/fetch-kernel" --known 6.12 >/dev/null || newer=6.1
+for topology in ports switch sockets; do
+	check $topology off none 6.1
+	check $topology on DMA $newer
+done
+check ports pt identity 6.1
+
+# One GPU and several cards: all cards on the other socket; an NVMe disk too.
+truncate -s 16M "$work/disk"
+vm --topology sockets --cards 3 --nvme "$work/disk" -- sh "$work/devices.sh" >"$work/stdout" 2>&1
+expect "GPU on socket 0, cards on socket 1" "1 3 1" "$(grep -c '^gpu .*node=0' "$work/stdout") \
+$(grep -c '^card .*node=1' "$work/stdout") $(grep -c '^nvme .*node=1' "$work/stdout")"
+
+# What the guest writes through the BAR is in the host's file.
+cat >"$work/write.py" <<'END'
+import glob, mmap, os
+for device in glob.glob("/sys/bus/pci/devices/*"):
+    if open(device + "/device").read().strip() == "0x1110":
+        open(device + "/enable", "w").write("1")
+        bar = mmap.mmap(os.open(device + "/resource2", os.O_RDWR), 1 << 20)
+        bar[4096:4101] = b"hello"
+END
+vm --vram 1M --vram-file "$work/vram" --cards 0 -- python3 "$work/write.py"
+expect "--vram-file" hello "$(dd if="$work/vram/vram0" bs=1 skip=4096 count=5 2>/dev/null)"
+
+# Instructions are counted: the same work takes the same guest time, twice.
+vm --icount -- true
+expect "--icount" 0 $?
+
+[ $failed = 0 ] && echo "vm-harness: all ok"
+exit $failed
