@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * compat.h - what differs between the kernels that peerdma builds for (6.1 to
+ * 6.12), so that no other file asks for a version.
+ */
+#ifndef PEERDMA_COMPAT_H
+#define PEERDMA_COMPAT_H
+
+#include <linux/mm.h>
+#include <linux/version.h>
+
+#ifndef CONFIG_64BIT
+#error "peerdma needs a 64-bit kernel: mmap offsets and callback cookies are 64 bits wide"
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+/*
+ * A long-term read-only pin of a private mapping must see later writes by its
+ * owner.  Since 6.2 the kernel breaks copy-on-write by itself; before, only a
+ * forced write fault does so.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define PEERDMA_GUP_READONLY	(FOLL_LONGTERM | FOLL_WRITE | FOLL_FORCE)
+#else
+#define PEERDMA_GUP_READONLY	FOLL_LONGTERM
+#endif
+
+/*
+ * Mappings of 2 MiB need page tables that mark such an entry as "no struct page
+ * here" (6.12 on x86).  Older kernels would let get_user_pages() run into it.
+ */
+#ifdef CONFIG_ARCH_SUPPORTS_HUGE_PFNMAP
+#define PEERDMA_HUGE_VIEWS	1
+#include <linux/pfn_t.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define peerdma_insert_pmd(vmf, pfn, write) vmf_insert_pfn_pmd(vmf, pfn, write)
+#else
+#define peerdma_insert_pmd(vmf, pfn, write) \
+	vmf_insert_pfn_pmd(vmf, pfn_to_pfn_t(pfn), write)
+#endif
+#endif
+
+/* The source name of a string field is given once since 6.10. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define peerdma_assign_str(dst, src)	__assign_str(dst, src)
+#else
+#define peerdma_assign_str(dst, src)	__assign_str(dst)
+#endif
+
+/* Namespaces became strings in 6.13. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define PEERDMA_IMPORT_DMA_BUF	MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define PEERDMA_IMPORT_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
+#endif

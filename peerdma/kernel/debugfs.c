@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * debugfs.c - /sys/kernel/debug/peerdma: pins (a table, tab-separated, its
+ * first line names the columns, which only ever grow at the end) and stats.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "pin.h"
+
+static struct dentry *dir;
+
+static const char *const state_names[] = {
+	[PIN_NEW] = "new",
+	[PIN_LIVE] = "live",
+	[PIN_REVOKING] = "revoking",
+	[PIN_REVOKED] = "revoked",
+	[PIN_ENDING] = "held",	/* unpinned, but a dma-buf importer has the memory */
+	[PIN_ENDED] = "ended",
+};
+
+static void show_flags(struct seq_file *s, u32 flags)
+{
+	seq_puts(s, flags & PEERDMA_PIN_HOST ? "host" : "device");
+	if (flags & PEERDMA_PIN_PERSISTENT)
+		seq_puts(s, ",persistent");
+	if (flags & PEERDMA_PIN_READONLY)
+		seq_puts(s, ",readonly");
+}
+
+/* Who pinned: a driver's name, or a program through /dev/peerdma. */
+static void show_comm(struct seq_file *s, const struct peerdma_pin *pin)
+{
+	char comm[TASK_COMM_LEN];
+
+	strscpy(comm, pin->comm, sizeof(comm));
+	seq_escape(s, comm, "\t\n\\");
+}
+
+/* Runs of physical memory, as phys:length,phys:length */
+static void show_segments(struct seq_file *s, struct peerdma_pin *pin)
+{
+	const char *separator = "";
+	phys_addr_t phys;
+	u64 at, n;
+
+	for (at = 0; at < pin->pinned_length; at += n) {
+		n = peerdma_pin_run(pin, at, pin->pinned_length - at, &phys);
+		seq_printf(s, "%s%#llx:%#llx", separator, (u64)phys, n);
+		separator = ",";
+		if (seq_has_overflowed(s))
+			return;
+	}
+}
+
+static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
+{
+	struct peerdma_map *map;
+	phys_addr_t phys = 0;
+	u32 maps = 0;
+	bool memory;
+
+	mutex_lock(&pin->lock);
+	if (pin->state == PIN_ENDED || pin->state == PIN_NEW)
+		goto unlock;
+	memory = pin->state == PIN_LIVE || (pin->state == PIN_ENDING && !pin->revoked);
+	if (memory)
+		peerdma_pin_run(pin, 0, 1, &phys);
+	list_for_each_entry(map, &pin->maps, node)
+		maps += map->live;
+	seq_printf(s, "%u\t%d\t", pin->handle, pin->tgid);
+	show_comm(s, pin);
+	seq_printf(s, "\t%s\t%s\t%s\t", pin->ops ? pin->ops->name : "/dev/peerdma",
+		   pin->provider->name, state_names[pin->state]);
+	show_flags(s, pin->flags);
+	seq_printf(s, "\t%#llx\t%#llx\t%#llx\t%u\t%u\t%u\t%u\t%#llx\t%u\t", pin->addr,
+		   pin->length, pin->pinned_length, pin->page_shift, maps, pin->views,
+		   pin->exports, (u64)phys, pin->generation);
+	if (memory)
+		show_segments(s, pin);
+	seq_putc(s, '\n');
+unlock:
+	mutex_unlock(&pin->lock);
+}
+
+static struct peerdma_pin *next_pin(loff_t *pos)
+{
+	unsigned long handle;
+	struct peerdma_pin *pin;
+
+	/* *pos is the last handle shown, so a table that changes is walked once. */
+	for (handle = *pos + 1; handle < PEERDMA_MAX_PINS; handle++) {
+		if (!xa_find(&peerdma_pins, &handle, PEERDMA_MAX_PINS, XA_PRESENT))
+			break;
+		pin = peerdma_pin_find(NULL, handle);
+		if (pin) {
+			*pos = handle;
+			return pin;
+		}
+	}
+	*pos = PEERDMA_MAX_PINS;
+	return NULL;
+}
+
+static void *pins_start(struct seq_file *s, loff_t *pos)
+{
+	struct peerdma_pin *pin;
+
+	if (!*pos)
+		return SEQ_START_TOKEN;
+	if (*pos >= PEERDMA_MAX_PINS)
+		return NULL;
+	/* After a pause: the one at *pos itself was not shown yet. */
+	--*pos;
+	pin = next_pin(pos);
+	return pin;
+}
+
+static void *pins_next(struct seq_file *s, void *v, loff_t *pos)
+{
+	if (v != SEQ_START_TOKEN)
+		peerdma_pin_put(v);
+	return next_pin(pos);
+}
+
+static void pins_stop(struct seq_file *s, void *v)
+{
+	if (v && v != SEQ_START_TOKEN)
+		peerdma_pin_put(v);
+}
+
+static int pins_show(struct seq_file *s, void *v)
+{
+	if (v == SEQ_START_TOKEN)
+		seq_puts(s, "id\tpid\tcomm\tclient\tprovider\tstate\tflags\taddr\tlength\tpinned_length\tpage_shift\tmappings\tviews\texports\tfirst_phys\tgeneration\tsegments\n");
+	else
+		show_pin(s, v);
+	return 0;
+}
+
+static const struct seq_operations pins_sops = {
+	.start = pins_start,
+	.next = pins_next,
+	.stop = pins_stop,
+	.show = pins_show,
+};
+DEFINE_SEQ_ATTRIBUTE(pins);
+
+static int stats_show(struct seq_file *s, void *v)
+{
+	const struct peerdma_stats *st = &peerdma_stats;
+
+	seq_printf(s, "live\t%lld\n", atomic64_read(&st->live));
+	seq_printf(s, "pins\t%lld\n", atomic64_read(&st->pins));
+	seq_printf(s, "unpins\t%lld\n", atomic64_read(&st->unpins));
+	seq_printf(s, "maps\t%lld\n", atomic64_read(&st->maps));
+	seq_printf(s, "unmaps\t%lld\n", atomic64_read(&st->unmaps));
+	seq_printf(s, "exports\t%lld\n", atomic64_read(&st->exports));
+	seq_printf(s, "revocations\t%lld\n", atomic64_read(&st->revocations));
+	seq_printf(s, "faults\t%lld\n", atomic64_read(&st->faults));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
+void peerdma_debugfs_init(void)
+{
+	dir = debugfs_create_dir("peerdma", NULL);
+	debugfs_create_file("pins", 0400, dir, NULL, &pins_fops);
+	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
+}
+
+void peerdma_debugfs_exit(void)
+{
+	debugfs_remove_recursive(dir);
+}

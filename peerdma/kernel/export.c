@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * export.c - pins as dma-bufs.
+ *
+ * The exporter is dynamic: it has pin and unpin, maps under the buffer's
+ * reservation lock, and tells importers to let go (move_notify) when the memory
+ * is revoked or unpinned.  After that it takes down what they still hold.
+ *
+ * An importer that cannot let go must not get memory that can be revoked.
+ * There are two kinds:
+ *
+ * - static importers: they have no importer_ops, and the core calls our pin for
+ *   them when they attach;
+ * - dynamic ones that call dma_buf_pin(): they ask us never to move.
+ *
+ * On a kernel without CONFIG_DMABUF_MOVE_NOTIFY (Debian's) the core also calls
+ * our pin for every mapping of a dynamic importer that does have a working
+ * move_notify.  The two are told apart by counting: there, the core's pins and
+ * maps come in pairs, so whoever has one more pin than maps has pinned by
+ * himself, and gets no mapping.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
+#include <linux/dma-resv.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "pin.h"
+
+PEERDMA_IMPORT_DMA_BUF;
+
+struct peerdma_export {
+	struct kref ref;
+	struct peerdma_pin *pin;	/* a reference */
+	struct list_head node;		/* pin->lock */
+	bool told;			/* pin->lock: importers know that it is over */
+	u64 offset;
+	struct dma_resv resv;		/* outlives the dma_buf, so that revoking may lock it */
+	struct dma_buf *dmabuf;		/* resv; NULL once it is being released */
+};
+
+/* What one attachment has: resv. */
+struct attached {
+	u32 pins;
+	u32 maps;
+};
+
+static void export_free(struct kref *ref)
+{
+	struct peerdma_export *ex = container_of(ref, struct peerdma_export, ref);
+
+	dma_resv_fini(&ex->resv);
+	peerdma_pin_put(ex->pin);
+	kfree(ex);
+}
+
+static bool is_static(const struct dma_buf_attachment *attach)
+{
+	return !attach->importer_ops;
+}
+
+/* Does this importer, having mapped, insist that the memory stays? */
+static bool insists(const struct dma_buf_attachment *attach)
+{
+	const struct attached *a = attach->priv;
+
+	if (is_static(attach))
+		return true;
+	return IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) ? a->pins : a->pins > a->maps;
+}
+
+static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
+{
+	struct peerdma_export *ex = dmabuf->priv;
+	struct peerdma_pin *pin = ex->pin;
+	int err;
+
+	if (is_static(attach) ? peerdma_pin_revocable(pin) :
+	    !attach->peer2peer && !(pin->flags & PEERDMA_PIN_HOST))
+		return -EOPNOTSUPP;
+	mutex_lock(&pin->lock);
+	err = peerdma_pin_usable(pin);
+	mutex_unlock(&pin->lock);
+	if (err)
+		return err;
+	attach->priv = kzalloc(sizeof(struct attached), GFP_KERNEL);
+	return attach->priv ? 0 : -ENOMEM;
+}
+
+static void export_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
+{
+	kfree(attach->priv);
+}
+
+static int export_pin(struct dma_buf_attachment *attach)
+{
+	struct peerdma_export *ex = attach->dmabuf->priv;
+	struct attached *a = attach->priv;
+
+	dma_resv_assert_held(&ex->resv);
+	if (peerdma_pin_revocable(ex->pin) &&
+	    (IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) || a->pins > a->maps))
+		return -EOPNOTSUPP;
+	a->pins++;
+	return 0;
+}
+
+static void export_unpin(struct dma_buf_attachment *attach)
+{
+	struct attached *a = attach->priv;
+
+	a->pins--;
+}
+
+static struct sg_table *export_map(struct dma_buf_attachment *attach,
+				   enum dma_data_direction dir)
+{
+	struct peerdma_export *ex = attach->dmabuf->priv;
+	struct attached *a = attach->priv;
+	struct peerdma_pin *pin = ex->pin;
+	struct peerdma_map *map;
+
+	dma_resv_assert_held(&ex->resv);
+	mutex_lock(&pin->lock);
+	map = peerdma_map_create(pin, attach->dev, dir, ex->offset, attach->dmabuf->size);
+	if (!IS_ERR(map)) {
+		a->maps++;
+		if (insists(attach)) {
+			map->hold = true;
+			pin->holds++;
+		}
+	}
+	mutex_unlock(&pin->lock);
+	return IS_ERR(map) ? ERR_CAST(map) : &map->pub.sgt;
+}
+
+static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
+			 enum dma_data_direction dir)
+{
+	struct peerdma_map *map = container_of(sgt, struct peerdma_map, pub.sgt);
+	struct peerdma_export *ex = attach->dmabuf->priv;
+	struct attached *a = attach->priv;
+	struct peerdma_pin *pin = ex->pin;
+	bool hold = map->hold;
+
+	mutex_lock(&pin->lock);
+	a->maps--;
+	peerdma_map_destroy(map);
+	mutex_unlock(&pin->lock);
+	if (hold)
+		peerdma_pin_drop_hold(pin);
+}
+
+/* RAM on a machine whose devices do not snoop caches. */
+static int sync(struct dma_buf *dmabuf, enum dma_data_direction dir, bool for_cpu)
+{
+	struct peerdma_export *ex = dmabuf->priv;
+	struct peerdma_pin *pin = ex->pin;
+	struct peerdma_map *map;
+	int err;
+
+	mutex_lock(&pin->lock);
+	err = peerdma_pin_usable(pin);
+	if (!err && pin->flags & PEERDMA_PIN_HOST) {
+		list_for_each_entry(map, &pin->maps, node) {
+			if (!map->live)
+				continue;
+			if (for_cpu)
+				dma_sync_sgtable_for_cpu(map->pub.dev, &map->pub.sgt, dir);
+			else
+				dma_sync_sgtable_for_device(map->pub.dev, &map->pub.sgt, dir);
+		}
+	}
+	mutex_unlock(&pin->lock);
+	return err;
+}
+
+static int export_begin_cpu(struct dma_buf *dmabuf, enum dma_data_direction dir)
+{
+	return sync(dmabuf, dir, true);
+}
+
+static int export_end_cpu(struct dma_buf *dmabuf, enum dma_data_direction dir)
+{
+	/* Write-combined stores leave the CPU before the device is told to read. */
+	wmb();
+	return sync(dmabuf, dir, false);
+}
+
+static int export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
+{
+	struct peerdma_export *ex = dmabuf->priv;
+
+	/* Another driver may map us into an area of its file; that we could not zap. */
+	if (vma->vm_file != dmabuf->file)
+		return -EOPNOTSUPP;
+	return peerdma_view_mmap(ex->pin, vma, ex->offset + ((u64)vma->vm_pgoff << PAGE_SHIFT));
+}
+
+static void export_release(struct dma_buf *dmabuf)
+{
+	struct peerdma_export *ex = dmabuf->priv;
+	struct peerdma_pin *pin = ex->pin;
+
+	/* From here on a revoker leaves the dma_buf alone. */
+	dma_resv_lock(&ex->resv, NULL);
+	ex->dmabuf = NULL;
+	dma_resv_unlock(&ex->resv);
+
+	mutex_lock(&pin->lock);
+	list_del(&ex->node);
+	pin->exports--;
+	mutex_unlock(&pin->lock);
+	kref_put(&ex->ref, export_free);
+}
+
+static const struct dma_buf_ops export_ops = {
+	.attach = export_attach,
+	.detach = export_detach,
+	.pin = export_pin,
+	.unpin = export_unpin,
+	.map_dma_buf = export_map,
+	.unmap_dma_buf = export_unmap,
+	.begin_cpu_access = export_begin_cpu,
+	.end_cpu_access = export_end_cpu,
+	.mmap = export_mmap,
+	.release = export_release,
+};
+
+static struct peerdma_export *next_untold(struct peerdma_pin *pin)
+{
+	struct peerdma_export *ex;
+
+	mutex_lock(&pin->lock);
+	list_for_each_entry(ex, &pin->export_list, node) {
+		if (ex->told)
+			continue;
+		ex->told = true;
+		kref_get(&ex->ref);
+		mutex_unlock(&pin->lock);
+		return ex;
+	}
+	mutex_unlock(&pin->lock);
+	return NULL;
+}
+
+void peerdma_export_revoke(struct peerdma_pin *pin)
+{
+	struct peerdma_export *ex;
+
+	while ((ex = next_untold(pin))) {
+		dma_resv_lock(&ex->resv, NULL);
+		if (ex->dmabuf) {
+			dma_buf_move_notify(ex->dmabuf);
+			/* Work that importers had queued on the old addresses. */
+			dma_resv_wait_timeout(&ex->resv, DMA_RESV_USAGE_BOOKKEEP, false,
+					      MAX_SCHEDULE_TIMEOUT);
+		}
+		dma_resv_unlock(&ex->resv);
+		kref_put(&ex->ref, export_free);
+	}
+}
+
+/* On success *file is the dma-buf's, with the only reference to it. */
+int peerdma_export(struct peerdma_pin *pin, struct peerdma_export_args *args, struct file **file)
+{
+	DEFINE_DMA_BUF_EXPORT_INFO(info);
+	u64 mask = (1ULL << pin->page_shift) - 1;
+	u64 length = args->length ?: pin->pinned_length;
+	struct peerdma_export *ex;
+	struct dma_buf *dmabuf;
+	int err;
+
+	if ((args->offset | length) & mask || !args->length != !(args->offset | args->length) ||
+	    args->offset > pin->pinned_length || length > pin->pinned_length - args->offset)
+		return -EINVAL;
+
+	ex = kzalloc(sizeof(*ex), GFP_KERNEL_ACCOUNT);
+	if (!ex)
+		return -ENOMEM;
+	kref_init(&ex->ref);
+	dma_resv_init(&ex->resv);
+	ex->offset = args->offset;
+	ex->pin = pin;
+	kref_get(&pin->ref);
+
+	info.exp_name = "peerdma";
+	info.ops = &export_ops;
+	info.size = length;
+	info.flags = pin->flags & PEERDMA_PIN_READONLY ? O_RDONLY : O_RDWR;
+	info.resv = &ex->resv;
+	info.priv = ex;
+
+	/*
+	 * On the list before the dma_buf exists, since its release takes it off;
+	 * and the pin must be alive when it gets there.
+	 */
+	mutex_lock(&pin->lock);
+	err = peerdma_pin_usable(pin);
+	if (!err) {
+		list_add_tail(&ex->node, &pin->export_list);
+		pin->exports++;
+	}
+	mutex_unlock(&pin->lock);
+	if (err)
+		goto put;
+
+	dmabuf = dma_buf_export(&info);
+	if (IS_ERR(dmabuf)) {
+		err = PTR_ERR(dmabuf);
+		mutex_lock(&pin->lock);
+		list_del(&ex->node);
+		pin->exports--;
+		mutex_unlock(&pin->lock);
+		goto put;
+	}
+	/* Views of the dma-buf are views of the pin: view.c. */
+	dmabuf->file->f_mapping = peerdma_view_mapping();
+	dma_resv_lock(&ex->resv, NULL);
+	ex->dmabuf = dmabuf;
+	dma_resv_unlock(&ex->resv);
+	atomic64_inc(&peerdma_stats.exports);
+	*file = dmabuf->file;
+	return 0;
+
+put:
+	kref_put(&ex->ref, export_free);
+	return err;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * host.c - the provider of host memory.
+ *
+ * Pages are pinned for the long term and counted against RLIMIT_MEMLOCK of the
+ * process that they belong to, as RDMA does (VmPin in /proc/PID/status).  Host
+ * memory is never revoked: a pinned page stays, whatever becomes of the mapping
+ * that it was found through.
+ */
+#include <linux/capability.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "pin.h"
+
+/* Pages that follow each other in memory; the next run's `first' ends this one. */
+struct host_run {
+	unsigned long pfn;
+	u32 first;
+};
+
+struct host_pin {
+	struct mm_struct *mm;	/* only its counter and its struct */
+	u32 npages;
+	u32 nruns;
+	struct host_run runs[];
+};
+
+#define SMALL_PIN 16		/* pages for which the stack will do */
+
+static int charge(struct mm_struct *mm, unsigned long npages)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	u64 now = atomic64_add_return(npages, &mm->pinned_vm);
+
+	if (now > limit && !capable(CAP_IPC_LOCK)) {
+		atomic64_sub(npages, &mm->pinned_vm);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static long pin_all(u64 start, u32 npages, unsigned int gup_flags, struct page **pages)
+{
+	u32 done = 0;
+	int n;
+
+	while (done < npages) {
+		n = fatal_signal_pending(current) ? -EINTR :
+			pin_user_pages_fast(start + ((u64)done << PAGE_SHIFT),
+					    min_t(u32, npages - done, 1U << 18), gup_flags,
+					    pages + done);
+		if (n <= 0) {
+			unpin_user_pages(pages, done);
+			return n == -ENOMEM || n == -EINTR ? n : -EFAULT;
+		}
+		done += n;
+		cond_resched();
+	}
+	return 0;
+}
+
+static struct host_pin *make_runs(struct page **pages, u32 npages)
+{
+	struct host_pin *host;
+	u32 i, nruns = 1;
+
+	for (i = 1; i < npages; i++)
+		nruns += page_to_pfn(pages[i]) != page_to_pfn(pages[i - 1]) + 1;
+	host = kvmalloc(struct_size(host, runs, nruns), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!host)
+		return NULL;
+	host->npages = npages;
+	host->nruns = nruns;
+	nruns = 0;
+	for (i = 0; i < npages; i++) {
+		unsigned long pfn = page_to_pfn(pages[i]);
+
+		if (i && pfn == page_to_pfn(pages[i - 1]) + 1)
+			continue;
+		host->runs[nruns].pfn = pfn;
+		host->runs[nruns++].first = i;
+	}
+	return host;
+}
+
+static int host_get(struct peerdma_pin *pin)
+{
+	u32 npages = pin->pinned_length >> PAGE_SHIFT;
+	struct page *few[SMALL_PIN], **pages = few;
+	struct host_pin *host;
+	int err;
+
+	if (!access_ok((void __user *)pin->start, pin->pinned_length))
+		return -EFAULT;
+	err = charge(current->mm, npages);
+	if (err)
+		return err;
+	if (npages > SMALL_PIN) {
+		pages = kvmalloc_array(npages, sizeof(*pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		if (!pages) {
+			err = -ENOMEM;
+			goto uncharge;
+		}
+	}
+	err = pin_all(pin->start, npages, pin->flags & PEERDMA_PIN_READONLY ?
+		      PEERDMA_GUP_READONLY : FOLL_LONGTERM | FOLL_WRITE, pages);
+	if (err)
+		goto free_pages;
+	host = make_runs(pages, npages);
+	if (!host) {
+		unpin_user_pages(pages, npages);
+		err = -ENOMEM;
+		goto free_pages;
+	}
+	host->mm = current->mm;
+	mmgrab(host->mm);
+	pin->priv = host;
+
+free_pages:
+	if (pages != few)
+		kvfree(pages);
+uncharge:
+	if (err)
+		atomic64_sub(npages, &current->mm->pinned_vm);
+	return err;
+}
+
+static u32 run_end(const struct host_pin *host, u32 run)
+{
+	return run + 1 < host->nruns ? host->runs[run + 1].first : host->npages;
+}
+
+static void host_put(struct peerdma_pin *pin)
+{
+	struct host_pin *host = pin->priv;
+	/* A device, or a CPU view, may have written without the page tables noticing. */
+	bool dirty = !(pin->flags & PEERDMA_PIN_READONLY);
+	u32 i;
+
+	for (i = 0; i < host->nruns; i++) {
+		unpin_user_page_range_dirty_lock(pfn_to_page(host->runs[i].pfn),
+						 run_end(host, i) - host->runs[i].first, dirty);
+		cond_resched();
+	}
+	atomic64_sub(host->npages, &host->mm->pinned_vm);
+	mmdrop(host->mm);
+	kvfree(host);
+}
+
+static phys_addr_t host_page(const struct peerdma_pin *pin, u32 i)
+{
+	const struct host_pin *host = pin->priv;
+	u32 low = 0, high = host->nruns;
+
+	while (high - low > 1) {
+		u32 mid = low + (high - low) / 2;
+
+		if (host->runs[mid].first <= i)
+			low = mid;
+		else
+			high = mid;
+	}
+	return PFN_PHYS(host->runs[low].pfn + (i - host->runs[low].first));
+}
+
+struct peerdma_provider peerdma_host_provider = {
+	.name = "host",
+	.owner = THIS_MODULE,
+	.host = true,
+	.page_shift = PAGE_SHIFT,
+	.get = host_get,
+	.put = host_put,
+	.page = host_page,
+};

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* kapi.c - peerdma for other drivers: peerdma_kapi.h says what each call does. */
+#include <linux/device.h>
+
+#include "pin.h"
+
+static struct peerdma_pin *pin_for_driver(struct peerdma_request *req)
+{
+	const struct peerdma_client_ops *ops = req->ops;
+	struct peerdma_pin *pin;
+
+	if (!ops || !ops->name || !current->mm)
+		return ERR_PTR(-EINVAL);
+	if (!try_module_get(ops->owner))
+		return ERR_PTR(-ENODEV);
+	pin = peerdma_pin_create(req);
+	if (!IS_ERR(pin) && !ops->revoke && peerdma_pin_revocable(pin)) {
+		peerdma_pin_end(pin, NULL);
+		pin = ERR_PTR(-EINVAL);
+	}
+	if (IS_ERR(pin))
+		module_put(ops->owner);
+	return pin;
+}
+
+struct peerdma_pin *peerdma_pin_user(u64 addr, u64 length, u32 flags,
+				     const struct peerdma_client_ops *ops, void *priv)
+{
+	struct peerdma_request req = {
+		.addr = addr, .length = length, .flags = flags, .ops = ops, .priv = priv,
+	};
+
+	return pin_for_driver(&req);
+}
+EXPORT_SYMBOL_GPL(peerdma_pin_user);
+
+struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 length, u32 flags,
+				      const struct peerdma_client_ops *ops, void *priv)
+{
+	struct peerdma_request req = {
+		.addr = addr, .length = length, .token = token, .va_space = va_space,
+		.flags = flags, .ops = ops, .priv = priv,
+	};
+
+	return pin_for_driver(&req);
+}
+EXPORT_SYMBOL_GPL(peerdma_pin_token);
+
+void peerdma_unpin(struct peerdma_pin *pin)
+{
+	const struct peerdma_client_ops *ops = pin->ops;
+	struct peerdma_map *map;
+
+	/* Wrong of the caller; the device's addresses go all the same, the objects leak. */
+	mutex_lock(&pin->lock);
+	list_for_each_entry(map, &pin->maps, node)
+		WARN(1, "peerdma: %s unpins handle %u while %s is mapped\n", ops->name,
+		     pin->handle, dev_name(map->pub.dev));
+	mutex_unlock(&pin->lock);
+	WARN_ON(!peerdma_pin_end(pin, NULL));
+	module_put(ops->owner);
+}
+EXPORT_SYMBOL_GPL(peerdma_unpin);
+
+struct peerdma_mapping *peerdma_map(struct peerdma_pin *pin, struct device *dev,
+				    enum dma_data_direction dir)
+{
+	struct peerdma_map *map;
+
+	mutex_lock(&pin->lock);
+	map = peerdma_map_create(pin, dev, dir, 0, pin->pinned_length);
+	mutex_unlock(&pin->lock);
+	return IS_ERR(map) ? ERR_CAST(map) : &map->pub;
+}
+EXPORT_SYMBOL_GPL(peerdma_map);
+
+void peerdma_unmap(struct peerdma_mapping *mapping)
+{
+	struct peerdma_map *map = container_of(mapping, struct peerdma_map, pub);
+	struct peerdma_pin *pin = mapping->pin;
+
+	mutex_lock(&pin->lock);
+	peerdma_map_destroy(map);
+	mutex_unlock(&pin->lock);
+}
+EXPORT_SYMBOL_GPL(peerdma_unmap);
+
+bool peerdma_pin_revoked(const struct peerdma_pin *pin)
+{
+	/* Acquire: who sees it revoked sees what the revoker wrote before. */
+	return smp_load_acquire(&pin->state) != PIN_LIVE;
+}
+EXPORT_SYMBOL_GPL(peerdma_pin_revoked);
+
+u64 peerdma_pin_addr(const struct peerdma_pin *pin)
+{
+	return pin->start;
+}
+EXPORT_SYMBOL_GPL(peerdma_pin_addr);
+
+u64 peerdma_pin_length(const struct peerdma_pin *pin)
+{
+	return pin->pinned_length;
+}
+EXPORT_SYMBOL_GPL(peerdma_pin_length);
+
+u64 peerdma_pin_offset(const struct peerdma_pin *pin)
+{
+	return pin->addr - pin->start;
+}
+EXPORT_SYMBOL_GPL(peerdma_pin_offset);
+
+unsigned int peerdma_pin_page_shift(const struct peerdma_pin *pin)
+{
+	return pin->page_shift;
+}
+EXPORT_SYMBOL_GPL(peerdma_pin_page_shift);
+
+const char *peerdma_pin_provider(const struct peerdma_pin *pin)
+{
+	return pin->provider->name;
+}
+EXPORT_SYMBOL_GPL(peerdma_pin_provider);
+
+phys_addr_t peerdma_pin_page(struct peerdma_pin *pin, u32 index)
+{
+	phys_addr_t phys = 0;
+
+	mutex_lock(&pin->lock);
+	if (pin->state == PIN_LIVE && index < pin->pinned_length >> pin->page_shift)
+		phys = pin->provider->page(pin, index);
+	mutex_unlock(&pin->lock);
+	return phys;
+}
+EXPORT_SYMBOL_GPL(peerdma_pin_page);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* main.c - peerdma.ko comes and goes. */
+#include <linux/module.h>
+
+#include "pin.h"
+
+static int __init peerdma_init(void)
+{
+	int err;
+
+	err = peerdma_pin_init();
+	if (err)
+		return err;
+	err = peerdma_view_init();
+	if (err)
+		goto pin_exit;
+	peerdma_debugfs_init();
+	err = peerdma_uapi_init();
+	if (err)
+		goto debugfs_exit;
+	return 0;
+
+debugfs_exit:
+	peerdma_debugfs_exit();
+	peerdma_view_exit();
+pin_exit:
+	peerdma_pin_exit();
+	return err;
+}
+
+static void __exit peerdma_exit(void)
+{
+	peerdma_uapi_exit();
+	peerdma_debugfs_exit();
+	peerdma_generation_exit();
+	peerdma_view_exit();
+	peerdma_pin_exit();
+}
+
+module_init(peerdma_init);
+module_exit(peerdma_exit);
+
+MODULE_AUTHOR("peerdma developers");
+MODULE_DESCRIPTION("Pins memory of GPUs and hosts for DMA by other devices");
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * pin.h - the pin, the one object of peerdma, and its life.
+ *
+ *	NEW --------> LIVE ------> REVOKING ----> REVOKED
+ *	 |  provider's |  memory      |  all of it   |
+ *	 |  get fails  |  goes away   |  torn down   |
+ *	 v             v              v              v
+ *	ENDED <---- ENDING <-------- (wait) <--------+   unpin, or last close
+ *
+ * Two threads may want to end a pin at once: the one that frees the memory
+ * (peerdma_revoke) and the one that unpins (peerdma_pin_end).  Whoever changes
+ * LIVE first tears down; the other waits until nothing made from the pin is left.
+ * The revoker must wait because the memory is reused when it returns; the
+ * unpinner because it frees what the revoker works on.
+ *
+ * Reference count: the memory of this struct (kref).  `holds' count who needs
+ * the pinned memory itself: the owner, and static dma-buf importers.  The
+ * provider gets the memory back when the last hold goes.
+ *
+ * Lock order, outermost first:
+ *
+ *	a lock that a provider holds around peerdma_revoke()
+ *	a client's own locks
+ *	mmap_lock, dma_resv of an export
+ *	peerdma_pin.lock
+ *	locks that a provider's get and dma_map take (not for a pin that is
+ *	    revocable, see provider.h), those of the page tables
+ *	peerdma_pins.xa_lock, peerdma_file.lock, peerdma_file.maps.xa_lock
+ *
+ * Nothing is copied from or to user space under pin.lock.  No lock of ours is
+ * held while a client's revoke, a provider's put or move_notify of a foreign
+ * pin runs (move_notify: its own dma_resv, as dma-buf demands).
+ */
+#ifndef PEERDMA_PIN_H
+#define PEERDMA_PIN_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/wait.h>
+#include <linux/xarray.h>
+
+#include "peerdma_ioctl.h"
+#include "peerdma_kapi.h"
+#include "provider.h"
+
+enum peerdma_state {
+	PIN_NEW,
+	PIN_LIVE,
+	PIN_REVOKING,
+	PIN_REVOKED,
+	PIN_ENDING,
+	PIN_ENDED,
+};
+
+struct peerdma_file;
+
+/* What the caller wants, before there is a pin. */
+struct peerdma_request {
+	u64 addr;
+	u64 length;
+	u64 token;
+	u32 va_space;
+	u32 flags;
+	struct peerdma_file *file;		/* of user space, or */
+	const struct peerdma_client_ops *ops;	/* of a driver */
+	void *priv;
+};
+
+struct peerdma_pin {
+	/* Set once, before the pin can be found. */
+	struct kref ref;
+	u32 handle;			/* also the slot, and the mmap offset */
+	u32 generation;			/* of the slot, while LIVE */
+	u64 cookie;			/* names this pin for ever */
+	u32 flags;			/* PEERDMA_PIN_*, HOST or DEVICE set */
+	u32 va_space;
+	u64 token;
+	u64 addr;			/* as asked for */
+	u64 length;
+	u64 start;			/* widened to pages */
+	u64 pinned_length;
+	u8 page_shift;
+	struct peerdma_provider *provider;	/* its module is held until ENDED */
+	struct peerdma_file *file;
+	const struct peerdma_client_ops *ops;
+	void *client_priv;
+	struct pid *owner;		/* the process that pinned */
+	pid_t tgid;
+	char comm[TASK_COMM_LEN];
+
+	void *priv;			/* the provider's */
+
+	/* lock guards all that follows; state is also read without it. */
+	struct mutex lock;
+	enum peerdma_state state;
+	bool revoked;			/* the provider has the memory back */
+	bool down;			/* nothing made from the pin is left */
+	bool wc;			/* memory type reserved for CPU views */
+	bool viewed;			/* there were CPU views */
+	u32 holds;
+	u32 views;
+	u32 exports;
+	struct list_head maps;		/* peerdma_map.node */
+	struct list_head export_list;	/* peerdma_export.node */
+
+	bool published;			/* user space knows the handle */
+	struct list_head file_node;	/* file->lock */
+	struct list_head event_node;	/* file->lock */
+};
+
+/* A pin made usable for one device: for user space, a driver or a dma-buf importer. */
+struct peerdma_map {
+	struct peerdma_mapping pub;	/* first: what a driver sees */
+	struct list_head node;		/* pin->lock */
+	u64 offset;			/* of the range in the pin */
+	u64 length;
+	struct peerdma_segment *segs;
+	u32 nsegs;
+	u32 segs_room;
+	u32 handle;			/* in file->maps, or 0 */
+	bool live;			/* pin->lock: the device's addresses are valid */
+	bool hold;			/* pin->lock: counts in pin->holds */
+	void *priv;			/* the provider's */
+};
+
+extern struct xarray peerdma_pins;	/* handle -> pin; every pin that is not ENDED */
+
+/* Counters for INFO and debugfs. */
+struct peerdma_stats {
+	atomic64_t live;
+	atomic64_t pins;
+	atomic64_t unpins;
+	atomic64_t maps;
+	atomic64_t unmaps;
+	atomic64_t exports;
+	atomic64_t revocations;
+	atomic64_t faults;
+};
+extern struct peerdma_stats peerdma_stats;
+
+struct peerdma_pin *peerdma_pin_create(const struct peerdma_request *req);
+/*
+ * Ends a pin; takes over the owner's reference.  False: another thread has.
+ * With `busy', a pin that someone else holds is left alone and *busy set.
+ */
+bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy);
+/* The pin that user space knows in this open file (NULL: any at all), with a reference. */
+struct peerdma_pin *peerdma_pin_find(const struct peerdma_file *file, u32 handle);
+void peerdma_pin_put(struct peerdma_pin *pin);
+/* Gives up one hold of the memory. */
+void peerdma_pin_drop_hold(struct peerdma_pin *pin);
+/* 0, or why the pin cannot be used now.  pin->lock held. */
+int peerdma_pin_usable(const struct peerdma_pin *pin);
+/* Can this pin be revoked? */
+static inline bool peerdma_pin_revocable(const struct peerdma_pin *pin)
+{
+	return !(pin->flags & (PEERDMA_PIN_PERSISTENT | PEERDMA_PIN_HOST));
+}
+
+/*
+ * How many contiguous bytes there are from offset on, at most max (which stays
+ * inside the pin); *phys is where they start.  pin->lock held, pin alive.
+ */
+u64 peerdma_pin_run(const struct peerdma_pin *pin, u64 offset, u64 max, phys_addr_t *phys);
+
+/* provider.c: the one after `prev' that may know a range with these flags, its module held; prev's is let go. */
+struct peerdma_provider *peerdma_provider_next(struct peerdma_provider *prev, u32 flags);
+u32 peerdma_provider_count(void);
+
+/* map.c, for [offset, offset + length) of the pin, pin->lock held. */
+struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
+				       enum dma_data_direction dir, u64 offset, u64 length);
+/* Takes the device's addresses away; the object stays. */
+void peerdma_map_down(struct peerdma_map *map);
+/* Unlinks and frees.  Does not give up a hold. */
+void peerdma_map_destroy(struct peerdma_map *map);
+
+/* view.c */
+int peerdma_view_init(void);
+void peerdma_view_exit(void);
+struct address_space *peerdma_view_mapping(void);
+/* A CPU view from byte `offset' of the pin on. */
+int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 offset);
+unsigned long peerdma_view_area(struct file *file, unsigned long addr, unsigned long len,
+				unsigned long pgoff, unsigned long flags);
+/* Takes all views of a pin away.  It is not LIVE any more; no lock held. */
+void peerdma_view_zap(struct peerdma_pin *pin);
+/* Before the pages go back: no views are left. */
+void peerdma_view_release(struct peerdma_pin *pin);
+
+/* export.c */
+int peerdma_export(struct peerdma_pin *pin, struct peerdma_export_args *args, struct file **file);
+/* Tells importers to let go.  The pin is not LIVE any more; no lock held. */
+void peerdma_export_revoke(struct peerdma_pin *pin);
+
+/* generations.c */
+int peerdma_generation_next(u32 slot, u32 *generation);
+void peerdma_generation_end(u32 slot);
+int peerdma_generation_mmap(struct vm_area_struct *vma);
+void peerdma_generation_exit(void);
+
+/* uapi.c: the pin joins its file, and leaves it: no events from then on. */
+void peerdma_file_adopt(struct peerdma_pin *pin);
+void peerdma_file_forget(struct peerdma_pin *pin);
+/* A pin of this file was revoked. */
+void peerdma_file_event(struct peerdma_pin *pin);
+void peerdma_file_forget_map(struct peerdma_map *map);
+int peerdma_uapi_init(void);
+void peerdma_uapi_exit(void);
+
+extern struct peerdma_provider peerdma_host_provider;
+
+void peerdma_debugfs_init(void);
+void peerdma_debugfs_exit(void);
+
+int peerdma_pin_init(void);
+void peerdma_pin_exit(void);
+
+#endif

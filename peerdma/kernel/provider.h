@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * provider.h - what peerdma needs from an owner of memory, and what it offers
+ * to the thin module that speaks the owner's interface.
+ *
+ * A provider fills this table and registers it; peerdma asks providers in the
+ * order of registration, host memory last.
+ */
+#ifndef PEERDMA_PROVIDER_H
+#define PEERDMA_PROVIDER_H
+
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/types.h>
+
+struct peerdma_pin;
+struct peerdma_map;
+
+struct peerdma_provider {
+	const char *name;	/* shorter than PEERDMA_PROVIDER_NAME */
+	struct module *owner;	/* held by every pin */
+	bool host;		/* the memory has struct pages: RAM, cached */
+	bool can_persist;
+	u8 page_shift;		/* ranges are widened to this */
+
+	/*
+	 * Pins [pin->start, pin->start + pin->pinned_length) and sets
+	 * pin->priv.  Process context of the process that the memory belongs
+	 * to, no lock held.  From the moment the provider can revoke the pin,
+	 * it calls peerdma_revoke(pin->cookie); -ENXIO: not my memory.
+	 */
+	int (*get)(struct peerdma_pin *pin);
+
+	/*
+	 * Gives the memory back.  Any process, may sleep, no lock held, cannot
+	 * fail.  Not called for a pin that was revoked.
+	 */
+	void (*put)(struct peerdma_pin *pin);
+
+	/* CPU physical address of the i-th page.  pin->lock held, pin alive. */
+	phys_addr_t (*page)(const struct peerdma_pin *pin, u32 i);
+
+	/*
+	 * Fills map->segs with the device's addresses for [map->offset,
+	 * map->offset + map->length), neighbours merged.  NULL:
+	 * peerdma_map_resource().  pin->lock is held, so for a pin that can be
+	 * revoked nothing here may wait for a lock that is held around
+	 * peerdma_revoke().
+	 */
+	int (*dma_map)(struct peerdma_map *map);
+	void (*dma_unmap)(struct peerdma_map *map);
+
+	/* May the CPU's view of these pages be cached?  NULL: host. */
+	bool (*cached)(const struct peerdma_pin *pin);
+
+	struct list_head node;	/* private to provider.c */
+};
+
+int peerdma_register_provider(struct peerdma_provider *provider);
+/* From the module's exit function: no pin is left, since pins hold the module. */
+void peerdma_unregister_provider(struct peerdma_provider *provider);
+
+/*
+ * The memory goes away: called by the provider in the thread that frees it.
+ * When this returns nothing made from the pin reaches the memory.  The cookie
+ * names a pin without keeping it: one that is gone by now is ignored, so a
+ * provider need not know whether its own `put' disarmed the callback.
+ */
+void peerdma_revoke(u64 cookie);
+
+/* dma_map for memory that is nothing but bus addresses, and its undoing. */
+int peerdma_map_resource(struct peerdma_map *map);
+void peerdma_unmap_resource(struct peerdma_map *map);
+
+/* Adds [addr, addr + length) to map->segs, merged with the last one if adjacent. */
+int peerdma_map_add(struct peerdma_map *map, u64 addr, u64 length);
+
+#endif

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * view.c - the CPU's views of pinned memory: mmap of /dev/peerdma and of the
+ * dma-bufs exported from it.
+ *
+ * Views are bare page frames (VM_PFNMAP), for RAM as well: they hold no
+ * reference on a page, so that taking them away is all it needs to give the
+ * memory back.  They are filled on fault, 2 MiB at a time: by one entry where
+ * kernel, alignment and memory allow, else by a table of small ones.
+ *
+ * All views of all pins live in one address_space, that of an inode which
+ * nobody else has, at offset PEERDMA_MMAP_PIN(handle); so one call finds and
+ * zaps every view of a pin, whichever file it was made through.
+ *
+ * Faults check the pin's state under pin->lock and insert under it; revocation
+ * changes the state under it and zaps afterwards.  Hence no entry survives.
+ */
+#include <linux/fs.h>
+#include <linux/io.h>
+#include <linux/mm.h>
+#include <linux/mount.h>
+#include <linux/pseudo_fs.h>
+
+#include "compat.h"
+#include "pin.h"
+
+#define HANDLE_SHIFT	40
+#define WITHIN_PIN	((1ULL << HANDLE_SHIFT) - 1)
+#define PEERDMA_MAGIC	0x70656572	/* "peer" */
+
+static struct vfsmount *view_mount;
+static struct inode *view_inode;
+
+struct address_space *peerdma_view_mapping(void)
+{
+	return view_inode->i_mapping;
+}
+
+static u64 offset_of(const struct vm_area_struct *vma, unsigned long addr)
+{
+	u64 pgoff = vma->vm_pgoff + ((addr - vma->vm_start) >> PAGE_SHIFT);
+
+	return (pgoff << PAGE_SHIFT) & WITHIN_PIN;
+}
+
+struct fill {
+	unsigned long pfn;
+	pgprot_t prot;
+	struct mm_struct *mm;
+};
+
+static int fill_pte(pte_t *pte, unsigned long addr, void *data)
+{
+	struct fill *fill = data;
+
+	/* Another thread may have been here. */
+	if (pte_none(*pte))
+		set_pte_at(fill->mm, addr, pte, pte_mkspecial(pfn_pte(fill->pfn, fill->prot)));
+	fill->pfn++;
+	return 0;
+}
+
+/* The part of the area that lies in the 2 MiB around addr and in the pin. */
+static void window(const struct vm_area_struct *vma, const struct peerdma_pin *pin,
+		   unsigned long addr, unsigned long *from, unsigned long *to)
+{
+	u64 left = pin->pinned_length - offset_of(vma, vma->vm_start);
+
+	*from = max(addr & PMD_MASK, vma->vm_start);
+	*to = min((addr & PMD_MASK) + PMD_SIZE, vma->vm_end);
+	if (*to - vma->vm_start > left)
+		*to = vma->vm_start + left;
+}
+
+static vm_fault_t fill_small(struct vm_area_struct *vma, struct peerdma_pin *pin,
+			     unsigned long addr)
+{
+	struct fill fill = { .prot = vma->vm_page_prot, .mm = vma->vm_mm };
+	unsigned long from, to;
+	phys_addr_t phys;
+	u64 n;
+
+	window(vma, pin, addr, &from, &to);
+	for (; from < to; from += n) {
+		n = peerdma_pin_run(pin, offset_of(vma, from), to - from, &phys);
+		fill.pfn = PHYS_PFN(phys);
+		if (apply_to_page_range(vma->vm_mm, from, n, fill_pte, &fill))
+			return VM_FAULT_OOM;
+	}
+	return VM_FAULT_NOPAGE;
+}
+
+static bool is_huge(const struct vm_fault *vmf)
+{
+#ifdef PEERDMA_HUGE_VIEWS
+	return vmf->pmd && pmd_leaf(READ_ONCE(*vmf->pmd));
+#else
+	return false;
+#endif
+}
+
+static vm_fault_t view_fault(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct peerdma_pin *pin = vma->vm_private_data;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+
+	mutex_lock(&pin->lock);
+	if (pin->state == PIN_LIVE && offset_of(vma, vmf->address) < pin->pinned_length)
+		ret = is_huge(vmf) ? VM_FAULT_NOPAGE : fill_small(vma, pin, vmf->address);
+	mutex_unlock(&pin->lock);
+	atomic64_inc(&peerdma_stats.faults);
+	return ret;
+}
+
+#ifdef PEERDMA_HUGE_VIEWS
+static vm_fault_t view_huge_fault(struct vm_fault *vmf, unsigned int order)
+{
+	unsigned long from = vmf->address & PMD_MASK;
+	struct vm_area_struct *vma = vmf->vma;
+	struct peerdma_pin *pin = vma->vm_private_data;
+	vm_fault_t ret = VM_FAULT_FALLBACK;
+	phys_addr_t phys;
+
+	if (order != PMD_ORDER || from < vma->vm_start || from + PMD_SIZE > vma->vm_end)
+		return VM_FAULT_FALLBACK;
+	mutex_lock(&pin->lock);
+	/* Not LIVE: the fault that follows the fallback says so. */
+	if (pin->state == PIN_LIVE &&
+	    peerdma_pin_run(pin, offset_of(vma, from), PMD_SIZE, &phys) == PMD_SIZE &&
+	    IS_ALIGNED(phys, PMD_SIZE))
+		ret = peerdma_insert_pmd(vmf, PHYS_PFN(phys), vma->vm_flags & VM_WRITE);
+	mutex_unlock(&pin->lock);
+	if (ret != VM_FAULT_FALLBACK)
+		atomic64_inc(&peerdma_stats.faults);
+	return ret;
+}
+#endif
+
+static void view_open(struct vm_area_struct *vma)
+{
+	struct peerdma_pin *pin = vma->vm_private_data;
+
+	kref_get(&pin->ref);
+	mutex_lock(&pin->lock);
+	pin->views++;
+	mutex_unlock(&pin->lock);
+}
+
+static void view_close(struct vm_area_struct *vma)
+{
+	struct peerdma_pin *pin = vma->vm_private_data;
+
+	mutex_lock(&pin->lock);
+	pin->views--;
+	mutex_unlock(&pin->lock);
+	peerdma_pin_put(pin);
+}
+
+static const struct vm_operations_struct view_vm_ops = {
+	.open = view_open,
+	.close = view_close,
+	.fault = view_fault,
+#ifdef PEERDMA_HUGE_VIEWS
+	.huge_fault = view_huge_fault,
+#endif
+};
+
+/* Calls arch_io_reserve_memtype_wc() or its undoing for the runs in [0, end). */
+static int memtype(struct peerdma_pin *pin, u64 end, bool reserve)
+{
+	phys_addr_t phys;
+	u64 at, n;
+	int err;
+
+	for (at = 0; at < end; at += n) {
+		n = peerdma_pin_run(pin, at, end - at, &phys);
+		if (!reserve) {
+			arch_io_free_memtype_wc(phys, n);
+			continue;
+		}
+		err = arch_io_reserve_memtype_wc(phys, n);
+		if (err) {
+			memtype(pin, at, false);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/*
+ * RAM is cached.  A BAR is write-combined, which the kernel must know so that
+ * all mappings of it agree; if it has a cached mapping already (a GPU whose
+ * memory is the machine's, or has struct pages), so is ours.
+ */
+static pgprot_t view_prot(struct peerdma_pin *pin, pgprot_t prot)
+{
+	const struct peerdma_provider *p = pin->provider;
+	phys_addr_t phys;
+
+	if (pin->flags & PEERDMA_PIN_HOST || (p->cached && p->cached(pin)))
+		return prot;
+	if (!pin->wc) {
+		peerdma_pin_run(pin, 0, 1, &phys);
+		if (page_is_ram(PHYS_PFN(phys)) || memtype(pin, pin->pinned_length, true))
+			return prot;
+		pin->wc = true;
+	}
+	return pgprot_writecombine(prot);
+}
+
+void peerdma_view_release(struct peerdma_pin *pin)
+{
+	lockdep_assert_held(&pin->lock);
+	memtype(pin, pin->pinned_length, false);
+	pin->wc = false;
+}
+
+int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 offset)
+{
+	u64 length = vma->vm_end - vma->vm_start;
+	int err;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (offset > pin->pinned_length || length > pin->pinned_length - offset)
+		return -EINVAL;
+	if (pin->flags & PEERDMA_PIN_READONLY) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EPERM;
+		vm_flags_clear(vma, VM_MAYWRITE);
+	}
+
+	mutex_lock(&pin->lock);
+	err = peerdma_pin_usable(pin);
+	if (!err) {
+		vma->vm_page_prot = view_prot(pin, vma->vm_page_prot);
+		pin->viewed = true;
+		pin->views++;
+	}
+	mutex_unlock(&pin->lock);
+	if (err)
+		return err;
+
+	kref_get(&pin->ref);
+	vm_flags_set(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
+	vma->vm_pgoff = (PEERDMA_MMAP_PIN(pin->handle) + offset) >> PAGE_SHIFT;
+	vma->vm_private_data = pin;
+	vma->vm_ops = &view_vm_ops;
+	return 0;
+}
+
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+/* An address at which the memory's 2 MiB pages are the CPU's. */
+unsigned long peerdma_view_area(struct file *file, unsigned long addr, unsigned long len,
+				unsigned long pgoff, unsigned long flags)
+{
+	u64 offset = ((u64)pgoff << PAGE_SHIFT) & WITHIN_PIN;
+	struct peerdma_pin *pin;
+	phys_addr_t phys;
+
+	pin = peerdma_pin_find(file->private_data, pgoff >> (HANDLE_SHIFT - PAGE_SHIFT));
+	if (pin) {
+		mutex_lock(&pin->lock);
+		if (pin->state == PIN_LIVE && offset < pin->pinned_length) {
+			peerdma_pin_run(pin, offset, 1, &phys);
+			pgoff = PHYS_PFN(phys);
+		}
+		mutex_unlock(&pin->lock);
+		peerdma_pin_put(pin);
+	}
+	/* Chooses an address that is congruent to pgoff modulo 2 MiB. */
+	return thp_get_unmapped_area(file, addr, len, pgoff, flags);
+}
+#endif
+
+void peerdma_view_zap(struct peerdma_pin *pin)
+{
+	unmap_mapping_range(peerdma_view_mapping(), PEERDMA_MMAP_PIN(pin->handle),
+			    pin->pinned_length, 1);
+}
+
+static int view_fs_init(struct fs_context *fc)
+{
+	return init_pseudo(fc, PEERDMA_MAGIC) ? 0 : -ENOMEM;
+}
+
+/* No owner: mounted by the module itself, a reference would keep it for ever. */
+static struct file_system_type view_fs = {
+	.name = "peerdma",
+	.init_fs_context = view_fs_init,
+	.kill_sb = kill_anon_super,
+};
+
+int peerdma_view_init(void)
+{
+	view_mount = kern_mount(&view_fs);
+	if (IS_ERR(view_mount))
+		return PTR_ERR(view_mount);
+	view_inode = alloc_anon_inode(view_mount->mnt_sb);
+	if (IS_ERR(view_inode)) {
+		kern_unmount(view_mount);
+		return PTR_ERR(view_inode);
+	}
+	return 0;
+}
+
+void peerdma_view_exit(void)
+{
+	iput(view_inode);
+	kern_unmount(view_mount);
+}
