@@ -94,13 +94,13 @@ static void people(const struct tool *tool, const struct gpu *gpu, const struct 
 		return;
 	}
 	printf("    Aperture (PCI resource %d)\n", v->bar);
-	aperture_draw(tool, &v->aperture, "      ");
+	aperture_draw(tool, &v->aperture, "    ");
 	if (pins_error)
 		return;		/* said once, for all GPUs */
 	if (!v->aperture.count)
-		puts("        no pins of peerdma");
+		puts("      no pins of peerdma");
 	if (gpu->has_bar1 && others(gpu, v))
-		printf("        held by others or reserved: %s; the driver does not say where\n",
+		printf("      held by others or reserved: %s; the driver does not say where\n",
 		       text_size(others(gpu, v), size));
 }
 

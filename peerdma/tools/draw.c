@@ -11,7 +11,7 @@
 
 #define ROWS		8
 #define CELL_MIN	65536	/* a GPU page: nothing smaller is pinned */
-#define PREFIX		13	/* "  +256 GiB  |" and the frame after */
+#define PREFIX		11	/* "512 GiB |" and the frame after */
 #define NOBODY		-1
 #define SEVERAL		-2
 
@@ -138,7 +138,7 @@ void aperture_draw(const struct tool *tool, const struct aperture *a, const char
 	printf("%s0x%" PRIx64 " to 0x%" PRIx64 ", a cell is %s%s\n", indent, start, end - 1, text_size(cell, size),
 	       tool->color && !tool->ascii ? "" : "; small letter: part of it");
 	for (uint64_t at = start; at < end; at = end - at > row ? at + row : end) {
-		printf("%s%10s %s", indent, text_size(at - start, size), side);
+		printf("%s%8s %s", indent, text_size(at - start, size), side);
 		for (unsigned int i = 0; i < per_row && i * cell < end - at; i++) {
 			uint64_t s = at + i * cell;
 

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+/*
+ * fake_sys.c - see fake_sys.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fake_sys.h"
+#include "internal.h"
+
+#define PAGE 65536ULL
+
+struct fake_kernel fake;
+static uint32_t *generations;		/* PEERDMA_MMAP_GENERATIONS_SIZE, most of it never touched */
+static struct peerdma_event events[FAKE_PINS];
+static int event_count;
+
+void fake_reset(void)
+{
+	if (generations)
+		munmap(generations, PEERDMA_MMAP_GENERATIONS_SIZE);
+	generations = NULL;
+	memset(&fake, 0, sizeof(fake));
+	fake.abi = PEERDMA_ABI;
+	fake.segments = 1;
+	event_count = 0;
+}
+
+void fake_revoke(uint32_t handle)
+{
+	events[event_count++] = (struct peerdma_event){
+		.type = PEERDMA_EVENT_REVOKED, .handle = handle, .slot = handle,
+		.generation = fake.pins[handle].generation,
+		.addr = fake.pins[handle].addr, .length = fake.pins[handle].length,
+	};
+	fake.pins[handle].revoked = 1;
+	generations[handle]++;
+}
+
+int sys_open(const char *path)
+{
+	(void)path;
+	if (fake.open_error)
+		return fake.open_error;
+	fake.opens++;
+	return 1000;
+}
+
+int sys_close(int fd)
+{
+	(void)fd;
+	fake.closes++;
+	return 0;
+}
+
+static int do_pin(struct peerdma_pin_args *a)
+{
+	uint32_t h;
+
+	if (fake.pin_error)
+		return fake.pin_error;
+	for (h = 1; h < FAKE_PINS && fake.pins[h].live; h++)
+		;
+	if (h == FAKE_PINS)
+		return -EMFILE;
+	a->handle = a->slot = h;
+	a->generation = ++generations[h];
+	a->page_shift = 16;
+	a->offset = a->addr % PAGE;
+	a->pinned_length = (a->offset + a->length + PAGE - 1) / PAGE * PAGE;
+	fake.pins[h].live = 1;
+	fake.pins[h].revoked = 0;
+	fake.pins[h].flags = a->flags | (fake.device_memory ? PEERDMA_PIN_DEVICE : PEERDMA_PIN_HOST);
+	fake.pins[h].generation = a->generation;
+	fake.pins[h].addr = a->addr;
+	fake.pins[h].length = a->length;
+	fake.pins[h].pinned_length = a->pinned_length;
+	return 0;
+}
+
+static int do_unpin(struct peerdma_handle_args *a)
+{
+	if (fake.unpin_error)
+		return fake.unpin_error;
+	if (a->handle >= FAKE_PINS || !fake.pins[a->handle].live)
+		return -ENOENT;
+	fake.pins[a->handle].live = 0;
+	generations[a->handle]++;
+	fake.unpins++;
+	return 0;
+}
+
+static int do_query(struct peerdma_query_args *a)
+{
+	if (a->handle >= FAKE_PINS || !fake.pins[a->handle].live)
+		return -ENOENT;
+	a->state = fake.pins[a->handle].revoked ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;
+	a->flags = fake.pins[a->handle].flags;
+	a->addr = fake.pins[a->handle].addr;
+	a->length = fake.pins[a->handle].length;
+	a->pinned_length = fake.pins[a->handle].pinned_length;
+	a->page_shift = 16;
+	strcpy(a->provider, fake.device_memory ? "nvidia" : "host");
+	return 0;
+}
+
+static int do_map(struct peerdma_map_args *a)
+{
+	struct peerdma_segment *s = (void *)(uintptr_t)a->segments;
+
+	if (fake.map_error)
+		return fake.map_error;
+	fake.last_domain = a->domain;
+	fake.last_bus = a->bus;
+	fake.last_devfn = a->devfn;
+	a->mapping = 0;
+	if (a->segment_count >= fake.segments) {
+		for (unsigned int i = 0; i < fake.segments; i++)
+			s[i] = (struct peerdma_segment){ 0x1000000 + i * 2 * PAGE, PAGE };
+		a->mapping = 500 + fake.mappings++;
+	}
+	a->segment_count = fake.segments;
+	return 0;
+}
+
+int sys_ioctl(int fd, unsigned long request, void *arg)
+{
+	(void)fd;
+	switch (request) {
+	case PEERDMA_INFO:
+		((struct peerdma_info *)arg)->abi = fake.abi;
+		return 0;
+	case PEERDMA_PIN:
+		return do_pin(arg);
+	case PEERDMA_UNPIN:
+		return do_unpin(arg);
+	case PEERDMA_QUERY:
+		return do_query(arg);
+	case PEERDMA_MAP:
+		return do_map(arg);
+	case PEERDMA_UNMAP:
+		fake.mappings--;
+		fake.unmaps++;
+		return 0;
+	default:
+		return -ENOTTY;
+	}
+}
+
+int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
+{
+	void *p;
+
+	(void)fd;
+	(void)prot;
+	p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	fake.mmaps++;
+	if (offset == PEERDMA_MMAP_GENERATIONS)
+		generations = p;
+	*addr = p;
+	return 0;
+}
+
+int sys_munmap(void *addr, size_t length)
+{
+	fake.munmaps++;
+	if (addr == generations)
+		generations = NULL;
+	return munmap(addr, length);
+}
+
+int sys_dont_fork(void *addr, size_t length)
+{
+	return madvise(addr, length, MADV_DONTFORK);
+}
+
+int sys_read(int fd, void *buf, size_t length)
+{
+	(void)fd;
+	if (!event_count)
+		return -EAGAIN;
+	if (length < sizeof(events[0]))
+		return -EINVAL;
+	memcpy(buf, &events[0], sizeof(events[0]));
+	memmove(&events[0], &events[1], --event_count * sizeof(events[0]));
+	return sizeof(events[0]);
+}
+
+int sys_poll_in(int fd, int timeout_ms)
+{
+	(void)fd;
+	(void)timeout_ms;
+	return event_count > 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fake_sys.h - a stand-in for sys.c and, behind it, for /dev/peerdma: enough of
+ * peerdma.ko to try libpeerdma's own part on any machine.  What only the
+ * kernel can show (real revocation, real DMA) is tested in the VM.
+ */
+#ifndef FAKE_SYS_H
+#define FAKE_SYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAKE_PINS 64
+
+struct fake_kernel {
+	int open_error;		/* what the next open fails with; 0: it works */
+	unsigned int abi;
+	int pin_error, unpin_error, map_error;	/* likewise, until reset */
+	unsigned int segments;	/* that a mapping has */
+	int device_memory;	/* pins are of provider "nvidia" */
+
+	int opens, closes, unpins, unmaps, mmaps, munmaps;	/* counted */
+	unsigned int last_domain, last_bus, last_devfn;
+	struct {
+		int live, revoked;
+		uint32_t flags, generation;
+		uint64_t addr, length, pinned_length;
+	} pins[FAKE_PINS];	/* by handle */
+	int mappings;		/* alive */
+};
+
+extern struct fake_kernel fake;
+
+void fake_reset(void);
+void fake_revoke(uint32_t handle);	/* and queues its event */
+
+#endif

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+/* header.c - peerdma.h compiles alone, as C99 and (header.cpp) as C++. */
+#include "peerdma.h"
+
+int header_compiles(const struct peerdma_region *region);
+int header_compiles(const struct peerdma_region *region)
+{
+	return peerdma_valid(region);
+}

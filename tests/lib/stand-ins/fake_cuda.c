@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+/*
+ * fake_cuda.c - see fake_cuda.h.  Names, numbers and errors are those of the
+ * CUDA driver API.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "fake_cuda.h"
+
+static struct fake_cuda fake = { .state = 3 };
+
+struct fake_cuda *fake_cuda(void)
+{
+	return &fake;
+}
+
+static struct fake_memory *find(unsigned long long p)
+{
+	for (size_t i = 0; i < 8; i++) {
+		if (fake.memory[i].size && p - fake.memory[i].base < fake.memory[i].size)
+			return &fake.memory[i];
+	}
+	return NULL;
+}
+
+static int get(int attribute, const struct fake_memory *m, void *data)
+{
+	static const struct fake_memory none = { .device = -2 };
+
+	if (!m)
+		m = &none;
+	switch (attribute) {
+	case 2:
+		*(unsigned int *)data = m->type;
+		return 0;
+	case 7:
+		*(unsigned long long *)data = m->id;
+		return 0;
+	case 8:
+		*(unsigned int *)data = m->managed;
+		return 0;
+	case 9:
+		*(int *)data = m->device;
+		return 0;
+	case 10:
+		*(unsigned int *)data = m->ipc;
+		return 0;
+	case 11:
+		*(unsigned long long *)data = m->base;
+		return 0;
+	case 12:
+		*(size_t *)data = m->size;
+		return 0;
+	}
+	if (fake.old)
+		return 1;
+	switch (attribute) {
+	case 17:
+		*(void **)data = m->pool;
+		return 0;
+	case 18:
+		*(size_t *)data = m->mapping_size ? m->mapping_size : m->size;
+		return 0;
+	case 19:
+		*(unsigned long long *)data = m->mapping_size ? m->mapping_base : m->base;
+		return 0;
+	}
+	return 1;
+}
+
+int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, unsigned long long p)
+{
+	int ret = 0;
+
+	fake.calls++;
+	if (fake.state)
+		return fake.state;
+	for (unsigned int i = 0; !ret && i < n; i++)
+		ret = get(attributes[i], find(p), data[i]);
+	return ret;
+}
+
+int cuPointerSetAttribute(const void *value, int attribute, unsigned long long p)
+{
+	struct fake_memory *m = find(p);
+
+	fake.calls++;
+	if (fake.state)
+		return fake.state;
+	if (!m || attribute != 6)
+		return 1;
+	m->sync_memops = *(const int *)value;
+	return 0;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+	*device = ordinal + 100;	/* a CUdevice need not be its ordinal */
+	return 0;
+}
+
+int cuDeviceGetPCIBusId(char *id, int length, int device)
+{
+	snprintf(id, length, "0000:%02X:00.0", device - 100 + 0xa0);
+	return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fake_cuda.h - a stand-in for libcuda.so.1 with the five functions that
+ * libpeerdma calls.  It manages no memory: the test says what is where.
+ */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include <stddef.h>
+
+struct fake_memory {
+	unsigned long long base;	/* CUDA's range */
+	size_t size;
+	unsigned long long mapping_base;	/* of cuMemMap; 0: as the range */
+	size_t mapping_size;
+	unsigned int type;	/* CUmemorytype: 1 host, 2 device */
+	unsigned int managed;
+	unsigned int ipc;	/* IS_LEGACY_CUDA_IPC_CAPABLE */
+	unsigned long long id;
+	int device;
+	void *pool;
+	int sync_memops;	/* out: was set */
+};
+
+struct fake_cuda {
+	int state;		/* what each call returns: 3 before cuInit(), 0 after, else an error */
+	int old;		/* a driver that does not know the newer attributes */
+	int calls;		/* of cuPointer* */
+	struct fake_memory memory[8];
+};
+
+struct fake_cuda *fake_cuda(void);
+
+#endif

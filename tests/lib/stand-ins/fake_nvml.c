@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+/*
+ * fake_nvml.c - a stand-in for libnvidia-ml.so.1 with the functions that the
+ * peerdma command calls.  FAKE_NVML: "" two GPUs, one without BAR1 figures;
+ * "fail" nvmlInit fails; "many" an impossible number of GPUs.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pci {
+	char legacy[16];
+	unsigned int domain, bus, device, id, subsystem;
+	char bus_id[32];
+};
+
+struct bar1 {
+	unsigned long long total, free, used;
+};
+
+static int mode(const char *s)
+{
+	const char *now = getenv("FAKE_NVML");
+
+	return now && !strcmp(now, s);
+}
+
+int nvmlInit_v2(void)
+{
+	return mode("fail") ? 9 : 0;
+}
+
+int nvmlShutdown(void)
+{
+	return 0;
+}
+
+const char *nvmlErrorString(int r)
+{
+	return r == 9 ? "Driver Not Loaded" : "Unknown Error";
+}
+
+int nvmlDeviceGetCount_v2(unsigned int *n)
+{
+	*n = mode("many") ? 4000000000U : 2;
+	return 0;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned int i, void **device)
+{
+	*device = (void *)(unsigned long)(i + 1);
+	return 0;
+}
+
+int nvmlDeviceGetName(void *device, char *name, unsigned int length)
+{
+	(void)device;
+	snprintf(name, length, "Stand-in \xff GPU");	/* not UTF-8 */
+	return 0;
+}
+
+int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length)
+{
+	snprintf(uuid, length, "GPU-%lu", (unsigned long)device);
+	return 0;
+}
+
+int nvmlDeviceGetPciInfo_v3(void *device, struct pci *pci)
+{
+	memset(pci, 0, sizeof(*pci));
+	snprintf(pci->bus_id, sizeof(pci->bus_id), "00000000:%02lX:00.0", 0xc0 + (unsigned long)device);
+	return 0;
+}
+
+int nvmlDeviceGetBAR1MemoryInfo(void *device, struct bar1 *bar1)
+{
+	if (device == (void *)2)
+		return 3;	/* NVML_ERROR_NOT_SUPPORTED */
+	bar1->total = 256ULL << 20;
+	bar1->used = 36ULL << 20;
+	bar1->free = 220ULL << 20;
+	return 0;
+}

@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The peerdma command from outside: its output, its JSON, its exit codes, on made-up and broken trees."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND = sys.argv.pop(1)
+STAND_INS = os.environ["STAND_INS"]
+BASE = 0xe0000000
+COLUMNS = ("id pid comm client provider state flags addr length pinned_length page_shift mappings views exports "
+           "first_phys generation segments").split()
+NVML = "index\tpci\tname\tuuid\tbar1_total\tbar1_used\tbar1_free\n"
+
+
+def pin(**changes):
+    values = dict(id=1, pid=42, comm="train", client="user", provider="nvidia", state="live", flags="device",
+                  addr="0x7f0000000000", length=65000, pinned_length=65536, page_shift=16, mappings=1, views=2,
+                  exports=3, first_phys=hex(BASE), generation=5, segments=f"{BASE:#x}:65536")
+    values.update(changes)
+    return "\t".join(str(values[name]) for name in COLUMNS)
+
+
+def resource(start=BASE, size=256 << 20):
+    none = "0x0000000000000000 0x0000000000000000 0x0000000000000000"
+    lines = [none] * 13
+    lines[0] = "0x00000000fea00000 0x00000000fea00fff 0x0000000000040200"
+    lines[2] = f"{start:#018x} {start + size - 1:#018x} 0x000000000014220c"
+    return "\n".join(lines) + "\n"
+
+
+class Tree:
+    """A folder that stands for /."""
+
+    def __init__(self, case):
+        self.folder = tempfile.TemporaryDirectory()
+        case.addCleanup(self.folder.cleanup)
+        self.path = self.folder.name
+
+    def put(self, name, text):
+        path = os.path.join(self.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode())
+        return self
+
+    def pins(self, *lines):
+        return self.put("sys/kernel/debug/peerdma/pins", "\t".join(COLUMNS) + "\n" + "".join(l + "\n" for l in lines))
+
+    def gpus(self, *lines):
+        return self.put("nvml.tsv", NVML + "".join(l + "\n" for l in lines))
+
+    def gpu(self, used=36 << 20, total=256 << 20):
+        self.put("sys/bus/pci/devices/0000:03:00.0/resource", resource())
+        return self.gpus(f"0\t0000:03:00.0\tsoftgpu\tGPU-1\t{total}\t{used}\t{total - used}")
+
+
+def run(*args, tree=None, env=None, text=True):
+    if tree:
+        args += ("--root", tree.path)
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **(env or {})}
+    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    return subprocess.run([COMMAND, *args], capture_output=True, text=text, env=environment, timeout=60,
+                          stdin=subprocess.DEVNULL, check=False)
+
+
+class General(unittest.TestCase):
+    def test_help(self):
+        for args in (["help"], ["--help"], ["-h"]):
+            done = run(*args)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("pins", done.stdout)
+            self.assertEqual(done.stderr, "")
+        for args in (["help", "bar1"], ["bar1", "--help"]):
+            self.assertIn("Usage: peerdma bar1", run(*args).stdout)
+
+    def test_version(self):
+        self.assertEqual(run("--version").stdout, "peerdma 0.1.0\n")
+        self.assertEqual(run("pins", "--version").stdout, "peerdma 0.1.0\n")
+
+    def test_wrong_usage(self):
+        for args in (["nothing"], ["--nothing"], ["pins", "--nothing"], ["pins", "more"], ["pins", "--tsv"],
+                     ["help", "nothing"], ["bar1", "--json", "--tsv"], ["pins", "--root"]):
+            done = run(*args)
+            self.assertEqual(done.returncode, 1, args)
+            self.assertEqual(done.stdout, "", args)
+            self.assertNotEqual(done.stderr, "", args)
+
+    def test_output_fails(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([COMMAND, "help"], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 1)
+
+    def test_overview(self):
+        tree = Tree(self).gpu().pins(pin()).put("sys/module/peerdma/version", "9.9\n")
+        done = run(tree=tree)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("peerdma.ko 9.9 is loaded", done.stdout)
+        self.assertIn("64 KiB", done.stdout)
+        self.assertIn("36 MiB of 256 MiB", done.stdout)
+        empty = run(tree=Tree(self))
+        self.assertEqual(empty.returncode, 0)
+        self.assertIn("modprobe peerdma", empty.stdout)
+
+    def test_root_before_or_after(self):
+        tree = Tree(self).pins(pin())
+        self.assertEqual(run("--root", tree.path, "pins").stdout, run("pins", tree=tree).stdout)
+
+
+class Pins(unittest.TestCase):
+    def test_people(self):
+        done = run("pins", tree=Tree(self).pins(pin(), pin(id=2, pid=43, state="revoked", comm="Jürgen")))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for word in ("PID", "42", "train", "nvidia", "0x7f0000000000", "1 x 64 KiB", "63.5 KiB", "Jürgen",
+                     "2 pins of 2 processes hold 64 KiB; 1 revoked"):
+            self.assertIn(word, done.stdout)
+
+    def test_none(self):
+        done = run("pins", tree=Tree(self).pins())
+        self.assertEqual((done.returncode, done.stdout), (0, "No pins: peerdma.ko holds no memory.\n"))
+
+    def test_json(self):
+        done = run("pins", "--json", tree=Tree(self).pins(pin(), pin(id=2, comm='a"b\\c', segments="-")))
+        self.assertEqual(done.returncode, 0)
+        told = json.loads(done.stdout)
+        self.assertEqual(told["schema"], "peerdma-pins/1")
+        self.assertEqual(told["malformed_lines"], 0)
+        self.assertEqual(told["pins"][0], {
+            "id": 1, "pid": 42, "comm": "train", "client": "user", "provider": "nvidia", "state": "live",
+            "flags": "device", "addr": "0x7f0000000000", "length": 65000, "pinned_length": 65536, "page_size": 65536,
+            "mappings": 1, "views": 2, "exports": 3, "generation": 5,
+            "segments": [{"phys": f"{BASE:#x}", "length": 65536}]})
+        self.assertEqual(told["pins"][1]["comm"], 'a"b\\c')
+        self.assertEqual(told["pins"][1]["segments"], [])
+
+    def test_json_largest(self):
+        largest = 2 ** 64 - 1
+        told = json.loads(run("pins", "--json", tree=Tree(self).pins(
+            pin(pid=largest, addr=hex(largest - 1), length=1, pinned_length=largest))).stdout)
+        self.assertEqual(told["pins"][0]["addr"], hex(largest - 1))
+        self.assertEqual(told["pins"][0]["pinned_length"], largest)
+
+    def test_malformed_lines(self):
+        tree = Tree(self).pins(pin(), "half a li", pin(pid="x"), pin(id=9))
+        for options in ([], ["--json"]):
+            done = run("pins", *options, tree=tree)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("line 3 is no pin (2 such", done.stderr)
+        self.assertEqual([p["id"] for p in json.loads(done.stdout)["pins"]], [1, 9])
+        self.assertEqual(json.loads(done.stdout)["malformed_lines"], 2)
+
+    def test_hostile_text(self):
+        line = pin(comm="@").encode().replace(b"@", b"\x1b]0;x\x07\xff\xc0\xaf")
+        tree = Tree(self).put("sys/kernel/debug/peerdma/pins", "\t".join(COLUMNS).encode() + b"\n" + line + b"\n")
+        for options in ([], ["--json"]):
+            done = run("pins", *options, tree=tree, text=False)
+            self.assertEqual(done.returncode, 0)
+            self.assertNotIn(b"\x1b", done.stdout)
+            done.stdout.decode("utf-8")
+        self.assertEqual(json.loads(done.stdout)["pins"][0]["comm"], r"\x1b]0;x\x07\xff\xc0\xaf")
+
+    def test_not_a_table(self):
+        for text in (b"", b"\n", b"<html>\n", bytes(range(256)) * 40):
+            done = run("pins", tree=Tree(self).put("sys/kernel/debug/peerdma/pins", text))
+            self.assertEqual(done.returncode, 1, text[:10])
+            self.assertIn("not a table of pins", done.stderr)
+
+    def test_cannot_tell(self):
+        done = run("pins", tree=Tree(self))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("modprobe peerdma", done.stderr)
+        tree = Tree(self)
+        os.makedirs(tree.path + "/sys/kernel/debug/peerdma/pins")       # a folder
+        self.assertEqual(run("pins", tree=tree).returncode, 2)
+
+    def test_strange_files(self):
+        tree = Tree(self)
+        os.makedirs(tree.path + "/sys/kernel/debug/peerdma")
+        path = tree.path + "/sys/kernel/debug/peerdma/pins"
+        os.mkfifo(path)                                                  # nobody writes to it
+        self.assertEqual(run("pins", tree=tree).returncode, 1)
+        os.unlink(path)
+        os.symlink("/dev/zero", path)                                    # without end
+        done = run("pins", tree=tree)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("64 MiB", done.stderr)
+        os.unlink(path)
+        os.symlink("pins", path)                                         # a loop
+        self.assertEqual(run("pins", tree=tree).returncode, 2)
+
+    def test_permission(self):
+        if os.geteuid() == 0:
+            self.skipTest("root may read everything")
+        tree = Tree(self).pins(pin())
+        os.chmod(tree.path + "/sys/kernel/debug/peerdma/pins", 0)
+        done = run("pins", tree=tree)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("root", done.stderr)
+
+
+class Bar1(unittest.TestCase):
+    def test_figures(self):
+        done = run("bar1", tree=Tree(self).gpu().pins(pin()))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("    BAR1 Memory Usage\n"
+                      "        Total                             : 256 MiB\n"
+                      "        Used                              : 36 MiB\n"
+                      "        Free                              : 220 MiB\n", done.stdout)
+        self.assertIn("held by others or reserved: 35.9 MiB", done.stdout)
+
+    def test_picture(self):
+        two = pin(pid=43, comm="other", segments=f"{BASE + (2 << 20):#x}:{4 << 20}")
+        tree = Tree(self).gpu().pins(pin(), two)
+        done = run("bar1", "--ascii", tree=tree)
+        rows = [line.split("|")[1] for line in done.stdout.splitlines() if "|" in line]
+        # 256 MiB in cells of 512 KiB; other has most and is A, train's 64 KiB are part of a cell.
+        self.assertEqual(len(rows), 8)
+        self.assertTrue(all(len(row) == 64 for row in rows))
+        self.assertEqual(rows[0], "b...AAAAAAAA" + "." * 52)
+        self.assertEqual("".join(rows[1:]).strip("."), "")
+        self.assertIn("A  pid 43 other: 4 MiB in 1 pin", done.stdout)
+        self.assertIn("B  pid 42 train: 64 KiB in 1 pin", done.stdout)
+        self.assertTrue(all(len(line) < 80 for line in done.stdout.splitlines()))
+        done.stdout.encode("ascii")
+        self.assertNotIn("\x1b", done.stdout)
+        self.assertIn("\x1b[", run("bar1", "--color", tree=tree).stdout)
+        self.assertIn("·", run("bar1", tree=tree).stdout)
+        run("bar1", tree=tree, env={"LC_ALL": "C"}).stdout.encode("ascii")
+        narrow = run("bar1", "--ascii", tree=tree, env={"COLUMNS": "40"}).stdout
+        self.assertEqual(len([line for line in narrow.splitlines() if "|" in line][0].split("|")[1]), 16)
+
+    def test_shared_cell(self):
+        tree = Tree(self).gpu().pins(pin(), pin(pid=43))
+        self.assertIn("|+...", run("bar1", "--ascii", tree=tree).stdout)
+
+    def test_json(self):
+        done = run("bar1", "--json", tree=Tree(self).gpu().pins(pin(), pin(id=2)))
+        self.assertEqual(done.returncode, 0)
+        told = json.loads(done.stdout)
+        self.assertEqual(told["schema"], "peerdma-bar1/1")
+        self.assertIsNone(told["pins_unknown"])
+        self.assertEqual(told["gpus"], [{
+            "index": 0, "pci": "0000:03:00.0", "name": "softgpu", "uuid": "GPU-1",
+            "bar1": {"total": 256 << 20, "used": 36 << 20, "free": 220 << 20},
+            "aperture": {"resource": 2, "start": f"{BASE:#x}", "length": 256 << 20,
+                         "held_by_peerdma": 65536, "held_by_others": (36 << 20) - 65536,
+                         "owners": [{"pid": 42, "comm": "train", "pins": 2, "held": 65536,
+                                     "ranges": [{"phys": f"{BASE:#x}", "length": 65536}]}]}}])
+
+    def test_without_pins(self):
+        done = run("bar1", tree=Tree(self).gpu())
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("Who holds it cannot be told", done.stdout)
+        self.assertNotIn("held by others", done.stdout)
+        told = json.loads(run("bar1", "--json", tree=Tree(self).gpu()).stdout)
+        self.assertIn("modprobe", told["pins_unknown"])
+        self.assertNotIn("owners", told["gpus"][0]["aperture"])
+
+    def test_without_aperture(self):
+        for text in (None, "", "nonsense\n" * 7, resource(size=2 ** 64 - BASE)):
+            tree = Tree(self).gpu().pins(pin())
+            path = tree.path + "/sys/bus/pci/devices/0000:03:00.0/resource"
+            os.unlink(path)
+            if text is not None:
+                tree.put("sys/bus/pci/devices/0000:03:00.0/resource", text)
+            done = run("bar1", tree=tree)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("No picture", done.stdout)
+            self.assertIsNone(json.loads(run("bar1", "--json", tree=tree).stdout)["gpus"][0]["aperture"])
+
+    def test_used_below_held(self):
+        """The two counts are read one after the other and may not fit."""
+        told = json.loads(run("bar1", "--json", tree=Tree(self).gpu(used=0).pins(pin())).stdout)
+        self.assertEqual(told["gpus"][0]["aperture"]["held_by_others"], 0)
+
+    def test_huge(self):
+        tree = Tree(self).gpus(f"0\t0000:03:00.0\tx\tu\t{2 ** 64 - 1}\t{2 ** 64 - 1}\t0").pins(
+            pin(segments=f"0x0:{2 ** 64 - 1}"))
+        tree.put("sys/bus/pci/devices/0000:03:00.0/resource", resource(start=1 << 62, size=1 << 62))
+        done = run("bar1", tree=tree)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("4 EiB in 1 pin", done.stdout)
+
+    def test_many_owners(self):
+        lines = [pin(id=i, pid=i, segments=f"{BASE + i * 65536 % (256 << 20):#x}:65536") for i in range(20000)]
+        done = run("bar1", tree=Tree(self).gpu().pins(*lines))
+        self.assertEqual(done.returncode, 0)
+
+    def test_malformed_gpus(self):
+        for text in ("", "x\n", NVML + "0\n", NVML + "0\t-\ta\tb\t1\t2\t3"):
+            done = run("bar1", tree=Tree(self).put("nvml.tsv", text))
+            self.assertEqual(done.returncode, 1, text)
+        self.assertEqual(run("bar1", tree=Tree(self)).returncode, 2)
+        self.assertEqual(run("bar1", tree=Tree(self).gpus()).stdout.splitlines()[0], "No GPUs.")
+
+    def test_malformed_pins(self):
+        done = run("bar1", tree=Tree(self).gpu().pins(pin(), "x"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("malformed", done.stderr)
+
+    def test_tsv_replays(self):
+        tree = Tree(self).gpus("0\t0000:03:00.0\tsoftgpu\tGPU-1\t268435456\t65536\t268369920",
+                               "1\t-\tMIG\tMIG-1\t-\t-\t-")
+        with open(tree.path + "/nvml.tsv", encoding="utf-8") as file:
+            self.assertEqual(run("bar1", "--tsv", tree=tree).stdout, file.read())
+        self.assertIn(": N/A\n", run("bar1", tree=tree).stdout)
+
+
+class Nvml(unittest.TestCase):
+    """Through the stand-in for libnvidia-ml.so.1."""
+
+    def test_figures(self):
+        done = run("bar1", "--tsv", env={"LD_LIBRARY_PATH": STAND_INS})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, NVML +
+                         f"0\t0000:c1:00.0\tStand-in \\xff GPU\tGPU-1\t{256 << 20}\t{36 << 20}\t{220 << 20}\n"
+                         "1\t0000:c2:00.0\tStand-in \\xff GPU\tGPU-2\t-\t-\t-\n")
+        json.loads(run("bar1", "--json", env={"LD_LIBRARY_PATH": STAND_INS}).stdout)
+
+    def test_fails(self):
+        done = run("bar1", env={"LD_LIBRARY_PATH": STAND_INS, "FAKE_NVML": "fail"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("Driver Not Loaded", done.stderr)
+        done = run("bar1", env={"LD_LIBRARY_PATH": STAND_INS, "FAKE_NVML": "many"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("impossible", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

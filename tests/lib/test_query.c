@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_query.c - peerdma_query() against a stand-in for libcuda.so.1, which is
+ * loaded in the course of the test, as a program that uses CUDA late does.
+ * The order of the tests matters.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "fake_cuda.h"
+#include "peerdma.h"
+
+#define WINDOW (1UL << 20)
+
+static char variable[64];
+static struct fake_cuda *cuda;
+static char *window;	/* addresses as CUDA reserves them: not readable */
+
+static struct peerdma_memory query(const void *p)
+{
+	struct peerdma_memory m = { .size = sizeof(m) };
+
+	assert_int_equal(peerdma_query(NULL, p, &m), 0);
+	assert_int_equal(m.size, sizeof(m));
+	return m;
+}
+
+static uint32_t kind(const void *p)
+{
+	return query(p).kind;
+}
+
+static void host_memory(void **state)
+{
+	char on_stack[64], *heap = malloc(64), *big = malloc(64 << 20);
+	char *file = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct peerdma_memory m;
+
+	(void)state;
+	memset(on_stack, 0, sizeof(on_stack));
+	assert_int_equal(kind(on_stack), PEERDMA_KIND_HOST);
+	assert_int_equal(kind(heap), PEERDMA_KIND_HOST);
+	assert_int_equal(kind(big + (32 << 20)), PEERDMA_KIND_HOST);
+	assert_int_equal(kind(variable), PEERDMA_KIND_HOST);
+	assert_int_equal(kind("a constant"), PEERDMA_KIND_HOST);
+	assert_int_equal(kind(file + 4095), PEERDMA_KIND_HOST);
+	m = query(on_stack);
+	assert_int_equal(m.device, -1);
+	assert_int_equal(m.buffer_id, 0);
+	assert_string_equal(m.pci, "");
+	munmap(file, 4096);
+	free(heap);
+	free(big);
+}
+
+static void no_memory(void **state)
+{
+	char *gone = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_int_equal(kind(NULL), PEERDMA_KIND_UNKNOWN);
+	assert_int_equal(kind((void *)8), PEERDMA_KIND_UNKNOWN);
+	assert_int_equal(kind((void *)UINTPTR_MAX), PEERDMA_KIND_UNKNOWN);
+	assert_int_equal(kind((void *)0xffff800000000000), PEERDMA_KIND_UNKNOWN);
+	assert_int_equal(kind(window), PEERDMA_KIND_UNKNOWN);
+	assert_int_equal(kind(gone), PEERDMA_KIND_HOST);
+	munmap(gone, 4096);
+	assert_int_equal(kind(gone), PEERDMA_KIND_UNKNOWN);
+}
+
+static void struct_sizes(void **state)
+{
+	struct {
+		struct peerdma_memory m;
+		char later[8];
+	} longer;
+	struct peerdma_memory m = { .size = sizeof(m) - 1 };
+
+	(void)state;
+	assert_int_equal(peerdma_query(NULL, &m, &m), -EINVAL);
+	assert_non_null(strstr(peerdma_last_error(), "size"));
+	m.size = 0;
+	assert_int_equal(peerdma_query(NULL, &m, &m), -EINVAL);
+
+	memset(&longer, 0xff, sizeof(longer));
+	longer.m.size = sizeof(longer);
+	assert_int_equal(peerdma_query(NULL, &m, &longer.m), 0);
+	assert_int_equal(longer.m.kind, PEERDMA_KIND_HOST);
+	assert_int_equal(longer.later[0], 0);
+	assert_int_equal(longer.later[7], 0);
+}
+
+static void *in_thread(void *shared)
+{
+	char on_stack[64];
+	uintptr_t *result = shared;
+
+	memset(on_stack, 1, sizeof(on_stack));
+	result[0] = kind(on_stack);
+	result[1] = kind(result);	/* another thread's stack */
+	return NULL;
+}
+
+static void threads(void **state)
+{
+	uintptr_t result[2] = { 99, 99 };
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, in_thread, result), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(result[0], PEERDMA_KIND_HOST);
+	assert_int_equal(result[1], PEERDMA_KIND_HOST);
+}
+
+/* From here on the library is there. */
+static void load(void **state)
+{
+	struct fake_cuda *(*get)(void);
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	(void)state;
+	assert_non_null(library);
+	*(void **)&get = dlsym(library, "fake_cuda");
+	assert_non_null(get);	/* else a real libcuda was found */
+	cuda = get();
+}
+
+static void before_cuinit(void **state)
+{
+	int calls = cuda->calls;
+
+	(void)state;
+	assert_int_equal(kind(window), PEERDMA_KIND_UNKNOWN);
+	assert_true(cuda->calls > calls);	/* it was noticed, and asked */
+	host_memory(NULL);
+	no_memory(NULL);
+}
+
+static struct fake_memory *add(size_t slot, size_t offset, size_t size, unsigned int type)
+{
+	struct fake_memory *m = &cuda->memory[slot];
+
+	memset(m, 0, sizeof(*m));
+	m->base = (uintptr_t)window + offset;
+	m->size = size;
+	m->type = type;
+	m->ipc = 1;
+	m->id = 900 + slot;
+	m->device = 3;
+	return m;
+}
+
+static void device_memory(void **state)
+{
+	struct peerdma_memory m;
+
+	(void)state;
+	cuda->state = 0;
+	add(0, 0, 65536, 2);
+	m = query(window + 40000);
+	assert_int_equal(m.kind, PEERDMA_KIND_DEVICE);
+	assert_int_equal(m.base, (uintptr_t)window);
+	assert_int_equal(m.length, 65536);
+	assert_int_equal(m.buffer_id, 900);
+	assert_int_equal(m.device, 3);
+	assert_int_equal(m.flags, PEERDMA_MEMORY_CUDA);
+	assert_string_equal(m.pci, "0000:a3:00.0");	/* as sysfs spells it */
+	assert_int_equal(kind(window + 65535), PEERDMA_KIND_DEVICE);
+	assert_int_equal(kind(window + 65536), PEERDMA_KIND_UNKNOWN);
+	host_memory(NULL);
+	cuda->memory[0].size = 0;	/* freed */
+	assert_int_equal(kind(window + 40000), PEERDMA_KIND_UNKNOWN);
+	no_memory(NULL);
+}
+
+static void other_kinds(void **state)
+{
+	struct fake_memory *f;
+	struct peerdma_memory m;
+
+	(void)state;
+	f = add(1, 0x10000, 0x10000, 2);
+	f->managed = 1;
+	f->ipc = 0;
+	m = query(window + 0x10001);
+	assert_int_equal(m.kind, PEERDMA_KIND_MANAGED);
+	assert_int_equal(m.flags, PEERDMA_MEMORY_CUDA);
+
+	f->type = 1;	/* managed memory that is in host memory now */
+	assert_int_equal(kind(window + 0x10001), PEERDMA_KIND_MANAGED);
+
+	add(2, 0x20000, 0x1000, 1);
+	m = query(window + 0x20fff);
+	assert_int_equal(m.kind, PEERDMA_KIND_HOST);
+	assert_int_equal(m.flags, PEERDMA_MEMORY_CUDA);
+	assert_int_equal(m.length, 0x1000);
+	assert_int_equal(m.device, -1);
+
+	f = add(3, 0x40000, 0x40000, 2);	/* two mappings in one reservation */
+	f->ipc = 0;
+	f->mapping_base = f->base + 0x20000;
+	f->mapping_size = 0x20000;
+	m = query(window + 0x60000);
+	assert_int_equal(m.kind, PEERDMA_KIND_DEVICE);
+	assert_int_equal(m.flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_VMM);
+	assert_int_equal(m.base, (uintptr_t)window + 0x60000);
+	assert_int_equal(m.length, 0x20000);
+
+	cuda->old = 1;	/* then the reservation is all that is known */
+	m = query(window + 0x60000);
+	assert_int_equal(m.kind, PEERDMA_KIND_DEVICE);
+	assert_int_equal(m.length, 0x40000);
+	cuda->old = 0;
+
+	f = add(4, 0x80000, 0x10000, 2);
+	f->ipc = 0;
+	f->pool = f;
+	assert_int_equal(query(window + 0x80000).flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_POOL);
+}
+
+static void cuda_fails(void **state)
+{
+	struct peerdma_memory m = { .size = sizeof(m), .kind = 77 };
+
+	(void)state;
+	cuda->state = 700;	/* CUDA_ERROR_ILLEGAL_ADDRESS: the context is dead */
+	assert_int_equal(peerdma_query(NULL, window, &m), -EIO);
+	assert_non_null(strstr(peerdma_last_error(), "700"));
+	assert_int_equal(m.kind, 77);
+	assert_int_equal(kind(variable), PEERDMA_KIND_HOST);	/* certain without CUDA */
+	cuda->state = 0;
+}
+
+static int in_child(int (*check)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(check());
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* 0, or the number of what is wrong. */
+static int child(void)
+{
+	int calls = cuda->calls;
+	char on_stack[16] = "", *big = malloc(64 << 20);
+
+	memset(big, 1, 4096);
+	if (kind(on_stack) != PEERDMA_KIND_HOST)
+		return 1;
+	if (kind(big + 100) != PEERDMA_KIND_HOST)
+		return 2;
+	if (kind(window + 0x80000) != PEERDMA_KIND_UNKNOWN)
+		return 3;	/* the parent's GPU memory */
+	if (cuda->calls != calls)
+		return 4;	/* the parent's CUDA was called */
+	free(big);
+	return 0;
+}
+
+static int grandchild(void)
+{
+	int ret = child(), status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(child());
+	waitpid(pid, &status, 0);
+	return ret ? ret : WEXITSTATUS(status);
+}
+
+static void forked(void **state)
+{
+	(void)state;
+	assert_int_equal(kind(window + 0x80000), PEERDMA_KIND_DEVICE);
+	assert_int_equal(in_child(child), 0);
+	assert_int_equal(in_child(grandchild), 0);
+	assert_int_equal(kind(window + 0x80000), PEERDMA_KIND_DEVICE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(host_memory),
+		cmocka_unit_test(no_memory),
+		cmocka_unit_test(struct_sizes),
+		cmocka_unit_test(threads),
+		cmocka_unit_test(load),
+		cmocka_unit_test(before_cuinit),
+		cmocka_unit_test(device_memory),
+		cmocka_unit_test(other_kinds),
+		cmocka_unit_test(threads),
+		cmocka_unit_test(cuda_fails),
+		cmocka_unit_test(forked),
+	};
+
+	window = mmap(NULL, WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (window == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_query_child.c - a process that has libcuda loaded but never used it
+ * forks; the child does use it.  And PEERDMA_CUDA, which is read once a process.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_cuda.h"
+#include "peerdma.h"
+
+static char *window;
+
+static uint32_t kind(void)
+{
+	struct peerdma_memory m = { .size = sizeof(m) };
+
+	return peerdma_query(NULL, window, &m) ? 99 : m.kind;
+}
+
+static struct fake_cuda *loaded(int flags)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW | flags);
+	struct fake_cuda *(*get)(void) = NULL;
+
+	if (library)
+		*(void **)&get = dlsym(library, "fake_cuda");
+	return get ? get() : NULL;
+}
+
+static void put_memory(struct fake_cuda *cuda)
+{
+	cuda->state = 0;
+	cuda->memory[0] = (struct fake_memory){ .base = (uintptr_t)window, .size = 4096, .type = 2, .ipc = 1, .id = 1 };
+}
+
+static int check(const char *what, int ok)
+{
+	printf("%s %s\n", ok ? "ok" : "not ok", what);
+	return !ok;
+}
+
+static int child_uses_cuda(void)
+{
+	struct fake_cuda *cuda = loaded(0);
+	int status = 1, failed = check("before cuInit() nothing is a GPU's", kind() == PEERDMA_KIND_UNKNOWN);
+	pid_t pid = fork();
+
+	if (!pid) {
+		put_memory(cuda);
+		_exit(kind() != PEERDMA_KIND_DEVICE);
+	}
+	waitpid(pid, &status, 0);
+	return failed + check("the child's own CUDA is asked", status == 0);
+}
+
+static int notice(void)
+{
+	int failed = check("without CUDA", kind() == PEERDMA_KIND_UNKNOWN);
+
+	failed += check("libcuda is not loaded by a query", !loaded(RTLD_NOLOAD));
+	put_memory(loaded(0));
+	return failed + check("libcuda is noticed once it is loaded", kind() == PEERDMA_KIND_DEVICE);
+}
+
+static int load(void)
+{
+	int failed = check("no memory yet", kind() == PEERDMA_KIND_UNKNOWN);
+	struct fake_cuda *cuda = loaded(RTLD_NOLOAD);
+
+	failed += check("PEERDMA_CUDA=load loads it", !!cuda);
+	if (cuda) {
+		put_memory(cuda);
+		failed += check("and asks it", kind() == PEERDMA_KIND_DEVICE);
+	}
+	return failed;
+}
+
+static int off(void)
+{
+	put_memory(loaded(0));
+	return check("PEERDMA_CUDA=off never asks it", kind() == PEERDMA_KIND_UNKNOWN);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	window = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	setvbuf(stdout, NULL, _IONBF, 0);
+	if (!strcmp(mode, "child"))
+		return child_uses_cuda();
+	if (!strcmp(mode, "notice"))
+		return notice();
+	if (!strcmp(mode, "load"))
+		return load();
+	if (!strcmp(mode, "off"))
+		return off();
+	fprintf(stderr, "Usage: test_query_child child|notice|load|off\n");
+	return 1;
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_regions.c - contexts, pins, mappings, views and notices on a stand-in
+ * for the kernel.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "fake_cuda.h"
+#include "fake_sys.h"
+#include "peerdma.h"
+
+static char *memory;	/* 1 MiB */
+static struct peerdma *ctx;
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	return peerdma_open(&ctx, 0);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	peerdma_close(ctx);
+	if (fake.opens != fake.closes || fake.mmaps != fake.munmaps) {
+		print_error("left open: %d files, %d maps\n", fake.opens - fake.closes, fake.mmaps - fake.munmaps);
+		return -1;
+	}
+	return 0;
+}
+
+static struct peerdma_region *pin(void *cookie)
+{
+	struct peerdma_region *region = NULL;
+
+	assert_int_equal(peerdma_pin(ctx, memory + 100, 1000, 0, cookie, &region), 0);
+	return region;
+}
+
+static void opening(void **state)
+{
+	struct peerdma *c = (void *)1;
+
+	(void)state;
+	fake_reset();
+	fake.open_error = -ENOENT;
+	assert_int_equal(peerdma_open(&c, 0), -ENODEV);
+	assert_non_null(strstr(peerdma_last_error(), "/dev/peerdma"));
+	assert_non_null(strstr(peerdma_last_error(), "modprobe peerdma"));
+	fake.open_error = -EACCES;
+	assert_int_equal(peerdma_open(&c, 0), -EACCES);
+	fake.open_error = -EMFILE;
+	assert_int_equal(peerdma_open(&c, 0), -EMFILE);
+	assert_int_equal(peerdma_open(&c, 0x80), -EINVAL);
+	fake.open_error = 0;
+	fake.abi = 99;
+	assert_int_equal(peerdma_open(&c, 0), -EPROTO);
+	assert_non_null(strstr(peerdma_last_error(), "99"));
+	assert_int_equal(fake.opens, fake.closes);
+	assert_ptr_equal(c, (void *)1);
+	peerdma_close(NULL);
+}
+
+static void one_pin(void **state)
+{
+	struct peerdma_status s = { .size = sizeof(s) };
+	struct peerdma_region *region = pin(NULL);
+	char *view, *second;
+
+	(void)state;
+	assert_true(peerdma_valid(region));
+	assert_int_equal(peerdma_status(region, &s), 0);
+	assert_int_equal(s.state, PEERDMA_STATE_LIVE);
+	assert_true(s.addr == (uintptr_t)memory + 100);
+	assert_int_equal(s.pinned_addr % s.page_size, 0);
+	assert_int_equal(s.pinned_length % s.page_size, 0);
+	assert_true(s.pinned_addr <= s.addr && s.addr + s.length <= s.pinned_addr + s.pinned_length);
+	assert_string_equal(s.provider, "host");
+	assert_int_equal(s.sync_memops, 0);
+
+	assert_int_equal(peerdma_cpu_view(region, (void **)&view), 0);
+	assert_int_equal(peerdma_cpu_view(region, (void **)&second), 0);
+	assert_ptr_not_equal(view, second);
+	assert_int_equal((uintptr_t)view % 4096, ((uintptr_t)memory + 100) % 4096);
+	memset(view, 1, 1000);
+	assert_int_equal(peerdma_cpu_view_end(region, view + 1), -EINVAL);
+	assert_int_equal(peerdma_cpu_view_end(region, view), 0);
+	assert_int_equal(peerdma_cpu_view_end(region, view), -EINVAL);
+	/* The second one goes with the pin. */
+	assert_int_equal(peerdma_unpin(region), 0);
+	assert_int_equal(fake.unpins, 1);
+	assert_int_equal(peerdma_unpin(NULL), 0);
+}
+
+static void pin_fails(void **state)
+{
+	static const struct {
+		int error;
+		const char *says;
+	} cases[] = {
+		{ -ENXIO, "provider" }, { -EFAULT, "no memory" }, { -ENOMEM, "RLIMIT_MEMLOCK" }, { -ENOSPC, "peerdma bar1" },
+		{ -EOPNOTSUPP, "provider" }, { -EMFILE, "context" }, { -EINVAL, "length" }, { -ESTALE, "freed" },
+	};
+	struct peerdma_region *region = (void *)1;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fake.pin_error = cases[i].error;
+		assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), cases[i].error);
+		assert_non_null(strstr(peerdma_last_error(), cases[i].says));
+	}
+	fake.pin_error = 0;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 1U << 9, NULL, &region), -EINVAL);
+	assert_ptr_equal(region, (void *)1);
+}
+
+static void unpin_fails(void **state)
+{
+	struct peerdma_region *region = pin(&ctx);
+	struct peerdma_notice n = { .size = sizeof(n) };
+
+	(void)state;
+	fake.unpin_error = -EBUSY;
+	assert_int_equal(peerdma_unpin(region), -EBUSY);
+	assert_true(peerdma_valid(region));
+	fake_revoke(1);		/* and it still gets its notice */
+	assert_int_equal(peerdma_next_event(ctx, &n, 0), 0);
+	assert_ptr_equal(n.region, region);
+	fake.unpin_error = 0;
+	assert_int_equal(peerdma_unpin(region), 0);
+}
+
+static void mappings(void **state)
+{
+	static const char *const bad[] = {
+		"", "x", "03:00", "03:00.0 ", "03:00.8", "03:20.0", "0000:03:00.0:1", " 03:00.0", "-3:00.0", "0x3:00.0",
+		"123456789:03:00.0", "0000:03:00.0.0",
+	};
+	struct peerdma_region *region = pin(NULL);
+	const struct peerdma_range *r;
+	struct peerdma_mapping *m;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (peerdma_map(region, bad[i], PEERDMA_TO_DEVICE, &m) != -EINVAL)
+			fail_msg("accepted '%s'", bad[i]);
+	}
+	assert_int_equal(peerdma_map(region, "10000:c3:1f.7", PEERDMA_TO_DEVICE, &m), 0);
+	assert_int_equal(fake.last_domain, 0x10000);
+	assert_int_equal(fake.last_bus, 0xc3);
+	assert_int_equal(fake.last_devfn, 0xff);
+	assert_int_equal(peerdma_unmap(m), 0);
+	fake.segments = 1000;	/* more than the library guesses */
+	assert_int_equal(peerdma_map(region, "03:00.0", PEERDMA_FROM_DEVICE, &m), 0);
+	assert_int_equal(fake.last_domain, 0);
+	r = peerdma_ranges(m, &n);
+	assert_int_equal(n, 1000);
+	assert_int_equal(r[999].addr, 0x1000000 + 999 * 0x20000);
+	assert_int_equal(fake.mappings, 1);
+	assert_int_equal(peerdma_map(region, "03:00.0", PEERDMA_FROM_DEVICE, &m), 0);
+	assert_int_equal(peerdma_unmap(m), 0);
+	assert_int_equal(peerdma_unmap(NULL), 0);
+	fake.map_error = -EPERM;
+	assert_int_equal(peerdma_map(region, "03:00.0", PEERDMA_FROM_DEVICE, &m), -EPERM);
+	assert_non_null(strstr(peerdma_last_error(), "CAP_SYS_RAWIO"));
+	assert_int_equal(peerdma_unpin(region), 0);	/* with the first one still there */
+}
+
+static void notices(void **state)
+{
+	struct peerdma_notice n = { .size = sizeof(n) };
+	struct peerdma_region *a = pin("a"), *b = pin("b"), *c = pin("c");
+
+	(void)state;
+	assert_int_equal(peerdma_next_event(ctx, &n, 0), -EAGAIN);
+	assert_int_equal(peerdma_next_event(ctx, &n, 20), -EAGAIN);
+	fake_revoke(2);
+	fake_revoke(1);
+	assert_false(peerdma_valid(a));
+	assert_false(peerdma_valid(b));
+	assert_true(peerdma_valid(c));
+	assert_int_equal(peerdma_next_event(ctx, &n, -1), 0);
+	assert_ptr_equal(n.region, b);
+	assert_string_equal(n.cookie, "b");
+	assert_true(n.addr == (uintptr_t)memory + 100);
+
+	/* a is unpinned before its notice is read, and its handle is another's at once. */
+	assert_int_equal(peerdma_unpin(a), 0);
+	a = pin("new");
+	assert_true(peerdma_valid(a));
+	assert_int_equal(peerdma_next_event(ctx, &n, 0), -EAGAIN);
+	n.size = 4;
+	assert_int_equal(peerdma_next_event(ctx, &n, 0), -EINVAL);
+	assert_int_equal(peerdma_event_fd(ctx), 1000);
+	/* The rest is left to close. */
+}
+
+static void sync_memops(void **state)
+{
+	struct peerdma_status s = { .size = sizeof(s) };
+	struct fake_cuda *(*get)(void), *cuda;
+	struct peerdma_region *region;
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	(void)state;
+	assert_non_null(library);
+	*(void **)&get = dlsym(library, "fake_cuda");
+	assert_non_null(get);
+	cuda = get();
+	cuda->state = 0;
+	cuda->memory[0] = (struct fake_memory){ .base = (uintptr_t)memory, .size = 65536, .type = 2, .ipc = 1 };
+	fake.device_memory = 1;
+
+	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_NO_SYNC_MEMOPS, NULL, &region), 0);
+	assert_int_equal(cuda->memory[0].sync_memops, 0);
+	assert_int_equal(peerdma_unpin(region), 0);
+	region = pin(NULL);
+	assert_int_equal(cuda->memory[0].sync_memops, 1);
+	assert_int_equal(peerdma_status(region, &s), 0);
+	assert_int_equal(s.sync_memops, 1);
+	assert_int_equal(peerdma_unpin(region), 0);
+
+	cuda->state = 999;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -EIO);
+	assert_non_null(strstr(peerdma_last_error(), "999"));
+	assert_int_equal(fake.pins[1].live, 0);		/* nothing is left behind */
+	fake.device_memory = 0;				/* host memory: CUDA is not asked */
+	region = pin(NULL);
+	assert_int_equal(peerdma_unpin(region), 0);
+	cuda->state = 3;
+}
+
+static int child(struct peerdma_region *region, void *view)
+{
+	struct peerdma_status s = { .size = sizeof(s) };
+	struct peerdma_notice n = { .size = sizeof(n) };
+	struct peerdma_region *r;
+	struct peerdma_mapping *m;
+	struct peerdma *own;
+	void *p;
+	int fd;
+
+	if (peerdma_pin(ctx, memory, 10, 0, NULL, &r) != -EPERM || peerdma_status(region, &s) != -EPERM ||
+	    peerdma_map(region, "03:00.0", PEERDMA_TO_DEVICE, &m) != -EPERM || peerdma_cpu_view(region, &p) != -EPERM ||
+	    peerdma_cpu_view_end(region, view) != -EPERM || peerdma_export_dmabuf(region, 0, 0, &fd) != -EPERM ||
+	    peerdma_next_event(ctx, &n, 0) != -EPERM || peerdma_event_fd(ctx) != -EPERM)
+		return 1;
+	if (!strstr(peerdma_last_error(), "parent"))
+		return 2;
+	if (!peerdma_valid(region))
+		return 3;
+	if (peerdma_unpin(region))
+		return 4;
+	peerdma_close(ctx);
+	if (fake.unpins)
+		return 5;	/* the parent's pin was ended */
+	if (peerdma_open(&own, 0) || peerdma_pin(own, memory, 10, 0, NULL, &r) || peerdma_unpin(r))
+		return 6;
+	peerdma_close(own);
+	return 0;
+}
+
+static void forked(void **state)
+{
+	struct peerdma_region *region = pin(NULL), *other = pin(NULL);
+	void *view;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(peerdma_cpu_view(region, &view), 0);
+	pid = fork();
+	if (!pid)
+		_exit(child(region, view));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(peerdma_valid(region));
+	assert_true(peerdma_valid(other));
+	memset(view, 2, 1000);
+	assert_int_equal(peerdma_unpin(region), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(opening),
+		cmocka_unit_test_setup_teardown(one_pin, setup, teardown),
+		cmocka_unit_test_setup_teardown(pin_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(unpin_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(notices, setup, teardown),
+		cmocka_unit_test_setup_teardown(forked, setup, teardown),
+		cmocka_unit_test_setup_teardown(sync_memops, setup, teardown),
+	};
+	int ret;
+
+	memory = aligned_alloc(65536, 1 << 20);
+	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	free(memory);
+	return ret;
+}

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What libpeerdma.so exports is what peerdma.h declares, each with a version, and nothing else."""
+
+import re
+import subprocess
+import sys
+
+VERSION = "PEERDMA_0.1"
+SONAME = "libpeerdma.so.0"
+
+
+def main(library, header):
+    with open(header, encoding="utf-8") as file:
+        text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+    declared = set(re.findall(r"\b(peerdma_\w+)\(", text)) - {"peerdma_valid"}     # that one is inline
+    out = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library],
+                         check=True, capture_output=True, text=True).stdout
+    exported = {}
+    for line in out.splitlines():
+        name, _, version = line.split()[-1].partition("@@")
+        if version:
+            exported[name] = version
+        elif name != VERSION:
+            exported[name] = "(no version)"
+    failed = False
+    for name in sorted(declared | set(exported)):
+        if name not in exported:
+            print(f"{name}: declared in the header, not exported")
+        elif name not in declared:
+            print(f"{name}: exported, not declared in the header")
+        elif exported[name] != VERSION:
+            print(f"{name}: version {exported[name]}, not {VERSION}")
+        else:
+            continue
+        failed = True
+    out = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True).stdout
+    if f"[{SONAME}]" not in out:
+        print(f"SONAME is not {SONAME}")
+        failed = True
+    if "libcuda" in out or "libnvidia" in out:
+        print("linked against a vendor's library")
+        failed = True
+    print(f"{len(exported)} symbols, {len(declared)} declarations")
+    return 1 if failed or not declared else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
