@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+/* device.c - what a GPU is. */
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+static CUresult enter(CUdevice dev)
+{
+	CUresult result = sgu_enter();
+
+	if (result)
+		return result;
+	return sgu_device_ok(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+SGU_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+	CUresult result = enter(ordinal);
+
+	if (result)
+		return result;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = ordinal;
+	return CUDA_SUCCESS;
+}
+
+SGU_EXPORT CUresult cuDeviceGetCount(int *count)
+{
+	CUresult result = sgu_enter();
+
+	if (result)
+		return result;
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = sgu_gpu_count();
+	return CUDA_SUCCESS;
+}
+
+SGU_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+	CUresult result = enter(dev);
+
+	if (result)
+		return result;
+	if (!name || len <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	snprintf(name, len, "%.*s", SOFTGPU_NAME_LEN, sgu_gpus[dev].info.name);
+	return CUDA_SUCCESS;
+}
+
+SGU_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
+{
+	CUresult result = enter(dev);
+
+	if (result)
+		return result;
+	if (!uuid)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(uuid->bytes, sgu_gpus[dev].info.uuid, sizeof(uuid->bytes));
+	return CUDA_SUCCESS;
+}
+
+/* They differ only for a GPU that is split into several, which this one is not. */
+SGU_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+	return cuDeviceGetUuid(uuid, dev);
+}
+
+SGU_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+	CUresult result = enter(dev);
+
+	if (result)
+		return result;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	*bytes = sgu_gpus[dev].info.vram_total;
+	return CUDA_SUCCESS;
+}
+
+/*
+ * What is the same for every software GPU.  Those not named read 0.  The limits
+ * of kernels are those of an ordinary GPU, for programs that divide by them;
+ * there is no function to start a kernel with.
+ */
+static const struct {
+	CUdevice_attribute attrib;
+	int value;
+} attributes[] = {
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535 },
+	{ CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647 },
+	{ CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1 },
+	{ CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT },
+	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2 },
+	{ CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 8 },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0 },
+	{ CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1 },
+	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1 },
+	{ CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 1 },
+	{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
+	  CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST },
+	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
+	  CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER },
+	{ CU_DEVICE_ATTRIBUTE_NUMA_ID, -1 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1 },
+};
+
+SGU_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
+{
+	CUresult result = enter(dev);
+	const struct softgpu_info *info;
+
+	if (result)
+		return result;
+	if (!pi || (int)attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	info = &sgu_gpus[dev].info;
+	*pi = 0;
+	if (attrib == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID) {
+		*pi = info->pci_domain;
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) {
+		*pi = info->pci_bus;
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID) {
+		*pi = info->pci_device;
+	} else {
+		for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
+			if (attributes[i].attrib == attrib)
+				*pi = attributes[i].value;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+SGU_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
+{
+	CUresult result;
+
+	if (!major || !minor)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev);
+	if (!result)
+		result = cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev);
+	return result;
+}
+
+/* "domain:bus:device.function", all in hexadecimal; domain and function may be left out. */
+static bool parse_pci(const char *text, unsigned int *domain, unsigned int *bus,
+		      unsigned int *device, unsigned int *function)
+{
+	int end = 0;
+
+	*domain = *function = 0;
+	if (sscanf(text, "%x:%x:%x.%x%n", domain, bus, device, function, &end) == 4 && !text[end])
+		return true;
+	*function = 0;
+	if (sscanf(text, "%x:%x:%x%n", domain, bus, device, &end) == 3 &&
+	    (!text[end] || !strcmp(text + end, ".")))
+		return true;
+	*domain = 0;
+	if (sscanf(text, "%x:%x.%x%n", bus, device, function, &end) == 3 && !text[end])
+		return true;
+	*function = 0;
+	return sscanf(text, "%x:%x%n", bus, device, &end) == 2 && !text[end];
+}
+
+SGU_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
+{
+	unsigned int domain, bus, device, function;
+	CUresult result = sgu_enter();
+
+	if (result)
+		return result;
+	if (!dev || !pciBusId || !parse_pci(pciBusId, &domain, &bus, &device, &function))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (int i = 0; i < sgu_gpu_count(); i++) {
+		const struct softgpu_info *info = &sgu_gpus[i].info;
+
+		if (info->pci_domain == domain && info->pci_bus == bus &&
+		    info->pci_device == device && info->pci_function == function) {
+			*dev = i;
+			return CUDA_SUCCESS;
+		}
+	}
+	return CUDA_ERROR_INVALID_DEVICE;
+}
+
+SGU_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
+{
+	CUresult result = enter(dev);
+	const struct softgpu_info *info;
+	char text[64];
+	int n;
+
+	if (result)
+		return result;
+	info = &sgu_gpus[dev].info;
+	n = snprintf(text, sizeof(text), "%04x:%02x:%02x.%x", info->pci_domain, info->pci_bus,
+		     info->pci_device, info->pci_function);
+	if (!pciBusId || len <= n)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(pciBusId, text, n + 1);
+	return CUDA_SUCCESS;
+}
+
+SGU_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+	CUresult result = enter(dev);
+
+	if (!result)
+		result = enter(peerDev);
+	if (result)
+		return result;
+	if (!canAccessPeer)
+		return CUDA_ERROR_INVALID_VALUE;
+	*canAccessPeer = 0;
+	return CUDA_SUCCESS;
+}
+
+SGU_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+					       CUflushGPUDirectRDMAWritesScope scope)
+{
+	struct sgu_ctx *ctx;
+	uint32_t kctx;
+	CUresult result = sgu_ctx_live(&ctx, &kctx);
+
+	if (result)
+		return result;
+	if (target != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX ||
+	    (scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
+	     scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}

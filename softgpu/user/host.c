@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+/*
+ * host.c - host memory that GPUs know: cuMemHostAlloc, cuMemHostRegister, and
+ * managed memory, which here is host memory that both sides use in place.
+ *
+ * What the library makes lies inside the window, so that an address tells at
+ * once what it is.  It is ordinary memory mapped over the window's reservation,
+ * and when it is freed the reservation comes back.
+ */
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* One piece of host memory that the library made. */
+struct host {
+	uint64_t va;
+	size_t mapped;		/* a multiple of 64 KiB */
+	uint32_t kind;		/* SOFTGPU_KIND_HOST or MANAGED */
+	uint64_t ctx_id;
+	struct host *next;	/* while it is being forgotten */
+};
+
+/* A tree by address (tsearch).  Under host_lock, which is innermost. */
+static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *hosts;
+
+static int by_va(const void *a, const void *b)
+{
+	const struct host *x = a, *y = b;
+
+	return x->va < y->va ? -1 : x->va > y->va;
+}
+
+/* Makes the addresses the window's again, and then anyone's. */
+static void give_back(uint64_t va, size_t mapped)
+{
+	struct softgpu_va release = { .size = sizeof(release), .va = va };
+
+	/* if this fails the addresses must stay taken: memory stands there */
+	if (sgu_reserve((void *)va, mapped, MAP_FIXED) == MAP_FAILED)
+		return;
+	madvise((void *)va, mapped, MADV_DONTFORK);
+	sgu_call_any(SOFTGPU_VA_RELEASE, &release);
+}
+
+static CUresult host_make(uint32_t kind, uint32_t flags, size_t length, uint64_t *va)
+{
+	struct softgpu_va_reserve reserve = { .size = sizeof(reserve) };
+	struct softgpu_host_register reg = { .size = sizeof(reg) };
+	struct host *host;
+	struct sgu_ctx *ctx;
+	void *mem, *node;
+	CUresult result = sgu_ctx_live(&ctx, &reg.ctx);
+	int err;
+
+	if (result)
+		return result;
+	reserve.length = sgu_page_up(length);
+	if (reserve.length < length)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	host = malloc(sizeof(*host));
+	if (!host)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	err = sgu_call(ctx->gpu, SOFTGPU_VA_RESERVE, &reserve);
+	if (err) {
+		free(host);
+		return sgu_result(err);
+	}
+	*host = (struct host) {
+		.va = reserve.va, .mapped = reserve.length, .kind = kind, .ctx_id = atomic_load(&ctx->id),
+	};
+	/*
+	 * Shared, so that a fork leaves the very pages to the parent that a
+	 * device may be reaching.  A child can read host memory, and has no
+	 * managed memory, as with NVIDIA's driver.
+	 */
+	mem = mmap((void *)host->va, host->mapped, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	if (mem == MAP_FAILED) {
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+		goto undo;
+	}
+	if (kind == SOFTGPU_KIND_MANAGED)
+		madvise(mem, host->mapped, MADV_DONTFORK);
+
+	reg.kind = kind;
+	reg.host_flags = flags;
+	reg.va = host->va;
+	reg.length = length;
+	err = sgu_call(ctx->gpu, SOFTGPU_HOST_REGISTER, &reg);
+	if (err) {
+		result = sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+		goto undo;
+	}
+	*va = host->va;
+	pthread_mutex_lock(&host_lock);
+	node = tsearch(host, &hosts, by_va);
+	pthread_mutex_unlock(&host_lock);
+	if (node)
+		return CUDA_SUCCESS;
+	sgu_call(ctx->gpu, SOFTGPU_HOST_UNREGISTER,
+		 &(struct softgpu_va) { .size = sizeof(struct softgpu_va), .va = host->va });
+	result = CUDA_ERROR_OUT_OF_MEMORY;
+undo:
+	give_back(host->va, host->mapped);
+	free(host);
+	return result;
+}
+
+/* One caller takes the piece that begins at va out of the tree; NULL to the others. */
+static struct host *host_take(uint64_t va, uint32_t kind)
+{
+	struct host key = { .va = va }, *host = NULL;
+	struct host **node;
+
+	pthread_mutex_lock(&host_lock);
+	node = tfind(&key, &hosts, by_va);
+	if (node && (*node)->kind == kind) {
+		host = *node;
+		tdelete(host, &hosts, by_va);
+	}
+	pthread_mutex_unlock(&host_lock);
+	return host;
+}
+
+static CUresult host_free(uint64_t va, uint32_t kind)
+{
+	struct softgpu_va unregister = { .size = sizeof(unregister), .va = va };
+	struct host *host = host_take(va, kind);
+	CUresult result;
+
+	if (!host)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* queued copies may be using it */
+	result = sgu_ctx_sync_all();
+	sgu_call_any(SOFTGPU_HOST_UNREGISTER, &unregister);
+	give_back(host->va, host->mapped);
+	free(host);
+	return result;
+}
+
+CUresult sgu_managed_free(uint64_t va)
+{
+	return host_free(va, SOFTGPU_KIND_MANAGED);
+}
+
+struct sweep {
+	uint64_t ctx_id;
+	struct host *found;
+};
+
+static void sweep_node(const void *node, VISIT visit, void *arg)
+{
+	struct host *host = *(struct host *const *)node;
+	struct sweep *sweep = arg;
+
+	if ((visit == postorder || visit == leaf) && host->ctx_id == sweep->ctx_id) {
+		host->next = sweep->found;
+		sweep->found = host;
+	}
+}
+
+void sgu_host_forget(uint64_t ctx_id)
+{
+	struct sweep sweep = { .ctx_id = ctx_id };
+
+	pthread_mutex_lock(&host_lock);
+	twalk_r(hosts, sweep_node, &sweep);
+	for (struct host *host = sweep.found; host; host = host->next)
+		tdelete(host, &hosts, by_va);
+	pthread_mutex_unlock(&host_lock);
+
+	while (sweep.found) {
+		struct host *host = sweep.found;
+
+		sweep.found = host->next;
+		give_back(host->va, host->mapped);
+		free(host);
+	}
+}
+
+/* ---- entry points ---- */
+
+#define ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
+#define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | \
+			CU_MEMHOSTREGISTER_READ_ONLY)
+
+SGU_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+	CUresult result = sgu_enter();
+	uint64_t va;
+
+	if (result)
+		return result;
+	if (!pp || (Flags & ~ALLOC_FLAGS))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!bytesize) {
+		struct sgu_ctx *ctx;
+		uint32_t kctx;
+
+		*pp = NULL;
+		return sgu_ctx_live(&ctx, &kctx);
+	}
+	/* with unified addressing all host memory is mapped to the devices */
+	result = host_make(SOFTGPU_KIND_HOST, Flags | CU_MEMHOSTALLOC_DEVICEMAP, bytesize, &va);
+	if (!result)
+		*pp = (void *)va;
+	return result;
+}
+
+SGU_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+	return cuMemHostAlloc(pp, bytesize, 0);
+}
+
+SGU_EXPORT CUresult cuMemFreeHost(void *p)
+{
+	CUresult result = sgu_enter();
+
+	if (result || !p)
+		return result;
+	return host_free((uintptr_t)p, SOFTGPU_KIND_HOST);
+}
+
+SGU_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+	CUresult result = sgu_enter();
+	uint64_t va;
+
+	if (result)
+		return result;
+	if (!dptr || !bytesize || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = host_make(SOFTGPU_KIND_MANAGED, flags, bytesize, &va);
+	if (!result)
+		*dptr = va;
+	return result;
+}
+
+SGU_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+{
+	struct softgpu_host_register reg = {
+		.size = sizeof(reg), .kind = SOFTGPU_KIND_REGISTERED,
+		.host_flags = Flags | CU_MEMHOSTREGISTER_DEVICEMAP,
+		.va = (uintptr_t)p, .length = bytesize,
+	};
+	size_t page = sysconf(_SC_PAGESIZE), head = (uintptr_t)p & (page - 1);
+	struct sgu_ctx *ctx;
+	CUresult result = sgu_ctx_live(&ctx, &reg.ctx);
+	int err;
+
+	if (result)
+		return result;
+	if (Flags & CU_MEMHOSTREGISTER_IOMEMORY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!p || !bytesize || (Flags & ~REGISTER_FLAGS) || sgu_in_window(reg.va) ||
+	    reg.va + bytesize < bytesize)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* on Linux this does nothing but tell whether all of it is mapped */
+	if (msync((char *)p - head, bytesize + head, MS_ASYNC))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* first, so that no query in another thread takes it for unknown memory */
+	atomic_fetch_add(&sgu_registered, 1);
+	err = sgu_call(ctx->gpu, SOFTGPU_HOST_REGISTER, &reg);
+	if (err)
+		atomic_fetch_sub(&sgu_registered, 1);
+	if (err == -EEXIST)
+		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+SGU_EXPORT CUresult cuMemHostUnregister(void *p)
+{
+	struct softgpu_va unregister = { .size = sizeof(unregister), .va = (uintptr_t)p };
+	CUresult result = sgu_enter();
+	struct softgpu_query q;
+	int err;
+
+	if (result)
+		return result;
+	result = sgu_query(unregister.va, &q);
+	if (result)
+		return result;
+	if (q.kind == SOFTGPU_KIND_NONE)
+		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	if (q.kind != SOFTGPU_KIND_REGISTERED || q.base != unregister.va)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* queued copies may be using it; a context that died does not keep it registered */
+	result = sgu_ctx_sync_all();
+	err = sgu_call_any(SOFTGPU_HOST_UNREGISTER, &unregister);
+	if (err)
+		return sgu_result_enoent(err, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	atomic_fetch_sub(&sgu_registered, 1);
+	return result;
+}
+
+/* Host memory that the devices know at p, and its flags. */
+static CUresult host_at(void *p, bool managed_too, struct softgpu_query *q)
+{
+	struct sgu_ctx *ctx;
+	uint32_t kctx;
+	CUresult result = sgu_ctx_live(&ctx, &kctx);
+
+	if (!result)
+		result = sgu_query((uintptr_t)p, q);
+	if (result)
+		return result;
+	if (q->kind == SOFTGPU_KIND_HOST || q->kind == SOFTGPU_KIND_REGISTERED)
+		return CUDA_SUCCESS;
+	return managed_too && q->kind == SOFTGPU_KIND_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SGU_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+	struct softgpu_query q;
+	CUresult result = host_at(p, false, &q);
+
+	if (result)
+		return result;
+	if (!pdptr || Flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pdptr = (uintptr_t)p;
+	return CUDA_SUCCESS;
+}
+
+SGU_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+	struct softgpu_query q;
+	CUresult result = host_at(p, true, &q);
+
+	if (result)
+		return result;
+	if (!pFlags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pFlags = q.host_flags;
+	return CUDA_SUCCESS;
+}

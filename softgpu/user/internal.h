@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * internal.h - what the files of softgpu's libcuda share.
+ *
+ * Locks, outermost first: the library lock (sgu_lock), then the table of
+ * objects.  No call to the driver is made with the table's lock held; the
+ * library lock is held across the one that makes a primary context.
+ */
+#ifndef SGU_INTERNAL_H
+#define SGU_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdatomic.h>
+
+#include "cuda.h"
+#include "object.h"
+#include "transport.h"
+
+#define SGU_EXPORT __attribute__((visibility("default")))
+
+#define SGU_PAGE ((uint64_t)SOFTGPU_PAGE_SIZE)
+
+static inline uint64_t sgu_page_up(uint64_t n)
+{
+	return (n + SGU_PAGE - 1) & ~(SGU_PAGE - 1);
+}
+
+/* ---- init.c ---- */
+
+/* One GPU, numbered by its CUdevice.  Facts are those of cuInit's time. */
+struct sgu_gpu {
+	struct softgpu_info info;
+	struct sgu_ctx *primary;
+};
+
+extern pthread_mutex_t sgu_lock;
+extern struct sgu_gpu sgu_gpus[SOFTGPU_MAX_GPUS];
+
+/* How many GPUs there are; valid after sgu_enter(). */
+int sgu_gpu_count(void);
+
+/* First in every entry point: CUDA_SUCCESS, or CUDA_ERROR_NOT_INITIALIZED. */
+CUresult sgu_enter(void);
+
+static inline bool sgu_device_ok(CUdevice dev)
+{
+	return dev >= 0 && dev < sgu_gpu_count();
+}
+
+/* Is va inside the window of CUDA addresses? */
+bool sgu_in_window(uint64_t va);
+
+/* ---- error.c ---- */
+
+/* What the driver's -errno means in CUDA's terms. */
+CUresult sgu_result(int err);
+/* The same, for a call where -ENOENT means this. */
+CUresult sgu_result_enoent(int err, CUresult enoent);
+
+/* ---- context.c ---- */
+
+/*
+ * A context.  A primary one lives as long as the library, and is active while
+ * kctx is not 0.
+ */
+struct sgu_ctx {
+	struct sgu_obj obj;
+	int gpu;
+	bool primary;
+	unsigned int retained;		/* primary: Retain less Release; under sgu_lock */
+	atomic_uint flags;
+	atomic_uint kctx;		/* the driver's handle, 0 when destroyed */
+	atomic_ullong id;		/* of this life; never used twice */
+	struct sgu_ctx *next;		/* all contexts; under sgu_lock */
+};
+
+static inline CUcontext sgu_ctx_handle(const struct sgu_ctx *ctx)
+{
+	return (CUcontext)(uintptr_t)ctx->obj.handle;
+}
+
+/* The calling thread's context; it stays valid while it is current. */
+CUresult sgu_ctx_current(struct sgu_ctx **ctx);
+/* The same, which must also be alive: kctx is its handle. */
+CUresult sgu_ctx_live(struct sgu_ctx **ctx, uint32_t *kctx);
+/* A reference to the context behind a CUcontext. */
+CUresult sgu_ctx_get(CUcontext handle, struct sgu_ctx **ctx);
+/* The CUcontext that the driver knows as kctx on that GPU, NULL if there is none. */
+CUcontext sgu_ctx_of_driver(int gpu, uint32_t kctx);
+/* Waits for the work of every context of this process. */
+CUresult sgu_ctx_sync_all(void);
+bool sgu_ctx_flags_ok(unsigned int flags);
+
+/* ---- context.c, for primary.c ---- */
+
+/* One life of a context, from activation to end. */
+struct sgu_life {
+	int gpu;
+	uint32_t kctx;
+	uint64_t id;
+};
+
+struct sgu_ctx *sgu_ctx_new(int gpu, unsigned int flags);
+void sgu_ctx_list(struct sgu_ctx *ctx);		/* with sgu_lock held */
+CUresult sgu_ctx_activate(struct sgu_ctx *ctx);
+/* CUDA_SUCCESS to the one caller that ended this life, who must then finish it. */
+CUresult sgu_ctx_end(struct sgu_ctx *ctx, struct sgu_life *life);
+CUresult sgu_life_finish(const struct sgu_life *life);
+
+/* ---- pointer.c ---- */
+
+/*
+ * What stands at va.  Never fails for an address nobody knows: kind is NONE.
+ * Costs no call of the driver for addresses that it cannot know.
+ */
+CUresult sgu_query(uint64_t va, struct softgpu_query *q);
+/* 0 while no memory outside the window is registered; too high after a context took some with it. */
+extern atomic_uint sgu_registered;
+
+CUresult sgu_set_sync_memops(uint64_t va, bool on);
+
+/* ---- host.c ---- */
+
+/* Frees managed memory at va; CUDA_ERROR_INVALID_VALUE when it is not. */
+CUresult sgu_managed_free(uint64_t va);
+/* That life of a context has ended: gives back the addresses of its host memory. */
+void sgu_host_forget(uint64_t ctx_id);
+
+/* ---- stream.c ---- */
+
+/* Where work goes. */
+struct sgu_queue {
+	int gpu;
+	uint32_t kctx;
+	uint32_t stream;		/* 0: the context's default stream */
+	bool sync_memops;		/* the context's flag */
+	struct sgu_obj *obj;		/* keeps a stream alive, or NULL */
+};
+
+/* Needs sgu_queue_put() when it succeeds. */
+CUresult sgu_queue_get(CUstream stream, struct sgu_queue *queue);
+void sgu_queue_put(struct sgu_queue *queue);
+
+#endif

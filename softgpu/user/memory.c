@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+/* memory.c - device memory. */
+#include <errno.h>
+
+#include "internal.h"
+
+SGU_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+	struct softgpu_info info = { .size = sizeof(info) };
+	struct sgu_ctx *ctx;
+	uint32_t kctx;
+	CUresult result = sgu_ctx_live(&ctx, &kctx);
+
+	if (!result)
+		result = sgu_result(sgu_call(ctx->gpu, SOFTGPU_INFO, &info));
+	if (result)
+		return result;
+	if (free)
+		*free = info.vram_free;
+	if (total)
+		*total = info.vram_total;
+	return CUDA_SUCCESS;
+}
+
+SGU_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytesize };
+	struct sgu_ctx *ctx;
+	CUresult result = sgu_ctx_live(&ctx, &alloc.ctx);
+	int err;
+
+	if (result)
+		return result;
+	if (!dptr || !bytesize)
+		return CUDA_ERROR_INVALID_VALUE;
+	err = sgu_call(ctx->gpu, SOFTGPU_MEM_ALLOC, &alloc);
+	if (err == -EINVAL)
+		return CUDA_ERROR_OUT_OF_MEMORY;	/* more than any GPU can have */
+	if (err)
+		return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	*dptr = alloc.va;
+	return CUDA_SUCCESS;
+}
+
+SGU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+				       size_t Height, unsigned int ElementSizeBytes)
+{
+	size_t pitch, bytes;
+	CUresult result;
+
+	if (!dptr || !pPitch || !WidthInBytes || !Height ||
+	    (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+		return sgu_enter() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_add_overflow(WidthInBytes, 511, &pitch))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pitch &= ~(size_t)511;
+	if (__builtin_mul_overflow(pitch, Height, &bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = cuMemAlloc_v2(dptr, bytes);
+	if (!result)
+		*pPitch = pitch;
+	return result;
+}
+
+/*
+ * Programs free in destructors and in threads of their own, where no context
+ * is current, so the address alone says what to free.
+ */
+SGU_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
+{
+	struct softgpu_va va = { .size = sizeof(va), .va = dptr };
+	CUresult result = sgu_enter();
+	int err;
+
+	if (result)
+		return result;
+	if (!dptr)
+		return CUDA_SUCCESS;
+	err = sgu_call_any(SOFTGPU_MEM_FREE, &va);
+	if (err == -ENOENT || err == -EINVAL)
+		return sgu_managed_free(dptr);
+	return sgu_result(err);
+}

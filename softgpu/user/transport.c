@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+/* transport.c - choosing a transport, and calls by GPU number. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport.h"
+
+static const struct sgu_transport *transport;
+static unsigned int gpu_index[SOFTGPU_MAX_GPUS];
+static int gpus;
+
+void sgu_log(const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	if (!getenv("SOFTGPU_LOG"))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "softgpu: %s\n", line);
+}
+
+int sgu_open(void)
+{
+	const char *inprocess = getenv("SOFTGPU_INPROCESS");
+	int n;
+
+	if (inprocess && !strcmp(inprocess, "1"))
+		transport = &sgu_transport_core;
+	else
+		transport = &sgu_transport_dev;
+	n = transport->open(gpu_index);
+	if (n == 0)
+		sgu_log("no software GPU: load softgpu.ko so that /dev/softgpu0 appears, or set SOFTGPU_INPROCESS=1 to have one inside this process");
+	if (n > 0)
+		gpus = n;
+	return n;
+}
+
+int sgu_call(int gpu, unsigned long cmd, void *arg)
+{
+	if (gpu < 0 || gpu >= gpus)
+		return -ENODEV;
+	return transport->call(gpu_index[gpu], cmd, arg);
+}
+
+int sgu_call_any(unsigned long cmd, void *arg)
+{
+	int err = -ENODEV;
+
+	for (int i = 0; i < gpus && err == -ENODEV; i++)
+		err = sgu_call(i, cmd, arg);
+	return err;
+}
+
+int sgu_gpu_of_index(unsigned int index)
+{
+	for (int i = 0; i < gpus; i++) {
+		if (gpu_index[i] == index)
+			return i;
+	}
+	return -1;
+}
+
+void *sgu_reserve(void *addr, size_t length, int flags)
+{
+	return transport->reserve(addr, length, flags);
+}
+
+void sgu_forget(void)
+{
+	if (transport)
+		transport->forget();
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * transport.h - the one way from softgpu's user libraries to its driver.
+ *
+ * Two transports speak the same structs (softgpu_uapi.h): /dev/softgpuN, and
+ * softgpu's core inside this process.  Everything above is the same for both.
+ */
+#ifndef SGU_TRANSPORT_H
+#define SGU_TRANSPORT_H
+
+#include <stddef.h>
+
+#include "softgpu_uapi.h"
+
+struct sgu_transport {
+	const char *name;
+	/*
+	 * Finds the GPUs: index[] gets the N of each, in rising order.  Returns
+	 * how many there are, 0 when this transport has none, or -errno.
+	 */
+	int (*open)(unsigned int index[SOFTGPU_MAX_GPUS]);
+	/* One call on the GPU with this index: 0 or -errno. */
+	int (*call)(unsigned int index, unsigned long cmd, void *arg);
+	/*
+	 * Takes the CPU addresses [addr, addr + length): any access faults and
+	 * nothing else gets them.  flags are mmap's; returns what mmap returns.
+	 */
+	void *(*reserve)(void *addr, size_t length, int flags);
+	/* Gives up the open GPUs, touching nothing else: cuInit failed, or this is a forked child. */
+	void (*forget)(void);
+};
+
+extern const struct sgu_transport sgu_transport_dev;
+extern const struct sgu_transport sgu_transport_core;
+
+/*
+ * Picks the transport and opens the GPUs: /dev/softgpuN when there is one,
+ * softgpu inside this process when SOFTGPU_INPROCESS=1 says so (which comes
+ * first).  Returns the number of GPUs or -errno.  Called once, under the
+ * caller's lock; may be called again when it found none.
+ */
+int sgu_open(void);
+
+/* GPUs are numbered 0 to sgu_open() - 1 from here on. */
+int sgu_call(int gpu, unsigned long cmd, void *arg);
+
+/*
+ * A call that any GPU can answer, since it is about the process (addresses,
+ * handles): the first GPU that has not been removed answers.
+ */
+int sgu_call_any(unsigned long cmd, void *arg);
+
+/* The number of the GPU with this index, or -1. */
+int sgu_gpu_of_index(unsigned int index);
+
+void *sgu_reserve(void *addr, size_t length, int flags);
+void sgu_forget(void);
+
+/* One line on stderr when SOFTGPU_LOG is set: what failed, why, and what helps. */
+void sgu_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

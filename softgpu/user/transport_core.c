@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/*
+ * transport_core.c - the transport to softgpu's core inside this process: a
+ * software GPU with no kernel module, for trying things out and for tests.
+ *
+ * Its memory is this process's and so is all that can be done with it; no
+ * device and no other process sees it.  The environment says what it has:
+ * SOFTGPU_GPUS (1), SOFTGPU_VRAM_MIB (256) and SOFTGPU_BAR1_MIB (as much).
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "inprocess.h"
+#include "sg.h"
+#include "transport.h"
+
+/* Written once, under lock, before any call is made. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sg *core;
+static struct sg_client *clients[SOFTGPU_MAX_GPUS];
+static unsigned int count;
+
+/*
+ * The engines run in this process, so its memory is theirs; but an address that
+ * is not there must end the copy, not the process.
+ */
+static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
+{
+	struct iovec mine = { .iov_base = local, .iov_len = len };
+	struct iovec theirs = { .iov_base = (void *)(uintptr_t)addr, .iov_len = len };
+	ssize_t n;
+
+	(void)cookie;
+	n = to_process ? process_vm_writev(getpid(), &mine, 1, &theirs, 1, 0)
+		       : process_vm_readv(getpid(), &mine, 1, &theirs, 1, 0);
+	return n == (ssize_t)len ? 0 : -EFAULT;
+}
+
+static const struct sg_host_ops host_ops = { .copy = host_copy };
+
+/* There is no bus: the address by which the process itself reaches VRAM stands for one. */
+static u64 phys(void *vram, u64 offset)
+{
+	return (uintptr_t)vram + offset;
+}
+
+static unsigned long number(const char *name, unsigned long otherwise, unsigned long max)
+{
+	const char *text = getenv(name);
+	unsigned long value;
+	char *end;
+
+	if (!text)
+		return otherwise;
+	value = strtoul(text, &end, 10);
+	if (end != text && !*end && value >= 1 && value <= max)
+		return value;
+	sgu_log("%s=%s is not a number from 1 to %lu: using %lu", name, text, max, otherwise);
+	return otherwise;
+}
+
+static int add_gpu(unsigned int i, u64 vram_size, u64 bar1_size)
+{
+	struct sg_gpu_desc desc = {
+		.name = "softgpu (in this process)", .vram_size = vram_size, .bar1_size = bar1_size,
+		.engines = 2, .phys = phys,
+	};
+	u32 index;
+	int err;
+
+	if (getrandom(desc.uuid, sizeof(desc.uuid), 0) != sizeof(desc.uuid))
+		return -EIO;
+	desc.vram = mmap(NULL, vram_size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (desc.vram == MAP_FAILED)
+		return -ENOMEM;
+	/* a child has no GPU, and no use for a copy of one's memory */
+	madvise(desc.vram, vram_size, MADV_DONTFORK);
+	desc.priv = desc.vram;
+	err = sg_gpu_add(core, &desc, &index);
+	if (!err)
+		err = sg_client_open(core, index, &core, &host_ops, NULL, &clients[i]);
+	return err;
+}
+
+static int core_open(unsigned int index[SOFTGPU_MAX_GPUS])
+{
+	unsigned long vram = number("SOFTGPU_VRAM_MIB", 256, 1 << 20);
+	unsigned long bar1 = number("SOFTGPU_BAR1_MIB", vram, 1 << 20);
+	unsigned long gpus = number("SOFTGPU_GPUS", 1, SOFTGPU_MAX_GPUS);
+	int err = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!core)
+		err = sg_create(&core);
+	while (!err && count < gpus) {
+		err = add_gpu(count, (u64)vram << 20, (u64)bar1 << 20);
+		if (!err)
+			count++;
+	}
+	for (unsigned int i = 0; i < count; i++)
+		index[i] = i;
+	pthread_mutex_unlock(&lock);
+	return err ? err : (int)count;
+}
+
+static int core_call(unsigned int index, unsigned long cmd, void *arg)
+{
+	u32 size = *(u32 *)arg;
+
+	return sg_call(clients[index], _IOC_NR(cmd), arg, size);
+}
+
+static void *core_reserve(void *addr, size_t length, int flags)
+{
+	return mmap(addr, length, PROT_NONE, flags | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* Nothing to close: a child's copy of the core has no engines and is never called. */
+static void core_forget(void)
+{
+}
+
+const struct sgu_transport sgu_transport_core = {
+	.name = "in this process",
+	.open = core_open,
+	.call = core_call,
+	.reserve = core_reserve,
+	.forget = core_forget,
+};
+
+__attribute__((visibility("default"))) const struct sgu_transport *softgpu_inprocess_transport(void)
+{
+	return &sgu_transport_core;
+}
+
+__attribute__((visibility("default"))) struct sg *softgpu_inprocess_core(void)
+{
+	return core;
+}
+
+__attribute__((visibility("default"))) const void *softgpu_inprocess_key(void)
+{
+	return &core;
+}

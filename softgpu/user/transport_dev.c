@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+/* transport_dev.c - the transport over /dev/softgpuN. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "transport.h"
+
+/* Open files by index, -1 when closed.  Written by open and in a forked child only. */
+static int fds[SOFTGPU_MAX_GPUS];
+/* Any open file serves for mmap. */
+static int window_fd = -1;
+
+static int dev_open(unsigned int index[SOFTGPU_MAX_GPUS])
+{
+	char path[32];
+	int n = 0, err = 0;
+
+	for (unsigned int i = 0; i < SOFTGPU_MAX_GPUS; i++) {
+		snprintf(path, sizeof(path), "/dev/softgpu%u", i);
+		/* exec must not carry an address space over to another program */
+		fds[i] = open(path, O_RDWR | O_CLOEXEC);
+		if (fds[i] >= 0) {
+			window_fd = fds[i];
+			index[n++] = i;
+			continue;
+		}
+		/* indexes may have gaps once a GPU was removed */
+		if (errno == ENOENT || errno == ENXIO || errno == ENODEV)
+			continue;
+		err = -errno;
+		sgu_log("cannot open %s: %s (is this user allowed to read and write it?)",
+			path, strerror(errno));
+	}
+	return n ? n : err;
+}
+
+static int dev_call(unsigned int index, unsigned long cmd, void *arg)
+{
+	int ret;
+
+	/* a signal that does not kill must not end a wait */
+	do {
+		ret = ioctl(fds[index], cmd, arg);
+	} while (ret < 0 && errno == EINTR);
+	return ret < 0 ? -errno : 0;
+}
+
+static void *dev_reserve(void *addr, size_t length, int flags)
+{
+	return mmap(addr, length, PROT_NONE, flags | MAP_SHARED | MAP_NORESERVE, window_fd, 0);
+}
+
+/*
+ * The parent's GPU memory goes when its open files do, so the child must not
+ * keep them open.
+ */
+static void dev_forget(void)
+{
+	for (unsigned int i = 0; i < SOFTGPU_MAX_GPUS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+	window_fd = -1;
+}
+
+const struct sgu_transport sgu_transport_dev = {
+	.name = "/dev/softgpu",
+	.open = dev_open,
+	.call = dev_call,
+	.reserve = dev_reserve,
+	.forget = dev_forget,
+};
