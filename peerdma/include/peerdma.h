@@ -49,6 +49,13 @@
 extern "C" {
 #endif
 
+/* For compilers that would take a look at an address for a look at what is there. */
+#if defined(__GNUC__) && __GNUC__ >= 11 && !defined(__clang__)
+#define PEERDMA_NOT_READ(argument) __attribute__((access(none, argument)))
+#else
+#define PEERDMA_NOT_READ(argument)
+#endif
+
 #define PEERDMA_VERSION_MAJOR	0
 #define PEERDMA_VERSION_MINOR	1
 #define PEERDMA_VERSION_PATCH	0
@@ -128,7 +135,8 @@ struct peerdma_memory {
  *   -EINVAL  out->size
  *   -EIO     CUDA failed; peerdma_last_error() has its error number
  */
-int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_memory *out);
+int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_memory *out)
+	PEERDMA_NOT_READ(2);
 
 /* ---- Pinning ---- */
 
@@ -160,7 +168,7 @@ int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_memory *o
  *   -EIO         CUDA refused SYNC_MEMOPS
  *   -EPERM       the context belongs to a parent process
  */
-int peerdma_pin(struct peerdma *ctx, const void *ptr, size_t length, unsigned int flags,
+int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags,
 		void *cookie, struct peerdma_region **region);
 
 /*

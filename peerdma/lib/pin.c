@@ -124,7 +124,7 @@ static int set_sync_memops(struct peerdma_region *region, const void *ptr)
 	}
 }
 
-EXPORT int peerdma_pin(struct peerdma *ctx, const void *ptr, size_t length, unsigned int flags,
+EXPORT int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags,
 		       void *cookie, struct peerdma_region **out)
 {
 	struct peerdma_pin_args args = {
