@@ -361,7 +361,9 @@ static long peerdma_ioctl(struct file *filp, unsigned int cmd, unsigned long arg
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
-	err = copy_struct_from_user(&c.first, desc->size, c.arg, size);
+	/* Not &c.first: the kernel checks the size of what it is told to fill. */
+	err = copy_struct_from_user((void *)&c + offsetof(struct call, first), desc->size, c.arg,
+				    size);
 	if (err)
 		return err;
 	c.user_size = size;
