@@ -74,7 +74,7 @@ struct fpga_info {
 	__u32 max_transfer;	/* out: the most that one transfer carries */
 	__u32 pins;		/* out: held by this card now */
 	__u32 mappings;		/* out: held by this card now */
-	__u64 transfers;	/* out, this one and below: since the card was found */
+	__u64 transfers;	/* begun; out, this one and below: since the card was found */
 	__u64 interrupts;
 	__u64 bytes_read;	/* from the bus into the card */
 	__u64 bytes_written;	/* from the card to the bus */

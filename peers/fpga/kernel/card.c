@@ -181,6 +181,7 @@ int card_transfer(struct fpga_card *card, enum card_direction dir, u64 bus_addr,
 		return ret;
 	}
 	card->busy = true;
+	atomic64_inc(&card->transfers);
 	if (dir == CARD_WRITES)
 		cmd |= CMD_CARD_TO_BUS;
 	writeq(dir == CARD_READS ? bus_addr : BUFFER_ADDR, card->regs + REG_DMA_SRC);
@@ -194,7 +195,6 @@ int card_transfer(struct fpga_card *card, enum card_direction dir, u64 bus_addr,
 		dir == CARD_READS ? "read" : "wrote", length, bus_addr, ret);
 	if (ret)
 		return ret;
-	atomic64_inc(&card->transfers);
 	atomic64_add(length, &card->bytes[dir]);
 	return 0;
 }

@@ -133,6 +133,7 @@ bool cards_totals(const struct card cards[], int count, struct card_totals *tota
 			why_set(why, "%s: %s", cards[i].node, strerror(errno));
 			return false;
 		}
+		totals->busy += info.state == FPGA_STATE_BUSY;
 		totals->transfers += info.transfers;
 		totals->interrupts += info.interrupts;
 		totals->bytes_read += info.bytes_read;

@@ -29,7 +29,8 @@ void cards_close(struct card cards[], int count);
 
 /* Sums of the cards' counters now. */
 struct card_totals {
-	uint64_t transfers;
+	uint64_t busy;		/* transfers under way */
+	uint64_t transfers;	/* begun so far */
 	uint64_t interrupts;
 	uint64_t bytes_read;
 	uint64_t bytes_written;

@@ -115,7 +115,7 @@ static void show_devices(const struct demo *demo)
 
 	uname(&os);
 	snprintf(right, sizeof(right), "Linux %.60s", os.release);
-	screen_title("FPGA cards copy one GPU surface into another, without the host's memory or CPU",
+	screen_title("FPGA cards copy one GPU surface into another: no host memory, no CPU",
 		     right);
 	if (module_refs("softgpu") >= 0)
 		screen_note("softgpu is a software GPU, the cards are QEMU's (100 ms a transfer): real path, times of no hardware.");

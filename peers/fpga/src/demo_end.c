@@ -20,7 +20,8 @@ struct revocation {
 	uint64_t free_ns;		/* how long cuMemFree took */
 	uint64_t callbacks;		/* peerdma's and the cards' must agree */
 	uint64_t callbacks_cards;
-	uint64_t after;			/* transfers that ended after cuMemFree had returned */
+	uint64_t under_way;		/* transfers, when cuMemFree returned */
+	uint64_t begun_later;
 };
 
 /* Frees dst while all cards write to it. */
@@ -47,7 +48,8 @@ static bool free_under_copy(struct demo *demo, struct revocation *r)
 		return false;
 	r->callbacks = now - callbacks;
 	r->callbacks_cards = later.revocations - before.revocations;
-	r->after = later.transfers - at_free.transfers;
+	r->under_way = at_free.busy;
+	r->begun_later = later.transfers - at_free.transfers;
 	return true;
 }
 
@@ -127,7 +129,9 @@ bool demo_revoke(struct demo *demo)
 	screen_check(parts_cancelled(job) == job->count && job->done < length, "the copies",
 		     "%d of %d cancelled after %" PRIu64 " transfers, %" PRIu64 " of %zu bytes",
 		     parts_cancelled(job), job->count, job->transfers, job->done, length);
-	screen_check(!r.after, "DMA", "%" PRIu64 " transfers after cuMemFree had returned", r.after);
+	screen_check(!r.under_way && !r.begun_later, "DMA",
+		     "%" PRIu64 " transfers under way when cuMemFree returned, %" PRIu64 " begun later",
+		     r.under_way, r.begun_later);
 	ok = check_canary(demo, phys, length);
 	return surface_end(&r.src, &demo->why) && ok;
 }

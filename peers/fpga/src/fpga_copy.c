@@ -178,7 +178,7 @@ static int copy_and_revoke(struct run *run)
 		why_set(&run->why, "the copy was over before the memory was freed: give a larger --size");
 		return complain(run, EXIT_FAILED);
 	}
-	if (later.transfers != at_free.transfers) {
+	if (at_free.busy || later.transfers != at_free.transfers) {
 		report(run, "wrong: the cards went on after the memory was freed", run->opt.size,
 		       "", "");
 		return EXIT_WRONG;
