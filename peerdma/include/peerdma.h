@@ -153,7 +153,9 @@ int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_memory *o
  * If CUDA is in the process and the memory is a GPU's, SYNC_MEMOPS is set on
  * the allocation, so that no CUDA call returns before its effect on it can be
  * seen by other devices (CUDA driver API, cuPointerSetAttribute).  It stays set
- * after unpin.  Without it data that a device reads may be stale.
+ * after unpin.  Without it data that a device reads may be stale.  Memory of
+ * cuMemCreate cannot have it: peerdma_status() tells, and the program must
+ * synchronize (cuCtxSynchronize) before devices read what CUDA wrote.
  *
  * `cookie` is handed back by peerdma_next_event().
  *

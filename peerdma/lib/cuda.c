@@ -26,15 +26,16 @@ enum {	/* CUresult */
 	CUDA_ERROR_DEINITIALIZED = 4,
 	CUDA_ERROR_NO_DEVICE = 100,
 	CUDA_ERROR_INVALID_CONTEXT = 201,
+	CUDA_ERROR_NOT_SUPPORTED = 801,
 };
 
 enum {	/* CUpointer_attribute */
+	ATTRIBUTE_CONTEXT = 1,
 	ATTRIBUTE_MEMORY_TYPE = 2,
 	ATTRIBUTE_SYNC_MEMOPS = 6,
 	ATTRIBUTE_BUFFER_ID = 7,
 	ATTRIBUTE_IS_MANAGED = 8,
 	ATTRIBUTE_DEVICE_ORDINAL = 9,
-	ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE = 10,
 	ATTRIBUTE_RANGE_START_ADDR = 11,
 	ATTRIBUTE_RANGE_SIZE = 12,
 	ATTRIBUTE_MEMPOOL_HANDLE = 17,
@@ -46,6 +47,8 @@ enum {	/* CUmemorytype */
 	MEMORYTYPE_HOST = 1,
 	MEMORYTYPE_DEVICE = 2,
 };
+
+#define PCI_SIZE sizeof(((struct peerdma_memory *)0)->pci)
 
 static struct {
 	CUresult (*pointer_get_attributes)(unsigned int n, int *attributes, void **data, CUdeviceptr ptr);
@@ -187,17 +190,39 @@ static enum cuda_answer failure(CUresult r, int *error)
 	}
 }
 
-static void device_pci(int ordinal, char *pci, size_t size)
+/* "0000:03:00.0", as sysfs spells it. */
+static void pci_ask(int ordinal, char pci[PCI_SIZE])
 {
 	int device;
 
-	if (cuda.device_get(&device, ordinal) ||
-	    cuda.device_get_pci_bus_id(pci, (int)size, device))
+	if (cuda.device_get(&device, ordinal) || cuda.device_get_pci_bus_id(pci, PCI_SIZE, device))
 		pci[0] = 0;
-	pci[size - 1] = 0;
-	for (char *p = pci; *p; p++) {	/* as sysfs spells it */
+	pci[PCI_SIZE - 1] = 0;
+	for (char *p = pci; *p; p++) {
 		if (*p >= 'A' && *p <= 'F')
 			*p += 'a' - 'A';
+	}
+}
+
+/* CUDA's ordinals do not change within a process, and asking costs more than all the rest. */
+static void device_pci(int ordinal, char pci[PCI_SIZE])
+{
+	static char known[64][PCI_SIZE];
+	static _Atomic unsigned char state[64];	/* 0 not asked, 1 being written, 2 known */
+	unsigned char expected = 0;
+
+	if (ordinal < 0 || ordinal >= 64) {
+		pci_ask(ordinal, pci);
+		return;
+	}
+	if (atomic_load_explicit(&state[ordinal], memory_order_acquire) == 2) {
+		memcpy(pci, known[ordinal], PCI_SIZE);
+		return;
+	}
+	pci_ask(ordinal, pci);
+	if (pci[0] && atomic_compare_exchange_strong(&state[ordinal], &expected, 1)) {
+		memcpy(known[ordinal], pci, PCI_SIZE);
+		atomic_store_explicit(&state[ordinal], 2, memory_order_release);
 	}
 }
 
@@ -233,15 +258,16 @@ static bool from_pool(CUdeviceptr ptr)
 enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *error)
 {
 	CUdeviceptr p = (uintptr_t)ptr, start = 0;
-	unsigned int type = 0, managed = 0, ipc = 0;
+	unsigned int type = 0, managed = 0;
+	void *context = NULL;
 	unsigned long long id = 0;
 	size_t size = 0;
 	int ordinal = -1;
 	int attributes[] = {
 		ATTRIBUTE_MEMORY_TYPE, ATTRIBUTE_IS_MANAGED, ATTRIBUTE_BUFFER_ID, ATTRIBUTE_DEVICE_ORDINAL,
-		ATTRIBUTE_RANGE_START_ADDR, ATTRIBUTE_RANGE_SIZE, ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+		ATTRIBUTE_RANGE_START_ADDR, ATTRIBUTE_RANGE_SIZE, ATTRIBUTE_CONTEXT,
 	};
-	void *data[] = { &type, &managed, &id, &ordinal, &start, &size, &ipc };
+	void *data[] = { &type, &managed, &id, &ordinal, &start, &size, &context };
 	CUresult r;
 
 	if (!may_ask())
@@ -263,8 +289,8 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 		return CUDA_KNOWN;
 
 	out->device = ordinal;
-	device_pci(ordinal, out->pci, sizeof(out->pci));
-	if (out->kind == PEERDMA_KIND_DEVICE && !(ipc & 1)) {	/* cuMemAlloc's is always capable */
+	device_pci(ordinal, out->pci);
+	if (out->kind == PEERDMA_KIND_DEVICE && !context) {	/* what cuMemAlloc made belongs to one */
 		if (from_pool(p)) {
 			out->flags |= PEERDMA_MEMORY_POOL;
 		} else {
@@ -283,5 +309,7 @@ enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error)
 	if (!may_ask())
 		return CUDA_ABSENT;
 	r = cuda.pointer_set_attribute(&on, ATTRIBUTE_SYNC_MEMOPS, (uintptr_t)ptr);
+	if (r == CUDA_ERROR_NOT_SUPPORTED)	/* memory of cuMemCreate has no such attribute */
+		return CUDA_ABSENT;
 	return r ? failure(r, error) : CUDA_KNOWN;
 }

@@ -18,6 +18,7 @@
 #include <elf.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +36,12 @@ struct span {
 	uintptr_t start, end;
 };
 
-static _Thread_local struct span stack;
+/* In the room that the loader keeps for such: no call is needed to find it. */
+static _Thread_local struct span stack __attribute__((tls_model("initial-exec")));
 static struct span image;
 static uintptr_t heap_start;		/* UINTPTR_MAX: not known */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_bool found;
 
 static bool in(const struct span *s, uintptr_t p)
 {
@@ -103,6 +106,7 @@ static void find_once(void)
 {
 	image_find();
 	heap_find();
+	atomic_store_explicit(&found, true, memory_order_release);
 }
 
 static void stack_find(void)
@@ -134,7 +138,8 @@ bool host_for_certain(const void *ptr)
 	if (in(&stack, sp) && p >= sp && p < stack.end)
 		return true;
 
-	pthread_once(&once, find_once);
+	if (!atomic_load_explicit(&found, memory_order_acquire))
+		pthread_once(&once, find_once);
 	return in(&image, p) || (p >= heap_start && p < (uintptr_t)sbrk(0));
 }
 

@@ -110,7 +110,7 @@ static int set_sync_memops(struct peerdma_region *region, const void *ptr)
 	case CUDA_KNOWN:
 		region->sync_memops = true;
 		return 0;
-	case CUDA_ABSENT:	/* a GPU's memory without CUDA: its rules are not CUDA's */
+	case CUDA_ABSENT:	/* a GPU's memory without CUDA, or that cannot have it: the status says so */
 		return 0;
 	case CUDA_UNKNOWN:
 		if (!peerdma_valid(region))

@@ -73,14 +73,22 @@ static uint64_t others(const struct gpu *gpu, const struct view *v)
 	return gpu->used > v->aperture.held ? gpu->used - v->aperture.held : 0;
 }
 
+static void figure(const char *name, bool known, uint64_t mib)
+{
+	if (known)
+		printf("        %-47s: %" PRIu64 " MiB\n", name, mib);
+	else
+		printf("        %-47s: N/A\n", name);
+}
+
+/* As nvidia-smi -q rounds: what is used down, and the rest is free. */
 static void people_figures(const struct gpu *gpu)
 {
-	char a[32];
-
 	puts("    BAR1 Memory Usage");
-	printf("        %-34s: %s\n", "Total", gpu->has_bar1 ? text_mib(gpu->total, a) : "N/A");
-	printf("        %-34s: %s\n", "Used", gpu->has_bar1 ? text_mib(gpu->used, a) : "N/A");
-	printf("        %-34s: %s\n", "Free", gpu->has_bar1 ? text_mib(gpu->free, a) : "N/A");
+	figure("Total", gpu->has_bar1, gpu->total >> 20);
+	figure("Used", gpu->has_bar1, gpu->used >> 20);
+	figure("Free", gpu->has_bar1,
+	       gpu->used < gpu->total ? (gpu->total >> 20) - (gpu->used >> 20) : 0);
 }
 
 static void people(const struct tool *tool, const struct gpu *gpu, const struct view *v, int pins_error)

@@ -209,9 +209,9 @@ class Bar1(unittest.TestCase):
         done = run("bar1", tree=Tree(self).gpu().pins(pin()))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("    BAR1 Memory Usage\n"
-                      "        Total                             : 256 MiB\n"
-                      "        Used                              : 36 MiB\n"
-                      "        Free                              : 220 MiB\n", done.stdout)
+                      "        Total                                          : 256 MiB\n"
+                      "        Used                                           : 36 MiB\n"
+                      "        Free                                           : 220 MiB\n", done.stdout)
         self.assertIn("held by others or reserved: 35.9 MiB", done.stdout)
 
     def test_picture(self):
@@ -286,6 +286,12 @@ class Bar1(unittest.TestCase):
         done = run("bar1", tree=tree)
         self.assertEqual(done.returncode, 0)
         self.assertIn("4 EiB in 1 pin", done.stdout)
+
+    def test_rounding(self):
+        """An H200's figures: nvidia-smi -q says Used 1 MiB, Free 262143 MiB."""
+        tree = Tree(self).gpus("0\t0000:00:06.0\tNVIDIA H200\tGPU-1\t274877906944\t1703936\t274876203008")
+        self.assertIn("Used                                           : 1 MiB\n"
+                      "        Free                                           : 262143 MiB\n", run("bar1", tree=tree).stdout)
 
     def test_many_owners(self):
         lines = [pin(id=i, pid=i, segments=f"{BASE + i * 65536 % (256 << 20):#x}:65536") for i in range(20000)]

@@ -156,7 +156,7 @@ static struct fake_memory *add(size_t slot, size_t offset, size_t size, unsigned
 	m->base = (uintptr_t)window + offset;
 	m->size = size;
 	m->type = type;
-	m->ipc = 1;
+	m->context = m;
 	m->id = 900 + slot;
 	m->device = 3;
 	return m;
@@ -193,7 +193,7 @@ static void other_kinds(void **state)
 	(void)state;
 	f = add(1, 0x10000, 0x10000, 2);
 	f->managed = 1;
-	f->ipc = 0;
+	f->context = NULL;
 	m = query(window + 0x10001);
 	assert_int_equal(m.kind, PEERDMA_KIND_MANAGED);
 	assert_int_equal(m.flags, PEERDMA_MEMORY_CUDA);
@@ -209,7 +209,7 @@ static void other_kinds(void **state)
 	assert_int_equal(m.device, -1);
 
 	f = add(3, 0x40000, 0x40000, 2);	/* two mappings in one reservation */
-	f->ipc = 0;
+	f->context = NULL;
 	f->mapping_base = f->base + 0x20000;
 	f->mapping_size = 0x20000;
 	m = query(window + 0x60000);
@@ -225,7 +225,7 @@ static void other_kinds(void **state)
 	cuda->old = 0;
 
 	f = add(4, 0x80000, 0x10000, 2);
-	f->ipc = 0;
+	f->context = NULL;
 	f->pool = f;
 	assert_int_equal(query(window + 0x80000).flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_POOL);
 }

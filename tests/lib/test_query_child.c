@@ -37,7 +37,7 @@ static struct fake_cuda *loaded(int flags)
 static void put_memory(struct fake_cuda *cuda)
 {
 	cuda->state = 0;
-	cuda->memory[0] = (struct fake_memory){ .base = (uintptr_t)window, .size = 4096, .type = 2, .ipc = 1, .id = 1 };
+	cuda->memory[0] = (struct fake_memory){ .base = (uintptr_t)window, .size = 4096, .type = 2, .context = cuda, .id = 1 };
 }
 
 static int check(const char *what, int ok)

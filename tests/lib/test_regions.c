@@ -220,7 +220,7 @@ static void sync_memops(void **state)
 	assert_non_null(get);
 	cuda = get();
 	cuda->state = 0;
-	cuda->memory[0] = (struct fake_memory){ .base = (uintptr_t)memory, .size = 65536, .type = 2, .ipc = 1 };
+	cuda->memory[0] = (struct fake_memory){ .base = (uintptr_t)memory, .size = 65536, .type = 2, .context = cuda };
 	fake.device_memory = 1;
 
 	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_NO_SYNC_MEMOPS, NULL, &region), 0);
@@ -230,6 +230,12 @@ static void sync_memops(void **state)
 	assert_int_equal(cuda->memory[0].sync_memops, 1);
 	assert_int_equal(peerdma_status(region, &s), 0);
 	assert_int_equal(s.sync_memops, 1);
+	assert_int_equal(peerdma_unpin(region), 0);
+
+	cuda->memory[0].no_sync_memops = 1;		/* pinned, and the status says what it lacks */
+	region = pin(NULL);
+	assert_int_equal(peerdma_status(region, &s), 0);
+	assert_int_equal(s.sync_memops, 0);
 	assert_int_equal(peerdma_unpin(region), 0);
 
 	cuda->state = 999;

@@ -31,6 +31,9 @@ static int get(int attribute, const struct fake_memory *m, void *data)
 	if (!m)
 		m = &none;
 	switch (attribute) {
+	case 1:
+		*(void **)data = m->context;
+		return 0;
 	case 2:
 		*(unsigned int *)data = m->type;
 		return 0;
@@ -42,9 +45,6 @@ static int get(int attribute, const struct fake_memory *m, void *data)
 		return 0;
 	case 9:
 		*(int *)data = m->device;
-		return 0;
-	case 10:
-		*(unsigned int *)data = m->ipc;
 		return 0;
 	case 11:
 		*(unsigned long long *)data = m->base;
@@ -90,6 +90,8 @@ int cuPointerSetAttribute(const void *value, int attribute, unsigned long long p
 		return fake.state;
 	if (!m || attribute != 6)
 		return 1;
+	if (m->no_sync_memops)
+		return 801;	/* CUDA_ERROR_NOT_SUPPORTED, as an H200's driver 580 answers */
 	m->sync_memops = *(const int *)value;
 	return 0;
 }

@@ -15,10 +15,11 @@ struct fake_memory {
 	size_t mapping_size;
 	unsigned int type;	/* CUmemorytype: 1 host, 2 device */
 	unsigned int managed;
-	unsigned int ipc;	/* IS_LEGACY_CUDA_IPC_CAPABLE */
+	void *context;		/* NULL: cuMemMap's or a pool's */
 	unsigned long long id;
 	int device;
 	void *pool;
+	int no_sync_memops;	/* as cuMemCreate's */
 	int sync_memops;	/* out: was set */
 };
 

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+/*
+ * vm_regions.c - libpeerdma on the real module, with a GPU and a PCI device;
+ * run in the VM by tests/vm/lib-regions.sh.
+ *
+ *	vm_regions PCI-ADDRESS PEERDMA-COMMAND
+ */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cuda_calls.h"
+#include "peerdma.h"
+#include "checks.h"
+
+#define KIB 1024UL
+#define MIB (1UL << 20)
+
+static struct cuda_calls cu;
+static struct peerdma *ctx;
+static const char *card, *command;
+static sigjmp_buf after_sigbus;
+
+static void on_sigbus(int signal)
+{
+	siglongjmp(after_sigbus, signal);
+}
+
+/* Does a touch raise SIGBUS? */
+static int dead(volatile char *p)
+{
+	if (sigsetjmp(after_sigbus, 1))
+		return 1;
+	*p = 1;
+	return 0;
+}
+
+static void *ptr(gpu_ptr p)
+{
+	return (void *)(uintptr_t)p;
+}
+
+static struct peerdma_status status(struct peerdma_region *r)
+{
+	struct peerdma_status s = { .size = sizeof(s) };
+
+	CHECK(!peerdma_status(r, &s), "status");
+	return s;
+}
+
+/* Runs the command and looks for the text in what it prints. */
+static int shows(const char *arguments, const char *text)
+{
+	char line[1024];
+	int found = 0;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "%s %s", command, arguments);
+	f = popen(line, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		printf("  | %s", line);
+		found |= !!strstr(line, text);
+	}
+	return f && !pclose(f) && found;
+}
+
+static void addresses(struct peerdma_region *r, const char *what)
+{
+	struct peerdma_status s = status(r);
+	const struct peerdma_range *ranges;
+	struct peerdma_mapping *m;
+	uint64_t sum = 0;
+	size_t n;
+
+	if (!CHECK(!peerdma_map(r, card, PEERDMA_TO_DEVICE | PEERDMA_FROM_DEVICE, &m), "%s: mapped for %s", what, card))
+		return;
+	ranges = peerdma_ranges(m, &n);
+	for (size_t i = 0; i < n; i++)
+		sum += ranges[i].length;
+	CHECK(sum == s.pinned_length, "%s: %zu ranges cover %llu of %llu bytes, the first at %#llx", what, n,
+	      (unsigned long long)sum, (unsigned long long)s.pinned_length, (unsigned long long)ranges[0].addr);
+	CHECK(status(r).mappings == 1, "%s: one mapping", what);
+	CHECK(!peerdma_unmap(m) && !status(r).mappings, "%s: unmapped", what);
+	CHECK(peerdma_map(r, "ff:1f.7", PEERDMA_TO_DEVICE, &m) == -ENODEV, "%s: no such device: %s", what,
+	      peerdma_last_error());
+}
+
+static void host_memory(void)
+{
+	char *p = malloc(300000), *view;
+	struct peerdma_region *r;
+	struct peerdma_status s;
+	int fd;
+
+	memset(p, 0, 300000);
+	CHECK(!peerdma_pin(ctx, p + 100, 200000, 0, NULL, &r), "host memory is pinned without being told what it is");
+	s = status(r);
+	CHECK(s.flags & PEERDMA_HOST && !strcmp(s.provider, "host") && s.page_size == 4096, "by provider host");
+	CHECK(s.pinned_addr <= (uintptr_t)p + 100 && s.pinned_addr + s.pinned_length >= (uintptr_t)p + 200100,
+	      "all of it");
+	CHECK(peerdma_valid(r), "valid");
+	CHECK(!peerdma_cpu_view(r, (void **)&view), "a view");
+	memcpy(view, "through the view", 17);
+	CHECK(!strcmp(p + 100, "through the view"), "is of the same memory");
+	addresses(r, "host memory");
+	CHECK(!peerdma_export_dmabuf(r, 0, 0, &fd), "exported");
+	CHECK(lseek(fd, 0, SEEK_END) == (off_t)s.pinned_length && status(r).exports == 1, "a dma-buf of its size");
+	close(fd);
+	CHECK(!peerdma_cpu_view_end(r, view) && !status(r).views, "view ended");
+	CHECK(!peerdma_unpin(r), "unpinned");
+	CHECK(peerdma_pin(ctx, NULL, 4096, PEERDMA_HOST, NULL, &r) == -EFAULT, "no memory: %s", peerdma_last_error());
+	CHECK(peerdma_pin(ctx, p, 0, 0, NULL, &r) == -EINVAL, "no length: %s", peerdma_last_error());
+	CHECK(peerdma_pin(ctx, p, 4096, PEERDMA_HOST | PEERDMA_PERSISTENT, NULL, &r) == -EOPNOTSUPP, "persistent: %s",
+	      peerdma_last_error());
+	CHECK(peerdma_pin(ctx, (void *)0x100000000000, 4096, PEERDMA_DEVICE, NULL, &r) == -ENXIO, "no GPU's: %s",
+	      peerdma_last_error());
+	free(p);
+}
+
+static void gpu_memory(void)
+{
+	struct peerdma_memory m = { .size = sizeof(m) };
+	struct peerdma_region *r;
+	struct peerdma_status s;
+	char back[64] = "", text[64], *view;
+	gpu_ptr p;
+	int sync = 0;
+
+	CHECK(!cu.cuMemAlloc_v2(&p, MIB), "1 MiB of GPU memory");
+	cu.cuMemsetD8_v2(p, 7, MIB);
+	CHECK(!peerdma_query(ctx, ptr(p + 5000), &m) && m.kind == PEERDMA_KIND_DEVICE && m.base == p && m.device == 0,
+	      "query: device memory of %s", m.pci);
+	CHECK(!peerdma_pin(ctx, ptr(p + 100), 100000, 0, NULL, &r), "pinned");
+	s = status(r);
+	CHECK(s.flags & PEERDMA_DEVICE && s.page_size == 64 * KIB && s.sync_memops, "by provider %s", s.provider);
+	CHECK(!cu.cuPointerGetAttribute(&sync, 6, p) && sync == 1, "SYNC_MEMOPS is set");
+	CHECK(!peerdma_cpu_view(r, (void **)&view), "a view");
+	CHECK(view[0] == 7 && view[99999] == 7, "shows what the GPU has");
+	memcpy(view, "written by the CPU", 19);
+	__sync_synchronize();
+	CHECK(!cu.cuMemcpyDtoH_v2(back, p + 100, 19) && !strcmp(back, "written by the CPU"), "and the GPU what it writes");
+	addresses(r, "GPU memory");
+
+	snprintf(text, sizeof(text), "%#llx", p + 100);
+	CHECK(shows("pins", text), "peerdma pins shows it");
+	snprintf(text, sizeof(text), "\"pid\": %d", getpid());
+	CHECK(shows("pins --json", text), "peerdma pins --json");
+	snprintf(text, sizeof(text), "pid %d vm_regions: 128 KiB in 1 pin", getpid());
+	CHECK(shows("bar1 --ascii", text), "peerdma bar1 shows who holds its aperture");
+	CHECK(shows("bar1 --json", "\"held_by_peerdma\": 131072"), "peerdma bar1 --json");
+	CHECK(!peerdma_unpin(r), "unpinned, with a view left");
+	cu.cuMemFree_v2(p);
+}
+
+static void revocation(void)
+{
+	struct peerdma_memory m = { .size = sizeof(m) };
+	struct peerdma_notice n = { .size = sizeof(n) };
+	struct pollfd poll_for = { .fd = peerdma_event_fd(ctx), .events = POLLIN };
+	struct peerdma_region *r, *other;
+	struct peerdma_mapping *map;
+	char *view;
+	gpu_ptr p, q;
+	int fd;
+
+	cu.cuMemAlloc_v2(&p, MIB);
+	cu.cuMemAlloc_v2(&q, MIB);
+	CHECK(!peerdma_pin(ctx, ptr(p), MIB, PEERDMA_DEVICE, "the cookie", &r) &&
+	      !peerdma_pin(ctx, ptr(q), MIB, PEERDMA_DEVICE, NULL, &other), "two pins");
+	CHECK(!peerdma_cpu_view(r, (void **)&view) && !dead(view), "a live view");
+	CHECK(!peerdma_map(r, card, PEERDMA_TO_DEVICE, &map) && !peerdma_export_dmabuf(r, 0, 0, &fd), "a mapping, a dma-buf");
+	CHECK(peerdma_next_event(ctx, &n, 0) == -EAGAIN && !poll(&poll_for, 1, 0), "no events");
+	CHECK(peerdma_valid(r) && peerdma_valid(other), "both valid");
+
+	cu.cuMemFree_v2(p);
+	CHECK(!peerdma_valid(r), "cuMemFree has returned: not valid any more, without a system call");
+	CHECK(peerdma_valid(other), "the other one still is");
+	CHECK(dead(view), "the view raises SIGBUS");
+	CHECK(poll(&poll_for, 1, 1000) == 1, "an event waits");
+	CHECK(!peerdma_next_event(ctx, &n, 1000) && n.region == r && !strcmp(n.cookie, "the cookie") && n.addr == p &&
+	      n.length == MIB, "it names the region, the cookie and the range");
+	CHECK(peerdma_next_event(ctx, &n, 0) == -EAGAIN, "once");
+	CHECK(status(r).state == PEERDMA_STATE_REVOKED && !status(r).mappings, "its state, and no mappings");
+	CHECK(shows("pins", "revoked"), "peerdma pins says so");
+	CHECK(peerdma_cpu_view(r, (void **)&view) == -ESTALE, "no view: %s", peerdma_last_error());
+	CHECK(peerdma_map(r, card, PEERDMA_TO_DEVICE, &map) == -ESTALE, "no mapping: %s", peerdma_last_error());
+	close(fd);
+	CHECK(peerdma_export_dmabuf(r, 0, 0, &fd) == -ESTALE, "no dma-buf: %s", peerdma_last_error());
+	CHECK(!peerdma_query(ctx, ptr(p), &m) && m.kind == PEERDMA_KIND_UNKNOWN, "the pointer is not known any more");
+	CHECK(!peerdma_unpin(r) && !peerdma_unpin(other), "unpinned");
+	cu.cuMemFree_v2(q);
+
+	cu.cuMemAlloc_v2(&p, MIB);
+	CHECK(!peerdma_pin(ctx, ptr(p), MIB, PEERDMA_PERSISTENT, NULL, &r), "a persistent pin");
+	CHECK(!peerdma_cpu_view(r, (void **)&view), "its view");
+	*view = 42;
+	cu.cuMemFree_v2(p);
+	CHECK(peerdma_valid(r) && !dead(view + 1) && *view == 42, "outlives the allocation");
+	CHECK(!peerdma_unpin(r), "and ends with unpin");
+
+	/* Unpinned before its event is read: there is none. */
+	cu.cuMemAlloc_v2(&p, MIB);
+	CHECK(!peerdma_pin(ctx, ptr(p), MIB, 0, NULL, &r), "a pin");
+	cu.cuMemFree_v2(p);
+	CHECK(!peerdma_unpin(r) && peerdma_next_event(ctx, &n, 0) == -EAGAIN, "revoked, unpinned: no event");
+}
+
+static int child(struct peerdma_region *r, gpu_ptr p, char *host)
+{
+	struct peerdma_memory m = { .size = sizeof(m) };
+	struct peerdma_region *own;
+	struct peerdma *second;
+
+	failures = 0;
+	CHECK(!peerdma_query(NULL, ptr(p), &m) && m.kind == PEERDMA_KIND_UNKNOWN, "child: the parent's GPU memory is not known");
+	CHECK(!peerdma_query(NULL, host, &m) && m.kind == PEERDMA_KIND_HOST, "child: host memory is");
+	CHECK(peerdma_pin(ctx, host, 4096, 0, NULL, &own) == -EPERM, "child: %s", peerdma_last_error());
+	CHECK(peerdma_valid(r), "child: sees that the parent's pin lives");
+	CHECK(!peerdma_open(&second, 0) && !peerdma_pin(second, host, 4096, 0, NULL, &own), "child: pins with its own context");
+	peerdma_close(second);
+	CHECK(!peerdma_unpin(r), "child: gives back its copy of the region");
+	peerdma_close(ctx);
+	return failures != 0;
+}
+
+static void forked(void)
+{
+	char *host = malloc(MIB), *view;
+	struct peerdma_region *r;
+	int wait_status = -1;
+	gpu_ptr p;
+	pid_t pid;
+
+	memset(host, 1, MIB);
+	cu.cuMemAlloc_v2(&p, MIB);
+	CHECK(!peerdma_pin(ctx, ptr(p), MIB, 0, NULL, &r) && !peerdma_cpu_view(r, (void **)&view), "pin and view before a fork");
+	pid = fork();
+	if (!pid)
+		_exit(child(r, p, host));
+	waitpid(pid, &wait_status, 0);
+	failures += wait_status != 0;
+	CHECK(wait_status == 0, "the child has no complaints");
+	CHECK(peerdma_valid(r) && status(r).state == PEERDMA_STATE_LIVE && !dead(view), "the parent's pin and view live on");
+	CHECK(!peerdma_unpin(r), "until it unpins");
+
+	pid = fork();
+	if (!pid)
+		exit(0);	/* with the handlers of libraries that run at exit */
+	waitpid(pid, &wait_status, 0);
+	CHECK(wait_status == 0, "a child that just exits");
+	CHECK(!cu.cuMemFree_v2(p), "the parent's CUDA works on");
+	free(host);
+}
+
+int main(int argc, char **argv)
+{
+	int device;
+	void *context;
+
+	if (argc != 3) {
+		fprintf(stderr, "Usage: vm_regions PCI-ADDRESS PEERDMA-COMMAND\n");
+		return 2;
+	}
+	card = argv[1];
+	command = argv[2];
+	signal(SIGBUS, on_sigbus);
+	if (peerdma_open(&ctx, 0)) {
+		fprintf(stderr, "%s\n", peerdma_last_error());
+		return 1;
+	}
+	host_memory();
+	if (!cuda_calls_load(&cu) || cu.cuInit(0) || cu.cuDeviceGet(&device, 0) ||
+	    cu.cuDevicePrimaryCtxRetain(&context, device) || cu.cuCtxSetCurrent(context)) {
+		fprintf(stderr, "CUDA does not start\n");
+		return 1;
+	}
+	host_memory();
+	gpu_memory();
+	revocation();
+	forked();
+	peerdma_close(ctx);
+	printf("%d failed\n", failures);
+	return failures ? 1 : 0;
+}

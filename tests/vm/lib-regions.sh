@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# libpeerdma and the peerdma command on the real modules: pins, views, mappings,
+# dma-bufs, revocation, fork; what the command shows of them; the example.
+# vm: --cards 1
+# vm: --cards 1 --iommu on --kernel 6.12
+
+. "$TOP/tests/vm/lib.sh"
+
+peerdma=$BUILD/peerdma/tools/peerdma
+hello=$BUILD/peerdma/hello
+
+# Without the modules: the reason and the remedy.
+text=$("$hello" 2>&1) && die "the example works without a module"
+echo "$text" | grep -q 'modprobe peerdma' || die "no remedy: $text"
+"$peerdma" pins && die "pins without a module"
+
+load_modules
+"$peerdma" || die "no overview"
+"$hello" || die "the example fails"
+
+card=$(for device in /sys/bus/pci/devices/*; do
+	[ "$(cat "$device/vendor" "$device/device" | tr '\n' ' ')" = "0x1234 0x11e8 " ] && echo "${device##*/}"
+done | head -n 1)
+[ -n "$card" ] || die "no DMA card"
+"$BUILD/tests/lib/vm_regions" "$card" "$peerdma" || die "a check failed"
+
+# All is as before.
+[ "$("$peerdma" pins)" = "No pins: peerdma.ko holds no memory." ] || die "pins are left: $("$peerdma" pins)"
+
+"$BUILD/tests/lib/test_gpu_query" || die "query over /dev/softgpu"
+unload_modules
