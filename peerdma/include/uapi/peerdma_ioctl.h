@@ -5,7 +5,8 @@
  *
  * A pin keeps a range of memory in place: a GPU's, through the interface that
  * its driver offers, or the host's.  It is named by a handle that is valid in
- * the open file that made it, and ends with PEERDMA_UNPIN or the last close.
+ * the open file that made it, and ends with PEERDMA_UNPIN or the last close
+ * (what is mapped through a file keeps it open).
  * Memory belongs to the process that calls PEERDMA_PIN; whoever else holds the
  * file (after fork, or over a socket) may use and end its pins.
  *

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * peerdma_test.h - what the tests of /dev/peerdma share.  They run in a virtual
+ * machine as root, with peerdma.ko loaded.
+ */
+#ifndef PEERDMA_TEST_H
+#define PEERDMA_TEST_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "uapi/peerdma_ioctl.h"
+
+extern int failures;
+
+/* Says what does not hold, and goes on: one run shows all. */
+#define CHECK(cond)								\
+	do {									\
+		if (!(cond)) {							\
+			printf("  %s:%d: does not hold: %s (errno %d, %s)\n", __FILE__,	\
+			       __LINE__, #cond, errno, strerror(errno));	\
+			failures++;						\
+		}								\
+	} while (0)
+
+/* The expression's errno (0: none) is this. */
+#define FAILS(expected, call)							\
+	do {									\
+		int got_;							\
+		errno = 0;							\
+		got_ = (call) < 0 ? errno : 0;					\
+		if (got_ != (expected)) {					\
+			printf("  %s:%d: %s: %s, not %s\n", __FILE__, __LINE__, #call,	\
+			       strerrorname_np(got_), strerrorname_np(expected));	\
+			failures++;						\
+		}								\
+	} while (0)
+#define WORKS(call) FAILS(0, call)
+
+#define PAGE 4096UL
+#define GPU_PAGE 65536UL
+
+void run(const char *name, void (*test)(void));
+void skip(const char *name, const char *why);
+
+int dev_open(void);
+int pin(int fd, void *addr, size_t length, uint32_t flags, struct peerdma_pin_args *args);
+int pin_va(int fd, uint64_t addr, size_t length, uint32_t flags, struct peerdma_pin_args *args);
+int unpin(int fd, uint32_t handle);
+int query(int fd, uint32_t handle, struct peerdma_query_args *args);
+int unmap(int fd, uint32_t mapping);
+int export(int fd, uint32_t handle, uint64_t offset, uint64_t length);
+void *view(int fd, uint32_t handle, size_t length, int prot);
+const volatile uint32_t *generations(int fd);
+uint64_t live_pins(int fd);
+
+/* Memory of its own pages, touched. */
+void *host_memory(size_t length);
+
+/* Runs a function in a child; its exit code. */
+int in_child(int (*function)(void *arg), void *arg);
+
+/* Does a read of the byte raise this signal (0: none)? */
+int signal_of_read(const volatile void *addr);
+int signal_of_write(volatile void *addr, char value);
+
+/* The line of a pin in debugfs without its newline, or false. */
+bool debugfs_pin(uint32_t handle, char *line, size_t size);
+/* A field by its name in the table's first line. */
+bool debugfs_field(uint32_t handle, const char *column, char *value, size_t size);
+long long debugfs_stat(const char *name);
+/* The number in a file, e.g. a module's reference count; -1: none. */
+long file_number(const char *path);
+
+/* A DMA card that can be mapped for: its PCI address; false: there is none. */
+bool find_card(struct peerdma_map_args *map);
+
+void test_calls(void);
+void test_host(void);
+void test_devices(void);
+void test_gpu(void);
+
+#endif

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT
+/* peerdma_test_gpu_processes.c - GPU pins over several processes and threads. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "peerdma_test_gpu.h"
+
+#define MIB (1UL << 20)
+
+struct cuda cu;
+
+static bool resolve(void *lib)
+{
+	const struct {
+		void **function;
+		const char *name;
+	} names[] = {
+		{ (void **)&cu.Init, "cuInit" },
+		{ (void **)&cu.DeviceGet, "cuDeviceGet" },
+		{ (void **)&cu.CtxCreate, "cuCtxCreate_v2" },
+		{ (void **)&cu.CtxDestroy, "cuCtxDestroy_v2" },
+		{ (void **)&cu.CtxSynchronize, "cuCtxSynchronize" },
+		{ (void **)&cu.MemAlloc, "cuMemAlloc_v2" },
+		{ (void **)&cu.MemFree, "cuMemFree_v2" },
+		{ (void **)&cu.MemcpyHtoD, "cuMemcpyHtoD_v2" },
+		{ (void **)&cu.MemcpyDtoH, "cuMemcpyDtoH_v2" },
+		{ (void **)&cu.PointerGetAttribute, "cuPointerGetAttribute" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		*names[i].function = dlsym(lib, names[i].name);
+		if (!*names[i].function)
+			return false;
+	}
+	return true;
+}
+
+bool cuda_open(const char **why)
+{
+	struct peerdma_info info = { .size = sizeof(info) };
+	int fd = dev_open(), dev;
+	void *lib, *ctx;
+
+	ioctl(fd, PEERDMA_INFO, &info);
+	close(fd);
+	*why = "no provider but the host: peerdma_nvidia is not loaded";
+	if (info.providers < 2)
+		return false;
+	*why = "no libcuda.so.1";
+	lib = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!lib)
+		return false;
+	*why = "libcuda.so.1 lacks functions";
+	if (!resolve(lib))
+		return false;
+	*why = "CUDA finds no GPU";
+	return !cu.Init(0) && !cu.DeviceGet(&dev, 0) && !cu.CtxCreate(&ctx, 0, dev);
+}
+
+uint64_t gpu_alloc(size_t length)
+{
+	unsigned long long va = 0;
+
+	CHECK(!cu.MemAlloc(&va, length));
+	return va;
+}
+
+static pid_t start(const char *what, int fd)
+{
+	char number[16];
+	pid_t pid;
+
+	snprintf(number, sizeof(number), "%d", fd);
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		fcntl(fd, F_SETFD, 0);
+		execl("/proc/self/exe", "peerdma_uapi_test", what, number, (char *)NULL);
+		_exit(98);
+	}
+	return pid;
+}
+
+static int finish(pid_t pid)
+{
+	int status;
+
+	CHECK(waitpid(pid, &status, 0) == pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* In a process of its own, with CUDA of its own and the parent's open file. */
+int gpu_child(const char *what, int fd)
+{
+	struct peerdma_pin_args a;
+	const char *why;
+	uint64_t va;
+	char *p;
+
+	if (!cuda_open(&why)) {
+		printf("  child: %s\n", why);
+		return 97;
+	}
+	va = gpu_alloc(2 * MIB);
+	if (!strcmp(what, "persistent")) {
+		WORKS(pin_va(fd, va, 2 * MIB, PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT, &a));
+		p = view(fd, a.handle, 2 * MIB, PROT_READ | PROT_WRITE);
+		strcpy(p + 1000, "still here");
+		return failures ? 99 : (int)a.handle;
+	}
+	WORKS(pin_va(fd, va, 2 * MIB, PEERDMA_PIN_DEVICE, &a));
+	p = view(fd, a.handle, 2 * MIB, PROT_READ | PROT_WRITE);
+	p[0] = 1;
+	if (!strcmp(what, "kill"))
+		raise(SIGKILL);
+	return failures ? 99 : (int)a.handle;
+}
+
+/* The pin's process is gone; another holds the file. */
+static void owner_exits(void)
+{
+	int fd = dev_open(), handle;
+	struct peerdma_query_args q;
+	struct peerdma_event event;
+	char *p;
+
+	handle = finish(start("exit", fd));
+	CHECK(handle > 0 && handle < 90);
+	CHECK(read(fd, &event, sizeof(event)) == sizeof(event) && event.handle == (uint32_t)handle);
+	WORKS(query(fd, handle, &q));
+	CHECK(q.state == PEERDMA_STATE_REVOKED && !q.cpu_views);
+	WORKS(unpin(fd, handle));
+
+	CHECK(finish(start("kill", fd)) == 128 + SIGKILL);
+	CHECK(read(fd, &event, sizeof(event)) == sizeof(event));
+	WORKS(query(fd, event.handle, &q));
+	CHECK(q.state == PEERDMA_STATE_REVOKED);
+	close(fd);
+
+	/* A persistent pin is not impressed. */
+	fd = dev_open();
+	handle = finish(start("persistent", fd));
+	CHECK(handle > 0 && handle < 90);
+	FAILS(EAGAIN, read(fd, &event, sizeof(event)));
+	WORKS(query(fd, handle, &q));
+	CHECK(q.state == PEERDMA_STATE_LIVE);
+	p = view(fd, handle, 2 * MIB, PROT_READ);
+	CHECK(p != MAP_FAILED && !strcmp(p + 1000, "still here"));
+	munmap(p, 2 * MIB);
+	close(fd);
+	fd = dev_open();
+	CHECK(live_pins(fd) == 0);
+	close(fd);
+}
+
+struct shared {
+	int fd;
+	uint32_t handle;
+	uint64_t va;
+	struct cu_tokens tokens;
+};
+
+static int unpin_foreign(void *arg)
+{
+	struct shared *s = arg;
+
+	WORKS(unpin(s->fd, s->handle));
+	return 0;
+}
+
+/* Unpinned by a child while its owner lives; then the owner frees. */
+static void foreign_unpin(void)
+{
+	struct shared s = { .fd = dev_open(), .va = gpu_alloc(MIB) };
+	struct peerdma_pin_args a;
+	char *p;
+
+	WORKS(pin_va(s.fd, s.va, MIB, PEERDMA_PIN_DEVICE, &a));
+	s.handle = a.handle;
+	p = view(s.fd, a.handle, MIB, PROT_READ);
+	CHECK(signal_of_read(p) == 0);
+	CHECK(in_child(unpin_foreign, &s) == 0);
+	CHECK(signal_of_read(p) == SIGBUS && live_pins(s.fd) == 0);
+	munmap(p, MIB);
+	CHECK(!cu.MemFree(s.va));
+	close(s.fd);
+}
+
+static int last_close(void *arg)
+{
+	int *ends = arg;
+	char byte;
+
+	/* Until the parent has closed its own. */
+	return read(ends[0], &byte, 1) != 0;
+}
+
+/* The last close is in a child that pinned nothing. */
+static void foreign_close(void)
+{
+	uint64_t va = gpu_alloc(MIB);
+	struct peerdma_pin_args a;
+	int fd = dev_open(), ends[2];
+	pid_t pid;
+
+	WORKS(pin_va(fd, va, MIB, PEERDMA_PIN_DEVICE, &a));
+	CHECK(!pipe(ends));
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		close(ends[1]);
+		_exit(last_close(ends));
+	}
+	close(fd);
+	close(ends[0]);
+	close(ends[1]);
+	CHECK(finish(pid) == 0);
+	fd = dev_open();
+	CHECK(live_pins(fd) == 0);
+	CHECK(!cu.MemFree(va));
+	close(fd);
+}
+
+static int pin_by_token(void *arg)
+{
+	struct shared *s = arg;
+	struct peerdma_pin_args a;
+	int fd = dev_open();
+
+	/* Another process's memory needs both tokens, and the right ones. */
+	FAILS(ENXIO, pin_va(fd, s->va, MIB, PEERDMA_PIN_DEVICE, &a));
+	for (int i = 0; i < 4; i++) {
+		a = (struct peerdma_pin_args){ .size = sizeof(a), .flags = PEERDMA_PIN_DEVICE,
+					       .addr = s->va, .length = MIB,
+					       .p2p_token = s->tokens.p2p + (i & 1),
+					       .va_space_token = s->tokens.va_space + (i >> 1) };
+		FAILS(i ? ENXIO : 0, ioctl(fd, PEERDMA_PIN, &a));
+	}
+	a.va_space_token = 0;
+	FAILS(ENXIO, ioctl(fd, PEERDMA_PIN, &a));
+	close(fd);
+	return 0;
+}
+
+static void tokens(void)
+{
+	struct shared s = { .va = gpu_alloc(MIB) };
+
+	if (cu.PointerGetAttribute(&s.tokens, CU_P2P_TOKENS, s.va) || !s.tokens.p2p) {
+		skip("GPU: tokens", "this driver gives none");
+		return;
+	}
+	CHECK(in_child(pin_by_token, &s) == 0);
+	CHECK(!cu.MemFree(s.va));
+}
+
+/* Memory that comes and goes under those who pin it. */
+static volatile bool stop;
+static uint64_t volatile current_va;
+
+static void *pins_it(void *arg)
+{
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+	struct peerdma_event events[8];
+	struct peerdma_pin_args a;
+	int fd = dev_open(), ends[2];
+
+	CHECK(!pipe2(ends, O_CLOEXEC));
+	while (!stop) {
+		uint64_t va = current_va;
+		uint32_t flags = rand_r(&seed) % 4 ? 0 : PEERDMA_PIN_PERSISTENT;
+		char *p;
+
+		if (!va || pin_va(fd, va, MIB, PEERDMA_PIN_DEVICE | flags, &a)) {
+			/* Freed meanwhile. */
+			CHECK(!va || errno == ENXIO);
+			sched_yield();
+			continue;
+		}
+		p = view(fd, a.handle, MIB, PROT_READ);
+		if (p == MAP_FAILED) {
+			CHECK(errno == ESTALE);
+		} else {
+			/* A system call reads it, or says EFAULT: no signal. */
+			char byte;
+
+			if (write(ends[1], p + rand_r(&seed) % MIB, 1) == 1)
+				(void)!read(ends[0], &byte, 1);
+			munmap(p, MIB);
+		}
+		if (rand_r(&seed) % 2)
+			(void)!read(fd, events, sizeof(events));
+		if (rand_r(&seed) % 8) {
+			WORKS(unpin(fd, a.handle));
+		} else {
+			close(fd);
+			fd = dev_open();
+		}
+	}
+	close(ends[0]);
+	close(ends[1]);
+	close(fd);
+	return NULL;
+}
+
+static void race(void)
+{
+	pthread_t threads[2];
+	int fd;
+
+	stop = false;
+	for (long i = 0; i < 2; i++)
+		CHECK(!pthread_create(&threads[i], NULL, pins_it, (void *)(i + 5)));
+	for (int i = 0; i < 150; i++) {
+		uint64_t va = gpu_alloc(MIB);
+
+		current_va = va;
+		usleep(rand() % 3000);
+		CHECK(!cu.MemFree(va));
+	}
+	stop = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	fd = dev_open();
+	CHECK(live_pins(fd) == 0);
+	CHECK(debugfs_stat("pins") == debugfs_stat("unpins"));
+	close(fd);
+}
+
+void test_gpu_processes(void)
+{
+	run("GPU: the owner exits, is killed", owner_exits);
+	run("GPU: unpinned by another process", foreign_unpin);
+	run("GPU: last close by another process", foreign_close);
+	run("GPU: tokens", tokens);
+	run("GPU: free races with pin, view, unpin, close", race);
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+/* peerdma_test_util.c - see peerdma_test.h */
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "peerdma_test.h"
+
+int failures;
+
+void run(const char *name, void (*test)(void))
+{
+	int before = failures;
+
+	test();
+	printf("%s %s\n", failures == before ? "ok  " : "FAIL", name);
+	fflush(stdout);
+}
+
+void skip(const char *name, const char *why)
+{
+	printf("skip %s: %s\n", name, why);
+	fflush(stdout);
+}
+
+int dev_open(void)
+{
+	int fd = open("/dev/peerdma", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0) {
+		perror("/dev/peerdma");
+		exit(1);
+	}
+	return fd;
+}
+
+int pin_va(int fd, uint64_t addr, size_t length, uint32_t flags, struct peerdma_pin_args *args)
+{
+	*args = (struct peerdma_pin_args){
+		.size = sizeof(*args), .flags = flags, .addr = addr, .length = length,
+	};
+	return ioctl(fd, PEERDMA_PIN, args);
+}
+
+int pin(int fd, void *addr, size_t length, uint32_t flags, struct peerdma_pin_args *args)
+{
+	return pin_va(fd, (uintptr_t)addr, length, flags, args);
+}
+
+int unpin(int fd, uint32_t handle)
+{
+	struct peerdma_handle_args args = { .size = sizeof(args), .handle = handle };
+
+	return ioctl(fd, PEERDMA_UNPIN, &args);
+}
+
+int unmap(int fd, uint32_t mapping)
+{
+	struct peerdma_handle_args args = { .size = sizeof(args), .handle = mapping };
+
+	return ioctl(fd, PEERDMA_UNMAP, &args);
+}
+
+int query(int fd, uint32_t handle, struct peerdma_query_args *args)
+{
+	*args = (struct peerdma_query_args){ .size = sizeof(*args), .handle = handle };
+	return ioctl(fd, PEERDMA_QUERY, args);
+}
+
+int export(int fd, uint32_t handle, uint64_t offset, uint64_t length)
+{
+	struct peerdma_export_args args = {
+		.size = sizeof(args), .handle = handle, .offset = offset, .length = length,
+	};
+
+	return ioctl(fd, PEERDMA_EXPORT, &args) < 0 ? -1 : args.fd;
+}
+
+void *view(int fd, uint32_t handle, size_t length, int prot)
+{
+	return mmap(NULL, length, prot, MAP_SHARED, fd, (off_t)PEERDMA_MMAP_PIN(handle));
+}
+
+const volatile uint32_t *generations(int fd)
+{
+	void *p = mmap(NULL, PEERDMA_MMAP_GENERATIONS_SIZE, PROT_READ, MAP_SHARED, fd,
+		       PEERDMA_MMAP_GENERATIONS);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+uint64_t live_pins(int fd)
+{
+	struct peerdma_info info = { .size = sizeof(info) };
+
+	WORKS(ioctl(fd, PEERDMA_INFO, &info));
+	return info.pins;
+}
+
+void *host_memory(size_t length)
+{
+	char *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	for (size_t i = 0; i < length; i += PAGE)
+		p[i] = (char)(i / PAGE);
+	return p;
+}
+
+int in_child(int (*function)(void *arg), void *arg)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		int result;
+
+		failures = 0;
+		result = function(arg);
+		fflush(stdout);
+		_exit(failures ? 99 : result);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static sigjmp_buf landing;
+
+static void land(int sig)
+{
+	siglongjmp(landing, sig);
+}
+
+static int signal_of(volatile char *addr, bool write, char value)
+{
+	struct sigaction action = { .sa_handler = land }, bus, segv;
+	int sig;
+
+	sigaction(SIGBUS, &action, &bus);
+	sigaction(SIGSEGV, &action, &segv);
+	sig = sigsetjmp(landing, 1);
+	if (!sig) {
+		if (write)
+			*addr = value;
+		else
+			(void)*addr;
+	}
+	sigaction(SIGBUS, &bus, NULL);
+	sigaction(SIGSEGV, &segv, NULL);
+	return sig;
+}
+
+int signal_of_read(const volatile void *addr)
+{
+	return signal_of((volatile char *)addr, false, 0);
+}
+
+int signal_of_write(volatile void *addr, char value)
+{
+	return signal_of(addr, true, value);
+}
+
+static char *debugfs_read(const char *name)
+{
+	static char text[4 << 20];
+	char path[128];
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/peerdma/%s", name);
+	f = fopen(path, "r");
+	if (!f) {
+		perror(path);
+		failures++;
+		return NULL;
+	}
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = 0;
+	fclose(f);
+	return text;
+}
+
+bool debugfs_pin(uint32_t handle, char *line, size_t size)
+{
+	char *text = debugfs_read("pins"), *at, *save;
+
+	for (at = text ? strtok_r(text, "\n", &save) : NULL; at; at = strtok_r(NULL, "\n", &save)) {
+		if ((uint32_t)strtoul(at, NULL, 10) == handle && at[0] != 'i') {
+			snprintf(line, size, "%s", at);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool debugfs_field(uint32_t handle, const char *column, char *value, size_t size)
+{
+	char line[4096], *names = debugfs_read("pins"), *name, *rest = line, *field;
+
+	if (!names)
+		return false;
+	names[strcspn(names, "\n")] = 0;
+	names = strdup(names);
+	if (!debugfs_pin(handle, line, sizeof(line)))
+		return free(names), false;
+	for (char *n = names; (name = strsep(&n, "\t"));) {
+		field = strsep(&rest, "\t");
+		if (!field || strcmp(name, column))
+			continue;
+		snprintf(value, size, "%s", field);
+		free(names);
+		return true;
+	}
+	free(names);
+	return false;
+}
+
+long long debugfs_stat(const char *name)
+{
+	char *text = debugfs_read("stats"), *at, *save;
+	size_t n = strlen(name);
+
+	for (at = text ? strtok_r(text, "\n", &save) : NULL; at; at = strtok_r(NULL, "\n", &save))
+		if (!strncmp(at, name, n) && at[n] == '\t')
+			return atoll(at + n);
+	CHECK(!"a line of that name in debugfs stats");
+	return -1;
+}
+
+long file_number(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	long n = -1;
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%li", &n) != 1)
+		n = -1;
+	fclose(f);
+	return n;
+}
+
+bool find_card(struct peerdma_map_args *map)
+{
+	unsigned int domain, bus, device, function;
+	DIR *dir = opendir("/sys/bus/pci/devices");
+	struct dirent *entry;
+	char path[512];
+	bool found = false;
+
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir))) {
+		if (sscanf(entry->d_name, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
+			continue;
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/vendor", entry->d_name);
+		if (file_number(path) != 0x1234)
+			continue;
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/device", entry->d_name);
+		if (file_number(path) != 0x11e8)
+			continue;
+		map->domain = domain;
+		map->bus = bus;
+		map->devfn = device << 3 | function;
+		found = true;
+	}
+	closedir(dir);
+	return found;
+}

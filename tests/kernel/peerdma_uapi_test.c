@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+/*
+ * peerdma_uapi_test.c - everything about /dev/peerdma that a program can see.
+ * Runs as root in a virtual machine, alone, with peerdma.ko loaded; with a
+ * software GPU, its libcuda and peerdma_nvidia.ko, GPU memory is tested too.
+ */
+#include <unistd.h>
+
+#include "peerdma_test_gpu.h"
+
+int main(int argc, char **argv)
+{
+	int fd;
+
+	if (argc == 3)
+		return gpu_child(argv[1], atoi(argv[2]));
+	fd = dev_open();
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	CHECK(live_pins(fd) == 0);
+	close(fd);
+	test_calls();
+	test_host();
+	test_devices();
+	test_gpu();
+
+	fd = dev_open();
+	CHECK(live_pins(fd) == 0);
+	close(fd);
+	CHECK(debugfs_stat("pins") == debugfs_stat("unpins"));
+	CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
+	printf("%s\n", failures ? "FAILED" : "all passed");
+	return failures ? 1 : 0;
+}
