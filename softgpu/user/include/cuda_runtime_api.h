@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cuda_runtime_api.h - the part of the CUDA runtime API (CUDA 12.6) that
+ * softgpu's libcudart.so.12 implements, on top of its libcuda.so.1.
+ *
+ * The interface is NVIDIA's and is followed to the letter; the text is our own.
+ * Unless a comment says otherwise a function does what NVIDIA documents; what
+ * cuda.h says of libcuda (no kernels, no arrays, ...) holds here too.
+ */
+#ifndef SOFTGPU_CUDA_RUNTIME_API_H
+#define SOFTGPU_CUDA_RUNTIME_API_H
+#define __CUDA_RUNTIME_API_H__
+
+#include "driver_types.h"
+
+#define CUDART_VERSION 12060
+
+#ifndef CUDARTAPI
+#define CUDARTAPI
+#endif
+
+/* The layout of struct cudaDeviceProp is that of CUDA 12. */
+#define cudaGetDeviceProperties cudaGetDeviceProperties_v2
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- errors: the last one of each thread ---- */
+
+cudaError_t CUDARTAPI cudaGetLastError(void);
+cudaError_t CUDARTAPI cudaPeekAtLastError(void);
+const char *CUDARTAPI cudaGetErrorName(cudaError_t error);
+/* The texts are softgpu's own. */
+const char *CUDARTAPI cudaGetErrorString(cudaError_t error);
+
+/* ---- devices ---- */
+
+cudaError_t CUDARTAPI cudaDriverGetVersion(int *driverVersion);
+cudaError_t CUDARTAPI cudaRuntimeGetVersion(int *runtimeVersion);
+cudaError_t CUDARTAPI cudaGetDeviceCount(int *count);
+cudaError_t CUDARTAPI cudaGetDevice(int *device);
+cudaError_t CUDARTAPI cudaSetDevice(int device);
+/* Also exported as cudaGetDeviceProperties, with the same layout. */
+cudaError_t CUDARTAPI cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device);
+cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device);
+cudaError_t CUDARTAPI cudaDeviceGetPCIBusId(char *pciBusId, int len, int device);
+cudaError_t CUDARTAPI cudaDeviceGetByPCIBusId(int *device, const char *pciBusId);
+cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice);
+cudaError_t CUDARTAPI cudaSetDeviceFlags(unsigned int flags);
+cudaError_t CUDARTAPI cudaGetDeviceFlags(unsigned int *flags);
+cudaError_t CUDARTAPI cudaDeviceSynchronize(void);
+cudaError_t CUDARTAPI cudaDeviceReset(void);
+cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
+cudaError_t CUDARTAPI cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+							 enum cudaFlushGPUDirectRDMAWritesScope scope);
+
+/* ---- memory ---- */
+
+cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free, size_t *total);
+cudaError_t CUDARTAPI cudaMalloc(void **devPtr, size_t size);
+cudaError_t CUDARTAPI cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height);
+cudaError_t CUDARTAPI cudaFree(void *devPtr);
+cudaError_t CUDARTAPI cudaMallocManaged(void **devPtr, size_t size, unsigned int flags);
+cudaError_t CUDARTAPI cudaMallocHost(void **ptr, size_t size);
+cudaError_t CUDARTAPI cudaHostAlloc(void **pHost, size_t size, unsigned int flags);
+cudaError_t CUDARTAPI cudaFreeHost(void *ptr);
+cudaError_t CUDARTAPI cudaHostRegister(void *ptr, size_t size, unsigned int flags);
+cudaError_t CUDARTAPI cudaHostUnregister(void *ptr);
+cudaError_t CUDARTAPI cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags);
+cudaError_t CUDARTAPI cudaHostGetFlags(unsigned int *pFlags, void *pHost);
+cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr);
+
+/* ---- copies and fills ---- */
+
+/* As in cuda.h, the device side must be memory that the GPUs know, whatever its kind. */
+cudaError_t CUDARTAPI cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t CUDARTAPI cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+				      cudaStream_t stream);
+cudaError_t CUDARTAPI cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count);
+cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,
+					  size_t count, cudaStream_t stream);
+cudaError_t CUDARTAPI cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+				   size_t height, enum cudaMemcpyKind kind);
+cudaError_t CUDARTAPI cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+					size_t width, size_t height, enum cudaMemcpyKind kind,
+					cudaStream_t stream);
+cudaError_t CUDARTAPI cudaMemset(void *devPtr, int value, size_t count);
+cudaError_t CUDARTAPI cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream);
+cudaError_t CUDARTAPI cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height);
+cudaError_t CUDARTAPI cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height,
+					cudaStream_t stream);
+
+/* ---- streams and events ---- */
+
+/* cudaStreamPerThread is not supported, in any call. */
+cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *pStream);
+cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags);
+cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority);
+cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream);
+cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t stream);
+cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
+cudaError_t CUDARTAPI cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags);
+cudaError_t CUDARTAPI cudaStreamGetPriority(cudaStream_t hStream, int *priority);
+cudaError_t CUDARTAPI cudaEventCreate(cudaEvent_t *event);
+cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
+cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event);
+cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event);
+cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event);
+cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * nvml.h - the part of the NVIDIA Management Library (names, values and layouts
+ * of release 12) that softgpu's libnvidia-ml.so.1 implements.
+ *
+ * The interface is NVIDIA's and is followed to the letter; the text is our own.
+ * Unless a comment says otherwise a function does what NVIDIA documents.
+ */
+#ifndef SOFTGPU_NVML_H
+#define SOFTGPU_NVML_H
+#define __nvml_nvml_h__
+
+#define NVML_API_VERSION	12
+#define NVML_API_VERSION_STR	"12"
+
+#ifndef DECLDIR
+#define DECLDIR
+#endif
+
+/* The plain symbols are exported too; the older of them fill the older structs. */
+#ifndef NVML_NO_UNVERSIONED_FUNC_DEFS
+#define nvmlInit			nvmlInit_v2
+#define nvmlDeviceGetCount		nvmlDeviceGetCount_v2
+#define nvmlDeviceGetHandleByIndex	nvmlDeviceGetHandleByIndex_v2
+#define nvmlDeviceGetHandleByPciBusId	nvmlDeviceGetHandleByPciBusId_v2
+#define nvmlDeviceGetPciInfo		nvmlDeviceGetPciInfo_v3
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum nvmlReturn_enum {
+	NVML_SUCCESS = 0,
+	NVML_ERROR_UNINITIALIZED = 1,
+	NVML_ERROR_INVALID_ARGUMENT = 2,
+	NVML_ERROR_NOT_SUPPORTED = 3,
+	NVML_ERROR_NO_PERMISSION = 4,
+	NVML_ERROR_ALREADY_INITIALIZED = 5,
+	NVML_ERROR_NOT_FOUND = 6,
+	NVML_ERROR_INSUFFICIENT_SIZE = 7,
+	NVML_ERROR_INSUFFICIENT_POWER = 8,
+	NVML_ERROR_DRIVER_NOT_LOADED = 9,
+	NVML_ERROR_TIMEOUT = 10,
+	NVML_ERROR_IRQ_ISSUE = 11,
+	NVML_ERROR_LIBRARY_NOT_FOUND = 12,
+	NVML_ERROR_FUNCTION_NOT_FOUND = 13,
+	NVML_ERROR_CORRUPTED_INFOROM = 14,
+	NVML_ERROR_GPU_IS_LOST = 15,
+	NVML_ERROR_RESET_REQUIRED = 16,
+	NVML_ERROR_OPERATING_SYSTEM = 17,
+	NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
+	NVML_ERROR_IN_USE = 19,
+	NVML_ERROR_MEMORY = 20,
+	NVML_ERROR_NO_DATA = 21,
+	NVML_ERROR_VGPU_ECC_NOT_SUPPORTED = 22,
+	NVML_ERROR_INSUFFICIENT_RESOURCES = 23,
+	NVML_ERROR_FREQ_NOT_SUPPORTED = 24,
+	NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
+	NVML_ERROR_DEPRECATED = 26,
+	NVML_ERROR_NOT_READY = 27,
+	NVML_ERROR_GPU_NOT_FOUND = 28,
+	NVML_ERROR_INVALID_STATE = 29,
+	NVML_ERROR_UNKNOWN = 999,
+} nvmlReturn_t;
+
+typedef struct nvmlDevice_st *nvmlDevice_t;
+
+#define NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE	32
+#define NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE	16
+#define NVML_DEVICE_NAME_BUFFER_SIZE		64
+#define NVML_DEVICE_NAME_V2_BUFFER_SIZE		96
+#define NVML_DEVICE_UUID_BUFFER_SIZE		80
+#define NVML_DEVICE_UUID_V2_BUFFER_SIZE		96
+#define NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE	80
+#define NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE	80
+#define NVML_INIT_FLAG_NO_GPUS			1
+#define NVML_INIT_FLAG_NO_ATTACH		2
+
+#define NVML_STRUCT_VERSION(data, ver) \
+	((unsigned int)(sizeof(nvml##data##_v##ver##_t) | ((ver) << 24U)))
+
+typedef struct nvmlPciInfo_st {
+	char busIdLegacy[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];	/* domain of 4 digits */
+	unsigned int domain;
+	unsigned int bus;
+	unsigned int device;
+	unsigned int pciDeviceId;		/* device ID << 16 | vendor ID */
+	unsigned int pciSubSystemId;
+	char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];			/* domain of 8 digits */
+} nvmlPciInfo_t;
+
+typedef struct nvmlMemory_st {
+	unsigned long long total;
+	unsigned long long free;
+	unsigned long long used;
+} nvmlMemory_t;
+
+typedef struct nvmlMemory_v2_st {
+	unsigned int version;			/* nvmlMemory_v2 */
+	unsigned long long total;
+	unsigned long long reserved;
+	unsigned long long free;
+	unsigned long long used;
+} nvmlMemory_v2_t;
+#define nvmlMemory_v2 NVML_STRUCT_VERSION(Memory, 2)
+
+typedef struct nvmlBAR1Memory_st {
+	unsigned long long bar1Total;
+	unsigned long long bar1Free;
+	unsigned long long bar1Used;
+} nvmlBAR1Memory_t;
+
+nvmlReturn_t DECLDIR nvmlInit_v2(void);
+/* NVML_INIT_FLAG_NO_GPUS: no GPU is no error.  NVML_INIT_FLAG_NO_ATTACH changes nothing. */
+nvmlReturn_t DECLDIR nvmlInitWithFlags(unsigned int flags);
+/* Handles stay valid for the next nvmlInit. */
+nvmlReturn_t DECLDIR nvmlShutdown(void);
+/* The texts are softgpu's own. */
+const char *DECLDIR nvmlErrorString(nvmlReturn_t result);
+
+/* softgpu's driver has no release of NVIDIA's: the numbers say which API it follows. */
+nvmlReturn_t DECLDIR nvmlSystemGetDriverVersion(char *version, unsigned int length);
+nvmlReturn_t DECLDIR nvmlSystemGetNVMLVersion(char *version, unsigned int length);
+nvmlReturn_t DECLDIR nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion);
+nvmlReturn_t DECLDIR nvmlSystemGetCudaDriverVersion_v2(int *cudaDriverVersion);
+
+nvmlReturn_t DECLDIR nvmlDeviceGetCount_v2(unsigned int *deviceCount);
+nvmlReturn_t DECLDIR nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
+nvmlReturn_t DECLDIR nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device);
+nvmlReturn_t DECLDIR nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device);
+nvmlReturn_t DECLDIR nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length);
+nvmlReturn_t DECLDIR nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index);
+/* The N of /dev/softgpuN. */
+nvmlReturn_t DECLDIR nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minorNumber);
+nvmlReturn_t DECLDIR nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length);
+/* All zero, but for the texts, when the GPU's memory is no PCI device's. */
+nvmlReturn_t DECLDIR nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci);
+nvmlReturn_t DECLDIR nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
+nvmlReturn_t DECLDIR nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
+/* Used: the distinct 64 KiB pages that pins hold, plus what the driver reserves. */
+nvmlReturn_t DECLDIR nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+/*
+ * inprocess.c - with SOFTGPU_INPROCESS=1 the GPU is the one that libcuda holds,
+ * so NVML reaches it through libcuda.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "inprocess.h"
+#include "transport.h"
+
+static const struct sgu_transport *theirs;
+
+static int proxy_open(unsigned int index[SOFTGPU_MAX_GPUS])
+{
+	const struct sgu_transport *(*get)(void);
+	void *libcuda = dlopen("libcuda.so.1", RTLD_NOW);
+
+	get = libcuda ? (const struct sgu_transport *(*)(void))dlsym(libcuda, "softgpu_inprocess_transport")
+		      : NULL;
+	if (!get) {
+		sgu_log("SOFTGPU_INPROCESS=1, but libcuda.so.1 is not softgpu's: set LD_LIBRARY_PATH to its folder");
+		return -ENODEV;
+	}
+	theirs = get();
+	return theirs->open(index);
+}
+
+static int proxy_call(unsigned int index, unsigned long cmd, void *arg)
+{
+	return theirs->call(index, cmd, arg);
+}
+
+static void *proxy_reserve(void *addr, size_t length, int flags)
+{
+	return theirs->reserve(addr, length, flags);
+}
+
+/* What libcuda opened is libcuda's. */
+static void proxy_forget(void)
+{
+}
+
+const struct sgu_transport sgu_transport_core = {
+	.name = "in this process",
+	.open = proxy_open,
+	.call = proxy_call,
+	.reserve = proxy_reserve,
+	.forget = proxy_forget,
+};
