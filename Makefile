@@ -110,7 +110,7 @@ check-fast:
 
 style:
 	@vm/deps.sh check
-	@tests/style.sh
+	@tests/style
 
 clean:
 	rm -rf build/user build/user-* build/modules build/logs build/process-demo build/check

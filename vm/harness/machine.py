@@ -105,14 +105,13 @@ def _processor(options):
         if options.icount:
             argv += ["-icount", "shift=0,sleep=off"]
     if options.topology == "sockets":
-        if options.cpus < 2:
-            raise HarnessError("--topology sockets needs --cpus 2 or more: a processor for each node")
         half = options.cpus // 2
-        cpus = (f"cpus=0-{half - 1}", f"cpus={half}-{options.cpus - 1}")
+        # A single processor sits on node 0, and node 1 has memory only.
+        cpus = (f",cpus=0-{half - 1}", f",cpus={half}-{options.cpus - 1}") if half else (",cpus=0", "")
         argv[3] += f",sockets=2,cores={half},threads=1" if options.cpus % 2 == 0 else ""
         for node in (0, 1):
             argv += ["-object", f"memory-backend-ram,id=mem{node},size={memory // 2 >> 20}M",
-                     "-numa", f"node,nodeid={node},{cpus[node]},memdev=mem{node}"]
+                     "-numa", f"node,nodeid={node}{cpus[node]},memdev=mem{node}"]
     return argv
 
 

@@ -67,7 +67,7 @@ def _parser():
     add("--kernel", default="6.1", metavar="K", help="6.1 or 6.12 (Debian's, fetched when first used), or an image file")
     add("--modules-dir", metavar="DIR", help="lib/modules/RELEASE of such an image")
     add("--memory", default="1G", metavar="SIZE", help="of the guest, half of it per socket (default 1G)")
-    add("--cpus", type=_count, metavar="N", help="default 2; 1 with --icount")
+    add("--cpus", type=_count, metavar="N", help="default 2; with --icount always 1")
     add("--cpu", metavar="MODEL", help="QEMU's -cpu")
     add("--icount", action="store_true", help="the guest's clock counts instructions: slower, repeatable")
     add("--accel", choices=["auto", "tcg", "kvm"], default="auto", help="auto takes KVM when a short trial boot "
@@ -103,7 +103,11 @@ def parse(argv):
             raise HarnessError("no command given\nvm/run --help tells more")
         options.command = ["bash", "-i"] if options.interactive else ["true"]
     if options.cpus is None:
-        options.cpus = 1 if options.icount and options.topology != "sockets" else 2
+        options.cpus = 1 if options.icount else 2
+    if options.icount and options.cpus > 1:
+        raise HarnessError("--icount goes with one processor only: a second one never comes up in counted time")
+    if options.cpus < 1:
+        raise HarnessError("--cpus: at least 1")
     options.dmesg_max = level(options.dmesg_max)
     if options.interactive:
         options.timeout = 0
