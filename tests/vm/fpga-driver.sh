@@ -67,8 +67,7 @@ done
 "$copy" --size 5000 --cards 1 || die "the card did not come back"
 
 # An open node holds the module.
-sleep 1 </dev/fpga0 &
-sleep 0.2
+exec 3</dev/fpga0
 ! rmmod peerdma_fpga 2>/dev/null || die "the module went away under an open file"
-wait $!
+exec 3<&-
 unload_modules

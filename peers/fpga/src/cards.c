@@ -160,6 +160,7 @@ bool job_start(struct job *job, struct card cards[], int count, uint64_t dst, ui
 	/* A part is a whole number of transfers, so that none is wasted on a rest. */
 	uint64_t piece = cards[0].info.max_transfer;
 	uint64_t pieces = (length + piece - 1) / piece;
+	struct fpga_info info;
 	uint64_t at = 0;
 
 	memset(job, 0, sizeof(*job));
@@ -173,6 +174,8 @@ bool job_start(struct job *job, struct card cards[], int count, uint64_t dst, ui
 		if (bytes > length - at)
 			bytes = length - at;
 		part->card = &cards[i];
+		if (card_info(part->card->fd, &info))
+			part->transfers_before = info.transfers;
 		part->copy.size = sizeof(part->copy);
 		part->copy.dst = dst + at;
 		part->copy.src = src + at;
@@ -194,6 +197,20 @@ bool job_running(const struct job *job)
 		if (job->parts[i].started && !atomic_load(&job->parts[i].ended))
 			return true;
 	return false;
+}
+
+void job_wait_begun(const struct job *job, uint64_t transfers)
+{
+	struct fpga_info info;
+
+	for (int i = 0; i < job->count; i++) {
+		const struct part *part = &job->parts[i];
+
+		while (part->started && !atomic_load(&part->ended) &&
+		       card_info(part->card->fd, &info) &&
+		       info.transfers - part->transfers_before < transfers)
+			sleep_ms(10);
+	}
 }
 
 void job_wait(struct job *job)

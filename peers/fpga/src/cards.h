@@ -47,6 +47,7 @@ struct part {
 	pthread_t thread;
 	bool started;
 	atomic_bool ended;
+	uint64_t transfers_before;	/* the card's, when the part was started */
 	struct fpga_copy copy;
 	int error;		/* 0 or errno */
 };
@@ -72,6 +73,8 @@ struct job {
 bool job_start(struct job *job, struct card cards[], int count, uint64_t dst, uint64_t src,
 	       uint64_t length, struct why *why);
 bool job_running(const struct job *job);
+/* Returns when every part has begun that many transfers, or has ended. */
+void job_wait_begun(const struct job *job, uint64_t transfers);
 void job_wait(struct job *job);
 /* The same, and a line on that terminal says how far it is when it takes over two seconds. */
 void job_wait_shown(struct job *job, FILE *terminal);

@@ -9,9 +9,9 @@
 
 #include "demo.h"
 
-#define REVOKE_AFTER_MS	350	/* a transfer takes 100 ms: in the middle of the second piece */
+#define REVOKE_AFTER	3	/* transfers of each card: in the middle of the second piece */
 #define SETTLE_MS	300	/* longer than any transfer that might still be under way */
-#define REVOKE_PIECES	6	/* a card's part: takes over a second, unless it is stopped */
+#define REVOKE_PIECES	10	/* a card's part: takes two seconds, unless it is stopped */
 #define CANARY		0xa5
 #define LOOK_BYTES	64
 
@@ -36,7 +36,7 @@ static bool free_under_copy(struct demo *demo, struct revocation *r)
 	    !job_start(&demo->job, demo->cards, demo->card_count, r->dst.addr, r->src.addr,
 		       r->dst.length, &demo->why))
 		return false;
-	sleep_ms(REVOKE_AFTER_MS);
+	job_wait_begun(&demo->job, REVOKE_AFTER);
 	r->free_ns = now_ns();
 	ok = surface_end(&r->dst, &demo->why);
 	r->free_ns = now_ns() - r->free_ns;

@@ -14,7 +14,7 @@
 #include "surface.h"
 #include "util.h"
 
-#define REVOKE_AFTER_MS	350	/* a transfer takes 100 ms: in the middle of the second piece */
+#define REVOKE_AFTER	3	/* transfers of each card: in the middle of the second piece */
 #define SETTLE_MS	300	/* longer than any transfer that might still be under way */
 
 struct run {
@@ -156,7 +156,7 @@ static int copy_and_revoke(struct run *run)
 	if (!job_start(&run->job, run->cards, run->card_count, run->dst.addr, run->src.addr,
 		       run->opt.size, &run->why))
 		return complain(run, EXIT_FAILED);
-	sleep_ms(REVOKE_AFTER_MS);
+	job_wait_begun(&run->job, REVOKE_AFTER);
 	if (!surface_end(&run->dst, &run->why) ||
 	    !cards_totals(run->cards, run->card_count, &at_free, &run->why)) {
 		job_wait(&run->job);
