@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu.h - a GPU as a program under stress uses it: by the driver's own calls, or
+ * by libcuda.  One of them per process.  Calls return 0 or an errno.
+ */
+#ifndef GPU_H
+#define GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct user_gpu;
+
+struct gpu_ops {
+	const char *name;
+	int (*open)(struct user_gpu *g, int index);
+	int (*ctx_create)(struct user_gpu *g);
+	int (*ctx_destroy)(struct user_gpu *g);
+	int (*alloc)(struct user_gpu *g, uint64_t length, uint64_t *va);
+	int (*free)(struct user_gpu *g, uint64_t va);
+	/* Queued, unless sync. */
+	int (*copy)(struct user_gpu *g, uint64_t dst, uint64_t src, uint64_t length, bool sync);
+	int (*tokens)(struct user_gpu *g, uint64_t va, uint64_t *p2p, uint32_t *va_space);
+	/* NULL: there is no such thing. */
+	void (*close)(struct user_gpu *g);
+};
+
+struct user_gpu {
+	const struct gpu_ops *ops;
+	int fd;			/* raw */
+	uint32_t ctx;		/* raw */
+	void *window;		/* raw */
+	void *cu_ctx;		/* libcuda */
+};
+
+extern const struct gpu_ops gpu_raw;
+
+/* Loads libcuda, without starting it; NULL if there is none. */
+const struct gpu_ops *gpu_cuda(void);
+
+#endif

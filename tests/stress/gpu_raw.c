@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+/* gpu_raw.c - the GPU by the calls of softgpu_uapi.h. */
+#include "../kernel/sgraw.h"
+#include "gpu.h"
+
+static int raw_ctx_create(struct user_gpu *g)
+{
+	struct softgpu_ctx_create c = { 0 };
+	int err = SG_CALL(g->fd, SOFTGPU_CTX_CREATE, &c);
+
+	g->ctx = c.ctx;
+	return err;
+}
+
+static int raw_open(struct user_gpu *g, int index)
+{
+	struct softgpu_window w = { .length = WINDOW_LEN };
+	int err;
+
+	g->fd = sg_open(index);
+	if (g->fd < 0)
+		return errno;
+	/* The library's part: addresses for VRAM. */
+	g->window = mmap(NULL, WINDOW_LEN + PAGE64, PROT_NONE, MAP_SHARED, g->fd, 0);
+	if (g->window == MAP_FAILED) {
+		g->window = NULL;
+		return errno;
+	}
+	w.base = (PTR(g->window) + PAGE64 - 1) & ~(PAGE64 - 1);
+	err = SG_CALL(g->fd, SOFTGPU_WINDOW, &w);
+	return err ? err : raw_ctx_create(g);
+}
+
+static int raw_ctx_destroy(struct user_gpu *g)
+{
+	uint32_t ctx = g->ctx;
+
+	g->ctx = 0;
+	return sg_ctx_destroy(g->fd, ctx);
+}
+
+static int raw_alloc(struct user_gpu *g, uint64_t length, uint64_t *va)
+{
+	return sg_alloc(g->fd, g->ctx, length, va);
+}
+
+static int raw_free(struct user_gpu *g, uint64_t va)
+{
+	return sg_free(g->fd, va);
+}
+
+static int raw_copy(struct user_gpu *g, uint64_t dst, uint64_t src, uint64_t length, bool sync)
+{
+	return sg_copy(g->fd, g->ctx, dst, src, length, sync ? SOFTGPU_OP_SYNC : 0);
+}
+
+static int raw_tokens(struct user_gpu *g, uint64_t va, uint64_t *p2p, uint32_t *va_space)
+{
+	struct softgpu_query q;
+	int err = sg_query(g->fd, va, &q);
+
+	*p2p = q.p2p_token;
+	*va_space = q.va_space_token;
+	return err;
+}
+
+/* The window holds the open file, too. */
+static void raw_close(struct user_gpu *g)
+{
+	if (g->window)
+		munmap(g->window, WINDOW_LEN + PAGE64);
+	g->window = NULL;
+	close(g->fd);
+	g->fd = -1;
+}
+
+const struct gpu_ops gpu_raw = {
+	.name = "raw",
+	.open = raw_open,
+	.ctx_create = raw_ctx_create,
+	.ctx_destroy = raw_ctx_destroy,
+	.alloc = raw_alloc,
+	.free = raw_free,
+	.copy = raw_copy,
+	.tokens = raw_tokens,
+	.close = raw_close,
+};

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* touch.h - reads and writes memory that may not be there. */
+#ifndef TOUCH_H
+#define TOUCH_H
+
+#include <stdint.h>
+
+/* Once per process. */
+void touch_init(void);
+
+/* 0, or the signal that the access raised.  Any thread. */
+int touch_read(const volatile uint64_t *p, uint64_t *value);
+int touch_write(volatile uint64_t *p, uint64_t value);
+
+#endif
