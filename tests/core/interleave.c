@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sched.h"
+#include "schedule.h"
 #include "sg_int.h"
 
 #define MAX_OPS		3

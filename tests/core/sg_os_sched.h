@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sg_os_sched.h - core/sg_os.h for tests that choose the schedule: threads are
- * coroutines, and whenever one is about to take a mutex, sched.c decides who goes
+ * sg_os_schedule.h - core/sg_os.h for tests that choose the schedule: threads are
+ * coroutines, and whenever one is about to take a mutex, schedule.c decides who goes
  * on.  Everything in between runs alone, so a run is repeatable to the letter.
  */
 #ifndef SG_OS_SCHED_H

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sched.h - runs the same threads again and again, each time in another order,
+ * schedule.h - runs the same threads again and again, each time in another order,
  * until every order has been had.
  *
  * A run is a list of choices, one wherever more than one thread could go on.
  * sched_explore() walks the tree of choices depth first.  Choices print as a
  * string, which repeats one run.
  */
-#ifndef SCHED_H
-#define SCHED_H
+#ifndef SCHEDULE_H
+#define SCHEDULE_H
 
-#include "sg_os_sched.h"
+#include "sg_os_schedule.h"
 
 #define SCHED_MAX_THREADS	8
 

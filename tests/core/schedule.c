@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* sched.c - see sched.h. */
-#include "sched.h"
+/* schedule.c - see schedule.h. */
+#include "schedule.h"
 
 #include <ucontext.h>
 
