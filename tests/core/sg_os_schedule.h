@@ -4,8 +4,8 @@
  * coroutines, and whenever one is about to take a mutex, schedule.c decides who goes
  * on.  Everything in between runs alone, so a run is repeatable to the letter.
  */
-#ifndef SG_OS_SCHED_H
-#define SG_OS_SCHED_H
+#ifndef SG_OS_SCHEDULE_H
+#define SG_OS_SCHEDULE_H
 
 #include "../../softgpu/user/sg_os_libc.h"
 
