@@ -27,12 +27,30 @@ static char *name = "softgpu (software GPU)";
 module_param(name, charp, 0444);
 MODULE_PARM_DESC(name, "What the GPUs call themselves");
 
-#define ENGINES_MAX	16
+#define ENGINES_MAX	16u
 
 /* Guards the table; see softgpu.h for the order. */
 static DEFINE_MUTEX(devices_lock);
 static struct softgpu_device *devices[SOFTGPU_MAX_GPUS];
 static u64 max_vram;
+
+/* Before any GPU is made, so that the reason is said once and in words. */
+int softgpu_device_init(void)
+{
+	if (bar1_reserved % (SG_PAGE_SIZE / SZ_1K)) {
+		pr_err("bar1_reserved=%u: must be a multiple of 64 (KiB)\n", bar1_reserved);
+		return -EINVAL;
+	}
+	if (bar1 && bar1_reserved / SZ_1K > bar1) {
+		pr_err("bar1_reserved=%u: is more than all of bar1=%u (MiB)\n", bar1_reserved, bar1);
+		return -EINVAL;
+	}
+	if (!engines || engines > ENGINES_MAX) {
+		pr_err("engines=%u: must be 1 to %u\n", engines, ENGINES_MAX);
+		return -EINVAL;
+	}
+	return 0;
+}
 
 static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *device)
 {
@@ -43,7 +61,7 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.vram_size = device->backing.size,
 		.bar1_size = (u64)bar1 * SZ_1M,
 		.bar1_reserved = (u64)bar1_reserved * SZ_1K,
-		.engines = clamp_t(u32, engines, 1, ENGINES_MAX),
+		.engines = engines,
 		.vram = device->vram,
 		.priv = (void *)device,
 		.phys = device->phys,

@@ -16,6 +16,9 @@ static int __init softgpu_init(void)
 {
 	int err;
 
+	err = softgpu_device_init();
+	if (err)
+		return err;
 	err = sg_create(&softgpu_sg);
 	if (err)
 		return err;

@@ -29,6 +29,8 @@ struct softgpu_device {
 	struct dentry *debugfs;
 };
 
+/* Checks the parameters; there is nothing to undo. */
+int softgpu_device_init(void);
 /* The caller has filled in the first part, and keeps it all until it has removed it. */
 int softgpu_device_add(struct softgpu_device *device);
 /* When it returns, nothing touches VRAM. */

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+/* nvp2p_callback.c - the free callback: when, where, how often, and what may be done in it. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include "nvp2p_rules.h"
+
+#define WORD	0x5eed5eedu
+
+static uint64_t pinned(struct gpu *g, int slot, uint32_t on_callback)
+{
+	uint64_t va = need_alloc(g, 2 * PAGE64);
+	uint32_t word = WORD;
+
+	NEED(!sg_copy(g->fd, g->ctx, va, PTR(&word), 4, SOFTGPU_OP_SYNC));
+	t_on_callback(slot, on_callback);
+	EXPECT(t_get(slot, va, 2 * PAGE64).ret, 0);
+	return va;
+}
+
+/* It has run once, in this thread, with the memory still there. */
+static void ran_here(int slot)
+{
+	struct nvp2p_test_call s = t_state(slot);
+
+	CHECK(s.callbacks == 1 && s.callbacks_done == 1, "%u", s.callbacks);
+	CHECK(s.callback_pid == (uint32_t)syscall(SYS_gettid), "in thread %u", s.callback_pid);
+	CHECK(s.callback_word == WORD, "the memory had gone: %x", s.callback_word);
+}
+
+static void on_free(struct gpu *g)
+{
+	uint64_t va = pinned(g, 0, C_PEEK | C_FREE_PAGE_TABLE | C_FREE_DMA_MAPPING);
+
+	EXPECT(sg_free(g->fd, va), 0);
+	ran_here(0);
+}
+
+/* A pin of part of it, several pins: each has its own. */
+static void on_free_of_many(struct gpu *g)
+{
+	uint64_t va = need_alloc(g, 16 * PAGE64);
+	int i;
+
+	for (i = 0; i < 16; i++)
+		EXPECT(t_get(i, va + i * PAGE64, PAGE64).ret, 0);
+	EXPECT(t_get(16, va, 16 * PAGE64).ret, 0);
+	EXPECT(t_put(3), 0);
+	EXPECT(sg_free(g->fd, va), 0);
+	for (i = 0; i < 17; i++)
+		EXPECT(t_state(i).callbacks_done, i != 3);
+}
+
+static void on_ctx_destroy(struct gpu *g)
+{
+	pinned(g, 0, C_PEEK);
+	EXPECT(sg_ctx_destroy(g->fd, g->ctx), 0);
+	ran_here(0);
+}
+
+static void on_close(struct gpu *g)
+{
+	int other = sg_open(0);
+	struct gpu second = { .fd = other, .ctx = sg_ctx(other), .window = g->window };
+
+	NEED(other >= 0 && second.ctx);
+	pinned(&second, 0, C_PEEK);
+	pinned(g, 1, C_PEEK);
+	close(other);
+	ran_here(0);
+	EXPECT(t_state(1).callbacks, 0);
+	EXPECT(t_put(1), 0);
+}
+
+static void child_exits(void *arg)
+{
+	struct gpu g = gpu_up(0);
+
+	(void)arg;
+	pinned(&g, 0, C_PEEK);
+}
+
+static void on_exit_of_the_process(struct gpu *g)
+{
+	struct nvp2p_test_call s;
+
+	(void)g;
+	CHECK(in_child(child_exits, NULL), "the child did not end well");
+	s = t_state(0);
+	CHECK(s.callbacks_done == 1, "%u", s.callbacks_done);
+	CHECK(s.callback_word == WORD, "%x", s.callback_word);
+}
+
+static void on_kill(struct gpu *g)
+{
+	struct nvp2p_test_call s;
+	int status, ready[2];
+	pid_t pid;
+	char c;
+
+	(void)g;
+	NEED(!pipe(ready));
+	pid = fork();
+	NEED(pid >= 0);
+	if (!pid) {
+		struct gpu child = gpu_up(0);
+
+		pinned(&child, 0, C_PEEK);
+		NEED(write(ready[1], "!", 1) == 1);
+		pause();
+		_exit(1);
+	}
+	NEED(read(ready[0], &c, 1) == 1);
+	kill(pid, SIGKILL);
+	NEED(waitpid(pid, &status, 0) == pid);
+	s = t_state(0);
+	CHECK(s.callbacks_done == 1, "%u", s.callbacks_done);
+	CHECK(s.callback_word == WORD, "%x", s.callback_word);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* One of two allocations in a page is freed: the pin of the page stays until the last is. */
+static void on_shared_page(struct gpu *g)
+{
+	uint64_t a = need_alloc(g, 64), b = need_alloc(g, 64);
+	uint32_t done;
+
+	EXPECT(t_get(0, a & ~(PAGE64 - 1), PAGE64).ret, 0);
+	EXPECT(sg_free(g->fd, a), 0);
+	done = t_state(0).callbacks_done;
+	EXPECT(sg_free(g->fd, b), 0);
+	CHECK(t_state(0).callbacks_done == 1, "%u, then %u", done, t_state(0).callbacks_done);
+}
+
+static void not_after_put(struct gpu *g)
+{
+	uint64_t va = pinned(g, 0, 0);
+
+	EXPECT(t_put(0), 0);
+	EXPECT(sg_free(g->fd, va), 0);
+	EXPECT(t_state(0).callbacks, 0);
+}
+
+/* ---- other threads meanwhile ---- */
+
+struct thread {
+	struct gpu *g;
+	uint64_t va;
+	int slot, done, ret;
+	pthread_t id;
+};
+
+static void *free_thread(void *arg)
+{
+	struct thread *t = arg;
+
+	t->ret = sg_free(t->g->fd, t->va);
+	__atomic_store_n(&t->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void *put_thread(void *arg)
+{
+	struct thread *t = arg;
+
+	t->ret = t_put(t->slot);
+	__atomic_store_n(&t->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static bool is_done(struct thread *t)
+{
+	return __atomic_load_n(&t->done, __ATOMIC_ACQUIRE);
+}
+
+static void wait_for_callback(int slot)
+{
+	int i;
+
+	for (i = 0; i < 500 && !t_state(slot).callbacks; i++)
+		nap_ms(10);
+	CHECK(t_state(slot).callbacks == 1, "it never began");
+}
+
+/* put comes while the callback runs: it waits, and then all is over. */
+static void put_waits(struct gpu *g)
+{
+	struct thread freeing = { .g = g }, putting = { .g = g };
+
+	freeing.va = pinned(g, 0, C_WAIT);
+	NEED(!pthread_create(&freeing.id, NULL, free_thread, &freeing));
+	wait_for_callback(0);
+	NEED(!pthread_create(&putting.id, NULL, put_thread, &putting));
+	nap_ms(300);
+	CHECK(!is_done(&putting), "put did not wait for the callback");
+	CHECK(!is_done(&freeing), "free did not wait for the callback");
+	EXPECT(t_state(0).callbacks_done, 0);
+	T(.op = T_RELEASE);
+	pthread_join(putting.id, NULL);
+	EXPECT(t_state(0).callbacks_done, 1);
+	pthread_join(freeing.id, NULL);
+	EXPECT(putting.ret, 0);
+	EXPECT(freeing.ret, 0);
+	EXPECT(t_state(0).callbacks, 1);
+}
+
+/* No lock of the provider's is held: other pins, and other memory, go on. */
+static void others_go_on(struct gpu *g)
+{
+	struct thread freeing = { .g = g };
+	uint64_t other = need_alloc(g, 4 * PAGE64), more;
+
+	freeing.va = pinned(g, 0, C_WAIT);
+	NEED(!pthread_create(&freeing.id, NULL, free_thread, &freeing));
+	wait_for_callback(0);
+	EXPECT(t_get(1, other, 4 * PAGE64).ret, 0);
+	EXPECT(t_put(1), 0);
+	EXPECT(t_get(1, other, 4 * PAGE64).ret, 0);
+	EXPECT(sg_free(g->fd, other), 0);
+	EXPECT(t_state(1).callbacks_done, 1);
+	more = need_alloc(g, PAGE64);
+	EXPECT(sg_free(g->fd, more), 0);
+	/* What is being freed is nothing any more, to those who come now. */
+	MUST_FAIL(t_get(2, freeing.va, PAGE64), EINVAL, OUT_NULL);
+	CHECK(!is_done(&freeing), "free did not wait for the callback");
+	T(.op = T_RELEASE);
+	pthread_join(freeing.id, NULL);
+	EXPECT(freeing.ret, 0);
+}
+
+/* free and put at once, many times: each pin ends by exactly one of them. */
+static void races(struct gpu *g)
+{
+	int round, by_callback = 0;
+
+	for (round = 0; round < 150; round++) {
+		struct thread freeing = { .g = g }, putting = { .g = g };
+
+		freeing.va = pinned(g, 0, 0);
+		NEED(!pthread_create(&freeing.id, NULL, free_thread, &freeing));
+		NEED(!pthread_create(&putting.id, NULL, put_thread, &putting));
+		pthread_join(freeing.id, NULL);
+		pthread_join(putting.id, NULL);
+		EXPECT(freeing.ret, 0);
+		EXPECT(putting.ret, 0);
+		CHECK(t_state(0).callbacks <= 1, "%u", t_state(0).callbacks);
+		CHECK(t_state(0).callbacks == t_state(0).callbacks_done, "one did not end");
+		by_callback += t_state(0).callbacks;
+		T(.op = T_RESET);
+	}
+	printf("   %d of %d pins ended by callback\n", by_callback, round);
+}
+
+/* ---- what a client does in it ---- */
+
+static void put_in_callback(struct gpu *g)
+{
+	uint64_t va = pinned(g, 0, C_PUT);
+
+	EXPECT(sg_free(g->fd, va), 0);
+	EXPECT(t_state(0).callbacks_done, 1);
+	EXPECT(t_state(0).callback_ret, 0);
+}
+
+const struct test_case callback_cases[] = {
+	{ "callback: on free, in that thread, with the memory there", on_free },
+	{ "callback: one for each pin", on_free_of_many },
+	{ "callback: on context destroy", on_ctx_destroy },
+	{ "callback: on close, for what that file made", on_close },
+	{ "callback: on exit", on_exit_of_the_process },
+	{ "callback: on kill -9", on_kill },
+	{ "callback: a page that two allocations share", on_shared_page },
+	{ "callback: not after put", not_after_put },
+	{ "callback: put waits for it", put_waits },
+	{ "callback: others are not held up by it", others_go_on },
+	{ "callback: free against put", races },
+	{ "callback: put in it is refused, not a deadlock", put_in_callback },
+	{ NULL, NULL }
+};

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+/* nvp2p_dma.c - DMA mappings, and the calls that need no memory. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include "nvp2p_rules.h"
+
+#define PAGES	6
+
+static uint64_t pinned(struct gpu *g, int slot)
+{
+	uint64_t va = need_alloc(g, PAGES * PAGE64);
+
+	EXPECT(t_get(slot, va, PAGES * PAGE64).ret, 0);
+	return va;
+}
+
+static struct nvp2p_test_call map(int slot, int mapping, int peer)
+{
+	return T(.op = T_DMA_MAP, .slot = slot, .mapping = mapping, .bdf = peer_bdf(peer));
+}
+
+static int unmap(int slot, int mapping)
+{
+	return T(.op = T_DMA_UNMAP, .slot = slot, .mapping = mapping).ret;
+}
+
+/* In system memory a GPU's pages may go through the DMA layer elsewhere; a BAR's may not. */
+static void check_addresses(int slot, int mapping, int peer)
+{
+	uint64_t pages[PAGES], dma[PAGES];
+	int i, j;
+
+	t_pages(slot, pages, PAGES);
+	T(.op = T_DMA_ADDRESSES, .slot = slot, .mapping = mapping, .data = PTR(dma), .length = PAGES);
+	for (i = 0; i < PAGES; i++) {
+		CHECK(dma[i] % 4096 == 0, "%#llx", (unsigned long long)dma[i]);
+		CHECK((dma[i] == pages[i]) == !peer_is_translated(peer),
+		      "page %d at %#llx has DMA address %#llx, peer is %stranslated", i,
+		      (unsigned long long)pages[i], (unsigned long long)dma[i],
+		      peer_is_translated(peer) ? "" : "not ");
+		for (j = 0; j < i; j++)
+			CHECK(dma[i] != dma[j], "pages %d and %d", i, j);
+	}
+}
+
+static void success(struct gpu *g)
+{
+	struct nvp2p_test_call r;
+
+	pinned(g, 0);
+	r = map(0, 0, 0);
+	CHECK(r.ret == 0 && r.out == OUT_SET, "%d", r.ret);
+	CHECK(r.version == 0x00020003, "%x", r.version);
+	CHECK(r.page_size == 1, "%u", r.page_size);
+	CHECK(r.entries == PAGES, "%u", r.entries);
+	CHECK(r.peer_matches, "another peer");
+	check_addresses(0, 0, 0);
+	EXPECT(T(.op = T_FREE_DMA_MAPPING).ret, 0);
+	EXPECT(unmap(0, 0), 0);
+	EXPECT(t_put(0), 0);
+}
+
+static void several(struct gpu *g)
+{
+	int peers = peer_bdf(1) ? 2 : 1;
+
+	pinned(g, 0);
+	EXPECT(map(0, 0, 0).ret, 0);
+	EXPECT(map(0, 1, peers - 1).ret, 0);
+	EXPECT(map(0, 2, 0).ret, 0);
+	check_addresses(0, 0, 0);
+	check_addresses(0, 1, peers - 1);
+	EXPECT(unmap(0, 0), 0);
+	check_addresses(0, 2, 0);
+	EXPECT(unmap(0, 2), 0);
+	EXPECT(unmap(0, 1), 0);
+	EXPECT(t_put(0), 0);
+}
+
+static void wrong_arguments(struct gpu *g)
+{
+	uint32_t bdf = peer_bdf(0);
+
+	pinned(g, 0);
+	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_NULL_PEER), EINVAL, OUT_NULL);
+	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_NULL_TABLE), EINVAL, OUT_NULL);
+	EXPECT(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_NULL_MAPPING).ret, -EINVAL);
+	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_GARBAGE_TABLE, .value = 4096), EINVAL,
+		  OUT_NULL);
+	EXPECT(map(0, 0, 0).ret, 0);
+	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_NULL_PEER).ret, -EINVAL);
+	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_NULL_TABLE).ret, -EINVAL);
+	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_NULL_MAPPING).ret, -EINVAL);
+	if (peer_bdf(1))
+		EXPECT(T(.op = T_DMA_UNMAP, .bdf = peer_bdf(1)).ret, -EINVAL);
+	EXPECT(unmap(0, 0), 0);
+	/* Unlinked already: nothing to do. */
+	EXPECT(T(.op = T_DMA_UNMAP, .bdf = bdf, .flags = W_STALE_MAPPING).ret, 0);
+	EXPECT(t_put(0), 0);
+	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_STALE_TABLE), EINVAL, OUT_NULL);
+	EXPECT(T(.op = T_DMA_UNMAP, .bdf = bdf, .flags = W_STALE_TABLE | W_STALE_MAPPING).ret, 0);
+}
+
+static void put_sweeps(struct gpu *g)
+{
+	pinned(g, 0);
+	EXPECT(map(0, 0, 0).ret, 0);
+	EXPECT(map(0, 1, 0).ret, 0);
+	EXPECT(t_put(0), 0);
+	EXPECT(T(.op = T_DMA_UNMAP, .bdf = peer_bdf(0), .flags = W_STALE_TABLE | W_STALE_MAPPING).ret,
+	       0);
+}
+
+static void callback_sweeps(struct gpu *g)
+{
+	uint64_t va = pinned(g, 0);
+
+	EXPECT(map(0, 0, 0).ret, 0);
+	EXPECT(map(0, 1, 0).ret, 0);
+	t_on_callback(0, C_FREE_DMA_MAPPING | C_FREE_PAGE_TABLE);
+	EXPECT(sg_free(g->fd, va), 0);
+	EXPECT(t_state(0).callbacks_done, 1);
+	EXPECT(T(.op = T_DMA_UNMAP, .bdf = peer_bdf(0), .flags = W_STALE_TABLE | W_STALE_MAPPING).ret,
+	       0);
+}
+
+static void in_the_callback(struct gpu *g)
+{
+	uint64_t va = pinned(g, 0);
+
+	EXPECT(map(0, 0, 0).ret, 0);
+	t_on_callback(0, C_DMA_MAP);
+	EXPECT(sg_free(g->fd, va), 0);
+	EXPECT(t_state(0).callback_ret, -EINVAL);
+
+	va = pinned(g, 0);
+	EXPECT(map(0, 0, 0).ret, 0);
+	t_on_callback(0, C_DMA_UNMAP);
+	EXPECT(sg_free(g->fd, va), 0);
+	EXPECT(t_state(0).callback_ret, 0);
+}
+
+static void persistent(struct gpu *g)
+{
+	uint64_t va = need_alloc(g, PAGES * PAGE64);
+
+	EXPECT(T(.op = T_GET_PERSISTENT, .va = va, .length = PAGES * PAGE64).ret, 0);
+	EXPECT(map(0, 0, 0).ret, 0);
+	EXPECT(sg_free(g->fd, va), 0);
+	check_addresses(0, 0, 0);
+	EXPECT(map(0, 1, 0).ret, 0);
+	EXPECT(unmap(0, 0), 0);
+	EXPECT(T(.op = T_PUT_PERSISTENT).ret, 0);
+}
+
+/* A peer that cannot say the address is told so, not given half of it. */
+static void small_mask(struct gpu *g)
+{
+	struct softgpu_info info;
+	struct nvp2p_test_call r;
+
+	NEED(!sg_info(g->fd, &info));
+	if (!info.on_pci) {
+		printf("skip: VRAM in system memory may be within every mask\n");
+		return;
+	}
+	pinned(g, 0);
+	r = T(.op = T_DMA_MAP, .bdf = peer_bdf(0), .flags = W_SMALL_MASK);
+	CHECK(r.ret == (peer_is_translated(0) ? 0 : -EIO), "%d", r.ret);
+	CHECK(r.out == (r.ret ? OUT_NULL : OUT_SET), "%s", out_names[r.out]);
+	EXPECT(t_put(0), 0);
+}
+
+#define TOPO	"/sys/module/nvidia/parameters/NVreg_GrdmaPciTopoCheckOverride"
+
+static void set_topology_override(const char *value)
+{
+	FILE *f = fopen(TOPO, "w");
+
+	NEED(f && fputs(value, f) >= 0 && !fclose(f));
+}
+
+static void topology(struct gpu *g)
+{
+	pinned(g, 0);
+	set_topology_override("2");
+	MUST_FAIL(map(0, 0, 0), ENOTSUPP, OUT_NULL);
+	set_topology_override("1");
+	EXPECT(map(0, 0, 0).ret, 0);
+	set_topology_override("0");
+	EXPECT(map(0, 1, 0).ret, 0);
+	EXPECT(t_put(0), 0);
+}
+
+/* ---- a client's own lock ---- */
+
+struct mapper {
+	int stop, rounds;
+	pthread_t id;
+};
+
+/* Maps with the client's lock held; the callback takes that lock. */
+static void *map_thread(void *arg)
+{
+	struct mapper *m = arg;
+	int i;
+
+	for (i = 0; !__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE); i++) {
+		struct nvp2p_test_call r = T(.op = T_DMA_MAP, .bdf = peer_bdf(0),
+					     .flags = W_CLIENT_LOCK);
+
+		if (!r.ret)
+			T(.op = T_DMA_UNMAP, .bdf = peer_bdf(0));
+	}
+	m->rounds = i;
+	return NULL;
+}
+
+static void client_lock(struct gpu *g)
+{
+	int round, maps = 0;
+
+	for (round = 0; round < 20; round++) {
+		struct mapper m = { 0 };
+		uint64_t va = pinned(g, 0);
+
+		t_on_callback(0, C_CLIENT_LOCK);
+		NEED(!pthread_create(&m.id, NULL, map_thread, &m));
+		nap_ms(5);
+		EXPECT(sg_free(g->fd, va), 0);
+		EXPECT(t_state(0).callbacks_done, 1);
+		__atomic_store_n(&m.stop, 1, __ATOMIC_RELEASE);
+		pthread_join(m.id, NULL);
+		maps += m.rounds;
+		T(.op = T_RESET);
+	}
+	printf("   %d maps beside %d frees\n", maps, round);
+}
+
+const struct test_case dma_cases[] = {
+	{ "dma: the mapping's version, page size, entries, addresses", success },
+	{ "dma: several mappings, several peers", several },
+	{ "dma: wrong arguments", wrong_arguments },
+	{ "dma: put ends what is left", put_sweeps },
+	{ "dma: a revocation ends what is left", callback_sweeps },
+	{ "dma: in the callback", in_the_callback },
+	{ "dma: persistent pins", persistent },
+	{ "dma: a peer with too few address bits", small_mask },
+	{ "dma: topology override", topology },
+	{ "dma: a client's lock that the callback takes, too", client_lock },
+	{ NULL, NULL }
+};
+
+/* ---- what needs no memory ---- */
+
+static int misc(int what)
+{
+	return T(.op = T_MISC, .value = what).ret;
+}
+
+void misc_rules(void)
+{
+	int fd;
+
+	EXPECT(misc(M_INIT_MAPPING), -ENOTSUPP);
+	EXPECT(misc(M_DESTROY_MAPPING), -ENOTSUPP);
+	EXPECT(misc(M_GET_RSYNC), -ENODEV);
+	EXPECT(misc(M_PUT_RSYNC), 0);
+	EXPECT(misc(M_RSYNC_REGISTER_NULL), -EINVAL);
+	EXPECT(misc(M_RSYNC_REGISTER_VERSION), -EINVAL);
+	EXPECT(misc(M_RSYNC_REGISTER_NO_GET), -EINVAL);
+	EXPECT(misc(M_RSYNC_REGISTER_NO_PUT), -EINVAL);
+	EXPECT(misc(M_RSYNC_REGISTER_NO_WAIT), -EINVAL);
+	EXPECT(misc(M_RSYNC_REGISTER), 0);
+	EXPECT(misc(M_RSYNC_REGISTER), -EBUSY);
+	EXPECT(misc(M_RSYNC_UNREGISTER), 0);
+	EXPECT(misc(M_RSYNC_REGISTER), 0);
+	EXPECT(misc(M_RSYNC_UNREGISTER), 0);
+	fd = sg_open(0);
+	NEED(fd >= 0);
+	EXPECT(misc(M_RSYNC_REGISTER), -EBUSY);
+	close(fd);
+	EXPECT(T(.op = T_FREE_PAGE_TABLE, .flags = W_NULL_TABLE).ret, 0);
+	EXPECT(T(.op = T_FREE_DMA_MAPPING, .flags = W_NULL_MAPPING).ret, 0);
+	printf("%s: what needs no memory: mailboxes, rsync, frees of nothing\n",
+	       failures ? "NOT OK" : "ok");
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+/* softgpu_abuse.c - files in the wrong hands, mappings, loads from device addresses, sudden deaths. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include "softgpu_uapi_test.h"
+
+/* ---- foreign files ---- */
+
+static void uses_a_foreign_file(void *arg)
+{
+	const struct gpu *g = arg;
+	struct softgpu_info info;
+	uint64_t va;
+
+	EXPECT(sg_info(g->fd, &info), EPERM);
+	EXPECT(sg_alloc(g->fd, g->ctx, PAGE64, &va), EPERM);
+	EXPECT(ioctl(g->fd, SOFTGPU_IOC(0xff), &info) ? errno : 0, EPERM);
+	CHECK(mmap(NULL, PAGE64, PROT_NONE, MAP_SHARED, g->fd, 0) == MAP_FAILED && errno == EPERM,
+	      "%d", errno);
+}
+
+static void inherited(struct gpu *g)
+{
+	struct softgpu_info info;
+
+	CHECK(in_child(uses_a_foreign_file, g), "the child did not end well");
+	EXPECT(sg_info(g->fd, &info), 0);
+}
+
+static void send_fd(int socket, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { "x", 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+			      .msg_controllen = sizeof(control.space) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	NEED(sendmsg(socket, &msg, 0) == 1);
+}
+
+static int receive_fd(int socket)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+			      .msg_controllen = sizeof(control.space) };
+	int fd;
+
+	NEED(recvmsg(socket, &msg, 0) == 1 && CMSG_FIRSTHDR(&msg));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
+struct post {
+	int ends[2];
+};
+
+/* Opens a file, sends it, and is gone before it is used. */
+static void sends_its_file(void *arg)
+{
+	struct post *p = arg;
+	struct gpu g = gpu_up(0);
+	uint64_t va;
+
+	EXPECT(sg_alloc(g.fd, g.ctx, 4 * PAGE64, &va), 0);
+	send_fd(p->ends[1], g.fd);
+}
+
+static void passed_over_a_socket(struct gpu *g)
+{
+	struct softgpu_info info;
+	struct gpu foreign;
+	struct post p;
+
+	NEED(!socketpair(AF_UNIX, SOCK_STREAM, 0, p.ends));
+	CHECK(in_child(sends_its_file, &p), "the child did not end well");
+	foreign.fd = receive_fd(p.ends[0]);
+	foreign.ctx = 1;
+	uses_a_foreign_file(&foreign);
+	/* Its memory lives as long as the file. */
+	NEED(!sg_info(g->fd, &info));
+	CHECK(info.vram_free + 4 * PAGE64 <= info.vram_total, "freed already");
+	close(foreign.fd);
+	close(p.ends[0]);
+	close(p.ends[1]);
+}
+
+/* ---- mappings ---- */
+
+static void mappings(struct gpu *g)
+{
+	static const int prots[] = { PROT_READ, PROT_WRITE, PROT_EXEC, PROT_READ | PROT_WRITE };
+	void *p;
+	size_t i;
+
+	for (i = 0; i < 4; i++)
+		CHECK(mmap(NULL, PAGE64, prots[i], MAP_SHARED, g->fd, 0) == MAP_FAILED &&
+		      errno == EINVAL, "protection %d: %d", prots[i], errno);
+	CHECK(mmap(NULL, PAGE64, PROT_NONE, MAP_PRIVATE, g->fd, 0) == MAP_FAILED && errno == EINVAL,
+	      "private: %d", errno);
+	CHECK(mmap(NULL, PAGE64, PROT_NONE, MAP_SHARED, g->fd, 4096) == MAP_FAILED &&
+	      errno == EINVAL, "offset: %d", errno);
+	p = mmap(NULL, 4 * PAGE64, PROT_NONE, MAP_SHARED, g->fd, 0);
+	NEED(p != MAP_FAILED);
+	CHECK(mprotect(p, PAGE64, PROT_READ) && errno == EACCES, "mprotect: %d", errno);
+	CHECK(mprotect(p, PAGE64, PROT_EXEC) && errno == EACCES, "mprotect: %d", errno);
+	CHECK(mremap(p, PAGE64, 8 * PAGE64, MREMAP_MAYMOVE) == MAP_FAILED, "it grew");
+	/* Other memory may stand in it, as host allocations do; the rest stays. */
+	NEED(mmap((char *)p + PAGE64, PAGE64, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+	*((char *)p + PAGE64) = 1;
+	NEED(!munmap(p, 4 * PAGE64));
+}
+
+static sigjmp_buf fault_return;
+static void *volatile fault_address;
+
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	(void)context;
+	fault_address = info->si_addr;
+	siglongjmp(fault_return, sig);
+}
+
+/* The signal that touching an address gives. */
+static int touch(uint64_t va, bool write)
+{
+	volatile char *p = (volatile char *)(uintptr_t)va;
+	int sig = sigsetjmp(fault_return, 1);
+
+	if (sig)
+		return sig;
+	if (write)
+		*p = 1;
+	else
+		(void)*p;
+	return 0;
+}
+
+static void cpu_load_faults(struct gpu *g)
+{
+	struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+	int pipe_fds[2], mem;
+	uint64_t va;
+	char byte;
+
+	NEED(!sigaction(SIGSEGV, &act, NULL) && !sigaction(SIGBUS, &act, NULL));
+	NEED(!sg_alloc(g->fd, g->ctx, 2 * PAGE64, &va));
+	CHECK(touch(va, false) == SIGSEGV && PTR(fault_address) == va, "load");
+	CHECK(touch(va + PAGE64 + 7, true) == SIGSEGV, "store");
+	CHECK(touch(g->window + (8ULL << 30), false) == SIGSEGV, "unallocated, in the window");
+	/* By way of the kernel, too. */
+	NEED(!pipe(pipe_fds));
+	CHECK(write(pipe_fds[1], (void *)(uintptr_t)va, 16) == -1 && errno == EFAULT, "write(2): %d",
+	      errno);
+	mem = open("/proc/self/mem", O_RDONLY);
+	CHECK(pread(mem, &byte, 1, (off_t)va) == -1, "/proc/self/mem");
+	close(mem);
+	/* Nor does locking all memory bring anything there. */
+	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE), "mlockall: %d", errno);
+	CHECK(touch(va, false) == SIGSEGV, "load, locked");
+	munlockall();
+}
+
+/* ---- sudden deaths ---- */
+
+/* Gives the engines work until it is killed. */
+static void busy_child(void)
+{
+	struct gpu g = gpu_up(0);
+	size_t n = 8 << 20;
+	char *host = malloc(n);
+	uint64_t va;
+	int i;
+
+	NEED(host && !sg_alloc(g.fd, g.ctx, n, &va));
+	for (i = 0; ; i++) {
+		if (sg_copy(g.fd, g.ctx, va, PTR(host), n, 0) ||
+		    sg_copy(g.fd, g.ctx, PTR(host), va, n, 0))
+			break;
+		if (i == 20)
+			sg_ctx_sync(g.fd, g.ctx);
+		i %= 20;
+	}
+}
+
+static void killed_in_mid_copy(struct gpu *g)
+{
+	struct softgpu_info before, after;
+	int round;
+
+	NEED(!sg_info(g->fd, &before));
+	for (round = 0; round < 10; round++) {
+		pid_t pid = fork();
+
+		NEED(pid >= 0);
+		if (!pid) {
+			busy_child();
+			_exit(0);
+		}
+		usleep(20000 + round * 15000);
+		kill(pid, SIGKILL);
+		NEED(waitpid(pid, NULL, 0) == pid);
+	}
+	/* Give the last reference time to go, wherever it is. */
+	for (round = 0; round < 250; round++) {
+		NEED(!sg_info(g->fd, &after));
+		if (after.vram_free == before.vram_free)
+			break;
+		usleep(20000);
+	}
+	CHECK(after.vram_free == before.vram_free, "%llu bytes of VRAM lost",
+	      (unsigned long long)(before.vram_free - after.vram_free));
+}
+
+/* Memory vanishes under a copy: its context is dead, the machine is not. */
+static void unmapped_in_mid_copy(struct gpu *g)
+{
+	size_t n = 16 << 20;
+	uint64_t va;
+	int round;
+
+	for (round = 0; round < 5; round++) {
+		void *host = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint32_t ctx = sg_ctx(g->fd);
+		int err;
+
+		NEED(host != MAP_FAILED && ctx && !sg_alloc(g->fd, ctx, n, &va));
+		EXPECT(sg_copy(g->fd, ctx, PTR(host), va, n, 0), 0);
+		usleep(round * 2000);
+		munmap(host, n);
+		err = sg_ctx_sync(g->fd, ctx);
+		CHECK(err == 0 || err == EIO, "%d", err);
+		EXPECT(sg_ctx_destroy(g->fd, ctx), 0);
+	}
+}
+
+/* The file is closed while another thread is in a call on it. */
+static void *syncing(void *arg)
+{
+	const struct gpu *g = arg;
+
+	sg_ctx_sync(g->fd, g->ctx);
+	return NULL;
+}
+
+static void closed_in_mid_call(struct gpu *g)
+{
+	size_t n = 8 << 20;
+	char *host = malloc(n);
+	int round, i;
+
+	NEED(host);
+	for (round = 0; round < 10; round++) {
+		struct gpu h = { .fd = sg_open(0) };
+		pthread_t thread;
+		uint64_t va;
+
+		h.ctx = sg_ctx(h.fd);
+		NEED(h.ctx && !sg_alloc(h.fd, h.ctx, n, &va));
+		for (i = 0; i < 4; i++)
+			EXPECT(sg_copy(h.fd, h.ctx, va, PTR(host), n, 0), 0);
+		NEED(!pthread_create(&thread, NULL, syncing, &h));
+		close(h.fd);
+		pthread_join(thread, NULL);
+	}
+	(void)g;
+	free(host);
+}
+
+const struct test_case abuse_cases[] = {
+	{ "a file inherited over fork", inherited },
+	{ "a file passed over a socket", passed_over_a_socket },
+	{ "mappings", mappings },
+	{ "a CPU load from a device address faults", cpu_load_faults },
+	{ "kill -9 in the middle of copies", killed_in_mid_copy },
+	{ "memory unmapped in the middle of a copy", unmapped_in_mid_copy },
+	{ "a file closed in the middle of a call", closed_in_mid_call },
+	{ NULL, NULL }
+};

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* softgpu_uapi_test.h - a case runs in a process of its own, with a context on GPU 0. */
+#ifndef SOFTGPU_UAPI_TEST_H
+#define SOFTGPU_UAPI_TEST_H
+
+#include "sgraw.h"
+
+struct test_case {
+	const char *name;
+	void (*run)(struct gpu *g);
+};
+
+extern const struct test_case abuse_cases[];
+
+#endif
