@@ -83,6 +83,8 @@ bool find_card(struct peerdma_map_args *map);
 void test_calls(void);
 void test_host(void);
 void test_devices(void);
-void test_gpu(void);
+/* False: there is no GPU. */
+bool test_gpu(void);
+void test_importer(bool gpu);
 
 #endif

@@ -268,13 +268,13 @@ static void card_to_gpu(void)
 	munmap(back, MIB);
 }
 
-void test_gpu(void)
+bool test_gpu(void)
 {
 	const char *why;
 
 	if (!cuda_open(&why)) {
 		skip("GPU memory", why);
-		return;
+		return false;
 	}
 	run("GPU: pin and unpin", life);
 	run("GPU: CPU view", cpu_view);
@@ -284,4 +284,5 @@ void test_gpu(void)
 	run("GPU: persistent pin", persistent);
 	run("GPU: DMA from GPU memory to GPU memory", card_to_gpu);
 	test_gpu_processes();
+	return true;
 }

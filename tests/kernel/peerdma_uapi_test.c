@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 	test_calls();
 	test_host();
 	test_devices();
-	test_gpu();
+	test_importer(test_gpu());
 
 	fd = dev_open();
 	CHECK(live_pins(fd) == 0);

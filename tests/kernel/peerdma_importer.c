@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* peerdma_importer.c - see peerdma_importer.h.  For tests: one user at a time per file. */
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/version.h>
+
+#include "peerdma_importer.h"
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define map_static	dma_buf_map_attachment
+#define unmap_static	dma_buf_unmap_attachment
+#else
+#define map_static	dma_buf_map_attachment_unlocked
+#define unmap_static	dma_buf_unmap_attachment_unlocked
+#endif
+
+struct importer {
+	struct mutex lock;			/* one call at a time */
+	struct dma_buf *dmabuf;
+	struct dma_buf_attachment *attach;
+	enum importer_kind kind;
+	bool pinned;
+	/* The dma-buf's reservation lock, where dynamic: */
+	struct sg_table *sgt;
+	enum dma_data_direction dir;
+	u32 notified;
+};
+
+static struct pci_dev *card;
+
+static void notify(struct dma_buf_attachment *attach)
+{
+	struct importer *im = attach->importer_priv;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+	im->notified++;
+	if (im->sgt && im->kind != IMPORTER_LAZY && im->kind != IMPORTER_PINNING) {
+		dma_buf_unmap_attachment(attach, im->sgt, im->dir);
+		im->sgt = NULL;
+	}
+}
+
+static const struct dma_buf_attach_ops peer_ops = {
+	.allow_peer2peer = true,
+	.move_notify = notify,
+};
+
+static const struct dma_buf_attach_ops no_peer_ops = {
+	.allow_peer2peer = false,
+	.move_notify = notify,
+};
+
+static void lock_resv(struct importer *im)
+{
+	if (im->kind != IMPORTER_STATIC)
+		dma_resv_lock(im->dmabuf->resv, NULL);
+}
+
+static void unlock_resv(struct importer *im)
+{
+	if (im->kind != IMPORTER_STATIC)
+		dma_resv_unlock(im->dmabuf->resv);
+}
+
+static void unmap(struct importer *im)
+{
+	lock_resv(im);
+	if (im->sgt && im->kind == IMPORTER_STATIC)
+		unmap_static(im->attach, im->sgt, im->dir);
+	else if (im->sgt)
+		dma_buf_unmap_attachment(im->attach, im->sgt, im->dir);
+	im->sgt = NULL;
+	unlock_resv(im);
+}
+
+static void detach(struct importer *im)
+{
+	if (!im->dmabuf)
+		return;
+	unmap(im);
+	if (im->pinned) {
+		lock_resv(im);
+		dma_buf_unpin(im->attach);
+		unlock_resv(im);
+	}
+	dma_buf_detach(im->dmabuf, im->attach);
+	dma_buf_put(im->dmabuf);
+	im->dmabuf = NULL;
+	im->pinned = false;
+}
+
+static long attach(struct importer *im, const struct importer_attach *a)
+{
+	struct dma_buf_attachment *attach;
+	int err = 0;
+
+	if (im->dmabuf || a->kind > IMPORTER_NO_PEER)
+		return -EINVAL;
+	im->dmabuf = dma_buf_get(a->fd);
+	if (IS_ERR(im->dmabuf)) {
+		err = PTR_ERR(im->dmabuf);
+		im->dmabuf = NULL;
+		return err;
+	}
+	im->kind = a->kind;
+	im->notified = 0;
+	if (a->kind == IMPORTER_STATIC)
+		attach = dma_buf_attach(im->dmabuf, &card->dev);
+	else
+		attach = dma_buf_dynamic_attach(im->dmabuf, &card->dev,
+						a->kind == IMPORTER_NO_PEER ? &no_peer_ops :
+						&peer_ops, im);
+	if (IS_ERR(attach)) {
+		dma_buf_put(im->dmabuf);
+		im->dmabuf = NULL;
+		return PTR_ERR(attach);
+	}
+	im->attach = attach;
+	if (a->kind == IMPORTER_PINNING) {
+		lock_resv(im);
+		err = dma_buf_pin(attach);
+		unlock_resv(im);
+		im->pinned = !err;
+		if (err)
+			detach(im);
+	}
+	return err;
+}
+
+static long map(struct importer *im, struct importer_map *m)
+{
+	struct scatterlist *sg;
+	struct sg_table *sgt;
+	u32 i;
+
+	if (!im->dmabuf || im->sgt)
+		return -EINVAL;
+	lock_resv(im);
+	sgt = im->kind == IMPORTER_STATIC ? map_static(im->attach, m->direction) :
+		dma_buf_map_attachment(im->attach, m->direction);
+	if (!IS_ERR(sgt)) {
+		im->sgt = sgt;
+		im->dir = m->direction;
+		m->segments = sgt->nents;
+		m->dma_addr = sg_dma_address(sgt->sgl);
+		m->length = 0;
+		for_each_sgtable_dma_sg(sgt, sg, i)
+			m->length += sg_dma_len(sg);
+	}
+	unlock_resv(im);
+	return PTR_ERR_OR_ZERO(sgt);
+}
+
+static long state(struct importer *im, struct importer_state *s)
+{
+	if (!im->dmabuf)
+		return -EINVAL;
+	lock_resv(im);
+	s->notified = im->notified;
+	s->mapped = !!im->sgt;
+	unlock_resv(im);
+	return 0;
+}
+
+static long call(struct importer *im, unsigned int cmd, void __user *arg)
+{
+	struct importer_attach a;
+	struct importer_map m;
+	struct importer_state s;
+	long err;
+
+	switch (cmd) {
+	case IMPORTER_ATTACH:
+		return copy_from_user(&a, arg, sizeof(a)) ? -EFAULT : attach(im, &a);
+	case IMPORTER_MAP:
+		if (copy_from_user(&m, arg, sizeof(m)))
+			return -EFAULT;
+		err = map(im, &m);
+		return err ?: copy_to_user(arg, &m, sizeof(m)) ? -EFAULT : 0;
+	case IMPORTER_STATE:
+		err = state(im, &s);
+		return err ?: copy_to_user(arg, &s, sizeof(s)) ? -EFAULT : 0;
+	case IMPORTER_UNMAP:
+		if (!im->dmabuf)
+			return -EINVAL;
+		unmap(im);
+		return 0;
+	case IMPORTER_DETACH:
+		detach(im);
+		return 0;
+	default:
+		return -ENOTTY;
+	}
+}
+
+static long importer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct importer *im = file->private_data;
+	long err;
+
+	mutex_lock(&im->lock);
+	err = call(im, cmd, (void __user *)arg);
+	mutex_unlock(&im->lock);
+	return err;
+}
+
+static int importer_open(struct inode *inode, struct file *file)
+{
+	struct importer *im = kzalloc(sizeof(*im), GFP_KERNEL);
+
+	if (!im)
+		return -ENOMEM;
+	mutex_init(&im->lock);
+	file->private_data = im;
+	return 0;
+}
+
+static int importer_release(struct inode *inode, struct file *file)
+{
+	struct importer *im = file->private_data;
+
+	detach(im);
+	kfree(im);
+	return 0;
+}
+
+static const struct file_operations importer_fops = {
+	.owner = THIS_MODULE,
+	.open = importer_open,
+	.release = importer_release,
+	.unlocked_ioctl = importer_ioctl,
+};
+
+static struct miscdevice importer_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "peerdma_importer",
+	.fops = &importer_fops,
+	.mode = 0600,
+};
+
+static int __init importer_init(void)
+{
+	int err;
+
+	card = pci_get_device(0x1234, 0x11e8, NULL);
+	if (!card)
+		return -ENODEV;
+	err = misc_register(&importer_misc);
+	if (err)
+		pci_dev_put(card);
+	return err;
+}
+
+static void __exit importer_exit(void)
+{
+	misc_deregister(&importer_misc);
+	pci_dev_put(card);
+}
+
+module_init(importer_init);
+module_exit(importer_exit);
+
+MODULE_DESCRIPTION("Imports dma-bufs in every way, for tests");
+MODULE_LICENSE("Dual MIT/GPL");
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+MODULE_IMPORT_NS(DMA_BUF);
+#else
+MODULE_IMPORT_NS("DMA_BUF");
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * peerdma_importer.h - a test module that imports dma-bufs for the DMA card in
+ * each way that there is: /dev/peerdma_importer.  One attachment per open file.
+ */
+#ifndef PEERDMA_IMPORTER_H
+#define PEERDMA_IMPORTER_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+enum importer_kind {
+	IMPORTER_STATIC,	/* dma_buf_attach: cannot let go */
+	IMPORTER_DYNAMIC,	/* lets go in move_notify: unmaps at once */
+	IMPORTER_LAZY,		/* dynamic, but keeps its mapping for the exporter to take down */
+	IMPORTER_PINNING,	/* dynamic, and calls dma_buf_pin before it maps */
+	IMPORTER_NO_PEER,	/* lets go, but needs struct pages */
+};
+
+struct importer_attach {
+	__s32 fd;
+	__u32 kind;
+};
+
+struct importer_map {
+	__u32 direction;	/* enum dma_data_direction */
+	__u32 segments;		/* out */
+	__u64 dma_addr;		/* out: of the first */
+	__u64 length;		/* out: of all */
+};
+
+struct importer_state {
+	__u32 notified;		/* out: calls of move_notify */
+	__u32 mapped;		/* out */
+};
+
+#define IMPORTER_ATTACH	_IOW(0xb7, 0, struct importer_attach)
+#define IMPORTER_MAP	_IOWR(0xb7, 1, struct importer_map)
+#define IMPORTER_UNMAP	_IO(0xb7, 2)
+#define IMPORTER_DETACH	_IO(0xb7, 3)
+#define IMPORTER_STATE	_IOR(0xb7, 4, struct importer_state)
+
+#endif

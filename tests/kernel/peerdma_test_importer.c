@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+/* peerdma_test_importer.c - dma-bufs of pins in the hands of a device's driver. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "peerdma_importer.h"
+#include "peerdma_test_card.h"
+#include "peerdma_test_gpu.h"
+
+#define MIB (1UL << 20)
+enum { BIDIRECTIONAL, TO_DEVICE, FROM_DEVICE };	/* enum dma_data_direction */
+
+static int importer(void)
+{
+	int fd = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static int attach(int im, int dmabuf, uint32_t kind)
+{
+	struct importer_attach a = { .fd = dmabuf, .kind = kind };
+
+	return ioctl(im, IMPORTER_ATTACH, &a);
+}
+
+static int map(int im, uint32_t direction, struct importer_map *m)
+{
+	*m = (struct importer_map){ .direction = direction };
+	return ioctl(im, IMPORTER_MAP, m);
+}
+
+static struct importer_state state(int im)
+{
+	struct importer_state s = { 0 };
+
+	WORKS(ioctl(im, IMPORTER_STATE, &s));
+	return s;
+}
+
+/* Host memory is never revoked: every kind of importer may have it. */
+static void host(void)
+{
+	char *memory = host_memory(4 * PAGE);
+	struct peerdma_pin_args a;
+	struct peerdma_query_args q;
+	struct importer_map m;
+
+	for (uint32_t kind = IMPORTER_STATIC; kind <= IMPORTER_NO_PEER; kind++) {
+		int fd = dev_open(), im = importer(), dmabuf;
+		/* Those that cannot, or will not, let go. */
+		bool keeps = kind == IMPORTER_STATIC || kind == IMPORTER_PINNING;
+
+		WORKS(pin(fd, memory, 4 * PAGE, PEERDMA_PIN_HOST, &a));
+		dmabuf = export(fd, a.handle, PAGE, 2 * PAGE);
+		WORKS(attach(im, dmabuf, kind));
+		WORKS(map(im, BIDIRECTIONAL, &m));
+		CHECK(m.length == 2 * PAGE && m.dma_addr);
+		WORKS(query(fd, a.handle, &q));
+		CHECK(q.mappings == 1 && q.exports == 1);
+		FAILS(keeps ? EBUSY : 0, unpin(fd, a.handle));
+		if (keeps) {
+			WORKS(query(fd, a.handle, &q));
+			CHECK(q.state == PEERDMA_STATE_LIVE && q.mappings == 1);
+			WORKS(ioctl(im, IMPORTER_DETACH));
+			WORKS(unpin(fd, a.handle));
+		} else {
+			CHECK(state(im).notified == 1);
+			CHECK(state(im).mapped == (kind == IMPORTER_LAZY));
+			WORKS(ioctl(im, IMPORTER_UNMAP));
+			FAILS(ENOENT, map(im, BIDIRECTIONAL, &m));
+		}
+		CHECK(live_pins(fd) == 0);
+		CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
+		close(im);
+		close(dmabuf);
+		close(fd);
+	}
+	munmap(memory, 4 * PAGE);
+}
+
+/* After the last close, who keeps a mapping keeps the memory; and no longer. */
+static void outlives_file(void)
+{
+	char *memory = host_memory(PAGE), line[512];
+	struct peerdma_pin_args a;
+	struct importer_map m;
+	int fd = dev_open(), im = importer(), dmabuf, other = dev_open();
+
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	dmabuf = export(fd, a.handle, 0, 0);
+	WORKS(attach(im, dmabuf, IMPORTER_STATIC));
+	WORKS(map(im, BIDIRECTIONAL, &m));
+	close(dmabuf);
+	close(fd);
+	CHECK(live_pins(other) == 1);
+	CHECK(debugfs_field(a.handle, "state", line, sizeof(line)) && !strcmp(line, "held"));
+	/* Still DMA-able: the card writes the page's beginning to its middle. */
+	if (card_open()) {
+		memory[5] = 123;
+		card_copy(m.dma_addr, m.dma_addr + 2048, 16);
+		CHECK(memory[2048 + 5] == 123);
+	}
+	close(im);
+	CHECK(live_pins(other) == 0);
+	close(other);
+	munmap(memory, PAGE);
+}
+
+static void readonly(void)
+{
+	char *memory = host_memory(PAGE);
+	struct peerdma_pin_args a;
+	struct importer_map m;
+	int fd = dev_open(), im = importer(), dmabuf;
+
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY, &a));
+	dmabuf = export(fd, a.handle, 0, 0);
+	CHECK(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf, 0) == MAP_FAILED);
+	FAILS(EPERM, attach(im, dmabuf, IMPORTER_STATIC));
+	WORKS(attach(im, dmabuf, IMPORTER_DYNAMIC));
+	FAILS(EPERM, map(im, FROM_DEVICE, &m));
+	WORKS(map(im, TO_DEVICE, &m));
+	close(im);
+	close(dmabuf);
+	close(fd);
+	munmap(memory, PAGE);
+}
+
+/* GPU memory that may be revoked, for those who let go. */
+static void revocable(void)
+{
+	struct peerdma_pin_args a;
+	struct peerdma_query_args q;
+	struct importer_map m;
+
+	for (uint32_t kind = IMPORTER_STATIC; kind <= IMPORTER_NO_PEER; kind++) {
+		uint64_t va = gpu_alloc(2 * MIB);
+		int fd = dev_open(), im = importer(), dmabuf;
+
+		WORKS(pin_va(fd, va, 2 * MIB, PEERDMA_PIN_DEVICE, &a));
+		dmabuf = export(fd, a.handle, 0, 0);
+		if (kind == IMPORTER_STATIC || kind == IMPORTER_NO_PEER) {
+			FAILS(EOPNOTSUPP, attach(im, dmabuf, kind));
+		} else if (kind == IMPORTER_PINNING) {
+			/* Refused when it pins or, where that is all the kernel tells, when it maps. */
+			if (!attach(im, dmabuf, kind))
+				FAILS(EOPNOTSUPP, map(im, BIDIRECTIONAL, &m));
+			else
+				CHECK(errno == EOPNOTSUPP);
+		} else {
+			WORKS(attach(im, dmabuf, kind));
+			WORKS(map(im, BIDIRECTIONAL, &m));
+			CHECK(m.length == 2 * MIB);
+			/* Let go of and mapped again, by its own will. */
+			WORKS(ioctl(im, IMPORTER_UNMAP));
+			WORKS(map(im, BIDIRECTIONAL, &m));
+			WORKS(query(fd, a.handle, &q));
+			CHECK(q.mappings == 1 && state(im).notified == 0);
+			CHECK(!cu.MemFree(va));
+			va = 0;
+			WORKS(query(fd, a.handle, &q));
+			CHECK(q.state == PEERDMA_STATE_REVOKED && q.mappings == 0);
+			CHECK(state(im).notified == 1);
+			CHECK(state(im).mapped == (kind == IMPORTER_LAZY));
+			CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
+			WORKS(ioctl(im, IMPORTER_UNMAP));
+			FAILS(ESTALE, map(im, BIDIRECTIONAL, &m));
+		}
+		/* The file, the importer and the dma-buf go in another order each time. */
+		if (kind % 2)
+			close(fd);
+		close(im);
+		close(dmabuf);
+		if (!(kind % 2))
+			close(fd);
+		if (va)
+			CHECK(!cu.MemFree(va));
+	}
+}
+
+/* Persistent GPU memory is for all but those who need pages. */
+static void persistent(void)
+{
+	struct peerdma_pin_args a;
+	struct importer_map m;
+
+	for (uint32_t kind = IMPORTER_STATIC; kind <= IMPORTER_NO_PEER; kind++) {
+		uint64_t va = gpu_alloc(2 * MIB);
+		int fd = dev_open(), im = importer(), dmabuf;
+
+		WORKS(pin_va(fd, va, 2 * MIB, PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT, &a));
+		dmabuf = export(fd, a.handle, MIB, MIB);
+		if (kind == IMPORTER_NO_PEER) {
+			FAILS(EOPNOTSUPP, attach(im, dmabuf, kind));
+		} else {
+			WORKS(attach(im, dmabuf, kind));
+			WORKS(map(im, BIDIRECTIONAL, &m));
+			CHECK(m.length == MIB);
+			CHECK(!cu.MemFree(va));
+			va = 0;
+			CHECK(state(im).notified == 0);
+		}
+		close(fd);
+		close(dmabuf);
+		close(im);
+		if (va)
+			CHECK(!cu.MemFree(va));
+	}
+}
+
+void test_importer(bool gpu)
+{
+	int fd = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0) {
+		skip("dma-buf importers", "peerdma_importer.ko is not loaded (it needs the DMA card)");
+		return;
+	}
+	close(fd);
+	run("dma-buf of host memory, each kind of importer", host);
+	run("dma-buf that outlives its file", outlives_file);
+	run("dma-buf of a read-only pin", readonly);
+	if (!gpu)
+		return;
+	run("GPU: dma-buf, each kind of importer", revocable);
+	run("GPU: dma-buf of a persistent pin", persistent);
+}
