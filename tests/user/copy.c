@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT
+/* copy.c - copies and fills, of every kind of memory, against a plain memcpy. */
+#include <sys/mman.h>
+
+#include "test.h"
+
+enum { N = 300000 };
+
+/* One kind of memory, with a copy of what it must hold. */
+struct piece {
+	const char *kind;
+	CUdeviceptr va;
+	bool device;		/* GPUs know it */
+	unsigned char *model;
+};
+
+enum { DEVICE, DEVICE2, VMM, HOST, MANAGED, REGISTERED, PLAIN, KINDS };
+
+static struct piece pieces[KINDS] = {
+	{ .kind = "device", .device = true }, { .kind = "device 2", .device = true },
+	{ .kind = "mapped", .device = true }, { .kind = "host", .device = true },
+	{ .kind = "managed", .device = true }, { .kind = "registered", .device = true },
+	{ .kind = "plain" },
+};
+static CUstream stream;
+static size_t vmm_size;
+
+static unsigned int rnd(unsigned int n)
+{
+	static uint64_t x = 88172645463325252ull;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return (x >> 16) % n;
+}
+
+static void fill_random(unsigned char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p[i] = rnd(256);
+}
+
+static int setup(void **state)
+{
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
+	};
+	CUmemAccessDesc rw = {
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	CUmemGenericAllocationHandle handle;
+	size_t g;
+	void *h;
+	int n;
+
+	gpu_setup(state);
+	OK(cuMemAlloc(&pieces[DEVICE].va, N));
+	/* on another GPU, if there is one */
+	OK(cuDeviceGetCount(&n));
+	if (n > 1) {
+		CUcontext other;
+
+		OK(cuDevicePrimaryCtxRetain(&other, 1));
+		OK(cuCtxPushCurrent(other));
+		OK(cuMemAlloc(&pieces[DEVICE2].va, N));
+		OK(cuCtxPopCurrent(NULL));
+	} else {
+		OK(cuMemAlloc(&pieces[DEVICE2].va, N));
+	}
+	OK(cuMemGetAllocationGranularity(&g, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	vmm_size = (N + g - 1) / g * g;
+	OK(cuMemCreate(&handle, vmm_size, &prop, 0));
+	OK(cuMemAddressReserve(&pieces[VMM].va, vmm_size, 0, 0, 0));
+	OK(cuMemMap(pieces[VMM].va, vmm_size, 0, handle, 0));
+	OK(cuMemSetAccess(pieces[VMM].va, vmm_size, &rw, 1));
+	OK(cuMemRelease(handle));
+	OK(cuMemHostAlloc(&h, N, 0));
+	pieces[HOST].va = P(h);
+	OK(cuMemAllocManaged(&pieces[MANAGED].va, N, CU_MEM_ATTACH_GLOBAL));
+	h = aligned_alloc(4096, (N + 4095) / 4096 * 4096);
+	OK(cuMemHostRegister(h, N, 0));
+	pieces[REGISTERED].va = P(h);
+	pieces[PLAIN].va = P(malloc(N));
+	OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+
+	for (int i = 0; i < KINDS; i++) {
+		pieces[i].model = malloc(N);
+		fill_random(pieces[i].model, N);
+		OK(cuMemcpy(pieces[i].va, P(pieces[i].model), N));
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(pieces[DEVICE].va));
+	OK(cuMemFree(pieces[DEVICE2].va));
+	OK(cuMemUnmap(pieces[VMM].va, vmm_size));
+	OK(cuMemAddressFree(pieces[VMM].va, vmm_size));
+	OK(cuMemFreeHost((void *)(uintptr_t)pieces[HOST].va));
+	OK(cuMemFree(pieces[MANAGED].va));
+	OK(cuMemHostUnregister((void *)(uintptr_t)pieces[REGISTERED].va));
+	free((void *)(uintptr_t)pieces[REGISTERED].va);
+	free((void *)(uintptr_t)pieces[PLAIN].va);
+	for (int i = 0; i < KINDS; i++)
+		free(pieces[i].model);
+	return gpu_teardown(state);
+}
+
+static void compare_all(const char *when)
+{
+	unsigned char *back = malloc(N);
+
+	OK(cuCtxSynchronize());
+	for (int i = 0; i < KINDS; i++) {
+		OK(cuMemcpy(P(back), pieces[i].va, N));
+		if (memcmp(back, pieces[i].model, N))
+			fail_msg("%s memory differs %s", pieces[i].kind, when);
+	}
+	free(back);
+}
+
+static void one_copy(void)
+{
+	struct piece *to = &pieces[rnd(KINDS)], *from = &pieces[rnd(KINDS)];
+	size_t n = rnd(10) ? rnd(5000) : rnd(N), to_at, from_at;
+	CUdeviceptr dst, src;
+
+	if (to == from)
+		return;
+	to_at = rnd(N - n + 1);
+	from_at = rnd(N - n + 1);
+	dst = to->va + to_at;
+	src = from->va + from_at;
+	/* all on one stream or the default one, which order each other */
+	switch (rnd(8)) {
+	case 0:
+		OK(cuMemcpy(dst, src, n));
+		break;
+	case 1:
+		OK(cuMemcpyAsync(dst, src, n, rnd(2) ? stream : NULL));
+		break;
+	case 2:
+	case 3:
+		if (!to->device)
+			return;
+		if (rnd(2))
+			OK(cuMemcpyHtoD(dst, (void *)(uintptr_t)src, n));
+		else
+			OK(cuMemcpyHtoDAsync(dst, (void *)(uintptr_t)src, n, stream));
+		break;
+	case 4:
+	case 5:
+		if (!from->device)
+			return;
+		if (rnd(2))
+			OK(cuMemcpyDtoH((void *)(uintptr_t)dst, src, n));
+		else
+			OK(cuMemcpyDtoHAsync((void *)(uintptr_t)dst, src, n, stream));
+		break;
+	case 6:
+		if (!from->device || !to->device)
+			return;
+		if (rnd(2))
+			OK(cuMemcpyDtoD(dst, src, n));
+		else
+			OK(cuMemcpyDtoDAsync(dst, src, n, stream));
+		break;
+	case 7:
+		if (!from->device || !to->device)
+			return;
+		if (rnd(2))
+			OK(cuMemcpyPeer(dst, NULL, src, NULL, n));
+		else
+			OK(cuMemcpyPeerAsync(dst, test_context(), src, test_context(), n, stream));
+		break;
+	}
+	memcpy(to->model + to_at, from->model + from_at, n);
+}
+
+static void one_fill(void)
+{
+	struct piece *to = &pieces[rnd(PLAIN)];
+	size_t elem = 1 << rnd(3), n = rnd(2000), at = rnd(N - 4 * 2000) & ~(size_t)3;
+	unsigned int value = rnd(1u << 31);
+	bool async = rnd(2);
+
+	switch (elem) {
+	case 1:
+		OK(async ? cuMemsetD8Async(to->va + at, value, n, stream) : cuMemsetD8(to->va + at, value, n));
+		break;
+	case 2:
+		OK(async ? cuMemsetD16Async(to->va + at, value, n, stream) : cuMemsetD16(to->va + at, value, n));
+		break;
+	case 4:
+		OK(async ? cuMemsetD32Async(to->va + at, value, n, stream) : cuMemsetD32(to->va + at, value, n));
+		break;
+	}
+	for (size_t i = 0; i < n; i++)
+		memcpy(to->model + at + i * elem, &value, elem);
+}
+
+static void one_rectangle(void)
+{
+	CUDA_MEMCPY2D c = { .WidthInBytes = rnd(300), .Height = rnd(30) };
+	struct piece *to = &pieces[rnd(KINDS)], *from = &pieces[rnd(KINDS)];
+
+	if (to == from)
+		return;
+	c.srcXInBytes = rnd(100);
+	c.srcY = rnd(50);
+	c.srcPitch = c.srcXInBytes + c.WidthInBytes + rnd(1000);
+	c.dstXInBytes = rnd(100);
+	c.dstY = rnd(50);
+	c.dstPitch = c.dstXInBytes + c.WidthInBytes + rnd(1000);
+	c.srcMemoryType = from->device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+	c.dstMemoryType = to->device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+	if (!rnd(3))
+		c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+	c.srcDevice = from->va;
+	c.srcHost = (void *)(uintptr_t)from->va;
+	c.dstDevice = to->va;
+	c.dstHost = (void *)(uintptr_t)to->va;
+	switch (rnd(3)) {
+	case 0:
+		OK(cuMemcpy2D(&c));
+		break;
+	case 1:
+		OK(cuMemcpy2DUnaligned(&c));
+		break;
+	case 2:
+		OK(cuMemcpy2DAsync(&c, stream));
+		break;
+	}
+	for (size_t y = 0; y < c.Height; y++)
+		memcpy(to->model + (c.dstY + y) * c.dstPitch + c.dstXInBytes,
+		       from->model + (c.srcY + y) * c.srcPitch + c.srcXInBytes, c.WidthInBytes);
+}
+
+static void one_fill_2d(void)
+{
+	struct piece *to = &pieces[rnd(PLAIN)];
+	size_t elem = 1 << rnd(3), w = 1 + rnd(200), h = 1 + rnd(30), pitch = elem * (w + rnd(100));
+	size_t at = rnd(1000) & ~(size_t)3;
+	unsigned int value = rnd(1u << 31);
+	CUdeviceptr p = to->va + at;
+
+	switch (elem | rnd(2) << 4) {
+	case 1: OK(cuMemsetD2D8(p, pitch, value, w, h)); break;
+	case 2: OK(cuMemsetD2D16(p, pitch, value, w, h)); break;
+	case 4: OK(cuMemsetD2D32(p, pitch, value, w, h)); break;
+	case 17: OK(cuMemsetD2D8Async(p, pitch, value, w, h, stream)); break;
+	case 18: OK(cuMemsetD2D16Async(p, pitch, value, w, h, stream)); break;
+	case 20: OK(cuMemsetD2D32Async(p, pitch, value, w, h, stream)); break;
+	}
+	for (size_t y = 0; y < h; y++) {
+		for (size_t x = 0; x < w; x++)
+			memcpy(to->model + at + y * pitch + x * elem, &value, elem);
+	}
+}
+
+static void everything(void **state)
+{
+	(void)state;
+	compare_all("at first");
+	for (int i = 0; i < 3000; i++) {
+		switch (rnd(4)) {
+		case 0: one_fill(); break;
+		case 1: one_rectangle(); break;
+		case 2: one_fill_2d(); break;
+		default: one_copy();
+		}
+		/* the CPU looks at host memory, so the model must not run ahead for ever */
+		if (i % 50 == 49)
+			compare_all("after copies and fills");
+	}
+}
+
+static void refused(void **state)
+{
+	CUdeviceptr p, wild = 0xdead0000;
+	char buf[256] = { 0 };
+	CUcontext ctx = test_context();
+	void *h;
+
+	(void)state;
+	OK(cuMemAlloc(&p, 100));
+	OK(cuMemHostAlloc(&h, 100, 0));
+	OK(cuMemcpyHtoD(p, buf, 0));
+	OK(cuMemcpyHtoD(0, buf, 0));
+	OK(cuMemcpyHtoD(p, buf, 100));
+	BAD(cuMemcpyHtoD(p, buf, 101));
+	BAD(cuMemcpyHtoD(p + 1, buf, 100));
+	BAD(cuMemcpyHtoD(P(buf), buf + 128, 16));
+	BAD(cuMemcpyHtoD(wild, buf, 16));
+	BAD(cuMemcpyDtoH(buf, P(buf) + 128, 16));
+	BAD(cuMemcpyDtoH(NULL, p, 16));
+	BAD(cuMemcpyDtoD(p, P(buf), 16));
+	OK(cuMemcpyDtoH((void *)(uintptr_t)p, p, 16));
+	OK(cuMemcpyDtoD(p, P(h), 16));
+	OK(cuMemcpy(P(buf), P(buf) + 64, 16));
+	OK(cuMemcpyPeer(p, NULL, p + 50, ctx, 16));
+
+	OK(cuMemsetD8(p, 1, 0));
+	BAD(cuMemsetD8(P(buf), 1, 4));
+	BAD(cuMemsetD8(p, 1, 101));
+	BAD(cuMemsetD8(p, 1, (size_t)1 << 40));
+	BAD(cuMemsetD32(p, 1, ~(size_t)0));
+	BAD(cuMemsetD16(p + 1, 1, 4));
+	BAD(cuMemsetD32(p + 2, 1, 4));
+	BAD(cuMemsetD2D8(p, 8, 1, 16, 2));
+	BAD(cuMemsetD2D32(p, 18, 1, 4, 2));
+	OK(cuMemsetD2D8(p, 16, 1, 8, 0));
+
+	CUDA_MEMCPY2D c = {
+		.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = buf, .srcPitch = 16,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = p, .dstPitch = 16,
+		.WidthInBytes = 8, .Height = 4,
+	};
+	OK(cuMemcpy2D(&c));
+	c.srcPitch = 4;
+	BAD(cuMemcpy2D(&c));
+	c.srcPitch = 16;
+	c.srcXInBytes = 12;
+	BAD(cuMemcpy2D(&c));
+	c.srcXInBytes = 0;
+	c.Height = 0;
+	OK(cuMemcpy2D(&c));
+	c.Height = 8;	/* 7 * 16 + 8 = 120 */
+	BAD(cuMemcpy2D(&c));
+	c.Height = (size_t)1 << 62;
+	BAD(cuMemcpy2D(&c));
+	c.Height = 4;
+	c.srcMemoryType = (CUmemorytype)9;
+	BAD(cuMemcpy2D(&c));
+	c.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	c.srcDevice = P(buf);
+	BAD(cuMemcpy2D(&c));
+	BAD(cuMemcpy2D(NULL));
+
+	OK(cuMemFree(p));
+	BAD(cuMemcpyDtoH(buf, p, 16));
+	BAD(cuMemcpyDtoD(p, p + 8, 8));
+	OK(cuMemFreeHost(h));
+}
+
+/* A copy that meets nothing at a host address kills its context, and no other. */
+static void fault(void **state)
+{
+	CUcontext ctx;
+	CUdeviceptr p, mine;
+	char *nothing, buf[16];
+	void *h;
+
+	(void)state;
+	if (!on_softgpu())
+		skip();		/* NVIDIA's library touches the memory itself, and crashes */
+	nothing = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	OK(cuMemAlloc(&mine, 100));
+	OK(cuCtxCreate(&ctx, 0, 0));
+	OK(cuMemAlloc(&p, 100));
+	OK(cuMemHostAlloc(&h, 100, 0));
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemcpyHtoD(p, nothing, 16));
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemcpyHtoD(p, buf, 16));
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc(&p, 100));
+	OK(cuCtxPopCurrent(NULL));
+	OK(cuMemcpyHtoD(mine, buf, 16));
+	OK(cuCtxSynchronize());
+	OK(cuCtxDestroy(ctx));
+	OK(cuMemFree(mine));
+	munmap(nothing, 4096);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(fault),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+/* pointer.c - what a pointer is, asked one way and the other. */
+#include <sys/mman.h>
+
+#include "test.h"
+
+#define A(name) CU_POINTER_ATTRIBUTE_##name
+
+static unsigned int get32(CUpointer_attribute attribute, CUdeviceptr p)
+{
+	unsigned int v[2] = { 0x11111111, 0x11111111 };
+
+	OK(cuPointerGetAttribute(v, attribute, p));
+	assert_int_equal(v[1], 0x11111111);	/* 4 bytes, no more */
+	return v[0];
+}
+
+static uint64_t get64(CUpointer_attribute attribute, CUdeviceptr p)
+{
+	uint64_t v[2] = { 0x1111, 0x1111 };
+
+	OK(cuPointerGetAttribute(v, attribute, p));
+	assert_int_equal(v[1], 0x1111);
+	return v[0];
+}
+
+/* Attributes with the same answer by either call. */
+static const CUpointer_attribute both_ways[] = {
+	A(CONTEXT), A(MEMORY_TYPE), A(DEVICE_POINTER), A(SYNC_MEMOPS), A(BUFFER_ID), A(IS_MANAGED),
+	A(DEVICE_ORDINAL), A(IS_LEGACY_CUDA_IPC_CAPABLE), A(RANGE_START_ADDR), A(RANGE_SIZE), A(MAPPED),
+	A(ALLOWED_HANDLE_TYPES), A(IS_GPU_DIRECT_RDMA_CAPABLE), A(ACCESS_FLAGS), A(MEMPOOL_HANDLE),
+	A(MAPPING_SIZE), A(MAPPING_BASE_ADDR),
+};
+
+static void same_both_ways(CUdeviceptr p)
+{
+	for (size_t i = 0; i < sizeof(both_ways) / sizeof(both_ways[0]); i++) {
+		CUpointer_attribute which[1] = { both_ways[i] };
+		uint64_t one = 0x1111111111111111, many = 0x1111111111111111;
+		void *data[1] = { &many };
+
+		OK(cuPointerGetAttribute(&one, which[0], p));
+		OK(cuPointerGetAttributes(1, which, data, p));
+		if (one != many)
+			fail_msg("attribute %d of %llx: %llx and %llx", which[0], p,
+				 (unsigned long long)one, (unsigned long long)many);
+	}
+}
+
+static void device(void **state)
+{
+	CUdeviceptr p;
+	uint64_t v;
+
+	(void)state;
+	OK(cuMemAlloc(&p, 100));
+	same_both_ways(p + 5);
+	assert_ptr_equal((void *)get64(A(CONTEXT), p + 5), test_context());
+	assert_int_equal(get32(A(MEMORY_TYPE), p + 99), CU_MEMORYTYPE_DEVICE);
+	assert_true(get64(A(DEVICE_POINTER), p + 5) == p + 5);
+	assert_int_equal(get32(A(IS_MANAGED), p), 0);
+	assert_int_equal(get32(A(DEVICE_ORDINAL), p), 0);
+	assert_true(get64(A(RANGE_START_ADDR), p + 5) == p);
+	assert_int_equal(get64(A(RANGE_SIZE), p + 5), 100);
+	assert_int_equal(get32(A(MAPPED), p), 1);
+	assert_int_equal(get32(A(IS_GPU_DIRECT_RDMA_CAPABLE), p), 1);
+	assert_int_equal(get32(A(ACCESS_FLAGS), p), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	assert_int_equal(get64(A(ALLOWED_HANDLE_TYPES), p), 0);
+	assert_int_equal(get64(A(MEMPOOL_HANDLE), p), 0);
+	BAD(cuPointerGetAttribute(&v, A(HOST_POINTER), p));
+	assert_int_equal(v, 0);
+	BAD(cuPointerGetAttribute(NULL, A(CONTEXT), p));
+	BAD(cuPointerGetAttribute(&v, (CUpointer_attribute)99, p));
+	BAD(cuPointerGetAttribute(&v, (CUpointer_attribute)0, p));
+	/* one past the end is somebody else's */
+	BAD(cuPointerGetAttribute(&v, A(MEMORY_TYPE), p + 100));
+	OK(cuMemFree(p));
+	BAD(cuPointerGetAttribute(&v, A(MEMORY_TYPE), p));
+}
+
+static void managed_and_host(void **state)
+{
+	CUdeviceptr m;
+	char *h, *r;
+	uint64_t v[2];
+
+	(void)state;
+	OK(cuMemAllocManaged(&m, 100, CU_MEM_ATTACH_GLOBAL));
+	OK(cuMemHostAlloc((void **)&h, 100, 0));
+	r = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	OK(cuMemHostRegister(r + 16, 1000, 0));
+
+	same_both_ways(m + 5);
+	assert_int_equal(get32(A(MEMORY_TYPE), m + 5), CU_MEMORYTYPE_DEVICE);
+	assert_int_equal(get32(A(IS_MANAGED), m), 1);
+	assert_true(get64(A(HOST_POINTER), m + 5) == m + 5);
+	assert_int_equal(get64(A(RANGE_SIZE), m), 100);
+
+	same_both_ways(P(h + 5));
+	assert_ptr_equal((void *)get64(A(CONTEXT), P(h)), test_context());
+	assert_int_equal(get32(A(MEMORY_TYPE), P(h)), CU_MEMORYTYPE_HOST);
+	assert_int_equal(get32(A(IS_MANAGED), P(h)), 0);
+	assert_true(get64(A(DEVICE_POINTER), P(h + 5)) == P(h + 5));
+	assert_true(get64(A(HOST_POINTER), P(h + 5)) == P(h + 5));
+	assert_int_equal(get32(A(IS_GPU_DIRECT_RDMA_CAPABLE), P(h)), 0);
+	BAD(cuPointerGetAttribute(v, A(P2P_TOKENS), P(h)));
+
+	same_both_ways(P(r + 20));
+	assert_int_equal(get32(A(MEMORY_TYPE), P(r + 20)), CU_MEMORYTYPE_HOST);
+	assert_true(get64(A(RANGE_START_ADDR), P(r + 20)) == P(r + 16));
+	assert_true(get64(A(MAPPING_BASE_ADDR), P(r + 20)) == P(r));
+	assert_int_equal(get64(A(MAPPING_SIZE), P(r + 20)), 4096);
+	BAD(cuPointerGetAttribute(v, A(MEMORY_TYPE), P(r)));
+
+	OK(cuMemHostUnregister(r + 16));
+	BAD(cuPointerGetAttribute(v, A(MEMORY_TYPE), P(r + 20)));
+	OK(cuMemFreeHost(h));
+	OK(cuMemFree(m));
+	munmap(r, 4096);
+}
+
+/* Nobody knows these; asking for several attributes at once succeeds all the same. */
+static void unknown(CUdeviceptr p)
+{
+	struct {
+		CUpointer_attribute attribute;
+		uint64_t want;
+	} want[] = {
+		{ A(CONTEXT), 0 }, { A(MEMORY_TYPE), 0x1111111100000000 }, { A(DEVICE_POINTER), 0 },
+		{ A(HOST_POINTER), p }, { A(SYNC_MEMOPS), 0x1111111100000000 }, { A(BUFFER_ID), 0 },
+		{ A(IS_MANAGED), 0x1111111100000000 }, { A(DEVICE_ORDINAL), 0x11111111fffffffe },
+		{ A(IS_LEGACY_CUDA_IPC_CAPABLE), 0x1111111100000000 },
+		{ A(RANGE_START_ADDR), 0x1111111111111111 }, { A(RANGE_SIZE), 0x1111111111111111 },
+		{ A(MAPPED), 0x1111111100000000 }, { A(ALLOWED_HANDLE_TYPES), 0 },
+		{ A(IS_GPU_DIRECT_RDMA_CAPABLE), 0x1111111100000000 },
+		{ A(ACCESS_FLAGS), 0x1111111100000000 }, { A(MEMPOOL_HANDLE), 0 },
+		{ A(MAPPING_SIZE), 0 }, { A(MAPPING_BASE_ADDR), 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		uint64_t v = 0x1111111111111111;
+		void *data[1] = { &v };
+
+		BAD(cuPointerGetAttribute(&v, want[i].attribute, p));
+		assert_true(v == 0x1111111111111111);
+		OK(cuPointerGetAttributes(1, &want[i].attribute, data, p));
+		if (v != want[i].want)
+			fail_msg("attribute %d of %llx: %llx, not %llx", want[i].attribute, p,
+				 (unsigned long long)v, (unsigned long long)want[i].want);
+	}
+}
+
+static void host_pointers(void **state)
+{
+	void *heap = malloc(100);
+	CUcontext current;
+
+	(void)state;
+	unknown(P(&state));
+	unknown(P(heap));
+	unknown(0);
+	unknown(0xdeadbeef0000);
+	/* needs no context, either */
+	OK(cuCtxPopCurrent(&current));
+	unknown(P(&state));
+	OK(cuCtxPushCurrent(current));
+	free(heap);
+}
+
+static void several(void **state)
+{
+	CUpointer_attribute which[] = { A(MEMORY_TYPE), A(IS_MANAGED), A(DEVICE_ORDINAL), A(CONTEXT) };
+	unsigned int type = 9, managed = 9;
+	int ordinal = 9;
+	CUcontext ctx = (CUcontext)9;
+	void *data[] = { &type, &managed, &ordinal, &ctx };
+	CUdeviceptr p;
+
+	(void)state;
+	OK(cuMemAlloc(&p, 100));
+	OK(cuPointerGetAttributes(4, which, data, p));
+	assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
+	assert_int_equal(managed, 0);
+	assert_int_equal(ordinal, 0);
+	assert_ptr_equal(ctx, test_context());
+	OK(cuPointerGetAttributes(4, which, data, P(&p)));
+	assert_int_equal(type, 0);
+	assert_int_equal(ordinal, CU_DEVICE_INVALID);
+	assert_null(ctx);
+	BAD(cuPointerGetAttributes(0, which, data, p));
+	BAD(cuPointerGetAttributes(4, NULL, data, p));
+	which[1] = (CUpointer_attribute)99;
+	BAD(cuPointerGetAttributes(4, which, data, p));
+	which[1] = A(P2P_TOKENS);
+	BAD(cuPointerGetAttributes(4, which, data, p));
+	OK(cuMemFree(p));
+}
+
+static void buffer_ids(void **state)
+{
+	uint64_t seen[200], id;
+	CUdeviceptr p;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		OK(cuMemAlloc(&p, i % 3 ? 100 : 100 * KIB));
+		seen[i] = get64(A(BUFFER_ID), p + 7);
+		assert_true(seen[i] != 0);
+		for (int j = 0; j < i; j++)
+			assert_true(seen[j] != seen[i]);
+		OK(cuMemFree(p));
+		BAD(cuPointerGetAttribute(&id, A(BUFFER_ID), p));
+	}
+}
+
+static void sync_memops(void **state)
+{
+	unsigned int zero = 0, one = 1, two = 2;
+	CUdeviceptr p, q, m;
+	void *h;
+
+	(void)state;
+	OK(cuMemAlloc(&p, 100));
+	OK(cuMemAlloc(&q, 100));
+	OK(cuMemAllocManaged(&m, 100, CU_MEM_ATTACH_GLOBAL));
+	OK(cuMemHostAlloc(&h, 100, 0));
+	OK(cuPointerSetAttribute(&zero, A(SYNC_MEMOPS), p));
+	assert_int_equal(get32(A(SYNC_MEMOPS), p), 0);
+	OK(cuPointerSetAttribute(&one, A(SYNC_MEMOPS), p + 5));	/* the whole allocation */
+	assert_int_equal(get32(A(SYNC_MEMOPS), p), 1);
+	assert_int_equal(get32(A(SYNC_MEMOPS), p + 99), 1);
+	assert_int_equal(get32(A(SYNC_MEMOPS), q), 0);
+	OK(cuPointerSetAttribute(&one, A(SYNC_MEMOPS), p));
+	OK(cuPointerSetAttribute(&zero, A(SYNC_MEMOPS), p));
+	OK(cuPointerSetAttribute(&two, A(SYNC_MEMOPS), p));
+	assert_int_equal(get32(A(SYNC_MEMOPS), p), 1);
+	OK(cuPointerSetAttribute(&one, A(SYNC_MEMOPS), m));
+	OK(cuPointerSetAttribute(&one, A(SYNC_MEMOPS), P(h)));
+	BAD(cuPointerSetAttribute(&one, A(SYNC_MEMOPS), P(&one)));
+	BAD(cuPointerSetAttribute(&one, A(SYNC_MEMOPS), 0));
+	BAD(cuPointerSetAttribute(&one, A(BUFFER_ID), p));
+	BAD(cuPointerSetAttribute(NULL, A(SYNC_MEMOPS), p));
+	OK(cuMemFree(p));
+	BAD(cuPointerSetAttribute(&one, A(SYNC_MEMOPS), p));
+	/* the next one at this address has its own */
+	OK(cuMemAlloc(&p, 100));
+	assert_int_equal(get32(A(SYNC_MEMOPS), p), 0);
+	OK(cuMemFree(p));
+	OK(cuMemFree(q));
+	OK(cuMemFree(m));
+	OK(cuMemFreeHost(h));
+}
+
+static void tokens(void **state)
+{
+	CUDA_POINTER_ATTRIBUTE_P2P_TOKENS a, b, c;
+	CUdeviceptr p, q, r;
+	CUcontext ctx;
+
+	(void)state;
+	OK(cuMemAlloc(&p, 100));
+	OK(cuMemAlloc(&q, 100 * KIB));
+	OK(cuPointerGetAttribute(&a, A(P2P_TOKENS), p));
+	OK(cuPointerGetAttribute(&b, A(P2P_TOKENS), q));
+	assert_true(a.p2pToken == b.p2pToken && a.vaSpaceToken == b.vaSpaceToken);
+	assert_int_equal(get32(A(SYNC_MEMOPS), p), 1);	/* comes with them */
+	if (on_softgpu()) {
+		assert_true(a.p2pToken != 0 && a.vaSpaceToken != 0);
+		OK(cuCtxCreate(&ctx, 0, 0));
+		OK(cuMemAlloc(&r, 100));
+		OK(cuPointerGetAttribute(&c, A(P2P_TOKENS), r));
+		assert_true(c.p2pToken != a.p2pToken);
+		OK(cuCtxDestroy(ctx));
+	}
+	BAD(cuPointerGetAttribute(&c, A(P2P_TOKENS), P(&c)));
+	OK(cuMemFree(p));
+	OK(cuMemFree(q));
+	BAD(cuPointerGetAttribute(&c, A(P2P_TOKENS), p));
+}
+
+/* Not there yet, and it says so. */
+static void dma_buf(void **state)
+{
+	CUdeviceptr p;
+	int v, fd = -1;
+
+	(void)state;
+	OK(cuMemAlloc(&p, 64 * KIB));
+	OK(cuDeviceGetAttribute(&v, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0));
+	if (!v)
+		FAILS(CUDA_ERROR_NOT_SUPPORTED,
+		      cuMemGetHandleForAddressRange(&fd, p, 64 * KIB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+	BAD(cuMemGetHandleForAddressRange(&fd, p, 64 * KIB, (CUmemRangeHandleType)9, 0));
+	assert_int_equal(fd, -1);
+	OK(cuMemFree(p));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(device),
+		cmocka_unit_test(managed_and_host),
+		cmocka_unit_test(host_pointers),
+		cmocka_unit_test(several),
+		cmocka_unit_test(buffer_ids),
+		cmocka_unit_test(sync_memops),
+		cmocka_unit_test(tokens),
+		cmocka_unit_test(dma_buf),
+	};
+
+	return RUN(tests);
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+/* stream.c - streams, events, order, and when calls return. */
+#include "test.h"
+
+static void streams(void **state)
+{
+	unsigned int flags = 9;
+	CUcontext ctx;
+	CUstream s;
+	int priority = 9;
+
+	(void)state;
+	BAD(cuStreamCreate(&s, 2));
+	BAD(cuStreamCreate(NULL, 0));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamGetFlags(s, &flags));
+	assert_int_equal(flags, CU_STREAM_NON_BLOCKING);
+	OK(cuStreamGetCtx(s, &ctx));
+	assert_ptr_equal(ctx, test_context());
+	OK(cuStreamQuery(s));
+	OK(cuStreamSynchronize(s));
+	OK(cuStreamDestroy(s));
+	if (on_softgpu()) {
+		FAILS(CUDA_ERROR_INVALID_HANDLE, cuStreamQuery(s));
+		FAILS(CUDA_ERROR_INVALID_HANDLE, cuStreamDestroy(s));
+	}
+	OK(cuStreamGetFlags(NULL, &flags));
+	assert_int_equal(flags, CU_STREAM_DEFAULT);
+	OK(cuStreamGetCtx(NULL, &ctx));
+	assert_ptr_equal(ctx, test_context());
+	OK(cuStreamQuery(CU_STREAM_LEGACY));
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuStreamDestroy(NULL));
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuStreamDestroy(CU_STREAM_LEGACY));
+	OK(cuStreamCreateWithPriority(&s, 0, 99));
+	OK(cuStreamGetPriority(s, &priority));
+	assert_int_equal(priority, 0);
+	OK(cuStreamDestroy(s));
+}
+
+static void events(void **state)
+{
+	CUevent e, untimed;
+	CUstream s;
+	float ms = -1;
+
+	(void)state;
+	OK(cuStreamCreate(&s, 0));
+	BAD(cuEventCreate(&e, 16));
+	BAD(cuEventCreate(&e, CU_EVENT_INTERPROCESS));
+	BAD(cuEventCreate(NULL, 0));
+	OK(cuEventCreate(&e, CU_EVENT_DEFAULT));
+	OK(cuEventCreate(&untimed, CU_EVENT_DISABLE_TIMING));
+	OK(cuEventQuery(e));		/* never recorded is done */
+	OK(cuEventSynchronize(e));
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, e, e));
+	OK(cuEventRecord(e, NULL));
+	OK(cuEventRecord(untimed, s));
+	OK(cuEventSynchronize(e));
+	OK(cuEventElapsedTime(&ms, e, e));
+	assert_true(ms == 0);
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, e, untimed));
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(NULL, NULL));
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventQuery(NULL));
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventDestroy(NULL));
+	OK(cuStreamWaitEvent(s, e, 0));
+	BAD(cuStreamWaitEvent(s, e, 4));
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuStreamWaitEvent(s, NULL, 0));
+	OK(cuEventDestroy(e));
+	OK(cuEventDestroy(untimed));
+	OK(cuStreamDestroy(s));
+}
+
+/* Time passes between two events, as much as the copies between them take. */
+static void elapsed(void **state)
+{
+	CUdeviceptr a, b;
+	CUevent start, end;
+	float ms;
+
+	(void)state;
+	OK(cuMemAlloc(&a, 8 * MIB));
+	OK(cuMemAlloc(&b, 8 * MIB));
+	OK(cuEventCreate(&start, 0));
+	OK(cuEventCreate(&end, 0));
+	OK(cuEventRecord(start, NULL));
+	for (int i = 0; i < 4; i++)
+		OK(cuMemcpyDtoDAsync(a, b, 8 * MIB, NULL));
+	OK(cuEventRecord(end, NULL));
+	OK(cuEventSynchronize(end));
+	OK(cuEventElapsedTime(&ms, start, end));
+	assert_true(ms > 0 && ms < 60000);
+	OK(cuEventDestroy(start));
+	OK(cuEventDestroy(end));
+	OK(cuMemFree(a));
+	OK(cuMemFree(b));
+}
+
+/* A chain through streams that only events order. */
+static void order(void **state)
+{
+	enum { STREAMS = 4, ROUNDS = 50, SIZE = 64 * 1024 };
+	CUdeviceptr buf[STREAMS];
+	CUstream s[STREAMS];
+	CUevent e[STREAMS];
+	unsigned int value;
+
+	(void)state;
+	for (int i = 0; i < STREAMS; i++) {
+		OK(cuMemAlloc(&buf[i], SIZE));
+		OK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
+		OK(cuEventCreate(&e[i], CU_EVENT_DISABLE_TIMING));
+	}
+	for (int r = 0; r < ROUNDS; r++) {
+		OK(cuMemsetD32Async(buf[0], r, SIZE / 4, s[0]));
+		OK(cuEventRecord(e[0], s[0]));
+		for (int i = 1; i < STREAMS; i++) {
+			OK(cuStreamWaitEvent(s[i], e[i - 1], 0));
+			OK(cuMemcpyDtoDAsync(buf[i], buf[i - 1], SIZE, s[i]));
+			OK(cuEventRecord(e[i], s[i]));
+		}
+		/* before the next round writes over it */
+		OK(cuStreamWaitEvent(s[0], e[STREAMS - 1], 0));
+	}
+	OK(cuStreamSynchronize(s[STREAMS - 1]));
+	OK(cuMemcpyDtoH(&value, buf[STREAMS - 1] + SIZE - 4, 4));
+	assert_int_equal(value, ROUNDS - 1);
+	for (int i = 0; i < STREAMS; i++) {
+		OK(cuEventDestroy(e[i]));
+		OK(cuStreamDestroy(s[i]));
+		OK(cuMemFree(buf[i]));
+	}
+}
+
+/* The default stream waits for blocking streams, and they for it. */
+static void default_stream(void **state)
+{
+	enum { SIZE = 4 << 20 };
+	CUdeviceptr a, b;
+	unsigned int value;
+	CUstream s;
+
+	(void)state;
+	OK(cuMemAlloc(&a, SIZE));
+	OK(cuMemAlloc(&b, SIZE));
+	OK(cuStreamCreate(&s, CU_STREAM_DEFAULT));
+	for (unsigned int r = 0; r < 20; r++) {
+		OK(cuMemsetD32Async(a, r, SIZE / 4, s));
+		OK(cuMemcpyDtoDAsync(b, a, SIZE, NULL));
+		OK(cuMemsetD32Async(a, ~r, SIZE / 4, s));
+		OK(cuMemcpyDtoH(&value, b + SIZE - 4, 4));
+		assert_int_equal(value, r);
+	}
+	OK(cuStreamDestroy(s));
+	OK(cuMemFree(a));
+	OK(cuMemFree(b));
+}
+
+/* Streams go at once; what is queued on them is done all the same. */
+static void destroy_busy(void **state)
+{
+	enum { SIZE = 8 << 20 };
+	unsigned int value;
+	CUdeviceptr a;
+	CUstream s;
+
+	(void)state;
+	OK(cuMemAlloc(&a, SIZE));
+	for (unsigned int i = 0; i < 20; i++) {
+		OK(cuStreamCreate(&s, 0));
+		OK(cuMemsetD32Async(a, i, SIZE / 4, s));
+		OK(cuStreamDestroy(s));
+		OK(cuCtxSynchronize());
+		OK(cuMemcpyDtoH(&value, a + SIZE - 4, 4));
+		assert_int_equal(value, i);
+	}
+	OK(cuMemFree(a));
+}
+
+/*
+ * When a call returns, its stream is idle: always with SYNC_MEMOPS on either
+ * side, and with memory that GPUs do not know.  A large fill before it on the
+ * same stream would show otherwise.
+ */
+static void synchronous(void **state)
+{
+	enum { SIZE = 16 << 20 };
+	unsigned int one = 1, zero = 0;
+	char *plain = malloc(SIZE);
+	CUdeviceptr a, b;
+	CUstream s;
+	int busy = 0;
+
+	(void)state;
+	OK(cuMemAlloc(&a, SIZE));
+	OK(cuMemAlloc(&b, SIZE));
+	OK(cuStreamCreate(&s, 0));
+	OK(cuPointerSetAttribute(&zero, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
+	OK(cuPointerSetAttribute(&zero, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, b));
+	for (int i = 0; i < 5; i++) {
+		OK(cuMemcpyDtoDAsync(a, b, SIZE, s));
+		busy += cuStreamQuery(s) == CUDA_ERROR_NOT_READY;
+		OK(cuStreamSynchronize(s));
+		OK(cuMemcpyDtoD(a, b, SIZE));
+		busy += cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY;
+		OK(cuStreamSynchronize(NULL));
+	}
+	/* or this test could not fail */
+	assert_true(busy > 0);
+
+	OK(cuMemcpyDtoHAsync(plain, a, SIZE, s));
+	OK(cuStreamQuery(s));
+	if (on_softgpu()) {
+		OK(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
+		OK(cuMemcpyDtoDAsync(a, b, SIZE, s));
+		OK(cuStreamQuery(s));
+		OK(cuMemcpyDtoDAsync(b, a, SIZE, s));
+		OK(cuStreamQuery(s));
+		OK(cuMemsetD8Async(a, 1, SIZE, s));
+		OK(cuStreamQuery(s));
+		OK(cuPointerSetAttribute(&zero, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
+		OK(cuCtxSetFlags(CU_CTX_SYNC_MEMOPS));
+		OK(cuMemcpyDtoDAsync(a, b, SIZE, s));
+		OK(cuStreamQuery(s));
+		OK(cuCtxSetFlags(0));
+	}
+	OK(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
+	OK(cuMemcpyDtoD(a, b, SIZE));
+	OK(cuStreamQuery(NULL));
+	OK(cuMemcpyDtoD(b, a, SIZE));
+	OK(cuStreamQuery(NULL));
+	OK(cuMemsetD8(a, 1, SIZE));
+	OK(cuStreamQuery(NULL));
+
+	/* setting it waits for what was queued before */
+	OK(cuPointerSetAttribute(&zero, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
+	OK(cuMemcpyDtoDAsync(a, b, SIZE, s));
+	OK(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
+	OK(cuStreamQuery(s));
+
+	OK(cuStreamDestroy(s));
+	OK(cuMemFree(a));
+	OK(cuMemFree(b));
+	free(plain);
+}
+
+/* Freeing memory with copies in flight waits for them, and breaks nothing. */
+static void free_busy(void **state)
+{
+	enum { SIZE = 4 << 20 };
+	CUdeviceptr a, b;
+	void *h;
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		OK(cuMemAlloc(&a, SIZE));
+		OK(cuMemAlloc(&b, SIZE));
+		OK(cuMemHostAlloc(&h, SIZE, 0));
+		OK(cuMemcpyDtoDAsync(a, b, SIZE, NULL));
+		OK(cuMemcpyDtoHAsync(h, a, SIZE, NULL));
+		switch (i % 3) {
+		case 0:
+			OK(cuMemFree(a));
+			OK(cuMemFreeHost(h));
+			break;
+		case 1:
+			OK(cuMemFreeHost(h));
+			OK(cuMemFree(a));
+			break;
+		case 2:
+			OK(cuMemFree(a));
+			OK(cuMemFreeHost(h));
+			break;
+		}
+		OK(cuMemFree(b));
+		OK(cuCtxSynchronize());
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(streams),
+		cmocka_unit_test(events),
+		cmocka_unit_test(elapsed),
+		cmocka_unit_test(order),
+		cmocka_unit_test(default_stream),
+		cmocka_unit_test(destroy_busy),
+		cmocka_unit_test(synchronous),
+		cmocka_unit_test(free_busy),
+	};
+
+	return RUN(tests);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/* test.c - see test.h. */
+#include "test.h"
+
+static CUcontext context;
+
+void skip_program(const char *why)
+{
+	printf("SKIP: %s\n", why);
+	exit(77);
+}
+
+bool on_softgpu(void)
+{
+	char name[100] = "";
+
+	return cuDeviceGetName(name, sizeof(name), 0) == CUDA_SUCCESS &&
+	       !strncmp(name, "softgpu", strlen("softgpu"));
+}
+
+CUcontext test_context(void)
+{
+	return context;
+}
+
+int gpu_setup(void **state)
+{
+	CUresult result = cuInit(0);
+
+	(void)state;
+	if (result == CUDA_ERROR_NO_DEVICE)
+		skip_program("no GPU: load softgpu.ko, or set SOFTGPU_INPROCESS=1");
+	OK(result);
+	OK(cuDevicePrimaryCtxRetain(&context, 0));
+	OK(cuCtxSetCurrent(context));
+	return 0;
+}
+
+int gpu_teardown(void **state)
+{
+	(void)state;
+	OK(cuCtxSetCurrent(NULL));
+	OK(cuDevicePrimaryCtxRelease(0));
+	return 0;
+}
+
+int in_child(void (*fn)(void *), void *arg)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		fn(arg);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
