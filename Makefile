@@ -61,7 +61,7 @@ PROCESS_FLAGS ?= -Isoftgpu/core -Isoftgpu/user -Isoftgpu/include
 demo-process:
 	@vm/deps.sh process
 	@mkdir -p $(BUILD)
-	@$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra $(PROCESS_FLAGS) -o $(BUILD)/process-demo \
+	@$(CC) -std=gnu11 -D_GNU_SOURCE -O0 -Wall -Wextra $(PROCESS_FLAGS) -o $(BUILD)/process-demo \
 		$(PROCESS_SRCS) -pthread
 	@$(BUILD)/process-demo $(DEMO_ARGS)
 
