@@ -22,7 +22,7 @@
 static unsigned long fault_dma_offset;
 module_param(fault_dma_offset, ulong, 0644);
 MODULE_PARM_DESC(fault_dma_offset,
-		 "FAULT INJECTION, for tests: added to every address that a card writes to");
+		 "FAULT INJECTION, for tests: added to every GPU address that a card writes to");
 
 struct copy_job;
 
@@ -66,6 +66,15 @@ static void end_advance(struct copy_end *end, unsigned int length)
 		end->skip -= sg_dma_len(end->sg);
 		end->sg = sg_next(end->sg);
 	}
+}
+
+/*
+ * What is added to the addresses written to.  Never to host memory's: without an
+ * IOMMU that would hit whoever owns the next pages.
+ */
+static unsigned long end_fault(const struct copy_end *end)
+{
+	return strcmp(peerdma_pin_provider(end->pin), "host") ? READ_ONCE(fault_dma_offset) : 0;
 }
 
 static dma_addr_t end_dma_addr(const struct copy_end *end)
@@ -175,8 +184,8 @@ static int copy_piece(struct copy_job *job, u64 left, u32 *transfers)
 	if (ret)
 		return ret;
 	++*transfers;
-	ret = card_transfer(card, CARD_WRITES, end_dma_addr(&job->dst) + fault_dma_offset, piece,
-			    &job->stop);
+	ret = card_transfer(card, CARD_WRITES, end_dma_addr(&job->dst) + end_fault(&job->dst),
+			    piece, &job->stop);
 	if (ret)
 		return ret;
 	++*transfers;

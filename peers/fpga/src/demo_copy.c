@@ -244,7 +244,7 @@ bool demo_validate(struct demo *demo)
 	if (differs == demo->size)
 		screen_check(true, "compared", "%" PRIu64 " bytes, all equal", demo->size);
 	else
-		screen_check(false, "compared", "byte %zu of B is %#04x and should be %#04x", differs,
+		screen_check(false, "compared", "byte %zu of B is 0x%02x and should be 0x%02x", differs,
 			     demo->found[differs], demo->expected[differs]);
 	screen_check(!strcmp(sum_a, sum_b), "SHA-256", "A %.*s...  B %.*s...", SHORT_SUM, sum_a,
 		     SHORT_SUM, sum_b);
