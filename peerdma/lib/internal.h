@@ -84,9 +84,10 @@ int sys_dont_fork(void *addr, size_t length);	/* no child gets this mapping */
 int sys_read(int fd, void *buf, size_t length);
 int sys_poll_in(int fd, int timeout_ms);	/* 1 readable, 0 timeout */
 
-/* pin.c: for tsearch(); and: give back a region that is in no list any more */
+/* pin.c */
 int by_handle(const void *a, const void *b);
-void region_free(struct peerdma_region *region);
+int unpin_handle(struct peerdma *ctx, uint32_t handle);	/* the kernel's side only */
+void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
 /* map.c, view.c: give back this process's side only. */
 void mappings_free(struct peerdma_region *region);
 void views_free(struct peerdma_region *region);

@@ -94,25 +94,29 @@ static void ignore(void *node)
 }
 
 /*
- * Nothing here asks the kernel to unpin: the last close of the file does.  So
- * in a forked child, which has the same file open, only the child's copies go.
+ * Pins are ended one by one, not left to the last close of the file: a forked
+ * child may have it open still.  In such a child only the child's copies go.
  * The lock is not taken: the caller is the last user, and a child may have
  * inherited it locked by a thread that it does not have.
  */
 EXPORT void peerdma_close(struct peerdma *ctx)
 {
 	struct peerdma_region *region;
+	bool owner;
 
 	if (!ctx)
 		return;
+	owner = ctx->process == process_id();
 	while ((region = ctx->regions)) {
 		ctx->regions = region->next;
+		if (owner)
+			unpin_handle(ctx, region->handle);	/* -EBUSY: the last close waits for it */
 		region_free(region);
 	}
 	tdestroy(ctx->by_handle, ignore);
 	sys_munmap((void *)ctx->generations, ctx->generations_size);
 	sys_close(ctx->fd);
-	if (ctx->process == process_id())
+	if (owner)
 		pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 }

@@ -50,7 +50,7 @@ static const char *remedy(int error, unsigned int flags)
 	}
 }
 
-static int unpin_handle(struct peerdma *ctx, uint32_t handle)
+int unpin_handle(struct peerdma *ctx, uint32_t handle)
 {
 	struct peerdma_handle_args args = { .size = sizeof(args), .handle = handle };
 

@@ -26,7 +26,7 @@ static void module_line(const struct tool *tool)
 	}
 	if (!file_read(tool->root, "/sys/module/peerdma/version", &version, &length))
 		clean = text_clean(version, strcspn(version, "\n"));
-	printf("module   peerdma.ko %s is loaded%s\n", clean ? clean : "(version not known)",
+	printf("module   peerdma.ko %s%sis loaded%s\n", clean ? clean : "", clean ? " " : "",
 	       *tool->root || file_exists(tool->root, "/dev/peerdma") ? "" :
 	       ", but /dev/peerdma is not there: in a container, pass it in");
 	free(version);

@@ -15,6 +15,7 @@ struct fake_kernel fake;
 static uint32_t *generations;		/* PEERDMA_MMAP_GENERATIONS_SIZE, most of it never touched */
 static struct peerdma_event events[FAKE_PINS];
 static int event_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* guards all of it */
 
 void fake_reset(void)
 {
@@ -27,15 +28,37 @@ void fake_reset(void)
 	event_count = 0;
 }
 
+static uint32_t next_generation(uint32_t slot)
+{
+	return __atomic_add_fetch(&generations[slot], 1, __ATOMIC_RELEASE);
+}
+
+/* Unpinned: its event, if it has one, is gone. */
+static void forget_event(uint32_t handle)
+{
+	int n = 0;
+
+	for (int i = 0; i < event_count; i++) {
+		if (events[i].handle != handle)
+			events[n++] = events[i];
+	}
+	event_count = n;
+}
+
 void fake_revoke(uint32_t handle)
 {
+	pthread_mutex_lock(&lock);
+	if (!fake.pins[handle].live || fake.pins[handle].revoked || event_count == FAKE_PINS)
+		goto out;
 	events[event_count++] = (struct peerdma_event){
 		.type = PEERDMA_EVENT_REVOKED, .handle = handle, .slot = handle,
 		.generation = fake.pins[handle].generation,
 		.addr = fake.pins[handle].addr, .length = fake.pins[handle].length,
 	};
 	fake.pins[handle].revoked = 1;
-	generations[handle]++;
+	next_generation(handle);
+out:
+	pthread_mutex_unlock(&lock);
 }
 
 int sys_open(const char *path)
@@ -65,7 +88,7 @@ static int do_pin(struct peerdma_pin_args *a)
 	if (h == FAKE_PINS)
 		return -EMFILE;
 	a->handle = a->slot = h;
-	a->generation = ++generations[h];
+	a->generation = next_generation(h);
 	a->page_shift = 16;
 	a->offset = a->addr % PAGE;
 	a->pinned_length = (a->offset + a->length + PAGE - 1) / PAGE * PAGE;
@@ -86,7 +109,9 @@ static int do_unpin(struct peerdma_handle_args *a)
 	if (a->handle >= FAKE_PINS || !fake.pins[a->handle].live)
 		return -ENOENT;
 	fake.pins[a->handle].live = 0;
-	generations[a->handle]++;
+	if (!fake.keep_events)
+		forget_event(a->handle);
+	next_generation(a->handle);
 	fake.unpins++;
 	return 0;
 }
@@ -124,9 +149,8 @@ static int do_map(struct peerdma_map_args *a)
 	return 0;
 }
 
-int sys_ioctl(int fd, unsigned long request, void *arg)
+static int do_ioctl(unsigned long request, void *arg)
 {
-	(void)fd;
 	switch (request) {
 	case PEERDMA_INFO:
 		((struct peerdma_info *)arg)->abi = fake.abi;
@@ -148,6 +172,17 @@ int sys_ioctl(int fd, unsigned long request, void *arg)
 	}
 }
 
+int sys_ioctl(int fd, unsigned long request, void *arg)
+{
+	int ret;
+
+	(void)fd;
+	pthread_mutex_lock(&lock);
+	ret = do_ioctl(request, arg);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
 int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 {
 	void *p;
@@ -157,7 +192,9 @@ int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 	p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return -ENOMEM;
+	pthread_mutex_lock(&lock);
 	fake.mmaps++;
+	pthread_mutex_unlock(&lock);
 	if (offset == PEERDMA_MMAP_GENERATIONS)
 		generations = p;
 	*addr = p;
@@ -166,7 +203,9 @@ int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 
 int sys_munmap(void *addr, size_t length)
 {
+	pthread_mutex_lock(&lock);
 	fake.munmaps++;
+	pthread_mutex_unlock(&lock);
 	if (addr == generations)
 		generations = NULL;
 	return munmap(addr, length);
@@ -179,19 +218,29 @@ int sys_dont_fork(void *addr, size_t length)
 
 int sys_read(int fd, void *buf, size_t length)
 {
+	int ret = -EAGAIN;
+
 	(void)fd;
-	if (!event_count)
-		return -EAGAIN;
 	if (length < sizeof(events[0]))
 		return -EINVAL;
-	memcpy(buf, &events[0], sizeof(events[0]));
-	memmove(&events[0], &events[1], --event_count * sizeof(events[0]));
-	return sizeof(events[0]);
+	pthread_mutex_lock(&lock);
+	if (event_count) {
+		memcpy(buf, &events[0], sizeof(events[0]));
+		memmove(&events[0], &events[1], --event_count * sizeof(events[0]));
+		ret = sizeof(events[0]);
+	}
+	pthread_mutex_unlock(&lock);
+	return ret;
 }
 
 int sys_poll_in(int fd, int timeout_ms)
 {
+	int ret;
+
 	(void)fd;
 	(void)timeout_ms;
-	return event_count > 0;
+	pthread_mutex_lock(&lock);
+	ret = event_count > 0;
+	pthread_mutex_unlock(&lock);
+	return ret;
 }

@@ -18,6 +18,7 @@ struct fake_kernel {
 	int pin_error, unpin_error, map_error;	/* likewise, until reset */
 	unsigned int segments;	/* that a mapping has */
 	int device_memory;	/* pins are of provider "nvidia" */
+	int keep_events;	/* of pins that are unpinned, as if they were being read just then */
 
 	int opens, closes, unpins, unmaps, mmaps, munmaps;	/* counted */
 	unsigned int last_domain, last_bus, last_devfn;

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
  * test_query_child.c - a process that has libcuda loaded but never used it
- * forks; the child does use it.  And PEERDMA_CUDA, which is read once a process.
+ * forks; the child does use it.  PEERDMA_CUDA, which is read once a process.  And
+ * a container that forbids process_vm_readv().
  */
 #include <dlfcn.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +95,37 @@ static int off(void)
 	return check("PEERDMA_CUDA=off never asks it", kind() == PEERDMA_KIND_UNKNOWN);
 }
 
+/* As a container's filter does: this call fails with EPERM. */
+static int forbid(int call)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static int confined(void)
+{
+	struct peerdma_memory m = { .size = sizeof(m) };
+	char *big = mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int failed;
+
+	if (forbid(SYS_process_vm_readv)) {
+		printf("seccomp is not available\n");
+		return 77;
+	}
+	failed = check("unreadable", kind() == PEERDMA_KIND_UNKNOWN);
+	failed += check("readable", !peerdma_query(NULL, big + 4095, &m) && m.kind == PEERDMA_KIND_HOST);
+	munmap(big, 1 << 20);
+	failed += check("gone", !peerdma_query(NULL, big + 4095, &m) && m.kind == PEERDMA_KIND_UNKNOWN);
+	return failed;
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -102,6 +140,8 @@ int main(int argc, char **argv)
 		return load();
 	if (!strcmp(mode, "off"))
 		return off();
-	fprintf(stderr, "Usage: test_query_child child|notice|load|off\n");
+	if (!strcmp(mode, "confined"))
+		return confined();
+	fprintf(stderr, "Usage: test_query_child child|notice|load|off|confined\n");
 	return 1;
 }

@@ -5,12 +5,14 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -196,7 +198,8 @@ static void notices(void **state)
 	assert_string_equal(n.cookie, "b");
 	assert_true(n.addr == (uintptr_t)memory + 100);
 
-	/* a is unpinned before its notice is read, and its handle is another's at once. */
+	/* a is unpinned while its event is read, and its handle is another's at once. */
+	fake.keep_events = 1;
 	assert_int_equal(peerdma_unpin(a), 0);
 	a = pin("new");
 	assert_true(peerdma_valid(a));
@@ -205,6 +208,73 @@ static void notices(void **state)
 	assert_int_equal(peerdma_next_event(ctx, &n, 0), -EINVAL);
 	assert_int_equal(peerdma_event_fd(ctx), 1000);
 	/* The rest is left to close. */
+}
+
+/* Not unpinned, and a child that has the file open too: close ends the pins all the same. */
+static void closing(void **state)
+{
+	struct peerdma *c;
+	struct peerdma_region *a, *b;
+
+	(void)state;
+	fake_reset();
+	assert_int_equal(peerdma_open(&c, 0), 0);
+	assert_int_equal(peerdma_pin(c, memory, 10, 0, NULL, &a), 0);
+	assert_int_equal(peerdma_pin(c, memory, 10, 0, NULL, &b), 0);
+	peerdma_close(c);
+	assert_int_equal(fake.unpins, 2);
+}
+
+#define ROUNDS 3000
+
+static void *pins_and_unpins(void *failures)
+{
+	char *view;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct peerdma_status s = { .size = sizeof(s) };
+		struct peerdma_region *r;
+		struct peerdma_mapping *m;
+
+		if (peerdma_pin(ctx, memory + i, 1000, 0, failures, &r) || peerdma_status(r, &s) ||
+		    (s.state == PEERDMA_STATE_REVOKED && peerdma_valid(r)) ||
+		    peerdma_map(r, "03:00.0", PEERDMA_TO_DEVICE, &m) || peerdma_cpu_view(r, (void **)&view) ||
+		    (i % 2 && peerdma_unmap(m)) || (i % 3 && peerdma_cpu_view_end(r, view)) || peerdma_unpin(r))
+			__atomic_add_fetch((int *)failures, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void *revokes(void *stop)
+{
+	for (uint32_t i = 0; !__atomic_load_n((int *)stop, __ATOMIC_ACQUIRE); i++)
+		fake_revoke(1 + i % 6);
+	return NULL;
+}
+
+/* For ThreadSanitizer above all. */
+static void threads(void **state)
+{
+	struct peerdma_notice n = { .size = sizeof(n) };
+	pthread_t workers[3], revoker;
+	int failures = 0, stop = 0, bad = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&workers[i], NULL, pins_and_unpins, &failures), 0);
+	assert_int_equal(pthread_create(&revoker, NULL, revokes, &stop), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		int ret = peerdma_next_event(ctx, &n, 0);
+
+		bad += ret ? ret != -EAGAIN : n.cookie != &failures;
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(workers[i], NULL);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	pthread_join(revoker, NULL);
+	assert_int_equal(failures, 0);
+	assert_int_equal(bad, 0);
+	assert_int_equal(fake.unpins, 3 * ROUNDS);
 }
 
 static void sync_memops(void **state)
@@ -267,8 +337,15 @@ static int child(struct peerdma_region *region, void *view)
 		return 2;
 	if (!peerdma_valid(region))
 		return 3;
+	/* What the child has put where the parent's view was is the child's. */
+	view = (void *)((uintptr_t)view & ~4095UL);
+	p = mmap(view, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (p != view)
+		return 7;
 	if (peerdma_unpin(region))
 		return 4;
+	if (mprotect(p, 4096, PROT_READ))
+		return 8;
 	peerdma_close(ctx);
 	if (fake.unpins)
 		return 5;	/* the parent's pin was ended */
@@ -302,12 +379,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(opening),
+		cmocka_unit_test(closing),
 		cmocka_unit_test_setup_teardown(one_pin, setup, teardown),
 		cmocka_unit_test_setup_teardown(pin_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(unpin_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(notices, setup, teardown),
 		cmocka_unit_test_setup_teardown(forked, setup, teardown),
+		cmocka_unit_test_setup_teardown(threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(sync_memops, setup, teardown),
 	};
 	int ret;

@@ -97,7 +97,7 @@ static void host_memory(void)
 	char *p = malloc(300000), *view;
 	struct peerdma_region *r;
 	struct peerdma_status s;
-	int fd;
+	int fd = -1;
 
 	memset(p, 0, 300000);
 	CHECK(!peerdma_pin(ctx, p + 100, 200000, 0, NULL, &r), "host memory is pinned without being told what it is");
@@ -168,7 +168,7 @@ static void revocation(void)
 	struct peerdma_mapping *map;
 	char *view;
 	gpu_ptr p, q;
-	int fd;
+	int fd = -1;
 
 	cu.cuMemAlloc_v2(&p, MIB);
 	cu.cuMemAlloc_v2(&q, MIB);
