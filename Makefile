@@ -69,6 +69,7 @@ demo-process:
 
 user:
 	@vm/deps.sh user
+	@mkdir -p $(BUILD)
 	@test -e build/user/build.ninja || meson setup build/user >build/user-setup.log 2>&1 || \
 		{ cat build/user-setup.log; exit 1; }
 	@ninja -C build/user $$(test -t 1 || echo --quiet)
