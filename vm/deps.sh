@@ -11,10 +11,11 @@
 set -eu
 
 process="gcc libc6-dev"
-user="$process make pkg-config python3 meson ninja-build libjson-c-dev nettle-dev scdoc"
+# Meson builds the tests along with what they test: hence cmocka.
+user="$process make pkg-config python3 meson ninja-build libjson-c-dev nettle-dev scdoc libcmocka-dev"
 modules="$process make python3 kmod libelf1"
 vm="$process python3 qemu-system-x86 kmod pciutils"
-check="$user $modules $vm clang libclang-rt-14-dev sparse perl libcmocka-dev"
+check="$user $modules $vm clang libclang-rt-14-dev g++ sparse perl"
 
 usage() {
 	echo "usage: vm/deps.sh [--list] process|user|modules|vm|check..." >&2
