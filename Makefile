@@ -93,10 +93,13 @@ install: user
 	@meson configure build/user -Dprefix=$(PREFIX)
 	@meson install -C build/user $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
+# Those of softgpu go where other drivers look for NVIDIA's; modules that only tests load stay here.
 install-modules: modules
-	@release=$$(modinfo -F vermagic $$(ls build/modules/$(KVER)/*.ko | head -1) | cut -d' ' -f1) && \
+	@DESTDIR=$(DESTDIR) softgpu/install/install.sh build/modules/$(KVER)
+	@release=$$(modinfo -F vermagic build/modules/$(KVER)/peerdma.ko | cut -d' ' -f1) && \
 	place=$(DESTDIR)/lib/modules/$$release/updates/peerdma && \
-	install -d $$place && install -m 644 build/modules/$(KVER)/*.ko $$place && \
+	install -d $$place && cd build/modules/$(KVER) && \
+	install -m 644 peerdma.ko peerdma_nvidia.ko peerdma_fpga.ko $$place && \
 	echo "installed to $$place" && { test -n "$(DESTDIR)" || depmod $$release; }
 
 # ---- checking --------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* p2p.c - pinning: get_pages and put_pages, plain and persistent. */
+/* nv-p2p.c - pinning: get_pages and put_pages, plain and persistent. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/errno.h>
