@@ -11,7 +11,7 @@ modules="softgpu nvidia peerdma peerdma_nvidia peerdma_fpga"
 
 # The look-alikes of libcuda and NVML, wherever Meson has put them.
 for library in libcuda.so.1 libnvidia-ml.so.1; do
-	place=$(find "$BUILD/softgpu" -name "$library" -print -quit)
+	place=$(find -L "$BUILD/softgpu" -name "$library" -print -quit)
 	[ -z "$place" ] || LD_LIBRARY_PATH=${place%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 done
 export LD_LIBRARY_PATH

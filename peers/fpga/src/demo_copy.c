@@ -71,7 +71,7 @@ static uint64_t pages_bytes(const struct surface *a, const struct surface *b, un
 /* One surface's three addresses: the program's, the bus's, the card's. */
 static void addresses_row(const char *name, const struct surface *s, const struct fpga_end *end)
 {
-	static const int widths[] = { 14, 18, 34, 0 };
+	static const int widths[] = { 14, 18, 38, 0 };
 	char va[32], phys[64], dma[64];
 	uint64_t offset = 0;
 	int bar = pci_bar_of(s->gpu->pci, end->phys_addr, &offset);
@@ -89,22 +89,23 @@ static void addresses_row(const char *name, const struct surface *s, const struc
 
 static void addresses_show(struct demo *demo)
 {
-	static const int widths[] = { 14, 18, 34, 0 };
+	static const int widths[] = { 14, 18, 38, 0 };
 	const struct part *part = &demo->job.parts[0];
 	const struct fpga_end *from = &part->copy.from, *to = &part->copy.to;
 	char head[32];
-	const char *cells[] = { "", "for the program", "on the bus", head };
+	const char *cells[] = { "", "the program's", "physical, in the GPU's BAR", head };
 	bool translating = part->card->info.iommu == FPGA_IOMMU_TRANSLATING;
 	bool differ = from->dma_addr != from->phys_addr && to->dma_addr != to->phys_addr;
 	bool same = from->dma_addr == from->phys_addr && to->dma_addr == to->phys_addr;
 	uint64_t offset;
 
-	snprintf(head, sizeof(head), "for %s", part->card->node + strlen("/dev/"));
+	snprintf(head, sizeof(head), "%s's DMA address", part->card->node + strlen("/dev/"));
 	screen_columns(true, cells, widths, 4);
 	addresses_row("A", &demo->a, from);
 	addresses_row("B", &demo->b, to);
 	screen_check(strcmp(from->provider, "host") && strcmp(to->provider, "host"), "pages",
-		     "%u KiB each, pinned by peerdma through its provider '%s'",
+		     "%" PRIu64 " of %u KiB, pinned by peerdma through its provider '%s'",
+		     pages_bytes(&demo->a, &demo->b, from->page_shift) >> from->page_shift,
 		     1u << (from->page_shift - 10), from->provider);
 	if (pci_present(demo->gpu_a->pci))
 		screen_check(pci_bar_of(demo->gpu_a->pci, from->phys_addr, &offset) >= 0 &&
@@ -271,7 +272,7 @@ static void bounce_show(const struct cost *direct, const struct cost *bounced)
 		   screen_bytes(right, bounced->engine + bounced->cpu));
 	bounce_row("host memory besides", screen_bytes(left, direct->host),
 		   screen_bytes(right, bounced->host));
-	bounce_row("time", screen_time(left, direct->time_ns), screen_time(right, bounced->time_ns));
+	bounce_row("time, bound by the cards", screen_time(left, direct->time_ns), screen_time(right, bounced->time_ns));
 }
 
 bool demo_bounce(struct demo *demo)
@@ -280,7 +281,7 @@ bool demo_bounce(struct demo *demo)
 	struct cost cost;
 	bool ok;
 
-	screen_step(5, "The old way", "the same job through buffers in host memory, beside it");
+	screen_step(5, "Bounce buffer", "the same job without peer-to-peer: through host memory");
 	ok = gpu_set(demo->gpu_b, demo->b.addr, 0, demo->size, &demo->why) &&
 	     cost_begin(demo, &cost) &&
 	     surface_new(&in, NULL, demo->size, &demo->why) &&
