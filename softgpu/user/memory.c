@@ -52,10 +52,10 @@ SGU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
 	    (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
 		return sgu_enter() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_add_overflow(WidthInBytes, 511, &pitch))
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return CUDA_ERROR_INVALID_VALUE;
 	pitch &= ~(size_t)511;
 	if (__builtin_mul_overflow(pitch, Height, &bytes))
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return CUDA_ERROR_INVALID_VALUE;
 	result = cuMemAlloc_v2(dptr, bytes);
 	if (!result)
 		*pPitch = pitch;

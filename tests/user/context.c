@@ -158,9 +158,14 @@ static void destroy(void **state)
 	assert_ptr_equal(current, test_context());
 	BAD(cuMemFree(p));
 	BAD(cuMemFreeHost(host));
-	FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuEventQuery(event));
-	FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuEventDestroy(event));
-	FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxDestroy(ctx));
+	if (on_softgpu()) {	/* a real driver crashes on some of these, some of the time */
+		FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuEventQuery(event));
+		FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuEventDestroy(event));
+		FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamQuery(stream));
+		FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamDestroy(stream));
+		FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxDestroy(ctx));
+		FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxSetCurrent(ctx));
+	}
 
 	BAD(cuCtxCreate(&ctx, 3, 0));
 	BAD(cuCtxCreate(&ctx, 0x1000, 0));

@@ -309,7 +309,8 @@ static void refused(void **state)
 	BAD(cuMemsetD8(P(buf), 1, 4));
 	BAD(cuMemsetD8(p, 1, 101));
 	BAD(cuMemsetD8(p, 1, (size_t)1 << 40));
-	BAD(cuMemsetD32(p, 1, ~(size_t)0));
+	if (on_softgpu())
+		BAD(cuMemsetD32(p, 1, ~(size_t)0));	/* 4 times that overflows */
 	BAD(cuMemsetD16(p + 1, 1, 4));
 	BAD(cuMemsetD32(p + 2, 1, 4));
 	BAD(cuMemsetD2D8(p, 8, 1, 16, 2));

@@ -81,7 +81,8 @@ static void pitch(void **state)
 	OK(cuMemFree(p));
 	BAD(cuMemAllocPitch(&p, &n, 100, 10, 3));
 	BAD(cuMemAllocPitch(&p, &n, 0, 10, 4));
-	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocPitch(&p, &n, (size_t)1 << 40, (size_t)1 << 40, 4));
+	BAD(cuMemAllocPitch(&p, &n, (size_t)1 << 40, (size_t)1 << 40, 4));
+	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocPitch(&p, &n, (size_t)1 << 50, 1, 4));
 }
 
 static void host(void **state)

@@ -221,7 +221,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
 	if (!memory)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (memory->version != nvmlMemory_v2)
-		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+		return NVML_ERROR_FUNCTION_NOT_FOUND;	/* as NVIDIA's says it */
 	memory->total = old.total;
 	memory->reserved = 0;
 	memory->free = old.free;

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+/* nvml.c - the management library, beside CUDA in one process. */
+#include <pthread.h>
+
+#include "test.h"
+#include "nvml.h"
+
+static void check_nvml(nvmlReturn_t got, nvmlReturn_t want, const char *call, const char *file, int line)
+{
+	if (got == want)
+		return;
+	print_error("%s: %d (%s), not %d\n", call, got, nvmlErrorString(got), want);
+	_fail(file, line);
+}
+
+#define NOK(call)		check_nvml(call, NVML_SUCCESS, #call, __FILE__, __LINE__)
+#define NFAILS(error, call)	check_nvml(call, error, #call, __FILE__, __LINE__)
+
+static void sessions(void **state)
+{
+	nvmlDevice_t device, again;
+	unsigned int n;
+
+	(void)state;
+	NFAILS(NVML_ERROR_UNINITIALIZED, nvmlDeviceGetCount(&n));
+	NFAILS(NVML_ERROR_UNINITIALIZED, nvmlShutdown());
+	NOK(nvmlInit());
+	NOK(nvmlInit());
+	NOK(nvmlDeviceGetCount(&n));
+	assert_true(n >= 1);
+	NOK(nvmlDeviceGetHandleByIndex(0, &device));
+	NFAILS(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetHandleByIndex(n, &again));
+	NFAILS(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetCount(NULL));
+	NOK(nvmlShutdown());
+	NOK(nvmlDeviceGetIndex(device, &n));
+	assert_int_equal(n, 0);
+	NOK(nvmlShutdown());
+	NFAILS(NVML_ERROR_UNINITIALIZED, nvmlDeviceGetIndex(device, &n));
+	for (int i = 0; i < 20; i++) {
+		NOK(nvmlInit());
+		NOK(nvmlDeviceGetHandleByIndex(0, &again));
+		if (on_softgpu()) {	/* a handle serves the next session, too */
+			NOK(nvmlDeviceGetIndex(device, &n));
+			assert_ptr_equal(device, again);
+		}
+		NOK(nvmlShutdown());
+	}
+	NFAILS(NVML_ERROR_UNINITIALIZED, nvmlShutdown());
+	NOK(nvmlInitWithFlags(NVML_INIT_FLAG_NO_GPUS));
+	NOK(nvmlShutdown());
+}
+
+static void facts(void **state)
+{
+	char text[100], cuda_name[100], bus_id[100];
+	nvmlDevice_t device, found;
+	nvmlPciInfo_t pci;
+	CUuuid uuid;
+	int v;
+
+	(void)state;
+	NOK(nvmlInit());
+	NOK(nvmlSystemGetDriverVersion(text, sizeof(text)));
+	NFAILS(NVML_ERROR_INSUFFICIENT_SIZE, nvmlSystemGetDriverVersion(text, 2));
+	NOK(nvmlSystemGetNVMLVersion(text, sizeof(text)));
+	NOK(nvmlSystemGetCudaDriverVersion(&v));
+	assert_true(v >= 12060);
+	NOK(nvmlDeviceGetHandleByIndex(0, &device));
+	NOK(nvmlDeviceGetName(device, text, sizeof(text)));
+	OK(cuDeviceGetName(cuda_name, sizeof(cuda_name), 0));
+	assert_string_equal(text, cuda_name);
+
+	NOK(nvmlDeviceGetUUID(device, text, sizeof(text)));
+	assert_int_equal(strlen(text), strlen("GPU-00000000-0000-0000-0000-000000000000"));
+	OK(cuDeviceGetUuid(&uuid, 0));
+	char first[20];
+	snprintf(first, sizeof(first), "GPU-%02x%02x", (unsigned char)uuid.bytes[0],
+		 (unsigned char)uuid.bytes[1]);
+	assert_memory_equal(text, first, strlen(first));
+	NOK(nvmlDeviceGetHandleByUUID(text, &found));
+	assert_ptr_equal(found, device);
+	NFAILS(NVML_ERROR_NOT_FOUND,
+	       nvmlDeviceGetHandleByUUID("GPU-00000000-0000-0000-0000-000000000000", &found));
+
+	NOK(nvmlDeviceGetPciInfo(device, &pci));
+	OK(cuDeviceGetPCIBusId(bus_id, sizeof(bus_id), 0));
+	assert_int_equal(strcasecmp(pci.busIdLegacy, bus_id), 0);
+	assert_int_equal(strlen(pci.busId), strlen("00000000:00:00.0"));
+	NOK(nvmlDeviceGetHandleByPciBusId(pci.busId, &found));
+	assert_ptr_equal(found, device);
+	NOK(nvmlDeviceGetHandleByPciBusId(bus_id, &found));
+	assert_true(nvmlDeviceGetHandleByPciBusId("0000:ff:1f.7", &found) != NVML_SUCCESS);
+	NFAILS(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetName(device, NULL, 10));
+	NOK(nvmlShutdown());
+}
+
+static void memory(void **state)
+{
+	nvmlMemory_v2_t m2 = { .version = nvmlMemory_v2 };
+	nvmlMemory_t before, after;
+	nvmlBAR1Memory_t bar1;
+	nvmlDevice_t device;
+	CUdeviceptr p;
+	size_t total;
+
+	(void)state;
+	NOK(nvmlInit());
+	NOK(nvmlDeviceGetHandleByIndex(0, &device));
+	OK(cuDeviceTotalMem(&total, 0));
+	NOK(nvmlDeviceGetMemoryInfo(device, &before));
+	assert_true(before.total >= total && before.free + before.used <= before.total);
+	OK(cuMemAlloc(&p, 4 * MIB));
+	NOK(nvmlDeviceGetMemoryInfo(device, &after));
+	assert_true(after.free < before.free);
+	if (on_softgpu())
+		assert_true(after.used == before.used + 4 * MIB);
+	NOK(nvmlDeviceGetMemoryInfo_v2(device, &m2));
+	assert_true(m2.total >= total);
+	m2.version = 7;
+	NFAILS(NVML_ERROR_FUNCTION_NOT_FOUND, nvmlDeviceGetMemoryInfo_v2(device, &m2));
+	NOK(nvmlDeviceGetBAR1MemoryInfo(device, &bar1));
+	assert_true(bar1.bar1Total > 0 && bar1.bar1Free + bar1.bar1Used == bar1.bar1Total);
+	OK(cuMemFree(p));
+	NOK(nvmlDeviceGetMemoryInfo(device, &after));
+	if (on_softgpu())
+		assert_true(after.used == before.used);
+	NOK(nvmlShutdown());
+}
+
+static void child(void *arg)
+{
+	unsigned int n;
+
+	(void)arg;
+	_exit(nvmlInit() || nvmlDeviceGetCount(&n) || n < 1 || nvmlShutdown());
+}
+
+static void in_children(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(child, NULL), 0);
+	NOK(nvmlInit());
+	assert_int_equal(in_child(child, NULL), 0);
+	NOK(nvmlShutdown());
+}
+
+static void *session_thread(void *arg)
+{
+	nvmlBAR1Memory_t bar1;
+	nvmlDevice_t device;
+
+	(void)arg;
+	for (int i = 0; i < 100; i++) {
+		NOK(nvmlInit());
+		NOK(nvmlDeviceGetHandleByIndex(0, &device));
+		NOK(nvmlDeviceGetBAR1MemoryInfo(device, &bar1));
+		NOK(nvmlShutdown());
+	}
+	return NULL;
+}
+
+static void threads(void **state)
+{
+	pthread_t t[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, session_thread, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sessions),
+		cmocka_unit_test(facts),
+		cmocka_unit_test(memory),
+		cmocka_unit_test(in_children),
+		cmocka_unit_test(threads),
+	};
+
+	return RUN(tests);
+}
