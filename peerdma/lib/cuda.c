@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,17 +49,20 @@ enum {	/* CUmemorytype */
 
 #define PCI_SIZE sizeof(((struct peerdma_memory *)0)->pci)
 
-static struct {
+struct api {
 	CUresult (*pointer_get_attributes)(unsigned int n, int *attributes, void **data, CUdeviceptr ptr);
 	CUresult (*pointer_set_attribute)(const void *value, int attribute, CUdeviceptr ptr);
 	CUresult (*device_get)(int *device, int ordinal);
 	CUresult (*device_get_pci_bus_id)(char *id, int length, int device);
-} cuda;
+};
 
 enum policy { POLICY_NOTICE, POLICY_LOAD, POLICY_OFF };
 
-static pthread_mutex_t search_lock = PTHREAD_MUTEX_INITIALIZER;	/* guards the writing of `cuda` */
-static atomic_bool found;			/* `cuda` is filled in, for good */
+/*
+ * No lock: a child must not inherit it locked, and a library that is being
+ * loaded may query.  Two threads may search at once; the first publishes.
+ */
+static _Atomic(const struct api *) published;	/* for good */
 static _Atomic unsigned long long searched_at;	/* how many libraries had ever been loaded at the last search */
 static _Atomic uint64_t initialised_in;		/* process_id() of a process that was seen to use CUDA */
 
@@ -82,73 +84,60 @@ static int loader_count(struct dl_phdr_info *info, size_t size, void *out)
 	return 1;
 }
 
-static void *symbol(void *library, const char *name)
-{
-	return dlsym(library, name);
-}
-
-/* The handle is kept for ever: the functions may be called at any time from now on. */
-static bool take_symbols(void *library)
-{
-	cuda.pointer_get_attributes = symbol(library, "cuPointerGetAttributes");
-	cuda.pointer_set_attribute = symbol(library, "cuPointerSetAttribute");
-	cuda.device_get = symbol(library, "cuDeviceGet");
-	cuda.device_get_pci_bus_id = symbol(library, "cuDeviceGetPCIBusId");
-	return cuda.pointer_get_attributes && cuda.pointer_set_attribute && cuda.device_get &&
-	       cuda.device_get_pci_bus_id;
-}
-
-static bool search(int flags)
+/* The library stays loaded: its functions may be called at any time from now on. */
+static const struct api *search(int flags)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | flags);
+	const struct api *first = NULL;
+	struct api *api = library ? malloc(sizeof(*api)) : NULL;
 
-	if (!library)
-		return false;
-	if (!take_symbols(library)) {
-		dlclose(library);
-		return false;
+	if (api) {
+		api->pointer_get_attributes = dlsym(library, "cuPointerGetAttributes");
+		api->pointer_set_attribute = dlsym(library, "cuPointerSetAttribute");
+		api->device_get = dlsym(library, "cuDeviceGet");
+		api->device_get_pci_bus_id = dlsym(library, "cuDeviceGetPCIBusId");
+		if (api->pointer_get_attributes && api->pointer_set_attribute && api->device_get &&
+		    api->device_get_pci_bus_id && atomic_compare_exchange_strong(&published, &first, api))
+			return api;
 	}
-	atomic_store_explicit(&found, true, memory_order_release);
-	return true;
+	free(api);
+	if (library)
+		dlclose(library);
+	return first;
 }
 
-static bool cuda_found(void)
+/* NULL: the process has no libcuda, or is not to use it. */
+static const struct api *cuda_find(void)
 {
 	static _Atomic int how = -1;	/* enum policy, read once */
+	const struct api *api = atomic_load_explicit(&published, memory_order_acquire);
 	unsigned long long count = 0;
 	int p;
 
-	if (atomic_load_explicit(&found, memory_order_acquire))
-		return true;
+	if (api)
+		return api;
 	p = atomic_load(&how);
 	if (p < 0)
 		atomic_store(&how, p = policy());
 	if (p == POLICY_OFF)
-		return false;
+		return NULL;
 	dl_iterate_phdr(loader_count, &count);
 	if (count && count == atomic_load(&searched_at))
-		return false;
-
-	pthread_mutex_lock(&search_lock);
-	if (!atomic_load(&found)) {
-		search(p == POLICY_LOAD ? 0 : RTLD_NOLOAD);
+		return NULL;
+	api = search(p == POLICY_LOAD ? 0 : RTLD_NOLOAD);
+	if (!api)
 		atomic_store(&searched_at, count);
-	}
-	pthread_mutex_unlock(&search_lock);
-	return atomic_load(&found);
+	return api;
 }
 
 int cuda_load(void)
 {
 	const char *why;
 
-	if (cuda_found())
+	if (cuda_find())
 		return 0;
-	pthread_mutex_lock(&search_lock);
-	if (!atomic_load(&found))
-		search(0);
-	pthread_mutex_unlock(&search_lock);
-	if (atomic_load(&found))
+	dlerror();
+	if (search(0))
 		return 0;
 	why = dlerror();
 	return fail(-ENODEV, "libcuda.so.1: cannot load (%s); install the GPU's driver, or add its folder to LD_LIBRARY_PATH",
@@ -160,11 +149,12 @@ int cuda_load(void)
  * children are not to call it.  If none was seen, the library answers "not
  * initialised" itself, also in a child of a process that used it unseen.
  */
-static bool may_ask(void)
+static const struct api *cuda_to_ask(void)
 {
+	const struct api *api = cuda_find();
 	uint64_t seen = atomic_load_explicit(&initialised_in, memory_order_relaxed);
 
-	return cuda_found() && (!seen || seen == process_id());
+	return !seen || seen == process_id() ? api : NULL;
 }
 
 static void saw_initialised(void)
@@ -191,11 +181,11 @@ static enum cuda_answer failure(CUresult r, int *error)
 }
 
 /* "0000:03:00.0", as sysfs spells it. */
-static void pci_ask(int ordinal, char pci[PCI_SIZE])
+static void pci_ask(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
 {
 	int device;
 
-	if (cuda.device_get(&device, ordinal) || cuda.device_get_pci_bus_id(pci, PCI_SIZE, device))
+	if (cuda->device_get(&device, ordinal) || cuda->device_get_pci_bus_id(pci, PCI_SIZE, device))
 		pci[0] = 0;
 	pci[PCI_SIZE - 1] = 0;
 	for (char *p = pci; *p; p++) {
@@ -205,21 +195,21 @@ static void pci_ask(int ordinal, char pci[PCI_SIZE])
 }
 
 /* CUDA's ordinals do not change within a process, and asking costs more than all the rest. */
-static void device_pci(int ordinal, char pci[PCI_SIZE])
+static void device_pci(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
 {
 	static char known[64][PCI_SIZE];
 	static _Atomic unsigned char state[64];	/* 0 not asked, 1 being written, 2 known */
 	unsigned char expected = 0;
 
 	if (ordinal < 0 || ordinal >= 64) {
-		pci_ask(ordinal, pci);
+		pci_ask(cuda, ordinal, pci);
 		return;
 	}
 	if (atomic_load_explicit(&state[ordinal], memory_order_acquire) == 2) {
 		memcpy(pci, known[ordinal], PCI_SIZE);
 		return;
 	}
-	pci_ask(ordinal, pci);
+	pci_ask(cuda, ordinal, pci);
 	if (pci[0] && atomic_compare_exchange_strong(&state[ordinal], &expected, 1)) {
 		memcpy(known[ordinal], pci, PCI_SIZE);
 		atomic_store_explicit(&state[ordinal], 2, memory_order_release);
@@ -231,7 +221,7 @@ static void device_pci(int ordinal, char pci[PCI_SIZE])
  * mapping is what one cuMemCreate stands behind.  Drivers before 12 cannot tell
  * and fail the whole call.  The buffer id shows that both calls saw one allocation.
  */
-static void narrow_to_mapping(CUdeviceptr ptr, struct peerdma_memory *out)
+static void narrow_to_mapping(const struct api *cuda, CUdeviceptr ptr, struct peerdma_memory *out)
 {
 	unsigned long long id = 0;
 	CUdeviceptr base = 0;
@@ -239,20 +229,20 @@ static void narrow_to_mapping(CUdeviceptr ptr, struct peerdma_memory *out)
 	int attributes[] = { ATTRIBUTE_BUFFER_ID, ATTRIBUTE_MAPPING_BASE_ADDR, ATTRIBUTE_MAPPING_SIZE };
 	void *data[] = { &id, &base, &size };
 
-	if (!cuda.pointer_get_attributes(3, attributes, data, ptr) && size &&
+	if (!cuda->pointer_get_attributes(3, attributes, data, ptr) && size &&
 	    id == out->buffer_id && ptr - base < size) {
 		out->base = base;
 		out->length = size;
 	}
 }
 
-static bool from_pool(CUdeviceptr ptr)
+static bool from_pool(const struct api *cuda, CUdeviceptr ptr)
 {
 	void *pool = NULL;
 	int attribute = ATTRIBUTE_MEMPOOL_HANDLE;
 	void *data = &pool;
 
-	return !cuda.pointer_get_attributes(1, &attribute, &data, ptr) && pool;
+	return !cuda->pointer_get_attributes(1, &attribute, &data, ptr) && pool;
 }
 
 enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *error)
@@ -268,11 +258,12 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 		ATTRIBUTE_RANGE_START_ADDR, ATTRIBUTE_RANGE_SIZE, ATTRIBUTE_CONTEXT,
 	};
 	void *data[] = { &type, &managed, &id, &ordinal, &start, &size, &context };
+	const struct api *cuda = cuda_to_ask();
 	CUresult r;
 
-	if (!may_ask())
+	if (!cuda)
 		return CUDA_ABSENT;
-	r = cuda.pointer_get_attributes(sizeof(attributes) / sizeof(attributes[0]), attributes, data, p);
+	r = cuda->pointer_get_attributes(sizeof(attributes) / sizeof(attributes[0]), attributes, data, p);
 	if (r)
 		return failure(r, error);
 	saw_initialised();
@@ -289,13 +280,13 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 		return CUDA_KNOWN;
 
 	out->device = ordinal;
-	device_pci(ordinal, out->pci);
+	device_pci(cuda, ordinal, out->pci);
 	if (out->kind == PEERDMA_KIND_DEVICE && !context) {	/* what cuMemAlloc made belongs to one */
-		if (from_pool(p)) {
+		if (from_pool(cuda, p)) {
 			out->flags |= PEERDMA_MEMORY_POOL;
 		} else {
 			out->flags |= PEERDMA_MEMORY_VMM;
-			narrow_to_mapping(p, out);
+			narrow_to_mapping(cuda, p, out);
 		}
 	}
 	return CUDA_KNOWN;
@@ -303,12 +294,13 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 
 enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error)
 {
+	const struct api *cuda = cuda_to_ask();
 	unsigned int on = 1;
 	CUresult r;
 
-	if (!may_ask())
+	if (!cuda)
 		return CUDA_ABSENT;
-	r = cuda.pointer_set_attribute(&on, ATTRIBUTE_SYNC_MEMOPS, (uintptr_t)ptr);
+	r = cuda->pointer_set_attribute(&on, ATTRIBUTE_SYNC_MEMOPS, (uintptr_t)ptr);
 	if (r == CUDA_ERROR_NOT_SUPPORTED)	/* memory of cuMemCreate has no such attribute */
 		return CUDA_ABSENT;
 	return r ? failure(r, error) : CUDA_KNOWN;

@@ -43,7 +43,7 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 	int ret = check_owner(ctx, "peerdma_next_event");
 
 	if (!ret)
-		ret = check_size("peerdma_next_event", out->size, sizeof(notice));
+		ret = check_size("peerdma_next_event", out->size, NOTICE_FIRST);
 	if (ret)
 		return ret;
 	memset(&notice, 0, sizeof(notice));

@@ -2,9 +2,9 @@
 /*
  * internal.h - what the files of libpeerdma share.
  *
- * Locks: ctx->lock guards ctx->regions and, of every region in it, ->views and
- * ->mappings.  cuda.c has one of its own for the search for libcuda.  Neither is
- * held across a call into CUDA, and they are never held together.
+ * One lock: ctx->lock guards ctx->regions, ctx->by_handle and, of every region
+ * in them, ->views and ->mappings.  It is not held across a call into CUDA or
+ * the kernel, but malloc().
  */
 #ifndef PEERDMA_INTERNAL_H
 #define PEERDMA_INTERNAL_H
@@ -67,6 +67,10 @@ int fail(int error, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
  * the first release's.  put_out(): the caller's may be longer, the surplus is zeroed.
  */
 int check_size(const char *call, uint32_t size, size_t first);
+#define END_OF(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
+#define MEMORY_FIRST	END_OF(struct peerdma_memory, reserved)
+#define STATUS_FIRST	END_OF(struct peerdma_status, reserved)
+#define NOTICE_FIRST	END_OF(struct peerdma_notice, length)
 void put_out(void *out, const void *from, size_t known);
 
 /* process.c: a number that differs between a process and its forked children; no system call after the first. */

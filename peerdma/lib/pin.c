@@ -221,7 +221,7 @@ EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *
 	int ret = check_owner(region->ctx, "peerdma_status");
 
 	if (!ret)
-		ret = check_size("peerdma_status", out->size, sizeof(status));
+		ret = check_size("peerdma_status", out->size, STATUS_FIRST);
 	if (ret)
 		return ret;
 	ret = sys_ioctl(region->ctx->fd, PEERDMA_QUERY, &args);

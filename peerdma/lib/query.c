@@ -10,7 +10,7 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 	int error;
 
 	(void)ctx;	/* CUDA's and the kernel's answers are the process's, not the context's */
-	error = check_size("peerdma_query", out->size, sizeof(m));
+	error = check_size("peerdma_query", out->size, MEMORY_FIRST);
 	if (error)
 		return error;
 
