@@ -72,6 +72,7 @@ void sg_thread_join(struct sg_thread *t);
 u64 sg_thread_self(void);
 u64 sg_random64(void);
 u64 sg_now_ns(void);
+void sg_sleep_ms(u32 ms);
 
 /* For tests: the nth sg_zalloc() from now fails (1: the next one); 0: none does. */
 void sg_fail_alloc(u64 nth);

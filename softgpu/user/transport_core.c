@@ -20,6 +20,7 @@
 
 /* Written once, under lock, before any call is made. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t owner;	/* a forked child's copy of all this has no engines, and locks that nobody opens */
 static struct sg *core;
 static struct sg_client *clients[SOFTGPU_MAX_GPUS];
 static unsigned int count;
@@ -94,7 +95,10 @@ static int core_open(unsigned int index[SOFTGPU_MAX_GPUS])
 	unsigned long gpus = number("SOFTGPU_GPUS", 1, SOFTGPU_MAX_GPUS);
 	int err = 0;
 
+	if (owner && owner != getpid())
+		return 0;
 	pthread_mutex_lock(&lock);
+	owner = getpid();
 	if (!core)
 		err = sg_create(&core);
 	while (!err && count < gpus) {
@@ -112,6 +116,8 @@ static int core_call(unsigned int index, unsigned long cmd, void *arg)
 {
 	u32 size = *(u32 *)arg;
 
+	if (owner != getpid())
+		return -EPERM;
 	return sg_call(clients[index], _IOC_NR(cmd), arg, size);
 }
 
@@ -120,7 +126,7 @@ static void *core_reserve(void *addr, size_t length, int flags)
 	return mmap(addr, length, PROT_NONE, flags | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-/* Nothing to close: a child's copy of the core has no engines and is never called. */
+/* The GPU lives as long as the process. */
 static void core_forget(void)
 {
 }

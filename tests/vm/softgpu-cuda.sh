@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The user libraries' tests (tests/user) on the module instead of in process.
+# vm: --timeout 600 --gpus 2
+# vm: --timeout 600 --gpus 1 --kernel 6.12 --iommu on
+
+. "$TOP/tests/vm/lib.sh"
+
+load_modules softgpu
+failed=
+for t in init context memory pointer vmm copy stream threads runtime nvml; do
+	echo "== $t"
+	"$BUILD/tests/user/user_$t" || failed="$failed $t"
+done
+unload_modules softgpu
+[ -z "$failed" ] || die "these do not hold on the module:$failed"
