@@ -71,16 +71,19 @@ static bool busy_locked(const struct sg_ctx *ctx)
 int sg_ctx_drain_locked(struct sg_ctx *ctx)
 {
 	struct sg *sg = ctx->gpu->sg;
+	bool faulted;
 
 	ctx->obj.refs++;
 	/*
 	 * "All that is queued now" would be enough; a context whose other
 	 * threads never stop submitting is the program's own doing.
 	 */
+	sg_strict_release_locked(ctx);
 	while (busy_locked(ctx))
 		sg_cond_wait(&ctx->done, &sg->lock);
+	faulted = ctx->faulted;
 	sg_obj_put_locked(&ctx->obj);
-	return ctx->faulted ? -EIO : 0;
+	return faulted ? -EIO : 0;
 }
 
 /* The context's streams and events lose their handles with it. */

@@ -50,6 +50,8 @@ static bool may_run(const struct sg_stream *s, const struct sg_job *job)
 {
 	if (s->ctx->dead)
 		return true;	/* to be dropped */
+	if (job->held && job->seq >= s->ctx->released_seq)
+		return false;
 	if (!in_turn(s, job))
 		return false;
 	return job->op != SG_OP_WAIT ||
@@ -244,6 +246,11 @@ static void engine_main(void *arg)
 
 	sg_mutex_lock(&sg->lock);
 	for (;;) {
+		if (gpu->revoke_due) {
+			gpu->revoke_due = false;
+			sg_pin_revoke_any_locked(gpu);
+			continue;
+		}
 		s = pick_locked(gpu);
 		if (!s) {
 			if (gpu->stop)

@@ -52,10 +52,13 @@ int sg_mem_create(struct sg_gpu *gpu, u64 size, struct sg_mem **out)
 	mem->refs = 1;
 
 	sg_mutex_lock(&sg->lock);
-	if (!sg_gpu_enter_locked(gpu)) {
+	err = sg_chaos_hits_locked(&sg->chaos.fail_alloc) ? -ENOSPC : 0;
+	if (!err && !sg_gpu_enter_locked(gpu))
+		err = -ENODEV;
+	if (err) {
 		sg_mutex_unlock(&sg->lock);
 		sg_free(mem);
-		return -ENODEV;
+		return err;
 	}
 	sg_gpu_get_locked(gpu);
 	err = take_locked(mem);
@@ -134,19 +137,35 @@ static u64 give(u32 *count)
 	return !--(*count);
 }
 
+/* What of the aperture is free; chaos may have made it smaller than what is used. */
+static u64 bar1_room(const struct sg_gpu *gpu)
+{
+	u64 limit = gpu->sg->chaos.bar1_limit, size = gpu->desc.bar1_size;
+	u64 used = gpu->desc.bar1_reserved + gpu->bar1_used;
+
+	if (limit && limit < size)
+		size = limit;
+	return size > used ? size - used : 0;
+}
+
 int sg_bar1_take_locked(struct sg_mem *mem, u64 offset, u64 len)
 {
 	struct sg_gpu *gpu = mem->gpu;
-	u64 room = gpu->desc.bar1_size - gpu->desc.bar1_reserved - gpu->bar1_used;
+	u64 room = bar1_room(gpu), fresh;
 
 	/* Only when room is short does it matter how many pages are new. */
-	if (len > room && each_page(mem, offset, len, is_new) * SG_PAGE_SIZE > room)
+	if (len > room && (gpu->desc.bar1_per_pin ||
+			   each_page(mem, offset, len, is_new) * SG_PAGE_SIZE > room))
 		return -ENOSPC;
-	gpu->bar1_used += each_page(mem, offset, len, take) * SG_PAGE_SIZE;
+	fresh = each_page(mem, offset, len, take) * SG_PAGE_SIZE;
+	gpu->bar1_used += gpu->desc.bar1_per_pin ? len : fresh;
 	return 0;
 }
 
 void sg_bar1_give_locked(struct sg_mem *mem, u64 offset, u64 len)
 {
-	mem->gpu->bar1_used -= each_page(mem, offset, len, give) * SG_PAGE_SIZE;
+	struct sg_gpu *gpu = mem->gpu;
+	u64 last = each_page(mem, offset, len, give) * SG_PAGE_SIZE;
+
+	gpu->bar1_used -= gpu->desc.bar1_per_pin ? len : last;
 }

@@ -72,6 +72,9 @@ int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	err = -ENODEV;
 	if (range->mem->gpu->removed)
 		goto out;
+	err = -ENOMEM;
+	if (sg_chaos_hits_locked(&sg->chaos.fail_pin))
+		goto out;
 	err = sg_bar1_take_locked(range->mem, va - range->node.key, length);
 	if (err)
 		goto out;
@@ -95,6 +98,7 @@ int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	pin->node.key = (u64)(unsigned long)pin;
 	pin->node.len = 0;
 	sg_tree_insert(&sg->pins, &pin->node);
+	sg_chaos_pinned_locked(pin->gpu);
 out:
 	sg_mutex_unlock(&sg->lock);
 	return err;
@@ -159,6 +163,27 @@ int sg_pin_put(struct sg *sg, const void *key, bool persistent)
 	return err;
 }
 
+/*
+ * Drops the lock.  Takes a live pin from its owner.  Its range, if that stays,
+ * learns of it in the end, when slots that were freed meanwhile may be used.
+ */
+static void revoke_locked(struct sg_pin *pin)
+{
+	struct sg *sg = pin->sg;
+	u32 delay = sg->chaos.callback_delay_ms;
+
+	pin->state = PIN_CALLBACK;
+	pin->callback_thread = sg_thread_self();
+	pin->gpu->revocations++;
+	sg_mutex_unlock(&sg->lock);
+	if (delay)
+		sg_sleep_ms(delay);
+	pin->ops->callback(pin);
+	sg_mutex_lock(&sg->lock);
+	pin->callback_thread = 0;
+	end_locked(pin, true);
+}
+
 /* A pin of the range that nobody is ending yet. */
 static struct sg_pin *live_pin_locked(struct sg_range *range)
 {
@@ -171,30 +196,76 @@ static struct sg_pin *live_pin_locked(struct sg_range *range)
 	return NULL;
 }
 
+/* A pin of the range that another thread is ending; persistent ones need not be waited for. */
+static bool ending_pin_locked(struct sg_range *range)
+{
+	struct sg_pin *pin;
+
+	sg_list_for_each(pin, &range->pins, struct sg_pin, link) {
+		if (!pin->persistent)
+			return true;
+	}
+	return false;
+}
+
 void sg_pins_revoke_locked(struct sg_range *range)
 {
 	struct sg *sg = range->proc->sg;
 	struct sg_pin *pin;
 
-	while ((pin = live_pin_locked(range))) {
-		pin->state = PIN_CALLBACK;
-		pin->callback_thread = sg_thread_self();
-		pin->gpu->revocations++;
-		/* No list walk of another thread meets it again; a put finds it by key. */
-		sg_list_del(&pin->link);
-		pin->range = NULL;
-		sg_mutex_unlock(&sg->lock);
-		pin->ops->callback(pin);
-		sg_mutex_lock(&sg->lock);
-		pin->callback_thread = 0;
-		end_locked(pin, true);
-	}
-	/* The rest are persistent, or being put: they keep the memory, not the range. */
+	while ((pin = live_pin_locked(range)))
+		revoke_locked(pin);
+	/* Who frees may rely on it that nothing reaches the memory when that returns. */
+	while (ending_pin_locked(range))
+		sg_cond_wait(&sg->ended, &sg->lock);
 	while (!sg_list_empty(&range->pins)) {
 		pin = sg_list_entry(range->pins.next, struct sg_pin, link);
 		sg_list_del(&pin->link);
 		pin->range = NULL;
 	}
+}
+
+static struct sg_pin *by_serial_locked(struct sg *sg, u64 serial)
+{
+	struct sg_node *n;
+
+	for (n = sg_tree_first(&sg->pins); n; n = sg_tree_next(n)) {
+		struct sg_pin *pin = SG_NODE_OF(n, struct sg_pin);
+
+		if (pin->serial == serial && pin->state == PIN_LIVE && !pin->persistent)
+			return pin;
+	}
+	return NULL;
+}
+
+int sg_pin_revoke(struct sg *sg, u64 serial)
+{
+	struct sg_pin *pin;
+
+	sg_mutex_lock(&sg->lock);
+	pin = by_serial_locked(sg, serial);
+	if (pin)
+		revoke_locked(pin);
+	sg_mutex_unlock(&sg->lock);
+	return pin ? 0 : -ENOENT;
+}
+
+void sg_pin_revoke_any_locked(struct sg_gpu *gpu)
+{
+	struct sg_pin *victim = NULL;
+	u64 seen = 0;
+	struct sg_node *n;
+
+	/* Each of the n candidates is kept with 1/n: all are equally likely in the end. */
+	for (n = sg_tree_first(&gpu->sg->pins); n; n = sg_tree_next(n)) {
+		struct sg_pin *pin = SG_NODE_OF(n, struct sg_pin);
+
+		if (pin->gpu == gpu && pin->state == PIN_LIVE && !pin->persistent &&
+		    sg_chaos_random_locked(gpu->sg) % (u32)++seen == 0)
+			victim = pin;
+	}
+	if (victim)
+		revoke_locked(victim);
 }
 
 /* A pin of the GPU that a removal must still deal with; NULL when none is left. */

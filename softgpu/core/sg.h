@@ -42,6 +42,7 @@ struct sg_gpu_desc {
 	u64 vram_size;		/* multiple of 64 KiB */
 	u64 bar1_size;		/* the aperture: 0 means as large as VRAM */
 	u64 bar1_reserved;	/* of it, used by the driver itself */
+	bool bar1_per_pin;	/* as before CUDA 7: every pin takes space anew */
 	bool on_pci;
 	u32 pci_domain, pci_bus, pci_device, pci_function;
 	u32 engines;		/* copy engines, at least 1 */
@@ -70,6 +71,51 @@ struct sg_gpu_stats {
 	u64 copies, bytes_copied;	/* by the engines, ever */
 };
 int sg_gpu_stats(struct sg *sg, u32 index, struct sg_gpu_stats *out);
+
+/* ---- chaos and strictness: what a real GPU may do, on demand ---- */
+
+struct sg_chaos {
+	/* Countdowns: the nth from now fails (1: the next one), then 0, which is off. */
+	u32 fail_pin;		/* sg_pin_get(): -ENOMEM */
+	u32 fail_map;		/* what personalities ask by sg_chaos_map() */
+	u32 fail_alloc;		/* VRAM: -ENOSPC */
+	u32 callback_delay_ms;	/* before each free callback */
+	u64 bar1_limit;		/* shrinks every GPU's aperture; 0: as it is */
+	/*
+	 * After about this many pins a live one is revoked at random, in a
+	 * thread of the core's, its memory staying allocated.  0: never.
+	 */
+	u32 revoke_every;
+	u64 seed;		/* of that choice; set anew, the same sequence comes again */
+	/*
+	 * Device-to-device copies and fills are held back until a call that CUDA
+	 * documents as synchronizing, unless SYNC_MEMOPS is set at either end.
+	 * A program that reads the result by DMA without it is wrong every time.
+	 */
+	bool strict;
+};
+
+void sg_chaos_set(struct sg *sg, const struct sg_chaos *chaos);
+void sg_chaos_get(struct sg *sg, struct sg_chaos *chaos);
+/* For personalities: 0, or -ENOMEM when this mapping is the one to fail. */
+int sg_chaos_map(struct sg *sg);
+
+/*
+ * Revokes a live pin by its serial, as a driver may that needs its aperture: the
+ * callback runs in this thread.  -ENOENT: none, or persistent.
+ */
+int sg_pin_revoke(struct sg *sg, u64 serial);
+
+/* The ordering rules that strict mode sees broken, each counted. */
+enum sg_rule {
+	/* work on pinned memory that has no SYNC_MEMOPS was held back */
+	SG_RULE_SYNC_MEMOPS,
+	/* a kernel that ran already looked for data that arrived later */
+	SG_RULE_LAUNCH_AFTER_DMA,
+	SG_RULES
+};
+u64 sg_rule_broken(struct sg *sg, enum sg_rule rule);
+const char *sg_rule_text(enum sg_rule rule);
 
 /* ---- clients: open files of /dev/softgpuN ---- */
 

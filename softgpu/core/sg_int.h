@@ -34,6 +34,7 @@
 #define SG_SMALL_MAX	(SG_PAGE_SIZE / 2)	/* longer ones get pages of their own */
 
 struct sg_engine;
+struct sg_job;
 
 struct sg {
 	struct sg_mutex lock;
@@ -44,6 +45,10 @@ struct sg {
 	struct sg_tree pins;		/* by address */
 	u64 next_buffer_id;
 	u64 next_pin_serial;
+	struct sg_chaos chaos;
+	u32 pins_until_revoke;		/* countdown; 0: off */
+	u64 random;			/* of chaos.seed */
+	u64 broken[SG_RULES];
 };
 
 struct sg_gpu {
@@ -64,6 +69,7 @@ struct sg_gpu {
 	struct sg_cond work;		/* streams may be runnable */
 	struct sg_link runnable;	/* streams with queued jobs and none running */
 	struct sg_engine *engines;
+	bool revoke_due;		/* an engine is to revoke some pin */
 	bool stop;
 };
 
@@ -144,6 +150,7 @@ struct sg_ctx {
 	struct sg_link streams;		/* with stream0 */
 	struct sg_stream stream0;
 	u64 next_seq;			/* orders the default stream and the blocking ones */
+	u64 released_seq;		/* strict: jobs before it are no longer held back */
 	struct sg_link bufs;
 	struct sg_link slabs;		/* ranges that small allocations share */
 };
@@ -305,6 +312,21 @@ void sg_pins_revoke_locked(struct sg_range *range);
 /* Drops the lock.  Unmaps what persistent pins are left of a removed GPU. */
 void sg_pins_orphan_locked(struct sg_gpu *gpu);
 
+/* Drops the lock.  Revokes one pin of the GPU, whichever chaos picks. */
+void sg_pin_revoke_any_locked(struct sg_gpu *gpu);
+
+/* chaos.c */
+/* Whether this is the one to fail; counts down. */
+bool sg_chaos_hits_locked(u32 *countdown);
+u64 sg_chaos_random_locked(struct sg *sg);
+/* A pin was made: perhaps it is time to revoke one. */
+void sg_chaos_pinned_locked(struct sg_gpu *gpu);
+/* Strict: whether this job is held back; notes the rule that it breaks. */
+bool sg_strict_holds_locked(struct sg_proc *proc, const struct sg_job *job);
+/* A call that synchronizes: what the context has queued may run. */
+void sg_strict_release_locked(struct sg_ctx *ctx);
+bool sg_sync_memops_locked(struct sg_proc *proc, u64 va);
+
 /* query.c */
 int sg_query(struct sg_client *client, struct softgpu_query *a);
 int sg_set_attr(struct sg_client *client, struct softgpu_set_attr *a);
@@ -340,6 +362,7 @@ enum sg_op { SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT };
 struct sg_job {
 	struct sg_link link;		/* stream->jobs */
 	enum sg_op op;
+	bool held;			/* strict: not before ctx->released_seq has passed it */
 	u64 seq;			/* ctx->next_seq when it was queued */
 	union {
 		struct {

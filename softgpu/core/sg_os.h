@@ -23,6 +23,7 @@
  *   u64 sg_thread_self(void)                 differs between threads alive at once; never 0
  *   u64 sg_random64(void)                    unguessable
  *   u64 sg_now_ns(void)                      monotonic
+ *   void sg_sleep_ms(u32)
  *   sg_info(fmt, ...), sg_err(fmt, ...)      one line of log each, no newline in fmt
  */
 #ifndef SG_OS_H

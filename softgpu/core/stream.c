@@ -135,6 +135,8 @@ int sg_stream_query(struct sg_client *client, struct softgpu_stream *a)
 	sg_mutex_lock(&client->sg->lock);
 	err = get_stream_locked(client, a->ctx, a->stream, &s);
 	if (!err) {
+		/* It does not synchronize, but who polls would poll for ever. */
+		sg_strict_release_locked(s->ctx);
 		err = s->completed == s->submitted ? 0 : -EAGAIN;
 		put_stream_locked(s);
 	}
@@ -147,6 +149,7 @@ static int wait_locked(struct sg_stream *s, u64 upto)
 {
 	struct sg_ctx *ctx = s->ctx;
 
+	sg_strict_release_locked(ctx);
 	while (s->completed < upto)
 		sg_cond_wait(&ctx->done, &ctx->gpu->sg->lock);
 	return ctx->gpu->removed ? -ENODEV : ctx->faulted ? -EIO : 0;
@@ -231,6 +234,11 @@ static int submit_move(struct sg_client *client, u32 ctx, u32 stream, u32 flags,
 	err = -EFAULT;
 	if (mapped_locked(client->proc, job->move.dst, dst_span) &&
 	    (job->op == SG_OP_FILL || mapped_locked(client->proc, job->move.src, src_span))) {
+		/* Invariant: with SYNC_MEMOPS no call returns before its effect is visible. */
+		if (sg_sync_memops_locked(client->proc, job->move.dst) ||
+		    (job->op == SG_OP_COPY && sg_sync_memops_locked(client->proc, job->move.src)))
+			flags |= SOFTGPU_OP_SYNC;
+		job->held = !(flags & SOFTGPU_OP_SYNC) && sg_strict_holds_locked(client->proc, job);
 		submit_locked(s, job);
 		job = NULL;
 		err = flags & SOFTGPU_OP_SYNC ? wait_locked(s, s->submitted) : 0;
@@ -378,6 +386,17 @@ bool sg_event_pending_locked(const struct sg_event *e, u64 serial)
 	return false;
 }
 
+/* An event may have been recorded in any context of the process. */
+static void release_all_locked(struct sg_client *client)
+{
+	struct sg_ctx *ctx;
+
+	sg_list_for_each(ctx, &client->sg->ctxs, struct sg_ctx, in_sg) {
+		if (ctx->obj.client->proc == client->proc)
+			sg_strict_release_locked(ctx);
+	}
+}
+
 int sg_event_query(struct sg_client *client, struct softgpu_event *a)
 {
 	struct sg_event *e;
@@ -386,6 +405,7 @@ int sg_event_query(struct sg_client *client, struct softgpu_event *a)
 	sg_mutex_lock(&client->sg->lock);
 	e = get_event_locked(client, a->event);
 	if (e) {
+		release_all_locked(client);
 		err = sg_event_pending_locked(e, e->recorded) ? -EAGAIN : 0;
 		a->time_ns = e->time_ns;
 		sg_obj_put_locked(&e->obj);
@@ -404,6 +424,7 @@ int sg_event_sync(struct sg_client *client, struct softgpu_event *a)
 	sg_mutex_lock(&sg->lock);
 	e = get_event_locked(client, a->event);
 	if (e) {
+		release_all_locked(client);
 		serial = e->recorded;
 		while (sg_event_pending_locked(e, serial))
 			sg_cond_wait(&sg->ended, &sg->lock);

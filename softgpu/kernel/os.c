@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* os.c - what the core needs from outside, on the kernel's own. */
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
@@ -86,4 +87,9 @@ u64 sg_random64(void)
 u64 sg_now_ns(void)
 {
 	return ktime_get_ns();
+}
+
+void sg_sleep_ms(u32 ms)
+{
+	msleep(ms);
 }

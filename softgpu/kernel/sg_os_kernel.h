@@ -81,5 +81,6 @@ void sg_thread_join(struct sg_thread *t);
 u64 sg_thread_self(void);
 u64 sg_random64(void);
 u64 sg_now_ns(void);
+void sg_sleep_ms(u32 ms);
 
 #endif

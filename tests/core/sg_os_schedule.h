@@ -106,6 +106,11 @@ static inline u64 sg_random64(void)
 	return n += 0x9e3779b97f4a7c15ULL;
 }
 
+static inline void sg_sleep_ms(u32 ms)
+{
+	(void)ms;
+}
+
 static inline u64 sg_now_ns(void)
 {
 	static u64 n;

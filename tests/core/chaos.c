@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+/* chaos.c - failures and revocations on demand, BAR1 as before CUDA 7, strict mode. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "util.h"
+
+#include <sched.h>
+
+static struct machine m;
+static struct user u;
+static int key;
+
+static int setup(void **state)
+{
+	(void)state;
+	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
+	user_up(&u, &m, 0, &key);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	user_down(&u);
+	machine_down(&m);
+	return 0;
+}
+
+static void set(struct sg_chaos chaos)
+{
+	sg_chaos_set(m.sg, &chaos);
+}
+
+static void the_nth_fails(void **state)
+{
+	static struct tpin t[3];
+	u64 va, other;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
+	set((struct sg_chaos){ .fail_pin = 2, .fail_alloc = 2, .fail_map = 1 });
+	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), 0);
+	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), -ENOMEM);
+	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), 0);
+	assert_int_equal(mem_alloc(&u, PAGE, &other), 0);
+	assert_int_equal(mem_alloc(&u, PAGE, &other), -ENOSPC);
+	assert_int_equal(mem_alloc(&u, PAGE, &other), 0);
+	assert_int_equal(sg_chaos_map(m.sg), -ENOMEM);
+	assert_int_equal(sg_chaos_map(m.sg), 0);
+	/* Bad arguments are no try. */
+	set((struct sg_chaos){ .fail_pin = 1 });
+	assert_int_equal(tpin_get(&t[2], &u, va + 1, PAGE, false), -EINVAL);
+	assert_int_equal(tpin_get(&t[2], &u, va, PAGE, false), -ENOMEM);
+}
+
+static void aperture_shrinks(void **state)
+{
+	static struct tpin t[2];
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 16 * PAGE, &va), 0);
+	assert_int_equal(tpin_get(&t[0], &u, va, 8 * PAGE, false), 0);
+	set((struct sg_chaos){ .bar1_limit = 4 * PAGE });
+	assert_int_equal(tpin_get(&t[1], &u, va + 8 * PAGE, PAGE, false), -ENOSPC);
+	/* What is pinned already costs nothing more. */
+	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), 0);
+	set((struct sg_chaos){ .bar1_limit = 9 * PAGE });
+	assert_int_equal(sg_pin_put(m.sg, &t[1].pin, false), 0);
+	assert_int_equal(tpin_get(&t[1], &u, va + 8 * PAGE, PAGE, false), 0);
+}
+
+static void chosen_pin(void **state)
+{
+	static struct tpin t[2] = { 0 }, persistent;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
+	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), 0);
+	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), 0);
+	assert_int_equal(tpin_get(&persistent, &u, va, PAGE, true), 0);
+	assert_int_equal(sg_pin_revoke(m.sg, t[0].pin.serial), 0);
+	assert_int_equal(t[0].callbacks, 1);
+	assert_int_equal(t[0].frees, 1);
+	assert_int_equal(t[1].callbacks, 0);
+	assert_int_equal(sg_pin_revoke(m.sg, t[0].pin.serial), -ENOENT);
+	assert_int_equal(sg_pin_revoke(m.sg, persistent.pin.serial), -ENOENT);
+	/* The memory is still there, and can be pinned again. */
+	assert_int_equal(query(&u, va).kind, SOFTGPU_KIND_DEVICE);
+	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), 0);
+	assert_int_equal(sg_pin_put(m.sg, &persistent.pin, true), 0);
+}
+
+static void random_pins(void **state)
+{
+	static struct tpin t[64];
+	struct sg_gpu_stats st = { 0 };
+	int i, revoked = 0;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
+	set((struct sg_chaos){ .revoke_every = 4, .seed = 42 });
+	for (i = 0; i < 64; i++)
+		assert_int_equal(tpin_get(&t[i], &u, va, PAGE, false), 0);
+	/* The engines' threads do it; eight to sixteen of them are due. */
+	do {
+		sched_yield();
+		sg_gpu_stats(m.sg, 0, &st);
+	} while (st.revocations < 1);
+	set((struct sg_chaos){ 0 });
+	for (i = 0; i < 64; i++) {
+		int err = sg_pin_put(m.sg, &t[i].pin, false);
+
+		assert_true(err == 0 || err == -ENOENT);
+		assert_int_equal(tpin_count(&t[i].callbacks), err ? 1 : 0);
+		revoked += err != 0;
+	}
+	assert_in_range(revoked, 1, 16);
+}
+
+static void before_cuda_7(void **state)
+{
+	struct sg_gpu_desc desc = { .name = "old", .vram_size = 16 * PAGE, .bar1_size = 4 * PAGE,
+				    .bar1_per_pin = true, .engines = 1 };
+	static struct tpin t[3];
+	struct sg_gpu_stats st;
+	struct user w;
+	u32 index;
+	u64 va;
+
+	(void)state;
+	desc.vram = m.vram[0];	/* nobody looks at it */
+	desc.phys = (u64 (*)(void *, u64))(void *)before_cuda_7;
+	assert_int_equal(sg_gpu_add(m.sg, &desc, &index), 0);
+	user_up(&w, &m, index, &key);
+	assert_int_equal(mem_alloc(&w, 2 * PAGE, &va), 0);
+	assert_int_equal(tpin_get(&t[0], &w, va, 2 * PAGE, false), 0);
+	assert_int_equal(tpin_get(&t[1], &w, va, 2 * PAGE, false), 0);
+	assert_int_equal(tpin_get(&t[2], &w, va, PAGE, false), -ENOSPC);
+	assert_int_equal(sg_gpu_stats(m.sg, index, &st), 0);
+	assert_int_equal(st.bar1_used, 4 * PAGE);
+	user_down(&w);
+	assert_int_equal(sg_gpu_stats(m.sg, index, &st), 0);
+	assert_int_equal(st.bar1_used, 0);
+	sg_gpu_remove(m.sg, index);
+}
+
+/* ---- strict mode ---- */
+
+static u8 *bar1(struct tpin *t)
+{
+	return m.vram[0] + (sg_pin_page(&t->pin, 0) - VRAM_PHYS);
+}
+
+static int fill(u64 va, u64 len, u32 value, u32 flags)
+{
+	struct softgpu_fill f = { .ctx = u.ctx, .flags = flags, .dst = va, .width = len, .height = 1,
+				  .value = value, .elem = 1 };
+
+	return CALL(u.client, SOFTGPU_FILL, &f);
+}
+
+static void set_sync_memops(u64 va)
+{
+	struct softgpu_set_attr a = { .attr = SOFTGPU_ATTR_SYNC_MEMOPS, .va = va, .value = 1 };
+
+	assert_int_equal(CALL(u.client, SOFTGPU_SET_ATTR, &a), 0);
+}
+
+/* Wrong: a device reads BAR1 after an asynchronous copy, on every run stale data. */
+static void strict_wrong(void **state)
+{
+	struct softgpu_stream s = { .ctx = u.ctx };
+	static struct tpin t;
+	u64 a, b;
+	int i;
+
+	(void)state;
+	set((struct sg_chaos){ .strict = true });
+	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
+	assert_int_equal(mem_alloc(&u, PAGE, &b), 0);
+	assert_int_equal(fill(a, PAGE, 0x77, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(tpin_get(&t, &u, b, PAGE, false), 0);
+	assert_int_equal(copy(&u, 0, b, a, PAGE, 0), 0);
+	for (i = 0; i < 1000; i++) {
+		sched_yield();
+		assert_int_equal(bar1(&t)[0], 0);
+	}
+	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_SYNC_MEMOPS), 1);
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, &s), 0);
+	assert_int_equal(bar1(&t)[0], 0x77);
+}
+
+/* Right: with SYNC_MEMOPS the call returns when BAR1 shows its effect, strict or not. */
+static void strict_right(void **state)
+{
+	static struct tpin t;
+	u64 a, b;
+	u32 i;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
+	assert_int_equal(mem_alloc(&u, PAGE, &b), 0);
+	set_sync_memops(b);
+	assert_int_equal(tpin_get(&t, &u, b, PAGE, false), 0);
+	for (i = 1; i < 100; i++) {
+		set((struct sg_chaos){ .strict = i % 2 });
+		assert_int_equal(fill(a, PAGE, i, SOFTGPU_OP_SYNC), 0);
+		assert_int_equal(copy(&u, 0, b, a, PAGE, 0), 0);
+		assert_int_equal(bar1(&t)[PAGE - 1], i);
+		assert_int_equal(fill(b, PAGE, i ^ 0xff, 0), 0);
+		assert_int_equal(bar1(&t)[PAGE - 1], i ^ 0xff);
+	}
+	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_SYNC_MEMOPS), 0);
+}
+
+/* Everything that synchronizes lets held work go, and nothing waits for ever. */
+static void strict_ends(void **state)
+{
+	struct softgpu_event_create ec = { .ctx = u.ctx };
+	struct softgpu_stream s = { .ctx = u.ctx };
+	struct softgpu_handle h = { .handle = u.ctx };
+	struct softgpu_event e = { .ctx = u.ctx };
+	u8 out[16];
+	u64 a;
+	int err;
+
+	(void)state;
+	set((struct sg_chaos){ .strict = true });
+	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
+	e.event = ec.event;
+	assert_int_equal(fill(a, PAGE, 1, 0), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &h), 0);
+	assert_int_equal(fill(a, PAGE, 2, 0), 0);
+	assert_int_equal(copy(&u, 0, HOST(out), a, 16, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(out[0], 2);
+	assert_int_equal(fill(a, PAGE, 3, 0), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_SYNC, &e), 0);
+	assert_int_equal(fill(a, PAGE, 4, 0), 0);
+	do {
+		err = CALL(u.client, SOFTGPU_STREAM_QUERY, &s);
+	} while (err == -EAGAIN);
+	assert_int_equal(err, 0);
+	assert_int_equal(fill(a, PAGE, 5, 0), 0);
+	set((struct sg_chaos){ 0 });
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, &s), 0);
+	set((struct sg_chaos){ .strict = true });
+	assert_int_equal(fill(a, PAGE, 6, 0), 0);
+	assert_int_equal(mem_free(&u, a), 0);
+	/* And what is held when the context goes is dropped with it. */
+	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
+	assert_int_equal(fill(a, PAGE, 7, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(the_nth_fails), T(aperture_shrinks), T(chosen_pin), T(random_pins), T(before_cuda_7),
+		T(strict_wrong), T(strict_right), T(strict_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
