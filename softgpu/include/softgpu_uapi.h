@@ -16,9 +16,10 @@
  * - All sizes and offsets are bytes.  All addresses are u64.
  * - Handles are u32, never 0, valid in every open file of one process, and die
  *   with the open file that made them.
- * - A file opened by one process and used by another (inherited over fork,
- *   passed over a socket) answers EPERM to everything: an address space
- *   belongs to one process.
+ * - A file opened by one process and used by another (inherited over fork or
+ *   exec, passed over a socket) answers EPERM to everything: an address space
+ *   belongs to one process.  While a file from before exec is open, open(2)
+ *   fails with EBUSY: open with O_CLOEXEC.
  *
  * errno, one meaning each:
  *   EINVAL   an argument is malformed: size, flags, alignment, overlap, kind

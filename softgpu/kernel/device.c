@@ -167,7 +167,7 @@ const struct softgpu_backing *softgpu_pin_backing(const struct sg_pin *pin)
 {
 	struct softgpu_device *device;
 
-	/* The pin is held, so its GPU is not yet removed, so the entry is there. */
+	/* The pin cannot be unmapped, so its GPU is not yet removed, so the entry is there. */
 	device = READ_ONCE(devices[sg_pin_gpu_index(pin)]);
 	return &device->backing;
 }

@@ -6,14 +6,20 @@
  * A client belongs to the process that opened the file: its thread group, and
  * the mm it had then.  Both are referenced until the client is closed, so
  * neither can be mistaken for another's that came later.
+ *
+ * The core tells processes by their thread group alone, since one that exits
+ * has no mm any more.  So after exec, which changes the mm, no file is opened
+ * while one of the old program's is: they would share an address space.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cdev.h>
 #include <linux/device.h>
 #include <linux/fs.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/pid.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -26,11 +32,28 @@ struct softgpu_file {
 	struct sg_client *client;
 	struct pid *process;
 	struct mm_struct *mm;
+	struct list_head node;		/* files */
 };
+
+/* All open files.  The core's lock is taken inside files_lock, never the other way. */
+static DEFINE_MUTEX(files_lock);
+static LIST_HEAD(files);
 
 static struct class *class;
 static struct cdev cdev;
 static dev_t first;
+
+/* Whether a program that this process ran before left a file open. */
+static bool is_taken(const struct softgpu_file *f)
+{
+	const struct softgpu_file *other;
+
+	list_for_each_entry(other, &files, node) {
+		if (other->process == f->process && other->mm != f->mm)
+			return true;
+	}
+	return false;
+}
 
 static int file_open(struct inode *inode, struct file *filp)
 {
@@ -48,7 +71,14 @@ static int file_open(struct inode *inode, struct file *filp)
 	f->process = get_pid(task_tgid(current));
 	f->mm = current->mm;
 	mmgrab(f->mm);
-	err = sg_client_open(softgpu_sg, index, f->process, &softgpu_host_ops, f->mm, &f->client);
+	mutex_lock(&files_lock);
+	err = -EBUSY;
+	if (!is_taken(f))
+		err = sg_client_open(softgpu_sg, index, f->process, &softgpu_host_ops, f->mm,
+				     &f->client);
+	if (!err)
+		list_add(&f->node, &files);
+	mutex_unlock(&files_lock);
 	if (err)
 		goto drop;
 	filp->private_data = f;
@@ -66,6 +96,10 @@ static int file_release(struct inode *inode, struct file *filp)
 	struct softgpu_file *f = filp->private_data;
 
 	sg_client_close(f->client);
+	/* Only now: until then, its address space is still there. */
+	mutex_lock(&files_lock);
+	list_del(&f->node);
+	mutex_unlock(&files_lock);
 	mmdrop(f->mm);
 	put_pid(f->process);
 	kfree(f);

@@ -2,8 +2,8 @@
 /*
  * softgpu.h - between the files of softgpu.ko.
  *
- * Locks: devices_lock (device.c) is held to change the table of devices; no
- * other lock is taken inside it.
+ * Locks: files_lock (file.c), then the core's.  devices_lock (device.c) is held
+ * to change the table of devices; no other lock is taken inside it.
  */
 #ifndef SOFTGPU_H
 #define SOFTGPU_H

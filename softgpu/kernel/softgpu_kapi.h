@@ -36,7 +36,7 @@ struct softgpu_backing {
 	u64 size;
 };
 
-/* Of the GPU that a pin is on.  The pin is held, and the answer good while it is. */
+/* Of the GPU that a pin is on; good while the pin is held, or cannot reach unmap otherwise. */
 const struct softgpu_backing *softgpu_pin_backing(const struct sg_pin *pin);
 
 #endif

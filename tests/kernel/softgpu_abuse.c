@@ -100,6 +100,46 @@ static void passed_over_a_socket(struct gpu *g)
 	close(p.ends[1]);
 }
 
+/* The next program of the same process has nothing to do with this one's file. */
+static void kept_over_exec(struct gpu *g)
+{
+	char number[12];
+
+	snprintf(number, sizeof(number), "%d", g->fd);
+	NEED(!fcntl(g->fd, F_SETFD, 0));
+	execl("/proc/self/exe", "softgpu_uapi_test", number, NULL);
+	NEED(!"exec");
+}
+
+int after_exec(int fd)
+{
+	struct gpu g = { .fd = fd, .ctx = 1 };
+
+	uses_a_foreign_file(&g);
+	CHECK(sg_open(0) == -1 && errno == EBUSY, "%d", errno);
+	close(fd);
+	fd = sg_open(0);
+	CHECK(fd >= 0, "%d", errno);
+	return test_end("after exec");
+}
+
+/* The parent of what exec'ed looks at its exit code. */
+static void exec_in_child(struct gpu *g)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)g;
+	NEED(pid >= 0);
+	if (!pid) {
+		struct gpu own = gpu_up(0);
+
+		kept_over_exec(&own);
+	}
+	NEED(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "%x", status);
+}
+
 /* ---- mappings ---- */
 
 static void mappings(struct gpu *g)
@@ -286,6 +326,7 @@ static void closed_in_mid_call(struct gpu *g)
 const struct test_case abuse_cases[] = {
 	{ "a file inherited over fork", inherited },
 	{ "a file passed over a socket", passed_over_a_socket },
+	{ "a file kept over exec", exec_in_child },
 	{ "mappings", mappings },
 	{ "a CPU load from a device address faults", cpu_load_faults },
 	{ "kill -9 in the middle of copies", killed_in_mid_copy },

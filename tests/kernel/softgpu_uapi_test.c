@@ -409,11 +409,14 @@ static void run_cases(const struct test_case *t, int info_fd, const struct idle 
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct idle idle;
-	int info_fd = sg_open(0);
+	int info_fd;
 
+	if (argc == 2)
+		return after_exec(atoi(argv[1]));
+	info_fd = sg_open(0);
 	if (info_fd < 0) {
 		printf("skip: no /dev/softgpu0: load softgpu.ko first\n");
 		return EXIT_SKIP;

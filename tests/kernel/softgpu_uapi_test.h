@@ -12,4 +12,7 @@ struct test_case {
 
 extern const struct test_case abuse_cases[];
 
+/* What this program does when one of the cases has exec'ed it. */
+int after_exec(int fd);
+
 #endif

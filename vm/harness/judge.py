@@ -11,6 +11,7 @@ LEVELS = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"]
 ALLOWED = [
     r"loading out-of-tree module taints kernel",
     r"hrtimer: interrupt took \d+ ns",     # an emulated processor that waited for a real one
+    r"clocksource: Long readout interval",
     r"module verification failed: signature and/or required key missing",
 ]
 

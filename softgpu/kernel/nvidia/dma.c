@@ -53,8 +53,8 @@ static int map_page(struct device *dev, struct nvp2p_mapping *m, u64 phys)
 
 	/* The DMA layer warns of this, or bounces; a bounced copy is no peer-to-peer. */
 	if (!is_translated(dev) && phys + SG_PAGE_SIZE - 1 > dma_get_mask(dev)) {
-		pr_err("%s cannot address GPU memory at %#llx: its DMA mask is %#llx\n",
-		       dev_name(dev), phys, dma_get_mask(dev));
+		pr_err_ratelimited("%s cannot address GPU memory at %#llx: its DMA mask is %#llx\n",
+				   dev_name(dev), phys, dma_get_mask(dev));
 		return -EIO;
 	}
 	if (m->resource)

@@ -76,6 +76,9 @@ static void table_fill(struct nvp2p_table *t)
 	u32 i;
 
 	sg_pin_uuid(&t->pin, t->uuid);
+	/* System memory has one memory type for all, the kernel's own. */
+	if (!softgpu_pin_backing(&t->pin)->pdev)
+		t->table.flags |= NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE;
 	for (i = 0; i < t->table.entries; i++)
 		t->pages[i].physical_address = sg_pin_page(&t->pin, i);
 	/* From here on another thread may end the pin, and free t. */
@@ -164,8 +167,8 @@ int nvidia_p2p_put_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
 	case -ENOENT:
 		return 0;
 	case -EDEADLK:
-		pr_err("a client calls %s(%#llx) in that pin's own free callback: it must not, the pin ends when the callback returns; ignored\n",
-		       __func__, virtual_address);
+		pr_err_ratelimited("a client calls %s(%#llx) in that pin's own free callback: it must not, the pin ends when the callback returns; ignored\n",
+				   __func__, virtual_address);
 		return 0;
 	default:
 		return nvp2p_errno(err);

@@ -126,7 +126,10 @@ typedef struct nvidia_p2p_page nvidia_p2p_page_t;
 #define NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(p) \
 	NVIDIA_P2P_VERSION_COMPATIBLE(p, NVIDIA_P2P_PAGE_TABLE_VERSION)
 
-/* flags: the pages may be mapped cached by the CPU (GPUs with coherent links). */
+/*
+ * flags: the CPU maps the pages cached, not write-combined (GPUs with coherent
+ * links; here: VRAM in system memory).
+ */
 #define NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE	0x1
 
 /* Read-only to clients.  Lives until put, or until the free callback has returned. */
