@@ -5,10 +5,12 @@ KVER	?= 6.1
 PREFIX	?= /usr/local
 BUILD	:= $(CURDIR)/build
 CC	?= cc
+# Administrators' programs (depmod, modinfo) are not on every user's PATH.
+export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
-.PHONY: help demo demo-vm demo-process check check-fast user modules modules-all kernel \
+.PHONY: help demo demo-vm demo-process check check-fast bench user modules modules-all kernel \
 	vm-shell install install-modules style clean distclean
 
 help:
@@ -18,6 +20,7 @@ help:
 	@echo '  make demo MODE=process    the same story in one process, in two seconds; a compiler is enough'
 	@echo '  make check                all tests, in virtual machines too (about 20 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
+	@echo '  make bench                what a pin costs, and how fast copies are: bench/README.md'
 	@echo
 	@echo '  make user                 libraries and programs, to build/user'
 	@echo '  make modules              kernel modules for Linux KVER, to build/modules/KVER'
@@ -111,6 +114,10 @@ check:
 check-fast:
 	@vm/deps.sh check
 	@tests/run --no-vm
+
+bench: user modules
+	@vm/deps.sh vm
+	@bench/run $(BENCH_ARGS)
 
 style:
 	@vm/deps.sh check

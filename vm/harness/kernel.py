@@ -22,8 +22,9 @@ from collections import namedtuple
 from .errors import HarnessError
 from .paths import KERNELS, call, locked, tool
 
-# Debian 12's own kernel, and the newer one it offers beside it.
-META = {"6.1": "linux-image-amd64", "6.12": "linux-image-6.12-amd64"}
+# Debian 12's own kernel, and the newer one it offers: under a name of its own
+# in the security archive, as another version of the usual one in backports.
+META = {"6.1": ["linux-image-amd64"], "6.12": ["linux-image-6.12-amd64", "linux-image-amd64"]}
 
 Kernel = namedtuple("Kernel", "release image modules headers version")
 """release: uname -r; modules: lib/modules/<release>, or None when the image needs none;
@@ -39,11 +40,12 @@ HOW_TO_KNOW = {
 
 def known_to_apt(series):
     """The image's package and version, or None when apt has no such kernel."""
-    fields = _show(META[series])
-    match = fields and re.match(r"(linux-image-(\S+)) \(= (\S+)\)", fields.get("Depends", ""))
-    if not match or not match[2].startswith(series + "."):     # another release of Debian
-        return None
-    return match[1], match[3]
+    for meta in META[series]:
+        for fields in _show(meta):
+            match = re.match(r"(linux-image-(\S+)) \(= (\S+)\)", fields.get("Depends", ""))
+            if match and match[2].startswith(series + "."):
+                return match[1], match[3]
+    return None
 
 
 def find(series):
@@ -79,17 +81,11 @@ def from_files(image, modules):
 
 
 def _show(package):
-    """The candidate's fields, or None."""
-    done = subprocess.run([tool("apt-cache", "vm"), "show", "--no-all-versions", package],
+    """The fields of each version that apt knows, best first."""
+    done = subprocess.run([tool("apt-cache", "vm"), "show", package],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    fields = {}
-    for line in done.stdout.splitlines():
-        if not line:
-            break
-        if not line.startswith(" ") and ": " in line:
-            key, value = line.split(": ", 1)
-            fields[key] = value
-    return fields or None
+    return [dict(re.findall(r"^([\w-]+): (.*)$", paragraph, re.MULTILINE))
+            for paragraph in done.stdout.split("\n\n") if paragraph]
 
 
 def _note(series):
@@ -115,14 +111,14 @@ def _packages(series):
     """The image, and the headers with what they need, all of one version."""
     image = known_to_apt(series)
     if not image:
-        raise HarnessError(f"apt knows no package {META[series]} (Linux {series});\n  {HOW_TO_KNOW[series]}")
+        raise HarnessError(f"apt knows no package {' or '.join(META[series])} with a Linux {series};\n  {HOW_TO_KNOW[series]}")
     name, version = image
     release = name[len("linux-image-"):]
     headers = f"linux-headers-{release}"
-    fields = _show(f"{headers}={version}")
-    if not fields:
+    versions = _show(f"{headers}={version}")
+    if not versions:
         raise HarnessError(f"apt has {name} {version} but not {headers} of the same version; run: sudo apt-get update")
-    needed = re.findall(r"(linux-(?:headers|kbuild)-[^\s,|]+)", fields["Depends"])
+    needed = re.findall(r"(linux-(?:headers|kbuild)-[^\s,|]+)", versions[0]["Depends"])
     pinned = [f"{n}={version}" if n.startswith("linux-headers-") else n for n in needed]
     return release, version, [f"{name}={version}", f"{headers}={version}"] + pinned
 
