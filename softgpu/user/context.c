@@ -214,8 +214,8 @@ CUresult sgu_ctx_sync_all(void)
 		for (unsigned int i = 0; i < n; i++) {
 			sync.handle = live[i].kctx;
 			err = sgu_call(live[i].gpu, SOFTGPU_CTX_SYNC, &sync);
-			/* one that has ended meanwhile has no work left */
-			if (err && err != -ENOENT && !result)
+			/* one that has ended meanwhile, is dead, or lost its GPU has no work left */
+			if (err && err != -ENOENT && err != -EIO && err != -ENODEV && !result)
 				result = sgu_result(err);
 		}
 		skip += n;

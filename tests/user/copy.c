@@ -372,6 +372,7 @@ static void fault(void **state)
 	OK(cuCtxPopCurrent(NULL));
 	OK(cuMemcpyHtoD(mine, buf, 16));
 	OK(cuCtxSynchronize());
+	OK(cuMemFreeHost(h));
 	OK(cuCtxDestroy(ctx));
 	OK(cuMemFree(mine));
 	munmap(nothing, 4096);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+/*
+ * removal.c - a GPU is taken out while a program uses it and another one.
+ *
+ * In process the core is asked to; on the module the PCI device is removed,
+ * which takes root and cannot be undone here, so it is asked for: --really.
+ */
+#include <ctype.h>
+
+#include "test.h"
+#include "inprocess.h"
+#include "sg.h"
+
+static bool really;
+
+/* Takes away the GPU that CUDA knows by this number; false: cannot be done here. */
+static bool take_out(int gpu)
+{
+	char bus_id[20], path[80];
+	FILE *f;
+
+	if (getenv("SOFTGPU_INPROCESS")) {
+		sg_gpu_remove(softgpu_inprocess_core(), gpu);
+		return true;
+	}
+	OK(cuDeviceGetPCIBusId(bus_id, sizeof(bus_id), gpu));
+	for (char *c = bus_id; *c; c++)
+		*c = tolower((unsigned char)*c);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove", bus_id);
+	f = really ? fopen(path, "w") : NULL;
+	if (!f)
+		return false;
+	fputs("1", f);
+	return fclose(f) == 0;
+}
+
+static void removal(void **state)
+{
+	const CUresult gone = CUDA_ERROR_DEVICE_UNAVAILABLE;
+	CUdeviceptr here, there, p;
+	unsigned int type;
+	size_t free, total;
+	CUcontext ctx;
+	CUstream s;
+	CUevent e;
+	char buf[16] = "still here";
+	void *h;
+	int n;
+
+	(void)state;
+	OK(cuDeviceGetCount(&n));
+	if (n < 2 || !on_softgpu())
+		skip();
+	OK(cuMemAlloc(&here, 100));
+	OK(cuMemcpyHtoD(here, buf, sizeof(buf)));
+	OK(cuCtxCreate(&ctx, 0, 1));
+	OK(cuMemAlloc(&there, 100 * KIB));
+	OK(cuMemHostAlloc(&h, 100, 0));
+	OK(cuStreamCreate(&s, 0));
+	OK(cuEventCreate(&e, 0));
+	OK(cuMemcpyDtoD(there, here, sizeof(buf)));
+	OK(cuCtxSynchronize());
+	if (!take_out(1)) {
+		print_message("a GPU can be taken out with --really, by root, in a virtual machine\n");
+		OK(cuCtxDestroy(ctx));
+		OK(cuMemFree(here));
+		skip();
+	}
+
+	/* nothing works on it, and nothing hangs or crashes */
+	FAILS(gone, cuMemAlloc(&p, 100));
+	FAILS(gone, cuMemGetInfo(&free, &total));
+	FAILS(gone, cuCtxSynchronize());
+	FAILS(gone, cuStreamSynchronize(s));
+	FAILS(gone, cuEventRecord(e, s));
+	FAILS(gone, cuStreamCreate(&s, 0));
+	assert_true(cuMemcpyDtoH(buf, there, sizeof(buf)) != CUDA_SUCCESS);
+	BAD(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, there));
+	BAD(cuMemFree(there));
+	cuMemFreeHost(h);
+	cuEventDestroy(e);
+	FAILS(gone, cuDevicePrimaryCtxRetain(&(CUcontext) { 0 }, 1));
+
+	/* the other one does not notice */
+	OK(cuCtxPushCurrent(test_context()));
+	memset(buf, 0, sizeof(buf));
+	OK(cuMemcpyDtoH(buf, here, sizeof(buf)));
+	assert_string_equal(buf, "still here");
+	OK(cuMemAlloc(&p, 100));
+	OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p));
+	OK(cuMemHostAlloc(&h, 100, 0));
+	OK(cuMemcpyDtoDAsync(p, P(h), 100, NULL));
+	OK(cuMemFreeHost(h));
+	OK(cuMemFree(p));
+	OK(cuMemFree(here));
+	OK(cuCtxSynchronize());
+	OK(cuCtxPopCurrent(NULL));
+	cuCtxDestroy(ctx);
+	OK(cuCtxSynchronize());
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(removal),
+	};
+
+	really = argc > 1 && !strcmp(argv[1], "--really");
+	return RUN(tests);
+}
