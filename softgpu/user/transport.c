@@ -36,7 +36,8 @@ int sgu_open(void)
 		transport = &sgu_transport_dev;
 	n = transport->open(gpu_index);
 	if (n == 0)
-		sgu_log("no software GPU: load softgpu.ko so that /dev/softgpu0 appears, or set SOFTGPU_INPROCESS=1 to have one inside this process");
+		sgu_log("no software GPU: load softgpu.ko so that /dev/softgpu0 appears, "
+			"or set SOFTGPU_INPROCESS=1 to have one inside this process");
 	if (n > 0)
 		gpus = n;
 	return n;

@@ -20,7 +20,8 @@
 
 /* Written once, under lock, before any call is made. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic pid_t owner;	/* a forked child's copy of all this has no engines, and locks that nobody opens */
+/* A forked child's copy of all this has no engines, and locks that nobody opens. */
+static _Atomic pid_t owner;
 static struct sg *core;
 static struct sg_client *clients[SOFTGPU_MAX_GPUS];
 static unsigned int count;

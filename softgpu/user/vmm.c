@@ -1,41 +1,12 @@
 // SPDX-License-Identifier: MIT
-/*
- * vmm.c - virtual memory management: reserve addresses, create memory, map it.
- *
- * The driver knows the addresses and the memory.  Kept here is what CUDA adds:
- * a handle counts its retains, and lives on (unusable, but found again by
- * cuMemRetainAllocationHandle) while its memory is mapped.
- */
+/* vmm.c - virtual memory management: reserved addresses, mappings in them, and access to these. */
 #include <errno.h>
 #include <search.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "internal.h"
-#include "vmm.h"
+#include "vmm_int.h"
 
-struct phys {
-	struct sgu_obj obj;
-	int gpu;
-	uint32_t handle;		/* the driver's */
-	size_t length;
-	CUmemAllocationProp prop;
-	unsigned int retained;		/* cuMemCreate and Retain less Release */
-	unsigned int mapped;
-};
-
-/* A piece of the window: a reservation, or a mapping inside one. */
-struct span {
-	uint64_t va, length;
-	struct phys *phys;				/* mapping: a count in phys->mapped */
-	uint8_t access[SOFTGPU_MAX_GPUS];		/* mapping: by GPU */
-};
-
-/*
- * Guards the trees, and the counts in struct phys.  Never held across a call
- * of the driver, since unmapping waits for whoever has the memory pinned.
- */
-static pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t sgu_vmm_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *reservations, *mappings;	/* tsearch */
 
 /* Spans in one tree do not overlap, so "overlaps" is an order's "equal". */
@@ -56,6 +27,11 @@ static struct span *find(void **tree, uint64_t va)
 	return node ? *node : NULL;
 }
 
+struct span *sgu_mapping_at(uint64_t va)
+{
+	return find(&mappings, va);
+}
+
 /* Is it well formed, and inside one reservation? */
 static bool range_ok(uint64_t va, uint64_t length)
 {
@@ -64,10 +40,10 @@ static bool range_ok(uint64_t va, uint64_t length)
 
 	if (!length || ((va | length) & (SGU_PAGE - 1)) || va + length < va)
 		return false;
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&sgu_vmm_lock);
 	r = find(&reservations, va);
 	ok = r && va + length <= r->va + r->length;
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&sgu_vmm_lock);
 	return ok;
 }
 
@@ -75,180 +51,16 @@ bool sgu_vmm_facts(uint64_t va, struct sgu_vmm_facts *facts)
 {
 	const struct span *m, *r;
 
-	pthread_mutex_lock(&vmm_lock);
-	m = find(&mappings, va);
+	pthread_mutex_lock(&sgu_vmm_lock);
+	m = sgu_mapping_at(va);
 	r = find(&reservations, va);
 	if (m && r) {
 		facts->reserved_base = r->va;
 		facts->reserved_length = r->length;
 		facts->rdma_capable = m->phys->prop.allocFlags.gpuDirectRDMACapable;
 	}
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&sgu_vmm_lock);
 	return m && r;
-}
-
-/* ---- memory ---- */
-
-static void phys_free(struct sgu_obj *obj)
-{
-	free(obj);
-}
-
-/* Takes a count that has been dropped to its end.  Without vmm_lock. */
-static void phys_end(struct phys *phys)
-{
-	struct softgpu_handle release = { .size = sizeof(release), .handle = phys->handle };
-
-	if (!sgu_obj_take(phys->obj.handle, SGU_PHYS, NULL))
-		return;
-	sgu_call(phys->gpu, SOFTGPU_PHYS_RELEASE, &release);
-	sgu_obj_put(&phys->obj);
-}
-
-/* A reference to the memory behind a handle that is retained at least once. */
-static struct phys *phys_get(CUmemGenericAllocationHandle handle)
-{
-	struct phys *phys = (struct phys *)sgu_obj_get(handle, SGU_PHYS, NULL);
-	bool valid;
-
-	if (!phys)
-		return NULL;
-	pthread_mutex_lock(&vmm_lock);
-	valid = phys->retained > 0;
-	pthread_mutex_unlock(&vmm_lock);
-	if (valid)
-		return phys;
-	sgu_obj_put(&phys->obj);
-	return NULL;
-}
-
-static CUresult check_prop(const CUmemAllocationProp *prop)
-{
-	static const unsigned char zero[sizeof(prop->allocFlags.reserved)];
-
-	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
-	    prop->location.type == CU_MEM_LOCATION_TYPE_INVALID || prop->win32HandleMetaData ||
-	    prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC ||
-	    memcmp(prop->allocFlags.reserved, zero, sizeof(zero)))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || prop->requestedHandleTypes ||
-	    prop->allocFlags.usage)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	return sgu_device_ok(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-SGU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
-						  CUmemAllocationGranularity_flags option)
-{
-	CUresult result = sgu_enter();
-
-	if (result)
-		return result;
-	if (!granularity || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
-			     option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
-		return CUDA_ERROR_INVALID_VALUE;
-	result = check_prop(prop);
-	if (!result)
-		*granularity = SGU_PAGE;
-	return result;
-}
-
-SGU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-				const CUmemAllocationProp *prop, unsigned long long flags)
-{
-	struct softgpu_phys_create create = { .size = sizeof(create), .length = size };
-	CUresult result = sgu_enter();
-	struct phys *phys;
-	int err;
-
-	if (result)
-		return result;
-	if (!handle || !size || (size & (SGU_PAGE - 1)) || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = check_prop(prop);
-	if (result)
-		return result;
-	phys = calloc(1, sizeof(*phys));
-	if (!phys)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	phys->gpu = prop->location.id;
-	phys->length = size;
-	phys->prop = *prop;
-	phys->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
-	phys->retained = 1;
-	err = sgu_call(phys->gpu, SOFTGPU_PHYS_CREATE, &create);
-	if (err) {
-		free(phys);
-		return sgu_result(err);
-	}
-	phys->handle = create.handle;
-	if (sgu_obj_publish(&phys->obj, SGU_PHYS, phys_free)) {
-		sgu_call(phys->gpu, SOFTGPU_PHYS_RELEASE, &(struct softgpu_handle) {
-			.size = sizeof(struct softgpu_handle), .handle = create.handle });
-		free(phys);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*handle = phys->obj.handle;
-	return CUDA_SUCCESS;
-}
-
-SGU_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
-{
-	CUresult result = sgu_enter();
-	struct phys *phys;
-	bool last = false, ok = false;
-
-	if (result)
-		return result;
-	phys = (struct phys *)sgu_obj_get(handle, SGU_PHYS, NULL);
-	if (!phys)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&vmm_lock);
-	if (phys->retained) {
-		ok = true;
-		last = --phys->retained == 0 && phys->mapped == 0;
-	}
-	pthread_mutex_unlock(&vmm_lock);
-	if (last)
-		phys_end(phys);
-	sgu_obj_put(&phys->obj);
-	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-SGU_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
-{
-	CUresult result = sgu_enter();
-	const struct span *m;
-
-	if (result)
-		return result;
-	if (!handle)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&vmm_lock);
-	m = find(&mappings, (uintptr_t)addr);
-	if (m) {
-		m->phys->retained++;
-		*handle = m->phys->obj.handle;
-	}
-	pthread_mutex_unlock(&vmm_lock);
-	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-SGU_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
-							   CUmemGenericAllocationHandle handle)
-{
-	CUresult result = sgu_enter();
-	struct phys *phys;
-
-	if (result)
-		return result;
-	phys = phys_get(handle);
-	if (!phys)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (prop)
-		*prop = phys->prop;
-	sgu_obj_put(&phys->obj);
-	return prop ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- addresses ---- */
@@ -280,9 +92,9 @@ SGU_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t al
 	}
 	r->va = reserve.va;
 	r->length = size;
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&sgu_vmm_lock);
 	node = tsearch(r, &reservations, by_va);
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&sgu_vmm_lock);
 	if (!node) {
 		sgu_call_any(SOFTGPU_VA_RELEASE, &(struct softgpu_va) {
 			.size = sizeof(struct softgpu_va), .va = reserve.va });
@@ -305,13 +117,13 @@ SGU_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 		return result;
 	if (!size || ptr + size < ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&sgu_vmm_lock);
 	r = find(&reservations, ptr);
 	if (r && r->va == ptr && r->length == size && !tfind(&key, &mappings, by_va))
 		tdelete(r, &reservations, by_va);
 	else
 		r = NULL;
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&sgu_vmm_lock);
 	if (!r)
 		return CUDA_ERROR_INVALID_VALUE;
 
@@ -321,9 +133,9 @@ SGU_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 		return CUDA_SUCCESS;
 	}
 	/* a mapping in another thread was faster */
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&sgu_vmm_lock);
 	tsearch(r, &reservations, by_va);
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&sgu_vmm_lock);
 	return sgu_result(err);
 }
 
@@ -343,7 +155,7 @@ SGU_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		return result;
 	if (flags || !range_ok(ptr, size))
 		return CUDA_ERROR_INVALID_VALUE;
-	phys = phys_get(handle);
+	phys = sgu_phys_get(handle);
 	if (!phys)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* as NVIDIA's driver, which maps the whole memory or nothing */
@@ -360,32 +172,41 @@ SGU_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	m->length = size;
 	m->phys = phys;
 
-	pthread_mutex_lock(&vmm_lock);
-	phys->mapped++;		/* first, or a Release now would end it */
-	pthread_mutex_unlock(&vmm_lock);
+	/* counted first, or a Release in another thread would end it under the driver's call */
+	pthread_mutex_lock(&sgu_vmm_lock);
+	if (phys->retained)
+		phys->mapped++;
+	else
+		result = CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_unlock(&sgu_vmm_lock);
+	if (result) {
+		free(m);
+		sgu_obj_put(&phys->obj);
+		return result;
+	}
 	map.handle = phys->handle;
 	err = sgu_call(phys->gpu, SOFTGPU_MAP, &map);
 	result = sgu_result(err);
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&sgu_vmm_lock);
 	if (err || !tsearch(m, &mappings, by_va)) {
 		unused = --phys->mapped == 0 && phys->retained == 0;
 		if (!err)
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&sgu_vmm_lock);
 	if (result) {
 		if (!err)
 			sgu_call(phys->gpu, SOFTGPU_UNMAP, &(struct softgpu_va_range) {
 				.size = sizeof(struct softgpu_va_range), .va = ptr, .length = size });
 		if (unused)
-			phys_end(phys);
+			sgu_phys_end(phys);
 		free(m);
 	}
 	sgu_obj_put(&phys->obj);
 	return result;
 }
 
-/* The lowest mapping that overlaps [va, end), with vmm_lock held. */
+/* The lowest mapping that overlaps [va, end), with sgu_vmm_lock held. */
 static struct span *first_in(uint64_t va, uint64_t end)
 {
 	struct span key = { .va = va, .length = end - va };
@@ -409,12 +230,12 @@ SGU_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 		return result;
 	if (!range_ok(ptr, size))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&sgu_vmm_lock);
 	for (va = ptr; va < end && (m = first_in(va, end)); va = m->va + m->length) {
 		if (m->va < ptr || m->va + m->length > end)
 			result = CUDA_ERROR_INVALID_VALUE;
 	}
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&sgu_vmm_lock);
 	if (result)
 		return result;
 	/* queued copies may be using it; a context that died does not keep it mapped */
@@ -426,11 +247,11 @@ SGU_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 		bool unused;
 		int err;
 
-		pthread_mutex_lock(&vmm_lock);
+		pthread_mutex_lock(&sgu_vmm_lock);
 		m = first_in(va, end);
 		if (m)
 			tdelete(m, &mappings, by_va);
-		pthread_mutex_unlock(&vmm_lock);
+		pthread_mutex_unlock(&sgu_vmm_lock);
 		if (!m)
 			break;
 		unmap.va = m->va;
@@ -438,18 +259,18 @@ SGU_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 		phys = m->phys;
 		err = sgu_call(phys->gpu, SOFTGPU_UNMAP, &unmap);
 		if (err == -EBUSY || err == -ENOMEM) {
-			pthread_mutex_lock(&vmm_lock);
+			pthread_mutex_lock(&sgu_vmm_lock);
 			tsearch(m, &mappings, by_va);
-			pthread_mutex_unlock(&vmm_lock);
+			pthread_mutex_unlock(&sgu_vmm_lock);
 			return sgu_result(err);
 		}
 		if (err && !result)
 			result = sgu_result(err);
-		pthread_mutex_lock(&vmm_lock);
+		pthread_mutex_lock(&sgu_vmm_lock);
 		unused = --phys->mapped == 0 && phys->retained == 0;
-		pthread_mutex_unlock(&vmm_lock);
+		pthread_mutex_unlock(&sgu_vmm_lock);
 		if (unused)
-			phys_end(phys);
+			sgu_phys_end(phys);
 		va = m->va + m->length;
 		free(m);
 	}
@@ -481,22 +302,22 @@ SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	/* whole mappings, and no gap between them */
-	pthread_mutex_lock(&vmm_lock);
+	pthread_mutex_lock(&sgu_vmm_lock);
 	for (va = ptr; va < end; va = m->va + m->length) {
-		m = find(&mappings, va);
+		m = sgu_mapping_at(va);
 		if (!m || m->va != va || m->va + m->length > end) {
 			result = CUDA_ERROR_INVALID_VALUE;
 			break;
 		}
 	}
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&sgu_vmm_lock);
 
 	for (va = ptr; va < end && !result;) {
 		struct softgpu_va_range access = { .size = sizeof(access), .va = va };
 		int gpu = -1;
 
-		pthread_mutex_lock(&vmm_lock);
-		m = find(&mappings, va);
+		pthread_mutex_lock(&sgu_vmm_lock);
+		m = sgu_mapping_at(va);
 		if (m) {
 			gpu = m->phys->gpu;
 			access.length = m->length;
@@ -505,7 +326,7 @@ SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
 			for (int i = 0; i < SOFTGPU_MAX_GPUS; i++)
 				access.access |= m->access[i];
 		}
-		pthread_mutex_unlock(&vmm_lock);
+		pthread_mutex_unlock(&sgu_vmm_lock);
 		if (gpu < 0)
 			return CUDA_ERROR_INVALID_VALUE;	/* unmapped by another thread */
 		result = sgu_result(sgu_call(gpu, SOFTGPU_ACCESS, &access));
@@ -525,11 +346,11 @@ SGU_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocatio
 	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
 	    !sgu_device_ok(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&vmm_lock);
-	m = find(&mappings, ptr);
+	pthread_mutex_lock(&sgu_vmm_lock);
+	m = sgu_mapping_at(ptr);
 	if (m)
 		*flags = m->access[location->id];
-	pthread_mutex_unlock(&vmm_lock);
+	pthread_mutex_unlock(&sgu_vmm_lock);
 	if (m)
 		return CUDA_SUCCESS;
 	result = sgu_query(ptr, &q);

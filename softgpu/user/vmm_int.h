@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vmm_int.h - what phys.c (memory and its handles) and vmm.c (addresses,
+ * mappings, access) share.
+ *
+ * The driver knows the addresses and the memory.  Kept here is what CUDA adds:
+ * a handle counts its retains, and lives on (unusable, but found again by
+ * cuMemRetainAllocationHandle) while its memory is mapped.
+ */
+#ifndef SGU_VMM_INT_H
+#define SGU_VMM_INT_H
+
+#include "internal.h"
+#include "vmm.h"
+
+struct phys {
+	struct sgu_obj obj;
+	int gpu;
+	uint32_t handle;		/* the driver's */
+	size_t length;
+	CUmemAllocationProp prop;
+	unsigned int retained;		/* cuMemCreate and Retain less Release; under sgu_vmm_lock */
+	unsigned int mapped;		/* under sgu_vmm_lock */
+};
+
+/* A piece of the window: a reservation, or a mapping inside one. */
+struct span {
+	uint64_t va, length;
+	struct phys *phys;				/* mapping: a count in phys->mapped */
+	uint8_t access[SOFTGPU_MAX_GPUS];		/* mapping: by GPU */
+};
+
+/*
+ * Guards the spans, and the counts in struct phys.  Never held across a call of
+ * the driver, since unmapping waits for whoever has the memory pinned.
+ */
+extern pthread_mutex_t sgu_vmm_lock;
+
+/* The mapping at va, with sgu_vmm_lock held. */
+struct span *sgu_mapping_at(uint64_t va);
+
+/* A reference to the memory behind a handle that is retained at least once. */
+struct phys *sgu_phys_get(CUmemGenericAllocationHandle handle);
+
+/* Ends memory whose last count is gone.  Without sgu_vmm_lock. */
+void sgu_phys_end(struct phys *phys);
+
+#endif
