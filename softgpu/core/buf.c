@@ -19,7 +19,6 @@ struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_ctx *ctx, u32 kind)
 		buf->proc = proc;
 		buf->ctx = ctx;
 		buf->kind = kind;
-		buf->access = 3;
 		sg_list_init(&buf->in_owner);
 	}
 	return buf;
@@ -44,6 +43,7 @@ struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct s
 		range->proc = proc;
 		range->ctx = ctx;
 		range->mem = mem;
+		range->access = SG_READ | SG_WRITE;
 		sg_list_init(&range->pins);
 		sg_list_init(&range->in_slabs);
 	}

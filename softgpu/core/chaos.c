@@ -22,9 +22,12 @@ void sg_chaos_set(struct sg *sg, const struct sg_chaos *chaos)
 	struct sg_ctx *ctx;
 
 	sg_mutex_lock(&sg->lock);
+	/* The sequence of revocations begins anew only when it is asked for. */
+	if (chaos->seed != sg->chaos.seed || chaos->revoke_every != sg->chaos.revoke_every) {
+		sg->random = chaos->seed;
+		sg->pins_until_revoke = chaos->revoke_every;
+	}
 	sg->chaos = *chaos;
-	sg->random = chaos->seed;
-	sg->pins_until_revoke = chaos->revoke_every;
 	if (!chaos->strict) {
 		sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg)
 			sg_strict_release_locked(ctx);

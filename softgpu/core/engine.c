@@ -76,8 +76,11 @@ struct side {
 	void *vram;
 };
 
-/* Finds va; shortens *len to what is there in one piece.  False: nothing is mapped. */
-static bool side_open_locked(struct sg_proc *proc, u64 va, u64 *len, struct side *side)
+/*
+ * Finds va; shortens *len to what is there in one piece.  False: nothing is
+ * mapped, or not for this access.
+ */
+static bool side_open_locked(struct sg_proc *proc, u64 va, u64 *len, u32 access, struct side *side)
 {
 	struct sg_range *range = sg_range_at(proc, va);
 	u64 run, at;
@@ -92,7 +95,7 @@ static bool side_open_locked(struct sg_proc *proc, u64 va, u64 *len, struct side
 			*len = next->key - va;
 		return true;
 	}
-	if (!sg_gpu_enter_locked(range->mem->gpu))
+	if (!sg_may_access(range, access) || !sg_gpu_enter_locked(range->mem->gpu))
 		return false;
 	side->gpu = range->mem->gpu;
 	side->mem = range->mem;
@@ -168,9 +171,9 @@ static int move_row(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job,
 		memset(&s, 0, sizeof(s));
 		err = -EFAULT;
 		sg_mutex_lock(&sg->lock);
-		if (ctx->dead || !side_open_locked(client->proc, dst, &len, &d))
+		if (ctx->dead || !side_open_locked(client->proc, dst, &len, SG_WRITE, &d))
 			goto unlock;
-		if (job->op == SG_OP_COPY && !side_open_locked(client->proc, src, &len, &s))
+		if (job->op == SG_OP_COPY && !side_open_locked(client->proc, src, &len, SG_READ, &s))
 			goto close;
 		if (!d.gpu && !s.gpu && len > BOUNCE_SIZE)
 			len = BOUNCE_SIZE;

@@ -12,7 +12,7 @@ static void fill_buf(struct softgpu_query *a, const struct sg_buf *buf)
 	a->buffer_id = buf->buffer_id;
 	a->sync_memops = buf->sync_memops;
 	a->host_flags = buf->host_flags;
-	a->access = buf->access;
+	a->access = buf->range ? buf->range->access : SG_READ | SG_WRITE;
 	if (ctx) {
 		a->ctx = (u32)ctx->obj.node.key;
 		a->p2p_token = ctx->p2p_token;

@@ -86,7 +86,7 @@ struct sg_chaos {
 	 * thread of the core's, its memory staying allocated.  0: never.
 	 */
 	u32 revoke_every;
-	u64 seed;		/* of that choice; set anew, the same sequence comes again */
+	u64 seed;		/* of that choice; a change of these two begins the sequence anew */
 	/*
 	 * Device-to-device copies and fills are held back until a call that CUDA
 	 * documents as synchronizing, unless SYNC_MEMOPS is set at either end.

@@ -170,6 +170,7 @@ struct sg_range {
 	struct sg_mem *mem;		/* fixed */
 	struct sg_extent *window;	/* addresses to give back; NULL: a reservation's */
 	u32 bufs;
+	u32 access;			/* SG_READ and SG_WRITE: what copies may do with it */
 	u8 *slots;			/* a slab's: enum sg_slot each */
 };
 
@@ -186,7 +187,6 @@ struct sg_buf {
 	u64 buffer_id;			/* fixed */
 	u32 kind;			/* fixed; enum softgpu_kind */
 	u32 host_flags;
-	u32 access;
 	bool sync_memops;
 };
 
@@ -225,6 +225,15 @@ static inline struct sg_range *sg_range_at(const struct sg_proc *proc, u64 va)
 static inline struct sg_buf *sg_buf_at(const struct sg_proc *proc, u64 va)
 {
 	return SG_NODE_OF(sg_covering(&proc->bufs, va), struct sg_buf);
+}
+
+/* The bits of softgpu_va_range.access. */
+#define SG_READ		1u
+#define SG_WRITE	2u
+
+static inline bool sg_may_access(const struct sg_range *range, u32 access)
+{
+	return (range->access & access) == access;
 }
 
 /* In the window, what is neither VRAM nor host memory of ours is nothing at all. */

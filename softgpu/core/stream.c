@@ -191,19 +191,19 @@ static void submit_locked(struct sg_stream *s, struct sg_job *job)
 }
 
 /*
- * If [va, va + span) begins in VRAM it must be mapped from end to end, and no
- * range may begin in a hole.  Other addresses are the process's own business.
+ * If [va, va + span) begins in VRAM it must be mapped for this access from end to
+ * end, and nothing may begin in a hole.  Other addresses are the process's own business.
  */
-static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span)
+static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span, u32 access)
 {
-	struct sg_node *n = sg_covering(&proc->ranges, va);
+	struct sg_range *range = sg_range_at(proc, va);
 	u64 end = va + span;
 
-	if (!n)
+	if (!range)
 		return !sg_is_hole(proc, va);
-	while (n && n->key + n->len < end)
-		n = sg_covering(&proc->ranges, n->key + n->len);
-	return n;
+	while (range && sg_may_access(range, access) && range->node.key + range->node.len < end)
+		range = sg_range_at(proc, range->node.key + range->node.len);
+	return range && sg_may_access(range, access);
 }
 
 /* From the first byte to the last of height rows, pitch apart; 0 if that makes no sense. */
@@ -232,8 +232,8 @@ static int submit_move(struct sg_client *client, u32 ctx, u32 stream, u32 flags,
 	if (err)
 		goto out;
 	err = -EFAULT;
-	if (mapped_locked(client->proc, job->move.dst, dst_span) &&
-	    (job->op == SG_OP_FILL || mapped_locked(client->proc, job->move.src, src_span))) {
+	if (mapped_locked(client->proc, job->move.dst, dst_span, SG_WRITE) &&
+	    (job->op == SG_OP_FILL || mapped_locked(client->proc, job->move.src, src_span, SG_READ))) {
 		/* Invariant: with SYNC_MEMOPS no call returns before its effect is visible. */
 		if (sg_sync_memops_locked(client->proc, job->move.dst) ||
 		    (job->op == SG_OP_COPY && sg_sync_memops_locked(client->proc, job->move.src)))

@@ -205,7 +205,7 @@ int sg_vmm_map(struct sg_client *client, struct softgpu_map *a)
 	buf->ctx = ctx;
 	buf->range = range;
 	buf->phys = phys;
-	buf->access = 0;
+	range->access = 0;	/* until ACCESS gives some */
 	sg_buf_publish_locked(buf, a->va, a->length, ctx ? &ctx->bufs : &client->bufs);
 	a->buffer_id = buf->buffer_id;
 	buf = NULL;
@@ -267,7 +267,7 @@ int sg_vmm_access(struct sg_client *client, u64 va, u64 len, u32 access)
 		while (va < end) {
 			struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, va), struct sg_buf);
 
-			buf->access = access;
+			buf->range->access = access;
 			va += buf->node.len;
 		}
 		err = 0;

@@ -95,6 +95,7 @@ void softgpu_debugfs_remove(struct softgpu_device *device)
 void softgpu_debugfs_init(void)
 {
 	root = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	softgpu_chaos_init(root);
 }
 
 void softgpu_debugfs_uninit(void)

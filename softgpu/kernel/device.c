@@ -19,6 +19,10 @@ static unsigned int bar1_reserved;
 module_param(bar1_reserved, uint, 0444);
 MODULE_PARM_DESC(bar1_reserved, "How much of it the driver itself uses, in KiB, a multiple of 64 (default 0)");
 
+static bool bar1_per_pin;
+module_param(bar1_per_pin, bool, 0444);
+MODULE_PARM_DESC(bar1_per_pin, "Every pin takes aperture anew, as before CUDA 7, overlapping ones too (default N)");
+
 static unsigned int engines = 2;
 module_param(engines, uint, 0444);
 MODULE_PARM_DESC(engines, "Copy engines of each GPU, 1 to 16 (default 2)");
@@ -61,6 +65,7 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.vram_size = device->backing.size,
 		.bar1_size = (u64)bar1 * SZ_1M,
 		.bar1_reserved = (u64)bar1_reserved * SZ_1K,
+		.bar1_per_pin = bar1_per_pin,
 		.engines = engines,
 		.vram = device->vram,
 		.priv = (void *)device,

@@ -57,6 +57,10 @@ void softgpu_debugfs_uninit(void);
 void softgpu_debugfs_add(struct softgpu_device *device);
 void softgpu_debugfs_remove(struct softgpu_device *device);
 
+/* ---- chaos.c: /sys/kernel/debug/softgpu/chaos; goes with its parent ---- */
+
+void softgpu_chaos_init(struct dentry *root);
+
 /* ---- where VRAM comes from ---- */
 
 int softgpu_pci_init(void);

@@ -411,7 +411,16 @@ static void vmm(void **state)
 	/* Neighbours, but two allocations: no pin spans them; a copy may. */
 	assert_int_equal(tpin_get(&t, &u, r.va + PAGE, 2 * PAGE, false), -EINVAL);
 	assert_int_equal(tpin_get(&t, &u, r.va + PAGE, PAGE, false), 0);
+	/* Access is given by hand: none at first, then reading, then both. */
+	ar = (struct softgpu_va_range){ .va = r.va, .length = 4 * PAGE, .access = 1 };
+	assert_int_equal(copy(&u, 0, HOST(&i), r.va, 8, SOFTGPU_OP_SYNC), -EFAULT);
+	assert_int_equal(CALL(u.client, SOFTGPU_ACCESS, &ar), 0);
+	assert_int_equal(copy(&u, 0, HOST(&i), r.va, 8, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(copy(&u, 0, r.va, HOST(&i), 8, SOFTGPU_OP_SYNC), -EFAULT);
+	ar.access = 3;
+	assert_int_equal(CALL(u.client, SOFTGPU_ACCESS, &ar), 0);
 	assert_int_equal(copy(&u, 0, r.va + 2 * PAGE, r.va + PAGE, 2 * PAGE - 8, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(copy(&u, 0, r.va + 3 * PAGE, r.va, 2 * PAGE, SOFTGPU_OP_SYNC), -EFAULT);
 	assert_int_equal(query(&u, r.va + PAGE).kind, SOFTGPU_KIND_VMM);
 	assert_int_equal(query(&u, r.va + PAGE).phys, phys[0]);
 	assert_int_equal(query(&u, r.va + 5 * PAGE).kind, SOFTGPU_KIND_RESERVED);
