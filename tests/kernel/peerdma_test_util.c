@@ -114,7 +114,7 @@ void *host_memory(size_t length)
 
 int in_child(int (*function)(void *arg), void *arg)
 {
-	int status;
+	int status = 0;
 	pid_t pid;
 
 	fflush(stdout);
