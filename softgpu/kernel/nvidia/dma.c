@@ -47,14 +47,20 @@ static bool is_translated(struct device *dev)
 	return domain && (domain->type & __IOMMU_DOMAIN_PAGING);
 }
 
-static int map_page(struct device *dev, struct nvp2p_mapping *m, u64 phys)
+/* The last physical address that the peer can reach. */
+static u64 last_address(struct device *dev)
+{
+	return is_translated(dev) ? U64_MAX : dma_get_mask(dev);
+}
+
+static int map_page(struct device *dev, struct nvp2p_mapping *m, u64 phys, u64 last)
 {
 	dma_addr_t addr;
 
 	/* The DMA layer warns of this, or bounces; a bounced copy is no peer-to-peer. */
-	if (!is_translated(dev) && phys + SG_PAGE_SIZE - 1 > dma_get_mask(dev)) {
+	if (phys + SG_PAGE_SIZE - 1 > last) {
 		pr_err_ratelimited("%s cannot address GPU memory at %#llx: its DMA mask is %#llx\n",
-				   dev_name(dev), phys, dma_get_mask(dev));
+				   dev_name(dev), phys, last);
 		return -EIO;
 	}
 	if (m->resource)
@@ -90,6 +96,7 @@ static int mapping_create(struct pci_dev *peer, struct nvp2p_table *t, struct nv
 {
 	const struct softgpu_backing *backing = softgpu_pin_backing(&t->pin);
 	u32 i, entries = t->table.entries;
+	u64 last = last_address(&peer->dev);
 	struct nvp2p_mapping *m;
 	int err;
 
@@ -106,7 +113,7 @@ static int mapping_create(struct pci_dev *peer, struct nvp2p_table *t, struct nv
 	for (i = 0; i < entries; i++) {
 		u64 phys = t->pages[i].physical_address;
 
-		err = in_backing(backing, phys) ? map_page(&peer->dev, m, phys) : -EIO;
+		err = in_backing(backing, phys) ? map_page(&peer->dev, m, phys, last) : -EIO;
 		if (err) {
 			mapping_destroy(m);
 			return err;
