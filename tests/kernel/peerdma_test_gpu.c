@@ -190,7 +190,7 @@ static void context_ends(void)
 	struct peerdma_event event;
 	int fd = dev_open(), dev;
 	uint64_t va;
-	void *ctx;
+	void *ctx = NULL;
 
 	CHECK(!cu.DeviceGet(&dev, 0) && !cu.CtxCreate(&ctx, 0, dev));
 	va = gpu_alloc(MIB);
