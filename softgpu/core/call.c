@@ -31,6 +31,7 @@ DIRECT(call_event_sync, sg_event_sync)
 DIRECT(call_stream_wait, sg_stream_wait)
 DIRECT(call_copy, sg_copy)
 DIRECT(call_fill, sg_fill)
+DIRECT(call_watch, sg_watch)
 
 static int call_ctx_create(struct sg_client *c, void *arg)
 {
@@ -122,6 +123,13 @@ static int call_event_destroy(struct sg_client *c, void *arg)
 	return sg_obj_release(c, a->handle, SG_OBJ_EVENT);
 }
 
+static int call_flush(struct sg_client *c, void *arg)
+{
+	struct softgpu_handle *a = arg;
+
+	return sg_flush(c, a->handle);
+}
+
 struct call {
 	int (*fn)(struct sg_client *c, void *arg);
 	u32 size;	/* of the struct as it is now */
@@ -161,6 +169,8 @@ static const struct call calls[] = {
 	CALL(SOFTGPU_STREAM_WAIT, call_stream_wait, softgpu_event),
 	CALL(SOFTGPU_COPY, call_copy, softgpu_copy),
 	CALL(SOFTGPU_FILL, call_fill, softgpu_fill),
+	CALL(SOFTGPU_WATCH, call_watch, softgpu_watch),
+	CALL(SOFTGPU_FLUSH, call_flush, softgpu_handle),
 };
 
 static const struct call *find_call(u32 nr)

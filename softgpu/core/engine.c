@@ -46,7 +46,7 @@ static bool in_turn(const struct sg_stream *s, const struct sg_job *job)
 	return true;
 }
 
-static bool may_run(const struct sg_stream *s, const struct sg_job *job)
+bool sg_may_run_locked(const struct sg_stream *s, const struct sg_job *job)
 {
 	if (s->ctx->dead)
 		return true;	/* to be dropped */
@@ -63,7 +63,7 @@ static struct sg_stream *pick_locked(struct sg_gpu *gpu)
 	struct sg_stream *s;
 
 	sg_list_for_each(s, &gpu->runnable, struct sg_stream, in_runnable) {
-		if (may_run(s, sg_list_entry(s->jobs.next, struct sg_job, link)))
+		if (sg_may_run_locked(s, sg_list_entry(s->jobs.next, struct sg_job, link)))
 			return s;
 	}
 	return NULL;
@@ -130,9 +130,31 @@ static void fill_pattern(void *to, u64 len, u32 value, u32 elem)
 	}
 }
 
+/*
+ * Strict: len bytes as a copy finds them that was queued before they were
+ * written: some old, some new.  Neither who came too early nor who was too late
+ * for the old ones gets what he expects.
+ */
+static void copy_torn(struct sg_job *job, u8 *to, const u8 *now, u64 src, u64 len)
+{
+	const u8 *seen = job->move.seen + (src - job->move.src);
+	bool old = true;
+	u64 i;
+
+	for (i = 0; i < len; i++) {
+		to[i] = now[i];
+		if (now[i] == seen[i])
+			continue;
+		if (old)
+			to[i] = seen[i];
+		old = !old;
+		job->move.late = true;
+	}
+}
+
 /* Moves len bytes between two sides that are open. */
-static int move(struct sg_engine *e, const struct sg_client *client, const struct sg_job *job,
-		const struct side *d, u64 dst, const struct side *s, u64 src, u64 len)
+static int move(struct sg_engine *e, const struct sg_client *client, struct sg_job *job, const struct side *d,
+		 u64 dst, const struct side *s, u64 src, u64 len)
 {
 	const struct sg_host_ops *ops = client->ops;
 	int err = 0;
@@ -145,7 +167,10 @@ static int move(struct sg_engine *e, const struct sg_client *client, const struc
 	}
 	if (d->gpu && s->gpu) {
 		/* Overlapping copies are undefined in CUDA; here they are at least whole. */
-		memmove(d->vram, s->vram, len);
+		if (job->move.seen)
+			copy_torn(job, d->vram, s->vram, src, len);
+		else
+			memmove(d->vram, s->vram, len);
 		return 0;
 	}
 	if (d->gpu)
@@ -181,6 +206,8 @@ static int move_row(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job,
 		err = move(e, client, job, &d, dst, &s, src, len);
 		sg_mutex_lock(&sg->lock);
 		e->gpu->bytes_copied += len;
+		if (d.gpu)
+			sg_watch_written_locked(d.gpu, d.vram, len);
 		side_close_locked(&s);
 close:
 		side_close_locked(&d);
@@ -208,11 +235,36 @@ static int run(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job)
 	return err;
 }
 
-/* A job is done or dropped: tell all who may wait for it. */
-static void complete_locked(struct sg_engine *e, struct sg_stream *s, struct sg_job *job)
+void sg_fault_locked(struct sg_ctx *ctx)
+{
+	if (!ctx->dead)
+		ctx->faulted = true;
+	ctx->dead = true;
+}
+
+struct sg_job *sg_take_job_locked(struct sg_stream *s)
+{
+	struct sg_job *job = sg_list_entry(s->jobs.next, struct sg_job, link);
+
+	sg_list_del(&job->link);
+	sg_list_del(&s->in_runnable);
+	s->running = job;
+	return job;
+}
+
+static void completed_move_locked(struct sg_gpu *gpu, struct sg_job *job)
+{
+	gpu->copies++;
+	if (job->move.late)
+		sg_rule_break_locked(gpu->sg, SG_RULE_LAUNCH_AFTER_DMA);
+	sg_free(job->move.seen);
+}
+
+void sg_complete_locked(struct sg_stream *s, struct sg_job *job)
 {
 	struct sg_ctx *ctx = s->ctx;
-	struct sg *sg = ctx->gpu->sg;
+	struct sg_gpu *gpu = ctx->gpu;
+	struct sg *sg = gpu->sg;
 	u32 i;
 
 	if (job->op == SG_OP_RECORD) {
@@ -220,20 +272,20 @@ static void complete_locked(struct sg_engine *e, struct sg_stream *s, struct sg_
 		job->mark.event->time_ns = sg_now_ns();
 		/* Streams of any GPU, and threads, may wait for the event. */
 		for (i = 0; i < SOFTGPU_MAX_GPUS; i++) {
-			if (sg->gpus[i] && sg->gpus[i] != e->gpu)
+			if (sg->gpus[i] && sg->gpus[i] != gpu)
 				sg_cond_broadcast(&sg->gpus[i]->work);
 		}
 		sg_cond_broadcast(&sg->ended);
 	}
 	if (job->op == SG_OP_RECORD || job->op == SG_OP_WAIT)
 		sg_obj_put_locked(&job->mark.event->obj);
-	else
-		e->gpu->copies++;
+	else if (job->op != SG_OP_WATCH)
+		completed_move_locked(gpu, job);
 	s->running = NULL;
 	s->completed++;
 	if (!sg_list_empty(&s->jobs))
-		sg_list_add_tail(&e->gpu->runnable, &s->in_runnable);
-	sg_cond_broadcast(&e->gpu->work);
+		sg_list_add_tail(&gpu->runnable, &s->in_runnable);
+	sg_cond_broadcast(&gpu->work);
 	sg_cond_broadcast(&ctx->done);
 	sg_free(job);
 	sg_obj_put_locked(s == &ctx->stream0 ? &ctx->obj : &s->obj);
@@ -261,22 +313,21 @@ static void engine_main(void *arg)
 			sg_cond_wait(&gpu->work, &sg->lock);
 			continue;
 		}
-		job = sg_list_entry(s->jobs.next, struct sg_job, link);
-		sg_list_del(&job->link);
-		sg_list_del(&s->in_runnable);
-		s->running = job;
+		job = sg_take_job_locked(s);
+		if (job->op == SG_OP_WATCH) {
+			sg_watch_begin_locked(s, job);
+			continue;
+		}
 		if (!s->ctx->dead) {
 			int err;
 
 			sg_mutex_unlock(&sg->lock);
 			err = run(e, s->ctx, job);
 			sg_mutex_lock(&sg->lock);
-			if (err && !s->ctx->dead) {
-				s->ctx->faulted = true;
-				s->ctx->dead = true;
-			}
+			if (err)
+				sg_fault_locked(s->ctx);
 		}
-		complete_locked(e, s, job);
+		sg_complete_locked(s, job);
 	}
 	sg_mutex_unlock(&sg->lock);
 }
@@ -314,6 +365,7 @@ void sg_engines_stop(struct sg_gpu *gpu)
 	gpu->stop = true;
 	sg_cond_broadcast(&gpu->work);
 	sg_mutex_unlock(&sg->lock);
+	sg_watcher_stop(gpu);
 	for (i = 0; i < gpu->desc.engines; i++) {
 		if (gpu->engines[i].bounce)
 			sg_thread_join(&gpu->engines[i].thread);

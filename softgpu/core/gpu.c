@@ -108,6 +108,7 @@ int sg_gpu_add(struct sg *sg, const struct sg_gpu_desc *desc, u32 *index)
 		goto free_pins;
 	sg_cond_init(&gpu->work);
 	sg_list_init(&gpu->runnable);
+	sg_list_init(&gpu->watches);
 	gpu->refs = 1;
 	err = sg_engines_start(gpu);
 	if (err)

@@ -98,6 +98,7 @@ int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	pin->node.key = (u64)(unsigned long)pin;
 	pin->node.len = 0;
 	sg_tree_insert(&sg->pins, &pin->node);
+	sg_strict_pinned_locked(range, va, length);
 	sg_chaos_pinned_locked(pin->gpu);
 out:
 	sg_mutex_unlock(&sg->lock);
@@ -344,6 +345,25 @@ u64 sg_pin_page(const struct sg_pin *pin, u32 index)
 	u64 run;
 
 	return desc->phys(desc->priv, sg_mem_at(pin->mem, pin->mem_offset + index * SG_PAGE_SIZE, &run));
+}
+
+void sg_pin_pages(const struct sg_pin *pin, u64 *to, size_t stride)
+{
+	const struct sg_gpu_desc *desc = &pin->gpu->desc;
+	u64 offset = pin->mem_offset, left = pin->length;
+
+	while (left) {
+		u64 run, at = sg_mem_at(pin->mem, offset, &run), end;
+
+		if (run > left)
+			run = left;
+		for (end = at + run; at < end; at += SG_PAGE_SIZE) {
+			*to = desc->phys(desc->priv, at);
+			to = (u64 *)(void *)((char *)to + stride);
+		}
+		offset += run;
+		left -= run;
+	}
 }
 
 void sg_pin_uuid(const struct sg_pin *pin, u8 uuid[16])

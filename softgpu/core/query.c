@@ -91,6 +91,7 @@ int sg_info_call(struct sg_client *client, struct softgpu_info *a)
 	a->vram_free = gpu->vram.free_len;
 	a->bar1_used = gpu->desc.bar1_reserved + gpu->bar1_used;
 	a->pins = gpu->pins;
+	a->strict = client->sg->chaos.strict;
 	sg_mutex_unlock(&client->sg->lock);
 	return 0;
 }

@@ -242,6 +242,8 @@ bool sg_pin_live(const struct sg_pin *pin);
 
 /* CPU physical address of a pinned page, index < npages; the pin is live, in callback, or held. */
 u64 sg_pin_page(const struct sg_pin *pin, u32 index);
+/* All of them at once: the first goes to *to, each further one `stride` bytes on. */
+void sg_pin_pages(const struct sg_pin *pin, u64 *to, size_t stride);
 void sg_pin_uuid(const struct sg_pin *pin, u8 uuid[16]);
 u32 sg_pin_gpu_index(const struct sg_pin *pin);
 

@@ -71,6 +71,10 @@ struct sg_gpu {
 	struct sg_engine *engines;
 	bool revoke_due;		/* an engine is to revoke some pin */
 	bool stop;
+
+	struct sg_link watches;		/* jobs that run, job->watch.in_gpu */
+	struct sg_thread watcher;
+	bool has_watcher;		/* the thread was started, by the first watch */
 };
 
 /* VRAM: whole 64 KiB pages, not necessarily neighbours. */
@@ -330,8 +334,11 @@ bool sg_chaos_hits_locked(u32 *countdown);
 u64 sg_chaos_random_locked(struct sg *sg);
 /* A pin was made: perhaps it is time to revoke one. */
 void sg_chaos_pinned_locked(struct sg_gpu *gpu);
-/* Strict: whether this job is held back; notes the rule that it breaks. */
-bool sg_strict_holds_locked(struct sg_proc *proc, const struct sg_job *job);
+/* Strict: whether this job, about to be queued, is held back; notes the rule that it breaks. */
+bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job);
+/* Strict: these addresses were pinned, perhaps with held work on them. */
+void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len);
+void sg_rule_break_locked(struct sg *sg, enum sg_rule rule);
 /* A call that synchronizes: what the context has queued may run. */
 void sg_strict_release_locked(struct sg_ctx *ctx);
 bool sg_sync_memops_locked(struct sg_proc *proc, u64 va);
@@ -357,16 +364,43 @@ int sg_stream_wait(struct sg_client *client, struct softgpu_event *a);
 bool sg_event_pending_locked(const struct sg_event *e, u64 serial);
 int sg_copy(struct sg_client *client, struct softgpu_copy *a);
 int sg_fill(struct sg_client *client, struct softgpu_fill *a);
+/* From here on the job is its stream's.  It holds the stream until it has completed. */
+void sg_submit_locked(struct sg_stream *s, struct sg_job *job);
+/*
+ * A stream of a context by handle, 0 being the default one; the context may take
+ * new work.  The reference that keeps it is given back by sg_stream_put_locked().
+ */
+int sg_stream_get_locked(struct sg_client *client, u32 ctx, u32 handle, struct sg_stream **out);
+void sg_stream_put_locked(struct sg_stream *s);
+/* A context by handle, with a reference, that may take new work. */
+int sg_ctx_get_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
+
+/* watch.c */
+int sg_watch(struct sg_client *client, struct softgpu_watch *a);
+int sg_flush(struct sg_client *client, u32 ctx);
+/* Its turn has come: it runs from here on, in the watcher's thread. */
+void sg_watch_begin_locked(struct sg_stream *s, struct sg_job *job);
+/* An engine has written to VRAM there: kernels see what the GPU itself writes. */
+void sg_watch_written_locked(struct sg_gpu *gpu, const void *vram, u64 len);
+void sg_watcher_stop(struct sg_gpu *gpu);
 
 /* engine.c */
 int sg_engines_start(struct sg_gpu *gpu);
 void sg_engines_stop(struct sg_gpu *gpu);
+/* Whether a stream's first job may run now; nothing of that stream runs. */
+bool sg_may_run_locked(const struct sg_stream *s, const struct sg_job *job);
+/* Takes it out of the queue: it runs. */
+struct sg_job *sg_take_job_locked(struct sg_stream *s);
+/* A job is done or dropped: tells all who may wait for it, and frees it. */
+void sg_complete_locked(struct sg_stream *s, struct sg_job *job);
+/* A job touched what is not there: its context is dead. */
+void sg_fault_locked(struct sg_ctx *ctx);
 
 /*
  * What an engine does next.  Fields are fixed once it is queued, but for the
  * links; the job is the engine's once it runs.
  */
-enum sg_op { SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT };
+enum sg_op { SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT, SG_OP_WATCH };
 
 struct sg_job {
 	struct sg_link link;		/* stream->jobs */
@@ -377,12 +411,22 @@ struct sg_job {
 		struct {
 			u64 dst, src, width, height, dst_pitch, src_pitch;
 			u32 value, elem;
+			u8 *seen;	/* strict: what stood in src when it was queued; NULL: unknown */
+			bool late;	/* and that has changed since */
 		} move;			/* COPY and FILL */
 		struct {
 			struct sg_event *event;	/* referenced */
 			u64 serial;
 			struct sg_link pending;	/* event->pending, RECORD only */
 		} mark;
+		struct {
+			u64 va, result;
+			u32 expected, timeout_ms;
+			u64 deadline_ns;
+			u32 view;	/* what the kernel sees at va */
+			struct sg_stream *stream;
+			struct sg_link in_gpu;	/* gpu->watches */
+		} watch;
 	};
 };
 

@@ -27,8 +27,7 @@ void sg_event_free_locked(struct sg_event *e)
 	sg_free(e);
 }
 
-/* A context by handle, with a reference, that may take new work. */
-static int get_ctx_locked(struct sg_client *client, u32 handle, struct sg_ctx **out)
+int sg_ctx_get_locked(struct sg_client *client, u32 handle, struct sg_ctx **out)
 {
 	struct sg_ctx *ctx = sg_ctx_of(sg_obj_get_locked(client->proc, handle, SG_OBJ_CTX));
 
@@ -44,17 +43,12 @@ static int get_ctx_locked(struct sg_client *client, u32 handle, struct sg_ctx **
 	return 0;
 }
 
-/*
- * A stream of a context by handle, 0 being the default one.  The reference that
- * keeps it is given back by put_stream_locked().
- */
-static int get_stream_locked(struct sg_client *client, u32 ctx_handle, u32 handle,
-			     struct sg_stream **out)
+int sg_stream_get_locked(struct sg_client *client, u32 ctx_handle, u32 handle, struct sg_stream **out)
 {
 	struct sg_stream *s;
 	struct sg_ctx *ctx;
 	struct sg_obj *obj;
-	int err = get_ctx_locked(client, ctx_handle, &ctx);
+	int err = sg_ctx_get_locked(client, ctx_handle, &ctx);
 
 	if (err)
 		return err;
@@ -73,7 +67,7 @@ static int get_stream_locked(struct sg_client *client, u32 ctx_handle, u32 handl
 	return s ? 0 : -ENOENT;
 }
 
-static void put_stream_locked(struct sg_stream *s)
+void sg_stream_put_locked(struct sg_stream *s)
 {
 	if (s == &s->ctx->stream0)
 		sg_obj_put_locked(&s->ctx->obj);
@@ -93,7 +87,7 @@ int sg_stream_create(struct sg_client *client, struct softgpu_stream_create *a)
 	if (!s)
 		return -ENOMEM;
 	sg_mutex_lock(&client->sg->lock);
-	err = get_ctx_locked(client, a->ctx, &ctx);
+	err = sg_ctx_get_locked(client, a->ctx, &ctx);
 	if (!err) {
 		/* The context's reference is the stream's from here on. */
 		sg_stream_init(s, ctx, a->flags & SOFTGPU_STREAM_NON_BLOCKING);
@@ -115,11 +109,11 @@ int sg_stream_destroy(struct sg_client *client, struct softgpu_stream *a)
 	if (a->reserved || !a->stream)
 		return -EINVAL;
 	sg_mutex_lock(&client->sg->lock);
-	err = get_stream_locked(client, a->ctx, a->stream, &s);
+	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
 	if (!err) {
 		if (sg_obj_retire_locked(&s->obj))
 			sg_obj_put_locked(&s->obj);
-		put_stream_locked(s);
+		sg_stream_put_locked(s);
 	}
 	sg_mutex_unlock(&client->sg->lock);
 	return err;
@@ -133,12 +127,12 @@ int sg_stream_query(struct sg_client *client, struct softgpu_stream *a)
 	if (a->reserved)
 		return -EINVAL;
 	sg_mutex_lock(&client->sg->lock);
-	err = get_stream_locked(client, a->ctx, a->stream, &s);
+	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
 	if (!err) {
 		/* It does not synchronize, but who polls would poll for ever. */
 		sg_strict_release_locked(s->ctx);
 		err = s->completed == s->submitted ? 0 : -EAGAIN;
-		put_stream_locked(s);
+		sg_stream_put_locked(s);
 	}
 	sg_mutex_unlock(&client->sg->lock);
 	return err;
@@ -163,17 +157,16 @@ int sg_stream_sync(struct sg_client *client, struct softgpu_stream *a)
 	if (a->reserved)
 		return -EINVAL;
 	sg_mutex_lock(&client->sg->lock);
-	err = get_stream_locked(client, a->ctx, a->stream, &s);
+	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
 	if (!err) {
 		err = wait_locked(s, s->submitted);
-		put_stream_locked(s);
+		sg_stream_put_locked(s);
 	}
 	sg_mutex_unlock(&client->sg->lock);
 	return err;
 }
 
-/* Queues a job; it holds the stream until it has completed. */
-static void submit_locked(struct sg_stream *s, struct sg_job *job)
+void sg_submit_locked(struct sg_stream *s, struct sg_job *job)
 {
 	struct sg_ctx *ctx = s->ctx;
 	struct sg_gpu *gpu = ctx->gpu;
@@ -228,7 +221,7 @@ static int submit_move(struct sg_client *client, u32 ctx, u32 stream, u32 flags,
 	int err;
 
 	sg_mutex_lock(&client->sg->lock);
-	err = get_stream_locked(client, ctx, stream, &s);
+	err = sg_stream_get_locked(client, ctx, stream, &s);
 	if (err)
 		goto out;
 	err = -EFAULT;
@@ -238,12 +231,12 @@ static int submit_move(struct sg_client *client, u32 ctx, u32 stream, u32 flags,
 		if (sg_sync_memops_locked(client->proc, job->move.dst) ||
 		    (job->op == SG_OP_COPY && sg_sync_memops_locked(client->proc, job->move.src)))
 			flags |= SOFTGPU_OP_SYNC;
-		job->held = !(flags & SOFTGPU_OP_SYNC) && sg_strict_holds_locked(client->proc, job);
-		submit_locked(s, job);
+		job->held = !(flags & SOFTGPU_OP_SYNC) && sg_strict_holds_locked(s, job);
+		sg_submit_locked(s, job);
 		job = NULL;
 		err = flags & SOFTGPU_OP_SYNC ? wait_locked(s, s->submitted) : 0;
 	}
-	put_stream_locked(s);
+	sg_stream_put_locked(s);
 out:
 	sg_mutex_unlock(&client->sg->lock);
 	sg_free(job);
@@ -308,7 +301,7 @@ int sg_event_create(struct sg_client *client, struct softgpu_event_create *a)
 		return -ENOMEM;
 	sg_list_init(&e->pending);
 	sg_mutex_lock(&client->sg->lock);
-	err = get_ctx_locked(client, a->ctx, &ctx);
+	err = sg_ctx_get_locked(client, a->ctx, &ctx);
 	if (!err) {
 		sg_obj_init(&e->obj, SG_OBJ_EVENT, ctx->obj.client);
 		a->event = sg_obj_publish_locked(&e->obj);
@@ -339,7 +332,7 @@ static int submit_mark(struct sg_client *client, struct softgpu_event *a, enum s
 		return -ENOMEM;
 	job->op = op;
 	sg_mutex_lock(&client->sg->lock);
-	err = get_stream_locked(client, a->ctx, a->stream, &s);
+	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
 	if (err)
 		goto out;
 	err = -ENOENT;
@@ -354,11 +347,11 @@ static int submit_mark(struct sg_client *client, struct softgpu_event *a, enum s
 	}
 	job->mark.event = e;	/* with the reference */
 	job->mark.serial = e->recorded;
-	submit_locked(s, job);
+	sg_submit_locked(s, job);
 	job = NULL;
 	err = 0;
 put:
-	put_stream_locked(s);
+	sg_stream_put_locked(s);
 out:
 	sg_mutex_unlock(&client->sg->lock);
 	sg_free(job);

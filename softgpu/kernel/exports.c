@@ -9,6 +9,7 @@ EXPORT_SYMBOL_GPL(sg_pin_hold);
 EXPORT_SYMBOL_GPL(sg_pin_unhold);
 EXPORT_SYMBOL_GPL(sg_pin_live);
 EXPORT_SYMBOL_GPL(sg_pin_page);
+EXPORT_SYMBOL_GPL(sg_pin_pages);
 EXPORT_SYMBOL_GPL(sg_pin_uuid);
 EXPORT_SYMBOL_GPL(sg_pin_gpu_index);
 EXPORT_SYMBOL_GPL(sg_gpu_stats);

@@ -295,6 +295,7 @@ static void do_put(void)
 /* Every page of two live pins is the same physical page exactly when it is the same page of a range. */
 static void check_pages(void)
 {
+	struct { u64 phys, other; } all[8];
 	u32 a, b;
 	u64 i, j;
 
@@ -302,7 +303,9 @@ static void check_pages(void)
 	b = (u32)(rnd(&state) % PINS);
 	if (!pins[a].range || !pins[b].range)
 		return;
+	sg_pin_pages(&pins[a].t.pin, &all[0].phys, sizeof(all[0]));
 	for (i = 0; i < pins[a].pages; i++) {
+		MUST(all[i].phys == sg_pin_page(&pins[a].t.pin, (u32)i));
 		for (j = 0; j < pins[b].pages; j++) {
 			bool same = pins[a].range == pins[b].range &&
 				    pins[a].first + i == pins[b].first + j;

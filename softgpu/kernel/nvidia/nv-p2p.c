@@ -73,14 +73,11 @@ static struct nvp2p_table *table_create(u32 entries, void (*callback)(void *data
 
 static void table_fill(struct nvp2p_table *t)
 {
-	u32 i;
-
 	sg_pin_uuid(&t->pin, t->uuid);
 	/* System memory has one memory type for all, the kernel's own. */
 	if (!softgpu_pin_backing(&t->pin)->pdev)
 		t->table.flags |= NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE;
-	for (i = 0; i < t->table.entries; i++)
-		t->pages[i].physical_address = sg_pin_page(&t->pin, i);
+	sg_pin_pages(&t->pin, &t->pages[0].physical_address, sizeof(t->pages[0]));
 	/* From here on another thread may end the pin, and free t. */
 	complete_all(&t->filled);
 }
