@@ -95,6 +95,7 @@ vm-shell: user modules
 install: user
 	@meson configure build/user -Dprefix=$(PREFIX)
 	@meson install -C build/user $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	@test -n "$(DESTDIR)" || ldconfig
 
 # Those of softgpu go where other drivers look for NVIDIA's; modules that only tests load stay here.
 install-modules: modules
