@@ -221,7 +221,8 @@ int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 o
 	u64 length = vma->vm_end - vma->vm_start;
 	int err;
 
-	if (!(vma->vm_flags & VM_SHARED))
+	/* VM_SHARED itself is not set where the file is open for reading only. */
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (offset > pin->pinned_length || length > pin->pinned_length - offset)
 		return -EINVAL;
