@@ -1,21 +1,62 @@
 // SPDX-License-Identifier: MIT
-/*
- * chaos.c - failures and revocations on demand, and strict mode.
- *
- * Strict mode holds a device-to-device copy or fill back until the program calls
- * something that CUDA documents as synchronizing with it: a copy to or from the
- * host, a synchronize, a free.  Queries let it go too, or polling would not end.
- * So what a real GPU shows once a month, stale data in BAR1 after an asynchronous
- * call, happens every time.
- */
+/* chaos.c - failures and revocations on demand. */
 #include "sg_int.h"
 
-static const char *const rule_texts[SG_RULES] = {
-	[SG_RULE_SYNC_MEMOPS] =
-		"work was queued on pinned memory without SYNC_MEMOPS: what a device reads there before the next synchronizing call is stale",
-	[SG_RULE_LAUNCH_AFTER_DMA] =
-		"a kernel looked for data that a device wrote after its launch: only work launched after the DMA has completed must see it",
+/* The knobs by name; the order is the public one. */
+static const struct {
+	struct sg_chaos_knob knob;
+	size_t offset;
+	size_t size;
+} knobs[] = {
+#define KNOB(name, max) \
+	{ { #name, max }, offsetof(struct sg_chaos, name), sizeof(((struct sg_chaos *)0)->name) }
+	KNOB(fail_pin, ~(u32)0),
+	KNOB(fail_map, ~(u32)0),
+	KNOB(fail_alloc, ~(u32)0),
+	KNOB(callback_delay_ms, 60 * 1000),
+	KNOB(bar1_limit, ~(u64)0),
+	KNOB(revoke_every, ~(u32)0),
+	KNOB(seed, ~(u64)0),
+	KNOB(strict, 1),
+#undef KNOB
 };
+
+#define KNOBS	(sizeof(knobs) / sizeof(knobs[0]))
+
+const struct sg_chaos_knob *sg_chaos_knob(u32 index)
+{
+	return index < KNOBS ? &knobs[index].knob : NULL;
+}
+
+u64 sg_chaos_value(const struct sg_chaos *chaos, u32 index)
+{
+	const void *field = (const char *)chaos + knobs[index].offset;
+
+	switch (knobs[index].size) {
+	case sizeof(u64):
+		return *(const u64 *)field;
+	case sizeof(u32):
+		return *(const u32 *)field;
+	default:
+		return *(const bool *)field;
+	}
+}
+
+void sg_chaos_change(struct sg_chaos *chaos, u32 index, u64 value)
+{
+	void *field = (char *)chaos + knobs[index].offset;
+
+	switch (knobs[index].size) {
+	case sizeof(u64):
+		*(u64 *)field = value;
+		break;
+	case sizeof(u32):
+		*(u32 *)field = (u32)value;
+		break;
+	default:
+		*(bool *)field = value;
+	}
+}
 
 void sg_chaos_set(struct sg *sg, const struct sg_chaos *chaos)
 {
@@ -80,65 +121,4 @@ void sg_chaos_pinned_locked(struct sg_gpu *gpu)
 				(u32)sg_chaos_random_locked(sg) % sg->chaos.revoke_every;
 	gpu->revoke_due = true;
 	sg_cond_broadcast(&gpu->work);
-}
-
-bool sg_sync_memops_locked(struct sg_proc *proc, u64 va)
-{
-	struct sg_buf *buf = sg_buf_at(proc, va);
-
-	return buf && buf->sync_memops;
-}
-
-/* Whether any page of [va, va + len) is pinned; the range's pins are looked at one by one. */
-static bool pinned_locked(struct sg_proc *proc, u64 va, u64 len)
-{
-	struct sg_range *range = sg_range_at(proc, va);
-	struct sg_pin *pin;
-
-	if (!range)
-		return false;
-	sg_list_for_each(pin, &range->pins, struct sg_pin, link) {
-		if (pin->va < va + len && va < pin->va + pin->length)
-			return true;
-	}
-	return false;
-}
-
-bool sg_strict_holds_locked(struct sg_proc *proc, const struct sg_job *job)
-{
-	struct sg *sg = proc->sg;
-
-	if (!sg->chaos.strict || !sg_range_at(proc, job->move.dst))
-		return false;
-	if (job->op == SG_OP_COPY && !sg_range_at(proc, job->move.src))
-		return false;
-	if (pinned_locked(proc, job->move.dst, job->move.width) ||
-	    (job->op == SG_OP_COPY && pinned_locked(proc, job->move.src, job->move.width))) {
-		if (!sg->broken[SG_RULE_SYNC_MEMOPS]++)
-			sg_info("strict: %s", rule_texts[SG_RULE_SYNC_MEMOPS]);
-	}
-	return true;
-}
-
-void sg_strict_release_locked(struct sg_ctx *ctx)
-{
-	if (ctx->released_seq == ctx->next_seq)
-		return;
-	ctx->released_seq = ctx->next_seq;
-	sg_cond_broadcast(&ctx->gpu->work);
-}
-
-u64 sg_rule_broken(struct sg *sg, enum sg_rule rule)
-{
-	u64 n;
-
-	sg_mutex_lock(&sg->lock);
-	n = rule < SG_RULES ? sg->broken[rule] : 0;
-	sg_mutex_unlock(&sg->lock);
-	return n;
-}
-
-const char *sg_rule_text(enum sg_rule rule)
-{
-	return rule < SG_RULES ? rule_texts[rule] : "";
 }

@@ -57,7 +57,7 @@ void sg_ctx_free_locked(struct sg_ctx *ctx)
 	sg_free(ctx);
 }
 
-static bool busy_locked(const struct sg_ctx *ctx)
+bool sg_ctx_busy_locked(const struct sg_ctx *ctx)
 {
 	struct sg_stream *s;
 
@@ -79,7 +79,7 @@ int sg_ctx_drain_locked(struct sg_ctx *ctx)
 	 * threads never stop submitting is the program's own doing.
 	 */
 	sg_strict_release_locked(ctx);
-	while (busy_locked(ctx))
+	while (sg_ctx_busy_locked(ctx))
 		sg_cond_wait(&ctx->done, &sg->lock);
 	faulted = ctx->faulted;
 	sg_obj_put_locked(&ctx->obj);
@@ -112,7 +112,7 @@ void sg_ctx_destroy_locked(struct sg_ctx *ctx)
 	sg_list_del(&ctx->in_sg);
 	ctx->dead = true;
 	sg_cond_broadcast(&ctx->gpu->work);
-	while (busy_locked(ctx))
+	while (sg_ctx_busy_locked(ctx))
 		sg_cond_wait(&ctx->done, &sg->lock);
 	retire_objs_locked(ctx);
 	while (!sg_list_empty(&ctx->bufs))

@@ -98,7 +98,8 @@ int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	pin->node.key = (u64)(unsigned long)pin;
 	pin->node.len = 0;
 	sg_tree_insert(&sg->pins, &pin->node);
-	sg_strict_pinned_locked(range, va, length);
+	if (sg->chaos.strict)
+		sg_strict_pinned_locked(range, va, length);
 	sg_chaos_pinned_locked(pin->gpu);
 out:
 	sg_mutex_unlock(&sg->lock);

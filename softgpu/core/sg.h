@@ -89,14 +89,25 @@ struct sg_chaos {
 	u64 seed;		/* of that choice; a change of these two begins the sequence anew */
 	/*
 	 * Device-to-device copies and fills are held back until a call that CUDA
-	 * documents as synchronizing, unless SYNC_MEMOPS is set at either end.
-	 * A program that reads the result by DMA without it is wrong every time.
+	 * documents as synchronizing, unless SYNC_MEMOPS is set at either end;
+	 * and what runs on the GPU does not see what a device writes meanwhile.
+	 * A program that relies on either is wrong every time.
 	 */
 	bool strict;
 };
 
 void sg_chaos_set(struct sg *sg, const struct sg_chaos *chaos);
 void sg_chaos_get(struct sg *sg, struct sg_chaos *chaos);
+
+/* The numbers above by name, for files and options: NULL after the last one. */
+struct sg_chaos_knob {
+	const char *name;
+	u64 max;		/* the largest value that makes sense */
+};
+const struct sg_chaos_knob *sg_chaos_knob(u32 index);
+u64 sg_chaos_value(const struct sg_chaos *chaos, u32 index);
+void sg_chaos_change(struct sg_chaos *chaos, u32 index, u64 value);
+
 /* For personalities: 0, or -ENOMEM when this mapping is the one to fail. */
 int sg_chaos_map(struct sg *sg);
 
@@ -106,11 +117,15 @@ int sg_chaos_map(struct sg *sg);
  */
 int sg_pin_revoke(struct sg *sg, u64 serial);
 
-/* The ordering rules that strict mode sees broken, each counted. */
+/*
+ * The ordering rules that strict mode sees broken, each counted.  The core sees
+ * pins, not what devices do with them, so the first is a strong hint: a program
+ * that synchronizes between its work and the DMA is right all the same.
+ */
 enum sg_rule {
 	/* work on pinned memory that has no SYNC_MEMOPS was held back */
 	SG_RULE_SYNC_MEMOPS,
-	/* a kernel that ran already looked for data that arrived later */
+	/* a kernel or a copy that was launched already looked for data that arrived later */
 	SG_RULE_LAUNCH_AFTER_DMA,
 	SG_RULES
 };

@@ -284,6 +284,7 @@ int sg_ctx_create(struct sg_client *client, u32 *handle);
 void sg_ctx_destroy_locked(struct sg_ctx *ctx);
 /* Drops the lock.  Until all that is queued now is done; -EIO when the context is dead. */
 int sg_ctx_drain_locked(struct sg_ctx *ctx);
+bool sg_ctx_busy_locked(const struct sg_ctx *ctx);
 void sg_ctx_free_locked(struct sg_ctx *ctx);
 /* NULL when there is none or the token is wrong. */
 struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space_token);
@@ -334,9 +335,11 @@ bool sg_chaos_hits_locked(u32 *countdown);
 u64 sg_chaos_random_locked(struct sg *sg);
 /* A pin was made: perhaps it is time to revoke one. */
 void sg_chaos_pinned_locked(struct sg_gpu *gpu);
-/* Strict: whether this job, about to be queued, is held back; notes the rule that it breaks. */
+
+/* strict.c */
+/* Whether this job, about to be queued, is held back; notes the rule that it breaks. */
 bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job);
-/* Strict: these addresses were pinned, perhaps with held work on them. */
+/* These addresses were pinned, perhaps with held work on them. */
 void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len);
 void sg_rule_break_locked(struct sg *sg, enum sg_rule rule);
 /* A call that synchronizes: what the context has queued may run. */

@@ -82,6 +82,8 @@ struct softgpu_info {
 	__u32 pci_function;
 	__u32 on_pci;		/* out: 1 if VRAM is a PCI BAR, 0 if system memory */
 	__u32 pins;		/* out: live pins of this GPU, all processes */
+	__u32 strict;		/* out: strict mode is on: remote writes are ordered by FLUSH only */
+	__u32 reserved;
 };
 
 /*
@@ -290,6 +292,28 @@ struct softgpu_fill {
 	__u32 elem;
 };
 
+/*
+ * Queues a stand-in for a kernel that polls a flag: it runs until the word at va
+ * reads `expected` or the time is over, then writes the word that it saw last to
+ * `result`.  Both are in this GPU's VRAM (else EFAULT), multiples of 4.  Like a
+ * kernel it occupies its stream and no copy engine.
+ *
+ * In strict mode it sees what a device writes only when that had been done
+ * before the call, or a FLUSH of its context came after it; what the GPU's own
+ * copies and fills write it sees at once.
+ */
+struct softgpu_watch {
+	__u32 size;
+	__u32 ctx;
+	__u32 stream;
+	__u32 flags;		/* 0 */
+	__u64 va;
+	__u64 result;
+	__u32 expected;
+	__u32 timeout_ms;	/* 1 to 60000 */
+};
+/* FLUSH (softgpu_handle): what devices have written is seen by the context's work that runs. */
+
 #define SOFTGPU_IOC_MAGIC	0xb5
 #define SOFTGPU_IOC(nr)		_IOC(_IOC_READ | _IOC_WRITE, SOFTGPU_IOC_MAGIC, nr, 0)
 
@@ -324,6 +348,8 @@ struct softgpu_fill {
 #define SOFTGPU_STREAM_WAIT		SOFTGPU_IOC(0x49)	/* softgpu_event */
 #define SOFTGPU_COPY			SOFTGPU_IOC(0x50)	/* softgpu_copy */
 #define SOFTGPU_FILL			SOFTGPU_IOC(0x51)	/* softgpu_fill */
+#define SOFTGPU_WATCH			SOFTGPU_IOC(0x52)	/* softgpu_watch */
+#define SOFTGPU_FLUSH			SOFTGPU_IOC(0x53)	/* softgpu_handle */
 
 /*
  * mmap(PROT_NONE, MAP_SHARED, fd, offset 0) reserves CPU addresses for the

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+/*
+ * strict.c - strict mode: what a real GPU shows once a month happens every time.
+ *
+ * A device-to-device copy or fill is held back until the program calls something
+ * that CUDA documents as synchronizing with it: a copy to or from the host, a
+ * synchronize, a free.  Queries let it go too, or polling would not end.  Who
+ * reads the result by DMA before that reads what was there before.
+ *
+ * Held work is done later than on a real GPU, and a copy must not find data
+ * there that a device wrote after the call.  So it remembers what its source
+ * held, where that can be known: nothing that is still queued may write it.
+ */
+#include "sg_int.h"
+
+#define SEEN_MAX	((u64)1 << 20)	/* longer copies do not remember */
+
+static const char *const rule_texts[SG_RULES] = {
+	[SG_RULE_SYNC_MEMOPS] =
+		"work was queued on pinned memory without SYNC_MEMOPS: what a device reads there before the next synchronizing call is stale",
+	[SG_RULE_LAUNCH_AFTER_DMA] =
+		"a kernel or copy looked for data that a device wrote after its launch: only work launched after the DMA has completed must see it",
+};
+
+u64 sg_rule_broken(struct sg *sg, enum sg_rule rule)
+{
+	u64 n;
+
+	sg_mutex_lock(&sg->lock);
+	n = rule < SG_RULES ? sg->broken[rule] : 0;
+	sg_mutex_unlock(&sg->lock);
+	return n;
+}
+
+const char *sg_rule_text(enum sg_rule rule)
+{
+	return rule < SG_RULES ? rule_texts[rule] : "";
+}
+
+void sg_rule_break_locked(struct sg *sg, enum sg_rule rule)
+{
+	if (!sg->broken[rule]++)
+		sg_info("strict: %s", rule_texts[rule]);
+}
+
+bool sg_sync_memops_locked(struct sg_proc *proc, u64 va)
+{
+	struct sg_buf *buf = sg_buf_at(proc, va);
+
+	return buf && buf->sync_memops;
+}
+
+static bool overlap(u64 a, u64 a_len, u64 b, u64 b_len)
+{
+	return a < b + b_len && b < a + a_len;
+}
+
+/* From a copy's first byte to its last. */
+static u64 span(const struct sg_job *job, u64 pitch)
+{
+	return job->move.height > 1 ? (job->move.height - 1) * pitch + job->move.width : job->move.width;
+}
+
+static bool touches(const struct sg_job *job, u64 va, u64 len)
+{
+	if (job->op != SG_OP_COPY && job->op != SG_OP_FILL)
+		return false;
+	return overlap(job->move.dst, span(job, job->move.dst_pitch), va, len) ||
+	       (job->op == SG_OP_COPY &&
+		overlap(job->move.src, span(job, job->move.src_pitch), va, len));
+}
+
+/* Whether any page of the range that the job touches is pinned; its pins are looked at one by one. */
+static bool touches_pinned_locked(const struct sg_job *job, struct sg_range *range)
+{
+	struct sg_pin *pin;
+
+	sg_list_for_each(pin, &range->pins, struct sg_pin, link) {
+		if (touches(job, pin->va, pin->length))
+			return true;
+	}
+	return false;
+}
+
+/* Remembers what stands in the source; without memory it does without. */
+static void remember_locked(struct sg_proc *proc, struct sg_job *job)
+{
+	u64 va = job->move.src, left = job->move.width;
+	u8 *to;
+
+	if (job->move.height != 1 || left > SEEN_MAX)
+		return;
+	job->move.seen = sg_zalloc(left);
+	for (to = job->move.seen; to && left;) {
+		/* The caller has made sure that it is mapped from end to end. */
+		struct sg_range *range = sg_range_at(proc, va);
+		u64 run, in_range = range->node.len - (va - range->node.key);
+		u64 at = sg_mem_at(range->mem, va - range->node.key, &run);
+
+		if (run > in_range)
+			run = in_range;
+		if (run > left)
+			run = left;
+		if (range->mem->gpu->removed) {
+			sg_free(job->move.seen);
+			job->move.seen = NULL;
+			return;
+		}
+		memcpy(to, (char *)range->mem->gpu->desc.vram + at, run);
+		to += run;
+		va += run;
+		left -= run;
+	}
+}
+
+bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job)
+{
+	struct sg_ctx *ctx = s->ctx;
+	struct sg_proc *proc = ctx->obj.client->proc;
+	struct sg_range *dst, *src = NULL;
+
+	if (!ctx->gpu->sg->chaos.strict)
+		return false;
+	dst = sg_range_at(proc, job->move.dst);
+	if (job->op == SG_OP_COPY)
+		src = sg_range_at(proc, job->move.src);
+	if (!dst || (job->op == SG_OP_COPY && !src))
+		return false;
+	if (touches_pinned_locked(job, dst) || (src && touches_pinned_locked(job, src)))
+		sg_rule_break_locked(ctx->gpu->sg, SG_RULE_SYNC_MEMOPS);
+	if (src && !sg_ctx_busy_locked(ctx))
+		remember_locked(proc, job);
+	return true;
+}
+
+static bool holds_work_on_locked(const struct sg_ctx *ctx, u64 va, u64 len)
+{
+	struct sg_stream *s;
+	struct sg_job *job;
+
+	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
+		sg_list_for_each(job, &s->jobs, struct sg_job, link) {
+			if (job->held && job->seq >= ctx->released_seq && touches(job, va, len))
+				return true;
+		}
+	}
+	return false;
+}
+
+void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len)
+{
+	struct sg *sg = range->proc->sg;
+	struct sg_ctx *ctx;
+
+	sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
+		if (ctx->obj.client->proc == range->proc && holds_work_on_locked(ctx, va, len)) {
+			sg_rule_break_locked(sg, SG_RULE_SYNC_MEMOPS);
+			return;
+		}
+	}
+}
+
+void sg_strict_release_locked(struct sg_ctx *ctx)
+{
+	if (ctx->released_seq == ctx->next_seq)
+		return;
+	ctx->released_seq = ctx->next_seq;
+	sg_cond_broadcast(&ctx->gpu->work);
+}
