@@ -71,7 +71,7 @@ void sg_chaos_set(struct sg *sg, const struct sg_chaos *chaos)
 	sg->chaos = *chaos;
 	if (!chaos->strict) {
 		sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg)
-			sg_strict_release_locked(ctx);
+			sg_strict_release_ctx_locked(ctx);
 	}
 	sg_mutex_unlock(&sg->lock);
 }

@@ -78,7 +78,7 @@ int sg_ctx_drain_locked(struct sg_ctx *ctx)
 	 * "All that is queued now" would be enough; a context whose other
 	 * threads never stop submitting is the program's own doing.
 	 */
-	sg_strict_release_locked(ctx);
+	sg_strict_release_ctx_locked(ctx);
 	while (sg_ctx_busy_locked(ctx))
 		sg_cond_wait(&ctx->done, &sg->lock);
 	faulted = ctx->faulted;

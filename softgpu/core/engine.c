@@ -50,7 +50,7 @@ bool sg_may_run_locked(const struct sg_stream *s, const struct sg_job *job)
 {
 	if (s->ctx->dead)
 		return true;	/* to be dropped */
-	if (job->held && job->seq >= s->ctx->released_seq)
+	if (job->held && job->seq >= s->released_seq)
 		return false;
 	if (!in_turn(s, job))
 		return false;

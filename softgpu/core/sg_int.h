@@ -140,6 +140,7 @@ struct sg_stream {
 	struct sg_job *running;
 	bool non_blocking;		/* fixed */
 	u64 submitted, completed;	/* jobs, ever */
+	u64 released_seq;		/* strict: jobs before it are no longer held back */
 };
 
 struct sg_ctx {
@@ -154,7 +155,6 @@ struct sg_ctx {
 	struct sg_link streams;		/* with stream0 */
 	struct sg_stream stream0;
 	u64 next_seq;			/* orders the default stream and the blocking ones */
-	u64 released_seq;		/* strict: jobs before it are no longer held back */
 	struct sg_link bufs;
 	struct sg_link slabs;		/* ranges that small allocations share */
 };
@@ -342,8 +342,10 @@ bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job);
 /* These addresses were pinned, perhaps with held work on them. */
 void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len);
 void sg_rule_break_locked(struct sg *sg, enum sg_rule rule);
-/* A call that synchronizes: what the context has queued may run. */
-void sg_strict_release_locked(struct sg_ctx *ctx);
+/* A call that synchronizes with the stream: what it has queued may run, and what that waits for. */
+void sg_strict_release_locked(struct sg_stream *s);
+/* With all of a context's streams. */
+void sg_strict_release_ctx_locked(struct sg_ctx *ctx);
 bool sg_sync_memops_locked(struct sg_proc *proc, u64 va);
 
 /* query.c */
@@ -408,7 +410,7 @@ enum sg_op { SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT, SG_OP_WATCH };
 struct sg_job {
 	struct sg_link link;		/* stream->jobs */
 	enum sg_op op;
-	bool held;			/* strict: not before ctx->released_seq has passed it */
+	bool held;			/* strict: not before stream->released_seq has passed it */
 	u64 seq;			/* ctx->next_seq when it was queued */
 	union {
 		struct {
@@ -420,6 +422,7 @@ struct sg_job {
 		struct {
 			struct sg_event *event;	/* referenced */
 			u64 serial;
+			struct sg_stream *stream;
 			struct sg_link pending;	/* event->pending, RECORD only */
 		} mark;
 		struct {

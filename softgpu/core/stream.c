@@ -130,7 +130,7 @@ int sg_stream_query(struct sg_client *client, struct softgpu_stream *a)
 	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
 	if (!err) {
 		/* It does not synchronize, but who polls would poll for ever. */
-		sg_strict_release_locked(s->ctx);
+		sg_strict_release_locked(s);
 		err = s->completed == s->submitted ? 0 : -EAGAIN;
 		sg_stream_put_locked(s);
 	}
@@ -143,7 +143,7 @@ static int wait_locked(struct sg_stream *s, u64 upto)
 {
 	struct sg_ctx *ctx = s->ctx;
 
-	sg_strict_release_locked(ctx);
+	sg_strict_release_locked(s);
 	while (s->completed < upto)
 		sg_cond_wait(&ctx->done, &ctx->gpu->sg->lock);
 	return ctx->gpu->removed ? -ENODEV : ctx->faulted ? -EIO : 0;
@@ -347,6 +347,7 @@ static int submit_mark(struct sg_client *client, struct softgpu_event *a, enum s
 	}
 	job->mark.event = e;	/* with the reference */
 	job->mark.serial = e->recorded;
+	job->mark.stream = s;
 	sg_submit_locked(s, job);
 	job = NULL;
 	err = 0;
@@ -379,15 +380,13 @@ bool sg_event_pending_locked(const struct sg_event *e, u64 serial)
 	return false;
 }
 
-/* An event may have been recorded in any context of the process. */
-static void release_all_locked(struct sg_client *client)
+/* The streams where the event has been recorded and is not done. */
+static void release_recorders_locked(struct sg_event *e)
 {
-	struct sg_ctx *ctx;
+	struct sg_job *job;
 
-	sg_list_for_each(ctx, &client->sg->ctxs, struct sg_ctx, in_sg) {
-		if (ctx->obj.client->proc == client->proc)
-			sg_strict_release_locked(ctx);
-	}
+	sg_list_for_each(job, &e->pending, struct sg_job, mark.pending)
+		sg_strict_release_locked(job->mark.stream);
 }
 
 int sg_event_query(struct sg_client *client, struct softgpu_event *a)
@@ -398,7 +397,7 @@ int sg_event_query(struct sg_client *client, struct softgpu_event *a)
 	sg_mutex_lock(&client->sg->lock);
 	e = get_event_locked(client, a->event);
 	if (e) {
-		release_all_locked(client);
+		release_recorders_locked(e);
 		err = sg_event_pending_locked(e, e->recorded) ? -EAGAIN : 0;
 		a->time_ns = e->time_ns;
 		sg_obj_put_locked(&e->obj);
@@ -417,7 +416,7 @@ int sg_event_sync(struct sg_client *client, struct softgpu_event *a)
 	sg_mutex_lock(&sg->lock);
 	e = get_event_locked(client, a->event);
 	if (e) {
-		release_all_locked(client);
+		release_recorders_locked(e);
 		serial = e->recorded;
 		while (sg_event_pending_locked(e, serial))
 			sg_cond_wait(&sg->ended, &sg->lock);

@@ -140,7 +140,7 @@ static bool holds_work_on_locked(const struct sg_ctx *ctx, u64 va, u64 len)
 
 	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
 		sg_list_for_each(job, &s->jobs, struct sg_job, link) {
-			if (job->held && job->seq >= ctx->released_seq && touches(job, va, len))
+			if (job->held && job->seq >= s->released_seq && touches(job, va, len))
 				return true;
 		}
 	}
@@ -160,10 +160,48 @@ void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len)
 	}
 }
 
-void sg_strict_release_locked(struct sg_ctx *ctx)
+void sg_strict_release_ctx_locked(struct sg_ctx *ctx)
 {
-	if (ctx->released_seq == ctx->next_seq)
-		return;
-	ctx->released_seq = ctx->next_seq;
+	struct sg_stream *s;
+
+	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx)
+		s->released_seq = ctx->next_seq;
 	sg_cond_broadcast(&ctx->gpu->work);
+}
+
+static bool waits_for_event(const struct sg_stream *s)
+{
+	struct sg_job *job;
+
+	sg_list_for_each(job, &s->jobs, struct sg_job, link) {
+		if (job->op == SG_OP_WAIT)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * No more than must be: who synchronizes with the wrong stream is wrong.  But
+ * the blocking streams of a context wait for one another, and an event may
+ * come from any context of the process.
+ */
+void sg_strict_release_locked(struct sg_stream *s)
+{
+	struct sg_ctx *ctx = s->ctx;
+	struct sg_stream *other;
+	bool events = false;
+
+	sg_list_for_each(other, &ctx->streams, struct sg_stream, in_ctx) {
+		if (other != s && (s->non_blocking || other->non_blocking))
+			continue;
+		other->released_seq = ctx->next_seq;
+		events |= waits_for_event(other);
+	}
+	sg_cond_broadcast(&ctx->gpu->work);
+	if (!events)
+		return;
+	sg_list_for_each(ctx, &s->ctx->gpu->sg->ctxs, struct sg_ctx, in_sg) {
+		if (ctx->obj.client->proc == s->ctx->obj.client->proc)
+			sg_strict_release_ctx_locked(ctx);
+	}
 }

@@ -7,6 +7,8 @@
 
 #include "util.h"
 
+#include <sched.h>
+
 static struct machine m;
 static struct user u;
 static int key;
@@ -283,12 +285,54 @@ static void strict_chain(void **state)
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 0);
 }
 
+/* Only what a call synchronizes with is let go: another stream's work is still held. */
+static void strict_streams(void **state)
+{
+	u32 one = stream_new(), two = stream_new(), i;
+	struct softgpu_event_create ec = { .ctx = u.ctx };
+	struct softgpu_event e = { .ctx = u.ctx };
+	const u8 *byte;
+	static struct tpin t;
+
+	(void)state;
+	assert_int_equal(tpin_get(&t, &u, flag, PAGE, false), 0);
+	byte = m.vram[0] + (sg_pin_page(&t.pin, 0) - VRAM_PHYS);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
+	strict(true);
+	fill(one, flag, 1, PAGE, 0);
+	fill(two, result, 1, PAGE, 0);
+	fill(0, result, 1, PAGE, 0);
+	e.event = ec.event;
+	e.stream = two;
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_SYNC, &e), 0);
+	assert_int_equal(sync_stream(two), 0);
+	assert_int_equal(sync_stream(0), 0);
+	assert_int_equal(seen(two), 0x01010101);
+	for (i = 0; i < 100; i++) {
+		sched_yield();
+		assert_int_equal(*byte, 0);
+	}
+	assert_int_equal(sync_stream(one), 0);
+	assert_int_equal(*byte, 1);
+	/* What the synchronized stream waits for goes too, wherever it is. */
+	fill(one, flag, 2, PAGE, 0);
+	e.stream = one;
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	e.stream = two;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
+	fill(two, result, 2, PAGE, 0);
+	assert_int_equal(sync_stream(two), 0);
+	assert_int_equal(*byte, 2);
+	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(plain), T(strict_snapshot), T(strict_flush), T(strict_engines), T(bad_arguments), T(ends),
-		T(strict_copy), T(strict_chain),
+		T(strict_copy), T(strict_chain), T(strict_streams),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
