@@ -120,8 +120,6 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
 	  CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST },
-	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
-	  CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER },
 	{ CU_DEVICE_ATTRIBUTE_NUMA_ID, -1 },
 	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1 },
 };
@@ -143,6 +141,10 @@ SGU_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUd
 		*pi = info->pci_bus;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID) {
 		*pi = info->pci_device;
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING) {
+		/* in strict mode only a flush orders them for work that runs already */
+		*pi = info->strict ? CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE :
+				     CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
 	} else {
 		for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
 			if (attributes[i].attrib == attrib)
@@ -240,9 +242,9 @@ SGU_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUde
 SGU_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 					       CUflushGPUDirectRDMAWritesScope scope)
 {
+	struct softgpu_handle flush = { .size = sizeof(flush) };
 	struct sgu_ctx *ctx;
-	uint32_t kctx;
-	CUresult result = sgu_ctx_live(&ctx, &kctx);
+	CUresult result = sgu_ctx_live(&ctx, &flush.handle);
 
 	if (result)
 		return result;
@@ -250,5 +252,5 @@ SGU_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget 
 	    (scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
 	     scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES))
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	return sgu_result_enoent(sgu_call(ctx->gpu, SOFTGPU_FLUSH, &flush), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }

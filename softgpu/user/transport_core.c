@@ -5,7 +5,8 @@
  *
  * Its memory is this process's and so is all that can be done with it; no
  * device and no other process sees it.  The environment says what it has:
- * SOFTGPU_GPUS (1), SOFTGPU_VRAM_MIB (256) and SOFTGPU_BAR1_MIB (as much).
+ * SOFTGPU_GPUS (1), SOFTGPU_VRAM_MIB (256), SOFTGPU_BAR1_MIB (as much), and what
+ * is to go wrong: SOFTGPU_CHAOS (chaos.h).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "chaos.h"
 #include "inprocess.h"
 #include "sg.h"
 #include "transport.h"
@@ -89,6 +91,18 @@ static int add_gpu(unsigned int i, u64 vram_size, u64 bar1_size)
 	return err;
 }
 
+static int core_create(void)
+{
+	struct sg_chaos chaos;
+	int err = sgu_chaos_parse(getenv("SOFTGPU_CHAOS"), &chaos);
+
+	if (!err)
+		err = sg_create(&core);
+	if (!err)
+		sg_chaos_set(core, &chaos);
+	return err;
+}
+
 static int core_open(unsigned int index[SOFTGPU_MAX_GPUS])
 {
 	unsigned long vram = number("SOFTGPU_VRAM_MIB", 256, 1 << 20);
@@ -101,7 +115,7 @@ static int core_open(unsigned int index[SOFTGPU_MAX_GPUS])
 	pthread_mutex_lock(&lock);
 	owner = getpid();
 	if (!core)
-		err = sg_create(&core);
+		err = core_create();
 	while (!err && count < gpus) {
 		err = add_gpu(count, (u64)vram << 20, (u64)bar1 << 20);
 		if (!err)

@@ -613,7 +613,7 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev);
 /* Always 0: copies between GPUs work, peer mappings do not exist. */
 CUresult CUDAAPI cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
 CUresult CUDAAPI cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
-/* Nothing is held back on the way to VRAM, so this only checks its arguments. */
+/* Matters in strict mode only, to what runs on the GPU already (softgpu.h's softgpu_watch). */
 CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 					    CUflushGPUDirectRDMAWritesScope scope);
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* chaos.h - the core's knobs from the environment. */
+#ifndef SGU_CHAOS_H
+#define SGU_CHAOS_H
+
+#include "sg.h"
+
+/*
+ * "knob=number,..." (or blanks between) into chaos; what is not named is off.
+ * -EINVAL when it cannot be understood, with a line on stderr.
+ */
+int sgu_chaos_parse(const char *text, struct sg_chaos *chaos);
+
+#endif
