@@ -13,3 +13,4 @@ EXPORT_SYMBOL_GPL(sg_pin_pages);
 EXPORT_SYMBOL_GPL(sg_pin_uuid);
 EXPORT_SYMBOL_GPL(sg_pin_gpu_index);
 EXPORT_SYMBOL_GPL(sg_gpu_stats);
+EXPORT_SYMBOL_GPL(sg_chaos_map);

@@ -3,7 +3,7 @@
  * dma.c - a pin's pages as a peer device addresses them.
  *
  * VRAM on a PCI BAR is mapped as a resource, VRAM in system memory as pages;
- * both 64 KiB at a time, through the peer's IOMMU where it has one.  Mappings
+ * both a page of the table at a time, through the peer's IOMMU where it has one.  Mappings
  * hang on their table, so that what a client leaves behind ends with the pin.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -27,16 +27,17 @@ struct nvp2p_mapping {
 	struct nvidia_p2p_dma_mapping mapping;	/* the client's */
 	struct list_head node;			/* table->mappings */
 	bool resource;				/* mapped as a resource, not as pages */
+	u32 page_size;
 	u32 mapped;				/* addresses that are valid */
 	u64 addresses[];
 };
 
 /* Pages on a BAR belong to it wholly; system memory has no such bounds. */
-static bool in_backing(const struct softgpu_backing *backing, u64 phys)
+static bool in_backing(const struct softgpu_backing *backing, u64 phys, u32 size)
 {
 	if (!backing->pdev)
 		return true;
-	return phys >= backing->start && phys - backing->start <= backing->size - SG_PAGE_SIZE;
+	return phys >= backing->start && phys - backing->start <= backing->size - size;
 }
 
 /* Whether the IOMMU gives the peer addresses of its own. */
@@ -58,15 +59,15 @@ static int map_page(struct device *dev, struct nvp2p_mapping *m, u64 phys, u64 l
 	dma_addr_t addr;
 
 	/* The DMA layer warns of this, or bounces; a bounced copy is no peer-to-peer. */
-	if (phys + SG_PAGE_SIZE - 1 > last) {
+	if (phys + m->page_size - 1 > last) {
 		pr_err_ratelimited("%s cannot address GPU memory at %#llx: its DMA mask is %#llx\n",
 				   dev_name(dev), phys, last);
 		return -EIO;
 	}
 	if (m->resource)
-		addr = dma_map_resource(dev, phys, SG_PAGE_SIZE, DMA_BIDIRECTIONAL, 0);
+		addr = dma_map_resource(dev, phys, m->page_size, DMA_BIDIRECTIONAL, 0);
 	else
-		addr = dma_map_page(dev, pfn_to_page(PHYS_PFN(phys)), 0, SG_PAGE_SIZE,
+		addr = dma_map_page(dev, pfn_to_page(PHYS_PFN(phys)), 0, m->page_size,
 				    DMA_BIDIRECTIONAL);
 	if (dma_mapping_error(dev, addr))
 		return -EIO;
@@ -83,9 +84,9 @@ static void mapping_destroy(struct nvp2p_mapping *m)
 		dma_addr_t addr = m->addresses[--m->mapped];
 
 		if (m->resource)
-			dma_unmap_resource(dev, addr, SG_PAGE_SIZE, DMA_BIDIRECTIONAL, 0);
+			dma_unmap_resource(dev, addr, m->page_size, DMA_BIDIRECTIONAL, 0);
 		else
-			dma_unmap_page(dev, addr, SG_PAGE_SIZE, DMA_BIDIRECTIONAL);
+			dma_unmap_page(dev, addr, m->page_size, DMA_BIDIRECTIONAL);
 	}
 	pci_dev_put(m->mapping.pci_dev);
 	kvfree(m);
@@ -104,8 +105,9 @@ static int mapping_create(struct pci_dev *peer, struct nvp2p_table *t, struct nv
 	if (!m)
 		return -ENOMEM;
 	m->resource = backing->pdev;
-	m->mapping.version = NVIDIA_P2P_DMA_MAPPING_VERSION;
-	m->mapping.page_size_type = NVIDIA_P2P_PAGE_SIZE_64KB;
+	m->page_size = 1U << t->page_shift;
+	m->mapping.version = nvp2p_mapping_version();
+	m->mapping.page_size_type = nvp2p_page_size_type(t->page_shift);
 	m->mapping.entries = entries;
 	m->mapping.dma_addresses = m->addresses;
 	m->mapping.private = m;
@@ -113,7 +115,8 @@ static int mapping_create(struct pci_dev *peer, struct nvp2p_table *t, struct nv
 	for (i = 0; i < entries; i++) {
 		u64 phys = t->pages[i].physical_address;
 
-		err = in_backing(backing, phys) ? map_page(&peer->dev, m, phys, last) : -EIO;
+		err = in_backing(backing, phys, m->page_size) ?
+		      map_page(&peer->dev, m, phys, last) : -EIO;
 		if (err) {
 			mapping_destroy(m);
 			return err;
@@ -141,7 +144,9 @@ int nvidia_p2p_dma_map_pages(struct pci_dev *peer, struct nvidia_p2p_page_table 
 	if (!t)
 		return -EINVAL;
 	/* In the callback a new mapping would come too late to be of use. */
-	err = sg_pin_live(&t->pin) ? mapping_create(peer, t, &m) : -EINVAL;
+	err = sg_pin_live(&t->pin) ? sg_chaos_map(softgpu_core()) : -EINVAL;
+	if (!err)
+		err = mapping_create(peer, t, &m);
 	if (!err) {
 		mutex_lock(&t->lock);
 		list_add(&m->node, &t->mappings);

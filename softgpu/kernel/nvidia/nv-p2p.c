@@ -46,18 +46,20 @@ static const struct sg_pin_ops pin_ops = {
 /* ---- a pin's beginning ---- */
 
 /* All that can be known before the pin is. */
-static struct nvp2p_table *table_create(u32 entries, void (*callback)(void *data), void *data)
+static struct nvp2p_table *table_create(u64 length, u32 shift, void (*callback)(void *data),
+					void *data)
 {
+	u32 i, entries = length >> shift;
 	struct nvp2p_table *t;
 	size_t pointers;
-	u32 i;
 
 	pointers = struct_size(t, pages, entries);
 	t = kvzalloc(pointers + array_size(entries, sizeof(void *)), GFP_KERNEL_ACCOUNT);
 	if (!t)
 		return NULL;
-	t->table.version = NVIDIA_P2P_PAGE_TABLE_VERSION;
-	t->table.page_size = NVIDIA_P2P_PAGE_SIZE_64KB;
+	t->page_shift = shift;
+	t->table.version = nvp2p_table_version();
+	t->table.page_size = nvp2p_page_size_type(shift);
 	t->table.pages = (void *)t + pointers;
 	t->table.entries = entries;
 	t->table.gpu_uuid = t->uuid;
@@ -71,29 +73,46 @@ static struct nvp2p_table *table_create(u32 entries, void (*callback)(void *data
 	return t;
 }
 
-static void table_fill(struct nvp2p_table *t)
+/* False: the table cannot be as it was ordered. */
+static bool table_fill(struct nvp2p_table *t)
 {
 	sg_pin_uuid(&t->pin, t->uuid);
 	/* System memory has one memory type for all, the kernel's own. */
 	if (!softgpu_pin_backing(&t->pin)->pdev)
 		t->table.flags |= NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE;
+	if (t->page_shift != SG_PAGE_SHIFT)
+		return nvp2p_fill_pages(t);
 	sg_pin_pages(&t->pin, &t->pages[0].physical_address, sizeof(t->pages[0]));
-	/* From here on another thread may end the pin, and free t. */
+	return true;
+}
+
+static void ignore(void *data)
+{
+}
+
+/* The pin was made, and the client must not learn of it. */
+static void take_back(struct nvp2p_table *t, bool persistent)
+{
+	const void *key = &t->pin;
+
+	t->callback = ignore;
 	complete_all(&t->filled);
+	sg_pin_put(softgpu_core(), key, persistent);
 }
 
 static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 		     struct nvidia_p2p_page_table **page_table,
 		     void (*callback)(void *data), void *data, bool persistent)
 {
+	u32 shift = nvp2p_page_shift();
 	struct nvp2p_table *t;
 	int err;
 
 	*page_table = NULL;
 	/* The core says no to all the rest; this keeps table_create() in bounds. */
-	if (!length || length > softgpu_max_vram())
+	if (!length || length > softgpu_max_vram() || !nvp2p_pages_fit(length, shift))
 		return -EINVAL;
-	t = table_create(length >> SG_PAGE_SHIFT, callback, data);
+	t = table_create(length, shift, callback, data);
 	if (!t)
 		return -ENOMEM;
 	/*
@@ -110,7 +129,13 @@ static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 		module_put(THIS_MODULE);
 		return nvp2p_errno(err);
 	}
-	table_fill(t);
+	if (!table_fill(t)) {
+		*page_table = NULL;
+		take_back(t, persistent);
+		return -EINVAL;
+	}
+	/* From here on another thread may end the pin, and free t. */
+	complete_all(&t->filled);
 	return 0;
 }
 

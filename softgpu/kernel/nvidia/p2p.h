@@ -27,6 +27,7 @@ struct nvp2p_table {
 	void (*callback)(void *data);
 	void *data;
 	struct completion filled;	/* get_pages is done with all of this */
+	u32 page_shift;			/* of the table and its mappings: 16, unless chaos has it otherwise */
 	struct mutex lock;
 	struct list_head mappings;
 	u8 uuid[NVIDIA_P2P_GPU_UUID_LEN];
@@ -50,6 +51,16 @@ static inline struct nvp2p_table *nvp2p_hold(const struct nvidia_p2p_page_table 
 
 /* What the core calls things, in NVIDIA's words. */
 int nvp2p_errno(int err);
+
+/* chaos.c: what new tables and mappings are like. */
+u32 nvp2p_table_version(void);
+u32 nvp2p_mapping_version(void);
+u32 nvp2p_page_shift(void);
+u32 nvp2p_page_size_type(u32 shift);
+/* Whether such pages can make up a pin of that length. */
+bool nvp2p_pages_fit(u64 length, u32 shift);
+/* The addresses of a table whose pages are not the core's; false: VRAM is not as contiguous. */
+bool nvp2p_fill_pages(struct nvp2p_table *t);
 
 /* dma.c: no client can reach the table any more. */
 void nvp2p_dma_sweep(struct nvp2p_table *t);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * chaos.c - tables and mappings as another driver's might be, on demand: clients
+ * check versions and page sizes, or read nonsense.
+ *
+ * All can be changed while the module is loaded, and count for what is pinned
+ * after that.  What a table says is true of it: with another page size there are
+ * as many entries, and the addresses are those of such pages.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/sizes.h>
+#include "p2p.h"
+
+static unsigned int table_version;
+module_param(table_version, uint, 0644);
+MODULE_PARM_DESC(table_version, "FAULT INJECTION, for tests: the version that page tables say they have (default 0: the right one)");
+
+static unsigned int mapping_version;
+module_param(mapping_version, uint, 0644);
+MODULE_PARM_DESC(mapping_version, "FAULT INJECTION, for tests: the version that DMA mappings say they have (default 0: the right one)");
+
+static unsigned int page_size = SG_PAGE_SIZE / SZ_1K;
+
+static int page_size_set(const char *text, const struct kernel_param *param)
+{
+	unsigned int kib;
+	int err = kstrtouint(text, 0, &kib);
+
+	if (err)
+		return err;
+	if (kib != 4 && kib != 64 && kib != 128) {
+		pr_notice("page_size=%u: must be 4, 64 or 128 (KiB)\n", kib);
+		return -EINVAL;
+	}
+	return param_set_uint(text, param);
+}
+
+static const struct kernel_param_ops page_size_ops = {
+	.set = page_size_set,
+	.get = param_get_uint,
+};
+module_param_cb(page_size, &page_size_ops, &page_size, 0644);
+MODULE_PARM_DESC(page_size, "FAULT INJECTION, for tests: the pages of tables and mappings in KiB: 4, 64 (default) or 128; 128 needs contiguous VRAM, or the pin fails");
+
+u32 nvp2p_table_version(void)
+{
+	return READ_ONCE(table_version) ?: NVIDIA_P2P_PAGE_TABLE_VERSION;
+}
+
+u32 nvp2p_mapping_version(void)
+{
+	return READ_ONCE(mapping_version) ?: NVIDIA_P2P_DMA_MAPPING_VERSION;
+}
+
+u32 nvp2p_page_shift(void)
+{
+	return ilog2(READ_ONCE(page_size) * SZ_1K);
+}
+
+u32 nvp2p_page_size_type(u32 shift)
+{
+	switch (shift) {
+	case 12:
+		return NVIDIA_P2P_PAGE_SIZE_4KB;
+	case 17:
+		return NVIDIA_P2P_PAGE_SIZE_128KB;
+	default:
+		return NVIDIA_P2P_PAGE_SIZE_64KB;
+	}
+}
+
+bool nvp2p_pages_fit(u64 length, u32 shift)
+{
+	if (!(length & ((1ULL << shift) - 1)))
+		return true;
+	pr_notice_ratelimited("page_size=%lu: %#llx bytes are no multiple of it: not pinned\n",
+			      (1UL << shift) / SZ_1K, length);
+	return false;
+}
+
+static u64 address(const struct nvp2p_table *t, u64 offset)
+{
+	return sg_pin_page(&t->pin, offset >> SG_PAGE_SHIFT) + offset % SG_PAGE_SIZE;
+}
+
+bool nvp2p_fill_pages(struct nvp2p_table *t)
+{
+	u64 size = 1ULL << t->page_shift, part;
+	u32 i;
+
+	for (i = 0; i < t->table.entries; i++) {
+		u64 offset = i * size, phys = address(t, offset);
+
+		for (part = SG_PAGE_SIZE; part < size; part += SG_PAGE_SIZE) {
+			if (address(t, offset + part) == phys + part)
+				continue;
+			pr_notice_ratelimited("page_size=%llu: VRAM behind %#llx is not contiguous for so long: not pinned\n",
+					      size / SZ_1K, t->pin.va + offset);
+			return false;
+		}
+		t->pages[i].physical_address = phys;
+	}
+	return true;
+}
