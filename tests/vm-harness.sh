@@ -139,7 +139,9 @@ END
 check() {
 	out=$work/devices.$1.$2
 	vm --topology "$1" --iommu "$2" --kernel "$4" --gpus 2 --vram 64M,128M --cards 2 -- sh "$work/devices.sh" >"$out" 2>&1
-	expect "boots: $1, IOMMU $2, $4" 0 $?
+	code=$?
+	expect "boots: $1, IOMMU $2, $4" 0 $code
+	[ $code = 0 ] || sed 's/^/    /' "$out"
 	expect "two GPUs and two cards: $1, IOMMU $2" "2 2" "$(grep -c ^gpu "$out") $(grep -c ^card "$out")"
 	expect "each with its IOMMU domain: $1, IOMMU $2" 4 "$(grep -c "domain=$3" "$out")"
 	case $1 in
