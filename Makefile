@@ -10,7 +10,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
-.PHONY: help demo demo-vm demo-process check check-fast bench user modules modules-all kernel \
+.PHONY: help demo demo-vm demo-process check check-fast check-thirdparty bench user modules modules-all kernel \
 	vm-shell install install-modules style clean distclean
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo '  make demo MODE=process    the same story in one process, in two seconds; a compiler is enough'
 	@echo '  make check                all tests, in virtual machines too (about 20 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
+	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
 	@echo '  make bench                what a pin costs, and how fast copies are: bench/README.md'
 	@echo
 	@echo '  make user                 libraries and programs, to build/user'
@@ -111,6 +112,10 @@ install-modules: modules
 check:
 	@vm/deps.sh check
 	@tests/run
+
+# Other people's drivers and programs on softgpu: docs/third-party.md.
+check-thirdparty:
+	@KVER=$(KVER) tests/thirdparty/all
 
 check-fast:
 	@vm/deps.sh check
