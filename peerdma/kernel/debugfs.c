@@ -83,23 +83,13 @@ unlock:
 	mutex_unlock(&pin->lock);
 }
 
+/* *pos is the last handle shown, so a table that changes is walked once. */
 static struct peerdma_pin *next_pin(loff_t *pos)
 {
-	unsigned long handle;
-	struct peerdma_pin *pin;
+	struct peerdma_pin *pin = peerdma_pin_from(*pos + 1);
 
-	/* *pos is the last handle shown, so a table that changes is walked once. */
-	for (handle = *pos + 1; handle < PEERDMA_MAX_PINS; handle++) {
-		if (!xa_find(&peerdma_pins, &handle, PEERDMA_MAX_PINS, XA_PRESENT))
-			break;
-		pin = peerdma_pin_find(NULL, handle);
-		if (pin) {
-			*pos = handle;
-			return pin;
-		}
-	}
-	*pos = PEERDMA_MAX_PINS;
-	return NULL;
+	*pos = pin ? pin->handle : PEERDMA_MAX_PINS;
+	return pin;
 }
 
 static void *pins_start(struct seq_file *s, loff_t *pos)
@@ -150,7 +140,7 @@ static int stats_show(struct seq_file *s, void *v)
 {
 	const struct peerdma_stats *st = &peerdma_stats;
 
-	seq_printf(s, "live\t%lld\n", atomic64_read(&st->live));
+	seq_printf(s, "live\t%llu\n", peerdma_pins_live());
 	seq_printf(s, "pins\t%lld\n", atomic64_read(&st->pins));
 	seq_printf(s, "unpins\t%lld\n", atomic64_read(&st->unpins));
 	seq_printf(s, "maps\t%lld\n", atomic64_read(&st->maps));

@@ -4,59 +4,56 @@
 
 #include "pin.h"
 
-static struct peerdma_pin *pin_for_driver(struct peerdma_request *req)
+struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 length, u32 flags,
+				      const struct peerdma_client_ops *ops, void *priv)
 {
-	const struct peerdma_client_ops *ops = req->ops;
 	struct peerdma_pin *pin;
+	int err;
 
 	if (!ops || !ops->name || !current->mm)
 		return ERR_PTR(-EINVAL);
-	if (!try_module_get(ops->owner))
-		return ERR_PTR(-ENODEV);
-	pin = peerdma_pin_create(req);
-	if (!IS_ERR(pin) && !ops->revoke && peerdma_pin_revocable(pin)) {
-		peerdma_pin_end(pin, NULL);
-		pin = ERR_PTR(-EINVAL);
-	}
+	pin = peerdma_pin_new(NULL);
 	if (IS_ERR(pin))
-		module_put(ops->owner);
+		return pin;
+	pin->flags = flags;
+	pin->addr = addr;
+	pin->length = length;
+	pin->token = token;
+	pin->va_space = va_space;
+	pin->ops = ops;
+	pin->client_priv = priv;
+	err = peerdma_pin_start(pin);
+	if (err) {
+		peerdma_pin_abandon(pin);
+		return ERR_PTR(err);
+	}
+	if (!ops->revoke && peerdma_pin_revocable(pin)) {
+		peerdma_pin_end(pin, NULL);
+		return ERR_PTR(-EINVAL);
+	}
+	/* The caller is in its code, so that is there. */
+	__module_get(ops->owner);
 	return pin;
 }
+EXPORT_SYMBOL_GPL(peerdma_pin_token);
 
 struct peerdma_pin *peerdma_pin_user(u64 addr, u64 length, u32 flags,
 				     const struct peerdma_client_ops *ops, void *priv)
 {
-	struct peerdma_request req = {
-		.addr = addr, .length = length, .flags = flags, .ops = ops, .priv = priv,
-	};
-
-	return pin_for_driver(&req);
+	return peerdma_pin_token(0, 0, addr, length, flags, ops, priv);
 }
 EXPORT_SYMBOL_GPL(peerdma_pin_user);
-
-struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 length, u32 flags,
-				      const struct peerdma_client_ops *ops, void *priv)
-{
-	struct peerdma_request req = {
-		.addr = addr, .length = length, .token = token, .va_space = va_space,
-		.flags = flags, .ops = ops, .priv = priv,
-	};
-
-	return pin_for_driver(&req);
-}
-EXPORT_SYMBOL_GPL(peerdma_pin_token);
 
 void peerdma_unpin(struct peerdma_pin *pin)
 {
 	const struct peerdma_client_ops *ops = pin->ops;
-	struct peerdma_map *map;
 
-	/* Wrong of the caller; the device's addresses go all the same, the objects leak. */
-	mutex_lock(&pin->lock);
-	list_for_each_entry(map, &pin->maps, node)
-		WARN(1, "peerdma: %s unpins handle %u while %s is mapped\n", ops->name,
-		     pin->handle, dev_name(map->pub.dev));
-	mutex_unlock(&pin->lock);
+	/*
+	 * Wrong of the caller, on whom alone it depends, so no lock: the device's
+	 * addresses go all the same, the objects leak.
+	 */
+	WARN(!list_empty(&pin->maps), "peerdma: %s unpins handle %u, which is mapped\n",
+	     ops->name, pin->handle);
 	WARN_ON(!peerdma_pin_end(pin, NULL));
 	module_put(ops->owner);
 }

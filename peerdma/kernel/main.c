@@ -8,12 +8,13 @@ static int __init peerdma_init(void)
 {
 	int err;
 
-	err = peerdma_pin_init();
+	peerdma_provider_init();
+	err = peerdma_slots_init();
 	if (err)
 		return err;
 	err = peerdma_view_init();
 	if (err)
-		goto pin_exit;
+		goto slots_exit;
 	peerdma_debugfs_init();
 	err = peerdma_uapi_init();
 	if (err)
@@ -23,8 +24,8 @@ static int __init peerdma_init(void)
 debugfs_exit:
 	peerdma_debugfs_exit();
 	peerdma_view_exit();
-pin_exit:
-	peerdma_pin_exit();
+slots_exit:
+	peerdma_slots_exit();
 	return err;
 }
 
@@ -32,9 +33,8 @@ static void __exit peerdma_exit(void)
 {
 	peerdma_uapi_exit();
 	peerdma_debugfs_exit();
-	peerdma_generation_exit();
 	peerdma_view_exit();
-	peerdma_pin_exit();
+	peerdma_slots_exit();
 }
 
 module_init(peerdma_init);

@@ -25,6 +25,7 @@
  */
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/pid_namespace.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -61,7 +62,7 @@ static bool gone(struct pid *pid)
 	bool is_gone;
 
 	rcu_read_lock();
-	is_gone = !pid_task(pid, PIDTYPE_TGID);
+	is_gone = !pid || !pid_task(pid, PIDTYPE_TGID);
 	rcu_read_unlock();
 	return is_gone;
 }
@@ -88,7 +89,9 @@ static void stray_add(const struct peerdma_pin *pin)
 {
 	struct stray *s = kzalloc(sizeof(*s), GFP_KERNEL | __GFP_NOFAIL);
 
-	s->owner = get_pid(pin->owner);
+	rcu_read_lock();
+	s->owner = get_pid(find_pid_ns(pin->tgid, &init_pid_ns));
+	rcu_read_unlock();
 	s->cookie = pin->cookie;
 	__module_get(THIS_MODULE);
 	mutex_lock(&strays_lock);
@@ -123,8 +126,6 @@ static void free_callback(void *data)
 static int pin_errno(int err)
 {
 	switch (err) {
-	case 0:
-		return 0;
 	case -ENOMEM:
 		return -ENOSPC;
 	case -ENOTSUPP:
@@ -160,7 +161,7 @@ static void put_pages(struct peerdma_pin *pin, struct nvidia_p2p_page_table *tab
 	else
 #endif
 		err = nvidia_p2p_put_pages(pin->token, pin->va_space, pin->start, table);
-	WARN_ONCE(err, "peerdma_nvidia: put_pages: %d\n", err);
+	WARN_ONCE(err, "peerdma_nvidia: the GPU driver does not take a pin back: %d\n", err);
 }
 
 static bool understood(const struct peerdma_pin *pin, struct nvidia_p2p_page_table *table)
@@ -180,19 +181,15 @@ static int nv_get(struct peerdma_pin *pin)
 	int err;
 
 	/*
-	 * The lock keeps a callback for this pin, which takes it, from returning
-	 * and having the table freed while it is read.  Nobody else waits for
-	 * it: a NEW pin is not found by its handle.
+	 * The callback for this pin waits for pin->lock, so the table is not
+	 * freed while it is read.  That is the last thing that get_pages() does
+	 * with the driver's lock held: to arm the callback.
 	 */
-	mutex_lock(&pin->lock);
-	err = pin_errno(get_pages(pin, &table));
-	if (!err && !understood(pin, table)) {
-		put_pages(pin, table);
-		err = -EOPNOTSUPP;
-	}
+	err = get_pages(pin, &table);
+	if (unlikely(err))
+		return pin_errno(err);
 	pin->priv = table;
-	mutex_unlock(&pin->lock);
-	return err;
+	return understood(pin, table) ? 0 : -EOPNOTSUPP;
 }
 
 static void nv_put(struct peerdma_pin *pin)

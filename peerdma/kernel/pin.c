@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* pin.c - a pin's life; pin.h draws it and states the lock order. */
 #include <linux/mm.h>
-#include <linux/slab.h>
 
 #include "pin.h"
 #include "trace.h"
 
-DEFINE_XARRAY_ALLOC1(peerdma_pins);
 struct peerdma_stats peerdma_stats;
-
-static struct kmem_cache *pin_cache;
 
 /* Who waits for a pin to be torn down by another thread: rare, so one for all. */
 static DECLARE_WAIT_QUEUE_HEAD(pin_wait);
 
 static void pin_free(struct kref *ref)
 {
-	struct peerdma_pin *pin = container_of(ref, struct peerdma_pin, ref);
-
-	put_pid(pin->owner);
-	mutex_destroy(&pin->lock);
-	kmem_cache_free(pin_cache, pin);
+	peerdma_slot_leave(container_of(ref, struct peerdma_pin, ref));
 }
 
 void peerdma_pin_put(struct peerdma_pin *pin)
@@ -28,28 +20,18 @@ void peerdma_pin_put(struct peerdma_pin *pin)
 	kref_put(&pin->ref, pin_free);
 }
 
+/* Until another thread has taken down what was made.  Rare: kept out of the hot paths. */
+static noinline void wait_down(const struct peerdma_pin *pin)
+{
+	/* Acquire: what it took down stays down. */
+	wait_event(pin_wait, smp_load_acquire(&pin->down));
+}
+
 static void set_state(struct peerdma_pin *pin, enum peerdma_state state)
 {
 	lockdep_assert_held(&pin->lock);
 	/* Release: who reads LIVE without the lock sees a finished pin. */
 	smp_store_release(&pin->state, state);
-}
-
-struct peerdma_pin *peerdma_pin_find(const struct peerdma_file *file, u32 handle)
-{
-	struct peerdma_pin *pin;
-
-	/* Under the array's lock, so that the pin cannot be freed meanwhile. */
-	xa_lock(&peerdma_pins);
-	pin = xa_load(&peerdma_pins, handle);
-	/* Acquire: after LIVE, or published, the pin is whole. */
-	if (pin && smp_load_acquire(&pin->state) != PIN_NEW &&
-	    (!file || (pin->file == file && smp_load_acquire(&pin->published))))
-		kref_get(&pin->ref);
-	else
-		pin = NULL;
-	xa_unlock(&peerdma_pins);
-	return pin;
 }
 
 int peerdma_pin_usable(const struct peerdma_pin *pin)
@@ -102,6 +84,36 @@ static int widen(struct peerdma_pin *pin, const struct peerdma_provider *p)
 	return 0;
 }
 
+/*
+ * Gets the memory.  Between the moment when a provider can revoke the pin and
+ * the one when it is LIVE, the lock holds back peerdma_revoke(): the provider
+ * must not take apart what its `get' is still reading.  Host memory is never
+ * revoked, and its `get' takes mmap_lock, which comes before ours.
+ */
+static int get_live(struct peerdma_pin *pin, struct peerdma_provider *p)
+{
+	int err;
+
+	if (p->host) {
+		err = p->get(pin);
+		if (err)
+			return err;
+		mutex_lock(&pin->lock);
+	} else {
+		mutex_lock(&pin->lock);
+		err = p->get(pin);
+	}
+	if (!err) {
+		pin->holds = 1;
+		set_state(pin, PIN_LIVE);
+	}
+	mutex_unlock(&pin->lock);
+	/* Not under the lock: a provider's put may wait for the callback. */
+	if (err && pin->priv && !READ_ONCE(pin->revoked))
+		p->put(pin);
+	return err;
+}
+
 /* Asks one provider after the other; the last one's answer counts. */
 static int pin_get(struct peerdma_pin *pin)
 {
@@ -113,7 +125,7 @@ static int pin_get(struct peerdma_pin *pin)
 		pin->provider = p;
 		pin->flags = flags | (p->host ? PEERDMA_PIN_HOST : PEERDMA_PIN_DEVICE);
 		pin->page_shift = p->page_shift;
-		err = widen(pin, p) ?: p->get(pin);
+		err = widen(pin, p) ?: get_live(pin, p);
 		if (err == -ENXIO)
 			continue;
 		if (err)
@@ -123,102 +135,67 @@ static int pin_get(struct peerdma_pin *pin)
 	return err;
 }
 
-static int check_request(const struct peerdma_request *req)
+static int check(const struct peerdma_pin *pin)
 {
 	const u32 which = PEERDMA_PIN_HOST | PEERDMA_PIN_DEVICE;
 	const u32 known = which | PEERDMA_PIN_PERSISTENT | PEERDMA_PIN_READONLY;
-	bool tokens = req->token || req->va_space;
+	const u32 host_or_persistent = PEERDMA_PIN_HOST | PEERDMA_PIN_PERSISTENT;
 
-	if (req->flags & ~known || (req->flags & which) == which)
+	if (pin->flags & ~known || (pin->flags & which) == which)
 		return -EINVAL;
-	if (!req->length || req->addr + req->length < req->addr)
+	if (!pin->length || pin->addr + pin->length < pin->addr)
 		return -EINVAL;
 	/* Tokens name a GPU's memory, and only for as long as it is there. */
-	if (tokens && req->flags & (PEERDMA_PIN_HOST | PEERDMA_PIN_PERSISTENT))
+	if (pin->token | pin->va_space && pin->flags & host_or_persistent)
 		return -EINVAL;
-	if ((req->flags & (PEERDMA_PIN_HOST | PEERDMA_PIN_PERSISTENT)) ==
-	    (PEERDMA_PIN_HOST | PEERDMA_PIN_PERSISTENT))
+	if ((pin->flags & host_or_persistent) == host_or_persistent)
 		return -EOPNOTSUPP;
 	return 0;
 }
 
-struct peerdma_pin *peerdma_pin_create(const struct peerdma_request *req)
+struct peerdma_pin *peerdma_pin_new(struct peerdma_file *file)
 {
-	struct peerdma_pin *pin;
-	int err;
+	struct peerdma_pin *pin = peerdma_slot_take(file);
 
-	err = check_request(req);
-	if (err)
-		return ERR_PTR(err);
-
-	pin = kmem_cache_zalloc(pin_cache, GFP_KERNEL);
-	if (!pin)
-		return ERR_PTR(-ENOMEM);
-	kref_init(&pin->ref);
-	mutex_init(&pin->lock);
-	INIT_LIST_HEAD(&pin->maps);
-	INIT_LIST_HEAD(&pin->export_list);
-	INIT_LIST_HEAD(&pin->file_node);
-	INIT_LIST_HEAD(&pin->event_node);
-	pin->flags = req->flags;
-	pin->token = req->token;
-	pin->va_space = req->va_space;
-	pin->addr = req->addr;
-	pin->length = req->length;
-	pin->file = req->file;
-	pin->ops = req->ops;
-	pin->client_priv = req->priv;
-	pin->owner = get_pid(task_tgid(current));
+	if (IS_ERR(pin))
+		return pin;
+	pin->state = PIN_NEW;
+	pin->revoked = false;
+	pin->down = false;
+	pin->wc = false;
+	pin->viewed = false;
+	pin->priv = NULL;
 	pin->tgid = current->tgid;
 	memcpy(pin->comm, current->comm, sizeof(pin->comm));
-	if (pin->token || pin->va_space)
+	return pin;
+}
+
+void peerdma_pin_abandon(struct peerdma_pin *pin)
+{
+	if (pin->file)
+		peerdma_slot_unlist(pin);
+	peerdma_pin_put(pin);
+}
+
+int peerdma_pin_start(struct peerdma_pin *pin)
+{
+	int err = check(pin);
+
+	if (err)
+		return err;
+	if (pin->token | pin->va_space)
 		pin->flags |= PEERDMA_PIN_DEVICE;
 
-	/* The name first: the provider's callback needs it.  NEW pins are not found by handle. */
-	err = xa_alloc(&peerdma_pins, &pin->handle, pin, XA_LIMIT(1, PEERDMA_MAX_PINS - 1),
-		       GFP_KERNEL);
-	if (err) {
-		err = err == -EBUSY ? -ENFILE : err;
-		goto put_pin;
-	}
-	err = peerdma_generation_next(pin->handle, &pin->generation);
-	if (err)
-		goto erase;
-	WRITE_ONCE(pin->cookie, (u64)pin->generation << 32 | pin->handle);
-	if (pin->file)
-		peerdma_file_adopt(pin);
-
+	/* Before the provider can call back. */
+	peerdma_generation_begin(pin);
 	err = pin_get(pin);
-	if (err)
-		goto end_generation;
-
-	mutex_lock(&pin->lock);
-	if (pin->state == PIN_NEW) {
-		pin->holds = 1;
-		set_state(pin, PIN_LIVE);
-	} else {
-		/* Freed at once: as if that had come before us. */
-		err = -ENXIO;
-	}
-	mutex_unlock(&pin->lock);
 	if (err) {
-		module_put(pin->provider->owner);
-		goto end_generation;
+		peerdma_generation_end(pin);
+		return err;
 	}
-	atomic64_inc(&peerdma_stats.live);
 	atomic64_inc(&peerdma_stats.pins);
 	trace_peerdma_pin(pin);
-	return pin;
-
-end_generation:
-	if (pin->file)
-		peerdma_file_forget(pin);
-	peerdma_generation_end(pin->handle);
-erase:
-	xa_erase(&peerdma_pins, pin->handle);
-put_pin:
-	peerdma_pin_put(pin);
-	return ERR_PTR(err);
+	return 0;
 }
 
 /*
@@ -246,34 +223,28 @@ static void teardown(struct peerdma_pin *pin)
 
 static void revoke(struct peerdma_pin *pin)
 {
-	bool torn_down_by_us = false;
+	bool new, ours;
 
 	mutex_lock(&pin->lock);
-	switch (pin->state) {
-	case PIN_NEW:
-		pin->revoked = true;
-		pin->down = true;
-		set_state(pin, PIN_REVOKED);
-		break;
-	case PIN_LIVE:
-		pin->revoked = true;
-		peerdma_generation_end(pin->handle);
+	/* NEW: `get' has failed with the provider's pin in hand.  ours: this thread tears down. */
+	new = pin->state == PIN_NEW;
+	ours = pin->state == PIN_LIVE;
+	if (ours) {
+		peerdma_generation_end(pin);
 		set_state(pin, PIN_REVOKING);
-		torn_down_by_us = true;
-		break;
-	default:
-		/*
-		 * Being unpinned.  If the provider's put was not called yet it
-		 * must not be: its key, the provider's table, may be another
-		 * pin's by then.
-		 */
-		pin->revoked = true;
-		break;
 	}
+	/*
+	 * Also if it is being unpinned: when the provider's `put' was not called
+	 * yet it must not be, for its key, the provider's table, may be another
+	 * pin's by then.
+	 */
+	WRITE_ONCE(pin->revoked, true);
 	mutex_unlock(&pin->lock);
 
-	if (!torn_down_by_us) {
-		wait_event(pin_wait, smp_load_acquire(&pin->down));
+	if (new)
+		return;
+	if (!ours) {
+		wait_down(pin);
 		return;
 	}
 
@@ -288,6 +259,7 @@ static void revoke(struct peerdma_pin *pin)
 
 	mutex_lock(&pin->lock);
 	set_state(pin, PIN_REVOKED);
+	/* Release: the unpinner finds everything taken down. */
 	smp_store_release(&pin->down, true);
 	mutex_unlock(&pin->lock);
 	wake_up_all(&pin_wait);
@@ -298,13 +270,7 @@ void peerdma_revoke(u64 cookie)
 	struct peerdma_pin *pin;
 
 	might_sleep();
-	xa_lock(&peerdma_pins);
-	pin = xa_load(&peerdma_pins, (u32)cookie);
-	if (pin && READ_ONCE(pin->cookie) == cookie)
-		kref_get(&pin->ref);
-	else
-		pin = NULL;
-	xa_unlock(&peerdma_pins);
+	pin = peerdma_pin_by_cookie(cookie);
 	if (!pin)
 		return;
 	revoke(pin);
@@ -312,93 +278,107 @@ void peerdma_revoke(u64 cookie)
 }
 EXPORT_SYMBOL_GPL(peerdma_revoke);
 
-/* Gives the memory back and the pin's name free.  Nothing is left but references. */
-static void finish(struct peerdma_pin *pin, bool revoked)
+/* ENDED: gives the memory back, then the name.  Nothing is left but references. */
+static void finish(struct peerdma_pin *pin)
 {
-	if (!revoked)
+	if (!READ_ONCE(pin->revoked))
 		pin->provider->put(pin);
 	module_put(pin->provider->owner);
-	atomic64_dec(&peerdma_stats.live);
 	atomic64_inc(&peerdma_stats.unpins);
 
+	if (pin->file)
+		peerdma_slot_unlist(pin);
 	/* Only now may another pin take the name: until put returned, the callback could come. */
-	xa_erase(&peerdma_pins, pin->handle);
 	peerdma_pin_put(pin);
+}
+
+/* The owner's or an importer's.  True: it was the last one. */
+static bool drop_hold(struct peerdma_pin *pin)
+{
+	lockdep_assert_held(&pin->lock);
+	if (--pin->holds)
+		return false;
+	set_state(pin, PIN_ENDED);
+	return true;
 }
 
 void peerdma_pin_drop_hold(struct peerdma_pin *pin)
 {
-	bool last, revoked;
+	bool last;
 
 	mutex_lock(&pin->lock);
-	last = !--pin->holds;
-	revoked = pin->revoked;
-	if (last)
-		set_state(pin, PIN_ENDED);
+	last = drop_hold(pin);
 	mutex_unlock(&pin->lock);
 	if (last)
-		finish(pin, revoked);
+		finish(pin);
 }
 
-/* Makes this thread the one that ends the pin. */
-static bool claim_end(struct peerdma_pin *pin, bool *busy)
+/* Has nothing ever been made from the pin that is still there?  The common case. */
+static bool bare(const struct peerdma_pin *pin)
 {
-	bool mine = false;
+	return !pin->viewed && !pin->revoked && list_empty(&pin->maps) &&
+		list_empty(&pin->export_list);
+}
 
+/* What was made for user space and for importers goes. */
+static void end_made(struct peerdma_pin *pin)
+{
+	struct peerdma_map *map, *next;
+	bool last;
+
+	if (!pin->down)
+		teardown(pin);
 	mutex_lock(&pin->lock);
-	while (pin->state == PIN_REVOKING) {
-		mutex_unlock(&pin->lock);
-		wait_event(pin_wait, smp_load_acquire(&pin->down));
-		mutex_lock(&pin->lock);
+	list_for_each_entry_safe(map, next, &pin->maps, node)
+		if (map->handle)
+			peerdma_map_destroy(map);
+	/* An importer may keep the memory, and with it the pin, for longer than the file lives. */
+	if (pin->file) {
+		peerdma_file_forget(pin);
+		peerdma_slot_unlist(pin);
 	}
-	if (busy && pin->holds > 1) {
-		*busy = true;
-	} else if (pin->state < PIN_ENDING) {
-		if (pin->state == PIN_LIVE)
-			peerdma_generation_end(pin->handle);
-		set_state(pin, PIN_ENDING);
-		mine = true;
-	}
+	/* Release: a revoker that came meanwhile may let the memory be reused. */
+	smp_store_release(&pin->down, true);
+	last = drop_hold(pin);
 	mutex_unlock(&pin->lock);
-	return mine;
+	/* It has seen `down', or is seen waiting: pairs with the barrier in wait_event(). */
+	if (wq_has_sleeper(&pin_wait))
+		wake_up_all(&pin_wait);
+	if (last)
+		finish(pin);
 }
 
 bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy)
 {
-	struct peerdma_map *map, *next;
+	bool made;
 
-	if (!claim_end(pin, busy))
+	mutex_lock(&pin->lock);
+	while (pin->state == PIN_REVOKING) {
+		mutex_unlock(&pin->lock);
+		wait_down(pin);
+		mutex_lock(&pin->lock);
+	}
+	if (pin->state >= PIN_ENDING || (busy && pin->holds > 1)) {
+		if (busy)
+			*busy = pin->state < PIN_ENDING;
+		mutex_unlock(&pin->lock);
 		return false;
+	}
+	if (pin->state == PIN_LIVE)
+		peerdma_generation_end(pin);
+	made = !bare(pin);
+	if (made) {
+		set_state(pin, PIN_ENDING);
+	} else {
+		pin->down = true;
+		drop_hold(pin);
+	}
+	mutex_unlock(&pin->lock);
 
 	trace_peerdma_unpin(pin);
-	if (!pin->down)
-		teardown(pin);
-	if (!list_empty(&pin->maps)) {
-		mutex_lock(&pin->lock);
-		list_for_each_entry_safe(map, next, &pin->maps, node)
-			if (map->handle)
-				peerdma_map_destroy(map);
-		mutex_unlock(&pin->lock);
-	}
-	if (pin->file)
-		peerdma_file_forget(pin);
-	smp_store_release(&pin->down, true);
-	/* A revoker that waits holds no lock of ours, but came between claim and here. */
-	smp_mb();
-	if (waitqueue_active(&pin_wait))
-		wake_up_all(&pin_wait);
-	peerdma_pin_drop_hold(pin);
+	if (made)
+		end_made(pin);
+	else
+		finish(pin);
 	return true;
-}
-
-int peerdma_pin_init(void)
-{
-	pin_cache = KMEM_CACHE(peerdma_pin, SLAB_ACCOUNT);
-	return pin_cache ? 0 : -ENOMEM;
-}
-
-void peerdma_pin_exit(void)
-{
-	WARN_ON(!xa_empty(&peerdma_pins));
-	kmem_cache_destroy(pin_cache);
 }

@@ -2,11 +2,14 @@
 /*
  * pin.h - the pin, the one object of peerdma, and its life.
  *
- *	NEW --------> LIVE ------> REVOKING ----> REVOKED
- *	 |  provider's |  memory      |  all of it   |
- *	 |  get fails  |  goes away   |  torn down   |
- *	 v             v              v              v
- *	ENDED <---- ENDING <-------- (wait) <--------+   unpin, or last close
+ *	NEW --get--> LIVE --memory goes away--> REVOKING --torn down--> REVOKED
+ *	              |                            |                       |
+ *	            unpin                        (wait)                  unpin
+ *	              v                            |                       v
+ *	            ENDING <-----------------------+---------------------ENDING
+ *	              | torn down, last hold gone
+ *	              v
+ *	            ENDED  (at once when nothing was made from the pin)
  *
  * Two threads may want to end a pin at once: the one that frees the memory
  * (peerdma_revoke) and the one that unpins (peerdma_pin_end).  Whoever changes
@@ -24,9 +27,9 @@
  *	a client's own locks
  *	mmap_lock, dma_resv of an export
  *	peerdma_pin.lock
- *	locks that a provider's get and dma_map take (not for a pin that is
- *	    revocable, see provider.h), those of the page tables
- *	peerdma_pins.xa_lock, peerdma_file.lock, peerdma_file.maps.xa_lock
+ *	locks that a provider's get and dma_map take (see provider.h), those of
+ *	    the page tables
+ *	slots_lock (slots.c), peerdma_file.lock, peerdma_file.maps.xa_lock
  *
  * Nothing is copied from or to user space under pin.lock.  No lock of ours is
  * held while a client's revoke, a provider's put or move_notify of a foreign
@@ -38,7 +41,6 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/wait.h>
 #include <linux/xarray.h>
@@ -58,23 +60,12 @@ enum peerdma_state {
 
 struct peerdma_file;
 
-/* What the caller wants, before there is a pin. */
-struct peerdma_request {
-	u64 addr;
-	u64 length;
-	u64 token;
-	u32 va_space;
-	u32 flags;
-	struct peerdma_file *file;		/* of user space, or */
-	const struct peerdma_client_ops *ops;	/* of a driver */
-	void *priv;
-};
-
 struct peerdma_pin {
-	/* Set once, before the pin can be found. */
+	/* Set before the pin can be found, by slots.c and the caller of peerdma_pin_new(). */
 	struct kref ref;
-	u32 handle;			/* also the slot, and the mmap offset */
+	u32 handle;			/* also the slot, and the mmap offset; until the last put */
 	u32 generation;			/* of the slot, while LIVE */
+	u32 *slot_generation;		/* where user space reads it; for slots.c */
 	u64 cookie;			/* names this pin for ever */
 	u32 flags;			/* PEERDMA_PIN_*, HOST or DEVICE set */
 	u32 va_space;
@@ -88,8 +79,7 @@ struct peerdma_pin {
 	struct peerdma_file *file;
 	const struct peerdma_client_ops *ops;
 	void *client_priv;
-	struct pid *owner;		/* the process that pinned */
-	pid_t tgid;
+	pid_t tgid;			/* of the process that pinned, in the first namespace */
 	char comm[TASK_COMM_LEN];
 
 	void *priv;			/* the provider's */
@@ -108,7 +98,7 @@ struct peerdma_pin {
 	struct list_head export_list;	/* peerdma_export.node */
 
 	bool published;			/* user space knows the handle */
-	struct list_head file_node;	/* file->lock */
+	struct hlist_node file_node;	/* slots_lock; file is NULL once it is off the list */
 	struct list_head event_node;	/* file->lock */
 };
 
@@ -127,11 +117,8 @@ struct peerdma_map {
 	void *priv;			/* the provider's */
 };
 
-extern struct xarray peerdma_pins;	/* handle -> pin; every pin that is not ENDED */
-
 /* Counters for INFO and debugfs. */
 struct peerdma_stats {
-	atomic64_t live;
 	atomic64_t pins;
 	atomic64_t unpins;
 	atomic64_t maps;
@@ -142,14 +129,27 @@ struct peerdma_stats {
 };
 extern struct peerdma_stats peerdma_stats;
 
-struct peerdma_pin *peerdma_pin_create(const struct peerdma_request *req);
+static inline u64 peerdma_pins_live(void)
+{
+	/* In this order: never more ended than made. */
+	u64 ended = atomic64_read(&peerdma_stats.unpins);
+
+	return atomic64_read(&peerdma_stats.pins) - ended;
+}
+
+/*
+ * A pin is made in two steps: a new one of this file (NULL: a driver's), in which
+ * the caller sets what he wants (flags, addr, length, token, va_space, ops,
+ * client_priv: all of them); and its start.  If that fails, it is abandoned.
+ */
+struct peerdma_pin *peerdma_pin_new(struct peerdma_file *file);
+int peerdma_pin_start(struct peerdma_pin *pin);
+void peerdma_pin_abandon(struct peerdma_pin *pin);
 /*
  * Ends a pin; takes over the owner's reference.  False: another thread has.
  * With `busy', a pin that someone else holds is left alone and *busy set.
  */
 bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy);
-/* The pin that user space knows in this open file (NULL: any at all), with a reference. */
-struct peerdma_pin *peerdma_pin_find(const struct peerdma_file *file, u32 handle);
 void peerdma_pin_put(struct peerdma_pin *pin);
 /* Gives up one hold of the memory. */
 void peerdma_pin_drop_hold(struct peerdma_pin *pin);
@@ -170,6 +170,7 @@ u64 peerdma_pin_run(const struct peerdma_pin *pin, u64 offset, u64 max, phys_add
 /* provider.c: the one after `prev' that may know a range with these flags, its module held; prev's is let go. */
 struct peerdma_provider *peerdma_provider_next(struct peerdma_provider *prev, u32 flags);
 u32 peerdma_provider_count(void);
+void peerdma_provider_init(void);
 
 /* map.c, for [offset, offset + length) of the pin, pin->lock held. */
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
@@ -197,14 +198,29 @@ int peerdma_export(struct peerdma_pin *pin, struct peerdma_export_args *args, st
 /* Tells importers to let go.  The pin is not LIVE any more; no lock held. */
 void peerdma_export_revoke(struct peerdma_pin *pin);
 
-/* generations.c */
-int peerdma_generation_next(u32 slot, u32 *generation);
-void peerdma_generation_end(u32 slot);
+/* slots.c: a pin with a name (handle), on its file's list; and the name free again. */
+struct peerdma_pin *peerdma_slot_take(struct peerdma_file *file);
+void peerdma_slot_leave(struct peerdma_pin *pin);
+/* Off its file's list, and not to be found by handle.  Before the file goes. */
+void peerdma_slot_unlist(struct peerdma_pin *pin);
+/* The slot says that a pin is valid (its generation and cookie are new), and is not. */
+void peerdma_generation_begin(struct peerdma_pin *pin);
+void peerdma_generation_end(struct peerdma_pin *pin);
 int peerdma_generation_mmap(struct vm_area_struct *vma);
-void peerdma_generation_exit(void);
+int peerdma_slots_init(void);
+void peerdma_slots_exit(void);
 
-/* uapi.c: the pin joins its file, and leaves it: no events from then on. */
-void peerdma_file_adopt(struct peerdma_pin *pin);
+/*
+ * Pins, each with a reference: the one that user space knows by this handle in
+ * this open file; the one that a provider knows by this cookie; the first one
+ * from a handle on; any one of a file.
+ */
+struct peerdma_pin *peerdma_pin_find(const struct peerdma_file *file, u32 handle);
+struct peerdma_pin *peerdma_pin_by_cookie(u64 cookie);
+struct peerdma_pin *peerdma_pin_from(u32 handle);
+struct peerdma_pin *peerdma_pin_of_file(struct peerdma_file *file);
+
+/* file.c: the pin leaves its file; no events from then on. */
 void peerdma_file_forget(struct peerdma_pin *pin);
 /* A pin of this file was revoked. */
 void peerdma_file_event(struct peerdma_pin *pin);
@@ -216,8 +232,5 @@ extern struct peerdma_provider peerdma_host_provider;
 
 void peerdma_debugfs_init(void);
 void peerdma_debugfs_exit(void);
-
-int peerdma_pin_init(void);
-void peerdma_pin_exit(void);
 
 #endif

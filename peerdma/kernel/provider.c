@@ -1,72 +1,79 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* provider.c - the list of those who own memory. */
-#include <linux/rculist.h>
+/* provider.c - those who own memory, in the order in which they are asked. */
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 
 #include "pin.h"
 
-/* Writers; readers walk under RCU and hold the module of the one they use. */
-static DEFINE_MUTEX(providers_lock);
-static LIST_HEAD(providers);
+#define PROVIDERS	8
+#define HOST		(PROVIDERS - 1)		/* after all others */
 
-static bool suits(const struct peerdma_provider *p, u32 flags)
-{
-	if (p->host)
-		return !(flags & (PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT));
-	if (flags & PEERDMA_PIN_HOST)
-		return false;
-	return p->can_persist || !(flags & PEERDMA_PIN_PERSISTENT);
-}
+/*
+ * Readers are quick and do not sleep: with preemption off they take hold of the
+ * module of the one they use.
+ */
+static struct peerdma_provider __rcu *providers[PROVIDERS];
+static DEFINE_MUTEX(providers_lock);		/* writers */
 
 struct peerdma_provider *peerdma_provider_next(struct peerdma_provider *prev, u32 flags)
 {
 	struct peerdma_provider *p = NULL;
-	struct list_head *at;
+	u32 i;
 
-	if (prev && prev->host) {
-		module_put(prev->owner);
-		return NULL;
-	}
-	rcu_read_lock();
-	/* prev stays on the list for as long as its module is held. */
-	at = rcu_dereference(list_next_rcu(prev ? &prev->node : &providers));
-	for (; at != &providers; at = rcu_dereference(list_next_rcu(at))) {
-		p = list_entry(at, struct peerdma_provider, node);
-		if (suits(p, flags) && try_module_get(p->owner))
+	preempt_disable();
+	for (i = prev ? prev->index + 1 : 0; i < PROVIDERS; i++) {
+		p = rcu_dereference_sched(providers[i]);
+		if (p && !(flags & p->refuses) && try_module_get(p->owner))
 			break;
 		p = NULL;
 	}
-	rcu_read_unlock();
+	preempt_enable();
 	if (prev)
 		module_put(prev->owner);
-	if (!p && suits(&peerdma_host_provider, flags)) {
-		p = &peerdma_host_provider;
-		__module_get(p->owner);
-	}
 	return p;
 }
 
 u32 peerdma_provider_count(void)
 {
-	struct list_head *at;
-	u32 n = 1;
+	u32 i, n = 0;
 
-	mutex_lock(&providers_lock);
-	list_for_each(at, &providers)
-		n++;
-	mutex_unlock(&providers_lock);
+	for (i = 0; i < PROVIDERS; i++)
+		n += !!rcu_access_pointer(providers[i]);
 	return n;
+}
+
+static void enter(struct peerdma_provider *provider, u32 i)
+{
+	provider->index = i;
+	if (provider->host)
+		provider->refuses = PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT;
+	else
+		provider->refuses = PEERDMA_PIN_HOST |
+			(provider->can_persist ? 0 : PEERDMA_PIN_PERSISTENT);
+	rcu_assign_pointer(providers[i], provider);
+}
+
+void peerdma_provider_init(void)
+{
+	enter(&peerdma_host_provider, HOST);
 }
 
 int peerdma_register_provider(struct peerdma_provider *provider)
 {
+	u32 i;
+
 	if (!provider->name || strlen(provider->name) >= PEERDMA_PROVIDER_NAME ||
 	    !provider->get || !provider->put || !provider->page || provider->host ||
 	    provider->page_shift < PAGE_SHIFT || !provider->dma_map != !provider->dma_unmap)
 		return -EINVAL;
 	mutex_lock(&providers_lock);
-	list_add_tail_rcu(&provider->node, &providers);
+	for (i = 0; i < HOST && rcu_access_pointer(providers[i]); i++)
+		;
+	if (i < HOST)
+		enter(provider, i);
 	mutex_unlock(&providers_lock);
+	if (i == HOST)
+		return -ENOSPC;
 	pr_info("peerdma: provider %s\n", provider->name);
 	return 0;
 }
@@ -75,7 +82,7 @@ EXPORT_SYMBOL_GPL(peerdma_register_provider);
 void peerdma_unregister_provider(struct peerdma_provider *provider)
 {
 	mutex_lock(&providers_lock);
-	list_del_rcu(&provider->node);
+	RCU_INIT_POINTER(providers[provider->index], NULL);
 	mutex_unlock(&providers_lock);
 	synchronize_rcu();
 }

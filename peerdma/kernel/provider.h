@@ -9,7 +9,6 @@
 #ifndef PEERDMA_PROVIDER_H
 #define PEERDMA_PROVIDER_H
 
-#include <linux/list.h>
 #include <linux/module.h>
 #include <linux/types.h>
 
@@ -25,9 +24,12 @@ struct peerdma_provider {
 
 	/*
 	 * Pins [pin->start, pin->start + pin->pinned_length) and sets
-	 * pin->priv.  Process context of the process that the memory belongs
-	 * to, no lock held.  From the moment the provider can revoke the pin,
-	 * it calls peerdma_revoke(pin->cookie); -ENXIO: not my memory.
+	 * pin->priv, in the process that the memory belongs to.  pin->lock is
+	 * held (not for the host's), and peerdma_revoke() waits for it.  So
+	 * from when the provider can revoke the pin, which it does by
+	 * peerdma_revoke(pin->cookie), until it returns, `get' must not wait
+	 * for a lock that is held around that.  -ENXIO: not my memory.  When
+	 * it fails after it has set pin->priv, `put' is called for it.
 	 */
 	int (*get)(struct peerdma_pin *pin);
 
@@ -53,7 +55,9 @@ struct peerdma_provider {
 	/* May the CPU's view of these pages be cached?  NULL: host. */
 	bool (*cached)(const struct peerdma_pin *pin);
 
-	struct list_head node;	/* private to provider.c */
+	/* Private to provider.c. */
+	u32 index;		/* place in the order of asking */
+	u32 refuses;		/* PEERDMA_PIN_* that it is not asked about */
 };
 
 int peerdma_register_provider(struct peerdma_provider *provider);

@@ -33,6 +33,6 @@ uint64_t gpu_alloc(size_t length);
 void test_gpu_processes(void);
 
 /* What the process does that the test starts with these arguments. */
-int gpu_child(const char *what, int fd);
+int gpu_child(const char *what, int fd, int answer);
 
 #endif

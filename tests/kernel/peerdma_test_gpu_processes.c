@@ -70,22 +70,6 @@ uint64_t gpu_alloc(size_t length)
 	return va;
 }
 
-static pid_t start(const char *what, int fd)
-{
-	char number[16];
-	pid_t pid;
-
-	snprintf(number, sizeof(number), "%d", fd);
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
-		fcntl(fd, F_SETFD, 0);
-		execl("/proc/self/exe", "peerdma_uapi_test", what, number, (char *)NULL);
-		_exit(98);
-	}
-	return pid;
-}
-
 static int finish(pid_t pid)
 {
 	int status;
@@ -94,8 +78,32 @@ static int finish(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* Runs gpu_child() in a process of its own; how that ended, and the handle that it said. */
+static int child(const char *what, int fd, uint32_t *handle)
+{
+	char number[16], answer[16];
+	int ends[2];
+	pid_t pid;
+
+	snprintf(number, sizeof(number), "%d", fd);
+	CHECK(!pipe(ends));
+	snprintf(answer, sizeof(answer), "%d", ends[1]);
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		fcntl(fd, F_SETFD, 0);
+		execl("/proc/self/exe", "peerdma_uapi_test", what, number, answer, (char *)NULL);
+		_exit(98);
+	}
+	close(ends[1]);
+	*handle = 0;
+	CHECK(read(ends[0], handle, sizeof(*handle)) == sizeof(*handle) && *handle);
+	close(ends[0]);
+	return finish(pid);
+}
+
 /* In a process of its own, with CUDA of its own and the parent's open file. */
-int gpu_child(const char *what, int fd)
+int gpu_child(const char *what, int fd, int answer)
 {
 	struct peerdma_pin_args a;
 	const char *why;
@@ -111,41 +119,42 @@ int gpu_child(const char *what, int fd)
 		WORKS(pin_va(fd, va, 2 * MIB, PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT, &a));
 		p = view(fd, a.handle, 2 * MIB, PROT_READ | PROT_WRITE);
 		strcpy(p + 1000, "still here");
-		return failures ? 99 : (int)a.handle;
+		CHECK(write(answer, &a.handle, sizeof(a.handle)) == sizeof(a.handle));
+		return failures;
 	}
 	WORKS(pin_va(fd, va, 2 * MIB, PEERDMA_PIN_DEVICE, &a));
 	p = view(fd, a.handle, 2 * MIB, PROT_READ | PROT_WRITE);
 	p[0] = 1;
+	CHECK(write(answer, &a.handle, sizeof(a.handle)) == sizeof(a.handle));
 	if (!strcmp(what, "kill"))
 		raise(SIGKILL);
-	return failures ? 99 : (int)a.handle;
+	return failures;
 }
 
 /* The pin's process is gone; another holds the file. */
 static void owner_exits(void)
 {
-	int fd = dev_open(), handle;
+	int fd = dev_open();
 	struct peerdma_query_args q;
+	uint32_t handle;
 	struct peerdma_event event;
 	char *p;
 
-	handle = finish(start("exit", fd));
-	CHECK(handle > 0 && handle < 90);
-	CHECK(read(fd, &event, sizeof(event)) == sizeof(event) && event.handle == (uint32_t)handle);
+	CHECK(child("exit", fd, &handle) == 0);
+	CHECK(read(fd, &event, sizeof(event)) == sizeof(event) && event.handle == handle);
 	WORKS(query(fd, handle, &q));
 	CHECK(q.state == PEERDMA_STATE_REVOKED && !q.cpu_views);
 	WORKS(unpin(fd, handle));
 
-	CHECK(finish(start("kill", fd)) == 128 + SIGKILL);
-	CHECK(read(fd, &event, sizeof(event)) == sizeof(event));
+	CHECK(child("kill", fd, &handle) == 128 + SIGKILL);
+	CHECK(read(fd, &event, sizeof(event)) == sizeof(event) && event.handle == handle);
 	WORKS(query(fd, event.handle, &q));
 	CHECK(q.state == PEERDMA_STATE_REVOKED);
 	close(fd);
 
 	/* A persistent pin is not impressed. */
 	fd = dev_open();
-	handle = finish(start("persistent", fd));
-	CHECK(handle > 0 && handle < 90);
+	CHECK(child("persistent", fd, &handle) == 0);
 	FAILS(EAGAIN, read(fd, &event, sizeof(event)));
 	WORKS(query(fd, handle, &q));
 	CHECK(q.state == PEERDMA_STATE_LIVE);

@@ -12,8 +12,8 @@ int main(int argc, char **argv)
 {
 	int fd;
 
-	if (argc == 3)
-		return gpu_child(argv[1], atoi(argv[2]));
+	if (argc == 4)
+		return gpu_child(argv[1], atoi(argv[2]), atoi(argv[3]));
 	fd = dev_open();
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

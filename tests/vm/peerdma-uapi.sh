@@ -3,10 +3,10 @@
 #
 # All that a program can see of /dev/peerdma: calls, host memory, a DMA card, and
 # GPU memory where the software GPU is.
-# vm: --cards 1 --gpus 1
-# vm: --cards 1 --gpus 1 --iommu on
-# vm: --cards 1 --gpus 1 --kernel 6.12
-# vm: --cards 1 --gpus 1 --iommu on --kernel 6.12
+# vm: --timeout 400 --cards 1 --gpus 1
+# vm: --timeout 400 --cards 1 --gpus 1 --iommu on
+# vm: --timeout 400 --cards 1 --gpus 1 --kernel 6.12
+# vm: --timeout 400 --cards 1 --gpus 1 --iommu on --kernel 6.12
 set -e
 
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug

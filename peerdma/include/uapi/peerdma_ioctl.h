@@ -86,11 +86,11 @@ struct peerdma_pin_args {
 	__u64 length;
 	__u64 p2p_token;	/* 0: the pin is of this process's memory */
 	__u32 va_space_token;
+	__u32 reserved;
 	__u32 handle;		/* out */
 	__u32 page_shift;	/* out: the provider's page */
 	__u32 slot;		/* out: in the array of generations */
 	__u32 generation;	/* out: what the slot holds for as long as the pin lives */
-	__u32 reserved;
 	__u64 offset;		/* out: addr's distance from the first page's start */
 	__u64 pinned_length;	/* out: bytes held, a multiple of the page */
 };

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* file.c - /dev/peerdma as a file: open to last close, events, mmap. */
+#include <linux/miscdevice.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "file.h"
+#include "pin.h"
+
+/* The state says already that the pin ends: give_event() looks at that. */
+void peerdma_file_forget(struct peerdma_pin *pin)
+{
+	struct peerdma_file *file = pin->file;
+
+	spin_lock(&file->lock);
+	list_del_init(&pin->event_node);
+	spin_unlock(&file->lock);
+}
+
+void peerdma_file_forget_map(struct peerdma_map *map)
+{
+	xa_erase(&map->pub.pin->file->maps, map->handle);
+}
+
+void peerdma_file_event(struct peerdma_pin *pin)
+{
+	struct peerdma_file *file = pin->file;
+
+	spin_lock(&file->lock);
+	list_add_tail(&pin->event_node, &file->events);
+	spin_unlock(&file->lock);
+	wake_up_interruptible_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
+}
+
+/* The pin of the oldest event, taken off the queue, with a reference. */
+static struct peerdma_pin *take_event(struct peerdma_file *file)
+{
+	struct peerdma_pin *pin;
+
+	spin_lock(&file->lock);
+	pin = list_first_entry_or_null(&file->events, struct peerdma_pin, event_node);
+	if (pin) {
+		list_del_init(&pin->event_node);
+		kref_get(&pin->ref);
+	}
+	spin_unlock(&file->lock);
+	return pin;
+}
+
+static int give_event(struct peerdma_file *file, struct peerdma_pin *pin, char __user *buf)
+{
+	struct peerdma_event event = {
+		.type = PEERDMA_EVENT_REVOKED,
+		.handle = pin->handle,
+		.slot = pin->handle,
+		.generation = pin->generation,
+		.addr = pin->addr,
+		.length = pin->length,
+	};
+
+	if (!copy_to_user(buf, &event, sizeof(event)))
+		return 0;
+	/* Not lost, unless the pin was ended meanwhile. */
+	spin_lock(&file->lock);
+	if (READ_ONCE(pin->state) < PIN_ENDING)
+		list_add(&pin->event_node, &file->events);
+	spin_unlock(&file->lock);
+	return -EFAULT;
+}
+
+static ssize_t peerdma_read(struct file *filp, char __user *buf, size_t count, loff_t *pos)
+{
+	struct peerdma_file *file = filp->private_data;
+	struct peerdma_pin *pin;
+	size_t done = 0;
+	int err;
+
+	if (count < sizeof(struct peerdma_event))
+		return -EINVAL;
+	while (count - done >= sizeof(struct peerdma_event)) {
+		pin = take_event(file);
+		if (!pin) {
+			if (done)
+				break;
+			if (filp->f_flags & O_NONBLOCK)
+				return -EAGAIN;
+			err = wait_event_interruptible(file->wait,
+						       !list_empty_careful(&file->events));
+			if (err)
+				return err;
+			continue;
+		}
+		err = give_event(file, pin, buf + done);
+		peerdma_pin_put(pin);
+		if (err)
+			return done ?: err;
+		done += sizeof(struct peerdma_event);
+	}
+	return done;
+}
+
+static __poll_t peerdma_poll(struct file *filp, poll_table *table)
+{
+	struct peerdma_file *file = filp->private_data;
+
+	poll_wait(filp, &file->wait, table);
+	return list_empty_careful(&file->events) ? 0 : EPOLLIN | EPOLLRDNORM;
+}
+
+static int peerdma_mmap(struct file *filp, struct vm_area_struct *vma)
+{
+	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u32 handle = offset >> 40;
+	struct peerdma_pin *pin;
+	int err;
+
+	if (!handle)
+		return peerdma_generation_mmap(vma);
+	pin = handle < PEERDMA_MAX_PINS ? peerdma_pin_find(filp->private_data, handle) : NULL;
+	if (!pin)
+		return -ENOENT;
+	err = peerdma_view_mmap(pin, vma, offset - PEERDMA_MMAP_PIN(handle));
+	peerdma_pin_put(pin);
+	return err;
+}
+
+static int peerdma_open(struct inode *inode, struct file *filp)
+{
+	struct peerdma_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+
+	if (!file)
+		return -ENOMEM;
+	spin_lock_init(&file->lock);
+	INIT_HLIST_HEAD(&file->pins);
+	INIT_LIST_HEAD(&file->events);
+	init_waitqueue_head(&file->wait);
+	xa_init_flags(&file->maps, XA_FLAGS_ALLOC1);
+	filp->private_data = file;
+	filp->f_mapping = peerdma_view_mapping();
+	return stream_open(inode, filp);
+}
+
+static int peerdma_release(struct inode *inode, struct file *filp)
+{
+	struct peerdma_file *file = filp->private_data;
+	struct peerdma_pin *pin;
+
+	while ((pin = peerdma_pin_of_file(file))) {
+		peerdma_pin_end(pin, NULL);
+		peerdma_pin_put(pin);
+		cond_resched();
+	}
+	xa_destroy(&file->maps);
+	kfree(file);
+	return 0;
+}
+
+static const struct file_operations peerdma_fops = {
+	.owner = THIS_MODULE,
+	.open = peerdma_open,
+	.release = peerdma_release,
+	.unlocked_ioctl = peerdma_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.read = peerdma_read,
+	.poll = peerdma_poll,
+	.mmap = peerdma_mmap,
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+	.get_unmapped_area = peerdma_view_area,
+#endif
+};
+
+static struct miscdevice peerdma_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "peerdma",
+	.fops = &peerdma_fops,
+	.mode = 0666,
+};
+
+int peerdma_uapi_init(void)
+{
+	return misc_register(&peerdma_misc);
+}
+
+void peerdma_uapi_exit(void)
+{
+	misc_deregister(&peerdma_misc);
+}
