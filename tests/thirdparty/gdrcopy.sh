@@ -40,7 +40,7 @@ if private_mounts; then
 else
 	say "no private mounts on this machine: telling gdrdrv where softgpu is"
 	case $series in
-	6.1*)	flags=n; class=y ;;
+	6.1)	flags=n; class=y ;;
 	*)	flags=y; class=n ;;
 	esac
 	built gdrdrv "$@" KDIR="$headers" NVIDIA_SRC_DIR="$nvidia/nvidia" \
