@@ -70,10 +70,15 @@ out:
 	return err;
 }
 
-static void reservation_free_locked(struct sg_proc *proc, struct sg_reservation *r)
+/* From here on nobody finds it: nothing new is put there, and nobody else releases it. */
+static void reservation_hide_locked(struct sg_proc *proc, struct sg_reservation *r)
 {
 	sg_tree_erase(&proc->reservations, &r->node);
 	sg_list_del(&r->in_client);
+}
+
+static void reservation_free_locked(struct sg_proc *proc, struct sg_reservation *r)
+{
 	sg_space_give(&proc->window, r->window);
 	sg_free(r);
 }
@@ -95,8 +100,8 @@ void sg_reservation_destroy_locked(struct sg_proc *proc, struct sg_reservation *
 {
 	struct sg_buf *buf;
 
-	/* Off the client's list first: while the lock is dropped nobody else may find it there. */
-	sg_list_del(&r->in_client);
+	/* First of all: the lock is dropped in between. */
+	reservation_hide_locked(proc, r);
 	while ((buf = first_buf(proc, r->node.key, r->node.len)))
 		sg_buf_release_locked(buf);
 	reservation_free_locked(proc, r);
@@ -114,6 +119,7 @@ int sg_vmm_release(struct sg_client *client, u64 va)
 		err = -EBUSY;
 		if (!sg_overlaps(&proc->bufs, r->node.key, r->node.len) &&
 		    !sg_overlaps(&proc->ranges, r->node.key, r->node.len)) {
+			reservation_hide_locked(proc, r);
 			reservation_free_locked(proc, r);
 			err = 0;
 		}
