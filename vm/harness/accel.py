@@ -43,9 +43,10 @@ def _state():
 
 def _trial(options, kernel, initramfs, orders):
     trial = copy.copy(options)
-    trial.accel, trial.timeout = "kvm", TRIAL_SECONDS
+    trial.accel = "kvm"
     trial.gpus, trial.cards, trial.nvme, trial.share = 1, 1, [], []
     trial.topology, trial.iommu, trial.vram_file = "ports", "off", None
     trial.interactive = trial.verbose = False
     session = Session(trial, kernel, initramfs, orders)
+    session.boot_seconds = TRIAL_SECONDS
     return session.attempt() == 0

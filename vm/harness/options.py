@@ -75,7 +75,7 @@ def _parser():
     add("--append", default="", metavar="TEXT", help="more for the kernel's command line")
     add("--qemu", action="append", default=[], metavar="ARG", help="one more argument for QEMU; may be repeated")
     add = parser.add_argument_group("the run").add_argument
-    add("--timeout", type=float, default=120, metavar="S", help="seconds for boot and command; 0 is no limit "
+    add("--timeout", type=float, default=120, metavar="S", help="seconds for the command; 0 is no limit "
         "(default 120)")
     add("--env", action="append", default=[], metavar="K=V", help="an environment variable; K alone copies it")
     add("--share", action="append", default=[], metavar="DIR", help="a folder of the host that the guest may write to")

@@ -16,6 +16,7 @@ from .errors import HARNESS, KERNEL, TIMEOUT
 from .judge import FATAL, Judge
 
 PORTS = ("console", "ctl", "out", "err", "kmsg", "tty")
+BOOT_SECONDS = 300      # of patience: an emulated machine on a busy one boots in minutes
 TAIL = 40       # lines of the log that a failure shows
 
 
@@ -36,7 +37,9 @@ class Session:
         self.status = None          # the command's exit code
         self.failure = None         # what the guest's PID 1 could not do
         self.started = None         # when the command began
+        self.ended = None           # and when its end was known
         self.began = time.monotonic()
+        self.boot_seconds = BOOT_SECONDS
         self.host, self.guest = {}, {}
         for name in PORTS:
             self.host[name], self.guest[name] = socket.socketpair()
@@ -62,6 +65,7 @@ class Session:
             elif word == "exit":
                 self.status = int(rest)
                 self.last_words = len(self.console)
+                self.ended = time.monotonic()
             elif word == "fail":
                 self.failure = rest
 
@@ -112,6 +116,14 @@ class Session:
             words = qemu.communicate()[0].decode(errors="replace")
         return timely, qemu.returncode, words
 
+    def _deadline(self):
+        """The command's time is its own: boot and power-off are not its fault."""
+        if not self.started:
+            return self.began + self.boot_seconds
+        if self.ended:
+            return self.ended + self.boot_seconds
+        return self.started + self.options.timeout if self.options.timeout else None
+
     def _carry(self, qemu):
         """Until QEMU has closed every stream; False when the time is over first."""
         taker = {"console": self._console, "ctl": self._ctl, "kmsg": self._kmsg,
@@ -122,8 +134,8 @@ class Session:
         if self.options.interactive:
             selector.register(sys.stdin, selectors.EVENT_READ, None)
         open_streams = len(PORTS)
-        deadline = self.began + self.options.timeout if self.options.timeout else None
         while open_streams:
+            deadline = self._deadline()
             left = deadline - time.monotonic() if deadline else None
             if left is not None and left <= 0:
                 return False
@@ -173,8 +185,12 @@ class Session:
         if self.failure:
             return self._report(HARNESS, f"the guest could not be set up: {self.failure}")
         if not timely:
-            when = "while running the command" if self.started else "while booting"
-            return self._report(TIMEOUT, f"timeout: ended after {self.options.timeout} s, {when}", complaints)
+            what = f"the machine did not boot in {self.boot_seconds} s"
+            if self.ended:
+                what = f"the machine did not power off, after the command had ended with {self.status}"
+            elif self.started:
+                what = f"the command did not end in {self.options.timeout:g} s"
+            return self._report(TIMEOUT, f"timeout: {what}", complaints)
         if self.status is None:
             what = f"QEMU ended ({qemu_code}) before the command did" if self.started else \
                    f"QEMU ended ({qemu_code}) before the guest was up"
