@@ -43,6 +43,7 @@ struct peerdma_export {
 struct attached {
 	u32 pins;
 	u32 maps;
+	bool hold;			/* counts in pin->holds, until it is detached */
 };
 
 static void export_free(struct kref *ref)
@@ -87,9 +88,15 @@ static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *atta
 	return attach->priv ? 0 : -ENOMEM;
 }
 
+/* No lock is held here, as the provider's put wants it; unmap has the reservation lock. */
 static void export_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
-	kfree(attach->priv);
+	struct peerdma_export *ex = dmabuf->priv;
+	struct attached *a = attach->priv;
+
+	if (a->hold)
+		peerdma_pin_drop_hold(ex->pin);
+	kfree(a);
 }
 
 static int export_pin(struct dma_buf_attachment *attach)
@@ -125,10 +132,11 @@ static struct sg_table *export_map(struct dma_buf_attachment *attach,
 	map = peerdma_map_create(pin, attach->dev, dir, ex->offset, attach->dmabuf->size);
 	if (!IS_ERR(map)) {
 		a->maps++;
-		if (insists(attach)) {
-			map->hold = true;
+		if (!a->hold && insists(attach)) {
+			a->hold = true;
 			pin->holds++;
 		}
+		map->hold = a->hold;
 	}
 	mutex_unlock(&pin->lock);
 	return IS_ERR(map) ? ERR_CAST(map) : &map->pub.sgt;
@@ -141,14 +149,11 @@ static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 	struct peerdma_export *ex = attach->dmabuf->priv;
 	struct attached *a = attach->priv;
 	struct peerdma_pin *pin = ex->pin;
-	bool hold = map->hold;
 
 	mutex_lock(&pin->lock);
 	a->maps--;
 	peerdma_map_destroy(map);
 	mutex_unlock(&pin->lock);
-	if (hold)
-		peerdma_pin_drop_hold(pin);
 }
 
 /* RAM on a machine whose devices do not snoop caches. */

@@ -113,7 +113,7 @@ struct peerdma_map {
 	u32 segs_room;
 	u32 handle;			/* in file->maps, or 0 */
 	bool live;			/* pin->lock: the device's addresses are valid */
-	bool hold;			/* pin->lock: counts in pin->holds */
+	bool hold;			/* pin->lock: of an importer that holds the memory */
 	void *priv;			/* the provider's */
 };
 

@@ -163,8 +163,8 @@ struct peerdma_map_args {
  * attach to any of them.  Those that cannot (static, or dynamic but insisting
  * on dma_buf_pin) may attach only when the memory is never revoked: host memory
  * and PERSISTENT pins; otherwise their attach or map fails with EOPNOTSUPP.
- * While such an importer holds a mapping, UNPIN is EBUSY, and after the last
- * close the memory stays pinned until it lets go.  Static importers map for
+ * Once such an importer has mapped, UNPIN is EBUSY, and after the last close the
+ * memory stays pinned, until it detaches.  Static importers map for
  * both directions, so READONLY pins are for dynamic ones.
  */
 struct peerdma_export_args {
