@@ -57,29 +57,33 @@ void sg_ctx_free_locked(struct sg_ctx *ctx)
 	sg_free(ctx);
 }
 
-bool sg_ctx_busy_locked(const struct sg_ctx *ctx)
+/* Whether a job is not done yet that was queued before this one. */
+static bool busy_before_locked(const struct sg_ctx *ctx, u64 seq)
 {
 	struct sg_stream *s;
 
 	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
-		if (s->completed != s->submitted)
+		if (sg_oldest_seq_locked(s) < seq)
 			return true;
 	}
 	return false;
 }
 
+bool sg_ctx_busy_locked(const struct sg_ctx *ctx)
+{
+	return busy_before_locked(ctx, ctx->next_seq);
+}
+
 int sg_ctx_drain_locked(struct sg_ctx *ctx)
 {
 	struct sg *sg = ctx->gpu->sg;
+	u64 upto = ctx->next_seq;
 	bool faulted;
 
 	ctx->obj.refs++;
-	/*
-	 * "All that is queued now" would be enough; a context whose other
-	 * threads never stop submitting is the program's own doing.
-	 */
+	/* What others queue meanwhile is not waited for: strict mode may hold it back. */
 	sg_strict_release_ctx_locked(ctx);
-	while (sg_ctx_busy_locked(ctx))
+	while (busy_before_locked(ctx, upto))
 		sg_cond_wait(&ctx->done, &sg->lock);
 	faulted = ctx->faulted;
 	sg_obj_put_locked(&ctx->obj);

@@ -19,8 +19,7 @@ struct sg_engine {
 	void *bounce;		/* between two places in a process, and for patterns */
 };
 
-/* The job that a stream would do next, or does now; ~0 if it has none. */
-static u64 oldest_seq(const struct sg_stream *s)
+u64 sg_oldest_seq_locked(const struct sg_stream *s)
 {
 	if (s->running)
 		return s->running->seq;
@@ -38,9 +37,9 @@ static bool in_turn(const struct sg_stream *s, const struct sg_job *job)
 	if (s->non_blocking)
 		return true;
 	if (s != &ctx->stream0)
-		return oldest_seq(&ctx->stream0) > job->seq;
+		return sg_oldest_seq_locked(&ctx->stream0) > job->seq;
 	sg_list_for_each(other, &ctx->streams, struct sg_stream, in_ctx) {
-		if (other != s && !other->non_blocking && oldest_seq(other) < job->seq)
+		if (other != s && !other->non_blocking && sg_oldest_seq_locked(other) < job->seq)
 			return false;
 	}
 	return true;

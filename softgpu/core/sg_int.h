@@ -392,6 +392,8 @@ void sg_watcher_stop(struct sg_gpu *gpu);
 /* engine.c */
 int sg_engines_start(struct sg_gpu *gpu);
 void sg_engines_stop(struct sg_gpu *gpu);
+/* Of the job that a stream does now, or would do next; ~0 if it has none. */
+u64 sg_oldest_seq_locked(const struct sg_stream *s);
 /* Whether a stream's first job may run now; nothing of that stream runs. */
 bool sg_may_run_locked(const struct sg_stream *s, const struct sg_job *job);
 /* Takes it out of the queue: it runs. */

@@ -160,15 +160,6 @@ void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len)
 	}
 }
 
-void sg_strict_release_ctx_locked(struct sg_ctx *ctx)
-{
-	struct sg_stream *s;
-
-	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx)
-		s->released_seq = ctx->next_seq;
-	sg_cond_broadcast(&ctx->gpu->work);
-}
-
 static bool waits_for_event(const struct sg_stream *s)
 {
 	struct sg_job *job;
@@ -180,10 +171,39 @@ static bool waits_for_event(const struct sg_stream *s)
 	return false;
 }
 
+/* True when some of it waits for an event, which may come from any context of the process. */
+static bool release_ctx_locked(struct sg_ctx *ctx)
+{
+	struct sg_stream *s;
+	bool events = false;
+
+	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
+		s->released_seq = ctx->next_seq;
+		events |= waits_for_event(s);
+	}
+	sg_cond_broadcast(&ctx->gpu->work);
+	return events;
+}
+
+static void release_proc_locked(struct sg_proc *proc)
+{
+	struct sg_ctx *ctx;
+
+	sg_list_for_each(ctx, &proc->sg->ctxs, struct sg_ctx, in_sg) {
+		if (ctx->obj.client->proc == proc)
+			release_ctx_locked(ctx);
+	}
+}
+
+void sg_strict_release_ctx_locked(struct sg_ctx *ctx)
+{
+	if (release_ctx_locked(ctx))
+		release_proc_locked(ctx->obj.client->proc);
+}
+
 /*
  * No more than must be: who synchronizes with the wrong stream is wrong.  But
- * the blocking streams of a context wait for one another, and an event may
- * come from any context of the process.
+ * the blocking streams of a context wait for one another.
  */
 void sg_strict_release_locked(struct sg_stream *s)
 {
@@ -198,10 +218,6 @@ void sg_strict_release_locked(struct sg_stream *s)
 		events |= waits_for_event(other);
 	}
 	sg_cond_broadcast(&ctx->gpu->work);
-	if (!events)
-		return;
-	sg_list_for_each(ctx, &s->ctx->gpu->sg->ctxs, struct sg_ctx, in_sg) {
-		if (ctx->obj.client->proc == s->ctx->obj.client->proc)
-			sg_strict_release_ctx_locked(ctx);
-	}
+	if (events)
+		release_proc_locked(ctx->obj.client->proc);
 }

@@ -8,6 +8,7 @@
 #include "util.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 static struct machine m;
 static struct user u;
@@ -259,12 +260,46 @@ static void strict_ends(void **state)
 	assert_int_equal(fill(a, PAGE, 7, 0), 0);
 }
 
+/* Work that waits for another context's, held back as well: whoever waits for it lets both go. */
+static void strict_across_contexts(void **state)
+{
+	struct softgpu_event_create ec = { .ctx = u.ctx };
+	struct softgpu_event e = { .ctx = u.ctx };
+	struct softgpu_handle h = { 0 };
+	struct user second;
+	u64 a, b;
+
+	(void)state;
+	set((struct sg_chaos){ .strict = true });
+	user_up(&second, &m, 0, &key);
+	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
+	e.event = ec.event;
+	assert_int_equal(fill(a, PAGE, 1, 0), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	e.ctx = h.handle = second.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
+	assert_int_equal(mem_alloc(&second, PAGE, &b), 0);
+	alarm(60);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &h), 0);
+	/* The same for a free, which waits for the context's work. */
+	e.ctx = u.ctx;
+	assert_int_equal(fill(a, PAGE, 2, 0), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	e.ctx = second.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
+	assert_int_equal(mem_free(&second, b), 0);
+	user_down(&second);
+	alarm(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(the_nth_fails), T(aperture_shrinks), T(chosen_pin), T(random_pins), T(before_cuda_7),
 		T(strict_wrong), T(strict_right), T(strict_ends),
+		T(strict_across_contexts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
