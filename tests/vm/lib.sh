@@ -21,11 +21,12 @@ die() {
 	exit 1
 }
 
-# load_modules [MODULE...]: all of them, or those named.
+# load_modules [MODULE...]: all of them, or those named; then what vm/run --chaos asked for.
 load_modules() {
 	for module in ${*:-$modules}; do
 		insmod "$MODDIR/$module.ko" || die "$module.ko does not load: see the kernel's log"
 	done
+	[ -z "${PEERDMA_CHAOS-}" ] || [ ! -e /sys/module/softgpu ] || "$TOP/vm/chaos" || die "vm/run --chaos cannot be followed"
 }
 
 # unload_modules [MODULE...]: in reverse; each must go, with nothing left that holds it.

@@ -3,10 +3,15 @@
 
 import argparse
 import os
+import re
 
 from .errors import HARNESS, KERNEL, TIMEOUT, HarnessError
 from .judge import level
 from .machine import IOMMU, TOPOLOGIES
+
+# softgpu/core/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
+KNOBS = ("fail_pin", "fail_map", "fail_alloc", "callback_delay_ms", "bar1_limit", "revoke_every", "seed", "strict",
+         "table_version", "mapping_version", "page_size")
 
 ABOUT = """\
 Boot a real Linux kernel with software GPUs and DMA cards, and run a command in it.
@@ -78,6 +83,8 @@ def _parser():
     add("--timeout", type=float, default=120, metavar="S", help="seconds for the command; 0 is no limit "
         "(default 120)")
     add("--env", action="append", default=[], metavar="K=V", help="an environment variable; K alone copies it")
+    add("--chaos", action="append", default=[], metavar="KNOB=N", help="a fault for softgpu, such as strict=1, once the "
+        "guest has run vm/chaos; may be repeated, docs/driver-authors.md lists them")
     add("--share", action="append", default=[], metavar="DIR", help="a folder of the host that the guest may write to")
     add("--out", action="append", default=[], metavar="DIR", help="the same, and made if it is not there")
     add("--shell", "--interactive", dest="interactive", action="store_true",
@@ -109,6 +116,12 @@ def parse(argv):
     if options.cpus < 1:
         raise HarnessError("--cpus: at least 1")
     options.dmesg_max = level(options.dmesg_max)
+    for setting in options.chaos:
+        knob, _, value = setting.partition("=")
+        if knob not in KNOBS or not re.fullmatch("[0-9]+|0x[0-9a-fA-F]+", value):
+            raise HarnessError(f"--chaos {setting}: give KNOB=NUMBER; the knobs are {', '.join(KNOBS)}")
+    if options.chaos:
+        options.env.append("PEERDMA_CHAOS=" + " ".join(options.chaos))
     if options.interactive:
         options.timeout = 0
     if options.icount and options.accel == "kvm":
