@@ -130,6 +130,10 @@ def command_line(options, kernel, initramfs, ports):
     for name in ("ctl", "out", "err", "kmsg", "tty"):
         argv += ["-chardev", f"socket,id={name},fd={ports[name]}",
                  "-device", f"virtserialport,chardev={name},name={name}"]
+    if options.monitor:
+        argv += ["-chardev", f"socket,id=hmp,fd={ports['hmp']}", "-mon", "chardev=hmp,mode=readline",
+                 "-chardev", f"socket,id=monitor,fd={ports['monitor']}",
+                 "-device", "virtserialport,chardev=monitor,name=monitor"]
     argv += ["-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
              "-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
     for number, path in enumerate(options.share):

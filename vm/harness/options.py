@@ -78,6 +78,8 @@ def _parser():
     add("--accel", choices=["auto", "tcg", "kvm"], default="auto", help="auto takes KVM when a short trial boot "
         "with it succeeds, and emulates (tcg) otherwise")
     add("--append", default="", metavar="TEXT", help="more for the kernel's command line")
+    add("--monitor", action="store_true", help="the guest may command QEMU: its monitor is the virtio port "
+        "\"monitor\" (vm/monitor)")
     add("--qemu", action="append", default=[], metavar="ARG", help="one more argument for QEMU; may be repeated")
     add = parser.add_argument_group("the run").add_argument
     add("--timeout", type=float, default=120, metavar="S", help="seconds for the command; 0 is no limit "

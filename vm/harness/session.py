@@ -43,6 +43,8 @@ class Session:
         self.host, self.guest = {}, {}
         for name in PORTS:
             self.host[name], self.guest[name] = socket.socketpair()
+        if options.monitor:     # QEMU talks to itself: the guest at one end, the monitor at the other
+            self.guest["monitor"], self.guest["hmp"] = socket.socketpair()
         numbers = {name: end.fileno() for name, end in self.guest.items()}
         self.argv = machine.command_line(options, kernel, initramfs, numbers)
 
