@@ -48,6 +48,8 @@ static const struct call calls[] = {
 	C(SOFTGPU_STREAM_WAIT, softgpu_event),
 	C(SOFTGPU_COPY, softgpu_copy),
 	C(SOFTGPU_FILL, softgpu_fill),
+	C(SOFTGPU_WATCH, softgpu_watch),
+	C(SOFTGPU_FLUSH, softgpu_handle),
 };
 #define NCALLS	(sizeof(calls) / sizeof(calls[0]))
 

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+/*
+ * bridge_chaos - peerdma on a provider that misbehaves: each pin or mapping that
+ * it cannot trust is refused with the errno that is documented, and nothing of
+ * it is left.
+ *
+ *   bridge_chaos PCI-ADDRESS-OF-A-DMA-CARD
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+#include "peerdma.h"
+
+#define PARAMETERS	"/sys/module/nvidia/parameters/"
+#define CHAOS		"/sys/kernel/debug/softgpu/chaos/"
+#define SIZE		(256UL << 10)
+
+static struct peerdma *ctx;
+static const char *card;
+static int failures;
+
+static void expect(const char *what, int got, int want)
+{
+	printf("%s %s: %d%s%s\n", got == want ? "ok:" : "NOT OK:", what, got, got ? ", " : "",
+	       got ? peerdma_last_error() : "");
+	failures += got != want;
+}
+
+static void set(const char *path, const char *value)
+{
+	FILE *f = fopen(path, "w");
+
+	if (!f || fputs(value, f) < 0 || fclose(f)) {
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		exit(1);
+	}
+}
+
+static void cuda(CUresult result, const char *call)
+{
+	if (result) {
+		fprintf(stderr, "%s: %d\n", call, result);
+		exit(1);
+	}
+}
+#define OK(call) cuda(call, #call)
+
+/* What NVML would call used, of the first GPU. */
+static unsigned long long bar1_used(void)
+{
+	FILE *f = fopen("/sys/kernel/debug/softgpu/0/bar1", "r");
+	unsigned long long used = ~0ULL;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "used: %llu", &used) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return used;
+}
+
+static int try_pin(CUdeviceptr p, unsigned int flags)
+{
+	struct peerdma_region *r;
+	int err = peerdma_pin(ctx, (void *)(uintptr_t)p, SIZE, flags | PEERDMA_DEVICE, NULL, &r);
+
+	if (!err)
+		peerdma_unpin(r);
+	return err;
+}
+
+static int try_map(struct peerdma_region *r)
+{
+	struct peerdma_mapping *m;
+	int err = peerdma_map(r, card, PEERDMA_TO_DEVICE, &m);
+
+	if (!err)
+		peerdma_unmap(m);
+	return err;
+}
+
+static void tables(CUdeviceptr p)
+{
+	static const struct {
+		const char *knob, *value, *off;
+	} wrong[] = {
+		{ PARAMETERS "table_version", "0x00030000", "0" },
+		{ PARAMETERS "table_version", "0x00010001", "0" },
+		{ PARAMETERS "page_size", "4", "64" },
+		{ PARAMETERS "page_size", "128", "64" },
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char what[128];
+
+		set(wrong[i].knob, wrong[i].value);
+		snprintf(what, sizeof(what), "pin with %s=%s", strrchr(wrong[i].knob, '/') + 1, wrong[i].value);
+		expect(what, try_pin(p, 0), -EOPNOTSUPP);
+		expect("the same, persistent", try_pin(p, PEERDMA_PERSISTENT), -EOPNOTSUPP);
+		expect("and all of the aperture is free", bar1_used() ? -EBUSY : 0, 0);
+		set(wrong[i].knob, wrong[i].off);
+		expect("without it", try_pin(p, 0), 0);
+	}
+}
+
+/* Of pins that are not persistent the bridge asks for no mapping, so these are. */
+static void mappings(CUdeviceptr p)
+{
+	struct peerdma_region *r;
+	int err = peerdma_pin(ctx, (void *)(uintptr_t)p, SIZE, PEERDMA_PERSISTENT, NULL, &r);
+
+	expect("a persistent pin", err, 0);
+	if (err)
+		return;
+	expect("mapped", try_map(r), 0);
+	set(PARAMETERS "mapping_version", "0x00010001");
+	expect("mapped with mapping_version=0x00010001", try_map(r), -EOPNOTSUPP);
+	set(PARAMETERS "mapping_version", "0");
+	set(CHAOS "fail_map", "1");
+	expect("mapped with fail_map=1", try_map(r), -ENOMEM);
+	expect("and again", try_map(r), 0);
+	expect("unpinned", peerdma_unpin(r), 0);
+}
+
+static void other_knobs(CUdeviceptr p)
+{
+	set(CHAOS "fail_pin", "1");
+	expect("pin with fail_pin=1", try_pin(p, 0), -ENOSPC);
+	expect("and again", try_pin(p, 0), 0);
+	set(CHAOS "bar1_limit", "131072");
+	expect("pin with bar1_limit=131072", try_pin(p, 0), -ENOSPC);
+	set(CHAOS "bar1_limit", "0");
+	expect("without it", try_pin(p, 0), 0);
+}
+
+int main(int argc, char **argv)
+{
+	CUcontext context;
+	CUdeviceptr p;
+	int err;
+
+	if (argc != 2)
+		return 2;
+	card = argv[1];
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	OK(cuInit(0));
+	OK(cuDevicePrimaryCtxRetain(&context, 0));
+	OK(cuCtxSetCurrent(context));
+	OK(cuMemAlloc(&p, SIZE));
+	err = peerdma_open(&ctx, 0);
+	if (err) {
+		fprintf(stderr, "%s\n", peerdma_last_error());
+		return 1;
+	}
+	tables(p);
+	mappings(p);
+	other_knobs(p);
+	peerdma_close(ctx);
+	expect("all of the aperture is free", bar1_used() ? -EBUSY : 0, 0);
+	OK(cuMemFree(p));
+	printf("bridge_chaos: %d failed\n", failures);
+	return failures != 0;
+}
