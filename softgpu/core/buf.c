@@ -5,9 +5,9 @@
  * A buf is what the program asked for and what its pointers mean.  A range is
  * what is mapped, and what pins see: whole 64 KiB pages.  Most bufs have a range
  * of their own; small ones share a slab, a range of one page cut in slots.
- * When a small buf is freed while its slab is pinned, its slots stay in limbo:
- * a device may still write there, so nobody else gets them before the last pin
- * has gone.
+ * When a small buf is freed while its slab is pinned, or another process has it
+ * open, its slots stay in limbo: someone may still write there, so nobody else
+ * gets them before the last pin and the last import have gone.
  */
 #include "sg_int.h"
 
@@ -20,6 +20,7 @@ struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_ctx *ctx, u32 kind)
 		buf->ctx = ctx;
 		buf->kind = kind;
 		sg_list_init(&buf->in_owner);
+		sg_list_init(&buf->in_share);
 	}
 	return buf;
 }
@@ -69,6 +70,8 @@ static void range_end_locked(struct sg_range *range)
 	sg_pins_revoke_locked(range);
 	if (range->window)
 		sg_space_give(&proc->window, range->window);
+	if (range->imported)
+		range->mem->imports--;
 	sg_mem_put_locked(range->mem);
 	sg_free(range->slots);
 	sg_free(range);
@@ -89,11 +92,17 @@ static u32 slots_for(u64 len)
 	return (u32)((len + SG_SLOT_SIZE - 1) / SG_SLOT_SIZE);
 }
 
+/* Whether somebody else may still write to what is freed in a slab. */
+static bool in_use_elsewhere(const struct sg_range *slab)
+{
+	return !sg_list_empty(&slab->pins) || slab->mem->imports;
+}
+
 void sg_range_unpinned_locked(struct sg_range *range)
 {
 	u32 i;
 
-	if (!range->slots || !sg_list_empty(&range->pins))
+	if (!range->slots || in_use_elsewhere(range))
 		return;
 	for (i = 0; i < SG_SLOTS; i++) {
 		if (range->slots[i] == SG_SLOT_LIMBO)
@@ -108,10 +117,11 @@ void sg_buf_release_locked(struct sg_buf *buf)
 
 	sg_tree_erase(&buf->proc->bufs, &buf->node);
 	sg_list_del(&buf->in_owner);
+	sg_ipc_forget_locked(buf);
 	if (range && range->slots)
 		slots_set(range, (u32)((buf->node.key - range->node.key) / SG_SLOT_SIZE),
 			  slots_for(buf->node.len),
-			  sg_list_empty(&range->pins) ? SG_SLOT_FREE : SG_SLOT_LIMBO);
+			  in_use_elsewhere(range) ? SG_SLOT_LIMBO : SG_SLOT_FREE);
 	sg_free(buf);
 	if (phys)
 		sg_obj_put_locked(&phys->obj);
@@ -139,6 +149,8 @@ static bool place_small_locked(struct sg_ctx *ctx, struct sg_buf *buf, u64 len, 
 	u32 count = slots_for(len), at;
 
 	sg_list_for_each(slab, &ctx->slabs, struct sg_range, in_slabs) {
+		/* A last import ends without telling: its slab is another process's. */
+		sg_range_unpinned_locked(slab);
 		at = slots_find(slab, count);
 		if (at == SG_SLOTS)
 			continue;
@@ -150,8 +162,7 @@ static bool place_small_locked(struct sg_ctx *ctx, struct sg_buf *buf, u64 len, 
 	return false;
 }
 
-/* Gives a new range its addresses in the window. */
-static int place_range_locked(struct sg_range *range)
+int sg_range_place_locked(struct sg_range *range)
 {
 	struct sg_proc *proc = range->proc;
 	int err;
@@ -164,8 +175,7 @@ static int place_range_locked(struct sg_range *range)
 	return err;
 }
 
-/* Finds a context, with a reference, that is fit for new work. */
-static int live_ctx_locked(struct sg_client *client, u32 handle, struct sg_ctx **out)
+int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out)
 {
 	struct sg_ctx *ctx = sg_ctx_of(sg_obj_get_locked(client->proc, handle, SG_OBJ_CTX));
 	int err = !ctx ? -ENOENT : ctx->gpu->removed ? -ENODEV : ctx->faulted ? -EIO : 0;
@@ -199,7 +209,7 @@ static int alloc_pages(struct sg_client *client, struct sg_ctx *ctx, struct sg_b
 	if (!range || (len <= SG_SMALL_MAX && !slots))
 		goto fail;
 	/* The context may have been destroyed meanwhile. */
-	err = ctx->obj.gone ? -ENOENT : place_range_locked(range);
+	err = ctx->obj.gone ? -ENOENT : sg_range_place_locked(range);
 	if (err)
 		goto fail;
 	range->slots = slots;
@@ -233,7 +243,7 @@ int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 	if (!buf)
 		return -ENOMEM;
 	sg_mutex_lock(&sg->lock);
-	err = live_ctx_locked(client, a->ctx, &ctx);
+	err = sg_ctx_live_locked(client, a->ctx, &ctx);
 	if (err)
 		goto out;
 	buf->ctx = ctx;
@@ -254,11 +264,7 @@ out:
 	return err;
 }
 
-/*
- * The buf of one of these kinds that starts at va, after all work of its context
- * that was queued; its context with a reference.
- */
-static int settled_buf_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out)
+int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out)
 {
 	struct sg_buf *buf;
 	u64 id = 0;
@@ -283,7 +289,7 @@ int sg_buf_free(struct sg_client *client, u64 va)
 	int err;
 
 	sg_mutex_lock(&client->sg->lock);
-	err = settled_buf_locked(client, va, 1u << SOFTGPU_KIND_DEVICE, &buf);
+	err = sg_buf_settled_locked(client, va, 1u << SOFTGPU_KIND_DEVICE, &buf);
 	if (!err)
 		sg_buf_release_locked(buf);
 	sg_mutex_unlock(&client->sg->lock);
@@ -321,7 +327,7 @@ int sg_buf_register(struct sg_client *client, struct softgpu_host_register *a)
 		return -ENOMEM;
 	buf->host_flags = a->host_flags;
 	sg_mutex_lock(&sg->lock);
-	err = live_ctx_locked(client, a->ctx, &ctx);
+	err = sg_ctx_live_locked(client, a->ctx, &ctx);
 	if (err)
 		goto out;
 	err = host_place_locked(client->proc, a);
@@ -346,7 +352,7 @@ int sg_buf_unregister(struct sg_client *client, u64 va)
 	int err;
 
 	sg_mutex_lock(&client->sg->lock);
-	err = settled_buf_locked(client, va, host, &buf);
+	err = sg_buf_settled_locked(client, va, host, &buf);
 	if (!err)
 		sg_buf_release_locked(buf);
 	sg_mutex_unlock(&client->sg->lock);

@@ -15,6 +15,8 @@ DIRECT(call_window, sg_vmm_window)
 DIRECT(call_info, sg_info_call)
 DIRECT(call_mem_alloc, sg_buf_alloc)
 DIRECT(call_host_register, sg_buf_register)
+DIRECT(call_ipc_export, sg_ipc_export)
+DIRECT(call_ipc_open, sg_ipc_open)
 DIRECT(call_va_reserve, sg_vmm_reserve)
 DIRECT(call_phys_create, sg_vmm_create)
 DIRECT(call_map, sg_vmm_map)
@@ -95,6 +97,13 @@ static int call_va_release(struct sg_client *c, void *arg)
 	return a->flags ? -EINVAL : sg_vmm_release(c, a->va);
 }
 
+static int call_ipc_close(struct sg_client *c, void *arg)
+{
+	struct softgpu_va *a = arg;
+
+	return a->flags ? -EINVAL : sg_ipc_close(c, a->va);
+}
+
 static int call_phys_release(struct sg_client *c, void *arg)
 {
 	struct softgpu_handle *a = arg;
@@ -171,6 +180,9 @@ static const struct call calls[] = {
 	CALL(SOFTGPU_FILL, call_fill, softgpu_fill),
 	CALL(SOFTGPU_WATCH, call_watch, softgpu_watch),
 	CALL(SOFTGPU_FLUSH, call_flush, softgpu_handle),
+	CALL(SOFTGPU_IPC_EXPORT, call_ipc_export, softgpu_ipc_export),
+	CALL(SOFTGPU_IPC_OPEN, call_ipc_open, softgpu_ipc_open),
+	CALL(SOFTGPU_IPC_CLOSE, call_ipc_close, softgpu_va),
 };
 
 static const struct call *find_call(u32 nr)

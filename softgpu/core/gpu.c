@@ -13,6 +13,7 @@ int sg_create(struct sg **out)
 	sg_list_init(&sg->procs);
 	sg_list_init(&sg->ctxs);
 	sg->next_buffer_id = 1;
+	sg->next_share_id = 1;
 	sg->next_pin_serial = 1;
 	*out = sg;
 	return 0;
@@ -25,7 +26,7 @@ void sg_destroy(struct sg *sg)
 	for (i = 0; i < SOFTGPU_MAX_GPUS; i++)
 		SG_WARN_ON(sg->gpus[i]);
 	SG_WARN_ON(!sg_list_empty(&sg->procs));
-	SG_WARN_ON(sg->pins.root);
+	SG_WARN_ON(sg->pins.root || sg->shares.root);
 	sg_cond_destroy(&sg->ended);
 	sg_mutex_destroy(&sg->lock);
 	sg_free(sg);

@@ -17,8 +17,11 @@
  *   range  -> mem, gpu              pin -> mem, gpu;  mem -> gpu
  *   buf    -> range                 a range lives as long as a buf stands in it
  *
- *   VRAM goes back to its GPU when the last reference to its mem is gone: the
- *   range's, a handle's, every pin's, and that of a copy under way.
+ *   share  -> nothing               it hangs on its buf, and goes with it
+ *
+ *   VRAM goes back to its GPU when the last reference to its mem is gone: its
+ *   ranges' (other processes' imports have one each), a handle's, every pin's, and
+ *   that of a copy under way.
  */
 #ifndef SG_INT_H
 #define SG_INT_H
@@ -35,6 +38,7 @@
 
 struct sg_engine;
 struct sg_job;
+struct sg_share;
 
 struct sg {
 	struct sg_mutex lock;
@@ -43,7 +47,9 @@ struct sg {
 	struct sg_link procs;
 	struct sg_link ctxs;		/* for tokens */
 	struct sg_tree pins;		/* by address */
+	struct sg_tree shares;		/* by id */
 	u64 next_buffer_id;
+	u64 next_share_id;
 	u64 next_pin_serial;
 	struct sg_chaos chaos;
 	u32 pins_until_revoke;		/* countdown; 0: off */
@@ -83,6 +89,7 @@ struct sg_mem {
 	u64 size;			/* fixed */
 	struct sg_extent *first;	/* fixed; of gpu->vram */
 	u32 refs;
+	u32 imports;			/* ranges of other processes, by IPC */
 };
 
 /* A process's address space, shared by its clients. */
@@ -175,6 +182,7 @@ struct sg_range {
 	struct sg_extent *window;	/* addresses to give back; NULL: a reservation's */
 	u32 bufs;
 	u32 access;			/* SG_READ and SG_WRITE: what copies may do with it */
+	bool imported;			/* counted in mem->imports */
 	u8 *slots;			/* a slab's: enum sg_slot each */
 };
 
@@ -189,6 +197,9 @@ struct sg_buf {
 	struct sg_range *range;		/* NULL: host memory */
 	struct sg_phys *phys;		/* VMM: referenced, so that its handle can be told */
 	u64 buffer_id;			/* fixed */
+	struct sg_share *share;		/* what its IPC key opens; NULL until asked for */
+	struct sg_link in_share;	/* IPC: share->imports, while the share is there */
+	u32 opens;			/* IPC: less closes */
 	u32 kind;			/* fixed; enum softgpu_kind */
 	u32 host_flags;
 	bool sync_memops;
@@ -286,6 +297,8 @@ void sg_ctx_destroy_locked(struct sg_ctx *ctx);
 int sg_ctx_drain_locked(struct sg_ctx *ctx);
 bool sg_ctx_busy_locked(const struct sg_ctx *ctx);
 void sg_ctx_free_locked(struct sg_ctx *ctx);
+/* A context, with a reference, that is fit for new work. */
+int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
 /* NULL when there is none or the token is wrong. */
 struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space_token);
 static inline struct sg_ctx *sg_ctx_of(struct sg_obj *obj)
@@ -305,8 +318,19 @@ void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *
 /* Takes over the caller's reference to mem. */
 struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct sg_mem *mem);
 void sg_range_publish_locked(struct sg_range *range, u64 va);
-/* Freed slots of a slab may be used again: its last pin has gone. */
+/* Gives a new range addresses in its process's window, and publishes it. */
+int sg_range_place_locked(struct sg_range *range);
+/* Freed slots of a slab may be used again, if its last pin and its last import have gone. */
 void sg_range_unpinned_locked(struct sg_range *range);
+/* Drops the lock.  The buf that begins at va and is of one of these kinds (bits), its context's work done. */
+int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out);
+
+/* ipc.c */
+int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a);
+int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a);
+int sg_ipc_close(struct sg_client *client, u64 va);
+/* The buf is on its way out: its key opens nothing any more. */
+void sg_ipc_forget_locked(struct sg_buf *buf);
 
 /* vmm.c */
 int sg_vmm_window(struct sg_client *client, struct softgpu_window *a);

@@ -28,10 +28,12 @@
  *   EFAULT   the argument cannot be read or written
  *   EPERM    this open file belongs to another process
  *   ENOENT   no such handle, or nothing at this address
- *   EEXIST   something is at this address already
+ *   EEXIST   it is there already: something at this address, or this memory
  *   ENOMEM   the kernel is out of memory
  *   ENOSPC   VRAM, or the window of device addresses, has no room
- *   EBUSY    the object is in use: the handle's memory is mapped, work is queued
+ *   EBUSY    the object is in use: the handle's memory is mapped, work is queued,
+ *            another context has it open
+ *   ENOKEY   the key opens nothing: wrong, or its allocation was freed
  *   EAGAIN   (queries) not finished yet
  *   ENODEV   the GPU was removed
  *   EIO      the context is dead: an earlier copy faulted
@@ -62,6 +64,7 @@ enum softgpu_kind {
 	SOFTGPU_KIND_MANAGED = 4,	/* host memory that stands for managed memory */
 	SOFTGPU_KIND_REGISTERED = 5,	/* the program's own memory: cuMemHostRegister */
 	SOFTGPU_KIND_RESERVED = 6,	/* reserved by cuMemAddressReserve, unmapped */
+	SOFTGPU_KIND_IPC = 7,		/* VRAM: another process's allocation, by IPC_OPEN */
 };
 
 /* Facts of the GPU behind this file. */
@@ -156,6 +159,34 @@ struct softgpu_va_reserve {
 	__u64 va;		/* out */
 };
 /* VA_RELEASE (softgpu_va) gives a reservation back: EBUSY while anything stands in it. */
+
+/*
+ * Memory of one process in another.  IPC_EXPORT gives the key of the device
+ * allocation that holds va: the same each time, and worthless as soon as the
+ * allocation is freed.  Whoever has it opens the memory in a context of his own,
+ * at an address of his own; his mapping keeps the memory until he closes it,
+ * and is of kind IPC.  Opened again in that context it is the same mapping, to be
+ * closed once more.  IPC_CLOSE (softgpu_va) takes the address that IPC_OPEN gave,
+ * waits for the context's work and, the last time, revokes the mapping's pins.
+ *
+ * IPC_OPEN: ENOKEY; EEXIST: it is the calling process's own memory; EBUSY: another
+ * context of this process has it open on the same GPU.
+ */
+struct softgpu_ipc_export {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u64 va;
+	__u64 id;		/* out */
+	__u64 key[2];		/* out */
+};
+
+struct softgpu_ipc_open {
+	__u32 size;
+	__u32 ctx;
+	__u64 id;
+	__u64 key[2];
+	__u64 va;		/* out */
+};
 
 struct softgpu_phys_create {
 	__u32 size;
@@ -350,6 +381,9 @@ struct softgpu_watch {
 #define SOFTGPU_FILL			SOFTGPU_IOC(0x51)	/* softgpu_fill */
 #define SOFTGPU_WATCH			SOFTGPU_IOC(0x52)	/* softgpu_watch */
 #define SOFTGPU_FLUSH			SOFTGPU_IOC(0x53)	/* softgpu_handle */
+#define SOFTGPU_IPC_EXPORT		SOFTGPU_IOC(0x60)	/* softgpu_ipc_export */
+#define SOFTGPU_IPC_OPEN		SOFTGPU_IOC(0x61)	/* softgpu_ipc_open */
+#define SOFTGPU_IPC_CLOSE		SOFTGPU_IOC(0x62)	/* softgpu_va */
 
 /*
  * mmap(PROT_NONE, MAP_SHARED, fd, offset 0) reserves CPU addresses for the

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+/*
+ * ipc.c - one process's memory in another's address space: what cuIpcGetMemHandle
+ * and its kin stand on.
+ *
+ * A share is what a key opens.  It hangs on the allocation whose key it is, and
+ * dies with it: from then on the key opens nothing, whatever stands at that
+ * address next.  An import is a buf of the importing process, on a range of its
+ * own over the same VRAM, so its pins, access and end are its own too; what it
+ * keeps of the exporter's is the VRAM alone.
+ *
+ * A small allocation's share maps its whole slab, as pins do, and as CUDA's IPC
+ * shows a small allocation's neighbours.
+ *
+ * The id in a key says which share; the 128 random bits prove the right to it.
+ * They are compared without a branch, so the time taken tells nothing of them.
+ */
+#include "sg_int.h"
+
+struct sg_share {
+	struct sg_node node;		/* in sg->shares, by id */
+	struct sg_buf *buf;		/* fixed */
+	u64 key[2];			/* fixed */
+	struct sg_link imports;		/* bufs, by in_share */
+};
+
+int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a)
+{
+	struct sg *sg = client->sg;
+	struct sg_share *fresh, *share;
+	struct sg_buf *buf;
+	int err = 0;
+
+	if (a->flags)
+		return -EINVAL;
+	fresh = sg_zalloc(sizeof(*fresh));
+	if (!fresh)
+		return -ENOMEM;
+	fresh->key[0] = sg_random64();
+	fresh->key[1] = sg_random64();
+	sg_list_init(&fresh->imports);
+
+	sg_mutex_lock(&sg->lock);
+	buf = sg_buf_at(client->proc, a->va);
+	if (!buf || buf->kind != SOFTGPU_KIND_DEVICE) {
+		err = -ENOENT;
+		goto out;
+	}
+	if (!buf->share) {
+		fresh->buf = buf;
+		fresh->node.key = sg->next_share_id++;
+		sg_tree_insert(&sg->shares, &fresh->node);
+		buf->share = fresh;
+		fresh = NULL;
+	}
+	share = buf->share;
+	a->id = share->node.key;
+	a->key[0] = share->key[0];
+	a->key[1] = share->key[1];
+out:
+	sg_mutex_unlock(&sg->lock);
+	sg_free(fresh);
+	return err;
+}
+
+static struct sg_share *share_by_key_locked(struct sg *sg, u64 id, const u64 key[2])
+{
+	struct sg_share *share = SG_NODE_OF(sg_tree_find(&sg->shares, id), struct sg_share);
+
+	if (!share || ((share->key[0] ^ key[0]) | (share->key[1] ^ key[1])))
+		return NULL;
+	return share;
+}
+
+/* The import of this share that a process already has for this GPU's contexts. */
+static struct sg_buf *import_of_locked(struct sg_share *share, const struct sg_proc *proc,
+				       const struct sg_gpu *gpu)
+{
+	struct sg_buf *buf;
+
+	sg_list_for_each(buf, &share->imports, struct sg_buf, in_share) {
+		if (buf->proc == proc && buf->ctx->gpu == gpu)
+			return buf;
+	}
+	return NULL;
+}
+
+/* Maps the exporter's range once more, for the importer. */
+static int import_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_buf **out)
+{
+	struct sg_proc *proc = ctx->obj.client->proc;
+	struct sg_range *from = share->buf->range, *range;
+	struct sg_buf *buf;
+	int err = -ENOMEM;
+
+	buf = sg_buf_new(proc, ctx, SOFTGPU_KIND_IPC);
+	range = sg_range_new(proc, ctx, from->mem);
+	if (!buf || !range)
+		goto fail;
+	err = sg_range_place_locked(range);
+	if (err)
+		goto fail;
+	sg_mem_get_locked(from->mem);
+	from->mem->imports++;
+	range->imported = true;
+	buf->range = range;
+	buf->opens = 1;
+	sg_buf_publish_locked(buf, range->node.key + (share->buf->node.key - from->node.key),
+			      share->buf->node.len, &ctx->bufs);
+	sg_list_add_tail(&share->imports, &buf->in_share);
+	*out = buf;
+	return 0;
+fail:
+	sg_free(range);
+	sg_free(buf);
+	return err;
+}
+
+int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a)
+{
+	struct sg *sg = client->sg;
+	struct sg_share *share;
+	struct sg_ctx *ctx;
+	struct sg_buf *buf;
+	int err;
+
+	sg_mutex_lock(&sg->lock);
+	err = sg_ctx_live_locked(client, a->ctx, &ctx);
+	if (err)
+		goto out;
+	err = -ENOKEY;
+	share = share_by_key_locked(sg, a->id, a->key);
+	if (!share)
+		goto put;
+	err = -EEXIST;
+	if (share->buf->proc == client->proc)
+		goto put;
+	buf = import_of_locked(share, client->proc, ctx->gpu);
+	if (buf) {
+		err = buf->ctx == ctx ? 0 : -EBUSY;
+		buf->opens += !err;
+	} else {
+		err = share->buf->range->mem->gpu->removed ? -ENODEV : import_locked(ctx, share, &buf);
+	}
+	if (!err)
+		a->va = buf->node.key;
+put:
+	sg_obj_put_locked(&ctx->obj);
+out:
+	sg_mutex_unlock(&sg->lock);
+	return err;
+}
+
+int sg_ipc_close(struct sg_client *client, u64 va)
+{
+	struct sg_buf *buf;
+	int err;
+
+	sg_mutex_lock(&client->sg->lock);
+	err = sg_buf_settled_locked(client, va, 1u << SOFTGPU_KIND_IPC, &buf);
+	if (!err && !--buf->opens)
+		sg_buf_release_locked(buf);
+	sg_mutex_unlock(&client->sg->lock);
+	return err;
+}
+
+void sg_ipc_forget_locked(struct sg_buf *buf)
+{
+	struct sg_share *share = buf->share;
+
+	sg_list_del(&buf->in_share);
+	if (!share)
+		return;
+	sg_tree_erase(&buf->proc->sg->shares, &share->node);
+	while (!sg_list_empty(&share->imports))
+		sg_list_del(share->imports.next);
+	sg_free(share);
+	buf->share = NULL;
+}
