@@ -188,6 +188,21 @@ struct softgpu_ipc_open {
 	__u64 va;		/* out */
 };
 
+/*
+ * A dma-buf of device memory: all within one allocation's pages, or mappings of
+ * one GPU's memory without a gap (EINVAL).  It keeps the memory and its part of
+ * the aperture (ENOSPC) until its last user has closed it, whatever happens to
+ * the allocation, the process or this file meanwhile.
+ */
+struct softgpu_dmabuf {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u64 va;		/* multiples of the CPU's page */
+	__u64 length;
+	__s32 fd;		/* out: close-on-exec */
+	__u32 reserved;
+};
+
 struct softgpu_phys_create {
 	__u32 size;
 	__u32 flags;		/* 0 */
@@ -384,6 +399,7 @@ struct softgpu_watch {
 #define SOFTGPU_IPC_EXPORT		SOFTGPU_IOC(0x60)	/* softgpu_ipc_export */
 #define SOFTGPU_IPC_OPEN		SOFTGPU_IOC(0x61)	/* softgpu_ipc_open */
 #define SOFTGPU_IPC_CLOSE		SOFTGPU_IOC(0x62)	/* softgpu_va */
+#define SOFTGPU_DMABUF			SOFTGPU_IOC(0x63)	/* softgpu_dmabuf */
 
 /*
  * mmap(PROT_NONE, MAP_SHARED, fd, offset 0) reserves CPU addresses for the

@@ -173,7 +173,7 @@ CUresult sgu_life_finish(const struct sgu_life *life)
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-CUcontext sgu_ctx_of_driver(int gpu, uint32_t kctx)
+CUcontext sgu_ctx_of_driver(uint32_t kctx)
 {
 	CUcontext handle = NULL;
 
@@ -181,7 +181,7 @@ CUcontext sgu_ctx_of_driver(int gpu, uint32_t kctx)
 		return NULL;
 	pthread_mutex_lock(&sgu_lock);
 	for (struct sgu_ctx *ctx = contexts; ctx; ctx = ctx->next) {
-		if (ctx->gpu == gpu && atomic_load(&ctx->kctx) == kctx)
+		if (atomic_load(&ctx->kctx) == kctx)
 			handle = sgu_ctx_handle(ctx);
 	}
 	pthread_mutex_unlock(&sgu_lock);

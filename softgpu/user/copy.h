@@ -30,9 +30,4 @@ CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t
 CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t height, unsigned int access,
 		       struct softgpu_query *q);
 
-static inline bool sgu_is_vram(const struct softgpu_query *q)
-{
-	return q->kind == SOFTGPU_KIND_DEVICE || q->kind == SOFTGPU_KIND_VMM;
-}
-
 #endif

@@ -101,6 +101,7 @@ static const struct {
 	{ ENODEV, CUDA_ERROR_DEVICE_UNAVAILABLE },
 	{ EIO, CUDA_ERROR_ILLEGAL_ADDRESS },
 	{ EACCES, CUDA_ERROR_NO_DEVICE },
+	{ ENOKEY, CUDA_ERROR_INVALID_VALUE },
 };
 
 CUresult sgu_result(int err)

@@ -86,8 +86,8 @@ CUresult sgu_ctx_current(struct sgu_ctx **ctx);
 CUresult sgu_ctx_live(struct sgu_ctx **ctx, uint32_t *kctx);
 /* A reference to the context behind a CUcontext. */
 CUresult sgu_ctx_get(CUcontext handle, struct sgu_ctx **ctx);
-/* The CUcontext that the driver knows as kctx on that GPU, NULL if there is none. */
-CUcontext sgu_ctx_of_driver(int gpu, uint32_t kctx);
+/* The CUcontext that the driver knows as kctx, NULL if there is none. */
+CUcontext sgu_ctx_of_driver(uint32_t kctx);
 /* Waits for the work of every context of this process. */
 CUresult sgu_ctx_sync_all(void);
 bool sgu_ctx_flags_ok(unsigned int flags);
@@ -115,6 +115,13 @@ CUresult sgu_life_finish(const struct sgu_life *life);
  * Costs no call of the driver for addresses that it cannot know.
  */
 CUresult sgu_query(uint64_t va, struct softgpu_query *q);
+
+static inline bool sgu_is_vram(const struct softgpu_query *q)
+{
+	return q->kind == SOFTGPU_KIND_DEVICE || q->kind == SOFTGPU_KIND_VMM ||
+	       q->kind == SOFTGPU_KIND_IPC;
+}
+
 /* 0 while no memory outside the window is registered; too high after a context took some with it. */
 extern atomic_uint sgu_registered;
 

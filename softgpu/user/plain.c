@@ -48,6 +48,7 @@
 #undef cuMemsetD2D8
 #undef cuMemsetD2D16
 #undef cuMemsetD2D32
+#undef cuIpcOpenMemHandle
 #undef cuStreamDestroy
 #undef cuEventDestroy
 #undef cuDevicePrimaryCtxRelease
@@ -111,6 +112,8 @@ PLAIN(cuMemsetD2D16, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
       cuMemsetD2D16_v2, (dstDevice, dstPitch, us, Width, Height))
 PLAIN(cuMemsetD2D32, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height),
       cuMemsetD2D32_v2, (dstDevice, dstPitch, ui, Width, Height))
+PLAIN(cuIpcOpenMemHandle, (CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags),
+      cuIpcOpenMemHandle_v2, (pdptr, handle, Flags))
 PLAIN(cuStreamDestroy, (CUstream hStream),
       cuStreamDestroy_v2, (hStream))
 PLAIN(cuEventDestroy, (CUevent hEvent),

@@ -24,11 +24,6 @@ static bool is_known(const struct softgpu_query *q)
 	return q->kind != SOFTGPU_KIND_NONE && q->kind != SOFTGPU_KIND_RESERVED;
 }
 
-static bool is_vram(const struct softgpu_query *q)
-{
-	return q->kind == SOFTGPU_KIND_DEVICE || q->kind == SOFTGPU_KIND_VMM;
-}
-
 /* How many bytes an attribute's value has; 0: no such attribute. */
 static size_t attribute_size(CUpointer_attribute attribute)
 {
@@ -72,17 +67,17 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		/* mappings of VMM belong to no context */
 		if (q->kind != SOFTGPU_KIND_VMM)
-			*v = (uintptr_t)sgu_ctx_of_driver(sgu_gpu_of_index(q->gpu), q->ctx);
+			*v = (uintptr_t)sgu_ctx_of_driver(q->ctx);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		*v = is_vram(q) || q->kind == SOFTGPU_KIND_MANAGED ?
+		*v = sgu_is_vram(q) || q->kind == SOFTGPU_KIND_MANAGED ?
 			CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 		*v = q->va;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (is_vram(q))
+		if (sgu_is_vram(q))
 			return CUDA_ERROR_INVALID_VALUE;
 		*v = q->va;
 		return CUDA_SUCCESS;
@@ -118,6 +113,8 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 		*v = q->access;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*v = q->kind == SOFTGPU_KIND_DEVICE && sgu_shared();
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		return CUDA_SUCCESS;
@@ -145,7 +142,7 @@ static CUresult get_tokens(const struct softgpu_query *q, CUDA_POINTER_ATTRIBUTE
 	CUresult result;
 
 	memset(tokens, 0, sizeof(*tokens));
-	if (!is_vram(q))
+	if (!sgu_is_vram(q))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = q->sync_memops ? CUDA_SUCCESS : sgu_set_sync_memops(q->va, true);
 	if (result)
@@ -277,20 +274,4 @@ SGU_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, C
 	if (psize)
 		*psize = q.length;
 	return CUDA_SUCCESS;
-}
-
-SGU_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
-						  CUmemRangeHandleType handleType,
-						  unsigned long long flags)
-{
-	CUresult result = sgu_enter();
-
-	(void)dptr;
-	(void)size;
-	(void)flags;
-	if (result)
-		return result;
-	if (!handle || handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
-		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_ERROR_NOT_SUPPORTED;
 }

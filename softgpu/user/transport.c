@@ -73,6 +73,11 @@ void *sgu_reserve(void *addr, size_t length, int flags)
 	return transport->reserve(addr, length, flags);
 }
 
+int sgu_shared(void)
+{
+	return transport->shared;
+}
+
 void sgu_forget(void)
 {
 	if (transport)

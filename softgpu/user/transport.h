@@ -14,6 +14,8 @@
 
 struct sgu_transport {
 	const char *name;
+	/* Whether other processes and devices can reach these GPUs' memory. */
+	int shared;
 	/*
 	 * Finds the GPUs: index[] gets the N of each, in rising order.  Returns
 	 * how many there are, 0 when this transport has none, or -errno.
@@ -55,6 +57,7 @@ int sgu_gpu_of_index(unsigned int index);
 
 void *sgu_reserve(void *addr, size_t length, int flags);
 void sgu_forget(void);
+int sgu_shared(void);
 
 /* One line on stderr when SOFTGPU_LOG is set: what failed, why, and what helps. */
 void sgu_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

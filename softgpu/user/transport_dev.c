@@ -71,6 +71,7 @@ static void dev_forget(void)
 
 const struct sgu_transport sgu_transport_dev = {
 	.name = "/dev/softgpu",
+	.shared = 1,
 	.open = dev_open,
 	.call = dev_call,
 	.reserve = dev_reserve,

@@ -356,7 +356,7 @@ SGU_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocatio
 	result = sgu_query(ptr, &q);
 	if (result)
 		return result;
-	if (q.kind != SOFTGPU_KIND_DEVICE)
+	if (!sgu_is_vram(&q) || q.kind == SOFTGPU_KIND_VMM)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;	/* of cuMemSetAccess, it was given none */
 	return CUDA_SUCCESS;

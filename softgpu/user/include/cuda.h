@@ -6,7 +6,7 @@
  * The interface is NVIDIA's and is followed to the letter, so that programs
  * written for it build and run on the software GPU unmodified; the text is our
  * own.  What is not declared here is not there: no kernels (cuModule*,
- * cuLaunchKernel), no arrays or textures, no graphs, no memory pools, no IPC.
+ * cuLaunchKernel), no arrays or textures, no graphs, no memory pools.
  *
  * Unless a comment says otherwise a function does what NVIDIA documents.  Each
  * also returns:
@@ -62,6 +62,7 @@
 #define cuMemsetD2D8			cuMemsetD2D8_v2
 #define cuMemsetD2D16			cuMemsetD2D16_v2
 #define cuMemsetD2D32			cuMemsetD2D32_v2
+#define cuIpcOpenMemHandle		cuIpcOpenMemHandle_v2
 #define cuStreamDestroy			cuStreamDestroy_v2
 #define cuEventDestroy			cuEventDestroy_v2
 #define cuDevicePrimaryCtxRelease	cuDevicePrimaryCtxRelease_v2
@@ -497,6 +498,17 @@ typedef enum CUmemRangeHandleType_enum {
 
 #define CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE 1
 
+#define CU_IPC_HANDLE_SIZE 64
+
+typedef enum CUipcMem_flags_enum {
+	CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
+} CUipcMem_flags;
+
+typedef struct CUipcMemHandle_st {
+	char reserved[CU_IPC_HANDLE_SIZE];
+} CUipcMemHandle_v1;
+typedef CUipcMemHandle_v1 CUipcMemHandle;
+
 typedef enum CUdriverProcAddress_flags_enum {
 	CU_GET_PROC_ADDRESS_DEFAULT = 0,
 	CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
@@ -676,10 +688,30 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_at
 					void **data, CUdeviceptr ptr);
 /* SYNC_MEMOPS alone can be set.  It makes the *Async copies and fills synchronous too. */
 CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
-/* Not there yet: CUDA_ERROR_NOT_SUPPORTED, as CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED (0) says. */
+/*
+ * A dma-buf of device memory, in multiples of the CPU's page; it keeps the memory
+ * until the last of its users has closed it.  On a software GPU inside the
+ * process it is not supported, as CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED (0) says.
+ */
 CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 					       CUmemRangeHandleType handleType,
 					       unsigned long long flags);
+
+/* ---- memory of other processes ---- */
+
+/*
+ * Of cuMemAlloc's memory; not supported on a software GPU inside the process.  A
+ * handle is dead once its allocation has been freed, but whoever has it open
+ * keeps the memory.
+ */
+CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
+/*
+ * CUDA_ERROR_INVALID_CONTEXT: the memory is this process's own.
+ * CUDA_ERROR_INVALID_HANDLE: another context on this GPU has it open.
+ */
+CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
+/* The last one waits for the context's work, and revokes every pin of the mapping. */
+CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr dptr);
 
 /* ---- virtual memory management ---- */
 

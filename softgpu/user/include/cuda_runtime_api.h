@@ -71,6 +71,12 @@ cudaError_t CUDARTAPI cudaHostGetDevicePointer(void **pDevice, void *pHost, unsi
 cudaError_t CUDARTAPI cudaHostGetFlags(unsigned int *pFlags, void *pHost);
 cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr);
 
+/* ---- memory of other processes ---- */
+
+cudaError_t CUDARTAPI cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr);
+cudaError_t CUDARTAPI cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags);
+cudaError_t CUDARTAPI cudaIpcCloseMemHandle(void *devPtr);
+
 /* ---- copies and fills ---- */
 
 /* As in cuda.h, the device side must be memory that the GPUs know, whatever its kind. */

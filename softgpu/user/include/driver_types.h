@@ -359,6 +359,13 @@ typedef struct CUuuid_st {
 #endif
 typedef struct CUuuid_st cudaUUID_t;
 
+#define CUDA_IPC_HANDLE_SIZE 64
+#define cudaIpcMemLazyEnablePeerAccess 0x01
+
+typedef struct cudaIpcMemHandle_st {
+	char reserved[CUDA_IPC_HANDLE_SIZE];
+} cudaIpcMemHandle_t;
+
 struct cudaPointerAttributes {
 	enum cudaMemoryType type;
 	int device;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* memory.c - memory of all kinds, and what a pointer is. */
 #include <stdint.h>
+#include <string.h>
 
 #include "runtime.h"
 
@@ -142,4 +143,34 @@ RT_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *att
 	attributes->devicePointer = (void *)(uintptr_t)device_pointer;
 	attributes->hostPointer = host_pointer;
 	return cudaSuccess;
+}
+
+RT_EXPORT cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr)
+{
+	CUresult result = rt_enter();
+
+	return rt_done(result ? result : cuIpcGetMemHandle((CUipcMemHandle *)handle, (uintptr_t)devPtr));
+}
+
+RT_EXPORT cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags)
+{
+	CUresult result = rt_enter();
+	CUipcMemHandle driver;
+	CUdeviceptr ptr;
+
+	memcpy(&driver, &handle, sizeof(driver));
+	if (!result && !devPtr)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (!result)
+		result = cuIpcOpenMemHandle(&ptr, driver, flags);
+	if (!result)
+		*devPtr = (void *)(uintptr_t)ptr;
+	return rt_done(result);
+}
+
+RT_EXPORT cudaError_t cudaIpcCloseMemHandle(void *devPtr)
+{
+	CUresult result = rt_enter();
+
+	return rt_done(result ? result : cuIpcCloseMemHandle((uintptr_t)devPtr));
 }
