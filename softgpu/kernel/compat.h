@@ -21,6 +21,13 @@
 #define SOFTGPU_DEVNODE_CONST	const
 #endif
 
+/* 6.13: the namespace became a string. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define SOFTGPU_IMPORT_DMA_BUF	MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define SOFTGPU_IMPORT_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
 /* 6.4: a class no longer names its module. */
 static inline struct class *softgpu_class_create(const char *name)
 {

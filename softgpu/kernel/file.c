@@ -125,6 +125,15 @@ static int put_arg(void __user *uarg, const void *arg, u32 size)
 	return 0;
 }
 
+/* All calls but one are the core's. */
+static u32 call_size(u32 nr, u32 *least)
+{
+	if (nr != _IOC_NR(SOFTGPU_DMABUF))
+		return sg_call_size(nr, least);
+	*least = sizeof(struct softgpu_dmabuf);
+	return *least;
+}
+
 static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 {
 	struct softgpu_file *f = filp->private_data;
@@ -135,7 +144,7 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 
 	if (!is_owner(f))
 		return -EPERM;
-	known = sg_call_size(nr, &least);
+	known = call_size(nr, &least);
 	if (cmd != SOFTGPU_IOC(nr) || !known)
 		return -ENOTTY;
 	if (SG_WARN_ON(known > sizeof(arg)))
@@ -157,6 +166,9 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 	/* A struct that cannot be written is found out before anything is done. */
 	if (put_arg(uarg, arg, size))
 		return -EFAULT;
+	if (cmd == SOFTGPU_DMABUF)
+		return softgpu_dmabuf_call(f->client, (void *)arg,
+					   &((struct softgpu_dmabuf __user *)uarg)->fd);
 	ret = sg_call(f->client, nr, arg, size);
 	return ret ? ret : put_arg(uarg, arg, size);
 }

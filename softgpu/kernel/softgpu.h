@@ -2,7 +2,7 @@
 /*
  * softgpu.h - between the files of softgpu.ko.
  *
- * Locks: files_lock (file.c), then the core's.  devices_lock (device.c) is held
+ * Locks: files_lock (file.c) or an export's (dmabuf.c), then the core's.  devices_lock (device.c) is held
  * to change the table of devices; no other lock is taken inside it.
  */
 #ifndef SOFTGPU_H
@@ -49,6 +49,12 @@ void softgpu_file_remove(const struct softgpu_device *device);
 
 /* The cookie is the program's mm, on which a reference (mmgrab) is held. */
 extern const struct sg_host_ops softgpu_host_ops;
+
+/* ---- dmabuf.c: device memory as a dma-buf ---- */
+
+struct softgpu_dmabuf;
+/* SOFTGPU_DMABUF on behalf of a client; the new descriptor goes to *ufd. */
+int softgpu_dmabuf_call(struct sg_client *client, const struct softgpu_dmabuf *a, s32 __user *ufd);
 
 /* ---- debugfs.c: /sys/kernel/debug/softgpu/N ---- */
 

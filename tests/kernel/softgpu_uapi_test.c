@@ -53,6 +53,7 @@ static const struct call calls[] = {
 	C(SOFTGPU_IPC_EXPORT, softgpu_ipc_export),
 	C(SOFTGPU_IPC_OPEN, softgpu_ipc_open),
 	C(SOFTGPU_IPC_CLOSE, softgpu_va),
+	C(SOFTGPU_DMABUF, softgpu_dmabuf),
 };
 #define NCALLS	(sizeof(calls) / sizeof(calls[0]))
 

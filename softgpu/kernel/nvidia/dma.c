@@ -10,10 +10,10 @@
 
 #include <linux/dma-mapping.h>
 #include <linux/errno.h>
-#include <linux/iommu.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
+#include "../peer.h"
 #include "p2p.h"
 
 enum topo_override { TOPO_DEFAULT, TOPO_ALLOW, TOPO_DENY };
@@ -40,25 +40,10 @@ static bool in_backing(const struct softgpu_backing *backing, u64 phys, u32 size
 	return phys >= backing->start && phys - backing->start <= backing->size - size;
 }
 
-/* Whether the IOMMU gives the peer addresses of its own. */
-static bool is_translated(struct device *dev)
-{
-	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
-
-	return domain && (domain->type & __IOMMU_DOMAIN_PAGING);
-}
-
-/* The last physical address that the peer can reach. */
-static u64 last_address(struct device *dev)
-{
-	return is_translated(dev) ? U64_MAX : dma_get_mask(dev);
-}
-
 static int map_page(struct device *dev, struct nvp2p_mapping *m, u64 phys, u64 last)
 {
 	dma_addr_t addr;
 
-	/* The DMA layer warns of this, or bounces; a bounced copy is no peer-to-peer. */
 	if (phys + m->page_size - 1 > last) {
 		pr_err_ratelimited("%s cannot address GPU memory at %#llx: its DMA mask is %#llx\n",
 				   dev_name(dev), phys, last);
@@ -97,7 +82,7 @@ static int mapping_create(struct pci_dev *peer, struct nvp2p_table *t, struct nv
 {
 	const struct softgpu_backing *backing = softgpu_pin_backing(&t->pin);
 	u32 i, entries = t->table.entries;
-	u64 last = last_address(&peer->dev);
+	u64 last = softgpu_last_address(&peer->dev);
 	struct nvp2p_mapping *m;
 	int err;
 
