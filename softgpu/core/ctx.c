@@ -12,10 +12,21 @@ static u64 random_nonzero(void)
 	return r;
 }
 
+/* Exclusive means one context, whoever's: another of the same process is one too many. */
+static int may_make_locked(const struct sg_gpu *gpu)
+{
+	if (gpu->removed)
+		return -ENODEV;
+	if (gpu->desc.compute_mode == SOFTGPU_COMPUTE_PROHIBITED)
+		return -EACCES;
+	return gpu->desc.compute_mode == SOFTGPU_COMPUTE_EXCLUSIVE && gpu->ctxs ? -EBUSY : 0;
+}
+
 int sg_ctx_create(struct sg_client *client, u32 *handle)
 {
 	struct sg *sg = client->sg;
 	struct sg_ctx *ctx = sg_zalloc(sizeof(*ctx));
+	int err;
 
 	if (!ctx)
 		return -ENOMEM;
@@ -30,11 +41,12 @@ int sg_ctx_create(struct sg_client *client, u32 *handle)
 	sg_stream_init(&ctx->stream0, ctx, false);
 
 	sg_mutex_lock(&sg->lock);
-	if (client->gpu->removed) {
+	err = may_make_locked(client->gpu);
+	if (err) {
 		sg_mutex_unlock(&sg->lock);
 		sg_cond_destroy(&ctx->done);
 		sg_free(ctx);
-		return -ENODEV;
+		return err;
 	}
 	sg_list_add_tail(&ctx->streams, &ctx->stream0.in_ctx);
 	sg_list_add_tail(&sg->ctxs, &ctx->in_sg);

@@ -79,6 +79,12 @@ static size_t copy_name(char *to, size_t size, const char *from)
 	return n;
 }
 
+static bool compute_mode_ok(u32 mode)
+{
+	return mode == SOFTGPU_COMPUTE_DEFAULT || mode == SOFTGPU_COMPUTE_PROHIBITED ||
+	       mode == SOFTGPU_COMPUTE_EXCLUSIVE;
+}
+
 int sg_gpu_add(struct sg *sg, const struct sg_gpu_desc *desc, u32 *index)
 {
 	struct sg_gpu *gpu;
@@ -86,7 +92,7 @@ int sg_gpu_add(struct sg *sg, const struct sg_gpu_desc *desc, u32 *index)
 	int err;
 
 	if (!desc->vram_size || desc->vram_size % SG_PAGE_SIZE || !desc->vram || !desc->phys ||
-	    !desc->engines || desc->bar1_size % SG_PAGE_SIZE || desc->bar1_reserved % SG_PAGE_SIZE)
+	    !desc->engines || !compute_mode_ok(desc->compute_mode) || desc->bar1_size % SG_PAGE_SIZE || desc->bar1_reserved % SG_PAGE_SIZE)
 		return -EINVAL;
 	gpu = sg_zalloc(sizeof(*gpu));
 	if (!gpu)

@@ -43,6 +43,7 @@ struct sg_gpu_desc {
 	u64 bar1_size;		/* the aperture: 0 means as large as VRAM */
 	u64 bar1_reserved;	/* of it, used by the driver itself */
 	bool bar1_per_pin;	/* as before CUDA 7: every pin takes space anew */
+	u32 compute_mode;	/* enum softgpu_compute_mode */
 	bool on_pci;
 	u32 pci_domain, pci_bus, pci_device, pci_function;
 	u32 engines;		/* copy engines, at least 1 */

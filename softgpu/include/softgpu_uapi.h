@@ -27,12 +27,13 @@
  *   ENOTTY   no such call
  *   EFAULT   the argument cannot be read or written
  *   EPERM    this open file belongs to another process
+ *   EACCES   the GPU's compute mode allows no contexts
  *   ENOENT   no such handle, or nothing at this address
  *   EEXIST   it is there already: something at this address, or this memory
  *   ENOMEM   the kernel is out of memory
  *   ENOSPC   VRAM, or the window of device addresses, has no room
  *   EBUSY    the object is in use: the handle's memory is mapped, work is queued,
- *            another context has it open
+ *            another context has it open, or has the GPU to itself
  *   ENOKEY   the key opens nothing: wrong, or its allocation was freed
  *   EAGAIN   (queries) not finished yet
  *   ENODEV   the GPU was removed
@@ -67,6 +68,13 @@ enum softgpu_kind {
 	SOFTGPU_KIND_IPC = 7,		/* VRAM: another process's allocation, by IPC_OPEN */
 };
 
+/* Who may make contexts on a GPU; the values are CUDA's. */
+enum softgpu_compute_mode {
+	SOFTGPU_COMPUTE_DEFAULT = 0,	/* everyone */
+	SOFTGPU_COMPUTE_PROHIBITED = 2,	/* nobody: CTX_CREATE is EACCES */
+	SOFTGPU_COMPUTE_EXCLUSIVE = 3,	/* one context at a time: for a further one it is EBUSY */
+};
+
 /* Facts of the GPU behind this file. */
 struct softgpu_info {
 	__u32 size;
@@ -86,7 +94,7 @@ struct softgpu_info {
 	__u32 on_pci;		/* out: 1 if VRAM is a PCI BAR, 0 if system memory */
 	__u32 pins;		/* out: live pins of this GPU, all processes */
 	__u32 strict;		/* out: strict mode is on: remote writes are ordered by FLUSH only */
-	__u32 reserved;
+	__u32 compute_mode;	/* out: enum softgpu_compute_mode */
 };
 
 /*

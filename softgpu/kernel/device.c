@@ -27,6 +27,10 @@ static unsigned int engines = 2;
 module_param(engines, uint, 0444);
 MODULE_PARM_DESC(engines, "Copy engines of each GPU, 1 to 16 (default 2)");
 
+static unsigned int compute_mode;
+module_param(compute_mode, uint, 0444);
+MODULE_PARM_DESC(compute_mode, "Who may make contexts: 0 everyone (default), 2 nobody, 3 one context at a time");
+
 static char *name = "softgpu (software GPU)";
 module_param(name, charp, 0444);
 MODULE_PARM_DESC(name, "What the GPUs call themselves");
@@ -53,6 +57,12 @@ int softgpu_device_init(void)
 		pr_err("engines=%u: must be 1 to %u\n", engines, ENGINES_MAX);
 		return -EINVAL;
 	}
+	if (compute_mode != SOFTGPU_COMPUTE_DEFAULT && compute_mode != SOFTGPU_COMPUTE_PROHIBITED &&
+	    compute_mode != SOFTGPU_COMPUTE_EXCLUSIVE) {
+		pr_err("compute_mode=%u: must be 0 (default), 2 (prohibited) or 3 (exclusive process)\n",
+		       compute_mode);
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -67,6 +77,7 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.bar1_reserved = (u64)bar1_reserved * SZ_1K,
 		.bar1_per_pin = bar1_per_pin,
 		.engines = engines,
+		.compute_mode = compute_mode,
 		.vram = device->vram,
 		.priv = (void *)device,
 		.phys = device->phys,

@@ -147,6 +147,9 @@ CUresult sgu_ctx_activate(struct sgu_ctx *ctx)
 	struct softgpu_ctx_create create = { .size = sizeof(create) };
 	int err = sgu_call(ctx->gpu, SOFTGPU_CTX_CREATE, &create);
 
+	/* the compute mode: somebody has the GPU to himself, or nobody may */
+	if (err == -EBUSY || err == -EACCES)
+		return CUDA_ERROR_DEVICE_UNAVAILABLE;
 	if (err)
 		return sgu_result(err);
 	atomic_store(&ctx->id, atomic_fetch_add(&ids, 1) + 1);

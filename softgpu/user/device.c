@@ -102,7 +102,6 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1 },
 	{ CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 },
-	{ CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT },
 	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1024 },
 	{ CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2 },
@@ -141,6 +140,10 @@ SGU_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUd
 		*pi = info->pci_bus;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID) {
 		*pi = info->pci_device;
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) {
+		*pi = info->compute_mode;
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) {
+		*pi = sgu_shared();
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING) {
 		/* in strict mode only a flush orders them for work that runs already */
 		*pi = info->strict ? CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE :

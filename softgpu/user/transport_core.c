@@ -5,8 +5,9 @@
  *
  * Its memory is this process's and so is all that can be done with it; no
  * device and no other process sees it.  The environment says what it has:
- * SOFTGPU_GPUS (1), SOFTGPU_VRAM_MIB (256), SOFTGPU_BAR1_MIB (as much), and what
- * is to go wrong: SOFTGPU_CHAOS (chaos.h).
+ * SOFTGPU_GPUS (1), SOFTGPU_VRAM_MIB (256), SOFTGPU_BAR1_MIB (as much),
+ * SOFTGPU_COMPUTE_MODE (2: prohibited, 3: exclusive process), and what is to go
+ * wrong: SOFTGPU_CHAOS (chaos.h).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -72,6 +73,7 @@ static int add_gpu(unsigned int i, u64 vram_size, u64 bar1_size)
 	struct sg_gpu_desc desc = {
 		.name = "softgpu (in this process)", .vram_size = vram_size, .bar1_size = bar1_size,
 		.engines = 2, .phys = phys,
+		.compute_mode = number("SOFTGPU_COMPUTE_MODE", 0, SOFTGPU_COMPUTE_EXCLUSIVE),
 	};
 	u32 index;
 	int err;

@@ -105,6 +105,14 @@ typedef struct nvmlMemory_v2_st {
 } nvmlMemory_v2_t;
 #define nvmlMemory_v2 NVML_STRUCT_VERSION(Memory, 2)
 
+typedef enum nvmlComputeMode_enum {
+	NVML_COMPUTEMODE_DEFAULT = 0,
+	NVML_COMPUTEMODE_EXCLUSIVE_THREAD = 1,
+	NVML_COMPUTEMODE_PROHIBITED = 2,
+	NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3,
+	NVML_COMPUTEMODE_COUNT
+} nvmlComputeMode_t;
+
 typedef struct nvmlBAR1Memory_st {
 	unsigned long long bar1Total;
 	unsigned long long bar1Free;
@@ -140,6 +148,7 @@ nvmlReturn_t DECLDIR nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *
 nvmlReturn_t DECLDIR nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
 /* Used: the distinct 64 KiB pages that pins hold, plus what the driver reserves. */
 nvmlReturn_t DECLDIR nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory);
+nvmlReturn_t DECLDIR nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode);
 
 #ifdef __cplusplus
 }

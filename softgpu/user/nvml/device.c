@@ -243,3 +243,16 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBA
 	bar1Memory->bar1Free = info.bar1_total - info.bar1_used;
 	return NVML_SUCCESS;
 }
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode)
+{
+	struct softgpu_info info;
+	nvmlReturn_t result = nvml_info(device, &info);
+
+	if (result)
+		return result;
+	if (!mode)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*mode = (nvmlComputeMode_t)info.compute_mode;
+	return NVML_SUCCESS;
+}
