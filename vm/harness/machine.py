@@ -23,7 +23,7 @@ IOMMU = {"off": "intel_iommu=off", "on": "intel_iommu=on iommu.passthrough=0",
 # are above the usual ones since an emulated processor on a busy machine is slow.
 BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic softlockup_panic=1 hung_task_panic=1 "
         "watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 printk.devkmsg=on "
-        "log_buf_len=4M no_timer_check net.ifnames=0")
+        "log_buf_len=4M no_timer_check tsc=nowatchdog net.ifnames=0")
 
 
 def size(text):
