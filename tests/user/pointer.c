@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* pointer.c - what a pointer is, asked one way and the other. */
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "test.h"
@@ -278,21 +280,107 @@ static void tokens(void **state)
 	BAD(cuPointerGetAttribute(&c, A(P2P_TOKENS), p));
 }
 
-/* Not there yet, and it says so. */
+/* Two mappings side by side, as a dma-buf may cover them. */
+static CUdeviceptr two_mappings(size_t grain, const CUmemAllocationProp *prop)
+{
+	const CUmemAccessDesc access = { .location = prop->location,
+					 .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUmemGenericAllocationHandle h;
+	CUdeviceptr va;
+
+	OK(cuMemAddressReserve(&va, 3 * grain, 0, 0, 0));
+	for (int i = 0; i < 2; i++) {
+		OK(cuMemCreate(&h, grain, prop, 0));
+		OK(cuMemMap(va + i * grain, grain, 0, h, 0));
+		OK(cuMemRelease(h));
+	}
+	OK(cuMemSetAccess(va, 2 * grain, &access, 1));
+	return va;
+}
+
+static CUresult dma_buf_of(CUdeviceptr p, size_t size, unsigned long long flags, int *fd)
+{
+	*fd = -1;
+	return cuMemGetHandleForAddressRange(fd, p, size, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, flags);
+}
+
 static void dma_buf(void **state)
 {
-	CUdeviceptr p;
-	int v, fd = -1;
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE },
+				     .allocFlags.gpuDirectRDMACapable = 1 };
+	size_t grain, before, after, total;
+	CUdeviceptr p, small, m, va;
+	CUresult good = CUDA_SUCCESS;
+	int supported, fd, held;
+	CUcontext ctx;
+	void *h;
 
 	(void)state;
-	OK(cuMemAlloc(&p, 64 * KIB));
-	OK(cuDeviceGetAttribute(&v, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0));
-	if (!v)
-		FAILS(CUDA_ERROR_NOT_SUPPORTED,
-		      cuMemGetHandleForAddressRange(&fd, p, 64 * KIB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
-	BAD(cuMemGetHandleForAddressRange(&fd, p, 64 * KIB, (CUmemRangeHandleType)9, 0));
+	OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0));
+	if (!supported)
+		good = CUDA_ERROR_NOT_SUPPORTED;
+	OK(cuMemAlloc(&p, 4 * MIB));
+	BAD(cuMemGetHandleForAddressRange(NULL, p, 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+	BAD(cuMemGetHandleForAddressRange(&fd, p, 4096, (CUmemRangeHandleType)9, 0));
+	BAD(dma_buf_of(p + 512, 4096, 0, &fd));
+	BAD(dma_buf_of(p, 512, 0, &fd));
+	BAD(dma_buf_of(p, 0, 0, &fd));
+	BAD(dma_buf_of(p, 4096, 2, &fd));
+	FAILS(CUDA_ERROR_NOT_SUPPORTED, dma_buf_of(p, 4096, CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, &fd));
+	OK(cuCtxPopCurrent(&ctx));
+	FAILS(CUDA_ERROR_INVALID_CONTEXT, dma_buf_of(p, 4096, 0, &fd));
+	OK(cuCtxPushCurrent(ctx));
 	assert_int_equal(fd, -1);
+
+	FAILS(good, dma_buf_of(p + 4096, 8192, 0, &fd));
+	if (supported) {
+		assert_int_equal(lseek(fd, 0, SEEK_END), 8192);
+		assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+		assert_ptr_equal(mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0), MAP_FAILED);
+		assert_int_equal(errno, 524);	/* ENOTSUPP, the kernel's own */
+		close(fd);
+	}
+	/* a page that small allocations share */
+	OK(cuMemAlloc(&small, 512));
+	FAILS(good, dma_buf_of(small & ~(CUdeviceptr)4095, 4096, 0, &fd));
+	close(fd);
+	OK(cuMemFree(small));
+	if (supported) {
+		BAD(dma_buf_of(p, 4 * MIB + 4096, 0, &fd));
+		OK(cuMemAllocManaged(&m, MIB, CU_MEM_ATTACH_GLOBAL));
+		BAD(dma_buf_of(m, MIB, 0, &fd));
+		OK(cuMemFree(m));
+		OK(cuMemHostAlloc(&h, MIB, 0));
+		BAD(dma_buf_of(P(h), MIB, 0, &fd));
+		OK(cuMemFreeHost(h));
+		BAD(dma_buf_of(P(&fd) & ~(CUdeviceptr)4095, 4096, 0, &fd));
+		BAD(dma_buf_of(m, MIB, 0, &fd));
+	}
+	OK(cuMemGetAllocationGranularity(&grain, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	va = two_mappings(grain, &prop);
+	FAILS(good, dma_buf_of(va, 2 * grain, 0, &fd));
+	if (supported) {
+		assert_int_equal(lseek(fd, 0, SEEK_END), 2 * grain);
+		close(fd);
+		OK(dma_buf_of(va + grain - 4096, 8192, 0, &fd));
+		close(fd);
+		BAD(dma_buf_of(va, 3 * grain, 0, &fd));
+	}
+	OK(cuMemUnmap(va, 2 * grain));
+	OK(cuMemAddressFree(va, 3 * grain));
+
+	/* it keeps the memory */
+	FAILS(good, dma_buf_of(p, 4 * MIB, 0, &held));
 	OK(cuMemFree(p));
+	if (supported && on_softgpu()) {
+		OK(cuMemGetInfo(&before, &total));
+		close(held);
+		OK(cuMemGetInfo(&after, &total));
+		assert_int_equal(after, before + 4 * MIB);
+	} else {
+		close(held);
+	}
 }
 
 int main(void)
