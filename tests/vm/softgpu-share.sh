@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Device memory for others: other processes (IPC, tokens, compute modes) and
+# other devices (dma-bufs), and the GPU taken away meanwhile.
+# vm: --timeout 400 --gpus 1 --cards 1
+# vm: --timeout 400 --gpus 1 --cards 1 --iommu on
+# vm: --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on
+# vm: --timeout 400 --gpus 0 --cards 1
+
+. "$TOP/tests/vm/lib.sh"
+
+share() {
+	"$BUILD/tests/kernel/softgpu_share_test" "$@" || die "$1: see above"
+}
+
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+gpu=$(lspci -D -n -d 1af4:1110 | cut -d' ' -f1 | head -1)
+sysmem=
+[ -n "$gpu" ] || sysmem=sysmem=128
+
+insmod "$MODDIR/softgpu.ko" $sysmem || die "softgpu.ko does not load"
+load_modules peerdma_importer
+share dmabuf
+"$BUILD/tests/user/user_ipc" || die "memory of other processes: see above"
+"$BUILD/tests/user/user_pointer" || die "what a pointer is: see above"
+load_modules nvidia nvp2p_test
+share four-processes
+unload_modules nvidia nvp2p_test
+unload_modules softgpu
+
+for mode in 2 3; do
+	insmod "$MODDIR/softgpu.ko" $sysmem compute_mode=$mode || die "softgpu.ko does not load"
+	"$BUILD/tests/user/user_compute_mode" || die "compute mode $mode: see above"
+	unload_modules softgpu
+done
+
+if [ -n "$gpu" ]; then
+	load_modules softgpu
+	share removal "$gpu"
+	unload_modules softgpu
+fi
+unload_modules peerdma_importer
