@@ -84,7 +84,7 @@ static void begin(void)
 	CUcontext ctx;
 
 	if (result != CUDA_ERROR_NO_DEVICE) {
-		OK(result);
+		pair_cuda(result, "cuInit(0)");
 		OK(cuDevicePrimaryCtxRetain(&ctx, 0));
 		OK(cuCtxSetCurrent(ctx));
 		if (device_open(&why))

@@ -176,6 +176,8 @@ static void copies(void **state)
 	assert_int_equal(out[205], 0);
 	RFAILS(cudaErrorInvalidPitchValue, cudaMemcpy2D(d, 4, in, 10, 5, 3, cudaMemcpyHostToDevice));
 	ROK(cudaMemset2D(d, 100, 9, 5, 3));
+	/* a non-blocking stream does not wait for the default one */
+	ROK(cudaDeviceSynchronize());
 	ROK(cudaMemcpy2DAsync(h, 5, d, 100, 5, 3, cudaMemcpyDefault, s));
 	ROK(cudaStreamSynchronize(s));
 	assert_int_equal(h[14], 9);

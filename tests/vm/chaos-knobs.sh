@@ -4,8 +4,8 @@
 # The knobs for faults: what they do to a client of nvidia_p2p, that the bridge
 # refuses what it cannot trust and leaves nothing behind, and that vm/run and
 # the modules know the same ones.
-# vm: --cards 1 --vram 32M --allow not.understand --chaos seed=7
-# vm: --cards 1 --vram 32M --allow not.understand --chaos seed=7 --kernel 6.12 --iommu on
+# vm: --cards 1 --vram 32M --allow not.understand --timeout 600 --chaos seed=7
+# vm: --cards 1 --vram 32M --allow not.understand --timeout 600 --chaos seed=7 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"
 
