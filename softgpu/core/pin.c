@@ -25,13 +25,14 @@ static struct sg_pin *find_locked(struct sg *sg, const void *key)
 	return SG_NODE_OF(sg_tree_find(&sg->pins, (u64)(unsigned long)key), struct sg_pin);
 }
 
-/* The range that someone means by [va, va + length), if he may. */
+/* May drop the lock.  The range that someone means by [va, va + length), if he may. */
 static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length,
 			  struct sg_range **out)
 {
 	struct sg_ctx *ctx = NULL;
 	struct sg_proc *proc;
 	struct sg_range *range;
+	int err;
 
 	if (who->p2p_token || who->va_space_token) {
 		if (!who->va_space_token)
@@ -50,7 +51,14 @@ static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u
 			return -EINVAL;
 	}
 	range = sg_range_at(proc, va);
-	if (!range || (ctx && range->ctx != ctx) || length > range->node.len - (va - range->node.key))
+	if (!range) {
+		err = sg_managed_copy_locked(proc, ctx, va, &range);
+		if (err)
+			return err;
+		/* Its context has been compared, and may be gone by now. */
+		ctx = NULL;
+	}
+	if ((ctx && range->ctx != ctx) || length > range->node.len - (va - range->node.key))
 		return -EINVAL;
 	*out = range;
 	return 0;

@@ -11,7 +11,7 @@ from .machine import IOMMU, TOPOLOGIES
 
 # softgpu/core/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
 KNOBS = ("fail_pin", "fail_map", "fail_alloc", "callback_delay_ms", "bar1_limit", "revoke_every", "seed", "strict",
-         "table_version", "mapping_version", "page_size")
+         "table_version", "mapping_version", "page_size", "put_delay_ms")
 
 ABOUT = """\
 Boot a real Linux kernel with software GPUs and DMA cards, and run a command in it.
