@@ -33,6 +33,7 @@ void check_counts(void)
 		MUST(st.revocations == w.gpus[g].revocations);
 	}
 	MUST(sg_rule_broken(w.sg, SG_RULE_SYNC_MEMOPS) == w.broken);
+	MUST(sg_rule_broken(w.sg, SG_RULE_MANAGED) == w.managed);
 	MUST(!sg_rule_broken(w.sg, SG_RULE_LAUNCH_AFTER_DMA));
 }
 

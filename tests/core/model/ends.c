@@ -69,6 +69,8 @@ void buf_gone(u32 i)
 	b->used = false;
 	if (b->share >= 0)
 		share_gone((u32)b->share);
+	if (b->copy >= 0)
+		range_gone((u32)b->copy);
 	if (b->range < 0)
 		return;
 	r = &w.ranges[b->range];

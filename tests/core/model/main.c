@@ -30,6 +30,13 @@ struct job {
 
 static struct program program;
 
+/* What the sanitizer finds is a failure, whoever runs this. */
+const char *__ubsan_default_options(void);
+const char *__ubsan_default_options(void)
+{
+	return "halt_on_error=1:print_stacktrace=1";
+}
+
 static int report(u64 seed)
 {
 	fprintf(stderr, "model: world %llu failed (--world %llu repeats it); shrinking it\n", seed, seed);
@@ -55,6 +62,7 @@ static void work(struct job *job, u64 steps, u64 seed, u32 index, u32 jobs)
 		if (i % jobs != index)
 			continue;
 		job->seed = world;
+		test_seed = world;
 		alarm(WORLD_HANG_S);
 		program_random(&program, world);
 		program_run(&program, &job->step);

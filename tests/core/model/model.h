@@ -94,7 +94,6 @@ struct n_proc {
 	char key;		/* its address is the key */
 	bool has_window;
 	u32 next_handle;
-	u64 broken;
 };
 
 struct n_client {
@@ -122,6 +121,7 @@ enum { FREE, TAKEN, LIMBO };
 
 struct n_range {
 	bool used, slab, imported, in_reservation;
+	bool copy;			/* what strict mode lets pin of managed memory */
 	u32 proc, mem, bufs, access;
 	int ctx;			/* -1: none */
 	u64 va, pages, seq;
@@ -133,6 +133,7 @@ struct n_buf {
 	u32 kind, proc, client, opens, host_flags;
 	int ctx, range, phys;		/* -1: none */
 	int share, import;		/* its own; the one that it was opened by */
+	int copy;			/* MANAGED, strict: a range; -1: not yet */
 	u64 va, len, id;
 };
 
@@ -202,7 +203,7 @@ struct world {
 	u32 pins_until_revoke;
 	u64 random;			/* of chaos */
 	u64 last_id, last_share, last_serial, range_seq;
-	u64 broken;			/* rules of strict mode */
+	u64 broken, managed;		/* rules of strict mode */
 	u8 host[16 * SLOT];
 };
 extern struct world w;

@@ -58,7 +58,7 @@ int range_at(u32 proc, u64 va)
 	u32 i;
 
 	for (i = 0; i < RANGES; i++) {
-		if (w.ranges[i].used && w.ranges[i].proc == proc &&
+		if (w.ranges[i].used && w.ranges[i].proc == proc && !w.ranges[i].copy &&
 		    covers(w.ranges[i].va, w.ranges[i].pages * PAGE, va))
 			return (int)i;
 	}
@@ -95,7 +95,7 @@ bool ranges_overlap(u32 proc, u64 va, u64 len)
 	u32 i;
 
 	for (i = 0; i < RANGES; i++) {
-		if (w.ranges[i].used && w.ranges[i].proc == proc &&
+		if (w.ranges[i].used && w.ranges[i].proc == proc && !w.ranges[i].copy &&
 		    overlap(w.ranges[i].va, w.ranges[i].pages * PAGE, va, len))
 			return true;
 	}
@@ -112,7 +112,7 @@ static void window_map(u32 proc, bool *taken)
 	for (i = 0; i < RANGES; i++) {
 		const struct n_range *r = &w.ranges[i];
 
-		for (k = 0; r->used && r->proc == proc && !r->in_reservation && k < r->pages; k++)
+		for (k = 0; r->used && r->proc == proc && !r->in_reservation && !r->copy && k < r->pages; k++)
 			taken[(r->va - WINDOW_BASE) / PAGE + k] = true;
 	}
 	for (i = 0; i < RESERVATIONS; i++) {

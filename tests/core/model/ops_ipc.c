@@ -109,7 +109,7 @@ void op_ipc_open(const u32 *arg)
 	w.ranges[range].bufs = 1;
 	w.mems[w.ranges[range].mem].imports++;
 	w.bufs[slot] = (struct n_buf){ .used = true, .kind = SOFTGPU_KIND_IPC, .proc = w.ctxs[ctx].proc,
-				       .ctx = ctx, .range = range, .phys = -1, .share = -1,
+				       .ctx = ctx, .range = range, .phys = -1, .share = -1, .copy = -1,
 				       .import = share, .opens = 1, .len = from->len, .id = ++w.last_id,
 				       .va = va + (from->va - w.ranges[from->range].va) };
 	MUST(a.va == w.bufs[slot].va);

@@ -109,7 +109,7 @@ static void do_alloc(const u32 *arg, u64 len)
 		return;
 	w.bufs[slot] = (struct n_buf){ .used = true, .kind = SOFTGPU_KIND_DEVICE,
 				       .proc = w.ctxs[ctx].proc, .ctx = ctx, .range = range, .phys = -1,
-				       .share = -1, .import = -1, .va = va, .len = len,
+				       .share = -1, .copy = -1, .import = -1, .va = va, .len = len,
 				       .id = ++w.last_id };
 	MUST(a.va == va);
 	MUST(a.buffer_id == w.last_id);
@@ -222,7 +222,7 @@ void op_register(const u32 *arg)
 	if (want)
 		return;
 	w.bufs[slot] = (struct n_buf){ .used = true, .kind = a.kind, .proc = w.ctxs[ctx].proc,
-				       .ctx = ctx, .range = -1, .phys = -1, .share = -1, .import = -1,
+				       .ctx = ctx, .range = -1, .phys = -1, .share = -1, .copy = -1, .import = -1,
 				       .va = a.va, .len = a.length, .host_flags = a.host_flags,
 				       .id = ++w.last_id };
 	MUST(a.buffer_id == w.last_id);

@@ -27,13 +27,39 @@ static bool bar1_short(u32 mem, u64 first, u64 pages)
 	return more && w.config.reserved * PAGE + used + more > size;
 }
 
+/* Strict mode: the GPU's copy of managed memory, made by whoever pins it first. */
+static int naive_copy(u32 proc, int ctx, u64 va, int *range)
+{
+	int i = buf_at(proc, va);
+	struct n_buf *b = i < 0 ? NULL : &w.bufs[i];
+	u64 pages;
+	u32 gpu;
+
+	if (!w.config.strict || !b || b->kind != SOFTGPU_KIND_MANAGED || b->va % PAGE ||
+	    (ctx >= 0 && ctx != b->ctx))
+		return -EINVAL;
+	if (b->copy < 0) {
+		pages = (b->len + PAGE - 1) / PAGE;
+		gpu = w.ctxs[b->ctx].gpu;
+		if (hits(&w.chaos.fail_alloc) || vram_used(gpu) + pages * PAGE > w.config.vram * PAGE)
+			return -ENOSPC;
+		b->copy = new_range(proc, b->ctx, (u32)new_mem(gpu, pages), b->va);
+		w.ranges[b->copy].copy = true;
+	}
+	*range = b->copy;
+	return 0;
+}
+
 static int naive_pin(u32 proc, int ctx, u64 va, u64 len, int *range)
 {
 	const struct n_range *r;
+	int err = 0;
 
 	*range = range_at(proc, va);
 	if (*range < 0)
-		return -EINVAL;
+		err = naive_copy(proc, ctx, va, range);
+	if (err)
+		return err;
 	r = &w.ranges[*range];
 	if ((ctx >= 0 && r->ctx != ctx) || va + len > r->va + r->pages * PAGE)
 		return -EINVAL;
@@ -88,7 +114,7 @@ static void do_pin(const struct sg_pin_who *who, u32 proc, int ctx, u64 va, u64 
 	int slot = SPARE(w.pins), range = -1, err;
 	struct n_pin *p;
 
-	if (slot < 0)
+	if (slot < 0 || SPARE(w.ranges) < 0 || SPARE(w.mems) < 0)
 		return;
 	p = &w.pins[slot];
 	if (!want)
@@ -110,6 +136,7 @@ static void do_pin(const struct sg_pin_who *who, u32 proc, int ctx, u64 va, u64 
 	p->serial = ++w.last_serial;
 	MUST(p->t.pin.npages == pages && p->t.pin.serial == p->serial);
 	MUST(sg_pin_gpu_index(&p->t.pin) == w.mems[p->mem].gpu);
+	w.managed += w.ranges[range].copy;
 	if (w.config.strict)
 		w.broken += held_work_on(proc, va, pages * PAGE);
 	chaos_pinned(w.mems[p->mem].gpu);
@@ -126,7 +153,7 @@ static u64 some_pages(const struct n_range *r, const u32 *arg, u64 *va)
 
 void op_pin(const u32 *arg)
 {
-	int r = PICK(w.ranges, arg[0]);
+	int r = PICK(w.ranges, arg[0]), b;
 	struct sg_pin_who who = { 0 };
 	u64 va = 0, pages;
 	u32 proc;
@@ -135,8 +162,13 @@ void op_pin(const u32 *arg)
 		return;
 	/* Sometimes by another process, which may have something of its own there. */
 	proc = arg[3] % 16 ? w.ranges[r].proc : arg[3] / 16 % w.config.procs;
-	who.proc_key = &w.procs[proc].key;
 	pages = some_pages(&w.ranges[r], arg, &va);
+	b = PICK(w.bufs, arg[0]);
+	if (arg[3] / 1024 % 8 == 0 && b >= 0 && w.bufs[b].range < 0) {
+		proc = w.bufs[b].proc;
+		va = (w.bufs[b].va & ~(PAGE - 1)) + arg[1] % 2 * PAGE;
+	}
+	who.proc_key = &w.procs[proc].key;
 	do_pin(&who, proc, -1, va, pages, arg[3] / 4 % 4 == 0,
 	       client_of(proc, 0) < 0 ? -EINVAL : 0);
 }

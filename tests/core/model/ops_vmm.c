@@ -143,7 +143,7 @@ void op_map(const u32 *arg)
 		return;
 	b = &w.bufs[slot];
 	*b = (struct n_buf){ .used = true, .kind = SOFTGPU_KIND_VMM, .proc = proc, .client = (u32)client,
-			     .ctx = ctx, .phys = p, .share = -1, .import = -1, .va = a.va, .len = a.length,
+			     .ctx = ctx, .phys = p, .share = -1, .copy = -1, .import = -1, .va = a.va, .len = a.length,
 			     .range = new_range(proc, ctx, w.phys[p].mem, a.va), .id = ++w.last_id };
 	w.ranges[b->range].in_reservation = true;
 	w.ranges[b->range].access = 0;
