@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* header.c - peerdma.h compiles alone, as C99 and (header.cpp) as C++. */
+/* header.c - the public headers compile alone, as C99 and (header.cpp) as C++. */
 #include "peerdma.h"
+#include "peerdma_cache.h"
 
 int header_compiles(const struct peerdma_region *region);
 int header_compiles(const struct peerdma_region *region)

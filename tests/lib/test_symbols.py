@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What libpeerdma.so exports is what peerdma.h declares, each with a version, and nothing else."""
+"""What libpeerdma.so exports is what its headers declare, each with a version, and nothing else."""
 
 import re
 import subprocess
@@ -10,10 +10,13 @@ VERSION = "PEERDMA_0.1"
 SONAME = "libpeerdma.so.0"
 
 
-def main(library, header):
-    with open(header, encoding="utf-8") as file:
-        text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
-    declared = set(re.findall(r"\b(peerdma_\w+)\(", text)) - {"peerdma_valid"}     # that one is inline
+def main(library, *headers):
+    declared = set()
+    for header in headers:
+        with open(header, encoding="utf-8") as file:
+            text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+        declared |= set(re.findall(r"\b(peerdma_\w+)\(", text))
+    declared -= {"peerdma_valid"}     # that one is inline
     out = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library],
                          check=True, capture_output=True, text=True).stdout
     exported = {}
