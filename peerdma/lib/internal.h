@@ -114,6 +114,8 @@ enum cuda_answer {
 };
 enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *error);
 enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error);
+/* For the current context's GPU.  UNKNOWN: it cannot; ABSENT: no CUDA, or no context; KNOWN: done, or not needed. */
+enum cuda_answer cuda_flush_writes(int scope, int *error);
 int cuda_load(void);				/* 0 or -ENODEV, with text */
 
 #endif

@@ -10,13 +10,16 @@ VERSION = "PEERDMA_0.1"
 SONAME = "libpeerdma.so.0"
 
 
+def declarations(header):
+    """The functions of a header that are not inline."""
+    with open(header, encoding="utf-8") as file:
+        text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+    inline = set(re.findall(r"static inline [^(]*?\b(peerdma_\w+)\(", text))
+    return set(re.findall(r"\b(peerdma_\w+)\(", text)) - inline
+
+
 def main(library, *headers):
-    declared = set()
-    for header in headers:
-        with open(header, encoding="utf-8") as file:
-            text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
-        declared |= set(re.findall(r"\b(peerdma_\w+)\(", text))
-    declared -= {"peerdma_valid"}     # that one is inline
+    declared = set().union(*map(declarations, headers))
     out = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library],
                          check=True, capture_output=True, text=True).stdout
     exported = {}
