@@ -10,7 +10,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
-.PHONY: help demo demo-vm demo-process check check-fast check-thirdparty bench user modules modules-all kernel \
+.PHONY: help demo demo-vm demo-process check check-fast check-thirdparty mutate bench user modules modules-all kernel \
 	vm-shell install install-modules style clean distclean
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo '  make check                all tests, in virtual machines too (about 20 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
 	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
+	@echo '  make mutate               break the code in each place that a rule stands on: docs/testing.md'
 	@echo '  make bench                what a pin costs, and how fast copies are: bench/README.md'
 	@echo
 	@echo '  make user                 libraries and programs, to build/user'
@@ -120,6 +121,10 @@ check-thirdparty:
 check-fast:
 	@vm/deps.sh check
 	@tests/run --no-vm
+
+mutate:
+	@vm/deps.sh check
+	@tests/mutate/run $(MUTATE_ARGS)
 
 bench: user modules
 	@vm/deps.sh vm

@@ -263,7 +263,7 @@ int sg_pin_revoke(struct sg *sg, u64 serial)
 void sg_pin_revoke_any_locked(struct sg_gpu *gpu)
 {
 	struct sg_pin *victim = NULL;
-	u64 seen = 0;
+	u32 seen = 0;
 	struct sg_node *n;
 
 	/* Each of the n candidates is kept with 1/n: all are equally likely in the end. */
@@ -271,7 +271,7 @@ void sg_pin_revoke_any_locked(struct sg_gpu *gpu)
 		struct sg_pin *pin = SG_NODE_OF(n, struct sg_pin);
 
 		if (pin->gpu == gpu && pin->state == PIN_LIVE && !pin->persistent &&
-		    sg_chaos_random_locked(gpu->sg) % (u32)++seen == 0)
+		    sg_chaos_random_locked(gpu->sg) % ++seen == 0)
 			victim = pin;
 	}
 	if (victim)
