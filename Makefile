@@ -11,7 +11,7 @@ SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
 .PHONY: help demo demo-vm demo-process check check-fast check-thirdparty debug-kernel check-debug \
-	check-debug-rounds bench user modules modules-all kernel \
+	check-debug-rounds mutate bench user modules modules-all kernel \
 	vm-shell install install-modules style clean distclean
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo '  make debug-kernel         build a Linux that notices more: KASAN, lockdep, kmemleak... (6 minutes)'
 	@echo '  make check-debug          all tests of virtual machines on it'
 	@echo '  make check-debug-rounds ROUNDS=N   random rounds on it, with revocations at random'
+	@echo '  make mutate               break the code in each place that a rule stands on: docs/testing.md'
 	@echo '  make bench                what a pin costs, and how fast copies are: bench/README.md'
 	@echo
 	@echo '  make user                 libraries and programs, to build/user'
@@ -141,6 +142,10 @@ check-debug-rounds: user debug-kernel
 check-fast:
 	@vm/deps.sh check
 	@tests/run --no-vm
+
+mutate:
+	@vm/deps.sh check
+	@tests/mutate/run $(MUTATE_ARGS)
 
 bench: user modules
 	@vm/deps.sh vm

@@ -277,7 +277,9 @@ struct peerdma_validity {
 };
 
 /*
- * Non-zero for as long as the pin is live.  One load from a page that the
+ * Non-zero for as long as the pin is live and, of host memory, the process still
+ * has those pages there: a pin of memory that was unmapped, moved or discarded
+ * (MADV_DONTNEED) holds what was there.  One load from a page that the
  * kernel writes before a revocation reaches any device or view: no system
  * call, a few nanoseconds.  What was read or sent before a check that still
  * says "valid" came from the memory that was pinned.

@@ -5,7 +5,7 @@
  * Pages are pinned for the long term and counted against RLIMIT_MEMLOCK of the
  * process that they belong to, as RDMA does (VmPin in /proc/PID/status).  Host
  * memory is never revoked: a pinned page stays, whatever becomes of the mapping
- * that it was found through.
+ * that it was found through.  Only the pin's generation tells of that (watch.h).
  */
 #include <linux/capability.h>
 #include <linux/mm.h>
@@ -15,6 +15,7 @@
 
 #include "compat.h"
 #include "pin.h"
+#include "watch.h"
 
 /* Pages that follow each other in memory; the next run's `first' ends this one. */
 struct host_run {
@@ -24,9 +25,10 @@ struct host_run {
 
 struct host_pin {
 	struct mm_struct *mm;	/* only its counter and its struct */
+	struct peerdma_watch watch;
 	u32 npages;
 	u32 nruns;
-	struct host_run runs[];
+	struct host_run *runs;
 };
 
 #define SMALL_PIN 16		/* pages for which the stack will do */
@@ -63,69 +65,80 @@ static long pin_all(u64 start, u32 npages, unsigned int gup_flags, struct page *
 	return 0;
 }
 
-static struct host_pin *make_runs(struct page **pages, u32 npages)
+static int make_runs(struct host_pin *host, struct page **pages)
 {
-	struct host_pin *host;
-	u32 i, nruns = 1;
+	u32 i, n = 1;
 
-	for (i = 1; i < npages; i++)
-		nruns += page_to_pfn(pages[i]) != page_to_pfn(pages[i - 1]) + 1;
-	host = kvmalloc(struct_size(host, runs, nruns), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!host)
-		return NULL;
-	host->npages = npages;
-	host->nruns = nruns;
-	nruns = 0;
-	for (i = 0; i < npages; i++) {
+	for (i = 1; i < host->npages; i++)
+		n += page_to_pfn(pages[i]) != page_to_pfn(pages[i - 1]) + 1;
+	host->runs = kvmalloc_array(n, sizeof(*host->runs), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!host->runs)
+		return -ENOMEM;
+	for (i = 0; i < host->npages; i++) {
 		unsigned long pfn = page_to_pfn(pages[i]);
 
 		if (i && pfn == page_to_pfn(pages[i - 1]) + 1)
 			continue;
-		host->runs[nruns].pfn = pfn;
-		host->runs[nruns++].first = i;
+		host->runs[host->nruns].pfn = pfn;
+		host->runs[host->nruns++].first = i;
 	}
-	return host;
+	return 0;
+}
+
+/* Pins the pages, and notes where they are. */
+static int find_pages(struct peerdma_pin *pin, struct host_pin *host)
+{
+	struct page *few[SMALL_PIN], **pages = few;
+	int err;
+
+	if (host->npages > SMALL_PIN) {
+		pages = kvmalloc_array(host->npages, sizeof(*pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		if (!pages)
+			return -ENOMEM;
+	}
+	err = pin_all(pin->start, host->npages, pin->flags & PEERDMA_PIN_READONLY ?
+		      PEERDMA_GUP_READONLY : FOLL_LONGTERM | FOLL_WRITE, pages);
+	if (!err) {
+		err = make_runs(host, pages);
+		if (err)
+			unpin_user_pages(pages, host->npages);
+	}
+	if (pages != few)
+		kvfree(pages);
+	return err;
 }
 
 static int host_get(struct peerdma_pin *pin)
 {
-	u32 npages = pin->pinned_length >> PAGE_SHIFT;
-	struct page *few[SMALL_PIN], **pages = few;
 	struct host_pin *host;
 	int err;
 
 	if (!access_ok((void __user *)pin->start, pin->pinned_length))
 		return -EFAULT;
-	err = charge(current->mm, npages);
-	if (err)
-		return err;
-	if (npages > SMALL_PIN) {
-		pages = kvmalloc_array(npages, sizeof(*pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-		if (!pages) {
-			err = -ENOMEM;
-			goto uncharge;
-		}
-	}
-	err = pin_all(pin->start, npages, pin->flags & PEERDMA_PIN_READONLY ?
-		      PEERDMA_GUP_READONLY : FOLL_LONGTERM | FOLL_WRITE, pages);
-	if (err)
-		goto free_pages;
-	host = make_runs(pages, npages);
-	if (!host) {
-		unpin_user_pages(pages, npages);
-		err = -ENOMEM;
-		goto free_pages;
-	}
+	host = kzalloc(sizeof(*host), GFP_KERNEL_ACCOUNT);
+	if (!host)
+		return -ENOMEM;
 	host->mm = current->mm;
+	host->npages = pin->pinned_length >> PAGE_SHIFT;
+	err = charge(host->mm, host->npages);
+	if (err)
+		goto free;
+	err = peerdma_watch_begin(&host->watch, pin);
+	if (err)
+		goto uncharge;
+	err = find_pages(pin, host);
+	if (err)
+		goto unwatch;
 	mmgrab(host->mm);
 	pin->priv = host;
+	return 0;
 
-free_pages:
-	if (pages != few)
-		kvfree(pages);
+unwatch:
+	peerdma_watch_end(&host->watch);
 uncharge:
-	if (err)
-		atomic64_sub(npages, &current->mm->pinned_vm);
+	atomic64_sub(host->npages, &host->mm->pinned_vm);
+free:
+	kfree(host);
 	return err;
 }
 
@@ -141,6 +154,8 @@ static void host_put(struct peerdma_pin *pin)
 	bool dirty = !(pin->flags & PEERDMA_PIN_READONLY);
 	u32 i;
 
+	/* From here on the range is the process's own affair. */
+	peerdma_watch_end(&host->watch);
 	for (i = 0; i < host->nruns; i++) {
 		unpin_user_page_range_dirty_lock(pfn_to_page(host->runs[i].pfn),
 						 run_end(host, i) - host->runs[i].first, dirty);
@@ -148,7 +163,8 @@ static void host_put(struct peerdma_pin *pin)
 	}
 	atomic64_sub(host->npages, &host->mm->pinned_vm);
 	mmdrop(host->mm);
-	kvfree(host);
+	kvfree(host->runs);
+	kfree(host);
 }
 
 static phys_addr_t host_page(const struct peerdma_pin *pin, u32 i)

@@ -25,6 +25,7 @@
  *
  *	a lock that a provider holds around peerdma_revoke()
  *	a client's own locks
+ *	a turn at the provider (turns.h): all of a get, all of a put
  *	mmap_lock, dma_resv of an export
  *	peerdma_pin.lock
  *	locks that a provider's get and dma_map take (see provider.h), those of

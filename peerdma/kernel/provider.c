@@ -50,6 +50,7 @@ static void enter(struct peerdma_provider *provider, u32 i)
 	else
 		provider->refuses = PEERDMA_PIN_HOST |
 			(provider->can_persist ? 0 : PEERDMA_PIN_PERSISTENT);
+	peerdma_turns_init(&provider->turns);
 	rcu_assign_pointer(providers[i], provider);
 }
 

@@ -12,6 +12,8 @@
 #include <linux/module.h>
 #include <linux/types.h>
 
+#include "turns.h"
+
 struct peerdma_pin;
 struct peerdma_map;
 
@@ -35,7 +37,9 @@ struct peerdma_provider {
 
 	/*
 	 * Gives the memory back.  Any process, may sleep, no lock held, cannot
-	 * fail.  Not called for a pin that was revoked.
+	 * fail.  Not called for a pin whose peerdma_revoke() has returned; one
+	 * may begin and return while this runs, and then there is nothing to
+	 * give.  No `get' runs meanwhile: what names the pin names no other.
 	 */
 	void (*put)(struct peerdma_pin *pin);
 
@@ -58,6 +62,7 @@ struct peerdma_provider {
 	/* Private to provider.c. */
 	u32 index;		/* place in the order of asking */
 	u32 refuses;		/* PEERDMA_PIN_* that it is not asked about */
+	struct peerdma_turns turns;	/* of its gets and puts; not for the host's */
 };
 
 int peerdma_register_provider(struct peerdma_provider *provider);

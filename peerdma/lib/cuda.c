@@ -42,6 +42,14 @@ enum {	/* CUpointer_attribute */
 	ATTRIBUTE_MAPPING_BASE_ADDR = 19,
 };
 
+enum {	/* CUdevice_attribute */
+	DEVICE_FLUSH_WRITES_OPTIONS = 117,
+	DEVICE_WRITES_ORDERING = 118,
+};
+
+#define FLUSH_FROM_HOST		1	/* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST */
+#define FLUSH_CURRENT_CONTEXT	0	/* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX */
+
 enum {	/* CUmemorytype */
 	MEMORYTYPE_HOST = 1,
 	MEMORYTYPE_DEVICE = 2,
@@ -54,6 +62,10 @@ struct api {
 	CUresult (*pointer_set_attribute)(const void *value, int attribute, CUdeviceptr ptr);
 	CUresult (*device_get)(int *device, int ordinal);
 	CUresult (*device_get_pci_bus_id)(char *id, int length, int device);
+	/* Since CUDA 11.3; NULL before. */
+	CUresult (*flush_writes)(int target, int scope);
+	CUresult (*ctx_get_device)(int *device);
+	CUresult (*device_get_attribute)(int *value, int attribute, int device);
 };
 
 enum policy { POLICY_NOTICE, POLICY_LOAD, POLICY_OFF };
@@ -96,6 +108,9 @@ static const struct api *search(int flags)
 		api->pointer_set_attribute = dlsym(library, "cuPointerSetAttribute");
 		api->device_get = dlsym(library, "cuDeviceGet");
 		api->device_get_pci_bus_id = dlsym(library, "cuDeviceGetPCIBusId");
+		api->flush_writes = dlsym(library, "cuFlushGPUDirectRDMAWrites");
+		api->ctx_get_device = dlsym(library, "cuCtxGetDevice");
+		api->device_get_attribute = dlsym(library, "cuDeviceGetAttribute");
 		if (api->pointer_get_attributes && api->pointer_set_attribute && api->device_get &&
 		    api->device_get_pci_bus_id && atomic_compare_exchange_strong(&published, &first, api))
 			return api;
@@ -304,4 +319,29 @@ enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error)
 	if (r == CUDA_ERROR_NOT_SUPPORTED)	/* memory of cuMemCreate has no such attribute */
 		return CUDA_ABSENT;
 	return r ? failure(r, error) : CUDA_KNOWN;
+}
+
+enum cuda_answer cuda_flush_writes(int scope, int *error)
+{
+	const struct api *cuda = cuda_to_ask();
+	int device, options = 0, ordering = 0;
+	CUresult r;
+
+	if (!cuda)
+		return CUDA_ABSENT;
+	if (!cuda->flush_writes || !cuda->ctx_get_device || !cuda->device_get_attribute)
+		return CUDA_UNKNOWN;
+	r = cuda->ctx_get_device(&device);
+	if (r == CUDA_ERROR_INVALID_CONTEXT)
+		return CUDA_ABSENT;
+	if (r)
+		return failure(r, error);
+	/* What a driver does not know it does not do. */
+	if (!cuda->device_get_attribute(&ordering, DEVICE_WRITES_ORDERING, device) && ordering >= scope)
+		return CUDA_KNOWN;
+	if (cuda->device_get_attribute(&options, DEVICE_FLUSH_WRITES_OPTIONS, device) || !(options & FLUSH_FROM_HOST))
+		return CUDA_UNKNOWN;
+	r = cuda->flush_writes(FLUSH_CURRENT_CONTEXT, scope);
+	*error = r;
+	return !r ? CUDA_KNOWN : r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_UNKNOWN : CUDA_FAILED;
 }

@@ -137,8 +137,10 @@ static int sum_up(struct aperture *a)
 		for (size_t j = 0; !ret && j < o->count; j++)
 			ret = add(&all, &o->ranges[j]);
 	}
-	if (!ret)
+	if (!ret) {
 		a->held = unite(all.ranges, &all.count);
+		free_runs_fill(&a->free, &a->range, all.ranges, all.count);
+	}
 	free(all.ranges);
 	if (a->count)
 		qsort(a->owners, a->count, sizeof(a->owners[0]), most_first);

@@ -17,8 +17,9 @@ static const char usage[] =
 	"Usage: peerdma bar1 [--json | --tsv] [--ascii] [--color] [--root DIR]\n"
 	"\n"
 	"For each GPU: the size and use of BAR1, the aperture through which other devices\n"
-	"reach its memory, as its driver counts it (NVML), and a picture of what the pins\n"
-	"of peerdma.ko hold of it (needs root, since debugfs does).\n"
+	"reach its memory, as its driver counts it (NVML), a picture of what the pins of\n"
+	"peerdma.ko hold of it, and in what pieces they leave the rest (needs root, since\n"
+	"debugfs does).\n"
 	"\n"
 	"  --json        one JSON object, schema peerdma-bar1/1\n"
 	"  --tsv         the driver's figures in bytes, for scripts and for --root\n"
@@ -107,6 +108,7 @@ static void people(const struct tool *tool, const struct gpu *gpu, const struct 
 		return;		/* said once, for all GPUs */
 	if (!v->aperture.count)
 		puts("      no pins of peerdma");
+	free_runs_draw(tool, &v->aperture.free, "      ");
 	if (gpu->has_bar1 && others(gpu, v))
 		printf("      held by others or reserved: %s; the driver does not say where\n",
 		       text_size(others(gpu, v), size));
@@ -142,6 +144,9 @@ static void json_gpu(struct json_object *o, const struct gpu *gpu, const struct 
 	json_number(inner, "held_by_peerdma", v->aperture.held);
 	if (gpu->has_bar1)
 		json_number(inner, "held_by_others", others(gpu, v));
+	json_number(inner, "free_runs", v->aperture.free.count);
+	json_number(inner, "largest_free_run", v->aperture.free.largest);
+	json_number(inner, "fragmentation_percent", free_runs_percent(&v->aperture.free));
 	owners = json_array_in(inner, "owners");
 	for (size_t i = 0; i < v->aperture.count; i++) {
 		const struct owner *from = &v->aperture.owners[i];

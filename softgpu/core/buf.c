@@ -45,6 +45,7 @@ struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct s
 		range->proc = proc;
 		range->ctx = ctx;
 		range->mem = mem;
+		range->tree = &proc->ranges;
 		range->access = SG_READ | SG_WRITE;
 		sg_list_init(&range->pins);
 		sg_list_init(&range->in_slabs);
@@ -56,16 +57,15 @@ void sg_range_publish_locked(struct sg_range *range, u64 va)
 {
 	range->node.key = va;
 	range->node.len = range->mem->size;
-	sg_tree_insert(&range->proc->ranges, &range->node);
+	sg_tree_insert(range->tree, &range->node);
 }
 
-/* Drops the lock.  Takes a range down: pins first, then addresses, then memory. */
-static void range_end_locked(struct sg_range *range)
+void sg_range_end_locked(struct sg_range *range)
 {
 	struct sg_proc *proc = range->proc;
 	struct sg *sg = proc->sg;
 
-	sg_tree_erase(&proc->ranges, &range->node);
+	sg_tree_erase(range->tree, &range->node);
 	sg_list_del(&range->in_slabs);
 	proc->refs++;
 	sg_pins_revoke_locked(range);
@@ -114,6 +114,7 @@ void sg_range_unpinned_locked(struct sg_range *range)
 void sg_buf_release_locked(struct sg_buf *buf)
 {
 	struct sg_range *range = buf->range;
+	struct sg_range *copy = SG_NODE_OF(sg_tree_find(&buf->proc->copies, buf->node.key), struct sg_range);
 	struct sg_phys *phys = buf->phys;
 
 	sg_tree_erase(&buf->proc->bufs, &buf->node);
@@ -128,7 +129,9 @@ void sg_buf_release_locked(struct sg_buf *buf)
 	if (phys)
 		sg_obj_put_locked(&phys->obj);
 	if (range && !--range->bufs)
-		range_end_locked(range);
+		sg_range_end_locked(range);
+	if (copy)
+		sg_range_end_locked(copy);
 }
 
 /* First fit among a slab's slots; SG_SLOTS when there is no room. */

@@ -180,6 +180,20 @@ static int move(struct sg_engine *e, const struct sg_client *client, struct sg_j
 	return err ? err : ops->copy(client->cookie, e->bounce, dst, len, true);
 }
 
+/* Drops the lock.  What moved to or from host memory, for copies of managed memory there. */
+static void moved_locked(struct sg_engine *e, struct sg_proc *proc, struct sg_job *job, const struct side *d, u64 dst,
+			 const struct side *s, u64 src, u64 len)
+{
+	const void *local = d->gpu ? d->vram : s->gpu ? s->vram : e->bounce;
+
+	if (!proc->copies.root)
+		return;
+	if (!d->gpu)
+		sg_managed_moved_locked(proc, dst, local, len);
+	if (job->op == SG_OP_COPY && !s->gpu)
+		sg_managed_moved_locked(proc, src, local, len);
+}
+
 /* One row, piece by piece. */
 static int move_row(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job, u64 dst, u64 src,
 		    u64 width)
@@ -207,6 +221,8 @@ static int move_row(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job,
 		e->gpu->bytes_copied += len;
 		if (d.gpu)
 			sg_watch_written_locked(d.gpu, d.vram, len);
+		if (!err)
+			moved_locked(e, client->proc, job, &d, dst, &s, src, len);
 		side_close_locked(&s);
 close:
 		side_close_locked(&d);

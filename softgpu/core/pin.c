@@ -25,13 +25,14 @@ static struct sg_pin *find_locked(struct sg *sg, const void *key)
 	return SG_NODE_OF(sg_tree_find(&sg->pins, (u64)(unsigned long)key), struct sg_pin);
 }
 
-/* The range that someone means by [va, va + length), if he may. */
+/* May drop the lock.  The range that someone means by [va, va + length), if he may. */
 static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length,
 			  struct sg_range **out)
 {
 	struct sg_ctx *ctx = NULL;
 	struct sg_proc *proc;
 	struct sg_range *range;
+	int err;
 
 	if (who->p2p_token || who->va_space_token) {
 		if (!who->va_space_token)
@@ -50,7 +51,14 @@ static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u
 			return -EINVAL;
 	}
 	range = sg_range_at(proc, va);
-	if (!range || (ctx && range->ctx != ctx) || length > range->node.len - (va - range->node.key))
+	if (!range) {
+		err = sg_managed_copy_locked(proc, ctx, va, &range);
+		if (err)
+			return err;
+		/* Its context has been compared, and may be gone by now. */
+		ctx = NULL;
+	}
+	if ((ctx && range->ctx != ctx) || length > range->node.len - (va - range->node.key))
 		return -EINVAL;
 	*out = range;
 	return 0;
@@ -255,7 +263,7 @@ int sg_pin_revoke(struct sg *sg, u64 serial)
 void sg_pin_revoke_any_locked(struct sg_gpu *gpu)
 {
 	struct sg_pin *victim = NULL;
-	u64 seen = 0;
+	u32 seen = 0;
 	struct sg_node *n;
 
 	/* Each of the n candidates is kept with 1/n: all are equally likely in the end. */
@@ -263,7 +271,7 @@ void sg_pin_revoke_any_locked(struct sg_gpu *gpu)
 		struct sg_pin *pin = SG_NODE_OF(n, struct sg_pin);
 
 		if (pin->gpu == gpu && pin->state == PIN_LIVE && !pin->persistent &&
-		    sg_chaos_random_locked(gpu->sg) % (u32)++seen == 0)
+		    sg_chaos_random_locked(gpu->sg) % ++seen == 0)
 			victim = pin;
 	}
 	if (victim)

@@ -17,7 +17,7 @@ void sg_proc_put_locked(struct sg_proc *proc)
 {
 	if (--proc->refs)
 		return;
-	SG_WARN_ON(proc->bufs.root || proc->ranges.root || proc->reservations.root ||
+	SG_WARN_ON(proc->bufs.root || proc->ranges.root || proc->copies.root || proc->reservations.root ||
 		   proc->objs.root);
 	if (proc->has_window)
 		sg_space_fini(&proc->window);

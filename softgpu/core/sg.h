@@ -93,7 +93,8 @@ struct sg_chaos {
 	 * Device-to-device copies and fills are held back until a call that CUDA
 	 * documents as synchronizing, unless SYNC_MEMOPS is set at either end;
 	 * and what runs on the GPU does not see what a device writes meanwhile.
-	 * A program that relies on either is wrong every time.
+	 * Managed memory can be pinned, but what is pinned is a copy.  A program
+	 * that relies on any of these is wrong every time.
 	 */
 	bool strict;
 };
@@ -129,6 +130,8 @@ enum sg_rule {
 	SG_RULE_SYNC_MEMOPS,
 	/* a kernel or a copy that was launched already looked for data that arrived later */
 	SG_RULE_LAUNCH_AFTER_DMA,
+	/* managed memory was pinned: that is a copy, which the program's own accesses do not reach */
+	SG_RULE_MANAGED,
 	SG_RULES
 };
 u64 sg_rule_broken(struct sg *sg, enum sg_rule rule);
@@ -236,7 +239,7 @@ struct sg_pin_who {
  *
  * -EINVAL  not VRAM of that process or token, or unmapped, or spans allocations
  * -EIO     p2p_token given without va_space_token
- * -ENOSPC  BAR1 is exhausted
+ * -ENOSPC  BAR1 is exhausted; strict: or VRAM, for a copy of managed memory
  * -ENODEV  the GPU was removed
  */
 int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,

@@ -104,6 +104,7 @@ struct sg_proc {
 	struct sg_space window;		/* what of it is free */
 	struct sg_tree bufs;		/* what the program allocated, by address */
 	struct sg_tree ranges;		/* what is mapped to VRAM, by address */
+	struct sg_tree copies;		/* strict: VRAM that stands for managed memory, by its address */
 	struct sg_tree reservations;	/* of cuMemAddressReserve, by address */
 	struct sg_tree objs;		/* by handle */
 	u32 next_handle;
@@ -174,7 +175,8 @@ struct sg_phys {
 
 /* A stretch of addresses mapped to one mem: the unit of pinning. */
 struct sg_range {
-	struct sg_node node;		/* in proc->ranges: va, length */
+	struct sg_node node;		/* in *tree: va, length */
+	struct sg_tree *tree;		/* fixed; proc->ranges, or proc->copies */
 	struct sg_link in_slabs;	/* ctx->slabs */
 	struct sg_link pins;
 	struct sg_proc *proc;		/* fixed */
@@ -319,6 +321,8 @@ void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *
 /* Takes over the caller's reference to mem. */
 struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct sg_mem *mem);
 void sg_range_publish_locked(struct sg_range *range, u64 va);
+/* Drops the lock.  Takes a range down: pins first, then addresses, then memory. */
+void sg_range_end_locked(struct sg_range *range);
 /* Gives a new range addresses in its process's window, and publishes it. */
 int sg_range_place_locked(struct sg_range *range);
 /* Freed slots of a slab may be used again, if its last pin and its last import have gone. */
@@ -372,6 +376,16 @@ void sg_strict_release_locked(struct sg_stream *s);
 /* With all of a context's streams. */
 void sg_strict_release_ctx_locked(struct sg_ctx *ctx);
 bool sg_sync_memops_locked(struct sg_proc *proc, u64 va);
+
+/* managed.c */
+/*
+ * Drops the lock.  Strict mode: what a pin of the managed memory at va gets, of this
+ * context where not NULL.  -EINVAL: that is no managed memory, or the mode is off.
+ */
+int sg_managed_copy_locked(struct sg_proc *proc, const struct sg_ctx *ctx, u64 va, struct sg_range **out);
+bool sg_is_managed_copy(const struct sg_range *range);
+/* Drops the lock.  An engine has read or written host memory at va: `local` is what stands there. */
+void sg_managed_moved_locked(struct sg_proc *proc, u64 va, const void *local, u64 len);
 
 /* query.c */
 int sg_query(struct sg_client *client, struct softgpu_query *a);

@@ -20,6 +20,8 @@ static const char *const rule_texts[SG_RULES] = {
 		"work was queued on pinned memory without SYNC_MEMOPS: what a device reads there before the next synchronizing call is stale",
 	[SG_RULE_LAUNCH_AFTER_DMA] =
 		"a kernel or copy looked for data that a device wrote after its launch: only work launched after the DMA has completed must see it",
+	[SG_RULE_MANAGED] =
+		"managed memory was pinned: a device reads stale data there, and what it writes is overwritten",
 };
 
 u64 sg_rule_broken(struct sg *sg, enum sg_rule rule)
@@ -152,6 +154,8 @@ void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len)
 	struct sg *sg = range->proc->sg;
 	struct sg_ctx *ctx;
 
+	if (sg_is_managed_copy(range))
+		sg_rule_break_locked(sg, SG_RULE_MANAGED);
 	sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
 		if (ctx->obj.client->proc == range->proc && holds_work_on_locked(ctx, va, len)) {
 			sg_rule_break_locked(sg, SG_RULE_SYNC_MEMOPS);

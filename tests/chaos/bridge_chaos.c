@@ -7,10 +7,12 @@
  *   bridge_chaos PCI-ADDRESS-OF-A-DMA-CARD
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda.h"
 #include "peerdma.h"
@@ -139,6 +141,45 @@ static void other_knobs(CUdeviceptr p)
 	expect("without it", try_pin(p, 0), 0);
 }
 
+static void *unpin_thread(void *region)
+{
+	return (void *)(intptr_t)peerdma_unpin(region);
+}
+
+/*
+ * An unpin is overtaken on its way into the driver by the free of its memory.
+ * What the driver freed then, the next pin is given: the late unpin must not end
+ * that one.
+ */
+static void overtaken(void)
+{
+	struct peerdma_region *first, *second;
+	CUdeviceptr a, b;
+	pthread_t thread;
+	void *result;
+	int i, lost = 0;
+
+	set(PARAMETERS "put_delay_ms", "200");
+	for (i = 0; i < 5; i++) {
+		OK(cuMemAlloc(&a, SIZE));
+		OK(cuMemAlloc(&b, SIZE));
+		expect("a pin", peerdma_pin(ctx, (void *)(uintptr_t)a, SIZE, PEERDMA_DEVICE, NULL, &first), 0);
+		if (pthread_create(&thread, NULL, unpin_thread, first))
+			exit(1);
+		usleep(100000);
+		OK(cuMemFree(a));
+		expect("another one, while the first is being unpinned and its memory was freed",
+		       peerdma_pin(ctx, (void *)(uintptr_t)b, SIZE, PEERDMA_DEVICE, NULL, &second), 0);
+		pthread_join(thread, &result);
+		expect("unpinned", (intptr_t)result, 0);
+		lost += bar1_used() != SIZE;
+		expect("unpinned, too", peerdma_unpin(second), 0);
+		OK(cuMemFree(b));
+	}
+	expect("the pins that a late unpin of another has ended", lost, 0);
+	set(PARAMETERS "put_delay_ms", "0");
+}
+
 int main(int argc, char **argv)
 {
 	CUcontext context;
@@ -161,6 +202,7 @@ int main(int argc, char **argv)
 	tables(p);
 	mappings(p);
 	other_knobs(p);
+	overtaken();
 	peerdma_close(ctx);
 	expect("all of the aperture is free", bar1_used() ? -EBUSY : 0, 0);
 	OK(cuMemFree(p));

@@ -85,7 +85,12 @@ static const struct sg_host_ops host_ops = { .copy = host_copy };
 
 void user_up(struct user *u, struct machine *m, u32 gpu, const void *key)
 {
-	struct softgpu_window w = { .base = WINDOW_BASE, .length = WINDOW_LEN };
+	user_up_at(u, m, gpu, key, WINDOW_BASE, WINDOW_LEN);
+}
+
+void user_up_at(struct user *u, struct machine *m, u32 gpu, const void *key, u64 base, u64 length)
+{
+	struct softgpu_window w = { .base = base, .length = length };
 	struct softgpu_ctx_create c = { 0 };
 
 	u->key = key;

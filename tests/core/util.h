@@ -43,6 +43,8 @@ struct user {
 	const void *key;
 };
 void user_up(struct user *u, struct machine *m, u32 gpu, const void *key);
+/* With a window of the test's choice. */
+void user_up_at(struct user *u, struct machine *m, u32 gpu, const void *key, u64 base, u64 length);
 void user_down(struct user *u);
 
 /* The calls, with the struct's size filled in; they return what sg_call() does. */

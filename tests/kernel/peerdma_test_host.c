@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "peerdma_test.h"
@@ -75,6 +76,82 @@ static void generation_never_back(void)
 	}
 	close(fd);
 	munmap(memory, PAGE);
+}
+
+/* The pin holds what was there; the generation tells that something else is, or nothing. */
+static void range_changes(void)
+{
+	static const struct {
+		const char *what;
+		bool changes;
+	} ways[] = {
+		{ "munmap of a page of it", true }, { "MADV_DONTNEED", true }, { "mremap", true },
+		{ "a mapping in its place", true }, { "munmap of its neighbour", false },
+		{ "mprotect", false }, { "fork, and a write", false }, { "MADV_WILLNEED", false },
+	};
+	const volatile uint32_t *gen;
+	struct peerdma_pin_args a, b;
+	struct peerdma_query_args q;
+	int fd = dev_open(), status;
+	pid_t pid;
+
+	gen = generations(fd);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		char *memory = host_memory(8 * PAGE);
+
+		WORKS(pin(fd, memory + PAGE, 4 * PAGE, PEERDMA_PIN_HOST, &a));
+		CHECK(gen[a.slot] == a.generation);
+		switch (i) {
+		case 0:
+			CHECK(!munmap(memory + 4 * PAGE, 4 * PAGE));
+			break;
+		case 1:
+			CHECK(!madvise(memory + 2 * PAGE, PAGE, MADV_DONTNEED));
+			break;
+		case 2:
+			CHECK(mremap(memory, 8 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+				     host_memory(16 * PAGE)) != MAP_FAILED);
+			break;
+		case 3:
+			CHECK(mmap(memory, 8 * PAGE, PROT_READ | PROT_WRITE,
+				   MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == memory);
+			break;
+		case 4:
+			CHECK(!munmap(memory + 5 * PAGE, 3 * PAGE));
+			break;
+		case 5:
+			CHECK(!mprotect(memory, 8 * PAGE, PROT_READ));
+			break;
+		case 6:
+			pid = fork();
+			if (!pid)
+				_exit(0);
+			memset(memory, 7, 8 * PAGE);
+			waitpid(pid, &status, 0);
+			break;
+		case 7:
+			CHECK(!madvise(memory, 8 * PAGE, MADV_WILLNEED));
+			break;
+		}
+		if ((gen[a.slot] != a.generation) != ways[i].changes) {
+			printf("%s: the generation is %s\n", ways[i].what, ways[i].changes ? "the same" : "over");
+			CHECK(0);
+		}
+		WORKS(query(fd, a.handle, &q));
+		CHECK(q.state == PEERDMA_STATE_LIVE);
+		/* What is there now is another pin's. */
+		if (i == 3) {
+			WORKS(pin(fd, memory + PAGE, 4 * PAGE, PEERDMA_PIN_HOST, &b));
+			CHECK(gen[b.slot] == b.generation && gen[a.slot] != a.generation);
+			WORKS(unpin(fd, b.handle));
+		}
+		WORKS(unpin(fd, a.handle));
+		CHECK(gen[a.slot] != a.generation);
+		if (i != 2)
+			munmap(memory, 8 * PAGE);
+	}
+	munmap((void *)gen, PEERDMA_MMAP_GENERATIONS_SIZE);
+	close(fd);
 }
 
 static void cpu_view(void)
@@ -432,6 +509,7 @@ void test_host(void)
 {
 	run("pin, query, unpin, close", life);
 	run("generations do not come back", generation_never_back);
+	run("the range changes under a pin", range_changes);
 	run("CPU view", cpu_view);
 	run("fork", forked);
 	run("a file used by another process", other_process);

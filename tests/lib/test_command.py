@@ -250,8 +250,38 @@ class Bar1(unittest.TestCase):
             "bar1": {"total": 256 << 20, "used": 36 << 20, "free": 220 << 20},
             "aperture": {"resource": 2, "start": f"{BASE:#x}", "length": 256 << 20,
                          "held_by_peerdma": 65536, "held_by_others": (36 << 20) - 65536,
+                         "free_runs": 1, "largest_free_run": (256 << 20) - 65536, "fragmentation_percent": 0,
                          "owners": [{"pid": 42, "comm": "train", "pins": 2, "held": 65536,
                                      "ranges": [{"phys": f"{BASE:#x}", "length": 65536}]}]}}])
+
+    def free_runs(self, *held):
+        """What is told of an aperture of 256 MiB of which these (offset, length) in MiB are held."""
+        lines = [pin(id=i, segments=f"{BASE + (at << 20):#x}:{size << 20}") for i, (at, size) in enumerate(held)]
+        done = run("bar1", "--json", tree=Tree(self).gpu().pins(*lines))
+        told = json.loads(done.stdout)["gpus"][0]["aperture"]
+        return told["free_runs"], told["largest_free_run"] >> 20, told["fragmentation_percent"]
+
+    def test_fragmentation(self):
+        self.assertEqual(self.free_runs(), (1, 256, 0))
+        self.assertEqual(self.free_runs((0, 256)), (0, 0, 0))
+        self.assertEqual(self.free_runs((0, 1)), (1, 255, 0))
+        self.assertEqual(self.free_runs((255, 1)), (1, 255, 0))
+        self.assertEqual(self.free_runs((100, 56)), (2, 100, 50))
+        # 255 free, of which 254 in a row: not quite nothing is lost
+        self.assertEqual(self.free_runs((1, 1)), (2, 254, 1))
+        # overlapping and adjacent pins leave no run between them
+        self.assertEqual(self.free_runs((64, 64), (96, 64), (160, 32)), (2, 64, 50))
+        self.assertEqual(self.free_runs(*[(at, 1) for at in range(0, 256, 2)]), (128, 1, 100))
+
+    def test_fragmentation_picture(self):
+        held = [pin(id=i, segments=f"{BASE + (at << 20):#x}:{1 << 20}") for i, at in enumerate((1, 3, 130))]
+        done = run("bar1", "--ascii", tree=Tree(self).gpu().pins(*held))
+        self.assertIn("      free: 253 MiB in 4 runs, the largest 126 MiB: 51% fragmented\n"
+                      "        from    1 MiB:        2  # 2 MiB\n"
+                      f"        from   64 MiB:        2  {32 * chr(35)} 251 MiB\n", done.stdout)
+        done.stdout.encode("ascii")
+        self.assertIn("■", run("bar1", tree=Tree(self).gpu().pins(*held)).stdout)
+        self.assertNotIn("from ", run("bar1", tree=Tree(self).gpu().pins(pin())).stdout)
 
     def test_without_pins(self):
         done = run("bar1", tree=Tree(self).gpu())

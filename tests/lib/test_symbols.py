@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What libpeerdma.so exports is what peerdma.h declares, each with a version, and nothing else."""
+"""What libpeerdma.so exports is what its headers declare, each with a version, and nothing else."""
 
 import re
 import subprocess
@@ -10,10 +10,16 @@ VERSION = "PEERDMA_0.1"
 SONAME = "libpeerdma.so.0"
 
 
-def main(library, header):
+def declarations(header):
+    """The functions of a header that are not inline."""
     with open(header, encoding="utf-8") as file:
         text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
-    declared = set(re.findall(r"\b(peerdma_\w+)\(", text)) - {"peerdma_valid"}     # that one is inline
+    inline = set(re.findall(r"static inline [^(]*?\b(peerdma_\w+)\(", text))
+    return set(re.findall(r"\b(peerdma_\w+)\(", text)) - inline
+
+
+def main(library, *headers):
+    declared = set().union(*map(declarations, headers))
     out = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library],
                          check=True, capture_output=True, text=True).stdout
     exported = {}

@@ -18,6 +18,7 @@
 
 #include "cuda_calls.h"
 #include "peerdma.h"
+#include "peerdma_copy.h"
 #include "checks.h"
 
 #define KIB 1024UL
@@ -212,6 +213,36 @@ static void revocation(void)
 	CHECK(!peerdma_unpin(r) && peerdma_next_event(ctx, &n, 0) == -EAGAIN, "revoked, unpinned: no event");
 }
 
+/* Through a write-combined view, at odd places; CUDA and the view see what the other wrote. */
+static void moving(void)
+{
+	static const size_t sizes[] = { 1, 63, 64, 4095, 65537, MIB - 77 };
+	unsigned char *data = malloc(MIB), *back = malloc(MIB), *view;
+	struct peerdma_region *r;
+	gpu_ptr p;
+
+	cu.cuMemAlloc_v2(&p, MIB);
+	CHECK(!peerdma_pin(ctx, ptr(p), MIB, 0, NULL, &r) && !peerdma_cpu_view(r, (void **)&view), "a view to copy through");
+	for (size_t i = 0; i < MIB; i++)
+		data[i] = (unsigned char)(i * 2654435761U >> 24);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		size_t n = sizes[i], at = 7 * i;
+
+		cu.cuMemsetD8_v2(p, 0x5a, MIB);
+		peerdma_copy_to_view(view + at, data + 3, n);
+		peerdma_view_fence();
+		CHECK(!cu.cuMemcpyDtoH_v2(back, p, MIB) && !memcmp(back + at, data + 3, n) &&
+		      (!at || back[at - 1] == 0x5a) && back[at + n] == 0x5a, "%s: CUDA reads %zu bytes written at %zu",
+		      peerdma_copy_method(), n, at);
+		memset(back, 0, MIB);
+		peerdma_copy_from_view(back + 5, view + at, n);
+		CHECK(!memcmp(back + 5, data + 3, n) && !back[4] && !back[5 + n], "and they are read back");
+	}
+	CHECK(!peerdma_unpin(r) && !cu.cuMemFree_v2(p), "unpinned, freed");
+	free(data);
+	free(back);
+}
+
 static int child(struct peerdma_region *r, gpu_ptr p, char *host)
 {
 	struct peerdma_memory m = { .size = sizeof(m) };
@@ -283,6 +314,7 @@ int main(int argc, char **argv)
 	}
 	host_memory();
 	gpu_memory();
+	moving();
 	revocation();
 	forked();
 	peerdma_close(ctx);

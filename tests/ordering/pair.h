@@ -25,7 +25,7 @@
 #define SIZE ((size_t)2048)
 
 /* As strict mode orders them. */
-enum { RULE_SYNC_MEMOPS, RULE_LAUNCH_AFTER_DMA };
+enum { RULE_SYNC_MEMOPS, RULE_LAUNCH_AFTER_DMA, RULE_MANAGED };
 
 struct pair {
 	const char *sentence;		/* what the document says, in our words */

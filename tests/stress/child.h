@@ -27,6 +27,7 @@
 struct area {
 	uint64_t va, len;	/* len 0: none */
 	bool device;
+	bool queued;		/* a copy from it may not be done: host memory must stay until it is */
 	bool busy;		/* others write to it, too: the contents are not known */
 	bool known;		/* the first word is `tag' */
 	uint64_t tag;

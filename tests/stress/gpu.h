@@ -20,6 +20,8 @@ struct gpu_ops {
 	int (*free)(struct user_gpu *g, uint64_t va);
 	/* Queued, unless sync. */
 	int (*copy)(struct user_gpu *g, uint64_t dst, uint64_t src, uint64_t length, bool sync);
+	/* All that was queued is done. */
+	int (*sync)(struct user_gpu *g);
 	int (*tokens)(struct user_gpu *g, uint64_t va, uint64_t *p2p, uint32_t *va_space);
 	/* NULL: there is no such thing. */
 	void (*close)(struct user_gpu *g);

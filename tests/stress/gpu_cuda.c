@@ -16,6 +16,7 @@ static struct {
 	typeof(cuMemFree) *mem_free;
 	typeof(cuMemcpy) *copy;
 	typeof(cuMemcpyAsync) *copy_async;
+	typeof(cuCtxSynchronize) *sync;
 	typeof(cuPointerGetAttribute) *attribute;
 } cu;
 
@@ -87,6 +88,12 @@ static int cuda_copy(struct user_gpu *g, uint64_t dst, uint64_t src, uint64_t le
 	return as_errno(sync ? cu.copy(dst, src, length) : cu.copy_async(dst, src, length, NULL));
 }
 
+static int cuda_sync(struct user_gpu *g)
+{
+	(void)g;
+	return as_errno(cu.sync());
+}
+
 static int cuda_tokens(struct user_gpu *g, uint64_t va, uint64_t *p2p, uint32_t *va_space)
 {
 	CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens = { 0 };
@@ -106,6 +113,7 @@ static const struct gpu_ops ops = {
 	.alloc = cuda_alloc,
 	.free = cuda_free,
 	.copy = cuda_copy,
+	.sync = cuda_sync,
 	.tokens = cuda_tokens,
 };
 
@@ -123,7 +131,7 @@ const struct gpu_ops *gpu_cuda(void)
 	    !LOAD(ctx_create, cuCtxCreate) || !LOAD(ctx_destroy, cuCtxDestroy) ||
 	    !LOAD(mem_alloc, cuMemAlloc) || !LOAD(mem_free, cuMemFree) ||
 	    !LOAD(copy, cuMemcpy) || !LOAD(copy_async, cuMemcpyAsync) ||
-	    !LOAD(attribute, cuPointerGetAttribute))
+	    !LOAD(sync, cuCtxSynchronize) || !LOAD(attribute, cuPointerGetAttribute))
 		return NULL;
 	return &ops;
 }

@@ -54,6 +54,11 @@ static int raw_copy(struct user_gpu *g, uint64_t dst, uint64_t src, uint64_t len
 	return sg_copy(g->fd, g->ctx, dst, src, length, sync ? SOFTGPU_OP_SYNC : 0);
 }
 
+static int raw_sync(struct user_gpu *g)
+{
+	return sg_ctx_sync(g->fd, g->ctx);
+}
+
 static int raw_tokens(struct user_gpu *g, uint64_t va, uint64_t *p2p, uint32_t *va_space)
 {
 	struct softgpu_query q;
@@ -82,6 +87,7 @@ const struct gpu_ops gpu_raw = {
 	.alloc = raw_alloc,
 	.free = raw_free,
 	.copy = raw_copy,
+	.sync = raw_sync,
 	.tokens = raw_tokens,
 	.close = raw_close,
 };

@@ -4,7 +4,7 @@
  * GPU memory and end in every order, with modules unloaded under them; after
  * each round everything must have come back.
  *
- * Run as root in the virtual machine: tests/vm/stress-*.sh.
+ * Run as root in the virtual machine: tests/vm/random-rounds.sh.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -114,6 +114,9 @@ static void do_free(struct child *c)
 
 	if (!a)
 		return;
+	/* A context whose copy meets memory that is gone is lost, as on a GPU. */
+	if (a->queued)
+		child_expect(c, "waiting for copies", c->gpu.ops->sync(&c->gpu));
 	if (a->device)
 		err = c->gpu.ops->free(&c->gpu, a->va);
 	else
@@ -169,15 +172,16 @@ static void do_export(struct child *c)
 static void do_copy(struct child *c)
 {
 	struct area *from = child_area(c, rnd_chance(&c->rnd, 70)), *to = child_area(c, true);
+	bool sync = rnd_chance(&c->rnd, 30);
 	uint64_t length;
 
 	if (!from || !to || from == to)
 		return;
 	length = from->len < to->len ? from->len : to->len;
 	to->busy = true;
+	from->queued |= !from->device && !sync;
 	child_count(DID_COPY);
-	child_expect(c, "copy", c->gpu.ops->copy(&c->gpu, to->va, from->va, length,
-						 rnd_chance(&c->rnd, 30)));
+	child_expect(c, "copy", c->gpu.ops->copy(&c->gpu, to->va, from->va, length, sync));
 }
 
 static void do_events(struct child *c)

@@ -95,6 +95,9 @@ int child_pin(struct child *c, struct area *a, struct held *h)
 		p.flags |= PEERDMA_PIN_READONLY;
 
 	err = CALL(c->pd, PEERDMA_PIN, &p);
+	/* Only peerdma_nvidia.ko knows persistent pins, and it may be out at the moment. */
+	if (err == EOPNOTSUPP && c->churn && p.flags & PEERDMA_PIN_PERSISTENT)
+		return err;
 	if (child_allow(c, "pin", err, ENOSPC))
 		return err;
 	memset(h, 0, sizeof(*h));

@@ -93,6 +93,11 @@ def _escape(path):
     return path.replace(",", ",,")
 
 
+# Emulated, a string instruction moves its data byte by byte, and tables of five levels
+# make every miss slower: the guest's kernel is not to prefer them.
+EMULATED = "max,-erms,-fsrm,-la57"
+
+
 def _processor(options):
     memory = size(options.memory)
     argv = ["-m", f"{memory >> 20}M", "-smp", str(options.cpus)]
@@ -101,7 +106,7 @@ def _processor(options):
     else:
         # Counted instructions need one thread to run all processors in turn.
         thread = "single" if options.icount else "multi"
-        argv += ["-accel", f"tcg,thread={thread}", "-cpu", options.cpu or "max"]
+        argv += ["-accel", f"tcg,thread={thread}", "-cpu", options.cpu or EMULATED]
         if options.icount:
             argv += ["-icount", "shift=0,sleep=off"]
     if options.topology == "sockets":

@@ -17,10 +17,14 @@
  * peerdma_unmap() and peerdma_unpin(), exactly once, later.
  *
  * Locks.  None of peerdma's is held while revoke runs, and you may hold your
- * own across every call here, including one that revoke takes, with one
- * exception: peerdma_unpin() waits for a revoke of that pin under way, so do
- * not hold across it a lock that your revoke takes.  Inside revoke call nothing
- * of this header on that pin but the peerdma_pin_* getters.
+ * own across every call here, including one that revoke takes, with two
+ * exceptions.  peerdma_unpin() waits for a revoke of that pin under way.  And
+ * peerdma_pin_user(), peerdma_pin_token() and peerdma_unpin() call the GPU's
+ * driver, which may hold a lock of its own while it frees memory and has its
+ * pins revoked (NVIDIA's does), and wait for each other there.  So do not hold
+ * across these a lock that your revoke takes, and do not call them in a
+ * revoke, of any pin.  Inside revoke call nothing of this header on that pin
+ * but the peerdma_pin_* getters.
  *
  * All calls but the getters may sleep.
  */

@@ -208,7 +208,10 @@ struct peerdma_event {
  * PEERDMA_MMAP_GENERATIONS: an array of __u32, read-only, one slot per pin.  A
  * pin is valid for as long as its slot holds its generation: one load, no
  * system call.  The slot changes before revocation reaches any device or view,
- * and when the pin is unpinned.
+ * and when the pin is unpinned.  A pin of host memory is never revoked, but its
+ * slot changes when the process that pinned unmaps, moves or discards part of the
+ * range, before the address can mean other memory: the pin holds what was there,
+ * and what is there now needs a new one.
  *
  * PEERDMA_MMAP_PIN(handle): the CPU's view of the pinned range, from its first
  * page on: write-combined for a GPU's BAR, cached for host memory.  After

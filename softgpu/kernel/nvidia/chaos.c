@@ -9,6 +9,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -45,6 +46,18 @@ static const struct kernel_param_ops page_size_ops = {
 };
 module_param_cb(page_size, &page_size_ops, &page_size, 0644);
 MODULE_PARM_DESC(page_size, "FAULT INJECTION, for tests: the pages of tables and mappings in KiB: 4, 64 (default) or 128; 128 needs contiguous VRAM, or the pin fails");
+
+static unsigned int put_delay_ms;
+module_param(put_delay_ms, uint, 0644);
+MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: nvidia_p2p_put_pages waits for so long before it does anything (default 0)");
+
+void nvp2p_put_delay(void)
+{
+	unsigned int ms = READ_ONCE(put_delay_ms);
+
+	if (unlikely(ms))
+		msleep(ms);
+}
 
 u32 nvp2p_table_version(void)
 {

@@ -184,6 +184,7 @@ int nvidia_p2p_put_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
 
 	if (!page_table)
 		return 0;
+	nvp2p_put_delay();
 	err = sg_pin_put(softgpu_core(), nvp2p_key(page_table), false);
 	switch (err) {
 	case -ENOENT:

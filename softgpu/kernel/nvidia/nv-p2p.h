@@ -224,7 +224,9 @@ typedef struct nvidia_p2p_rsync_reg_info nvidia_p2p_rsync_reg_info_t;
  *
  * -EINVAL  free_callback NULL (found first); unaligned, then empty range; not
  *          GPU memory of that process or token (host and managed memory
- *          included), not mapped, or more than one allocation; unknown token
+ *          included; in softgpu's strict mode managed memory is pinned, as a
+ *          copy that misleads), not mapped, or more than one allocation;
+ *          unknown token
  * -EIO     p2p_token without va_space
  * -ENOMEM  BAR1, or kernel memory, is exhausted
  * -ENODEV  the GPU was removed

@@ -52,7 +52,9 @@ static inline struct nvp2p_table *nvp2p_hold(const struct nvidia_p2p_page_table 
 /* What the core calls things, in NVIDIA's words. */
 int nvp2p_errno(int err);
 
-/* chaos.c: what new tables and mappings are like. */
+/* chaos.c: a client that is overtaken on its way into put_pages. */
+void nvp2p_put_delay(void);
+/* What new tables and mappings are like. */
 u32 nvp2p_table_version(void);
 u32 nvp2p_mapping_version(void);
 u32 nvp2p_page_shift(void);

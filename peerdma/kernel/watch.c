@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* watch.c - tells a pin of host memory when its range changes; watch.h says why. */
+#include <linux/sched.h>
+
+#include "pin.h"
+#include "watch.h"
+
+/* May run where nothing may sleep.  Nobody waits for it, and it waits for nobody. */
+static bool changed(struct mmu_interval_notifier *notifier,
+		    const struct mmu_notifier_range *range, unsigned long seq)
+{
+	struct peerdma_watch *watch = container_of(notifier, struct peerdma_watch, notifier);
+
+	mmu_interval_set_seq(notifier, seq);
+	switch (range->event) {
+	case MMU_NOTIFY_UNMAP:		/* munmap(), mremap() */
+	case MMU_NOTIFY_CLEAR:		/* MADV_DONTNEED, a file that got shorter; now and then for nothing */
+	case MMU_NOTIFY_RELEASE:	/* exit, exec */
+		peerdma_generation_end(watch->pin);
+		break;
+	default:			/* the same pages, with other rights or marks: pinned ones do not move */
+		break;
+	}
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops ops = {
+	.invalidate = changed,
+};
+
+int peerdma_watch_begin(struct peerdma_watch *watch, struct peerdma_pin *pin)
+{
+	watch->pin = pin;
+	return mmu_interval_notifier_insert(&watch->notifier, current->mm, pin->start,
+					    pin->pinned_length, &ops);
+}
+
+void peerdma_watch_end(struct peerdma_watch *watch)
+{
+	mmu_interval_notifier_remove(&watch->notifier);
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: MIT
+/*
+ * index.c - see index.h.
+ *
+ * Full nodes are split on the way down, so that a split always finds room above
+ * it.  Sparse ones join a neighbour on the way back up.  A separator is the first
+ * key below it to the letter: that is why the greatest key <= x is always in the
+ * leaf that x leads to.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "index.h"
+#include "order.h"
+
+#define MAX_HEIGHT	12
+#define SPARSE		(INDEX_FAN / 4)
+#define JOINED_MAX	(INDEX_FAN * 3 / 4)
+#define NO_KEY		UINT64_MAX
+
+_Static_assert(INDEX_FAN == 20, "rank() looks at five times four");
+
+struct step {
+	struct index_node *node;
+	uint32_t pos;		/* of the child taken */
+};
+
+static struct index_node *node_at(const struct index *ix, uint32_t n)
+{
+	return &ix->nodes[n];
+}
+
+/* Two neighbours that did not join have more than JOINED_MAX keys between them: on average over a third of a node. */
+size_t index_size(uint32_t keys)
+{
+	return ((size_t)keys / 2 + 64) * sizeof(struct index_node);
+}
+
+/*
+ * How many keys are <= x: first of every fourth, then of the four after the last
+ * of those.  No branch depends on a key, and no more than two loads on each other:
+ * on the way down that is what takes time.  Past the last key there is NO_KEY.
+ */
+static inline uint32_t rank(const struct index_node *node, uint64_t x)
+{
+	uint32_t fours = (ord_load(&node->key[4]) <= x) + (ord_load(&node->key[8]) <= x) +
+			 (ord_load(&node->key[12]) <= x) + (ord_load(&node->key[16]) <= x);
+	const uint64_t *key = &node->key[4 * fours];
+
+	return 4 * fours + (ord_load(&key[0]) <= x) + (ord_load(&key[1]) <= x) +
+	       (ord_load(&key[2]) <= x) + (ord_load(&key[3]) <= x);
+}
+
+uint32_t index_floor(const struct index *ix, uint64_t x)
+{
+	uint32_t n = ord_load(&ix->root);
+	uint32_t above = MAX_HEIGHT + 1;
+
+	/* What a writer moves may lead anywhere: not out of the array, and every step goes down. */
+	while (n < ix->capacity) {
+		const struct index_node *node = node_at(ix, n);
+		uint32_t height = ord_load(&node->height), at = rank(node, x);
+
+		if (height >= above)
+			break;
+		above = height;
+		if (!height)
+			return at ? ord_load(&node->child[at - 1]) : INDEX_NONE;
+		n = ord_load(&node->child[at ? at - 1 : 0]);
+	}
+	return INDEX_NONE;
+}
+
+/* ---- nodes ---- */
+
+static void set_entry(struct index_node *node, uint32_t at, uint64_t key, uint32_t child)
+{
+	ord_store(&node->key[at], key);
+	ord_store(&node->child[at], child);
+}
+
+static void insert_at(struct index_node *node, uint32_t at, uint64_t key, uint32_t child)
+{
+	for (uint32_t i = node->count; i > at; i--)
+		set_entry(node, i, node->key[i - 1], node->child[i - 1]);
+	set_entry(node, at, key, child);
+	ord_store(&node->count, node->count + 1);
+}
+
+static void remove_at(struct index_node *node, uint32_t at)
+{
+	for (uint32_t i = at; i + 1 < node->count; i++)
+		set_entry(node, i, node->key[i + 1], node->child[i + 1]);
+	ord_store(&node->key[node->count - 1], NO_KEY);
+	ord_store(&node->count, node->count - 1);
+}
+
+static uint32_t node_get(struct index *ix, uint32_t height)
+{
+	uint32_t n = ix->free;
+
+	if (n != INDEX_NONE) {
+		ix->free = node_at(ix, n)->child[0];
+		ix->free_count--;
+	} else {
+		n = ix->used++;
+	}
+	for (uint32_t i = 0; i < INDEX_FAN; i++)
+		ord_store(&node_at(ix, n)->key[i], NO_KEY);
+	ord_store(&node_at(ix, n)->count, 0);
+	ord_store(&node_at(ix, n)->height, height);
+	return n;
+}
+
+static void node_put(struct index *ix, struct index_node *node)
+{
+	ord_store(&node->count, 0);
+	ord_store(&node->child[0], ix->free);
+	ix->free = (uint32_t)(node - ix->nodes);
+	ix->free_count++;
+}
+
+void index_init(struct index *ix, void *memory, uint32_t keys)
+{
+	ix->nodes = memory;
+	ix->capacity = keys / 2 + 64;
+	ix->used = 0;
+	ix->free = INDEX_NONE;
+	ix->free_count = 0;
+	ix->finger = INDEX_NONE;
+	ix->root = node_get(ix, 0);
+}
+
+/* ---- insertion ---- */
+
+/*
+ * Splits child `at` of parent.  A last child that grows at its end, as addresses
+ * in ascending order make it, leaves a full node behind instead of two half ones.
+ */
+static void split(struct index *ix, struct index_node *parent, uint32_t at, uint64_t key)
+{
+	struct index_node *left = node_at(ix, parent->child[at]);
+	uint32_t n = node_get(ix, left->height);
+	struct index_node *right = node_at(ix, n);
+	uint32_t keep = key > left->key[INDEX_FAN - 1] ? INDEX_FAN - 1 : INDEX_FAN / 2;
+
+	for (uint32_t i = keep; i < INDEX_FAN; i++) {
+		set_entry(right, i - keep, left->key[i], left->child[i]);
+		ord_store(&left->key[i], NO_KEY);
+	}
+	ord_store(&right->count, INDEX_FAN - keep);
+	insert_at(parent, at + 1, right->key[0], n);
+	if (right->height)
+		ord_store(&right->key[0], 0);
+	ord_store(&left->count, keep);
+	ix->finger = INDEX_NONE;
+}
+
+static void grow_root(struct index *ix)
+{
+	uint32_t n = node_get(ix, node_at(ix, ix->root)->height + 1);
+	struct index_node *node = node_at(ix, n);
+
+	set_entry(node, 0, 0, ix->root);
+	ord_store(&node->count, 1);
+	ord_store(&ix->root, n);
+	ix->finger = INDEX_NONE;
+}
+
+static int leaf_insert(struct index_node *leaf, uint64_t key, uint32_t number)
+{
+	uint32_t at = rank(leaf, key);
+
+	if (at && leaf->key[at - 1] == key)
+		return -EEXIST;
+	insert_at(leaf, at, key, number);
+	return 0;
+}
+
+static bool at_finger(const struct index *ix, uint64_t key)
+{
+	return ix->finger != INDEX_NONE && key >= ix->finger_from && key < ix->finger_to;
+}
+
+/* Moves the finger to the leaf where x belongs. */
+static struct index_node *point(struct index *ix, uint64_t x)
+{
+	struct index_node *node;
+	uint64_t from = 0, to = NO_KEY;
+
+	if (at_finger(ix, x))
+		return node_at(ix, ix->finger);
+	node = node_at(ix, ix->root);
+	while (node->height) {
+		uint32_t at = rank(node, x);
+
+		at -= at > 0;
+		if (at)
+			from = node->key[at];
+		if (at + 1 < node->count)
+			to = node->key[at + 1];
+		node = node_at(ix, node->child[at]);
+	}
+	ix->finger = (uint32_t)(node - ix->nodes);
+	ix->finger_from = from;
+	ix->finger_to = to;
+	return node;
+}
+
+uint32_t index_seek(struct index *ix, uint64_t x)
+{
+	const struct index_node *leaf = point(ix, x);
+	uint32_t at = rank(leaf, x);
+
+	return at ? leaf->child[at - 1] : INDEX_NONE;
+}
+
+/* There is room on the way down when the way was cleared. */
+static int clear_way(struct index *ix, uint64_t key)
+{
+	struct index_node *node = node_at(ix, ix->root);
+
+	if (ix->free_count + (ix->capacity - ix->used) < node->height + 2)
+		return -ENOMEM;
+	if (node->count == INDEX_FAN) {
+		grow_root(ix);
+		node = node_at(ix, ix->root);
+	}
+	while (node->height) {
+		uint32_t at = rank(node, key);
+
+		at -= at > 0;
+		if (node_at(ix, node->child[at])->count == INDEX_FAN) {
+			split(ix, node, at, key);
+			at += node->key[at + 1] <= key;
+		}
+		node = node_at(ix, node->child[at]);
+	}
+	return 0;
+}
+
+int index_insert(struct index *ix, uint64_t key, uint32_t number)
+{
+	int ret;
+
+	if (point(ix, key)->count == INDEX_FAN) {
+		ret = clear_way(ix, key);
+		if (ret)
+			return ret;
+	}
+	return leaf_insert(point(ix, key), key, number);
+}
+
+/* ---- removal ---- */
+
+/* The first key below path[level] is another now: the one separator that names it. */
+static void first_key_changed(struct step *path, uint32_t level, uint64_t key)
+{
+	while (level--) {
+		if (path[level].pos) {
+			ord_store(&path[level].node->key[path[level].pos], key);
+			return;
+		}
+	}
+}
+
+/* Appends what is below parent's child at + 1 to child `at`. */
+static void join(struct index *ix, struct index_node *parent, uint32_t at)
+{
+	struct index_node *left = node_at(ix, parent->child[at]), *right = node_at(ix, parent->child[at + 1]);
+
+	for (uint32_t i = 0; i < right->count; i++)
+		set_entry(left, left->count + i, i ? right->key[i] : parent->key[at + 1], right->child[i]);
+	ord_store(&left->count, left->count + right->count);
+	remove_at(parent, at + 1);
+	node_put(ix, right);
+}
+
+static bool can_join(const struct index *ix, const struct index_node *parent, uint32_t at)
+{
+	return at + 1 < parent->count &&
+	       node_at(ix, parent->child[at])->count + node_at(ix, parent->child[at + 1])->count <= JOINED_MAX;
+}
+
+/* path[level] lost an entry. */
+static void shrink(struct index *ix, struct step *path, uint32_t level)
+{
+	for (; level; level--) {
+		struct index_node *node = path[level].node, *parent = path[level - 1].node;
+		uint32_t at = path[level - 1].pos;
+
+		if (node->count > SPARSE)
+			return;
+		if (!node->count) {
+			remove_at(parent, at);
+			node_put(ix, node);
+			if (!at && parent->count) {
+				first_key_changed(path, level - 1, parent->key[0]);
+				ord_store(&parent->key[0], 0);
+			}
+		} else if (can_join(ix, parent, at)) {
+			join(ix, parent, at);
+		} else if (at && can_join(ix, parent, at - 1)) {
+			join(ix, parent, at - 1);
+		} else {
+			return;
+		}
+		ix->finger = INDEX_NONE;
+	}
+	/* An inner root with one child is one too many; with none, the tree is empty. */
+	while (path[0].node->height && path[0].node->count <= 1) {
+		struct index_node *root = path[0].node;
+
+		ix->finger = INDEX_NONE;
+		if (!root->count) {
+			ord_store(&root->height, 0);
+			return;
+		}
+		ord_store(&ix->root, root->child[0]);
+		node_put(ix, root);
+		path[0].node = node_at(ix, ix->root);
+	}
+}
+
+int index_remove(struct index *ix, uint64_t key)
+{
+	struct step path[MAX_HEIGHT + 1];
+	struct index_node *node;
+	uint32_t level = 0, at;
+
+	if (at_finger(ix, key)) {
+		node = node_at(ix, ix->finger);
+		at = rank(node, key);
+		if (!at || node->key[at - 1] != key)
+			return -ENOENT;
+		/* Not the first, whose name stands above; nor one too many. */
+		if (at > 1 && node->count > SPARSE + 1) {
+			remove_at(node, at - 1);
+			return 0;
+		}
+	}
+	node = node_at(ix, ix->root);
+	for (;; level++) {
+		at = rank(node, key);
+		path[level].node = node;
+		path[level].pos = at - (at > 0);
+		if (!node->height)
+			break;
+		node = node_at(ix, node->child[path[level].pos]);
+	}
+	if (!at || node->key[at - 1] != key)
+		return -ENOENT;
+	remove_at(node, at - 1);
+	if (at == 1 && node->count) {
+		first_key_changed(path, level, node->key[0]);
+		ix->finger = INDEX_NONE;
+	}
+	shrink(ix, path, level);
+	return 0;
+}
+
+/* ---- ranges ---- */
+
+static bool visit(const struct index *ix, const struct index_node *node, uint64_t from, uint64_t to,
+		  bool (*fn)(void *arg, uint32_t number), void *arg)
+{
+	uint32_t at = rank(node, from);
+
+	at -= at > 0;
+	for (; at < node->count; at++) {
+		if (node->height) {
+			if (at && node->key[at] >= to)
+				return false;
+			if (!visit(ix, node_at(ix, node->child[at]), from, to, fn, arg))
+				return false;
+		} else if (node->key[at] >= to) {
+			return false;
+		} else if (node->key[at] >= from && !fn(arg, node->child[at])) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void index_visit(const struct index *ix, uint64_t from, uint64_t to, bool (*fn)(void *arg, uint32_t number), void *arg)
+{
+	/* Often all of it is where the writer is. */
+	if (at_finger(ix, from) && to <= ix->finger_to)
+		visit(ix, node_at(ix, ix->finger), from, to, fn, arg);
+	else
+		visit(ix, node_at(ix, ix->root), from, to, fn, arg);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * index.h - addresses in order: which number belongs to the greatest address at or
+ * below this one?
+ *
+ * A B+ tree.  One writer at a time (the caller's lock); readers take no lock, and
+ * check nothing on the way: nodes are never given back while the tree lives, so a
+ * reader that meets a writer finds a wrong number or none, and no more.  Whoever
+ * reads without the lock therefore takes the answer for a guess: it verifies what
+ * it found, and asks again under the lock before it believes in nothing.
+ */
+#ifndef CACHE_INDEX_H
+#define CACHE_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INDEX_NONE	UINT32_MAX
+#define INDEX_FAN	20	/* 256 bytes a node: four cache lines */
+
+struct index_node {
+	uint32_t height;		/* 0: a leaf */
+	uint32_t count;
+	uint64_t key[INDEX_FAN];	/* of an inner node: the first key below child i, but 0 for i = 0 */
+	uint32_t child[INDEX_FAN];	/* of a leaf: the numbers */
+} __attribute__((aligned(64)));
+
+struct index {
+	/* What readers need; only the root ever changes. */
+	struct index_node *nodes;
+	uint32_t capacity;		/* nodes */
+	uint32_t root;
+
+	uint32_t used __attribute__((aligned(64)));
+	uint32_t free, free_count;	/* a list through child[0] */
+	/* The leaf of the writer's last step, and the keys that belong there: neighbours need no descent. */
+	uint32_t finger;
+	uint64_t finger_from, finger_to;
+};
+
+/* Room for so many nodes that `keys` keys always fit. */
+size_t index_size(uint32_t keys);
+/* `memory`: index_size(keys) bytes of zeros, which the caller keeps and gives back. */
+void index_init(struct index *ix, void *memory, uint32_t keys);
+
+/* The number of the greatest key <= x, or INDEX_NONE.  The one call that needs no lock.  UINT64_MAX is no key, nor an x. */
+uint32_t index_floor(const struct index *ix, uint64_t x);
+
+/* The same under the lock, where it never errs; and what is next to x is near at hand then. */
+uint32_t index_seek(struct index *ix, uint64_t x);
+
+/* 0; -EEXIST; -ENOMEM: not with index_size()'s memory. */
+int index_insert(struct index *ix, uint64_t key, uint32_t number);
+/* 0 or -ENOENT. */
+int index_remove(struct index *ix, uint64_t key);
+/* All numbers whose keys are in [from, to), in order, until fn says false.  fn must not change the index. */
+void index_visit(const struct index *ix, uint64_t from, uint64_t to, bool (*fn)(void *arg, uint32_t number), void *arg);
+
+#endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+/*
+ * managed.c - strict mode: managed memory that can be pinned, and must not be.
+ *
+ * Managed memory here is host memory that both sides use in place, and a pin of
+ * it is refused.  The guide warns of a driver that pins it nevertheless, namely
+ * the GPU's copy of the moment.  In strict mode the first pin makes that copy.
+ * Nothing has been moved to it yet, so what a device reads there is stale; what
+ * a device writes there is seen by neither the program nor CUDA; and whenever an
+ * engine reads or writes a part of the buffer, that part of the copy is
+ * overwritten with what the host has.
+ *
+ * A copy is a range in proc->copies, where only pins look for it.
+ */
+#include "sg_int.h"
+
+static struct sg_range *copy_at(const struct sg_proc *proc, u64 va)
+{
+	return SG_NODE_OF(sg_covering(&proc->copies, va), struct sg_range);
+}
+
+/* The managed buffer at va, if that is what it is and whole pages can stand for it. */
+static struct sg_buf *managed_at(const struct sg_proc *proc, u64 va)
+{
+	struct sg_buf *buf = sg_buf_at(proc, va);
+
+	return buf && buf->kind == SOFTGPU_KIND_MANAGED && buf->node.key % SG_PAGE_SIZE == 0 ? buf : NULL;
+}
+
+/* Without the lock; the caller keeps the context. */
+static int create(struct sg_ctx *ctx, u64 len, struct sg_range **out)
+{
+	struct sg *sg = ctx->gpu->sg;
+	struct sg_mem *mem;
+	int err = sg_mem_create(ctx->gpu, (len + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1), &mem);
+
+	if (err)
+		return err;
+	*out = sg_range_new(ctx->obj.client->proc, ctx, mem);
+	if (*out)
+		return 0;
+	sg_mutex_lock(&sg->lock);
+	sg_mem_put_locked(mem);
+	sg_mutex_unlock(&sg->lock);
+	return -ENOMEM;
+}
+
+int sg_managed_copy_locked(struct sg_proc *proc, const struct sg_ctx *ctx, u64 va, struct sg_range **out)
+{
+	struct sg *sg = proc->sg;
+	struct sg_buf *buf = managed_at(proc, va);
+	struct sg_range *fresh = NULL;
+	struct sg_ctx *owner;
+	u64 id, len;
+	int err;
+
+	*out = NULL;
+	if (!sg->chaos.strict || !buf || (ctx && ctx != buf->ctx))
+		return -EINVAL;
+	*out = copy_at(proc, va);
+	if (*out)
+		return 0;
+	owner = buf->ctx;
+	id = buf->buffer_id;
+	len = buf->node.len;
+	/* Keeps its client and process, too. */
+	owner->obj.refs++;
+	sg_mutex_unlock(&sg->lock);
+	err = create(owner, len, &fresh);
+	sg_mutex_lock(&sg->lock);
+	/* Meanwhile it may have been freed, or another thread was faster. */
+	buf = managed_at(proc, va);
+	if (!err && (!buf || buf->buffer_id != id))
+		err = -EINVAL;
+	*out = err ? NULL : copy_at(proc, va);
+	if (!err && !*out) {
+		fresh->tree = &proc->copies;
+		sg_range_publish_locked(fresh, buf->node.key);
+		*out = fresh;
+		fresh = NULL;
+	}
+	if (fresh) {
+		sg_mem_put_locked(fresh->mem);
+		sg_free(fresh);
+	}
+	sg_obj_put_locked(&owner->obj);
+	return err;
+}
+
+bool sg_is_managed_copy(const struct sg_range *range)
+{
+	return range->tree == &range->proc->copies;
+}
+
+void sg_managed_moved_locked(struct sg_proc *proc, u64 va, const void *local, u64 len)
+{
+	struct sg *sg = proc->sg;
+
+	while (len) {
+		struct sg_range *copy = copy_at(proc, va);
+		struct sg_node *next = copy ? NULL : sg_tree_ceil(&proc->copies, va);
+		u64 run = next && next->key - va < len ? next->key - va : len;
+
+		if (copy) {
+			struct sg_mem *mem = copy->mem;
+			u64 in_mem, at = sg_mem_at(mem, va - copy->node.key, &in_mem);
+
+			if (run > in_mem)
+				run = in_mem;
+			if (!sg_gpu_enter_locked(mem->gpu))
+				return;
+			sg_mem_get_locked(mem);
+			sg_mutex_unlock(&sg->lock);
+			memcpy((char *)mem->gpu->desc.vram + at, local, run);
+			sg_mutex_lock(&sg->lock);
+			sg_gpu_leave_locked(mem->gpu);
+			sg_mem_put_locked(mem);
+		}
+		va += run;
+		local = (const char *)local + run;
+		len -= run;
+	}
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+/* managed.c - pins of managed memory: refused, and in strict mode of a copy that misleads. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "util.h"
+
+#include <pthread.h>
+
+#define LENGTH	(2 * PAGE - 100)
+#define WINDOW	(32 * PAGE)
+
+static struct machine m;
+static struct user u;
+static int key;
+static u8 *managed;	/* where the process has it */
+
+static void strict(bool on)
+{
+	sg_chaos_set(m.sg, &(struct sg_chaos){ .strict = on });
+}
+
+/* The window is memory of this process: managed memory in it can be touched. */
+static u8 storage[WINDOW + PAGE];
+
+static int set_up(void **state)
+{
+	struct softgpu_va_reserve r = { .length = 4 * PAGE };
+	u8 *window = storage + PAGE - HOST(storage) % PAGE;
+
+	(void)state;
+	machine_up(&m, 1, 16 * PAGE, 16 * PAGE, 0);
+	user_up_at(&u, &m, 0, &key, HOST(window), WINDOW);
+	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
+	managed = window + (r.va - HOST(window));
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	user_down(&u);
+	machine_down(&m);
+	return 0;
+}
+
+static int enlist(u64 va, u64 length)
+{
+	struct softgpu_host_register h = { .ctx = u.ctx, .kind = SOFTGPU_KIND_MANAGED, .va = va, .length = length };
+
+	return CALL(u.client, SOFTGPU_HOST_REGISTER, &h);
+}
+
+static int discharge(u64 va)
+{
+	struct softgpu_va a = { .va = va };
+
+	return CALL(u.client, SOFTGPU_HOST_UNREGISTER, &a);
+}
+
+static int fill(u64 va, u64 len, u32 value)
+{
+	struct softgpu_fill f = { .ctx = u.ctx, .flags = SOFTGPU_OP_SYNC, .dst = va, .width = len,
+				  .height = 1, .value = value, .elem = 1 };
+
+	return CALL(u.client, SOFTGPU_FILL, &f);
+}
+
+static u8 *bar1(struct tpin *t, u32 page)
+{
+	return m.vram[0] + (sg_pin_page(&t->pin, page) - VRAM_PHYS);
+}
+
+static u64 vram_free(void)
+{
+	struct sg_gpu_stats st = { 0 };
+
+	sg_gpu_stats(m.sg, 0, &st);
+	return st.vram_free;
+}
+
+static void refused(void **state)
+{
+	u64 va = HOST(managed), before = vram_free();
+	static struct tpin t;
+
+	(void)state;
+	assert_int_equal(enlist(va, LENGTH), 0);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -EINVAL);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, true), -EINVAL);
+	assert_int_equal(vram_free(), before);
+	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_MANAGED), 0);
+	/* Other host memory is no one's to pin in any mode. */
+	assert_int_equal(discharge(va), 0);
+	strict(true);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -EINVAL);
+}
+
+/* What the program writes does not get there, what a device writes does not get back. */
+static void stale_and_lost(void **state)
+{
+	u64 va = HOST(managed), vram;
+	static struct tpin t;
+	u8 out[16];
+
+	(void)state;
+	strict(true);
+	assert_int_equal(mem_alloc(&u, PAGE, &vram), 0);
+	assert_int_equal(enlist(va, LENGTH), 0);
+	memset(managed, 0x11, LENGTH);
+	assert_int_equal(tpin_get(&t, &u, va, 2 * PAGE, false), 0);
+	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_MANAGED), 1);
+	assert_int_equal(bar1(&t, 0)[0], 0);
+	memset(bar1(&t, 0), 0x22, PAGE);
+	memset(bar1(&t, 1), 0x22, PAGE);
+	assert_int_equal(managed[0], 0x11);
+	/* CUDA has the host's data too, and what it reads is overwritten in the copy, no more. */
+	assert_int_equal(copy(&u, 0, HOST(out), va + PAGE - 8, 16, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(out[0], 0x11);
+	assert_int_equal(bar1(&t, 0)[PAGE - 8], 0x11);
+	assert_int_equal(bar1(&t, 0)[PAGE - 9], 0x22);
+	assert_int_equal(bar1(&t, 1)[7], 0x11);
+	assert_int_equal(bar1(&t, 1)[8], 0x22);
+	/* So is what it writes: a fill, and copies from and to the GPU's memory. */
+	assert_int_equal(fill(va + 100, 10, 0x33), 0);
+	assert_int_equal(managed[100], 0x33);
+	assert_int_equal(bar1(&t, 0)[100], 0x33);
+	assert_int_equal(fill(vram, PAGE, 0x44), 0);
+	assert_int_equal(copy(&u, 0, va + PAGE, vram, 100, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(bar1(&t, 1)[99], 0x44);
+	assert_int_equal(copy(&u, 0, vram, va, 100, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(bar1(&t, 0)[99], 0x11);
+}
+
+/* It is a pin as any other: once, shared pages, revoked with the memory, which is all given back. */
+static void a_pin_like_others(void **state)
+{
+	u64 va = HOST(managed), before = vram_free();
+	static struct tpin t[2], persistent, others;
+	struct sg_gpu_stats st = { 0 };
+	struct user stranger;
+	static int other_key;
+
+	(void)state;
+	strict(true);
+	assert_int_equal(enlist(va, LENGTH), 0);
+	assert_int_equal(tpin_get(&t[0], &u, va + PAGE, 2 * PAGE, false), -EINVAL);
+	assert_int_equal(tpin_get(&t[0], &u, va, 2 * PAGE, false), 0);
+	assert_int_equal(tpin_get(&t[1], &u, va + PAGE, PAGE, false), 0);
+	assert_int_equal(tpin_get(&persistent, &u, va, PAGE, true), 0);
+	assert_int_equal(sg_pin_page(&t[0].pin, 1), sg_pin_page(&t[1].pin, 0));
+	sg_gpu_stats(m.sg, 0, &st);
+	assert_int_equal(st.bar1_used, 2 * PAGE);
+	assert_int_equal(st.vram_free, before - 2 * PAGE);
+	user_up(&stranger, &m, 0, &other_key);
+	assert_int_equal(tpin_get(&others, &stranger, va, PAGE, false), -EINVAL);
+	user_down(&stranger);
+	assert_int_equal(discharge(va), 0);
+	assert_int_equal(t[0].callbacks, 1);
+	assert_int_equal(t[1].callbacks, 1);
+	assert_int_equal(sg_pin_put(m.sg, &persistent.pin, true), 0);
+	assert_int_equal(vram_free(), before);
+	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), -EINVAL);
+}
+
+/* The tokens of its own context open it, those of another do not. */
+static void tokens(void **state)
+{
+	u64 va = HOST(managed), elsewhere;
+	struct softgpu_query q;
+	struct sg_pin_who who;
+	static struct tpin t;
+	struct user second;
+
+	(void)state;
+	strict(true);
+	user_up(&second, &m, 0, &key);
+	assert_int_equal(mem_alloc(&second, PAGE, &elsewhere), 0);
+	assert_int_equal(enlist(va, LENGTH), 0);
+	q = query(&u, elsewhere);
+	who = (struct sg_pin_who){ .p2p_token = q.p2p_token, .va_space_token = q.va_space_token };
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
+	q = query(&u, va);
+	who = (struct sg_pin_who){ .p2p_token = q.p2p_token, .va_space_token = q.va_space_token };
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), 0);
+	user_down(&second);
+}
+
+static void no_room(void **state)
+{
+	u64 va = HOST(managed), all;
+	static struct tpin t;
+
+	(void)state;
+	strict(true);
+	assert_int_equal(enlist(va, LENGTH), 0);
+	assert_int_equal(mem_alloc(&u, vram_free() - PAGE, &all), 0);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -ENOSPC);
+	assert_int_equal(mem_free(&u, all), 0);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
+	/* No page can stand for memory that begins in the middle of one. */
+	assert_int_equal(discharge(va), 0);
+	assert_int_equal(enlist(va + 4096, PAGE), 0);
+	assert_int_equal(tpin_get(&t, &u, va + 4096, PAGE, false), -EINVAL);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -EINVAL);
+}
+
+#define ROUNDS	300
+
+static void *pins(void *arg)
+{
+	static struct tpin threads_pins[2];
+	struct tpin *t = &threads_pins[arg != NULL];
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		if (!tpin_get(t, &u, HOST(managed), PAGE, false))
+			sg_pin_put(m.sg, &t->pin, false);
+	}
+	return NULL;
+}
+
+/* Two make the copy at once, while a third takes the memory away. */
+static void races(void **state)
+{
+	u64 va = HOST(managed), before = vram_free();
+	pthread_t threads[2];
+	int i;
+
+	(void)state;
+	strict(true);
+	pthread_create(&threads[0], NULL, pins, NULL);
+	pthread_create(&threads[1], NULL, pins, &key);
+	for (i = 0; i < ROUNDS; i++) {
+		assert_int_equal(enlist(va, LENGTH), 0);
+		fill(va, 16, i);
+		assert_int_equal(discharge(va), 0);
+	}
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	assert_int_equal(vram_free(), before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		T(refused), T(stale_and_lost), T(a_pin_like_others), T(tokens), T(no_room), T(races),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_copy.c - peerdma_copy_to_view() and _from_view() at every offset and many
+ * sizes, with one method (argument 1; exit code 77: this CPU has not got it);
+ * peerdma_flush_inbound() with and without CUDA (argument "flush").
+ *
+ * The "view" is ordinary memory between two pages that nobody may touch: the
+ * method is the same, and a byte too many is seen at once.  What write-combined
+ * memory makes of it, vm_regions tries in a virtual machine.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cuda_calls.h"
+#include "peerdma.h"
+#include "peerdma_copy.h"
+#include "checks.h"
+
+#define ROOM 8192UL	/* of the view: two pages */
+
+static unsigned char *view, *other, *want;
+static unsigned long copies;
+
+static unsigned char *between_guards(void)
+{
+	unsigned char *p = mmap(NULL, ROOM + 2 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || mprotect(p + 4096, ROOM, PROT_READ | PROT_WRITE))
+		exit(2);
+	return p + 4096;
+}
+
+static int one(size_t at, size_t from, size_t n)
+{
+	int right;
+
+	copies++;
+	for (size_t i = 0; i < ROOM; i++) {
+		view[i] = want[i] = 0xee;
+		other[i] = (unsigned char)(i * 7 + n);
+	}
+	memcpy(want + at, other + from, n);
+	peerdma_copy_to_view(view + at, other + from, n);
+	peerdma_view_fence();
+	right = !memcmp(view, want, ROOM);
+
+	for (size_t i = 0; i < ROOM; i++) {
+		view[i] = (unsigned char)(i * 11 + n);
+		other[i] = want[i] = 0xdd;
+	}
+	memcpy(want + from, view + at, n);
+	peerdma_copy_from_view(other + from, view + at, n);
+	return right && !memcmp(other, want, ROOM);
+}
+
+static void copy(const char *method)
+{
+	static const size_t sizes[] = { 0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 31, 33, 63, 64, 65, 127, 128, 129, 191, 200, 256, 1000 };
+	size_t n = sizeof(sizes) / sizeof(sizes[0]);
+	int wrong = 0;
+
+	setenv("PEERDMA_COPY", method, 1);
+	if (strcmp(peerdma_copy_method(), method)) {
+		printf("this CPU has no %s; the best that it has is %s\n", method, peerdma_copy_method());
+		exit(77);
+	}
+	view = between_guards();
+	other = between_guards();
+	want = malloc(ROOM);
+	for (size_t at = 0; at < 64; at++)
+		for (size_t i = 0; i < n; i++)
+			wrong += !one(at, (at * 5 + i) % 67, sizes[i]);
+	CHECK(!wrong, "%s: from every offset in a line, %d wrong", method, wrong);
+	wrong = 0;
+	for (size_t i = 0; i < n; i++)	/* up to the guard, on both sides */
+		wrong += !one(ROOM - sizes[i], ROOM - sizes[i], sizes[i]) + !one(0, 0, sizes[i]);
+	CHECK(!wrong, "%s: up to where memory ends, %d wrong", method, wrong);
+	CHECK(one(3, 1, ROOM - 3) && one(0, 0, ROOM), "%s: all of it", method);
+	printf("%lu copies each way\n", copies);
+	free(want);
+}
+
+static void flush(void)
+{
+	static struct cuda_calls cu;
+	void *context;
+	int device;
+
+	CHECK(peerdma_flush_inbound(1) == -EINVAL, "a scope that there is not");
+	CHECK(peerdma_flush_inbound(PEERDMA_FLUSH_TO_OWNER) == -ENODEV, "no CUDA yet");
+	if (!CHECK(cuda_calls_load(&cu) && !cu.cuInit(0) && !cu.cuDeviceGet(&device, 0), "CUDA"))
+		return;
+	CHECK(peerdma_flush_inbound(PEERDMA_FLUSH_TO_OWNER) == -ENODEV, "no context yet");
+	cu.cuDevicePrimaryCtxRetain(&context, device);
+	cu.cuCtxSetCurrent(context);
+	CHECK(!peerdma_flush_inbound(PEERDMA_FLUSH_TO_OWNER), "for the owner");
+	CHECK(!peerdma_flush_inbound(PEERDMA_FLUSH_TO_ALL), "for all");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "flush"))
+		flush();
+	else if (argc == 2)
+		copy(argv[1]);
+	else
+		return 2;
+	return failures != 0;
+}
