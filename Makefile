@@ -137,7 +137,7 @@ check-debug-rounds: user debug-kernel
 	@vm/run --kernel debug --timeout 0 --log $(BUILD)/logs/debug-rounds.log --cards 2 --gpus 2 --vram 32M \
 		--dmesg-max info --chaos revoke_every=20 $(VM_ARGS) --env BUILD=$(BUILD)/user \
 		--env MODDIR=$(BUILD)/modules/debug --env TOP=$(CURDIR) \
-		--env STRESS_ARGS="--rounds $(ROUNDS) $(STRESS_ARGS)" -- tests/stress/rounds-6.1.sh
+		--env STRESS_ARGS="--rounds $(ROUNDS) $(STRESS_ARGS)" -- tests/vm/random-rounds.sh
 
 check-fast:
 	@vm/deps.sh check
