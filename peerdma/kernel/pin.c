@@ -85,6 +85,24 @@ static int widen(struct peerdma_pin *pin, const struct peerdma_provider *p)
 }
 
 /*
+ * Gives the memory back to the provider, unless it has it.  The callback may still
+ * come while the put is on its way: that is what the turn is for.
+ */
+static void give_back(struct peerdma_pin *pin)
+{
+	struct peerdma_provider *p = pin->provider;
+
+	if (p->host) {
+		p->put(pin);
+		return;
+	}
+	peerdma_turn_enter(&p->turns, TURN_PUT);
+	if (!READ_ONCE(pin->revoked))
+		p->put(pin);
+	peerdma_turn_leave(&p->turns);
+}
+
+/*
  * Gets the memory.  Between the moment when a provider can revoke the pin and
  * the one when it is LIVE, the lock holds back peerdma_revoke(): the provider
  * must not take apart what its `get' is still reading.  Host memory is never
@@ -100,6 +118,7 @@ static int get_live(struct peerdma_pin *pin, struct peerdma_provider *p)
 			return err;
 		mutex_lock(&pin->lock);
 	} else {
+		peerdma_turn_enter(&p->turns, TURN_GET);
 		mutex_lock(&pin->lock);
 		err = p->get(pin);
 	}
@@ -108,9 +127,11 @@ static int get_live(struct peerdma_pin *pin, struct peerdma_provider *p)
 		set_state(pin, PIN_LIVE);
 	}
 	mutex_unlock(&pin->lock);
+	if (!p->host)
+		peerdma_turn_leave(&p->turns);
 	/* Not under the lock: a provider's put may wait for the callback. */
-	if (err && pin->priv && !READ_ONCE(pin->revoked))
-		p->put(pin);
+	if (err && pin->priv)
+		give_back(pin);
 	return err;
 }
 
@@ -281,8 +302,7 @@ EXPORT_SYMBOL_GPL(peerdma_revoke);
 /* ENDED: gives the memory back, then the name.  Nothing is left but references. */
 static void finish(struct peerdma_pin *pin)
 {
-	if (!READ_ONCE(pin->revoked))
-		pin->provider->put(pin);
+	give_back(pin);
 	module_put(pin->provider->owner);
 	atomic64_inc(&peerdma_stats.unpins);
 

@@ -29,6 +29,9 @@ struct view {
 struct peerdma_mapping {
 	struct peerdma_mapping *next;
 	struct peerdma_region *region;
+	uint64_t device;	/* domain, bus, devfn */
+	unsigned int flags;
+	bool shared;		/* map_shared()'s */
 	uint32_t handle;
 	size_t count;
 	struct peerdma_range ranges[];
@@ -92,6 +95,8 @@ int sys_poll_in(int fd, int timeout_ms);	/* 1 readable, 0 timeout */
 int by_handle(const void *a, const void *b);
 int unpin_handle(struct peerdma *ctx, uint32_t handle);	/* the kernel's side only */
 void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
+/* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
+int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);
 /* map.c, view.c: give back this process's side only. */
 void mappings_free(struct peerdma_region *region);
 void views_free(struct peerdma_region *region);

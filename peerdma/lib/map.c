@@ -36,6 +36,11 @@ static bool parse_pci(const char *s, struct peerdma_map_args *args)
 	return true;
 }
 
+static uint64_t device_number(const struct peerdma_map_args *args)
+{
+	return (uint64_t)args->domain << 16 | args->bus << 8 | args->devfn;
+}
+
 static int map_failed(int error, const char *pci)
 {
 	switch (error) {
@@ -97,12 +102,55 @@ EXPORT int peerdma_map(struct peerdma_region *region, const char *pci, unsigned 
 	}
 
 	m->region = region;
+	m->device = device_number(&args);
+	m->flags = flags;
+	m->shared = false;
 	m->handle = args.mapping;
 	m->count = args.segment_count;
 	pthread_mutex_lock(&region->ctx->lock);
 	m->next = region->mappings;
 	region->mappings = m;
 	pthread_mutex_unlock(&region->ctx->lock);
+	*out = m;
+	return 0;
+}
+
+static struct peerdma_mapping *find_shared(struct peerdma_region *region, uint64_t device, unsigned int flags)
+{
+	struct peerdma_mapping *m;
+
+	for (m = region->mappings; m && !(m->shared && m->device == device && m->flags == flags); m = m->next)
+		;
+	return m;
+}
+
+int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out)
+{
+	struct peerdma_map_args args = { .size = sizeof(args) };
+	struct peerdma_mapping *m = NULL, *first;
+	int ret = check_owner(region->ctx, "peerdma_cache_map");
+
+	if (ret)
+		return ret;
+	if (parse_pci(pci, &args)) {
+		pthread_mutex_lock(&region->ctx->lock);
+		m = find_shared(region, device_number(&args), flags);
+		pthread_mutex_unlock(&region->ctx->lock);
+	}
+	if (!m) {
+		ret = peerdma_map(region, pci, flags, &m);
+		if (ret)
+			return ret;
+		/* Two may have come this far. */
+		pthread_mutex_lock(&region->ctx->lock);
+		first = find_shared(region, m->device, flags);
+		m->shared = !first;
+		pthread_mutex_unlock(&region->ctx->lock);
+		if (first) {
+			peerdma_unmap(m);
+			m = first;
+		}
+	}
 	*out = m;
 	return 0;
 }

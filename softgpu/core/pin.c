@@ -265,11 +265,11 @@ int sg_pin_revoke(struct sg *sg, u64 serial)
 void sg_pin_revoke_any_locked(struct sg_gpu *gpu)
 {
 	struct sg_pin *pin, *victim = NULL;
-	u64 seen = 0;
+	u32 seen = 0;
 
 	/* Each of the n candidates is kept with 1/n: all are equally likely in the end. */
 	sg_list_for_each(pin, &gpu->pinned, struct sg_pin, in_gpu) {
-		if (may_be_revoked(pin) && sg_chaos_random_locked(gpu->sg) % (u32)++seen == 0)
+		if (may_be_revoked(pin) && sg_chaos_random_locked(gpu->sg) % ++seen == 0)
 			victim = pin;
 	}
 	if (victim)

@@ -200,8 +200,8 @@ static void strict_wrong(void **state)
 /* Right: with SYNC_MEMOPS the call returns when BAR1 shows its effect, strict or not. */
 static void strict_right(void **state)
 {
-	static struct tpin t;
-	u64 a, b;
+	static struct tpin t, other;
+	u64 a, b, c;
 	u32 i;
 
 	(void)state;
@@ -209,6 +209,8 @@ static void strict_right(void **state)
 	assert_int_equal(mem_alloc(&u, PAGE, &b), 0);
 	set_sync_memops(b);
 	assert_int_equal(tpin_get(&t, &u, b, PAGE, false), 0);
+	assert_int_equal(mem_alloc(&u, PAGE, &c), 0);
+	assert_int_equal(tpin_get(&other, &u, c, PAGE, false), 0);
 	for (i = 1; i < 100; i++) {
 		set((struct sg_chaos){ .strict = i % 2 });
 		assert_int_equal(fill(a, PAGE, i, SOFTGPU_OP_SYNC), 0);
@@ -216,6 +218,9 @@ static void strict_right(void **state)
 		assert_int_equal(bar1(&t)[PAGE - 1], i);
 		assert_int_equal(fill(b, PAGE, i ^ 0xff, 0), 0);
 		assert_int_equal(bar1(&t)[PAGE - 1], i ^ 0xff);
+		/* It is enough that the source has it. */
+		assert_int_equal(copy(&u, 0, c, b, PAGE, 0), 0);
+		assert_int_equal(bar1(&other)[PAGE - 1], i ^ 0xff);
 	}
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_SYNC_MEMOPS), 0);
 }

@@ -102,14 +102,26 @@ static void range_changes(void)
 		WORKS(pin(fd, memory + PAGE, 4 * PAGE, PEERDMA_PIN_HOST, &a));
 		CHECK(gen[a.slot] == a.generation);
 		switch (i) {
-		case 0: CHECK(!munmap(memory + 4 * PAGE, 4 * PAGE)); break;
-		case 1: CHECK(!madvise(memory + 2 * PAGE, PAGE, MADV_DONTNEED)); break;
-		case 2: CHECK(mremap(memory, 8 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
-				     host_memory(16 * PAGE)) != MAP_FAILED); break;
-		case 3: CHECK(mmap(memory, 8 * PAGE, PROT_READ | PROT_WRITE,
-				   MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == memory); break;
-		case 4: CHECK(!munmap(memory + 5 * PAGE, 3 * PAGE)); break;
-		case 5: CHECK(!mprotect(memory, 8 * PAGE, PROT_READ)); break;
+		case 0:
+			CHECK(!munmap(memory + 4 * PAGE, 4 * PAGE));
+			break;
+		case 1:
+			CHECK(!madvise(memory + 2 * PAGE, PAGE, MADV_DONTNEED));
+			break;
+		case 2:
+			CHECK(mremap(memory, 8 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+				     host_memory(16 * PAGE)) != MAP_FAILED);
+			break;
+		case 3:
+			CHECK(mmap(memory, 8 * PAGE, PROT_READ | PROT_WRITE,
+				   MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == memory);
+			break;
+		case 4:
+			CHECK(!munmap(memory + 5 * PAGE, 3 * PAGE));
+			break;
+		case 5:
+			CHECK(!mprotect(memory, 8 * PAGE, PROT_READ));
+			break;
 		case 6:
 			pid = fork();
 			if (!pid)
@@ -117,7 +129,9 @@ static void range_changes(void)
 			memset(memory, 7, 8 * PAGE);
 			waitpid(pid, &status, 0);
 			break;
-		case 7: CHECK(!madvise(memory, 8 * PAGE, MADV_WILLNEED)); break;
+		case 7:
+			CHECK(!madvise(memory, 8 * PAGE, MADV_WILLNEED));
+			break;
 		}
 		if ((gen[a.slot] != a.generation) != ways[i].changes) {
 			printf("%s: the generation is %s\n", ways[i].what, ways[i].changes ? "the same" : "over");

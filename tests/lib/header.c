@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* header.c - each public header compiles alone, as C99 and (header.cpp) as C++. */
 #include "peerdma.h"
+#include "peerdma_cache.h"
 #include "peerdma_copy.h"
 
 int header_compiles(const struct peerdma_region *region);

@@ -17,6 +17,9 @@
 #define MAX_HEIGHT	12
 #define SPARSE		(INDEX_FAN / 4)
 #define JOINED_MAX	(INDEX_FAN * 3 / 4)
+#define NO_KEY		UINT64_MAX
+
+_Static_assert(INDEX_FAN == 20, "rank() looks at five times four");
 
 struct step {
 	struct index_node *node;
@@ -34,31 +37,19 @@ size_t index_size(uint32_t keys)
 	return ((size_t)keys / 2 + 64) * sizeof(struct index_node);
 }
 
-void index_init(struct index *ix, void *memory, uint32_t keys)
+/*
+ * How many keys are <= x: first of every fourth, then of the four after the last
+ * of those.  No branch depends on a key, and no more than two loads on each other:
+ * on the way down that is what takes time.  Past the last key there is NO_KEY.
+ */
+static inline uint32_t rank(const struct index_node *node, uint64_t x)
 {
-	ix->nodes = memory;
-	ix->capacity = keys / 2 + 64;
-	ix->used = 1;		/* the first root: an empty leaf, as zeros are */
-	ix->free = INDEX_NONE;
-	ix->free_count = 0;
-	ix->root = 0;
-	ix->finger = INDEX_NONE;
-}
+	uint32_t fours = (ord_load(&node->key[4]) <= x) + (ord_load(&node->key[8]) <= x) +
+			 (ord_load(&node->key[12]) <= x) + (ord_load(&node->key[16]) <= x);
+	const uint64_t *key = &node->key[4 * fours];
 
-/* How many of the first n keys are <= x; no branch depends on a key. */
-static uint32_t rank(const struct index_node *node, uint32_t n, uint64_t x)
-{
-	uint32_t base = 0;
-
-	if (!n)
-		return 0;
-	while (n > 1) {
-		uint32_t half = n / 2;
-
-		base += ord_load(&node->key[base + half]) <= x ? half : 0;
-		n -= half;
-	}
-	return base + (ord_load(&node->key[base]) <= x);
+	return 4 * fours + (ord_load(&key[0]) <= x) + (ord_load(&key[1]) <= x) +
+	       (ord_load(&key[2]) <= x) + (ord_load(&key[3]) <= x);
 }
 
 uint32_t index_floor(const struct index *ix, uint64_t x)
@@ -69,13 +60,11 @@ uint32_t index_floor(const struct index *ix, uint64_t x)
 	/* What a writer moves may lead anywhere: not out of the array, and every step goes down. */
 	while (n < ix->capacity) {
 		const struct index_node *node = node_at(ix, n);
-		uint32_t height = ord_load(&node->height), count = ord_load(&node->count);
-		uint32_t at;
+		uint32_t height = ord_load(&node->height), at = rank(node, x);
 
-		if (height >= above || count > INDEX_FAN)
+		if (height >= above)
 			break;
 		above = height;
-		at = rank(node, count, x);
 		if (!height)
 			return at ? ord_load(&node->child[at - 1]) : INDEX_NONE;
 		n = ord_load(&node->child[at ? at - 1 : 0]);
@@ -103,6 +92,7 @@ static void remove_at(struct index_node *node, uint32_t at)
 {
 	for (uint32_t i = at; i + 1 < node->count; i++)
 		set_entry(node, i, node->key[i + 1], node->child[i + 1]);
+	ord_store(&node->key[node->count - 1], NO_KEY);
 	ord_store(&node->count, node->count - 1);
 }
 
@@ -116,6 +106,8 @@ static uint32_t node_get(struct index *ix, uint32_t height)
 	} else {
 		n = ix->used++;
 	}
+	for (uint32_t i = 0; i < INDEX_FAN; i++)
+		ord_store(&node_at(ix, n)->key[i], NO_KEY);
 	ord_store(&node_at(ix, n)->count, 0);
 	ord_store(&node_at(ix, n)->height, height);
 	return n;
@@ -127,6 +119,17 @@ static void node_put(struct index *ix, struct index_node *node)
 	ord_store(&node->child[0], ix->free);
 	ix->free = (uint32_t)(node - ix->nodes);
 	ix->free_count++;
+}
+
+void index_init(struct index *ix, void *memory, uint32_t keys)
+{
+	ix->nodes = memory;
+	ix->capacity = keys / 2 + 64;
+	ix->used = 0;
+	ix->free = INDEX_NONE;
+	ix->free_count = 0;
+	ix->finger = INDEX_NONE;
+	ix->root = node_get(ix, 0);
 }
 
 /* ---- insertion ---- */
@@ -142,10 +145,14 @@ static void split(struct index *ix, struct index_node *parent, uint32_t at, uint
 	struct index_node *right = node_at(ix, n);
 	uint32_t keep = key > left->key[INDEX_FAN - 1] ? INDEX_FAN - 1 : INDEX_FAN / 2;
 
-	for (uint32_t i = keep; i < INDEX_FAN; i++)
+	for (uint32_t i = keep; i < INDEX_FAN; i++) {
 		set_entry(right, i - keep, left->key[i], left->child[i]);
+		ord_store(&left->key[i], NO_KEY);
+	}
 	ord_store(&right->count, INDEX_FAN - keep);
 	insert_at(parent, at + 1, right->key[0], n);
+	if (right->height)
+		ord_store(&right->key[0], 0);
 	ord_store(&left->count, keep);
 	ix->finger = INDEX_NONE;
 }
@@ -155,7 +162,7 @@ static void grow_root(struct index *ix)
 	uint32_t n = node_get(ix, node_at(ix, ix->root)->height + 1);
 	struct index_node *node = node_at(ix, n);
 
-	set_entry(node, 0, node_at(ix, ix->root)->key[0], ix->root);
+	set_entry(node, 0, 0, ix->root);
 	ord_store(&node->count, 1);
 	ord_store(&ix->root, n);
 	ix->finger = INDEX_NONE;
@@ -163,7 +170,7 @@ static void grow_root(struct index *ix)
 
 static int leaf_insert(struct index_node *leaf, uint64_t key, uint32_t number)
 {
-	uint32_t at = rank(leaf, leaf->count, key);
+	uint32_t at = rank(leaf, key);
 
 	if (at && leaf->key[at - 1] == key)
 		return -EEXIST;
@@ -176,18 +183,44 @@ static bool at_finger(const struct index *ix, uint64_t key)
 	return ix->finger != INDEX_NONE && key >= ix->finger_from && key < ix->finger_to;
 }
 
-int index_insert(struct index *ix, uint64_t key, uint32_t number)
+/* Moves the finger to the leaf where x belongs. */
+static struct index_node *point(struct index *ix, uint64_t x)
 {
 	struct index_node *node;
-	uint64_t from = 0, to = UINT64_MAX;
-	int ret;
+	uint64_t from = 0, to = NO_KEY;
 
-	if (at_finger(ix, key)) {
-		node = node_at(ix, ix->finger);
-		if (node->count < INDEX_FAN)
-			return leaf_insert(node, key, number);
-	}
+	if (at_finger(ix, x))
+		return node_at(ix, ix->finger);
 	node = node_at(ix, ix->root);
+	while (node->height) {
+		uint32_t at = rank(node, x);
+
+		at -= at > 0;
+		if (at)
+			from = node->key[at];
+		if (at + 1 < node->count)
+			to = node->key[at + 1];
+		node = node_at(ix, node->child[at]);
+	}
+	ix->finger = (uint32_t)(node - ix->nodes);
+	ix->finger_from = from;
+	ix->finger_to = to;
+	return node;
+}
+
+uint32_t index_seek(struct index *ix, uint64_t x)
+{
+	const struct index_node *leaf = point(ix, x);
+	uint32_t at = rank(leaf, x);
+
+	return at ? leaf->child[at - 1] : INDEX_NONE;
+}
+
+/* There is room on the way down when the way was cleared. */
+static int clear_way(struct index *ix, uint64_t key)
+{
+	struct index_node *node = node_at(ix, ix->root);
+
 	if (ix->free_count + (ix->capacity - ix->used) < node->height + 2)
 		return -ENOMEM;
 	if (node->count == INDEX_FAN) {
@@ -195,24 +228,28 @@ int index_insert(struct index *ix, uint64_t key, uint32_t number)
 		node = node_at(ix, ix->root);
 	}
 	while (node->height) {
-		uint32_t at = rank(node, node->count, key);
+		uint32_t at = rank(node, key);
 
 		at -= at > 0;
 		if (node_at(ix, node->child[at])->count == INDEX_FAN) {
 			split(ix, node, at, key);
 			at += node->key[at + 1] <= key;
 		}
-		if (at)
-			from = node->key[at];
-		if (at + 1 < node->count)
-			to = node->key[at + 1];
 		node = node_at(ix, node->child[at]);
 	}
-	ret = leaf_insert(node, key, number);
-	ix->finger = (uint32_t)(node - ix->nodes);
-	ix->finger_from = from;
-	ix->finger_to = to;
-	return ret;
+	return 0;
+}
+
+int index_insert(struct index *ix, uint64_t key, uint32_t number)
+{
+	int ret;
+
+	if (point(ix, key)->count == INDEX_FAN) {
+		ret = clear_way(ix, key);
+		if (ret)
+			return ret;
+	}
+	return leaf_insert(point(ix, key), key, number);
 }
 
 /* ---- removal ---- */
@@ -258,8 +295,10 @@ static void shrink(struct index *ix, struct step *path, uint32_t level)
 		if (!node->count) {
 			remove_at(parent, at);
 			node_put(ix, node);
-			if (!at && parent->count)
+			if (!at && parent->count) {
 				first_key_changed(path, level - 1, parent->key[0]);
+				ord_store(&parent->key[0], 0);
+			}
 		} else if (can_join(ix, parent, at)) {
 			join(ix, parent, at);
 		} else if (at && can_join(ix, parent, at - 1)) {
@@ -292,7 +331,7 @@ int index_remove(struct index *ix, uint64_t key)
 
 	if (at_finger(ix, key)) {
 		node = node_at(ix, ix->finger);
-		at = rank(node, node->count, key);
+		at = rank(node, key);
 		if (!at || node->key[at - 1] != key)
 			return -ENOENT;
 		/* Not the first, whose name stands above; nor one too many. */
@@ -303,7 +342,7 @@ int index_remove(struct index *ix, uint64_t key)
 	}
 	node = node_at(ix, ix->root);
 	for (;; level++) {
-		at = rank(node, node->count, key);
+		at = rank(node, key);
 		path[level].node = node;
 		path[level].pos = at - (at > 0);
 		if (!node->height)
@@ -323,26 +362,32 @@ int index_remove(struct index *ix, uint64_t key)
 
 /* ---- ranges ---- */
 
-static void visit(const struct index *ix, const struct index_node *node, uint64_t from, uint64_t to,
-		  void (*fn)(void *arg, uint32_t number), void *arg)
+static bool visit(const struct index *ix, const struct index_node *node, uint64_t from, uint64_t to,
+		  bool (*fn)(void *arg, uint32_t number), void *arg)
 {
-	uint32_t at = rank(node, node->count, from);
+	uint32_t at = rank(node, from);
 
 	at -= at > 0;
 	for (; at < node->count; at++) {
 		if (node->height) {
 			if (at && node->key[at] >= to)
-				return;
-			visit(ix, node_at(ix, node->child[at]), from, to, fn, arg);
+				return false;
+			if (!visit(ix, node_at(ix, node->child[at]), from, to, fn, arg))
+				return false;
 		} else if (node->key[at] >= to) {
-			return;
-		} else if (node->key[at] >= from) {
-			fn(arg, node->child[at]);
+			return false;
+		} else if (node->key[at] >= from && !fn(arg, node->child[at])) {
+			return false;
 		}
 	}
+	return true;
 }
 
-void index_visit(const struct index *ix, uint64_t from, uint64_t to, void (*fn)(void *arg, uint32_t number), void *arg)
+void index_visit(const struct index *ix, uint64_t from, uint64_t to, bool (*fn)(void *arg, uint32_t number), void *arg)
 {
-	visit(ix, node_at(ix, ix->root), from, to, fn, arg);
+	/* Often all of it is where the writer is. */
+	if (at_finger(ix, from) && to <= ix->finger_to)
+		visit(ix, node_at(ix, ix->finger), from, to, fn, arg);
+	else
+		visit(ix, node_at(ix, ix->root), from, to, fn, arg);
 }

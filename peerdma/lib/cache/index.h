@@ -12,6 +12,7 @@
 #ifndef CACHE_INDEX_H
 #define CACHE_INDEX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,15 +22,18 @@
 struct index_node {
 	uint32_t height;		/* 0: a leaf */
 	uint32_t count;
-	uint64_t key[INDEX_FAN];	/* of an inner node: the first key below child i, exactly, but for i = 0 */
+	uint64_t key[INDEX_FAN];	/* of an inner node: the first key below child i, but 0 for i = 0 */
 	uint32_t child[INDEX_FAN];	/* of a leaf: the numbers */
 } __attribute__((aligned(64)));
 
 struct index {
+	/* What readers need; only the root ever changes. */
 	struct index_node *nodes;
-	uint32_t capacity, used, free;	/* nodes; free: a list through child[0] */
-	uint32_t free_count;
+	uint32_t capacity;		/* nodes */
 	uint32_t root;
+
+	uint32_t used __attribute__((aligned(64)));
+	uint32_t free, free_count;	/* a list through child[0] */
 	/* The leaf of the writer's last step, and the keys that belong there: neighbours need no descent. */
 	uint32_t finger;
 	uint64_t finger_from, finger_to;
@@ -40,14 +44,17 @@ size_t index_size(uint32_t keys);
 /* `memory`: index_size(keys) bytes of zeros, which the caller keeps and gives back. */
 void index_init(struct index *ix, void *memory, uint32_t keys);
 
-/* The number of the greatest key <= x, or INDEX_NONE.  The one call that needs no lock. */
+/* The number of the greatest key <= x, or INDEX_NONE.  The one call that needs no lock.  UINT64_MAX is no key, nor an x. */
 uint32_t index_floor(const struct index *ix, uint64_t x);
+
+/* The same under the lock, where it never errs; and what is next to x is near at hand then. */
+uint32_t index_seek(struct index *ix, uint64_t x);
 
 /* 0; -EEXIST; -ENOMEM: not with index_size()'s memory. */
 int index_insert(struct index *ix, uint64_t key, uint32_t number);
 /* 0 or -ENOENT. */
 int index_remove(struct index *ix, uint64_t key);
-/* All numbers whose keys are in [from, to), in order.  fn must not change the index. */
-void index_visit(const struct index *ix, uint64_t from, uint64_t to, void (*fn)(void *arg, uint32_t number), void *arg);
+/* All numbers whose keys are in [from, to), in order, until fn says false.  fn must not change the index. */
+void index_visit(const struct index *ix, uint64_t from, uint64_t to, bool (*fn)(void *arg, uint32_t number), void *arg);
 
 #endif

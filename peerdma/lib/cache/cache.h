@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cache.h - what the cache's files share.
+ *
+ *   hold.h	who holds a region	index.h	regions by address
+ *   front.c	a thread's own table	cache.c	the calls, and hits
+ *   miss.c	making regions		end.c	ending them
+ *   pins.c	a cache of pins
+ *
+ * One lock, cache->lock.  It guards what is marked so below and every change of the
+ * index, and of a region's life but one: PENDING to LIVE is its maker's.
+ * It is never held across a function of the user's, a system call or anything
+ * that may allocate: the code that frees memory may call into the cache.
+ */
+#ifndef CACHE_H
+#define CACHE_H
+
+#include <pthread.h>
+
+#include "index.h"
+#include "hold.h"
+#include "peerdma_cache.h"
+
+#define NO_REGION UINT32_MAX
+
+struct region {
+	struct peerdma_cached pub;	/* while PENDING, registration is its maker's mark */
+	uint64_t life;
+	const uint32_t *word;
+	uint32_t expected;
+	int32_t holds;			/* lock: those not in a thread's record */
+	uint64_t gets;			/* lock: likewise */
+	uint32_t next;			/* lock: in a list of those that end, or are free */
+	uint32_t clock;			/* lock: gets, when the hand last passed */
+};
+
+_Static_assert(sizeof(struct region) == 64, "one cache line");
+
+/*
+ * An entry of a thread's own table: some pages of a region, all of them if they
+ * are not too many.  A page is 4096 bytes everywhere: a shift by what is known
+ * beforehand is cheaper.  Zeros cover nothing.
+ */
+struct slot {
+	uint64_t range;			/* first page << 20 | how many */
+	uint64_t who;			/* generation << 32 | region */
+};
+
+#define SLOT_SHIFT	12
+#define SLOT_COUNT_BITS	20
+#define SLOT_COUNT_MAX	((1U << SLOT_COUNT_BITS) - 1)
+
+/*
+ * A thread's side of a cache.  Its table and records are wiped in forked children,
+ * where therefore nothing is a hit.
+ */
+struct front {
+	uint64_t serial;		/* of its cache; never used twice */
+	struct slot *slots;
+	struct record *records;		/* one per region */
+	struct region *regions;
+	uint64_t hits;			/* in slots */
+	uint8_t slot_shift;
+	bool fence, monitored;
+	bool careful;			/* one of these */
+
+	/* Not for hits in slots: */
+	uint64_t index_hits __attribute__((aligned(64)));
+	uint32_t capacity;
+	uint32_t crowded;		/* regions found in the index since the table grew */
+	struct peerdma_cache *cache;
+	uint64_t process;
+	struct front *next, *prev;	/* lock: in cache->fronts */
+	struct front *mine;		/* the thread's own list */
+	uint32_t owner;			/* FRONT_*: of thread's end and cache's end, whichever is first takes care */
+};
+
+#define FRONT_BOTH	0
+#define FRONT_LEAVING	1		/* the thread ends */
+#define FRONT_ORPHAN	2		/* the cache is gone */
+
+struct peerdma_cache {
+	/* Read by every get, and written by none. */
+	uint64_t serial;
+	struct region *regions;
+	uint64_t process;
+	uint32_t capacity;
+	uint8_t granule_shift;
+	bool fence, monitored;
+	struct peerdma_cache_ops ops;
+	void *arg;
+	void (*closed)(void *arg);
+	struct peerdma_cache_options options;
+
+	struct index index;
+
+	pthread_mutex_t lock __attribute__((aligned(64)));
+	pthread_cond_t settled;		/* a PENDING region is so no more */
+	uint32_t waiting;
+	struct front *fronts;		/* lock, and all that follows */
+	uint32_t used;			/* regions ever used: the first so many */
+	uint32_t free;
+	uint32_t returned;		/* no lock: ended, to be moved to free */
+	uint32_t hand;			/* the clock's */
+	uint64_t count, dead, bytes, aperture;
+	uint64_t late_hits, misses, failures, merges, evictions, retries, invalidations, stale, fences;
+	uint64_t gone_hits, gone_front_hits;	/* of threads that ended */
+};
+
+static inline uint32_t region_number(const struct peerdma_cache *cache, const struct region *region)
+{
+	return (uint32_t)(region - cache->regions);
+}
+
+static inline bool region_covers(const struct region *region, uint64_t addr, uint64_t last)
+{
+	return addr >= region->pub.addr && last - region->pub.addr < region->pub.length;
+}
+
+/* front.c: the calling thread's, made if need be; NULL: no memory for one, and the cache does without. */
+struct front *front_of(struct peerdma_cache *cache);
+struct front *front_if_any(const struct peerdma_cache *cache);
+/* The table gets an entry for the granule of addr. */
+void front_remember(struct front *f, const struct region *region, uint32_t gen, uint64_t addr);
+/* Lock: the record's counts go to the region. */
+void front_spill(struct front *f, uint32_t number);
+/* The cache ends. */
+void fronts_orphan(struct peerdma_cache *cache);
+
+/* miss.c: takes a hold, and makes the region if there is none. */
+int region_make(struct peerdma_cache *cache, uint64_t addr, uint64_t length, struct region **out);
+
+/* end.c */
+struct ending {
+	uint32_t first;			/* through region->next */
+	uint32_t count;
+};
+
+/* Lock: takes a LIVE or PENDING region out of the index and makes it no one's hit; in the list if it was LIVE. */
+void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list);
+/*
+ * Lock, which is let go and taken again if other threads must be waited for: from
+ * here on the list's regions cannot be held anew; those that are held leave it.
+ */
+void end_commit(struct peerdma_cache *cache, struct front *self, struct ending *list);
+/* No lock: deregisters what is in the list. */
+void end_finish(struct peerdma_cache *cache, struct ending *list);
+/* Lock: chooses up to n idle regions that were not used lately. */
+void end_choose(struct peerdma_cache *cache, uint32_t n, struct ending *list);
+/* No lock: whoever gave back a hold of a region that is ending. */
+void end_last_hold(struct peerdma_cache *cache, uint32_t number);
+/* No lock: ends a region unless it has changed. */
+void end_stale(struct peerdma_cache *cache, struct region *region, uint64_t life);
+/* Lock. */
+int64_t region_holds(const struct peerdma_cache *cache, uint32_t number);
+uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
+#define ENDING_NONE ((struct ending){ NO_REGION, 0 })
+
+/* memory.c: zeros, taken as they are touched; NULL if there are none.  wiped: a forked child gets zeros, too. */
+void *memory_get(size_t size, bool wiped);
+void memory_put(void *memory, size_t size);
+
+#endif

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+/*
+ * memory.c - big arrays of which only what is used costs memory.
+ */
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "cache.h"
+
+#define HUGE (2UL << 20)
+
+/*
+ * Begins at a multiple of a huge page, and asks for huge pages past the first: a
+ * small cache stays small, and in a big one a hit costs no walk of page tables.
+ */
+static size_t rounded(size_t size)
+{
+	return (size + 4095) / 4096 * 4096;
+}
+
+void *memory_get(size_t size, bool wiped)
+{
+	size_t whole, before, after;
+	char *p;
+
+	size = rounded(size);
+	whole = size >= HUGE ? size + HUGE : size;
+	p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	if (whole != size) {
+		before = -(uintptr_t)p % HUGE;
+		after = HUGE - before;
+		if (before)
+			munmap(p, before);
+		p += before;
+		munmap(p + size, after);
+		if (size >= 2 * HUGE)
+			madvise(p + HUGE, size - HUGE, MADV_HUGEPAGE);
+	}
+	if (wiped && madvise(p, size, MADV_WIPEONFORK)) {
+		munmap(p, size);
+		return NULL;
+	}
+	return p;
+}
+
+void memory_put(void *memory, size_t size)
+{
+	if (memory)
+		munmap(memory, rounded(size));
+}

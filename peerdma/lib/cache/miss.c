@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: MIT
+/*
+ * miss.c - a range that no region covers: one is made.
+ *
+ * It is in the index, PENDING, before it is registered: whoever needs the same
+ * memory waits for it, and an invalidation that comes meanwhile finds it.
+ */
+#include <string.h>
+
+#include "../internal.h"
+#include "cache.h"
+#include "front.h"
+
+#define TRIES		16	/* memory that is freed during each call is not worth another */
+#define EVICT_MANY	64	/* when the provider says that it is full */
+#define EVICT_SHARE	64	/* over a limit: one in so many at once, since an end of many costs little more than of one */
+
+/* What is wanted; narrowed when registering more than was asked for fails. */
+struct wish {
+	uint64_t addr, last;	/* inclusive */
+	uint64_t from, to;	/* what to register */
+	uint32_t aperture;
+	bool counted;		/* as a miss */
+	enum { WHOLE, PLAIN } how;
+};
+
+/* Overlapping regions, found under the lock. */
+struct overlap {
+	struct peerdma_cache *cache;
+	uint64_t from, to;
+	struct region *pending;
+	uint32_t first, count;
+};
+
+/* Whole granules; or, where ops know better what belongs together, what was asked for and no more. */
+static void plain_extent(const struct peerdma_cache *cache, struct wish *w)
+{
+	uint64_t mask = cache->ops.extent ? 0 : (1ULL << cache->granule_shift) - 1;
+
+	w->from = w->addr & ~mask;
+	w->to = (w->last | mask) + 1;
+}
+
+static int extent(struct peerdma_cache *cache, struct wish *w)
+{
+	uint64_t mask = (1ULL << cache->granule_shift) - 1;
+	struct peerdma_extent e = { .addr = w->addr & ~mask };
+	int ret;
+
+	if ((w->last | mask) == UINT64_MAX)
+		return fail(-EINVAL, "peerdma_cache_get: [0x%llx, 0x%llx] reaches the end of all addresses",
+			    (unsigned long long)w->addr, (unsigned long long)w->last);
+	plain_extent(cache, w);
+	if (!cache->ops.extent)
+		return 0;
+	e.length = (w->last | mask) + 1 - e.addr;
+	ret = cache->ops.extent(cache->arg, w->addr, w->last - w->addr + 1, &e);
+	if (ret)
+		return ret;
+	w->aperture = e.aperture;
+	if (w->how == WHOLE && e.addr <= w->from && e.length >= w->to - e.addr && e.addr + e.length > e.addr) {
+		w->from = e.addr;
+		w->to = e.addr + e.length;
+	}
+	return 0;
+}
+
+static bool see_overlap(void *arg, uint32_t number)
+{
+	struct overlap *o = arg;
+	struct region *r = &o->cache->regions[number];
+
+	/* Its maker held no lock when it made it LIVE. */
+	if (life_state(ord_load_acquire(&r->life)) == STATE_PENDING)
+		o->pending = r;
+	r->next = o->first;
+	o->first = number;
+	o->count++;
+	if (r->pub.addr < o->from)
+		o->from = r->pub.addr;
+	if (r->pub.addr + r->pub.length > o->to)
+		o->to = r->pub.addr + r->pub.length;
+	return true;
+}
+
+static void find_overlap(struct peerdma_cache *cache, uint64_t from, uint64_t to, struct overlap *o)
+{
+	uint32_t number = index_seek(&cache->index, from);
+
+	*o = (struct overlap){ .cache = cache, .from = from, .to = to, .first = NO_REGION };
+	if (number != INDEX_NONE && cache->regions[number].pub.addr < from &&
+	    cache->regions[number].pub.addr + cache->regions[number].pub.length > from)
+		see_overlap(o, number);
+	index_visit(&cache->index, from, to, see_overlap, o);
+}
+
+/* Lock. */
+static uint32_t number_get(struct peerdma_cache *cache)
+{
+	uint32_t number = cache->free;
+
+	if (number == NO_REGION) {
+		do {
+			number = ord_load(&cache->returned);
+		} while (number != NO_REGION && !ord_replace(&cache->returned, number, NO_REGION));
+	}
+	if (number != NO_REGION) {
+		cache->free = cache->regions[number].next;
+		/* Takes that threads still have in their records were of other generations. */
+		cache->regions[number].gets = 0;
+		cache->regions[number].gets -= region_gets(cache, number);
+		return number;
+	}
+	return cache->used < cache->capacity ? cache->used++ : NO_REGION;
+}
+
+static void number_put(struct peerdma_cache *cache, uint32_t number)
+{
+	cache->regions[number].next = cache->free;
+	cache->free = number;
+}
+
+static bool over(uint64_t now, uint64_t more, uint64_t max)
+{
+	return max && now + more > max;
+}
+
+/* Lock.  Chooses what must go for a region of this length to fit, if enough is idle. */
+static void make_room(struct peerdma_cache *cache, const struct wish *w, struct ending *list)
+{
+	const struct peerdma_cache_options *o = &cache->options;
+	uint64_t length = w->to - w->from;
+	uint32_t before = list->count, many = 1 + o->max_regions / EVICT_SHARE;
+	uint64_t bytes = 0, aperture = 0;
+
+	while (over(cache->count - (list->count - before), 1, o->max_regions) ||
+	       over(cache->bytes - bytes, length, o->max_bytes) ||
+	       (w->aperture && over(cache->aperture - aperture, length, o->max_aperture))) {
+		uint32_t last = list->first, n = list->count;
+
+		end_choose(cache, o->max_regions && over(cache->count, 1, o->max_regions) ? many : 1, list);
+		if (list->count == n)
+			break;
+		for (uint32_t i = list->first; i != last; i = cache->regions[i].next) {
+			bytes += cache->regions[i].pub.length;
+			if (ord_load(&cache->regions[i].life) & LIFE_APERTURE)
+				aperture += cache->regions[i].pub.length;
+		}
+	}
+	cache->evictions += list->count - before;
+}
+
+/* Ends up to n idle regions, and says how many. */
+static uint32_t evict(struct peerdma_cache *cache, uint32_t n)
+{
+	struct ending list = ENDING_NONE;
+	uint32_t count;
+
+	ord_lock(&cache->lock);
+	end_choose(cache, n, &list);
+	end_commit(cache, front_if_any(cache), &list);
+	count = list.count;
+	cache->evictions += count;
+	ord_unlock(&cache->lock);
+	end_finish(cache, &list);
+	return count;
+}
+
+/* Lock. */
+static void wait_for(struct peerdma_cache *cache, struct region *pending)
+{
+	uint64_t life = ord_load(&pending->life);
+
+	ord_store(&cache->waiting, cache->waiting + 1);
+	ord_fence();
+	while (ord_load(&pending->life) == life)
+		pthread_cond_wait(&cache->settled, &cache->lock);
+	ord_store(&cache->waiting, cache->waiting - 1);
+}
+
+static void wake(struct peerdma_cache *cache)
+{
+	if (!ord_load(&cache->waiting))
+		return;
+	ord_lock(&cache->lock);
+	pthread_cond_broadcast(&cache->settled);
+	ord_unlock(&cache->lock);
+}
+
+static struct region *begin(struct peerdma_cache *cache, const struct wish *w, uint32_t number)
+{
+	struct region *r = &cache->regions[number];
+	uint32_t gen = life_gen(ord_load(&r->life)) + 1;
+
+	r->pub.addr = w->from;
+	r->pub.length = w->to - w->from;
+	/* Any address that is this thread's alone tells makers apart. */
+	ord_store(&r->pub.registration, front_words);
+	r->word = NULL;
+	r->clock = 0;
+	ord_store_release(&r->life, LIFE(gen ? gen : 1, STATE_PENDING) | (w->aperture ? LIFE_APERTURE : 0));
+	cache->count++;
+	cache->bytes += r->pub.length;
+	if (w->aperture)
+		cache->aperture += r->pub.length;
+	return r;
+}
+
+/* It was not to be: registration failed, or the memory went away meanwhile. */
+static void abandon(struct peerdma_cache *cache, struct region *r)
+{
+	ord_lock(&cache->lock);
+	if (life_state(ord_load(&r->life)) == STATE_PENDING)
+		index_remove(&cache->index, r->pub.addr);
+	cache->count--;
+	cache->bytes -= r->pub.length;
+	if (ord_load(&r->life) & LIFE_APERTURE)
+		cache->aperture -= r->pub.length;
+	ord_store(&r->life, LIFE(life_gen(ord_load(&r->life)), STATE_FREE));
+	number_put(cache, region_number(cache, r));
+	if (cache->waiting)
+		pthread_cond_broadcast(&cache->settled);
+	ord_unlock(&cache->lock);
+}
+
+/* Registered: from here on it is everybody's, and the caller's first hold is in it.  False: killed. */
+static bool publish(struct peerdma_cache *cache, struct front *f, struct region *r,
+		    const struct peerdma_registration *registration)
+{
+	uint32_t number = region_number(cache, r);
+	uint64_t now = ord_load(&r->life);	/* PENDING or KILLED */
+	uint64_t pending = LIFE(life_gen(now), STATE_PENDING) | (now & LIFE_APERTURE);
+	uint64_t live = LIFE(life_gen(now), STATE_LIVE) | (now & LIFE_APERTURE);
+
+	r->word = registration->word;
+	r->expected = registration->expected;
+	ord_store(&r->pub.registration, registration->handle);
+	/* Not `holds`, nor `gets`: the lock is not held. */
+	if (f) {
+		struct record *record = &f->records[number];
+		uint32_t word = ord_load(&record->word);
+
+		ord_store(&record->word, (word ? word : WORD_START) + WORD_TAKE);
+		ord_store(&record->gen, life_gen(live));
+		if (ord_replace(&r->life, pending, live)) {
+			if (WORD_FULL(ord_load(&record->word))) {
+				ord_lock(&cache->lock);
+				front_spill(f, number);
+				ord_unlock(&cache->lock);
+			}
+			wake(cache);
+			return true;
+		}
+		ord_store(&record->gen, 0);
+		ord_store_release(&record->word, word);
+		return false;
+	}
+	ord_lock(&cache->lock);
+	if (!ord_replace(&r->life, pending, live)) {
+		ord_unlock(&cache->lock);
+		return false;
+	}
+	r->holds++;
+	r->gets++;
+	pthread_cond_broadcast(&cache->settled);
+	ord_unlock(&cache->lock);
+	return true;
+}
+
+enum step { FOUND, MADE, AGAIN, FAILED };
+
+/* Under the lock the index does not err: what is wanted is there, or coming, or we begin it. */
+static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, struct wish *w, struct region **out, int *error)
+{
+	struct ending list = ENDING_NONE;
+	struct overlap o;
+	uint32_t number;
+	enum step step = AGAIN;
+
+	ord_lock(&cache->lock);
+	find_overlap(cache, w->from, w->to, &o);
+	if (o.pending) {
+		step = AGAIN;
+		if (ord_load(&o.pending->pub.registration) == front_words) {
+			*error = fail(-EDEADLK, "peerdma_cache_get: called by add() for the memory that it is registering");
+			step = FAILED;
+		} else {
+			wait_for(cache, o.pending);
+		}
+		ord_unlock(&cache->lock);
+		return step;
+	}
+	number = index_seek(&cache->index, w->addr);
+	if (number != INDEX_NONE && region_covers(&cache->regions[number], w->addr, w->last)) {
+		*out = &cache->regions[number];
+		(*out)->holds++;
+		(*out)->gets++;
+		cache->late_hits++;
+		ord_unlock(&cache->lock);
+		return FOUND;
+	}
+	number = number_get(cache);
+	if (number == NO_REGION) {
+		ord_unlock(&cache->lock);
+		if (evict(cache, 1 + cache->capacity / EVICT_SHARE))
+			return AGAIN;
+		*error = fail(-ENOBUFS, "peerdma_cache_get: all %u regions that this cache can have are held; "
+			      "put some, or give it a greater capacity", cache->capacity);
+		return FAILED;
+	}
+	if (w->how == WHOLE) {
+		w->from = o.from;
+		w->to = o.to;
+	}
+	cache->merges += o.count;
+	while (o.first != NO_REGION) {
+		uint32_t next = cache->regions[o.first].next;
+
+		end_begin(cache, o.first, &list);
+		o.first = next;
+	}
+	make_room(cache, w, &list);
+	cache->misses += !w->counted;
+	w->counted = true;
+	*out = begin(cache, w, number);
+	if (index_insert(&cache->index, w->from, number))
+		__builtin_trap();	/* index_size() has room for every number */
+	end_commit(cache, f, &list);
+	ord_unlock(&cache->lock);
+	end_finish(cache, &list);
+	return MADE;
+}
+
+/* After a failure: is there something that may help? */
+static bool worth_another(struct peerdma_cache *cache, struct wish *w, int error)
+{
+	bool room = (error == -ENOSPC || error == -ENOMEM) && evict(cache, EVICT_MANY);
+
+	/* Less, then: the neighbours' memory, or the rest of the allocation, may be what cannot be had. */
+	if (!room) {
+		if (w->how == PLAIN)
+			return false;
+		w->how = PLAIN;
+		plain_extent(cache, w);
+	}
+	ord_lock(&cache->lock);
+	cache->retries++;
+	ord_unlock(&cache->lock);
+	return true;
+}
+
+int region_make(struct peerdma_cache *cache, uint64_t addr, uint64_t length, struct region **out)
+{
+	struct peerdma_registration registration;
+	struct wish w = { .addr = addr, .last = addr + length - 1 };
+	struct front *f = front_of(cache);
+	struct region *r = NULL;
+	int ret = extent(cache, &w);
+
+	for (int tries = 0; !ret && tries < TRIES;) {
+		switch (find_or_begin(cache, f, &w, &r, &ret)) {
+		case FOUND:
+			*out = r;
+			return 0;
+		case AGAIN:
+			continue;
+		case FAILED:
+			continue;
+		case MADE:
+			break;
+		}
+		tries++;
+		memset(&registration, 0, sizeof(registration));
+		ret = cache->ops.add(cache->arg, r->pub.addr, r->pub.length, &registration);
+		if (ret) {
+			abandon(cache, r);
+			if (worth_another(cache, &w, ret))
+				ret = 0;
+			continue;
+		}
+		if (publish(cache, f, r, &registration)) {
+			*out = r;
+			return 0;
+		}
+		cache->ops.remove(cache->arg, r->pub.addr, r->pub.length, registration.handle);
+		abandon(cache, r);
+		w.how = WHOLE;
+		ret = extent(cache, &w);
+	}
+	if (!ret)
+		ret = fail(-ESTALE, "peerdma_cache_get: [0x%llx, +%llu): freed during the call, again and again",
+			   (unsigned long long)addr, (unsigned long long)length);
+	ord_lock(&cache->lock);
+	cache->misses += !w.counted;
+	cache->failures++;
+	ord_unlock(&cache->lock);
+	return ret;
+}

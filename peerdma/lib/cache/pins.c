@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+/*
+ * pins.c - a cache of pins: peerdma_pin()'s regions, valid for as long as the
+ * kernel's page of generations says so.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../internal.h"
+#include "cache.h"
+
+#define GPU_PAGE 65536ULL
+
+struct pins {
+	struct peerdma *ctx;
+	unsigned int flags;		/* of peerdma_pin() */
+	bool whole;
+};
+
+static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
+{
+	struct pins *p = arg;
+	struct peerdma_region *region;
+	int ret = peerdma_pin(p->ctx, (void *)(uintptr_t)addr, length, p->flags, NULL, &region);
+
+	if (ret)
+		return ret;
+	out->handle = region;
+	out->word = region->validity.slot;
+	out->expected = region->validity.generation;
+	return 0;
+}
+
+/* -EBUSY: a device that cannot be told to let go has it by a dma-buf; then the pin is the context's until it closes. */
+static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
+{
+	(void)arg;
+	(void)addr;
+	(void)length;
+	peerdma_unpin(handle);
+}
+
+/*
+ * GPU memory: the GPU's pages that the range touches, or all of its allocation, and
+ * never beyond that: the next one ends at another time, and SYNC_MEMOPS is set
+ * on one only.  The host's: whole granules.
+ */
+static int extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e)
+{
+	struct pins *p = arg;
+	struct peerdma_memory m = { .size = sizeof(m) };
+	uint64_t end = addr + length;
+
+	if (p->flags & PEERDMA_HOST || peerdma_query(p->ctx, (void *)(uintptr_t)addr, &m))
+		return 0;
+	if (m.kind != PEERDMA_KIND_DEVICE || !m.base || addr < m.base || end > m.base + m.length)
+		return 0;
+	e->aperture = 1;
+	e->addr = addr & ~(GPU_PAGE - 1);
+	end = (end + GPU_PAGE - 1) & ~(GPU_PAGE - 1);
+	if (p->whole || e->addr < m.base)
+		e->addr = m.base;
+	if (p->whole || end > m.base + m.length)
+		end = m.base + m.length;
+	e->length = end - e->addr;
+	return 0;
+}
+
+EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_options *options,
+			      struct peerdma_cache **cache)
+{
+	struct peerdma_cache_ops ops = {
+		.size = sizeof(ops), .monitors = PEERDMA_MONITOR_WORD,
+		.add = add, .remove = end_pin, .extent = extent,
+	};
+	struct pins *p;
+	int ret = check_owner(ctx, "peerdma_cache_open");
+
+	if (ret)
+		return ret;
+	p = malloc(sizeof(*p));
+	if (!p)
+		return fail(-ENOMEM, "peerdma_cache_open: out of memory");
+	*p = (struct pins){ .ctx = ctx };
+	ret = peerdma_cache_create(&ops, p, options, cache);
+	if (ret) {
+		free(p);
+		return ret;
+	}
+	p->whole = (*cache)->options.flags & PEERDMA_CACHE_WHOLE;
+	p->flags = (*cache)->options.flags & PEERDMA_CACHE_READONLY ? PEERDMA_READONLY : 0;
+	(*cache)->closed = free;
+	return 0;
+}
+
+EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached *hold, const char *pci,
+			     unsigned int flags, struct peerdma_mapping **mapping)
+{
+	if (cache->ops.add != add)
+		return fail(-EINVAL, "peerdma_cache_map: this is no cache of pins");
+	return map_shared(hold->registration, pci, flags, mapping);
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT
+/*
+ * waits.c - who waits for whom.  One side is in the middle of something and takes
+ * its time; the other must not come back before that is over.  No assertion is
+ * about time: a slow machine only makes it likelier that a mistake is not seen.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "util.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "sg_int.h"
+
+#define A_WHILE_US	30000
+
+static struct machine m;
+static struct user u, sibling;
+static int key;
+
+/* Something that takes its time. */
+static struct slow {
+	int begun, over;
+} slow;
+
+static void be_slow(void)
+{
+	__atomic_store_n(&slow.begun, 1, __ATOMIC_SEQ_CST);
+	usleep(A_WHILE_US);
+	__atomic_store_n(&slow.over, 1, __ATOMIC_SEQ_CST);
+}
+
+static void until_begun(void)
+{
+	while (!__atomic_load_n(&slow.begun, __ATOMIC_SEQ_CST))
+		sched_yield();
+}
+
+static bool is_over(void)
+{
+	return __atomic_load_n(&slow.over, __ATOMIC_SEQ_CST);
+}
+
+static int slow_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
+{
+	(void)cookie, (void)local, (void)addr, (void)len, (void)to_process;
+	be_slow();
+	return 0;
+}
+
+static const struct sg_host_ops slow_host = { .copy = slow_copy };
+
+static int setup(void **state)
+{
+	(void)state;
+	slow = (struct slow){ 0 };
+	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
+	user_up(&u, &m, 0, &key);
+	user_up(&sibling, &m, 0, &key);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (u.client)
+		user_down(&u);
+	user_down(&sibling);
+	machine_down(&m);
+	return 0;
+}
+
+/* ---- work ---- */
+
+/* A client whose copies to and from the process are slow, with one of them under way. */
+static void copying(struct user *w, u64 *va, u32 stream)
+{
+	w->client->ops = &slow_host;
+	assert_int_equal(mem_alloc(w, PAGE, va), 0);
+	assert_int_equal(copy(w, stream, PAGE, *va, 64, 0), 0);
+	until_begun();
+}
+
+static void free_for_copies(void **state)
+{
+	u64 va;
+
+	(void)state;
+	copying(&u, &va, 0);
+	assert_int_equal(mem_free(&u, va), 0);
+	assert_true(is_over());
+}
+
+static void destroy_for_copies(void **state)
+{
+	struct softgpu_handle h = { .handle = u.ctx };
+	u64 va;
+
+	(void)state;
+	copying(&u, &va, 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_true(is_over());
+}
+
+static void close_for_copies(void **state)
+{
+	u64 va;
+
+	(void)state;
+	copying(&u, &va, 0);
+	user_down(&u);
+	assert_true(is_over());
+}
+
+static void *sync_stream(void *arg)
+{
+	struct softgpu_stream s = { .ctx = u.ctx, .stream = *(u32 *)arg };
+	int err = CALL(sibling.client, SOFTGPU_STREAM_SYNC, &s);
+
+	MUST(err == 0 || err == -ENOENT);
+	return NULL;
+}
+
+/* A stream that is destroyed while somebody waits for it, and then its context is: it ends once. */
+static void a_stream_ends_once(void **state)
+{
+	struct softgpu_stream_create sc = { 0 };
+	struct softgpu_stream s;
+	pthread_t waiter;
+	u64 va;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		if (i)
+			user_up(&u, &m, 0, &key);
+		slow = (struct slow){ 0 };
+		sc.ctx = u.ctx;
+		assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), 0);
+		s = (struct softgpu_stream){ .ctx = u.ctx, .stream = sc.stream };
+		copying(&u, &va, sc.stream);
+		MUST(!pthread_create(&waiter, NULL, sync_stream, &sc.stream));
+		usleep(A_WHILE_US / 10);
+		assert_int_equal(CALL(u.client, SOFTGPU_STREAM_DESTROY, &s), 0);
+		user_down(&u);
+		pthread_join(waiter, NULL);
+		/* Its handle, too, ended once: the tree of handles is whole. */
+		assert_int_equal(mem_alloc(&sibling, PAGE, &va), 0);
+		assert_int_equal(mem_free(&sibling, va), 0);
+	}
+}
+
+/* ---- pins ---- */
+
+struct wpin {
+	struct sg_pin pin;
+	void (*on_callback)(struct wpin *w);
+	void (*on_unmap)(struct wpin *w);
+	void (*on_free)(struct wpin *w);
+	u64 va;
+	int callbacks, unmaps, frees;
+	bool held;
+};
+
+static void callback(struct sg_pin *pin)
+{
+	struct wpin *w = container_of(pin, struct wpin, pin);
+
+	w->callbacks++;
+	if (w->on_callback)
+		w->on_callback(w);
+}
+
+static void unmap(struct sg_pin *pin)
+{
+	struct wpin *w = container_of(pin, struct wpin, pin);
+
+	w->unmaps++;
+	if (w->on_unmap)
+		w->on_unmap(w);
+}
+
+static void release(struct sg_pin *pin)
+{
+	struct wpin *w = container_of(pin, struct wpin, pin);
+
+	w->frees++;
+	if (w->on_free)
+		w->on_free(w);
+}
+
+static const struct sg_pin_ops ops = { callback, unmap, release };
+
+static int get(struct wpin *w, u64 va, bool persistent)
+{
+	struct sg_pin_who who = { .proc_key = &key };
+
+	return sg_pin_get(m.sg, &w->pin, &ops, &who, va, PAGE, persistent);
+}
+
+static void slow_pin(struct wpin *w)
+{
+	(void)w;
+	be_slow();
+}
+
+static void *put_it(void *arg)
+{
+	struct wpin *w = arg;
+
+	MUST(!sg_pin_put(m.sg, &w->pin, false));
+	return NULL;
+}
+
+static void free_for_put(void **state)
+{
+	struct wpin w = { .on_unmap = slow_pin };
+	pthread_t putter;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(get(&w, va, false), 0);
+	MUST(!pthread_create(&putter, NULL, put_it, &w));
+	until_begun();
+	assert_int_equal(mem_free(&u, va), 0);
+	assert_true(is_over());
+	pthread_join(putter, NULL);
+	assert_int_equal(w.callbacks, 0);
+	assert_int_equal(w.unmaps, 1);
+}
+
+static void *destroy_ctx(void *arg)
+{
+	struct softgpu_handle h = { .handle = *(u32 *)arg };
+
+	MUST(!CALL(sibling.client, SOFTGPU_CTX_DESTROY, &h));
+	return NULL;
+}
+
+static void close_for_destroy(void **state)
+{
+	struct wpin w = { .on_callback = slow_pin };
+	pthread_t destroyer;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(get(&w, va, false), 0);
+	MUST(!pthread_create(&destroyer, NULL, destroy_ctx, &u.ctx));
+	until_begun();
+	user_down(&u);
+	assert_true(is_over());
+	pthread_join(destroyer, NULL);
+}
+
+/* Somebody can take the core's lock, sooner or later. */
+static bool core_is_free(void)
+{
+	int i;
+
+	for (i = 0; i < 5000; i++) {
+		if (!pthread_mutex_trylock(&m.sg->lock.m)) {
+			pthread_mutex_unlock(&m.sg->lock.m);
+			return true;
+		}
+		usleep(1000);
+	}
+	return false;
+}
+
+static void not_while_held(struct wpin *w)
+{
+	MUST(!__atomic_load_n(&w->held, __ATOMIC_SEQ_CST));
+	MUST(core_is_free());
+}
+
+static void *remove_gpu(void *arg)
+{
+	(void)arg;
+	sg_gpu_remove(m.sg, 0);
+	return NULL;
+}
+
+static void removal_for_holds(void **state)
+{
+	struct wpin w = { .on_unmap = not_while_held, .held = true };
+	pthread_t remover;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(get(&w, va, true), 0);
+	assert_ptr_equal(sg_pin_hold(m.sg, &w.pin), &w.pin);
+	MUST(!pthread_create(&remover, NULL, remove_gpu, NULL));
+	usleep(A_WHILE_US);
+	__atomic_store_n(&w.held, false, __ATOMIC_SEQ_CST);
+	sg_pin_unhold(&w.pin);
+	pthread_join(remover, NULL);
+	assert_int_equal(w.unmaps, 1);
+	assert_int_equal(sg_pin_put(m.sg, &w.pin, true), 0);
+	assert_int_equal(w.unmaps, 1);
+}
+
+/* ---- one that is ending is nobody else's ---- */
+
+static void get_again(struct wpin *w)
+{
+	w->on_free = NULL;
+	MUST(!get(w, w->va, false));
+}
+
+static void *free_it(void *arg)
+{
+	MUST(!mem_free(&u, *(u64 *)arg));
+	return NULL;
+}
+
+/* While a put waits for a callback the pin ends, and its storage is the next one's. */
+static void put_of_an_earlier_pin(void **state)
+{
+	struct wpin w;
+	pthread_t freer;
+	u64 va;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		slow = (struct slow){ 0 };
+		w = (struct wpin){ .on_callback = slow_pin, .on_free = get_again };
+		assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+		assert_int_equal(mem_alloc(&u, PAGE, &w.va), 0);
+		assert_int_equal(get(&w, va, false), 0);
+		MUST(!pthread_create(&freer, NULL, free_it, &va));
+		until_begun();
+		assert_int_equal(sg_pin_put(m.sg, &w.pin, false), -ENOENT);
+		pthread_join(freer, NULL);
+		assert_int_equal(sg_pin_put(m.sg, &w.pin, false), 0);
+		assert_int_equal(mem_free(&u, w.va), 0);
+	}
+}
+
+static void revoke_again(struct wpin *w)
+{
+	MUST(w->callbacks == 1);
+	MUST(sg_pin_revoke(m.sg, w->pin.serial) == -ENOENT);
+}
+
+static void chosen_while_it_ends(void **state)
+{
+	struct wpin w = { .on_callback = revoke_again, .on_unmap = revoke_again };
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(get(&w, va, false), 0);
+	assert_int_equal(sg_pin_revoke(m.sg, w.pin.serial), 0);
+	assert_int_equal(w.frees, 1);
+}
+
+/* An engine looks for a victim, and there is none: one pin is ending, the other persistent. */
+static void chaos_looks_for_one(struct wpin *w)
+{
+	struct sg_chaos chaos = { .revoke_every = 1 };
+	struct sg_gpu_stats st;
+	struct wpin persistent = { 0 };
+	bool due = true;
+
+	MUST(w->callbacks == 1);
+	sg_chaos_set(m.sg, &chaos);
+	MUST(!get(&persistent, w->va, true));
+	while (due) {
+		sched_yield();
+		sg_mutex_lock(&m.sg->lock);
+		due = m.sg->gpus[0]->revoke_due;
+		sg_mutex_unlock(&m.sg->lock);
+	}
+	chaos.revoke_every = 0;
+	sg_chaos_set(m.sg, &chaos);
+	MUST(!sg_gpu_stats(m.sg, 0, &st) && st.revocations == 1);
+	MUST(!sg_pin_put(m.sg, &persistent.pin, true));
+}
+
+static void chaos_finds_none(void **state)
+{
+	struct wpin w = { .on_callback = chaos_looks_for_one };
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(mem_alloc(&u, PAGE, &w.va), 0);
+	assert_int_equal(get(&w, va, false), 0);
+	assert_int_equal(mem_free(&u, va), 0);
+	assert_int_equal(w.frees, 1);
+}
+
+static void alloc_small(struct wpin *w)
+{
+	MUST(!mem_alloc(&u, 512, &w->va));
+}
+
+/* The page of small allocations that is on its way out takes no new ones. */
+static void dying_slab(void **state)
+{
+	struct wpin w = { .on_callback = alloc_small };
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 512, &va), 0);
+	assert_int_equal(get(&w, va & ~(PAGE - 1), false), 0);
+	assert_int_equal(mem_free(&u, va), 0);
+	assert_int_equal(w.callbacks, 1);
+	assert_int_not_equal(w.va & ~(PAGE - 1), va & ~(PAGE - 1));
+	assert_int_equal(mem_free(&u, w.va), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(free_for_copies), T(destroy_for_copies), T(close_for_copies), T(a_stream_ends_once),
+		T(free_for_put), T(close_for_destroy), T(removal_for_holds),
+		T(put_of_an_earlier_pin), T(chosen_while_it_ends), T(chaos_finds_none), T(dying_slab),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
