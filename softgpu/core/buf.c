@@ -31,6 +31,7 @@ void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *
 	buf->node.key = va;
 	buf->node.len = len;
 	sg_tree_insert(&buf->proc->bufs, &buf->node);
+	buf->proc->sg->objects++;
 	sg_list_add_tail(owner, &buf->in_owner);
 	if (buf->range)
 		buf->range->bufs++;
@@ -118,6 +119,7 @@ void sg_buf_release_locked(struct sg_buf *buf)
 	struct sg_phys *phys = buf->phys;
 
 	sg_tree_erase(&buf->proc->bufs, &buf->node);
+	buf->proc->sg->objects--;
 	sg_list_del(&buf->in_owner);
 	sg_ipc_forget_locked(buf);
 	if (range && range->slots)

@@ -230,6 +230,7 @@ int sg_gpu_stats(struct sg *sg, u32 index, struct sg_gpu_stats *out)
 		out->bar1_used = gpu->desc.bar1_reserved + gpu->bar1_used;
 		out->pins = gpu->pins;
 		out->clients = gpu->clients;
+		out->objects = sg->objects;
 		out->revocations = gpu->revocations;
 		out->copies = gpu->copies;
 		out->bytes_copied = gpu->bytes_copied;

@@ -49,6 +49,7 @@ struct sg {
 	struct sg_link ctxs;		/* for tokens */
 	struct sg_hash pins;		/* by address */
 	struct sg_tree shares;		/* by id */
+	u32 objects;			/* handles, allocations, reservations: of all processes */
 	u64 next_buffer_id;
 	u64 next_share_id;
 	u64 next_pin_serial;

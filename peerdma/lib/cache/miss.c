@@ -174,7 +174,7 @@ static void wait_for(struct peerdma_cache *cache, struct region *pending)
 	ord_store(&cache->waiting, cache->waiting + 1);
 	ord_fence();
 	while (ord_load(&pending->life) == life)
-		pthread_cond_wait(&cache->settled, &cache->lock);
+		ord_wait(&cache->settled, &cache->lock);
 	ord_store(&cache->waiting, cache->waiting - 1);
 }
 
@@ -183,7 +183,7 @@ static void wake(struct peerdma_cache *cache)
 	if (!ord_load(&cache->waiting))
 		return;
 	ord_lock(&cache->lock);
-	pthread_cond_broadcast(&cache->settled);
+	ord_wake_all(&cache->settled);
 	ord_unlock(&cache->lock);
 }
 
@@ -219,7 +219,7 @@ static void abandon(struct peerdma_cache *cache, struct region *r)
 	ord_store(&r->life, LIFE(life_gen(ord_load(&r->life)), STATE_FREE));
 	number_put(cache, region_number(cache, r));
 	if (cache->waiting)
-		pthread_cond_broadcast(&cache->settled);
+		ord_wake_all(&cache->settled);
 	ord_unlock(&cache->lock);
 }
 
@@ -262,7 +262,7 @@ static bool publish(struct peerdma_cache *cache, struct front *f, struct region 
 	}
 	r->holds++;
 	r->gets++;
-	pthread_cond_broadcast(&cache->settled);
+	ord_wake_all(&cache->settled);
 	ord_unlock(&cache->lock);
 	return true;
 }
