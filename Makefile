@@ -10,7 +10,8 @@ export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
-.PHONY: help demo demo-vm demo-process check check-fast check-thirdparty mutate bench user modules modules-all kernel \
+.PHONY: help demo demo-vm demo-process check check-fast check-thirdparty debug-kernel check-debug \
+	check-debug-rounds mutate bench user modules modules-all kernel \
 	vm-shell install install-modules style clean distclean
 
 help:
@@ -21,6 +22,9 @@ help:
 	@echo '  make check                all tests, in virtual machines too (about 20 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
 	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
+	@echo '  make debug-kernel         build a Linux that notices more: KASAN, lockdep, kmemleak... (6 minutes)'
+	@echo '  make check-debug          all tests of virtual machines on it'
+	@echo '  make check-debug-rounds ROUNDS=N   random rounds on it, with revocations at random'
 	@echo '  make mutate               break the code in each place that a rule stands on: docs/testing.md'
 	@echo '  make bench                what a pin costs, and how fast copies are: bench/README.md'
 	@echo
@@ -117,6 +121,23 @@ check:
 # Other people's drivers and programs on softgpu: docs/third-party.md.
 check-thirdparty:
 	@KVER=$(KVER) tests/thirdparty/all
+
+debug-kernel:
+	@vm/build-debug-kernel
+
+check-debug: user debug-kernel
+	@vm/deps.sh check
+	@tests/run --kernel debug 'build modules debug' vm/
+
+ROUNDS	?= 1000
+check-debug-rounds: user debug-kernel
+	@vm/deps.sh vm
+	@vm/build-modules debug
+	@mkdir -p $(BUILD)/logs
+	@vm/run --kernel debug --timeout 0 --log $(BUILD)/logs/debug-rounds.log --cards 2 --gpus 2 --vram 32M \
+		--dmesg-max info --chaos revoke_every=20 $(VM_ARGS) --env BUILD=$(BUILD)/user \
+		--env MODDIR=$(BUILD)/modules/debug --env TOP=$(CURDIR) \
+		--env STRESS_ARGS="--rounds $(ROUNDS) $(STRESS_ARGS)" -- tests/vm/random-rounds.sh
 
 check-fast:
 	@vm/deps.sh check

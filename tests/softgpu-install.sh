@@ -51,7 +51,7 @@ done
 # ---- a client with KBUILD_EXTRA_SYMBOLS, from the installed files alone ----
 headers=$("$top/vm/fetch-kernel" "$kernel" --print headers)
 mkdir "$work/client" "$work/dummy"
-cp "$top"/tests/kernel/nvp2p_test.[ch] "$work/client"
+cp "$top"/tests/kernel/nvp2p_test*.[ch] "$work/client"
 echo "obj-m := nvp2p_test.o
 ccflags-y := -I$folder" >"$work/client/Kbuild"
 make -s -C "$headers" M="$work/client" KBUILD_EXTRA_SYMBOLS="$sources/Module.symvers" modules >"$work/log" 2>&1 || {

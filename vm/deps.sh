@@ -15,10 +15,11 @@ process="gcc libc6-dev"
 user="$process make pkg-config python3 meson ninja-build libjson-c-dev nettle-dev scdoc libcmocka-dev"
 modules="$process make python3 kmod libelf1"
 vm="$process python3 qemu-system-x86 kmod pciutils"
+debug_kernel="$modules bc bison flex libelf-dev libssl-dev xz-utils"
 check="$user $modules $vm clang libclang-rt-14-dev g++ sparse perl"
 
 usage() {
-	echo "usage: vm/deps.sh [--list] process|user|modules|vm|check..." >&2
+	echo "usage: vm/deps.sh [--list] process|user|modules|vm|debug-kernel|check..." >&2
 	exit 2
 }
 
@@ -33,6 +34,7 @@ for group in "$@"; do
 	user)	packages="$packages $user" ;;
 	modules) packages="$packages $modules"; fetches_kernel=1 ;;
 	vm)	packages="$packages $vm"; fetches_kernel=1 ;;
+	debug-kernel) packages="$packages $debug_kernel"; fetches_kernel=1 ;;
 	check)	packages="$packages $check"; fetches_kernel=1 ;;
 	*)	usage ;;
 	esac

@@ -486,6 +486,56 @@ static void end_the_rest(const struct orders *o)
 	sync();
 }
 
+/* ---- leaks ------------------------------------------------------------- */
+
+#define LEAK_MIN_AGE	6	/* seconds: the kernel does not suspect younger memory */
+#define LEAK_SCANS	4	/* what changed since the scan before is not suspected yet */
+
+/* Copies the report into the kernel's log, where the host judges it. */
+static void report_leaks(int leaks)
+{
+	int kmsg = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+	char buf[65536], *line, *rest = buf;
+	size_t used = 0;
+	ssize_t n;
+
+	while (used < sizeof(buf) - 1 && (n = read(leaks, buf + used, sizeof(buf) - 1 - used)) > 0)
+		used += n;
+	buf[used] = 0;
+	while ((line = strsep(&rest, "\n"))) {
+		if (*line)
+			dprintf(kmsg, "<3>kmemleak: %s\n", line);
+	}
+	close(kmsg);
+}
+
+/*
+ * On a kernel that can tell: kernel memory that nobody has a pointer to any
+ * more. A pointer may be in a register just then, so only what several scans
+ * in a row find counts.
+ */
+static void look_for_leaks(struct carrier *c)
+{
+	int leaks = open("/sys/kernel/debug/kmemleak", O_RDWR | O_CLOEXEC);
+	bool found = true;
+	char byte;
+
+	if (leaks < 0)
+		return;
+	sleep(LEAK_MIN_AGE);
+	if (write(leaks, "scan", 4) != 4)
+		fail("cannot scan for leaks: %s", strerror(errno));
+	for (int i = 1; i < LEAK_SCANS && found; i++) {
+		if (write(leaks, "scan", 4) != 4)
+			fail("cannot scan for leaks: %s", strerror(errno));
+		found = pread(leaks, &byte, 1, 0) == 1;
+		carry_kmsg(c);
+	}
+	if (found && lseek(leaks, 0, SEEK_SET) == 0)
+		report_leaks(leaks);
+	close(leaks);
+}
+
 int main(void)
 {
 	static struct orders o;
@@ -514,6 +564,8 @@ int main(void)
 	dprintf(ctl, "mark %llu\n", c.last_record);
 	status = run(&o, &c);
 	end_the_rest(&o);
+	if (!o.interactive)
+		look_for_leaks(&c);
 	carry_all(&c);
 	dprintf(ctl, "exit %d\n", status);
 	power_off();

@@ -106,6 +106,7 @@ enum peerdma_kind {
 #define PEERDMA_MEMORY_CUDA	(1U << 0) /* CUDA knows this memory (host: page-locked by it); see peerdma_query() */
 #define PEERDMA_MEMORY_VMM	(1U << 1) /* made by cuMemCreate and cuMemMap */
 #define PEERDMA_MEMORY_POOL	(1U << 2) /* from a stream-ordered pool: cuMemAllocAsync */
+#define PEERDMA_MEMORY_PINNABLE	(1U << 3) /* may be pinned for other devices: not managed memory, nor cuMemCreate's without gpuDirectRDMACapable */
 
 struct peerdma_memory {
 	uint32_t size;		/* in: sizeof(struct peerdma_memory) */
@@ -137,6 +138,23 @@ struct peerdma_memory {
  */
 int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_memory *out)
 	PEERDMA_NOT_READ(2);
+
+/*
+ * The same for [ptr, ptr + length), which may span allocations, such as those that
+ * a framework maps side by side: one entry of `out' for each, in order, clipped to
+ * the range (base and length are the piece's, not the allocation's; all else is as
+ * peerdma_query() has it).  Neighbours that no buffer id tells apart, the host's or
+ * unknown, are one.  out[0].size is set by the caller and counts for all.
+ *
+ * Fills up to n entries and sets *count to how many there are; n may be 0.  Where
+ * CUDA knows nothing it is asked again at each 2 MiB boundary, no allocation of its
+ * being smaller, and one byte there stands for the rest.
+ *
+ *   -EINVAL  out->size, zero or wrapping length
+ *   -EIO     as peerdma_query()
+ */
+int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length,
+			struct peerdma_memory *out, size_t n, size_t *count) PEERDMA_NOT_READ(2);
 
 /* ---- Pinning ---- */
 

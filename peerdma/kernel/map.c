@@ -82,6 +82,14 @@ int peerdma_map_add(struct peerdma_map *map, u64 addr, u64 length)
 }
 EXPORT_SYMBOL_GPL(peerdma_map_add);
 
+/*
+ * The same memory is mapped as often as somebody asks, for one device too.  The
+ * DMA API allows that to those who keep the CPU's caches out of it: device
+ * memory is in none, and host memory is synchronized where a mapping begins and
+ * ends, explicitly.
+ */
+#define MAP_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
+
 /* Segment by segment as mapped: here they are not merged, since each is unmapped for itself. */
 int peerdma_map_resource(struct peerdma_map *map)
 {
@@ -97,14 +105,14 @@ int peerdma_map_resource(struct peerdma_map *map)
 		err = check_reach(dev, phys, n);
 		if (err)
 			goto undo;
-		dma = dma_map_resource(dev, phys, n, map->pub.dir, 0);
+		dma = dma_map_resource(dev, phys, n, map->pub.dir, MAP_ATTRS);
 		if (dma_mapping_error(dev, dma)) {
 			err = -ENOMEM;
 			goto undo;
 		}
 		err = add_segment(map, dma, n);
 		if (err) {
-			dma_unmap_resource(dev, dma, n, map->pub.dir, 0);
+			dma_unmap_resource(dev, dma, n, map->pub.dir, MAP_ATTRS);
 			goto undo;
 		}
 	}
@@ -122,7 +130,7 @@ void peerdma_unmap_resource(struct peerdma_map *map)
 
 	for (i = 0; i < map->nsegs; i++)
 		dma_unmap_resource(map->pub.dev, map->segs[i].dma_addr, map->segs[i].length,
-				   map->pub.dir, 0);
+				   map->pub.dir, MAP_ATTRS);
 	map->nsegs = 0;
 }
 EXPORT_SYMBOL_GPL(peerdma_unmap_resource);
@@ -167,6 +175,12 @@ static int fill_sgt(struct peerdma_map *map)
 	return 0;
 }
 
+static void unmap_pages(struct peerdma_map *map)
+{
+	dma_sync_sgtable_for_cpu(map->pub.dev, &map->pub.sgt, map->pub.dir);
+	dma_unmap_sgtable(map->pub.dev, &map->pub.sgt, map->pub.dir, MAP_ATTRS);
+}
+
 /* Memory with pages: the DMA API maps the sg_table, and the segments follow from it. */
 static int map_pages(struct peerdma_map *map)
 {
@@ -202,9 +216,10 @@ static int map_pages(struct peerdma_map *map)
 		}
 	}
 
-	err = dma_map_sgtable(dev, sgt, map->pub.dir, 0);
+	err = dma_map_sgtable(dev, sgt, map->pub.dir, MAP_ATTRS);
 	if (err)
 		goto free_table;
+	dma_sync_sgtable_for_device(dev, sgt, map->pub.dir);
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		/* swiotlb=force and the like: the device would use a copy. */
 		err = !translated(dev) && dma_need_sync(dev, sg_dma_address(sg)) ? -EOPNOTSUPP :
@@ -215,7 +230,7 @@ static int map_pages(struct peerdma_map *map)
 	return 0;
 
 unmap:
-	dma_unmap_sgtable(dev, sgt, map->pub.dir, 0);
+	unmap_pages(map);
 	map->nsegs = 0;
 free_table:
 	sg_free_table(sgt);
@@ -246,7 +261,7 @@ static void unmap_device(struct peerdma_map *map)
 	struct peerdma_provider *p = map->pub.pin->provider;
 
 	if (p->host)
-		dma_unmap_sgtable(map->pub.dev, &map->pub.sgt, map->pub.dir, 0);
+		unmap_pages(map);
 	else if (p->dma_unmap)
 		p->dma_unmap(map);
 	else

@@ -37,6 +37,7 @@ enum {	/* CUpointer_attribute */
 	ATTRIBUTE_DEVICE_ORDINAL = 9,
 	ATTRIBUTE_RANGE_START_ADDR = 11,
 	ATTRIBUTE_RANGE_SIZE = 12,
+	ATTRIBUTE_RDMA_CAPABLE = 15,
 	ATTRIBUTE_MEMPOOL_HANDLE = 17,
 	ATTRIBUTE_MAPPING_SIZE = 18,
 	ATTRIBUTE_MAPPING_BASE_ADDR = 19,
@@ -251,6 +252,16 @@ static void narrow_to_mapping(const struct api *cuda, CUdeviceptr ptr, struct pe
 	}
 }
 
+/* Of memory that cuMemAlloc did not make.  A driver that does not know the attribute knows no such memory. */
+static bool rdma_capable(const struct api *cuda, CUdeviceptr ptr)
+{
+	unsigned int capable = 0;
+	int attribute = ATTRIBUTE_RDMA_CAPABLE;
+	void *data = &capable;
+
+	return !cuda->pointer_get_attributes(1, &attribute, &data, ptr) && capable & 1;
+}
+
 static bool from_pool(const struct api *cuda, CUdeviceptr ptr)
 {
 	void *pool = NULL;
@@ -291,8 +302,10 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 	out->base = start;
 	out->length = size;
 	out->buffer_id = id;
-	if (out->kind == PEERDMA_KIND_HOST)
+	if (out->kind == PEERDMA_KIND_HOST) {
+		out->flags |= PEERDMA_MEMORY_PINNABLE;
 		return CUDA_KNOWN;
+	}
 
 	out->device = ordinal;
 	device_pci(cuda, ordinal, out->pci);
@@ -303,6 +316,10 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 			out->flags |= PEERDMA_MEMORY_VMM;
 			narrow_to_mapping(cuda, p, out);
 		}
+		if (rdma_capable(cuda, p))
+			out->flags |= PEERDMA_MEMORY_PINNABLE;
+	} else if (out->kind == PEERDMA_KIND_DEVICE) {
+		out->flags |= PEERDMA_MEMORY_PINNABLE;
 	}
 	return CUDA_KNOWN;
 }

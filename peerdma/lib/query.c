@@ -2,11 +2,43 @@
 /*
  * query.c - peerdma_query(): what memory is a pointer in?
  */
+#include <string.h>
+
 #include "internal.h"
+
+#define CUDA_GRAIN (2UL << 20)	/* CUDA takes addresses from the system in no smaller pieces */
+
+static const struct peerdma_memory the_hosts = {
+	.kind = PEERDMA_KIND_HOST, .device = -1, .flags = PEERDMA_MEMORY_PINNABLE,
+};
+
+/* When looking at the address alone was not enough. */
+static int ask(const char *call, const void *ptr, struct peerdma_memory *m)
+{
+	int error = 0;
+
+	switch (cuda_query(ptr, m, &error)) {
+	case CUDA_KNOWN:
+		return 0;
+	case CUDA_FAILED:
+		return fail(-EIO, "%s: cuPointerGetAttributes(%p) failed with CUDA error %d; "
+			    "see cuGetErrorName(), and earlier errors of this program's kernels and copies",
+			    call, ptr, error);
+	case CUDA_ABSENT:
+	case CUDA_UNKNOWN:
+		break;
+	}
+	/* Reserved device addresses and freed ones cannot be read; what can is the host's. */
+	if (!host_readable(ptr)) {
+		m->kind = PEERDMA_KIND_UNKNOWN;
+		m->flags = 0;
+	}
+	return 0;
+}
 
 EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_memory *out)
 {
-	struct peerdma_memory m;
+	struct peerdma_memory m = the_hosts;
 	int error;
 
 	(void)ctx;	/* CUDA's and the kernel's answers are the process's, not the context's */
@@ -14,7 +46,7 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 	if (error)
 		return error;
 
-	m = (struct peerdma_memory){ .size = out->size, .kind = PEERDMA_KIND_HOST, .device = -1 };
+	m.size = out->size;
 	if (host_for_certain(ptr)) {
 		if (m.size == sizeof(m))
 			*out = m;	/* a few nanoseconds, and this path has few */
@@ -22,20 +54,59 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 			put_out(out, &m, sizeof(m));
 		return 0;
 	}
-
-	switch (cuda_query(ptr, &m, &error)) {
-	case CUDA_KNOWN:
-		break;
-	case CUDA_FAILED:
-		return fail(-EIO, "peerdma_query: cuPointerGetAttributes(%p) failed with CUDA error %d; "
-			    "see cuGetErrorName(), and earlier errors of this program's kernels and copies",
-			    ptr, error);
-	case CUDA_ABSENT:
-	case CUDA_UNKNOWN:
-		/* Reserved device addresses and freed ones cannot be read; what can is the host's. */
-		m.kind = host_readable(ptr) ? PEERDMA_KIND_HOST : PEERDMA_KIND_UNKNOWN;
-		break;
-	}
+	error = ask("peerdma_query", ptr, &m);
+	if (error)
+		return error;
 	put_out(out, &m, sizeof(m));
+	return 0;
+}
+
+/* Two pieces of which nobody says that they are two. */
+static bool alike(const struct peerdma_memory *a, const struct peerdma_memory *b)
+{
+	return !a->buffer_id && !b->buffer_id && a->kind == b->kind && a->flags == b->flags && a->device == b->device;
+}
+
+EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length, struct peerdma_memory *out,
+			       size_t n, size_t *count)
+{
+	uint64_t at = (uintptr_t)ptr, end = at + length;
+	struct peerdma_memory last = { 0 };
+	uint32_t size = n ? out->size : sizeof(*out);
+	size_t found = 0;
+	int error;
+
+	(void)ctx;
+	error = check_size("peerdma_query_range", size, MEMORY_FIRST);
+	if (error)
+		return error;
+	if (!length || end < at)
+		return fail(-EINVAL, "peerdma_query_range: [%p, +%zu) is %s", ptr, length,
+			    length ? "past the end of addresses" : "empty");
+	while (at < end) {
+		struct peerdma_memory m = the_hosts;
+		uint64_t next;
+
+		error = ask("peerdma_query_range", (const void *)(uintptr_t)at, &m);
+		if (error)
+			return error;
+		next = m.length ? m.base + m.length : (at | (CUDA_GRAIN - 1)) + 1;
+		if (next > end || next <= at)
+			next = end;
+		m.size = size;
+		m.base = at;
+		m.length = next - at;
+		if (found && alike(&last, &m)) {
+			m.base = last.base;
+			m.length += last.length;
+			found--;
+		}
+		if (found < n)
+			put_out((char *)out + found * size, &m, sizeof(m));
+		last = m;
+		found++;
+		at = next;
+	}
+	*count = found;
 	return 0;
 }

@@ -31,6 +31,7 @@ void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *
 	buf->node.key = va;
 	buf->node.len = len;
 	sg_tree_insert(&buf->proc->bufs, &buf->node);
+	buf->proc->sg->objects++;
 	sg_list_add_tail(owner, &buf->in_owner);
 	if (buf->range)
 		buf->range->bufs++;
@@ -47,6 +48,7 @@ struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct s
 		range->tree = &proc->ranges;
 		range->access = SG_READ | SG_WRITE;
 		sg_list_init(&range->pins);
+		sg_list_init(&range->kept);
 		sg_list_init(&range->in_slabs);
 	}
 	return range;
@@ -95,7 +97,7 @@ static u32 slots_for(u64 len)
 /* Whether somebody else may still write to what is freed in a slab. */
 static bool in_use_elsewhere(const struct sg_range *slab)
 {
-	return !sg_list_empty(&slab->pins) || slab->mem->imports;
+	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->kept) || slab->mem->imports;
 }
 
 void sg_range_unpinned_locked(struct sg_range *range)
@@ -117,6 +119,7 @@ void sg_buf_release_locked(struct sg_buf *buf)
 	struct sg_phys *phys = buf->phys;
 
 	sg_tree_erase(&buf->proc->bufs, &buf->node);
+	buf->proc->sg->objects--;
 	sg_list_del(&buf->in_owner);
 	sg_ipc_forget_locked(buf);
 	if (range && range->slots)

@@ -139,49 +139,124 @@ static int call_flush(struct sg_client *c, void *arg)
 	return sg_flush(c, a->handle);
 }
 
+/* ---- the ends of what calls make, by what they answered ---- */
+
+static void undo_ctx_create(struct sg_client *c, const void *arg)
+{
+	const struct softgpu_ctx_create *a = arg;
+
+	call_ctx_destroy(c, &(struct softgpu_handle){ .handle = a->ctx });
+}
+
+static void undo_mem_alloc(struct sg_client *c, const void *arg)
+{
+	const struct softgpu_mem_alloc *a = arg;
+
+	sg_buf_free(c, a->va);
+}
+
+static void undo_host_register(struct sg_client *c, const void *arg)
+{
+	const struct softgpu_host_register *a = arg;
+
+	sg_buf_unregister(c, a->va);
+}
+
+static void undo_ipc_open(struct sg_client *c, const void *arg)
+{
+	const struct softgpu_ipc_open *a = arg;
+
+	sg_ipc_close(c, a->va);
+}
+
+static void undo_va_reserve(struct sg_client *c, const void *arg)
+{
+	const struct softgpu_va_reserve *a = arg;
+
+	sg_vmm_release(c, a->va);
+}
+
+static void undo_phys_create(struct sg_client *c, const void *arg)
+{
+	const struct softgpu_phys_create *a = arg;
+
+	sg_obj_release(c, a->handle, SG_OBJ_PHYS);
+}
+
+static void undo_map(struct sg_client *c, const void *arg)
+{
+	const struct softgpu_map *a = arg;
+
+	sg_vmm_unmap(c, a->va, a->length);
+}
+
+static void undo_stream_create(struct sg_client *c, const void *arg)
+{
+	const struct softgpu_stream_create *a = arg;
+
+	sg_stream_destroy(c, &(struct softgpu_stream){ .ctx = a->ctx, .stream = a->stream });
+}
+
+static void undo_event_create(struct sg_client *c, const void *arg)
+{
+	const struct softgpu_event_create *a = arg;
+
+	sg_obj_release(c, a->event, SG_OBJ_EVENT);
+}
+
+/* It changes nothing, or would do the same again. */
+static void undo_nothing(struct sg_client *c, const void *arg)
+{
+	(void)c;
+	(void)arg;
+}
+
 struct call {
 	int (*fn)(struct sg_client *c, void *arg);
+	void (*undo)(struct sg_client *c, const void *arg);	/* NULL: it answers nothing */
 	u32 size;	/* of the struct as it is now */
 	u32 min;	/* as it was in the first release */
 };
 
-#define CALL(name, fn, type) [_IOC_NR(name)] = { fn, sizeof(struct type), sizeof(struct type) }
+#define ANSWER(name, fn, undo, type)	\
+	[_IOC_NR(name)] = { fn, undo, sizeof(struct type), sizeof(struct type) }
+#define CALL(name, fn, type)	ANSWER(name, fn, NULL, type)
 
 static const struct call calls[] = {
-	CALL(SOFTGPU_INFO, call_info, softgpu_info),
-	CALL(SOFTGPU_WINDOW, call_window, softgpu_window),
-	CALL(SOFTGPU_CTX_CREATE, call_ctx_create, softgpu_ctx_create),
+	ANSWER(SOFTGPU_INFO, call_info, undo_nothing, softgpu_info),
+	ANSWER(SOFTGPU_WINDOW, call_window, undo_nothing, softgpu_window),
+	ANSWER(SOFTGPU_CTX_CREATE, call_ctx_create, undo_ctx_create, softgpu_ctx_create),
 	CALL(SOFTGPU_CTX_DESTROY, call_ctx_destroy, softgpu_handle),
 	CALL(SOFTGPU_CTX_SYNC, call_ctx_sync, softgpu_handle),
-	CALL(SOFTGPU_MEM_ALLOC, call_mem_alloc, softgpu_mem_alloc),
+	ANSWER(SOFTGPU_MEM_ALLOC, call_mem_alloc, undo_mem_alloc, softgpu_mem_alloc),
 	CALL(SOFTGPU_MEM_FREE, call_mem_free, softgpu_va),
-	CALL(SOFTGPU_HOST_REGISTER, call_host_register, softgpu_host_register),
+	ANSWER(SOFTGPU_HOST_REGISTER, call_host_register, undo_host_register, softgpu_host_register),
 	CALL(SOFTGPU_HOST_UNREGISTER, call_host_unregister, softgpu_va),
-	CALL(SOFTGPU_VA_RESERVE, call_va_reserve, softgpu_va_reserve),
+	ANSWER(SOFTGPU_VA_RESERVE, call_va_reserve, undo_va_reserve, softgpu_va_reserve),
 	CALL(SOFTGPU_VA_RELEASE, call_va_release, softgpu_va),
-	CALL(SOFTGPU_PHYS_CREATE, call_phys_create, softgpu_phys_create),
+	ANSWER(SOFTGPU_PHYS_CREATE, call_phys_create, undo_phys_create, softgpu_phys_create),
 	CALL(SOFTGPU_PHYS_RELEASE, call_phys_release, softgpu_handle),
-	CALL(SOFTGPU_MAP, call_map, softgpu_map),
+	ANSWER(SOFTGPU_MAP, call_map, undo_map, softgpu_map),
 	CALL(SOFTGPU_UNMAP, call_unmap, softgpu_va_range),
 	CALL(SOFTGPU_ACCESS, call_access, softgpu_va_range),
-	CALL(SOFTGPU_QUERY, call_query, softgpu_query),
+	ANSWER(SOFTGPU_QUERY, call_query, undo_nothing, softgpu_query),
 	CALL(SOFTGPU_SET_ATTR, call_set_attr, softgpu_set_attr),
-	CALL(SOFTGPU_STREAM_CREATE, call_stream_create, softgpu_stream_create),
+	ANSWER(SOFTGPU_STREAM_CREATE, call_stream_create, undo_stream_create, softgpu_stream_create),
 	CALL(SOFTGPU_STREAM_DESTROY, call_stream_destroy, softgpu_stream),
 	CALL(SOFTGPU_STREAM_QUERY, call_stream_query, softgpu_stream),
 	CALL(SOFTGPU_STREAM_SYNC, call_stream_sync, softgpu_stream),
-	CALL(SOFTGPU_EVENT_CREATE, call_event_create, softgpu_event_create),
+	ANSWER(SOFTGPU_EVENT_CREATE, call_event_create, undo_event_create, softgpu_event_create),
 	CALL(SOFTGPU_EVENT_DESTROY, call_event_destroy, softgpu_handle),
 	CALL(SOFTGPU_EVENT_RECORD, call_event_record, softgpu_event),
-	CALL(SOFTGPU_EVENT_QUERY, call_event_query, softgpu_event),
-	CALL(SOFTGPU_EVENT_SYNC, call_event_sync, softgpu_event),
+	ANSWER(SOFTGPU_EVENT_QUERY, call_event_query, undo_nothing, softgpu_event),
+	ANSWER(SOFTGPU_EVENT_SYNC, call_event_sync, undo_nothing, softgpu_event),
 	CALL(SOFTGPU_STREAM_WAIT, call_stream_wait, softgpu_event),
 	CALL(SOFTGPU_COPY, call_copy, softgpu_copy),
 	CALL(SOFTGPU_FILL, call_fill, softgpu_fill),
 	CALL(SOFTGPU_WATCH, call_watch, softgpu_watch),
 	CALL(SOFTGPU_FLUSH, call_flush, softgpu_handle),
-	CALL(SOFTGPU_IPC_EXPORT, call_ipc_export, softgpu_ipc_export),
-	CALL(SOFTGPU_IPC_OPEN, call_ipc_open, softgpu_ipc_open),
+	ANSWER(SOFTGPU_IPC_EXPORT, call_ipc_export, undo_nothing, softgpu_ipc_export),
+	ANSWER(SOFTGPU_IPC_OPEN, call_ipc_open, undo_ipc_open, softgpu_ipc_open),
 	CALL(SOFTGPU_IPC_CLOSE, call_ipc_close, softgpu_va),
 };
 
@@ -196,6 +271,18 @@ u32 sg_call_size(u32 nr, u32 *min)
 
 	*min = call ? call->min : 0;
 	return call ? call->size : 0;
+}
+
+bool sg_call_answers(u32 nr)
+{
+	const struct call *call = find_call(nr);
+
+	return call && call->undo;
+}
+
+void sg_call_undo(struct sg_client *client, u32 nr, const void *arg)
+{
+	find_call(nr)->undo(client, arg);
 }
 
 static bool all_zero(const u8 *p, u32 len)

@@ -144,6 +144,7 @@ u32 sg_obj_publish_locked(struct sg_obj *obj)
 		proc->next_handle++;
 	obj->node.key = proc->next_handle++;
 	sg_tree_insert(&proc->objs, &obj->node);
+	proc->sg->objects++;
 	sg_list_add_tail(&obj->client->objs, &obj->link);
 	return (u32)obj->node.key;
 }
@@ -165,6 +166,7 @@ bool sg_obj_retire_locked(struct sg_obj *obj)
 		return false;
 	obj->gone = true;
 	sg_tree_erase(&obj->client->proc->objs, &obj->node);
+	obj->client->sg->objects--;
 	sg_list_del(&obj->link);
 	return true;
 }

@@ -19,6 +19,7 @@
 #define SG_H
 
 #include "sg_os.h"
+#include "sg_hash.h"
 #include "sg_list.h"
 #include "sg_tree.h"
 
@@ -68,6 +69,7 @@ struct sg_gpu_stats {
 	u64 vram_total, vram_free;
 	u64 bar1_total, bar1_used, bar1_reserved;
 	u32 pins, clients;
+	u32 objects;		/* handles, allocations and reservations: of all GPUs */
 	u64 revocations;	/* callbacks run, ever */
 	u64 copies, bytes_copied;	/* by the engines, ever */
 };
@@ -173,6 +175,13 @@ int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size);
 /* How long the struct of a call is here; 0: no such call.  *min is the first release's. */
 u32 sg_call_size(u32 nr, u32 *min);
 
+/*
+ * Whether a call writes to its struct; and the end of what one has made whose
+ * answer does not reach its caller.  `arg` as sg_call() left it.
+ */
+bool sg_call_answers(u32 nr);
+void sg_call_undo(struct sg_client *client, u32 nr, const void *arg);
+
 /* ---- pins: what personalities build on ---- */
 
 #define SG_PAGE_SHIFT	16
@@ -198,8 +207,9 @@ struct sg_pin_ops {
 
 /* The caller's storage; embed it.  Fields are the core's, read-only outside, fixed while the pin lives. */
 struct sg_pin {
-	struct sg_node node;		/* in sg->pins, by address of this struct */
-	struct sg_link link;		/* in range->pins */
+	struct sg_hash_node node;	/* in sg->pins, by address of this struct */
+	struct sg_link link;		/* in range->pins, or range->kept */
+	struct sg_link in_gpu;		/* gpu->pinned, or gpu->orphans */
 	struct sg *sg;
 	struct sg_gpu *gpu;
 	struct sg_mem *mem;

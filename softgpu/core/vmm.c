@@ -61,6 +61,7 @@ int sg_vmm_reserve(struct sg_client *client, struct softgpu_va_reserve *a)
 	r->node.key = r->window->node.key;
 	r->node.len = a->length;
 	sg_tree_insert(&proc->reservations, &r->node);
+	proc->sg->objects++;
 	sg_list_add_tail(&client->reservations, &r->in_client);
 	a->va = r->node.key;
 	r = NULL;
@@ -74,6 +75,7 @@ out:
 static void reservation_hide_locked(struct sg_proc *proc, struct sg_reservation *r)
 {
 	sg_tree_erase(&proc->reservations, &r->node);
+	proc->sg->objects--;
 	sg_list_del(&r->in_client);
 }
 

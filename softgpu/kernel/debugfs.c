@@ -30,6 +30,7 @@ static int info_show(struct seq_file *m, void *unused)
 	seq_printf(m, "vram_total: %llu\n", stats.vram_total);
 	seq_printf(m, "vram_free: %llu\n", stats.vram_free);
 	seq_printf(m, "clients: %u\n", stats.clients);
+	seq_printf(m, "objects: %u\n", stats.objects);
 	seq_printf(m, "pins: %u\n", stats.pins);
 	seq_printf(m, "revocations: %llu\n", stats.revocations);
 	seq_printf(m, "copies: %llu\n", stats.copies);

@@ -97,13 +97,9 @@ static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *atta
 static void mapping_unmap(struct mapping *m)
 {
 	while (m->nruns) {
-		dma_addr_t addr = m->runs[--m->nruns].addr;
-		size_t length = m->runs[m->nruns].length;
-
-		if (m->resource)
-			dma_unmap_resource(m->dev, addr, length, m->dir, 0);
-		else
-			dma_unmap_page(m->dev, addr, length, m->dir);
+		m->nruns--;
+		softgpu_peer_unmap(m->dev, m->runs[m->nruns].addr, m->runs[m->nruns].length, m->dir,
+				   m->resource);
 	}
 }
 
@@ -123,11 +119,7 @@ static int map_run(struct mapping *m, u64 phys, u64 length, u64 last)
 				   dev_name(m->dev), phys, last);
 		return -EIO;
 	}
-	if (m->resource)
-		addr = dma_map_resource(m->dev, phys, length, m->dir, 0);
-	else
-		addr = dma_map_page(m->dev, pfn_to_page(PHYS_PFN(phys)), offset_in_page(phys), length,
-				    m->dir);
+	addr = softgpu_peer_map(m->dev, phys, length, m->dir, m->resource);
 	if (dma_mapping_error(m->dev, addr))
 		return -EIO;
 	m->runs[m->nruns].addr = addr;

@@ -170,7 +170,12 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 		return softgpu_dmabuf_call(f->client, (void *)arg,
 					   &((struct softgpu_dmabuf __user *)uarg)->fd);
 	ret = sg_call(f->client, nr, arg, size);
-	return ret ? ret : put_arg(uarg, arg, size);
+	if (ret || !sg_call_answers(nr))
+		return ret;
+	ret = put_arg(uarg, arg, size);
+	if (ret)
+		sg_call_undo(f->client, nr, arg);
+	return ret;
 }
 
 /* Only reached by those who bypass page protection: the rest fault before. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* peer.h - how far a peer device's DMA reaches. */
+/* peer.h - GPU memory as a peer device addresses it. */
 #ifndef SOFTGPU_PEER_H
 #define SOFTGPU_PEER_H
 
@@ -21,6 +21,29 @@ static inline bool softgpu_is_translated(struct device *dev)
 static inline u64 softgpu_last_address(struct device *dev)
 {
 	return softgpu_is_translated(dev) ? U64_MAX : dma_get_mask(dev);
+}
+
+/*
+ * Memory in a BAR is mapped as a resource, system memory as pages.  Neither is
+ * synchronized with the CPU's caches: whoever pins memory of a GPU does not do so
+ * either, and may map the same memory again, which the DMA API allows only so.
+ */
+static inline dma_addr_t softgpu_peer_map(struct device *dev, u64 phys, size_t length,
+					  enum dma_data_direction dir, bool resource)
+{
+	if (resource)
+		return dma_map_resource(dev, phys, length, dir, DMA_ATTR_SKIP_CPU_SYNC);
+	return dma_map_page_attrs(dev, pfn_to_page(PHYS_PFN(phys)), offset_in_page(phys), length, dir,
+				  DMA_ATTR_SKIP_CPU_SYNC);
+}
+
+static inline void softgpu_peer_unmap(struct device *dev, dma_addr_t addr, size_t length,
+				      enum dma_data_direction dir, bool resource)
+{
+	if (resource)
+		dma_unmap_resource(dev, addr, length, dir, DMA_ATTR_SKIP_CPU_SYNC);
+	else
+		dma_unmap_page_attrs(dev, addr, length, dir, DMA_ATTR_SKIP_CPU_SYNC);
 }
 
 #endif

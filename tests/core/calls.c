@@ -567,6 +567,65 @@ static void fail_nth(void **state)
 	machine_down(&lone);
 }
 
+static u32 objects(void)
+{
+	struct sg_gpu_stats st;
+
+	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
+	return st.objects;
+}
+
+/* Does a call that makes something, and takes it back as if its answer had not got through. */
+#define UNDONE(name, arg)							\
+	do {									\
+		u32 before_ = objects();					\
+		assert_true(sg_call_answers(_IOC_NR(name)));			\
+		assert_int_equal(CALL(u.client, name, arg), 0);			\
+		assert_int_equal(objects(), before_ + 1);			\
+		sg_call_undo(u.client, _IOC_NR(name), arg);			\
+		assert_int_equal(objects(), before_);				\
+	} while (0)
+
+static void undone(void **state)
+{
+	struct softgpu_ctx_create ctx = { 0 };
+	struct softgpu_mem_alloc mem = { .ctx = u.ctx, .length = 3 * PAGE };
+	struct softgpu_va_reserve r = { .length = 4 * PAGE };
+	struct softgpu_phys_create p = { .length = 4 * PAGE };
+	struct softgpu_map map = { .ctx = u.ctx, .length = 4 * PAGE };
+	struct softgpu_host_register h = { .ctx = u.ctx, .kind = SOFTGPU_KIND_MANAGED, .length = PAGE };
+	struct softgpu_stream_create sc = { .ctx = u.ctx };
+	struct softgpu_event_create ec = { .ctx = u.ctx };
+	struct softgpu_ipc_export key = { 0 };
+	struct softgpu_ipc_open open = { .ctx = u.ctx };
+	struct user other;
+	u64 va;
+
+	(void)state;
+	UNDONE(SOFTGPU_CTX_CREATE, &ctx);
+	UNDONE(SOFTGPU_MEM_ALLOC, &mem);
+	UNDONE(SOFTGPU_VA_RESERVE, &r);
+	UNDONE(SOFTGPU_PHYS_CREATE, &p);
+	UNDONE(SOFTGPU_STREAM_CREATE, &sc);
+	UNDONE(SOFTGPU_EVENT_CREATE, &ec);
+	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_CREATE, &p), 0);
+	h.va = r.va;
+	UNDONE(SOFTGPU_HOST_REGISTER, &h);
+	map.va = r.va;
+	map.handle = p.handle;
+	UNDONE(SOFTGPU_MAP, &map);
+	user_up(&other, &m, 0, &other_key);
+	assert_int_equal(mem_alloc(&other, PAGE, &va), 0);
+	key.va = va;
+	assert_int_equal(CALL(other.client, SOFTGPU_IPC_EXPORT, &key), 0);
+	open.id = key.id;
+	memcpy(open.key, key.key, sizeof(open.key));
+	UNDONE(SOFTGPU_IPC_OPEN, &open);
+	user_down(&other);
+	assert_false(sg_call_answers(_IOC_NR(SOFTGPU_MEM_FREE)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -574,7 +633,7 @@ int main(void)
 		T(sizes), T(unknown_flags), T(bad_ranges), T(tokens), T(limbo),
 		T(callback_before_reuse), T(persistent_outlives_all), T(copies), T(rows_and_fills),
 		T(fault_is_sticky), T(ordering), T(default_stream), T(handles_die), T(vmm),
-		T(host_memory), T(removal), T(fail_nth),
+		T(host_memory), T(removal), T(fail_nth), T(undone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,7 @@ void machine_idle(struct machine *m)
 		MUST(st.bar1_used == st.bar1_reserved);
 		MUST(st.pins == 0);
 		MUST(st.clients == 0);
+		MUST(st.objects == 0);
 	}
 }
 

@@ -2,7 +2,7 @@
 /*
  * nvp2p_test.ko - a client of nvidia_p2p that does what a program tells it,
  * mistakes included.  It knows nothing of who provides the interface; it builds
- * against any nv-p2p.h that has the persistent calls.
+ * against any nv-p2p.h for desktop GPUs, old ones too.
  *
  * Only for tests: a program that may open its device can make the kernel read
  * and write what it has pinned.
@@ -10,9 +10,11 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/fs.h>
 #include <linux/io.h>
+#include <linux/iommu.h>
 #include <linux/ioport.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -23,8 +25,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include "nv-p2p.h"
-#include "nvp2p_test.h"
+#include "nvp2p_test_features.h"
 
 #define POISON	((void *)0x6b6b6b6b6b6b6b60UL)
 
@@ -34,13 +35,15 @@ struct slot {
 	struct nvidia_p2p_dma_mapping *last_mapping[NVP2P_TEST_MAPPINGS];
 	struct pci_dev *peer[NVP2P_TEST_MAPPINGS];
 	bool persistent;
-	u64 va;
+	u64 va, first_page;
+	u32 entries;
 	u32 on_callback;		/* C_* */
 	struct completion release;
 	struct mutex client;		/* the lock that a client would have */
 	/* what the callback saw */
 	u32 callbacks, callbacks_done, callback_pid, callback_had_mm, callback_word;
-	int callback_ret;
+	int callback_ret, callback_frees;
+	bool callback_valid, stuck;
 };
 
 static struct slot slots[NVP2P_TEST_SLOTS];
@@ -84,6 +87,64 @@ static int access_pages(struct nvidia_p2p_page_table *table, u64 offset, u64 len
 	return 0;
 }
 
+/* Whether every page is within one and the same BAR, as the aperture's are. */
+static bool is_within(struct pci_dev *pdev, const struct nvidia_p2p_page_table *table)
+{
+	u32 bar, i;
+
+	for (bar = 0; bar < PCI_STD_NUM_BARS; bar++) {
+		u64 start = pci_resource_start(pdev, bar), length = pci_resource_len(pdev, bar);
+
+		for (i = 0; length && i < table->entries; i++) {
+			u64 phys = table->pages[i]->physical_address;
+
+			if (phys < start || phys - start >= length)
+				break;
+		}
+		if (length && i == table->entries)
+			return true;
+	}
+	return false;
+}
+
+static bool is_in_bar(const struct nvidia_p2p_page_table *table)
+{
+	struct pci_dev *pdev = NULL;
+
+	for_each_pci_dev(pdev) {
+		if (is_within(pdev, table)) {
+			pci_dev_put(pdev);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- a client's lock ---- */
+
+/*
+ * A provider that holds a lock of its own across callbacks makes a client wait for
+ * ever that takes one of its own in both places; here it is given up and said.
+ */
+static bool client_lock(struct slot *s)
+{
+	u32 i;
+
+	for (i = 0; i < 5000; i++) {
+		if (mutex_trylock(&s->client))
+			return true;
+		usleep_range(1000, 2000);
+	}
+	WRITE_ONCE(s->stuck, true);
+	return false;
+}
+
+static void client_unlock(struct slot *s, bool locked)
+{
+	if (locked)
+		mutex_unlock(&s->client);
+}
+
 /* ---- the callback ---- */
 
 static void mapping_is_gone(struct slot *s, u32 i)
@@ -113,15 +174,31 @@ static void misbehave(struct slot *s, u32 how)
 	if (how & C_PUT)
 		s->callback_ret = nvidia_p2p_put_pages(0, 0, s->va, s->table);
 	if (how & C_DMA_MAP)
-		s->callback_ret = nvidia_p2p_dma_map_pages(s->peer[0], s->table, &mapping);
+		s->callback_ret = t_dma_map(s->peer[0], s->table, &mapping);
 	if (how & C_DMA_UNMAP)
-		s->callback_ret = nvidia_p2p_dma_unmap_pages(s->peer[0], s->table, s->mapping[0]);
+		s->callback_ret = t_dma_unmap(s->peer[0], s->table, s->mapping[0]);
+}
+
+/* Table and mappings are what they were. */
+static bool is_valid(const struct slot *s)
+{
+	u32 i;
+
+	if (!t_table_readable(s->table) || s->table->entries != s->entries ||
+	    s->table->pages[0]->physical_address != s->first_page)
+		return false;
+	for (i = 0; i < NVP2P_TEST_MAPPINGS; i++) {
+		if (s->mapping[i] && s->mapping[i]->entries != s->entries)
+			return false;
+	}
+	return true;
 }
 
 static void free_callback(void *data)
 {
 	struct slot *s = data ? data : null_data_slot;
 	u32 how = READ_ONCE(s->on_callback);
+	bool locked = false;
 
 	/* Every pin ends once: never by put and callback both. */
 	if (WARN_ON(!s->table))
@@ -132,8 +209,9 @@ static void free_callback(void *data)
 	if (how & C_WAIT)
 		wait_for_completion_timeout(&s->release, 10 * HZ);
 	if (how & C_CLIENT_LOCK)
-		mutex_lock(&s->client);
-	if (how & C_PEEK) {
+		locked = client_lock(s);
+	s->callback_valid = is_valid(s);
+	if ((how & C_PEEK) && t_table_readable(s->table)) {
 		u32 *page = map_page64(s->table->pages[0]->physical_address);
 
 		s->callback_word = page ? *page : 0;
@@ -142,12 +220,11 @@ static void free_callback(void *data)
 	}
 	misbehave(s, how);
 	if (how & C_FREE_DMA_MAPPING)
-		nvidia_p2p_free_dma_mapping(s->mapping[0]);
+		s->callback_frees |= t_free_dma_mapping(s->mapping[0]);
 	if (how & C_FREE_PAGE_TABLE)
-		nvidia_p2p_free_page_table(s->table);
+		s->callback_frees |= nvidia_p2p_free_page_table(s->table);
 	pin_is_gone(s);
-	if (how & C_CLIENT_LOCK)
-		mutex_unlock(&s->client);
+	client_unlock(s, locked);
 	/* Last, for those who look while it runs. */
 	smp_store_release(&s->callbacks_done, s->callbacks_done + 1);
 }
@@ -176,20 +253,27 @@ static struct nvidia_p2p_dma_mapping *which_mapping(const struct slot *s,
 	return s->mapping[c->mapping];
 }
 
-static void describe_table(struct nvp2p_test_call *c, const struct nvidia_p2p_page_table *table)
+static void describe_table(struct slot *s, struct nvp2p_test_call *c,
+			   const struct nvidia_p2p_page_table *table)
 {
 	u32 i;
 
 	c->version = table->version;
+	if (!t_table_readable(table))
+		return;
 	c->page_size = table->page_size;
 	c->entries = table->entries;
-	c->table_flags = table->flags;
-	memcpy(c->uuid, table->gpu_uuid, sizeof(c->uuid));
+	c->table_flags = t_table_flags(table);
+	c->uuid_pointer = (uintptr_t)table->gpu_uuid;
+	if (table->gpu_uuid)
+		memcpy(c->uuid, table->gpu_uuid, sizeof(c->uuid));
 	c->registers_zero = 1;
 	for (i = 0; i < table->entries; i++) {
 		if (memchr_inv(&table->pages[i]->registers, 0, sizeof(table->pages[i]->registers)))
 			c->registers_zero = 0;
 	}
+	s->entries = table->entries;
+	s->first_page = table->entries ? table->pages[0]->physical_address : 0;
 }
 
 static int op_get(struct slot *s, struct nvp2p_test_call *c, bool persistent)
@@ -207,9 +291,12 @@ static int op_get(struct slot *s, struct nvp2p_test_call *c, bool persistent)
 	s->callbacks_done = 0;
 	s->callback_pid = 0;
 	s->callback_ret = 0;
+	s->callback_frees = 0;
+	s->callback_valid = false;
+	s->stuck = false;
 	s->table = POISON;
 	if (persistent)
-		c->ret = nvidia_p2p_get_pages_persistent(c->va, c->length, where, c->value);
+		c->ret = t_get_persistent(c->va, c->length, where, c->value);
 	else
 		c->ret = nvidia_p2p_get_pages(c->token, c->va_space, c->va, c->length, where,
 					      c->flags & W_NULL_CALLBACK ? NULL : free_callback,
@@ -219,26 +306,25 @@ static int op_get(struct slot *s, struct nvp2p_test_call *c, bool persistent)
 	if (c->ret)
 		s->table = NULL;
 	else if (s->table)
-		describe_table(c, s->table);
+		describe_table(s, c, s->table);
 	return 0;
 }
 
 static int op_put(struct slot *s, struct nvp2p_test_call *c, bool persistent)
 {
 	struct nvidia_p2p_page_table *table = which_table(s, c);
-	bool own = table && table == s->table;
+	bool own = table && table == s->table && !(c->flags & W_KEEP), locked = false;
 
 	if (c->flags & W_CLIENT_LOCK)
-		mutex_lock(&s->client);
+		locked = client_lock(s);
 	if (persistent)
-		c->ret = nvidia_p2p_put_pages_persistent(s->va, table, c->value);
+		c->ret = t_put_persistent(s->va, table, c->value);
 	else
 		c->ret = nvidia_p2p_put_pages(c->token, c->va_space, s->va, table);
 	/* A callback may have been quicker. */
 	if (own && !c->ret && s->table == table)
 		pin_is_gone(s);
-	if (c->flags & W_CLIENT_LOCK)
-		mutex_unlock(&s->client);
+	client_unlock(s, locked);
 	return 0;
 }
 
@@ -246,8 +332,9 @@ static struct pci_dev *get_peer(const struct nvp2p_test_call *c)
 {
 	struct pci_dev *peer;
 
-	peer = pci_get_domain_bus_and_slot(0, c->bdf >> 8, c->bdf & 0xff);
-	if (peer)
+	peer = pci_get_domain_bus_and_slot(c->bdf >> 16, c->bdf >> 8 & 0xff, c->bdf & 0xff);
+	/* The mask of a device that has a driver is that driver's. */
+	if (peer && !peer->driver)
 		dma_set_mask(&peer->dev, DMA_BIT_MASK(c->flags & W_SMALL_MASK ? 28 : 64));
 	return peer;
 }
@@ -256,6 +343,7 @@ static int op_dma_map(struct slot *s, struct nvp2p_test_call *c)
 {
 	struct nvidia_p2p_dma_mapping **where = &s->mapping[c->mapping];
 	struct pci_dev *peer;
+	bool locked = false;
 
 	if (*where)
 		return -EBUSY;
@@ -263,9 +351,9 @@ static int op_dma_map(struct slot *s, struct nvp2p_test_call *c)
 	if (!peer)
 		return -ENODEV;
 	if (c->flags & W_CLIENT_LOCK)
-		mutex_lock(&s->client);
+		locked = client_lock(s);
 	*where = POISON;
-	c->ret = nvidia_p2p_dma_map_pages(c->flags & W_NULL_PEER ? NULL : peer, which_table(s, c),
+	c->ret = t_dma_map(c->flags & W_NULL_PEER ? NULL : peer, which_table(s, c),
 					  c->flags & W_NULL_MAPPING ? NULL : where);
 	c->out = *where == POISON ? OUT_UNTOUCHED : *where ? OUT_SET : OUT_NULL;
 	if (c->ret || c->out != OUT_SET) {
@@ -275,23 +363,23 @@ static int op_dma_map(struct slot *s, struct nvp2p_test_call *c)
 		c->version = (*where)->version;
 		c->page_size = (*where)->page_size_type;
 		c->entries = (*where)->entries;
-		c->peer_matches = (*where)->pci_dev == peer;
+		c->peer_matches = t_mapping_peer(*where) == peer;
 		s->peer[c->mapping] = peer;
 	}
-	if (c->flags & W_CLIENT_LOCK)
-		mutex_unlock(&s->client);
+	client_unlock(s, locked);
 	return 0;
 }
 
 static int op_dma_unmap(struct slot *s, struct nvp2p_test_call *c)
 {
+	bool locked = c->flags & W_CLIENT_LOCK && client_lock(s);
 	struct nvidia_p2p_dma_mapping *mapping = which_mapping(s, c);
 	struct pci_dev *peer = c->bdf ? get_peer(c) : pci_dev_get(s->peer[c->mapping]);
 
-	c->ret = nvidia_p2p_dma_unmap_pages(c->flags & W_NULL_PEER ? NULL : peer,
-					    which_table(s, c), mapping);
+	c->ret = t_dma_unmap(c->flags & W_NULL_PEER ? NULL : peer, which_table(s, c), mapping);
 	if (mapping && mapping == s->mapping[c->mapping] && !c->ret)
 		mapping_is_gone(s, c->mapping);
+	client_unlock(s, locked);
 	pci_dev_put(peer);
 	return 0;
 }
@@ -301,7 +389,7 @@ static int op_pages(const struct slot *s, const struct nvp2p_test_call *c)
 	u64 __user *to = (u64 __user *)(uintptr_t)c->data;
 	u32 i;
 
-	if (!s->table)
+	if (!s->table || !t_table_readable(s->table))
 		return -ENOENT;
 	for (i = 0; i < s->table->entries && i < c->length; i++) {
 		if (put_user(s->table->pages[i]->physical_address, to + i))
@@ -334,6 +422,9 @@ static int op_state(struct slot *s, struct nvp2p_test_call *c)
 	c->callback_had_mm = s->callback_had_mm;
 	c->callback_ret = s->callback_ret;
 	c->callback_word = s->callback_word;
+	c->callback_valid = s->callback_valid;
+	c->callback_frees = s->callback_frees;
+	c->stuck = READ_ONCE(s->stuck);
 	c->pointer = (uintptr_t)s->table;
 	return 0;
 }
@@ -342,7 +433,7 @@ static void reset_slot(struct slot *s)
 {
 	complete_all(&s->release);
 	if (s->table && s->persistent)
-		nvidia_p2p_put_pages_persistent(s->va, s->table, 0);
+		t_put_persistent(s->va, s->table, 0);
 	else
 		nvidia_p2p_put_pages(0, 0, s->va, s->table);
 	pin_is_gone(s);
@@ -362,6 +453,7 @@ static void reset_all(void)
 
 /* ---- what stands alone ---- */
 
+#ifdef NVIDIA_P2P_RSYNC_DRIVER_VERSION
 static int rsync_get(int *mode, void *data)
 {
 	return 0;
@@ -382,21 +474,11 @@ static nvidia_p2p_rsync_driver_t rsync_good = {
 	.wait_for_rsync = rsync_wait,
 };
 
-static int op_misc(u64 what)
+static int op_rsync(u64 what)
 {
-	nvidia_p2p_rsync_reg_info_t *info = NULL;
 	nvidia_p2p_rsync_driver_t bad = rsync_good;
 
 	switch (what) {
-	case M_INIT_MAPPING:
-		return nvidia_p2p_init_mapping(1, NULL, free_callback, &slots[0]);
-	case M_DESTROY_MAPPING:
-		return nvidia_p2p_destroy_mapping(1);
-	case M_GET_RSYNC:
-		return nvidia_p2p_get_rsync_registers(&info);
-	case M_PUT_RSYNC:
-		nvidia_p2p_put_rsync_registers(NULL);
-		return 0;
 	case M_RSYNC_REGISTER:
 		return nvidia_p2p_register_rsync_driver(&rsync_good, NULL);
 	case M_RSYNC_REGISTER_NULL:
@@ -418,6 +500,50 @@ static int op_misc(u64 what)
 		break;
 	}
 	return nvidia_p2p_register_rsync_driver(&bad, NULL);
+}
+#else
+static int op_rsync(u64 what)
+{
+	return NVP2P_TEST_ABSENT;
+}
+#endif
+
+static int op_misc(u64 what)
+{
+	switch (what) {
+	case M_INIT_MAPPING:
+		return nvidia_p2p_init_mapping(1, NULL, free_callback, &slots[0]);
+	case M_DESTROY_MAPPING:
+		return nvidia_p2p_destroy_mapping(1);
+	case M_GET_RSYNC:
+		return t_get_rsync();
+	case M_PUT_RSYNC:
+		return t_put_rsync();
+	}
+	return op_rsync(what);
+}
+
+/* Where a bus address of the peer's leads, now. */
+static int op_translate(struct nvp2p_test_call *c)
+{
+	struct pci_dev *peer = get_peer(c);
+	struct iommu_domain *domain;
+
+	if (!peer)
+		return -ENODEV;
+	domain = iommu_get_domain_for_dev(&peer->dev);
+	c->pointer = domain && domain->type != IOMMU_DOMAIN_IDENTITY;
+	c->value = c->pointer ? iommu_iova_to_phys(domain, c->va) : c->va;
+	pci_dev_put(peer);
+	return 0;
+}
+
+static int op_features(struct nvp2p_test_call *c)
+{
+	c->value = NVP2P_TEST_FEATURES;
+	c->version = NVIDIA_P2P_PAGE_TABLE_VERSION;
+	c->token = HEADER_MAPPING_VERSION;
+	return 0;
 }
 
 static int run(struct nvp2p_test_call *c)
@@ -444,7 +570,7 @@ static int run(struct nvp2p_test_call *c)
 	case T_DMA_UNMAP:
 		return op_dma_unmap(s, c);
 	case T_FREE_DMA_MAPPING:
-		c->ret = nvidia_p2p_free_dma_mapping(which_mapping(s, c));
+		c->ret = t_free_dma_mapping(which_mapping(s, c));
 		return 0;
 	case T_PAGES:
 		return op_pages(s, c);
@@ -452,7 +578,7 @@ static int run(struct nvp2p_test_call *c)
 		return op_dma_addresses(s, c);
 	case T_PEEK:
 	case T_POKE:
-		if (!s->table)
+		if (!s->table || !t_table_readable(s->table))
 			return -ENOENT;
 		return access_pages(s->table, c->va, c->length, (void __user *)(uintptr_t)c->data,
 				    c->op == T_POKE);
@@ -470,6 +596,15 @@ static int run(struct nvp2p_test_call *c)
 	case T_RESET:
 		reset_all();
 		return 0;
+	case T_IN_BAR:
+		if (!s->table || !t_table_readable(s->table))
+			return -ENOENT;
+		c->ret = is_in_bar(s->table);
+		return 0;
+	case T_FEATURES:
+		return op_features(c);
+	case T_TRANSLATE:
+		return op_translate(c);
 	}
 	return -EINVAL;
 }
@@ -516,7 +651,7 @@ static void __exit test_exit(void)
 {
 	misc_deregister(&test_device);
 	reset_all();
-	nvidia_p2p_unregister_rsync_driver(&rsync_good, NULL);
+	op_rsync(M_RSYNC_UNREGISTER);
 }
 
 module_init(test_init);

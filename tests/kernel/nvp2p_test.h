@@ -36,6 +36,9 @@ enum nvp2p_test_op {
 	T_RELEASE,		/* lets a callback go that waits by C_WAIT */
 	T_MISC,			/* value: enum nvp2p_test_misc */
 	T_RESET,		/* puts everything, forgets everything */
+	T_FEATURES,		/* out: value F_*, version and token: the header's versions */
+	T_IN_BAR,		/* ret: all pages are within one BAR of a PCI device */
+	T_TRANSLATE,		/* bdf, va: a bus address; out: value, the physical one; pointer: translated */
 };
 
 /* flags: wrong arguments on purpose. */
@@ -49,6 +52,17 @@ enum nvp2p_test_op {
 #define W_NULL_PEER		0x80
 #define W_CLIENT_LOCK		0x100	/* hold the slot's mutex across the call */
 #define W_SMALL_MASK		0x200	/* the peer can address 256 MiB */
+#define W_KEEP			0x400	/* the pin may not have ended: its callback may still come */
+
+/* What the nv-p2p.h that the module was built with has. */
+#define F_PERSISTENT		0x01
+#define F_NULL_CALLBACK		0x02	/* and it means persistent */
+#define F_FORCE_BAR1		0x04
+#define F_TABLE_FLAGS		0x08
+#define F_DMA			0x10
+#define F_MAPPING_PEER		0x20
+#define F_RSYNC			0x40
+#define F_RSYNC_REGISTERS	0x80
 
 /* What a callback does besides counting. */
 #define C_FREE_PAGE_TABLE	0x01
@@ -82,7 +96,7 @@ struct nvp2p_test_call {
 	__u32 slot;
 	__u32 flags;
 	__u32 mapping;
-	__u32 bdf;		/* of the peer, in domain 0: bus << 8 | devfn */
+	__u32 bdf;		/* of the peer: domain << 16 | bus << 8 | devfn */
 	__u32 va_space;
 	__u64 token;
 	__u64 va;
@@ -107,6 +121,11 @@ struct nvp2p_test_call {
 	__s32 callback_ret;	/* of what C_PUT, C_DMA_MAP or C_DMA_UNMAP called */
 	__u32 callback_word;	/* C_PEEK */
 	__u64 pointer;		/* the table's address */
+	__u64 uuid_pointer;	/* where its UUID is */
+	__u32 callback_valid;	/* table and mappings said the same in the callback as before */
+	__u32 callback_frees;	/* what free_page_table and free_dma_mapping returned, or-ed */
+	__u32 stuck;		/* a client's lock was waited for in vain, in callback or call */
+	__u32 reserved;
 };
 
 #define NVP2P_TEST_CALL		_IOWR('N', 1, struct nvp2p_test_call)

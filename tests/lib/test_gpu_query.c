@@ -4,6 +4,7 @@
  * a machine with a GPU, or softgpu's.  No kernel module of peerdma's is needed.
  * Exit code 77: there is no CUDA, or it has no device.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static void device_memory(void)
 	CHECK(m.base == p && m.length >= MIB + 1000, "its allocation: %#llx + %llu, asked for %#llx + %lu",
 	      (unsigned long long)m.base, (unsigned long long)m.length, p, MIB + 1000);
 	CHECK(m.device == 0 && !strcmp(m.pci, pci), "its device: %d, %s (CUDA says %s)", m.device, m.pci, pci);
-	CHECK(m.flags == PEERDMA_MEMORY_CUDA, "its flags: %#x", m.flags);
+	CHECK(m.flags == (PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_PINNABLE), "its flags: %#x", m.flags);
 	CHECK(m.buffer_id != 0, "its buffer id: %llu", (unsigned long long)m.buffer_id);
 	cu.cuMemFree_v2(p);
 	m = query(p + 500000);
@@ -100,6 +101,7 @@ static void host_kinds(void)
 	if (!cu.cuMemAllocManaged(&p, MIB, 1)) {
 		m = query(p + 4000);
 		CHECK(m.kind == PEERDMA_KIND_MANAGED, "cuMemAllocManaged's is managed (kind %u)", m.kind);
+		CHECK(!(m.flags & PEERDMA_MEMORY_PINNABLE), "and cannot be pinned");
 		CHECK(m.base == p && m.length >= MIB, "its allocation");
 		memset((void *)(uintptr_t)p, 1, MIB);
 		CHECK(kind((void *)(uintptr_t)p) == PEERDMA_KIND_MANAGED, "also when the CPU has touched it");
@@ -136,11 +138,46 @@ static void pool(void)
 	cu.cuStreamSynchronize(NULL);
 	m = query(p + 1000);
 	CHECK(m.kind == PEERDMA_KIND_DEVICE, "cuMemAllocAsync's is a GPU's");
-	CHECK(m.flags == (PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_POOL), "from a pool (flags %#x)", m.flags);
+	CHECK((m.flags & ~PEERDMA_MEMORY_PINNABLE) == (PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_POOL), "from a pool (flags %#x)", m.flags);
 	CHECK(p - m.base < m.length, "its allocation: %#llx + %llu, pointer %#llx", (unsigned long long)m.base,
 	      (unsigned long long)m.length, p);
 	cu.cuMemFreeAsync(p, NULL);
 	cu.cuStreamSynchronize(NULL);
+}
+
+/* As a framework's expandable segment: two mapped, and reserved addresses behind them. */
+static void range_of_two(gpu_ptr p, size_t granule)
+{
+	struct peerdma_memory m[4] = { { .size = sizeof(m[0]) } };
+	size_t n = 0;
+
+	CHECK(!peerdma_query_range(NULL, (void *)(uintptr_t)(p + 4096), 2 * granule, m, 4, &n) && n == 3,
+	      "a range over both and past them: %zu pieces", n);
+	CHECK(m[0].base == p + 4096 && m[0].length == granule - 4096 && m[0].kind == PEERDMA_KIND_DEVICE, "the first's rest");
+	CHECK(m[1].base == p + granule && m[1].length == granule && m[1].buffer_id != m[0].buffer_id &&
+	      m[1].flags & PEERDMA_MEMORY_VMM, "all of the second");
+	CHECK(m[2].base == p + 2 * granule && m[2].length == 4096 && m[2].kind == PEERDMA_KIND_UNKNOWN, "what is not mapped");
+	m[0].size = sizeof(m[0]);
+	m[1].kind = 77;
+	CHECK(!peerdma_query_range(NULL, (void *)(uintptr_t)p, 2 * granule, m, 1, &n) && n == 2 && m[1].kind == 77,
+	      "room for one of two");
+	CHECK(!peerdma_query_range(NULL, (void *)(uintptr_t)p, granule, NULL, 0, &n) && n == 1, "only counted");
+}
+
+static void ranges(void)
+{
+	struct peerdma_memory m[2] = { { .size = sizeof(m[0]) } };
+	char *big = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t n = 0;
+
+	CHECK(!peerdma_query_range(NULL, big + 5, 40 * MIB, m, 2, &n) && n == 1 && m[0].kind == PEERDMA_KIND_HOST &&
+	      m[0].base == (uintptr_t)big + 5 && m[0].length == 40 * MIB && m[0].flags == PEERDMA_MEMORY_PINNABLE,
+	      "a range of the host is one piece (%zu)", n);
+	CHECK(peerdma_query_range(NULL, big, 0, m, 2, &n) == -EINVAL, "%s", peerdma_last_error());
+	CHECK(peerdma_query_range(NULL, big, SIZE_MAX, m, 2, &n) == -EINVAL, "%s", peerdma_last_error());
+	m[0].size = 8;
+	CHECK(peerdma_query_range(NULL, big, MIB, m, 2, &n) == -EINVAL, "%s", peerdma_last_error());
+	munmap(big, 64 * MIB);
 }
 
 static void vmm(void)
@@ -163,7 +200,7 @@ static void vmm(void)
 	      !cu.cuMemSetAccess(p, 2 * granule, &access, 1), "two mapped side by side");
 	m = query(p + 5);
 	n = query(p + granule + 5);
-	CHECK(m.kind == PEERDMA_KIND_DEVICE && m.flags == (PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_VMM),
+	CHECK(m.kind == PEERDMA_KIND_DEVICE && m.flags == (PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_VMM | PEERDMA_MEMORY_PINNABLE),
 	      "mapped memory is a GPU's (kind %u, flags %#x)", m.kind, m.flags);
 	CHECK(m.base == p && m.length == granule, "the first mapping: %#llx + %llu of %#llx + %zu",
 	      (unsigned long long)m.base, (unsigned long long)m.length, p, granule);
@@ -173,6 +210,7 @@ static void vmm(void)
 	      (unsigned long long)n.buffer_id);
 	CHECK(query(p + 2 * granule).kind == PEERDMA_KIND_UNKNOWN, "past them: not known (kind %u)",
 	      query(p + 2 * granule).kind);
+	range_of_two(p, granule);
 	cu.cuMemUnmap(p, 2 * granule);
 	cu.cuMemRelease(first);
 	cu.cuMemRelease(second);
@@ -279,6 +317,7 @@ int main(void)
 	hosts("with CUDA");
 	device_memory();
 	host_kinds();
+	ranges();
 	pool();
 	vmm();
 	forked();

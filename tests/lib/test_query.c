@@ -175,7 +175,7 @@ static void device_memory(void **state)
 	assert_int_equal(m.length, 65536);
 	assert_int_equal(m.buffer_id, 900);
 	assert_int_equal(m.device, 3);
-	assert_int_equal(m.flags, PEERDMA_MEMORY_CUDA);
+	assert_int_equal(m.flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_PINNABLE);
 	assert_string_equal(m.pci, "0000:a3:00.0");	/* as sysfs spells it */
 	assert_int_equal(kind(window + 65535), PEERDMA_KIND_DEVICE);
 	assert_int_equal(kind(window + 65536), PEERDMA_KIND_UNKNOWN);
@@ -204,7 +204,7 @@ static void other_kinds(void **state)
 	add(2, 0x20000, 0x1000, 1);
 	m = query(window + 0x20fff);
 	assert_int_equal(m.kind, PEERDMA_KIND_HOST);
-	assert_int_equal(m.flags, PEERDMA_MEMORY_CUDA);
+	assert_int_equal(m.flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_PINNABLE);
 	assert_int_equal(m.length, 0x1000);
 	assert_int_equal(m.device, -1);
 

@@ -25,6 +25,8 @@ from .paths import KERNELS, call, locked, tool
 # Debian 12's own kernel, and the newer one it offers: under a name of its own
 # in the security archive, as another version of the usual one in backports.
 META = {"6.1": ["linux-image-amd64"], "6.12": ["linux-image-6.12-amd64", "linux-image-amd64"]}
+# Not fetched but built, by vm/build-debug-kernel.
+DEBUG = "debug"
 
 Kernel = namedtuple("Kernel", "release image modules headers version")
 """release: uname -r; modules: lib/modules/<release>, or None when the image needs none;
@@ -50,8 +52,10 @@ def known_to_apt(series):
 
 def find(series):
     """The kernel of a series, downloaded on first use and then kept."""
-    if series not in META:
-        raise HarnessError(f"no kernel '{series}': give {' or '.join(META)}, or an image file with --modules-dir")
+    if series not in META and series != DEBUG:
+        raise HarnessError(f"no kernel '{series}': give {', '.join(META)} or {DEBUG}, or an image file with --modules-dir")
+    if series == DEBUG and not _read(series):
+        raise HarnessError("there is no debug kernel yet; make it, in about 6 minutes, with: make debug-kernel")
     with locked(KERNELS):
         kernel = _read(series)
         if not kernel:

@@ -7,11 +7,15 @@ import re
 
 from .errors import HARNESS, KERNEL, TIMEOUT, HarnessError
 from .judge import level
+from .kernel import DEBUG
 from .machine import IOMMU, TOPOLOGIES
 
 # softgpu/core/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
 KNOBS = ("fail_pin", "fail_map", "fail_alloc", "callback_delay_ms", "bar1_limit", "revoke_every", "seed", "strict",
          "table_version", "mapping_version", "page_size", "put_delay_ms")
+
+# How much slower the debug kernel may be: the guest's programs find it as PEERDMA_PATIENCE.
+DEBUG_FACTOR = 6
 
 ABOUT = """\
 Boot a real Linux kernel with software GPUs and DMA cards, and run a command in it.
@@ -69,9 +73,10 @@ def _parser():
     add("--iommu", choices=sorted(IOMMU), default="off", help="Intel IOMMU: none, translating, or passthrough "
         "(default off)")
     add = parser.add_argument_group("machine").add_argument
-    add("--kernel", default="6.1", metavar="K", help="6.1 or 6.12 (Debian's, fetched when first used), or an image file")
+    add("--kernel", default="6.1", metavar="K", help="6.1 or 6.12 (Debian's, fetched when first used), debug "
+        "(vm/build-debug-kernel), or an image file")
     add("--modules-dir", metavar="DIR", help="lib/modules/RELEASE of such an image")
-    add("--memory", default="1G", metavar="SIZE", help="of the guest, half of it per socket (default 1G)")
+    add("--memory", metavar="SIZE", help="of the guest, half of it per socket (default 1G; 2G for the debug kernel)")
     add("--cpus", type=_count, metavar="N", help="default 2; with --icount always 1")
     add("--cpu", metavar="MODEL", help="QEMU's -cpu")
     add("--icount", action="store_true", help="the guest's clock counts instructions: slower, repeatable")
@@ -83,7 +88,7 @@ def _parser():
     add("--qemu", action="append", default=[], metavar="ARG", help="one more argument for QEMU; may be repeated")
     add = parser.add_argument_group("the run").add_argument
     add("--timeout", type=float, default=120, metavar="S", help="seconds for the command; 0 is no limit "
-        "(default 120)")
+        f"(default 120); {DEBUG_FACTOR} times as many on the debug kernel")
     add("--env", action="append", default=[], metavar="K=V", help="an environment variable; K alone copies it")
     add("--chaos", action="append", default=[], metavar="KNOB=N", help="a fault for softgpu, such as strict=1, once the "
         "guest has run vm/chaos; may be repeated, docs/driver-authors.md lists them")
@@ -117,6 +122,13 @@ def parse(argv):
         raise HarnessError("--icount goes with one processor only: a second one never comes up in counted time")
     if options.cpus < 1:
         raise HarnessError("--cpus: at least 1")
+    debug = options.kernel == DEBUG
+    options.memory = options.memory or ("2G" if debug else "1G")
+    if debug:
+        options.timeout *= DEBUG_FACTOR
+        options.env.append(f"PEERDMA_PATIENCE={DEBUG_FACTOR}")
+        # A report must not silence those after it.
+        options.append += " kasan_multi_shot"
     options.dmesg_max = level(options.dmesg_max)
     for setting in options.chaos:
         knob, _, value = setting.partition("=")

@@ -3,7 +3,8 @@
  * cache.h - what the cache's files share.
  *
  *   hold.h	who holds a region	index.h	regions by address
- *   front.c	a thread's own table	cache.c	the calls, and hits
+ *   front.c	a thread's own table	thread.c	whose it is
+ *   cache.c	the calls, and hits
  *   miss.c	making regions		end.c	ending them
  *   pins.c	a cache of pins
  *
@@ -114,18 +115,29 @@ static inline uint32_t region_number(const struct peerdma_cache *cache, const st
 
 static inline bool region_covers(const struct region *region, uint64_t addr, uint64_t last)
 {
-	return addr >= region->pub.addr && last - region->pub.addr < region->pub.length;
+	uint64_t first = ord_load(&region->pub.addr);
+
+	return addr >= first && last - first < ord_load(&region->pub.length);
 }
 
-/* front.c: the calling thread's, made if need be; NULL: no memory for one, and the cache does without. */
+/* thread.c: the calling thread's, made if need be; NULL: no memory for one, and the cache does without. */
 struct front *front_of(struct peerdma_cache *cache);
 struct front *front_if_any(const struct peerdma_cache *cache);
-/* The table gets an entry for the granule of addr. */
-void front_remember(struct front *f, const struct region *region, uint32_t gen, uint64_t addr);
-/* Lock: the record's counts go to the region. */
-void front_spill(struct front *f, uint32_t number);
 /* The cache ends. */
 void fronts_orphan(struct peerdma_cache *cache);
+
+/* front.c */
+struct front *front_make(struct peerdma_cache *cache);
+/* The table gets an entry for the page of addr, if that is all the region's. */
+void front_remember(struct front *f, const struct region *region, uint32_t gen, uint64_t addr);
+/* Lock: into cache->fronts, and out again.  What a thread that leaves has counted goes to the regions. */
+void front_join(struct front *f);
+void front_leave(struct peerdma_cache *cache, struct front *f);
+/* Lock: the same for one record. */
+void front_spill(struct front *f, uint32_t number);
+/* When it has left: its records, and the rest; these two may be freed by different threads. */
+void records_free(struct record *records, uint32_t capacity);
+void front_free(struct front *f);
 
 /* miss.c: takes a hold, and makes the region if there is none. */
 int region_make(struct peerdma_cache *cache, uint64_t addr, uint64_t length, struct region **out);

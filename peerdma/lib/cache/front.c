@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * front.c - a thread's own side of a cache: its table of regions by address, and
- * its records.
- *
- * Found through four words of the thread's own, by the cache's serial number.  A
- * front ends with its thread or with its cache, and whichever comes second finds
- * nothing left to do but to free it.
+ * its records.  thread.c says whose it is.
  */
-#include <sched.h>
 #include <stdlib.h>
 
-#include "../internal.h"
 #include "cache.h"
 #include "front.h"
 
@@ -19,32 +13,12 @@
 #define GROWTH		4
 #define PAGE		(1ULL << SLOT_SHIFT)
 
-static struct front nobody;		/* serial 0: no cache's */
-
-/* In the room that the loader keeps for such: no call is needed to find it. */
-_Thread_local struct front *front_words[FRONT_WORDS] __attribute__((tls_model("initial-exec"))) = {
-	&nobody, &nobody, &nobody, &nobody,
-};
-static _Thread_local struct front *mine __attribute__((tls_model("initial-exec")));
-
-static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static bool key_there;
-
 static size_t slots_size(const struct front *f)
 {
 	return sizeof(struct slot) << (64 - f->slot_shift);
 }
 
-static size_t records_size(const struct front *f)
-{
-	return (size_t)f->capacity * sizeof(struct record);
-}
-
-/* ---- ends ---- */
-
-/* Lock.  What the thread has counted goes to the regions: its holds are alive, and anybody's to give back. */
-static void front_leave(struct peerdma_cache *cache, struct front *f)
+void front_leave(struct peerdma_cache *cache, struct front *f)
 {
 	for (uint32_t i = 0; i < cache->used; i++) {
 		if (ord_load(&f->records[i].word))
@@ -62,104 +36,18 @@ static void front_leave(struct peerdma_cache *cache, struct front *f)
 		cache->fronts = f->next;
 }
 
-static void front_free(struct front *f)
+void records_free(struct record *records, uint32_t capacity)
+{
+	memory_put(records, (size_t)capacity * sizeof(*records));
+}
+
+void front_free(struct front *f)
 {
 	memory_put(f->slots, slots_size(f));
 	free(f);
 }
 
-/* The thread's part: of the cache's memory nothing is touched if the cache is, or may be, gone. */
-static void front_end(struct front *f)
-{
-	struct peerdma_cache *cache = f->cache;
-	struct record *records = f->records;
-	size_t size = records_size(f);
-
-	if (!ord_replace(&f->owner, FRONT_BOTH, FRONT_LEAVING)) {
-		front_free(f);
-		return;
-	}
-	pthread_mutex_lock(&cache->lock);
-	front_leave(cache, f);
-	pthread_mutex_unlock(&cache->lock);
-	memory_put(records, size);
-	front_free(f);
-}
-
-static void thread_ends(void *unused)
-{
-	struct front *f;
-
-	(void)unused;
-	for (int i = 0; i < FRONT_WORDS; i++)
-		front_words[i] = &nobody;
-	while ((f = mine)) {
-		mine = f->mine;
-		/* A child's locks may be held for ever by threads that it does not have. */
-		if (f->process == process_id())
-			front_end(f);
-	}
-}
-
-/* Of caches that were closed while this thread lived. */
-static void orphans_free(void)
-{
-	struct front **p = &mine, *f;
-
-	while ((f = *p)) {
-		if (ord_load_acquire(&f->owner) != FRONT_ORPHAN) {
-			p = &f->mine;
-			continue;
-		}
-		*p = f->mine;
-		for (int i = 0; i < FRONT_WORDS; i++) {
-			if (front_words[i] == f)
-				front_words[i] = &nobody;
-		}
-		front_free(f);
-	}
-}
-
-void fronts_orphan(struct peerdma_cache *cache)
-{
-	struct front *f;
-
-	for (;;) {
-		pthread_mutex_lock(&cache->lock);
-		f = cache->fronts;
-		if (!f)
-			break;
-		if (ord_load(&f->owner) == FRONT_BOTH) {
-			struct record *records = f->records;
-			size_t size = records_size(f);
-
-			front_leave(cache, f);
-			/* From here on it may be gone any time; or its thread ends just now, and waits for the lock. */
-			if (ord_replace(&f->owner, FRONT_BOTH, FRONT_ORPHAN)) {
-				pthread_mutex_unlock(&cache->lock);
-				memory_put(records, size);
-				continue;
-			}
-			f->prev = NULL;
-			f->next = cache->fronts;
-			if (f->next)
-				f->next->prev = f;
-			cache->fronts = f;
-		}
-		pthread_mutex_unlock(&cache->lock);
-		sched_yield();
-	}
-	pthread_mutex_unlock(&cache->lock);
-}
-
-/* ---- beginnings ---- */
-
-static void key_make(void)
-{
-	key_there = !pthread_key_create(&key, thread_ends);
-}
-
-static struct front *front_make(struct peerdma_cache *cache)
+struct front *front_make(struct peerdma_cache *cache)
 {
 	struct front *f = aligned_alloc(64, (sizeof(*f) + 63) / 64 * 64);
 
@@ -171,58 +59,25 @@ static struct front *front_make(struct peerdma_cache *cache)
 		.careful = cache->fence || cache->monitored, .capacity = cache->capacity, .cache = cache, .process = cache->process,
 		.slot_shift = (uint8_t)(64 - __builtin_ctz(SLOTS_FIRST)),
 	};
-	f->records = memory_get(records_size(f), true);
+	f->records = memory_get((size_t)f->capacity * sizeof(struct record), true);
 	f->slots = memory_get(slots_size(f), true);
 	if (!f->records || !f->slots) {
-		memory_put(f->records, records_size(f));
+		records_free(f->records, f->capacity);
 		front_free(f);
 		return NULL;
 	}
 	return f;
 }
 
-static struct front *front_find(const struct peerdma_cache *cache)
+void front_join(struct front *f)
 {
-	struct front *f;
+	struct peerdma_cache *cache = f->cache;
 
-	for (f = mine; f && f->serial != cache->serial; f = f->mine)
-		;
-	if (f)
-		front_words[cache->serial % FRONT_WORDS] = f;
-	return f;
-}
-
-struct front *front_if_any(const struct peerdma_cache *cache)
-{
-	struct front *f = front_words[cache->serial % FRONT_WORDS];
-
-	return f->serial == cache->serial ? f : front_find(cache);
-}
-
-struct front *front_of(struct peerdma_cache *cache)
-{
-	struct front *f = front_if_any(cache);
-
-	if (f)
-		return f;
-	orphans_free();
-	pthread_once(&key_once, key_make);
-	/* The key makes thread_ends() be called; what it holds does not matter. */
-	if (!key_there || pthread_setspecific(key, &nobody))
-		return NULL;
-	f = front_make(cache);
-	if (!f)
-		return NULL;
-	f->mine = mine;
-	mine = f;
-	front_words[cache->serial % FRONT_WORDS] = f;
-	pthread_mutex_lock(&cache->lock);
 	f->next = cache->fronts;
+	f->prev = NULL;
 	if (f->next)
 		f->next->prev = f;
 	cache->fronts = f;
-	pthread_mutex_unlock(&cache->lock);
-	return f;
 }
 
 /* ---- the table ---- */

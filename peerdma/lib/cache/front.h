@@ -7,7 +7,10 @@
 
 #define FRONT_WORDS 4
 
+#ifndef front_words
+/* The calling thread's last fronts, by their cache's serial number; a test with threads of its own has its own. */
 extern _Thread_local struct front *front_words[FRONT_WORDS] __attribute__((tls_model("initial-exec"), visibility("hidden")));
+#endif
 
 /* Neighbouring pages go to places far apart, and evenly so. */
 static inline struct slot *front_slot(const struct front *f, uint64_t page)

@@ -47,6 +47,8 @@ bool ord_fence_others_works(void);
 
 #define ord_lock(m)		pthread_mutex_lock(m)
 #define ord_unlock(m)		pthread_mutex_unlock(m)
+#define ord_wait(c, m)		pthread_cond_wait(c, m)
+#define ord_wake_all(c)		pthread_cond_broadcast(c)
 
 #endif
 #endif

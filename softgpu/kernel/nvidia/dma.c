@@ -2,9 +2,9 @@
 /*
  * dma.c - a pin's pages as a peer device addresses them.
  *
- * VRAM on a PCI BAR is mapped as a resource, VRAM in system memory as pages;
- * both a page of the table at a time, through the peer's IOMMU where it has one.  Mappings
- * hang on their table, so that what a client leaves behind ends with the pin.
+ * It is mapped a page of the table at a time, through the peer's IOMMU where it
+ * has one.  Mappings hang on their table, so that what a client leaves behind
+ * ends with the pin.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -49,11 +49,7 @@ static int map_page(struct device *dev, struct nvp2p_mapping *m, u64 phys, u64 l
 				   dev_name(dev), phys, last);
 		return -EIO;
 	}
-	if (m->resource)
-		addr = dma_map_resource(dev, phys, m->page_size, DMA_BIDIRECTIONAL, 0);
-	else
-		addr = dma_map_page(dev, pfn_to_page(PHYS_PFN(phys)), 0, m->page_size,
-				    DMA_BIDIRECTIONAL);
+	addr = softgpu_peer_map(dev, phys, m->page_size, DMA_BIDIRECTIONAL, m->resource);
 	if (dma_mapping_error(dev, addr))
 		return -EIO;
 	m->addresses[m->mapped++] = addr;
@@ -65,14 +61,9 @@ static void mapping_destroy(struct nvp2p_mapping *m)
 {
 	struct device *dev = &m->mapping.pci_dev->dev;
 
-	while (m->mapped) {
-		dma_addr_t addr = m->addresses[--m->mapped];
-
-		if (m->resource)
-			dma_unmap_resource(dev, addr, m->page_size, DMA_BIDIRECTIONAL, 0);
-		else
-			dma_unmap_page(dev, addr, m->page_size, DMA_BIDIRECTIONAL);
-	}
+	while (m->mapped)
+		softgpu_peer_unmap(dev, m->addresses[--m->mapped], m->page_size, DMA_BIDIRECTIONAL,
+				   m->resource);
 	pci_dev_put(m->mapping.pci_dev);
 	kvfree(m);
 }

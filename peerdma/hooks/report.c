@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+/* report.c - what is seen in this process. */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hooks.h"
+
+#define NEWEST_CUDA 13000	/* what cuGetProcAddress is asked for; a driver gives what it has up to that */
+
+static bool is_ours(const struct hook *h, const void *p)
+{
+	for (unsigned int i = 0; i < SLOTS; i++)
+		if (p == h->ours[i])
+			return true;
+	return false;
+}
+
+EXPORT int peerdma_hooks_active(void)
+{
+	return is_ours(hooks, real_dlsym(RTLD_DEFAULT, hooks[0].name));
+}
+
+/* As a program would ask: by the names that it finds first. */
+static void *ask_proc(const char *name)
+{
+	CUresult (*get)(const char *symbol, void **pfn, int version, unsigned long long flags, int *status) =
+		real_dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
+	void *p = NULL;
+	int status;
+
+	for (int version = NEWEST_CUDA; get && version >= 11000 && !p; version -= 1000)
+		if (get(name, &p, version, 0, &status))
+			p = NULL;
+	return p;
+}
+
+static void *(*program_dlsym(void))(void *, const char *)
+{
+	return real_dlsym(RTLD_DEFAULT, "dlsym");
+}
+
+static void note(struct peerdma_hook_report *r, const struct hook *h, uint32_t way, const void *p)
+{
+	if (p)
+		*(is_ours(h, p) ? &r->ways : &r->missed) |= way;
+}
+
+static struct peerdma_hook_report try_all(struct hook *h)
+{
+	struct peerdma_hook_report r = { .call = h->name, .events = atomic_load(&h->events) };
+
+	if (!hook_real(h, 0)) {
+		r.missed = PEERDMA_HOOK_ABSENT;
+		return r;
+	}
+	note(&r, h, PEERDMA_HOOK_BY_NAME, real_dlsym(RTLD_DEFAULT, h->name));
+	note(&r, h, PEERDMA_HOOK_BY_DLSYM, program_dlsym()(libcuda(), h->name));
+	if (h->proc)
+		note(&r, h, PEERDMA_HOOK_BY_PROC, ask_proc(h->proc));
+	return r;
+}
+
+EXPORT unsigned int peerdma_hooks_report(struct peerdma_hook_report *reports, unsigned int n)
+{
+	unsigned int i;
+
+	if (!libcuda())
+		return 0;
+	for (i = 0; hooks[i].name; i++)
+		if (i < n)
+			reports[i] = try_all(&hooks[i]);
+	return i;
+}
+
+static const char *word(const struct peerdma_hook_report *r, uint32_t way)
+{
+	return r->ways & way ? "seen" : r->missed & way ? "MISSED" : "-";
+}
+
+static void print(void)
+{
+	struct peerdma_hook_report r[64];
+	unsigned int n = peerdma_hooks_report(r, 64);
+
+	fprintf(stderr, "libpeerdma-hooks: %s\n", !n ? "this process has no libcuda.so.1: nothing to see" :
+		peerdma_hooks_active() ? "in front of libcuda" :
+		"NOT in front of libcuda: preload it, or link it before libcuda");
+	if (n)
+		fprintf(stderr, "%-32s %-8s %-8s %-18s %s\n", "function", "by name", "dlsym", "cuGetProcAddress", "calls");
+	for (unsigned int i = 0; i < n; i++) {
+		if (r[i].missed & PEERDMA_HOOK_ABSENT)
+			continue;
+		fprintf(stderr, "%-32s %-8s %-8s %-18s %llu\n", r[i].call, word(&r[i], PEERDMA_HOOK_BY_NAME),
+			word(&r[i], PEERDMA_HOOK_BY_DLSYM), word(&r[i], PEERDMA_HOOK_BY_PROC),
+			(unsigned long long)r[i].events);
+	}
+}
+
+__attribute__((destructor)) static void at_end(void)
+{
+	const char *wish = secure_getenv("PEERDMA_HOOKS");
+
+	if (wish && !strcmp(wish, "report"))
+		print();
+}

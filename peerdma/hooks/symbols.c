@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+/*
+ * symbols.c - dlsym() and cuGetProcAddress(): who asks for a function by name gets
+ * ours, if it is libcuda's that it would have been.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "hooks.h"
+
+#if defined(__x86_64__)
+#define FIRST_DLSYM "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define FIRST_DLSYM "GLIBC_2.17"
+#else
+#error "say which version of glibc's symbols this processor began with"
+#endif
+
+typedef void *(*dlsym_fn)(void *handle, const char *name);
+
+static dlsym_fn loader(void)
+{
+	static _Atomic(dlsym_fn) found;
+	dlsym_fn f = atomic_load_explicit(&found, memory_order_relaxed);
+
+	if (!f) {
+		/* By version: without one we would find ourselves. */
+		f = (dlsym_fn)(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+		if (!f)
+			f = (dlsym_fn)(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", FIRST_DLSYM);
+		atomic_store_explicit(&found, f, memory_order_relaxed);
+	}
+	return f;
+}
+
+void *real_dlsym(void *handle, const char *name)
+{
+	return loader()(handle, name);
+}
+
+void *libcuda(void)
+{
+	static _Atomic(void *) found;
+	void *handle = atomic_load_explicit(&found, memory_order_acquire);
+
+	if (!handle) {
+		handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+		atomic_store_explicit(&found, handle, memory_order_release);
+	}
+	return handle;
+}
+
+static struct hook *by_name(const char *name)
+{
+	for (struct hook *h = hooks; h->name; h++)
+		if (!strcmp(h->name, name))
+			return h;
+	return NULL;
+}
+
+/* ---- cuGetProcAddress ---- */
+
+typedef CUresult (*proc_address)(const char *symbol, void **pfn, int version, unsigned long long flags);
+typedef CUresult (*proc_address_v2)(const char *symbol, void **pfn, int version, unsigned long long flags, int *status);
+
+EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, unsigned long long flags);
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, unsigned long long flags, int *status);
+
+static void replace(const char *symbol, void **pfn)
+{
+	if (!symbol || !pfn || !*pfn)
+		return;
+	if (!strcmp(symbol, "cuGetProcAddress")) {
+		void *cuda = libcuda();
+
+		if (cuda && *pfn == real_dlsym(cuda, "cuGetProcAddress_v2"))
+			*pfn = (void *)(uintptr_t)cuGetProcAddress_v2;
+		else if (cuda && *pfn == real_dlsym(cuda, "cuGetProcAddress"))
+			*pfn = (void *)(uintptr_t)cuGetProcAddress;
+		return;
+	}
+	for (struct hook *h = hooks; h->name; h++) {
+		if (h->proc && !strcmp(h->proc, symbol)) {
+			*pfn = hook_for(h, *pfn);
+			return;
+		}
+	}
+}
+
+EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, unsigned long long flags)
+{
+	void *cuda = libcuda();
+	proc_address real = cuda ? (proc_address)(uintptr_t)real_dlsym(cuda, "cuGetProcAddress") : NULL;
+	CUresult r = real ? real(symbol, pfn, version, flags) : CUDA_ERROR_NOT_INITIALIZED;
+
+	if (r == CUDA_SUCCESS)
+		replace(symbol, pfn);
+	return r;
+}
+
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, unsigned long long flags, int *status)
+{
+	void *cuda = libcuda();
+	proc_address_v2 real = cuda ? (proc_address_v2)(uintptr_t)real_dlsym(cuda, "cuGetProcAddress_v2") : NULL;
+	CUresult r = real ? real(symbol, pfn, version, flags, status) : CUDA_ERROR_NOT_INITIALIZED;
+
+	if (r == CUDA_SUCCESS)
+		replace(symbol, pfn);
+	return r;
+}
+
+/* ---- dlsym ---- */
+
+/* Ours, if what would be found is libcuda's and we have one for it. */
+static void *looked_up(void *found, const char *name)
+{
+	struct hook *h;
+	void *cuda;
+
+	if (!found || name[0] != 'c' || name[1] != 'u')
+		return found;
+	cuda = libcuda();
+	if (!cuda)
+		return found;
+	if (!strcmp(name, "cuGetProcAddress"))
+		return found == real_dlsym(cuda, name) ? (void *)(uintptr_t)cuGetProcAddress : found;
+	if (!strcmp(name, "cuGetProcAddress_v2"))
+		return found == real_dlsym(cuda, name) ? (void *)(uintptr_t)cuGetProcAddress_v2 : found;
+	h = by_name(name);
+	return h && found == hook_real(h, 0) ? h->ours[0] : found;
+}
+
+EXPORT void *dlsym(void *restrict handle, const char *restrict name);
+
+/*
+ * With RTLD_NEXT (and RTLD_DEFAULT, where namespaces differ) the answer depends
+ * on who calls: it must be the real one's caller that called us.  So the call is a
+ * jump, which sanitizers would make a call of.
+ */
+#ifdef __clang__
+__attribute__((no_sanitize("address", "thread", "undefined")))
+#else
+__attribute__((no_sanitize("address", "thread", "undefined"), optimize("O2")))
+#endif
+EXPORT void *dlsym(void *restrict handle, const char *restrict name)
+{
+	dlsym_fn f = loader();
+
+	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+		return f(handle, name);
+	return looked_up(f(handle, name), name);
+}

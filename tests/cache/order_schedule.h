@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * order_schedule.h - cache/order.h for tests that choose the schedule (tests/core's
+ * scheduler): threads are coroutines, each access is a point where another goes
+ * on, and each thread's stores wait in a buffer, in order, as x86's do: the thread
+ * itself sees them, others do when a drainer, a coroutine too, has let them out.
+ * A lock, a fence and an exchange empty the buffer first.
+ *
+ * Weaker processors also let loads pass loads; of that nothing is tried here.
+ */
+#ifndef ORDER_SCHEDULE_H
+#define ORDER_SCHEDULE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t order_load(const volatile void *p, size_t size);
+void order_store(volatile void *p, size_t size, uint64_t value);
+bool order_replace(volatile void *p, size_t size, uint64_t from, uint64_t to);
+void order_fence(void);
+void order_lock(pthread_mutex_t *m);
+void order_unlock(pthread_mutex_t *m);
+void order_wait(void);
+void order_wake_all(void);
+
+#define ord_load(p)		((__typeof__(*(p)))order_load(p, sizeof(*(p))))
+#define ord_load_acquire(p)	ord_load(p)
+#define ord_store(p, v)		order_store(p, sizeof(*(p)), (uint64_t)(v))
+#define ord_store_release(p, v)	ord_store(p, v)
+#define ord_replace(p, from, to) order_replace(p, sizeof(*(p)), (uint64_t)(from), (uint64_t)(to))
+#define ord_fence()		order_fence()
+#define ord_fence_light()	((void)0)
+void ord_fence_others(void);
+bool ord_fence_others_works(void);
+#define ord_lock(m)		order_lock(m)
+#define ord_unlock(m)		order_unlock(m)
+#define ord_wait(c, m)		order_wait()
+#define ord_wake_all(c)		order_wake_all()
+
+/* The coroutine's own. */
+struct front;
+struct front **order_front_words(void);
+#define front_words		(order_front_words())
+
+#endif

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+/*
+ * orders.c - every order in which short threads can meet in the cache, stores
+ * delayed as a processor may delay them.
+ *
+ * Each thread is a short list of operations; for each set of threads every order
+ * with so many preemptions is run (a store that is late costs none: only to let it
+ * out early does).  What must hold in all of them:
+ *
+ *   - a get that begins when a free has returned does not find what was registered before
+ *   - what is held is registered; and in the end nothing is, and nothing waits for a put
+ *   - no registration ends twice; no order ends in a deadlock
+ *
+ * usage: cache_orders [--deep] [--broken fence]
+ *        cache_orders --replay PROGRAM CHOICES
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "../../peerdma/lib/internal.h"
+#include "cache/cache.h"
+#include "cache/front.h"
+#include "check.h"
+#include "orders.h"
+#include "schedule.h"
+
+#define PAGE		4096ULL
+#define BASE		(1ULL << 40)
+#define PAGES		2
+#define REGISTRATIONS	16
+
+/*
+ * g get of the first page, and put    h get, for the next thread to put    p put of it
+ * f free of the first page, which is somebody's again at once    m get of both pages (merges), and put
+ * t trim
+ */
+static const char *const programs[] = {
+	"g/f", "gg/f", "g/ff", "gf/g", "gf/gf", "hg/p", "h/pf", "hf/p", "m/f", "mg/f", "m/g", "gm/m", "m/gf", "t/g", "tg/g",
+	"t/m", "tf/g", "ht/p", "h/pt", "g/g/f", "m/g/f", "g/t/f", "h/p/f", "h/p/t", "g/f/f", "g/m/t",
+};
+
+struct registration {
+	bool there;
+	uint32_t number[PAGES];
+	uint32_t first, count;
+};
+
+static struct registration registrations[REGISTRATIONS];
+static int registered;
+static uint32_t truth[PAGES];
+static struct peerdma_cache *cache;
+static struct peerdma_cached *passed;	/* from h to p, in memory as they share it */
+static struct front *fronts[ORDER_THREADS];
+static struct front nobody;
+static struct front *words[ORDER_THREADS][FRONT_WORDS];
+static const char *program;
+
+#define HOLDS(cond)									\
+	do {										\
+		if (!(cond)) {								\
+			fprintf(stderr, "repeat with: cache_orders --replay %s %s\n",	\
+				program, sched_choices());				\
+			MUST(cond);							\
+		}									\
+	} while (0)
+
+static void deadlock(void)
+{
+	HOLDS(!"no thread can go on");
+}
+
+/* ---- in the place of thread.c, memory.c, error.c and process.c ---- */
+
+static char memory[1 << 17] __attribute__((aligned(64)));
+static size_t memory_used;
+
+/* All of it is given back when the next run begins. */
+void *memory_get(size_t size, bool wiped)
+{
+	char *p = memory + memory_used;
+
+	(void)wiped;
+	size = (size + 63) / 64 * 64;
+	memory_used += size;
+	MUST(memory_used <= sizeof(memory));
+	memset(p, 0, size);
+	return p;
+}
+
+void memory_put(void *p, size_t size)
+{
+	(void)p;
+	(void)size;
+}
+
+struct front **order_front_words(void)
+{
+	return words[order_self()];
+}
+
+struct front *front_if_any(const struct peerdma_cache *c)
+{
+	(void)c;
+	return fronts[order_self()];
+}
+
+struct front *front_of(struct peerdma_cache *c)
+{
+	return front_if_any(c);
+}
+
+void fronts_orphan(struct peerdma_cache *c)
+{
+	for (int t = 0; t < ORDER_THREADS; t++) {
+		struct record *records = fronts[t]->records;
+
+		front_leave(c, fronts[t]);
+		records_free(records, c->capacity);
+		front_free(fronts[t]);
+	}
+}
+
+int fail(int error, const char *fmt, ...)
+{
+	(void)fmt;
+	return error;
+}
+
+uint64_t process_id(void)
+{
+	return 1;
+}
+
+int check_size(const char *call, uint32_t size, size_t first)
+{
+	(void)call;
+	MUST(size >= first);
+	return 0;
+}
+
+void put_out(void *out, const void *from, size_t known)
+{
+	memcpy(out, from, known);
+}
+
+/* ---- the truth ---- */
+
+static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
+{
+	struct registration *r = registrations;
+
+	(void)arg;
+	while (r < registrations + REGISTRATIONS && r->there)
+		r++;
+	HOLDS(r < registrations + REGISTRATIONS);
+	r->first = (uint32_t)((addr - BASE) / PAGE);
+	r->count = (uint32_t)(length / PAGE);
+	for (uint32_t i = 0; i < r->count; i++) {
+		r->number[i] = truth[r->first + i];
+		if (r->number[i] & 1)
+			return -EFAULT;
+	}
+	r->there = true;
+	registered++;
+	out->handle = r;
+	sched_yield_here();
+	return 0;
+}
+
+static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
+{
+	struct registration *r = handle;
+
+	(void)arg;
+	HOLDS(r->there && addr == BASE + r->first * PAGE && length == r->count * PAGE);
+	r->there = false;
+	registered--;
+	sched_yield_here();
+}
+
+static struct peerdma_cached *get(uint32_t count)
+{
+	uint32_t before = truth[0] & ~1U;
+	struct peerdma_cached *hold;
+	const struct registration *r;
+	int ret = peerdma_cache_get(cache, (void *)BASE, count * PAGE, &hold);
+
+	if (ret) {
+		HOLDS(ret == -EFAULT || ret == -ESTALE);
+		return NULL;
+	}
+	r = hold->registration;
+	HOLDS(r->there && r->first == 0 && r->count >= count);
+	HOLDS((int32_t)(r->number[0] - before) >= 0);
+	sched_yield_here();
+	HOLDS(r->there);
+	return hold;
+}
+
+static void put(struct peerdma_cached *hold)
+{
+	if (!hold)
+		return;
+	HOLDS(((struct registration *)hold->registration)->there);
+	peerdma_cache_put(cache, hold);
+}
+
+static void operation(char op)
+{
+	struct peerdma_cached *hold;
+
+	switch (op) {
+	case 'g':
+	case 'm':
+		put(get(op == 'm' ? PAGES : 1));
+		break;
+	case 'h':
+		ord_store(&passed, get(1));
+		break;
+	case 'p':
+		hold = ord_load(&passed);
+		if (hold)
+			ord_store(&passed, NULL);
+		put(hold);
+		break;
+	case 'f':
+		if (truth[0] & 1)
+			break;		/* another thread frees it just now */
+		truth[0]++;
+		HOLDS(peerdma_cache_invalidate(cache, (void *)BASE, PAGE) >= 0);
+		truth[0]++;
+		break;
+	case 't':
+		HOLDS(peerdma_cache_trim(cache, 2) >= 0);
+		break;
+	default:
+		MUST(!"an operation");
+	}
+}
+
+/* ---- running ---- */
+
+static void thread(void *arg)
+{
+	for (const char *op = arg; *op && *op != '/'; op++)
+		operation(*op);
+}
+
+static void start_machine(void)
+{
+	struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = end };
+	struct peerdma_cache_options options = { .size = sizeof(options), .capacity = 16 };
+
+	memset(registrations, 0, sizeof(registrations));
+	memset(truth, 0, sizeof(truth));
+	registered = 0;
+	memory_used = 0;
+	order_act_as(0);
+	passed = NULL;
+	MUST(!peerdma_cache_create(&ops, NULL, &options, &cache));
+	for (int t = 0; t < ORDER_THREADS; t++) {
+		fronts[t] = front_make(cache);
+		MUST(fronts[t]);
+		front_join(fronts[t]);
+		for (int i = 0; i < FRONT_WORDS; i++)
+			words[t][i] = &nobody;
+		words[t][cache->serial % FRONT_WORDS] = fronts[t];
+	}
+	/* All have it in their tables: what comes is a hit. */
+	for (int round = 0; round < 2; round++) {
+		for (int t = 1; t < ORDER_THREADS; t++) {
+			order_act_as(t);
+			put(get(1));
+		}
+	}
+	order_act_as(-1);
+}
+
+static void body(void *arg)
+{
+	struct peerdma_cache_counters c = { .size = sizeof(c) };
+	int n = 0;
+
+	(void)arg;
+	for (const char *s = program; s; s = strchr(s, '/') ? strchr(s, '/') + 1 : NULL)
+		n++;
+	order_reset(n);
+	start_machine();
+	for (int t = 1; t <= n; t++)
+		sched_thread_start(order_drainer, (void *)(intptr_t)t);
+	sched_apart();
+	for (const char *s = program; s; s = strchr(s, '/') ? strchr(s, '/') + 1 : NULL)
+		sched_thread_start(thread, (void *)s);
+	sched_together();
+	order_settle();
+
+	order_act_as(0);
+	put(passed);
+	HOLDS(!peerdma_cache_counters(cache, &c));
+	HOLDS(!c.dead && c.regions == (uint64_t)registered);
+	peerdma_cache_invalidate(cache, (void *)BASE, PAGES * PAGE);
+	HOLDS(!registered);
+	peerdma_cache_close(cache);
+	order_act_as(-1);
+}
+
+int main(int argc, char **argv)
+{
+	struct sched_case c = { .body = body, .preemptions = -1 };
+	uint64_t runs = 0;
+	int deep = 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	sched_deadlock = deadlock;
+	if (argc > 3 && !strcmp(argv[1], "--replay")) {
+		program = argv[2];
+		sched_replay(&c, argv[3]);
+		return 0;
+	}
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--deep"))
+			deep = 1;
+		else if (!strcmp(argv[i], "--broken"))
+			order_broken_fence = true;
+	}
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		struct sched_result r;
+
+		program = programs[i];
+		/* Two threads have fewer orders than three. */
+		c.preemptions = deep + !strchr(strchr(program, '/') + 1, '/');
+		r = sched_explore(&c);
+		MUST(r.complete);
+		printf("%-8s %8llu orders, up to %d preemptions\n", program, (unsigned long long)r.runs, c.preemptions);
+		runs += r.runs;
+	}
+	printf("%llu orders\n", (unsigned long long)runs);
+	return 0;
+}

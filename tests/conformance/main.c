@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT
+/*
+ * nvp2p_conform - does this provider of nvidia_p2p_* keep the rules?
+ *
+ * Asks it for each, through nvp2p_test.ko, a client that does what it is told, and
+ * a CUDA driver; prints what was done, what was expected and what was seen.
+ */
+#include "conform.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROWS_MAX	512
+
+struct row {
+	enum verdict verdict;
+	char rule[8], what[80], expected[64], seen[96];
+};
+
+/* Shared with the processes that the rules run in. */
+static struct board {
+	unsigned int count;
+	char gpu[96];
+	struct row rows[ROWS_MAX];
+} *board;
+
+struct options options = { .bar1_mib = 512, .seconds = 120 };
+uint64_t features;
+static int client = -1;
+
+static const char usage[] =
+	"usage: nvp2p_conform [--json] [--only RULE] [--gpu N] [--peer ADDRESS] [--bar1 MIB] [--timeout SECONDS]\n"
+	"\n"
+	"Whether the provider of nvidia_p2p_* that is loaded keeps the interface's rules.\n"
+	"Needs nvp2p_test.ko loaded, libcuda.so.1, and root.\n"
+	"\n"
+	"  --json      one object instead of the table\n"
+	"  --only R    only the rules of one section, such as 1.5\n"
+	"  --gpu N     CUDA's number of the GPU (0)\n"
+	"  --peer A    a PCI device to map for, such as 0000:02:00.0: no DMA is done, but\n"
+	"              addresses are made and taken back, so best one without a driver.\n"
+	"              Without it 1.9 is left out\n"
+	"  --bar1 MIB  how much to pin at most in search of BAR1's end (512)\n"
+	"  --timeout   seconds that a group of rules may take (120)\n"
+	"\n"
+	"Exit code: 0 all rules are kept, 1 some are not, 2 it could not be tried.\n";
+
+/* ---- rows ---- */
+
+void row(enum verdict verdict, const char *rule, const char *what, const char *expected, const char *seen, ...)
+{
+	unsigned int at = __atomic_fetch_add(&board->count, 1, __ATOMIC_SEQ_CST);
+	struct row *r = &board->rows[at];
+	va_list args;
+
+	if (at >= ROWS_MAX)
+		return;
+	r->verdict = verdict;
+	snprintf(r->rule, sizeof(r->rule), "%s", rule);
+	snprintf(r->what, sizeof(r->what), "%s", what);
+	snprintf(r->expected, sizeof(r->expected), "%s", expected);
+	va_start(args, seen);
+	vsnprintf(r->seen, sizeof(r->seen), seen, args);
+	va_end(args);
+}
+
+const char *errname(int ret)
+{
+	static const struct {
+		int error;
+		const char *name;
+	} names[] = {
+		{ EINVAL, "-EINVAL" }, { ENOMEM, "-ENOMEM" }, { ENOTSUPP, "-ENOTSUPP" }, { EBUSY, "-EBUSY" },
+		{ ENODEV, "-ENODEV" }, { EIO, "-EIO" }, { EFAULT, "-EFAULT" }, { ENOENT, "-ENOENT" },
+	};
+	static char texts[4][16];
+	static unsigned int next;
+	char *text = texts[next++ % 4];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (names[i].error == -ret)
+			return names[i].name;
+	}
+	snprintf(text, sizeof(texts[0]), "%d", ret);
+	return text;
+}
+
+void returns(const char *rule, const char *what, int want, int ret)
+{
+	judge(ret == want, rule, what, errname(want), "%s", errname(ret));
+}
+
+/* ---- the client module ---- */
+
+struct nvp2p_test_call t_do(struct nvp2p_test_call c)
+{
+	if (ioctl(client, NVP2P_TEST_CALL, &c)) {
+		fprintf(stderr, "operation %u on slot %u: %s\n", c.op, c.slot, strerror(errno));
+		exit(2);
+	}
+	return c;
+}
+
+void t_pages(int slot, uint64_t *pages, int n)
+{
+	T(.op = T_PAGES, .slot = slot, .data = (uintptr_t)pages, .length = n);
+}
+
+void pin(int slot, uint64_t va, uint64_t length)
+{
+	int ret = t_get(slot, va, length).ret;
+
+	if (!ret)
+		return;
+	fprintf(stderr, "get_pages of %llu KiB: %s\n", (unsigned long long)length >> 10, errname(ret));
+	exit(2);
+}
+
+bool in_child(void (*fn)(void *), void *arg)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		fn(arg);
+		exit(0);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+void nap_ms(int ms)
+{
+	const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+	nanosleep(&t, NULL);
+}
+
+/* ---- running ---- */
+
+static pid_t start(const struct group *g)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid)
+		return pid;
+	if (!g->no_cuda)
+		cuda_up();
+	g->run();
+	T(.op = T_RESET);
+	exit(0);
+}
+
+/* Waits for it for so long; -1: it does not end, even when killed. */
+static int end_of(pid_t pid, unsigned int seconds)
+{
+	const time_t until = time(NULL) + seconds;
+	int status;
+
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (time(NULL) >= until + 5)
+			return -1;
+		if (time(NULL) >= until)
+			kill(pid, SIGKILL);
+		nap_ms(5);
+	}
+	return status;
+}
+
+static void run_group(const struct group *g)
+{
+	int status;
+
+	if (options.only && strcmp(options.only, g->rule))
+		return;
+	if ((features & g->needs) != g->needs) {
+		row(NA, g->rule, g->name, "", "nv-p2p.h does not have it");
+		return;
+	}
+	if (g->needs_peer && !options.peer) {
+		row(NA, g->rule, g->name, "", "name a PCI device by --peer");
+		return;
+	}
+	status = end_of(start(g), options.seconds);
+	if (status == -1) {
+		row(FAIL, g->rule, g->name, "an end", "none in %u s, and it cannot be killed", options.seconds);
+		return;
+	}
+	if (WIFSIGNALED(status))
+		row(FAIL, g->rule, g->name, "an end", "signal %d%s", WTERMSIG(status),
+		    WTERMSIG(status) == SIGKILL ? ": it took too long" : "");
+	else if (WEXITSTATUS(status))
+		row(FAIL, g->rule, g->name, "that it can be tried", "it broke off: see standard error");
+	T(.op = T_RESET);
+}
+
+static void run_groups(const struct group *groups)
+{
+	for (; groups->run; groups++)
+		run_group(groups);
+}
+
+/* ---- telling ---- */
+
+static unsigned int count(enum verdict verdict)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < board->count; i++)
+		n += board->rows[i].verdict == verdict;
+	return n;
+}
+
+static const char *provider(void)
+{
+	static char version[64] = "?";
+	FILE *f = fopen("/sys/module/nvidia/version", "r");
+
+	if (f) {
+		if (fscanf(f, "%63s", version) != 1)
+			strcpy(version, "?");
+		fclose(f);
+	}
+	return version;
+}
+
+static void table(void)
+{
+	static const char *const verdicts[] = { "ok", "FAIL", "n.a." };
+
+	printf("nvidia_p2p of nvidia %s on %s\n\n", provider(), board->gpu);
+	printf("%-5s %-64s %-36s %-44s %s\n", "rule", "what was done", "expected", "seen", "");
+	for (unsigned int i = 0; i < board->count; i++) {
+		const struct row *r = &board->rows[i];
+
+		printf("%-5s %-64s %-36s %-44s %s\n", r->rule, r->what, r->expected, r->seen, verdicts[r->verdict]);
+	}
+	printf("\n%u ok, %u FAIL, %u n.a.\n", count(OK), count(FAIL), count(NA));
+}
+
+static void json_text(const char *key, const char *s, const char *after)
+{
+	printf("\"%s\": \"", key);
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			putchar('\\');
+		if ((unsigned char)*s >= ' ')
+			putchar(*s);
+	}
+	printf("\"%s", after);
+}
+
+static void json(void)
+{
+	static const char *const verdicts[] = { "ok", "FAIL", "n.a." };
+
+	printf("{\"schema\": \"nvp2p-conform/1\", ");
+	json_text("provider", provider(), ", ");
+	json_text("gpu", board->gpu, ", ");
+	printf("\"features\": %llu, \"ok\": %u, \"failed\": %u, \"not_applicable\": %u,\n \"rows\": [",
+	       (unsigned long long)features, count(OK), count(FAIL), count(NA));
+	for (unsigned int i = 0; i < board->count; i++) {
+		const struct row *r = &board->rows[i];
+
+		printf("%s\n  {", i ? "," : "");
+		json_text("rule", r->rule, ", ");
+		json_text("what", r->what, ", ");
+		json_text("expected", r->expected, ", ");
+		json_text("seen", r->seen, ", ");
+		json_text("verdict", verdicts[r->verdict], "}");
+	}
+	printf("\n]}\n");
+}
+
+static int cannot(const char *why)
+{
+	fprintf(stderr, "nvp2p_conform: %s\n", why);
+	return 2;
+}
+
+static bool number(const char *text, unsigned int *to)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	*to = (unsigned int)n;
+	return *text && !*end && n == *to;
+}
+
+static bool address(const char *text, uint32_t *to)
+{
+	unsigned int domain, bus, device, function;
+
+	if (sscanf(text, "%x:%x:%x.%u", &domain, &bus, &device, &function) != 4 || domain > 0xffff || bus > 0xff ||
+	    device > 31 || function > 7)
+		return false;
+	*to = domain << 16 | bus << 8 | device << 3 | function;
+	return true;
+}
+
+static bool parse(int argc, char **argv)
+{
+	static const struct option list[] = {
+		{ "json", no_argument, NULL, 'j' }, { "only", required_argument, NULL, 'o' }, { "gpu", required_argument, NULL, 'g' },
+		{ "peer", required_argument, NULL, 'p' }, { "bar1", required_argument, NULL, 'b' },
+		{ "timeout", required_argument, NULL, 't' }, { "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	bool good = true;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", list, NULL)) != -1) {
+		switch (c) {
+		case 'j':
+			options.json = true;
+			break;
+		case 'o':
+			options.only = optarg;
+			break;
+		case 'g':
+			good &= number(optarg, &options.gpu);
+			break;
+		case 'p':
+			good &= address(optarg, &options.peer);
+			break;
+		case 'b':
+			good &= number(optarg, &options.bar1_mib);
+			break;
+		case 't':
+			good &= number(optarg, &options.seconds);
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			good = false;
+		}
+	}
+	return good && optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+	const char *why;
+
+	if (!parse(argc, argv)) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	client = open("/dev/" NVP2P_TEST_DEVICE, O_RDWR | O_CLOEXEC);
+	if (client < 0)
+		return cannot("cannot open /dev/" NVP2P_TEST_DEVICE ": load nvp2p_test.ko, and be root");
+	why = cuda_load();
+	if (why)
+		return cannot(why);
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (board == MAP_FAILED)
+		return cannot(strerror(errno));
+	cuda_describe(board->gpu, sizeof(board->gpu));
+	if (!board->gpu[0])
+		return cannot("there is no such GPU");
+	features = T(.op = T_FEATURES).value;
+	run_groups(other_groups);
+	run_groups(get_groups);
+	run_groups(persistent_groups);
+	run_groups(put_groups);
+	run_groups(callback_groups);
+	run_groups(dma_groups);
+	if (options.json)
+		json();
+	else
+		table();
+	return count(FAIL) ? 1 : 0;
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+/* put.c - 1.7: put_pages; the table's address is a key, and nothing else. */
+#include "conform.h"
+
+#include <stdlib.h>
+
+static void puts_quietly(const char *what, int ret)
+{
+	judge(!ret || ret == -22, "1.7", what, "0 (older drivers: -EINVAL)", "%s", errname(ret));
+}
+
+static void keys(void)
+{
+	static const uint64_t garbage[] = { 8, 0xffff888000000000ULL, 0xdead000000000100ULL };
+	gpu_ptr p = cuda_alloc(BLOCK);
+	uint64_t pointer;
+	int worst = 0;
+
+	returns("1.7", "put_pages of NULL", 0, T(.op = T_PUT, .flags = W_NULL_TABLE).ret);
+	for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++) {
+		int ret = T(.op = T_PUT, .flags = W_GARBAGE_TABLE, .value = garbage[i]).ret;
+
+		worst = worst ? worst : ret;
+	}
+	puts_quietly("put_pages of garbage: it is not dereferenced", worst);
+	pin(0, p, BLOCK);
+	pointer = t_state(0).pointer;
+	puts_quietly("put_pages of an address near a live table", T(.op = T_PUT, .flags = W_GARBAGE_TABLE,
+								   .value = pointer + 8).ret);
+	returns("1.7", "put_pages", 0, t_put(0));
+	puts_quietly("put_pages of that table again", T(.op = T_PUT, .flags = W_STALE_TABLE).ret);
+	cuda_free(p);
+	judge(!t_state(0).callbacks, "1.7", "cuMemFree after put_pages", "no callback", "%u", t_state(0).callbacks);
+	p = cuda_alloc(BLOCK);
+	pin(0, p, BLOCK);
+	cuda_free(p);
+	puts_quietly("put_pages after the callback has ended the pin", T(.op = T_PUT, .flags = W_STALE_TABLE).ret);
+}
+
+static void put_here(void *arg)
+{
+	(void)arg;
+	/* In the module's slot the table stays: it may not have been ended. */
+	exit(T(.op = T_PUT, .flags = W_KEEP).ret ? 3 : 0);
+}
+
+static void elsewhere(void)
+{
+	gpu_ptr p = cuda_alloc(BLOCK);
+	unsigned int callbacks;
+	bool zero;
+
+	pin(0, p, BLOCK);
+	zero = in_child(put_here, NULL);
+	judge(zero, "1.7", "put_pages from another process", "0", "%s", zero ? "0" : "another");
+	cuda_free(p);
+	callbacks = t_state(0).callbacks;
+	judge(callbacks <= 1, "1.7", "its end: by that put, or (NVIDIA's) later by callback", "once", "%s",
+	      callbacks ? "by callback" : "by put");
+}
+
+/* What put frees besides: DMA mappings that the client left. */
+static void sweeps(void)
+{
+	gpu_ptr p = cuda_alloc(BLOCK);
+	struct nvp2p_test_call t;
+	uint64_t dma[1] = { 0 };
+
+	pin(0, p, BLOCK);
+	if (T(.op = T_DMA_MAP, .bdf = options.peer).ret) {
+		row(FAIL, "1.7", "put_pages with a DMA mapping left", "that it can be mapped", "it cannot");
+		return;
+	}
+	T(.op = T_DMA_ADDRESSES, .data = (uintptr_t)dma, .length = 1);
+	returns("1.7", "put_pages with a DMA mapping left", 0, t_put(0));
+	t = T(.op = T_TRANSLATE, .bdf = options.peer, .va = dma[0]);
+	if (!t.pointer)
+		row(NA, "1.7", "the mapping goes with the pin", "its address leads nowhere", "no IOMMU translates");
+	else
+		judge(!t.value, "1.7", "the mapping goes with the pin", "its address leads nowhere", "to %#llx",
+		      (unsigned long long)t.value);
+}
+
+const struct group put_groups[] = {
+	{ "1.7", "tables as keys", .run = keys },
+	{ "1.7", "put_pages from another process", .run = elsewhere },
+	{ "1.7", "put_pages frees DMA mappings", .run = sweeps, .needs = F_DMA, .needs_peer = true },
+	{ 0 }
+};
