@@ -4,7 +4,6 @@
 # A device that uses an address after its pin has ended reaches nothing: the
 # IOMMU stops it, and says so in the log.
 # vm: --cards 1 --vram 4M --iommu on --allow DMAR --allow dmar_fault
-# vm: --cards 1 --vram 4M --iommu on --allow DMAR --allow dmar_fault --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"
 
