@@ -48,6 +48,7 @@ struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct s
 		range->tree = &proc->ranges;
 		range->access = SG_READ | SG_WRITE;
 		sg_list_init(&range->pins);
+		sg_list_init(&range->kept);
 		sg_list_init(&range->in_slabs);
 	}
 	return range;
@@ -96,7 +97,7 @@ static u32 slots_for(u64 len)
 /* Whether somebody else may still write to what is freed in a slab. */
 static bool in_use_elsewhere(const struct sg_range *slab)
 {
-	return !sg_list_empty(&slab->pins) || slab->mem->imports;
+	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->kept) || slab->mem->imports;
 }
 
 void sg_range_unpinned_locked(struct sg_range *range)

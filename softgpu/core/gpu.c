@@ -8,6 +8,10 @@ int sg_create(struct sg **out)
 
 	if (!sg)
 		return -ENOMEM;
+	if (sg_hash_init(&sg->pins)) {
+		sg_free(sg);
+		return -ENOMEM;
+	}
 	sg_mutex_init(&sg->lock);
 	sg_cond_init(&sg->ended);
 	sg_list_init(&sg->procs);
@@ -26,7 +30,8 @@ void sg_destroy(struct sg *sg)
 	for (i = 0; i < SOFTGPU_MAX_GPUS; i++)
 		SG_WARN_ON(sg->gpus[i]);
 	SG_WARN_ON(!sg_list_empty(&sg->procs));
-	SG_WARN_ON(sg->pins.root || sg->shares.root);
+	SG_WARN_ON(sg->shares.root);
+	sg_hash_fini(&sg->pins);
 	sg_cond_destroy(&sg->ended);
 	sg_mutex_destroy(&sg->lock);
 	sg_free(sg);
@@ -116,6 +121,8 @@ int sg_gpu_add(struct sg *sg, const struct sg_gpu_desc *desc, u32 *index)
 	sg_cond_init(&gpu->work);
 	sg_list_init(&gpu->runnable);
 	sg_list_init(&gpu->watches);
+	sg_list_init(&gpu->pinned);
+	sg_list_init(&gpu->orphans);
 	gpu->refs = 1;
 	err = sg_engines_start(gpu);
 	if (err)

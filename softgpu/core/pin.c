@@ -22,7 +22,7 @@ enum sg_pin_state { PIN_LIVE = 1, PIN_CALLBACK, PIN_ENDING, PIN_ORPHAN };
 
 static struct sg_pin *find_locked(struct sg *sg, const void *key)
 {
-	return SG_NODE_OF(sg_tree_find(&sg->pins, (u64)(unsigned long)key), struct sg_pin);
+	return SG_NODE_OF(sg_hash_find(&sg->pins, (u64)(unsigned long)key), struct sg_pin);
 }
 
 /* May drop the lock.  The range that someone means by [va, va + length), if he may. */
@@ -102,10 +102,10 @@ int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	pin->persistent = persistent;
 	sg_mem_get_locked(pin->mem);
 	pin->gpu->pins++;
-	sg_list_add_tail(&range->pins, &pin->link);
+	sg_list_add_tail(persistent ? &range->kept : &range->pins, &pin->link);
+	sg_list_add_tail(&pin->gpu->pinned, &pin->in_gpu);
 	pin->node.key = (u64)(unsigned long)pin;
-	pin->node.len = 0;
-	sg_tree_insert(&sg->pins, &pin->node);
+	sg_hash_add(&sg->pins, &pin->node);
 	if (sg->chaos.strict)
 		sg_strict_pinned_locked(range, va, length);
 	sg_chaos_pinned_locked(pin->gpu);
@@ -135,7 +135,8 @@ static void end_locked(struct sg_pin *pin, bool mapped)
 		sg_list_del(&pin->link);
 		sg_range_unpinned_locked(pin->range);
 	}
-	sg_tree_erase(&sg->pins, &pin->node);
+	sg_list_del(&pin->in_gpu);
+	sg_hash_del(&sg->pins, &pin->node);
 	sg_mem_put_locked(pin->mem);
 	sg_cond_broadcast(&sg->ended);
 	sg_mutex_unlock(&sg->lock);
@@ -194,28 +195,19 @@ static void revoke_locked(struct sg_pin *pin)
 	end_locked(pin, true);
 }
 
-/* A pin of the range that nobody is ending yet. */
+/*
+ * A pin of the range that nobody is ending yet.  Those that another thread is ending
+ * stand before it until they have ended: few.
+ */
 static struct sg_pin *live_pin_locked(struct sg_range *range)
 {
 	struct sg_pin *pin;
 
 	sg_list_for_each(pin, &range->pins, struct sg_pin, link) {
-		if (pin->state == PIN_LIVE && !pin->persistent)
+		if (pin->state == PIN_LIVE)
 			return pin;
 	}
 	return NULL;
-}
-
-/* A pin of the range that another thread is ending; persistent ones need not be waited for. */
-static bool ending_pin_locked(struct sg_range *range)
-{
-	struct sg_pin *pin;
-
-	sg_list_for_each(pin, &range->pins, struct sg_pin, link) {
-		if (!pin->persistent)
-			return true;
-	}
-	return false;
 }
 
 void sg_pins_revoke_locked(struct sg_range *range)
@@ -226,24 +218,34 @@ void sg_pins_revoke_locked(struct sg_range *range)
 	while ((pin = live_pin_locked(range)))
 		revoke_locked(pin);
 	/* Who frees may rely on it that nothing reaches the memory when that returns. */
-	while (ending_pin_locked(range))
+	while (!sg_list_empty(&range->pins))
 		sg_cond_wait(&sg->ended, &sg->lock);
-	while (!sg_list_empty(&range->pins)) {
-		pin = sg_list_entry(range->pins.next, struct sg_pin, link);
+	/* Persistent ones need not be waited for. */
+	while (!sg_list_empty(&range->kept)) {
+		pin = sg_list_entry(range->kept.next, struct sg_pin, link);
 		sg_list_del(&pin->link);
 		pin->range = NULL;
 	}
 }
 
+/* Chaos may take it; it is looked for among all, as that happens seldom. */
+static bool may_be_revoked(const struct sg_pin *pin)
+{
+	return pin->state == PIN_LIVE && !pin->persistent;
+}
+
 static struct sg_pin *by_serial_locked(struct sg *sg, u64 serial)
 {
-	struct sg_node *n;
+	struct sg_pin *pin;
+	u32 i;
 
-	for (n = sg_tree_first(&sg->pins); n; n = sg_tree_next(n)) {
-		struct sg_pin *pin = SG_NODE_OF(n, struct sg_pin);
-
-		if (pin->serial == serial && pin->state == PIN_LIVE && !pin->persistent)
-			return pin;
+	for (i = 0; i < SOFTGPU_MAX_GPUS; i++) {
+		if (!sg->gpus[i])
+			continue;
+		sg_list_for_each(pin, &sg->gpus[i]->pinned, struct sg_pin, in_gpu) {
+			if (pin->serial == serial && may_be_revoked(pin))
+				return pin;
+		}
 	}
 	return NULL;
 }
@@ -262,34 +264,16 @@ int sg_pin_revoke(struct sg *sg, u64 serial)
 
 void sg_pin_revoke_any_locked(struct sg_gpu *gpu)
 {
-	struct sg_pin *victim = NULL;
+	struct sg_pin *pin, *victim = NULL;
 	u32 seen = 0;
-	struct sg_node *n;
 
 	/* Each of the n candidates is kept with 1/n: all are equally likely in the end. */
-	for (n = sg_tree_first(&gpu->sg->pins); n; n = sg_tree_next(n)) {
-		struct sg_pin *pin = SG_NODE_OF(n, struct sg_pin);
-
-		if (pin->gpu == gpu && pin->state == PIN_LIVE && !pin->persistent &&
-		    sg_chaos_random_locked(gpu->sg) % ++seen == 0)
+	sg_list_for_each(pin, &gpu->pinned, struct sg_pin, in_gpu) {
+		if (may_be_revoked(pin) && sg_chaos_random_locked(gpu->sg) % ++seen == 0)
 			victim = pin;
 	}
 	if (victim)
 		revoke_locked(victim);
-}
-
-/* A pin of the GPU that a removal must still deal with; NULL when none is left. */
-static struct sg_pin *mapped_pin_locked(struct sg_gpu *gpu)
-{
-	struct sg_node *n;
-
-	for (n = sg_tree_first(&gpu->sg->pins); n; n = sg_tree_next(n)) {
-		struct sg_pin *pin = SG_NODE_OF(n, struct sg_pin);
-
-		if (pin->gpu == gpu && pin->state != PIN_ORPHAN)
-			return pin;
-	}
-	return NULL;
 }
 
 void sg_pins_orphan_locked(struct sg_gpu *gpu)
@@ -297,7 +281,8 @@ void sg_pins_orphan_locked(struct sg_gpu *gpu)
 	struct sg *sg = gpu->sg;
 	struct sg_pin *pin;
 
-	while ((pin = mapped_pin_locked(gpu))) {
+	while (!sg_list_empty(&gpu->pinned)) {
+		pin = sg_list_entry(gpu->pinned.next, struct sg_pin, in_gpu);
 		if (pin->state != PIN_LIVE || !pin->persistent) {
 			/* Another thread is ending it. */
 			sg_cond_wait(&sg->ended, &sg->lock);
@@ -310,6 +295,8 @@ void sg_pins_orphan_locked(struct sg_gpu *gpu)
 		pin->ops->unmap(pin);
 		sg_mutex_lock(&sg->lock);
 		pin->state = PIN_ORPHAN;
+		sg_list_del(&pin->in_gpu);
+		sg_list_add_tail(&gpu->orphans, &pin->in_gpu);
 		sg_cond_broadcast(&sg->ended);
 	}
 }
@@ -387,10 +374,17 @@ u32 sg_pin_gpu_index(const struct sg_pin *pin)
 
 void sg_pins_for_each(struct sg *sg, void (*fn)(void *arg, const struct sg_pin *pin), void *arg)
 {
-	struct sg_node *n;
+	const struct sg_pin *pin;
+	u32 i;
 
 	sg_mutex_lock(&sg->lock);
-	for (n = sg_tree_first(&sg->pins); n; n = sg_tree_next(n))
-		fn(arg, SG_NODE_OF(n, struct sg_pin));
+	for (i = 0; i < SOFTGPU_MAX_GPUS; i++) {
+		if (!sg->gpus[i])
+			continue;
+		sg_list_for_each(pin, &sg->gpus[i]->pinned, struct sg_pin, in_gpu)
+			fn(arg, pin);
+		sg_list_for_each(pin, &sg->gpus[i]->orphans, struct sg_pin, in_gpu)
+			fn(arg, pin);
+	}
 	sg_mutex_unlock(&sg->lock);
 }

@@ -19,6 +19,7 @@
 #define SG_H
 
 #include "sg_os.h"
+#include "sg_hash.h"
 #include "sg_list.h"
 #include "sg_tree.h"
 
@@ -206,8 +207,9 @@ struct sg_pin_ops {
 
 /* The caller's storage; embed it.  Fields are the core's, read-only outside, fixed while the pin lives. */
 struct sg_pin {
-	struct sg_node node;		/* in sg->pins, by address of this struct */
-	struct sg_link link;		/* in range->pins */
+	struct sg_hash_node node;	/* in sg->pins, by address of this struct */
+	struct sg_link link;		/* in range->pins, or range->kept */
+	struct sg_link in_gpu;		/* gpu->pinned, or gpu->orphans */
 	struct sg *sg;
 	struct sg_gpu *gpu;
 	struct sg_mem *mem;

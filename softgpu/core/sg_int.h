@@ -27,6 +27,7 @@
 #define SG_INT_H
 
 #include "sg.h"
+#include "sg_hash.h"
 #include "sg_list.h"
 #include "sg_space.h"
 #include "sg_tree.h"
@@ -46,7 +47,7 @@ struct sg {
 	struct sg_gpu *gpus[SOFTGPU_MAX_GPUS];
 	struct sg_link procs;
 	struct sg_link ctxs;		/* for tokens */
-	struct sg_tree pins;		/* by address */
+	struct sg_hash pins;		/* by address */
 	struct sg_tree shares;		/* by id */
 	u32 objects;			/* handles, allocations, reservations: of all processes */
 	u64 next_buffer_id;
@@ -70,6 +71,8 @@ struct sg_gpu {
 	struct sg_space vram;
 	u32 *page_pins;			/* per 64 KiB page: pins that hold it */
 	u64 bar1_used;			/* bytes, what is reserved not counted */
+	struct sg_link pinned;		/* pins, the oldest first */
+	struct sg_link orphans;		/* pins that outlived the GPU */
 	u32 pins, ctxs;
 	u64 revocations, copies, bytes_copied;
 
@@ -178,7 +181,7 @@ struct sg_range {
 	struct sg_node node;		/* in *tree: va, length */
 	struct sg_tree *tree;		/* fixed; proc->ranges, or proc->copies */
 	struct sg_link in_slabs;	/* ctx->slabs */
-	struct sg_link pins;
+	struct sg_link pins, kept;	/* kept: the persistent ones */
 	struct sg_proc *proc;		/* fixed */
 	struct sg_ctx *ctx;		/* NULL: mapped with none */
 	struct sg_mem *mem;		/* fixed */

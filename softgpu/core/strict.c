@@ -73,15 +73,20 @@ static bool touches(const struct sg_job *job, u64 va, u64 len)
 }
 
 /* Whether any page of the range that the job touches is pinned; its pins are looked at one by one. */
-static bool touches_pinned_locked(const struct sg_job *job, struct sg_range *range)
+static bool touches_any(const struct sg_job *job, struct sg_link *pins)
 {
 	struct sg_pin *pin;
 
-	sg_list_for_each(pin, &range->pins, struct sg_pin, link) {
+	sg_list_for_each(pin, pins, struct sg_pin, link) {
 		if (touches(job, pin->va, pin->length))
 			return true;
 	}
 	return false;
+}
+
+static bool touches_pinned_locked(const struct sg_job *job, struct sg_range *range)
+{
+	return touches_any(job, &range->pins) || touches_any(job, &range->kept);
 }
 
 /* Remembers what stands in the source; without memory it does without. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* structures.c - trees and spaces against a naive second version, on random operations. */
+/* structures.c - trees, spaces and the hash against a naive second version, on random operations. */
 #include "util.h"
+#include "sg_hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,47 @@ static void give(struct sg_space *space, u32 slot)
 	held[slot] = NULL;
 }
 
+/* ---- the hash, against a flat array; now and then there is no memory to grow ---- */
+
+#define KEYS	3000u
+
+static void hash_steps(u64 steps, u64 *state)
+{
+	static struct sg_hash_node nodes[KEYS];
+	static bool in[KEYS];
+	struct sg_hash hash;
+	u32 count = 0, i;
+	u64 s;
+
+	MUST(!sg_hash_init(&hash));
+	for (s = 0; s < steps; s++) {
+		/* More and fewer in turn. */
+		bool add = rnd(state) % 8 < (s / 5000 % 2 ? 2 : 6);
+
+		i = (u32)(rnd(state) % KEYS);
+		nodes[i].key = (u64)(unsigned long)&nodes[i];
+		MUST((sg_hash_find(&hash, nodes[i].key) == &nodes[i]) == in[i]);
+		if (in[i] == add)
+			continue;
+		sg_fail_alloc(rnd(state) % 4 == 0);
+		if (add)
+			sg_hash_add(&hash, &nodes[i]);
+		else
+			sg_hash_del(&hash, &nodes[i]);
+		sg_fail_alloc(0);
+		in[i] = add;
+		count += add ? 1u : -1u;
+		MUST(hash.count == count);
+	}
+	for (i = 0; i < KEYS; i++) {
+		MUST((sg_hash_find(&hash, (u64)(unsigned long)&nodes[i]) != NULL) == in[i]);
+		if (in[i])
+			sg_hash_del(&hash, &nodes[i]);
+	}
+	MUST(!hash.count);
+	sg_hash_fini(&hash);
+}
+
 int main(int argc, char **argv)
 {
 	u64 steps = argc > 1 ? strtoull(argv[1], NULL, 0) : 200000, state, sum, i;
@@ -142,6 +184,7 @@ int main(int argc, char **argv)
 	}
 	MUST(space.free_len == UNITS && space.free.root->len == UNITS);
 	sg_space_fini(&space);
+	hash_steps(steps, &state);
 	printf("structures: %llu steps, seed %llu\n", steps, test_seed);
 	return 0;
 }

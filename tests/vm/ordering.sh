@@ -17,6 +17,6 @@ for program in "$BUILD"/tests/ordering/ordering_*; do
 	"$TOP/tests/ordering/check" "$program" 1 || die "${program##*/} does not do what it must in strict mode"
 	count=$((count + 1))
 done
-[ $count -ge 12 ] || die "only $count programs were found below $BUILD/tests/ordering"
+[ $count -ge 13 ] || die "only $count programs were found below $BUILD/tests/ordering"
 cat /sys/kernel/debug/softgpu/chaos/rules
 unload_modules

@@ -79,6 +79,19 @@ static u32 chaos_random(void)
 	return (u32)((w.random * 0x2545f4914f6cdd1dULL) >> 32);
 }
 
+/* The oldest pin that is younger than that serial; PINS: none is. */
+static u32 oldest_after(u64 serial)
+{
+	u32 i, best = PINS;
+
+	for (i = 0; i < PINS; i++) {
+		if (w.pins[i].used && w.pins[i].serial > serial &&
+		    (best == PINS || w.pins[i].serial < w.pins[best].serial))
+			best = i;
+	}
+	return best;
+}
+
 /* Perhaps one is revoked now, by an engine: says which, and waits for it. */
 static void chaos_pinned(u32 gpu)
 {
@@ -89,10 +102,11 @@ static void chaos_pinned(u32 gpu)
 	if (!hits(&w.pins_until_revoke))
 		return;
 	w.pins_until_revoke = w.chaos.revoke_every + chaos_random() % w.chaos.revoke_every;
-	for (i = 0; i < PINS; i++) {
+	/* The candidates by age. */
+	for (i = oldest_after(0); i < PINS; i = oldest_after(w.pins[i].serial)) {
 		const struct n_pin *p = &w.pins[i];
 
-		if (p->used && !p->persistent && w.mems[p->mem].gpu == gpu && chaos_random() % ++seen == 0)
+		if (!p->persistent && w.mems[p->mem].gpu == gpu && chaos_random() % ++seen == 0)
 			victim = (int)i;
 	}
 	while (due || (victim >= 0 && !tpin_count(&w.pins[victim].t.frees))) {
