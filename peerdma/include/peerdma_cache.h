@@ -73,8 +73,8 @@ struct peerdma_cache_ops {
 	uint32_t monitors;	/* PEERDMA_MONITOR_WORD: add() gives words; else 0 */
 	/*
 	 * Registers a range.  0, or -errno, which peerdma_cache_get() returns.  On
-	 * -ENOSPC and -ENOMEM idle regions are ended and it is called again; when the
-	 * range is wider than what was asked for it is called with less.
+	 * -ENOSPC, -ENOMEM, -EMFILE and -ENFILE idle regions are ended and it is called
+	 * again; when the range is wider than what was asked for it is called with less.
 	 */
 	int (*add)(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out);
 	/* Ends a registration.  Nobody holds it. */

@@ -19,6 +19,7 @@ echo "$text" | grep -q 'modprobe peerdma' || die "no remedy: $text"
 load_modules
 "$peerdma" || die "no overview"
 "$hello" || die "the example fails"
+"$BUILD/peerdma/cache" || die "the cache's example fails"
 
 card=$(for device in /sys/bus/pci/devices/*; do
 	[ "$(cat "$device/vendor" "$device/device" | tr '\n' ' ')" = "0x1234 0x11e8 " ] && echo "${device##*/}"

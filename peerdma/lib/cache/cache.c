@@ -232,7 +232,7 @@ static bool still_good(struct peerdma_cache *cache, struct region *region, uint6
 	return false;
 }
 
-/* In the index, without the lock.  The index may be wrong, and the region another by now: held, it is looked at. */
+/* In the index, without the lock.  The index may be wrong, and the region another by now: held, it is looked at again. */
 static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_t addr, uint64_t last)
 {
 	uint32_t number = index_floor(&cache->index, addr), word;
@@ -246,7 +246,7 @@ static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_
 	region = &cache->regions[number];
 	record = &f->records[number];
 	life = ord_load_acquire(&region->life);
-	if (life_state(life) != STATE_LIVE)
+	if (life_state(life) != STATE_LIVE || !region_covers(region, addr, last))
 		return NULL;
 	hold = hold_take(record, life_gen(life), f->fence, &word);
 	if (hold == HOLD_NO)

@@ -115,7 +115,9 @@ static inline uint32_t region_number(const struct peerdma_cache *cache, const st
 
 static inline bool region_covers(const struct region *region, uint64_t addr, uint64_t last)
 {
-	return addr >= region->pub.addr && last - region->pub.addr < region->pub.length;
+	uint64_t first = ord_load(&region->pub.addr);
+
+	return addr >= first && last - first < ord_load(&region->pub.length);
 }
 
 /* thread.c: the calling thread's, made if need be; NULL: no memory for one, and the cache does without. */

@@ -29,6 +29,7 @@ struct overlap {
 	struct peerdma_cache *cache;
 	uint64_t from, to;
 	struct region *pending;
+	uint64_t pending_life;
 	uint32_t first, count;
 };
 
@@ -69,10 +70,12 @@ static bool see_overlap(void *arg, uint32_t number)
 {
 	struct overlap *o = arg;
 	struct region *r = &o->cache->regions[number];
+	uint64_t life = ord_load_acquire(&r->life);	/* its maker held no lock when it made it LIVE */
 
-	/* Its maker held no lock when it made it LIVE. */
-	if (life_state(ord_load_acquire(&r->life)) == STATE_PENDING)
+	if (life_state(life) == STATE_PENDING) {
 		o->pending = r;
+		o->pending_life = life;
+	}
 	r->next = o->first;
 	o->first = number;
 	o->count++;
@@ -166,11 +169,9 @@ static uint32_t evict(struct peerdma_cache *cache, uint32_t n)
 	return count;
 }
 
-/* Lock. */
-static void wait_for(struct peerdma_cache *cache, struct region *pending)
+/* Lock.  Until the region is not any more what it was when it was found to be PENDING. */
+static void wait_for(struct peerdma_cache *cache, struct region *pending, uint64_t life)
 {
-	uint64_t life = ord_load(&pending->life);
-
 	ord_store(&cache->waiting, cache->waiting + 1);
 	ord_fence();
 	while (ord_load(&pending->life) == life)
@@ -192,12 +193,13 @@ static struct region *begin(struct peerdma_cache *cache, const struct wish *w, u
 	struct region *r = &cache->regions[number];
 	uint32_t gen = life_gen(ord_load(&r->life)) + 1;
 
-	r->pub.addr = w->from;
-	r->pub.length = w->to - w->from;
+	/* find() looks before it holds. */
+	ord_store(&r->pub.addr, w->from);
+	ord_store(&r->pub.length, w->to - w->from);
 	/* Any address that is this thread's alone tells makers apart. */
 	ord_store(&r->pub.registration, front_words);
 	r->word = NULL;
-	r->clock = 0;
+	r->clock = 1;	/* the get that makes it is no use yet: what is used once goes first */
 	ord_store_release(&r->life, LIFE(gen ? gen : 1, STATE_PENDING) | (w->aperture ? LIFE_APERTURE : 0));
 	cache->count++;
 	cache->bytes += r->pub.length;
@@ -285,7 +287,7 @@ static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, str
 			*error = fail(-EDEADLK, "peerdma_cache_get: called by add() for the memory that it is registering");
 			step = FAILED;
 		} else {
-			wait_for(cache, o.pending);
+			wait_for(cache, o.pending, o.pending_life);
 		}
 		ord_unlock(&cache->lock);
 		return step;
@@ -334,7 +336,8 @@ static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, str
 /* After a failure: is there something that may help? */
 static bool worth_another(struct peerdma_cache *cache, struct wish *w, int error)
 {
-	bool room = (error == -ENOSPC || error == -ENOMEM) && evict(cache, EVICT_MANY);
+	bool full = error == -ENOSPC || error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+	bool room = full && evict(cache, EVICT_MANY);
 
 	/* Less, then: the neighbours' memory, or the rest of the allocation, may be what cannot be had. */
 	if (!room) {

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_cached_pins.c - a cache of pins, on a stand-in for the kernel.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <cmocka.h>
+
+#include "fake_cuda.h"
+#include "fake_sys.h"
+#include "peerdma_cache.h"
+
+#define MIB (1UL << 20)
+
+static char *memory;	/* 4 MiB */
+static struct peerdma *ctx;
+static struct peerdma_cache *cache;
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	return peerdma_open(&ctx, 0) || peerdma_cache_open(ctx, NULL, &cache);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	peerdma_cache_close(cache);
+	for (int i = 0; i < FAKE_PINS; i++) {
+		if (fake.pins[i].live)
+			return -1;
+	}
+	peerdma_close(ctx);
+	return 0;
+}
+
+static struct peerdma_cached *get(void *p, size_t length)
+{
+	struct peerdma_cached *hold = NULL;
+
+	assert_int_equal(peerdma_cache_get(cache, p, length, &hold), 0);
+	assert_true(peerdma_valid(hold->registration));
+	return hold;
+}
+
+static uint64_t pins_made(void)
+{
+	struct peerdma_cache_counters c = { .size = sizeof(c) };
+
+	assert_int_equal(peerdma_cache_counters(cache, &c), 0);
+	assert_true(c.monitors & PEERDMA_MONITOR_WORD);
+	return c.misses;
+}
+
+static void once(void **state)
+{
+	struct peerdma_cached *a = get(memory + 100, 1000), *b;
+
+	(void)state;
+	peerdma_cache_put(cache, a);
+	b = get(memory + 200, 10);
+	assert_ptr_equal(a, b);
+	peerdma_cache_put(cache, b);
+	assert_int_equal(pins_made(), 1);
+	assert_int_equal(fake.unpins, 0);
+	assert_int_equal(peerdma_cache_invalidate(cache, memory, 1), 1);
+	assert_int_equal(fake.unpins, 1);
+}
+
+/* The kernel says that it is over: the next get makes a new one, and the old one is unpinned when nobody holds it. */
+static void revoked(void **state)
+{
+	struct peerdma_cache_counters c = { .size = sizeof(c) };
+	struct peerdma_cached *held = get(memory, 1000), *again;
+
+	(void)state;
+	fake_revoke(1);
+	assert_false(peerdma_valid(held->registration));
+	again = get(memory, 1000);
+	assert_ptr_not_equal(held->registration, again->registration);
+	assert_int_equal(peerdma_cache_counters(cache, &c), 0);
+	assert_int_equal(c.stale, 1);
+	assert_int_equal(fake.unpins, 0);
+	peerdma_cache_put(cache, held);
+	assert_int_equal(fake.unpins, 1);
+	peerdma_cache_put(cache, again);
+}
+
+/* The provider is full: what is idle makes way, and if nothing is, the reason is peerdma_pin()'s. */
+static void full(void **state)
+{
+	struct peerdma_cached *hold;
+
+	(void)state;
+	fake.pin_error = -ENOSPC;
+	assert_int_equal(peerdma_cache_get(cache, memory, 1, &hold), -ENOSPC);
+	assert_non_null(strstr(peerdma_last_error(), "peerdma bar1"));
+	fake.pin_error = 0;
+	for (int i = 0; i < FAKE_PINS * 2; i++)
+		peerdma_cache_put(cache, get(memory + 2 * 4096UL * (unsigned int)i % (4 * MIB), 1));
+}
+
+static void readonly(void **state)
+{
+	struct peerdma_cache_options o = { .size = sizeof(o), .flags = PEERDMA_CACHE_READONLY };
+	struct peerdma_cache *c;
+	struct peerdma_cached *hold;
+
+	(void)state;
+	assert_int_equal(peerdma_cache_open(ctx, &o, &c), 0);
+	assert_int_equal(peerdma_cache_get(c, memory, 1, &hold), 0);
+	assert_true(fake.pins[1].flags & PEERDMA_READONLY);
+	peerdma_cache_close(c);		/* held or not */
+	assert_int_equal(fake.unpins, 1);
+	o.flags = 1U << 9;
+	assert_int_equal(peerdma_cache_open(ctx, &o, &c), -EINVAL);
+}
+
+static void mapped_once(void **state)
+{
+	struct peerdma_cached *hold = get(memory, 1000);
+	struct peerdma_mapping *a, *b, *other;
+
+	(void)state;
+	assert_int_equal(peerdma_cache_map(cache, hold, "0000:03:00.0", PEERDMA_TO_DEVICE, &a), 0);
+	assert_int_equal(peerdma_cache_map(cache, hold, "03:00.0", PEERDMA_TO_DEVICE, &b), 0);
+	assert_ptr_equal(a, b);
+	assert_int_equal(peerdma_cache_map(cache, hold, "03:00.0", PEERDMA_FROM_DEVICE, &other), 0);
+	assert_ptr_not_equal(a, other);
+	assert_int_equal(peerdma_cache_map(cache, hold, "03:00.1", PEERDMA_TO_DEVICE, &other), 0);
+	assert_int_equal(fake.mappings, 3);
+	/* A mapping of the caller's own is no one else's. */
+	assert_int_equal(peerdma_map(hold->registration, "04:00.0", PEERDMA_TO_DEVICE, &a), 0);
+	assert_int_equal(peerdma_cache_map(cache, hold, "04:00.0", PEERDMA_TO_DEVICE, &b), 0);
+	assert_ptr_not_equal(a, b);
+	assert_int_equal(peerdma_cache_map(cache, hold, "not one", PEERDMA_TO_DEVICE, &a), -EINVAL);
+	peerdma_cache_put(cache, hold);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(once, setup, teardown),
+		cmocka_unit_test_setup_teardown(revoked, setup, teardown),
+		cmocka_unit_test_setup_teardown(full, setup, teardown),
+		cmocka_unit_test_setup_teardown(readonly, setup, teardown),
+		cmocka_unit_test_setup_teardown(mapped_once, setup, teardown),
+	};
+
+	memory = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
