@@ -11,7 +11,7 @@ SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
 .PHONY: help demo demo-vm demo-process check check-fast check-thirdparty debug-kernel check-debug \
-	check-debug-rounds mutate bench user modules modules-all kernel \
+	check-debug-rounds mutate bench fuzz user modules modules-all kernel \
 	vm-shell install install-modules style clean distclean
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo '  make check-debug          all tests of virtual machines on it'
 	@echo '  make check-debug-rounds ROUNDS=N   random rounds on it, with revocations at random'
 	@echo '  make mutate               break the code in each place that a rule stands on: docs/testing.md'
+	@echo '  make fuzz FUZZ_TARGET=... SECONDS=60   looks for input that breaks something: docs/testing.md'
 	@echo '  make bench                what a pin costs, and how fast copies are: bench/README.md'
 	@echo
 	@echo '  make user                 libraries and programs, to build/user'
@@ -135,9 +136,9 @@ check-debug-rounds: user debug-kernel
 	@vm/build-modules debug
 	@mkdir -p $(BUILD)/logs
 	@vm/run --kernel debug --timeout 0 --log $(BUILD)/logs/debug-rounds.log --cards 2 --gpus 2 --vram 32M \
-		--dmesg-max info --chaos revoke_every=20 $(VM_ARGS) --env BUILD=$(BUILD)/user \
+		--dmesg-max info $(VM_ARGS) --env BUILD=$(BUILD)/user \
 		--env MODDIR=$(BUILD)/modules/debug --env TOP=$(CURDIR) \
-		--env STRESS_ARGS="--rounds $(ROUNDS) $(STRESS_ARGS)" -- tests/vm/random-rounds.sh
+		--env STRESS_ARGS="--rounds $(ROUNDS) --revoke 5 $(STRESS_ARGS)" -- tests/vm/random-rounds.sh
 
 check-fast:
 	@vm/deps.sh check
@@ -146,6 +147,13 @@ check-fast:
 mutate:
 	@vm/deps.sh check
 	@tests/mutate/run $(MUTATE_ARGS)
+
+SECONDS	?= 60
+fuzz:
+	@vm/deps.sh check
+	@$(MAKE) -s -j2 --no-print-directory -C tests/fuzz
+	@for target in $(or $(FUZZ_TARGET),$$(tests/fuzz/run)); do \
+		echo "== $$target"; tests/fuzz/run $$target $(SECONDS) || exit; done
 
 bench: user modules
 	@vm/deps.sh vm
@@ -156,7 +164,7 @@ style:
 	@tests/style
 
 clean:
-	rm -rf build/user build/user-* build/modules build/logs build/process-demo build/check
+	rm -rf build/user build/user-* build/fuzz build/modules build/logs build/process-demo build/check
 
 distclean:
 	rm -rf build

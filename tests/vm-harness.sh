@@ -92,6 +92,28 @@ vm -- sh -c 'echo c >/proc/sysrq-trigger' >"$work/stdout" 2>&1
 expect "a panic's exit code" 126 $?
 contains "a panic's reason is shown" "sysrq triggered crash" "$work/stdout"
 
+# A report of lockdep's is left out only when it is one that is known.
+cat >"$work/reports.py" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+from harness.judge import Judge
+
+def complaints(lock):
+    judge = Judge(5, [])
+    judge.mark = 0
+    texts = ["before", "", "=====", "WARNING: possible circular locking dependency detected", "6.1",
+             "irq/25-pciehp/37 is trying to acquire lock:", f"1 ({lock}){{.+.+}}-{{3:3}}, at: pciehp_unconfigure_device+0x1",
+             "but task is already holding lock:", "2 (pci_rescan_remove_lock){+.+.}-{3:3}, at: pciehp_unconfigure_device+0x2",
+             "-> #1 (pci_rescan_remove_lock){+.+.}-{3:3}:", "</TASK>", "after"]
+    for number, text in enumerate(texts, 1):
+        judge.take(f"4,{number},{number},-;{text}")
+    return [line.split(": ", 1)[1] for line in judge.complaints()]
+
+print(complaints("&ctrl->reset_lock") == ["before", "after"], len(complaints("&other->lock")))
+END
+expect "reports that are known" "True 12" "$(python3 "$work/reports.py" "$top/vm")"
+
 vm --no-such-option -- true >"$work/stdout" 2>&1
 expect "a wrong option" 125 $?
 vm --vram 3M -- true >"$work/stdout" 2>&1

@@ -75,12 +75,26 @@ static void image_find(void)
 	}
 }
 
-/* Field 47 of /proc/self/stat.  The command's name, in brackets, may hold anything. */
+uintptr_t host_heap_start(const char *stat)
+{
+	const char *p = strrchr(stat, ')');
+
+	for (int field = 2; p && field < 47; field++) {
+		p = strchr(p, ' ');
+		if (p)
+			p++;
+	}
+	/* 0: hidden from this process */
+	if (p && *p >= '1' && *p <= '9')
+		return strtoul(p, NULL, 10);
+	return UINTPTR_MAX;
+}
+
 static void heap_find(void)
 {
-	char line[2048], *p;
 	FILE *f = fopen("/proc/self/stat", "re");
-	size_t n = 0;
+	char line[2048];
+	size_t n;
 
 	heap_start = UINTPTR_MAX;
 	if (!f)
@@ -88,18 +102,7 @@ static void heap_find(void)
 	n = fread(line, 1, sizeof(line) - 1, f);
 	fclose(f);
 	line[n] = 0;
-	p = strrchr(line, ')');
-	for (int field = 2; p && field < 47; field++) {
-		p = strchr(p, ' ');
-		if (p)
-			p++;
-	}
-	if (p) {
-		unsigned long start = strtoul(p, NULL, 10);
-
-		if (start)	/* 0: hidden from this process */
-			heap_start = start;
-	}
+	heap_start = host_heap_start(line);
 }
 
 static void find_once(void)

@@ -104,6 +104,13 @@ void views_free(struct peerdma_region *region);
 /* host.c */
 bool host_for_certain(const void *ptr);		/* by looking at the address alone */
 bool host_readable(const void *ptr);		/* asks the kernel */
+/*
+ * Where brk()'s heap begins: field 47 of a line of /proc/PID/stat, whose second field,
+ * the command's name in brackets, may hold anything.  UINTPTR_MAX: it does not say.
+ */
+uintptr_t host_heap_start(const char *stat);
+/* "[domain:]bus:device.function", hexadecimal, nothing after it. */
+bool map_parse_pci(const char *s, struct peerdma_map_args *args);
 
 /* cuda.c: what CUDA says of an address. */
 enum cuda_answer {

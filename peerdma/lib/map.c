@@ -16,26 +16,6 @@ _Static_assert(sizeof(struct peerdma_range) == sizeof(struct peerdma_segment) &&
 	       offsetof(struct peerdma_range, length) == offsetof(struct peerdma_segment, length),
 	       "the kernel writes its segments where the caller reads ranges");
 
-/* "[domain:]bus:device.function", hexadecimal, nothing after it. */
-static bool parse_pci(const char *s, struct peerdma_map_args *args)
-{
-	unsigned int domain = 0, bus, device, function;
-	int end = -1;
-
-	if (sscanf(s, "%8x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &end) != 4 || end < 0) {
-		domain = 0;
-		end = -1;
-		if (sscanf(s, "%2x:%2x.%1x%n", &bus, &device, &function, &end) != 3 || end < 0)
-			return false;
-	}
-	if (s[end] || strspn(s, "0123456789abcdefABCDEF:.") != strlen(s) || device > 31 || function > 7)
-		return false;
-	args->domain = domain;
-	args->bus = bus;
-	args->devfn = device << 3 | function;
-	return true;
-}
-
 static uint64_t device_number(const struct peerdma_map_args *args)
 {
 	return (uint64_t)args->domain << 16 | args->bus << 8 | args->devfn;
@@ -79,7 +59,7 @@ EXPORT int peerdma_map(struct peerdma_region *region, const char *pci, unsigned 
 
 	if (ret)
 		return ret;
-	if (!parse_pci(pci, &args))
+	if (!map_parse_pci(pci, &args))
 		return fail(-EINVAL, "peerdma_map: '%s' is not a PCI address like 0000:03:00.0", pci);
 
 	for (;;) {	/* until there is room for all segments */
@@ -132,7 +112,7 @@ int map_shared(struct peerdma_region *region, const char *pci, unsigned int flag
 
 	if (ret)
 		return ret;
-	if (parse_pci(pci, &args)) {
+	if (map_parse_pci(pci, &args)) {
 		pthread_mutex_lock(&region->ctx->lock);
 		m = find_shared(region, device_number(&args), flags);
 		pthread_mutex_unlock(&region->ctx->lock);

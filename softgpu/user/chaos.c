@@ -3,11 +3,11 @@
  * chaos.c - SOFTGPU_CHAOS="strict=1,fail_alloc=3": the core's knobs, for the
  * software GPU inside this process.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "chaos.h"
+#include "parse.h"
 
 /* Said whether or not anybody listens: a test with a misspelt knob must not pass. */
 static int complain(const char *item, size_t length, const char *why)
@@ -31,12 +31,13 @@ static int parse_item(struct sg_chaos *chaos, const char *item, size_t length)
 {
 	const char *equals = memchr(item, '=', length);
 	const struct sg_chaos_knob *knob;
-	unsigned long long value;
-	char *end;
+	const char *number;
+	uint64_t value;
 	u32 i;
 
 	if (!equals)
 		return complain(item, length, "give it as knob=number\n");
+	number = equals + 1;
 	for (i = 0; (knob = sg_chaos_knob(i)); i++) {
 		if (strlen(knob->name) == (size_t)(equals - item) &&
 		    !strncmp(knob->name, item, equals - item))
@@ -44,11 +45,9 @@ static int parse_item(struct sg_chaos *chaos, const char *item, size_t length)
 	}
 	if (!knob)
 		return unknown(item, length);
-	errno = 0;
-	value = strtoull(equals + 1, &end, 0);
-	if (!isdigit((unsigned char)equals[1]) || end != item + length)
-		return complain(item, length, "is not a number\n");
-	if (errno || value > knob->max)
+	if (!sgu_number(number, (size_t)(item + length - number), &value))
+		return complain(item, length, "is not a number of 64 bits\n");
+	if (value > knob->max)
 		return complain(item, length, "is too large\n");
 	sg_chaos_change(chaos, i, value);
 	return 0;

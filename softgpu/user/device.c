@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "parse.h"
 
 static CUresult enter(CUdevice dev)
 {
@@ -169,40 +170,20 @@ SGU_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d
 	return result;
 }
 
-/* "domain:bus:device.function", all in hexadecimal; domain and function may be left out. */
-static bool parse_pci(const char *text, unsigned int *domain, unsigned int *bus,
-		      unsigned int *device, unsigned int *function)
-{
-	int end = 0;
-
-	*domain = *function = 0;
-	if (sscanf(text, "%x:%x:%x.%x%n", domain, bus, device, function, &end) == 4 && !text[end])
-		return true;
-	*function = 0;
-	if (sscanf(text, "%x:%x:%x%n", domain, bus, device, &end) == 3 &&
-	    (!text[end] || !strcmp(text + end, ".")))
-		return true;
-	*domain = 0;
-	if (sscanf(text, "%x:%x.%x%n", bus, device, function, &end) == 3 && !text[end])
-		return true;
-	*function = 0;
-	return sscanf(text, "%x:%x%n", bus, device, &end) == 2 && !text[end];
-}
-
 SGU_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 {
-	unsigned int domain, bus, device, function;
 	CUresult result = sgu_enter();
+	struct sgu_pci at;
 
 	if (result)
 		return result;
-	if (!dev || !pciBusId || !parse_pci(pciBusId, &domain, &bus, &device, &function))
+	if (!dev || !pciBusId || !sgu_pci(pciBusId, &at))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (int i = 0; i < sgu_gpu_count(); i++) {
 		const struct softgpu_info *info = &sgu_gpus[i].info;
 
-		if (info->pci_domain == domain && info->pci_bus == bus &&
-		    info->pci_device == device && info->pci_function == function) {
+		if (info->pci_domain == at.domain && info->pci_bus == at.bus &&
+		    info->pci_device == at.device && info->pci_function == at.function) {
 			*dev = i;
 			return CUDA_SUCCESS;
 		}

@@ -18,6 +18,7 @@
 
 #include "chaos.h"
 #include "inprocess.h"
+#include "parse.h"
 #include "sg.h"
 #include "transport.h"
 
@@ -56,13 +57,11 @@ static u64 phys(void *vram, u64 offset)
 static unsigned long number(const char *name, unsigned long otherwise, unsigned long max)
 {
 	const char *text = getenv(name);
-	unsigned long value;
-	char *end;
+	uint64_t value;
 
 	if (!text)
 		return otherwise;
-	value = strtoul(text, &end, 10);
-	if (end != text && !*end && value >= 1 && value <= max)
+	if (sgu_number(text, strlen(text), &value) && value >= 1 && value <= max)
 		return value;
 	sgu_log("%s=%s is not a number from 1 to %lu: using %lu", name, text, max, otherwise);
 	return otherwise;

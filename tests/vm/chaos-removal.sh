@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # The GPU goes away with pins alive, and comes back: taken out by the kernel, by
-# a request of QEMU's (device_del, as an operator would), and by surprise: its
-# slot loses power, and the driver learns of it afterwards.
+# surprise (its slot loses power, and the driver learns of it afterwards), and by
+# a request of QEMU's (device_del, as an operator would).
 # vm: --cards 1 --vram 32M --monitor --timeout 600 --qemu=-global --qemu=ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off
 # vm: --cards 1 --vram 32M --monitor --timeout 600 --qemu=-global --qemu=ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off --kernel 6.12 --iommu on
 
@@ -49,19 +49,6 @@ echo 1 >/sys/bus/pci/rescan
 until_there /dev/softgpu0
 works "after a rescan"
 
-echo "== unplugged on QEMU's request"
-"$BUILD/tests/chaos/removal_chaos" "$card" "$monitor device_del gpu0" || die "device_del: see above"
-# The slot is off once QEMU has taken the device out.
-tries=0
-while "$monitor" info qtree | grep -q ivshmem; do
-	tries=$((tries + 1))
-	[ $tries -lt 60 ] || die "QEMU did not take the GPU out"
-	sleep 0.5
-done
-plug_in
-until_there /dev/softgpu0
-works "after it was plugged in again"
-
 echo "== gone without a word"
 # Power off in the port's slot control: QEMU takes the device out at once.  Only
 # then the kernel is told.
@@ -82,4 +69,18 @@ while [ ! -e /dev/softgpu0 ] && [ $tries -lt 30 ]; do
 done
 until_there /dev/softgpu0
 works "after the surprise"
+
+# Last: the debug kernel's lock checks end there (KNOWN_REPORTS in vm/harness/judge.py).
+echo "== unplugged on QEMU's request"
+"$BUILD/tests/chaos/removal_chaos" "$card" "$monitor device_del gpu0" || die "device_del: see above"
+# The slot is off once QEMU has taken the device out.
+tries=0
+while "$monitor" info qtree | grep -q ivshmem; do
+	tries=$((tries + 1))
+	[ $tries -lt 60 ] || die "QEMU did not take the GPU out"
+	sleep 0.5
+done
+plug_in
+until_there /dev/softgpu0
+works "after it was plugged in again"
 unload_modules

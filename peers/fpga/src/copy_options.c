@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static int parse_gpu(const char *text)
 	char *end;
 	long index = strtol(text, &end, 10);
 
-	if (end == text || *end || index < 0 || index >= GPUS_MAX) {
+	if (*text < '0' || *text > '9' || *end || index < 0 || index >= GPUS_MAX) {
 		fprintf(stderr, "fpga-copy: '%s' is no GPU: give its index, 0 to %d\n", text,
 			GPUS_MAX - 1);
 		exit(EXIT_USAGE);
@@ -106,8 +107,9 @@ void options_parse(int argc, char **argv, struct options *opt)
 			opt->revoke = true;
 			break;
 		case SEED:
+			errno = 0;
 			opt->seed = strtoull(optarg, &end, 0);
-			if (end == optarg || *end) {
+			if (*optarg < '0' || *optarg > '9' || *end || errno) {
 				fprintf(stderr, "fpga-copy: '%s' is no seed: give a number\n", optarg);
 				exit(EXIT_USAGE);
 			}

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../parse.h"
 #include "nvml_int.h"
 
 static nvmlReturn_t check_index(unsigned int index)
@@ -84,18 +85,12 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_
 	return find(uuid, uuid_matches, device);
 }
 
-/* "domain:bus:device.function" in hexadecimal; the domain and the function may be left out. */
 static int bus_id_matches(const struct softgpu_info *info, const char *text)
 {
-	unsigned int domain = 0, bus, device, function = 0;
+	struct sgu_pci at;
 
-	if (sscanf(text, "%x:%x:%x.%x", &domain, &bus, &device, &function) < 3) {
-		domain = function = 0;
-		if (sscanf(text, "%x:%x.%x", &bus, &device, &function) < 2)
-			return 0;
-	}
-	return domain == info->pci_domain && bus == info->pci_bus && device == info->pci_device &&
-	       function == info->pci_function;
+	return sgu_pci(text, &at) && at.domain == info->pci_domain && at.bus == info->pci_bus &&
+	       at.device == info->pci_device && at.function == info->pci_function;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device)

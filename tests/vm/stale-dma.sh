@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# A device that uses an address after its pin has ended reaches nothing: the
+# IOMMU stops it, and says so in the log.
+# vm: --cards 1 --vram 4M --iommu on --allow DMAR --allow dmar_fault
+
+. "$TOP/tests/vm/lib.sh"
+
+load_modules softgpu nvidia peerdma peerdma_nvidia nvp2p_test
+"$BUILD/tests/kernel/stale_dma" || die "a device reaches memory that is somebody else's"
+unload_modules softgpu nvidia peerdma peerdma_nvidia nvp2p_test
