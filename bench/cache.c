@@ -387,7 +387,7 @@ static void bench_ends(size_t n)
 
 static double resident(void)
 {
-	unsigned long all, pages;
+	unsigned long all, pages = 0;
 	FILE *f = fopen("/proc/self/statm", "re");
 
 	if (!f || fscanf(f, "%lu %lu", &all, &pages) != 2)
@@ -403,8 +403,11 @@ static double memory_of(const struct subject *s, const uint32_t *all, size_t n)
 	int fds[2];
 	pid_t pid;
 
-	if (pipe(fds) || (pid = fork()) < 0)
-		die("pipe or fork");
+	if (pipe(fds))
+		die("pipe");
+	pid = fork();
+	if (pid < 0)
+		die("fork");
 	if (!pid) {
 		double before = resident();
 		void *cache = s->open(n);
