@@ -136,9 +136,9 @@ check-debug-rounds: user debug-kernel
 	@vm/build-modules debug
 	@mkdir -p $(BUILD)/logs
 	@vm/run --kernel debug --timeout 0 --log $(BUILD)/logs/debug-rounds.log --cards 2 --gpus 2 --vram 32M \
-		--dmesg-max info --chaos revoke_every=20 $(VM_ARGS) --env BUILD=$(BUILD)/user \
+		--dmesg-max info $(VM_ARGS) --env BUILD=$(BUILD)/user \
 		--env MODDIR=$(BUILD)/modules/debug --env TOP=$(CURDIR) \
-		--env STRESS_ARGS="--rounds $(ROUNDS) $(STRESS_ARGS)" -- tests/vm/random-rounds.sh
+		--env STRESS_ARGS="--rounds $(ROUNDS) --revoke 5 $(STRESS_ARGS)" -- tests/vm/random-rounds.sh
 
 check-fast:
 	@vm/deps.sh check

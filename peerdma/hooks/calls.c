@@ -22,16 +22,16 @@ struct span {
 	uint64_t addr, length;
 };
 
-/* The allocation around p.  If CUDA will not say, it may be any. */
+/* The allocation around p: none for NULL.  If CUDA will not say, it may be any. */
 static struct span around(CUdeviceptr p)
 {
 	CUresult (*range)(CUdeviceptr *base, size_t *size, CUdeviceptr p) = NULL;
-	struct span s = { 0, ALL };
+	struct span s = { 0, p ? ALL : 0 };
 	CUdeviceptr base = 0;
 	size_t size = 0;
 	void *cuda = libcuda();
 
-	if (cuda)
+	if (cuda && p)
 		range = real_dlsym(cuda, "cuMemGetAddressRange_v2");
 	if (range && range(&base, &size, p) == CUDA_SUCCESS && size)
 		s = (struct span){ base, size };

@@ -53,6 +53,8 @@ void hook_tell(struct hook *h, uint32_t kind, uint32_t after, uint64_t addr, uin
 
 	if (!after)
 		atomic_fetch_add_explicit(&h->events, 1, memory_order_relaxed);
+	if (!length)	/* cuMemFree(0), which many programs begin with */
+		return;
 	for (int i = 0; i < SUBSCRIBERS; i++) {
 		peerdma_hook_fn fn;
 

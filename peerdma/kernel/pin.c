@@ -255,9 +255,9 @@ static void revoke(struct peerdma_pin *pin)
 		set_state(pin, PIN_REVOKING);
 	}
 	/*
-	 * Also if it is being unpinned: when the provider's `put' was not called
-	 * yet it must not be, for its key, the provider's table, may be another
-	 * pin's by then.
+	 * Also if it is being unpinned: a `put' that has not begun must not, for
+	 * the pin is over.  One that has begun keeps others from being given what
+	 * it names this pin by (turns.h).
 	 */
 	WRITE_ONCE(pin->revoked, true);
 	mutex_unlock(&pin->lock);

@@ -17,6 +17,7 @@
 #define PEERDMA_TURNS_H
 
 #include <linux/atomic.h>
+#include <linux/kernel.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 
@@ -25,18 +26,54 @@ enum peerdma_turn {
 	TURN_PUT,
 };
 
+#define TURNS_COUNT	0x00ffffff	/* those inside */
+#define TURNS_PUT	0x01000000	/* they are puts */
+#define TURNS_WAITED	0x02000000	/* somebody waits: nobody goes in past him */
+
 struct peerdma_turns {
-	atomic_t state;			/* how many are in, whose turn it is, does anyone wait */
+	atomic_t state;
 	spinlock_t lock;		/* guards what follows, and whoever sets TURNS_WAITED */
 	struct list_head waiting[2];	/* by kind */
 };
 
 void peerdma_turns_init(struct peerdma_turns *turns);
+void peerdma_turn_wait(struct peerdma_turns *turns, enum peerdma_turn kind);
+void peerdma_turn_pass(struct peerdma_turns *turns, int state);
+
+/* Goes in if nobody must be waited for.  False: *state says why. */
+static inline bool peerdma_turn_try(struct peerdma_turns *turns, enum peerdma_turn kind,
+				    int *state)
+{
+	int mine = kind == TURN_PUT ? TURNS_PUT : 0;
+
+	*state = atomic_read(&turns->state);
+	do {
+		if (*state & TURNS_WAITED ||
+		    (*state & TURNS_COUNT && (*state & TURNS_PUT) != mine))
+			return false;
+	} while (!atomic_try_cmpxchg(&turns->state, state,
+				     mine | ((*state & TURNS_COUNT) + 1)));
+	return true;
+}
+
 /*
  * May sleep, until all of the other kind are out.  Full barriers both: what those
  * did is seen.  Between the two calls do not enter again.
  */
-void peerdma_turn_enter(struct peerdma_turns *turns, enum peerdma_turn kind);
-void peerdma_turn_leave(struct peerdma_turns *turns);
+static inline void peerdma_turn_enter(struct peerdma_turns *turns, enum peerdma_turn kind)
+{
+	int state;
+
+	if (unlikely(!peerdma_turn_try(turns, kind, &state)))
+		peerdma_turn_wait(turns, kind);
+}
+
+static inline void peerdma_turn_leave(struct peerdma_turns *turns)
+{
+	int state = atomic_dec_return(&turns->state);
+
+	if (unlikely(state & TURNS_WAITED && !(state & TURNS_COUNT)))
+		peerdma_turn_pass(turns, state);
+}
 
 #endif

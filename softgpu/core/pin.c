@@ -51,14 +51,14 @@ static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u
 			return -EINVAL;
 	}
 	range = sg_range_at(proc, va);
-	if (!range) {
+	if (!range && who->managed) {
 		err = sg_managed_copy_locked(proc, ctx, va, &range);
 		if (err)
 			return err;
 		/* Its context has been compared, and may be gone by now. */
 		ctx = NULL;
 	}
-	if ((ctx && range->ctx != ctx) || length > range->node.len - (va - range->node.key))
+	if (!range || (ctx && range->ctx != ctx) || length > range->node.len - (va - range->node.key))
 		return -EINVAL;
 	*out = range;
 	return 0;

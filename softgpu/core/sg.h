@@ -230,6 +230,7 @@ struct sg_pin_who {
 	const void *proc_key;
 	u64 p2p_token;
 	u32 va_space_token;
+	bool managed;		/* strict: managed memory too, as it misleads; else it is refused */
 };
 
 /*

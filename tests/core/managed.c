@@ -180,11 +180,15 @@ static void tokens(void **state)
 	assert_int_equal(mem_alloc(&second, PAGE, &elsewhere), 0);
 	assert_int_equal(enlist(va, LENGTH), 0);
 	q = query(&u, elsewhere);
-	who = (struct sg_pin_who){ .p2p_token = q.p2p_token, .va_space_token = q.va_space_token };
+	who = (struct sg_pin_who){ .p2p_token = q.p2p_token, .va_space_token = q.va_space_token, .managed = true };
 	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
 	q = query(&u, va);
-	who = (struct sg_pin_who){ .p2p_token = q.p2p_token, .va_space_token = q.va_space_token };
+	who = (struct sg_pin_who){ .p2p_token = q.p2p_token, .va_space_token = q.va_space_token, .managed = true };
 	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), 0);
+	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
+	/* Interfaces that refuse managed memory, such as dma-bufs, do so here too. */
+	who.managed = false;
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
 	user_down(&second);
 }
 

@@ -142,8 +142,8 @@ static void each_its_own(void **state)
 	for (i = 0; i < PROCESSES; i++) {
 		for (j = 0; j < PROCESSES; j++) {
 			struct sg_pin_who bare = { .proc_key = &keys[i] };
-			struct sg_pin_who token = { &keys[i], q[j].p2p_token, q[j].va_space_token };
-			struct sg_pin_who mixed = { &keys[i], q[i].p2p_token, q[j].va_space_token };
+			struct sg_pin_who token = { .proc_key = &keys[i], .p2p_token = q[j].p2p_token, .va_space_token = q[j].va_space_token };
+			struct sg_pin_who mixed = { .proc_key = &keys[i], .p2p_token = q[i].p2p_token, .va_space_token = q[j].va_space_token };
 			static struct tpin t;
 
 			if (i == j)
@@ -161,7 +161,7 @@ static void each_its_own(void **state)
 	for (i = 0; i < PROCESSES; i++)
 		assert_int_equal(tpin_count(&own[i].callbacks), i == 1);
 	{
-		struct sg_pin_who stale = { &keys[0], q[1].p2p_token, q[1].va_space_token };
+		struct sg_pin_who stale = { .proc_key = &keys[0], .p2p_token = q[1].p2p_token, .va_space_token = q[1].va_space_token };
 
 		assert_int_equal(pin_as(&by_token[0], &stale, va[1]), -EINVAL);
 	}
@@ -190,7 +190,7 @@ static void vmm_has_no_tokens(void **state)
 	assert_int_equal(CALL(u[0].client, SOFTGPU_MAP, &map), 0);
 	q = query(&u[0], r.va);
 	assert_true(!q.p2p_token && !q.va_space_token);
-	who = (struct sg_pin_who){ &keys[1], q.p2p_token, q.va_space_token };
+	who = (struct sg_pin_who){ .proc_key = &keys[1], .p2p_token = q.p2p_token, .va_space_token = q.va_space_token };
 	assert_int_equal(pin_as(&t, &who, r.va), -EINVAL);
 	who.proc_key = &keys[0];
 	assert_int_equal(pin_as(&t, &who, r.va), 0);
@@ -198,7 +198,7 @@ static void vmm_has_no_tokens(void **state)
 	/* nor by those of a context of its process */
 	assert_int_equal(mem_alloc(&u[0], PAGE, &va), 0);
 	mine = query(&u[0], va);
-	who = (struct sg_pin_who){ &keys[1], mine.p2p_token, mine.va_space_token };
+	who = (struct sg_pin_who){ .proc_key = &keys[1], .p2p_token = mine.p2p_token, .va_space_token = mine.va_space_token };
 	assert_int_equal(pin_as(&t, &who, r.va), -EINVAL);
 }
 
@@ -224,8 +224,8 @@ static void an_address_moves_to_another_gpu(void **state)
 	assert_true(va0 == va1);
 	assert_true(q0.gpu == 0 && q1.gpu == 1 && q0.buffer_id != q1.buffer_id);
 	assert_true(q0.p2p_token != q1.p2p_token && q0.va_space_token != q1.va_space_token);
-	old = (struct sg_pin_who){ &keys[0], q0.p2p_token, q0.va_space_token };
-	new = (struct sg_pin_who){ &keys[1], q1.p2p_token, q1.va_space_token };
+	old = (struct sg_pin_who){ .proc_key = &keys[0], .p2p_token = q0.p2p_token, .va_space_token = q0.va_space_token };
+	new = (struct sg_pin_who){ .proc_key = &keys[1], .p2p_token = q1.p2p_token, .va_space_token = q1.va_space_token };
 	assert_int_equal(pin_as(&t, &old, va0), -EINVAL);
 	assert_int_equal(pin_as(&t, &new, va1), 0);
 	assert_int_equal(sg_pin_gpu_index(&t.pin), 1);
@@ -248,7 +248,7 @@ static const char *const guess_names[KINDS] = {
 static struct sg_pin_who make_guess(enum guess kind, const struct softgpu_query *right,
 				    const struct softgpu_query *other, u64 *seed)
 {
-	struct sg_pin_who who = { &keys[PROCESSES], rnd(seed) | 1, (u32)rnd(seed) | 1 };
+	struct sg_pin_who who = { .proc_key = &keys[PROCESSES], .p2p_token = rnd(seed) | 1, .va_space_token = (u32)rnd(seed) | 1 };
 	u64 bit;
 
 	switch (kind) {

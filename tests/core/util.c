@@ -177,7 +177,7 @@ const struct sg_pin_ops tpin_ops = { on_callback, on_unmap, on_free };
 
 int tpin_get(struct tpin *t, struct user *u, u64 va, u64 len, bool persistent)
 {
-	struct sg_pin_who who = { .proc_key = u->key };
+	struct sg_pin_who who = { .proc_key = u->key, .managed = true };
 
 	memset(&t->pin, 0, sizeof(t->pin));
 	t->callbacks = t->unmaps = t->frees = 0;

@@ -87,6 +87,8 @@ static void by_dlsym(void)
 	CHECK(!cu.cuMemFree_v2(p) && was_free(p, MIB), "dlsym: cuMemFree");
 	CHECK(cu.cuMemFree_v2(p) && ntold == 2, "a free that fails is told, too, and fails");
 	ntold = 0;
+	cu.cuMemFree_v2(0);
+	CHECK(!ntold, "a free of nothing is not");
 	CHECK(!cu.cuMemAllocManaged(&p, MIB, 1) && was_alloc(p, MIB), "cuMemAllocManaged");
 	CHECK(!cu.cuMemFree_v2(p) && was_free(p, MIB), "and its cuMemFree");
 	CHECK(!cu.cuMemHostAlloc(&host, MIB, 0), "cuMemHostAlloc");

@@ -43,7 +43,7 @@ static void carry(uint32_t *to, const uint32_t *from, size_t words)
 /* Moves words between memory of the device and of the GPU. */
 static void access_gpu(uint64_t gpu, void *own, size_t length, bool to_gpu)
 {
-	struct sg_pin_who who = { .proc_key = softgpu_inprocess_key() };
+	struct sg_pin_who who = { .proc_key = softgpu_inprocess_key(), .managed = true };
 	uint64_t first = gpu & ~(SG_PAGE_SIZE - 1), end = (gpu + length + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1);
 	struct sg *core = softgpu_inprocess_core();
 	struct sg_pin pin;

@@ -75,6 +75,9 @@ static inline void child_count(int what)
 	__atomic_add_fetch(&child_did[what], 1, __ATOMIC_RELAXED);
 }
 
+/* After about how many pins chaos revokes one of GPU memory, whosoever it is; 0: never. */
+extern uint32_t revoke_every;
+
 /* What identifies a child in messages. */
 extern char child_name[64];
 

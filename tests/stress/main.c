@@ -42,6 +42,7 @@ static struct {
 static const struct gpu_ops *libcuda;
 static struct state idle;
 unsigned long *child_did;
+uint32_t revoke_every;
 
 static void nap_us(uint32_t us)
 {
@@ -89,7 +90,7 @@ static void show_stuck(void)
 /* Waits for all descendants: those that lost their parent are ours. */
 static void reap(int round)
 {
-	time_t end = time(NULL) + ROUND_DEADLINE;
+	time_t end = time(NULL) + ROUND_DEADLINE * patience();
 	char text[128];
 	int status;
 	pid_t pid;
@@ -208,6 +209,17 @@ static void unload_all(int round)
 
 /* ---- rounds ---- */
 
+/* Not while a process must have the pin that it holds; and softgpu.ko may be out. */
+static void chaos(uint32_t every)
+{
+	FILE *f = fopen("/sys/kernel/debug/softgpu/chaos/revoke_every", "w");
+
+	if (f) {
+		fprintf(f, "%u", every);
+		fclose(f);
+	}
+}
+
 static void run_round(int round)
 {
 	struct rnd rnd = rnd_of(options.seed, round + 1);
@@ -216,6 +228,8 @@ static void run_round(int round)
 	pid_t pids[CHILDREN];
 	char why[1024];
 
+	if (revoke_every)
+		chaos(revoke_every);
 	for (i = 0; i < n; i++) {
 		bool cuda = rnd_chance(&rnd, 25) && libcuda;
 
@@ -235,6 +249,8 @@ static void run_round(int round)
 		counts.killed++;
 	}
 	reap(round);
+	if (revoke_every)
+		chaos(0);
 	if (!state_settled(&idle, !(round % SLOW_EVERY) || churn, why, sizeof(why)))
 		failed(round, why);
 	if (!(round % UNLOAD_EVERY)) {
@@ -264,7 +280,7 @@ static void say_what_was_done(void)
 
 static void usage(FILE *out)
 {
-	fprintf(out, "usage: stress [--seed N] [--rounds N] [--first N] [--fpga PERCENT] [--verbose]\n"
+	fprintf(out, "usage: stress [--seed N] [--rounds N] [--first N] [--fpga PERCENT] [--revoke PINS] [--verbose]\n"
 		"Runs random rounds in a virtual machine with softgpu, as root, with the modules in $MODDIR.\n");
 }
 
@@ -275,6 +291,7 @@ static void parse(int argc, char **argv)
 		{ "rounds", required_argument, NULL, 'n' },
 		{ "first", required_argument, NULL, 'f' },
 		{ "fpga", required_argument, NULL, 'p' },
+		{ "revoke", required_argument, NULL, 'r' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ }
@@ -294,6 +311,9 @@ static void parse(int argc, char **argv)
 			break;
 		case 'p':
 			options.fpga_percent = atoi(optarg);
+			break;
+		case 'r':
+			revoke_every = atoi(optarg);
 			break;
 		case 'v':
 			options.verbose = true;

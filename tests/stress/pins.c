@@ -108,6 +108,7 @@ int child_pin(struct child *c, struct area *a, struct held *h)
 	h->area = a;
 	h->device = a->device;
 	h->persistent = p.flags & PEERDMA_PIN_PERSISTENT;
+	h->unsure = revoke_every && h->device && !h->persistent;
 	/* Of the area's first byte; negative where the pin begins behind it. */
 	h->offset = p.offset - at;
 	h->length = p.pinned_length;
@@ -248,7 +249,8 @@ int child_fpga_copy(struct child *c)
 	close(fd);
 	if (!err)
 		child_count(DID_FPGA);
-	return child_allow(c, "copy through the card", err, ENOSPC);
+	return child_allow(c, "copy through the card", err,
+			   revoke_every && err == ECANCELED ? ECANCELED : ENOSPC);
 }
 
 /* ---- the CPU's view ---- */

@@ -24,6 +24,9 @@ struct state {
 	int refs[MODULES];
 };
 
+/* By how much longer than usual to wait: on kernels that are slow to find faults. */
+int patience(void);
+
 /* The counts that change at once, and with `slow' those that lag behind, too. */
 void state_read(struct state *s, bool slow);
 

@@ -11,7 +11,7 @@
 
 #define CAPACITY_DEFAULT	(1U << 20)
 #define CAPACITY_MAX		(1U << 24)
-#define GRANULARITY_MIN		(1U << SLOT_SHIFT)
+#define GRANULARITY_MIN		(1U << RANGE_SHIFT)
 #define GRANULARITY_MAX		(1U << 30)
 
 #define OPTIONS_FIRST	END_OF(struct peerdma_cache_options, reserved)
@@ -248,7 +248,7 @@ static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_
 	life = ord_load_acquire(&region->life);
 	if (life_state(life) != STATE_LIVE || !region_covers(region, addr, last))
 		return NULL;
-	hold = hold_take(record, life_gen(life), f->fence, &word);
+	hold = ord_load(&record->gen) == life_gen(life) ? hold_take(record, f->fence, &word) : HOLD_NO;
 	if (hold == HOLD_NO)
 		hold = hold_take_first(record, &region->life, life);
 	if (hold == HOLD_UNDONE) {
@@ -261,7 +261,7 @@ static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_
 		put_carefully(cache, region);
 		return NULL;
 	}
-	front_remember(f, region, life_gen(life), addr);
+	front_remember(f, region, addr);
 	return region;
 }
 
@@ -295,14 +295,6 @@ static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uin
 	return 0;
 }
 
-/* Whether the entry is for these pages. */
-static inline bool slot_covers(uint64_t range, uint64_t page, uint64_t last)
-{
-	uint64_t first = range >> SLOT_COUNT_BITS;
-
-	return page - first <= last - first && last - first < (range & SLOT_COUNT_MAX);
-}
-
 static int __attribute__((noinline)) get_undone(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
 						struct peerdma_cached **hold, uint32_t number)
 {
@@ -318,13 +310,13 @@ static int __attribute__((noinline)) get_full(struct peerdma_cache *cache, uint3
 
 /* Where fences are needed, or something must be looked at first. */
 static int __attribute__((noinline)) get_carefully(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						   struct peerdma_cached **hold, uint64_t who)
+						   struct peerdma_cached **hold, uint32_t number)
 {
 	struct front *f = front_words[cache->serial % FRONT_WORDS];
-	uint32_t number = (uint32_t)who, word;
 	struct region *region = &f->regions[number];
+	uint32_t word;
 
-	switch (hold_take(&f->records[number], (uint32_t)(who >> 32), f->fence, &word)) {
+	switch (hold_take(&f->records[number], f->fence, &word)) {
 	case HOLD_YES:
 		break;
 	case HOLD_UNDONE:
@@ -346,23 +338,21 @@ EXPORT int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, size_
 			     struct peerdma_cached **hold)
 {
 	struct front *f = front_words[cache->serial % FRONT_WORDS];
-	uint64_t addr = (uintptr_t)ptr, page = addr >> SLOT_SHIFT;
-	uint64_t last = (addr + length - 1) >> SLOT_SHIFT;
-	const struct slot *slot;
+	uint64_t addr = (uintptr_t)ptr, page = addr >> RANGE_SHIFT;
+	uint64_t last = (addr + length - 1) >> RANGE_SHIFT;
+	struct record *record;
 	uint32_t word, number;
-	uint64_t who;
 	enum hold done;
 
 	if (__builtin_expect(f->serial != cache->serial, 0))
 		return get_slowly(cache, addr, length, hold);
-	slot = front_slot(f, page);
-	who = slot->who;
-	if (__builtin_expect(!slot_covers(slot->range, page, last) || !length, 0))
+	number = *front_slot(f, page);
+	record = &f->records[number];
+	if (__builtin_expect(!range_covers(record->range, page, last) || !length, 0))
 		return get_slowly(cache, addr, length, hold);
 	if (__builtin_expect(f->careful, 0))
-		return get_carefully(cache, addr, length, hold, who);
-	number = (uint32_t)who;
-	done = hold_take(&f->records[number], (uint32_t)(who >> 32), false, &word);
+		return get_carefully(cache, addr, length, hold, number);
+	done = hold_take(record, false, &word);
 	if (__builtin_expect(done == HOLD_NO, 0))
 		return get_slowly(cache, addr, length, hold);
 	if (__builtin_expect(done == HOLD_UNDONE, 0))

@@ -38,26 +38,14 @@ struct region {
 _Static_assert(sizeof(struct region) == 64, "one cache line");
 
 /*
- * An entry of a thread's own table: some pages of a region, all of them if they
- * are not too many.  A page is 4096 bytes everywhere: a shift by what is known
- * beforehand is cheaper.  Zeros cover nothing.
- */
-struct slot {
-	uint64_t range;			/* first page << 20 | how many */
-	uint64_t who;			/* generation << 32 | region */
-};
-
-#define SLOT_SHIFT	12
-#define SLOT_COUNT_BITS	20
-#define SLOT_COUNT_MAX	((1U << SLOT_COUNT_BITS) - 1)
-
-/*
- * A thread's side of a cache.  Its table and records are wiped in forked children,
- * where therefore nothing is a hit.
+ * A thread's side of a cache.  The table has the number of a region by the hash of
+ * a page: a guess, which the region's record answers for.  Both are small, since a
+ * hit's time is that of getting them to the processor.  They are wiped in forked
+ * children, where therefore nothing is a hit.
  */
 struct front {
 	uint64_t serial;		/* of its cache; never used twice */
-	struct slot *slots;
+	uint32_t *slots;
 	struct record *records;		/* one per region */
 	struct region *regions;
 	uint64_t hits;			/* in slots */
@@ -128,8 +116,8 @@ void fronts_orphan(struct peerdma_cache *cache);
 
 /* front.c */
 struct front *front_make(struct peerdma_cache *cache);
-/* The table gets an entry for the page of addr, if that is all the region's. */
-void front_remember(struct front *f, const struct region *region, uint32_t gen, uint64_t addr);
+/* What the thread holds is found by the page of addr from here on, if that page is all the region's. */
+void front_remember(struct front *f, const struct region *region, uint64_t addr);
 /* Lock: into cache->fronts, and out again.  What a thread that leaves has counted goes to the regions. */
 void front_join(struct front *f);
 void front_leave(struct peerdma_cache *cache, struct front *f);

@@ -10,12 +10,12 @@
 
 #define SLOTS_FIRST	256
 #define SLOTS_LAST	(1U << 21)
-#define GROWTH		4
-#define PAGE		(1ULL << SLOT_SHIFT)
+#define GROWTH		2
+#define PAGE		(1ULL << RANGE_SHIFT)
 
 static size_t slots_size(const struct front *f)
 {
-	return sizeof(struct slot) << (64 - f->slot_shift);
+	return sizeof(*f->slots) << (64 - f->slot_shift);
 }
 
 void front_leave(struct peerdma_cache *cache, struct front *f)
@@ -85,10 +85,10 @@ void front_join(struct front *f)
 /* What was in it is found again when it is looked for. */
 static void front_grow(struct front *f)
 {
-	struct slot *old = f->slots;
+	uint32_t *old = f->slots;
 	size_t old_size = slots_size(f);
 	uint8_t shift = f->slot_shift - __builtin_ctz(GROWTH);
-	struct slot *slots = memory_get(sizeof(*slots) << (64 - shift), true);
+	uint32_t *slots = memory_get(sizeof(*slots) << (64 - shift), true);
 
 	f->crowded = 0;
 	if (!slots)
@@ -99,26 +99,25 @@ static void front_grow(struct front *f)
 	memory_put(old, old_size);
 }
 
-void front_remember(struct front *f, const struct region *region, uint32_t gen, uint64_t addr)
+void front_remember(struct front *f, const struct region *region, uint64_t addr)
 {
-	/* Pages that are the region's from end to end: the entry tells no parts of them. */
-	uint64_t first = (region->pub.addr + PAGE - 1) >> SLOT_SHIFT;
-	uint64_t end = (region->pub.addr + region->pub.length) >> SLOT_SHIFT;
-	uint64_t page = addr >> SLOT_SHIFT;
-	struct slot *slot;
+	/* Pages that are the region's from end to end: the record tells no parts of them. */
+	uint64_t first = (region->pub.addr + PAGE - 1) >> RANGE_SHIFT;
+	uint64_t end = (region->pub.addr + region->pub.length) >> RANGE_SHIFT;
+	uint64_t page = addr >> RANGE_SHIFT;
+	uint32_t number = (uint32_t)(region - f->regions);
 
 	if (page < first || page >= end)
 		return;
 	if (++f->crowded > (1U << (64 - f->slot_shift)) / 2 && 1U << (64 - f->slot_shift) < SLOTS_LAST)
 		front_grow(f);
 	/* Of a very big region, what is around the address. */
-	if (page - first > SLOT_COUNT_MAX / 2)
-		first = page - SLOT_COUNT_MAX / 2;
-	if (end - first > SLOT_COUNT_MAX)
-		end = first + SLOT_COUNT_MAX;
-	slot = front_slot(f, page);
-	slot->range = first << SLOT_COUNT_BITS | (end - first);
-	slot->who = (uint64_t)gen << 32 | (uint32_t)(region - f->regions);
+	if (end - first > RANGE_COUNT_MAX && page - first > RANGE_COUNT_MAX / 2)
+		first = page - RANGE_COUNT_MAX / 2;
+	if (end - first > RANGE_COUNT_MAX)
+		end = first + RANGE_COUNT_MAX;
+	f->records[number].range = first << RANGE_COUNT_BITS | (end - first);
+	*front_slot(f, page) = number;
 }
 
 void front_spill(struct front *f, uint32_t number)

@@ -13,7 +13,7 @@ extern _Thread_local struct front *front_words[FRONT_WORDS] __attribute__((tls_m
 #endif
 
 /* Neighbouring pages go to places far apart, and evenly so. */
-static inline struct slot *front_slot(const struct front *f, uint64_t page)
+static inline uint32_t *front_slot(const struct front *f, uint64_t page)
 {
 	return &f->slots[page * 0x9e3779b97f4a7c15ULL >> f->slot_shift];
 }

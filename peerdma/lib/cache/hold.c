@@ -11,12 +11,18 @@ static uint32_t word_of(const struct record *record)
 	return word ? word : WORD_START;
 }
 
+void record_fill(struct record *record, uint32_t gen)
+{
+	record->range = 0;
+	ord_store(&record->gen, gen);
+}
+
 enum hold hold_take_first(struct record *record, const uint64_t *life, uint64_t expected)
 {
 	uint32_t word = word_of(record);
 
 	ord_store(&record->word, word + WORD_TAKE);
-	ord_store(&record->gen, life_gen(expected));
+	record_fill(record, life_gen(expected));
 	ord_fence();
 	if (ord_load_acquire(life) == expected)
 		return HOLD_YES;
@@ -33,7 +39,7 @@ enum hold hold_give_first(struct record *record, const uint64_t *life)
 
 	ord_store_release(&record->word, word_of(record) - 1);
 	if (live)
-		ord_store(&record->gen, life_gen(now));
+		record_fill(record, life_gen(now));
 	ord_fence();
 	if (live && ord_load(life) == now)
 		return HOLD_YES;

@@ -35,7 +35,24 @@
 struct record {
 	uint32_t gen;		/* the generation that a hit is good for; 0: none */
 	uint32_t word;		/* written by its thread alone */
+	/*
+	 * Its thread's own: pages of that generation, all of them if they are not too
+	 * many: first page << 20 | how many.
+	 */
+	uint64_t range;
 };
+
+/* A page is 4096 bytes everywhere: a shift by what is known beforehand is cheaper. */
+#define RANGE_SHIFT	12
+#define RANGE_COUNT_BITS 20
+#define RANGE_COUNT_MAX	((1U << RANGE_COUNT_BITS) - 1)
+
+static inline bool range_covers(uint64_t range, uint64_t page, uint64_t last)
+{
+	uint64_t first = range >> RANGE_COUNT_BITS;
+
+	return page - first <= last - first && last - first < (range & RANGE_COUNT_MAX);
+}
 
 #define WORD_START	0x8000U
 #define WORD_TAKE	0x10001U
@@ -82,10 +99,12 @@ enum hold {
 	HOLD_UNDONE,		/* the region ended meanwhile: whoever waits for the last hold is to be told */
 };
 
-/* The hit.  `fence`: this machine has no ord_fence_others(). */
-static inline enum hold hold_take(struct record *record, uint32_t gen, bool fence, uint32_t *word)
+/* The hit, of whatever generation the record is for.  `fence`: this machine has no ord_fence_others(). */
+static inline enum hold hold_take(struct record *record, bool fence, uint32_t *word)
 {
-	if (ord_load(&record->gen) != gen)
+	uint32_t gen = ord_load(&record->gen);
+
+	if (__builtin_expect(!gen, 0))
 		return HOLD_NO;
 	*word = ord_load(&record->word) + WORD_TAKE;
 	ord_store(&record->word, *word);
@@ -116,6 +135,9 @@ static inline enum hold hold_give(struct record *record, bool fence, uint32_t *w
 /* The same two where the record names no generation, or not this one. */
 enum hold hold_take_first(struct record *record, const uint64_t *life, uint64_t expected);
 enum hold hold_give_first(struct record *record, const uint64_t *life);
+
+/* The thread's: from here on it will be told of the end of this generation, of which no page is known yet. */
+void record_fill(struct record *record, uint32_t gen);
 
 /* The ender's: empties a record; true if its thread may be in the middle of a hit. */
 bool hold_empty(struct record *record, uint32_t gen);

@@ -243,7 +243,7 @@ static bool publish(struct peerdma_cache *cache, struct front *f, struct region 
 		uint32_t word = ord_load(&record->word);
 
 		ord_store(&record->word, (word ? word : WORD_START) + WORD_TAKE);
-		ord_store(&record->gen, life_gen(live));
+		record_fill(record, life_gen(live));
 		if (ord_replace(&r->life, pending, live)) {
 			if (WORD_FULL(ord_load(&record->word))) {
 				ord_lock(&cache->lock);

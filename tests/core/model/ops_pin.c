@@ -168,7 +168,7 @@ static u64 some_pages(const struct n_range *r, const u32 *arg, u64 *va)
 void op_pin(const u32 *arg)
 {
 	int r = PICK(w.ranges, arg[0]), b;
-	struct sg_pin_who who = { 0 };
+	struct sg_pin_who who = { .managed = true };
 	u64 va = 0, pages;
 	u32 proc;
 
@@ -190,7 +190,7 @@ void op_pin(const u32 *arg)
 void op_pin_token(const u32 *arg)
 {
 	int r = PICK(w.ranges, arg[0]), ctx, want = 0;
-	struct sg_pin_who who = { 0 };
+	struct sg_pin_who who = { .managed = true };
 	u64 va = 0, pages;
 
 	if (r < 0)
