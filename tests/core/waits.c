@@ -117,6 +117,30 @@ static void close_for_copies(void **state)
 	assert_true(is_over());
 }
 
+/* Work on `second` is done after what was queued on `first` before it. */
+static void in_order(u32 first, u32 second)
+{
+	struct softgpu_fill f = { .ctx = u.ctx, .stream = second, .flags = SOFTGPU_OP_SYNC, .width = 64,
+				  .height = 1, .elem = 1 };
+	u64 va;
+
+	slow = (struct slow){ 0 };
+	copying(&u, &va, first);
+	f.dst = va + 512;
+	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
+	assert_true(is_over());
+}
+
+static void default_stream(void **state)
+{
+	struct softgpu_stream_create sc = { .ctx = u.ctx };
+
+	(void)state;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), 0);
+	in_order(0, sc.stream);
+	in_order(sc.stream, 0);
+}
+
 static void *sync_stream(void *arg)
 {
 	struct softgpu_stream s = { .ctx = u.ctx, .stream = *(u32 *)arg };
@@ -423,7 +447,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(free_for_copies), T(destroy_for_copies), T(close_for_copies), T(a_stream_ends_once),
+		T(free_for_copies), T(destroy_for_copies), T(close_for_copies), T(default_stream),
+		T(a_stream_ends_once),
 		T(free_for_put), T(close_for_destroy), T(removal_for_holds),
 		T(put_of_an_earlier_pin), T(chosen_while_it_ends), T(chaos_finds_none), T(dying_slab),
 	};
