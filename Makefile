@@ -164,7 +164,7 @@ style:
 	@tests/style
 
 clean:
-	rm -rf build/user build/user-* build/fuzz build/modules build/logs build/process-demo build/check
+	rm -rf build/user build/user-* build/fuzz build/modules build/logs build/process-demo build/check build/mutate
 
 distclean:
 	rm -rf build

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include "hooks.h"
 
@@ -14,6 +16,7 @@ static struct {
 	_Atomic(void *) arg;
 	_Atomic unsigned int inside;
 	_Atomic bool taken;
+	pid_t process;
 } subscribers[SUBSCRIBERS];
 
 EXPORT int peerdma_hooks_subscribe(peerdma_hook_fn fn, void *arg)
@@ -26,6 +29,7 @@ EXPORT int peerdma_hooks_subscribe(peerdma_hook_fn fn, void *arg)
 		if (!atomic_compare_exchange_strong(&subscribers[i].taken, &is, true))
 			continue;
 		atomic_store(&subscribers[i].arg, arg);
+		subscribers[i].process = getpid();
 		atomic_store(&subscribers[i].fn, fn);
 		return 0;
 	}
@@ -38,7 +42,8 @@ EXPORT void peerdma_hooks_unsubscribe(peerdma_hook_fn fn, void *arg)
 		if (atomic_load(&subscribers[i].fn) != fn || atomic_load(&subscribers[i].arg) != arg)
 			continue;
 		atomic_store(&subscribers[i].fn, NULL);
-		while (atomic_load(&subscribers[i].inside))
+		/* A forked child has none of the threads that may have been in it. */
+		while (atomic_load(&subscribers[i].inside) && subscribers[i].process == getpid())
 			sched_yield();
 		atomic_store(&subscribers[i].taken, false);
 		return;

@@ -19,6 +19,8 @@
  *				hit: peerdma.ko's page of generations (caches of pins have it by themselves)
  *   PEERDMA_MONITOR_CHECK	a function of the caller's, asked at every hit (CUDA's buffer id, for one)
  *   PEERDMA_MONITOR_CALLS	peerdma_cache_invalidate(), called before memory is freed
+ *   PEERDMA_MONITOR_HOOKS	libpeerdma-hooks, which sees frees of GPU memory by itself where it is
+ *				preloaded or linked before libcuda (peerdma_hooks.h); used when it is there
  *
  * A hit takes no lock, and writes nothing that other threads read.
  *
@@ -54,6 +56,7 @@ struct peerdma_cached {
 #define PEERDMA_MONITOR_WORD	(1U << 0)
 #define PEERDMA_MONITOR_CHECK	(1U << 1)
 #define PEERDMA_MONITOR_CALLS	(1U << 2)
+#define PEERDMA_MONITOR_HOOKS	(1U << 3)
 
 struct peerdma_registration {
 	void *handle;		/* for peerdma_cached and remove() */

@@ -25,6 +25,7 @@ static struct sg_mutex lock;		/* there is one cache */
 static struct sg_cond settled;
 static int acting = -1, drainers;
 bool order_broken_fence;
+bool order_others = true;
 
 int order_self(void)
 {
@@ -171,7 +172,7 @@ void ord_fence_others(void)
 
 bool ord_fence_others_works(void)
 {
-	return true;
+	return order_others;
 }
 
 void order_lock(pthread_mutex_t *m)

@@ -12,7 +12,7 @@
  *   - no registration ends twice; no order ends in a deadlock
  *
  * usage: cache_orders [--deep] [--broken fence]
- *        cache_orders --replay PROGRAM CHOICES
+ *        cache_orders --replay PROGRAM CHOICES [fences]
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -33,12 +33,15 @@
 /*
  * g get of the first page, and put    h get, for the next thread to put    p put of it
  * f free of the first page, which is somebody's again at once    m get of both pages (merges), and put
- * t trim
+ * t trim    - first of all: the thread has not had it yet, and its first hit is another than the next
  */
 static const char *const programs[] = {
 	"g/f", "gg/f", "g/ff", "gf/g", "gf/gf", "hg/p", "h/pf", "hf/p", "m/f", "mg/f", "m/g", "gm/m", "m/gf", "t/g", "tg/g",
 	"t/m", "tf/g", "ht/p", "h/pt", "g/g/f", "m/g/f", "g/t/f", "h/p/f", "h/p/t", "g/f/f", "g/m/t",
+	"f/-g", "f/-gg",
 };
+
+#define COUNT (sizeof(programs) / sizeof(programs[0]))
 
 struct registration {
 	bool there;
@@ -59,8 +62,8 @@ static const char *program;
 #define HOLDS(cond)									\
 	do {										\
 		if (!(cond)) {								\
-			fprintf(stderr, "repeat with: cache_orders --replay %s %s\n",	\
-				program, sched_choices());				\
+			fprintf(stderr, "repeat with: cache_orders --replay %s %s%s\n",	\
+				program, sched_choices(), order_others ? "" : " fences"); \
 			MUST(cond);							\
 		}									\
 	} while (0)
@@ -234,6 +237,8 @@ static void operation(char op)
 	case 't':
 		HOLDS(peerdma_cache_trim(cache, 2) >= 0);
 		break;
+	case '-':
+		break;
 	default:
 		MUST(!"an operation");
 	}
@@ -269,9 +274,13 @@ static void start_machine(void)
 	}
 	/* All have it in their tables: what comes is a hit. */
 	for (int round = 0; round < 2; round++) {
+		const char *list = program;
+
 		for (int t = 1; t < ORDER_THREADS; t++) {
 			order_act_as(t);
-			put(get(1));
+			if (!list || *list != '-')
+				put(get(1));
+			list = list && strchr(list, '/') ? strchr(list, '/') + 1 : NULL;
 		}
 	}
 	order_act_as(-1);
@@ -315,6 +324,7 @@ int main(int argc, char **argv)
 	sched_deadlock = deadlock;
 	if (argc > 3 && !strcmp(argv[1], "--replay")) {
 		program = argv[2];
+		order_others = argc == 4;
 		sched_replay(&c, argv[3]);
 		return 0;
 	}
@@ -324,10 +334,12 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--broken"))
 			order_broken_fence = true;
 	}
-	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+	/* Then once more as on a machine where every hit makes a fence. */
+	for (size_t i = 0; i < 2 * COUNT; i++) {
 		struct sched_result r;
 
-		program = programs[i];
+		program = programs[i % COUNT];
+		order_others = i < COUNT;
 		/* Two threads have fewer orders than three. */
 		c.preemptions = deep + !strchr(strchr(program, '/') + 1, '/');
 		r = sched_explore(&c);

@@ -17,5 +17,7 @@ void order_reset(int threads);
 void order_settle(void);
 /* ord_fence_others() does nothing: the test must notice. */
 extern bool order_broken_fence;
+/* What ord_fence_others_works() says. */
+extern bool order_others;
 
 #endif

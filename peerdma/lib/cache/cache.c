@@ -101,6 +101,8 @@ EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 	cache->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->settled, NULL);
+	/* Last: it may be told of a free at once. */
+	cache->hooked = cache_hooks_begin(cache);
 	*out = cache;
 	return 0;
 }
@@ -112,6 +114,8 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 	if (!cache)
 		return;
 	owner = !foreign(cache);
+	if (cache->hooked)
+		cache_hooks_end(cache);
 	if (owner) {
 		fronts_orphan(cache);
 		for (uint32_t i = 0; i < cache->used; i++) {
@@ -471,6 +475,8 @@ EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_ca
 	c.monitors = PEERDMA_MONITOR_CALLS;
 	if (cache->ops.check)
 		c.monitors |= PEERDMA_MONITOR_CHECK;
+	if (cache->hooked)
+		c.monitors |= PEERDMA_MONITOR_HOOKS;
 	c.monitors |= cache->ops.monitors;
 	ord_lock(&cache->lock);
 	c.hits_front = cache->gone_front_hits;

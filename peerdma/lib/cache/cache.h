@@ -79,6 +79,7 @@ struct peerdma_cache {
 	struct peerdma_cache_ops ops;
 	void *arg;
 	void (*closed)(void *arg);
+	bool hooked;			/* libpeerdma-hooks tells of frees */
 	struct peerdma_cache_options options;
 
 	struct index index;
@@ -159,5 +160,9 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
 /* memory.c: zeros, taken as they are touched; NULL if there are none.  wiped: a forked child gets zeros, too. */
 void *memory_get(size_t size, bool wiped);
 void memory_put(void *memory, size_t size);
+
+/* hooks.c: whether it is told from now on; and no more. */
+bool cache_hooks_begin(struct peerdma_cache *cache);
+void cache_hooks_end(struct peerdma_cache *cache);
 
 #endif

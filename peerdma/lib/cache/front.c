@@ -49,7 +49,8 @@ void front_free(struct front *f)
 
 struct front *front_make(struct peerdma_cache *cache)
 {
-	struct front *f = aligned_alloc(64, (sizeof(*f) + 63) / 64 * 64);
+	/* Not next to another thread's: processors fetch lines in pairs. */
+	struct front *f = aligned_alloc(128, (sizeof(*f) + 127) / 128 * 128);
 
 	if (!f)
 		return NULL;
