@@ -236,8 +236,8 @@ struct peerdma_range {
 /*
  * Maps the pin for a PCI device, "0000:03:00.0" (the domain may be left out),
  * as Linux's DMA API does, through an IOMMU where there is one.  The addresses
- * are for that device only; they die with the mapping or the pin, and must not
- * be used once the pin is revoked.  flags: PEERDMA_TO_DEVICE, FROM_DEVICE, both.
+ * are for that device only; they die with the mapping or the pin, and when the
+ * device's driver is unbound, and must not be used once the pin is revoked.  flags: PEERDMA_TO_DEVICE, FROM_DEVICE, both.
  *
  *   -EINVAL      not a PCI address; flags
  *   -ENODEV      no such device, or no driver has enabled it for DMA

@@ -2,6 +2,7 @@
 /* main.c - peerdma.ko comes and goes. */
 #include <linux/module.h>
 
+#include "devices.h"
 #include "pin.h"
 
 static int __init peerdma_init(void)
@@ -16,11 +17,16 @@ static int __init peerdma_init(void)
 	if (err)
 		goto slots_exit;
 	peerdma_debugfs_init();
-	err = peerdma_uapi_init();
+	err = peerdma_devices_init();
 	if (err)
 		goto debugfs_exit;
+	err = peerdma_uapi_init();
+	if (err)
+		goto devices_exit;
 	return 0;
 
+devices_exit:
+	peerdma_devices_exit();
 debugfs_exit:
 	peerdma_debugfs_exit();
 	peerdma_view_exit();
@@ -32,6 +38,7 @@ slots_exit:
 static void __exit peerdma_exit(void)
 {
 	peerdma_uapi_exit();
+	peerdma_devices_exit();
 	peerdma_debugfs_exit();
 	peerdma_view_exit();
 	peerdma_slots_exit();

@@ -141,6 +141,35 @@ static void other_knobs(CUdeviceptr p)
 	expect("without it", try_pin(p, 0), 0);
 }
 
+/* The card's driver goes while this program has memory mapped for the card. */
+static void driver_goes(CUdeviceptr p)
+{
+	struct peerdma_status status = { .size = sizeof(status) };
+	char link[128], driver[256], path[300];
+	struct peerdma_mapping *m;
+	struct peerdma_region *r;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/sys/bus/pci/devices/%s/driver", card);
+	n = readlink(link, driver, sizeof(driver) - 1);
+	expect("the card has a driver", n > 0 ? 0 : -ENOENT, 0);
+	if (n <= 0)
+		return;
+	driver[n] = 0;
+	expect("a pin", peerdma_pin(ctx, (void *)(uintptr_t)p, SIZE, PEERDMA_DEVICE, NULL, &r), 0);
+	expect("mapped for the card", peerdma_map(r, card, PEERDMA_TO_DEVICE, &m), 0);
+	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/%s/unbind", strrchr(driver, '/') + 1);
+	set(path, card);
+	expect("its status, without the driver", peerdma_status(r, &status), 0);
+	expect("the mapping went with the driver", status.mappings ? -EBUSY : 0, 0);
+	expect("the pin did not", status.state == PEERDMA_STATE_LIVE ? 0 : -ESTALE, 0);
+	expect("unmapped", peerdma_unmap(m), 0);
+	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/%s/bind", strrchr(driver, '/') + 1);
+	set(path, card);
+	expect("mapped for the card again", try_map(r), 0);
+	expect("unpinned", peerdma_unpin(r), 0);
+}
+
 static void *unpin_thread(void *region)
 {
 	return (void *)(intptr_t)peerdma_unpin(region);
@@ -202,6 +231,7 @@ int main(int argc, char **argv)
 	tables(p);
 	mappings(p);
 	other_knobs(p);
+	driver_goes(p);
 	overtaken();
 	peerdma_close(ctx);
 	expect("all of the aperture is free", bar1_used() ? -EBUSY : 0, 0);

@@ -142,6 +142,9 @@ struct peerdma_segment {
  * from then on.  Without one, nothing in the kernel can hold back a device that
  * user space has programmed: the program must stop it when it learns of the
  * revocation.  In-kernel clients are called back in time.
+ *
+ * It is taken down, too, when the device's driver is unbound or the device goes:
+ * what comes next to that device starts with nothing mapped.
  */
 struct peerdma_map_args {
 	__u32 size;
