@@ -39,6 +39,12 @@ load_modules peerdma peerdma_nvidia peerdma_fpga
 "$chaos" table_version=0x00030000
 "$BUILD/peers/fpga/fpga-copy" --size 4000 --cards 0
 [ $? = 4 ] || die "fpga-copy works with a table that nobody understands"
-"$chaos" table_version=0
+"$chaos" table_version=0 revoke_every=1
+text=$("$BUILD/peers/fpga/fpga-copy" --size 64K --cards 0 2>&1) && die "a copy whose pins are revoked succeeds"
+case $text in
+*"freed under the copy"*) ;;
+*) die "revoked before it was mapped, and fpga-copy says: $text" ;;
+esac
+"$chaos" revoke_every=0
 "$BUILD/peers/fpga/fpga-copy" --size 4000 --cards 0 || die "fpga-copy does not work any more"
 unload_modules

@@ -253,7 +253,7 @@ int fpga_copy_run(struct fpga_card *card, struct fpga_copy *args)
 	ret = end_open(&job.src, &job, args->src, args->length, PEERDMA_PIN_READONLY,
 		       DMA_TO_DEVICE);
 	if (ret)
-		goto out_unlock;
+		goto out_src;
 	ret = end_open(&job.dst, &job, args->dst, args->length, 0, DMA_FROM_DEVICE);
 	if (ret)
 		goto out_src;
