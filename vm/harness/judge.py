@@ -23,15 +23,15 @@ FATAL = re.compile(r"WARNING: CPU|BUG:|Oops|Kernel panic|general protection faul
 
 # Lockdep's reports of the kernel's own faults, with none of our code in them: how each begins, line by line.
 #
-# pciehp empties a slot with its reset_lock held for reading, takes pci_rescan_remove_lock inside, and while it
-# holds that drops and takes reset_lock again: both orders, and a deadlock if a slot is reset just then. Lockdep
-# is off after any report, so a test that unplugs on request does so last.
+# pciehp empties and fills a slot with its reset_lock held for reading, takes pci_rescan_remove_lock inside, and
+# while it holds that drops and takes reset_lock again: both orders, and a deadlock if a slot is reset just then.
+# Lockdep is off after any report, so a test that plugs and unplugs does so last.
 KNOWN_REPORTS = [[
     re.compile(r"^WARNING: possible circular locking dependency"),
     re.compile(r"^irq/\d+-pciehp/\d+ is trying to acquire lock"),
-    re.compile(r"\(&ctrl->reset_lock\).* at: pciehp_unconfigure_device"),
-    re.compile(r"\(pci_rescan_remove_lock\).* at: pciehp_unconfigure_device"),
-    re.compile(r"^-> #1 \(pci_rescan_remove_lock\)|^\\x0a-> #1 \(pci_rescan_remove_lock\)"),
+    re.compile(r"\(&ctrl->reset_lock\).* at: pciehp_(un)?configure_device"),
+    re.compile(r"\(pci_rescan_remove_lock\).* at: pciehp_(un)?configure_device"),
+    re.compile(r"^(\\x0a)?-> #1 \(pci_rescan_remove_lock\)"),
 ]]
 REPORT_HEAD = 12        # lines in which all of these must come
 REPORT_ENDS = "</TASK>"
