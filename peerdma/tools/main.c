@@ -19,6 +19,7 @@ static const struct command {
 } commands[] = {
 	{ "bar1", cmd_bar1, "how full each GPU's aperture is, and of what" },
 	{ "pins", cmd_pins, "who holds what memory" },
+	{ "topo", cmd_topo, "how far devices are from each other" },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

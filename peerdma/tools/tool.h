@@ -42,6 +42,7 @@ int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, c
 int cmd_overview(struct tool *tool, int argc, char **argv);
 int cmd_pins(struct tool *tool, int argc, char **argv);
 int cmd_bar1(struct tool *tool, int argc, char **argv);
+int cmd_topo(struct tool *tool, int argc, char **argv);
 
 /* ---- text.c ---- */
 
