@@ -347,7 +347,7 @@ static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, str
 	while (o.first != NO_REGION) {
 		uint32_t next = cache->regions[o.first].next;
 
-		end_begin(cache, o.first, &list);
+		end_begin(cache, o.first, &list, END_MERGED);
 		o.first = next;
 	}
 	make_room(cache, w, &list);
