@@ -99,6 +99,7 @@ struct peerdma_cache {
 	uint32_t waiting;
 	struct front *fronts;		/* lock, and all that follows */
 	uint32_t used;			/* regions ever used: the first so many */
+	uint32_t ahead;			/* so many have memory, or will have soon */
 	uint32_t free;
 	uint32_t returned;		/* no lock: ended, to be moved to free */
 	uint32_t hand;			/* the clock's */
@@ -174,6 +175,9 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
 /* memory.c: zeros, taken as they are touched; NULL if there are none.  wiped: a forked child gets zeros, too. */
 void *memory_get(size_t size, bool wiped);
 void memory_put(void *memory, size_t size);
+/* Takes the next MEMORY_AHEAD bytes in one go. */
+void memory_ahead(void *memory, size_t size, size_t offset);
+#define MEMORY_AHEAD	65536U
 
 /* hooks.c: whether it is told from now on; and no more. */
 bool cache_hooks_begin(struct peerdma_cache *cache);
