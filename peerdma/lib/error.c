@@ -8,7 +8,7 @@
 
 #include "internal.h"
 
-static _Thread_local char last_error[512];
+static _Thread_local char last_error[2048];
 
 int fail(int error, const char *fmt, ...)
 {
