@@ -5,8 +5,8 @@
  *
  *	hit	a get and its put, of one region out of n at random
  *	miss	the first get of a region and its put, in order of addresses and in none;
- *		a fresh cache each time, its memory not touched before, and once more
- *		with the same cache after everything was invalidated
+ *		a fresh cache in a fresh process each time, its memory not touched before,
+ *		and once more with the same cache after everything was invalidated
  *	end	an invalidation of one region among n, and its share of one of all
  *	memory	resident bytes per idle region, one thread's tables included
  *
@@ -60,6 +60,7 @@ struct subject {
 	void *(*open)(size_t n);
 	void (*close)(void *cache);
 	void (*hit)(void *cache, const uint32_t *which, size_t n);	/* n gets and puts */
+	void (*forget)(void *cache, size_t n);				/* of all n regions */
 };
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
@@ -93,6 +94,12 @@ static void *our_open(size_t n)
 static void our_close(void *cache)
 {
 	peerdma_cache_close(cache);
+}
+
+static void our_forget(void *cache, size_t n)
+{
+	if (peerdma_cache_invalidate(cache, BASE, n * STRIDE) != (int)n)
+		die("not all were invalidated");
 }
 
 static void our_hit(void *cache, const uint32_t *which, size_t n)
@@ -159,6 +166,23 @@ static void ucx_close(void *cache)
 	ucs_rcache_destroy(cache);
 }
 
+static void ucx_gone(void *arg)
+{
+	(void)arg;
+}
+
+static void ucx_forget(void *cache, size_t n)
+{
+	ucs_rcache_region_t *region;
+
+	for (size_t i = 0; i < n; i++) {
+		if (ucs_rcache_get(cache, BASE + i * STRIDE, LENGTH, PROT_READ | PROT_WRITE, NULL, &region) != UCS_OK)
+			die("ucs_rcache_get");
+		ucs_rcache_region_invalidate(cache, region, ucx_gone, NULL);
+		ucs_rcache_region_put(cache, region);
+	}
+}
+
 static void ucx_hit(void *cache, const uint32_t *which, size_t n)
 {
 	ucs_rcache_region_t *region;
@@ -172,9 +196,9 @@ static void ucx_hit(void *cache, const uint32_t *which, size_t n)
 #endif
 
 static const struct subject subjects[] = {
-	{ "peerdma", our_open, our_close, our_hit },
+	{ "peerdma", our_open, our_close, our_hit, our_forget },
 #ifdef HAVE_UCX
-	{ "ucx", ucx_open, ucx_close, ucx_hit },
+	{ "ucx", ucx_open, ucx_close, ucx_hit, ucx_forget },
 #endif
 };
 
@@ -223,7 +247,7 @@ static void row(const char *what, size_t n, int threads, const char *name, doubl
 		first_row = false;
 		return;
 	}
-	printf("%-14s %8zu %2d  %-8s %9.1f %9.1f %9.1f", what, n, threads, name, s.median, s.min, s.max);
+	printf("%-15s %8zu %2d  %-8s %9.1f %9.1f %9.1f", what, n, threads, name, s.median, s.min, s.max);
 	if (other > 0)
 		printf("   1/%.1f", other / s.median);
 	printf("\n");
@@ -328,6 +352,43 @@ static void bench_hits(size_t n)
 	free(which);
 }
 
+/*
+ * What a function says in a process of its own, where nothing that others have left
+ * behind matters: memory that an allocator keeps is as good as touched.
+ */
+static double in_child(double (*fn)(const struct subject *, const uint32_t *, size_t), const struct subject *s,
+		       const uint32_t *all, size_t n)
+{
+	double said = 0;
+	int fds[2];
+	pid_t pid;
+
+	if (pipe(fds))
+		die("pipe");
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		said = fn(s, all, n);
+		_exit(write(fds[1], &said, sizeof(said)) != sizeof(said));
+	}
+	if (read(fds[0], &said, sizeof(said)) != sizeof(said))
+		die("the child said nothing");
+	waitpid(pid, NULL, 0);
+	close(fds[0]);
+	close(fds[1]);
+	return said;
+}
+
+static double ns_per_miss(const struct subject *s, const uint32_t *all, size_t n)
+{
+	void *cache = s->open(n);
+	double start = now_ns();
+
+	s->hit(cache, all, n);
+	return (now_ns() - start) / (double)n;
+}
+
 static void bench_misses(size_t n, bool shuffled)
 {
 	double samples[SUBJECTS][ROUNDS_MAX];
@@ -338,23 +399,47 @@ static void bench_misses(size_t n, bool shuffled)
 	if (shuffled)
 		shuffle(all, n);
 	for (int r = 0; r < rounds; r++) {
-		for (int i = 0; i < SUBJECTS; i++) {
-			void *cache = subjects[i].open(n);
-			double start = now_ns();
-
-			subjects[i].hit(cache, all, n);
-			samples[i][r] = (now_ns() - start) / (double)n;
-			subjects[i].close(cache);
-		}
+		for (int i = 0; i < SUBJECTS; i++)
+			samples[i][r] = in_child(ns_per_miss, &subjects[i], all, n);
 	}
 	rows(shuffled ? "miss at random" : "miss in order", n, 1, samples, rounds);
 	free(all);
 }
 
-/* Ours alone: again after all was invalidated, so that no page is touched for the first time; and ends. */
+/* The same cache after all was invalidated, so that no page is touched for the first time. */
+static void bench_misses_again(size_t n, bool shuffled)
+{
+	double samples[SUBJECTS][ROUNDS_MAX];
+	uint32_t *all = numbers(n);
+	void *caches[SUBJECTS];
+	double start;
+
+	for (size_t i = 0; i < n; i++)
+		all[i] = (uint32_t)i;
+	if (shuffled)
+		shuffle(all, n);
+	for (int i = 0; i < SUBJECTS; i++) {
+		caches[i] = subjects[i].open(n);
+		subjects[i].hit(caches[i], all, n);
+	}
+	for (int r = 0; r < rounds; r++) {
+		for (int i = 0; i < SUBJECTS; i++) {
+			subjects[i].forget(caches[i], n);
+			start = now_ns();
+			subjects[i].hit(caches[i], all, n);
+			samples[i][r] = (now_ns() - start) / (double)n;
+		}
+	}
+	rows(shuffled ? "again at random" : "again in order", n, 1, samples, rounds);
+	for (int i = 0; i < SUBJECTS; i++)
+		subjects[i].close(caches[i]);
+	free(all);
+}
+
+/* Ours alone. */
 static void bench_ends(size_t n)
 {
-	double again[ROUNDS_MAX], one[ROUNDS_MAX], each[ROUNDS_MAX];
+	double one[ROUNDS_MAX], each[ROUNDS_MAX];
 	struct peerdma_cache *cache = our_open(n);
 	uint32_t *all = numbers(n);
 	double start;
@@ -371,14 +456,10 @@ static void bench_ends(size_t n)
 		one[r] = (now_ns() - start) / (double)some;
 		our_hit(cache, all, n);
 		start = now_ns();
-		if (peerdma_cache_invalidate(cache, BASE, n * STRIDE) != (int)n)
-			die("not all were invalidated");
+		our_forget(cache, n);
 		each[r] = (now_ns() - start) / (double)n;
-		start = now_ns();
 		our_hit(cache, all, n);
-		again[r] = (now_ns() - start) / (double)n;
 	}
-	row("miss again", n, 1, "peerdma", again, rounds, 0);
 	row("end one", n, 1, "peerdma", one, rounds, 0);
 	row("end of all", n, 1, "peerdma", each, rounds, 0);
 	our_close(cache);
@@ -396,33 +477,14 @@ static double resident(void)
 	return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* In a process of its own: what others have left behind is no matter. */
 static double memory_of(const struct subject *s, const uint32_t *all, size_t n)
 {
-	double used = 0;
-	int fds[2];
-	pid_t pid;
+	double before = resident();
+	void *cache = s->open(n);
 
-	if (pipe(fds))
-		die("pipe");
-	pid = fork();
-	if (pid < 0)
-		die("fork");
-	if (!pid) {
-		double before = resident();
-		void *cache = s->open(n);
-
-		s->hit(cache, all, n);
-		s->hit(cache, all, n);
-		used = resident() - before;
-		_exit(write(fds[1], &used, sizeof(used)) != sizeof(used));
-	}
-	if (read(fds[0], &used, sizeof(used)) != sizeof(used))
-		die("the child said nothing");
-	waitpid(pid, NULL, 0);
-	close(fds[0]);
-	close(fds[1]);
-	return used;
+	s->hit(cache, all, n);
+	s->hit(cache, all, n);
+	return resident() - before;
 }
 
 static void bench_memory(size_t n)
@@ -433,7 +495,7 @@ static void bench_memory(size_t n)
 	for (size_t i = 0; i < n; i++)
 		all[i] = (uint32_t)i;
 	for (int i = 0; i < SUBJECTS; i++)
-		samples[i][0] = memory_of(&subjects[i], all, n) / (double)n;
+		samples[i][0] = in_child(memory_of, &subjects[i], all, n) / (double)n;
 	rows("memory (bytes)", n, 1, samples, 1);
 	free(all);
 }
@@ -456,7 +518,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!json)
-		printf("%-14s %8s %2s  %-8s %9s %9s %9s\n", "ns per", "regions", "th", "cache", "median", "min", "max");
+		printf("%-15s %8s %2s  %-8s %9s %9s %9s\n", "ns per", "regions", "th", "cache", "median", "min", "max");
 	for (int i = 2; i < last; i++)
 		bench_memory(counts[i]);
 	for (int i = 0; i < last; i++)
@@ -464,6 +526,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < last; i++) {
 		bench_misses(counts[i], false);
 		bench_misses(counts[i], true);
+		bench_misses_again(counts[i], false);
+		bench_misses_again(counts[i], true);
 		bench_ends(counts[i]);
 	}
 	if (json)

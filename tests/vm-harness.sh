@@ -34,7 +34,7 @@ vm() { "$top/vm/run" "$@"; }
 mkdir "$work/out folder" "$work/cwd"
 cat >"$work/command.sh" <<'END'
 echo first
-sleep 2
+sleep 5
 echo "to stderr" >&2
 echo "also to stderr" >/dev/stderr
 echo "arg:$1 env:$COLOUR cwd:$(pwd) user:$(id -u) stdin:$(wc -c)"
@@ -123,12 +123,17 @@ contains "and why" "power of two" "$work/stdout"
 # A killed vm/run leaves no QEMU behind. The marker is an argument of ours alone.
 "$top/vm/run" --append "marker=$work" -- sleep 1000 >"$work/stdout" 2>&1 &
 run=$!
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-	pgrep -f "qemu.*marker=$work" >/dev/null && break
-	sleep 1
-done
+# until_qemu CODE: pgrep's, 0 there is one, 1 there is none; for a minute at most
+until_qemu() {
+	for _ in $(seq 60); do
+		pgrep -f "qemu.*marker=$work" >/dev/null
+		[ $? != "$1" ] || break
+		sleep 1
+	done
+}
+until_qemu 0
 kill -KILL $run
-sleep 1
+until_qemu 1
 if pgrep -f "qemu.*marker=$work" >/dev/null; then fail "QEMU ends with vm/run"; else pass "QEMU ends with vm/run"; fi
 
 # ---- devices and topologies ----------------------------------------------------

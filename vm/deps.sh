@@ -83,7 +83,7 @@ fi
 
 echo "installing Debian packages${root:+ (with sudo)}:${missing:- none, only the lists of packages}"
 apt() {
-	$root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+	$root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=5 "$@"
 }
 # A broken third-party archive must not keep us from Debian's.
 apt update || echo "vm/deps.sh: apt-get update failed in part; trying to go on" >&2

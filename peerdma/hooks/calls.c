@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * calls.c - the functions of CUDA's driver API that make and end GPU memory, each
- * with a function of ours in front.
+ * calls.c - the functions of CUDA's driver API and of HSA's runtime that make and
+ * end GPU memory, each with a function of ours in front.
  *
  * A free is told before, while the memory is still there to be unpinned, and
  * after: what was registered in between is stale as well.
@@ -11,7 +11,7 @@
 #include "hooks.h"
 
 enum {
-#define HOOK(name, ...) ID_##name,
+#define HOOK(library, name, ...) ID_##name,
 #include "calls.def"
 #undef HOOK
 };
@@ -22,90 +22,130 @@ struct span {
 	uint64_t addr, length;
 };
 
+/* ---- CUDA's types ---- */
+
+typedef int CUresult;
+typedef unsigned long long CUdeviceptr;
+
+/* CU_IPC_HANDLE_SIZE */
+struct cuda_ipc_handle {
+	char reserved[64];
+};
+
 /* The allocation around p: none for NULL.  If CUDA will not say, it may be any. */
-static struct span around(CUdeviceptr p)
+static struct span cuda_around(CUdeviceptr p)
 {
 	CUresult (*range)(CUdeviceptr *base, size_t *size, CUdeviceptr p) = NULL;
 	struct span s = { 0, p ? ALL : 0 };
 	CUdeviceptr base = 0;
 	size_t size = 0;
-	void *cuda = libcuda();
 
-	if (cuda && p)
-		range = real_dlsym(cuda, "cuMemGetAddressRange_v2");
-	if (range && range(&base, &size, p) == CUDA_SUCCESS && size)
+	if (p)
+		range = real_symbol(CUDA, "cuMemGetAddressRange_v2");
+	if (range && !range(&base, &size, p) && size)
 		s = (struct span){ base, size };
 	return s;
 }
+
+/* ---- HSA's types ---- */
+
+/* Of a region, a pool, an agent, memory of hsa_amd_vmem_handle_create(). */
+struct hsa_handle {
+	uint64_t handle;
+};
+
+#define HSA_POINTER_LOCKED 2	/* HSA_EXT_POINTER_TYPE_LOCKED: the host's, made known to a GPU */
+
+/* As hsa_amd_pointer_info_t begins: it says how much of it the caller knows. */
+struct hsa_pointer_info {
+	uint32_t size, type;
+	void *agent_base, *host_base;
+	size_t length;
+};
+
+static struct span hsa_around(void *p)
+{
+	int (*ask)(const void *p, struct hsa_pointer_info *info, void *(*alloc)(size_t), uint32_t *agents, void **list) = NULL;
+	struct hsa_pointer_info info = { .size = sizeof(info) };
+	struct span s = { 0, p ? ALL : 0 };
+
+	if (p)
+		ask = real_symbol(HSA, "hsa_amd_pointer_info");
+	if (ask && !ask(p, &info, NULL, NULL, NULL) && info.length)
+		s = (struct span){ (uintptr_t)(info.type == HSA_POINTER_LOCKED ? info.host_base : info.agent_base), info.length };
+	return s;
+}
+
+/* ---- ours ---- */
 
 #define UNPACK(...) __VA_ARGS__
 
 /* What is freed is known before the call. */
 #define FREE_BODY(id, PARAMS, ARGS, SPAN)						\
-{											\
-	CUresult (*real)(UNPACK PARAMS) = hook_real(&hooks[id], slot);			\
+	int (*real)(UNPACK PARAMS) = hook_real(&hooks[id], slot);			\
 	struct span s;									\
-	CUresult r;									\
+	int r;										\
 											\
 	if (!real)									\
-		return CUDA_ERROR_NOT_INITIALIZED;					\
+		return libraries[hooks[id].library].absent;				\
 	s = SPAN;									\
 	hook_tell(&hooks[id], PEERDMA_HOOK_FREE, 0, s.addr, s.length);			\
 	r = real(UNPACK ARGS);								\
 	hook_tell(&hooks[id], PEERDMA_HOOK_FREE, 1, s.addr, s.length);			\
-	return r;									\
-}
+	return r;
 
 /* What is made is known when the call succeeded. */
 #define ALLOC_BODY(id, PARAMS, ARGS, SPAN)						\
-{											\
-	CUresult (*real)(UNPACK PARAMS) = hook_real(&hooks[id], slot);			\
+	int (*real)(UNPACK PARAMS) = hook_real(&hooks[id], slot);			\
 	struct span s;									\
-	CUresult r;									\
+	int r;										\
 											\
 	if (!real)									\
-		return CUDA_ERROR_NOT_INITIALIZED;					\
+		return libraries[hooks[id].library].absent;				\
 	r = real(UNPACK ARGS);								\
-	if (r == CUDA_SUCCESS) {							\
+	if (!r) {									\
 		s = SPAN;								\
 		hook_tell(&hooks[id], PEERDMA_HOOK_ALLOC, 0, s.addr, s.length);		\
 	}										\
-	return r;									\
+	return r;
+
+/* Both libraries' results are an int, of which 0 is success. */
+#define COPY(storage, function, n, id, BODY, PARAMS, ARGS, SPAN)			\
+storage int function(UNPACK PARAMS)							\
+{											\
+	const unsigned int slot = n;							\
+	BODY(id, PARAMS, ARGS, SPAN)							\
 }
 
-/* CU_IPC_HANDLE_SIZE */
-struct ipc_handle {
-	char reserved[64];
-};
-
-#define HOOK(name, proc, BODY, PARAMS, ARGS, SPAN)					\
-static inline CUresult via_##name(unsigned int slot, UNPACK PARAMS)			\
-BODY(ID_##name, PARAMS, ARGS, SPAN)							\
-EXPORT CUresult name(UNPACK PARAMS);							\
-EXPORT CUresult name(UNPACK PARAMS) { return via_##name(0, UNPACK ARGS); }		\
-static CUresult name##_1(UNPACK PARAMS) { return via_##name(1, UNPACK ARGS); }		\
-static CUresult name##_2(UNPACK PARAMS) { return via_##name(2, UNPACK ARGS); }		\
-static CUresult name##_3(UNPACK PARAMS) { return via_##name(3, UNPACK ARGS); }
+#define HOOK(library, name, proc, BODY, PARAMS, ARGS, SPAN)				\
+EXPORT int name(UNPACK PARAMS);								\
+COPY(EXPORT, name, 0, ID_##name, BODY, PARAMS, ARGS, SPAN)				\
+COPY(static, name##_1, 1, ID_##name, BODY, PARAMS, ARGS, SPAN)				\
+COPY(static, name##_2, 2, ID_##name, BODY, PARAMS, ARGS, SPAN)				\
+COPY(static, name##_3, 3, ID_##name, BODY, PARAMS, ARGS, SPAN)
 #include "calls.def"
 #undef HOOK
 
 struct hook hooks[] = {
-#define HOOK(name_, proc_, ...)								\
-	{ .name = #name_, .proc = proc_, .ours = { name_, name_##_1, name_##_2, name_##_3 } },
+#define HOOK(library_, name_, proc_, ...)						\
+	{ .library = library_, .name = #name_, .proc = proc_, .ours = { name_, name_##_1, name_##_2, name_##_3 } },
 #include "calls.def"
 #undef HOOK
 	{ 0 },
 };
 
+struct library libraries[LIBRARIES] = {
+	[CUDA] = { .soname = "libcuda.so.1", .prefix = "cu", .absent = 3 /* CUDA_ERROR_NOT_INITIALIZED */ },
+	[HSA] = { .soname = "libhsa-runtime64.so.1", .prefix = "hsa_", .absent = 0x100b /* HSA_STATUS_ERROR_NOT_INITIALIZED */ },
+};
+
 void *hook_real(struct hook *h, unsigned int slot)
 {
-	void *real = atomic_load_explicit(&h->real[slot], memory_order_acquire), *cuda;
+	void *real = atomic_load_explicit(&h->real[slot], memory_order_acquire);
 
 	if (real || slot)
 		return real;
-	cuda = libcuda();
-	if (cuda)
-		real = real_dlsym(cuda, h->name);
+	real = real_symbol(h->library, h->name);
 	atomic_store_explicit(&h->real[0], real, memory_order_release);
 	return real;
 }

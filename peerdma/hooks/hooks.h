@@ -11,10 +11,17 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-typedef int CUresult;
-typedef unsigned long long CUdeviceptr;
+/* calls.c: whose functions are watched. */
+enum { CUDA, HSA, LIBRARIES };
 
-enum { CUDA_SUCCESS = 0, CUDA_ERROR_NOT_INITIALIZED = 3, CUDA_ERROR_NOT_FOUND = 500 };
+struct library {
+	const char *soname;
+	const char *prefix;		/* of all its functions */
+	int absent;			/* what a call is told that has nowhere to go */
+	_Atomic(void *) handle;
+};
+
+extern struct library libraries[LIBRARIES];
 
 /*
  * One function of CUDA may stand behind several addresses: what dlsym() gives,
@@ -24,7 +31,8 @@ enum { CUDA_SUCCESS = 0, CUDA_ERROR_NOT_INITIALIZED = 3, CUDA_ERROR_NOT_FOUND = 
 #define SLOTS 4
 
 struct hook {
-	const char *name;		/* as libcuda exports it */
+	unsigned int library;
+	const char *name;		/* as the library exports it */
 	const char *proc;		/* as cuGetProcAddress() knows it */
 	void *ours[SLOTS];		/* [0]: the exported one, for dlsym()'s */
 	_Atomic(void *) real[SLOTS];	/* [0]: found when first needed */
@@ -34,7 +42,7 @@ struct hook {
 /* calls.c: ends with a NULL name. */
 extern struct hook hooks[];
 
-/* Where a call of copy `slot' goes on; NULL: there is no libcuda. */
+/* Where a call of copy `slot' goes on; NULL: the library, or its function, is not there. */
 void *hook_real(struct hook *h, unsigned int slot);
 /* Our function for CUDA's, or `real' itself when there is none to spare. */
 void *hook_for(struct hook *h, void *real);
@@ -44,7 +52,9 @@ void hook_tell(struct hook *h, uint32_t kind, uint32_t after, uint64_t addr, uin
 
 /* symbols.c: the dynamic loader's own, past the one that is in front of it. */
 void *real_dlsym(void *handle, const char *name);
-/* libcuda.so.1 if the process has it; it stays. */
-void *libcuda(void);
+/* The library if the process has it; it stays. */
+void *library(unsigned int which);
+/* Its own function, past ours; NULL: neither is there. */
+void *real_symbol(unsigned int which, const char *name);
 
 #endif

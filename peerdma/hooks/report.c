@@ -26,7 +26,7 @@ EXPORT int peerdma_hooks_active(void)
 /* As a program would ask: by the names that it finds first. */
 static void *ask_proc(const char *name)
 {
-	CUresult (*get)(const char *symbol, void **pfn, int version, unsigned long long flags, int *status) =
+	int (*get)(const char *symbol, void **pfn, int version, unsigned long long flags, int *status) =
 		real_dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
 	void *p = NULL;
 	int status;
@@ -57,17 +57,25 @@ static struct peerdma_hook_report try_all(struct hook *h)
 		return r;
 	}
 	note(&r, h, PEERDMA_HOOK_BY_NAME, real_dlsym(RTLD_DEFAULT, h->name));
-	note(&r, h, PEERDMA_HOOK_BY_DLSYM, program_dlsym()(libcuda(), h->name));
+	note(&r, h, PEERDMA_HOOK_BY_DLSYM, program_dlsym()(library(h->library), h->name));
 	if (h->proc)
 		note(&r, h, PEERDMA_HOOK_BY_PROC, ask_proc(h->proc));
 	return r;
+}
+
+static bool any_library(void)
+{
+	for (unsigned int i = 0; i < LIBRARIES; i++)
+		if (library(i))
+			return true;
+	return false;
 }
 
 EXPORT unsigned int peerdma_hooks_report(struct peerdma_hook_report *reports, unsigned int n)
 {
 	unsigned int i;
 
-	if (!libcuda())
+	if (!any_library())
 		return 0;
 	for (i = 0; hooks[i].name; i++)
 		if (i < n)
@@ -85,9 +93,9 @@ static void print(void)
 	struct peerdma_hook_report r[64];
 	unsigned int n = peerdma_hooks_report(r, 64);
 
-	fprintf(stderr, "libpeerdma-hooks: %s\n", !n ? "this process has no libcuda.so.1: nothing to see" :
-		peerdma_hooks_active() ? "in front of libcuda" :
-		"NOT in front of libcuda: preload it, or link it before libcuda");
+	fprintf(stderr, "libpeerdma-hooks: %s\n", !n ? "this process has neither libcuda.so.1 nor libhsa-runtime64.so.1: nothing to see" :
+		peerdma_hooks_active() ? "in front" :
+		"NOT in front: preload it, or link it before libcuda and libhsa-runtime64");
 	if (n)
 		fprintf(stderr, "%-32s %-8s %-8s %-18s %s\n", "function", "by name", "dlsym", "cuGetProcAddress", "calls");
 	for (unsigned int i = 0; i < n; i++) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * symbols.c - dlsym() and cuGetProcAddress(): who asks for a function by name gets
- * ours, if it is libcuda's that it would have been.
+ * ours, if it is the watched library's that it would have been.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "hooks.h"
@@ -38,16 +39,23 @@ void *real_dlsym(void *handle, const char *name)
 	return loader()(handle, name);
 }
 
-void *libcuda(void)
+void *library(unsigned int which)
 {
-	static _Atomic(void *) found;
-	void *handle = atomic_load_explicit(&found, memory_order_acquire);
+	struct library *lib = &libraries[which];
+	void *handle = atomic_load_explicit(&lib->handle, memory_order_acquire);
 
 	if (!handle) {
-		handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-		atomic_store_explicit(&found, handle, memory_order_release);
+		handle = dlopen(lib->soname, RTLD_LAZY | RTLD_NOLOAD);
+		atomic_store_explicit(&lib->handle, handle, memory_order_release);
 	}
 	return handle;
+}
+
+void *real_symbol(unsigned int which, const char *name)
+{
+	void *handle = library(which);
+
+	return handle ? real_dlsym(handle, name) : NULL;
 }
 
 static struct hook *by_name(const char *name)
@@ -60,22 +68,20 @@ static struct hook *by_name(const char *name)
 
 /* ---- cuGetProcAddress ---- */
 
-typedef CUresult (*proc_address)(const char *symbol, void **pfn, int version, unsigned long long flags);
-typedef CUresult (*proc_address_v2)(const char *symbol, void **pfn, int version, unsigned long long flags, int *status);
+typedef int (*proc_address)(const char *symbol, void **pfn, int version, unsigned long long flags);
+typedef int (*proc_address_v2)(const char *symbol, void **pfn, int version, unsigned long long flags, int *status);
 
-EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, unsigned long long flags);
-EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, unsigned long long flags, int *status);
+EXPORT int cuGetProcAddress(const char *symbol, void **pfn, int version, unsigned long long flags);
+EXPORT int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, unsigned long long flags, int *status);
 
 static void replace(const char *symbol, void **pfn)
 {
 	if (!symbol || !pfn || !*pfn)
 		return;
 	if (!strcmp(symbol, "cuGetProcAddress")) {
-		void *cuda = libcuda();
-
-		if (cuda && *pfn == real_dlsym(cuda, "cuGetProcAddress_v2"))
+		if (*pfn == real_symbol(CUDA, "cuGetProcAddress_v2"))
 			*pfn = (void *)(uintptr_t)cuGetProcAddress_v2;
-		else if (cuda && *pfn == real_dlsym(cuda, "cuGetProcAddress"))
+		else if (*pfn == real_symbol(CUDA, "cuGetProcAddress"))
 			*pfn = (void *)(uintptr_t)cuGetProcAddress;
 		return;
 	}
@@ -87,45 +93,47 @@ static void replace(const char *symbol, void **pfn)
 	}
 }
 
-EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, unsigned long long flags)
+EXPORT int cuGetProcAddress(const char *symbol, void **pfn, int version, unsigned long long flags)
 {
-	void *cuda = libcuda();
-	proc_address real = cuda ? (proc_address)(uintptr_t)real_dlsym(cuda, "cuGetProcAddress") : NULL;
-	CUresult r = real ? real(symbol, pfn, version, flags) : CUDA_ERROR_NOT_INITIALIZED;
+	proc_address real = (proc_address)(uintptr_t)real_symbol(CUDA, "cuGetProcAddress");
+	int r = real ? real(symbol, pfn, version, flags) : libraries[CUDA].absent;
 
-	if (r == CUDA_SUCCESS)
+	if (!r)
 		replace(symbol, pfn);
 	return r;
 }
 
-EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, unsigned long long flags, int *status)
+EXPORT int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, unsigned long long flags, int *status)
 {
-	void *cuda = libcuda();
-	proc_address_v2 real = cuda ? (proc_address_v2)(uintptr_t)real_dlsym(cuda, "cuGetProcAddress_v2") : NULL;
-	CUresult r = real ? real(symbol, pfn, version, flags, status) : CUDA_ERROR_NOT_INITIALIZED;
+	proc_address_v2 real = (proc_address_v2)(uintptr_t)real_symbol(CUDA, "cuGetProcAddress_v2");
+	int r = real ? real(symbol, pfn, version, flags, status) : libraries[CUDA].absent;
 
-	if (r == CUDA_SUCCESS)
+	if (!r)
 		replace(symbol, pfn);
 	return r;
 }
 
 /* ---- dlsym ---- */
 
-/* Ours, if what would be found is libcuda's and we have one for it. */
+static bool may_be_watched(const char *name)
+{
+	for (unsigned int i = 0; i < LIBRARIES; i++)
+		if (!strncmp(name, libraries[i].prefix, strlen(libraries[i].prefix)))
+			return true;
+	return false;
+}
+
+/* Ours, if what would be found is a watched library's and we have one for it. */
 static void *looked_up(void *found, const char *name)
 {
 	struct hook *h;
-	void *cuda;
 
-	if (!found || name[0] != 'c' || name[1] != 'u')
-		return found;
-	cuda = libcuda();
-	if (!cuda)
+	if (!found || !may_be_watched(name))
 		return found;
 	if (!strcmp(name, "cuGetProcAddress"))
-		return found == real_dlsym(cuda, name) ? (void *)(uintptr_t)cuGetProcAddress : found;
+		return found == real_symbol(CUDA, name) ? (void *)(uintptr_t)cuGetProcAddress : found;
 	if (!strcmp(name, "cuGetProcAddress_v2"))
-		return found == real_dlsym(cuda, name) ? (void *)(uintptr_t)cuGetProcAddress_v2 : found;
+		return found == real_symbol(CUDA, name) ? (void *)(uintptr_t)cuGetProcAddress_v2 : found;
 	h = by_name(name);
 	return h && found == hook_real(h, 0) ? h->ours[0] : found;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * peerdma_hooks.h - libpeerdma-hooks: be told when this process allocates and
- * frees GPU memory through CUDA's driver API.
+ * frees GPU memory through CUDA's driver API, or through HSA's runtime (AMD's).
  *
  * For who keeps registrations of GPU memory and has no kernel module that tells
- * when they go stale.  The library has functions of CUDA's names in front of
- * CUDA's; it must come first where names are looked up:
+ * when they go stale.  The library has functions of CUDA's and HSA's names in front
+ * of theirs; it must come first where names are looked up:
  *
  *	LD_PRELOAD=libpeerdma-hooks.so.0 program	or
  *	cc program.c -lpeerdma-hooks -lcuda ...		linked before libcuda
@@ -14,8 +14,9 @@
  * them those of the CUDA runtime, dynamic or linked statically, which gets the
  * driver's functions that way.  Not seen are calls by a pointer that was fetched
  * before this library was there, from namespaces of dlmopen(), and by tables of
- * CUDA that are not documented.  peerdma_hooks_report() says what is seen in the
- * process at hand; whoever must not miss a free checks buffer ids as well.
+ * CUDA that are not documented.  The same holds for HSA, and for HIP on top of it.
+ * peerdma_hooks_report() says what is seen in the process at hand; whoever must not
+ * miss a free of CUDA's checks buffer ids as well.  HSA has none.
  */
 #ifndef PEERDMA_HOOKS_H
 #define PEERDMA_HOOKS_H
@@ -41,7 +42,7 @@ struct peerdma_hook_event {
 
 /*
  * Called in the thread that frees, without locks of this library.  It may call
- * CUDA, but for frees and allocations, and must not wait for another thread that
+ * CUDA or HSA, but for frees and allocations, and must not wait for another thread that
  * may be in CUDA.
  */
 typedef void (*peerdma_hook_fn)(void *arg, const struct peerdma_hook_event *event);
@@ -67,7 +68,7 @@ void peerdma_hooks_unsubscribe(peerdma_hook_fn fn, void *arg);
 #define PEERDMA_HOOK_BY_NAME	(1U << 0)	/* calls that the dynamic loader binds */
 #define PEERDMA_HOOK_BY_DLSYM	(1U << 1)	/* what dlsym() of libcuda gives */
 #define PEERDMA_HOOK_BY_PROC	(1U << 2)	/* what cuGetProcAddress() gives */
-#define PEERDMA_HOOK_ABSENT	(1U << 3)	/* this libcuda has no such function */
+#define PEERDMA_HOOK_ABSENT	(1U << 3)	/* there is no such library in the process, or no such function in it */
 
 struct peerdma_hook_report {
 	const char *call;
@@ -79,7 +80,7 @@ struct peerdma_hook_report {
 /*
  * Tries, for each function that is watched, each way there is, without calling
  * the function.  Fills up to n reports and returns how many functions there are;
- * 0 when the process has no libcuda.so.1.  PEERDMA_HOOKS=report in the environment
+ * 0 when the process has neither libcuda.so.1 nor libhsa-runtime64.so.1.  PEERDMA_HOOKS=report in the environment
  * prints the same to stderr when the process ends.
  */
 unsigned int peerdma_hooks_report(struct peerdma_hook_report *reports, unsigned int n);

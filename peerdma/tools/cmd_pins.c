@@ -9,6 +9,7 @@
 
 #include "json.h"
 #include "pins_table.h"
+#include "table.h"
 #include "tool.h"
 
 static const char usage[] =
@@ -22,72 +23,31 @@ static const char usage[] =
 	"\n"
 	"Exit code: 0 listed (perhaps nothing), 1 the table is malformed, 2 cannot be read.\n";
 
-#define COLUMNS 12
-
-static const struct {
-	const char *title;
-	int sign;	/* -1: figures, to the right */
-} layout[COLUMNS] = {
-	{ "PID", -1 }, { "COMMAND", 1 }, { "CLIENT", 1 }, { "PROVIDER", 1 }, { "STATE", 1 }, { "FLAGS", 1 },
-	{ "ADDRESS", 1 }, { "SIZE", -1 }, { "PAGES", -1 }, { "MAPPINGS", -1 }, { "VIEWS", -1 }, { "DMA-BUFS", -1 },
-};
-
-struct row {
-	const char *cells[COLUMNS];
-	char pid[24], addr[24], size[32], pages[48], mappings[24], views[24], exports[24];
-};
-
-static void fill(struct row *row, const struct pin *p)
+static void print_table(const struct pins_table *pins)
 {
-	char page[32];
-
-	snprintf(row->pid, sizeof(row->pid), "%" PRIu64, p->pid);
-	snprintf(row->addr, sizeof(row->addr), "0x%" PRIx64, p->addr);
-	text_size(p->length, row->size);
-	if (p->page_shift)
-		snprintf(row->pages, sizeof(row->pages), "%" PRIu64 " x %s", p->pinned_length >> p->page_shift,
-			 text_size(1ULL << p->page_shift, page));
-	else
-		strcpy(row->pages, "?");
-	snprintf(row->mappings, sizeof(row->mappings), "%" PRIu64, p->mappings);
-	snprintf(row->views, sizeof(row->views), "%" PRIu64, p->views);
-	snprintf(row->exports, sizeof(row->exports), "%" PRIu64, p->exports);
-
-	const char *cells[COLUMNS] = {
-		row->pid, p->comm, p->client, p->provider, p->state, p->flags, row->addr, row->size,
-		row->pages, row->mappings, row->views, row->exports,
+	static const char *const titles[] = {
+		"PID>", "COMMAND", "CLIENT", "PROVIDER", "STATE", "FLAGS", "ADDRESS", "SIZE>", "PAGES>", "MAPPINGS>",
+		"VIEWS>", "DMA-BUFS>",
 	};
-	for (size_t c = 0; c < COLUMNS; c++)
-		row->cells[c] = *cells[c] ? cells[c] : "-";
-}
+	struct table *table = table_new(titles, sizeof(titles) / sizeof(titles[0]));
 
-static int print_table(const struct pins_table *table)
-{
-	struct row row;
-	int width[COLUMNS];
+	for (size_t i = 0; i < pins->count; i++) {
+		const struct pin *p = &pins->pins[i];
+		char pid[24], addr[24], size[32], pages[64] = "?", mappings[24], views[24], exports[24], page[32];
 
-	for (size_t c = 0; c < COLUMNS; c++)
-		width[c] = (int)strlen(layout[c].title);
-	for (size_t i = 0; i < table->count; i++) {
-		fill(&row, &table->pins[i]);
-		for (size_t c = 0; c < COLUMNS; c++) {
-			int w = (int)text_width(row.cells[c]);
-
-			if (w > width[c])
-				width[c] = w;
-		}
+		snprintf(pid, sizeof(pid), "%" PRIu64, p->pid);
+		snprintf(addr, sizeof(addr), "0x%" PRIx64, p->addr);
+		if (p->page_shift)
+			snprintf(pages, sizeof(pages), "%" PRIu64 " x %s", p->pinned_length >> p->page_shift,
+				 text_size(1ULL << p->page_shift, page));
+		snprintf(mappings, sizeof(mappings), "%" PRIu64, p->mappings);
+		snprintf(views, sizeof(views), "%" PRIu64, p->views);
+		snprintf(exports, sizeof(exports), "%" PRIu64, p->exports);
+		table_add(table, (const char *[]){
+			pid, p->comm, p->client, p->provider, p->state, p->flags, addr, text_size(p->length, size), pages,
+			mappings, views, exports });
 	}
-	for (size_t i = 0; i <= table->count; i++) {	/* 0: the titles */
-		if (i)
-			fill(&row, &table->pins[i - 1]);
-		for (size_t c = 0; c < COLUMNS; c++) {
-			const char *s = i ? row.cells[c] : layout[c].title;
-
-			text_pad(s, c == COLUMNS - 1 && layout[c].sign > 0 ? 0 : width[c] * layout[c].sign);
-			putchar(c == COLUMNS - 1 ? '\n' : ' ');
-		}
-	}
-	return EXIT_OK;
+	table_print(table, "");
 }
 
 static int by_pid(const void *a, const void *b)

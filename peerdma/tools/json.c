@@ -52,6 +52,11 @@ void json_address(struct json_object *o, const char *key, uint64_t n)
 	json_text(o, key, text);
 }
 
+void json_truth(struct json_object *o, const char *key, int value)
+{
+	put(o, key, need(json_object_new_boolean(value)));
+}
+
 void json_null(struct json_object *o, const char *key)
 {
 	put(o, key, NULL);

@@ -18,6 +18,7 @@ static const struct command {
 	const char *summary;
 } commands[] = {
 	{ "bar1", cmd_bar1, "how full each GPU's aperture is, and of what" },
+	{ "cache", cmd_cache, "the registration caches of running processes" },
 	{ "pins", cmd_pins, "who holds what memory" },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -55,9 +56,16 @@ static void look_at_terminal(struct tool *tool)
 	tool->color = tty && !getenv("NO_COLOR") && term && strcmp(term, "dumb");
 }
 
-enum { OPT_JSON = 256, OPT_TSV, OPT_ASCII, OPT_COLOR, OPT_ROOT, OPT_VERSION };
+enum { OPT_JSON = 256, OPT_TSV, OPT_ASCII, OPT_COLOR, OPT_ROOT, OPT_VERSION, OPT_MORE };
+#define MORE_MAX	8
 
 int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, const char *usage)
+{
+	return tool_options_more(tool, argc, argv, takes, NULL, 0, usage);
+}
+
+int tool_options_more(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_value *values,
+		      size_t count, const char *usage)
 {
 	static const struct {
 		struct option option;
@@ -71,7 +79,8 @@ int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, c
 		{ { "ascii", no_argument, NULL, OPT_ASCII }, OPTION_DRAW },
 		{ { "color", no_argument, NULL, OPT_COLOR }, OPTION_DRAW },
 	};
-	struct option options[sizeof(all) / sizeof(all[0]) + 1] = { 0 };
+	struct option options[sizeof(all) / sizeof(all[0]) + MORE_MAX + 1] = { 0 };
+	const char **operand = NULL;
 	size_t n = 0;
 	int c;
 
@@ -79,8 +88,15 @@ int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, c
 		if ((all[i].needs & takes) == all[i].needs)
 			options[n++] = all[i].option;
 	}
+	for (size_t i = 0; i < count && i < MORE_MAX; i++) {
+		if (values[i].name)
+			options[n++] = (struct option){ values[i].name, required_argument, NULL, OPT_MORE + (int)i };
+		else
+			operand = values[i].value;
+	}
 	optind = 0;
-	while ((c = getopt_long(argc, argv, "+h", options, NULL)) >= 0) {
+	/* Where an argument is expected, options may come after it. */
+	while ((c = getopt_long(argc, argv, operand ? "h" : "+h", options, NULL)) >= 0) {
 		switch (c) {
 		case 'h':
 			fputs(usage, stdout);
@@ -104,10 +120,16 @@ int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, c
 			tool->color = true;
 			break;
 		default:
+			if (c >= OPT_MORE && c < OPT_MORE + (int)count) {
+				*values[c - OPT_MORE].value = optarg;
+				break;
+			}
 			fputs(usage, stderr);
 			return EXIT_ERROR;
 		}
 	}
+	if (optind < argc && operand)
+		*operand = argv[optind++];
 	if (optind < argc) {
 		warn("'%s' is not expected here", argv[optind]);
 		fputs(usage, stderr);

@@ -39,9 +39,21 @@ struct tool {
 /* Returns -1 to go on, or the exit code to end with. */
 int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, const char *usage);
 
+/*
+ * The same with options of the subcommand's own, each with a value; `name` NULL stands
+ * for the argument that is no option, which is then expected.
+ */
+struct tool_value {
+	const char *name;
+	const char **value;
+};
+int tool_options_more(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_value *values,
+		      size_t count, const char *usage);
+
 int cmd_overview(struct tool *tool, int argc, char **argv);
 int cmd_pins(struct tool *tool, int argc, char **argv);
 int cmd_bar1(struct tool *tool, int argc, char **argv);
+int cmd_cache(struct tool *tool, int argc, char **argv);
 
 /* ---- text.c ---- */
 

@@ -220,11 +220,14 @@ struct call {
 
 #define ANSWER(name, fn, undo, type)	\
 	[_IOC_NR(name)] = { fn, undo, sizeof(struct type), sizeof(struct type) }
+/* One whose struct has grown: `field` is the first that was not there in the beginning. */
+#define GREW(name, fn, undo, type, field)	\
+	[_IOC_NR(name)] = { fn, undo, sizeof(struct type), offsetof(struct type, field) }
 #define CALL(name, fn, type)	ANSWER(name, fn, NULL, type)
 
 static const struct call calls[] = {
 	ANSWER(SOFTGPU_INFO, call_info, undo_nothing, softgpu_info),
-	ANSWER(SOFTGPU_WINDOW, call_window, undo_nothing, softgpu_window),
+	GREW(SOFTGPU_WINDOW, call_window, undo_nothing, softgpu_window, server),
 	ANSWER(SOFTGPU_CTX_CREATE, call_ctx_create, undo_ctx_create, softgpu_ctx_create),
 	CALL(SOFTGPU_CTX_DESTROY, call_ctx_destroy, softgpu_handle),
 	CALL(SOFTGPU_CTX_SYNC, call_ctx_sync, softgpu_handle),

@@ -13,12 +13,14 @@ static u64 random_nonzero(void)
 }
 
 /* Exclusive means one context, whoever's: another of the same process is one too many. */
-static int may_make_locked(const struct sg_gpu *gpu)
+static int may_make_locked(const struct sg_gpu *gpu, const struct sg_shared_ctx *shared)
 {
 	if (gpu->removed)
 		return -ENODEV;
 	if (gpu->desc.compute_mode == SOFTGPU_COMPUTE_PROHIBITED)
 		return -EACCES;
+	if (shared && shared->ctxs)
+		return shared->faulted ? -EIO : 0;
 	return gpu->desc.compute_mode == SOFTGPU_COMPUTE_EXCLUSIVE && gpu->ctxs ? -EBUSY : 0;
 }
 
@@ -41,13 +43,16 @@ int sg_ctx_create(struct sg_client *client, u32 *handle)
 	sg_stream_init(&ctx->stream0, ctx, false);
 
 	sg_mutex_lock(&sg->lock);
-	err = may_make_locked(client->gpu);
+	if (client->proc->server)
+		ctx->shared = &client->proc->server->at[ctx->gpu->index];
+	err = may_make_locked(ctx->gpu, ctx->shared);
 	if (err) {
 		sg_mutex_unlock(&sg->lock);
 		sg_cond_destroy(&ctx->done);
 		sg_free(ctx);
 		return err;
 	}
+	sg_shared_enter_locked(ctx);
 	sg_list_add_tail(&ctx->streams, &ctx->stream0.in_ctx);
 	sg_list_add_tail(&sg->ctxs, &ctx->in_sg);
 	client->ctxs++;
@@ -126,6 +131,7 @@ void sg_ctx_destroy_locked(struct sg_ctx *ctx)
 
 	/* First the tokens: nobody new comes in by them. */
 	sg_list_del(&ctx->in_sg);
+	sg_shared_leave_locked(ctx);
 	ctx->dead = true;
 	sg_cond_broadcast(&ctx->gpu->work);
 	while (sg_ctx_busy_locked(ctx))
@@ -135,7 +141,7 @@ void sg_ctx_destroy_locked(struct sg_ctx *ctx)
 		sg_buf_release_locked(sg_list_entry(ctx->bufs.next, struct sg_buf, in_owner));
 }
 
-struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space_token)
+struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space_token, u64 va)
 {
 	struct sg_ctx *ctx, *found = NULL;
 
@@ -143,7 +149,7 @@ struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space
 	sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
 		u64 wrong = (ctx->p2p_token ^ p2p_token) | (u64)(ctx->va_space_token ^ va_space_token);
 
-		if (!wrong)
+		if (!wrong && (!found || sg_in_window(ctx->obj.client->proc, va)))
 			found = ctx;
 	}
 	return found;

@@ -250,11 +250,27 @@ static int run(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job)
 	return err;
 }
 
-void sg_fault_locked(struct sg_ctx *ctx)
+static void die_locked(struct sg_ctx *ctx)
 {
 	if (!ctx->dead)
 		ctx->faulted = true;
 	ctx->dead = true;
+}
+
+void sg_fault_locked(struct sg_ctx *ctx)
+{
+	struct sg_ctx *other;
+
+	die_locked(ctx);
+	/* One that has ended meanwhile takes nobody with it. */
+	if (!ctx->shared || ctx->obj.gone)
+		return;
+	ctx->shared->faulted = true;
+	sg_list_for_each(other, &ctx->gpu->sg->ctxs, struct sg_ctx, in_sg) {
+		if (sg_ctx_same(other, ctx))
+			die_locked(other);
+	}
+	sg_cond_broadcast(&ctx->gpu->work);
 }
 
 struct sg_job *sg_take_job_locked(struct sg_stream *s)

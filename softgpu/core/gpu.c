@@ -16,6 +16,7 @@ int sg_create(struct sg **out)
 	sg_cond_init(&sg->ended);
 	sg_list_init(&sg->procs);
 	sg_list_init(&sg->ctxs);
+	sg_list_init(&sg->servers);
 	sg->next_buffer_id = 1;
 	sg->next_share_id = 1;
 	sg->next_pin_serial = 1;
@@ -29,7 +30,7 @@ void sg_destroy(struct sg *sg)
 
 	for (i = 0; i < SOFTGPU_MAX_GPUS; i++)
 		SG_WARN_ON(sg->gpus[i]);
-	SG_WARN_ON(!sg_list_empty(&sg->procs));
+	SG_WARN_ON(!sg_list_empty(&sg->procs) || !sg_list_empty(&sg->servers));
 	SG_WARN_ON(sg->shares.root);
 	sg_hash_fini(&sg->pins);
 	sg_cond_destroy(&sg->ended);

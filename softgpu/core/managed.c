@@ -55,7 +55,7 @@ int sg_managed_copy_locked(struct sg_proc *proc, const struct sg_ctx *ctx, u64 v
 	int err;
 
 	*out = NULL;
-	if (!sg->chaos.strict || !buf || (ctx && ctx != buf->ctx))
+	if (!sg->chaos.strict || !buf || (ctx && !sg_ctx_same(ctx, buf->ctx)))
 		return -EINVAL;
 	*out = copy_at(proc, va);
 	if (*out)

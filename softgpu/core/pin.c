@@ -37,7 +37,7 @@ static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u
 	if (who->p2p_token || who->va_space_token) {
 		if (!who->va_space_token)
 			return -EIO;
-		ctx = sg_ctx_by_token_locked(sg, who->p2p_token, who->va_space_token);
+		ctx = sg_ctx_by_token_locked(sg, who->p2p_token, who->va_space_token, va);
 		if (!ctx)
 			return -EINVAL;
 		proc = ctx->obj.client->proc;
@@ -58,7 +58,7 @@ static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u
 		/* Its context has been compared, and may be gone by now. */
 		ctx = NULL;
 	}
-	if (!range || (ctx && range->ctx != ctx) || length > range->node.len - (va - range->node.key))
+	if (!range || (ctx && !sg_ctx_same(range->ctx, ctx)) || length > range->node.len - (va - range->node.key))
 		return -EINVAL;
 	*out = range;
 	return 0;

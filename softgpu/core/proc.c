@@ -21,6 +21,7 @@ void sg_proc_put_locked(struct sg_proc *proc)
 		   proc->objs.root);
 	if (proc->has_window)
 		sg_space_fini(&proc->window);
+	sg_server_leave_locked(proc);
 	sg_list_del(&proc->link);
 	sg_free(proc);
 }
@@ -70,6 +71,11 @@ out:
 	sg_free(client);
 	sg_free(fresh);
 	return err;
+}
+
+void sg_client_set_user(struct sg_client *client, u64 user)
+{
+	client->user = user;
 }
 
 /* Whatever else the client made: buffers with no context, reservations, handles. */

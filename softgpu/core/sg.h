@@ -157,6 +157,9 @@ struct sg_host_ops {
 int sg_client_open(struct sg *sg, u32 gpu, const void *proc_key, const struct sg_host_ops *ops,
 		   void *cookie, struct sg_client **out);
 
+/* Whose process it is; said before its first call.  The clients of a server are one user's. */
+void sg_client_set_user(struct sg_client *client, u64 user);
+
 /*
  * Frees all that was made through this client: pins are revoked in the calling
  * thread, queued work is finished or dropped first.

@@ -47,6 +47,7 @@ struct sg {
 	struct sg_gpu *gpus[SOFTGPU_MAX_GPUS];
 	struct sg_link procs;
 	struct sg_link ctxs;		/* for tokens */
+	struct sg_link servers;
 	struct sg_hash pins;		/* by address */
 	struct sg_tree shares;		/* by id */
 	u32 objects;			/* handles, allocations, reservations: of all processes */
@@ -96,6 +97,23 @@ struct sg_mem {
 	u32 imports;			/* ranges of other processes, by IPC */
 };
 
+/* What the contexts of a server's clients are together, on one GPU. */
+struct sg_shared_ctx {
+	u32 ctxs;			/* whose tokens are worth something */
+	u64 p2p_token;
+	u32 va_space_token;
+	bool faulted;
+};
+
+/* Processes that share contexts. */
+struct sg_server {
+	struct sg_link link;		/* sg->servers */
+	u64 user;			/* fixed, as the next */
+	u32 number;
+	u32 procs;			/* its clients: the last one ends it */
+	struct sg_shared_ctx at[SOFTGPU_MAX_GPUS];	/* by the GPU's index */
+};
+
 /* A process's address space, shared by its clients. */
 struct sg_proc {
 	struct sg *sg;			/* fixed */
@@ -105,6 +123,7 @@ struct sg_proc {
 	bool has_window;
 	u64 window_base, window_len;
 	struct sg_space window;		/* what of it is free */
+	struct sg_server *server;	/* fixed with the window; NULL: none */
 	struct sg_tree bufs;		/* what the program allocated, by address */
 	struct sg_tree ranges;		/* what is mapped to VRAM, by address */
 	struct sg_tree copies;		/* strict: VRAM that stands for managed memory, by its address */
@@ -119,6 +138,7 @@ struct sg_client {
 	struct sg_proc *proc;
 	const struct sg_host_ops *ops;
 	void *cookie;
+	u64 user;			/* fixed before its first call */
 	u32 ctxs;			/* contexts made through it that still exist */
 	struct sg_link objs, reservations;
 	struct sg_link bufs;		/* those that belong to no context */
@@ -159,6 +179,7 @@ struct sg_ctx {
 	struct sg_obj obj;
 	struct sg_gpu *gpu;		/* fixed */
 	struct sg_link in_sg;		/* sg->ctxs, while its tokens are worth something */
+	struct sg_shared_ctx *shared;	/* fixed; NULL: its process has no server */
 	u64 p2p_token;			/* fixed */
 	u32 va_space_token;		/* fixed */
 	bool dead;			/* a copy faulted, or it is being destroyed: jobs are dropped */
@@ -257,11 +278,15 @@ static inline bool sg_may_access(const struct sg_range *range, u32 access)
 	return (range->access & access) == access;
 }
 
+static inline bool sg_in_window(const struct sg_proc *proc, u64 va)
+{
+	return proc->has_window && va - proc->window_base < proc->window_len;
+}
+
 /* In the window, what is neither VRAM nor host memory of ours is nothing at all. */
 static inline bool sg_is_hole(const struct sg_proc *proc, u64 va)
 {
-	return proc->has_window && va - proc->window_base < proc->window_len &&
-	       !sg_range_at(proc, va) && !sg_buf_at(proc, va);
+	return sg_in_window(proc, va) && !sg_range_at(proc, va) && !sg_buf_at(proc, va);
 }
 
 /* gpu.c */
@@ -305,12 +330,25 @@ bool sg_ctx_busy_locked(const struct sg_ctx *ctx);
 void sg_ctx_free_locked(struct sg_ctx *ctx);
 /* A context, with a reference, that is fit for new work. */
 int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
-/* NULL when there is none or the token is wrong. */
-struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space_token);
+/* NULL when there is none or the token is wrong; of several that share it, the one whose process has va. */
+struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space_token, u64 va);
+/* Whether what belongs to one belongs to the other. */
+static inline bool sg_ctx_same(const struct sg_ctx *a, const struct sg_ctx *b)
+{
+	return a == b || (a && b && a->shared && a->shared == b->shared);
+}
 static inline struct sg_ctx *sg_ctx_of(struct sg_obj *obj)
 {
 	return obj ? container_of(obj, struct sg_ctx, obj) : NULL;
 }
+
+/* server.c */
+/* Makes a process that gets this window a client: -EEXIST, -ENOMEM. */
+int sg_server_join_locked(struct sg_proc *proc, u64 user, u32 number, u64 base, u64 length);
+void sg_server_leave_locked(struct sg_proc *proc);
+/* A context begins or ends to be one with its server's others. */
+void sg_shared_enter_locked(struct sg_ctx *ctx);
+void sg_shared_leave_locked(struct sg_ctx *ctx);
 
 /* buf.c */
 int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a);

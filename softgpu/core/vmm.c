@@ -16,11 +16,16 @@ int sg_vmm_window(struct sg_client *client, struct softgpu_window *a)
 
 	sg_mutex_lock(&client->sg->lock);
 	if (!proc->has_window) {
-		if (a->flags || !a->base || !a->length || !page_multiple(a->base | a->length) ||
+		if (a->flags || a->reserved || !a->base || !a->length || !page_multiple(a->base | a->length) ||
 		    a->base >= VA_LIMIT || a->length > VA_LIMIT - a->base)
 			err = -EINVAL;
 		else
 			err = sg_space_init(&proc->window, a->base, a->length);
+		if (!err && a->server) {
+			err = sg_server_join_locked(proc, client->user, a->server, a->base, a->length);
+			if (err)
+				sg_space_fini(&proc->window);
+		}
 		if (!err) {
 			proc->window_base = a->base;
 			proc->window_len = a->length;
@@ -30,6 +35,7 @@ int sg_vmm_window(struct sg_client *client, struct softgpu_window *a)
 	if (!err) {
 		a->base = proc->window_base;
 		a->length = proc->window_len;
+		a->server = proc->server ? proc->server->number : 0;
 	}
 	sg_mutex_unlock(&client->sg->lock);
 	return err;

@@ -29,7 +29,7 @@
  *   EPERM    this open file belongs to another process
  *   EACCES   the GPU's compute mode allows no contexts
  *   ENOENT   no such handle, or nothing at this address
- *   EEXIST   it is there already: something at this address, or this memory
+ *   EEXIST   it is there already: something at these addresses, or this memory
  *   ENOMEM   the kernel is out of memory
  *   ENOSPC   VRAM, or the window of device addresses, has no room
  *   EBUSY    the object is in use: the handle's memory is mapped, work is queued,
@@ -37,7 +37,7 @@
  *   ENOKEY   the key opens nothing: wrong, or its allocation was freed
  *   EAGAIN   (queries) not finished yet
  *   ENODEV   the GPU was removed
- *   EIO      the context is dead: an earlier copy faulted
+ *   EIO      the context is dead: an earlier copy faulted, here or in another client of its server
  */
 #ifndef SOFTGPU_UAPI_H
 #define SOFTGPU_UAPI_H
@@ -101,12 +101,21 @@ struct softgpu_info {
  * Gives the process its window of device addresses, which the library has
  * reserved in the CPU's address space.  The first call of a process decides;
  * later ones return what it decided.  base and length are multiples of 64 KiB.
+ *
+ * A process may be the client of a server, as with MPS: whoever of the same user
+ * names the same number.  The contexts of a server's clients on a GPU are one
+ * there: they have the same tokens, until the last of them has ended; they count
+ * as one where one is allowed; and a fault in any of them is the end of all
+ * (CTX_CREATE: EIO while such a one is left).  Each client owns what it makes.
+ * All are in one address space: a window that overlaps another client's is EEXIST.
  */
 struct softgpu_window {
 	__u32 size;
 	__u32 flags;		/* 0 */
 	__u64 base;		/* in/out */
 	__u64 length;		/* in/out */
+	__u32 server;		/* in/out: 0 is none */
+	__u32 reserved;
 };
 
 struct softgpu_ctx_create {

@@ -14,6 +14,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cdev.h>
+#include <linux/cred.h>
 #include <linux/device.h>
 #include <linux/fs.h>
 #include <linux/list.h>
@@ -24,6 +25,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/user_namespace.h>
 #include "../include/softgpu_uapi.h"
 #include "compat.h"
 #include "softgpu.h"
@@ -76,8 +78,10 @@ static int file_open(struct inode *inode, struct file *filp)
 	if (!is_taken(f))
 		err = sg_client_open(softgpu_sg, index, f->process, &softgpu_host_ops, f->mm,
 				     &f->client);
-	if (!err)
+	if (!err) {
+		sg_client_set_user(f->client, from_kuid(&init_user_ns, current_euid()));
 		list_add(&f->node, &files);
+	}
 	mutex_unlock(&files_lock);
 	if (err)
 		goto drop;

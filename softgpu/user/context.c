@@ -150,6 +150,9 @@ CUresult sgu_ctx_activate(struct sgu_ctx *ctx)
 	/* the compute mode: somebody has the GPU to himself, or nobody may */
 	if (err == -EBUSY || err == -EACCES)
 		return CUDA_ERROR_DEVICE_UNAVAILABLE;
+	/* a fault of another client: not before they have all ended */
+	if (err == -EIO)
+		return CUDA_ERROR_MPS_SERVER_NOT_READY;
 	if (err)
 		return sgu_result(err);
 	atomic_store(&ctx->id, atomic_fetch_add(&ids, 1) + 1);

@@ -143,6 +143,8 @@ SGU_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUd
 		*pi = info->pci_device;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) {
 		*pi = info->compute_mode;
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) {
+		*pi = sgu_window_has_server();
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) {
 		*pi = sgu_shared();
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING) {

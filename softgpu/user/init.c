@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* init.c - cuInit: the GPUs, the window of CUDA addresses, and fork. */
-#include <errno.h>
+/* init.c - cuInit: the GPUs, and fork. */
 #include <string.h>
-#include <sys/mman.h>
 
 #include "internal.h"
 
@@ -17,16 +15,10 @@ enum state {
 
 static atomic_int state;
 static int gpu_count;
-static uint64_t window_base, window_end;
 
 int sgu_gpu_count(void)
 {
 	return gpu_count;
-}
-
-bool sgu_in_window(uint64_t va)
-{
-	return va >= window_base && va < window_end;
 }
 
 CUresult sgu_enter(void)
@@ -46,69 +38,6 @@ static void forked(void)
 		return;
 	atomic_store(&state, STATE_FORKED);
 	sgu_forget();
-}
-
-/*
- * CUDA promises one address range for host and GPU memory.  We take it where
- * documents and old clients expect it, below 2^40, if something is free there.
- */
-static void *take_window(size_t *length)
-{
-	static const uint64_t gib = 1ull << 30;
-	static const unsigned int lengths[] = { 64, 16, 4, 1 };
-	void *addr;
-
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		*length = lengths[i] * gib;
-		for (uint64_t base = 64 * gib; base + *length <= 1024 * gib; base += 64 * gib) {
-			addr = sgu_reserve((void *)base, *length, MAP_FIXED_NOREPLACE);
-			if (addr == (void *)base)
-				return addr;
-			/* a kernel that does not know the flag takes it for a hint */
-			if (addr != MAP_FAILED)
-				munmap(addr, *length);
-		}
-	}
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		*length = lengths[i] * gib;
-		addr = sgu_reserve(NULL, *length, 0);
-		if (addr != MAP_FAILED)
-			return addr;
-	}
-	sgu_log("cannot reserve CUDA's window of addresses: %s (is ulimit -v set?)", strerror(errno));
-	return NULL;
-}
-
-static CUresult open_window(void)
-{
-	struct softgpu_window window = { .size = sizeof(window) };
-	uint64_t misaligned;
-	size_t length;
-	void *addr;
-	int err = 0;
-
-	addr = take_window(&length);
-	if (!addr)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* mmap aligns to the CPU's pages, the window to the GPU's */
-	misaligned = -(uint64_t)addr & (SGU_PAGE - 1);
-	window.base = (uint64_t)addr + misaligned;
-	window.length = (length - misaligned) & ~(SGU_PAGE - 1);
-
-	for (int i = 0; i < gpu_count && !err; i++)
-		err = sgu_call(i, SOFTGPU_WINDOW, &window);
-	if (err) {
-		munmap(addr, length);
-		return sgu_result(err);
-	}
-	/* another copy of this library in the process was first: its window holds */
-	if (window.base != (uint64_t)addr + misaligned)
-		munmap(addr, length);
-	else
-		madvise(addr, length, MADV_DONTFORK);
-	window_base = window.base;
-	window_end = window.base + window.length;
-	return CUDA_SUCCESS;
 }
 
 static CUresult start(void)
@@ -136,7 +65,7 @@ static CUresult start(void)
 		}
 	}
 	gpu_count = n;
-	result = open_window();
+	result = sgu_window_open(n);
 	if (result)
 		return result;
 	return pthread_atfork(NULL, NULL, forked) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;

@@ -48,8 +48,14 @@ static inline bool sgu_device_ok(CUdevice dev)
 	return dev >= 0 && dev < sgu_gpu_count();
 }
 
+/* ---- window.c ---- */
+
+/* Takes CUDA's addresses, for so many GPUs. */
+CUresult sgu_window_open(int gpus);
 /* Is va inside the window of CUDA addresses? */
 bool sgu_in_window(uint64_t va);
+/* Whether this process's contexts are one with those of other processes (MPS). */
+bool sgu_window_has_server(void);
 
 /* ---- error.c ---- */
 

@@ -147,6 +147,7 @@ static uint64_t some_key(uint64_t *seed, unsigned int style)
 static void against_naive(uint32_t operations, uint64_t seed)
 {
 	uint64_t target = KEYS / 2;
+	uint32_t gaps = 0;
 
 	fresh(KEYS);
 	for (uint32_t n = 0; n < operations; n++) {
@@ -163,6 +164,15 @@ static void against_naive(uint32_t operations, uint64_t seed)
 		MUST(index_floor(&ix, x) == naive_floor(x));
 		if (below(&seed, 2))
 			MUST(index_seek(&ix, x) == naive_floor(x));
+		if (below(&seed, 2)) {
+			uint64_t to = x + 1 + rnd(&seed) % 4096;
+			uint32_t before;
+			bool gap = to > x && to < UINT64_MAX && index_gap(&ix, x, to, &before);
+
+			/* That there is none is never said wrongly. */
+			MUST(!gap || (before == naive_floor(x) && naive_floor(to - 1) == before));
+			gaps += gap;
+		}
 		if (naive[i].there) {
 			MUST(index_floor(&ix, naive[i].key) == i);
 			MUST(!naive[i].key || index_floor(&ix, naive[i].key - 1) == naive_floor(naive[i].key - 1));
@@ -181,6 +191,7 @@ static void against_naive(uint32_t operations, uint64_t seed)
 		if (naive[i].there)
 			clear(i);
 	}
+	MUST(gaps > operations / 20);
 	MUST(index_floor(&ix, UINT64_MAX - 1) == INDEX_NONE);
 	MUST(ix.used - ix.free_count == 1);
 }

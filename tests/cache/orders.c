@@ -91,6 +91,13 @@ void *memory_get(size_t size, bool wiped)
 	return p;
 }
 
+void memory_ahead(void *p, size_t size, size_t offset)
+{
+	(void)p;
+	(void)size;
+	(void)offset;
+}
+
 void memory_put(void *p, size_t size)
 {
 	(void)p;

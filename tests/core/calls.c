@@ -502,7 +502,7 @@ static void removal(void **state)
 /* Every allocation of a whole life fails once; nothing leaks, nothing is half done. */
 static int whole_life(struct machine *lone)
 {
-	struct softgpu_window w = { .base = WINDOW_BASE, .length = WINDOW_LEN };
+	struct softgpu_window w = { .base = WINDOW_BASE, .length = WINDOW_LEN, .server = 1 };
 	struct softgpu_ctx_create c = { 0 };
 	struct softgpu_stream_create s = { 0 };
 	struct softgpu_event_create e = { 0 };

@@ -288,7 +288,7 @@ static bool core_is_free(void)
 {
 	int i;
 
-	for (i = 0; i < 5000; i++) {
+	for (i = 0; i < 60000; i++) {
 		if (!pthread_mutex_trylock(&m.sg->lock.m)) {
 			pthread_mutex_unlock(&m.sg->lock.m);
 			return true;

@@ -113,7 +113,7 @@ static void strict_snapshot(void **state)
 {
 	(void)state;
 	strict(true);
-	launch(0, 200);
+	launch(0, 2000);	/* long enough for the write to come meanwhile */
 	dma_write(flag, 7);
 	assert_int_equal(seen(0), 0);
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 1);

@@ -79,7 +79,7 @@ bool idle(void)
 	struct counts now;
 
 	/* The last of a file may be cleared away by another thread. */
-	for (int tries = 0; tries < 1000; tries++) {
+	for (int tries = 0; tries < 6000; tries++) {
 		now = counts_now();
 		if (!memcmp(&now, &base, sizeof(now)))
 			return true;

@@ -180,7 +180,7 @@ static void wait_for_callback(int slot)
 {
 	int i;
 
-	for (i = 0; i < 500 && !t_state(slot).callbacks; i++)
+	for (i = 0; i < 6000 && !t_state(slot).callbacks; i++)
 		nap_ms(10);
 	CHECK(t_state(slot).callbacks == 1, "it never began");
 }

@@ -207,7 +207,7 @@ static void free_callback(void *data)
 	s->callback_had_mm = !!current->mm;
 	s->callbacks++;
 	if (how & C_WAIT)
-		wait_for_completion_timeout(&s->release, 10 * HZ);
+		wait_for_completion_timeout(&s->release, 60 * HZ);
 	if (how & C_CLIENT_LOCK)
 		locked = client_lock(s);
 	s->callback_valid = is_valid(s);

@@ -75,7 +75,7 @@ void check_idle(int fd, const struct idle *idle, const char *after)
 	int tries;
 
 	/* The last of a killed process may be cleared away by another thread. */
-	for (tries = 0; tries < 250; tries++) {
+	for (tries = 0; tries < 3000; tries++) {
 		NEED(!sg_info(fd, &info));
 		if (!info.pins && info.vram_free == idle->vram_free &&
 		    info.bar1_used == idle->bar1_used)

@@ -258,7 +258,7 @@ static void killed_in_mid_copy(struct gpu *g)
 		NEED(waitpid(pid, NULL, 0) == pid);
 	}
 	/* Give the last reference time to go, wherever it is. */
-	for (round = 0; round < 250; round++) {
+	for (round = 0; round < 3000; round++) {
 		NEED(!sg_info(g->fd, &after));
 		if (after.vram_free == before.vram_free)
 			break;

@@ -80,7 +80,7 @@ static bool comes(const char *path)
 {
 	int tries;
 
-	for (tries = 0; tries < 300 && access(path, F_OK); tries++)
+	for (tries = 0; tries < 6000 && access(path, F_OK); tries++)
 		usleep(10000);
 	return !access(path, F_OK);
 }

@@ -5,6 +5,7 @@
  * ranges that are not there.  softgpu_abuse.c: foreign files, mappings, deaths.
  */
 #define _GNU_SOURCE
+#include <stddef.h>
 #include "sgraw.h"
 #include "softgpu_uapi_test.h"
 
@@ -13,13 +14,13 @@
 struct call {
 	unsigned long nr;
 	const char *name;
-	uint32_t size;
+	uint32_t size, least;	/* as it is now, and as it was in the beginning */
 };
-#define C(name, type) { name, #name, sizeof(struct type) }
+#define C(name, type) { name, #name, sizeof(struct type), sizeof(struct type) }
 
 static const struct call calls[] = {
 	C(SOFTGPU_INFO, softgpu_info),
-	C(SOFTGPU_WINDOW, softgpu_window),
+	{ SOFTGPU_WINDOW, "SOFTGPU_WINDOW", sizeof(struct softgpu_window), offsetof(struct softgpu_window, server) },
 	C(SOFTGPU_CTX_CREATE, softgpu_ctx_create),
 	C(SOFTGPU_CTX_DESTROY, softgpu_handle),
 	C(SOFTGPU_CTX_SYNC, softgpu_handle),
@@ -86,7 +87,7 @@ static void sizes(struct gpu *g)
 		char *arg = page_end(page, c->size);
 		int exact, longer;
 
-		check_at(__LINE__, raw(g->fd, c->nr, arg, c->size - 1) == EINVAL, c->name,
+		check_at(__LINE__, raw(g->fd, c->nr, arg, c->least - 1) == EINVAL, c->name,
 			 "a byte short");
 		check_at(__LINE__, raw(g->fd, c->nr, arg, 0) == EINVAL, c->name, "size 0");
 		check_at(__LINE__, raw(g->fd, c->nr, arg, 4) == EINVAL, c->name, "size 4");

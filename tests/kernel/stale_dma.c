@@ -16,7 +16,6 @@
 #define BOTH		(PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE)
 #define LENGTH		(4 * GPU_PAGE)
 #define PIECES_MAX	1024
-#define FLUSHED_US	300000	/* an IOMMU may be told of unmapping a little later */
 
 static uint64_t source;		/* the card's address of what it writes */
 static int client;		/* nvp2p_test.ko, which never unmaps by itself */
@@ -85,7 +84,6 @@ static size_t reached_anew(uint64_t stale)
 	while (n < PIECES_MAX && !cu.MemAlloc(&pieces[n], LENGTH))
 		n++;
 	CHECK(n > 0 && n < PIECES_MAX);
-	usleep(FLUSHED_US);
 	write_by_card(stale);
 	while (n--) {
 		reached += written(pieces[n], LENGTH);

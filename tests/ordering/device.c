@@ -9,13 +9,16 @@
 static const struct device *device;
 static struct rule before[RULES_MAX];
 
-/* The write under way. */
+/* The write under way: it arrives when somebody waits for it, so whoever does not is too early on every run. */
 static struct {
 	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t waited_for;
+	bool is_waited_for;
 	uint64_t gpu;
 	const void *from;
 	size_t length;
-} job;
+} job = { .lock = PTHREAD_MUTEX_INITIALIZER, .waited_for = PTHREAD_COND_INITIALIZER };
 
 bool device_open(const char **why)
 {
@@ -34,6 +37,10 @@ void device_read(uint64_t gpu, void *to, size_t length)
 static void *write_main(void *arg)
 {
 	(void)arg;
+	pthread_mutex_lock(&job.lock);
+	while (!job.is_waited_for)
+		pthread_cond_wait(&job.waited_for, &job.lock);
+	pthread_mutex_unlock(&job.lock);
 	device->write(job.gpu, job.from, job.length);
 	return NULL;
 }
@@ -43,16 +50,17 @@ void device_write(uint64_t gpu, const void *from, size_t length)
 	job.gpu = gpu;
 	job.from = from;
 	job.length = length;
-	if (device->begin)
-		device->begin();
+	job.is_waited_for = false;
 	if (pthread_create(&job.thread, NULL, write_main, NULL))
 		device_broken("no thread for the device");
 }
 
 void device_wait(void)
 {
-	if (device->hurry)
-		device->hurry();
+	pthread_mutex_lock(&job.lock);
+	job.is_waited_for = true;
+	pthread_cond_signal(&job.waited_for);
+	pthread_mutex_unlock(&job.lock);
 	pthread_join(job.thread, NULL);
 }
 

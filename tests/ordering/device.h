@@ -20,9 +20,9 @@ bool device_open(const char **why);
 void device_read(uint64_t gpu, void *to, size_t length);
 
 /*
- * Tells the device to write, and returns; the data arrive later.  device_wait()
- * returns when they have, as a completion's arrival tells a real program.  One
- * write at a time; `from` stays the caller's until then.
+ * Tells the device to write, and returns; the data arrive later: not before
+ * device_wait(), which returns when they have, as a completion's arrival tells a
+ * real program.  One write at a time; `from` stays the caller's until then.
  */
 void device_write(uint64_t gpu, const void *from, size_t length);
 void device_wait(void);

@@ -63,7 +63,7 @@ static int fpga_rules(struct rule rules[RULES_MAX])
 }
 
 const struct device device_fpga = {
-	.patience_ms = 4000,
+	.patience_ms = 8000,
 	.open = fpga_open,
 	.read = fpga_read,
 	.write = fpga_write,

@@ -12,9 +12,6 @@ struct device {
 	void (*read)(uint64_t gpu, void *to, size_t length);
 	/* In a thread of its own. */
 	void (*write)(uint64_t gpu, const void *from, size_t length);
-	/* Where not NULL: a write will begin; somebody waits for it. */
-	void (*begin)(void);
-	void (*hurry)(void);
 	int (*rules)(struct rule rules[RULES_MAX]);
 };
 

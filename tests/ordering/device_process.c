@@ -5,21 +5,11 @@
  */
 #include "device_int.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "inprocess.h"
 #include "sg.h"
-
-/* So long a write is on its way when nobody waits for it. */
-#define LATENCY_MS 500
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t waited_for = PTHREAD_COND_INITIALIZER;
-static bool is_waited_for;
 
 static const char *process_open(void)
 {
@@ -73,32 +63,8 @@ static void process_read(uint64_t gpu, void *to, size_t length)
 	access_gpu(gpu, to, length, false);
 }
 
-static void process_begin(void)
-{
-	is_waited_for = false;
-}
-
-static void process_hurry(void)
-{
-	pthread_mutex_lock(&lock);
-	is_waited_for = true;
-	pthread_cond_signal(&waited_for);
-	pthread_mutex_unlock(&lock);
-}
-
-/* Late enough that whoever does not wait is too early, on every run. */
 static void process_write(uint64_t gpu, const void *from, size_t length)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += LATENCY_MS * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
-	pthread_mutex_lock(&lock);
-	while (!is_waited_for && pthread_cond_timedwait(&waited_for, &lock, &until) != ETIMEDOUT)
-		;
-	pthread_mutex_unlock(&lock);
 	access_gpu(gpu, (void *)(uintptr_t)from, length, true);
 }
 
@@ -114,11 +80,9 @@ static int process_rules(struct rule rules[RULES_MAX])
 }
 
 const struct device device_process = {
-	.patience_ms = 1000,
+	.patience_ms = 2000,
 	.open = process_open,
 	.read = process_read,
 	.write = process_write,
-	.begin = process_begin,
-	.hurry = process_hurry,
 	.rules = process_rules,
 };

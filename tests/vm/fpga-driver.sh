@@ -60,7 +60,7 @@ code_of wait $!
 [ ! -e /dev/fpga1 ] || die "/dev/fpga1 is still there"
 "$copy" --size 5000 || die "the other card does not work"
 echo 1 >/sys/bus/pci/rescan
-for wait in 1 2 3 4 5 6 7 8 9 10; do
+for _ in $(seq 600); do
 	[ -e /dev/fpga1 ] && break
 	sleep 0.1
 done

@@ -23,7 +23,7 @@ LD_LIBRARY_PATH="$BUILD/softgpu/user" "$BUILD/tests/kernel/peerdma_uapi_test"
 # Nothing holds a module any more.
 if [ -e "$MODDIR/nvidia.ko" ]; then
 	# GPU pins ended by another process than their own hold it until that is gone.
-	for _ in 1 2 3 4 5; do
+	for _ in $(seq 60); do
 		rmmod peerdma_nvidia 2>/dev/null && break
 		sleep 1
 	done

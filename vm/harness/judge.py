@@ -12,6 +12,7 @@ ALLOWED = [
     r"loading out-of-tree module taints kernel",
     r"hrtimer: interrupt took \d+ ns",     # an emulated processor that waited for a real one
     r"clocksource: Long readout interval",
+    r"sched: (RT throttling activated|DL replenish lagged too much)",
     r"random: crng init done",              # some minutes after the boot, where chance is rare
     r"module verification failed: signature and/or required key missing",
 ]

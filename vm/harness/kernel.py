@@ -135,7 +135,7 @@ def _fetch(series):
     os.makedirs(work)
     print(f"fetching Linux {release} ({version}) and its headers, about 100 MB; kept in build/cache/kernel",
           file=sys.stderr)
-    argv = [tool("apt-get", "vm"), "-q", "download"]
+    argv = [tool("apt-get", "vm"), "-q", "-o", "Acquire::Retries=5", "download"]
     if os.getuid() == 0:    # apt's own user cannot write here, which apt complains about
         argv[1:1] = ["-o", "APT::Sandbox::User=root"]
     if subprocess.run(argv + packages, cwd=work, stdout=sys.stderr).returncode:

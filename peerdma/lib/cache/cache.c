@@ -8,6 +8,7 @@
 #include "../internal.h"
 #include "cache.h"
 #include "front.h"
+#include "totals.h"
 
 #define CAPACITY_DEFAULT	(1U << 20)
 #define CAPACITY_MAX		(1U << 24)
@@ -103,6 +104,7 @@ EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 	pthread_cond_init(&cache->settled, NULL);
 	/* Last: it may be told of a free at once. */
 	cache->hooked = cache_hooks_begin(cache);
+	cache_seen_begin(cache);
 	*out = cache;
 	return 0;
 }
@@ -117,6 +119,7 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 	if (cache->hooked)
 		cache_hooks_end(cache);
 	if (owner) {
+		cache_seen_end(cache);
 		fronts_orphan(cache);
 		for (uint32_t i = 0; i < cache->used; i++) {
 			struct region *r = &cache->regions[i];
@@ -433,7 +436,7 @@ EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr
 	/* From the end: the index has least to move so. */
 	while ((number = g.first) != NO_REGION) {
 		g.first = cache->regions[number].next;
-		end_begin(cache, number, &list);
+		end_begin(cache, number, &list, END_INVALIDATED);
 	}
 	cache->invalidations += g.count;
 	end_commit(cache, front_if_any(cache), &list);
@@ -461,6 +464,14 @@ EXPORT int peerdma_cache_trim(struct peerdma_cache *cache, uint32_t n)
 
 /* ---- counters ---- */
 
+void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counters *out)
+{
+	totals_begin(cache, out);
+	for (const struct front *f = cache->fronts; f; f = f->next)
+		totals_add(f, out);
+	totals_end(out);
+}
+
 EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_cache_counters *out)
 {
 	struct peerdma_cache_counters c;
@@ -470,37 +481,10 @@ EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_ca
 		return ret;
 	if (foreign(cache))
 		return refuse("peerdma_cache_counters");
-	memset(&c, 0, sizeof(c));
-	c.size = out->size;
-	c.monitors = PEERDMA_MONITOR_CALLS;
-	if (cache->ops.check)
-		c.monitors |= PEERDMA_MONITOR_CHECK;
-	if (cache->hooked)
-		c.monitors |= PEERDMA_MONITOR_HOOKS;
-	c.monitors |= cache->ops.monitors;
 	ord_lock(&cache->lock);
-	c.hits_front = cache->gone_front_hits;
-	c.hits = cache->gone_hits + cache->late_hits;
-	for (struct front *f = cache->fronts; f; f = f->next) {
-		c.hits_front += ord_load(&f->hits);
-		c.hits += ord_load(&f->index_hits);
-		c.threads++;
-	}
-	c.hits += c.hits_front;
-	c.misses = cache->misses;
-	c.gets = c.hits + c.misses;
-	c.failures = cache->failures;
-	c.merges = cache->merges;
-	c.evictions = cache->evictions;
-	c.retries = cache->retries;
-	c.invalidations = cache->invalidations;
-	c.stale = cache->stale;
-	c.regions = cache->count;
-	c.dead = cache->dead;
-	c.bytes = cache->bytes;
-	c.aperture = cache->aperture;
-	c.fences = cache->fences;
+	cache_count(cache, &c);
 	ord_unlock(&cache->lock);
+	c.size = out->size;
 	put_out(out, &c, sizeof(c));
 	return 0;
 }

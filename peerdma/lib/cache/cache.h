@@ -6,7 +6,7 @@
  *   front.c	a thread's own table	thread.c	whose it is
  *   cache.c	the calls, and hits
  *   miss.c	making regions		end.c	ending them
- *   pins.c	a cache of pins
+ *   pins.c	a cache of pins		seen.c	what others see of it
  *
  * One lock, cache->lock.  It guards what is marked so below and every change of the
  * index, and of a region's life but one: PENDING to LIVE is its maker's.
@@ -68,6 +68,16 @@ struct front {
 #define FRONT_LEAVING	1		/* the thread ends */
 #define FRONT_ORPHAN	2		/* the cache is gone */
 
+/* Why a region ended, and which: the last ones are kept for who looks (seen.h). */
+enum end_why { END_MERGED, END_EVICTED, END_INVALIDATED, END_STALE };
+
+struct ended {
+	uint64_t addr, length, gets;
+	uint64_t why;			/* enum end_why */
+};
+
+#define ENDED_MAX	32
+
 struct peerdma_cache {
 	/* Read by every get, and written by none. */
 	uint64_t serial;
@@ -89,12 +99,17 @@ struct peerdma_cache {
 	uint32_t waiting;
 	struct front *fronts;		/* lock, and all that follows */
 	uint32_t used;			/* regions ever used: the first so many */
+	uint32_t ahead;			/* so many have memory, or will have soon */
 	uint32_t free;
 	uint32_t returned;		/* no lock: ended, to be moved to free */
 	uint32_t hand;			/* the clock's */
 	uint64_t count, dead, bytes, aperture;
 	uint64_t late_hits, misses, failures, merges, evictions, retries, invalidations, stale, fences;
 	uint64_t gone_hits, gone_front_hits;	/* of threads that ended */
+	uint64_t front_changes;			/* fronts that came or went */
+	struct ended ended[ENDED_MAX];		/* a ring: the nth that ended is at n % ENDED_MAX */
+	uint64_t ended_count;
+	struct peerdma_cache *seen_next, *seen_prev;	/* seen.c's lock */
 };
 
 static inline uint32_t region_number(const struct peerdma_cache *cache, const struct region *region)
@@ -138,7 +153,7 @@ struct ending {
 };
 
 /* Lock: takes a LIVE or PENDING region out of the index and makes it no one's hit; in the list if it was LIVE. */
-void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list);
+void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list, enum end_why why);
 /*
  * Lock, which is let go and taken again if other threads must be waited for: from
  * here on the list's regions cannot be held anew; those that are held leave it.
@@ -160,9 +175,19 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
 /* memory.c: zeros, taken as they are touched; NULL if there are none.  wiped: a forked child gets zeros, too. */
 void *memory_get(size_t size, bool wiped);
 void memory_put(void *memory, size_t size);
+/* Takes the next MEMORY_AHEAD bytes in one go. */
+void memory_ahead(void *memory, size_t size, size_t offset);
+#define MEMORY_AHEAD	65536U
 
 /* hooks.c: whether it is told from now on; and no more. */
 bool cache_hooks_begin(struct peerdma_cache *cache);
 void cache_hooks_end(struct peerdma_cache *cache);
+
+/* seen.c: from here on other processes find it; and no more, its counters are printed if that was asked for. */
+void cache_seen_begin(struct peerdma_cache *cache);
+void cache_seen_end(struct peerdma_cache *cache);
+
+/* cache.c.  Lock. */
+void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counters *out);
 
 #endif

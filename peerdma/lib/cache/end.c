@@ -35,11 +35,22 @@ static void set_state(struct region *region, enum state state)
 	ord_store_release(&region->life, LIFE(life_gen(life), state) | (life & LIFE_APERTURE));
 }
 
-void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list)
+static void remember(struct peerdma_cache *cache, uint32_t number, enum end_why why)
+{
+	const struct region *region = &cache->regions[number];
+
+	cache->ended[cache->ended_count++ % ENDED_MAX] = (struct ended){
+		.addr = region->pub.addr, .length = region->pub.length,
+		.gets = region_gets(cache, number), .why = why,
+	};
+}
+
+void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list, enum end_why why)
 {
 	struct region *region = &cache->regions[number];
 	uint64_t life = ord_load_acquire(&region->life);
 
+	remember(cache, number, why);
 	index_remove(&cache->index, region->pub.addr);
 	/* Its maker may be about to make it LIVE: one of us comes first. */
 	if (life_state(life) == STATE_PENDING) {
@@ -139,7 +150,7 @@ void end_stale(struct peerdma_cache *cache, struct region *region, uint64_t life
 
 	ord_lock(&cache->lock);
 	if (ord_load(&region->life) == life) {
-		end_begin(cache, region_number(cache, region), &list);
+		end_begin(cache, region_number(cache, region), &list, END_STALE);
 		cache->stale++;
 		end_commit(cache, front_if_any(cache), &list);
 	}
@@ -168,7 +179,7 @@ void end_choose(struct peerdma_cache *cache, uint32_t n, struct ending *list)
 		}
 		if (region_holds(cache, number))
 			continue;
-		end_begin(cache, number, list);
+		end_begin(cache, number, list, END_EVICTED);
 		n--;
 	}
 }

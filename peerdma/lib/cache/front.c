@@ -26,6 +26,7 @@ void front_leave(struct peerdma_cache *cache, struct front *f)
 		ord_store(&f->records[i].gen, 0);
 		ord_store(&f->records[i].word, 0);
 	}
+	cache->front_changes++;
 	cache->gone_front_hits += f->hits;
 	cache->gone_hits += f->index_hits;
 	if (f->next)
@@ -74,6 +75,7 @@ void front_join(struct front *f)
 {
 	struct peerdma_cache *cache = f->cache;
 
+	cache->front_changes++;
 	f->next = cache->fronts;
 	f->prev = NULL;
 	if (f->next)

@@ -37,6 +37,11 @@ size_t index_size(uint32_t keys)
 	return ((size_t)keys / 2 + 64) * sizeof(struct index_node);
 }
 
+size_t index_memory(const struct index *ix)
+{
+	return ord_load(&ix->used) * sizeof(struct index_node);
+}
+
 /*
  * How many keys are <= x: first of every fourth, then of the four after the last
  * of those.  No branch depends on a key, and no more than two loads on each other:
@@ -104,7 +109,8 @@ static uint32_t node_get(struct index *ix, uint32_t height)
 		ix->free = node_at(ix, n)->child[0];
 		ix->free_count--;
 	} else {
-		n = ix->used++;
+		n = ix->used;
+		ord_store(&ix->used, n + 1);	/* index_memory() */
 	}
 	for (uint32_t i = 0; i < INDEX_FAN; i++)
 		ord_store(&node_at(ix, n)->key[i], NO_KEY);
@@ -214,6 +220,15 @@ uint32_t index_seek(struct index *ix, uint64_t x)
 	uint32_t at = rank(leaf, x);
 
 	return at ? leaf->child[at - 1] : INDEX_NONE;
+}
+
+bool index_gap(struct index *ix, uint64_t x, uint64_t to, uint32_t *before)
+{
+	const struct index_node *leaf = point(ix, x);
+	uint32_t at = rank(leaf, x);
+
+	*before = at ? leaf->child[at - 1] : INDEX_NONE;
+	return to <= (at < leaf->count ? leaf->key[at] : ix->finger_to);
 }
 
 /* There is room on the way down when the way was cleared. */

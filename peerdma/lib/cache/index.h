@@ -41,6 +41,8 @@ struct index {
 
 /* Room for so many nodes that `keys` keys always fit. */
 size_t index_size(uint32_t keys);
+/* How much of it is used. */
+size_t index_memory(const struct index *ix);
 /* `memory`: index_size(keys) bytes of zeros, which the caller keeps and gives back. */
 void index_init(struct index *ix, void *memory, uint32_t keys);
 
@@ -49,6 +51,12 @@ uint32_t index_floor(const struct index *ix, uint64_t x);
 
 /* The same under the lock, where it never errs; and what is next to x is near at hand then. */
 uint32_t index_seek(struct index *ix, uint64_t x);
+
+/*
+ * Whether no key is in (x, to): then *before is index_seek()'s answer for x.  May say
+ * no where the answer is not in one leaf: index_visit() knows.
+ */
+bool index_gap(struct index *ix, uint64_t x, uint64_t to, uint32_t *before);
 
 /* 0; -EEXIST; -ENOMEM: not with index_size()'s memory. */
 int index_insert(struct index *ix, uint64_t key, uint32_t number);

@@ -45,6 +45,20 @@ void *memory_get(size_t size, bool wiped)
 	return p;
 }
 
+void memory_ahead(void *memory, size_t size, size_t offset)
+{
+#ifdef MADV_POPULATE_WRITE
+	size_t from = offset / 4096 * 4096, most = rounded(size) - from;
+
+	/* Where it does not work each page is a fault when it is touched. */
+	madvise((char *)memory + from, most < MEMORY_AHEAD ? most : MEMORY_AHEAD, MADV_POPULATE_WRITE);
+#else
+	(void)memory;
+	(void)size;
+	(void)offset;
+#endif
+}
+
 void memory_put(void *memory, size_t size)
 {
 	if (memory)

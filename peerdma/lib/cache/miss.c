@@ -21,6 +21,7 @@ struct wish {
 	uint64_t from, to;	/* what to register */
 	uint32_t aperture;
 	bool counted;		/* as a miss */
+	bool ahead;		/* there is memory to be taken */
 	enum { WHOLE, PLAIN } how;
 };
 
@@ -86,15 +87,43 @@ static bool see_overlap(void *arg, uint32_t number)
 	return true;
 }
 
+static bool ends_after(const struct region *region, uint64_t addr)
+{
+	return region->pub.addr + region->pub.length > addr;
+}
+
 static void find_overlap(struct peerdma_cache *cache, uint64_t from, uint64_t to, struct overlap *o)
 {
-	uint32_t number = index_seek(&cache->index, from);
+	uint32_t number;
 
 	*o = (struct overlap){ .cache = cache, .from = from, .to = to, .first = NO_REGION };
-	if (number != INDEX_NONE && cache->regions[number].pub.addr < from &&
-	    cache->regions[number].pub.addr + cache->regions[number].pub.length > from)
+	/* Mostly there is none, and one leaf of the index says so. */
+	if (index_gap(&cache->index, from, to, &number) &&
+	    (number == INDEX_NONE || !ends_after(&cache->regions[number], from)))
+		return;
+	if (number != INDEX_NONE && cache->regions[number].pub.addr < from && ends_after(&cache->regions[number], from))
 		see_overlap(o, number);
 	index_visit(&cache->index, from, to, see_overlap, o);
+}
+
+#define REGIONS_AHEAD	((uint32_t)(MEMORY_AHEAD / sizeof(struct region)))
+
+/* Lock: whether this number is the first of many whose memory nobody has touched.  A small cache does without. */
+static bool is_new(struct peerdma_cache *cache, uint32_t number)
+{
+	if (number < cache->ahead || number < REGIONS_AHEAD)
+		return false;
+	cache->ahead = number + REGIONS_AHEAD;
+	return true;
+}
+
+/* No lock. */
+static void go_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number)
+{
+	memory_ahead(cache->regions, cache->capacity * sizeof(*cache->regions), number * sizeof(*cache->regions));
+	memory_ahead(cache->index.nodes, index_size(cache->capacity), index_memory(&cache->index));
+	if (f)
+		memory_ahead(f->records, f->capacity * sizeof(*f->records), number * sizeof(*f->records));
 }
 
 /* Lock. */
@@ -292,7 +321,7 @@ static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, str
 		ord_unlock(&cache->lock);
 		return step;
 	}
-	number = index_seek(&cache->index, w->addr);
+	number = o.count ? index_seek(&cache->index, w->addr) : INDEX_NONE;
 	if (number != INDEX_NONE && region_covers(&cache->regions[number], w->addr, w->last)) {
 		*out = &cache->regions[number];
 		(*out)->holds++;
@@ -318,10 +347,11 @@ static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, str
 	while (o.first != NO_REGION) {
 		uint32_t next = cache->regions[o.first].next;
 
-		end_begin(cache, o.first, &list);
+		end_begin(cache, o.first, &list, END_MERGED);
 		o.first = next;
 	}
 	make_room(cache, w, &list);
+	w->ahead = is_new(cache, number);
 	cache->misses += !w->counted;
 	w->counted = true;
 	*out = begin(cache, w, number);
@@ -330,6 +360,8 @@ static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, str
 	end_commit(cache, f, &list);
 	ord_unlock(&cache->lock);
 	end_finish(cache, &list);
+	if (w->ahead)
+		go_ahead(cache, f, number);
 	return MADE;
 }
 

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+/*
+ * seen.c - the process's list of caches: for those who look from outside (seen.h),
+ * and for PEERDMA_CACHE_REPORT, which prints the counters of each when it is closed
+ * or when the process exits.
+ *
+ * A list belongs to one process.  A forked child finds its parent's, whose lock may
+ * be held for ever and whose page it does not have, and begins one of its own.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../internal.h"
+#include "seen.h"
+
+struct seen {
+	uint64_t process;
+	struct seen_page *page;		/* NULL: none to be had; nobody sees it then */
+	struct peerdma_cache *first;
+	pthread_mutex_t lock;
+	struct seen *parent;
+};
+
+static struct seen *ours;
+
+/* A file without a name elsewhere is what a mapping's name can be had by; its contents are the page's before it is written. */
+static struct seen_page *page_make(void)
+{
+	struct seen_page *page;
+	int fd = memfd_create(SEEN_NAME, MFD_CLOEXEC);
+
+	if (fd < 0)
+		return NULL;
+	page = ftruncate(fd, sizeof(*page)) ? MAP_FAILED :
+	       mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (page == MAP_FAILED)
+		return NULL;
+	/* A child would be taken for a process that has these caches. */
+	if (madvise(page, sizeof(*page), MADV_DONTFORK)) {
+		munmap(page, sizeof(*page));
+		return NULL;
+	}
+	*page = (struct seen_page){
+		.magic = SEEN_NAME, .version = SEEN_VERSION, .size = sizeof(*page), .layout = seen_layout(),
+	};
+	return page;
+}
+
+static struct seen *seen_if_any(void)
+{
+	struct seen *s = __atomic_load_n(&ours, __ATOMIC_ACQUIRE);
+
+	return s && s->process == process_id() ? s : NULL;
+}
+
+static struct seen *seen_of_process(void)
+{
+	struct seen *s = seen_if_any(), *before = __atomic_load_n(&ours, __ATOMIC_ACQUIRE);
+
+	if (s)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->process = process_id();
+	s->parent = before;
+	s->page = page_make();
+	pthread_mutex_init(&s->lock, NULL);
+	if (!__atomic_compare_exchange_n(&ours, &before, s, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		if (s->page)
+			munmap(s->page, sizeof(*s->page));
+		free(s);
+	}
+	return seen_if_any();
+}
+
+/* The page as it is to be, between an odd and an even number of changes. */
+static void page_begin(struct seen *s)
+{
+	if (s->page)
+		__atomic_add_fetch(&s->page->changes, 1, __ATOMIC_SEQ_CST);
+}
+
+static void page_end(struct seen *s)
+{
+	if (!s->page)
+		return;
+	__atomic_store_n(&s->page->first, (uintptr_t)s->first, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&s->page->changes, 1, __ATOMIC_SEQ_CST);
+}
+
+void cache_seen_begin(struct peerdma_cache *cache)
+{
+	struct seen *s = seen_of_process();
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	page_begin(s);
+	cache->seen_next = s->first;
+	if (s->first)
+		s->first->seen_prev = cache;
+	s->first = cache;
+	page_end(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- the report ---- */
+
+static bool report_wanted(void)
+{
+	const char *word = getenv("PEERDMA_CACHE_REPORT");
+
+	return word && *word && strcmp(word, "0");
+}
+
+static void report(struct peerdma_cache *cache)
+{
+	struct timespec limit;
+	struct peerdma_cache_counters c;
+
+	/* The process may be exiting with a thread in mid-call that never goes on. */
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec++;
+	if (pthread_mutex_timedlock(&cache->lock, &limit)) {
+		fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": in use, and its counters cannot be read\n", getpid(),
+			cache->serial);
+		return;
+	}
+	cache_count(cache, &c);
+	pthread_mutex_unlock(&cache->lock);
+	fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": %" PRIu64 " gets, %" PRIu64 " hits, %" PRIu64
+		" misses (%" PRIu64 " failed), %" PRIu64 " merged, %" PRIu64 " evicted, %" PRIu64 " invalidated, %" PRIu64
+		" found stale; %" PRIu64 " regions, %" PRIu64 " bytes; told by%s%s%s calls\n", getpid(), cache->serial, c.gets,
+		c.hits, c.misses, c.failures, c.merges, c.evictions, c.invalidations, c.stale, c.regions, c.bytes,
+		c.monitors & PEERDMA_MONITOR_WORD ? " word," : "", c.monitors & PEERDMA_MONITOR_CHECK ? " check," : "",
+		c.monitors & PEERDMA_MONITOR_HOOKS ? " hooks," : "");
+}
+
+void cache_seen_end(struct peerdma_cache *cache)
+{
+	struct seen *s = seen_if_any();
+
+	if (report_wanted())
+		report(cache);
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	/* Else there was no memory for a list when it was made. */
+	if (cache->seen_prev || s->first == cache) {
+		page_begin(s);
+		if (cache->seen_next)
+			cache->seen_next->seen_prev = cache->seen_prev;
+		if (cache->seen_prev)
+			cache->seen_prev->seen_next = cache->seen_next;
+		else
+			s->first = cache->seen_next;
+		page_end(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* What is open still. */
+static void __attribute__((destructor)) report_at_exit(void)
+{
+	struct seen *s = seen_if_any();
+
+	if (!s || !report_wanted() || pthread_mutex_trylock(&s->lock))
+		return;
+	for (struct peerdma_cache *cache = s->first; cache; cache = cache->seen_next)
+		report(cache);
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * seen.h - how another process finds this one's caches (`peerdma cache`).
+ *
+ * The library keeps one page of memory that shows in /proc/PID/maps by its name and
+ * says where the caches are; all else is read where it lies, as a debugger would.
+ * Nothing is counted, copied or published for a reader's sake, so that being
+ * readable costs a hit nothing, and whoever may debug a process may read it.
+ *
+ * The reader includes the library's own headers.  It goes on only if the page's
+ * version and layout are those that it was built with, and trusts nothing that it finds.
+ */
+#ifndef CACHE_SEEN_H
+#define CACHE_SEEN_H
+
+#include "cache.h"
+
+#define SEEN_NAME	"peerdma-cache"
+#define SEEN_VERSION	1
+
+struct seen_page {
+	char magic[16];			/* SEEN_NAME */
+	uint32_t version;
+	uint32_t size;			/* of this struct */
+	uint64_t layout;		/* seen_layout() */
+	uint64_t changes;		/* of the list; odd: one is under way */
+	uint64_t first;			/* struct peerdma_cache *, and on through seen_next; 0: none */
+};
+
+/* A number that is another when anything that a reader looks at lies elsewhere. */
+static inline uint64_t seen_layout(void)
+{
+	static const size_t at[] = {
+		sizeof(struct seen_page), sizeof(struct peerdma_cache), sizeof(struct front), sizeof(struct region),
+		sizeof(struct record), sizeof(struct ended), ENDED_MAX,
+		offsetof(struct peerdma_cache, serial), offsetof(struct peerdma_cache, regions),
+		offsetof(struct peerdma_cache, capacity), offsetof(struct peerdma_cache, ops),
+		offsetof(struct peerdma_cache, hooked), offsetof(struct peerdma_cache, fronts),
+		offsetof(struct peerdma_cache, used), offsetof(struct peerdma_cache, count),
+		offsetof(struct peerdma_cache, late_hits), offsetof(struct peerdma_cache, fences),
+		offsetof(struct peerdma_cache, gone_front_hits), offsetof(struct peerdma_cache, front_changes),
+		offsetof(struct peerdma_cache, ended), offsetof(struct peerdma_cache, seen_next),
+		offsetof(struct front, records), offsetof(struct front, hits), offsetof(struct front, index_hits),
+		offsetof(struct front, next), offsetof(struct region, life), offsetof(struct region, word),
+		offsetof(struct region, holds), offsetof(struct region, gets), offsetof(struct record, word),
+	};
+	uint64_t sum = SEEN_VERSION;
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++)
+		sum = (sum ^ at[i]) * 0x100000001b3ULL;
+	return sum;
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * totals.h - a cache's counters from where they are kept: by the library under
+ * the cache's lock, and by `peerdma cache` from what it has read of another process.
+ */
+#ifndef CACHE_TOTALS_H
+#define CACHE_TOTALS_H
+
+#include <string.h>
+
+#include "cache.h"
+
+static inline uint32_t cache_monitors(const struct peerdma_cache *cache)
+{
+	return PEERDMA_MONITOR_CALLS | (cache->ops.check ? PEERDMA_MONITOR_CHECK : 0) |
+	       (cache->hooked ? PEERDMA_MONITOR_HOOKS : 0) | cache->ops.monitors;
+}
+
+/* All but what is in the fronts; then each of them, in any order; then the sums. */
+static inline void totals_begin(const struct peerdma_cache *cache, struct peerdma_cache_counters *c)
+{
+	memset(c, 0, sizeof(*c));
+	c->size = sizeof(*c);
+	c->monitors = cache_monitors(cache);
+	c->hits_front = cache->gone_front_hits;
+	c->hits = cache->gone_hits + cache->late_hits;
+	c->misses = cache->misses;
+	c->failures = cache->failures;
+	c->merges = cache->merges;
+	c->evictions = cache->evictions;
+	c->retries = cache->retries;
+	c->invalidations = cache->invalidations;
+	c->stale = cache->stale;
+	c->regions = cache->count;
+	c->dead = cache->dead;
+	c->bytes = cache->bytes;
+	c->aperture = cache->aperture;
+	c->fences = cache->fences;
+}
+
+static inline void totals_add(const struct front *f, struct peerdma_cache_counters *c)
+{
+	c->hits_front += ord_load(&f->hits);
+	c->hits += ord_load(&f->index_hits);
+	c->threads++;
+}
+
+static inline void totals_end(struct peerdma_cache_counters *c)
+{
+	c->hits += c->hits_front;
+	c->gets = c->hits + c->misses;
+}
+
+#endif

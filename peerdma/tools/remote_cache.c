@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+/*
+ * remote_cache.c - see remote_cache.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lib/cache/seen.h"
+#include "../lib/cache/totals.h"
+#include "remote_cache.h"
+
+_Static_assert(REMOTE_ENDED_MAX == ENDED_MAX, "all that the cache keeps");
+
+#define TRIES		50
+#define CHUNK		512U		/* regions at a time */
+#define THREADS_MAX	65536U
+#define USED_MAX	(1U << 24)	/* the library's greatest capacity */
+
+static int get(struct remote_memory *m, uint64_t addr, void *to, size_t length)
+{
+	if (m->budget < length + REMOTE_READ_COST)
+		return -EFBIG;
+	m->budget -= length + REMOTE_READ_COST;
+	return m->read(m->arg, addr, to, length);
+}
+
+static uint64_t address(const void *p)
+{
+	return (uintptr_t)p;
+}
+
+/* ---- regions ---- */
+
+/* Those with most gets, in a heap whose root has fewest. */
+struct top {
+	struct remote_region *heap;
+	size_t count, room, most;
+	uint64_t left_out;
+};
+
+static bool less(const struct remote_region *a, const struct remote_region *b)
+{
+	return a->gets != b->gets ? a->gets < b->gets : a->addr > b->addr;
+}
+
+static void swap(struct remote_region *a, struct remote_region *b)
+{
+	struct remote_region t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+static void sift_down(struct remote_region *heap, size_t count, size_t i)
+{
+	for (;;) {
+		size_t least = i;
+
+		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < count; child++) {
+			if (less(&heap[child], &heap[least]))
+				least = child;
+		}
+		if (least == i)
+			return;
+		swap(&heap[i], &heap[least]);
+		i = least;
+	}
+}
+
+static int top_add(struct top *top, const struct remote_region *r)
+{
+	if (top->count == top->most) {
+		top->left_out++;
+		if (top->most && less(&top->heap[0], r)) {
+			top->heap[0] = *r;
+			sift_down(top->heap, top->count, 0);
+		}
+		return 0;
+	}
+	if (top->count == top->room) {
+		size_t room = top->room ? top->room * 2 : 64;
+		struct remote_region *bigger = realloc(top->heap, room * sizeof(*bigger));
+
+		if (!bigger)
+			return -ENOMEM;
+		top->heap = bigger;
+		top->room = room;
+	}
+	top->heap[top->count] = *r;
+	for (size_t i = top->count++; i && less(&top->heap[i], &top->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		swap(&top->heap[i], &top->heap[(i - 1) / 2]);
+	return 0;
+}
+
+static int most_used_first(const void *a, const void *b)
+{
+	return less(a, b) ? 1 : less(b, a) ? -1 : 0;
+}
+
+/*
+ * `first` regions on, `n` of them, as they were at one time: what their threads
+ * have counted is read between two looks at the regions, which must agree.
+ */
+static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache, const uint64_t *records,
+		      size_t threads, uint32_t first, uint32_t n, struct top *top)
+{
+	static struct region before[CHUNK], after[CHUNK];
+	static struct record of_one[CHUNK];
+	struct remote_region found[CHUNK];
+	uint64_t at = address(cache->regions) + (uint64_t)first * sizeof(before[0]);
+	int ret = get(m, at, before, n * sizeof(before[0]));
+
+	for (uint32_t i = 0; i < n; i++) {
+		found[i] = (struct remote_region){
+			.addr = before[i].pub.addr, .length = before[i].pub.length, .gets = before[i].gets,
+			.holds = before[i].holds, .word = before[i].word, .aperture = before[i].life & LIFE_APERTURE,
+			.dead = life_state(before[i].life) == STATE_DEAD,
+		};
+	}
+	for (size_t t = 0; !ret && t < threads; t++) {
+		ret = get(m, records[t] + (uint64_t)first * sizeof(of_one[0]), of_one, n * sizeof(of_one[0]));
+		for (uint32_t i = 0; !ret && i < n; i++) {
+			found[i].gets += word_takes(of_one[i].word);
+			found[i].holds += word_holds(of_one[i].word);
+		}
+	}
+	if (!ret)
+		ret = get(m, at, after, n * sizeof(after[0]));
+	if (!ret && memcmp(before, after, n * sizeof(after[0]))) {
+		if (n == 1)
+			return -EAGAIN;
+		/* One by one, then, for those that are used all the time. */
+		for (uint32_t i = 0; !ret && i < n; i++) {
+			int tries = 0;
+
+			do
+				ret = read_chunk(m, cache, records, threads, first + i, 1, top);
+			while (ret == -EAGAIN && ++tries < TRIES);
+			if (ret == -EAGAIN) {
+				top->left_out++;
+				ret = 0;
+			}
+		}
+		return ret;
+	}
+	for (uint32_t i = 0; !ret && i < n; i++) {
+		enum state state = life_state(before[i].life);
+
+		if ((state == STATE_LIVE || state == STATE_DEAD) && found[i].addr + found[i].length >= found[i].addr)
+			ret = top_add(top, &found[i]);
+	}
+	return ret;
+}
+
+/* ---- one cache ---- */
+
+static void read_ended(const struct peerdma_cache *cache, struct remote_cache *out)
+{
+	static const char *const why[] = {
+		[END_MERGED] = "merged", [END_EVICTED] = "evicted", [END_INVALIDATED] = "invalidated", [END_STALE] = "stale",
+	};
+
+	out->ended_count = 0;
+	for (uint64_t n = cache->ended_count, i = 0; i < n && i < ENDED_MAX; i++) {
+		const struct ended *e = &cache->ended[(n - 1 - i) % ENDED_MAX];
+
+		if (e->why < sizeof(why) / sizeof(why[0]))
+			out->ended[out->ended_count++] = (struct remote_ended){ e->addr, e->length, e->gets, why[e->why] };
+	}
+}
+
+/* The threads' counters, and where their records are. */
+static int read_fronts(struct remote_memory *m, const struct peerdma_cache *cache,
+		       struct peerdma_cache_counters *counters, uint64_t **records)
+{
+	size_t room = 0, n = 0;
+	uint64_t at = address(cache->fronts);
+
+	*records = NULL;
+	while (at) {
+		struct front f;
+		int ret = n == THREADS_MAX ? -EBADMSG : get(m, at, &f, sizeof(f));
+
+		if (!ret && n == room) {
+			uint64_t *bigger;
+
+			room = room ? room * 2 : 16;
+			bigger = realloc(*records, room * sizeof(*bigger));
+			if (bigger)
+				*records = bigger;
+			else
+				ret = -ENOMEM;
+		}
+		if (ret) {
+			free(*records);
+			*records = NULL;
+			return ret;
+		}
+		totals_add(&f, counters);
+		(*records)[n++] = address(f.records);
+		at = address(f.next);
+	}
+	return 0;
+}
+
+/* Once: -EAGAIN if threads came or went meanwhile. */
+static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct remote_cache *out, uint64_t *next)
+{
+	struct peerdma_cache cache, again;
+	struct top top = { .most = most };
+	uint64_t *records = NULL;
+	unsigned char hooked;
+	int ret = get(m, at, &cache, sizeof(cache));
+
+	if (ret)
+		return ret;
+	/* A foreign byte may be neither of what a bool can be. */
+	memcpy(&hooked, &cache.hooked, sizeof(hooked));
+	cache.hooked = hooked != 0;
+	memset(out, 0, sizeof(*out));
+	out->serial = cache.serial;
+	totals_begin(&cache, &out->counters);
+	read_ended(&cache, out);
+	*next = address(cache.seen_next);
+	ret = read_fronts(m, &cache, &out->counters, &records);
+	totals_end(&out->counters);
+	if (!ret && (cache.used > cache.capacity || cache.capacity > USED_MAX))
+		ret = -EBADMSG;
+	top.left_out = most ? 0 : out->counters.regions;
+	for (uint32_t i = 0; !ret && most && i < cache.used; i += CHUNK)
+		ret = read_chunk(m, &cache, records, out->counters.threads, i, cache.used - i < CHUNK ? cache.used - i : CHUNK,
+				 &top);
+	free(records);
+	/* Whatever was wrong, if threads came or went it may be because of that. */
+	if (!get(m, at, &again, sizeof(again)) && again.serial == cache.serial && again.front_changes != cache.front_changes)
+		ret = ret == -ENOMEM ? ret : -EAGAIN;
+	if (ret) {
+		free(top.heap);
+		return ret;
+	}
+	if (top.count)
+		qsort(top.heap, top.count, sizeof(*top.heap), most_used_first);
+	out->regions = top.heap;
+	out->region_count = top.count;
+	out->left_out = top.left_out;
+	return 0;
+}
+
+static int read_cache(struct remote_memory *m, uint64_t at, size_t most, struct remote_cache *out, uint64_t *next)
+{
+	int ret = -EAGAIN;
+
+	for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++)
+		ret = try_cache(m, at, most, out, next);
+	return ret;
+}
+
+/* ---- all of them ---- */
+
+static int try_list(struct remote_memory *m, uint64_t first, size_t most, struct remote_caches *out)
+{
+	uint64_t at = first;
+
+	while (at) {
+		struct remote_cache *bigger;
+		int ret = out->count == REMOTE_CACHES_MAX ? -EBADMSG : 0;
+
+		bigger = ret ? NULL : realloc(out->caches, (out->count + 1) * sizeof(*bigger));
+		if (!bigger)
+			return ret ? ret : -ENOMEM;
+		out->caches = bigger;
+		ret = read_cache(m, at, most, &bigger[out->count], &at);
+		if (ret)
+			return ret;
+		out->count++;
+	}
+	return 0;
+}
+
+static void forget(struct remote_caches *c, size_t from)
+{
+	while (c->count > from)
+		free(c->caches[--c->count].regions);
+}
+
+int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most, struct remote_caches *out)
+{
+	size_t before = out->count;
+	struct seen_page p, again;
+	int ret = -EAGAIN;
+
+	for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++) {
+		ret = get(m, page, &p, sizeof(p));
+		if (ret)
+			break;
+		p.magic[sizeof(p.magic) - 1] = 0;
+		if (strcmp(p.magic, SEEN_NAME) || p.version != SEEN_VERSION || p.size != sizeof(p) || p.layout != seen_layout())
+			return -EPROTO;
+		ret = p.changes & 1 ? -EAGAIN : try_list(m, p.first, most, out);
+		/* Whatever was wrong, a cache that was closed meanwhile may be the cause. */
+		if (!get(m, page, &again, sizeof(again)) && again.changes != p.changes && ret != -ENOMEM)
+			ret = -EAGAIN;
+		if (ret)
+			forget(out, before);
+	}
+	return ret;
+}
+
+void remote_caches_free(struct remote_caches *caches)
+{
+	forget(caches, 0);
+	free(caches->caches);
+	*caches = (struct remote_caches){ 0 };
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * remote_cache.h - the caches of another process, read where they lie in its memory
+ * (lib/cache/seen.h).
+ *
+ * The process goes on meanwhile, and may be anybody's: what is read may be torn,
+ * or made up.  Nothing read is used as a size, a count or an address to
+ * go on from without bounds; lists that change while they are walked are
+ * walked again.
+ */
+#ifndef PEERDMA_REMOTE_CACHE_H
+#define PEERDMA_REMOTE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "peerdma_cache.h"
+
+#define REMOTE_CACHES_MAX	1024
+#define REMOTE_PAGES_MAX	16
+#define REMOTE_ENDED_MAX	32
+
+/* Where the bytes come from: all of them, or -errno; and how much there is to read at most. */
+struct remote_memory {
+	int (*read)(void *arg, uint64_t addr, void *to, size_t length);
+	void *arg;
+	uint64_t budget;	/* bytes, each read counting as REMOTE_READ_COST more */
+};
+
+#define REMOTE_READ_COST	512
+#define REMOTE_BUDGET		(8ULL << 30)	/* some seconds; 10^6 regions of 100 threads take 1.7 GB */
+#define REMOTE_BUDGET_GLANCE	(16ULL << 20)	/* for totals only */
+
+struct remote_region {
+	uint64_t addr, length;
+	uint64_t gets;		/* that found or made it */
+	int64_t holds;
+	bool dead;		/* ended, but held */
+	bool word, aperture;
+};
+
+struct remote_ended {
+	uint64_t addr, length, gets;
+	const char *why;	/* "merged", "evicted", "invalidated", "stale" */
+};
+
+struct remote_cache {
+	uint64_t serial;
+	struct peerdma_cache_counters counters;
+	struct remote_region *regions;	/* most used first */
+	size_t region_count;
+	uint64_t left_out;		/* regions: more than were asked for, or changing all the time */
+	struct remote_ended ended[REMOTE_ENDED_MAX];	/* the last ones first */
+	size_t ended_count;
+};
+
+struct remote_caches {
+	struct remote_cache *caches;
+	size_t count;
+};
+
+/*
+ * Reads all caches that the page at `page` names, and of each up to `most` regions,
+ * and adds them to *out.  0, or
+ *
+ *   -EPROTO   not a page of this release's library
+ *   -EBADMSG  what is there makes no sense
+ *   -EAGAIN   it changed each time that it was looked at
+ *   -EFBIG    it has more than the budget allows
+ *   -ENOMEM, or read()'s error
+ */
+int remote_caches_read(struct remote_memory *memory, uint64_t page, size_t most, struct remote_caches *out);
+void remote_caches_free(struct remote_caches *caches);
+
+/* ---- remote_process.c: the memory of a process ---- */
+
+struct remote_process {
+	uint64_t pid;
+	char *comm;		/* cleaned */
+	struct remote_caches caches;
+};
+
+/*
+ * `most` 0: a glance.  0, or -ESRCH no such process, -EACCES not permitted, -ENODATA no cache in it,
+ * or remote_caches_read()'s.
+ */
+int remote_process_read(uint64_t pid, size_t most, struct remote_process *out);
+void remote_process_free(struct remote_process *process);
+
+/* The addresses of pages in the text of /proc/PID/maps, up to `max`: how many. */
+size_t remote_pages_find(const char *maps, uint64_t *pages, size_t max);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/*
+ * remote_process.c - the memory of a process, through /proc/PID/mem, and where in it
+ * libpeerdma has left its page.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../lib/cache/seen.h"
+#include "remote_cache.h"
+#include "tool.h"
+
+/* As the kernel shows a mapping of a file that has only ever had memfd_create()'s name. */
+#define PAGE_SHOWN "/memfd:" SEEN_NAME " (deleted)"
+
+size_t remote_pages_find(const char *maps, uint64_t *pages, size_t max)
+{
+	size_t n = 0;
+
+	for (const char *line = maps; *line && n < max;) {
+		size_t length = strcspn(line, "\n"), end = strlen(PAGE_SHOWN), digits = strspn(line, "0123456789abcdef");
+		char start[24];
+
+		if (length > end && digits && digits <= 16 && line[digits] == '-' &&
+		    !memcmp(line + length - end, PAGE_SHOWN, end) && line[length - end - 1] == ' ') {
+			snprintf(start, sizeof(start), "0x%.*s", (int)digits, line);
+			n += text_u64(start, strlen(start), &pages[n]);
+		}
+		line += length + (line[length] == '\n');
+	}
+	return n;
+}
+
+static int memory_read(void *arg, uint64_t addr, void *to, size_t length)
+{
+	int fd = *(int *)arg;
+	char *p = to;
+
+	if (addr > INT64_MAX)
+		return -EIO;
+	while (length) {
+		ssize_t n = pread(fd, p, length, (off_t)addr);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -ESRCH;	/* 0: the process is gone */
+		p += n;
+		addr += (uint64_t)n;
+		length -= (size_t)n;
+	}
+	return 0;
+}
+
+static int read_comm(uint64_t pid, char **comm)
+{
+	size_t length;
+	char path[64], *raw;
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/comm", pid);
+	ret = file_read("", path, &raw, &length);
+	if (ret)
+		return ret;
+	*comm = text_clean(raw, strcspn(raw, "\n"));
+	free(raw);
+	return *comm ? 0 : -ENOMEM;
+}
+
+/* ENOENT of a file in /proc/PID: there is no such process. */
+static int plain_error(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return -ESRCH;
+	case -EPERM:
+		return -EACCES;
+	default:
+		return error;
+	}
+}
+
+int remote_process_read(uint64_t pid, size_t most, struct remote_process *out)
+{
+	uint64_t pages[REMOTE_PAGES_MAX];
+	struct remote_memory memory;
+	char path[64], *maps;
+	size_t length, n;
+	int fd, ret;
+
+	*out = (struct remote_process){ .pid = pid };
+	ret = read_comm(pid, &out->comm);
+	if (ret)
+		return plain_error(ret);
+	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/maps", pid);
+	ret = file_read("", path, &maps, &length);
+	if (ret)
+		goto out;
+	n = remote_pages_find(maps, pages, REMOTE_PAGES_MAX);
+	free(maps);
+	ret = -ENODATA;
+	if (!n)
+		goto out;
+	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ret = fd < 0 ? -errno : 0;
+	memory = (struct remote_memory){ memory_read, &fd, most ? REMOTE_BUDGET : REMOTE_BUDGET_GLANCE };
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = remote_caches_read(&memory, pages[i], most, &out->caches);
+	if (fd >= 0)
+		close(fd);
+	if (!ret && !out->caches.count)
+		ret = -ENODATA;
+out:
+	if (ret)
+		remote_process_free(out);
+	return plain_error(ret);
+}
+
+void remote_process_free(struct remote_process *process)
+{
+	free(process->comm);
+	remote_caches_free(&process->caches);
+	process->comm = NULL;
+}
