@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "json.h"
@@ -50,6 +51,14 @@ void json_address(struct json_object *o, const char *key, uint64_t n)
 
 	snprintf(text, sizeof(text), "0x%" PRIx64, n);
 	json_text(o, key, text);
+}
+
+void json_real(struct json_object *o, const char *key, double x)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%.2f", x);
+	put(o, key, isfinite(x) ? need(json_object_new_double_s(x, text)) : NULL);
 }
 
 void json_truth(struct json_object *o, const char *key, int value)

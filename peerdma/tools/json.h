@@ -18,6 +18,7 @@ struct json_object *json_new(const char *schema);
 void json_text(struct json_object *o, const char *key, const char *s);	/* s NULL: null */
 void json_number(struct json_object *o, const char *key, uint64_t n);
 void json_address(struct json_object *o, const char *key, uint64_t n);
+void json_real(struct json_object *o, const char *key, double x);	/* a decimal; not finite: null */
 void json_truth(struct json_object *o, const char *key, int value);
 void json_null(struct json_object *o, const char *key);
 struct json_object *json_object_in(struct json_object *o, const char *key);

@@ -18,8 +18,10 @@ static const struct command {
 	const char *summary;
 } commands[] = {
 	{ "bar1", cmd_bar1, "how full each GPU's aperture is, and of what" },
+	{ "bench", cmd_bench, "what the library's calls cost on this machine" },
 	{ "cache", cmd_cache, "the registration caches of running processes" },
 	{ "pins", cmd_pins, "who holds what memory" },
+	{ "topo", cmd_topo, "how far devices are from each other" },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -53,7 +53,9 @@ int tool_options_more(struct tool *tool, int argc, char **argv, unsigned int tak
 int cmd_overview(struct tool *tool, int argc, char **argv);
 int cmd_pins(struct tool *tool, int argc, char **argv);
 int cmd_bar1(struct tool *tool, int argc, char **argv);
+int cmd_bench(struct tool *tool, int argc, char **argv);
 int cmd_cache(struct tool *tool, int argc, char **argv);
+int cmd_topo(struct tool *tool, int argc, char **argv);
 
 /* ---- text.c ---- */
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* peerdma_importer.c - see peerdma_importer.h.  For tests: one user at a time per file. */
+#include <linux/delay.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
 #include <linux/miscdevice.h>
@@ -25,6 +26,8 @@ struct importer {
 	struct dma_buf_attachment *attach;
 	enum importer_kind kind;
 	bool pinned;
+	u32 slow_ms;
+	u32 begun, done;			/* move_notify; written by it alone */
 	/* The dma-buf's reservation lock, where dynamic: */
 	struct sg_table *sgt;
 	enum dma_data_direction dir;
@@ -39,10 +42,14 @@ static void notify(struct dma_buf_attachment *attach)
 
 	dma_resv_assert_held(attach->dmabuf->resv);
 	im->notified++;
+	WRITE_ONCE(im->begun, im->begun + 1);
+	if (im->slow_ms)
+		msleep(im->slow_ms);
 	if (im->sgt && im->kind != IMPORTER_LAZY && im->kind != IMPORTER_PINNING) {
 		dma_buf_unmap_attachment(attach, im->sgt, im->dir);
 		im->sgt = NULL;
 	}
+	WRITE_ONCE(im->done, im->done + 1);
 }
 
 static const struct dma_buf_attach_ops peer_ops = {
@@ -171,6 +178,7 @@ static long call(struct importer *im, unsigned int cmd, void __user *arg)
 {
 	struct importer_attach a;
 	struct importer_map m;
+	struct importer_progress p;
 	struct importer_state s;
 	long err;
 
@@ -185,6 +193,13 @@ static long call(struct importer *im, unsigned int cmd, void __user *arg)
 	case IMPORTER_STATE:
 		err = state(im, &s);
 		return err ?: copy_to_user(arg, &s, sizeof(s)) ? -EFAULT : 0;
+	case IMPORTER_SLOW:
+		return copy_from_user(&im->slow_ms, arg, sizeof(im->slow_ms)) ? -EFAULT : 0;
+	case IMPORTER_PROGRESS:
+		/* Latest first: what is done has begun. */
+		p.done = READ_ONCE(im->done);
+		p.begun = READ_ONCE(im->begun);
+		return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
 	case IMPORTER_UNMAP:
 		if (!im->dmabuf)
 			return -EINVAL;

@@ -34,10 +34,18 @@ struct importer_state {
 	__u32 mapped;		/* out */
 };
 
+/* Of move_notify; told while one runs, too. */
+struct importer_progress {
+	__u32 begun, done;
+};
+
 #define IMPORTER_ATTACH	_IOW(0xb7, 0, struct importer_attach)
 #define IMPORTER_MAP	_IOWR(0xb7, 1, struct importer_map)
 #define IMPORTER_UNMAP	_IO(0xb7, 2)
 #define IMPORTER_DETACH	_IO(0xb7, 3)
 #define IMPORTER_STATE	_IOR(0xb7, 4, struct importer_state)
+/* From now on each move_notify takes so many milliseconds. */
+#define IMPORTER_SLOW	_IOW(0xb7, 5, __u32)
+#define IMPORTER_PROGRESS	_IOR(0xb7, 6, struct importer_progress)
 
 #endif

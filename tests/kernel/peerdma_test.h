@@ -86,5 +86,6 @@ void test_devices(void);
 /* False: there is no GPU. */
 bool test_gpu(void);
 void test_importer(bool gpu);
+void test_ends(bool gpu);
 
 #endif

@@ -10,6 +10,7 @@
 
 int main(int argc, char **argv)
 {
+	bool gpu;
 	int fd;
 
 	if (argc == 4)
@@ -22,7 +23,9 @@ int main(int argc, char **argv)
 	test_calls();
 	test_host();
 	test_devices();
-	test_importer(test_gpu());
+	gpu = test_gpu();
+	test_importer(gpu);
+	test_ends(gpu);
 
 	fd = dev_open();
 	CHECK(live_pins(fd) == 0);

@@ -12,6 +12,7 @@ set -e
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 insmod "$MODDIR/peerdma.ko"
 insmod "$MODDIR/peerdma_importer.ko"
+insmod "$MODDIR/peerdma_client.ko"
 if [ -e "$MODDIR/nvidia.ko" ]; then
 	insmod "$MODDIR/softgpu.ko"
 	insmod "$MODDIR/nvidia.ko"
@@ -30,5 +31,5 @@ if [ -e "$MODDIR/nvidia.ko" ]; then
 	rmmod nvidia
 	rmmod softgpu
 fi
-rmmod peerdma_importer
+rmmod peerdma_importer peerdma_client
 rmmod peerdma

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* peerdma_client.c - see peerdma_client.h.  For tests: whoever uses a file takes care of the order. */
+#include <linux/delay.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include <peerdma_kapi.h>
+#include <provider.h>
+
+#include "peerdma_client.h"
+
+struct client {
+	struct peerdma_pin *pin;
+	u32 delay_ms;
+	u32 begun, done;
+	u64 page;
+};
+
+/* What a driver may do here: wait for its hardware, and ask the getters. */
+static void client_revoke(struct peerdma_pin *pin, void *priv)
+{
+	struct client *c = priv;
+
+	WRITE_ONCE(c->begun, c->begun + 1);
+	c->page = peerdma_pin_page(pin, 0);
+	msleep(c->delay_ms);
+	WRITE_ONCE(c->done, c->done + 1);
+}
+
+static const struct peerdma_client_ops client_ops = {
+	.owner = THIS_MODULE,
+	.name = "peerdma_client",
+	.revoke = client_revoke,
+};
+
+static long do_pin(struct client *c, const struct client_pin *a)
+{
+	struct peerdma_pin *pin;
+
+	if (c->pin)
+		return -EINVAL;
+	c->delay_ms = a->delay_ms;
+	c->begun = 0;
+	c->done = 0;
+	c->page = ~0ULL;
+	pin = peerdma_pin_user(a->addr, a->length, 0, &client_ops, c);
+	if (IS_ERR(pin))
+		return PTR_ERR(pin);
+	c->pin = pin;
+	return 0;
+}
+
+static long unpin(struct client *c)
+{
+	if (!c->pin)
+		return -EINVAL;
+	peerdma_unpin(c->pin);
+	c->pin = NULL;
+	return 0;
+}
+
+static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	void __user *uarg = (void __user *)arg;
+	struct client *c = file->private_data;
+	struct client_state s;
+	struct client_pin a;
+	u64 cookie;
+
+	switch (cmd) {
+	case CLIENT_PIN:
+		return copy_from_user(&a, uarg, sizeof(a)) ? -EFAULT : do_pin(c, &a);
+	case CLIENT_UNPIN:
+		return unpin(c);
+	case CLIENT_STATE:
+		/* Latest first: what is done has begun. */
+		s.done = READ_ONCE(c->done);
+		s.begun = READ_ONCE(c->begun);
+		s.page = READ_ONCE(c->page);
+		return copy_to_user(uarg, &s, sizeof(s)) ? -EFAULT : 0;
+	case CLIENT_REVOKE:
+		if (copy_from_user(&cookie, uarg, sizeof(cookie)))
+			return -EFAULT;
+		peerdma_revoke(cookie);
+		return 0;
+	default:
+		return -ENOTTY;
+	}
+}
+
+static int client_open(struct inode *inode, struct file *file)
+{
+	file->private_data = kzalloc(sizeof(struct client), GFP_KERNEL);
+	return file->private_data ? 0 : -ENOMEM;
+}
+
+static int client_release(struct inode *inode, struct file *file)
+{
+	struct client *c = file->private_data;
+
+	unpin(c);
+	kfree(c);
+	return 0;
+}
+
+static const struct file_operations client_fops = {
+	.owner = THIS_MODULE,
+	.open = client_open,
+	.release = client_release,
+	.unlocked_ioctl = client_ioctl,
+};
+
+static struct miscdevice client_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "peerdma_client",
+	.fops = &client_fops,
+	.mode = 0600,
+};
+
+module_misc_device(client_misc);
+
+MODULE_DESCRIPTION("Pins memory by peerdma's interface for drivers, for tests");
+MODULE_LICENSE("Dual MIT/GPL");

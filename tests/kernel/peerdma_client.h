@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * peerdma_client.h - a test module that pins memory as a driver does, by
+ * peerdma_kapi.h: /dev/peerdma_client.  One pin per open file.
+ */
+#ifndef PEERDMA_CLIENT_H
+#define PEERDMA_CLIENT_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+struct client_pin {
+	__u64 addr;
+	__u64 length;
+	__u32 delay_ms;		/* how long its revoke takes */
+	__u32 reserved;
+};
+
+struct client_state {
+	__u32 begun;		/* calls of revoke, and how many have returned */
+	__u32 done;
+	__u64 page;		/* what peerdma_pin_page() said inside; ~0: it was not asked */
+};
+
+#define CLIENT_PIN	_IOW(0xb9, 0, struct client_pin)
+#define CLIENT_UNPIN	_IO(0xb9, 1)
+#define CLIENT_STATE	_IOR(0xb9, 2, struct client_state)
+/* As a provider that is late: a pin is revoked by generation << 32 | handle. */
+#define CLIENT_REVOKE	_IOW(0xb9, 3, __u64)
+
+#endif

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+/*
+ * peerdma_test_ends.c - a pin's two ends at once: it is unpinned, and its memory
+ * is freed.  One of them is held where it is, and the other must wait for it, or
+ * leave alone what is not its own any more.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "peerdma_client.h"
+#include "peerdma_importer.h"
+#include "peerdma_test_gpu.h"
+
+#define MIB (1UL << 20)
+#define PUT_DELAY "/sys/module/nvidia/parameters/put_delay_ms"
+/* Long for whoever fails to wait, short for who watches. */
+#define SLOW_MS	300
+
+struct unpinner {
+	int fd;
+	uint32_t handle;
+	int error;
+};
+
+static void *unpin_thread(void *arg)
+{
+	struct unpinner *u = arg;
+
+	u->error = unpin(u->fd, u->handle) ? errno : 0;
+	return NULL;
+}
+
+static int client(uint64_t va, uint32_t delay_ms)
+{
+	struct client_pin a = { .addr = va, .length = MIB, .delay_ms = delay_ms };
+	int fd = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	WORKS(ioctl(fd, CLIENT_PIN, &a));
+	return fd;
+}
+
+static struct client_state state(int fd)
+{
+	struct client_state s = { 0 };
+
+	WORKS(ioctl(fd, CLIENT_STATE, &s));
+	return s;
+}
+
+/* Inside its revoke a driver may ask the getters: no lock of the pin's is held. */
+static void getters_in_revoke(void)
+{
+	uint64_t va = gpu_alloc(MIB);
+	int fd = client(va, 0);
+
+	CHECK(!cu.MemFree(va));
+	CHECK(state(fd).done == 1 && state(fd).page == 0);
+	WORKS(ioctl(fd, CLIENT_UNPIN));
+	close(fd);
+}
+
+static void *unpin_revoked_thread(void *arg)
+{
+	static struct client_state s;
+	int fd = *(int *)arg;
+
+	while (!state(fd).begun)
+		sched_yield();
+	WORKS(ioctl(fd, CLIENT_UNPIN));
+	s = state(fd);
+	return &s;
+}
+
+/* A driver's unpin returns when its revoke has. */
+static void unpin_waits_for_revoke(void)
+{
+	uint64_t va = gpu_alloc(MIB);
+	int fd = client(va, SLOW_MS);
+	pthread_t thread;
+	void *s;
+
+	CHECK(!pthread_create(&thread, NULL, unpin_revoked_thread, &fd));
+	CHECK(!cu.MemFree(va));
+	pthread_join(thread, &s);
+	CHECK(((struct client_state *)s)->done == 1);
+	close(fd);
+}
+
+static struct importer_progress progress(int im)
+{
+	struct importer_progress p = { 0 };
+
+	WORKS(ioctl(im, IMPORTER_PROGRESS, &p));
+	return p;
+}
+
+/* Memory is free when all that an unpin under way takes down has been taken down. */
+static void free_waits_for_unpin(void)
+{
+	uint64_t va = gpu_alloc(2 * MIB);
+	struct importer_attach attach = { .kind = IMPORTER_DYNAMIC };
+	struct importer_map map = { 0 };
+	uint32_t slow = SLOW_MS;
+	struct peerdma_pin_args a;
+	struct unpinner u = { .fd = dev_open() };
+	int im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
+	pthread_t thread;
+
+	WORKS(pin_va(u.fd, va, 2 * MIB, PEERDMA_PIN_DEVICE, &a));
+	u.handle = a.handle;
+	attach.fd = export(u.fd, a.handle, 0, 0);
+	WORKS(ioctl(im, IMPORTER_ATTACH, &attach));
+	WORKS(ioctl(im, IMPORTER_MAP, &map));
+	WORKS(ioctl(im, IMPORTER_SLOW, &slow));
+	CHECK(!pthread_create(&thread, NULL, unpin_thread, &u));
+	while (!progress(im).begun)
+		sched_yield();
+	CHECK(!cu.MemFree(va));
+	CHECK(progress(im).done == 1);
+	pthread_join(thread, NULL);
+	CHECK(!u.error);
+	close(im);
+	close(attach.fd);
+	close(u.fd);
+}
+
+static bool put_delay(const char *ms)
+{
+	int fd = open(PUT_DELAY, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, ms, strlen(ms)) == (ssize_t)strlen(ms);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Two unpin one handle: the second comes while the first gives the memory back. */
+static void unpinned_twice(void)
+{
+	uint64_t va = gpu_alloc(MIB);
+	struct peerdma_query_args q;
+	struct peerdma_pin_args a;
+	struct unpinner u = { .fd = dev_open() };
+	pthread_t thread;
+
+	if (!put_delay("300")) {
+		skip("GPU: unpinned twice at once", "no such knob: this is no software GPU");
+	} else {
+		WORKS(pin_va(u.fd, va, MIB, PEERDMA_PIN_DEVICE, &a));
+		u.handle = a.handle;
+		CHECK(!pthread_create(&thread, NULL, unpin_thread, &u));
+		while (!query(u.fd, a.handle, &q))
+			sched_yield();
+		FAILS(ENOENT, unpin(u.fd, a.handle));
+		pthread_join(thread, NULL);
+		CHECK(!u.error && live_pins(u.fd) == 0);
+		put_delay("0");
+	}
+	CHECK(!cu.MemFree(va));
+	close(u.fd);
+}
+
+/*
+ * What a provider knew a revoked pin by, it may know another by now: unpinning
+ * the first leaves the second alone, which is told when its own memory goes.
+ */
+static void unpinned_late(void)
+{
+	struct peerdma_pin_args first, second;
+	struct peerdma_query_args q;
+	int fd = dev_open();
+
+	for (int i = 0; i < 20; i++) {
+		uint64_t a = gpu_alloc(MIB), b = gpu_alloc(MIB);
+
+		WORKS(pin_va(fd, a, MIB, PEERDMA_PIN_DEVICE, &first));
+		CHECK(!cu.MemFree(a));
+		WORKS(pin_va(fd, b, MIB, PEERDMA_PIN_DEVICE, &second));
+		WORKS(unpin(fd, first.handle));
+		CHECK(!cu.MemFree(b));
+		WORKS(query(fd, second.handle, &q));
+		CHECK(q.state == PEERDMA_STATE_REVOKED);
+		WORKS(unpin(fd, second.handle));
+	}
+	close(fd);
+}
+
+/* A callback that comes late means a pin that is gone, not the one that has its handle now. */
+static void revoked_late(void)
+{
+	char *memory = host_memory(PAGE);
+	struct peerdma_pin_args old, new;
+	struct peerdma_query_args q;
+	int fd = dev_open(), late = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC), again = 0;
+	uint64_t cookie;
+
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &old));
+	for (int i = 0; i < 20; i++) {
+		cookie = (uint64_t)old.generation << 32 | old.handle;
+		WORKS(unpin(fd, old.handle));
+		WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
+		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &new));
+		again += new.handle == old.handle;
+		WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
+		WORKS(query(fd, new.handle, &q));
+		CHECK(q.state == PEERDMA_STATE_LIVE);
+		old = new;
+	}
+	CHECK(again);
+	/* A handle alone is nobody's name; this is. */
+	cookie = old.handle;
+	WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
+	WORKS(query(fd, old.handle, &q));
+	CHECK(q.state == PEERDMA_STATE_LIVE);
+	cookie = (uint64_t)old.generation << 32 | old.handle;
+	WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
+	WORKS(query(fd, old.handle, &q));
+	CHECK(q.state == PEERDMA_STATE_REVOKED);
+	WORKS(unpin(fd, old.handle));
+	close(late);
+	close(fd);
+	munmap(memory, PAGE);
+}
+
+void test_ends(bool gpu)
+{
+	int fd = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0) {
+		skip("pins that end in two ways at once", "peerdma_client.ko is not loaded");
+		return;
+	}
+	close(fd);
+	run("a callback that comes late", revoked_late);
+	if (!gpu)
+		return;
+	run("GPU: a driver's revoke asks the getters", getters_in_revoke);
+	run("GPU: a driver's unpin waits for its revoke", unpin_waits_for_revoke);
+	run("GPU: unpinned twice at once", unpinned_twice);
+	run("GPU: unpinned late", unpinned_late);
+	if (access("/dev/peerdma_importer", F_OK))
+		skip("GPU: memory freed while it is unpinned", "peerdma_importer.ko is not loaded");
+	else
+		run("GPU: memory freed while it is unpinned", free_waits_for_unpin);
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`peerdma bench` from outside: that it measures what it says, and refuses what it cannot; never how fast."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.dom.minidom
+
+COMMAND = os.path.abspath(sys.argv.pop(1))
+CUDA = sys.argv.pop(1)          # the folder of softgpu's libcuda.so.1
+FEW = ["--count", "3", "--seconds", "0.01", "--threads", "1,2"]
+
+
+def run(*args, env=None):
+    environment = {"LC_ALL": "C.UTF-8", **os.environ, "PEERDMA_CUDA": "off", **(env or {})}
+    return subprocess.run([COMMAND, "bench", *args], capture_output=True, text=True, env=environment, timeout=600,
+                          stdin=subprocess.DEVNULL, check=False)
+
+
+def told(*args, env=None):
+    done = run("--json", *FEW, *args, env=env)
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)
+
+
+class Bench(unittest.TestCase):
+    def check(self, results, what, sizes):
+        self.assertEqual({result["what"] for result in results}, {what})
+        self.assertEqual({result["threads"] for result in results}, {1, 2})
+        self.assertTrue(set(sizes) <= {result["size"] for result in results})
+        for result in results:
+            self.assertEqual(result["samples"], 3 * result["threads"])
+            times = [result[name + "_ns"] for name in ("min", "p50", "p90", "p99", "max")]
+            self.assertEqual(times, sorted(times))
+            self.assertGreater(times[-1], 0)
+            self.assertGreater(result["calls_per_second"], 0)
+            self.assertEqual("bytes_per_second" in result, what == "copy")
+
+    def test_without_anything(self):
+        for what, sizes in (("cache", (4, 64)), ("query", (4096, 65536)), ("copy", (64, 1 << 20))):
+            answer = told(what, "--sizes", ",".join(map(str, sizes)))
+            self.assertEqual(answer["schema"], "peerdma-bench/1")
+            self.check(answer["results"], what, sizes)
+            self.assertEqual(answer["gpu"]["why_none"], "PEERDMA_CUDA=off")
+
+    def test_sizes(self):
+        answer = told("copy", "--sizes", "1K,64K,1M")
+        self.assertEqual(sorted({result["size"] for result in answer["results"]}), [1 << 10, 1 << 16, 1 << 20])
+
+    def test_pin(self):
+        """On a machine without a provider of pins the reason is given; with one they are measured."""
+        done = run("pin", "--json", *FEW, "--sizes", "4096")
+        answer = json.loads(done.stdout)
+        if answer["pins"]["why_none"]:
+            self.assertEqual((done.returncode, answer["results"]), (2, []))
+            self.assertIn("/dev/peerdma", done.stderr)
+            self.assertEqual([left["what"] for left in answer["left_out"]], ["pin"])
+        else:
+            self.check(answer["results"], "pin", (4096,))
+            self.assertTrue(answer["pins"]["host"])
+
+    def test_software_gpu(self):
+        gpu = {"PEERDMA_CUDA": "", "SOFTGPU_INPROCESS": "1",
+               "LD_LIBRARY_PATH": CUDA + ":" + os.environ.get("LD_LIBRARY_PATH", "")}
+        answer = told("query", "--sizes", "4096", env=gpu)
+        self.assertTrue(answer["gpu"]["software"])
+        self.assertIn("device", {result["case"] for result in answer["results"]})
+        self.assertIn("no hardware's", run("query", *FEW, "--sizes", "4096", env=gpu).stdout)
+
+    def test_people(self):
+        done = run("cache", *FEW, "--sizes", "4,64", "--ascii", env={"COLUMNS": "100"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for word in ("P99", "64 regions", "cache: from", "GPU        none"):
+            self.assertIn(word, done.stdout)
+        self.assertNotIn("█", done.stdout)
+        self.assertIn("\x1b[", run("cache", *FEW, "--sizes", "4", "--color").stdout)
+
+    def test_svg(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "bench.svg")
+            done = run(*FEW, "--sizes", "64,4096", "--svg", path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            drawn = xml.dom.minidom.parse(path)
+            self.assertGreater(len(drawn.getElementsByTagName("polyline")), 5)
+            for line in drawn.getElementsByTagName("polyline"):
+                self.assertNotIn("nan", line.getAttribute("points"))
+            self.assertEqual(run("cache", *FEW, "--sizes", "4", "--svg", folder).returncode, 1)
+
+    def test_refused(self):
+        for args in (["nothing"], ["cache", "pin"], ["--sizes", "0"], ["--sizes", ""], ["--sizes", "4,,8"], ["--sizes", "4x"],
+                     ["--sizes", "K"], ["--sizes", "128G"], ["--sizes", "18446744073709551615K"], ["--sizes", "-4"],
+                     ["--sizes", ",".join("4" * 33)], ["--threads", "0"], ["--threads", "65"], ["--threads", "x"],
+                     ["--count", "0"], ["--count", "1e9"], ["--count", "99999999"], ["--seconds", "0"],
+                     ["--seconds", "-1"], ["--seconds", "nan"], ["--seconds", "inf"], ["--seconds", "1s"], ["--nothing"],
+                     ["--tsv"]):
+            done = run(*args)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), args)
+            self.assertNotEqual(done.stderr, "", args)
+        self.assertIn("Usage: peerdma bench", run("--help").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
