@@ -27,6 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	c->bar1 = 2 + data[2] % 16;
 	c->reserved = data[2] / 16 % 3;
 	c->window = 8 + data[3] % 64;
+	c->clients = data[3] / 64 % (1u << c->procs);
 	p.count = 0;
 	for (data += HEAD, size -= HEAD; size >= OP && p.count < 200; data += OP, size -= OP) {
 		struct op *o = &p.ops[p.count++];

@@ -47,6 +47,7 @@ struct config {
 	u32 gpus, procs;
 	u32 vram, bar1, reserved, window;	/* pages */
 	u32 per_pin, mode, strict;
+	u32 clients;			/* bits: which processes are a server's clients */
 };
 
 struct op {
@@ -103,7 +104,7 @@ struct n_client {
 };
 
 struct n_ctx {
-	bool used, faulted;
+	bool used, faulted, shared;	/* shared: one with those of its server's other clients */
 	u32 proc, client, gpu, handle;
 	u64 p2p_token;
 	u32 va_space_token;
@@ -227,6 +228,12 @@ bool ranges_overlap(u32 proc, u64 va, u64 len);
 /* The lowest free stretch of the window; 0: none. */
 u64 window_find(u32 proc, u64 pages, u64 align);
 bool window_free(u32 proc, u64 va, u64 pages);
+/* Where a process has its window; clients of a server have theirs side by side. */
+u64 window_base(u32 proc);
+bool is_client(u32 proc);
+/* Some context on the GPU that a server's client shares; -1: there is none. */
+int shared_on(u32 gpu);
+bool same_ctx(int a, int b);
 u64 vram_used(u32 gpu);
 u64 bar1_used(u32 gpu);
 /* With one pin more. */

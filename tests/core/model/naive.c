@@ -102,6 +102,33 @@ bool ranges_overlap(u32 proc, u64 va, u64 len)
 	return false;
 }
 
+bool is_client(u32 proc)
+{
+	return w.config.clients >> proc & 1;
+}
+
+u64 window_base(u32 proc)
+{
+	return is_client(proc) ? WINDOW_BASE + proc * WINDOW_PAGES * PAGE : WINDOW_BASE;
+}
+
+int shared_on(u32 gpu)
+{
+	u32 i;
+
+	for (i = 0; i < CTXS; i++) {
+		if (w.ctxs[i].used && w.ctxs[i].shared && w.ctxs[i].gpu == gpu)
+			return (int)i;
+	}
+	return -1;
+}
+
+bool same_ctx(int a, int b)
+{
+	return a == b || (a >= 0 && b >= 0 && w.ctxs[a].shared && w.ctxs[b].shared &&
+			  w.ctxs[a].gpu == w.ctxs[b].gpu);
+}
+
 /* Which pages of a process's window are taken. */
 static void window_map(u32 proc, bool *taken)
 {
@@ -113,13 +140,13 @@ static void window_map(u32 proc, bool *taken)
 		const struct n_range *r = &w.ranges[i];
 
 		for (k = 0; r->used && r->proc == proc && !r->in_reservation && !r->copy && k < r->pages; k++)
-			taken[(r->va - WINDOW_BASE) / PAGE + k] = true;
+			taken[(r->va - window_base(proc)) / PAGE + k] = true;
 	}
 	for (i = 0; i < RESERVATIONS; i++) {
 		const struct n_reservation *r = &w.reservations[i];
 
 		for (k = 0; r->used && r->proc == proc && k < r->pages; k++)
-			taken[(r->va - WINDOW_BASE) / PAGE + k] = true;
+			taken[(r->va - window_base(proc)) / PAGE + k] = true;
 	}
 }
 
@@ -143,8 +170,8 @@ u64 window_find(u32 proc, u64 pages, u64 align)
 
 	window_map(proc, taken);
 	for (page = 0; page + pages <= w.config.window; page++) {
-		if ((WINDOW_BASE + page * PAGE) % align == 0 && all_free(taken, page, pages))
-			return WINDOW_BASE + page * PAGE;
+		if ((window_base(proc) + page * PAGE) % align == 0 && all_free(taken, page, pages))
+			return window_base(proc) + page * PAGE;
 	}
 	return 0;
 }
@@ -153,10 +180,10 @@ bool window_free(u32 proc, u64 va, u64 pages)
 {
 	bool taken[WINDOW_PAGES];
 
-	if (va < WINDOW_BASE || va >= WINDOW_BASE + w.config.window * PAGE)
+	if (va < window_base(proc) || va >= window_base(proc) + w.config.window * PAGE)
 		return false;
 	window_map(proc, taken);
-	return all_free(taken, (va - WINDOW_BASE) / PAGE, pages);
+	return all_free(taken, (va - window_base(proc)) / PAGE, pages);
 }
 
 u64 vram_used(u32 gpu)

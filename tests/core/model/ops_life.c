@@ -28,12 +28,24 @@ static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_proce
 
 static const struct sg_host_ops host_ops = { .copy = host_copy };
 
+#define SERVER	7
+
 static void set_window(u32 client)
 {
 	struct n_proc *p = &w.procs[w.clients[client].proc];
-	struct softgpu_window a = { .base = WINDOW_BASE, .length = w.config.window * PAGE };
+	struct softgpu_window a = { .length = w.config.window * PAGE };
 	int want = client_removed(client) ? -ENODEV : 0;
+	u32 proc = w.clients[client].proc, other;
 
+	a.server = is_client(proc) ? SERVER : 0;
+	/* Not where another client of the server is. */
+	for (other = 0; !want && !p->has_window && a.server && other < w.config.procs; other++) {
+		if (!is_client(other) || client_of(other, 0) < 0 || !w.procs[other].has_window)
+			continue;
+		a.base = window_base(other) + (w.config.window - 1) * PAGE;
+		MUST(CALL(w.clients[client].c, SOFTGPU_WINDOW, &a) == -EEXIST);
+	}
+	a.base = window_base(proc);
 	/* Only the first call decides. */
 	if (p->has_window)
 		a.length = PAGE;
@@ -41,33 +53,43 @@ static void set_window(u32 client)
 	if (want)
 		return;
 	p->has_window = true;
-	MUST(a.base == WINDOW_BASE && a.length == w.config.window * PAGE);
+	MUST(a.base == window_base(proc) && a.length == w.config.window * PAGE);
+	MUST(a.server == (is_client(proc) ? SERVER : 0));
 }
 
 static void make_ctx(u32 client)
 {
 	struct n_client *n = &w.clients[client];
 	struct softgpu_ctx_create a = { 0 };
-	int i = SPARE(w.ctxs), want = 0;
+	int i = SPARE(w.ctxs), want = 0, other = -1;
 	struct sg_ctx *ctx;
+	bool shared;
 
 	if (i < 0)
 		return;
+	/* A client is one from its window on. */
+	shared = is_client(n->proc) && w.procs[n->proc].has_window;
+	if (shared)
+		other = shared_on(n->gpu);
 	if (client_removed(client))
 		want = -ENODEV;
+	else if (other >= 0)
+		want = w.ctxs[other].faulted ? -EIO : 0;
 	else if (w.config.mode == SOFTGPU_COMPUTE_EXCLUSIVE && ctxs_on(n->gpu))
 		want = -EBUSY;
 	MUST(CALL(n->c, SOFTGPU_CTX_CREATE, &a) == want);
 	if (want)
 		return;
 	w.ctxs[i] = (struct n_ctx){ .used = true, .proc = n->proc, .client = client, .gpu = n->gpu,
-				    .handle = take_handle(n->proc) };
+				    .shared = shared, .handle = take_handle(n->proc) };
 	MUST(a.ctx == w.ctxs[i].handle);
 	/* QUERY tells them too, but only of an allocation. */
 	ctx = sg_list_entry(w.sg->ctxs.prev, struct sg_ctx, in_sg);
 	w.ctxs[i].p2p_token = ctx->p2p_token;
 	w.ctxs[i].va_space_token = ctx->va_space_token;
 	MUST(ctx->p2p_token && ctx->va_space_token);
+	MUST(other < 0 || (w.ctxs[other].p2p_token == ctx->p2p_token &&
+			   w.ctxs[other].va_space_token == ctx->va_space_token));
 }
 
 void op_open(const u32 *arg)

@@ -191,8 +191,8 @@ static int naive_register(u32 proc, const struct softgpu_host_register *a)
 	int r = reservation_at(proc, a->va);
 
 	if (a->kind == SOFTGPU_KIND_REGISTERED) {
-		if (w.procs[proc].has_window && a->va < WINDOW_BASE + w.config.window * PAGE &&
-		    a->va + a->length > WINDOW_BASE)
+		if (w.procs[proc].has_window && a->va < window_base(proc) + w.config.window * PAGE &&
+		    a->va + a->length > window_base(proc))
 			return -EINVAL;
 	} else if (r < 0 || a->va + a->length > w.reservations[r].va + w.reservations[r].pages * PAGE) {
 		return -ENOENT;
@@ -252,7 +252,7 @@ void op_query(const u32 *arg)
 
 	if (client < 0)
 		return;
-	a.va = i < 0 || arg[2] % 8 == 0 ? WINDOW_BASE + arg[3] % (WINDOW_PAGES * PAGE) :
+	a.va = i < 0 || arg[2] % 8 == 0 ? window_base(w.clients[client].proc) + arg[3] % (WINDOW_PAGES * PAGE) :
 					  w.bufs[i].va + arg[3] % (2 * w.bufs[i].len);
 	at = buf_at(w.clients[client].proc, a.va);
 	r = reservation_at(w.clients[client].proc, a.va);

@@ -36,7 +36,7 @@ static int naive_copy(u32 proc, int ctx, u64 va, int *range)
 	u32 gpu;
 
 	if (!w.config.strict || !b || b->kind != SOFTGPU_KIND_MANAGED || b->va % PAGE ||
-	    (ctx >= 0 && ctx != b->ctx))
+	    (ctx >= 0 && !same_ctx(ctx, b->ctx)))
 		return -EINVAL;
 	if (b->copy < 0) {
 		pages = (b->len + PAGE - 1) / PAGE;
@@ -61,7 +61,7 @@ static int naive_pin(u32 proc, int ctx, u64 va, u64 len, int *range)
 	if (err)
 		return err;
 	r = &w.ranges[*range];
-	if ((ctx >= 0 && r->ctx != ctx) || va + len > r->va + r->pages * PAGE)
+	if ((ctx >= 0 && !same_ctx(r->ctx, ctx)) || va + len > r->va + r->pages * PAGE)
 		return -EINVAL;
 	if (hits(&w.chaos.fail_pin))
 		return -ENOMEM;
@@ -187,9 +187,25 @@ void op_pin(const u32 *arg)
 	       client_of(proc, 0) < 0 ? -EINVAL : 0);
 }
 
+/* Tokens that clients share mean whose addresses these are: the process, or -1. */
+static int meant_by(u32 ctx, u64 va)
+{
+	u32 i;
+
+	if (!w.ctxs[ctx].shared)
+		return (int)w.ctxs[ctx].proc;
+	for (i = 0; i < CTXS; i++) {
+		u64 base = window_base(w.ctxs[i].proc);
+
+		if (w.ctxs[i].used && same_ctx((int)i, (int)ctx) && va >= base && va < base + w.config.window * PAGE)
+			return (int)w.ctxs[i].proc;
+	}
+	return -1;
+}
+
 void op_pin_token(const u32 *arg)
 {
-	int r = PICK(w.ranges, arg[0]), ctx, want = 0;
+	int r = PICK(w.ranges, arg[0]), ctx, proc, want = 0;
 	struct sg_pin_who who = { .managed = true };
 	u64 va = 0, pages;
 
@@ -217,7 +233,10 @@ void op_pin_token(const u32 *arg)
 		want = -EINVAL;
 		break;
 	}
-	do_pin(&who, w.ctxs[ctx].proc, ctx, va, pages, arg[3] / 4 % 4 == 0, want);
+	proc = meant_by((u32)ctx, va);
+	if (!want && proc < 0)
+		want = -EINVAL;
+	do_pin(&who, (u32)proc, ctx, va, pages, arg[3] / 4 % 4 == 0, want);
 }
 
 void op_put(const u32 *arg)

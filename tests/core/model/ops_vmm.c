@@ -13,7 +13,7 @@ void op_reserve(const u32 *arg)
 		return;
 	proc = w.clients[client].proc;
 	a.align = arg[2] % 2 ? 0 : PAGE << arg[2] / 2 % 4;
-	a.hint = arg[3] % 2 ? 0 : WINDOW_BASE + arg[3] / 2 % WINDOW_PAGES * PAGE;
+	a.hint = arg[3] % 2 ? 0 : window_base(proc) + arg[3] / 2 % WINDOW_PAGES * PAGE;
 	align = a.align ? a.align : PAGE;
 	if (client_removed((u32)client)) {
 		want = -ENODEV;

@@ -545,7 +545,7 @@ void op_fault(const u32 *arg)
 	int b = PICK(w.bufs, arg[0]), want;
 	struct softgpu_copy a = { .height = 1, .width = 1, .src = 8, .flags = SOFTGPU_OP_SYNC };
 	struct n_ctx *x;
-	u32 client;
+	u32 client, i;
 
 	if (b < 0 || arg[1] % 4 || w.bufs[b].ctx < 0 || w.bufs[b].range < 0)
 		return;
@@ -557,6 +557,8 @@ void op_fault(const u32 *arg)
 	want = client_removed(client) ? -ENODEV : x->faulted ? -EIO :
 	       w.ranges[w.bufs[b].range].access & 2 ? -EIO : -EFAULT;
 	MUST(CALL(w.clients[client].c, SOFTGPU_COPY, &a) == want);
-	if (want == -EIO)
-		x->faulted = true;
+	for (i = 0; want == -EIO && i < CTXS; i++) {
+		if (w.ctxs[i].used && same_ctx((int)i, w.bufs[b].ctx))
+			w.ctxs[i].faulted = true;
+	}
 }

@@ -48,6 +48,7 @@ void program_random(struct program *p, u64 seed)
 	c->per_pin = rnd(&state) % 8 == 0;
 	c->mode = rnd(&state) % 16 ? SOFTGPU_COMPUTE_DEFAULT : SOFTGPU_COMPUTE_EXCLUSIVE;
 	c->strict = rnd(&state) % 6 == 0;
+	c->clients = rnd(&state) % 6 ? 0 : (u32)(rnd(&state) % (1u << c->procs));
 	for (i = 0; i < p->count; i++) {
 		p->ops[i].kind = random_kind(&state);
 		for (k = 0; k < 4; k++)
@@ -60,8 +61,8 @@ void program_print(const struct program *p, FILE *to)
 	const struct config *c = &p->config;
 	u32 i;
 
-	fprintf(to, "world %u %u %u %u %u %u %u %u %u\n", c->gpus, c->procs, c->vram, c->bar1,
-		c->reserved, c->window, c->per_pin, c->mode, c->strict);
+	fprintf(to, "world %u %u %u %u %u %u %u %u %u %u\n", c->gpus, c->procs, c->vram, c->bar1,
+		c->reserved, c->window, c->per_pin, c->mode, c->strict, c->clients);
 	for (i = 0; i < p->count; i++) {
 		const struct op *o = &p->ops[i];
 
@@ -74,7 +75,8 @@ static bool config_ok(const struct config *c)
 {
 	return c->gpus >= 1 && c->gpus <= GPUS && c->procs >= 1 && c->procs <= PROCS && c->vram &&
 	       c->vram <= VRAM_MAX && c->bar1 && c->reserved <= c->bar1 && c->window &&
-	       c->window <= WINDOW_PAGES && c->per_pin <= 1 && c->strict <= 1;
+	       c->window <= WINDOW_PAGES && c->per_pin <= 1 && c->strict <= 1 &&
+	       c->clients < 1u << PROCS;
 }
 
 static bool read_op(struct op *o, const char *line)
@@ -98,8 +100,8 @@ u32 program_read(struct program *p, FILE *from)
 
 	p->count = 0;
 	if (!fgets(line, sizeof(line), from) ||
-	    sscanf(line, "world %u %u %u %u %u %u %u %u %u", &c->gpus, &c->procs, &c->vram, &c->bar1,
-		   &c->reserved, &c->window, &c->per_pin, &c->mode, &c->strict) != 9 || !config_ok(c))
+	    sscanf(line, "world %u %u %u %u %u %u %u %u %u %u", &c->gpus, &c->procs, &c->vram, &c->bar1,
+		   &c->reserved, &c->window, &c->per_pin, &c->mode, &c->strict, &c->clients) != 10 || !config_ok(c))
 		return n;
 	while (fgets(line, sizeof(line), from)) {
 		n++;
