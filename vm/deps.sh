@@ -16,7 +16,7 @@ user="$process make pkg-config python3 meson ninja-build libjson-c-dev nettle-de
 modules="$process make python3 kmod libelf1"
 vm="$process python3 qemu-system-x86 kmod pciutils"
 debug_kernel="$modules bc bison flex libelf-dev libssl-dev xz-utils"
-check="$user $modules $vm clang libclang-rt-14-dev g++ sparse perl"
+check="$user $modules $vm libibverbs-dev ibverbs-providers iproute2 clang libclang-rt-14-dev g++ sparse perl"
 
 usage() {
 	echo "usage: vm/deps.sh [--list] process|user|modules|vm|debug-kernel|check..." >&2

@@ -37,7 +37,18 @@
  *
  * Signals.  No call is safe in a signal handler, except peerdma_valid().
  *
- * The kernel's side of all this is /dev/peerdma (peerdma_ioctl.h).
+ * Back-ends.  A pin is made by the first of these that can make it:
+ *
+ *   kernel	peerdma.ko, /dev/peerdma (peerdma_ioctl.h): all that is said here
+ *   host	the host's memory only, kept resident by mlock(2): no addresses for
+ *		devices, no dma-bufs; views are the memory itself, and nothing is revoked
+ *   soft	softgpu's software GPU inside this process: views and revocation, but no
+ *		device that could reach it.  Only where the environment says so
+ *
+ * PEERDMA_PROVIDER in the environment gives other ones or another order:
+ * "kernel", "kernel,host", "soft" (which brings host with it).  What a region got
+ * its status says, and peerdma_why() why it is not a better one.  PEERDMA_DIRECT takes
+ * none but those by which devices reach the memory itself: kernel, and soft in its world.
  */
 #ifndef PEERDMA_H
 #define PEERDMA_H
@@ -60,7 +71,7 @@ extern "C" {
 #define PEERDMA_VERSION_MINOR	1
 #define PEERDMA_VERSION_PATCH	0
 
-struct peerdma;		/* a context: /dev/peerdma, opened */
+struct peerdma;		/* a context: what this process pins memory with */
 struct peerdma_region;	/* a pin */
 struct peerdma_mapping;	/* a pin made usable for one device */
 
@@ -69,14 +80,18 @@ struct peerdma_mapping;	/* a pin made usable for one device */
 /* Load libcuda.so.1 even if the program has not done so (the program's own use of CUDA is noticed anyhow). */
 #define PEERDMA_OPEN_CUDA	(1U << 0)
 
+/* All pins of the context are as with PEERDMA_DIRECT. */
+#define PEERDMA_OPEN_DIRECT	(1U << 1)
+
 /*
- * Opens /dev/peerdma.  flags: 0 or PEERDMA_OPEN_*.
+ * Opens the back-ends that there are.  flags: 0 or PEERDMA_OPEN_*.  If there is none,
+ * the error is that of the first, and the text names each with its reason:
  *
  *   -ENODEV  there is no /dev/peerdma: the module is not loaded; or, with
  *            PEERDMA_OPEN_CUDA, libcuda.so.1 cannot be loaded
  *   -EACCES  this user may not open it
  *   -EPROTO  the module speaks another ABI than this library
- *   -EINVAL  unknown flags
+ *   -EINVAL  unknown flags, or names in PEERDMA_PROVIDER
  *   -ENOMEM, -EMFILE, -ENFILE  as open(2) and mmap(2)
  */
 int peerdma_open(struct peerdma **ctx, unsigned int flags);
@@ -163,6 +178,7 @@ int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length,
 #define PEERDMA_PERSISTENT	(1U << 2) /* is never revoked; outlives the allocation (NVIDIA's persistent pins) */
 #define PEERDMA_READONLY	(1U << 3) /* devices only read it; allows pinning read-only host memory */
 #define PEERDMA_NO_SYNC_MEMOPS	(1U << 4) /* leave CU_POINTER_ATTRIBUTE_SYNC_MEMOPS as it is */
+#define PEERDMA_DIRECT		(1U << 5) /* devices reach the memory itself, or the call fails */
 
 /*
  * Pins [ptr, ptr + length), widened to the provider's pages.  The region is
@@ -177,6 +193,10 @@ int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length,
  *
  * `cookie` is handed back by peerdma_next_event().
  *
+ * -EOPNOTSUPP, -ENXIO and -ENODEV: no back-end could; the first of these that one of
+ * them had to say, and the text has them all.  Other errors are of one that could but
+ * for them, and no other is tried.
+ *
  *   -EINVAL      unknown flags, HOST and DEVICE both, zero or wrapping length
  *   -ENXIO       no provider knows the address as its memory, or the range spans allocations
  *   -EFAULT      part of the host range has no memory behind it
@@ -184,6 +204,7 @@ int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length,
  *   -ENOSPC      the GPU's aperture (BAR1) is full; see `peerdma bar1`
  *   -EOPNOTSUPP  the provider has no such pins (persistent pins of host memory)
  *   -EMFILE      too many pins in this context
+ *   -ENODEV      there is no back-end for it
  *   -ESTALE      the memory was freed during the call
  *   -EIO         CUDA refused SYNC_MEMOPS
  *   -EPERM       the context belongs to a parent process
@@ -216,11 +237,16 @@ struct peerdma_status {
 	uint32_t exports;	/* dma-bufs alive */
 	uint32_t sync_memops;	/* 1: this library has set SYNC_MEMOPS on it */
 	char provider[16];	/* "nvidia", "host", ... */
-	uint32_t reserved[8];	/* 0 */
+	char backend[16];	/* "kernel", "host", "soft" */
+	uint32_t direct;	/* 1: as PEERDMA_DIRECT asks for */
+	uint32_t reserved[3];	/* 0 */
 };
 
-/* Asks the kernel about a pin.  -EINVAL out->size; -EPERM. */
+/* Asks the back-end about a pin.  -EINVAL out->size; -EPERM. */
 int peerdma_status(struct peerdma_region *region, struct peerdma_status *out);
+
+/* Why it is of no better back-end: "kernel: /dev/peerdma: not there, ...".  "": there is none better.  Lives as long as the context. */
+const char *peerdma_why(const struct peerdma_region *region);
 
 /* ---- For a device ---- */
 
@@ -300,7 +326,8 @@ struct peerdma_validity {
  * (MADV_DONTNEED) holds what was there.  One load from a page that the
  * kernel writes before a revocation reaches any device or view: no system
  * call, a few nanoseconds.  What was read or sent before a check that still
- * says "valid" came from the memory that was pinned.
+ * says "valid" came from the memory that was pinned.  (Back-ends without a kernel
+ * have a word of their own for it; host's are of addresses, and always valid.)
  */
 static inline int peerdma_valid(const struct peerdma_region *region)
 {

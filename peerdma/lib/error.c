@@ -8,7 +8,7 @@
 
 #include "internal.h"
 
-static _Thread_local char last_error[512];
+static _Thread_local char last_error[2048];
 
 int fail(int error, const char *fmt, ...)
 {
@@ -18,6 +18,19 @@ int fail(int error, const char *fmt, ...)
 	vsnprintf(last_error, sizeof(last_error), fmt, args);
 	va_end(args);
 	return error;
+}
+
+const char *error_words(int error)
+{
+	switch (error) {
+	case -EMFILE:
+		return "this process has as many file descriptors open as it may (RLIMIT_NOFILE, 'ulimit -n'); "
+		       "close some or raise the limit";
+	case -ENFILE:
+		return "this machine has as many files open as it can (fs.file-max)";
+	default:
+		return strerror(-error);
+	}
 }
 
 EXPORT const char *peerdma_last_error(void)

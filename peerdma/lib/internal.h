@@ -2,9 +2,11 @@
 /*
  * internal.h - what the files of libpeerdma share.
  *
- * One lock: ctx->lock guards ctx->regions, ctx->by_handle and, of every region
- * in them, ->views and ->mappings.  It is not held across a call into CUDA or
- * the kernel, but malloc().
+ * One lock: ctx->lock guards ctx->regions, ctx->by_handle, the notices that wait in
+ * the process and, of every region, ->views, ->mappings, ->published and what
+ * ->notice_* say.  It is not held across a call into CUDA, the kernel or a
+ * back-end, but malloc() and the descriptor that says that a notice waits: a
+ * back-end may tell of a revocation from wherever memory is freed.
  */
 #ifndef PEERDMA_INTERNAL_H
 #define PEERDMA_INTERNAL_H
@@ -40,30 +42,63 @@ struct peerdma_mapping {
 struct peerdma_region {
 	struct peerdma_validity validity;	/* first: peerdma_valid() reads it */
 	struct peerdma *ctx;
+	const struct backend *backend;		/* that has it */
 	struct peerdma_region *prev, *next;	/* in ctx->regions */
 	void *cookie;
 	uint64_t addr, length;			/* as asked for */
 	uint64_t offset, pinned_length;		/* as in peerdma_pin_args */
 	struct view *views;
 	struct peerdma_mapping *mappings;
-	uint32_t handle;
-	uint32_t slot;
+	const char *why;			/* not a better back-end: the context's text, or NULL */
+	const char *provider;
 	uint32_t flags;				/* of peerdma_pin() */
+	uint32_t page_size;
+	uint32_t word;				/* validity's, unless the kernel has one */
 	bool sync_memops;
+	bool published;				/* in ctx->regions */
+	bool revoked;				/* atomic: region_revoked() was called */
+	bool notice_waits;			/* in ctx->notices */
+	struct peerdma_region *notice_next;
+	union {					/* the back-end's */
+		struct {
+			uint32_t handle, slot;
+		} kernel;
+		struct softgpu_pin *soft;
+	};
+};
+
+#define OFFERS_MAX 8
+
+/* A back-end that the context was told to use. */
+struct offer {
+	const struct backend *backend;
+	int error;				/* -errno: it cannot be had, and */
+	char *why;
 };
 
 struct peerdma {
-	int fd;
 	uint64_t process;			/* process_id() of the opener */
-	const uint32_t *generations;
-	size_t generations_size;
+	unsigned int flags;			/* of peerdma_open() */
+	unsigned int offer_count;
+	struct offer offers[OFFERS_MAX];	/* the better first */
+	struct reason *reasons;			/* texts that regions point to */
+	int event_fd;				/* for poll(2) */
+	int notice_fd;				/* readable while ctx->notices is not empty; -1: nobody fills it */
 	pthread_mutex_t lock;
 	struct peerdma_region *regions;
-	void *by_handle;			/* tsearch() tree of the same regions */
+	struct peerdma_region *notices, **notices_end;
+	struct {				/* kernel.c's */
+		int fd;				/* -1: not open */
+		const uint32_t *generations;
+		size_t generations_size;
+		void *by_handle;		/* tsearch() tree of its regions */
+	} kernel;
 };
 
 /* error.c: remembers the text for peerdma_last_error() and returns `error`. */
 int fail(int error, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* strerror(), and where a limit of the process was met: which, and what to do. */
+const char *error_words(int error);
 
 /*
  * error.c: structs that the caller sized.  check_size(): -EINVAL if shorter than
@@ -91,9 +126,21 @@ int sys_dont_fork(void *addr, size_t length);	/* no child gets this mapping */
 int sys_read(int fd, void *buf, size_t length);
 int sys_poll_in(int fd, int timeout_ms);	/* 1 readable, 0 timeout */
 
+/* kernel.c: the regions by their handles.  Lock.  False: out of memory. */
+bool kernel_region_add(struct peerdma_region *region);
+void kernel_region_remove(struct peerdma_region *region);
+/* The next event of the kernel's that is about a region that still is there: 0; -EAGAIN: none. */
+int kernel_event(struct peerdma *ctx, struct peerdma_notice *notice);
+
+/* event.c */
+int notices_open(struct peerdma *ctx);
+void notices_close(struct peerdma *ctx);
+void notice_fill(struct peerdma_notice *notice, struct peerdma_region *region);
+void notice_put(struct peerdma_region *region);		/* lock: at the end of the queue */
+void notice_forget(struct peerdma_region *region);	/* lock */
+
 /* pin.c */
-int by_handle(const void *a, const void *b);
-int unpin_handle(struct peerdma *ctx, uint32_t handle);	/* the kernel's side only */
+int region_status(struct peerdma_region *region, struct peerdma_status *status);
 void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
 /* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
 int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);

@@ -3,41 +3,27 @@
  * view.c - the CPU's view of a pin.
  */
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
-#include "internal.h"
-
-static int view_failed(int error)
-{
-	switch (error) {
-	case -EOPNOTSUPP:
-		return fail(error, "peerdma_cpu_view: the CPU cannot reach this provider's memory");
-	case -ESTALE:
-		return fail(error, "peerdma_cpu_view: the pin is revoked, its memory was freed");
-	default:
-		return fail(error, "peerdma_cpu_view: cannot map the pin: %s", strerror(-error));
-	}
-}
+#include "backend.h"
 
 EXPORT int peerdma_cpu_view(struct peerdma_region *region, void **addr)
 {
 	struct view *view;
 	void *base;
-	int prot = region->flags & PEERDMA_READONLY ? PROT_READ : PROT_READ | PROT_WRITE;
 	int ret = check_owner(region->ctx, "peerdma_cpu_view");
 
 	if (ret)
 		return ret;
+	if (!region->backend->view)
+		return backend_cannot(region, "peerdma_cpu_view", "view for the CPU");
 	view = malloc(sizeof(*view));
 	if (!view)
 		return fail(-ENOMEM, "peerdma_cpu_view: out of memory");
-	ret = sys_mmap(region->ctx->fd, PEERDMA_MMAP_PIN(region->handle), region->pinned_length, prot, &base);
+	ret = region->backend->view(region, !(region->flags & PEERDMA_READONLY), &base);
 	if (ret) {
 		free(view);
-		return view_failed(ret);
+		return ret;
 	}
-	sys_dont_fork(base, region->pinned_length);
 	view->base = base;
 
 	pthread_mutex_lock(&region->ctx->lock);
@@ -67,7 +53,7 @@ EXPORT int peerdma_cpu_view_end(struct peerdma_region *region, void *addr)
 	if (!view)
 		return fail(-EINVAL, "peerdma_cpu_view_end: %p is not a view of this region; give what peerdma_cpu_view() gave",
 			    addr);
-	sys_munmap(view->base, region->pinned_length);
+	region->backend->view_end(region, view->base);
 	free(view);
 	return 0;
 }
@@ -81,7 +67,7 @@ void views_free(struct peerdma_region *region)
 	while ((view = region->views)) {
 		region->views = view->next;
 		if (!child)
-			sys_munmap(view->base, region->pinned_length);
+			region->backend->view_end(region, view->base);
 		free(view);
 	}
 }

@@ -13,6 +13,7 @@
 /* linux/ioport.h: the third column of a resource file. */
 #define RESOURCE_MEM		0x00000200ULL
 #define RESOURCE_PREFETCH	0x00002000ULL
+#define RESOURCE_UNSET		0x20000000ULL
 
 bool pci_name(const char *s, char out[PCI_NAME_MAX])
 {
@@ -61,6 +62,7 @@ int pci_parse_resources(const char *data, size_t length, struct pci_resources *o
 			.start = first,
 			.length = last - first + 1,
 			.prefetchable = flags & RESOURCE_PREFETCH,
+			.unset = flags & RESOURCE_UNSET,
 		};
 	}
 	return 0;

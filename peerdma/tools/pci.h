@@ -16,6 +16,7 @@ struct pci_bar {
 	uint64_t start;
 	uint64_t length;	/* 0: there is none; start + length does not wrap */
 	bool prefetchable;
+	bool unset;		/* the kernel found no address for it: start is none */
 };
 
 struct pci_resources {

@@ -21,6 +21,7 @@
 #include "parse.h"
 #include "sg.h"
 #include "transport.h"
+#include "vram.h"
 
 /* Written once, under lock, before any call is made. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -79,12 +80,9 @@ static int add_gpu(unsigned int i, u64 vram_size, u64 bar1_size)
 
 	if (getrandom(desc.uuid, sizeof(desc.uuid), 0) != sizeof(desc.uuid))
 		return -EIO;
-	desc.vram = mmap(NULL, vram_size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (desc.vram == MAP_FAILED)
+	desc.vram = sgu_vram_make(i, vram_size);
+	if (!desc.vram)
 		return -ENOMEM;
-	/* a child has no GPU, and no use for a copy of one's memory */
-	madvise(desc.vram, vram_size, MADV_DONTFORK);
 	desc.priv = desc.vram;
 	err = sg_gpu_add(core, &desc, &index);
 	if (!err)

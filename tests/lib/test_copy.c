@@ -6,7 +6,7 @@
  *
  * The "view" is ordinary memory between two pages that nobody may touch: the
  * method is the same, and a byte too many is seen at once.  What write-combined
- * memory makes of it, vm_regions tries in a virtual machine.
+ * memory makes of it, live_regions tries in a virtual machine.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -56,7 +56,7 @@ def check(library, headers, prototype, extra):
         fail(f"{library}: {name} is exported and not declared")
 
 
-check("libcuda.so.1", ["cuda.h", "softgpu.h"], r"CUDAAPI (cu\w+|softgpu_\w+)\(",
+check("libcuda.so.1", ["cuda.h", "softgpu.h", "softgpu_inprocess.h"], r"(?:CUDAAPI|int|void) (cu\w+|softgpu_\w+)\(",
       ["softgpu_inprocess_transport", "softgpu_inprocess_core", "softgpu_inprocess_key"])
 check("libcudart.so.12", ["cuda_runtime_api.h"], r"CUDARTAPI (cuda\w+)\(", [])
 check("libnvidia-ml.so.1", ["nvml.h"], r"DECLDIR (nvml\w+)\(", ["nvmlDeviceGetPciInfo_v2"])

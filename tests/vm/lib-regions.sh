@@ -11,8 +11,9 @@
 peerdma=$BUILD/peerdma/tools/peerdma
 hello=$BUILD/peerdma/hello
 
-# Without the modules: the reason and the remedy.
-text=$("$hello" 2>&1) && die "the example works without a module"
+# Without the modules: host memory, or the reason and the remedy.
+"$hello" || die "the example fails without a module"
+text=$(PEERDMA_PROVIDER=kernel "$hello" 2>&1) && die "the example works without a module"
 echo "$text" | grep -q 'modprobe peerdma' || die "no remedy: $text"
 "$peerdma" pins && die "pins without a module"
 
@@ -25,7 +26,7 @@ card=$(for device in /sys/bus/pci/devices/*; do
 	[ "$(cat "$device/vendor" "$device/device" | tr '\n' ' ')" = "0x1234 0x11e8 " ] && echo "${device##*/}"
 done | head -n 1)
 [ -n "$card" ] || die "no DMA card"
-"$BUILD/tests/lib/vm_regions" "$card" "$peerdma" || die "a check failed"
+"$BUILD/tests/lib/live_regions" kernel "$card" "$peerdma" || die "a check failed"
 
 # All is as before.
 [ "$("$peerdma" pins)" = "No pins: peerdma.ko holds no memory." ] || die "pins are left: $("$peerdma" pins)"

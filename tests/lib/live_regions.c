@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: MIT
 /*
- * vm_regions.c - libpeerdma on the real module, with a GPU and a PCI device;
- * run in the VM by tests/vm/lib-regions.sh.
+ * live_regions.c - libpeerdma with a GPU, on each back-end that a machine has: the
+ * real module and a PCI device in the VM (tests/vm/lib-regions.sh), or the software
+ * GPU in this process.
  *
- *	vm_regions PCI-ADDRESS PEERDMA-COMMAND
+ *	live_regions kernel PCI-ADDRESS PEERDMA-COMMAND
+ *	live_regions soft
+ *
+ * Exits with 77 when this process may not lock as much memory as it takes.
  */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,8 +32,17 @@
 
 static struct cuda_calls cu;
 static struct peerdma *ctx;
-static const char *card, *command;
+static const char *card, *command;	/* NULL: this back-end has no devices; no module to ask */
 static sigjmp_buf after_sigbus;
+
+/* What there is to be seen of a back-end, for the GPU's memory and for the host's. */
+static const struct subject {
+	const char *name, *of_host;
+	int devices, kernel;
+} subjects[] = {
+	{ .name = "kernel", .of_host = "kernel", .devices = 1, .kernel = 1 },
+	{ .name = "soft", .of_host = "host" },
+}, *subject;
 
 static void on_sigbus(int signal)
 {
@@ -80,6 +95,11 @@ static void addresses(struct peerdma_region *r, const char *what)
 	uint64_t sum = 0;
 	size_t n;
 
+	if (!subject->devices) {
+		CHECK(peerdma_map(r, "03:00.0", PEERDMA_TO_DEVICE, &m) == -EOPNOTSUPP, "%s: no addresses: %s", what,
+		      peerdma_last_error());
+		return;
+	}
 	if (!CHECK(!peerdma_map(r, card, PEERDMA_TO_DEVICE | PEERDMA_FROM_DEVICE, &m), "%s: mapped for %s", what, card))
 		return;
 	ranges = peerdma_ranges(m, &n);
@@ -96,7 +116,7 @@ static void addresses(struct peerdma_region *r, const char *what)
 static void host_memory(void)
 {
 	char *p = malloc(300000), *view;
-	struct peerdma_region *r;
+	struct peerdma_region *r, *again;
 	struct peerdma_status s;
 	int fd = -1;
 
@@ -104,6 +124,8 @@ static void host_memory(void)
 	CHECK(!peerdma_pin(ctx, p + 100, 200000, 0, NULL, &r), "host memory is pinned without being told what it is");
 	s = status(r);
 	CHECK(s.flags & PEERDMA_HOST && !strcmp(s.provider, "host") && s.page_size == 4096, "by provider host");
+	CHECK(!strcmp(s.backend, subject->of_host) && s.direct == (uint32_t)subject->kernel, "of back-end %s", s.backend);
+	CHECK((*peerdma_why(r) != 0) != subject->kernel, "and none better because '%s'", peerdma_why(r));
 	CHECK(s.pinned_addr <= (uintptr_t)p + 100 && s.pinned_addr + s.pinned_length >= (uintptr_t)p + 200100,
 	      "all of it");
 	CHECK(peerdma_valid(r), "valid");
@@ -111,9 +133,15 @@ static void host_memory(void)
 	memcpy(view, "through the view", 17);
 	CHECK(!strcmp(p + 100, "through the view"), "is of the same memory");
 	addresses(r, "host memory");
-	CHECK(!peerdma_export_dmabuf(r, 0, 0, &fd), "exported");
-	CHECK(lseek(fd, 0, SEEK_END) == (off_t)s.pinned_length && status(r).exports == 1, "a dma-buf of its size");
-	close(fd);
+	if (subject->kernel) {
+		CHECK(!peerdma_export_dmabuf(r, 0, 0, &fd), "exported");
+		CHECK(lseek(fd, 0, SEEK_END) == (off_t)s.pinned_length && status(r).exports == 1, "a dma-buf of its size");
+		close(fd);
+	} else {
+		CHECK(peerdma_export_dmabuf(r, 0, 0, &fd) == -EOPNOTSUPP, "no dma-buf: %s", peerdma_last_error());
+		CHECK(peerdma_pin(ctx, p, 4096, PEERDMA_DIRECT, NULL, &again) && strstr(peerdma_last_error(), "soft: ") &&
+		      strstr(peerdma_last_error(), "host: "), "not when only the direct path will do: %s", peerdma_last_error());
+	}
 	CHECK(!peerdma_cpu_view_end(r, view) && !status(r).views, "view ended");
 	CHECK(!peerdma_unpin(r), "unpinned");
 	CHECK(peerdma_pin(ctx, NULL, 4096, PEERDMA_HOST, NULL, &r) == -EFAULT, "no memory: %s", peerdma_last_error());
@@ -125,12 +153,25 @@ static void host_memory(void)
 	free(p);
 }
 
+static void seen_by_command(gpu_ptr p)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%#llx", p + 100);
+	CHECK(shows("pins", text), "peerdma pins shows it");
+	snprintf(text, sizeof(text), "\"pid\": %d", getpid());
+	CHECK(shows("pins --json", text), "peerdma pins --json");
+	snprintf(text, sizeof(text), "pid %d live_regions: 128 KiB in 1 pin", getpid());
+	CHECK(shows("bar1 --ascii", text), "peerdma bar1 shows who holds its aperture");
+	CHECK(shows("bar1 --json", "\"held_by_peerdma\": 131072"), "peerdma bar1 --json");
+}
+
 static void gpu_memory(void)
 {
 	struct peerdma_memory m = { .size = sizeof(m) };
 	struct peerdma_region *r;
 	struct peerdma_status s;
-	char back[64] = "", text[64], *view;
+	char back[64] = "", *view;
 	gpu_ptr p;
 	int sync = 0;
 
@@ -141,6 +182,8 @@ static void gpu_memory(void)
 	CHECK(!peerdma_pin(ctx, ptr(p + 100), 100000, 0, NULL, &r), "pinned");
 	s = status(r);
 	CHECK(s.flags & PEERDMA_DEVICE && s.page_size == 64 * KIB && s.sync_memops, "by provider %s", s.provider);
+	CHECK(!strcmp(s.backend, subject->name) && s.direct && !*peerdma_why(r), "of back-end %s, and there is none better",
+	      s.backend);
 	CHECK(!cu.cuPointerGetAttribute(&sync, 6, p) && sync == 1, "SYNC_MEMOPS is set");
 	CHECK(!peerdma_cpu_view(r, (void **)&view), "a view");
 	CHECK(view[0] == 7 && view[99999] == 7, "shows what the GPU has");
@@ -149,13 +192,8 @@ static void gpu_memory(void)
 	CHECK(!cu.cuMemcpyDtoH_v2(back, p + 100, 19) && !strcmp(back, "written by the CPU"), "and the GPU what it writes");
 	addresses(r, "GPU memory");
 
-	snprintf(text, sizeof(text), "%#llx", p + 100);
-	CHECK(shows("pins", text), "peerdma pins shows it");
-	snprintf(text, sizeof(text), "\"pid\": %d", getpid());
-	CHECK(shows("pins --json", text), "peerdma pins --json");
-	snprintf(text, sizeof(text), "pid %d vm_regions: 128 KiB in 1 pin", getpid());
-	CHECK(shows("bar1 --ascii", text), "peerdma bar1 shows who holds its aperture");
-	CHECK(shows("bar1 --json", "\"held_by_peerdma\": 131072"), "peerdma bar1 --json");
+	if (command)
+		seen_by_command(p);
 	CHECK(!peerdma_unpin(r), "unpinned, with a view left");
 	cu.cuMemFree_v2(p);
 }
@@ -176,7 +214,9 @@ static void revocation(void)
 	CHECK(!peerdma_pin(ctx, ptr(p), MIB, PEERDMA_DEVICE, "the cookie", &r) &&
 	      !peerdma_pin(ctx, ptr(q), MIB, PEERDMA_DEVICE, NULL, &other), "two pins");
 	CHECK(!peerdma_cpu_view(r, (void **)&view) && !dead(view), "a live view");
-	CHECK(!peerdma_map(r, card, PEERDMA_TO_DEVICE, &map) && !peerdma_export_dmabuf(r, 0, 0, &fd), "a mapping, a dma-buf");
+	if (subject->devices)
+		CHECK(!peerdma_map(r, card, PEERDMA_TO_DEVICE, &map) && !peerdma_export_dmabuf(r, 0, 0, &fd),
+		      "a mapping, a dma-buf");
 	CHECK(peerdma_next_event(ctx, &n, 0) == -EAGAIN && !poll(&poll_for, 1, 0), "no events");
 	CHECK(peerdma_valid(r) && peerdma_valid(other), "both valid");
 
@@ -189,11 +229,14 @@ static void revocation(void)
 	      n.length == MIB, "it names the region, the cookie and the range");
 	CHECK(peerdma_next_event(ctx, &n, 0) == -EAGAIN, "once");
 	CHECK(status(r).state == PEERDMA_STATE_REVOKED && !status(r).mappings, "its state, and no mappings");
-	CHECK(shows("pins", "revoked"), "peerdma pins says so");
+	if (command)
+		CHECK(shows("pins", "revoked"), "peerdma pins says so");
 	CHECK(peerdma_cpu_view(r, (void **)&view) == -ESTALE, "no view: %s", peerdma_last_error());
-	CHECK(peerdma_map(r, card, PEERDMA_TO_DEVICE, &map) == -ESTALE, "no mapping: %s", peerdma_last_error());
-	close(fd);
-	CHECK(peerdma_export_dmabuf(r, 0, 0, &fd) == -ESTALE, "no dma-buf: %s", peerdma_last_error());
+	if (subject->devices) {
+		CHECK(peerdma_map(r, card, PEERDMA_TO_DEVICE, &map) == -ESTALE, "no mapping: %s", peerdma_last_error());
+		close(fd);
+		CHECK(peerdma_export_dmabuf(r, 0, 0, &fd) == -ESTALE, "no dma-buf: %s", peerdma_last_error());
+	}
 	CHECK(!peerdma_query(ctx, ptr(p), &m) && m.kind == PEERDMA_KIND_UNKNOWN, "the pointer is not known any more");
 	CHECK(!peerdma_unpin(r) && !peerdma_unpin(other), "unpinned");
 	cu.cuMemFree_v2(q);
@@ -290,17 +333,94 @@ static void forked(void)
 	free(host);
 }
 
+struct race {
+	pthread_barrier_t begin, over;
+	gpu_ptr memory;
+};
+
+static void *frees(void *arg)
+{
+	struct race *race = arg;
+
+	for (;;) {
+		pthread_barrier_wait(&race->begin);
+		if (!race->memory)
+			return NULL;
+		cu.cuMemFree_v2(race->memory);
+		pthread_barrier_wait(&race->over);
+	}
+}
+
+/* Memory is freed while its pin is looked at, viewed, waited for, unpinned: in whatever order it comes. */
+static void racing(void)
+{
+	struct race race = { .memory = 1 };
+	struct peerdma_notice n = { .size = sizeof(n) };
+	struct peerdma_region *r;
+	pthread_t thread;
+	int bad = 0;
+
+	pthread_barrier_init(&race.begin, NULL, 2);
+	pthread_barrier_init(&race.over, NULL, 2);
+	CHECK(!pthread_create(&thread, NULL, frees, &race), "a second thread");
+	for (int i = 0; i < 300; i++) {
+		void *view;
+		int ret;
+
+		cu.cuMemAlloc_v2(&race.memory, 64 * KIB * (1 + i % 3));
+		bad += !!peerdma_pin(ctx, ptr(race.memory), 64 * KIB, 0, &race, &r);
+		pthread_barrier_wait(&race.begin);
+		if (i % 4 == 1) {
+			ret = peerdma_cpu_view(r, &view);
+			bad += ret && ret != -ESTALE;
+		} else if (i % 4 == 2) {
+			ret = peerdma_next_event(ctx, &n, 60000);
+			bad += ret || n.region != r || n.cookie != &race || peerdma_valid(r);
+		} else if (i % 4 == 3) {
+			ret = peerdma_next_event(ctx, &n, 0);
+			bad += ret ? ret != -EAGAIN : n.region != r;
+		}
+		bad += !!peerdma_unpin(r);
+		pthread_barrier_wait(&race.over);
+	}
+	race.memory = 0;
+	pthread_barrier_wait(&race.begin);
+	pthread_join(thread, NULL);
+	CHECK(!bad, "300 times freed while in use, %d were not as they should be", bad);
+	CHECK(peerdma_next_event(ctx, &n, 0) == -EAGAIN, "no notice is left");
+}
+
+static int enough_to_lock(void)
+{
+	void *p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int enough = p != MAP_FAILED && !syscall(SYS_mlock, p, MIB);
+
+	if (p != MAP_FAILED)
+		munmap(p, MIB);
+	return enough;
+}
+
 int main(int argc, char **argv)
 {
 	int device;
 	void *context;
 
-	if (argc != 3) {
-		fprintf(stderr, "Usage: vm_regions PCI-ADDRESS PEERDMA-COMMAND\n");
+	for (size_t i = 0; argc > 1 && i < sizeof(subjects) / sizeof(subjects[0]); i++) {
+		if (!strcmp(argv[1], subjects[i].name))
+			subject = &subjects[i];
+	}
+	if (!subject || argc != (subject->kernel ? 4 : 2)) {
+		fprintf(stderr, "Usage: live_regions kernel PCI-ADDRESS PEERDMA-COMMAND, or live_regions BACK-END\n");
 		return 2;
 	}
-	card = argv[1];
-	command = argv[2];
+	if (!subject->kernel && !enough_to_lock()) {
+		fprintf(stderr, "skipped: this process may not lock 1 MiB of memory (ulimit -l)\n");
+		return 77;
+	}
+	if (subject->kernel) {
+		card = argv[2];
+		command = argv[3];
+	}
 	signal(SIGBUS, on_sigbus);
 	if (peerdma_open(&ctx, 0)) {
 		fprintf(stderr, "%s\n", peerdma_last_error());
@@ -316,6 +436,7 @@ int main(int argc, char **argv)
 	gpu_memory();
 	moving();
 	revocation();
+	racing();
 	forked();
 	peerdma_close(ctx);
 	printf("%d failed\n", failures);

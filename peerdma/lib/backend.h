@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * backend.h - the ways in which a process may get hold of memory, one file each.
+ *
+ *	kernel.c	peerdma.ko: pins, revokes, maps for devices
+ *	soft.c		the software GPU that softgpu's libcuda has inside this process
+ *	locked.c	host memory, kept resident by mlock(2)
+ *
+ * choose.c has them in order and tries one after the other; what the calls of
+ * peerdma.h do is theirs from then on.  A function that is NULL is a thing that the
+ * back-end cannot do: -EOPNOTSUPP.
+ */
+#ifndef BACKEND_H
+#define BACKEND_H
+
+#include "internal.h"
+
+struct backend {
+	const char *name;	/* in PEERDMA_PROVIDER and peerdma_status */
+	bool direct;		/* devices, or what stands for them, reach the memory itself */
+	bool tells;		/* calls region_revoked() */
+
+	/* Once for each context.  0, or -errno with text: this context does without.  NULL: always there. */
+	int (*open)(struct peerdma *ctx);
+	/* owner: not in a forked child, which gives back its copies only. */
+	void (*close)(struct peerdma *ctx, bool owner);
+
+	/*
+	 * Of the region, all that was asked for is set.  Fills in validity, offset,
+	 * pinned_length, page_size, provider and its own part.  0, or -errno with the
+	 * reason: -ENXIO, -EOPNOTSUPP and -ENODEV say that this is not the way to that
+	 * memory, and the next is tried; others, that it is, and cannot be had.
+	 * region_revoked() may be called from now on.
+	 */
+	int (*pin)(struct peerdma_region *region);
+	/* Only the pin: this process's views and mappings have been ended, or will be.  No region_revoked() after it. */
+	int (*unpin)(struct peerdma_region *region);
+	/* NULL: what the library itself knows is all.  Overwrites what it knows better. */
+	int (*status)(struct peerdma_region *region, struct peerdma_status *status);
+
+	/* *out: malloc()ed, with handle, count and ranges. */
+	int (*map)(struct peerdma_region *region, const char *pci, struct peerdma_map_args *args,
+		   struct peerdma_mapping **out);
+	int (*unmap)(struct peerdma_mapping *mapping);
+
+	/* pinned_length bytes, in one piece, which no child gets. */
+	int (*view)(struct peerdma_region *region, bool writable, void **base);
+	void (*view_end)(struct peerdma_region *region, void *base);
+
+	int (*export)(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd);
+};
+
+extern const struct backend backend_kernel, backend_soft, backend_locked;
+
+/* choose.c: opens what the environment and the flags name; 0 if there is any. */
+int backends_open(struct peerdma *ctx);
+void backends_close(struct peerdma *ctx, bool owner);
+/* Pins by the first that can; the region says which and why not one before. */
+int backends_pin(struct peerdma_region *region);
+/* For a call that the region's back-end does not have. */
+int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
+
+/*
+ * event.c: a back-end's word that the region's memory goes away: from here on it is
+ * not valid, and its notice waits.  Once.
+ */
+void region_revoked(struct peerdma_region *region);
+
+#endif

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+/*
+ * choose.c - which back-end pins what: the first that can, in the order of the
+ * environment's PEERDMA_PROVIDER or else in ours.  Whatever was passed over is
+ * remembered with its reason, for peerdma_why() and for the error if none can.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+
+static const struct {
+	const char *name;
+	const struct backend *backends[3];
+} known[] = {
+	{ "kernel", { &backend_kernel } },
+	/* A program has host memory, too. */
+	{ "soft", { &backend_soft, &backend_locked } },
+	{ "host", { &backend_locked } },
+};
+
+#define KNOWN (sizeof(known) / sizeof(known[0]))
+#define ORDER "kernel,host"
+
+/* What was passed over, as one line. */
+struct passed {
+	int error;		/* the one that tells most */
+	int tells;
+	size_t used;
+	char text[1500];
+};
+
+/* One of the context's texts; regions that were chosen for alike share it. */
+struct reason {
+	struct reason *next;
+	char text[];
+};
+
+static void __attribute__((format(printf, 2, 3))) append(struct passed *p, const char *fmt, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(p->text + p->used, sizeof(p->text) - p->used, fmt, args);
+	va_end(args);
+	if (n > 0)
+		p->used = p->used + (size_t)n < sizeof(p->text) ? p->used + (size_t)n : sizeof(p->text) - 1;
+}
+
+/* That it knows the memory is more than that it does not, and that more than that it was not there to be asked. */
+static int telling(int error, bool asked)
+{
+	return !asked ? 1 : error == -EOPNOTSUPP ? 4 : error == -ENXIO ? 3 : 2;
+}
+
+static void pass(struct passed *p, const struct peerdma *ctx, const struct backend *backend, int error, bool asked,
+		 const char *why)
+{
+	/* Where there is no choice, no name is needed. */
+	if (ctx->offer_count > 1)
+		append(p, "%s%s: ", p->used ? "; " : "", backend->name);
+	append(p, "%s", why);
+	if (telling(error, asked) > p->tells) {
+		p->error = error;
+		p->tells = telling(error, asked);
+	}
+}
+
+/* ---- opening ---- */
+
+static int offer(struct peerdma *ctx, const struct backend *backend)
+{
+	for (unsigned int i = 0; i < ctx->offer_count; i++) {
+		if (ctx->offers[i].backend == backend)
+			return 0;
+	}
+	if (ctx->offer_count == OFFERS_MAX)
+		return -EINVAL;
+	ctx->offers[ctx->offer_count++].backend = backend;
+	return 0;
+}
+
+/* "kernel,soft" */
+static int offer_names(struct peerdma *ctx, const char *names)
+{
+	while (*names) {
+		size_t length = strcspn(names, ","), i = 0;
+
+		while (i < KNOWN && (strlen(known[i].name) != length || strncmp(known[i].name, names, length) != 0))
+			i++;
+		if (i == KNOWN)
+			return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER has '%.*s' in it; it is a list, with commas, of "
+				    "kernel, soft and host", (int)length, names);
+		for (const struct backend *const *b = known[i].backends; *b; b++) {
+			if (offer(ctx, *b))
+				return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER: too many");
+		}
+		names += length;
+		names += *names == ',';
+	}
+	return 0;
+}
+
+/* The process or the system has no room: that is no fact about the back-end. */
+static bool passing(int error)
+{
+	return error != -ENOMEM && error != -EMFILE && error != -ENFILE;
+}
+
+static int open_one(struct peerdma *ctx, struct offer *o)
+{
+	if (ctx->flags & PEERDMA_OPEN_DIRECT && !o->backend->direct)
+		o->error = fail(-EOPNOTSUPP, "refused, it is no direct path (PEERDMA_OPEN_DIRECT)");
+	else if (o->backend->open)
+		o->error = o->backend->open(ctx);
+	if (!o->error)
+		return 0;
+	o->why = strdup(peerdma_last_error());
+	return o->why ? 0 : fail(-ENOMEM, "peerdma_open: out of memory");
+}
+
+int backends_open(struct peerdma *ctx)
+{
+	const char *names = secure_getenv("PEERDMA_PROVIDER");
+	struct passed p = { 0 };
+	bool any = false;
+	int ret = offer_names(ctx, names && *names ? names : ORDER);
+
+	if (ret)
+		return ret;
+	for (unsigned int i = 0; i < ctx->offer_count; i++) {
+		struct offer *o = &ctx->offers[i];
+
+		ret = open_one(ctx, o);
+		if (!ret && o->error && !passing(o->error))
+			ret = o->error;		/* with its text */
+		if (ret)
+			break;
+		if (o->error)
+			pass(&p, ctx, o->backend, o->error, false, o->why);
+		any |= !o->error;
+	}
+	if (!ret && !any)
+		ret = fail(p.error, "%s%s", ctx->offer_count > 1 ? "peerdma_open: nothing to pin memory with: " : "", p.text);
+	if (ret)
+		backends_close(ctx, true);
+	return ret;
+}
+
+void backends_close(struct peerdma *ctx, bool owner)
+{
+	struct reason *r;
+
+	for (unsigned int i = 0; i < ctx->offer_count; i++) {
+		struct offer *o = &ctx->offers[i];
+
+		/* The error that peerdma_open() stops at has a text, and is not open. */
+		if (!o->error && o->backend->close)
+			o->backend->close(ctx, owner);
+		free(o->why);
+	}
+	ctx->offer_count = 0;
+	while ((r = ctx->reasons)) {
+		ctx->reasons = r->next;
+		free(r);
+	}
+}
+
+/* ---- pinning ---- */
+
+/* NULL: nothing to say, or no memory to say it with. */
+static const char *reason_keep(struct peerdma *ctx, const char *text)
+{
+	struct reason *r;
+
+	if (!*text)
+		return NULL;
+	pthread_mutex_lock(&ctx->lock);
+	for (r = ctx->reasons; r && strcmp(r->text, text) != 0; r = r->next)
+		;
+	if (!r) {
+		r = malloc(sizeof(*r) + strlen(text) + 1);
+		if (r) {
+			strcpy(r->text, text);
+			r->next = ctx->reasons;
+			ctx->reasons = r;
+		}
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return r ? r->text : NULL;
+}
+
+/* This is not the way to that memory; another may be. */
+static bool another_may(int error)
+{
+	return error == -ENXIO || error == -EOPNOTSUPP || error == -ENODEV;
+}
+
+int backends_pin(struct peerdma_region *region)
+{
+	struct peerdma *ctx = region->ctx;
+	struct passed p = { 0 };
+	int ret = 0;
+
+	for (unsigned int i = 0; i < ctx->offer_count; i++) {
+		const struct offer *o = &ctx->offers[i];
+
+		if (o->error) {
+			pass(&p, ctx, o->backend, o->error, false, o->why);
+			continue;
+		}
+		if (region->flags & PEERDMA_DIRECT && !o->backend->direct) {
+			pass(&p, ctx, o->backend, -EOPNOTSUPP, false, "refused, it is no direct path (PEERDMA_DIRECT)");
+			continue;
+		}
+		region->backend = o->backend;
+		ret = o->backend->pin(region);
+		if (!ret) {
+			region->why = reason_keep(ctx, p.text);
+			return 0;
+		}
+		pass(&p, ctx, o->backend, ret, true, peerdma_last_error());
+		if (!another_may(ret)) {
+			p.error = ret;
+			break;
+		}
+	}
+	return fail(p.error, "peerdma_pin: [%p, +%llu): %s", (void *)(uintptr_t)region->addr,
+		    (unsigned long long)region->length, p.text);
+}
+
+int backend_cannot(const struct peerdma_region *region, const char *call, const char *what)
+{
+	return fail(-EOPNOTSUPP, "%s: this pin is of back-end '%s', which has no %s%s%s%s", call, region->backend->name, what,
+		    region->why ? " (" : "", region->why ? region->why : "", region->why ? ")" : "");
+}
+
+EXPORT const char *peerdma_why(const struct peerdma_region *region)
+{
+	return region->why ? region->why : "";
+}

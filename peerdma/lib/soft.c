@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+/*
+ * soft.c - the back-end that is a software GPU inside this process: softgpu's, by
+ * what its libcuda exports for that (softgpu_inprocess.h).  Nothing is linked, and
+ * where libcuda is another's there is nothing to find.
+ *
+ * Pins are real ones: they take aperture, end when their memory is freed, and then
+ * their views fault.  Only devices there are none that could reach the memory.
+ */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "backend.h"
+
+#define PAGE 65536ULL
+#define PIN_PERSISTENT (1U << 0)
+
+struct softgpu {
+	int (*pin)(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
+		   struct softgpu_pin **pin);
+	void (*unpin)(struct softgpu_pin *pin);
+	int (*view)(struct softgpu_pin *pin, int writable, void **view);
+	void (*view_end)(struct softgpu_pin *pin, void *view);
+};
+
+static _Atomic(const struct softgpu *) published;	/* for good */
+
+/* NULL: libcuda is not loaded, or not softgpu's.  It stays loaded if it is. */
+static const struct softgpu *soft_find(void)
+{
+	const struct softgpu *found = atomic_load_explicit(&published, memory_order_acquire);
+	struct softgpu *soft;
+	void *library;
+
+	if (found)
+		return found;
+	library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	if (!library)
+		return NULL;
+	soft = malloc(sizeof(*soft));
+	if (soft) {
+		soft->pin = dlsym(library, "softgpu_inprocess_pin");
+		soft->unpin = dlsym(library, "softgpu_inprocess_unpin");
+		soft->view = dlsym(library, "softgpu_inprocess_view");
+		soft->view_end = dlsym(library, "softgpu_inprocess_view_end");
+		if (soft->pin && soft->unpin && soft->view && soft->view_end &&
+		    atomic_compare_exchange_strong(&published, &found, soft))
+			return soft;
+	}
+	free(soft);
+	dlclose(library);
+	return found;
+}
+
+static void revoked(void *region)
+{
+	region_revoked(region);
+}
+
+static int soft_pin(struct peerdma_region *region)
+{
+	const struct softgpu *soft = soft_find();
+	uint64_t from = region->addr & ~(PAGE - 1);
+	unsigned int flags = region->flags & PEERDMA_PERSISTENT ? PIN_PERSISTENT : 0;
+	int ret;
+
+	if (region->flags & PEERDMA_HOST)
+		return fail(-ENXIO, "has no host memory");
+	if (!soft)
+		return fail(-ENODEV, "no software GPU: this process has not loaded softgpu's libcuda.so.1; "
+			    "see that LD_LIBRARY_PATH has its folder first");
+	region->offset = region->addr - from;
+	region->page_size = PAGE;
+	region->pinned_length = (region->offset + region->length + PAGE - 1) & ~(PAGE - 1);
+	region->validity.slot = &region->word;
+	region->provider = "softgpu";
+	ret = soft->pin(from, region->pinned_length, flags, revoked, region, &region->soft);
+	switch (ret) {
+	case 0:
+		return 0;
+	case -ENODEV:
+		return fail(ret, "no software GPU in this process: set SOFTGPU_INPROCESS=1 and call cuInit()");
+	case -EINVAL:
+		return fail(-ENXIO, "the software GPU does not know it as its memory, or the range spans allocations");
+	case -ENOSPC:
+		return fail(ret, "the software GPU's aperture (BAR1) is full; SOFTGPU_BAR1_MIB sets its size");
+	default:
+		return fail(ret, "the software GPU is out of memory");
+	}
+}
+
+/* The pin's views go with it. */
+static int soft_unpin(struct peerdma_region *region)
+{
+	views_free(region);
+	soft_find()->unpin(region->soft);
+	return 0;
+}
+
+static int soft_status(struct peerdma_region *region, struct peerdma_status *status)
+{
+	(void)region;
+	status->flags |= PEERDMA_DEVICE;
+	return 0;
+}
+
+static int soft_view(struct peerdma_region *region, bool writable, void **base)
+{
+	int ret = soft_find()->view(region->soft, writable, base);
+
+	switch (ret) {
+	case 0:
+		return 0;
+	case -ESTALE:
+		return fail(ret, "peerdma_cpu_view: the pin is revoked, its memory was freed");
+	case -EOPNOTSUPP:
+		return fail(ret, "peerdma_cpu_view: this system gives no memory that can be mapped twice (memfd_create)");
+	default:
+		return fail(ret, "peerdma_cpu_view: no address space or memory for it");
+	}
+}
+
+static void soft_view_end(struct peerdma_region *region, void *base)
+{
+	soft_find()->view_end(region->soft, base);
+}
+
+const struct backend backend_soft = {
+	.name = "soft",
+	.direct = true,
+	.tells = true,
+	.pin = soft_pin,
+	.unpin = soft_unpin,
+	.status = soft_status,
+	.view = soft_view,
+	.view_end = soft_view_end,
+};

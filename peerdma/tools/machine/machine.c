@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: MIT
+/*
+ * machine.c - reads the facts from sysfs and procfs.
+ *
+ * PCI is read here and not by libpci or hwloc: all that is read must go through
+ * the tree, for evidence and bundles, and libpci ends the program on a file that
+ * it does not understand.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "machine.h"
+#include "tool.h"
+
+static void device_path(const struct device *d, const char *file, char out[128])
+{
+	snprintf(out, 128, PCI_DEVICES "%s/%s", d->name, file);
+}
+
+static unsigned int hex_file(struct tree *t, const struct device *d, const char *file)
+{
+	char path[128];
+	int64_t n;
+
+	device_path(d, file, path);
+	return tree_number(t, path, &n) || n < 0 || n > 0xffffff ? 0 : (unsigned int)n;
+}
+
+/* ---- links ----------------------------------------------------------------- */
+
+/* "16.0 GT/s PCIe" in MT/s; 0: not a speed. */
+static unsigned int speed(const char *s)
+{
+	char *end;
+	double gt = strtod(s, &end);
+
+	return end == s || strncmp(end, " GT/s", 5) || !(gt > 0 && gt < 1000) ? 0 : (unsigned int)(gt * 1000 + 0.5);
+}
+
+static void read_link(struct tree *t, struct device *d)
+{
+	static const char *const files[] = { "current_link_speed", "max_link_speed", "current_link_width", "max_link_width" };
+	unsigned int values[4];
+	char path[128], word[32];
+	int64_t n = 0;
+
+	for (int i = 0; i < 4; i++) {
+		device_path(d, files[i], path);
+		if (tree_word(t, path, word, sizeof(word)))
+			return;
+		if (i < 2) {
+			values[i] = speed(word);
+		} else {
+			if (tree_number(t, path, &n) || n < 0 || n > 64)
+				return;
+			values[i] = (unsigned int)n;
+		}
+	}
+	/* Virtual functions and devices inside the processor say 0 or 255. */
+	if (!values[1] || !values[3] || values[3] > 32)
+		return;
+	d->link = (struct link){ true, values[0], values[1], values[2], values[3] };
+}
+
+const char *link_text(unsigned int speed_mt, unsigned int width, char buf[32])
+{
+	if (!speed_mt || !width)
+		snprintf(buf, 32, "down");
+	else if (speed_mt % 1000)
+		snprintf(buf, 32, "%u.%u GT/s x%u", speed_mt / 1000, speed_mt % 1000 / 100, width);
+	else
+		snprintf(buf, 32, "%u GT/s x%u", speed_mt / 1000, width);
+	return buf;
+}
+
+bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *best_speed, unsigned int *best_width)
+{
+	const struct link *up;
+
+	if (!d->link.known)
+		return false;
+	*best_speed = d->link.max_speed;
+	*best_width = d->link.max_width;
+	if (d->parent >= 0) {
+		up = &m->devices[d->parent].link;
+		/* The bridge above has the other end, unless it is a switch's own upstream port. */
+		if (up->known && m->devices[d->parent].port != PORT_UPSTREAM) {
+			*best_speed = up->max_speed < *best_speed ? up->max_speed : *best_speed;
+			*best_width = up->max_width < *best_width ? up->max_width : *best_width;
+		}
+	}
+	return d->link.speed < *best_speed || d->link.width < *best_width;
+}
+
+/* ---- one device ------------------------------------------------------------ */
+
+static void read_driver(struct tree *t, struct device *d)
+{
+	const char *target, *name;
+	char path[128];
+
+	device_path(d, "driver", path);
+	if (tree_link(t, path, &target))
+		return;
+	name = strrchr(target, '/');
+	name = name ? name + 1 : target;
+	tree_clean(d->driver, sizeof(d->driver), name, strlen(name));
+}
+
+static void read_group(struct tree *t, struct device *d)
+{
+	char path[128], type[32];
+	const char *target, *name;
+	uint64_t n;
+
+	d->group = -1;
+	device_path(d, "iommu_group", path);
+	if (tree_link(t, path, &target))
+		return;
+	name = strrchr(target, '/');
+	if (!name || !text_u64(name + 1, strlen(name + 1), &n) || n > INT_MAX)
+		return;
+	d->group = (int)n;
+	snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/%d/type", d->group);
+	if (tree_word(t, path, type, sizeof(type)))
+		return;
+	if (!strcmp(type, "identity"))
+		d->iommu = IOMMU_PASSTHROUGH;
+	else if (!strncmp(type, "DMA", 3))
+		d->iommu = IOMMU_TRANSLATING;
+}
+
+/* The names of net, infiniband, nvme devices that the function has. */
+static void read_known_as(struct tree *t, struct device *d)
+{
+	static const char *const folders[] = { "infiniband", "net", "nvme", "softgpu", "fpga", "drm" };
+	char path[128], *clean;
+	const char *names;
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		device_path(d, folders[i], path);
+		if (tree_list(t, path, &names))
+			continue;
+		for (unsigned int n = 0; *names && n < 2; names = tree_next(names), n++) {
+			clean = text_clean(names, strlen(names));
+			if (clean && used + strlen(clean) + 3 < sizeof(d->known_as))
+				used += (size_t)sprintf(d->known_as + used, "%s%s", used ? ", " : "", clean);
+			free(clean);
+		}
+	}
+}
+
+static void read_device(struct tree *t, struct device *d)
+{
+	const char *data;
+	char path[128];
+	size_t length;
+	int64_t n;
+
+	d->vendor = hex_file(t, d, "vendor");
+	d->device = hex_file(t, d, "device");
+	d->class = hex_file(t, d, "class");
+	device_kind(d);
+
+	device_path(d, "numa_node", path);
+	if (!tree_number(t, path, &n) && n >= 0 && n < 1024) {
+		d->numa_known = true;
+		d->numa = (int)n;
+	}
+	read_driver(t, d);
+	read_group(t, d);
+	read_link(t, d);
+	device_path(d, "config", path);
+	d->port = PORT_UNKNOWN;
+	if (!tree_read(t, path, &data, &length))
+		pci_config_parse(d, (const uint8_t *)data, length);
+	if (d->kind == DEVICE_OTHER || d->kind == DEVICE_BRIDGE)
+		return;
+	device_path(d, "resource", path);
+	d->has_bars = !tree_read(t, path, &data, &length) && !pci_parse_resources(data, length, &d->bars);
+	device_path(d, "physfn", path);
+	d->virtual_function = !tree_link(t, path, &data);
+	read_known_as(t, d);
+}
+
+/* ---- the tree of devices --------------------------------------------------- */
+
+static int index_of(const struct machine *m, const char *name)
+{
+	for (unsigned int i = 0; i < m->count; i++) {
+		if (!strcmp(m->devices[i].name, name))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0": the way down to the device. */
+static void read_place(struct machine *m, struct device *d)
+{
+	char path[128], part[64], name[PCI_NAME_MAX];
+	const char *target, *s;
+
+	d->parent = -1;
+	snprintf(path, sizeof(path), PCI_DEVICES "%s", d->name);
+	if (tree_link(m->tree, path, &target))
+		return;
+	for (s = target; *s; s += strspn(s, "/")) {
+		size_t length = strcspn(s, "/");
+
+		if (length < sizeof(part)) {
+			memcpy(part, s, length);
+			part[length] = 0;
+			if (!strncmp(part, "pci", 3) && strchr(part, ':') && strlen(part) < sizeof(d->host) &&
+			    strspn(part + 3, "0123456789abcdef:") == length - 3)
+				memcpy(d->host, part, length + 1);
+			else if (pci_name(part, name) && strcmp(name, d->name))
+				d->parent = index_of(m, name);
+		}
+		s += length;
+	}
+}
+
+/* A loop of parents can only be a lie: it is cut. */
+static void set_depths(struct machine *m)
+{
+	for (unsigned int i = 0; i < m->count; i++) {
+		unsigned int depth = 0;
+
+		for (int up = m->devices[i].parent; up >= 0; up = m->devices[up].parent) {
+			if (++depth > 64) {
+				m->devices[i].parent = -1;
+				depth = 0;
+				break;
+			}
+		}
+		m->devices[i].depth = depth;
+	}
+	/* Cutting one loop changes what is below it. */
+	for (unsigned int i = 0; i < m->count; i++) {
+		unsigned int depth = 0;
+
+		for (int up = m->devices[i].parent; up >= 0; up = m->devices[up].parent)
+			depth++;
+		m->devices[i].depth = depth;
+	}
+}
+
+static int set_labels(struct machine *m)
+{
+	m->shown = calloc(m->count ? m->count : 1, sizeof(m->shown[0]));
+	if (!m->shown)
+		return -ENOMEM;
+	for (enum device_kind kind = DEVICE_GPU; kind <= DEVICE_CARD; kind++) {
+		unsigned int number = 0;
+
+		for (unsigned int i = 0; i < m->count; i++) {
+			struct device *d = &m->devices[i];
+
+			if (d->kind != kind || d->virtual_function)
+				continue;
+			d->number = number++;
+			snprintf(d->label, sizeof(d->label), "%s%u", device_kind_label(kind), d->number % 1000000);
+			m->shown[m->shown_count++] = i;
+		}
+	}
+	return 0;
+}
+
+static int read_devices(struct machine *m)
+{
+	const char *names, *s;
+	unsigned int count = 0;
+	int ret = tree_list(m->tree, "/sys/bus/pci/devices", &names);
+
+	if (ret)
+		return ret == -ENOMEM ? ret : -ENOENT;
+	for (s = names; *s; s = tree_next(s))
+		count++;
+	m->devices = calloc(count ? count : 1, sizeof(m->devices[0]));
+	if (!m->devices)
+		return -ENOMEM;
+	for (s = names; *s; s = tree_next(s)) {
+		char name[PCI_NAME_MAX];
+
+		/* "0000:03:00.0" and nothing that only means it: the files are below that name. */
+		if (pci_name(s, name) && !strcmp(s, name))
+			strcpy(m->devices[m->count++].name, name);
+	}
+	for (unsigned int i = 0; i < m->count; i++) {
+		read_device(m->tree, &m->devices[i]);
+		read_place(m, &m->devices[i]);
+	}
+	set_depths(m);
+	return set_labels(m);
+}
+
+/* ---- the rest of the machine ----------------------------------------------- */
+
+static bool cpu_line(const char *line, size_t length, void *arg)
+{
+	static const char *const wanted[] = { "vendor_id", "cpu family", "model\t", "flags" };
+	unsigned int *seen = arg;
+
+	(void)length;
+	for (unsigned int i = 0; i < 4; i++) {
+		if (!strncmp(line, wanted[i], strlen(wanted[i])) && !(*seen & 1U << i)) {
+			*seen |= 1U << i;	/* of the first processor: they are all alike */
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *value_of(const char *data, const char *key)
+{
+	const char *s = strstr(data, key);
+
+	s = s ? strchr(s, ':') : NULL;
+	return s ? s + 1 + strspn(s + 1, " ") : NULL;
+}
+
+static bool has_flag(const char *data, const char *flag)
+{
+	const char *s = value_of(data, "flags"), *end;
+	size_t length = strlen(flag);
+
+	if (!s)
+		return false;
+	end = s + strcspn(s, "\n");
+	for (s = strstr(s, flag); s && s < end; s = strstr(s + 1, flag)) {
+		if (s[-1] == ' ' && (s[length] == ' ' || s[length] == '\n' || !s[length]))
+			return true;
+	}
+	return false;
+}
+
+static void read_processor(struct machine *m)
+{
+	const char *data, *s;
+	unsigned int seen = 0;
+
+	m->cpu_family = m->cpu_model = -1;
+	if (tree_lines(m->tree, "/proc/cpuinfo", cpu_line, &seen, &data, NULL) || strlen(data) > 65536)
+		return;
+	s = value_of(data, "vendor_id");
+	if (s)
+		tree_clean(m->cpu_vendor, sizeof(m->cpu_vendor), s, strcspn(s, "\n"));
+	s = value_of(data, "cpu family");
+	if (s && isdigit((unsigned char)*s))
+		m->cpu_family = (int)strtol(s, NULL, 10);
+	s = value_of(data, "model\t");
+	if (s && isdigit((unsigned char)*s))
+		m->cpu_model = (int)strtol(s, NULL, 10);
+	m->virtual = has_flag(data, "hypervisor");
+	m->confidential = has_flag(data, "tdx_guest");
+}
+
+static void read_nodes(struct machine *m)
+{
+	const char *names;
+
+	if (tree_list(m->tree, "/sys/devices/system/node", &names))
+		return;
+	for (; *names; names = tree_next(names)) {
+		if (!strncmp(names, "node", 4) && isdigit((unsigned char)names[4]))
+			m->nodes++;
+	}
+}
+
+static void read_iommu(struct machine *m)
+{
+	const char *names;
+	bool known = !tree_list(m->tree, "/sys/class/iommu", &names);
+
+	m->iommu_present = known && *names;
+	for (unsigned int i = 0; i < m->count; i++) {
+		struct device *d = &m->devices[i];
+
+		/* A device in no group is behind none, or behind one that leaves it alone. */
+		if (d->group < 0 && known)
+			d->iommu = IOMMU_OFF;
+	}
+}
+
+int machine_read(struct machine *m, struct tree *tree)
+{
+	char word[64];
+	const char *data;
+	size_t length;
+	int ret;
+
+	memset(m, 0, sizeof(*m));
+	m->tree = tree;
+	tree_word(tree, "/proc/sys/kernel/osrelease", m->release, sizeof(m->release));
+	tree_word(tree, "/sys/class/dmi/id/sys_vendor", m->vendor, sizeof(m->vendor));
+	tree_word(tree, "/sys/class/dmi/id/product_name", m->product, sizeof(m->product));
+	read_processor(m);
+	if (!tree_word(tree, "/sys/hypervisor/type", word, sizeof(word)))
+		m->virtual = true;
+	if (!tree_read(tree, "/proc/device-tree/compatible", &data, &length))
+		m->tegra = memmem(data, length, "nvidia,tegra", strlen("nvidia,tegra"));
+	read_nodes(m);
+	ret = read_devices(m);
+	read_iommu(m);
+	if (!ret)
+		ret = names_read(m);
+	return ret;
+}
+
+void machine_free(struct machine *m)
+{
+	free(m->devices);
+	free(m->shown);
+	m->shown = NULL;
+	m->shown_count = 0;
+	m->devices = NULL;
+	m->count = 0;
+}
+
+int machine_find(const struct machine *m, const char *name)
+{
+	char address[PCI_NAME_MAX], longer[40];
+
+	for (unsigned int i = 0; i < m->count; i++) {
+		if (*m->devices[i].label && !strcasecmp(m->devices[i].label, name))
+			return (int)i;
+	}
+	snprintf(longer, sizeof(longer), "0000:%.30s", name);
+	if (pci_name(name, address) || pci_name(longer, address))
+		return index_of(m, address);
+	for (unsigned int i = 0; i < m->count; i++) {
+		for (const char *s = m->devices[i].known_as; *s; s += strspn(s, ", ")) {
+			size_t length = strcspn(s, ",");
+
+			if (length == strlen(name) && !memcmp(s, name, length))
+				return (int)i;
+			s += length;
+		}
+	}
+	return -1;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * machine.h - the facts of a machine that decide how devices reach each other.
+ *
+ * Facts that are not known say so: zero is never used for "could not be read".
+ */
+#ifndef PEERDMA_MACHINE_H
+#define PEERDMA_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pci.h"
+#include "tree.h"
+
+#define PCI_DEVICES	"/sys/bus/pci/devices/"
+
+enum device_kind {
+	DEVICE_OTHER,		/* of no interest here: USB, disks of other kinds, a BMC's display... */
+	DEVICE_BRIDGE,
+	DEVICE_GPU,
+	DEVICE_NIC,
+	DEVICE_NVME,
+	DEVICE_CARD,		/* FPGA, capture card, accelerator */
+};
+
+enum port_type {		/* PCI Express capability, bits 7:4 */
+	PORT_ENDPOINT = 0,
+	PORT_ROOT = 4,
+	PORT_UPSTREAM = 5,
+	PORT_DOWNSTREAM = 6,
+	PORT_UNKNOWN = -1,
+};
+
+struct link {
+	bool known;		/* else the device is on no PCI Express link, or nobody says */
+	unsigned int speed, max_speed;	/* MT/s: 2500, 5000, 8000, 16000... */
+	unsigned int width, max_width;	/* lanes; 0: down */
+};
+
+enum acs_state {
+	ACS_UNKNOWN,		/* its config space beyond 64 bytes could not be read */
+	ACS_NONE,		/* has no such capability: redirects nothing */
+	ACS_OFF,		/* has it, and redirects nothing */
+	ACS_REDIRECT,		/* sends peer-to-peer requests or completions upstream */
+};
+
+enum iommu_mode {
+	IOMMU_UNKNOWN,
+	IOMMU_OFF,
+	IOMMU_PASSTHROUGH,
+	IOMMU_TRANSLATING,
+};
+
+struct device {
+	char name[PCI_NAME_MAX];
+	char host[24];		/* the host bridge: "pci0000:00" */
+	int parent;		/* index of the bridge above; -1: a host bridge */
+	unsigned int depth;	/* bridges above */
+	enum device_kind kind;
+	unsigned int number;	/* among those of its kind */
+	char label[16];		/* "GPU0"; "" for what is in no matrix */
+	unsigned int vendor, device, class;	/* class: 24 bits */
+	bool numa_known;
+	int numa;
+	int group;		/* IOMMU group; -1: none */
+	enum iommu_mode iommu;
+	char driver[32];	/* "" none */
+	char known_as[64];	/* "mlx5_0, eth0", "nvme0"; "" nothing */
+	char title[96];		/* the maker's and the device's name as far as known */
+	enum port_type port;
+	enum acs_state acs;
+	uint16_t acs_control;
+	struct link link;
+	bool has_bars;
+	struct pci_resources bars;
+	unsigned int rebar_bar;		/* valid if rebar_sizes is not 0 */
+	uint64_t rebar_sizes;		/* bit n: can be 2^n bytes */
+	bool virtual_function;
+};
+
+struct machine {
+	struct tree *tree;
+	struct device *devices;		/* by address */
+	unsigned int count;
+	unsigned int *shown;		/* those with a label: GPUs, then network adapters, drives, cards */
+	unsigned int shown_count;
+	bool virtual;			/* a hypervisor runs it */
+	char vendor[64], product[64];	/* as the firmware says; "" not known */
+	char release[64];		/* of the kernel; "" not known */
+	char cpu_vendor[32];		/* "GenuineIntel"; "" not known */
+	int cpu_family, cpu_model;	/* -1 not known */
+	unsigned int nodes;		/* NUMA; 0 not known */
+	bool iommu_present;		/* the kernel uses one */
+	bool tegra;
+	bool confidential;		/* a guest that hides its memory from its host */
+};
+
+enum path_class { PATH_SELF, PATH_PIX, PATH_PXB, PATH_PHB, PATH_NODE, PATH_SYS, PATH_UNKNOWN };
+
+/* 0 or -ENOMEM; -ENOENT: /sys/bus/pci cannot be read (a machine without PCI is filled nevertheless). */
+int machine_read(struct machine *m, struct tree *tree);
+void machine_free(struct machine *m);
+
+/* By label ("GPU0", any case), PCI address, or a name it is known as ("mlx5_0").  -1: none. */
+int machine_find(const struct machine *m, const char *name);
+
+/* path.c: the way between two devices, and the bridge where their ways meet (-1: a host bridge or farther up). */
+enum path_class path_between(const struct machine *m, unsigned int a, unsigned int b, int *meet);
+const char *path_name(enum path_class c);
+const char *path_words(enum path_class c);
+/* The bridges between a device and where the ways meet, that one left out.  Returns how many, `max` at most. */
+unsigned int path_bridges(const struct machine *m, unsigned int device, int meet, int *out, unsigned int max);
+
+/* pci_config.c: port, acs and resizable BAR, of a device's config space; any bytes. */
+void pci_config_parse(struct device *d, const uint8_t *config, size_t length);
+void pci_config_anonymous(uint8_t *config, size_t length);	/* without its serial number */
+
+/* device_kind.c */
+void device_kind(struct device *d);
+const char *device_kind_label(enum device_kind kind);
+
+/* names.c: fills the titles from pci.ids.  0 or -ENOMEM; without the file the numbers are the title. */
+int names_read(struct machine *m);
+
+/* "16 GT/s x16", "down" */
+const char *link_text(unsigned int speed, unsigned int width, char buf[32]);
+/* The device's link runs slower or narrower than both its ends could. */
+bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *speed, unsigned int *width);
+
+#endif

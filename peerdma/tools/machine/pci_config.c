@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+/*
+ * pci_config.c - what PCI capabilities tell.  Without root sysfs shows the first
+ * 64 bytes only; then nothing is known, which is not the same as nothing there.
+ */
+#include <string.h>
+
+#include "machine.h"
+
+#define STATUS			0x06
+#define  STATUS_CAPABILITIES	0x10
+#define CAPABILITIES		0x34
+#define  CAP_EXPRESS		0x10
+#define EXTENDED		0x100
+#define  EXT_SERIAL		0x0003
+#define  EXT_ACS		0x000d
+#define  EXT_REBAR		0x0015
+
+/* Of the ACS control register: what sends a peer's traffic up to the host bridge. */
+#define ACS_REQUEST_REDIRECT	0x0004
+#define ACS_COMPLETION_REDIRECT	0x0008
+
+static uint16_t le16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static uint32_t le32(const uint8_t *p)
+{
+	return le16(p) | (uint32_t)le16(p + 2) << 16;
+}
+
+static void resizable_bar(struct device *d, const uint8_t *config, size_t length, unsigned int at)
+{
+	unsigned int count;
+
+	if (at + 12U > length)
+		return;
+	count = le32(config + at + 8) >> 5 & 7;
+	for (unsigned int i = 0; i < count && at + 12U + i * 8U <= length; i++) {
+		const uint8_t *entry = config + at + 4 + i * 8U;
+		uint64_t sizes = (uint64_t)(le32(entry) >> 4) << 20;	/* bit 4 of the register: 1 MiB */
+
+		if (sizes > d->rebar_sizes) {
+			d->rebar_sizes = sizes;
+			d->rebar_bar = le32(entry + 4) & 7;
+		}
+	}
+}
+
+/* The capability after the one at `at`, or the first (0); 0: no more.  A list that goes backwards is none. */
+static unsigned int extended(const uint8_t *config, size_t length, unsigned int at)
+{
+	unsigned int next = at ? le32(config + at) >> 20 & 0xffcU : EXTENDED;
+	uint32_t header;
+
+	if (next <= at || next < EXTENDED || next + 4U > length)
+		return 0;
+	header = le32(config + next);
+	return header && header != UINT32_MAX ? next : 0;
+}
+
+void pci_config_parse(struct device *d, const uint8_t *config, size_t length)
+{
+	unsigned int at, express = 0;
+
+	d->port = PORT_UNKNOWN;
+	d->acs = ACS_UNKNOWN;
+	if (length < 256 || !(config[STATUS] & STATUS_CAPABILITIES))
+		goto extended_capabilities;
+	at = config[CAPABILITIES] & 0xfcU;
+	for (unsigned int i = 0; i < 48 && at >= 0x40 && at + 4 <= 256; i++, at = config[at + 1] & 0xfcU) {
+		if (config[at] == CAP_EXPRESS) {
+			express = at;
+			break;
+		}
+	}
+	if (express)
+		d->port = (enum port_type)(le16(config + express + 2) >> 4 & 0xf);
+extended_capabilities:
+	if (length < EXTENDED)
+		return;
+	d->acs = ACS_NONE;
+	/* A device without extended capabilities has zeros or ones there, or sysfs ends at 256. */
+	if (length < EXTENDED + 4) {
+		if (express)
+			d->acs = ACS_UNKNOWN;
+		return;
+	}
+	for (at = extended(config, length, 0); at; at = extended(config, length, at)) {
+		unsigned int cap = le16(config + at);
+
+		if (cap == EXT_ACS && at + 8U <= length) {
+			d->acs_control = le16(config + at + 6);
+			d->acs = d->acs_control & (ACS_REQUEST_REDIRECT | ACS_COMPLETION_REDIRECT) ? ACS_REDIRECT : ACS_OFF;
+		}
+		if (cap == EXT_REBAR)
+			resizable_bar(d, config, length, at);
+	}
+}
+
+void pci_config_anonymous(uint8_t *config, size_t length)
+{
+	for (unsigned int at = extended(config, length, 0); at; at = extended(config, length, at)) {
+		if (le16(config + at) == EXT_SERIAL && at + 12U <= length)
+			memset(config + at + 4, 0, 8);
+	}
+}

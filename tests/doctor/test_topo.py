@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`peerdma topo` on made-up machines: the matrix, the tree, its JSON, its drawing."""
+
+import json
+import os
+import re
+import sys
+import unittest
+import xml.etree.ElementTree
+
+import machines
+from case import Case, run
+
+
+class Topo(Case):
+    def told(self, make, *args):
+        done = run("topo", "--json", root=make(self.folder(), *args).path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def paths(self, told):
+        return {(p["a"], p["b"]): p["path"] for p in told["pairs"]}
+
+    def test_server(self):
+        told = self.told(machines.server)
+        self.assertEqual(told["schema"], "peerdma-topo/1")
+        self.assertEqual(len([d for d in told["devices"] if d["label"]]), 24)
+        paths = self.paths(told)
+        self.assertEqual(len(paths), 24 * 23 // 2)
+        self.assertEqual(paths["GPU0", "NIC1"], "PIX")
+        self.assertEqual(paths["GPU0", "NIC2"], "NODE")
+        self.assertEqual(paths["GPU0", "GPU7"], "SYS")
+        gpu = next(d for d in told["devices"] if d["label"] == "GPU0")
+        self.assertEqual(gpu["link"], {"mt_per_s": 32000, "lanes": 16})
+        self.assertEqual([bar["length"] for bar in gpu["bars"]], [16 << 20, 256 << 30, 32 << 20])
+        self.assertEqual((gpu["numa_node"], gpu["iommu_group"], gpu["iommu"], gpu["driver"]), (0, None, "off", "nvidia"))
+        self.assertEqual(next(d for d in told["devices"] if d["pci"] == "0000:12:00.0")["acs"], "off")
+
+    def test_two_switches_in_a_row(self):
+        m = machines.Machine(self.folder())
+        above = m.port("0000:01:00.0", m.port("0000:00:01.0", "pci0000:00", 4), 5)
+        for number in (0, 1):
+            low = m.port(f"0000:{number + 3:02x}:00.0", m.port(f"0000:02:0{number}.0", above, 6), 5)
+            down = m.port(f"0000:{number + 5:02x}:00.0", low, 6)
+            if number:
+                m.gpu("0000:08:00.0", down)
+            else:
+                m.nic("0000:07:00.0", down, 0)
+        told = json.loads(run("topo", "--json", root=m.path).stdout)
+        self.assertEqual(told["pairs"], [{"a": "GPU0", "b": "NIC0", "path": "PXB", "meet": "0000:01:00.0"}])
+
+    def test_classes(self):
+        self.assertEqual(self.paths(self.told(machines.desktop)), {("GPU0", "NIC0"): "PHB"})
+        self.assertEqual(self.paths(self.told(machines.amd))["GPU0", "NIC0"], "PIX")
+        self.assertEqual([d["label"] for d in self.told(machines.jetson)["devices"]], [None, "CARD0"])
+        self.assertEqual(self.told(machines.cloud)["machine"], "virtual")
+
+    def test_no_numa(self):
+        m = machines.Machine(self.folder())
+        m.nodes(2)
+        m.gpu("0000:10:00.0", "pci0000:10", -1)
+        m.nic("0000:20:00.0", "pci0000:20", 0, -1)
+        self.assertEqual(json.loads(run("topo", "--json", root=m.path).stdout)["pairs"][0]["path"], "?")
+
+    def test_link_trained_low(self):
+        m = machines.desktop(self.folder())
+        m.put_device("0000:01:00.0", "current_link_width", "4\n")
+        self.assertIn("32 GT/s x4 (both ends can do 32 GT/s x16)", run("topo", root=m.path).stdout)
+        # the port can do no more: nothing is wrong
+        m.put_device("0000:00:01.1", "max_link_width", "4\n")
+        self.assertNotIn("both ends", run("topo", root=m.path).stdout)
+        m.put_device("0000:01:00.0", "current_link_width", "0\n")
+        self.assertIn("down", run("topo", root=m.path).stdout)
+
+    def test_people(self):
+        m = machines.server(self.folder(), machines.REDIRECT)
+        m.put("usr/share/misc/pci.ids", "10de  NVIDIA Corporation\n\t2335  GH100 [H200 SXM 141GB]\n"
+                                        "15b3  Mellanox Technologies\n\t1017  Older\n1af4  Nobody\n")
+        done = run("topo", root=m.path)
+        self.assertEqual(done.returncode, 0)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[0].split(), [f"GPU{n}" for n in range(8)] + [f"NIC{n}" for n in range(16)] + ["NUMA"])
+        self.assertEqual(lines[1].split()[:4], ["GPU0", "X", "NODE", "NODE"])
+        for word in ("PIX   one PCIe switch", "GPU0  0000:13:00.0  GH100 [H200 SXM 141GB]", "Mellanox Technologies 1021 (mlx5_0",
+                     "ACS redirects", "└─ 0000:11:00.0 switch", "16 MiB, 256 GiB, 32 MiB", "NUMA node 1"):
+            self.assertIn(word, done.stdout)
+        run("topo", "--ascii", root=m.path).stdout.encode("ascii")
+        self.assertNotIn("Legend", run("topo", "--tree", root=m.path).stdout)
+        self.assertNotIn("pci0000", run("topo", "--matrix", root=m.path).stdout)
+
+    def test_nothing(self):
+        self.assertIn("No GPUs", run("topo", root=machines.Machine(self.folder()).path).stdout)
+        self.assertEqual(run("topo", root=self.folder()).returncode, 2)
+        self.assertEqual(run("topo", root="/nonexistent").returncode, 1)
+        for args in (["--json", "--svg"], ["more"], ["--nothing"]):
+            self.assertEqual(run("topo", *args).returncode, 1)
+
+    def test_svg(self):
+        for make in (machines.server, machines.desktop, machines.cloud, machines.jetson, machines.amd):
+            done = run("topo", "--svg", root=make(self.folder()).path)
+            self.assertEqual(done.returncode, 0)
+            picture = xml.etree.ElementTree.fromstring(done.stdout)
+            told = json.loads(run("topo", "--json", root=make(self.folder()).path).stdout)
+            boxes = [e for e in picture.iter() if re.fullmatch("GPU|NIC|NVME|CARD|bridge", e.get("class") or "")]
+            self.assertEqual(len(boxes), len(told["devices"]))
+
+    def test_malformed(self):
+        """Nothing of this may crash, hang, or lead out of the folder."""
+        m = machines.server(self.folder(), per_socket=1)
+        m.put("sys/bus/pci/devices/junk", "")
+        m.put("sys/bus/pci/devices/0000:ff:1f.7/vendor", b"\xff" * 70000)
+        m.link("sys/bus/pci/devices/0000:fe:00.0", "0000:fe:00.0")
+        m.link("sys/bus/pci/devices/0000:fd:00.0", "../../../../../../../../etc")
+        for number, length in enumerate((0, 1, 5, 63, 64, 65, 100, 255, 256, 257, 259, 260, 300)):
+            place = m.device(f"0001:00:{number:02x}.0", "pci0001:00", machines.H200, 0x030200, space=machines.config(length=length))
+            m.put_device(place, "resource", b"\0" * length)
+        loop = bytearray(machines.config())
+        loop[0x41] = 0x40                                       # both lists go round and round
+        loop[0x40] = 1
+        loop[0x100:0x104] = (0x10010002).to_bytes(4, "little")
+        m.put_device(m.device("0001:01:00.0", "pci0001:00", machines.H200, 0x030200, space=bytes(loop)), "numa_node", "x\n")
+        # one below the other
+        m.link("sys/bus/pci/devices/0002:00:00.0", "../../../devices/pci0002:00/0002:00:01.0/0002:00:00.0")
+        m.link("sys/bus/pci/devices/0002:00:01.0", "../../../devices/pci0002:00/0002:00:00.0/0002:00:01.0")
+        m.told("link", "/sys/bus/pci/devices/0002:00:02.0", "x" * 5000)
+        for args in (["topo"], ["topo", "--json"], ["topo", "--svg"]):
+            done = run(*args, root=m.path)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), args)
+            self.assertNotIn("\x1b", done.stdout)
+
+    def test_index(self):
+        for text in ("nonsense\n", "link\t/a\n", "link\t/a\tb", "error\t/a\t9\t2\n", "error\t/a\t0\t0\n", "node\t/a\t-1\t-\n",
+                     "link\t/a\tb\nlink\t/a\tb\n", "\0\n", "\n"):
+            m = machines.Machine(self.folder()).put("bundle.tsv", text)
+            self.assertEqual(run("topo", root=m.path).returncode, 1, text)
+
+    def test_strange_files(self):
+        m = machines.desktop(self.folder())
+        place = f"{m.path}/sys/devices/{m.where['0000:01:00.0']}/"
+        os.unlink(place + "vendor")
+        os.mkfifo(place + "vendor")
+        os.unlink(place + "config")
+        os.symlink("/dev/zero", place + "config")
+        os.unlink(place + "resource")
+        with open(place + "resource", "wb") as huge:
+            huge.truncate(1 << 33)
+        self.assertEqual(run("topo", root=m.path).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_backends.c - which back-end gets a pin, and what is said of those that were
+ * passed over; the kernel is a stand-in.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "fake_sys.h"
+#include "peerdma.h"
+
+#define PAGE 4096UL
+
+static char *memory;	/* 64 pages */
+
+static struct peerdma *open_with(const char *provider, unsigned int flags)
+{
+	struct peerdma *ctx = NULL;
+
+	if (provider)
+		setenv("PEERDMA_PROVIDER", provider, 1);
+	else
+		unsetenv("PEERDMA_PROVIDER");
+	if (peerdma_open(&ctx, flags))
+		fail_msg("%s", peerdma_last_error());
+	return ctx;
+}
+
+static void is_of(struct peerdma_region *region, const char *backend, int direct)
+{
+	struct peerdma_status s = { .size = sizeof(s) };
+
+	assert_int_equal(peerdma_status(region, &s), 0);
+	assert_string_equal(s.backend, backend);
+	assert_int_equal(s.direct, direct);
+}
+
+static void says(const char *text)
+{
+	if (!strstr(peerdma_last_error(), text))
+		fail_msg("\"%s\" does not say \"%s\"", peerdma_last_error(), text);
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	fake_reset();
+	return 0;
+}
+
+static void names(void **state)
+{
+	static const char *const bad[] = { "x", "kernel,x", "kernel,,host", ",", "kernel ", "Kernel", "kern", "kernels" };
+	struct peerdma *ctx = (void *)1;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		setenv("PEERDMA_PROVIDER", bad[i], 1);
+		assert_int_equal(peerdma_open(&ctx, 0), -EINVAL);
+		says("PEERDMA_PROVIDER");
+		assert_ptr_equal(ctx, (void *)1);
+	}
+	peerdma_close(open_with("", 0));		/* as if it were not there */
+	peerdma_close(open_with("host,kernel", 0));
+	peerdma_close(open_with("soft,host,soft,host", 0));
+	assert_int_equal(fake.opens, fake.closes);
+	assert_int_equal(fake.mmaps, fake.munmaps);
+}
+
+/* The best there is, and nothing to explain. */
+static void best(void **state)
+{
+	struct peerdma *ctx = open_with(NULL, 0);
+	struct peerdma_region *region;
+
+	(void)state;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), 0);
+	is_of(region, "kernel", 1);
+	assert_string_equal(peerdma_why(region), "");
+	peerdma_close(ctx);
+	assert_int_equal(fake.unpins, 1);
+}
+
+static void next_best(void **state)
+{
+	struct peerdma_region *region, *other;
+	const char *why;
+	struct peerdma *ctx;
+
+	(void)state;
+	fake.open_error = -ENOENT;
+	ctx = open_with(NULL, 0);
+	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_HOST, NULL, &region), 0);
+	is_of(region, "host", 0);
+	why = peerdma_why(region);
+	assert_non_null(strstr(why, "kernel: "));
+	assert_non_null(strstr(why, "modprobe peerdma"));
+	/* The same reason is one text. */
+	assert_int_equal(peerdma_pin(ctx, memory + PAGE, 10, PEERDMA_HOST, NULL, &other), 0);
+	assert_ptr_equal(why, peerdma_why(other));
+	assert_int_equal(peerdma_unpin(region), 0);
+	assert_ptr_equal(why, peerdma_why(other));
+	peerdma_close(ctx);
+
+	/* It is there, but does not know the memory. */
+	fake.open_error = 0;
+	ctx = open_with(NULL, 0);
+	fake.pin_error = -ENXIO;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_HOST, NULL, &region), 0);
+	is_of(region, "host", 0);
+	assert_non_null(strstr(peerdma_why(region), "no provider knows it"));
+	peerdma_close(ctx);
+	assert_int_equal(fake.opens, fake.closes);
+}
+
+/* A back-end that could but for want of room is not passed over. */
+static void no_room(void **state)
+{
+	static const int errors[] = { -ENOMEM, -ENOSPC, -EMFILE, -EFAULT, -ESTALE };
+	struct peerdma *ctx = open_with(NULL, 0);
+	struct peerdma_region *region = (void *)1;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		fake.pin_error = errors[i];
+		assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), errors[i]);
+		assert_ptr_equal(region, (void *)1);
+	}
+	peerdma_close(ctx);
+	fake.open_error = -EMFILE;
+	assert_int_equal(peerdma_open(&ctx, 0), -EMFILE);
+	says("/dev/peerdma");
+	assert_int_equal(fake.opens, fake.closes);
+}
+
+/* Refused, and each is named. */
+static void direct(void **state)
+{
+	struct peerdma_region *region = (void *)1;
+	struct peerdma *ctx;
+
+	(void)state;
+	fake.open_error = -ENOENT;
+	ctx = open_with("kernel,soft", 0);
+	assert_true(peerdma_pin(ctx, memory, 10, PEERDMA_DIRECT, NULL, &region) < 0);
+	assert_ptr_equal(region, (void *)1);
+	says("kernel: /dev/peerdma");
+	says("soft: ");
+	says("host: refused");
+	peerdma_close(ctx);
+
+	ctx = NULL;
+	setenv("PEERDMA_PROVIDER", "kernel,host", 1);
+	assert_int_equal(peerdma_open(&ctx, PEERDMA_OPEN_DIRECT), -ENODEV);
+	says("kernel: /dev/peerdma");
+	says("host: refused");
+	assert_null(ctx);
+
+	fake.open_error = 0;
+	ctx = open_with(NULL, PEERDMA_OPEN_DIRECT);
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), 0);
+	is_of(region, "kernel", 1);
+	assert_int_equal(peerdma_unpin(region), 0);
+	fake.pin_error = -ENXIO;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_HOST, NULL, &region), -ENXIO);
+	says("host: refused");
+	peerdma_close(ctx);
+}
+
+/* Bytes of this process that are locked. */
+static unsigned long locked(void)
+{
+	unsigned long kib = ~0UL;
+	char line[128];
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "VmLck: %lu kB", &kib);
+	if (f)
+		fclose(f);
+	return kib * 1024;
+}
+
+/* Pins that overlap, at random: what is locked is what any of them holds. */
+static void overlapping(void **state)
+{
+	struct peerdma_region *regions[12] = { NULL };
+	unsigned int first[12], count[12], held[64] = { 0 };
+	struct peerdma *ctx = open_with("host", 0);
+	unsigned long before = locked(), pages;
+	uint32_t seed = 1;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		unsigned int i = (seed = seed * 1664525 + 1013904223) >> 16;
+		unsigned int which = i % 12;
+
+		if (regions[which]) {
+			assert_int_equal(peerdma_unpin(regions[which]), 0);
+			regions[which] = NULL;
+			for (unsigned int p = 0; p < count[which]; p++)
+				held[first[which] + p]--;
+		} else {
+			first[which] = i / 12 % 60;
+			count[which] = 1 + i % 4;
+			assert_int_equal(peerdma_pin(ctx, memory + first[which] * PAGE + 5, count[which] * PAGE - 5, 0, NULL,
+						     &regions[which]), 0);
+			for (unsigned int p = 0; p < count[which]; p++)
+				held[first[which] + p]++;
+		}
+		pages = 0;
+		for (unsigned int p = 0; p < 64; p++)
+			pages += held[p] > 0;
+		assert_int_equal(locked() - before, pages * PAGE);
+	}
+	peerdma_close(ctx);
+	assert_int_equal(locked(), before);
+}
+
+/* Half of the range is not there: nothing is locked, also not what others hold no more. */
+static void holes(void **state)
+{
+	struct peerdma *ctx = open_with("host", 0);
+	struct peerdma_region *region, *other;
+	unsigned long before = locked();
+	char *p = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	munmap(p + 4 * PAGE, 4 * PAGE);
+	assert_int_equal(peerdma_pin(ctx, p + PAGE, PAGE, 0, NULL, &other), 0);
+	assert_int_equal(peerdma_pin(ctx, p, 8 * PAGE, 0, NULL, &region), -EFAULT);
+	assert_int_equal(locked() - before, PAGE);
+	assert_int_equal(peerdma_unpin(other), 0);
+	assert_int_equal(locked(), before);
+	/* Memory that went away while pinned is nobody's fault. */
+	assert_int_equal(peerdma_pin(ctx, p, 4 * PAGE, 0, NULL, &region), 0);
+	munmap(p, 4 * PAGE);
+	assert_int_equal(peerdma_unpin(region), 0);
+	assert_int_equal(locked(), before);
+	peerdma_close(ctx);
+}
+
+static void host_views(void **state)
+{
+	struct peerdma *ctx = open_with("host", 0);
+	struct peerdma_region *region;
+	struct peerdma_notice n = { .size = sizeof(n) };
+	char *a, *b;
+
+	(void)state;
+	assert_int_equal(peerdma_pin(ctx, memory + 100, 10, 0, NULL, &region), 0);
+	assert_int_equal(peerdma_cpu_view(region, (void **)&a), 0);
+	assert_int_equal(peerdma_cpu_view(region, (void **)&b), 0);
+	assert_ptr_equal(a, memory + 100);
+	assert_ptr_equal(b, a);
+	assert_int_equal(peerdma_cpu_view_end(region, a), 0);
+	assert_int_equal(peerdma_cpu_view_end(region, a), 0);
+	assert_int_equal(peerdma_cpu_view_end(region, a), -EINVAL);
+	assert_int_equal(peerdma_next_event(ctx, &n, 1), -EAGAIN);
+	assert_true(peerdma_event_fd(ctx) >= 0);
+	assert_true(peerdma_valid(region));
+	peerdma_close(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(names, reset),
+		cmocka_unit_test_setup(best, reset),
+		cmocka_unit_test_setup(next_best, reset),
+		cmocka_unit_test_setup(no_room, reset),
+		cmocka_unit_test_setup(direct, reset),
+		cmocka_unit_test_setup(overlapping, reset),
+		cmocka_unit_test_setup(holes, reset),
+		cmocka_unit_test_setup(host_views, reset),
+	};
+
+	memory = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return 1;
+	if (syscall(SYS_mlock, memory, 64 * PAGE)) {
+		print_message("skipped: this process may not lock %lu bytes of memory (ulimit -l)\n", 64 * PAGE);
+		return 77;
+	}
+	syscall(SYS_munlock, memory, 64 * PAGE);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
