@@ -400,7 +400,7 @@ class Doctor(Case):
         m.iommu("DMA")
         files = sorted(os.path.join(place, name) for place, _, names in os.walk(m.path) for name in names
                        if not os.path.islink(os.path.join(place, name)))
-        for turn in range(20):
+        for turn in range(12):
             kept = {}
             for path in chance.sample(files, 6):
                 with open(path, "rb") as file:
@@ -412,7 +412,7 @@ class Doctor(Case):
                         [b"\xff\xfe", b"\0", b"\n", b"\t", b"99999999999999999999", b"-1", b"%s%n", b"\x1b[2J", b"A" * 300])
                 with open(path, "wb") as file:
                     file.write(text)
-            for args in (["doctor", "--all"], ["doctor", "--json"], ["topo"]):
+            for args in (["doctor", "--json"], ["topo"]) if turn % 3 else (["doctor", "--all"],):
                 done = run(*args, root=m.path)
                 self.assertIn(done.returncode, (0, 1, 2, 3), (SEED, turn, args, done.stderr))
                 self.assertNotIn("\x1b", done.stdout)
