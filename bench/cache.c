@@ -3,7 +3,8 @@
  * cache.c - the registration cache beside UCX's: the same regions, the same order of
  * addresses, registration that does nothing, in turns.
  *
- *	hit	a get and its put, of one region out of n at random
+ *	hit	a get and its put, of one region out of n at random; and ours alone
+ *		with a word to look at, as pins have
  *	miss	the first get of a region and its put, in order of addresses and in none;
  *		a fresh cache in a fresh process each time, its memory not touched before,
  *		and once more with the same cache after everything was invalidated
@@ -83,6 +84,30 @@ static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
 static void *our_open(size_t n)
 {
 	static const struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = end };
+	struct peerdma_cache *cache;
+
+	(void)n;
+	if (peerdma_cache_create(&ops, NULL, NULL, &cache))
+		die(peerdma_last_error());
+	return cache;
+}
+
+/* As a cache of pins has it: a word for each region, side by side in pages that only the kernel writes. */
+static int add_word(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
+{
+	static uint32_t words[1 << 20];
+
+	(void)arg;
+	(void)length;
+	out->word = &words[(addr - (uintptr_t)BASE) / STRIDE % (1 << 20)];
+	return 0;
+}
+
+static void *our_open_words(size_t n)
+{
+	static const struct peerdma_cache_ops ops = {
+		.size = sizeof(ops), .monitors = PEERDMA_MONITOR_WORD, .add = add_word, .remove = end,
+	};
 	struct peerdma_cache *cache;
 
 	(void)n;
@@ -323,6 +348,23 @@ static double time_hits(const struct subject *s, void *cache, const uint32_t *wh
 	return (end - start) / (double)(hits / 2 * (size_t)threads);
 }
 
+/* Ours alone: hits that look at a word, as those of pins do. */
+static void bench_word_hits(size_t n, const uint32_t *all, const uint32_t *which)
+{
+	double samples[ROUNDS_MAX];
+	void *cache = our_open_words(n);
+
+	for (int i = 0; i < 3; i++)
+		our_hit(cache, all, n);
+	our_hit(cache, which, hits);
+	for (int threads = 1; threads <= THREADS_MAX; threads++) {
+		for (int r = 0; r < rounds; r++)
+			samples[r] = time_hits(&subjects[0], cache, which, threads, all, n);
+		row("hit, word", n, threads, "peerdma", samples, rounds, 0);
+	}
+	our_close(cache);
+}
+
 static void bench_hits(size_t n)
 {
 	double samples[SUBJECTS][ROUNDS_MAX];
@@ -348,6 +390,7 @@ static void bench_hits(size_t n)
 	}
 	for (int i = 0; i < SUBJECTS; i++)
 		subjects[i].close(caches[i]);
+	bench_word_hits(n, all, which);
 	free(all);
 	free(which);
 }

@@ -16,10 +16,11 @@ user="$process make pkg-config python3 meson ninja-build libjson-c-dev nettle-de
 modules="$process make python3 kmod libelf1"
 vm="$process python3 qemu-system-x86 kmod pciutils"
 debug_kernel="$modules bc bison flex libelf-dev libssl-dev xz-utils"
-check="$user $modules $vm clang libclang-rt-14-dev g++ sparse perl"
+bench="libucx-dev valgrind"
+check="$user $modules $vm libibverbs-dev ibverbs-providers iproute2 clang libclang-rt-14-dev g++ sparse perl"
 
 usage() {
-	echo "usage: vm/deps.sh [--list] process|user|modules|vm|debug-kernel|check..." >&2
+	echo "usage: vm/deps.sh [--list] process|user|modules|vm|debug-kernel|bench|check..." >&2
 	exit 2
 }
 
@@ -35,6 +36,7 @@ for group in "$@"; do
 	modules) packages="$packages $modules"; fetches_kernel=1 ;;
 	vm)	packages="$packages $vm"; fetches_kernel=1 ;;
 	debug-kernel) packages="$packages $debug_kernel"; fetches_kernel=1 ;;
+	bench)	packages="$packages $bench" ;;
 	check)	packages="$packages $check"; fetches_kernel=1 ;;
 	*)	usage ;;
 	esac

@@ -20,6 +20,19 @@ int fail(int error, const char *fmt, ...)
 	return error;
 }
 
+const char *error_words(int error)
+{
+	switch (error) {
+	case -EMFILE:
+		return "this process has as many file descriptors open as it may (RLIMIT_NOFILE, 'ulimit -n'); "
+		       "close some or raise the limit";
+	case -ENFILE:
+		return "this machine has as many files open as it can (fs.file-max)";
+	default:
+		return strerror(-error);
+	}
+}
+
 EXPORT const char *peerdma_last_error(void)
 {
 	return last_error;

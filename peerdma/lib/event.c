@@ -55,7 +55,7 @@ int notices_open(struct peerdma *ctx)
 	else
 		ret = both_in_one(ctx);
 	if (ret) {
-		fail(ret, "peerdma_open: no descriptor for notices: %s", strerror(-ret));
+		fail(ret, "peerdma_open: no descriptor for notices: %s", error_words(ret));
 		notices_close(ctx);
 	}
 	return ret;

@@ -100,6 +100,8 @@ struct peerdma {
 
 /* error.c: remembers the text for peerdma_last_error() and returns `error`. */
 int fail(int error, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* strerror(), and where a limit of the process was met: which, and what to do. */
+const char *error_words(int error);
 
 /*
  * error.c: structs that the caller sized.  check_size(): -EINVAL if shorter than

@@ -40,7 +40,7 @@ static int open_failed(int error)
 		return fail(-EACCES, DEVICE ": this user may not open it; "
 			    "join the group that 'ls -l " DEVICE "' shows, or run as root");
 	default:
-		return fail(error, DEVICE ": cannot open: %s", strerror(-error));
+		return fail(error, DEVICE ": cannot open: %s", error_words(error));
 	}
 }
 
@@ -283,7 +283,7 @@ static int kernel_export(struct peerdma_region *region, uint64_t offset, uint64_
 	case -EOPNOTSUPP:
 		return fail(ret, "peerdma_export_dmabuf: this provider's memory cannot be exported as a dma-buf");
 	default:
-		return fail(ret, "peerdma_export_dmabuf: %s", strerror(-ret));
+		return fail(ret, "peerdma_export_dmabuf: %s", error_words(ret));
 	}
 }
 

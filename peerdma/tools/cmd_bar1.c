@@ -217,7 +217,7 @@ int cmd_bar1(struct tool *tool, int argc, char **argv)
 		return ret == -EBADMSG || ret == -ENOMEM ? EXIT_ERROR : EXIT_UNKNOWN;
 	}
 	if (tool->tsv) {
-		gpus_write_tsv(&gpus);
+		gpus_write_tsv(&gpus, stdout, true);
 		gpus_free(&gpus);
 		return EXIT_OK;
 	}

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "pci.h"
 
@@ -34,7 +35,7 @@ int gpus_read(const char *root, struct gpus *out);
 void gpus_free(struct gpus *gpus);
 
 /* gpus_tsv.c: the table, written and read. */
-void gpus_write_tsv(const struct gpus *gpus);
+void gpus_write_tsv(const struct gpus *gpus, FILE *to, bool identify);	/* identify: with the UUIDs */
 int gpus_parse_tsv(const char *data, size_t length, struct gpus *out);
 
 #endif

@@ -13,25 +13,25 @@
 static const char header[] = "index\tpci\tname\tuuid\tbar1_total\tbar1_used\tbar1_free";
 #define FIELDS 7
 
-static void write_figure(bool known, uint64_t figure)
+static void write_figure(FILE *to, bool known, uint64_t figure)
 {
 	if (known)
-		printf("\t%" PRIu64, figure);
+		fprintf(to, "\t%" PRIu64, figure);
 	else
-		fputs("\t-", stdout);
+		fputs("\t-", to);
 }
 
-void gpus_write_tsv(const struct gpus *gpus)
+void gpus_write_tsv(const struct gpus *gpus, FILE *to, bool identify)
 {
-	puts(header);
+	fprintf(to, "%s\n", header);
 	for (size_t i = 0; i < gpus->count; i++) {
 		const struct gpu *g = &gpus->gpus[i];
 
-		printf("%" PRIu64 "\t%s\t%s\t%s", g->index, *g->pci ? g->pci : "-", g->name, g->uuid);
-		write_figure(g->has_bar1, g->total);
-		write_figure(g->has_bar1, g->used);
-		write_figure(g->has_bar1, g->free);
-		putchar('\n');
+		fprintf(to, "%" PRIu64 "\t%s\t%s\t%s", g->index, *g->pci ? g->pci : "-", g->name, identify ? g->uuid : "-");
+		write_figure(to, g->has_bar1, g->total);
+		write_figure(to, g->has_bar1, g->used);
+		write_figure(to, g->has_bar1, g->free);
+		fputc('\n', to);
 	}
 }
 

@@ -21,6 +21,7 @@ static const struct command {
 	{ "bench", cmd_bench, "what the library's calls cost on this machine" },
 	{ "cache", cmd_cache, "the registration caches of running processes" },
 	{ "pins", cmd_pins, "who holds what memory" },
+	{ "doctor", cmd_doctor, "does GPUDirect RDMA work here, and if not, why" },
 	{ "topo", cmd_topo, "how far devices are from each other" },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

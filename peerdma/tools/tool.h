@@ -55,6 +55,7 @@ int cmd_pins(struct tool *tool, int argc, char **argv);
 int cmd_bar1(struct tool *tool, int argc, char **argv);
 int cmd_bench(struct tool *tool, int argc, char **argv);
 int cmd_cache(struct tool *tool, int argc, char **argv);
+int cmd_doctor(struct tool *tool, int argc, char **argv);
 int cmd_topo(struct tool *tool, int argc, char **argv);
 
 /* ---- text.c ---- */

@@ -221,7 +221,7 @@ static void *pins(void *arg)
 
 	for (i = 0; i < ROUNDS; i++) {
 		if (!tpin_get(t, &u, HOST(managed), PAGE, false))
-			sg_pin_put(m.sg, &t->pin, false);
+			tpin_put(t, &u, false);
 	}
 	return NULL;
 }

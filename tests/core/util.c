@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "util.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -182,6 +183,15 @@ int tpin_get(struct tpin *t, struct user *u, u64 va, u64 len, bool persistent)
 	memset(&t->pin, 0, sizeof(t->pin));
 	t->callbacks = t->unmaps = t->frees = 0;
 	return sg_pin_get(u->sg, &t->pin, &tpin_ops, &who, va, len, persistent);
+}
+
+int tpin_put(struct tpin *t, struct user *u, bool persistent)
+{
+	int err = sg_pin_put(u->sg, &t->pin, persistent);
+
+	while (!tpin_count(&t->frees))
+		sched_yield();
+	return err;
 }
 
 int tpin_count(const int *p)

@@ -68,6 +68,8 @@ struct tpin {
 };
 extern const struct sg_pin_ops tpin_ops;
 int tpin_get(struct tpin *t, struct user *u, u64 va, u64 len, bool persistent);
+/* Puts it, and waits until its storage is the caller's again, which a revocation may have had when the put came. */
+int tpin_put(struct tpin *t, struct user *u, bool persistent);
 int tpin_count(const int *p);
 
 #endif

@@ -20,6 +20,7 @@ static struct {
 	int (*set_current)(void *context);
 	int (*alloc)(uint64_t *p, size_t length);
 	int (*free)(uint64_t p);
+	void *context;
 } cuda;
 
 static bool cuda_find(void *library)
@@ -37,7 +38,7 @@ static bool cuda_find(void *library)
 static void gpu_open(struct bench *b)
 {
 	const char *off = getenv("PEERDMA_CUDA");
-	void *library, *context;
+	void *library;
 	int device, error;
 
 	if (off && !strcmp(off, "off")) {
@@ -55,9 +56,9 @@ static void gpu_open(struct bench *b)
 	if (!error)
 		error = cuda.device_name(b->gpu_name, sizeof(b->gpu_name), device);
 	if (!error)
-		error = cuda.retain(&context, device);
+		error = cuda.retain(&cuda.context, device);
 	if (!error)
-		error = cuda.set_current(context);
+		error = cuda.set_current(cuda.context);
 	if (error) {
 		snprintf(b->why_no_gpu, sizeof(b->why_no_gpu), "libcuda.so.1 has no GPU: CUDA error %d", error);
 		return;
@@ -85,8 +86,9 @@ void *subject_alloc(bool device, size_t length)
 	uint64_t address;
 	void *p;
 
+	/* Which context is current is each thread's own. */
 	if (device)
-		return cuda.alloc(&address, length) ? NULL : (void *)(uintptr_t)address;
+		return cuda.set_current(cuda.context) || cuda.alloc(&address, length) ? NULL : (void *)(uintptr_t)address;
 	p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	return p == MAP_FAILED ? NULL : p;
 }

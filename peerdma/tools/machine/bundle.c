@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "machine.h"
 #include "tree.h"
 
 #define BLOCK	512
@@ -87,6 +88,26 @@ static int covers(const struct tree_entry *e, void *arg)
 	return c->found;
 }
 
+/* A config space without the device's serial number, which nobody needs for a diagnosis. */
+static void write_config(FILE *out, const char *path, const char *data, size_t length)
+{
+	char *copy = malloc(length + 1);
+
+	if (!copy)
+		return;
+	memcpy(copy, data, length);
+	pci_config_anonymous((uint8_t *)copy, length);
+	write_file(out, path, copy, length);
+	free(copy);
+}
+
+static bool is_config(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length > 7 && !strcmp(path + length - 7, "/config") && !strncmp(path, PCI_DEVICES, strlen(PCI_DEVICES));
+}
+
 static int write_entry(const struct tree_entry *e, void *arg)
 {
 	struct bundle *b = arg;
@@ -102,7 +123,10 @@ static int write_entry(const struct tree_entry *e, void *arg)
 	switch (e->kind) {
 	case TREE_READ:
 	case TREE_LINES:
-		write_file(b->out, e->path, e->data, e->length);
+		if (is_config(e->path))
+			write_config(b->out, e->path, e->data, e->length);
+		else
+			write_file(b->out, e->path, e->data, e->length);
 		break;
 	case TREE_COMMAND:
 		snprintf(path, sizeof(path), TREE_COMMANDS "%s", e->path);

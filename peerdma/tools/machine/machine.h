@@ -114,6 +114,7 @@ unsigned int path_bridges(const struct machine *m, unsigned int device, int meet
 
 /* pci_config.c: port, acs and resizable BAR, of a device's config space; any bytes. */
 void pci_config_parse(struct device *d, const uint8_t *config, size_t length);
+void pci_config_anonymous(uint8_t *config, size_t length);	/* without its serial number */
 
 /* device_kind.c */
 void device_kind(struct device *d);

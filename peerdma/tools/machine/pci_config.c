@@ -12,14 +12,13 @@
 #define CAPABILITIES		0x34
 #define  CAP_EXPRESS		0x10
 #define EXTENDED		0x100
+#define  EXT_SERIAL		0x0003
 #define  EXT_ACS		0x000d
 #define  EXT_REBAR		0x0015
 
 /* Of the ACS control register: what sends a peer's traffic up to the host bridge. */
 #define ACS_REQUEST_REDIRECT	0x0004
 #define ACS_COMPLETION_REDIRECT	0x0008
-
-#define CAPS_MAX		480	/* more do not fit: a list that is longer is a loop */
 
 static uint16_t le16(const uint8_t *p)
 {
@@ -49,14 +48,26 @@ static void resizable_bar(struct device *d, const uint8_t *config, size_t length
 	}
 }
 
+/* The capability after the one at `at`, or the first (0); 0: no more.  A list that goes backwards is none. */
+static unsigned int extended(const uint8_t *config, size_t length, unsigned int at)
+{
+	unsigned int next = at ? le32(config + at) >> 20 & 0xffcU : EXTENDED;
+	uint32_t header;
+
+	if (next <= at || next < EXTENDED || next + 4U > length)
+		return 0;
+	header = le32(config + next);
+	return header && header != UINT32_MAX ? next : 0;
+}
+
 void pci_config_parse(struct device *d, const uint8_t *config, size_t length)
 {
-	unsigned int at, next, express = 0;
+	unsigned int at, express = 0;
 
 	d->port = PORT_UNKNOWN;
 	d->acs = ACS_UNKNOWN;
 	if (length < 256 || !(config[STATUS] & STATUS_CAPABILITIES))
-		goto extended;
+		goto extended_capabilities;
 	at = config[CAPABILITIES] & 0xfcU;
 	for (unsigned int i = 0; i < 48 && at >= 0x40 && at + 4 <= 256; i++, at = config[at + 1] & 0xfcU) {
 		if (config[at] == CAP_EXPRESS) {
@@ -66,7 +77,7 @@ void pci_config_parse(struct device *d, const uint8_t *config, size_t length)
 	}
 	if (express)
 		d->port = (enum port_type)(le16(config + express + 2) >> 4 & 0xf);
-extended:
+extended_capabilities:
 	if (length < EXTENDED)
 		return;
 	d->acs = ACS_NONE;
@@ -76,18 +87,22 @@ extended:
 			d->acs = ACS_UNKNOWN;
 		return;
 	}
-	at = EXTENDED;
-	for (unsigned int i = 0; i < CAPS_MAX && at >= EXTENDED && at + 4U <= length; i++, at = next) {
-		uint32_t header = le32(config + at);
+	for (at = extended(config, length, 0); at; at = extended(config, length, at)) {
+		unsigned int cap = le16(config + at);
 
-		if (!header || header == UINT32_MAX)
-			break;
-		next = header >> 20 & 0xffcU;
-		if ((header & 0xffff) == EXT_ACS && at + 8U <= length) {
+		if (cap == EXT_ACS && at + 8U <= length) {
 			d->acs_control = le16(config + at + 6);
 			d->acs = d->acs_control & (ACS_REQUEST_REDIRECT | ACS_COMPLETION_REDIRECT) ? ACS_REDIRECT : ACS_OFF;
 		}
-		if ((header & 0xffff) == EXT_REBAR)
+		if (cap == EXT_REBAR)
 			resizable_bar(d, config, length, at);
+	}
+}
+
+void pci_config_anonymous(uint8_t *config, size_t length)
+{
+	for (unsigned int at = extended(config, length, 0); at; at = extended(config, length, at)) {
+		if (le16(config + at) == EXT_SERIAL && at + 12U <= length)
+			memset(config + at + 4, 0, 8);
 	}
 }

@@ -199,6 +199,23 @@ int tree_read(struct tree *t, const char *path, const char **data, size_t *lengt
 	return hand_out(e, data, length);
 }
 
+int tree_put(struct tree *t, const char *path, const char *data, size_t length)
+{
+	struct tree_entry *e = find(t, TREE_READ, path) ? NULL : add(t, TREE_READ, path);
+
+	if (!e)
+		return -ENOMEM;
+	e->data = malloc(length + 1);
+	if (!e->data) {
+		e->error = -ENOMEM;
+		return -ENOMEM;
+	}
+	memcpy(e->data, data, length);
+	e->data[length] = 0;
+	e->length = length;
+	return 0;
+}
+
 static int read_lines(struct tree_entry *e, int fd, tree_keep keep, void *arg)
 {
 	FILE *in = fdopen(fd, "r"), *out;

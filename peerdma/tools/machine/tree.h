@@ -44,6 +44,9 @@ int tree_list(struct tree *t, const char *path, const char **names);
 /* Runs argv (argv[0] is looked for in the administrators' folders only), no shell; `name` is its file's in a bundle. */
 int tree_command(struct tree *t, const char *name, const char *const argv[], const char **data, size_t *length);
 
+/* What was learnt in another way, as if it had been a file.  0 or -errno. */
+int tree_put(struct tree *t, const char *path, const char *data, size_t length);
+
 struct tree_node {
 	mode_t mode;		/* type and rights */
 	bool usable;		/* the caller may read and write it */

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cmd_doctor.c - `peerdma doctor`: does GPUDirect RDMA work here, and if not, which
+ * one thing to change?
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "doctor/doctor.h"
+#include "tool.h"
+
+static const char usage[] =
+	"Usage: peerdma doctor [--all | --json] [--bundle FILE] [--color] [--root DIR] [DEVICE DEVICE]\n"
+	"\n"
+	"Looks at what GPUDirect RDMA depends on, of the whole machine or of the way between\n"
+	"two devices: verdict, what was seen, what follows, what to do.  Worst first.\n"
+	"A device is a label of 'peerdma topo' (GPU0), a PCI address or a name (mlx5_0).\n"
+	"\n"
+	"  --all         also what is ok\n"
+	"  --json        one JSON object, schema peerdma-doctor/1\n"
+	"  --bundle FILE writes all that was read to a tar file, for a report\n"
+	"  --color       colours although the output is no terminal\n"
+	"  --root DIR    looks at a machine that was captured so (unpacked), not at this one\n"
+	"\n"
+	"Exit code: 0 nothing is broken, 1 something is, 2 not broken as far as can be told,\n"
+	"but not all can be; 3 wrong usage or another error.\n";
+
+enum { OPT_ALL = 256, OPT_JSON, OPT_BUNDLE, OPT_COLOR, OPT_ROOT };
+#define EXIT_FAILED	3	/* 1 is a verdict here */
+
+struct wish {
+	bool all;
+	const char *bundle;
+	const char *devices[2];
+};
+
+static int options(struct tool *tool, int argc, char **argv, struct wish *w)
+{
+	static const struct option all[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "all", no_argument, NULL, OPT_ALL },
+		{ "json", no_argument, NULL, OPT_JSON },
+		{ "bundle", required_argument, NULL, OPT_BUNDLE },
+		{ "color", no_argument, NULL, OPT_COLOR },
+		{ "root", required_argument, NULL, OPT_ROOT },
+		{ 0 },
+	};
+	int c;
+
+	memset(w, 0, sizeof(*w));
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "h", all, NULL)) >= 0) {
+		switch (c) {
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_OK;
+		case OPT_ALL:
+			w->all = true;
+			break;
+		case OPT_JSON:
+			tool->json = true;
+			break;
+		case OPT_BUNDLE:
+			w->bundle = optarg;
+			break;
+		case OPT_COLOR:
+			tool->color = true;
+			break;
+		case OPT_ROOT:
+			tool->root = optarg;
+			break;
+		default:
+			fputs(usage, stderr);
+			return EXIT_FAILED;
+		}
+	}
+	if (argc - optind != 0 && argc - optind != 2) {
+		warn("doctor: give two devices, or none");
+		fputs(usage, stderr);
+		return EXIT_FAILED;
+	}
+	if (optind < argc) {
+		w->devices[0] = argv[optind];
+		w->devices[1] = argv[optind + 1];
+	}
+	return -1;
+}
+
+static int write_bundle(const struct tree *tree, const char *file)
+{
+	/* What a bundle tells of a machine is for its owner to pass on. */
+	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int ret = fd < 0 ? -errno : tree_bundle(tree, fd);
+
+	if (fd >= 0 && close(fd) && !ret)
+		ret = -errno;
+	if (ret)
+		warn("doctor: %s: %s", file, strerror(-ret));
+	return ret;
+}
+
+static int examine(struct tool *tool, struct machine *m, const struct wish *w)
+{
+	static const int codes[] = {
+		[VERDICT_OK] = 0, [VERDICT_SLOW] = 0, [VERDICT_UNKNOWN] = 2, [VERDICT_BROKEN] = 1,
+	};
+	int devices[2] = { -1, -1 }, ret;
+	struct doctor d;
+
+	for (int i = 0; i < 2 && w->devices[i]; i++) {
+		devices[i] = machine_find(m, w->devices[i]);
+		if (devices[i] < 0) {
+			warn("doctor: there is no device '%s'; 'peerdma topo' names them", w->devices[i]);
+			return EXIT_FAILED;
+		}
+	}
+	if (devices[0] >= 0 && devices[0] == devices[1]) {
+		warn("doctor: both are the same device");
+		return EXIT_FAILED;
+	}
+	ret = doctor_run(&d, m, devices[0], devices[1]);
+	if (ret) {
+		warn("doctor: out of memory");
+		ret = EXIT_FAILED;
+	} else {
+		ret = codes[doctor_worst(&d)];
+		/* One that is slow hides none that cannot tell. */
+		for (unsigned int i = 0; i < d.count && !ret; i++)
+			ret = codes[d.findings[i].verdict];
+		if (!tool->json)
+			render_text(&d, tool, w->all);
+		else if (render_json(&d) != EXIT_OK)
+			ret = EXIT_FAILED;
+		if (w->bundle && write_bundle(m->tree, w->bundle))
+			ret = EXIT_FAILED;
+	}
+	doctor_free(&d);
+	return ret;
+}
+
+int cmd_doctor(struct tool *tool, int argc, char **argv)
+{
+	struct machine m;
+	struct tree *tree;
+	struct wish w;
+	int ret = options(tool, argc, argv, &w);
+
+	if (ret >= 0)
+		return ret;
+	tree = tree_open(tool->root);
+	if (!tree) {
+		warn("doctor: %s: %s", tool->root, strerror(errno));
+		return EXIT_FAILED;
+	}
+	ret = machine_read(&m, tree);
+	if (ret == -ENOMEM) {
+		warn("doctor: out of memory");
+		ret = EXIT_FAILED;
+	} else if (ret && !m.tegra) {
+		warn("doctor: /sys/bus/pci/devices cannot be read; is there a PCI bus, and is /sys mounted?");
+		ret = EXIT_UNKNOWN;
+	} else {
+		ret = examine(tool, &m, &w);
+	}
+	machine_free(&m);
+	tree_close(tree);
+	return ret;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+/*
+ * check_bar1_free.c - is there room left in BAR1?
+ */
+#include <stdio.h>
+
+#include "doctor.h"
+#include "tool.h"
+
+static bool applies(const struct doctor *d)
+{
+	if (any_gpu_of(d, VENDOR_NVIDIA))
+		return true;
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		if (is_softgpu(&d->machine->devices[i]) && device_concerned(d, i))
+			return true;
+	}
+	return false;
+}
+
+static void run(struct doctor *d)
+{
+	char used[32], total[32];
+	struct finding *f;
+
+	if (d->gpus_error) {
+		f = say(d, VERDICT_UNKNOWN, "all GPUs");
+		evidence(d, f, "NVML", "%s", d->gpus.why);
+		consequence(d, f, "how full BAR1 is only the driver's library (libnvidia-ml.so.1) tells");
+		remedy(d, f, "install the driver's user-space libraries, or add their folder to LD_LIBRARY_PATH");
+		return;
+	}
+	for (size_t i = 0; i < d->gpus.count; i++) {
+		const struct gpu *g = &d->gpus.gpus[i];
+		int device = *g->pci ? machine_find(d->machine, g->pci) : -1;
+
+		if (device >= 0 && !device_concerned(d, (unsigned int)device))
+			continue;
+		if (!g->has_bar1 || !g->total) {
+			f = say(d, VERDICT_UNKNOWN, "%s", device >= 0 ? d->machine->devices[device].label : g->name);
+			evidence(d, f, "NVML", "tells nothing of BAR1");
+			consequence(d, f, "how full BAR1 is cannot be seen; so it is of MIG instances and virtual GPUs");
+			continue;
+		}
+		f = say(d, g->used > g->total - g->total / 10 ? VERDICT_BROKEN : VERDICT_OK, "%s",
+			device >= 0 ? d->machine->devices[device].label : g->name);
+		evidence(d, f, "NVML", "BAR1 %s used of %s", text_mib(g->used, used), text_mib(g->total, total));
+		if (f->verdict == VERDICT_BROKEN) {
+			consequence(d, f, "less than a tenth of BAR1 is free: pins are about to fail with ENOMEM, or do so already");
+			remedy(d, f, "'peerdma bar1' shows who holds it; limit registration caches, or make BAR1 larger");
+		}
+	}
+}
+
+const struct check check_bar1_free = { "bar1-free", "Room in BAR1", applies, run };

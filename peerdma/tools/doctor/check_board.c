@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+/*
+ * check_board.c - is it a board for which NVIDIA offers GPUDirect RDMA?
+ */
+#include <string.h>
+
+#include "doctor.h"
+
+static bool applies(const struct doctor *d)
+{
+	return any_gpu_of(d, VENDOR_NVIDIA);
+}
+
+/* NVML's name, or else that of pci.ids; NULL: neither is there. */
+static const char *name_of(const struct doctor *d, const struct device *g, const char **source)
+{
+	*source = "NVML";
+	for (size_t i = 0; !d->gpus_error && i < d->gpus.count; i++) {
+		if (!strcmp(d->gpus.gpus[i].pci, g->name) && *d->gpus.gpus[i].name)
+			return d->gpus.gpus[i].name;
+	}
+	*source = "pci.ids";
+	return strchr(g->title, '[') ? g->title : NULL;
+}
+
+static void run(struct doctor *d)
+{
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		const struct device *g = &d->machine->devices[i];
+		const char *source, *name;
+		struct finding *f;
+
+		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_NVIDIA || !device_concerned(d, i))
+			continue;
+		name = name_of(d, g, &source);
+		if (!name) {
+			f = say(d, VERDICT_UNKNOWN, "%s", g->label);
+			evidence(d, f, "name", "neither NVML nor pci.ids tells it");
+			consequence(d, f, "whether it is a board with GPUDirect RDMA is not known: consumer boards (GeForce) have none");
+			remedy(d, f, "install the driver's user-space libraries, or the package pci.ids");
+		} else if (strstr(name, "GeForce") || strstr(name, "TITAN")) {
+			f = say(d, VERDICT_BROKEN, "%s", g->label);
+			evidence(d, f, source, "%s", name);
+			consequence(d, f, "NVIDIA offers GPUDirect RDMA on data-centre and workstation boards only: here pinning fails with \"Invalid "
+				    "argument\", without a reason");
+			remedy(d, f, "use a data-centre or RTX workstation board, or stage through host memory");
+		} else {
+			f = say(d, VERDICT_OK, "%s", g->label);
+			evidence(d, f, source, "%s", name);
+		}
+	}
+}
+
+const struct check check_board = { "board", "Kind of board", applies, run };

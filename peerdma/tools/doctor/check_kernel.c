@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+/*
+ * check_kernel.c - is the kernel built with what peer-to-peer DMA of others than nvidia_p2p needs?
+ */
+#include "doctor.h"
+
+static bool applies(const struct doctor *d)
+{
+	return any_gpu_of(d, VENDOR_AMD) || any_of_kind(d, DEVICE_NVME);
+}
+
+static void run(struct doctor *d)
+{
+	static const struct {
+		const char *name, *lacking;
+		bool amd_only;
+	} options[] = {
+		{ "PCI_P2PDMA", "no drive and no adapter is given a device's memory by the kernel's own peer-to-peer DMA", false },
+		{ "DMABUF_MOVE_NOTIFY", "UCX and perftest do not use dma-buf, and amdgpu moves exported memory to the host", true },
+		{ "HSA_AMD_P2P", "GPUs of AMD do not reach each other's memory over PCIe", true },
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		const char *file;
+		struct finding *f;
+		char has;
+
+		if (options[i].amd_only && !any_gpu_of(d, VENDOR_AMD))
+			continue;
+		has = kernel_config(d, options[i].name, &file);
+		/* With NVIDIA's GPUs nvidia-fs does without it. */
+		f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK : options[i].amd_only ? VERDICT_BROKEN : VERDICT_SLOW,
+			"CONFIG_%s", options[i].name);
+		evidence(d, f, file, has == '?' ? "cannot be read" : has == 'n' ? "not set" : "%c", has);
+		if (has == '?') {
+			consequence(d, f, "how this kernel was built is not known");
+			remedy(d, f, "install the file config-%s in /boot, or load the module configs", d->machine->release);
+		} else if (has != 'y') {
+			consequence(d, f, "%s", options[i].lacking);
+			remedy(d, f, "boot a kernel that is built with CONFIG_%s=y", options[i].name);
+		}
+	}
+}
+
+const struct check check_kernel = { "kernel", "Kernel options", applies, run };

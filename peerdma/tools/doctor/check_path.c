@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+/*
+ * check_path.c - how far is each GPU from its nearest peers?  The three situations of NVIDIA's document.
+ */
+#include "doctor.h"
+
+static bool applies(const struct doctor *d)
+{
+	return d->pair_count;
+}
+
+static void one(struct doctor *d, const struct pair *p)
+{
+	const struct machine *m = d->machine;
+	const struct device *a = &m->devices[p->a], *b = &m->devices[p->b];
+	struct finding *f;
+	/* A hypervisor may draw a flat bus over switches, and switches over sockets. */
+	bool hidden = m->virtual && p->path != PATH_SELF;
+	enum verdict v = hidden || p->path == PATH_UNKNOWN ? VERDICT_UNKNOWN : p->path <= PATH_PXB ? VERDICT_OK : VERDICT_SLOW;
+
+	f = say(d, v, "%s and %s", a->label, b->label);
+	evidence(d, f, "path", "%s: %s", path_name(p->path), path_words(p->path));
+	evidence(d, f, PCI_DEVICES, "%s below %s, %s below %s", a->name, *a->host ? a->host : "?", b->name, *b->host ? b->host : "?");
+	if (hidden) {
+		consequence(d, f, "a virtual machine is told of PCI what its host wants: how far they really are cannot be seen");
+		remedy(d, f, "run 'peerdma doctor' on the host, or measure from here");
+	} else if (p->path == PATH_UNKNOWN) {
+		consequence(d, f, "the firmware does not say on which NUMA node they are");
+		remedy(d, f, "look for NUMA or proximity settings in the firmware, or measure");
+	} else if (p->path == PATH_PHB) {
+		consequence(d, f, "works through the processor's host bridge, at less bandwidth than through a switch; reads above all are slow");
+		remedy(d, f, "if there is a slot below the same PCIe switch as the GPU, move the other device there");
+	} else if (p->path == PATH_NODE) {
+		consequence(d, f, "works between host bridges of one processor, at less bandwidth than through a switch; reads above all are slow");
+		remedy(d, f, "if there is a slot below the same PCIe switch or root port as the GPU, move the other device there");
+	} else if (p->path == PATH_SYS) {
+		consequence(d, f, "the way leads over the link between processors: very slow, and on some machines not reliable");
+		remedy(d, f, "move the device to a slot of the GPU's NUMA node (%s is on node %d, %s on node %d), or stage through host memory",
+		       a->label, a->numa, b->label, b->numa);
+	}
+}
+
+static void run(struct doctor *d)
+{
+	for (unsigned int i = 0; i < d->pair_count; i++)
+		one(d, &d->pairs[i]);
+}
+
+const struct check check_path = { "path", "Path", applies, run };

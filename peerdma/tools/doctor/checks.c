@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+/*
+ * checks.c - all checks.  A new one is a file check_NAME.c, a line here, one in
+ * meson.build, and a test: docs/doctor.md.
+ */
+#include "doctor.h"
+
+extern const struct check check_gpu, check_board, check_driver, check_partition, check_path, check_acs, check_iommu, check_bus_address,
+	check_host_bridge, check_link, check_bar_address, check_bar1_size, check_bar1_free, check_amd_bar, check_rdma,
+	check_peermem, check_kernel, check_nodes, check_limits, check_peerdma;
+
+const struct check *const checks[] = {
+	&check_gpu,
+	&check_board,
+	&check_driver,
+	&check_partition,
+	&check_bar_address,
+	&check_bar1_size,
+	&check_bar1_free,
+	&check_amd_bar,
+	&check_path,
+	&check_acs,
+	&check_iommu,
+	&check_bus_address,
+	&check_host_bridge,
+	&check_link,
+	&check_rdma,
+	&check_peermem,
+	&check_kernel,
+	&check_nodes,
+	&check_limits,
+	&check_peerdma,
+	NULL,
+};

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+/*
+ * doctor.c - runs the checks and keeps what they find.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+#include "tool.h"
+
+const char *verdict_word(enum verdict v)
+{
+	static const char *const words[] = { "ok", "cannot tell", "slow", "broken" };
+
+	return words[v];
+}
+
+/* ---- what checks say -------------------------------------------------------- */
+
+static void format(struct doctor *d, char **out, const char *text, va_list args)
+{
+	free(*out);
+	if (vasprintf(out, text, args) < 0) {
+		*out = NULL;
+		d->no_memory = true;
+	}
+}
+
+struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...)
+{
+	static struct finding nowhere;	/* takes what is said when there is no memory; nobody reads it */
+	struct finding *f;
+	va_list args;
+
+	if (d->count == d->room) {
+		unsigned int room = d->room ? d->room * 2 : 64;
+		struct finding *bigger = realloc(d->findings, room * sizeof(bigger[0]));
+
+		if (!bigger) {
+			d->no_memory = true;
+			return &nowhere;
+		}
+		d->findings = bigger;
+		d->room = room;
+	}
+	f = &d->findings[d->count];
+	memset(f, 0, sizeof(*f));
+	f->check = d->check;
+	f->verdict = v;
+	f->order = d->count++;
+	va_start(args, subject);
+	format(d, &f->subject, subject, args);
+	va_end(args);
+	return f;
+}
+
+void evidence(struct doctor *d, struct finding *f, const char *source, const char *value, ...)
+{
+	struct evidence *e;
+	va_list args;
+
+	if (f->evidence_count == EVIDENCE_MAX)
+		return;
+	e = &f->evidence[f->evidence_count++];
+	e->source = text_clean(source, strlen(source));
+	if (!e->source)
+		d->no_memory = true;
+	va_start(args, value);
+	format(d, &e->value, value, args);
+	va_end(args);
+}
+
+void consequence(struct doctor *d, struct finding *f, const char *text, ...)
+{
+	va_list args;
+
+	va_start(args, text);
+	format(d, &f->consequence, text, args);
+	va_end(args);
+}
+
+void remedy(struct doctor *d, struct finding *f, const char *text, ...)
+{
+	va_list args;
+
+	va_start(args, text);
+	format(d, &f->remedy, text, args);
+	va_end(args);
+}
+
+void evidence_file(struct doctor *d, struct finding *f, const char *path)
+{
+	char word[128];
+	int ret = tree_word(d->tree, path, word, sizeof(word));
+
+	evidence(d, f, path, "%s", ret ? strerror(-ret) : *word ? word : "(empty)");
+}
+
+void evidence_device(struct doctor *d, struct finding *f, const struct device *device, const char *file)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "%s/%s", device->name, file);
+	evidence_file(d, f, path);
+}
+
+/* ---- which devices ----------------------------------------------------------- */
+
+const struct device *pair_gpu(const struct doctor *d, const struct pair *p)
+{
+	const struct device *a = &d->machine->devices[p->a], *b = &d->machine->devices[p->b];
+
+	return a->kind == DEVICE_GPU ? a : b->kind == DEVICE_GPU ? b : NULL;
+}
+
+bool device_concerned(const struct doctor *d, unsigned int i)
+{
+	if (d->chosen)
+		return i == d->pairs[0].a || i == d->pairs[0].b;
+	return *d->machine->devices[i].label;
+}
+
+bool any_of_kind(const struct doctor *d, enum device_kind kind)
+{
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		if (d->machine->devices[i].kind == kind && device_concerned(d, i))
+			return true;
+	}
+	return false;
+}
+
+bool any_gpu_of(const struct doctor *d, unsigned int vendor)
+{
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		const struct device *g = &d->machine->devices[i];
+
+		if (g->kind == DEVICE_GPU && g->vendor == vendor && device_concerned(d, i))
+			return true;
+	}
+	return false;
+}
+
+bool is_softgpu(const struct device *d)
+{
+	return d->kind == DEVICE_GPU && d->vendor == 0x1af4;
+}
+
+static struct pair make_pair(const struct machine *m, unsigned int a, unsigned int b)
+{
+	struct pair p = { .a = a, .b = b };
+
+	p.path = path_between(m, a, b, &p.meet);
+	return p;
+}
+
+/* Each GPU with the nearest adapter, drive and card: who uses them well, uses these. */
+static int find_pairs(struct doctor *d, int a, int b)
+{
+	const struct machine *m = d->machine;
+
+	d->pairs = calloc(a >= 0 ? 1 : (size_t)m->shown_count * 3 + 1, sizeof(d->pairs[0]));
+	if (!d->pairs)
+		return -ENOMEM;
+	if (a >= 0) {
+		d->chosen = true;
+		d->pairs[d->pair_count++] = make_pair(m, (unsigned int)a, (unsigned int)b);
+		return 0;
+	}
+	for (unsigned int i = 0; i < m->shown_count; i++) {
+		if (m->devices[m->shown[i]].kind != DEVICE_GPU)
+			continue;
+		for (enum device_kind kind = DEVICE_NIC; kind <= DEVICE_CARD; kind++) {
+			struct pair best = { .path = PATH_SELF };
+
+			for (unsigned int j = 0; j < m->shown_count; j++) {
+				struct pair p = make_pair(m, m->shown[i], m->shown[j]);
+
+				if (m->devices[p.b].kind == kind && (best.path == PATH_SELF || p.path < best.path))
+					best = p;
+			}
+			if (best.path != PATH_SELF)
+				d->pairs[d->pair_count++] = best;
+		}
+	}
+	return 0;
+}
+
+/* ---- NVML ----------------------------------------------------------------------- */
+
+#define NVML_ERROR "/nvml.error"	/* in a captured tree: why there is no table */
+
+/* NVML is a library, and what it says goes into bundles all the same. */
+static void remember_gpus(struct doctor *d)
+{
+	char *data = NULL;
+	size_t length;
+	FILE *to;
+
+	if (d->gpus_error) {
+		tree_put(d->tree, NVML_ERROR, d->gpus.why, strlen(d->gpus.why));
+		return;
+	}
+	to = open_memstream(&data, &length);
+	if (!to)
+		return;
+	gpus_write_tsv(&d->gpus, to, false);
+	if (!fclose(to))
+		tree_put(d->tree, GPUS_PATH, data, length);
+	free(data);
+}
+
+static void read_gpus(struct doctor *d)
+{
+	const char *data;
+	size_t length;
+
+	if (tree_is_live(d->tree)) {
+		d->gpus_error = gpus_read("", &d->gpus);
+		remember_gpus(d);
+		return;
+	}
+	d->gpus_error = tree_read(d->tree, GPUS_PATH, &data, &length);
+	if (!d->gpus_error) {
+		d->gpus_error = gpus_parse_tsv(data, length, &d->gpus);
+		if (d->gpus_error) {
+			gpus_free(&d->gpus);
+			snprintf(d->gpus.why, sizeof(d->gpus.why), GPUS_PATH ": malformed");
+		}
+	} else if (tree_word(d->tree, NVML_ERROR, d->gpus.why, sizeof(d->gpus.why))) {
+		snprintf(d->gpus.why, sizeof(d->gpus.why), "not captured");
+	}
+}
+
+/* ---- all of it ---------------------------------------------------------------- */
+
+int doctor_run(struct doctor *d, struct machine *m, int a, int b)
+{
+	int ret;
+
+	memset(d, 0, sizeof(*d));
+	d->machine = m;
+	d->tree = m->tree;
+	read_gpus(d);
+	ret = find_pairs(d, a, b);
+	for (unsigned int i = 0; !ret && checks[i] && !d->no_memory; i++) {
+		d->check = checks[i];
+		if (!checks[i]->applies || checks[i]->applies(d))
+			checks[i]->run(d);
+	}
+	return d->no_memory ? -ENOMEM : ret;
+}
+
+void doctor_free(struct doctor *d)
+{
+	for (unsigned int i = 0; i < d->count; i++) {
+		struct finding *f = &d->findings[i];
+
+		free(f->subject);
+		free(f->consequence);
+		free(f->remedy);
+		for (unsigned int e = 0; e < f->evidence_count; e++) {
+			free(f->evidence[e].source);
+			free(f->evidence[e].value);
+		}
+	}
+	free(d->findings);
+	free(d->pairs);
+	if (!d->gpus_error)
+		gpus_free(&d->gpus);
+}
+
+enum verdict doctor_worst(const struct doctor *d)
+{
+	enum verdict worst = VERDICT_OK;
+
+	for (unsigned int i = 0; i < d->count; i++) {
+		if (d->findings[i].verdict > worst)
+			worst = d->findings[i].verdict;
+	}
+	return worst;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * doctor.h - checks, and what they find.
+ *
+ * A check is a file check_NAME.c with one `struct check`, listed in checks.c.
+ * It reads through machine->tree only, and says() what it found: a verdict about
+ * a subject, the evidence (file and value), what follows from it for the user,
+ * and the one thing to change.  A check that cannot know says so.
+ */
+#ifndef PEERDMA_DOCTOR_H
+#define PEERDMA_DOCTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gpus.h"
+#include "machine/machine.h"
+
+enum verdict {			/* best first */
+	VERDICT_OK,
+	VERDICT_UNKNOWN,
+	VERDICT_SLOW,
+	VERDICT_BROKEN,
+};
+
+struct evidence {
+	char *source, *value;	/* a file and what stands there; all text is cleaned */
+};
+
+#define EVIDENCE_MAX 8
+struct finding {
+	const struct check *check;
+	enum verdict verdict;
+	char *subject;		/* "GPU0", "GPU0 and NIC1", "this machine" */
+	struct evidence evidence[EVIDENCE_MAX];
+	unsigned int evidence_count;
+	char *consequence;	/* NULL: none worth saying */
+	char *remedy;		/* NULL: nothing to do */
+	unsigned int order;	/* of being said */
+};
+
+/* Two devices worth a way between them: a GPU and the nearest of each other kind, or the pair asked for. */
+struct pair {
+	unsigned int a, b;	/* indexes of devices */
+	enum path_class path;
+	int meet;
+};
+
+struct doctor {
+	struct machine *machine;
+	struct tree *tree;		/* machine's */
+	bool chosen;			/* a pair was asked for */
+	struct pair *pairs;
+	unsigned int pair_count;
+	struct gpus gpus;		/* NVML's, valid if gpus_error is 0 */
+	int gpus_error;
+	const struct check *check;	/* the running one */
+	struct finding *findings;
+	unsigned int count, room;
+	bool no_memory;
+};
+
+struct check {
+	const char *name;	/* "bar1-size": in JSON, and for --check */
+	const char *title;	/* "Size of BAR1" */
+	bool (*applies)(const struct doctor *d);	/* NULL: to every machine */
+	void (*run)(struct doctor *d);
+};
+
+/* checks.c: in the order of their telling, ended by NULL. */
+extern const struct check *const checks[];
+
+/* 0, or -ENOMEM.  a, b: indexes of devices; -1: the whole machine. */
+int doctor_run(struct doctor *d, struct machine *m, int a, int b);
+void doctor_free(struct doctor *d);
+enum verdict doctor_worst(const struct doctor *d);
+const char *verdict_word(enum verdict v);
+
+/* ---- for checks ------------------------------------------------------------ */
+
+#define PRINTF(n)	__attribute__((format(printf, n, (n) + 1)))
+
+/* Never NULL.  Out of memory is remembered and ends doctor_run(). */
+struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...) PRINTF(3);
+void evidence(struct doctor *d, struct finding *f, const char *source, const char *value, ...) PRINTF(4);
+void consequence(struct doctor *d, struct finding *f, const char *text, ...) PRINTF(3);
+void remedy(struct doctor *d, struct finding *f, const char *text, ...) PRINTF(3);
+
+/* Evidence that a file says what it says, or why it cannot be read. */
+void evidence_file(struct doctor *d, struct finding *f, const char *path);
+/* The same of a device's file in sysfs. */
+void evidence_device(struct doctor *d, struct finding *f, const struct device *device, const char *file);
+
+const struct device *pair_gpu(const struct doctor *d, const struct pair *p);	/* NULL: neither is one */
+bool device_concerned(const struct doctor *d, unsigned int i);	/* has a label, and is of the pair if there is one */
+bool any_gpu_of(const struct doctor *d, unsigned int vendor);
+bool any_of_kind(const struct doctor *d, enum device_kind kind);
+#define VENDOR_NVIDIA	0x10deU
+#define VENDOR_AMD	0x1002U
+bool is_softgpu(const struct device *d);
+
+/* software.c: what several checks ask of the system. */
+enum answer { ANSWER_NO, ANSWER_YES, ANSWER_UNKNOWN };
+
+struct driver_release {
+	bool known, opened;
+	unsigned int major, minor, patch;
+	char text[32];
+};
+#define NVIDIA_VERSION	"/proc/driver/nvidia/version"
+void nvidia_release(struct doctor *d, struct driver_release *out);
+
+bool module_loaded(struct doctor *d, const char *name);
+/* Of a fixed list of symbols: software.c has it. */
+enum answer kernel_symbol(struct doctor *d, const char *name);
+/* 'y', 'm', 'n', or '?': the kernel's configuration is nowhere. */
+char kernel_config(struct doctor *d, const char *name, const char **file);
+/* The running kernel is at least this one. */
+enum answer kernel_at_least(const struct doctor *d, unsigned int major, unsigned int minor);
+/* Whether network adapters here can be given the GPUs' memory as dma-buf. */
+enum answer dmabuf_works(struct doctor *d, char why[160]);
+
+/* ---- render.c --------------------------------------------------------------- */
+
+struct tool;
+void render_text(const struct doctor *d, const struct tool *tool, bool all);
+int render_json(const struct doctor *d);	/* the exit code of printing */
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+/*
+ * render.c - findings for people, worst first, and as JSON.
+ *
+ * What was found alike of several devices is told once, with all their names.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+#include "json.h"
+#include "tool.h"
+
+#define EVIDENCE_SHOWN	3
+#define SUBJECTS_SHOWN	6
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool alike(const struct finding *a, const struct finding *b)
+{
+	return a->check == b->check && a->verdict == b->verdict && same_text(a->consequence, b->consequence) &&
+	       same_text(a->remedy, b->remedy);
+}
+
+/* Text in lines of the terminal's width, the second and later ones indented. */
+static void wrapped(const struct tool *tool, const char *label, const char *text)
+{
+	size_t width = tool->columns > 40 ? tool->columns : 40, column = 12;
+
+	printf("  %-9s ", label);
+	while (*text) {
+		size_t length = strcspn(text, " ");
+		char word[512];
+
+		snprintf(word, sizeof(word), "%.*s", (int)(length < 500 ? length : 500), text);
+		if (column > 12 && column + 1 + text_width(word) >= width) {
+			printf("\n%12s", "");
+			column = 12;
+		}
+		column += (size_t)printf("%s%s", column > 12 ? " " : "", word);
+		text += length + strspn(text + length, " ");
+	}
+	putchar('\n');
+}
+
+static const char *colour(const struct tool *tool, enum verdict v)
+{
+	static const char *const colours[] = { "\033[32m", "\033[33m", "\033[33m", "\033[1;31m" };
+
+	return tool->color ? colours[v] : "";
+}
+
+static void subjects(const struct doctor *d, const struct finding *first)
+{
+	unsigned int n = 0, more = 0;
+
+	for (unsigned int i = first->order; i < d->count; i++) {
+		if (!alike(first, &d->findings[i]))
+			continue;
+		if (n < SUBJECTS_SHOWN)
+			printf("%s%s", n ? ", " : "", d->findings[i].subject);
+		else
+			more++;
+		n++;
+	}
+	if (more)
+		printf(" and %u more", more);
+}
+
+static void one(const struct doctor *d, const struct tool *tool, const struct finding *f)
+{
+	char line[600];
+
+	printf("%s%-11s%s  %s: ", colour(tool, f->verdict), verdict_word(f->verdict), tool->color ? "\033[0m" : "",
+	       f->check->title);
+	subjects(d, f);
+	putchar('\n');
+	for (unsigned int e = 0; e < f->evidence_count && e < EVIDENCE_SHOWN; e++) {
+		snprintf(line, sizeof(line), "%s: %s", f->evidence[e].source, f->evidence[e].value);
+		wrapped(tool, e ? "" : "seen", line);
+	}
+	if (f->consequence)
+		wrapped(tool, "so", f->consequence);
+	if (f->remedy)
+		wrapped(tool, "do", f->remedy);
+}
+
+static bool said_before(const struct doctor *d, unsigned int i)
+{
+	for (unsigned int j = 0; j < i; j++) {
+		if (alike(&d->findings[j], &d->findings[i]))
+			return true;
+	}
+	return false;
+}
+
+static void counts(const struct doctor *d)
+{
+	unsigned int n[VERDICT_BROKEN + 1] = { 0 };
+
+	for (unsigned int i = 0; i < d->count; i++) {
+		if (!said_before(d, i))
+			n[d->findings[i].verdict]++;
+	}
+	printf("%u broken, %u slow, %u cannot tell, %u ok\n", n[VERDICT_BROKEN], n[VERDICT_SLOW], n[VERDICT_UNKNOWN], n[VERDICT_OK]);
+}
+
+static const char *summary(const struct doctor *d)
+{
+	bool unknown = false;
+
+	for (unsigned int i = 0; i < d->count; i++)
+		unknown |= d->findings[i].verdict == VERDICT_UNKNOWN;
+	switch (doctor_worst(d)) {
+	case VERDICT_BROKEN:
+		return "GPUDirect RDMA does not work here as it is.";
+	case VERDICT_SLOW:
+		return unknown ? "Nothing seen keeps GPUDirect RDMA from working; it may be slow, and not all could be seen." :
+				 "Nothing seen keeps GPUDirect RDMA from working, but it is slower than it could be.";
+	case VERDICT_UNKNOWN:
+		return "Nothing seen keeps GPUDirect RDMA from working, but not all could be seen.";
+	case VERDICT_OK:
+		break;
+	}
+	return "All that was looked at is as GPUDirect RDMA wants it.";
+}
+
+void render_text(const struct doctor *d, const struct tool *tool, bool all)
+{
+	puts(summary(d));
+	for (int v = VERDICT_BROKEN; v >= (all ? VERDICT_OK : VERDICT_UNKNOWN); v--) {
+		for (unsigned int i = 0; i < d->count; i++) {
+			if ((int)d->findings[i].verdict != v || said_before(d, i))
+				continue;
+			putchar('\n');
+			one(d, tool, &d->findings[i]);
+		}
+	}
+	putchar('\n');
+	counts(d);
+	if (!all && doctor_worst(d) != VERDICT_OK)
+		puts("'--all' also shows what is ok; '--bundle FILE' collects what was read, for a report.");
+}
+
+int render_json(const struct doctor *d)
+{
+	struct json_object *o = json_new("peerdma-doctor/1"), *array, *f, *list, *e;
+
+	json_text(o, "verdict", verdict_word(doctor_worst(d)));
+	json_text(o, "kernel", *d->machine->release ? d->machine->release : NULL);
+	array = json_array_in(o, "pair");
+	if (d->chosen) {
+		json_text(json_append(array), "pci", d->machine->devices[d->pairs[0].a].name);
+		json_text(json_append(array), "pci", d->machine->devices[d->pairs[0].b].name);
+	}
+	array = json_array_in(o, "findings");
+	for (unsigned int i = 0; i < d->count; i++) {
+		const struct finding *from = &d->findings[i];
+
+		f = json_append(array);
+		json_text(f, "check", from->check->name);
+		json_text(f, "title", from->check->title);
+		json_text(f, "verdict", verdict_word(from->verdict));
+		json_text(f, "subject", from->subject);
+		list = json_array_in(f, "evidence");
+		for (unsigned int n = 0; n < from->evidence_count; n++) {
+			e = json_append(list);
+			json_text(e, "source", from->evidence[n].source);
+			json_text(e, "value", from->evidence[n].value);
+		}
+		json_text(f, "consequence", from->consequence);
+		json_text(f, "remedy", from->remedy);
+	}
+	return json_print(o);
+}

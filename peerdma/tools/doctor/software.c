@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+/*
+ * software.c - the questions about drivers and kernel that several checks ask.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+#include "tool.h"
+
+void nvidia_release(struct doctor *d, struct driver_release *out)
+{
+	char word[160] = "";
+	const char *s;
+
+	memset(out, 0, sizeof(*out));
+	if (tree_word(d->tree, NVIDIA_VERSION, word, sizeof(word)))
+		return;
+	out->opened = strstr(word, "Open Kernel Module");
+	/* "... for x86_64  580.95.05  Release Build ...": the first word that is three numbers, or two. */
+	for (s = word; *s; s += strspn(s, " ")) {
+		size_t length = strcspn(s, " ");
+
+		out->patch = 0;
+		if (length < sizeof(out->text) && strspn(s, "0123456789.") == length &&
+		    sscanf(s, "%5u.%5u.%5u", &out->major, &out->minor, &out->patch) >= 2) {
+			memcpy(out->text, s, length);
+			out->text[length] = 0;
+			out->known = true;
+			return;
+		}
+		s += length;
+	}
+}
+
+bool module_loaded(struct doctor *d, const char *name)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/module/%s", name);
+	return tree_exists(d->tree, path);
+}
+
+/* ---- symbols ------------------------------------------------------------------- */
+
+static const char *const symbols[] = {
+	"ib_register_peer_memory_client", "ib_umem_dmabuf_get", "dma_buf_move_notify", "pci_p2pdma_distance_many",
+	"nvidia_p2p_get_pages", "nvidia_p2p_get_pages_persistent",
+};
+
+/* "ffffffff81000000 T name\t[module]" */
+static bool symbol_line(const char *line, size_t length, const char *name)
+{
+	const char *s = memchr(line, ' ', length), *end = line + length;
+	size_t n = strlen(name);
+
+	if (!s || end - s < 3)
+		return false;
+	s += 3;
+	return (size_t)(end - s) >= n && !memcmp(s, name, n) && (s + n == end || s[n] == '\t' || s[n] == ' ');
+}
+
+static bool keep_symbol(const char *line, size_t length, void *arg)
+{
+	(void)arg;
+	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+		if (symbol_line(line, length, symbols[i]))
+			return true;
+	}
+	return false;
+}
+
+enum answer kernel_symbol(struct doctor *d, const char *name)
+{
+	const char *data, *s, *end;
+	size_t length;
+
+	if (tree_lines(d->tree, "/proc/kallsyms", keep_symbol, NULL, &data, &length))
+		return ANSWER_UNKNOWN;
+	for (s = data; s < data + length; s = end + 1) {
+		end = memchr(s, '\n', (size_t)(data + length - s));
+		if (!end)
+			break;
+		if (symbol_line(s, (size_t)(end - s), name))
+			return ANSWER_YES;
+	}
+	return ANSWER_NO;
+}
+
+/* ---- the kernel's configuration -------------------------------------------------- */
+
+static bool keep_option(const char *line, size_t length, void *arg)
+{
+	static const char *const options[] = { "PCI_P2PDMA", "DMABUF_MOVE_NOTIFY", "ZONE_DEVICE", "DEVICE_PRIVATE", "HMM_MIRROR",
+					       "HSA_AMD_P2P" };
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		if (memmem(line, length, options[i], strlen(options[i])))
+			return true;
+	}
+	return false;
+}
+
+static char option_in(const char *data, size_t length, const char *name)
+{
+	char text[64];
+	const char *s;
+
+	snprintf(text, sizeof(text), "CONFIG_%s=", name);
+	s = memmem(data, length, text, strlen(text));
+	if (s && (s[strlen(text)] == 'y' || s[strlen(text)] == 'm'))
+		return s[strlen(text)];
+	return 'n';
+}
+
+char kernel_config(struct doctor *d, const char *name, const char **file)
+{
+	static const char *const argv[] = { "zgrep", "-E", "PCI_P2PDMA|DMABUF_MOVE_NOTIFY|ZONE_DEVICE|DEVICE_PRIVATE|HMM|HSA_AMD_P2P",
+					    "/proc/config.gz", NULL };
+	const char *places[] = { "/boot/config-%s", "/lib/modules/%s/config", "/usr/lib/modules/%s/config" };
+	char path[128];
+	const char *data;
+	size_t length;
+
+	*file = "/proc/config.gz";
+	if (!tree_command(d->tree, "config.gz", argv, &data, &length))
+		return option_in(data, length, name);
+	if (!*d->machine->release || strchr(d->machine->release, '/'))
+		return '?';
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(path, sizeof(path), i == 0 ? "/boot/config-%s" : i == 1 ? "/lib/modules/%s/config" :
+			 "/usr/lib/modules/%s/config", d->machine->release);
+		if (!tree_lines(d->tree, path, keep_option, NULL, &data, &length)) {
+			*file = i == 0 ? "/boot/config-RELEASE" : "/lib/modules/RELEASE/config";
+			return option_in(data, length, name);
+		}
+	}
+	*file = "/boot/config-RELEASE";
+	return '?';
+}
+
+enum answer kernel_at_least(const struct doctor *d, unsigned int major, unsigned int minor)
+{
+	unsigned int x, y;
+
+	if (sscanf(d->machine->release, "%5u.%5u", &x, &y) != 2)
+		return ANSWER_UNKNOWN;
+	return x > major || (x == major && y >= minor) ? ANSWER_YES : ANSWER_NO;
+}
+
+/* ---- dma-buf ---------------------------------------------------------------------- */
+
+static bool importer_loaded(struct doctor *d)
+{
+	static const char *const drivers[] = { "mlx5_ib", "efa", "irdma", "bnxt_re", "mana_ib" };
+
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
+		if (module_loaded(d, drivers[i]))
+			return true;
+	}
+	return false;
+}
+
+enum answer dmabuf_works(struct doctor *d, char why[160])
+{
+	struct driver_release release;
+	const char *file;
+	char moves, p2p;
+
+	*why = 0;
+	if (!importer_loaded(d)) {
+		snprintf(why, 160, "no RDMA driver is loaded that imports dma-buf (mlx5_ib, efa, irdma, bnxt_re, mana_ib)");
+		return ANSWER_NO;
+	}
+	if (kernel_at_least(d, 5, 12) == ANSWER_NO) {
+		snprintf(why, 160, "RDMA takes dma-buf since Linux 5.12, and this is %s", d->machine->release);
+		return ANSWER_NO;
+	}
+	if (kernel_symbol(d, "ib_umem_dmabuf_get") == ANSWER_NO) {
+		snprintf(why, 160, "this RDMA core has no ib_umem_dmabuf_get");
+		return ANSWER_NO;
+	}
+	if (any_gpu_of(d, VENDOR_AMD)) {
+		moves = kernel_config(d, "DMABUF_MOVE_NOTIFY", &file);
+		p2p = kernel_config(d, "PCI_P2PDMA", &file);
+		if (moves == '?')
+			return ANSWER_UNKNOWN;
+		if (moves != 'y' || p2p != 'y')
+			snprintf(why, 160, "the kernel is built without %s", moves != 'y' ? "DMABUF_MOVE_NOTIFY" : "PCI_P2PDMA");
+		return moves == 'y' && p2p == 'y' ? ANSWER_YES : ANSWER_NO;
+	}
+	nvidia_release(d, &release);
+	if (!release.known)
+		return ANSWER_UNKNOWN;
+	if (!release.opened || release.major < 515) {
+		snprintf(why, 160, "only NVIDIA's open kernel modules from 515 on export dma-buf, and this is %s %s",
+			 release.opened ? "open" : "proprietary", release.text);
+		return ANSWER_NO;
+	}
+	return kernel_symbol(d, "ib_umem_dmabuf_get");
+}
