@@ -40,15 +40,18 @@
  * Back-ends.  A pin is made by the first of these that can make it:
  *
  *   kernel	peerdma.ko, /dev/peerdma (peerdma_ioctl.h): all that is said here
+ *   dmabuf	a GPU's memory only, exported by CUDA as a dma-buf: for importers.  The export
+ *		holds the memory even when it is freed; nobody tells that it was, so
+ *		peerdma_valid() does not vouch for it, and peerdma_status() asks CUDA
  *   host	the host's memory only, kept resident by mlock(2): no addresses for
  *		devices, no dma-bufs; views are the memory itself, and nothing is revoked
  *   soft	softgpu's software GPU inside this process: views and revocation, but no
  *		device that could reach it.  Only where the environment says so
  *
  * PEERDMA_PROVIDER in the environment gives other ones or another order:
- * "kernel", "kernel,host", "soft" (which brings host with it).  What a region got
+ * "kernel", "kernel,host", "dmabuf", "soft" (which brings host with it).  What a region got
  * its status says, and peerdma_why() why it is not a better one.  PEERDMA_DIRECT takes
- * none but those by which devices reach the memory itself: kernel, and soft in its world.
+ * none but those by which devices reach the memory itself: kernel, dmabuf, and soft in its world.
  */
 #ifndef PEERDMA_H
 #define PEERDMA_H
@@ -206,7 +209,7 @@ int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length,
  *   -EMFILE      too many pins in this context
  *   -ENODEV      there is no back-end for it
  *   -ESTALE      the memory was freed during the call
- *   -EIO         CUDA refused SYNC_MEMOPS
+ *   -EIO         CUDA refused SYNC_MEMOPS, or failed
  *   -EPERM       the context belongs to a parent process
  */
 int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags,
@@ -237,9 +240,10 @@ struct peerdma_status {
 	uint32_t exports;	/* dma-bufs alive */
 	uint32_t sync_memops;	/* 1: this library has set SYNC_MEMOPS on it */
 	char provider[16];	/* "nvidia", "host", ... */
-	char backend[16];	/* "kernel", "host", "soft" */
+	char backend[16];	/* "kernel", "dmabuf", "host", "soft" */
 	uint32_t direct;	/* 1: as PEERDMA_DIRECT asks for */
-	uint32_t reserved[3];	/* 0 */
+	uint32_t by_id;		/* 1: nobody tells when the memory is freed; state is CUDA's answer to this call (its buffer id) */
+	uint32_t reserved[2];	/* 0 */
 };
 
 /* Asks the back-end about a pin.  -EINVAL out->size; -EPERM. */
@@ -327,7 +331,8 @@ struct peerdma_validity {
  * kernel writes before a revocation reaches any device or view: no system
  * call, a few nanoseconds.  What was read or sent before a check that still
  * says "valid" came from the memory that was pinned.  (Back-ends without a kernel
- * have a word of their own for it; host's are of addresses, and always valid.)
+ * have a word of their own for it; host's are of addresses, and always valid; those
+ * that nobody tells of, status.by_id, are never known to be: zero.)
  */
 static inline int peerdma_valid(const struct peerdma_region *region)
 {

@@ -17,7 +17,8 @@
  *
  *   PEERDMA_MONITOR_WORD	a word in memory that changes when the registration ends, looked at by every
  *				hit: peerdma.ko's page of generations (caches of pins have it by themselves)
- *   PEERDMA_MONITOR_CHECK	a function of the caller's, asked at every hit (CUDA's buffer id, for one)
+ *   PEERDMA_MONITOR_CHECK	a function that is asked at every hit: the caller's, or, in caches of pins that
+ *				nobody else tells of, CUDA's buffer id, which no two allocations share
  *   PEERDMA_MONITOR_CALLS	peerdma_cache_invalidate(), called before memory is freed
  *   PEERDMA_MONITOR_HOOKS	libpeerdma-hooks, which sees frees of GPU memory by itself where it is
  *				preloaded or linked before libcuda (peerdma_hooks.h); used when it is there
@@ -125,7 +126,11 @@ int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 
 /*
  * A cache of pins, made with peerdma_pin() in ctx, which must stay open for as
- * long.  Their monitor is the page of generations.  As peerdma_cache_create(); -EPERM.
+ * long.  As peerdma_cache_create(); -EPERM.
+ *
+ * What monitors a region is chosen when it is made: the pin's word, where its back-end
+ * tells (status.by_id is 0); else libpeerdma-hooks, if it sees every way by which this
+ * process could free GPU memory; else the buffer id is asked for at every hit.
  */
 int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_options *options,
 		       struct peerdma_cache **cache);
@@ -202,7 +207,8 @@ struct peerdma_cache_counters {
 	uint64_t aperture;	/* bytes of these that count against max_aperture */
 	uint64_t threads;	/* with a table of their own */
 	uint64_t fences;	/* all threads were made to make one */
-	uint64_t reserved[6];	/* 0 */
+	uint64_t checked;	/* caches of pins: regions made of which nobody tells but CUDA's buffer id */
+	uint64_t reserved[5];	/* 0 */
 };
 
 /* -EINVAL out->size; -EPERM. */

@@ -4,6 +4,7 @@
  *
  *	kernel.c	peerdma.ko: pins, revokes, maps for devices
  *	soft.c		the software GPU that softgpu's libcuda has inside this process
+ *	dmabuf.c	CUDA's export of its memory
  *	locked.c	host memory, kept resident by mlock(2)
  *
  * choose.c has them in order and tries one after the other; what the calls of
@@ -50,7 +51,7 @@ struct backend {
 	int (*export)(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd);
 };
 
-extern const struct backend backend_kernel, backend_soft, backend_locked;
+extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backend_locked;
 
 /* choose.c: opens what the environment and the flags name; 0 if there is any. */
 int backends_open(struct peerdma *ctx);

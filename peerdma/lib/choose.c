@@ -18,11 +18,12 @@ static const struct {
 	{ "kernel", { &backend_kernel } },
 	/* A program has host memory, too. */
 	{ "soft", { &backend_soft, &backend_locked } },
+	{ "dmabuf", { &backend_dmabuf } },
 	{ "host", { &backend_locked } },
 };
 
 #define KNOWN (sizeof(known) / sizeof(known[0]))
-#define ORDER "kernel,host"
+#define ORDER "kernel,dmabuf,host"
 
 /* What was passed over, as one line. */
 struct passed {
@@ -93,7 +94,7 @@ static int offer_names(struct peerdma *ctx, const char *names)
 			i++;
 		if (i == KNOWN)
 			return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER has '%.*s' in it; it is a list, with commas, of "
-				    "kernel, soft and host", (int)length, names);
+				    "kernel, soft, dmabuf and host", (int)length, names);
 		for (const struct backend *const *b = known[i].backends; *b; b++) {
 			if (offer(ctx, *b))
 				return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER: too many");

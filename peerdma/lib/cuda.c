@@ -18,16 +18,6 @@
 typedef int CUresult;
 typedef unsigned long long CUdeviceptr;
 
-enum {	/* CUresult */
-	CUDA_SUCCESS = 0,
-	CUDA_ERROR_INVALID_VALUE = 1,
-	CUDA_ERROR_NOT_INITIALIZED = 3,
-	CUDA_ERROR_DEINITIALIZED = 4,
-	CUDA_ERROR_NO_DEVICE = 100,
-	CUDA_ERROR_INVALID_CONTEXT = 201,
-	CUDA_ERROR_NOT_SUPPORTED = 801,
-};
-
 enum {	/* CUpointer_attribute */
 	ATTRIBUTE_CONTEXT = 1,
 	ATTRIBUTE_MEMORY_TYPE = 2,
@@ -48,6 +38,7 @@ enum {	/* CUdevice_attribute */
 	DEVICE_WRITES_ORDERING = 118,
 };
 
+#define HANDLE_DMA_BUF		1	/* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
 #define FLUSH_FROM_HOST		1	/* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST */
 #define FLUSH_CURRENT_CONTEXT	0	/* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX */
 
@@ -61,8 +52,11 @@ enum {	/* CUmemorytype */
 struct api {
 	CUresult (*pointer_get_attributes)(unsigned int n, int *attributes, void **data, CUdeviceptr ptr);
 	CUresult (*pointer_set_attribute)(const void *value, int attribute, CUdeviceptr ptr);
+	CUresult (*pointer_get_attribute)(void *data, int attribute, CUdeviceptr ptr);
 	CUresult (*device_get)(int *device, int ordinal);
 	CUresult (*device_get_pci_bus_id)(char *id, int length, int device);
+	/* Since CUDA 11.7; NULL before. */
+	CUresult (*get_handle)(void *handle, CUdeviceptr ptr, size_t size, int type, unsigned long long flags);
 	/* Since CUDA 11.3; NULL before. */
 	CUresult (*flush_writes)(int target, int scope);
 	CUresult (*ctx_get_device)(int *device);
@@ -97,6 +91,14 @@ static int loader_count(struct dl_phdr_info *info, size_t size, void *out)
 	return 1;
 }
 
+uint64_t loader_loads(void)
+{
+	unsigned long long count = 0;
+
+	dl_iterate_phdr(loader_count, &count);
+	return count;
+}
+
 /* The library stays loaded: its functions may be called at any time from now on. */
 static const struct api *search(int flags)
 {
@@ -107,6 +109,8 @@ static const struct api *search(int flags)
 	if (api) {
 		api->pointer_get_attributes = dlsym(library, "cuPointerGetAttributes");
 		api->pointer_set_attribute = dlsym(library, "cuPointerSetAttribute");
+		api->pointer_get_attribute = dlsym(library, "cuPointerGetAttribute");
+		api->get_handle = dlsym(library, "cuMemGetHandleForAddressRange");
 		api->device_get = dlsym(library, "cuDeviceGet");
 		api->device_get_pci_bus_id = dlsym(library, "cuDeviceGetPCIBusId");
 		api->flush_writes = dlsym(library, "cuFlushGPUDirectRDMAWrites");
@@ -127,7 +131,7 @@ static const struct api *cuda_find(void)
 {
 	static _Atomic int how = -1;	/* enum policy, read once */
 	const struct api *api = atomic_load_explicit(&published, memory_order_acquire);
-	unsigned long long count = 0;
+	uint64_t count;
 	int p;
 
 	if (api)
@@ -137,7 +141,7 @@ static const struct api *cuda_find(void)
 		atomic_store(&how, p = policy());
 	if (p == POLICY_OFF)
 		return NULL;
-	dl_iterate_phdr(loader_count, &count);
+	count = loader_loads();
 	if (count && count == atomic_load(&searched_at))
 		return NULL;
 	api = search(p == POLICY_LOAD ? 0 : RTLD_NOLOAD);
@@ -336,6 +340,25 @@ enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error)
 	if (r == CUDA_ERROR_NOT_SUPPORTED)	/* memory of cuMemCreate has no such attribute */
 		return CUDA_ABSENT;
 	return r ? failure(r, error) : CUDA_KNOWN;
+}
+
+bool cuda_has_id(uint64_t ptr, uint64_t id)
+{
+	const struct api *cuda = cuda_to_ask();
+	unsigned long long now = 0;
+
+	return cuda && cuda->pointer_get_attribute && !cuda->pointer_get_attribute(&now, ATTRIBUTE_BUFFER_ID, ptr) && now == id;
+}
+
+enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
+{
+	const struct api *cuda = cuda_to_ask();
+
+	/* Without the other there would be no telling what becomes of it. */
+	if (!cuda || !cuda->get_handle || !cuda->pointer_get_attribute)
+		return CUDA_ABSENT;
+	*error = cuda->get_handle(fd, ptr, length, HANDLE_DMA_BUF, 0);
+	return *error ? CUDA_FAILED : CUDA_KNOWN;
 }
 
 enum cuda_answer cuda_flush_writes(int scope, int *error)

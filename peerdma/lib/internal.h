@@ -55,6 +55,8 @@ struct peerdma_region {
 	uint32_t page_size;
 	uint32_t word;				/* validity's, unless the kernel has one */
 	bool sync_memops;
+	bool by_id;				/* nobody tells of its end: region_still() asks */
+	uint64_t buffer_id;			/* CUDA's, if by_id */
 	bool published;				/* in ctx->regions */
 	bool revoked;				/* atomic: region_revoked() was called */
 	bool notice_waits;			/* in ctx->notices */
@@ -64,6 +66,7 @@ struct peerdma_region {
 			uint32_t handle, slot;
 		} kernel;
 		struct softgpu_pin *soft;
+		int dmabuf;			/* a descriptor */
 	};
 };
 
@@ -141,6 +144,8 @@ void notice_forget(struct peerdma_region *region);	/* lock */
 
 /* pin.c */
 int region_status(struct peerdma_region *region, struct peerdma_status *status);
+/* Whether the region still is what is at its address: by its word, or by asking CUDA, as it has to be. */
+bool region_still(const struct peerdma_region *region);
 void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
 /* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
 int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);
@@ -160,6 +165,16 @@ uintptr_t host_heap_start(const char *stat);
 bool map_parse_pci(const char *s, struct peerdma_map_args *args);
 
 /* cuda.c: what CUDA says of an address. */
+enum {	/* CUresult */
+	CUDA_SUCCESS = 0,
+	CUDA_ERROR_INVALID_VALUE = 1,
+	CUDA_ERROR_OUT_OF_MEMORY = 2,
+	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_DEINITIALIZED = 4,
+	CUDA_ERROR_NO_DEVICE = 100,
+	CUDA_ERROR_INVALID_CONTEXT = 201,
+	CUDA_ERROR_NOT_SUPPORTED = 801,
+};
 enum cuda_answer {
 	CUDA_ABSENT,	/* there is no CUDA to ask: all memory is the host's */
 	CUDA_UNKNOWN,	/* CUDA does not know this address */
@@ -170,6 +185,12 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error);
 /* For the current context's GPU.  UNKNOWN: it cannot; ABSENT: no CUDA, or no context; KNOWN: done, or not needed. */
 enum cuda_answer cuda_flush_writes(int scope, int *error);
+/* How many libraries the dynamic loader has ever loaded; 0: it does not tell. */
+uint64_t loader_loads(void);
+/* Whether the allocation at ptr is the one with this id: one call into CUDA. */
+bool cuda_has_id(uint64_t ptr, uint64_t id);
+/* A dma-buf of the range, pages of the CPU.  FAILED: *error. */
+enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error);
 int cuda_load(void);				/* 0 or -ENODEV, with text */
 
 #endif

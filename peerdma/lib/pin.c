@@ -56,6 +56,11 @@ static void region_unpublish(struct peerdma_region *region)
 	notice_forget(region);
 }
 
+bool region_still(const struct peerdma_region *region)
+{
+	return region->by_id ? cuda_has_id(region->addr, region->buffer_id) : peerdma_valid(region);
+}
+
 /* What the library itself knows of it; mappings and views are counted under the lock. */
 static void status_own(struct peerdma_region *region, struct peerdma_status *status)
 {
@@ -81,6 +86,7 @@ int region_status(struct peerdma_region *region, struct peerdma_status *status)
 	status_own(region, status);
 	status->sync_memops = region->sync_memops;
 	status->direct = region->backend->direct;
+	status->by_id = region->by_id;
 	strncpy(status->backend, region->backend->name, sizeof(status->backend) - 1);
 	return region->backend->status ? region->backend->status(region, status) : 0;
 }

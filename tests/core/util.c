@@ -2,7 +2,6 @@
 #include "util.h"
 
 #include <sched.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -149,6 +149,7 @@ int main(int argc, char **argv)
 	run_cases(get_cases, only, info_fd, &idle);
 	run_cases(end_cases, only, info_fd, &idle);
 	run_cases(callback_cases, only, info_fd, &idle);
+	run_cases(sharing_cases, only, info_fd, &idle);
 	if (peer_bdf(0))
 		run_cases(dma_cases, only, info_fd, &idle);
 	else

@@ -14,7 +14,7 @@ struct test_case {
 	const char *rule;
 	void (*run)(struct gpu *g);
 };
-extern const struct test_case get_cases[], end_cases[], callback_cases[], dma_cases[];
+extern const struct test_case get_cases[], end_cases[], callback_cases[], sharing_cases[], dma_cases[];
 
 /* What needs no memory; no GPU is open when it is called. */
 void misc_rules(void);

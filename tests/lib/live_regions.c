@@ -5,6 +5,7 @@
  * GPU in this process.
  *
  *	live_regions kernel PCI-ADDRESS PEERDMA-COMMAND
+ *	live_regions dmabuf		(softgpu.ko or a real GPU, without peerdma.ko)
  *	live_regions soft
  *
  * Exits with 77 when this process may not lock as much memory as it takes.
@@ -38,10 +39,11 @@ static sigjmp_buf after_sigbus;
 /* What there is to be seen of a back-end, for the GPU's memory and for the host's. */
 static const struct subject {
 	const char *name, *of_host;
-	int devices, kernel;
+	int devices, kernel, views, tells;
 } subjects[] = {
-	{ .name = "kernel", .of_host = "kernel", .devices = 1, .kernel = 1 },
-	{ .name = "soft", .of_host = "host" },
+	{ .name = "kernel", .of_host = "kernel", .devices = 1, .kernel = 1, .views = 1, .tells = 1 },
+	{ .name = "dmabuf", .of_host = "host" },
+	{ .name = "soft", .of_host = "host", .views = 1, .tells = 1 },
 }, *subject;
 
 static void on_sigbus(int signal)
@@ -139,7 +141,7 @@ static void host_memory(void)
 		close(fd);
 	} else {
 		CHECK(peerdma_export_dmabuf(r, 0, 0, &fd) == -EOPNOTSUPP, "no dma-buf: %s", peerdma_last_error());
-		CHECK(peerdma_pin(ctx, p, 4096, PEERDMA_DIRECT, NULL, &again) && strstr(peerdma_last_error(), "soft: ") &&
+		CHECK(peerdma_pin(ctx, p, 4096, PEERDMA_DIRECT, NULL, &again) && strstr(peerdma_last_error(), subject->name) &&
 		      strstr(peerdma_last_error(), "host: "), "not when only the direct path will do: %s", peerdma_last_error());
 	}
 	CHECK(!peerdma_cpu_view_end(r, view) && !status(r).views, "view ended");
@@ -181,21 +183,56 @@ static void gpu_memory(void)
 	      "query: device memory of %s", m.pci);
 	CHECK(!peerdma_pin(ctx, ptr(p + 100), 100000, 0, NULL, &r), "pinned");
 	s = status(r);
-	CHECK(s.flags & PEERDMA_DEVICE && s.page_size == 64 * KIB && s.sync_memops, "by provider %s", s.provider);
-	CHECK(!strcmp(s.backend, subject->name) && s.direct && !*peerdma_why(r), "of back-end %s, and there is none better",
-	      s.backend);
+	CHECK(s.flags & PEERDMA_DEVICE && s.pinned_addr <= p + 100 && s.pinned_addr + s.pinned_length >= p + 100100 &&
+	      s.pinned_addr % s.page_size == 0 && s.sync_memops, "by provider %s, pages of %u", s.provider, s.page_size);
+	CHECK(!strcmp(s.backend, subject->name) && s.direct && s.by_id == !subject->tells, "of back-end %s", s.backend);
+	CHECK((*peerdma_why(r) != 0) == !strcmp(s.backend, "dmabuf"), "and none better because '%s'", peerdma_why(r));
 	CHECK(!cu.cuPointerGetAttribute(&sync, 6, p) && sync == 1, "SYNC_MEMOPS is set");
-	CHECK(!peerdma_cpu_view(r, (void **)&view), "a view");
-	CHECK(view[0] == 7 && view[99999] == 7, "shows what the GPU has");
-	memcpy(view, "written by the CPU", 19);
-	__sync_synchronize();
-	CHECK(!cu.cuMemcpyDtoH_v2(back, p + 100, 19) && !strcmp(back, "written by the CPU"), "and the GPU what it writes");
+	if (subject->views) {
+		CHECK(!peerdma_cpu_view(r, (void **)&view), "a view");
+		CHECK(view[0] == 7 && view[99999] == 7, "shows what the GPU has");
+		memcpy(view, "written by the CPU", 19);
+		__sync_synchronize();
+		CHECK(!cu.cuMemcpyDtoH_v2(back, p + 100, 19) && !strcmp(back, "written by the CPU"),
+		      "and the GPU what it writes");
+	} else {
+		CHECK(peerdma_cpu_view(r, (void **)&view) == -EOPNOTSUPP, "no view: %s", peerdma_last_error());
+	}
 	addresses(r, "GPU memory");
 
 	if (command)
 		seen_by_command(p);
 	CHECK(!peerdma_unpin(r), "unpinned, with a view left");
 	cu.cuMemFree_v2(p);
+}
+
+/* Nobody tells, but who asks is told, whatever is at that address by now. */
+static void freed_unseen(void)
+{
+	struct peerdma_notice n = { .size = sizeof(n) };
+	struct peerdma_region *r, *kept = NULL;
+	gpu_ptr p, q;
+	int fd = -1, part = -1;
+
+	cu.cuMemAlloc_v2(&p, MIB);
+	CHECK(!peerdma_pin(ctx, ptr(p), MIB, PEERDMA_DIRECT, NULL, &r) &&
+	      !peerdma_pin(ctx, ptr(p), MIB, PEERDMA_PERSISTENT, NULL, &kept), "two pins, one persistent");
+	CHECK(status(r).state == PEERDMA_STATE_LIVE && !peerdma_valid(r), "is alive, for who asks; nobody vouches for it");
+	CHECK(!peerdma_export_dmabuf(r, 0, 0, &fd) && lseek(fd, 0, SEEK_END) == (off_t)MIB, "a dma-buf of its size");
+	CHECK(!peerdma_export_dmabuf(r, 64 * KIB, 64 * KIB, &part) && lseek(part, 0, SEEK_END) == (off_t)(64 * KIB),
+	      "and of a part");
+	close(part);
+	cu.cuMemFree_v2(p);
+	CHECK(status(r).state == PEERDMA_STATE_REVOKED, "freed: its state says so");
+	cu.cuMemAlloc_v2(&q, MIB);
+	CHECK(status(r).state == PEERDMA_STATE_REVOKED, "also with other memory at %s address",
+	      p == q ? "the same" : "another");
+	CHECK(peerdma_export_dmabuf(r, 64 * KIB, 64 * KIB, &part) == -ESTALE, "no more parts: %s", peerdma_last_error());
+	CHECK(lseek(fd, 0, SEEK_END) == (off_t)MIB, "the dma-buf holds the memory");
+	CHECK(peerdma_next_event(ctx, &n, 0) == -EAGAIN, "no notice");
+	CHECK(status(kept).state == PEERDMA_STATE_LIVE && peerdma_valid(kept), "the persistent pin is of the memory");
+	close(fd);
+	CHECK(!peerdma_unpin(r) && !peerdma_unpin(kept) && !cu.cuMemFree_v2(q), "unpinned, freed");
 }
 
 static void revocation(void)
@@ -296,7 +333,7 @@ static int child(struct peerdma_region *r, gpu_ptr p, char *host)
 	CHECK(!peerdma_query(NULL, ptr(p), &m) && m.kind == PEERDMA_KIND_UNKNOWN, "child: the parent's GPU memory is not known");
 	CHECK(!peerdma_query(NULL, host, &m) && m.kind == PEERDMA_KIND_HOST, "child: host memory is");
 	CHECK(peerdma_pin(ctx, host, 4096, 0, NULL, &own) == -EPERM, "child: %s", peerdma_last_error());
-	CHECK(peerdma_valid(r), "child: sees that the parent's pin lives");
+	CHECK(peerdma_valid(r) == subject->tells, "child: sees that the parent's pin lives");
 	CHECK(!peerdma_open(&second, 0) && !peerdma_pin(second, host, 4096, 0, NULL, &own), "child: pins with its own context");
 	peerdma_close(second);
 	CHECK(!peerdma_unpin(r), "child: gives back its copy of the region");
@@ -314,14 +351,17 @@ static void forked(void)
 
 	memset(host, 1, MIB);
 	cu.cuMemAlloc_v2(&p, MIB);
-	CHECK(!peerdma_pin(ctx, ptr(p), MIB, 0, NULL, &r) && !peerdma_cpu_view(r, (void **)&view), "pin and view before a fork");
+	CHECK(!peerdma_pin(ctx, ptr(p), MIB, 0, NULL, &r), "a pin before a fork");
+	view = host;
+	if (subject->views)
+		CHECK(!peerdma_cpu_view(r, (void **)&view), "and a view");
 	pid = fork();
 	if (!pid)
 		_exit(child(r, p, host));
 	waitpid(pid, &wait_status, 0);
 	failures += wait_status != 0;
 	CHECK(wait_status == 0, "the child has no complaints");
-	CHECK(peerdma_valid(r) && status(r).state == PEERDMA_STATE_LIVE && !dead(view), "the parent's pin and view live on");
+	CHECK(peerdma_valid(r) == subject->tells && status(r).state == PEERDMA_STATE_LIVE && !dead(view), "the parent's pin and view live on");
 	CHECK(!peerdma_unpin(r), "until it unpins");
 
 	pid = fork();
@@ -434,9 +474,14 @@ int main(int argc, char **argv)
 	}
 	host_memory();
 	gpu_memory();
-	moving();
-	revocation();
-	racing();
+	if (subject->views)
+		moving();
+	if (subject->tells) {
+		revocation();
+		racing();
+	} else {
+		freed_unseen();
+	}
 	forked();
 	peerdma_close(ctx);
 	printf("%d failed\n", failures);

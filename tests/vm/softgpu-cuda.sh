@@ -9,10 +9,16 @@
 
 load_modules softgpu
 failed=
-for t in init context memory pointer tokens vmm copy stream threads runtime nvml "removal --really"; do
+for t in init context memory pointer tokens vmm copy stream threads runtime nvml mps "removal --really"; do
 	echo "== $t"
 	# shellcheck disable=SC2086
 	"$BUILD/tests/user/user_"$t || [ $? = 77 ] || failed="$failed $t"
+done
+unload_modules softgpu
+insmod "$MODDIR/softgpu.ko" compute_mode=3 || die "softgpu.ko does not load"
+for t in compute_mode mps; do
+	echo "== $t, one context at a time"
+	"$BUILD/tests/user/user_$t" || failed="$failed $t,exclusive"
 done
 unload_modules softgpu
 [ -z "$failed" ] || die "these do not hold on the module:$failed"

@@ -17,3 +17,9 @@ insmod "$MODDIR/softgpu.ko" $parameters || die "softgpu.ko does not load"
 load_modules nvidia nvp2p_test
 "$BUILD/tests/kernel/nvp2p_rules" || die "the provider breaks rules of nv-p2p.h"
 unload_modules softgpu nvidia nvp2p_test
+
+# An aperture as before CUDA 7.
+insmod "$MODDIR/softgpu.ko" $parameters bar1_per_pin=1 || die "softgpu.ko does not load"
+load_modules nvidia nvp2p_test
+"$BUILD/tests/kernel/nvp2p_rules" "taken anew" || die "the aperture is not counted by the pin"
+unload_modules softgpu nvidia nvp2p_test

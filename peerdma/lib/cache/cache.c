@@ -229,9 +229,11 @@ EXPORT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_cached
 static bool still_good(struct peerdma_cache *cache, struct region *region, uint64_t addr, uint64_t length)
 {
 	uint64_t life = ord_load(&region->life);
+	bool good = !region->word || ord_load_acquire(region->word) == region->expected;
 
-	if ((!region->word || ord_load_acquire(region->word) == region->expected) &&
-	    (!cache->ops.check || cache->ops.check(cache->arg, &region->pub, addr, length)))
+	if (good && cache->ops.check && !(cache->word_will_do && region->word))
+		good = cache->ops.check(cache->arg, &region->pub, addr, length);
+	if (good)
 		return true;
 	if (life_state(life) == STATE_LIVE)
 		end_stale(cache, region, life);

@@ -89,6 +89,8 @@ struct peerdma_cache {
 	struct peerdma_cache_ops ops;
 	void *arg;
 	void (*closed)(void *arg);
+	bool word_will_do;		/* check() is for regions without a word */
+	uint64_t checked;		/* atomic: how many of these there were */
 	bool hooked;			/* libpeerdma-hooks tells of frees */
 	struct peerdma_cache_options options;
 
@@ -182,6 +184,11 @@ void memory_ahead(void *memory, size_t size, size_t offset);
 /* hooks.c: whether it is told from now on; and no more. */
 bool cache_hooks_begin(struct peerdma_cache *cache);
 void cache_hooks_end(struct peerdma_cache *cache);
+/*
+ * Whether it is told of all frees: by each way by which this process could call for
+ * one, it is seen.  loads: loader_loads(), for an answer that is not looked for again.
+ */
+bool cache_hooks_complete(const struct peerdma_cache *cache, uint64_t loads);
 
 /* seen.c: from here on other processes find it; and no more, its counters are printed if that was asked for. */
 void cache_seen_begin(struct peerdma_cache *cache);

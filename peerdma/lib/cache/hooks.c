@@ -5,12 +5,16 @@
  * it preloads or links it.
  */
 #include <dlfcn.h>
+#include <stdatomic.h>
 
 #include "../internal.h"
 #include "cache.h"
 #include "peerdma_hooks.h"
 
+#define REPORTS 96
+
 struct hooks {
+	unsigned int (*report)(struct peerdma_hook_report *reports, unsigned int n);
 	int (*active)(void);
 	int (*subscribe)(peerdma_hook_fn fn, void *arg);
 	void (*unsubscribe)(peerdma_hook_fn fn, void *arg);
@@ -21,7 +25,8 @@ static bool find(struct hooks *h)
 	h->active = dlsym(RTLD_DEFAULT, "peerdma_hooks_active");
 	h->subscribe = dlsym(RTLD_DEFAULT, "peerdma_hooks_subscribe");
 	h->unsubscribe = dlsym(RTLD_DEFAULT, "peerdma_hooks_unsubscribe");
-	return h->active && h->subscribe && h->unsubscribe;
+	h->report = dlsym(RTLD_DEFAULT, "peerdma_hooks_report");
+	return h->report && h->active && h->subscribe && h->unsubscribe;
 }
 
 /*
@@ -47,4 +52,38 @@ void cache_hooks_end(struct peerdma_cache *cache)
 
 	if (find(&h))
 		h.unsubscribe(tell, cache);
+}
+
+static bool try_all(void)
+{
+	struct peerdma_hook_report reports[REPORTS];
+	unsigned int n, seen = 0;
+	struct hooks h;
+
+	n = find(&h) ? h.report(reports, REPORTS) : 0;
+	if (n > REPORTS)
+		return false;
+	for (unsigned int i = 0; i < n; i++) {
+		if (reports[i].missed & PEERDMA_HOOK_ABSENT)
+			continue;
+		if (reports[i].missed)
+			return false;
+		seen += !!reports[i].ways;
+	}
+	return seen;
+}
+
+/* Tried again when the loader has loaded something: that may be a library that is in front of the hooks. */
+bool cache_hooks_complete(const struct peerdma_cache *cache, uint64_t loads)
+{
+	static _Atomic uint64_t known;		/* how many had been loaded, and the answer in the lowest bit */
+	uint64_t now = loads << 1, before = atomic_load(&known);
+
+	if (!cache->hooked)
+		return false;
+	if (!before || (before & ~1ULL) != now || !now) {
+		before = now | try_all();
+		atomic_store(&known, before);
+	}
+	return before & 1;
 }

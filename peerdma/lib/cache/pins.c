@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * pins.c - a cache of pins: peerdma_pin()'s regions, valid for as long as the
- * kernel's page of generations says so.
+ * pins.c - a cache of pins: peerdma_pin()'s regions, valid for as long as their word
+ * says so (the kernel's page of generations, or a back-end's), or, of those that
+ * nobody tells of, CUDA's buffer id.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,12 @@
 
 struct pins {
 	struct peerdma *ctx;
+	struct peerdma_cache *cache;
 	unsigned int flags;		/* of peerdma_pin() */
 	bool whole;
 };
+
+static const uint32_t always;	/* of regions that end by being told to */
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
@@ -26,9 +30,25 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	if (ret)
 		return ret;
 	out->handle = region;
-	out->word = region->validity.slot;
-	out->expected = region->validity.generation;
+	if (!region->by_id) {
+		out->word = region->validity.slot;
+		out->expected = region->validity.generation;
+	} else if (cache_hooks_complete(p->cache, loader_loads())) {
+		out->word = &always;
+	} else {
+		__atomic_add_fetch(&p->cache->checked, 1, __ATOMIC_RELAXED);
+	}
 	return 0;
+}
+
+/* Of regions without a word.  What is asked for is in one allocation: extent() saw to it, or the pin would not be. */
+static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, uint64_t length)
+{
+	const struct peerdma_region *region = cached->registration;
+
+	(void)arg;
+	(void)length;
+	return cuda_has_id(addr, region->buffer_id);
 }
 
 /* -EBUSY: a device that cannot be told to let go has it by a dma-buf; then the pin is the context's until it closes. */
@@ -71,7 +91,7 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 {
 	struct peerdma_cache_ops ops = {
 		.size = sizeof(ops), .monitors = PEERDMA_MONITOR_WORD,
-		.add = add, .remove = end_pin, .extent = extent,
+		.add = add, .remove = end_pin, .extent = extent, .check = check,
 	};
 	struct pins *p;
 	int ret = check_owner(ctx, "peerdma_cache_open");
@@ -87,6 +107,8 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 		free(p);
 		return ret;
 	}
+	p->cache = *cache;
+	(*cache)->word_will_do = true;
 	p->whole = (*cache)->options.flags & PEERDMA_CACHE_WHOLE;
 	p->flags = (*cache)->options.flags & PEERDMA_CACHE_READONLY ? PEERDMA_READONLY : 0;
 	(*cache)->closed = free;

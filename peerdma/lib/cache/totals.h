@@ -12,7 +12,7 @@
 
 static inline uint32_t cache_monitors(const struct peerdma_cache *cache)
 {
-	return PEERDMA_MONITOR_CALLS | (cache->ops.check ? PEERDMA_MONITOR_CHECK : 0) |
+	return PEERDMA_MONITOR_CALLS | (cache->ops.check && (!cache->word_will_do || __atomic_load_n(&cache->checked, __ATOMIC_RELAXED)) ? PEERDMA_MONITOR_CHECK : 0) |
 	       (cache->hooked ? PEERDMA_MONITOR_HOOKS : 0) | cache->ops.monitors;
 }
 
@@ -36,6 +36,7 @@ static inline void totals_begin(const struct peerdma_cache *cache, struct peerdm
 	c->bytes = cache->bytes;
 	c->aperture = cache->aperture;
 	c->fences = cache->fences;
+	c->checked = __atomic_load_n(&cache->checked, __ATOMIC_RELAXED);
 }
 
 static inline void totals_add(const struct front *f, struct peerdma_cache_counters *c)

@@ -5,6 +5,8 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "fake_cuda.h"
 
@@ -93,6 +95,38 @@ int cuPointerSetAttribute(const void *value, int attribute, unsigned long long p
 	if (m->no_sync_memops)
 		return 801;	/* CUDA_ERROR_NOT_SUPPORTED, as an H200's driver 580 answers */
 	m->sync_memops = *(const int *)value;
+	return 0;
+}
+
+int cuPointerGetAttribute(void *data, int attribute, unsigned long long p)
+{
+	fake.calls++;
+	if (fake.state)
+		return fake.state;
+	return find(p) ? get(attribute, find(p), data) : 1;
+}
+
+/* The descriptor is of a file in memory, as long as the range. */
+int cuMemGetHandleForAddressRange(void *handle, unsigned long long p, size_t size, int type, unsigned long long flags)
+{
+	struct fake_memory *m = find(p);
+	int fd;
+
+	if (fake.state)
+		return fake.state;
+	if (fake.export_error)
+		return fake.export_error;
+	if (!m || type != 1 || flags || (p | size) % 4096)
+		return 1;
+	fd = memfd_create("fake-dma-buf", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)size))
+		return 2;
+	memcpy(handle, &fd, sizeof(fd));
+	fake.exports++;
+	if (fake.reallocate) {	/* freed, and allocated again, just now */
+		m->id++;
+		fake.reallocate = 0;
+	}
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake_cuda.h - a stand-in for libcuda.so.1 with the five functions that
+ * fake_cuda.h - a stand-in for libcuda.so.1 with those functions that
  * libpeerdma calls.  It manages no memory: the test says what is where.
  */
 #ifndef FAKE_CUDA_H
@@ -27,6 +27,9 @@ struct fake_cuda {
 	int state;		/* what each call returns: 3 before cuInit(), 0 after, else an error */
 	int old;		/* a driver that does not know the newer attributes */
 	int calls;		/* of cuPointer* */
+	int export_error;	/* what an export as dma-buf fails with; 0: it works */
+	int reallocate;		/* the next one is of memory that changes hands meanwhile */
+	int exports;		/* counted */
 	struct fake_memory memory[8];
 };
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cache_check.c - what a hit costs when each asks CUDA for the buffer id, beside the
+ * asking alone: the budget is 1.3 times. In turns, on whichever libcuda.so.1 is there.
+ *
+ *	alone	cuPointerGetAttribute(BUFFER_ID) and a comparison
+ *	hit	peerdma_cache_get() and put() of a region whose monitor does that
+ *
+ * usage: bench-cache-check [--json]
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "peerdma_cache.h"
+#include "stats.h"
+
+#define ROUNDS	15
+#define HITS	(1 << 17)
+#define BUFFERS	16
+#define LENGTH	(64 * 1024UL)
+#define BUFFER_ID 7
+
+typedef unsigned long long gpu_ptr;
+
+static int (*get_attribute)(void *data, int attribute, gpu_ptr p);
+static gpu_ptr buffers[BUFFERS];
+static unsigned long long ids[BUFFERS];
+
+static unsigned long long id_of(gpu_ptr p)
+{
+	unsigned long long id = 0;
+
+	return get_attribute(&id, BUFFER_ID, p) ? 0 : id;
+}
+
+static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
+{
+	(void)arg;
+	(void)length;
+	out->handle = (void *)(uintptr_t)id_of(addr);
+	return 0;
+}
+
+static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
+{
+	(void)arg;
+	(void)addr;
+	(void)length;
+	(void)handle;
+}
+
+static int check(void *arg, const struct peerdma_cached *region, uint64_t addr, uint64_t length)
+{
+	(void)arg;
+	(void)length;
+	return id_of(addr) == (uintptr_t)region->registration;
+}
+
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double alone(void)
+{
+	double start = now_ns();
+	unsigned int wrong = 0;
+
+	for (unsigned int i = 0; i < HITS; i++)
+		wrong += id_of(buffers[i % BUFFERS] + 64) != ids[i % BUFFERS];
+	return wrong ? -1 : (now_ns() - start) / HITS;
+}
+
+static double hit(struct peerdma_cache *cache)
+{
+	double start = now_ns();
+
+	for (unsigned int i = 0; i < HITS; i++) {
+		struct peerdma_cached *hold;
+
+		if (peerdma_cache_get(cache, (void *)(uintptr_t)(buffers[i % BUFFERS] + 64), 4096, &hold))
+			return -1;
+		peerdma_cache_put(cache, hold);
+	}
+	return (now_ns() - start) / HITS;
+}
+
+/* A context and some memory. */
+static bool cuda_begin(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW), *context;
+	int (*init)(unsigned int), (*retain)(void **, int), (*set)(void *), (*alloc)(gpu_ptr *, size_t);
+
+	if (!library)
+		return false;
+	*(void **)&init = dlsym(library, "cuInit");
+	*(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+	*(void **)&set = dlsym(library, "cuCtxSetCurrent");
+	*(void **)&alloc = dlsym(library, "cuMemAlloc_v2");
+	*(void **)&get_attribute = dlsym(library, "cuPointerGetAttribute");
+	if (!init || !retain || !set || !alloc || !get_attribute || init(0) || retain(&context, 0) || set(context))
+		return false;
+	for (int i = 0; i < BUFFERS; i++) {
+		if (alloc(&buffers[i], LENGTH))
+			return false;
+		ids[i] = id_of(buffers[i]);
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = end, .check = check };
+	double alones[ROUNDS], hits[ROUNDS];
+	struct peerdma_cache *cache;
+	struct stats a, h;
+
+	if (!cuda_begin()) {
+		fprintf(stderr, "bench-cache-check: no GPU (softgpu's, in the process: SOFTGPU_INPROCESS=1)\n");
+		return 77;
+	}
+	if (peerdma_cache_create(&ops, NULL, NULL, &cache)) {
+		fprintf(stderr, "%s\n", peerdma_last_error());
+		return 1;
+	}
+	for (int i = -1; i < ROUNDS; i++) {	/* the first warms up */
+		alones[i < 0 ? 0 : i] = alone();
+		hits[i < 0 ? 0 : i] = hit(cache);
+	}
+	a = stats_of(alones, ROUNDS);
+	h = stats_of(hits, ROUNDS);
+	peerdma_cache_close(cache);
+	if (a.min < 0 || h.min < 0) {
+		fprintf(stderr, "bench-cache-check: wrong answers\n");
+		return 1;
+	}
+	if (argc > 1 && !strcmp(argv[1], "--json"))
+		printf("{\"alone\": {\"median\": %.1f, \"min\": %.1f, \"max\": %.1f}, "
+		       "\"hit\": {\"median\": %.1f, \"min\": %.1f, \"max\": %.1f}, \"ratio\": %.3f}\n",
+		       a.median, a.min, a.max, h.median, h.min, h.max, h.median / a.median);
+	else
+		printf("ns per            median       min       max\n"
+		       "tag check      %9.1f %9.1f %9.1f\nhit with it    %9.1f %9.1f %9.1f   %.2f times (budget: 1.3)\n",
+		       a.median, a.min, a.max, h.median, h.min, h.max, h.median / a.median);
+	return 0;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+/*
+ * dmabuf.c - the back-end that is CUDA's own export of its memory as a dma-buf
+ * (cuMemGetHandleForAddressRange): no module of ours is needed.  The descriptor is
+ * the pin.
+ *
+ * Such an export holds the memory, also when the program has freed it: what importers
+ * reach is never another's.  But nothing tells that it was freed, and that the address
+ * may mean other memory by now.  So peerdma_valid() does not vouch for such a region,
+ * and who asks is answered by CUDA: the allocation at the address has the id that it
+ * had, which no other ever gets, or it has not.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "backend.h"
+
+static uint64_t page(void)
+{
+	static _Atomic long size;
+
+	if (!size)
+		size = sysconf(_SC_PAGESIZE);
+	return (uint64_t)size;
+}
+
+static int export_failed(int error)
+{
+	switch (error) {
+	case CUDA_ERROR_NOT_SUPPORTED:
+		return fail(-EOPNOTSUPP, "this GPU, its driver or its kind of memory has no dma-bufs "
+			    "(NVIDIA: the open kernel modules are needed)");
+	case CUDA_ERROR_INVALID_VALUE:
+		return fail(-ENXIO, "CUDA exports no dma-buf of this memory");
+	case CUDA_ERROR_INVALID_CONTEXT:
+		return fail(-ENODEV, "the calling thread has no CUDA context that is current; call cuCtxSetCurrent()");
+	case CUDA_ERROR_OUT_OF_MEMORY:
+		return fail(-ENOMEM, "CUDA is out of memory");
+	default:
+		return fail(-EIO, "cuMemGetHandleForAddressRange failed with CUDA error %d", error);
+	}
+}
+
+/* Exports [from, from + length), if it belongs to the allocation with this id before and after. */
+static int export(uint64_t from, uint64_t length, uint64_t addr, uint64_t id, int *fd)
+{
+	int error = 0;
+
+	switch (cuda_dmabuf(from, length, fd, &error)) {
+	case CUDA_KNOWN:
+		break;
+	case CUDA_ABSENT:
+		return fail(-ENODEV, "this libcuda, or a process that has not begun to use it, has no dma-bufs");
+	default:
+		return export_failed(error);
+	}
+	if (cuda_has_id(addr, id))
+		return 0;
+	close(*fd);
+	return fail(-ESTALE, "the memory was freed meanwhile");
+}
+
+/* What there is, and whether it is one allocation. */
+static int look(struct peerdma_region *region)
+{
+	struct peerdma_memory m = { .size = sizeof(m) };
+	int error = 0;
+
+	if (region->flags & PEERDMA_HOST)
+		return fail(-ENXIO, "has no host memory");
+	switch (cuda_query((void *)(uintptr_t)region->addr, &m, &error)) {
+	case CUDA_KNOWN:
+		break;
+	case CUDA_FAILED:
+		return fail(-EIO, "cuPointerGetAttributes failed with CUDA error %d", error);
+	case CUDA_ABSENT:
+		return fail(-ENODEV, "this process does not use CUDA");
+	default:
+		return fail(-ENXIO, "CUDA does not know it as its memory");
+	}
+	if (m.kind != PEERDMA_KIND_DEVICE || !m.buffer_id)
+		return fail(-ENXIO, "is for a GPU's own memory, this is %s", m.kind == PEERDMA_KIND_MANAGED ? "managed" : "the host's");
+	if (region->addr - m.base >= m.length || region->length > m.length - (region->addr - m.base))
+		return fail(-ENXIO, "the range spans allocations");
+	region->buffer_id = m.buffer_id;
+	return 0;
+}
+
+static int dmabuf_pin(struct peerdma_region *region)
+{
+	uint64_t from = region->addr & ~(page() - 1);
+	uint64_t to = (region->addr + region->length + page() - 1) & ~(page() - 1);
+	int ret = look(region);
+
+	if (!ret)
+		ret = export(from, to - from, region->addr, region->buffer_id, &region->dmabuf);
+	if (ret)
+		return ret;
+	region->offset = region->addr - from;
+	region->pinned_length = to - from;
+	region->page_size = (uint32_t)page();
+	region->provider = "cuda";
+	region->validity.slot = &region->word;
+	/* Persistent: there is nothing to tell. */
+	region->validity.generation = region->flags & PEERDMA_PERSISTENT ? 0 : 1;
+	region->by_id = !(region->flags & PEERDMA_PERSISTENT);
+	return 0;
+}
+
+static int dmabuf_unpin(struct peerdma_region *region)
+{
+	close(region->dmabuf);
+	return 0;
+}
+
+static int dmabuf_status(struct peerdma_region *region, struct peerdma_status *status)
+{
+	status->flags |= PEERDMA_DEVICE;
+	if (!region_still(region))
+		status->state = PEERDMA_STATE_REVOKED;
+	return 0;
+}
+
+static int dmabuf_view(struct peerdma_region *region, bool writable, void **base)
+{
+	void *p = mmap(NULL, region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, region->dmabuf, 0);
+
+	if (p == MAP_FAILED)
+		return fail(-EOPNOTSUPP, "peerdma_cpu_view: the GPU's driver lets nobody map its dma-bufs (%s)", strerror(errno));
+	madvise(p, region->pinned_length, MADV_DONTFORK);
+	*base = p;
+	return 0;
+}
+
+static void dmabuf_view_end(struct peerdma_region *region, void *base)
+{
+	munmap(base, region->pinned_length);
+}
+
+static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
+{
+	int ret;
+
+	if (!offset && (!length || length == region->pinned_length)) {
+		ret = fcntl(region->dmabuf, F_DUPFD_CLOEXEC, 0);
+		if (ret < 0)
+			return fail(-errno, "peerdma_export_dmabuf: %s", strerror(errno));
+		*fd = ret;
+		return 0;
+	}
+	if (!length || (offset | length) & (page() - 1) || offset >= region->pinned_length || length > region->pinned_length - offset)
+		return fail(-EINVAL, "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
+			    "within the %llu pinned bytes", (unsigned long long)offset, (unsigned long long)length,
+			    (unsigned long long)region->pinned_length);
+	if (!region->by_id)
+		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: a part of persistent memory, by back-end 'dmabuf'");
+	return export(region->addr - region->offset + offset, length, region->addr, region->buffer_id, fd);
+}
+
+const struct backend backend_dmabuf = {
+	.name = "dmabuf",
+	.direct = true,
+	.pin = dmabuf_pin,
+	.unpin = dmabuf_unpin,
+	.status = dmabuf_status,
+	.view = dmabuf_view,
+	.view_end = dmabuf_view_end,
+	.export = dmabuf_export,
+};
