@@ -5,9 +5,10 @@
  *
  * Its memory is this process's and so is all that can be done with it; no
  * device and no other process sees it.  The environment says what it has:
- * SOFTGPU_GPUS (1), SOFTGPU_VRAM_MIB (256), SOFTGPU_BAR1_MIB (as much),
- * SOFTGPU_COMPUTE_MODE (2: prohibited, 3: exclusive process), and what is to go
- * wrong: SOFTGPU_CHAOS (chaos.h).
+ * SOFTGPU_GPUS (1), SOFTGPU_VRAM_MIB (256), SOFTGPU_BAR1_MIB (as much), and
+ * what softgpu.ko's parameters of these names do: SOFTGPU_BAR1_RESERVED (KiB),
+ * SOFTGPU_BAR1_PER_PIN, SOFTGPU_ENGINES, SOFTGPU_COMPUTE_MODE (2: prohibited, 3:
+ * exclusive process); and what is to go wrong: SOFTGPU_CHAOS (chaos.h).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -55,16 +56,16 @@ static u64 phys(void *vram, u64 offset)
 	return (uintptr_t)vram + offset;
 }
 
-static unsigned long number(const char *name, unsigned long otherwise, unsigned long max)
+static unsigned long number(const char *name, unsigned long otherwise, unsigned long min, unsigned long max)
 {
 	const char *text = getenv(name);
 	uint64_t value;
 
 	if (!text)
 		return otherwise;
-	if (sgu_number(text, strlen(text), &value) && value >= 1 && value <= max)
+	if (sgu_number(text, strlen(text), &value) && value >= min && value <= max)
 		return value;
-	sgu_log("%s=%s is not a number from 1 to %lu: using %lu", name, text, max, otherwise);
+	sgu_log("%s=%s is not a number from %lu to %lu: using %lu", name, text, min, max, otherwise);
 	return otherwise;
 }
 
@@ -72,8 +73,10 @@ static int add_gpu(unsigned int i, u64 vram_size, u64 bar1_size)
 {
 	struct sg_gpu_desc desc = {
 		.name = "softgpu (in this process)", .vram_size = vram_size, .bar1_size = bar1_size,
-		.engines = 2, .phys = phys,
-		.compute_mode = number("SOFTGPU_COMPUTE_MODE", 0, SOFTGPU_COMPUTE_EXCLUSIVE),
+		.bar1_reserved = (u64)number("SOFTGPU_BAR1_RESERVED", 0, 0, 1 << 30) << 10,
+		.bar1_per_pin = number("SOFTGPU_BAR1_PER_PIN", 0, 0, 1),
+		.engines = number("SOFTGPU_ENGINES", 2, 1, 16), .phys = phys,
+		.compute_mode = number("SOFTGPU_COMPUTE_MODE", 0, 0, SOFTGPU_COMPUTE_EXCLUSIVE),
 	};
 	u32 index;
 	int err;
@@ -104,9 +107,9 @@ static int core_create(void)
 
 static int core_open(unsigned int index[SOFTGPU_MAX_GPUS])
 {
-	unsigned long vram = number("SOFTGPU_VRAM_MIB", 256, 1 << 20);
-	unsigned long bar1 = number("SOFTGPU_BAR1_MIB", vram, 1 << 20);
-	unsigned long gpus = number("SOFTGPU_GPUS", 1, SOFTGPU_MAX_GPUS);
+	unsigned long vram = number("SOFTGPU_VRAM_MIB", 256, 1, 1 << 20);
+	unsigned long bar1 = number("SOFTGPU_BAR1_MIB", vram, 1, 1 << 20);
+	unsigned long gpus = number("SOFTGPU_GPUS", 1, 1, SOFTGPU_MAX_GPUS);
 	int err = 0;
 
 	if (owner && owner != getpid())
