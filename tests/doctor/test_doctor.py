@@ -376,6 +376,24 @@ class Doctor(Case):
             first, again = (run("topo", "--json", root=path).stdout for path in (m.path, place))
             self.assertEqual(first, again)
 
+    def test_captured(self):
+        """Two virtual machines as they were: two GPUs and two cards, all below one switch, or on two sockets."""
+        told = {}
+        for name in ("switch", "sockets"):
+            place = self.folder()
+            with tarfile.open(f"{os.path.dirname(__file__)}/captured/vm-{name}.tar.gz") as tar:
+                tar.extractall(place)
+            told[name] = {(f["check"], f["subject"]): f["verdict"] for f in self.told(place)}
+            pairs = json.loads(run("topo", "--json", root=place).stdout)["pairs"]
+            told[name + " paths"] = [p["path"] for p in pairs]
+        self.assertEqual(told["switch paths"], ["PIX"] * 6)
+        self.assertEqual(told["sockets paths"], ["SYS", "PHB", "SYS", "SYS", "PHB", "SYS"])
+        for name, expected in (("switch", {("iommu", "CARD0"): "slow", ("bus-address", "GPU0 and CARD0"): "ok"}),
+                               ("sockets", {("iommu", "CARD0"): "ok", ("path", "GPU1 and CARD1"): "cannot tell"})):
+            for key, verdict in {**expected, ("gpu", "GPU1"): "ok", ("bar1-free", "GPU1"): "ok", ("peerdma", "peerdma.ko"): "ok",
+                                 ("bar-address", "CARD1"): "ok"}.items():
+                self.assertEqual(told[name][key], verdict, (name, key))
+
     def test_bundle_is_anonymous(self):
         m = self.server()
         space = bytearray(machines.config())

@@ -62,7 +62,7 @@ struct doctor {
 };
 
 struct check {
-	const char *name;	/* "bar1-size": in JSON, and for --check */
+	const char *name;	/* "bar1-size": in JSON */
 	const char *title;	/* "Size of BAR1" */
 	bool (*applies)(const struct doctor *d);	/* NULL: to every machine */
 	void (*run)(struct doctor *d);

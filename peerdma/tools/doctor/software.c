@@ -45,8 +45,7 @@ bool module_loaded(struct doctor *d, const char *name)
 /* ---- symbols ------------------------------------------------------------------- */
 
 static const char *const symbols[] = {
-	"ib_register_peer_memory_client", "ib_umem_dmabuf_get", "dma_buf_move_notify", "pci_p2pdma_distance_many",
-	"nvidia_p2p_get_pages", "nvidia_p2p_get_pages_persistent",
+	"ib_register_peer_memory_client", "ib_umem_dmabuf_get", "pci_p2pdma_distance_many",
 };
 
 /* "ffffffff81000000 T name\t[module]" */
@@ -92,8 +91,7 @@ enum answer kernel_symbol(struct doctor *d, const char *name)
 
 static bool keep_option(const char *line, size_t length, void *arg)
 {
-	static const char *const options[] = { "PCI_P2PDMA", "DMABUF_MOVE_NOTIFY", "ZONE_DEVICE", "DEVICE_PRIVATE", "HMM_MIRROR",
-					       "HSA_AMD_P2P" };
+	static const char *const options[] = { "PCI_P2PDMA", "DMABUF_MOVE_NOTIFY", "HSA_AMD_P2P" };
 
 	(void)arg;
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
@@ -117,8 +115,8 @@ static char option_in(const char *data, size_t length, const char *name)
 
 char kernel_config(struct doctor *d, const char *name, char file[128])
 {
-	static const char *const argv[] = { "zgrep", "-E", "PCI_P2PDMA|DMABUF_MOVE_NOTIFY|ZONE_DEVICE|DEVICE_PRIVATE|HMM|HSA_AMD_P2P",
-					    "/proc/config.gz", NULL };
+	static const char *const argv[] = { "zgrep", "-E", "PCI_P2PDMA|DMABUF_MOVE_NOTIFY|HSA_AMD_P2P", "/proc/config.gz",
+					    NULL };
 	static const char *const places[][2] = {
 		{ "/boot/config-", "" }, { "/lib/modules/", "/config" }, { "/usr/lib/modules/", "/config" },
 	};
