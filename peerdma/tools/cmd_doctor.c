@@ -13,7 +13,8 @@
 #include "tool.h"
 
 static const char usage[] =
-	"Usage: peerdma doctor [--all | --json] [--bundle FILE] [--color] [--root DIR] [DEVICE DEVICE]\n"
+	"Usage: peerdma doctor [--all | --json] [--bundle FILE] [--probe] [--color]\n"
+	"                      [--root DIR] [DEVICE DEVICE]\n"
 	"\n"
 	"Looks at what GPUDirect RDMA depends on, of the whole machine or of the way between\n"
 	"two devices: verdict, what was seen, what follows, what to do.  Worst first.\n"
@@ -22,17 +23,19 @@ static const char usage[] =
 	"  --all         also what is ok\n"
 	"  --json        one JSON object, schema peerdma-doctor/1\n"
 	"  --bundle FILE writes all that was read to a tar file, for a report\n"
+	"  --probe       lets cards that have peerdma's driver move data into GPU memory and\n"
+	"                out of it, and compares it\n"
 	"  --color       colours although the output is no terminal\n"
 	"  --root DIR    looks at a machine that was captured so (unpacked), not at this one\n"
 	"\n"
 	"Exit code: 0 nothing is broken, 1 something is, 2 not broken as far as can be told,\n"
 	"but not all can be; 3 wrong usage or another error.\n";
 
-enum { OPT_ALL = 256, OPT_JSON, OPT_BUNDLE, OPT_COLOR, OPT_ROOT };
+enum { OPT_ALL = 256, OPT_JSON, OPT_BUNDLE, OPT_PROBE, OPT_COLOR, OPT_ROOT };
 #define EXIT_FAILED	3	/* 1 is a verdict here */
 
 struct wish {
-	bool all;
+	bool all, probe;
 	const char *bundle;
 	const char *devices[2];
 };
@@ -44,6 +47,7 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 		{ "all", no_argument, NULL, OPT_ALL },
 		{ "json", no_argument, NULL, OPT_JSON },
 		{ "bundle", required_argument, NULL, OPT_BUNDLE },
+		{ "probe", no_argument, NULL, OPT_PROBE },
 		{ "color", no_argument, NULL, OPT_COLOR },
 		{ "root", required_argument, NULL, OPT_ROOT },
 		{ 0 },
@@ -66,6 +70,9 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 		case OPT_BUNDLE:
 			w->bundle = optarg;
 			break;
+		case OPT_PROBE:
+			w->probe = true;
+			break;
 		case OPT_COLOR:
 			tool->color = true;
 			break;
@@ -80,6 +87,10 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 	if (argc - optind != 0 && argc - optind != 2) {
 		warn("doctor: give two devices, or none");
 		fputs(usage, stderr);
+		return EXIT_FAILED;
+	}
+	if (w->probe && *tool->root) {
+		warn("doctor: what was captured cannot be probed");
 		return EXIT_FAILED;
 	}
 	if (optind < argc) {
@@ -121,7 +132,7 @@ static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 		warn("doctor: both are the same device");
 		return EXIT_FAILED;
 	}
-	ret = doctor_run(&d, m, devices[0], devices[1]);
+	ret = doctor_run(&d, m, devices[0], devices[1], w->probe);
 	if (ret) {
 		warn("doctor: out of memory");
 		ret = EXIT_FAILED;
@@ -160,7 +171,7 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 		warn("doctor: out of memory");
 		ret = EXIT_FAILED;
 	} else if (ret && !m.tegra) {
-		warn("doctor: /sys/bus/pci/devices cannot be read; is there a PCI bus, and is /sys mounted?");
+		warn("doctor: %s", machine_why(ret));
 		ret = EXIT_UNKNOWN;
 	} else {
 		ret = examine(tool, &m, &w);

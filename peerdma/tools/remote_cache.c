@@ -204,20 +204,27 @@ static int read_fronts(struct remote_memory *m, const struct peerdma_cache *cach
 	return 0;
 }
 
+/* A foreign byte may be neither of what a bool can be. */
+static void make_bool(bool *b)
+{
+	unsigned char byte;
+
+	memcpy(&byte, b, sizeof(byte));
+	*b = byte != 0;
+}
+
 /* Once: -EAGAIN if threads came or went meanwhile. */
 static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct remote_cache *out, uint64_t *next)
 {
 	struct peerdma_cache cache, again;
 	struct top top = { .most = most };
 	uint64_t *records = NULL;
-	unsigned char hooked;
 	int ret = get(m, at, &cache, sizeof(cache));
 
 	if (ret)
 		return ret;
-	/* A foreign byte may be neither of what a bool can be. */
-	memcpy(&hooked, &cache.hooked, sizeof(hooked));
-	cache.hooked = hooked != 0;
+	make_bool(&cache.hooked);
+	make_bool(&cache.word_will_do);
 	memset(out, 0, sizeof(*out));
 	out->serial = cache.serial;
 	totals_begin(&cache, &out->counters);

@@ -93,7 +93,7 @@ class Bench(unittest.TestCase):
 
     def test_refused(self):
         for args in (["nothing"], ["cache", "pin"], ["--sizes", "0"], ["--sizes", ""], ["--sizes", "4,,8"], ["--sizes", "4x"],
-                     ["--sizes", "K"], ["--sizes", "128G"], ["--sizes", "18446744073709551615K"], ["--sizes", "-4"],
+                     ["--sizes", "K"], ["--sizes", "128G"], ["--sizes", "18446744073709551615K"], ["--sizes", "18014398509481985K"], ["--sizes", "-4"],
                      ["--sizes", ",".join("4" * 33)], ["--threads", "0"], ["--threads", "65"], ["--threads", "x"],
                      ["--count", "0"], ["--count", "1e9"], ["--count", "99999999"], ["--seconds", "0"],
                      ["--seconds", "-1"], ["--seconds", "nan"], ["--seconds", "inf"], ["--seconds", "1s"], ["--nothing"],

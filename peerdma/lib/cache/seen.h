@@ -35,6 +35,7 @@ static inline uint64_t seen_layout(void)
 		sizeof(struct record), sizeof(struct ended), ENDED_MAX,
 		offsetof(struct peerdma_cache, serial), offsetof(struct peerdma_cache, regions),
 		offsetof(struct peerdma_cache, capacity), offsetof(struct peerdma_cache, ops),
+		offsetof(struct peerdma_cache, word_will_do), offsetof(struct peerdma_cache, checked),
 		offsetof(struct peerdma_cache, hooked), offsetof(struct peerdma_cache, fronts),
 		offsetof(struct peerdma_cache, used), offsetof(struct peerdma_cache, count),
 		offsetof(struct peerdma_cache, late_hits), offsetof(struct peerdma_cache, fences),

@@ -50,17 +50,16 @@ static void run(struct doctor *d)
 	for (unsigned int i = 0; i < d->pair_count; i++) {
 		const struct pair *p = &d->pairs[i];
 		const struct device *a = &d->machine->devices[p->a], *b = &d->machine->devices[p->b];
-		const char *file;
+		char file[128], has;
 		struct finding *f;
-		char has;
 
 		if (!trap(d, p))
 			continue;
-		has = kernel_config(d, "PCI_P2PDMA", &file);
+		has = kernel_config(d, "PCI_P2PDMA", file);
 		f = say(d, has == 'y' ? VERDICT_BROKEN : has == 'n' ? VERDICT_OK : VERDICT_UNKNOWN, "%s and %s", a->label, b->label);
 		evidence(d, f, "path", "%s, below one switch of a virtual machine", path_name(p->path));
 		evidence(d, f, "IOMMU", "translating");
-		evidence(d, f, file, has == '?' ? "cannot be read" : "CONFIG_PCI_P2PDMA=%c", has);
+		evidence_config(d, f, "PCI_P2PDMA", has, file);
 		if (has == 'n') {
 			consequence(d, f, "this kernel has no p2pdma that would use bus addresses here; drivers that map (dma_map_resource) work");
 			continue;

@@ -21,17 +21,16 @@ static void run(struct doctor *d)
 	};
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-		const char *file;
+		char file[128], has;
 		struct finding *f;
-		char has;
 
 		if (options[i].amd_only && !any_gpu_of(d, VENDOR_AMD))
 			continue;
-		has = kernel_config(d, options[i].name, &file);
+		has = kernel_config(d, options[i].name, file);
 		/* With NVIDIA's GPUs nvidia-fs does without it. */
 		f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK : options[i].amd_only ? VERDICT_BROKEN : VERDICT_SLOW,
 			"CONFIG_%s", options[i].name);
-		evidence(d, f, file, has == '?' ? "cannot be read" : has == 'n' ? "not set" : "%c", has);
+		evidence_config(d, f, options[i].name, has, file);
 		if (has == '?') {
 			consequence(d, f, "how this kernel was built is not known");
 			remedy(d, f, "install the file config-%s in /boot, or load the module configs", d->machine->release);

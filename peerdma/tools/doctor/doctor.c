@@ -236,13 +236,14 @@ static void read_gpus(struct doctor *d)
 
 /* ---- all of it ---------------------------------------------------------------- */
 
-int doctor_run(struct doctor *d, struct machine *m, int a, int b)
+int doctor_run(struct doctor *d, struct machine *m, int a, int b, bool probe)
 {
 	int ret;
 
 	memset(d, 0, sizeof(*d));
 	d->machine = m;
 	d->tree = m->tree;
+	d->probe = probe;
 	read_gpus(d);
 	ret = find_pairs(d, a, b);
 	for (unsigned int i = 0; !ret && checks[i] && !d->no_memory; i++) {

@@ -50,6 +50,7 @@ struct doctor {
 	struct machine *machine;
 	struct tree *tree;		/* machine's */
 	bool chosen;			/* a pair was asked for */
+	bool probe;			/* data may be moved */
 	struct pair *pairs;
 	unsigned int pair_count;
 	struct gpus gpus;		/* NVML's, valid if gpus_error is 0 */
@@ -61,7 +62,7 @@ struct doctor {
 };
 
 struct check {
-	const char *name;	/* "bar1-size": in JSON, and for --check */
+	const char *name;	/* "bar1-size": in JSON */
 	const char *title;	/* "Size of BAR1" */
 	bool (*applies)(const struct doctor *d);	/* NULL: to every machine */
 	void (*run)(struct doctor *d);
@@ -71,7 +72,7 @@ struct check {
 extern const struct check *const checks[];
 
 /* 0, or -ENOMEM.  a, b: indexes of devices; -1: the whole machine. */
-int doctor_run(struct doctor *d, struct machine *m, int a, int b);
+int doctor_run(struct doctor *d, struct machine *m, int a, int b, bool probe);
 void doctor_free(struct doctor *d);
 enum verdict doctor_worst(const struct doctor *d);
 const char *verdict_word(enum verdict v);
@@ -113,8 +114,9 @@ void nvidia_release(struct doctor *d, struct driver_release *out);
 bool module_loaded(struct doctor *d, const char *name);
 /* Of a fixed list of symbols: software.c has it. */
 enum answer kernel_symbol(struct doctor *d, const char *name);
-/* 'y', 'm', 'n', or '?': the kernel's configuration is nowhere. */
-char kernel_config(struct doctor *d, const char *name, const char **file);
+/* 'y', 'm', 'n', or '?': the kernel's configuration is nowhere.  file: where it stands. */
+char kernel_config(struct doctor *d, const char *name, char file[128]);
+void evidence_config(struct doctor *d, struct finding *f, const char *name, char has, const char *file);
 /* The running kernel is at least this one. */
 enum answer kernel_at_least(const struct doctor *d, unsigned int major, unsigned int minor);
 /* Whether network adapters here can be given the GPUs' memory as dma-buf. */

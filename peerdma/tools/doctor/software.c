@@ -45,8 +45,7 @@ bool module_loaded(struct doctor *d, const char *name)
 /* ---- symbols ------------------------------------------------------------------- */
 
 static const char *const symbols[] = {
-	"ib_register_peer_memory_client", "ib_umem_dmabuf_get", "dma_buf_move_notify", "pci_p2pdma_distance_many",
-	"nvidia_p2p_get_pages", "nvidia_p2p_get_pages_persistent",
+	"ib_register_peer_memory_client", "ib_umem_dmabuf_get", "pci_p2pdma_distance_many",
 };
 
 /* "ffffffff81000000 T name\t[module]" */
@@ -92,8 +91,7 @@ enum answer kernel_symbol(struct doctor *d, const char *name)
 
 static bool keep_option(const char *line, size_t length, void *arg)
 {
-	static const char *const options[] = { "PCI_P2PDMA", "DMABUF_MOVE_NOTIFY", "ZONE_DEVICE", "DEVICE_PRIVATE", "HMM_MIRROR",
-					       "HSA_AMD_P2P" };
+	static const char *const options[] = { "PCI_P2PDMA", "DMABUF_MOVE_NOTIFY", "HSA_AMD_P2P" };
 
 	(void)arg;
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
@@ -115,30 +113,43 @@ static char option_in(const char *data, size_t length, const char *name)
 	return 'n';
 }
 
-char kernel_config(struct doctor *d, const char *name, const char **file)
+char kernel_config(struct doctor *d, const char *name, char file[128])
 {
-	static const char *const argv[] = { "zgrep", "-E", "PCI_P2PDMA|DMABUF_MOVE_NOTIFY|ZONE_DEVICE|DEVICE_PRIVATE|HMM|HSA_AMD_P2P",
-					    "/proc/config.gz", NULL };
-	const char *places[] = { "/boot/config-%s", "/lib/modules/%s/config", "/usr/lib/modules/%s/config" };
-	char path[128];
+	static const char *const argv[] = { "zgrep", "-E", "PCI_P2PDMA|DMABUF_MOVE_NOTIFY|HSA_AMD_P2P", "/proc/config.gz",
+					    NULL };
+	static const char *const places[][2] = {
+		{ "/boot/config-", "" }, { "/lib/modules/", "/config" }, { "/usr/lib/modules/", "/config" },
+	};
+	const char *release = d->machine->release;
+	enum answer symbol;
 	const char *data;
 	size_t length;
 
-	*file = "/proc/config.gz";
+	snprintf(file, 128, "/proc/config.gz");
 	if (!tree_command(d->tree, "config.gz", argv, &data, &length))
 		return option_in(data, length, name);
-	if (!*d->machine->release || strchr(d->machine->release, '/'))
-		return '?';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(path, sizeof(path), i == 0 ? "/boot/config-%s" : i == 1 ? "/lib/modules/%s/config" :
-			 "/usr/lib/modules/%s/config", d->machine->release);
-		if (!tree_lines(d->tree, path, keep_option, NULL, &data, &length)) {
-			*file = i == 0 ? "/boot/config-RELEASE" : "/lib/modules/RELEASE/config";
+	for (size_t i = 0; *release && !strchr(release, '/') && i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(file, 128, "%s%s%s", places[i][0], release, places[i][1]);
+		if (!tree_lines(d->tree, file, keep_option, NULL, &data, &length))
 			return option_in(data, length, name);
-		}
 	}
-	*file = "/boot/config-RELEASE";
+	if (!strcmp(name, "PCI_P2PDMA")) {
+		snprintf(file, 128, "/proc/kallsyms");
+		symbol = kernel_symbol(d, "pci_p2pdma_distance_many");
+		return symbol == ANSWER_YES ? 'y' : symbol == ANSWER_NO ? 'n' : '?';
+	}
+	snprintf(file, 128, "/boot/config-%s", release);
 	return '?';
+}
+
+void evidence_config(struct doctor *d, struct finding *f, const char *name, char has, const char *file)
+{
+	if (has == '?')
+		evidence(d, f, file, "cannot be read");
+	else if (!strcmp(file, "/proc/kallsyms"))
+		evidence(d, f, file, "pci_p2pdma_distance_many is %sthere: CONFIG_%s=%c", has == 'n' ? "not " : "", name, has);
+	else
+		evidence(d, f, file, "CONFIG_%s=%c", name, has);
 }
 
 enum answer kernel_at_least(const struct doctor *d, unsigned int major, unsigned int minor)
@@ -166,8 +177,7 @@ static bool importer_loaded(struct doctor *d)
 enum answer dmabuf_works(struct doctor *d, char why[160])
 {
 	struct driver_release release;
-	const char *file;
-	char moves, p2p;
+	char file[128], moves, p2p;
 
 	*why = 0;
 	if (!importer_loaded(d)) {
@@ -183,8 +193,8 @@ enum answer dmabuf_works(struct doctor *d, char why[160])
 		return ANSWER_NO;
 	}
 	if (any_gpu_of(d, VENDOR_AMD)) {
-		moves = kernel_config(d, "DMABUF_MOVE_NOTIFY", &file);
-		p2p = kernel_config(d, "PCI_P2PDMA", &file);
+		moves = kernel_config(d, "DMABUF_MOVE_NOTIFY", file);
+		p2p = kernel_config(d, "PCI_P2PDMA", file);
 		if (moves == '?')
 			return ANSWER_UNKNOWN;
 		if (moves != 'y' || p2p != 'y')

@@ -117,8 +117,9 @@ static int open_file(const struct tree *t, const char *path)
 	int fd = open_below(t, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
+	/* In a bundle a folder in which nothing could be read is a file. */
 	if (fd < 0)
-		return -errno;
+		return errno == ENOTDIR && t->root >= 0 ? -ENOENT : -errno;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		close(fd);
 		return -EINVAL;
