@@ -325,6 +325,8 @@ static double time_hits(const struct subject *s, void *cache, const uint32_t *wh
 	pthread_barrier_t begin;
 	double start, end;
 
+	if (threads > THREADS_MAX)	/* also for gcc with a sanitizer, which counts further */
+		die("threads");
 	if (threads == 1) {
 		start = now_ns();
 		s->hit(cache, which, hits);
