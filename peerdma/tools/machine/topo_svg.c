@@ -69,7 +69,7 @@ static unsigned int width(const struct machine *m, unsigned int i)
 	unsigned int n = 0;
 
 	for (unsigned int j = 0; j < m->count; j++) {
-		if (m->devices[j].parent == (int)i && topo_shows(m, j))
+		if (m->devices[j].parent == (int)i && m->devices[j].shown)
 			n += width(m, j);
 	}
 	return n ? n : 1;
@@ -113,7 +113,7 @@ static void draw(const struct machine *m, unsigned int i, unsigned int column, u
 	text_at(middle - BOX_W / 2 + 8, y + 31, "small", d->title, 24);
 	text_at(middle - BOX_W / 2 + 8, y + 45, "small", *d->label ? d->name : d->acs == ACS_REDIRECT ? "ACS redirects" : "", 24);
 	for (unsigned int j = 0; j < m->count; j++) {
-		if (m->devices[j].parent == (int)i && topo_shows(m, j)) {
+		if (m->devices[j].parent == (int)i && m->devices[j].shown) {
 			draw(m, j, column, middle, y + BOX_H);
 			column += width(m, j);
 		}
@@ -130,14 +130,14 @@ static unsigned int hosts(const struct machine *m, bool print)
 		char node[64];
 		bool seen = false;
 
-		if (d->parent >= 0 || !topo_shows(m, i))
+		if (d->parent >= 0 || !m->devices[i].shown)
 			continue;
 		for (unsigned int j = 0; j < i && !seen; j++)
-			seen = m->devices[j].parent < 0 && topo_shows(m, j) && !strcmp(m->devices[j].host, d->host);
+			seen = m->devices[j].parent < 0 && m->devices[j].shown && !strcmp(m->devices[j].host, d->host);
 		if (seen)
 			continue;
 		for (unsigned int j = i; j < m->count; j++) {
-			if (m->devices[j].parent < 0 && topo_shows(m, j) && !strcmp(m->devices[j].host, d->host))
+			if (m->devices[j].parent < 0 && m->devices[j].shown && !strcmp(m->devices[j].host, d->host))
 				column += width(m, j);
 		}
 		if (!print)
@@ -147,7 +147,7 @@ static unsigned int hosts(const struct machine *m, bool print)
 		       (column - first) * (BOX_W + GAP_X), bottom - MARGIN);
 		text_at(x, MARGIN + 22, "name", node, 60);
 		for (unsigned int j = i; j < m->count; j++) {
-			if (m->devices[j].parent < 0 && topo_shows(m, j) && !strcmp(m->devices[j].host, d->host)) {
+			if (m->devices[j].parent < 0 && m->devices[j].shown && !strcmp(m->devices[j].host, d->host)) {
 				draw(m, j, first, x + 60, MARGIN + 28);
 				first += width(m, j);
 			}
