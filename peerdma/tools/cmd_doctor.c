@@ -171,7 +171,7 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 		warn("doctor: out of memory");
 		ret = EXIT_FAILED;
 	} else if (ret && !m.tegra) {
-		warn("doctor: /sys/bus/pci/devices cannot be read; is there a PCI bus, and is /sys mounted?");
+		warn("doctor: %s", machine_why(ret));
 		ret = EXIT_UNKNOWN;
 	} else {
 		ret = examine(tool, &m, &w);

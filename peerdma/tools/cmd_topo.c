@@ -118,7 +118,7 @@ int cmd_topo(struct tool *tool, int argc, char **argv)
 	if (ret == -ENOMEM)
 		warn("topo: out of memory");
 	else if (ret)
-		warn("topo: /sys/bus/pci/devices cannot be read; is there a PCI bus, and is /sys mounted?");
+		warn("topo: %s", machine_why(ret));
 	if (ret)
 		ret = ret == -ENOMEM ? EXIT_ERROR : EXIT_UNKNOWN;
 	else

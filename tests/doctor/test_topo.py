@@ -129,6 +129,15 @@ class Topo(Case):
             self.assertEqual((done.returncode, done.stderr), (0, ""), args)
             self.assertNotIn("\x1b", done.stdout)
 
+    def test_too_many(self):
+        m = machines.Machine(self.folder())
+        for number in range(8193):
+            os.mkdir(f"{m.path}/sys/bus/pci/devices/{number:04x}:00:00.0")
+        for command in ("topo", "doctor"):
+            done = run(command, root=m.path)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("than any machine", done.stderr)
+
     def test_index(self):
         for text in ("nonsense\n", "link\t/a\n", "link\t/a\tb", "error\t/a\t9\t2\n", "error\t/a\t0\t0\n", "node\t/a\t-1\t-\n",
                      "link\t/a\tb\nlink\t/a\tb\n", "\0\n", "\n"):

@@ -77,6 +77,11 @@ const char *link_text(unsigned int speed_mt, unsigned int width, char buf[32])
 	return buf;
 }
 
+bool link_is_upward(const struct device *d)
+{
+	return d->kind != DEVICE_BRIDGE || d->port == PORT_UPSTREAM;
+}
+
 bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *best_speed, unsigned int *best_width)
 {
 	const struct link *up;
@@ -261,11 +266,13 @@ static int set_labels(struct machine *m)
 		for (unsigned int i = 0; i < m->count; i++) {
 			struct device *d = &m->devices[i];
 
-			if (d->kind != kind || d->virtual_function)
+			if (d->kind != kind || d->virtual_function || m->shown_count == SHOWN_MAX)
 				continue;
 			d->number = number++;
 			snprintf(d->label, sizeof(d->label), "%s%u", device_kind_label(kind), d->number % 1000000);
 			m->shown[m->shown_count++] = i;
+			for (int up = (int)i; up >= 0 && !m->devices[up].shown; up = m->devices[up].parent)
+				m->devices[up].shown = true;
 		}
 	}
 	return 0;
@@ -281,6 +288,8 @@ static int read_devices(struct machine *m)
 		return ret == -ENOMEM ? ret : -ENOENT;
 	for (s = names; *s; s = tree_next(s))
 		count++;
+	if (count > DEVICES_MAX)
+		return -E2BIG;
 	m->devices = calloc(count ? count : 1, sizeof(m->devices[0]));
 	if (!m->devices)
 		return -ENOMEM;
@@ -410,6 +419,13 @@ int machine_read(struct machine *m, struct tree *tree)
 	if (!ret)
 		ret = names_read(m);
 	return ret;
+}
+
+const char *machine_why(int error)
+{
+	if (error == -E2BIG)
+		return "/sys/bus/pci/devices has more functions than any machine";
+	return "/sys/bus/pci/devices cannot be read; is there a PCI bus, and is /sys mounted?";
 }
 
 void machine_free(struct machine *m)

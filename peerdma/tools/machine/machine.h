@@ -60,6 +60,7 @@ struct device {
 	enum device_kind kind;
 	unsigned int number;	/* among those of its kind */
 	char label[16];		/* "GPU0"; "" for what is in no matrix */
+	bool shown;		/* it has a label, or something below it has */
 	unsigned int vendor, device, class;	/* class: 24 bits */
 	bool numa_known;
 	int numa;
@@ -98,8 +99,16 @@ struct machine {
 
 enum path_class { PATH_SELF, PATH_PIX, PATH_PXB, PATH_PHB, PATH_NODE, PATH_SYS, PATH_UNKNOWN };
 
-/* 0 or -ENOMEM; -ENOENT: /sys/bus/pci cannot be read (a machine without PCI is filled nevertheless). */
+/* More are in no real machine, and would take minutes. */
+#define DEVICES_MAX	8192U
+#define SHOWN_MAX	512U
+
+/*
+ * 0 or -ENOMEM; -ENOENT: /sys/bus/pci cannot be read; -E2BIG: it has more than DEVICES_MAX
+ * functions.  What can be known without PCI is filled in all the same.
+ */
 int machine_read(struct machine *m, struct tree *tree);
+const char *machine_why(int error);	/* of the last two, for people */
 void machine_free(struct machine *m);
 
 /* By label ("GPU0", any case), PCI address, or a name it is known as ("mlx5_0").  -1: none. */
@@ -125,6 +134,8 @@ int names_read(struct machine *m);
 
 /* "16 GT/s x16", "down" */
 const char *link_text(unsigned int speed, unsigned int width, char buf[32]);
+/* Its link leads up, towards the processor: a device's, or a switch's uplink.  That of other ports leads down. */
+bool link_is_upward(const struct device *d);
 /* The device's link runs slower or narrower than both its ends could. */
 bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *speed, unsigned int *width);
 

@@ -17,7 +17,5 @@ void topo_svg(const struct machine *m);
 /* "16 MiB, 256 GiB": the memory BARs; "-" none, "?" not known. */
 const char *bars_text(const struct device *d, char buf[160]);
 const char *iommu_text(enum iommu_mode mode);
-/* Whether the matrix shows it, or something below it. */
-bool topo_shows(const struct machine *m, unsigned int i);
 
 #endif

@@ -87,7 +87,7 @@ int topo_json(const struct machine *m)
 	json_text(o, "machine", m->virtual ? "virtual" : NULL);
 	devices = json_array_in(o, "devices");
 	for (unsigned int i = 0; i < m->count; i++) {
-		if (topo_shows(m, i))
+		if (m->devices[i].shown)
 			json_device(json_append(devices), m, &m->devices[i]);
 	}
 	pairs = json_array_in(o, "pairs");

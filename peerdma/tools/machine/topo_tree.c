@@ -7,21 +7,6 @@
 
 #include "topo.h"
 
-bool topo_shows(const struct machine *m, unsigned int i)
-{
-	if (*m->devices[i].label)
-		return true;
-	for (unsigned int j = 0; j < m->count; j++) {
-		if (!*m->devices[j].label)
-			continue;
-		for (int up = m->devices[j].parent; up >= 0; up = m->devices[up].parent) {
-			if (up == (int)i)
-				return true;
-		}
-	}
-	return false;
-}
-
 static const char *port_word(const struct device *d)
 {
 	switch (d->port) {
@@ -98,10 +83,10 @@ static void branch(const struct machine *m, unsigned int i, unsigned int level, 
 	for (unsigned int j = 0; j < m->count; j++) {
 		bool more = false;
 
-		if (m->devices[j].parent != (int)i || !topo_shows(m, j))
+		if (m->devices[j].parent != (int)i || !m->devices[j].shown)
 			continue;
 		for (unsigned int k = j + 1; k < m->count && !more; k++)
-			more = m->devices[k].parent == (int)i && topo_shows(m, k);
+			more = m->devices[k].parent == (int)i && m->devices[k].shown;
 		branch(m, j, level + 1, more ? bars | 1ULL << (level + 1) : bars & ~(1ULL << (level + 1)), ascii);
 	}
 }
@@ -110,20 +95,20 @@ void topo_tree(const struct machine *m, bool ascii)
 {
 	for (unsigned int i = 0; i < m->count; i++) {
 		const struct device *d = &m->devices[i];
-		bool first = topo_shows(m, i) && d->parent < 0;
+		bool first = m->devices[i].shown && d->parent < 0;
 
 		for (unsigned int j = 0; j < i && first; j++)
-			first = !(m->devices[j].parent < 0 && topo_shows(m, j) && !strcmp(m->devices[j].host, d->host));
+			first = !(m->devices[j].parent < 0 && m->devices[j].shown && !strcmp(m->devices[j].host, d->host));
 		if (!first)
 			continue;
 		printf("%s\n", *d->host ? d->host : "(the machine does not say where)");
 		for (unsigned int j = i; j < m->count; j++) {
 			bool more = false;
 
-			if (m->devices[j].parent >= 0 || !topo_shows(m, j) || strcmp(m->devices[j].host, d->host))
+			if (m->devices[j].parent >= 0 || !m->devices[j].shown || strcmp(m->devices[j].host, d->host))
 				continue;
 			for (unsigned int k = j + 1; k < m->count && !more; k++)
-				more = m->devices[k].parent < 0 && topo_shows(m, k) && !strcmp(m->devices[k].host, d->host);
+				more = m->devices[k].parent < 0 && m->devices[k].shown && !strcmp(m->devices[k].host, d->host);
 			branch(m, j, 0, more, ascii);
 		}
 	}
