@@ -327,7 +327,7 @@ static void moving(void)
 static void staged(void)
 {
 	const char *before = getenv("PEERDMA_PROVIDER");
-	char old[64] = "", back[8] = "", *view;
+	char old[64] = "", back[8] = "", *view = back;
 	struct peerdma_region *r;
 	struct peerdma *own;
 	gpu_ptr p;
