@@ -45,6 +45,8 @@
  *		peerdma_valid() does not vouch for it, and peerdma_status() asks CUDA
  *   host	the host's memory only, kept resident by mlock(2): no addresses for
  *		devices, no dma-bufs; views are the memory itself, and nothing is revoked
+ *   staging	a copy of a GPU's memory, in host memory pinned by one of these.  Only with
+ *		PEERDMA_STAGING: bytes move by peerdma_sync().  by_id as dmabuf
  *   soft	softgpu's software GPU inside this process: views and revocation, but no
  *		device that could reach it.  Only where the environment says so
  *
@@ -182,6 +184,7 @@ int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length,
 #define PEERDMA_READONLY	(1U << 3) /* devices only read it; allows pinning read-only host memory */
 #define PEERDMA_NO_SYNC_MEMOPS	(1U << 4) /* leave CU_POINTER_ATTRIBUTE_SYNC_MEMOPS as it is */
 #define PEERDMA_DIRECT		(1U << 5) /* devices reach the memory itself, or the call fails */
+#define PEERDMA_STAGING		(1U << 6) /* at worst a copy in host memory will do: peerdma_sync() will be called */
 
 /*
  * Pins [ptr, ptr + length), widened to the provider's pages.  The region is
@@ -240,7 +243,7 @@ struct peerdma_status {
 	uint32_t exports;	/* dma-bufs alive */
 	uint32_t sync_memops;	/* 1: this library has set SYNC_MEMOPS on it */
 	char provider[16];	/* "nvidia", "host", ... */
-	char backend[16];	/* "kernel", "dmabuf", "host", "soft" */
+	char backend[16];	/* "kernel", "dmabuf", "host", "staging", "soft" */
 	uint32_t direct;	/* 1: as PEERDMA_DIRECT asks for */
 	uint32_t by_id;		/* 1: nobody tells when the memory is freed; state is CUDA's answer to this call (its buffer id) */
 	uint32_t reserved[2];	/* 0 */
@@ -301,6 +304,19 @@ int peerdma_cpu_view(struct peerdma_region *region, void **addr);
 
 /* Ends a view; addr as peerdma_cpu_view() gave it, else -EINVAL. */
 int peerdma_cpu_view_end(struct peerdma_region *region, void *addr);
+
+/*
+ * Before a device or the CPU reads what was pinned (PEERDMA_TO_DEVICE), and after one
+ * wrote to it (PEERDMA_FROM_DEVICE): where a copy stands for the memory, status.backend
+ * "staging", it is brought up to date, or the memory is.  [offset, offset + length) from
+ * the pinned ptr on; 0 and 0: all.  On all other regions there is nothing to do.
+ *
+ *   -EINVAL  flags; the range
+ *   -ESTALE  the memory was freed
+ *   -EIO     cuMemcpy failed: no current context, for one
+ *   -EPERM
+ */
+int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length, unsigned int flags);
 
 /* ---- For others ---- */
 

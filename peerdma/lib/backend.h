@@ -5,6 +5,7 @@
  *	kernel.c	peerdma.ko: pins, revokes, maps for devices
  *	soft.c		the software GPU that softgpu's libcuda has inside this process
  *	dmabuf.c	CUDA's export of its memory
+ *	staging.c	a copy of a GPU's memory, for who asks for it
  *	locked.c	host memory, kept resident by mlock(2)
  *
  * choose.c has them in order and tries one after the other; what the calls of
@@ -48,10 +49,15 @@ struct backend {
 	int (*view)(struct peerdma_region *region, bool writable, void **base);
 	void (*view_end)(struct peerdma_region *region, void *base);
 
+	/* NULL, or: the region is a copy, and this moves bytes to it, or back. */
+	int (*move)(struct peerdma_region *region, uint64_t offset, uint64_t length, bool back);
+	/* NULL, or: instead of unpin(), in a forked child: gives back its copies. */
+	void (*forget)(struct peerdma_region *region);
+
 	int (*export)(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd);
 };
 
-extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backend_locked;
+extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backend_locked, backend_staging;
 
 /* choose.c: opens what the environment and the flags name; 0 if there is any. */
 int backends_open(struct peerdma *ctx);

@@ -19,11 +19,12 @@ static const struct {
 	/* A program has host memory, too. */
 	{ "soft", { &backend_soft, &backend_locked } },
 	{ "dmabuf", { &backend_dmabuf } },
+	{ "staging", { &backend_staging } },
 	{ "host", { &backend_locked } },
 };
 
 #define KNOWN (sizeof(known) / sizeof(known[0]))
-#define ORDER "kernel,dmabuf,host"
+#define ORDER "kernel,dmabuf,host,staging"
 
 /* What was passed over, as one line. */
 struct passed {
@@ -94,7 +95,7 @@ static int offer_names(struct peerdma *ctx, const char *names)
 			i++;
 		if (i == KNOWN)
 			return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER has '%.*s' in it; it is a list, with commas, of "
-				    "kernel, soft, dmabuf and host", (int)length, names);
+				    "kernel, soft, dmabuf, host and staging", (int)length, names);
 		for (const struct backend *const *b = known[i].backends; *b; b++) {
 			if (offer(ctx, *b))
 				return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER: too many");

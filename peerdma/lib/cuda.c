@@ -53,6 +53,7 @@ struct api {
 	CUresult (*pointer_get_attributes)(unsigned int n, int *attributes, void **data, CUdeviceptr ptr);
 	CUresult (*pointer_set_attribute)(const void *value, int attribute, CUdeviceptr ptr);
 	CUresult (*pointer_get_attribute)(void *data, int attribute, CUdeviceptr ptr);
+	CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t length);
 	CUresult (*device_get)(int *device, int ordinal);
 	CUresult (*device_get_pci_bus_id)(char *id, int length, int device);
 	/* Since CUDA 11.7; NULL before. */
@@ -110,6 +111,7 @@ static const struct api *search(int flags)
 		api->pointer_get_attributes = dlsym(library, "cuPointerGetAttributes");
 		api->pointer_set_attribute = dlsym(library, "cuPointerSetAttribute");
 		api->pointer_get_attribute = dlsym(library, "cuPointerGetAttribute");
+		api->copy = dlsym(library, "cuMemcpy");
 		api->get_handle = dlsym(library, "cuMemGetHandleForAddressRange");
 		api->device_get = dlsym(library, "cuDeviceGet");
 		api->device_get_pci_bus_id = dlsym(library, "cuDeviceGetPCIBusId");
@@ -348,6 +350,16 @@ bool cuda_has_id(uint64_t ptr, uint64_t id)
 	unsigned long long now = 0;
 
 	return cuda && cuda->pointer_get_attribute && !cuda->pointer_get_attribute(&now, ATTRIBUTE_BUFFER_ID, ptr) && now == id;
+}
+
+enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *error)
+{
+	const struct api *cuda = cuda_to_ask();
+
+	if (!cuda || !cuda->copy)
+		return CUDA_ABSENT;
+	*error = cuda->copy((uintptr_t)to, (uintptr_t)from, length);
+	return *error ? CUDA_FAILED : CUDA_KNOWN;
 }
 
 enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)

@@ -67,6 +67,10 @@ struct peerdma_region {
 		} kernel;
 		struct softgpu_pin *soft;
 		int dmabuf;			/* a descriptor */
+		struct {
+			void *base;		/* pinned_length bytes */
+			struct peerdma_region *pin;	/* in no list */
+		} copy;
 	};
 };
 
@@ -189,6 +193,8 @@ enum cuda_answer cuda_flush_writes(int scope, int *error);
 uint64_t loader_loads(void);
 /* Whether the allocation at ptr is the one with this id: one call into CUDA. */
 bool cuda_has_id(uint64_t ptr, uint64_t id);
+/* FAILED: *error. */
+enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *error);
 /* A dma-buf of the range, pages of the CPU.  FAILED: *error. */
 enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error);
 int cuda_load(void);				/* 0 or -ENODEV, with text */

@@ -9,13 +9,15 @@
 #include "backend.h"
 
 #define PIN_FLAGS (PEERDMA_HOST | PEERDMA_DEVICE | PEERDMA_PERSISTENT | PEERDMA_READONLY | PEERDMA_NO_SYNC_MEMOPS | \
-		   PEERDMA_DIRECT)
+		   PEERDMA_DIRECT | PEERDMA_STAGING)
 
 /* Only this process's side: the back-end has ended the pin, or will when it is closed. */
 void region_free(struct peerdma_region *region)
 {
 	views_free(region);
 	mappings_free(region);
+	if (region->backend->forget && region->ctx->process != process_id())
+		region->backend->forget(region);
 	free(region);
 }
 
@@ -65,7 +67,7 @@ bool region_still(const struct peerdma_region *region)
 static void status_own(struct peerdma_region *region, struct peerdma_status *status)
 {
 	status->state = __atomic_load_n(&region->revoked, __ATOMIC_ACQUIRE) ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;
-	status->flags = region->flags & ~(PEERDMA_NO_SYNC_MEMOPS | PEERDMA_DIRECT);
+	status->flags = region->flags & ~(PEERDMA_NO_SYNC_MEMOPS | PEERDMA_DIRECT | PEERDMA_STAGING);
 	status->page_size = region->page_size;
 	status->addr = region->addr;
 	status->length = region->length;

@@ -77,7 +77,8 @@ static void print_regions(const struct remote_cache *cache)
 		snprintf(holds, sizeof(holds), "%" PRId64, r->holds);
 		table_add(table, (const char *[]){
 			address(r->addr, addr), text_size(r->length, size), number(r->gets, gets), holds,
-			r->dead ? "ended" : "live", r->aperture ? "yes" : "", r->word ? "word" : "" });
+			r->dead ? "ended" : "live", r->aperture ? "yes" : "",
+			r->word ? "word" : cache->counters.monitors & PEERDMA_MONITOR_CHECK ? "check" : "" });
 	}
 	table_print(table, "  ");
 	if (cache->left_out)

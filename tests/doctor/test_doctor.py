@@ -206,6 +206,11 @@ class Doctor(Case):
         m.put_device("0000:14:00.0", "current_link_width", "8\n")
         self.expect(m, "link", "slow", "32 GT/s x8", "32 GT/s x16")
         m = self.server()
+        m.put_device("0000:11:00.0", "current_link_speed", "8.0 GT/s PCIe\n")      # of the switch above it
+        self.expect(m, "link", "slow", "0000:11:00.0: runs at 8 GT/s x16, both ends can do 32 GT/s x16")
+        self.expect(m, "link", "slow", "0000:11:00.0", args=("GPU0", "NIC0"))
+        self.assertEqual({f["verdict"] for f in self.told(m, "GPU1", "NIC2")}, {"ok"})
+        m = self.server()
         m.put_device(GPU, "current_link_speed", "2.5 GT/s PCIe\n")
         self.expect(m, "link", "cannot tell", "idle")
         m.put_device(GPU, "current_link_width", "1\n")

@@ -323,6 +323,42 @@ static void moving(void)
 	free(back);
 }
 
+/* A copy, for who asks for it. */
+static void staged(void)
+{
+	const char *before = getenv("PEERDMA_PROVIDER");
+	char old[64] = "", back[8] = "", *view = back;
+	struct peerdma_region *r;
+	struct peerdma *own;
+	gpu_ptr p;
+
+	if (before)
+		snprintf(old, sizeof(old), "%s", before);
+	setenv("PEERDMA_PROVIDER", "staging,host", 1);
+	cu.cuMemAlloc_v2(&p, MIB);
+	cu.cuMemsetD8_v2(p, 7, MIB);
+	CHECK(!peerdma_open(&own, 0) && peerdma_pin(own, ptr(p + 100), 100000, 0, NULL, &r) < 0, "no copy: %s",
+	      peerdma_last_error());
+	CHECK(!peerdma_pin(own, ptr(p + 100), 100000, PEERDMA_STAGING, NULL, &r) && !peerdma_cpu_view(r, (void **)&view),
+	      "a copy for who asks");
+	CHECK(!strcmp(status(r).backend, "staging") && !status(r).direct && view[0] == 7 && view[99999] == 7,
+	      "says that it is one, and has what the GPU has");
+	memcpy(view, "copied", 7);
+	CHECK(!peerdma_sync(r, 0, 7, PEERDMA_FROM_DEVICE) && !cu.cuMemcpyDtoH_v2(back, p + 100, 7) && !strcmp(back, "copied"),
+	      "to the GPU");
+	cu.cuMemsetD8_v2(p, 9, MIB);
+	CHECK(!peerdma_sync(r, 0, 0, PEERDMA_TO_DEVICE) && view[0] == 9 && view[99999] == 9, "and from it");
+	cu.cuMemFree_v2(p);
+	CHECK(peerdma_sync(r, 0, 0, PEERDMA_FROM_DEVICE) == -ESTALE && status(r).state == PEERDMA_STATE_REVOKED, "freed: %s",
+	      peerdma_last_error());
+	CHECK(!peerdma_unpin(r), "unpinned");
+	peerdma_close(own);
+	if (before)
+		setenv("PEERDMA_PROVIDER", old, 1);
+	else
+		unsetenv("PEERDMA_PROVIDER");
+}
+
 static int child(struct peerdma_region *r, gpu_ptr p, char *host)
 {
 	struct peerdma_memory m = { .size = sizeof(m) };
@@ -482,6 +518,7 @@ int main(int argc, char **argv)
 	} else {
 		freed_unseen();
 	}
+	staged();
 	forked();
 	peerdma_close(ctx);
 	printf("%d failed\n", failures);

@@ -450,6 +450,94 @@ static void by_id(void **state)
 	peerdma_close(ctx);
 }
 
+/* ---- a copy ---- */
+
+static void staging(void **state)
+{
+	struct peerdma_region *region = (void *)1;
+	struct peerdma_mapping *m;
+	struct peerdma *ctx;
+	unsigned long before = locked();
+	char *view;
+	int fd;
+
+	(void)state;
+	fake.open_error = -ENOENT;
+	cuda->export_error = 801;
+	memset(memory, 'a', 16 * PAGE);
+	ctx = open_with(NULL, 0);
+	/* Never without being asked for, nor as the direct path. */
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, 0, NULL, &region), -EOPNOTSUPP);
+	says("dmabuf: this GPU");
+	says("staging: was not asked for");
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, PEERDMA_STAGING | PEERDMA_DIRECT, NULL, &region), -EOPNOTSUPP);
+	says("staging: refused");
+	cuda->copy_error = 201;
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, PEERDMA_STAGING, NULL, &region), -EIO);
+	says("no current context");
+	cuda->copy_error = 0;
+	assert_ptr_equal(region, (void *)1);
+	assert_int_equal(locked(), before);
+
+	assert_int_equal(peerdma_pin(ctx, memory + 100, 2 * PAGE, PEERDMA_STAGING, NULL, &region), 0);
+	is_of(region, "staging", 0);
+	assert_non_null(strstr(peerdma_why(region), "kernel: "));
+	assert_int_equal(locked() - before, 3 * PAGE);
+	assert_false(peerdma_valid(region));
+	assert_int_equal(peerdma_cpu_view(region, (void **)&view), 0);
+	assert_true(view[0] == 'a' && view[2 * PAGE - 1] == 'a');
+
+	memset(memory, 'b', 16 * PAGE);
+	assert_int_equal(view[1], 'a');
+	assert_int_equal(peerdma_sync(region, 1, 1, PEERDMA_TO_DEVICE), 0);
+	assert_true(view[0] == 'a' && view[1] == 'b' && view[2] == 'a');
+	view[2 * PAGE - 1] = 'c';
+	assert_int_equal(peerdma_sync(region, 2 * PAGE - 1, 1, PEERDMA_FROM_DEVICE), 0);
+	assert_true(memory[100 + 2 * PAGE - 1] == 'c' && memory[100] == 'b');
+	assert_int_equal(peerdma_sync(region, 0, 0, PEERDMA_TO_DEVICE), 0);
+	assert_true(view[0] == 'b' && view[2 * PAGE - 1] == 'c');
+	assert_int_equal(peerdma_sync(region, 0, 2 * PAGE + 1, PEERDMA_TO_DEVICE), -EINVAL);
+	assert_int_equal(peerdma_sync(region, 1, 0, PEERDMA_TO_DEVICE), -EINVAL);
+	assert_int_equal(peerdma_sync(region, 0, 1, PEERDMA_TO_DEVICE | PEERDMA_FROM_DEVICE), -EINVAL);
+	assert_int_equal(peerdma_map(region, "03:00.0", PEERDMA_TO_DEVICE, &m), -EOPNOTSUPP);
+	assert_int_equal(peerdma_export_dmabuf(region, 0, 0, &fd), -EOPNOTSUPP);
+
+	cuda->memory[0].id++;		/* another's memory is not written to */
+	memset(view, 'd', PAGE);
+	assert_int_equal(peerdma_sync(region, 0, 1, PEERDMA_FROM_DEVICE), -ESTALE);
+	assert_int_equal(memory[100], 'b');
+	assert_int_equal(state_of(region), PEERDMA_STATE_REVOKED);
+	assert_int_equal(peerdma_unpin(region), 0);
+	assert_int_equal(locked(), before);
+	peerdma_close(ctx);
+}
+
+/* The copy is pinned by the kernel, where that has no way to the GPU's memory. */
+static void staging_mapped(void **state)
+{
+	struct peerdma *ctx = open_with("staging,kernel", 0);
+	struct peerdma_region *region;
+	struct peerdma_mapping *m;
+
+	(void)state;
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, PEERDMA_STAGING, NULL, &region), 0);
+	is_of(region, "staging", 0);
+	assert_int_equal(peerdma_map(region, "03:00.0", PEERDMA_TO_DEVICE, &m), 0);
+	assert_int_equal(fake.mappings, 1);
+	assert_int_equal(peerdma_unmap(m), 0);
+	assert_int_equal(fake.mappings, 0);
+	fake.unpin_error = -EBUSY;
+	assert_int_equal(peerdma_unpin(region), -EBUSY);
+	fake.unpin_error = 0;
+	assert_int_equal(peerdma_sync(region, 0, 0, PEERDMA_TO_DEVICE), 0);
+	assert_int_equal(peerdma_unpin(region), 0);
+	assert_int_equal(fake.unpins, 1);
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, 0, NULL, &region), 0);
+	is_of(region, "kernel", 1);
+	assert_int_equal(peerdma_sync(region, 0, 0, PEERDMA_FROM_DEVICE), 0);	/* nothing to do */
+	peerdma_close(ctx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +552,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(dmabuf, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(dmabuf_fails, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(by_id, reset_cuda, no_cuda),
+		cmocka_unit_test_setup_teardown(staging, reset_cuda, no_cuda),
+		cmocka_unit_test_setup_teardown(staging_mapped, reset_cuda, no_cuda),
 	};
 
 	memory = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -28,7 +28,7 @@ struct seen {
 
 static struct seen *ours;
 
-/* A file without a name elsewhere is what a mapping's name can be had by; its contents are the page's before it is written. */
+/* A mapping has the name of its file: hence a file, which nobody else has and which is closed at once. */
 static struct seen_page *page_make(void)
 {
 	struct seen_page *page;

@@ -12,7 +12,10 @@
 
 static inline uint32_t cache_monitors(const struct peerdma_cache *cache)
 {
-	return PEERDMA_MONITOR_CALLS | (cache->ops.check && (!cache->word_will_do || __atomic_load_n(&cache->checked, __ATOMIC_RELAXED)) ? PEERDMA_MONITOR_CHECK : 0) |
+	bool checks = cache->ops.check &&
+		      (!cache->word_will_do || __atomic_load_n(&cache->checked, __ATOMIC_RELAXED));
+
+	return PEERDMA_MONITOR_CALLS | (checks ? PEERDMA_MONITOR_CHECK : 0) |
 	       (cache->hooked ? PEERDMA_MONITOR_HOOKS : 0) | cache->ops.monitors;
 }
 

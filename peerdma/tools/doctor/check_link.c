@@ -1,8 +1,29 @@
 // SPDX-License-Identifier: MIT
 /*
- * check_link.c - do links run as fast and as wide as both their ends can?
+ * check_link.c - do links, of devices and of switches, run as fast and as wide as both their ends can?
  */
 #include "doctor.h"
+
+static bool is_above(const struct machine *m, unsigned int bridge, unsigned int device)
+{
+	for (int up = m->devices[device].parent; up >= 0; up = m->devices[up].parent) {
+		if (up == (int)bridge)
+			return true;
+	}
+	return false;
+}
+
+/* The devices, and the switches above them. */
+static bool concerned(const struct doctor *d, unsigned int i)
+{
+	const struct device *x = &d->machine->devices[i];
+
+	if (x->kind != DEVICE_BRIDGE)
+		return device_concerned(d, i);
+	if (!d->chosen)
+		return x->shown;
+	return is_above(d->machine, i, d->pairs[0].a) || is_above(d->machine, i, d->pairs[0].b);
+}
 
 static void run(struct doctor *d)
 {
@@ -10,18 +31,19 @@ static void run(struct doctor *d)
 		const struct device *x = &d->machine->devices[i];
 		unsigned int speed = 0, width = 0;
 		char now[32], best[32];
+		const char *name = *x->label ? x->label : x->name;
 		struct finding *f;
 
-		if (!device_concerned(d, i) || !x->link.known || x->kind == DEVICE_BRIDGE)
+		if (!concerned(d, i) || !x->link.known || !link_is_upward(x))
 			continue;
 		if (!link_is_slow(d->machine, x, &speed, &width)) {
-			f = say(d, VERDICT_OK, "%s", x->label);
+			f = say(d, VERDICT_OK, "%s", name);
 			evidence_device(d, f, x, "current_link_speed");
 			evidence_device(d, f, x, "current_link_width");
 			continue;
 		}
 		/* GPUs lower the speed when they have nothing to do; lanes stay. */
-		f = say(d, x->link.width == width && x->kind == DEVICE_GPU ? VERDICT_UNKNOWN : VERDICT_SLOW, "%s", x->label);
+		f = say(d, x->link.width == width && x->kind == DEVICE_GPU ? VERDICT_UNKNOWN : VERDICT_SLOW, "%s", name);
 		evidence(d, f, "link", "%s: runs at %s, both ends can do %s", x->name, link_text(x->link.speed, x->link.width, now),
 			 link_text(speed, width, best));
 		if (f->verdict == VERDICT_UNKNOWN) {

@@ -77,6 +77,11 @@ const char *link_text(unsigned int speed_mt, unsigned int width, char buf[32])
 	return buf;
 }
 
+bool link_is_upward(const struct device *d)
+{
+	return d->kind != DEVICE_BRIDGE || d->port == PORT_UPSTREAM;
+}
+
 bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *best_speed, unsigned int *best_width)
 {
 	const struct link *up;

@@ -134,6 +134,8 @@ int names_read(struct machine *m);
 
 /* "16 GT/s x16", "down" */
 const char *link_text(unsigned int speed, unsigned int width, char buf[32]);
+/* Its link leads up, towards the processor: a device's, or a switch's uplink.  That of other ports leads down. */
+bool link_is_upward(const struct device *d);
 /* The device's link runs slower or narrower than both its ends could. */
 bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *speed, unsigned int *width);
 

@@ -37,7 +37,7 @@ static void put_text(const char *s)
 
 static void text_at(unsigned int x, unsigned int y, const char *class, const char *s, size_t max)
 {
-	char cut[64];
+	char cut[160];
 
 	printf("<text x=\"%u\" y=\"%u\" class=\"%s\">", x, y, class);
 	tree_clean(cut, max < sizeof(cut) ? max + 1 : sizeof(cut), s, strlen(s));
@@ -91,12 +91,13 @@ static void link_line(const struct machine *m, const struct device *d, unsigned 
 {
 	unsigned int speed = 0, lanes = 0;
 	char now[32];
-	bool slow = link_is_slow(m, d, &speed, &lanes);
+	/* What a port's files tell of is the link below it, and the device there tells it too. */
+	bool known = d->link.known && link_is_upward(d), slow = known && link_is_slow(m, d, &speed, &lanes);
 
 	printf("<path d=\"M%u %u L%u %u\" stroke=\"%s\" stroke-width=\"%u\"/>\n", x, from, to_x, to_y,
-	       slow ? "#c62828" : d->link.known ? "#2e7d32" : "#999999",
-	       d->link.known && d->link.width >= 16 ? 5 : d->link.known && d->link.width >= 4 ? 3 : 2);
-	if (d->link.known)
+	       slow ? "#c62828" : known ? "#2e7d32" : "#999999",
+	       known && d->link.width >= 16 ? 5 : known && d->link.width >= 4 ? 3 : 2);
+	if (known)
 		text_at(to_x + 6, to_y - 8, slow ? "bad" : "small", link_text(d->link.speed, d->link.width, now), 30);
 }
 
@@ -144,7 +145,7 @@ static unsigned int hosts(const struct machine *m, bool print)
 			continue;
 		snprintf(node, sizeof(node), d->numa_known ? "%s, NUMA node %d" : "%s", *d->host ? d->host : "?", d->numa);
 		printf("<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" rx=\"10\" class=\"host\"/>\n", x - 8, MARGIN,
-		       (column - first) * (BOX_W + GAP_X), bottom - MARGIN);
+		       (column - first) * (BOX_W + GAP_X) - 4, bottom - MARGIN);
 		text_at(x, MARGIN + 22, "name", node, 60);
 		for (unsigned int j = i; j < m->count; j++) {
 			if (m->devices[j].parent < 0 && m->devices[j].shown && !strcmp(m->devices[j].host, d->host)) {

@@ -3,6 +3,7 @@
  * fake_cuda.c - see fake_cuda.h.  Names, numbers and errors are those of the
  * CUDA driver API.
  */
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -104,6 +105,16 @@ int cuPointerGetAttribute(void *data, int attribute, unsigned long long p)
 	if (fake.state)
 		return fake.state;
 	return find(p) ? get(attribute, find(p), data) : 1;
+}
+
+int cuMemcpy(unsigned long long to, unsigned long long from, size_t length)
+{
+	if (fake.state)
+		return fake.state;
+	if (fake.copy_error)
+		return fake.copy_error;
+	memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, length);
+	return 0;
 }
 
 /* The descriptor is of a file in memory, as long as the range. */

@@ -28,6 +28,7 @@ struct fake_cuda {
 	int old;		/* a driver that does not know the newer attributes */
 	int calls;		/* of cuPointer* */
 	int export_error;	/* what an export as dma-buf fails with; 0: it works */
+	int copy_error;		/* of cuMemcpy, likewise */
 	int reallocate;		/* the next one is of memory that changes hands meanwhile */
 	int exports;		/* counted */
 	struct fake_memory memory[8];

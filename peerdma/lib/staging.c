@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+/*
+ * staging.c - the back-end that is a copy: host memory stands for a GPU's, where no
+ * device can be brought to reach that. It is taken only by who asks for it
+ * (PEERDMA_STAGING) and moves the bytes himself (peerdma_sync()): to whoever does not,
+ * it would be memory that never changes.
+ *
+ * The copy is pinned as host memory is, and what is made from the region is of the copy.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "backend.h"
+
+static void give_up(struct peerdma_region *region)
+{
+	if (region->copy.pin)
+		region->copy.pin->backend->unpin(region->copy.pin);
+	free(region->copy.pin);
+	munmap(region->copy.base, region->pinned_length);
+}
+
+static int look(struct peerdma_region *region)
+{
+	struct peerdma_memory m = { .size = sizeof(m) };
+	int error = 0;
+
+	if (!(region->flags & PEERDMA_STAGING))
+		return fail(-ENODEV, "was not asked for (PEERDMA_STAGING)");
+	if (region->flags & PEERDMA_PERSISTENT)
+		return fail(-EOPNOTSUPP, "has no persistent pins");
+	if (cuda_query((void *)(uintptr_t)region->addr, &m, &error) != CUDA_KNOWN || m.kind == PEERDMA_KIND_HOST || !m.buffer_id)
+		return fail(-ENXIO, "CUDA does not know it as a GPU's memory");
+	if (region->addr - m.base >= m.length || region->length > m.length - (region->addr - m.base))
+		return fail(-ENXIO, "the range spans allocations");
+	region->buffer_id = m.buffer_id;
+	return 0;
+}
+
+/* The copy's own pin: whatever host memory is pinned with here. */
+static int pin_copy(struct peerdma_region *region)
+{
+	struct peerdma_region *pin = calloc(1, sizeof(*pin));
+	int ret;
+
+	if (!pin)
+		return fail(-ENOMEM, "out of memory");
+	pin->ctx = region->ctx;
+	pin->addr = (uintptr_t)region->copy.base;
+	pin->length = region->pinned_length;
+	pin->flags = PEERDMA_HOST | (region->flags & PEERDMA_READONLY);
+	ret = backends_pin(pin);
+	if (ret)
+		free(pin);
+	else
+		region->copy.pin = pin;
+	return ret;
+}
+
+static int move(struct peerdma_region *region, uint64_t offset, uint64_t length, bool back)
+{
+	char *copy = (char *)region->copy.base + region->offset + offset;
+	void *memory = (void *)(uintptr_t)(region->addr + offset);
+	int error = 0;
+
+	if (!cuda_has_id(region->addr, region->buffer_id))
+		return fail(-ESTALE, "the memory was freed");
+	switch (back ? cuda_copy(memory, copy, length, &error) : cuda_copy(copy, memory, length, &error)) {
+	case CUDA_KNOWN:
+		break;
+	case CUDA_ABSENT:
+		return fail(-EIO, "CUDA is not there any more");
+	default:
+		return fail(-EIO, "cuMemcpy failed with CUDA error %d%s", error,
+			    error == CUDA_ERROR_INVALID_CONTEXT ? ": the calling thread has no current context" : "");
+	}
+	return cuda_has_id(region->addr, region->buffer_id) ? 0 : fail(-ESTALE, "the memory was freed meanwhile");
+}
+
+static int staging_pin(struct peerdma_region *region)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	int ret = look(region);
+
+	if (ret)
+		return ret;
+	region->offset = region->addr & (page - 1);
+	region->pinned_length = (region->offset + region->length + page - 1) & ~(page - 1);
+	region->page_size = (uint32_t)page;
+	region->provider = "cuda";
+	region->copy.pin = NULL;
+	region->copy.base = mmap(NULL, region->pinned_length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (region->copy.base == MAP_FAILED)
+		return fail(-ENOMEM, "no memory for a copy");
+	madvise(region->copy.base, region->pinned_length, MADV_DONTFORK);
+	ret = pin_copy(region);
+	if (!ret)
+		ret = move(region, 0, region->length, false);
+	if (ret) {
+		give_up(region);
+		return ret;
+	}
+	region->validity.slot = &region->word;
+	region->validity.generation = 1;
+	region->by_id = true;
+	return 0;
+}
+
+static int staging_unpin(struct peerdma_region *region)
+{
+	int ret = region->copy.pin->backend->unpin(region->copy.pin);
+
+	if (ret)
+		return ret;
+	free(region->copy.pin);
+	region->copy.pin = NULL;
+	munmap(region->copy.base, region->pinned_length);
+	return 0;
+}
+
+static void staging_forget(struct peerdma_region *region)
+{
+	free(region->copy.pin);		/* in a child: neither the copy nor its pin is here */
+}
+
+static int staging_status(struct peerdma_region *region, struct peerdma_status *status)
+{
+	status->flags |= PEERDMA_DEVICE;
+	if (!region_still(region))
+		status->state = PEERDMA_STATE_REVOKED;
+	return 0;
+}
+
+static int staging_map(struct peerdma_region *region, const char *pci, struct peerdma_map_args *args,
+		       struct peerdma_mapping **out)
+{
+	struct peerdma_region *pin = region->copy.pin;
+
+	return pin->backend->map ? pin->backend->map(pin, pci, args, out) :
+	       backend_cannot(pin, "peerdma_map", "addresses for devices");
+}
+
+static int staging_unmap(struct peerdma_mapping *mapping)
+{
+	return mapping->region->copy.pin->backend->unmap(mapping);
+}
+
+static int staging_view(struct peerdma_region *region, bool writable, void **base)
+{
+	(void)writable;
+	*base = region->copy.base;
+	return 0;
+}
+
+static void staging_view_end(struct peerdma_region *region, void *base)
+{
+	(void)region;
+	(void)base;
+}
+
+static int staging_export(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
+{
+	struct peerdma_region *pin = region->copy.pin;
+
+	return pin->backend->export ? pin->backend->export(pin, offset, length, fd) :
+	       backend_cannot(pin, "peerdma_export_dmabuf", "dma-bufs");
+}
+
+const struct backend backend_staging = {
+	.name = "staging",
+	.pin = staging_pin,
+	.unpin = staging_unpin,
+	.forget = staging_forget,
+	.status = staging_status,
+	.map = staging_map,
+	.unmap = staging_unmap,
+	.view = staging_view,
+	.view_end = staging_view_end,
+	.export = staging_export,
+	.move = move,
+};

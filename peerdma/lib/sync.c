@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* sync.c - peerdma_sync(): where a copy stands for the memory, the bytes are moved. */
+#include <stdio.h>
+
+#include "backend.h"
+
+EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length, unsigned int flags)
+{
+	int ret = check_owner(region->ctx, "peerdma_sync");
+	char why[256];
+
+	if (ret)
+		return ret;
+	if ((flags != PEERDMA_TO_DEVICE && flags != PEERDMA_FROM_DEVICE) ||
+	    (flags == PEERDMA_FROM_DEVICE && region->flags & PEERDMA_READONLY))
+		return fail(-EINVAL, "peerdma_sync: flags 0x%x: give one of PEERDMA_TO_DEVICE and, if the pin is not READONLY, "
+			    "PEERDMA_FROM_DEVICE", flags);
+	if (!length && !offset)
+		length = region->length;
+	if (!length || offset >= region->length || length > region->length - offset)
+		return fail(-EINVAL, "peerdma_sync: [%llu, +%llu) is not within the %llu bytes that were pinned",
+			    (unsigned long long)offset, (unsigned long long)length, (unsigned long long)region->length);
+	if (!region->backend->move)
+		return 0;
+	ret = region->backend->move(region, offset, length, flags == PEERDMA_FROM_DEVICE);
+	if (!ret)
+		return 0;
+	snprintf(why, sizeof(why), "%s", peerdma_last_error());
+	return fail(ret, "peerdma_sync: %s", why);
+}
