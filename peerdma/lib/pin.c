@@ -21,14 +21,26 @@ void region_free(struct peerdma_region *region)
 	free(region);
 }
 
-static int region_publish(struct peerdma_region *region)
+/*
+ * fresh: the caller of peerdma_pin() has not seen it yet.  The kernel may have told
+ * of its revocation already, and if somebody has read that it meant nobody; but then
+ * the generation is over as well.
+ */
+static int region_publish(struct peerdma_region *region, bool fresh)
 {
 	struct peerdma *ctx = region->ctx;
-	bool ok;
+	int ret = 0;
 
 	pthread_mutex_lock(&ctx->lock);
-	ok = region->backend != &backend_kernel || kernel_region_add(region);
-	if (ok) {
+	if (region->backend == &backend_kernel) {
+		if (!kernel_region_add(region)) {
+			ret = -ENOMEM;
+		} else if (fresh && !peerdma_valid(region)) {
+			kernel_region_remove(region);
+			ret = -ESTALE;
+		}
+	}
+	if (!ret) {
 		region->prev = NULL;
 		region->next = ctx->regions;
 		if (region->next)
@@ -39,7 +51,7 @@ static int region_publish(struct peerdma_region *region)
 			notice_put(region);
 	}
 	pthread_mutex_unlock(&ctx->lock);
-	return ok ? 0 : -ENOMEM;
+	return ret;
 }
 
 static void region_unpublish(struct peerdma_region *region)
@@ -153,9 +165,9 @@ EXPORT int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned i
 		if (ret)
 			goto err_unpin;
 	}
-	ret = region_publish(region);
+	ret = region_publish(region, true);
 	if (ret) {
-		fail(ret, "peerdma_pin: out of memory");
+		fail(ret, "peerdma_pin: [%p, +%zu): %s", ptr, length, ret == -ESTALE ? "freed during the call" : "out of memory");
 		goto err_unpin;
 	}
 	*out = region;
@@ -194,7 +206,7 @@ EXPORT int peerdma_unpin(struct peerdma_region *region)
 		char why[128];
 
 		snprintf(why, sizeof(why), "%s", peerdma_last_error());
-		if (region_publish(region))
+		if (region_publish(region, false))
 			return fail(ret, "peerdma_unpin: %s; its revocation will not be told, out of memory", why);
 		return fail(ret, "peerdma_unpin: %s", why);
 	}

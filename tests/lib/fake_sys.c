@@ -99,6 +99,11 @@ static int do_pin(struct peerdma_pin_args *a)
 	fake.pins[h].addr = a->addr;
 	fake.pins[h].length = a->length;
 	fake.pins[h].pinned_length = a->pinned_length;
+	if (fake.revoked_at_once) {
+		fake.revoked_at_once--;
+		fake.pins[h].revoked = 1;
+		next_generation(h);
+	}
 	return 0;
 }
 

@@ -18,6 +18,7 @@ struct fake_kernel {
 	int pin_error, unpin_error, map_error;	/* likewise, until reset */
 	unsigned int segments;	/* that a mapping has */
 	int device_memory;	/* pins are of provider "nvidia" */
+	int revoked_at_once;	/* so many pins are revoked before the call returns, and another thread has read the event */
 	int keep_events;	/* of pins that are unpinned, as if they were being read just then */
 
 	int opens, closes, unpins, unmaps, mmaps, munmaps;	/* counted */

@@ -93,6 +93,22 @@ static void revoked(void **state)
 	peerdma_cache_put(cache, again);
 }
 
+/* Freed while it was being pinned, three times: the fourth is the one. */
+static void revoked_at_once(void **state)
+{
+	struct peerdma_cached *hold;
+
+	(void)state;
+	fake.revoked_at_once = 3;
+	hold = get(memory, 1000);
+	assert_int_equal(fake.unpins, 3);
+	peerdma_cache_put(cache, hold);
+	fake.revoked_at_once = 1000;
+	assert_int_equal(peerdma_cache_get(cache, memory + 2 * MIB, 1, &hold), -ESTALE);
+	assert_non_null(strstr(peerdma_last_error(), "again and again"));
+	fake.revoked_at_once = 0;
+}
+
 /* The provider is full: what is idle makes way, and if nothing is, the reason is peerdma_pin()'s. */
 static void full(void **state)
 {
@@ -149,6 +165,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(once, setup, teardown),
 		cmocka_unit_test_setup_teardown(revoked, setup, teardown),
+		cmocka_unit_test_setup_teardown(revoked_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(full, setup, teardown),
 		cmocka_unit_test_setup_teardown(readonly, setup, teardown),
 		cmocka_unit_test_setup_teardown(mapped_once, setup, teardown),

@@ -180,6 +180,23 @@ static void mappings(void **state)
 	assert_int_equal(peerdma_unpin(region), 0);	/* with the first one still there */
 }
 
+/* What is revoked before its caller has it was freed during the call: its notice would name a region that nobody knows. */
+static void revoked_at_once(void **state)
+{
+	struct peerdma_notice n = { .size = sizeof(n) };
+	struct peerdma_region *r = NULL;
+
+	(void)state;
+	fake.revoked_at_once = 1;
+	assert_int_equal(peerdma_pin(ctx, memory, 100, 0, NULL, &r), -ESTALE);
+	assert_non_null(strstr(peerdma_last_error(), "freed during the call"));
+	assert_null(r);
+	assert_int_equal(fake.unpins, 1);
+	assert_int_equal(peerdma_next_event(ctx, &n, 0), -EAGAIN);
+	assert_int_equal(peerdma_pin(ctx, memory, 100, 0, NULL, &r), 0);
+	assert_int_equal(peerdma_unpin(r), 0);
+}
+
 static void notices(void **state)
 {
 	struct peerdma_notice n = { .size = sizeof(n) };
@@ -226,6 +243,7 @@ static void closing(void **state)
 }
 
 #define ROUNDS 3000
+static int stale;	/* pins that were revoked before their caller had them */
 
 static void *pins_and_unpins(void *failures)
 {
@@ -235,8 +253,11 @@ static void *pins_and_unpins(void *failures)
 		struct peerdma_status s = { .size = sizeof(s) };
 		struct peerdma_region *r;
 		struct peerdma_mapping *m;
+		int ret;
 
-		if (peerdma_pin(ctx, memory + i, 1000, 0, failures, &r) || peerdma_status(r, &s) ||
+		while ((ret = peerdma_pin(ctx, memory + i, 1000, 0, failures, &r)) == -ESTALE)
+			__atomic_add_fetch(&stale, 1, __ATOMIC_RELAXED);
+		if (ret || peerdma_status(r, &s) ||
 		    (s.state == PEERDMA_STATE_REVOKED && peerdma_valid(r)) ||
 		    peerdma_map(r, "03:00.0", PEERDMA_TO_DEVICE, &m) || peerdma_cpu_view(r, (void **)&view) ||
 		    (i % 2 && peerdma_unmap(m)) || (i % 3 && peerdma_cpu_view_end(r, view)) || peerdma_unpin(r))
@@ -274,7 +295,7 @@ static void threads(void **state)
 	pthread_join(revoker, NULL);
 	assert_int_equal(failures, 0);
 	assert_int_equal(bad, 0);
-	assert_int_equal(fake.unpins, 3 * ROUNDS);
+	assert_int_equal(fake.unpins, 3 * ROUNDS + stale);
 }
 
 static void sync_memops(void **state)
@@ -384,6 +405,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pin_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(unpin_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(revoked_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(notices, setup, teardown),
 		cmocka_unit_test_setup_teardown(forked, setup, teardown),
 		cmocka_unit_test_setup_teardown(threads, setup, teardown),

@@ -409,8 +409,12 @@ int region_make(struct peerdma_cache *cache, uint64_t addr, uint64_t length, str
 		ret = cache->ops.add(cache->arg, r->pub.addr, r->pub.length, &registration);
 		if (ret) {
 			abandon(cache, r);
-			if (worth_another(cache, &w, ret))
+			if (ret == -ESTALE) {	/* freed meanwhile; what is there now is another allocation */
+				w.how = WHOLE;
+				ret = extent(cache, &w);
+			} else if (worth_another(cache, &w, ret)) {
 				ret = 0;
+			}
 			continue;
 		}
 		if (publish(cache, f, r, &registration)) {
