@@ -129,6 +129,7 @@ static int host_get(struct peerdma_pin *pin)
 	err = find_pages(pin, host);
 	if (err)
 		goto unwatch;
+	peerdma_watch_found(&host->watch);
 	mmgrab(host->mm);
 	pin->priv = host;
 	return 0;

@@ -13,8 +13,12 @@ static bool changed(struct mmu_interval_notifier *notifier,
 
 	mmu_interval_set_seq(notifier, seq);
 	switch (range->event) {
-	case MMU_NOTIFY_UNMAP:		/* munmap(), mremap() */
 	case MMU_NOTIFY_CLEAR:		/* MADV_DONTNEED, a file that got shorter; now and then for nothing */
+		/* A page shared since a fork, or of zeros, that the look-up makes the process's own. */
+		if (READ_ONCE(watch->looking_up) == current)
+			break;
+		fallthrough;
+	case MMU_NOTIFY_UNMAP:		/* munmap(), mremap() */
 	case MMU_NOTIFY_RELEASE:	/* exit, exec */
 		peerdma_generation_end(watch->pin);
 		break;
@@ -31,8 +35,14 @@ static const struct mmu_interval_notifier_ops ops = {
 int peerdma_watch_begin(struct peerdma_watch *watch, struct peerdma_pin *pin)
 {
 	watch->pin = pin;
+	watch->looking_up = current;
 	return mmu_interval_notifier_insert(&watch->notifier, current->mm, pin->start,
 					    pin->pinned_length, &ops);
+}
+
+void peerdma_watch_found(struct peerdma_watch *watch)
+{
+	WRITE_ONCE(watch->looking_up, NULL);
 }
 
 void peerdma_watch_end(struct peerdma_watch *watch)

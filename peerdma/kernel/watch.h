@@ -20,6 +20,7 @@ struct peerdma_pin;
 struct peerdma_watch {
 	struct mmu_interval_notifier notifier;
 	struct peerdma_pin *pin;
+	struct task_struct *looking_up;	/* who makes the pin, until its pages are found */
 };
 
 /*
@@ -28,6 +29,8 @@ struct peerdma_watch {
  * waits for a change that is being looked at.
  */
 int peerdma_watch_begin(struct peerdma_watch *watch, struct peerdma_pin *pin);
+/* The pages are found: until here, what the caller itself gave other pages to (its own copies of shared ones) is no change. */
+void peerdma_watch_found(struct peerdma_watch *watch);
 void peerdma_watch_end(struct peerdma_watch *watch);
 
 #else
@@ -37,6 +40,10 @@ struct peerdma_watch {};
 static inline int peerdma_watch_begin(struct peerdma_watch *watch, struct peerdma_pin *pin)
 {
 	return 0;
+}
+
+static inline void peerdma_watch_found(struct peerdma_watch *watch)
+{
 }
 
 static inline void peerdma_watch_end(struct peerdma_watch *watch)

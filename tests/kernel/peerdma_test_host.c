@@ -78,6 +78,36 @@ static void generation_never_back(void)
 	munmap(memory, PAGE);
 }
 
+/*
+ * Pages that are shared until they are written, with a parent or as zeros, become
+ * the process's own when they are pinned: for that pin nothing has changed.
+ */
+static void shared_pages(void)
+{
+	char *memory = host_memory(2 * PAGE), *zeros = memory + PAGE;
+	int status = -1;
+	pid_t pid;
+
+	memset(memory, 1, PAGE);
+	CHECK(!madvise(zeros, PAGE, MADV_DONTNEED) && *(volatile char *)zeros == 0);
+	pid = fork();
+	if (!pid) {
+		struct peerdma_pin_args a, b;
+		int before = failures, fd = dev_open();
+		const volatile uint32_t *gen = generations(fd);
+
+		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+		WORKS(pin(fd, zeros, PAGE, PEERDMA_PIN_HOST, &b));
+		CHECK(gen[a.slot] == a.generation && gen[b.slot] == b.generation);
+		CHECK(!madvise(memory, PAGE, MADV_DONTNEED));
+		CHECK(gen[a.slot] != a.generation && gen[b.slot] == b.generation);
+		fflush(stdout);
+		_exit(failures != before);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	munmap(memory, 2 * PAGE);
+}
+
 /* The pin holds what was there; the generation tells that something else is, or nothing. */
 static void range_changes(void)
 {
@@ -510,6 +540,7 @@ void test_host(void)
 	run("pin, query, unpin, close", life);
 	run("generations do not come back", generation_never_back);
 	run("the range changes under a pin", range_changes);
+	run("shared pages are pinned", shared_pages);
 	run("CPU view", cpu_view);
 	run("fork", forked);
 	run("a file used by another process", other_process);

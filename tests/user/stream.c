@@ -189,6 +189,7 @@ static CUdeviceptr begin_work(CUstream s)
 	if (on_softgpu()) {
 		OK(cuMemAlloc(&flag, 8));
 		OK(cuMemsetD32(flag, 0, 2));
+		OK(cuStreamSynchronize(NULL));	/* or what ends it may come first */
 		OK(softgpu_watch(flag, 1, 60000, flag + 4, s));
 	}
 	return flag;
