@@ -190,11 +190,18 @@ static void refuse_unload(int round)
 	reap(round);
 }
 
+/*
+ * Nobody uses them only when the last reference is gone, which is not at once:
+ * peerdma_nvidia keeps one until the process is gone whose pin somebody else
+ * gave back, and looks once a second.
+ */
 static void unload_all(int round)
 {
-	char text[128];
+	char text[1024];
 	int i, err;
 
+	if (!state_settled(&idle, true, text, sizeof(text)))
+		failed(round, text);
 	for (i = MODULES - 1; i >= 0; i--) {
 		err = module_unload(i);
 		if (!err)
@@ -255,8 +262,6 @@ static void run_round(int round)
 		failed(round, why);
 	if (!(round % UNLOAD_EVERY)) {
 		refuse_unload(round);
-		if (!state_settled(&idle, true, why, sizeof(why)))
-			failed(round, why);
 		unload_all(round);
 		if (!state_settled(&idle, true, why, sizeof(why)))
 			failed(round, why);
