@@ -54,7 +54,7 @@ expect 3 --gpu-dst 5
 expect 3 --file=/nonexistent
 
 # A copy that needs a GPU's provider, without it.
-rmmod peerdma_fpga peerdma_nvidia || die "the modules are in use"
+unload_modules peerdma_nvidia peerdma_fpga
 load_modules peerdma_fpga
 expect 4 --size 5000
 expect 0 --size 5000 --host

@@ -30,12 +30,17 @@ load_modules() {
 }
 
 # unload_modules [MODULE...]: in reverse; each must go, with nothing left that holds it.
+# Not at once: peerdma_nvidia is held until the process is gone whose pin another gave back.
 unload_modules() {
 	reversed=
 	for module in ${*:-$modules}; do
 		reversed="$module $reversed"
 	done
 	for module in $reversed; do
+		for _ in $(seq 600); do
+			[ "$(cat "/sys/module/$module/refcnt" 2>/dev/null)" != 0 ] || break
+			sleep 0.1
+		done
 		rmmod "$module" || die "$module does not unload: $(cat "/sys/module/$module/refcnt") uses are left"
 	done
 }
