@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * tree_live.c - what is no file: the output of commands, and the rights of device nodes.
+ * tree_live.c - what is no file: the output of commands, the kernel's log, the rights of device nodes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "tree_inside.h"
+
+#define LOG_MAX		1000000U	/* records */
 
 static int run(const char *const argv[], char **data, size_t *length)
 {
@@ -73,6 +75,55 @@ int tree_command(struct tree *t, const char *name, const char *const argv[], con
 		}
 	}
 	return tree_hand_out(e, data, length);
+}
+
+/* A record a read: "6,339,5140900,-;what it says\n keys=values". */
+static int read_log(struct tree_entry *e, tree_keep keep, void *arg)
+{
+	int fd = open(e->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), ret = 0;
+	FILE *out = fd < 0 ? NULL : open_memstream(&e->data, &e->length);
+	char record[8193];
+
+	if (!out) {
+		ret = fd < 0 ? -errno : -ENOMEM;
+		if (fd >= 0)
+			close(fd);
+		return ret;
+	}
+	for (unsigned int i = 0; i < LOG_MAX; i++) {
+		ssize_t n = read(fd, record, sizeof(record) - 1);
+		char *says;
+
+		if (n < 0 && (errno == EPIPE || errno == EINTR))
+			continue;	/* the oldest ones were just overwritten */
+		if (n <= 0) {
+			ret = n && errno != EAGAIN ? -errno : 0;
+			break;
+		}
+		record[n] = 0;
+		says = strchr(record, ';');
+		if (says && keep(says + 1, strcspn(says + 1, "\n"), arg))
+			fprintf(out, "%.*s\n", (int)strcspn(says + 1, "\n"), says + 1);
+	}
+	close(fd);
+	if (fclose(out))
+		ret = -ENOMEM;
+	return ret;
+}
+
+int tree_log(struct tree *t, tree_keep keep, void *arg, const char **data)
+{
+	struct tree_entry *e = tree_entry_find(t, TREE_LINES, TREE_LOG);
+
+	if (t->root >= 0)
+		return tree_lines(t, TREE_LOG, keep, arg, data, NULL);
+	if (!e) {
+		e = tree_entry_add(t, TREE_LINES, TREE_LOG);
+		if (!e)
+			return -ENOMEM;
+		e->error = read_log(e, keep, arg);
+	}
+	return tree_hand_out(e, data, NULL);
 }
 
 int tree_node(struct tree *t, const char *path, struct tree_node *node)
