@@ -4,6 +4,7 @@
  * first line names the columns, which only ever grow at the end) and stats.
  */
 #include <linux/debugfs.h>
+#include <linux/device.h>
 #include <linux/seq_file.h>
 
 #include "pin.h"
@@ -53,6 +54,33 @@ static void show_segments(struct seq_file *s, struct peerdma_pin *pin)
 	}
 }
 
+/* Whom it is mapped for, as device:mappings,device:mappings; one may come again.  pin->lock held. */
+static void show_devices(struct seq_file *s, struct peerdma_pin *pin)
+{
+	const char *separator = "";
+	struct device *of = NULL;
+	struct peerdma_map *map;
+	u32 count = 0;
+
+	list_for_each_entry(map, &pin->maps, node) {
+		if (!map->live)
+			continue;
+		if (map->pub.dev == of) {
+			count++;
+			continue;
+		}
+		if (of)
+			seq_printf(s, ":%u", count);
+		seq_puts(s, separator);
+		seq_escape(s, dev_name(map->pub.dev), ",\t\n\\");
+		of = map->pub.dev;
+		count = 1;
+		separator = ",";
+	}
+	if (of)
+		seq_printf(s, ":%u", count);
+}
+
 static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 {
 	struct peerdma_map *map;
@@ -78,6 +106,8 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 		   pin->exports, (u64)phys, pin->generation);
 	if (memory)
 		show_segments(s, pin);
+	seq_putc(s, '\t');
+	show_devices(s, pin);
 	seq_putc(s, '\n');
 unlock:
 	mutex_unlock(&pin->lock);
@@ -122,7 +152,7 @@ static void pins_stop(struct seq_file *s, void *v)
 static int pins_show(struct seq_file *s, void *v)
 {
 	if (v == SEQ_START_TOKEN)
-		seq_puts(s, "id\tpid\tcomm\tclient\tprovider\tstate\tflags\taddr\tlength\tpinned_length\tpage_shift\tmappings\tviews\texports\tfirst_phys\tgeneration\tsegments\n");
+		seq_puts(s, "id\tpid\tcomm\tclient\tprovider\tstate\tflags\taddr\tlength\tpinned_length\tpage_shift\tmappings\tviews\texports\tfirst_phys\tgeneration\tsegments\tdevices\n");
 	else
 		show_pin(s, v);
 	return 0;

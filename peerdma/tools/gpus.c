@@ -174,6 +174,15 @@ int gpus_read(const char *root, struct gpus *out)
 	return ret;
 }
 
+void gpus_hold(void)
+{
+	struct nvml n = { 0 };
+	struct gpus ignored;
+
+	/* NVML counts its users: each read's own init and shutdown are cheap then. */
+	nvml_open(&n, &ignored);
+}
+
 void gpus_free(struct gpus *gpus)
 {
 	for (size_t i = 0; i < gpus->count; i++) {

@@ -96,6 +96,12 @@ struct json_object *json_append(struct json_object *array)
 	return o;
 }
 
+void json_append_text(struct json_object *array, const char *s)
+{
+	if (json_object_array_add(array, need(json_object_new_string(s))))
+		need(NULL);
+}
+
 void json_pin(struct json_object *o, const struct pin *pin)
 {
 	struct json_object *segments, *segment;
@@ -123,14 +129,25 @@ void json_pin(struct json_object *o, const struct pin *pin)
 	}
 }
 
-int json_print(struct json_object *o)
+static int print(struct json_object *o, int how)
 {
-	const char *s = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-						       JSON_C_TO_STRING_NOSLASHESCAPE);
+	const char *s = json_object_to_json_string_ext(o, how | JSON_C_TO_STRING_NOSLASHESCAPE);
 	int ret = s && puts(s) >= 0 ? EXIT_OK : EXIT_ERROR;
 
 	if (!s)
 		warn("out of memory");
 	json_object_put(o);
 	return ret;
+}
+
+int json_print(struct json_object *o)
+{
+	return print(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
+}
+
+int json_print_line(struct json_object *o)
+{
+	int ret = print(o, JSON_C_TO_STRING_PLAIN);
+
+	return fflush(stdout) ? EXIT_ERROR : ret;
 }

@@ -24,9 +24,11 @@ void json_null(struct json_object *o, const char *key);
 struct json_object *json_object_in(struct json_object *o, const char *key);
 struct json_object *json_array_in(struct json_object *o, const char *key);
 struct json_object *json_append(struct json_object *array);	/* a new object at its end */
+void json_append_text(struct json_object *array, const char *s);
 void json_pin(struct json_object *o, const struct pin *pin);
 
 /* Prints it and frees it.  The exit code. */
 int json_print(struct json_object *o);
+int json_print_line(struct json_object *o);	/* on one line, which is out when it returns */
 
 #endif

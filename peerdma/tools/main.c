@@ -22,6 +22,7 @@ static const struct command {
 	{ "cache", cmd_cache, "the registration caches of running processes" },
 	{ "pins", cmd_pins, "who holds what memory" },
 	{ "doctor", cmd_doctor, "does GPUDirect RDMA work here, and if not, why" },
+	{ "top", cmd_top, "pins, BAR1, caches and DMA as they change" },
 	{ "topo", cmd_topo, "how far devices are from each other" },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -40,6 +40,7 @@ static const struct column columns[] = {
 	COLUMN(first_phys, NUMBER, false),
 	COLUMN(generation, NUMBER, false),
 	COLUMN(segments, SEGMENTS, false),
+	COLUMN(devices, TEXT, false),
 };
 #define KNOWN (sizeof(columns) / sizeof(columns[0]))
 
@@ -109,6 +110,7 @@ static void pin_free(struct pin *pin)
 	free(pin->state);
 	free(pin->flags);
 	free(pin->segments);
+	free(pin->devices);
 }
 
 static int field_parse(const struct column *column, const struct field *f, struct pin *pin)
@@ -128,7 +130,7 @@ static int field_parse(const struct column *column, const struct field *f, struc
 
 static int fill_text(struct pin *pin)
 {
-	char **texts[] = { &pin->comm, &pin->client, &pin->provider, &pin->state, &pin->flags };
+	char **texts[] = { &pin->comm, &pin->client, &pin->provider, &pin->state, &pin->flags, &pin->devices };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (!*texts[i])

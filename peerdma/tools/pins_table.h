@@ -32,6 +32,7 @@ struct pin {
 	uint64_t generation;
 	struct phys_range *segments;	/* CPU physical; may be empty */
 	size_t segment_count;
+	char *devices;		/* "device:mappings,...", cleaned */
 };
 
 struct pins_table {

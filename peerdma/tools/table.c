@@ -62,19 +62,24 @@ void table_add(struct table *t, const char *const *cells)
 	}
 }
 
-void table_print(struct table *t, const char *indent)
+void table_write(struct table *t, const char *indent, FILE *to)
 {
 	for (size_t i = 0; i < t->count; i++) {
 		size_t c = i % t->columns;
 		int last = c == t->columns - 1;
 
 		if (!c)
-			fputs(indent, stdout);
+			fputs(indent, to);
 		/* No blanks at the end of a line. */
-		text_pad(t->cells[i], last && t->width[c] > 0 ? 0 : t->width[c]);
-		putchar(last ? '\n' : ' ');
+		text_pad_to(to, t->cells[i], last && t->width[c] > 0 ? 0 : t->width[c]);
+		fputc(last ? '\n' : ' ', to);
 		free(t->cells[i]);
 	}
 	free(t->cells);
 	free(t);
+}
+
+void table_print(struct table *t, const char *indent)
+{
+	table_write(t, indent, stdout);
 }

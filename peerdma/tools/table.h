@@ -4,6 +4,7 @@
 #define PEERDMA_TABLE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define TABLE_COLUMNS_MAX 16
 
@@ -15,5 +16,6 @@ struct table *table_new(const char *const *titles, size_t columns);
 void table_add(struct table *table, const char *const *cells);
 /* Prints it, each line after `indent`, and frees it. */
 void table_print(struct table *table, const char *indent);
+void table_write(struct table *table, const char *indent, FILE *to);
 
 #endif

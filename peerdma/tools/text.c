@@ -82,16 +82,21 @@ size_t text_width(const char *s)
 	return n;
 }
 
-void text_pad(const char *s, int width)
+void text_pad_to(FILE *to, const char *s, int width)
 {
 	int fill = abs(width) - (int)text_width(s);
 
 	if (fill < 0)
 		fill = 0;
 	if (width < 0)
-		printf("%*s%s", fill, "", s);
+		fprintf(to, "%*s%s", fill, "", s);
 	else
-		printf("%s%*s", s, fill, "");
+		fprintf(to, "%s%*s", s, fill, "");
+}
+
+void text_pad(const char *s, int width)
+{
+	text_pad_to(stdout, s, width);
 }
 
 const char *text_size(uint64_t bytes, char buf[32])

@@ -56,6 +56,7 @@ int cmd_bar1(struct tool *tool, int argc, char **argv);
 int cmd_bench(struct tool *tool, int argc, char **argv);
 int cmd_cache(struct tool *tool, int argc, char **argv);
 int cmd_doctor(struct tool *tool, int argc, char **argv);
+int cmd_top(struct tool *tool, int argc, char **argv);
 int cmd_topo(struct tool *tool, int argc, char **argv);
 
 /* ---- text.c ---- */
@@ -67,6 +68,7 @@ int cmd_topo(struct tool *tool, int argc, char **argv);
 char *text_clean(const char *s, size_t length);
 size_t text_width(const char *s);			/* characters of cleaned text */
 void text_pad(const char *s, int width);		/* to stdout; negative: to the left */
+void text_pad_to(FILE *to, const char *s, int width);
 const char *text_size(uint64_t bytes, char buf[32]);	/* "64 KiB", "1.5 GiB": exact or one decimal */
 const char *text_mib(uint64_t bytes, char buf[32]);	/* "262144 MiB", as nvidia-smi -q */
 void warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -110,6 +110,16 @@ static uint32_t mappings(int fd, uint32_t handle)
 	return q.mappings;
 }
 
+/* Says debugfs. */
+static bool mapped_for_card(uint32_t handle, unsigned int times)
+{
+	char text[64], expected[64];
+
+	snprintf(expected, sizeof(expected), "%04x:%02x:%02x.%x:%u", card.domain, card.bus, card.devfn >> 3,
+		 card.devfn & 7, times);
+	return debugfs_field(handle, "devices", text, sizeof(text)) && !strcmp(text, expected);
+}
+
 static uint64_t sum(const struct peerdma_segment *segs, uint32_t count)
 {
 	uint64_t total = 0;
@@ -187,10 +197,12 @@ static void life(void)
 	count = 64;
 	WORKS(card_map(fd, a.handle, BOTH, again, &count, &second));
 	CHECK(second != mapping && mappings(fd, a.handle) == 2);
+	CHECK(mapped_for_card(a.handle, 2));
 	FAILS(ENOENT, unmap(other, mapping));
 	WORKS(unmap(fd, mapping));
 	FAILS(ENOENT, unmap(fd, mapping));
 	CHECK(mappings(fd, a.handle) == 1);
+	CHECK(mapped_for_card(a.handle, 1));
 	/* UNPIN takes the other along. */
 	WORKS(unpin(fd, a.handle));
 	FAILS(ENOENT, unmap(fd, second));

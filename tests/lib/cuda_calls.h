@@ -33,6 +33,7 @@ struct cuda_access {
 	X(cuDeviceGetPCIBusId, (char *, int, int)) \
 	X(cuDevicePrimaryCtxRetain, (void **, int)) \
 	X(cuCtxSetCurrent, (void *)) \
+	X(cuCtxCreate_v2, (void **, unsigned int, int)) \
 	X(cuMemAlloc_v2, (gpu_ptr *, size_t)) \
 	X(cuMemFree_v2, (gpu_ptr)) \
 	X(cuMemAllocManaged, (gpu_ptr *, size_t, unsigned int)) \

@@ -3,7 +3,7 @@
 #
 # What programs do with libpeerdma, on the real modules: the examples that need a GPU or
 # an RDMA device (a software one, on the loopback interface), the caches of a running
-# process, the benchmark, and the limits of a process.
+# process, the benchmark, `peerdma top`, and the limits of a process.
 # vm: --cards 1 --timeout 300 --allow lo.speed.is.unknown
 
 . "$TOP/tests/vm/lib.sh"
@@ -41,6 +41,10 @@ done
 [ -z "$(echo "$text" | grep 'not measured')" ] || die "$(echo "$text" | grep 'not measured')"
 
 "$BUILD/tests/lib/limits" kernel || die "limits"
+
+# Who does DMA, and whose cache is how good, as seen from outside.
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+python3 "$TOP/tests/lib/live_top.py" "$peerdma" "$card" "$BUILD/tests/cache/cache_seen" || die "top"
 
 [ "$("$peerdma" pins)" = "No pins: peerdma.ko holds no memory." ] || die "pins are left: $("$peerdma" pins)"
 unload_modules

@@ -18,6 +18,7 @@
 #include <linux/miscdevice.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
@@ -75,9 +76,27 @@ void card_stop(struct fpga_card *card, bool *stop);
 struct fpga_card *card_get(struct fpga_card *card);
 void card_put(struct fpga_card *card);
 
+/* An open file, and what the card did for it. */
+struct fpga_client {
+	struct fpga_card *card;
+	struct list_head node;	/* clients.c */
+	pid_t tgid;		/* of the process that opened it, in the first namespace */
+	char comm[TASK_COMM_LEN];
+	char device[24];	/* the card's PCI address */
+	atomic64_t copies;
+	atomic64_t bytes[2];	/* by enum card_direction */
+	atomic64_t revocations;
+};
+
+/* clients.c */
+struct fpga_client *client_new(struct fpga_card *card);
+void client_end(struct fpga_client *client);
+void clients_init(void);
+void clients_exit(void);
+
 /* copy.c */
 struct fpga_copy;
-int fpga_copy_run(struct fpga_card *card, struct fpga_copy *args);
+int fpga_copy_run(struct fpga_client *client, struct fpga_copy *args);
 
 /* file.c */
 extern const struct file_operations fpga_fops;

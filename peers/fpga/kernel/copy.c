@@ -38,6 +38,7 @@ struct copy_end {
 
 struct copy_job {
 	struct fpga_card *card;
+	struct fpga_client *client;
 	struct copy_end src;
 	struct copy_end dst;
 	bool stop;	/* card->lock */
@@ -51,6 +52,7 @@ static void copy_revoke(struct peerdma_pin *pin, void *priv)
 	WRITE_ONCE(end->revoked, true);
 	card_stop(card, &end->job->stop);
 	atomic64_inc(&card->revocations);
+	atomic64_inc(&end->job->client->revocations);
 }
 
 static const struct peerdma_client_ops copy_client = {
@@ -184,11 +186,13 @@ static int copy_piece(struct copy_job *job, u64 left, u32 *transfers)
 	if (ret)
 		return ret;
 	++*transfers;
+	atomic64_add(piece, &job->client->bytes[CARD_READS]);
 	ret = card_transfer(card, CARD_WRITES, end_dma_addr(&job->dst) + end_fault(&job->dst),
 			    piece, &job->stop);
 	if (ret)
 		return ret;
 	++*transfers;
+	atomic64_add(piece, &job->client->bytes[CARD_WRITES]);
 	end_advance(&job->src, piece);
 	end_advance(&job->dst, piece);
 	return piece;
@@ -224,9 +228,10 @@ static int copy_check(const struct fpga_copy *args)
 	return 0;
 }
 
-int fpga_copy_run(struct fpga_card *card, struct fpga_copy *args)
+int fpga_copy_run(struct fpga_client *client, struct fpga_copy *args)
 {
-	struct copy_job job = { .card = card };
+	struct fpga_card *card = client->card;
+	struct copy_job job = { .card = card, .client = client };
 	u64 interrupts;
 	ktime_t start;
 	int ret;
@@ -260,6 +265,7 @@ int fpga_copy_run(struct fpga_card *card, struct fpga_copy *args)
 	end_report(&job.src, &args->from);
 	end_report(&job.dst, &args->to);
 
+	atomic64_inc(&client->copies);
 	ret = copy_carry(&job, args);
 
 	end_close(&job.dst);

@@ -21,8 +21,9 @@ static u32 card_iommu(struct fpga_card *card)
 						      FPGA_IOMMU_PASSTHROUGH;
 }
 
-static int fpga_info(struct fpga_card *card, void *data)
+static int fpga_info(struct fpga_client *client, void *data)
 {
+	struct fpga_card *card = client->card;
 	struct fpga_info *info = data;
 	struct pci_dev *pdev;
 	unsigned long flags;
@@ -65,15 +66,15 @@ static int fpga_info(struct fpga_card *card, void *data)
 	return 0;
 }
 
-static int fpga_copy(struct fpga_card *card, void *data)
+static int fpga_copy(struct fpga_client *client, void *data)
 {
-	return fpga_copy_run(card, data);
+	return fpga_copy_run(client, data);
 }
 
 struct fpga_call {
 	u32 size;
 	bool report;	/* the struct goes back after an error too */
-	int (*run)(struct fpga_card *card, void *data);
+	int (*run)(struct fpga_client *client, void *data);
 };
 
 static const struct fpga_call fpga_calls[] = {
@@ -95,7 +96,7 @@ static_assert(sizeof(struct fpga_copy) == 144);
 
 static long fpga_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct fpga_card *card = file->private_data;
+	struct fpga_client *client = file->private_data;
 	void __user *uptr = (void __user *)arg;
 	const struct fpga_call *call;
 	union fpga_args args;
@@ -117,7 +118,7 @@ static long fpga_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return ret;
 	args.size = size;	/* the caller may have changed it meanwhile */
 
-	ret = call->run(card, &args);
+	ret = call->run(client, &args);
 	if (ret && (!call->report || ret == -EINVAL))
 		return ret;
 	err = copy_to_user(uptr, &args, call->size) ? -EFAULT : 0;
@@ -129,13 +130,15 @@ static int fpga_open(struct inode *inode, struct file *file)
 	/* misc_open() holds the lock that misc_deregister() takes: the card is there. */
 	struct fpga_card *card = container_of(file->private_data, struct fpga_card, misc);
 
-	file->private_data = card_get(card);
+	file->private_data = client_new(card);
+	if (!file->private_data)
+		return -ENOMEM;
 	return nonseekable_open(inode, file);
 }
 
 static int fpga_release(struct inode *inode, struct file *file)
 {
-	card_put(file->private_data);
+	client_end(file->private_data);
 	return 0;
 }
 

@@ -155,7 +155,24 @@ static struct pci_driver fpga_driver = {
 	.probe = fpga_probe,
 	.remove = fpga_remove,
 };
-module_pci_driver(fpga_driver);
+static int __init fpga_init(void)
+{
+	int ret;
+
+	clients_init();
+	ret = pci_register_driver(&fpga_driver);
+	if (ret)
+		clients_exit();
+	return ret;
+}
+module_init(fpga_init);
+
+static void __exit fpga_exit(void)
+{
+	pci_unregister_driver(&fpga_driver);
+	clients_exit();
+}
+module_exit(fpga_exit);
 
 MODULE_DESCRIPTION("FPGA card with a DMA engine (QEMU edu), on peerdma");
 MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * clients.c - who has a card open, and what DMA it did for him:
+ * /sys/kernel/debug/peerdma_fpga/clients, tab-separated, its first line names
+ * the columns.  `peerdma top' reads such a file of every driver whose folder
+ * there begins with "peerdma_": only the driver of a device knows its DMA.
+ */
+#include <linux/debugfs.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "card.h"
+
+static DEFINE_MUTEX(clients_lock);
+static LIST_HEAD(clients);
+static struct dentry *dir;
+
+/* While the card's device is there. */
+struct fpga_client *client_new(struct fpga_card *card)
+{
+	struct fpga_client *client = kzalloc(sizeof(*client), GFP_KERNEL);
+
+	if (!client)
+		return NULL;
+	client->card = card_get(card);
+	client->tgid = task_tgid_nr(current);
+	get_task_comm(client->comm, current->group_leader);
+	strscpy(client->device, pci_name(card->pdev), sizeof(client->device));
+	mutex_lock(&clients_lock);
+	list_add_tail(&client->node, &clients);
+	mutex_unlock(&clients_lock);
+	return client;
+}
+
+void client_end(struct fpga_client *client)
+{
+	mutex_lock(&clients_lock);
+	list_del(&client->node);
+	mutex_unlock(&clients_lock);
+	card_put(client->card);
+	kfree(client);
+}
+
+static int clients_show(struct seq_file *s, void *unused)
+{
+	struct fpga_client *c;
+
+	seq_puts(s, "pid\tcomm\tdevice\tcopies\tbytes_read\tbytes_written\trevocations\n");
+	mutex_lock(&clients_lock);
+	list_for_each_entry(c, &clients, node) {
+		seq_printf(s, "%d\t", c->tgid);
+		seq_escape(s, c->comm, "\t\n\\");
+		seq_printf(s, "\t%s\t%lld\t%lld\t%lld\t%lld\n", c->device,
+			   atomic64_read(&c->copies), atomic64_read(&c->bytes[CARD_READS]),
+			   atomic64_read(&c->bytes[CARD_WRITES]), atomic64_read(&c->revocations));
+	}
+	mutex_unlock(&clients_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(clients);
+
+void clients_init(void)
+{
+	dir = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	debugfs_create_file("clients", 0400, dir, NULL, &clients_fops);
+}
+
+void clients_exit(void)
+{
+	debugfs_remove(dir);
+}

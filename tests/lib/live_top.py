@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`peerdma top` beside the real modules, in the virtual machine: a card's DMA by process and device,
+a GPU's BAR1, and a cache whose process waits meanwhile.
+
+    live_top.py PEERDMA CARD CACHE_SEEN     CARD: the PCI address of /dev/fpga0
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import struct
+import subprocess
+import sys
+
+PEERDMA, CARD, CACHE_SEEN = sys.argv[1:]
+FPGA_COPY = 3 << 30 | 0xb7 << 8 | 1
+LENGTH = 65536
+
+
+def top(*more):
+    done = subprocess.run([PEERDMA, "top", "--json", *more], stdout=subprocess.PIPE, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def total(row, counter):
+    return row["counters"][counter]["total"]
+
+
+def device(look):
+    row, = (d for d in look["devices"] if d["name"] == CARD)
+    return row
+
+
+def process(look, pid):
+    return next((p for p in look["processes"] if p["pid"] == pid), None)
+
+
+def check_card():
+    before, = top()
+    assert before["not_shown"] == [], before
+    gpu = before["gpus"][0]
+    assert gpu["bar1_total"] > 0 and "bytes_copied" in gpu["counters"], before
+
+    file = os.open("/dev/fpga0", os.O_RDWR)
+    source, target = (ctypes.create_string_buffer(os.urandom(LENGTH), LENGTH) for _ in range(2))
+    copy = bytearray(144)
+    struct.pack_into("=IIQQQ", copy, 0, len(copy), 0, ctypes.addressof(target), ctypes.addressof(source), LENGTH)
+    fcntl.ioctl(file, FPGA_COPY, copy)
+    assert source.raw == target.raw
+
+    now, = top()
+    for counter in "bytes_read", "bytes_written":
+        assert total(device(now), counter) == total(device(before), counter) + LENGTH, (before, now)
+        assert total(process(now, os.getpid()), counter) == LENGTH, now
+    assert total(process(now, os.getpid()), "copies") == 1, now
+    assert total(now["module"], "maps") == total(before["module"], "maps") + 2, (before, now)
+    os.close(file)
+    now, = top()
+    assert process(now, os.getpid()) is None, now
+
+
+def check_cache():
+    with subprocess.Popen([CACHE_SEEN, "used"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as seen:
+        counters = json.loads(seen.stdout.readline())
+        for look in top("-n", "2", "-d", "0.1"):
+            row = process(look, seen.pid)
+            assert total(row, "cache_gets") == counters["gets"] > 0, (row, counters)
+            assert total(row, "cache_hits") == counters["hits"], (row, counters)
+        assert row["counters"]["cache_gets"]["change"] == 0, row
+        seen.communicate()
+
+
+check_card()
+check_cache()
