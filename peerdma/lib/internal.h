@@ -139,6 +139,8 @@ int sys_poll_in(int fd, int timeout_ms);	/* 1 readable, 0 timeout */
 /* kernel.c: the regions by their handles.  Lock.  False: out of memory. */
 bool kernel_region_add(struct peerdma_region *region);
 void kernel_region_remove(struct peerdma_region *region);
+/* Pins what the descriptor is of, at region->addr; 0, or -errno with the reason. */
+int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf);
 /* The next event of the kernel's that is about a region that still is there: 0; -EAGAIN: none. */
 int kernel_event(struct peerdma *ctx, struct peerdma_notice *notice);
 

@@ -61,6 +61,17 @@ void sg_range_publish_locked(struct sg_range *range, u64 va)
 	sg_tree_insert(range->tree, &range->node);
 }
 
+/* Drops the lock.  The range is in no tree any more: nothing new is shown. */
+static void hide_locked(struct sg_range *range)
+{
+	const struct sg_gpu_desc *desc = &range->mem->gpu->desc;
+	struct sg *sg = range->proc->sg;
+
+	sg_mutex_unlock(&sg->lock);
+	desc->hide(desc->priv, range->proc->key, range->node.key, range->node.len);
+	sg_mutex_lock(&sg->lock);
+}
+
 void sg_range_end_locked(struct sg_range *range)
 {
 	struct sg_proc *proc = range->proc;
@@ -70,6 +81,8 @@ void sg_range_end_locked(struct sg_range *range)
 	sg_list_del(&range->in_slabs);
 	proc->refs++;
 	sg_pins_revoke_locked(range);
+	if (range->visible)
+		hide_locked(range);
 	if (range->window)
 		sg_space_give(&proc->window, range->window);
 	if (range->imported)
@@ -192,6 +205,12 @@ int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out
 	return err;
 }
 
+/* Memory that the CPU sees is seen by the page: it shares none. */
+static bool is_small(const struct sg_ctx *ctx, u64 len)
+{
+	return len <= SG_SMALL_MAX && !ctx->visible;
+}
+
 /* A buf with new pages behind it: its own, or a new slab for it to be the first in. */
 static int alloc_pages(struct sg_client *client, struct sg_ctx *ctx, struct sg_buf *buf, u64 len,
 		       u64 *va)
@@ -208,12 +227,13 @@ static int alloc_pages(struct sg_client *client, struct sg_ctx *ctx, struct sg_b
 		return err;
 	}
 	range = sg_range_new(client->proc, ctx, mem);
-	if (len <= SG_SMALL_MAX)
+	if (is_small(ctx, len))
 		slots = sg_zalloc(SG_SLOTS);
 	sg_mutex_lock(&sg->lock);
 	err = -ENOMEM;
-	if (!range || (len <= SG_SMALL_MAX && !slots))
+	if (!range || (is_small(ctx, len) && !slots))
 		goto fail;
+	range->visible = ctx->visible;
 	/* The context may have been destroyed meanwhile. */
 	err = ctx->obj.gone ? -ENOENT : sg_range_place_locked(range);
 	if (err)
@@ -253,7 +273,9 @@ int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 	if (err)
 		goto out;
 	buf->ctx = ctx;
-	if (len > SG_SMALL_MAX || !place_small_locked(ctx, buf, len, &va)) {
+	if (ctx->visible)
+		buf->kind = SOFTGPU_KIND_VISIBLE;
+	if (!is_small(ctx, len) || !place_small_locked(ctx, buf, len, &va)) {
 		sg_mutex_unlock(&sg->lock);
 		err = alloc_pages(client, ctx, buf, len, &va);
 	}
@@ -289,13 +311,13 @@ int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg
 	return 0;
 }
 
-int sg_buf_free(struct sg_client *client, u64 va)
+int sg_buf_free(struct sg_client *client, u64 va, u32 kinds)
 {
 	struct sg_buf *buf;
 	int err;
 
 	sg_mutex_lock(&client->sg->lock);
-	err = sg_buf_settled_locked(client, va, 1u << SOFTGPU_KIND_DEVICE, &buf);
+	err = sg_buf_settled_locked(client, va, kinds, &buf);
 	if (!err)
 		sg_buf_release_locked(buf);
 	sg_mutex_unlock(&client->sg->lock);

@@ -39,7 +39,7 @@ static int call_ctx_create(struct sg_client *c, void *arg)
 {
 	struct softgpu_ctx_create *a = arg;
 
-	return a->flags || a->reserved ? -EINVAL : sg_ctx_create(c, &a->ctx);
+	return a->reserved ? -EINVAL : sg_ctx_create(c, a->flags, &a->ctx);
 }
 
 static int call_ctx_destroy(struct sg_client *c, void *arg)
@@ -80,7 +80,9 @@ static int call_mem_free(struct sg_client *c, void *arg)
 {
 	struct softgpu_va *a = arg;
 
-	return a->flags ? -EINVAL : sg_buf_free(c, a->va);
+	if (a->flags & ~(u32)SOFTGPU_FREE_VISIBLE)
+		return -EINVAL;
+	return sg_buf_free(c, a->va, a->flags ? 1u << SOFTGPU_KIND_VISIBLE : 1u << SOFTGPU_KIND_DEVICE);
 }
 
 static int call_host_unregister(struct sg_client *c, void *arg)
@@ -152,7 +154,7 @@ static void undo_mem_alloc(struct sg_client *c, const void *arg)
 {
 	const struct softgpu_mem_alloc *a = arg;
 
-	sg_buf_free(c, a->va);
+	sg_buf_free(c, a->va, 1u << SOFTGPU_KIND_VISIBLE | 1u << SOFTGPU_KIND_DEVICE);
 }
 
 static void undo_host_register(struct sg_client *c, const void *arg)

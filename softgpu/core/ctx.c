@@ -24,16 +24,20 @@ static int may_make_locked(const struct sg_gpu *gpu, const struct sg_shared_ctx 
 	return gpu->desc.compute_mode == SOFTGPU_COMPUTE_EXCLUSIVE && gpu->ctxs ? -EBUSY : 0;
 }
 
-int sg_ctx_create(struct sg_client *client, u32 *handle)
+int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 {
 	struct sg *sg = client->sg;
-	struct sg_ctx *ctx = sg_zalloc(sizeof(*ctx));
+	struct sg_ctx *ctx;
 	int err;
 
+	if (flags & ~(u32)SOFTGPU_CTX_VISIBLE || (flags && !client->gpu->desc.hide))
+		return -EINVAL;
+	ctx = sg_zalloc(sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
 	sg_obj_init(&ctx->obj, SG_OBJ_CTX, client);
 	ctx->gpu = client->gpu;
+	ctx->visible = flags & SOFTGPU_CTX_VISIBLE;
 	ctx->p2p_token = random_nonzero();
 	ctx->va_space_token = (u32)random_nonzero();
 	sg_cond_init(&ctx->done);

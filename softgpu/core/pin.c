@@ -25,6 +25,22 @@ static struct sg_pin *find_locked(struct sg *sg, const void *key)
 	return SG_NODE_OF(sg_hash_find(&sg->pins, (u64)(unsigned long)key), struct sg_pin);
 }
 
+static struct sg_proc *proc_by_key_locked(struct sg *sg, const void *key)
+{
+	struct sg_proc *proc;
+
+	sg_list_for_each(proc, &sg->procs, struct sg_proc, link) {
+		if (proc->key == key)
+			return proc;
+	}
+	return NULL;
+}
+
+static u32 memory_of(const struct sg_range *range)
+{
+	return range->visible ? SG_MEMORY_HSA : SG_MEMORY_CUDA;
+}
+
 /* May drop the lock.  The range that someone means by [va, va + length), if he may. */
 static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length,
 			  struct sg_range **out)
@@ -42,12 +58,8 @@ static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u
 			return -EINVAL;
 		proc = ctx->obj.client->proc;
 	} else {
-		proc = NULL;
-		sg_list_for_each(proc, &sg->procs, struct sg_proc, link) {
-			if (proc->key == who->proc_key)
-				break;
-		}
-		if (&proc->link == &sg->procs)
+		proc = proc_by_key_locked(sg, who->proc_key);
+		if (!proc)
 			return -EINVAL;
 	}
 	range = sg_range_at(proc, va);
@@ -60,8 +72,31 @@ static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u
 	}
 	if (!range || (ctx && !sg_ctx_same(range->ctx, ctx)) || length > range->node.len - (va - range->node.key))
 		return -EINVAL;
+	if (who->memory && who->memory != memory_of(range))
+		return -EINVAL;
 	*out = range;
 	return 0;
+}
+
+int sg_find(struct sg *sg, const void *proc_key, u64 va, struct sg_found *out)
+{
+	struct sg_proc *proc;
+	struct sg_buf *buf;
+	int err = -ESRCH;
+
+	sg_mutex_lock(&sg->lock);
+	proc = proc_by_key_locked(sg, proc_key);
+	if (proc) {
+		buf = sg_buf_at(proc, va);
+		err = buf && buf->range ? 0 : -ENOENT;
+		if (!err) {
+			out->base = buf->node.key;
+			out->length = buf->node.len;
+			out->memory = memory_of(buf->range);
+		}
+	}
+	sg_mutex_unlock(&sg->lock);
+	return err;
 }
 
 int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,

@@ -50,6 +50,26 @@ int sg_query(struct sg_client *client, struct softgpu_query *a)
 	return 0;
 }
 
+int sg_visible_page(struct sg_client *client, u64 va,
+		    void (*fn)(void *arg, u64 phys, bool on_pci), void *arg)
+{
+	const struct sg_range *range;
+	int err = -ENOENT;
+	u64 run;
+
+	sg_mutex_lock(&client->sg->lock);
+	range = sg_range_at(client->proc, va);
+	if (range && range->visible && !range->mem->gpu->removed) {
+		const struct sg_gpu_desc *desc = &range->mem->gpu->desc;
+		u64 page = (va - range->node.key) & ~(SG_PAGE_SIZE - 1);
+
+		fn(arg, desc->phys(desc->priv, sg_mem_at(range->mem, page, &run)), desc->on_pci);
+		err = 0;
+	}
+	sg_mutex_unlock(&client->sg->lock);
+	return err;
+}
+
 int sg_set_attr(struct sg_client *client, struct softgpu_set_attr *a)
 {
 	struct sg_buf *buf;

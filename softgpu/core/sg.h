@@ -52,6 +52,12 @@ struct sg_gpu_desc {
 	void *priv;
 	/* The CPU physical address of VRAM at offset, contiguous for 64 KiB. */
 	u64 (*phys)(void *priv, u64 offset);
+	/*
+	 * Memory that sg_visible_page() has shown ends: what the CPU sees of [va, va +
+	 * length) in this process must go before this returns.  No lock is held.  NULL:
+	 * there are no contexts with memory that the CPU sees.
+	 */
+	void (*hide)(void *priv, const void *proc_key, u64 va, u64 length);
 };
 
 /* Adds a GPU; *index is the N of /dev/softgpuN.  Starts its engines. */
@@ -185,6 +191,15 @@ u32 sg_call_size(u32 nr, u32 *min);
 bool sg_call_answers(u32 nr);
 void sg_call_undo(struct sg_client *client, u32 nr, const void *arg);
 
+/*
+ * For the CPU's own view of a client's memory: calls fn with the CPU physical address
+ * of the 64 KiB page that holds va, under the core's lock, so that desc->hide comes
+ * after whatever fn makes of it.  fn must not call back in.  -ENOENT: the CPU is not
+ * to see what stands there, if anything does.
+ */
+int sg_visible_page(struct sg_client *client, u64 va,
+		    void (*fn)(void *arg, u64 phys, bool on_pci), void *arg);
+
 /* ---- pins: what personalities build on ---- */
 
 #define SG_PAGE_SHIFT	16
@@ -234,7 +249,12 @@ struct sg_pin_who {
 	u64 p2p_token;
 	u32 va_space_token;
 	bool managed;		/* strict: managed memory too, as it misleads; else it is refused */
+	u32 memory;		/* SG_MEMORY_*: whose it must be; 0: anybody's */
 };
+
+/* Each personality knows its own user side's memory only. */
+#define SG_MEMORY_CUDA	1u
+#define SG_MEMORY_HSA	2u	/* of contexts whose memory the CPU sees */
 
 /*
  * Pins [va, va + length), multiples of 64 KiB and length > 0, all within one
@@ -250,6 +270,15 @@ struct sg_pin_who {
  */
 int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	       const struct sg_pin_who *who, u64 va, u64 length, bool persistent);
+
+/* An allocation of VRAM that a process has. */
+struct sg_found {
+	u64 base, length;
+	u32 memory;		/* SG_MEMORY_* */
+};
+
+/* What stands at va in the process with this key.  -ESRCH: no such process; -ENOENT: no VRAM there. */
+int sg_find(struct sg *sg, const void *proc_key, u64 va, struct sg_found *out);
 
 /*
  * Ends a pin.  `pin` is a key, not dereferenced before it is found, so any

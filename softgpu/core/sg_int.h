@@ -188,6 +188,7 @@ struct sg_ctx {
 	struct sg_link streams;		/* with stream0 */
 	struct sg_stream stream0;
 	u64 next_seq;			/* orders the default stream and the blocking ones */
+	bool visible;			/* fixed; so is what is allocated in it */
 	struct sg_link bufs;
 	struct sg_link slabs;		/* ranges that small allocations share */
 };
@@ -210,6 +211,7 @@ struct sg_range {
 	u32 bufs;
 	u32 access;			/* SG_READ and SG_WRITE: what copies may do with it */
 	bool imported;			/* counted in mem->imports */
+	bool visible;			/* fixed; the CPU may see it at its address */
 	u8 *slots;			/* a slab's: enum sg_slot each */
 };
 
@@ -321,7 +323,7 @@ void sg_obj_put_locked(struct sg_obj *obj);
 int sg_obj_release(struct sg_client *client, u32 handle, enum sg_obj_type type);
 
 /* ctx.c */
-int sg_ctx_create(struct sg_client *client, u32 *handle);
+int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle);
 /* Drops the lock.  Frees everything of the context; the caller holds a reference. */
 void sg_ctx_destroy_locked(struct sg_ctx *ctx);
 /* Drops the lock.  Until all that is queued now is done; -EIO when the context is dead. */
@@ -352,7 +354,8 @@ void sg_shared_leave_locked(struct sg_ctx *ctx);
 
 /* buf.c */
 int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a);
-int sg_buf_free(struct sg_client *client, u64 va);
+/* kinds: bits by enum softgpu_kind. */
+int sg_buf_free(struct sg_client *client, u64 va, u32 kinds);
 int sg_buf_register(struct sg_client *client, struct softgpu_host_register *a);
 int sg_buf_unregister(struct sg_client *client, u64 va);
 /* Drops the lock.  The buf is found and alive; its pins are revoked if it was its range's last. */

@@ -66,6 +66,7 @@ enum softgpu_kind {
 	SOFTGPU_KIND_REGISTERED = 5,	/* the program's own memory: cuMemHostRegister */
 	SOFTGPU_KIND_RESERVED = 6,	/* reserved by cuMemAddressReserve, unmapped */
 	SOFTGPU_KIND_IPC = 7,		/* VRAM: another process's allocation, by IPC_OPEN */
+	SOFTGPU_KIND_VISIBLE = 8,	/* VRAM that the CPU sees at the same address: hipMalloc */
 };
 
 /* Who may make contexts on a GPU; the values are CUDA's. */
@@ -118,9 +119,16 @@ struct softgpu_window {
 	__u32 reserved;
 };
 
+/*
+ * What is allocated in a VISIBLE context is AMD's to the personalities, and of kind
+ * VISIBLE: the process may map it where it stands (see the end).  EINVAL where this
+ * GPU's memory cannot be shown.
+ */
+#define SOFTGPU_CTX_VISIBLE	1
+
 struct softgpu_ctx_create {
 	__u32 size;
-	__u32 flags;		/* 0 */
+	__u32 flags;		/* 0 or SOFTGPU_CTX_VISIBLE */
 	__u32 ctx;		/* out: handle */
 	__u32 reserved;
 };
@@ -142,12 +150,15 @@ struct softgpu_mem_alloc {
 
 /*
  * MEM_FREE ends an allocation (va is its start), after all queued work of its
- * context; every pin is revoked before the call returns.  Works on a device
- * allocation only.  HOST_UNREGISTER forgets host memory.
+ * context; every pin is revoked before the call returns, and no CPU reaches it any
+ * more.  Works on a device allocation only: of kind DEVICE, or with
+ * SOFTGPU_FREE_VISIBLE of kind VISIBLE.  HOST_UNREGISTER forgets host memory.
  */
+#define SOFTGPU_FREE_VISIBLE	1
+
 struct softgpu_va {
 	__u32 size;
-	__u32 flags;		/* 0 */
+	__u32 flags;		/* 0; MEM_FREE: or SOFTGPU_FREE_VISIBLE */
 	__u64 va;
 };
 
@@ -421,6 +432,10 @@ struct softgpu_watch {
 /*
  * mmap(PROT_NONE, MAP_SHARED, fd, offset 0) reserves CPU addresses for the
  * window: any access faults (SIGSEGV), and nothing can take their pages.
+ *
+ * mmap(va, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset va)
+ * shows memory of kind VISIBLE to the CPU at its own address.  Once it is freed a
+ * touch raises SIGBUS.  Not for forked children.
  */
 
 #endif

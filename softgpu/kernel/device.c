@@ -81,6 +81,7 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.vram = device->vram,
 		.priv = (void *)device,
 		.phys = device->phys,
+		.hide = softgpu_file_hide,
 	};
 	memcpy(desc->uuid, device->uuid, sizeof(desc->uuid));
 	if (pdev) {

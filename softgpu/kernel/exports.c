@@ -3,6 +3,7 @@
 #include <linux/export.h>
 #include "softgpu_kapi.h"
 
+EXPORT_SYMBOL_GPL(sg_find);
 EXPORT_SYMBOL_GPL(sg_pin_get);
 EXPORT_SYMBOL_GPL(sg_pin_put);
 EXPORT_SYMBOL_GPL(sg_pin_hold);

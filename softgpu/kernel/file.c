@@ -34,6 +34,7 @@ struct softgpu_file {
 	struct sg_client *client;
 	struct pid *process;
 	struct mm_struct *mm;
+	struct address_space *mapping;	/* what is mapped through the file is found by it */
 	struct list_head node;		/* files */
 };
 
@@ -72,6 +73,7 @@ static int file_open(struct inode *inode, struct file *filp)
 		return -ENOMEM;
 	f->process = get_pid(task_tgid(current));
 	f->mm = current->mm;
+	f->mapping = filp->f_mapping;
 	mmgrab(f->mm);
 	mutex_lock(&files_lock);
 	err = -EBUSY;
@@ -108,6 +110,19 @@ static int file_release(struct inode *inode, struct file *filp)
 	put_pid(f->process);
 	kfree(f);
 	return 0;
+}
+
+/* A process may have mapped its memory through any of its files. */
+void softgpu_file_hide(void *priv, const void *proc_key, u64 va, u64 length)
+{
+	const struct softgpu_file *f;
+
+	mutex_lock(&files_lock);
+	list_for_each_entry(f, &files, node) {
+		if (f->process == proc_key)
+			unmap_mapping_range(f->mapping, va, length, 1);
+	}
+	mutex_unlock(&files_lock);
 }
 
 /* After exec the mm is another, and the old addresses mean nothing. */
@@ -202,8 +217,9 @@ static int file_mmap(struct file *filp, struct vm_area_struct *vma)
 
 	if (!is_owner(f))
 		return -EPERM;
-	if (vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC) || !(vma->vm_flags & VM_SHARED) ||
-	    vma->vm_pgoff)
+	if (vma->vm_pgoff)
+		return softgpu_view_mmap(f->client, vma);
+	if (vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC) || !(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY,
 			 VM_MAYREAD | VM_MAYWRITE | VM_MAYEXEC);

@@ -45,6 +45,14 @@ void softgpu_file_uninit(void);
 int softgpu_file_add(const struct softgpu_device *device);
 void softgpu_file_remove(const struct softgpu_device *device);
 
+/* The hide of struct sg_gpu_desc. */
+void softgpu_file_hide(void *priv, const void *proc_key, u64 va, u64 length);
+
+/* ---- view.c: memory that the CPU sees at its own address ---- */
+
+struct vm_area_struct;
+int softgpu_view_mmap(struct sg_client *client, struct vm_area_struct *vma);
+
 /* ---- hostcopy.c: engines reach a program's memory ---- */
 
 /* The cookie is the program's mm, on which a reference (mmgrab) is held. */

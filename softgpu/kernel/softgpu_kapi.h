@@ -2,7 +2,7 @@
 /*
  * softgpu_kapi.h - what softgpu.ko offers its personalities: the modules that
  * stand for a vendor's driver.  Beyond this, they call what sg.h says of pins
- * (sg_pin_get, sg_pin_put, sg_pin_hold, sg_pin_unhold, sg_pin_live,
+ * (sg_find, sg_pin_get, sg_pin_put, sg_pin_hold, sg_pin_unhold, sg_pin_live,
  * sg_pin_page, sg_pin_pages, sg_pin_uuid, sg_pin_gpu_index, sg_gpu_stats), and
  * sg_chaos_map.
  */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* init.c - cuInit: the GPUs, and fork. */
+#include <errno.h>
 #include <string.h>
 
 #include "internal.h"
@@ -42,7 +43,6 @@ static void forked(void)
 
 static CUresult start(void)
 {
-	CUresult result;
 	int n, err;
 
 	n = sgu_open();
@@ -65,9 +65,9 @@ static CUresult start(void)
 		}
 	}
 	gpu_count = n;
-	result = sgu_window_open(n);
-	if (result)
-		return result;
+	err = sgu_window_open(n);
+	if (err)
+		return err == -EEXIST ? CUDA_ERROR_MPS_MAX_CLIENTS_REACHED : sgu_result(err);
 	return pthread_atfork(NULL, NULL, forked) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 

@@ -16,10 +16,9 @@
 #include "cuda.h"
 #include "object.h"
 #include "transport.h"
+#include "window.h"
 
 #define SGU_EXPORT __attribute__((visibility("default")))
-
-#define SGU_PAGE ((uint64_t)SOFTGPU_PAGE_SIZE)
 
 static inline uint64_t sgu_page_up(uint64_t n)
 {
@@ -47,15 +46,6 @@ static inline bool sgu_device_ok(CUdevice dev)
 {
 	return dev >= 0 && dev < sgu_gpu_count();
 }
-
-/* ---- window.c ---- */
-
-/* Takes CUDA's addresses, for so many GPUs. */
-CUresult sgu_window_open(int gpus);
-/* Is va inside the window of CUDA addresses? */
-bool sgu_in_window(uint64_t va);
-/* Whether this process's contexts are one with those of other processes (MPS). */
-bool sgu_window_has_server(void);
 
 /* ---- error.c ---- */
 

@@ -68,6 +68,11 @@ int sgu_gpu_of_index(unsigned int index)
 	return -1;
 }
 
+int sgu_show(int gpu, void *addr, size_t length)
+{
+	return transport->show ? transport->show(gpu_index[gpu], addr, length) : -EOPNOTSUPP;
+}
+
 void *sgu_reserve(void *addr, size_t length, int flags)
 {
 	return transport->reserve(addr, length, flags);

@@ -28,6 +28,11 @@ struct sgu_transport {
 	 * nothing else gets them.  flags are mmap's; returns what mmap returns.
 	 */
 	void *(*reserve)(void *addr, size_t length, int flags);
+	/*
+	 * Maps memory of kind VISIBLE for the CPU where it stands.  0 or -errno; NULL
+	 * where this cannot be.
+	 */
+	int (*show)(unsigned int index, void *addr, size_t length);
 	/* Gives up the open GPUs, touching nothing else: cuInit failed, or this is a forked child. */
 	void (*forget)(void);
 };
@@ -55,6 +60,7 @@ int sgu_call_any(unsigned long cmd, void *arg);
 /* The number of the GPU with this index, or -1. */
 int sgu_gpu_of_index(unsigned int index);
 
+int sgu_show(int gpu, void *addr, size_t length);
 void *sgu_reserve(void *addr, size_t length, int flags);
 void sgu_forget(void);
 int sgu_shared(void);

@@ -2,6 +2,7 @@
 /* transport_dev.c - the transport over /dev/softgpuN. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -55,6 +56,13 @@ static void *dev_reserve(void *addr, size_t length, int flags)
 	return mmap(addr, length, PROT_NONE, flags | MAP_SHARED | MAP_NORESERVE, window_fd, 0);
 }
 
+static int dev_show(unsigned int index, void *addr, size_t length)
+{
+	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index], (off_t)(uintptr_t)addr);
+
+	return p == MAP_FAILED ? -errno : 0;
+}
+
 /*
  * The parent's GPU memory goes when its open files do, so the child must not
  * keep them open.
@@ -75,5 +83,6 @@ const struct sgu_transport sgu_transport_dev = {
 	.open = dev_open,
 	.call = dev_call,
 	.reserve = dev_reserve,
+	.show = dev_show,
 	.forget = dev_forget,
 };

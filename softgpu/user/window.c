@@ -5,8 +5,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "internal.h"
 #include "parse.h"
+#include "transport.h"
+#include "window.h"
 
 #define GIB	(1ull << 30)
 
@@ -105,18 +106,16 @@ static bool server_wanted(uint32_t *server)
 	return true;
 }
 
-CUresult sgu_window_open(int gpus)
+int sgu_window_open(int gpus)
 {
 	uint32_t server;
 	int err;
 
 	if (!server_wanted(&server))
-		return CUDA_ERROR_INVALID_VALUE;
+		return -EINVAL;
 	gpu_count = gpus;
 	err = take_window(server);
-	if (err == -EEXIST)
-		return CUDA_ERROR_MPS_MAX_CLIENTS_REACHED;
 	if (err == -ENOMEM)
 		sgu_log("cannot reserve CUDA's window of addresses: %s (is ulimit -v set?)", strerror(-err));
-	return err ? sgu_result(err) : CUDA_SUCCESS;
+	return err;
 }

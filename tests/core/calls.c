@@ -63,7 +63,7 @@ static void unknown_flags(void **state)
 	struct softgpu_event_create ec = { .ctx = u.ctx, .flags = 1 };
 	struct softgpu_va_reserve vr = { .length = PAGE, .flags = 1 };
 	struct softgpu_phys_create pc = { .length = PAGE, .flags = 1 };
-	struct softgpu_va va = { .flags = 1 };
+	struct softgpu_va va = { .flags = 2 };
 	struct softgpu_copy c = { .ctx = u.ctx, .flags = 2, .width = 1, .height = 1 };
 	struct softgpu_set_attr sa = { .attr = 77 };
 

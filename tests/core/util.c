@@ -29,7 +29,7 @@ void machine_up(struct machine *m, u32 gpus, u64 vram, u64 bar1, u64 reserved)
 	for (i = 0; i < gpus; i++) {
 		struct sg_gpu_desc desc = {
 			.name = "test GPU", .vram_size = vram, .bar1_size = bar1,
-			.bar1_reserved = reserved, .engines = 2, .phys = phys,
+			.bar1_reserved = reserved, .engines = 2, .phys = phys, .hide = m->hide,
 			.priv = (void *)(uintptr_t)i, .uuid = { (u8)i, 1, 2, 3 },
 		};
 

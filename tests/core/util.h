@@ -27,6 +27,8 @@ struct machine {
 	u32 gpus;
 	u8 *vram[MAX_TEST_GPUS];
 	u64 vram_size;
+	/* Of struct sg_gpu_desc; set before machine_up. */
+	void (*hide)(void *priv, const void *proc_key, u64 va, u64 length);
 };
 
 /* GPUs with that much VRAM each; aperture and reserved as sg_gpu_desc has them. */

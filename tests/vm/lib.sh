@@ -10,7 +10,7 @@
 modules="softgpu nvidia peerdma peerdma_nvidia peerdma_fpga"
 
 # The look-alikes of libcuda and NVML, wherever Meson has put them.
-for library in libcuda.so.1 libnvidia-ml.so.1; do
+for library in libcuda.so.1 libnvidia-ml.so.1 libamdhip64.so.6; do
 	place=$(find -L "$BUILD/softgpu" -name "$library" -print -quit)
 	[ -z "$place" ] || LD_LIBRARY_PATH=${place%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 done

@@ -9,7 +9,7 @@
 
 load_modules softgpu
 failed=
-for t in init context memory pointer tokens vmm copy stream threads runtime nvml mps "removal --really"; do
+for t in init context memory pointer tokens vmm copy stream threads runtime nvml mps hip "removal --really"; do
 	echo "== $t"
 	# shellcheck disable=SC2086
 	"$BUILD/tests/user/user_"$t || [ $? = 77 ] || failed="$failed $t"

@@ -153,6 +153,7 @@ int nvidia_p2p_get_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
 		.p2p_token = p2p_token,
 		.va_space_token = va_space,
 		.managed = true,
+		.memory = SG_MEMORY_CUDA,
 	};
 
 	if (!free_callback || !page_table || !is_aligned(virtual_address, length))
@@ -164,7 +165,11 @@ EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages);
 int nvidia_p2p_get_pages_persistent(uint64_t virtual_address, uint64_t length,
 				    struct nvidia_p2p_page_table **page_table, uint32_t flags)
 {
-	const struct sg_pin_who who = { .proc_key = softgpu_current_key(), .managed = true };
+	const struct sg_pin_who who = {
+		.proc_key = softgpu_current_key(),
+		.managed = true,
+		.memory = SG_MEMORY_CUDA,
+	};
 
 	if (!page_table || !is_aligned(virtual_address, length))
 		return -EINVAL;

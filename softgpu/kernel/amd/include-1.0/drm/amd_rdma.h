@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * amd_rdma.h - what a third-party kernel driver may ask of AMD's GPU driver in
+ * order to let its device read and write GPU memory: the interface's version 1.0,
+ * of ROCm up to 4.1.  Version 2.0 is in include; amdgpu.ko offers either, see its
+ * parameter rdma_api.
+ *
+ * The names, values, layouts and rules are those of AMD's interface; the text is
+ * this project's.  Common to all calls: they may sleep.  `pid' says whose address it
+ * is, by any thread of that process; NULL is the calling process.
+ */
+#ifndef AMD_RDMA_H_
+#define AMD_RDMA_H_
+
+#include <linux/build_bug.h>
+#include <linux/stddef.h>
+#include <linux/types.h>
+
+struct pid;
+struct sg_table;
+
+/* Pages that are held.  Its owner is the provider: a client reads it. */
+struct amd_p2p_info {
+	uint64_t	va;	/* as given to get_pages */
+	uint64_t	size;
+	struct pid	*pid;	/* whose */
+	struct sg_table	*pages;	/* addresses on the bus, 4 KiB each: right for a device without an IOMMU */
+	void		*priv;	/* the provider's */
+	void		*kfd_proc;	/* the provider's */
+};
+
+struct amd_rdma_interface {
+	/*
+	 * Holds the memory behind [address, address + length), whole pages of one
+	 * allocation.  free_callback(client_priv) runs, once, in the thread that takes
+	 * the memory away, with *info and its table still valid; all clients' come
+	 * before anything is released.  The client stops its device and returns soon;
+	 * it must not call put_pages of that info, in the callback or after it.
+	 *
+	 *  0        and *info is set; on a failure it is NULL
+	 *  -EINVAL  malformed, not whole pages, no such process, or it has no such range
+	 *  -ENOMEM  no memory, or no room in the BAR
+	 */
+	int (*get_pages)(uint64_t address, uint64_t length, struct pid *pid,
+			 struct amd_p2p_info **info,
+			 void (*free_callback)(void *client_priv), void *client_priv);
+	/* Releases what get_pages held, from any process, and sets *info to NULL.  -EINVAL: there is none. */
+	int (*put_pages)(struct amd_p2p_info **info);
+	/* 1: it is GPU memory of that process; 0: not. */
+	int (*is_gpu_address)(uint64_t address, struct pid *pid);
+	/* 0, and in bytes the pages in which the range is told. */
+	int (*get_page_size)(uint64_t address, uint64_t length, struct pid *pid,
+			     unsigned long *page_size);
+};
+
+/* The interface, which is there for as long as the module that exports this is.  Returns 0. */
+int amdkfd_query_rdma_interface(const struct amd_rdma_interface **rdma);
+
+static_assert(sizeof(struct amd_p2p_info) == 48, "size of struct amd_p2p_info");
+static_assert(offsetof(struct amd_p2p_info, va) == 0, "offset of va");
+static_assert(offsetof(struct amd_p2p_info, size) == 8, "offset of size");
+static_assert(offsetof(struct amd_p2p_info, pid) == 16, "offset of pid");
+static_assert(offsetof(struct amd_p2p_info, pages) == 24, "offset of pages");
+static_assert(offsetof(struct amd_p2p_info, priv) == 32, "offset of priv");
+static_assert(sizeof(struct amd_rdma_interface) == 32, "size of struct amd_rdma_interface");
+static_assert(offsetof(struct amd_rdma_interface, get_pages) == 0, "offset of get_pages");
+static_assert(offsetof(struct amd_rdma_interface, put_pages) == 8, "offset of put_pages");
+static_assert(offsetof(struct amd_rdma_interface, is_gpu_address) == 16, "offset of is_gpu_address");
+static_assert(offsetof(struct amd_rdma_interface, get_page_size) == 24, "offset of get_page_size");
+
+#endif

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * amdgpu.ko - softgpu's AMD personality: it exports what AMD's driver, as ROCm
+ * brings it, exports to third parties, over softgpu.ko.  Loads beside nvidia.ko:
+ * each knows the memory of its own user side (HSA and HIP here, CUDA there).
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/export.h>
+#include <linux/init.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <drm/amd_rdma.h>
+#include "amd.h"
+
+static unsigned int rdma_api = 2;
+module_param(rdma_api, uint, 0444);
+MODULE_PARM_DESC(rdma_api, "Version of the interface that clients were built for: 1 (1.0, until ROCm 4.1) or 2 (default)");
+
+int amdkfd_query_rdma_interface(const struct amd_rdma_interface **rdma)
+{
+	*rdma = rdma_api == 1 ? amd_api_1 : amd_api_2;
+	return 0;
+}
+EXPORT_SYMBOL(amdkfd_query_rdma_interface);
+
+static int __init amd_init(void)
+{
+	if (rdma_api != 1 && rdma_api != 2) {
+		pr_err("rdma_api=%u: there are 1 and 2\n", rdma_api);
+		return -EINVAL;
+	}
+	pr_info("this is softgpu's stand-in for AMD's driver, for tests: amd_rdma_interface %u.0\n", rdma_api);
+	return 0;
+}
+
+static void __exit amd_exit(void)
+{
+	/* The last pin let go of this module in its free callback, which may not have returned yet. */
+	synchronize_rcu_tasks();
+}
+
+module_init(amd_init);
+module_exit(amd_exit);
+
+MODULE_DESCRIPTION("Stand-in for AMD's driver on softgpu, the software GPU for tests: amd_rdma_interface");
+MODULE_AUTHOR("The peerdma authors");
+MODULE_VERSION(AMD_VERSION);
+MODULE_LICENSE("Dual MIT/GPL");

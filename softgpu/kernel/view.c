@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * view.c - memory that the CPU sees at the address that it has on the GPU, as HIP's
+ * is where all of VRAM is in a BAR.
+ *
+ * It is mapped by the fault, a 64 KiB page at a time, under the core's lock; and
+ * taken down by softgpu_file_hide() once the core knows it no longer.  So nothing is
+ * seen that has been freed.  An offset into the file is an address of the process.
+ */
+#include <linux/mm.h>
+#include "compat.h"
+#include "softgpu.h"
+
+struct fault {
+	struct vm_fault *vmf;
+	vm_fault_t ret;
+};
+
+/* From the page that was touched to the end of its 64 KiB. */
+static void insert(void *arg, u64 phys, bool on_pci)
+{
+	struct fault *fault = arg;
+	struct vm_fault *vmf = fault->vmf;
+	unsigned long addr = vmf->address & PAGE_MASK, at = (u64)vmf->pgoff << PAGE_SHIFT;
+
+	at %= SG_PAGE_SIZE;
+	do {
+		fault->ret = vmf_insert_pfn(vmf->vma, addr, PHYS_PFN(phys + at));
+		addr += PAGE_SIZE;
+		at += PAGE_SIZE;
+	} while (fault->ret == VM_FAULT_NOPAGE && at < SG_PAGE_SIZE && addr < vmf->vma->vm_end);
+}
+
+static vm_fault_t view_fault(struct vm_fault *vmf)
+{
+	struct fault fault = { .vmf = vmf };
+
+	if (sg_visible_page(vmf->vma->vm_private_data, (u64)vmf->pgoff << PAGE_SHIFT, insert, &fault))
+		return VM_FAULT_SIGBUS;
+	return fault.ret;
+}
+
+static const struct vm_operations_struct view_ops = {
+	.fault = view_fault,
+};
+
+/* As the kernel's own view: one range must have one memory type. */
+static void choose_type(void *arg, u64 phys, bool on_pci)
+{
+	struct vm_area_struct *vma = arg;
+
+	if (on_pci)
+		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+}
+
+int softgpu_view_mmap(struct sg_client *client, struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC ||
+	    vma->vm_pgoff != vma->vm_start >> PAGE_SHIFT)
+		return -EINVAL;
+	if (sg_visible_page(client, vma->vm_start, choose_type, vma))
+		return -EINVAL;
+	/* Not for forked children: an address space belongs to one process. */
+	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY, VM_MAYEXEC);
+	vma->vm_private_data = client;
+	vma->vm_ops = &view_ops;
+	return 0;
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+/* hip.c - softgpu's libamdhip64: HIP's devices and memory, over HSA as the original's. */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "hip/hip_runtime_api.h"
+#include "hsa/hsa_ext_amd.h"
+
+#define SGU_EXPORT __attribute__((visibility("default")))
+#define DEVICES_MAX 16
+
+struct device {
+	hsa_amd_memory_pool_t pool;
+	uint32_t domain, bdf;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct device devices[DEVICES_MAX];
+static int count;
+static bool started;
+static _Thread_local int current;
+
+static hsa_status_t take_pool(hsa_amd_memory_pool_t pool, void *data)
+{
+	*(hsa_amd_memory_pool_t *)data = pool;
+	return HSA_STATUS_INFO_BREAK;
+}
+
+static hsa_status_t take_agent(hsa_agent_t agent, void *data)
+{
+	struct device *d = &devices[count];
+	hsa_device_type_t type;
+
+	(void)data;
+	if (hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type) || type != HSA_DEVICE_TYPE_GPU || count == DEVICES_MAX)
+		return HSA_STATUS_SUCCESS;
+	hsa_agent_get_info(agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_BDFID, &d->bdf);
+	hsa_agent_get_info(agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_DOMAIN, &d->domain);
+	if (hsa_amd_agent_iterate_memory_pools(agent, take_pool, &d->pool) == HSA_STATUS_INFO_BREAK)
+		count++;
+	return HSA_STATUS_SUCCESS;
+}
+
+/* First in every call: HIP starts by itself. */
+static hipError_t enter(void)
+{
+	hipError_t error = hipSuccess;
+
+	pthread_mutex_lock(&lock);
+	if (!started) {
+		if (hsa_init())
+			error = hipErrorNoDevice;
+		else
+			hsa_iterate_agents(take_agent, NULL);
+		started = !error;
+	}
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+static hipError_t of_status(hsa_status_t status)
+{
+	switch (status) {
+	case HSA_STATUS_SUCCESS:
+		return hipSuccess;
+	case HSA_STATUS_ERROR_OUT_OF_RESOURCES:
+		return hipErrorOutOfMemory;
+	case HSA_STATUS_ERROR_NOT_INITIALIZED:
+		return hipErrorNotInitialized;
+	case HSA_STATUS_ERROR_INVALID_ARGUMENT:
+	case HSA_STATUS_ERROR_INVALID_ALLOCATION:
+		return hipErrorInvalidValue;
+	default:
+		return hipErrorUnknown;
+	}
+}
+
+SGU_EXPORT hipError_t hipInit(unsigned int flags)
+{
+	return flags ? hipErrorInvalidValue : enter();
+}
+
+SGU_EXPORT hipError_t hipGetDeviceCount(int *n)
+{
+	hipError_t error = enter();
+
+	if (!n)
+		return hipErrorInvalidValue;
+	*n = error ? 0 : count;
+	return error;
+}
+
+SGU_EXPORT hipError_t hipSetDevice(int device)
+{
+	hipError_t error = enter();
+
+	if (error)
+		return error;
+	if (device < 0 || device >= count)
+		return hipErrorInvalidDevice;
+	current = device;
+	return hipSuccess;
+}
+
+SGU_EXPORT hipError_t hipGetDevice(int *device)
+{
+	hipError_t error = enter();
+
+	if (!device)
+		return hipErrorInvalidValue;
+	*device = current;
+	return error;
+}
+
+SGU_EXPORT hipError_t hipDeviceGetPCIBusId(char *id, int length, int device)
+{
+	hipError_t error = enter();
+
+	if (error)
+		return error;
+	if (!id || length < 13 || device < 0 || device >= count)
+		return hipErrorInvalidValue;
+	snprintf(id, (size_t)length, "%04x:%02x:%02x.%x", devices[device].domain & 0xffff, devices[device].bdf >> 8 & 0xff,
+		 devices[device].bdf >> 3 & 0x1f, devices[device].bdf & 7);
+	return hipSuccess;
+}
+
+/* Every call here has done its work when it returns. */
+SGU_EXPORT hipError_t hipDeviceSynchronize(void)
+{
+	return enter();
+}
+
+SGU_EXPORT hipError_t hipMalloc(void **ptr, size_t size)
+{
+	hipError_t error = enter();
+
+	if (error)
+		return error;
+	if (!ptr)
+		return hipErrorInvalidValue;
+	*ptr = NULL;
+	return size ? of_status(hsa_amd_memory_pool_allocate(devices[current].pool, size, 0, ptr)) : hipSuccess;
+}
+
+SGU_EXPORT hipError_t hipFree(void *ptr)
+{
+	hipError_t error = enter();
+
+	return error ? error : of_status(hsa_amd_memory_pool_free(ptr));
+}
+
+SGU_EXPORT hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemcpyKind kind)
+{
+	hipError_t error = enter();
+
+	if (error)
+		return error;
+	/* The addresses say it all. */
+	if ((unsigned int)kind > hipMemcpyDefault)
+		return hipErrorInvalidValue;
+	return size ? of_status(hsa_memory_copy(dst, src, size)) : hipSuccess;
+}
+
+SGU_EXPORT hipError_t hipMemset(void *dst, int value, size_t size)
+{
+	unsigned char byte = (unsigned char)value, *at = dst;
+	hipError_t error = enter();
+	size_t words;
+
+	if (error)
+		return error;
+	if (!size)
+		return hipSuccess;
+	if (!dst)
+		return hipErrorInvalidValue;
+	/* HSA fills words; the CPU sees the memory, too. */
+	for (; size && (uintptr_t)at % 4; size--)
+		*at++ = byte;
+	words = size / 4;
+	error = of_status(hsa_amd_memory_fill(at, byte * 0x01010101u, words));
+	for (size_t i = words * 4; !error && i < size; i++)
+		at[i] = byte;
+	return error;
+}
+
+#define TEXT(error, text) case error: *name = #error; return text
+
+static const char *text_of(hipError_t error, const char **name)
+{
+	switch (error) {
+	TEXT(hipSuccess, "no error");
+	TEXT(hipErrorInvalidValue, "invalid argument");
+	TEXT(hipErrorOutOfMemory, "out of memory");
+	TEXT(hipErrorNotInitialized, "not initialized in this process");
+	TEXT(hipErrorNoDevice, "no GPU was found");
+	TEXT(hipErrorInvalidDevice, "no GPU has this number");
+	TEXT(hipErrorUnknown, "unknown error");
+	}
+	*name = "hipErrorUnknown";
+	return "unknown error";
+}
+
+SGU_EXPORT const char *hipGetErrorName(hipError_t error)
+{
+	const char *name;
+
+	text_of(error, &name);
+	return name;
+}
+
+SGU_EXPORT const char *hipGetErrorString(hipError_t error)
+{
+	const char *name;
+
+	return text_of(error, &name);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hip_runtime_api.h - the part of HIP that softgpu's libamdhip64 offers: devices and
+ * memory, for C.  What hipMalloc gives, the CPU reads and writes at the same address.
+ */
+#ifndef HIP_RUNTIME_API_H
+#define HIP_RUNTIME_API_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum hipError_t {
+	hipSuccess = 0,
+	hipErrorInvalidValue = 1,
+	hipErrorOutOfMemory = 2,
+	hipErrorNotInitialized = 3,
+	hipErrorNoDevice = 100,
+	hipErrorInvalidDevice = 101,
+	hipErrorUnknown = 999,
+} hipError_t;
+
+typedef enum hipMemcpyKind {
+	hipMemcpyHostToHost = 0,
+	hipMemcpyHostToDevice = 1,
+	hipMemcpyDeviceToHost = 2,
+	hipMemcpyDeviceToDevice = 3,
+	hipMemcpyDefault = 4,
+} hipMemcpyKind;
+
+hipError_t hipInit(unsigned int flags);
+hipError_t hipGetDeviceCount(int *count);
+/* Of the calling thread, as with CUDA; 0 at first. */
+hipError_t hipSetDevice(int device);
+hipError_t hipGetDevice(int *device);
+hipError_t hipDeviceGetPCIBusId(char *id, int length, int device);
+hipError_t hipDeviceSynchronize(void);
+hipError_t hipMalloc(void **ptr, size_t size);
+hipError_t hipFree(void *ptr);
+hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemcpyKind kind);
+hipError_t hipMemset(void *dst, int value, size_t size);
+const char *hipGetErrorName(hipError_t error);
+const char *hipGetErrorString(hipError_t error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * conform.h - what the rules of AMD's interface share: HIP found at run time, the
+ * client module, and rows of the table.  Each group of rules runs in a process of its
+ * own, so that one that crashes or hangs fails alone.
+ */
+#ifndef AMD_CONFORM_H
+#define AMD_CONFORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "amd_rdma_test.h"
+
+#define KIB4	((uint64_t)4096)
+#define BLOCK	((uint64_t)2 << 20)
+
+enum verdict { OK, FAIL, NA };
+
+/* One row of the table; in the group that runs. */
+void row(enum verdict verdict, const char *what, const char *expected, const char *seen, ...)
+	__attribute__((format(printf, 4, 5)));
+#define judge(ok, ...) row((ok) ? OK : FAIL, __VA_ARGS__)
+/* A call's return value against the one that it must be. */
+void returns(const char *what, int want, int ret);
+
+/* Does an operation; ends the process when it makes no sense. */
+struct amd_rdma_test_call t_do(struct amd_rdma_test_call c);
+#define T(...)	t_do((struct amd_rdma_test_call){ __VA_ARGS__ })
+
+/* Runs fn in a child; whether it ended well. */
+bool in_child(void (*fn)(void *), void *arg);
+void nap_ms(int ms);
+
+/* hipMalloc and its kin; they end the process when they fail. */
+char *gpu_alloc(size_t size);
+void gpu_free(void *p);
+void gpu_copy(void *dst, const void *src, size_t size);
+bool hip_up(void);
+
+extern int api;			/* 1 or 2 */
+extern bool callbacks;		/* memory that goes away is taken from its pins */
+extern uint32_t peer;		/* 0: none */
+
+struct group {
+	const char *name;
+	void (*run)(void);
+};
+extern const struct group groups[];
+
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+/* visible.c - memory that the CPU sees where it stands: who is shown it, who may pin it, and its end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "util.h"
+
+#include <errno.h>
+
+static struct machine m;
+static struct user u;
+static int key, other;
+static u64 hidden_va, hidden_len;
+static int hides;
+static struct tpin *watched;
+static int watched_frees;
+
+static void hide(void *priv, const void *proc_key, u64 va, u64 length)
+{
+	(void)priv;
+	MUST(proc_key == &key);
+	hidden_va = va;
+	hidden_len = length;
+	hides++;
+	/* After the last pin's end, before the memory is anybody's. */
+	watched_frees = watched ? tpin_count(&watched->frees) : 0;
+}
+
+static int setup(void **state)
+{
+	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
+
+	(void)state;
+	m.hide = hide;
+	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
+	user_up(&u, &m, 0, &key);
+	MUST(!CALL(u.client, SOFTGPU_CTX_CREATE, &c));
+	u.ctx = c.ctx;
+	hides = 0;
+	watched = NULL;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	user_down(&u);
+	machine_down(&m);
+	return 0;
+}
+
+static void shown(void *arg, u64 phys, bool on_pci)
+{
+	(void)on_pci;
+	*(u64 *)arg = phys;
+}
+
+static int free_visible(u64 va)
+{
+	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE, .va = va };
+
+	return CALL(u.client, SOFTGPU_MEM_FREE, &a);
+}
+
+static void pages(void **state)
+{
+	u64 va, small, phys = 0, second = 0;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 2 * PAGE, &va), 0);
+	assert_int_equal(query(&u, va).kind, SOFTGPU_KIND_VISIBLE);
+	assert_int_equal(sg_visible_page(u.client, va, shown, &phys), 0);
+	assert_int_equal(sg_visible_page(u.client, va + PAGE + 4096, shown, &second), 0);
+	assert_int_equal(phys % PAGE, 0);
+	assert_int_equal(second, phys + PAGE);
+	assert_int_equal(sg_visible_page(u.client, va + 2 * PAGE, shown, &phys), -ENOENT);
+	/* Small ones do not share a page: what the CPU sees of one is nothing else. */
+	assert_int_equal(mem_alloc(&u, 100, &small), 0);
+	assert_int_equal(small % PAGE, 0);
+	assert_int_equal(mem_alloc(&u, 100, &second), 0);
+	assert_int_equal(second % PAGE, 0);
+}
+
+static void ends(void **state)
+{
+	struct tpin t = { 0 };
+	u64 va, phys;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
+	watched = &t;
+	/* Not as CUDA's, which would free without unmapping. */
+	assert_int_equal(mem_free(&u, va), -ENOENT);
+	assert_int_equal(hides, 0);
+	assert_int_equal(free_visible(va), 0);
+	assert_int_equal(hides, 1);
+	assert_true(hidden_va == va && hidden_len == 3 * PAGE);
+	assert_int_equal(watched_frees, 1);
+	assert_int_equal(sg_visible_page(u.client, va, shown, &phys), -ENOENT);
+	assert_int_equal(free_visible(va), -ENOENT);
+}
+
+static void ends_with_context(void **state)
+{
+	struct softgpu_handle h = { .handle = u.ctx };
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(hides, 2);
+}
+
+static void ends_with_gpu(void **state)
+{
+	u64 va, phys;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	sg_gpu_remove(m.sg, 0);
+	assert_int_equal(hides, 1);
+	assert_int_equal(sg_visible_page(u.client, va, shown, &phys), -ENOENT);
+}
+
+/* Each personality pins its own side's memory only. */
+static void whose(void **state)
+{
+	struct sg_pin_who who = { .proc_key = &key };
+	struct softgpu_ctx_create c = { 0 };
+	struct sg_found found;
+	struct tpin t = { 0 }, second = { 0 };
+	u64 va, cuda, phys;
+	u32 ctx = u.ctx;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 100, &va), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
+	u.ctx = c.ctx;
+	assert_int_equal(mem_alloc(&u, PAGE, &cuda), 0);
+	u.ctx = ctx;
+	who.memory = SG_MEMORY_CUDA;
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, cuda, PAGE, false), 0);
+	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
+	who.memory = SG_MEMORY_HSA;
+	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, cuda, PAGE, false), -EINVAL);
+	assert_int_equal(sg_pin_get(m.sg, &second.pin, &tpin_ops, &who, va, PAGE, false), 0);
+	assert_int_equal(sg_pin_put(m.sg, &second.pin, false), 0);
+	assert_int_equal(sg_find(m.sg, &key, va + 99, &found), 0);
+	assert_true(found.base == va && found.length == 100 && found.memory == SG_MEMORY_HSA);
+	assert_int_equal(sg_find(m.sg, &key, cuda, &found), 0);
+	assert_int_equal(found.memory, SG_MEMORY_CUDA);
+	assert_int_equal(sg_find(m.sg, &key, va + 100, &found), -ENOENT);
+	assert_int_equal(sg_find(m.sg, &other, va, &found), -ESRCH);
+	assert_int_equal(sg_visible_page(u.client, cuda, shown, &phys), -ENOENT);
+	/* Nor does CUDA's IPC. */
+	{
+		struct softgpu_ipc_export e = { .va = va };
+
+		assert_int_equal(CALL(u.client, SOFTGPU_IPC_EXPORT, &e), -ENOENT);
+	}
+}
+
+/* An embedder that cannot hide what it showed is asked to show nothing. */
+static void needs_hide(void **state)
+{
+	static struct machine blind;
+	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
+	struct user v;
+
+	(void)state;
+	machine_up(&blind, 1, 16 * PAGE, 16 * PAGE, 0);
+	user_up(&v, &blind, 0, &key);
+	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), -EINVAL);
+	user_down(&v);
+	machine_down(&blind);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(pages), T(ends), T(ends_with_context), T(ends_with_gpu), T(whose), T(needs_hide),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

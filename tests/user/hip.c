@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+/*
+ * hip.c - HIP's and HSA's memory beside CUDA's: what the CPU sees of it, what each
+ * library says of a pointer, and its end.  It needs /dev/softgpu0.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "hip/hip_runtime.h"
+#include "hsa/hsa_ext_amd.h"
+#include "test.h"
+
+static sigjmp_buf fault;
+
+static void on_fault(int sig)
+{
+	siglongjmp(fault, sig);
+}
+
+/* What a read raises; 0: nothing. */
+static int signal_of(const volatile char *p)
+{
+	int sig;
+
+	signal(SIGBUS, on_fault);
+	signal(SIGSEGV, on_fault);
+	sig = sigsetjmp(fault, 1);
+	if (!sig)
+		(void)*p;
+	signal(SIGBUS, SIG_DFL);
+	signal(SIGSEGV, SIG_DFL);
+	return sig;
+}
+
+static char *hip_alloc(size_t size)
+{
+	void *p = NULL;
+
+	assert_int_equal(hipMalloc(&p, size), hipSuccess);
+	assert_non_null(p);
+	return p;
+}
+
+static void cpu_view(void **state)
+{
+	char *p = hip_alloc(MIB + 100), back[256];
+
+	(void)state;
+	for (size_t i = 0; i < MIB + 100; i += 1000)
+		p[i] = (char)(i / 1000);
+	assert_int_equal(hipMemcpy(back, p + 5000, 1, hipMemcpyDeviceToHost), hipSuccess);
+	assert_int_equal(back[0], 5);
+	memset(back, 0x3c, sizeof(back));
+	assert_int_equal(hipMemcpy(p + 3 * 64 * KIB - 10, back, 20, hipMemcpyHostToDevice), hipSuccess);
+	assert_int_equal(p[3 * 64 * KIB - 10], 0x3c);
+	assert_int_equal(p[3 * 64 * KIB + 9], 0x3c);
+	assert_int_equal(hipMemset(p + 1, 0x55, 4 * KIB), hipSuccess);
+	assert_int_equal(p[1], 0x55);
+	assert_int_equal(p[4 * KIB], 0x55);
+	assert_int_equal(p[0], 0);
+	assert_int_equal(hipFree(p), hipSuccess);
+	assert_int_not_equal(signal_of(p), 0);
+	assert_int_equal(hipFree(p), hipErrorInvalidValue);
+	assert_int_equal(hipFree(NULL), hipSuccess);
+}
+
+/* What was there is not there for the next one, whose it may be. */
+static void zeroed(void **state)
+{
+	char *p = hip_alloc(64 * KIB);
+	CUdeviceptr cuda;
+	unsigned int word = 1;
+
+	(void)state;
+	memset(p, 0x77, 64 * KIB);
+	assert_int_equal(hipFree(p), hipSuccess);
+	OK(cuMemAlloc(&cuda, 64 * KIB));
+	OK(cuMemcpyDtoH(&word, cuda, sizeof(word)));
+	assert_int_equal(word, 0);
+	/* The same address, most likely: CUDA's is not the CPU's. */
+	assert_int_not_equal(signal_of((char *)(uintptr_t)cuda), 0);
+	OK(cuMemFree(cuda));
+}
+
+static void what_is_it(void **state)
+{
+	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
+	char *p = hip_alloc(10000);
+	unsigned int type;
+	CUdeviceptr cuda;
+	int local;
+
+	(void)state;
+	OK(cuMemAlloc(&cuda, MIB));
+	assert_int_equal(hsa_amd_pointer_info(p + 9999, &info, NULL, NULL, NULL), HSA_STATUS_SUCCESS);
+	assert_int_equal(info.type, HSA_EXT_POINTER_TYPE_HSA);
+	assert_ptr_equal(info.agentBaseAddress, p);
+	assert_int_equal(info.sizeInBytes, 12288);
+	assert_int_equal(hsa_amd_pointer_info(&local, &info, NULL, NULL, NULL), HSA_STATUS_SUCCESS);
+	assert_int_equal(info.type, HSA_EXT_POINTER_TYPE_UNKNOWN);
+	assert_int_equal(hsa_amd_pointer_info((void *)(uintptr_t)cuda, &info, NULL, NULL, NULL), HSA_STATUS_SUCCESS);
+	assert_int_equal(info.type, HSA_EXT_POINTER_TYPE_UNKNOWN);
+	info.size = 0;
+	assert_int_equal(hsa_amd_pointer_info(p, &info, NULL, NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+	/* Neither knows the other's, nor ends it. */
+	if (!cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, P(p)))
+		assert_int_not_equal(type, CU_MEMORYTYPE_DEVICE);
+	assert_int_not_equal(cuMemFree(P(p)), CUDA_SUCCESS);
+	assert_int_equal(hipFree((void *)(uintptr_t)cuda), hipErrorInvalidValue);
+	assert_int_equal(p[0], 0);
+	OK(cuMemFree(cuda));
+	assert_int_equal(hipFree(p), hipSuccess);
+}
+
+static void child(void *arg)
+{
+	void *q;
+
+	/* Neither its memory nor its library. */
+	if (!signal_of(arg) || hipMalloc(&q, 100) == hipSuccess)
+		_exit(1);
+	_exit(0);
+}
+
+static void forked(void **state)
+{
+	char *p = hip_alloc(64 * KIB);
+
+	(void)state;
+	p[0] = 7;
+	assert_int_equal(in_child(child, p), 0);
+	assert_int_equal(p[0], 7);
+	assert_int_equal(hipFree(p), hipSuccess);
+}
+
+static void dmabuf(void **state)
+{
+	char *p = hip_alloc(MIB);
+	uint64_t offset = 0;
+	int fd = -1, local;
+
+	(void)state;
+	assert_int_equal(hsa_amd_portable_export_dmabuf(p + 8192, 4096, &fd, &offset), HSA_STATUS_SUCCESS);
+	assert_int_equal(offset, 8192);
+	assert_int_equal(lseek(fd, 0, SEEK_END), MIB);
+	assert_int_equal(hsa_amd_portable_export_dmabuf(p + 8192, MIB, &fd, &offset), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+	assert_int_equal(hsa_amd_portable_export_dmabuf(&local, 4, &fd, &offset), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+	assert_int_equal(hsa_amd_portable_close_dmabuf(fd), HSA_STATUS_SUCCESS);
+	assert_int_equal(hipFree(p), hipSuccess);
+}
+
+/* Frees and allocations of several threads: each finds its own at its address. */
+static void *churn(void *arg)
+{
+	for (int i = 0; i < 100; i++) {
+		char *p = NULL;
+
+		if (hipMalloc((void **)&p, (size_t)(1 + i % 3) * 64 * KIB))
+			return arg;
+		*(int **)(void *)p = &i;
+		if (*(int *volatile *)(void *)p != &i || hipFree(p))
+			return arg;
+	}
+	return NULL;
+}
+
+static void threads(void **state)
+{
+	pthread_t id[3];
+	void *failed;
+	int n[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&id[i], NULL, churn, &n[i]), 0);
+	for (int i = 0; i < 3; i++) {
+		pthread_join(id[i], &failed);
+		assert_null(failed);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cpu_view), cmocka_unit_test(zeroed), cmocka_unit_test(what_is_it),
+		cmocka_unit_test(forked), cmocka_unit_test(dmabuf), cmocka_unit_test(threads),
+	};
+
+	if (access("/dev/softgpu0", F_OK))
+		skip_program("HIP needs /dev/softgpu0");
+	return RUN(tests);
+}

@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The conformance suite of AMD's interface on softgpu: both versions, with the free
+# callback and without; beside the NVIDIA personality; and it notices what is wrong.
+# vm: --timeout 300 --cards 1 --allow amdgpu:.a.client --allow amdgpu:.get_pages
+# vm: --timeout 300 --cards 1 --allow amdgpu:.a.client --allow amdgpu:.get_pages --kernel 6.12 --iommu on
+
+. "$TOP/tests/vm/lib.sh"
+
+peer=$(lspci -Dn -d 1234:11e8 | head -1 | cut -d' ' -f1)
+
+# conform [OPTION...]
+conform() {
+	"$BUILD/tests/conformance/amd_conform" --peer "$peer" "$@"
+}
+
+load_modules softgpu nvidia amdgpu amd_rdma_test
+conform || die "rules of version 2.0 are broken"
+echo 0 >/sys/module/amdgpu/parameters/callbacks
+conform --no-callbacks || die "rules of version 2.0 without callbacks are broken"
+echo 1 >/sys/module/amdgpu/parameters/callbacks
+echo 1 >/sys/module/amdgpu/parameters/short_table
+conform --only "get and put" >/dev/null && die "a table that lacks a segment is not noticed"
+echo 0 >/sys/module/amdgpu/parameters/short_table
+conform --no-callbacks --only stays >/dev/null && die "a driver that calls back is taken for one that does not"
+unload_modules amdgpu amd_rdma_test
+
+insmod "$MODDIR/amdgpu.ko" rdma_api=1 || die "amdgpu.ko rdma_api=1 does not load"
+load_modules amd_rdma_test_1
+conform || die "rules of version 1.0 are broken"
+unload_modules softgpu nvidia amdgpu amd_rdma_test_1
