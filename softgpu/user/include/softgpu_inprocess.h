@@ -20,6 +20,12 @@ extern "C" {
 
 struct softgpu_pin;
 
+/*
+ * From here on cuInit() finds a GPU inside this process, as with SOFTGPU_INPROCESS=1 in the
+ * environment, unless the environment says otherwise.  To be called before cuInit().
+ */
+void softgpu_inprocess_begin(void);
+
 #define SOFTGPU_PIN_PERSISTENT	(1U << 0)	/* outlives the memory's free; revoked() is never called */
 
 /*
@@ -33,7 +39,7 @@ struct softgpu_pin;
  *
  *   -EINVAL  not such memory, or not multiples, or it spans allocations
  *   -ENOSPC  the aperture is full
- *   -ENODEV  there is no GPU in this process: no SOFTGPU_INPROCESS=1, or before cuInit()
+ *   -ENODEV  there is no GPU in this process: it was not asked for, or before cuInit()
  *   -ENOMEM
  */
 int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
