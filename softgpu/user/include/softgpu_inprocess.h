@@ -60,6 +60,26 @@ int softgpu_inprocess_view(struct softgpu_pin *pin, int writable, void **view);
 /* Ends a view. */
 void softgpu_inprocess_view_end(struct softgpu_pin *pin, void *view);
 
+/* ---- Faults, at the moment that a test chooses ---- */
+
+/*
+ * Revokes every pin over an address, whoever made it (libpeerdma's too), as a driver may
+ * that needs its aperture: revoked() is called in this thread, and has returned when this
+ * does.  The memory stays, and may be pinned again.  Persistent pins stay.
+ *
+ * How many they were; -ENODEV as above.  Not from a revoked().
+ */
+int softgpu_inprocess_revoke(uint64_t va);
+
+/*
+ * Sets knobs, as SOFTGPU_CHAOS does at the start ("fail_pin=3,strict=1"); the others stay
+ * as they are.
+ *
+ *   -EINVAL  no such knob, or no such value: said on standard error.  Nothing is changed.
+ *   -ENODEV  as above
+ */
+int softgpu_inprocess_chaos(const char *knobs);
+
 #ifdef __cplusplus
 }
 #endif
