@@ -49,7 +49,7 @@ struct peerdma_provider {
 	 */
 	void (*release)(struct peerdma_pin *pin);
 
-	/* CPU physical address of the i-th page.  pin->lock held, pin alive. */
+	/* CPU physical address of the i-th page.  pin->lock held, pin alive.  NULL: dmabuf.c, whose memory has none. */
 	phys_addr_t (*page)(const struct peerdma_pin *pin, u32 i);
 
 	/*
@@ -57,7 +57,7 @@ struct peerdma_provider {
 	 * map->offset + map->length), neighbours merged.  NULL:
 	 * peerdma_map_resource().  pin->lock is held, so for a pin that can be
 	 * revoked nothing here may wait for a lock that is held around
-	 * peerdma_revoke().
+	 * peerdma_revoke() (dmabuf.c has it by then).
 	 */
 	int (*dma_map)(struct peerdma_map *map);
 	void (*dma_unmap)(struct peerdma_map *map);

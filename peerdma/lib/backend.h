@@ -64,6 +64,10 @@ int backends_open(struct peerdma *ctx);
 void backends_close(struct peerdma *ctx, bool owner);
 /* Pins by the first that can; the region says which and why not one before. */
 int backends_pin(struct peerdma_region *region);
+/* NULL: the context has it; or why not. */
+const char *backend_refused(const struct peerdma *ctx, const struct backend *backend);
+/* A text that lives as long as the context.  NULL: there is nothing in it, or no memory. */
+const char *reason_keep(struct peerdma *ctx, const char *text);
 /* For a call that the region's back-end does not have. */
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
 

@@ -173,8 +173,7 @@ void backends_close(struct peerdma *ctx, bool owner)
 
 /* ---- pinning ---- */
 
-/* NULL: nothing to say, or no memory to say it with. */
-static const char *reason_keep(struct peerdma *ctx, const char *text)
+const char *reason_keep(struct peerdma *ctx, const char *text)
 {
 	struct reason *r;
 
@@ -232,6 +231,15 @@ int backends_pin(struct peerdma_region *region)
 	}
 	return fail(p.error, "peerdma_pin: [%p, +%llu): %s", (void *)(uintptr_t)region->addr,
 		    (unsigned long long)region->length, p.text);
+}
+
+const char *backend_refused(const struct peerdma *ctx, const struct backend *backend)
+{
+	for (unsigned int i = 0; i < ctx->offer_count; i++) {
+		if (ctx->offers[i].backend == backend)
+			return ctx->offers[i].error ? ctx->offers[i].why : NULL;
+	}
+	return "not among the back-ends that PEERDMA_PROVIDER names";
 }
 
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what)

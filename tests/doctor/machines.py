@@ -51,6 +51,7 @@ class Machine:
         self.free = 0x2000_0000_0000
         self.put("proc/sys/kernel/osrelease", kernel + "\n")
         self.folder("sys/bus/pci/devices")
+        self.put("dev/kmsg", "")
         self.folder("sys/class/iommu")
         self.limits()
         self.cpu()

@@ -47,6 +47,9 @@ class Doctor(Case):
         others = [f for f in findings if f["verdict"] != "ok" and f["check"] != check]
         self.assertEqual(others, [])
 
+    def expect_ok(self, m):
+        self.assertEqual([f for f in self.told(m) if f["verdict"] != "ok"], [])
+
     # ---- nothing wrong
 
     def test_in_order(self):
@@ -100,6 +103,40 @@ class Doctor(Case):
         m.remove("proc/driver/nvidia/version")
         shutil.rmtree(m.path + "/sys/module/nvidia")
         self.assertIn("broken", [f["verdict"] for f in self.told(m) if f["check"] == "driver"])
+
+    # ---- the kernel's log
+
+    def test_kernel_log(self):
+        for line, verdict, word in (
+                ("DMAR: [DMA Write NO_PASID] Request device [13:00.0] fault addr 0x380000000000 [fault reason 0x05] PTE Write "
+                 "access is not set", "broken", "went nowhere"),
+                ("nvidia 0000:13:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0012 address=0xfd00000000 flags=0x0020]",
+                 "broken", "went nowhere"),
+                ("NVRM: Xid (PCI:0000:13:00): 79, pid=812, GPU has fallen off the bus.", "broken", "fallen off"),
+                ("NVRM: Xid (PCI:0000:13:00): 31, pid=812, name=train, Ch 00000008", "cannot tell", "Xid"),
+                ("nvidia 0000:13:00.0: cannot be used for peer-to-peer DMA as the client device (x) and provider (y) do not share "
+                 "an upstream bridge or whitelisted host bridge", "slow", "below one switch"),
+                ("nvidia 0000:13:00.0: ACS redirect is set between the client and provider (x)", "slow", "disable_acs_redir"),
+                ("nvidia 0000:13:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer", "slow", "repeats itself"),
+                ("nvidia 0000:13:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=Transaction Layer", "broken", "lost data")):
+            m = self.server().put("dev/kmsg", f"NET: started\n{line}\nx\n{line}\n")
+            self.expect(m, "kernel-log", verdict, "GPU0", "2 such messages", word)
+        # Of another device, or of none, or whose number only ends alike.
+        for line in ("DMAR: [DMA Read] Request device [ff:00.0] fault addr 0x0", "NVRM: Xid (PCI:0001:13:00): 79, x",
+                     "DMAR: [DMA Read] Request device [1:13:00.0] fault addr 0x0", "0000:13:00.0: nothing special", "\xff" * 5000):
+            self.expect_ok(self.server().put("dev/kmsg", line + "\n"))
+
+    def test_kernel_log_unreadable(self):
+        m = self.server()
+        m.remove("dev/kmsg")
+        self.expect(m, "kernel-log", "cannot tell", "into the container")
+        m.told("error", "/dev/kmsg", 1, errno.EPERM)
+        self.expect(m, "kernel-log", "cannot tell", "run as root")
+
+    def test_kernel_log_huge(self):
+        """No more than so many lines are kept."""
+        m = self.server().put("dev/kmsg", "DMAR: [DMA Read] Request device [13:00.0] fault addr 0x0\n" * 100000)
+        self.expect(m, "kernel-log", "broken", "2000 such messages")
 
     # ---- BARs
 

@@ -4,13 +4,42 @@
 
 import json
 import os
+import random
 import re
+import shutil
+import struct
+import subprocess
 import sys
 import unittest
 import xml.etree.ElementTree
 
 import machines
 from case import Case, run
+
+SEED = int(os.environ.get("SEED", "1"))
+ADMIN_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+
+
+def random_bridge(chance):
+    """A config space whose two lists of capabilities are sound, and lead anywhere."""
+    space = bytearray(4096)
+    struct.pack_into("<HH", space, 0, *machines.BRIDGE)
+    space[0x06], space[0x0a], space[0x0b], space[0x0e] = 0x10, 4, 6, 1
+    slots = chance.sample(range(0x40, 0x100, 0x40), chance.randint(1, 3))
+    caps = [0x10] + [chance.choice((0x09, 0x05)) for _ in slots[1:]]
+    chance.shuffle(caps)
+    space[0x34] = slots[0]
+    for slot, cap, after in zip(slots, caps, slots[1:] + [0]):
+        body = struct.pack("<H", chance.choice((4, 5, 6)) << 4 | 2) if cap == 0x10 else b"\x10\0"
+        space[slot:slot + 4] = bytes((cap, after)) + body
+    slots = [0x100] + chance.sample(range(0x140, 0x1000, 0x40), chance.randint(0, 12))
+    caps = [chance.choice((0x0b, 0x03, 0x0e)) for _ in slots]
+    if chance.random() < 0.7:
+        caps[chance.randrange(len(caps))] = 0x0d
+    for slot, cap, after in zip(slots, caps, slots[1:] + [0]):
+        control = chance.choice((0, 1, 4, 8, 0x0c, 0x11, 0x1d))
+        struct.pack_into("<IHH", space, slot, cap | 1 << 16 | after << 20, 0x7f, control)
+    return bytes(space)
 
 
 class Topo(Case):
@@ -104,6 +133,34 @@ class Topo(Case):
             told = json.loads(run("topo", "--json", root=make(self.folder()).path).stdout)
             boxes = [e for e in picture.iter() if re.fullmatch("GPU|NIC|NVME|CARD|bridge", e.get("class") or "")]
             self.assertEqual(len(boxes), len(told["devices"]))
+
+    @unittest.skipUnless(shutil.which("lspci", path=ADMIN_PATH), "pciutils is not installed")
+    def test_second_opinion(self):
+        """What pciutils (libpci) finds in config spaces, its capabilities in any order, is what is found here."""
+        chance = random.Random(SEED)
+        print(f"seed {SEED}", file=sys.stderr)
+        m = machines.Machine(self.folder())
+        dump = ""
+        for bus in range(100):
+            bridge, gpu = f"0001:{bus:02x}:00.0", f"0002:{bus:02x}:00.0"
+            space = random_bridge(chance)
+            m.device(bridge, "pci0001:00", machines.BRIDGE, 0x060400, space=space)
+            m.device(gpu, bridge, machines.H200, 0x030200)
+            dump += f"{bridge} bridge\n" + "".join(
+                f"{at:02x}: {space[at:at + 16].hex(' ')}\n" for at in range(0, len(space), 16)) + "\n"
+        file = os.path.join(self.folder(), "dump")
+        with open(file, "w", encoding="ascii") as out:
+            out.write(dump)
+        seen = subprocess.run(["lspci", "-F", file, "-vv", "-D"], capture_output=True, text=True, check=True, timeout=300,
+                              env={"PATH": ADMIN_PATH}).stdout
+        expected = {}
+        for block in seen.strip().split("\n\n"):
+            control = re.search(r"ACSCtl:.*ReqRedir(.) CmpltRedir(.)", block)
+            expected[block.split()[0]] = "none" if not control else "redirects" if "+" in control.groups() else "off"
+        told = json.loads(run("topo", "--json", root=m.path).stdout)
+        found = {d["pci"]: d["acs"] for d in told["devices"] if "acs" in d}
+        self.assertEqual(found, expected)
+        self.assertEqual(set(expected.values()), {"none", "off", "redirects"})
 
     def test_malformed(self):
         """Nothing of this may crash, hang, or lead out of the folder."""

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "fake_sys.h"
 #include "internal.h"
@@ -154,6 +155,15 @@ static int do_map(struct peerdma_map_args *a)
 	return 0;
 }
 
+/* The descriptor is of a file in memory, as long as the pin. */
+static int do_export(struct peerdma_export_args *a)
+{
+	if (fake.export_error)
+		return fake.export_error;
+	a->fd = memfd_create("fake-export", MFD_CLOEXEC);
+	return a->fd < 0 || ftruncate(a->fd, (off_t)fake.pins[a->handle].pinned_length) ? -errno : 0;
+}
+
 static int do_ioctl(unsigned long request, void *arg)
 {
 	switch (request) {
@@ -166,6 +176,8 @@ static int do_ioctl(unsigned long request, void *arg)
 		return do_unpin(arg);
 	case PEERDMA_QUERY:
 		return do_query(arg);
+	case PEERDMA_EXPORT:
+		return do_export(arg);
 	case PEERDMA_MAP:
 		return do_map(arg);
 	case PEERDMA_UNMAP:

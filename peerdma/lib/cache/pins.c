@@ -9,8 +9,10 @@
 
 #include "../internal.h"
 #include "cache.h"
+#include "peerdma_verbs.h"
 
 #define GPU_PAGE 65536ULL
+#define TRIM 64		/* pins, with their MRs, where there is no room for another MR */
 
 struct pins {
 	struct peerdma *ctx;
@@ -110,7 +112,8 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	p->cache = *cache;
 	(*cache)->word_will_do = true;
 	p->whole = (*cache)->options.flags & PEERDMA_CACHE_WHOLE;
-	p->flags = (*cache)->options.flags & PEERDMA_CACHE_READONLY ? PEERDMA_READONLY : 0;
+	p->flags = ((*cache)->options.flags & PEERDMA_CACHE_READONLY ? PEERDMA_READONLY : 0) |
+		   ((*cache)->options.flags & PEERDMA_CACHE_STAGING ? PEERDMA_STAGING : 0);
 	(*cache)->closed = free;
 	return 0;
 }
@@ -121,4 +124,17 @@ EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached 
 	if (cache->ops.add != add)
 		return fail(-EINVAL, "peerdma_cache_map: this is no cache of pins");
 	return map_shared(hold->registration, pci, flags, mapping);
+}
+
+EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *hold, struct ibv_pd *pd, int access,
+			    const struct peerdma_mr **mr)
+{
+	int ret;
+
+	if (cache->ops.add != add)
+		return fail(-EINVAL, "peerdma_cache_mr: this is no cache of pins");
+	do {
+		ret = mr_of_cached(hold->registration, pd, access, cache->options.flags & PEERDMA_CACHE_CALLS, mr);
+	} while ((ret == -ENOMEM || ret == -ENOSPC) && peerdma_cache_trim(cache, TRIM) > 0);
+	return ret;
 }

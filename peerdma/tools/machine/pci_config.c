@@ -48,13 +48,18 @@ static void resizable_bar(struct device *d, const uint8_t *config, size_t length
 	}
 }
 
-/* The capability after the one at `at`, or the first (0); 0: no more.  A list that goes backwards is none. */
-static unsigned int extended(const uint8_t *config, size_t length, unsigned int at)
+/*
+ * The capability after the one at `at`, or the first (0); 0: no more.  They may come in any order; what
+ * goes round in circles ends when there is no room for as many.
+ */
+static unsigned int extended(const uint8_t *config, size_t length, unsigned int at, unsigned int *left)
 {
 	unsigned int next = at ? le32(config + at) >> 20 & 0xffcU : EXTENDED;
 	uint32_t header;
 
-	if (next <= at || next < EXTENDED || next + 4U > length)
+	if (!at)
+		*left = (4096 - EXTENDED) / 4;
+	if (next < EXTENDED || next + 4U > length || !(*left)--)
 		return 0;
 	header = le32(config + next);
 	return header && header != UINT32_MAX ? next : 0;
@@ -62,7 +67,7 @@ static unsigned int extended(const uint8_t *config, size_t length, unsigned int 
 
 void pci_config_parse(struct device *d, const uint8_t *config, size_t length)
 {
-	unsigned int at, express = 0;
+	unsigned int at, left, express = 0;
 
 	d->port = PORT_UNKNOWN;
 	d->acs = ACS_UNKNOWN;
@@ -87,7 +92,7 @@ extended_capabilities:
 			d->acs = ACS_UNKNOWN;
 		return;
 	}
-	for (at = extended(config, length, 0); at; at = extended(config, length, at)) {
+	for (at = extended(config, length, 0, &left); at; at = extended(config, length, at, &left)) {
 		unsigned int cap = le16(config + at);
 
 		if (cap == EXT_ACS && at + 8U <= length) {
@@ -101,7 +106,9 @@ extended_capabilities:
 
 void pci_config_anonymous(uint8_t *config, size_t length)
 {
-	for (unsigned int at = extended(config, length, 0); at; at = extended(config, length, at)) {
+	unsigned int left;
+
+	for (unsigned int at = extended(config, length, 0, &left); at; at = extended(config, length, at, &left)) {
 		if (le16(config + at) == EXT_SERIAL && at + 12U <= length)
 			memset(config + at + 4, 0, 8);
 	}

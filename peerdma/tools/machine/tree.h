@@ -38,6 +38,9 @@ int tree_read(struct tree *t, const char *path, const char **data, size_t *lengt
 /* Only the lines that `keep` wants, for files that are large or have more in them than concerns us. */
 typedef bool (*tree_keep)(const char *line, size_t length, void *arg);
 int tree_lines(struct tree *t, const char *path, tree_keep keep, void *arg, const char **data, size_t *length);
+/* The same of the kernel's log, in a captured tree a file of that name. */
+#define TREE_LOG	"/dev/kmsg"
+int tree_log(struct tree *t, tree_keep keep, void *arg, const char **data);
 int tree_link(struct tree *t, const char *path, const char **target);
 /* Sorted; a name each, ended by an empty one: "a\0b\0\0". */
 int tree_list(struct tree *t, const char *path, const char **names);
