@@ -45,7 +45,7 @@ struct ibv_pd;
 /* The library's. Later releases may add to its end. */
 struct peerdma_mr {
 	uint32_t lkey, rkey;
-	uint64_t addr;		/* as pinned: addresses in work requests, and remote ones, are the program's own */
+	uint64_t addr;		/* as pinned: addresses in work requests, and remote ones, are the program's own; of a dma-buf, offsets */
 	uint64_t length;
 	struct ibv_mr *verbs;	/* not to be deregistered by others */
 	const char *way;	/* as above */

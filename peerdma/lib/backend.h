@@ -61,6 +61,8 @@ extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backen
 
 /* choose.c: opens what the environment and the flags name; 0 if there is any. */
 int backends_open(struct peerdma *ctx);
+/* Whether the environment names it: PEERDMA_PROVIDER. */
+bool backends_named(const struct backend *backend);
 void backends_close(struct peerdma *ctx, bool owner);
 /* Pins by the first that can; the region says which and why not one before. */
 int backends_pin(struct peerdma_region *region);

@@ -57,6 +57,7 @@ struct peerdma_region {
 	uint32_t page_size;
 	uint32_t word;				/* validity's, unless the kernel has one */
 	bool sync_memops;
+	bool imported;				/* of a dma-buf: addr is an offset in it, and no address */
 	bool by_id;				/* nobody tells of its end: region_still() asks */
 	uint64_t buffer_id;			/* CUDA's, if by_id */
 	bool published;				/* in ctx->regions */

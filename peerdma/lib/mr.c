@@ -66,6 +66,8 @@ static int by_dmabuf(struct making *m)
 
 static int by_peer(struct making *m)
 {
+	if (m->region->imported)
+		return fail(-EOPNOTSUPP, "it was pinned as a dma-buf, and has no address");
 	if (m->region->flags & PEERDMA_PERSISTENT)
 		return fail(-EOPNOTSUPP, "a persistent pin's address may be other memory's by now");
 	return by_host(m);

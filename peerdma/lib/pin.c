@@ -203,6 +203,7 @@ EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint
 	region->addr = offset;
 	region->length = length;
 	region->flags = flags | PEERDMA_DEVICE;
+	region->imported = true;
 	ret = kernel_pin_dmabuf(region, fd);
 	if (ret) {
 		char why[256];

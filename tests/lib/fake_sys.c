@@ -108,6 +108,22 @@ static int do_pin(struct peerdma_pin_args *a)
 	return 0;
 }
 
+static int do_pin_dmabuf(struct peerdma_pin_dmabuf_args *a)
+{
+	struct peerdma_pin_args pin = { .flags = PEERDMA_PIN_DEVICE, .addr = a->offset, .length = a->length };
+	int ret = do_pin(&pin);
+
+	if (ret)
+		return ret;
+	a->handle = pin.handle;
+	a->slot = pin.slot;
+	a->generation = pin.generation;
+	a->page_shift = 12;
+	a->page_offset = pin.offset;
+	a->pinned_length = pin.pinned_length;
+	return 0;
+}
+
 static int do_unpin(struct peerdma_handle_args *a)
 {
 	if (fake.unpin_error)
@@ -172,6 +188,8 @@ static int do_ioctl(unsigned long request, void *arg)
 		return 0;
 	case PEERDMA_PIN:
 		return do_pin(arg);
+	case PEERDMA_PIN_DMABUF_FD:
+		return do_pin_dmabuf(arg);
 	case PEERDMA_UNPIN:
 		return do_unpin(arg);
 	case PEERDMA_QUERY:

@@ -288,6 +288,26 @@ static void staging(void **state)
 	peerdma_close(ctx);
 }
 
+/* What came as a dma-buf goes to the device as one, or not at all. */
+static void imported(void **state)
+{
+	struct peerdma *ctx = open_with("kernel");
+	struct peerdma_region *region;
+	const struct peerdma_mr *mr;
+
+	(void)state;
+	fake.device_memory = 1;
+	assert_int_equal(peerdma_pin_dmabuf(ctx, 0, 8192, PAGE, 0, NULL, &region), 0);
+	assert_int_equal(peerdma_verbs_mr(region, one, 0, &mr), 0);
+	assert_string_equal(mr->way, "dmabuf");
+	assert_int_equal(made(mr)->offset, 8192);
+	verbs->dmabuf_error = EOPNOTSUPP;
+	assert_int_equal(peerdma_verbs_mr(region, two, 0, &mr), -EOPNOTSUPP);
+	assert_non_null(strstr(peerdma_last_error(), "peer: it was pinned as a dma-buf"));
+	assert_int_equal(verbs->registered, 1);
+	peerdma_close(ctx);
+}
+
 /* That there is no room is an answer. */
 static void no_room(void **state)
 {
@@ -554,6 +574,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(wrong, reset, over),
 		cmocka_unit_test_setup_teardown(ways, reset, over),
 		cmocka_unit_test_setup_teardown(staging, reset, over),
+		cmocka_unit_test_setup_teardown(imported, reset, over),
 		cmocka_unit_test_setup_teardown(no_room, reset, over),
 		cmocka_unit_test_setup_teardown(freed_meanwhile, reset, over),
 		cmocka_unit_test_setup_teardown(domain_ends, reset, over),

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../internal.h"
+#include "../backend.h"
 #include "cache.h"
 #include "peerdma_verbs.h"
 
@@ -21,7 +21,8 @@ struct pins {
 	bool whole;
 };
 
-static const uint32_t always;	/* of regions that end by being told to */
+/* Two that differ by their addresses: 0 and expected to be. */
+static const uint32_t by_hooks, by_nobody;
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
@@ -32,11 +33,13 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	if (ret)
 		return ret;
 	out->handle = region;
-	if (!region->by_id) {
+	if (region->backend == &backend_locked) {
+		out->word = &by_nobody;
+	} else if (!region->by_id) {
 		out->word = region->validity.slot;
 		out->expected = region->validity.generation;
 	} else if (cache_hooks_complete(p->cache, loader_loads())) {
-		out->word = &always;
+		out->word = &by_hooks;
 	} else {
 		__atomic_add_fetch(&p->cache->checked, 1, __ATOMIC_RELAXED);
 	}
@@ -115,6 +118,8 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	p->flags = ((*cache)->options.flags & PEERDMA_CACHE_READONLY ? PEERDMA_READONLY : 0) |
 		   ((*cache)->options.flags & PEERDMA_CACHE_STAGING ? PEERDMA_STAGING : 0);
 	(*cache)->closed = free;
+	(*cache)->by_hooks = &by_hooks;
+	(*cache)->by_nobody = &by_nobody;
 	return 0;
 }
 
