@@ -219,6 +219,25 @@ int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flag
 		void *cookie, struct peerdma_region **region);
 
 /*
+ * Pins [offset, offset + length) of what another driver exports: fd is a dma-buf's, and
+ * may be closed afterwards; length 0 means all from there on.  flags: 0 or
+ * PEERDMA_READONLY.  The region is as any other, of provider "dmabuf", its addr being
+ * the offset.  peerdma_map() asks the exporter to keep the memory where it is; if it
+ * will not, the region is revoked when it moves, and in any case when the exporter
+ * takes the memory away.  No peerdma_cpu_view(), no peerdma_export_dmabuf(): mmap(2)
+ * the dma-buf itself, and hand it on.
+ *
+ *   -EINVAL      unknown flags, or offset and length are not in it
+ *   -ENXIO       the range, widened to pages, passes its end
+ *   -EBADF       fd is no dma-buf
+ *   -ENODEV      the context has no kernel module: it alone can
+ *   -EOPNOTSUPP  the module is older than that
+ *   -ENOMEM, -EMFILE, -EPERM
+ */
+int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length,
+		       unsigned int flags, void *cookie, struct peerdma_region **region);
+
+/*
  * Ends the pin and all that was made from it: mappings, views and their
  * pointers are dead (a dma-buf's descriptor stays open and useless).  Waits
  * for a revocation under way.  NULL is fine.  0, or -errno if the kernel kept

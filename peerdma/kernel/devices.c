@@ -21,11 +21,11 @@ static void take_down(struct peerdma_pin *pin, struct device *dev)
 {
 	struct peerdma_map *map;
 
-	mutex_lock(&pin->lock);
+	peerdma_maps_lock(pin, NULL, DMA_NONE);
 	list_for_each_entry(map, &pin->maps, node)
 		if (map->handle && map->pub.dev == dev)
 			peerdma_map_down(map);
-	mutex_unlock(&pin->lock);
+	peerdma_maps_unlock(pin);
 }
 
 static int device_event(struct notifier_block *nb, unsigned long event, void *data)

@@ -150,7 +150,8 @@ static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 	struct attached *a = attach->priv;
 	struct peerdma_pin *pin = ex->pin;
 
-	mutex_lock(&pin->lock);
+	/* Nested: the importer may be another pin, whose lock is held; none is imported from an import. */
+	mutex_lock_nested(&pin->lock, SINGLE_DEPTH_NESTING);
 	a->maps--;
 	peerdma_map_destroy(map);
 	mutex_unlock(&pin->lock);
@@ -276,6 +277,9 @@ int peerdma_export(struct peerdma_pin *pin, struct peerdma_export_args *args, st
 	struct dma_buf *dmabuf;
 	int err;
 
+	/* There is one already, and its exporter tells its importers himself. */
+	if (pin->source)
+		return -EOPNOTSUPP;
 	if ((args->offset | length) & mask || !args->length != !(args->offset | args->length) ||
 	    args->offset > pin->pinned_length || length > pin->pinned_length - args->offset)
 		return -EINVAL;

@@ -44,6 +44,32 @@ struct peerdma_pin *peerdma_pin_user(u64 addr, u64 length, u32 flags,
 }
 EXPORT_SYMBOL_GPL(peerdma_pin_user);
 
+struct peerdma_pin *peerdma_pin_dmabuf(struct dma_buf *dmabuf, u64 offset, u64 length, u32 flags,
+				       const struct peerdma_client_ops *ops, void *priv)
+{
+	struct peerdma_pin *pin;
+	int err;
+
+	if (!ops || !ops->name || !ops->revoke)
+		return ERR_PTR(-EINVAL);
+	pin = peerdma_pin_new(NULL);
+	if (IS_ERR(pin))
+		return pin;
+	pin->flags = flags;
+	pin->addr = offset;
+	pin->length = length;
+	pin->ops = ops;
+	pin->client_priv = priv;
+	err = peerdma_pin_start_dmabuf(pin, dmabuf);
+	if (err) {
+		peerdma_pin_abandon(pin);
+		return ERR_PTR(err);
+	}
+	__module_get(ops->owner);
+	return pin;
+}
+EXPORT_SYMBOL_GPL(peerdma_pin_dmabuf);
+
 void peerdma_unpin(struct peerdma_pin *pin)
 {
 	const struct peerdma_client_ops *ops = pin->ops;
@@ -63,10 +89,12 @@ struct peerdma_mapping *peerdma_map(struct peerdma_pin *pin, struct device *dev,
 				    enum dma_data_direction dir)
 {
 	struct peerdma_map *map;
+	int err = peerdma_maps_lock(pin, dev, dir);
 
-	mutex_lock(&pin->lock);
+	if (err)
+		return ERR_PTR(err);
 	map = peerdma_map_create(pin, dev, dir, 0, pin->pinned_length);
-	mutex_unlock(&pin->lock);
+	peerdma_maps_unlock(pin);
 	return IS_ERR(map) ? ERR_CAST(map) : &map->pub;
 }
 EXPORT_SYMBOL_GPL(peerdma_map);
@@ -76,9 +104,9 @@ void peerdma_unmap(struct peerdma_mapping *mapping)
 	struct peerdma_map *map = container_of(mapping, struct peerdma_map, pub);
 	struct peerdma_pin *pin = mapping->pin;
 
-	mutex_lock(&pin->lock);
+	peerdma_maps_lock(pin, NULL, DMA_NONE);
 	peerdma_map_destroy(map);
-	mutex_unlock(&pin->lock);
+	peerdma_maps_unlock(pin);
 }
 EXPORT_SYMBOL_GPL(peerdma_unmap);
 
@@ -124,7 +152,7 @@ phys_addr_t peerdma_pin_page(struct peerdma_pin *pin, u32 index)
 	phys_addr_t phys = 0;
 
 	mutex_lock(&pin->lock);
-	if (pin->state == PIN_LIVE && index < pin->pinned_length >> pin->page_shift)
+	if (pin->state == PIN_LIVE && pin->provider->page && index < pin->pinned_length >> pin->page_shift)
 		phys = pin->provider->page(pin, index);
 	mutex_unlock(&pin->lock);
 	return phys;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* pin.c - a pin's life; pin.h draws it and states the lock order. */
+#include <linux/dma-buf.h>
 #include <linux/mm.h>
 
 #include "pin.h"
@@ -12,7 +13,11 @@ static DECLARE_WAIT_QUEUE_HEAD(pin_wait);
 
 static void pin_free(struct kref *ref)
 {
-	peerdma_slot_leave(container_of(ref, struct peerdma_pin, ref));
+	struct peerdma_pin *pin = container_of(ref, struct peerdma_pin, ref);
+
+	if (pin->source)
+		peerdma_source_free(pin);
+	peerdma_slot_leave(pin);
 }
 
 void peerdma_pin_put(struct peerdma_pin *pin)
@@ -100,6 +105,8 @@ static void give_back(struct peerdma_pin *pin)
 	if (!READ_ONCE(pin->revoked))
 		p->put(pin);
 	peerdma_turn_leave(&p->turns);
+	if (p->release)
+		p->release(pin);
 }
 
 /*
@@ -135,6 +142,13 @@ static int get_live(struct peerdma_pin *pin, struct peerdma_provider *p)
 	return err;
 }
 
+static int get_from(struct peerdma_pin *pin, struct peerdma_provider *p)
+{
+	pin->provider = p;
+	pin->page_shift = p->page_shift;
+	return widen(pin, p) ?: get_live(pin, p);
+}
+
 /* Asks one provider after the other; the last one's answer counts. */
 static int pin_get(struct peerdma_pin *pin)
 {
@@ -143,10 +157,8 @@ static int pin_get(struct peerdma_pin *pin)
 	int err = flags & PEERDMA_PIN_PERSISTENT ? -EOPNOTSUPP : -ENXIO;
 
 	while ((p = peerdma_provider_next(p, flags))) {
-		pin->provider = p;
 		pin->flags = flags | (p->host ? PEERDMA_PIN_HOST : PEERDMA_PIN_DEVICE);
-		pin->page_shift = p->page_shift;
-		err = widen(pin, p) ?: get_live(pin, p);
+		err = get_from(pin, p);
 		if (err == -ENXIO)
 			continue;
 		if (err)
@@ -198,18 +210,13 @@ void peerdma_pin_abandon(struct peerdma_pin *pin)
 	peerdma_pin_put(pin);
 }
 
-int peerdma_pin_start(struct peerdma_pin *pin)
+static int start(struct peerdma_pin *pin)
 {
-	int err = check(pin);
-
-	if (err)
-		return err;
-	if (pin->token | pin->va_space)
-		pin->flags |= PEERDMA_PIN_DEVICE;
+	int err;
 
 	/* Before the provider can call back. */
 	peerdma_generation_begin(pin);
-	err = pin_get(pin);
+	err = pin->source ? get_from(pin, &peerdma_dmabuf_provider) : pin_get(pin);
 	if (err) {
 		peerdma_generation_end(pin);
 		return err;
@@ -219,6 +226,61 @@ int peerdma_pin_start(struct peerdma_pin *pin)
 	return 0;
 }
 
+int peerdma_pin_start(struct peerdma_pin *pin)
+{
+	int err = check(pin);
+
+	if (err)
+		return err;
+	if (pin->token | pin->va_space)
+		pin->flags |= PEERDMA_PIN_DEVICE;
+	return start(pin);
+}
+
+int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf)
+{
+	int err;
+
+	if (pin->flags & ~PEERDMA_PIN_READONLY)
+		return -EINVAL;
+	/* As large as it is, from there on. */
+	if (!pin->length && pin->addr < dmabuf->size)
+		pin->length = dmabuf->size - pin->addr;
+	if (!pin->length || pin->addr + pin->length < pin->addr)
+		return -EINVAL;
+	pin->token = 0;
+	pin->va_space = 0;
+	pin->flags |= PEERDMA_PIN_DEVICE | PEERDMA_PIN_DMABUF;
+	err = peerdma_source_set(pin, dmabuf);
+	if (err)
+		return err;
+	/* The caller is in this module's code, so that is there. */
+	__module_get(peerdma_dmabuf_provider.owner);
+	err = start(pin);
+	if (err)
+		module_put(peerdma_dmabuf_provider.owner);
+	return err;
+}
+
+static void maps_down(struct peerdma_pin *pin)
+{
+	struct peerdma_map *map;
+
+	lockdep_assert_held(&pin->lock);
+	list_for_each_entry(map, &pin->maps, node)
+		if (!map->hold)
+			peerdma_map_down(map);
+}
+
+/* Views and dma-bufs; then the caller takes down the mappings. */
+static void others_down(struct peerdma_pin *pin)
+{
+	if (pin->viewed)
+		peerdma_view_zap(pin);
+	if (!list_empty(&pin->export_list))
+		peerdma_export_revoke(pin);
+}
+
 /*
  * Takes down all that was made from the pin.  The state says already that
  * nothing new is to be made.  Runs once per pin in which anything was made; a
@@ -226,17 +288,9 @@ int peerdma_pin_start(struct peerdma_pin *pin)
  */
 static void teardown(struct peerdma_pin *pin)
 {
-	struct peerdma_map *map;
-
-	if (pin->viewed)
-		peerdma_view_zap(pin);
-	if (!list_empty(&pin->export_list))
-		peerdma_export_revoke(pin);
-
+	others_down(pin);
 	mutex_lock(&pin->lock);
-	list_for_each_entry(map, &pin->maps, node)
-		if (!map->hold)
-			peerdma_map_down(map);
+	maps_down(pin);
 	if (pin->wc)
 		peerdma_view_release(pin);
 	mutex_unlock(&pin->lock);
@@ -265,7 +319,17 @@ static void revoke(struct peerdma_pin *pin)
 	if (new)
 		return;
 	if (!ours) {
-		wait_down(pin);
+		/*
+		 * Who takes an import down needs the lock that this thread has: so
+		 * it is this thread that takes down what can be reached.
+		 */
+		if (pin->source) {
+			mutex_lock(&pin->lock);
+			maps_down(pin);
+			mutex_unlock(&pin->lock);
+		} else {
+			wait_down(pin);
+		}
 		return;
 	}
 
@@ -303,6 +367,8 @@ EXPORT_SYMBOL_GPL(peerdma_revoke);
 static void finish(struct peerdma_pin *pin)
 {
 	give_back(pin);
+	if (pin->source)
+		peerdma_source_end(pin);
 	module_put(pin->provider->owner);
 	atomic64_inc(&peerdma_stats.unpins);
 
@@ -346,9 +412,10 @@ static void end_made(struct peerdma_pin *pin)
 	struct peerdma_map *map, *next;
 	bool last;
 
-	if (!pin->down)
+	if (!pin->down && !pin->source)
 		teardown(pin);
-	mutex_lock(&pin->lock);
+	peerdma_maps_lock(pin, NULL, DMA_NONE);
+	maps_down(pin);
 	list_for_each_entry_safe(map, next, &pin->maps, node)
 		if (map->handle)
 			peerdma_map_destroy(map);
@@ -360,7 +427,7 @@ static void end_made(struct peerdma_pin *pin)
 	/* Release: a revoker that came meanwhile may let the memory be reused. */
 	smp_store_release(&pin->down, true);
 	last = drop_hold(pin);
-	mutex_unlock(&pin->lock);
+	peerdma_maps_unlock(pin);
 	/* It has seen `down', or is seen waiting: pairs with the barrier in wait_event(). */
 	if (wq_has_sleeper(&pin_wait))
 		wake_up_all(&pin_wait);

@@ -26,15 +26,16 @@
  *	a lock that a provider holds around peerdma_revoke()
  *	a client's own locks
  *	a turn at the provider (turns.h): all of a get, all of a put
- *	mmap_lock, dma_resv of an export
- *	peerdma_pin.lock
+ *	mmap_lock, dma_resv of an export or of what is imported
+ *	peerdma_pin.lock (of an import; inside it, that of the pin that is exported)
  *	locks that a provider's get and dma_map take (see provider.h), those of
  *	    the page tables
  *	slots_lock (slots.c), peerdma_file.lock, peerdma_file.maps.xa_lock
  *
  * Nothing is copied from or to user space under pin.lock.  No lock of ours is
  * held while a client's revoke, a provider's put or move_notify of a foreign
- * pin runs (move_notify: its own dma_resv, as dma-buf demands).
+ * pin runs (move_notify: its own dma_resv, as dma-buf demands; and so a client's
+ * revoke, when it is an import that its exporter takes away).
  */
 #ifndef PEERDMA_PIN_H
 #define PEERDMA_PIN_H
@@ -59,7 +60,9 @@ enum peerdma_state {
 	PIN_ENDED,
 };
 
+struct dma_buf;
 struct peerdma_file;
+struct peerdma_source;
 
 struct peerdma_pin {
 	/* Set before the pin can be found, by slots.c and the caller of peerdma_pin_new(). */
@@ -84,6 +87,7 @@ struct peerdma_pin {
 	char comm[TASK_COMM_LEN];
 
 	void *priv;			/* the provider's */
+	struct peerdma_source *source;	/* of a dma-buf's pin: dmabuf.c; else NULL */
 
 	/* lock guards all that follows; state is also read without it. */
 	struct mutex lock;
@@ -173,7 +177,43 @@ struct peerdma_provider *peerdma_provider_next(struct peerdma_provider *prev, u3
 u32 peerdma_provider_count(void);
 void peerdma_provider_init(void);
 
-/* map.c, for [offset, offset + length) of the pin, pin->lock held. */
+/* dmabuf.c: before peerdma_pin_start(), so that it pins this; the pin gets a reference of its own. */
+int peerdma_source_set(struct peerdma_pin *pin, struct dma_buf *dmabuf);
+/* Nothing is mapped any more; no lock held.  And: nobody has a reference to the pin. */
+void peerdma_source_end(struct peerdma_pin *pin);
+void peerdma_source_free(struct peerdma_pin *pin);
+int peerdma_maps_lock_source(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir);
+void peerdma_maps_unlock_source(struct peerdma_pin *pin);
+/* A dma-buf as PEERDMA_PIN_DMABUF has it, for `pin', which is new. */
+int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf);
+
+/*
+ * pin->lock, and before it what an import needs, around whatever makes or unmakes a
+ * mapping.  dev: for whom one is to be made, NULL if none.  A negative errno: it
+ * cannot be mapped, nothing is locked; never when dev is NULL.
+ */
+static inline int peerdma_maps_lock(struct peerdma_pin *pin, struct device *dev,
+				    enum dma_data_direction dir)
+{
+	if (likely(!READ_ONCE(pin->source))) {
+		mutex_lock(&pin->lock);
+		/* It is set under the lock, so until the unlock it stays as it is. */
+		if (likely(!pin->source))
+			return 0;
+		mutex_unlock(&pin->lock);
+	}
+	return peerdma_maps_lock_source(pin, dev, dir);
+}
+
+static inline void peerdma_maps_unlock(struct peerdma_pin *pin)
+{
+	if (unlikely(pin->source))
+		peerdma_maps_unlock_source(pin);
+	else
+		mutex_unlock(&pin->lock);
+}
+
+/* map.c, for [offset, offset + length) of the pin, peerdma_maps_lock() held. */
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length);
 /* Takes the device's addresses away; the object stays. */
@@ -229,7 +269,7 @@ void peerdma_file_forget_map(struct peerdma_map *map);
 int peerdma_uapi_init(void);
 void peerdma_uapi_exit(void);
 
-extern struct peerdma_provider peerdma_host_provider;
+extern struct peerdma_provider peerdma_host_provider, peerdma_dmabuf_provider;
 
 void peerdma_debugfs_init(void);
 void peerdma_debugfs_exit(void);

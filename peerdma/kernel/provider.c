@@ -57,6 +57,8 @@ static void enter(struct peerdma_provider *provider, u32 i)
 void peerdma_provider_init(void)
 {
 	enter(&peerdma_host_provider, HOST);
+	/* Never asked about addresses, so on no list. */
+	peerdma_turns_init(&peerdma_dmabuf_provider.turns);
 }
 
 int peerdma_register_provider(struct peerdma_provider *provider)

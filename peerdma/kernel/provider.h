@@ -43,7 +43,13 @@ struct peerdma_provider {
 	 */
 	void (*put)(struct peerdma_pin *pin);
 
-	/* CPU physical address of the i-th page.  pin->lock held, pin alive. */
+	/*
+	 * The pin is over, put or revoked: what pin->priv points to may go.  NULL:
+	 * there is nothing of the provider's own.
+	 */
+	void (*release)(struct peerdma_pin *pin);
+
+	/* CPU physical address of the i-th page.  pin->lock held, pin alive.  NULL: dmabuf.c, whose memory has none. */
 	phys_addr_t (*page)(const struct peerdma_pin *pin, u32 i);
 
 	/*
@@ -51,7 +57,7 @@ struct peerdma_provider {
 	 * map->offset + map->length), neighbours merged.  NULL:
 	 * peerdma_map_resource().  pin->lock is held, so for a pin that can be
 	 * revoked nothing here may wait for a lock that is held around
-	 * peerdma_revoke().
+	 * peerdma_revoke() (dmabuf.c has it by then).
 	 */
 	int (*dma_map)(struct peerdma_map *map);
 	void (*dma_unmap)(struct peerdma_map *map);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* uapi.c - the calls of /dev/peerdma: peerdma_ioctl.h says what each does. */
 #include <linux/capability.h>
+#include <linux/dma-buf.h>
 #include <linux/nospec.h>
 #include <linux/file.h>
 #include <linux/pci.h>
@@ -147,6 +148,52 @@ static int call_pin(const struct call *c)
 	return err;
 }
 
+static int call_pin_dmabuf(const struct call *c)
+{
+	struct peerdma_pin_dmabuf_args a;
+	struct peerdma_pin *pin;
+	struct dma_buf *dmabuf;
+	int err = FETCH(c, &a, pinned_length);
+
+	if (err)
+		return err;
+	if (a.reserved)
+		return -EINVAL;
+	dmabuf = dma_buf_get(a.fd);
+	if (IS_ERR(dmabuf))
+		return -EBADF;
+	pin = peerdma_pin_new(c->file);
+	if (IS_ERR(pin)) {
+		dma_buf_put(dmabuf);
+		return PTR_ERR(pin);
+	}
+	pin->ops = NULL;
+	pin->client_priv = NULL;
+	pin->flags = a.flags;
+	pin->addr = a.offset;
+	pin->length = a.length;
+	err = peerdma_pin_start_dmabuf(pin, dmabuf);
+	dma_buf_put(dmabuf);
+	if (err) {
+		peerdma_pin_abandon(pin);
+		return err;
+	}
+	a.handle = pin->handle;
+	a.page_shift = pin->page_shift;
+	a.slot = pin->handle;
+	a.generation = pin->generation;
+	a.length = pin->length;
+	a.page_offset = pin->addr - pin->start;
+	a.pinned_length = pin->pinned_length;
+	err = GIVE(c, &a);
+	if (!err)
+		/* Release: as in call_pin(). */
+		smp_store_release(&pin->published, true);
+	else
+		peerdma_pin_end(pin, NULL);
+	return err;
+}
+
 static int fetch_handle(const struct call *c, u32 *handle)
 {
 	struct peerdma_handle_args a;
@@ -242,13 +289,15 @@ static struct peerdma_segment *map_and_name(struct peerdma_file *file, struct pe
 {
 	struct peerdma_segment *segs;
 	struct peerdma_map *map;
-	int err = 0;
+	int err;
 
 	*handle = 0;
-	mutex_lock(&pin->lock);
+	err = peerdma_maps_lock(pin, &pdev->dev, dir);
+	if (err)
+		return ERR_PTR(err);
 	map = peerdma_map_create(pin, &pdev->dev, dir, 0, pin->pinned_length);
 	if (IS_ERR(map)) {
-		mutex_unlock(&pin->lock);
+		peerdma_maps_unlock(pin);
 		return ERR_CAST(map);
 	}
 	segs = merged(map, count);
@@ -262,7 +311,7 @@ static struct peerdma_segment *map_and_name(struct peerdma_file *file, struct pe
 		map->handle = 0;
 		peerdma_map_destroy(map);
 	}
-	mutex_unlock(&pin->lock);
+	peerdma_maps_unlock(pin);
 	if (err < 0) {
 		kvfree(segs);
 		return ERR_PTR(-ENOMEM);
@@ -285,13 +334,13 @@ static int unmap(struct peerdma_file *file, u32 handle)
 	xa_unlock(&file->maps);
 	if (!pin)
 		return err;
-	mutex_lock(&pin->lock);
+	peerdma_maps_lock(pin, NULL, DMA_NONE);
 	/* Again, for the lock was not ours; handles are not used twice. */
 	if (xa_load(&file->maps, handle) == map) {
 		peerdma_map_destroy(map);
 		err = 0;
 	}
-	mutex_unlock(&pin->lock);
+	peerdma_maps_unlock(pin);
 	peerdma_pin_put(pin);
 	return err;
 }
@@ -407,6 +456,7 @@ static int (*const calls[])(const struct call *c) = {
 	[_IOC_NR(PEERDMA_MAP)] = call_map,
 	[_IOC_NR(PEERDMA_UNMAP)] = call_unmap,
 	[_IOC_NR(PEERDMA_EXPORT)] = call_export,
+	[_IOC_NR(PEERDMA_PIN_DMABUF_FD)] = call_pin_dmabuf,
 };
 
 long peerdma_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)

@@ -221,6 +221,8 @@ int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 o
 	u64 length = vma->vm_end - vma->vm_start;
 	int err;
 
+	if (!pin->provider->page)
+		return -EOPNOTSUPP;
 	/* VM_SHARED itself is not set where the file is open for reading only. */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
@@ -263,7 +265,7 @@ unsigned long peerdma_view_area(struct file *file, unsigned long addr, unsigned 
 	pin = peerdma_pin_find(file->private_data, pgoff >> (HANDLE_SHIFT - PAGE_SHIFT));
 	if (pin) {
 		mutex_lock(&pin->lock);
-		if (pin->state == PIN_LIVE && offset < pin->pinned_length) {
+		if (pin->state == PIN_LIVE && pin->provider->page && offset < pin->pinned_length) {
 			peerdma_pin_run(pin, offset, 1, &phys);
 			pgoff = PHYS_PFN(phys);
 		}

@@ -145,6 +145,42 @@ static int kernel_pin(struct peerdma_region *region)
 	return 0;
 }
 
+int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf)
+{
+	struct peerdma_pin_dmabuf_args args = {
+		.size = sizeof(args),
+		.flags = region->flags & PEERDMA_READONLY,
+		.fd = dmabuf,
+		.offset = region->addr,
+		.length = region->length,
+	};
+	int ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_PIN_DMABUF_FD, &args);
+
+	switch (ret) {
+	case 0:
+		break;
+	case -EBADF:
+		return fail(ret, "descriptor %d is no dma-buf", dmabuf);
+	case -ENXIO:
+	case -EINVAL:
+		return fail(ret, "the range is not in the dma-buf; lseek(fd, 0, SEEK_END) tells its length");
+	case -ENOTTY:
+		return fail(-EOPNOTSUPP, "the module that is loaded does not import dma-bufs; install the one that belongs to libpeerdma %s",
+			    peerdma_version());
+	default:
+		return fail(ret, "%s", reason(ret, region->flags));
+	}
+	region->validity.slot = region->ctx->kernel.generations + args.slot;
+	region->validity.generation = args.generation;
+	region->length = args.length;
+	region->offset = args.page_offset;
+	region->pinned_length = args.pinned_length;
+	region->page_size = 1U << args.page_shift;
+	region->kernel.handle = args.handle;
+	region->kernel.slot = args.slot;
+	return 0;
+}
+
 static int kernel_unpin(struct peerdma_region *region)
 {
 	struct peerdma_handle_args args = { .size = sizeof(args), .handle = region->kernel.handle };
@@ -161,7 +197,7 @@ static int kernel_status(struct peerdma_region *region, struct peerdma_status *s
 	if (ret)
 		return fail(ret, "peerdma_status: pin %u: %s", args.handle, strerror(-ret));
 	status->state = args.state;
-	status->flags = args.flags;
+	status->flags = args.flags & KERNEL_FLAGS;
 	status->page_size = 1U << args.page_shift;
 	status->addr = args.addr;
 	status->length = args.length;

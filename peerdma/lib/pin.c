@@ -16,6 +16,7 @@ void region_free(struct peerdma_region *region)
 {
 	views_free(region);
 	mappings_free(region);
+	mrs_free(region);
 	if (region->backend->forget && region->ctx->process != process_id())
 		region->backend->forget(region);
 	free(region);
@@ -180,6 +181,51 @@ err_free:
 	return ret;
 }
 
+EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags,
+			      void *cookie, struct peerdma_region **out)
+{
+	struct peerdma_region *region;
+	int ret = check_owner(ctx, "peerdma_pin_dmabuf");
+
+	if (ret)
+		return ret;
+	if (flags & ~PEERDMA_READONLY)
+		return fail(-EINVAL, "peerdma_pin_dmabuf: flags 0x%x: 0 or PEERDMA_READONLY", flags);
+	if (ctx->kernel.fd < 0)
+		return fail(-ENODEV, "peerdma_pin_dmabuf: only the kernel module can, and this context does without: "
+			    "load it, and let PEERDMA_PROVIDER, if it is set, name 'kernel'");
+	region = calloc(1, sizeof(*region));
+	if (!region)
+		return fail(-ENOMEM, "peerdma_pin_dmabuf: out of memory");
+	region->ctx = ctx;
+	region->backend = &backend_kernel;
+	region->cookie = cookie;
+	region->addr = offset;
+	region->length = length;
+	region->flags = flags | PEERDMA_DEVICE;
+	region->imported = true;
+	ret = kernel_pin_dmabuf(region, fd);
+	if (ret) {
+		char why[256];
+
+		snprintf(why, sizeof(why), "%s", peerdma_last_error());
+		fail(ret, "peerdma_pin_dmabuf: %s", why);
+		goto err_free;
+	}
+	ret = region_publish(region, true);
+	if (ret) {
+		fail(ret, "peerdma_pin_dmabuf: %s", ret == -ESTALE ? "taken away during the call" : "out of memory");
+		backend_kernel.unpin(region);
+		goto err_free;
+	}
+	*out = region;
+	return 0;
+
+err_free:
+	free(region);
+	return ret;
+}
+
 /*
  * The region leaves the tree before its handle is given back: the kernel may
  * hand the same number to another thread's pin at once.
@@ -187,6 +233,7 @@ err_free:
 EXPORT int peerdma_unpin(struct peerdma_region *region)
 {
 	struct peerdma *ctx;
+	char why[128];
 	int ret;
 
 	if (!region)
@@ -198,13 +245,17 @@ EXPORT int peerdma_unpin(struct peerdma_region *region)
 		return 0;
 	}
 
+	/* They hold the memory, so they go first. */
+	ret = mrs_end(region, false);
+	if (ret) {
+		snprintf(why, sizeof(why), "%s", peerdma_last_error());
+		return fail(ret, "peerdma_unpin: %s", why);
+	}
 	pthread_mutex_lock(&ctx->lock);
 	region_unpublish(region);
 	pthread_mutex_unlock(&ctx->lock);
 	ret = region->backend->unpin(region);
 	if (ret) {
-		char why[128];
-
 		snprintf(why, sizeof(why), "%s", peerdma_last_error());
 		if (region_publish(region, false))
 			return fail(ret, "peerdma_unpin: %s; its revocation will not be told, out of memory", why);

@@ -36,6 +36,7 @@
 #include <linux/dma-direction.h>
 
 struct device;
+struct dma_buf;
 struct module;
 struct peerdma_pin;
 
@@ -68,6 +69,18 @@ struct peerdma_pin *peerdma_pin_user(u64 addr, u64 length, u32 flags,
 				     const struct peerdma_client_ops *ops, void *priv);
 struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 length, u32 flags,
 				      const struct peerdma_client_ops *ops, void *priv);
+
+/*
+ * Pins [offset, offset + length) of a dma-buf; length 0: all from there on.  flags: 0
+ * or PEERDMA_PIN_READONLY.  The caller keeps his reference, and may drop it.
+ *
+ * The exporter revokes with the dma-buf's reservation lock held, and peerdma_map() and
+ * peerdma_unmap() of such a pin take that lock.  So what is said above of
+ * peerdma_unpin() holds for these two as well: hold no lock across them that your
+ * revoke takes.  Your revoke must not take mmap_lock, nor wait for who may need it.
+ */
+struct peerdma_pin *peerdma_pin_dmabuf(struct dma_buf *dmabuf, u64 offset, u64 length, u32 flags,
+				       const struct peerdma_client_ops *ops, void *priv);
 
 /* Ends the pin.  Mappings must be gone.  From any process; waits for revoke. */
 void peerdma_unpin(struct peerdma_pin *pin);

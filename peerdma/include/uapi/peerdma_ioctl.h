@@ -37,7 +37,8 @@
  *   ENOMEM      the kernel, or the locked-memory limit (RLIMIT_MEMLOCK, host pins), has no room
  *   ENOSPC      the provider's aperture (BAR1) is exhausted
  *   EOPNOTSUPP  this provider or path cannot do it: persistent pins of host memory, a device that cannot address the
- *               memory or whose driver manages its own DMA (vfio)
+ *               memory or whose driver manages its own DMA (vfio), a dma-buf whose exporter refuses the device
+ *   EBADF       PIN_DMABUF_FD: the descriptor is no dma-buf
  *   EBUSY       UNPIN: a dma-buf of the pin is in use by a device that the kernel cannot take it from
  *   ENFILE      the system holds PEERDMA_MAX_PINS pins
  *   EMFILE      EXPORT: the process has no file descriptor left
@@ -74,6 +75,7 @@ struct peerdma_info {
 #define PEERDMA_PIN_DEVICE	(1U << 1)	/* a GPU's memory */
 #define PEERDMA_PIN_PERSISTENT	(1U << 2)	/* is never revoked; outlives the allocation (providers that can) */
 #define PEERDMA_PIN_READONLY	(1U << 3)	/* no device writes to it (host memory: allows read-only mappings) */
+#define PEERDMA_PIN_DMABUF	(1U << 4)	/* only in QUERY's answer: PEERDMA_PIN_DMABUF_FD made it */
 
 /*
  * Pins [addr, addr + length).  The range is widened to the provider's pages;
@@ -102,6 +104,31 @@ struct peerdma_pin_args {
 struct peerdma_handle_args {
 	__u32 size;
 	__u32 handle;
+};
+
+/*
+ * Pins [offset, offset + length) of what another driver exports as a dma-buf, widened
+ * to the CPU's pages (ENXIO: past its end).  The descriptor may be closed afterwards.
+ *
+ * It is a pin like any other, with these facts.  MAP is what asks the exporter: to
+ * keep the memory where it is and, if it will not, to tell when it moves it.  The pin
+ * is revoked when the exporter takes the memory away or moves it while it is mapped.
+ * QUERY and events have the offset for an address.  There is no CPU view of it, and no
+ * dma-buf of that (EOPNOTSUPP): the dma-buf itself can be mapped, and handed on.
+ */
+struct peerdma_pin_dmabuf_args {
+	__u32 size;
+	__u32 flags;		/* 0 or PEERDMA_PIN_READONLY */
+	__s32 fd;
+	__u32 handle;		/* out, and all that follows as of PIN */
+	__u64 offset;		/* in the dma-buf */
+	__u64 length;		/* 0: all from there on */
+	__u32 page_shift;
+	__u32 slot;
+	__u32 generation;
+	__u32 reserved;		/* 0 */
+	__u64 page_offset;	/* out: offset's distance from the first page's start */
+	__u64 pinned_length;
 };
 
 #define PEERDMA_STATE_LIVE	1
@@ -189,6 +216,7 @@ struct peerdma_export_args {
 #define PEERDMA_MAP		PEERDMA_IOC(0x04)	/* peerdma_map_args */
 #define PEERDMA_UNMAP		PEERDMA_IOC(0x05)	/* peerdma_handle_args */
 #define PEERDMA_EXPORT		PEERDMA_IOC(0x06)	/* peerdma_export_args */
+#define PEERDMA_PIN_DMABUF_FD	PEERDMA_IOC(0x07)	/* peerdma_pin_dmabuf_args */
 
 /*
  * poll() says POLLIN when an event waits; read() returns whole events, oldest

@@ -92,6 +92,8 @@ struct peerdma_cache {
 	bool word_will_do;		/* check() is for regions without a word */
 	uint64_t checked;		/* atomic: how many of these there were */
 	bool hooked;			/* libpeerdma-hooks tells of frees */
+	/* Words of a cache of pins that never change: of regions of which the hooks tell, or nobody needs to. */
+	const uint32_t *by_hooks, *by_nobody;
 	struct peerdma_cache_options options;
 
 	struct index index;

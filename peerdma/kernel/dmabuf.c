@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * dmabuf.c - the provider of what others export: any dma-buf.
+ *
+ * A dma-buf has no addresses but a device's.  So a pin of one holds the dma-buf,
+ * and each mapping is an attachment of its own.  The exporter is asked to keep the
+ * memory where it is (dma_buf_pin).  If it will not, it may move it at any time;
+ * that is the end of the pin, as when it takes the memory away: its move_notify is
+ * our revocation.  An exporter that has no move_notify never does either.
+ *
+ * move_notify comes with the dma-buf's reservation lock held, and unmapping wants
+ * that lock, too.  So for these pins it is taken before pin->lock around whatever
+ * makes or unmakes a mapping: peerdma_maps_lock().  The exporter maps before
+ * pin->lock is taken, for it may move memory to do so, and tell us.  Attachments
+ * come and go without any lock.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "pin.h"
+
+/* One device's attachment: of a mapping, or on its way to or from there. */
+struct import {
+	struct list_head node;		/* source->idle */
+	struct peerdma_source *source;
+	struct dma_buf_attachment *attach;
+	struct sg_table *sgt;
+	enum dma_data_direction dir;
+	u64 cookie;			/* of the pin */
+	bool pinned;
+};
+
+/* What such a pin is of.  The reservation lock guards all but dmabuf. */
+struct peerdma_source {
+	struct dma_buf *dmabuf;
+	struct import *ready;		/* what the next dma_map takes */
+	struct list_head idle;		/* to be detached */
+	u32 mapped;
+};
+
+static void moved(struct dma_buf_attachment *attach)
+{
+	struct import *im = attach->importer_priv;
+
+	/* Where nothing is mapped, what comes next is mapped where the memory is then. */
+	if (im->source->mapped)
+		peerdma_revoke(im->cookie);
+}
+
+static const struct dma_buf_attach_ops importer_ops = {
+	.allow_peer2peer = true,
+	.move_notify = moved,
+};
+
+/* What an exporter says, in our words. */
+static int map_errno(int err)
+{
+	switch (err) {
+	case -ENOMEM:
+		return -ENOMEM;
+	case -ENODEV:
+	case -ESTALE:
+	case -ENOENT:
+		return -ESTALE;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* ---- attachments; no lock is held ---- */
+
+static struct import *import_create(struct peerdma_source *source, u64 cookie, struct device *dev)
+{
+	struct import *im = kzalloc(sizeof(*im), GFP_KERNEL_ACCOUNT);
+
+	if (!im)
+		return ERR_PTR(-ENOMEM);
+	im->source = source;
+	im->cookie = cookie;
+	im->attach = dma_buf_dynamic_attach(source->dmabuf, dev, &importer_ops, im);
+	if (IS_ERR(im->attach)) {
+		int err = PTR_ERR(im->attach);
+
+		kfree(im);
+		return ERR_PTR(map_errno(err));
+	}
+	return im;
+}
+
+static void detach_all(struct list_head *idle)
+{
+	struct import *im, *next;
+
+	list_for_each_entry_safe(im, next, idle, node) {
+		dma_buf_detach(im->source->dmabuf, im->attach);
+		kfree(im);
+	}
+}
+
+/* ---- mappings; the reservation lock is held ---- */
+
+static int import_map(struct import *im, enum dma_data_direction dir, bool pinned)
+{
+	struct sg_table *sgt;
+	int err = pinned ? dma_buf_pin(im->attach) : 0;
+
+	if (err)
+		return err;
+	sgt = dma_buf_map_attachment(im->attach, dir);
+	if (IS_ERR_OR_NULL(sgt)) {
+		if (pinned)
+			dma_buf_unpin(im->attach);
+		return sgt ? PTR_ERR(sgt) : -ENOMEM;
+	}
+	im->sgt = sgt;
+	im->dir = dir;
+	im->pinned = pinned;
+	im->source->mapped++;
+	return 0;
+}
+
+static void import_unmap(struct import *im)
+{
+	im->source->mapped--;
+	dma_buf_unmap_attachment(im->attach, im->sgt, im->dir);
+	im->sgt = NULL;
+	if (im->pinned)
+		dma_buf_unpin(im->attach);
+	list_add(&im->node, &im->source->idle);
+}
+
+int peerdma_maps_lock_source(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+{
+	struct peerdma_source *source = pin->source;
+	struct import *im = NULL;
+	int err;
+
+	if (dev) {
+		if (pin->flags & PEERDMA_PIN_READONLY && dir != DMA_TO_DEVICE)
+			return -EPERM;
+		if (!valid_dma_direction(dir) || !dev->dma_mask)
+			return -EOPNOTSUPP;
+		im = import_create(source, pin->cookie, dev);
+		if (IS_ERR(im))
+			return PTR_ERR(im);
+	}
+	dma_resv_lock(source->dmabuf->resv, NULL);
+	if (im) {
+		err = import_map(im, dir, true);
+		/* It may rather move than promise not to. */
+		if (err && err != -ENOMEM)
+			err = import_map(im, dir, false);
+		if (err) {
+			dma_resv_unlock(source->dmabuf->resv);
+			dma_buf_detach(source->dmabuf, im->attach);
+			kfree(im);
+			return map_errno(err);
+		}
+		source->ready = im;
+	}
+	mutex_lock(&pin->lock);
+	return 0;
+}
+
+void peerdma_maps_unlock_source(struct peerdma_pin *pin)
+{
+	struct peerdma_source *source = pin->source;
+	LIST_HEAD(idle);
+
+	mutex_unlock(&pin->lock);
+	if (source->ready)
+		import_unmap(source->ready);
+	source->ready = NULL;
+	list_splice_init(&source->idle, &idle);
+	dma_resv_unlock(source->dmabuf->resv);
+	detach_all(&idle);
+}
+
+/* The part of the exporter's segments that the mapping is of. */
+static int take_segments(struct peerdma_map *map, const struct import *im)
+{
+	u64 from = map->pub.pin->start + map->offset, to = from + map->length, at = 0;
+	struct scatterlist *sg;
+	int err;
+	u32 i;
+
+	for_each_sgtable_dma_sg(im->sgt, sg, i) {
+		u64 begin = max(from, at), end = min(to, at + sg_dma_len(sg));
+
+		if (begin < end) {
+			err = peerdma_map_add(map, sg_dma_address(sg) + (begin - at), end - begin);
+			if (err)
+				return err;
+		}
+		at += sg_dma_len(sg);
+	}
+	/* An exporter that maps less than it has said. */
+	return at < to ? -EOPNOTSUPP : 0;
+}
+
+static int source_dma_map(struct peerdma_map *map)
+{
+	struct peerdma_source *source = map->pub.pin->source;
+	int err;
+
+	if (WARN_ON(!source->ready))
+		return -EOPNOTSUPP;
+	err = take_segments(map, source->ready);
+	if (err)
+		return err;
+	map->priv = source->ready;
+	source->ready = NULL;
+	return 0;
+}
+
+static void source_dma_unmap(struct peerdma_map *map)
+{
+	dma_resv_assert_held(map->pub.pin->source->dmabuf->resv);
+	import_unmap(map->priv);
+	map->nsegs = 0;
+}
+
+/* ---- pins ---- */
+
+static int source_get(struct peerdma_pin *pin)
+{
+	return pin->start + pin->pinned_length > pin->source->dmabuf->size ? -ENXIO : 0;
+}
+
+/* What it holds is held until nobody can look for it: peerdma_source_free(). */
+static void source_put(struct peerdma_pin *pin)
+{
+}
+
+struct peerdma_provider peerdma_dmabuf_provider = {
+	.name = "dmabuf",
+	.owner = THIS_MODULE,
+	.page_shift = PAGE_SHIFT,
+	.get = source_get,
+	.put = source_put,
+	.dma_map = source_dma_map,
+	.dma_unmap = source_dma_unmap,
+};
+
+int peerdma_source_set(struct peerdma_pin *pin, struct dma_buf *dmabuf)
+{
+	struct peerdma_source *source = kzalloc(sizeof(*source), GFP_KERNEL_ACCOUNT);
+
+	if (!source)
+		return -ENOMEM;
+	get_dma_buf(dmabuf);
+	source->dmabuf = dmabuf;
+	INIT_LIST_HEAD(&source->idle);
+	/* Somebody may be looking at all pins there are: peerdma_maps_lock(). */
+	mutex_lock(&pin->lock);
+	WRITE_ONCE(pin->source, source);
+	mutex_unlock(&pin->lock);
+	return 0;
+}
+
+void peerdma_source_end(struct peerdma_pin *pin)
+{
+	struct peerdma_source *source = pin->source;
+	LIST_HEAD(idle);
+
+	dma_resv_lock(source->dmabuf->resv, NULL);
+	list_splice_init(&source->idle, &idle);
+	dma_resv_unlock(source->dmabuf->resv);
+	detach_all(&idle);
+}
+
+void peerdma_source_free(struct peerdma_pin *pin)
+{
+	struct peerdma_source *source = pin->source;
+
+	WARN_ON(source->mapped || !list_empty(&source->idle));
+	dma_buf_put(source->dmabuf);
+	kfree(source);
+	pin->source = NULL;
+}

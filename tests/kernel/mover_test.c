@@ -1,0 +1,662 @@
+// SPDX-License-Identifier: MIT
+/*
+ * mover_test.c - importers against dmabuf_mover.ko: moves, revocations and refusals at
+ * every step of attach, pin, map, transfer, unmap and detach.  One list of tests, run
+ * once for each importer: those of the test module peerdma_importer.ko, and the bridge
+ * (PEERDMA_PIN_DMABUF_FD), which pins where it may and else lives with being moved.
+ */
+#include <fcntl.h>
+#include <linux/dma-buf.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dmabuf_mover.h"
+#include "peerdma_importer.h"
+#include "peerdma_test_card.h"
+
+enum { BIDIRECTIONAL };		/* enum dma_data_direction */
+
+#define LENGTH (16 * PAGE)
+#define BRIDGE 100		/* no importer_kind */
+
+static const struct subject {
+	const char *name;
+	uint32_t kind;		/* enum importer_kind, or BRIDGE */
+	bool movable;		/* lets the exporter move what is mapped */
+	bool revocable;
+	bool keeps;		/* does not unmap when it is told */
+} subjects[] = {
+	{ "static", IMPORTER_STATIC, .movable = false, .revocable = false },
+	{ "dynamic", IMPORTER_DYNAMIC, .movable = true, .revocable = true },
+	{ "lazy", IMPORTER_LAZY, .movable = true, .revocable = true, .keeps = true },
+	{ "pinning", IMPORTER_PINNING, .movable = false, .revocable = true, .keeps = true },
+	{ "no peer", IMPORTER_NO_PEER, .movable = true, .revocable = true },
+	{ "bridge", BRIDGE, .movable = false, .revocable = true },
+	{ "bridge, not allowed to pin", BRIDGE, .movable = true, .revocable = true },
+};
+static const struct subject *s;	/* the one under test */
+
+static int mover;
+static bool have_card;
+
+/* ---- a buffer ---- */
+
+static uint32_t number;
+static int dmabuf;
+static char *bytes;
+
+/* 0 or the errno. */
+static int control(const char *command)
+{
+	char path[64];
+	int fd, err;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/dmabuf_mover/%u", number);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	err = write(fd, command, strlen(command)) < 0 ? errno : 0;
+	close(fd);
+	return err;
+}
+
+/* The last line of that name; -1: none. */
+static long told(const char *name, char *rest, size_t size)
+{
+	char path[64], line[256];
+	long n = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/dmabuf_mover/%u", number);
+	f = fopen(path, "r");
+	CHECK(f);
+	while (f && fgets(line, sizeof(line), f)) {
+		size_t l = strlen(name);
+
+		if (strncmp(line, name, l) || line[l] != ' ')
+			continue;
+		n = atol(line + l);
+		if (rest)
+			snprintf(rest, size, "%s", line + l + 1);
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static long status(const char *name)
+{
+	return told(name, NULL, 0);
+}
+
+static bool holds_old(void)
+{
+	char rest[256] = "";
+
+	return told("mapped", rest, sizeof(rest)) >= 0 && strstr(rest, " old\n");
+}
+
+static void make(void)
+{
+	struct mover_create c = { .size = sizeof(c), .length = LENGTH };
+
+	WORKS(ioctl(mover, MOVER_CREATE, &c));
+	dmabuf = c.fd;
+	number = c.number;
+	bytes = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf, 0);
+	CHECK(bytes != MAP_FAILED);
+	for (size_t i = 0; i < LENGTH; i++)
+		bytes[i] = (char)(i * 7 + i / PAGE);
+}
+
+static void end(void)
+{
+	CHECK(status("maps") == status("unmaps"));
+	CHECK(status("stale") == 0);
+	munmap(bytes, LENGTH);
+	close(dmabuf);
+}
+
+/* ---- the importer; each call gives 0 or an errno ---- */
+
+static int im = -1;		/* /dev/peerdma_importer, or /dev/peerdma */
+static struct peerdma_pin_dmabuf_args pinned;
+static uint32_t mapping;
+static uint64_t address;
+
+static int attach(void)
+{
+	struct importer_attach a = { .fd = dmabuf, .kind = s->kind };
+
+	if (s->kind != BRIDGE)
+		return ioctl(im, IMPORTER_ATTACH, &a) ? errno : 0;
+	pinned = (struct peerdma_pin_dmabuf_args){ .size = sizeof(pinned), .fd = dmabuf };
+	return ioctl(im, PEERDMA_PIN_DMABUF_FD, &pinned) ? errno : 0;
+}
+
+static int map(void)
+{
+	struct importer_map m = { .direction = BIDIRECTIONAL };
+	struct peerdma_segment segs[LENGTH / PAGE];
+	uint32_t count = LENGTH / PAGE;
+
+	if (s->kind != BRIDGE) {
+		if (ioctl(im, IMPORTER_MAP, &m))
+			return errno;
+		CHECK(m.length == LENGTH);
+		address = m.dma_addr;
+		return 0;
+	}
+	if (s->movable)
+		CHECK(!control("refuse pin 1"));
+	if (card_map(im, pinned.handle, PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE, segs, &count, &mapping))
+		return errno;
+	address = segs[0].dma_addr;
+	return 0;
+}
+
+static int unmap_it(void)
+{
+	if (s->kind != BRIDGE)
+		return ioctl(im, IMPORTER_UNMAP) ? errno : 0;
+	return unmap(im, mapping) ? errno : 0;
+}
+
+static void detach(void)
+{
+	if (s->kind == BRIDGE)
+		WORKS(unpin(im, pinned.handle));
+	else
+		WORKS(ioctl(im, IMPORTER_DETACH));
+}
+
+static void importer_open(void)
+{
+	im = s->kind == BRIDGE ? dev_open() : open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
+	CHECK(im >= 0);
+}
+
+static void importer_close(void)
+{
+	close(im);
+	im = -1;
+}
+
+static bool bridge_revoked(void)
+{
+	struct peerdma_query_args q;
+
+	WORKS(query(im, pinned.handle, &q));
+	return q.state == PEERDMA_STATE_REVOKED;
+}
+
+/* Does the card reach the bytes that a program sees? */
+static void transfer(void)
+{
+	static char mark;
+
+	bytes[0] = ++mark;
+	card_copy(address, address + 2048, 16);
+	CHECK(bytes[2048] == mark);
+}
+
+/* ---- the tests ---- */
+
+static void contents(void)
+{
+	make();
+	CHECK(!attach());
+	CHECK(!map());
+	if (have_card)
+		transfer();
+	CHECK(!unmap_it());
+	CHECK(!map());
+	detach();
+	CHECK(status("late") == 0);
+	end();
+}
+
+/* What a command is to answer to this importer, which is mapped or only attached. */
+static int answer(bool revoke, bool is_mapped)
+{
+	if (s->kind == IMPORTER_STATIC)
+		return -EBUSY;
+	/* As soon as it has attached it has pinned; the bridge does when it maps. */
+	if (!revoke && (s->kind == IMPORTER_PINNING || (s->kind == BRIDGE && is_mapped && !s->movable)))
+		return -EBUSY;
+	return s->keeps && is_mapped ? -ETIMEDOUT : 0;
+}
+
+/* A command between any two steps. */
+static void between(bool revoke)
+{
+	const char *command = revoke ? "revoke" : "move";
+	enum { ALONE, ATTACHED, MAPPED, UNMAPPED, STEPS };
+
+	for (int step = ALONE; step < STEPS; step++) {
+		bool is_mapped = step == MAPPED, moved;
+		int expected = step == ALONE ? 0 : -answer(revoke, is_mapped), again;
+
+		make();
+		CHECK(!control("timeout 100"));
+		if (step != ALONE)
+			CHECK(!attach());
+		if (step > ATTACHED)
+			CHECK(!map());
+		if (step == UNMAPPED)
+			CHECK(!unmap_it());
+		FAILS(expected, (errno = control(command)) ? -1 : 0);
+		moved = expected != EBUSY;
+		CHECK(holds_old() == (moved && is_mapped && s->keeps));
+		CHECK(status("late") == (moved && is_mapped && s->keeps));
+		if (s->kind == BRIDGE && step != ALONE)
+			CHECK(bridge_revoked() == (moved && is_mapped));
+		/* Who lets go later, or not at all, has the memory until then, and goes on. */
+		if (is_mapped)
+			CHECK(!unmap_it());
+		CHECK(!holds_old());
+		if (step == ALONE) {
+			again = attach();
+			if (!again)
+				again = map();
+		} else {
+			again = map();
+		}
+		if (moved && revoke)
+			CHECK(again == (s->kind == BRIDGE ? ESTALE : ENODEV));
+		else if (moved && is_mapped && s->kind == BRIDGE)
+			CHECK(again == ESTALE);
+		else
+			CHECK(again == 0);
+		/* Some refuse to attach to what is gone, and have nothing to detach. */
+		if (step != ALONE || again == 0 || s->kind == BRIDGE || s->kind == IMPORTER_DYNAMIC)
+			detach();
+		else
+			ioctl(im, IMPORTER_DETACH);
+		end();
+	}
+}
+
+static void move_between(void)
+{
+	between(false);
+}
+
+static void revoke_between(void)
+{
+	between(true);
+}
+
+static void wait_for(const char *name, long before)
+{
+	for (int i = 0; i < 3000 && status(name) + status("busy") <= before; i++)
+		usleep(10000);
+	CHECK(status(name) + status("busy") > before);
+}
+
+/* An importer's own step is what makes it happen: before the exporter does it, or as soon as it has. */
+static void within(bool revoke)
+{
+	static const char *const orders[] = {
+		"at attach", "at pin", "at map", "after attach", "after pin", "after map", "after unmap",
+		"at detach",
+	};
+	const char *counter = revoke ? "revokes" : "moves";
+
+	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		char command[64];
+		bool after = orders[i][1] == 'f';
+		int err;
+
+		make();
+		CHECK(!control("timeout 100"));
+		snprintf(command, sizeof(command), "%s %s", orders[i], revoke ? "revoke" : "move");
+		CHECK(!control(command));
+		err = attach();
+		if (after && !strcmp(orders[i] + 6, "attach") && s->kind != BRIDGE)
+			wait_for(counter, 0);
+		if (!err)
+			err = map();
+		/* The only reason to fail is that the memory is gone; the bridge has more words. */
+		CHECK(!err || (revoke && (err == ENODEV || err == ESTALE)));
+		if (!err && after && !strcmp(orders[i] + 6, "map"))
+			wait_for(counter, 0);
+		unmap_it();
+		/* What was ordered for after this is done before the buffer can go. */
+		if (s->kind == BRIDGE)
+			detach();
+		else
+			ioctl(im, IMPORTER_DETACH);
+		CHECK(status(counter) + status("busy") <= 1);
+		CHECK(!holds_old());
+		/* The buffer itself is as it should be. */
+		CHECK(!control("at attach none") && !control("after unmap none"));
+		end();
+	}
+}
+
+static void move_within(void)
+{
+	within(false);
+}
+
+static void revoke_within(void)
+{
+	within(true);
+}
+
+/* Refused, an importer says why and has changed nothing. */
+static void refusals(void)
+{
+	bool bridge = s->kind == BRIDGE;
+
+	make();
+	CHECK(!control("refuse attach 1 12"));
+	if (bridge) {
+		CHECK(!attach());
+		CHECK(map() == ENOMEM);
+		CHECK(!map());
+		detach();
+	} else {
+		CHECK(attach() == ENOMEM);
+		CHECK(!attach());
+		detach();
+	}
+	/* The bridge tries twice, pinned and not; only the latter comes to map where it may not pin. */
+	CHECK(!control(bridge && s->movable ? "refuse map 1 16" : "refuse map 2 16"));
+	if (s->kind == IMPORTER_STATIC) {
+		CHECK(attach() == EBUSY);
+		CHECK(attach() == EBUSY);
+		CHECK(!attach());
+	} else {
+		CHECK(!attach());
+		if (bridge) {
+			CHECK(map() == EOPNOTSUPP);
+		} else {
+			CHECK(map() == EBUSY);
+			CHECK(map() == EBUSY);
+		}
+	}
+	CHECK(!map());
+	detach();
+	end();
+}
+
+/* The card writes to where it has nothing mapped any more: the mover looks after that memory until it moves again. */
+static void write_stale(void)
+{
+	struct peerdma_pin_args a;
+	struct peerdma_segment seg;
+	uint32_t count = 1, unused;
+	char *memory = host_memory(PAGE);
+	int fd = dev_open();
+
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	WORKS(card_map(fd, a.handle, PEERDMA_MAP_TO_DEVICE, &seg, &count, &unused));
+	card_copy(seg.dma_addr, address, 16);
+	CHECK(status("stale") == 1);
+	close(fd);
+	munmap(memory, PAGE);
+}
+
+/* One that does not let go is named, and its memory stays its own until it does. */
+static void late(void)
+{
+	make();
+	CHECK(!control("timeout 50"));
+	CHECK(!attach());
+	CHECK(!map());
+	CHECK(control("move") == ETIMEDOUT);
+	CHECK(status("late") == 1 && holds_old());
+	bytes[2048] = 42;
+	/* It writes to where the bytes were. */
+	if (have_card)
+		card_copy(address, address + 2048, 16);
+	CHECK(bytes[2048] == 42);
+	CHECK(!unmap_it());
+	CHECK(!holds_old() && status("stale") == 0);
+	/* After that it must not, which is seen where nothing stops the card. */
+	if (have_card && !card_behind_iommu())
+		write_stale();
+	ioctl(im, IMPORTER_DETACH);
+	CHECK(status("maps") == status("unmaps"));
+	munmap(bytes, LENGTH);
+	close(dmabuf);
+}
+
+/* Moves in another process while the card works: what an importer still has is right. */
+static void while_transferring(void)
+{
+	int up[2], rounds = 4, done = 0;
+	pid_t child;
+
+	/* Nobody stops the card in time, here where a program drives it, but an IOMMU. */
+	if (!have_card || (s->movable && !card_behind_iommu()))
+		return;
+	make();
+	CHECK(!control("timeout 100"));
+	CHECK(!pipe(up));
+	child = fork();
+	if (!child) {
+		char c;
+
+		close(up[1]);
+		/* Until the other end is closed: no clock decides how many. */
+		fcntl(up[0], F_SETFL, O_NONBLOCK);
+		while (read(up[0], &c, 1) < 0) {
+			control("move");
+			usleep(1000);
+		}
+		_exit(0);
+	}
+	close(up[0]);
+	for (int i = 0; i < rounds; i++) {
+		CHECK(!attach());
+		if (!map()) {
+			bytes[0] = (char)(i + 1);
+			card_copy(address, address + 2048, 16);
+			/* Pinned, it has not been moved. */
+			if (!s->movable)
+				CHECK(bytes[2048] == (char)(i + 1));
+			done++;
+		}
+		unmap_it();
+		detach();
+	}
+	close(up[1]);
+	CHECK(waitpid(child, NULL, 0) == child);
+	CHECK(done == rounds);
+	end();
+}
+
+static void for_each(const char *name, void (*test)(void))
+{
+	char text[128];
+
+	for (s = subjects; s < subjects + sizeof(subjects) / sizeof(subjects[0]); s++) {
+		snprintf(text, sizeof(text), "%s: %s", s->name, name);
+		importer_open();
+		run(text, test);
+		importer_close();
+	}
+}
+
+static void create_checks(void)
+{
+	struct mover_create c = { .size = sizeof(c), .length = 1 };
+
+	WORKS(ioctl(mover, MOVER_CREATE, &c));
+	CHECK(lseek(c.fd, 0, SEEK_END) == PAGE);
+	number = c.number;
+	for (const char *const *bad = (const char *const[]){
+		"", "hop", "move it", "delay", "delay -1", "refuse", "refuse hop", "refuse unmap", "refuse map x",
+		"refuse map 1 0", "at unmap move", "at map hop", "after", "at map move now", NULL }; *bad; bad++)
+		if (**bad)
+			FAILS(EINVAL, (errno = control(*bad)) ? -1 : 0);
+	close(c.fd);
+	c.length = 0;
+	FAILS(EINVAL, ioctl(mover, MOVER_CREATE, &c));
+	c.length = (64 << 20) + 1;
+	FAILS(EINVAL, ioctl(mover, MOVER_CREATE, &c));
+	c = (struct mover_create){ .size = sizeof(c) - 1, .length = 1 };
+	FAILS(EINVAL, ioctl(mover, MOVER_CREATE, &c));
+	c = (struct mover_create){ .size = sizeof(c), .length = 1, .flags = 1 };
+	FAILS(EINVAL, ioctl(mover, MOVER_CREATE, &c));
+}
+
+/* A program's own access: it is told where the bytes are, and when they are gone. */
+static void programs(void)
+{
+	struct dma_buf_sync sync = { .flags = DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ };
+
+	make();
+	CHECK(!control("refuse mmap 1 1"));
+	CHECK(mmap(NULL, LENGTH, PROT_READ, MAP_SHARED, dmabuf, 0) == MAP_FAILED && errno == EPERM);
+	CHECK(!control("refuse begin 1 5"));
+	FAILS(EIO, ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync));
+	WORKS(ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync));
+	bytes[PAGE] = 77;
+	CHECK(!control("move"));
+	CHECK(bytes[PAGE] == 77);
+	CHECK(!control("revoke"));
+	CHECK(signal_of_read(bytes) == 7);
+	FAILS(ENODEV, (errno = control("move")) ? -1 : 0);
+	end();
+}
+
+/* The call of the bridge itself. */
+static void bridge_calls(void)
+{
+	struct peerdma_pin_dmabuf_args a, good;
+	struct peerdma_query_args q;
+	struct peerdma_event event;
+	int fd = dev_open(), null = open("/dev/null", O_RDONLY);
+
+	make();
+	good = (struct peerdma_pin_dmabuf_args){ .size = sizeof(good), .fd = dmabuf, .offset = PAGE + 1, .length = 2 };
+	a = good;
+	WORKS(ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	CHECK(a.page_offset == 1 && a.pinned_length == PAGE && a.page_shift == 12);
+	WORKS(query(fd, a.handle, &q));
+	CHECK(!strcmp(q.provider, "dmabuf") && q.addr == PAGE + 1 && q.length == 2);
+	CHECK(q.flags == (PEERDMA_PIN_DEVICE | PEERDMA_PIN_DMABUF));
+	CHECK(view(fd, a.handle, PAGE, PROT_READ) == MAP_FAILED && errno == EOPNOTSUPP);
+	FAILS(EOPNOTSUPP, export(fd, a.handle, 0, 0));
+	WORKS(unpin(fd, a.handle));
+
+	a = good;
+	a.length = 0;
+	WORKS(ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	CHECK(a.length == LENGTH - PAGE - 1 && a.pinned_length == LENGTH - PAGE);
+	WORKS(unpin(fd, a.handle));
+
+	a = good;
+	a.fd = -1;
+	FAILS(EBADF, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	a = good;
+	a.fd = null;
+	FAILS(EBADF, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	a = good;
+	a.flags = PEERDMA_PIN_HOST;
+	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	a = good;
+	a.flags = PEERDMA_PIN_PERSISTENT;
+	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	a = good;
+	a.flags = PEERDMA_PIN_DMABUF;
+	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	a = good;
+	a.reserved = 1;
+	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	a = good;
+	a.size--;
+	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	a = good;
+	a.offset = LENGTH;
+	FAILS(ENXIO, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	a = good;
+	a.offset = LENGTH;
+	a.length = 0;
+	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	a = good;
+	a.offset = -1;
+	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	a = good;
+	a.length = LENGTH;
+	FAILS(ENXIO, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	CHECK(live_pins(fd) == 0);
+
+	/* An event tells of the revocation; the pin outlives descriptor and file alike. */
+	s = &subjects[6];
+	CHECK(s->movable);
+	im = fd;
+	CHECK(!attach() && !map());
+	CHECK(!control("move"));
+	CHECK(read(fd, &event, sizeof(event)) == sizeof(event) && event.handle == pinned.handle);
+	CHECK(map() == ESTALE);
+	CHECK(control("refuse pin 0") == 0);
+	CHECK(!attach() && !map());
+	munmap(bytes, LENGTH);
+	close(dmabuf);
+	close(fd);
+	im = -1;
+	close(null);
+}
+
+/* What the bridge itself exports, of host memory, is a dma-buf as well. */
+static void of_its_own(void)
+{
+	char *memory = host_memory(LENGTH);
+	struct peerdma_pin_args a;
+	int fd = dev_open();
+
+	WORKS(pin(fd, memory, LENGTH, PEERDMA_PIN_HOST, &a));
+	dmabuf = export(fd, a.handle, 0, 0);
+	s = &subjects[5];
+	im = fd;
+	bytes = memory;
+	CHECK(!attach() && !map());
+	if (have_card)
+		transfer();
+	/* Asked not to be moved, the exporter's pin cannot end before. */
+	FAILS(EBUSY, unpin(fd, a.handle));
+	WORKS(unpin(fd, pinned.handle));
+	WORKS(unpin(fd, a.handle));
+	close(dmabuf);
+	close(fd);
+	im = -1;
+	munmap(memory, LENGTH);
+}
+
+int main(void)
+{
+	int fd;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	mover = open("/dev/dmabuf_mover", O_RDWR | O_CLOEXEC);
+	CHECK(mover >= 0);
+	have_card = card_open();
+	CHECK(have_card);
+	run("the mover's own calls", create_checks);
+	run("a program's view of what moves", programs);
+	run("the bridge's call for a dma-buf", bridge_calls);
+	run("the bridge imports what it exports", of_its_own);
+	for_each("contents", contents);
+	for_each("a move between any two steps", move_between);
+	for_each("a revocation between any two steps", revoke_between);
+	for_each("a move at each step", move_within);
+	for_each("a revocation at each step", revoke_within);
+	for_each("refusals", refusals);
+	for_each("moves while the card works", while_transferring);
+	s = &subjects[2];
+	importer_open();
+	run("an importer that lets go late", late);
+	importer_close();
+
+	fd = dev_open();
+	CHECK(live_pins(fd) == 0);
+	close(fd);
+	CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
+	printf("%s\n", failures ? "FAILED" : "all passed");
+	return failures ? 1 : 0;
+}

@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Importers of dma-bufs, the bridge among them, against an exporter that moves and
+# revokes at every step.
+# vm: --timeout 400 --cards 1 --allow dmabuf_mover:
+# vm: --timeout 400 --cards 1 --allow dmabuf_mover: --allow DMAR --allow dmar_fault --iommu on --kernel 6.12
+
+. "$TOP/tests/vm/lib.sh"
+
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+load_modules dmabuf_mover peerdma peerdma_importer
+"$BUILD/tests/kernel/mover_test" || exit
+
+# The library's call, in a program that is given a dma-buf.
+card=$(lspci -D -d 1234:11e8 2>/dev/null | cut -d ' ' -f 1 | head -1)
+[ -n "$card" ] || for device in /sys/bus/pci/devices/*; do
+	[ "$(cat "$device/vendor" "$device/device" | tr '\n' ' ')" != "0x1234 0x11e8 " ] || card=${device##*/}
+done
+for command in "refuse map 0" revoke; do
+	text=$("$BUILD/tests/kernel/mover_fd" 65536 sh -c \
+		"'$BUILD/peerdma/import' $card \$MOVER_FD \"echo $command >\$MOVER_CONTROL\"") || die "import: $text"
+	echo "$text"
+	case $command,$text in
+	revoke,*"the pin is revoked"*"its end was told: this one's"* | refuse*,*"the pin is valid") ;;
+	*) die "import, $command: $text" ;;
+	esac
+done
+unload_modules dmabuf_mover peerdma peerdma_importer
