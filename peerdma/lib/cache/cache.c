@@ -296,7 +296,7 @@ static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uin
 		}
 	}
 	do {
-		ret = region_make(cache, addr, length, &region);
+		ret = region_make(cache, f, addr, length, &region);
 		if (ret)
 			return ret;
 	} while (cache->monitored && !still_good(cache, region, addr, length));
