@@ -10,7 +10,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
-.PHONY: help demo demo-vm demo-process check check-fast check-thirdparty debug-kernel check-debug \
+.PHONY: help demo demo-vm demo-process check check-fast check-thirdparty check-gpu debug-kernel check-debug \
 	check-debug-rounds mutate bench fuzz user modules modules-all kernel \
 	vm-shell install install-modules style clean distclean
 
@@ -22,6 +22,7 @@ help:
 	@echo '  make check                all tests, in virtual machines too (about 20 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
 	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
+	@echo '  make check-gpu            the tests that CUDA is enough for, on this machine'"'"'s GPU: docs/real-gpu.md'
 	@echo '  make debug-kernel         build a Linux that notices more: KASAN, lockdep, kmemleak... (6 minutes)'
 	@echo '  make check-debug          all tests of virtual machines on it'
 	@echo '  make check-debug-rounds ROUNDS=N   random rounds on it, with revocations at random'
@@ -129,6 +130,10 @@ debug-kernel:
 check-debug: user debug-kernel
 	@vm/deps.sh check
 	@tests/run --kernel debug 'build modules debug' vm/
+
+# On this machine's GPU, with NVIDIA's driver: docs/real-gpu.md.
+check-gpu: user
+	@tests/gpu/run
 
 ROUNDS	?= 1000
 check-debug-rounds: user debug-kernel

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
- * verbs.c - memory regions of an RDMA device in a registration cache: buffers are sent
- * again and again, and each is registered once.
+ * verbs.c - an RDMA device, and a registration cache: buffers are sent again and again,
+ * and each is registered once.
  *
- *	cc verbs.c $(pkg-config --cflags --libs libpeerdma libibverbs)
- *	./verbs [DEVICE]
+ *	cc verbs.c $(pkg-config --cflags --libs libpeerdma libibverbs) -lcuda
+ *	./verbs [gpu] [DEVICE]
  *
- * Buffers in host memory, written by the device from one to the other: a queue pair that
- * is connected to itself. Any device does, a software one too: "rdma link add rxe0
- * type rxe netdev lo". Whoever frees memory tells the cache before.
+ * Buffers in host memory, or a GPU's, written by the device from one to the other: a
+ * queue pair that is connected to itself. Any device does, a software one too: "rdma link
+ * add rxe0 type rxe netdev lo". What cannot be brought to the memory itself is given a
+ * copy, and says so.
  */
+#include <cuda.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <peerdma_cache.h>
+#include <peerdma_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,23 +30,6 @@ static struct ibv_cq *completions;
 static struct ibv_qp *queue;
 static struct peerdma_cache *cache;
 
-/* ---- what the cache keeps: memory regions of this domain ---- */
-
-static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
-{
-	(void)arg;
-	out->handle = ibv_reg_mr(domain, (void *)(uintptr_t)addr, length, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	return out->handle ? 0 : -errno;	/* -ENOMEM, for one: the cache makes room and tries again */
-}
-
-static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
-{
-	(void)arg;
-	(void)addr;
-	(void)length;
-	ibv_dereg_mr(handle);
-}
-
 /* ---- a transfer ---- */
 
 static int wait_for_completion(void)
@@ -58,27 +43,104 @@ static int wait_for_completion(void)
 	return n == 1 && done.status == IBV_WC_SUCCESS ? 0 : -1;
 }
 
-static int copy(char *to, char *from)
+static int mr_of(struct peerdma_cached *hold, const struct peerdma_mr **mr)
 {
-	struct peerdma_cached *holds[2];
-	struct peerdma_range ranges[2] = { { (uintptr_t)from, LENGTH }, { (uintptr_t)to, LENGTH } };
-	struct ibv_mr *source, *sink;
+	return peerdma_cache_mr(cache, hold, domain, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, mr);
+}
+
+/* Where the device has a copy. */
+static int sync(struct peerdma_cached *hold, const char *buffer, unsigned int flags)
+{
+	return peerdma_sync(hold->registration, (uintptr_t)buffer - hold->addr, LENGTH, flags);
+}
+
+static int write_one(struct peerdma_cached *holds[2], char *to, char *from)
+{
 	struct ibv_send_wr *bad, write = { .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED, .num_sge = 1 };
 	struct ibv_sge part = { .addr = (uintptr_t)from, .length = LENGTH };
-	int ret = peerdma_cache_get_many(cache, ranges, 2, holds);
+	const struct peerdma_mr *source, *sink;
+	int ret = mr_of(holds[0], &source);
 
+	if (!ret)
+		ret = mr_of(holds[1], &sink);
+	if (!ret)
+		ret = sync(holds[0], from, PEERDMA_TO_DEVICE);
 	if (ret)
 		return ret;
-	source = holds[0]->registration;
-	sink = holds[1]->registration;
 	part.lkey = source->lkey;
 	write.sg_list = &part;
 	write.wr.rdma.remote_addr = (uintptr_t)to;
 	write.wr.rdma.rkey = sink->rkey;
-	ret = ibv_post_send(queue, &write, &bad) || wait_for_completion();
+	if (ibv_post_send(queue, &write, &bad) || wait_for_completion())
+		return -EIO;
+	return sync(holds[1], to, PEERDMA_FROM_DEVICE);
+}
+
+static int copy(char *to, char *from)
+{
+	struct peerdma_range ranges[2] = { { (uintptr_t)from, LENGTH }, { (uintptr_t)to, LENGTH } };
+	struct peerdma_cached *holds[2];
+	int ret = peerdma_cache_get_many(cache, ranges, 2, holds);
+
+	if (ret)
+		return ret;
+	ret = write_one(holds, to, from);
 	peerdma_cache_put(cache, holds[0]);
 	peerdma_cache_put(cache, holds[1]);
 	return ret;
+}
+
+/* ---- buffers ---- */
+
+static int gpu;
+
+static int gpu_begin(void)
+{
+	CUcontext context;
+	CUdevice first;
+
+	return cuInit(0) || cuDeviceGet(&first, 0) || cuDevicePrimaryCtxRetain(&context, first) || cuCtxSetCurrent(context);
+}
+
+static char *buffer_get(void)
+{
+	CUdeviceptr p = 0;
+	void *host;
+
+	if (gpu)
+		return cuMemAlloc(&p, LENGTH) ? NULL : (char *)(uintptr_t)p;
+	host = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return host == MAP_FAILED ? NULL : host;
+}
+
+static void buffer_fill(char *buffer, int byte)
+{
+	if (gpu)
+		cuMemsetD8((uintptr_t)buffer, (unsigned char)byte, LENGTH);
+	else
+		memset(buffer, byte, LENGTH);
+}
+
+static int buffer_is(const char *buffer, int byte)
+{
+	static char bytes[LENGTH];
+
+	if (!gpu)
+		memcpy(bytes, buffer, LENGTH);
+	else if (cuMemcpyDtoH(bytes, (uintptr_t)buffer, LENGTH))
+		return 0;
+	return bytes[0] == (char)byte && !memcmp(bytes, bytes + 1, LENGTH - 1);
+}
+
+/* Of a GPU's memory the cache hears by itself. Of the host's it does with peerdma.ko; PEERDMA_CACHE_CALLS: we tell, too. */
+static void buffer_put(char *buffer)
+{
+	if (gpu) {
+		cuMemFree((uintptr_t)buffer);
+	} else {
+		peerdma_cache_invalidate(cache, buffer, LENGTH);
+		munmap(buffer, LENGTH);
+	}
 }
 
 /* ---- the device ---- */
@@ -139,53 +201,85 @@ static int connect_to_itself(void)
 	if (ibv_modify_qp(queue, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
 		return -1;
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
 	return ibv_modify_qp(queue, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 			     IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+/* How the device gets at a buffer, in words. */
+static int say(const char *buffer)
+{
+	struct peerdma_status status = { .size = sizeof(status) };
+	const struct peerdma_mr *mr;
+	struct peerdma_cached *hold;
+	int ret = peerdma_cache_get(cache, buffer, LENGTH, &hold);
+
+	if (ret)
+		return ret;
+	ret = mr_of(hold, &mr);
+	if (!ret)
+		ret = peerdma_status(hold->registration, &status);
+	if (!ret)
+		printf("%s: a pin of back-end %s, an MR by way of %s%s%s\n", ibv_get_device_name(device->device), status.backend,
+		       mr->way, *mr->why ? "; " : "", mr->why);
+	peerdma_cache_put(cache, hold);
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
-	static const struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = end };
+	struct peerdma_cache_options options = {
+		.size = sizeof(options), .flags = PEERDMA_CACHE_CALLS | PEERDMA_CACHE_STAGING,
+	};
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
+	struct peerdma *ctx;
 	char *buffers[BUFFERS];
-	int wrong = 0, ended;
+	int wrong = 0;
 
-	if (open_device(argc > 1 ? argv[1] : NULL)) {
-		fprintf(stderr, "verbs: no RDMA device%s%s\n", argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
+	if (argc > 1 && !strcmp(argv[1], "gpu")) {
+		gpu = 1;
+		argc--;
+		argv++;
+	}
+	if (open_device(argc > 1 ? argv[1] : NULL) || (gpu && gpu_begin())) {
+		fprintf(stderr, "verbs: no %s%s%s\n", device ? "GPU" : "RDMA device", argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
 		return 77;
 	}
 	domain = ibv_alloc_pd(device);
 	completions = ibv_create_cq(device, 4, NULL, NULL, 0);
-	if (!domain || !completions || connect_to_itself() || peerdma_cache_create(&ops, NULL, NULL, &cache)) {
+	if (!domain || !completions || connect_to_itself()) {
 		perror("verbs: the device cannot be used");
 		return 1;
 	}
+	if (peerdma_open(&ctx, 0) || peerdma_cache_open(ctx, &options, &cache))
+		goto failed;
 	for (int i = 0; i < BUFFERS; i++) {
-		buffers[i] = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (buffers[i] == MAP_FAILED)
-			return 1;
+		buffers[i] = buffer_get();
+		if (!buffers[i])
+			goto failed;
 	}
 	for (int i = 0; i < ROUNDS && !wrong; i++) {
-		char *from = buffers[i % BUFFERS], *to = buffers[(i + 1) % BUFFERS];
-
-		memset(from, i, LENGTH);
-		wrong = copy(to, from) || memcmp(to, from, LENGTH);
+		buffer_fill(buffers[i % BUFFERS], i);
+		wrong = copy(buffers[(i + 1) % BUFFERS], buffers[i % BUFFERS]) || !buffer_is(buffers[(i + 1) % BUFFERS], i);
 	}
-
-	/* Memory regions keep the pages that they were made of: tell before they go. */
-	ended = peerdma_cache_invalidate(cache, buffers[0], LENGTH);
-	munmap(buffers[0], LENGTH);
-	if (wrong || peerdma_cache_counters(cache, &c))
+	if (wrong || say(buffers[0]))
 		goto failed;
-	printf("%s: %d transfers, %llu memory regions made, %llu gets found one; %d ended with its memory\n",
-	       ibv_get_device_name(device->device), ROUNDS, (unsigned long long)c.misses, (unsigned long long)c.hits, ended);
+
+	/* The MR goes, and what comes to be at its address gets its own. */
+	buffer_put(buffers[0]);
+	buffers[0] = buffer_get();
+	buffer_fill(buffers[0], 1);
+	if (copy(buffers[1], buffers[0]) || !buffer_is(buffers[1], 1) || peerdma_cache_counters(cache, &c))
+		goto failed;
+	printf("%d transfers, %llu pins made, %llu gets found one; %llu ended with its memory\n", ROUNDS + 1,
+	       (unsigned long long)c.misses, (unsigned long long)c.hits, (unsigned long long)(c.invalidations + c.stale));
 	peerdma_cache_close(cache);
 	ibv_destroy_qp(queue);
 	ibv_destroy_cq(completions);
-	ibv_dealloc_pd(domain);
+	wrong = ibv_dealloc_pd(domain);		/* -EBUSY if an MR were left */
 	ibv_close_device(device);
-	return c.misses == BUFFERS && ended == 1 ? 0 : 1;
+	peerdma_close(ctx);
+	return wrong || c.misses != BUFFERS + 1 || c.invalidations + c.stale != 1;
 failed:
 	fprintf(stderr, "verbs: a transfer failed: %s\n", *peerdma_last_error() ? peerdma_last_error() : "other bytes arrived");
 	return 1;

@@ -97,6 +97,8 @@ struct peerdma_cache_ops {
 
 #define PEERDMA_CACHE_WHOLE	(1U << 0) /* caches of pins: register the whole allocation, where it is known */
 #define PEERDMA_CACHE_READONLY	(1U << 1) /* caches of pins: PEERDMA_READONLY */
+#define PEERDMA_CACHE_CALLS	(1U << 2) /* the program calls peerdma_cache_invalidate() before host memory goes, too: peerdma_cache_mr() */
+#define PEERDMA_CACHE_STAGING	(1U << 3) /* caches of pins: PEERDMA_STAGING */
 
 struct peerdma_cache_options {
 	uint32_t size;		/* in: sizeof(struct peerdma_cache_options) */

@@ -105,6 +105,8 @@ static void give_back(struct peerdma_pin *pin)
 	if (!READ_ONCE(pin->revoked))
 		p->put(pin);
 	peerdma_turn_leave(&p->turns);
+	if (p->release)
+		p->release(pin);
 }
 
 /*

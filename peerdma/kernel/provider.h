@@ -49,6 +49,12 @@ struct peerdma_provider {
 	 */
 	void (*put)(struct peerdma_pin *pin);
 
+	/*
+	 * The pin is over, put or revoked: what pin->priv points to may go.  NULL:
+	 * there is nothing of the provider's own.
+	 */
+	void (*release)(struct peerdma_pin *pin);
+
 	/* CPU physical address of the i-th page.  pin->lock held, pin alive.  NULL: dmabuf.c, whose memory has none. */
 	phys_addr_t (*page)(const struct peerdma_pin *pin, u32 i);
 

@@ -61,9 +61,15 @@ extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backen
 
 /* choose.c: opens what the environment and the flags name; 0 if there is any. */
 int backends_open(struct peerdma *ctx);
+/* Whether the environment names it: PEERDMA_PROVIDER. */
+bool backends_named(const struct backend *backend);
 void backends_close(struct peerdma *ctx, bool owner);
 /* Pins by the first that can; the region says which and why not one before. */
 int backends_pin(struct peerdma_region *region);
+/* NULL: the context has it; or why not. */
+const char *backend_refused(const struct peerdma *ctx, const struct backend *backend);
+/* A text that lives as long as the context.  NULL: there is nothing in it, or no memory. */
+const char *reason_keep(struct peerdma *ctx, const char *text);
 /* For a call that the region's back-end does not have. */
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
 

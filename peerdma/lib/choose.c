@@ -85,25 +85,52 @@ static int offer(struct peerdma *ctx, const struct backend *backend)
 	return 0;
 }
 
+/* The first name of a list, which is moved to the next.  NULL: it is none of ours. */
+static const struct backend *const *next_name(const char **names)
+{
+	size_t length = strcspn(*names, ","), i = 0;
+
+	while (i < KNOWN && (strlen(known[i].name) != length || strncmp(known[i].name, *names, length) != 0))
+		i++;
+	if (i == KNOWN)
+		return NULL;
+	*names += length;
+	*names += **names == ',';
+	return known[i].backends;
+}
+
 /* "kernel,soft" */
 static int offer_names(struct peerdma *ctx, const char *names)
 {
 	while (*names) {
-		size_t length = strcspn(names, ","), i = 0;
+		const struct backend *const *b = next_name(&names);
 
-		while (i < KNOWN && (strlen(known[i].name) != length || strncmp(known[i].name, names, length) != 0))
-			i++;
-		if (i == KNOWN)
+		if (!b)
 			return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER has '%.*s' in it; it is a list, with commas, of "
-				    "kernel, soft, dmabuf, host and staging", (int)length, names);
-		for (const struct backend *const *b = known[i].backends; *b; b++) {
+				    "kernel, soft, dmabuf, host and staging", (int)strcspn(names, ","), names);
+		for (; *b; b++) {
 			if (offer(ctx, *b))
 				return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER: too many");
 		}
-		names += length;
-		names += *names == ',';
 	}
 	return 0;
+}
+
+bool backends_named(const struct backend *backend)
+{
+	const char *names = secure_getenv("PEERDMA_PROVIDER");
+
+	while (names && *names) {
+		const struct backend *const *b = next_name(&names);
+
+		if (!b)
+			return false;
+		for (; *b; b++) {
+			if (*b == backend)
+				return true;
+		}
+	}
+	return false;
 }
 
 /* The process or the system has no room: that is no fact about the back-end. */
@@ -173,8 +200,7 @@ void backends_close(struct peerdma *ctx, bool owner)
 
 /* ---- pinning ---- */
 
-/* NULL: nothing to say, or no memory to say it with. */
-static const char *reason_keep(struct peerdma *ctx, const char *text)
+const char *reason_keep(struct peerdma *ctx, const char *text)
 {
 	struct reason *r;
 
@@ -232,6 +258,15 @@ int backends_pin(struct peerdma_region *region)
 	}
 	return fail(p.error, "peerdma_pin: [%p, +%llu): %s", (void *)(uintptr_t)region->addr,
 		    (unsigned long long)region->length, p.text);
+}
+
+const char *backend_refused(const struct peerdma *ctx, const struct backend *backend)
+{
+	for (unsigned int i = 0; i < ctx->offer_count; i++) {
+		if (ctx->offers[i].backend == backend)
+			return ctx->offers[i].error ? ctx->offers[i].why : NULL;
+	}
+	return "not among the back-ends that PEERDMA_PROVIDER names";
 }
 
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what)

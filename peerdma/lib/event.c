@@ -115,6 +115,7 @@ void region_revoked(struct peerdma_region *region)
 			notice_put(region);
 	}
 	pthread_mutex_unlock(&ctx->lock);
+	mrs_end(region, true);
 }
 
 static bool notice_take(struct peerdma *ctx, struct peerdma_notice *notice)

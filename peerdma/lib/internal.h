@@ -49,12 +49,15 @@ struct peerdma_region {
 	uint64_t offset, pinned_length;		/* as in peerdma_pin_args */
 	struct view *views;
 	struct peerdma_mapping *mappings;
+	struct mr *mrs;				/* mr.c's: added to under the lock, read without it */
+	struct peerdma_region *stand_in;	/* atomic: a copy that its MRs are of; in no list */
 	const char *why;			/* not a better back-end: the context's text, or NULL */
 	const char *provider;
 	uint32_t flags;				/* of peerdma_pin() */
 	uint32_t page_size;
 	uint32_t word;				/* validity's, unless the kernel has one */
 	bool sync_memops;
+	bool imported;				/* of a dma-buf: addr is an offset in it, and no address */
 	bool by_id;				/* nobody tells of its end: region_still() asks */
 	uint64_t buffer_id;			/* CUDA's, if by_id */
 	bool published;				/* in ctx->regions */
@@ -92,6 +95,7 @@ struct peerdma {
 	int event_fd;				/* for poll(2) */
 	int notice_fd;				/* readable while ctx->notices is not empty; -1: nobody fills it */
 	pthread_mutex_t lock;
+	pthread_cond_t mrs_settled;		/* an MR that was being ended is so no more */
 	struct peerdma_region *regions;
 	struct peerdma_region *notices, **notices_end;
 	struct {				/* kernel.c's */
@@ -155,6 +159,16 @@ bool region_still(const struct peerdma_region *region);
 void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
 /* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
 int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);
+/*
+ * mr.c: deregisters what it has of verbs' memory regions, and waits for others that do.  0, or -errno of one that is kept.
+ * over: in its revocation; then nobody gets new ones.
+ */
+int mrs_end(struct peerdma_region *region, bool over);
+void mrs_free(struct peerdma_region *region);
+/* told: somebody tells the cache when pages change that no back-end tells of. */
+struct ibv_pd;
+struct peerdma_mr;
+int mr_of_cached(struct peerdma_region *region, struct ibv_pd *pd, int access, bool told, const struct peerdma_mr **out);
 /* map.c, view.c: give back this process's side only. */
 void mappings_free(struct peerdma_region *region);
 void views_free(struct peerdma_region *region);

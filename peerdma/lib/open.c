@@ -23,6 +23,7 @@ EXPORT int peerdma_open(struct peerdma **out, unsigned int flags)
 	if (!ctx)
 		return fail(-ENOMEM, "peerdma_open: out of memory");
 	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_cond_init(&ctx->mrs_settled, NULL);
 	ctx->process = process_id();
 	ctx->flags = flags;
 	ctx->kernel.fd = -1;
@@ -40,6 +41,7 @@ EXPORT int peerdma_open(struct peerdma **out, unsigned int flags)
 err_close:
 	backends_close(ctx, true);
 err_free:
+	pthread_cond_destroy(&ctx->mrs_settled);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 	return ret;
@@ -66,6 +68,7 @@ EXPORT void peerdma_close(struct peerdma *ctx)
 			region->published = false;
 			notice_forget(region);
 			pthread_mutex_unlock(&ctx->lock);
+			mrs_end(region, false);
 			region->backend->unpin(region);	/* -EBUSY: the last close waits for it */
 		}
 		ctx->regions = region->next;
@@ -73,7 +76,9 @@ EXPORT void peerdma_close(struct peerdma *ctx)
 	}
 	notices_close(ctx);
 	backends_close(ctx, owner);
-	if (owner)
+	if (owner) {
+		pthread_cond_destroy(&ctx->mrs_settled);
 		pthread_mutex_destroy(&ctx->lock);
+	}
 	free(ctx);
 }

@@ -16,6 +16,7 @@ void region_free(struct peerdma_region *region)
 {
 	views_free(region);
 	mappings_free(region);
+	mrs_free(region);
 	if (region->backend->forget && region->ctx->process != process_id())
 		region->backend->forget(region);
 	free(region);
@@ -202,6 +203,7 @@ EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint
 	region->addr = offset;
 	region->length = length;
 	region->flags = flags | PEERDMA_DEVICE;
+	region->imported = true;
 	ret = kernel_pin_dmabuf(region, fd);
 	if (ret) {
 		char why[256];
@@ -231,6 +233,7 @@ err_free:
 EXPORT int peerdma_unpin(struct peerdma_region *region)
 {
 	struct peerdma *ctx;
+	char why[128];
 	int ret;
 
 	if (!region)
@@ -242,13 +245,17 @@ EXPORT int peerdma_unpin(struct peerdma_region *region)
 		return 0;
 	}
 
+	/* They hold the memory, so they go first. */
+	ret = mrs_end(region, false);
+	if (ret) {
+		snprintf(why, sizeof(why), "%s", peerdma_last_error());
+		return fail(ret, "peerdma_unpin: %s", why);
+	}
 	pthread_mutex_lock(&ctx->lock);
 	region_unpublish(region);
 	pthread_mutex_unlock(&ctx->lock);
 	ret = region->backend->unpin(region);
 	if (ret) {
-		char why[128];
-
 		snprintf(why, sizeof(why), "%s", peerdma_last_error());
 		if (region_publish(region, false))
 			return fail(ret, "peerdma_unpin: %s; its revocation will not be told, out of memory", why);

@@ -8,8 +8,11 @@
  * their views fault.  Only devices there are none that could reach the memory.
  */
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend.h"
 
@@ -25,6 +28,59 @@ struct softgpu {
 };
 
 static _Atomic(const struct softgpu *) published;	/* for good */
+
+/* Where softgpu's libcuda is, seen from this library: as installed, and where both were built. */
+static void *load_beside_us(void)
+{
+	static const char *const places[] = { "softgpu/libcuda.so.1", "../../softgpu/user/libcuda.so.1" };
+	char path[PATH_MAX];
+	void *library = NULL;
+	const char *end;
+	Dl_info us;
+	int n;
+
+	if (!dladdr(&published, &us) || !us.dli_fname)
+		return NULL;
+	end = strrchr(us.dli_fname, '/');
+	for (size_t i = 0; end && !library && i < sizeof(places) / sizeof(places[0]); i++) {
+		n = snprintf(path, sizeof(path), "%.*s/%s", (int)(end - us.dli_fname), us.dli_fname, places[i]);
+		if (n > 0 && (size_t)n < sizeof(path))
+			library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	}
+	return library;
+}
+
+/*
+ * Who names this back-end wants such a GPU: where no libcuda is loaded it is softgpu's, so
+ * that a later look for one finds it by its name, and its cuInit() does without a driver.
+ */
+static void prepare(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	void (*begin)(void);
+
+	if (!library)
+		library = load_beside_us();
+	begin = library ? (void (*)(void))dlsym(library, "softgpu_inprocess_begin") : NULL;
+	if (begin)
+		begin();
+	else if (library)
+		dlclose(library);
+}
+
+/* A program may use CUDA before it uses us. */
+static void __attribute__((constructor)) prepare_early(void)
+{
+	if (backends_named(&backend_soft))
+		prepare();
+}
+
+static int soft_open(struct peerdma *ctx)
+{
+	(void)ctx;
+	prepare();
+	return 0;	/* what is not there may come */
+}
 
 /* NULL: libcuda is not loaded, or not softgpu's.  It stays loaded if it is. */
 static const struct softgpu *soft_find(void)
@@ -68,8 +124,8 @@ static int soft_pin(struct peerdma_region *region)
 	if (region->flags & PEERDMA_HOST)
 		return fail(-ENXIO, "has no host memory");
 	if (!soft)
-		return fail(-ENODEV, "no software GPU: this process has not loaded softgpu's libcuda.so.1; "
-			    "see that LD_LIBRARY_PATH has its folder first");
+		return fail(-ENODEV, "no software GPU: this process has another libcuda.so.1 than softgpu's, or none; "
+			    "see that LD_LIBRARY_PATH has softgpu's folder first");
 	region->offset = region->addr - from;
 	region->page_size = PAGE;
 	region->pinned_length = (region->offset + region->length + PAGE - 1) & ~(PAGE - 1);
@@ -80,7 +136,7 @@ static int soft_pin(struct peerdma_region *region)
 	case 0:
 		return 0;
 	case -ENODEV:
-		return fail(ret, "no software GPU in this process: set SOFTGPU_INPROCESS=1 and call cuInit()");
+		return fail(ret, "no software GPU in this process: call cuInit(), and see that SOFTGPU_INPROCESS is not 0");
 	case -EINVAL:
 		return fail(-ENXIO, "the software GPU does not know it as its memory, or the range spans allocations");
 	case -ENOSPC:
@@ -130,6 +186,7 @@ const struct backend backend_soft = {
 	.name = "soft",
 	.direct = true,
 	.tells = true,
+	.open = soft_open,
 	.pin = soft_pin,
 	.unpin = soft_unpin,
 	.status = soft_status,

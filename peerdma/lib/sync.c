@@ -7,6 +7,7 @@
 EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length, unsigned int flags)
 {
 	int ret = check_owner(region->ctx, "peerdma_sync");
+	struct peerdma_region *copy;
 	char why[256];
 
 	if (ret)
@@ -20,9 +21,8 @@ EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t
 	if (!length || offset >= region->length || length > region->length - offset)
 		return fail(-EINVAL, "peerdma_sync: [%llu, +%llu) is not within the %llu bytes that were pinned",
 			    (unsigned long long)offset, (unsigned long long)length, (unsigned long long)region->length);
-	if (!region->backend->move)
-		return 0;
-	ret = region->backend->move(region, offset, length, flags == PEERDMA_FROM_DEVICE);
+	copy = region->backend->move ? region : __atomic_load_n(&region->stand_in, __ATOMIC_ACQUIRE);
+	ret = copy ? copy->backend->move(copy, offset, length, flags == PEERDMA_FROM_DEVICE) : 0;
 	if (!ret)
 		return 0;
 	snprintf(why, sizeof(why), "%s", peerdma_last_error());

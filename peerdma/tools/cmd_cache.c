@@ -38,6 +38,30 @@ static const struct {
 };
 #define MONITORS (sizeof(monitors) / sizeof(monitors[0]))
 
+/* What guards a region, and why not what would be better. */
+static const char *const guards[] = {
+	[GUARD_WORD] = "word", [GUARD_HOOKS] = "hooks", [GUARD_CHECK] = "check", [GUARD_CALLS] = "calls", [GUARD_NOBODY] = "none",
+};
+
+static const char *guard_why(enum remote_guard guard, uint32_t monitors)
+{
+	switch (guard) {
+	case GUARD_WORD:
+		return "a word changes when the registration ends, and each hit looks at it";
+	case GUARD_HOOKS:
+		return "the registration has no word; libpeerdma-hooks sees every way by which this process frees such memory";
+	case GUARD_CHECK:
+		return monitors & PEERDMA_MONITOR_HOOKS ?
+		       "the registration has no word, and libpeerdma-hooks does not see every free: each hit asks whose memory it is" :
+		       "the registration has no word, and libpeerdma-hooks is not there: each hit asks whose memory it is";
+	case GUARD_CALLS:
+		return "the registration has no word, and the cache has nothing to ask: the program tells, by peerdma_cache_invalidate()";
+	case GUARD_NOBODY:
+		return "what is registered is a range of the host's addresses, whatever memory is there";
+	}
+	return "";
+}
+
 static const char *number(uint64_t n, char buf[24])
 {
 	snprintf(buf, 24, "%" PRIu64, n);
@@ -63,9 +87,10 @@ static const char *share(uint64_t part, uint64_t whole, char buf[24])
 
 static void print_regions(const struct remote_cache *cache)
 {
-	static const char *const titles[] = { "ADDRESS", "SIZE>", "GETS>", "HOLDS>", "STATE", "BAR1", "MONITOR" };
+	static const char *const titles[] = { "ADDRESS", "SIZE>", "GETS>", "HITS>", "HOLDS>", "STATE", "BAR1", "MONITOR" };
 	struct table *table;
-	char addr[24], size[32], gets[24], holds[24];
+	char addr[24], size[32], gets[24], hits[24], holds[24];
+	bool used[sizeof(guards) / sizeof(guards[0])] = { false };
 
 	if (!cache->region_count)
 		return;
@@ -76,11 +101,15 @@ static void print_regions(const struct remote_cache *cache)
 
 		snprintf(holds, sizeof(holds), "%" PRId64, r->holds);
 		table_add(table, (const char *[]){
-			address(r->addr, addr), text_size(r->length, size), number(r->gets, gets), holds,
-			r->dead ? "ended" : "live", r->aperture ? "yes" : "",
-			r->word ? "word" : cache->counters.monitors & PEERDMA_MONITOR_CHECK ? "check" : "" });
+			address(r->addr, addr), text_size(r->length, size), number(r->gets, gets), number(r->hits, hits), holds,
+			r->dead ? "ended" : "live", r->aperture ? "yes" : "", guards[r->guard] });
+		used[r->guard] = true;
 	}
 	table_print(table, "  ");
+	for (enum remote_guard g = GUARD_WORD; g <= GUARD_NOBODY; g++) {
+		if (used[g])
+			printf("  %s: %s\n", guards[g], guard_why(g, cache->counters.monitors));
+	}
 	if (cache->left_out)
 		printf("  and %" PRIu64 " more ('--regions all' lists them)\n", cache->left_out);
 }
@@ -198,7 +227,10 @@ static void json_cache(struct json_object *o, const struct remote_cache *cache)
 		json_number(item, "holds", r->holds > 0 ? (uint64_t)r->holds : 0);
 		json_text(item, "state", r->dead ? "ended" : "live");
 		json_truth(item, "aperture", r->aperture);
-		json_truth(item, "word", r->word);
+		json_number(item, "hits", r->hits);
+		json_number(item, "misses", r->gets - r->hits);
+		json_text(item, "monitor", guards[r->guard]);
+		json_text(item, "why", guard_why(r->guard, c->monitors));
 	}
 	json_number(o, "regions_left_out", cache->left_out);
 	array = json_array_in(o, "ended");

@@ -98,6 +98,14 @@ static int most_used_first(const void *a, const void *b)
 	return less(a, b) ? 1 : less(b, a) ? -1 : 0;
 }
 
+static enum remote_guard guard_of(const struct peerdma_cache *cache, const struct region *r)
+{
+	if (!r->word)
+		return cache->ops.check ? GUARD_CHECK : GUARD_CALLS;
+	/* A foreign address may be any, also none. */
+	return r->word == cache->by_hooks ? GUARD_HOOKS : r->word == cache->by_nobody ? GUARD_NOBODY : GUARD_WORD;
+}
+
 /*
  * `first` regions on, `n` of them, as they were at one time: what their threads
  * have counted is read between two looks at the regions, which must agree.
@@ -114,7 +122,7 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 	for (uint32_t i = 0; i < n; i++) {
 		found[i] = (struct remote_region){
 			.addr = before[i].pub.addr, .length = before[i].pub.length, .gets = before[i].gets,
-			.holds = before[i].holds, .word = before[i].word, .aperture = before[i].life & LIFE_APERTURE,
+			.holds = before[i].holds, .guard = guard_of(cache, &before[i]), .aperture = before[i].life & LIFE_APERTURE,
 			.dead = life_state(before[i].life) == STATE_DEAD,
 		};
 	}
@@ -125,6 +133,8 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 			found[i].holds += word_holds(of_one[i].word);
 		}
 	}
+	for (uint32_t i = 0; i < n; i++)
+		found[i].hits = found[i].gets - !!found[i].gets;
 	if (!ret)
 		ret = get(m, at, after, n * sizeof(after[0]));
 	if (!ret && memcmp(before, after, n * sizeof(after[0]))) {

@@ -32,12 +32,17 @@ struct remote_memory {
 #define REMOTE_BUDGET		(8ULL << 30)	/* some seconds; 10^6 regions of 100 threads take 1.7 GB */
 #define REMOTE_BUDGET_GLANCE	(16ULL << 20)	/* for totals only */
 
+/* What guards a region. */
+enum remote_guard { GUARD_WORD, GUARD_HOOKS, GUARD_CHECK, GUARD_CALLS, GUARD_NOBODY };
+
 struct remote_region {
 	uint64_t addr, length;
 	uint64_t gets;		/* that found or made it */
+	uint64_t hits;		/* that found it: one of them was the miss that made it */
 	int64_t holds;
 	bool dead;		/* ended, but held */
-	bool word, aperture;
+	bool aperture;
+	enum remote_guard guard;
 };
 
 struct remote_ended {

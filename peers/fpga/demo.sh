@@ -8,6 +8,10 @@
 
 . "$(dirname "$0")/../../tests/vm/lib.sh"
 
+# AMD's providers too, where AMD's memory is asked for; the others stay.
+case " $*" in
+*" --gpu"*amd*) modules="softgpu nvidia amdgpu peerdma peerdma_nvidia peerdma_amd peerdma_fpga" ;;
+esac
 load_modules
 "$BUILD/peers/fpga/fpga-demo" "$@"
 code=$?

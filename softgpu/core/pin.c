@@ -292,7 +292,8 @@ static bool may_be_revoked(const struct sg_pin *pin)
 	return pin->state == PIN_LIVE && !pin->persistent;
 }
 
-static struct sg_pin *by_serial_locked(struct sg *sg, u64 serial)
+/* The one with this serial, or (0) one over this address. */
+static struct sg_pin *chosen_locked(struct sg *sg, u64 serial, u64 va)
 {
 	struct sg_pin *pin;
 	u32 i;
@@ -301,7 +302,8 @@ static struct sg_pin *by_serial_locked(struct sg *sg, u64 serial)
 		if (!sg->gpus[i])
 			continue;
 		sg_list_for_each(pin, &sg->gpus[i]->pinned, struct sg_pin, in_gpu) {
-			if (pin->serial == serial && may_be_revoked(pin))
+			if (may_be_revoked(pin) &&
+			    (serial ? pin->serial == serial : va - pin->va < pin->length))
 				return pin;
 		}
 	}
@@ -313,11 +315,25 @@ int sg_pin_revoke(struct sg *sg, u64 serial)
 	struct sg_pin *pin;
 
 	sg_mutex_lock(&sg->lock);
-	pin = by_serial_locked(sg, serial);
+	pin = serial ? chosen_locked(sg, serial, 0) : NULL;
 	if (pin)
 		revoke_locked(pin);
 	sg_mutex_unlock(&sg->lock);
 	return pin ? 0 : -ENOENT;
+}
+
+u32 sg_pins_revoke_at(struct sg *sg, u64 va)
+{
+	struct sg_pin *pin;
+	u32 n = 0;
+
+	sg_mutex_lock(&sg->lock);
+	while ((pin = chosen_locked(sg, 0, va))) {
+		revoke_locked(pin);
+		n++;
+	}
+	sg_mutex_unlock(&sg->lock);
+	return n;
 }
 
 void sg_pin_revoke_any_locked(struct sg_gpu *gpu)

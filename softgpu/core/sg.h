@@ -127,6 +127,9 @@ int sg_chaos_map(struct sg *sg);
  */
 int sg_pin_revoke(struct sg *sg, u64 serial);
 
+/* The same for all live pins over an address, whosever: how many they were. */
+u32 sg_pins_revoke_at(struct sg *sg, u64 va);
+
 /*
  * The ordering rules that strict mode sees broken, each counted.  The core sees
  * pins, not what devices do with them, so the first is a strong hint: a program

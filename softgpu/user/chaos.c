@@ -57,7 +57,6 @@ int sgu_chaos_parse(const char *text, struct sg_chaos *chaos)
 {
 	int err = 0;
 
-	memset(chaos, 0, sizeof(*chaos));
 	while (text && *text && !err) {
 		size_t length = strcspn(text, ", ");
 

@@ -6,8 +6,8 @@
 #include "sg.h"
 
 /*
- * "knob=number,..." (or blanks between) into chaos; what is not named is off.
- * -EINVAL when it cannot be understood, with a line on stderr.
+ * "knob=number,..." (or blanks between) into chaos; what is not named stays as it is.
+ * -EINVAL when it cannot be understood, with a line on stderr; *chaos is then of no use.
  */
 int sgu_chaos_parse(const char *text, struct sg_chaos *chaos);
 

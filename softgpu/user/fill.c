@@ -35,6 +35,10 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t ele
 	op.pitch = pitch;
 	end = (struct sgu_end) { .va = dst, .pitch = pitch, .device = true };
 	result = sgu_check_end(&end, bytes, height, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, &q);
+	/* The engine is the stream's GPU's.  Without a peer mapping, which there are none of, it reaches its own. */
+	if (!result && (q.kind == SOFTGPU_KIND_DEVICE || q.kind == SOFTGPU_KIND_IPC) &&
+	    sgu_gpu_of_index(q.gpu) != queue.gpu)
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		goto out;
 	/* of device memory even cuMemset need not be done when it returns */

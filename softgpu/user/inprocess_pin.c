@@ -77,6 +77,11 @@ static const struct sg_pin_ops ops = { .callback = on_revoke, .unmap = on_unmap,
 
 /* ---- the calls ---- */
 
+SGU_EXPORT void softgpu_inprocess_begin(void)
+{
+	sgu_want_inprocess();
+}
+
 SGU_EXPORT int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
 				     struct softgpu_pin **out)
 {

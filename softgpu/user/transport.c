@@ -2,6 +2,8 @@
 /* transport.c - choosing a transport, and calls by GPU number. */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +27,19 @@ void sgu_log(const char *fmt, ...)
 	fprintf(stderr, "softgpu: %s\n", line);
 }
 
+static atomic_bool inprocess_wanted;
+
+void sgu_want_inprocess(void)
+{
+	atomic_store(&inprocess_wanted, true);
+}
+
 int sgu_open(void)
 {
 	const char *inprocess = getenv("SOFTGPU_INPROCESS");
 	int n;
 
-	if (inprocess && !strcmp(inprocess, "1"))
+	if (inprocess ? !strcmp(inprocess, "1") : atomic_load(&inprocess_wanted))
 		transport = &sgu_transport_core;
 	else
 		transport = &sgu_transport_dev;

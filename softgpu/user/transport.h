@@ -42,11 +42,12 @@ extern const struct sgu_transport sgu_transport_core;
 
 /*
  * Picks the transport and opens the GPUs: /dev/softgpuN when there is one,
- * softgpu inside this process when SOFTGPU_INPROCESS=1 says so (which comes
- * first).  Returns the number of GPUs or -errno.  Called once, under the
+ * softgpu inside this process when SOFTGPU_INPROCESS=1 says so, or it says
+ * nothing and sgu_want_inprocess() was called (these come first).  Returns the number of GPUs or -errno.  Called once, under the
  * caller's lock; may be called again when it found none.
  */
 int sgu_open(void);
+void sgu_want_inprocess(void);
 
 /* GPUs are numbered 0 to sgu_open() - 1 from here on. */
 int sgu_call(int gpu, unsigned long cmd, void *arg);

@@ -95,7 +95,7 @@ static int add_gpu(unsigned int i, u64 vram_size, u64 bar1_size)
 
 static int core_create(void)
 {
-	struct sg_chaos chaos;
+	struct sg_chaos chaos = { 0 };
 	int err = sgu_chaos_parse(getenv("SOFTGPU_CHAOS"), &chaos);
 
 	if (!err)

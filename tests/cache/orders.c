@@ -91,11 +91,12 @@ void *memory_get(size_t size, bool wiped)
 	return p;
 }
 
-void memory_ahead(void *p, size_t size, size_t offset)
+void memory_ahead(void *p, size_t size, size_t offset, size_t length)
 {
 	(void)p;
 	(void)size;
 	(void)offset;
+	(void)length;
 }
 
 void memory_put(void *p, size_t size)

@@ -83,6 +83,11 @@ class Seen(unittest.TestCase):
         self.assertEqual([region["addr"] for region in cache["regions"]][0], hex(BASE + 30 * PAGE))
         self.assertEqual(sum(region["gets"] for region in cache["regions"]), 41000)
         self.assertEqual(cache["regions"][0]["gets"], 40700)
+        for region in cache["regions"]:
+            self.assertEqual((region["hits"], region["misses"]), (region["gets"] - 1, 1))
+        counters = cache["counters"]
+        self.assertEqual(sum(region["hits"] for region in cache["regions"]), counters["hits"])
+        self.assertEqual(sum(region["misses"] for region in cache["regions"]), counters["misses"])
         self.assertEqual(len(cache_of(process, "--regions", 1)["regions"]), 1)
         self.assertEqual(cache_of(process, "--regions", 1)["regions_left_out"], 3)
         self.assertEqual(cache_of(process, "--regions", 0)["regions"], [])
@@ -94,7 +99,10 @@ class Seen(unittest.TestCase):
             (hex(BASE + 100 * PAGE), "stale", 2), (hex(BASE + 200 * PAGE), "merged", 1),
             (hex(BASE + 201 * PAGE), "merged", 1)])
         self.assertEqual(cache["ended"][0]["why"], "evicted")
-        self.assertEqual([region["word"] for region in cache["regions"] if region["addr"] == hex(BASE + 100 * PAGE)], [True])
+        for region in cache["regions"]:
+            worded = region["addr"] == hex(BASE + 100 * PAGE)
+            self.assertEqual(region["monitor"], "word" if worded else "calls")
+            self.assertIn("a word changes" if worded else "the program tells", region["why"])
         # By their gets, and the most used one is there whatever was evicted.
         gets = [region["gets"] for region in cache["regions"]]
         self.assertEqual(gets, sorted(gets, reverse=True))
@@ -109,7 +117,8 @@ class Seen(unittest.TestCase):
         process.state()
         done = run(process.popen.pid)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for word in ("told of freed memory by a word in memory", hex(BASE + 30 * PAGE), "invalidated", "40700", "8 KiB"):
+        for word in ("told of freed memory by a word in memory", hex(BASE + 30 * PAGE), "invalidated", "40700", "40699", "8 KiB",
+                     "calls: the registration has no word", "word: a word changes"):
             self.assertIn(word, done.stdout)
         listed = run()
         self.assertEqual(listed.returncode, 0)

@@ -317,6 +317,17 @@ class Doctor(Case):
 
     # ---- the rest
 
+    def test_modes(self):
+        for lines, verdict, word in (((f"{GPU}\tmig\t1", f"{GPU}\tmig_pending\t1"), "slow", "nvidia-smi -mig 0"),
+                                     ((f"{GPU}\tmig\t1", f"{GPU}\tmig_pending\t0"), "slow", "next reset"),
+                                     ((f"{GPU}\tvirtualization\t2",), "cannot tell", "vGPU"),
+                                     ((f"{GPU}\tvirtualization\t3",), "cannot tell", "lent"),
+                                     (("all\tconfidential\t1",), "broken", "bounce buffers")):
+            self.expect(self.server().put("nvml-modes.tsv", "\n".join(lines) + "\n"), "partition", verdict, word)
+        off = (f"{GPU}\tmig\t0", f"{GPU}\tvirtualization\t1", "all\tconfidential\t0")
+        for lines in (off, (), ("0000:99:00.0\tmig\t1", "all\tmig\t1", f"{GPU}\tmig\t-1", f"{GPU}\tmig", "\xff\0", f"{GPU}\tmig\t1\t")):
+            self.expect_ok(self.server().put("nvml-modes.tsv", "\n".join(lines) + "\n"))
+
     def test_partition(self):
         m = self.server()
         m.put("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "")

@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = fuzz_text(data, size);
 	const struct sg_chaos_knob *knob;
-	struct sg_chaos chaos;
+	struct sg_chaos chaos = { 0 };
 
 	if (!sgu_chaos_parse(text, &chaos)) {
 		for (u32 i = 0; (knob = sg_chaos_knob(i)); i++)

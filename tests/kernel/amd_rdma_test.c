@@ -145,6 +145,7 @@ static void freed(void *priv)
 	/* From now on it is the provider's alone. */
 	s->last = s->info;
 	s->info = NULL;
+	/* Release: who sees it over sees all of the above. */
 	smp_store_release(&s->callbacks_done, s->callbacks_done + 1);
 }
 
@@ -256,6 +257,7 @@ static void tell(struct slot *s, struct amd_rdma_test_call *c)
 	}
 	c->segments = s->segments;
 	c->bytes = s->bytes;
+	/* Acquire: of what the callback saw. */
 	c->callbacks_done = smp_load_acquire(&s->callbacks_done);
 	c->callbacks = s->callbacks;
 	c->callback_tid = s->callback_tid;

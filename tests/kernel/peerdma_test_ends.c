@@ -15,7 +15,6 @@
 #include "peerdma_test_gpu.h"
 
 #define MIB (1UL << 20)
-#define PUT_DELAY "/sys/module/nvidia/parameters/put_delay_ms"
 /* Long for whoever fails to wait, short for who watches. */
 #define SLOW_MS	300
 
@@ -130,7 +129,7 @@ static void free_waits_for_unpin(void)
 
 static bool put_delay(const char *ms)
 {
-	int fd = open(PUT_DELAY, O_WRONLY | O_CLOEXEC);
+	int fd = open(gpu_facts->put_delay, O_WRONLY | O_CLOEXEC);
 	bool ok = fd >= 0 && write(fd, ms, strlen(ms)) == (ssize_t)strlen(ms);
 
 	if (fd >= 0)

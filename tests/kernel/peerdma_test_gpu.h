@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* peerdma_test_gpu.h - GPU memory by libcuda, opened at run time. */
+/*
+ * peerdma_test_gpu.h - GPU memory by libcuda, opened at run time; or by HIP, when
+ * PEERDMA_TEST_PROVIDER=amd is in the environment.  The tests are the same.
+ */
 #ifndef PEERDMA_TEST_GPU_H
 #define PEERDMA_TEST_GPU_H
 
@@ -20,6 +23,16 @@ struct cuda {
 };
 extern struct cuda cu;
 
+/* In what providers differ. */
+struct gpu_facts {
+	const char *provider;
+	unsigned int page_shift;
+	bool can_persist;
+	bool has_contexts;
+	const char *put_delay;	/* of softgpu's personality: a file; its put takes so many milliseconds */
+};
+extern const struct gpu_facts *gpu_facts;
+
 #define CU_P2P_TOKENS 5
 struct cu_tokens {
 	unsigned long long p2p;
@@ -29,6 +42,8 @@ struct cu_tokens {
 /* A context on GPU 0; false and why: there is none. */
 bool cuda_open(const char **why);
 uint64_t gpu_alloc(size_t length);
+/* Fills `cu' with HIP's: what is missing, or NULL. */
+const char *hip_open(void);
 
 void test_gpu_processes(void);
 

@@ -14,6 +14,22 @@
 
 struct cuda cu;
 
+static const struct gpu_facts nvidia = {
+	.provider = "nvidia",
+	.page_shift = 16,
+	.can_persist = true,
+	.has_contexts = true,
+	.put_delay = "/sys/module/nvidia/parameters/put_delay_ms",
+};
+
+static const struct gpu_facts amd = {
+	.provider = "amd",
+	.page_shift = 12,
+	.put_delay = "/sys/module/amdgpu/parameters/put_delay_ms",
+};
+
+const struct gpu_facts *gpu_facts = &nvidia;
+
 static bool resolve(void *lib)
 {
 	const struct {
@@ -48,9 +64,14 @@ bool cuda_open(const char **why)
 
 	ioctl(fd, PEERDMA_INFO, &info);
 	close(fd);
-	*why = "no provider but the host: peerdma_nvidia is not loaded";
+	*why = "no provider but the host is loaded";
 	if (info.providers < 2)
 		return false;
+	if (getenv("PEERDMA_TEST_PROVIDER") && !strcmp(getenv("PEERDMA_TEST_PROVIDER"), "amd")) {
+		gpu_facts = &amd;
+		*why = hip_open();
+		return !*why;
+	}
 	*why = "no libcuda.so.1";
 	lib = dlopen("libcuda.so.1", RTLD_NOW);
 	if (!lib)
@@ -153,6 +174,8 @@ static void owner_exits(void)
 	close(fd);
 
 	/* A persistent pin is not impressed. */
+	if (!gpu_facts->can_persist)
+		return;
 	fd = dev_open();
 	CHECK(child("persistent", fd, &handle) == 0);
 	FAILS(EAGAIN, read(fd, &event, sizeof(event)));
@@ -260,7 +283,7 @@ static void tokens(void)
 {
 	struct shared s = { .va = gpu_alloc(MIB) };
 
-	if (cu.PointerGetAttribute(&s.tokens, CU_P2P_TOKENS, s.va) || !s.tokens.p2p) {
+	if (!cu.PointerGetAttribute || cu.PointerGetAttribute(&s.tokens, CU_P2P_TOKENS, s.va) || !s.tokens.p2p) {
 		skip("GPU: tokens", "this driver gives none");
 		return;
 	}
@@ -282,7 +305,7 @@ static void *pins_it(void *arg)
 	CHECK(!pipe2(ends, O_CLOEXEC));
 	while (!stop) {
 		uint64_t va = current_va;
-		uint32_t flags = rand_r(&seed) % 4 ? 0 : PEERDMA_PIN_PERSISTENT;
+		uint32_t flags = rand_r(&seed) % 4 || !gpu_facts->can_persist ? 0 : PEERDMA_PIN_PERSISTENT;
 		char *p;
 
 		if (!va || pin_va(fd, va, MIB, PEERDMA_PIN_DEVICE | flags, &a)) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "fake_sys.h"
 #include "internal.h"
@@ -107,6 +108,22 @@ static int do_pin(struct peerdma_pin_args *a)
 	return 0;
 }
 
+static int do_pin_dmabuf(struct peerdma_pin_dmabuf_args *a)
+{
+	struct peerdma_pin_args pin = { .flags = PEERDMA_PIN_DEVICE, .addr = a->offset, .length = a->length };
+	int ret = do_pin(&pin);
+
+	if (ret)
+		return ret;
+	a->handle = pin.handle;
+	a->slot = pin.slot;
+	a->generation = pin.generation;
+	a->page_shift = 12;
+	a->page_offset = pin.offset;
+	a->pinned_length = pin.pinned_length;
+	return 0;
+}
+
 static int do_unpin(struct peerdma_handle_args *a)
 {
 	if (fake.unpin_error)
@@ -154,6 +171,15 @@ static int do_map(struct peerdma_map_args *a)
 	return 0;
 }
 
+/* The descriptor is of a file in memory, as long as the pin. */
+static int do_export(struct peerdma_export_args *a)
+{
+	if (fake.export_error)
+		return fake.export_error;
+	a->fd = memfd_create("fake-export", MFD_CLOEXEC);
+	return a->fd < 0 || ftruncate(a->fd, (off_t)fake.pins[a->handle].pinned_length) ? -errno : 0;
+}
+
 static int do_ioctl(unsigned long request, void *arg)
 {
 	switch (request) {
@@ -162,10 +188,14 @@ static int do_ioctl(unsigned long request, void *arg)
 		return 0;
 	case PEERDMA_PIN:
 		return do_pin(arg);
+	case PEERDMA_PIN_DMABUF_FD:
+		return do_pin_dmabuf(arg);
 	case PEERDMA_UNPIN:
 		return do_unpin(arg);
 	case PEERDMA_QUERY:
 		return do_query(arg);
+	case PEERDMA_EXPORT:
+		return do_export(arg);
 	case PEERDMA_MAP:
 		return do_map(arg);
 	case PEERDMA_UNMAP:

@@ -15,7 +15,7 @@
 struct fake_kernel {
 	int open_error;		/* what the next open fails with; 0: it works */
 	unsigned int abi;
-	int pin_error, unpin_error, map_error;	/* likewise, until reset */
+	int pin_error, unpin_error, map_error, export_error;	/* likewise, until reset */
 	unsigned int segments;	/* that a mapping has */
 	int device_memory;	/* pins are of provider "nvidia" */
 	int revoked_at_once;	/* so many pins are revoked before the call returns, and another thread has read the event */

@@ -129,19 +129,21 @@ static void addresses(void)
 
 int main(int argc, char **argv)
 {
-	int kernel = argc > 1 && !strcmp(argv[1], "kernel");
+	int kernel = argc == 2 && !strcmp(argv[1], "kernel");
 	struct rlimit most;
 	char *memory = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	struct peerdma *ctx;
 
-	if (memory == MAP_FAILED)
+	if (memory == MAP_FAILED || (!kernel && (argc != 2 || strcmp(argv[1], "host") != 0))) {
+		fprintf(stderr, "usage: limits kernel|host\n");
 		return 2;
+	}
 	getrlimit(RLIMIT_MEMLOCK, &most);
 	if (most.rlim_cur < 2 * MIB || most.rlim_max < 2 * MIB) {
 		printf("skipped: this process may lock %llu bytes only\n", (unsigned long long)most.rlim_cur);
 		return 77;
 	}
-	setenv("PEERDMA_PROVIDER", argc > 1 ? argv[1] : "host", 1);
+	setenv("PEERDMA_PROVIDER", argv[1], 1);
 	files(memory, kernel);
 	addresses();
 	/* Root may lock what it likes: a user, then, with root's descriptor. */

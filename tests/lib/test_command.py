@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -358,6 +359,16 @@ class Nvml(unittest.TestCase):
                          f"0\t0000:c1:00.0\tStand-in \\xff GPU\tGPU-1\t{256 << 20}\t{36 << 20}\t{220 << 20}\n"
                          "1\t0000:c2:00.0\tStand-in \\xff GPU\tGPU-2\t-\t-\t-\n")
         json.loads(run("bar1", "--json", env={"LD_LIBRARY_PATH": STAND_INS}).stdout)
+
+    @unittest.skipUnless(os.path.isdir("/sys/bus/pci/devices"), "no PCI here")
+    def test_modes(self):
+        """What the doctor asks of it goes into bundles."""
+        file = os.path.join(Tree(self).path, "bundle.tar")
+        run("doctor", "--bundle", file, env={"LD_LIBRARY_PATH": STAND_INS})
+        with tarfile.open(file) as bundle:
+            told = bundle.extractfile("nvml-modes.tsv").read().decode().splitlines()
+        self.assertEqual(told, ["all\tconfidential\t1", "0000:c1:00.0\tmig\t1", "0000:c1:00.0\tmig_pending\t0",
+                                "0000:c1:00.0\tvirtualization\t2", "0000:c2:00.0\tvirtualization\t2"])
 
     def test_fails(self):
         done = run("bar1", env={"LD_LIBRARY_PATH": STAND_INS, "FAKE_NVML": "fail"})

@@ -182,9 +182,17 @@ static void one_copy(void)
 	memcpy(to->model + to_at, from->model + from_at, n);
 }
 
+/* A GPU fills its own memory and the host's, but not another GPU's: see others_memory(). */
+static struct piece *filled_piece(void)
+{
+	unsigned int i = rnd(PLAIN);
+
+	return &pieces[i == DEVICE2 ? DEVICE : i];
+}
+
 static void one_fill(void)
 {
-	struct piece *to = &pieces[rnd(PLAIN)];
+	struct piece *to = filled_piece();
 	size_t elem = 1 << rnd(3), n = rnd(2000), at = rnd(N - 4 * 2000) & ~(size_t)3;
 	unsigned int value = rnd(1u << 31);
 	bool async = rnd(2);
@@ -243,7 +251,7 @@ static void one_rectangle(void)
 
 static void one_fill_2d(void)
 {
-	struct piece *to = &pieces[rnd(PLAIN)];
+	struct piece *to = filled_piece();
 	size_t elem = 1 << rnd(3), w = 1 + rnd(200), h = 1 + rnd(30), pitch = elem * (w + rnd(100));
 	size_t at = rnd(1000) & ~(size_t)3;
 	unsigned int value = rnd(1u << 31);
@@ -378,10 +386,51 @@ static void fault(void **state)
 	munmap(nothing, 4096);
 }
 
+/* Copies go anywhere; a fill is made by the GPU of the stream, and reaches what that reaches. */
+static void others_memory(void **state)
+{
+	CUcontext own = test_context(), other;
+	CUstream there;
+	CUdeviceptr p;
+	unsigned int back = 0;
+	int n;
+
+	(void)state;
+	OK(cuDeviceGetCount(&n));
+	if (n < 2)
+		skip();
+	OK(cuDevicePrimaryCtxRetain(&other, 1));
+	OK(cuCtxPushCurrent(other));
+	OK(cuMemAlloc(&p, 4096));
+	OK(cuStreamCreate(&there, CU_STREAM_NON_BLOCKING));
+	OK(cuCtxPopCurrent(NULL));
+	assert_ptr_equal(test_context(), own);
+
+	BAD(cuMemsetD8(p, 1, 4096));
+	BAD(cuMemsetD16(p, 1, 2048));
+	BAD(cuMemsetD32Async(p, 1, 1024, NULL));
+	BAD(cuMemsetD2D8(p, 256, 1, 10, 10));
+	BAD(cuMemsetD2D32Async(p, 256, 1, 10, 10, stream));
+	OK(cuMemsetD32(p, 1, 0));
+	OK(cuMemsetD32Async(p, 0x12345678, 1024, there));
+	BAD(cuMemsetD32Async(pieces[DEVICE].va, 1, 1, there));
+	OK(cuStreamSynchronize(there));
+	OK(cuMemcpyDtoH(&back, p + 4092, 4));
+	assert_int_equal(back, 0x12345678);
+	OK(cuMemcpyHtoD(p, "host", 4));
+	OK(cuMemcpyDtoD(p + 4, p, 4));
+	OK(cuMemcpyDtoH(&back, p + 4, 4));
+	assert_memory_equal(&back, "host", 4);
+	OK(cuStreamDestroy(there));
+	OK(cuMemFree(p));
+	OK(cuDevicePrimaryCtxRelease(1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything),
+		cmocka_unit_test(others_memory),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(fault),
 	};

@@ -204,8 +204,10 @@ static void map(void **state)
 	BAD(cuMemRetainAllocationHandle(&c, &p));
 	OK(cuMemRelease(a));
 	OK(cuMemRelease(a));
-	BAD(cuMemRelease(a));
-	BAD(cuMemMap(w + 6 * g, g, 0, a, 0));
+	if (on_softgpu()) {	/* a real driver takes it while the mapping lives, or crashes */
+		BAD(cuMemRelease(a));
+		BAD(cuMemMap(w + 6 * g, g, 0, a, 0));
+	}
 	OK(cuMemRetainAllocationHandle(&c, (void *)(uintptr_t)w));	/* the mapping kept it */
 	assert_true(c == a);
 	OK(cuMemRelease(c));

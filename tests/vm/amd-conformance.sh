@@ -24,7 +24,12 @@ echo 1 >/sys/module/amdgpu/parameters/short_table
 conform --only "get and put" >/dev/null && die "a table that lacks a segment is not noticed"
 echo 0 >/sys/module/amdgpu/parameters/short_table
 conform --no-callbacks --only stays >/dev/null && die "a driver that calls back is taken for one that does not"
-unload_modules amdgpu amd_rdma_test
+unload_modules amd_rdma_test
+
+# A driver that was written from the header alone.
+insmod "$MODDIR/amd_client.ko" card="$peer" || die "amd_client.ko does not load"
+"$TOP/examples/kernel/amd_client.py" || die "the example does not work"
+unload_modules amdgpu amd_client
 
 insmod "$MODDIR/amdgpu.ko" rdma_api=1 || die "amdgpu.ko rdma_api=1 does not load"
 load_modules amd_rdma_test_1

@@ -41,6 +41,8 @@ finding broken "What the kernel has noticed: CARD0" "DMAR.*fault addr"
 load_modules
 $doctor --probe "$card" "$gpu" >"$told"
 finding ok Data.*written.to.the.GPU,.*read.from.the.GPU "all 9000 bytes are what was sent"
+finding ok "A GPU's memory.*written by the CPU.*read by the CPU" "all 9000 bytes are what was sent"
+finding ok "A GPU's memory.*dma-buf" "a dma-buf of 2097152 bytes"
 
 # Memory that does not take what is written: the card reports success all the same.
 setpci -s "$gpu" COMMAND=0:2

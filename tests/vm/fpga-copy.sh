@@ -37,6 +37,16 @@ expect 0 --file=/etc/passwd
 expect 0 --size 64K --revoke
 expect 0 --size 9000 --json
 
+# AMD's memory, and from AMD's to NVIDIA's and back; the providers come and go while others are loaded.
+expect 4 --size 5000 --gpu-src amd:0
+load_modules amdgpu peerdma_amd
+expect 0 --size 9000 --gpu-src amd:0 --gpu-dst amd:1
+expect 0 --size 9000 --gpu-src amd:0 --gpu-dst 0
+expect 0 --size 9000 --gpu-src 1 --gpu-dst amd:0
+expect 0 --size 64K --revoke --gpu-dst amd:0
+expect 2 --gpu-src intel:0
+unload_modules amdgpu peerdma_amd
+
 # Anybody may use the cards; addresses are for the privileged only.
 chmod a+rw /dev/softgpu* 2>/dev/null
 plain="setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all"

@@ -13,5 +13,8 @@
 # vm: --cards 4 --kernel 6.12 --topology switch
 # vm: --cards 4 --kernel 6.12 --topology sockets --gpus 2
 # vm: --cards 1 --kernel 6.12 --iommu pt
+#
+# And with AMD's memory on one side.
+# vm: --cards 4 --kernel 6.12 --iommu on --gpus 2 --env MAKES=amd,nvidia
 
-exec "$TOP/peers/fpga/demo.sh"
+exec "$TOP/peers/fpga/demo.sh" ${MAKES:+--gpu "$MAKES"}

@@ -15,4 +15,10 @@ gpu=
 [ ! -e "$MODDIR/nvidia.ko" ] || gpu="softgpu nvidia"
 load_modules $gpu peerdma ${gpu:+peerdma_nvidia} peerdma_importer peerdma_client
 "$BUILD/tests/kernel/peerdma_uapi_test" || exit
+# The same with AMD's memory, both providers loaded.
+if [ -n "$gpu" ]; then
+	load_modules amdgpu peerdma_amd
+	PEERDMA_TEST_PROVIDER=amd "$BUILD/tests/kernel/peerdma_uapi_test" gpu || exit
+	unload_modules amdgpu peerdma_amd
+fi
 unload_modules $gpu peerdma ${gpu:+peerdma_nvidia} peerdma_importer peerdma_client

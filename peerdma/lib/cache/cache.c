@@ -38,7 +38,7 @@ static int options_check(const struct peerdma_cache_options *o)
 
 	if (ret)
 		return ret;
-	if (o->flags & ~(PEERDMA_CACHE_WHOLE | PEERDMA_CACHE_READONLY))
+	if (o->flags & ~(PEERDMA_CACHE_WHOLE | PEERDMA_CACHE_READONLY | PEERDMA_CACHE_CALLS | PEERDMA_CACHE_STAGING))
 		return fail(-EINVAL, "peerdma_cache_create: unknown flags 0x%x", o->flags);
 	if (o->granularity && (o->granularity & (o->granularity - 1) || o->granularity < GRANULARITY_MIN ||
 			       o->granularity > GRANULARITY_MAX))
@@ -296,7 +296,7 @@ static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uin
 		}
 	}
 	do {
-		ret = region_make(cache, addr, length, &region);
+		ret = region_make(cache, f, addr, length, &region);
 		if (ret)
 			return ret;
 	} while (cache->monitored && !still_good(cache, region, addr, length));

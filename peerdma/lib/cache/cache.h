@@ -92,6 +92,8 @@ struct peerdma_cache {
 	bool word_will_do;		/* check() is for regions without a word */
 	uint64_t checked;		/* atomic: how many of these there were */
 	bool hooked;			/* libpeerdma-hooks tells of frees */
+	/* Words of a cache of pins that never change: of regions of which the hooks tell, or nobody needs to. */
+	const uint32_t *by_hooks, *by_nobody;
 	struct peerdma_cache_options options;
 
 	struct index index;
@@ -145,8 +147,8 @@ void front_spill(struct front *f, uint32_t number);
 void records_free(struct record *records, uint32_t capacity);
 void front_free(struct front *f);
 
-/* miss.c: takes a hold, and makes the region if there is none. */
-int region_make(struct peerdma_cache *cache, uint64_t addr, uint64_t length, struct region **out);
+/* miss.c: takes a hold, and makes the region if there is none.  f: the thread's, or NULL. */
+int region_make(struct peerdma_cache *cache, struct front *f, uint64_t addr, uint64_t length, struct region **out);
 
 /* end.c */
 struct ending {
@@ -177,9 +179,8 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
 /* memory.c: zeros, taken as they are touched; NULL if there are none.  wiped: a forked child gets zeros, too. */
 void *memory_get(size_t size, bool wiped);
 void memory_put(void *memory, size_t size);
-/* Takes the next MEMORY_AHEAD bytes in one go. */
-void memory_ahead(void *memory, size_t size, size_t offset);
-#define MEMORY_AHEAD	65536U
+/* Takes the pages of [offset, offset + length), as far as they are there, in one go. */
+void memory_ahead(void *memory, size_t size, size_t offset, size_t length);
 
 /* hooks.c: whether it is told from now on; and no more. */
 bool cache_hooks_begin(struct peerdma_cache *cache);

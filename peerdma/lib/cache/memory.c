@@ -45,17 +45,19 @@ void *memory_get(size_t size, bool wiped)
 	return p;
 }
 
-void memory_ahead(void *memory, size_t size, size_t offset)
+void memory_ahead(void *memory, size_t size, size_t offset, size_t length)
 {
 #ifdef MADV_POPULATE_WRITE
-	size_t from = offset / 4096 * 4096, most = rounded(size) - from;
+	size_t from = offset / 4096 * 4096, to = rounded(offset + length), most = rounded(size);
 
 	/* Where it does not work each page is a fault when it is touched. */
-	madvise((char *)memory + from, most < MEMORY_AHEAD ? most : MEMORY_AHEAD, MADV_POPULATE_WRITE);
+	if (from < most)
+		madvise((char *)memory + from, (to < most ? to : most) - from, MADV_POPULATE_WRITE);
 #else
 	(void)memory;
 	(void)size;
 	(void)offset;
+	(void)length;
 #endif
 }
 

@@ -21,7 +21,7 @@ struct wish {
 	uint64_t from, to;	/* what to register */
 	uint32_t aperture;
 	bool counted;		/* as a miss */
-	bool ahead;		/* there is memory to be taken */
+	uint32_t ahead;		/* regions for which there is memory to be taken */
 	enum { WHOLE, PLAIN } how;
 };
 
@@ -106,24 +106,34 @@ static void find_overlap(struct peerdma_cache *cache, uint64_t from, uint64_t to
 	index_visit(&cache->index, from, to, see_overlap, o);
 }
 
-#define REGIONS_AHEAD	((uint32_t)(MEMORY_AHEAD / sizeof(struct region)))
+/*
+ * Memory is taken ahead, as much again as is used, since a page that is touched first costs
+ * as much as some misses: from the first that a small cache does without, up to a part that nobody misses.
+ */
+#define AHEAD_FIRST	16U
+#define AHEAD_LEAST	256U
+#define AHEAD_MOST	1024U
 
-/* Lock: whether this number is the first of many whose memory nobody has touched.  A small cache does without. */
-static bool is_new(struct peerdma_cache *cache, uint32_t number)
+/* Lock: this number is the first of how many whose memory nobody has touched.  0: somebody has. */
+static uint32_t is_new(struct peerdma_cache *cache, uint32_t number)
 {
-	if (number < cache->ahead || number < REGIONS_AHEAD)
-		return false;
-	cache->ahead = number + REGIONS_AHEAD;
-	return true;
+	if (number < cache->ahead || number < AHEAD_FIRST)
+		return 0;
+	/* Powers of two, then multiples of the greatest: not a page, nor a huge one, that is not needed. */
+	cache->ahead = number < AHEAD_LEAST ? AHEAD_LEAST : number + (number > AHEAD_MOST ? AHEAD_MOST : number);
+	return cache->ahead - number;
 }
 
 /* No lock. */
-static void go_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number)
+static void go_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number, uint32_t many)
 {
-	memory_ahead(cache->regions, cache->capacity * sizeof(*cache->regions), number * sizeof(*cache->regions));
-	memory_ahead(cache->index.nodes, index_size(cache->capacity), index_memory(&cache->index));
+	memory_ahead(cache->regions, cache->capacity * sizeof(*cache->regions), number * sizeof(*cache->regions),
+		     many * sizeof(*cache->regions));
+	memory_ahead(cache->index.nodes, index_size(cache->capacity), index_memory(&cache->index),
+		     many / (INDEX_FAN / 2) * sizeof(struct index_node));
 	if (f)
-		memory_ahead(f->records, f->capacity * sizeof(*f->records), number * sizeof(*f->records));
+		memory_ahead(f->records, f->capacity * sizeof(*f->records), number * sizeof(*f->records),
+			     many * sizeof(*f->records));
 }
 
 /* Lock. */
@@ -357,11 +367,13 @@ static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, str
 	*out = begin(cache, w, number);
 	if (index_insert(&cache->index, w->from, number))
 		__builtin_trap();	/* index_size() has room for every number */
-	end_commit(cache, f, &list);
+	if (list.count)
+		end_commit(cache, f, &list);
 	ord_unlock(&cache->lock);
-	end_finish(cache, &list);
+	if (list.count)
+		end_finish(cache, &list);
 	if (w->ahead)
-		go_ahead(cache, f, number);
+		go_ahead(cache, f, number, w->ahead);
 	return MADE;
 }
 
@@ -384,11 +396,10 @@ static bool worth_another(struct peerdma_cache *cache, struct wish *w, int error
 	return true;
 }
 
-int region_make(struct peerdma_cache *cache, uint64_t addr, uint64_t length, struct region **out)
+int region_make(struct peerdma_cache *cache, struct front *f, uint64_t addr, uint64_t length, struct region **out)
 {
 	struct peerdma_registration registration;
 	struct wish w = { .addr = addr, .last = addr + length - 1 };
-	struct front *f = front_of(cache);
 	struct region *r = NULL;
 	int ret = extent(cache, &w);
 

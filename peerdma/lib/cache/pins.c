@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../internal.h"
+#include "../backend.h"
 #include "cache.h"
+#include "peerdma_verbs.h"
 
 #define GPU_PAGE 65536ULL
+#define TRIM 64		/* pins, with their MRs, where there is no room for another MR */
 
 struct pins {
 	struct peerdma *ctx;
@@ -19,7 +21,8 @@ struct pins {
 	bool whole;
 };
 
-static const uint32_t always;	/* of regions that end by being told to */
+/* Two that differ by their addresses: 0 and expected to be. */
+static const uint32_t by_hooks, by_nobody;
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
@@ -30,11 +33,13 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	if (ret)
 		return ret;
 	out->handle = region;
-	if (!region->by_id) {
+	if (region->backend == &backend_locked) {
+		out->word = &by_nobody;
+	} else if (!region->by_id) {
 		out->word = region->validity.slot;
 		out->expected = region->validity.generation;
 	} else if (cache_hooks_complete(p->cache, loader_loads())) {
-		out->word = &always;
+		out->word = &by_hooks;
 	} else {
 		__atomic_add_fetch(&p->cache->checked, 1, __ATOMIC_RELAXED);
 	}
@@ -110,8 +115,11 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	p->cache = *cache;
 	(*cache)->word_will_do = true;
 	p->whole = (*cache)->options.flags & PEERDMA_CACHE_WHOLE;
-	p->flags = (*cache)->options.flags & PEERDMA_CACHE_READONLY ? PEERDMA_READONLY : 0;
+	p->flags = ((*cache)->options.flags & PEERDMA_CACHE_READONLY ? PEERDMA_READONLY : 0) |
+		   ((*cache)->options.flags & PEERDMA_CACHE_STAGING ? PEERDMA_STAGING : 0);
 	(*cache)->closed = free;
+	(*cache)->by_hooks = &by_hooks;
+	(*cache)->by_nobody = &by_nobody;
 	return 0;
 }
 
@@ -121,4 +129,17 @@ EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached 
 	if (cache->ops.add != add)
 		return fail(-EINVAL, "peerdma_cache_map: this is no cache of pins");
 	return map_shared(hold->registration, pci, flags, mapping);
+}
+
+EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *hold, struct ibv_pd *pd, int access,
+			    const struct peerdma_mr **mr)
+{
+	int ret;
+
+	if (cache->ops.add != add)
+		return fail(-EINVAL, "peerdma_cache_mr: this is no cache of pins");
+	do {
+		ret = mr_of_cached(hold->registration, pd, access, cache->options.flags & PEERDMA_CACHE_CALLS, mr);
+	} while ((ret == -ENOMEM || ret == -ENOSPC) && peerdma_cache_trim(cache, TRIM) > 0);
+	return ret;
 }

@@ -63,10 +63,12 @@ static bool keep(const char *line, size_t length, void *arg)
 /* "0000:03:00.0", or "03:00.0", or Xid's "PCI:0000:03:00": not as the end of a longer number. */
 static bool names_device(const char *line, size_t length, const struct device *d)
 {
-	const char *shorter = strchr(d->name, ':') + 1, *at;
-	char xid[PCI_NAME_MAX + 8];
+	const char *shorter = d->name + strcspn(d->name, ":"), *at;
+	char xid[PCI_NAME_MAX + 8] = "(PCI:";
 
-	snprintf(xid, sizeof(xid), "(PCI:%.*s)", (int)(strlen(d->name) - 2), d->name);
+	shorter += *shorter == ':';
+	strncat(xid, d->name, strcspn(d->name, "."));
+	strcat(xid, ")");
 	if (memmem(line, length, d->name, strlen(d->name)) || memmem(line, length, xid, strlen(xid)))
 		return true;
 	at = memmem(line, length, shorter, strlen(shorter));

@@ -6,11 +6,16 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "gpu_modes.h"
 
 static bool applies(const struct doctor *d)
 {
 	return any_gpu_of(d, VENDOR_NVIDIA);
 }
+
+#define MIG_SO	"MIG instances: each has a part of the memory and of BAR1, GPUs do not reach each other, and GPUDirect RDMA " \
+	"works with instances on data-centre boards only"
+#define MIG_DO	"nvidia-smi -mig 0, if no instance is needed"
 
 static void mig(struct doctor *d)
 {
@@ -28,9 +33,8 @@ static void mig(struct doctor *d)
 			continue;
 		f = say(d, VERDICT_SLOW, "the GPU with minor number %.8s", names + 3);
 		evidence(d, f, path, "%.32s...", inner);
-		consequence(d, f, "MIG instances: each has a part of the memory and of BAR1, GPUs do not reach each other, and GPUDirect RDMA "
-			    "works with instances on data-centre boards only");
-		remedy(d, f, "nvidia-smi -mig 0, if no instance is needed");
+		consequence(d, f, MIG_SO);
+		remedy(d, f, MIG_DO);
 	}
 }
 
@@ -67,12 +71,65 @@ static void lent(struct doctor *d)
 	}
 }
 
-static void run(struct doctor *d)
+/* What NVML says of one GPU. */
+static void modes(struct doctor *d, const char *data, const struct device *g)
 {
-	unsigned int before = d->count;
+	unsigned int mode, next = 0;
 	struct finding *f;
 
-	mig(d);
+	if (gpu_mode(data, g->name, GPU_MIG, &mode) && mode) {
+		f = say(d, VERDICT_SLOW, "%s", g->label);
+		gpu_mode(data, g->name, GPU_MIG_NEXT, &next);
+		evidence(d, f, "nvmlDeviceGetMigMode", next ? "on" : "on; off after the next reset of the GPU");
+		consequence(d, f, MIG_SO);
+		remedy(d, f, next ? MIG_DO : "nvidia-smi -r, when nobody uses the GPU");
+	}
+	if (!gpu_mode(data, g->name, GPU_VIRTUALIZATION, &mode))
+		return;
+	if (mode == GPU_VGPU_GUEST) {
+		f = say(d, VERDICT_UNKNOWN, "%s", g->label);
+		evidence(d, f, "nvmlDeviceGetVirtualizationMode", "2: a vGPU in a virtual machine");
+		consequence(d, f, "a part of a GPU that its host lends: whether other devices reach its memory depends on the vGPU's type and "
+			    "licence, and on the host");
+		remedy(d, f, "see the vGPU release notes for the type in use, or have the whole GPU passed through");
+	} else if (mode == GPU_VGPU_HOST || mode == GPU_VSGA_HOST) {
+		f = say(d, VERDICT_UNKNOWN, "%s", g->label);
+		evidence(d, f, "nvmlDeviceGetVirtualizationMode", "%u: lent to virtual machines", mode);
+		consequence(d, f, "what this host's own programs may do with the GPU is not known");
+		remedy(d, f, "look from inside a virtual machine that uses it");
+	}
+}
+
+static void told_by_nvml(struct doctor *d)
+{
+	unsigned int on;
+	const char *data;
+	struct finding *f;
+
+	if (tree_read(d->tree, GPU_MODES_PATH, &data, NULL))
+		return;
+	if (gpu_mode(data, "all", GPU_CONFIDENTIAL, &on) && on) {
+		f = say(d, VERDICT_BROKEN, "all GPUs");
+		evidence(d, f, "nvmlSystemGetConfComputeState", "confidential computing is on");
+		consequence(d, f, "what goes to the GPU and comes from it is encrypted in bounce buffers: its memory is not given to other devices");
+		remedy(d, f, "switch the GPUs' confidential mode off (gpu-admin-tools: --set-cc-mode=off), where devices must reach each other");
+	}
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		if (d->machine->devices[i].kind == DEVICE_GPU && device_concerned(d, i))
+			modes(d, data, &d->machine->devices[i]);
+	}
+}
+
+static void run(struct doctor *d)
+{
+	unsigned int before = d->count, confidential_mode;
+	struct finding *f;
+	const char *data;
+
+	told_by_nvml(d);
+	/* By minor number, without NVML: not the same again. */
+	if (d->count == before)
+		mig(d);
 	lent(d);
 	confidential(d);
 	if (d->count > before)
@@ -86,6 +143,11 @@ static void run(struct doctor *d)
 	}
 	f = say(d, VERDICT_OK, "all GPUs");
 	evidence(d, f, "/proc/driver/nvidia/capabilities", "no MIG instances");
+	if (!tree_read(d->tree, GPU_MODES_PATH, &data, NULL)) {
+		evidence(d, f, "nvmlDeviceGetMigMode, nvmlDeviceGetVirtualizationMode", "neither MIG nor vGPU, or not for this board");
+		evidence(d, f, "nvmlSystemGetConfComputeState", gpu_mode(data, "all", GPU_CONFIDENTIAL, &confidential_mode) ?
+			 "confidential computing is off" : "not told by this driver");
+	}
 }
 
 const struct check check_partition = { "partition", "MIG, vGPU, confidential guests", applies, run };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "gpu_modes.h"
 #include "tool.h"
 
 const char *verdict_word(enum verdict v)
@@ -212,12 +213,24 @@ static void remember_gpus(struct doctor *d)
 	free(data);
 }
 
+static void remember_modes(struct doctor *d)
+{
+	size_t length;
+	char *data;
+
+	if (!gpu_modes_read(&data, &length)) {
+		tree_put(d->tree, GPU_MODES_PATH, data, length);
+		free(data);
+	}
+}
+
 static void read_gpus(struct doctor *d)
 {
 	const char *data;
 	size_t length;
 
 	if (tree_is_live(d->tree)) {
+		remember_modes(d);
 		d->gpus_error = gpus_read("", &d->gpus);
 		remember_gpus(d);
 		return;

@@ -14,7 +14,7 @@ static const char usage_text[] =
 "usage: fpga-copy [options]\n"
 "Copies GPU memory through FPGA cards into GPU memory, by DMA, and validates the result.\n"
 "\n"
-"  --gpu-src N, --gpu-dst N   which GPU's memory (default 0, both)\n"
+"  --gpu-src N, --gpu-dst N   which GPU's memory (default 0, both); amd:N is HIP's\n"
 "  --host-src, --host-dst     host memory instead; --host is both\n"
 "  --size SIZE                default 64K; K, M and G are known\n"
 "  --cards LIST               all (default), or as in 0,2: they work in parallel\n"
@@ -31,13 +31,18 @@ static const char usage_text[] =
 "driver is missing; 4 the copy failed.\n"
 "One transfer of a card takes 100 ms and carries 4092 bytes: 20 KB/s a card.\n";
 
-static int parse_gpu(const char *text)
+static int parse_gpu(const char *given, bool *amd)
 {
+	const char *text = given;
 	char *end;
-	long index = strtol(text, &end, 10);
+	long index;
+
+	*amd = false;
+	gpu_make(given, amd, &text);
+	index = strtol(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || index < 0 || index >= GPUS_MAX) {
-		fprintf(stderr, "fpga-copy: '%s' is no GPU: give its index, 0 to %d\n", text,
+		fprintf(stderr, "fpga-copy: '%s' is no GPU: give its index, 0 to %d\n", given,
 			GPUS_MAX - 1);
 		exit(EXIT_USAGE);
 	}
@@ -73,10 +78,10 @@ void options_parse(int argc, char **argv, struct options *opt)
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case GPU_SRC:
-			opt->src = parse_gpu(optarg);
+			opt->src = parse_gpu(optarg, &opt->src_amd);
 			break;
 		case GPU_DST:
-			opt->dst = parse_gpu(optarg);
+			opt->dst = parse_gpu(optarg, &opt->dst_amd);
 			break;
 		case HOST_SRC:
 			opt->src = HOST;

@@ -12,6 +12,7 @@ enum { EXIT_OK, EXIT_WRONG, EXIT_USAGE, EXIT_MISSING, EXIT_FAILED };
 
 struct options {
 	int src, dst;		/* a GPU's index, or HOST */
+	bool src_amd, dst_amd;	/* its memory is HIP's */
 	uint64_t size;
 	uint64_t seed;
 	const char *cards;

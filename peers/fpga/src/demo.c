@@ -29,6 +29,7 @@ static const char usage_text[] =
 "  --size SIZE    of the surfaces (default 64K)\n"
 "  --cards LIST   all (default), or as in 0,2\n"
 "  --file PATH    carried through the cards too (default " DEFAULT_FILE ")\n"
+"  --gpu MAKE     whose memory: nvidia (default) or amd; amd,nvidia: A is AMD's, B NVIDIA's\n"
 "  --break WHAT   breaks one step, to see that it is noticed: flip-byte,\n"
 "                 skip-unpin or wrong-dma-address\n"
 "  --help\n"
@@ -52,6 +53,23 @@ static bool parse_break(const char *text, enum demo_break *what)
 		}
 	}
 	return false;
+}
+
+/* One make for both surfaces, or one each. */
+static bool parse_makes(const char *text, struct demo *demo)
+{
+	char first[16];
+	const char *comma = strchr(text, ','), *rest;
+	size_t length = comma ? (size_t)(comma - text) : strlen(text);
+
+	if (length >= sizeof(first))
+		return false;
+	memcpy(first, text, length);
+	first[length] = '\0';
+	if (!gpu_make(first, &demo->amd_a, &rest) || *rest)
+		return false;
+	demo->amd_b = demo->amd_a;
+	return !comma || (gpu_make(comma + 1, &demo->amd_b, &rest) && !*rest);
 }
 
 static void show_cards(const struct demo *demo)
@@ -148,6 +166,15 @@ static bool prepare(struct demo *demo, const char *cards)
 		return false;
 	demo->gpu_a = &demo->gpus[0];
 	demo->gpu_b = &demo->gpus[demo->gpu_count > 1];
+	if ((demo->amd_a || demo->amd_b) &&
+	    (!gpu_as_amd(demo->gpu_a, &demo->as_amd[0], &demo->why) ||
+	     !gpu_as_amd(demo->gpu_b, &demo->as_amd[1], &demo->why)))
+		return false;
+	/* Two surfaces on one GPU are on one and the same. */
+	if (demo->amd_b)
+		demo->gpu_b = &demo->as_amd[demo->gpu_b != demo->gpu_a];
+	if (demo->amd_a)
+		demo->gpu_a = &demo->as_amd[0];
 	if (demo->broken == BREAK_WRONG_ADDRESS &&
 	    !module_param_set("peerdma_fpga", "fault_dma_offset", WRONG_OFFSET)) {
 		why_set(&demo->why, "cannot set peerdma_fpga's fault_dma_offset: %s (be root)",
@@ -177,6 +204,7 @@ static int parse_options(int argc, char **argv, struct demo *demo, const char **
 		{ "size", required_argument, NULL, 's' },
 		{ "cards", required_argument, NULL, 'c' },
 		{ "file", required_argument, NULL, 'f' },
+		{ "gpu", required_argument, NULL, 'g' },
 		{ "break", required_argument, NULL, 'b' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 }
@@ -194,6 +222,11 @@ static int parse_options(int argc, char **argv, struct demo *demo, const char **
 			break;
 		case 'f':
 			demo->file = optarg;
+			break;
+		case 'g':
+			if (!parse_makes(optarg, demo))
+				return usage("is no make of GPU: give nvidia, amd, or one for A and one for B as in amd,nvidia",
+					     optarg);
 			break;
 		case 'b':
 			if (!parse_break(optarg, &demo->broken))

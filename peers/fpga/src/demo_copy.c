@@ -12,18 +12,25 @@
 
 #define SHORT_SUM	16	/* digits of a SHA-256 that are shown */
 #define PINNED_WAIT_MS	3000
+#define BAR1_SHIFT	16	/* the aperture's pages, whatever those of a pin are */
 
 static void surface_show(const char *name, const struct surface *s, const char *filled)
 {
 	char bytes[SCREEN_CELL];
 
-	screen_row(name, "%#" PRIx64 ", %s on GPU %d, buffer id %" PRIu64 ", %s", s->addr,
-		   screen_bytes(bytes, s->length), s->gpu->index, gpu_buffer_id(s->addr), filled);
+	if (s->gpu->amd)
+		screen_row(name, "%#" PRIx64 ", %s on GPU %d, AMD's, %s", s->addr,
+			   screen_bytes(bytes, s->length), s->gpu->index, filled);
+	else
+		screen_row(name, "%#" PRIx64 ", %s on GPU %d, buffer id %" PRIu64 ", %s", s->addr,
+			   screen_bytes(bytes, s->length), s->gpu->index, gpu_buffer_id(s->addr), filled);
 }
 
 bool demo_allocate(struct demo *demo)
 {
-	screen_step(1, "Allocate", "cuMemAlloc: two surfaces in GPU memory");
+	screen_step(1, "Allocate", "%s: two surfaces in GPU memory",
+		    !demo->amd_a && !demo->amd_b ? "cuMemAlloc" :
+		    demo->amd_a && demo->amd_b ? "hipMalloc" : "hipMalloc and cuMemAlloc");
 	demo->expected = malloc(demo->size);
 	demo->found = calloc(1, demo->size);
 	if (!demo->expected || !demo->found) {
@@ -103,10 +110,14 @@ static void addresses_show(struct demo *demo)
 	screen_columns(true, cells, widths, 4);
 	addresses_row("A", &demo->a, from);
 	addresses_row("B", &demo->b, to);
-	screen_check(strcmp(from->provider, "host") && strcmp(to->provider, "host"), "pages",
-		     "%" PRIu64 " of %u KiB, pinned by peerdma through its provider '%s'",
-		     pages_bytes(&demo->a, &demo->b, from->page_shift) >> from->page_shift,
-		     1u << (from->page_shift - 10), from->provider);
+	if (strcmp(from->provider, to->provider))
+		screen_check(demo->amd_a != demo->amd_b, "pages", "A's pinned through the provider '%s', B's through '%s'",
+			     from->provider, to->provider);
+	else
+		screen_check(!strcmp(from->provider, demo->amd_a ? "amd" : "nvidia"), "pages",
+			     "%" PRIu64 " of %u KiB, pinned by peerdma through its provider '%s'",
+			     pages_bytes(&demo->a, &demo->b, from->page_shift) >> from->page_shift,
+			     1u << (from->page_shift - 10), from->provider);
 	if (pci_present(demo->gpu_a->pci))
 		screen_check(pci_bar_of(demo->gpu_a->pci, from->phys_addr, &offset) >= 0 &&
 			     pci_bar_of(demo->gpu_b->pci, to->phys_addr, &offset) >= 0, "in the BAR",
@@ -157,7 +168,10 @@ bool demo_pin_and_copy(struct demo *demo)
 	struct counts before, during, after;
 	bool ok;
 
-	screen_step(2, "Pin and map", "nvidia_p2p_get_pages, nvidia_p2p_dma_map_pages: for as long as the copy lasts");
+	screen_step(2, "Pin and map", "%s: for as long as the copy lasts",
+		    !demo->amd_a && !demo->amd_b ? "nvidia_p2p_get_pages, nvidia_p2p_dma_map_pages" :
+		    demo->amd_a && demo->amd_b ? "amd_rdma_interface's get_pages" :
+		    "nvidia_p2p_get_pages, amd_rdma_interface's get_pages");
 	if (!demo_counts(demo, &before) || !cost_begin(demo, &demo->direct) ||
 	    !job_start(&demo->job, demo->cards, demo->card_count, demo->b.addr, demo->a.addr,
 		       demo->size, &demo->why))
@@ -172,7 +186,7 @@ bool demo_pin_and_copy(struct demo *demo)
 	}
 	addresses_show(demo);
 	bar1_show(&before, &during, &after,
-		  pages_bytes(&demo->a, &demo->b, demo->job.parts[0].copy.from.page_shift));
+		  pages_bytes(&demo->a, &demo->b, BAR1_SHIFT));
 	copy_show(demo);
 	return true;
 }

@@ -107,10 +107,11 @@ bool demo_revoke(struct demo *demo)
 	struct revocation r = { 0 };
 	char took[SCREEN_CELL];
 	const struct job *job = &demo->job;
+	const char *call = demo->amd_b ? "hipFree" : "cuMemFree";
 	uint64_t phys;
 	bool ok;
 
-	screen_step(6, "Revoke", "cuMemFree of memory that the cards are writing to");
+	screen_step(6, "Revoke", "%s of memory that the cards are writing to", call);
 	ok = surface_new(&r.src, demo->gpu_a, length, &demo->why) &&
 	     surface_new(&r.dst, demo->gpu_b, length, &demo->why) &&
 	     gpu_set(demo->gpu_a, r.src.addr, 0x11, length, &demo->why) &&
@@ -124,14 +125,14 @@ bool demo_revoke(struct demo *demo)
 	}
 	phys = job->parts[0].copy.to.phys_addr;
 	screen_check(r.callbacks == (uint64_t)job->count && r.callbacks_cards == r.callbacks,
-		     "callback", "took back %" PRIu64 " pins of %d cards; cuMemFree waited %s, for their transfers",
-		     r.callbacks, job->count, screen_time(took, r.free_ns));
+		     "callback", "took back %" PRIu64 " pins of %d cards; %s waited %s, for their transfers",
+		     r.callbacks, job->count, call, screen_time(took, r.free_ns));
 	screen_check(parts_cancelled(job) == job->count && job->done < length, "the copies",
 		     "%d of %d cancelled after %" PRIu64 " transfers, %" PRIu64 " of %zu bytes",
 		     parts_cancelled(job), job->count, job->transfers, job->done, length);
 	screen_check(!r.under_way && !r.begun_later, "DMA",
-		     "%" PRIu64 " transfers under way when cuMemFree returned, %" PRIu64 " begun later",
-		     r.under_way, r.begun_later);
+		     "%" PRIu64 " transfers under way when %s returned, %" PRIu64 " begun later",
+		     r.under_way, call, r.begun_later);
 	ok = check_canary(demo, phys, length);
 	return surface_end(&r.src, &demo->why) && ok;
 }

@@ -10,7 +10,7 @@
 #include "sysfs.h"
 
 const char *const count_modules[COUNT_MODULES] = {
-	"softgpu", "nvidia", "peerdma", "peerdma_nvidia", "peerdma_fpga",
+	"softgpu", "nvidia", "amdgpu", "peerdma", "peerdma_nvidia", "peerdma_amd", "peerdma_fpga",
 };
 
 static bool peerdma_info(struct demo *demo, struct peerdma_info *info)

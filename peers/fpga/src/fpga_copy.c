@@ -21,6 +21,7 @@ struct run {
 	struct options opt;
 	struct gpu gpus[GPUS_MAX];
 	int gpu_count;
+	struct gpu as_amd[2];	/* of the source and the destination, where these are HIP's */
 	struct card cards[CARDS_MAX];
 	int card_count;
 	struct surface src, dst;
@@ -202,8 +203,19 @@ static void list_cards(const struct run *run)
 	}
 }
 
+/* False and why; *gpu is NULL for host memory. */
+static bool choose(struct run *run, int index, bool amd, struct gpu *as_amd, const struct gpu **gpu)
+{
+	*gpu = index == HOST ? NULL : &run->gpus[index];
+	if (!*gpu || !amd)
+		return true;
+	*gpu = as_amd;
+	return gpu_as_amd(&run->gpus[index], as_amd, &run->why);
+}
+
 static int prepare(struct run *run)
 {
+	const struct gpu *src, *dst;
 	const struct options *opt = &run->opt;
 	int highest = opt->src > opt->dst ? opt->src : opt->dst;
 
@@ -213,6 +225,9 @@ static int prepare(struct run *run)
 		why_set(&run->why, "there is no GPU %d: CUDA finds %d", highest, run->gpu_count);
 		return complain(run, EXIT_MISSING);
 	}
+	if (!choose(run, opt->src, opt->src_amd, &run->as_amd[0], &src) ||
+	    !choose(run, opt->dst, opt->dst_amd, &run->as_amd[1], &dst))
+		return complain(run, EXIT_MISSING);
 	if (opt->file) {
 		size_t length;
 
@@ -231,10 +246,8 @@ static int prepare(struct run *run)
 		return complain(run, EXIT_FAILED);
 	}
 	/* found is zeroes still: what the destination holds before. */
-	if (!surface_new(&run->src, opt->src == HOST ? NULL : &run->gpus[opt->src], opt->size,
-			 &run->why) ||
-	    !surface_new(&run->dst, opt->dst == HOST ? NULL : &run->gpus[opt->dst], opt->size,
-			 &run->why) ||
+	if (!surface_new(&run->src, src, opt->size, &run->why) ||
+	    !surface_new(&run->dst, dst, opt->size, &run->why) ||
 	    !surface_write(&run->src, run->expected, &run->why) ||
 	    !surface_write(&run->dst, run->found, &run->why))
 		return complain(run, EXIT_FAILED);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpu.h"
+#include "gpu_hip.h"
 #include "nvml_query.h"
 
 /* The names go through cuda.h's macros, which add each function's ABI version. */
@@ -122,6 +123,29 @@ void gpus_close(struct gpu gpus[], int count)
 	nvml_close();
 }
 
+bool gpu_as_amd(const struct gpu *gpu, struct gpu *amd, struct why *why)
+{
+	*amd = *gpu;
+	amd->amd = true;
+	return hip_find(gpu->pci, &amd->hip_device, why);
+}
+
+bool gpu_make(const char *text, bool *amd, const char **rest)
+{
+	static const char *const makes[] = { "nvidia", "amd" };
+
+	for (int i = 0; i < 2; i++) {
+		size_t length = strlen(makes[i]);
+
+		if (!strncmp(text, makes[i], length) && (!text[length] || text[length] == ':')) {
+			*amd = i;
+			*rest = text + length + (text[length] == ':');
+			return true;
+		}
+	}
+	return false;
+}
+
 static bool enter(const struct gpu *gpu, struct why *why)
 {
 	return check(cuda.cuCtxSetCurrent(gpu->ctx), why, "cuCtxSetCurrent");
@@ -132,6 +156,8 @@ bool gpu_alloc(const struct gpu *gpu, size_t length, uint64_t *addr, struct why 
 	unsigned int on = 1;
 	CUdeviceptr ptr;
 
+	if (gpu->amd)
+		return hip_alloc(gpu->hip_device, length, addr, why);
 	if (!enter(gpu, why) || !check(cuda.cuMemAlloc(&ptr, length), why, "cuMemAlloc"))
 		return false;
 	if (!check(cuda.cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr), why,
@@ -145,13 +171,16 @@ bool gpu_alloc(const struct gpu *gpu, size_t length, uint64_t *addr, struct why 
 
 bool gpu_free(const struct gpu *gpu, uint64_t addr, struct why *why)
 {
+	if (gpu->amd)
+		return hip_free(addr, why);
 	return enter(gpu, why) && check(cuda.cuMemFree(addr), why, "cuMemFree");
 }
 
 bool gpu_write(const struct gpu *gpu, uint64_t addr, const void *from, size_t length,
 	       struct why *why)
 {
-	if (!enter(gpu, why) || !check(cuda.cuMemcpyHtoD(addr, from, length), why, "cuMemcpyHtoD"))
+	if (gpu->amd ? !hip_copy(addr, (uintptr_t)from, length, why) :
+	    !enter(gpu, why) || !check(cuda.cuMemcpyHtoD(addr, from, length), why, "cuMemcpyHtoD"))
 		return false;
 	bytes_copied += length;
 	return true;
@@ -159,7 +188,8 @@ bool gpu_write(const struct gpu *gpu, uint64_t addr, const void *from, size_t le
 
 bool gpu_read(const struct gpu *gpu, void *to, uint64_t addr, size_t length, struct why *why)
 {
-	if (!enter(gpu, why) || !check(cuda.cuMemcpyDtoH(to, addr, length), why, "cuMemcpyDtoH"))
+	if (gpu->amd ? !hip_copy((uintptr_t)to, addr, length, why) :
+	    !enter(gpu, why) || !check(cuda.cuMemcpyDtoH(to, addr, length), why, "cuMemcpyDtoH"))
 		return false;
 	bytes_copied += length;
 	return true;
@@ -168,6 +198,8 @@ bool gpu_read(const struct gpu *gpu, void *to, uint64_t addr, size_t length, str
 bool gpu_set(const struct gpu *gpu, uint64_t addr, unsigned char value, size_t length,
 	     struct why *why)
 {
+	if (gpu->amd)
+		return hip_set(addr, value, length, why);
 	return enter(gpu, why) &&
 	       check(cuda.cuMemsetD8(addr, value, length), why, "cuMemsetD8") &&
 	       check(cuda.cuCtxSynchronize(), why, "cuCtxSynchronize");

@@ -21,6 +21,8 @@ struct gpu {
 	char pci[20];		/* domain:bus:device.function, as sysfs writes it */
 	void *ctx;		/* its primary context, retained */
 	void *nvml;		/* its NVML handle, or NULL */
+	bool amd;		/* its memory is allocated by HIP */
+	int hip_device;
 };
 
 struct gpu_usage {
@@ -34,6 +36,17 @@ struct gpu_usage {
 /* Loads the libraries and retains every GPU's primary context.  False and why. */
 bool gpus_open(struct gpu gpus[GPUS_MAX], int *count, struct why *why);
 void gpus_close(struct gpu gpus[], int count);
+
+/*
+ * The same GPU, with its memory by HIP: the software GPU is of either make.  False
+ * and why.  It is over when its original is.
+ */
+bool gpu_as_amd(const struct gpu *gpu, struct gpu *amd, struct why *why);
+
+/*
+ * "nvidia" or "amd", alone or before a colon; *rest is what follows it.  False: neither.
+ */
+bool gpu_make(const char *text, bool *amd, const char **rest);
 
 /*
  * The calls below return false and why.  A length is never 0.

@@ -2,6 +2,7 @@
 /* rdma.c - pins as AMD's clients know them, whatever version they speak. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/device.h>
 #include <linux/errno.h>
 #include <linux/mm.h>
@@ -23,6 +24,10 @@ MODULE_PARM_DESC(page_size, "What get_page_size says, to try what clients do wit
 static bool short_table;
 module_param(short_table, bool, 0644);
 MODULE_PARM_DESC(short_table, "Tables lack their last segment, to try whether clients notice (default N)");
+
+static unsigned int put_delay_ms;
+module_param(put_delay_ms, uint, 0644);
+MODULE_PARM_DESC(put_delay_ms, "Milliseconds that put_pages takes to begin, so that the memory's free can overtake it (default 0)");
 
 static struct amd_pin *pin_of(struct sg_pin *pin)
 {
@@ -298,14 +303,19 @@ int amd_put(struct amd_info **info)
 
 	if (!info || !*info)
 		return -EINVAL;
+	if (READ_ONCE(put_delay_ms))
+		msleep(READ_ONCE(put_delay_ms));
 	err = sg_pin_put(softgpu_core(), key_of(*info), false);
 	if (err == -EINVAL)
 		err = sg_pin_put(softgpu_core(), key_of(*info), true);
-	if (err) {
-		pr_err_ratelimited("a client calls put_pages %s: it must not, all of it was released; ignored\n",
-				   err == -EDEADLK ? "in that memory's own free callback" : "of what it does not hold, or not any more");
-		return -EINVAL;
+	if (!err) {
+		*info = NULL;
+		return 0;
 	}
-	*info = NULL;
-	return 0;
+	if (err == -EDEADLK)
+		pr_err_ratelimited("a client calls put_pages in that memory's own free callback: it must not, all of it is released when that returns; ignored\n");
+	else
+		/* No fault where the callback has overtaken it. */
+		pr_info_ratelimited("put_pages of what is not held, or not any more: ignored\n");
+	return -EINVAL;
 }

@@ -20,6 +20,12 @@ extern "C" {
 
 struct softgpu_pin;
 
+/*
+ * From here on cuInit() finds a GPU inside this process, as with SOFTGPU_INPROCESS=1 in the
+ * environment, unless the environment says otherwise.  To be called before cuInit().
+ */
+void softgpu_inprocess_begin(void);
+
 #define SOFTGPU_PIN_PERSISTENT	(1U << 0)	/* outlives the memory's free; revoked() is never called */
 
 /*
@@ -33,7 +39,7 @@ struct softgpu_pin;
  *
  *   -EINVAL  not such memory, or not multiples, or it spans allocations
  *   -ENOSPC  the aperture is full
- *   -ENODEV  there is no GPU in this process: no SOFTGPU_INPROCESS=1, or before cuInit()
+ *   -ENODEV  there is no GPU in this process: it was not asked for, or before cuInit()
  *   -ENOMEM
  */
 int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
@@ -53,6 +59,26 @@ int softgpu_inprocess_view(struct softgpu_pin *pin, int writable, void **view);
 
 /* Ends a view. */
 void softgpu_inprocess_view_end(struct softgpu_pin *pin, void *view);
+
+/* ---- Faults, at the moment that a test chooses ---- */
+
+/*
+ * Revokes every pin over an address, whoever made it (libpeerdma's too), as a driver may
+ * that needs its aperture: revoked() is called in this thread, and has returned when this
+ * does.  The memory stays, and may be pinned again.  Persistent pins stay.
+ *
+ * How many they were; -ENODEV as above.  Not from a revoked().
+ */
+int softgpu_inprocess_revoke(uint64_t va);
+
+/*
+ * Sets knobs, as SOFTGPU_CHAOS does at the start ("fail_pin=3,strict=1"); the others stay
+ * as they are.
+ *
+ *   -EINVAL  no such knob, or no such value: said on standard error.  Nothing is changed.
+ *   -ENODEV  as above
+ */
+int softgpu_inprocess_chaos(const char *knobs);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * amd.c - peerdma_amd.ko: GPU memory through amd_rdma_interface, whoever implements
+ * that, in the version of the header that this is built with.
+ *
+ * What the interface leaves open, and what is done about it:
+ *
+ * - Version 2.0 maps for one device when it pins.  peerdma pins first and maps
+ *   later, for as many devices as come.  So the device that it names is one of
+ *   its own, which no IOMMU translates for: what the driver says then is where
+ *   the memory is on the bus, as version 1.0 says it.  From there the kernel's
+ *   DMA API maps for the others, and waits for nobody.
+ *
+ * - Version 2.0 says 0 for a range that it does not know, and gives nothing.
+ *
+ * - put_pages must not be called once the free callback has been: peerdma does not
+ *   (provider.h).  The callback's argument is a cookie, not a pointer.
+ *
+ * - Newer drivers never call back: they keep the memory until put_pages, so no
+ *   device reaches what is somebody else's; but nobody learns that it was freed.
+ *   There is no way to know which kind of driver it is.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/ioport.h>
+#include <linux/iommu.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/platform_device.h>
+#include <linux/rcupdate.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include <drm/amd_rdma.h>
+
+#include "pin.h"
+
+#define NAME "peerdma_amd: "
+
+static const struct amd_rdma_interface *rdma;
+static struct platform_device *plain;	/* that no IOMMU translates for */
+
+/* Memory that is contiguous on the bus; the next run's `first' ends this one. */
+struct amd_run {
+	phys_addr_t phys;
+	u32 first;		/* page of the pin */
+};
+
+struct amd_memory {
+	struct amd_p2p_info *info;
+	bool cached;
+	u32 nruns;
+	struct amd_run runs[];
+};
+
+static void free_callback(void *data)
+{
+	peerdma_revoke((u64)data);
+}
+
+static int get_pages(struct peerdma_pin *pin, struct amd_p2p_info **info)
+{
+#ifdef AMD_RDMA_MAJOR
+	return rdma->get_pages(pin->start, pin->pinned_length, NULL, &plain->dev, info, free_callback,
+			       (void *)pin->cookie);
+#else
+	return rdma->get_pages(pin->start, pin->pinned_length, NULL, info, free_callback, (void *)pin->cookie);
+#endif
+}
+
+/* The interface's errno as ours; for get_pages. */
+static int pin_errno(const struct peerdma_pin *pin, int err)
+{
+	if (err == -ENOMEM)
+		return -ENOSPC;		/* the BAR, more likely than the kernel's memory */
+	pr_info_ratelimited(NAME "[%#llx, %#llx) begins in GPU memory of this process, but is not within one allocation\n",
+			    pin->start, pin->start + pin->pinned_length);
+	return -ENXIO;
+}
+
+/* Whether the driver's pages are the kernel's: what it says is told in these. */
+static bool page_size_understood(const struct peerdma_pin *pin)
+{
+	unsigned long size = 0;
+	int err = rdma->get_page_size(pin->start, pin->pinned_length, NULL, &size);
+
+	if (!err && size == PAGE_SIZE)
+		return true;
+	pr_warn_once(NAME "the GPU driver has pages of %lu bytes (error %d), which this module does not understand\n",
+		     size, err);
+	return false;
+}
+
+/* Whether the table covers the pin, in whole pages; counts its runs. */
+static bool understood(const struct peerdma_pin *pin, const struct amd_p2p_info *info, u32 *nruns)
+{
+	struct scatterlist *sg;
+	u64 bytes = 0;
+	int i;
+
+	for_each_sg(info->pages->sgl, sg, info->pages->nents, i) {
+		if (!PAGE_ALIGNED(sg_dma_address(sg) | sg_dma_len(sg)))
+			break;
+		bytes += sg_dma_len(sg);
+	}
+	*nruns = i;
+	if (bytes == pin->pinned_length && i == info->pages->nents)
+		return true;
+	pr_warn_once(NAME "the GPU driver gives a table that this module does not understand (%llu bytes of %llu, %u segments): build peerdma_amd for the driver that is loaded\n",
+		     bytes, pin->pinned_length, info->pages->nents);
+	return false;
+}
+
+static struct amd_memory *read_table(const struct peerdma_pin *pin, struct amd_p2p_info *info, u32 nruns)
+{
+	struct amd_memory *m;
+	struct scatterlist *sg;
+	u32 page = 0;
+	int i;
+
+	m = kvzalloc(struct_size(m, runs, nruns), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!m)
+		return NULL;
+	m->info = info;
+	for_each_sg(info->pages->sgl, sg, nruns, i) {
+		m->runs[i].phys = sg_dma_address(sg);
+		m->runs[i].first = page;
+		page += sg_dma_len(sg) >> PAGE_SHIFT;
+	}
+	m->nruns = nruns;
+	m->cached = region_intersects(m->runs[0].phys, PAGE_SIZE, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) ==
+		REGION_INTERSECTS;
+	return m;
+}
+
+static int amd_get(struct peerdma_pin *pin)
+{
+	struct amd_p2p_info *info = NULL;
+	struct amd_memory *m = NULL;
+	u32 nruns = 0;
+	int err;
+
+	/* Tokens are another vendor's. */
+	if (pin->token | pin->va_space || !rdma->is_gpu_address(pin->start, NULL))
+		return -ENXIO;
+	if (!page_size_understood(pin))
+		return -EOPNOTSUPP;
+	/* The callback for this pin waits for pin->lock, so the table is there while it is read. */
+	err = get_pages(pin, &info);
+	if (err || !info)
+		return pin_errno(pin, err);
+	err = -EOPNOTSUPP;
+	if (understood(pin, info, &nruns)) {
+		err = -ENOMEM;
+		m = read_table(pin, info, nruns);
+	}
+	if (m) {
+		pin->priv = m;
+		return 0;
+	}
+	/*
+	 * It cannot be put with the lock held, for which its callback may wait.  And
+	 * `put' wants to know what: so there is a memory without runs for it.
+	 */
+	m = kzalloc(sizeof(*m), GFP_KERNEL | __GFP_NOFAIL);
+	m->info = info;
+	pin->priv = m;
+	return err;
+}
+
+static void amd_put(struct peerdma_pin *pin)
+{
+	const struct amd_memory *m = pin->priv;
+	struct amd_p2p_info *info = m->info;
+	int err = rdma->put_pages(&info);
+
+	/* It may have been called back meanwhile: then there is nothing to give. */
+	WARN_ONCE(err && !READ_ONCE(pin->revoked), NAME "the GPU driver does not take a pin back: %d\n", err);
+}
+
+static void amd_release(struct peerdma_pin *pin)
+{
+	kvfree(pin->priv);
+	pin->priv = NULL;
+}
+
+static phys_addr_t amd_page(const struct peerdma_pin *pin, u32 i)
+{
+	const struct amd_memory *m = pin->priv;
+	u32 low = 0, high = m->nruns;
+
+	while (high - low > 1) {
+		u32 mid = low + (high - low) / 2;
+
+		if (m->runs[mid].first <= i)
+			low = mid;
+		else
+			high = mid;
+	}
+	return m->runs[low].phys + ((u64)(i - m->runs[low].first) << PAGE_SHIFT);
+}
+
+static bool amd_cached(const struct peerdma_pin *pin)
+{
+	const struct amd_memory *m = pin->priv;
+
+	return m->cached;
+}
+
+/* Memory that is not in a BAR is not bus addresses: only its driver can map it. */
+static int amd_dma_map(struct peerdma_map *map)
+{
+	return amd_cached(map->pub.pin) ? -EOPNOTSUPP : peerdma_map_resource(map);
+}
+
+static struct peerdma_provider amd_provider = {
+	.name = "amd",
+	.owner = THIS_MODULE,
+	.page_shift = PAGE_SHIFT,
+	.get = amd_get,
+	.put = amd_put,
+	.release = amd_release,
+	.page = amd_page,
+	.cached = amd_cached,
+	.dma_map = amd_dma_map,
+	.dma_unmap = peerdma_unmap_resource,
+};
+
+static int make_plain(void)
+{
+	struct iommu_domain *domain;
+	int err;
+
+	plain = platform_device_register_simple("peerdma_amd", PLATFORM_DEVID_NONE, NULL, 0);
+	if (IS_ERR(plain))
+		return PTR_ERR(plain);
+	err = dma_coerce_mask_and_coherent(&plain->dev, DMA_BIT_MASK(64));
+	domain = iommu_get_domain_for_dev(&plain->dev);
+	if (!err && domain && domain->type & __IOMMU_DOMAIN_PAGING) {
+		pr_err(NAME "an IOMMU translates for every device of this machine, so the GPU driver cannot say where its memory is\n");
+		err = -EOPNOTSUPP;
+	}
+	if (err)
+		platform_device_unregister(plain);
+	return err;
+}
+
+static int __init peerdma_amd_init(void)
+{
+	int err = amdkfd_query_rdma_interface(&rdma);
+
+	if (err)
+		return err;
+	err = make_plain();
+	if (err)
+		return err;
+	err = peerdma_register_provider(&amd_provider);
+	if (err)
+		platform_device_unregister(plain);
+	return err;
+}
+
+static void __exit peerdma_amd_exit(void)
+{
+	peerdma_unregister_provider(&amd_provider);
+	/* The last pin may have ended in a free callback that has not returned yet. */
+	synchronize_rcu_tasks();
+	platform_device_unregister(plain);
+}
+
+module_init(peerdma_amd_init);
+module_exit(peerdma_amd_exit);
+
+MODULE_AUTHOR("peerdma developers");
+MODULE_DESCRIPTION("peerdma: GPU memory through amd_rdma_interface");
+MODULE_LICENSE("Dual MIT/GPL");

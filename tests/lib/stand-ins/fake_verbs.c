@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+/* fake_verbs.c - see fake_verbs.h.  Names, types and errors are those of verbs. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "fake_verbs.h"
+
+static struct fake_verbs fake;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct fake_verbs *fake_verbs(void)
+{
+	return &fake;
+}
+
+static struct fake_mr *made(struct fake_mr mr)
+{
+	struct fake_mr *m;
+
+	pthread_mutex_lock(&lock);
+	for (m = fake.mrs; m < fake.mrs + FAKE_MRS && m->live; m++)
+		;
+	if (m == fake.mrs + FAKE_MRS) {
+		pthread_mutex_unlock(&lock);
+		errno = ENOMEM;
+		return NULL;
+	}
+	*m = mr;
+	m->live = 1;
+	m->lkey = (uint32_t)++fake.registered;
+	m->rkey = m->lkey + 1000000;
+	fake.by_dmabuf += m->by_dmabuf;
+	pthread_mutex_unlock(&lock);
+	if (fake.at_reg)
+		fake.at_reg(m);
+	return m;
+}
+
+struct fake_mr *ibv_reg_mr_iova2(void *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	errno = addr && addr == fake.not_memory ? EFAULT : fake.error;
+	if (errno)
+		return NULL;
+	return made((struct fake_mr){ .pd = pd, .addr = addr, .length = length, .iova = iova, .access = (int)access });
+}
+
+struct fake_mr *ibv_reg_mr(void *pd, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+struct fake_mr *ibv_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	struct stat s;
+
+	errno = fake.dmabuf_error;
+	if (!errno && (fstat(fd, &s) || offset + length > (uint64_t)s.st_size || (offset ^ iova) % 4096))
+		errno = EINVAL;
+	if (errno)
+		return NULL;
+	return made((struct fake_mr){ .pd = pd, .offset = offset, .length = length, .iova = iova, .access = access, .by_dmabuf = 1 });
+}
+
+int ibv_dereg_mr(struct fake_mr *mr)
+{
+	if (fake.dereg_error)
+		return fake.dereg_error;
+	if (fake.at_dereg)
+		fake.at_dereg(mr);
+	pthread_mutex_lock(&lock);
+	mr->live = mr->live == 1 ? 0 : -1;	/* twice: it shows */
+	fake.deregistered++;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fake_verbs.h - a stand-in for libibverbs.so.1 with those functions that libpeerdma
+ * calls.  There is no device behind it: it writes down what it was asked for, and
+ * refuses what the test says.
+ */
+#ifndef FAKE_VERBS_H
+#define FAKE_VERBS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAKE_MRS 64
+
+struct fake_mr {
+	/* As programs know it */
+	void *context, *pd, *addr;
+	size_t length;
+	uint32_t handle, lkey, rkey;
+	/* The stand-in's */
+	uint64_t iova, offset;
+	int access, by_dmabuf, live;
+};
+
+struct fake_verbs {
+	int error;		/* errno of the next registrations of addresses; 0: they work */
+	void *not_memory;	/* an address that has no memory for the kernel: EFAULT */
+	int dmabuf_error;	/* likewise, of dma-bufs */
+	int dereg_error;
+	int registered, by_dmabuf, deregistered;	/* counted */
+	void (*at_reg)(struct fake_mr *mr);	/* called with it made, not returned yet */
+	void (*at_dereg)(struct fake_mr *mr);
+	struct fake_mr mrs[FAKE_MRS];
+};
+
+struct fake_verbs *fake_verbs(void);
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_verbs_soft.c - memory regions of verbs on the software GPU in this process: what
+ * is freed is out of the device's reach before it is anything else.  libibverbs is a
+ * stand-in.  The arguments: its path, and that of softgpu's libcuda, beside which there is
+ * a stand-in, too, that may be found first.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cuda_calls.h"
+#include "fake_verbs.h"
+#include "peerdma_cache.h"
+#include "peerdma_verbs.h"
+#include "checks.h"
+
+#define LENGTH	(1UL << 20)
+#define ROUNDS	200
+
+static struct cuda_calls cu;
+static struct fake_verbs *verbs;
+static struct ibv_pd *const one = (struct ibv_pd *)0x1000, *const two = (struct ibv_pd *)0x2000;
+static gpu_ptr buffer;
+static int seen, others;	/* MRs that went, and of these, with other bytes behind them */
+
+/* What a device would reach just now. */
+static void look(struct fake_mr *mr)
+{
+	seen++;
+	others += *(volatile unsigned char *)mr->addr != 0x5a;
+}
+
+static int live(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < FAKE_MRS; i++)
+		n += verbs->mrs[i].live;
+	return n;
+}
+
+static gpu_ptr gpu_alloc(void)
+{
+	gpu_ptr p = 0;
+
+	return cu.cuMemAlloc_v2(&p, LENGTH) || cu.cuMemsetD8_v2(p, 0x5a, LENGTH) ? 0 : p;
+}
+
+static void pins(struct peerdma *ctx)
+{
+	struct peerdma_region *region = NULL;
+	const struct peerdma_mr *mr = NULL;
+
+	buffer = gpu_alloc();
+	CHECK(buffer && !peerdma_pin(ctx, (void *)(uintptr_t)(buffer + 4096), 8192, 0, NULL, &region), "GPU memory is pinned");
+	if (failures)
+		return;
+	CHECK(!peerdma_verbs_mr(region, one, 1, &mr) && !strcmp(mr->way, "view") && mr->addr == buffer + 4096, "an MR of it, as the CPU sees it");
+	CHECK(!peerdma_verbs_mr(region, two, 1, &mr) && live() == 2, "and one of another domain");
+	verbs->at_dereg = look;
+	cu.cuMemFree_v2(buffer);
+	CHECK(seen == 2 && !others && !live(), "when the memory is freed both go, with its bytes still there (%d, %d)", seen, others);
+	CHECK(peerdma_verbs_mr(region, one, 4, &mr) == -ESTALE && !live(), "and no other is made");
+	CHECK(!peerdma_unpin(region), "the pin ends");
+
+	buffer = gpu_alloc();
+	CHECK(!peerdma_pin(ctx, (void *)(uintptr_t)buffer, LENGTH, 0, NULL, &region) && !peerdma_verbs_mr(region, one, 1, &mr), "again");
+	CHECK(!peerdma_verbs_end(ctx, one) && !live(), "the domain ends, and its MR before");
+	CHECK(!peerdma_verbs_mr(region, one, 1, &mr) && !peerdma_unpin(region) && !live(), "the pin ends, and its MR before");
+	cu.cuMemFree_v2(buffer);
+	CHECK(!others, "each with the memory still there");
+}
+
+/* One thread frees, another makes MRs: whoever comes first, none is left when the free has returned and the maker has, too. */
+static struct peerdma_region *raced;
+static pthread_barrier_t start;
+
+static void *maker(void *arg)
+{
+	const struct peerdma_mr *mr;
+
+	(void)arg;
+	pthread_barrier_wait(&start);
+	for (int access = 0; access < 4; access++) {
+		int ret = peerdma_verbs_mr(raced, one, access, &mr);
+
+		if (ret && ret != -ESTALE)
+			return maker;
+	}
+	return NULL;
+}
+
+static void race(struct peerdma *ctx)
+{
+	int wrong = 0;
+
+	verbs->at_dereg = NULL;
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_t t;
+		void *failed;
+
+		buffer = gpu_alloc();
+		if (!buffer || peerdma_pin(ctx, (void *)(uintptr_t)buffer, 65536, 0, NULL, &raced) ||
+		    pthread_create(&t, NULL, maker, NULL)) {
+			CHECK(0, "round %d", i);
+			return;
+		}
+		pthread_barrier_wait(&start);
+		cu.cuMemFree_v2(buffer);
+		pthread_join(t, &failed);
+		wrong += failed || live();
+		peerdma_unpin(raced);
+	}
+	CHECK(!wrong, "%d times freed while MRs are made: none is left", ROUNDS);
+}
+
+static void cached(struct peerdma *ctx)
+{
+	struct peerdma_cached *hold = NULL;
+	const struct peerdma_mr *mr = NULL, *again = NULL;
+	struct peerdma_cache *cache = NULL;
+	uint32_t key;
+
+	buffer = gpu_alloc();
+	CHECK(!peerdma_cache_open(ctx, NULL, &cache) && !peerdma_cache_get(cache, (void *)(uintptr_t)buffer, 100, &hold) &&
+	      !peerdma_cache_mr(cache, hold, one, 1, &mr), "a cache's region has an MR");
+	if (failures)
+		return;
+	key = mr->lkey;
+	peerdma_cache_put(cache, hold);
+	cu.cuMemFree_v2(buffer);
+	CHECK(!live(), "which goes with its memory, and nobody told");
+	buffer = gpu_alloc();
+	CHECK(!peerdma_cache_get(cache, (void *)(uintptr_t)buffer, 100, &hold) && !peerdma_cache_mr(cache, hold, one, 1, &again) &&
+	      again->lkey != key, "what comes there next has another");
+	peerdma_cache_put(cache, hold);
+	peerdma_cache_close(cache);
+	CHECK(!live(), "the cache closes");
+	cu.cuMemFree_v2(buffer);
+}
+
+int main(int argc, char **argv)
+{
+	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL, *context;
+	struct fake_verbs *(*get)(void) = library ? dlsym(library, "fake_verbs") : NULL;
+	struct peerdma *ctx;
+
+	if (argc < 3 || !dlopen(argv[2], RTLD_NOW) || !get || !cuda_calls_load(&cu) || cu.cuInit(0) || cu.cuDevicePrimaryCtxRetain(&context, 0) ||
+	    cu.cuCtxSetCurrent(context) || peerdma_open(&ctx, 0)) {
+		fprintf(stderr, "no software GPU, or no stand-in\n");
+		return 1;
+	}
+	verbs = get();
+	pthread_barrier_init(&start, NULL, 2);
+	pins(ctx);
+	race(ctx);
+	cached(ctx);
+	peerdma_close(ctx);
+	return failures ? 1 : 0;
+}
