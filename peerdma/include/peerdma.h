@@ -119,7 +119,7 @@ const char *peerdma_version(void);
 enum peerdma_kind {
 	PEERDMA_KIND_UNKNOWN = 0, /* not memory of this process: freed, never mapped, a device's registers, a parent's GPU memory */
 	PEERDMA_KIND_HOST = 1,	  /* ordinary memory that the CPU can read */
-	PEERDMA_KIND_DEVICE = 2,  /* a GPU's: cuMemAlloc, cuMemCreate and cuMemMap, pools */
+	PEERDMA_KIND_DEVICE = 2,  /* a GPU's: cuMemAlloc, cuMemCreate and cuMemMap, pools; hipMalloc */
 	PEERDMA_KIND_MANAGED = 3, /* cuMemAllocManaged: moves between host and GPU, cannot be pinned as a GPU's */
 };
 
@@ -127,6 +127,7 @@ enum peerdma_kind {
 #define PEERDMA_MEMORY_VMM	(1U << 1) /* made by cuMemCreate and cuMemMap */
 #define PEERDMA_MEMORY_POOL	(1U << 2) /* from a stream-ordered pool: cuMemAllocAsync */
 #define PEERDMA_MEMORY_PINNABLE	(1U << 3) /* may be pinned for other devices: not managed memory, nor cuMemCreate's without gpuDirectRDMACapable */
+#define PEERDMA_MEMORY_HSA	(1U << 4) /* AMD's HSA runtime knows this memory as a GPU's: hipMalloc */
 
 struct peerdma_memory {
 	uint32_t size;		/* in: sizeof(struct peerdma_memory) */
@@ -388,7 +389,9 @@ struct peerdma_notice {
 /*
  * The next revoked pin, oldest first, once for each; none is lost.  Waits up to
  * timeout_ms: 0 not at all, -1 for ever.  The region still is the caller's to
- * unpin.  Pins that were unpinned before their notice was read have none.
+ * unpin.  Pins that were unpinned before their notice was read have none.  Nor do
+ * pins of which nobody tells (status.by_id), unless libpeerdma-hooks sees the free
+ * (peerdma_hooks.h): then they have theirs when the free begins.
  *
  *   -EAGAIN  none in that time
  *   -EINTR   a signal came

@@ -28,6 +28,8 @@ static int ask(const char *call, const void *ptr, struct peerdma_memory *m)
 	case CUDA_UNKNOWN:
 		break;
 	}
+	if (hsa_query(ptr, m))
+		return 0;
 	/* Reserved device addresses and freed ones cannot be read; what can is the host's. */
 	if (!host_readable(ptr)) {
 		m->kind = PEERDMA_KIND_UNKNOWN;

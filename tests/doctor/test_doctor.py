@@ -129,7 +129,7 @@ class Doctor(Case):
     def test_kernel_log_unreadable(self):
         m = self.server()
         m.remove("dev/kmsg")
-        self.expect(m, "kernel-log", "cannot tell", "into the container")
+        self.expect(m, "kernel-log", "cannot tell", "capture the machine anew")
         m.told("error", "/dev/kmsg", 1, errno.EPERM)
         self.expect(m, "kernel-log", "cannot tell", "run as root")
 

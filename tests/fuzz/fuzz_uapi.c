@@ -27,7 +27,7 @@ struct peerdma_stats peerdma_stats;
 
 static struct {
 	u8 fail;		/* what of the bridge fails in this call: bits */
-	u32 pins, maps, fds, installed, files, devices;
+	u32 pins, maps, fds, installed, files, devices, dmabufs;
 } now;
 
 #define FAIL_START	1u
@@ -45,6 +45,7 @@ static struct peerdma_file open_file;
 static struct peerdma_provider provider = { .name = "fuzz" };
 static struct pci_dev pdev;
 static struct file dmabuf;
+static char imported;		/* stands for a dma-buf of others */
 
 u32 peerdma_provider_count(void)
 {
@@ -71,6 +72,7 @@ struct peerdma_pin *peerdma_pin_new(struct peerdma_file *file)
 	pin->published = false;
 	pin->maps.next = pin->maps.prev = &pin->maps;
 	pin->views = pin->exports = 0;
+	pin->source = NULL;
 	pin->provider = &provider;
 	pins[i] = pin;
 	now.pins++;
@@ -101,6 +103,46 @@ int peerdma_pin_start(struct peerdma_pin *pin)
 	pin->pinned_length = pin->length;
 	pin->generation = 7;
 	return 0;
+}
+
+struct dma_buf *dma_buf_get(int fd)
+{
+	if (fd != 7)
+		return ERR_PTR(-EBADF);
+	now.dmabufs++;
+	return (struct dma_buf *)&imported;
+}
+
+void dma_buf_put(struct dma_buf *dmabuf)
+{
+	MUST(dmabuf == (struct dma_buf *)&imported);
+	now.dmabufs--;
+}
+
+int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf)
+{
+	int err;
+
+	MUST(dmabuf == (struct dma_buf *)&imported && now.dmabufs);
+	pin->addr &= 0xffffff;
+	err = peerdma_pin_start(pin);
+	pin->source = NULL;
+	return err;
+}
+
+/* No pin here has a source: what these guard is tested in the virtual machine. */
+int peerdma_maps_lock_source(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+{
+	(void)pin;
+	(void)dev;
+	(void)dir;
+	abort();
+}
+
+void peerdma_maps_unlock_source(struct peerdma_pin *pin)
+{
+	(void)pin;
+	abort();
 }
 
 void peerdma_pin_abandon(struct peerdma_pin *pin)
@@ -250,6 +292,8 @@ static bool malformed(u32 nr, const u8 *arg, u32 given)
 		[_IOC_NR(PEERDMA_UNMAP)] = { sizeof(struct peerdma_handle_args), { 0 }, 0 },
 		[_IOC_NR(PEERDMA_EXPORT)] = { sizeof(struct peerdma_export_args),
 					      { offsetof(struct peerdma_export_args, flags) }, 1 },
+		[_IOC_NR(PEERDMA_PIN_DMABUF_FD)] = { sizeof(struct peerdma_pin_dmabuf_args),
+						     { offsetof(struct peerdma_pin_dmabuf_args, reserved) }, 1 },
 	};
 	u32 i, word;
 
@@ -296,7 +340,7 @@ static void one_call(const u8 *head, const u8 *bytes, size_t length)
 
 	MUST(err <= 0 && err >= -4095);
 	/* All is let go of but what has a name. */
-	MUST(!now.fds && !now.files && !now.devices && !pdev.dev.locked);
+	MUST(!now.fds && !now.files && !now.dmabufs && !now.devices && !pdev.dev.locked);
 	MUST(!open_file.maps.locked);
 	if (err) {
 		MUST(now.pins == pins_before && now.maps == maps_before && !now.installed);

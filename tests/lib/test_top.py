@@ -118,6 +118,16 @@ class Plain(unittest.TestCase):
         self.assertIn("Nothing that counts pins", done.stdout)
         self.assertIn("modprobe peerdma", done.stdout)
 
+    @unittest.skipUnless(os.geteuid(), "root may read everything")
+    def test_not_root(self):
+        tree = Tree(self).whole()
+        os.chmod(tree.path + "/sys/kernel/debug", 0)
+        done = run(tree=tree)
+        os.chmod(tree.path + "/sys/kernel/debug", 0o700)
+        self.assertEqual(done.returncode, 0)        # an adapter's counters are everybody's
+        self.assertIn("not shown: DMA by process", done.stdout)
+        self.assertEqual(done.stdout.count("run as root"), 2)
+
     def test_sort(self):
         tree = Tree(self).pins(pin(pid=9, comm="b"), pin(pid=8, comm="a"), pin(pid=7, comm="c", pinned_length=1 << 20))
         for sort, pids in (("held", [7, 8, 9]), ("pid", [7, 8, 9]), ("name", [8, 9, 7])):

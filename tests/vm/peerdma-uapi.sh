@@ -19,6 +19,7 @@ load_modules $gpu peerdma ${gpu:+peerdma_nvidia} peerdma_importer peerdma_client
 if [ -n "$gpu" ]; then
 	load_modules amdgpu peerdma_amd
 	PEERDMA_TEST_PROVIDER=amd "$BUILD/tests/kernel/peerdma_uapi_test" gpu || exit
+	"$BUILD/tests/lib/live_hip" || exit
 	unload_modules amdgpu peerdma_amd
 fi
 unload_modules $gpu peerdma ${gpu:+peerdma_nvidia} peerdma_importer peerdma_client

@@ -97,7 +97,7 @@ static void look(struct doctor *d, const char *data, const struct trouble *t, co
 	f = say(d, t->verdict, "%s", device->label);
 	evidence(d, f, TREE_LOG, "%.*s", last_length < 200 ? (int)last_length : 200, last);
 	if (count > 1)
-		evidence(d, f, TREE_LOG, "%u such messages since the kernel was booted", count);
+		evidence(d, f, TREE_LOG, "%s%u such messages since the kernel was booted", count == LINES_KEPT ? "at least " : "", count);
 	consequence(d, f, "%s", t->consequence);
 	remedy(d, f, "%s", t->remedy);
 }
@@ -113,7 +113,8 @@ static void run(struct doctor *d)
 		f = say(d, VERDICT_UNKNOWN, "this machine");
 		evidence(d, f, TREE_LOG, "%s", strerror(-ret));
 		consequence(d, f, "whether the kernel has noticed DMA that was stopped, or a GPU's errors, is not known");
-		remedy(d, f, ret == -ENOENT ? "pass " TREE_LOG " into the container, or look on the host: dmesg | grep -e Xid -e DMAR" :
+		remedy(d, f, ret == -ENOENT && !tree_is_live(d->tree) ? "capture the machine anew" :
+		       ret == -ENOENT ? "pass " TREE_LOG " into the container, or look on the host: dmesg | grep -e Xid -e DMAR" :
 		       "run as root: kernel.dmesg_restrict keeps the log from others");
 		return;
 	}

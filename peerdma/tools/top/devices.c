@@ -66,6 +66,11 @@ static int clients(const struct tool *tool, const char *name, struct top_sample 
 
 int top_read_clients(const struct tool *tool, struct top_sample *s)
 {
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s" DEBUGFS, tool->root) < (int)sizeof(path) && access(path, R_OK | X_OK) &&
+	    errno == EACCES)
+		return top_missing(s, "DMA by process, what a software GPU counts: " DEBUGFS ": this user may not read it; run as root");
 	return names(tool, DEBUGFS, "peerdma_", clients, s);
 }
 

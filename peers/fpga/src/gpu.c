@@ -130,22 +130,6 @@ bool gpu_as_amd(const struct gpu *gpu, struct gpu *amd, struct why *why)
 	return hip_find(gpu->pci, &amd->hip_device, why);
 }
 
-bool gpu_make(const char *text, bool *amd, const char **rest)
-{
-	static const char *const makes[] = { "nvidia", "amd" };
-
-	for (int i = 0; i < 2; i++) {
-		size_t length = strlen(makes[i]);
-
-		if (!strncmp(text, makes[i], length) && (!text[length] || text[length] == ':')) {
-			*amd = i;
-			*rest = text + length + (text[length] == ':');
-			return true;
-		}
-	}
-	return false;
-}
-
 static bool enter(const struct gpu *gpu, struct why *why)
 {
 	return check(cuda.cuCtxSetCurrent(gpu->ctx), why, "cuCtxSetCurrent");

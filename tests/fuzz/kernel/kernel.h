@@ -42,6 +42,7 @@ typedef u64 dma_addr_t, phys_addr_t;
 #define min(a, b)	((a) < (b) ? (a) : (b))
 #define array_index_nospec(i, n)	(i)
 #define smp_store_release(p, v)	(*(p) = (v))
+#define READ_ONCE(x)	(x)
 #define PAGE_SIZE	4096u
 #define TASK_COMM_LEN	16
 #define GFP_KERNEL_ACCOUNT	0
@@ -242,13 +243,23 @@ struct pci_dev {
 struct sg_table {
 	int none;
 };
-struct file {
-	void *private_data;
-	int refs;
-};
 struct module;
 struct address_space;
 struct vm_area_struct;
+struct file {
+	void *private_data;
+	struct address_space *f_mapping;
+	int refs;
+};
+
+/* No page of a user's is mapped here. */
+static inline void unmap_mapping_range(struct address_space *mapping, u64 from, u64 length, int even_private)
+{
+	(void)mapping;
+	(void)from;
+	(void)length;
+	(void)even_private;
+}
 
 #define device_lock(d)		((void)MUST_BE(!(d)->locked++))
 #define device_unlock(d)	((void)MUST_BE(!--(d)->locked))

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+/*
+ * hsa.c - asks AMD's HSA runtime, through the libhsa-runtime64.so.1 that the process
+ * has loaded, what memory a pointer is in.
+ *
+ * Nothing is linked, and it is not loaded for this.  Names, numbers and types are
+ * those of HSA's AMD extensions.
+ */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+enum { POINTER_HSA = 1, POINTER_IPC = 4 };
+enum { AGENT_INFO_DEVICE = 17, AGENT_INFO_BDFID = 0xa006, AGENT_INFO_DOMAIN = 0xa00f };
+enum { DEVICE_GPU = 1 };
+
+struct agent {
+	uint64_t handle;
+};
+
+struct pointer_info {
+	uint32_t size;
+	int type;
+	void *agent_base, *host_base;
+	size_t length;
+	void *userdata;
+	struct agent owner;
+	uint32_t global_flags;
+};
+
+struct api {
+	int (*pointer_info)(const void *ptr, struct pointer_info *info, void *(*alloc)(size_t), uint32_t *n,
+			    struct agent **agents);
+	int (*agent_info)(struct agent agent, int attribute, void *value);
+};
+
+/* As cuda.c's: no lock, and the first one stays. */
+static _Atomic(const struct api *) published;
+static _Atomic unsigned long long searched_at;
+static _Atomic uint64_t seen_in;	/* process_id() of a process that was seen to use it: its children do not */
+
+static const struct api *search(void)
+{
+	void *library = dlopen("libhsa-runtime64.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	struct api *api = library ? malloc(sizeof(*api)) : NULL;
+	const struct api *first = NULL;
+
+	if (api) {
+		*(void **)&api->pointer_info = dlsym(library, "hsa_amd_pointer_info");
+		*(void **)&api->agent_info = dlsym(library, "hsa_agent_get_info");
+		if (api->pointer_info && api->agent_info && atomic_compare_exchange_strong(&published, &first, api))
+			return api;
+	}
+	free(api);
+	if (library)
+		dlclose(library);
+	return first;
+}
+
+static const struct api *find(void)
+{
+	const struct api *api = atomic_load_explicit(&published, memory_order_acquire);
+	unsigned long long count;
+
+	if (api)
+		return api;
+	count = loader_loads();
+	if (count && count == atomic_load(&searched_at))
+		return NULL;
+	api = search();
+	if (!api)
+		atomic_store(&searched_at, count);
+	return api;
+}
+
+/* "0000:03:00.0", as sysfs spells it. */
+static void pci_of(const struct api *hsa, struct agent agent, char *pci, size_t size)
+{
+	uint32_t bdf = 0, domain = 0;
+
+	if (!hsa->agent_info(agent, AGENT_INFO_BDFID, &bdf) && !hsa->agent_info(agent, AGENT_INFO_DOMAIN, &domain))
+		snprintf(pci, size, "%04x:%02x:%02x.%x", domain & 0xffff, bdf >> 8 & 0xff, bdf >> 3 & 0x1f, bdf & 7);
+}
+
+bool hsa_query(const void *ptr, struct peerdma_memory *out)
+{
+	struct pointer_info info = { .size = sizeof(info) };
+	uint64_t seen = atomic_load_explicit(&seen_in, memory_order_relaxed);
+	const struct api *hsa = find();
+	uint32_t device = 0;
+
+	if (!hsa || (seen && seen != process_id()) || hsa->pointer_info(ptr, &info, NULL, NULL, NULL))
+		return false;
+	if (!seen)
+		atomic_store(&seen_in, process_id());
+	if ((info.type != POINTER_HSA && info.type != POINTER_IPC) ||
+	    hsa->agent_info(info.owner, AGENT_INFO_DEVICE, &device) || device != DEVICE_GPU)
+		return false;
+	out->kind = PEERDMA_KIND_DEVICE;
+	out->flags = PEERDMA_MEMORY_HSA | PEERDMA_MEMORY_PINNABLE;
+	out->base = (uintptr_t)info.agent_base;
+	out->length = info.length;
+	out->buffer_id = 0;
+	out->device = -1;
+	pci_of(hsa, info.owner, out->pci, sizeof(out->pci));
+	return true;
+}
