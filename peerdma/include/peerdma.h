@@ -389,7 +389,9 @@ struct peerdma_notice {
 /*
  * The next revoked pin, oldest first, once for each; none is lost.  Waits up to
  * timeout_ms: 0 not at all, -1 for ever.  The region still is the caller's to
- * unpin.  Pins that were unpinned before their notice was read have none.
+ * unpin.  Pins that were unpinned before their notice was read have none.  Nor do
+ * pins of which nobody tells (status.by_id), unless libpeerdma-hooks sees the free
+ * (peerdma_hooks.h): then they have theirs when the free begins.
  *
  *   -EAGAIN  none in that time
  *   -EINTR   a signal came

@@ -21,6 +21,7 @@ struct backend {
 	const char *name;	/* in PEERDMA_PROVIDER and peerdma_status */
 	bool direct;		/* devices, or what stands for them, reach the memory itself */
 	bool tells;		/* calls region_revoked() */
+	bool by_id;		/* nobody tells, CUDA is asked */
 
 	/* Once for each context.  0, or -errno with text: this context does without.  NULL: always there. */
 	int (*open)(struct peerdma *ctx);

@@ -162,6 +162,7 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 
 const struct backend backend_dmabuf = {
 	.name = "dmabuf",
+	.by_id = true,
 	.direct = true,
 	.pin = dmabuf_pin,
 	.unpin = dmabuf_unpin,

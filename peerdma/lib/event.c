@@ -45,7 +45,7 @@ int notices_open(struct peerdma *ctx)
 
 	ctx->notice_fd = -1;
 	ctx->event_fd = ctx->kernel.fd;
-	if (ctx->kernel.fd >= 0 && !tells_here(ctx))
+	if (ctx->kernel.fd >= 0 && !tells_here(ctx) && !ctx->hooked)
 		return 0;
 	ctx->notice_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (ctx->notice_fd < 0)

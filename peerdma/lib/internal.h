@@ -62,7 +62,10 @@ struct peerdma_region {
 	uint64_t buffer_id;			/* CUDA's, if by_id */
 	bool published;				/* in ctx->regions */
 	bool revoked;				/* atomic: region_revoked() was called */
+	bool cached;				/* a cache's, which is told itself */
 	bool notice_waits;			/* in ctx->notices */
+	bool telling;				/* lock: told.c is about to end it */
+	struct peerdma_region *told_next, **told_link, *told_chain;
 	struct peerdma_region *notice_next;
 	union {					/* the back-end's */
 		struct {
@@ -98,6 +101,8 @@ struct peerdma {
 	pthread_cond_t mrs_settled;		/* an MR that was being ended is so no more */
 	struct peerdma_region *regions;
 	struct peerdma_region *notices, **notices_end;
+	bool hooked;				/* libpeerdma-hooks tells of frees */
+	struct peerdma_region *told;		/* lock: the pins of which nobody else does */
 	struct {				/* kernel.c's */
 		int fd;				/* -1: not open */
 		const uint32_t *generations;
@@ -152,7 +157,17 @@ void notice_fill(struct peerdma_notice *notice, struct peerdma_region *region);
 void notice_put(struct peerdma_region *region);		/* lock: at the end of the queue */
 void notice_forget(struct peerdma_region *region);	/* lock */
 
+/* told.c.  begin: whether it is told from now on. */
+bool told_begin(struct peerdma *ctx);
+void told_end(struct peerdma *ctx);
+/* Lock. */
+void told_add(struct peerdma_region *region);
+void told_remove(struct peerdma_region *region);
+
 /* pin.c */
+/* peerdma_pin().  cached: for a cache, which takes care of its end. */
+int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags, void *cookie, bool cached,
+	       struct peerdma_region **region);
 int region_status(struct peerdma_region *region, struct peerdma_status *status);
 /* Whether the region still is what is at its address: by its word, or by asking CUDA, as it has to be. */
 bool region_still(const struct peerdma_region *region);

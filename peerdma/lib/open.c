@@ -32,6 +32,7 @@ EXPORT int peerdma_open(struct peerdma **out, unsigned int flags)
 	ret = backends_open(ctx);
 	if (ret)
 		goto err_free;
+	ctx->hooked = told_begin(ctx);
 	ret = notices_open(ctx);
 	if (ret)
 		goto err_close;
@@ -39,6 +40,7 @@ EXPORT int peerdma_open(struct peerdma **out, unsigned int flags)
 	return 0;
 
 err_close:
+	told_end(ctx);
 	backends_close(ctx, true);
 err_free:
 	pthread_cond_destroy(&ctx->mrs_settled);
@@ -61,6 +63,7 @@ EXPORT void peerdma_close(struct peerdma *ctx)
 	if (!ctx)
 		return;
 	owner = ctx->process == process_id();
+	told_end(ctx);
 	while ((region = ctx->regions)) {
 		if (owner) {
 			/* It may be revoked by another thread just now. */

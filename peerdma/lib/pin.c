@@ -48,6 +48,7 @@ static int region_publish(struct peerdma_region *region, bool fresh)
 			region->next->prev = region;
 		ctx->regions = region;
 		region->published = true;
+		told_add(region);
 		if (region->revoked)	/* before the caller had it */
 			notice_put(region);
 	}
@@ -59,6 +60,7 @@ static void region_unpublish(struct peerdma_region *region)
 {
 	struct peerdma *ctx = region->ctx;
 
+	told_remove(region);
 	if (region->backend == &backend_kernel)
 		kernel_region_remove(region);
 	if (region->next)
@@ -135,8 +137,8 @@ static int set_sync_memops(struct peerdma_region *region, const void *ptr)
 	}
 }
 
-EXPORT int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags,
-		       void *cookie, struct peerdma_region **out)
+int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags, void *cookie, bool cached,
+	       struct peerdma_region **out)
 {
 	struct peerdma_region *region;
 	int ret = check_owner(ctx, "peerdma_pin");
@@ -157,6 +159,7 @@ EXPORT int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned i
 	region->addr = (uintptr_t)ptr;
 	region->length = length;
 	region->flags = flags;
+	region->cached = cached;
 	ret = backends_pin(region);
 	if (ret)
 		goto err_free;
@@ -179,6 +182,12 @@ err_unpin:
 err_free:
 	free(region);
 	return ret;
+}
+
+EXPORT int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags,
+		       void *cookie, struct peerdma_region **out)
+{
+	return region_pin(ctx, ptr, length, flags, cookie, false, out);
 }
 
 EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags,

@@ -169,6 +169,7 @@ static int staging_export(struct peerdma_region *region, uint64_t offset, uint64
 
 const struct backend backend_staging = {
 	.name = "staging",
+	.by_id = true,
 	.pin = staging_pin,
 	.unpin = staging_unpin,
 	.forget = staging_forget,

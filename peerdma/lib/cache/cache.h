@@ -182,7 +182,11 @@ void memory_put(void *memory, size_t size);
 /* Takes the pages of [offset, offset + length), as far as they are there, in one go. */
 void memory_ahead(void *memory, size_t size, size_t offset, size_t length);
 
-/* hooks.c: whether it is told from now on; and no more. */
+/* hooks.c: whether libpeerdma-hooks is in front and calls fn(arg) from now on; and no more. */
+struct peerdma_hook_event;
+bool hooks_subscribe(void (*fn)(void *arg, const struct peerdma_hook_event *event), void *arg);
+void hooks_unsubscribe(void (*fn)(void *arg, const struct peerdma_hook_event *event), void *arg);
+/* The same for a cache. */
 bool cache_hooks_begin(struct peerdma_cache *cache);
 void cache_hooks_end(struct peerdma_cache *cache);
 /*

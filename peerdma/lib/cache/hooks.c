@@ -39,19 +39,29 @@ static void tell(void *cache, const struct peerdma_hook_event *event)
 	peerdma_cache_invalidate(cache, (const void *)(uintptr_t)event->addr, event->length);
 }
 
-bool cache_hooks_begin(struct peerdma_cache *cache)
+bool hooks_subscribe(void (*fn)(void *arg, const struct peerdma_hook_event *event), void *arg)
 {
 	struct hooks h;
 
-	return find(&h) && h.active() && !h.subscribe(tell, cache);
+	return find(&h) && h.active() && !h.subscribe(fn, arg);
 }
 
-void cache_hooks_end(struct peerdma_cache *cache)
+void hooks_unsubscribe(void (*fn)(void *arg, const struct peerdma_hook_event *event), void *arg)
 {
 	struct hooks h;
 
 	if (find(&h))
-		h.unsubscribe(tell, cache);
+		h.unsubscribe(fn, arg);
+}
+
+bool cache_hooks_begin(struct peerdma_cache *cache)
+{
+	return hooks_subscribe(tell, cache);
+}
+
+void cache_hooks_end(struct peerdma_cache *cache)
+{
+	hooks_unsubscribe(tell, cache);
 }
 
 static bool try_all(void)

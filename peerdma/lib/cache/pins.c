@@ -28,7 +28,7 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 {
 	struct pins *p = arg;
 	struct peerdma_region *region;
-	int ret = peerdma_pin(p->ctx, (void *)(uintptr_t)addr, length, p->flags, NULL, &region);
+	int ret = region_pin(p->ctx, (void *)(uintptr_t)addr, length, p->flags, NULL, true, &region);
 
 	if (ret)
 		return ret;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+/*
+ * told.c - pins of which nobody tells but CUDA's buffer id, when it is asked: where
+ * libpeerdma-hooks sees frees, their ends are noticed as those of other pins are.
+ *
+ * Before a free of known addresses the pins there end, and their MRs with them; after
+ * it, and after what has no known addresses, such as a context's end, those that are not
+ * what they were.
+ */
+#include "backend.h"
+#include "cache/cache.h"
+#include "peerdma_hooks.h"
+
+static bool overlaps(const struct peerdma_region *r, const struct peerdma_hook_event *event)
+{
+	return r->addr - event->addr < event->length || event->addr - r->addr < r->length;
+}
+
+static bool concerned(const struct peerdma_region *r, const struct peerdma_hook_event *event)
+{
+	return !r->revoked && overlaps(r, event);
+}
+
+/* Lock.  What another thread is about to end has ended when this returns. */
+static void wait_for_others(struct peerdma *ctx, const struct peerdma_hook_event *event)
+{
+	struct peerdma_region *r = ctx->told;
+
+	while (r) {
+		if (concerned(r, event) && r->telling) {
+			pthread_cond_wait(&ctx->mrs_settled, &ctx->lock);
+			r = ctx->told;	/* all may be others now */
+		} else {
+			r = r->told_next;
+		}
+	}
+}
+
+/* Lock.  None of them goes away before it is let go of. */
+static struct peerdma_region *take(struct peerdma *ctx, const struct peerdma_hook_event *event)
+{
+	struct peerdma_region *chain = NULL;
+
+	wait_for_others(ctx, event);
+	for (struct peerdma_region *r = ctx->told; r; r = r->told_next) {
+		if (!concerned(r, event))
+			continue;
+		r->telling = true;
+		r->told_chain = chain;
+		chain = r;
+	}
+	return chain;
+}
+
+static void tell(void *arg, const struct peerdma_hook_event *event)
+{
+	bool certain = event->kind == PEERDMA_HOOK_FREE && !event->after && event->length != UINT64_MAX;
+	struct peerdma_region *chain, *next;
+	struct peerdma *ctx = arg;
+
+	if (ctx->process != process_id())
+		return;
+	pthread_mutex_lock(&ctx->lock);
+	chain = take(ctx, event);
+	pthread_mutex_unlock(&ctx->lock);
+	for (; chain; chain = next) {
+		next = chain->told_chain;
+		if (certain || !region_still(chain))
+			region_revoked(chain);
+		pthread_mutex_lock(&ctx->lock);
+		chain->telling = false;
+		pthread_cond_broadcast(&ctx->mrs_settled);
+		pthread_mutex_unlock(&ctx->lock);
+	}
+}
+
+bool told_begin(struct peerdma *ctx)
+{
+	for (unsigned int i = 0; i < ctx->offer_count; i++) {
+		if (!ctx->offers[i].error && ctx->offers[i].backend->by_id)
+			return hooks_subscribe(tell, ctx);
+	}
+	return false;
+}
+
+void told_end(struct peerdma *ctx)
+{
+	if (ctx->hooked)
+		hooks_unsubscribe(tell, ctx);
+	ctx->hooked = false;
+}
+
+void told_add(struct peerdma_region *region)
+{
+	struct peerdma *ctx = region->ctx;
+
+	if (!ctx->hooked || !region->by_id || region->cached)
+		return;
+	region->told_link = &ctx->told;
+	region->told_next = ctx->told;
+	if (region->told_next)
+		region->told_next->told_link = &region->told_next;
+	ctx->told = region;
+}
+
+void told_remove(struct peerdma_region *region)
+{
+	if (!region->told_link)
+		return;
+	while (region->telling && region->ctx->process == process_id())
+		pthread_cond_wait(&region->ctx->mrs_settled, &region->ctx->lock);
+	*region->told_link = region->told_next;
+	if (region->told_next)
+		region->told_next->told_link = region->told_link;
+	region->told_link = NULL;
+}
