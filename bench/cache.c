@@ -5,6 +5,8 @@
  *
  *	hit	a get and its put, of one region out of n at random; and ours alone
  *		with a word to look at, as pins have
+ *	hit, CPU  the same by the threads' own time: where it does not grow with threads,
+ *		they share nothing, and throughput grows as they do
  *	miss	the first get of a region and its put, in order of addresses and in none;
  *		a fresh cache in a fresh process each time, its memory not touched before,
  *		and once more with the same cache after everything was invalidated
@@ -45,6 +47,15 @@ static double now_ns(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* What the calling thread had of a processor: beside others' work, that is what can be compared. */
+static double cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
@@ -298,8 +309,10 @@ struct work {
 	const uint32_t *all;
 	size_t regions;
 	pthread_barrier_t *begin;
-	double from, to;
+	double from, to, cpu;
 };
+
+static double last_cpu;		/* of a hit in time_hits()'s last run: the mean of its threads */
 
 static void *worker(void *arg)
 {
@@ -311,7 +324,9 @@ static void *worker(void *arg)
 	w->subject->hit(w->cache, w->which, w->n);
 	pthread_barrier_wait(w->begin);
 	w->from = now_ns();
+	w->cpu = -cpu_ns();
 	w->subject->hit(w->cache, w->which, w->n);
+	w->cpu += cpu_ns();
 	w->to = now_ns();
 	return NULL;
 }
@@ -329,12 +344,14 @@ static double time_hits(const struct subject *s, void *cache, const uint32_t *wh
 		die("threads");
 	if (threads == 1) {
 		start = now_ns();
+		last_cpu = -cpu_ns();
 		s->hit(cache, which, hits);
+		last_cpu = (last_cpu + cpu_ns()) / (double)hits;
 		return (now_ns() - start) / (double)hits;
 	}
 	pthread_barrier_init(&begin, NULL, (unsigned int)threads);
 	for (int i = 0; i < threads; i++) {
-		w[i] = (struct work){ s, cache, which + (size_t)i * hits / 2, hits / 2, all, regions, &begin, 0, 0 };
+		w[i] = (struct work){ s, cache, which + (size_t)i * hits / 2, hits / 2, all, regions, &begin, 0, 0, 0 };
 		if (pthread_create(&t[i], NULL, worker, &w[i]))
 			die("pthread_create");
 	}
@@ -343,7 +360,9 @@ static double time_hits(const struct subject *s, void *cache, const uint32_t *wh
 	pthread_barrier_destroy(&begin);
 	start = w[0].from;
 	end = w[0].to;
-	for (int i = 1; i < threads; i++) {
+	last_cpu = 0;
+	for (int i = 0; i < threads; i++) {
+		last_cpu += w[i].cpu / (double)(hits / 2 * (size_t)threads);
 		start = w[i].from < start ? w[i].from : start;
 		end = w[i].to > end ? w[i].to : end;
 	}
@@ -369,7 +388,7 @@ static void bench_word_hits(size_t n, const uint32_t *all, const uint32_t *which
 
 static void bench_hits(size_t n)
 {
-	double samples[SUBJECTS][ROUNDS_MAX];
+	double samples[SUBJECTS][ROUNDS_MAX], cpu[SUBJECTS][ROUNDS_MAX];
 	uint32_t *all = numbers(n), *which = numbers(hits);
 	void *caches[SUBJECTS];
 
@@ -385,10 +404,13 @@ static void bench_hits(size_t n)
 	}
 	for (int threads = 1; threads <= THREADS_MAX; threads++) {
 		for (int r = 0; r < rounds; r++) {
-			for (int i = 0; i < SUBJECTS; i++)
+			for (int i = 0; i < SUBJECTS; i++) {
 				samples[i][r] = time_hits(&subjects[i], caches[i], which, threads, all, n);
+				cpu[i][r] = last_cpu;
+			}
 		}
 		rows("hit", n, threads, samples, rounds);
+		rows("hit, CPU", n, threads, cpu, rounds);
 	}
 	for (int i = 0; i < SUBJECTS; i++)
 		subjects[i].close(caches[i]);
