@@ -126,8 +126,15 @@ static int get_live(struct peerdma_pin *pin, struct peerdma_provider *p)
 		mutex_lock(&pin->lock);
 	} else {
 		peerdma_turn_enter(&p->turns, TURN_GET);
-		mutex_lock(&pin->lock);
-		err = p->get(pin);
+		if (p->takes_mmap_lock) {
+			err = p->get(pin);
+			mutex_lock(&pin->lock);
+		} else {
+			mutex_lock(&pin->lock);
+			err = p->get(pin);
+		}
+		if (!err && pin->revoked)
+			err = -ESTALE;
 	}
 	if (!err) {
 		pin->holds = 1;

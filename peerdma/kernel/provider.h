@@ -22,6 +22,12 @@ struct peerdma_provider {
 	struct module *owner;	/* held by every pin */
 	bool host;		/* the memory has struct pages: RAM, cached */
 	bool can_persist;
+	/*
+	 * `get' takes mmap_lock, which comes before pin->lock: so that is not held
+	 * around it.  A pin that is revoked meanwhile is none, and it is `get' that
+	 * must not look at what the provider has taken apart by then.
+	 */
+	bool takes_mmap_lock;
 	u8 page_shift;		/* ranges are widened to this */
 
 	/*

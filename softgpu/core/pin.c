@@ -99,6 +99,29 @@ int sg_find(struct sg *sg, const void *proc_key, u64 va, struct sg_found *out)
 	return err;
 }
 
+int sg_find_host(struct sg *sg, const void *proc_key, u64 va, struct sg_found_host *out)
+{
+	struct sg_proc *proc;
+	struct sg_buf *buf;
+	int err = -ESRCH;
+
+	sg_mutex_lock(&sg->lock);
+	proc = proc_by_key_locked(sg, proc_key);
+	if (proc) {
+		buf = sg_buf_at(proc, va);
+		err = buf && !buf->range ? 0 : -ENOENT;
+		if (!err) {
+			out->base = buf->node.key;
+			out->length = buf->node.len;
+			out->buffer_id = buf->buffer_id;
+			out->kind = buf->kind;
+			out->host_flags = buf->host_flags;
+		}
+	}
+	sg_mutex_unlock(&sg->lock);
+	return err;
+}
+
 int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	       const struct sg_pin_who *who, u64 va, u64 length, bool persistent)
 {

@@ -283,6 +283,17 @@ struct sg_found {
 /* What stands at va in the process with this key.  -ESRCH: no such process; -ENOENT: no VRAM there. */
 int sg_find(struct sg *sg, const void *proc_key, u64 va, struct sg_found *out);
 
+/* Host memory that a process's GPUs know. */
+struct sg_found_host {
+	u64 base, length;
+	u64 buffer_id;
+	u32 kind;		/* enum softgpu_kind */
+	u32 host_flags;		/* as registered */
+};
+
+/* As sg_find(), of host memory. */
+int sg_find_host(struct sg *sg, const void *proc_key, u64 va, struct sg_found_host *out);
+
 /*
  * Ends a pin.  `pin` is a key, not dereferenced before it is found, so any
  * value is safe.  Waits for a callback in flight on it.

@@ -4,6 +4,7 @@
 #include "softgpu_kapi.h"
 
 EXPORT_SYMBOL_GPL(sg_find);
+EXPORT_SYMBOL_GPL(sg_find_host);
 EXPORT_SYMBOL_GPL(sg_pin_get);
 EXPORT_SYMBOL_GPL(sg_pin_put);
 EXPORT_SYMBOL_GPL(sg_pin_hold);

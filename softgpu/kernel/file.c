@@ -21,6 +21,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/pid.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -97,11 +98,27 @@ drop:
 	return err;
 }
 
+/* Personalities that have pinned host memory look whether it is there. */
+SRCU_NOTIFIER_HEAD_STATIC(host_changed);
+
+int softgpu_host_changed_register(struct notifier_block *nb)
+{
+	return srcu_notifier_chain_register(&host_changed, nb);
+}
+EXPORT_SYMBOL_GPL(softgpu_host_changed_register);
+
+void softgpu_host_changed_unregister(struct notifier_block *nb)
+{
+	srcu_notifier_chain_unregister(&host_changed, nb);
+}
+EXPORT_SYMBOL_GPL(softgpu_host_changed_unregister);
+
 static int file_release(struct inode *inode, struct file *filp)
 {
 	struct softgpu_file *f = filp->private_data;
 
 	sg_client_close(f->client);
+	srcu_notifier_call_chain(&host_changed, 0, f->process);
 	/* Only now: until then, its address space is still there. */
 	mutex_lock(&files_lock);
 	list_del(&f->node);
@@ -189,6 +206,8 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 		return softgpu_dmabuf_call(f->client, (void *)arg,
 					   &((struct softgpu_dmabuf __user *)uarg)->fd);
 	ret = sg_call(f->client, nr, arg, size);
+	if (cmd == SOFTGPU_HOST_UNREGISTER || cmd == SOFTGPU_CTX_DESTROY)
+		srcu_notifier_call_chain(&host_changed, 0, f->process);
 	if (ret || !sg_call_answers(nr))
 		return ret;
 	ret = put_arg(uarg, arg, size);

@@ -2,7 +2,7 @@
 /*
  * softgpu_kapi.h - what softgpu.ko offers its personalities: the modules that
  * stand for a vendor's driver.  Beyond this, they call what sg.h says of pins
- * (sg_find, sg_pin_get, sg_pin_put, sg_pin_hold, sg_pin_unhold, sg_pin_live,
+ * (sg_find, sg_find_host, sg_pin_get, sg_pin_put, sg_pin_hold, sg_pin_unhold, sg_pin_live,
  * sg_pin_page, sg_pin_pages, sg_pin_uuid, sg_pin_gpu_index, sg_gpu_stats), and
  * sg_chaos_map.
  */
@@ -12,6 +12,7 @@
 #include <linux/types.h>
 #include "../core/sg.h"
 
+struct notifier_block;
 struct pci_dev;
 
 /* Never NULL while the module is loaded. */
@@ -29,6 +30,13 @@ bool softgpu_in_use(void);
 
 /* The size of the largest VRAM that was ever there: no pin is longer. */
 u64 softgpu_max_vram(void);
+
+/*
+ * Told with a process's key whenever host memory may have ended there: of one call,
+ * with a context, or with an open file.  No lock is held.
+ */
+int softgpu_host_changed_register(struct notifier_block *nb);
+void softgpu_host_changed_unregister(struct notifier_block *nb);
 
 /* Where a GPU's VRAM is. */
 struct softgpu_backing {

@@ -96,8 +96,12 @@ bool child_hold(struct child *c, struct area *a)
 	open_peerdma(c);
 	a->device = true;
 	a->len = 1 << 16;
-	return !gpu_raw.open(&c->gpu, 0) && !gpu_raw.alloc(&c->gpu, a->len, &a->va) &&
-	       !child_pin(c, a, &c->pins[0]);
+	if (gpu_raw.open(&c->gpu, 0) || gpu_raw.alloc(&c->gpu, a->len, &a->va) || child_pin(c, a, &c->pins[0]))
+		return false;
+	c->gpu.ops = &gpu_raw_amd;
+	a[1] = *a;
+	return !gpu_raw_amd.open(&c->gpu, 0) && !gpu_raw_amd.alloc(&c->gpu, a[1].len, &a[1].va) &&
+	       !child_pin(c, &a[1], &c->pins[1]);
 }
 
 int child_main(uint64_t seed, const struct gpu_ops *gpu, bool churn, uint32_t fpga_percent)

@@ -97,7 +97,7 @@ static inline int child_expect(struct child *c, const char *what, int err)
 /* The whole life; the exit code. */
 int child_main(uint64_t seed, const struct gpu_ops *gpu, bool churn, uint32_t fpga_percent);
 
-/* Begins a life that only holds one pin of GPU memory; false if it cannot. */
+/* Begins a life that only holds one pin of each make's GPU memory, in a and behind it; false if it cannot. */
 bool child_hold(struct child *c, struct area *a);
 
 /* ops.c: does one random thing. */

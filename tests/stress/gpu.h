@@ -13,6 +13,7 @@ struct user_gpu;
 
 struct gpu_ops {
 	const char *name;
+	bool visible;		/* raw: the CPU sees its memory, which is AMD's */
 	int (*open)(struct user_gpu *g, int index);
 	int (*ctx_create)(struct user_gpu *g);
 	int (*ctx_destroy)(struct user_gpu *g);
@@ -22,6 +23,7 @@ struct gpu_ops {
 	int (*copy)(struct user_gpu *g, uint64_t dst, uint64_t src, uint64_t length, bool sync);
 	/* All that was queued is done. */
 	int (*sync)(struct user_gpu *g);
+	/* NULL: there are none, and no persistent pins either. */
 	int (*tokens)(struct user_gpu *g, uint64_t va, uint64_t *p2p, uint32_t *va_space);
 	/* NULL: there is no such thing. */
 	void (*close)(struct user_gpu *g);
@@ -35,7 +37,7 @@ struct user_gpu {
 	void *cu_ctx;		/* libcuda */
 };
 
-extern const struct gpu_ops gpu_raw;
+extern const struct gpu_ops gpu_raw, gpu_raw_amd;
 
 /* Loads libcuda, without starting it; NULL if there is none. */
 const struct gpu_ops *gpu_cuda(void);

@@ -5,7 +5,7 @@
 
 static int raw_ctx_create(struct user_gpu *g)
 {
-	struct softgpu_ctx_create c = { 0 };
+	struct softgpu_ctx_create c = { .flags = g->ops->visible ? SOFTGPU_CTX_VISIBLE : 0 };
 	int err = SG_CALL(g->fd, SOFTGPU_CTX_CREATE, &c);
 
 	g->ctx = c.ctx;
@@ -46,7 +46,9 @@ static int raw_alloc(struct user_gpu *g, uint64_t length, uint64_t *va)
 
 static int raw_free(struct user_gpu *g, uint64_t va)
 {
-	return sg_free(g->fd, va);
+	struct softgpu_va a = { .va = va, .flags = SOFTGPU_FREE_VISIBLE };
+
+	return g->ops->visible ? SG_CALL(g->fd, SOFTGPU_MEM_FREE, &a) : sg_free(g->fd, va);
 }
 
 static int raw_copy(struct user_gpu *g, uint64_t dst, uint64_t src, uint64_t length, bool sync)
@@ -89,5 +91,18 @@ const struct gpu_ops gpu_raw = {
 	.copy = raw_copy,
 	.sync = raw_sync,
 	.tokens = raw_tokens,
+	.close = raw_close,
+};
+
+const struct gpu_ops gpu_raw_amd = {
+	.name = "AMD's, raw",
+	.visible = true,
+	.open = raw_open,
+	.ctx_create = raw_ctx_create,
+	.ctx_destroy = raw_ctx_destroy,
+	.alloc = raw_alloc,
+	.free = raw_free,
+	.copy = raw_copy,
+	.sync = raw_sync,
 	.close = raw_close,
 };

@@ -83,9 +83,9 @@ int child_pin(struct child *c, struct area *a, struct held *h)
 
 	p.addr = a->va + at;
 	p.length = rnd_chance(&c->rnd, 50) ? a->len - at : 1 + rnd_next(&c->rnd) % (a->len - at);
-	if (a->device && rnd_chance(&c->rnd, 20))
+	if (a->device && c->gpu.ops->tokens && rnd_chance(&c->rnd, 20))
 		p.flags = PEERDMA_PIN_PERSISTENT;
-	else if (a->device && rnd_chance(&c->rnd, 15))
+	else if (a->device && c->gpu.ops->tokens && rnd_chance(&c->rnd, 15))
 		child_expect(c, "tokens", c->gpu.ops->tokens(&c->gpu, a->va, &token,
 							      &p.va_space_token));
 	p.p2p_token = token;

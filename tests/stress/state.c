@@ -14,7 +14,7 @@
 #define DEADLINE_S	10
 
 const char *const module_names[MODULES] = {
-	"softgpu", "nvidia", "peerdma", "peerdma_nvidia", "peerdma_fpga",
+	"softgpu", "nvidia", "amdgpu", "peerdma", "peerdma_nvidia", "peerdma_amd", "peerdma_fpga",
 };
 
 static bool slurp(const char *path, char *buf, size_t size)

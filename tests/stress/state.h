@@ -8,7 +8,7 @@
 
 #define MAX_GPUS	4
 #define MAX_CARDS	8
-#define MODULES		5
+#define MODULES		7
 
 /* In the order in which they are loaded. */
 extern const char *const module_names[MODULES];

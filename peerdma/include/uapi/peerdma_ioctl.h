@@ -31,7 +31,7 @@
  *   EFAULT      the argument cannot be read or written, or the host range has no memory behind it
  *   ENOENT      no such handle in this open file
  *   ENXIO       no provider knows this address as its memory (PIN of a GPU range), or it spans allocations
- *   ESTALE      the pin is revoked
+ *   ESTALE      the pin is revoked, or was while it was made
  *   ENODEV      no such PCI device
  *   EPERM       the caller may not do this: MAP needs CAP_SYS_RAWIO; a READONLY pin is not mapped for writing
  *   ENOMEM      the kernel, or the locked-memory limit (RLIMIT_MEMLOCK, host pins), has no room

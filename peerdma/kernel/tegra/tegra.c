@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * tegra.c - peerdma_tegra.ko: memory of cudaHostAlloc() on a Tegra, through its
+ * nvidia_p2p_*, whoever implements that.
+ *
+ * - The callback comes once for each pin, by put as well, and frees the page table.
+ *   So what it works on is a struct of its own, which ends there.
+ * - get_pages() looks the pages up in the process, under mmap_lock.
+ * - The table does not tell how the memory was allocated.  The CPU's view of it is
+ *   cached, which is right for memory without cudaHostAllocWriteCombined.
+ */
+#include <linux/completion.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include <linux/nv-p2p.h>
+
+#include "pin.h"
+
+/* The interface's page, whatever the CPU's. */
+#define TEGRA_PAGE_SHIFT	12
+
+struct held {
+	struct nvidia_p2p_page_table *table;
+	u64 cookie;
+	struct completion got;		/* tegra_get() looks at nothing any more */
+};
+
+static void free_callback(void *data)
+{
+	struct held *held = data;
+
+	wait_for_completion(&held->got);
+	peerdma_revoke(held->cookie);
+	nvidia_p2p_free_page_table(held->table);
+	kfree(held);
+}
+
+static int pin_errno(int err)
+{
+	return err == -ENOMEM ? -ENOMEM : -ENXIO;
+}
+
+static bool understood(const struct peerdma_pin *pin, const struct nvidia_p2p_page_table *table)
+{
+	if (NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) && table->page_size == NVIDIA_P2P_PAGE_SIZE_4KB &&
+	    table->entries == pin->pinned_length >> TEGRA_PAGE_SHIFT)
+		return true;
+	pr_warn_once("peerdma_tegra: the GPU driver gives a page table that this module does not understand (version %#x, page size %u, %u entries): build peerdma_tegra for the driver that is loaded\n",
+		     table->version, table->page_size, table->entries);
+	return false;
+}
+
+static int tegra_get(struct peerdma_pin *pin)
+{
+	struct nvidia_p2p_page_table *table = NULL;
+	struct held *held;
+	int err;
+
+	held = kzalloc(sizeof(*held), GFP_KERNEL_ACCOUNT);
+	if (!held)
+		return -ENOMEM;
+	held->cookie = pin->cookie;
+	init_completion(&held->got);
+	err = nvidia_p2p_get_pages(pin->start, pin->pinned_length, &table, free_callback, held);
+	if (err) {
+		kfree(held);
+		return pin_errno(err);
+	}
+	held->table = table;
+	pin->priv = table;
+	err = understood(pin, table) ? 0 : -EOPNOTSUPP;
+	/* From here on it may be freed. */
+	complete_all(&held->got);
+	return err;
+}
+
+static void tegra_put(struct peerdma_pin *pin)
+{
+	/* If the callback is ahead of us, its table is not known any more. */
+	nvidia_p2p_put_pages(pin->priv);
+}
+
+static phys_addr_t tegra_page(const struct peerdma_pin *pin, u32 i)
+{
+	const struct nvidia_p2p_page_table *table = pin->priv;
+
+	return page_to_phys(table->pages[i]);
+}
+
+static bool tegra_cached(const struct peerdma_pin *pin)
+{
+	return true;
+}
+
+/* Runs may be longer than pages: those parts that the mapping is of. */
+static int take_runs(struct peerdma_map *map, const struct nvidia_p2p_dma_mapping *m)
+{
+	u64 from = map->offset, to = from + map->length, at = 0;
+	int err;
+	u32 i;
+
+	for (i = 0; i < m->entries; at += m->hw_len[i], i++) {
+		u64 begin = max(from, at), end = min(to, at + m->hw_len[i]);
+
+		if (begin >= end)
+			continue;
+		err = peerdma_map_add(map, m->hw_address[i] + (begin - at), end - begin);
+		if (err)
+			return err;
+	}
+	return at < to ? -EOPNOTSUPP : 0;
+}
+
+static int tegra_dma_map(struct peerdma_map *map)
+{
+	struct nvidia_p2p_dma_mapping *m = NULL;
+	int err;
+
+	err = nvidia_p2p_dma_map_pages(map->pub.dev, map->pub.pin->priv, &m, map->pub.dir);
+	if (err)
+		return err == -ENOMEM ? -ENOMEM : -EOPNOTSUPP;
+	map->priv = m;
+	err = NVIDIA_P2P_DMA_MAPPING_VERSION_COMPATIBLE(m) ? take_runs(map, m) : -EOPNOTSUPP;
+	if (err) {
+		nvidia_p2p_dma_unmap_pages(m);
+		map->nsegs = 0;
+	}
+	return err;
+}
+
+static void tegra_dma_unmap(struct peerdma_map *map)
+{
+	nvidia_p2p_dma_unmap_pages(map->priv);
+	map->nsegs = 0;
+}
+
+static struct peerdma_provider tegra_provider = {
+	.name = "tegra",
+	.owner = THIS_MODULE,
+	.takes_mmap_lock = true,
+	.page_shift = TEGRA_PAGE_SHIFT,
+	.get = tegra_get,
+	.put = tegra_put,
+	.page = tegra_page,
+	.cached = tegra_cached,
+	.dma_map = tegra_dma_map,
+	.dma_unmap = tegra_dma_unmap,
+};
+
+static int __init peerdma_tegra_init(void)
+{
+	return peerdma_register_provider(&tegra_provider);
+}
+
+static void __exit peerdma_tegra_exit(void)
+{
+	peerdma_unregister_provider(&tegra_provider);
+	/* A callback that let go of the last pin may be returning. */
+	synchronize_rcu_tasks();
+}
+
+module_init(peerdma_tegra_init);
+module_exit(peerdma_tegra_exit);
+
+MODULE_AUTHOR("peerdma developers");
+MODULE_DESCRIPTION("peerdma: memory of cudaHostAlloc() through Tegra's nvidia_p2p");
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* dma.c - a table's pages as a device addresses them. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "../peer.h"
+#include "../softgpu_kapi.h"
+#include "tegra.h"
+
+struct mapping {
+	struct nvidia_p2p_dma_mapping pub;	/* the client's */
+	struct sg_table table;
+	struct list_head node;			/* table->mappings */
+	struct list_head all;			/* mappings */
+};
+
+/* Of all tables: a client names one without its table. */
+static LIST_HEAD(mappings);
+
+static void mapping_free(struct mapping *m)
+{
+	dma_unmap_sgtable(m->pub.dev, &m->table, m->pub.direction, DMA_ATTR_SKIP_CPU_SYNC);
+	sg_free_table(&m->table);
+	put_device(m->pub.dev);
+	kvfree(m->pub.hw_address);
+	kvfree(m->pub.hw_len);
+	kfree(m);
+}
+
+void mappings_end(struct table *t)
+{
+	struct mapping *m, *next;
+
+	lockdep_assert_held(&tegra_lock);
+	list_for_each_entry_safe(m, next, &t->mappings, node) {
+		list_del(&m->node);
+		list_del(&m->all);
+		mapping_free(m);
+	}
+}
+
+/* What the device cannot address would be copied by the DMA layer, and that is no peer-to-peer. */
+static int check_reach(struct device *dev, const struct table *t)
+{
+	u64 last = softgpu_last_address(dev);
+	u32 i;
+
+	for (i = 0; i < t->pub.entries; i++) {
+		u64 phys = page_to_phys(t->pub.pages[i]);
+
+		if (phys + PAGE_SIZE - 1 > last) {
+			pr_err_ratelimited("%s cannot address memory at %#llx: its DMA mask is %#llx\n",
+					   dev_name(dev), phys, last);
+			return -EIO;
+		}
+	}
+	return 0;
+}
+
+static int fill(struct mapping *m)
+{
+	struct scatterlist *sg;
+	u32 i;
+
+	m->pub.hw_address = kvcalloc(m->table.nents, sizeof(*m->pub.hw_address), GFP_KERNEL);
+	m->pub.hw_len = kvcalloc(m->table.nents, sizeof(*m->pub.hw_len), GFP_KERNEL);
+	if (!m->pub.hw_address || !m->pub.hw_len)
+		return -ENOMEM;
+	for_each_sgtable_dma_sg(&m->table, sg, i) {
+		m->pub.hw_address[i] = sg_dma_address(sg);
+		m->pub.hw_len[i] = sg_dma_len(sg);
+	}
+	m->pub.entries = m->table.nents;
+	return 0;
+}
+
+static int mapping_create(struct device *dev, struct table *t, enum dma_data_direction direction,
+			  struct mapping **out)
+{
+	struct mapping *m = kzalloc(sizeof(*m), GFP_KERNEL);
+	int err;
+
+	if (!m)
+		return -ENOMEM;
+	err = sg_alloc_table_from_pages(&m->table, t->pub.pages, t->pub.entries, 0, t->pub.size, GFP_KERNEL);
+	if (err)
+		goto free;
+	err = dma_map_sgtable(dev, &m->table, direction, DMA_ATTR_SKIP_CPU_SYNC);
+	if (err) {
+		sg_free_table(&m->table);
+		goto free;
+	}
+	m->pub.version = NVIDIA_P2P_DMA_MAPPING_VERSION;
+	m->pub.sgt = &m->table;
+	m->pub.dev = get_device(dev);
+	m->pub.page_table = &t->pub;
+	m->pub.direction = direction;
+	err = fill(m);
+	if (err) {
+		mapping_free(m);
+		return err;
+	}
+	*out = m;
+	return 0;
+
+free:
+	kfree(m);
+	return err;
+}
+
+int nvidia_p2p_dma_map_pages(struct device *dev, struct nvidia_p2p_page_table *page_table,
+			     struct nvidia_p2p_dma_mapping **map, enum dma_data_direction direction)
+{
+	struct mapping *m;
+	struct table *t;
+	int err = -EINVAL;
+
+	if (!map)
+		return -EINVAL;
+	*map = NULL;
+	if (!dev || !dev->dma_mask || !valid_dma_direction(direction))
+		return -EINVAL;
+	mutex_lock(&tegra_lock);
+	t = table_find(page_table);
+	if (t && t->state == TABLE_LIVE)
+		err = protection_check(t);
+	if (!err)
+		err = sg_chaos_map(softgpu_core()) ?: check_reach(dev, t);
+	if (!err)
+		err = mapping_create(dev, t, direction, &m);
+	if (!err) {
+		list_add(&m->node, &t->mappings);
+		list_add(&m->all, &mappings);
+		*map = &m->pub;
+	}
+	mutex_unlock(&tegra_lock);
+	return err;
+}
+EXPORT_SYMBOL_GPL(nvidia_p2p_dma_map_pages);
+
+int nvidia_p2p_dma_unmap_pages(struct nvidia_p2p_dma_mapping *map)
+{
+	struct mapping *m;
+	int err = -EINVAL;
+
+	mutex_lock(&tegra_lock);
+	list_for_each_entry(m, &mappings, all) {
+		if (&m->pub != map)
+			continue;
+		list_del(&m->node);
+		list_del(&m->all);
+		mapping_free(m);
+		err = 0;
+		break;
+	}
+	mutex_unlock(&tegra_lock);
+	return err;
+}
+EXPORT_SYMBOL_GPL(nvidia_p2p_dma_unmap_pages);
+
+int nvidia_p2p_free_dma_mapping(struct nvidia_p2p_dma_mapping *dma_mapping)
+{
+	return nvidia_p2p_dma_unmap_pages(dma_mapping);
+}
+EXPORT_SYMBOL_GPL(nvidia_p2p_free_dma_mapping);

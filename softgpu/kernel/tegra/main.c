@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * nvidia_p2p.ko - softgpu's Tegra personality: nvidia_p2p_* with the signatures and
+ * rules of NVIDIA's Jetson and DRIVE, over softgpu.ko.
+ *
+ * The desktop's nvidia.ko exports other functions by the same names.  So only one of
+ * the two can be loaded: the kernel refuses the second, and says which symbol the first
+ * one owns.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/init.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+
+#include "tegra.h"
+
+static int __init tegra_init(void)
+{
+	int err = tables_init();
+
+	if (!err)
+		pr_info("this is softgpu's stand-in for Tegra's nvidia_p2p, for tests; the desktop's nvidia.ko cannot be loaded beside it\n");
+	return err;
+}
+
+static void __exit tegra_exit(void)
+{
+	tables_exit();
+	/* The last pin let go of this module in its callback, which may not have returned yet. */
+	synchronize_rcu_tasks();
+}
+
+module_init(tegra_init);
+module_exit(tegra_exit);
+
+MODULE_DESCRIPTION("Stand-in for Tegra's nvidia_p2p on softgpu, the software GPU for tests");
+MODULE_AUTHOR("The peerdma authors");
+MODULE_VERSION(TEGRA_VERSION);
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * table.c - pins of cudaHostAlloc()'s memory, and their end.
+ *
+ * softgpu.ko says after the fact in which process something has ended: an allocation,
+ * a context, an open file.  Then each table of that process is looked at, whether its
+ * allocation is still there.  The pages are this module's until the callback has
+ * returned, so that nothing else is in them, whatever the process has unmapped by then.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/notifier.h>
+#include <linux/slab.h>
+
+#include "../softgpu_kapi.h"
+#include "../../include/softgpu_uapi.h"
+#include "tegra.h"
+
+#define WRITE_COMBINED	4		/* cudaHostAllocWriteCombined */
+
+DEFINE_MUTEX(tegra_lock);
+static LIST_HEAD(tables);
+
+struct table *table_find(const struct nvidia_p2p_page_table *pub)
+{
+	struct table *t;
+
+	lockdep_assert_held(&tegra_lock);
+	list_for_each_entry(t, &tables, node)
+		if (&t->pub == pub)
+			return t;
+	return NULL;
+}
+
+static void table_free(struct kref *ref)
+{
+	struct table *t = container_of(ref, struct table, ref);
+
+	kvfree(t->pub.pages);
+	kfree(t);
+}
+
+static void put(struct table *t)
+{
+	kref_put(&t->ref, table_free);
+}
+
+/* ---- a pin's end ---- */
+
+/* One thread runs the callback, others wait.  -EDEADLK: it is that callback which asks. */
+static int end(struct table *t)
+{
+	mutex_lock(&tegra_lock);
+	if (t->state != TABLE_LIVE) {
+		bool own = t->thread == current;
+
+		mutex_unlock(&tegra_lock);
+		if (own)
+			return -EDEADLK;
+		wait_for_completion(&t->ended);
+		return 0;
+	}
+	t->state = TABLE_ENDING;
+	t->thread = current;
+	mutex_unlock(&tegra_lock);
+
+	t->pub.free_callback(t->pub.data);
+
+	mutex_lock(&tegra_lock);
+	mappings_end(t);
+	t->state = TABLE_ENDED;
+	t->thread = NULL;
+	if (!t->freed)
+		pr_err_ratelimited("a client has not freed the page table of %#llx in its callback (%ps): it leaks\n",
+				   t->pub.vaddr, t->pub.free_callback);
+	mutex_unlock(&tegra_lock);
+	unpin_user_pages_dirty_lock(t->pub.pages, t->pub.entries, true);
+	complete_all(&t->ended);
+	module_put(THIS_MODULE);
+	return 0;
+}
+
+static void end_later(struct work_struct *work)
+{
+	struct table *t = container_of(work, struct table, work);
+
+	end(t);
+	put(t);
+}
+
+int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
+{
+	struct table *t;
+	int err;
+
+	mutex_lock(&tegra_lock);
+	t = table_find(page_table);
+	if (t)
+		kref_get(&t->ref);
+	mutex_unlock(&tegra_lock);
+	if (!t)
+		return -EINVAL;
+	err = end(t);
+	if (err)
+		pr_err_ratelimited("a client calls %s(%#llx) in that pin's own free callback: it must not, the pin ends when the callback returns; ignored\n",
+				   __func__, t->pub.vaddr);
+	put(t);
+	return err ? -EINVAL : 0;
+}
+EXPORT_SYMBOL_GPL(nvidia_p2p_put_pages);
+
+int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
+{
+	struct table *t;
+	bool live;
+
+	mutex_lock(&tegra_lock);
+	t = table_find(page_table);
+	live = t && t->state == TABLE_LIVE;
+	if (live)
+		pr_err_ratelimited("a client frees the page table of %#llx, which is pinned: put_pages comes first; ignored\n",
+				   t->pub.vaddr);
+	if (t && !live) {
+		t->freed = true;
+		list_del(&t->node);
+	}
+	mutex_unlock(&tegra_lock);
+	if (!t || live)
+		return -EINVAL;
+	put(t);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(nvidia_p2p_free_page_table);
+
+/* ---- a pin's beginning ---- */
+
+/* Is it still the allocation that was pinned? */
+static bool still_there(const struct table *t)
+{
+	struct sg_found_host found;
+
+	return !sg_find_host(softgpu_core(), t->process, t->pub.vaddr, &found) &&
+		found.buffer_id == t->buffer_id;
+}
+
+static int find_host(u64 vaddr, u64 size, struct sg_found_host *found)
+{
+	struct sg_found device;
+	u64 last;
+
+	if (sg_find_host(softgpu_core(), softgpu_current_key(), vaddr, found) ||
+	    found->kind != SOFTGPU_KIND_HOST) {
+		/* Who asks about whatever a program has is told no more than that. */
+		if (!sg_find(softgpu_core(), softgpu_current_key(), vaddr, &device))
+			pr_info_ratelimited("get_pages(%#llx): memory of cudaMalloc(), which on Tegra cannot be pinned: use cudaHostAlloc()\n",
+					    vaddr);
+		return -EINVAL;
+	}
+	/* The rest of its last page is nobody's. */
+	last = PAGE_ALIGN(found->base + found->length);
+	if (vaddr + size > last) {
+		pr_info_ratelimited("get_pages(%#llx, %#llx): the allocation ends at %#llx\n", vaddr, size,
+				    last);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int pin_all(struct table *t)
+{
+	u32 done = 0;
+	int n;
+
+	while (done < t->pub.entries) {
+		n = pin_user_pages_fast(t->pub.vaddr + ((u64)done << PAGE_SHIFT), t->pub.entries - done,
+					FOLL_WRITE | FOLL_LONGTERM, t->pub.pages + done);
+		if (n <= 0) {
+			unpin_user_pages(t->pub.pages, done);
+			return n == -ENOMEM ? -ENOMEM : -EFAULT;
+		}
+		done += n;
+	}
+	return 0;
+}
+
+static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *data), void *data)
+{
+	struct table *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+
+	if (!t)
+		return NULL;
+	kref_init(&t->ref);
+	INIT_LIST_HEAD(&t->mappings);
+	init_completion(&t->ended);
+	INIT_WORK(&t->work, end_later);
+	t->process = softgpu_current_key();
+	t->pub.version = NVIDIA_P2P_PAGE_TABLE_VERSION;
+	t->pub.page_size = NVIDIA_P2P_PAGE_SIZE_4KB;
+	t->pub.size = size;
+	t->pub.entries = size >> PAGE_SHIFT;
+	t->pub.vaddr = vaddr;
+	t->pub.mapped = NVIDIA_P2P_PINNED;
+	t->pub.mm = current->mm;
+	mutex_init(&t->pub.lock);
+	t->pub.free_callback = callback;
+	t->pub.data = data;
+	t->pub.pages = kvcalloc(t->pub.entries, sizeof(*t->pub.pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (t->pub.pages)
+		return t;
+	kfree(t);
+	return NULL;
+}
+
+int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **page_table,
+			 void (*free_callback)(void *data), void *data)
+{
+	struct sg_found_host found;
+	struct table *t;
+	int err;
+
+	if (!page_table)
+		return -EINVAL;
+	*page_table = NULL;
+	if (!free_callback || !size || !PAGE_ALIGNED(vaddr | size) || vaddr + size < vaddr ||
+	    size >> PAGE_SHIFT > INT_MAX || !current->mm)
+		return -EINVAL;
+	err = find_host(vaddr, size, &found);
+	if (err)
+		return err;
+	t = table_create(vaddr, size, free_callback, data);
+	if (!t)
+		return -ENOMEM;
+	t->buffer_id = found.buffer_id;
+	t->write_combined = found.host_flags & WRITE_COMBINED;
+	err = pin_all(t);
+	if (err) {
+		put(t);
+		return err;
+	}
+	__module_get(THIS_MODULE);
+	*page_table = &t->pub;
+	kref_get(&t->ref);
+	mutex_lock(&tegra_lock);
+	list_add(&t->node, &tables);
+	mutex_unlock(&tegra_lock);
+	/*
+	 * Freed meanwhile, before it was to be found: then nobody has looked at it.
+	 * Not in this thread, whose client may hold a lock that its callback takes.
+	 */
+	if (still_there(t) || !schedule_work(&t->work))
+		put(t);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages);
+
+/* ---- what becomes of processes ---- */
+
+static struct table *next_gone(const void *process)
+{
+	struct table *t;
+
+	mutex_lock(&tegra_lock);
+	list_for_each_entry(t, &tables, node) {
+		if (t->process != process || t->state == TABLE_ENDED || t->thread == current || still_there(t))
+			continue;
+		kref_get(&t->ref);
+		mutex_unlock(&tegra_lock);
+		return t;
+	}
+	mutex_unlock(&tegra_lock);
+	return NULL;
+}
+
+static int host_changed(struct notifier_block *nb, unsigned long unused, void *process)
+{
+	struct table *t;
+
+	while ((t = next_gone(process))) {
+		end(t);
+		put(t);
+	}
+	return NOTIFY_OK;
+}
+
+static struct notifier_block notifier = {
+	.notifier_call = host_changed,
+};
+
+int tables_init(void)
+{
+	return softgpu_host_changed_register(&notifier);
+}
+
+void tables_exit(void)
+{
+	struct table *t, *next;
+
+	softgpu_host_changed_unregister(&notifier);
+	/* Each live one holds the module; these have ended, and nobody freed them. */
+	list_for_each_entry_safe(t, next, &tables, node) {
+		list_del(&t->node);
+		put(t);
+	}
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * tegra.h - between the files of the Tegra personality.
+ *
+ * Locks: tegra_lock guards the lists of tables and mappings and their states.  No
+ * client's code runs under it.  mmap_lock comes before it.
+ */
+#ifndef TEGRA_H
+#define TEGRA_H
+
+#include <linux/completion.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/nv-p2p.h>
+#include <linux/workqueue.h>
+
+enum table_state {
+	TABLE_LIVE,
+	TABLE_ENDING,		/* its callback runs */
+	TABLE_ENDED,		/* the client has yet to free it */
+};
+
+struct table {
+	struct nvidia_p2p_page_table pub;	/* the client's */
+	struct kref ref;
+	struct list_head node;			/* tables, until the client frees it */
+	struct list_head mappings;
+	enum table_state state;
+	struct task_struct *thread;		/* that runs the callback */
+	struct completion ended;
+	const void *process;
+	u64 buffer_id;
+	bool write_combined;
+	bool freed;				/* by the client */
+	struct work_struct work;		/* ends it, where get_pages finds it gone */
+};
+
+extern struct mutex tegra_lock;
+
+/* Locked: the table at this address if there is one, which may be any value. */
+struct table *table_find(const struct nvidia_p2p_page_table *pub);
+
+/* dma.c, locked: what the client has left. */
+void mappings_end(struct table *t);
+
+/* protection.c: 0, or -EINVAL and it is named.  Not locked. */
+int protection_check(struct table *t);
+
+int tables_init(void);
+void tables_exit(void);
+
+#endif

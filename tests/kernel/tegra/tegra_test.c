@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* tegra_test.c - see tegra_test.h.  One caller at a time for each open file; the callback comes at any time. */
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include <linux/nv-p2p.h>
+
+#include "tegra_test.h"
+
+struct client {
+	struct mutex lock;		/* what follows; also taken by the callback */
+	struct nvidia_p2p_page_table *table;
+	struct nvidia_p2p_dma_mapping *map;
+	u32 flags;
+	struct tegra_state state;
+	struct nvidia_p2p_page_table *kept;	/* for FREE_TABLE */
+};
+
+static struct pci_dev *card;
+
+static void free_callback(void *data)
+{
+	struct client *c = data;
+	struct nvidia_p2p_page_table *table;
+
+	mutex_lock(&c->lock);
+	table = c->table;
+	if (c->map && !(c->flags & TEGRA_KEEP_MAPPING))
+		nvidia_p2p_free_dma_mapping(c->map);
+	c->map = NULL;
+	c->table = NULL;
+	if (c->flags & TEGRA_PUT_INSIDE)
+		c->state.put_inside = nvidia_p2p_put_pages(table);
+	if (c->flags & TEGRA_KEEP_TABLE)
+		c->kept = table;
+	else
+		nvidia_p2p_free_page_table(table);
+	c->state.callbacks++;
+	mutex_unlock(&c->lock);
+}
+
+/* The callback comes with the table; this one's lock is not held, as it takes it. */
+static int put(struct client *c)
+{
+	struct nvidia_p2p_page_table *table;
+
+	mutex_lock(&c->lock);
+	table = c->table;
+	mutex_unlock(&c->lock);
+	return nvidia_p2p_put_pages(table);
+}
+
+static int get(struct client *c, struct tegra_get *g)
+{
+	struct nvidia_p2p_page_table *table = (void *)1;
+	int err;
+
+	mutex_lock(&c->lock);
+	err = c->table ? -EBUSY : 0;
+	c->flags = g->flags;
+	if (!err)
+		err = nvidia_p2p_get_pages(g->vaddr, g->size, &table,
+					   g->flags & TEGRA_NO_CALLBACK ? NULL : free_callback, c);
+	g->null_table = !table;
+	if (!err) {
+		c->table = table;
+		g->entries = table->entries;
+		g->version = table->version;
+		g->page_size = table->page_size;
+		g->table_size = table->size;
+	}
+	mutex_unlock(&c->lock);
+	return err;
+}
+
+static int map(struct client *c, struct tegra_map *m)
+{
+	struct nvidia_p2p_dma_mapping *map = (void *)1;
+	int err;
+	u32 i;
+
+	mutex_lock(&c->lock);
+	err = c->map ? -EBUSY : nvidia_p2p_dma_map_pages(&card->dev, c->table, &map, m->direction);
+	if (!err) {
+		c->map = map;
+		m->entries = map->entries;
+		m->version = map->version;
+		m->address = map->hw_address[0];
+		m->length = 0;
+		for (i = 0; i < map->entries; i++)
+			m->length += map->hw_len[i];
+	} else if (err != -EBUSY) {
+		WARN_ON(map);
+	}
+	mutex_unlock(&c->lock);
+	return err;
+}
+
+static int unmap(struct client *c)
+{
+	int err;
+
+	mutex_lock(&c->lock);
+	err = nvidia_p2p_dma_unmap_pages(c->map);
+	c->map = NULL;
+	mutex_unlock(&c->lock);
+	return err;
+}
+
+static int free_table(struct client *c)
+{
+	int err;
+
+	mutex_lock(&c->lock);
+	err = nvidia_p2p_free_page_table(c->kept ?: c->table);
+	c->kept = NULL;
+	mutex_unlock(&c->lock);
+	return err;
+}
+
+static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct client *c = file->private_data;
+	void __user *u = (void __user *)arg;
+	struct tegra_get g;
+	struct tegra_map m;
+	int err;
+
+	switch (cmd) {
+	case TEGRA_GET:
+		if (copy_from_user(&g, u, sizeof(g)))
+			return -EFAULT;
+		err = get(c, &g);
+		return copy_to_user(u, &g, sizeof(g)) ? -EFAULT : err;
+	case TEGRA_PUT:
+		return put(c);
+	case TEGRA_MAP:
+		if (copy_from_user(&m, u, sizeof(m)))
+			return -EFAULT;
+		err = map(c, &m);
+		return copy_to_user(u, &m, sizeof(m)) ? -EFAULT : err;
+	case TEGRA_UNMAP:
+		return unmap(c);
+	case TEGRA_FREE_TABLE:
+		return free_table(c);
+	case TEGRA_STATE:
+		return copy_to_user(u, &c->state, sizeof(c->state)) ? -EFAULT : 0;
+	default:
+		return -ENOTTY;
+	}
+}
+
+static int client_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	unsigned long length = vma->vm_end - vma->vm_start, at;
+	struct client *c = file->private_data;
+	bool wc = vma->vm_pgoff;
+	int err = -EINVAL;
+
+	if (wc)
+		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	mutex_lock(&c->lock);
+	if (c->table && length <= c->table->size)
+		for (at = 0, err = 0; !err && at < length; at += PAGE_SIZE)
+			err = remap_pfn_range(vma, vma->vm_start + at,
+					      page_to_pfn(c->table->pages[at >> PAGE_SHIFT]), PAGE_SIZE,
+					      vma->vm_page_prot);
+	mutex_unlock(&c->lock);
+	return err;
+}
+
+static int client_open(struct inode *inode, struct file *file)
+{
+	struct client *c = kzalloc(sizeof(*c), GFP_KERNEL);
+
+	if (!c)
+		return -ENOMEM;
+	mutex_init(&c->lock);
+	file->private_data = c;
+	return 0;
+}
+
+static int client_release(struct inode *inode, struct file *file)
+{
+	struct client *c = file->private_data;
+
+	put(c);
+	if (c->kept)
+		nvidia_p2p_free_page_table(c->kept);
+	kfree(c);
+	return 0;
+}
+
+static const struct file_operations client_fops = {
+	.owner = THIS_MODULE,
+	.open = client_open,
+	.release = client_release,
+	.unlocked_ioctl = client_ioctl,
+	.mmap = client_mmap,
+};
+
+static struct miscdevice client_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "tegra_test",
+	.fops = &client_fops,
+	.mode = 0666,
+};
+
+static int __init client_init(void)
+{
+	int err;
+
+	card = pci_get_device(0x1234, 0x11e8, NULL);
+	if (!card)
+		return -ENODEV;
+	err = misc_register(&client_misc);
+	if (err)
+		pci_dev_put(card);
+	return err;
+}
+
+static void __exit client_exit(void)
+{
+	misc_deregister(&client_misc);
+	pci_dev_put(card);
+}
+
+module_init(client_init);
+module_exit(client_exit);
+
+MODULE_DESCRIPTION("A client of Tegra's nvidia_p2p, for tests");
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The Tegra personality by the rules of its interface, and the bridge over it.
+# vm: --timeout 400 --cards 1 --vram 32M --iommu on --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT
+
+. "$TOP/tests/vm/lib.sh"
+
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+
+# One of the two, whichever came first; the kernel says why.
+load_modules softgpu nvidia
+! insmod "$MODDIR/nvidia_p2p.ko" 2>/dev/null || die "nvidia_p2p.ko loads beside nvidia.ko"
+dmesg | grep -q "nvidia_p2p: exports duplicate symbol nvidia_p2p_.* (owned by nvidia)" || die "the kernel does not say why"
+unload_modules nvidia
+load_modules nvidia_p2p
+! insmod "$MODDIR/nvidia.ko" 2>/dev/null || die "nvidia.ko loads beside nvidia_p2p.ko"
+
+load_modules tegra_test
+"$BUILD/tests/kernel/tegra_conform" || die "some rules are not kept"
+for words in "allocated cached, mapped write-combined" "allocated write-combined, mapped cached" \
+	"memory of cudaMalloc(), which" "has not freed the page table" "in that pin's own free callback"; do
+	dmesg | grep -q "nvidia_p2p: .*$words" || die "not named: $words"
+done
+
+load_modules peerdma peerdma_tegra peerdma_importer
+"$BUILD/tests/kernel/tegra_bridge" || exit
+unload_modules softgpu nvidia_p2p tegra_test peerdma peerdma_tegra peerdma_importer
