@@ -117,6 +117,23 @@ print(complaints("&ctrl->reset_lock") == ["before", "after"], len(complaints("&o
 END
 expect "reports that are known" "True 12" "$(python3 "$work/reports.py" "$top/vm")"
 
+# Only the emulator's own fault, before the command has begun, is met with another boot.
+cat >"$work/slips.py" <<'END'
+import argparse, sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+from harness.session import Session
+
+def slipped(console, started=None, accel="tcg"):
+    session = Session.__new__(Session)
+    session.options, session.started, session.console = argparse.Namespace(accel=accel), started, console
+    return session.emulator_slipped()
+
+oops = b"[    6.8] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\r\n[    6.9] Kernel panic - not syncing\r\n"
+print(slipped(oops), slipped(oops, started=1.0), slipped(oops, accel="kvm"), slipped(oops.replace(b"int3", b"0002")))
+END
+expect "whose fault an early panic is" "True False False False" "$(python3 "$work/slips.py" "$top/vm")"
+
 vm --no-such-option -- true >"$work/stdout" 2>&1
 expect "a wrong option" 125 $?
 vm --vram 3M -- true >"$work/stdout" 2>&1

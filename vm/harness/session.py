@@ -93,9 +93,19 @@ class Session:
 
     # ---- the run -------------------------------------------------------
 
-    def run(self):
-        """Returns the exit code of vm/run."""
-        return self._verdict(*self._qemu())
+    def run(self, may_boot_again=False):
+        """Returns the exit code of vm/run; None when it is the emulator's doing and there may be another boot."""
+        outcome = self._qemu()
+        return None if may_boot_again and self.emulator_slipped() else self._verdict(*outcome)
+
+    def emulator_slipped(self):
+        """
+        QEMU's emulation, with a thread for each processor, seldom keeps a translation of code that another processor
+        has just patched. The kernel patches with int3, mostly while it boots, and panics when it then meets one that it
+        has long replaced. Before the command has begun nothing is loaded that could be to blame, and nothing is lost.
+        """
+        return self.started is None and self.options.accel == "tcg" and \
+            any("Oops: int3" in line for line in self._console_lines())
 
     def attempt(self):
         """The same for a trial, without a word; None when it failed."""
