@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* tegra_test.c - see tegra_test.h.  One caller at a time for each open file; the callback comes at any time. */
+#include <linux/completion.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -13,7 +14,8 @@
 #include "tegra_test.h"
 
 struct client {
-	struct mutex lock;		/* what follows; also taken by the callback */
+	struct completion got;		/* no get is under way: the callback may use its table */
+	struct mutex lock;		/* what follows; taken under mmap_lock, and by the callback */
 	struct nvidia_p2p_page_table *table;
 	struct nvidia_p2p_dma_mapping *map;
 	u32 flags;
@@ -28,6 +30,7 @@ static void free_callback(void *data)
 	struct client *c = data;
 	struct nvidia_p2p_page_table *table;
 
+	wait_for_completion(&c->got);
 	mutex_lock(&c->lock);
 	table = c->table;
 	if (c->map && !(c->flags & TEGRA_KEEP_MAPPING))
@@ -55,6 +58,7 @@ static int put(struct client *c)
 	return nvidia_p2p_put_pages(table);
 }
 
+/* get_pages() takes mmap_lock, so the lock cannot be held. */
 static int get(struct client *c, struct tegra_get *g)
 {
 	struct nvidia_p2p_page_table *table = (void *)1;
@@ -63,18 +67,25 @@ static int get(struct client *c, struct tegra_get *g)
 	mutex_lock(&c->lock);
 	err = c->table ? -EBUSY : 0;
 	c->flags = g->flags;
-	if (!err)
-		err = nvidia_p2p_get_pages(g->vaddr, g->size, &table,
-					   g->flags & TEGRA_NO_CALLBACK ? NULL : free_callback, c);
+	mutex_unlock(&c->lock);
+	if (err) {
+		g->null_table = false;
+		return err;
+	}
+	reinit_completion(&c->got);
+	err = nvidia_p2p_get_pages(g->vaddr, g->size, &table,
+				   g->flags & TEGRA_NO_CALLBACK ? NULL : free_callback, c);
 	g->null_table = !table;
 	if (!err) {
-		c->table = table;
 		g->entries = table->entries;
 		g->version = table->version;
 		g->page_size = table->page_size;
 		g->table_size = table->size;
+		mutex_lock(&c->lock);
+		c->table = table;
+		mutex_unlock(&c->lock);
 	}
-	mutex_unlock(&c->lock);
+	complete_all(&c->got);
 	return err;
 }
 
@@ -181,6 +192,8 @@ static int client_open(struct inode *inode, struct file *file)
 	if (!c)
 		return -ENOMEM;
 	mutex_init(&c->lock);
+	init_completion(&c->got);
+	complete_all(&c->got);
 	file->private_data = c;
 	return 0;
 }
