@@ -98,6 +98,9 @@ int child_pin(struct child *c, struct area *a, struct held *h)
 	/* Only peerdma_nvidia.ko knows persistent pins, and it may be out at the moment. */
 	if (err == EOPNOTSUPP && c->churn && p.flags & PEERDMA_PIN_PERSISTENT)
 		return err;
+	/* Without the module that knows it, memory that the CPU sees is the host's to refuse. */
+	if (err == EFAULT && c->churn && a->device && !(p.flags & PEERDMA_PIN_DEVICE))
+		return err;
 	if (child_allow(c, "pin", err, ENOSPC))
 		return err;
 	memset(h, 0, sizeof(*h));

@@ -12,6 +12,7 @@ ALLOWED = [
     r"loading out-of-tree module taints kernel",
     r"hrtimer: interrupt took \d+ ns",     # an emulated processor that waited for a real one
     r"clocksource: Long readout interval",
+    r"^\w+: \d+ callbacks suppressed$",     # more of what was logged, and judged, just before
     r"sched: (RT throttling activated|DL replenish lagged too much)",
     # The firmware's table of interrupts took more than ACPI's 30 s to read, and then there are none but MSI.
     r"ACPI Error: .*_PRT .*\(AE_AML_LOOP_TIMEOUT\)",

@@ -43,6 +43,7 @@ typedef u64 dma_addr_t, phys_addr_t;
 #define array_index_nospec(i, n)	(i)
 #define smp_store_release(p, v)	(*(p) = (v))
 #define READ_ONCE(x)	(x)
+#define EXPORT_SYMBOL_GPL(name)	struct fuzz_exported_##name
 #define PAGE_SIZE	4096u
 #define TASK_COMM_LEN	16
 #define GFP_KERNEL_ACCOUNT	0
