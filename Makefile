@@ -19,7 +19,7 @@ help:
 	@echo
 	@echo '  make demo                 the whole path in a virtual machine: GPU memory, DMA card, revocation'
 	@echo '  make demo MODE=process    the same story in one process, in two seconds; a compiler is enough'
-	@echo '  make check                all tests, in virtual machines too (about 20 minutes on 2 cores)'
+	@echo '  make check                all tests, in virtual machines too (some 20 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
 	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
 	@echo '  make check-gpu            the tests that CUDA is enough for, on this machine'"'"'s GPU: docs/real-gpu.md'

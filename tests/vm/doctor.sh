@@ -4,7 +4,6 @@
 # What peerdma doctor says, and what DMA then does: below a switch with an IOMMU that
 # translates, bus addresses lose data while the card reports success, and mapped ones
 # do not; and a probe does not believe in success.
-# vm: --topology switch --iommu on --allow DMAR
 # vm: --topology switch --iommu on --allow DMAR --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"
