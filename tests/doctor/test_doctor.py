@@ -447,6 +447,21 @@ class Doctor(Case):
                                  ("bar-address", "CARD1"): "ok"}.items():
                 self.assertEqual(told[name][key], verdict, (name, key))
 
+    def test_captured_h200(self):
+        """A machine with two H200 as it was: all is well with the GPUs, and there is no adapter that has RDMA."""
+        place = self.folder()
+        with tarfile.open(f"{os.path.dirname(__file__)}/captured/h200-x2.tar.gz") as tar:
+            tar.extractall(place)
+        told = {(f["check"], f["subject"]): f["verdict"] for f in self.told(place)}
+        for check in ("gpu", "board", "bar-address", "bar1-size", "bar1-free", "link"):
+            for gpu in ("GPU0", "GPU1"):
+                self.assertEqual(told[check, gpu], "ok", (check, gpu))
+        self.assertEqual(told["driver", "NVIDIA's driver"], "ok")
+        self.assertEqual(told["partition", "all GPUs"], "ok")
+        self.assertEqual(told["rdma", "this machine"], "broken")
+        self.assertEqual(told["path", "GPU1 and NIC0"], "cannot tell")
+        self.assertEqual({key for key, verdict in told.items() if verdict == "broken"}, {("rdma", "this machine")})
+
     def test_bundle_is_anonymous(self):
         m = self.server()
         space = bytearray(machines.config())
