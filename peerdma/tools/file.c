@@ -18,17 +18,12 @@ static int join(char out[PATH_MAX], const char *root, const char *path)
 	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-int file_read(const char *root, const char *path, char **data, size_t *length)
+int file_read_all(int fd, size_t max, char **data, size_t *length)
 {
 	size_t used = 0, room = 0;
-	char name[PATH_MAX], *buf = NULL, *bigger;
-	int fd, ret = join(name, root, path);
+	char *buf = NULL, *bigger;
+	int ret = 0;
 
-	if (ret)
-		return ret;
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
 	for (;;) {
 		ssize_t n;
 
@@ -48,13 +43,12 @@ int file_read(const char *root, const char *path, char **data, size_t *length)
 			ret = -errno;
 		if (n <= 0)
 			break;
-		used += n;
-		if (used > FILE_MAX) {
+		used += (size_t)n;
+		if (used > max) {
 			ret = -EFBIG;
 			break;
 		}
 	}
-	close(fd);
 	if (ret) {
 		free(buf);
 		return ret;
@@ -63,6 +57,21 @@ int file_read(const char *root, const char *path, char **data, size_t *length)
 	*data = buf;
 	*length = used;
 	return 0;
+}
+
+int file_read(const char *root, const char *path, char **data, size_t *length)
+{
+	char name[PATH_MAX];
+	int fd, ret = join(name, root, path);
+
+	if (ret)
+		return ret;
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	ret = file_read_all(fd, FILE_MAX, data, length);
+	close(fd);
+	return ret;
 }
 
 bool file_exists(const char *root, const char *path)

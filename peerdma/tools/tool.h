@@ -86,6 +86,8 @@ bool text_u64(const char *s, size_t length, uint64_t *out);
  * not count.  0 or -errno.
  */
 int file_read(const char *root, const char *path, char **data, size_t *length);
+/* The same of what is open already, at most max bytes. */
+int file_read_all(int fd, size_t max, char **data, size_t *length);
 bool file_exists(const char *root, const char *path);
 
 /* Cuts a tab-separated line [s, end) in place of copying it.  Returns the number of fields, `max` at most. */

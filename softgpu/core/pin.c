@@ -25,17 +25,6 @@ static struct sg_pin *find_locked(struct sg *sg, const void *key)
 	return SG_NODE_OF(sg_hash_find(&sg->pins, (u64)(unsigned long)key), struct sg_pin);
 }
 
-static struct sg_proc *proc_by_key_locked(struct sg *sg, const void *key)
-{
-	struct sg_proc *proc;
-
-	sg_list_for_each(proc, &sg->procs, struct sg_proc, link) {
-		if (proc->key == key)
-			return proc;
-	}
-	return NULL;
-}
-
 static u32 memory_of(const struct sg_range *range)
 {
 	return range->visible ? SG_MEMORY_HSA : SG_MEMORY_CUDA;
@@ -58,7 +47,7 @@ static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u
 			return -EINVAL;
 		proc = ctx->obj.client->proc;
 	} else {
-		proc = proc_by_key_locked(sg, who->proc_key);
+		proc = sg_proc_by_key_locked(sg, who->proc_key);
 		if (!proc)
 			return -EINVAL;
 	}
@@ -78,22 +67,28 @@ static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u
 	return 0;
 }
 
+/* What stands at an address of a process; on a GPU or the host's. */
+static int find_buf_locked(struct sg *sg, const void *proc_key, u64 va, bool on_host, struct sg_buf **out)
+{
+	struct sg_proc *proc = sg_proc_by_key_locked(sg, proc_key);
+
+	if (!proc)
+		return -ESRCH;
+	*out = sg_buf_at(proc, va);
+	return *out && !(*out)->range == on_host ? 0 : -ENOENT;
+}
+
 int sg_find(struct sg *sg, const void *proc_key, u64 va, struct sg_found *out)
 {
-	struct sg_proc *proc;
 	struct sg_buf *buf;
-	int err = -ESRCH;
+	int err;
 
 	sg_mutex_lock(&sg->lock);
-	proc = proc_by_key_locked(sg, proc_key);
-	if (proc) {
-		buf = sg_buf_at(proc, va);
-		err = buf && buf->range ? 0 : -ENOENT;
-		if (!err) {
-			out->base = buf->node.key;
-			out->length = buf->node.len;
-			out->memory = memory_of(buf->range);
-		}
+	err = find_buf_locked(sg, proc_key, va, false, &buf);
+	if (!err) {
+		out->base = buf->node.key;
+		out->length = buf->node.len;
+		out->memory = memory_of(buf->range);
 	}
 	sg_mutex_unlock(&sg->lock);
 	return err;
@@ -101,22 +96,17 @@ int sg_find(struct sg *sg, const void *proc_key, u64 va, struct sg_found *out)
 
 int sg_find_host(struct sg *sg, const void *proc_key, u64 va, struct sg_found_host *out)
 {
-	struct sg_proc *proc;
 	struct sg_buf *buf;
-	int err = -ESRCH;
+	int err;
 
 	sg_mutex_lock(&sg->lock);
-	proc = proc_by_key_locked(sg, proc_key);
-	if (proc) {
-		buf = sg_buf_at(proc, va);
-		err = buf && !buf->range ? 0 : -ENOENT;
-		if (!err) {
-			out->base = buf->node.key;
-			out->length = buf->node.len;
-			out->buffer_id = buf->buffer_id;
-			out->kind = buf->kind;
-			out->host_flags = buf->host_flags;
-		}
+	err = find_buf_locked(sg, proc_key, va, true, &buf);
+	if (!err) {
+		out->base = buf->node.key;
+		out->length = buf->node.len;
+		out->buffer_id = buf->buffer_id;
+		out->kind = buf->kind;
+		out->host_flags = buf->host_flags;
 	}
 	sg_mutex_unlock(&sg->lock);
 	return err;

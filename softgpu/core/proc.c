@@ -2,7 +2,7 @@
 /* proc.c - clients, the processes behind them, and handles. */
 #include "sg_int.h"
 
-static struct sg_proc *proc_by_key_locked(struct sg *sg, const void *key)
+struct sg_proc *sg_proc_by_key_locked(struct sg *sg, const void *key)
 {
 	struct sg_proc *proc;
 
@@ -42,7 +42,7 @@ int sg_client_open(struct sg *sg, u32 index, const void *proc_key, const struct 
 	err = -ENODEV;
 	if (!gpu || gpu->removed)
 		goto unlock;
-	proc = proc_by_key_locked(sg, proc_key);
+	proc = sg_proc_by_key_locked(sg, proc_key);
 	if (!proc) {
 		proc = fresh;
 		fresh = NULL;

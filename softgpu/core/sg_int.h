@@ -310,6 +310,8 @@ int sg_bar1_take_locked(struct sg_mem *mem, u64 offset, u64 len);
 void sg_bar1_give_locked(struct sg_mem *mem, u64 offset, u64 len);
 
 /* proc.c */
+/* The process that clients were opened for with this key; NULL. */
+struct sg_proc *sg_proc_by_key_locked(struct sg *sg, const void *key);
 void sg_proc_put_locked(struct sg_proc *proc);
 void sg_obj_init(struct sg_obj *obj, enum sg_obj_type type, struct sg_client *client);
 /* Gives it a handle: the last step of making one. */

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "child.h"
 #include "nvp2p_test.h"
 
 #define KIB64	((uint64_t)65536)
@@ -71,10 +72,6 @@ static inline struct nvp2p_test_call t_state(int slot)
 void t_pages(int slot, uint64_t *pages, int n);
 /* Pins or ends the process. */
 void pin(int slot, uint64_t va, uint64_t length);
-
-/* Runs fn in a forked child, which has no CUDA of its own; whether it ended well. */
-bool in_child(void (*fn)(void *), void *arg);
-void nap_ms(int ms);
 
 /* ---- CUDA (cuda.c) ---- */
 

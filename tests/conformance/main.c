@@ -127,27 +127,6 @@ void pin(int slot, uint64_t va, uint64_t length)
 	exit(2);
 }
 
-bool in_child(void (*fn)(void *), void *arg)
-{
-	int status;
-	pid_t pid;
-
-	fflush(NULL);
-	pid = fork();
-	if (!pid) {
-		fn(arg);
-		exit(0);
-	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
-}
-
-void nap_ms(int ms)
-{
-	const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
-
-	nanosleep(&t, NULL);
-}
-
 /* ---- running ---- */
 
 static pid_t start(const struct group *g)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tool.h"
 #include "tree_inside.h"
 
 #define LIST_MAX	65536U		/* names in a folder */
@@ -26,7 +27,7 @@ int tree_read(struct tree *t, const char *path, const char **data, size_t *lengt
 		if (!e)
 			return -ENOMEM;
 		fd = tree_open_file(t, path);
-		e->error = fd < 0 ? fd : tree_read_all(fd, TREE_FILE_MAX, &e->data, &e->length);
+		e->error = fd < 0 ? fd : file_read_all(fd, TREE_FILE_MAX, &e->data, &e->length);
 		if (fd >= 0)
 			close(fd);
 	}

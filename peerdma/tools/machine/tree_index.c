@@ -68,7 +68,7 @@ int tree_read_index(struct tree *t)
 		return 0;	/* made by hand */
 	if (fd < 0)
 		return fd;
-	ret = tree_read_all(fd, TREE_FILE_MAX, &data, &length);
+	ret = file_read_all(fd, TREE_FILE_MAX, &data, &length);
 	close(fd);
 	if (ret)
 		return ret;

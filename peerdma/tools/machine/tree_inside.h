@@ -22,8 +22,6 @@ int tree_hand_out(const struct tree_entry *e, const char **data, size_t *length)
 /* tree_open.c: no link leads out of the folder.  A descriptor; tree_open_below(): or -1 and errno; tree_open_file(): -errno. */
 int tree_open_below(const struct tree *t, const char *path, int flags);
 int tree_open_file(const struct tree *t, const char *path);
-/* All that fd has, with a NUL after it that does not count. */
-int tree_read_all(int fd, size_t max, char **data, size_t *length);
 
 /* tree_index.c: what a bundle tells beside its files. */
 int tree_read_index(struct tree *t);

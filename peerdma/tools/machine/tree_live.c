@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tool.h"
 #include "tree_inside.h"
 
 #define LOG_MAX		1000000U	/* records */
@@ -38,7 +39,7 @@ static int run(const char *const argv[], char **data, size_t *length)
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
 	if (!ret) {
-		ret = tree_read_all(ends[0], TREE_FILE_MAX, data, length);
+		ret = file_read_all(ends[0], TREE_FILE_MAX, data, length);
 		/* Not before it has ended: what does not fit makes it end with SIGPIPE. */
 		close(ends[0]);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -69,7 +70,7 @@ int tree_command(struct tree *t, const char *name, const char *const argv[], con
 		} else {
 			snprintf(path, sizeof(path), TREE_COMMANDS "%s", name);
 			fd = tree_open_file(t, path);
-			e->error = fd < 0 ? fd : tree_read_all(fd, TREE_FILE_MAX, &e->data, &e->length);
+			e->error = fd < 0 ? fd : file_read_all(fd, TREE_FILE_MAX, &e->data, &e->length);
 			if (fd >= 0)
 				close(fd);
 		}

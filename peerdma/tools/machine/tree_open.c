@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,46 +39,4 @@ int tree_open_file(const struct tree *t, const char *path)
 		return -EINVAL;
 	}
 	return fd;
-}
-
-/* All that fd has, with a NUL after it that does not count. */
-int tree_read_all(int fd, size_t max, char **data, size_t *length)
-{
-	size_t used = 0, room = 0;
-	char *buf = NULL, *bigger;
-	int ret = 0;
-
-	for (;;) {
-		ssize_t n;
-
-		if (used + 1 >= room) {
-			room = room ? room * 2 : 4096;
-			bigger = realloc(buf, room);
-			if (!bigger) {
-				ret = -ENOMEM;
-				break;
-			}
-			buf = bigger;
-		}
-		n = read(fd, buf + used, room - used - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			ret = -errno;
-		if (n <= 0)
-			break;
-		used += (size_t)n;
-		if (used > max) {
-			ret = -EFBIG;
-			break;
-		}
-	}
-	if (ret) {
-		free(buf);
-		return ret;
-	}
-	buf[used] = 0;
-	*data = buf;
-	*length = used;
-	return 0;
 }

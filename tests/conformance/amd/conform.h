@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "child.h"
 #include "amd_rdma_test.h"
 
 #define KIB4	((uint64_t)4096)
@@ -27,10 +28,6 @@ void returns(const char *what, int want, int ret);
 /* Does an operation; ends the process when it makes no sense. */
 struct amd_rdma_test_call t_do(struct amd_rdma_test_call c);
 #define T(...)	t_do((struct amd_rdma_test_call){ __VA_ARGS__ })
-
-/* Runs fn in a child; whether it ended well. */
-bool in_child(void (*fn)(void *), void *arg);
-void nap_ms(int ms);
 
 /* hipMalloc and its kin; they end the process when they fail. */
 char *gpu_alloc(size_t size);

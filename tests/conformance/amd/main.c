@@ -97,27 +97,6 @@ struct amd_rdma_test_call t_do(struct amd_rdma_test_call c)
 	return c;
 }
 
-bool in_child(void (*fn)(void *), void *arg)
-{
-	int status;
-	pid_t pid;
-
-	fflush(NULL);
-	pid = fork();
-	if (!pid) {
-		fn(arg);
-		exit(0);
-	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
-}
-
-void nap_ms(int ms)
-{
-	const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
-
-	nanosleep(&t, NULL);
-}
-
 /* ---- HIP ---- */
 
 bool hip_up(void)
