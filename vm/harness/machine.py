@@ -15,6 +15,7 @@ from .errors import HarnessError
 from .paths import tool
 
 TOPOLOGIES = ("ports", "switch", "sockets")
+ZEROS = "zeros"          # an NVMe disk without a file
 # The kernel's words for the three settings. "on" is what a machine with VT-d
 # enabled gets: every device's addresses are translated.
 IOMMU = {"off": "intel_iommu=off", "on": "intel_iommu=on iommu.passthrough=0",
@@ -81,8 +82,11 @@ def _devices(options):
     for number in range(options.cards):
         node = 1 if options.gpus < 2 else (number + 1) % 2
         argv += ["-device", f"edu,id=card{number},dma_mask=0xffffffffffffffff,bus={slots.take(node)}"]
+    for number in range(options.nics):
+        argv += ["-device", f"virtio-net-pci,id=nic{number},bus={slots.take(1)}"]
     for number, path in enumerate(options.nvme):
-        argv += ["-drive", f"file={_escape(path)},if=none,id=disk{number},format=raw",
+        data = "driver=null-co,read-zeroes=on,size=64M" if path == ZEROS else f"file={_escape(path)},format=raw"
+        argv += ["-drive", f"{data},if=none,id=disk{number}",
                  "-device", f"nvme,id=nvme{number},serial=nvme{number},drive=disk{number},mdts=9,"
                             f"bus={slots.take(1)}"]
     return slots.argv + argv
