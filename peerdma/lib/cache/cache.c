@@ -275,11 +275,11 @@ static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_
 	return region;
 }
 
+/* f: what is in the thread's word, whosever that is. */
 static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						struct peerdma_cached **hold)
+						struct peerdma_cached **hold, struct front *f)
 {
 	struct region *region;
-	struct front *f;
 	int ret;
 
 	if (foreign(cache))
@@ -287,7 +287,8 @@ static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uin
 	if (!length || addr + (length - 1) < addr)
 		return fail(-EINVAL, "peerdma_cache_get: [0x%llx, +%llu) is empty or wraps",
 			    (unsigned long long)addr, (unsigned long long)length);
-	f = front_of(cache);
+	if (f->serial != cache->serial)
+		f = front_of(cache);
 	if (f) {
 		region = find(cache, f, addr, addr + length - 1);
 		if (region && (!cache->monitored || still_good(cache, region, addr, length))) {
@@ -309,7 +310,7 @@ static int __attribute__((noinline)) get_undone(struct peerdma_cache *cache, uin
 						struct peerdma_cached **hold, uint32_t number)
 {
 	end_last_hold(cache, number);
-	return get_slowly(cache, addr, length, hold);
+	return get_slowly(cache, addr, length, hold, front_words[cache->serial % FRONT_WORDS]);
 }
 
 static int __attribute__((noinline)) get_full(struct peerdma_cache *cache, uint32_t number)
@@ -333,12 +334,12 @@ static int __attribute__((noinline)) get_carefully(struct peerdma_cache *cache, 
 		end_last_hold(cache, number);
 		/* fall through */
 	default:
-		return get_slowly(cache, addr, length, hold);
+		return get_slowly(cache, addr, length, hold, f);
 	}
 	if (WORD_FULL(word))
 		spill(cache, f, number);
 	if (f->monitored && !still_good(cache, region, addr, length))
-		return get_slowly(cache, addr, length, hold);
+		return get_slowly(cache, addr, length, hold, f);
 	ord_store(&f->hits, f->hits + 1);
 	*hold = &region->pub;
 	return 0;
@@ -355,16 +356,16 @@ EXPORT int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, size_
 	enum hold done;
 
 	if (__builtin_expect(f->serial != cache->serial, 0))
-		return get_slowly(cache, addr, length, hold);
+		return get_slowly(cache, addr, length, hold, f);
 	number = *front_slot(f, page);
 	record = &f->records[number];
 	if (__builtin_expect(!range_covers(record->range, page, last) || !length, 0))
-		return get_slowly(cache, addr, length, hold);
+		return get_slowly(cache, addr, length, hold, f);
 	if (__builtin_expect(f->careful, 0))
 		return get_carefully(cache, addr, length, hold, number);
 	done = hold_take(record, false, &word);
 	if (__builtin_expect(done == HOLD_NO, 0))
-		return get_slowly(cache, addr, length, hold);
+		return get_slowly(cache, addr, length, hold, f);
 	if (__builtin_expect(done == HOLD_UNDONE, 0))
 		return get_undone(cache, addr, length, hold, number);
 	ord_store(&f->hits, f->hits + 1);
