@@ -11,7 +11,7 @@
 #include "totals.h"
 
 #define CAPACITY_DEFAULT	(1U << 20)
-#define CAPACITY_MAX		(1U << 24)
+#define CAPACITY_MAX		ENTRY_NUMBERS
 #define GRANULARITY_MIN		(1U << RANGE_SHIFT)
 #define GRANULARITY_MAX		(1U << 30)
 
@@ -98,6 +98,7 @@ EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 	cache->process = process_id();
 	cache->fence = !ord_fence_others_works();
 	cache->monitored = ops->check || ops->monitors;
+	cache->limited = o.max_regions || o.max_bytes || o.max_aperture;
 	cache->free = cache->returned = NO_REGION;
 	cache->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
 	pthread_mutex_init(&cache->lock, NULL);
@@ -244,13 +245,13 @@ static bool still_good(struct peerdma_cache *cache, struct region *region, uint6
 /* In the index, without the lock.  The index may be wrong, and the region another by now: held, it is looked at again. */
 static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_t addr, uint64_t last)
 {
-	uint32_t number = index_floor(&cache->index, addr), word;
+	uint32_t entry = index_floor(&cache->index, &f->place, addr), number = entry_number(entry), word;
 	struct record *record;
 	struct region *region;
 	enum hold hold;
 	uint64_t life;
 
-	if (number >= cache->capacity)
+	if (!entry_may_reach(entry, f->place.key, addr) || number >= cache->capacity)
 		return NULL;
 	region = &cache->regions[number];
 	record = &f->records[number];
@@ -403,9 +404,10 @@ struct gathering {
 	uint32_t first, count;		/* through region->next, the last address first */
 };
 
-static bool gather(void *arg, uint32_t number)
+static bool gather(void *arg, uint32_t entry)
 {
 	struct gathering *g = arg;
+	uint32_t number = entry_number(entry);
 
 	g->cache->regions[number].next = g->first;
 	g->first = number;
@@ -418,23 +420,16 @@ EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr
 	struct gathering g = { cache, NO_REGION, 0 };
 	struct ending list = ENDING_NONE;
 	uint64_t addr = (uintptr_t)ptr, end = addr + length;
-	struct region *before;
 	uint32_t number;
 
 	if (foreign(cache))
 		return refuse("peerdma_cache_invalidate");
-	if (!length)
-		return 0;
 	if (end < addr)
 		end = UINT64_MAX;
+	if (end == addr)
+		return 0;
 	ord_lock(&cache->lock);
-	number = index_seek(&cache->index, addr);
-	if (number != INDEX_NONE) {
-		before = &cache->regions[number];
-		if (before->pub.addr < addr && before->pub.addr + before->pub.length > addr)
-			gather(&g, number);
-	}
-	index_visit(&cache->index, addr, end, gather, &g);
+	regions_touched(cache, &cache->index.finger, addr, end, gather, &g);
 	/* From the end: the index has least to move so. */
 	while ((number = g.first) != NO_REGION) {
 		g.first = cache->regions[number].next;
@@ -497,9 +492,10 @@ struct listing {
 	size_t n, max;
 };
 
-static bool list_one(void *arg, uint32_t number)
+static bool list_one(void *arg, uint32_t entry)
 {
 	struct listing *l = arg;
+	uint32_t number = entry_number(entry);
 	const struct region *r = &l->cache->regions[number];
 
 	if (l->n == l->max)

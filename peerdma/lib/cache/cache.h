@@ -2,10 +2,11 @@
 /*
  * cache.h - what the cache's files share.
  *
- *   hold.h	who holds a region	index.h	regions by address
+ *   hold.h	who holds a region	index.h	regions by address (entry.h: what it says)
  *   front.c	a thread's own table	thread.c	whose it is
  *   cache.c	the calls, and hits
  *   miss.c	making regions		end.c	ending them
+ *   overlap.c	what a range touches
  *   pins.c	a cache of pins		seen.c	what others see of it
  *
  * One lock, cache->lock.  It guards what is marked so below and every change of the
@@ -18,6 +19,7 @@
 
 #include <pthread.h>
 
+#include "entry.h"
 #include "index.h"
 #include "hold.h"
 #include "peerdma_cache.h"
@@ -55,6 +57,7 @@ struct front {
 
 	/* Not for hits in slots: */
 	uint64_t index_hits __attribute__((aligned(64)));
+	struct index_place place;	/* the thread's last miss */
 	uint32_t capacity;
 	uint32_t crowded;		/* regions found in the index since the table grew */
 	struct peerdma_cache *cache;
@@ -86,6 +89,7 @@ struct peerdma_cache {
 	uint32_t capacity;
 	uint8_t granule_shift;
 	bool fence, monitored;
+	bool limited;			/* options say how much there may be */
 	struct peerdma_cache_ops ops;
 	void *arg;
 	void (*closed)(void *arg);
@@ -149,6 +153,10 @@ void front_free(struct front *f);
 
 /* miss.c: takes a hold, and makes the region if there is none.  f: the thread's, or NULL. */
 int region_make(struct peerdma_cache *cache, struct front *f, uint64_t addr, uint64_t length, struct region **out);
+
+/* overlap.c.  Lock: fn for each region that begins in [from, to) or reaches into it, in order. */
+void regions_touched(struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to,
+		     bool (*fn)(void *arg, uint32_t entry), void *arg);
 
 /* end.c */
 struct ending {

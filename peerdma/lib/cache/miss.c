@@ -67,9 +67,10 @@ static int extent(struct peerdma_cache *cache, struct wish *w)
 	return 0;
 }
 
-static bool see_overlap(void *arg, uint32_t number)
+static bool see_overlap(void *arg, uint32_t entry)
 {
 	struct overlap *o = arg;
+	uint32_t number = entry_number(entry);
 	struct region *r = &o->cache->regions[number];
 	uint64_t life = ord_load_acquire(&r->life);	/* its maker held no lock when it made it LIVE */
 
@@ -85,25 +86,6 @@ static bool see_overlap(void *arg, uint32_t number)
 	if (r->pub.addr + r->pub.length > o->to)
 		o->to = r->pub.addr + r->pub.length;
 	return true;
-}
-
-static bool ends_after(const struct region *region, uint64_t addr)
-{
-	return region->pub.addr + region->pub.length > addr;
-}
-
-static void find_overlap(struct peerdma_cache *cache, uint64_t from, uint64_t to, struct overlap *o)
-{
-	uint32_t number;
-
-	*o = (struct overlap){ .cache = cache, .from = from, .to = to, .first = NO_REGION };
-	/* Mostly there is none, and one leaf of the index says so. */
-	if (index_gap(&cache->index, from, to, &number) &&
-	    (number == INDEX_NONE || !ends_after(&cache->regions[number], from)))
-		return;
-	if (number != INDEX_NONE && cache->regions[number].pub.addr < from && ends_after(&cache->regions[number], from))
-		see_overlap(o, number);
-	index_visit(&cache->index, from, to, see_overlap, o);
 }
 
 /*
@@ -148,6 +130,8 @@ static uint32_t number_get(struct peerdma_cache *cache)
 	}
 	if (number != NO_REGION) {
 		cache->free = cache->regions[number].next;
+		if (cache->free != NO_REGION)
+			__builtin_prefetch(&cache->regions[cache->free], 1);
 		/* Takes that threads still have in their records were of other generations. */
 		cache->regions[number].gets = 0;
 		cache->regions[number].gets -= region_gets(cache, number);
@@ -314,12 +298,13 @@ enum step { FOUND, MADE, AGAIN, FAILED };
 static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, struct wish *w, struct region **out, int *error)
 {
 	struct ending list = ENDING_NONE;
-	struct overlap o;
-	uint32_t number;
+	struct overlap o = { .cache = cache, .from = w->from, .to = w->to, .first = NO_REGION };
+	struct index_place *place = f ? &f->place : &cache->index.finger;
+	uint32_t number, entry;
 	enum step step = AGAIN;
 
 	ord_lock(&cache->lock);
-	find_overlap(cache, w->from, w->to, &o);
+	regions_touched(cache, place, w->from, w->to, see_overlap, &o);
 	if (o.pending) {
 		step = AGAIN;
 		if (ord_load(&o.pending->pub.registration) == front_words) {
@@ -331,9 +316,9 @@ static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, str
 		ord_unlock(&cache->lock);
 		return step;
 	}
-	number = o.count ? index_seek(&cache->index, w->addr) : INDEX_NONE;
-	if (number != INDEX_NONE && region_covers(&cache->regions[number], w->addr, w->last)) {
-		*out = &cache->regions[number];
+	entry = o.count ? index_seek(&cache->index, w->addr) : INDEX_NONE;
+	if (entry != INDEX_NONE && region_covers(&cache->regions[entry_number(entry)], w->addr, w->last)) {
+		*out = &cache->regions[entry_number(entry)];
 		(*out)->holds++;
 		(*out)->gets++;
 		cache->late_hits++;
@@ -360,12 +345,13 @@ static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, str
 		end_begin(cache, o.first, &list, END_MERGED);
 		o.first = next;
 	}
-	make_room(cache, w, &list);
+	if (cache->limited)
+		make_room(cache, w, &list);
 	w->ahead = is_new(cache, number);
 	cache->misses += !w->counted;
 	w->counted = true;
 	*out = begin(cache, w, number);
-	if (index_insert(&cache->index, w->from, number))
+	if (index_insert_at(&cache->index, place, w->from, entry_of(number, w->to - w->from)))
 		__builtin_trap();	/* index_size() has room for every number */
 	if (list.count)
 		end_commit(cache, f, &list);
