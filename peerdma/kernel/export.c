@@ -25,6 +25,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "importers.h"
 #include "pin.h"
 
 PEERDMA_IMPORT_DMA_BUF;

@@ -17,8 +17,8 @@
 #include <linux/iommu.h>
 #include <linux/moduleparam.h>
 #include <linux/pci.h>
-#include <linux/workqueue.h>
 
+#include "importers.h"
 #include "pin.h"
 
 static unsigned int timeout_ms = 1000;

@@ -46,7 +46,6 @@
 #include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/wait.h>
-#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include "peerdma_ioctl.h"
@@ -253,17 +252,8 @@ void peerdma_export_revoke(struct peerdma_pin *pin, bool taken);
 
 /* importers.c: until they have let go; or are late, and named, and the memory is safe from them or (not taken) theirs. */
 void peerdma_importers_wait(struct peerdma_pin *pin, bool taken);
-/* How long they may take, in jiffies. */
-unsigned long peerdma_importers_timeout(void);
 /* One has let go: map->lent was set.  pin->lock held. */
 void peerdma_importer_returns(struct peerdma_map *map);
-/* While this is going on, importers that take too long are named. */
-struct peerdma_overdue {
-	struct delayed_work work;
-	struct peerdma_pin *pin;
-};
-void peerdma_overdue_begin(struct peerdma_overdue *o, struct peerdma_pin *pin);
-void peerdma_overdue_end(struct peerdma_overdue *o);
 
 /* slots.c: a pin with a name (handle), on its file's list; and the name free again. */
 struct peerdma_pin *peerdma_slot_take(struct peerdma_file *file);
