@@ -11,7 +11,7 @@
 #include "totals.h"
 
 #define CAPACITY_DEFAULT	(1U << 20)
-#define CAPACITY_MAX		(1U << 24)
+#define CAPACITY_MAX		ENTRY_NUMBERS
 #define GRANULARITY_MIN		(1U << RANGE_SHIFT)
 #define GRANULARITY_MAX		(1U << 30)
 
@@ -98,6 +98,7 @@ EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 	cache->process = process_id();
 	cache->fence = !ord_fence_others_works();
 	cache->monitored = ops->check || ops->monitors;
+	cache->limited = o.max_regions || o.max_bytes || o.max_aperture;
 	cache->free = cache->returned = NO_REGION;
 	cache->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
 	pthread_mutex_init(&cache->lock, NULL);
@@ -244,13 +245,13 @@ static bool still_good(struct peerdma_cache *cache, struct region *region, uint6
 /* In the index, without the lock.  The index may be wrong, and the region another by now: held, it is looked at again. */
 static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_t addr, uint64_t last)
 {
-	uint32_t number = index_floor(&cache->index, addr), word;
+	uint32_t entry = index_floor(&cache->index, &f->place, addr), number = entry_number(entry), word;
 	struct record *record;
 	struct region *region;
 	enum hold hold;
 	uint64_t life;
 
-	if (number >= cache->capacity)
+	if (!entry_may_reach(entry, f->place.key, addr) || number >= cache->capacity)
 		return NULL;
 	region = &cache->regions[number];
 	record = &f->records[number];
@@ -274,11 +275,11 @@ static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_
 	return region;
 }
 
+/* f: what is in the thread's word, whosever that is. */
 static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						struct peerdma_cached **hold)
+						struct peerdma_cached **hold, struct front *f)
 {
 	struct region *region;
-	struct front *f;
 	int ret;
 
 	if (foreign(cache))
@@ -286,7 +287,8 @@ static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uin
 	if (!length || addr + (length - 1) < addr)
 		return fail(-EINVAL, "peerdma_cache_get: [0x%llx, +%llu) is empty or wraps",
 			    (unsigned long long)addr, (unsigned long long)length);
-	f = front_of(cache);
+	if (f->serial != cache->serial)
+		f = front_of(cache);
 	if (f) {
 		region = find(cache, f, addr, addr + length - 1);
 		if (region && (!cache->monitored || still_good(cache, region, addr, length))) {
@@ -308,7 +310,7 @@ static int __attribute__((noinline)) get_undone(struct peerdma_cache *cache, uin
 						struct peerdma_cached **hold, uint32_t number)
 {
 	end_last_hold(cache, number);
-	return get_slowly(cache, addr, length, hold);
+	return get_slowly(cache, addr, length, hold, front_words[cache->serial % FRONT_WORDS]);
 }
 
 static int __attribute__((noinline)) get_full(struct peerdma_cache *cache, uint32_t number)
@@ -332,12 +334,12 @@ static int __attribute__((noinline)) get_carefully(struct peerdma_cache *cache, 
 		end_last_hold(cache, number);
 		/* fall through */
 	default:
-		return get_slowly(cache, addr, length, hold);
+		return get_slowly(cache, addr, length, hold, f);
 	}
 	if (WORD_FULL(word))
 		spill(cache, f, number);
 	if (f->monitored && !still_good(cache, region, addr, length))
-		return get_slowly(cache, addr, length, hold);
+		return get_slowly(cache, addr, length, hold, f);
 	ord_store(&f->hits, f->hits + 1);
 	*hold = &region->pub;
 	return 0;
@@ -354,16 +356,16 @@ EXPORT int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, size_
 	enum hold done;
 
 	if (__builtin_expect(f->serial != cache->serial, 0))
-		return get_slowly(cache, addr, length, hold);
+		return get_slowly(cache, addr, length, hold, f);
 	number = *front_slot(f, page);
 	record = &f->records[number];
 	if (__builtin_expect(!range_covers(record->range, page, last) || !length, 0))
-		return get_slowly(cache, addr, length, hold);
+		return get_slowly(cache, addr, length, hold, f);
 	if (__builtin_expect(f->careful, 0))
 		return get_carefully(cache, addr, length, hold, number);
 	done = hold_take(record, false, &word);
 	if (__builtin_expect(done == HOLD_NO, 0))
-		return get_slowly(cache, addr, length, hold);
+		return get_slowly(cache, addr, length, hold, f);
 	if (__builtin_expect(done == HOLD_UNDONE, 0))
 		return get_undone(cache, addr, length, hold, number);
 	ord_store(&f->hits, f->hits + 1);
@@ -403,9 +405,10 @@ struct gathering {
 	uint32_t first, count;		/* through region->next, the last address first */
 };
 
-static bool gather(void *arg, uint32_t number)
+static bool gather(void *arg, uint32_t entry)
 {
 	struct gathering *g = arg;
+	uint32_t number = entry_number(entry);
 
 	g->cache->regions[number].next = g->first;
 	g->first = number;
@@ -418,23 +421,16 @@ EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr
 	struct gathering g = { cache, NO_REGION, 0 };
 	struct ending list = ENDING_NONE;
 	uint64_t addr = (uintptr_t)ptr, end = addr + length;
-	struct region *before;
 	uint32_t number;
 
 	if (foreign(cache))
 		return refuse("peerdma_cache_invalidate");
-	if (!length)
-		return 0;
 	if (end < addr)
 		end = UINT64_MAX;
+	if (end == addr)
+		return 0;
 	ord_lock(&cache->lock);
-	number = index_seek(&cache->index, addr);
-	if (number != INDEX_NONE) {
-		before = &cache->regions[number];
-		if (before->pub.addr < addr && before->pub.addr + before->pub.length > addr)
-			gather(&g, number);
-	}
-	index_visit(&cache->index, addr, end, gather, &g);
+	regions_touched(cache, &cache->index.finger, addr, end, gather, &g);
 	/* From the end: the index has least to move so. */
 	while ((number = g.first) != NO_REGION) {
 		g.first = cache->regions[number].next;
@@ -497,9 +493,10 @@ struct listing {
 	size_t n, max;
 };
 
-static bool list_one(void *arg, uint32_t number)
+static bool list_one(void *arg, uint32_t entry)
 {
 	struct listing *l = arg;
+	uint32_t number = entry_number(entry);
 	const struct region *r = &l->cache->regions[number];
 
 	if (l->n == l->max)
