@@ -15,8 +15,8 @@ export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
-.PHONY: help demo demo-vm demo-process check check-fast check-thirdparty check-gpu debug-kernel check-debug \
-	check-debug-rounds mutate bench fuzz user modules modules-all kernel \
+.PHONY: help demo demo-vm demo-process check check-fast check-thirdparty check-gpu check-more debug-kernel \
+	check-debug check-debug-rounds mutate bench fuzz user modules modules-all kernel \
 	vm-shell install install-modules style clean distclean
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo '  make check-fast           only those that need no virtual machine'
 	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
 	@echo '  make check-gpu            the tests that CUDA is enough for, on this machine'"'"'s GPU: docs/real-gpu.md'
+	@echo '  make check-more           machines that are worth a run now and then: docs/testing.md'
 	@echo '  make debug-kernel         build a Linux that notices more: KASAN, lockdep, kmemleak... (6 minutes)'
 	@echo '  make check-debug          all tests of virtual machines on it'
 	@echo '  make check-debug-rounds ROUNDS=N   random rounds on it, with revocations at random'
@@ -138,6 +139,10 @@ debug-kernel:
 check-debug: user debug-kernel
 	@vm/deps.sh check
 	@tests/run --kernel debug 'build modules debug' vm/
+
+check-more: user modules-all
+	@vm/deps.sh check
+	@tests/run --more vm/doctor
 
 # On this machine's GPU, with NVIDIA's driver: docs/real-gpu.md.
 check-gpu: user

@@ -18,15 +18,6 @@
 
 #include "backend.h"
 
-static uint64_t page(void)
-{
-	static _Atomic long size;
-
-	if (!size)
-		size = sysconf(_SC_PAGESIZE);
-	return (uint64_t)size;
-}
-
 static int export_failed(int error)
 {
 	switch (error) {
@@ -91,8 +82,8 @@ static int look(struct peerdma_region *region)
 
 static int dmabuf_pin(struct peerdma_region *region)
 {
-	uint64_t from = region->addr & ~(page() - 1);
-	uint64_t to = (region->addr + region->length + page() - 1) & ~(page() - 1);
+	uint64_t from = region->addr & ~(page_size() - 1);
+	uint64_t to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
 	int ret = look(region);
 
 	if (!ret)
@@ -101,7 +92,7 @@ static int dmabuf_pin(struct peerdma_region *region)
 		return ret;
 	region->offset = region->addr - from;
 	region->pinned_length = to - from;
-	region->page_size = (uint32_t)page();
+	region->page_size = (uint32_t)page_size();
 	region->provider = "cuda";
 	region->validity.slot = &region->word;
 	/* Persistent: there is nothing to tell. */
@@ -151,7 +142,7 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 		*fd = ret;
 		return 0;
 	}
-	if (!length || (offset | length) & (page() - 1) || offset >= region->pinned_length || length > region->pinned_length - offset)
+	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length || length > region->pinned_length - offset)
 		return fail(-EINVAL, "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
 			    "within the %llu pinned bytes", (unsigned long long)offset, (unsigned long long)length,
 			    (unsigned long long)region->pinned_length);

@@ -190,6 +190,7 @@ void views_free(struct peerdma_region *region);
 
 /* host.c */
 bool host_for_certain(const void *ptr);		/* by looking at the address alone */
+uint64_t page_size(void);			/* the system's, not the GPU's */
 bool host_readable(const void *ptr);		/* asks the kernel */
 /*
  * Where brk()'s heap begins: field 47 of a line of /proc/PID/stat, whose second field,

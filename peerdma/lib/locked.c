@@ -210,15 +210,6 @@ static int hold(uint64_t from, uint64_t to)
 
 /* ---- the back-end ---- */
 
-static uint64_t page(void)
-{
-	static _Atomic long size;
-
-	if (!size)
-		size = sysconf(_SC_PAGESIZE);
-	return (uint64_t)size;
-}
-
 static int failed(int error, const struct peerdma_region *region, uint64_t from)
 {
 	struct rlimit limit = { 0 };
@@ -245,7 +236,7 @@ static int failed(int error, const struct peerdma_region *region, uint64_t from)
 static int locked_pin(struct peerdma_region *region)
 {
 	struct peerdma_memory m = { .kind = PEERDMA_KIND_HOST };
-	uint64_t from = region->addr & ~(page() - 1), to = (region->addr + region->length + page() - 1) & ~(page() - 1);
+	uint64_t from = region->addr & ~(page_size() - 1), to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
 	int ret, error;
 
 	if (region->flags & PEERDMA_DEVICE)
@@ -265,7 +256,7 @@ static int locked_pin(struct peerdma_region *region)
 	if (ret)
 		return failed(ret, region, from);
 	region->offset = region->addr - from;
-	region->page_size = (uint32_t)page();
+	region->page_size = (uint32_t)page_size();
 	region->validity.slot = &region->word;
 	region->provider = "host";
 	return 0;

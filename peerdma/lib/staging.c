@@ -80,7 +80,7 @@ static int move(struct peerdma_region *region, uint64_t offset, uint64_t length,
 
 static int staging_pin(struct peerdma_region *region)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t page = page_size();
 	int ret = look(region);
 
 	if (ret)

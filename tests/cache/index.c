@@ -19,12 +19,26 @@
 static struct index ix;
 static void *memory;
 
+static struct index_place kept;
+
+/* From nowhere; and from where it was last, which must be the same. */
+static uint32_t floor_of(uint64_t x)
+{
+	struct index_place place = { 0 };
+	uint32_t answer = index_floor(&ix, &place, x);
+
+	MUST(index_floor(&ix, &kept, x) == answer);
+	MUST(answer == INDEX_NONE || (kept.key <= x && kept.key == place.key));
+	return answer;
+}
+
 static void fresh(uint32_t keys)
 {
 	free(memory);
 	memory = aligned_alloc(64, index_size(keys));
 	memset(memory, 0, index_size(keys));
 	index_init(&ix, memory, keys);
+	kept = (struct index_place){ 0 };
 }
 
 /* Every rule of the tree, by looking; returns the number of keys. */
@@ -115,7 +129,8 @@ static void set(uint32_t i, uint64_t key)
 {
 	int expected = naive_has(key) ? -EEXIST : 0;
 
-	MUST(index_insert(&ix, key, i) == expected);
+	/* Going on from where somebody looked, near or far, or from the writer's own last step. */
+	MUST((key & 1 ? index_insert_at(&ix, &kept, key, i) : index_insert(&ix, key, i)) == expected);
 	if (!expected) {
 		naive[i].there = true;
 		naive[i].key = key;
@@ -161,21 +176,21 @@ static void against_naive(uint32_t operations, uint64_t seed)
 			set(i, some_key(&seed, (unsigned int)below(&seed, 5)));
 		else if (naive[i].there && (there >= target || below(&seed, 4) == 0))
 			clear(i);
-		MUST(index_floor(&ix, x) == naive_floor(x));
+		MUST(floor_of(x) == naive_floor(x));
 		if (below(&seed, 2))
 			MUST(index_seek(&ix, x) == naive_floor(x));
 		if (below(&seed, 2)) {
 			uint64_t to = x + 1 + rnd(&seed) % 4096;
 			uint32_t before;
-			bool gap = to > x && to < UINT64_MAX && index_gap(&ix, x, to, &before);
+			bool gap = to > x && to < UINT64_MAX && index_gap(&ix, &kept, x, to, &before);
 
 			/* That there is none is never said wrongly. */
 			MUST(!gap || (before == naive_floor(x) && naive_floor(to - 1) == before));
 			gaps += gap;
 		}
 		if (naive[i].there) {
-			MUST(index_floor(&ix, naive[i].key) == i);
-			MUST(!naive[i].key || index_floor(&ix, naive[i].key - 1) == naive_floor(naive[i].key - 1));
+			MUST(floor_of(naive[i].key) == i);
+			MUST(!naive[i].key || floor_of(naive[i].key - 1) == naive_floor(naive[i].key - 1));
 		}
 		if (n % 64 == 0) {
 			uint64_t to = naive[i].key + rnd(&seed) % 8192;
@@ -192,7 +207,7 @@ static void against_naive(uint32_t operations, uint64_t seed)
 			clear(i);
 	}
 	MUST(gaps > operations / 20);
-	MUST(index_floor(&ix, UINT64_MAX - 1) == INDEX_NONE);
+	MUST(floor_of(UINT64_MAX - 1) == INDEX_NONE);
 	MUST(ix.used - ix.free_count == 1);
 }
 
@@ -204,10 +219,11 @@ static bool stop;
 static void *reader(void *arg)
 {
 	uint64_t seed = (uintptr_t)arg, right = 0;
+	struct index_place place = { 0 };
 
 	while (!ord_load(&stop)) {
-		uint64_t x = below(&seed, KEYS);
-		uint32_t n = index_floor(&ix, x * 16);
+		uint64_t x = below(&seed, 4) ? (place.key / 16 + below(&seed, 8)) % KEYS : below(&seed, KEYS);
+		uint32_t n = index_floor(&ix, &place, x * 16);
 
 		MUST(n == INDEX_NONE || n < KEYS);
 		right += n == x;
@@ -239,7 +255,7 @@ static void beside_a_writer(uint32_t operations, uint64_t seed)
 	}
 	/* When the writer is done, every answer is right. */
 	for (uint32_t i = 0; i < KEYS; i++)
-		MUST((index_floor(&ix, i * 16 + 15) == i) == in[i]);
+		MUST((floor_of(i * 16 + 15) == i) == in[i]);
 }
 
 /* Not room enough: the insertion that finds none says so, and the tree is whole. */

@@ -20,6 +20,7 @@
 #define NO_KEY		UINT64_MAX
 
 _Static_assert(INDEX_FAN == 20, "rank() looks at five times four");
+_Static_assert(offsetof(struct index_node, end) == offsetof(struct index_node, key[INDEX_FAN]), "past the last key");
 
 struct step {
 	struct index_node *node;
@@ -57,24 +58,96 @@ static inline uint32_t rank(const struct index_node *node, uint64_t x)
 	       (ord_load(&key[2]) <= x) + (ord_load(&key[3]) <= x);
 }
 
-uint32_t index_floor(const struct index *ix, uint64_t x)
+/* Key i, or NO_KEY past the last: also past the last that there can be. */
+static inline uint64_t key_at(const struct index_node *node, uint32_t i)
 {
-	uint32_t n = ord_load(&ix->root);
-	uint32_t above = MAX_HEIGHT + 1;
+	return ord_load((const uint64_t *)((const char *)node + offsetof(struct index_node, key)) + i);
+}
+
+/* Its lines come together, not one after the other. */
+static inline void fetch(const struct index_node *node)
+{
+	for (size_t line = 0; line < sizeof(*node); line += 64)
+		__builtin_prefetch((const char *)node + line);
+}
+
+/*
+ * The way down to the leaf where x belongs, which is the place from here on; NULL: a writer was in the way.
+ *
+ * A writer counts a change when all its stores are made (release), and a way down
+ * begins by looking at the count (acquire).  So if the count is still the same
+ * under the lock, what was seen on the way was neither older nor newer than that,
+ * and the place is right.  Without the lock it is a guess like all else.
+ */
+static struct index_node * __attribute__((noinline)) descend(const struct index *ix, struct index_place *place, uint64_t x,
+							     uint64_t changes)
+{
+	uint64_t from = 0, to = NO_KEY, key;
+	uint32_t n, above = MAX_HEIGHT + 1;
 
 	/* What a writer moves may lead anywhere: not out of the array, and every step goes down. */
-	while (n < ix->capacity) {
-		const struct index_node *node = node_at(ix, n);
-		uint32_t height = ord_load(&node->height), at = rank(node, x);
+	for (n = ord_load(&ix->root); n < ix->capacity;) {
+		struct index_node *node = node_at(ix, n);
+		uint32_t height = ord_load(&node->height), at;
 
+		fetch(node);
+		at = rank(node, x);
 		if (height >= above)
 			break;
 		above = height;
-		if (!height)
-			return at ? ord_load(&node->child[at - 1]) : INDEX_NONE;
-		n = ord_load(&node->child[at ? at - 1 : 0]);
+		if (!height) {
+			*place = (struct index_place){ changes, from, to, n, at, 0 };
+			return node;
+		}
+		at -= at > 0;
+		n = ord_load(&node->child[at]);
+		key = key_at(node, at);
+		from = key > from ? key : from;
+		key = key_at(node, at + 1);
+		to = key < to ? key : to;
 	}
-	return INDEX_NONE;
+	place->changes = 0;
+	return NULL;
+}
+
+static inline struct index_node *go(const struct index *ix, struct index_place *place, uint64_t x)
+{
+	uint64_t changes = ord_load_acquire(&ix->changes);
+
+	if (place->changes == changes && x >= place->from && x < place->to)
+		return node_at(ix, place->leaf);
+	return descend(ix, place, x, changes);
+}
+
+/* rank(), often without looking at all keys. */
+static inline uint32_t rank_in(const struct index_node *leaf, struct index_place *place, uint64_t x)
+{
+	uint32_t at = place->at;
+
+	if ((at && key_at(leaf, at - 1) > x) || key_at(leaf, at) <= x)
+		place->at = at = rank(leaf, x);
+	return at;
+}
+
+static inline uint32_t number_in(const struct index_node *leaf, struct index_place *place, uint32_t at)
+{
+	if (!at)
+		return INDEX_NONE;
+	place->key = key_at(leaf, at - 1);
+	return ord_load(&leaf->child[at - 1]);
+}
+
+uint32_t index_floor(const struct index *ix, struct index_place *place, uint64_t x)
+{
+	const struct index_node *leaf = go(ix, place, x);
+
+	return leaf ? number_in(leaf, place, rank_in(leaf, place, x)) : INDEX_NONE;
+}
+
+/* A node comes, goes, or has another first key: all is stored, and places are none any more. */
+static void changed(struct index *ix)
+{
+	ord_store_release(&ix->changes, ix->changes + 1);
 }
 
 /* ---- nodes ---- */
@@ -85,12 +158,19 @@ static void set_entry(struct index_node *node, uint32_t at, uint64_t key, uint32
 	ord_store(&node->child[at], child);
 }
 
-static void insert_at(struct index_node *node, uint32_t at, uint64_t key, uint32_t child)
+static inline void insert_at(struct index_node *node, uint32_t at, uint64_t key, uint32_t child)
 {
-	for (uint32_t i = node->count; i > at; i--)
-		set_entry(node, i, node->key[i - 1], node->child[i - 1]);
-	set_entry(node, at, key, child);
-	ord_store(&node->count, node->count + 1);
+	uint32_t count = node->count;
+	uint64_t *k = &node->key[count], *stop = &node->key[at];
+	uint32_t *c = &node->child[count];
+
+	for (; k != stop; k--, c--) {
+		ord_store(k, k[-1]);
+		ord_store(c, c[-1]);
+	}
+	ord_store(k, key);
+	ord_store(c, child);
+	ord_store(&node->count, count + 1);
 }
 
 static void remove_at(struct index_node *node, uint32_t at)
@@ -114,6 +194,7 @@ static uint32_t node_get(struct index *ix, uint32_t height)
 	}
 	for (uint32_t i = 0; i < INDEX_FAN; i++)
 		ord_store(&node_at(ix, n)->key[i], NO_KEY);
+	ord_store(&node_at(ix, n)->end, NO_KEY);
 	ord_store(&node_at(ix, n)->count, 0);
 	ord_store(&node_at(ix, n)->height, height);
 	return n;
@@ -134,7 +215,8 @@ void index_init(struct index *ix, void *memory, uint32_t keys)
 	ix->used = 0;
 	ix->free = INDEX_NONE;
 	ix->free_count = 0;
-	ix->finger = INDEX_NONE;
+	ix->finger = (struct index_place){ .changes = 0 };
+	ix->changes = 1;
 	ix->root = node_get(ix, 0);
 }
 
@@ -160,7 +242,7 @@ static void split(struct index *ix, struct index_node *parent, uint32_t at, uint
 	if (right->height)
 		ord_store(&right->key[0], 0);
 	ord_store(&left->count, keep);
-	ix->finger = INDEX_NONE;
+	changed(ix);
 }
 
 static void grow_root(struct index *ix)
@@ -171,64 +253,21 @@ static void grow_root(struct index *ix)
 	set_entry(node, 0, 0, ix->root);
 	ord_store(&node->count, 1);
 	ord_store(&ix->root, n);
-	ix->finger = INDEX_NONE;
-}
-
-static int leaf_insert(struct index_node *leaf, uint64_t key, uint32_t number)
-{
-	uint32_t at = rank(leaf, key);
-
-	if (at && leaf->key[at - 1] == key)
-		return -EEXIST;
-	insert_at(leaf, at, key, number);
-	return 0;
-}
-
-static bool at_finger(const struct index *ix, uint64_t key)
-{
-	return ix->finger != INDEX_NONE && key >= ix->finger_from && key < ix->finger_to;
-}
-
-/* Moves the finger to the leaf where x belongs. */
-static struct index_node *point(struct index *ix, uint64_t x)
-{
-	struct index_node *node;
-	uint64_t from = 0, to = NO_KEY;
-
-	if (at_finger(ix, x))
-		return node_at(ix, ix->finger);
-	node = node_at(ix, ix->root);
-	while (node->height) {
-		uint32_t at = rank(node, x);
-
-		at -= at > 0;
-		if (at)
-			from = node->key[at];
-		if (at + 1 < node->count)
-			to = node->key[at + 1];
-		node = node_at(ix, node->child[at]);
-	}
-	ix->finger = (uint32_t)(node - ix->nodes);
-	ix->finger_from = from;
-	ix->finger_to = to;
-	return node;
+	changed(ix);
 }
 
 uint32_t index_seek(struct index *ix, uint64_t x)
 {
-	const struct index_node *leaf = point(ix, x);
-	uint32_t at = rank(leaf, x);
-
-	return at ? leaf->child[at - 1] : INDEX_NONE;
+	return index_floor(ix, &ix->finger, x);
 }
 
-bool index_gap(struct index *ix, uint64_t x, uint64_t to, uint32_t *before)
+bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to, uint32_t *before)
 {
-	const struct index_node *leaf = point(ix, x);
-	uint32_t at = rank(leaf, x);
+	const struct index_node *leaf = go(ix, place, x);
+	uint32_t at = rank_in(leaf, place, x);
 
-	*before = at ? leaf->child[at - 1] : INDEX_NONE;
-	return to <= (at < leaf->count ? leaf->key[at] : ix->finger_to);
+	*before = number_in(leaf, place, at);
+	return to <= (at < leaf->count ? leaf->key[at] : place->to);
 }
 
 /* There is room on the way down when the way was cleared. */
@@ -255,19 +294,37 @@ static int clear_way(struct index *ix, uint64_t key)
 	return 0;
 }
 
-int index_insert(struct index *ix, uint64_t key, uint32_t number)
+int index_insert_at(struct index *ix, struct index_place *place, uint64_t key, uint32_t number)
 {
+	struct index_node *leaf = go(ix, place, key);
+	uint32_t at;
 	int ret;
 
-	if (point(ix, key)->count == INDEX_FAN) {
+	if (leaf->count == INDEX_FAN) {
 		ret = clear_way(ix, key);
 		if (ret)
 			return ret;
+		leaf = go(ix, place, key);
 	}
-	return leaf_insert(point(ix, key), key, number);
+	at = rank_in(leaf, place, key);
+	if (at && leaf->key[at - 1] == key)
+		return -EEXIST;
+	insert_at(leaf, at, key, number);
+	place->at = at + 1;		/* what comes next is mostly above */
+	return 0;
+}
+
+int index_insert(struct index *ix, uint64_t key, uint32_t number)
+{
+	return index_insert_at(ix, &ix->finger, key, number);
 }
 
 /* ---- removal ---- */
+
+static bool at_finger(const struct index *ix, uint64_t key)
+{
+	return ix->finger.changes == ix->changes && key >= ix->finger.from && key < ix->finger.to;
+}
 
 /* The first key below path[level] is another now: the one separator that names it. */
 static void first_key_changed(struct step *path, uint32_t level, uint64_t key)
@@ -321,19 +378,20 @@ static void shrink(struct index *ix, struct step *path, uint32_t level)
 		} else {
 			return;
 		}
-		ix->finger = INDEX_NONE;
+		changed(ix);
 	}
 	/* An inner root with one child is one too many; with none, the tree is empty. */
 	while (path[0].node->height && path[0].node->count <= 1) {
 		struct index_node *root = path[0].node;
 
-		ix->finger = INDEX_NONE;
 		if (!root->count) {
 			ord_store(&root->height, 0);
+			changed(ix);
 			return;
 		}
 		ord_store(&ix->root, root->child[0]);
 		node_put(ix, root);
+		changed(ix);
 		path[0].node = node_at(ix, ix->root);
 	}
 }
@@ -345,8 +403,8 @@ int index_remove(struct index *ix, uint64_t key)
 	uint32_t level = 0, at;
 
 	if (at_finger(ix, key)) {
-		node = node_at(ix, ix->finger);
-		at = rank(node, key);
+		node = node_at(ix, ix->finger.leaf);
+		at = rank_in(node, &ix->finger, key);
 		if (!at || node->key[at - 1] != key)
 			return -ENOENT;
 		/* Not the first, whose name stands above; nor one too many. */
@@ -369,7 +427,7 @@ int index_remove(struct index *ix, uint64_t key)
 	remove_at(node, at - 1);
 	if (at == 1 && node->count) {
 		first_key_changed(path, level, node->key[0]);
-		ix->finger = INDEX_NONE;
+		changed(ix);
 	}
 	shrink(ix, path, level);
 	return 0;
@@ -401,8 +459,8 @@ static bool visit(const struct index *ix, const struct index_node *node, uint64_
 void index_visit(const struct index *ix, uint64_t from, uint64_t to, bool (*fn)(void *arg, uint32_t number), void *arg)
 {
 	/* Often all of it is where the writer is. */
-	if (at_finger(ix, from) && to <= ix->finger_to)
-		visit(ix, node_at(ix, ix->finger), from, to, fn, arg);
+	if (at_finger(ix, from) && to <= ix->finger.to)
+		visit(ix, node_at(ix, ix->finger.leaf), from, to, fn, arg);
 	else
 		visit(ix, node_at(ix, ix->root), from, to, fn, arg);
 }

@@ -23,20 +23,34 @@ struct index_node {
 	uint32_t height;		/* 0: a leaf */
 	uint32_t count;
 	uint64_t key[INDEX_FAN];	/* of an inner node: the first key below child i, but 0 for i = 0 */
+	uint64_t end;			/* UINT64_MAX, as all keys past the last */
 	uint32_t child[INDEX_FAN];	/* of a leaf: the numbers */
 } __attribute__((aligned(64)));
 
+/*
+ * Where somebody was last: a leaf, and the keys that belong there for as long as
+ * no node comes, goes or gets another first key.  Who goes on from there needs no
+ * way down the tree: a neighbour's, or the same key again under the lock.  All
+ * zeros is nowhere.  It is one thread's, or the lock's.
+ */
+struct index_place {
+	uint64_t changes;		/* what index->changes was when the way down began */
+	uint64_t from, to;
+	uint32_t leaf;
+	uint32_t at;			/* how many of the leaf's keys were <= x: a guess, looked at before it is used */
+	uint64_t key;			/* index_floor()'s and index_gap()'s answer's, if there was one */
+};
+
 struct index {
-	/* What readers need; only the root ever changes. */
+	/* What readers need; only the last two ever change. */
 	struct index_node *nodes;
 	uint32_t capacity;		/* nodes */
 	uint32_t root;
+	uint64_t changes;		/* counted when each is done */
 
 	uint32_t used __attribute__((aligned(64)));
 	uint32_t free, free_count;	/* a list through child[0] */
-	/* The leaf of the writer's last step, and the keys that belong there: neighbours need no descent. */
-	uint32_t finger;
-	uint64_t finger_from, finger_to;
+	struct index_place finger;	/* the lock's */
 };
 
 /* Room for so many nodes that `keys` keys always fit. */
@@ -47,7 +61,7 @@ size_t index_memory(const struct index *ix);
 void index_init(struct index *ix, void *memory, uint32_t keys);
 
 /* The number of the greatest key <= x, or INDEX_NONE.  The one call that needs no lock.  UINT64_MAX is no key, nor an x. */
-uint32_t index_floor(const struct index *ix, uint64_t x);
+uint32_t index_floor(const struct index *ix, struct index_place *place, uint64_t x);
 
 /* The same under the lock, where it never errs; and what is next to x is near at hand then. */
 uint32_t index_seek(struct index *ix, uint64_t x);
@@ -56,9 +70,10 @@ uint32_t index_seek(struct index *ix, uint64_t x);
  * Whether no key is in (x, to): then *before is index_seek()'s answer for x.  May say
  * no where the answer is not in one leaf: index_visit() knows.
  */
-bool index_gap(struct index *ix, uint64_t x, uint64_t to, uint32_t *before);
+bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to, uint32_t *before);
 
-/* 0; -EEXIST; -ENOMEM: not with index_size()'s memory. */
+/* 0; -EEXIST; -ENOMEM: not with index_size()'s memory.  The first begins where somebody was. */
+int index_insert_at(struct index *ix, struct index_place *place, uint64_t key, uint32_t number);
 int index_insert(struct index *ix, uint64_t key, uint32_t number);
 /* 0 or -ENOENT. */
 int index_remove(struct index *ix, uint64_t key);

@@ -122,11 +122,11 @@ static void print_machine(const struct bench *b)
 
 	if (!uname(&u))
 		printf("machine    %s %s, %ld processors\n", u.sysname, u.release, sysconf(_SC_NPROCESSORS_ONLN));
-	if (b->ctx)
-		printf("pins       host memory by '%s'%s%s%s\n", *b->host_provider ? b->host_provider : "?",
-		       *b->device_provider ? ", a GPU's by '" : "", b->device_provider, *b->device_provider ? "'" : "");
-	else
+	if (!b->ctx)
 		printf("pins       none: %s\n", b->why_not);
+	else if (*b->host_provider)	/* of pins that were measured */
+		printf("pins       host memory by '%s'%s%s%s\n", b->host_provider,
+		       *b->device_provider ? ", a GPU's by '" : "", b->device_provider, *b->device_provider ? "'" : "");
 	if (b->gpu)
 		printf("GPU        %s\n", b->gpu_name);
 	else

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+/* cache_subjects.c - what bench/cache.c measures: our cache, and UCX's where it is there. Registration does nothing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#ifdef HAVE_UCX
+#include <ucs/memory/rcache.h>
+#endif
+
+#include "cache_subjects.h"
+#include "peerdma_cache.h"
+
+void die(const char *what)
+{
+	fprintf(stderr, "bench-cache: %s\n", what);
+	exit(1);
+}
+
+static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
+{
+	(void)arg;
+	(void)addr;
+	(void)length;
+	out->handle = NULL;
+	return 0;
+}
+
+static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
+{
+	(void)arg;
+	(void)addr;
+	(void)length;
+	(void)handle;
+}
+
+static void *our_open(size_t n)
+{
+	static const struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = end };
+	struct peerdma_cache *cache;
+
+	(void)n;
+	if (peerdma_cache_create(&ops, NULL, NULL, &cache))
+		die(peerdma_last_error());
+	return cache;
+}
+
+/* As a cache of pins has it: a word for each region, side by side in pages that only the kernel writes. */
+static int add_word(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
+{
+	static uint32_t words[1 << 20];
+
+	(void)arg;
+	(void)length;
+	out->word = &words[(addr - (uintptr_t)BASE) / STRIDE % (1 << 20)];
+	return 0;
+}
+
+void *our_open_words(size_t n)
+{
+	static const struct peerdma_cache_ops ops = {
+		.size = sizeof(ops), .monitors = PEERDMA_MONITOR_WORD, .add = add_word, .remove = end,
+	};
+	struct peerdma_cache *cache;
+
+	(void)n;
+	if (peerdma_cache_create(&ops, NULL, NULL, &cache))
+		die(peerdma_last_error());
+	return cache;
+}
+
+static void our_close(void *cache)
+{
+	peerdma_cache_close(cache);
+}
+
+static void our_forget(void *cache, size_t n)
+{
+	if (peerdma_cache_invalidate(cache, BASE, n * STRIDE) != (int)n)
+		die("not all were invalidated");
+}
+
+static void our_hit(void *cache, const uint32_t *which, size_t n)
+{
+	struct peerdma_cached *hold;
+
+	for (size_t i = 0; i < n; i++) {
+		if (peerdma_cache_get(cache, BASE + which[i] * STRIDE, LENGTH, &hold))
+			die(peerdma_last_error());
+		peerdma_cache_put(cache, hold);
+	}
+}
+
+static void our_end_each(void *cache, const uint32_t *which, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		peerdma_cache_invalidate(cache, BASE + which[i] * STRIDE, LENGTH);
+}
+
+#ifdef HAVE_UCX
+static ucs_status_t ucx_add(void *context, ucs_rcache_t *rcache, void *arg, ucs_rcache_region_t *region, uint16_t flags)
+{
+	(void)context;
+	(void)rcache;
+	(void)arg;
+	(void)region;
+	(void)flags;
+	return UCS_OK;
+}
+
+static void ucx_end(void *context, ucs_rcache_t *rcache, ucs_rcache_region_t *region)
+{
+	(void)context;
+	(void)rcache;
+	(void)region;
+}
+
+static void ucx_dump(void *context, ucs_rcache_t *rcache, ucs_rcache_region_t *region, char *buf, size_t max)
+{
+	(void)context;
+	(void)rcache;
+	(void)region;
+	if (max)
+		*buf = 0;
+}
+
+static void *ucx_open(size_t n)
+{
+	static const ucs_rcache_ops_t ops = { ucx_add, ucx_end, ucx_dump };
+	ucs_rcache_params_t params;
+	ucs_rcache_t *rcache;
+
+	(void)n;
+	memset(&params, 0, sizeof(params));
+	params.region_struct_size = sizeof(ucs_rcache_region_t);
+	params.alignment = UCS_RCACHE_MIN_ALIGNMENT;
+	params.max_alignment = 4096;
+	params.ops = &ops;
+	params.flags = UCS_RCACHE_FLAG_NO_PFN_CHECK;
+	params.max_regions = (unsigned long)-1;
+	params.max_size = (size_t)-1;
+	params.max_unreleased = (size_t)-1;
+	if (ucs_rcache_create(&params, "bench", NULL, &rcache) != UCS_OK)
+		die("ucs_rcache_create");
+	return rcache;
+}
+
+static void ucx_close(void *cache)
+{
+	ucs_rcache_destroy(cache);
+}
+
+static void ucx_gone(void *arg)
+{
+	(void)arg;
+}
+
+static void ucx_end_each(void *cache, const uint32_t *which, size_t n)
+{
+	ucs_rcache_region_t *region;
+
+	for (size_t i = 0; i < n; i++) {
+		if (ucs_rcache_get(cache, BASE + which[i] * STRIDE, LENGTH, PROT_READ | PROT_WRITE, NULL, &region) != UCS_OK)
+			die("ucs_rcache_get");
+		ucs_rcache_region_invalidate(cache, region, ucx_gone, NULL);
+		ucs_rcache_region_put(cache, region);
+	}
+}
+
+static void ucx_forget(void *cache, size_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		ucx_end_each(cache, &i, 1);
+}
+
+static void ucx_hit(void *cache, const uint32_t *which, size_t n)
+{
+	ucs_rcache_region_t *region;
+
+	for (size_t i = 0; i < n; i++) {
+		if (ucs_rcache_get(cache, BASE + which[i] * STRIDE, LENGTH, PROT_READ | PROT_WRITE, NULL, &region) != UCS_OK)
+			die("ucs_rcache_get");
+		ucs_rcache_region_put(cache, region);
+	}
+}
+#endif
+
+const struct subject subjects[] = {
+	{ "peerdma", our_open, our_close, our_hit, our_forget, our_end_each },
+#ifdef HAVE_UCX
+	{ "ucx", ucx_open, ucx_close, ucx_hit, ucx_forget, ucx_end_each },
+#endif
+};
+
+const int subjects_count = sizeof(subjects) / sizeof(subjects[0]);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* cache_subjects.h - the caches that are measured, in the same words. */
+#ifndef CACHE_SUBJECTS_H
+#define CACHE_SUBJECTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SUBJECTS_MAX	2
+#define BASE		((char *)(1ULL << 44))
+#define STRIDE		8192UL
+#define LENGTH		4096UL
+
+struct subject {
+	const char *name;
+	void *(*open)(size_t n);
+	void (*close)(void *cache);
+	void (*hit)(void *cache, const uint32_t *which, size_t n);	/* n gets and puts */
+	void (*forget)(void *cache, size_t n);				/* all n regions, at once if it can */
+	/* n regions, one by one; UCX's needs a get and a put for each. */
+	void (*end_each)(void *cache, const uint32_t *which, size_t n);
+};
+
+/* Ours first. */
+extern const struct subject subjects[];
+extern const int subjects_count;
+
+/* Ours with a word to look at, as regions of pins have. */
+void *our_open_words(size_t n);
+
+void die(const char *what) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * entry.h - what the cache's index has of a region: its number, and how far it
+ * reaches at most, so that a miss need not fetch its neighbour to know that it
+ * ends before.
+ *
+ * The reach is rounded up, to pages, with three digits after the first: c up to 15
+ * pages is c, and then (8 + c % 8) << (c / 8 - 1).
+ */
+#ifndef CACHE_ENTRY_H
+#define CACHE_ENTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "index.h"
+
+#define ENTRY_NUMBER_BITS	24
+#define ENTRY_NUMBERS		(1U << ENTRY_NUMBER_BITS)
+#define REACH_SHIFT		12
+#define REACH_ANY		0xfeU	/* 0xff is INDEX_NONE's, which reaches nothing */
+
+static inline uint32_t reach_of(uint64_t length)
+{
+	uint64_t pages = (length >> REACH_SHIFT) + !!(length & ((1U << REACH_SHIFT) - 1));
+	uint32_t shift, reach;
+
+	if (pages < 16)
+		return (uint32_t)pages;
+	shift = 60 - (uint32_t)__builtin_clzll(pages);
+	reach = (shift << 3) + (uint32_t)((pages >> shift) + !!(pages & ((1ULL << shift) - 1)));
+	return reach < REACH_ANY ? reach : REACH_ANY;
+}
+
+static inline uint32_t entry_of(uint32_t number, uint64_t length)
+{
+	return reach_of(length) << ENTRY_NUMBER_BITS | number;
+}
+
+static inline uint32_t entry_number(uint32_t entry)
+{
+	return entry & (ENTRY_NUMBERS - 1);
+}
+
+/* False: a region with this entry that begins at key ends at x, or before.  INDEX_NONE's is no region. */
+static inline bool entry_may_reach(uint32_t entry, uint64_t key, uint64_t x)
+{
+	uint32_t reach = entry >> ENTRY_NUMBER_BITS;
+	uint64_t pages = reach < 16 ? reach : (uint64_t)(8 + reach % 8) << (reach / 8 - 1);
+
+	if (reach >= REACH_ANY)
+		return entry != INDEX_NONE;
+	return (x - key) >> REACH_SHIFT < pages;
+}
+
+#endif
