@@ -8,7 +8,7 @@ import re
 from .errors import HARNESS, KERNEL, TIMEOUT, HarnessError
 from .judge import level
 from .kernel import DEBUG
-from .machine import IOMMU, TOPOLOGIES
+from .machine import IOMMUS, TOPOLOGIES
 
 # softgpu/core/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
 KNOBS = ("fail_pin", "fail_map", "fail_alloc", "callback_delay_ms", "bar1_limit", "revoke_every", "seed", "strict",
@@ -70,10 +70,10 @@ def _parser():
     add("--cards", type=_count, default=1, metavar="N", help="DMA cards: edu, 1234:11e8 (default 1)")
     add("--nvme", action="append", default=[], metavar="FILE", help="an NVMe disk on this image; may be repeated")
     add("--topology", choices=TOPOLOGIES, default="ports", help="where they are plugged in, see below")
-    add("--iommu", choices=sorted(IOMMU), default="off", help="Intel IOMMU: none, translating, or passthrough "
+    add("--iommu", choices=IOMMUS, default="off", help="IOMMU: none, translating, or passthrough "
         "(default off)")
     add = parser.add_argument_group("machine").add_argument
-    add("--kernel", default="6.1", metavar="K", help="6.1 or 6.12 (Debian's, fetched when first used), debug "
+    add("--kernel", default="6.1", metavar="K", help="6.1 or 6.12 (Debian's, fetched when first used; 6.1-arm64: docs/arm64.md), debug "
         "(vm/build-debug-kernel), or an image file")
     add("--modules-dir", metavar="DIR", help="lib/modules/RELEASE of such an image")
     add("--memory", metavar="SIZE", help="of the guest, half of it per socket (default 1G; 2G for the debug kernel)")

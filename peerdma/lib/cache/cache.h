@@ -4,9 +4,10 @@
  *
  *   hold.h	who holds a region	index.h	regions by address (entry.h: what it says)
  *   front.c	a thread's own table	thread.c	whose it is
- *   cache.c	the calls, and hits
+ *   cache.c	caches, counters	get.c	hits (calls.h: whose)
  *   miss.c	making regions		end.c	ending them
- *   overlap.c	what a range touches
+ *   overlap.c	what a range touches	invalidate.c	ending what is there
+ *   room.c	limits, memory
  *   pins.c	a cache of pins		seen.c	what others see of it
  *
  * One lock, cache->lock.  It guards what is marked so below and every change of the

@@ -10,30 +10,10 @@
 #include "../internal.h"
 #include "cache.h"
 #include "front.h"
+#include "miss.h"
 
 #define TRIES		16	/* memory that is freed during each call is not worth another */
 #define EVICT_MANY	64	/* when the provider says that it is full */
-#define EVICT_SHARE	64	/* over a limit: one in so many at once, since an end of many costs little more than of one */
-
-/* What is wanted; narrowed when registering more than was asked for fails. */
-struct wish {
-	uint64_t addr, last;	/* inclusive */
-	uint64_t from, to;	/* what to register */
-	uint32_t aperture;
-	uint64_t life;		/* of the region that was begun, PENDING */
-	bool counted;		/* as a miss */
-	uint32_t ahead;		/* regions for which there is memory to be taken */
-	enum { WHOLE, PLAIN } how;
-};
-
-/* Overlapping regions, found under the lock. */
-struct overlap {
-	struct peerdma_cache *cache;
-	uint64_t from, to;
-	struct region *pending;
-	uint64_t pending_life;
-	uint32_t first, count;
-};
 
 /* Whole granules; or, where ops know better what belongs together, what was asked for and no more. */
 static void plain_extent(const struct peerdma_cache *cache, struct wish *w)
@@ -71,59 +51,8 @@ static inline int extent(struct peerdma_cache *cache, struct wish *w)
 	return cache->ops.extent ? asked_extent(cache, w) : 0;
 }
 
-static bool see_overlap(void *arg, uint32_t entry)
-{
-	struct overlap *o = arg;
-	uint32_t number = entry_number(entry);
-	struct region *r = &o->cache->regions[number];
-	uint64_t life = ord_load_acquire(&r->life);	/* its maker held no lock when it made it LIVE */
-
-	if (life_state(life) == STATE_PENDING) {
-		o->pending = r;
-		o->pending_life = life;
-	}
-	r->next = o->first;
-	o->first = number;
-	o->count++;
-	if (r->pub.addr < o->from)
-		o->from = r->pub.addr;
-	if (r->pub.addr + r->pub.length > o->to)
-		o->to = r->pub.addr + r->pub.length;
-	return true;
-}
-
-/*
- * Memory is taken ahead, as much again as is used, since a page that is touched first costs
- * as much as some misses: from the first that a small cache does without, up to a part that nobody misses.
- */
-#define AHEAD_FIRST	16U
-#define AHEAD_LEAST	256U
-#define AHEAD_MOST	1024U
-
-/* Lock: this number is the first of how many whose memory nobody has touched.  0: somebody has. */
-static uint32_t is_new(struct peerdma_cache *cache, uint32_t number)
-{
-	if (number < cache->ahead || number < AHEAD_FIRST)
-		return 0;
-	/* Powers of two, then multiples of the greatest: not a page, nor a huge one, that is not needed. */
-	cache->ahead = number < AHEAD_LEAST ? AHEAD_LEAST : number + (number > AHEAD_MOST ? AHEAD_MOST : number);
-	return cache->ahead - number;
-}
-
-/* No lock. */
-static void __attribute__((noinline)) go_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number, uint32_t many)
-{
-	memory_ahead(cache->regions, cache->capacity * sizeof(*cache->regions), number * sizeof(*cache->regions),
-		     many * sizeof(*cache->regions));
-	memory_ahead(cache->index.nodes, index_size(cache->capacity), index_memory(&cache->index),
-		     many / (INDEX_FAN / 2) * sizeof(struct index_node));
-	if (f)
-		memory_ahead(f->records, f->capacity * sizeof(*f->records), number * sizeof(*f->records),
-			     many * sizeof(*f->records));
-}
-
-/* Lock. */
-static uint32_t number_get(struct peerdma_cache *cache)
+/* Lock.  What the next miss will use comes nearer meanwhile. */
+static inline uint32_t number_get(struct peerdma_cache *cache, const struct front *f)
 {
 	uint32_t number = cache->free;
 
@@ -134,8 +63,11 @@ static uint32_t number_get(struct peerdma_cache *cache)
 	}
 	if (number != NO_REGION) {
 		cache->free = cache->regions[number].next;
-		if (cache->free != NO_REGION)
+		if (cache->free != NO_REGION) {
 			__builtin_prefetch(&cache->regions[cache->free], 1);
+			if (f)
+				__builtin_prefetch(&f->records[cache->free], 1);
+		}
 		/* Takes that threads still have in their records were of other generations. */
 		cache->regions[number].gets = 0;
 		cache->regions[number].gets -= region_gets(cache, number);
@@ -148,62 +80,6 @@ static void number_put(struct peerdma_cache *cache, uint32_t number)
 {
 	cache->regions[number].next = cache->free;
 	cache->free = number;
-}
-
-static bool over(uint64_t now, uint64_t more, uint64_t max)
-{
-	return max && now + more > max;
-}
-
-/* Lock.  Chooses what must go for a region of this length to fit, if enough is idle. */
-static void __attribute__((noinline)) make_room(struct peerdma_cache *cache, const struct wish *w, struct ending *list)
-{
-	const struct peerdma_cache_options *o = &cache->options;
-	uint64_t length = w->to - w->from;
-	uint32_t before = list->count, many = 1 + o->max_regions / EVICT_SHARE;
-	uint64_t bytes = 0, aperture = 0;
-
-	while (over(cache->count - (list->count - before), 1, o->max_regions) ||
-	       over(cache->bytes - bytes, length, o->max_bytes) ||
-	       (w->aperture && over(cache->aperture - aperture, length, o->max_aperture))) {
-		uint32_t last = list->first, n = list->count;
-
-		end_choose(cache, o->max_regions && over(cache->count, 1, o->max_regions) ? many : 1, list);
-		if (list->count == n)
-			break;
-		for (uint32_t i = list->first; i != last; i = cache->regions[i].next) {
-			bytes += cache->regions[i].pub.length;
-			if (ord_load(&cache->regions[i].life) & LIFE_APERTURE)
-				aperture += cache->regions[i].pub.length;
-		}
-	}
-	cache->evictions += list->count - before;
-}
-
-/* Ends up to n idle regions, and says how many. */
-static uint32_t __attribute__((noinline)) evict(struct peerdma_cache *cache, uint32_t n)
-{
-	struct ending list = ENDING_NONE;
-	uint32_t count;
-
-	ord_lock(&cache->lock);
-	end_choose(cache, n, &list);
-	end_commit(cache, front_if_any(cache), &list);
-	count = list.count;
-	cache->evictions += count;
-	ord_unlock(&cache->lock);
-	end_finish(cache, &list);
-	return count;
-}
-
-/* Lock.  Until the region is not any more what it was when it was found to be PENDING. */
-static void wait_for(struct peerdma_cache *cache, struct region *pending, uint64_t life)
-{
-	ord_store(&cache->waiting, cache->waiting + 1);
-	ord_fence();
-	while (ord_load(&pending->life) == life)
-		ord_wait(&cache->settled, &cache->lock);
-	ord_store(&cache->waiting, cache->waiting - 1);
 }
 
 static void __attribute__((noinline)) wake_all(struct peerdma_cache *cache)
@@ -316,52 +192,6 @@ static inline bool publish(struct peerdma_cache *cache, struct front *f, struct 
 	return true;
 }
 
-enum step { FOUND, MADE, AGAIN, FAILED };
-
-/* Lock.  What is wanted touches regions: it is in one, or one is PENDING, or they are to be merged. */
-static enum step __attribute__((noinline)) look_closer(struct peerdma_cache *cache, struct index_place *place,
-						       struct wish *w, struct overlap *o, struct region **out, int *error)
-{
-	uint32_t entry;
-
-	*o = (struct overlap){ .cache = cache, .from = w->from, .to = w->to, .first = NO_REGION };
-	regions_touched(cache, place, w->from, w->to, see_overlap, o);
-	if (o->pending) {
-		if (ord_load(&o->pending->pub.registration) == front_words) {
-			*error = fail(-EDEADLK, "peerdma_cache_get: called by add() for the memory that it is registering");
-			return FAILED;
-		}
-		wait_for(cache, o->pending, o->pending_life);
-		return AGAIN;
-	}
-	entry = index_seek(&cache->index, w->addr);
-	if (entry != INDEX_NONE && region_covers(&cache->regions[entry_number(entry)], w->addr, w->last)) {
-		*out = &cache->regions[entry_number(entry)];
-		(*out)->holds++;
-		(*out)->gets++;
-		cache->late_hits++;
-		return FOUND;
-	}
-	return MADE;
-}
-
-/* Lock. */
-static void __attribute__((noinline)) merge(struct peerdma_cache *cache, struct wish *w, struct overlap *o,
-					    struct ending *list)
-{
-	if (w->how == WHOLE) {
-		w->from = o->from;
-		w->to = o->to;
-	}
-	cache->merges += o->count;
-	while (o->first != NO_REGION) {
-		uint32_t next = cache->regions[o->first].next;
-
-		end_begin(cache, o->first, list, END_MERGED);
-		o->first = next;
-	}
-}
-
 /* Under the lock the index does not err: what is wanted is there, or coming, or we begin it. */
 static inline enum step find_or_begin(struct peerdma_cache *cache, struct front *f, struct wish *w, struct region **out,
 				      int *error)
@@ -376,25 +206,25 @@ static inline enum step find_or_begin(struct peerdma_cache *cache, struct front 
 	ord_lock(&cache->lock);
 	none = regions_none(cache, place, w->from, w->to);
 	if (!none)
-		step = look_closer(cache, place, w, &o, out, error);
+		step = overlap_look(cache, place, w, &o, out, error);
 	if (step != MADE) {
 		ord_unlock(&cache->lock);
 		return step;
 	}
-	number = number_get(cache);
+	number = number_get(cache, f);
 	if (number == NO_REGION) {
 		ord_unlock(&cache->lock);
-		if (evict(cache, 1 + cache->capacity / EVICT_SHARE))
+		if (room_evict(cache, 1 + cache->capacity / EVICT_SHARE))
 			return AGAIN;
 		*error = fail(-ENOBUFS, "peerdma_cache_get: all %u regions that this cache can have are held; "
 			      "put some, or give it a greater capacity", cache->capacity);
 		return FAILED;
 	}
 	if (!none)
-		merge(cache, w, &o, &list);
+		overlap_merge(cache, w, &o, &list);
 	if (cache->limited)
-		make_room(cache, w, &list);
-	w->ahead = is_new(cache, number);
+		room_make(cache, w, &list);
+	w->ahead = room_is_new(cache, number);
 	cache->misses += !w->counted;
 	w->counted = true;
 	*out = begin(cache, w, number);
@@ -406,7 +236,7 @@ static inline enum step find_or_begin(struct peerdma_cache *cache, struct front 
 	if (list.count)
 		end_finish(cache, &list);
 	if (w->ahead)
-		go_ahead(cache, f, number, w->ahead);
+		room_ahead(cache, f, number, w->ahead);
 	return MADE;
 }
 
@@ -414,7 +244,7 @@ static inline enum step find_or_begin(struct peerdma_cache *cache, struct front 
 static bool __attribute__((noinline)) worth_another(struct peerdma_cache *cache, struct wish *w, int error)
 {
 	bool full = error == -ENOSPC || error == -ENOMEM || error == -EMFILE || error == -ENFILE;
-	bool room = full && evict(cache, EVICT_MANY);
+	bool room = full && room_evict(cache, EVICT_MANY);
 
 	/* Less, then: the neighbours' memory, or the rest of the allocation, may be what cannot be had. */
 	if (!room) {
