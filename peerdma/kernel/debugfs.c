@@ -54,8 +54,11 @@ static void show_segments(struct seq_file *s, struct peerdma_pin *pin)
 	}
 }
 
-/* Whom it is mapped for, as device:mappings,device:mappings; one may come again.  pin->lock held. */
-static void show_devices(struct seq_file *s, struct peerdma_pin *pin)
+/*
+ * Whom it is mapped for, as device:mappings,device:mappings; one may come again.
+ * late: only importers that have not let go in time.  pin->lock held.
+ */
+static void show_devices(struct seq_file *s, struct peerdma_pin *pin, bool late)
 {
 	const char *separator = "";
 	struct device *of = NULL;
@@ -63,7 +66,7 @@ static void show_devices(struct seq_file *s, struct peerdma_pin *pin)
 	u32 count = 0;
 
 	list_for_each_entry(map, &pin->maps, node) {
-		if (!map->live)
+		if (!map->live || (late && !map->late))
 			continue;
 		if (map->pub.dev == of) {
 			count++;
@@ -107,7 +110,9 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 	if (memory)
 		show_segments(s, pin);
 	seq_putc(s, '\t');
-	show_devices(s, pin);
+	show_devices(s, pin, false);
+	seq_putc(s, '\t');
+	show_devices(s, pin, true);
 	seq_putc(s, '\n');
 unlock:
 	mutex_unlock(&pin->lock);
@@ -152,7 +157,7 @@ static void pins_stop(struct seq_file *s, void *v)
 static int pins_show(struct seq_file *s, void *v)
 {
 	if (v == SEQ_START_TOKEN)
-		seq_puts(s, "id\tpid\tcomm\tclient\tprovider\tstate\tflags\taddr\tlength\tpinned_length\tpage_shift\tmappings\tviews\texports\tfirst_phys\tgeneration\tsegments\tdevices\n");
+		seq_puts(s, "id\tpid\tcomm\tclient\tprovider\tstate\tflags\taddr\tlength\tpinned_length\tpage_shift\tmappings\tviews\texports\tfirst_phys\tgeneration\tsegments\tdevices\tlate\n");
 	else
 		show_pin(s, v);
 	return 0;
@@ -176,6 +181,7 @@ static int stats_show(struct seq_file *s, void *v)
 	seq_printf(s, "maps\t%lld\n", atomic64_read(&st->maps));
 	seq_printf(s, "unmaps\t%lld\n", atomic64_read(&st->unmaps));
 	seq_printf(s, "exports\t%lld\n", atomic64_read(&st->exports));
+	seq_printf(s, "late\t%lld\n", atomic64_read(&st->late));
 	seq_printf(s, "revocations\t%lld\n", atomic64_read(&st->revocations));
 	seq_printf(s, "faults\t%lld\n", atomic64_read(&st->faults));
 	return 0;

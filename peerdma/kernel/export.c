@@ -4,7 +4,7 @@
  *
  * The exporter is dynamic: it has pin and unpin, maps under the buffer's
  * reservation lock, and tells importers to let go (move_notify) when the memory
- * is revoked or unpinned.  After that it takes down what they still hold.
+ * is revoked or unpinned.  They have a limited time for that: importers.c.
  *
  * An importer that cannot let go must not get memory that can be revoked.
  * There are two kinds:
@@ -25,6 +25,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "importers.h"
 #include "pin.h"
 
 PEERDMA_IMPORT_DMA_BUF;
@@ -37,13 +38,14 @@ struct peerdma_export {
 	u64 offset;
 	struct dma_resv resv;		/* outlives the dma_buf, so that revoking may lock it */
 	struct dma_buf *dmabuf;		/* resv; NULL once it is being released */
+	bool untranslated;		/* pin->lock: a device had it mapped that no IOMMU translates for */
 };
 
 /* What one attachment has: resv. */
 struct attached {
 	u32 pins;
 	u32 maps;
-	bool hold;			/* counts in pin->holds, until it is detached */
+	bool hold;			/* pin->lock: counts in pin->holds, until it is detached */
 };
 
 static void export_free(struct kref *ref)
@@ -137,6 +139,10 @@ static struct sg_table *export_map(struct dma_buf_attachment *attach,
 			pin->holds++;
 		}
 		map->hold = a->hold;
+		map->importer_holds = &a->hold;
+		map->lent = !a->hold;
+		pin->lent += map->lent;
+		ex->untranslated |= !peerdma_translated(attach->dev);
 	}
 	mutex_unlock(&pin->lock);
 	return IS_ERR(map) ? ERR_CAST(map) : &map->pub.sgt;
@@ -250,21 +256,41 @@ static struct peerdma_export *next_untold(struct peerdma_pin *pin)
 	return NULL;
 }
 
-void peerdma_export_revoke(struct peerdma_pin *pin)
+/*
+ * For work that importers had queued on the old addresses.  The lock is theirs
+ * meanwhile: they may need it to unmap.  No new work comes, for nothing is mapped anew.
+ */
+static void wait_fences(struct peerdma_export *ex)
 {
+	if (dma_resv_wait_timeout(&ex->resv, DMA_RESV_USAGE_BOOKKEEP, false,
+				  peerdma_importers_timeout()) > 0)
+		return;
+	atomic64_inc(&peerdma_stats.late);
+	pr_warn("peerdma: a fence on a dma-buf of pin %u (%s, process %d) was not signalled in time\n",
+		ex->pin->handle, ex->pin->provider->name, ex->pin->tgid);
+	/* Otherwise what is still under way meets an IOMMU. */
+	if (ex->untranslated)
+		dma_resv_wait_timeout(&ex->resv, DMA_RESV_USAGE_BOOKKEEP, false,
+				      MAX_SCHEDULE_TIMEOUT);
+}
+
+void peerdma_export_revoke(struct peerdma_pin *pin, bool taken)
+{
+	struct peerdma_overdue overdue;
 	struct peerdma_export *ex;
 
+	/* What importers do in move_notify takes as long as they like. */
+	peerdma_overdue_begin(&overdue, pin);
 	while ((ex = next_untold(pin))) {
 		dma_resv_lock(&ex->resv, NULL);
-		if (ex->dmabuf) {
+		if (ex->dmabuf)
 			dma_buf_move_notify(ex->dmabuf);
-			/* Work that importers had queued on the old addresses. */
-			dma_resv_wait_timeout(&ex->resv, DMA_RESV_USAGE_BOOKKEEP, false,
-					      MAX_SCHEDULE_TIMEOUT);
-		}
 		dma_resv_unlock(&ex->resv);
+		wait_fences(ex);
 		kref_put(&ex->ref, export_free);
 	}
+	peerdma_importers_wait(pin, taken);
+	peerdma_overdue_end(&overdue);
 }
 
 /* On success *file is the dma-buf's, with the only reference to it. */

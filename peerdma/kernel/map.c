@@ -13,8 +13,7 @@
 #include "pin.h"
 #include "trace.h"
 
-/* Translates an IOMMU for this device, that is: can it reach any address? */
-static bool translated(struct device *dev)
+bool peerdma_translated(struct device *dev)
 {
 	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
 
@@ -30,7 +29,7 @@ static int check_reach(struct device *dev, phys_addr_t phys, u64 length)
 {
 	u64 last = phys + length - 1;
 
-	if (!translated(dev) && last > min_not_zero(dma_get_mask(dev), dev->bus_dma_limit)) {
+	if (!peerdma_translated(dev) && last > min_not_zero(dma_get_mask(dev), dev->bus_dma_limit)) {
 		dev_dbg(dev, "cannot address %#llx: raise its DMA mask or use an IOMMU\n", last);
 		return -EOPNOTSUPP;
 	}
@@ -222,7 +221,7 @@ static int map_pages(struct peerdma_map *map)
 	dma_sync_sgtable_for_device(dev, sgt, map->pub.dir);
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		/* swiotlb=force and the like: the device would use a copy. */
-		err = !translated(dev) && dma_need_sync(dev, sg_dma_address(sg)) ? -EOPNOTSUPP :
+		err = !peerdma_translated(dev) && dma_need_sync(dev, sg_dma_address(sg)) ? -EOPNOTSUPP :
 			peerdma_map_add(map, sg_dma_address(sg), sg_dma_len(sg));
 		if (err)
 			goto unmap;
@@ -317,6 +316,8 @@ void peerdma_map_down(struct peerdma_map *map)
 	trace_peerdma_unmap(map->pub.pin, map);
 	unmap_device(map);
 	atomic64_inc(&peerdma_stats.unmaps);
+	if (map->lent)
+		peerdma_importer_returns(map);
 }
 
 void peerdma_map_destroy(struct peerdma_map *map)

@@ -204,6 +204,7 @@ struct peerdma_pin *peerdma_pin_new(struct peerdma_file *file)
 	pin->down = false;
 	pin->wc = false;
 	pin->viewed = false;
+	pin->lent = 0;
 	pin->priv = NULL;
 	pin->tgid = current->tgid;
 	memcpy(pin->comm, current->comm, sizeof(pin->comm));
@@ -280,12 +281,12 @@ static void maps_down(struct peerdma_pin *pin)
 }
 
 /* Views and dma-bufs; then the caller takes down the mappings. */
-static void others_down(struct peerdma_pin *pin)
+static void others_down(struct peerdma_pin *pin, bool taken)
 {
 	if (pin->viewed)
 		peerdma_view_zap(pin);
 	if (!list_empty(&pin->export_list))
-		peerdma_export_revoke(pin);
+		peerdma_export_revoke(pin, taken);
 }
 
 /*
@@ -293,9 +294,9 @@ static void others_down(struct peerdma_pin *pin)
  * nothing new is to be made.  Runs once per pin in which anything was made; a
  * second time there is nothing left to do.
  */
-static void teardown(struct peerdma_pin *pin)
+static void teardown(struct peerdma_pin *pin, bool taken)
 {
-	others_down(pin);
+	others_down(pin, taken);
 	mutex_lock(&pin->lock);
 	maps_down(pin);
 	if (pin->wc)
@@ -336,6 +337,9 @@ static void revoke(struct peerdma_pin *pin)
 			mutex_unlock(&pin->lock);
 		} else {
 			wait_down(pin);
+			/* Unpinned, it was left to importers, who could keep it until now. */
+			if (READ_ONCE(pin->lent))
+				peerdma_importers_wait(pin, true);
 		}
 		return;
 	}
@@ -346,7 +350,7 @@ static void revoke(struct peerdma_pin *pin)
 		peerdma_file_event(pin);
 	if (pin->ops && pin->ops->revoke)
 		pin->ops->revoke(pin, pin->client_priv);
-	teardown(pin);
+	teardown(pin, true);
 	trace_peerdma_revoke_end(pin);
 
 	mutex_lock(&pin->lock);
@@ -420,7 +424,7 @@ static void end_made(struct peerdma_pin *pin)
 	bool last;
 
 	if (!pin->down && !pin->source)
-		teardown(pin);
+		teardown(pin, false);
 	peerdma_maps_lock(pin, NULL, DMA_NONE);
 	maps_down(pin);
 	list_for_each_entry_safe(map, next, &pin->maps, node)

@@ -19,7 +19,8 @@
  *
  * Reference count: the memory of this struct (kref).  `holds' count who needs
  * the pinned memory itself: the owner, and static dma-buf importers.  The
- * provider gets the memory back when the last hold goes.
+ * provider gets the memory back when the last hold goes.  Importers that can let
+ * go, and do not in time, come to hold it too (importers.c).
  *
  * Lock order, outermost first:
  *
@@ -99,6 +100,7 @@ struct peerdma_pin {
 	u32 holds;
 	u32 views;
 	u32 exports;
+	u32 lent;			/* maps of importers that are to let go; also read without the lock */
 	struct list_head maps;		/* peerdma_map.node */
 	struct list_head export_list;	/* peerdma_export.node */
 
@@ -119,6 +121,9 @@ struct peerdma_map {
 	u32 handle;			/* in file->maps, or 0 */
 	bool live;			/* pin->lock: the device's addresses are valid */
 	bool hold;			/* pin->lock: of an importer that holds the memory */
+	bool lent;			/* pin->lock: counts in pin->lent */
+	bool late;			/* pin->lock: of an importer that has not let go in time */
+	bool *importer_holds;		/* pin->lock: its attachment counts in pin->holds; NULL: no importer's */
 	void *priv;			/* the provider's */
 };
 
@@ -129,6 +134,7 @@ struct peerdma_stats {
 	atomic64_t maps;
 	atomic64_t unmaps;
 	atomic64_t exports;
+	atomic64_t late;
 	atomic64_t revocations;
 	atomic64_t faults;
 };
@@ -220,6 +226,8 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 void peerdma_map_down(struct peerdma_map *map);
 /* Unlinks and frees.  Does not give up a hold. */
 void peerdma_map_destroy(struct peerdma_map *map);
+/* Translates an IOMMU for this device, that is: can it reach any address, and be kept from it? */
+bool peerdma_translated(struct device *dev);
 
 /* view.c */
 int peerdma_view_init(void);
@@ -236,8 +244,16 @@ void peerdma_view_release(struct peerdma_pin *pin);
 
 /* export.c */
 int peerdma_export(struct peerdma_pin *pin, struct peerdma_export_args *args, struct file **file);
-/* Tells importers to let go.  The pin is not LIVE any more; no lock held. */
-void peerdma_export_revoke(struct peerdma_pin *pin);
+/*
+ * Tells importers to let go, and waits for them.  The pin is not LIVE any more; no
+ * lock held.  taken: the memory is somebody else's when this returns.
+ */
+void peerdma_export_revoke(struct peerdma_pin *pin, bool taken);
+
+/* importers.c: until they have let go; or are late, and named, and the memory is safe from them or (not taken) theirs. */
+void peerdma_importers_wait(struct peerdma_pin *pin, bool taken);
+/* One has let go: map->lent was set.  pin->lock held. */
+void peerdma_importer_returns(struct peerdma_map *map);
 
 /* slots.c: a pin with a name (handle), on its file's list; and the name free again. */
 struct peerdma_pin *peerdma_slot_take(struct peerdma_file *file);

@@ -246,7 +246,7 @@ static void end_export(void)
 static void everything(void)
 {
 	NEED(!sg_alloc(g.fd, g.ctx, GPU_LENGTH, &va));
-	kind = IMPORTER_LAZY;
+	kind = IMPORTER_DYNAMIC;
 	need_mmap_gpu();
 	memset(view, 1, 64);
 	NEED(!map() && !export() && !attach() && !import_map());

@@ -39,12 +39,14 @@ static struct pci_dev *card;
 static void notify(struct dma_buf_attachment *attach)
 {
 	struct importer *im = attach->importer_priv;
+	u32 ms;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
 	im->notified++;
 	WRITE_ONCE(im->begun, im->begun + 1);
-	if (im->slow_ms)
-		msleep(im->slow_ms);
+	/* A second thread may make it shorter. */
+	for (ms = 0; ms < READ_ONCE(im->slow_ms); ms++)
+		usleep_range(900, 1000);
 	if (im->sgt && im->kind != IMPORTER_LAZY && im->kind != IMPORTER_PINNING) {
 		dma_buf_unmap_attachment(attach, im->sgt, im->dir);
 		im->sgt = NULL;

@@ -44,7 +44,7 @@ struct importer_progress {
 #define IMPORTER_UNMAP	_IO(0xb7, 2)
 #define IMPORTER_DETACH	_IO(0xb7, 3)
 #define IMPORTER_STATE	_IOR(0xb7, 4, struct importer_state)
-/* From now on each move_notify takes so many milliseconds. */
+/* From now on, and now, each move_notify takes so many milliseconds. */
 #define IMPORTER_SLOW	_IOW(0xb7, 5, __u32)
 #define IMPORTER_PROGRESS	_IOR(0xb7, 6, struct importer_progress)
 

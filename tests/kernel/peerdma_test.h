@@ -86,6 +86,7 @@ void test_devices(void);
 /* False: there is no GPU. */
 bool test_gpu(void);
 void test_importer(bool gpu);
+void test_late(bool gpu);
 void test_ends(bool gpu);
 
 #endif

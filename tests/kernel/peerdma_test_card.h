@@ -13,5 +13,7 @@ void card_copy(uint64_t from, uint64_t to, size_t n);
 int card_map(int fd, uint32_t handle, uint32_t flags, struct peerdma_segment *segs,
 	     uint32_t *count, uint32_t *mapping);
 bool card_behind_iommu(void);
+/* Whether it may do DMA; `make' allows it first. */
+bool card_master(bool make);
 
 #endif

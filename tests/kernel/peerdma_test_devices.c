@@ -14,15 +14,34 @@
 static volatile uint64_t *bar;
 static struct peerdma_map_args card;	/* its PCI address */
 
+/* Of its PCI command register. */
+enum { MEMORY_SPACE = 2, BUS_MASTER = 4 };
+
 static void card_path(char *path, size_t size, const char *file)
 {
 	snprintf(path, size, "/sys/bus/pci/devices/%04x:%02x:%02x.%u/%s", card.domain, card.bus,
 		 card.devfn >> 3, card.devfn & 7, file);
 }
 
+bool card_master(bool make)
+{
+	uint16_t command = 0;
+	char path[256];
+	int fd;
+
+	card_path(path, sizeof(path), "config");
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	CHECK(pread(fd, &command, 2, 4) == 2);
+	if (make) {
+		command |= MEMORY_SPACE | BUS_MASTER;
+		CHECK(pwrite(fd, &command, 2, 4) == 2);
+	}
+	close(fd);
+	return command & BUS_MASTER;
+}
+
 bool card_open(void)
 {
-	uint16_t command;
 	char path[256];
 	int fd;
 
@@ -34,13 +53,7 @@ bool card_open(void)
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	CHECK(fd >= 0 && write(fd, "1", 1) == 1);
 	close(fd);
-	/* Memory space, bus master. */
-	card_path(path, sizeof(path), "config");
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	CHECK(pread(fd, &command, 2, 4) == 2);
-	command |= 6;
-	CHECK(pwrite(fd, &command, 2, 4) == 2);
-	close(fd);
+	card_master(true);
 	card_path(path, sizeof(path), "resource0");
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	bar = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

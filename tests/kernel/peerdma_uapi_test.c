@@ -28,6 +28,7 @@ int main(int argc, char **argv)
 	}
 	gpu = test_gpu();
 	test_importer(gpu);
+	test_late(gpu);
 	test_ends(gpu);
 
 	fd = dev_open();

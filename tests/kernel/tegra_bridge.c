@@ -89,7 +89,7 @@ static void importers(void)
 	struct importer_map m;
 	struct peerdma_pin_args a;
 
-	for (uint32_t kind = IMPORTER_STATIC; kind <= IMPORTER_LAZY; kind++) {
+	for (uint32_t kind = IMPORTER_STATIC; kind <= IMPORTER_DYNAMIC; kind++) {
 		int fd = dev_open(), im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC), dmabuf;
 		struct importer_attach at = { .kind = kind };
 		char *p = alloc();

@@ -3,10 +3,10 @@
 #
 # All that a program can see of /dev/peerdma: calls, host memory, a DMA card, and
 # GPU memory where the software GPU is.
-# vm: --timeout 400 --cards 1 --gpus 1
-# vm: --timeout 400 --cards 1 --gpus 1 --iommu on
-# vm: --timeout 400 --cards 1 --gpus 1 --kernel 6.12
-# vm: --timeout 400 --cards 1 --gpus 1 --iommu on --kernel 6.12
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --iommu on
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --kernel 6.12
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --iommu on --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"
 

@@ -196,6 +196,12 @@ struct peerdma_map_args {
  * Once such an importer has mapped, UNPIN is EBUSY, and after the last close the
  * memory stays pinned, until it detaches.  Static importers map for
  * both directions, so READONLY pins are for dynamic ones.
+ *
+ * Told to let go, an importer has a limited time to unmap (the module's parameter
+ * export_timeout_ms).  One that takes longer is named in the kernel's log and in
+ * debugfs.  On UNPIN it keeps the memory, until it detaches.  When the memory itself
+ * is freed, an importer behind an IOMMU loses its mapping; who frees waits for any
+ * other, or (export_stop_device) its device is stopped.
  */
 struct peerdma_export_args {
 	__u32 size;
