@@ -34,7 +34,7 @@ int child_allow(struct child *c, const char *what, int err, int fine)
 	static const int churn[] = { ENOENT, ENXIO, ENODEV };
 	static const int race[] = {
 		ESTALE, ENOENT, EBADF, ENOTTY, ENXIO, EINVAL, ECANCELED, EIO, EFAULT, ENODEV,
-		EAGAIN, EACCES,
+		EAGAIN, EACCES, EOPNOTSUPP,
 	};
 	bool ok = !err || err == fine;
 	size_t i;
@@ -89,19 +89,20 @@ static int count_gpus(void)
 	return n;
 }
 
-bool child_hold(struct child *c, struct area *a)
+bool child_hold(struct child *c, const struct gpu_ops *gpu, struct area *a)
 {
 	c->rnd = rnd_of(1, 0);
-	c->gpu.ops = &gpu_raw;
+	c->gpu.ops = gpu;
 	open_peerdma(c);
 	a->device = true;
 	a->len = 1 << 16;
-	if (gpu_raw.open(&c->gpu, 0) || gpu_raw.alloc(&c->gpu, a->len, &a->va) || child_pin(c, a, &c->pins[0]))
+	if (gpu->open(&c->gpu, 0) || gpu->alloc(&c->gpu, a->len, &a->va) || child_pin(c, a, &c->pins[0]))
 		return false;
 	c->gpu.ops = &gpu_raw_amd;
 	a[1] = *a;
 	return !gpu_raw_amd.open(&c->gpu, 0) && !gpu_raw_amd.alloc(&c->gpu, a[1].len, &a[1].va) &&
-	       !child_pin(c, &a[1], &c->pins[1]);
+	       !child_pin(c, &a[1], &c->pins[1]) && !child_make_buffer(c, &c->buffers[0], true) &&
+	       !child_pin_buffer(c, &c->buffers[0], &c->pins[2]);
 }
 
 int child_main(uint64_t seed, const struct gpu_ops *gpu, bool churn, uint32_t fpga_percent)

@@ -22,6 +22,7 @@
 
 #define AREAS	6
 #define PINS	8
+#define BUFFERS	2
 
 /* An allocation. */
 struct area {
@@ -33,11 +34,25 @@ struct area {
 	uint64_t tag;
 };
 
+/* A dma-buf that peerdma imports. */
+struct buffer {
+	bool live;
+	bool movable;		/* dmabuf_mover's: what follows */
+	bool revoked;
+	bool wild;		/* orders are out for its importers: what comes of them is not known */
+	int fd;
+	uint32_t number;
+	uint64_t len;
+	volatile uint64_t *bytes;
+	uint64_t tag;		/* the first word */
+};
+
 /* A pin and what was made from it. */
 struct held {
 	uint32_t handle;	/* 0: none */
 	uint32_t slot, generation;
 	struct area *area;	/* NULL when freed */
+	struct buffer *buffer;	/* it is of a dma-buf: no view, no dma-buf of its own */
 	bool device, persistent;
 	bool revoked;
 	bool told;		/* its event was read */
@@ -58,6 +73,8 @@ struct child {
 	int pd;			/* /dev/peerdma, -1 when closed */
 	const volatile uint32_t *generations;
 	struct area areas[AREAS];
+	struct buffer buffers[BUFFERS];
+	struct buffer dropped;	/* what pins are of whose dma-buf the child has closed */
 	struct held pins[PINS];
 	bool churn;		/* modules come and go meanwhile */
 	volatile bool race;	/* another thread does something now */
@@ -67,7 +84,8 @@ struct child {
 
 /* What all children together have done, in memory that they share. */
 enum { DID_ALLOC, DID_FREE, DID_PIN, DID_UNPIN, DID_MAP, DID_VIEW, DID_TOUCH, DID_SIGBUS, DID_EXPORT,
-       DID_COPY, DID_FPGA, DID_EVENT, DID_REVOKED, DID_RACE, DID_HEIR, DIDS };
+       DID_COPY, DID_FPGA, DID_EVENT, DID_REVOKED, DID_RACE, DID_HEIR, DID_BUFFER, DID_PIN_BUFFER,
+       DID_MOVE, DID_REVOKE, DIDS };
 extern unsigned long *child_did;
 
 static inline void child_count(int what)
@@ -97,8 +115,8 @@ static inline int child_expect(struct child *c, const char *what, int err)
 /* The whole life; the exit code. */
 int child_main(uint64_t seed, const struct gpu_ops *gpu, bool churn, uint32_t fpga_percent);
 
-/* Begins a life that only holds one pin of each make's GPU memory, in a and behind it; false if it cannot. */
-bool child_hold(struct child *c, struct area *a);
+/* Begins a life that only holds a pin of each provider but the host, in a and behind it; false if it cannot. */
+bool child_hold(struct child *c, const struct gpu_ops *gpu, struct area *a);
 
 /* ops.c: does one random thing. */
 void child_step(struct child *c);
@@ -129,6 +147,19 @@ void child_area_gone(struct child *c, struct area *a);
 void child_ctx_gone(struct child *c);
 /* After a race: what is still there? */
 void child_take_stock(struct child *c);
+
+/* The pin's memory is gone: nothing may lead to it any more. */
+void child_check_revoked(struct child *c, struct held *h);
+
+/* buffers.c: something random with a dma-buf, and on purpose.  0 or an errno. */
+void child_do_buffer(struct child *c);
+int child_make_buffer(struct child *c, struct buffer *b, bool movable);
+void child_drop_buffer(struct child *c, struct buffer *b);
+int child_pin_buffer(struct child *c, struct buffer *b, struct held *h);
+void child_pin_on_buffer(struct child *c, struct buffer *b);
+/* To dmabuf_mover, as its document says. */
+int child_command(const struct buffer *b, const char *command);
+int child_map_may(const struct held *h, int err);
 
 /* ends.c */
 void child_race(struct child *c);

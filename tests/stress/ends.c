@@ -13,12 +13,13 @@
 
 /* ---- two threads of one process ---- */
 
-enum deed { FREE, DESTROY, CLOSE_PEERDMA, CLOSE_GPU, UNPIN_ALL, DEEDS };
+enum deed { FREE, DESTROY, CLOSE_PEERDMA, CLOSE_GPU, UNPIN_ALL, MOVE, REVOKE, DEEDS };
 
 struct rival {
 	struct child *c;
 	enum deed deed;
 	struct area *area;
+	struct buffer *buffer;
 	uint32_t handles[PINS];
 	useconds_t delay;
 	int pd;
@@ -43,6 +44,15 @@ static void *rival_main(void *arg)
 		break;
 	case CLOSE_GPU:
 		ops->close(&r->c->gpu);
+		break;
+	case MOVE:
+	case REVOKE:
+		for (i = 0; i < 4; i++) {
+			child_command(r->buffer, "move");
+			usleep(r->delay / 4);
+		}
+		if (r->deed == REVOKE)
+			child_command(r->buffer, "revoke");
 		break;
 	default:
 		for (i = 0; i < PINS; i++) {
@@ -80,6 +90,23 @@ static void pin_on(struct child *c, struct area *a)
 	}
 }
 
+/* From now on its pins may be gone at any time. */
+static struct buffer *movable(struct child *c)
+{
+	int i, k;
+
+	for (i = 0; i < BUFFERS; i++) {
+		if (!c->buffers[i].live || !c->buffers[i].movable)
+			continue;
+		c->buffers[i].wild = true;
+		for (k = 0; k < PINS; k++)
+			if (c->pins[k].buffer == &c->buffers[i])
+				c->pins[k].unsure = true;
+		return &c->buffers[i];
+	}
+	return NULL;
+}
+
 void child_race(struct child *c)
 {
 	struct area *a = child_area(c, true);
@@ -92,6 +119,9 @@ void child_race(struct child *c)
 	r.deed = rnd_below(&c->rnd, DEEDS);
 	if (r.deed == CLOSE_GPU && !c->gpu.ops->close)
 		r.deed = DESTROY;
+	r.buffer = movable(c);
+	if (!r.buffer && (r.deed == MOVE || r.deed == REVOKE))
+		r.deed = UNPIN_ALL;
 	r.delay = rnd_below(&c->rnd, 4000);
 	for (i = 0; i < PINS; i++)
 		r.handles[i] = c->pins[i].handle;
@@ -99,7 +129,9 @@ void child_race(struct child *c)
 	c->race = true;
 	if (pthread_create(&thread, NULL, rival_main, &r))
 		child_fail("no thread");
-	if (rnd_chance(&c->rnd, c->fpga_percent))
+	if (r.deed == MOVE || r.deed == REVOKE || (r.buffer && rnd_chance(&c->rnd, 20)))
+		child_pin_on_buffer(c, r.buffer);
+	else if (rnd_chance(&c->rnd, c->fpga_percent))
 		child_fpga_copy(c);
 	else
 		pin_on(c, a);
@@ -132,6 +164,10 @@ static void unpin_all(struct child *c)
 static void free_all(struct child *c)
 {
 	int i;
+
+	for (i = 0; i < BUFFERS; i++)
+		if (c->buffers[i].live)
+			child_drop_buffer(c, &c->buffers[i]);
 
 	for (i = 0; i < AREAS; i++) {
 		struct area *a = &c->areas[i];

@@ -14,6 +14,7 @@ struct user_gpu;
 struct gpu_ops {
 	const char *name;
 	bool visible;		/* raw: the CPU sees its memory, which is AMD's */
+	bool in_host;		/* Tegra's: memory of the machine, which the CPU has at the same address */
 	int (*open)(struct user_gpu *g, int index);
 	int (*ctx_create)(struct user_gpu *g);
 	int (*ctx_destroy)(struct user_gpu *g);
@@ -25,6 +26,8 @@ struct gpu_ops {
 	int (*sync)(struct user_gpu *g);
 	/* NULL: there are none, and no persistent pins either. */
 	int (*tokens)(struct user_gpu *g, uint64_t va, uint64_t *p2p, uint32_t *va_space);
+	/* A dma-buf of it.  NULL: there is none. */
+	int (*export)(struct user_gpu *g, uint64_t va, uint64_t length, int *fd);
 	/* NULL: there is no such thing. */
 	void (*close)(struct user_gpu *g);
 };
@@ -37,9 +40,9 @@ struct user_gpu {
 	void *cu_ctx;		/* libcuda */
 };
 
-extern const struct gpu_ops gpu_raw, gpu_raw_amd;
+extern const struct gpu_ops gpu_raw, gpu_raw_amd, gpu_raw_tegra;
 
 /* Loads libcuda, without starting it; NULL if there is none. */
-const struct gpu_ops *gpu_cuda(void);
+const struct gpu_ops *gpu_cuda(bool tegra);
 
 #endif

@@ -14,6 +14,8 @@ static struct {
 	typeof(cuCtxDestroy) *ctx_destroy;
 	typeof(cuMemAlloc) *mem_alloc;
 	typeof(cuMemFree) *mem_free;
+	typeof(cuMemHostAlloc) *host_alloc;
+	typeof(cuMemFreeHost) *host_free;
 	typeof(cuMemcpy) *copy;
 	typeof(cuMemcpyAsync) *copy_async;
 	typeof(cuCtxSynchronize) *sync;
@@ -82,6 +84,22 @@ static int cuda_free(struct user_gpu *g, uint64_t va)
 	return as_errno(cu.mem_free(va));
 }
 
+static int cuda_host_alloc(struct user_gpu *g, uint64_t length, uint64_t *va)
+{
+	void *p = NULL;
+	CUresult result = length > 16 << 20 ? CUDA_ERROR_OUT_OF_MEMORY : cu.host_alloc(&p, length, 0);
+
+	(void)g;
+	*va = (uintptr_t)p;
+	return as_errno(result);
+}
+
+static int cuda_host_free(struct user_gpu *g, uint64_t va)
+{
+	(void)g;
+	return as_errno(cu.host_free((void *)(uintptr_t)va));
+}
+
 static int cuda_copy(struct user_gpu *g, uint64_t dst, uint64_t src, uint64_t length, bool sync)
 {
 	(void)g;
@@ -117,11 +135,23 @@ static const struct gpu_ops ops = {
 	.tokens = cuda_tokens,
 };
 
+static const struct gpu_ops tegra_ops = {
+	.name = "libcuda's host memory",
+	.in_host = true,
+	.open = cuda_open,
+	.ctx_create = cuda_ctx_create,
+	.ctx_destroy = cuda_ctx_destroy,
+	.alloc = cuda_host_alloc,
+	.free = cuda_host_free,
+	.copy = cuda_copy,
+	.sync = cuda_sync,
+};
+
 #define STRING_(name)	#name
 #define STRING(name)	STRING_(name)
 #define LOAD(member, name) ((cu.member = dlsym(lib, STRING(name))) != NULL)
 
-const struct gpu_ops *gpu_cuda(void)
+const struct gpu_ops *gpu_cuda(bool tegra)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
 
@@ -130,8 +160,9 @@ const struct gpu_ops *gpu_cuda(void)
 	if (!LOAD(init, cuInit) || !LOAD(device_get, cuDeviceGet) ||
 	    !LOAD(ctx_create, cuCtxCreate) || !LOAD(ctx_destroy, cuCtxDestroy) ||
 	    !LOAD(mem_alloc, cuMemAlloc) || !LOAD(mem_free, cuMemFree) ||
+	    !LOAD(host_alloc, cuMemHostAlloc) || !LOAD(host_free, cuMemFreeHost) ||
 	    !LOAD(copy, cuMemcpy) || !LOAD(copy_async, cuMemcpyAsync) ||
 	    !LOAD(sync, cuCtxSynchronize) || !LOAD(attribute, cuPointerGetAttribute))
 		return NULL;
-	return &ops;
+	return tegra ? &tegra_ops : &ops;
 }

@@ -71,6 +71,52 @@ static int raw_tokens(struct user_gpu *g, uint64_t va, uint64_t *p2p, uint32_t *
 	return err;
 }
 
+static int raw_export(struct user_gpu *g, uint64_t va, uint64_t length, int *fd)
+{
+	struct softgpu_dmabuf d = { .va = va, .length = length };
+	int err = SG_CALL(g->fd, SOFTGPU_DMABUF, &d);
+
+	*fd = d.fd;
+	return err;
+}
+
+/* What libcuda does for cudaHostAlloc(): memory in the window, of which the driver is told. */
+static int host_alloc(struct user_gpu *g, uint64_t length, uint64_t *va)
+{
+	struct softgpu_va_reserve r = { .length = (length + PAGE64 - 1) & ~(PAGE64 - 1) };
+	struct softgpu_host_register h = { .ctx = g->ctx, .kind = SOFTGPU_KIND_HOST, .length = length };
+	int err;
+
+	if (length > 16 << 20)
+		return ENOSPC;
+	err = SG_CALL(g->fd, SOFTGPU_VA_RESERVE, &r);
+	if (err)
+		return err;
+	*va = h.va = r.va;
+	if (mmap((void *)(uintptr_t)r.va, r.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
+		return errno;
+	return SG_CALL(g->fd, SOFTGPU_HOST_REGISTER, &h);
+}
+
+static int host_free(struct user_gpu *g, uint64_t va)
+{
+	struct softgpu_va a = { .va = va };
+	struct softgpu_query q;
+	uint64_t length;
+	int err = sg_query(g->fd, va, &q);
+
+	length = (q.length + PAGE64 - 1) & ~(PAGE64 - 1);
+	/* Work that is queued would meet memory that is gone. */
+	if (!err && g->ctx)
+		err = raw_sync(g);
+	err = err ?: SG_CALL(g->fd, SOFTGPU_HOST_UNREGISTER, &a);
+	if (err)
+		return err;
+	mmap((void *)(uintptr_t)va, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	return SG_CALL(g->fd, SOFTGPU_VA_RELEASE, &a);
+}
+
 /* The window holds the open file, too. */
 static void raw_close(struct user_gpu *g)
 {
@@ -91,6 +137,7 @@ const struct gpu_ops gpu_raw = {
 	.copy = raw_copy,
 	.sync = raw_sync,
 	.tokens = raw_tokens,
+	.export = raw_export,
 	.close = raw_close,
 };
 
@@ -102,6 +149,20 @@ const struct gpu_ops gpu_raw_amd = {
 	.ctx_destroy = raw_ctx_destroy,
 	.alloc = raw_alloc,
 	.free = raw_free,
+	.copy = raw_copy,
+	.sync = raw_sync,
+	.export = raw_export,
+	.close = raw_close,
+};
+
+const struct gpu_ops gpu_raw_tegra = {
+	.name = "Tegra's, raw",
+	.in_host = true,
+	.open = raw_open,
+	.ctx_create = raw_ctx_create,
+	.ctx_destroy = raw_ctx_destroy,
+	.alloc = host_alloc,
+	.free = host_free,
 	.copy = raw_copy,
 	.sync = raw_sync,
 	.close = raw_close,

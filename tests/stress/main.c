@@ -33,13 +33,14 @@ static struct {
 	int rounds, first;
 	uint32_t fpga_percent;
 	bool verbose;
+	bool tegra;
 } options = { .rounds = 1000, .fpga_percent = 3 };
 
 static struct {
 	int children, killed, removals, refusals, unloads, cuda, amd;
 } counts;
 
-static const struct gpu_ops *libcuda;
+static const struct gpu_ops *libcuda, *raw;
 static struct state idle;
 unsigned long *child_did;
 uint32_t revoke_every;
@@ -54,8 +55,8 @@ static void nap_us(uint32_t us)
 static void failed(int round, const char *what)
 {
 	printf("round %d: %s\n", round, what);
-	printf("FAILED; the same round again: stress --seed %llu --first %d --rounds 1 (times differ, so it may take several tries)\n",
-	       (unsigned long long)options.seed, round);
+	printf("FAILED; the same round again: stress%s --seed %llu --first %d --rounds 1 (times differ, so it may take several tries)\n",
+	       options.tegra ? " --tegra" : "", (unsigned long long)options.seed, round);
 	exit(1);
 }
 
@@ -166,7 +167,7 @@ static void refuse_unload(int round)
 		struct area *a = &c.areas[0];
 
 		snprintf(child_name, sizeof(child_name), "round %d, holder", round);
-		if (!child_hold(&c, a) || write(ready[1], "", 1) != 1)
+		if (!child_hold(&c, raw, a) || write(ready[1], "", 1) != 1)
 			_exit(1);
 		nanosleep(&forever, NULL);
 		_exit(0);
@@ -240,7 +241,7 @@ static void run_round(int round)
 
 		counts.cuda += cuda;
 		counts.amd += amd;
-		pids[i] = start(round, i, rnd_next(&rnd), cuda ? libcuda : amd ? &gpu_raw_amd : &gpu_raw, churn);
+		pids[i] = start(round, i, rnd_next(&rnd), cuda ? libcuda : amd ? &gpu_raw_amd : raw, churn);
 	}
 	if (churn) {
 		nap_us(rnd_below(&rnd, 20000));
@@ -272,7 +273,7 @@ static void say_what_was_done(void)
 	static const char *const names[DIDS] = {
 		"allocations", "frees", "pins", "unpins", "mappings", "views", "reads of a view",
 		"SIGBUS", "dma-bufs", "copies", "copies by a card", "events", "revocations checked",
-		"races", "heirs",
+		"races", "heirs", "dma-bufs of others", "pins of those", "moves", "revocations by their exporter",
 	};
 	int i;
 
@@ -284,7 +285,7 @@ static void say_what_was_done(void)
 
 static void usage(FILE *out)
 {
-	fprintf(out, "usage: stress [--seed N] [--rounds N] [--first N] [--fpga PERCENT] [--revoke PINS] [--verbose]\n"
+	fprintf(out, "usage: stress [--seed N] [--rounds N] [--first N] [--fpga PERCENT] [--revoke PINS] [--tegra] [--verbose]\n"
 		"Runs random rounds in a virtual machine with softgpu, as root, with the modules in $MODDIR.\n");
 }
 
@@ -296,6 +297,7 @@ static void parse(int argc, char **argv)
 		{ "first", required_argument, NULL, 'f' },
 		{ "fpga", required_argument, NULL, 'p' },
 		{ "revoke", required_argument, NULL, 'r' },
+		{ "tegra", no_argument, NULL, 't' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ }
@@ -318,6 +320,9 @@ static void parse(int argc, char **argv)
 			break;
 		case 'r':
 			revoke_every = atoi(optarg);
+			break;
+		case 't':
+			options.tegra = true;
 			break;
 		case 'v':
 			options.verbose = true;
@@ -350,8 +355,11 @@ int main(int argc, char **argv)
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (child_did == MAP_FAILED)
 		return 1;
+	if (options.tegra)
+		state_of_tegra();
+	raw = options.tegra ? &gpu_raw_tegra : &gpu_raw;
 	modules_load_all();
-	libcuda = gpu_cuda();
+	libcuda = gpu_cuda(options.tegra);
 	state_read(&idle, true);
 	if (!idle.gpus) {
 		fprintf(stderr, "stress: no software GPU: is debugfs mounted on /sys/kernel/debug?\n");

@@ -64,8 +64,7 @@ static void do_alloc(struct child *c)
 		child_count(DID_ALLOC);
 }
 
-/* A pin whose memory is gone: nothing may lead to it any more. */
-static void check_revoked(struct child *c, struct held *h)
+void child_check_revoked(struct child *c, struct held *h)
 {
 	struct peerdma_query_args q = { .handle = h->handle };
 	uint64_t value;
@@ -100,7 +99,7 @@ void child_area_gone(struct child *c, struct area *a)
 		if (!h->device || h->persistent)
 			continue;
 		if (c->pd >= 0 && !c->race && a->len >= PAGE64)
-			check_revoked(c, h);
+			child_check_revoked(c, h);
 		else
 			h->unsure = true;
 	}
@@ -149,6 +148,17 @@ static void do_ctx(struct child *c)
 
 /* ---- the rest ---- */
 
+/* It is a dma-buf already. */
+static void no_export(struct child *c, struct held *h)
+{
+	struct peerdma_export_args e = { .handle = h->handle };
+	int err = CALL(c->pd, PEERDMA_EXPORT, &e);
+
+	if (!err)
+		child_fail("a pin of a dma-buf was exported");
+	child_allow(c, "export of a pin of a dma-buf", err, err == ESTALE ? child_may_be_stale(h) : EOPNOTSUPP);
+}
+
 static void do_export(struct child *c)
 {
 	struct held *h = child_some_pin(c);
@@ -156,6 +166,10 @@ static void do_export(struct child *c)
 
 	if (!h)
 		return;
+	if (h->buffer) {
+		no_export(c, h);
+		return;
+	}
 	if (h->dmabuf >= 0) {
 		close(h->dmabuf);
 		h->dmabuf = -1;
@@ -218,7 +232,7 @@ static void do_device_address(struct child *c)
 	uint64_t value;
 	int sig;
 
-	if (!a)
+	if (!a || c->gpu.ops->in_host)
 		return;
 	sig = touch_read((const uint64_t *)(uintptr_t)(a->va & ~7ULL), &value);
 	if (sig != SIGSEGV)
@@ -264,9 +278,9 @@ void child_step(struct child *c)
 		void (*op)(struct child *c);
 		uint32_t weight;
 	} ops[] = {
-		{ do_alloc, 18 }, { do_free, 8 }, { child_do_pin, 22 }, { child_do_unpin, 8 }, { child_do_map, 12 },
-		{ child_do_view, 14 }, { do_export, 6 }, { do_copy, 5 }, { do_events, 4 },
-		{ do_device_address, 2 }, { do_ctx, 1 },
+		{ do_alloc, 17 }, { do_free, 7 }, { child_do_pin, 19 }, { child_do_unpin, 8 }, { child_do_map, 12 },
+		{ child_do_view, 12 }, { do_export, 5 }, { do_copy, 4 }, { do_events, 4 },
+		{ do_device_address, 2 }, { do_ctx, 1 }, { child_do_buffer, 9 },
 	};
 	uint32_t n = rnd_below(&c->rnd, 100), i;
 

@@ -74,6 +74,14 @@ void child_forget(struct child *c, struct held *h)
 
 /* ---- pins ---- */
 
+/* Whose it became: where the CPU has the memory too, the host has it when nobody else knows it. */
+static bool is_device(struct child *c, uint32_t handle)
+{
+	struct peerdma_query_args q = { .handle = handle };
+
+	return CALL(c->pd, PEERDMA_QUERY, &q) || q.flags & PEERDMA_PIN_DEVICE;
+}
+
 int child_pin(struct child *c, struct area *a, struct held *h)
 {
 	struct peerdma_pin_args p = { 0 };
@@ -109,7 +117,7 @@ int child_pin(struct child *c, struct area *a, struct held *h)
 	h->slot = p.slot;
 	h->generation = p.generation;
 	h->area = a;
-	h->device = a->device;
+	h->device = a->device && (p.flags & PEERDMA_PIN_DEVICE || is_device(c, p.handle));
 	h->persistent = p.flags & PEERDMA_PIN_PERSISTENT;
 	h->unsure = revoke_every && h->device && !h->persistent;
 	/* Of the area's first byte; negative where the pin begins behind it. */
@@ -198,7 +206,7 @@ int child_map(struct child *c, struct held *h)
 	err = CALL(c->pd, PEERDMA_MAP, &m);
 	if (h->revoked && err != ESTALE && !c->race)
 		child_fail("a revoked pin is mapped: %s", strerror(err));
-	child_allow(c, "map", err, child_may_be_stale(h));
+	child_allow(c, "map", err, child_map_may(h, err));
 	if (!err && m.mapping) {
 		child_count(DID_MAP);
 		if (h->mapping) {
@@ -258,12 +266,23 @@ int child_fpga_copy(struct child *c)
 
 /* ---- the CPU's view ---- */
 
+/* It is the dma-buf that is mapped, if its exporter lets it be. */
+static int no_view(struct child *c, struct held *h)
+{
+	if (mmap(NULL, 4096, PROT_READ, MAP_SHARED, c->pd, PEERDMA_MMAP_PIN(h->handle)) != MAP_FAILED)
+		child_fail("a pin of a dma-buf has a view");
+	return child_allow(c, "view of a pin of a dma-buf", errno,
+			   errno == ESTALE ? child_may_be_stale(h) : EOPNOTSUPP);
+}
+
 int child_view(struct child *c, struct held *h)
 {
 	/* READONLY pins, whose area is marked busy, are not for writing. */
 	int prot = !h->area || h->area->busy ? PROT_READ : PROT_READ | PROT_WRITE;
 	void *p;
 
+	if (h->buffer)
+		return no_view(c, h);
 	if (h->view)
 		return 0;
 	h->view_length = h->length;

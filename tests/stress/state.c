@@ -13,9 +13,15 @@
 
 #define DEADLINE_S	10
 
-const char *const module_names[MODULES] = {
-	"softgpu", "nvidia", "amdgpu", "peerdma", "peerdma_nvidia", "peerdma_amd", "peerdma_fpga",
+const char *module_names[MODULES] = {
+	"softgpu", "nvidia", "amdgpu", "dmabuf_mover", "peerdma", "peerdma_nvidia", "peerdma_amd", "peerdma_fpga",
 };
+
+void state_of_tegra(void)
+{
+	module_names[1] = "nvidia_p2p";
+	module_names[5] = "peerdma_tegra";
+}
 
 static bool slurp(const char *path, char *buf, size_t size)
 {

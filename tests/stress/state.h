@@ -8,10 +8,12 @@
 
 #define MAX_GPUS	4
 #define MAX_CARDS	8
-#define MODULES		7
+#define MODULES		8
 
-/* In the order in which they are loaded. */
-extern const char *const module_names[MODULES];
+/* In the order in which they are loaded; the last is of no provider. */
+extern const char *module_names[MODULES];
+/* Instead of the desktop's. */
+void state_of_tegra(void);
 
 struct state {
 	int gpus, cards;

@@ -4,9 +4,10 @@
  *
  *   hold.h	who holds a region	index.h	regions by address (entry.h: what it says)
  *   front.c	a thread's own table	thread.c	whose it is
- *   cache.c	the calls, and hits
+ *   cache.c	caches, counters	get.c	hits (calls.h: whose)
  *   miss.c	making regions		end.c	ending them
- *   overlap.c	what a range touches
+ *   overlap.c	what a range touches	invalidate.c	ending what is there
+ *   room.c	limits, memory
  *   pins.c	a cache of pins		seen.c	what others see of it
  *
  * One lock, cache->lock.  It guards what is marked so below and every change of the
@@ -154,6 +155,20 @@ void front_free(struct front *f);
 /* miss.c: takes a hold, and makes the region if there is none.  f: the thread's, or NULL. */
 int region_make(struct peerdma_cache *cache, struct front *f, uint64_t addr, uint64_t length, struct region **out);
 
+/* Lock.  Whether what the index says of a region that begins at key ends after x. */
+static inline bool region_reaches(const struct peerdma_cache *cache, uint32_t entry, uint64_t key, uint64_t x)
+{
+	return entry_may_reach(entry, key, x) && key + cache->regions[entry_number(entry)].pub.length > x;
+}
+
+/* Lock.  True: no region touches [from, to), and one leaf of the index says so, as it mostly does. */
+static inline bool regions_none(const struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to)
+{
+	uint32_t before;
+
+	return index_gap(&cache->index, place, from, to, &before) && !region_reaches(cache, before, place->key, from);
+}
+
 /* overlap.c.  Lock: fn for each region that begins in [from, to) or reaches into it, in order. */
 void regions_touched(struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to,
 		     bool (*fn)(void *arg, uint32_t entry), void *arg);
@@ -187,6 +202,11 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
 /* memory.c: zeros, taken as they are touched; NULL if there are none.  wiped: a forked child gets zeros, too. */
 void *memory_get(size_t size, bool wiped);
 void memory_put(void *memory, size_t size);
+/* Where a second part may begin that is given back for itself. */
+static inline size_t memory_rounded(size_t size)
+{
+	return (size + 4095) / 4096 * 4096;
+}
 /* Takes the pages of [offset, offset + length), as far as they are there, in one go. */
 void memory_ahead(void *memory, size_t size, size_t offset, size_t length);
 

@@ -52,6 +52,7 @@ struct front *front_make(struct peerdma_cache *cache)
 {
 	/* Not next to another thread's: processors fetch lines in pairs. */
 	struct front *f = aligned_alloc(128, (sizeof(*f) + 127) / 128 * 128);
+	size_t records;
 
 	if (!f)
 		return NULL;
@@ -61,13 +62,14 @@ struct front *front_make(struct peerdma_cache *cache)
 		.careful = cache->fence || cache->monitored, .capacity = cache->capacity, .cache = cache, .process = cache->process,
 		.slot_shift = (uint8_t)(64 - __builtin_ctz(SLOTS_FIRST)),
 	};
-	f->records = memory_get((size_t)f->capacity * sizeof(struct record), true);
-	f->slots = memory_get(slots_size(f), true);
-	if (!f->records || !f->slots) {
-		records_free(f->records, f->capacity);
-		front_free(f);
+	/* The first slots are behind the records, in one piece: whoever frees either gives back its own pages. */
+	records = memory_rounded((size_t)f->capacity * sizeof(struct record));
+	f->records = memory_get(records + slots_size(f), true);
+	if (!f->records) {
+		free(f);
 		return NULL;
 	}
+	f->slots = (uint32_t *)((char *)f->records + records);
 	return f;
 }
 

@@ -72,25 +72,26 @@ static inline void fetch(const struct index_node *node)
 }
 
 /*
- * The leaf where x belongs, which is the place from here on; NULL: a writer was in the way.
+ * The way down to the leaf where x belongs, which is the place from here on; NULL: a writer was in the way.
  *
  * A writer counts a change when all its stores are made (release), and a way down
  * begins by looking at the count (acquire).  So if the count is still the same
  * under the lock, what was seen on the way was neither older nor newer than that,
  * and the place is right.  Without the lock it is a guess like all else.
  */
-static inline struct index_node *go(const struct index *ix, struct index_place *place, uint64_t x)
+static struct index_node * __attribute__((noinline)) descend(const struct index *ix, struct index_place *place, uint64_t x,
+							     uint64_t changes)
 {
-	uint64_t changes = ord_load_acquire(&ix->changes), from = 0, to = NO_KEY, key;
+	uint64_t from = 0, to = NO_KEY, key;
 	uint32_t n, above = MAX_HEIGHT + 1;
 
-	if (place->changes == changes && x >= place->from && x < place->to)
-		return node_at(ix, place->leaf);
 	/* What a writer moves may lead anywhere: not out of the array, and every step goes down. */
 	for (n = ord_load(&ix->root); n < ix->capacity;) {
 		struct index_node *node = node_at(ix, n);
-		uint32_t height = ord_load(&node->height), at = rank(node, x);
+		uint32_t height = ord_load(&node->height), at;
 
+		fetch(node);
+		at = rank(node, x);
 		if (height >= above)
 			break;
 		above = height;
@@ -100,8 +101,6 @@ static inline struct index_node *go(const struct index *ix, struct index_place *
 		}
 		at -= at > 0;
 		n = ord_load(&node->child[at]);
-		if (n < ix->capacity)
-			fetch(node_at(ix, n));
 		key = key_at(node, at);
 		from = key > from ? key : from;
 		key = key_at(node, at + 1);
@@ -109,6 +108,15 @@ static inline struct index_node *go(const struct index *ix, struct index_place *
 	}
 	place->changes = 0;
 	return NULL;
+}
+
+static inline struct index_node *go(const struct index *ix, struct index_place *place, uint64_t x)
+{
+	uint64_t changes = ord_load_acquire(&ix->changes);
+
+	if (place->changes == changes && x >= place->from && x < place->to)
+		return node_at(ix, place->leaf);
+	return descend(ix, place, x, changes);
 }
 
 /* rank(), often without looking at all keys. */
@@ -121,15 +129,19 @@ static inline uint32_t rank_in(const struct index_node *leaf, struct index_place
 	return at;
 }
 
-uint32_t index_floor(const struct index *ix, struct index_place *place, uint64_t x)
+static inline uint32_t number_in(const struct index_node *leaf, struct index_place *place, uint32_t at)
 {
-	const struct index_node *leaf = go(ix, place, x);
-	uint32_t at = leaf ? rank_in(leaf, place, x) : 0;
-
 	if (!at)
 		return INDEX_NONE;
 	place->key = key_at(leaf, at - 1);
 	return ord_load(&leaf->child[at - 1]);
+}
+
+uint32_t index_floor(const struct index *ix, struct index_place *place, uint64_t x)
+{
+	const struct index_node *leaf = go(ix, place, x);
+
+	return leaf ? number_in(leaf, place, rank_in(leaf, place, x)) : INDEX_NONE;
 }
 
 /* A node comes, goes, or has another first key: all is stored, and places are none any more. */
@@ -146,12 +158,19 @@ static void set_entry(struct index_node *node, uint32_t at, uint64_t key, uint32
 	ord_store(&node->child[at], child);
 }
 
-static void insert_at(struct index_node *node, uint32_t at, uint64_t key, uint32_t child)
+static inline void insert_at(struct index_node *node, uint32_t at, uint64_t key, uint32_t child)
 {
-	for (uint32_t i = node->count; i > at; i--)
-		set_entry(node, i, node->key[i - 1], node->child[i - 1]);
-	set_entry(node, at, key, child);
-	ord_store(&node->count, node->count + 1);
+	uint32_t count = node->count;
+	uint64_t *k = &node->key[count], *stop = &node->key[at];
+	uint32_t *c = &node->child[count];
+
+	for (; k != stop; k--, c--) {
+		ord_store(k, k[-1]);
+		ord_store(c, c[-1]);
+	}
+	ord_store(k, key);
+	ord_store(c, child);
+	ord_store(&node->count, count + 1);
 }
 
 static void remove_at(struct index_node *node, uint32_t at)
@@ -244,11 +263,11 @@ uint32_t index_seek(struct index *ix, uint64_t x)
 
 bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to, uint32_t *before)
 {
-	uint32_t at;
+	const struct index_node *leaf = go(ix, place, x);
+	uint32_t at = rank_in(leaf, place, x);
 
-	*before = index_floor(ix, place, x);
-	at = place->at;
-	return to <= (at < node_at(ix, place->leaf)->count ? key_at(node_at(ix, place->leaf), at) : place->to);
+	*before = number_in(leaf, place, at);
+	return to <= (at < leaf->count ? leaf->key[at] : place->to);
 }
 
 /* There is room on the way down when the way was cleared. */

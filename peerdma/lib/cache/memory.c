@@ -13,17 +13,12 @@
  * Begins at a multiple of a huge page, and asks for huge pages past the first: a
  * small cache stays small, and in a big one a hit costs no walk of page tables.
  */
-static size_t rounded(size_t size)
-{
-	return (size + 4095) / 4096 * 4096;
-}
-
 void *memory_get(size_t size, bool wiped)
 {
 	size_t whole, before, after;
 	char *p;
 
-	size = rounded(size);
+	size = memory_rounded(size);
 	whole = size >= HUGE ? size + HUGE : size;
 	p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
@@ -48,7 +43,7 @@ void *memory_get(size_t size, bool wiped)
 void memory_ahead(void *memory, size_t size, size_t offset, size_t length)
 {
 #ifdef MADV_POPULATE_WRITE
-	size_t from = offset / 4096 * 4096, to = rounded(offset + length), most = rounded(size);
+	size_t from = offset / 4096 * 4096, to = memory_rounded(offset + length), most = memory_rounded(size);
 
 	/* Where it does not work each page is a fault when it is touched. */
 	if (from < most)
@@ -64,5 +59,5 @@ void memory_ahead(void *memory, size_t size, size_t offset, size_t length)
 void memory_put(void *memory, size_t size)
 {
 	if (memory)
-		munmap(memory, rounded(size));
+		munmap(memory, memory_rounded(size));
 }

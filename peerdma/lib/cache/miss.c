@@ -10,29 +10,10 @@
 #include "../internal.h"
 #include "cache.h"
 #include "front.h"
+#include "miss.h"
 
 #define TRIES		16	/* memory that is freed during each call is not worth another */
 #define EVICT_MANY	64	/* when the provider says that it is full */
-#define EVICT_SHARE	64	/* over a limit: one in so many at once, since an end of many costs little more than of one */
-
-/* What is wanted; narrowed when registering more than was asked for fails. */
-struct wish {
-	uint64_t addr, last;	/* inclusive */
-	uint64_t from, to;	/* what to register */
-	uint32_t aperture;
-	bool counted;		/* as a miss */
-	uint32_t ahead;		/* regions for which there is memory to be taken */
-	enum { WHOLE, PLAIN } how;
-};
-
-/* Overlapping regions, found under the lock. */
-struct overlap {
-	struct peerdma_cache *cache;
-	uint64_t from, to;
-	struct region *pending;
-	uint64_t pending_life;
-	uint32_t first, count;
-};
 
 /* Whole granules; or, where ops know better what belongs together, what was asked for and no more. */
 static void plain_extent(const struct peerdma_cache *cache, struct wish *w)
@@ -43,20 +24,12 @@ static void plain_extent(const struct peerdma_cache *cache, struct wish *w)
 	w->to = (w->last | mask) + 1;
 }
 
-static int extent(struct peerdma_cache *cache, struct wish *w)
+static int __attribute__((noinline)) asked_extent(struct peerdma_cache *cache, struct wish *w)
 {
 	uint64_t mask = (1ULL << cache->granule_shift) - 1;
-	struct peerdma_extent e = { .addr = w->addr & ~mask };
-	int ret;
+	struct peerdma_extent e = { .addr = w->addr & ~mask, .length = (w->last | mask) + 1 - (w->addr & ~mask) };
+	int ret = cache->ops.extent(cache->arg, w->addr, w->last - w->addr + 1, &e);
 
-	if ((w->last | mask) == UINT64_MAX)
-		return fail(-EINVAL, "peerdma_cache_get: [0x%llx, 0x%llx] reaches the end of all addresses",
-			    (unsigned long long)w->addr, (unsigned long long)w->last);
-	plain_extent(cache, w);
-	if (!cache->ops.extent)
-		return 0;
-	e.length = (w->last | mask) + 1 - e.addr;
-	ret = cache->ops.extent(cache->arg, w->addr, w->last - w->addr + 1, &e);
 	if (ret)
 		return ret;
 	w->aperture = e.aperture;
@@ -67,59 +40,19 @@ static int extent(struct peerdma_cache *cache, struct wish *w)
 	return 0;
 }
 
-static bool see_overlap(void *arg, uint32_t entry)
+static inline int extent(struct peerdma_cache *cache, struct wish *w)
 {
-	struct overlap *o = arg;
-	uint32_t number = entry_number(entry);
-	struct region *r = &o->cache->regions[number];
-	uint64_t life = ord_load_acquire(&r->life);	/* its maker held no lock when it made it LIVE */
+	uint64_t mask = (1ULL << cache->granule_shift) - 1;
 
-	if (life_state(life) == STATE_PENDING) {
-		o->pending = r;
-		o->pending_life = life;
-	}
-	r->next = o->first;
-	o->first = number;
-	o->count++;
-	if (r->pub.addr < o->from)
-		o->from = r->pub.addr;
-	if (r->pub.addr + r->pub.length > o->to)
-		o->to = r->pub.addr + r->pub.length;
-	return true;
+	if ((w->last | mask) == UINT64_MAX)
+		return fail(-EINVAL, "peerdma_cache_get: [0x%llx, 0x%llx] reaches the end of all addresses",
+			    (unsigned long long)w->addr, (unsigned long long)w->last);
+	plain_extent(cache, w);
+	return cache->ops.extent ? asked_extent(cache, w) : 0;
 }
 
-/*
- * Memory is taken ahead, as much again as is used, since a page that is touched first costs
- * as much as some misses: from the first that a small cache does without, up to a part that nobody misses.
- */
-#define AHEAD_FIRST	16U
-#define AHEAD_LEAST	256U
-#define AHEAD_MOST	1024U
-
-/* Lock: this number is the first of how many whose memory nobody has touched.  0: somebody has. */
-static uint32_t is_new(struct peerdma_cache *cache, uint32_t number)
-{
-	if (number < cache->ahead || number < AHEAD_FIRST)
-		return 0;
-	/* Powers of two, then multiples of the greatest: not a page, nor a huge one, that is not needed. */
-	cache->ahead = number < AHEAD_LEAST ? AHEAD_LEAST : number + (number > AHEAD_MOST ? AHEAD_MOST : number);
-	return cache->ahead - number;
-}
-
-/* No lock. */
-static void go_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number, uint32_t many)
-{
-	memory_ahead(cache->regions, cache->capacity * sizeof(*cache->regions), number * sizeof(*cache->regions),
-		     many * sizeof(*cache->regions));
-	memory_ahead(cache->index.nodes, index_size(cache->capacity), index_memory(&cache->index),
-		     many / (INDEX_FAN / 2) * sizeof(struct index_node));
-	if (f)
-		memory_ahead(f->records, f->capacity * sizeof(*f->records), number * sizeof(*f->records),
-			     many * sizeof(*f->records));
-}
-
-/* Lock. */
-static uint32_t number_get(struct peerdma_cache *cache)
+/* Lock.  What the next miss will use comes nearer meanwhile. */
+static inline uint32_t number_get(struct peerdma_cache *cache, const struct front *f)
 {
 	uint32_t number = cache->free;
 
@@ -130,8 +63,11 @@ static uint32_t number_get(struct peerdma_cache *cache)
 	}
 	if (number != NO_REGION) {
 		cache->free = cache->regions[number].next;
-		if (cache->free != NO_REGION)
+		if (cache->free != NO_REGION) {
 			__builtin_prefetch(&cache->regions[cache->free], 1);
+			if (f)
+				__builtin_prefetch(&f->records[cache->free], 1);
+		}
 		/* Takes that threads still have in their records were of other generations. */
 		cache->regions[number].gets = 0;
 		cache->regions[number].gets -= region_gets(cache, number);
@@ -146,93 +82,45 @@ static void number_put(struct peerdma_cache *cache, uint32_t number)
 	cache->free = number;
 }
 
-static bool over(uint64_t now, uint64_t more, uint64_t max)
+static void __attribute__((noinline)) wake_all(struct peerdma_cache *cache)
 {
-	return max && now + more > max;
-}
-
-/* Lock.  Chooses what must go for a region of this length to fit, if enough is idle. */
-static void make_room(struct peerdma_cache *cache, const struct wish *w, struct ending *list)
-{
-	const struct peerdma_cache_options *o = &cache->options;
-	uint64_t length = w->to - w->from;
-	uint32_t before = list->count, many = 1 + o->max_regions / EVICT_SHARE;
-	uint64_t bytes = 0, aperture = 0;
-
-	while (over(cache->count - (list->count - before), 1, o->max_regions) ||
-	       over(cache->bytes - bytes, length, o->max_bytes) ||
-	       (w->aperture && over(cache->aperture - aperture, length, o->max_aperture))) {
-		uint32_t last = list->first, n = list->count;
-
-		end_choose(cache, o->max_regions && over(cache->count, 1, o->max_regions) ? many : 1, list);
-		if (list->count == n)
-			break;
-		for (uint32_t i = list->first; i != last; i = cache->regions[i].next) {
-			bytes += cache->regions[i].pub.length;
-			if (ord_load(&cache->regions[i].life) & LIFE_APERTURE)
-				aperture += cache->regions[i].pub.length;
-		}
-	}
-	cache->evictions += list->count - before;
-}
-
-/* Ends up to n idle regions, and says how many. */
-static uint32_t evict(struct peerdma_cache *cache, uint32_t n)
-{
-	struct ending list = ENDING_NONE;
-	uint32_t count;
-
-	ord_lock(&cache->lock);
-	end_choose(cache, n, &list);
-	end_commit(cache, front_if_any(cache), &list);
-	count = list.count;
-	cache->evictions += count;
-	ord_unlock(&cache->lock);
-	end_finish(cache, &list);
-	return count;
-}
-
-/* Lock.  Until the region is not any more what it was when it was found to be PENDING. */
-static void wait_for(struct peerdma_cache *cache, struct region *pending, uint64_t life)
-{
-	ord_store(&cache->waiting, cache->waiting + 1);
-	ord_fence();
-	while (ord_load(&pending->life) == life)
-		ord_wait(&cache->settled, &cache->lock);
-	ord_store(&cache->waiting, cache->waiting - 1);
-}
-
-static void wake(struct peerdma_cache *cache)
-{
-	if (!ord_load(&cache->waiting))
-		return;
 	ord_lock(&cache->lock);
 	ord_wake_all(&cache->settled);
 	ord_unlock(&cache->lock);
 }
 
-static struct region *begin(struct peerdma_cache *cache, const struct wish *w, uint32_t number)
+static inline void wake(struct peerdma_cache *cache)
+{
+	if (ord_load(&cache->waiting))
+		wake_all(cache);
+}
+
+static struct region *begin(struct peerdma_cache *cache, struct wish *w, uint32_t number)
 {
 	struct region *r = &cache->regions[number];
-	uint32_t gen = life_gen(ord_load(&r->life)) + 1;
+	uint64_t length = w->to - w->from;
+	uint32_t gen;
 
+	/* Before anything of it is read: a page is given once when it is written first, and twice otherwise. */
+	ord_store(&r->pub.length, length);
+	gen = life_gen(ord_load(&r->life)) + 1;
+	w->life = LIFE(gen ? gen : 1, STATE_PENDING) | (w->aperture ? LIFE_APERTURE : 0);
 	/* find() looks before it holds. */
 	ord_store(&r->pub.addr, w->from);
-	ord_store(&r->pub.length, w->to - w->from);
 	/* Any address that is this thread's alone tells makers apart. */
 	ord_store(&r->pub.registration, front_words);
 	r->word = NULL;
 	r->clock = 1;	/* the get that makes it is no use yet: what is used once goes first */
-	ord_store_release(&r->life, LIFE(gen ? gen : 1, STATE_PENDING) | (w->aperture ? LIFE_APERTURE : 0));
+	ord_store_release(&r->life, w->life);
 	cache->count++;
-	cache->bytes += r->pub.length;
+	cache->bytes += length;
 	if (w->aperture)
-		cache->aperture += r->pub.length;
+		cache->aperture += length;
 	return r;
 }
 
 /* It was not to be: registration failed, or the memory went away meanwhile. */
-static void abandon(struct peerdma_cache *cache, struct region *r)
+static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, struct region *r)
 {
 	ord_lock(&cache->lock);
 	if (life_state(ord_load(&r->life)) == STATE_PENDING)
@@ -248,106 +136,95 @@ static void abandon(struct peerdma_cache *cache, struct region *r)
 	ord_unlock(&cache->lock);
 }
 
-/* Registered: from here on it is everybody's, and the caller's first hold is in it.  False: killed. */
-static bool publish(struct peerdma_cache *cache, struct front *f, struct region *r,
-		    const struct peerdma_registration *registration)
+static bool __attribute__((noinline)) publish_without_front(struct peerdma_cache *cache, struct region *r,
+							   uint64_t pending, uint64_t live)
 {
-	uint32_t number = region_number(cache, r);
-	uint64_t now = ord_load(&r->life);	/* PENDING or KILLED */
-	uint64_t pending = LIFE(life_gen(now), STATE_PENDING) | (now & LIFE_APERTURE);
-	uint64_t live = LIFE(life_gen(now), STATE_LIVE) | (now & LIFE_APERTURE);
+	bool done;
+
+	ord_lock(&cache->lock);
+	done = ord_replace(&r->life, pending, live);
+	if (done) {
+		r->holds++;
+		r->gets++;
+		ord_wake_all(&cache->settled);
+	}
+	ord_unlock(&cache->lock);
+	return done;
+}
+
+static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct front *f, uint32_t number)
+{
+	ord_lock(&cache->lock);
+	front_spill(f, number);
+	ord_unlock(&cache->lock);
+}
+
+/*
+ * Registered: from here on it is everybody's, and the caller's first hold is in it.  False: killed.
+ * Not in region->holds or gets, if that can be: the lock is not held.
+ */
+static inline bool publish(struct peerdma_cache *cache, struct front *f, struct region *r, uint64_t pending,
+			   const struct peerdma_registration *registration)
+{
+	uint64_t live = pending + (STATE_LIVE - STATE_PENDING);
+	uint32_t number = region_number(cache, r), before, word;
+	struct record *record;
 
 	r->word = registration->word;
 	r->expected = registration->expected;
 	ord_store(&r->pub.registration, registration->handle);
-	/* Not `holds`, nor `gets`: the lock is not held. */
-	if (f) {
-		struct record *record = &f->records[number];
-		uint32_t word = ord_load(&record->word);
-
-		ord_store(&record->word, (word ? word : WORD_START) + WORD_TAKE);
-		record_fill(record, life_gen(live));
-		if (ord_replace(&r->life, pending, live)) {
-			if (WORD_FULL(ord_load(&record->word))) {
-				ord_lock(&cache->lock);
-				front_spill(f, number);
-				ord_unlock(&cache->lock);
-			}
-			wake(cache);
-			return true;
-		}
-		ord_store(&record->gen, 0);
-		ord_store_release(&record->word, word);
-		return false;
-	}
-	ord_lock(&cache->lock);
+	if (!f)
+		return publish_without_front(cache, r, pending, live);
+	record = &f->records[number];
+	/* Written before it is read, as in begin(); what is not LIVE has no ender who looks at it. */
+	record_fill(record, life_gen(live));
+	before = ord_load(&record->word);
+	word = (before ? before : WORD_START) + WORD_TAKE;
+	ord_store(&record->word, word);
 	if (!ord_replace(&r->life, pending, live)) {
-		ord_unlock(&cache->lock);
+		ord_store(&record->gen, 0);
+		ord_store_release(&record->word, before);
 		return false;
 	}
-	r->holds++;
-	r->gets++;
-	ord_wake_all(&cache->settled);
-	ord_unlock(&cache->lock);
+	if (WORD_FULL(word))
+		spill(cache, f, number);
+	wake(cache);
 	return true;
 }
 
-enum step { FOUND, MADE, AGAIN, FAILED };
-
 /* Under the lock the index does not err: what is wanted is there, or coming, or we begin it. */
-static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, struct wish *w, struct region **out, int *error)
+static inline enum step find_or_begin(struct peerdma_cache *cache, struct front *f, struct wish *w, struct region **out,
+				      int *error)
 {
-	struct ending list = ENDING_NONE;
-	struct overlap o = { .cache = cache, .from = w->from, .to = w->to, .first = NO_REGION };
 	struct index_place *place = f ? &f->place : &cache->index.finger;
-	uint32_t number, entry;
-	enum step step = AGAIN;
+	struct ending list = ENDING_NONE;
+	enum step step = MADE;
+	struct overlap o;
+	uint32_t number;
+	bool none;
 
 	ord_lock(&cache->lock);
-	regions_touched(cache, place, w->from, w->to, see_overlap, &o);
-	if (o.pending) {
-		step = AGAIN;
-		if (ord_load(&o.pending->pub.registration) == front_words) {
-			*error = fail(-EDEADLK, "peerdma_cache_get: called by add() for the memory that it is registering");
-			step = FAILED;
-		} else {
-			wait_for(cache, o.pending, o.pending_life);
-		}
+	none = regions_none(cache, place, w->from, w->to);
+	if (!none)
+		step = overlap_look(cache, place, w, &o, out, error);
+	if (step != MADE) {
 		ord_unlock(&cache->lock);
 		return step;
 	}
-	entry = o.count ? index_seek(&cache->index, w->addr) : INDEX_NONE;
-	if (entry != INDEX_NONE && region_covers(&cache->regions[entry_number(entry)], w->addr, w->last)) {
-		*out = &cache->regions[entry_number(entry)];
-		(*out)->holds++;
-		(*out)->gets++;
-		cache->late_hits++;
-		ord_unlock(&cache->lock);
-		return FOUND;
-	}
-	number = number_get(cache);
+	number = number_get(cache, f);
 	if (number == NO_REGION) {
 		ord_unlock(&cache->lock);
-		if (evict(cache, 1 + cache->capacity / EVICT_SHARE))
+		if (room_evict(cache, 1 + cache->capacity / EVICT_SHARE))
 			return AGAIN;
 		*error = fail(-ENOBUFS, "peerdma_cache_get: all %u regions that this cache can have are held; "
 			      "put some, or give it a greater capacity", cache->capacity);
 		return FAILED;
 	}
-	if (w->how == WHOLE) {
-		w->from = o.from;
-		w->to = o.to;
-	}
-	cache->merges += o.count;
-	while (o.first != NO_REGION) {
-		uint32_t next = cache->regions[o.first].next;
-
-		end_begin(cache, o.first, &list, END_MERGED);
-		o.first = next;
-	}
+	if (!none)
+		overlap_merge(cache, w, &o, &list);
 	if (cache->limited)
-		make_room(cache, w, &list);
-	w->ahead = is_new(cache, number);
+		room_make(cache, w, &list);
+	w->ahead = room_is_new(cache, number);
 	cache->misses += !w->counted;
 	w->counted = true;
 	*out = begin(cache, w, number);
@@ -359,15 +236,15 @@ static enum step find_or_begin(struct peerdma_cache *cache, struct front *f, str
 	if (list.count)
 		end_finish(cache, &list);
 	if (w->ahead)
-		go_ahead(cache, f, number, w->ahead);
+		room_ahead(cache, f, number, w->ahead);
 	return MADE;
 }
 
 /* After a failure: is there something that may help? */
-static bool worth_another(struct peerdma_cache *cache, struct wish *w, int error)
+static bool __attribute__((noinline)) worth_another(struct peerdma_cache *cache, struct wish *w, int error)
 {
 	bool full = error == -ENOSPC || error == -ENOMEM || error == -EMFILE || error == -ENFILE;
-	bool room = full && evict(cache, EVICT_MANY);
+	bool room = full && room_evict(cache, EVICT_MANY);
 
 	/* Less, then: the neighbours' memory, or the rest of the allocation, may be what cannot be had. */
 	if (!room) {
@@ -414,7 +291,7 @@ int region_make(struct peerdma_cache *cache, struct front *f, uint64_t addr, uin
 			}
 			continue;
 		}
-		if (publish(cache, f, r, &registration)) {
+		if (publish(cache, f, r, w.life, &registration)) {
 			*out = r;
 			return 0;
 		}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* calls.h - a cache is its own process's: what each call asks first. */
+#ifndef CACHE_CALLS_H
+#define CACHE_CALLS_H
+
+#include "../internal.h"
+#include "cache.h"
+
+static inline bool cache_foreign(const struct peerdma_cache *cache)
+{
+	return __builtin_expect(cache->process != process_id(), 0);
+}
+
+static inline int cache_refuse(const char *call)
+{
+	return fail(-EPERM, "%s: this cache was made by a parent process and holds that process's memory; "
+		    "make one in this process", call);
+}
+
+#endif
