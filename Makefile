@@ -2,6 +2,11 @@
 # "make" alone tells what there is to make. Everything is built below build/.
 
 KVER	?= 6.1
+# Of the guest, the libraries and the modules, if not this machine's: arm64 (docs/arm64.md).
+ARCH	=
+unexport ARCH
+kernel	= $(KVER)$(addprefix -,$(ARCH))
+user-folder = build/user$(addprefix -,$(ARCH))
 PREFIX	?= /usr/local
 BUILD	:= $(CURDIR)/build
 CC	?= cc
@@ -41,6 +46,7 @@ help:
 	@echo '  make clean, distclean     remove what was built; distclean: the kernels fetched, too'
 	@echo
 	@echo '  KVER=$(KVER)      6.1 or 6.12 (kernels of Debian 12), or a folder with kernel headers'
+	@echo '  ARCH=arm64    for demo, user, modules, install, vm-shell: see docs/arm64.md'
 	@echo '  DEMO_ARGS=    for the demonstration; DEMO_ARGS=--help tells'
 	@echo '  VM_ARGS=      for the virtual machine, such as "--iommu on --topology switch"; vm/run --help tells'
 	@echo
@@ -53,16 +59,16 @@ demo: demo-$(MODE)
 
 # The options that the demonstration itself needs stand in its "# vm:" line.
 demo-vm:
-	@vm/deps.sh user modules vm
+	@vm/deps.sh user modules vm $(ARCH)
 	$(call say,building libraries and programs)
 	@$(MAKE) -s --no-print-directory user
 	$(call say,building the kernel modules)
 	@$(MAKE) -s --no-print-directory modules
-	$(call say,booting Linux $(KVER) with software GPUs and DMA cards (a few seconds))
+	$(call say,booting Linux $(kernel) with software GPUs and DMA cards (a few seconds))
 	@mkdir -p $(BUILD)/logs
-	@vm/run --kernel $(KVER) --timeout 300 --log $(BUILD)/logs/demo.log \
+	@vm/run --kernel $(kernel) --timeout 300 --log $(BUILD)/logs/demo.log \
 		$$(sed -n 's/^# vm: *//p' peers/fpga/demo.sh) $(VM_ARGS) \
-		--env BUILD=$(BUILD)/user --env MODDIR=$(BUILD)/modules/$(KVER) -- peers/fpga/demo.sh $(DEMO_ARGS)
+		--env BUILD=$(CURDIR)/$(user-folder) --env MODDIR=$(BUILD)/modules/$(kernel) -- peers/fpga/demo.sh $(DEMO_ARGS)
 
 # One call of the compiler, from nothing each time: it takes a second.
 -include softgpu/core/files.mk
@@ -80,38 +86,40 @@ demo-process:
 # ---- building --------------------------------------------------------------
 
 user:
-	@vm/deps.sh user
+	@vm/deps.sh user $(ARCH)
 	@mkdir -p $(BUILD)
-	@test -e build/user/build.ninja || meson setup build/user >build/user-setup.log 2>&1 || \
-		{ cat build/user-setup.log; exit 1; }
-	@ninja -C build/user $$(test -t 1 || echo --quiet)
+	@test -e $(user-folder)/build.ninja || \
+		{ cross=$(if $(ARCH),$$(vm/fetch-arch $(ARCH) --cross-file)) && \
+		meson setup $${cross:+--cross-file $$cross} $(user-folder) >$(user-folder)-setup.log 2>&1; } || \
+		{ cat $(user-folder)-setup.log; exit 1; }
+	@ninja -C $(user-folder) $$(test -t 1 || echo --quiet)
 
 modules:
-	@vm/deps.sh modules
-	@vm/build-modules $(KVER)
+	@vm/deps.sh modules $(ARCH)
+	@vm/build-modules $(kernel)
 
 modules-all:
-	@vm/deps.sh modules
-	@for series in $(SERIES); do vm/build-modules $$series || exit; done
+	@vm/deps.sh modules $(ARCH)
+	@for series in $(SERIES); do vm/build-modules $$series$(addprefix -,$(ARCH)) || exit; done
 
 vm-shell: user modules
-	@vm/deps.sh vm
-	@vm/run --kernel $(KVER) --allow . $(VM_ARGS) --env BUILD=$(BUILD)/user \
-		--env MODDIR=$(BUILD)/modules/$(KVER) --shell
+	@vm/deps.sh vm $(ARCH)
+	@vm/run --kernel $(kernel) --allow . $(VM_ARGS) --env BUILD=$(CURDIR)/$(user-folder) \
+		--env MODDIR=$(BUILD)/modules/$(kernel) --shell
 
 # ---- installing ------------------------------------------------------------
 
 install: user
-	@meson configure build/user -Dprefix=$(PREFIX)
-	@meson install -C build/user $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	@meson configure $(user-folder) -Dprefix=$(PREFIX)
+	@meson install -C $(user-folder) $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 	@test -n "$(DESTDIR)" || ldconfig
 
 # Those of softgpu go where other drivers look for NVIDIA's; modules that only tests load stay here.
 install-modules: modules
-	@DESTDIR=$(DESTDIR) softgpu/install/install.sh build/modules/$(KVER)
-	@release=$$(modinfo -F vermagic build/modules/$(KVER)/peerdma.ko | cut -d' ' -f1) && \
+	@DESTDIR=$(DESTDIR) softgpu/install/install.sh build/modules/$(kernel)
+	@release=$$(modinfo -F vermagic build/modules/$(kernel)/peerdma.ko | cut -d' ' -f1) && \
 	place=$(DESTDIR)/lib/modules/$$release/updates/peerdma && \
-	install -d $$place && cd build/modules/$(KVER) && \
+	install -d $$place && cd build/modules/$(kernel) && \
 	install -m 644 peerdma.ko peerdma_nvidia.ko peerdma_fpga.ko $$place && \
 	echo "installed to $$place" && { test -n "$(DESTDIR)" || depmod $$release; }
 

@@ -17,10 +17,12 @@ modules="$process make python3 kmod libelf1"
 vm="$process python3 qemu-system-x86 kmod pciutils"
 debug_kernel="$modules bc bison flex libelf-dev libssl-dev xz-utils"
 bench="libucx-dev valgrind"
+# For arm64, on another machine: nothing is installed of that architecture.
+arm64="$user $modules gcc-aarch64-linux-gnu qemu-user-static qemu-system-arm"
 check="$user $modules $vm libibverbs-dev ibverbs-providers iproute2 clang libclang-rt-14-dev g++ sparse perl"
 
 usage() {
-	echo "usage: vm/deps.sh [--list] process|user|modules|vm|debug-kernel|bench|check..." >&2
+	echo "usage: vm/deps.sh [--list] process|user|modules|vm|debug-kernel|bench|arm64|check..." >&2
 	exit 2
 }
 
@@ -37,6 +39,7 @@ for group in "$@"; do
 	vm)	packages="$packages $vm"; fetches_kernel=1 ;;
 	debug-kernel) packages="$packages $debug_kernel"; fetches_kernel=1 ;;
 	bench)	packages="$packages $bench" ;;
+	arm64)	packages="$packages $arm64"; fetches_kernel=1 ;;
 	check)	packages="$packages $check"; fetches_kernel=1 ;;
 	*)	usage ;;
 	esac

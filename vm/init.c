@@ -51,6 +51,7 @@ struct orders {
 	char *cwd;			/* "cwd=" */
 	char *modules;			/* "modules=": the host's folder for /lib/modules/$(uname -r) */
 	char *release;			/* "release=": that $(uname -r) */
+	char *above;			/* "above=": tag of a file system whose files hide the host's */
 	struct winsize tty;		/* "tty=ROWSxCOLUMNS": run on a terminal */
 	bool interactive;
 };
@@ -194,6 +195,8 @@ static void take_order(struct orders *o, char *key)
 		o->modules = value;
 	else if (!strcmp(key, "release"))
 		o->release = value;
+	else if (!strcmp(key, "above"))
+		o->above = value;
 	else if (!strcmp(key, "tty"))
 		o->interactive = sscanf(value, "%hux%hu", &o->tty.ws_row, &o->tty.ws_col) == 2;
 	else
@@ -288,12 +291,17 @@ static void mount_shares(const struct orders *o)
 
 static void build_root(const struct orders *o)
 {
+	char layers[128];
+
 	must_mount("root", "/host", "9p", MS_RDONLY, P9_OPTIONS ",cache=loose,access=any");
 	must_mount("layer", "/layer", "tmpfs", 0, "size=75%");
 	mkdir("/layer/root", 0755);
 	mkdir("/layer/root-work", 0755);
-	must_mount("overlay", NEW_ROOT, "overlay", 0,
-		   "lowerdir=/host,upperdir=/layer/root,workdir=/layer/root-work");
+	if (o->above)
+		must_mount(o->above, "/above", "9p", MS_RDONLY, P9_OPTIONS ",cache=loose,access=any");
+	snprintf(layers, sizeof(layers), "lowerdir=%s/host,upperdir=/layer/root,workdir=/layer/root-work",
+		 o->above ? "/above:" : "");
+	must_mount("overlay", NEW_ROOT, "overlay", 0, layers);
 	mount_modules(o);
 
 	must_mount("/dev", NEW_ROOT "/dev", NULL, MS_MOVE, NULL);

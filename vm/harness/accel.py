@@ -10,6 +10,7 @@ import copy
 import hashlib
 import os
 
+from .kernel import arch
 from .paths import CACHE, tool
 from .session import Session
 
@@ -20,7 +21,7 @@ def choose(options, kernel, initramfs, orders):
     """Settles options.accel as "kvm" or "tcg"."""
     if options.accel != "auto":
         return options.accel
-    if options.icount or not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    if options.icount or arch(kernel.image) or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
     note = os.path.join(CACHE, "kvm-" + _state())
     try:
@@ -44,7 +45,7 @@ def _state():
 def _trial(options, kernel, initramfs, orders):
     trial = copy.copy(options)
     trial.accel = "kvm"
-    trial.gpus, trial.cards, trial.nvme, trial.share = 1, 1, [], []
+    trial.gpus, trial.cards, trial.nics, trial.nvme, trial.share = 1, 1, 0, [], []
     trial.topology, trial.iommu, trial.vram_file = "ports", "off", None
     trial.interactive = trial.verbose = False
     session = Session(trial, kernel, initramfs, orders)

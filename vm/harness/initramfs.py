@@ -6,6 +6,8 @@ import lzma
 import os
 
 from .errors import HarnessError
+from .foreign import triplet
+from .kernel import arch
 from .paths import CACHE, VM, call, locked, tool
 
 # The way to the host: the bus, the ports, the root file system and its writable layer.
@@ -15,7 +17,7 @@ NEEDED = ["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"]
 def build(kernel):
     """The path of the initramfs for this kernel, made when something changed."""
     with locked(CACHE):
-        init = _compile()
+        init = _compile(arch(kernel.image))
         modules = _in_order(kernel.modules, NEEDED) if kernel.modules else []
         key = hashlib.sha256()
         for path in [init] + modules:
@@ -27,11 +29,12 @@ def build(kernel):
         return image
 
 
-def _compile():
+def _compile(foreign):
     source = os.path.join(VM, "init.c")
-    program = os.path.join(CACHE, "init")
+    program = os.path.join(CACHE, f"init-{foreign}" if foreign else "init")
+    compiler = tool(triplet(foreign) + "-gcc", foreign) if foreign else tool("cc", "process")
     if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
-        call(tool("cc", "process"), "-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror",
+        call(compiler, "-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror",
              "-o", program + ".new", source)
         os.rename(program + ".new", program)
     return program

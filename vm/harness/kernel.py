@@ -15,22 +15,33 @@ import os
 import re
 import shutil
 import struct
-import subprocess
 import sys
 from collections import namedtuple
 
+from .apt import Apt, arch_of, native
 from .errors import HarnessError
 from .paths import KERNELS, call, locked, tool
 
 # Debian 12's own kernel, and the newer one it offers: under a name of its own
 # in the security archive, as another version of the usual one in backports.
-META = {"6.1": ["linux-image-amd64"], "6.12": ["linux-image-6.12-amd64", "linux-image-amd64"]}
+# The same for arm64, for a guest of that kind.
+META = {"6.1": ["linux-image-amd64"], "6.12": ["linux-image-6.12-amd64", "linux-image-amd64"],
+        "6.1-arm64": ["linux-image-arm64"], "6.12-arm64": ["linux-image-6.12-arm64", "linux-image-arm64"]}
 # Not fetched but built, by vm/build-debug-kernel.
 DEBUG = "debug"
 
 Kernel = namedtuple("Kernel", "release image modules headers version")
 """release: uname -r; modules: lib/modules/<release>, or None when the image needs none;
 headers: the folder to build modules against, or None; version: Debian's."""
+
+ARM64_MAGIC = b"ARM\x64"     # in its header: the kernel's Documentation/arch/arm64/booting.rst
+
+
+def arch(image):
+    """The foreign architecture that an image is for, or None."""
+    with open(image, "rb") as file:
+        return "arm64" if file.read(60)[56:] == ARM64_MAGIC else None
+
 
 HOW_TO_KNOW = {
     "6.1": "make sure that /etc/apt names bookworm main, then: sudo apt-get update",
@@ -42,10 +53,11 @@ HOW_TO_KNOW = {
 
 def known_to_apt(series):
     """The image's package and version, or None when apt has no such kernel."""
+    apt = Apt(arch_of(series))
     for meta in META[series]:
-        for fields in _show(meta):
+        for fields in apt.show(meta):
             match = re.match(r"(linux-image-(\S+)) \(= (\S+)\)", fields.get("Depends", ""))
-            if match and match[2].startswith(series + "."):
+            if match and match[2].startswith(series.split("-")[0] + "."):
                 return match[1], match[3]
     return None
 
@@ -84,14 +96,6 @@ def from_files(image, modules):
     return Kernel(os.path.basename(modules), os.path.abspath(image), modules, None, None)
 
 
-def _show(package):
-    """The fields of each version that apt knows, best first."""
-    done = subprocess.run([tool("apt-cache", "vm"), "show", package],
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return [dict(re.findall(r"^([\w-]+): (.*)$", paragraph, re.MULTILINE))
-            for paragraph in done.stdout.split("\n\n") if paragraph]
-
-
 def _note(series):
     return os.path.join(KERNELS, series, "kernel.json")
 
@@ -115,15 +119,18 @@ def _packages(series):
     """The image, and the headers with what they need, all of one version."""
     image = known_to_apt(series)
     if not image:
-        raise HarnessError(f"apt knows no package {' or '.join(META[series])} with a Linux {series};\n  {HOW_TO_KNOW[series]}")
+        raise HarnessError(f"apt knows no package {' or '.join(META[series])} with a Linux {series};\n"
+                           f"  {HOW_TO_KNOW[series.split('-')[0]]}")
     name, version = image
     release = name[len("linux-image-"):]
     headers = f"linux-headers-{release}"
-    versions = _show(f"{headers}={version}")
+    versions = Apt(arch_of(series)).show(f"{headers}={version}")
     if not versions:
         raise HarnessError(f"apt has {name} {version} but not {headers} of the same version; run: sudo apt-get update")
     needed = re.findall(r"(linux-(?:headers|kbuild)-[^\s,|]+)", versions[0]["Depends"])
-    pinned = [f"{n}={version}" if n.startswith("linux-headers-") else n for n in needed]
+    # Kbuild's own programs run here, whatever they build for.
+    pinned = [f"{n}={version}" if n.startswith("linux-headers-") else f"{n}:{native()}"
+              for n in needed]
     return release, version, [f"{name}={version}", f"{headers}={version}"] + pinned
 
 
@@ -135,12 +142,7 @@ def _fetch(series):
     os.makedirs(work)
     print(f"fetching Linux {release} ({version}) and its headers, about 100 MB; kept in build/cache/kernel",
           file=sys.stderr)
-    argv = [tool("apt-get", "vm"), "-q", "-o", "Acquire::Retries=5", "download"]
-    if os.getuid() == 0:    # apt's own user cannot write here, which apt complains about
-        argv[1:1] = ["-o", "APT::Sandbox::User=root"]
-    if subprocess.run(argv + packages, cwd=work, stdout=sys.stderr).returncode:
-        raise HarnessError("the download failed (apt's words are above); if apt says 404, its lists are old: "
-                           "sudo apt-get update, then try again")
+    Apt(arch_of(series)).download(packages, work)
     for deb in sorted(glob.glob(os.path.join(work, "*.deb"))):
         print(f"unpacking {os.path.basename(deb)}", file=sys.stderr)
         call(tool("dpkg-deb", "vm"), "-x", deb, work)
@@ -152,7 +154,8 @@ def _fetch(series):
         text = old.read()
     with open(makefile, "w") as new:
         new.write(re.sub(r"include /usr/src/", "include $(dir $(lastword $(MAKEFILE_LIST)))../", text))
-    _unpack_image(os.path.join(work, "boot/vmlinuz-" + release), os.path.join(work, "boot/vmlinux-" + release))
+    if not arch_of(series):
+        _unpack_image(os.path.join(work, "boot/vmlinuz-" + release), os.path.join(work, "boot/vmlinux-" + release))
     shutil.rmtree(place, ignore_errors=True)
     os.rename(work, place)
     with open(_note(series), "w") as note:

@@ -10,20 +10,39 @@
 
 import os
 import re
+from collections import namedtuple
 
+from . import foreign
 from .errors import HarnessError
+from .kernel import arch
 from .paths import tool
 
 TOPOLOGIES = ("ports", "switch", "sockets")
-# The kernel's words for the three settings. "on" is what a machine with VT-d
-# enabled gets: every device's addresses are translated.
-IOMMU = {"off": "intel_iommu=off", "on": "intel_iommu=on iommu.passthrough=0",
-         "pt": "intel_iommu=on iommu=pt"}
+ZEROS = "zeros"          # an NVMe disk without a file
+IOMMUS = ("off", "on", "pt")
 # The guest must fail, not wait: panics and oopses end it at once. The limits
 # are above the usual ones since an emulated processor on a busy machine is slow.
-BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic softlockup_panic=1 hung_task_panic=1 "
+BOOT = ("loglevel=5 panic=-1 oops=panic softlockup_panic=1 hung_task_panic=1 "
         "watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 printk.devkmsg=on "
-        "log_buf_len=4M no_timer_check tsc=nowatchdog net.ifnames=0")
+        "log_buf_len=4M net.ifnames=0")
+
+# What differs between architectures.
+Board = namedtuple("Board", "qemu group machine with_iommu iommu_devices boot iommu_boot cpu")
+"""qemu: the program, of a group of vm/deps.sh; machine: QEMU's, and with_iommu what --iommu adds to it; boot and
+iommu_boot: for the kernel's command line; cpu: the emulated one."""
+
+# The kernel's words for the three settings. "on" is what a machine with VT-d
+# enabled gets: every device's addresses are translated.
+# Emulated, a string instruction moves its data byte by byte, and tables of five levels
+# make every miss slower: the guest's kernel is not to prefer them.
+PC = Board("qemu-system-x86_64", "vm", "q35,vmport=off,smbus=off,sata=off", ",kernel-irqchip=split",
+           ["-device", "intel-iommu,intremap=on,aw-bits=48"], "console=ttyS0 no_timer_check tsc=nowatchdog",
+           {"off": "intel_iommu=off", "on": "intel_iommu=on iommu.passthrough=0", "pt": "intel_iommu=on iommu=pt"},
+           "max,-erms,-fsrm,-la57")
+# Without a firmware, and so without ACPI. "max" would sign pointers, which is slow to emulate.
+ARM64 = Board("qemu-system-aarch64", "arm64", "virt,gic-version=3", ",iommu=smmuv3", [], "console=ttyAMA0",
+              {"off": "", "on": "iommu.passthrough=0", "pt": "iommu.passthrough=1"}, "neoverse-n1")
+BOARDS = {None: PC, "arm64": ARM64}
 
 
 def size(text):
@@ -81,8 +100,11 @@ def _devices(options):
     for number in range(options.cards):
         node = 1 if options.gpus < 2 else (number + 1) % 2
         argv += ["-device", f"edu,id=card{number},dma_mask=0xffffffffffffffff,bus={slots.take(node)}"]
+    for number in range(options.nics):
+        argv += ["-device", f"virtio-net-pci,id=nic{number},bus={slots.take(1)}"]
     for number, path in enumerate(options.nvme):
-        argv += ["-drive", f"file={_escape(path)},if=none,id=disk{number},format=raw",
+        data = "driver=null-co,read-zeroes=on,size=64M" if path == ZEROS else f"file={_escape(path)},format=raw"
+        argv += ["-drive", f"{data},if=none,id=disk{number}",
                  "-device", f"nvme,id=nvme{number},serial=nvme{number},drive=disk{number},mdts=9,"
                             f"bus={slots.take(1)}"]
     return slots.argv + argv
@@ -93,12 +115,7 @@ def _escape(path):
     return path.replace(",", ",,")
 
 
-# Emulated, a string instruction moves its data byte by byte, and tables of five levels
-# make every miss slower: the guest's kernel is not to prefer them.
-EMULATED = "max,-erms,-fsrm,-la57"
-
-
-def _processor(options):
+def _processor(options, board):
     memory = size(options.memory)
     argv = ["-m", f"{memory >> 20}M", "-smp", str(options.cpus)]
     if options.accel == "kvm":
@@ -106,7 +123,7 @@ def _processor(options):
     else:
         # Counted instructions need one thread to run all processors in turn.
         thread = "single" if options.icount else "multi"
-        argv += ["-accel", f"tcg,thread={thread}", "-cpu", options.cpu or EMULATED]
+        argv += ["-accel", f"tcg,thread={thread}", "-cpu", options.cpu or board.cpu]
         if options.icount:
             argv += ["-icount", "shift=0,sleep=off"]
     if options.topology == "sockets":
@@ -122,14 +139,17 @@ def _processor(options):
 
 def command_line(options, kernel, initramfs, ports):
     """ports: the file descriptors of the host's ends, by name (see vm/init.c)."""
-    machine = "q35,vmport=off,smbus=off,sata=off"
-    argv = [tool("qemu-system-x86_64", "vm"), "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
-            "-machine", machine + (",kernel-irqchip=split" if options.iommu != "off" else "")]
-    argv += _processor(options)
-    if options.iommu != "off":
-        argv += ["-device", "intel-iommu,intremap=on,aw-bits=48"]
+    kind = arch(kernel.image)
+    board = BOARDS[kind]
+    if kind and options.topology == "sockets":
+        raise HarnessError(f"--topology sockets: QEMU tells a {kind} kernel of a second host bridge through ACPI only, "
+                           "which takes a firmware")
+    with_iommu = options.iommu != "off"
+    argv = [tool(board.qemu, board.group), "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
+            "-machine", board.machine + (board.with_iommu if with_iommu else "")]
+    argv += _processor(options, board) + (board.iommu_devices if with_iommu else [])
     argv += ["-kernel", kernel.image, "-initrd", initramfs,
-             "-append", f"{BOOT} {IOMMU[options.iommu]} {options.append}".strip()]
+             "-append", " ".join(filter(None, [board.boot, BOOT, board.iommu_boot[options.iommu], options.append.strip()]))]
     argv += ["-chardev", f"socket,id=console,fd={ports['console']}", "-serial", "chardev:console",
              "-device", "virtio-serial-pci,max_ports=8"]
     for name in ("ctl", "out", "err", "kmsg", "tty"):
@@ -141,6 +161,9 @@ def command_line(options, kernel, initramfs, ports):
                  "-device", "virtserialport,chardev=monitor,name=monitor"]
     argv += ["-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
              "-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
+    if kind:
+        argv += ["-fsdev", f"local,id=arch,path={_escape(foreign.find(kind))},security_model=none,readonly=on,"
+                           "multidevs=remap", "-device", "virtio-9p-pci,fsdev=arch,mount_tag=arch"]
     for number, path in enumerate(options.share):
         argv += ["-fsdev", f"local,id=share{number},path={_escape(path)},security_model=none,multidevs=remap",
                  "-device", f"virtio-9p-pci,fsdev=share{number},mount_tag=share{number}"]
