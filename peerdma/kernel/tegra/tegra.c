@@ -3,8 +3,10 @@
  * tegra.c - peerdma_tegra.ko: memory of cudaHostAlloc() on a Tegra, through its
  * nvidia_p2p_*, whoever implements that.
  *
- * - The callback comes once for each pin, by put as well, and frees the page table.
- *   So what it works on is a struct of its own, which ends there.
+ * - The callback comes once for each pin, by put as well.  The client frees the page
+ *   table, there or after it.  put names the pin by the table's address, so the table
+ *   must not be freed while a put is on its way to it: another client's may be there by
+ *   then.  Whichever of the two comes first, the callback or the put, frees it.
  * - get_pages() looks the pages up in the process, under mmap_lock.
  * - The table does not tell how the memory was allocated.  The CPU's view of it is
  *   cached, which is right for memory without cudaHostAllocWriteCombined.
@@ -21,20 +23,38 @@
 /* The interface's page, whatever the CPU's. */
 #define TEGRA_PAGE_SHIFT	12
 
+enum freer { NOBODY, CALLBACK, PUT };
+
 struct held {
+	struct kref ref;		/* the pin's and the callback's */
 	struct nvidia_p2p_page_table *table;
 	u64 cookie;
+	atomic_t freer;			/* enum freer: who frees the table */
+	struct task_struct *putter;	/* PUT: inside put_pages; its callback may free the table */
+	bool freed;			/* by the callback in the putter's thread */
 	struct completion got;		/* tegra_get() looks at nothing any more */
+	struct completion done;		/* the callback has freed the table */
 };
+
+static void held_free(struct kref *ref)
+{
+	kfree(container_of(ref, struct held, ref));
+}
 
 static void free_callback(void *data)
 {
 	struct held *held = data;
+	bool first;
 
 	wait_for_completion(&held->got);
+	first = atomic_cmpxchg(&held->freer, NOBODY, CALLBACK) == NOBODY;
 	peerdma_revoke(held->cookie);
-	nvidia_p2p_free_page_table(held->table);
-	kfree(held);
+	if (first || READ_ONCE(held->putter) == current) {
+		held->freed = true;
+		nvidia_p2p_free_page_table(held->table);
+	}
+	complete_all(&held->done);
+	kref_put(&held->ref, held_free);
 }
 
 static int pin_errno(int err)
@@ -62,14 +82,17 @@ static int tegra_get(struct peerdma_pin *pin)
 	if (!held)
 		return -ENOMEM;
 	held->cookie = pin->cookie;
+	kref_init(&held->ref);
+	kref_get(&held->ref);
 	init_completion(&held->got);
+	init_completion(&held->done);
 	err = nvidia_p2p_get_pages(pin->start, pin->pinned_length, &table, free_callback, held);
 	if (err) {
 		kfree(held);
 		return pin_errno(err);
 	}
 	held->table = table;
-	pin->priv = table;
+	pin->priv = held;
 	err = understood(pin, table) ? 0 : -EOPNOTSUPP;
 	/* From here on it may be freed. */
 	complete_all(&held->got);
@@ -78,15 +101,31 @@ static int tegra_get(struct peerdma_pin *pin)
 
 static void tegra_put(struct peerdma_pin *pin)
 {
-	/* If the callback is ahead of us, its table is not known any more. */
-	nvidia_p2p_put_pages(pin->priv);
+	struct held *held = pin->priv;
+
+	WRITE_ONCE(held->putter, current);
+	if (atomic_cmpxchg(&held->freer, NOBODY, PUT) != NOBODY) {
+		/* The callback is ahead: the pin is over when it is. */
+		wait_for_completion(&held->done);
+		return;
+	}
+	nvidia_p2p_put_pages(held->table);
+	if (!held->freed)
+		nvidia_p2p_free_page_table(held->table);
+}
+
+static void tegra_release(struct peerdma_pin *pin)
+{
+	struct held *held = pin->priv;
+
+	kref_put(&held->ref, held_free);
 }
 
 static phys_addr_t tegra_page(const struct peerdma_pin *pin, u32 i)
 {
-	const struct nvidia_p2p_page_table *table = pin->priv;
+	const struct held *held = pin->priv;
 
-	return page_to_phys(table->pages[i]);
+	return page_to_phys(held->table->pages[i]);
 }
 
 static bool tegra_cached(const struct peerdma_pin *pin)
@@ -115,10 +154,11 @@ static int take_runs(struct peerdma_map *map, const struct nvidia_p2p_dma_mappin
 
 static int tegra_dma_map(struct peerdma_map *map)
 {
+	const struct held *held = map->pub.pin->priv;
 	struct nvidia_p2p_dma_mapping *m = NULL;
 	int err;
 
-	err = nvidia_p2p_dma_map_pages(map->pub.dev, map->pub.pin->priv, &m, map->pub.dir);
+	err = nvidia_p2p_dma_map_pages(map->pub.dev, held->table, &m, map->pub.dir);
 	if (err)
 		return err == -ENOMEM ? -ENOMEM : -EOPNOTSUPP;
 	map->priv = m;
@@ -143,6 +183,7 @@ static struct peerdma_provider tegra_provider = {
 	.page_shift = TEGRA_PAGE_SHIFT,
 	.get = tegra_get,
 	.put = tegra_put,
+	.release = tegra_release,
 	.page = tegra_page,
 	.cached = tegra_cached,
 	.dma_map = tegra_dma_map,

@@ -143,12 +143,16 @@ EXPORT_SYMBOL_GPL(nvidia_p2p_dma_map_pages);
 int nvidia_p2p_dma_unmap_pages(struct nvidia_p2p_dma_mapping *map)
 {
 	struct mapping *m;
+	struct table *t;
 	int err = -EINVAL;
 
 	mutex_lock(&tegra_lock);
 	list_for_each_entry(m, &mappings, all) {
 		if (&m->pub != map)
 			continue;
+		t = container_of(m->pub.page_table, struct table, pub);
+		if (t->state == TABLE_LIVE)
+			protection_check(t);
 		list_del(&m->node);
 		list_del(&m->all);
 		mapping_free(m);

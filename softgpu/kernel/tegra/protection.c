@@ -6,11 +6,19 @@
  * (pgprot_writecombine() of vm_page_prot), other memory with vm_page_prot as it is;
  * the rest is undefined, and on a real Tegra shows as data that is wrong at times.
  * Drivers map by page frames, which leaves areas that can be told from all others.
+ *
+ * The looks are at the calls that come once a program has its mapping: dma_map_pages,
+ * dma_unmap_pages, put_pages.  A client may hold a lock there that its mmap takes under
+ * mmap_lock, so that is not waited for: whoever has it, the look comes later, in a
+ * thread that holds nothing.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
+#include <linux/workqueue.h>
 
 #include "../compat.h"
 #include "tegra.h"
@@ -30,31 +38,69 @@ static bool is_ours(const struct table *t, unsigned long pfn)
 	return false;
 }
 
-int protection_check(struct table *t)
+/* mmap_lock is held. */
+static int look(struct mm_struct *mm, const struct table *t, const char *when)
 {
-	struct mm_struct *mm = current->mm;
 	struct vm_area_struct *vma;
 	unsigned long pfn;
 	int err = 0;
+	VMA_ITERATOR(vmi, mm, 0);
 
-	/* Who has it for writing is changing what is to be looked at: another time. */
-	if (!mm || !mmap_read_trylock(mm))
-		return 0;
-	{
-		VMA_ITERATOR(vmi, mm, 0);
-
-		for_each_vma(vmi, vma) {
-			if (!(vma->vm_flags & VM_PFNMAP) || softgpu_first_pfn(vma, &pfn) || !is_ours(t, pfn) ||
-			    is_write_combined(vma->vm_page_prot) == t->write_combined)
-				continue;
-			pr_err_ratelimited("%s (%d) has pages of %#llx, allocated %s, mapped %s at %#lx: undefined; a driver's mmap %s\n",
-					   current->comm, task_tgid_nr(current), t->pub.vaddr,
-					   t->write_combined ? "write-combined" : "cached",
-					   t->write_combined ? "cached" : "write-combined", vma->vm_start,
-					   t->write_combined ? "must use pgprot_writecombine()" : "must leave vm_page_prot as it is");
-			err = -EINVAL;
-		}
+	for_each_vma(vmi, vma) {
+		if (!(vma->vm_flags & VM_PFNMAP) || softgpu_first_pfn(vma, &pfn) || !is_ours(t, pfn) ||
+		    is_write_combined(vma->vm_page_prot) == t->write_combined)
+			continue;
+		pr_err_ratelimited("%s has pages of %#llx, allocated %s, mapped %s at %#lx%s: undefined; a driver's mmap %s\n",
+				   t->comm, t->pub.vaddr,
+				   t->write_combined ? "write-combined" : "cached",
+				   t->write_combined ? "cached" : "write-combined", vma->vm_start, when,
+				   t->write_combined ? "must use pgprot_writecombine()" : "must leave vm_page_prot as it is");
+		err = -EINVAL;
 	}
-	mmap_read_unlock(mm);
 	return err;
+}
+
+static void look_later(struct work_struct *work)
+{
+	struct table *t = container_of(work, struct table, look);
+	struct mm_struct *mm = t->pub.mm;
+
+	if (mmget_not_zero(mm)) {
+		mmap_read_lock(mm);
+		mutex_lock(&tegra_lock);
+		/* Once it has ended, its pages are anyone's. */
+		if (t->state == TABLE_LIVE)
+			look(mm, t, " (seen later)");
+		mutex_unlock(&tegra_lock);
+		mmap_read_unlock(mm);
+		mmput(mm);
+	}
+	table_put(t);
+	module_put(THIS_MODULE);
+}
+
+void protection_init(struct table *t)
+{
+	INIT_WORK(&t->look, look_later);
+}
+
+int protection_check(struct table *t)
+{
+	struct mm_struct *mm = current->mm;
+	int err;
+
+	lockdep_assert_held(&tegra_lock);
+	if (mm == t->pub.mm && mmap_read_trylock(mm)) {
+		err = look(mm, t, "");
+		mmap_read_unlock(mm);
+		return err;
+	}
+	/* A live table holds the module, so there it is. */
+	kref_get(&t->ref);
+	__module_get(THIS_MODULE);
+	if (!schedule_work(&t->look)) {
+		table_put(t);
+		module_put(THIS_MODULE);
+	}
+	return 0;
 }

@@ -12,6 +12,8 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
+#include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "../softgpu_kapi.h"
@@ -38,11 +40,12 @@ static void table_free(struct kref *ref)
 {
 	struct table *t = container_of(ref, struct table, ref);
 
+	mmdrop(t->pub.mm);
 	kvfree(t->pub.pages);
 	kfree(t);
 }
 
-static void put(struct table *t)
+void table_put(struct table *t)
 {
 	kref_put(&t->ref, table_free);
 }
@@ -72,9 +75,6 @@ static int end(struct table *t)
 	mappings_end(t);
 	t->state = TABLE_ENDED;
 	t->thread = NULL;
-	if (!t->freed)
-		pr_err_ratelimited("a client has not freed the page table of %#llx in its callback (%ps): it leaks\n",
-				   t->pub.vaddr, t->pub.free_callback);
 	mutex_unlock(&tegra_lock);
 	unpin_user_pages_dirty_lock(t->pub.pages, t->pub.entries, true);
 	complete_all(&t->ended);
@@ -87,7 +87,7 @@ static void end_later(struct work_struct *work)
 	struct table *t = container_of(work, struct table, work);
 
 	end(t);
-	put(t);
+	table_put(t);
 }
 
 int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
@@ -97,8 +97,12 @@ int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
 
 	mutex_lock(&tegra_lock);
 	t = table_find(page_table);
-	if (t)
+	if (t) {
 		kref_get(&t->ref);
+		/* What has been mapped since is named, too. */
+		if (t->state == TABLE_LIVE)
+			protection_check(t);
+	}
 	mutex_unlock(&tegra_lock);
 	if (!t)
 		return -EINVAL;
@@ -106,7 +110,7 @@ int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
 	if (err)
 		pr_err_ratelimited("a client calls %s(%#llx) in that pin's own free callback: it must not, the pin ends when the callback returns; ignored\n",
 				   __func__, t->pub.vaddr);
-	put(t);
+	table_put(t);
 	return err ? -EINVAL : 0;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_put_pages);
@@ -122,14 +126,12 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 	if (live)
 		pr_err_ratelimited("a client frees the page table of %#llx, which is pinned: put_pages comes first; ignored\n",
 				   t->pub.vaddr);
-	if (t && !live) {
-		t->freed = true;
+	if (t && !live)
 		list_del(&t->node);
-	}
 	mutex_unlock(&tegra_lock);
 	if (!t || live)
 		return -EINVAL;
-	put(t);
+	table_put(t);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_free_page_table);
@@ -195,7 +197,9 @@ static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *da
 	INIT_LIST_HEAD(&t->mappings);
 	init_completion(&t->ended);
 	INIT_WORK(&t->work, end_later);
+	protection_init(t);
 	t->process = softgpu_current_key();
+	get_task_comm(t->comm, current);
 	t->pub.version = NVIDIA_P2P_PAGE_TABLE_VERSION;
 	t->pub.page_size = NVIDIA_P2P_PAGE_SIZE_4KB;
 	t->pub.size = size;
@@ -207,10 +211,12 @@ static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *da
 	t->pub.free_callback = callback;
 	t->pub.data = data;
 	t->pub.pages = kvcalloc(t->pub.entries, sizeof(*t->pub.pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (t->pub.pages)
-		return t;
-	kfree(t);
-	return NULL;
+	if (!t->pub.pages) {
+		kfree(t);
+		return NULL;
+	}
+	mmgrab(t->pub.mm);
+	return t;
 }
 
 int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **page_table,
@@ -236,7 +242,7 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 	t->write_combined = found.host_flags & WRITE_COMBINED;
 	err = pin_all(t);
 	if (err) {
-		put(t);
+		table_put(t);
 		return err;
 	}
 	__module_get(THIS_MODULE);
@@ -250,7 +256,7 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 	 * Not in this thread, whose client may hold a lock that its callback takes.
 	 */
 	if (still_there(t) || !schedule_work(&t->work))
-		put(t);
+		table_put(t);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages);
@@ -279,7 +285,7 @@ static int host_changed(struct notifier_block *nb, unsigned long unused, void *p
 
 	while ((t = next_gone(process))) {
 		end(t);
-		put(t);
+		table_put(t);
 	}
 	return NOTIFY_OK;
 }
@@ -300,7 +306,9 @@ void tables_exit(void)
 	softgpu_host_changed_unregister(&notifier);
 	/* Each live one holds the module; these have ended, and nobody freed them. */
 	list_for_each_entry_safe(t, next, &tables, node) {
+		pr_err("a client has not freed the page table of %#llx of %s, in its callback or after it: it leaks\n",
+		       t->pub.vaddr, t->comm);
 		list_del(&t->node);
-		put(t);
+		table_put(t);
 	}
 }

@@ -32,8 +32,9 @@ struct table {
 	const void *process;
 	u64 buffer_id;
 	bool write_combined;
-	bool freed;				/* by the client */
+	char comm[TASK_COMM_LEN];		/* for messages */
 	struct work_struct work;		/* ends it, where get_pages finds it gone */
+	struct work_struct look;		/* protection.c */
 };
 
 extern struct mutex tegra_lock;
@@ -44,8 +45,14 @@ struct table *table_find(const struct nvidia_p2p_page_table *pub);
 /* dma.c, locked: what the client has left. */
 void mappings_end(struct table *t);
 
-/* protection.c: 0, or -EINVAL and it is named.  Not locked. */
+void table_put(struct table *t);
+
+/*
+ * protection.c, locked, with a live table: 0, or -EINVAL and it is named.  Where the
+ * address space is busy, 0: then it is named a little later.
+ */
 int protection_check(struct table *t);
+void protection_init(struct table *t);
 
 int tables_init(void);
 void tables_exit(void);

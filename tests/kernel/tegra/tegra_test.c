@@ -153,7 +153,11 @@ static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case TEGRA_MAP:
 		if (copy_from_user(&m, u, sizeof(m)))
 			return -EFAULT;
+		if (m.busy)
+			mmap_write_lock(current->mm);
 		err = map(c, &m);
+		if (m.busy)
+			mmap_write_unlock(current->mm);
 		return copy_to_user(u, &m, sizeof(m)) ? -EFAULT : err;
 	case TEGRA_UNMAP:
 		return unmap(c);
@@ -203,7 +207,7 @@ static int client_release(struct inode *inode, struct file *file)
 	struct client *c = file->private_data;
 
 	put(c);
-	if (c->kept)
+	if (c->kept && !(c->flags & TEGRA_LEAK_TABLE))
 		nvidia_p2p_free_page_table(c->kept);
 	kfree(c);
 	return 0;

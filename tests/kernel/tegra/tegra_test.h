@@ -11,6 +11,7 @@
 #define TEGRA_KEEP_MAPPING	2	/* leaves its mapping to the driver */
 #define TEGRA_PUT_INSIDE	4	/* calls put_pages there */
 #define TEGRA_NO_CALLBACK	8	/* gives none */
+#define TEGRA_LEAK_TABLE	16	/* with KEEP_TABLE: nobody frees it, ever */
 
 struct tegra_get {
 	__u64 vaddr;
@@ -28,7 +29,7 @@ struct tegra_map {
 	__u32 direction;	/* enum dma_data_direction */
 	__u32 entries;		/* out, and what follows */
 	__u32 version;
-	__u32 reserved;
+	__u32 busy;		/* in: with this process's mmap_lock taken for writing */
 	__u64 address;		/* of the first run */
 	__u64 length;		/* of all */
 };

@@ -8,8 +8,8 @@
  *
  * - There are no tokens, and pages are 4 KiB.
  * - The memory is what the calling process has from cudaHostAlloc(), whole or in part.
- * - The free callback runs once for each pin, also when that is put, and it is
- *   there that the client frees the page table.
+ * - The free callback runs once for each pin, also when that is put, and the client
+ *   frees the page table, there or after it.
  * - Mapping is for any device and for one direction.
  *
  * Every call may sleep.  No lock is held while a client's callback runs, so a client
@@ -87,7 +87,8 @@ typedef struct nvidia_p2p_dma_mapping {
  * Pins [vaddr, vaddr + size), multiples of 4 KiB, of the calling process.
  * free_callback must not be NULL.  It runs when the memory is freed, its context
  * destroyed or the process has ended, and in put_pages.  While it runs the table and
- * what was mapped are still good; it must stop the device and free the table.
+ * what was mapped are still good; it must stop the device.  The table is the client's
+ * to free from then on; until then no other has its address.
  *
  * -EINVAL  misaligned, or not all inside one allocation of cudaHostAlloc(): the
  *          kernel's log says which.  -ENOMEM, -EFAULT.  *page_table is NULL then.
@@ -107,7 +108,8 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
 /*
  * -EINVAL: no such table, its callback has begun, no direction; or the process has the
  * pages in its page tables with another protection than they were allocated with (the
- * kernel's log says where).  -ENOMEM, -EIO: the device cannot reach them.
+ * kernel's log says where; where its mmap_lock is taken, the log alone, and later).
+ * -ENOMEM, -EIO: the device cannot reach them.
  */
 int nvidia_p2p_dma_map_pages(struct device *dev, struct nvidia_p2p_page_table *page_table,
 			     struct nvidia_p2p_dma_mapping **map, enum dma_data_direction direction);
