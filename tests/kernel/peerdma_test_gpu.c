@@ -34,6 +34,16 @@ static void life(void)
 	CHECK(q.flags == PEERDMA_PIN_DEVICE);
 	WORKS(unpin(fd, a.handle));
 
+	/* Where the provider's pages are small, an allocation ends with its last one. */
+	if (page == PAGE) {
+		uint64_t small = gpu_alloc(3 * PAGE);
+
+		WORKS(pin_va(fd, small, 3 * PAGE, PEERDMA_PIN_DEVICE, &a));
+		WORKS(unpin(fd, a.handle));
+		FAILS(ENXIO, pin_va(fd, small, 3 * PAGE + 1, PEERDMA_PIN_DEVICE, &a));
+		CHECK(!cu.MemFree(small));
+	}
+
 	/* Not one allocation, not the host's, not the GPU's, not there any more. */
 	FAILS(ENXIO, pin_va(fd, va, 1UL << 32, PEERDMA_PIN_DEVICE, &a));
 	FAILS(EFAULT, pin_va(fd, va, MIB, PEERDMA_PIN_HOST, &a));

@@ -17,6 +17,7 @@ load_modules $gpu peerdma ${gpu:+peerdma_nvidia} peerdma_importer peerdma_client
 "$BUILD/tests/kernel/peerdma_uapi_test" || exit
 # The same with AMD's memory, both providers loaded.
 if [ -n "$gpu" ]; then
+	"$BUILD/tests/kernel/dmabuf_kinds_test" || exit
 	load_modules amdgpu peerdma_amd
 	PEERDMA_TEST_PROVIDER=amd "$BUILD/tests/kernel/peerdma_uapi_test" gpu || exit
 	"$BUILD/tests/lib/live_hip" || exit
