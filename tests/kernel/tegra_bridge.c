@@ -150,6 +150,42 @@ static void races(void)
 	}
 }
 
+static void set(const char *name, const char *value)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/module/nvidia_p2p/parameters/%s", name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && write(fd, value, strlen(value)) > 0);
+	close(fd);
+}
+
+/* A driver that is another than this was built for. */
+static void wrong_answers(void)
+{
+	static const struct {
+		const char *name, *value;
+	} wrong[] = {
+		{ "table_version", "0x00030000" }, { "page_size", "1" }, { "page_size", "7" },
+	};
+	char *p = alloc();
+	int fd = dev_open();
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct peerdma_pin_args a;
+
+		set(wrong[i].name, wrong[i].value);
+		FAILS(EOPNOTSUPP, pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		CHECK(live_pins(fd) == 0);
+		set(wrong[i].name, "0");
+		WORKS(pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		WORKS(unpin(fd, a.handle));
+	}
+	close(fd);
+	CHECK(!cuMemFreeHost(p));
+}
+
 int main(void)
 {
 	CUdevice device;
@@ -161,6 +197,7 @@ int main(void)
 	run("Tegra: facts of a pin", facts);
 	run("Tegra: DMA, and memory freed under a mapping and a view", transfer_and_free);
 	run("Tegra: dma-buf importers", importers);
+	run("Tegra: tables that make no sense", wrong_answers);
 	run("Tegra: free against all that is done with a pin", races);
 	fd = dev_open();
 	CHECK(live_pins(fd) == 0);

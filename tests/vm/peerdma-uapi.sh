@@ -3,10 +3,10 @@
 #
 # All that a program can see of /dev/peerdma: calls, host memory, a DMA card, and
 # GPU memory where the software GPU is.
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --iommu on
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --kernel 6.12
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --iommu on --kernel 6.12
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --iommu on
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --kernel 6.12
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --iommu on --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"
 
@@ -19,6 +19,7 @@ load_modules $gpu peerdma ${gpu:+peerdma_nvidia} peerdma_importer peerdma_client
 if [ -n "$gpu" ]; then
 	"$BUILD/tests/kernel/dmabuf_kinds_test" || exit
 	load_modules amdgpu peerdma_amd
+	"$BUILD/tests/kernel/bad_input_test" || exit
 	PEERDMA_TEST_PROVIDER=amd "$BUILD/tests/kernel/peerdma_uapi_test" gpu || exit
 	"$BUILD/tests/lib/live_hip" || exit
 	unload_modules amdgpu peerdma_amd

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # The Tegra personality by the rules of its interface, and the bridge over it.
-# vm: --timeout 400 --cards 1 --vram 32M --iommu on --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT
-# vm: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT
+# vm: --timeout 400 --cards 1 --vram 32M --iommu on --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow not.understand
+# vm: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow not.understand
 
 . "$TOP/tests/vm/lib.sh"
 
