@@ -374,6 +374,12 @@ static inline int peerdma_valid(const struct peerdma_region *region)
 {
 	const struct peerdma_validity *v = (const struct peerdma_validity *)region;
 
+	/* What was read before it was read before it: x86 keeps loads in order, compilers and others do not. */
+#if defined(__aarch64__)
+	__asm__ volatile("dmb ld" ::: "memory");
+#else
+	__asm__ volatile("" ::: "memory");
+#endif
 	return __atomic_load_n(v->slot, __ATOMIC_ACQUIRE) == v->generation;
 }
 

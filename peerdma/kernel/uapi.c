@@ -345,6 +345,16 @@ static int unmap(struct peerdma_file *file, u32 handle)
 	return err;
 }
 
+/*
+ * A PC's devices have their IOMMU as soon as they are found.  Elsewhere Linux sets
+ * up a device's DMA for a driver, and until one is bound the DMA API gives
+ * addresses that the IOMMU knows nothing of.
+ */
+static bool dma_is_set_up(struct pci_dev *pdev)
+{
+	return IS_ENABLED(CONFIG_X86) || pdev->driver;
+}
+
 static int map_for(const struct call *c, struct peerdma_map_args *a, struct peerdma_pin *pin,
 		   struct pci_dev *pdev, enum dma_data_direction dir)
 {
@@ -356,6 +366,8 @@ static int map_for(const struct call *c, struct peerdma_map_args *a, struct peer
 	device_lock(&pdev->dev);
 	if (pdev->driver && pdev->driver->driver_managed_dma)
 		segs = ERR_PTR(-EOPNOTSUPP);
+	else if (!dma_is_set_up(pdev))
+		segs = ERR_PTR(-ENODEV);
 	else
 		segs = map_and_name(c->file, pin, pdev, dir, a->segment_count, &a->mapping,
 				    &count);

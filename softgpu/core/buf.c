@@ -61,8 +61,7 @@ void sg_range_publish_locked(struct sg_range *range, u64 va)
 	sg_tree_insert(range->tree, &range->node);
 }
 
-/* Drops the lock.  The range is in no tree any more: nothing new is shown. */
-static void hide_locked(struct sg_range *range)
+void sg_range_hide_locked(const struct sg_range *range)
 {
 	const struct sg_gpu_desc *desc = &range->mem->gpu->desc;
 	struct sg *sg = range->proc->sg;
@@ -82,7 +81,7 @@ void sg_range_end_locked(struct sg_range *range)
 	proc->refs++;
 	sg_pins_revoke_locked(range);
 	if (range->visible)
-		hide_locked(range);
+		sg_range_hide_locked(range);
 	if (range->window)
 		sg_space_give(&proc->window, range->window);
 	if (range->imported)
@@ -110,7 +109,8 @@ static u32 slots_for(u64 len)
 /* Whether somebody else may still write to what is freed in a slab. */
 static bool in_use_elsewhere(const struct sg_range *slab)
 {
-	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->kept) || slab->mem->imports;
+	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->kept) || slab->mem->imports ||
+	       slab->mem->keeps;
 }
 
 void sg_range_unpinned_locked(struct sg_range *range)
@@ -168,7 +168,7 @@ static bool place_small_locked(struct sg_ctx *ctx, struct sg_buf *buf, u64 len, 
 	u32 count = slots_for(len), at;
 
 	sg_list_for_each(slab, &ctx->slabs, struct sg_range, in_slabs) {
-		/* A last import ends without telling: its slab is another process's. */
+		/* A last import or keep ends without telling. */
 		sg_range_unpinned_locked(slab);
 		at = slots_find(slab, count);
 		if (at == SG_SLOTS)

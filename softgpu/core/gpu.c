@@ -69,7 +69,7 @@ bool sg_gpu_enter_locked(struct sg_gpu *gpu)
 
 void sg_gpu_leave_locked(struct sg_gpu *gpu)
 {
-	if (!--gpu->entered && gpu->removed)
+	if (!--gpu->entered && (gpu->removed || gpu->awaited))
 		sg_cond_broadcast(&gpu->sg->ended);
 }
 

@@ -137,6 +137,20 @@ static u64 give(u32 *count)
 	return !--(*count);
 }
 
+bool sg_mem_pinned(const struct sg_mem *mem)
+{
+	const struct sg_extent *e;
+	u64 page;
+
+	for (e = mem->first; e; e = e->next) {
+		for (page = 0; page < e->node.len / SG_PAGE_SIZE; page++) {
+			if (mem->gpu->page_pins[e->node.key / SG_PAGE_SIZE + page])
+				return true;
+		}
+	}
+	return false;
+}
+
 /* What of the aperture is free; chaos may have made it smaller than what is used. */
 static u64 bar1_room(const struct sg_gpu *gpu)
 {

@@ -30,9 +30,7 @@ static u32 memory_of(const struct sg_range *range)
 	return range->visible ? SG_MEMORY_HSA : SG_MEMORY_CUDA;
 }
 
-/* May drop the lock.  The range that someone means by [va, va + length), if he may. */
-static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length,
-			  struct sg_range **out)
+int sg_resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length, struct sg_range **out)
 {
 	struct sg_ctx *ctx = NULL;
 	struct sg_proc *proc;
@@ -112,6 +110,42 @@ int sg_find_host(struct sg *sg, const void *proc_key, u64 va, struct sg_found_ho
 	return err;
 }
 
+int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct sg_mem *mem, u64 offset, u64 va,
+		       u64 length, bool persistent)
+{
+	struct sg *sg = mem->gpu->sg;
+	int err;
+
+	if (mem->gpu->removed)
+		return -ENODEV;
+	if (sg_chaos_hits_locked(&sg->chaos.fail_pin))
+		return -ENOMEM;
+	err = sg_bar1_take_locked(mem, offset, length);
+	if (err)
+		return err;
+	pin->sg = sg;
+	pin->gpu = mem->gpu;
+	pin->mem = mem;
+	pin->range = NULL;
+	pin->ops = ops;
+	pin->va = va;
+	pin->length = length;
+	pin->mem_offset = offset;
+	pin->serial = sg->next_pin_serial++;
+	pin->callback_thread = 0;
+	pin->npages = (u32)(length / SG_PAGE_SIZE);
+	pin->holds = 0;
+	pin->state = PIN_LIVE;
+	pin->persistent = persistent;
+	sg_mem_get_locked(pin->mem);
+	pin->gpu->pins++;
+	sg_list_init(&pin->link);
+	sg_list_add_tail(&pin->gpu->pinned, &pin->in_gpu);
+	pin->node.key = (u64)(unsigned long)pin;
+	sg_hash_add(&sg->pins, &pin->node);
+	return 0;
+}
+
 int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	       const struct sg_pin_who *who, u64 va, u64 length, bool persistent)
 {
@@ -122,38 +156,14 @@ int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	    length / SG_PAGE_SIZE > 0xffffffffu)
 		return -EINVAL;
 	sg_mutex_lock(&sg->lock);
-	err = resolve_locked(sg, who, va, length, &range);
+	err = sg_resolve_locked(sg, who, va, length, &range);
 	if (err)
 		goto out;
-	err = -ENODEV;
-	if (range->mem->gpu->removed)
-		goto out;
-	err = -ENOMEM;
-	if (sg_chaos_hits_locked(&sg->chaos.fail_pin))
-		goto out;
-	err = sg_bar1_take_locked(range->mem, va - range->node.key, length);
+	err = sg_pin_take_locked(pin, ops, range->mem, va - range->node.key, va, length, persistent);
 	if (err)
 		goto out;
-	pin->sg = sg;
-	pin->gpu = range->mem->gpu;
-	pin->mem = range->mem;
 	pin->range = range;
-	pin->ops = ops;
-	pin->va = va;
-	pin->length = length;
-	pin->mem_offset = va - range->node.key;
-	pin->serial = sg->next_pin_serial++;
-	pin->callback_thread = 0;
-	pin->npages = (u32)(length / SG_PAGE_SIZE);
-	pin->holds = 0;
-	pin->state = PIN_LIVE;
-	pin->persistent = persistent;
-	sg_mem_get_locked(pin->mem);
-	pin->gpu->pins++;
 	sg_list_add_tail(persistent ? &range->kept : &range->pins, &pin->link);
-	sg_list_add_tail(&pin->gpu->pinned, &pin->in_gpu);
-	pin->node.key = (u64)(unsigned long)pin;
-	sg_hash_add(&sg->pins, &pin->node);
 	if (sg->chaos.strict)
 		sg_strict_pinned_locked(range, va, length);
 	sg_chaos_pinned_locked(pin->gpu);

@@ -59,7 +59,9 @@ int sg_visible_page(struct sg_client *client, u64 va,
 
 	sg_mutex_lock(&client->sg->lock);
 	range = sg_range_at(client->proc, va);
-	if (range && range->visible && !range->mem->gpu->removed) {
+	if (range && range->mem->moving) {
+		err = -EAGAIN;
+	} else if (range && range->visible && !range->mem->gpu->removed) {
 		const struct sg_gpu_desc *desc = &range->mem->gpu->desc;
 		u64 page = (va - range->node.key) & ~(SG_PAGE_SIZE - 1);
 

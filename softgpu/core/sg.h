@@ -198,7 +198,7 @@ void sg_call_undo(struct sg_client *client, u32 nr, const void *arg);
  * For the CPU's own view of a client's memory: calls fn with the CPU physical address
  * of the 64 KiB page that holds va, under the core's lock, so that desc->hide comes
  * after whatever fn makes of it.  fn must not call back in.  -ENOENT: the CPU is not
- * to see what stands there, if anything does.
+ * to see what stands there, if anything does.  -EAGAIN: it is being moved.
  */
 int sg_visible_page(struct sg_client *client, u64 va,
 		    void (*fn)(void *arg, u64 phys, bool on_pci), void *arg);
@@ -273,6 +273,33 @@ struct sg_pin_who {
  */
 int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	       const struct sg_pin_who *who, u64 va, u64 length, bool persistent);
+
+/*
+ * VRAM that is kept whatever becomes of its allocation, as by a persistent pin, but
+ * has no place of its own: it may be moved, and takes no room in the aperture.
+ * The caller's storage; fields are the core's.
+ */
+struct sg_keep {
+	struct sg *sg;
+	struct sg_mem *mem;
+	const void *proc_key;		/* to be compared only */
+	u64 va, length;
+	u64 offset;			/* of va in mem */
+};
+
+/* Of [va, va + length), as sg_pin_get() takes it; the same errnos, but for ENOMEM and ENOSPC. */
+int sg_keep_get(struct sg *sg, struct sg_keep *keep, const struct sg_pin_who *who, u64 va, u64 length);
+void sg_keep_put(struct sg_keep *keep);
+/* A persistent pin of what is kept, as sg_pin_get() makes one; sg_pin_put() ends it. */
+int sg_keep_pin(struct sg_keep *keep, struct sg_pin *pin, const struct sg_pin_ops *ops);
+/*
+ * Moves all of the allocation to another place in its GPU's VRAM.
+ *
+ * -EBUSY   it is pinned, exported or open elsewhere, or kept twice; or strict mode, or
+ *          a watch on this GPU, needs what it has seen to stay where it is
+ * -ENOSPC  there is no other place          -ENODEV  the GPU was removed
+ */
+int sg_keep_move(struct sg_keep *keep);
 
 /* An allocation of VRAM that a process has. */
 struct sg_found {

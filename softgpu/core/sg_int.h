@@ -20,8 +20,8 @@
  *   share  -> nothing               it hangs on its buf, and goes with it
  *
  *   VRAM goes back to its GPU when the last reference to its mem is gone: its
- *   ranges' (other processes' imports have one each), a handle's, every pin's, and
- *   that of a copy under way.
+ *   ranges' (other processes' imports have one each), a handle's, every pin's, a
+ *   keep's, and that of a copy under way.
  */
 #ifndef SG_INT_H
 #define SG_INT_H
@@ -68,6 +68,7 @@ struct sg_gpu {
 	u32 refs;			/* clients, mems, and one while it is present */
 	u32 clients;
 	u32 entered;			/* threads that touch VRAM now */
+	u32 awaited;			/* threads that wait for there to be none */
 	bool removed;
 	struct sg_space vram;
 	u32 *page_pins;			/* per 64 KiB page: pins that hold it */
@@ -95,6 +96,8 @@ struct sg_mem {
 	struct sg_extent *first;	/* fixed; of gpu->vram */
 	u32 refs;
 	u32 imports;			/* ranges of other processes, by IPC */
+	u32 keeps;
+	bool moving;
 };
 
 /* What the contexts of a server's clients are together, on one GPU. */
@@ -308,6 +311,8 @@ u64 sg_mem_at(const struct sg_mem *mem, u64 offset, u64 *run);
 /* The aperture: takes the pages of [offset, offset + len), or none and -ENOSPC. */
 int sg_bar1_take_locked(struct sg_mem *mem, u64 offset, u64 len);
 void sg_bar1_give_locked(struct sg_mem *mem, u64 offset, u64 len);
+/* Whether any pin is on any of its pages. */
+bool sg_mem_pinned(const struct sg_mem *mem);
 
 /* proc.c */
 /* The process that clients were opened for with this key; NULL. */
@@ -367,11 +372,13 @@ void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *
 /* Takes over the caller's reference to mem. */
 struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct sg_mem *mem);
 void sg_range_publish_locked(struct sg_range *range, u64 va);
+/* Drops the lock.  Nothing of it is seen when this returns, unless it is shown anew. */
+void sg_range_hide_locked(const struct sg_range *range);
 /* Drops the lock.  Takes a range down: pins first, then addresses, then memory. */
 void sg_range_end_locked(struct sg_range *range);
 /* Gives a new range addresses in its process's window, and publishes it. */
 int sg_range_place_locked(struct sg_range *range);
-/* Freed slots of a slab may be used again, if its last pin and its last import have gone. */
+/* Freed slots of a slab may be used again, if its last pin, import and keep have gone. */
 void sg_range_unpinned_locked(struct sg_range *range);
 /* Drops the lock.  The buf that begins at va and is of one of these kinds (bits), its context's work done. */
 int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out);
@@ -396,6 +403,11 @@ void sg_reservation_destroy_locked(struct sg_proc *proc, struct sg_reservation *
 void sg_phys_free_locked(struct sg_phys *phys);
 
 /* pin.c */
+/* May drop the lock.  The range that someone means by [va, va + length), if he may. */
+int sg_resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length, struct sg_range **out);
+/* A live pin of [offset, offset + length) of mem that belongs to no range yet. */
+int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct sg_mem *mem, u64 offset, u64 va,
+		       u64 length, bool persistent);
 /* Drops the lock.  The range is out of proc->ranges: revokes its pins, lets go of persistent ones. */
 void sg_pins_revoke_locked(struct sg_range *range);
 /* Drops the lock.  Unmaps what persistent pins are left of a removed GPU. */

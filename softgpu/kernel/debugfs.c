@@ -10,6 +10,7 @@
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/seq_file.h>
+#include "dmabuf.h"
 #include "softgpu.h"
 
 static struct dentry *root;
@@ -93,9 +94,25 @@ void softgpu_debugfs_remove(struct softgpu_device *device)
 	debugfs_remove(device->debugfs);
 }
 
+static int dmabufs_show(struct seq_file *m, void *unused)
+{
+	softgpu_dynamic_show(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(dmabufs);
+
+static int move_set(void *data, u64 number)
+{
+	return softgpu_dynamic_move(number);
+}
+DEFINE_DEBUGFS_ATTRIBUTE(move_fops, NULL, move_set, "%llu\n");
+
 void softgpu_debugfs_init(void)
 {
 	root = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	/* Those that can be moved; `move' takes a number, and fails with EBUSY where somebody needs it to stay. */
+	debugfs_create_file("dmabufs", 0400, root, NULL, &dmabufs_fops);
+	debugfs_create_file_unsafe("move", 0200, root, NULL, &move_fops);
 	softgpu_chaos_init(root);
 }
 

@@ -11,7 +11,8 @@
  * When the GPU is taken away, what was mapped is unmapped under its importers:
  * their DMA then faults in the IOMMU, or goes to an address where nothing is.
  *
- * Locks: mmap_lock, then export->lock, then the core's.
+ * Memory of AMD's is exported by dmabuf_dynamic.c, unless dmabuf_kind says otherwise;
+ * what both share is here.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -27,6 +28,7 @@
 #include <linux/slab.h>
 #include "../include/softgpu_uapi.h"
 #include "compat.h"
+#include "dmabuf.h"
 #include "peer.h"
 #include "softgpu.h"
 
@@ -34,39 +36,9 @@ static bool dmabuf_mmap;
 module_param(dmabuf_mmap, bool, 0644);
 MODULE_PARM_DESC(dmabuf_mmap, "Programs may mmap dma-bufs of device memory, as since CUDA 13.3 (default N)");
 
-/* One piece: what one mapping, or one allocation, gives to an export. */
-struct piece {
-	struct sg_pin pin;
-	struct export *export;
-};
-
-struct export {
-	struct mutex lock;
-	struct list_head mappings;	/* under lock */
-	bool gone;			/* under lock: the GPU was removed, nothing is mapped any more */
-	/* fixed once it is exported */
-	bool on_pci;			/* VRAM has no struct pages */
-	u64 offset;			/* of the first byte in pages[0] */
-	u64 length;
-	u64 *pages;			/* physical, 64 KiB each */
-	struct inode *inode;		/* the dma-buf's, with a reference: CPU mappings are found by it */
-	u32 npieces;
-	struct piece pieces[];
-};
-
-/* What map_dma_buf gave: the importer's table, and the stretches behind it. */
-struct mapping {
-	struct sg_table table;
-	struct list_head node;		/* export->mappings */
-	struct device *dev;
-	enum dma_data_direction dir;
-	bool resource;			/* mapped as a resource, not as pages */
-	u32 nruns;			/* that are mapped */
-	struct {
-		dma_addr_t addr;
-		size_t length;
-	} runs[];
-};
+static unsigned int dmabuf_kind;
+module_param(dmabuf_kind, uint, 0644);
+MODULE_PARM_DESC(dmabuf_kind, "Dma-bufs of device memory: 0 as its maker exports them (default), 1 static as NVIDIA's, 2 dynamic as AMD's");
 
 /* The physical address of byte `at`, and in *run how many follow it without a gap. */
 static u64 phys_at(const struct export *x, u64 at, u64 *run)
@@ -190,28 +162,27 @@ static int mapping_create(const struct export *x, struct device *dev, enum dma_d
 	return 0;
 }
 
-static struct sg_table *export_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
+int softgpu_export_map(struct export *x, struct device *dev, enum dma_data_direction dir, struct sg_table **out)
 {
-	struct export *x = attach->dmabuf->priv;
 	struct mapping *m;
 	int err;
 
 	err = sg_chaos_map(softgpu_sg);
 	if (err)
-		return ERR_PTR(err);
+		return err;
 	mutex_lock(&x->lock);
-	err = x->gone ? -ENODEV : mapping_create(x, attach->dev, dir, &m);
-	if (!err)
+	err = x->gone ? -ENODEV : mapping_create(x, dev, dir, &m);
+	if (!err) {
 		list_add(&m->node, &x->mappings);
+		*out = &m->table;
+	}
 	mutex_unlock(&x->lock);
-	return err ? ERR_PTR(err) : &m->table;
+	return err;
 }
 
-static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *table,
-			 enum dma_data_direction dir)
+void softgpu_export_unmap(struct export *x, struct sg_table *table)
 {
 	struct mapping *m = container_of(table, struct mapping, table);
-	struct export *x = attach->dmabuf->priv;
 
 	mutex_lock(&x->lock);
 	list_del(&m->node);
@@ -219,11 +190,24 @@ static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *tab
 	mapping_free(m);
 }
 
+static struct sg_table *export_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
+{
+	struct sg_table *table;
+	int err = softgpu_export_map(attach->dmabuf->priv, attach->dev, dir, &table);
+
+	return err ? ERR_PTR(err) : table;
+}
+
+static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *table,
+			 enum dma_data_direction dir)
+{
+	softgpu_export_unmap(attach->dmabuf->priv, table);
+}
+
 /* ---- programs ---- */
 
-static vm_fault_t export_fault(struct vm_fault *vmf)
+vm_fault_t softgpu_export_insert(struct export *x, struct vm_fault *vmf)
 {
-	struct export *x = vmf->vma->vm_private_data;
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 	u64 run;
 
@@ -235,19 +219,18 @@ static vm_fault_t export_fault(struct vm_fault *vmf)
 	return ret;
 }
 
+static vm_fault_t export_fault(struct vm_fault *vmf)
+{
+	return softgpu_export_insert(vmf->vma->vm_private_data, vmf);
+}
+
 static const struct vm_operations_struct export_vm_ops = {
 	.fault = export_fault,
 };
 
 /* dma-buf has seen to it that the range lies inside. */
-static int export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
+int softgpu_export_view(struct export *x, struct vm_area_struct *vma, const struct vm_operations_struct *ops)
 {
-	struct export *x = dmabuf->priv;
-
-	if (!READ_ONCE(dmabuf_mmap)) {
-		pr_info_ratelimited("mmap of a dma-buf of device memory is not allowed: load softgpu.ko with dmabuf_mmap=1\n");
-		return -ENOTSUPP;
-	}
 	/* A private mapping would be copied on write. */
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
@@ -256,16 +239,23 @@ static int export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
 	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP, 0);
 	vma->vm_private_data = x;
-	vma->vm_ops = &export_vm_ops;
+	vma->vm_ops = ops;
 	return 0;
+}
+
+static int export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
+{
+	if (!READ_ONCE(dmabuf_mmap)) {
+		pr_info_ratelimited("mmap of a dma-buf of device memory is not allowed: load softgpu.ko with dmabuf_mmap=1\n");
+		return -ENOTSUPP;
+	}
+	return softgpu_export_view(dmabuf->priv, vma, &export_vm_ops);
 }
 
 /* ---- its end ---- */
 
-/* By the GPU's removal, or by the export's own end, when nothing is mapped any more. */
-static void piece_unmap(struct sg_pin *pin)
+void softgpu_export_gone(struct export *x)
 {
-	struct export *x = container_of(pin, struct piece, pin)->export;
 	struct mapping *m;
 
 	mutex_lock(&x->lock);
@@ -275,6 +265,12 @@ static void piece_unmap(struct sg_pin *pin)
 	mutex_unlock(&x->lock);
 	if (x->inode)
 		unmap_mapping_range(x->inode->i_mapping, 0, 0, 1);
+}
+
+/* By the GPU's removal, or by the export's own end, when nothing is mapped any more. */
+static void piece_unmap(struct sg_pin *pin)
+{
+	softgpu_export_gone(container_of(pin, struct piece, pin)->export);
 }
 
 static void piece_free(struct sg_pin *pin)
@@ -287,16 +283,21 @@ static const struct sg_pin_ops piece_ops = {
 	.free = piece_free,
 };
 
+void softgpu_export_free(struct export *x)
+{
+	if (x->inode)
+		iput(x->inode);
+	kvfree(x->pages);
+	kvfree(x);
+}
+
 static void export_destroy(struct export *x)
 {
 	u32 i;
 
 	for (i = 0; i < x->npieces; i++)
 		SG_WARN_ON(sg_pin_put(softgpu_sg, &x->pieces[i].pin, true));
-	if (x->inode)
-		iput(x->inode);
-	kvfree(x->pages);
-	kvfree(x);
+	softgpu_export_free(x);
 }
 
 static void export_release(struct dma_buf *dmabuf)
@@ -354,48 +355,32 @@ static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 e
 	return 0;
 }
 
-static int export_create(struct sg_client *client, u64 va, u64 length, struct export **out)
+struct export *softgpu_export_alloc(u64 va, u64 length, u32 n)
 {
-	u64 start = round_down(va, SG_PAGE_SIZE), end = va + length, at;
-	struct export *x;
-	u32 n = 0;
-	int err;
+	u64 start = round_down(va, SG_PAGE_SIZE), end = round_up(va + length, SG_PAGE_SIZE);
+	struct export *x = kvzalloc(struct_size(x, pieces, n), GFP_KERNEL_ACCOUNT);
 
-	if (!length || end < va || !PAGE_ALIGNED(va | length) || length > softgpu_max_vram())
-		return -EINVAL;
-	end = round_up(end, SG_PAGE_SIZE);
-	for (at = start; at < end; at = piece_end(client, at, end))
-		n++;
-	x = kvzalloc(struct_size(x, pieces, n), GFP_KERNEL_ACCOUNT);
 	if (!x)
-		return -ENOMEM;
+		return NULL;
 	mutex_init(&x->lock);
 	INIT_LIST_HEAD(&x->mappings);
 	x->offset = va - start;
 	x->length = length;
 	x->pages = kvmalloc_array((end - start) >> SG_PAGE_SHIFT, sizeof(*x->pages), GFP_KERNEL_ACCOUNT);
-	err = -ENOMEM;
-	if (x->pages) {
-		/* A removal that comes meanwhile waits in piece_unmap() for what it ends to be whole. */
-		mutex_lock(&x->lock);
-		err = take_pieces(x, client, start, end, n);
-		mutex_unlock(&x->lock);
+	if (!x->pages) {
+		kvfree(x);
+		return NULL;
 	}
-	if (err) {
-		export_destroy(x);
-		return err;
-	}
-	*out = x;
-	return 0;
+	return x;
 }
 
-static struct dma_buf *export_publish(struct export *x)
+struct dma_buf *softgpu_export_publish(struct export *x, const char *name, const struct dma_buf_ops *ops)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct dma_buf *dmabuf;
 
-	info.exp_name = "nv_dmabuf";
-	info.ops = &export_ops;
+	info.exp_name = name;
+	info.ops = ops;
 	info.size = x->length;
 	info.flags = O_RDWR | O_CLOEXEC;
 	info.priv = x;
@@ -408,22 +393,58 @@ static struct dma_buf *export_publish(struct export *x)
 	return dmabuf;
 }
 
-int softgpu_dmabuf_call(struct sg_client *client, const struct softgpu_dmabuf *a, s32 __user *ufd)
+static struct dma_buf *static_export(struct sg_client *client, u64 va, u64 length)
 {
+	u64 start = round_down(va, SG_PAGE_SIZE), end = round_up(va + length, SG_PAGE_SIZE), at;
 	struct dma_buf *dmabuf;
 	struct export *x;
+	u32 n = 0;
+	int err;
+
+	for (at = start; at < end; at = piece_end(client, at, end))
+		n++;
+	x = softgpu_export_alloc(va, length, n);
+	if (!x)
+		return ERR_PTR(-ENOMEM);
+	/* A removal that comes meanwhile waits in piece_unmap() for what it ends to be whole. */
+	mutex_lock(&x->lock);
+	err = take_pieces(x, client, start, end, n);
+	mutex_unlock(&x->lock);
+	dmabuf = err ? ERR_PTR(err) : softgpu_export_publish(x, "nv_dmabuf", &export_ops);
+	if (IS_ERR(dmabuf))
+		export_destroy(x);
+	return dmabuf;
+}
+
+static bool is_dynamic(struct sg_client *client, u64 va)
+{
+	struct sg_found found;
+
+	switch (READ_ONCE(dmabuf_kind)) {
+	case 1:
+		return false;
+	case 2:
+		return true;
+	default:
+		return !sg_find(softgpu_sg, sg_client_key(client), va, &found) && found.memory == SG_MEMORY_HSA;
+	}
+}
+
+int softgpu_dmabuf_call(struct sg_client *client, const struct softgpu_dmabuf *a, s32 __user *ufd)
+{
+	u64 end = a->va + a->length;
+	struct dma_buf *dmabuf;
 	int fd, err;
 
 	if (a->flags || a->reserved)
 		return -EINVAL;
-	err = export_create(client, a->va, a->length, &x);
-	if (err)
-		return err;
-	dmabuf = export_publish(x);
-	if (IS_ERR(dmabuf)) {
-		export_destroy(x);
+	if (!a->length || end < a->va || end > round_down(U64_MAX, SG_PAGE_SIZE) ||
+	    !PAGE_ALIGNED(a->va | a->length) || a->length > softgpu_max_vram())
+		return -EINVAL;
+	dmabuf = is_dynamic(client, a->va) ? softgpu_dynamic_export(client, a->va, a->length) :
+		static_export(client, a->va, a->length);
+	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
-	}
 	fd = get_unused_fd_flags(O_CLOEXEC);
 	err = fd < 0 ? fd : put_user(fd, ufd);
 	if (err) {

@@ -35,9 +35,15 @@ static vm_fault_t view_fault(struct vm_fault *vmf)
 {
 	struct fault fault = { .vmf = vmf };
 
-	if (sg_visible_page(vmf->vma->vm_private_data, (u64)vmf->pgoff << PAGE_SHIFT, insert, &fault))
+	switch (sg_visible_page(vmf->vma->vm_private_data, (u64)vmf->pgoff << PAGE_SHIFT, insert, &fault)) {
+	case 0:
+		return fault.ret;
+	case -EAGAIN:		/* it will be touched again */
+		cond_resched();
+		return VM_FAULT_NOPAGE;
+	default:
 		return VM_FAULT_SIGBUS;
-	return fault.ret;
+	}
 }
 
 static const struct vm_operations_struct view_ops = {
@@ -55,10 +61,15 @@ static void choose_type(void *arg, u64 phys, bool on_pci)
 
 int softgpu_view_mmap(struct sg_client *client, struct vm_area_struct *vma)
 {
+	int err;
+
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC ||
 	    vma->vm_pgoff != vma->vm_start >> PAGE_SHIFT)
 		return -EINVAL;
-	if (sg_visible_page(client, vma->vm_start, choose_type, vma))
+	do {
+		err = sg_visible_page(client, vma->vm_start, choose_type, vma);
+	} while (err == -EAGAIN);
+	if (err)
 		return -EINVAL;
 	/* Not for forked children: an address space belongs to one process. */
 	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY, VM_MAYEXEC);

@@ -1,138 +1,9 @@
 // SPDX-License-Identifier: MIT
-/*
- * calls.c - what each call of peerdma_cache.h promises, one thing at a time.
- *
- * The memory is made up; what registers it counts, and fails when it is told to.
- */
+/* calls.c - what each call of peerdma_cache.h promises, one thing at a time. */
 #include <errno.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "check.h"
-#include "peerdma_cache.h"
-
-#define PAGE	4096ULL
-#define BASE	(1ULL << 40)
-#define AT(n)	((void *)(BASE + (n) * PAGE))
-
-static struct peerdma_cache *cache;
-
-static struct {
-	int adds, removes;
-	int room;			/* registrations at a time; 0: any number */
-	uint64_t widest;		/* longer ones are -EINVAL */
-	uint64_t last_addr, last_length;
-	int valid;			/* check() */
-	uint32_t aperture;
-	uint64_t allocation, allocation_length;	/* extent() */
-	void (*in_add)(void), (*in_remove)(void);
-	const uint32_t *word;
-} toy;
-
-static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
-{
-	MUST(arg == &toy);
-	if (toy.in_add)
-		toy.in_add();
-	if (toy.widest && length > toy.widest)
-		return -EINVAL;
-	if (toy.room && toy.adds - toy.removes >= toy.room)
-		return -ENOSPC;
-	toy.adds++;
-	toy.last_addr = addr;
-	toy.last_length = length;
-	out->handle = (void *)(uintptr_t)(addr + 1);
-	out->word = toy.word;
-	out->expected = toy.word ? *toy.word : 0;
-	return 0;
-}
-
-static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
-{
-	(void)arg;
-	MUST(length && handle == (void *)(uintptr_t)(addr + 1));
-	if (toy.in_remove)
-		toy.in_remove();
-	toy.removes++;
-}
-
-static int check(void *arg, const struct peerdma_cached *region, uint64_t addr, uint64_t length)
-{
-	(void)arg;
-	MUST(addr >= region->addr && addr + length <= region->addr + region->length);
-	return toy.valid;
-}
-
-static int extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e)
-{
-	(void)arg;
-	(void)length;
-	MUST(e->addr <= addr);
-	e->aperture = toy.aperture;
-	if (toy.allocation_length) {
-		e->addr = toy.allocation;
-		e->length = toy.allocation_length;
-	}
-	return 0;
-}
-
-static struct peerdma_cache_options options;
-static struct peerdma_cache_ops ops;
-
-static void fresh(void)
-{
-	memset(&toy, 0, sizeof(toy));
-	toy.valid = 1;
-	options = (struct peerdma_cache_options){ .size = sizeof(options), .capacity = 4096 };
-	ops = (struct peerdma_cache_ops){ .size = sizeof(ops), .add = add, .remove = end };
-}
-
-static void begin(void)
-{
-	MUST(!peerdma_cache_create(&ops, &toy, &options, &cache));
-}
-
-static void finish(void)
-{
-	toy.in_add = toy.in_remove = NULL;
-	peerdma_cache_close(cache);
-	MUST(toy.adds == toy.removes);
-}
-
-static struct peerdma_cached *get(const void *p, size_t length)
-{
-	struct peerdma_cached *hold = NULL;
-	int ret = peerdma_cache_get(cache, p, length, &hold);
-
-	if (ret) {
-		fprintf(stderr, "get: %d, %s\n", ret, peerdma_last_error());
-		abort();
-	}
-	MUST(hold->addr <= (uintptr_t)p && (uintptr_t)p + length <= hold->addr + hold->length);
-	MUST(hold->registration == (void *)(uintptr_t)(hold->addr + 1));
-	return hold;
-}
-
-static void touch(const void *p, size_t length)
-{
-	peerdma_cache_put(cache, get(p, length));
-}
-
-static struct peerdma_cache_counters counters(void)
-{
-	struct peerdma_cache_counters c = { .size = sizeof(c) };
-
-	MUST(!peerdma_cache_counters(cache, &c));
-	MUST(c.gets == c.hits + c.misses && c.hits_front <= c.hits);
-	return c;
-}
-
-/* ---- one thing at a time ---- */
+#include "toy.h"
 
 static void arguments(void)
 {
@@ -156,7 +27,7 @@ static void arguments(void)
 	options.size = sizeof(options);
 	ops.add = NULL;
 	MUST(peerdma_cache_create(&ops, &toy, &options, &cache) == -EINVAL);
-	ops.add = add;
+	ops.add = toy_add;
 	ops.size = 8;
 	MUST(peerdma_cache_create(&ops, &toy, &options, &cache) == -EINVAL);
 	ops.size = sizeof(ops);
@@ -230,7 +101,7 @@ static void merging(void)
 static void whole_allocations(void)
 {
 	fresh();
-	ops.extent = extent;
+	ops.extent = toy_extent;
 	begin();
 	toy.allocation = BASE + 100;
 	toy.allocation_length = 3 * PAGE;
@@ -326,7 +197,7 @@ static void limits(void)
 
 	fresh();
 	options.max_aperture = 4 * PAGE;
-	ops.extent = extent;
+	ops.extent = toy_extent;
 	begin();
 	for (int i = 0; i < 20; i++) {
 		toy.aperture = i & 1;
@@ -417,295 +288,12 @@ static void monitors(void)
 	finish();
 
 	fresh();
-	ops.check = check;
+	ops.check = toy_check;
 	begin();
 	touch(AT(0), PAGE);
 	touch(AT(0), PAGE);
 	MUST(toy.adds == 1 && counters().monitors == (PEERDMA_MONITOR_CHECK | PEERDMA_MONITOR_CALLS));
 	finish();
-}
-
-/* ---- calls from inside the functions ---- */
-
-static int in_add_result;
-
-static void get_in_add(void)
-{
-	struct peerdma_cached *hold;
-
-	toy.in_add = NULL;
-	in_add_result = peerdma_cache_get(cache, AT(0), PAGE, &hold);
-	touch(AT(50), PAGE);
-}
-
-static void free_in_add(void)
-{
-	peerdma_cache_invalidate(cache, AT(0), PAGE);
-}
-
-static void free_once_in_add(void)
-{
-	toy.in_add = NULL;
-	peerdma_cache_invalidate(cache, AT(0), PAGE);
-}
-
-static void free_in_remove(void)
-{
-	toy.in_remove = NULL;
-	peerdma_cache_invalidate(cache, AT(0), 1000 * PAGE);
-	touch(AT(2000), PAGE);
-}
-
-static void from_inside(void)
-{
-	struct peerdma_cached *hold;
-
-	fresh();
-	begin();
-	toy.in_add = get_in_add;
-	touch(AT(0), PAGE);
-	MUST(in_add_result == -EDEADLK && toy.adds == 2);
-	peerdma_cache_invalidate(cache, AT(0), PAGE);
-	/* Freed while it is being registered: not kept; again and again: given up. */
-	toy.in_add = free_once_in_add;
-	touch(AT(0), PAGE);
-	MUST(toy.adds == 4 && toy.removes == 2);
-	peerdma_cache_invalidate(cache, AT(0), PAGE);
-	toy.in_add = free_in_add;
-	MUST(peerdma_cache_get(cache, AT(0), PAGE, &hold) == -ESTALE);
-	toy.in_add = NULL;
-	for (int i = 0; i < 20; i++)
-		touch(AT(2 * i), PAGE);
-	toy.in_remove = free_in_remove;
-	peerdma_cache_invalidate(cache, AT(4), PAGE);
-	MUST(counters().regions == 1);
-	finish();
-}
-
-/* ---- threads and processes ---- */
-
-static void *put_it(void *hold)
-{
-	peerdma_cache_put(cache, hold);
-	return NULL;
-}
-
-static void *get_it(void *p)
-{
-	touch(p, PAGE);
-	touch(p, PAGE);
-	return get(p, PAGE);
-}
-
-static void *in_thread(void *(*fn)(void *), void *arg)
-{
-	pthread_t t;
-	void *ret;
-
-	MUST(!pthread_create(&t, NULL, fn, arg) && !pthread_join(t, &ret));
-	return ret;
-}
-
-static void threads(void)
-{
-	struct peerdma_cached *hold;
-	struct peerdma_cache_entry e;
-
-	fresh();
-	begin();
-	/* A hold outlives its thread, and is anybody's to give back; so do the counts. */
-	hold = in_thread(get_it, AT(0));
-	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 1 && e.gets == 3);
-	MUST(counters().hits == 2 && counters().threads == 0);
-	MUST(peerdma_cache_invalidate(cache, AT(0), PAGE) == 1 && toy.removes == 0);
-	in_thread(put_it, hold);
-	MUST(toy.removes == 1);
-
-	hold = get(AT(0), PAGE);
-	in_thread(put_it, hold);
-	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 0);
-	MUST(peerdma_cache_invalidate(cache, AT(0), PAGE) == 1 && toy.removes == 2);
-	finish();
-}
-
-static void *get_many(void *p)
-{
-	for (int i = 0; i < 100000; i++)
-		get(p, PAGE);
-	return NULL;
-}
-
-static void *put_many(void *p)
-{
-	struct peerdma_cached *hold = get(p, PAGE);
-
-	for (int i = 0; i < 100001; i++)
-		peerdma_cache_put(cache, hold);
-	return NULL;
-}
-
-/* More than a record counts, up and down. */
-static void many_holds(void)
-{
-	struct peerdma_cache_entry e;
-
-	fresh();
-	begin();
-	in_thread(get_many, AT(0));
-	get_many(AT(0));
-	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 200000 && e.gets == 200000);
-	in_thread(put_many, AT(0));
-	put_many(AT(0));
-	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 0 && e.gets == 200002);
-	MUST(peerdma_cache_invalidate(cache, AT(0), 1) == 1 && toy.removes == 1);
-	finish();
-}
-
-static void forks(void)
-{
-	struct peerdma_cached *hold, *other;
-	int status;
-	pid_t pid;
-
-	fresh();
-	begin();
-	hold = get(AT(0), PAGE);
-	touch(AT(0), PAGE);
-	pid = fork();
-	if (!pid) {
-		struct peerdma_cache *parents = cache;
-
-		if (peerdma_cache_get(cache, AT(0), PAGE, &other) != -EPERM ||
-		    peerdma_cache_invalidate(cache, AT(0), PAGE) != -EPERM || peerdma_cache_trim(cache, 1) != -EPERM)
-			_exit(1);
-		peerdma_cache_put(cache, hold);
-		if (!strstr(peerdma_last_error(), "parent"))
-			_exit(2);
-		/* One of its own; and of the parent's it gives back its copy only. */
-		begin();
-		touch(AT(0), PAGE);
-		peerdma_cache_close(cache);
-		peerdma_cache_close(parents);
-		_exit(toy.removes == 1 ? 0 : 3);
-	}
-	MUST(pid > 0 && waitpid(pid, &status, 0) == pid);
-	MUST(WIFEXITED(status) && !WEXITSTATUS(status));
-	MUST(get(AT(0), PAGE) == hold);
-	peerdma_cache_put(cache, hold);
-	peerdma_cache_put(cache, hold);
-	MUST(peerdma_cache_invalidate(cache, AT(0), PAGE) == 1 && toy.removes == 1);
-	finish();
-}
-
-static void *close_it(void *unused)
-{
-	(void)unused;
-	finish();
-	return NULL;
-}
-
-/* More caches than a thread has words for, closed here and by others, and new ones after them. */
-static void many_caches(void)
-{
-	struct peerdma_cache *caches[10];
-
-	fresh();
-	for (int round = 0; round < 20; round++) {
-		for (int i = 0; i < 10; i++) {
-			begin();
-			caches[i] = cache;
-			touch(AT(i), PAGE);
-		}
-		for (int n = 0; n < 100; n++) {
-			cache = caches[n % 10];
-			touch(AT(n % 10), PAGE);
-			MUST(counters().misses == 1);
-		}
-		for (int i = 0; i < 10; i++) {
-			cache = caches[i];
-			toy.adds = toy.removes + 1;
-			if (i & 1)
-				in_thread(close_it, NULL);
-			else
-				finish();
-		}
-	}
-}
-
-static void big(void)
-{
-	fresh();
-	begin();
-	/* 64 GiB: more pages than an entry tells of. */
-	touch(AT(0), 64ULL << 30);
-	for (uint64_t i = 0; i < 1000; i++)
-		touch((char *)AT(0) + (64ULL << 30) / 1000 * i, 100000);
-	touch((char *)AT(0) + (64ULL << 30) - 5, 5);
-	touch(AT(0), 64ULL << 30);
-	MUST(toy.adds == 1);
-	finish();
-}
-
-/* Tables grow, and what is in them is right. */
-static void many_regions(void)
-{
-	fresh();
-	options.capacity = 1 << 17;
-	begin();
-	for (int round = 0; round < 3; round++) {
-		for (int i = 0; i < 100000; i++)
-			touch(AT(2 * i), PAGE);
-	}
-	MUST(toy.adds == 100000 && counters().hits == 200000);
-	MUST(peerdma_cache_invalidate(cache, AT(0), 100000 * PAGE) == 50000);
-	for (int i = 50000; i < 100000; i++)
-		touch(AT(2 * i), PAGE);
-	MUST(toy.adds == 100000);
-	finish();
-}
-
-/* No growth: the same regions made and ended, over and over. */
-static void no_growth(void)
-{
-	long before = 0, after;
-	struct rusage u;
-
-	fresh();
-	begin();
-	for (int i = 0; i < 200000; i++) {
-		touch(AT(2 * (i % 300)), PAGE);
-		if (i % 3 == 0)
-			peerdma_cache_invalidate(cache, AT(2 * (i % 300)), PAGE);
-		if (i == 100000) {
-			getrusage(RUSAGE_SELF, &u);
-			before = u.ru_maxrss;
-		}
-	}
-	getrusage(RUSAGE_SELF, &u);
-	after = u.ru_maxrss;
-	MUST(after - before < 1024);	/* KiB */
-	finish();
-}
-
-static void no_address_space(void)
-{
-	struct rlimit old, small;
-	int ret;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	return;		/* their own memory is over any limit */
-#endif
-	if (getrlimit(RLIMIT_AS, &old))
-		return;
-	fresh();
-	options.capacity = 1 << 24;
-	small = old;
-	small.rlim_cur = 256 << 20;
-	if (setrlimit(RLIMIT_AS, &small))
-		return;
-	ret = peerdma_cache_create(&ops, &toy, &options, &cache);
-	setrlimit(RLIMIT_AS, &old);
-	MUST(ret == -ENOMEM && strstr(peerdma_last_error(), "capacity"));
 }
 
 int main(void)

@@ -165,6 +165,97 @@ static void whose(void **state)
 	}
 }
 
+static struct sg_keep keep_of(u64 va, u64 length)
+{
+	const struct sg_pin_who who = { .proc_key = &key };
+	struct sg_keep keep = { 0 };
+
+	assert_int_equal(sg_keep_get(m.sg, &keep, &who, va, length), 0);
+	return keep;
+}
+
+static u64 vram_free(void)
+{
+	struct sg_gpu_stats st;
+
+	MUST(!sg_gpu_stats(m.sg, 0, &st));
+	return st.vram_free;
+}
+
+/* Kept memory goes elsewhere, and everybody finds it there; unless somebody knows where it is. */
+static void moves(void **state)
+{
+	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE };
+	u8 there[3 * 4096], back[sizeof(there)];
+	struct sg_keep keep, second;
+	struct tpin t = { 0 };
+	u64 va, before, after, vram;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
+	vram = vram_free();
+	for (size_t i = 0; i < sizeof(there); i++)
+		there[i] = (u8)(i * 7 + i / 256);
+	assert_int_equal(copy(&u, 0, va + PAGE - 4096, HOST(there), sizeof(there), SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &before), 0);
+	keep = keep_of(va, 2 * PAGE);
+	assert_int_equal(sg_keep_move(&keep), 0);
+	assert_int_equal(hides, 1);
+	assert_true(hidden_va == va && hidden_len == 3 * PAGE);
+	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &after), 0);
+	assert_int_not_equal(before, after);
+	assert_int_equal(copy(&u, 0, HOST(back), va + PAGE - 4096, sizeof(back), SOFTGPU_OP_SYNC), 0);
+	assert_memory_equal(there, back, sizeof(there));
+	assert_int_equal(vram_free(), vram);
+
+	assert_int_equal(tpin_get(&t, &u, va + 2 * PAGE, PAGE, false), 0);
+	assert_int_equal(sg_keep_move(&keep), -EBUSY);
+	assert_int_equal(tpin_put(&t, &u, false), 0);
+	t = (struct tpin){ 0 };
+	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
+	assert_int_equal(sg_pin_page(&t.pin, 1), after);
+	assert_int_equal(sg_keep_move(&keep), -EBUSY);
+	assert_int_equal(tpin_put(&t, &u, true), 0);
+	second = keep_of(va, PAGE);
+	assert_int_equal(sg_keep_move(&keep), -EBUSY);
+	sg_keep_put(&second);
+	assert_int_equal(vram_free(), vram);
+	hides = 0;
+
+	/* It outlives its allocation, and can be moved still. */
+	a.va = va;
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, &a), 0);
+	assert_int_equal(hides, 1);
+	assert_int_equal(vram_free(), vram);
+	assert_int_equal(sg_keep_move(&keep), 0);
+	t = (struct tpin){ 0 };
+	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
+	assert_memory_equal(m.vram[0] + sg_pin_page(&t.pin, 1) - VRAM_PHYS, there + 4096, 4096);
+	assert_int_equal(tpin_put(&t, &u, true), 0);
+	sg_keep_put(&keep);
+	assert_int_equal(vram_free(), vram + 3 * PAGE);
+	assert_int_equal(hides, 1);
+}
+
+/* A GPU that goes takes nothing of a keep but what it could do. */
+static void kept_of_a_gpu_that_goes(void **state)
+{
+	struct tpin t = { 0 };
+	struct sg_keep keep;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	keep = keep_of(va, PAGE);
+	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
+	sg_gpu_remove(m.sg, 0);
+	assert_int_equal(tpin_count(&t.unmaps), 1);
+	assert_int_equal(sg_keep_move(&keep), -ENODEV);
+	assert_int_equal(tpin_put(&t, &u, true), 0);
+	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), -ENODEV);
+	sg_keep_put(&keep);
+}
+
 /* An embedder that cannot hide what it showed is asked to show nothing. */
 static void needs_hide(void **state)
 {
@@ -184,7 +275,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(pages), T(ends), T(ends_with_context), T(ends_with_gpu), T(whose), T(needs_hide),
+		T(pages), T(ends), T(ends_with_context), T(ends_with_gpu), T(whose), T(needs_hide), T(moves), T(kept_of_a_gpu_that_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

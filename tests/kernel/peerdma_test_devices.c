@@ -49,10 +49,14 @@ bool card_open(void)
 		return true;
 	if (!find_card(&card))
 		return false;
-	card_path(path, sizeof(path), "enable");
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	CHECK(fd >= 0 && write(fd, "1", 1) == 1);
-	close(fd);
+	/* A driver has done so. */
+	card_path(path, sizeof(path), "driver");
+	if (access(path, F_OK)) {
+		card_path(path, sizeof(path), "enable");
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		CHECK(fd >= 0 && write(fd, "1", 1) == 1);
+		close(fd);
+	}
 	card_master(true);
 	card_path(path, sizeof(path), "resource0");
 	fd = open(path, O_RDWR | O_CLOEXEC);
@@ -144,6 +148,34 @@ static uint64_t sum(const struct peerdma_segment *segs, uint32_t count)
 
 #define BOTH (PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE)
 
+static void write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* Without a driver a device's DMA is set up on a PC only. */
+static void without_a_driver(int fd, uint32_t handle)
+{
+	struct peerdma_segment segs[64];
+	char name[32], path[256];
+	uint32_t count = 64, mapping;
+
+	snprintf(name, sizeof(name), "%04x:%02x:%02x.%u", card.domain, card.bus, card.devfn >> 3, card.devfn & 7);
+	card_path(path, sizeof(path), "driver/unbind");
+	if (!access(path, F_OK))
+		write_to(path, name);
+#ifdef __x86_64__
+	WORKS(card_map(fd, handle, BOTH, segs, &count, &mapping));
+#else
+	FAILS(ENODEV, card_map(fd, handle, BOTH, segs, &count, &mapping));
+	write_to("/sys/bus/pci/drivers_probe", name);
+	card_master(true);	/* which the driver took when it went */
+#endif
+}
+
 static void refusals(void)
 {
 	struct peerdma_segment segs[64];
@@ -186,6 +218,7 @@ static void refusals(void)
 	FAILS(EPERM, card_map(fd, r.handle, PEERDMA_MAP_FROM_DEVICE, segs, &count, &mapping));
 	WORKS(card_map(fd, r.handle, PEERDMA_MAP_TO_DEVICE, segs, &count, &mapping));
 	CHECK(mapping && count == 1 && mappings(fd, r.handle) == 1);
+	without_a_driver(fd, a.handle);
 	close(fd);
 	munmap(memory, 16 * PAGE);
 }

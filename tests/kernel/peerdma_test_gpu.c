@@ -39,6 +39,16 @@ static void life(void)
 		FAILS(EINVAL, gpu_pin(fd, UINT64_MAX - PAGE, 100, 0, &a));
 	}
 
+	/* Where the provider's pages are small, an allocation ends with its last one. */
+	if (page == PAGE && gpu_facts->pins != STAY) {
+		uint64_t small = gpu_alloc(3 * PAGE);
+
+		WORKS(gpu_pin(fd, small, 3 * PAGE, 0, &a));
+		WORKS(unpin(fd, a.handle));
+		FAILS(ENXIO, gpu_pin(fd, small, 3 * PAGE + 1, 0, &a));
+		CHECK(!cu.MemFree(small));
+	}
+
 	/* Not one allocation, not the host's, not the GPU's, not there any more. */
 	FAILS(gpu_facts->too_long, gpu_pin(fd, va, 1UL << 32, 0, &a));
 	if (!gpu_facts->in_host)

@@ -31,6 +31,12 @@ insmod "$MODDIR/amd_client.ko" card="$peer" || die "amd_client.ko does not load"
 "$TOP/examples/kernel/amd_client.py" || die "the example does not work"
 unload_modules amdgpu amd_client
 
+# And one for dma-bufs, as AMD's driver exports them.
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+insmod "$MODDIR/dmabuf_client.ko" card="$peer" || die "dmabuf_client.ko does not load"
+"$TOP/examples/kernel/dmabuf_client.py" || die "the example of a dma-buf's importer does not work"
+unload_modules dmabuf_client
+
 insmod "$MODDIR/amdgpu.ko" rdma_api=1 || die "amdgpu.ko rdma_api=1 does not load"
 load_modules amd_rdma_test_1
 conform || die "rules of version 1.0 are broken"

@@ -3,10 +3,11 @@
 #
 # What peerdma doctor says, and what DMA then does, on this machine, whichever it is: bus
 # addresses lose data, while the card reports success, where and only where the doctor
-# says so; mapped ones arrive everywhere; and a probe does not believe in success.
+# says so; mapped ones arrive everywhere; and a probe does not believe in success.  What
+# an RDMA device and a drive do with the GPU's memory, on one machine.
 # vm: --topology switch --iommu on --kernel 6.12 --allow DMAR
 # vm: --topology sockets --iommu on --kernel 6.1 --allow DMAR
-# vm: --topology ports --iommu off --kernel 6.1 --allow DMAR
+# vm: --topology ports --iommu off --kernel 6.1 --nics 1 --nvme zeros --allow speed.is.unknown|rxe_mr_init_user
 # vm-more: --topology {ports,switch,sockets} --iommu {off,on,pt} --kernel {6.1,6.12} --allow DMAR
 
 . "$TOP/tests/vm/lib.sh"
@@ -72,6 +73,31 @@ $doctor --probe "$card" "$gpu" >"$told"
 finding ok Data.*written.to.the.GPU,.*read.from.the.GPU "all 9000 bytes are what was sent"
 finding ok "A GPU's memory.*written by the CPU.*read by the CPU" "all 9000 bytes are what was sent"
 finding ok "A GPU's memory.*dma-buf" "a dma-buf of 2097152 bytes"
+
+# With an RDMA device and a drive, where this machine has them.  The device is software, takes no GPU's memory
+# in a kernel, and takes that of a GPU in the process.
+if modprobe -q virtio_net && [ -e /sys/class/net/eth0 ]; then
+	modprobe nvme
+	ip link set eth0 up && ip addr add 192.0.2.1/24 dev eth0 && modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0 ||
+		die "no software RDMA device"
+	[ -e /dev/nvme0n1 ] || die "no drive"
+	$doctor --probe GPU0 NIC0 >"$told"
+	finding "cannot tell" "Data moved by an RDMA device: GPU0 and NIC0 (rxe0, software)" "memory of the host: arrived by RDMA write and read"
+	finding "cannot tell" "Data moved by an RDMA device" "dma-buf: ibv_reg_dmabuf_mr: Operation not supported"
+	finding "cannot tell" "Data moved by an RDMA device" "peer memory: ibv_reg_mr: "
+	finding "cannot tell" "Data moved by an RDMA device" "CPU's view: ibv_reg_mr: "
+	$doctor --probe GPU0 NVME0 >"$told"
+	finding "cannot tell" "Data read by an NVMe drive: GPU0 and NVME0" "into memory of the host: read"
+	finding "cannot tell" "Data read by an NVMe drive" "into CUDA's address: pread with O_DIRECT: Bad address"
+	finding "cannot tell" "Data read by an NVMe drive" "CPU's view of BAR1: pread with O_DIRECT: Bad address"
+	finding "cannot tell" "Data read by an NVMe drive" "p2pmem/size: No such file"
+	rdma link delete rxe0
+	ip link set lo up && rdma link add rxe1 type rxe netdev lo || die "no software RDMA device on lo"
+	PEERDMA_PROVIDER=soft SOFTGPU_INPROCESS=1 $doctor --probe >"$told"
+	finding ok "Data moved by an RDMA device.*RDMA write to the GPU.*write from the GPU.*read into the GPU.*read from the GPU, by the CPU's view" \
+		"all 9000 bytes are what was sent"
+	rdma link delete rxe1
+fi
 
 # Memory that does not take what is written: the card reports success all the same.
 setpci -s "$gpu" COMMAND=0:2

@@ -21,11 +21,29 @@ die() {
 	exit 1
 }
 
+# bind_cards bind|unbind: a driver that does nothing, for cards without one, or away with it again. Only on a PC has
+# Linux a device's DMA set up before it has a driver.
+bind_cards() {
+	[ "$(uname -m)" != x86_64 ] || return 0
+	modprobe uio_pci_generic || die "no driver for cards without one"
+	for card in $(grep -lx 0x11e8 /sys/bus/pci/devices/*/device); do
+		card=${card%/device}
+		case $1:$(readlink "$card/driver") in
+		bind:) echo uio_pci_generic >"$card/driver_override"
+			echo "${card##*/}" >/sys/bus/pci/drivers_probe ;;
+		unbind:*/uio_pci_generic) echo >"$card/driver_override"
+			echo "${card##*/}" >"$card/driver/unbind" ;;
+		esac
+	done
+}
+
 # load_modules [MODULE...]: all of them, or those named; then what vm/run --chaos asked for.
 load_modules() {
+	bind_cards unbind
 	for module in ${*:-$modules}; do
 		insmod "$MODDIR/$module.ko" || die "$module.ko does not load: see the kernel's log"
 	done
+	bind_cards bind
 	[ -z "${PEERDMA_CHAOS-}" ] || [ ! -e /sys/module/softgpu ] || "$TOP/vm/chaos" || die "vm/run --chaos cannot be followed"
 }
 

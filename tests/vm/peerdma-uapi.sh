@@ -16,5 +16,6 @@ load_modules peerdma peerdma_importer peerdma_client
 # The same tests with memory of each provider, all of them loaded: in one process.
 load_modules softgpu nvidia amdgpu dmabuf_mover peerdma_nvidia peerdma_amd
 "$BUILD/tests/kernel/peerdma_uapi_test" nvidia amd dmabuf host || exit
+"$BUILD/tests/kernel/dmabuf_kinds_test" || exit
 "$BUILD/tests/lib/live_hip" || exit
 unload_modules peerdma peerdma_importer peerdma_client softgpu nvidia amdgpu dmabuf_mover peerdma_nvidia peerdma_amd

@@ -45,7 +45,7 @@ def _state():
 def _trial(options, kernel, initramfs, orders):
     trial = copy.copy(options)
     trial.accel = "kvm"
-    trial.gpus, trial.cards, trial.nvme, trial.share = 1, 1, [], []
+    trial.gpus, trial.cards, trial.nics, trial.nvme, trial.share = 1, 1, 0, [], []
     trial.topology, trial.iommu, trial.vram_file = "ports", "off", None
     trial.interactive = trial.verbose = False
     session = Session(trial, kernel, initramfs, orders)

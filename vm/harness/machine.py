@@ -18,6 +18,7 @@ from .kernel import arch
 from .paths import tool
 
 TOPOLOGIES = ("ports", "switch", "sockets")
+ZEROS = "zeros"          # an NVMe disk without a file
 IOMMUS = ("off", "on", "pt")
 # The guest must fail, not wait: panics and oopses end it at once. The limits
 # are above the usual ones since an emulated processor on a busy machine is slow.
@@ -99,8 +100,11 @@ def _devices(options):
     for number in range(options.cards):
         node = 1 if options.gpus < 2 else (number + 1) % 2
         argv += ["-device", f"edu,id=card{number},dma_mask=0xffffffffffffffff,bus={slots.take(node)}"]
+    for number in range(options.nics):
+        argv += ["-device", f"virtio-net-pci,id=nic{number},bus={slots.take(1)}"]
     for number, path in enumerate(options.nvme):
-        argv += ["-drive", f"file={_escape(path)},if=none,id=disk{number},format=raw",
+        data = "driver=null-co,read-zeroes=on,size=64M" if path == ZEROS else f"file={_escape(path)},format=raw"
+        argv += ["-drive", f"{data},if=none,id=disk{number}",
                  "-device", f"nvme,id=nvme{number},serial=nvme{number},drive=disk{number},mdts=9,"
                             f"bus={slots.take(1)}"]
     return slots.argv + argv

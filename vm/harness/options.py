@@ -8,7 +8,7 @@ import re
 from .errors import HARNESS, KERNEL, TIMEOUT, HarnessError
 from .judge import level
 from .kernel import DEBUG
-from .machine import IOMMUS, TOPOLOGIES
+from .machine import IOMMUS, TOPOLOGIES, ZEROS
 
 # softgpu/core/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
 KNOBS = ("fail_pin", "fail_map", "fail_alloc", "callback_delay_ms", "bar1_limit", "revoke_every", "seed", "strict",
@@ -68,7 +68,9 @@ def _parser():
         "(default 256M)")
     add("--vram-file", metavar="DIR", help="keep it in DIR/vram0, DIR/vram1..., so that the host sees it too")
     add("--cards", type=_count, default=1, metavar="N", help="DMA cards: edu, 1234:11e8 (default 1)")
-    add("--nvme", action="append", default=[], metavar="FILE", help="an NVMe disk on this image; may be repeated")
+    add("--nvme", action="append", default=[], metavar="FILE", help='an NVMe disk on this image, or on "zeros"; may be '
+        "repeated")
+    add("--nics", type=_count, default=0, metavar="N", help="network adapters, virtio, with no network (default 0)")
     add("--topology", choices=TOPOLOGIES, default="ports", help="where they are plugged in, see below")
     add("--iommu", choices=IOMMUS, default="off", help="IOMMU: none, translating, or passthrough "
         "(default off)")
@@ -147,6 +149,6 @@ def parse(argv):
         if not os.path.isdir(folder):
             raise HarnessError(f"--share {folder}: no such folder")
     for path in options.nvme:
-        if not os.path.isfile(path):
+        if path != ZEROS and not os.path.isfile(path):
             raise HarnessError(f"--nvme {path}: no such file; make one with: truncate -s 64M {path}")
     return options

@@ -32,7 +32,7 @@
  *   ENOENT      no such handle in this open file
  *   ENXIO       no provider knows this address as its memory (PIN of a GPU range), or it spans allocations
  *   ESTALE      the pin is revoked, or was while it was made
- *   ENODEV      no such PCI device
+ *   ENODEV      no such PCI device; on another machine than a PC, one that no driver is bound to, which takes its DMA
  *   EPERM       the caller may not do this: MAP needs CAP_SYS_RAWIO; a READONLY pin is not mapped for writing
  *   ENOMEM      the kernel, or the locked-memory limit (RLIMIT_MEMLOCK, host pins), has no room
  *   ENOSPC      the provider's aperture (BAR1) is exhausted

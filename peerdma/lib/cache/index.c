@@ -114,7 +114,8 @@ static inline struct index_node *go(const struct index *ix, struct index_place *
 {
 	uint64_t changes = ord_load_acquire(&ix->changes);
 
-	if (place->changes == changes && x >= place->from && x < place->to)
+	/* One comparison for both ends: which one it is on at random is nothing that a processor could foresee. */
+	if (place->changes == changes && x - place->from < place->to - place->from)
 		return node_at(ix, place->leaf);
 	return descend(ix, place, x, changes);
 }
@@ -267,7 +268,8 @@ bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, ui
 	uint32_t at = rank_in(leaf, place, x);
 
 	*before = number_in(leaf, place, at);
-	return to <= (at < leaf->count ? leaf->key[at] : place->to);
+	/* Past the leaf's last key there is NO_KEY, and then the next leaf's first. */
+	return to <= key_at(leaf, at) && to <= place->to;
 }
 
 /* There is room on the way down when the way was cleared. */
@@ -323,7 +325,7 @@ int index_insert(struct index *ix, uint64_t key, uint32_t number)
 
 static bool at_finger(const struct index *ix, uint64_t key)
 {
-	return ix->finger.changes == ix->changes && key >= ix->finger.from && key < ix->finger.to;
+	return ix->finger.changes == ix->changes && key - ix->finger.from < ix->finger.to - ix->finger.from;
 }
 
 /* The first key below path[level] is another now: the one separator that names it. */

@@ -21,10 +21,17 @@
 #define ord_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define ord_store(p, v)		__atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define ord_store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)
-/* Replaces `from` by `to`; false if something else was there.  Orders like a fence. */
+/*
+ * Replaces `from` by `to`; false if something else was there.  Orders like a fence,
+ * which an exchange by itself is on x86 only: on arm64 without LSE a later load may
+ * be made between its load and its store.
+ */
 #define ord_replace(p, from, to)	__extension__ ({				\
 	__typeof__(*(p)) expected_ = (from);						\
-	__atomic_compare_exchange_n(p, &expected_, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); })
+	bool done_ = __atomic_compare_exchange_n(p, &expected_, to, false, __ATOMIC_SEQ_CST,	\
+						 __ATOMIC_SEQ_CST);			\
+	ord_fence_after_replace();							\
+	done_; })
 
 /* Stores before it are seen by others before later loads look. */
 #if defined(__SANITIZE_THREAD__)
@@ -37,6 +44,11 @@ static inline void ord_fence(void)
 }
 #else
 #define ord_fence()		__atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
+#if defined(__x86_64__)
+#define ord_fence_after_replace() ((void)0)
+#else
+#define ord_fence_after_replace() ord_fence()
 #endif
 /* The cheap half of a pair: only the compiler is told; the other half is ord_fence_others(). */
 #define ord_fence_light()	__atomic_signal_fence(__ATOMIC_SEQ_CST)

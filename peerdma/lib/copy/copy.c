@@ -101,6 +101,22 @@ static void get_end(char *to, const char *view, size_t n)
 }
 #undef STEP
 
+/*
+ * Loads from a view are made in any order, ahead of time, and from buffers that were
+ * filled before; none of these may be from before the caller knew that there is
+ * something to read.
+ */
+static void fence_before_loads(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_mfence();	/* which streaming loads do not pass; lfence would do for others */
+#elif defined(__aarch64__)
+	__asm__ volatile("dmb ld" ::: "memory");
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 /* Bytes up to the first whole line, or all of them. */
 static size_t head_of(const void *view, size_t n)
 {
@@ -127,6 +143,7 @@ EXPORT void peerdma_copy_from_view(void *to, const void *view, size_t n)
 	const char *src = view;
 	char *dst = to;
 
+	fence_before_loads();
 	get_end(dst, src, head);
 	if (lines)
 		method()->from(dst + head, src + head, lines);

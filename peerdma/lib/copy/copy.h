@@ -18,7 +18,7 @@ struct copy_method {
 	const char *name;
 	bool (*works)(void);		/* on this CPU; NULL: on every one */
 	void (*to)(char *view, const char *from, size_t lines);
-	/* Whatever order the loads need with those before it, it makes. */
+	/* After a fence. */
 	void (*from)(char *to, const char *view, size_t lines);
 };
 

@@ -7,7 +7,7 @@
  * buffer is full before it is needed for another.
  *
  * From a view: streaming loads fetch a line once and serve its parts from a
- * buffer.  That buffer may hold a line from before, hence the fence in front.
+ * buffer.  That buffer may hold a line from before, hence the fence in copy.c.
  */
 #include <stdint.h>
 #include <string.h>
@@ -71,7 +71,6 @@ static void avx512_to(char *view, const char *from, size_t lines)
 __attribute__((target("avx512f")))
 static void avx512_from(char *to, const char *view, size_t lines)
 {
-	_mm_mfence();
 	for (; lines--; view += LINE, to += LINE)
 		_mm512_storeu_si512(to, _mm512_stream_load_si512((void *)(uintptr_t)view));
 }
@@ -91,7 +90,6 @@ static void avx2_to(char *view, const char *from, size_t lines)
 __attribute__((target("avx2")))
 static void avx2_from(char *to, const char *view, size_t lines)
 {
-	_mm_mfence();
 	for (; lines--; view += LINE, to += LINE) {
 		__m256i a = _mm256_stream_load_si256((__m256i *)(uintptr_t)view);
 		__m256i b = _mm256_stream_load_si256((__m256i *)(uintptr_t)(view + 32));
@@ -125,7 +123,6 @@ static void sse2_to(char *view, const char *from, size_t lines)
 __attribute__((target("sse4.1")))
 static void sse41_from(char *to, const char *view, size_t lines)
 {
-	_mm_mfence();
 	for (; lines--; view += LINE, to += LINE) {
 		__m128i part[4];
 
@@ -171,7 +168,6 @@ static void neon_to(char *view, const char *from, size_t lines)
 
 static void neon_from(char *to, const char *view, size_t lines)
 {
-	__asm__ volatile("dmb ld" ::: "memory");
 	for (; lines--; view += LINE, to += LINE) {
 		uint8x16_t a, b, c, d;
 

@@ -7,7 +7,8 @@
 
 extern const struct check check_gpu, check_board, check_driver, check_partition, check_path, check_acs, check_iommu, check_bus_address,
 	check_host_bridge, check_link, check_bar_address, check_bar1_size, check_bar1_free, check_amd_bar, check_rdma,
-	check_peermem, check_kernel, check_kernel_log, check_nodes, check_limits, check_peerdma, check_probe, check_probe_view;
+	check_peermem, check_kernel, check_kernel_log, check_nodes, check_limits, check_peerdma, check_probe, check_probe_view,
+	check_probe_nic, check_probe_nvme;
 
 const struct check *const checks[] = {
 	&check_gpu,
@@ -33,5 +34,7 @@ const struct check *const checks[] = {
 	&check_peerdma,
 	&check_probe,
 	&check_probe_view,
+	&check_probe_nic,
+	&check_probe_nvme,
 	NULL,
 };

@@ -127,25 +127,6 @@ out:
 	probe_end(&p);
 }
 
-/* What a driver would have to take part in that does not. */
-static void cannot(struct doctor *d, enum device_kind kind)
-{
-	bool drive = kind == DEVICE_NVME;
-	const struct pair *p = d->pairs;
-	struct finding *f;
-
-	if (d->chosen)
-		f = say(d, VERDICT_UNKNOWN, "%s and %s", d->machine->devices[p->a].label, d->machine->devices[p->b].label);
-	else
-		f = say(d, VERDICT_UNKNOWN, "GPUs and %s", drive ? "NVMe drives" : "network adapters");
-	evidence(d, f, "probe", drive ? "Linux's nvme driver carries data for files and block devices only" :
-		 "an adapter carries data for a partner on the network only");
-	consequence(d, f, "no data was moved: that the way is good is read, not tried, for its driver would have to take part, by %s",
-		    drive ? "p2pdma or GPUDirect Storage" : "a registration of the GPU's memory (dma-buf or nvidia-peermem) and a partner");
-	remedy(d, f, drive ? "gdscheck -p, and gdsio -V, move data so and compare it, where GPUDirect Storage is installed" :
-	       "ib_write_bw --use_cuda=N (and --use_cuda_dmabuf) on two hosts moves data so, but does not compare it");
-}
-
 static bool applies(const struct doctor *d)
 {
 	return d->probe;
@@ -154,7 +135,7 @@ static bool applies(const struct doctor *d)
 static void run(struct doctor *d)
 {
 	const struct machine *m = d->machine;
-	unsigned int kinds = 0;
+	bool any = false;
 	struct finding *f;
 
 	for (unsigned int i = 0; i < d->pair_count; i++) {
@@ -163,15 +144,11 @@ static void run(struct doctor *d)
 
 		if (!gpu || other->kind < DEVICE_NIC)
 			continue;
-		kinds |= 1U << other->kind;
+		any = true;
 		if (other->kind == DEVICE_CARD)
 			one(d, &d->pairs[i], gpu, other);
 	}
-	if (kinds & 1U << DEVICE_NIC)
-		cannot(d, DEVICE_NIC);
-	if (kinds & 1U << DEVICE_NVME)
-		cannot(d, DEVICE_NVME);
-	if (kinds)
+	if (any)
 		return;
 	f = say(d, VERDICT_UNKNOWN, d->chosen ? "this pair" : "this machine");
 	evidence(d, f, "probe", "no pair of a GPU and a card, network adapter or drive");

@@ -4,6 +4,8 @@
  *
  *   probe_gpu.c   CUDA, loaded        probe.c       a card writes to the memory and reads it
  *   probe_view.c  the CPU does, and the memory as a dma-buf
+ *   probe_nic.c   an RDMA device does (rdma.c), in each way in which it takes the memory
+ *   probe_nvme.c  what a drive's driver says to the memory
  */
 #ifndef PEERDMA_PROBE_H
 #define PEERDMA_PROBE_H
@@ -11,6 +13,8 @@
 #include "doctor.h"
 
 #define PROBE_LENGTH	9000U		/* several transfers of a card, the last one short */
+#define PROBE_HALF	12288U		/* PROBE_LENGTH in whole pages */
+#define PROBE_ROOM	(2U * PROBE_HALF)
 #define PROBE_MEMORY	(2UL << 20)	/* a page of its own, that can be exported */
 
 /* The names, numbers and layouts of CUDA's ABI. */
@@ -23,6 +27,7 @@ struct cuda {
 	void *library;
 	cuda_result (*init)(unsigned int flags);
 	cuda_result (*by_pci)(cuda_device *device, const char *pci);
+	cuda_result (*by_number)(cuda_device *device, int number);
 	cuda_result (*retain)(cuda_context *context, cuda_device device);
 	cuda_result (*release)(cuda_device device);
 	cuda_result (*set_current)(cuda_context context);
@@ -39,6 +44,7 @@ struct probe {
 	cuda_device device;
 	cuda_pointer memory;		/* PROBE_MEMORY bytes */
 	int card;
+	unsigned char *room;		/* PROBE_ROOM bytes of the host, in which are */
 	unsigned char *sent, *got;	/* PROBE_LENGTH bytes each */
 	char why[160];			/* what has failed last */
 };
@@ -46,9 +52,18 @@ struct probe {
 /* false: out of memory.  probe_end() in any case. */
 bool probe_begin(struct probe *p);
 void probe_end(struct probe *p);
+/* gpu: NULL is CUDA's first. */
 bool probe_open_gpu(struct probe *p, const struct device *gpu);
 void probe_close_gpu(struct probe *p);
 bool probe_did(struct probe *p, cuda_result r, const char *call);
+
+/* The memory for the CPU, while *ctx is open; false: peerdma_last_error().  peerdma_close() in any case. */
+struct peerdma;
+bool probe_view(const struct probe *p, struct peerdma **ctx, void **view);
+
+/* probe_nic.c: all ways between the GPU and an RDMA device that is open, as findings. */
+struct rdma;
+void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char *subject, bool software);
 
 /* A pattern that no other memory has by chance, and no two positions have alike. */
 void probe_fill(unsigned char *to, unsigned int salt);

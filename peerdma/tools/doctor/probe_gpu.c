@@ -40,7 +40,7 @@ bool probe_open_gpu(struct probe *p, const struct device *gpu)
 		snprintf(p->why, sizeof(p->why), "libcuda.so.1 cannot be loaded");
 		return false;
 	}
-	if (!take(p, "cuInit", &c->init) || !take(p, "cuDeviceGetByPCIBusId", &c->by_pci) ||
+	if (!take(p, "cuInit", &c->init) || !take(p, "cuDeviceGetByPCIBusId", &c->by_pci) || !take(p, "cuDeviceGet", &c->by_number) ||
 	    !take(p, "cuDevicePrimaryCtxRetain", &c->retain) || !take(p, "cuDevicePrimaryCtxRelease_v2", &c->release) ||
 	    !take(p, "cuCtxSetCurrent", &c->set_current) || !take(p, "cuMemAlloc_v2", &c->alloc) ||
 	    !take(p, "cuMemFree_v2", &c->free) || !take(p, "cuMemcpyHtoD_v2", &c->to_gpu) ||
@@ -48,7 +48,10 @@ bool probe_open_gpu(struct probe *p, const struct device *gpu)
 		return false;
 	optional = dlsym(c->library, "cuMemGetHandleForAddressRange");
 	memcpy(&c->get_handle, &optional, sizeof(optional));
-	if (!probe_did(p, c->init(0), "cuInit") || !probe_did(p, c->by_pci(&p->device, gpu->name), "cuDeviceGetByPCIBusId"))
+	if (!probe_did(p, c->init(0), "cuInit"))
+		return false;
+	if (gpu ? !probe_did(p, c->by_pci(&p->device, gpu->name), "cuDeviceGetByPCIBusId") :
+		  !probe_did(p, c->by_number(&p->device, 0), "cuDeviceGet"))
 		return false;
 	if (!probe_did(p, c->retain(&context, p->device), "cuDevicePrimaryCtxRetain"))
 		return false;
@@ -95,14 +98,14 @@ unsigned int probe_differ(const struct probe *p, unsigned int *first)
 bool probe_begin(struct probe *p)
 {
 	*p = (struct probe){ .card = -1 };
-	p->sent = aligned_alloc(4096, (PROBE_LENGTH + 4095) / 4096 * 4096);
-	p->got = aligned_alloc(4096, (PROBE_LENGTH + 4095) / 4096 * 4096);
-	return p->sent && p->got;
+	p->room = aligned_alloc(4096, PROBE_ROOM);
+	p->sent = p->room;
+	p->got = p->room ? p->room + PROBE_HALF : NULL;
+	return p->room;
 }
 
 /* The library stays: CUDA's does not bear being closed. */
 void probe_end(struct probe *p)
 {
-	free(p->sent);
-	free(p->got);
+	free(p->room);
 }

@@ -52,19 +52,22 @@ static void through_view(struct doctor *d, struct probe *p, const struct device 
 	judge(d, p, gpu, "read", compared);
 }
 
-static void cpu_view(struct doctor *d, struct probe *p, const struct device *gpu)
+bool probe_view(const struct probe *p, struct peerdma **ctx, void **view)
 {
 	struct peerdma_region *region = NULL;
+
+	return !peerdma_open(ctx, PEERDMA_OPEN_CUDA | PEERDMA_OPEN_DIRECT) &&
+	       !peerdma_pin(*ctx, (void *)(uintptr_t)p->memory, PROBE_MEMORY, PEERDMA_DEVICE, NULL, &region) &&
+	       !peerdma_cpu_view(region, view);
+}
+
+static void cpu_view(struct doctor *d, struct probe *p, const struct device *gpu)
+{
 	struct peerdma *ctx = NULL;
 	void *view = NULL;
 	struct finding *f;
-	int ret = peerdma_open(&ctx, PEERDMA_OPEN_CUDA | PEERDMA_OPEN_DIRECT);
 
-	if (!ret)
-		ret = peerdma_pin(ctx, (void *)(uintptr_t)p->memory, PROBE_MEMORY, PEERDMA_DEVICE, NULL, &region);
-	if (!ret)
-		ret = peerdma_cpu_view(region, &view);
-	if (ret) {
+	if (!probe_view(p, &ctx, &view)) {
 		f = say(d, VERDICT_UNKNOWN, "%s, by the CPU through BAR1", gpu->label);
 		evidence(d, f, "libpeerdma", "%s", peerdma_last_error());
 		consequence(d, f, "whether BAR1 leads to the GPU's memory was not tried");

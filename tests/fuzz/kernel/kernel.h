@@ -236,6 +236,8 @@ struct device {
 struct device_driver_of_pci {
 	bool driver_managed_dma;
 };
+#define IS_ENABLED(option)	(option)
+#define CONFIG_X86	1
 struct pci_dev {
 	struct device dev;
 	struct device_driver_of_pci *driver;

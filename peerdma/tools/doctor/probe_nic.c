@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: MIT
+/*
+ * probe_nic.c - lets a network adapter's RDMA engine write to a GPU's memory and read it, over a
+ * queue pair that is connected to itself, and compares: in each way in which it takes that memory.
+ *
+ * Before that it does the same with memory of the host, so that what fails then is the way to the
+ * GPU.  An adapter's word that a transfer has ended well is told, and not believed.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "peerdma.h"
+#include "probe.h"
+#include "rdma.h"
+
+#define DMA_BUF_FD 1	/* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
+#define WHY	192
+
+/* One GPU and one RDMA device. */
+struct trial {
+	struct doctor *d;
+	struct probe *p;
+	struct rdma *r;
+	struct verbs_mr *host;		/* of p->room: sent, then got */
+	char subject[160];
+	bool software;			/* the RDMA device is a program */
+};
+
+/* A way in which the device may take the memory: registers it, or says why not. */
+struct way {
+	const char *name;
+	bool direct;		/* it leads to the memory by an address of the bus */
+	struct verbs_mr *(*enroll)(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu, char why[WHY]);
+};
+
+static struct verbs_mr *enrolled(const struct trial *t, struct verbs_mr *mr, char why[WHY])
+{
+	if (!mr)
+		snprintf(why, WHY, "%s", t->r->why);
+	return mr;
+}
+
+static struct verbs_mr *by_dmabuf(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu, char why[WHY])
+{
+	struct probe *p = t->p;
+	struct verbs_mr *mr;
+	int fd = -1;
+
+	(void)ctx;
+	if (!p->cuda.get_handle) {
+		snprintf(why, WHY, "libcuda.so.1 has no cuMemGetHandleForAddressRange");
+		return NULL;
+	}
+	if (!probe_did(p, p->cuda.get_handle(&fd, p->memory, PROBE_MEMORY, DMA_BUF_FD, 0), "cuMemGetHandleForAddressRange")) {
+		snprintf(why, WHY, "%s", p->why);
+		return NULL;
+	}
+	mr = rdma_register_dmabuf(t->r, fd, PROBE_MEMORY, p->memory);
+	close(fd);
+	gpu->addr = p->memory;
+	return enrolled(t, mr, why);
+}
+
+static struct verbs_mr *by_peer(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu, char why[WHY])
+{
+	(void)ctx;
+	gpu->addr = t->p->memory;
+	return enrolled(t, rdma_register(t->r, (void *)(uintptr_t)t->p->memory, PROBE_MEMORY), why);
+}
+
+static struct verbs_mr *by_view(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu, char why[WHY])
+{
+	void *view = NULL;
+
+	if (!probe_view(t->p, ctx, &view)) {
+		snprintf(why, WHY, "%s", peerdma_last_error());
+		return NULL;
+	}
+	gpu->addr = (uintptr_t)view;
+	return enrolled(t, rdma_register(t->r, view, PROBE_MEMORY), why);
+}
+
+static const struct way ways[] = {
+	{ "dma-buf", true, by_dmabuf },
+	{ "peer memory", true, by_peer },
+	{ "the CPU's view", false, by_view },
+};
+#define WAYS (sizeof(ways) / sizeof(ways[0]))
+
+/* ---- one way ---- */
+
+/* What is compared: p->sent with p->got, each of which one of the two sides has had in the GPU's memory. */
+struct result {
+	bool compared;
+	const char *failed;	/* who says so, and what; NULL: all report success */
+	char text[WHY];
+	unsigned int wrong, first;
+};
+
+static void carry(struct trial *t, struct rdma_place gpu, bool to_gpu, bool by_read, unsigned int salt, struct result *out)
+{
+	struct probe *p = t->p;
+	struct rdma_place host = { t->host, (uintptr_t)(to_gpu ? p->sent : p->got) };
+	bool ready;
+
+	*out = (struct result){ 0 };
+	/* Over memory that is known to hold something else. */
+	probe_fill(p->got, salt + 1);
+	probe_fill(p->sent, salt);
+	ready = probe_did(p, p->cuda.to_gpu(p->memory, to_gpu ? p->got : p->sent, PROBE_LENGTH), "cuMemcpyHtoD");
+	if (ready && !rdma_carry(t->r, to_gpu ? gpu : host, to_gpu ? host : gpu, PROBE_LENGTH, by_read)) {
+		snprintf(out->text, sizeof(out->text), "%s", t->r->why);
+		out->failed = out->text;
+		return;
+	}
+	if (ready && to_gpu) {
+		memset(p->got, 0, PROBE_LENGTH);
+		ready = probe_did(p, p->cuda.to_host(p->got, p->memory, PROBE_LENGTH), "cuMemcpyDtoH");
+	}
+	out->compared = ready;
+	if (ready)
+		out->wrong = probe_differ(p, &out->first);
+	else
+		snprintf(out->text, sizeof(out->text), "%s", p->why);
+}
+
+static void judge(struct trial *t, const struct way *way, const char *what, const struct result *r)
+{
+	struct doctor *d = t->d;
+	struct finding *f = say(d, r->failed || r->wrong ? VERDICT_BROKEN : r->compared ? VERDICT_OK : VERDICT_UNKNOWN, "%s, %s, by %s",
+				t->subject, what, way->name);
+
+	if (!r->failed && !r->compared) {
+		evidence(d, f, "cuMemcpy", "%s", r->text);
+		consequence(d, f, "the data could not be compared");
+		return;
+	}
+	evidence(d, f, "libibverbs", "%s", r->failed ? r->failed : "the device reports success");
+	if (r->failed) {
+		consequence(d, f, "the device took the GPU's memory, and cannot reach it");
+		remedy(d, f, "see dmesg, and the findings about the IOMMU, ACS and host bridges");
+		return;
+	}
+	if (!r->wrong) {
+		evidence(d, f, "data", "all %u bytes are what was sent", PROBE_LENGTH);
+		if (t->software)
+			consequence(d, f, "this RDMA device is software: the processor carried the data, and no device did");
+		else if (!way->direct)
+			consequence(d, f, "the adapter takes what the processor has mapped");
+		return;
+	}
+	evidence(d, f, "data", "%u of %u bytes differ, the first at %u", r->wrong, PROBE_LENGTH, r->first);
+	consequence(d, f, "data is lost on the way, and success is reported");
+	remedy(d, f, "see the findings about the IOMMU and ACS, and dmesg (DMAR, AMD-Vi: page faults)");
+}
+
+/* Both ways, each in both manners: the device writes to what it sees as remote, and reads from it. */
+static void all_ways_of(struct trial *t, const struct way *way, struct rdma_place gpu)
+{
+	static const struct {
+		const char *what;
+		bool to_gpu, by_read;
+	} turns[] = {
+		{ "RDMA write to the GPU", true, false }, { "RDMA write from the GPU", false, false },
+		{ "RDMA read into the GPU", true, true }, { "RDMA read from the GPU", false, true },
+	};
+	struct result r;
+
+	for (unsigned int i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+		carry(t, gpu, turns[i].to_gpu, turns[i].by_read, 16 + 2 * i, &r);
+		judge(t, way, turns[i].what, &r);
+	}
+}
+
+/* ---- all ways ---- */
+
+static void not_taken(struct trial *t, char why[WAYS][WHY])
+{
+	struct doctor *d = t->d;
+	struct finding *f = say(d, t->software ? VERDICT_UNKNOWN : VERDICT_BROKEN, "%s", t->subject);
+
+	evidence(d, f, "memory of the host", "arrived by RDMA write and read, compared");
+	for (size_t i = 0; i < WAYS; i++)
+		evidence(d, f, ways[i].name, "%s", why[i]);
+	if (t->software) {
+		consequence(d, f, "this RDMA device is software, and takes no GPU's memory; of adapters that tells nothing");
+		remedy(d, f, "try it with an adapter; programs can go through a copy in host memory (staging) here");
+		return;
+	}
+	consequence(d, f, "the adapter takes the GPU's memory in no way: programs fail, or go through a copy in host memory (staging)");
+	remedy(d, f, "see the findings about the RDMA stack and peer memory: one of dma-buf and nvidia-peermem is needed");
+}
+
+void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char *subject, bool software)
+{
+	struct trial t = { .d = d, .p = p, .r = r, .software = software };
+	char why[WAYS][WHY] = { 0 };
+	bool any = false;
+
+	snprintf(t.subject, sizeof(t.subject), "%s", subject);
+	t.host = rdma_register(r, p->room, PROBE_ROOM);
+	if (!t.host) {
+		struct finding *f = say(d, VERDICT_UNKNOWN, "%s", subject);
+
+		evidence(d, f, "host memory", "%s", r->why);
+		consequence(d, f, "no data was moved");
+		remedy(d, f, "see the limit of locked memory: ulimit -l");
+		return;
+	}
+	/* The processor's view is for where there is no other. */
+	for (size_t i = 0; i < WAYS && (ways[i].direct || !any); i++) {
+		struct peerdma *ctx = NULL;
+		struct rdma_place gpu = { 0 };
+		struct verbs_mr *mr = ways[i].enroll(&t, &ctx, &gpu, why[i]);
+
+		if (mr) {
+			any = true;
+			gpu.mr = mr;
+			all_ways_of(&t, &ways[i], gpu);
+			rdma_unregister(r, mr);
+		}
+		peerdma_close(ctx);
+	}
+	if (!any)
+		not_taken(&t, why);
+	rdma_unregister(r, t.host);
+}
+
+static void one(struct doctor *d, const struct device *gpu, const char *subject, const char *device, bool software)
+{
+	struct finding *f;
+	struct probe p;
+	struct rdma r;
+	bool ready = rdma_open(&r, device);
+
+	if (!probe_begin(&p)) {
+		d->no_memory = true;
+	} else if (!ready || !probe_open_gpu(&p, gpu)) {
+		f = say(d, VERDICT_UNKNOWN, "%s", subject);
+		evidence(d, f, ready ? "CUDA" : "libibverbs", "%s", ready ? p.why : r.why);
+		consequence(d, f, ready ? "no data was moved" :
+			    "no data was moved, and the device could not even be tried with memory of the host");
+		remedy(d, f, ready ? "see that CUDA works here" : "see that the link is up (rdma link), that the adapter's provider for libibverbs "
+		       "is installed, and that this user may use /dev/infiniband");
+	} else {
+		probe_nic_try(d, &p, &r, subject, software);
+		probe_close_gpu(&p);
+	}
+	probe_end(&p);
+	rdma_close(&r);
+}
+
+/* ---- which ---- */
+
+#define RDMA "/sys/class/infiniband"
+
+static bool is_software(struct doctor *d, const char *device)
+{
+	const char *target;
+	char path[160];
+
+	snprintf(path, sizeof(path), RDMA "/%s", device);
+	return !tree_link(d->tree, path, &target) && strstr(target, "/virtual/");
+}
+
+/* A program's device works on a network device, which may be an adapter's. */
+static bool is_over(struct doctor *d, const char *device, char netdev[32], const struct device *nic)
+{
+	const char *target;
+	char path[160], part[PCI_NAME_MAX + 2];
+
+	snprintf(path, sizeof(path), RDMA "/%s/ports/1/gid_attrs/ndevs/0", device);
+	if (tree_word(d->tree, path, netdev, 32) || !*netdev || strchr(netdev, '/'))
+		return false;
+	snprintf(path, sizeof(path), "/sys/class/net/%s", netdev);
+	snprintf(part, sizeof(part), "/%s/", nic ? nic->name : "");
+	return nic && !tree_link(d->tree, path, &target) && strstr(target, part);
+}
+
+/* The adapter's own devices, and programs' over it.  How many there are. */
+static unsigned int of_adapter(struct doctor *d, const struct device *gpu, const struct device *nic)
+{
+	char path[128], subject[160], netdev[32];
+	unsigned int count = 0;
+	const char *names;
+
+	snprintf(path, sizeof(path), PCI_DEVICES "%s/infiniband", nic->name);
+	if (!tree_list(d->tree, path, &names)) {
+		for (; *names; names = tree_next(names), count++) {
+			snprintf(subject, sizeof(subject), "%s and %s (%.64s)", gpu->label, nic->label, names);
+			one(d, gpu, subject, names, false);
+		}
+	}
+	if (tree_list(d->tree, RDMA, &names))
+		return count;
+	for (; *names; names = tree_next(names)) {
+		if (!is_software(d, names) || !is_over(d, names, netdev, nic))
+			continue;
+		snprintf(subject, sizeof(subject), "%s and %s (%.64s, software)", gpu->label, nic->label, names);
+		one(d, gpu, subject, names, true);
+		count++;
+	}
+	return count;
+}
+
+static bool over_any_adapter(struct doctor *d, const char *device, char netdev[32])
+{
+	const struct machine *m = d->machine;
+
+	for (unsigned int i = 0; i < m->count; i++) {
+		if (m->devices[i].kind == DEVICE_NIC && is_over(d, device, netdev, &m->devices[i]))
+			return true;
+	}
+	is_over(d, device, netdev, NULL);
+	return false;
+}
+
+/* Programs' devices over the loopback interface and the like, which belong to no adapter. */
+static void of_nobody(struct doctor *d, const struct device *gpu, const char *label)
+{
+	char subject[160], netdev[32] = "";
+	const char *names;
+
+	if (tree_list(d->tree, RDMA, &names))
+		return;
+	for (; *names; names = tree_next(names)) {
+		if (!is_software(d, names) || over_any_adapter(d, names, netdev))
+			continue;
+		snprintf(subject, sizeof(subject), "%s and %.64s (software, on %.16s)", label, names, *netdev ? netdev : "nothing");
+		one(d, gpu, subject, names, true);
+	}
+}
+
+/* A software GPU that is in this process is in no list of PCI devices. */
+static bool gpu_inside(void)
+{
+	const char *named = getenv("PEERDMA_PROVIDER");
+
+	return named && strstr(named, "soft");
+}
+
+static bool applies(const struct doctor *d)
+{
+	return d->probe;
+}
+
+static void run(struct doctor *d)
+{
+	const struct machine *m = d->machine;
+
+	for (unsigned int i = 0; i < d->pair_count; i++) {
+		const struct device *a = &m->devices[d->pairs[i].a], *b = &m->devices[d->pairs[i].b];
+		const struct device *gpu = pair_gpu(d, &d->pairs[i]), *nic = gpu == a ? b : a;
+		struct finding *f;
+
+		if (!gpu || nic->kind != DEVICE_NIC || of_adapter(d, gpu, nic))
+			continue;
+		f = say(d, VERDICT_UNKNOWN, "%s and %s", gpu->label, nic->label);
+		evidence(d, f, RDMA, "none of its devices is this adapter's");
+		consequence(d, f, "no data was moved: without RDMA the adapter reaches no memory for programs");
+		remedy(d, f, "load the adapter's RDMA driver (modprobe mlx5_ib, efa, irdma...)");
+	}
+	if (d->chosen)
+		return;
+	for (unsigned int i = 0; i < m->count && !gpu_inside(); i++) {
+		if (m->devices[i].kind == DEVICE_GPU && device_concerned(d, i))
+			of_nobody(d, &m->devices[i], m->devices[i].label);
+	}
+	if (gpu_inside())
+		of_nobody(d, NULL, "the GPU in this process");
+}
+
+const struct check check_probe_nic = { "probe-nic", "Data moved by an RDMA device", applies, run };

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+/*
+ * probe_nvme.c - asks a drive's driver to read straight into a GPU's memory, as a program can ask it
+ * (O_DIRECT), and says what it answers.  A drive is only read from, never written to.
+ *
+ * The kernel gives a drive only memory that has page structs.  A GPU's BAR has them where its
+ * driver publishes it as p2pdma memory; NVIDIA's and softgpu do not.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "peerdma.h"
+#include "probe.h"
+
+#define BLOCK 4096U
+
+struct drive {
+	char node[64];		/* "/dev/nvme0n1" */
+	int fd;
+	unsigned char *block;	/* the first of it */
+	char why[160];
+};
+
+/* The drive's first namespace that is a block device. */
+static bool find_node(struct doctor *d, const struct device *nvme, char node[64])
+{
+	const char *controllers, *names;
+	char path[192];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "%s/nvme", nvme->name);
+	if (tree_list(d->tree, path, &controllers))
+		return false;
+	for (; *controllers; controllers = tree_next(controllers)) {
+		unsigned int number, space;
+		char rest;
+
+		snprintf(path, sizeof(path), PCI_DEVICES "%s/nvme/%.32s", nvme->name, controllers);
+		if (tree_list(d->tree, path, &names))
+			continue;
+		for (; *names; names = tree_next(names)) {
+			if (sscanf(names, "nvme%un%u%c", &number, &space, &rest) == 2) {
+				snprintf(node, 64, "/dev/nvme%un%u", number, space);
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static bool open_drive(struct doctor *d, const struct device *nvme, struct drive *drive)
+{
+	ssize_t n;
+
+	if (!find_node(d, nvme, drive->node)) {
+		snprintf(drive->why, sizeof(drive->why), "no block device of it: is its driver nvme?");
+		return false;
+	}
+	drive->fd = open(drive->node, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	if (drive->fd < 0) {
+		snprintf(drive->why, sizeof(drive->why), "%s: %s", drive->node, strerror(errno));
+		return false;
+	}
+	drive->block = aligned_alloc(BLOCK, BLOCK);
+	if (!drive->block) {
+		d->no_memory = true;
+		return false;
+	}
+	n = pread(drive->fd, drive->block, BLOCK, 0);
+	if (n == BLOCK)
+		return true;
+	snprintf(drive->why, sizeof(drive->why), "%s, into memory of the host: %s", drive->node, n < 0 ? strerror(errno) : "too short");
+	return false;
+}
+
+/* Reads into `to`, which is the GPU's memory, and looks with CUDA for what came.  The finding where data was moved, or NULL: why. */
+static struct finding *attempt(struct doctor *d, struct probe *p, const struct drive *drive, void *to, const char *subject, char why[96])
+{
+	struct finding *f;
+	ssize_t n;
+	bool same;
+
+	/* Not what the drive has. */
+	for (unsigned int i = 0; i < BLOCK; i++)
+		p->got[i] = (unsigned char)~drive->block[i];
+	if (!probe_did(p, p->cuda.to_gpu(p->memory, p->got, BLOCK), "cuMemcpyHtoD")) {
+		snprintf(why, 96, "%.90s", p->why);
+		return NULL;
+	}
+	n = pread(drive->fd, to, BLOCK, 0);
+	if (n != BLOCK) {
+		snprintf(why, 96, "pread with O_DIRECT: %s", n < 0 ? strerror(errno) : "too short");
+		return NULL;
+	}
+	if (!probe_did(p, p->cuda.to_host(p->got, p->memory, BLOCK), "cuMemcpyDtoH")) {
+		snprintf(why, 96, "%.90s", p->why);
+		return NULL;
+	}
+	same = !memcmp(p->got, drive->block, BLOCK);
+	f = say(d, same ? VERDICT_OK : VERDICT_BROKEN, "%s, read from the drive", subject);
+	evidence(d, f, drive->node, "pread with O_DIRECT reports success");
+	evidence(d, f, "data", same ? "all %u bytes are the drive's" : "of %u bytes not all are the drive's", BLOCK);
+	if (!same) {
+		consequence(d, f, "data is lost on the way, and success is reported");
+		remedy(d, f, "see the findings about the IOMMU and ACS, and dmesg (DMAR, AMD-Vi: page faults)");
+	}
+	return f;
+}
+
+static void refused(struct doctor *d, const struct device *gpu, const struct drive *drive, const char *subject, const char *by_cuda,
+		    const char *by_view)
+{
+	struct finding *f = say(d, VERDICT_UNKNOWN, "%s", subject);
+	char path[128];
+
+	evidence(d, f, drive->node, "into memory of the host: read");
+	evidence(d, f, "into CUDA's address", "%s", by_cuda);
+	evidence(d, f, "into the CPU's view of BAR1", "%s", by_view);
+	snprintf(path, sizeof(path), PCI_DEVICES "%s/p2pmem/size", gpu->name);
+	evidence_file(d, f, path);
+	consequence(d, f, "a program cannot have this drive read into the GPU's memory: Linux's nvme driver takes pages, which this memory has none "
+		    "of (p2pmem), and no dma-bufs; whether a driver of the GPU's maker could do it for files was not tried");
+	remedy(d, f, "gdscheck -p, and gdsio -V, move data so and compare it, where GPUDirect Storage is installed");
+}
+
+static void with_gpu(struct doctor *d, struct probe *p, const struct device *gpu, const struct drive *drive, const char *subject)
+{
+	char by_cuda[96] = "", by_view[96] = "";
+	struct peerdma *ctx = NULL;
+	void *view = NULL;
+
+	if (!attempt(d, p, drive, (void *)(uintptr_t)p->memory, subject, by_cuda)) {
+		if (!probe_view(p, &ctx, &view))
+			snprintf(by_view, sizeof(by_view), "not tried: %.80s", peerdma_last_error());
+		else if (attempt(d, p, drive, view, subject, by_view))
+			*by_cuda = 0;
+		peerdma_close(ctx);
+		if (*by_cuda)
+			refused(d, gpu, drive, subject, by_cuda, by_view);
+	}
+}
+
+static void one(struct doctor *d, const struct device *gpu, const struct device *nvme)
+{
+	struct drive drive = { .fd = -1 };
+	struct finding *f;
+	char subject[64];
+	struct probe p;
+
+	snprintf(subject, sizeof(subject), "%s and %s", gpu->label, nvme->label);
+	if (!probe_begin(&p)) {
+		d->no_memory = true;
+	} else if (!open_drive(d, nvme, &drive) || !probe_open_gpu(&p, gpu)) {
+		f = say(d, VERDICT_UNKNOWN, "%s", subject);
+		evidence(d, f, drive.block ? "CUDA" : "drive", "%s", *drive.why ? drive.why : p.why);
+		consequence(d, f, "nothing was read from the drive into the GPU's memory");
+		remedy(d, f, *drive.why ? "run as root: who may read a drive's blocks may see whether they arrive" : "see that CUDA works here");
+	} else {
+		with_gpu(d, &p, gpu, &drive, subject);
+		probe_close_gpu(&p);
+	}
+	probe_end(&p);
+	free(drive.block);
+	if (drive.fd >= 0)
+		close(drive.fd);
+}
+
+static bool applies(const struct doctor *d)
+{
+	return d->probe && any_of_kind(d, DEVICE_NVME);
+}
+
+static void run(struct doctor *d)
+{
+	for (unsigned int i = 0; i < d->pair_count; i++) {
+		const struct device *a = &d->machine->devices[d->pairs[i].a], *b = &d->machine->devices[d->pairs[i].b];
+		const struct device *gpu = pair_gpu(d, &d->pairs[i]), *other = gpu == a ? b : a;
+
+		if (gpu && other->kind == DEVICE_NVME)
+			one(d, gpu, other);
+	}
+}
+
+const struct check check_probe_nvme = { "probe-nvme", "Data read by an NVMe drive", applies, run };

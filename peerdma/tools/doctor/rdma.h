@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rdma.h - an RDMA device that writes and reads memory by itself: a queue pair connected to
+ * itself, by libibverbs, which is loaded and not linked.
+ */
+#ifndef PEERDMA_RDMA_H
+#define PEERDMA_RDMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "verbs_abi.h"
+
+struct rdma {
+	void *library;
+	void **(*list)(int *count);
+	void (*list_free)(void **list);
+	const char *(*name)(void *device);
+	struct verbs_opened *(*open)(void *device);
+	int (*close)(struct verbs_opened *context);
+	int (*query_port)(struct verbs_opened *context, uint8_t port, struct verbs_port *out);
+	int (*query_gid)(struct verbs_opened *context, uint8_t port, int index, void *gid);
+	void *(*alloc_pd)(struct verbs_opened *context);
+	int (*dealloc_pd)(void *pd);
+	void *(*create_cq)(struct verbs_opened *context, int entries, void *own, void *channel, int vector);
+	int (*destroy_cq)(void *cq);
+	struct verbs_qp *(*create_qp)(void *pd, struct verbs_qp_init *init);
+	int (*modify_qp)(struct verbs_qp *qp, struct verbs_qp_attr *attr, int which);
+	int (*destroy_qp)(struct verbs_qp *qp);
+	struct verbs_mr *(*reg)(void *pd, void *addr, size_t length, int access);
+	struct verbs_mr *(*reg_dmabuf)(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access);	/* may be NULL */
+	int (*dereg)(struct verbs_mr *mr);
+	const char *(*status_text)(int status);
+
+	struct verbs_opened *context;
+	void *pd, *cq;
+	struct verbs_qp *qp;
+	struct verbs_port port;
+	uint8_t port_number, gid[16];
+	int gid_index;		/* -1: none, by LID */
+	unsigned char *trial;	/* memory of its own, registered as `own` */
+	struct verbs_mr *own;
+	char why[160];		/* what has failed last */
+};
+
+/* A part of a registered region: its address for the device. */
+struct rdma_place {
+	const struct verbs_mr *mr;
+	uint64_t addr;
+};
+
+/*
+ * A device that is open and connected to itself, shown by memory of the host that arrived.
+ * false: why.  rdma_close() in any case.
+ */
+bool rdma_open(struct rdma *r, const char *device);
+void rdma_close(struct rdma *r);
+
+/* For writing and reading from both sides.  NULL: why. */
+struct verbs_mr *rdma_register(struct rdma *r, void *addr, size_t length);
+struct verbs_mr *rdma_register_dmabuf(struct rdma *r, int fd, size_t length, uint64_t iova);
+void rdma_unregister(struct rdma *r, struct verbs_mr *mr);
+
+/*
+ * One transfer of `length` bytes, which the device says has ended well; what it wrote is where it was
+ * to go, as far as the order of transfers can see to it.  false: why.
+ * by_read: the target's side reads, instead of the source's side writing.
+ */
+bool rdma_carry(struct rdma *r, struct rdma_place to, struct rdma_place from, uint32_t length, bool by_read);
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+/* calls_threads.c - one cache and many threads, many caches, and forked children. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "toy.h"
+
+static void *put_it(void *hold)
+{
+	peerdma_cache_put(cache, hold);
+	return NULL;
+}
+
+static void *get_it(void *p)
+{
+	touch(p, PAGE);
+	touch(p, PAGE);
+	return get(p, PAGE);
+}
+
+static void *in_thread(void *(*fn)(void *), void *arg)
+{
+	pthread_t t;
+	void *ret;
+
+	MUST(!pthread_create(&t, NULL, fn, arg) && !pthread_join(t, &ret));
+	return ret;
+}
+
+void threads(void)
+{
+	struct peerdma_cached *hold;
+	struct peerdma_cache_entry e;
+
+	fresh();
+	begin();
+	/* A hold outlives its thread, and is anybody's to give back; so do the counts. */
+	hold = in_thread(get_it, AT(0));
+	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 1 && e.gets == 3);
+	MUST(counters().hits == 2 && counters().threads == 0);
+	MUST(peerdma_cache_invalidate(cache, AT(0), PAGE) == 1 && toy.removes == 0);
+	in_thread(put_it, hold);
+	MUST(toy.removes == 1);
+
+	hold = get(AT(0), PAGE);
+	in_thread(put_it, hold);
+	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 0);
+	MUST(peerdma_cache_invalidate(cache, AT(0), PAGE) == 1 && toy.removes == 2);
+	finish();
+}
+
+static void *get_many(void *p)
+{
+	for (int i = 0; i < 100000; i++)
+		get(p, PAGE);
+	return NULL;
+}
+
+static void *put_many(void *p)
+{
+	struct peerdma_cached *hold = get(p, PAGE);
+
+	for (int i = 0; i < 100001; i++)
+		peerdma_cache_put(cache, hold);
+	return NULL;
+}
+
+/* More than a record counts, up and down. */
+void many_holds(void)
+{
+	struct peerdma_cache_entry e;
+
+	fresh();
+	begin();
+	in_thread(get_many, AT(0));
+	get_many(AT(0));
+	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 200000 && e.gets == 200000);
+	in_thread(put_many, AT(0));
+	put_many(AT(0));
+	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 0 && e.gets == 200002);
+	MUST(peerdma_cache_invalidate(cache, AT(0), 1) == 1 && toy.removes == 1);
+	finish();
+}
+
+void forks(void)
+{
+	struct peerdma_cached *hold, *other;
+	int status;
+	pid_t pid;
+
+	fresh();
+	begin();
+	hold = get(AT(0), PAGE);
+	touch(AT(0), PAGE);
+	pid = fork();
+	if (!pid) {
+		struct peerdma_cache *parents = cache;
+
+		if (peerdma_cache_get(cache, AT(0), PAGE, &other) != -EPERM ||
+		    peerdma_cache_invalidate(cache, AT(0), PAGE) != -EPERM || peerdma_cache_trim(cache, 1) != -EPERM)
+			_exit(1);
+		peerdma_cache_put(cache, hold);
+		if (!strstr(peerdma_last_error(), "parent"))
+			_exit(2);
+		/* One of its own; and of the parent's it gives back its copy only. */
+		begin();
+		touch(AT(0), PAGE);
+		peerdma_cache_close(cache);
+		peerdma_cache_close(parents);
+		_exit(toy.removes == 1 ? 0 : 3);
+	}
+	MUST(pid > 0 && waitpid(pid, &status, 0) == pid);
+	MUST(WIFEXITED(status) && !WEXITSTATUS(status));
+	MUST(get(AT(0), PAGE) == hold);
+	peerdma_cache_put(cache, hold);
+	peerdma_cache_put(cache, hold);
+	MUST(peerdma_cache_invalidate(cache, AT(0), PAGE) == 1 && toy.removes == 1);
+	finish();
+}
+
+static void *close_it(void *unused)
+{
+	(void)unused;
+	finish();
+	return NULL;
+}
+
+/* More caches than a thread has words for, closed here and by others, and new ones after them. */
+void many_caches(void)
+{
+	struct peerdma_cache *caches[10];
+
+	fresh();
+	for (int round = 0; round < 20; round++) {
+		for (int i = 0; i < 10; i++) {
+			begin();
+			caches[i] = cache;
+			touch(AT(i), PAGE);
+		}
+		for (int n = 0; n < 100; n++) {
+			cache = caches[n % 10];
+			touch(AT(n % 10), PAGE);
+			MUST(counters().misses == 1);
+		}
+		for (int i = 0; i < 10; i++) {
+			cache = caches[i];
+			toy.adds = toy.removes + 1;
+			if (i & 1)
+				in_thread(close_it, NULL);
+			else
+				finish();
+		}
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+/* toy.c - see toy.h. */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "toy.h"
+
+struct peerdma_cache *cache;
+
+struct toy toy;
+
+int toy_add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
+{
+	MUST(arg == &toy);
+	if (toy.in_add)
+		toy.in_add();
+	if (toy.widest && length > toy.widest)
+		return -EINVAL;
+	if (toy.room && toy.adds - toy.removes >= toy.room)
+		return -ENOSPC;
+	toy.adds++;
+	toy.last_addr = addr;
+	toy.last_length = length;
+	out->handle = (void *)(uintptr_t)(addr + 1);
+	out->word = toy.word;
+	out->expected = toy.word ? *toy.word : 0;
+	return 0;
+}
+
+static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
+{
+	(void)arg;
+	MUST(length && handle == (void *)(uintptr_t)(addr + 1));
+	if (toy.in_remove)
+		toy.in_remove();
+	toy.removes++;
+}
+
+int toy_check(void *arg, const struct peerdma_cached *region, uint64_t addr, uint64_t length)
+{
+	(void)arg;
+	MUST(addr >= region->addr && addr + length <= region->addr + region->length);
+	return toy.valid;
+}
+
+int toy_extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e)
+{
+	(void)arg;
+	(void)length;
+	MUST(e->addr <= addr);
+	e->aperture = toy.aperture;
+	if (toy.allocation_length) {
+		e->addr = toy.allocation;
+		e->length = toy.allocation_length;
+	}
+	return 0;
+}
+
+struct peerdma_cache_options options;
+struct peerdma_cache_ops ops;
+
+void fresh(void)
+{
+	memset(&toy, 0, sizeof(toy));
+	toy.valid = 1;
+	options = (struct peerdma_cache_options){ .size = sizeof(options), .capacity = 4096 };
+	ops = (struct peerdma_cache_ops){ .size = sizeof(ops), .add = toy_add, .remove = end };
+}
+
+void begin(void)
+{
+	MUST(!peerdma_cache_create(&ops, &toy, &options, &cache));
+}
+
+void finish(void)
+{
+	toy.in_add = toy.in_remove = NULL;
+	peerdma_cache_close(cache);
+	MUST(toy.adds == toy.removes);
+}
+
+struct peerdma_cached *get(const void *p, size_t length)
+{
+	struct peerdma_cached *hold = NULL;
+	int ret = peerdma_cache_get(cache, p, length, &hold);
+
+	if (ret) {
+		fprintf(stderr, "get: %d, %s\n", ret, peerdma_last_error());
+		abort();
+	}
+	MUST(hold->addr <= (uintptr_t)p && (uintptr_t)p + length <= hold->addr + hold->length);
+	MUST(hold->registration == (void *)(uintptr_t)(hold->addr + 1));
+	return hold;
+}
+
+void touch(const void *p, size_t length)
+{
+	peerdma_cache_put(cache, get(p, length));
+}
+
+struct peerdma_cache_counters counters(void)
+{
+	struct peerdma_cache_counters c = { .size = sizeof(c) };
+
+	MUST(!peerdma_cache_counters(cache, &c));
+	MUST(c.gets == c.hits + c.misses && c.hits_front <= c.hits);
+	return c;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* toy.h - a cache of memory that is made up, for the tests of its calls: what registers it counts, and fails when it is told to. */
+#ifndef TOY_H
+#define TOY_H
+
+#include "check.h"
+#include "peerdma_cache.h"
+
+#define PAGE	4096ULL
+#define BASE	(1ULL << 40)
+#define AT(n)	((void *)(BASE + (n) * PAGE))
+
+struct toy {
+	int adds, removes;
+	int room;			/* registrations at a time; 0: any number */
+	uint64_t widest;		/* longer ones are -EINVAL */
+	uint64_t last_addr, last_length;
+	int valid;			/* check() */
+	uint32_t aperture;
+	uint64_t allocation, allocation_length;	/* extent() */
+	void (*in_add)(void), (*in_remove)(void);
+	const uint32_t *word;
+};
+
+extern struct toy toy;
+extern struct peerdma_cache *cache;
+
+/* fresh(), then changes to what the cache is made with, begin(), the test, finish(). */
+extern struct peerdma_cache_options options;
+extern struct peerdma_cache_ops ops;
+void fresh(void);
+void begin(void);
+void finish(void);
+
+/* For ops; the others are there already. */
+int toy_add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out);
+int toy_check(void *arg, const struct peerdma_cached *region, uint64_t addr, uint64_t length);
+int toy_extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e);
+
+struct peerdma_cached *get(const void *p, size_t length);
+void touch(const void *p, size_t length);
+struct peerdma_cache_counters counters(void);
+
+/* calls_inside.c, calls_threads.c, calls_many.c */
+void from_inside(void);
+void threads(void);
+void many_holds(void);
+void forks(void);
+void many_caches(void);
+void big(void);
+void many_regions(void);
+void no_growth(void);
+void no_address_space(void);
+
+#endif

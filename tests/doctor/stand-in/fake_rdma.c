@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+/* fake_rdma.c - see fake_rdma.h.  Names, layouts and errors are those of verbs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor/verbs_abi.h"
+#include "fake_rdma.h"
+
+#define REGIONS		8
+#define GIDS		4
+#define FAR_ERROR	12	/* the peer does not answer */
+#define ACCESS_ERROR	10	/* the peer refuses */
+
+static struct fake_rdma fake;
+
+struct region {
+	struct verbs_mr mr;	/* first */
+	int access;
+};
+
+static struct region regions[REGIONS];
+static struct verbs_opened opened;
+static struct verbs_qp queue;
+static struct verbs_qp_attr attr;
+static int state, pending, status;
+static char domain, completions, device;
+
+/* What was written, and not yet placed. */
+static struct {
+	char bytes[16384];
+	uint64_t to, length;
+} late;
+
+struct fake_rdma *fake_rdma(void)
+{
+	return &fake;
+}
+
+void **ibv_get_device_list(int *count)
+{
+	static void *list[] = { &device, NULL };
+
+	if (count)
+		*count = 1;
+	return list;
+}
+
+void ibv_free_device_list(void **list)
+{
+	(void)list;
+}
+
+const char *ibv_get_device_name(void *d)
+{
+	(void)d;
+	return "fake0";
+}
+
+/* ---- transfers ---- */
+
+static void place_late(void)
+{
+	if (late.length)
+		memcpy((void *)(uintptr_t)late.to, late.bytes, late.length);
+	late.length = 0;
+}
+
+static bool allowed(uint32_t key, bool remote, uint64_t addr, uint64_t length, int access)
+{
+	for (struct region *r = regions; r < regions + REGIONS; r++) {
+		if (key && key == (remote ? r->mr.rkey : r->mr.lkey))
+			return addr >= (uintptr_t)r->mr.addr && addr + length <= (uintptr_t)r->mr.addr + r->mr.length &&
+			       (r->access & access) == access;
+	}
+	return false;
+}
+
+static void move(uint64_t to, uint64_t from, uint64_t length, bool is_write)
+{
+	if (fake.transfers == fake.lose)
+		return;
+	if (is_write && fake.late && length <= sizeof(late.bytes)) {
+		memcpy(late.bytes, (void *)(uintptr_t)from, length);
+		late.to = to;
+		late.length = length;
+	} else {
+		memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, length);
+	}
+	if (fake.transfers == fake.flip)
+		((char *)(uintptr_t)to)[length / 2] ^= 1;
+}
+
+static int post_send(struct verbs_qp *qp, struct verbs_request *r, struct verbs_request **bad)
+{
+	bool is_write = r->opcode == VERBS_RDMA_WRITE;
+
+	if (qp != &queue || state != VERBS_RTS || pending) {
+		*bad = r;
+		return EINVAL;
+	}
+	pending = 1;
+	status = 0;
+	fake.transfers++;
+	place_late();
+	if (attr.address.global && attr.address.own_gid >= GIDS - fake.bad_gids)
+		status = FAR_ERROR;
+	else if (fake.transfers == fake.fail ||
+		 !allowed(r->parts->lkey, false, r->parts->addr, r->parts->length, is_write ? 0 : VERBS_LOCAL_WRITE) ||
+		 !allowed(r->rkey, true, r->remote_addr, r->parts->length, is_write ? VERBS_REMOTE_WRITE : VERBS_REMOTE_READ))
+		status = ACCESS_ERROR;
+	else
+		move(is_write ? r->remote_addr : r->parts->addr, is_write ? r->parts->addr : r->remote_addr, r->parts->length, is_write);
+	if (status)
+		state = 0;
+	return 0;
+}
+
+static int poll_cq(void *cq, int count, struct verbs_done *out)
+{
+	(void)cq;
+	if (!pending || count < 1)
+		return 0;
+	pending = 0;
+	*out = (struct verbs_done){ .status = status };
+	return 1;
+}
+
+const char *ibv_wc_status_str(int s)
+{
+	return s == FAR_ERROR ? "transport retry counter exceeded" : "remote access error";
+}
+
+/* ---- objects ---- */
+
+struct verbs_opened *ibv_open_device(void *d)
+{
+	int (*poll)(void *cq, int count, struct verbs_done *out) = poll_cq;
+	int (*post)(struct verbs_qp *qp, struct verbs_request *r, struct verbs_request **bad) = post_send;
+
+	opened.device = d;
+	memcpy(&opened.ops[VERBS_POLL_CQ], &poll, sizeof(poll));
+	memcpy(&opened.ops[VERBS_POST_SEND], &post, sizeof(post));
+	fake.live++;
+	return &opened;
+}
+
+static int gone(void)
+{
+	fake.live--;
+	return 0;
+}
+
+int ibv_close_device(struct verbs_opened *o)
+{
+	(void)o;
+	return gone();
+}
+
+int ibv_query_port(struct verbs_opened *o, uint8_t port, struct verbs_port *out)
+{
+	(void)o;
+	if (port > 2)
+		return EINVAL;
+	*out = (struct verbs_port){ .state = port > fake.port_down ? VERBS_PORT_ACTIVE : 1, .active_mtu = 3, .gids = GIDS };
+	return 0;
+}
+
+/* The first is none. */
+int ibv_query_gid(struct verbs_opened *o, uint8_t port, int index, void *gid)
+{
+	(void)o;
+	(void)port;
+	memset(gid, index, 16);
+	return index < GIDS ? 0 : -1;
+}
+
+void *ibv_alloc_pd(struct verbs_opened *o)
+{
+	(void)o;
+	fake.live++;
+	return &domain;
+}
+
+int ibv_dealloc_pd(void *pd)
+{
+	(void)pd;
+	return gone();
+}
+
+void *ibv_create_cq(struct verbs_opened *o, int entries, void *own, void *channel, int vector)
+{
+	(void)o;
+	(void)own;
+	(void)channel;
+	if (entries < 1 || vector)
+		return NULL;
+	fake.live++;
+	return &completions;
+}
+
+int ibv_destroy_cq(void *cq)
+{
+	(void)cq;
+	return gone();
+}
+
+struct verbs_qp *ibv_create_qp(void *pd, struct verbs_qp_init *init)
+{
+	errno = fake.create_error ? fake.create_error : pd != &domain || init->type != VERBS_RC ? EINVAL : 0;
+	if (errno)
+		return NULL;
+	fake.live++;
+	queue.number++;
+	state = pending = 0;
+	late.length = 0;
+	return &queue;
+}
+
+/* In their order, and connected to itself. */
+int ibv_modify_qp(struct verbs_qp *qp, struct verbs_qp_attr *a, int which)
+{
+	if (!(which & VERBS_A_STATE) || a->state != state + 1 || (a->state == VERBS_RTR && a->peer != qp->number))
+		return EINVAL;
+	if (a->state == VERBS_RTR)
+		attr = *a;
+	state = a->state;
+	return 0;
+}
+
+int ibv_destroy_qp(struct verbs_qp *qp)
+{
+	(void)qp;
+	return gone();
+}
+
+/* ---- regions ---- */
+
+static struct verbs_mr *region(void *addr, size_t length, int access)
+{
+	static uint32_t key;
+
+	for (struct region *r = regions; r < regions + REGIONS; r++) {
+		if (r->mr.lkey)
+			continue;
+		key += 2;
+		*r = (struct region){ .mr = { .addr = addr, .length = length, .lkey = key, .rkey = key + 1 }, .access = access };
+		fake.live++;
+		return &r->mr;
+	}
+	errno = ENOMEM;
+	return NULL;
+}
+
+struct verbs_mr *ibv_reg_mr(void *pd, void *addr, size_t length, int access)
+{
+	(void)pd;
+	if ((char *)addr >= fake.not_host && (char *)addr < fake.not_host + fake.not_host_length && fake.reg_error) {
+		errno = fake.reg_error;
+		return NULL;
+	}
+	return region(addr, length, access);
+}
+
+/* The tests' address of the memory is the processor's. */
+struct verbs_mr *ibv_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	(void)pd;
+	errno = fake.dmabuf_error ? fake.dmabuf_error : offset || fcntl(fd, F_GETFD) < 0 ? EINVAL : 0;
+	if (errno)
+		return NULL;
+	fake.dmabufs++;
+	return region((void *)(uintptr_t)iova, length, access);
+}
+
+int ibv_dereg_mr(struct verbs_mr *mr)
+{
+	memset(mr, 0, sizeof(*mr));
+	return gone();
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fake_rdma.h - a stand-in for libibverbs with one device, "fake0", whose queue pair carries bytes from
+ * one registered region of this process to another, and does what it is told to do wrong.
+ *
+ * Transfers count from 1 since fake_rdma() was last zeroed.
+ */
+#ifndef FAKE_RDMA_H
+#define FAKE_RDMA_H
+
+#include <stdbool.h>
+
+struct fake_rdma {
+	int lose;		/* this transfer reports success and moves nothing */
+	int flip;		/* this one moves one byte wrong */
+	int fail;		/* this one reports an error, which ends the queue pair */
+	bool late;		/* what is written is there only when a read comes after it */
+	int port_down;		/* so many ports are down */
+	int bad_gids;		/* over so many of the last addresses nothing comes back */
+	int reg_error;		/* of memory that is `not_host` */
+	char *not_host;		/* one such region, and its length */
+	unsigned long not_host_length;
+	int dmabuf_error;
+	int create_error;	/* of queue pairs */
+	int transfers, live, dmabufs;	/* counted; live: objects that were not given back */
+};
+
+struct fake_rdma *fake_rdma(void);
+
+#endif

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_probe_nic.c - the probe of RDMA devices: which ways are tried, and that no word is believed.
+ * CUDA and libibverbs are stand-ins; tests/vm/doctor.sh has a real libibverbs and its software device.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "doctor/doctor.h"
+#include "doctor/probe.h"
+#include "doctor/rdma.h"
+#include "fake_rdma.h"
+
+static struct fake_rdma *fake;
+static char *memory;		/* the GPU's */
+static int cuda_error;
+static struct doctor d;
+static struct check check;
+static struct probe p;
+static struct rdma r;
+
+static cuda_result to_gpu(cuda_pointer to, const void *from, size_t size)
+{
+	memcpy((void *)(uintptr_t)to, from, size);
+	return 0;
+}
+
+static cuda_result to_host(void *to, cuda_pointer from, size_t size)
+{
+	memcpy(to, (void *)(uintptr_t)from, size);
+	return cuda_error;
+}
+
+static cuda_result get_handle(void *handle, cuda_pointer at, size_t size, int type, unsigned long long flags)
+{
+	(void)flags;
+	assert_int_equal(at, (uintptr_t)memory);
+	assert_int_equal(size, PROBE_MEMORY);
+	assert_int_equal(type, 1);
+	*(int *)handle = dup(0);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	*fake = (struct fake_rdma){ 0 };
+	fake->not_host = memory;
+	fake->not_host_length = PROBE_MEMORY;
+	cuda_error = 0;
+	d = (struct doctor){ .check = &check, .probe = true };
+	assert_true(probe_begin(&p));
+	p.memory = (uintptr_t)memory;
+	p.cuda = (struct cuda){ .to_gpu = to_gpu, .to_host = to_host, .get_handle = get_handle };
+	return 0;
+}
+
+/* All that was opened is given back. */
+static int over(void **state)
+{
+	(void)state;
+	rdma_close(&r);
+	probe_end(&p);
+	doctor_free(&d);
+	return fake->live;
+}
+
+/* Opens, and counts transfers from there on. */
+static void try(void)
+{
+	if (!rdma_open(&r, "fake0"))
+		fail_msg("%s", r.why);
+	fake->transfers = 0;
+	probe_nic_try(&d, &p, &r, "GPU0 and NIC0", false);
+	assert_false(d.no_memory);
+}
+
+static unsigned int count(enum verdict v, const char *word)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < d.count; i++)
+		n += d.findings[i].verdict == v && strstr(d.findings[i].subject, word);
+	return n;
+}
+
+static bool told(const char *word)
+{
+	for (unsigned int i = 0; i < d.count; i++) {
+		for (unsigned int e = 0; e < d.findings[i].evidence_count; e++) {
+			if (strstr(d.findings[i].evidence[e].value, word))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void every_way(void **state)
+{
+	(void)state;
+	try();
+	assert_int_equal(count(VERDICT_OK, "by dma-buf"), 4);
+	assert_int_equal(count(VERDICT_OK, "by peer memory"), 4);
+	assert_int_equal(d.count, 8);
+	assert_int_equal(fake->dmabufs, 1);
+	/* Two writes of each way are followed by a read. */
+	assert_int_equal(fake->transfers, 12);
+}
+
+static void one_way(void **state)
+{
+	(void)state;
+	fake->dmabuf_error = EOPNOTSUPP;
+	try();
+	assert_int_equal(count(VERDICT_OK, "by peer memory"), 4);
+	assert_int_equal(d.count, 4);
+}
+
+static void no_way(void **state)
+{
+	(void)state;
+	fake->dmabuf_error = EOPNOTSUPP;
+	fake->reg_error = EFAULT;
+	try();
+	assert_int_equal(d.count, 1);
+	assert_int_equal(d.findings[0].verdict, VERDICT_BROKEN);
+	assert_true(told("ibv_reg_dmabuf_mr: Operation not supported"));
+	assert_true(told("ibv_reg_mr: Bad address"));
+
+	/* Of a program's device that tells nothing of adapters. */
+	probe_nic_try(&d, &p, &r, "GPU0 and rxe0", true);
+	assert_int_equal(d.findings[1].verdict, VERDICT_UNKNOWN);
+}
+
+/* Each of the four transfers in turn. */
+static void success_is_not_believed(void **state)
+{
+	static const int nth[] = { 1, 3, 5, 6 };
+
+	fake->reg_error = EFAULT;
+	try();
+	assert_int_equal(count(VERDICT_OK, "by dma-buf"), 4);
+	for (int how = 0; how < 2; how++) {
+		for (size_t i = 0; i < sizeof(nth) / sizeof(nth[0]); i++) {
+			over(state);
+			setup(state);
+			fake->reg_error = EFAULT;
+			assert_true(rdma_open(&r, "fake0"));
+			fake->transfers = 0;
+			*(how ? &fake->lose : &fake->flip) = nth[i];
+			probe_nic_try(&d, &p, &r, "GPU0 and NIC0", false);
+			assert_int_equal(count(VERDICT_BROKEN, "by dma-buf"), 1);
+			assert_int_equal(count(VERDICT_OK, "by dma-buf"), 3);
+			assert_int_equal(d.findings[i].verdict, VERDICT_BROKEN);
+			assert_true(told("the device reports success"));
+			assert_true(told(how ? "bytes differ, the first at 0" : "1 of 9000 bytes differ, the first at 4500"));
+		}
+	}
+}
+
+/* An error is told, and the next transfers go on. */
+static void error(void **state)
+{
+	(void)state;
+	fake->reg_error = EFAULT;
+	assert_true(rdma_open(&r, "fake0"));
+	fake->transfers = 0;
+	fake->fail = 3;
+	probe_nic_try(&d, &p, &r, "GPU0 and NIC0", false);
+	assert_int_equal(d.findings[1].verdict, VERDICT_BROKEN);
+	assert_true(told("the device reports: remote access error"));
+	assert_int_equal(count(VERDICT_OK, "by dma-buf"), 3);
+}
+
+/* What is acknowledged may be on its way: it is not called lost. */
+static void late(void **state)
+{
+	(void)state;
+	fake->late = true;
+	try();
+	assert_int_equal(count(VERDICT_OK, ""), 8);
+}
+
+static void cuda_fails(void **state)
+{
+	(void)state;
+	cuda_error = 700;
+	fake->reg_error = EFAULT;
+	try();
+	assert_int_equal(count(VERDICT_UNKNOWN, "to the GPU"), 2);
+	assert_int_equal(count(VERDICT_OK, "from the GPU"), 2);
+	assert_true(told("cuMemcpyDtoH: CUDA error 700"));
+}
+
+static void refused(const char *device, const char *why)
+{
+	assert_false(rdma_open(&r, device));
+	if (!strstr(r.why, why))
+		fail_msg("\"%s\" does not say \"%s\"", r.why, why);
+	rdma_close(&r);
+}
+
+/* What fails with memory of the host says nothing of the GPU. */
+static void device(void **state)
+{
+	(void)state;
+	refused("fake1", "does not know fake1");
+	fake->port_down = 2;
+	refused("fake0", "none of its ports is active");
+	fake->port_down = 1;
+	fake->bad_gids = 2;
+	assert_true(rdma_open(&r, "fake0"));
+	assert_int_equal(r.port_number, 2);
+	assert_int_equal(r.gid_index, 1);
+	rdma_close(&r);
+	fake->bad_gids = 3;
+	refused("fake0", "transport retry counter exceeded");
+	fake->bad_gids = 0;
+	fake->create_error = EOPNOTSUPP;
+	refused("fake0", "ibv_create_qp, reliable connection: Operation not supported");
+	fake->create_error = 0;
+	fake->transfers = 0;
+	fake->flip = 1;
+	/* The last address lost a byte of its trial, the one before did not. */
+	assert_true(rdma_open(&r, "fake0"));
+	assert_int_equal(r.gid_index, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(every_way, setup, over),
+		cmocka_unit_test_setup_teardown(one_way, setup, over),
+		cmocka_unit_test_setup_teardown(no_way, setup, over),
+		cmocka_unit_test_setup_teardown(success_is_not_believed, setup, over),
+		cmocka_unit_test_setup_teardown(error, setup, over),
+		cmocka_unit_test_setup_teardown(late, setup, over),
+		cmocka_unit_test_setup_teardown(cuda_fails, setup, over),
+		cmocka_unit_test_setup_teardown(device, setup, over),
+	};
+	void *library = dlopen("libibverbs.so.1", RTLD_NOW);
+	struct fake_rdma *(*get)(void);
+
+	get = library ? (struct fake_rdma *(*)(void))dlsym(library, "fake_rdma") : NULL;
+	memory = aligned_alloc(4096, PROBE_MEMORY);
+	if (!get || !memory)
+		return 1;
+	fake = get();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_monitors.c - what `peerdma cache` says guards each region of a cache of pins:
+ * host memory, nobody; GPU memory of which only the buffer id tells, the hooks where
+ * they see every free, and a check at each hit where they are not there.
+ *
+ * usage: test_monitors PEERDMA hooks|check
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cuda.h>
+#include "peerdma.h"
+#include "peerdma_cache.h"
+
+#define LENGTH 65536UL
+
+static char text[1 << 16];
+static int failures;
+
+static void check(int ok, const char *what)
+{
+	printf("%s - %s\n", ok ? "ok" : "not ok", what);
+	failures += !ok;
+}
+
+/* What the command writes about this process. */
+static void look(const char *program, const char *option)
+{
+	char command[4096];
+	size_t n;
+	FILE *f;
+	int code;
+
+	snprintf(command, sizeof(command), "'%s' cache %s %d", program, option, getpid());
+	f = popen(command, "r");
+	if (!f)
+		exit(2);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = 0;
+	code = pclose(f);
+	if (code) {
+		printf("skipped: processes may not be looked at here (ptrace): %d\n", code);
+		exit(77);
+	}
+}
+
+/* In JSON: what stands behind "key" of the region that begins at addr. */
+static int region_says(const void *addr, const char *key, const char *value)
+{
+	char want[64];
+	const char *at;
+
+	snprintf(want, sizeof(want), "\"addr\": \"%p\"", addr);
+	at = strstr(text, want);
+	snprintf(want, sizeof(want), "\"%s\": \"", key);
+	at = at ? strstr(at, want) : NULL;
+	return at && !strncmp(at + strlen(want), value, strlen(value));
+}
+
+static void use(struct peerdma_cache *cache, void *p)
+{
+	struct peerdma_cached *hold;
+	int ret = peerdma_cache_get(cache, p, LENGTH, &hold);
+
+	if (ret) {
+		printf("skipped: %s\n", peerdma_last_error());
+		exit(77);
+	}
+	peerdma_cache_put(cache, hold);
+}
+
+int main(int argc, char **argv)
+{
+	struct peerdma_cache_options options = { .size = sizeof(options), .flags = PEERDMA_CACHE_STAGING };
+	struct peerdma_cache *cache;
+	struct peerdma *ctx;
+	CUcontext context;
+	CUdeviceptr p;
+	void *host;
+
+	if (argc != 3)
+		return 2;
+	/* For whoever is started from here: a system may let only a debugger look at its own children. */
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	host = aligned_alloc(LENGTH, LENGTH);
+	if (!host || cuInit(0) || cuCtxCreate(&context, 0, 0) || cuMemAlloc(&p, LENGTH) || peerdma_open(&ctx, 0) ||
+	    peerdma_cache_open(ctx, &options, &cache))
+		return 2;
+	memset(host, 0, LENGTH);
+	use(cache, (void *)(uintptr_t)p);
+	use(cache, host);
+
+	look(argv[1], "--json");
+	check(region_says((void *)(uintptr_t)p, "monitor", argv[2]), "GPU memory: who tells of its end");
+	check(region_says((void *)(uintptr_t)p, "why", "the registration has no word"), "and why not a word");
+	check(region_says(host, "monitor", "none"), "host memory: nobody tells, and nobody needs to");
+	check(region_says(host, "why", "what is registered is a range"), "and why");
+	if (failures)
+		puts(text);
+	look(argv[1], "");
+	check(strstr(text, "none: what is registered is a range") != NULL, "people are told of nobody");
+	check(strstr(text, strcmp(argv[2], "hooks") ? "check: the registration has no word, and libpeerdma-hooks is not" :
+		     "hooks: the registration has no word; libpeerdma-hooks sees every way") != NULL, "and of who");
+	if (failures)
+		puts(text);
+	peerdma_cache_close(cache);
+	peerdma_close(ctx);
+	free(host);
+	return failures != 0;
+}
