@@ -16,7 +16,7 @@ SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
 .PHONY: help demo demo-vm demo-process check check-fast check-thirdparty check-gpu check-more debug-kernel \
-	check-debug check-debug-rounds mutate bench fuzz user modules modules-all kernel \
+	check-debug check-debug-rounds check-arm64 mutate bench fuzz user modules modules-all kernel \
 	vm-shell install install-modules style clean distclean
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo '  make debug-kernel         build a Linux that notices more: KASAN, lockdep, kmemleak... (6 minutes)'
 	@echo '  make check-debug          all tests of virtual machines on it'
 	@echo '  make check-debug-rounds ROUNDS=N   random rounds on it, with revocations at random'
+	@echo '  make check-arm64          cross-builds for arm64, and tests there, emulated: docs/arm64.md'
 	@echo '  make mutate               break the code in each place that a rule stands on: docs/testing.md'
 	@echo '  make fuzz FUZZ_TARGET=... SECONDS=60   looks for input that breaks something: docs/testing.md'
 	@echo '  make bench                what a pin costs, and how fast copies are: bench/README.md'
@@ -157,6 +158,13 @@ check-debug-rounds: user debug-kernel
 		--dmesg-max info $(VM_ARGS) --env BUILD=$(BUILD)/user \
 		--env MODDIR=$(BUILD)/modules/debug --env TOP=$(CURDIR) \
 		--env STRESS_ARGS="--rounds $(ROUNDS) --revoke 5 $(STRESS_ARGS)" -- tests/vm/random-rounds.sh
+
+# The core's tests, and the cache's order, are about the processor alone, and qemu-user has that. The rest needs a kernel.
+check-arm64:
+	@$(MAKE) -s --no-print-directory user ARCH=arm64
+	@meson test -C build/user-arm64 --no-rebuild --timeout-multiplier 20 --suite core --quiet
+	@meson test -C build/user-arm64 --no-rebuild --timeout-multiplier 20 --quiet 'cache orders'
+	@tests/run --kernel $(KVER)-arm64 'build modules $(KVER)-arm64' vm/
 
 check-fast:
 	@vm/deps.sh check

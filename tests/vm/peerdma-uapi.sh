@@ -3,10 +3,10 @@
 #
 # All that a program can see of /dev/peerdma: calls, host memory, a DMA card; and, by
 # one body of tests, the memory of each provider.
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --iommu on
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --kernel 6.12
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --iommu on --kernel 6.12
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --iommu on
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --kernel 6.12
+# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --iommu on --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"
 
@@ -17,5 +17,6 @@ load_modules peerdma peerdma_importer peerdma_client
 load_modules softgpu nvidia amdgpu dmabuf_mover peerdma_nvidia peerdma_amd
 "$BUILD/tests/kernel/peerdma_uapi_test" nvidia amd dmabuf host || exit
 "$BUILD/tests/kernel/dmabuf_kinds_test" || exit
+"$BUILD/tests/kernel/bad_input_test" || exit
 "$BUILD/tests/lib/live_hip" || exit
 unload_modules peerdma peerdma_importer peerdma_client softgpu nvidia amdgpu dmabuf_mover peerdma_nvidia peerdma_amd

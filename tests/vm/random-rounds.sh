@@ -4,14 +4,15 @@
 # Random rounds, 850 on 6.1: processes that allocate, pin, map, view, export and copy
 # memory of all providers (one or the other make's GPU, dma-bufs that move and are
 # revoked, the host) end in every order, modules are unloaded under them, and everything
-# comes back.  The seed is another one each time, and printed;
-# STRESS_ARGS="--seed N" repeats, as far as times do; "--rounds N" is how many.
-# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS
-# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env ROUNDS=300 --kernel 6.12 --iommu on
+# comes back.  With SEED, the rounds are the same each time, as far as times are: then a
+# failure is a change's.  Without, the seed is another one each time, and printed, as it is
+# in `make check-debug-rounds`.  STRESS_ARGS="--seed N --rounds N" overrules.
+# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122
+# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=300 --kernel 6.12 --iommu on
 #
 # And with Tegra's interface instead of the desktop's.
-# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env ROUNDS=150 --kernel 6.12 --env TEGRA=--tegra
+# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=150 --kernel 6.12 --env TEGRA=--tegra
 
 . "$TOP/tests/vm/lib.sh"
 
-exec "$BUILD/tests/stress/stress" --rounds "${ROUNDS:-850}" ${TEGRA-} $STRESS_ARGS
+exec "$BUILD/tests/stress/stress" ${SEED:+--seed "$SEED"} --rounds "${ROUNDS:-850}" ${TEGRA-} $STRESS_ARGS

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # The Tegra personality by the rules of its interface, and the bridge over it.
-# vm: --timeout 400 --cards 1 --vram 32M --iommu on --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped
-# vm: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped
+# vm: --timeout 400 --cards 1 --vram 32M --iommu on --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
+# vm: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
 
 . "$TOP/tests/vm/lib.sh"
 
@@ -32,5 +32,6 @@ unload_modules tegra_client
 # The bridge: what it does with a GPU's memory on the desktop, too.
 load_modules peerdma peerdma_tegra peerdma_importer peerdma_client
 "$BUILD/tests/kernel/peerdma_uapi_test" tegra || exit
+"$BUILD/tests/kernel/tegra_bridge" || exit
 unload_modules softgpu nvidia_p2p tegra_test peerdma peerdma_tegra peerdma_importer peerdma_client
 dmesg | grep -q "nvidia_p2p: .*has not freed the page table" || die "not named: a table that nobody frees"
