@@ -36,6 +36,16 @@ silent() {
 	! grep -q "^[a-z ]* $1" "$told" || { cat "$told"; die "it says something about: $1"; }
 }
 
+# ready DEVICE: its port is up and has an address, which both come a moment after it.
+ready() {
+	port=/sys/class/infiniband/$1/ports/1
+	for _ in $(seq 600); do
+		! grep -q ACTIVE $port/state || ! cat $port/gids/[0-7] 2>/dev/null | grep -qv '^[0:]*$' || return 0
+		sleep 0.1
+	done
+	die "$1 has no port with an address"
+}
+
 # What is foretold.
 $doctor GPU0 CARD0 >"$told"
 case $(grep -A3 "^[a-z ]* IOMMU: .*CARD0" "$told") in
@@ -76,10 +86,19 @@ finding ok "A GPU's memory.*dma-buf" "a dma-buf of 2097152 bytes"
 
 # With an RDMA device and a drive, where this machine has them.  The device is software, takes no GPU's memory
 # in a kernel, and takes that of a GPU in the process.
-if modprobe -q virtio_net && [ -e /sys/class/net/eth0 ]; then
-	modprobe nvme
-	ip link set eth0 up && ip addr add 192.0.2.1/24 dev eth0 && modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0 ||
+modprobe -q virtio_net || :
+if [ ! -e /sys/class/net/eth0 ]; then
+	:
+elif ! command -v rdma >/dev/null || ! command -v ip >/dev/null || ! modprobe -q rdma_rxe || ! modprobe -q nvme; then
+	echo "an RDMA device and a drive: not run: no iproute2, or a kernel without rdma_rxe or nvme"
+else
+	ip link set eth0 up && ip addr add 192.0.2.1/24 dev eth0 && rdma link add rxe0 type rxe netdev eth0 ||
 		die "no software RDMA device"
+	ready rxe0
+	for _ in $(seq 600); do
+		[ ! -e /dev/nvme0n1 ] || break
+		sleep 0.1
+	done
 	[ -e /dev/nvme0n1 ] || die "no drive"
 	$doctor --probe GPU0 NIC0 >"$told"
 	finding "cannot tell" "Data moved by an RDMA device: GPU0 and NIC0 (rxe0, software)" "memory of the host: arrived by RDMA write and read"
@@ -93,6 +112,7 @@ if modprobe -q virtio_net && [ -e /sys/class/net/eth0 ]; then
 	finding "cannot tell" "Data read by an NVMe drive" "p2pmem/size: No such file"
 	rdma link delete rxe0
 	ip link set lo up && rdma link add rxe1 type rxe netdev lo || die "no software RDMA device on lo"
+	ready rxe1
 	PEERDMA_PROVIDER=soft SOFTGPU_INPROCESS=1 $doctor --probe >"$told"
 	finding ok "Data moved by an RDMA device.*RDMA write to the GPU.*write from the GPU.*read into the GPU.*read from the GPU, by the CPU's view" \
 		"all 9000 bytes are what was sent"
