@@ -96,7 +96,8 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 	mutex_lock(&pin->lock);
 	if (pin->state == PIN_ENDED || pin->state == PIN_NEW)
 		goto unlock;
-	memory = pin->state == PIN_LIVE || (pin->state == PIN_ENDING && !pin->revoked);
+	/* A dma-buf's has addresses for devices only. */
+	memory = pin->provider->page && (pin->state == PIN_LIVE || (pin->state == PIN_ENDING && !pin->revoked));
 	if (memory)
 		peerdma_pin_run(pin, 0, 1, &phys);
 	list_for_each_entry(map, &pin->maps, node)
