@@ -121,7 +121,7 @@ install-modules: modules
 	@release=$$(modinfo -F vermagic build/modules/$(kernel)/peerdma.ko | cut -d' ' -f1) && \
 	place=$(DESTDIR)/lib/modules/$$release/updates/peerdma && \
 	install -d $$place && cd build/modules/$(kernel) && \
-	install -m 644 peerdma.ko peerdma_nvidia.ko peerdma_fpga.ko $$place && \
+	install -m 644 peerdma.ko peerdma_nvidia.ko peerdma_amd.ko peerdma_tegra.ko peerdma_fpga.ko $$place && \
 	echo "installed to $$place" && { test -n "$(DESTDIR)" || depmod $$release; }
 
 # ---- checking --------------------------------------------------------------

@@ -94,6 +94,37 @@ awk -F '\t' '{ print $1, $2 }' "$work/dummy/Module.symvers" | while read -r crc 
 	grep -q "^$crc	$name	" "$sources/Module.symvers" || die "$name has another version than nvidia.ko's"
 done
 
+# ---- the other personalities: modules, headers, and clients that build against them ----
+for module in lib/modules/$release/updates/softgpu/softgpu lib/modules/$release/updates/softgpu/dmabuf_mover \
+	usr/lib/softgpu/$release/nvidia_p2p usr/lib/softgpu/$release/amdgpu; do
+	[ -e "$root/$module.ko" ] || die "no $module.ko"
+done
+# Whoever has such a card needs the kernel's own.
+! find "$root/lib/modules" -name 'amdgpu.ko*' | grep -q . || die "amdgpu.ko is where modprobe looks"
+for client in amd tegra; do
+	mkdir "$work/$client"
+	cp "$(find "$top/examples/kernel" -name "${client}_client.c")" "$work/$client"
+	echo "obj-m := ${client}_client.o
+ccflags-y := -I$root/usr/src/softgpu/$client" >"$work/$client/Kbuild"
+	make -s -C "$headers" M="$work/$client" KBUILD_EXTRA_SYMBOLS="$root/usr/src/softgpu/$client/Module.symvers" \
+		modules >"$work/log" 2>&1 || {
+		cat "$work/log"
+		die "a client of $client's interface does not build"
+	}
+done
+[ "$(modinfo -F depends "$work/tegra/tegra_client.ko")" = nvidia_p2p ] || die "Tegra's client does not depend on nvidia_p2p.ko"
+[ "$(modinfo -F depends "$work/amd/amd_client.ko")" = amdgpu ] || die "AMD's client does not depend on amdgpu.ko"
+
+# ---- the bridge's, each provider's among them ----
+make -s -C "$top" --no-print-directory -o modules install-modules KVER="$kernel" DESTDIR="$root" >"$work/log" 2>&1 || {
+	cat "$work/log"
+	die "make install-modules fails"
+}
+for module in peerdma peerdma_nvidia peerdma_amd peerdma_tegra peerdma_fpga; do
+	[ -e "$root/lib/modules/$release/updates/peerdma/$module.ko" ] || die "make install-modules leaves $module.ko out"
+done
+rm -r "$root/lib/modules/$release/updates/peerdma"
+
 # ---- and gone again ----
 DESTDIR=$root "$top/softgpu/install/install.sh" --uninstall "$moddir"
 left=$(find "$root" -type f)

@@ -132,6 +132,11 @@ static struct amd_memory *read_table(const struct peerdma_pin *pin, struct amd_p
 	return m;
 }
 
+static bool amd_claims(const struct peerdma_pin *pin)
+{
+	return rdma->is_gpu_address(pin->addr, NULL);
+}
+
 static int amd_get(struct peerdma_pin *pin)
 {
 	struct amd_p2p_info *info = NULL;
@@ -217,6 +222,7 @@ static struct peerdma_provider amd_provider = {
 	.owner = THIS_MODULE,
 	.page_shift = PAGE_SHIFT,
 	.get = amd_get,
+	.claims = amd_claims,
 	.put = amd_put,
 	.release = amd_release,
 	.page = amd_page,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * debugfs.c - /sys/kernel/debug/peerdma: pins (a table, tab-separated, its
- * first line names the columns, which only ever grow at the end) and stats.
+ * first line names the columns, which only ever grow at the end), stats, and
+ * users (another such table).
  */
 #include <linux/debugfs.h>
 #include <linux/device.h>
 #include <linux/seq_file.h>
 
+#include "file.h"
 #include "pin.h"
 
 static struct dentry *dir;
@@ -94,7 +96,8 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 	mutex_lock(&pin->lock);
 	if (pin->state == PIN_ENDED || pin->state == PIN_NEW)
 		goto unlock;
-	memory = pin->state == PIN_LIVE || (pin->state == PIN_ENDING && !pin->revoked);
+	/* A dma-buf's has addresses for devices only. */
+	memory = pin->provider->page && (pin->state == PIN_LIVE || (pin->state == PIN_ENDING && !pin->revoked));
 	if (memory)
 		peerdma_pin_run(pin, 0, 1, &phys);
 	list_for_each_entry(map, &pin->maps, node)
@@ -188,11 +191,19 @@ static int stats_show(struct seq_file *s, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(stats);
 
+static int users_show(struct seq_file *s, void *v)
+{
+	peerdma_users_show(s);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(users);
+
 void peerdma_debugfs_init(void)
 {
 	dir = debugfs_create_dir("peerdma", NULL);
 	debugfs_create_file("pins", 0400, dir, NULL, &pins_fops);
 	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
+	debugfs_create_file("users", 0400, dir, NULL, &users_fops);
 }
 
 void peerdma_debugfs_exit(void)

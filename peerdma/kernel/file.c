@@ -27,6 +27,7 @@ void peerdma_file_event(struct peerdma_pin *pin)
 {
 	struct peerdma_file *file = pin->file;
 
+	atomic64_inc(&file->user->revocations);
 	spin_lock(&file->lock);
 	list_add_tail(&pin->event_node, &file->events);
 	spin_unlock(&file->lock);
@@ -131,6 +132,11 @@ static int peerdma_open(struct inode *inode, struct file *filp)
 
 	if (!file)
 		return -ENOMEM;
+	file->user = peerdma_user_get();
+	if (!file->user) {
+		kfree(file);
+		return -ENOMEM;
+	}
 	spin_lock_init(&file->lock);
 	INIT_HLIST_HEAD(&file->pins);
 	INIT_LIST_HEAD(&file->events);
@@ -152,6 +158,7 @@ static int peerdma_release(struct inode *inode, struct file *filp)
 		cond_resched();
 	}
 	xa_destroy(&file->maps);
+	peerdma_user_put(file->user);
 	kfree(file);
 	return 0;
 }
@@ -185,4 +192,5 @@ int peerdma_uapi_init(void)
 void peerdma_uapi_exit(void)
 {
 	misc_deregister(&peerdma_misc);
+	peerdma_users_exit();
 }

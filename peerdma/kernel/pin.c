@@ -110,6 +110,26 @@ static void give_back(struct peerdma_pin *pin)
 }
 
 /*
+ * Memory has one owner.  If two say that they are, one of them is wrong, and there is
+ * no way to know which: whoever it was would be told nothing when the other frees.
+ */
+static int check_sole_owner(const struct peerdma_pin *pin)
+{
+	struct peerdma_provider *other;
+
+	/* Tokens are one make's. */
+	if (likely(READ_ONCE(peerdma_claimers) <= !!pin->provider->claims) || pin->token | pin->va_space)
+		return 0;
+	other = peerdma_provider_claiming(pin);
+	if (!other)
+		return 0;
+	pr_warn_ratelimited("peerdma: %s gives [%#llx, %#llx), and %s says that this is its own: refused\n",
+			    pin->provider->name, pin->addr, pin->addr + pin->length, other->name);
+	module_put(other->owner);
+	return -EOPNOTSUPP;
+}
+
+/*
  * Gets the memory.  Between the moment when a provider can revoke the pin and
  * the one when it is LIVE, the lock holds back peerdma_revoke(): the provider
  * must not take apart what its `get' is still reading.  Host memory is never
@@ -135,6 +155,8 @@ static int get_live(struct peerdma_pin *pin, struct peerdma_provider *p)
 		}
 		if (!err && pin->revoked)
 			err = -ESTALE;
+		if (!err)
+			err = check_sole_owner(pin);
 	}
 	if (!err) {
 		pin->holds = 1;

@@ -180,6 +180,10 @@ u64 peerdma_pin_run(const struct peerdma_pin *pin, u64 offset, u64 max, phys_add
 
 /* provider.c: the one after `prev' that may know a range with these flags, its module held; prev's is let go. */
 struct peerdma_provider *peerdma_provider_next(struct peerdma_provider *prev, u32 flags);
+/* Another than the pin's own one that says that the memory is its own, its module held; NULL: none. */
+struct peerdma_provider *peerdma_provider_claiming(const struct peerdma_pin *pin);
+/* How many there are that can say so. */
+extern u32 peerdma_claimers;
 u32 peerdma_provider_count(void);
 void peerdma_provider_init(void);
 

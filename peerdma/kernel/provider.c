@@ -14,6 +14,7 @@
  */
 static struct peerdma_provider __rcu *providers[PROVIDERS];
 static DEFINE_MUTEX(providers_lock);		/* writers */
+u32 peerdma_claimers;				/* providers_lock, to write */
 
 struct peerdma_provider *peerdma_provider_next(struct peerdma_provider *prev, u32 flags)
 {
@@ -61,8 +62,32 @@ void peerdma_provider_init(void)
 	peerdma_turns_init(&peerdma_dmabuf_provider.turns);
 }
 
+/* Those that cannot tell what is theirs stand before those that can. */
+static int place(const struct peerdma_provider *provider, u32 *i)
+{
+	u32 n;
+
+	for (n = 0; n < HOST; n++) {
+		*i = provider->claims ? HOST - 1 - n : n;
+		if (!rcu_access_pointer(providers[*i]))
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+struct peerdma_provider *peerdma_provider_claiming(const struct peerdma_pin *pin)
+{
+	struct peerdma_provider *p = NULL;
+
+	while ((p = peerdma_provider_next(p, PEERDMA_PIN_DEVICE)))
+		if (p != pin->provider && p->claims && p->claims(pin))
+			break;
+	return p;
+}
+
 int peerdma_register_provider(struct peerdma_provider *provider)
 {
+	int err;
 	u32 i;
 
 	if (!provider->name || strlen(provider->name) >= PEERDMA_PROVIDER_NAME ||
@@ -70,13 +95,14 @@ int peerdma_register_provider(struct peerdma_provider *provider)
 	    provider->page_shift < PAGE_SHIFT || !provider->dma_map != !provider->dma_unmap)
 		return -EINVAL;
 	mutex_lock(&providers_lock);
-	for (i = 0; i < HOST && rcu_access_pointer(providers[i]); i++)
-		;
-	if (i < HOST)
+	err = place(provider, &i);
+	if (!err) {
 		enter(provider, i);
+		WRITE_ONCE(peerdma_claimers, peerdma_claimers + !!provider->claims);
+	}
 	mutex_unlock(&providers_lock);
-	if (i == HOST)
-		return -ENOSPC;
+	if (err)
+		return err;
 	pr_info("peerdma: provider %s\n", provider->name);
 	return 0;
 }
@@ -86,6 +112,7 @@ void peerdma_unregister_provider(struct peerdma_provider *provider)
 {
 	mutex_lock(&providers_lock);
 	RCU_INIT_POINTER(providers[provider->index], NULL);
+	WRITE_ONCE(peerdma_claimers, peerdma_claimers - !!provider->claims);
 	mutex_unlock(&providers_lock);
 	synchronize_rcu();
 }

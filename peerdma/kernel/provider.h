@@ -3,8 +3,8 @@
  * provider.h - what peerdma needs from an owner of memory, and what it offers
  * to the thin module that speaks the owner's interface.
  *
- * A provider fills this table and registers it; peerdma asks providers in the
- * order of registration, host memory last.
+ * A provider fills this table and registers it; peerdma asks one after the other,
+ * host memory last.  What a second one claims as well is refused.
  */
 #ifndef PEERDMA_PROVIDER_H
 #define PEERDMA_PROVIDER_H
@@ -40,6 +40,13 @@ struct peerdma_provider {
 	 * it fails after it has set pin->priv, `put' is called for it.
 	 */
 	int (*get)(struct peerdma_pin *pin);
+
+	/*
+	 * Is [pin->addr, ...) in this process memory of mine, as `get' would find?  No
+	 * lock held.  NULL: nobody can tell without pinning.  Such providers are asked
+	 * for memory first, so that whoever else claims an address is found out.
+	 */
+	bool (*claims)(const struct peerdma_pin *pin);
 
 	/*
 	 * Gives the memory back.  Any process, may sleep, no lock held, cannot

@@ -8,8 +8,12 @@
 
 . "$(dirname "$0")/../../tests/vm/lib.sh"
 
-# AMD's providers too, where AMD's memory is asked for; the others stay.
+# AMD's providers too, where AMD's memory is asked for; the others stay. Tegra's instead of the
+# desktop's, whose functions have the same names.
 case " $*" in
+*" --gpu"*tegra*amd* | *" --gpu"*amd*tegra*)
+	modules="softgpu nvidia_p2p amdgpu peerdma peerdma_tegra peerdma_amd peerdma_fpga" ;;
+*" --gpu"*tegra*) modules="softgpu nvidia_p2p peerdma peerdma_tegra peerdma_fpga" ;;
 *" --gpu"*amd*) modules="softgpu nvidia amdgpu peerdma peerdma_nvidia peerdma_amd peerdma_fpga" ;;
 esac
 load_modules

@@ -13,6 +13,9 @@ struct sgu_transport;
 /* The transport to it. */
 const struct sgu_transport *softgpu_inprocess_transport(void);
 
+/* softgpu_inprocess_begin() was called. */
+int softgpu_inprocess_begun(void);
+
 /* The core, for sg_pin_get() and its kin; NULL before cuInit has succeeded. */
 struct sg *softgpu_inprocess_core(void);
 

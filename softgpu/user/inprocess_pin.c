@@ -82,6 +82,11 @@ SGU_EXPORT void softgpu_inprocess_begin(void)
 	sgu_want_inprocess();
 }
 
+SGU_EXPORT int softgpu_inprocess_begun(void)
+{
+	return sgu_wants_inprocess();
+}
+
 SGU_EXPORT int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
 				     struct softgpu_pin **out)
 {

@@ -34,6 +34,11 @@ void sgu_want_inprocess(void)
 	atomic_store(&inprocess_wanted, true);
 }
 
+bool sgu_wants_inprocess(void)
+{
+	return atomic_load(&inprocess_wanted);
+}
+
 int sgu_open(void)
 {
 	const char *inprocess = getenv("SOFTGPU_INPROCESS");

@@ -8,6 +8,7 @@
 #ifndef SGU_TRANSPORT_H
 #define SGU_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "softgpu_uapi.h"
@@ -48,6 +49,7 @@ extern const struct sgu_transport sgu_transport_core;
  */
 int sgu_open(void);
 void sgu_want_inprocess(void);
+bool sgu_wants_inprocess(void);
 
 /* GPUs are numbered 0 to sgu_open() - 1 from here on. */
 int sgu_call(int gpu, unsigned long cmd, void *arg);

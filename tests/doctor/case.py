@@ -23,6 +23,46 @@ def run(*args, root=None, env=None):
                           stdin=subprocess.DEVNULL, check=False)
 
 
+class Optional:
+    """A key that need not be there."""
+
+    def __init__(self, schema):
+        self.schema = schema
+
+
+def conforms(value, schema, where="$"):
+    """Raises where a value of JSON is not as a schema has it: keys as in a dict and no others, elements as the one in a
+    list, one of the words in a set, one of the types in a tuple."""
+    def fault(what):
+        raise AssertionError(f"{where}: {what}: {value!r}")
+
+    if isinstance(schema, dict):
+        needed = {key for key, part in schema.items() if not isinstance(part, Optional)}
+        if not isinstance(value, dict) or not needed <= set(value) <= set(schema):
+            fault(f"not an object of {sorted(schema)}")
+        for key, part in value.items():
+            wanted = schema[key]
+            conforms(part, wanted.schema if isinstance(wanted, Optional) else wanted, f"{where}.{key}")
+    elif isinstance(schema, list):
+        if not isinstance(value, list):
+            fault("no array")
+        for number, part in enumerate(value):
+            conforms(part, schema[0], f"{where}[{number}]")
+    elif isinstance(schema, set):
+        if value not in schema:
+            fault(f"none of {schema}")
+    elif isinstance(schema, tuple):
+        if not any(part is None and value is None or isinstance(part, dict) and isinstance(value, dict) or
+                   isinstance(part, list) and isinstance(value, list) or isinstance(part, type) and type(value) is part
+                   for part in schema):
+            fault(f"none of {schema}")
+        for part in schema:
+            if isinstance(part, (dict, list)) and type(value) is type(part):
+                conforms(value, part, where)
+    elif type(value) is not schema:
+        fault(f"no {schema.__name__}")
+
+
 class Case(unittest.TestCase):
     def folder(self):
         folder = tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None)

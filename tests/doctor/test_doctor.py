@@ -12,10 +12,16 @@ import tarfile
 import unittest
 
 import machines
-from case import Case, run
+from case import Case, conforms, run
 
 GPU, PORT = "0000:13:00.0", "0000:12:00.0"      # of a server: GPU0, and the switch port above it
 SEED = int(os.environ.get("DOCTOR_SEED", "1"))
+
+
+VERDICTS = {"ok", "cannot tell", "slow", "broken"}
+SCHEMA = {"schema": {"peerdma-doctor/1"}, "version": str, "verdict": VERDICTS, "kernel": (str, None), "pair": [{"pci": str}],
+          "findings": [{"check": str, "title": str, "verdict": VERDICTS, "subject": str,
+                        "evidence": [{"source": str, "value": str}], "consequence": (str, None), "remedy": (str, None)}]}
 
 
 class Doctor(Case):
@@ -26,7 +32,7 @@ class Doctor(Case):
         done = run("doctor", "--json", *args, root=m if isinstance(m, str) else m.path)
         self.assertEqual(done.stderr, "")
         told = json.loads(done.stdout)
-        self.assertEqual(told["schema"], "peerdma-doctor/1")
+        conforms(told, SCHEMA)
         verdicts = {f["verdict"] for f in told["findings"]}
         self.assertEqual(done.returncode, 1 if "broken" in verdicts else 2 if "cannot tell" in verdicts else 0)
         for f in told["findings"]:

@@ -14,7 +14,7 @@ import unittest
 import xml.etree.ElementTree
 
 import machines
-from case import Case, run
+from case import Case, Optional, conforms, run
 
 SEED = int(os.environ.get("SEED", "1"))
 ADMIN_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
@@ -42,11 +42,23 @@ def random_bridge(chance):
     return bytes(space)
 
 
+SCHEMA = {
+    "schema": {"peerdma-topo/1"}, "version": str, "kernel": (str, None), "machine": (str, None),
+    "devices": [{"label": (str, None), "pci": str, "title": str, "id": str, "known_as": (str, None), "driver": (str, None),
+                 "parent": (str, None), "host_bridge": str, "numa_node": (int, None), "iommu_group": (int, None),
+                 "iommu": (str, None), "acs": Optional((str, None)),
+                 "link": ({"mt_per_s": int, "lanes": int, "both_ends_mt_per_s": Optional(int), "both_ends_lanes": Optional(int)}, None),
+                 "bars": Optional(([{"resource": int, "length": int, "start": (str, None)}], None))}],
+    "pairs": [{"a": str, "b": str, "path": {"PIX", "PXB", "PHB", "NODE", "SYS", "?"}, "meet": (str, None)}]}
+
+
 class Topo(Case):
     def told(self, make, *args):
         done = run("topo", "--json", root=make(self.folder(), *args).path)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return json.loads(done.stdout)
+        told = json.loads(done.stdout)
+        conforms(told, SCHEMA)
+        return told
 
     def paths(self, told):
         return {(p["a"], p["b"]): p["path"] for p in told["pairs"]}

@@ -586,6 +586,15 @@ static void bridge_calls(void)
 	FAILS(ENXIO, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
 	CHECK(live_pins(fd) == 0);
 
+	/* An exporter that maps less than it has said. */
+	s = &subjects[5];
+	im = fd;
+	CHECK(!s->movable && !control("short 1"));
+	CHECK(!attach() && map() == EOPNOTSUPP);
+	CHECK(!control("short 0") && !map());
+	detach();
+	CHECK(control("short 16") == EINVAL);
+
 	/* An event tells of the revocation; the pin outlives descriptor and file alike. */
 	s = &subjects[6];
 	CHECK(s->movable);

@@ -83,8 +83,9 @@ bool find_card(struct peerdma_map_args *map);
 void test_calls(void);
 void test_host(void);
 void test_devices(void);
-/* False: there is no GPU. */
+/* False: the provider that PEERDMA_TEST_PROVIDER names is not there. */
 bool test_gpu(void);
+/* What concerns a provider's memory, or what concerns none. */
 void test_importer(bool gpu);
 void test_late(bool gpu);
 void test_ends(bool gpu);

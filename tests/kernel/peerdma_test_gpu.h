@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peerdma_test_gpu.h - GPU memory by libcuda, opened at run time; or by HIP, when
- * PEERDMA_TEST_PROVIDER=amd is in the environment.  The tests are the same.
+ * peerdma_test_gpu.h - memory of the provider that PEERDMA_TEST_PROVIDER names:
+ * "nvidia" (libcuda's, opened at run time), "amd" (HIP's), "tegra", "dmabuf" or "host".
+ * The tests are the same.
  */
 #ifndef PEERDMA_TEST_GPU_H
 #define PEERDMA_TEST_GPU_H
@@ -23,12 +24,23 @@ struct cuda {
 };
 extern struct cuda cu;
 
+/* What becomes of pins when their memory's owner takes it away. */
+enum pin_end { STAY, ENDED_IF_MAPPED, ENDED_BY_FREE };
+
 /* In what providers differ. */
 struct gpu_facts {
 	const char *provider;
+	const char *(*open)(void);	/* fills `cu': what is missing, or NULL */
+	uint32_t kind;			/* QUERY's flags of a pin: HOST, DEVICE, DMABUF */
+	enum pin_end pins;
 	unsigned int page_shift;
+	bool has_address;		/* it is pinned by address, by drivers too; else by a descriptor */
+	bool has_view;			/* of the CPU's, and dma-bufs */
+	bool in_host;			/* pages of the machine's memory, each where it happens to be */
 	bool can_persist;
 	bool has_contexts;
+	int too_long;			/* errno of a range past the allocation's end */
+	int gone;			/* and of memory that was taken away; 0: MAP says it */
 	const char *put_delay;	/* of softgpu's personality: a file; its put takes so many milliseconds */
 };
 extern const struct gpu_facts *gpu_facts;
@@ -39,10 +51,12 @@ struct cu_tokens {
 	unsigned int va_space;
 };
 
-/* A context on GPU 0; false and why: there is none. */
-bool cuda_open(const char **why);
+/* Memory can be had; false and why: not so. */
+bool memory_open(const char **why);
+/* Of the provider's memory; flags: PERSISTENT, READONLY. */
+int gpu_pin(int fd, uint64_t va, size_t length, uint32_t flags, struct peerdma_pin_args *args);
 uint64_t gpu_alloc(size_t length);
-/* Fills `cu' with HIP's: what is missing, or NULL. */
+const char *nvidia_open(void);
 const char *hip_open(void);
 
 void test_gpu_processes(void);

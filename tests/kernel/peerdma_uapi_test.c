@@ -1,35 +1,52 @@
 // SPDX-License-Identifier: MIT
 /*
  * peerdma_uapi_test.c - everything about /dev/peerdma that a program can see.
- * Runs as root in a virtual machine, alone, with peerdma.ko loaded; with a
- * software GPU, its libcuda and peerdma_nvidia.ko, GPU memory is tested too.
+ * Runs as root in a virtual machine, alone, with peerdma.ko loaded.
+ *
+ *	peerdma_uapi_test			what depends on no provider
+ *	peerdma_uapi_test PROVIDER...		the same tests with memory of each of these
  */
 #include <unistd.h>
 
 #include "peerdma_test_gpu.h"
 
+/* What depends on whose memory it is; false: that provider is not there. */
+static bool body(const char *provider)
+{
+	setenv("PEERDMA_TEST_PROVIDER", provider, 1);
+	if (!test_gpu())
+		return false;
+	test_importer(true);
+	test_late(true);
+	test_ends(true);
+	return true;
+}
+
+static void rest(void)
+{
+	test_calls();
+	test_host();
+	test_devices();
+	test_importer(false);
+	test_late(false);
+	test_ends(false);
+}
+
 int main(int argc, char **argv)
 {
-	bool gpu;
 	int fd;
 
-	if (argc == 4)
-		return gpu_child(argv[1], atoi(argv[2]), atoi(argv[3]));
+	if (argc == 5 && !strcmp(argv[1], "--child"))
+		return gpu_child(argv[2], atoi(argv[3]), atoi(argv[4]));
 	fd = dev_open();
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(live_pins(fd) == 0);
 	close(fd);
-	/* With an argument, only what depends on whose GPU memory it is. */
-	if (argc == 1) {
-		test_calls();
-		test_host();
-		test_devices();
-	}
-	gpu = test_gpu();
-	test_importer(gpu);
-	test_late(gpu);
-	test_ends(gpu);
+	if (argc == 1)
+		rest();
+	for (int i = 1; i < argc; i++)
+		CHECK(body(argv[i]));
 
 	fd = dev_open();
 	CHECK(live_pins(fd) == 0);

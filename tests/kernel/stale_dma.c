@@ -150,7 +150,7 @@ int main(void)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	client = open("/dev/" NVP2P_TEST_DEVICE, O_RDWR | O_CLOEXEC);
-	if (client < 0 || !card_open() || !card_behind_iommu() || !cuda_open(&why)) {
+	if (client < 0 || !card_open() || !card_behind_iommu() || !memory_open(&why)) {
 		printf("skip: nvp2p_test.ko, a card behind an IOMMU and a GPU are needed %s\n", why);
 		return 77;
 	}

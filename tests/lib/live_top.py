@@ -72,5 +72,36 @@ def check_cache():
         seen.communicate()
 
 
+FREES = """
+import ctypes, sys
+lib = ctypes.CDLL(None)         # with libpeerdma and libcuda, preloaded
+context, memory, peerdma, region = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p(), ctypes.c_void_p()
+assert not lib.cuInit(0) and not lib.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+assert not lib.cuCtxSetCurrent(context)
+for pins in 1, 2:
+    assert not lib.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(65536))
+    assert not lib.peerdma_open(ctypes.byref(peerdma), 0)
+    for _ in range(pins):
+        assert not lib.peerdma_pin(peerdma, ctypes.c_void_p(memory.value), ctypes.c_size_t(65536), 0, None, ctypes.byref(region))
+    assert not lib.cuMemFree_v2(memory)
+    lib.peerdma_close(peerdma)
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def check_revocations():
+    """Memory freed under three pins of two contexts: counted still when pins and contexts are gone, and as long as the process is there."""
+    preload = os.path.dirname(PEERDMA) + "/../lib/libpeerdma.so.0:libcuda.so.1"
+    with subprocess.Popen([sys.executable, "-c", FREES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "LD_PRELOAD": preload}) as frees:
+        assert frees.stdout.readline() == "done\n"
+        row = process(top()[0], frees.pid)
+        assert total(row, "revocations") == 3 and row["pins"] == 0, row
+        frees.communicate()
+    assert process(top()[0], frees.pid) is None
+
+
 check_card()
 check_cache()
+check_revocations()

@@ -55,7 +55,13 @@ static void clients(void **state)
 
 	assert_int_equal(parse("", &s), 0);
 	assert_int_equal(parse(HEADER, &s), 0);
-	assert_int_equal(parse("pid\tcomm\n", &s), -EBADMSG);
+	assert_int_equal(parse("pid\tdevice\n", &s), -EBADMSG);
+	/* Of processes alone. */
+	assert_int_equal(parse("pid\tcomm\trevocations\n7\ttrain\t5\n8\tserve\t0\n", &s), 0);
+	assert_int_equal(s.process_count, 2);
+	assert_int_equal(s.device_count, 0);
+	assert_int_equal(s.processes[0].counts.value[TOP_REVOCATIONS], 5);
+	top_free(&s);
 	assert_int_equal(parse(HEADER "x\ta\tc0\t1\t1\t1\t1\n", &s), -EBADMSG);
 	top_free(&s);
 	/* A line that was cut off does not take the others with it. */

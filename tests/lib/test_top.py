@@ -57,6 +57,10 @@ class Tree:
         return self.put("sys/kernel/debug/peerdma_fpga/clients",
                         "".join("\t".join(map(str, row)) + "\n" for row in (CLIENTS, *rows)))
 
+    def users(self, *rows):
+        return self.put("sys/kernel/debug/peerdma/users",
+                        "".join("\t".join(map(str, row)) + "\n" for row in (("pid", "comm", "revocations"), *rows)))
+
     def softgpu(self, used=16 << 20, revocations=4):
         self.put("sys/kernel/debug/softgpu/0/info", "uuid: GPU-1\nmemory: 0000:04:00.0\npins: 1\n"
                  f"revocations: {revocations}\ncopies: 2\nbytes_copied: 8192\n")
@@ -90,6 +94,17 @@ class Plain(unittest.TestCase):
             self.assertIn(word, done.stdout)
         self.assertNotIn("not shown", done.stdout)
         self.assertIn("[##..", run("--ascii", tree=Tree(self).whole()).stdout)
+
+    def test_revocations(self):
+        """They outlive their pins; what is revoked and still there is counted among them, not twice."""
+        tree = Tree(self).whole().users((43, "serve", 5), (44, "freed", 2))
+        look = json.loads(run("--json", tree=tree).stdout)
+        totals = {p["pid"]: p["counters"].get("revocations", {}).get("total") for p in look["processes"]}
+        self.assertEqual(totals, {42: 1, 43: 5, 44: 2})
+        rows = [line.split() for line in run("--sort", "revocations", tree=tree).stdout.splitlines()]
+        self.assertEqual([row[:2] + row[8:9] for row in rows if row and row[0] in ("42", "43", "44")],
+                         [["43", "serve", "5"], ["44", "freed", "2"], ["42", "train", "1"]])
+        self.assertIn("not a table of users", run(tree=tree.users(("x", "y", "z"))).stdout)
 
     def test_json(self):
         done = run("--json", "-n", "2", "-d", "0.1", tree=Tree(self).whole())

@@ -15,5 +15,8 @@
 #
 # And with AMD's memory on one side.
 # vm: --cards 4 --kernel 6.12 --iommu on --gpus 2 --env MAKES=amd,nvidia
+# And with Tegra's on both, or on one.
+# vm: --cards 4 --iommu on --env MAKES=tegra
+# vm: --cards 2 --kernel 6.12 --env MAKES=tegra,amd
 
 exec "$TOP/peers/fpga/demo.sh" ${MAKES:+--gpu "$MAKES"}

@@ -32,8 +32,8 @@ def build(kernel):
 def _compile(foreign):
     source = os.path.join(VM, "init.c")
     program = os.path.join(CACHE, f"init-{foreign}" if foreign else "init")
-    compiler = tool(triplet(foreign) + "-gcc", foreign) if foreign else tool("cc", "process")
     if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
+        compiler = tool(triplet(foreign) + "-gcc", foreign) if foreign else tool("cc", "process")
         call(compiler, "-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror",
              "-o", program + ".new", source)
         os.rename(program + ".new", program)

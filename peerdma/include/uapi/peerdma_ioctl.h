@@ -37,7 +37,9 @@
  *   ENOMEM      the kernel, or the locked-memory limit (RLIMIT_MEMLOCK, host pins), has no room
  *   ENOSPC      the provider's aperture (BAR1) is exhausted
  *   EOPNOTSUPP  this provider or path cannot do it: persistent pins of host memory, a device that cannot address the
- *               memory or whose driver manages its own DMA (vfio), a dma-buf whose exporter refuses the device
+ *               memory or whose driver manages its own DMA (vfio), a dma-buf whose exporter refuses the device or
+ *               maps less than it has; or its answer makes no sense, or two providers claim the address: the
+ *               kernel's log says which provider, and why
  *   EBADF       PIN_DMABUF_FD: the descriptor is no dma-buf
  *   EBUSY       UNPIN: a dma-buf of the pin is in use by a device that the kernel cannot take it from
  *   ENFILE      the system holds PEERDMA_MAX_PINS pins

@@ -47,13 +47,13 @@ static int names(const struct tool *tool, const char *folder, const char *begin,
 
 /* ---- drivers' tables of clients ---- */
 
-static int clients(const struct tool *tool, const char *name, struct top_sample *s)
+static int table(const struct tool *tool, const char *name, const char *file, struct top_sample *s)
 {
 	char path[PATH_MAX], *data;
 	size_t length;
 	int ret;
 
-	snprintf(path, sizeof(path), DEBUGFS "/%s/clients", name);
+	snprintf(path, sizeof(path), DEBUGFS "/%s/%s", name, file);
 	ret = file_read(tool->root, path, &data, &length);
 	if (ret)
 		return ret == -ENOMEM ? ret : 0;
@@ -61,7 +61,19 @@ static int clients(const struct tool *tool, const char *name, struct top_sample 
 	free(data);
 	if (ret != -EBADMSG)
 		return ret;
-	return top_missing(s, "DMA by process: %s: not a table of clients", DEBUGFS "/peerdma_*/clients");
+	return top_missing(s, "%s by process: %s: not a table of %s", strcmp(file, "users") ? "DMA" : "revocations",
+			   strcmp(file, "users") ? DEBUGFS "/peerdma_*/clients" : path, file);
+}
+
+static int clients(const struct tool *tool, const char *name, struct top_sample *s)
+{
+	return table(tool, name, "clients", s);
+}
+
+/* Whose pins the bridge took back, also those that are gone. */
+int top_read_users(const struct tool *tool, struct top_sample *s)
+{
+	return table(tool, "peerdma", "users", s);
 }
 
 int top_read_clients(const struct tool *tool, struct top_sample *s)

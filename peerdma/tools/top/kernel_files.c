@@ -74,11 +74,10 @@ static const enum top_counter counters[COLUMNS] = {
 
 static int client(const struct field *fields, const int *at, const char *driver, struct top_sample *s)
 {
-	struct top_counts *of_process, *of_device;
+	struct top_device *device = NULL;
 	struct top_process *process;
-	struct top_device *device;
 	char name[TOP_DEVICES_TEXT];
-	uint64_t n, numbers[COLUMNS] = { 0 };
+	uint64_t numbers[COLUMNS] = { 0 };
 	char *comm;
 
 	for (int c = 0; c < COLUMNS; c++) {
@@ -89,21 +88,23 @@ static int client(const struct field *fields, const int *at, const char *driver,
 	comm = text_clean(fields[at[COMM]].s, fields[at[COMM]].length);
 	if (!comm)
 		return -ENOMEM;
-	cut(name, sizeof(name), fields[at[DEVICE]].s, fields[at[DEVICE]].length);
 	process = top_process(s, numbers[PID], comm);
-	device = top_device(s, name);
 	free(comm);
-	if (!process || !device)
+	if (!process)
 		return -ENOMEM;
-	snprintf(device->driver, sizeof(device->driver), "%s", driver);
-	of_process = &process->counts;
-	of_device = &device->counts;
+	if (at[DEVICE] >= 0) {
+		cut(name, sizeof(name), fields[at[DEVICE]].s, fields[at[DEVICE]].length);
+		device = top_device(s, name);
+		if (!device)
+			return -ENOMEM;
+		snprintf(device->driver, sizeof(device->driver), "%s", driver);
+	}
 	for (int c = COPIES; c < COLUMNS; c++) {
-		n = numbers[c];
 		if (at[c] < 0)
 			continue;
-		top_count(of_process, counters[c], n);
-		top_count(of_device, counters[c], n);
+		top_count(&process->counts, counters[c], numbers[c]);
+		if (device)
+			top_count(&device->counts, counters[c], numbers[c]);
 	}
 	return 0;
 }
@@ -128,7 +129,7 @@ int top_clients_parse(const char *data, size_t length, const char *driver, struc
 						at[c] = (int)f;
 				}
 			}
-			if (at[PID] < 0 || at[COMM] < 0 || at[DEVICE] < 0)
+			if (at[PID] < 0 || at[COMM] < 0)
 				return -EBADMSG;
 		} else {
 			ret = n == count ? client(fields, at, driver, s) : -EBADMSG;

@@ -42,7 +42,7 @@ static double weight(const struct top_process *p, enum top_order order)
 		top_dma(c, &dma);
 		return dma;
 	case TOP_BY_REVOCATIONS:
-		return (double)(p->revoked + c->value[TOP_REVOCATIONS] + c->value[TOP_ENDED]);
+		return (double)(top_revocations(p) + c->value[TOP_ENDED]);
 	default:
 		return 0;
 	}

@@ -157,7 +157,7 @@ static void processes(const struct top_sample *s, FILE *to)
 		table_add(table, (const char *[]){
 			number(p->pid, pid), p->comm, number(p->pins, pins), text_size(p->held, held), number(p->mappings, maps),
 			number(p->views, views), number(p->exports, exports),
-			number(p->revoked + c->value[TOP_REVOCATIONS], revoked), rate(c, TOP_GETS, gets),
+			number(top_revocations(p), revoked), rate(c, TOP_GETS, gets),
 			percent(cached, c->change[TOP_HITS], c->change[TOP_GETS], hits),
 			percent(top_known(c, TOP_GETS), c->value[TOP_HITS], c->value[TOP_GETS], all),
 			total(c, TOP_ENDED, ended), bytes_rate(moved, bytes, dma) });

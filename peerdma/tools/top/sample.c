@@ -77,7 +77,7 @@ int top_read_pins(const struct tool *tool, struct top_sample *s)
 int top_look(const struct tool *tool, struct top_sample *s)
 {
 	static int (*const sources[])(const struct tool *tool, struct top_sample *s) = {
-		top_read_module, top_read_pins, top_read_clients, top_read_cards, top_read_rdma, top_read_gpus, top_read_caches,
+		top_read_module, top_read_pins, top_read_users, top_read_clients, top_read_cards, top_read_rdma, top_read_gpus, top_read_caches,
 	};
 	struct timespec now;
 	int ret = 0;

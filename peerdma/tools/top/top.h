@@ -88,6 +88,14 @@ static inline void top_count(struct top_counts *c, enum top_counter which, uint6
 	c->value[which] += n;
 }
 
+/* Of a process: all that were counted, which have in them what it holds of revoked pins. */
+static inline uint64_t top_revocations(const struct top_process *p)
+{
+	uint64_t counted = p->counts.value[TOP_REVOCATIONS];
+
+	return counted > p->revoked ? counted : p->revoked;
+}
+
 static inline bool top_known(const struct top_counts *c, enum top_counter which)
 {
 	return c->known & (1U << which);
@@ -117,6 +125,7 @@ int top_missing(struct top_sample *s, const char *fmt, ...) __attribute__((forma
 
 int top_read_module(const struct tool *tool, struct top_sample *s);
 int top_read_pins(const struct tool *tool, struct top_sample *s);
+int top_read_users(const struct tool *tool, struct top_sample *s);
 int top_read_clients(const struct tool *tool, struct top_sample *s);
 int top_read_cards(const struct tool *tool, struct top_sample *s);
 int top_read_rdma(const struct tool *tool, struct top_sample *s);
@@ -129,7 +138,7 @@ int top_read_caches(const struct tool *tool, struct top_sample *s);
 bool top_number(const char *data, const char *name, uint64_t *out);
 /* One line that begins with `name`, what is after it; cleaned, cut to `size`. */
 bool top_word(const char *data, const char *name, char *out, size_t size);
-/* A driver's table of clients.  0, -ENOMEM, or -EBADMSG: none of its lines was taken. */
+/* A driver's table of clients; of one without devices, of processes alone.  0, -ENOMEM, or -EBADMSG: none of its lines was taken. */
 int top_clients_parse(const char *data, size_t length, const char *driver, struct top_sample *s);
 /* "0000:03:00.0:2,0000:04:00.0:1" of a pin. */
 int top_pin_devices(const char *text, struct top_sample *s);

@@ -14,7 +14,8 @@ static const char usage_text[] =
 "usage: fpga-copy [options]\n"
 "Copies GPU memory through FPGA cards into GPU memory, by DMA, and validates the result.\n"
 "\n"
-"  --gpu-src N, --gpu-dst N   which GPU's memory (default 0, both); amd:N is HIP's\n"
+"  --gpu-src N, --gpu-dst N   which GPU's memory (default 0, both); amd:N is HIP's,\n"
+"                             tegra:N cudaHostAlloc's on a Tegra\n"
 "  --host-src, --host-dst     host memory instead; --host is both\n"
 "  --size SIZE                default 64K; K, M and G are known\n"
 "  --cards LIST               all (default), or as in 0,2: they work in parallel\n"
@@ -31,14 +32,15 @@ static const char usage_text[] =
 "driver is missing; 4 the copy failed.\n"
 "One transfer of a card takes 100 ms and carries 4092 bytes: 20 KB/s a card.\n";
 
-static int parse_gpu(const char *given, bool *amd)
+static int parse_gpu(const char *given, const struct gpu_make **make)
 {
 	const char *text = given;
 	char *end;
 	long index;
 
-	*amd = false;
-	gpu_make(given, amd, &text);
+	*make = gpu_make(given, &text);
+	if (!*make)
+		*make = &make_nvidia;
 	index = strtol(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || index < 0 || index >= GPUS_MAX) {
@@ -74,14 +76,16 @@ void options_parse(int argc, char **argv, struct options *opt)
 	char *end;
 	int c;
 
-	*opt = (struct options){ .size = 64 << 10, .seed = 1, .cards = "all" };
+	*opt = (struct options){
+		.size = 64 << 10, .seed = 1, .cards = "all", .src_make = &make_nvidia, .dst_make = &make_nvidia,
+	};
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case GPU_SRC:
-			opt->src = parse_gpu(optarg, &opt->src_amd);
+			opt->src = parse_gpu(optarg, &opt->src_make);
 			break;
 		case GPU_DST:
-			opt->dst = parse_gpu(optarg, &opt->dst_amd);
+			opt->dst = parse_gpu(optarg, &opt->dst_make);
 			break;
 		case HOST_SRC:
 			opt->src = HOST;

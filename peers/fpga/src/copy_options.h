@@ -12,7 +12,7 @@ enum { EXIT_OK, EXIT_WRONG, EXIT_USAGE, EXIT_MISSING, EXIT_FAILED };
 
 struct options {
 	int src, dst;		/* a GPU's index, or HOST */
-	bool src_amd, dst_amd;	/* its memory is HIP's */
+	const struct gpu_make *src_make, *dst_make;	/* whose memory */
 	uint64_t size;
 	uint64_t seed;
 	const char *cards;

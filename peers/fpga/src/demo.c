@@ -29,7 +29,7 @@ static const char usage_text[] =
 "  --size SIZE    of the surfaces (default 64K)\n"
 "  --cards LIST   all (default), or as in 0,2\n"
 "  --file PATH    carried through the cards too (default " DEFAULT_FILE ")\n"
-"  --gpu MAKE     whose memory: nvidia (default) or amd; amd,nvidia: A is AMD's, B NVIDIA's\n"
+"  --gpu MAKE     whose memory: nvidia (default), amd or tegra; amd,nvidia: A is AMD's, B NVIDIA's\n"
 "  --break WHAT   breaks one step, to see that it is noticed: flip-byte,\n"
 "                 skip-unpin or wrong-dma-address\n"
 "  --help\n"
@@ -66,10 +66,11 @@ static bool parse_makes(const char *text, struct demo *demo)
 		return false;
 	memcpy(first, text, length);
 	first[length] = '\0';
-	if (!gpu_make(first, &demo->amd_a, &rest) || *rest)
+	demo->make_a = gpu_make(first, &rest);
+	if (!demo->make_a || *rest)
 		return false;
-	demo->amd_b = demo->amd_a;
-	return !comma || (gpu_make(comma + 1, &demo->amd_b, &rest) && !*rest);
+	demo->make_b = comma ? gpu_make(comma + 1, &rest) : demo->make_a;
+	return demo->make_b && !*rest;
 }
 
 static void show_cards(const struct demo *demo)
@@ -166,15 +167,12 @@ static bool prepare(struct demo *demo, const char *cards)
 		return false;
 	demo->gpu_a = &demo->gpus[0];
 	demo->gpu_b = &demo->gpus[demo->gpu_count > 1];
-	if ((demo->amd_a || demo->amd_b) &&
-	    (!gpu_as_amd(demo->gpu_a, &demo->as_amd[0], &demo->why) ||
-	     !gpu_as_amd(demo->gpu_b, &demo->as_amd[1], &demo->why)))
+	if (!gpu_as(demo->gpu_a, demo->make_a, &demo->as_other[0], &demo->why) ||
+	    !gpu_as(demo->gpu_b, demo->make_b, &demo->as_other[1], &demo->why))
 		return false;
-	/* Two surfaces on one GPU are on one and the same. */
-	if (demo->amd_b)
-		demo->gpu_b = &demo->as_amd[demo->gpu_b != demo->gpu_a];
-	if (demo->amd_a)
-		demo->gpu_a = &demo->as_amd[0];
+	/* Two surfaces of one make on one GPU are on one and the same. */
+	demo->gpu_b = &demo->as_other[demo->gpu_b != demo->gpu_a || demo->make_a != demo->make_b];
+	demo->gpu_a = &demo->as_other[0];
 	if (demo->broken == BREAK_WRONG_ADDRESS &&
 	    !module_param_set("peerdma_fpga", "fault_dma_offset", WRONG_OFFSET)) {
 		why_set(&demo->why, "cannot set peerdma_fpga's fault_dma_offset: %s (be root)",
@@ -225,7 +223,7 @@ static int parse_options(int argc, char **argv, struct demo *demo, const char **
 			break;
 		case 'g':
 			if (!parse_makes(optarg, demo))
-				return usage("is no make of GPU: give nvidia, amd, or one for A and one for B as in amd,nvidia",
+				return usage("is no make of GPU: give nvidia, amd, tegra, or one for A and one for B as in amd,nvidia",
 					     optarg);
 			break;
 		case 'b':
@@ -246,7 +244,9 @@ static int parse_options(int argc, char **argv, struct demo *demo, const char **
 
 int main(int argc, char **argv)
 {
-	static struct demo demo = { .size = DEFAULT_SIZE, .file = DEFAULT_FILE };
+	static struct demo demo = {
+		.size = DEFAULT_SIZE, .file = DEFAULT_FILE, .make_a = &make_nvidia, .make_b = &make_nvidia,
+	};
 	const char *cards = "all";
 	struct why ignored;
 	int code;

@@ -16,7 +16,7 @@
 enum demo_break { BREAK_NOTHING, BREAK_FLIP_BYTE, BREAK_SKIP_UNPIN, BREAK_WRONG_ADDRESS };
 
 /* What must be after the demonstration as it was before. */
-#define COUNT_MODULES	7
+#define COUNT_MODULES	9
 extern const char *const count_modules[COUNT_MODULES];
 struct counts {
 	bool nvml;		/* bar1 and vram are known */
@@ -46,8 +46,8 @@ struct demo {
 	struct card cards[CARDS_MAX];
 	int card_count;
 	int peerdma;			/* /dev/peerdma */
-	bool amd_a, amd_b;		/* whose memory A and B are */
-	struct gpu as_amd[2];		/* the GPUs that they are on, with HIP's memory */
+	const struct gpu_make *make_a, *make_b;	/* whose memory A and B are */
+	struct gpu as_other[2];		/* the GPUs that they are on, with that memory */
 	const struct gpu *gpu_a, *gpu_b;
 	struct surface a, b;
 	unsigned char *expected, *found;	/* A's bytes; room to read back */

@@ -18,9 +18,9 @@ static void surface_show(const char *name, const struct surface *s, const char *
 {
 	char bytes[SCREEN_CELL];
 
-	if (s->gpu->amd)
-		screen_row(name, "%#" PRIx64 ", %s on GPU %d, AMD's, %s", s->addr,
-			   screen_bytes(bytes, s->length), s->gpu->index, filled);
+	if (s->gpu->make != &make_nvidia)
+		screen_row(name, "%#" PRIx64 ", %s on GPU %d, by %s, %s", s->addr,
+			   screen_bytes(bytes, s->length), s->gpu->index, s->gpu->make->alloc, filled);
 	else
 		screen_row(name, "%#" PRIx64 ", %s on GPU %d, buffer id %" PRIu64 ", %s", s->addr,
 			   screen_bytes(bytes, s->length), s->gpu->index, gpu_buffer_id(s->addr), filled);
@@ -28,9 +28,10 @@ static void surface_show(const char *name, const struct surface *s, const char *
 
 bool demo_allocate(struct demo *demo)
 {
-	screen_step(1, "Allocate", "%s: two surfaces in GPU memory",
-		    !demo->amd_a && !demo->amd_b ? "cuMemAlloc" :
-		    demo->amd_a && demo->amd_b ? "hipMalloc" : "hipMalloc and cuMemAlloc");
+	bool one = demo->make_a == demo->make_b;
+
+	screen_step(1, "Allocate", "%s%s%s: two surfaces in GPU memory", demo->make_a->alloc, one ? "" : " and ",
+		    one ? "" : demo->make_b->alloc);
 	demo->expected = malloc(demo->size);
 	demo->found = calloc(1, demo->size);
 	if (!demo->expected || !demo->found) {
@@ -75,6 +76,21 @@ static uint64_t pages_bytes(const struct surface *a, const struct surface *b, un
 	return pages << shift;
 }
 
+static uint64_t pages_of(const struct surface *s, unsigned int shift)
+{
+	return (((s->addr + s->length - 1) >> shift) - (s->addr >> shift) + 1) << shift;
+}
+
+/* What the pins of both take of the aperture: only VRAM is in there. */
+static uint64_t bar1_bytes(const struct surface *a, const struct surface *b)
+{
+	bool in_a = a->gpu->make->in_bar, in_b = b->gpu->make->in_bar;
+
+	if (in_a && in_b)
+		return pages_bytes(a, b, BAR1_SHIFT);
+	return in_a ? pages_of(a, BAR1_SHIFT) : in_b ? pages_of(b, BAR1_SHIFT) : 0;
+}
+
 /* One surface's three addresses: the program's, the bus's, the card's. */
 static void addresses_row(const char *name, const struct surface *s, const struct fpga_end *end)
 {
@@ -100,7 +116,7 @@ static void addresses_show(struct demo *demo)
 	const struct part *part = &demo->job.parts[0];
 	const struct fpga_end *from = &part->copy.from, *to = &part->copy.to;
 	char head[32];
-	const char *cells[] = { "", "the program's", "physical, in the GPU's BAR", head };
+	const char *cells[] = { "", "the program's", demo->make_a->in_bar ? "physical, in the GPU's BAR" : "physical", head };
 	bool translating = part->card->info.iommu == FPGA_IOMMU_TRANSLATING;
 	bool differ = from->dma_addr != from->phys_addr && to->dma_addr != to->phys_addr;
 	bool same = from->dma_addr == from->phys_addr && to->dma_addr == to->phys_addr;
@@ -111,14 +127,14 @@ static void addresses_show(struct demo *demo)
 	addresses_row("A", &demo->a, from);
 	addresses_row("B", &demo->b, to);
 	if (strcmp(from->provider, to->provider))
-		screen_check(demo->amd_a != demo->amd_b, "pages", "A's pinned through the provider '%s', B's through '%s'",
+		screen_check(demo->make_a != demo->make_b, "pages", "A's pinned through the provider '%s', B's through '%s'",
 			     from->provider, to->provider);
 	else
-		screen_check(!strcmp(from->provider, demo->amd_a ? "amd" : "nvidia"), "pages",
+		screen_check(!strcmp(from->provider, demo->make_a->name), "pages",
 			     "%" PRIu64 " of %u KiB, pinned by peerdma through its provider '%s'",
 			     pages_bytes(&demo->a, &demo->b, from->page_shift) >> from->page_shift,
 			     1u << (from->page_shift - 10), from->provider);
-	if (pci_present(demo->gpu_a->pci))
+	if (pci_present(demo->gpu_a->pci) && demo->make_a->in_bar && demo->make_b->in_bar)
 		screen_check(pci_bar_of(demo->gpu_a->pci, from->phys_addr, &offset) >= 0 &&
 			     pci_bar_of(demo->gpu_b->pci, to->phys_addr, &offset) >= 0, "in the BAR",
 			     "what the card reads and writes is the GPU's own memory");
@@ -168,10 +184,9 @@ bool demo_pin_and_copy(struct demo *demo)
 	struct counts before, during, after;
 	bool ok;
 
-	screen_step(2, "Pin and map", "%s: for as long as the copy lasts",
-		    !demo->amd_a && !demo->amd_b ? "nvidia_p2p_get_pages, nvidia_p2p_dma_map_pages" :
-		    demo->amd_a && demo->amd_b ? "amd_rdma_interface's get_pages" :
-		    "nvidia_p2p_get_pages, amd_rdma_interface's get_pages");
+	screen_step(2, "Pin and map", "%s%s%s: for as long as the copy lasts", demo->make_a->pin,
+		    demo->make_a == demo->make_b ? "" : ", ",
+		    demo->make_a == demo->make_b ? "" : demo->make_b->pin);
 	if (!demo_counts(demo, &before) || !cost_begin(demo, &demo->direct) ||
 	    !job_start(&demo->job, demo->cards, demo->card_count, demo->b.addr, demo->a.addr,
 		       demo->size, &demo->why))
@@ -185,8 +200,7 @@ bool demo_pin_and_copy(struct demo *demo)
 		return false;
 	}
 	addresses_show(demo);
-	bar1_show(&before, &during, &after,
-		  pages_bytes(&demo->a, &demo->b, BAR1_SHIFT));
+	bar1_show(&before, &during, &after, bar1_bytes(&demo->a, &demo->b));
 	copy_show(demo);
 	return true;
 }

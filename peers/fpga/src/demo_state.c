@@ -10,7 +10,8 @@
 #include "sysfs.h"
 
 const char *const count_modules[COUNT_MODULES] = {
-	"softgpu", "nvidia", "amdgpu", "peerdma", "peerdma_nvidia", "peerdma_amd", "peerdma_fpga",
+	"softgpu", "nvidia", "nvidia_p2p", "amdgpu", "peerdma", "peerdma_nvidia", "peerdma_tegra", "peerdma_amd",
+	"peerdma_fpga",
 };
 
 static bool peerdma_info(struct demo *demo, struct peerdma_info *info)

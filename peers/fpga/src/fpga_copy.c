@@ -21,7 +21,7 @@ struct run {
 	struct options opt;
 	struct gpu gpus[GPUS_MAX];
 	int gpu_count;
-	struct gpu as_amd[2];	/* of the source and the destination, where these are HIP's */
+	struct gpu as_other[2];	/* of the source and the destination, where these are not cuMemAlloc's */
 	struct card cards[CARDS_MAX];
 	int card_count;
 	struct surface src, dst;
@@ -204,13 +204,13 @@ static void list_cards(const struct run *run)
 }
 
 /* False and why; *gpu is NULL for host memory. */
-static bool choose(struct run *run, int index, bool amd, struct gpu *as_amd, const struct gpu **gpu)
+static bool choose(struct run *run, int index, const struct gpu_make *make, struct gpu *other, const struct gpu **gpu)
 {
 	*gpu = index == HOST ? NULL : &run->gpus[index];
-	if (!*gpu || !amd)
+	if (!*gpu || make == &make_nvidia)
 		return true;
-	*gpu = as_amd;
-	return gpu_as_amd(&run->gpus[index], as_amd, &run->why);
+	*gpu = other;
+	return gpu_as(&run->gpus[index], make, other, &run->why);
 }
 
 static int prepare(struct run *run)
@@ -225,8 +225,8 @@ static int prepare(struct run *run)
 		why_set(&run->why, "there is no GPU %d: CUDA finds %d", highest, run->gpu_count);
 		return complain(run, EXIT_MISSING);
 	}
-	if (!choose(run, opt->src, opt->src_amd, &run->as_amd[0], &src) ||
-	    !choose(run, opt->dst, opt->dst_amd, &run->as_amd[1], &dst))
+	if (!choose(run, opt->src, opt->src_make, &run->as_other[0], &src) ||
+	    !choose(run, opt->dst, opt->dst_make, &run->as_other[1], &dst))
 		return complain(run, EXIT_MISSING);
 	if (opt->file) {
 		size_t length;

@@ -15,6 +15,7 @@
 	X(cuDeviceGetPCIBusId) X(cuDevicePrimaryCtxRetain)		\
 	X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent)			\
 	X(cuCtxSynchronize) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoD)	\
+	X(cuMemHostAlloc) X(cuMemFreeHost)				\
 	X(cuMemcpyDtoH) X(cuMemsetD8) X(cuPointerGetAttribute)		\
 	X(cuPointerSetAttribute) X(cuGetErrorName) X(cuGetErrorString)
 
@@ -75,6 +76,7 @@ static bool gpu_open(struct gpu *gpu, int index, struct why *why)
 
 	memset(gpu, 0, sizeof(*gpu));
 	gpu->index = index;
+	gpu->make = &make_nvidia;
 	if (!check(cuda.cuDeviceGet(&dev, index), why, "cuDeviceGet") ||
 	    !check(cuda.cuDeviceGetName(gpu->name, sizeof(gpu->name), dev), why,
 		   "cuDeviceGetName") ||
@@ -123,11 +125,11 @@ void gpus_close(struct gpu gpus[], int count)
 	nvml_close();
 }
 
-bool gpu_as_amd(const struct gpu *gpu, struct gpu *amd, struct why *why)
+bool gpu_as(const struct gpu *gpu, const struct gpu_make *make, struct gpu *other, struct why *why)
 {
-	*amd = *gpu;
-	amd->amd = true;
-	return hip_find(gpu->pci, &amd->hip_device, why);
+	*other = *gpu;
+	other->make = make;
+	return make != &make_amd || hip_find(gpu->pci, &other->hip_device, why);
 }
 
 static bool enter(const struct gpu *gpu, struct why *why)
@@ -140,8 +142,16 @@ bool gpu_alloc(const struct gpu *gpu, size_t length, uint64_t *addr, struct why 
 	unsigned int on = 1;
 	CUdeviceptr ptr;
 
-	if (gpu->amd)
+	if (gpu->make == &make_amd)
 		return hip_alloc(gpu->hip_device, length, addr, why);
+	if (gpu->make == &make_tegra) {
+		void *p = NULL;
+
+		if (!enter(gpu, why) || !check(cuda.cuMemHostAlloc(&p, length, 0), why, "cuMemHostAlloc"))
+			return false;
+		*addr = (uintptr_t)p;
+		return true;
+	}
 	if (!enter(gpu, why) || !check(cuda.cuMemAlloc(&ptr, length), why, "cuMemAlloc"))
 		return false;
 	if (!check(cuda.cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr), why,
@@ -155,16 +165,20 @@ bool gpu_alloc(const struct gpu *gpu, size_t length, uint64_t *addr, struct why 
 
 bool gpu_free(const struct gpu *gpu, uint64_t addr, struct why *why)
 {
-	if (gpu->amd)
+	if (gpu->make == &make_amd)
 		return hip_free(addr, why);
+	if (gpu->make == &make_tegra)
+		return enter(gpu, why) && check(cuda.cuMemFreeHost((void *)(uintptr_t)addr), why, "cuMemFreeHost");
 	return enter(gpu, why) && check(cuda.cuMemFree(addr), why, "cuMemFree");
 }
 
 bool gpu_write(const struct gpu *gpu, uint64_t addr, const void *from, size_t length,
 	       struct why *why)
 {
-	if (gpu->amd ? !hip_copy(addr, (uintptr_t)from, length, why) :
-	    !enter(gpu, why) || !check(cuda.cuMemcpyHtoD(addr, from, length), why, "cuMemcpyHtoD"))
+	if (gpu->make == &make_tegra)
+		memcpy((void *)(uintptr_t)addr, from, length);
+	else if (gpu->make == &make_amd ? !hip_copy(addr, (uintptr_t)from, length, why) :
+		 !enter(gpu, why) || !check(cuda.cuMemcpyHtoD(addr, from, length), why, "cuMemcpyHtoD"))
 		return false;
 	bytes_copied += length;
 	return true;
@@ -172,8 +186,10 @@ bool gpu_write(const struct gpu *gpu, uint64_t addr, const void *from, size_t le
 
 bool gpu_read(const struct gpu *gpu, void *to, uint64_t addr, size_t length, struct why *why)
 {
-	if (gpu->amd ? !hip_copy((uintptr_t)to, addr, length, why) :
-	    !enter(gpu, why) || !check(cuda.cuMemcpyDtoH(to, addr, length), why, "cuMemcpyDtoH"))
+	if (gpu->make == &make_tegra)
+		memcpy(to, (const void *)(uintptr_t)addr, length);
+	else if (gpu->make == &make_amd ? !hip_copy((uintptr_t)to, addr, length, why) :
+		 !enter(gpu, why) || !check(cuda.cuMemcpyDtoH(to, addr, length), why, "cuMemcpyDtoH"))
 		return false;
 	bytes_copied += length;
 	return true;
@@ -182,8 +198,12 @@ bool gpu_read(const struct gpu *gpu, void *to, uint64_t addr, size_t length, str
 bool gpu_set(const struct gpu *gpu, uint64_t addr, unsigned char value, size_t length,
 	     struct why *why)
 {
-	if (gpu->amd)
+	if (gpu->make == &make_amd)
 		return hip_set(addr, value, length, why);
+	if (gpu->make == &make_tegra) {
+		memset((void *)(uintptr_t)addr, value, length);
+		return true;
+	}
 	return enter(gpu, why) &&
 	       check(cuda.cuMemsetD8(addr, value, length), why, "cuMemsetD8") &&
 	       check(cuda.cuCtxSynchronize(), why, "cuCtxSynchronize");

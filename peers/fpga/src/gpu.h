@@ -15,13 +15,22 @@
 
 #define GPUS_MAX	16
 
+/* By whose calls its memory is allocated, and what follows from that. */
+struct gpu_make {
+	const char *name;	/* in options, and of peerdma's provider */
+	const char *alloc, *free;	/* what a program calls */
+	const char *pin;	/* and what the bridge calls */
+	bool in_bar;		/* it is VRAM, which devices reach through BAR1; else the machine's */
+};
+extern const struct gpu_make make_nvidia, make_amd, make_tegra;
+
 struct gpu {
 	int index;
 	char name[64];
 	char pci[20];		/* domain:bus:device.function, as sysfs writes it */
 	void *ctx;		/* its primary context, retained */
 	void *nvml;		/* its NVML handle, or NULL */
-	bool amd;		/* its memory is allocated by HIP */
+	const struct gpu_make *make;
 	int hip_device;
 };
 
@@ -38,15 +47,13 @@ bool gpus_open(struct gpu gpus[GPUS_MAX], int *count, struct why *why);
 void gpus_close(struct gpu gpus[], int count);
 
 /*
- * The same GPU, with its memory by HIP: the software GPU is of either make.  False
+ * The same GPU, with memory of another make: the software GPU is of any.  False
  * and why.  It is over when its original is.
  */
-bool gpu_as_amd(const struct gpu *gpu, struct gpu *amd, struct why *why);
+bool gpu_as(const struct gpu *gpu, const struct gpu_make *make, struct gpu *other, struct why *why);
 
-/*
- * "nvidia" or "amd", alone or before a colon; *rest is what follows it.  False: neither.
- */
-bool gpu_make(const char *text, bool *amd, const char **rest);
+/* The make of that name, alone or before a colon; *rest is what follows it.  NULL: none. */
+const struct gpu_make *gpu_make(const char *text, const char **rest);
 
 /*
  * The calls below return false and why.  A length is never 0.

@@ -25,6 +25,10 @@ static bool short_table;
 module_param(short_table, bool, 0644);
 MODULE_PARM_DESC(short_table, "Tables lack their last segment, to try whether clients notice (default N)");
 
+static bool any_memory;
+module_param(any_memory, bool, 0644);
+MODULE_PARM_DESC(any_memory, "Takes the other make's memory for its own, to try what clients do with an address that two drivers know (default N)");
+
 static unsigned int put_delay_ms;
 module_param(put_delay_ms, uint, 0644);
 MODULE_PARM_DESC(put_delay_ms, "Milliseconds that put_pages takes to begin, so that the memory's free can overtake it (default 0)");
@@ -67,7 +71,9 @@ static int find(const struct pid *process, u64 start, u64 end)
 
 	if (err)
 		return err;
-	if (found.memory != SG_MEMORY_HSA || end > found.base + PAGE_ALIGN(found.length))
+	if (found.memory != SG_MEMORY_HSA && !READ_ONCE(any_memory))
+		return -ENOENT;
+	if (end > found.base + PAGE_ALIGN(found.length))
 		return -ENOENT;
 	return 0;
 }
@@ -237,7 +243,7 @@ static int get(const struct amd_request *r, struct pid *process, struct amd_info
 {
 	u64 start = r->address & PAGE_MASK, end = PAGE_ALIGN(r->address + r->length);
 	u64 first = round_down(start, SG_PAGE_SIZE), last = round_up(end, SG_PAGE_SIZE);
-	const struct sg_pin_who who = { .proc_key = process, .memory = SG_MEMORY_HSA };
+	const struct sg_pin_who who = { .proc_key = process, .memory = READ_ONCE(any_memory) ? 0 : SG_MEMORY_HSA };
 	struct amd_info *before = *info;
 	struct amd_pin *p;
 	int err;

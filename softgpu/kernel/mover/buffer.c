@@ -266,6 +266,7 @@ static struct sg_table *mover_map(struct dma_buf_attachment *attach, enum dma_da
 	m->dev = attach->dev;
 	m->dir = dir;
 	m->place = b->now;
+	m->npages = b->npages - b->lacking;
 	err = place_map(m);
 	if (err) {
 		kfree(m);

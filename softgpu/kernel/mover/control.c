@@ -87,6 +87,8 @@ static int order(struct buffer *b, char *const *w)
 		return -EINVAL;
 	if (!strcmp(w[0], "delay"))
 		return number(w[1], MS_MAX, &b->delay_ms);
+	if (!strcmp(w[0], "short"))
+		return number(w[1], b->npages - 1, &b->lacking);
 	if (!strcmp(w[0], "timeout"))
 		return number(w[1], MS_MAX, &b->timeout_ms);
 	return -EINVAL;

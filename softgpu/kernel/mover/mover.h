@@ -59,6 +59,7 @@ struct buffer {
 	struct list_head mappings;
 
 	u32 delay_ms;
+	u32 lacking;			/* pages at its end that mappings do not have */
 	u32 timeout_ms;
 	struct {
 		u32 count;
@@ -81,6 +82,7 @@ struct mapping {
 	struct device *dev;
 	enum dma_data_direction dir;
 	struct place *place;
+	u32 npages;			/* of the place, from its first on */
 	bool named;			/* as one who is late */
 };
 

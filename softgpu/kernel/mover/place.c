@@ -70,8 +70,8 @@ bool place_intact(const struct place *p)
 
 int place_map(struct mapping *m)
 {
-	int err = sg_alloc_table_from_pages(&m->table, m->place->pages, m->place->npages, 0,
-					    (size_t)m->place->npages << PAGE_SHIFT, GFP_KERNEL);
+	int err = sg_alloc_table_from_pages(&m->table, m->place->pages, m->npages, 0,
+					    (size_t)m->npages << PAGE_SHIFT, GFP_KERNEL);
 
 	if (err)
 		return err;

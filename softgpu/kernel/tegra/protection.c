@@ -42,10 +42,11 @@ static bool is_ours(const struct table *t, unsigned long pfn)
 static int look(struct mm_struct *mm, const struct table *t, const char *when)
 {
 	struct vm_area_struct *vma;
+	struct vma_iterator vmi;
 	unsigned long pfn;
 	int err = 0;
-	VMA_ITERATOR(vmi, mm, 0);
 
+	vma_iter_init(&vmi, mm, 0);
 	for_each_vma(vmi, vma) {
 		if (!(vma->vm_flags & VM_PFNMAP) || softgpu_first_pfn(vma, &pfn) || !is_ours(t, pfn) ||
 		    is_write_combined(vma->vm_page_prot) == t->write_combined)

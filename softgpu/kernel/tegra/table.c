@@ -22,6 +22,14 @@
 
 #define WRITE_COMBINED	4		/* cudaHostAllocWriteCombined */
 
+static unsigned int table_version;
+module_param(table_version, uint, 0644);
+MODULE_PARM_DESC(table_version, "FAULT INJECTION, for tests: the version that page tables say they have (default 0: the right one)");
+
+static unsigned int told_page_size = NVIDIA_P2P_PAGE_SIZE_4KB;
+module_param_named(page_size, told_page_size, uint, 0644);
+MODULE_PARM_DESC(page_size, "FAULT INJECTION, for tests: what page tables say in page_size, 0 (default), 1 or 2 for 4, 64 or 128 KiB");
+
 DEFINE_MUTEX(tegra_lock);
 static LIST_HEAD(tables);
 
@@ -200,8 +208,8 @@ static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *da
 	protection_init(t);
 	t->process = softgpu_current_key();
 	get_task_comm(t->comm, current);
-	t->pub.version = NVIDIA_P2P_PAGE_TABLE_VERSION;
-	t->pub.page_size = NVIDIA_P2P_PAGE_SIZE_4KB;
+	t->pub.version = READ_ONCE(table_version) ?: NVIDIA_P2P_PAGE_TABLE_VERSION;
+	t->pub.page_size = READ_ONCE(told_page_size);
 	t->pub.size = size;
 	t->pub.entries = size >> PAGE_SHIFT;
 	t->pub.vaddr = vaddr;

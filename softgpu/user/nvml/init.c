@@ -50,8 +50,10 @@ nvmlReturn_t nvml_result(int err)
 
 static nvmlReturn_t open_locked(void)
 {
-	int n = sgu_open();
+	int n;
 
+	nvml_follow_cuda();
+	n = sgu_open();
 	if (n < 0)
 		return nvml_result(n);
 	gpu_count = n;

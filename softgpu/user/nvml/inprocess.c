@@ -11,6 +11,20 @@
 
 static const struct sgu_transport *theirs;
 
+/* What a program has told libcuda is meant for NVML, too. */
+void nvml_follow_cuda(void)
+{
+	void *libcuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	int (*begun)(void);
+
+	if (!libcuda)
+		return;
+	begun = (int (*)(void))dlsym(libcuda, "softgpu_inprocess_begun");
+	if (begun && begun())
+		sgu_want_inprocess();
+	dlclose(libcuda);
+}
+
 static int proxy_open(unsigned int index[SOFTGPU_MAX_GPUS])
 {
 	const struct sgu_transport *(*get)(void);

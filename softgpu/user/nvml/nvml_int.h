@@ -8,6 +8,9 @@
 
 #define NVML_EXPORT __attribute__((visibility("default")))
 
+/* inprocess.c: before each sgu_open(). */
+void nvml_follow_cuda(void);
+
 /* NVML_SUCCESS between nvmlInit and nvmlShutdown; then also the number of GPUs. */
 nvmlReturn_t nvml_enter(int *gpus);
 

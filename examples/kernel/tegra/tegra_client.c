@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * tegra_client.c - a driver that lets its card reach memory of cudaHostAlloc() on a
+ * Tegra, through <linux/nv-p2p.h> alone.  A program writes "ADDRESS LENGTH" to
+ * /dev/tegra_client and reads back the card's DMA addresses, a line per run, or
+ * "revoked" once the memory is gone.  Closing the file lets go.
+ *
+ *	insmod tegra_client.ko card=0000:01:00.0
+ */
+#include <linux/completion.h>
+#include <linux/dma-mapping.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/nv-p2p.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+static char *card;
+module_param(card, charp, 0444);
+MODULE_PARM_DESC(card, "PCI address of the card that does the DMA");
+
+static struct pci_dev *pdev;
+
+struct client {
+	unsigned long used;			/* bit 0: get_pages has been called */
+	struct nvidia_p2p_page_table *table;	/* ours until the file is closed */
+	struct completion got;			/* get_pages has returned: the callback has what it needs */
+	struct completion over;			/* and the callback has done all that it does */
+	struct mutex lock;			/* what follows */
+	struct nvidia_p2p_dma_mapping *map;
+	bool revoked;
+};
+
+/* Once for each pin: the memory goes, or put_pages was called. */
+static void let_go(void *data)
+{
+	struct client *c = data;
+
+	wait_for_completion(&c->got);
+	mutex_lock(&c->lock);
+	/* A real driver stops its card's transfers here, and waits for those under way. */
+	c->revoked = true;
+	if (c->map)
+		nvidia_p2p_free_dma_mapping(c->map);
+	c->map = NULL;
+	mutex_unlock(&c->lock);
+	complete(&c->over);
+}
+
+static ssize_t client_write(struct file *file, const char __user *buffer, size_t size, loff_t *pos)
+{
+	struct client *c = file->private_data;
+	struct nvidia_p2p_page_table *table;
+	u64 address, length;
+	char text[64] = "";
+	int err;
+
+	if (size >= sizeof(text) || copy_from_user(text, buffer, size))
+		return -EINVAL;
+	if (sscanf(text, "%lli %lli", &address, &length) != 2)
+		return -EINVAL;
+	if (test_and_set_bit(0, &c->used))
+		return -EBUSY;
+	/* Multiples of 4 KiB, or it fails.  It takes mmap_lock, so the lock is not held. */
+	err = nvidia_p2p_get_pages(address, length, &table, let_go, c);
+	if (err) {
+		clear_bit(0, &c->used);
+		return err;
+	}
+	c->table = table;
+	mutex_lock(&c->lock);
+	err = NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) ?
+		nvidia_p2p_dma_map_pages(&pdev->dev, table, &c->map, DMA_BIDIRECTIONAL) : -EINVAL;
+	mutex_unlock(&c->lock);
+	/* From here on the callback may run.  What failed is let go of when the file is closed. */
+	complete_all(&c->got);
+	return err ?: size;
+}
+
+static ssize_t client_read(struct file *file, char __user *buffer, size_t size, loff_t *pos)
+{
+	struct client *c = file->private_data;
+	char *text = (char *)get_zeroed_page(GFP_KERNEL);
+	ssize_t n = 0;
+	u32 i;
+
+	if (!text)
+		return -ENOMEM;
+	mutex_lock(&c->lock);
+	if (c->revoked)
+		n = scnprintf(text, PAGE_SIZE, "revoked\n");
+	for (i = 0; c->map && i < c->map->entries; i++)
+		n += scnprintf(text + n, PAGE_SIZE - n, "%#llx %u\n", (u64)c->map->hw_address[i], c->map->hw_len[i]);
+	mutex_unlock(&c->lock);
+	n = simple_read_from_buffer(buffer, size, pos, text, n);
+	free_page((unsigned long)text);
+	return n;
+}
+
+static int client_open(struct inode *inode, struct file *file)
+{
+	struct client *c = kzalloc(sizeof(*c), GFP_KERNEL);
+
+	if (!c)
+		return -ENOMEM;
+	init_completion(&c->got);
+	init_completion(&c->over);
+	mutex_init(&c->lock);
+	file->private_data = c;
+	return 0;
+}
+
+static int client_release(struct inode *inode, struct file *file)
+{
+	struct client *c = file->private_data;
+
+	/*
+	 * put_pages calls let_go(), if nobody has.  It knows the table by its address, which
+	 * is nobody else's for as long as the table is not freed: so that comes last, here.
+	 */
+	if (c->table) {
+		nvidia_p2p_put_pages(c->table);
+		wait_for_completion(&c->over);
+		nvidia_p2p_free_page_table(c->table);
+	}
+	kfree(c);
+	return 0;
+}
+
+static const struct file_operations client_fops = {
+	.owner = THIS_MODULE,
+	.open = client_open,
+	.release = client_release,
+	.read = client_read,
+	.write = client_write,
+};
+
+static struct miscdevice client_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "tegra_client",
+	.fops = &client_fops,
+};
+
+static int __init client_init(void)
+{
+	unsigned int domain, bus, device, function;
+	int err;
+
+	if (!card || sscanf(card, "%x:%x:%x.%u", &domain, &bus, &device, &function) != 4)
+		return -EINVAL;
+	pdev = pci_get_domain_bus_and_slot(domain, bus, PCI_DEVFN(device, function));
+	if (!pdev)
+		return -ENODEV;
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64)) ?: misc_register(&client_misc);
+	if (err)
+		pci_dev_put(pdev);
+	return err;
+}
+
+static void __exit client_exit(void)
+{
+	misc_deregister(&client_misc);
+	pci_dev_put(pdev);
+}
+
+module_init(client_init);
+module_exit(client_exit);
+
+MODULE_DESCRIPTION("Example: DMA addresses of a Tegra's memory for a card");
+MODULE_AUTHOR("peerdma developers");
+MODULE_LICENSE("Dual MIT/GPL");

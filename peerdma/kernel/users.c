@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * users.c - which processes have opened /dev/peerdma, and what was taken back from them
+ * since: /sys/kernel/debug/peerdma/users.  A count outlives pins and open files, and
+ * ends with the process; of those that ended, the records go when another opens.
+ */
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "file.h"
+#include "pin.h"
+
+static DEFINE_MUTEX(users_lock);
+static LIST_HEAD(users);
+
+/* users_lock held, nobody has the record. */
+static void forget(struct peerdma_user *user)
+{
+	list_del(&user->node);
+	put_pid(user->process);
+	kfree(user);
+}
+
+static bool is_gone(const struct peerdma_user *user)
+{
+	bool gone;
+
+	rcu_read_lock();
+	gone = !pid_task(user->process, PIDTYPE_TGID);
+	rcu_read_unlock();
+	return gone && !user->files;
+}
+
+/* users_lock held.  The record of this process, or NULL; lets those go that are over. */
+static struct peerdma_user *find(void)
+{
+	struct peerdma_user *user, *next, *found = NULL;
+
+	list_for_each_entry_safe(user, next, &users, node) {
+		if (user->process == task_tgid(current))
+			found = user;
+		else if (is_gone(user))
+			forget(user);
+	}
+	return found;
+}
+
+struct peerdma_user *peerdma_user_get(void)
+{
+	struct peerdma_user *user;
+
+	mutex_lock(&users_lock);
+	user = find();
+	if (!user) {
+		user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+		if (!user)
+			goto unlock;
+		user->process = get_pid(task_tgid(current));
+		get_task_comm(user->comm, current->group_leader);
+		list_add_tail(&user->node, &users);
+	}
+	user->files++;
+unlock:
+	mutex_unlock(&users_lock);
+	return user;
+}
+
+void peerdma_user_put(struct peerdma_user *user)
+{
+	mutex_lock(&users_lock);
+	user->files--;
+	mutex_unlock(&users_lock);
+}
+
+void peerdma_users_show(struct seq_file *s)
+{
+	struct peerdma_user *user;
+
+	seq_puts(s, "pid\tcomm\trevocations\n");
+	mutex_lock(&users_lock);
+	list_for_each_entry(user, &users, node) {
+		if (is_gone(user) || (!user->files && !atomic64_read(&user->revocations)))
+			continue;
+		seq_printf(s, "%d\t", pid_nr(user->process));
+		seq_escape(s, user->comm, "\t\n\\");
+		seq_printf(s, "\t%lld\n", atomic64_read(&user->revocations));
+	}
+	mutex_unlock(&users_lock);
+}
+
+/* No file is open. */
+void peerdma_users_exit(void)
+{
+	struct peerdma_user *user, *next;
+
+	mutex_lock(&users_lock);
+	list_for_each_entry_safe(user, next, &users, node)
+		forget(user);
+	mutex_unlock(&users_lock);
+}
