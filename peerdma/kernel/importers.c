@@ -21,9 +21,9 @@
 #include "importers.h"
 #include "pin.h"
 
-static unsigned int timeout_ms = 1000;
+static unsigned int timeout_ms = 10000;
 module_param_named(export_timeout_ms, timeout_ms, uint, 0644);
-MODULE_PARM_DESC(export_timeout_ms, "Milliseconds that importers of dma-bufs have to let go of what is taken away (default 1000)");
+MODULE_PARM_DESC(export_timeout_ms, "Milliseconds that importers of dma-bufs have to let go of what is taken away (default 10000)");
 
 static bool stop_device;
 module_param_named(export_stop_device, stop_device, bool, 0644);

@@ -259,5 +259,5 @@ void test_late(bool gpu)
 		else
 			run("a device is stopped", stopped);
 	}
-	set("export_timeout_ms", "1000");
+	set("export_timeout_ms", "10000");
 }

@@ -48,7 +48,7 @@ static void wrong_answers(void)
 
 int main(void)
 {
-	CUcontext context;
+	CUcontext context = NULL;
 	CUdevice device;
 	int fd;
 

@@ -167,7 +167,10 @@ int child_pin_buffer(struct child *c, struct buffer *b, struct held *h)
 	return 0;
 }
 
-/* What took the memory away has returned: each pin that was mapped is over. */
+/*
+ * What took the memory away has returned: each pin that was mapped is over.  Where the
+ * card's driver comes and goes, mappings end with it, and then a pin may be without.
+ */
 static void check_gone(struct child *c, const struct buffer *b)
 {
 	int i;
@@ -175,7 +178,11 @@ static void check_gone(struct child *c, const struct buffer *b)
 	for (i = 0; i < PINS && c->pd >= 0; i++) {
 		struct held *h = &c->pins[i];
 
-		if (h->handle && h->buffer == b && h->mapping && !h->unsure && !h->revoked)
+		if (!h->handle || h->buffer != b || !h->mapping || h->unsure || h->revoked)
+			continue;
+		if (c->churn)
+			h->unsure = true;
+		else
 			child_check_revoked(c, h);
 	}
 }

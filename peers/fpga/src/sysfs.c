@@ -56,31 +56,39 @@ static const char *last_part(char path[PATH_MAX], size_t length)
 	return slash ? slash + 1 : path;
 }
 
+/* Where ".../pci0000:00" ends: below /sys/devices itself on a PC, below a controller's own device elsewhere. */
+static size_t host_bridge_end(const char *path)
+{
+	size_t end = 0;
+
+	for (const char *s = strstr(path, "/pci"); s; s = strstr(s + 1, "/pci"))
+		end = (size_t)(s - path) + 1 + strcspn(s + 1, "/");
+	return end;
+}
+
 enum pci_path pci_path(const char *a, const char *b, char text[SYSFS_TEXT])
 {
 	char path_a[PATH_MAX], path_b[PATH_MAX], root[PATH_MAX];
-	size_t common = 0;
-	int parts = 0;
+	size_t common = 0, bridge;
 
 	if (!device_path(a, path_a) || !device_path(b, path_b) || !strcmp(a, b)) {
 		snprintf(text, SYSFS_TEXT, "unknown");
 		return PCI_PATH_UNKNOWN;
 	}
-	/* What both have above them, in whole parts: "", "sys", "devices", the host bridge... */
+	/* What both have above them, in whole parts: is it more than the host bridge, or less? */
 	for (size_t i = 0; path_a[i] && path_a[i] == path_b[i]; i++) {
-		if (path_a[i] == '/') {
+		if (path_a[i] == '/')
 			common = i;
-			parts++;
-		}
 	}
-	if (parts <= 3) {
+	bridge = host_bridge_end(path_a);
+	if (common < bridge) {
 		int node_a = numa_node(path_a), node_b = numa_node(path_b);
 
 		snprintf(text, SYSFS_TEXT, "two host bridges, NUMA nodes %d and %d", node_a, node_b);
 		return PCI_PATH_BRIDGES;
 	}
 	memcpy(root, path_a, common + 1);
-	if (parts == 4) {
+	if (common == bridge) {
 		snprintf(text, SYSFS_TEXT, "one host bridge (%.32s), two of its ports",
 			 last_part(root, common));
 		return PCI_PATH_BRIDGE;
