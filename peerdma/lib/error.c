@@ -2,20 +2,62 @@
 /*
  * error.c - the text behind an errno: peerdma_last_error().
  */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-static _Thread_local char last_error[2048];
+#define TEXT_MAX 2048
+
+/*
+ * Not the text itself: the loader keeps little room for threads' variables of a
+ * library that dlopen() brings, and without it the library cannot be loaded so.
+ */
+static _Thread_local char *text __attribute__((tls_model("initial-exec")));
+static _Thread_local bool no_room __attribute__((tls_model("initial-exec")));
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool key_there;
+
+/* Another library's end of the thread may still fail in a call: it gets a new text. */
+static void text_end(void *old)
+{
+	text = NULL;
+	free(old);
+}
+
+static void key_make(void)
+{
+	key_there = !pthread_key_create(&key, text_end);
+}
+
+static char *text_make(void)
+{
+	char *new;
+
+	pthread_once(&once, key_make);
+	new = key_there ? malloc(TEXT_MAX) : NULL;
+	if (new && pthread_setspecific(key, new)) {
+		free(new);
+		new = NULL;
+	}
+	no_room = !new;
+	return new;
+}
 
 int fail(int error, const char *fmt, ...)
 {
 	va_list args;
 
+	if (!text)
+		text = text_make();
+	if (!text)
+		return error;
 	va_start(args, fmt);
-	vsnprintf(last_error, sizeof(last_error), fmt, args);
+	vsnprintf(text, TEXT_MAX, fmt, args);
 	va_end(args);
 	return error;
 }
@@ -35,7 +77,9 @@ const char *error_words(int error)
 
 EXPORT const char *peerdma_last_error(void)
 {
-	return last_error;
+	if (text)
+		return text;
+	return no_room ? "out of memory, for the text of this error, too" : "";
 }
 
 int check_size(const char *call, uint32_t size, size_t first)

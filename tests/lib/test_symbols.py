@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What libpeerdma.so exports is what its headers declare, each with a version, and nothing else."""
+"""What libpeerdma.so exports is what its headers declare, each with a version, and nothing else; dlopen() can load it."""
 
 import re
 import subprocess
@@ -46,6 +46,12 @@ def main(library, *headers):
         failed = True
     if "libcuda" in out or "libnvidia" in out:
         print("linked against a vendor's library")
+        failed = True
+    # Of what glibc keeps for threads' variables of libraries that dlopen() brings, 512 bytes are for all that come.
+    out = subprocess.run(["readelf", "-lW", library], check=True, capture_output=True, text=True).stdout
+    threads = [int(line.split()[5], 16) for line in out.splitlines() if line.split()[:1] == ["TLS"]]
+    if sum(threads) > 128:
+        print(f"{sum(threads)} bytes of each thread's: dlopen() may have no room for them")
         failed = True
     print(f"{len(exported)} symbols, {len(declared)} declarations")
     return 1 if failed or not declared else 0
