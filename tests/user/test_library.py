@@ -57,7 +57,7 @@ def check(library, headers, prototype, extra):
 
 
 check("libcuda.so.1", ["cuda.h", "softgpu.h", "softgpu_inprocess.h"], r"(?:CUDAAPI|int|void) (cu\w+|softgpu_\w+)\(",
-      ["softgpu_inprocess_transport", "softgpu_inprocess_core", "softgpu_inprocess_key"])
+      ["softgpu_inprocess_transport", "softgpu_inprocess_begun", "softgpu_inprocess_core", "softgpu_inprocess_key"])
 check("libcudart.so.12", ["cuda_runtime_api.h"], r"CUDARTAPI (cuda\w+)\(", [])
 check("libnvidia-ml.so.1", ["nvml.h"], r"DECLDIR (nvml\w+)\(", ["nvmlDeviceGetPciInfo_v2"])
 for name in "libcuda.so.1", "libcudart.so.12", "libnvidia-ml.so.1":
