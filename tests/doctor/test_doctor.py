@@ -453,20 +453,20 @@ class Doctor(Case):
                                  ("bar-address", "CARD1"): "ok"}.items():
                 self.assertEqual(told[name][key], verdict, (name, key))
 
-    def test_captured_h200(self):
-        """A machine with two H200 as it was: all is well with the GPUs, and there is no adapter that has RDMA."""
-        place = self.folder()
-        with tarfile.open(f"{os.path.dirname(__file__)}/captured/h200-x2.tar.gz") as tar:
-            tar.extractall(place)
-        told = {(f["check"], f["subject"]): f["verdict"] for f in self.told(place)}
-        for check in ("gpu", "board", "bar-address", "bar1-size", "bar1-free", "link"):
-            for gpu in ("GPU0", "GPU1"):
-                self.assertEqual(told[check, gpu], "ok", (check, gpu))
-        self.assertEqual(told["driver", "NVIDIA's driver"], "ok")
-        self.assertEqual(told["partition", "all GPUs"], "ok")
-        self.assertEqual(told["rdma", "this machine"], "broken")
-        self.assertEqual(told["path", "GPU1 and NIC0"], "cannot tell")
-        self.assertEqual({key for key, verdict in told.items() if verdict == "broken"}, {("rdma", "this machine")})
+    def test_captured_nvidia(self):
+        """A machine with one H100 and one with two H200 as they were: all is well with the GPUs, and no adapter has RDMA."""
+        for name, gpus in (("h100-x1", ["GPU0"]), ("h200-x2", ["GPU0", "GPU1"])):
+            place = self.folder()
+            with tarfile.open(f"{os.path.dirname(__file__)}/captured/{name}.tar.gz") as tar:
+                tar.extractall(place)
+            told = {(f["check"], f["subject"]): f["verdict"] for f in self.told(place)}
+            for gpu in gpus:
+                for check in ("gpu", "board", "bar-address", "bar1-size", "bar1-free", "link"):
+                    self.assertEqual(told[check, gpu], "ok", (name, check, gpu))
+                self.assertEqual(told["path", f"{gpu} and NIC0"], "cannot tell", (name, gpu))
+            self.assertEqual(told["driver", "NVIDIA's driver"], "ok", name)
+            self.assertEqual(told["partition", "all GPUs"], "ok", name)
+            self.assertEqual({key for key, verdict in told.items() if verdict == "broken"}, {("rdma", "this machine")}, name)
 
     def test_bundle_is_anonymous(self):
         m = self.server()

@@ -119,7 +119,7 @@ static void one(struct doctor *d, const struct pair *pair, const struct device *
 		f = say(d, VERDICT_UNKNOWN, "%s and %s", gpu->label, card->label);
 		evidence(d, f, "probe", "%s", p.why);
 		consequence(d, f, "no data was moved");
-		remedy(d, f, "modprobe peerdma_fpga peerdma_nvidia, and see that CUDA works here");
+		remedy(d, f, "modprobe -a peerdma_fpga peerdma_nvidia, and see that CUDA works here");
 	}
 	if (p.card >= 0)
 		close(p.card);

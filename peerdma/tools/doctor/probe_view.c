@@ -71,7 +71,7 @@ static void cpu_view(struct doctor *d, struct probe *p, const struct device *gpu
 		f = say(d, VERDICT_UNKNOWN, "%s, by the CPU through BAR1", gpu->label);
 		evidence(d, f, "libpeerdma", "%s", peerdma_last_error());
 		consequence(d, f, "whether BAR1 leads to the GPU's memory was not tried");
-		remedy(d, f, "modprobe peerdma peerdma_nvidia");
+		remedy(d, f, "modprobe -a peerdma peerdma_nvidia");
 	} else {
 		through_view(d, p, gpu, view);
 	}
