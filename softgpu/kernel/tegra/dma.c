@@ -84,7 +84,9 @@ static int mapping_create(struct device *dev, struct table *t, enum dma_data_dir
 
 	if (!m)
 		return -ENOMEM;
-	err = sg_alloc_table_from_pages(&m->table, t->pub.pages, t->pub.entries, 0, t->pub.size, GFP_KERNEL);
+	/* The original merges without end, and a kernel that checks DMA says so. */
+	err = sg_alloc_table_from_pages_segment(&m->table, t->pub.pages, t->pub.entries, 0, t->pub.size,
+						max_t(u32, dma_get_max_seg_size(dev), PAGE_SIZE), GFP_KERNEL);
 	if (err)
 		goto free;
 	err = dma_map_sgtable(dev, &m->table, direction, DMA_ATTR_SKIP_CPU_SYNC);
