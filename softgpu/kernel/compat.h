@@ -28,6 +28,9 @@
 #define SOFTGPU_IMPORT_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
 #endif
 
+/* 6.2: dma_buf_ops.vmap and vunmap are called with the reservation lock held. */
+#define SOFTGPU_VMAP_LOCKED	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0))
+
 /* 6.4: a class no longer names its module. */
 static inline struct class *softgpu_class_create(const char *name)
 {
