@@ -206,7 +206,7 @@ static const struct gpu_facts all[] = {
 	  .put_delay = "/sys/module/amdgpu/parameters/put_delay_ms", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "tegra", .open = tegra_open, .page_shift = 12, .has_contexts = true, .in_host = true,
-	  .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
+	  .put_delay = "/sys/module/nvidia_p2p/parameters/put_delay_ms", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "dmabuf", .open = dmabuf_open, .page_shift = 12, .in_host = true,
 	  .kind = PEERDMA_PIN_DEVICE | PEERDMA_PIN_DMABUF, .pins = ENDED_IF_MAPPED, .too_long = ENXIO },

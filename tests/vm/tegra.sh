@@ -33,5 +33,9 @@ unload_modules tegra_client
 load_modules peerdma peerdma_tegra peerdma_importer peerdma_client
 "$BUILD/tests/kernel/peerdma_uapi_test" tegra || exit
 "$BUILD/tests/kernel/tegra_bridge" || exit
+for words in "a page table .*(version 0x30000," "a page table .*page size 7," "a page table .*15 entries for 16 pages" \
+	"a DMA mapping for .*(version 0x30000," "a DMA mapping for .* entries for 65536 bytes"; do
+	dmesg | grep -q "peerdma_tegra: the GPU driver gives $words" || die "not named: $words"
+done
 unload_modules softgpu nvidia_p2p tegra_test peerdma peerdma_tegra peerdma_importer peerdma_client
 dmesg | grep -q "nvidia_p2p: .*has not freed the page table" || die "not named: a table that nobody frees"
