@@ -14,6 +14,15 @@
 #define LENGTH (16 * PAGE)
 #define OTHERS 32
 
+/* Memory of cudaHostAlloc, and its pointer for devices: where the GPU cannot use the host's, another. */
+static uint64_t alloc(size_t length, unsigned int flags, void **p)
+{
+	CUdeviceptr device = 0;
+
+	CHECK(!cuMemHostAlloc(p, length, flags) && !cuMemHostGetDevicePointer(&device, *p, 0));
+	return device;
+}
+
 static void set(const char *name, const char *value)
 {
 	char path[128];
@@ -37,6 +46,38 @@ static int map(int fd, uint32_t handle)
 	return ioctl(fd, PEERDMA_MAP, &m);
 }
 
+/* By the attribute: the device's pointer is a device's memory; the host's is that, too, or the host's only. */
+static void which_pointer(void)
+{
+	static const unsigned int flags[] = { 0, CU_MEMHOSTALLOC_WRITECOMBINED };
+	int fd = dev_open(), same = -1;
+
+	CHECK(!cuDeviceGetAttribute(&same, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0));
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		struct peerdma_pin_args a;
+		char provider[32];
+		void *p = NULL;
+		uint64_t va = alloc(LENGTH, flags[i], &p);
+
+		CHECK(same == (va == (uintptr_t)p));
+		WORKS(pin_va(fd, va, LENGTH, 0, &a));
+		WORKS(map(fd, a.handle));
+		CHECK(debugfs_field(a.handle, "provider", provider, sizeof(provider)) && !strcmp(provider, "tegra"));
+		WORKS(unpin(fd, a.handle));
+		FAILS(same ? 0 : ENXIO, pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		if (same)
+			WORKS(unpin(fd, a.handle));
+		FAILS(same ? 0 : EFAULT, pin_va(fd, va, LENGTH, PEERDMA_PIN_HOST, &a));
+		if (same)
+			WORKS(unpin(fd, a.handle));
+		WORKS(pin(fd, p, LENGTH, PEERDMA_PIN_HOST, &a));
+		WORKS(unpin(fd, a.handle));
+		CHECK(!cuMemFreeHost(p));
+	}
+	CHECK(live_pins(fd) == 0);
+	close(fd);
+}
+
 /* A driver that is another than this was built for. */
 static void wrong_answers(void)
 {
@@ -48,22 +89,22 @@ static void wrong_answers(void)
 		{ "short_table", "1", false }, { "mapping_version", "0x00030000", true }, { "short_mapping", "1", true },
 	};
 	void *p = NULL;
+	uint64_t va = alloc(LENGTH, 0, &p);
 	int fd = dev_open();
 
-	CHECK(!cuMemHostAlloc(&p, LENGTH, 0));
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		int refused = wrong[i].mapping ? 0 : EOPNOTSUPP;
 		struct peerdma_pin_args a;
 
 		set(wrong[i].name, wrong[i].value);
-		FAILS(refused, pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		FAILS(refused, pin_va(fd, va, LENGTH, PEERDMA_PIN_DEVICE, &a));
 		CHECK(live_pins(fd) == (refused ? 0 : 1));
 		if (!refused) {
 			FAILS(EOPNOTSUPP, map(fd, a.handle));
 			WORKS(unpin(fd, a.handle));
 		}
 		set(wrong[i].name, "0");
-		WORKS(pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		WORKS(pin_va(fd, va, LENGTH, PEERDMA_PIN_DEVICE, &a));
 		WORKS(map(fd, a.handle));
 		WORKS(unpin(fd, a.handle));
 	}
@@ -86,9 +127,9 @@ static void *unpin_thread(void *arg)
 }
 
 /* Another driver's pins of one page each, from where the last one left off. */
-static void others_get(int others[OTHERS], char *memory)
+static void others_get(int others[OTHERS], uint64_t va)
 {
-	struct tegra_get g = { .vaddr = (uintptr_t)memory, .size = PAGE };
+	struct tegra_get g = { .vaddr = va, .size = PAGE };
 
 	for (int i = 0; i < OTHERS; i++) {
 		others[i] = open("/dev/tegra_test", O_RDWR | O_CLOEXEC);
@@ -117,11 +158,12 @@ static void put_of_a_freed_table(void)
 	struct unpinner u = { .fd = dev_open() };
 	cpu_set_t before, one;
 	void *p = NULL, *memory = NULL;
+	uint64_t va, others_va;
 
 	CPU_ZERO(&one);
 	CPU_SET(0, &one);
 	CHECK(!sched_getaffinity(0, sizeof(before), &before) && !sched_setaffinity(0, sizeof(one), &one));
-	CHECK(!cuMemHostAlloc(&memory, PAGE, 0));
+	others_va = alloc(PAGE, 0, &memory);
 	set("put_delay_ms", "300");
 	for (int i = 0; i < 3; i++) {
 		struct peerdma_query_args q;
@@ -129,8 +171,8 @@ static void put_of_a_freed_table(void)
 		int others[OTHERS];
 		pthread_t thread;
 
-		CHECK(!cuMemHostAlloc(&p, LENGTH, 0));
-		WORKS(pin(u.fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		va = alloc(LENGTH, 0, &p);
+		WORKS(pin_va(u.fd, va, LENGTH, PEERDMA_PIN_DEVICE, &a));
 		u.handle = a.handle;
 		CHECK(!pthread_create(&thread, NULL, unpin_thread, &u));
 		while (!query(u.fd, a.handle, &q))
@@ -138,7 +180,7 @@ static void put_of_a_freed_table(void)
 		/* It is on its way to the driver, or there already: both must do. */
 		usleep(50000);
 		CHECK(!cuMemFreeHost(p));
-		others_get(others, memory);
+		others_get(others, others_va);
 		pthread_join(thread, NULL);
 		CHECK(!u.error);
 		set("put_delay_ms", "0");
@@ -159,6 +201,7 @@ int main(void)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(!cuInit(0) && !cuDeviceGet(&device, 0) && !cuCtxCreate(&context, 0, device));
+	run("Tegra: the host's pointers and the device's", which_pointer);
 	run("Tegra: answers that make no sense", wrong_answers);
 	run("Tegra: memory freed while its pin is given back", put_of_a_freed_table);
 	fd = dev_open();

@@ -1,9 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The Tegra personality by the rules of its interface, and the bridge over it.
+# The Tegra personality by the rules of its interface, and the bridge over it: a GPU that
+# uses the host's pointers, and one whose device pointers are others.
 # vm: --timeout 400 --cards 1 --vram 32M --iommu on --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
-# vm: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
+# vm: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --chaos device_pointers=1 --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
+#
+# vm-more: --timeout 400 --cards 1 --vram 32M --kernel 6.1 --chaos device_pointers=1 --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
+# vm-more: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --iommu on --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
 
 . "$TOP/tests/vm/lib.sh"
 
@@ -23,6 +27,9 @@ for words in "allocated cached, mapped write-combined" "allocated write-combined
 	"memory of cudaMalloc(), which" "(seen later): undefined" "in that pin's own free callback"; do
 	dmesg | grep -q "nvidia_p2p: .*$words" || die "not named: $words"
 done
+
+[ "$(cat /sys/kernel/debug/softgpu/chaos/device_pointers)" = 0 ] ||
+	dmesg | grep -q "nvidia_p2p: .*the host's pointer, and this GPU has that memory at" || die "not named: the wrong pointer"
 
 # A driver that was written from the header alone.
 insmod "$MODDIR/tegra_client.ko" card="$(lspci -Dn -d 1234:11e8 | head -1 | cut -d' ' -f1)" || die "tegra_client.ko does not load"

@@ -179,6 +179,11 @@ static int find_host(u64 vaddr, u64 size, struct sg_found_host *found)
 					    vaddr);
 		return -EINVAL;
 	}
+	if (found->device_va != vaddr) {
+		pr_info_ratelimited("get_pages(%#llx): the host's pointer, and this GPU has that memory at %#llx: use cudaHostGetDevicePointer()'s (cudaDevAttrCanUseHostPointerForRegisteredMem is 0)\n",
+				    vaddr, found->device_va);
+		return -EINVAL;
+	}
 	/* The rest of its last page is nobody's. */
 	last = PAGE_ALIGN(found->base + found->length);
 	if (vaddr + size > last) {
@@ -195,7 +200,7 @@ static int pin_all(struct table *t)
 	int n;
 
 	while (done < t->npages) {
-		n = pin_user_pages_fast(t->pub.vaddr + ((u64)done << PAGE_SHIFT), t->npages - done,
+		n = pin_user_pages_fast(t->host_va + ((u64)done << PAGE_SHIFT), t->npages - done,
 					FOLL_WRITE | FOLL_LONGTERM, t->pub.pages + done);
 		if (n <= 0) {
 			unpin_user_pages(t->pub.pages, done);
@@ -258,6 +263,7 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 	t = table_create(vaddr, size, free_callback, data);
 	if (!t)
 		return -ENOMEM;
+	t->host_va = found.host_va;
 	t->buffer_id = found.buffer_id;
 	t->write_combined = found.host_flags & WRITE_COMBINED;
 	err = pin_all(t);
