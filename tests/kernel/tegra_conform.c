@@ -332,8 +332,8 @@ static void protection_rules(void)
 
 int main(int argc, char **argv)
 {
-	CUdevice device;
-	int attribute, fd;
+	CUdevice device = 0;
+	int attribute = 0, fd;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 3 && !strcmp(argv[1], "--only"))
