@@ -235,7 +235,8 @@ static void *view_of_pages(struct peerdma_pin *pin, u64 offset, u64 length)
 /*
  * A driver's own view cannot be taken away: it is of host memory only, and holds the
  * pin.  It does so until the dma-buf ends, for vunmap comes with the reservation lock
- * held, as detach does not.
+ * held, as detach does not.  The others have no vmap at all: the kernel warns of one
+ * that fails.
  */
 static int export_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 {
@@ -244,10 +245,6 @@ static int export_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 	void *view = NULL;
 	int err;
 
-	if (!(pin->flags & PEERDMA_PIN_HOST))
-		return -EOPNOTSUPP;
-	if (pin->flags & PEERDMA_PIN_READONLY)
-		return -EPERM;
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
 	if (!err && !ex->viewed) {
@@ -299,10 +296,28 @@ static const struct dma_buf_ops export_ops = {
 	.begin_cpu_access = export_begin_cpu,
 	.end_cpu_access = export_end_cpu,
 	.mmap = export_mmap,
+	.release = export_release,
+};
+
+static const struct dma_buf_ops export_ops_host = {
+	.attach = export_attach,
+	.detach = export_detach,
+	.pin = export_pin,
+	.unpin = export_unpin,
+	.map_dma_buf = export_map,
+	.unmap_dma_buf = export_unmap,
+	.begin_cpu_access = export_begin_cpu,
+	.end_cpu_access = export_end_cpu,
+	.mmap = export_mmap,
 	.vmap = export_vmap,
 	.vunmap = export_vunmap,
 	.release = export_release,
 };
+
+static bool has_kernel_view(const struct peerdma_pin *pin)
+{
+	return pin->flags & PEERDMA_PIN_HOST && !(pin->flags & PEERDMA_PIN_READONLY);
+}
 
 static struct peerdma_export *next_untold(struct peerdma_pin *pin)
 {
@@ -385,7 +400,7 @@ int peerdma_export(struct peerdma_pin *pin, struct peerdma_export_args *args, st
 	kref_get(&pin->ref);
 
 	info.exp_name = "peerdma";
-	info.ops = &export_ops;
+	info.ops = has_kernel_view(pin) ? &export_ops_host : &export_ops;
 	info.size = length;
 	info.flags = pin->flags & PEERDMA_PIN_READONLY ? O_RDONLY : O_RDWR;
 	info.resv = &ex->resv;
