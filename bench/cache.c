@@ -7,8 +7,8 @@
  *		with a word to look at, as pins have
  *	hit, CPU  the same by the threads' own time: where it does not grow with threads,
  *		they share nothing, and throughput grows as they do
- *	hit, gain  how many times one thread's throughput all threads have together, by
- *		the clock, each round's one beside the other
+ *	gain	how many times one thread's throughput two threads have, beside that of a
+ *		control that shares nothing: cache_gain.c
  *	miss	the first get of a region and its put, in order of addresses and in none;
  *		a fresh cache in a fresh process each time, its memory not touched before
  *	again	and once more with the same cache after everything was invalidated
@@ -19,7 +19,7 @@
  * usage: bench-cache [--json] [--quick] [--only WHAT] [--cache NAME] [--regions N] [--rounds N] [--cpus A,B]
  *
  * WHAT is the beginning of a row's name.  --cpus: threads stay on these processors,
- * which should be two cores, not one core's two threads.
+ * which should be two cores, not one core's two threads; gain looks for two itself.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -32,19 +32,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cache_bench.h"
 #include "cache_subjects.h"
 #include "stats.h"
 
 #define ROUNDS_MAX	51
-#define THREADS_MAX	2
 
 static int rounds = 9;
+static int gain_rounds = 201;
 static size_t hits = 1 << 21;		/* of each thread, each round */
 static bool json, first_row = true;
 static const char *only = "", *only_cache = "";
 static int cpus[THREADS_MAX] = { -1, -1 };
 
-static double now_ns(void)
+double now_ns(void)
 {
 	struct timespec t;
 
@@ -53,7 +54,7 @@ static double now_ns(void)
 }
 
 /* What the calling thread had of a processor: beside others' work, that is what can be compared. */
-static double cpu_ns(void)
+double cpu_ns(void)
 {
 	struct timespec t;
 
@@ -61,7 +62,7 @@ static double cpu_ns(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void stay_on(int cpu)
+void stay_on(int cpu)
 {
 	cpu_set_t set;
 
@@ -73,12 +74,12 @@ static void stay_on(int cpu)
 		die("--cpus: no such processor");
 }
 
-static bool wanted(const char *what)
+bool wanted(const char *what)
 {
 	return !strncmp(what, only, strlen(only));
 }
 
-static bool measured(const struct subject *s)
+bool measured(const struct subject *s)
 {
 	return !*only_cache || !strcmp(only_cache, s->name);
 }
@@ -105,8 +106,7 @@ static uint32_t *numbers(size_t count)
 	return p;
 }
 
-/* 0 to n - 1. */
-static uint32_t *all_numbers(size_t n, bool shuffled)
+uint32_t *all_numbers(size_t n, bool shuffled)
 {
 	uint32_t *p = numbers(n);
 
@@ -122,11 +122,21 @@ static uint32_t *all_numbers(size_t n, bool shuffled)
 	return p;
 }
 
+uint32_t *some_numbers(size_t count, size_t n)
+{
+	uint32_t *p = numbers(count);
+
+	for (size_t i = 0; i < count; i++)
+		p[i] = (uint32_t)(next_random() % n);
+	return p;
+}
+
 /* ---- rows ---- */
 
-static void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double other)
+void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double other)
 {
 	struct stats s = stats_of(samples, count);
+	int digits = s.median < 5 ? 2 : 1;
 
 	if (!wanted(what))
 		return;
@@ -136,7 +146,7 @@ static void row(const char *what, size_t n, int threads, const char *name, doubl
 		first_row = false;
 		return;
 	}
-	printf("%-15s %8zu %2d  %-8s %9.1f %9.1f %9.1f", what, n, threads, name, s.median, s.min, s.max);
+	printf("%-17s %8zu %2d  %-8s %9.*f %9.*f %9.*f", what, n, threads, name, digits, s.median, digits, s.min, digits, s.max);
 	if (other > 0)
 		printf("   1/%.2f", other / s.median);
 	printf("\n");
@@ -157,8 +167,6 @@ static void rows(const char *what, size_t n, int threads, double samples[SUBJECT
 }
 
 /* ---- threads ---- */
-
-typedef void step_fn(void *cache, const uint32_t *which, size_t n);
 
 struct work {
 	step_fn *step;
@@ -257,12 +265,9 @@ static void bench_word_hits(size_t n, const uint32_t *all, const uint32_t *which
 static void bench_hits(size_t n)
 {
 	double samples[THREADS_MAX][SUBJECTS_MAX][ROUNDS_MAX], cpu[THREADS_MAX][SUBJECTS_MAX][ROUNDS_MAX];
-	double gain[THREADS_MAX][SUBJECTS_MAX][ROUNDS_MAX];
-	uint32_t *all = all_numbers(n, false), *which = numbers(hits);
+	uint32_t *all = all_numbers(n, false), *which = some_numbers(hits, n);
 	void *caches[SUBJECTS_MAX];
 
-	for (size_t i = 0; i < hits; i++)
-		which[i] = (uint32_t)(next_random() % n);
 	for (int i = 0; i < subjects_count; i++) {
 		caches[i] = subjects[i].open(n);
 		subjects[i].hit(caches[i], all, n);
@@ -274,17 +279,12 @@ static void bench_hits(size_t n)
 			for (int t = 0; t < THREADS_MAX && measured(&subjects[i]); t++) {
 				samples[t][i][r] = time_steps(subjects[i].hit, caches[i], which, hits, t + 1, all, n);
 				cpu[t][i][r] = last_cpu;
-				gain[t][i][r] = samples[0][i][r] / samples[t][i][r];
 			}
 		}
 	}
 	for (int t = 0; t < THREADS_MAX; t++) {
 		rows("hit", n, t + 1, samples[t], rounds);
 		rows("hit, CPU", n, t + 1, cpu[t], rounds);
-		for (int i = 0; i < subjects_count && t; i++) {
-			if (measured(&subjects[i]))
-				row("hit, gain", n, t + 1, subjects[i].name, gain[t][i], rounds, 0);
-		}
 	}
 	for (int i = 0; i < subjects_count; i++)
 		subjects[i].close(caches[i]);
@@ -480,6 +480,17 @@ static void bench_regions(size_t n)
 		bench_memory(n);
 	if (!strncmp(only, "hit", 3) || !*only)
 		bench_hits(n);
+	if (!strncmp(only, "gain", 4) || !*only) {
+		static int where[THREADS_MAX];
+		static bool chosen;
+
+		if (!chosen) {
+			memcpy(where, cpus, sizeof(where));
+			processors_choose(where, json);
+			chosen = true;
+		}
+		bench_gain(n, gain_rounds, where);
+	}
 	if (n < 1024)
 		return;
 	bench_misses(n, false, "miss in order");
@@ -506,6 +517,7 @@ int main(int argc, char **argv)
 		}
 		if (!strcmp(argv[i], "--quick")) {
 			rounds = 3;
+			gain_rounds = 21;
 			hits = 1 << 17;
 			last = 3;
 			continue;
@@ -519,16 +531,16 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--regions"))
 			regions = strtoul(value, NULL, 0);
 		else if (!strcmp(argv[i], "--rounds"))
-			rounds = atoi(value);
+			rounds = gain_rounds = atoi(value);
 		else if (strcmp(argv[i], "--cpus") || sscanf(value, "%d,%d", &cpus[0], &cpus[1]) != THREADS_MAX)
 			return usage();
 		i++;
 	}
-	if (rounds < 1 || rounds > ROUNDS_MAX)
+	if (rounds < 1 || (rounds > ROUNDS_MAX && strncmp(only, "gain", 4)))
 		return usage();
 	stay_on(cpus[0]);
 	if (!json)
-		printf("%-15s %8s %2s  %-8s %9s %9s %9s\n", "ns per", "regions", "th", "cache", "median", "min", "max");
+		printf("%-17s %8s %2s  %-8s %9s %9s %9s\n", "ns per", "regions", "th", "cache", "median", "min", "max");
 	if (regions)
 		bench_regions(regions);
 	for (int i = 0; i < last && !regions; i++)

@@ -135,6 +135,7 @@ void sg_buf_release_locked(struct sg_buf *buf)
 	buf->proc->sg->objects--;
 	sg_list_del(&buf->in_owner);
 	sg_ipc_forget_locked(buf);
+	sg_alias_end_locked(buf);
 	if (range && range->slots)
 		slots_set(range, (u32)((buf->node.key - range->node.key) / SG_SLOT_SIZE),
 			  slots_for(buf->node.len),
@@ -359,6 +360,8 @@ int sg_buf_register(struct sg_client *client, struct softgpu_host_register *a)
 	if (err)
 		goto out;
 	err = host_place_locked(client->proc, a);
+	if (!err && sg->chaos.device_pointers && a->kind != SOFTGPU_KIND_MANAGED)
+		err = sg_alias_new_locked(buf, a->va, a->length);
 	if (!err) {
 		buf->ctx = ctx;
 		sg_buf_publish_locked(buf, a->va, a->length, &ctx->bufs);

@@ -228,7 +228,7 @@ struct call {
 #define CALL(name, fn, type)	ANSWER(name, fn, NULL, type)
 
 static const struct call calls[] = {
-	ANSWER(SOFTGPU_INFO, call_info, undo_nothing, softgpu_info),
+	GREW(SOFTGPU_INFO, call_info, undo_nothing, softgpu_info, device_pointers),
 	GREW(SOFTGPU_WINDOW, call_window, undo_nothing, softgpu_window, server),
 	ANSWER(SOFTGPU_CTX_CREATE, call_ctx_create, undo_ctx_create, softgpu_ctx_create),
 	CALL(SOFTGPU_CTX_DESTROY, call_ctx_destroy, softgpu_handle),
@@ -244,7 +244,7 @@ static const struct call calls[] = {
 	ANSWER(SOFTGPU_MAP, call_map, undo_map, softgpu_map),
 	CALL(SOFTGPU_UNMAP, call_unmap, softgpu_va_range),
 	CALL(SOFTGPU_ACCESS, call_access, softgpu_va_range),
-	ANSWER(SOFTGPU_QUERY, call_query, undo_nothing, softgpu_query),
+	GREW(SOFTGPU_QUERY, call_query, undo_nothing, softgpu_query, host_va),
 	CALL(SOFTGPU_SET_ATTR, call_set_attr, softgpu_set_attr),
 	ANSWER(SOFTGPU_STREAM_CREATE, call_stream_create, undo_stream_create, softgpu_stream_create),
 	CALL(SOFTGPU_STREAM_DESTROY, call_stream_destroy, softgpu_stream),

@@ -18,6 +18,7 @@ static const struct {
 	KNOB(revoke_every, ~(u32)0),
 	KNOB(seed, ~(u64)0),
 	KNOB(strict, 1),
+	KNOB(device_pointers, 1),
 #undef KNOB
 };
 

@@ -92,16 +92,29 @@ int sg_find(struct sg *sg, const void *proc_key, u64 va, struct sg_found *out)
 	return err;
 }
 
+/* *va may be a device pointer, and becomes the host's. */
+static int find_host_locked(struct sg *sg, const void *proc_key, u64 *va, struct sg_buf **out)
+{
+	const struct sg_proc *proc = sg_proc_by_key_locked(sg, proc_key);
+
+	if (proc)
+		sg_alias_resolve_locked(proc, va, 1);
+	return find_buf_locked(sg, proc_key, *va, true, out);
+}
+
 int sg_find_host(struct sg *sg, const void *proc_key, u64 va, struct sg_found_host *out)
 {
 	struct sg_buf *buf;
+	u64 host = va;
 	int err;
 
 	sg_mutex_lock(&sg->lock);
-	err = find_buf_locked(sg, proc_key, va, true, &buf);
+	err = find_host_locked(sg, proc_key, &host, &buf);
 	if (!err) {
-		out->base = buf->node.key;
+		out->base = buf->node.key + (va - host);
 		out->length = buf->node.len;
+		out->host_va = host;
+		out->device_va = buf->alias ? buf->alias->node.key + (host - buf->node.key) : host;
 		out->buffer_id = buf->buffer_id;
 		out->kind = buf->kind;
 		out->host_flags = buf->host_flags;

@@ -2,6 +2,17 @@
 /* query.c - what stands at an address, and facts of the GPU. */
 #include "sg_int.h"
 
+/* Both pointers to the byte that one of them names. */
+static void fill_alias(struct softgpu_query *a, const struct sg_alias *alias, bool by_alias)
+{
+	u64 offset = a->va - (by_alias ? alias->node.key : alias->buf->node.key);
+
+	a->host_va = alias->buf->node.key + offset;
+	a->device_va = alias->node.key + offset;
+	if (by_alias)
+		a->base = alias->node.key;
+}
+
 static void fill_buf(struct softgpu_query *a, const struct sg_buf *buf)
 {
 	const struct sg_ctx *ctx = buf->ctx;
@@ -30,6 +41,7 @@ int sg_query(struct sg_client *client, struct softgpu_query *a)
 	struct sg_proc *proc = client->proc;
 	u32 size = a->size;
 	u64 va = a->va;
+	struct sg_alias *alias;
 	struct sg_buf *buf;
 	struct sg_node *r;
 
@@ -37,10 +49,13 @@ int sg_query(struct sg_client *client, struct softgpu_query *a)
 	a->size = size;
 	a->va = va;
 	sg_mutex_lock(&client->sg->lock);
-	buf = sg_buf_at(proc, va);
+	alias = sg_alias_at(proc, va);
+	buf = alias ? alias->buf : sg_buf_at(proc, va);
 	r = sg_covering(&proc->reservations, va);
 	if (buf) {
 		fill_buf(a, buf);
+		if (buf->alias)
+			fill_alias(a, buf->alias, alias);
 	} else if (r) {
 		a->kind = SOFTGPU_KIND_RESERVED;
 		a->base = r->key;
@@ -80,6 +95,7 @@ int sg_set_attr(struct sg_client *client, struct softgpu_set_attr *a)
 	if (a->attr != SOFTGPU_ATTR_SYNC_MEMOPS || a->value > 1)
 		return -EINVAL;
 	sg_mutex_lock(&client->sg->lock);
+	sg_alias_resolve_locked(client->proc, &a->va, 1);
 	buf = sg_buf_at(client->proc, a->va);
 	if (buf)
 		buf->sync_memops = a->value;
@@ -115,6 +131,7 @@ int sg_info_call(struct sg_client *client, struct softgpu_info *a)
 	a->bar1_used = gpu->desc.bar1_reserved + gpu->bar1_used;
 	a->pins = gpu->pins;
 	a->strict = client->sg->chaos.strict;
+	a->device_pointers = client->sg->chaos.device_pointers;
 	sg_mutex_unlock(&client->sg->lock);
 	return 0;
 }

@@ -104,6 +104,11 @@ struct sg_chaos {
 	 * that relies on any of these is wrong every time.
 	 */
 	bool strict;
+	/*
+	 * Not a failure but another GPU: host memory that it is told of from now on has
+	 * device pointers that are others than the host's.
+	 */
+	bool device_pointers;
 };
 
 void sg_chaos_set(struct sg *sg, const struct sg_chaos *chaos);
@@ -312,13 +317,14 @@ int sg_find(struct sg *sg, const void *proc_key, u64 va, struct sg_found *out);
 
 /* Host memory that a process's GPUs know. */
 struct sg_found_host {
-	u64 base, length;
+	u64 base, length;	/* as seen from va */
+	u64 host_va, device_va;	/* the pointers to the byte at va: one of them, or both, is va */
 	u64 buffer_id;
 	u32 kind;		/* enum softgpu_kind */
 	u32 host_flags;		/* as registered */
 };
 
-/* As sg_find(), of host memory. */
+/* As sg_find(), of host memory, by either of its pointers. */
 int sg_find_host(struct sg *sg, const void *proc_key, u64 va, struct sg_found_host *out);
 
 /*

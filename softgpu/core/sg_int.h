@@ -129,6 +129,7 @@ struct sg_proc {
 	struct sg_server *server;	/* fixed with the window; NULL: none */
 	struct sg_tree bufs;		/* what the program allocated, by address */
 	struct sg_tree ranges;		/* what is mapped to VRAM, by address */
+	struct sg_tree aliases;		/* device pointers that are others than the host's */
 	struct sg_tree copies;		/* strict: VRAM that stands for managed memory, by its address */
 	struct sg_tree reservations;	/* of cuMemAddressReserve, by address */
 	struct sg_tree objs;		/* by handle */
@@ -228,6 +229,7 @@ struct sg_buf {
 	struct sg_ctx *ctx;		/* fixed; NULL: none */
 	struct sg_range *range;		/* NULL: host memory */
 	struct sg_phys *phys;		/* VMM: referenced, so that its handle can be told */
+	struct sg_alias *alias;		/* host memory with a device pointer of its own; NULL: it has none */
 	u64 buffer_id;			/* fixed */
 	struct sg_share *share;		/* what its IPC key opens; NULL until asked for */
 	struct sg_link in_share;	/* IPC: share->imports, while the share is there */
@@ -235,6 +237,12 @@ struct sg_buf {
 	u32 kind;			/* fixed; enum softgpu_kind */
 	u32 host_flags;
 	bool sync_memops;
+};
+
+struct sg_alias {
+	struct sg_node node;		/* in proc->aliases: device pointer, length of the buf */
+	struct sg_buf *buf;
+	struct sg_extent *window;
 };
 
 struct sg_reservation {
@@ -382,6 +390,14 @@ int sg_range_place_locked(struct sg_range *range);
 void sg_range_unpinned_locked(struct sg_range *range);
 /* Drops the lock.  The buf that begins at va and is of one of these kinds (bits), its context's work done. */
 int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out);
+
+/* alias.c */
+/* Before the buf is published at va. */
+int sg_alias_new_locked(struct sg_buf *buf, u64 va, u64 len);
+void sg_alias_end_locked(struct sg_buf *buf);
+struct sg_alias *sg_alias_at(const struct sg_proc *proc, u64 va);
+/* The host's address instead of an alias; others stay.  False: the span is not all inside. */
+bool sg_alias_resolve_locked(const struct sg_proc *proc, u64 *va, u64 span);
 
 /* ipc.c */
 int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a);

@@ -225,7 +225,9 @@ static int submit_move(struct sg_client *client, u32 ctx, u32 stream, u32 flags,
 	if (err)
 		goto out;
 	err = -EFAULT;
-	if (mapped_locked(client->proc, job->move.dst, dst_span, SG_WRITE) &&
+	if (sg_alias_resolve_locked(client->proc, &job->move.dst, dst_span) &&
+	    (job->op == SG_OP_FILL || sg_alias_resolve_locked(client->proc, &job->move.src, src_span)) &&
+	    mapped_locked(client->proc, job->move.dst, dst_span, SG_WRITE) &&
 	    (job->op == SG_OP_FILL || mapped_locked(client->proc, job->move.src, src_span, SG_READ))) {
 		/* Invariant: with SYNC_MEMOPS no call returns before its effect is visible. */
 		if (sg_sync_memops_locked(client->proc, job->move.dst) ||

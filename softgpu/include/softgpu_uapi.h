@@ -96,6 +96,8 @@ struct softgpu_info {
 	__u32 pins;		/* out: live pins of this GPU, all processes */
 	__u32 strict;		/* out: strict mode is on: remote writes are ordered by FLUSH only */
 	__u32 compute_mode;	/* out: enum softgpu_compute_mode */
+	__u32 device_pointers;	/* out: host memory has device pointers that are others than the host's */
+	__u32 reserved;
 };
 
 /*
@@ -277,6 +279,13 @@ struct softgpu_query {
 	__u32 access;		/* out: as set by ACCESS; 3 for all but VMM */
 	__u32 phys;		/* out: VMM's handle, 0 when released or not VMM */
 	__u32 reserved;
+	/*
+	 * out: the two pointers to the byte at va, of host memory whose device pointer is
+	 * another than the host's; either may be asked about, and `base' is of that.
+	 * Else 0.
+	 */
+	__u64 host_va;
+	__u64 device_va;
 };
 
 enum softgpu_attr {

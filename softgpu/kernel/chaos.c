@@ -9,6 +9,7 @@
  *   revoke_every                   about every so many pins, a random one is revoked
  *   seed                           of that choice
  *   strict                         asynchronous device work is held back
+ *   device_pointers                host memory has device pointers that are others than the host's
  *
  *   revoke   write a serial of N/pins: that pin is revoked, its memory stays
  *   rules    the ordering rules that strict mode saw broken, with counts

@@ -42,6 +42,11 @@ CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t heigh
 	case SOFTGPU_KIND_VMM:
 		return check_mappings(va + span, access, q);
 	default:
+		if (end->device && q->device_va && q->device_va != va) {
+			sgu_log("%#llx is host memory, which this GPU has at %#llx: use cuMemHostGetDevicePointer()",
+				(unsigned long long)va, (unsigned long long)q->device_va);
+			return CUDA_ERROR_INVALID_VALUE;
+		}
 		return va + span <= q->base + q->length ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
 }

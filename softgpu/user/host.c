@@ -321,9 +321,9 @@ SGU_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, un
 
 	if (result)
 		return result;
-	if (!pdptr || Flags)
+	if (!pdptr || Flags || (q.host_va && q.host_va != q.va))
 		return CUDA_ERROR_INVALID_VALUE;
-	*pdptr = (uintptr_t)p;
+	*pdptr = q.device_va ? q.device_va : q.va;
 	return CUDA_SUCCESS;
 }
 

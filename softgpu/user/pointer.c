@@ -74,12 +74,12 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 			CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		*v = q->va;
+		*v = q->device_va ? q->device_va : q->va;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		if (sgu_is_vram(q))
 			return CUDA_ERROR_INVALID_VALUE;
-		*v = q->va;
+		*v = q->host_va ? q->host_va : q->va;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		*v = q->sync_memops;

@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 #include <linux/dma-buf.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -526,6 +527,29 @@ static void programs(void)
 	end();
 }
 
+/*
+ * A program writes while its pages move from under it: a page fault that is under way
+ * when they do must not end with the old place in the program's page table.
+ */
+static void programs_race(void)
+{
+	pid_t child;
+
+	make();
+	child = fork();
+	if (!child) {
+		for (size_t i = 0;; i += PAGE)
+			((volatile char *)bytes)[i % LENGTH] = 1;
+	}
+	for (int i = 0; i < 3000; i++)
+		CHECK(!control("move"));
+	CHECK(!kill(child, SIGKILL));
+	CHECK(waitpid(child, NULL, 0) == child);
+	/* What was set aside is looked at when the next is. */
+	CHECK(!control("move"));
+	end();
+}
+
 /* The call of the bridge itself. */
 static void bridge_calls(void)
 {
@@ -650,6 +674,7 @@ int main(void)
 	CHECK(have_card);
 	run("the mover's own calls", create_checks);
 	run("a program's view of what moves", programs);
+	run("a program that writes to what moves", programs_race);
 	run("the bridge's call for a dma-buf", bridge_calls);
 	run("the bridge imports what it exports", of_its_own);
 	for_each("contents", contents);

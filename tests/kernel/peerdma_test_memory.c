@@ -33,20 +33,22 @@ static int read_here(void *dst, unsigned long long src, size_t size)
 /* ---- Tegra ---- */
 
 static int (*host_alloc)(void **p, size_t size, unsigned int flags);
+static int (*host_device)(unsigned long long *va, void *p, unsigned int flags);
 static int (*host_free)(void *p);
+#define CU_HOST_POINTER 4
 
 static int tegra_alloc(unsigned long long *va, size_t size)
 {
 	void *p = NULL;
-	int error = host_alloc(&p, size, 0);
 
-	*va = (uintptr_t)p;
-	return error;
+	return host_alloc(&p, size, 0) ?: host_device(va, p, 0);
 }
 
 static int tegra_free(unsigned long long va)
 {
-	return host_free((void *)(uintptr_t)va);
+	void *p = NULL;
+
+	return cu.PointerGetAttribute(&p, CU_HOST_POINTER, va) ?: host_free(p);
 }
 
 static const char *tegra_open(void)
@@ -57,12 +59,11 @@ static const char *tegra_open(void)
 	if (why)
 		return why;
 	*(void **)&host_alloc = dlsym(lib, "cuMemHostAlloc");
+	*(void **)&host_device = dlsym(lib, "cuMemHostGetDevicePointer_v2");
 	*(void **)&host_free = dlsym(lib, "cuMemFreeHost");
 	cu.MemAlloc = tegra_alloc;
 	cu.MemFree = tegra_free;
-	cu.MemcpyHtoD = write_here;
-	cu.MemcpyDtoH = read_here;
-	return host_alloc && host_free ? NULL : "libcuda.so.1 lacks functions";
+	return host_alloc && host_device && host_free ? NULL : "libcuda.so.1 lacks functions";
 }
 
 /* ---- the process's own ---- */
@@ -206,7 +207,7 @@ static const struct gpu_facts all[] = {
 	  .put_delay = "/sys/module/amdgpu/parameters/put_delay_ms", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "tegra", .open = tegra_open, .page_shift = 12, .has_contexts = true, .in_host = true,
-	  .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
+	  .put_delay = "/sys/module/nvidia_p2p/parameters/put_delay_ms", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "dmabuf", .open = dmabuf_open, .page_shift = 12, .in_host = true,
 	  .kind = PEERDMA_PIN_DEVICE | PEERDMA_PIN_DMABUF, .pins = ENDED_IF_MAPPED, .too_long = ENXIO },

@@ -202,7 +202,9 @@ bool debugfs_pin(uint32_t handle, char *line, size_t size)
 
 bool debugfs_field(uint32_t handle, const char *column, char *value, size_t size)
 {
-	char line[4096], *names = debugfs_read("pins"), *name, *rest = line, *field;
+	/* Columns follow the one of the pages, each of which may be a run of its own. */
+	static char line[1 << 20];
+	char *names = debugfs_read("pins"), *name, *rest = line, *field;
 
 	if (!names)
 		return false;

@@ -19,7 +19,7 @@ struct call {
 #define C(name, type) { name, #name, sizeof(struct type), sizeof(struct type) }
 
 static const struct call calls[] = {
-	C(SOFTGPU_INFO, softgpu_info),
+	{ SOFTGPU_INFO, "SOFTGPU_INFO", sizeof(struct softgpu_info), offsetof(struct softgpu_info, device_pointers) },
 	{ SOFTGPU_WINDOW, "SOFTGPU_WINDOW", sizeof(struct softgpu_window), offsetof(struct softgpu_window, server) },
 	C(SOFTGPU_CTX_CREATE, softgpu_ctx_create),
 	C(SOFTGPU_CTX_DESTROY, softgpu_handle),
@@ -35,7 +35,7 @@ static const struct call calls[] = {
 	C(SOFTGPU_MAP, softgpu_map),
 	C(SOFTGPU_UNMAP, softgpu_va_range),
 	C(SOFTGPU_ACCESS, softgpu_va_range),
-	C(SOFTGPU_QUERY, softgpu_query),
+	{ SOFTGPU_QUERY, "SOFTGPU_QUERY", sizeof(struct softgpu_query), offsetof(struct softgpu_query, host_va) },
 	C(SOFTGPU_SET_ATTR, softgpu_set_attr),
 	C(SOFTGPU_STREAM_CREATE, softgpu_stream_create),
 	C(SOFTGPU_STREAM_DESTROY, softgpu_stream),

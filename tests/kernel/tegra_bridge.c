@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: MIT
-/* tegra_bridge.c - the bridge over a Tegra's nvidia_p2p that answers what makes no sense. */
+/* tegra_bridge.c - the bridge over a Tegra's nvidia_p2p that answers what makes no sense, or late. */
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cuda.h>
 
 #include "peerdma_test.h"
+#include "tegra/tegra_test.h"
 
 #define LENGTH (16 * PAGE)
+#define OTHERS 32
+
+/* Memory of cudaHostAlloc, and its pointer for devices: where the GPU cannot use the host's, another. */
+static uint64_t alloc(size_t length, unsigned int flags, void **p)
+{
+	CUdeviceptr device = 0;
+
+	CHECK(!cuMemHostAlloc(p, length, flags) && !cuMemHostGetDevicePointer(&device, *p, 0));
+	return device;
+}
 
 static void set(const char *name, const char *value)
 {
@@ -20,30 +34,163 @@ static void set(const char *name, const char *value)
 	close(fd);
 }
 
+static int map(int fd, uint32_t handle)
+{
+	struct peerdma_segment segs[LENGTH / PAGE];
+	struct peerdma_map_args m = {
+		.size = sizeof(m), .handle = handle, .flags = PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE,
+		.segment_count = LENGTH / PAGE, .segments = (uintptr_t)segs,
+	};
+
+	CHECK(find_card(&m));
+	return ioctl(fd, PEERDMA_MAP, &m);
+}
+
+/* By the attribute: the device's pointer is a device's memory; the host's is that, too, or the host's only. */
+static void which_pointer(void)
+{
+	static const unsigned int flags[] = { 0, CU_MEMHOSTALLOC_WRITECOMBINED };
+	int fd = dev_open(), same = -1;
+
+	CHECK(!cuDeviceGetAttribute(&same, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0));
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		struct peerdma_pin_args a;
+		char provider[32];
+		void *p = NULL;
+		uint64_t va = alloc(LENGTH, flags[i], &p);
+
+		CHECK(same == (va == (uintptr_t)p));
+		WORKS(pin_va(fd, va, LENGTH, 0, &a));
+		WORKS(map(fd, a.handle));
+		CHECK(debugfs_field(a.handle, "provider", provider, sizeof(provider)) && !strcmp(provider, "tegra"));
+		WORKS(unpin(fd, a.handle));
+		FAILS(same ? 0 : ENXIO, pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		if (same)
+			WORKS(unpin(fd, a.handle));
+		FAILS(same ? 0 : EFAULT, pin_va(fd, va, LENGTH, PEERDMA_PIN_HOST, &a));
+		if (same)
+			WORKS(unpin(fd, a.handle));
+		WORKS(pin(fd, p, LENGTH, PEERDMA_PIN_HOST, &a));
+		WORKS(unpin(fd, a.handle));
+		CHECK(!cuMemFreeHost(p));
+	}
+	CHECK(live_pins(fd) == 0);
+	close(fd);
+}
+
 /* A driver that is another than this was built for. */
 static void wrong_answers(void)
 {
 	static const struct {
 		const char *name, *value;
+		bool mapping;		/* it is this that makes no sense, not the table */
 	} wrong[] = {
-		{ "table_version", "0x00030000" }, { "page_size", "1" }, { "page_size", "7" },
+		{ "table_version", "0x00030000", false }, { "page_size", "1", false }, { "page_size", "7", false },
+		{ "short_table", "1", false }, { "mapping_version", "0x00030000", true }, { "short_mapping", "1", true },
 	};
 	void *p = NULL;
+	uint64_t va = alloc(LENGTH, 0, &p);
 	int fd = dev_open();
 
-	CHECK(!cuMemHostAlloc(&p, LENGTH, 0));
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		int refused = wrong[i].mapping ? 0 : EOPNOTSUPP;
 		struct peerdma_pin_args a;
 
 		set(wrong[i].name, wrong[i].value);
-		FAILS(EOPNOTSUPP, pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
-		CHECK(live_pins(fd) == 0);
+		FAILS(refused, pin_va(fd, va, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		CHECK(live_pins(fd) == (refused ? 0 : 1));
+		if (!refused) {
+			FAILS(EOPNOTSUPP, map(fd, a.handle));
+			WORKS(unpin(fd, a.handle));
+		}
 		set(wrong[i].name, "0");
-		WORKS(pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		WORKS(pin_va(fd, va, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		WORKS(map(fd, a.handle));
 		WORKS(unpin(fd, a.handle));
 	}
 	close(fd);
 	CHECK(!cuMemFreeHost(p));
+}
+
+struct unpinner {
+	int fd;
+	uint32_t handle;
+	int error;
+};
+
+static void *unpin_thread(void *arg)
+{
+	struct unpinner *u = arg;
+
+	u->error = unpin(u->fd, u->handle) ? errno : 0;
+	return NULL;
+}
+
+/* Another driver's pins of one page each, from where the last one left off. */
+static void others_get(int others[OTHERS], uint64_t va)
+{
+	struct tegra_get g = { .vaddr = va, .size = PAGE };
+
+	for (int i = 0; i < OTHERS; i++) {
+		others[i] = open("/dev/tegra_test", O_RDWR | O_CLOEXEC);
+		CHECK(others[i] >= 0 && !ioctl(others[i], TEGRA_GET, &g));
+	}
+}
+
+static void others_end(const int others[OTHERS])
+{
+	for (int i = 0; i < OTHERS; i++) {
+		struct tegra_state s = { .callbacks = 1 };
+
+		/* Nobody has ended it but this. */
+		CHECK(!ioctl(others[i], TEGRA_STATE, &s) && !s.callbacks);
+		close(others[i]);
+	}
+}
+
+/*
+ * A pin is given back by the address of its table.  While that is on its way the memory
+ * is freed, and other drivers pin: none of them has that address, or it would be their
+ * pin that ends.  On one CPU, as its allocator gives out first what came back last.
+ */
+static void put_of_a_freed_table(void)
+{
+	struct unpinner u = { .fd = dev_open() };
+	cpu_set_t before, one;
+	void *p = NULL, *memory = NULL;
+	uint64_t va, others_va;
+
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	CHECK(!sched_getaffinity(0, sizeof(before), &before) && !sched_setaffinity(0, sizeof(one), &one));
+	others_va = alloc(PAGE, 0, &memory);
+	set("put_delay_ms", "300");
+	for (int i = 0; i < 3; i++) {
+		struct peerdma_query_args q;
+		struct peerdma_pin_args a;
+		int others[OTHERS];
+		pthread_t thread;
+
+		va = alloc(LENGTH, 0, &p);
+		WORKS(pin_va(u.fd, va, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		u.handle = a.handle;
+		CHECK(!pthread_create(&thread, NULL, unpin_thread, &u));
+		while (!query(u.fd, a.handle, &q))
+			sched_yield();
+		/* It is on its way to the driver, or there already: both must do. */
+		usleep(50000);
+		CHECK(!cuMemFreeHost(p));
+		others_get(others, others_va);
+		pthread_join(thread, NULL);
+		CHECK(!u.error);
+		set("put_delay_ms", "0");
+		others_end(others);
+		set("put_delay_ms", "300");
+	}
+	set("put_delay_ms", "0");
+	CHECK(!cuMemFreeHost(memory));
+	CHECK(!sched_setaffinity(0, sizeof(before), &before));
+	close(u.fd);
 }
 
 int main(void)
@@ -54,7 +201,9 @@ int main(void)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(!cuInit(0) && !cuDeviceGet(&device, 0) && !cuCtxCreate(&context, 0, device));
-	run("Tegra: tables that make no sense", wrong_answers);
+	run("Tegra: the host's pointers and the device's", which_pointer);
+	run("Tegra: answers that make no sense", wrong_answers);
+	run("Tegra: memory freed while its pin is given back", put_of_a_freed_table);
 	fd = dev_open();
 	CHECK(live_pins(fd) == 0);
 	close(fd);

@@ -30,6 +30,8 @@
 #define LENGTH (16 * PAGE)
 enum { BIDIRECTIONAL, TO_DEVICE, FROM_DEVICE, NONE };	/* enum dma_data_direction */
 
+/* cudaDevAttrCanUseHostPointerForRegisteredMem: get_pages takes the host's pointers, else the device's only. */
+static bool host_pointers;
 static const char *only;
 static unsigned int kept, broken;
 static CUcontext context;
@@ -69,15 +71,26 @@ static char *alloc(size_t length, unsigned int flags)
 	return p;
 }
 
+/* What get_pages is to be given for p. */
+static uint64_t pinned(const void *p)
+{
+	CUdeviceptr device;
+
+	return host_pointers || cuMemHostGetDevicePointer(&device, (void *)p, 0) ? (uintptr_t)p : device;
+}
+
 /* Each gives 0 or -errno. */
+static int get_at(int fd, uint64_t vaddr, uint64_t size, uint32_t flags, struct tegra_get *g)
+{
+	*g = (struct tegra_get) { .vaddr = vaddr, .size = size, .flags = flags };
+	return ioctl(fd, TEGRA_GET, g) ? -errno : 0;
+}
+
 static int get(int fd, const void *p, uint64_t size, uint32_t flags, struct tegra_get *g)
 {
 	struct tegra_get own;
 
-	if (!g)
-		g = &own;
-	*g = (struct tegra_get) { .vaddr = (uintptr_t)p, .size = size, .flags = flags };
-	return ioctl(fd, TEGRA_GET, g) ? -errno : 0;
+	return get_at(fd, pinned(p), size, flags, g ? g : &own);
 }
 
 static int map(int fd, uint32_t direction, struct tegra_map *m)
@@ -138,7 +151,10 @@ static void get_rules(void)
 	row("1", "memory of cudaMalloc", -EINVAL, get(fd, (void *)(uintptr_t)device, PAGE, 0, NULL));
 	cuMemFree(device);
 	must(!cuMemHostGetDevicePointer(&alias, p, 0), "cuMemHostGetDevicePointer");
-	row("1", "the pointer of cudaHostGetDevicePointer", 0, get(fd, (void *)(uintptr_t)alias, PAGE, 0, NULL));
+	row("1", "the pointer of cudaHostGetDevicePointer is the host's, by the attribute", host_pointers, alias == (uintptr_t)p);
+	row("1", "get_pages of cudaHostGetDevicePointer's", 0, get_at(fd, alias, LENGTH, 0, &g));
+	simple(fd, TEGRA_PUT);
+	row("1", "get_pages of the host's, by the attribute", host_pointers ? 0 : -EINVAL, get_at(fd, (uintptr_t)p, PAGE, 0, &g));
 	simple(fd, TEGRA_PUT);
 	cuMemFreeHost(p);
 	row("1", "memory that was freed", -EINVAL, get(fd, p, PAGE, 0, NULL));
@@ -154,13 +170,16 @@ static int die_in_child(void *p, int fd)
 
 	(void)p;
 	if (!child) {
+		CUdeviceptr alias;
+		struct tegra_get g;
 		CUcontext ctx;
 		CUdevice device;
 		void *own;
 
 		/* A process of its own: what it pins goes with it. */
 		if (cuInit(0) || cuDeviceGet(&device, 0) || cuCtxCreate(&ctx, 0, device) ||
-		    cuMemHostAlloc(&own, LENGTH, 0) || get(fd, own, LENGTH, 0, NULL) || map(fd, BIDIRECTIONAL, NULL))
+		    cuMemHostAlloc(&own, LENGTH, 0) || cuMemHostGetDevicePointer(&alias, own, 0) ||
+		    get_at(fd, alias, LENGTH, 0, &g) || map(fd, BIDIRECTIONAL, NULL))
 			_exit(1);
 		kill(getpid(), 9);
 	}
@@ -313,8 +332,8 @@ static void protection_rules(void)
 
 int main(int argc, char **argv)
 {
-	CUdevice device;
-	int fd;
+	CUdevice device = 0;
+	int attribute = 0, fd;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 3 && !strcmp(argv[1], "--only"))
@@ -327,6 +346,9 @@ int main(int argc, char **argv)
 	row("2", "a killed process's pin: its callback", 1, state(fd).callbacks);
 	close(fd);
 	must(!cuInit(0) && !cuDeviceGet(&device, 0) && !cuCtxCreate(&context, 0, device), "CUDA");
+	must(!cuDeviceGetAttribute(&attribute, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, device),
+	     "the attribute");
+	host_pointers = attribute;
 	get_rules();
 	end_rules();
 	dma_rules();

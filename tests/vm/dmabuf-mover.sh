@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # Importers of dma-bufs, the bridge among them, against an exporter that moves and
-# revokes at every step.
+# revokes at every step.  The IOMMU forgets an address at once: flushed later, as is the
+# default, a card may write for a moment to memory that its importer has let go of.
 # vm: --timeout 400 --cards 1 --allow dmabuf_mover:
-# vm: --timeout 400 --cards 1 --allow dmabuf_mover: --allow DMAR --allow dmar_fault --iommu on --kernel 6.12
+# vm: --timeout 400 --cards 1 --allow dmabuf_mover: --allow DMAR --allow dmar_fault --iommu on --append iommu.strict=1 --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"
 

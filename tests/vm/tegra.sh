@@ -1,9 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The Tegra personality by the rules of its interface, and the bridge over it.
+# The Tegra personality by the rules of its interface, and the bridge over it: a GPU that
+# uses the host's pointers, and one whose device pointers are others.
 # vm: --timeout 400 --cards 1 --vram 32M --iommu on --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
-# vm: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
+# vm: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --chaos device_pointers=1 --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
+#
+# vm-more: --timeout 400 --cards 1 --vram 32M --kernel 6.1 --chaos device_pointers=1 --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
+# vm-more: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --iommu on --allow nvidia_p2p: --allow exports.duplicate.symbol --allow x86/PAT --allow has.not.let.go --allow is.stopped --allow not.understand
 
 . "$TOP/tests/vm/lib.sh"
 
@@ -24,6 +28,9 @@ for words in "allocated cached, mapped write-combined" "allocated write-combined
 	dmesg | grep -q "nvidia_p2p: .*$words" || die "not named: $words"
 done
 
+[ "$(cat /sys/kernel/debug/softgpu/chaos/device_pointers)" = 0 ] ||
+	dmesg | grep -q "nvidia_p2p: .*the host's pointer, and this GPU has that memory at" || die "not named: the wrong pointer"
+
 # A driver that was written from the header alone.
 insmod "$MODDIR/tegra_client.ko" card="$(lspci -Dn -d 1234:11e8 | head -1 | cut -d' ' -f1)" || die "tegra_client.ko does not load"
 "$TOP/examples/kernel/tegra/tegra_client.py" || die "the example does not work"
@@ -33,5 +40,9 @@ unload_modules tegra_client
 load_modules peerdma peerdma_tegra peerdma_importer peerdma_client
 "$BUILD/tests/kernel/peerdma_uapi_test" tegra || exit
 "$BUILD/tests/kernel/tegra_bridge" || exit
+for words in "a page table .*(version 0x30000," "a page table .*page size 7," "a page table .*15 entries for 16 pages" \
+	"a DMA mapping for .*(version 0x30000," "a DMA mapping for .* entries for 65536 bytes"; do
+	dmesg | grep -q "peerdma_tegra: the GPU driver gives $words" || die "not named: $words"
+done
 unload_modules softgpu nvidia_p2p tegra_test peerdma peerdma_tegra peerdma_importer peerdma_client
 dmesg | grep -q "nvidia_p2p: .*has not freed the page table" || die "not named: a table that nobody frees"

@@ -12,7 +12,7 @@ from .machine import IOMMUS, TOPOLOGIES, ZEROS
 
 # softgpu/core/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
 KNOBS = ("fail_pin", "fail_map", "fail_alloc", "callback_delay_ms", "bar1_limit", "revoke_every", "seed", "strict",
-         "table_version", "mapping_version", "page_size", "put_delay_ms")
+         "device_pointers", "table_version", "mapping_version", "page_size", "put_delay_ms")
 
 # How much slower the debug kernel may be: the guest's programs find it as PEERDMA_PATIENCE.
 DEBUG_FACTOR = 6

@@ -17,6 +17,13 @@ def allocate():
     return pointer.value
 
 
+def of_device(memory):
+    """Its pointer for devices. With cudaDevAttrCanUseHostPointerForRegisteredMem it is the host's."""
+    pointer = ctypes.c_void_p()
+    assert cuda.cudaHostGetDevicePointer(ctypes.byref(pointer), ctypes.c_void_p(memory), 0) == 0, "cudaHostGetDevicePointer"
+    return pointer.value
+
+
 def told(address, length):
     fd = os.open("/dev/tegra_client", os.O_RDWR)
     try:
@@ -28,7 +35,7 @@ def told(address, length):
 
 
 memory = allocate()
-fd = told(memory, LENGTH)
+fd = told(of_device(memory), LENGTH)
 lines = os.pread(fd, 4096, 0).decode()
 print("the card's addresses:", len(lines.splitlines()), "runs")
 assert len(lines) >= 4095 or sum(int(line.split()[1]) for line in lines.splitlines()) == LENGTH
@@ -39,8 +46,8 @@ os.close(fd)
 
 # Let go of before it is freed; and what is no such memory, not all of one allocation, or not whole pages.
 memory = allocate()
-os.close(told(memory, LENGTH))
-for address, length in ((memory, 1 << 40), (id(sys) & -4096, 4096), (memory, 512)):
+os.close(told(of_device(memory), LENGTH))
+for address, length in ((of_device(memory), 1 << 40), (id(sys) & -4096, 4096), (of_device(memory), 512)):
     try:
         os.close(told(address, length))
         sys.exit("memory that is none was taken")

@@ -67,8 +67,9 @@ static bool understood(const struct peerdma_pin *pin, const struct nvidia_p2p_pa
 	if (NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) && table->page_size == NVIDIA_P2P_PAGE_SIZE_4KB &&
 	    table->entries == pin->pinned_length >> TEGRA_PAGE_SHIFT)
 		return true;
-	pr_warn_once("peerdma_tegra: the GPU driver gives a page table that this module does not understand (version %#x, page size %u, %u entries): build peerdma_tegra for the driver that is loaded\n",
-		     table->version, table->page_size, table->entries);
+	pr_warn_ratelimited("peerdma_tegra: the GPU driver gives a page table that this module does not understand (version %#x, page size %u, %u entries for %llu pages): refused; build peerdma_tegra for the driver that is loaded\n",
+			    table->version, table->page_size, table->entries,
+			    pin->pinned_length >> TEGRA_PAGE_SHIFT);
 	return false;
 }
 
@@ -152,6 +153,16 @@ static int take_runs(struct peerdma_map *map, const struct nvidia_p2p_dma_mappin
 	return at < to ? -EOPNOTSUPP : 0;
 }
 
+static int take_mapping(struct peerdma_map *map, const struct nvidia_p2p_dma_mapping *m)
+{
+	int err = NVIDIA_P2P_DMA_MAPPING_VERSION_COMPATIBLE(m) ? take_runs(map, m) : -EOPNOTSUPP;
+
+	if (err == -EOPNOTSUPP)
+		pr_warn_ratelimited("peerdma_tegra: the GPU driver gives a DMA mapping for %s that this module does not understand (version %#x, %u entries for %llu bytes): refused; build peerdma_tegra for the driver that is loaded\n",
+				    dev_name(map->pub.dev), m->version, m->entries, map->offset + map->length);
+	return err;
+}
+
 static int tegra_dma_map(struct peerdma_map *map)
 {
 	const struct held *held = map->pub.pin->priv;
@@ -162,7 +173,7 @@ static int tegra_dma_map(struct peerdma_map *map)
 	if (err)
 		return err == -ENOMEM ? -ENOMEM : -EOPNOTSUPP;
 	map->priv = m;
-	err = NVIDIA_P2P_DMA_MAPPING_VERSION_COMPATIBLE(m) ? take_runs(map, m) : -EOPNOTSUPP;
+	err = take_mapping(map, m);
 	if (err) {
 		nvidia_p2p_dma_unmap_pages(m);
 		map->nsegs = 0;

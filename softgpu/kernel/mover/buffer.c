@@ -300,17 +300,18 @@ static void mover_unmap(struct dma_buf_attachment *attach, struct sg_table *tabl
 	step(b, STEP_UNMAP);
 }
 
+/*
+ * Under the reservation lock until the page is in the page table: tell() would not find it
+ * there before, and the program would be left with the old place.
+ */
 static vm_fault_t mover_fault(struct vm_fault *vmf)
 {
 	struct buffer *b = vmf->vma->vm_private_data;
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 
 	lock(b);
-	if (b->now && vmf->pgoff < b->npages) {
-		vmf->page = b->now->pages[vmf->pgoff];
-		get_page(vmf->page);
-		ret = 0;
-	}
+	if (b->now && vmf->pgoff < b->npages)
+		ret = vmf_insert_page(vmf->vma, vmf->address, b->now->pages[vmf->pgoff]);
 	unlock(b);
 	return ret;
 }
@@ -328,7 +329,7 @@ static int mover_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	/* Only what is in the dma-buf's own file can be taken away from there. */
 	if (vma->vm_file != dmabuf->file)
 		return -EOPNOTSUPP;
-	softgpu_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP, 0);
+	softgpu_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP | VM_MIXEDMAP, 0);
 	vma->vm_private_data = dmabuf->priv;
 	vma->vm_ops = &mover_vm_ops;
 	return 0;

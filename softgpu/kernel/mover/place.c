@@ -70,9 +70,11 @@ bool place_intact(const struct place *p)
 
 int place_map(struct mapping *m)
 {
-	int err = sg_alloc_table_from_pages(&m->table, m->place->pages, m->npages, 0,
-					    (size_t)m->npages << PAGE_SHIFT, GFP_KERNEL);
+	u32 segment_max = max_t(u32, dma_get_max_seg_size(m->dev), PAGE_SIZE);
+	int err;
 
+	err = sg_alloc_table_from_pages_segment(&m->table, m->place->pages, m->npages, 0,
+						(size_t)m->npages << PAGE_SHIFT, segment_max, GFP_KERNEL);
 	if (err)
 		return err;
 	err = dma_map_sgtable(m->dev, &m->table, m->dir, DMA_ATTR_SKIP_CPU_SYNC);

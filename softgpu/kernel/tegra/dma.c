@@ -9,6 +9,14 @@
 #include "../softgpu_kapi.h"
 #include "tegra.h"
 
+static unsigned int mapping_version;
+module_param(mapping_version, uint, 0644);
+MODULE_PARM_DESC(mapping_version, "FAULT INJECTION, for tests: the version that DMA mappings say they have (default 0: the right one)");
+
+static bool short_mapping;
+module_param(short_mapping, bool, 0644);
+MODULE_PARM_DESC(short_mapping, "FAULT INJECTION, for tests: DMA mappings say that they have a run less than they do (default N)");
+
 struct mapping {
 	struct nvidia_p2p_dma_mapping pub;	/* the client's */
 	struct sg_table table;
@@ -47,7 +55,7 @@ static int check_reach(struct device *dev, const struct table *t)
 	u64 last = softgpu_last_address(dev);
 	u32 i;
 
-	for (i = 0; i < t->pub.entries; i++) {
+	for (i = 0; i < t->npages; i++) {
 		u64 phys = page_to_phys(t->pub.pages[i]);
 
 		if (phys + PAGE_SIZE - 1 > last) {
@@ -72,7 +80,7 @@ static int fill(struct mapping *m)
 		m->pub.hw_address[i] = sg_dma_address(sg);
 		m->pub.hw_len[i] = sg_dma_len(sg);
 	}
-	m->pub.entries = m->table.nents;
+	m->pub.entries = m->table.nents - READ_ONCE(short_mapping);
 	return 0;
 }
 
@@ -85,7 +93,7 @@ static int mapping_create(struct device *dev, struct table *t, enum dma_data_dir
 	if (!m)
 		return -ENOMEM;
 	/* The original merges without end, and a kernel that checks DMA says so. */
-	err = sg_alloc_table_from_pages_segment(&m->table, t->pub.pages, t->pub.entries, 0, t->pub.size,
+	err = sg_alloc_table_from_pages_segment(&m->table, t->pub.pages, t->npages, 0, t->pub.size,
 						max_t(u32, dma_get_max_seg_size(dev), PAGE_SIZE), GFP_KERNEL);
 	if (err)
 		goto free;
@@ -94,7 +102,7 @@ static int mapping_create(struct device *dev, struct table *t, enum dma_data_dir
 		sg_free_table(&m->table);
 		goto free;
 	}
-	m->pub.version = NVIDIA_P2P_DMA_MAPPING_VERSION;
+	m->pub.version = READ_ONCE(mapping_version) ?: NVIDIA_P2P_DMA_MAPPING_VERSION;
 	m->pub.sgt = &m->table;
 	m->pub.dev = get_device(dev);
 	m->pub.page_table = &t->pub;

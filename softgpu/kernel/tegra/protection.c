@@ -32,7 +32,7 @@ static bool is_ours(const struct table *t, unsigned long pfn)
 {
 	u32 i;
 
-	for (i = 0; i < t->pub.entries; i++)
+	for (i = 0; i < t->npages; i++)
 		if (page_to_pfn(t->pub.pages[i]) == pfn)
 			return true;
 	return false;

@@ -9,6 +9,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
@@ -29,6 +30,14 @@ MODULE_PARM_DESC(table_version, "FAULT INJECTION, for tests: the version that pa
 static unsigned int told_page_size = NVIDIA_P2P_PAGE_SIZE_4KB;
 module_param_named(page_size, told_page_size, uint, 0644);
 MODULE_PARM_DESC(page_size, "FAULT INJECTION, for tests: what page tables say in page_size, 0 (default), 1 or 2 for 4, 64 or 128 KiB");
+
+static bool short_table;
+module_param(short_table, bool, 0644);
+MODULE_PARM_DESC(short_table, "FAULT INJECTION, for tests: page tables say that they have an entry less than they do (default N)");
+
+static unsigned int put_delay_ms;
+module_param(put_delay_ms, uint, 0644);
+MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: nvidia_p2p_put_pages waits for so long before it does anything (default 0)");
 
 DEFINE_MUTEX(tegra_lock);
 static LIST_HEAD(tables);
@@ -84,7 +93,7 @@ static int end(struct table *t)
 	t->state = TABLE_ENDED;
 	t->thread = NULL;
 	mutex_unlock(&tegra_lock);
-	unpin_user_pages_dirty_lock(t->pub.pages, t->pub.entries, true);
+	unpin_user_pages_dirty_lock(t->pub.pages, t->npages, true);
 	complete_all(&t->ended);
 	module_put(THIS_MODULE);
 	return 0;
@@ -103,6 +112,8 @@ int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
 	struct table *t;
 	int err;
 
+	if (unlikely(READ_ONCE(put_delay_ms)))
+		msleep(READ_ONCE(put_delay_ms));
 	mutex_lock(&tegra_lock);
 	t = table_find(page_table);
 	if (t) {
@@ -168,6 +179,11 @@ static int find_host(u64 vaddr, u64 size, struct sg_found_host *found)
 					    vaddr);
 		return -EINVAL;
 	}
+	if (found->device_va != vaddr) {
+		pr_info_ratelimited("get_pages(%#llx): the host's pointer, and this GPU has that memory at %#llx: use cudaHostGetDevicePointer()'s (cudaDevAttrCanUseHostPointerForRegisteredMem is 0)\n",
+				    vaddr, found->device_va);
+		return -EINVAL;
+	}
 	/* The rest of its last page is nobody's. */
 	last = PAGE_ALIGN(found->base + found->length);
 	if (vaddr + size > last) {
@@ -183,8 +199,8 @@ static int pin_all(struct table *t)
 	u32 done = 0;
 	int n;
 
-	while (done < t->pub.entries) {
-		n = pin_user_pages_fast(t->pub.vaddr + ((u64)done << PAGE_SHIFT), t->pub.entries - done,
+	while (done < t->npages) {
+		n = pin_user_pages_fast(t->host_va + ((u64)done << PAGE_SHIFT), t->npages - done,
 					FOLL_WRITE | FOLL_LONGTERM, t->pub.pages + done);
 		if (n <= 0) {
 			unpin_user_pages(t->pub.pages, done);
@@ -211,14 +227,15 @@ static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *da
 	t->pub.version = READ_ONCE(table_version) ?: NVIDIA_P2P_PAGE_TABLE_VERSION;
 	t->pub.page_size = READ_ONCE(told_page_size);
 	t->pub.size = size;
-	t->pub.entries = size >> PAGE_SHIFT;
+	t->npages = size >> PAGE_SHIFT;
+	t->pub.entries = t->npages - READ_ONCE(short_table);
 	t->pub.vaddr = vaddr;
 	t->pub.mapped = NVIDIA_P2P_PINNED;
 	t->pub.mm = current->mm;
 	mutex_init(&t->pub.lock);
 	t->pub.free_callback = callback;
 	t->pub.data = data;
-	t->pub.pages = kvcalloc(t->pub.entries, sizeof(*t->pub.pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	t->pub.pages = kvcalloc(t->npages, sizeof(*t->pub.pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!t->pub.pages) {
 		kfree(t);
 		return NULL;
@@ -246,6 +263,7 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 	t = table_create(vaddr, size, free_callback, data);
 	if (!t)
 		return -ENOMEM;
+	t->host_va = found.host_va;
 	t->buffer_id = found.buffer_id;
 	t->write_combined = found.host_flags & WRITE_COMBINED;
 	err = pin_all(t);

@@ -29,6 +29,8 @@ struct table {
 	enum table_state state;
 	struct task_struct *thread;		/* that runs the callback */
 	struct completion ended;
+	u64 host_va;				/* where the process has the pages */
+	u32 npages;				/* whatever the client's table says */
 	const void *process;
 	u64 buffer_id;
 	bool write_combined;

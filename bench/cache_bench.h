@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* cache_bench.h - what the files of bench-cache share. */
+#ifndef CACHE_BENCH_H
+#define CACHE_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define THREADS_MAX	2
+
+typedef void step_fn(void *cache, const uint32_t *which, size_t n);
+
+double now_ns(void);
+double cpu_ns(void);			/* the calling thread's */
+void stay_on(int cpu);			/* the calling thread; -1: anywhere */
+
+/* Of the caller's choice by options. */
+bool wanted(const char *what);
+struct subject;
+bool measured(const struct subject *s);
+
+/* To be freed. */
+uint32_t *all_numbers(size_t n, bool shuffled);			/* 0 to n - 1 */
+uint32_t *some_numbers(size_t count, size_t n);			/* so many of them, at random */
+
+/* other: what the median is compared with, or 0.  Sorts the samples. */
+void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double other);
+
+/*
+ * cache_gain.c: two threads' throughput in one thread's, of hits and of a control.
+ * cpus: where the threads stay, or -1 for what processors.c chooses.
+ */
+void bench_gain(size_t n, int rounds, const int cpus[THREADS_MAX]);
+
+/* control.c: as many instructions as a hit, on nothing but the thread's own first-level cache. */
+void *control_open(void);
+step_fn control_steps;
+
+/* pair.c: two threads that stay where they are, and do a step each on command. */
+struct pair;
+struct pair *pair_begin(const int cpus[THREADS_MAX]);
+void pair_end(struct pair *p);
+struct task {
+	step_fn *step;
+	void *on[THREADS_MAX];		/* each thread's */
+	const uint32_t *which[THREADS_MAX];
+	size_t n;			/* of each */
+};
+/*
+ * ns per step of all threads' together.  They begin within a microsecond of each
+ * other.  own: by the threads' own time, which stops when others have the processor.
+ */
+struct pair_times {
+	double clock, own;
+};
+struct pair_times pair_time(struct pair *p, const struct task *task, int threads);
+
+/*
+ * processors.c: two that are not one core's, as far as the kernel says so and the
+ * control shows; what was found goes to stdout unless quiet.
+ */
+void processors_choose(int cpus[THREADS_MAX], bool quiet);
+
+#endif
