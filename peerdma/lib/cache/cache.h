@@ -41,23 +41,24 @@ struct region {
 _Static_assert(sizeof(struct region) == 64, "one cache line");
 
 /*
- * A thread's side of a cache.  The table has the number of a region by the hash of
- * a page: a guess, which the region's record answers for.  Both are small, since a
- * hit's time is that of getting them to the processor.  They are wiped in forked
- * children, where therefore nothing is a hit.
+ * A thread's side of a cache.  The table has the place of a region's record, in
+ * bytes, by the hash of a page: a guess, which the record answers for.  Both are
+ * small, since a hit's time is that of getting them to the processor.  They are wiped
+ * in forked children, where therefore nothing is a hit.
  */
 struct front {
-	uint64_t serial;		/* of its cache; never used twice */
+	/* Its cache's, never used twice; or 0 where more is to be done than in the common case. */
+	uint64_t get_serial;
+	uint64_t put_serial;
+	uint64_t slot_mask;
 	uint32_t *slots;
 	struct record *records;		/* one per region */
 	struct region *regions;
 	uint64_t hits;			/* in slots */
-	uint8_t slot_shift;
-	bool fence, monitored;
-	bool careful;			/* one of these */
 
-	/* Not for hits in slots: */
-	uint64_t index_hits __attribute__((aligned(64)));
+	uint64_t serial __attribute__((aligned(64)));
+	bool fence, monitored;
+	uint64_t index_hits;
 	struct index_place place;	/* the thread's last miss */
 	uint32_t capacity;
 	uint32_t crowded;		/* regions found in the index since the table grew */
@@ -124,6 +125,14 @@ struct peerdma_cache {
 static inline uint32_t region_number(const struct peerdma_cache *cache, const struct region *region)
 {
 	return (uint32_t)(region - cache->regions);
+}
+
+/* The records lie as the regions do. */
+#define RECORDS_STEP	(sizeof(struct region) / sizeof(struct record))
+
+static inline struct record *record_of(const struct front *f, const struct region *region)
+{
+	return (struct record *)((char *)f->records + ((uintptr_t)region - (uintptr_t)f->regions) / RECORDS_STEP);
 }
 
 static inline bool region_covers(const struct region *region, uint64_t addr, uint64_t last)

@@ -9,13 +9,17 @@
 #include "front.h"
 
 #define SLOTS_FIRST	256
-#define SLOTS_LAST	(1U << 21)
 #define GROWTH		2
 #define PAGE		(1ULL << RANGE_SHIFT)
 
+static uint32_t slots_count(const struct front *f)
+{
+	return (uint32_t)f->slot_mask + 1;
+}
+
 static size_t slots_size(const struct front *f)
 {
-	return sizeof(*f->slots) << (64 - f->slot_shift);
+	return sizeof(*f->slots) * slots_count(f);
 }
 
 void front_leave(struct peerdma_cache *cache, struct front *f)
@@ -58,9 +62,11 @@ struct front *front_make(struct peerdma_cache *cache)
 		return NULL;
 	*f = (struct front){
 		.serial = cache->serial, .regions = cache->regions,
+		.get_serial = cache->fence || cache->monitored ? 0 : cache->serial,
+		.put_serial = cache->fence ? 0 : cache->serial,
 		.fence = cache->fence, .monitored = cache->monitored,
-		.careful = cache->fence || cache->monitored, .capacity = cache->capacity, .cache = cache, .process = cache->process,
-		.slot_shift = (uint8_t)(64 - __builtin_ctz(SLOTS_FIRST)),
+		.capacity = cache->capacity, .cache = cache, .process = cache->process,
+		.slot_mask = SLOTS_FIRST - 1,
 	};
 	/* The first slots are behind the records, in one piece: whoever frees either gives back its own pages. */
 	records = memory_rounded((size_t)f->capacity * sizeof(struct record));
@@ -92,15 +98,14 @@ static void front_grow(struct front *f)
 {
 	uint32_t *old = f->slots;
 	size_t old_size = slots_size(f);
-	uint8_t shift = f->slot_shift - __builtin_ctz(GROWTH);
-	uint32_t *slots = memory_get(sizeof(*slots) << (64 - shift), true);
+	uint32_t *slots = memory_get(old_size * GROWTH, true);
 
 	f->crowded = 0;
 	if (!slots)
 		return;
 	/* Before anything is given back: that may call us. */
 	f->slots = slots;
-	f->slot_shift = shift;
+	f->slot_mask = (uint64_t)slots_count(f) * GROWTH - 1;
 	memory_put(old, old_size);
 }
 
@@ -110,19 +115,19 @@ void front_remember(struct front *f, const struct region *region, uint64_t addr)
 	uint64_t first = (region->pub.addr + PAGE - 1) >> RANGE_SHIFT;
 	uint64_t end = (region->pub.addr + region->pub.length) >> RANGE_SHIFT;
 	uint64_t page = addr >> RANGE_SHIFT;
-	uint32_t number = (uint32_t)(region - f->regions);
+	struct record *record = record_of(f, region);
 
-	if (page < first || page >= end)
+	if (page < first || page >= end || end > RANGE_PAGE_MAX)
 		return;
-	if (++f->crowded > (1U << (64 - f->slot_shift)) / 2 && 1U << (64 - f->slot_shift) < SLOTS_LAST)
+	if (++f->crowded > slots_count(f) / 2 && slots_count(f) < SLOTS_LAST)
 		front_grow(f);
 	/* Of a very big region, what is around the address. */
 	if (end - first > RANGE_COUNT_MAX && page - first > RANGE_COUNT_MAX / 2)
 		first = page - RANGE_COUNT_MAX / 2;
 	if (end - first > RANGE_COUNT_MAX)
 		end = first + RANGE_COUNT_MAX;
-	f->records[number].range = first << RANGE_COUNT_BITS | (end - first);
-	*front_slot(f, page) = number;
+	ord_store(&record->range, range_of(first, end - first));
+	*front_slot(f, addr) = (uint32_t)((char *)record - (char *)f->records);
 }
 
 void front_spill(struct front *f, uint32_t number)
@@ -132,5 +137,5 @@ void front_spill(struct front *f, uint32_t number)
 
 	region->holds += word_holds(word);
 	region->gets += word_takes(word);
-	ord_store_release(&f->records[number].word, WORD_START);
+	ord_store_release(&f->records[number].word, 0);
 }

@@ -4,22 +4,15 @@
  */
 #include "hold.h"
 
-static uint32_t word_of(const struct record *record)
-{
-	uint32_t word = ord_load(&record->word);
-
-	return word ? word : WORD_START;
-}
-
 void record_fill(struct record *record, uint32_t gen)
 {
-	record->range = 0;
+	ord_store(&record->range, 0);
 	ord_store(&record->gen, gen);
 }
 
 enum hold hold_take_first(struct record *record, const uint64_t *life, uint64_t expected)
 {
-	uint32_t word = word_of(record);
+	uint32_t word = ord_load(&record->word);
 
 	ord_store(&record->word, word + WORD_TAKE);
 	record_fill(record, life_gen(expected));
@@ -31,19 +24,22 @@ enum hold hold_take_first(struct record *record, const uint64_t *life, uint64_t 
 	return HOLD_UNDONE;
 }
 
-/* The caller's hold keeps the region from being another's, so its generation is the right one. */
-enum hold hold_give_first(struct record *record, const uint64_t *life)
+/*
+ * Whoever ends the region either has seen the hold given back, or is told.  Without
+ * the hold the number may be another region's by now: then that one's is what the
+ * record names, and the one that was held has ended already.
+ */
+enum hold hold_given(struct record *record, const uint64_t *life)
 {
-	uint64_t now = ord_load(life);
-	bool live = life_state(now) == STATE_LIVE;
+	uint64_t now = ord_load_acquire(life);
 
-	ord_store_release(&record->word, word_of(record) - 1);
-	if (live)
+	if (life_state(now) == STATE_LIVE) {
 		record_fill(record, life_gen(now));
-	ord_fence();
-	if (live && ord_load(life) == now)
-		return HOLD_YES;
-	ord_store(&record->gen, 0);
+		ord_fence();
+		if (ord_load(life) == now)
+			return HOLD_YES;
+		ord_store(&record->gen, 0);
+	}
 	return HOLD_UNDONE;
 }
 
@@ -52,5 +48,6 @@ bool hold_empty(struct record *record, uint32_t gen)
 	if (ord_load(&record->gen) != gen)
 		return false;
 	ord_store(&record->gen, 0);
+	ord_store(&record->range, 0);
 	return true;
 }

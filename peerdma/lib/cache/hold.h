@@ -27,46 +27,54 @@
 #include "order.h"
 
 /*
- * One thread's count for one region.  word: how often it has taken a hold, in the
- * upper half, and how many more it has taken than given back, in the lower half,
- * which begins in the middle.  Both go to the region before they overflow.
- * 0: never used; then gen is 0, too.
+ * One thread's count for one region.  word: how often it has taken a hold, times
+ * 2^16, plus how many more it has taken than given back, which may be negative.
+ * Both go to the region before they overflow.
  */
 struct record {
 	uint32_t gen;		/* the generation that a hit is good for; 0: none */
 	uint32_t word;		/* written by its thread alone */
 	/*
-	 * Its thread's own: pages of that generation, all of them if they are not too
-	 * many: first page << 20 | how many.
+	 * Pages of that generation, all of them if they are not too many: the page past
+	 * the last << 20 | how many.  Its thread's own, but that the ender empties it with
+	 * gen; they may miss each other, and it is gen that counts.
 	 */
 	uint64_t range;
 };
+
+_Static_assert(sizeof(struct record) == 16, "a power of two");
 
 /* A page is 4096 bytes everywhere: a shift by what is known beforehand is cheaper. */
 #define RANGE_SHIFT	12
 #define RANGE_COUNT_BITS 20
 #define RANGE_COUNT_MAX	((1U << RANGE_COUNT_BITS) - 1)
+#define RANGE_PAGE_MAX	((1ULL << (64 - RANGE_COUNT_BITS)) - 1)
 
-static inline bool range_covers(uint64_t range, uint64_t page, uint64_t last)
+static inline uint64_t range_of(uint64_t first_page, uint64_t pages)
 {
-	uint64_t first = range >> RANGE_COUNT_BITS;
-
-	return page - first <= last - first && last - first < (range & RANGE_COUNT_MAX);
+	return (first_page + pages) << RANGE_COUNT_BITS | pages;
 }
 
-#define WORD_START	0x8000U
+/* [addr, addr + length) is not empty, does not wrap, and is all in it. */
+static inline bool range_covers(uint64_t range, uint64_t addr, uint64_t length)
+{
+	uint64_t left = (range >> RANGE_COUNT_BITS << RANGE_SHIFT) - addr;
+
+	return left <= (range & RANGE_COUNT_MAX) << RANGE_SHIFT && length - 1 < left;
+}
+
 #define WORD_TAKE	0x10001U
 #define WORD_FULL(w)	((w) & 0x40000000U)		/* after a take */
-#define WORD_LOW(w)	(!((w) & 0xc000U))		/* after a give */
+#define WORD_LOW(w)	((int16_t)(w) < -0x4000)	/* after a give */
 
 static inline int32_t word_holds(uint32_t word)
 {
-	return word ? (int32_t)(word & 0xffff) - (int32_t)WORD_START : 0;
+	return (int16_t)word;
 }
 
 static inline uint32_t word_takes(uint32_t word)
 {
-	return word >> 16;
+	return (word + 0x8000) >> 16;
 }
 
 /* A region's life: its generation, what is known of it, and its state. */
@@ -94,47 +102,49 @@ static inline enum state life_state(uint64_t life)
 }
 
 enum hold {
-	HOLD_NO,		/* the record does not name this generation */
+	HOLD_NO,
 	HOLD_YES,
 	HOLD_UNDONE,		/* the region ended meanwhile: whoever waits for the last hold is to be told */
 };
 
-/* The hit, of whatever generation the record is for.  `fence`: this machine has no ord_fence_others(). */
+/*
+ * The hit, of whatever generation the record is for: that is looked at once, at the
+ * end.  No other than its own thread gives it a generation, so what is there then was
+ * there before.  `fence`: this machine has no ord_fence_others().
+ */
 static inline enum hold hold_take(struct record *record, bool fence, uint32_t *word)
 {
-	uint32_t gen = ord_load(&record->gen);
-
-	if (__builtin_expect(!gen, 0))
-		return HOLD_NO;
 	*word = ord_load(&record->word) + WORD_TAKE;
 	ord_store(&record->word, *word);
 	if (__builtin_expect(fence, 0))
 		ord_fence();
 	else
 		ord_fence_light();
-	if (__builtin_expect(ord_load_acquire(&record->gen) == gen, 1))
-		return HOLD_YES;
-	ord_store_release(&record->word, *word - WORD_TAKE);
-	return HOLD_UNDONE;
+	return __builtin_expect(ord_load_acquire(&record->gen) != 0, 1) ? HOLD_YES : HOLD_UNDONE;
 }
 
-/* HOLD_YES: given back, and nobody waits for it.  HOLD_NO: hold_give_first() is the call.  HOLD_UNDONE: as above. */
+/* After HOLD_UNDONE. */
+static inline void hold_untake(struct record *record, uint32_t word)
+{
+	ord_store(&record->range, 0);
+	ord_store_release(&record->word, word - WORD_TAKE);
+}
+
+/* HOLD_YES: given back, and nobody waits for it.  HOLD_NO: given back, and hold_given() tells what of it. */
 static inline enum hold hold_give(struct record *record, bool fence, uint32_t *word)
 {
-	if (__builtin_expect(!ord_load(&record->gen), 0))
-		return HOLD_NO;
 	*word = ord_load(&record->word) - 1;
 	ord_store_release(&record->word, *word);
 	if (__builtin_expect(fence, 0))
 		ord_fence();
 	else
 		ord_fence_light();
-	return __builtin_expect(ord_load(&record->gen) != 0, 1) ? HOLD_YES : HOLD_UNDONE;
+	return __builtin_expect(ord_load(&record->gen) != 0, 1) ? HOLD_YES : HOLD_NO;
 }
 
-/* The same two where the record names no generation, or not this one. */
+/* Where the record names no generation, or not this one: HOLD_YES or HOLD_UNDONE, of which nothing is left. */
 enum hold hold_take_first(struct record *record, const uint64_t *life, uint64_t expected);
-enum hold hold_give_first(struct record *record, const uint64_t *life);
+enum hold hold_given(struct record *record, const uint64_t *life);
 
 /* The thread's: from here on it will be told of the end of this generation, of which no page is known yet. */
 void record_fill(struct record *record, uint32_t gen);

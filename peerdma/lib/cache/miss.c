@@ -175,11 +175,11 @@ static inline bool publish(struct peerdma_cache *cache, struct front *f, struct 
 	ord_store(&r->pub.registration, registration->handle);
 	if (!f)
 		return publish_without_front(cache, r, pending, live);
-	record = &f->records[number];
+	record = record_of(f, r);
 	/* Written before it is read, as in begin(); what is not LIVE has no ender who looks at it. */
 	record_fill(record, life_gen(live));
 	before = ord_load(&record->word);
-	word = (before ? before : WORD_START) + WORD_TAKE;
+	word = before + WORD_TAKE;
 	ord_store(&record->word, word);
 	if (!ord_replace(&r->life, pending, live)) {
 		ord_store(&record->gen, 0);

@@ -16,7 +16,7 @@
 #include "cache.h"
 
 #define SEEN_NAME	"peerdma-cache"
-#define SEEN_VERSION	1
+#define SEEN_VERSION	2
 
 struct seen_page {
 	char magic[16];			/* SEEN_NAME */

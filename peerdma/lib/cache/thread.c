@@ -12,7 +12,7 @@
 #include "cache.h"
 #include "front.h"
 
-static struct front nobody;		/* serial 0: no cache's */
+static struct front nobody;		/* serials 0: no cache's */
 
 /* In the room that the loader keeps for such: no call is needed to find it. */
 _Thread_local struct front *front_words[FRONT_WORDS] __attribute__((tls_model("initial-exec"))) = {
