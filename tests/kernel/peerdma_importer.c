@@ -11,21 +11,9 @@
 #include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
 
+#include "compat.h"
 #include "peerdma_importer.h"
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
-#define map_static	dma_buf_map_attachment
-#define unmap_static	dma_buf_unmap_attachment
-#define vmap_unlocked	dma_buf_vmap
-#define vunmap_unlocked	dma_buf_vunmap
-#else
-#define map_static	dma_buf_map_attachment_unlocked
-#define unmap_static	dma_buf_unmap_attachment_unlocked
-#define vmap_unlocked	dma_buf_vmap_unlocked
-#define vunmap_unlocked	dma_buf_vunmap_unlocked
-#endif
 
 struct importer {
 	struct mutex lock;			/* one call at a time */
@@ -65,12 +53,12 @@ static void notify(struct dma_buf_attachment *attach)
 
 static const struct dma_buf_attach_ops peer_ops = {
 	.allow_peer2peer = true,
-	.move_notify = notify,
+	.invalidate_mappings = notify,
 };
 
 static const struct dma_buf_attach_ops no_peer_ops = {
 	.allow_peer2peer = false,
-	.move_notify = notify,
+	.invalidate_mappings = notify,
 };
 
 static void lock_resv(struct importer *im)
@@ -89,7 +77,7 @@ static void unmap(struct importer *im)
 {
 	lock_resv(im);
 	if (im->sgt && im->kind == IMPORTER_STATIC)
-		unmap_static(im->attach, im->sgt, im->dir);
+		dma_buf_unmap_attachment_unlocked(im->attach, im->sgt, im->dir);
 	else if (im->sgt)
 		dma_buf_unmap_attachment(im->attach, im->sgt, im->dir);
 	im->sgt = NULL;
@@ -170,7 +158,7 @@ static long map(struct importer *im, struct importer_map *m)
 	if (!im->dmabuf || im->sgt)
 		return -EINVAL;
 	lock_resv(im);
-	sgt = im->kind == IMPORTER_STATIC ? map_static(im->attach, m->direction) :
+	sgt = im->kind == IMPORTER_STATIC ? dma_buf_map_attachment_unlocked(im->attach, m->direction) :
 		dma_buf_map_attachment(im->attach, m->direction);
 	if (!IS_ERR(sgt)) {
 		im->sgt = sgt;
@@ -198,7 +186,7 @@ static long view(struct importer *im, struct importer_view *v)
 	dmabuf = dma_buf_get(v->fd);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
-	err = vmap_unlocked(dmabuf, &im->view);
+	err = dma_buf_vmap_unlocked(dmabuf, &im->view);
 	if (err) {
 		dma_buf_put(dmabuf);
 		return err;
@@ -230,7 +218,7 @@ static void unview(struct importer *im)
 {
 	if (!im->viewed)
 		return;
-	vunmap_unlocked(im->viewed, &im->view);
+	dma_buf_vunmap_unlocked(im->viewed, &im->view);
 	dma_buf_put(im->viewed);
 	im->viewed = NULL;
 }
@@ -370,8 +358,4 @@ module_exit(importer_exit);
 
 MODULE_DESCRIPTION("Imports dma-bufs in every way, for tests");
 MODULE_LICENSE("Dual MIT/GPL");
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-MODULE_IMPORT_NS(DMA_BUF);
-#else
-MODULE_IMPORT_NS("DMA_BUF");
-#endif
+PEERDMA_IMPORT_DMA_BUF;
