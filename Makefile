@@ -16,7 +16,7 @@ SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
 .PHONY: help demo demo-vm demo-process check check-fast check-thirdparty check-gpu check-more debug-kernel \
-	check-debug check-debug-rounds check-arm64 mutate bench fuzz user modules modules-all kernel \
+	check-debug check-debug-rounds check-arm64 check-kernel mutate bench fuzz user modules modules-all kernel \
 	vm-shell install install-modules style clean distclean
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo '  make debug-kernel         build a Linux that notices more: KASAN, lockdep, kmemleak... (6 minutes)'
 	@echo '  make check-debug          all tests of virtual machines on it'
 	@echo '  make check-debug-rounds ROUNDS=N   random rounds on it, with revocations at random'
+	@echo '  make check-kernel KVER=7.2   all tests of virtual machines on one kernel: docs/testing.md'
 	@echo '  make check-arm64          cross-builds for arm64, and tests there, emulated: docs/arm64.md'
 	@echo '  make mutate               break the code in each place that a rule stands on: docs/testing.md'
 	@echo '  make fuzz FUZZ_TARGET=... SECONDS=60   looks for input that breaks something: docs/testing.md'
@@ -46,7 +47,7 @@ help:
 	@echo '  make style                checkpatch and sparse on kernel code, both compilers on the rest'
 	@echo '  make clean, distclean     remove what was built; distclean: the kernels fetched, too'
 	@echo
-	@echo '  KVER=$(KVER)      6.1 or 6.12 (kernels of Debian 12), or a folder with kernel headers'
+	@echo '  KVER=$(KVER)      6.1, 6.12 (kernels of Debian 12), 7.2 (of Debian 13), or a folder with kernel headers'
 	@echo '  ARCH=arm64    for demo, user, modules, install, vm-shell: see docs/arm64.md'
 	@echo '  DEMO_ARGS=    for the demonstration; DEMO_ARGS=--help tells'
 	@echo '  VM_ARGS=      for the virtual machine, such as "--iommu on --topology switch"; vm/run --help tells'
@@ -69,7 +70,8 @@ demo-vm:
 	@mkdir -p $(BUILD)/logs
 	@vm/run --kernel $(kernel) --timeout 300 --log $(BUILD)/logs/demo.log \
 		$$(sed -n 's/^# vm: *//p' peers/fpga/demo.sh) $(VM_ARGS) \
-		--env BUILD=$(CURDIR)/$(user-folder) --env MODDIR=$(BUILD)/modules/$(kernel) -- peers/fpga/demo.sh $(DEMO_ARGS)
+		--env BUILD=$(CURDIR)/$(user-folder) --env MODDIR=$(BUILD)/modules/$(kernel) --env TOP=$(CURDIR) \
+		-- peers/fpga/demo.sh $(DEMO_ARGS)
 
 # One call of the compiler, from nothing each time: it takes a second.
 -include softgpu/core/files.mk
@@ -158,6 +160,10 @@ check-debug-rounds: user debug-kernel
 		--dmesg-max info $(VM_ARGS) --env BUILD=$(BUILD)/user \
 		--env MODDIR=$(BUILD)/modules/debug --env TOP=$(CURDIR) \
 		--env STRESS_ARGS="--rounds $(ROUNDS) --revoke 5 $(STRESS_ARGS)" -- tests/vm/random-rounds.sh
+
+check-kernel: user
+	@vm/deps.sh check
+	@tests/run --kernel $(KVER) 'build modules $(KVER)' vm/
 
 # The core's tests, and the cache's order, are about the processor alone, and qemu-user has that. The rest needs a kernel.
 check-arm64:

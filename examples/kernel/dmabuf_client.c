@@ -19,7 +19,8 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
+
+#include "compat.h"
 
 static char *card;
 module_param(card, charp, 0444);
@@ -46,7 +47,7 @@ static void moved(struct dma_buf_attachment *attach)
 
 static const struct dma_buf_attach_ops ops = {
 	.allow_peer2peer = true,	/* addresses are all that is used, never struct pages */
-	.move_notify = moved,
+	.invalidate_mappings = moved,
 };
 
 static int attach(struct client *c, int fd)
@@ -189,8 +190,4 @@ module_exit(client_exit);
 MODULE_DESCRIPTION("Example: DMA addresses of a dma-buf for a card");
 MODULE_AUTHOR("peerdma developers");
 MODULE_LICENSE("Dual MIT/GPL");
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-MODULE_IMPORT_NS(DMA_BUF);
-#else
-MODULE_IMPORT_NS("DMA_BUF");
-#endif
+IMPORT_DMA_BUF;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * compat.h - what differs between the kernels that peerdma builds for (6.1 to
- * 6.12), so that no other file asks for a version.
+ * 7.2), so that no other file asks for a version.
  */
 #ifndef PEERDMA_COMPAT_H
 #define PEERDMA_COMPAT_H
@@ -42,10 +42,10 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
  */
 #ifdef CONFIG_ARCH_SUPPORTS_HUGE_PFNMAP
 #define PEERDMA_HUGE_VIEWS	1
-#include <linux/pfn_t.h>
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
 #define peerdma_insert_pmd(vmf, pfn, write) vmf_insert_pfn_pmd(vmf, pfn, write)
 #else
+#include <linux/pfn_t.h>
 #define peerdma_insert_pmd(vmf, pfn, write) \
 	vmf_insert_pfn_pmd(vmf, pfn_to_pfn_t(pfn), write)
 #endif
@@ -56,6 +56,35 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define peerdma_assign_str(dst, src)	__assign_str(dst, src)
 #else
 #define peerdma_assign_str(dst, src)	__assign_str(dst)
+#endif
+
+/*
+ * Since 7.1 importers are told by another name, and say by having the callback that
+ * they unmap soon after it, even if they have pinned.  Before, all dynamic importers
+ * had it, and those who pinned meant that the memory stays.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
+#define invalidate_mappings	move_notify
+#define dma_buf_invalidate_mappings(dmabuf)	dma_buf_move_notify(dmabuf)
+#define dma_buf_attach_revocable(attach)	(!!(attach)->importer_ops)
+#define PEERDMA_PINNED_LET_GO	0
+/* Without this option the kernel pins with each map of a dynamic importer's. */
+#define PEERDMA_MAPS_PIN	(!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY))
+#else
+#define PEERDMA_PINNED_LET_GO	1
+#define PEERDMA_MAPS_PIN	0
+#endif
+
+/* Since 6.2 the reservation lock is not the caller's to take. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define dma_buf_map_attachment_unlocked(attach, dir)	dma_buf_map_attachment(attach, dir)
+#define dma_buf_unmap_attachment_unlocked(attach, sgt, dir) \
+	dma_buf_unmap_attachment(attach, sgt, dir)
+#endif
+
+/* Since 6.18 it has this name, and who uses the old one is told so. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define system_percpu_wq	system_wq
 #endif
 
 /* Namespaces became strings in 6.13. */

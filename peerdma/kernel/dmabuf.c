@@ -5,10 +5,10 @@
  * A dma-buf has no addresses but a device's.  So a pin of one holds the dma-buf,
  * and each mapping is an attachment of its own.  The exporter is asked to keep the
  * memory where it is (dma_buf_pin).  If it will not, it may move it at any time;
- * that is the end of the pin, as when it takes the memory away: its move_notify is
- * our revocation.  An exporter that has no move_notify never does either.
+ * that is the end of the pin, as when it takes the memory away: invalidate_mappings is
+ * our revocation.  An exporter that never calls it never does either.
  *
- * move_notify comes with the dma-buf's reservation lock held, and unmapping wants
+ * It comes with the dma-buf's reservation lock held, and unmapping wants
  * that lock, too.  So for these pins it is taken before pin->lock around whatever
  * makes or unmakes a mapping: peerdma_maps_lock().  The exporter maps before
  * pin->lock is taken, for it may move memory to do so, and tell us.  Attachments
@@ -51,7 +51,7 @@ static void moved(struct dma_buf_attachment *attach)
 
 static const struct dma_buf_attach_ops importer_ops = {
 	.allow_peer2peer = true,
-	.move_notify = moved,
+	.invalidate_mappings = moved,
 };
 
 /* What an exporter says, in our words. */

@@ -69,7 +69,7 @@ static bool insists(const struct dma_buf_attachment *attach)
 
 	if (is_static(attach))
 		return true;
-	return IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) ? a->pins : a->pins > a->maps;
+	return a->pins > (PEERDMA_MAPS_PIN ? a->maps : 0);
 }
 
 static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
@@ -107,8 +107,7 @@ static int export_pin(struct dma_buf_attachment *attach)
 	struct attached *a = attach->priv;
 
 	dma_resv_assert_held(&ex->resv);
-	if (peerdma_pin_revocable(ex->pin) &&
-	    (IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) || a->pins > a->maps))
+	if (peerdma_pin_revocable(ex->pin) && (!PEERDMA_MAPS_PIN || a->pins > a->maps))
 		return -EOPNOTSUPP;
 	a->pins++;
 	return 0;
@@ -284,7 +283,7 @@ void peerdma_export_revoke(struct peerdma_pin *pin, bool taken)
 	while ((ex = next_untold(pin))) {
 		dma_resv_lock(&ex->resv, NULL);
 		if (ex->dmabuf)
-			dma_buf_move_notify(ex->dmabuf);
+			dma_buf_invalidate_mappings(ex->dmabuf);
 		dma_resv_unlock(&ex->resv);
 		wait_fences(ex);
 		kref_put(&ex->ref, export_free);

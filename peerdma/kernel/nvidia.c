@@ -32,6 +32,7 @@
 
 #include <nv-p2p.h>
 
+#include "compat.h"
 #include "pin.h"
 
 #define NV_PAGE_SHIFT	16
@@ -111,7 +112,7 @@ static void stray_called(u64 cookie)
 		if (s->cookie == cookie)
 			s->called = true;
 	mutex_unlock(&strays_lock);
-	mod_delayed_work(system_wq, &strays_work, 0);
+	mod_delayed_work(system_percpu_wq, &strays_work, 0);
 }
 
 static void free_callback(void *data)

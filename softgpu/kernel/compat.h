@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* compat.h - what differs between the kernels that softgpu builds on, 6.1 to 6.12. */
+/* compat.h - what differs between the kernels that softgpu builds on, 6.1 to 7.2. */
 #ifndef SOFTGPU_COMPAT_H
 #define SOFTGPU_COMPAT_H
 
@@ -26,6 +26,24 @@
 #define SOFTGPU_IMPORT_DMA_BUF	MODULE_IMPORT_NS(DMA_BUF)
 #else
 #define SOFTGPU_IMPORT_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
+/*
+ * 7.1: importers are told by another name.  Whoever has the callback says with it that
+ * he unmaps soon after it, even if he has pinned; before, all dynamic importers had it.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
+#define dma_buf_invalidate_mappings(dmabuf)	dma_buf_move_notify(dmabuf)
+#define dma_buf_attach_revocable(attach)	(!!(attach)->importer_ops)
+/* Without this option the kernel pins with each map of a dynamic importer's. */
+#define SOFTGPU_MAPS_PIN	(!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY))
+#else
+#define SOFTGPU_MAPS_PIN	0
+#endif
+
+/* 6.18: a new name, and a warning for the old one. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define system_percpu_wq	system_wq
 #endif
 
 /* 6.4: a class no longer names its module. */

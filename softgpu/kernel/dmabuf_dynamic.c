@@ -24,6 +24,7 @@
 #include <linux/mm.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include "compat.h"
 #include "dmabuf.h"
 #include "softgpu.h"
 
@@ -303,14 +304,14 @@ free:
 
 /* ---- moves ---- */
 
-/* Has this one said that the memory must stay?  Without DMABUF_MOVE_NOTIFY the kernel pins with each map. */
-static bool insists(const struct dma_buf_attachment *attach)
+/* Has this one said that the memory must stay? */
+static bool insists(struct dma_buf_attachment *attach)
 {
 	const struct attached *a = attach->priv;
 
-	if (!attach->importer_ops)
+	if (!dma_buf_attach_revocable(attach))
 		return a->pins || a->maps;
-	return IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) ? a->pins : a->pins > a->maps;
+	return a->pins > (SOFTGPU_MAPS_PIN ? a->maps : 0);
 }
 
 static int move(struct export *x)
@@ -322,7 +323,7 @@ static int move(struct export *x)
 	list_for_each_entry(attach, &dmabuf->attachments, node)
 		if (insists(attach))
 			return -EBUSY;
-	dma_buf_move_notify(dmabuf);
+	dma_buf_invalidate_mappings(dmabuf);
 	if (dma_resv_wait_timeout(dmabuf->resv, DMA_RESV_USAGE_BOOKKEEP, false, 10 * HZ) <= 0)
 		return -EBUSY;
 	/* Those who keep a mapping have it where it is. */

@@ -8,17 +8,9 @@
 #include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
 
+#include "compat.h"
 #include "peerdma_importer.h"
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
-#define map_static	dma_buf_map_attachment
-#define unmap_static	dma_buf_unmap_attachment
-#else
-#define map_static	dma_buf_map_attachment_unlocked
-#define unmap_static	dma_buf_unmap_attachment_unlocked
-#endif
 
 struct importer {
 	struct mutex lock;			/* one call at a time */
@@ -56,12 +48,12 @@ static void notify(struct dma_buf_attachment *attach)
 
 static const struct dma_buf_attach_ops peer_ops = {
 	.allow_peer2peer = true,
-	.move_notify = notify,
+	.invalidate_mappings = notify,
 };
 
 static const struct dma_buf_attach_ops no_peer_ops = {
 	.allow_peer2peer = false,
-	.move_notify = notify,
+	.invalidate_mappings = notify,
 };
 
 static void lock_resv(struct importer *im)
@@ -80,7 +72,7 @@ static void unmap(struct importer *im)
 {
 	lock_resv(im);
 	if (im->sgt && im->kind == IMPORTER_STATIC)
-		unmap_static(im->attach, im->sgt, im->dir);
+		dma_buf_unmap_attachment_unlocked(im->attach, im->sgt, im->dir);
 	else if (im->sgt)
 		dma_buf_unmap_attachment(im->attach, im->sgt, im->dir);
 	im->sgt = NULL;
@@ -150,7 +142,7 @@ static long map(struct importer *im, struct importer_map *m)
 	if (!im->dmabuf || im->sgt)
 		return -EINVAL;
 	lock_resv(im);
-	sgt = im->kind == IMPORTER_STATIC ? map_static(im->attach, m->direction) :
+	sgt = im->kind == IMPORTER_STATIC ? dma_buf_map_attachment_unlocked(im->attach, m->direction) :
 		dma_buf_map_attachment(im->attach, m->direction);
 	if (!IS_ERR(sgt)) {
 		im->sgt = sgt;
@@ -284,8 +276,4 @@ module_exit(importer_exit);
 
 MODULE_DESCRIPTION("Imports dma-bufs in every way, for tests");
 MODULE_LICENSE("Dual MIT/GPL");
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-MODULE_IMPORT_NS(DMA_BUF);
-#else
-MODULE_IMPORT_NS("DMA_BUF");
-#endif
+PEERDMA_IMPORT_DMA_BUF;

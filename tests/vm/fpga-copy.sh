@@ -59,6 +59,8 @@ esac
 expect 2 --nonsense
 expect 2 --size 0
 expect 2 --revoke --host-dst
+expect 2 --revoke --gpu-dst dmabuf:0
+expect 0 --size 5000 --gpu-src dmabuf:0 --gpu-dst dmabuf:0
 expect 3 --cards 7
 expect 3 --gpu-dst 5
 expect 3 --file=/nonexistent

@@ -11,12 +11,17 @@
 # vm: --cards 2 --kernel 6.12 --iommu on --gpus 2
 # vm: --cards 4 --kernel 6.12 --topology switch
 # vm: --cards 4 --kernel 6.12 --topology sockets --gpus 2
-# vm: --cards 1 --kernel 6.12 --iommu pt
+# vm: --cards 1 --kernel 6.12 --iommu pt --env MAKES=dmabuf,host
 #
-# And with AMD's memory on one side.
+# That last one by a dma-buf, and with memory of the host's. And with AMD's on one side.
 # vm: --cards 4 --kernel 6.12 --iommu on --gpus 2 --env MAKES=amd,nvidia
-# And with Tegra's on both, or on one.
-# vm: --cards 4 --iommu on --env MAKES=tegra
+# And with Tegra's on both, or on one; and by the dma-bufs of both makes.
+# vm: --cards 4 --iommu on --env MAKES=tegra-wc,tegra
 # vm: --cards 2 --kernel 6.12 --env MAKES=tegra,amd
+# vm: --cards 2 --iommu on --env MAKES=amd-dmabuf,dmabuf
+#
+# vm-more: --cards 2 --kernel {6.1,6.12} --iommu {off,on} --env MAKES={nvidia,amd,dmabuf,amd-dmabuf,host}
+# vm-more: --cards 2 --kernel {6.1,6.12} --iommu {off,on} --env MAKES={nvidia,dmabuf},amd-dmabuf
+# vm-more: --cards 2 --kernel {6.1,6.12} --iommu {off,on} --env MAKES={tegra,tegra-wc} --chaos device_pointers=1
 
 exec "$TOP/peers/fpga/demo.sh" ${MAKES:+--gpu "$MAKES"}

@@ -56,4 +56,8 @@ if [ ! -e /sys/class/iommu/dmar0 ] && [ "$(uname -r | cut -d. -f1-2)" = 6.1 ]; t
 	conform --only 1.9 >/dev/null || die "rules are broken after all that"
 fi
 rm -r "$work"
-unload_modules softgpu nvidia nvp2p_test
+# A driver that was written from the header and NVIDIA's guide alone.
+unload_modules nvp2p_test
+insmod "$MODDIR/nvidia_client.ko" card="$peer" || die "nvidia_client.ko does not load"
+"$TOP/examples/kernel/nvidia_client.py" || die "the example does not work"
+unload_modules softgpu nvidia nvidia_client

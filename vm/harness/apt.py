@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Debian's packages by name: of this machine's architecture by the apt that is set up here, and of another one, too.
+"""Debian's packages by name: what the apt that is set up here knows; and those of another architecture or a newer Debian.
 
-For another architecture apt works on lists of its own, below build/cache/ARCH/apt: nothing is told to this machine's
-dpkg, and nothing needs root. It asks the archives that /etc/apt names.
+For the latter two apt works on lists of its own, below build/cache/ARCH/apt or build/cache/SUITE/apt: nothing is told to
+this machine's dpkg, and nothing needs root. For another architecture it asks the archives that /etc/apt names; for a
+newer Debian, the archive that /etc/apt has this Debian from.
 """
 
 import functools
@@ -16,6 +17,8 @@ from .paths import BUILD, call, locked, tool
 
 # Kernels are named as ever; those of another architecture have its name behind.
 FOREIGN = ("arm64",)
+ARCHIVE = "http://deb.debian.org/debian"    # where apt does not say
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def arch_of(name):
@@ -23,8 +26,8 @@ def arch_of(name):
     return next((arch for arch in FOREIGN if name.endswith("-" + arch)), None)
 
 
-def folder(arch):
-    return os.path.join(BUILD, "cache", arch)
+def folder(other):
+    return os.path.join(BUILD, "cache", other)
 
 
 @functools.lru_cache
@@ -33,25 +36,33 @@ def native():
 
 
 class Apt:
-    """arch: a foreign one, or None for this machine's."""
+    """arch: a foreign one; suite: a newer Debian, with its backports; neither for what is set up here."""
 
-    def __init__(self, arch=None):
-        self.arch = arch
+    def __init__(self, arch=None, suite=None):
+        self.suite = suite
+        self.other = arch or suite
+        self.arch = arch or native()
         self.env = dict(os.environ)
-        if arch:
+        if self.other:
             self._set_up()
 
     def _set_up(self):
-        state = os.path.join(folder(self.arch), "apt")
-        self.env["APT_CONFIG"] = os.path.join(state, "apt.conf")
-        with locked(folder(self.arch)):
+        state = os.path.join(folder(self.other), "apt")
+        lines = [f'APT::Architecture "{self.arch}";', f'APT::Architectures {{ "{self.arch}"; "{native()}"; }};',
+                 f'Dir::State "{state}";', f'Dir::Cache "{state}";', f'Dir::State::status "{state}/status";']
+        if self.suite:
+            lines += [f'Dir::Etc::SourceList "{state}/sources.list";', 'Dir::Etc::SourceParts "/dev/null";']
+        with locked(folder(self.other)):
             for name in ("lists/partial", "archives/partial"):
                 os.makedirs(os.path.join(state, name), exist_ok=True)
+            if self.suite:
+                archive = self._archive()
+                with open(os.path.join(state, "sources.list"), "w") as file:
+                    file.writelines(f"deb [signed-by={KEYS}] {archive} {name} main\n"
+                                    for name in (self.suite, self.suite + "-backports"))
+            self.env["APT_CONFIG"] = os.path.join(state, "apt.conf")
             with open(self.env["APT_CONFIG"], "w") as file:
-                file.write(f'APT::Architecture "{self.arch}";\n'
-                           f'APT::Architectures {{ "{self.arch}"; "{native()}"; }};\n'
-                           f'Dir::State "{state}";\nDir::Cache "{state}";\n'
-                           f'Dir::State::status "{state}/status";\n')
+                file.write("\n".join(lines) + "\n")
             # Nothing is installed, so that all that a package needs is listed.
             with open(os.path.join(state, "status"), "w"):
                 pass
@@ -59,12 +70,19 @@ class Apt:
         if not os.path.exists(self.lists):
             self.update()
 
+    @staticmethod
+    def _archive():
+        """A mirror may be nearer than Debian's own."""
+        done = subprocess.run([tool("apt-get", "vm"), "indextargets", "--format", "$(REPO_URI)", "Origin: Debian",
+                               "Codename: bookworm"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return (done.stdout.split() or [ARCHIVE])[0]
+
     def update(self):
         """Lists as they are today; a third-party archive that fails is no reason to stop."""
-        if not self.arch:
+        if not self.other:
             return
-        with locked(folder(self.arch)):
-            print(f"fetching apt's lists for {self.arch}; kept in build/cache/{self.arch}", file=sys.stderr)
+        with locked(folder(self.other)):
+            print(f"fetching apt's lists for {self.other}; kept in build/cache/{self.other}", file=sys.stderr)
             subprocess.run(self._get("update"), env=self.env, stdout=subprocess.DEVNULL)
         if self.show("libc6"):
             with open(self.lists, "w"):
@@ -83,10 +101,14 @@ class Apt:
         return [dict(re.findall(r"^([\w-]+): (.*)$", paragraph, re.MULTILINE))
                 for paragraph in done.stdout.split("\n\n") if paragraph]
 
+    def names(self, start):
+        """The packages whose names begin so."""
+        return call(tool("apt-cache", "vm"), "pkgnames", start, env=self.env).split()
+
     def download(self, packages, place):
         """Their .deb files, into a folder."""
         if subprocess.run(self._get("download") + packages, cwd=place, env=self.env, stdout=sys.stderr).returncode:
-            update = f"vm/fetch-arch --refresh {self.arch}" if self.arch else "sudo apt-get update"
+            update = f"rm build/cache/{self.other}/apt/.updated" if self.other else "sudo apt-get update"
             raise HarnessError("the download failed (apt's words are above); if apt says 404, its lists are old: "
                                f"{update}, then try again")
 

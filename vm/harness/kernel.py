@@ -18,6 +18,7 @@ import struct
 import sys
 from collections import namedtuple
 
+from . import toolchain
 from .apt import Apt, arch_of, native
 from .errors import HarnessError
 from .paths import KERNELS, call, locked, tool
@@ -26,7 +27,11 @@ from .paths import KERNELS, call, locked, tool
 # in the security archive, as another version of the usual one in backports.
 # The same for arm64, for a guest of that kind.
 META = {"6.1": ["linux-image-amd64"], "6.12": ["linux-image-6.12-amd64", "linux-image-amd64"],
-        "6.1-arm64": ["linux-image-arm64"], "6.12-arm64": ["linux-image-6.12-arm64", "linux-image-arm64"]}
+        "6.1-arm64": ["linux-image-arm64"], "6.12-arm64": ["linux-image-6.12-arm64", "linux-image-arm64"],
+        "7.2": []}
+# A newer Debian's backports have every kernel that they ever had, but their meta-package names only the newest. Its
+# programs and compiler want a newer C library than there is here: toolchain.py.
+NEWER = {"7.2": "trixie"}
 # Not fetched but built, by vm/build-debug-kernel.
 DEBUG = "debug"
 
@@ -48,12 +53,23 @@ HOW_TO_KNOW = {
     "6.12": "it is in Debian 12's security archive; add the line\n"
             "    deb http://deb.debian.org/debian-security bookworm-security main\n"
             "  to a file in /etc/apt/sources.list.d/, then: sudo apt-get update",
+    "7.2": "it is in Debian 13's backports, which are asked for it at deb.debian.org, or at the mirror that /etc/apt\n"
+           "  names for Debian 12; what apt said of it is above",
 }
+
+
+def _apt(series):
+    return Apt(arch_of(series), NEWER.get(series))
 
 
 def known_to_apt(series):
     """The image's package and version, or None when apt has no such kernel."""
-    apt = Apt(arch_of(series))
+    apt = _apt(series)
+    found = [(int(match[1]), match[0]) for name in (apt.names(f"linux-image-{series}.") if series in NEWER else ())
+             if (match := re.fullmatch(rf"linux-image-{re.escape(series)}\.(\d+)\+deb\d+-amd64", name))]
+    if found:
+        name = max(found)[1]
+        return name, apt.show(name)[0]["Version"]
     for meta in META[series]:
         for fields in apt.show(meta):
             match = re.match(r"(linux-image-(\S+)) \(= (\S+)\)", fields.get("Depends", ""))
@@ -124,13 +140,18 @@ def _packages(series):
     name, version = image
     release = name[len("linux-image-"):]
     headers = f"linux-headers-{release}"
-    versions = Apt(arch_of(series)).show(f"{headers}={version}")
+    apt = _apt(series)
+    versions = apt.show(f"{headers}={version}")
     if not versions:
         raise HarnessError(f"apt has {name} {version} but not {headers} of the same version; run: sudo apt-get update")
     needed = re.findall(r"(linux-(?:headers|kbuild)-[^\s,|]+)", versions[0]["Depends"])
     # Kbuild's own programs run here, whatever they build for.
     pinned = [f"{n}={version}" if n.startswith("linux-headers-") else f"{n}:{native()}"
               for n in needed]
+    if series in NEWER:     # the image is in three packages, and what they all have is in one more
+        pinned += [f"linux-{part}-{release}={version}" for part in ("base", "binary", "modules")]
+        compiler = re.search(r"gcc-\d+", versions[0]["Depends"])[0]
+        pinned += apt.with_needs([compiler, "libelf1t64", "zlib1g"])
     return release, version, [f"{name}={version}", f"{headers}={version}"] + pinned
 
 
@@ -140,20 +161,23 @@ def _fetch(series):
     work = place + ".new"
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
-    print(f"fetching Linux {release} ({version}) and its headers, about 100 MB; kept in build/cache/kernel",
-          file=sys.stderr)
-    Apt(arch_of(series)).download(packages, work)
+    print(f"fetching Linux {release} ({version}) and its headers, about {250 if series in NEWER else 100} MB; "
+          "kept in build/cache/kernel", file=sys.stderr)
+    _apt(series).download(packages, work)
     for deb in sorted(glob.glob(os.path.join(work, "*.deb"))):
         print(f"unpacking {os.path.basename(deb)}", file=sys.stderr)
         call(tool("dpkg-deb", "vm"), "-x", deb, work)
         os.unlink(deb)
+    headers = os.path.join(work, "usr/src/linux-headers-" + release)
+    if series in NEWER:
+        _as_ever(work, release)
+        toolchain.wrap(work)
+        # Its compiler and linker by their own path, which moves with the folder.
+        _edit(os.path.join(headers, ".kernelvariables"), r"override CROSS_COMPILE = ",
+              "override CROSS_COMPILE := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))../../bin)/")
     call(tool("depmod", "vm"), "-b", work, release)
     # Debian's headers include each other by absolute path.
-    makefile = os.path.join(work, f"usr/src/linux-headers-{release}/Makefile")
-    with open(makefile) as old:
-        text = old.read()
-    with open(makefile, "w") as new:
-        new.write(re.sub(r"include /usr/src/", "include $(dir $(lastword $(MAKEFILE_LIST)))../", text))
+    _edit(os.path.join(headers, "Makefile"), "/usr/src/", "$(abspath $(dir $(lastword $(MAKEFILE_LIST)))..)/")
     if not arch_of(series):
         _unpack_image(os.path.join(work, "boot/vmlinuz-" + release), os.path.join(work, "boot/vmlinux-" + release))
     shutil.rmtree(place, ignore_errors=True)
@@ -161,6 +185,20 @@ def _fetch(series):
     with open(_note(series), "w") as note:
         json.dump({"release": release, "version": version}, note)
     return _read(series)
+
+
+def _edit(path, pattern, text):
+    with open(path) as old:
+        edited = re.sub(pattern, lambda _: text, old.read())
+    with open(path, "w") as new:
+        new.write(edited)
+
+
+def _as_ever(root, release):
+    """Files where older packages have them: /lib is no longer a folder, and the image is with its modules."""
+    os.symlink("usr/lib", os.path.join(root, "lib"))
+    os.makedirs(os.path.join(root, "boot"))
+    os.symlink(f"../lib/modules/{release}/vmlinuz", os.path.join(root, "boot/vmlinuz-" + release))
 
 
 def _unpack_image(packed, plain):

@@ -75,7 +75,7 @@ def _parser():
     add("--iommu", choices=IOMMUS, default="off", help="IOMMU: none, translating, or passthrough "
         "(default off)")
     add = parser.add_argument_group("machine").add_argument
-    add("--kernel", default="6.1", metavar="K", help="6.1 or 6.12 (Debian's, fetched when first used; 6.1-arm64: docs/arm64.md), debug "
+    add("--kernel", default="6.1", metavar="K", help="6.1, 6.12 or 7.2 (Debian's, fetched when first used; 6.1-arm64: docs/arm64.md), debug "
         "(vm/build-debug-kernel), or an image file")
     add("--modules-dir", metavar="DIR", help="lib/modules/RELEASE of such an image")
     add("--memory", metavar="SIZE", help="of the guest, half of it per socket (default 1G; 2G for the debug kernel)")

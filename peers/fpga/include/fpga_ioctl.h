@@ -23,7 +23,8 @@
  *   have arrived, and all out fields are valid.
  *
  * errno, one meaning each:
- *   EINVAL      malformed: size, flags, reserved field, zero or wrapping length, overlapping ranges
+ *   EINVAL      malformed: size, flags, reserved field, zero or wrapping length, overlapping ranges, no dma-buf
+ *   EBADF       no open file has this descriptor
  *   E2BIG       the struct's surplus bytes are not zero
  *   ENOTTY      no such call
  *   EFAULT      the argument cannot be read or written, or a host range has no memory behind it
@@ -85,11 +86,15 @@ struct fpga_info {
 /* One end of a copy, as the card saw it. */
 struct fpga_end {
 	__u64 dma_addr;		/* of the first byte; 0 unless the caller has CAP_SYS_RAWIO */
-	__u64 phys_addr;	/* the same as the CPU sees it (a GPU's: in its BAR); 0 likewise */
+	__u64 phys_addr;	/* the same as the CPU sees it (a GPU's: in its BAR); 0 likewise, and of a dma-buf */
 	__u32 segments;		/* runs of DMA addresses */
 	__u32 page_shift;	/* the provider's page */
 	char provider[FPGA_PROVIDER_NAME];	/* "nvidia", "host", ... */
 };
+
+/* fpga_copy.flags: this end is in a dma-buf; its address is the offset there. */
+#define FPGA_SRC_DMABUF		(1U << 0)
+#define FPGA_DST_DMABUF		(1U << 1)
 
 /* fpga_copy.revoked */
 #define FPGA_REVOKED_SRC	(1U << 0)
@@ -102,7 +107,7 @@ struct fpga_end {
  */
 struct fpga_copy {
 	__u32 size;
-	__u32 flags;		/* in: 0 */
+	__u32 flags;		/* in: FPGA_*_DMABUF */
 	__u64 dst;
 	__u64 src;
 	__u64 length;
@@ -114,6 +119,8 @@ struct fpga_copy {
 	__u32 reserved;		/* in: 0 */
 	struct fpga_end from;
 	struct fpga_end to;
+	__s32 src_fd;		/* in: the dma-buf; 0 without the flag */
+	__s32 dst_fd;
 };
 
 #define FPGA_IOC_MAGIC	0xb7

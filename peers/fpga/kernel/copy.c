@@ -8,6 +8,7 @@
  * stop flag set before the next one.
  */
 #include <linux/capability.h>
+#include <linux/dma-buf.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -28,6 +29,7 @@ struct copy_job;
 
 struct copy_end {
 	struct copy_job *job;
+	struct dma_buf *dmabuf;		/* NULL: it is the caller's memory */
 	struct peerdma_pin *pin;
 	struct peerdma_mapping *map;
 	bool revoked;
@@ -108,14 +110,13 @@ static int end_rewind(struct copy_end *end, u64 length)
 	return 0;
 }
 
-static int end_open(struct copy_end *end, struct copy_job *job, u64 addr, u64 length,
-		    u32 pin_flags, enum dma_data_direction dir)
+static int end_open(struct copy_end *end, u64 addr, u64 length, u32 pin_flags, enum dma_data_direction dir)
 {
-	struct fpga_card *card = job->card;
+	struct fpga_card *card = end->job->card;
 	int ret;
 
-	end->job = job;
-	end->pin = peerdma_pin_user(addr, length, pin_flags, &copy_client, end);
+	end->pin = end->dmabuf ? peerdma_pin_dmabuf(end->dmabuf, addr, length, pin_flags, &copy_client, end) :
+		   peerdma_pin_user(addr, length, pin_flags, &copy_client, end);
 	if (IS_ERR(end->pin)) {
 		ret = PTR_ERR(end->pin);
 		end->pin = NULL;
@@ -143,6 +144,26 @@ err_unpin:
 	atomic_dec(&card->pins);
 	end->pin = NULL;
 	return ret;
+}
+
+/* Until end_put(). */
+static int end_get(struct copy_end *end, struct copy_job *job, bool is_dmabuf, int fd)
+{
+	end->job = job;
+	if (!is_dmabuf)
+		return 0;
+	end->dmabuf = dma_buf_get(fd);
+	if (!IS_ERR(end->dmabuf))
+		return 0;
+	fd = PTR_ERR(end->dmabuf);
+	end->dmabuf = NULL;
+	return fd;
+}
+
+static void end_put(struct copy_end *end)
+{
+	if (end->dmabuf)
+		dma_buf_put(end->dmabuf);
 }
 
 static void end_close(struct copy_end *end)
@@ -217,23 +238,70 @@ static int copy_check(const struct fpga_copy *args)
 {
 	u64 src_end, dst_end;
 
-	if (args->flags || args->reserved || !args->length)
+	if (args->flags & ~(FPGA_SRC_DMABUF | FPGA_DST_DMABUF) || args->reserved || !args->length ||
+	    (args->src_fd && !(args->flags & FPGA_SRC_DMABUF)) || (args->dst_fd && !(args->flags & FPGA_DST_DMABUF)))
 		return -EINVAL;
 	if (check_add_overflow(args->src, args->length, &src_end) ||
 	    check_add_overflow(args->dst, args->length, &dst_end))
 		return -EINVAL;
-	/* The pieces would read what earlier ones wrote. */
-	if (args->src < dst_end && args->dst < src_end)
-		return -EINVAL;
 	return 0;
+}
+
+/* The pieces would read what earlier ones wrote. */
+static bool copy_overlaps(const struct copy_job *job, const struct fpga_copy *args)
+{
+	return job->src.dmabuf == job->dst.dmabuf && args->src < args->dst + args->length &&
+	       args->dst < args->src + args->length;
+}
+
+/* Both ends are got. */
+static int copy_run(struct copy_job *job, struct fpga_copy *args)
+{
+	struct fpga_card *card = job->card;
+	u64 interrupts;
+	ktime_t start;
+	int ret;
+
+	if (mutex_lock_interruptible(&card->job))
+		return -EINTR;
+	ret = card_ready(card);
+	if (ret)
+		goto out_unlock;
+
+	start = ktime_get();
+	interrupts = atomic64_read(&card->interrupts);
+	ret = end_open(&job->src, args->src, args->length, PEERDMA_PIN_READONLY, DMA_TO_DEVICE);
+	if (ret)
+		goto out_src;
+	ret = end_open(&job->dst, args->dst, args->length, 0, DMA_FROM_DEVICE);
+	if (ret)
+		goto out_src;
+	end_report(&job->src, &args->from);
+	end_report(&job->dst, &args->to);
+
+	atomic64_inc(&job->client->copies);
+	ret = copy_carry(job, args);
+
+	end_close(&job->dst);
+out_src:
+	end_close(&job->src);
+	/* Unpinned: no revocation is under way or to come. */
+	if (job->src.revoked)
+		args->revoked |= FPGA_REVOKED_SRC;
+	if (job->dst.revoked)
+		args->revoked |= FPGA_REVOKED_DST;
+	if (ret == -ESTALE)
+		ret = -ECANCELED;	/* revoked before it was mapped: the same to the caller */
+	args->interrupts = atomic64_read(&card->interrupts) - interrupts;
+	args->time_ns = ktime_to_ns(ktime_sub(ktime_get(), start));
+out_unlock:
+	mutex_unlock(&card->job);
+	return ret;
 }
 
 int fpga_copy_run(struct fpga_client *client, struct fpga_copy *args)
 {
-	struct fpga_card *card = client->card;
-	struct copy_job job = { .card = card, .client = client };
-	u64 interrupts;
-	ktime_t start;
+	struct copy_job job = { .card = client->card, .client = client };
 	int ret;
 
 	ret = copy_check(args);
@@ -247,40 +315,12 @@ int fpga_copy_run(struct fpga_client *client, struct fpga_copy *args)
 	memset(&args->from, 0, sizeof(args->from));
 	memset(&args->to, 0, sizeof(args->to));
 
-	if (mutex_lock_interruptible(&card->job))
-		return -EINTR;
-	ret = card_ready(card);
-	if (ret)
-		goto out_unlock;
-
-	start = ktime_get();
-	interrupts = atomic64_read(&card->interrupts);
-	ret = end_open(&job.src, &job, args->src, args->length, PEERDMA_PIN_READONLY,
-		       DMA_TO_DEVICE);
-	if (ret)
-		goto out_src;
-	ret = end_open(&job.dst, &job, args->dst, args->length, 0, DMA_FROM_DEVICE);
-	if (ret)
-		goto out_src;
-	end_report(&job.src, &args->from);
-	end_report(&job.dst, &args->to);
-
-	atomic64_inc(&client->copies);
-	ret = copy_carry(&job, args);
-
-	end_close(&job.dst);
-out_src:
-	end_close(&job.src);
-	/* Unpinned: no revocation is under way or to come. */
-	if (job.src.revoked)
-		args->revoked |= FPGA_REVOKED_SRC;
-	if (job.dst.revoked)
-		args->revoked |= FPGA_REVOKED_DST;
-	if (ret == -ESTALE)
-		ret = -ECANCELED;	/* revoked before it was mapped: the same to the caller */
-	args->interrupts = atomic64_read(&card->interrupts) - interrupts;
-	args->time_ns = ktime_to_ns(ktime_sub(ktime_get(), start));
-out_unlock:
-	mutex_unlock(&card->job);
+	ret = end_get(&job.src, &job, args->flags & FPGA_SRC_DMABUF, args->src_fd);
+	if (!ret)
+		ret = end_get(&job.dst, &job, args->flags & FPGA_DST_DMABUF, args->dst_fd);
+	if (!ret)
+		ret = copy_overlaps(&job, args) ? -EINVAL : copy_run(&job, args);
+	end_put(&job.dst);
+	end_put(&job.src);
 	return ret;
 }

@@ -72,14 +72,15 @@ static int fpga_copy(struct fpga_client *client, void *data)
 }
 
 struct fpga_call {
-	u32 size;
+	u32 size;	/* of the struct as it is now */
+	u32 min;	/* as it was in the first release */
 	bool report;	/* the struct goes back after an error too */
 	int (*run)(struct fpga_client *client, void *data);
 };
 
 static const struct fpga_call fpga_calls[] = {
-	[_IOC_NR(FPGA_INFO)] = { sizeof(struct fpga_info), false, fpga_info },
-	[_IOC_NR(FPGA_COPY)] = { sizeof(struct fpga_copy), true, fpga_copy },
+	[_IOC_NR(FPGA_INFO)] = { sizeof(struct fpga_info), sizeof(struct fpga_info), false, fpga_info },
+	[_IOC_NR(FPGA_COPY)] = { sizeof(struct fpga_copy), offsetof(struct fpga_copy, src_fd), true, fpga_copy },
 };
 
 /* Room for the largest struct. */
@@ -92,7 +93,7 @@ union fpga_args {
 /* The layouts are the ABI's. */
 static_assert(sizeof(struct fpga_info) == 104);
 static_assert(sizeof(struct fpga_end) == 40);
-static_assert(sizeof(struct fpga_copy) == 144);
+static_assert(sizeof(struct fpga_copy) == 152);
 
 static long fpga_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
@@ -109,7 +110,7 @@ static long fpga_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 	if (get_user(size, (u32 __user *)uptr))
 		return -EFAULT;
-	if (size < call->size)
+	if (size < call->min)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
@@ -121,7 +122,7 @@ static long fpga_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	ret = call->run(client, &args);
 	if (ret && (!call->report || ret == -EINVAL))
 		return ret;
-	err = copy_to_user(uptr, &args, call->size) ? -EFAULT : 0;
+	err = copy_to_user(uptr, &args, min(size, call->size)) ? -EFAULT : 0;
 	return ret ?: err;
 }
 

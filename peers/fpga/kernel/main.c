@@ -11,6 +11,7 @@
 #include <linux/interrupt.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 
 #include "card.h"
 
@@ -176,3 +177,9 @@ module_exit(fpga_exit);
 
 MODULE_DESCRIPTION("FPGA card with a DMA engine (QEMU edu), on peerdma");
 MODULE_LICENSE("Dual MIT/GPL");
+/* Namespaces became strings in 6.13. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+MODULE_IMPORT_NS(DMA_BUF);
+#else
+MODULE_IMPORT_NS("DMA_BUF");
+#endif

@@ -14,7 +14,7 @@
 /* The layouts are the ABI's. */
 _Static_assert(sizeof(struct fpga_info) == 104, "fpga_info");
 _Static_assert(sizeof(struct fpga_end) == 40, "fpga_end");
-_Static_assert(sizeof(struct fpga_copy) == 144, "fpga_copy");
+_Static_assert(sizeof(struct fpga_copy) == 152, "fpga_copy");
 
 static bool card_info(int fd, struct fpga_info *info)
 {
@@ -154,7 +154,7 @@ static void *part_run(void *arg)
 	return NULL;
 }
 
-bool job_start(struct job *job, struct card cards[], int count, uint64_t dst, uint64_t src,
+bool job_start(struct job *job, struct card cards[], int count, struct place dst, struct place src,
 	       uint64_t length, struct why *why)
 {
 	/* A part is a whole number of transfers, so that none is wasted on a rest. */
@@ -177,8 +177,11 @@ bool job_start(struct job *job, struct card cards[], int count, uint64_t dst, ui
 		if (card_info(part->card->fd, &info))
 			part->transfers_before = info.transfers;
 		part->copy.size = sizeof(part->copy);
-		part->copy.dst = dst + at;
-		part->copy.src = src + at;
+		part->copy.flags = (dst.dmabuf ? FPGA_DST_DMABUF : 0) | (src.dmabuf ? FPGA_SRC_DMABUF : 0);
+		part->copy.dst = dst.addr + at;
+		part->copy.dst_fd = dst.dmabuf;
+		part->copy.src = src.addr + at;
+		part->copy.src_fd = src.dmabuf;
 		part->copy.length = bytes;
 		at += bytes;
 		if (pthread_create(&part->thread, NULL, part_run, part)) {
@@ -306,7 +309,7 @@ void job_why(const struct job *job, struct why *why)
 	why_set(why, "%s: %s", job->failed ? job->failed->node : "the copy", text);
 }
 
-bool job_run(struct job *job, struct card cards[], int count, uint64_t dst, uint64_t src,
+bool job_run(struct job *job, struct card cards[], int count, struct place dst, struct place src,
 	     uint64_t length, struct why *why)
 {
 	if (!job_start(job, cards, count, dst, src, length, why))

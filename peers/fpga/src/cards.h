@@ -27,6 +27,12 @@ struct card {
 bool cards_open(const char *list, struct card cards[CARDS_MAX], int *count, struct why *why);
 void cards_close(struct card cards[], int count);
 
+/* Memory as a card is told of it. */
+struct place {
+	uint64_t addr;		/* this process's, or an offset in the dma-buf */
+	int dmabuf;		/* 0: none */
+};
+
 /* Sums of the cards' counters now. */
 struct card_totals {
 	uint64_t busy;		/* transfers under way */
@@ -70,7 +76,7 @@ struct job {
 	int error;		/* the first part's that failed */
 	struct card *failed;
 };
-bool job_start(struct job *job, struct card cards[], int count, uint64_t dst, uint64_t src,
+bool job_start(struct job *job, struct card cards[], int count, struct place dst, struct place src,
 	       uint64_t length, struct why *why);
 bool job_running(const struct job *job);
 /* Returns when every part has begun that many transfers, or has ended. */
@@ -79,7 +85,7 @@ void job_wait(struct job *job);
 /* The same, and a line on that terminal says how far it is when it takes over two seconds. */
 void job_wait_shown(struct job *job, FILE *terminal);
 /* The same in one call: false and why when a part failed. */
-bool job_run(struct job *job, struct card cards[], int count, uint64_t dst, uint64_t src,
+bool job_run(struct job *job, struct card cards[], int count, struct place dst, struct place src,
 	     uint64_t length, struct why *why);
 /* In words: which card, what happened, what to do. */
 void job_why(const struct job *job, struct why *why);

@@ -29,7 +29,9 @@ static const char usage_text[] =
 "  --size SIZE    of the surfaces (default 64K)\n"
 "  --cards LIST   all (default), or as in 0,2\n"
 "  --file PATH    carried through the cards too (default " DEFAULT_FILE ")\n"
-"  --gpu MAKE     whose memory: nvidia (default), amd or tegra; amd,nvidia: A is AMD's, B NVIDIA's\n"
+"  --gpu MAKE     whose memory, and how the cards get it: nvidia (default), amd, tegra,\n"
+"                 tegra-wc (write-combined), dmabuf (NVIDIA's by a dma-buf), amd-dmabuf,\n"
+"                 host; amd,nvidia: A is AMD's, B NVIDIA's\n"
 "  --break WHAT   breaks one step, to see that it is noticed: flip-byte,\n"
 "                 skip-unpin or wrong-dma-address\n"
 "  --help\n"
@@ -223,7 +225,7 @@ static int parse_options(int argc, char **argv, struct demo *demo, const char **
 			break;
 		case 'g':
 			if (!parse_makes(optarg, demo))
-				return usage("is no make of GPU: give nvidia, amd, tegra, or one for A and one for B as in amd,nvidia",
+				return usage("is no make of memory: give nvidia, amd, tegra, tegra-wc, dmabuf, amd-dmabuf, host, or one for A and one for B as in amd,nvidia",
 					     optarg);
 			break;
 		case 'b':

@@ -81,10 +81,16 @@ static uint64_t pages_of(const struct surface *s, unsigned int shift)
 	return (((s->addr + s->length - 1) >> shift) - (s->addr >> shift) + 1) << shift;
 }
 
-/* What the pins of both take of the aperture: only VRAM is in there. */
+/* Only VRAM is in there, and what was there before a pin takes nothing. */
+static bool takes_bar1(const struct surface *s)
+{
+	return s->gpu->make->in_bar && !s->gpu->make->in_bar1_before;
+}
+
+/* What the pins of both take of the aperture. */
 static uint64_t bar1_bytes(const struct surface *a, const struct surface *b)
 {
-	bool in_a = a->gpu->make->in_bar, in_b = b->gpu->make->in_bar;
+	bool in_a = takes_bar1(a), in_b = takes_bar1(b);
 
 	if (in_a && in_b)
 		return pages_bytes(a, b, BAR1_SHIFT);
@@ -100,14 +106,35 @@ static void addresses_row(const char *name, const struct surface *s, const struc
 	int bar = pci_bar_of(s->gpu->pci, end->phys_addr, &offset);
 	const char *cells[] = { name, va, phys, dma };
 
-	snprintf(va, sizeof(va), "%#" PRIx64, s->addr);
-	if (bar >= 0)
+	if (s->exported.dmabuf)
+		snprintf(phys, sizeof(phys), "the exporter's affair");
+	else if (bar >= 0)
 		snprintf(phys, sizeof(phys), "%#" PRIx64 " (BAR %d + %#" PRIx64 ")",
 			 (uint64_t)end->phys_addr, bar, offset);
 	else
 		snprintf(phys, sizeof(phys), "%#" PRIx64, (uint64_t)end->phys_addr);
+	snprintf(va, sizeof(va), "%#" PRIx64, s->addr);
 	snprintf(dma, sizeof(dma), "%#" PRIx64, (uint64_t)end->dma_addr);
 	screen_columns(false, cells, widths, 4);
+}
+
+/*
+ * The bus's address of the memory, if the card has that: its physical one, which an
+ * importer of a dma-buf does not know, but VRAM's is in the GPU's BAR.
+ */
+static bool is_on_bus(const struct surface *s, const struct fpga_end *end)
+{
+	uint64_t offset;
+
+	return s->exported.dmabuf ? pci_bar_of(s->gpu->pci, end->dma_addr, &offset) >= 0 : end->dma_addr == end->phys_addr;
+}
+
+/* What the card addresses, or what stands behind that, is in the GPU's BAR. */
+static bool is_in_bar(const struct surface *s, const struct fpga_end *end)
+{
+	uint64_t offset;
+
+	return pci_bar_of(s->gpu->pci, end->phys_addr, &offset) >= 0;
 }
 
 static void addresses_show(struct demo *demo)
@@ -118,30 +145,29 @@ static void addresses_show(struct demo *demo)
 	char head[32];
 	const char *cells[] = { "", "the program's", demo->make_a->in_bar ? "physical, in the GPU's BAR" : "physical", head };
 	bool translating = part->card->info.iommu == FPGA_IOMMU_TRANSLATING;
-	bool differ = from->dma_addr != from->phys_addr && to->dma_addr != to->phys_addr;
-	bool same = from->dma_addr == from->phys_addr && to->dma_addr == to->phys_addr;
-	uint64_t offset;
+	bool from_on_bus = is_on_bus(&demo->a, from), to_on_bus = is_on_bus(&demo->b, to);
 
 	snprintf(head, sizeof(head), "%s's DMA address", part->card->node + strlen("/dev/"));
 	screen_columns(true, cells, widths, 4);
 	addresses_row("A", &demo->a, from);
 	addresses_row("B", &demo->b, to);
 	if (strcmp(from->provider, to->provider))
-		screen_check(demo->make_a != demo->make_b, "pages", "A's pinned through the provider '%s', B's through '%s'",
+		screen_check(!strcmp(from->provider, demo->make_a->provider) &&
+			     !strcmp(to->provider, demo->make_b->provider), "pages", "A's pinned through the provider '%s', B's through '%s'",
 			     from->provider, to->provider);
 	else
-		screen_check(!strcmp(from->provider, demo->make_a->name), "pages",
+		screen_check(!strcmp(from->provider, demo->make_a->provider), "pages",
 			     "%" PRIu64 " of %u KiB, pinned by peerdma through its provider '%s'",
 			     pages_bytes(&demo->a, &demo->b, from->page_shift) >> from->page_shift,
 			     1u << (from->page_shift - 10), from->provider);
-	if (pci_present(demo->gpu_a->pci) && demo->make_a->in_bar && demo->make_b->in_bar)
-		screen_check(pci_bar_of(demo->gpu_a->pci, from->phys_addr, &offset) >= 0 &&
-			     pci_bar_of(demo->gpu_b->pci, to->phys_addr, &offset) >= 0, "in the BAR",
+	if (pci_present(demo->gpu_a->pci) && demo->make_a->in_bar && demo->make_b->in_bar &&
+	    !demo->a.exported.dmabuf && !demo->b.exported.dmabuf)
+		screen_check(is_in_bar(&demo->a, from) && is_in_bar(&demo->b, to), "in the BAR",
 			     "what the card reads and writes is the GPU's own memory");
 	if (translating)
-		screen_check(differ, "IOMMU", "translates: the card's addresses are its own, not the bus's");
+		screen_check(!from_on_bus && !to_on_bus, "IOMMU", "translates: the card's addresses are its own, not the bus's");
 	else
-		screen_check(same, "IOMMU", "does not translate: the card's addresses are the bus's");
+		screen_check(from_on_bus && to_on_bus, "IOMMU", "does not translate: the card's addresses are the bus's");
 }
 
 static void bar1_show(const struct counts *before, const struct counts *during,
@@ -188,8 +214,8 @@ bool demo_pin_and_copy(struct demo *demo)
 		    demo->make_a == demo->make_b ? "" : ", ",
 		    demo->make_a == demo->make_b ? "" : demo->make_b->pin);
 	if (!demo_counts(demo, &before) || !cost_begin(demo, &demo->direct) ||
-	    !job_start(&demo->job, demo->cards, demo->card_count, demo->b.addr, demo->a.addr,
-		       demo->size, &demo->why))
+	    !job_start(&demo->job, demo->cards, demo->card_count, surface_place(&demo->b),
+		       surface_place(&demo->a), demo->size, &demo->why))
 		return false;
 	ok = wait_pinned(demo) && demo_counts(demo, &during);
 	job_wait_shown(&demo->job, stderr);
@@ -232,7 +258,7 @@ static bool validate_file(struct demo *demo)
 	if (!surface_new(&host, NULL, length, &demo->why) ||
 	    !surface_new(&gpu, demo->gpu_b, length, &demo->why) ||
 	    !surface_write(&host, bytes, &demo->why) ||
-	    !job_start(&demo->job, demo->cards, demo->card_count, gpu.addr, host.addr, length,
+	    !job_start(&demo->job, demo->cards, demo->card_count, surface_place(&gpu), surface_place(&host), length,
 		       &demo->why))
 		goto out;
 	job_wait_shown(&demo->job, stderr);
@@ -315,7 +341,7 @@ bool demo_bounce(struct demo *demo)
 	     surface_new(&in, NULL, demo->size, &demo->why) &&
 	     surface_new(&out, NULL, demo->size, &demo->why) &&
 	     gpu_read(demo->gpu_a, (void *)(uintptr_t)in.addr, demo->a.addr, demo->size, &demo->why) &&
-	     job_start(&demo->job, demo->cards, demo->card_count, out.addr, in.addr, demo->size,
+	     job_start(&demo->job, demo->cards, demo->card_count, surface_place(&out), surface_place(&in), demo->size,
 		       &demo->why);
 	if (ok) {
 		job_wait_shown(&demo->job, stderr);

@@ -33,8 +33,8 @@ static bool free_under_copy(struct demo *demo, struct revocation *r)
 
 	if (!cards_totals(demo->cards, demo->card_count, &before, &demo->why) ||
 	    !demo_revocations(demo, &callbacks) ||
-	    !job_start(&demo->job, demo->cards, demo->card_count, r->dst.addr, r->src.addr,
-		       r->dst.length, &demo->why))
+	    !job_start(&demo->job, demo->cards, demo->card_count, surface_place(&r->dst),
+		       surface_place(&r->src), r->dst.length, &demo->why))
 		return false;
 	job_wait_begun(&demo->job, REVOKE_AFTER);
 	r->free_ns = now_ns();
@@ -64,6 +64,15 @@ static int parts_cancelled(const struct job *job)
 	return count;
 }
 
+static size_t changed(const unsigned char *bytes, size_t length)
+{
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < length; i++)
+		wrong += bytes[i] != CANARY;
+	return wrong;
+}
+
 /*
  * Allocates the memory anew, writes a canary, and looks whether it stays.  A
  * card tells where the new memory lies: it should be where the freed one was.
@@ -74,7 +83,7 @@ static bool check_canary(struct demo *demo, uint64_t freed_phys, size_t length)
 	struct surface s = { 0 }, look = { 0 };
 	struct job job;
 	uint64_t phys;
-	size_t wrong = 0;
+	size_t wrong;
 	bool ok = false;
 
 	if (!bytes) {
@@ -84,13 +93,12 @@ static bool check_canary(struct demo *demo, uint64_t freed_phys, size_t length)
 	if (!surface_new(&s, demo->gpu_b, length, &demo->why) ||
 	    !surface_new(&look, NULL, LOOK_BYTES, &demo->why) ||
 	    !gpu_set(demo->gpu_b, s.addr, CANARY, length, &demo->why) ||
-	    !job_run(&job, demo->cards, 1, look.addr, s.addr, LOOK_BYTES, &demo->why))
+	    !job_run(&job, demo->cards, 1, surface_place(&look), surface_place(&s), LOOK_BYTES, &demo->why))
 		goto out;
 	sleep_ms(SETTLE_MS);
 	if (!surface_read(&s, bytes, &demo->why))
 		goto out;
-	for (size_t i = 0; i < length; i++)
-		wrong += bytes[i] != CANARY;
+	wrong = changed(bytes, length);
 	phys = job.parts[0].copy.from.phys_addr;
 	screen_check(!wrong, "afterwards", "%s memory allocated anew and marked: %zu bytes changed",
 		     phys == freed_phys ? "the same" : "other", wrong);
@@ -101,39 +109,86 @@ out:
 	return ok;
 }
 
+static bool revocation_new(struct demo *demo, struct revocation *r, size_t length)
+{
+	return surface_new(&r->src, demo->gpu_a, length, &demo->why) &&
+	       surface_new(&r->dst, demo->gpu_b, length, &demo->why) &&
+	       gpu_set(demo->gpu_a, r->src.addr, 0x11, length, &demo->why);
+}
+
+static bool revoke(struct demo *demo, struct revocation *r, size_t length)
+{
+	const char *call = demo->make_b->free;
+	const struct job *job = &demo->job;
+	char took[SCREEN_CELL];
+
+	screen_step(6, "Revoke", "%s of memory that the cards are writing to", call);
+	if (!revocation_new(demo, r, length) || !free_under_copy(demo, r))
+		return false;
+	screen_check(r->callbacks == (uint64_t)job->count && r->callbacks_cards == r->callbacks,
+		     "callback", "took back %" PRIu64 " pins of %d cards; %s waited %s, for their transfers",
+		     r->callbacks, job->count, call, screen_time(took, r->free_ns));
+	screen_check(parts_cancelled(job) == job->count && job->done < length, "the copies",
+		     "%d of %d cancelled after %" PRIu64 " transfers, %" PRIu64 " of %zu bytes",
+		     parts_cancelled(job), job->count, job->transfers, job->done, length);
+	screen_check(!r->under_way && !r->begun_later, "DMA",
+		     "%" PRIu64 " transfers under way when %s returned, %" PRIu64 " begun later",
+		     r->under_way, call, r->begun_later);
+	return check_canary(demo, job->parts[0].copy.to.phys_addr, length);
+}
+
+/*
+ * What is pinned of such memory stays, with whoever has pinned it.  What is allocated
+ * while the cards go on must be other memory.
+ */
+static bool outlive(struct demo *demo, struct revocation *r, size_t length)
+{
+	unsigned char *bytes = malloc(length);
+	const char *call = demo->make_b->free;
+	struct surface s = { 0 };
+	uint64_t callbacks, now = 0;
+	bool ok, early;
+
+	screen_step(6, "Outlive", "%s of memory that the cards are writing to: theirs until they are done", call);
+	if (!bytes) {
+		why_set(&demo->why, "no memory for %zu bytes", length);
+		return false;
+	}
+	ok = revocation_new(demo, r, length) && demo_revocations(demo, &callbacks) &&
+	     job_start(&demo->job, demo->cards, demo->card_count, surface_place(&r->dst), surface_place(&r->src),
+		       length, &demo->why);
+	if (!ok)
+		goto out;
+	job_wait_begun(&demo->job, REVOKE_AFTER);
+	ok = surface_end(&r->dst, &demo->why);
+	early = job_running(&demo->job);
+	ok = ok && surface_new(&s, demo->gpu_b, length, &demo->why) &&
+	     gpu_set(demo->gpu_b, s.addr, CANARY, length, &demo->why);
+	job_wait(&demo->job);
+	ok = ok && surface_read(&s, bytes, &demo->why) && demo_revocations(demo, &now);
+	if (!ok)
+		goto out;
+	screen_check(now == callbacks, "callback", "none: %s returned %s", call,
+		     early ? "while the cards worked" : "when they had done");
+	screen_check(!demo->job.error && demo->job.done == length, "the copies",
+		     "all ended as if nothing had happened: %" PRIu64 " of %zu bytes", demo->job.done, length);
+	screen_check(!changed(bytes, length), "meanwhile", "memory allocated anew and marked: %zu bytes changed",
+		     changed(bytes, length));
+out:
+	ok &= surface_end(&s, &demo->why);
+	free(bytes);
+	return ok;
+}
+
 bool demo_revoke(struct demo *demo)
 {
 	size_t length = (size_t)demo->card_count * REVOKE_PIECES * demo->cards[0].info.max_transfer;
 	struct revocation r = { 0 };
-	char took[SCREEN_CELL];
-	const struct job *job = &demo->job;
-	const char *call = demo->make_b->free;
-	uint64_t phys;
-	bool ok;
+	struct why ignored;
+	bool ok = demo->make_b->outlives ? outlive(demo, &r, length) : revoke(demo, &r, length);
 
-	screen_step(6, "Revoke", "%s of memory that the cards are writing to", call);
-	ok = surface_new(&r.src, demo->gpu_a, length, &demo->why) &&
-	     surface_new(&r.dst, demo->gpu_b, length, &demo->why) &&
-	     gpu_set(demo->gpu_a, r.src.addr, 0x11, length, &demo->why) &&
-	     free_under_copy(demo, &r);
-	if (!ok) {
-		struct why ignored;
-
-		surface_end(&r.dst, &ignored);
-		surface_end(&r.src, &ignored);
-		return false;
-	}
-	phys = job->parts[0].copy.to.phys_addr;
-	screen_check(r.callbacks == (uint64_t)job->count && r.callbacks_cards == r.callbacks,
-		     "callback", "took back %" PRIu64 " pins of %d cards; %s waited %s, for their transfers",
-		     r.callbacks, job->count, call, screen_time(took, r.free_ns));
-	screen_check(parts_cancelled(job) == job->count && job->done < length, "the copies",
-		     "%d of %d cancelled after %" PRIu64 " transfers, %" PRIu64 " of %zu bytes",
-		     parts_cancelled(job), job->count, job->transfers, job->done, length);
-	screen_check(!r.under_way && !r.begun_later, "DMA",
-		     "%" PRIu64 " transfers under way when %s returned, %" PRIu64 " begun later",
-		     r.under_way, call, r.begun_later);
-	ok = check_canary(demo, phys, length);
+	/* The destination is there still if it did not come so far. */
+	surface_end(&r.dst, &ignored);
 	return surface_end(&r.src, &demo->why) && ok;
 }
 

@@ -42,7 +42,7 @@ static int complain(const struct run *run, int code)
 
 static bool carry(struct run *run, const struct surface *dst, const struct surface *src)
 {
-	if (!job_start(&run->job, run->cards, run->card_count, dst->addr, src->addr,
+	if (!job_start(&run->job, run->cards, run->card_count, surface_place(dst), surface_place(src),
 		       run->opt.size, &run->why))
 		return false;
 	job_wait_shown(&run->job, run->opt.json ? NULL : stderr);
@@ -154,7 +154,7 @@ static int copy_and_revoke(struct run *run)
 	struct card_totals at_free, later;
 	uint64_t begun = now_ns();
 
-	if (!job_start(&run->job, run->cards, run->card_count, run->dst.addr, run->src.addr,
+	if (!job_start(&run->job, run->cards, run->card_count, surface_place(&run->dst), surface_place(&run->src),
 		       run->opt.size, &run->why))
 		return complain(run, EXIT_FAILED);
 	job_wait_begun(&run->job, REVOKE_AFTER);
@@ -224,6 +224,10 @@ static int prepare(struct run *run)
 	if (highest >= run->gpu_count && highest != HOST) {
 		why_set(&run->why, "there is no GPU %d: CUDA finds %d", highest, run->gpu_count);
 		return complain(run, EXIT_MISSING);
+	}
+	if (opt->revoke && highest != HOST && opt->dst_make->outlives) {
+		why_set(&run->why, "--revoke: what is pinned of this memory outlives its free (%s)", opt->dst_make->free);
+		return complain(run, EXIT_USAGE);
 	}
 	if (!choose(run, opt->src, opt->src_make, &run->as_other[0], &src) ||
 	    !choose(run, opt->dst, opt->dst_make, &run->as_other[1], &dst))

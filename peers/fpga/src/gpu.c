@@ -15,9 +15,13 @@
 	X(cuDeviceGetPCIBusId) X(cuDevicePrimaryCtxRetain)		\
 	X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent)			\
 	X(cuCtxSynchronize) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoD)	\
-	X(cuMemHostAlloc) X(cuMemFreeHost)				\
+	X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer)	\
+	X(cuMemGetHandleForAddressRange)				\
 	X(cuMemcpyDtoH) X(cuMemsetD8) X(cuPointerGetAttribute)		\
 	X(cuPointerSetAttribute) X(cuGetErrorName) X(cuGetErrorString)
+
+#define EXPORT_PAGE	((size_t)64 << 10)	/* of NVIDIA's memory; of AMD's it is 4 KiB */
+#define OWN_PAGE	((size_t)4 << 10)
 
 #define FIELD(name) __typeof__(name) *name;
 #define STRING(name) #name
@@ -129,7 +133,7 @@ bool gpu_as(const struct gpu *gpu, const struct gpu_make *make, struct gpu *othe
 {
 	*other = *gpu;
 	other->make = make;
-	return make != &make_amd || hip_find(gpu->pci, &other->hip_device, why);
+	return make->calls != CALLS_HIP || hip_find(gpu->pci, &other->hip_device, why);
 }
 
 static bool enter(const struct gpu *gpu, struct why *why)
@@ -137,47 +141,118 @@ static bool enter(const struct gpu *gpu, struct why *why)
 	return check(cuda.cuCtxSetCurrent(gpu->ctx), why, "cuCtxSetCurrent");
 }
 
-bool gpu_alloc(const struct gpu *gpu, size_t length, uint64_t *addr, struct why *why)
+/* A dma-buf is of whole pages: such memory shares none. */
+static size_t allocated(const struct gpu *gpu, size_t length)
+{
+	return gpu->make->export ? (length + EXPORT_PAGE - 1) & ~(EXPORT_PAGE - 1) : length;
+}
+
+/* For the cards it has the device's pointer, which need not be the host's. */
+static bool alloc_host(const struct gpu *gpu, size_t length, CUdeviceptr *ptr, struct why *why)
+{
+	void *p = NULL;
+
+	if (!check(cuda.cuMemHostAlloc(&p, length, gpu->make->flags), why, "cuMemHostAlloc"))
+		return false;
+	if (check(cuda.cuMemHostGetDevicePointer(ptr, p, 0), why, "cuMemHostGetDevicePointer"))
+		return true;
+	cuda.cuMemFreeHost(p);
+	return false;
+}
+
+static bool alloc_device(size_t length, CUdeviceptr *ptr, struct why *why)
 {
 	unsigned int on = 1;
-	CUdeviceptr ptr;
 
-	if (gpu->make == &make_amd)
-		return hip_alloc(gpu->hip_device, length, addr, why);
-	if (gpu->make == &make_tegra) {
-		void *p = NULL;
-
-		if (!enter(gpu, why) || !check(cuda.cuMemHostAlloc(&p, length, 0), why, "cuMemHostAlloc"))
-			return false;
-		*addr = (uintptr_t)p;
+	if (!check(cuda.cuMemAlloc(ptr, length), why, "cuMemAlloc"))
+		return false;
+	if (check(cuda.cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, *ptr), why,
+		  "cuPointerSetAttribute(SYNC_MEMOPS)"))
 		return true;
-	}
-	if (!enter(gpu, why) || !check(cuda.cuMemAlloc(&ptr, length), why, "cuMemAlloc"))
+	cuda.cuMemFree(*ptr);
+	return false;
+}
+
+/* Its length is kept in a page before it. */
+static bool alloc_own(size_t length, uint64_t *addr, struct why *why)
+{
+	char *p = buffer_alloc(OWN_PAGE + length);
+
+	if (!p) {
+		why_set(why, "no host memory for %zu bytes", length);
 		return false;
-	if (!check(cuda.cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr), why,
-		   "cuPointerSetAttribute(SYNC_MEMOPS)")) {
-		cuda.cuMemFree(ptr);
-		return false;
 	}
-	*addr = ptr;
+	*(size_t *)p = OWN_PAGE + length;
+	*addr = (uintptr_t)p + OWN_PAGE;
 	return true;
+}
+
+static bool free_own(uint64_t addr)
+{
+	size_t *p = (size_t *)(uintptr_t)(addr - OWN_PAGE);
+
+	buffer_free(p, *p);
+	return true;
+}
+
+bool gpu_alloc(const struct gpu *gpu, size_t length, uint64_t *addr, struct why *why)
+{
+	CUdeviceptr ptr = 0;
+	bool ok;
+
+	length = allocated(gpu, length);
+	if (gpu->make->calls == CALLS_HIP)
+		return hip_alloc(gpu->hip_device, length, addr, why);
+	if (gpu->make->calls == CALLS_NONE)
+		return alloc_own(length, addr, why);
+	ok = enter(gpu, why) && (gpu->make->calls == CALLS_CUDA_HOST ? alloc_host(gpu, length, &ptr, why) :
+				 alloc_device(length, &ptr, why));
+	if (ok)
+		*addr = ptr;
+	return ok;
+}
+
+static bool free_host(CUdeviceptr ptr, struct why *why)
+{
+	void *p = NULL;
+
+	return check(cuda.cuPointerGetAttribute(&p, CU_POINTER_ATTRIBUTE_HOST_POINTER, ptr), why,
+		     "cuPointerGetAttribute(HOST_POINTER)") &&
+	       check(cuda.cuMemFreeHost(p), why, "cuMemFreeHost");
 }
 
 bool gpu_free(const struct gpu *gpu, uint64_t addr, struct why *why)
 {
-	if (gpu->make == &make_amd)
+	switch (gpu->make->calls) {
+	case CALLS_HIP:
 		return hip_free(addr, why);
-	if (gpu->make == &make_tegra)
-		return enter(gpu, why) && check(cuda.cuMemFreeHost((void *)(uintptr_t)addr), why, "cuMemFreeHost");
-	return enter(gpu, why) && check(cuda.cuMemFree(addr), why, "cuMemFree");
+	case CALLS_NONE:
+		return free_own(addr);
+	case CALLS_CUDA_HOST:
+		return enter(gpu, why) && free_host(addr, why);
+	default:
+		return enter(gpu, why) && check(cuda.cuMemFree(addr), why, "cuMemFree");
+	}
+}
+
+bool gpu_export(const struct gpu *gpu, uint64_t addr, size_t length, int *fd, uint64_t *offset, struct why *why)
+{
+	length = allocated(gpu, length);
+	*fd = -1;
+	*offset = 0;
+	if (gpu->make->export == EXPORT_HSA)
+		return hip_export(addr, length, fd, offset, why);
+	return enter(gpu, why) &&
+	       check(cuda.cuMemGetHandleForAddressRange(fd, addr, length, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), why,
+		     "cuMemGetHandleForAddressRange");
 }
 
 bool gpu_write(const struct gpu *gpu, uint64_t addr, const void *from, size_t length,
 	       struct why *why)
 {
-	if (gpu->make == &make_tegra)
+	if (gpu->make->calls == CALLS_NONE)
 		memcpy((void *)(uintptr_t)addr, from, length);
-	else if (gpu->make == &make_amd ? !hip_copy(addr, (uintptr_t)from, length, why) :
+	else if (gpu->make->calls == CALLS_HIP ? !hip_copy(addr, (uintptr_t)from, length, why) :
 		 !enter(gpu, why) || !check(cuda.cuMemcpyHtoD(addr, from, length), why, "cuMemcpyHtoD"))
 		return false;
 	bytes_copied += length;
@@ -186,9 +261,9 @@ bool gpu_write(const struct gpu *gpu, uint64_t addr, const void *from, size_t le
 
 bool gpu_read(const struct gpu *gpu, void *to, uint64_t addr, size_t length, struct why *why)
 {
-	if (gpu->make == &make_tegra)
+	if (gpu->make->calls == CALLS_NONE)
 		memcpy(to, (const void *)(uintptr_t)addr, length);
-	else if (gpu->make == &make_amd ? !hip_copy((uintptr_t)to, addr, length, why) :
+	else if (gpu->make->calls == CALLS_HIP ? !hip_copy((uintptr_t)to, addr, length, why) :
 		 !enter(gpu, why) || !check(cuda.cuMemcpyDtoH(to, addr, length), why, "cuMemcpyDtoH"))
 		return false;
 	bytes_copied += length;
@@ -198,9 +273,9 @@ bool gpu_read(const struct gpu *gpu, void *to, uint64_t addr, size_t length, str
 bool gpu_set(const struct gpu *gpu, uint64_t addr, unsigned char value, size_t length,
 	     struct why *why)
 {
-	if (gpu->make == &make_amd)
+	if (gpu->make->calls == CALLS_HIP)
 		return hip_set(addr, value, length, why);
-	if (gpu->make == &make_tegra) {
+	if (gpu->make->calls == CALLS_NONE) {
 		memset((void *)(uintptr_t)addr, value, length);
 		return true;
 	}

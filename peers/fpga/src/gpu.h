@@ -15,14 +15,23 @@
 
 #define GPUS_MAX	16
 
-/* By whose calls its memory is allocated, and what follows from that. */
+enum gpu_calls { CALLS_CUDA, CALLS_CUDA_HOST, CALLS_HIP, CALLS_NONE };
+enum gpu_export { EXPORT_NONE, EXPORT_CUDA, EXPORT_HSA };
+
+/* By whose calls its memory is allocated, how it comes to the cards, and what follows from that. */
 struct gpu_make {
-	const char *name;	/* in options, and of peerdma's provider */
+	const char *name;	/* in options */
+	const char *provider;	/* peerdma's */
 	const char *alloc, *free;	/* what a program calls */
 	const char *pin;	/* and what the bridge calls */
+	enum gpu_calls calls;
+	unsigned int flags;	/* of cuMemHostAlloc */
+	enum gpu_export export;	/* it comes as a dma-buf, not by its address */
 	bool in_bar;		/* it is VRAM, which devices reach through BAR1; else the machine's */
+	bool in_bar1_before;	/* there without a pin already */
+	bool outlives;		/* its free: what is pinned stays, with whoever has pinned it */
 };
-extern const struct gpu_make make_nvidia, make_amd, make_tegra;
+extern const struct gpu_make make_nvidia;
 
 struct gpu {
 	int index;
@@ -61,6 +70,8 @@ const struct gpu_make *gpu_make(const char *text, const char **rest);
  */
 bool gpu_alloc(const struct gpu *gpu, size_t length, uint64_t *addr, struct why *why);
 bool gpu_free(const struct gpu *gpu, uint64_t addr, struct why *why);
+/* As a dma-buf; *offset: of addr in there.  The descriptor is never 0. */
+bool gpu_export(const struct gpu *gpu, uint64_t addr, size_t length, int *fd, uint64_t *offset, struct why *why);
 bool gpu_write(const struct gpu *gpu, uint64_t addr, const void *from, size_t length,
 	       struct why *why);
 bool gpu_read(const struct gpu *gpu, void *to, uint64_t addr, size_t length, struct why *why);

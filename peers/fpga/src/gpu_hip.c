@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <hip/hip_runtime_api.h>
+#include <hsa/hsa_ext_amd.h>
 
 #include "gpu_hip.h"
 
@@ -94,4 +95,26 @@ bool hip_copy(uint64_t to, uint64_t from, size_t length, struct why *why)
 bool hip_set(uint64_t addr, unsigned char value, size_t length, struct why *why)
 {
 	return check(hip.hipMemset((void *)(uintptr_t)addr, value, length), why, "hipMemset");
+}
+
+bool hip_export(uint64_t addr, size_t length, int *fd, uint64_t *offset, struct why *why)
+{
+	static __typeof__(hsa_amd_portable_export_dmabuf) *export;
+	hsa_status_t status;
+	void *library;
+
+	if (!export) {
+		/* HIP is made of it: it is there already. */
+		library = dlopen("libhsa-runtime64.so.1", RTLD_NOW);
+		export = library ? (__typeof__(export))dlsym(library, "hsa_amd_portable_export_dmabuf") : NULL;
+	}
+	if (!export) {
+		why_set(why, "no hsa_amd_portable_export_dmabuf: %s", dlerror());
+		return false;
+	}
+	status = export((const void *)(uintptr_t)addr, length, fd, offset);
+	if (!status)
+		return true;
+	why_set(why, "hsa_amd_portable_export_dmabuf: error %#x", status);
+	return false;
 }

@@ -11,6 +11,8 @@ bool hip_alloc(int device, size_t length, uint64_t *addr, struct why *why);
 bool hip_free(uint64_t addr, struct why *why);
 /* Between any two addresses. */
 bool hip_copy(uint64_t to, uint64_t from, size_t length, struct why *why);
+/* Its memory as a dma-buf, by HSA; *offset: of addr in there. */
+bool hip_export(uint64_t addr, size_t length, int *fd, uint64_t *offset, struct why *why);
 bool hip_set(uint64_t addr, unsigned char value, size_t length, struct why *why);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <string.h>
+#include <unistd.h>
 
 #include "surface.h"
 
@@ -11,11 +12,29 @@ static void *host(const struct surface *s)
 	return (void *)(uintptr_t)s->addr;
 }
 
+struct place surface_place(const struct surface *s)
+{
+	return s->exported.dmabuf ? s->exported : (struct place){ .addr = s->addr };
+}
+
+static bool surface_of_gpu(struct surface *s, struct why *why)
+{
+	struct why ignored;
+
+	if (!gpu_alloc(s->gpu, s->length, &s->addr, why))
+		return false;
+	if (!s->gpu->make->export ||
+	    gpu_export(s->gpu, s->addr, s->length, &s->exported.dmabuf, &s->exported.addr, why))
+		return true;
+	surface_end(s, &ignored);
+	return false;
+}
+
 bool surface_new(struct surface *s, const struct gpu *gpu, size_t length, struct why *why)
 {
 	*s = (struct surface){ .gpu = gpu, .length = length };
 	if (gpu)
-		return gpu_alloc(gpu, length, &s->addr, why);
+		return surface_of_gpu(s, why);
 	s->addr = (uintptr_t)buffer_alloc(length);
 	if (!s->addr) {
 		why_set(why, "no host memory for %zu bytes", length);
@@ -36,6 +55,10 @@ bool surface_end(struct surface *s, struct why *why)
 		host_bytes -= s->length;
 	}
 	s->addr = 0;
+	/* Whoever reaches the memory by it has it for longer. */
+	if (s->exported.dmabuf)
+		close(s->exported.dmabuf);
+	s->exported = (struct place){ 0 };
 	return !s->gpu || gpu_free(s->gpu, addr, why);
 }
 

@@ -3,6 +3,7 @@
 #ifndef FPGA_SURFACE_H
 #define FPGA_SURFACE_H
 
+#include "cards.h"
 #include "gpu.h"
 #include "util.h"
 
@@ -10,7 +11,11 @@ struct surface {
 	const struct gpu *gpu;	/* NULL: host memory */
 	uint64_t addr;		/* 0: none */
 	size_t length;
+	struct place exported;	/* as a dma-buf, where its make says so */
 };
+
+/* Where cards find it. */
+struct place surface_place(const struct surface *s);
 
 /* gpu NULL asks for host memory.  All return false and why. */
 bool surface_new(struct surface *s, const struct gpu *gpu, size_t length, struct why *why);

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "fpga_ioctl.h"
+#include "peerdma_ioctl.h"
 
 #define BYTES	8192u
 
@@ -31,9 +33,9 @@ static struct fpga_copy good_copy(void)
 	};
 }
 
-static void expect(const char *what, unsigned long call, void *arg, int want)
+static void expect_of(int fd, const char *what, unsigned long call, void *arg, int want)
 {
-	int got = ioctl(card, call, arg) ? errno : 0;
+	int got = ioctl(fd, call, arg) ? errno : 0;
 
 	if (got == want)
 		return;
@@ -42,8 +44,13 @@ static void expect(const char *what, unsigned long call, void *arg, int want)
 	failures++;
 }
 
+static void expect(const char *what, unsigned long call, void *arg, int want)
+{
+	expect_of(card, what, call, arg, want);
+}
+
 /* Each struct a byte short, a byte long with and without content, and far too long. */
-static void test_sizes(const char *name, unsigned long call, const void *good, __u32 size)
+static void test_sizes(const char *name, unsigned long call, const void *good, __u32 size, __u32 least)
 {
 	unsigned char *room = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -55,7 +62,17 @@ static void test_sizes(const char *name, unsigned long call, const void *good, _
 	memcpy(room, good, size);
 	expect("as it is", call, room, 0);
 	memcpy(room, good, size);
-	*asked = size - 1;
+	memset(room + least, 0xee, size - least);
+	*asked = least;
+	expect("as it was in the beginning", call, room, 0);
+	for (__u32 i = least; i < size; i++) {
+		if (room[i] == 0xee)
+			continue;
+		printf("%s: byte %u is written, which the caller has not given\n", name, i);
+		failures++;
+	}
+	memcpy(room, good, size);
+	*asked = least - 1;
 	expect("a byte short", call, room, EINVAL);
 	*asked = 0;
 	expect("size 0", call, room, EINVAL);
@@ -90,7 +107,7 @@ static void test_copy_arguments(void)
 		__u64 dst, src, length;
 		int want;
 	} cases[] = {
-		{ "an unknown flag", 1, 0, BYTES, 0, 100, EINVAL },
+		{ "an unknown flag", FPGA_DST_DMABUF << 1, 0, BYTES, 0, 100, EINVAL },
 		{ "all flags", ~0u, 0, BYTES, 0, 100, EINVAL },
 		{ "a reserved field", 0, 1, BYTES, 0, 100, EINVAL },
 		{ "nothing to copy", 0, 0, BYTES, 0, 0, EINVAL },
@@ -111,6 +128,76 @@ static void test_copy_arguments(void)
 		copy.length = cases[i].length;
 		expect(cases[i].what, FPGA_COPY, &copy, cases[i].want);
 	}
+}
+
+/* Host memory as the bridge exports it. */
+static int export_memory(void)
+{
+	struct peerdma_pin_args pin = {
+		.size = sizeof(pin), .flags = PEERDMA_PIN_HOST, .addr = (uintptr_t)memory, .length = sizeof(memory),
+	};
+	struct peerdma_export_args export = { .size = sizeof(export) };
+	int fd = open("/dev/peerdma", O_RDWR | O_CLOEXEC);
+
+	expect_of(fd, "a pin", PEERDMA_PIN, &pin, 0);
+	export.handle = pin.handle;
+	expect_of(fd, "its export", PEERDMA_EXPORT, &export, 0);
+	/* fd stays open until the end, for the pin's sake. */
+	return export.fd;
+}
+
+/* An end, or both, by a dma-buf: what is no dma-buf, and what is not in it. */
+static void test_copy_dmabufs(void)
+{
+	int dmabuf = export_memory();
+	struct fpga_copy copy = good_copy();
+
+	memset(memory, 0x5a, BYTES);
+	memset(memory + BYTES, 0, BYTES);
+	copy.flags = FPGA_SRC_DMABUF | FPGA_DST_DMABUF;
+	copy.src_fd = copy.dst_fd = dmabuf;
+	copy.src = 10;
+	copy.dst = BYTES + 3;
+	copy.length = 5000;
+	expect("within a dma-buf", FPGA_COPY, &copy, 0);
+	if (memory[BYTES + 2] || memory[BYTES + 3] != 0x5a || memory[BYTES + 5002] != 0x5a || memory[BYTES + 5003] ||
+	    strcmp(copy.from.provider, "dmabuf") || strcmp(copy.to.provider, "dmabuf")) {
+		printf("within a dma-buf: the bytes, or the providers, are wrong\n");
+		failures++;
+	}
+	copy.dst = 5009;
+	expect("overlap in a dma-buf", FPGA_COPY, &copy, EINVAL);
+	copy.dst = 2 * BYTES - 4999;
+	expect("past a dma-buf's end", FPGA_COPY, &copy, ENXIO);
+	copy.dst = ~0ull - 100;
+	expect("past all there could be", FPGA_COPY, &copy, EINVAL);
+	copy.dst = BYTES;
+	copy.dst_fd = card;
+	expect("into no dma-buf", FPGA_COPY, &copy, EINVAL);
+	copy.dst_fd = 12345;
+	expect("into no file", FPGA_COPY, &copy, EBADF);
+	copy.dst_fd = -1;
+	expect("into a negative one", FPGA_COPY, &copy, EBADF);
+	copy.dst_fd = dmabuf;
+	copy.flags = FPGA_SRC_DMABUF;
+	expect("a dma-buf without its flag", FPGA_COPY, &copy, EINVAL);
+	/* Half and half. */
+	copy.dst_fd = 0;
+	copy.dst = (uintptr_t)memory + BYTES;
+	copy.src = 0;
+	copy.length = 100;
+	expect("out of a dma-buf", FPGA_COPY, &copy, 0);
+	copy.flags = FPGA_DST_DMABUF;
+	copy.src_fd = 0;
+	copy.dst_fd = dmabuf;
+	copy.src = (uintptr_t)memory;
+	copy.dst = BYTES + 200;
+	expect("into a dma-buf", FPGA_COPY, &copy, 0);
+	if (memory[BYTES] != 0x5a || memory[BYTES + 299] != 0x5a) {
+		printf("in and out of a dma-buf: the bytes are wrong\n");
+		failures++;
+	}
+	close(dmabuf);
 }
 
 static void test_copy_addresses(void)
@@ -181,8 +268,8 @@ int main(void)
 		printf("/dev/fpga0: %s\n", strerror(errno));
 		return 77;
 	}
-	test_sizes("INFO", FPGA_INFO, &info, sizeof(info));
-	test_sizes("COPY", FPGA_COPY, &copy, sizeof(copy));
+	test_sizes("INFO", FPGA_INFO, &info, sizeof(info), sizeof(info));
+	test_sizes("COPY", FPGA_COPY, &copy, sizeof(copy), offsetof(struct fpga_copy, src_fd));
 	info.flags = 1;
 	expect("INFO with a flag", FPGA_INFO, &info, EINVAL);
 	expect("an unknown call", FPGA_IOC(2), &info, ENOTTY);
@@ -190,6 +277,7 @@ int main(void)
 	expect("a call of another device", _IOWR('x', 1, int), &info, ENOTTY);
 	test_copy_arguments();
 	test_copy_addresses();
+	test_copy_dmabufs();
 	test_copy_result();
 	printf("%d wrong\n", failures);
 	return failures ? 1 : 0;

@@ -58,17 +58,17 @@ static void retire(struct buffer *b, struct place *p)
 		return;
 	}
 	list_add(&p->node, &b->old);
-	mod_delayed_work(system_wq, &b->late_work, msecs_to_jiffies(b->timeout_ms));
+	mod_delayed_work(system_percpu_wq, &b->late_work, msecs_to_jiffies(b->timeout_ms));
 }
 
 /* ---- what is done to importers ---- */
 
-/* Has this one said that the memory must stay?  Without DMABUF_MOVE_NOTIFY the kernel pins with each map. */
+/* Has this one said that the memory must stay? */
 static bool keeps(const struct dma_buf_attachment *attach)
 {
 	const struct attached *a = attach->priv;
 
-	return IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) ? a->pins : a->pins > a->maps;
+	return a->pins > (SOFTGPU_MAPS_PIN ? a->maps : 0);
 }
 
 static bool can_let_go(struct buffer *b, enum mover_action action)
@@ -78,7 +78,7 @@ static bool can_let_go(struct buffer *b, enum mover_action action)
 
 	list_for_each_entry(attach, &b->dmabuf->attachments, node) {
 		a = attach->priv;
-		if (!attach->importer_ops && (a->pins || a->maps))
+		if (!dma_buf_attach_revocable(attach) && (a->pins || a->maps))
 			return false;
 		if (action == ACTION_MOVE && keeps(attach))
 			return false;
@@ -89,7 +89,7 @@ static bool can_let_go(struct buffer *b, enum mover_action action)
 /* What importers had queued on the memory is done when this returns. */
 static void tell(struct buffer *b)
 {
-	dma_buf_move_notify(b->dmabuf);
+	dma_buf_invalidate_mappings(b->dmabuf);
 	unmap_mapping_range(b->dmabuf->file->f_mapping, 0, 0, 1);
 	if (!dma_resv_wait_timeout(b->dmabuf->resv, DMA_RESV_USAGE_BOOKKEEP, false,
 				   msecs_to_jiffies(b->timeout_ms))) {
