@@ -518,12 +518,45 @@ static void programs(void)
 	CHECK(!control("refuse begin 1 5"));
 	FAILS(EIO, ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync));
 	WORKS(ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync));
+	sync.flags = DMA_BUF_SYNC_END | DMA_BUF_SYNC_READ;
+	CHECK(!control("refuse end 1 11"));
+	FAILS(EAGAIN, ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync));
+	WORKS(ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync));
 	bytes[PAGE] = 77;
 	CHECK(!control("move"));
 	CHECK(bytes[PAGE] == 77);
 	CHECK(!control("revoke"));
 	CHECK(signal_of_read(bytes) == 7);
 	FAILS(ENODEV, (errno = control("move")) ? -1 : 0);
+	end();
+}
+
+/* A driver's own: nobody can tell it to stop looking, so the bytes stay. */
+static void kernel_view(void)
+{
+	struct importer_view v = { 0 };
+	struct importer_peek p = { .offset = LENGTH - 1 };
+
+	make();
+	s = &subjects[1];
+	importer_open();
+	v.fd = dmabuf;
+	CHECK(control("refuse vmap") == EINVAL);
+	/* Moved before it is looked at, and ordered to move after that. */
+	CHECK(!control("at vmap move") && !control("after vmap revoke"));
+	WORKS(ioctl(im, IMPORTER_VMAP, &v));
+	wait_for("revokes", 0);
+	CHECK(status("moves") == 1 && status("revokes") == 0 && status("busy") == 1);
+	WORKS(ioctl(im, IMPORTER_PEEK, &p));
+	CHECK(p.value == (uint8_t)bytes[LENGTH - 1]);
+	p.value++;
+	p.write = 1;
+	WORKS(ioctl(im, IMPORTER_PEEK, &p));
+	CHECK((uint8_t)bytes[LENGTH - 1] == (uint8_t)p.value);
+	CHECK(control("move") == EBUSY && control("revoke") == EBUSY);
+	WORKS(ioctl(im, IMPORTER_VUNMAP));
+	CHECK(!control("move") && !control("revoke"));
+	importer_close();
 	end();
 }
 
@@ -674,6 +707,7 @@ int main(void)
 	CHECK(have_card);
 	run("the mover's own calls", create_checks);
 	run("a program's view of what moves", programs);
+	run("a driver's own view", kernel_view);
 	run("a program that writes to what moves", programs_race);
 	run("the bridge's call for a dma-buf", bridge_calls);
 	run("the bridge imports what it exports", of_its_own);
