@@ -427,14 +427,51 @@ static void late(void)
 	close(dmabuf);
 }
 
+/* Nobody stops the card in time, here where a program drives it, but an IOMMU; or the memory is kept for it. */
+static bool may_go_on(bool lets_go)
+{
+	return have_card && (!lets_go || s->keeps || card_behind_iommu());
+}
+
+/* A revocation in another process while the card works: who keeps the memory has it to the end, and nobody else's is touched. */
+static void revoked_while_transferring(void)
+{
+	bool refused = s->kind == IMPORTER_STATIC;
+	pid_t child;
+
+	if (!may_go_on(s->revocable))
+		return;
+	make();
+	CHECK(!control("timeout 100"));
+	CHECK(!attach());
+	CHECK(!map());
+	child = fork();
+	if (!child) {
+		control("revoke");
+		_exit(0);
+	}
+	do {
+		card_copy(address, address + 2048, 16);
+	} while (!status("revokes") && !status("busy"));
+	CHECK(status("busy") == refused);
+	card_copy(address, address + 2048, 16);
+	CHECK(waitpid(child, NULL, 0) == child);
+	if (refused)
+		transfer();
+	CHECK(holds_old() == s->keeps && status("late") == s->keeps);
+	unmap_it();
+	CHECK(!holds_old());
+	detach();
+	end();
+}
+
 /* Moves in another process while the card works: what an importer still has is right. */
 static void while_transferring(void)
 {
 	int up[2], rounds = 4, done = 0;
 	pid_t child;
 
-	/* Nobody stops the card in time, here where a program drives it, but an IOMMU. */
-	if (!have_card || (s->movable && !card_behind_iommu()))
+	if (!may_go_on(s->movable))
 		return;
 	make();
 	CHECK(!control("timeout 100"));
@@ -718,6 +755,7 @@ int main(void)
 	for_each("a revocation at each step", revoke_within);
 	for_each("refusals", refusals);
 	for_each("moves while the card works", while_transferring);
+	for_each("a revocation while the card works", revoked_while_transferring);
 	s = &subjects[2];
 	importer_open();
 	run("an importer that lets go late", late);
