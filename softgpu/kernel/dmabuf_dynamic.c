@@ -221,7 +221,8 @@ static int dynamic_pin(struct dma_buf_attachment *attach)
 		err = user_get(x);
 	if (!err)
 		a->pins++;
-	return err;
+	/* As the original says it; of EBUSY the kernel warns since 7.1. */
+	return err == -EBUSY ? -EINVAL : err;
 }
 
 static void dynamic_unpin(struct dma_buf_attachment *attach)
