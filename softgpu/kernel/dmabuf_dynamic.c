@@ -9,7 +9,8 @@
  * same pin, and is taken from them with it, for they come back by a fault.
  *
  * A move (softgpu_dynamic_move) tells importers, and fails if one has said that
- * the memory must stay.  The original moves between VRAM and system memory, as it
+ * the memory must stay, or has not unmapped in time: by the time it has been told
+ * or, since Linux 7.1, dmabuf_timeout_ms later.  The original moves between VRAM and system memory, as it
  * runs short; here it is from one place in VRAM to another, and only on command.
  * So an importer that cannot use memory without struct pages is refused, where the
  * original would have moved it to system memory.
@@ -24,6 +25,7 @@
 #include <linux/mm.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/wait.h>
 #include "compat.h"
 #include "dmabuf.h"
 #include "softgpu.h"
@@ -36,18 +38,25 @@ struct moving {
 	bool has_place;			/* pieces[0] is a live pin, and pages[] are known */
 	bool giving_up;			/* export->lock: that pin is ended by us */
 	u32 users;			/* maps and pins of importers */
-	u64 moves, busy;
+	u32 due;			/* importers that were told, and have not unmapped since */
+	wait_queue_head_t let_go;	/* due is 0 */
+	u64 moves, busy, late;
 };
 
 /* Of one importer: dma_buf_attachment.priv. */
 struct attached {
 	u32 pins;
 	u32 maps;
+	bool due;
 };
 
 static LIST_HEAD(exports);
 static DEFINE_MUTEX(exports_lock);
 static u64 last_number;
+
+static unsigned int dmabuf_timeout_ms = 10000;
+module_param(dmabuf_timeout_ms, uint, 0644);
+MODULE_PARM_DESC(dmabuf_timeout_ms, "Milliseconds that importers of dma-bufs have to let go of what is to move (default 10000)");
 
 /* ---- a place, and none ---- */
 
@@ -121,6 +130,16 @@ static int user_get(struct export *x)
 	return err;
 }
 
+/* Locked. */
+static void importer_let_go(struct moving *mv, struct attached *a)
+{
+	if (!a->due || a->maps)
+		return;
+	a->due = false;
+	WRITE_ONCE(mv->due, mv->due - 1);
+	wake_up_all(&mv->let_go);
+}
+
 static void user_put(struct export *x)
 {
 	dma_resv_assert_held(x->moving->dmabuf->resv);
@@ -192,6 +211,7 @@ static void dynamic_unmap(struct dma_buf_attachment *attach, struct sg_table *ta
 
 	softgpu_export_unmap(x, table);
 	a->maps--;
+	importer_let_go(x->moving, a);
 	user_put(x);
 }
 
@@ -276,6 +296,7 @@ struct dma_buf *softgpu_dynamic_export(struct sg_client *client, u64 va, u64 len
 	err = sg_keep_get(softgpu_sg, &mv->keep, &who, start, end - start);
 	if (err)
 		goto free;
+	init_waitqueue_head(&mv->let_go);
 	x->moving = mv;
 	/* Whether it has struct pages, which no move changes, is known of a place. */
 	err = take_place(x);
@@ -314,6 +335,41 @@ static bool insists(struct dma_buf_attachment *attach)
 	return a->pins > (SOFTGPU_MAPS_PIN ? a->maps : 0);
 }
 
+static void tell(struct moving *mv)
+{
+	struct dma_buf_attachment *attach;
+
+	list_for_each_entry(attach, &mv->dmabuf->attachments, node) {
+		struct attached *a = attach->priv;
+
+		if (!a->maps || a->due)
+			continue;
+		a->due = true;
+		mv->due++;
+	}
+	dma_buf_invalidate_mappings(mv->dmabuf);
+}
+
+/* They want the lock to unmap. */
+static void wait_unmaps(struct moving *mv)
+{
+	struct dma_buf_attachment *attach;
+	u32 ms = READ_ONCE(dmabuf_timeout_ms);
+
+	dma_resv_unlock(mv->dmabuf->resv);
+	wait_event_timeout(mv->let_go, !READ_ONCE(mv->due), msecs_to_jiffies(ms));
+	dma_resv_lock(mv->dmabuf->resv, NULL);
+	list_for_each_entry(attach, &mv->dmabuf->attachments, node) {
+		const struct attached *a = attach->priv;
+
+		if (!a->due)
+			continue;
+		mv->late++;
+		pr_warn("%s (driver %s) has not let go of dma-buf %llu within %u ms\n",
+			dev_name(attach->dev), dev_driver_string(attach->dev), mv->number, ms);
+	}
+}
+
 static int move(struct export *x)
 {
 	struct dma_buf *dmabuf = x->moving->dmabuf;
@@ -323,9 +379,12 @@ static int move(struct export *x)
 	list_for_each_entry(attach, &dmabuf->attachments, node)
 		if (insists(attach))
 			return -EBUSY;
-	dma_buf_invalidate_mappings(dmabuf);
-	if (dma_resv_wait_timeout(dmabuf->resv, DMA_RESV_USAGE_BOOKKEEP, false, 10 * HZ) <= 0)
+	tell(x->moving);
+	if (dma_resv_wait_timeout(dmabuf->resv, DMA_RESV_USAGE_BOOKKEEP, false,
+				  msecs_to_jiffies(READ_ONCE(dmabuf_timeout_ms))) <= 0)
 		return -EBUSY;
+	if (SOFTGPU_IMPORTERS_PROMISE && x->moving->due)
+		wait_unmaps(x->moving);
 	/* Those who keep a mapping have it where it is. */
 	if (x->moving->users)
 		return -EBUSY;
@@ -358,12 +417,12 @@ void softgpu_dynamic_show(struct seq_file *m)
 {
 	const struct moving *mv;
 
-	seq_puts(m, "number\tlength\tusers\tplaced\tmoves\tbusy\n");
+	seq_puts(m, "number\tlength\tusers\tplaced\tmoves\tbusy\tlate\n");
 	mutex_lock(&exports_lock);
 	list_for_each_entry(mv, &exports, node) {
 		dma_resv_lock(mv->dmabuf->resv, NULL);
-		seq_printf(m, "%llu\t%zu\t%u\t%u\t%llu\t%llu\n", mv->number, mv->dmabuf->size, mv->users,
-			   mv->has_place, mv->moves, mv->busy);
+		seq_printf(m, "%llu\t%zu\t%u\t%u\t%llu\t%llu\t%llu\n", mv->number, mv->dmabuf->size,
+			   mv->users, mv->has_place, mv->moves, mv->busy, mv->late);
 		dma_resv_unlock(mv->dmabuf->resv);
 	}
 	mutex_unlock(&exports_lock);

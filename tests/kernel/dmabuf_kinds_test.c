@@ -4,6 +4,7 @@
  * driver does, where it stands still, and as AMD's, where it may be moved; with the
  * importers of peerdma_importer.ko and, if peerdma.ko is there, the bridge.
  */
+#include <pthread.h>
 
 #include "peerdma_importer.h"
 #include "sgraw.h"
@@ -12,6 +13,7 @@
 #define LENGTH (3 * PAGE64)
 #define DEBUGFS "/sys/kernel/debug/softgpu/"
 #define KIND "/sys/module/softgpu/parameters/dmabuf_kind"
+#define TIMEOUT "/sys/module/softgpu/parameters/dmabuf_timeout_ms"
 
 enum { AS_ITS_MAKER, STATIC, DYNAMIC };
 
@@ -33,14 +35,14 @@ static int put(const char *path, unsigned long long n)
 /* The last dma-buf that can be moved: a column of its line; 0 and none: no line. */
 static unsigned long long last(int column, bool *any)
 {
-	unsigned long long v[6] = { 0 }, w[6];
+	unsigned long long v[7] = { 0 }, w[7];
 	char line[256];
 	FILE *f = fopen(DEBUGFS "dmabufs", "r");
 
 	NEED(f);
 	*any = false;
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%llu %llu %llu %llu %llu %llu", w, w + 1, w + 2, w + 3, w + 4, w + 5) != 6)
+		if (sscanf(line, "%llu %llu %llu %llu %llu %llu %llu", w, w + 1, w + 2, w + 3, w + 4, w + 5, w + 6) != 7)
 			continue;
 		memcpy(v, w, sizeof(v));
 		*any = true;
@@ -49,7 +51,7 @@ static unsigned long long last(int column, bool *any)
 	return v[column];
 }
 
-enum { NUMBER, SIZE, USERS, PLACED, MOVES, BUSY };
+enum { NUMBER, SIZE, USERS, PLACED, MOVES, BUSY, LATE };
 
 static unsigned long long field(int column)
 {
@@ -214,6 +216,7 @@ static void moves(void)
 	detach(im);
 
 	/* The memory stays where it is for who keeps it, or has said so; only the former is asked. */
+	EXPECT(put(TIMEOUT, 50), 0);
 	EXPECT(attach(im, dmabuf, IMPORTER_LAZY), 0);
 	EXPECT(map(im, &before), 0);
 	EXPECT(put(DEBUGFS "move", number), EBUSY);
@@ -224,6 +227,7 @@ static void moves(void)
 	CHECK(state(im).notified == 0, "%u calls", state(im).notified);
 	detach(im);
 	CHECK(field(BUSY) == 2, "%llu refused", field(BUSY));
+	EXPECT(put(TIMEOUT, 10000), 0);
 	EXPECT(put(DEBUGFS "move", number + 1), ENOENT);
 
 	/* Freed, it is the dma-buf's alone. */
@@ -235,6 +239,62 @@ static void moves(void)
 	close(dmabuf);
 	close(im);
 	free(host);
+}
+
+static void *mover(void *arg)
+{
+	return (void *)(uintptr_t)put(DEBUGFS "move", *(unsigned long long *)arg);
+}
+
+/* Importers that promise to unmap soon, as since Linux 7.1: they have a limited time, and who is late is named. */
+static void promises(void)
+{
+	uint64_t va, before, after;
+	unsigned long long number;
+	int dmabuf, im = importer();
+	pthread_t thread;
+	void *err;
+
+	if (ioctl(im, IMPORTER_PROMISES) != 1) {
+		close(im);
+		return;
+	}
+	va = alloc(visible);
+	dmabuf = export(va);
+	number = field(NUMBER);
+
+	/* In time. */
+	EXPECT(put(TIMEOUT, 600000), 0);
+	EXPECT(attach(im, dmabuf, IMPORTER_LAZY), 0);
+	EXPECT(map(im, &before), 0);
+	NEED(!pthread_create(&thread, NULL, mover, &number));
+	while (!state(im).notified)
+		usleep(1000);
+	CHECK(state(im).mapped, "not mapped any more");
+	NEED(!ioctl(im, IMPORTER_UNMAP));
+	NEED(!pthread_join(thread, &err));
+	CHECK(!err, "errno %d", (int)(uintptr_t)err);
+	CHECK(field(MOVES) == 1 && field(LATE) == 0, "%llu moves, %llu late", field(MOVES), field(LATE));
+	EXPECT(map(im, &after), 0);
+
+	/* Late. */
+	EXPECT(put(TIMEOUT, 50), 0);
+	EXPECT(put(DEBUGFS "move", number), EBUSY);
+	CHECK(field(MOVES) == 1 && field(LATE) == 1, "%llu moves, %llu late", field(MOVES), field(LATE));
+	detach(im);
+	EXPECT(put(DEBUGFS "move", number), 0);
+
+	/* Not to be told. */
+	EXPECT(attach(im, dmabuf, IMPORTER_DEAF), 0);
+	EXPECT(put(DEBUGFS "move", number), 0);
+	EXPECT(map(im, &before), 0);
+	EXPECT(put(DEBUGFS "move", number), EBUSY);
+	CHECK(state(im).notified == 0 && field(LATE) == 1, "%llu late", field(LATE));
+	close(im);
+	EXPECT(put(DEBUGFS "move", number), 0);
+	EXPECT(put(TIMEOUT, 10000), 0);
+	close(dmabuf);
+	free_visible(va);
 }
 
 /* The bridge asks that it stays, and has it until it lets go. */
@@ -288,6 +348,8 @@ int main(void)
 	check_idle(g.fd, &idle, "importers");
 	moves();
 	check_idle(g.fd, &idle, "moves");
+	promises();
+	check_idle(g.fd, &idle, "promises");
 	bridge();
 	check_idle(g.fd, &idle, "the bridge");
 	return test_end("dmabuf_kinds_test");

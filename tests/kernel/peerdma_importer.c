@@ -19,7 +19,7 @@ struct importer {
 	enum importer_kind kind;
 	bool pinned;
 	u32 slow_ms;
-	u32 begun, done;			/* move_notify; written by it alone */
+	u32 begun, done;			/* notify(); written by it alone */
 	/* The dma-buf's reservation lock, where dynamic: */
 	struct sg_table *sgt;
 	enum dma_data_direction dir;
@@ -49,6 +49,11 @@ static void notify(struct dma_buf_attachment *attach)
 static const struct dma_buf_attach_ops peer_ops = {
 	.allow_peer2peer = true,
 	.invalidate_mappings = notify,
+};
+
+/* Only where the kernel takes an importer without the callback. */
+static const struct dma_buf_attach_ops deaf_ops = {
+	.allow_peer2peer = true,
 };
 
 static const struct dma_buf_attach_ops no_peer_ops = {
@@ -97,11 +102,21 @@ static void detach(struct importer *im)
 
 static long attach(struct importer *im, const struct importer_attach *a)
 {
+	static const struct dma_buf_attach_ops *const ops[] = {
+		[IMPORTER_STATIC] = NULL,
+		[IMPORTER_DYNAMIC] = &peer_ops,
+		[IMPORTER_LAZY] = &peer_ops,
+		[IMPORTER_PINNING] = &peer_ops,
+		[IMPORTER_NO_PEER] = &no_peer_ops,
+		[IMPORTER_DEAF] = &deaf_ops,
+	};
 	struct dma_buf_attachment *attach;
 	int err = 0;
 
-	if (im->dmabuf || a->kind > IMPORTER_NO_PEER)
+	if (im->dmabuf || a->kind >= ARRAY_SIZE(ops))
 		return -EINVAL;
+	if (a->kind == IMPORTER_DEAF && !PEERDMA_IMPORTERS_PROMISE)
+		return -ENOSYS;
 	im->dmabuf = dma_buf_get(a->fd);
 	if (IS_ERR(im->dmabuf)) {
 		err = PTR_ERR(im->dmabuf);
@@ -110,12 +125,7 @@ static long attach(struct importer *im, const struct importer_attach *a)
 	}
 	im->kind = a->kind;
 	im->notified = 0;
-	if (a->kind == IMPORTER_STATIC)
-		attach = dma_buf_attach(im->dmabuf, &card->dev);
-	else
-		attach = dma_buf_dynamic_attach(im->dmabuf, &card->dev,
-						a->kind == IMPORTER_NO_PEER ? &no_peer_ops :
-						&peer_ops, im);
+	attach = dma_buf_dynamic_attach(im->dmabuf, &card->dev, ops[a->kind], im);
 	if (IS_ERR(attach)) {
 		dma_buf_put(im->dmabuf);
 		im->dmabuf = NULL;
@@ -194,6 +204,8 @@ static long call(struct importer *im, unsigned int cmd, void __user *arg)
 		p.done = READ_ONCE(im->done);
 		p.begun = READ_ONCE(im->begun);
 		return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
+	case IMPORTER_PROMISES:
+		return PEERDMA_IMPORTERS_PROMISE;
 	case IMPORTER_UNMAP:
 		if (!im->dmabuf)
 			return -EINVAL;
