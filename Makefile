@@ -70,7 +70,8 @@ demo-vm:
 	@mkdir -p $(BUILD)/logs
 	@vm/run --kernel $(kernel) --timeout 300 --log $(BUILD)/logs/demo.log \
 		$$(sed -n 's/^# vm: *//p' peers/fpga/demo.sh) $(VM_ARGS) \
-		--env BUILD=$(CURDIR)/$(user-folder) --env MODDIR=$(BUILD)/modules/$(kernel) -- peers/fpga/demo.sh $(DEMO_ARGS)
+		--env BUILD=$(CURDIR)/$(user-folder) --env MODDIR=$(BUILD)/modules/$(kernel) --env TOP=$(CURDIR) \
+		-- peers/fpga/demo.sh $(DEMO_ARGS)
 
 # One call of the compiler, from nothing each time: it takes a second.
 -include softgpu/core/files.mk

@@ -4,7 +4,8 @@
  * end GPU memory, each with a function of ours in front.
  *
  * A free is told before, while the memory is still there to be unpinned, and
- * after: what was registered in between is stale as well.
+ * after: what was registered in between is stale as well.  Whatever makes addresses
+ * CUDA's or HSA's is counted for as long as it takes (peerdma_hooks_making()).
  */
 #include <stdbool.h>
 
@@ -102,11 +103,26 @@ static struct span hsa_around(void *p)
 											\
 	if (!real)									\
 		return libraries[hooks[id].library].absent;				\
+	making_begins();								\
 	r = real(UNPACK ARGS);								\
+	making_ends();									\
 	if (!r) {									\
 		s = SPAN;								\
 		hook_tell(&hooks[id], PEERDMA_HOOK_ALLOC, 0, s.addr, s.length);		\
 	}										\
+	return r;
+
+/* Where is not said, and that it failed is not to be relied on. */
+#define MAKE_BODY(id, PARAMS, ARGS, SPAN)						\
+	int (*real)(UNPACK PARAMS) = hook_real(&hooks[id], slot);			\
+	int r;										\
+											\
+	if (!real)									\
+		return libraries[hooks[id].library].absent;				\
+	hook_count(&hooks[id]);								\
+	making_begins();								\
+	r = real(UNPACK ARGS);								\
+	making_ends();									\
 	return r;
 
 /* Both libraries' results are an int, of which 0 is success. */

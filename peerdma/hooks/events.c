@@ -50,6 +50,29 @@ EXPORT void peerdma_hooks_unsubscribe(peerdma_hook_fn fn, void *arg)
 	}
 }
 
+/* Alone in its cache line: others read it all the time.  Never 0. */
+static _Alignas(64) _Atomic uint64_t making = PEERDMA_HOOKS_MAKING_ONE;
+
+EXPORT const uint64_t *peerdma_hooks_making(void)
+{
+	return (const uint64_t *)&making;
+}
+
+void making_begins(void)
+{
+	atomic_fetch_add(&making, PEERDMA_HOOKS_MAKING_ONE + 1);
+}
+
+void making_ends(void)
+{
+	atomic_fetch_sub(&making, 1);
+}
+
+void hook_count(struct hook *h)
+{
+	atomic_fetch_add_explicit(&h->events, 1, memory_order_relaxed);
+}
+
 void hook_tell(struct hook *h, uint32_t kind, uint32_t after, uint64_t addr, uint64_t length)
 {
 	const struct peerdma_hook_event event = {
@@ -57,7 +80,7 @@ void hook_tell(struct hook *h, uint32_t kind, uint32_t after, uint64_t addr, uin
 	};
 
 	if (!after)
-		atomic_fetch_add_explicit(&h->events, 1, memory_order_relaxed);
+		hook_count(h);
 	if (!length)	/* cuMemFree(0), which many programs begin with */
 		return;
 	for (int i = 0; i < SUBSCRIBERS; i++) {

@@ -48,6 +48,10 @@ void *hook_real(struct hook *h, unsigned int slot);
 void *hook_for(struct hook *h, void *real);
 
 /* events.c */
+void hook_count(struct hook *h);
+/* Around a call that may make addresses CUDA's or HSA's: peerdma_hooks_making(). */
+void making_begins(void);
+void making_ends(void);
 void hook_tell(struct hook *h, uint32_t kind, uint32_t after, uint64_t addr, uint64_t length);
 
 /* symbols.c: the dynamic loader's own, past the one that is in front of it. */

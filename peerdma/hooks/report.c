@@ -90,8 +90,8 @@ static const char *word(const struct peerdma_hook_report *r, uint32_t way)
 
 static void print(void)
 {
-	struct peerdma_hook_report r[64];
-	unsigned int n = peerdma_hooks_report(r, 64);
+	struct peerdma_hook_report r[PEERDMA_HOOKS_MAX];
+	unsigned int n = peerdma_hooks_report(r, PEERDMA_HOOKS_MAX);
 
 	fprintf(stderr, "libpeerdma-hooks: %s\n", !n ? "this process has neither libcuda.so.1 nor libhsa-runtime64.so.1: nothing to see" :
 		peerdma_hooks_active() ? "in front" :

@@ -154,6 +154,12 @@ struct peerdma_memory {
  * without asking anyone; they are PEERDMA_KIND_HOST without further detail, so
  * a missing PEERDMA_MEMORY_CUDA says nothing about host memory.
  *
+ * Where libpeerdma-hooks sees all that makes addresses CUDA's (peerdma_hooks.h), an
+ * address that was the host's is remembered until the next such call.  A GPU's memory,
+ * live or freed, is never mistaken; but nobody tells of munmap(2) and mprotect(2), so an
+ * address that the program gave up, and what it maps there that is not CUDA's (a device's
+ * registers), may be called the host's until then.
+ *
  *   -EINVAL  out->size
  *   -EIO     CUDA failed; peerdma_last_error() has its error number
  */

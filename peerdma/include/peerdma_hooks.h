@@ -64,6 +64,27 @@ int peerdma_hooks_subscribe(peerdma_hook_fn fn, void *arg);
 /* The same pair again.  When it returns, fn is not running and will not be called; not from fn itself. */
 void peerdma_hooks_unsubscribe(peerdma_hook_fn fn, void *arg);
 
+/*
+ * For who remembers that CUDA and HSA did not know an address: the word at this
+ * place says whether they may by now.  Its bits of PEERDMA_HOOKS_MAKING_NOW count the
+ * calls that are under way, in any thread, and may make addresses theirs: what
+ * allocates, maps or reserves GPU memory, what allocates or registers host memory,
+ * mapping of external memory and graphics' resources, loading of modules, hsa_init().
+ * The rest counts those that ever began.
+ *
+ *	was = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+ *	... CUDA is asked, and does not know the address ...
+ *	if (!(was & PEERDMA_HOOKS_MAKING_NOW)) remember it with `was'
+ *
+ * and as long as the word is `was' it is still so.  One that is remembered after the
+ * call began is not valid when it has ended; while it is under way none is remembered.
+ * Not counted are a kernel's launch, which may load variables of a module that
+ * nobody asked for by name, and what CUDA takes for itself and hands to nobody.  Never 0.
+ */
+#define PEERDMA_HOOKS_MAKING_ONE (1ULL << 20)
+#define PEERDMA_HOOKS_MAKING_NOW (PEERDMA_HOOKS_MAKING_ONE - 1)
+const uint64_t *peerdma_hooks_making(void);
+
 /* By which ways calls of a function come here. */
 #define PEERDMA_HOOK_BY_NAME	(1U << 0)	/* calls that the dynamic loader binds */
 #define PEERDMA_HOOK_BY_DLSYM	(1U << 1)	/* what dlsym() of libcuda gives */
@@ -83,6 +104,7 @@ struct peerdma_hook_report {
  * 0 when the process has neither libcuda.so.1 nor libhsa-runtime64.so.1.  PEERDMA_HOOKS=report in the environment
  * prints the same to stderr when the process ends.
  */
+#define PEERDMA_HOOKS_MAX 256	/* no release watches more */
 unsigned int peerdma_hooks_report(struct peerdma_hook_report *reports, unsigned int n);
 
 #ifdef __cplusplus

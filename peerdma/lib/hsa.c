@@ -85,6 +85,11 @@ static void pci_of(const struct api *hsa, struct agent agent, char *pci, size_t 
 		snprintf(pci, size, "%04x:%02x:%02x.%x", domain & 0xffff, bdf >> 8 & 0xff, bdf >> 3 & 0x1f, bdf & 7);
 }
 
+bool hsa_there(void)
+{
+	return atomic_load_explicit(&published, memory_order_acquire);
+}
+
 bool hsa_query(const void *ptr, struct peerdma_memory *out)
 {
 	struct pointer_info info = { .size = sizeof(info) };

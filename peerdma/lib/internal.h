@@ -232,5 +232,7 @@ enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
 int cuda_load(void);				/* 0 or -ENODEV, with text */
 /* Whether it is a GPU's memory that HSA knows; then *out is filled in, but for size. */
 bool hsa_query(const void *ptr, struct peerdma_memory *out);
+/* As the last hsa_query() found it. */
+bool hsa_there(void);
 
 #endif

@@ -5,19 +5,23 @@
 #include <string.h>
 
 #include "internal.h"
+#include "remembered.h"
 
 #define CUDA_GRAIN (2UL << 20)	/* CUDA takes addresses from the system in no smaller pieces */
 
 static const struct peerdma_memory the_hosts = {
-	.kind = PEERDMA_KIND_HOST, .device = -1, .flags = PEERDMA_MEMORY_PINNABLE,
+	.size = sizeof(the_hosts), .kind = PEERDMA_KIND_HOST, .device = -1, .flags = PEERDMA_MEMORY_PINNABLE,
 };
 
 /* When looking at the address alone was not enough. */
 static int ask(const char *call, const void *ptr, struct peerdma_memory *m)
 {
+	uint64_t word = remembered_word();	/* before CUDA is asked */
+	enum cuda_answer answer;
 	int error = 0;
 
-	switch (cuda_query(ptr, m, &error)) {
+	answer = cuda_query(ptr, m, &error);
+	switch (answer) {
 	case CUDA_KNOWN:
 		return 0;
 	case CUDA_FAILED:
@@ -34,13 +38,15 @@ static int ask(const char *call, const void *ptr, struct peerdma_memory *m)
 	if (!host_readable(ptr)) {
 		m->kind = PEERDMA_KIND_UNKNOWN;
 		m->flags = 0;
+	} else if (answer == CUDA_UNKNOWN && !hsa_there()) {	/* nothing tells of all that makes addresses HSA's */
+		remember_hosts(ptr, word);
 	}
 	return 0;
 }
 
 EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_memory *out)
 {
-	struct peerdma_memory m = the_hosts;
+	struct peerdma_memory m;
 	int error;
 
 	(void)ctx;	/* CUDA's and the kernel's answers are the process's, not the context's */
@@ -48,17 +54,19 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 	if (error)
 		return error;
 
-	m.size = out->size;
-	if (host_for_certain(ptr)) {
-		if (m.size == sizeof(m))
-			*out = m;	/* a few nanoseconds, and this path has few */
-		else
-			put_out(out, &m, sizeof(m));
-		return 0;
+	if (host_for_certain(ptr) || remembered_hosts(ptr)) {
+		if (out->size == sizeof(m)) {
+			*out = the_hosts;	/* a few nanoseconds, and this path has few */
+			return 0;
+		}
+		m = the_hosts;
+	} else {
+		m = the_hosts;
+		error = ask("peerdma_query", ptr, &m);
+		if (error)
+			return error;
 	}
-	error = ask("peerdma_query", ptr, &m);
-	if (error)
-		return error;
+	m.size = out->size;
 	put_out(out, &m, sizeof(m));
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "backend.h"
+#include "remembered.h"
 
 EXPORT int peerdma_cpu_view(struct peerdma_region *region, void **addr)
 {
@@ -25,6 +26,7 @@ EXPORT int peerdma_cpu_view(struct peerdma_region *region, void **addr)
 		return ret;
 	}
 	view->base = base;
+	remembered_over();
 
 	pthread_mutex_lock(&region->ctx->lock);
 	view->next = region->views;

@@ -100,7 +100,7 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 	return -1;
 }
 
-static int write_bundle(const struct tree *tree, const char *file)
+static int write_bundle(struct tree *tree, const char *file)
 {
 	/* What a bundle tells of a machine is for its owner to pass on. */
 	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

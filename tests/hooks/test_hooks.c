@@ -168,10 +168,10 @@ const char *whose(void);
 
 static void report(void)
 {
-	struct peerdma_hook_report r[64];
-	unsigned int n = peerdma_hooks_report(r, 64), present = 0;
+	struct peerdma_hook_report r[PEERDMA_HOOKS_MAX];
+	unsigned int n = peerdma_hooks_report(r, PEERDMA_HOOKS_MAX), present = 0;
 
-	CHECK(n > 20 && n <= 64, "%u functions are watched", n);
+	CHECK(n > 20 && n <= PEERDMA_HOOKS_MAX, "%u functions are watched", n);
 	for (unsigned int i = 0; i < n; i++) {
 		if (r[i].missed & PEERDMA_HOOK_ABSENT)
 			continue;

@@ -62,10 +62,10 @@ static int was_ended(const void *p, size_t size, const char *call)
 
 static void report(void)
 {
-	struct peerdma_hook_report r[64];
-	unsigned int n = peerdma_hooks_report(r, 64), seen = 0;
+	struct peerdma_hook_report r[PEERDMA_HOOKS_MAX];
+	unsigned int n = peerdma_hooks_report(r, PEERDMA_HOOKS_MAX), seen = 0;
 
-	for (unsigned int i = 0; i < n && i < 64; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		if (strncmp(r[i].call, "hsa_", 4)) {
 			CHECK(r[i].missed == PEERDMA_HOOK_ABSENT);	/* CUDA's: not in this process */
 			continue;

@@ -21,7 +21,7 @@ static void tell(void *arg, const struct peerdma_hook_event *event)
 int main(int argc, char **argv)
 {
 	int first = argc == 2 && !strcmp(argv[1], "first"), wrong = 0;
-	struct peerdma_hook_report r[64];
+	struct peerdma_hook_report r[PEERDMA_HOOKS_MAX];
 	unsigned int n, by_name = 0, missed = 0;
 	CUcontext context;
 	CUdeviceptr p;
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	if (cuInit(0) || cuCtxCreate(&context, 0, 0) || peerdma_hooks_subscribe(tell, NULL) || cuMemAlloc(&p, 1 << 20))
 		return 2;
 	cuMemFree(p);
-	n = peerdma_hooks_report(r, 64);
+	n = peerdma_hooks_report(r, PEERDMA_HOOKS_MAX);
 	for (unsigned int i = 0; i < n; i++) {
 		by_name += !!(r[i].ways & PEERDMA_HOOK_BY_NAME);
 		missed += !!(r[i].missed & PEERDMA_HOOK_BY_NAME);

@@ -223,6 +223,8 @@ void memory_ahead(void *memory, size_t size, size_t offset, size_t length);
 struct peerdma_hook_event;
 bool hooks_subscribe(void (*fn)(void *arg, const struct peerdma_hook_event *event), void *arg);
 void hooks_unsubscribe(void (*fn)(void *arg, const struct peerdma_hook_event *event), void *arg);
+/* Whether none of what it watches can be called without its seeing it; that is tried, which takes a while. */
+bool hooks_see_all(void);
 /* The same for a cache. */
 bool cache_hooks_begin(struct peerdma_cache *cache);
 void cache_hooks_end(struct peerdma_cache *cache);

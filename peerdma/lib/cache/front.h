@@ -19,7 +19,7 @@ extern _Thread_local struct front *front_words[FRONT_WORDS] __attribute__((tls_m
  * and evenly so, in tables of every size: the factor modulo 2^(SLOTS_SHIFT + bits) is
  * near no simple fraction of that, for each number of bits.
  */
-#define SLOTS_FACTOR 0xcb59c8eb971ff817ULL
+#define SLOTS_FACTOR 0xdbc90dc6beaa14a7ULL
 
 static inline uint32_t *front_slot(const struct front *f, uint64_t addr)
 {

@@ -11,8 +11,6 @@
 #include "cache.h"
 #include "peerdma_hooks.h"
 
-#define REPORTS 96
-
 struct hooks {
 	unsigned int (*report)(struct peerdma_hook_report *reports, unsigned int n);
 	int (*active)(void);
@@ -64,14 +62,14 @@ void cache_hooks_end(struct peerdma_cache *cache)
 	hooks_unsubscribe(tell, cache);
 }
 
-static bool try_all(void)
+bool hooks_see_all(void)
 {
-	struct peerdma_hook_report reports[REPORTS];
+	struct peerdma_hook_report reports[PEERDMA_HOOKS_MAX];
 	unsigned int n, seen = 0;
 	struct hooks h;
 
-	n = find(&h) ? h.report(reports, REPORTS) : 0;
-	if (n > REPORTS)
+	n = find(&h) ? h.report(reports, PEERDMA_HOOKS_MAX) : 0;
+	if (n > PEERDMA_HOOKS_MAX)
 		return false;
 	for (unsigned int i = 0; i < n; i++) {
 		if (reports[i].missed & PEERDMA_HOOK_ABSENT)
@@ -92,7 +90,7 @@ bool cache_hooks_complete(const struct peerdma_cache *cache, uint64_t loads)
 	if (!cache->hooked)
 		return false;
 	if (!before || (before & ~1ULL) != now || !now) {
-		before = now | try_all();
+		before = now | hooks_see_all();
 		atomic_store(&known, before);
 	}
 	return before & 1;

@@ -19,7 +19,7 @@
 #define JOINED_MAX	(INDEX_FAN * 3 / 4)
 #define NO_KEY		UINT64_MAX
 
-_Static_assert(INDEX_FAN == 20, "rank() looks at five times four");
+_Static_assert(INDEX_FAN == 24, "rank() looks at six times four");
 _Static_assert(offsetof(struct index_node, end) == offsetof(struct index_node, key[INDEX_FAN]), "past the last key");
 
 struct step {
@@ -45,17 +45,21 @@ size_t index_memory(const struct index *ix)
 
 /*
  * How many keys are <= x: first of every fourth, then of the four after the last
- * of those.  No branch depends on a key, and no more than two loads on each other:
- * on the way down that is what takes time.  Past the last key there is NO_KEY.
+ * of those.  No branch depends on a key, no more than two loads on each other, and
+ * few additions: on the way down that is what takes time.  Past the last key there is NO_KEY.
  */
 static inline uint32_t rank(const struct index_node *node, uint64_t x)
 {
-	uint32_t fours = (ord_load(&node->key[4]) <= x) + (ord_load(&node->key[8]) <= x) +
-			 (ord_load(&node->key[12]) <= x) + (ord_load(&node->key[16]) <= x);
+	uint32_t a = (ord_load(&node->key[4]) <= x), b = (ord_load(&node->key[8]) <= x);
+	uint32_t c = (ord_load(&node->key[12]) <= x), d = (ord_load(&node->key[16]) <= x);
+	uint32_t fours = (a + b) + (c + d) + (ord_load(&node->key[20]) <= x);
 	const uint64_t *key = &node->key[4 * fours];
 
-	return 4 * fours + (ord_load(&key[0]) <= x) + (ord_load(&key[1]) <= x) +
-	       (ord_load(&key[2]) <= x) + (ord_load(&key[3]) <= x);
+	a = (ord_load(&key[0]) <= x);
+	b = (ord_load(&key[1]) <= x);
+	c = (ord_load(&key[2]) <= x);
+	d = (ord_load(&key[3]) <= x);
+	return 4 * fours + ((a + b) + (c + d));
 }
 
 /* Key i, or NO_KEY past the last: also past the last that there can be. */

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define INDEX_NONE	UINT32_MAX
-#define INDEX_FAN	20	/* 256 bytes a node: four cache lines */
+#define INDEX_FAN	24	/* 320 bytes a node: five cache lines */
 
 struct index_node {
 	uint32_t height;		/* 0: a leaf */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * bench_query.c - what is this pointer?  On the stack, on the heap, in memory that
- * nothing is known of beforehand, a GPU's; and of ranges.
+ * nothing is known of beforehand, one address of it and many; a GPU's; and of ranges.
  */
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 struct subject {
 	const char *name;
-	bool stack, range, device;
+	bool stack, range, device, many;
 	unsigned char *memory;
 	uint64_t length;
 };
@@ -27,11 +27,15 @@ static int calls(void *state, unsigned int n)
 	struct peerdma_memory m = { .size = sizeof(m) };
 	char here = 0;
 	const void *p = s->stack ? &here : (const void *)s->memory;
+	static _Thread_local unsigned int at;
 	size_t count;
 	int ret = 0;
 
-	while (n-- && !ret)
+	while (n-- && !ret) {
+		if (s->many)
+			p = s->memory + at++ % s->length;
 		ret = s->range ? peerdma_query_range(NULL, p, s->length, &m, 1, &count) : peerdma_query(NULL, p, &m);
+	}
 	return ret;
 }
 
@@ -69,6 +73,7 @@ static void ranges(struct bench *b, bool device, const char *name)
 void bench_query(struct bench *b)
 {
 	struct subject stack = { .name = "stack", .stack = true }, heap = { .name = "heap" }, mapped = { .name = "mapped" };
+	struct subject many = { .name = "mapped, by turns", .many = true, .length = 4096 };
 	struct subject device = { .name = "device", .device = true };
 
 	measure(b, &stack, 1);
@@ -79,6 +84,8 @@ void bench_query(struct bench *b)
 	mapped.memory = subject_alloc(false, 4096);
 	if (mapped.memory) {
 		measure(b, &mapped, 1);
+		many.memory = mapped.memory;
+		measure(b, &many, many.length);
 		subject_free(false, mapped.memory, 4096);
 	}
 	ranges(b, false, "range, mapped");

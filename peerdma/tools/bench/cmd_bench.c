@@ -2,6 +2,7 @@
 /*
  * cmd_bench.c - `peerdma bench`: what libpeerdma's calls cost on this machine.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -118,6 +119,7 @@ static int parse(struct bench_options *o, const char *sizes, const char *threads
 
 static void print_machine(const struct bench *b)
 {
+	int (*active)(void);
 	struct utsname u;
 
 	if (!uname(&u))
@@ -132,6 +134,9 @@ static void print_machine(const struct bench *b)
 	else
 		printf("GPU        none: %s\n", b->why_no_gpu);
 	printf("copies     %s\n", peerdma_copy_method());
+	active = (int (*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "peerdma_hooks_active");
+	if (active && active())
+		puts("hooks      in front of CUDA: queries of mapped memory may be remembered");
 	if (b->software)
 		puts("\nThe GPU is softgpu, a stand-in in software: figures of its memory and pins are no hardware's.");
 }

@@ -25,7 +25,7 @@ _Static_assert(sizeof(struct header) == BLOCK, "a block of tar");
 struct bundle {
 	FILE *out;
 	FILE *index;
-	const struct tree *tree;
+	struct tree *tree;
 };
 
 static void write_padded(FILE *out, const char *data, size_t length)
@@ -158,7 +158,7 @@ static int write_entry(const struct tree_entry *e, void *arg)
 	return 0;
 }
 
-int tree_bundle(const struct tree *t, int fd)
+int tree_bundle(struct tree *t, int fd)
 {
 	static const char end[2 * BLOCK];
 	struct bundle b = { .tree = t };

@@ -50,6 +50,7 @@ struct tree_entry *tree_entry_add(struct tree *t, enum tree_kind kind, const cha
 		return NULL;
 	}
 	t->sorted[t->count++] = e;
+	t->in_order = false;
 	return e;
 }
 
@@ -63,12 +64,14 @@ static int by_kind_and_path(const void *a, const void *b)
 	return compare(*(struct tree_entry *const *)a, *(struct tree_entry *const *)b);
 }
 
-int tree_each(const struct tree *t, tree_visit visit, void *arg)
+int tree_each(struct tree *t, tree_visit visit, void *arg)
 {
 	int ret = 0;
 
-	if (t->count)
+	/* A visitor may begin once more for each that it is shown. */
+	if (t->count && !t->in_order)
 		qsort(t->sorted, t->count, sizeof(t->sorted[0]), by_kind_and_path);
+	t->in_order = true;
 	for (size_t i = 0; i < t->count && !ret; i++)
 		ret = visit(t->sorted[i], arg);
 	return ret;

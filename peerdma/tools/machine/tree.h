@@ -65,7 +65,7 @@ bool tree_exists(struct tree *t, const char *path);	/* of files that can be read
 #define tree_next(name)	((name) + strlen(name) + 1)
 
 /* bundle.c: all that has been read so far, as a tar file.  0 or -errno. */
-int tree_bundle(const struct tree *t, int fd);
+int tree_bundle(struct tree *t, int fd);
 
 /* What bundle.c sees of it. */
 enum tree_kind { TREE_READ, TREE_LINES, TREE_LINK, TREE_LIST, TREE_COMMAND, TREE_NODE };
@@ -78,6 +78,6 @@ struct tree_entry {
 	struct tree_node node;
 };
 typedef int (*tree_visit)(const struct tree_entry *e, void *arg);
-int tree_each(const struct tree *t, tree_visit visit, void *arg);	/* by kind, then path */
+int tree_each(struct tree *t, tree_visit visit, void *arg);	/* by kind, then path */
 
 #endif

@@ -12,6 +12,7 @@ struct tree {
 	void *entries;		/* tsearch(3) */
 	struct tree_entry **sorted;
 	size_t count, room;
+	bool in_order;		/* sorted[] is, by kind and path */
 };
 
 /* tree.c: what has been read.  NULL: not yet; and a new one, which is not there yet: out of memory. */

@@ -3,6 +3,7 @@
  * fake_cuda.c - see fake_cuda.h.  Names, numbers and errors are those of the
  * CUDA driver API.
  */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,15 @@ static struct fake_cuda fake = { .state = 3 };
 struct fake_cuda *fake_cuda(void)
 {
 	return &fake;
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void fake_cuda_put(unsigned int slot, const struct fake_memory *memory)
+{
+	pthread_mutex_lock(&lock);
+	fake.memory[slot] = *memory;
+	pthread_mutex_unlock(&lock);
 }
 
 static struct fake_memory *find(unsigned long long p)
@@ -76,11 +86,17 @@ int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, unsigne
 {
 	int ret = 0;
 
-	fake.calls++;
+	__atomic_add_fetch(&fake.calls, 1, __ATOMIC_RELAXED);
 	if (fake.state)
 		return fake.state;
+	if (fake.asked)
+		fake.asked(fake.arg, 0);
+	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; !ret && i < n; i++)
 		ret = get(attributes[i], find(p), data[i]);
+	pthread_mutex_unlock(&lock);
+	if (fake.asked)
+		fake.asked(fake.arg, 1);
 	return ret;
 }
 

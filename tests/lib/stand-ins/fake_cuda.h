@@ -31,8 +31,14 @@ struct fake_cuda {
 	int copy_error;		/* of cuMemcpy, likewise */
 	int reallocate;		/* the next one is of memory that changes hands meanwhile */
 	int exports;		/* counted */
+	/* Called by cuPointerGetAttributes, before and after it has looked. */
+	void (*asked)(void *arg, int after);
+	void *arg;
 	struct fake_memory memory[8];
 };
+
+/* While other threads ask. */
+void fake_cuda_put(unsigned int slot, const struct fake_memory *memory);
 
 struct fake_cuda *fake_cuda(void);
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_making.c - with libpeerdma-hooks, in front of a stand-in for libcuda: each
+ * function that makes addresses CUDA's is counted while it runs, and gets the arguments
+ * that it was called with.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stand-in/fake_cuda.h"
+#include "peerdma_hooks.h"
+
+static int failures, called;
+
+static const struct fake_call *(*last)(void);
+
+static void check(int ok, const char *name, const char *what)
+{
+	if (!ok)
+		printf("not ok - %s: %s\n", name, what);
+	failures += !ok;
+}
+
+/* COUNT(of the parameters), 0 for (void). */
+#define NTH(_0, _1, _2, _3, _4, _5, _6, _7, _8, n, ...)	n
+#define COUNT(...)	NTH(, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define UNPACK(...)	__VA_ARGS__
+
+static void try(void *library, const char *name, int parameters)
+{
+	int (*call)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+	const uint64_t *making = peerdma_hooks_making();
+	uint64_t before = *making;
+	int passed = 1;
+
+	*(void **)&call = dlsym(library, name);
+	check(call != NULL, name, "is there");
+	if (!call)
+		return;
+	check(call(1, 2, 3, 4, 5, 6, 7, 8) == 77, name, "returns what CUDA's does");
+	check(!strcmp(last()->name, name), name, "goes to CUDA's");
+	for (int i = 0; i < parameters; i++)
+		passed &= last()->arguments[i] == (uintptr_t)i + 1;
+	check(passed, name, "gets its arguments");
+	check(last()->word == before + PEERDMA_HOOKS_MAKING_ONE + 1, name, "is counted as under way meanwhile");
+	check(*making == before + PEERDMA_HOOKS_MAKING_ONE, name, "and as begun after it, though it failed");
+	called++;
+}
+
+int main(int argc, char **argv)
+{
+	struct peerdma_hook_report r[PEERDMA_HOOKS_MAX];
+	void (*watch)(const uint64_t *);
+	unsigned int n, reported = 0;
+	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+
+	if (!library || !peerdma_hooks_active()) {
+		printf("not ok - the stand-in, and the hooks in front of it\n");
+		return 1;
+	}
+	*(void **)&last = dlsym(library, "fake_last");
+	*(void **)&watch = dlsym(library, "fake_watch");
+	watch(peerdma_hooks_making());
+	check(*peerdma_hooks_making() && !(*peerdma_hooks_making() & PEERDMA_HOOKS_MAKING_NOW), "the word", "is not 0, and nothing is under way");
+
+#define CUDA(name, PARAMS)	try(library, #name, COUNT PARAMS)
+#define HSA(name, PARAMS)
+#define MAKE_BODY(library_, name, PARAMS)	library_(name, PARAMS);
+#define ALLOC_BODY(...)
+#define FREE_BODY(...)
+#define HOOK(library_, name, proc, BODY, PARAMS, ...)	BODY(library_, name, PARAMS)
+#include "../../peerdma/hooks/calls.def"
+
+	n = peerdma_hooks_report(r, PEERDMA_HOOKS_MAX);
+	for (unsigned int i = 0; i < n; i++) {
+		if (r[i].missed & PEERDMA_HOOK_ABSENT)
+			continue;
+		reported++;
+		check(r[i].events == 1, r[i].call, "was called once");
+	}
+	printf("%d functions called, %u reported, %d failed\n", called, reported, failures);
+	return failures || called < 30 || reported != (unsigned int)called;
+}
