@@ -116,7 +116,7 @@ static long attach(struct importer *im, const struct importer_attach *a)
 	if (im->dmabuf || a->kind >= ARRAY_SIZE(ops))
 		return -EINVAL;
 	if (a->kind == IMPORTER_DEAF && !PEERDMA_IMPORTERS_PROMISE)
-		return -ENOSYS;
+		return -EOPNOTSUPP;
 	im->dmabuf = dma_buf_get(a->fd);
 	if (IS_ERR(im->dmabuf)) {
 		err = PTR_ERR(im->dmabuf);

@@ -15,7 +15,7 @@ enum importer_kind {
 	IMPORTER_LAZY,		/* dynamic, but keeps its mapping for the exporter to take down */
 	IMPORTER_PINNING,	/* dynamic, and calls dma_buf_pin before it maps */
 	IMPORTER_NO_PEER,	/* lets go, but needs struct pages */
-	IMPORTER_DEAF,		/* dynamic, and cannot be told: since Linux 7.1, ENOSYS before */
+	IMPORTER_DEAF,		/* dynamic, and cannot be told: where IMPORTER_PROMISES is 1 */
 };
 
 struct importer_attach {
