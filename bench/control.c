@@ -2,7 +2,7 @@
 /*
  * control.c - what a machine's second thread is worth, without any cache.
  *
- * A step has about the instructions of a get and its put, of the same kinds and
+ * A step has about the 85 instructions of a get, its put and their loop, of the same kinds and
  * as independent of each other: a number read in order, a multiplication, loads
  * that follow from it, additions in memory, branches that are always foreseen.
  * All it touches is the thread's own four kilobytes.  So if two threads do not do
@@ -34,7 +34,7 @@ void control_steps(void *own, const uint32_t *which, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		uint64_t x = (which[i] + 1) * 0x9e3779b97f4a7c15ULL;
 
-		for (int part = 0; part < 4; part++) {
+		for (int part = 0; part < 6; part++) {
 			uint64_t *word = &words[x % WORDS], *next = &words[*word / 8 % WORDS];
 
 			if (__builtin_expect(*next == UINT64_MAX, 0))

@@ -13,8 +13,8 @@
  * Seen are calls by name, by what dlsym() and cuGetProcAddress() return, and with
  * them those of the CUDA runtime, dynamic or linked statically, which gets the
  * driver's functions that way.  Not seen are calls by a pointer that was fetched
- * before this library was there, from namespaces of dlmopen(), and by tables of
- * CUDA that are not documented.  The same holds for HSA, and for HIP on top of it.
+ * before this library was there, from namespaces of dlmopen(), by tables of
+ * CUDA that are not documented, and frees that a graph makes as it runs.  The same holds for HSA, and for HIP on top of it.
  * peerdma_hooks_report() says what is seen in the process at hand; whoever must not
  * miss a free of CUDA's checks buffer ids as well.  HSA has none.
  */
@@ -36,7 +36,7 @@ struct peerdma_hook_event {
 	uint32_t kind;		/* enum peerdma_hook_kind */
 	uint32_t after;		/* FREE: 0 before, 1 after */
 	uint64_t addr;		/* of the memory; 0 and */
-	uint64_t length;	/* UINT64_MAX: all, a context or a pool went */
+	uint64_t length;	/* UINT64_MAX: all, a context, a pool or a module went */
 	const char *call;	/* "cuMemFree_v2" */
 };
 

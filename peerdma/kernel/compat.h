@@ -80,6 +80,8 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define dma_buf_map_attachment_unlocked(attach, dir)	dma_buf_map_attachment(attach, dir)
 #define dma_buf_unmap_attachment_unlocked(attach, sgt, dir) \
 	dma_buf_unmap_attachment(attach, sgt, dir)
+#define dma_buf_vmap_unlocked(dmabuf, map)	dma_buf_vmap(dmabuf, map)
+#define dma_buf_vunmap_unlocked(dmabuf, map)	dma_buf_vunmap(dmabuf, map)
 #endif
 
 /* Since 6.18 it has this name, and who uses the old one is told so. */

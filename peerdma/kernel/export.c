@@ -23,7 +23,9 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
+#include <linux/iosys-map.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "importers.h"
@@ -39,6 +41,7 @@ struct peerdma_export {
 	u64 offset;
 	struct dma_resv resv;		/* outlives the dma_buf, so that revoking may lock it */
 	struct dma_buf *dmabuf;		/* resv; NULL once it is being released */
+	bool viewed;			/* pin->lock: counts in pin->holds, until the dma-buf's end */
 	bool untranslated;		/* pin->lock: a device had it mapped that no IOMMU translates for */
 };
 
@@ -208,6 +211,61 @@ static int export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	return peerdma_view_mmap(ex->pin, vma, ex->offset + ((u64)vma->vm_pgoff << PAGE_SHIFT));
 }
 
+static void *view_of_pages(struct peerdma_pin *pin, u64 offset, u64 length)
+{
+	struct page **pages = kvmalloc_array(length >> PAGE_SHIFT, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	u64 at, n, i, k = 0;
+	phys_addr_t phys;
+	void *view;
+
+	lockdep_assert_held(&pin->lock);
+	if (!pages)
+		return NULL;
+	for (at = 0; at < length; at += n) {
+		n = peerdma_pin_run(pin, offset + at, length - at, &phys);
+		for (i = 0; i < n; i += PAGE_SIZE)
+			pages[k++] = pfn_to_page(PHYS_PFN(phys + i));
+	}
+	view = vmap(pages, k, VM_MAP, PAGE_KERNEL);
+	kvfree(pages);
+	return view;
+}
+
+/*
+ * A driver's own view cannot be taken away: it is of host memory only, and holds the
+ * pin.  It does so until the dma-buf ends, for vunmap comes with the reservation lock
+ * held, as detach does not.  The others have no vmap at all: the kernel warns of one
+ * that fails.
+ */
+static int export_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
+{
+	struct peerdma_export *ex = dmabuf->priv;
+	struct peerdma_pin *pin = ex->pin;
+	void *view = NULL;
+	int err;
+
+	mutex_lock(&pin->lock);
+	err = peerdma_pin_usable(pin);
+	if (!err && !ex->viewed) {
+		ex->viewed = true;
+		pin->holds++;
+	}
+	if (!err)
+		view = view_of_pages(pin, ex->offset, dmabuf->size);
+	mutex_unlock(&pin->lock);
+	if (err)
+		return err;
+	if (!view)
+		return -ENOMEM;
+	iosys_map_set_vaddr(map, view);
+	return 0;
+}
+
+static void export_vunmap(struct dma_buf *dmabuf, struct iosys_map *map)
+{
+	vunmap(map->vaddr);
+}
+
 static void export_release(struct dma_buf *dmabuf)
 {
 	struct peerdma_export *ex = dmabuf->priv;
@@ -222,6 +280,8 @@ static void export_release(struct dma_buf *dmabuf)
 	list_del(&ex->node);
 	pin->exports--;
 	mutex_unlock(&pin->lock);
+	if (ex->viewed)
+		peerdma_pin_drop_hold(pin);
 	kref_put(&ex->ref, export_free);
 }
 
@@ -237,6 +297,26 @@ static const struct dma_buf_ops export_ops = {
 	.mmap = export_mmap,
 	.release = export_release,
 };
+
+static const struct dma_buf_ops export_ops_host = {
+	.attach = export_attach,
+	.detach = export_detach,
+	.pin = export_pin,
+	.unpin = export_unpin,
+	.map_dma_buf = export_map,
+	.unmap_dma_buf = export_unmap,
+	.begin_cpu_access = export_begin_cpu,
+	.end_cpu_access = export_end_cpu,
+	.mmap = export_mmap,
+	.vmap = export_vmap,
+	.vunmap = export_vunmap,
+	.release = export_release,
+};
+
+static bool has_kernel_view(const struct peerdma_pin *pin)
+{
+	return pin->flags & PEERDMA_PIN_HOST && !(pin->flags & PEERDMA_PIN_READONLY);
+}
 
 static struct peerdma_export *next_untold(struct peerdma_pin *pin)
 {
@@ -319,7 +399,7 @@ int peerdma_export(struct peerdma_pin *pin, struct peerdma_export_args *args, st
 	kref_get(&pin->ref);
 
 	info.exp_name = "peerdma";
-	info.ops = &export_ops;
+	info.ops = has_kernel_view(pin) ? &export_ops_host : &export_ops;
 	info.size = length;
 	info.flags = pin->flags & PEERDMA_PIN_READONLY ? O_RDONLY : O_RDWR;
 	info.resv = &ex->resv;

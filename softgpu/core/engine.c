@@ -82,7 +82,7 @@ struct side {
 static bool side_open_locked(struct sg_proc *proc, u64 va, u64 *len, u32 access, struct side *side)
 {
 	struct sg_range *range = sg_range_at(proc, va);
-	u64 run, at;
+	u64 run;
 
 	memset(side, 0, sizeof(*side));
 	if (!range) {
@@ -99,8 +99,7 @@ static bool side_open_locked(struct sg_proc *proc, u64 va, u64 *len, u32 access,
 	side->gpu = range->mem->gpu;
 	side->mem = range->mem;
 	sg_mem_get_locked(side->mem);
-	at = sg_mem_at(side->mem, va - range->node.key, &run);
-	side->vram = (char *)side->gpu->desc.vram + at;
+	side->vram = sg_mem_at(side->mem, va - range->node.key, &run);
 	if (*len > run)
 		*len = run;
 	return true;

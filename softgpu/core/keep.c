@@ -2,8 +2,8 @@
 /*
  * keep.c - VRAM that is kept without being pinned, and so may be moved.
  *
- * A move takes other pages of the same GPU's VRAM and copies.  It happens under
- * the lock while nobody touches VRAM of this GPU: engines take what they copy anew
+ * A move takes other pages of the same GPU's VRAM, or of system memory, and copies.  It
+ * happens under the lock while nobody touches VRAM of this GPU: engines take what they copy anew
  * for each chunk, and the CPU's views are hidden before and fault until it is over.
  * Whoever else knows where the memory is (a pin, another process) is a reason to
  * leave it there.
@@ -66,26 +66,30 @@ int sg_keep_pin(struct sg_keep *keep, struct sg_pin *pin, const struct sg_pin_op
 	return err;
 }
 
-/* Whether somebody relies on it that the memory is where it is. */
-static bool must_stay(const struct sg_keep *keep, const struct sg_range *range)
+/* -EBUSY: somebody relies on it that the memory is where it is. */
+static int may_move_locked(const struct sg_keep *keep)
 {
 	const struct sg_mem *mem = keep->mem;
 
-	return mem->refs != 1 + (u32)!!range || sg_mem_pinned(mem) || keep->sg->chaos.strict ||
-	       !sg_list_empty(&mem->gpu->watches);
+	if (mem->gpu->removed)
+		return -ENODEV;
+	/* Pins, other keeps, other ranges and copies under way have a reference each. */
+	if (mem->refs != 1 + (u32)!!range_of_locked(keep))
+		return -EBUSY;
+	return keep->sg->chaos.strict || !sg_list_empty(&mem->gpu->watches) ? -EBUSY : 0;
 }
 
 static void copy(const struct sg_mem *to, const struct sg_mem *from)
 {
-	u8 *vram = from->gpu->desc.vram;
 	u64 at, n, m;
 
 	for (at = 0; at < from->size; at += n) {
-		u64 source = sg_mem_at(from, at, &n), target = sg_mem_at(to, at, &m);
+		const void *source = sg_mem_at(from, at, &n);
+		void *target = sg_mem_at(to, at, &m);
 
 		if (n > m)
 			n = m;
-		memcpy(vram + target, vram + source, n);
+		memcpy(target, source, n);
 	}
 }
 
@@ -102,28 +106,49 @@ static void quiet_locked(const struct sg_keep *keep)
 	keep->mem->gpu->awaited--;
 }
 
-int sg_keep_move(struct sg_keep *keep)
+static void swap_places(struct sg_mem *a, struct sg_mem *b)
+{
+	struct sg_extent *first = a->first;
+	void *system = a->system;
+
+	a->first = b->first;
+	a->system = b->system;
+	b->first = first;
+	b->system = system;
+}
+
+enum sg_place sg_keep_place(const struct sg_keep *keep)
+{
+	enum sg_place place;
+
+	sg_mutex_lock(&keep->sg->lock);
+	place = keep->mem->system ? SG_IN_SYSTEM : SG_IN_VRAM;
+	sg_mutex_unlock(&keep->sg->lock);
+	return place;
+}
+
+int sg_keep_move(struct sg_keep *keep, enum sg_place to)
 {
 	struct sg_mem *mem = keep->mem, *other;
 	struct sg *sg = keep->sg;
-	struct sg_extent *e;
 	int err;
 
-	err = sg_mem_create(mem->gpu, mem->size, &other);
+	if (to == SG_IN_SYSTEM && sg_keep_place(keep) == to)
+		return 0;
+	err = to == SG_IN_SYSTEM ? sg_mem_create_system(mem->gpu, mem->size, &other) :
+		sg_mem_create(mem->gpu, mem->size, &other);
 	if (err)
 		return err;
 	sg_mutex_lock(&sg->lock);
-	err = mem->moving || must_stay(keep, range_of_locked(keep)) ? -EBUSY : 0;
+	err = mem->moving ? -EBUSY : may_move_locked(keep);
 	if (err)
 		goto out;
 	mem->moving = true;
 	quiet_locked(keep);
-	err = mem->gpu->removed ? -ENODEV : must_stay(keep, range_of_locked(keep)) ? -EBUSY : 0;
+	err = may_move_locked(keep);
 	if (!err) {
 		copy(other, mem);
-		e = mem->first;
-		mem->first = other->first;
-		other->first = e;
+		swap_places(mem, other);
 	}
 	mem->moving = false;
 out:

@@ -103,7 +103,8 @@ void sg_managed_moved_locked(struct sg_proc *proc, u64 va, const void *local, u6
 
 		if (copy) {
 			struct sg_mem *mem = copy->mem;
-			u64 in_mem, at = sg_mem_at(mem, va - copy->node.key, &in_mem);
+			u64 in_mem;
+			void *at = sg_mem_at(mem, va - copy->node.key, &in_mem);
 
 			if (run > in_mem)
 				run = in_mem;
@@ -111,7 +112,7 @@ void sg_managed_moved_locked(struct sg_proc *proc, u64 va, const void *local, u6
 				return;
 			sg_mem_get_locked(mem);
 			sg_mutex_unlock(&sg->lock);
-			memcpy((char *)mem->gpu->desc.vram + at, local, run);
+			memcpy(at, local, run);
 			sg_mutex_lock(&sg->lock);
 			sg_gpu_leave_locked(mem->gpu);
 			sg_mem_put_locked(mem);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* mem.c - VRAM by the page, and how much of it the BAR1 aperture shows. */
+/* mem.c - VRAM by the page, how much of it the BAR1 aperture shows, and system memory in its stead. */
 #include "sg_int.h"
 
 static void give_back_locked(struct sg_mem *mem)
@@ -12,6 +12,8 @@ static void give_back_locked(struct sg_mem *mem)
 		mem->first = e->next;
 		sg_space_give(&gpu->vram, e);
 	}
+	if (mem->system)
+		gpu->desc.system_free(mem->system, mem->size);
 	sg_free(mem);
 	sg_gpu_put_locked(gpu);
 }
@@ -79,6 +81,30 @@ out:
 	return err;
 }
 
+int sg_mem_create_system(struct sg_gpu *gpu, u64 size, struct sg_mem **out)
+{
+	struct sg_mem *mem;
+
+	if (!gpu->desc.system_alloc)
+		return -EOPNOTSUPP;
+	mem = sg_zalloc(sizeof(*mem));
+	if (!mem)
+		return -ENOMEM;
+	mem->system = gpu->desc.system_alloc(size);
+	if (!mem->system) {
+		sg_free(mem);
+		return -ENOMEM;
+	}
+	mem->gpu = gpu;
+	mem->size = size;
+	mem->refs = 1;
+	sg_mutex_lock(&gpu->sg->lock);
+	sg_gpu_get_locked(gpu);
+	sg_mutex_unlock(&gpu->sg->lock);
+	*out = mem;
+	return 0;
+}
+
 void sg_mem_get_locked(struct sg_mem *mem)
 {
 	mem->refs++;
@@ -90,7 +116,7 @@ void sg_mem_put_locked(struct sg_mem *mem)
 		give_back_locked(mem);
 }
 
-u64 sg_mem_at(const struct sg_mem *mem, u64 offset, u64 *run)
+static u64 vram_at(const struct sg_mem *mem, u64 offset, u64 *run)
 {
 	const struct sg_extent *e = mem->first;
 
@@ -102,6 +128,42 @@ u64 sg_mem_at(const struct sg_mem *mem, u64 offset, u64 *run)
 	return e->node.key + offset;
 }
 
+void *sg_mem_at(const struct sg_mem *mem, u64 offset, u64 *run)
+{
+	if (!mem->system)
+		return (char *)mem->gpu->desc.vram + vram_at(mem, offset, run);
+	*run = mem->size - offset;
+	return (char *)mem->system + offset;
+}
+
+u64 sg_mem_phys(const struct sg_mem *mem, u64 offset)
+{
+	const struct sg_gpu_desc *desc = &mem->gpu->desc;
+	u64 run;
+
+	if (mem->system)
+		return desc->system_phys(mem->system, offset);
+	return desc->phys(desc->priv, vram_at(mem, offset, &run));
+}
+
+void sg_mem_phys_pages(const struct sg_mem *mem, u64 offset, u64 len, u64 *to, size_t stride)
+{
+	const struct sg_gpu_desc *desc = &mem->gpu->desc;
+
+	while (len) {
+		u64 run = len, at = mem->system ? offset : vram_at(mem, offset, &run), i;
+
+		if (run > len)
+			run = len;
+		for (i = 0; i < run; i += SG_PAGE_SIZE) {
+			*to = mem->system ? desc->system_phys(mem->system, at + i) : desc->phys(desc->priv, at + i);
+			to = (u64 *)(void *)((char *)to + stride);
+		}
+		offset += run;
+		len -= run;
+	}
+}
+
 /* Calls step on the pin count of each 64 KiB page of a stretch; the sum of what it says. */
 static u64 each_page(struct sg_mem *mem, u64 offset, u64 len, u64 (*step)(u32 *count))
 {
@@ -109,7 +171,7 @@ static u64 each_page(struct sg_mem *mem, u64 offset, u64 len, u64 (*step)(u32 *c
 	u64 sum = 0;
 
 	while (len) {
-		u64 run, at = sg_mem_at(mem, offset, &run), i;
+		u64 run, at = vram_at(mem, offset, &run), i;
 
 		if (run > len)
 			run = len;
@@ -137,20 +199,6 @@ static u64 give(u32 *count)
 	return !--(*count);
 }
 
-bool sg_mem_pinned(const struct sg_mem *mem)
-{
-	const struct sg_extent *e;
-	u64 page;
-
-	for (e = mem->first; e; e = e->next) {
-		for (page = 0; page < e->node.len / SG_PAGE_SIZE; page++) {
-			if (mem->gpu->page_pins[e->node.key / SG_PAGE_SIZE + page])
-				return true;
-		}
-	}
-	return false;
-}
-
 /* What of the aperture is free; chaos may have made it smaller than what is used. */
 static u64 bar1_room(const struct sg_gpu *gpu)
 {
@@ -167,6 +215,8 @@ int sg_bar1_take_locked(struct sg_mem *mem, u64 offset, u64 len)
 	struct sg_gpu *gpu = mem->gpu;
 	u64 room = bar1_room(gpu), fresh;
 
+	if (mem->system)
+		return 0;
 	/* Only when room is short does it matter how many pages are new. */
 	if (len > room && (gpu->desc.bar1_per_pin ||
 			   each_page(mem, offset, len, is_new) * SG_PAGE_SIZE > room))
@@ -179,7 +229,10 @@ int sg_bar1_take_locked(struct sg_mem *mem, u64 offset, u64 len)
 void sg_bar1_give_locked(struct sg_mem *mem, u64 offset, u64 len)
 {
 	struct sg_gpu *gpu = mem->gpu;
-	u64 last = each_page(mem, offset, len, give) * SG_PAGE_SIZE;
+	u64 last;
 
+	if (mem->system)
+		return;
+	last = each_page(mem, offset, len, give) * SG_PAGE_SIZE;
 	gpu->bar1_used -= gpu->desc.bar1_per_pin ? len : last;
 }

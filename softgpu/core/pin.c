@@ -424,29 +424,17 @@ bool sg_pin_live(const struct sg_pin *pin)
 
 u64 sg_pin_page(const struct sg_pin *pin, u32 index)
 {
-	const struct sg_gpu_desc *desc = &pin->gpu->desc;
-	u64 run;
-
-	return desc->phys(desc->priv, sg_mem_at(pin->mem, pin->mem_offset + index * SG_PAGE_SIZE, &run));
+	return sg_mem_phys(pin->mem, pin->mem_offset + index * SG_PAGE_SIZE);
 }
 
 void sg_pin_pages(const struct sg_pin *pin, u64 *to, size_t stride)
 {
-	const struct sg_gpu_desc *desc = &pin->gpu->desc;
-	u64 offset = pin->mem_offset, left = pin->length;
+	sg_mem_phys_pages(pin->mem, pin->mem_offset, pin->length, to, stride);
+}
 
-	while (left) {
-		u64 run, at = sg_mem_at(pin->mem, offset, &run), end;
-
-		if (run > left)
-			run = left;
-		for (end = at + run; at < end; at += SG_PAGE_SIZE) {
-			*to = desc->phys(desc->priv, at);
-			to = (u64 *)(void *)((char *)to + stride);
-		}
-		offset += run;
-		left -= run;
-	}
+bool sg_pin_in_system(const struct sg_pin *pin)
+{
+	return pin->mem->system;
 }
 
 void sg_pin_uuid(const struct sg_pin *pin, u8 uuid[16])

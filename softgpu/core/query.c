@@ -70,17 +70,15 @@ int sg_visible_page(struct sg_client *client, u64 va,
 {
 	const struct sg_range *range;
 	int err = -ENOENT;
-	u64 run;
 
 	sg_mutex_lock(&client->sg->lock);
 	range = sg_range_at(client->proc, va);
 	if (range && range->mem->moving) {
 		err = -EAGAIN;
 	} else if (range && range->visible && !range->mem->gpu->removed) {
-		const struct sg_gpu_desc *desc = &range->mem->gpu->desc;
 		u64 page = (va - range->node.key) & ~(SG_PAGE_SIZE - 1);
 
-		fn(arg, desc->phys(desc->priv, sg_mem_at(range->mem, page, &run)), desc->on_pci);
+		fn(arg, sg_mem_phys(range->mem, page), range->mem->gpu->desc.on_pci && !range->mem->system);
 		err = 0;
 	}
 	sg_mutex_unlock(&client->sg->lock);

@@ -58,6 +58,14 @@ struct sg_gpu_desc {
 	 * there are no contexts with memory that the CPU sees.
 	 */
 	void (*hide)(void *priv, const void *proc_key, u64 va, u64 length);
+	/*
+	 * System memory, for what is moved out of VRAM: the CPU's view of it, or NULL;
+	 * every 64 KiB of it are contiguous.  system_free runs under the core's lock, and
+	 * perhaps after the GPU was removed.  All NULL: nothing is moved there.
+	 */
+	void *(*system_alloc)(u64 length);
+	void (*system_free)(void *memory, u64 length);
+	u64 (*system_phys)(const void *memory, u64 offset);
 };
 
 /* Adds a GPU; *index is the N of /dev/softgpuN.  Starts its engines. */
@@ -297,14 +305,23 @@ int sg_keep_get(struct sg *sg, struct sg_keep *keep, const struct sg_pin_who *wh
 void sg_keep_put(struct sg_keep *keep);
 /* A persistent pin of what is kept, as sg_pin_get() makes one; sg_pin_put() ends it. */
 int sg_keep_pin(struct sg_keep *keep, struct sg_pin *pin, const struct sg_pin_ops *ops);
+enum sg_place {
+	SG_IN_VRAM,
+	SG_IN_SYSTEM,		/* it takes no VRAM there, and its pins no aperture; the GPU reaches it as before */
+};
+
 /*
- * Moves all of the allocation to another place in its GPU's VRAM.
+ * Moves all of the allocation to another place in its GPU's VRAM, or to system memory,
+ * unless it is there already.
  *
  * -EBUSY   it is pinned, exported or open elsewhere, or kept twice; or strict mode, or
  *          a watch on this GPU, needs what it has seen to stay where it is
- * -ENOSPC  there is no other place          -ENODEV  the GPU was removed
+ * -ENOSPC  there is no room in VRAM         -ENODEV  the GPU was removed
+ * -ENOMEM  nor in system memory             -EOPNOTSUPP  the embedder has none to give
  */
-int sg_keep_move(struct sg_keep *keep);
+int sg_keep_move(struct sg_keep *keep, enum sg_place to);
+/* Where it is now; until the next move. */
+enum sg_place sg_keep_place(const struct sg_keep *keep);
 
 /* An allocation of VRAM that a process has. */
 struct sg_found {
@@ -355,6 +372,8 @@ u64 sg_pin_page(const struct sg_pin *pin, u32 index);
 void sg_pin_pages(const struct sg_pin *pin, u64 *to, size_t stride);
 void sg_pin_uuid(const struct sg_pin *pin, u8 uuid[16]);
 u32 sg_pin_gpu_index(const struct sg_pin *pin);
+/* Whether those pages are system memory, to which the allocation was moved: sg_keep_move(). */
+bool sg_pin_in_system(const struct sg_pin *pin);
 
 /* Live pins, for diagnosis: calls fn for each under the core's lock; fn must not call back in. */
 void sg_pins_for_each(struct sg *sg, void (*fn)(void *arg, const struct sg_pin *pin), void *arg);

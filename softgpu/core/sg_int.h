@@ -89,11 +89,16 @@ struct sg_gpu {
 	bool has_watcher;		/* the thread was started, by the first watch */
 };
 
-/* VRAM: whole 64 KiB pages, not necessarily neighbours. */
+/*
+ * VRAM: whole 64 KiB pages, not necessarily neighbours; or system memory that it was
+ * moved to.  Which, and where, changes only while nobody refers to it but those who
+ * look anew each time: keep.c.
+ */
 struct sg_mem {
 	struct sg_gpu *gpu;		/* fixed */
 	u64 size;			/* fixed */
-	struct sg_extent *first;	/* fixed; of gpu->vram */
+	struct sg_extent *first;	/* of gpu->vram; NULL: it is in system memory */
+	void *system;
 	u32 refs;
 	u32 imports;			/* ranges of other processes, by IPC */
 	u32 keeps;
@@ -314,13 +319,19 @@ void sg_gpu_leave_locked(struct sg_gpu *gpu);
 int sg_mem_create(struct sg_gpu *gpu, u64 size, struct sg_mem **out);
 void sg_mem_get_locked(struct sg_mem *mem);
 void sg_mem_put_locked(struct sg_mem *mem);
-/* Where `offset` is in VRAM; *run is how many bytes follow it there. */
-u64 sg_mem_at(const struct sg_mem *mem, u64 offset, u64 *run);
-/* The aperture: takes the pages of [offset, offset + len), or none and -ENOSPC. */
+/* The same of system memory, not zeroed. */
+int sg_mem_create_system(struct sg_gpu *gpu, u64 size, struct sg_mem **out);
+/*
+ * Where `offset` is as the CPU sees it, between sg_gpu_enter_locked() and leave; *run is
+ * how many bytes follow it there.
+ */
+void *sg_mem_at(const struct sg_mem *mem, u64 offset, u64 *run);
+/* Its physical address; of a stretch, each 64 KiB page's, one every `stride` bytes from `to` on. */
+u64 sg_mem_phys(const struct sg_mem *mem, u64 offset);
+void sg_mem_phys_pages(const struct sg_mem *mem, u64 offset, u64 len, u64 *to, size_t stride);
+/* The aperture, for what is in VRAM: takes the pages of [offset, offset + len), or none and -ENOSPC. */
 int sg_bar1_take_locked(struct sg_mem *mem, u64 offset, u64 len);
 void sg_bar1_give_locked(struct sg_mem *mem, u64 offset, u64 len);
-/* Whether any pin is on any of its pages. */
-bool sg_mem_pinned(const struct sg_mem *mem);
 
 /* proc.c */
 /* The process that clients were opened for with this key; NULL. */

@@ -102,7 +102,7 @@ static void remember_locked(struct sg_proc *proc, struct sg_job *job)
 		/* The caller has made sure that it is mapped from end to end. */
 		struct sg_range *range = sg_range_at(proc, va);
 		u64 run, in_range = range->node.len - (va - range->node.key);
-		u64 at = sg_mem_at(range->mem, va - range->node.key, &run);
+		const void *at = sg_mem_at(range->mem, va - range->node.key, &run);
 
 		if (run > in_range)
 			run = in_range;
@@ -113,7 +113,7 @@ static void remember_locked(struct sg_proc *proc, struct sg_job *job)
 			job->move.seen = NULL;
 			return;
 		}
-		memcpy(to, (char *)range->mem->gpu->desc.vram + at, run);
+		memcpy(to, at, run);
 		to += run;
 		va += run;
 		left -= run;

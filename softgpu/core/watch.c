@@ -17,13 +17,12 @@ static u32 *word_at_locked(const struct sg_job *job, u64 va, u32 access)
 {
 	struct sg_stream *s = job->watch.stream;
 	struct sg_range *range = sg_range_at(s->ctx->obj.client->proc, va);
-	u64 at, run;
+	u64 run;
 
 	if (!range || !sg_may_access(range, access) || range->mem->gpu != s->ctx->gpu ||
 	    s->ctx->gpu->removed)
 		return NULL;
-	at = sg_mem_at(range->mem, va - range->node.key, &run);
-	return (u32 *)(void *)((char *)range->mem->gpu->desc.vram + at);
+	return sg_mem_at(range->mem, va - range->node.key, &run);
 }
 
 /* Devices and engines write it while it is looked at: a race to ThreadSanitizer, and what a polling kernel is about. */

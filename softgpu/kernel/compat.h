@@ -28,6 +28,9 @@
 #define SOFTGPU_IMPORT_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
 #endif
 
+/* 6.2: dma_buf_ops.vmap and vunmap are called with the reservation lock held. */
+#define SOFTGPU_VMAP_LOCKED	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0))
+
 /*
  * 7.1: importers are told by another name.  Whoever has the callback says with it that
  * he unmaps soon after it, even if he has pinned; before, all dynamic importers had it.

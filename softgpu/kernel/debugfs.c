@@ -103,16 +103,26 @@ DEFINE_SHOW_ATTRIBUTE(dmabufs);
 
 static int move_set(void *data, u64 number)
 {
-	return softgpu_dynamic_move(number);
+	return softgpu_dynamic_move(number, SG_IN_VRAM);
 }
 DEFINE_DEBUGFS_ATTRIBUTE(move_fops, NULL, move_set, "%llu\n");
+
+static int evict_set(void *data, u64 number)
+{
+	return softgpu_dynamic_move(number, SG_IN_SYSTEM);
+}
+DEFINE_DEBUGFS_ATTRIBUTE(evict_fops, NULL, evict_set, "%llu\n");
 
 void softgpu_debugfs_init(void)
 {
 	root = debugfs_create_dir(KBUILD_MODNAME, NULL);
-	/* Those that can be moved; `move' takes a number, and fails with EBUSY where somebody needs it to stay. */
+	/*
+	 * Those that can be moved; `move' and `evict' take a number, for another place in VRAM
+	 * and for system memory, and fail with EBUSY where somebody needs it to stay.
+	 */
 	debugfs_create_file("dmabufs", 0400, root, NULL, &dmabufs_fops);
 	debugfs_create_file_unsafe("move", 0200, root, NULL, &move_fops);
+	debugfs_create_file_unsafe("evict", 0200, root, NULL, &evict_fops);
 	softgpu_chaos_init(root);
 }
 

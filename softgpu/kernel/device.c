@@ -66,6 +66,11 @@ int softgpu_device_init(void)
 	return 0;
 }
 
+static void free_system(void *memory, u64 length)
+{
+	softgpu_blocks_free(memory);
+}
+
 static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *device)
 {
 	const struct pci_dev *pdev = device->backing.pdev;
@@ -82,6 +87,9 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.priv = (void *)device,
 		.phys = device->phys,
 		.hide = softgpu_file_hide,
+		.system_alloc = softgpu_blocks_alloc,
+		.system_free = free_system,
+		.system_phys = softgpu_blocks_phys,
 	};
 	memcpy(desc->uuid, device->uuid, sizeof(desc->uuid));
 	if (pdev) {
@@ -180,12 +188,18 @@ u64 softgpu_max_vram(void)
 }
 EXPORT_SYMBOL_GPL(softgpu_max_vram);
 
+/* The pin cannot be unmapped, so its GPU is not yet removed, so the entry is there. */
+bool softgpu_pin_gpu_has_bar(const struct sg_pin *pin)
+{
+	return READ_ONCE(devices[sg_pin_gpu_index(pin)])->backing.pdev;
+}
+
 const struct softgpu_backing *softgpu_pin_backing(const struct sg_pin *pin)
 {
-	struct softgpu_device *device;
+	static const struct softgpu_backing system;
 
-	/* The pin cannot be unmapped, so its GPU is not yet removed, so the entry is there. */
-	device = READ_ONCE(devices[sg_pin_gpu_index(pin)]);
-	return &device->backing;
+	if (sg_pin_in_system(pin))
+		return &system;
+	return &READ_ONCE(devices[sg_pin_gpu_index(pin)])->backing;
 }
 EXPORT_SYMBOL_GPL(softgpu_pin_backing);

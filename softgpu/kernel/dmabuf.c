@@ -31,6 +31,7 @@
 #include "dmabuf.h"
 #include "peer.h"
 #include "softgpu.h"
+#include "view.h"
 
 static bool dmabuf_mmap;
 module_param(dmabuf_mmap, bool, 0644);
@@ -213,8 +214,9 @@ vm_fault_t softgpu_export_insert(struct export *x, struct vm_fault *vmf)
 
 	mutex_lock(&x->lock);
 	if (!x->gone)
-		ret = vmf_insert_pfn(vmf->vma, vmf->address,
-				     PHYS_PFN(phys_at(x, (u64)vmf->pgoff << PAGE_SHIFT, &run)));
+		ret = vmf_insert_pfn_prot(vmf->vma, vmf->address,
+					  PHYS_PFN(phys_at(x, (u64)vmf->pgoff << PAGE_SHIFT, &run)),
+					  softgpu_view_prot(vmf->vma, x->on_pci));
 	mutex_unlock(&x->lock);
 	return ret;
 }
@@ -234,9 +236,8 @@ int softgpu_export_view(struct export *x, struct vm_area_struct *vma, const stru
 	/* A private mapping would be copied on write. */
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
-	/* As the kernel's own view: one range must have one memory type. */
-	if (x->on_pci)
-		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	/* For whoever changes the protection later; a fault chooses for each page. */
+	vma->vm_page_prot = softgpu_view_prot(vma, x->on_pci);
 	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP, 0);
 	vma->vm_private_data = x;
 	vma->vm_ops = ops;
@@ -346,6 +347,9 @@ static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 e
 			return err;
 		x->npieces++;
 		if (sg_pin_gpu_index(&piece->pin) != sg_pin_gpu_index(&x->pieces[0].pin))
+			return -EINVAL;
+		/* One was moved to system memory, and others were not. */
+		if (sg_pin_in_system(&piece->pin) != sg_pin_in_system(&x->pieces[0].pin))
 			return -EINVAL;
 		x->on_pci = softgpu_pin_backing(&piece->pin)->pdev;
 		sg_pin_pages(&piece->pin, pages, sizeof(*pages));

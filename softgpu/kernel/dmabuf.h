@@ -25,8 +25,8 @@ struct export {
 	struct mutex lock;
 	struct list_head mappings;	/* under lock */
 	bool gone;			/* under lock: the GPU was removed, nothing is mapped any more */
+	bool on_pci;			/* it has no struct pages; of a dynamic one: where its place is now */
 	/* fixed once it is exported */
-	bool on_pci;			/* VRAM has no struct pages */
 	u64 offset;			/* of the first byte in pages[0] */
 	u64 length;
 	u64 *pages;			/* physical, 64 KiB each */
@@ -67,7 +67,7 @@ void softgpu_export_free(struct export *x);
 /* dmabuf_dynamic.c */
 struct dma_buf *softgpu_dynamic_export(struct sg_client *client, u64 va, u64 length);
 /* Moves the memory of the dma-buf with this number, telling importers; see debugfs.c. */
-int softgpu_dynamic_move(u64 number);
+int softgpu_dynamic_move(u64 number, enum sg_place to);
 struct seq_file;
 void softgpu_dynamic_show(struct seq_file *m);
 

@@ -37,6 +37,8 @@ int softgpu_device_add(struct softgpu_device *device);
 void softgpu_device_remove(struct softgpu_device *device);
 /* Whether the device of this index has been added wholly. */
 bool softgpu_device_ready(u32 index);
+/* Whether VRAM of the pin's GPU is in a BAR, wherever the pin's memory is; the pin is held, or kept from its unmap. */
+bool softgpu_pin_gpu_has_bar(const struct sg_pin *pin);
 
 /* ---- file.c: /dev/softgpuN ---- */
 
@@ -50,7 +52,6 @@ void softgpu_file_hide(void *priv, const void *proc_key, u64 va, u64 length);
 
 /* ---- view.c: memory that the CPU sees at its own address ---- */
 
-struct vm_area_struct;
 int softgpu_view_mmap(struct sg_client *client, struct vm_area_struct *vma);
 
 /* ---- hostcopy.c: engines reach a program's memory ---- */
@@ -79,6 +80,10 @@ void softgpu_chaos_init(struct dentry *root);
 
 int softgpu_pci_init(void);
 void softgpu_pci_uninit(void);
+/* blocks.c: a multiple of 64 KiB, zeroed, as the kernel sees it; NULL: there is not so much. */
+void *softgpu_blocks_alloc(u64 length);
+void softgpu_blocks_free(void *memory);
+u64 softgpu_blocks_phys(const void *memory, u64 offset);
 int softgpu_sysmem_init(void);
 void softgpu_sysmem_uninit(void);
 

@@ -45,7 +45,10 @@ struct softgpu_backing {
 	u64 size;
 };
 
-/* Of the GPU that a pin is on; good while the pin is held, or cannot reach unmap otherwise. */
+/*
+ * Of the GPU that a pin is on; good while the pin is held, or cannot reach unmap otherwise.
+ * What was moved out of VRAM is in no BAR: sg_pin_in_system().
+ */
 const struct softgpu_backing *softgpu_pin_backing(const struct sg_pin *pin);
 
 #endif

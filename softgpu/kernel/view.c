@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include "compat.h"
 #include "softgpu.h"
+#include "view.h"
 
 struct fault {
 	struct vm_fault *vmf;
@@ -25,7 +26,8 @@ static void insert(void *arg, u64 phys, bool on_pci)
 
 	at %= SG_PAGE_SIZE;
 	do {
-		fault->ret = vmf_insert_pfn(vmf->vma, addr, PHYS_PFN(phys + at));
+		fault->ret = vmf_insert_pfn_prot(vmf->vma, addr, PHYS_PFN(phys + at),
+						 softgpu_view_prot(vmf->vma, on_pci));
 		addr += PAGE_SIZE;
 		at += PAGE_SIZE;
 	} while (fault->ret == VM_FAULT_NOPAGE && at < SG_PAGE_SIZE && addr < vmf->vma->vm_end);
@@ -50,13 +52,12 @@ static const struct vm_operations_struct view_ops = {
 	.fault = view_fault,
 };
 
-/* As the kernel's own view: one range must have one memory type. */
+/* For whoever changes the protection later; a fault chooses for each page. */
 static void choose_type(void *arg, u64 phys, bool on_pci)
 {
 	struct vm_area_struct *vma = arg;
 
-	if (on_pci)
-		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	vma->vm_page_prot = softgpu_view_prot(vma, on_pci);
 }
 
 int softgpu_view_mmap(struct sg_client *client, struct vm_area_struct *vma)

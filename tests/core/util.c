@@ -19,6 +19,29 @@ static u64 phys(void *priv, u64 offset)
 	return VRAM_PHYS + (u64)(uintptr_t)priv * 0x10000000ULL + offset;
 }
 
+static void *system_alloc(u64 length)
+{
+	return aligned_alloc(PAGE, length);
+}
+
+static void system_free(void *memory, u64 length)
+{
+	(void)length;
+	free(memory);
+}
+
+static u64 system_phys(const void *memory, u64 offset)
+{
+	return (u64)(uintptr_t)memory + offset;
+}
+
+void machine_system(struct sg_gpu_desc *desc)
+{
+	desc->system_alloc = system_alloc;
+	desc->system_free = system_free;
+	desc->system_phys = system_phys;
+}
+
 void machine_up(struct machine *m, u32 gpus, u64 vram, u64 bar1, u64 reserved)
 {
 	u32 i, index;
@@ -33,6 +56,7 @@ void machine_up(struct machine *m, u32 gpus, u64 vram, u64 bar1, u64 reserved)
 			.priv = (void *)(uintptr_t)i, .uuid = { (u8)i, 1, 2, 3 },
 		};
 
+		machine_system(&desc);
 		m->vram[i] = malloc(vram);
 		MUST(m->vram[i]);
 		memset(m->vram[i], 0xa5, vram);

@@ -32,6 +32,8 @@ struct machine {
 };
 
 /* GPUs with that much VRAM each; aperture and reserved as sg_gpu_desc has them. */
+/* Its memory may be moved to system memory, whose physical addresses are its addresses. */
+void machine_system(struct sg_gpu_desc *desc);
 void machine_up(struct machine *m, u32 gpus, u64 vram, u64 bar1, u64 reserved);
 /* Checks that every count is back where it started. */
 void machine_down(struct machine *m);

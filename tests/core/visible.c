@@ -199,7 +199,7 @@ static void moves(void **state)
 	assert_int_equal(copy(&u, 0, va + PAGE - 4096, HOST(there), sizeof(there), SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &before), 0);
 	keep = keep_of(va, 2 * PAGE);
-	assert_int_equal(sg_keep_move(&keep), 0);
+	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), 0);
 	assert_int_equal(hides, 1);
 	assert_true(hidden_va == va && hidden_len == 3 * PAGE);
 	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &after), 0);
@@ -209,15 +209,15 @@ static void moves(void **state)
 	assert_int_equal(vram_free(), vram);
 
 	assert_int_equal(tpin_get(&t, &u, va + 2 * PAGE, PAGE, false), 0);
-	assert_int_equal(sg_keep_move(&keep), -EBUSY);
+	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -EBUSY);
 	assert_int_equal(tpin_put(&t, &u, false), 0);
 	t = (struct tpin){ 0 };
 	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
 	assert_int_equal(sg_pin_page(&t.pin, 1), after);
-	assert_int_equal(sg_keep_move(&keep), -EBUSY);
+	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -EBUSY);
 	assert_int_equal(tpin_put(&t, &u, true), 0);
 	second = keep_of(va, PAGE);
-	assert_int_equal(sg_keep_move(&keep), -EBUSY);
+	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -EBUSY);
 	sg_keep_put(&second);
 	assert_int_equal(vram_free(), vram);
 	hides = 0;
@@ -227,7 +227,7 @@ static void moves(void **state)
 	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, &a), 0);
 	assert_int_equal(hides, 1);
 	assert_int_equal(vram_free(), vram);
-	assert_int_equal(sg_keep_move(&keep), 0);
+	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), 0);
 	t = (struct tpin){ 0 };
 	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
 	assert_memory_equal(m.vram[0] + sg_pin_page(&t.pin, 1) - VRAM_PHYS, there + 4096, 4096);
@@ -235,6 +235,67 @@ static void moves(void **state)
 	sg_keep_put(&keep);
 	assert_int_equal(vram_free(), vram + 3 * PAGE);
 	assert_int_equal(hides, 1);
+}
+
+static u64 bar1_used(void)
+{
+	struct sg_gpu_stats st;
+
+	MUST(!sg_gpu_stats(m.sg, 0, &st));
+	return st.bar1_used;
+}
+
+/* In system memory it takes neither VRAM nor aperture, and is what it was to everybody else. */
+static void moves_to_system_memory(void **state)
+{
+	u8 there[3 * 4096], back[sizeof(there)];
+	struct tpin t = { 0 }, pin = { 0 };
+	struct sg_keep keep;
+	u64 va, vram, phys;
+
+	(void)state;
+	vram = vram_free();
+	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
+	for (size_t i = 0; i < sizeof(there); i++)
+		there[i] = (u8)(i * 5 + i / 256);
+	assert_int_equal(copy(&u, 0, va + PAGE - 4096, HOST(there), sizeof(there), SOFTGPU_OP_SYNC), 0);
+	keep = keep_of(va, 2 * PAGE);
+	assert_int_equal(sg_keep_place(&keep), SG_IN_VRAM);
+	assert_int_equal(sg_keep_move(&keep, SG_IN_SYSTEM), 0);
+	assert_int_equal(sg_keep_place(&keep), SG_IN_SYSTEM);
+	assert_int_equal(hides, 1);
+	assert_int_equal(vram_free(), vram);
+	/* It is there. */
+	assert_int_equal(sg_keep_move(&keep, SG_IN_SYSTEM), 0);
+	assert_int_equal(hides, 1);
+
+	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
+	assert_int_equal(tpin_get(&pin, &u, va, 3 * PAGE, false), 0);
+	assert_int_equal(bar1_used(), 0);
+	assert_true(sg_pin_in_system(&t.pin) && sg_pin_in_system(&pin.pin));
+	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &phys), 0);
+	assert_int_equal(sg_pin_page(&t.pin, 1), phys);
+	assert_int_equal(sg_pin_page(&pin.pin, 1), phys);
+	assert_memory_equal((u8 *)(uintptr_t)phys - 4096, there, sizeof(there));
+	((u8 *)(uintptr_t)phys)[7] = there[4096 + 7] = 99;
+	assert_int_equal(copy(&u, 0, HOST(back), va + PAGE - 4096, sizeof(back), SOFTGPU_OP_SYNC), 0);
+	assert_memory_equal(there, back, sizeof(there));
+	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -EBUSY);
+	assert_int_equal(tpin_put(&pin, &u, false), 0);
+	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -EBUSY);
+	assert_int_equal(tpin_put(&t, &u, true), 0);
+	assert_int_equal(bar1_used(), 0);
+
+	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), 0);
+	assert_int_equal(vram_free(), vram - 3 * PAGE);
+	assert_int_equal(copy(&u, 0, HOST(back), va + PAGE - 4096, sizeof(back), SOFTGPU_OP_SYNC), 0);
+	assert_memory_equal(there, back, sizeof(there));
+	assert_int_equal(sg_keep_move(&keep, SG_IN_SYSTEM), 0);
+	/* Freed there, and with the GPU gone, it is the keep's alone. */
+	assert_int_equal(free_visible(va), 0);
+	sg_gpu_remove(m.sg, 0);
+	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -ENODEV);
+	sg_keep_put(&keep);
 }
 
 /* A GPU that goes takes nothing of a keep but what it could do. */
@@ -250,7 +311,8 @@ static void kept_of_a_gpu_that_goes(void **state)
 	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
 	sg_gpu_remove(m.sg, 0);
 	assert_int_equal(tpin_count(&t.unmaps), 1);
-	assert_int_equal(sg_keep_move(&keep), -ENODEV);
+	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -ENODEV);
+	assert_int_equal(sg_keep_move(&keep, SG_IN_SYSTEM), -ENODEV);
 	assert_int_equal(tpin_put(&t, &u, true), 0);
 	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), -ENODEV);
 	sg_keep_put(&keep);
@@ -275,7 +337,8 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(pages), T(ends), T(ends_with_context), T(ends_with_gpu), T(whose), T(needs_hide), T(moves), T(kept_of_a_gpu_that_goes),
+		T(pages), T(ends), T(ends_with_context), T(ends_with_gpu), T(whose), T(needs_hide), T(moves),
+		T(moves_to_system_memory), T(kept_of_a_gpu_that_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * test_making.c - with libpeerdma-hooks, in front of a stand-in for libcuda: each
- * function that makes addresses CUDA's is counted while it runs, and gets the arguments
- * that it was called with.
+ * function that makes addresses CUDA's is counted while it runs, each that ends memory is
+ * told before it runs and after, and gets the arguments that it was called with.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -27,24 +27,36 @@ static void check(int ok, const char *name, const char *what)
 #define COUNT(...)	NTH(, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define UNPACK(...)	__VA_ARGS__
 
-static void try(void *library, const char *name, int parameters)
+static unsigned int told;
+
+static void tell(void *arg, const struct peerdma_hook_event *event)
+{
+	if (event->kind == PEERDMA_HOOK_FREE && event->after == told && !strcmp(event->call, arg))
+		told++;
+}
+
+static void try(void *library, const char *name, int parameters, int making, int frees)
 {
 	int (*call)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
-	const uint64_t *making = peerdma_hooks_making();
-	uint64_t before = *making;
+	const uint64_t *word = peerdma_hooks_making();
+	uint64_t before = *word;
 	int passed = 1;
 
 	*(void **)&call = dlsym(library, name);
 	check(call != NULL, name, "is there");
 	if (!call)
 		return;
+	told = 0;
+	check(!peerdma_hooks_subscribe(tell, (void *)name), name, "can be subscribed to");
 	check(call(1, 2, 3, 4, 5, 6, 7, 8) == 77, name, "returns what CUDA's does");
+	peerdma_hooks_unsubscribe(tell, (void *)name);
+	check(told == (frees ? 2 : 0), name, frees ? "is told before and after" : "is not told");
 	check(!strcmp(last()->name, name), name, "goes to CUDA's");
 	for (int i = 0; i < parameters; i++)
 		passed &= last()->arguments[i] == (uintptr_t)i + 1;
 	check(passed, name, "gets its arguments");
-	check(last()->word == before + PEERDMA_HOOKS_MAKING_ONE + 1, name, "is counted as under way meanwhile");
-	check(*making == before + PEERDMA_HOOKS_MAKING_ONE, name, "and as begun after it, though it failed");
+	check(last()->word == before + (making ? PEERDMA_HOOKS_MAKING_ONE + 1 : 0), name, "is counted as under way meanwhile");
+	check(*word == before + (making ? PEERDMA_HOOKS_MAKING_ONE : 0), name, "and as begun after it, though it failed");
 	called++;
 }
 
@@ -64,11 +76,11 @@ int main(int argc, char **argv)
 	watch(peerdma_hooks_making());
 	check(*peerdma_hooks_making() && !(*peerdma_hooks_making() & PEERDMA_HOOKS_MAKING_NOW), "the word", "is not 0, and nothing is under way");
 
-#define CUDA(name, PARAMS)	try(library, #name, COUNT PARAMS)
-#define HSA(name, PARAMS)
-#define MAKE_BODY(library_, name, PARAMS)	library_(name, PARAMS);
+#define CUDA(name, PARAMS, making, frees)	try(library, #name, COUNT PARAMS, making, frees)
+#define HSA(...)
+#define MAKE_BODY(library_, name, PARAMS)	library_(name, PARAMS, 1, 0);
+#define FREE_BODY(library_, name, PARAMS)	library_(name, PARAMS, 0, 1);
 #define ALLOC_BODY(...)
-#define FREE_BODY(...)
 #define HOOK(library_, name, proc, BODY, PARAMS, ...)	BODY(library_, name, PARAMS)
 #include "../../peerdma/hooks/calls.def"
 

@@ -4,7 +4,8 @@
  * driver does, where it stands still, and as AMD's, where it may be moved; with the
  * importers of peerdma_importer.ko and, if peerdma.ko is there, the bridge.
  */
-#include <pthread.h>
+
+#include <linux/dma-buf.h>
 
 #include "peerdma_importer.h"
 #include "sgraw.h"
@@ -13,12 +14,13 @@
 #define LENGTH (3 * PAGE64)
 #define DEBUGFS "/sys/kernel/debug/softgpu/"
 #define KIND "/sys/module/softgpu/parameters/dmabuf_kind"
-#define TIMEOUT "/sys/module/softgpu/parameters/dmabuf_timeout_ms"
+#define READS_MOVE "/sys/module/softgpu/parameters/dmabuf_cpu_reads_move"
 
 enum { AS_ITS_MAKER, STATIC, DYNAMIC };
 
 static struct gpu g;
 static uint32_t visible;		/* a context of HSA's */
+static bool on_pci;			/* VRAM is in a BAR */
 
 static int put(const char *path, unsigned long long n)
 {
@@ -35,15 +37,17 @@ static int put(const char *path, unsigned long long n)
 /* The last dma-buf that can be moved: a column of its line; 0 and none: no line. */
 static unsigned long long last(int column, bool *any)
 {
-	unsigned long long v[7] = { 0 }, w[7];
-	char line[256];
+	unsigned long long v[8] = { 0 }, w[8];
+	char line[256], in[16];
 	FILE *f = fopen(DEBUGFS "dmabufs", "r");
 
 	NEED(f);
 	*any = false;
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%llu %llu %llu %llu %llu %llu %llu", w, w + 1, w + 2, w + 3, w + 4, w + 5, w + 6) != 7)
+		if (sscanf(line, "%llu %llu %llu %llu %llu %llu %llu %15s", w, w + 1, w + 2, w + 3, w + 4, w + 5,
+			   w + 6, in) != 8)
 			continue;
+		w[7] = !strcmp(in, "system");
 		memcpy(v, w, sizeof(v));
 		*any = true;
 	}
@@ -51,7 +55,7 @@ static unsigned long long last(int column, bool *any)
 	return v[column];
 }
 
-enum { NUMBER, SIZE, USERS, PLACED, MOVES, BUSY, LATE };
+enum { NUMBER, SIZE, USERS, PLACED, MOVES, BUSY, EVICTIONS, IN_SYSTEM };
 
 static unsigned long long field(int column)
 {
@@ -100,13 +104,13 @@ static int attach(int im, int dmabuf, uint32_t kind)
 	return ioctl(im, IMPORTER_ATTACH, &a) ? errno : 0;
 }
 
-static int map(int im, uint64_t *addr)
-{
-	struct importer_map m = { 0 };
-	int err = ioctl(im, IMPORTER_MAP, &m) ? errno : 0;
+static struct importer_map mapped;
 
-	CHECK(err || m.length == LENGTH, "%llu bytes", (unsigned long long)m.length);
-	*addr = m.dma_addr;
+static int map(int im)
+{
+	int err = ioctl(im, IMPORTER_MAP, &mapped) ? errno : 0;
+
+	CHECK(err || mapped.length == LENGTH, "%llu bytes", (unsigned long long)mapped.length);
 	return err;
 }
 
@@ -131,6 +135,43 @@ static void detach(int im)
 	NEED(!ioctl(im, IMPORTER_DETACH));
 }
 
+static int sync_cpu(int dmabuf, uint64_t flags)
+{
+	struct dma_buf_sync a = { .flags = flags };
+
+	return ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &a) ? errno : 0;
+}
+
+/* The kernel's view; *iomem: of a BAR. */
+static int view(int im, int dmabuf, bool *iomem)
+{
+	struct importer_view v = { .fd = dmabuf };
+	int err = ioctl(im, IMPORTER_VMAP, &v) ? errno : 0;
+
+	*iomem = v.iomem;
+	return err;
+}
+
+static uint8_t peek(int im, uint64_t offset)
+{
+	struct importer_peek p = { .offset = offset };
+
+	NEED(!ioctl(im, IMPORTER_PEEK, &p));
+	return (uint8_t)p.value;
+}
+
+static void poke(int im, uint64_t offset, uint8_t value)
+{
+	struct importer_peek p = { .offset = offset, .value = value, .write = 1 };
+
+	NEED(!ioctl(im, IMPORTER_PEEK, &p));
+}
+
+static void unview(int im)
+{
+	NEED(!ioctl(im, IMPORTER_VUNMAP));
+}
+
 static void fill(volatile char *p, int with)
 {
 	for (size_t i = 0; i < LENGTH; i += 512)
@@ -149,47 +190,240 @@ static bool filled(const volatile char *p, int with)
 static void is_static(uint64_t va)
 {
 	int dmabuf = export(va), im = importer();
-	uint64_t addr;
+	bool iomem;
 
 	CHECK(!movable(), "a static export can be moved");
+	/* What the original has no callback for: nothing to do, and no view for the kernel. */
+	EXPECT(sync_cpu(dmabuf, DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW), 0);
+	EXPECT(sync_cpu(dmabuf, DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW), 0);
+	EXPECT(view(im, dmabuf, &iomem), EINVAL);
 	CHECK(mmap(NULL, LENGTH, PROT_READ, MAP_SHARED, dmabuf, 0) == MAP_FAILED && errno == 524, "errno %d", errno);
 	EXPECT(attach(im, dmabuf, IMPORTER_STATIC), 0);
-	EXPECT(map(im, &addr), 0);
+	EXPECT(map(im), 0);
 	detach(im);
 	EXPECT(attach(im, dmabuf, IMPORTER_PINNING), 0);
-	EXPECT(map(im, &addr), 0);
+	EXPECT(map(im), 0);
 	close(im);
 	close(dmabuf);
 }
 
-/* Of a dynamic one those may who can do without struct pages. */
+/* Who cannot do without struct pages has it moved to where there are some, unless somebody keeps it where it is. */
 static void attaching(void)
 {
-	uint64_t va = alloc(visible), addr;
-	int dmabuf = export(va), im = importer();
+	uint64_t va = alloc(visible);
+	int dmabuf = export(va), im = importer(), second = importer();
 
-	EXPECT(attach(im, dmabuf, IMPORTER_STATIC), EOPNOTSUPP);
-	EXPECT(attach(im, dmabuf, IMPORTER_NO_PEER), EOPNOTSUPP);
 	CHECK(field(SIZE) == LENGTH && !field(USERS) && !field(PLACED), "users and a place without any");
 	EXPECT(attach(im, dmabuf, IMPORTER_DYNAMIC), 0);
 	CHECK(!field(PLACED), "attached has a place");
-	EXPECT(map(im, &addr), 0);
+	EXPECT(map(im), 0);
+	CHECK(!mapped.pages == on_pci && field(IN_SYSTEM) == 0, "mapped with %u", mapped.pages);
 	CHECK(field(USERS) >= 1 && field(PLACED), "mapped has no place");
 	detach(im);
 	CHECK(!field(USERS) && !field(PLACED), "the place is still taken");
 	EXPECT(attach(im, dmabuf, IMPORTER_PINNING), 0);
 	CHECK(field(PLACED), "pinned has no place");
-	EXPECT(map(im, &addr), 0);
+	EXPECT(map(im), 0);
+	if (on_pci) {
+		EXPECT(attach(second, dmabuf, IMPORTER_STATIC), EBUSY);
+		EXPECT(attach(second, dmabuf, IMPORTER_NO_PEER), 0);
+		EXPECT(map(second), EBUSY);
+		CHECK(field(IN_SYSTEM) == 0, "what is pinned was moved");
+		detach(second);
+	}
 	close(im);
 	CHECK(!field(USERS), "users without any");
+	close(second);
 	close(dmabuf);
 	CHECK(!movable(), "it is still there");
 	free_visible(va);
 }
 
+/* The memory of two views, filled with what is written through one of them. */
+struct seen {
+	uint64_t va;
+	int dmabuf;
+	char *own, *view, *host;
+};
+
+static struct seen seen_make(int with)
+{
+	struct seen s = { .va = alloc(visible), .host = malloc(LENGTH) };
+
+	s.dmabuf = export(s.va);
+	s.own = mmap((void *)s.va, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, g.fd, (off_t)s.va);
+	s.view = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, s.dmabuf, 0);
+	NEED(s.host && s.own != MAP_FAILED && s.view != MAP_FAILED);
+	fill(s.own, with);
+	return s;
+}
+
+/* Program, dma-buf and GPU alike. */
+static void is_filled(const struct seen *s, int with)
+{
+	CHECK(filled(s->own, with), "the program sees other bytes than %d", with);
+	CHECK(filled(s->view, with), "the dma-buf shows other bytes than %d", with);
+	EXPECT(sg_copy(g.fd, visible, PTR(s->host), s->va, LENGTH, SOFTGPU_OP_SYNC), 0);
+	CHECK(filled(s->host, with), "the GPU sees other bytes than %d", with);
+}
+
+static void seen_end(struct seen *s)
+{
+	munmap(s->view, LENGTH);
+	close(s->dmabuf);
+	free_visible(s->va);
+	free(s->host);
+}
+
+static uint64_t vram_free(void)
+{
+	struct softgpu_info info = { 0 };
+
+	NEED(!SG_CALL(g.fd, SOFTGPU_INFO, &info));
+	return info.vram_free;
+}
+
+/* An importer that cannot reach VRAM has it moved to system memory; who can is told, and finds it there. */
+static void evictions(uint32_t kind)
+{
+	int im = importer(), other = importer();
+	struct seen s = seen_make(5);
+	uint64_t vram = vram_free(), number = field(NUMBER);
+
+	EXPECT(attach(im, s.dmabuf, IMPORTER_DYNAMIC), 0);
+	EXPECT(map(im), 0);
+	EXPECT(attach(other, s.dmabuf, kind), 0);
+	EXPECT(map(other), 0);
+	CHECK(mapped.pages, "no struct pages");
+	CHECK(mapped.first == (uint8_t)s.own[0], "another byte: %u", mapped.first);
+	CHECK(field(EVICTIONS) == on_pci && field(IN_SYSTEM) == on_pci, "%llu times", field(EVICTIONS));
+	CHECK(vram_free() == vram + on_pci * LENGTH, "VRAM is still taken");
+	CHECK(state(im).notified == on_pci && state(im).mapped == !on_pci, "%u calls", state(im).notified);
+	if (on_pci)
+		EXPECT(map(im), 0);
+	CHECK(mapped.pages && mapped.first == (uint8_t)s.own[0], "not where the other one has it");
+	is_filled(&s, 5);
+	fill(s.view, 50);
+	is_filled(&s, 50);
+	/* A static one keeps it, the others let go: back to VRAM, and out of it on command. */
+	EXPECT(put(DEBUGFS "move", number), kind == IMPORTER_STATIC ? EBUSY : 0);
+	detach(im);
+	detach(other);
+	EXPECT(put(DEBUGFS "evict", number), 0);
+	EXPECT(put(DEBUGFS "evict", number), 0);
+	CHECK(field(IN_SYSTEM) == 1, "not in system memory");
+	is_filled(&s, 50);
+	EXPECT(put(DEBUGFS "move", number), 0);
+	CHECK(field(IN_SYSTEM) == 0 && vram_free() == vram, "not in VRAM");
+	is_filled(&s, 50);
+	EXPECT(put(DEBUGFS "evict", number), 0);
+	seen_end(&s);
+	close(im);
+	close(other);
+}
+
+/* A CPU that says that it will read has it in system memory, where it is not pinned. */
+static void cpu_access(void)
+{
+	struct seen s = seen_make(8);
+	uint64_t number = field(NUMBER);
+	int im = importer();
+
+	EXPECT(sync_cpu(s.dmabuf, DMA_BUF_SYNC_START | DMA_BUF_SYNC_WRITE), 0);
+	CHECK(!field(IN_SYSTEM), "moved to be written");
+	EXPECT(sync_cpu(s.dmabuf, DMA_BUF_SYNC_END | DMA_BUF_SYNC_WRITE), 0);
+	EXPECT(attach(im, s.dmabuf, IMPORTER_PINNING), 0);
+	EXPECT(sync_cpu(s.dmabuf, DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ), 0);
+	CHECK(!field(IN_SYSTEM), "moved, pinned as it was");
+	detach(im);
+	EXPECT(put(READS_MOVE, 0), 0);
+	EXPECT(sync_cpu(s.dmabuf, DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ), 0);
+	CHECK(!field(IN_SYSTEM), "moved, though it must not");
+	EXPECT(put(READS_MOVE, 1), 0);
+	EXPECT(attach(im, s.dmabuf, IMPORTER_DYNAMIC), 0);
+	EXPECT(map(im), 0);
+	EXPECT(sync_cpu(s.dmabuf, DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ), 0);
+	CHECK(field(IN_SYSTEM) == on_pci, "not moved to be read");
+	CHECK(state(im).notified == on_pci, "%u calls", state(im).notified);
+	is_filled(&s, 8);
+	EXPECT(sync_cpu(s.dmabuf, DMA_BUF_SYNC_END | DMA_BUF_SYNC_READ), 0);
+	CHECK(field(IN_SYSTEM) == on_pci, "taken back by itself");
+	detach(im);
+	EXPECT(put(DEBUGFS "move", number), 0);
+	seen_end(&s);
+	close(im);
+}
+
+/* What the kernel looks at stays where it is until it no longer does. */
+static void kernel_views(void)
+{
+	struct seen s = seen_make(30);
+	uint64_t number = field(NUMBER);
+	int im = importer(), other = importer();
+	bool iomem;
+
+	EXPECT(view(im, s.dmabuf, &iomem), 0);
+	CHECK(iomem == on_pci && !field(IN_SYSTEM) && field(PLACED), "not a view of VRAM");
+	CHECK(peek(im, LENGTH - 512) == (uint8_t)s.own[LENGTH - 512], "another byte");
+	poke(im, LENGTH - 512, 201);
+	CHECK((uint8_t)s.own[LENGTH - 512] == 201, "written elsewhere");
+	s.view[LENGTH - 512] = (char)(30 + LENGTH / 512 - 1);
+	CHECK(peek(im, LENGTH - 512) == (uint8_t)(30 + LENGTH / 512 - 1), "another byte");
+	EXPECT(put(DEBUGFS "move", number), EBUSY);
+	EXPECT(put(DEBUGFS "evict", number), EBUSY);
+	if (on_pci)
+		EXPECT(attach(other, s.dmabuf, IMPORTER_STATIC), EBUSY);
+	unview(im);
+	CHECK(!field(USERS), "users without any");
+	EXPECT(put(DEBUGFS "evict", number), 0);
+	EXPECT(view(im, s.dmabuf, &iomem), 0);
+	CHECK(!iomem && field(IN_SYSTEM), "not a view of system memory");
+	CHECK(peek(im, 512) == (uint8_t)s.own[512], "another byte");
+	poke(im, 512, 202);
+	CHECK((uint8_t)s.own[512] == 202, "written elsewhere");
+	poke(im, 512, 31);
+	EXPECT(put(DEBUGFS "move", number), EBUSY);
+	/* It goes with the file. */
+	close(im);
+	EXPECT(put(DEBUGFS "move", number), 0);
+	is_filled(&s, 30);
+	close(other);
+	seen_end(&s);
+}
+
+/* Of pieces here and there in a BAR there is no view: they are moved to where there is. */
+static void view_of_pieces(void)
+{
+	uint64_t holes[3], between[3], rest = 0;
+	int im = importer();
+	struct seen s;
+	bool iomem;
+
+	if (!on_pci)
+		return;
+	for (int i = 0; i < 3; i++)
+		NEED(!sg_alloc(g.fd, g.ctx, PAGE64, holes + i) && !sg_alloc(g.fd, g.ctx, PAGE64, between + i));
+	if (vram_free())
+		NEED(!sg_alloc(g.fd, g.ctx, vram_free(), &rest));
+	for (int i = 0; i < 3; i++)
+		NEED(!sg_free(g.fd, holes[i]));
+	s = seen_make(60);
+	CHECK(!vram_free(), "there is more VRAM than the holes");
+	EXPECT(view(im, s.dmabuf, &iomem), 0);
+	CHECK(!iomem && field(IN_SYSTEM) && field(EVICTIONS) == 1, "a view of pieces");
+	for (uint64_t i = 0; i < LENGTH; i += PAGE64)
+		CHECK(peek(im, i) == (uint8_t)s.own[i], "another byte at %llu", (unsigned long long)i);
+	close(im);
+	seen_end(&s);
+	for (int i = 0; i < 3; i++)
+		NEED(!sg_free(g.fd, between[i]));
+	if (rest)
+		NEED(!sg_free(g.fd, rest));
+}
+
 static void moves(void)
 {
-	uint64_t va = alloc(visible), before, after;
+	uint64_t va = alloc(visible);
 	int dmabuf = export(va), im = importer();
 	char *own, *view, *host = malloc(LENGTH);
 	unsigned long long number = field(NUMBER);
@@ -204,10 +438,10 @@ static void moves(void)
 	EXPECT(put(DEBUGFS "move", number), 0);
 	CHECK(filled(view, 3) && filled(own, 3), "bytes are lost in a move");
 	EXPECT(attach(im, dmabuf, IMPORTER_DYNAMIC), 0);
-	EXPECT(map(im, &before), 0);
+	EXPECT(map(im), 0);
 	EXPECT(put(DEBUGFS "move", number), 0);
 	CHECK(state(im).notified == 1 && !state(im).mapped, "%u calls", state(im).notified);
-	EXPECT(map(im, &after), 0);
+	EXPECT(map(im), 0);
 	fill(view, 9);
 	CHECK(filled(own, 9), "the two views differ");
 	EXPECT(sg_copy(g.fd, visible, PTR(host), va, LENGTH, SOFTGPU_OP_SYNC), 0);
@@ -216,9 +450,8 @@ static void moves(void)
 	detach(im);
 
 	/* The memory stays where it is for who keeps it, or has said so; only the former is asked. */
-	EXPECT(put(TIMEOUT, 50), 0);
 	EXPECT(attach(im, dmabuf, IMPORTER_LAZY), 0);
-	EXPECT(map(im, &before), 0);
+	EXPECT(map(im), 0);
 	EXPECT(put(DEBUGFS "move", number), EBUSY);
 	CHECK(state(im).notified >= 1 && state(im).mapped, "%u calls", state(im).notified);
 	detach(im);
@@ -227,7 +460,6 @@ static void moves(void)
 	CHECK(state(im).notified == 0, "%u calls", state(im).notified);
 	detach(im);
 	CHECK(field(BUSY) == 2, "%llu refused", field(BUSY));
-	EXPECT(put(TIMEOUT, 10000), 0);
 	EXPECT(put(DEBUGFS "move", number + 1), ENOENT);
 
 	/* Freed, it is the dma-buf's alone. */
@@ -239,62 +471,6 @@ static void moves(void)
 	close(dmabuf);
 	close(im);
 	free(host);
-}
-
-static void *mover(void *arg)
-{
-	return (void *)(uintptr_t)put(DEBUGFS "move", *(unsigned long long *)arg);
-}
-
-/* Importers that promise to unmap soon, as since Linux 7.1: they have a limited time, and who is late is named. */
-static void promises(void)
-{
-	uint64_t va, before, after;
-	unsigned long long number;
-	int dmabuf, im = importer();
-	pthread_t thread;
-	void *err;
-
-	if (ioctl(im, IMPORTER_PROMISES) != 1) {
-		close(im);
-		return;
-	}
-	va = alloc(visible);
-	dmabuf = export(va);
-	number = field(NUMBER);
-
-	/* In time. */
-	EXPECT(put(TIMEOUT, 600000), 0);
-	EXPECT(attach(im, dmabuf, IMPORTER_LAZY), 0);
-	EXPECT(map(im, &before), 0);
-	NEED(!pthread_create(&thread, NULL, mover, &number));
-	while (!state(im).notified)
-		usleep(1000);
-	CHECK(state(im).mapped, "not mapped any more");
-	NEED(!ioctl(im, IMPORTER_UNMAP));
-	NEED(!pthread_join(thread, &err));
-	CHECK(!err, "errno %d", (int)(uintptr_t)err);
-	CHECK(field(MOVES) == 1 && field(LATE) == 0, "%llu moves, %llu late", field(MOVES), field(LATE));
-	EXPECT(map(im, &after), 0);
-
-	/* Late. */
-	EXPECT(put(TIMEOUT, 50), 0);
-	EXPECT(put(DEBUGFS "move", number), EBUSY);
-	CHECK(field(MOVES) == 1 && field(LATE) == 1, "%llu moves, %llu late", field(MOVES), field(LATE));
-	detach(im);
-	EXPECT(put(DEBUGFS "move", number), 0);
-
-	/* Not to be told. */
-	EXPECT(attach(im, dmabuf, IMPORTER_DEAF), 0);
-	EXPECT(put(DEBUGFS "move", number), 0);
-	EXPECT(map(im, &before), 0);
-	EXPECT(put(DEBUGFS "move", number), EBUSY);
-	CHECK(state(im).notified == 0 && field(LATE) == 1, "%llu late", field(LATE));
-	close(im);
-	EXPECT(put(DEBUGFS "move", number), 0);
-	EXPECT(put(TIMEOUT, 10000), 0);
-	close(dmabuf);
-	free_visible(va);
 }
 
 /* The bridge asks that it stays, and has it until it lets go. */
@@ -321,6 +497,7 @@ static void bridge(void)
 int main(void)
 {
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
+	struct softgpu_info info = { 0 };
 	struct idle idle;
 	uint64_t cuda, hsa;
 	int dmabuf;
@@ -328,6 +505,8 @@ int main(void)
 	g = gpu_up(0);
 	NEED(!SG_CALL(g.fd, SOFTGPU_CTX_CREATE, &c));
 	visible = c.ctx;
+	NEED(!SG_CALL(g.fd, SOFTGPU_INFO, &info));
+	on_pci = info.on_pci;
 	idle = idle_now(g.fd);
 
 	cuda = alloc(g.ctx);
@@ -348,8 +527,13 @@ int main(void)
 	check_idle(g.fd, &idle, "importers");
 	moves();
 	check_idle(g.fd, &idle, "moves");
-	promises();
-	check_idle(g.fd, &idle, "promises");
+	evictions(IMPORTER_NO_PEER);
+	evictions(IMPORTER_STATIC);
+	check_idle(g.fd, &idle, "system memory");
+	cpu_access();
+	kernel_views();
+	view_of_pieces();
+	check_idle(g.fd, &idle, "the CPU");
 	bridge();
 	check_idle(g.fd, &idle, "the bridge");
 	return test_end("dmabuf_kinds_test");

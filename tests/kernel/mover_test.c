@@ -431,14 +431,51 @@ static void late(void)
 	close(dmabuf);
 }
 
+/* Nobody stops the card in time, here where a program drives it, but an IOMMU; or the memory is kept for it. */
+static bool may_go_on(bool lets_go)
+{
+	return have_card && (!lets_go || s->keeps || card_behind_iommu());
+}
+
+/* A revocation in another process while the card works: who keeps the memory has it to the end, and nobody else's is touched. */
+static void revoked_while_transferring(void)
+{
+	bool refused = s->kind == IMPORTER_STATIC;
+	pid_t child;
+
+	if (!may_go_on(s->revocable))
+		return;
+	make();
+	CHECK(!control("timeout 100"));
+	CHECK(!attach());
+	CHECK(!map());
+	child = fork();
+	if (!child) {
+		control("revoke");
+		_exit(0);
+	}
+	do {
+		card_copy(address, address + 2048, 16);
+	} while (!status("revokes") && !status("busy"));
+	CHECK(status("busy") == refused);
+	card_copy(address, address + 2048, 16);
+	CHECK(waitpid(child, NULL, 0) == child);
+	if (refused)
+		transfer();
+	CHECK(holds_old() == s->keeps && status("late") == s->keeps);
+	unmap_it();
+	CHECK(!holds_old());
+	detach();
+	end();
+}
+
 /* Moves in another process while the card works: what an importer still has is right. */
 static void while_transferring(void)
 {
 	int up[2], rounds = 4, done = 0;
 	pid_t child;
 
-	/* Nobody stops the card in time, here where a program drives it, but an IOMMU. */
-	if (!have_card || (s->movable && !card_behind_iommu()))
+	if (!may_go_on(s->movable))
 		return;
 	make();
 	CHECK(!control("timeout 100"));
@@ -524,12 +561,45 @@ static void programs(void)
 	CHECK(!control("refuse begin 1 5"));
 	FAILS(EIO, ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync));
 	WORKS(ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync));
+	sync.flags = DMA_BUF_SYNC_END | DMA_BUF_SYNC_READ;
+	CHECK(!control("refuse end 1 11"));
+	FAILS(EAGAIN, ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync));
+	WORKS(ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync));
 	bytes[PAGE] = 77;
 	CHECK(!control("move"));
 	CHECK(bytes[PAGE] == 77);
 	CHECK(!control("revoke"));
 	CHECK(signal_of_read(bytes) == 7);
 	FAILS(ENODEV, (errno = control("move")) ? -1 : 0);
+	end();
+}
+
+/* A driver's own: nobody can tell it to stop looking, so the bytes stay. */
+static void kernel_view(void)
+{
+	struct importer_view v = { 0 };
+	struct importer_peek p = { .offset = LENGTH - 1 };
+
+	make();
+	s = &subjects[1];
+	importer_open();
+	v.fd = dmabuf;
+	CHECK(control("refuse vmap") == EINVAL);
+	/* Moved before it is looked at, and ordered to move after that. */
+	CHECK(!control("at vmap move") && !control("after vmap revoke"));
+	WORKS(ioctl(im, IMPORTER_VMAP, &v));
+	wait_for("revokes", 0);
+	CHECK(status("moves") == 1 && status("revokes") == 0 && status("busy") == 1);
+	WORKS(ioctl(im, IMPORTER_PEEK, &p));
+	CHECK(p.value == (uint8_t)bytes[LENGTH - 1]);
+	p.value++;
+	p.write = 1;
+	WORKS(ioctl(im, IMPORTER_PEEK, &p));
+	CHECK((uint8_t)bytes[LENGTH - 1] == (uint8_t)p.value);
+	CHECK(control("move") == EBUSY && control("revoke") == EBUSY);
+	WORKS(ioctl(im, IMPORTER_VUNMAP));
+	CHECK(!control("move") && !control("revoke"));
+	importer_close();
 	end();
 }
 
@@ -701,6 +771,7 @@ int main(void)
 	CHECK(have_card);
 	run("the mover's own calls", create_checks);
 	run("a program's view of what moves", programs);
+	run("a driver's own view", kernel_view);
 	run("a program that writes to what moves", programs_race);
 	run("the bridge's call for a dma-buf", bridge_calls);
 	run("the bridge imports what it exports", of_its_own);
@@ -712,6 +783,7 @@ int main(void)
 	for_each("refusals", refusals);
 	for_each("an exporter as VFIO", vfio);
 	for_each("moves while the card works", while_transferring);
+	for_each("a revocation while the card works", revoked_while_transferring);
 	s = &subjects[2];
 	importer_open();
 	run("an importer that lets go late", late);

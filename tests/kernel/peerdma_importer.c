@@ -3,6 +3,9 @@
 #include <linux/delay.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
+#include <linux/io.h>
+#include <linux/iosys-map.h>
+#include <linux/mm.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -18,6 +21,8 @@ struct importer {
 	struct dma_buf_attachment *attach;
 	enum importer_kind kind;
 	bool pinned;
+	struct dma_buf *viewed;			/* NULL: there is no view */
+	struct iosys_map view;
 	u32 slow_ms;
 	u32 begun, done;			/* notify(); written by it alone */
 	/* The dma-buf's reservation lock, where dynamic: */
@@ -143,10 +148,21 @@ static long attach(struct importer *im, const struct importer_attach *a)
 	return err;
 }
 
+/* NULL: it has none.  DMABUF_DEBUG hides the pages from importers, by turning bits round. */
+static struct page *first_page(const struct scatterlist *sg)
+{
+	unsigned long link = sg->page_link;
+
+	if (IS_ENABLED(CONFIG_DMABUF_DEBUG))
+		link ^= ~0xffUL;
+	return (struct page *)(link & ~3UL);
+}
+
 static long map(struct importer *im, struct importer_map *m)
 {
 	struct scatterlist *sg;
 	struct sg_table *sgt;
+	struct page *page;
 	u32 i;
 
 	if (!im->dmabuf || im->sgt)
@@ -159,12 +175,62 @@ static long map(struct importer *im, struct importer_map *m)
 		im->dir = m->direction;
 		m->segments = sgt->nents;
 		m->dma_addr = sg_dma_address(sgt->sgl);
+		page = first_page(sgt->sgl);
+		m->pages = !!page;
+		m->first = page ? *((u8 *)page_address(page) + sgt->sgl->offset) : 0;
 		m->length = 0;
 		for_each_sgtable_dma_sg(sgt, sg, i)
 			m->length += sg_dma_len(sg);
 	}
 	unlock_resv(im);
 	return PTR_ERR_OR_ZERO(sgt);
+}
+
+static long view(struct importer *im, struct importer_view *v)
+{
+	struct dma_buf *dmabuf;
+	int err;
+
+	if (im->viewed)
+		return -EINVAL;
+	dmabuf = dma_buf_get(v->fd);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	err = dma_buf_vmap_unlocked(dmabuf, &im->view);
+	if (err) {
+		dma_buf_put(dmabuf);
+		return err;
+	}
+	im->viewed = dmabuf;
+	v->iomem = im->view.is_iomem;
+	return 0;
+}
+
+static long peek(struct importer *im, struct importer_peek *p)
+{
+	struct iosys_map at = im->view;
+
+	if (!im->viewed || p->offset >= im->viewed->size)
+		return -EINVAL;
+	iosys_map_incr(&at, p->offset);
+	if (!p->write)
+		p->value = at.is_iomem ? readb(at.vaddr_iomem) : *(u8 *)at.vaddr;
+	else if (at.is_iomem)
+		writeb(p->value, at.vaddr_iomem);
+	else
+		*(u8 *)at.vaddr = p->value;
+	/* Out of a write-combined view, too. */
+	wmb();
+	return 0;
+}
+
+static void unview(struct importer *im)
+{
+	if (!im->viewed)
+		return;
+	dma_buf_vunmap_unlocked(im->viewed, &im->view);
+	dma_buf_put(im->viewed);
+	im->viewed = NULL;
 }
 
 static long state(struct importer *im, struct importer_state *s)
@@ -184,6 +250,8 @@ static long call(struct importer *im, unsigned int cmd, void __user *arg)
 	struct importer_map m;
 	struct importer_progress p;
 	struct importer_state s;
+	struct importer_peek k;
+	struct importer_view v;
 	long err;
 
 	switch (cmd) {
@@ -206,6 +274,19 @@ static long call(struct importer *im, unsigned int cmd, void __user *arg)
 		return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
 	case IMPORTER_PROMISES:
 		return PEERDMA_IMPORTERS_PROMISE;
+	case IMPORTER_VMAP:
+		if (copy_from_user(&v, arg, sizeof(v)))
+			return -EFAULT;
+		err = view(im, &v);
+		return err ?: copy_to_user(arg, &v, sizeof(v)) ? -EFAULT : 0;
+	case IMPORTER_PEEK:
+		if (copy_from_user(&k, arg, sizeof(k)))
+			return -EFAULT;
+		err = peek(im, &k);
+		return err ?: copy_to_user(arg, &k, sizeof(k)) ? -EFAULT : 0;
+	case IMPORTER_VUNMAP:
+		unview(im);
+		return 0;
 	case IMPORTER_UNMAP:
 		if (!im->dmabuf)
 			return -EINVAL;
@@ -245,6 +326,7 @@ static int importer_release(struct inode *inode, struct file *file)
 {
 	struct importer *im = file->private_data;
 
+	unview(im);
 	detach(im);
 	kfree(im);
 	return 0;

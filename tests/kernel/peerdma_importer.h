@@ -28,6 +28,21 @@ struct importer_map {
 	__u32 segments;		/* out */
 	__u64 dma_addr;		/* out: of the first */
 	__u64 length;		/* out: of all */
+	__u32 pages;		/* out: it has struct pages */
+	__u32 first;		/* out: the first byte of those */
+};
+
+/* A view of the kernel's: one per open file, attached or not. */
+struct importer_view {
+	__s32 fd;
+	__u32 iomem;		/* out */
+};
+
+/* A byte of it. */
+struct importer_peek {
+	__u64 offset;
+	__u32 value;		/* in or out */
+	__u32 write;
 };
 
 struct importer_state {
@@ -48,7 +63,10 @@ struct importer_progress {
 /* From now on, and now, to be told takes so many milliseconds. */
 #define IMPORTER_SLOW	_IOW(0xb7, 5, __u32)
 #define IMPORTER_PROGRESS	_IOR(0xb7, 6, struct importer_progress)
+#define IMPORTER_VMAP	_IOWR(0xb7, 7, struct importer_view)
+#define IMPORTER_PEEK	_IOWR(0xb7, 8, struct importer_peek)
+#define IMPORTER_VUNMAP	_IO(0xb7, 9)
 /* 1: who can be told promises to unmap soon after, even if he has pinned (Linux 7.1 and later); 0: he who pins keeps. */
-#define IMPORTER_PROMISES	_IO(0xb7, 7)
+#define IMPORTER_PROMISES	_IO(0xb7, 10)
 
 #endif

@@ -111,6 +111,44 @@ static void outlives_file(void)
 	munmap(memory, PAGE);
 }
 
+/* A driver's own view: of memory that nobody can take away, and which it keeps until the dma-buf's end. */
+static void kernel_view(void)
+{
+	char *memory = host_memory(4 * PAGE);
+	struct importer_view v = { 0 };
+	struct importer_peek p = { .offset = PAGE + 3 };
+	struct peerdma_pin_args a;
+	int fd = dev_open(), im = importer();
+
+	WORKS(pin(fd, memory, 4 * PAGE, PEERDMA_PIN_HOST, &a));
+	v.fd = export(fd, a.handle, PAGE, 2 * PAGE);
+	memory[2 * PAGE + 3] = 77;
+	WORKS(ioctl(im, IMPORTER_VMAP, &v));
+	CHECK(!v.iomem);
+	WORKS(ioctl(im, IMPORTER_PEEK, &p));
+	CHECK(p.value == 77);
+	p.value = 78;
+	p.write = 1;
+	WORKS(ioctl(im, IMPORTER_PEEK, &p));
+	CHECK(memory[2 * PAGE + 3] == 78);
+	FAILS(EBUSY, unpin(fd, a.handle));
+	WORKS(ioctl(im, IMPORTER_VUNMAP));
+	WORKS(ioctl(im, IMPORTER_VMAP, &v));
+	close(v.fd);
+	FAILS(EBUSY, unpin(fd, a.handle));
+	WORKS(ioctl(im, IMPORTER_VUNMAP));
+	WORKS(unpin(fd, a.handle));
+
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY, &a));
+	v.fd = export(fd, a.handle, 0, 0);
+	FAILS(EINVAL, ioctl(im, IMPORTER_VMAP, &v));
+	WORKS(unpin(fd, a.handle));
+	close(v.fd);
+	close(im);
+	close(fd);
+	munmap(memory, 4 * PAGE);
+}
+
 static void readonly(void)
 {
 	char *memory = host_memory(PAGE);
@@ -137,6 +175,13 @@ static void readonly(void)
 	munmap(memory, PAGE);
 }
 
+static int view_errno(int im, int dmabuf)
+{
+	struct importer_view v = { .fd = dmabuf };
+
+	return ioctl(im, IMPORTER_VMAP, &v) ? errno : 0;
+}
+
 /* GPU memory that may be revoked, for those who let go. */
 static void revocable(void)
 {
@@ -153,6 +198,7 @@ static void revocable(void)
 
 		WORKS(gpu_pin(fd, va, 2 * MIB, 0, &a));
 		dmabuf = export(fd, a.handle, 0, 0);
+		CHECK(view_errno(im, dmabuf) == EINVAL);
 		if (kind == IMPORTER_STATIC || kind == IMPORTER_NO_PEER) {
 			FAILS(EOPNOTSUPP, attach(im, dmabuf, kind));
 		} else if (kind == IMPORTER_PINNING) {
@@ -211,6 +257,7 @@ static void persistent(void)
 
 		WORKS(gpu_pin(fd, va, 2 * MIB, PEERDMA_PIN_PERSISTENT, &a));
 		dmabuf = export(fd, a.handle, MIB, MIB);
+		CHECK(view_errno(im, dmabuf) == EINVAL);
 		if (kind == IMPORTER_NO_PEER) {
 			FAILS(EOPNOTSUPP, attach(im, dmabuf, kind));
 		} else {
@@ -242,6 +289,7 @@ void test_importer(bool gpu)
 		run("dma-buf of host memory, each kind of importer", host);
 		run("dma-buf that outlives its file", outlives_file);
 		run("dma-buf of a read-only pin", readonly);
+		run("dma-buf that a driver looks at", kernel_view);
 		return;
 	}
 	/* Host memory, which is never revoked, is above; other drivers' dma-bufs have one already. */

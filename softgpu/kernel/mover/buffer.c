@@ -4,16 +4,18 @@
 #include <linux/delay.h>
 #include <linux/dma-resv.h>
 #include <linux/fcntl.h>
+#include <linux/iosys-map.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include "../compat.h"
 #include "mover.h"
 
 const char *const mover_step_names[STEPS] = {
-	"attach", "pin", "map", "unmap", "detach", "mmap", "begin",
+	"attach", "pin", "map", "unmap", "detach", "mmap", "vmap", "begin", "end",
 };
 
 /* Of one importer: dma_buf_attachment.priv, under the reservation lock. */
@@ -76,6 +78,9 @@ static bool can_let_go(struct buffer *b, enum mover_action action)
 	struct dma_buf_attachment *attach;
 	const struct attached *a;
 
+	/* Nobody can be told to stop looking. */
+	if (b->viewed)
+		return false;
 	list_for_each_entry(attach, &b->dmabuf->attachments, node) {
 		a = attach->priv;
 		if (!dma_buf_attach_revocable(attach) && (a->pins || a->maps))
@@ -337,9 +342,57 @@ static int mover_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	return 0;
 }
 
+/* Of all of it, wherever an importer wants to look; the dma-buf has one for them all. */
+static int view_locked(struct buffer *b, struct iosys_map *map)
+{
+	void *view;
+	int err = step(b, STEP_VMAP);
+
+	if (!err && !b->now)
+		err = -ENODEV;
+	if (err)
+		return err;
+	view = vmap(b->now->pages, b->npages, VM_MAP, PAGE_KERNEL);
+	if (!view)
+		return -ENOMEM;
+	iosys_map_set_vaddr(map, view);
+	b->viewed = true;
+	return 0;
+}
+
+static int mover_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
+{
+	struct buffer *b = dmabuf->priv;
+	int err;
+
+	if (!SOFTGPU_VMAP_LOCKED)
+		lock(b);
+	err = view_locked(b, map);
+	if (!SOFTGPU_VMAP_LOCKED)
+		unlock(b);
+	return err;
+}
+
+static void mover_vunmap(struct dma_buf *dmabuf, struct iosys_map *map)
+{
+	struct buffer *b = dmabuf->priv;
+
+	if (!SOFTGPU_VMAP_LOCKED)
+		lock(b);
+	vunmap(map->vaddr);
+	b->viewed = false;
+	if (!SOFTGPU_VMAP_LOCKED)
+		unlock(b);
+}
+
 static int mover_begin(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
 	return step_unlocked(dmabuf->priv, STEP_BEGIN);
+}
+
+static int mover_end(struct dma_buf *dmabuf, enum dma_data_direction dir)
+{
+	return step_unlocked(dmabuf->priv, STEP_END);
 }
 
 static void mover_release(struct dma_buf *dmabuf)
@@ -364,7 +417,10 @@ static const struct dma_buf_ops mover_ops = {
 	.map_dma_buf = mover_map,
 	.unmap_dma_buf = mover_unmap,
 	.mmap = mover_mmap,
+	.vmap = mover_vmap,
+	.vunmap = mover_vunmap,
 	.begin_cpu_access = mover_begin,
+	.end_cpu_access = mover_end,
 	.release = mover_release,
 };
 

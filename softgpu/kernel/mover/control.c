@@ -52,8 +52,8 @@ static int order_refusal(struct buffer *b, char *const *w)
 	enum mover_step s;
 	u32 count = 1, err = EOPNOTSUPP;
 
-	/* What an importer gives back cannot be refused. */
-	if (step_of(w[1], &s) || s == STEP_UNMAP || s == STEP_DETACH ||
+	/* What an importer gives back cannot be refused; and of a vmap that fails the kernel warns. */
+	if (step_of(w[1], &s) || s == STEP_UNMAP || s == STEP_DETACH || s == STEP_VMAP ||
 	    (w[2] && number(w[2], U32_MAX, &count)) ||
 	    (w[3] && (number(w[3], MAX_ERRNO, &err) || !err)))
 		return -EINVAL;

@@ -27,7 +27,9 @@ enum mover_step {
 	STEP_UNMAP,
 	STEP_DETACH,
 	STEP_MMAP,
+	STEP_VMAP,
 	STEP_BEGIN,
+	STEP_END,
 	STEPS
 };
 extern const char *const mover_step_names[STEPS];
@@ -57,6 +59,7 @@ struct buffer {
 	struct list_head old;		/* places that are still mapped */
 	struct place *aside;		/* the one that was let go of last */
 	struct list_head mappings;
+	bool viewed;			/* by the kernel: vmap */
 
 	u32 delay_ms;
 	u32 lacking;			/* pages at its end that mappings do not have */
@@ -104,7 +107,7 @@ int buffer_create(u64 length, struct buffer **out);
  * Locked.  Importers are told.  Who keeps a mapping all the same keeps the place
  * that it is of, which is in buffer->old from then on.
  *
- * -EBUSY: an importer cannot let go.  It is static, or (move) it has pinned.
+ * -EBUSY: an importer cannot let go.  It is static, or looks by vmap, or (move) has pinned.
  * -ENODEV: revoked already.
  */
 int buffer_act(struct buffer *b, enum mover_action action);

@@ -58,7 +58,7 @@ static bool slab_busy(const struct n_range *r, u32 index)
 		if (w.pins[i].used && w.pins[i].range == (int)index)
 			return true;
 	}
-	return w.mems[r->mem].imports;
+	return w.mems[r->mem].imports || is_kept(r->mem);
 }
 
 void buf_gone(u32 i)
@@ -183,7 +183,7 @@ static bool referred(u32 mem)
 		if (w.phys[i].used && w.phys[i].mem == mem)
 			return true;
 	}
-	return false;
+	return is_kept(mem);
 }
 
 static bool mapped(u32 phys)

@@ -33,6 +33,7 @@
 #define EVENTS		6
 #define SHARES		16
 #define PINS		32
+#define KEEPS		8
 #define WORKS		24
 #define WINDOW_PAGES	256	/* at most */
 #define VRAM_MAX	48u	/* pages */
@@ -111,7 +112,7 @@ struct n_ctx {
 };
 
 struct n_mem {
-	bool used;
+	bool used, system;		/* system: moved to system memory */
 	u32 gpu, pages;
 	u32 imports;
 	u8 cells[MEM_PAGES * SLOTS];	/* what each 512 bytes are filled with */
@@ -168,9 +169,17 @@ struct n_event {
 struct n_pin {
 	struct tpin t;
 	bool used, persistent, orphan;
-	int range;			/* -1: it has gone */
+	int range;			/* -1: it has gone, or it is a keep's pin */
+	int keep;			/* -1: it is a range's */
 	u32 mem;
 	u64 va, first, pages, serial;
+};
+
+struct n_keep {
+	struct sg_keep k;
+	bool used;
+	u32 proc, mem;
+	u64 va, first, pages;
 };
 
 /* Work that is queued and perhaps not done. */
@@ -199,6 +208,7 @@ struct world {
 	struct n_stream streams[STREAMS];
 	struct n_event events[EVENTS];
 	struct n_pin pins[PINS];
+	struct n_keep keeps[KEEPS];
 	struct n_work works[WORKS];
 	struct sg_chaos chaos;
 	u32 pins_until_revoke;
@@ -238,6 +248,9 @@ u64 vram_used(u32 gpu);
 u64 bar1_used(u32 gpu);
 /* With one pin more. */
 u64 bar1_used_with(u32 gpu, u32 mem, u64 first, u64 pages);
+/* Does it lack aperture for one pin more? */
+bool bar1_short(u32 mem, u64 first, u64 pages);
+bool is_kept(u32 mem);
 u32 ctxs_on(u32 gpu);
 u32 pins_on(u32 gpu);
 void slab_settle(u32 range);
@@ -258,6 +271,9 @@ void client_gone(u32 client);
 void gpu_gone(u32 gpu);
 /* Forgets memory that nothing refers to, and GPUs. */
 void sweep(void);
+
+/* ops_pin.c: part of a range, or a little more than there is */
+u64 some_pages(const struct n_range *r, const u32 *arg, u64 *va);
 
 /* ops_mem.c */
 int new_mem(u32 gpu, u64 pages);
@@ -293,6 +309,8 @@ void check_all(void);
 	/* ops_pin.c */								\
 	x(pin, 130) x(pin_token, 40) x(put, 110) x(put_wrong, 12) x(hold, 24)	\
 	x(pages, 50) x(revoke, 12) x(chaos, 12)					\
+	/* ops_keep.c */							\
+	x(keep, 24) x(keep_put, 16) x(keep_pin, 30) x(keep_move, 60)		\
 	/* ops_work.c */							\
 	x(stream_create, 8) x(stream_destroy, 5) x(stream_sync, 8)		\
 	x(event_create, 5) x(event_destroy, 3) x(event_record, 5)		\

@@ -192,7 +192,7 @@ u64 vram_used(u32 gpu)
 	u32 i;
 
 	for (i = 0; i < MEMS; i++) {
-		if (w.mems[i].used && w.mems[i].gpu == gpu)
+		if (w.mems[i].used && w.mems[i].gpu == gpu && !w.mems[i].system)
 			pages += w.mems[i].pages;
 	}
 	return pages * PAGE;
@@ -208,7 +208,7 @@ u64 bar1_used_with(u32 gpu, u32 mem, u64 first, u64 pages)
 	for (i = 0; i < PINS; i++) {
 		const struct n_pin *p = &w.pins[i];
 
-		if (!p->used || w.mems[p->mem].gpu != gpu)
+		if (!p->used || w.mems[p->mem].gpu != gpu || w.mems[p->mem].system)
 			continue;
 		for (k = p->first; k < p->first + p->pages; k++) {
 			sum += w.config.per_pin || seen[p->mem][k] != now;
@@ -217,7 +217,7 @@ u64 bar1_used_with(u32 gpu, u32 mem, u64 first, u64 pages)
 		if (planted && p->pages == 3)
 			sum--;
 	}
-	for (k = first; k < first + pages; k++)
+	for (k = first; !w.mems[mem].system && k < first + pages; k++)
 		sum += w.config.per_pin || seen[mem][k] != now;
 	return sum * PAGE;
 }
@@ -225,6 +225,28 @@ u64 bar1_used_with(u32 gpu, u32 mem, u64 first, u64 pages)
 u64 bar1_used(u32 gpu)
 {
 	return bar1_used_with(gpu, 0, 0, 0);
+}
+
+bool bar1_short(u32 mem, u64 first, u64 pages)
+{
+	u32 gpu = w.mems[mem].gpu;
+	u64 size = w.config.bar1 * PAGE, used = bar1_used(gpu);
+	u64 more = bar1_used_with(gpu, mem, first, pages) - used;
+
+	if (w.chaos.bar1_limit && w.chaos.bar1_limit < size)
+		size = w.chaos.bar1_limit;
+	return more && w.config.reserved * PAGE + used + more > size;
+}
+
+bool is_kept(u32 mem)
+{
+	u32 i;
+
+	for (i = 0; i < KEEPS; i++) {
+		if (w.keeps[i].used && w.keeps[i].mem == mem)
+			return true;
+	}
+	return false;
 }
 
 u32 ctxs_on(u32 gpu)
@@ -253,7 +275,7 @@ static bool in_use_elsewhere(u32 range)
 		if (w.pins[i].used && w.pins[i].range == (int)range)
 			return true;
 	}
-	return w.mems[w.ranges[range].mem].imports;
+	return w.mems[w.ranges[range].mem].imports || is_kept(w.ranges[range].mem);
 }
 
 void slab_settle(u32 range)

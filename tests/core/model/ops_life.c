@@ -224,6 +224,7 @@ void op_gpu_add(const u32 *arg)
 		return;
 	desc.priv = (void *)(uintptr_t)want;
 	desc.vram = vram_of(want, size);
+	machine_system(&desc);
 	MUST(!sg_gpu_add(w.sg, &desc, &index) && index == want);
 	w.gpus[want] = (struct n_gpu){ .used = true, .vram = desc.vram };
 }

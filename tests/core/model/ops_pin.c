@@ -16,17 +16,6 @@ static void in_callback(struct tpin *t)
 	sg_pin_unhold(pin);
 }
 
-static bool bar1_short(u32 mem, u64 first, u64 pages)
-{
-	u32 gpu = w.mems[mem].gpu;
-	u64 size = w.config.bar1 * PAGE, used = bar1_used(gpu);
-	u64 more = bar1_used_with(gpu, mem, first, pages) - used;
-
-	if (w.chaos.bar1_limit && w.chaos.bar1_limit < size)
-		size = w.chaos.bar1_limit;
-	return more && w.config.reserved * PAGE + used + more > size;
-}
-
 /* Strict mode: the GPU's copy of managed memory, made by whoever pins it first. */
 static int naive_copy(u32 proc, int ctx, u64 va, int *range)
 {
@@ -143,6 +132,7 @@ static void do_pin(const struct sg_pin_who *who, u32 proc, int ctx, u64 va, u64 
 	p->persistent = persistent;
 	p->orphan = false;
 	p->range = range;
+	p->keep = -1;
 	p->mem = w.ranges[range].mem;
 	p->va = va;
 	p->first = (va - w.ranges[range].va) / PAGE;
@@ -156,8 +146,7 @@ static void do_pin(const struct sg_pin_who *who, u32 proc, int ctx, u64 va, u64 
 	chaos_pinned(w.mems[p->mem].gpu);
 }
 
-/* Part of a range, or a little more than there is. */
-static u64 some_pages(const struct n_range *r, const u32 *arg, u64 *va)
+u64 some_pages(const struct n_range *r, const u32 *arg, u64 *va)
 {
 	u64 first = arg[1] % r->pages;
 
@@ -305,8 +294,9 @@ void op_pages(const u32 *arg)
 	struct { u64 phys, other; } all[MEM_PAGES];
 	int i = PICK(w.pins, arg[0]);
 	const struct n_pin *p;
-	u64 k, offset;
+	const u8 *at;
 	u32 gpu, cell;
+	u64 k;
 
 	if (i < 0 || w.pins[i].orphan)
 		return;
@@ -319,9 +309,11 @@ void op_pages(const u32 *arg)
 	}
 	k = arg[1] % p->pages;
 	cell = arg[2] % SLOTS;
-	offset = all[k].phys - VRAM_PHYS - gpu * 0x10000000ULL + cell * SLOT;
+	MUST(sg_pin_in_system(&p->t.pin) == w.mems[p->mem].system);
+	at = w.mems[p->mem].system ? (u8 *)(uintptr_t)all[k].phys :
+		w.gpus[gpu].vram + (all[k].phys - VRAM_PHYS - gpu * 0x10000000ULL);
 	if (!work_on(p->mem))
-		MUST(w.gpus[gpu].vram[offset] == w.mems[p->mem].cells[(p->first + k) * SLOTS + cell]);
+		MUST(at[cell * SLOT] == w.mems[p->mem].cells[(p->first + k) * SLOTS + cell]);
 }
 
 void op_revoke(const u32 *arg)

@@ -188,8 +188,7 @@ const u8 *look(u32 range, u32 cell)
 	sg_mutex_lock(&w.sg->lock);
 	sg_list_for_each(proc, &w.sg->procs, struct sg_proc, link) {
 		if (proc->key == &w.procs[r->proc].key)
-			at = w.gpus[w.mems[r->mem].gpu].vram +
-			     sg_mem_at(sg_range_at(proc, r->va)->mem, (u64)cell * SLOT, &run);
+			at = sg_mem_at(sg_range_at(proc, r->va)->mem, (u64)cell * SLOT, &run);
 	}
 	sg_mutex_unlock(&w.sg->lock);
 	MUST(at);

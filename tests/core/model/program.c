@@ -149,6 +149,12 @@ static void world_down(void)
 		}
 	}
 	check_counts();
+	for (i = 0; i < KEEPS; i++) {
+		if (w.keeps[i].used)
+			sg_keep_put(&w.keeps[i].k);
+		w.keeps[i].used = false;
+	}
+	check_counts();
 	for (i = 0; i < GPUS; i++) {
 		struct sg_gpu_stats st;
 

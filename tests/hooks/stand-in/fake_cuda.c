@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * fake_cuda.c - of libcuda, the functions that the hooks only count, from the hooks' own
- * list: each notes that it was called, with what, and what the hooks' word was.
+ * fake_cuda.c - of libcuda, the functions that the hooks only count and those that end
+ * memory, from the hooks' own list: each notes that it was called, with what, and what the hooks' word was.
  */
 #include <stdint.h>
 
@@ -35,6 +35,6 @@ void fake_watch(const uint64_t *making)
 		return note(#name, a, b, c, d, e, f, g, h);			\
 	}
 #define ALLOC_BODY(name)
-#define FREE_BODY(name)
+#define FREE_BODY(name) MAKE_BODY(name)
 #define HOOK(library, name, proc, BODY, ...) BODY(name)
 #include "../../../peerdma/hooks/calls.def"

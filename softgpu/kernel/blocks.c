@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * blocks.c - system memory in blocks of 64 KiB, each contiguous, of which no two need be
+ * neighbours; the kernel sees them side by side.  It stands for VRAM where there is no
+ * device to lend its BAR, and is what dma-bufs are moved to that some importer could
+ * not reach in VRAM.
+ */
+#include <linux/gfp.h>
+#include <linux/io.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include "softgpu.h"
+
+#define BLOCK_ORDER	(SG_PAGE_SHIFT - PAGE_SHIFT)
+#define BLOCK_PAGES	(1u << BLOCK_ORDER)
+
+static void free_pages_of(struct page **pages, u64 npages)
+{
+	while (npages)
+		__free_page(pages[--npages]);
+}
+
+/* False: there were not so many. */
+static bool alloc_blocks(struct page **pages, u64 npages)
+{
+	u64 i;
+
+	for (i = 0; i < npages; i++) {
+		if (i % BLOCK_PAGES) {
+			pages[i] = pages[i - 1] + 1;
+			continue;
+		}
+		pages[i] = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN, BLOCK_ORDER);
+		if (!pages[i]) {
+			free_pages_of(pages, i);
+			return false;
+		}
+		split_page(pages[i], BLOCK_ORDER);
+	}
+	return true;
+}
+
+void *softgpu_blocks_alloc(u64 length)
+{
+	u64 npages = length >> PAGE_SHIFT;
+	struct page **pages = kvmalloc_array(npages, sizeof(*pages), GFP_KERNEL);
+	void *memory;
+
+	if (!pages)
+		return NULL;
+	if (alloc_blocks(pages, npages)) {
+		/* The pages, and the array, are the mapping's from then on. */
+		memory = vmap(pages, npages, VM_MAP | VM_MAP_PUT_PAGES, PAGE_KERNEL);
+		if (memory)
+			return memory;
+		free_pages_of(pages, npages);
+	}
+	kvfree(pages);
+	return NULL;
+}
+
+void softgpu_blocks_free(void *memory)
+{
+	vfree(memory);
+}
+
+u64 softgpu_blocks_phys(const void *memory, u64 offset)
+{
+	return page_to_phys(vmalloc_to_page(memory + offset)) + offset % PAGE_SIZE;
+}
