@@ -67,11 +67,11 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define invalidate_mappings	move_notify
 #define dma_buf_invalidate_mappings(dmabuf)	dma_buf_move_notify(dmabuf)
 #define dma_buf_attach_revocable(attach)	(!!(attach)->importer_ops)
-#define PEERDMA_PINNED_LET_GO	0
+#define PEERDMA_IMPORTERS_PROMISE	0
 /* Without this option the kernel pins with each map of a dynamic importer's. */
 #define PEERDMA_MAPS_PIN	(!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY))
 #else
-#define PEERDMA_PINNED_LET_GO	1
+#define PEERDMA_IMPORTERS_PROMISE	1
 #define PEERDMA_MAPS_PIN	0
 #endif
 

@@ -3,21 +3,22 @@
  * export.c - pins as dma-bufs.
  *
  * The exporter is dynamic: it has pin and unpin, maps under the buffer's
- * reservation lock, and tells importers to let go (move_notify) when the memory
- * is revoked or unpinned.  They have a limited time for that: importers.c.
+ * reservation lock, and tells importers to let go (invalidate_mappings) when the
+ * memory is revoked or unpinned.  They have a limited time for that: importers.c.
  *
  * An importer that cannot let go must not get memory that can be revoked.
  * There are two kinds:
  *
- * - static importers: they have no importer_ops, and the core calls our pin for
- *   them when they attach;
- * - dynamic ones that call dma_buf_pin(): they ask us never to move.
+ * - those who cannot be told: static ones, which have no importer_ops, and since
+ *   7.1 dynamic ones without that callback;
+ * - before 7.1, dynamic ones that call dma_buf_pin().  From then on who has the
+ *   callback promises to unmap soon after it, pinned or not.  Who has pinned keeps
+ *   what nobody takes away: then our pin cannot be ended before.
  *
- * On a kernel without CONFIG_DMABUF_MOVE_NOTIFY (Debian's) the core also calls
- * our pin for every mapping of a dynamic importer that does have a working
- * move_notify.  The two are told apart by counting: there, the core's pins and
- * maps come in pairs, so whoever has one more pin than maps has pinned by
- * himself, and gets no mapping.
+ * On an older kernel without CONFIG_DMABUF_MOVE_NOTIFY (Debian's) the core also
+ * calls our pin for every mapping of a dynamic importer.  The two are told apart
+ * by counting: there, the core's pins and maps come in pairs, so whoever has one
+ * more pin than maps has pinned by himself, and gets no mapping.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -60,18 +61,15 @@ static void export_free(struct kref *ref)
 	kfree(ex);
 }
 
-static bool is_static(const struct dma_buf_attachment *attach)
-{
-	return !attach->importer_ops;
-}
-
 /* Does this importer, having mapped, insist that the memory stays? */
-static bool insists(const struct dma_buf_attachment *attach)
+static bool insists(struct dma_buf_attachment *attach, const struct peerdma_pin *pin)
 {
 	const struct attached *a = attach->priv;
 
-	if (is_static(attach))
+	if (!dma_buf_attach_revocable(attach))
 		return true;
+	if (PEERDMA_IMPORTERS_PROMISE && peerdma_pin_revocable(pin))
+		return false;
 	return a->pins > (PEERDMA_MAPS_PIN ? a->maps : 0);
 }
 
@@ -81,8 +79,9 @@ static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *atta
 	struct peerdma_pin *pin = ex->pin;
 	int err;
 
-	if (is_static(attach) ? peerdma_pin_revocable(pin) :
-	    !attach->peer2peer && !(pin->flags & PEERDMA_PIN_HOST))
+	if (peerdma_pin_revocable(pin) && !dma_buf_attach_revocable(attach))
+		return -EOPNOTSUPP;
+	if (attach->importer_ops && !attach->peer2peer && !(pin->flags & PEERDMA_PIN_HOST))
 		return -EOPNOTSUPP;
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
@@ -110,7 +109,8 @@ static int export_pin(struct dma_buf_attachment *attach)
 	struct attached *a = attach->priv;
 
 	dma_resv_assert_held(&ex->resv);
-	if (peerdma_pin_revocable(ex->pin) && (!PEERDMA_MAPS_PIN || a->pins > a->maps))
+	if (peerdma_pin_revocable(ex->pin) && !PEERDMA_IMPORTERS_PROMISE &&
+	    (!PEERDMA_MAPS_PIN || a->pins > a->maps))
 		return -EOPNOTSUPP;
 	a->pins++;
 	return 0;
@@ -136,7 +136,7 @@ static struct sg_table *export_map(struct dma_buf_attachment *attach,
 	map = peerdma_map_create(pin, attach->dev, dir, ex->offset, attach->dmabuf->size);
 	if (!IS_ERR(map)) {
 		a->maps++;
-		if (!a->hold && insists(attach)) {
+		if (!a->hold && insists(attach, pin)) {
 			a->hold = true;
 			pin->holds++;
 		}
@@ -358,7 +358,7 @@ void peerdma_export_revoke(struct peerdma_pin *pin, bool taken)
 	struct peerdma_overdue overdue;
 	struct peerdma_export *ex;
 
-	/* What importers do in move_notify takes as long as they like. */
+	/* What importers do when they are told takes as long as they like. */
 	peerdma_overdue_begin(&overdue, pin);
 	while ((ex = next_untold(pin))) {
 		dma_resv_lock(&ex->resv, NULL);

@@ -24,7 +24,7 @@ struct importer {
 	struct dma_buf *viewed;			/* NULL: there is no view */
 	struct iosys_map view;
 	u32 slow_ms;
-	u32 begun, done;			/* move_notify; written by it alone */
+	u32 begun, done;			/* notify(); written by it alone */
 	/* The dma-buf's reservation lock, where dynamic: */
 	struct sg_table *sgt;
 	enum dma_data_direction dir;
@@ -54,6 +54,11 @@ static void notify(struct dma_buf_attachment *attach)
 static const struct dma_buf_attach_ops peer_ops = {
 	.allow_peer2peer = true,
 	.invalidate_mappings = notify,
+};
+
+/* Only where the kernel takes an importer without the callback. */
+static const struct dma_buf_attach_ops deaf_ops = {
+	.allow_peer2peer = true,
 };
 
 static const struct dma_buf_attach_ops no_peer_ops = {
@@ -102,11 +107,21 @@ static void detach(struct importer *im)
 
 static long attach(struct importer *im, const struct importer_attach *a)
 {
+	static const struct dma_buf_attach_ops *const ops[] = {
+		[IMPORTER_STATIC] = NULL,
+		[IMPORTER_DYNAMIC] = &peer_ops,
+		[IMPORTER_LAZY] = &peer_ops,
+		[IMPORTER_PINNING] = &peer_ops,
+		[IMPORTER_NO_PEER] = &no_peer_ops,
+		[IMPORTER_DEAF] = &deaf_ops,
+	};
 	struct dma_buf_attachment *attach;
 	int err = 0;
 
-	if (im->dmabuf || a->kind > IMPORTER_NO_PEER)
+	if (im->dmabuf || a->kind >= ARRAY_SIZE(ops))
 		return -EINVAL;
+	if (a->kind == IMPORTER_DEAF && !PEERDMA_IMPORTERS_PROMISE)
+		return -EOPNOTSUPP;
 	im->dmabuf = dma_buf_get(a->fd);
 	if (IS_ERR(im->dmabuf)) {
 		err = PTR_ERR(im->dmabuf);
@@ -115,12 +130,7 @@ static long attach(struct importer *im, const struct importer_attach *a)
 	}
 	im->kind = a->kind;
 	im->notified = 0;
-	if (a->kind == IMPORTER_STATIC)
-		attach = dma_buf_attach(im->dmabuf, &card->dev);
-	else
-		attach = dma_buf_dynamic_attach(im->dmabuf, &card->dev,
-						a->kind == IMPORTER_NO_PEER ? &no_peer_ops :
-						&peer_ops, im);
+	attach = dma_buf_dynamic_attach(im->dmabuf, &card->dev, ops[a->kind], im);
 	if (IS_ERR(attach)) {
 		dma_buf_put(im->dmabuf);
 		im->dmabuf = NULL;
@@ -262,6 +272,8 @@ static long call(struct importer *im, unsigned int cmd, void __user *arg)
 		p.done = READ_ONCE(im->done);
 		p.begun = READ_ONCE(im->begun);
 		return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
+	case IMPORTER_PROMISES:
+		return PEERDMA_IMPORTERS_PROMISE;
 	case IMPORTER_VMAP:
 		if (copy_from_user(&v, arg, sizeof(v)))
 			return -EFAULT;

@@ -11,10 +11,11 @@
 
 enum importer_kind {
 	IMPORTER_STATIC,	/* dma_buf_attach: cannot let go */
-	IMPORTER_DYNAMIC,	/* lets go in move_notify: unmaps at once */
+	IMPORTER_DYNAMIC,	/* lets go when it is told: unmaps at once */
 	IMPORTER_LAZY,		/* dynamic, but keeps its mapping for the exporter to take down */
 	IMPORTER_PINNING,	/* dynamic, and calls dma_buf_pin before it maps */
 	IMPORTER_NO_PEER,	/* lets go, but needs struct pages */
+	IMPORTER_DEAF,		/* dynamic, and cannot be told: where IMPORTER_PROMISES is 1 */
 };
 
 struct importer_attach {
@@ -45,11 +46,11 @@ struct importer_peek {
 };
 
 struct importer_state {
-	__u32 notified;		/* out: calls of move_notify */
+	__u32 notified;		/* out: how often it was told to let go */
 	__u32 mapped;		/* out */
 };
 
-/* Of move_notify; told while one runs, too. */
+/* How often it was told; while it is being told, too. */
 struct importer_progress {
 	__u32 begun, done;
 };
@@ -59,11 +60,13 @@ struct importer_progress {
 #define IMPORTER_UNMAP	_IO(0xb7, 2)
 #define IMPORTER_DETACH	_IO(0xb7, 3)
 #define IMPORTER_STATE	_IOR(0xb7, 4, struct importer_state)
-/* From now on, and now, each move_notify takes so many milliseconds. */
+/* From now on, and now, to be told takes so many milliseconds. */
 #define IMPORTER_SLOW	_IOW(0xb7, 5, __u32)
 #define IMPORTER_PROGRESS	_IOR(0xb7, 6, struct importer_progress)
 #define IMPORTER_VMAP	_IOWR(0xb7, 7, struct importer_view)
 #define IMPORTER_PEEK	_IOWR(0xb7, 8, struct importer_peek)
 #define IMPORTER_VUNMAP	_IO(0xb7, 9)
+/* 1: who can be told promises to unmap soon after, even if he has pinned (Linux 7.1 and later); 0: he who pins keeps. */
+#define IMPORTER_PROMISES	_IO(0xb7, 10)
 
 #endif

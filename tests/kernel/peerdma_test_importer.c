@@ -203,7 +203,9 @@ static void revocable(void)
 			FAILS(EOPNOTSUPP, attach(im, dmabuf, kind));
 		} else if (kind == IMPORTER_PINNING) {
 			/* Refused when it pins or, where that is all the kernel tells, when it maps. */
-			if (!attach(im, dmabuf, kind))
+			if (ioctl(im, IMPORTER_PROMISES) == 1)
+				WORKS(attach(im, dmabuf, kind) ?: map(im, BIDIRECTIONAL, &m));
+			else if (!attach(im, dmabuf, kind))
 				FAILS(EOPNOTSUPP, map(im, BIDIRECTIONAL, &m));
 			else
 				CHECK(errno == EOPNOTSUPP);
@@ -225,6 +227,9 @@ static void revocable(void)
 			WORKS(ioctl(im, IMPORTER_UNMAP));
 			FAILS(ESTALE, map(im, BIDIRECTIONAL, &m));
 		}
+		/* Dynamic, but not to be told: on kernels that have such. */
+		if (kind == IMPORTER_STATIC && ioctl(im, IMPORTER_PROMISES) == 1)
+			FAILS(EOPNOTSUPP, attach(im, dmabuf, IMPORTER_DEAF));
 		/* The file, the importer and the dma-buf go in another order each time. */
 		if (kind % 2)
 			close(fd);

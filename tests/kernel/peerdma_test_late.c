@@ -146,7 +146,7 @@ static void free_under(int im, uint32_t handle, uint64_t va, long long late)
 		free_end(&f);
 }
 
-static void freed(void)
+static void freed_by(uint32_t kind)
 {
 	uint64_t va = gpu_alloc(LENGTH);
 	struct peerdma_pin_args a;
@@ -157,7 +157,7 @@ static void freed(void)
 
 	WORKS(gpu_pin(fd, va, LENGTH, 0, &a));
 	dmabuf = export(fd, a.handle, 0, 0);
-	im = importer(dmabuf, IMPORTER_LAZY, &m);
+	im = importer(dmabuf, kind, &m);
 	free_under(im, a.handle, va, late);
 	CHECK(state(im).notified == 1);
 	WORKS(query(fd, a.handle, &q));
@@ -166,6 +166,67 @@ static void freed(void)
 	close(im);
 	close(dmabuf);
 	close(fd);
+}
+
+static void freed(void)
+{
+	freed_by(IMPORTER_LAZY);
+}
+
+static void pinned_freed(void)
+{
+	freed_by(IMPORTER_PINNING);
+}
+
+/* Told, it unmaps when it can, and within its time; it may have pinned where the kernel has that promised. */
+static void in_time(uint32_t kind)
+{
+	uint64_t va = gpu_alloc(LENGTH);
+	struct peerdma_pin_args a;
+	struct peerdma_query_args q;
+	struct importer_map m;
+	long long late = debugfs_stat("late");
+	struct freeing f;
+	int fd = dev_open(), dmabuf, im;
+
+	WORKS(gpu_pin(fd, va, LENGTH, 0, &a));
+	dmabuf = export(fd, a.handle, 0, 0);
+	im = importer(dmabuf, kind, &m);
+	set("export_timeout_ms", "600000");
+	free_begin(&f, va);
+	while (state(im).notified == 0)
+		usleep(1000);
+	CHECK(!atomic_load(&f.done));
+	CHECK(state(im).mapped && debugfs_stat("maps") == debugfs_stat("unmaps") + 1);
+	WORKS(ioctl(im, IMPORTER_UNMAP));
+	free_end(&f);
+	set("export_timeout_ms", "50");
+	CHECK(debugfs_stat("late") == late);
+	WORKS(query(fd, a.handle, &q));
+	CHECK(q.state == PEERDMA_STATE_REVOKED && q.mappings == 0);
+	CHECK(ioctl(im, IMPORTER_MAP, &m) < 0 && errno == ESTALE);
+	close(im);
+	close(dmabuf);
+	close(fd);
+}
+
+static void dynamic_in_time(void)
+{
+	in_time(IMPORTER_LAZY);
+}
+
+static void pinned_in_time(void)
+{
+	in_time(IMPORTER_PINNING);
+}
+
+static bool promised(void)
+{
+	int im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
+	int yes = ioctl(im, IMPORTER_PROMISES);
+
+	close(im);
+	return yes == 1;
 }
 
 /* What was left to an importer when the pin ended is waited for when the memory goes. */
@@ -253,6 +314,11 @@ void test_late(bool gpu)
 	} else if (gpu_facts->pins == ENDED_BY_FREE) {
 		run("an importer that does not let go", freed);
 		run("the same, unpinned before", freed_after_unpin);
+		run("an importer that takes its time", dynamic_in_time);
+		if (promised()) {
+			run("one that has pinned, and does not let go", pinned_freed);
+			run("one that has pinned, and takes its time", pinned_in_time);
+		}
 		run("an importer that is stuck", stuck);
 		if (!card_open() || card_behind_iommu())
 			skip("a device is stopped", "an IOMMU is there");

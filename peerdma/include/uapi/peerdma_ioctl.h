@@ -191,9 +191,9 @@ struct peerdma_map_args {
  * Exports [offset, offset + length) of the pinned range as a dma-buf.  The file
  * descriptor is close-on-exec.
  *
- * Importers that can be told to let go (dynamic: they have move_notify) may
- * attach to any of them.  Those that cannot (static, or dynamic but insisting
- * on dma_buf_pin) may attach only when the memory is never revoked: host memory
+ * Importers that can be told to let go (dynamic, and with the callback for that)
+ * may attach to any of them.  Those that cannot (static, or, up to Linux 7.0,
+ * dynamic but insisting on dma_buf_pin) may attach only when the memory is never revoked: host memory
  * and PERSISTENT pins; otherwise their attach or map fails with EOPNOTSUPP.
  * Once such an importer has mapped, UNPIN is EBUSY, and after the last close the
  * memory stays pinned, until it detaches.  Static importers map for

@@ -220,6 +220,8 @@ static int mover_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attac
 
 	if (err)
 		return err;
+	if (READ_ONCE(b->vfio) && !(attach->peer2peer && dma_buf_attach_revocable(attach)))
+		return -EOPNOTSUPP;
 	attach->priv = kzalloc(sizeof(struct attached), GFP_KERNEL);
 	return attach->priv ? 0 : -ENOMEM;
 }

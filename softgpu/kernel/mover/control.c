@@ -89,6 +89,8 @@ static int order(struct buffer *b, char *const *w)
 		return number(w[1], MS_MAX, &b->delay_ms);
 	if (!strcmp(w[0], "short"))
 		return number(w[1], b->npages - 1, &b->lacking);
+	if (!strcmp(w[0], "vfio"))
+		return number(w[1], 1, &b->vfio);
 	if (!strcmp(w[0], "timeout"))
 		return number(w[1], MS_MAX, &b->timeout_ms);
 	return -EINVAL;

@@ -8,7 +8,7 @@
  * is looked at before it is freed: who still wrote to it had not let go.
  *
  * Locks: the dma-buf's reservation lock guards all of a buffer but what is said
- * to be fixed.  Importers' move_notify runs under it.
+ * to be fixed.  Importers are told under it.
  */
 #ifndef MOVER_H
 #define MOVER_H
@@ -64,6 +64,7 @@ struct buffer {
 	u32 delay_ms;
 	u32 lacking;			/* pages at its end that mappings do not have */
 	u32 timeout_ms;
+	u32 vfio;			/* not 0: who may attach is as with VFIO's exporter */
 	struct {
 		u32 count;
 		int err;
