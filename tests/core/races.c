@@ -111,14 +111,17 @@ static void use_memory(struct user *u, u64 *state)
 /* A context of its own, made, used and destroyed while others pin in the same process. */
 static void short_context(u64 *state)
 {
+	u64 va, other = __atomic_load_n(&slots[rnd(state) % SLOTS], __ATOMIC_SEQ_CST);
 	struct user u;
-	u64 va;
 
 	user_up(&u, &m, 0, &key);
 	if (!mem_alloc(&u, 2 * PAGE, &va)) {
 		__atomic_store_n(&slots[SLOTS + rnd(state) % SLOTS], va, __ATOMIC_SEQ_CST);
-		/* From memory that may go away under the copy: then it faults, and nothing else happens. */
-		copy(&u, 0, va, __atomic_load_n(&slots[rnd(state) % SLOTS], __ATOMIC_SEQ_CST), 512, 0);
+		/*
+		 * From memory that may go away under the copy: then it faults, and nothing else
+		 * happens.  Or somebody has the address anew and writes to it: not to these bytes.
+		 */
+		copy(&u, 0, va, other + 640, 32, 0);
 	}
 	user_down(&u);
 }
