@@ -321,6 +321,15 @@ class Doctor(Case):
         m.put("commands/config.gz", "CONFIG_PCI_P2PDMA=y\nCONFIG_DMABUF_MOVE_NOTIFY=y\nCONFIG_HSA_AMD_P2P=y\n")
         self.assertEqual({f["verdict"] for f in self.told(m)}, {"ok"})
 
+    def test_kernel_without_the_option(self):
+        m = machines.amd(self.folder())
+        m.rdma(2)
+        m.kernel_config(DMABUF_MOVE_NOTIFY=None)
+        for release, broken in (("7.0.12-amd64", ["CONFIG_DMABUF_MOVE_NOTIFY"]), ("7.1.3-amd64", []), ("10.0.1", [])):
+            m.put(f"boot/config-{release}", open(f"{m.path}/boot/config-{m.kernel}").read())
+            m.put("proc/sys/kernel/osrelease", release + "\n")
+            self.assertEqual([f["subject"] for f in self.told(m) if f["check"] == "kernel" and f["verdict"] != "ok"], broken, release)
+
     # ---- the rest
 
     def test_modes(self):

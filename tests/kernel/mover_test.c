@@ -440,7 +440,7 @@ static bool may_go_on(bool lets_go)
 /* A revocation in another process while the card works: who keeps the memory has it to the end, and nobody else's is touched. */
 static void revoked_while_transferring(void)
 {
-	bool refused = s->kind == IMPORTER_STATIC;
+	bool refused = !s->revocable;
 	pid_t child;
 
 	if (!may_go_on(s->revocable))

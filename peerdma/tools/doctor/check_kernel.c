@@ -2,6 +2,8 @@
 /*
  * check_kernel.c - is the kernel built with what peer-to-peer DMA of others than nvidia_p2p needs?
  */
+#include <string.h>
+
 #include "doctor.h"
 
 static bool applies(const struct doctor *d)
@@ -26,6 +28,13 @@ static void run(struct doctor *d)
 
 		if (options[i].amd_only && !any_gpu_of(d, VENDOR_AMD))
 			continue;
+		if (!strcmp(options[i].name, "DMABUF_MOVE_NOTIFY") && always_moves(d)) {
+			f = say(d, VERDICT_OK, "CONFIG_%s", options[i].name);
+			evidence(d, f, "/proc/sys/kernel/osrelease", "%s: no such option since 7.1, what it chose is always there",
+				 d->machine->release);
+			consequence(d, f, "UCX and perftest, where they look for the option by its name, do not use dma-buf");
+			continue;
+		}
 		has = kernel_config(d, options[i].name, file);
 		/* With NVIDIA's GPUs nvidia-fs does without it. */
 		f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK : options[i].amd_only ? VERDICT_BROKEN : VERDICT_SLOW,

@@ -119,6 +119,8 @@ char kernel_config(struct doctor *d, const char *name, char file[128]);
 void evidence_config(struct doctor *d, struct finding *f, const char *name, char has, const char *file);
 /* The running kernel is at least this one. */
 enum answer kernel_at_least(const struct doctor *d, unsigned int major, unsigned int minor);
+/* A kernel that has what CONFIG_DMABUF_MOVE_NOTIFY chose before there was no such option any more. */
+bool always_moves(const struct doctor *d);
 /* Whether network adapters here can be given the GPUs' memory as dma-buf. */
 enum answer dmabuf_works(struct doctor *d, char why[160]);
 

@@ -163,6 +163,11 @@ enum answer kernel_at_least(const struct doctor *d, unsigned int major, unsigned
 
 /* ---- dma-buf ---------------------------------------------------------------------- */
 
+bool always_moves(const struct doctor *d)
+{
+	return kernel_at_least(d, 7, 1) == ANSWER_YES;
+}
+
 static bool importer_loaded(struct doctor *d)
 {
 	static const char *const drivers[] = { "mlx5_ib", "efa", "irdma", "bnxt_re", "mana_ib" };
@@ -193,7 +198,7 @@ enum answer dmabuf_works(struct doctor *d, char why[160])
 		return ANSWER_NO;
 	}
 	if (any_gpu_of(d, VENDOR_AMD)) {
-		moves = kernel_config(d, "DMABUF_MOVE_NOTIFY", file);
+		moves = always_moves(d) ? 'y' : kernel_config(d, "DMABUF_MOVE_NOTIFY", file);
 		p2p = kernel_config(d, "PCI_P2PDMA", file);
 		if (moves == '?')
 			return ANSWER_UNKNOWN;
