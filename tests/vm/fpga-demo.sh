@@ -7,9 +7,9 @@
 # vm: --cards 4 --iommu on
 # vm: --cards 4 --topology switch --iommu on --gpus 2
 # vm: --cards 3 --topology sockets --iommu pt
-# vm: --cards 4 --topology sockets --iommu on --gpus 2
-# vm: --cards 2 --kernel 6.12 --iommu on --gpus 2
-# vm: --cards 4 --kernel 6.12 --topology switch
+# vm-more: --cards 4 --topology sockets --iommu on --gpus 2
+# vm-more: --cards 2 --kernel 6.12 --iommu on --gpus 2
+# vm-more: --cards 4 --kernel 6.12 --topology switch
 # vm: --cards 4 --kernel 6.12 --topology sockets --gpus 2
 # vm: --cards 1 --kernel 6.12 --iommu pt --env MAKES=dmabuf,host
 #

@@ -4,8 +4,8 @@
 # The conformance suite on softgpu: every rule that can be tried is kept, the same
 # by its table and by its JSON; and the suite notices providers that are wrong.
 # vm: --timeout 300 --cards 1
-# vm: --timeout 300 --cards 1 --kernel 6.12
-# vm: --timeout 300 --cards 1 --iommu on
+# vm-more: --timeout 300 --cards 1 --kernel 6.12
+# vm-more: --timeout 300 --cards 1 --iommu on
 # vm: --timeout 300 --cards 1 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"

@@ -4,8 +4,8 @@
 # All that a program can see of /dev/peerdma: calls, host memory, a DMA card; and, by
 # one body of tests, the memory of each provider.
 # vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --iommu on
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --kernel 6.12
+# vm-more: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --iommu on
+# vm-more: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --kernel 6.12
 # vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --iommu on --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"

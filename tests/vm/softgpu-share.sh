@@ -4,7 +4,7 @@
 # Device memory for others: other processes (IPC, tokens, compute modes) and
 # other devices (dma-bufs), and the GPU taken away meanwhile.
 # vm: --timeout 400 --gpus 1 --cards 1
-# vm: --timeout 400 --gpus 1 --cards 1 --iommu on
+# vm-more: --timeout 400 --gpus 1 --cards 1 --iommu on
 # vm: --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on
 # vm: --timeout 400 --gpus 0 --cards 1
 
