@@ -205,8 +205,8 @@ check() {
 }
 newer=6.12
 "$top/vm/fetch-kernel" --known 6.12 >/dev/null || newer=6.1
+check ports off none 6.1
 for topology in ports switch sockets; do
-	check $topology off none 6.1
 	check $topology on DMA $newer
 done
 check ports pt identity 6.1

@@ -5,7 +5,7 @@
 # refuses what it cannot trust and leaves nothing behind, and that vm/run and
 # the modules know the same ones.
 # vm: --cards 1 --vram 32M --allow not.understand --timeout 600 --chaos seed=7
-# vm: --cards 1 --vram 32M --allow not.understand --timeout 600 --chaos seed=7 --kernel 6.12 --iommu on
+# vm-more: --cards 1 --vram 32M --allow not.understand --timeout 600 --chaos seed=7 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"
 

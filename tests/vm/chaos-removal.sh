@@ -4,7 +4,7 @@
 # The GPU goes away with pins alive, and comes back: taken out by the kernel, by
 # surprise (its slot loses power, and the driver learns of it afterwards), and by
 # a request of QEMU's (device_del, as an operator would).
-# vm: --cards 1 --vram 32M --monitor --timeout 600 --qemu=-global --qemu=ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off
+# vm-more: --cards 1 --vram 32M --monitor --timeout 600 --qemu=-global --qemu=ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off
 # vm: --cards 1 --vram 32M --monitor --timeout 600 --qemu=-global --qemu=ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"

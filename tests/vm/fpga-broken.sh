@@ -3,7 +3,7 @@
 #
 # The demonstration fails, and names the step, when any step is broken on
 # purpose; and passes again right after.
-# vm: --cards 4
+# vm-more: --cards 4
 # vm: --cards 4 --iommu on --allow DMAR
 
 . "$TOP/tests/vm/lib.sh"

@@ -4,7 +4,7 @@
 # Every rule of nv-p2p.h, asked of the NVIDIA personality by a client module.
 # Two rules have the provider log the client's mistake.
 # vm: --timeout 300 --gpus 2 --cards 2 --allow own.free.callback --allow cannot.address
-# vm: --timeout 300 --cards 2 --iommu on --allow own.free.callback
+# vm-more: --timeout 300 --cards 2 --iommu on --allow own.free.callback
 # vm: --timeout 300 --cards 2 --iommu on --kernel 6.12 --allow own.free.callback
 # vm: --timeout 300 --cards 1 --iommu pt --kernel 6.12 --allow own.free.callback --allow cannot.address
 # vm: --timeout 300 --gpus 0 --allow own.free.callback

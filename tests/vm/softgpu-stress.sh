@@ -3,7 +3,7 @@
 #
 # Pins against all that ends them, at random: programs that free, destroy, close,
 # fork, exit and are killed in any order. Everything is given back each time.
-# vm: --timeout 600
+# vm-more: --timeout 600
 # vm: --timeout 600 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"
