@@ -19,6 +19,7 @@
 #define CACHE_H
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "entry.h"
 #include "index.h"
@@ -214,7 +215,9 @@ void memory_put(void *memory, size_t size);
 /* Where a second part may begin that is given back for itself. */
 static inline size_t memory_rounded(size_t size)
 {
-	return (size + 4095) / 4096 * 4096;
+	size_t page = (size_t)getpagesize();	/* arm64 has kernels of 16 and 64 KiB */
+
+	return (size + page - 1) / page * page;
 }
 /* Takes the pages of [offset, offset + length), as far as they are there, in one go. */
 void memory_ahead(void *memory, size_t size, size_t offset, size_t length);

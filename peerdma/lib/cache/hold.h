@@ -44,7 +44,7 @@ struct record {
 
 _Static_assert(sizeof(struct record) == 16, "a power of two");
 
-/* A page is 4096 bytes everywhere: a shift by what is known beforehand is cheaper. */
+/* Pages of 4096 bytes, whatever the system's are: a shift by what is known beforehand is cheaper. */
 #define RANGE_SHIFT	12
 #define RANGE_COUNT_BITS 20
 #define RANGE_COUNT_MAX	((1U << RANGE_COUNT_BITS) - 1)

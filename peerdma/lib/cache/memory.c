@@ -43,7 +43,8 @@ void *memory_get(size_t size, bool wiped)
 void memory_ahead(void *memory, size_t size, size_t offset, size_t length)
 {
 #ifdef MADV_POPULATE_WRITE
-	size_t from = offset / 4096 * 4096, to = memory_rounded(offset + length), most = memory_rounded(size);
+	size_t page = (size_t)getpagesize(), from = offset / page * page;
+	size_t to = memory_rounded(offset + length), most = memory_rounded(size);
 
 	/* Where it does not work each page is a fault when it is touched. */
 	if (from < most)
