@@ -2,10 +2,12 @@
 # "make" alone tells what there is to make. Everything is built below build/.
 
 KVER	?= 6.1
-# Of the guest, the libraries and the modules, if not this machine's: arm64 (docs/arm64.md).
+# Of the guest, the libraries and the modules, if not this machine's: arm64, and PAGES=16k there (docs/arm64.md).
 ARCH	=
+PAGES	=
 unexport ARCH
-kernel	= $(KVER)$(addprefix -,$(ARCH))
+other	= $(addprefix -,$(ARCH))$(addprefix -,$(PAGES))
+kernel	= $(KVER)$(other)
 user-folder = build/user$(addprefix -,$(ARCH))
 PREFIX	?= /usr/local
 BUILD	:= $(CURDIR)/build
@@ -103,7 +105,7 @@ modules:
 
 modules-all:
 	@vm/deps.sh modules $(ARCH)
-	@for series in $(SERIES); do vm/build-modules $$series$(addprefix -,$(ARCH)) || exit; done
+	@for series in $(SERIES); do vm/build-modules $$series$(other) || exit; done
 
 vm-shell: user modules
 	@vm/deps.sh vm $(ARCH)
@@ -170,7 +172,7 @@ check-arm64:
 	@$(MAKE) -s --no-print-directory user ARCH=arm64
 	@meson test -C build/user-arm64 --no-rebuild --timeout-multiplier 20 --suite core --quiet
 	@meson test -C build/user-arm64 --no-rebuild --timeout-multiplier 20 --quiet 'cache orders'
-	@tests/run --kernel $(KVER)-arm64 'build modules $(KVER)-arm64' vm/
+	@tests/run --kernel $(KVER)-arm64$(addprefix -,$(PAGES)) 'build modules $(KVER)-arm64$(addprefix -,$(PAGES))' vm/
 
 check-fast:
 	@vm/deps.sh check

@@ -15,15 +15,15 @@ import sys
 from .errors import HarnessError
 from .paths import BUILD, call, locked, tool
 
-# Kernels are named as ever; those of another architecture have its name behind.
+# Kernels are named as ever; those of another architecture have its name behind, and behind that what sets them apart.
 FOREIGN = ("arm64",)
 ARCHIVE = "http://deb.debian.org/debian"    # where apt does not say
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def arch_of(name):
-    """The foreign architecture at the end of a kernel's name, or None."""
-    return next((arch for arch in FOREIGN if name.endswith("-" + arch)), None)
+    """The foreign architecture in a kernel's name, or None."""
+    return next((arch for arch in FOREIGN if arch in name.split("-")), None)
 
 
 def folder(other):

@@ -25,9 +25,10 @@ from .paths import KERNELS, call, locked, tool
 
 # Debian 12's own kernel, and the newer one it offers: under a name of its own
 # in the security archive, as another version of the usual one in backports.
-# The same for arm64, for a guest of that kind.
+# The same for arm64, for a guest of that kind; there also with pages of 16 KiB.
 META = {"6.1": ["linux-image-amd64"], "6.12": ["linux-image-6.12-amd64", "linux-image-amd64"],
         "6.1-arm64": ["linux-image-arm64"], "6.12-arm64": ["linux-image-6.12-arm64", "linux-image-arm64"],
+        "6.12-arm64-16k": ["linux-image-6.12-arm64-16k", "linux-image-arm64-16k"],
         "7.2": []}
 # A newer Debian's backports have every kernel that they ever had, but their meta-package names only the newest. Its
 # programs and compiler want a newer C library than there is here: toolchain.py.
