@@ -22,6 +22,17 @@ load_modules nvidia_p2p
 ! insmod "$MODDIR/nvidia.ko" 2>/dev/null || die "nvidia.ko loads beside nvidia_p2p.ko"
 
 load_modules tegra_test
+pages=$(sed -n 's/^KernelPageSize: *//p' /proc/self/smaps | head -1)
+if [ "$pages" != "4 kB" ]; then
+	! "$BUILD/tests/kernel/tegra_conform" >/dev/null || die "tables of 4 KiB are told of pages of $pages"
+	load_modules peerdma
+	! insmod "$MODDIR/peerdma_tegra.ko" 2>/dev/null || die "peerdma_tegra.ko loads on a kernel with pages of $pages"
+	for words in "nvidia_p2p: get_pages: .*are of ${pages% kB}: refused" "peerdma_tegra: .*are of ${pages% kB}: not loaded"; do
+		dmesg | grep -q "$words" || die "not named: $words"
+	done
+	unload_modules softgpu nvidia_p2p tegra_test peerdma
+	exit 0
+fi
 "$BUILD/tests/kernel/tegra_conform" || die "some rules are not kept"
 for words in "allocated cached, mapped write-combined" "allocated write-combined, mapped cached" \
 	"memory of cudaMalloc(), which" "(seen later): undefined" "in that pin's own free callback"; do

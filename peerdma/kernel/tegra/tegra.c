@@ -203,6 +203,11 @@ static struct peerdma_provider tegra_provider = {
 
 static int __init peerdma_tegra_init(void)
 {
+	if (PAGE_SHIFT != TEGRA_PAGE_SHIFT) {
+		pr_err("peerdma_tegra: pages of a Tegra's page tables are of 4 KiB, and this kernel's are of %lu: not loaded\n",
+		       PAGE_SIZE / SZ_1K);
+		return -EOPNOTSUPP;
+	}
 	return peerdma_register_provider(&tegra_provider);
 }
 

@@ -254,6 +254,11 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 	if (!page_table)
 		return -EINVAL;
 	*page_table = NULL;
+	if (PAGE_SIZE != SZ_4K) {
+		pr_warn_once("get_pages: a table's pages are of 4 KiB, and this kernel's are of %lu: refused\n",
+			     PAGE_SIZE / SZ_1K);
+		return -EOPNOTSUPP;
+	}
 	if (!free_callback || !size || !PAGE_ALIGNED(vaddr | size) || vaddr + size < vaddr ||
 	    size >> PAGE_SHIFT > INT_MAX || !current->mm)
 		return -EINVAL;
