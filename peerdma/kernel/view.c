@@ -60,7 +60,7 @@ static int fill_pte(pte_t *pte, unsigned long addr, void *data)
 	return 0;
 }
 
-/* The part of the area that lies in the 2 MiB around addr and in the pin. */
+/* The part of the area that lies in the pin and in the table of addr: 2 MiB, or more with greater pages. */
 static void window(const struct vm_area_struct *vma, const struct peerdma_pin *pin,
 		   unsigned long addr, unsigned long *from, unsigned long *to)
 {

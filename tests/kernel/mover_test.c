@@ -532,7 +532,7 @@ static void create_checks(void)
 	struct mover_create c = { .size = sizeof(c), .length = 1 };
 
 	WORKS(ioctl(mover, MOVER_CREATE, &c));
-	CHECK(lseek(c.fd, 0, SEEK_END) == PAGE);
+	CHECK(lseek(c.fd, 0, SEEK_END) == (off_t)PAGE);
 	number = c.number;
 	for (const char *const *bad = (const char *const[]){
 		"", "hop", "move it", "delay", "delay -1", "refuse", "refuse hop", "refuse unmap", "refuse map x",
@@ -656,7 +656,7 @@ static void bridge_calls(void)
 	good = (struct peerdma_pin_dmabuf_args){ .size = sizeof(good), .fd = dmabuf, .offset = PAGE + 1, .length = 2 };
 	a = good;
 	WORKS(ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	CHECK(a.page_offset == 1 && a.pinned_length == PAGE && a.page_shift == 12);
+	CHECK(a.page_offset == 1 && a.pinned_length == PAGE && a.page_shift == PAGE_SHIFT);
 	WORKS(query(fd, a.handle, &q));
 	CHECK(!strcmp(q.provider, "dmabuf") && q.addr == PAGE + 1 && q.length == 2);
 	CHECK(q.flags == (PEERDMA_PIN_DEVICE | PEERDMA_PIN_DMABUF));

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "uapi/peerdma_ioctl.h"
 
@@ -42,7 +43,9 @@ extern int failures;
 	} while (0)
 #define WORKS(call) FAILS(0, call)
 
-#define PAGE 4096UL
+/* The system's: arm64 has kernels whose pages are of 16 or 64 KiB. */
+#define PAGE ((unsigned long)getpagesize())
+#define PAGE_SHIFT ((unsigned int)__builtin_ctzl(PAGE))
 #define GPU_PAGE 65536UL
 
 void run(const char *name, void (*test)(void));

@@ -259,7 +259,7 @@ static void exports(void)
 	e = (struct peerdma_export_args){ .size = sizeof(e), .handle = a.handle, .flags = O_CLOEXEC };
 	FAILS(EINVAL, ioctl(fd, PEERDMA_EXPORT, &e));
 	dmabuf = export(fd, a.handle, PAGE, 2 * PAGE);
-	CHECK(dmabuf >= 0 && lseek(dmabuf, 0, SEEK_END) == 2 * PAGE);
+	CHECK(dmabuf >= 0 && lseek(dmabuf, 0, SEEK_END) == (off_t)(2 * PAGE));
 	CHECK(fcntl(dmabuf, F_GETFD) == FD_CLOEXEC);
 	close(dmabuf);
 

@@ -33,7 +33,7 @@ struct gpu_facts {
 	const char *(*open)(void);	/* fills `cu': what is missing, or NULL */
 	uint32_t kind;			/* QUERY's flags of a pin: HOST, DEVICE, DMABUF */
 	enum pin_end pins;
-	unsigned int page_shift;
+	unsigned int page_shift;	/* 0: the system's */
 	bool has_address;		/* it is pinned by address, by drivers too; else by a descriptor */
 	bool has_view;			/* of the CPU's, and dma-bufs */
 	bool in_host;			/* pages of the machine's memory, each where it happens to be */

@@ -20,13 +20,13 @@ static void life(void)
 
 	gen = generations(fd);
 	WORKS(pin(fd, memory + 100, 2 * PAGE, PEERDMA_PIN_HOST, &a));
-	CHECK(a.page_shift == 12 && a.offset == 100 && a.pinned_length == 3 * PAGE);
+	CHECK(a.page_shift == PAGE_SHIFT && a.offset == 100 && a.pinned_length == 3 * PAGE);
 	CHECK(gen[a.slot] == a.generation);
 	CHECK(live_pins(fd) == 1);
 	WORKS(query(fd, a.handle, &q));
 	CHECK(q.state == PEERDMA_STATE_LIVE && q.flags == PEERDMA_PIN_HOST);
 	CHECK(q.addr == (uintptr_t)memory + 100 && q.length == 2 * PAGE);
-	CHECK(q.pinned_length == 3 * PAGE && q.page_shift == 12);
+	CHECK(q.pinned_length == 3 * PAGE && q.page_shift == PAGE_SHIFT);
 	CHECK(!q.mappings && !q.cpu_views && !q.exports && !strcmp(q.provider, "host"));
 
 	CHECK(debugfs_field(a.handle, "pid", value, sizeof(value)) && atoi(value) == getpid());
@@ -436,7 +436,7 @@ static void dmabuf_views(void)
 	WORKS(pin(fd, memory, 4 * PAGE, PEERDMA_PIN_HOST, &a));
 	dmabuf = export(fd, a.handle, 0, 0);
 	close(fd);
-	CHECK(lseek(dmabuf, 0, SEEK_END) == 4 * PAGE);
+	CHECK(lseek(dmabuf, 0, SEEK_END) == (off_t)(4 * PAGE));
 	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, dmabuf, 0) == MAP_FAILED && errno == ENOENT);
 	close(dmabuf);
 	munmap(memory, 4 * PAGE);

@@ -20,6 +20,7 @@
 
 #define EXIT_SKIP	77
 #define PAGE64		SOFTGPU_PAGE_SIZE
+#define PAGE		((unsigned long)getpagesize())	/* the system's */
 #define WINDOW_LEN	(64ULL << 30)
 
 /* ---- results ---- */

@@ -99,7 +99,7 @@ static void card_up(void)
 	close(fd);
 	fd = open(card_path("resource0"), O_RDWR | O_SYNC);
 	NEED(fd >= 0);
-	card = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	card = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	NEED(card != MAP_FAILED);
 	close(fd);
 }
@@ -203,14 +203,14 @@ static void bad_arguments(struct gpu *g)
 	a.reserved = 1;
 	EXPECT(SG_CALL(g->fd, SOFTGPU_DMABUF, &a), EINVAL);
 	EXPECT(export_err(g, va, 0, &fd), EINVAL);
-	EXPECT(export_err(g, va + 512, 4096, &fd), EINVAL);
+	EXPECT(export_err(g, va + 512, PAGE, &fd), EINVAL);
 	EXPECT(export_err(g, va, 512, &fd), EINVAL);
-	EXPECT(export_err(g, va, 2 * PAGE64 + 4096, &fd), EINVAL);
+	EXPECT(export_err(g, va, 2 * PAGE64 + PAGE, &fd), EINVAL);
 	EXPECT(export_err(g, va, 4 * PAGE64, &fd), EINVAL);	/* two allocations */
 	EXPECT(export_err(g, va, -PAGE64, &fd), EINVAL);
 	EXPECT(export_err(g, va, 1ULL << 60, &fd), EINVAL);
 	EXPECT(export_err(g, 0, PAGE64, &fd), EINVAL);
-	EXPECT(export_err(g, PTR(&fd) & -4096ULL, 4096, &fd), EINVAL);
+	EXPECT(export_err(g, PTR(&fd) & -PAGE, PAGE, &fd), EINVAL);
 	NEED(!sg_free(g->fd, va));
 	EXPECT(export_err(g, va, PAGE64, &fd), EINVAL);
 	NEED(!sg_free(g->fd, other));
@@ -250,17 +250,17 @@ static void dma(struct gpu *g)
 {
 	static unsigned char out[CARD_MOST], back[CARD_MOST];
 	uint64_t va = need_alloc(g, 4 * PAGE64), at;
-	int fd = export(g, va + 4096, 2 * PAGE64), importer, other;
+	int fd = export(g, va + PAGE, 2 * PAGE64), importer, other;
 	size_t i;
 
 	for (i = 0; i < sizeof(out); i++)
 		out[i] = i * 7 + 3;
-	put(g, va + 4096, out, sizeof(out));
+	put(g, va + PAGE, out, sizeof(out));
 	NEED(!import_err(fd, IMPORTER_STATIC, &importer));
 	at = dma_address(importer);
 	card_dma(at, CARD_MEMORY, sizeof(out), 0);
 	card_dma(CARD_MEMORY, at + 8192, sizeof(out), 1);
-	get(g, back, va + 4096 + 8192, sizeof(back));
+	get(g, back, va + PAGE + 8192, sizeof(back));
 	CHECK(!memcmp(out, back, sizeof(out)), "what the card wrote is not what it read");
 
 	/* so that the card does not have it by chance */
@@ -291,13 +291,13 @@ static void addresses(struct gpu *g)
 	whole = dma_address(importer);
 	close(importer);
 	close(fd);
-	fd = export(g, va + PAGE64 - 4096, 8192);
+	fd = export(g, va + PAGE64 - PAGE, 2 * PAGE);
 	NEED(!import_err(fd, IMPORTER_STATIC, &importer));
 	NEED(!map(importer, &m));
 	part = m.dma_addr;
-	CHECK(m.length == 8192, "%llu bytes are mapped", (unsigned long long)m.length);
+	CHECK(m.length == 2 * PAGE, "%llu bytes are mapped", (unsigned long long)m.length);
 	if (untranslated(g))
-		CHECK(part == whole + PAGE64 - 4096, "%#llx, where the allocation is at %#llx",
+		CHECK(part == whole + PAGE64 - PAGE, "%#llx, where the allocation is at %#llx",
 		      (unsigned long long)part, (unsigned long long)whole);
 	close(importer);
 	close(fd);
@@ -311,7 +311,7 @@ static void memory_and_aperture_are_kept(struct gpu *g)
 	struct importer_map m;
 
 	va = need_alloc(g, 4 * PAGE64);
-	fd = export(g, va + 4096, PAGE64);
+	fd = export(g, va + PAGE, PAGE64);
 	again = export(g, va, 4 * PAGE64);
 	CHECK(bar1_used(g) == used_before + 4 * PAGE64, "the same pages are counted twice");
 	close(again);
@@ -384,7 +384,8 @@ static uint32_t seen(const uint32_t *p)
 static void programs_map_it(struct gpu *g)
 {
 	uint64_t va = need_alloc(g, 2 * PAGE64);
-	int fd = export(g, va + 4096, PAGE64);
+	const size_t last = 2 * PAGE / sizeof(uint32_t) - 1;
+	int fd = export(g, va + PAGE, PAGE64);
 	uint32_t *p;
 	uint32_t word = 0x1234;
 	char *none;
@@ -395,21 +396,21 @@ static void programs_map_it(struct gpu *g)
 	write_text(MMAP_PARAMETER, "Y");
 	none = mmap(NULL, PAGE64, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	CHECK(none == MAP_FAILED && errno == EINVAL, "private mmap: %s", strerror(errno));
-	none = mmap(NULL, PAGE64 + 4096, PROT_READ, MAP_SHARED, fd, 0);
+	none = mmap(NULL, PAGE64 + PAGE, PROT_READ, MAP_SHARED, fd, 0);
 	CHECK(none == MAP_FAILED && errno == EINVAL, "mmap past the end: %s", strerror(errno));
-	p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, PAGE64 - 8192);
+	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, PAGE64 - 2 * PAGE);
 	NEED(p != MAP_FAILED);
 	write_text(MMAP_PARAMETER, "N");
-	put(g, va + 4096 + PAGE64 - 4, &word, sizeof(word));
-	CHECK(seen(&p[2047]) == 0x1234, "%#x is seen", seen(&p[2047]));
+	put(g, va + PAGE + PAGE64 - 4, &word, sizeof(word));
+	CHECK(seen(&p[last]) == 0x1234, "%#x is seen", seen(&p[last]));
 	__atomic_store_n(p, 0x5678, __ATOMIC_SEQ_CST);
-	get(g, &word, va + 4096 + PAGE64 - 8192, sizeof(word));
+	get(g, &word, va + PAGE + PAGE64 - 2 * PAGE, sizeof(word));
 	CHECK(word == 0x5678, "%#x is seen by the GPU", word);
 	/* the mapping alone keeps it */
 	close(fd);
 	NEED(!sg_free(g->fd, va));
 	CHECK(seen(p) == 0x5678, "%#x is seen after the free", seen(p));
-	munmap(p, 8192);
+	munmap(p, 2 * PAGE);
 }
 
 /* A map that chaos refuses is a clean error. */

@@ -70,18 +70,18 @@ static int raw(int fd, unsigned long nr, void *arg, uint32_t size)
  */
 static void *page_end(char *page, uint32_t size)
 {
-	memset(page, 0, 4096);
-	return page + 4096 - (size + 7) / 8 * 8;
+	memset(page, 0, PAGE);
+	return page + PAGE - (size + 7) / 8 * 8;
 }
 
 static void sizes(struct gpu *g)
 {
-	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *two = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t i;
 
 	NEED(page != MAP_FAILED && two != MAP_FAILED);
-	NEED(!munmap(page + 4096, 4096));
+	NEED(!munmap(page + PAGE, PAGE));
 	for (i = 0; i < NCALLS; i++) {
 		const struct call *c = &calls[i];
 		char *arg = page_end(page, c->size);
@@ -106,28 +106,28 @@ static void sizes(struct gpu *g)
 			 "a byte longer");
 		memset(two, 0, 16384);
 		two[4095] = 1;
-		check_at(__LINE__, raw(g->fd, c->nr, two, 4096) == E2BIG, c->name, "a page");
+		check_at(__LINE__, raw(g->fd, c->nr, two, 4096) == E2BIG, c->name, "4 KiB");
 		memset(two, 0, 16384);
-		check_at(__LINE__, raw(g->fd, c->nr, two, 8192) == E2BIG, c->name, "two pages");
+		check_at(__LINE__, raw(g->fd, c->nr, two, 8192) == E2BIG, c->name, "8 KiB");
 		check_at(__LINE__, raw(g->fd, c->nr, two, ~0u) == E2BIG, c->name, "4 GiB");
 
 		/* What cannot be read, and what cannot be written. */
-		check_at(__LINE__, ioctl(g->fd, c->nr, page + 4096) && errno == EFAULT, c->name,
+		check_at(__LINE__, ioctl(g->fd, c->nr, page + PAGE) && errno == EFAULT, c->name,
 			 "unmapped");
 		check_at(__LINE__, ioctl(g->fd, c->nr, NULL) && errno == EFAULT, c->name, "NULL");
 		check_at(__LINE__, ioctl(g->fd, c->nr, (void *)-4096L) && errno == EFAULT, c->name,
 			 "the kernel's");
-		*(uint32_t *)(page + 4088) = c->size;
+		*(uint32_t *)(page + PAGE - 8) = c->size;
 		if (c->size > 8)
-			check_at(__LINE__, ioctl(g->fd, c->nr, page + 4088) && errno == EFAULT,
+			check_at(__LINE__, ioctl(g->fd, c->nr, page + PAGE - 8) && errno == EFAULT,
 				 c->name, "half unmapped");
 		arg = page_end(page, c->size);
 		*(uint32_t *)arg = c->size;
-		NEED(!mprotect(page, 4096, PROT_READ));
+		NEED(!mprotect(page, PAGE, PROT_READ));
 		check_at(__LINE__, ioctl(g->fd, c->nr, arg) && errno == EFAULT, c->name, "read-only");
-		NEED(!mprotect(page, 4096, PROT_READ | PROT_WRITE));
+		NEED(!mprotect(page, PAGE, PROT_READ | PROT_WRITE));
 	}
-	munmap(page, 4096);
+	munmap(page, PAGE);
 	munmap(two, 16384);
 }
 

@@ -69,7 +69,7 @@ static void pin(struct peerdma *ctx)
 	query(p);
 	if (!CHECK(!peerdma_pin(ctx, p, LENGTH, 0, NULL, &region)))
 		return;
-	CHECK(!peerdma_status(region, &status) && !strcmp(status.provider, "amd") && status.page_size == 4096);
+	CHECK(!peerdma_status(region, &status) && !strcmp(status.provider, "amd") && status.page_size == (uint32_t)getpagesize());
 	CHECK(!peerdma_cpu_view(region, &view));
 	strcpy(view, "by peerdma's view");
 	CHECK(!strcmp(p, "by peerdma's view"));

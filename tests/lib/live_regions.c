@@ -125,7 +125,7 @@ static void host_memory(void)
 	memset(p, 0, 300000);
 	CHECK(!peerdma_pin(ctx, p + 100, 200000, 0, NULL, &r), "host memory is pinned without being told what it is");
 	s = status(r);
-	CHECK(s.flags & PEERDMA_HOST && !strcmp(s.provider, "host") && s.page_size == 4096, "by provider host");
+	CHECK(s.flags & PEERDMA_HOST && !strcmp(s.provider, "host") && s.page_size == (uint32_t)getpagesize(), "by provider host");
 	CHECK(!strcmp(s.backend, subject->of_host) && s.direct == (uint32_t)subject->kernel, "of back-end %s", s.backend);
 	CHECK((*peerdma_why(r) != 0) != subject->kernel, "and none better because '%s'", peerdma_why(r));
 	CHECK(s.pinned_addr <= (uintptr_t)p + 100 && s.pinned_addr + s.pinned_length >= (uintptr_t)p + 200100,

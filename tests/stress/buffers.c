@@ -59,7 +59,7 @@ static long told(const struct buffer *b, const char *name)
 
 static int make_movable(struct child *c, struct buffer *b)
 {
-	struct mover_create m = { .length = 4096 * (1 + rnd_below(&c->rnd, 64)) };
+	struct mover_create m = { .length = (uint64_t)getpagesize() * (1 + rnd_below(&c->rnd, 64)) };
 	int mover = open("/dev/dmabuf_mover", O_RDWR | O_CLOEXEC), err;
 	void *p;
 

@@ -57,7 +57,7 @@ static void open_peerdma(struct child *c)
 		child_expect(c, "/dev/peerdma", errno);
 		_exit(0);
 	}
-	p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, c->pd, PEERDMA_MMAP_GENERATIONS);
+	p = mmap(NULL, (size_t)getpagesize(), PROT_READ, MAP_SHARED, c->pd, PEERDMA_MMAP_GENERATIONS);
 	if (p == MAP_FAILED)
 		child_fail("generations: %s", strerror(errno));
 	c->generations = p;

@@ -269,7 +269,7 @@ int child_fpga_copy(struct child *c)
 /* It is the dma-buf that is mapped, if its exporter lets it be. */
 static int no_view(struct child *c, struct held *h)
 {
-	if (mmap(NULL, 4096, PROT_READ, MAP_SHARED, c->pd, PEERDMA_MMAP_PIN(h->handle)) != MAP_FAILED)
+	if (mmap(NULL, (size_t)getpagesize(), PROT_READ, MAP_SHARED, c->pd, PEERDMA_MMAP_PIN(h->handle)) != MAP_FAILED)
 		child_fail("a pin of a dma-buf has a view");
 	return child_allow(c, "view of a pin of a dma-buf", errno,
 			   errno == ESTALE ? child_may_be_stale(h) : EOPNOTSUPP);
@@ -279,6 +279,7 @@ int child_view(struct child *c, struct held *h)
 {
 	/* READONLY pins, whose area is marked busy, are not for writing. */
 	int prot = !h->area || h->area->busy ? PROT_READ : PROT_READ | PROT_WRITE;
+	uint64_t page = (uint64_t)getpagesize();
 	void *p;
 
 	if (h->buffer)
@@ -287,7 +288,7 @@ int child_view(struct child *c, struct held *h)
 		return 0;
 	h->view_length = h->length;
 	if (rnd_chance(&c->rnd, 30))
-		h->view_length = 4096 * (1 + rnd_next(&c->rnd) % (h->length / 4096));
+		h->view_length = page * (1 + rnd_next(&c->rnd) % (h->length / page));
 	h->view_of_dmabuf = h->dmabuf >= 0 && rnd_chance(&c->rnd, 50);
 	p = mmap(NULL, h->view_length, prot,
 		 MAP_SHARED, h->view_of_dmabuf ? h->dmabuf : c->pd,

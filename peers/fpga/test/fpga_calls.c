@@ -52,7 +52,8 @@ static void expect(const char *what, unsigned long call, void *arg, int want)
 /* Each struct a byte short, a byte long with and without content, and far too long. */
 static void test_sizes(const char *name, unsigned long call, const void *good, __u32 size, __u32 least)
 {
-	unsigned char *room = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+	const size_t page = (size_t)getpagesize();
+	unsigned char *room = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	__u32 *asked = (__u32 *)room;
 
@@ -86,17 +87,17 @@ static void test_sizes(const char *name, unsigned long call, const void *good, _
 	room[size] = 1;
 	expect("a byte long", call, room, E2BIG);
 	room[size] = 0;
-	*asked = 4097;
+	*asked = (__u32)page + 1;
 	expect("longer than a page", call, room, E2BIG);
 	*asked = 0xffffffff;
 	expect("the largest size", call, room, E2BIG);
 
 	/* The struct's end is not readable. */
-	memcpy(room + 4096 - size / 2, good, size / 2);
-	mprotect(room + 4096, 4096, PROT_NONE);
-	expect("half of it", call, room + 4096 - size / 2, EFAULT);
+	memcpy(room + page - size / 2, good, size / 2);
+	mprotect(room + page, page, PROT_NONE);
+	expect("half of it", call, room + page - size / 2, EFAULT);
 	expect("nothing", call, NULL, EFAULT);
-	munmap(room, 8192);
+	munmap(room, 2 * page);
 }
 
 static void test_copy_arguments(void)
@@ -202,12 +203,12 @@ static void test_copy_dmabufs(void)
 
 static void test_copy_addresses(void)
 {
-	unsigned char *hole = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	unsigned char *constant = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *hole = mmap(NULL, (size_t)getpagesize(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *constant = mmap(NULL, (size_t)getpagesize(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct fpga_copy copy;
 
 	/* Nothing is mapped here any more. */
-	munmap(hole, 4096);
+	munmap(hole, (size_t)getpagesize());
 	copy = good_copy();
 	copy.src = (uintptr_t)hole;
 	expect("from where no memory is", FPGA_COPY, &copy, EFAULT);
@@ -230,7 +231,7 @@ static void test_copy_addresses(void)
 		printf("a copy that could not begin says that it did something\n");
 		failures++;
 	}
-	munmap(constant, 4096);
+	munmap(constant, (size_t)getpagesize());
 }
 
 static void test_copy_result(void)
