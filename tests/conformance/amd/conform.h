@@ -13,7 +13,7 @@
 #include "child.h"
 #include "amd_rdma_test.h"
 
-#define KIB4	((uint64_t)4096)
+#define PAGE	((uint64_t)getpagesize())	/* the system's */
 #define BLOCK	((uint64_t)2 << 20)
 
 enum verdict { OK, FAIL, NA };

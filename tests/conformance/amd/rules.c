@@ -76,8 +76,8 @@ static void pages(void)
 	if (api == 1) {
 		T(.op = A_SEGMENTS, .data = (uintptr_t)segs, .length = 512);
 		for (unsigned int i = 0; i < 512 && i < c.segments; i++)
-			small &= segs[2 * i + 1] == KIB4;
-		judge(small && c.segments == 512, "info: the table's entries", "4 KiB each", "%u", c.segments);
+			small &= segs[2 * i + 1] == PAGE;
+		judge(small && c.segments == BLOCK / PAGE, "info: the table's entries", "a page each", "%u", c.segments);
 	}
 	gpu_copy(p + BLOCK - 4, &in, 4);
 	judge(word_is(c, BLOCK - 4, in), "what hipMemcpy wrote, read at its address", "the same", "%s",
@@ -97,21 +97,21 @@ static void pages(void)
 static void parts(void)
 {
 	char *p = gpu_alloc(BLOCK);
-	struct amd_rdma_test_call c = get(p + 3 * KIB4, 2 * KIB4);
+	struct amd_rdma_test_call c = get(p + 3 * PAGE, 2 * PAGE);
 	uint32_t in = 0x5eed0003;
 
 	returns("get_pages of two pages inside an allocation", 0, c.ret);
-	judge(c.bytes == 2 * KIB4, "  its table", "8192 bytes", "%llu", (unsigned long long)c.bytes);
-	gpu_copy(p + 4 * KIB4, &in, 4);
-	judge(word_is(c, KIB4, in), "  its second page", "that one", "%s", word_is(c, KIB4, in) ? "that one" : "another");
+	judge(c.bytes == 2 * PAGE, "  its table", "two pages", "%llu", (unsigned long long)c.bytes);
+	gpu_copy(p + 4 * PAGE, &in, 4);
+	judge(word_is(c, PAGE, in), "  its second page", "that one", "%s", word_is(c, PAGE, in) ? "that one" : "another");
 	put();
 	if (api == 1) {
-		fails("an address that is no whole page", get(p + 100, KIB4), -EINVAL, 0);
+		fails("an address that is no whole page", get(p + 100, PAGE), -EINVAL, 0);
 	} else {
-		c = get(p + KIB4 + 100, KIB4);
+		c = get(p + PAGE + 100, PAGE);
 		returns("a range that is no whole pages", 0, c.ret);
-		judge(c.bytes == 2 * KIB4 && c.info_va == (uintptr_t)p + KIB4 + 100 && c.info_size == KIB4,
-		      "  is widened, info as asked for", "8192 bytes", "%llu", (unsigned long long)c.bytes);
+		judge(c.bytes == 2 * PAGE && c.info_va == (uintptr_t)p + PAGE + 100 && c.info_size == PAGE,
+		      "  is widened, info as asked for", "two pages", "%llu", (unsigned long long)c.bytes);
 		put();
 	}
 	for (int slot = 0; slot < 2; slot++)
@@ -130,10 +130,10 @@ static void wrong(void)
 
 	gpu_free(freed);
 	memset(own, 1, BLOCK);
-	fails("address 0", get(NULL, KIB4), -EINVAL, 0);
-	fails("memory of the process", get(own, KIB4), -EINVAL, 0);
+	fails("address 0", get(NULL, PAGE), -EINVAL, 0);
+	fails("memory of the process", get(own, PAGE), -EINVAL, 0);
 	fails("GPU memory that was freed", get(freed, BLOCK), -EINVAL, 0);
-	fails("past an allocation's end", get(low + BLOCK - KIB4, 2 * KIB4), -EINVAL, 0);
+	fails("past an allocation's end", get(low + BLOCK - PAGE, 2 * PAGE), -EINVAL, 0);
 	c = get(p, 0);
 	returns("length 0", -EINVAL, c.ret);
 	c = get(p, UINT64_MAX - 8191);
@@ -224,7 +224,7 @@ static void whose(void)
 	judge(T(.op = A_IS_GPU, .va = (uintptr_t)own).ret == 0, "is_gpu_address of memory of the process", "0", "%d",
 	      T(.op = A_IS_GPU, .va = (uintptr_t)own).ret);
 	c = T(.op = A_PAGE_SIZE, .va = (uintptr_t)p, .length = BLOCK);
-	judge(!c.ret && c.value == KIB4, "get_page_size", "0, 4096", "%d, %llu", c.ret, (unsigned long long)c.value);
+	judge(!c.ret && c.value == PAGE, "get_page_size", "0, the system's", "%d, %llu", c.ret, (unsigned long long)c.value);
 	gpu_free(p);
 }
 
