@@ -164,6 +164,28 @@ int copy(struct user *u, u32 stream, u64 dst, u64 src, u64 len, u32 flags)
 	return CALL(u->client, SOFTGPU_COPY, &c);
 }
 
+int fill(struct user *u, u32 stream, u64 dst, u64 len, u32 value, u32 flags)
+{
+	struct softgpu_fill f = { .ctx = u->ctx, .stream = stream, .flags = flags, .dst = dst, .width = len,
+				  .height = 1, .value = value, .elem = 1 };
+
+	return CALL(u->client, SOFTGPU_FILL, &f);
+}
+
+int enlist(struct user *u, u32 kind, u64 va, u64 len)
+{
+	struct softgpu_host_register h = { .ctx = u->ctx, .kind = kind, .va = va, .length = len };
+
+	return CALL(u->client, SOFTGPU_HOST_REGISTER, &h);
+}
+
+int discharge(struct user *u, u64 va)
+{
+	struct softgpu_va a = { .va = va };
+
+	return CALL(u->client, SOFTGPU_HOST_UNREGISTER, &a);
+}
+
 u64 rnd(u64 *state)
 {
 	/* splitmix64 */

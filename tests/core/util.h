@@ -31,9 +31,9 @@ struct machine {
 	void (*hide)(void *priv, const void *proc_key, u64 va, u64 length);
 };
 
-/* GPUs with that much VRAM each; aperture and reserved as sg_gpu_desc has them. */
 /* Its memory may be moved to system memory, whose physical addresses are its addresses. */
 void machine_system(struct sg_gpu_desc *desc);
+/* GPUs with that much VRAM each; aperture and reserved as sg_gpu_desc has them. */
 void machine_up(struct machine *m, u32 gpus, u64 vram, u64 bar1, u64 reserved);
 /* Checks that every count is back where it started. */
 void machine_down(struct machine *m);
@@ -59,6 +59,11 @@ int mem_alloc(struct user *u, u64 len, u64 *va);
 int mem_free(struct user *u, u64 va);
 struct softgpu_query query(struct user *u, u64 va);
 int copy(struct user *u, u32 stream, u64 dst, u64 src, u64 len, u32 flags);
+/* Bytes. */
+int fill(struct user *u, u32 stream, u64 dst, u64 len, u32 value, u32 flags);
+/* Makes host memory, of a kind that is the host's, known to the context; and unknown again. */
+int enlist(struct user *u, u32 kind, u64 va, u64 len);
+int discharge(struct user *u, u64 va);
 #define HOST(p) ((u64)(uintptr_t)(p))
 
 u64 rnd(u64 *state);
