@@ -16,7 +16,7 @@
 static struct machine m;
 static struct user u;
 static int key;
-static u8 storage[WINDOW + PAGE];	/* the window, so that host memory in it can be touched */
+static u8 storage[WINDOW + PAGE];	/* the window */
 static u8 own[LENGTH];			/* outside the window */
 static u8 *host;
 
@@ -27,14 +27,9 @@ static void knob(bool on)
 
 static int set_up(void **state)
 {
-	struct softgpu_va_reserve r = { .length = 2 * PAGE };
-	u8 *window = storage + PAGE - HOST(storage) % PAGE;
-
 	(void)state;
 	machine_up(&m, 1, 16 * PAGE, 16 * PAGE, 0);
-	user_up_at(&u, &m, 0, &key, HOST(window), WINDOW);
-	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
-	host = window + (r.va - HOST(window));
+	host = user_up_in(&u, &m, &key, storage, WINDOW, 2 * PAGE);
 	knob(true);
 	return 0;
 }

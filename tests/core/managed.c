@@ -15,26 +15,19 @@
 static struct machine m;
 static struct user u;
 static int key;
-static u8 *managed;	/* where the process has it */
+static u8 storage[WINDOW + PAGE];	/* the window */
+static u8 *managed;			/* in it: where the process has it */
 
 static void strict(bool on)
 {
 	sg_chaos_set(m.sg, &(struct sg_chaos){ .strict = on });
 }
 
-/* The window is memory of this process: managed memory in it can be touched. */
-static u8 storage[WINDOW + PAGE];
-
 static int set_up(void **state)
 {
-	struct softgpu_va_reserve r = { .length = 4 * PAGE };
-	u8 *window = storage + PAGE - HOST(storage) % PAGE;
-
 	(void)state;
 	machine_up(&m, 1, 16 * PAGE, 16 * PAGE, 0);
-	user_up_at(&u, &m, 0, &key, HOST(window), WINDOW);
-	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
-	managed = window + (r.va - HOST(window));
+	managed = user_up_in(&u, &m, &key, storage, WINDOW, 4 * PAGE);
 	return 0;
 }
 

@@ -49,7 +49,14 @@ struct user {
 void user_up(struct user *u, struct machine *m, u32 gpu, const void *key);
 /* With a window of the test's choice. */
 void user_up_at(struct user *u, struct machine *m, u32 gpu, const void *key, u64 base, u64 length);
+/*
+ * With a window that is memory of this process, so that host memory in it can be touched:
+ * storage has length and a page more.  As much as is reserved in it is at what is returned.
+ */
+u8 *user_up_in(struct user *u, struct machine *m, const void *key, u8 *storage, u64 length, u64 reserved);
 void user_down(struct user *u);
+/* Copies to and from this process; an address in the zero page faults, as it does for real. */
+extern const struct sg_host_ops user_host_ops;
 
 /* The calls, with the struct's size filled in; they return what sg_call() does. */
 #define CALL(client, name, arg) \
