@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* remembered.c - see remembered.h. */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -16,10 +15,6 @@ static struct remembered none[1 << REMEMBERED_BITS];	/* of a thread that has non
 
 _Alignas(64) struct remembered_words remembered_words = { .making = &not_seen };
 _Thread_local struct remembered *remembered_table __attribute__((tls_model("initial-exec"))) = none;
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
-static bool key_there;
 
 /* ---- whether all is seen ---- */
 
@@ -54,29 +49,21 @@ static bool all_seen(void)
 
 /* ---- a thread's table ---- */
 
-static void table_end(void *table)
+void remembered_end(void)
 {
+	if (remembered_table != none)
+		munmap(remembered_table, TABLE_SIZE);
 	remembered_table = none;
-	munmap(table, TABLE_SIZE);
-}
-
-static void key_make(void)
-{
-	key_there = !pthread_key_create(&key, table_end);
 }
 
 /* A child, however it was forked, gets zeros: not all that is the parent's is the child's, too. */
 static bool table_make(void)
 {
-	void *table;
+	void *table = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	pthread_once(&once, key_make);
-	if (!key_there)
-		return false;
-	table = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (table == MAP_FAILED)
 		return false;
-	if (madvise(table, TABLE_SIZE, MADV_WIPEONFORK) || pthread_setspecific(key, table)) {
+	if (madvise(table, TABLE_SIZE, MADV_WIPEONFORK) || !thread_end_told()) {
 		munmap(table, TABLE_SIZE);
 		return false;
 	}
