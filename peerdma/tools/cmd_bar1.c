@@ -207,7 +207,7 @@ int cmd_bar1(struct tool *tool, int argc, char **argv)
 {
 	struct pins_table pins = { 0 };
 	struct gpus gpus;
-	int pins_error, ret = tool_options(tool, argc, argv, OPTION_JSON | OPTION_TSV | OPTION_DRAW, usage);
+	int pins_error, ret = tool_options(tool, argc, argv, OPTION_JSON | OPTION_TSV | OPTION_ASCII | OPTION_COLOR, usage);
 
 	if (ret >= 0)
 		return ret;
