@@ -48,7 +48,7 @@ static uint32_t look(uint32_t n, uint64_t from, uint64_t to, bool first)
 	uint32_t sum = 0;
 
 	MUST(node->count <= INDEX_FAN);
-	for (uint32_t i = node->count; i < INDEX_FAN; i++)
+	for (uint32_t i = node->count; i < INDEX_FAN + 2; i++)
 		MUST(node->key[i] == UINT64_MAX);
 	for (uint32_t i = 0; i < node->count; i++) {
 		uint64_t low = node->height && !i ? from : node->key[i];	/* there it is 0 */
