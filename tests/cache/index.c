@@ -176,6 +176,9 @@ static void against_naive(uint32_t operations, uint64_t seed)
 			set(i, some_key(&seed, (unsigned int)below(&seed, 5)));
 		else if (naive[i].there && (there >= target || below(&seed, 4) == 0))
 			clear(i);
+		/* A hint may be wrong in any way. */
+		if (below(&seed, 4) == 0)
+			ix.hints[below(&seed, ix.hints_mask + 1)] = (uint32_t)below(&seed, ix.used);
 		MUST(floor_of(x) == naive_floor(x));
 		if (below(&seed, 2))
 			MUST(index_seek(&ix, x) == naive_floor(x));

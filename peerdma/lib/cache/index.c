@@ -18,6 +18,9 @@
 #define SPARSE		(INDEX_FAN / 4)
 #define JOINED_MAX	(INDEX_FAN * 3 / 4)
 #define NO_KEY		UINT64_MAX
+#define HINTS_LEAST	1024U
+#define HINTS_MOST	65536U
+#define HINTS_EACH	3		/* 2^3 hints for what the keys of a node span */
 
 _Static_assert(INDEX_FAN == 24, "rank() looks at every fifth, and at four");
 _Static_assert(sizeof(struct index_node) == 320, "five cache lines");
@@ -33,14 +36,34 @@ static struct index_node *node_at(const struct index *ix, uint32_t n)
 }
 
 /* Two neighbours that did not join have more than JOINED_MAX keys between them: on average over a third of a node. */
-size_t index_size(uint32_t keys)
+static uint32_t capacity_for(uint32_t keys)
 {
-	return ((size_t)keys / 2 + 64) * sizeof(struct index_node);
+	return keys / 2 + 64;
 }
 
-size_t index_memory(const struct index *ix)
+/* No more than there may be nodes, and whole pages. */
+static uint32_t hints_for(uint32_t keys)
 {
-	return ord_load(&ix->used) * sizeof(struct index_node);
+	uint32_t hints = HINTS_LEAST;
+
+	while (hints < HINTS_MOST && 2 * hints <= capacity_for(keys))
+		hints *= 2;
+	return hints;
+}
+
+static size_t hints_size(uint32_t keys)
+{
+	return hints_for(keys) * sizeof(uint32_t);
+}
+
+size_t index_size(uint32_t keys)
+{
+	return hints_size(keys) + capacity_for(keys) * sizeof(struct index_node);
+}
+
+size_t index_used(const struct index *ix)
+{
+	return (size_t)((char *)node_at(ix, ord_load(&ix->used)) - (char *)ix->hints);
 }
 
 /*
@@ -80,6 +103,53 @@ static inline void fetch(const struct index_node *node)
 	__builtin_prefetch((const char *)node + 256);
 }
 
+/* ---- hints ---- */
+
+/*
+ * At random, a way from the root is mostly waiting for one node after the other, and
+ * all but the last two are the same for many neighbours.  So a table has, by some bits
+ * of the address, the number of the node above the leaves that somebody's way led to.
+ * It is a guess, and that node tells whether it is right: what is between its second
+ * key and its last belongs below it for as long as it is in the tree, and one that is
+ * not has none.  Whoever reads without the lock may be misled by what a writer moves,
+ * but then the count of changes says so, as on a whole way.
+ */
+static inline uint32_t *hint_of(const struct index *ix, uint64_t x)
+{
+	return &ix->hints[x >> ord_load(&ix->hints_shift) & ord_load(&ix->hints_mask)];
+}
+
+/* Where a way to x may begin.  Small trees have no hints. */
+static inline uint32_t start(const struct index *ix, uint64_t x)
+{
+	const struct index_node *node;
+	uint32_t n, count;
+
+	if (!ord_load(&ix->hints_mask))
+		return ord_load(&ix->root);
+	n = ord_load(hint_of(ix, x));
+	node = node_at(ix, n);
+	count = ord_load(&node->count);
+	if (ord_load(&node->height) == 1 && count > 2 && x - key_at(node, 1) < key_at(node, count - 1) - key_at(node, 1))
+		return n;
+	return ord_load(&ix->root);
+}
+
+/* A node above leaves is full: what it spans is what others will, and there are more of them. */
+static void hints_tune(struct index *ix, const struct index_node *node)
+{
+	uint32_t bits = 63 - (uint32_t)__builtin_clzll(node->key[INDEX_FAN - 1] - node->key[1]);
+	uint32_t shift = bits > HINTS_EACH ? bits - HINTS_EACH : 0;
+
+	/* Not to and fro between two: each time all hints are in other places. */
+	if (shift + 1 < ix->hints_shift || shift > ix->hints_shift + 1)
+		ord_store(&ix->hints_shift, shift);
+	if (ix->hints_mask < ix->used && ix->hints_mask < ix->hints_most)
+		ord_store(&ix->hints_mask, 2 * ix->hints_mask + 1);
+}
+
+/* ---- the way down ---- */
+
 /*
  * The way down to the leaf where x belongs, which is the place from here on; NULL: a writer was in the way.
  *
@@ -92,10 +162,10 @@ static struct index_node * __attribute__((noinline)) descend(const struct index 
 							     uint64_t changes)
 {
 	uint64_t from = 0, to = NO_KEY, key;
-	uint32_t n, parent = INDEX_NONE, above = MAX_HEIGHT + 1;
+	uint32_t n, parent = INDEX_NONE, above = MAX_HEIGHT + 1, steps = 0;
 
 	/* What a writer moves may lead anywhere: not out of the array, and every step goes down. */
-	for (n = ord_load(&ix->root); n < ix->capacity;) {
+	for (n = start(ix, x); n < ix->capacity;) {
 		struct index_node *node = node_at(ix, n);
 		uint32_t height = ord_load(&node->height), at;
 
@@ -106,9 +176,12 @@ static struct index_node * __attribute__((noinline)) descend(const struct index 
 		above = height;
 		if (!height) {
 			at += key_at(node, 0) <= x;
+			if (steps > 1 && ord_load(&ix->hints_mask))
+				ord_store(hint_of(ix, x), parent);
 			*place = (struct index_place){ changes, from, to, n, parent, at, 0 };
 			return node;
 		}
+		steps++;
 		parent = n;
 		n = ord_load(&node->child[at]);
 		key = key_at(node, at);
@@ -201,7 +274,7 @@ static uint32_t node_get(struct index *ix, uint32_t height)
 		ix->free_count--;
 	} else {
 		n = ix->used;
-		ord_store(&ix->used, n + 1);	/* index_memory() */
+		ord_store(&ix->used, n + 1);	/* index_used() */
 	}
 	for (uint32_t i = 0; i < INDEX_FAN + 2; i++)
 		ord_store(&node_at(ix, n)->key[i], NO_KEY);
@@ -220,8 +293,12 @@ static void node_put(struct index *ix, struct index_node *node)
 
 void index_init(struct index *ix, void *memory, uint32_t keys)
 {
-	ix->nodes = memory;
-	ix->capacity = keys / 2 + 64;
+	ix->hints = memory;
+	ix->hints_most = hints_for(keys) - 1;
+	ix->hints_mask = 0;
+	ix->hints_shift = 0;
+	ix->nodes = (struct index_node *)((char *)memory + hints_size(keys));
+	ix->capacity = capacity_for(keys);
 	ix->used = 0;
 	ix->free = INDEX_NONE;
 	ix->free_count = 0;
@@ -243,6 +320,8 @@ static void split(struct index *ix, struct index_node *parent, uint32_t at, uint
 	struct index_node *right = node_at(ix, n);
 	uint32_t keep = key > left->key[INDEX_FAN - 1] ? INDEX_FAN - 1 : INDEX_FAN / 2;
 
+	if (left->height == 1)
+		hints_tune(ix, left);
 	for (uint32_t i = keep; i < INDEX_FAN; i++) {
 		set_entry(right, i - keep, left->key[i], left->child[i]);
 		ord_store(&left->key[i], NO_KEY);

@@ -42,21 +42,24 @@ struct index_place {
 };
 
 struct index {
-	/* What readers need; only the last two ever change. */
+	/* What readers need. */
 	struct index_node *nodes;
+	uint32_t *hints;		/* the memory begins with them */
 	uint32_t capacity;		/* nodes */
+	uint32_t hints_mask, hints_shift;
 	uint32_t root;
 	uint64_t changes;		/* counted when each is done */
 
 	uint32_t used __attribute__((aligned(64)));
 	uint32_t free, free_count;	/* a list through child[0] */
+	uint32_t hints_most;		/* that hints_mask may be */
 	struct index_place finger;	/* the lock's */
 };
 
 /* Room for so many nodes that `keys` keys always fit. */
 size_t index_size(uint32_t keys);
-/* How much of it is used. */
-size_t index_memory(const struct index *ix);
+/* What there is of it beyond here was never touched. */
+size_t index_used(const struct index *ix);
 /* `memory`: index_size(keys) bytes of zeros, which the caller keeps and gives back. */
 void index_init(struct index *ix, void *memory, uint32_t keys);
 
