@@ -8,13 +8,11 @@
  *
  * usage: bench-cache-check [--json]
  */
-#include <dlfcn.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "cu.h"
 #include "peerdma_cache.h"
 #include "stats.h"
 
@@ -22,19 +20,15 @@
 #define HITS	(1 << 17)
 #define BUFFERS	16
 #define LENGTH	(64 * 1024UL)
-#define BUFFER_ID 7
 
-typedef unsigned long long gpu_ptr;
-
-static int (*get_attribute)(void *data, int attribute, gpu_ptr p);
-static gpu_ptr buffers[BUFFERS];
+static CUdeviceptr buffers[BUFFERS];
 static unsigned long long ids[BUFFERS];
 
-static unsigned long long id_of(gpu_ptr p)
+static unsigned long long id_of(CUdeviceptr p)
 {
 	unsigned long long id = 0;
 
-	return get_attribute(&id, BUFFER_ID, p) ? 0 : id;
+	return cu.pointer_get_attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p) ? 0 : id;
 }
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
@@ -60,27 +54,19 @@ static int check(void *arg, const struct peerdma_cached *region, uint64_t addr, 
 	return id_of(addr) == (uintptr_t)region->registration;
 }
 
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 static double alone(void)
 {
-	double start = now_ns();
+	double start = clock_ns();
 	unsigned int wrong = 0;
 
 	for (unsigned int i = 0; i < HITS; i++)
 		wrong += id_of(buffers[i % BUFFERS] + 64) != ids[i % BUFFERS];
-	return wrong ? -1 : (now_ns() - start) / HITS;
+	return wrong ? -1 : (clock_ns() - start) / HITS;
 }
 
 static double hit(struct peerdma_cache *cache)
 {
-	double start = now_ns();
+	double start = clock_ns();
 
 	for (unsigned int i = 0; i < HITS; i++) {
 		struct peerdma_cached *hold;
@@ -89,30 +75,7 @@ static double hit(struct peerdma_cache *cache)
 			return -1;
 		peerdma_cache_put(cache, hold);
 	}
-	return (now_ns() - start) / HITS;
-}
-
-/* A context and some memory. */
-static bool cuda_begin(void)
-{
-	void *library = dlopen("libcuda.so.1", RTLD_NOW), *context;
-	int (*init)(unsigned int), (*retain)(void **, int), (*set)(void *), (*alloc)(gpu_ptr *, size_t);
-
-	if (!library)
-		return false;
-	*(void **)&init = dlsym(library, "cuInit");
-	*(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-	*(void **)&set = dlsym(library, "cuCtxSetCurrent");
-	*(void **)&alloc = dlsym(library, "cuMemAlloc_v2");
-	*(void **)&get_attribute = dlsym(library, "cuPointerGetAttribute");
-	if (!init || !retain || !set || !alloc || !get_attribute || init(0) || retain(&context, 0) || set(context))
-		return false;
-	for (int i = 0; i < BUFFERS; i++) {
-		if (alloc(&buffers[i], LENGTH))
-			return false;
-		ids[i] = id_of(buffers[i]);
-	}
-	return true;
+	return (clock_ns() - start) / HITS;
 }
 
 int main(int argc, char **argv)
@@ -122,9 +85,10 @@ int main(int argc, char **argv)
 	struct peerdma_cache *cache;
 	struct stats a, h;
 
-	if (!cuda_begin()) {
-		fprintf(stderr, "bench-cache-check: no GPU (softgpu's, in the process: SOFTGPU_INPROCESS=1)\n");
-		return 77;
+	cu_start(77);
+	for (int i = 0; i < BUFFERS; i++) {
+		buffers[i] = cu_alloc(LENGTH);
+		ids[i] = id_of(buffers[i]);
 	}
 	if (peerdma_cache_create(&ops, NULL, NULL, &cache)) {
 		fprintf(stderr, "%s\n", peerdma_last_error());

@@ -155,7 +155,7 @@ int main(int argc, char **argv)
 	int r, l, p;
 
 	parse(argc, argv);
-	cu_start();
+	cu_start(1);
 	for (r = 0; r < 2; r++) {
 		host[r] = mmap(NULL, MAX_LENGTH + APART, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

@@ -21,20 +21,21 @@ void cu_check(CUresult result, const char *what)
 	cu.member = dlsym(lib, STRING(name));					\
 	if (!cu.member) {							\
 		fprintf(stderr, "libcuda.so.1 has no %s\n", STRING(name));	\
-		exit(1);							\
+		exit(missing);							\
 	}									\
 } while (0)
 
-void cu_start(void)
+void cu_start(int missing)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
 	CUdevice device;
 	CUcontext ctx;
+	CUresult ret;
 
 	if (!lib) {
 		fprintf(stderr, "%s\nset LD_LIBRARY_PATH to the folder of libcuda.so.1, as \"make bench\" does\n",
 			dlerror());
-		exit(1);
+		exit(missing);
 	}
 	LOAD(init, cuInit);
 	LOAD(device_get, cuDeviceGet);
@@ -45,7 +46,12 @@ void cu_start(void)
 	LOAD(copy_dtoh, cuMemcpyDtoH);
 	LOAD(copy_dtod, cuMemcpyDtoDAsync);
 	LOAD(synchronize, cuCtxSynchronize);
-	cu_check(cu.init(0), "cuInit: is softgpu.ko loaded?");
+	LOAD(pointer_get_attribute, cuPointerGetAttribute);
+	ret = cu.init(0);
+	if (ret) {
+		fprintf(stderr, "cuInit: libcuda says %d: no GPU (softgpu's: load softgpu.ko, or set SOFTGPU_INPROCESS=1)\n", ret);
+		exit(missing);
+	}
 	cu_check(cu.device_get(&device, 0), "cuDeviceGet");
 	cu_check(cu.ctx_create(&ctx, 0, device), "cuCtxCreate");
 }

@@ -18,10 +18,11 @@ extern struct cu {
 	typeof(cuMemcpyDtoH) *copy_dtoh;
 	typeof(cuMemcpyDtoDAsync) *copy_dtod;
 	typeof(cuCtxSynchronize) *synchronize;
+	typeof(cuPointerGetAttribute) *pointer_get_attribute;
 } cu;
 
-/* Loads libcuda and makes a context on GPU 0.  Says what is missing, and exits. */
-void cu_start(void);
+/* Loads libcuda and makes a context on GPU 0.  Says what is missing, and exits with that code. */
+void cu_start(int missing);
 
 /* GPU memory, or an error message and the end. */
 CUdeviceptr cu_alloc(size_t length);

@@ -317,7 +317,7 @@ int main(int argc, char **argv)
 			per_instruction);
 		return 77;
 	}
-	cu_start();
+	cu_start(1);
 	va = cu_alloc(MEMORY);
 	door = measure_door(peerdma);
 

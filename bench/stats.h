@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* stats.h - the middle and the ends of a few samples, and the time stamp counter. */
+/* stats.h - the middle and the ends of a few samples, the clock and the time stamp counter. */
 #ifndef STATS_H
 #define STATS_H
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* Half of the samples lie between low and high. */
 struct stats {
@@ -26,6 +27,14 @@ static inline struct stats stats_of(double *samples, int n)
 		.min = samples[0], .low = samples[n / 4], .median = samples[n / 2],
 		.high = samples[3 * n / 4], .max = samples[n - 1],
 	};
+}
+
+static inline double clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
 static inline uint64_t ticks(void)

@@ -2,7 +2,6 @@
 /*
  * error.c - the text behind an errno: peerdma_last_error().
  */
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,42 +17,21 @@
  */
 static _Thread_local char *text __attribute__((tls_model("initial-exec")));
 static _Thread_local bool no_room __attribute__((tls_model("initial-exec")));
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
-static bool key_there;
 
-/* Another library's end of the thread may still fail in a call: it gets a new text. */
-static void text_end(void *old)
+void text_end(void)
 {
+	free(text);
 	text = NULL;
-	free(old);
-}
-
-static void key_make(void)
-{
-	key_there = !pthread_key_create(&key, text_end);
-}
-
-static char *text_make(void)
-{
-	char *new;
-
-	pthread_once(&once, key_make);
-	new = key_there ? malloc(TEXT_MAX) : NULL;
-	if (new && pthread_setspecific(key, new)) {
-		free(new);
-		new = NULL;
-	}
-	no_room = !new;
-	return new;
 }
 
 int fail(int error, const char *fmt, ...)
 {
 	va_list args;
 
-	if (!text)
-		text = text_make();
+	if (!text) {
+		text = thread_end_told() ? malloc(TEXT_MAX) : NULL;
+		no_room = !text;
+	}
 	if (!text)
 		return error;
 	va_start(args, fmt);

@@ -127,6 +127,13 @@ int check_size(const char *call, uint32_t size, size_t first);
 #define NOTICE_FIRST	END_OF(struct peerdma_notice, length)
 void put_out(void *out, const void *from, size_t known);
 
+/* thread_end.c: the calling thread's end will be told to the functions below; false: it cannot be. */
+bool thread_end_told(void);
+/* cache/thread.c, remembered.c, error.c: give back what the calling thread has, which is as one that never had any. */
+void fronts_end(void);
+void remembered_end(void);
+void text_end(void);
+
 /* process.c: a number that differs between a process and its forked children; no system call after the first. */
 uint64_t process_id(void);
 /* 0, or -EPERM with text in a child of the process that opened ctx. */

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* remembered.c - see remembered.h. */
-#include <dlfcn.h>
-#include <link.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -19,65 +16,7 @@ static struct remembered none[1 << REMEMBERED_BITS];	/* of a thread that has non
 _Alignas(64) struct remembered_words remembered_words = { .making = &not_seen };
 _Thread_local struct remembered *remembered_table __attribute__((tls_model("initial-exec"))) = none;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
-static bool key_there;
-
 /* ---- whether all is seen ---- */
-
-struct order {
-	uintptr_t hooks, cuda;
-	int first;		/* 1: the hooks', 2: CUDA's; 0: neither was met yet */
-};
-
-static bool is_in(const struct dl_phdr_info *info, uintptr_t p)
-{
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-
-		if (ph->p_type == PT_LOAD && p - info->dlpi_addr - ph->p_vaddr < ph->p_memsz)
-			return true;
-	}
-	return false;
-}
-
-static int in_order(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	struct order *o = arg;
-
-	(void)size;
-	o->first = is_in(info, o->hooks) ? 1 : is_in(info, o->cuda) ? 2 : 0;
-	return o->first;
-}
-
-/*
- * The loader lists libraries as they came.  Hooks that came after CUDA do not see who had
- * fetched CUDA's functions by then.
- */
-static bool came_first(const void *hooks)
-{
-	struct order o = { .hooks = (uintptr_t)hooks };
-	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-
-	if (!library)
-		return false;
-	o.cuda = (uintptr_t)dlsym(library, "cuInit");
-	dlclose(library);
-	dl_iterate_phdr(in_order, &o);
-	return o.first == 1;
-}
-
-static const uint64_t *find(void)
-{
-	const uint64_t *(*making)(void);
-	int (*active)(void);
-
-	*(void **)&making = dlsym(RTLD_DEFAULT, "peerdma_hooks_making");
-	*(void **)&active = dlsym(RTLD_DEFAULT, "peerdma_hooks_active");
-	if (!making || !active || !active() || !came_first((const void *)(uintptr_t)making) || !hooks_see_all())
-		return &not_seen;
-	return making();
-}
 
 /*
  * Looked for once, when CUDA is there, and again when the loader has loaded something:
@@ -96,9 +35,11 @@ static bool all_seen(void)
 	now = loader_loads() << 1 | 1;
 	if (atomic_load(&known) == now)
 		return true;
-	word = find();
-	if (word == &not_seen)
+	word = hooks_making();
+	if (!word) {
+		word = &not_seen;
 		atomic_store(&never, true);
+	}
 	__atomic_store_n(&remembered_words.making, word, __ATOMIC_SEQ_CST);
 	if (atomic_load(&never))	/* another thread may have found so meanwhile */
 		__atomic_store_n(&remembered_words.making, &not_seen, __ATOMIC_SEQ_CST);
@@ -108,29 +49,21 @@ static bool all_seen(void)
 
 /* ---- a thread's table ---- */
 
-static void table_end(void *table)
+void remembered_end(void)
 {
+	if (remembered_table != none)
+		munmap(remembered_table, TABLE_SIZE);
 	remembered_table = none;
-	munmap(table, TABLE_SIZE);
-}
-
-static void key_make(void)
-{
-	key_there = !pthread_key_create(&key, table_end);
 }
 
 /* A child, however it was forked, gets zeros: not all that is the parent's is the child's, too. */
 static bool table_make(void)
 {
-	void *table;
+	void *table = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	pthread_once(&once, key_make);
-	if (!key_there)
-		return false;
-	table = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (table == MAP_FAILED)
 		return false;
-	if (madvise(table, TABLE_SIZE, MADV_WIPEONFORK) || pthread_setspecific(key, table)) {
+	if (madvise(table, TABLE_SIZE, MADV_WIPEONFORK) || !thread_end_told()) {
 		munmap(table, TABLE_SIZE);
 		return false;
 	}

@@ -150,19 +150,13 @@ static void json_gpu(struct json_object *o, const struct gpu *gpu, const struct 
 	owners = json_array_in(inner, "owners");
 	for (size_t i = 0; i < v->aperture.count; i++) {
 		const struct owner *from = &v->aperture.owners[i];
-		struct json_object *ranges, *range;
 
 		owner = json_append(owners);
 		json_number(owner, "pid", from->pid);
 		json_text(owner, "comm", from->comm);
 		json_number(owner, "pins", from->pins);
 		json_number(owner, "held", from->held);
-		ranges = json_array_in(owner, "ranges");
-		for (size_t j = 0; j < from->count; j++) {
-			range = json_append(ranges);
-			json_address(range, "phys", from->ranges[j].start);
-			json_number(range, "length", from->ranges[j].length);
-		}
+		json_ranges(owner, "ranges", from->ranges, from->count);
 	}
 }
 
@@ -207,7 +201,7 @@ int cmd_bar1(struct tool *tool, int argc, char **argv)
 {
 	struct pins_table pins = { 0 };
 	struct gpus gpus;
-	int pins_error, ret = tool_options(tool, argc, argv, OPTION_JSON | OPTION_TSV | OPTION_DRAW, usage);
+	int pins_error, ret = tool_options(tool, argc, argv, OPTION_JSON | OPTION_TSV | OPTION_ASCII | OPTION_COLOR, usage);
 
 	if (ret >= 0)
 		return ret;

@@ -359,9 +359,9 @@ static int everyone(const struct tool *tool, size_t most)
 int cmd_cache(struct tool *tool, int argc, char **argv)
 {
 	const char *regions = NULL, *operand = NULL;
-	const struct tool_value values[] = { { "regions", &regions }, { NULL, &operand } };
+	const struct tool_own own[] = { { .name = "regions", .value = &regions }, { .value = &operand } };
 	uint64_t pid, most = REGIONS_DEFAULT;
-	int ret = tool_options_more(tool, argc, argv, OPTION_JSON, values, 2, usage);
+	int ret = tool_options_own(tool, argc, argv, OPTION_JSON, own, 2, usage);
 
 	if (ret >= 0)
 		return ret;

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,7 +30,6 @@ static const char usage[] =
 	"Exit code: 0 nothing is broken, 1 something is, 2 not broken as far as can be told,\n"
 	"but not all can be; 3 wrong usage or another error.\n";
 
-enum { OPT_ALL = 256, OPT_JSON, OPT_BUNDLE, OPT_PROBE, OPT_COLOR, OPT_ROOT };
 #define EXIT_FAILED	3	/* 1 is a verdict here */
 
 struct wish {
@@ -42,49 +40,15 @@ struct wish {
 
 static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 {
-	static const struct option all[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ "all", no_argument, NULL, OPT_ALL },
-		{ "json", no_argument, NULL, OPT_JSON },
-		{ "bundle", required_argument, NULL, OPT_BUNDLE },
-		{ "probe", no_argument, NULL, OPT_PROBE },
-		{ "color", no_argument, NULL, OPT_COLOR },
-		{ "root", required_argument, NULL, OPT_ROOT },
-		{ 0 },
+	const struct tool_own own[] = {
+		{ .name = "all", .given = &w->all }, { .name = "probe", .given = &w->probe },
+		{ .name = "bundle", .value = &w->bundle }, { .value = &w->devices[0] }, { .value = &w->devices[1] },
 	};
-	int c;
+	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_COLOR, own, sizeof(own) / sizeof(own[0]), usage);
 
-	memset(w, 0, sizeof(*w));
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "h", all, NULL)) >= 0) {
-		switch (c) {
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_OK;
-		case OPT_ALL:
-			w->all = true;
-			break;
-		case OPT_JSON:
-			tool->json = true;
-			break;
-		case OPT_BUNDLE:
-			w->bundle = optarg;
-			break;
-		case OPT_PROBE:
-			w->probe = true;
-			break;
-		case OPT_COLOR:
-			tool->color = true;
-			break;
-		case OPT_ROOT:
-			tool->root = optarg;
-			break;
-		default:
-			fputs(usage, stderr);
-			return EXIT_FAILED;
-		}
-	}
-	if (argc - optind != 0 && argc - optind != 2) {
+	if (ret >= 0)
+		return ret == EXIT_OK ? EXIT_OK : EXIT_FAILED;
+	if (w->devices[0] && !w->devices[1]) {
 		warn("doctor: give two devices, or none");
 		fputs(usage, stderr);
 		return EXIT_FAILED;
@@ -92,10 +56,6 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 	if (w->probe && *tool->root) {
 		warn("doctor: what was captured cannot be probed");
 		return EXIT_FAILED;
-	}
-	if (optind < argc) {
-		w->devices[0] = argv[optind];
-		w->devices[1] = argv[optind + 1];
 	}
 	return -1;
 }
@@ -156,7 +116,7 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 {
 	struct machine m;
 	struct tree *tree;
-	struct wish w;
+	struct wish w = { 0 };
 	int ret = options(tool, argc, argv, &w);
 
 	if (ret >= 0)

@@ -3,7 +3,6 @@
  * cmd_top.c - `peerdma top`: pins, BAR1, caches, revocations and DMA as they change.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,8 +32,6 @@ static const char usage[] =
 	"\n"
 	"Exit code: 0 told, 1 an error, 2 nothing that counts pins or DMA can be seen.\n";
 
-enum { OPT_ONCE = 256, OPT_SORT, OPT_JSON, OPT_PLAIN, OPT_ASCII, OPT_ROOT };
-
 static bool seconds(const char *s, double *out)
 {
 	char *end;
@@ -49,76 +46,31 @@ static bool seconds(const char *s, double *out)
 
 static int options(struct tool *tool, int argc, char **argv, struct top_wish *wish, bool *plain)
 {
-	static const struct option all[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ "delay", required_argument, NULL, 'd' },
-		{ "count", required_argument, NULL, 'n' },
-		{ "once", no_argument, NULL, OPT_ONCE },
-		{ "sort", required_argument, NULL, OPT_SORT },
-		{ "json", no_argument, NULL, OPT_JSON },
-		{ "plain", no_argument, NULL, OPT_PLAIN },
-		{ "ascii", no_argument, NULL, OPT_ASCII },
-		{ "root", required_argument, NULL, OPT_ROOT },
-		{ 0 },
+	const char *delay = NULL, *count = NULL, *sort = NULL;
+	bool once = false;
+	const struct tool_own own[] = {
+		{ .name = "delay", .letter = 'd', .value = &delay }, { .name = "count", .letter = 'n', .value = &count },
+		{ .name = "once", .given = &once }, { .name = "sort", .value = &sort }, { .name = "plain", .given = plain },
 	};
-	bool counted = false;
-	int c;
+	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_ASCII, own, sizeof(own) / sizeof(own[0]), usage);
 
-	*wish = (struct top_wish){ .delay = 2 };
-	*plain = false;
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "+hd:n:", all, NULL)) >= 0) {
-		switch (c) {
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_OK;
-		case 'd':
-			if (!seconds(optarg, &wish->delay)) {
-				warn("top: -d %s: not a number of seconds between 0.1 and 3600", optarg);
-				return EXIT_ERROR;
-			}
-			break;
-		case 'n':
-			if (!text_u64(optarg, strlen(optarg), &wish->count)) {
-				warn("top: -n %s: not a number", optarg);
-				return EXIT_ERROR;
-			}
-			counted = true;
-			break;
-		case OPT_ONCE:
-			wish->count = 1;
-			counted = *plain = true;
-			break;
-		case OPT_SORT:
-			if (!top_order_find(optarg, &wish->order)) {
-				warn("top: --sort %s: none of held, gets, dma, revocations, pid, name", optarg);
-				return EXIT_ERROR;
-			}
-			break;
-		case OPT_JSON:
-			tool->json = true;
-			break;
-		case OPT_PLAIN:
-			*plain = true;
-			break;
-		case OPT_ASCII:
-			tool->ascii = true;
-			break;
-		case OPT_ROOT:
-			tool->root = optarg;
-			break;
-		default:
-			fputs(usage, stderr);
-			return EXIT_ERROR;
-		}
-	}
-	if (optind < argc) {
-		warn("'%s' is not expected here", argv[optind]);
-		fputs(usage, stderr);
+	if (ret >= 0)
+		return ret;
+	if (delay && !seconds(delay, &wish->delay)) {
+		warn("top: -d %s: not a number of seconds between 0.1 and 3600", delay);
 		return EXIT_ERROR;
 	}
-	if (!counted && !isatty(STDOUT_FILENO))
+	if (count && !text_u64(count, strlen(count), &wish->count)) {
+		warn("top: -n %s: not a number", count);
+		return EXIT_ERROR;
+	}
+	if (sort && !top_order_find(sort, &wish->order)) {
+		warn("top: --sort %s: none of held, gets, dma, revocations, pid, name", sort);
+		return EXIT_ERROR;
+	}
+	if (once || (!count && !isatty(STDOUT_FILENO)))
 		wish->count = 1;
+	*plain |= once;
 	return -1;
 }
 
@@ -166,8 +118,8 @@ static int plain_or_json(const struct tool *tool, const struct top_wish *wish)
 int cmd_top(struct tool *tool, int argc, char **argv)
 {
 	const char *term = getenv("TERM");
-	struct top_wish wish;
-	bool plain;
+	struct top_wish wish = { .delay = 2 };
+	bool plain = false;
 	int ret = options(tool, argc, argv, &wish, &plain);
 
 	if (ret >= 0)

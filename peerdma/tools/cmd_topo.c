@@ -3,7 +3,6 @@
  * cmd_topo.c - `peerdma topo`: which devices there are, and how far from each other.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 
 #include "machine/topo.h"
@@ -24,63 +23,16 @@ static const char usage[] =
 	"\n"
 	"Exit code: 0 told, 1 an error, 2 cannot tell: no PCI here.\n";
 
-enum { OPT_JSON = 256, OPT_SVG, OPT_MATRIX, OPT_TREE, OPT_ASCII, OPT_ROOT };
+/* What was asked for; none of them: the matrix and the tree. */
+struct wish {
+	bool svg, matrix, tree;
+};
 
-static int options(struct tool *tool, int argc, char **argv, int *what)
+static int show(const struct tool *tool, const struct machine *m, const struct wish *w)
 {
-	static const struct option all[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ "json", no_argument, NULL, OPT_JSON },
-		{ "svg", no_argument, NULL, OPT_SVG },
-		{ "matrix", no_argument, NULL, OPT_MATRIX },
-		{ "tree", no_argument, NULL, OPT_TREE },
-		{ "ascii", no_argument, NULL, OPT_ASCII },
-		{ "root", required_argument, NULL, OPT_ROOT },
-		{ 0 },
-	};
-	int c;
-
-	*what = 0;
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "+h", all, NULL)) >= 0) {
-		switch (c) {
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_OK;
-		case OPT_ROOT:
-			tool->root = optarg;
-			break;
-		case OPT_ASCII:
-			tool->ascii = true;
-			break;
-		case OPT_JSON:
-		case OPT_SVG:
-		case OPT_MATRIX:
-		case OPT_TREE:
-			if (*what && *what != c) {
-				warn("choose one of --json, --svg, --matrix and --tree");
-				return EXIT_ERROR;
-			}
-			*what = c;
-			break;
-		default:
-			fputs(usage, stderr);
-			return EXIT_ERROR;
-		}
-	}
-	if (optind < argc) {
-		warn("'%s' is not expected here", argv[optind]);
-		fputs(usage, stderr);
-		return EXIT_ERROR;
-	}
-	return -1;
-}
-
-static int show(const struct tool *tool, const struct machine *m, int what)
-{
-	if (what == OPT_JSON)
+	if (tool->json)
 		return topo_json(m);
-	if (what == OPT_SVG) {
+	if (w->svg) {
 		topo_svg(m);
 		return EXIT_OK;
 	}
@@ -88,15 +40,15 @@ static int show(const struct tool *tool, const struct machine *m, int what)
 		puts("No GPUs, network adapters, NVMe drives or cards on the PCI bus.");
 		return EXIT_OK;
 	}
-	if (what != OPT_TREE) {
+	if (!w->tree) {
 		topo_matrix(m);
 		topo_legend();
 	}
-	if (!what)
+	if (!w->tree && !w->matrix)
 		putchar('\n');
-	if (what != OPT_MATRIX)
+	if (!w->matrix)
 		topo_tree(m, tool->ascii);
-	if (m->virtual && what != OPT_TREE)
+	if (m->virtual && !w->tree)
 		puts("\nThis is a virtual machine: what it is told of PCI need not be how the host is built.");
 	return EXIT_OK;
 }
@@ -105,10 +57,18 @@ int cmd_topo(struct tool *tool, int argc, char **argv)
 {
 	struct machine m;
 	struct tree *tree;
-	int what, ret = options(tool, argc, argv, &what);
+	struct wish w = { 0 };
+	const struct tool_own own[] = {
+		{ .name = "svg", .given = &w.svg }, { .name = "matrix", .given = &w.matrix }, { .name = "tree", .given = &w.tree },
+	};
+	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_ASCII, own, sizeof(own) / sizeof(own[0]), usage);
 
 	if (ret >= 0)
 		return ret;
+	if (tool->json + w.svg + w.matrix + w.tree > 1) {
+		warn("choose one of --json, --svg, --matrix and --tree");
+		return EXIT_ERROR;
+	}
 	tree = tree_open(tool->root);
 	if (!tree) {
 		warn("topo: %s: %s", tool->root, strerror(errno));
@@ -122,7 +82,7 @@ int cmd_topo(struct tool *tool, int argc, char **argv)
 	if (ret)
 		ret = ret == -ENOMEM ? EXIT_ERROR : EXIT_UNKNOWN;
 	else
-		ret = show(tool, &m, what);
+		ret = show(tool, &m, &w);
 	machine_free(&m);
 	tree_close(tree);
 	return ret;

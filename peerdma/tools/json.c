@@ -102,10 +102,19 @@ void json_append_text(struct json_object *array, const char *s)
 		need(NULL);
 }
 
+void json_ranges(struct json_object *o, const char *key, const struct phys_range *ranges, size_t count)
+{
+	struct json_object *array = json_array_in(o, key), *range;
+
+	for (size_t i = 0; i < count; i++) {
+		range = json_append(array);
+		json_address(range, "phys", ranges[i].start);
+		json_number(range, "length", ranges[i].length);
+	}
+}
+
 void json_pin(struct json_object *o, const struct pin *pin)
 {
-	struct json_object *segments, *segment;
-
 	json_number(o, "id", pin->id);
 	json_number(o, "pid", pin->pid);
 	json_text(o, "comm", pin->comm);
@@ -121,12 +130,7 @@ void json_pin(struct json_object *o, const struct pin *pin)
 	json_number(o, "views", pin->views);
 	json_number(o, "exports", pin->exports);
 	json_number(o, "generation", pin->generation);
-	segments = json_array_in(o, "segments");
-	for (size_t i = 0; i < pin->segment_count; i++) {
-		segment = json_append(segments);
-		json_address(segment, "phys", pin->segments[i].start);
-		json_number(segment, "length", pin->segments[i].length);
-	}
+	json_ranges(o, "segments", pin->segments, pin->segment_count);
 }
 
 static int print(struct json_object *o, int how)

@@ -8,10 +8,12 @@
 #ifndef PEERDMA_JSON_H
 #define PEERDMA_JSON_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct json_object;
 struct pin;
+struct phys_range;
 
 /* {"schema": ..., "version": ...}.  Out of memory ends the program with EXIT_ERROR, in all of these. */
 struct json_object *json_new(const char *schema);
@@ -25,6 +27,8 @@ struct json_object *json_object_in(struct json_object *o, const char *key);
 struct json_object *json_array_in(struct json_object *o, const char *key);
 struct json_object *json_append(struct json_object *array);	/* a new object at its end */
 void json_append_text(struct json_object *array, const char *s);
+/* [{"phys": ..., "length": ...}, ...] */
+void json_ranges(struct json_object *o, const char *key, const struct phys_range *ranges, size_t count);
 void json_pin(struct json_object *o, const struct pin *pin);
 
 /* Prints it and frees it.  The exit code. */

@@ -60,16 +60,29 @@ static void look_at_terminal(struct tool *tool)
 	tool->color = tty && !getenv("NO_COLOR") && term && strcmp(term, "dumb");
 }
 
-enum { OPT_JSON = 256, OPT_TSV, OPT_ASCII, OPT_COLOR, OPT_ROOT, OPT_VERSION, OPT_MORE };
-#define MORE_MAX	8
+enum { OPT_JSON = 256, OPT_TSV, OPT_ASCII, OPT_COLOR, OPT_ROOT, OPT_VERSION, OPT_OWN };
 
 int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, const char *usage)
 {
-	return tool_options_more(tool, argc, argv, takes, NULL, 0, usage);
+	return tool_options_own(tool, argc, argv, takes, NULL, 0, usage);
 }
 
-int tool_options_more(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_value *values,
-		      size_t count, const char *usage)
+static bool take_own(const struct tool_own *own, size_t count, int c)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (c != OPT_OWN + (int)i && (c != own[i].letter || !own[i].letter))
+			continue;
+		if (own[i].value)
+			*own[i].value = optarg;
+		else
+			*own[i].given = true;
+		return true;
+	}
+	return false;
+}
+
+int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_own *own,
+		     size_t count, const char *usage)
 {
 	static const struct {
 		struct option option;
@@ -80,11 +93,11 @@ int tool_options_more(struct tool *tool, int argc, char **argv, unsigned int tak
 		{ { "version", no_argument, NULL, OPT_VERSION }, 0 },
 		{ { "json", no_argument, NULL, OPT_JSON }, OPTION_JSON },
 		{ { "tsv", no_argument, NULL, OPT_TSV }, OPTION_TSV },
-		{ { "ascii", no_argument, NULL, OPT_ASCII }, OPTION_DRAW },
-		{ { "color", no_argument, NULL, OPT_COLOR }, OPTION_DRAW },
+		{ { "ascii", no_argument, NULL, OPT_ASCII }, OPTION_ASCII },
+		{ { "color", no_argument, NULL, OPT_COLOR }, OPTION_COLOR },
 	};
-	struct option options[sizeof(all) / sizeof(all[0]) + MORE_MAX + 1] = { 0 };
-	const char **operand = NULL;
+	struct option options[sizeof(all) / sizeof(all[0]) + TOOL_OWN_MAX + 1] = { 0 };
+	char letters[2 * TOOL_OWN_MAX + 3] = "+h", *letter = letters + 2;
 	size_t n = 0;
 	int c;
 
@@ -92,15 +105,19 @@ int tool_options_more(struct tool *tool, int argc, char **argv, unsigned int tak
 		if ((all[i].needs & takes) == all[i].needs)
 			options[n++] = all[i].option;
 	}
-	for (size_t i = 0; i < count && i < MORE_MAX; i++) {
-		if (values[i].name)
-			options[n++] = (struct option){ values[i].name, required_argument, NULL, OPT_MORE + (int)i };
-		else
-			operand = values[i].value;
+	for (size_t i = 0; i < count && i < TOOL_OWN_MAX; i++) {
+		if (!own[i].name) {
+			letters[0] = 'h';	/* where an argument is expected, options may come after it */
+			continue;
+		}
+		options[n++] = (struct option){ own[i].name, own[i].value ? required_argument : no_argument, NULL, OPT_OWN + (int)i };
+		if (own[i].letter)
+			*letter++ = own[i].letter;
+		if (own[i].letter && own[i].value)
+			*letter++ = ':';
 	}
 	optind = 0;
-	/* Where an argument is expected, options may come after it. */
-	while ((c = getopt_long(argc, argv, operand ? "h" : "+h", options, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, letters, options, NULL)) >= 0) {
 		switch (c) {
 		case 'h':
 			fputs(usage, stdout);
@@ -124,16 +141,16 @@ int tool_options_more(struct tool *tool, int argc, char **argv, unsigned int tak
 			tool->color = true;
 			break;
 		default:
-			if (c >= OPT_MORE && c < OPT_MORE + (int)count) {
-				*values[c - OPT_MORE].value = optarg;
+			if (take_own(own, count, c))
 				break;
-			}
 			fputs(usage, stderr);
 			return EXIT_ERROR;
 		}
 	}
-	if (optind < argc && operand)
-		*operand = argv[optind++];
+	for (size_t i = 0; i < count && optind < argc; i++) {
+		if (!own[i].name)
+			*own[i].value = argv[optind++];
+	}
 	if (optind < argc) {
 		warn("'%s' is not expected here", argv[optind]);
 		fputs(usage, stderr);

@@ -25,7 +25,8 @@ enum {			/* exit codes */
 enum {			/* options beside --root and --help that a subcommand takes */
 	OPTION_JSON = 1 << 0,
 	OPTION_TSV = 1 << 1,
-	OPTION_DRAW = 1 << 2,	/* --ascii, --color */
+	OPTION_ASCII = 1 << 2,
+	OPTION_COLOR = 1 << 3,
 };
 
 struct tool {
@@ -40,15 +41,18 @@ struct tool {
 int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, const char *usage);
 
 /*
- * The same with options of the subcommand's own, each with a value; `name` NULL stands
- * for the argument that is no option, which is then expected.
+ * The same with options of the subcommand's own.  Without a name it is an argument that
+ * is no option: as many are taken, but not asked for, as there are such.
  */
-struct tool_value {
+struct tool_own {
 	const char *name;
-	const char **value;
+	char letter;		/* its short form, or 0 */
+	const char **value;	/* where what follows it goes, or NULL: nothing follows, and: */
+	bool *given;
 };
-int tool_options_more(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_value *values,
-		      size_t count, const char *usage);
+#define TOOL_OWN_MAX	8
+int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_own *own,
+		     size_t count, const char *usage);
 
 int cmd_overview(struct tool *tool, int argc, char **argv);
 int cmd_pins(struct tool *tool, int argc, char **argv);

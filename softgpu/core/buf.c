@@ -377,15 +377,6 @@ out:
 
 int sg_buf_unregister(struct sg_client *client, u64 va)
 {
-	const u32 host = 1u << SOFTGPU_KIND_HOST | 1u << SOFTGPU_KIND_MANAGED |
-			 1u << SOFTGPU_KIND_REGISTERED;
-	struct sg_buf *buf;
-	int err;
-
-	sg_mutex_lock(&client->sg->lock);
-	err = sg_buf_settled_locked(client, va, host, &buf);
-	if (!err)
-		sg_buf_release_locked(buf);
-	sg_mutex_unlock(&client->sg->lock);
-	return err;
+	return sg_buf_free(client, va, 1u << SOFTGPU_KIND_HOST | 1u << SOFTGPU_KIND_MANAGED |
+				       1u << SOFTGPU_KIND_REGISTERED);
 }

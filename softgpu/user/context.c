@@ -80,6 +80,14 @@ CUresult sgu_ctx_live(struct sgu_ctx **ctx, uint32_t *kctx)
 	return *kctx ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+CUresult sgu_ctx_needed(void)
+{
+	struct sgu_ctx *ctx;
+	uint32_t kctx;
+
+	return sgu_ctx_live(&ctx, &kctx);
+}
+
 /* ---- contexts ---- */
 
 CUresult sgu_ctx_get(CUcontext handle, struct sgu_ctx **ctx)
@@ -420,42 +428,44 @@ SGU_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-SGU_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *ctxId)
+/* A question about a context.  Of a destroyed one it is answered as well, and the error told all the same. */
+static CUresult ask_begin(CUcontext handle, const void *answer, struct sgu_ctx **ctx)
 {
 	CUresult result = sgu_enter();
-	struct sgu_ctx *ctx;
 
-	if (result)
-		return result;
-	if (!ctxId)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = get_or_current(handle, &ctx);
-	if (result)
-		return result;
-	*ctxId = atomic_load(&ctx->id);
-	if (!atomic_load(&ctx->kctx))
-		result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	if (!result && !answer)
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result ? result : get_or_current(handle, ctx);
+}
+
+static CUresult ask_end(struct sgu_ctx *ctx)
+{
+	CUresult result = atomic_load(&ctx->kctx) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+
 	sgu_obj_put(&ctx->obj);
 	return result;
 }
 
-SGU_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
+SGU_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *ctxId)
 {
-	CUresult result = sgu_enter();
 	struct sgu_ctx *ctx;
+	CUresult result = ask_begin(handle, ctxId, &ctx);
 
 	if (result)
 		return result;
-	if (!version)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = get_or_current(handle, &ctx);
+	*ctxId = atomic_load(&ctx->id);
+	return ask_end(ctx);
+}
+
+SGU_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
+{
+	struct sgu_ctx *ctx;
+	CUresult result = ask_begin(handle, version, &ctx);
+
 	if (result)
 		return result;
 	*version = 3020;	/* the version of the ABI, not of the driver */
-	if (!atomic_load(&ctx->kctx))
-		result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	sgu_obj_put(&ctx->obj);
-	return result;
+	return ask_end(ctx);
 }
 
 SGU_EXPORT CUresult cuCtxSynchronize(void)
@@ -472,9 +482,7 @@ SGU_EXPORT CUresult cuCtxSynchronize(void)
 
 SGU_EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
-	struct sgu_ctx *ctx;
-	uint32_t kctx;
-	CUresult result = sgu_ctx_live(&ctx, &kctx);
+	CUresult result = sgu_ctx_needed();
 
 	if (result)
 		return result;

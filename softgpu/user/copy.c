@@ -79,9 +79,7 @@ CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t
 	};
 	struct softgpu_query to, from;
 	struct sgu_queue queue;
-	struct sgu_ctx *ctx;
-	uint32_t kctx;
-	CUresult result = sgu_ctx_live(&ctx, &kctx);
+	CUresult result = sgu_ctx_needed();
 
 	if (!result)
 		result = sgu_queue_get(stream, &queue);

@@ -13,11 +13,9 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t ele
 	struct softgpu_query q;
 	struct sgu_queue queue;
 	struct sgu_end end;
-	struct sgu_ctx *ctx;
 	uint64_t bytes;
-	uint32_t kctx;
 	bool wait;
-	CUresult result = sgu_ctx_live(&ctx, &kctx);
+	CUresult result = sgu_ctx_needed();
 
 	if (!result)
 		result = sgu_queue_get(stream, &queue);

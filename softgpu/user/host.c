@@ -199,11 +199,8 @@ SGU_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flag
 	if (!pp || (Flags & ~ALLOC_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!bytesize) {
-		struct sgu_ctx *ctx;
-		uint32_t kctx;
-
 		*pp = NULL;
-		return sgu_ctx_live(&ctx, &kctx);
+		return sgu_ctx_needed();
 	}
 	/* with unified addressing all host memory is mapped to the devices */
 	result = host_make(SOFTGPU_KIND_HOST, Flags | CU_MEMHOSTALLOC_DEVICEMAP, bytesize, &va);
@@ -301,9 +298,7 @@ SGU_EXPORT CUresult cuMemHostUnregister(void *p)
 /* Host memory that the devices know at p, and its flags. */
 static CUresult host_at(void *p, bool managed_too, struct softgpu_query *q)
 {
-	struct sgu_ctx *ctx;
-	uint32_t kctx;
-	CUresult result = sgu_ctx_live(&ctx, &kctx);
+	CUresult result = sgu_ctx_needed();
 
 	if (!result)
 		result = sgu_query((uintptr_t)p, q);

@@ -80,6 +80,8 @@ static inline CUcontext sgu_ctx_handle(const struct sgu_ctx *ctx)
 CUresult sgu_ctx_current(struct sgu_ctx **ctx);
 /* The same, which must also be alive: kctx is its handle. */
 CUresult sgu_ctx_live(struct sgu_ctx **ctx, uint32_t *kctx);
+/* That there is such a one. */
+CUresult sgu_ctx_needed(void);
 /* A reference to the context behind a CUcontext. */
 CUresult sgu_ctx_get(CUcontext handle, struct sgu_ctx **ctx);
 /* The CUcontext that the driver knows as kctx, NULL if there is none. */

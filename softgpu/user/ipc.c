@@ -24,9 +24,7 @@ SGU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
 	struct softgpu_ipc_export export = { .size = sizeof(export), .va = dptr };
 	struct handle handle = blank;
-	struct sgu_ctx *ctx;
-	uint32_t kctx;
-	CUresult result = sgu_ctx_live(&ctx, &kctx);
+	CUresult result = sgu_ctx_needed();
 
 	if (result)
 		return result;
@@ -76,9 +74,7 @@ SGU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle han
 SGU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
 	struct softgpu_va va = { .size = sizeof(va), .va = dptr };
-	struct sgu_ctx *ctx;
-	uint32_t kctx;
-	CUresult result = sgu_ctx_live(&ctx, &kctx);
+	CUresult result = sgu_ctx_needed();
 
 	return result ? result : sgu_result(sgu_call_any(SOFTGPU_IPC_CLOSE, &va));
 }
@@ -90,9 +86,7 @@ SGU_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr
 	struct softgpu_dmabuf export = { .size = sizeof(export), .va = dptr, .length = size };
 	uint64_t in_page = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	struct softgpu_query q;
-	struct sgu_ctx *ctx;
-	uint32_t kctx;
-	CUresult result = sgu_ctx_live(&ctx, &kctx);
+	CUresult result = sgu_ctx_needed();
 
 	if (result)
 		return result;

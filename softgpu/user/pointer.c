@@ -24,6 +24,13 @@ static bool is_known(const struct softgpu_query *q)
 	return q->kind != SOFTGPU_KIND_NONE && q->kind != SOFTGPU_KIND_RESERVED;
 }
 
+static CUresult query_known(CUdeviceptr ptr, struct softgpu_query *q)
+{
+	CUresult result = sgu_query(ptr, q);
+
+	return result || is_known(q) ? result : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* How many bytes an attribute's value has; 0: no such attribute. */
 static size_t attribute_size(CUpointer_attribute attribute)
 {
@@ -163,11 +170,9 @@ SGU_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib
 		return result;
 	if (!data || !size)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = sgu_query(ptr, &q);
+	result = query_known(ptr, &q);
 	if (result)
 		return result;
-	if (!is_known(&q))
-		return CUDA_ERROR_INVALID_VALUE;
 	if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
 		return get_tokens(&q, data);
 	result = attribute_value(attribute, &q, &v);
@@ -244,11 +249,9 @@ SGU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute
 		return result;
 	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = sgu_query(ptr, &q);
+	result = query_known(ptr, &q);
 	if (result)
 		return result;
-	if (!is_known(&q))
-		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&on, value, sizeof(on));
 	if (q.sync_memops == (on != 0))
 		return CUDA_SUCCESS;
@@ -258,9 +261,7 @@ SGU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute
 SGU_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
 	struct softgpu_query q;
-	struct sgu_ctx *ctx;
-	uint32_t kctx;
-	CUresult result = sgu_ctx_live(&ctx, &kctx);
+	CUresult result = sgu_ctx_needed();
 
 	if (result)
 		return result;

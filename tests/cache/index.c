@@ -48,7 +48,7 @@ static uint32_t look(uint32_t n, uint64_t from, uint64_t to, bool first)
 	uint32_t sum = 0;
 
 	MUST(node->count <= INDEX_FAN);
-	for (uint32_t i = node->count; i < INDEX_FAN; i++)
+	for (uint32_t i = node->count; i < INDEX_FAN + 2; i++)
 		MUST(node->key[i] == UINT64_MAX);
 	for (uint32_t i = 0; i < node->count; i++) {
 		uint64_t low = node->height && !i ? from : node->key[i];	/* there it is 0 */
@@ -176,6 +176,9 @@ static void against_naive(uint32_t operations, uint64_t seed)
 			set(i, some_key(&seed, (unsigned int)below(&seed, 5)));
 		else if (naive[i].there && (there >= target || below(&seed, 4) == 0))
 			clear(i);
+		/* A hint may be wrong in any way. */
+		if (below(&seed, 4) == 0)
+			ix.hints[below(&seed, ix.hints_mask + 1)] = (uint32_t)below(&seed, ix.used);
 		MUST(floor_of(x) == naive_floor(x));
 		if (below(&seed, 2))
 			MUST(index_seek(&ix, x) == naive_floor(x));

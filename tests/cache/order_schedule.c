@@ -2,16 +2,21 @@
 /* order_schedule.c - see order_schedule.h. */
 #include <string.h>
 
+#include "cache/index.h"
 #include "check.h"
+#include "order_schedule.h"
 #include "orders.h"
 #include "schedule.h"
 
+#undef index_floor
+#undef index_remove
 #define BUFFER 64
 
 struct entry {
-	volatile void *p;
+	volatile void *p;	/* NULL: the key `value` is out of the index, which said `number` of it */
 	size_t size;
 	uint64_t value;
+	uint32_t number;
 };
 
 static struct {
@@ -65,7 +70,8 @@ static void drain_one(int t)
 {
 	struct entry *e = &buffers[t].entries[buffers[t].first];
 
-	put_memory(e->p, e->size, e->value);
+	if (e->p)
+		put_memory(e->p, e->size, e->value);
 	buffers[t].first = (buffers[t].first + 1) % BUFFER;
 	buffers[t].count--;
 }
@@ -129,20 +135,52 @@ uint64_t order_load(const volatile void *p, size_t size)
 	return get_memory(p, size);
 }
 
-void order_store(volatile void *p, size_t size, uint64_t value)
+static void buffer(struct entry e)
 {
 	int t = order_self();
 
-	sched_yield_here();
-	if (!buffered()) {
-		put_memory(p, size, value);
-		return;
-	}
 	if (buffers[t].count == BUFFER)
 		drain_one(t);
-	buffers[t].entries[(buffers[t].first + buffers[t].count) % BUFFER] = (struct entry){ p, size, value };
+	buffers[t].entries[(buffers[t].first + buffers[t].count) % BUFFER] = e;
 	if (!buffers[t].count++)
 		sched_cond_broadcast(&buffers[t].filled);
+}
+
+void order_store(volatile void *p, size_t size, uint64_t value)
+{
+	sched_yield_here();
+	if (buffered())
+		buffer((struct entry){ .p = p, .size = size, .value = value });
+	else
+		put_memory(p, size, value);
+}
+
+int order_index_remove(struct index *index, uint64_t key)
+{
+	struct index_place place = { 0 };
+	uint32_t number = index_floor(index, &place, key);
+
+	if (buffered() && number != INDEX_NONE && place.key == key)
+		buffer((struct entry){ .value = key, .number = number });
+	return index_remove(index, key);
+}
+
+/* What another thread has taken out is found until its buffer is empty of that. */
+uint32_t order_index_floor(const struct index *index, struct index_place *place, uint64_t x)
+{
+	uint32_t number = index_floor(index, place, x);
+
+	for (int t = 1; t < ORDER_THREADS && buffered(); t++) {
+		for (int i = 0; i < buffers[t].count && t != order_self(); i++) {
+			const struct entry *e = &buffers[t].entries[(buffers[t].first + i) % BUFFER];
+
+			if (e->p || e->value > x || (number != INDEX_NONE && e->value <= place->key))
+				continue;
+			number = e->number;
+			place->key = e->value;
+		}
+	}
+	return number;
 }
 
 bool order_replace(volatile void *p, size_t size, uint64_t from, uint64_t to)

@@ -4,7 +4,8 @@
  * scheduler): threads are coroutines, each access is a point where another goes
  * on, and each thread's stores wait in a buffer, in order, as x86's do: the thread
  * itself sees them, others do when a drainer, a coroutine too, has let them out.
- * A lock, a fence and an exchange empty the buffer first.
+ * A lock, a fence and an exchange empty the buffer first.  That something is out of
+ * the index waits there, too: it is a store like others.
  *
  * Weaker processors also let loads pass loads; of that nothing is tried here.
  */
@@ -38,6 +39,14 @@ bool ord_fence_others_works(void);
 #define ord_unlock(m)		order_unlock(m)
 #define ord_wait(c, m)		order_wait()
 #define ord_wake_all(c)		order_wake_all()
+
+/* The index itself is the plain one. */
+struct index;
+struct index_place;
+uint32_t order_index_floor(const struct index *index, struct index_place *place, uint64_t x);
+int order_index_remove(struct index *index, uint64_t key);
+#define index_floor		order_index_floor
+#define index_remove		order_index_remove
 
 /* The coroutine's own. */
 struct front;

@@ -33,12 +33,12 @@
 /*
  * g get of the first page, and put    h get, for the next thread to put    p put of it
  * f free of the first page, which is somebody's again at once    m get of both pages (merges), and put
- * t trim    - first of all: the thread has not had it yet, and its first hit is another than the next
+ * t trim    w wait until a free has returned    - first of all: the thread has not had it yet, and its first hit is another than the next
  */
 static const char *const programs[] = {
 	"g/f", "gg/f", "g/ff", "gf/g", "gf/gf", "hg/p", "h/pf", "hf/p", "m/f", "mg/f", "m/g", "gm/m", "m/gf", "t/g", "tg/g",
 	"t/m", "tf/g", "ht/p", "h/pt", "g/g/f", "m/g/f", "g/t/f", "h/p/f", "h/p/t", "g/f/f", "g/m/t",
-	"f/-g", "f/-gg",
+	"f/-g", "f/-gg", "f/-gwg",
 };
 
 #define COUNT (sizeof(programs) / sizeof(programs[0]))
@@ -52,6 +52,8 @@ struct registration {
 static struct registration registrations[REGISTRATIONS];
 static int registered;
 static uint32_t truth[PAGES];
+static struct sg_mutex waiting;		/* for truth[0] to be 2 */
+static struct sg_cond freed;
 static struct peerdma_cache *cache;
 static struct peerdma_cached *passed;	/* from h to p, in memory as they share it */
 static struct front *fronts[ORDER_THREADS];
@@ -241,6 +243,13 @@ static void operation(char op)
 		truth[0]++;
 		HOLDS(peerdma_cache_invalidate(cache, (void *)BASE, PAGE) >= 0);
 		truth[0]++;
+		sched_cond_broadcast(&freed);
+		break;
+	case 'w':
+		sched_mutex_lock(&waiting);
+		while (truth[0] < 2)
+			sched_cond_wait(&freed, &waiting);
+		sched_mutex_unlock(&waiting);
 		break;
 	case 't':
 		HOLDS(peerdma_cache_trim(cache, 2) >= 0);

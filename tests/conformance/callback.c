@@ -260,25 +260,15 @@ static void own_lock(void)
 static void sweeps(void)
 {
 	gpu_ptr p = cuda_alloc(BLOCK);
-	struct nvp2p_test_call t;
-	uint64_t dma[1] = { 0 };
+	uint64_t dma;
 
-	pin(0, p, BLOCK);
-	if (T(.op = T_DMA_MAP, .bdf = options.peer).ret) {
-		row(FAIL, "1.8", "a callback with a DMA mapping left", "that it can be mapped", "it cannot");
+	if (!pin_mapped("1.8", "a callback with a DMA mapping left", p, &dma))
 		return;
-	}
-	T(.op = T_DMA_ADDRESSES, .data = (uintptr_t)dma, .length = 1);
 	T(.op = T_ON_CALLBACK, .value = C_FREE_DMA_MAPPING | C_FREE_PAGE_TABLE);
 	cuda_free(p);
 	judge(t_state(0).callback_valid, "1.8", "in the callback: a DMA mapping that was made", "as before", "%s",
 	      t_state(0).callback_valid ? "as before" : "not so");
-	t = T(.op = T_TRANSLATE, .bdf = options.peer, .va = dma[0]);
-	if (!t.pointer)
-		row(NA, "1.8", "after it the DMA mapping is gone", "its address leads nowhere", "no IOMMU translates");
-	else
-		judge(!t.value, "1.8", "after it the DMA mapping is gone", "its address leads nowhere", "to %#llx",
-		      (unsigned long long)t.value);
+	leads_nowhere("1.8", "after it the DMA mapping is gone", dma);
 }
 
 static void not_tried(void)

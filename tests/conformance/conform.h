@@ -72,6 +72,10 @@ static inline struct nvp2p_test_call t_state(int slot)
 void t_pages(int slot, uint64_t *pages, int n);
 /* Pins or ends the process. */
 void pin(int slot, uint64_t va, uint64_t length);
+/* Pins a block and maps it for the peer: that mapping's first address.  False: it cannot be mapped, and a row says so. */
+bool pin_mapped(const char *rule, const char *what, uint64_t va, uint64_t *dma);
+/* A row: such an address must be nobody's any more. */
+void leads_nowhere(const char *rule, const char *what, uint64_t dma);
 
 /* ---- CUDA (cuda.c) ---- */
 

@@ -127,6 +127,28 @@ void pin(int slot, uint64_t va, uint64_t length)
 	exit(2);
 }
 
+bool pin_mapped(const char *rule, const char *what, uint64_t va, uint64_t *dma)
+{
+	pin(0, va, BLOCK);
+	if (T(.op = T_DMA_MAP, .bdf = options.peer).ret) {
+		row(FAIL, rule, what, "that it can be mapped", "it cannot");
+		return false;
+	}
+	*dma = 0;
+	T(.op = T_DMA_ADDRESSES, .data = (uintptr_t)dma, .length = 1);
+	return true;
+}
+
+void leads_nowhere(const char *rule, const char *what, uint64_t dma)
+{
+	struct nvp2p_test_call t = T(.op = T_TRANSLATE, .bdf = options.peer, .va = dma);
+
+	if (!t.pointer)
+		row(NA, rule, what, "its address leads nowhere", "no IOMMU translates");
+	else
+		judge(!t.value, rule, what, "its address leads nowhere", "to %#llx", (unsigned long long)t.value);
+}
+
 /* ---- running ---- */
 
 static pid_t start(const struct group *g)

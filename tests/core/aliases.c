@@ -16,7 +16,7 @@
 static struct machine m;
 static struct user u;
 static int key;
-static u8 storage[WINDOW + PAGE];	/* the window, so that host memory in it can be touched */
+static u8 storage[WINDOW + PAGE];	/* the window */
 static u8 own[LENGTH];			/* outside the window */
 static u8 *host;
 
@@ -27,14 +27,9 @@ static void knob(bool on)
 
 static int set_up(void **state)
 {
-	struct softgpu_va_reserve r = { .length = 2 * PAGE };
-	u8 *window = storage + PAGE - HOST(storage) % PAGE;
-
 	(void)state;
 	machine_up(&m, 1, 16 * PAGE, 16 * PAGE, 0);
-	user_up_at(&u, &m, 0, &key, HOST(window), WINDOW);
-	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
-	host = window + (r.va - HOST(window));
+	host = user_up_in(&u, &m, &key, storage, WINDOW, 2 * PAGE);
 	knob(true);
 	return 0;
 }
@@ -47,28 +42,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static int enlist(u32 kind, u64 va, u64 length)
-{
-	struct softgpu_host_register h = { .ctx = u.ctx, .kind = kind, .va = va, .length = length };
-
-	return CALL(u.client, SOFTGPU_HOST_REGISTER, &h);
-}
-
-static int discharge(u64 va)
-{
-	struct softgpu_va a = { .va = va };
-
-	return CALL(u.client, SOFTGPU_HOST_UNREGISTER, &a);
-}
-
-static int fill(u64 va, u64 len, u32 value)
-{
-	struct softgpu_fill f = { .ctx = u.ctx, .flags = SOFTGPU_OP_SYNC, .dst = va, .width = len,
-				  .height = 1, .value = value, .elem = 1 };
-
-	return CALL(u.client, SOFTGPU_FILL, &f);
-}
-
 /* Either pointer tells the other, and of the same memory. */
 static void both_pointers(void **state)
 {
@@ -77,7 +50,7 @@ static void both_pointers(void **state)
 	u64 device;
 
 	(void)state;
-	assert_int_equal(enlist(SOFTGPU_KIND_HOST, HOST(host), LENGTH), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_HOST, HOST(host), LENGTH), 0);
 	by_host = query(&u, HOST(host) + 10);
 	device = by_host.device_va;
 	assert_int_equal(by_host.host_va, HOST(host) + 10);
@@ -102,8 +75,8 @@ static void both_pointers(void **state)
 	assert_int_equal(found.device_va, device);
 	assert_int_equal(sg_find_host(m.sg, &key, device - 10 + LENGTH, &found), -ENOENT);
 
-	assert_int_equal(discharge(device - 10), -ENOENT);
-	assert_int_equal(discharge(HOST(host)), 0);
+	assert_int_equal(discharge(&u, device - 10), -ENOENT);
+	assert_int_equal(discharge(&u, HOST(host)), 0);
 	assert_int_equal(query(&u, device).kind, SOFTGPU_KIND_NONE);
 	assert_int_equal(sg_find_host(m.sg, &key, device, &found), -ENOENT);
 }
@@ -114,15 +87,15 @@ static void registered(void **state)
 	struct softgpu_query q;
 
 	(void)state;
-	assert_int_equal(enlist(SOFTGPU_KIND_REGISTERED, HOST(own) + 1, LENGTH - 1), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_REGISTERED, HOST(own) + 1, LENGTH - 1), 0);
 	q = query(&u, HOST(own) + 1);
 	assert_int_equal(q.device_va % PAGE, (HOST(own) + 1) % PAGE);
 	assert_true(q.device_va >= HOST(storage) && q.device_va < HOST(storage) + sizeof(storage));
-	assert_int_equal(fill(q.device_va, LENGTH - 1, 0x31), 0);
+	assert_int_equal(fill(&u, 0, q.device_va, LENGTH - 1, 0x31, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(own[1], 0x31);
 	assert_int_equal(own[LENGTH - 1], 0x31);
 	assert_int_equal(own[0], 0);
-	assert_int_equal(discharge(HOST(own) + 1), 0);
+	assert_int_equal(discharge(&u, HOST(own) + 1), 0);
 }
 
 /* The engines reach the memory by its device pointer, and nothing beyond it. */
@@ -131,7 +104,7 @@ static void work(void **state)
 	u64 device, vram;
 
 	(void)state;
-	assert_int_equal(enlist(SOFTGPU_KIND_HOST, HOST(host), LENGTH), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_HOST, HOST(host), LENGTH), 0);
 	device = query(&u, HOST(host)).device_va;
 	assert_int_equal(mem_alloc(&u, LENGTH, &vram), 0);
 	memset(host, 0x11, LENGTH);
@@ -141,9 +114,9 @@ static void work(void **state)
 	assert_int_equal(host[0], 0x22);
 	assert_int_equal(host[1], 0x11);
 	assert_int_equal(host[LENGTH - 1], 0x11);
-	assert_int_equal(fill(device, LENGTH, 0x33), 0);
+	assert_int_equal(fill(&u, 0, device, LENGTH, 0x33, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(host[LENGTH - 1], 0x33);
-	assert_int_equal(fill(device, LENGTH + 1, 0x44), -EFAULT);
+	assert_int_equal(fill(&u, 0, device, LENGTH + 1, 0x44, SOFTGPU_OP_SYNC), -EFAULT);
 	assert_int_equal(copy(&u, 0, vram, device + LENGTH - 1, 2, SOFTGPU_OP_SYNC), -EFAULT);
 	assert_int_equal(host[0], 0x33);
 	/* SYNC_MEMOPS is the memory's, by whichever pointer. */
@@ -151,8 +124,8 @@ static void work(void **state)
 				 .attr = SOFTGPU_ATTR_SYNC_MEMOPS, .va = device, .value = 1 })), 0);
 	assert_true(query(&u, HOST(host)).sync_memops);
 	assert_int_equal(mem_free(&u, vram), 0);
-	assert_int_equal(discharge(HOST(host)), 0);
-	assert_int_equal(fill(device, 1, 0x55), -EFAULT);
+	assert_int_equal(discharge(&u, HOST(host)), 0);
+	assert_int_equal(fill(&u, 0, device, 1, 0x55, SOFTGPU_OP_SYNC), -EFAULT);
 }
 
 /* What was known before the knob, and managed memory, keeps its one pointer. */
@@ -162,17 +135,17 @@ static void others(void **state)
 
 	(void)state;
 	knob(false);
-	assert_int_equal(enlist(SOFTGPU_KIND_HOST, HOST(host), PAGE), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_HOST, HOST(host), PAGE), 0);
 	knob(true);
-	assert_int_equal(enlist(SOFTGPU_KIND_MANAGED, HOST(host) + PAGE, PAGE), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, HOST(host) + PAGE, PAGE), 0);
 	q = query(&u, HOST(host));
 	assert_int_equal(q.host_va, 0);
 	assert_int_equal(q.device_va, 0);
 	assert_int_equal(query(&u, HOST(host) + PAGE).device_va, 0);
 	knob(false);
-	assert_int_equal(fill(HOST(host), 4, 7), 0);
-	assert_int_equal(discharge(HOST(host)), 0);
-	assert_int_equal(discharge(HOST(host) + PAGE), 0);
+	assert_int_equal(fill(&u, 0, HOST(host), 4, 7, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(discharge(&u, HOST(host)), 0);
+	assert_int_equal(discharge(&u, HOST(host) + PAGE), 0);
 }
 
 /* They take room in the window, and give it back with whatever ends the memory. */
@@ -184,8 +157,8 @@ static void room(void **state)
 	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &most), 0);
 	/* Two pages are left of it, and this needs as many. */
-	assert_int_equal(enlist(SOFTGPU_KIND_HOST, HOST(host), LENGTH), 0);
-	assert_int_equal(enlist(SOFTGPU_KIND_REGISTERED, HOST(own), LENGTH), -ENOSPC);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_HOST, HOST(host), LENGTH), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_REGISTERED, HOST(own), LENGTH), -ENOSPC);
 	assert_int_equal(query(&u, HOST(own)).kind, SOFTGPU_KIND_NONE);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	u.ctx = 0;

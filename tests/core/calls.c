@@ -255,9 +255,7 @@ static void rows_and_fills(void **state)
 	c.src_pitch = 39;
 	assert_int_equal(CALL(u.client, SOFTGPU_COPY, &c), -EINVAL);
 	/* Host memory is filled as well: managed memory is. */
-	f = (struct softgpu_fill){ .ctx = u.ctx, .dst = HOST(out), .width = 4096, .height = 1, .value = 7,
-				   .elem = 1, .flags = SOFTGPU_OP_SYNC };
-	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
+	assert_int_equal(fill(&u, 0, HOST(out), 4096, 7, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(out[4095], 7);
 }
 
@@ -320,10 +318,7 @@ static void ordering(void **state)
 		assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_QUERY), 0, e[i]), 0);
 	}
 	for (round = 0; round < 50; round++) {
-		struct softgpu_fill f = { .ctx = u.ctx, .stream = s[0], .dst = va, .width = PAGE, .height = 1,
-					  .value = round, .elem = 1 };
-
-		assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
+		assert_int_equal(fill(&u, s[0], va, PAGE, round, 0), 0);
 		for (i = 0; i < 3; i++) {
 			assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_RECORD), s[i], e[i]), 0);
 			assert_int_equal(mark(_IOC_NR(SOFTGPU_STREAM_WAIT), s[i + 1], e[i]), 0);
@@ -347,10 +342,7 @@ static void default_stream(void **state)
 	(void)state;
 	assert_int_equal(mem_alloc(&u, 8 * PAGE, &va), 0);
 	for (round = 1; round < 50; round++) {
-		struct softgpu_fill f = { .ctx = u.ctx, .stream = a, .dst = va, .width = 2 * PAGE,
-					  .height = 1, .value = round, .elem = 1 };
-
-		assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
+		assert_int_equal(fill(&u, a, va, 2 * PAGE, round, 0), 0);
 		assert_int_equal(copy(&u, 0, va + 4 * PAGE, va, 2 * PAGE, 0), 0);
 		assert_int_equal(copy(&u, b, HOST(out), va + 6 * PAGE - 16, 16, SOFTGPU_OP_SYNC), 0);
 		assert_int_equal(out[15], round);

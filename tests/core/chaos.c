@@ -158,14 +158,6 @@ static u8 *bar1(struct tpin *t)
 	return m.vram[0] + (sg_pin_page(&t->pin, 0) - VRAM_PHYS);
 }
 
-static int fill(u64 va, u64 len, u32 value, u32 flags)
-{
-	struct softgpu_fill f = { .ctx = u.ctx, .flags = flags, .dst = va, .width = len, .height = 1,
-				  .value = value, .elem = 1 };
-
-	return CALL(u.client, SOFTGPU_FILL, &f);
-}
-
 static void set_sync_memops(u64 va)
 {
 	struct softgpu_set_attr a = { .attr = SOFTGPU_ATTR_SYNC_MEMOPS, .va = va, .value = 1 };
@@ -185,7 +177,7 @@ static void strict_wrong(void **state)
 	set((struct sg_chaos){ .strict = true });
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &b), 0);
-	assert_int_equal(fill(a, PAGE, 0x77, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 0x77, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(tpin_get(&t, &u, b, PAGE, false), 0);
 	assert_int_equal(copy(&u, 0, b, a, PAGE, 0), 0);
 	for (i = 0; i < 1000; i++) {
@@ -213,10 +205,10 @@ static void strict_right(void **state)
 	assert_int_equal(tpin_get(&other, &u, c, PAGE, false), 0);
 	for (i = 1; i < 100; i++) {
 		set((struct sg_chaos){ .strict = i % 2 });
-		assert_int_equal(fill(a, PAGE, i, SOFTGPU_OP_SYNC), 0);
+		assert_int_equal(fill(&u, 0, a, PAGE, i, SOFTGPU_OP_SYNC), 0);
 		assert_int_equal(copy(&u, 0, b, a, PAGE, 0), 0);
 		assert_int_equal(bar1(&t)[PAGE - 1], i);
-		assert_int_equal(fill(b, PAGE, i ^ 0xff, 0), 0);
+		assert_int_equal(fill(&u, 0, b, PAGE, i ^ 0xff, 0), 0);
 		assert_int_equal(bar1(&t)[PAGE - 1], i ^ 0xff);
 		/* It is enough that the source has it. */
 		assert_int_equal(copy(&u, 0, c, b, PAGE, 0), 0);
@@ -241,28 +233,28 @@ static void strict_ends(void **state)
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
 	e.event = ec.event;
-	assert_int_equal(fill(a, PAGE, 1, 0), 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 1, 0), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &h), 0);
-	assert_int_equal(fill(a, PAGE, 2, 0), 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 2, 0), 0);
 	assert_int_equal(copy(&u, 0, HOST(out), a, 16, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(out[0], 2);
-	assert_int_equal(fill(a, PAGE, 3, 0), 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 3, 0), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_SYNC, &e), 0);
-	assert_int_equal(fill(a, PAGE, 4, 0), 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 4, 0), 0);
 	do {
 		err = CALL(u.client, SOFTGPU_STREAM_QUERY, &s);
 	} while (err == -EAGAIN);
 	assert_int_equal(err, 0);
-	assert_int_equal(fill(a, PAGE, 5, 0), 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 5, 0), 0);
 	set((struct sg_chaos){ 0 });
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, &s), 0);
 	set((struct sg_chaos){ .strict = true });
-	assert_int_equal(fill(a, PAGE, 6, 0), 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 6, 0), 0);
 	assert_int_equal(mem_free(&u, a), 0);
 	/* And what is held when the context goes is dropped with it. */
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
-	assert_int_equal(fill(a, PAGE, 7, 0), 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 7, 0), 0);
 }
 
 /* Work that waits for another context's, held back as well: whoever waits for it lets both go. */
@@ -280,7 +272,7 @@ static void strict_across_contexts(void **state)
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
 	e.event = ec.event;
-	assert_int_equal(fill(a, PAGE, 1, 0), 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 1, 0), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
 	e.ctx = h.handle = second.ctx;
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
@@ -289,7 +281,7 @@ static void strict_across_contexts(void **state)
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &h), 0);
 	/* The same for a free, which waits for the context's work. */
 	e.ctx = u.ctx;
-	assert_int_equal(fill(a, PAGE, 2, 0), 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 2, 0), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
 	e.ctx = second.ctx;
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);

@@ -15,26 +15,19 @@
 static struct machine m;
 static struct user u;
 static int key;
-static u8 *managed;	/* where the process has it */
+static u8 storage[WINDOW + PAGE];	/* the window */
+static u8 *managed;			/* in it: where the process has it */
 
 static void strict(bool on)
 {
 	sg_chaos_set(m.sg, &(struct sg_chaos){ .strict = on });
 }
 
-/* The window is memory of this process: managed memory in it can be touched. */
-static u8 storage[WINDOW + PAGE];
-
 static int set_up(void **state)
 {
-	struct softgpu_va_reserve r = { .length = 4 * PAGE };
-	u8 *window = storage + PAGE - HOST(storage) % PAGE;
-
 	(void)state;
 	machine_up(&m, 1, 16 * PAGE, 16 * PAGE, 0);
-	user_up_at(&u, &m, 0, &key, HOST(window), WINDOW);
-	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
-	managed = window + (r.va - HOST(window));
+	managed = user_up_in(&u, &m, &key, storage, WINDOW, 4 * PAGE);
 	return 0;
 }
 
@@ -44,28 +37,6 @@ static int tear_down(void **state)
 	user_down(&u);
 	machine_down(&m);
 	return 0;
-}
-
-static int enlist(u64 va, u64 length)
-{
-	struct softgpu_host_register h = { .ctx = u.ctx, .kind = SOFTGPU_KIND_MANAGED, .va = va, .length = length };
-
-	return CALL(u.client, SOFTGPU_HOST_REGISTER, &h);
-}
-
-static int discharge(u64 va)
-{
-	struct softgpu_va a = { .va = va };
-
-	return CALL(u.client, SOFTGPU_HOST_UNREGISTER, &a);
-}
-
-static int fill(u64 va, u64 len, u32 value)
-{
-	struct softgpu_fill f = { .ctx = u.ctx, .flags = SOFTGPU_OP_SYNC, .dst = va, .width = len,
-				  .height = 1, .value = value, .elem = 1 };
-
-	return CALL(u.client, SOFTGPU_FILL, &f);
 }
 
 static u8 *bar1(struct tpin *t, u32 page)
@@ -87,13 +58,13 @@ static void refused(void **state)
 	static struct tpin t;
 
 	(void)state;
-	assert_int_equal(enlist(va, LENGTH), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -EINVAL);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, true), -EINVAL);
 	assert_int_equal(vram_free(), before);
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_MANAGED), 0);
 	/* Other host memory is no one's to pin in any mode. */
-	assert_int_equal(discharge(va), 0);
+	assert_int_equal(discharge(&u, va), 0);
 	strict(true);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -EINVAL);
 }
@@ -108,7 +79,7 @@ static void stale_and_lost(void **state)
 	(void)state;
 	strict(true);
 	assert_int_equal(mem_alloc(&u, PAGE, &vram), 0);
-	assert_int_equal(enlist(va, LENGTH), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	memset(managed, 0x11, LENGTH);
 	assert_int_equal(tpin_get(&t, &u, va, 2 * PAGE, false), 0);
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_MANAGED), 1);
@@ -124,10 +95,10 @@ static void stale_and_lost(void **state)
 	assert_int_equal(bar1(&t, 1)[7], 0x11);
 	assert_int_equal(bar1(&t, 1)[8], 0x22);
 	/* So is what it writes: a fill, and copies from and to the GPU's memory. */
-	assert_int_equal(fill(va + 100, 10, 0x33), 0);
+	assert_int_equal(fill(&u, 0, va + 100, 10, 0x33, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(managed[100], 0x33);
 	assert_int_equal(bar1(&t, 0)[100], 0x33);
-	assert_int_equal(fill(vram, PAGE, 0x44), 0);
+	assert_int_equal(fill(&u, 0, vram, PAGE, 0x44, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(copy(&u, 0, va + PAGE, vram, 100, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(bar1(&t, 1)[99], 0x44);
 	assert_int_equal(copy(&u, 0, vram, va, 100, SOFTGPU_OP_SYNC), 0);
@@ -145,7 +116,7 @@ static void a_pin_like_others(void **state)
 
 	(void)state;
 	strict(true);
-	assert_int_equal(enlist(va, LENGTH), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	assert_int_equal(tpin_get(&t[0], &u, va + PAGE, 2 * PAGE, false), -EINVAL);
 	assert_int_equal(tpin_get(&t[0], &u, va, 2 * PAGE, false), 0);
 	assert_int_equal(tpin_get(&t[1], &u, va + PAGE, PAGE, false), 0);
@@ -157,7 +128,7 @@ static void a_pin_like_others(void **state)
 	user_up(&stranger, &m, 0, &other_key);
 	assert_int_equal(tpin_get(&others, &stranger, va, PAGE, false), -EINVAL);
 	user_down(&stranger);
-	assert_int_equal(discharge(va), 0);
+	assert_int_equal(discharge(&u, va), 0);
 	assert_int_equal(t[0].callbacks, 1);
 	assert_int_equal(t[1].callbacks, 1);
 	assert_int_equal(sg_pin_put(m.sg, &persistent.pin, true), 0);
@@ -178,7 +149,7 @@ static void tokens(void **state)
 	strict(true);
 	user_up(&second, &m, 0, &key);
 	assert_int_equal(mem_alloc(&second, PAGE, &elsewhere), 0);
-	assert_int_equal(enlist(va, LENGTH), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	q = query(&u, elsewhere);
 	who = (struct sg_pin_who){ .p2p_token = q.p2p_token, .va_space_token = q.va_space_token, .managed = true };
 	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
@@ -199,14 +170,14 @@ static void no_room(void **state)
 
 	(void)state;
 	strict(true);
-	assert_int_equal(enlist(va, LENGTH), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	assert_int_equal(mem_alloc(&u, vram_free() - PAGE, &all), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -ENOSPC);
 	assert_int_equal(mem_free(&u, all), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	/* No page can stand for memory that begins in the middle of one. */
-	assert_int_equal(discharge(va), 0);
-	assert_int_equal(enlist(va + 4096, PAGE), 0);
+	assert_int_equal(discharge(&u, va), 0);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va + 4096, PAGE), 0);
 	assert_int_equal(tpin_get(&t, &u, va + 4096, PAGE, false), -EINVAL);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -EINVAL);
 }
@@ -238,9 +209,9 @@ static void races(void **state)
 	pthread_create(&threads[0], NULL, pins, NULL);
 	pthread_create(&threads[1], NULL, pins, &key);
 	for (i = 0; i < ROUNDS; i++) {
-		assert_int_equal(enlist(va, LENGTH), 0);
-		fill(va, 16, i);
-		assert_int_equal(discharge(va), 0);
+		assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
+		fill(&u, 0, va, 16, i, SOFTGPU_OP_SYNC);
+		assert_int_equal(discharge(&u, va), 0);
 	}
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);

@@ -96,7 +96,6 @@ void machine_down(struct machine *m)
 static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
 {
 	(void)cookie;
-	/* The tests' own convention: the zero page faults, as it does for real. */
 	if (addr < 4096)
 		return -EFAULT;
 	if (to_process)
@@ -106,7 +105,7 @@ static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_proce
 	return 0;
 }
 
-static const struct sg_host_ops host_ops = { .copy = host_copy };
+const struct sg_host_ops user_host_ops = { .copy = host_copy };
 
 void user_up(struct user *u, struct machine *m, u32 gpu, const void *key)
 {
@@ -120,10 +119,20 @@ void user_up_at(struct user *u, struct machine *m, u32 gpu, const void *key, u64
 
 	u->key = key;
 	u->sg = m->sg;
-	MUST(!sg_client_open(m->sg, gpu, key, &host_ops, NULL, &u->client));
+	MUST(!sg_client_open(m->sg, gpu, key, &user_host_ops, NULL, &u->client));
 	MUST(!CALL(u->client, SOFTGPU_WINDOW, &w));
 	MUST(!CALL(u->client, SOFTGPU_CTX_CREATE, &c));
 	u->ctx = c.ctx;
+}
+
+u8 *user_up_in(struct user *u, struct machine *m, const void *key, u8 *storage, u64 length, u64 reserved)
+{
+	struct softgpu_va_reserve r = { .length = reserved };
+	u8 *window = storage + PAGE - HOST(storage) % PAGE;
+
+	user_up_at(u, m, 0, key, HOST(window), length);
+	MUST(!CALL(u->client, SOFTGPU_VA_RESERVE, &r));
+	return window + (r.va - HOST(window));
 }
 
 void user_down(struct user *u)
@@ -162,6 +171,28 @@ int copy(struct user *u, u32 stream, u64 dst, u64 src, u64 len, u32 flags)
 				  .src = src, .width = len, .height = 1 };
 
 	return CALL(u->client, SOFTGPU_COPY, &c);
+}
+
+int fill(struct user *u, u32 stream, u64 dst, u64 len, u32 value, u32 flags)
+{
+	struct softgpu_fill f = { .ctx = u->ctx, .stream = stream, .flags = flags, .dst = dst, .width = len,
+				  .height = 1, .value = value, .elem = 1 };
+
+	return CALL(u->client, SOFTGPU_FILL, &f);
+}
+
+int enlist(struct user *u, u32 kind, u64 va, u64 len)
+{
+	struct softgpu_host_register h = { .ctx = u->ctx, .kind = kind, .va = va, .length = len };
+
+	return CALL(u->client, SOFTGPU_HOST_REGISTER, &h);
+}
+
+int discharge(struct user *u, u64 va)
+{
+	struct softgpu_va a = { .va = va };
+
+	return CALL(u->client, SOFTGPU_HOST_UNREGISTER, &a);
 }
 
 u64 rnd(u64 *state)

@@ -31,9 +31,9 @@ struct machine {
 	void (*hide)(void *priv, const void *proc_key, u64 va, u64 length);
 };
 
-/* GPUs with that much VRAM each; aperture and reserved as sg_gpu_desc has them. */
 /* Its memory may be moved to system memory, whose physical addresses are its addresses. */
 void machine_system(struct sg_gpu_desc *desc);
+/* GPUs with that much VRAM each; aperture and reserved as sg_gpu_desc has them. */
 void machine_up(struct machine *m, u32 gpus, u64 vram, u64 bar1, u64 reserved);
 /* Checks that every count is back where it started. */
 void machine_down(struct machine *m);
@@ -49,7 +49,14 @@ struct user {
 void user_up(struct user *u, struct machine *m, u32 gpu, const void *key);
 /* With a window of the test's choice. */
 void user_up_at(struct user *u, struct machine *m, u32 gpu, const void *key, u64 base, u64 length);
+/*
+ * With a window that is memory of this process, so that host memory in it can be touched:
+ * storage has length and a page more.  As much as is reserved in it is at what is returned.
+ */
+u8 *user_up_in(struct user *u, struct machine *m, const void *key, u8 *storage, u64 length, u64 reserved);
 void user_down(struct user *u);
+/* Copies to and from this process; an address in the zero page faults, as it does for real. */
+extern const struct sg_host_ops user_host_ops;
 
 /* The calls, with the struct's size filled in; they return what sg_call() does. */
 #define CALL(client, name, arg) \
@@ -59,6 +66,11 @@ int mem_alloc(struct user *u, u64 len, u64 *va);
 int mem_free(struct user *u, u64 va);
 struct softgpu_query query(struct user *u, u64 va);
 int copy(struct user *u, u32 stream, u64 dst, u64 src, u64 len, u32 flags);
+/* Bytes. */
+int fill(struct user *u, u32 stream, u64 dst, u64 len, u32 value, u32 flags);
+/* Makes host memory, of a kind that is the host's, known to the context; and unknown again. */
+int enlist(struct user *u, u32 kind, u64 va, u64 len);
+int discharge(struct user *u, u64 va);
 #define HOST(p) ((u64)(uintptr_t)(p))
 
 u64 rnd(u64 *state);

@@ -120,14 +120,11 @@ static void close_for_copies(void **state)
 /* Work on `second` is done after what was queued on `first` before it. */
 static void in_order(u32 first, u32 second)
 {
-	struct softgpu_fill f = { .ctx = u.ctx, .stream = second, .flags = SOFTGPU_OP_SYNC, .width = 64,
-				  .height = 1, .elem = 1 };
 	u64 va;
 
 	slow = (struct slow){ 0 };
 	copying(&u, &va, first);
-	f.dst = va + 512;
-	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
+	assert_int_equal(fill(&u, second, va + 512, 64, 0, SOFTGPU_OP_SYNC), 0);
 	assert_true(is_over());
 }
 

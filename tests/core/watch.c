@@ -63,14 +63,6 @@ static void dma_write(u64 va, u32 value)
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
 }
 
-static void fill(u32 stream, u64 va, u8 value, u64 len, u32 flags)
-{
-	struct softgpu_fill f = { .ctx = u.ctx, .stream = stream, .flags = flags, .dst = va, .width = len,
-				  .height = 1, .value = value, .elem = 1 };
-
-	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
-}
-
 static u32 stream_new(void)
 {
 	struct softgpu_stream_create s = { .ctx = u.ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
@@ -157,8 +149,8 @@ static void strict_engines(void **state)
 	assert_int_equal(copy(&u, stream_new(), flag, HOST(&word), 4, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(seen(streams[3]), 7);
 	/* Earlier work of the stream is seen, whether or not the stream was idle. */
-	fill(streams[3], flag, 0, 4, 0);
-	fill(streams[3], flag, 7, 1, 0);
+	assert_int_equal(fill(&u, streams[3], flag, 4, 0, 0), 0);
+	assert_int_equal(fill(&u, streams[3], flag, 1, 7, 0), 0);
 	launch(streams[3], 10000);
 	assert_int_equal(seen(streams[3]), 7);
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 0);
@@ -276,7 +268,7 @@ static void strict_chain(void **state)
 	strict(true);
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(mem_alloc(&u, 4 * PAGE, &b), 0);
-	fill(0, a, 0x55, PAGE, 0);
+	assert_int_equal(fill(&u, 0, a, PAGE, 0x55, 0), 0);
 	assert_int_equal(copy(&u, 0, b, a, PAGE, 0), 0);
 	assert_int_equal(copy(&u, 0, b + PAGE, b, PAGE, 0), 0);
 	assert_int_equal(copy(&u, 0, HOST(words), b + 2 * PAGE - 16, 16, SOFTGPU_OP_SYNC), 0);
@@ -299,9 +291,9 @@ static void strict_streams(void **state)
 	byte = m.vram[0] + (sg_pin_page(&t.pin, 0) - VRAM_PHYS);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
 	strict(true);
-	fill(one, flag, 1, PAGE, 0);
-	fill(two, result, 1, PAGE, 0);
-	fill(0, result, 1, PAGE, 0);
+	assert_int_equal(fill(&u, one, flag, PAGE, 1, 0), 0);
+	assert_int_equal(fill(&u, two, result, PAGE, 1, 0), 0);
+	assert_int_equal(fill(&u, 0, result, PAGE, 1, 0), 0);
 	e.event = ec.event;
 	e.stream = two;
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
@@ -316,12 +308,12 @@ static void strict_streams(void **state)
 	assert_int_equal(sync_stream(one), 0);
 	assert_int_equal(*byte, 1);
 	/* What the synchronized stream waits for goes too, wherever it is. */
-	fill(one, flag, 2, PAGE, 0);
+	assert_int_equal(fill(&u, one, flag, PAGE, 2, 0), 0);
 	e.stream = one;
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
 	e.stream = two;
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
-	fill(two, result, 2, PAGE, 0);
+	assert_int_equal(fill(&u, two, result, PAGE, 2, 0), 0);
 	assert_int_equal(sync_stream(two), 0);
 	assert_int_equal(*byte, 2);
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);

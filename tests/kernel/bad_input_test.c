@@ -6,7 +6,6 @@
  * After each refusal nothing is left, and right ones work.  Needs softgpu.ko with both
  * personalities, and both providers.
  */
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +14,6 @@
 #include "sgraw_calls.h"
 
 #define LENGTH	(2 * GPU_PAGE)
-#define AMD	"/sys/module/amdgpu/parameters/"
 #define BLOCKS	64
 
 static struct gpu_side { uint64_t va[BLOCKS]; uint32_t n; } cuda, hsa;
@@ -23,13 +21,7 @@ static int fd;
 
 static void set(const char *name, const char *value)
 {
-	char path[128];
-	int f;
-
-	snprintf(path, sizeof(path), AMD "%s", name);
-	f = open(path, O_WRONLY | O_CLOEXEC);
-	CHECK(f >= 0 && write(f, value, strlen(value)) > 0);
-	close(f);
+	CHECK(module_set("amdgpu", name, value));
 }
 
 static int try(uint64_t va, size_t length, uint32_t flags)

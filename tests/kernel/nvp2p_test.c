@@ -328,14 +328,21 @@ static int op_put(struct slot *s, struct nvp2p_test_call *c, bool persistent)
 	return 0;
 }
 
+/* The mask of a device that has a driver is that driver's, unless it is the one that does nothing. */
+static bool has_driver(const struct pci_dev *peer)
+{
+	return peer->driver && strcmp(peer->driver->name, "uio_pci_generic");
+}
+
 static struct pci_dev *get_peer(const struct nvp2p_test_call *c)
 {
 	struct pci_dev *peer;
 
 	peer = pci_get_domain_bus_and_slot(c->bdf >> 16, c->bdf >> 8 & 0xff, c->bdf & 0xff);
-	/* The mask of a device that has a driver is that driver's. */
-	if (peer && !peer->driver)
-		dma_set_mask(&peer->dev, DMA_BIT_MASK(c->flags & W_SMALL_MASK ? 28 : 64));
+	if (!peer || !peer->dev.dma_mask || has_driver(peer))
+		return peer;
+	/* Not by dma_set_mask(): on some machines a device that reaches none of their memory is refused. */
+	*peer->dev.dma_mask = DMA_BIT_MASK(c->flags & W_SMALL_MASK ? 28 : 64);
 	return peer;
 }
 

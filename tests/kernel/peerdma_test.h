@@ -7,6 +7,7 @@
 #define PEERDMA_TEST_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +53,15 @@ int dev_open(void);
 int pin(int fd, void *addr, size_t length, uint32_t flags, struct peerdma_pin_args *args);
 int pin_va(int fd, uint64_t addr, size_t length, uint32_t flags, struct peerdma_pin_args *args);
 int unpin(int fd, uint32_t handle);
+/* The same in a thread of its own; unpin_end() waits for that, and has its errno, or 0. */
+struct unpinner {
+	int fd;
+	uint32_t handle;
+	int error;
+	pthread_t thread;
+};
+void unpin_begin(struct unpinner *u, int fd, uint32_t handle);
+int unpin_end(struct unpinner *u);
 int query(int fd, uint32_t handle, struct peerdma_query_args *args);
 int unmap(int fd, uint32_t mapping);
 int export(int fd, uint32_t handle, uint64_t offset, uint64_t length);
@@ -74,6 +84,8 @@ bool debugfs_pin(uint32_t handle, char *line, size_t size);
 /* A field by its name in the table's first line. */
 bool debugfs_field(uint32_t handle, const char *column, char *value, size_t size);
 long long debugfs_stat(const char *name);
+/* Sets a module's parameter; false: it has no such, or not with that value. */
+bool module_set(const char *module, const char *parameter, const char *value);
 /* The number in a file, e.g. a module's reference count; -1: none. */
 long file_number(const char *path);
 

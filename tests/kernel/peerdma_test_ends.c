@@ -18,20 +18,6 @@
 /* Long for whoever fails to wait, short for who watches. */
 #define SLOW_MS	300
 
-struct unpinner {
-	int fd;
-	uint32_t handle;
-	int error;
-};
-
-static void *unpin_thread(void *arg)
-{
-	struct unpinner *u = arg;
-
-	u->error = unpin(u->fd, u->handle) ? errno : 0;
-	return NULL;
-}
-
 static int client(uint64_t va, uint32_t delay_ms)
 {
 	struct client_pin a = { .addr = va, .length = MIB, .delay_ms = delay_ms };
@@ -105,36 +91,28 @@ static void free_waits_for_unpin(void)
 	struct importer_map map = { 0 };
 	uint32_t slow = SLOW_MS;
 	struct peerdma_pin_args a;
-	struct unpinner u = { .fd = dev_open() };
-	int im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-	pthread_t thread;
+	struct unpinner u;
+	int fd = dev_open(), im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
 
-	WORKS(gpu_pin(u.fd, va, 2 * MIB, 0, &a));
-	u.handle = a.handle;
-	attach.fd = export(u.fd, a.handle, 0, 0);
+	WORKS(gpu_pin(fd, va, 2 * MIB, 0, &a));
+	attach.fd = export(fd, a.handle, 0, 0);
 	WORKS(ioctl(im, IMPORTER_ATTACH, &attach));
 	WORKS(ioctl(im, IMPORTER_MAP, &map));
 	WORKS(ioctl(im, IMPORTER_SLOW, &slow));
-	CHECK(!pthread_create(&thread, NULL, unpin_thread, &u));
+	unpin_begin(&u, fd, a.handle);
 	while (!progress(im).begun)
 		sched_yield();
 	CHECK(!cu.MemFree(va));
 	CHECK(progress(im).done == 1);
-	pthread_join(thread, NULL);
-	CHECK(!u.error);
+	CHECK(!unpin_end(&u));
 	close(im);
 	close(attach.fd);
-	close(u.fd);
+	close(fd);
 }
 
 static bool put_delay(const char *ms)
 {
-	int fd = gpu_facts->put_delay ? open(gpu_facts->put_delay, O_WRONLY | O_CLOEXEC) : -1;
-	bool ok = fd >= 0 && write(fd, ms, strlen(ms)) == (ssize_t)strlen(ms);
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
+	return gpu_facts->put_delay && module_set(gpu_facts->put_delay, "put_delay_ms", ms);
 }
 
 /* Two unpin one handle: the second comes while the first gives the memory back. */
@@ -143,24 +121,22 @@ static void unpinned_twice(void)
 	uint64_t va = gpu_alloc(MIB);
 	struct peerdma_query_args q;
 	struct peerdma_pin_args a;
-	struct unpinner u = { .fd = dev_open() };
-	pthread_t thread;
+	struct unpinner u;
+	int fd = dev_open();
 
 	if (!put_delay("300")) {
 		skip("unpinned twice at once", "this provider has no such knob");
 	} else {
-		WORKS(gpu_pin(u.fd, va, MIB, 0, &a));
-		u.handle = a.handle;
-		CHECK(!pthread_create(&thread, NULL, unpin_thread, &u));
-		while (!query(u.fd, a.handle, &q))
+		WORKS(gpu_pin(fd, va, MIB, 0, &a));
+		unpin_begin(&u, fd, a.handle);
+		while (!query(fd, a.handle, &q))
 			sched_yield();
-		FAILS(ENOENT, unpin(u.fd, a.handle));
-		pthread_join(thread, NULL);
-		CHECK(!u.error && live_pins(u.fd) == 0);
+		FAILS(ENOENT, unpin(fd, a.handle));
+		CHECK(!unpin_end(&u) && live_pins(fd) == 0);
 		put_delay("0");
 	}
 	CHECK(!cu.MemFree(va));
-	close(u.fd);
+	close(fd);
 }
 
 /*

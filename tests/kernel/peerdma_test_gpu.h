@@ -41,7 +41,7 @@ struct gpu_facts {
 	bool has_contexts;
 	int too_long;			/* errno of a range past the allocation's end */
 	int gone;			/* and of memory that was taken away; 0: MAP says it */
-	const char *put_delay;	/* of softgpu's personality: a file; its put takes so many milliseconds */
+	const char *put_delay;	/* softgpu's personality, a module: its put can be made to take long */
 };
 extern const struct gpu_facts *gpu_facts;
 

@@ -18,13 +18,7 @@
 
 static void set(const char *parameter, const char *value)
 {
-	char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/module/peerdma/parameters/%s", parameter);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	CHECK(fd >= 0 && write(fd, value, strlen(value)) > 0);
-	close(fd);
+	CHECK(module_set("peerdma", parameter, value));
 }
 
 static int importer(int dmabuf, uint32_t kind, struct importer_map *m)

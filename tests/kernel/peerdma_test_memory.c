@@ -201,13 +201,13 @@ static int pin_dmabuf(int fd, uint64_t va, size_t length, uint32_t flags, struct
 
 static const struct gpu_facts all[] = {
 	{ .provider = "nvidia", .open = nvidia_open, .page_shift = 16, .can_persist = true, .has_contexts = true,
-	  .put_delay = "/sys/module/nvidia/parameters/put_delay_ms", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
+	  .put_delay = "nvidia", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "amd", .open = hip_open, .page_shift = 12,
-	  .put_delay = "/sys/module/amdgpu/parameters/put_delay_ms", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
+	  .put_delay = "amdgpu", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "tegra", .open = tegra_open, .page_shift = 12, .has_contexts = true, .in_host = true,
-	  .put_delay = "/sys/module/nvidia_p2p/parameters/put_delay_ms", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
+	  .put_delay = "nvidia_p2p", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "dmabuf", .open = dmabuf_open, .page_shift = 12, .in_host = true,
 	  .kind = PEERDMA_PIN_DEVICE | PEERDMA_PIN_DMABUF, .pins = ENDED_IF_MAPPED, .too_long = ENXIO },

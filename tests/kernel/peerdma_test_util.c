@@ -58,6 +58,26 @@ int unpin(int fd, uint32_t handle)
 	return ioctl(fd, PEERDMA_UNPIN, &args);
 }
 
+static void *unpin_thread(void *arg)
+{
+	struct unpinner *u = arg;
+
+	u->error = unpin(u->fd, u->handle) ? errno : 0;
+	return NULL;
+}
+
+void unpin_begin(struct unpinner *u, int fd, uint32_t handle)
+{
+	*u = (struct unpinner){ .fd = fd, .handle = handle };
+	CHECK(!pthread_create(&u->thread, NULL, unpin_thread, u));
+}
+
+int unpin_end(struct unpinner *u)
+{
+	pthread_join(u->thread, NULL);
+	return u->error;
+}
+
 int unmap(int fd, uint32_t mapping)
 {
 	struct peerdma_handle_args args = { .size = sizeof(args), .handle = mapping };
@@ -234,6 +254,22 @@ long long debugfs_stat(const char *name)
 			return atoll(at + n);
 	CHECK(!"a line of that name in debugfs stats");
 	return -1;
+}
+
+bool module_set(const char *module, const char *parameter, const char *value)
+{
+	size_t length = strlen(value);
+	char path[128];
+	bool done;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", module, parameter);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	done = write(fd, value, length) == (ssize_t)length;
+	close(fd);
+	return done;
 }
 
 long file_number(const char *path)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* tegra_bridge.c - the bridge over a Tegra's nvidia_p2p that answers what makes no sense, or late. */
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -25,13 +24,7 @@ static uint64_t alloc(size_t length, unsigned int flags, void **p)
 
 static void set(const char *name, const char *value)
 {
-	char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/module/nvidia_p2p/parameters/%s", name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	CHECK(fd >= 0 && write(fd, value, strlen(value)) > 0);
-	close(fd);
+	CHECK(module_set("nvidia_p2p", name, value));
 }
 
 static int map(int fd, uint32_t handle)
@@ -112,20 +105,6 @@ static void wrong_answers(void)
 	CHECK(!cuMemFreeHost(p));
 }
 
-struct unpinner {
-	int fd;
-	uint32_t handle;
-	int error;
-};
-
-static void *unpin_thread(void *arg)
-{
-	struct unpinner *u = arg;
-
-	u->error = unpin(u->fd, u->handle) ? errno : 0;
-	return NULL;
-}
-
 /* Another driver's pins of one page each, from where the last one left off. */
 static void others_get(int others[OTHERS], uint64_t va)
 {
@@ -155,7 +134,8 @@ static void others_end(const int others[OTHERS])
  */
 static void put_of_a_freed_table(void)
 {
-	struct unpinner u = { .fd = dev_open() };
+	int fd = dev_open();
+	struct unpinner u;
 	cpu_set_t before, one;
 	void *p = NULL, *memory = NULL;
 	uint64_t va, others_va;
@@ -169,20 +149,17 @@ static void put_of_a_freed_table(void)
 		struct peerdma_query_args q;
 		struct peerdma_pin_args a;
 		int others[OTHERS];
-		pthread_t thread;
 
 		va = alloc(LENGTH, 0, &p);
-		WORKS(pin_va(u.fd, va, LENGTH, PEERDMA_PIN_DEVICE, &a));
-		u.handle = a.handle;
-		CHECK(!pthread_create(&thread, NULL, unpin_thread, &u));
-		while (!query(u.fd, a.handle, &q))
+		WORKS(pin_va(fd, va, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		unpin_begin(&u, fd, a.handle);
+		while (!query(fd, a.handle, &q))
 			sched_yield();
 		/* It is on its way to the driver, or there already: both must do. */
 		usleep(50000);
 		CHECK(!cuMemFreeHost(p));
 		others_get(others, others_va);
-		pthread_join(thread, NULL);
-		CHECK(!u.error);
+		CHECK(!unpin_end(&u));
 		set("put_delay_ms", "0");
 		others_end(others);
 		set("put_delay_ms", "300");
@@ -190,7 +167,7 @@ static void put_of_a_freed_table(void)
 	set("put_delay_ms", "0");
 	CHECK(!cuMemFreeHost(memory));
 	CHECK(!sched_setaffinity(0, sizeof(before), &before));
-	close(u.fd);
+	close(fd);
 }
 
 int main(void)

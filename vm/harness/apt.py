@@ -17,7 +17,6 @@ from .paths import BUILD, call, locked, tool
 
 # Kernels are named as ever; those of another architecture have its name behind.
 FOREIGN = ("arm64",)
-ARCHIVE = "http://deb.debian.org/debian"    # where apt does not say
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
@@ -75,7 +74,10 @@ class Apt:
         """A mirror may be nearer than Debian's own."""
         done = subprocess.run([tool("apt-get", "vm"), "indextargets", "--format", "$(REPO_URI)", "Origin: Debian",
                                "Codename: bookworm"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        return (done.stdout.split() or [ARCHIVE])[0]
+        if not done.stdout:
+            raise HarnessError("apt has no list of Debian 12's main archive, where newer ones are asked for, too;\n"
+                               "  make sure that /etc/apt names bookworm main, then: sudo apt-get update")
+        return done.stdout.split()[0]
 
     def update(self):
         """Lists as they are today; a third-party archive that fails is no reason to stop."""

@@ -50,11 +50,10 @@ def arch(image):
 
 HOW_TO_KNOW = {
     "6.1": "make sure that /etc/apt names bookworm main, then: sudo apt-get update",
-    "6.12": "it is in Debian 12's security archive; add the line\n"
-            "    deb http://deb.debian.org/debian-security bookworm-security main\n"
-            "  to a file in /etc/apt/sources.list.d/, then: sudo apt-get update",
-    "7.2": "it is in Debian 13's backports, which are asked for it at deb.debian.org, or at the mirror that /etc/apt\n"
-           "  names for Debian 12; what apt said of it is above",
+    "6.12": "it is in Debian 12's security archive; make sure that /etc/apt names the suite bookworm-security with main,\n"
+            "  then: sudo apt-get update",
+    "7.2": "it is in Debian 13's backports (trixie-backports), which are asked for at the archive that /etc/apt names for\n"
+           "  Debian 12; what apt said of it is above",
 }
 
 
@@ -135,7 +134,8 @@ def _packages(series):
     """The image, and the headers with what they need, all of one version."""
     image = known_to_apt(series)
     if not image:
-        raise HarnessError(f"apt knows no package {' or '.join(META[series])} with a Linux {series};\n"
+        names = " or ".join(META[series]) or f"linux-image-{series}.*"
+        raise HarnessError(f"apt knows no package {names} with a Linux {series};\n"
                            f"  {HOW_TO_KNOW[series.split('-')[0]]}")
     name, version = image
     release = name[len("linux-image-"):]

@@ -120,7 +120,7 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 	}
 	if (cache->closed)
 		cache->closed(cache->arg);
-	memory_put(cache->index.nodes, index_size(cache->capacity));
+	memory_put(cache->index.hints, index_size(cache->capacity));
 	memory_put(cache->regions, cache->capacity * sizeof(struct region));
 	if (owner) {
 		pthread_cond_destroy(&cache->settled);

@@ -225,6 +225,8 @@ bool hooks_subscribe(void (*fn)(void *arg, const struct peerdma_hook_event *even
 void hooks_unsubscribe(void (*fn)(void *arg, const struct peerdma_hook_event *event), void *arg);
 /* Whether none of what it watches can be called without its seeing it; that is tried, which takes a while. */
 bool hooks_see_all(void);
+/* The word of peerdma_hooks_making(), where no call that makes addresses CUDA's is missed; NULL: one may be. */
+const uint64_t *hooks_making(void);
 /* The same for a cache. */
 bool cache_hooks_begin(struct peerdma_cache *cache);
 void cache_hooks_end(struct peerdma_cache *cache);

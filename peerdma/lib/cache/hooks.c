@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * hooks.c - a cache is told of frees by libpeerdma-hooks, where the process has it
- * and it is in front of CUDA (peerdma_hooks.h).  Nothing is linked: whoever wants
- * it preloads or links it.
+ * hooks.c - what the library has of libpeerdma-hooks, where the process has it and
+ * it is in front of CUDA (peerdma_hooks.h): caches are told of frees, and
+ * remembered.c of what makes addresses CUDA's.  Nothing is linked: whoever wants it
+ * preloads or links it.
  */
 #include <dlfcn.h>
+#include <link.h>
 #include <stdatomic.h>
 
 #include "../internal.h"
@@ -16,6 +18,7 @@ struct hooks {
 	int (*active)(void);
 	int (*subscribe)(peerdma_hook_fn fn, void *arg);
 	void (*unsubscribe)(peerdma_hook_fn fn, void *arg);
+	const uint64_t *(*making)(void);	/* NULL: an older release */
 };
 
 static bool find(struct hooks *h)
@@ -24,6 +27,7 @@ static bool find(struct hooks *h)
 	h->subscribe = dlsym(RTLD_DEFAULT, "peerdma_hooks_subscribe");
 	h->unsubscribe = dlsym(RTLD_DEFAULT, "peerdma_hooks_unsubscribe");
 	h->report = dlsym(RTLD_DEFAULT, "peerdma_hooks_report");
+	h->making = dlsym(RTLD_DEFAULT, "peerdma_hooks_making");
 	return h->report && h->active && h->subscribe && h->unsubscribe;
 }
 
@@ -94,4 +98,57 @@ bool cache_hooks_complete(const struct peerdma_cache *cache, uint64_t loads)
 		atomic_store(&known, before);
 	}
 	return before & 1;
+}
+
+/* ---- what makes addresses CUDA's ---- */
+
+struct order {
+	uintptr_t hooks, cuda;
+	int first;		/* 1: the hooks', 2: CUDA's; 0: neither was met yet */
+};
+
+static bool is_in(const struct dl_phdr_info *info, uintptr_t p)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_LOAD && p - info->dlpi_addr - ph->p_vaddr < ph->p_memsz)
+			return true;
+	}
+	return false;
+}
+
+static int in_order(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct order *o = arg;
+
+	(void)size;
+	o->first = is_in(info, o->hooks) ? 1 : is_in(info, o->cuda) ? 2 : 0;
+	return o->first;
+}
+
+/*
+ * The loader lists libraries as they came.  Hooks that came after CUDA do not see who had
+ * fetched CUDA's functions by then.
+ */
+static bool came_first(const void *hooks)
+{
+	struct order o = { .hooks = (uintptr_t)hooks };
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+	if (!library)
+		return false;
+	o.cuda = (uintptr_t)dlsym(library, "cuInit");
+	dlclose(library);
+	dl_iterate_phdr(in_order, &o);
+	return o.first == 1;
+}
+
+const uint64_t *hooks_making(void)
+{
+	struct hooks h;
+
+	if (!find(&h) || !h.making || !h.active() || !came_first((const void *)(uintptr_t)h.making) || !hooks_see_all())
+		return NULL;
+	return h.making();
 }

@@ -18,9 +18,12 @@
 #define SPARSE		(INDEX_FAN / 4)
 #define JOINED_MAX	(INDEX_FAN * 3 / 4)
 #define NO_KEY		UINT64_MAX
+#define HINTS_LEAST	1024U		/* a page of them */
+#define HINTS_MOST	65536U
+#define HINTS_EACH	3		/* 2^3 hints for what the keys of a node span */
 
-_Static_assert(INDEX_FAN == 24, "rank() looks at six times four");
-_Static_assert(offsetof(struct index_node, end) == offsetof(struct index_node, key[INDEX_FAN]), "past the last key");
+_Static_assert(INDEX_FAN == 24, "rank() looks at every fifth, and at four");
+_Static_assert(sizeof(struct index_node) == 320, "five cache lines");
 
 struct step {
 	struct index_node *node;
@@ -33,47 +36,125 @@ static struct index_node *node_at(const struct index *ix, uint32_t n)
 }
 
 /* Two neighbours that did not join have more than JOINED_MAX keys between them: on average over a third of a node. */
-size_t index_size(uint32_t keys)
+static uint32_t capacity_for(uint32_t keys)
 {
-	return ((size_t)keys / 2 + 64) * sizeof(struct index_node);
+	return keys / 2 + 64;
 }
 
-size_t index_memory(const struct index *ix)
+/* No more than there may be nodes, and whole pages. */
+static uint32_t hints_for(uint32_t keys)
 {
-	return ord_load(&ix->used) * sizeof(struct index_node);
+	uint32_t hints = HINTS_LEAST;
+
+	while (hints < HINTS_MOST && 2 * hints <= capacity_for(keys))
+		hints *= 2;
+	return hints;
+}
+
+static size_t hints_size(uint32_t keys)
+{
+	return hints_for(keys) * sizeof(uint32_t);
+}
+
+size_t index_size(uint32_t keys)
+{
+	return hints_size(keys) + capacity_for(keys) * sizeof(struct index_node);
+}
+
+size_t index_used(const struct index *ix)
+{
+	return (size_t)((char *)node_at(ix, ord_load(&ix->used)) - (char *)ix->hints);
 }
 
 /*
- * How many keys are <= x: first of every fourth, then of the four after the last
- * of those.  No branch depends on a key, no more than two loads on each other, and
- * few additions: on the way down that is what takes time.  Past the last key there is NO_KEY.
+ * How many of 24 keys are <= x: first of every fifth, then of the four after the
+ * last of those.  No branch depends on a key, no more than two loads on each other,
+ * and few additions: on the way down that is what takes time.
  */
-static inline uint32_t rank(const struct index_node *node, uint64_t x)
+static inline uint32_t rank(const uint64_t *key, uint64_t x)
 {
-	uint32_t a = (ord_load(&node->key[4]) <= x), b = (ord_load(&node->key[8]) <= x);
-	uint32_t c = (ord_load(&node->key[12]) <= x), d = (ord_load(&node->key[16]) <= x);
-	uint32_t fours = (a + b) + (c + d) + (ord_load(&node->key[20]) <= x);
-	const uint64_t *key = &node->key[4 * fours];
+	uint32_t a = (ord_load(&key[4]) <= x), b = (ord_load(&key[9]) <= x);
+	uint32_t c = (ord_load(&key[14]) <= x), d = (ord_load(&key[19]) <= x);
+	uint32_t fives = (a + b) + (c + d);
 
+	key += 5 * fives;
 	a = (ord_load(&key[0]) <= x);
 	b = (ord_load(&key[1]) <= x);
 	c = (ord_load(&key[2]) <= x);
 	d = (ord_load(&key[3]) <= x);
-	return 4 * fours + ((a + b) + (c + d));
+	return 5 * fives + ((a + b) + (c + d));
 }
 
-/* Key i, or NO_KEY past the last: also past the last that there can be. */
+/* The child of an inner node where x belongs.  Its first key is not looked at: it is no greater than any. */
+static inline uint32_t child_of(const struct index_node *node, uint64_t x)
+{
+	return rank(&node->key[1], x);
+}
+
 static inline uint64_t key_at(const struct index_node *node, uint32_t i)
 {
-	return ord_load((const uint64_t *)((const char *)node + offsetof(struct index_node, key)) + i);
+	return ord_load(&node->key[i]);
 }
 
-/* Its lines come together, not one after the other. */
+/* Lines that rank() does not look at: all of a node comes together. */
 static inline void fetch(const struct index_node *node)
 {
-	for (size_t line = 0; line < sizeof(*node); line += 64)
-		__builtin_prefetch((const char *)node + line);
+	__builtin_prefetch((const char *)node + 192);
+	__builtin_prefetch((const char *)node + 256);
 }
+
+/* ---- hints ---- */
+
+/*
+ * At random, a way from the root is mostly waiting for one node after the other, and
+ * all but the last two are the same for many neighbours.  So a table has, by some bits
+ * of the address, the number of the node above the leaves that somebody's way led to.
+ * It is a guess, and that node tells whether it is right: what is between its second
+ * key and its last belongs below it for as long as it is in the tree, and one that is
+ * not has none.  Whoever reads without the lock may be misled by what a writer moves,
+ * but then the count of changes says so, as on a whole way.
+ */
+static inline uint32_t *hint_of(const struct index *ix, uint64_t x)
+{
+	return &ix->hints[x >> ord_load(&ix->hints_shift) & ord_load(&ix->hints_mask)];
+}
+
+/* Where a way to x may begin.  Small trees have no hints. */
+static inline uint32_t start(const struct index *ix, uint64_t x)
+{
+	const struct index_node *node;
+	uint32_t n, count;
+
+	if (!ord_load(&ix->hints_mask))
+		return ord_load(&ix->root);
+	n = ord_load(hint_of(ix, x));
+	node = node_at(ix, n);
+	count = ord_load(&node->count);
+	if (ord_load(&node->height) == 1 && count > 2 && x - key_at(node, 1) < key_at(node, count - 1) - key_at(node, 1))
+		return n;
+	return ord_load(&ix->root);
+}
+
+/* A node above leaves is full: what it spans is what others will, and there are more of them. */
+static void hints_tune(struct index *ix, const struct index_node *node)
+{
+	uint32_t bits = 63 - (uint32_t)__builtin_clzll(node->key[INDEX_FAN - 1] - node->key[1]);
+	uint32_t shift = bits > HINTS_EACH ? bits - HINTS_EACH : 0;
+
+	/* Not to and fro between two: each time all hints are in other places. */
+	if (shift + 1 < ix->hints_shift || shift > ix->hints_shift + 1)
+		ord_store(&ix->hints_shift, shift);
+	if (ix->hints_mask < ix->used && ix->hints_mask < ix->hints_most) {
+		uint32_t mask = 2 * ix->hints_mask + 1;
+
+		/* A new page is written before it is read, or it would be faulted for twice. */
+		for (uint32_t i = ix->hints_mask + 1; i <= mask; i += HINTS_LEAST)
+			ord_store(&ix->hints[i], 0);
+		ord_store(&ix->hints_mask, mask);
+	}
+}
+
+/* ---- the way down ---- */
 
 /*
  * The way down to the leaf where x belongs, which is the place from here on; NULL: a writer was in the way.
@@ -87,23 +168,27 @@ static struct index_node * __attribute__((noinline)) descend(const struct index 
 							     uint64_t changes)
 {
 	uint64_t from = 0, to = NO_KEY, key;
-	uint32_t n, above = MAX_HEIGHT + 1;
+	uint32_t n, parent = INDEX_NONE, above = MAX_HEIGHT + 1, steps = 0;
 
 	/* What a writer moves may lead anywhere: not out of the array, and every step goes down. */
-	for (n = ord_load(&ix->root); n < ix->capacity;) {
+	for (n = start(ix, x); n < ix->capacity;) {
 		struct index_node *node = node_at(ix, n);
 		uint32_t height = ord_load(&node->height), at;
 
 		fetch(node);
-		at = rank(node, x);
+		at = child_of(node, x);
 		if (height >= above)
 			break;
 		above = height;
 		if (!height) {
-			*place = (struct index_place){ changes, from, to, n, at, 0 };
+			at += key_at(node, 0) <= x;
+			if (steps > 1 && ord_load(&ix->hints_mask))
+				ord_store(hint_of(ix, x), parent);
+			*place = (struct index_place){ changes, from, to, n, parent, at, 0 };
 			return node;
 		}
-		at -= at > 0;
+		steps++;
+		parent = n;
 		n = ord_load(&node->child[at]);
 		key = key_at(node, at);
 		from = key > from ? key : from;
@@ -130,7 +215,7 @@ static inline uint32_t rank_in(const struct index_node *leaf, struct index_place
 	uint32_t at = place->at;
 
 	if ((at && key_at(leaf, at - 1) > x) || key_at(leaf, at) <= x)
-		place->at = at = rank(leaf, x);
+		place->at = at = rank(leaf->key, x);
 	return at;
 }
 
@@ -195,11 +280,10 @@ static uint32_t node_get(struct index *ix, uint32_t height)
 		ix->free_count--;
 	} else {
 		n = ix->used;
-		ord_store(&ix->used, n + 1);	/* index_memory() */
+		ord_store(&ix->used, n + 1);	/* index_used() */
 	}
-	for (uint32_t i = 0; i < INDEX_FAN; i++)
+	for (uint32_t i = 0; i < INDEX_FAN + 2; i++)
 		ord_store(&node_at(ix, n)->key[i], NO_KEY);
-	ord_store(&node_at(ix, n)->end, NO_KEY);
 	ord_store(&node_at(ix, n)->count, 0);
 	ord_store(&node_at(ix, n)->height, height);
 	return n;
@@ -215,8 +299,12 @@ static void node_put(struct index *ix, struct index_node *node)
 
 void index_init(struct index *ix, void *memory, uint32_t keys)
 {
-	ix->nodes = memory;
-	ix->capacity = keys / 2 + 64;
+	ix->hints = memory;
+	ix->hints_most = hints_for(keys) - 1;
+	ix->hints_mask = 0;
+	ix->hints_shift = 0;
+	ix->nodes = (struct index_node *)((char *)memory + hints_size(keys));
+	ix->capacity = capacity_for(keys);
 	ix->used = 0;
 	ix->free = INDEX_NONE;
 	ix->free_count = 0;
@@ -238,6 +326,8 @@ static void split(struct index *ix, struct index_node *parent, uint32_t at, uint
 	struct index_node *right = node_at(ix, n);
 	uint32_t keep = key > left->key[INDEX_FAN - 1] ? INDEX_FAN - 1 : INDEX_FAN / 2;
 
+	if (left->height == 1)
+		hints_tune(ix, left);
 	for (uint32_t i = keep; i < INDEX_FAN; i++) {
 		set_entry(right, i - keep, left->key[i], left->child[i]);
 		ord_store(&left->key[i], NO_KEY);
@@ -288,9 +378,8 @@ static int clear_way(struct index *ix, uint64_t key)
 		node = node_at(ix, ix->root);
 	}
 	while (node->height) {
-		uint32_t at = rank(node, key);
+		uint32_t at = child_of(node, key);
 
-		at -= at > 0;
 		if (node_at(ix, node->child[at])->count == INDEX_FAN) {
 			split(ix, node, at, key);
 			at += node->key[at + 1] <= key;
@@ -300,6 +389,31 @@ static int clear_way(struct index *ix, uint64_t key)
 	return 0;
 }
 
+/*
+ * Where somebody was is full, and what is above it is not, as it mostly is: no way is
+ * gone for that, and the place is the half where the key belongs.
+ */
+static bool split_here(struct index *ix, struct index_place *place, uint64_t key)
+{
+	struct index_node *parent;
+	uint32_t at;
+
+	if (place->parent == INDEX_NONE || node_at(ix, place->parent)->count == INDEX_FAN ||
+	    !(ix->free_count + (ix->capacity - ix->used)))
+		return false;
+	parent = node_at(ix, place->parent);
+	at = child_of(parent, key);
+	split(ix, parent, at, key);
+	if (key < parent->key[at + 1]) {
+		place->to = parent->key[at + 1];
+	} else {
+		place->from = parent->key[at + 1];
+		place->leaf = parent->child[at + 1];
+	}
+	place->changes = ix->changes;
+	return true;
+}
+
 int index_insert_at(struct index *ix, struct index_place *place, uint64_t key, uint32_t number)
 {
 	struct index_node *leaf = go(ix, place, key);
@@ -307,7 +421,7 @@ int index_insert_at(struct index *ix, struct index_place *place, uint64_t key, u
 	int ret;
 
 	if (leaf->count == INDEX_FAN) {
-		ret = clear_way(ix, key);
+		ret = split_here(ix, place, key) ? 0 : clear_way(ix, key);
 		if (ret)
 			return ret;
 		leaf = go(ix, place, key);
@@ -420,14 +534,12 @@ int index_remove(struct index *ix, uint64_t key)
 		}
 	}
 	node = node_at(ix, ix->root);
-	for (;; level++) {
-		at = rank(node, key);
-		path[level].node = node;
-		path[level].pos = at - (at > 0);
-		if (!node->height)
-			break;
+	for (; node->height; level++) {
+		path[level] = (struct step){ node, child_of(node, key) };
 		node = node_at(ix, node->child[path[level].pos]);
 	}
+	path[level].node = node;
+	at = rank(node->key, key);
 	if (!at || node->key[at - 1] != key)
 		return -ENOENT;
 	remove_at(node, at - 1);
@@ -444,10 +556,7 @@ int index_remove(struct index *ix, uint64_t key)
 static bool visit(const struct index *ix, const struct index_node *node, uint64_t from, uint64_t to,
 		  bool (*fn)(void *arg, uint32_t number), void *arg)
 {
-	uint32_t at = rank(node, from);
-
-	at -= at > 0;
-	for (; at < node->count; at++) {
+	for (uint32_t at = child_of(node, from); at < node->count; at++) {
 		if (node->height) {
 			if (at && node->key[at] >= to)
 				return false;

@@ -22,9 +22,9 @@
 struct index_node {
 	uint32_t height;		/* 0: a leaf */
 	uint32_t count;
-	uint64_t key[INDEX_FAN];	/* of an inner node: the first key below child i, but 0 for i = 0 */
-	uint64_t end;			/* UINT64_MAX, as all keys past the last */
-	uint32_t child[INDEX_FAN];	/* of a leaf: the numbers */
+	/* Of an inner node: the first key below child i, but 0 for i = 0.  Past the last UINT64_MAX, and two always. */
+	uint64_t key[INDEX_FAN + 2];
+	uint32_t child[INDEX_FAN + 1];	/* of a leaf: the numbers; one more than there ever is, for a reader who errs */
 } __attribute__((aligned(64)));
 
 /*
@@ -36,27 +36,30 @@ struct index_node {
 struct index_place {
 	uint64_t changes;		/* what index->changes was when the way down began */
 	uint64_t from, to;
-	uint32_t leaf;
+	uint32_t leaf, parent;		/* the second: INDEX_NONE above the root */
 	uint32_t at;			/* how many of the leaf's keys were <= x: a guess, looked at before it is used */
 	uint64_t key;			/* index_floor()'s and index_gap()'s answer's, if there was one */
 };
 
 struct index {
-	/* What readers need; only the last two ever change. */
+	/* What readers need. */
 	struct index_node *nodes;
+	uint32_t *hints;		/* the memory begins with them */
 	uint32_t capacity;		/* nodes */
+	uint32_t hints_mask, hints_shift;
 	uint32_t root;
 	uint64_t changes;		/* counted when each is done */
 
 	uint32_t used __attribute__((aligned(64)));
 	uint32_t free, free_count;	/* a list through child[0] */
+	uint32_t hints_most;		/* that hints_mask may be */
 	struct index_place finger;	/* the lock's */
 };
 
 /* Room for so many nodes that `keys` keys always fit. */
 size_t index_size(uint32_t keys);
-/* How much of it is used. */
-size_t index_memory(const struct index *ix);
+/* What there is of it beyond here was never touched. */
+size_t index_used(const struct index *ix);
 /* `memory`: index_size(keys) bytes of zeros, which the caller keeps and gives back. */
 void index_init(struct index *ix, void *memory, uint32_t keys);
 

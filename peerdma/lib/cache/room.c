@@ -53,7 +53,7 @@ void room_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number, u
 {
 	memory_ahead(cache->regions, cache->capacity * sizeof(*cache->regions), number * sizeof(*cache->regions),
 		     many * sizeof(*cache->regions));
-	memory_ahead(cache->index.nodes, index_size(cache->capacity), index_memory(&cache->index),
+	memory_ahead(cache->index.hints, index_size(cache->capacity), index_used(&cache->index),
 		     many / (INDEX_FAN / 2) * sizeof(struct index_node));
 	if (f)
 		memory_ahead(f->records, f->capacity * sizeof(*f->records), number * sizeof(*f->records),

@@ -20,10 +20,6 @@ _Thread_local struct front *front_words[FRONT_WORDS] __attribute__((tls_model("i
 };
 static _Thread_local struct front *mine __attribute__((tls_model("initial-exec")));
 
-static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static bool key_there;
-
 /* ---- ends ---- */
 
 /* The thread's part: of the cache's memory nothing is touched if the cache is, or may be, gone. */
@@ -44,11 +40,10 @@ static void front_end(struct front *f)
 	front_free(f);
 }
 
-static void thread_ends(void *unused)
+void fronts_end(void)
 {
 	struct front *f;
 
-	(void)unused;
 	for (int i = 0; i < FRONT_WORDS; i++)
 		front_words[i] = &nobody;
 	while ((f = mine)) {
@@ -108,11 +103,6 @@ void fronts_orphan(struct peerdma_cache *cache)
 
 /* ---- beginnings ---- */
 
-static void key_make(void)
-{
-	key_there = !pthread_key_create(&key, thread_ends);
-}
-
 static struct front *front_find(const struct peerdma_cache *cache)
 {
 	struct front *f;
@@ -138,9 +128,7 @@ struct front *front_of(struct peerdma_cache *cache)
 	if (f)
 		return f;
 	orphans_free();
-	pthread_once(&key_once, key_make);
-	/* The key makes thread_ends() be called; what it holds does not matter. */
-	if (!key_there || pthread_setspecific(key, &nobody))
+	if (!thread_end_told())
 		return NULL;
 	f = front_make(cache);
 	if (!f)

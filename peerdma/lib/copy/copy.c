@@ -41,7 +41,7 @@ static const struct copy_method *method(void)
 }
 
 /* One access each, as wide as the view's address allows; the other side by memcpy(), which may be any two. */
-#define STEP(type)								\
+#define PUT(type)								\
 	do {									\
 		type value;							\
 										\
@@ -52,27 +52,7 @@ static const struct copy_method *method(void)
 		n -= sizeof(type);						\
 	} while (0)
 
-/* At most a line: up to the next multiple of 8, by eights, and the rest. */
-static void put_end(char *view, const char *from, size_t n)
-{
-	if (n >= 1 && (uintptr_t)view & 1)
-		STEP(uint8_t);
-	if (n >= 2 && (uintptr_t)view & 2)
-		STEP(uint16_t);
-	if (n >= 4 && (uintptr_t)view & 4)
-		STEP(uint32_t);
-	while (n >= 8)
-		STEP(uint64_t);
-	if (n >= 4)
-		STEP(uint32_t);
-	if (n >= 2)
-		STEP(uint16_t);
-	if (n)
-		STEP(uint8_t);
-}
-#undef STEP
-
-#define STEP(type)								\
+#define GET(type)								\
 	do {									\
 		type value = *(const volatile type *)(const void *)view;	\
 										\
@@ -82,24 +62,34 @@ static void put_end(char *view, const char *from, size_t n)
 		n -= sizeof(type);						\
 	} while (0)
 
+/* At most a line: up to the next multiple of 8, by eights, and the rest. */
+#define END(STEP)								\
+	do {									\
+		if (n >= 1 && (uintptr_t)view & 1)				\
+			STEP(uint8_t);						\
+		if (n >= 2 && (uintptr_t)view & 2)				\
+			STEP(uint16_t);						\
+		if (n >= 4 && (uintptr_t)view & 4)				\
+			STEP(uint32_t);						\
+		while (n >= 8)							\
+			STEP(uint64_t);						\
+		if (n >= 4)							\
+			STEP(uint32_t);						\
+		if (n >= 2)							\
+			STEP(uint16_t);						\
+		if (n)								\
+			STEP(uint8_t);						\
+	} while (0)
+
+static void put_end(char *view, const char *from, size_t n)
+{
+	END(PUT);
+}
+
 static void get_end(char *to, const char *view, size_t n)
 {
-	if (n >= 1 && (uintptr_t)view & 1)
-		STEP(uint8_t);
-	if (n >= 2 && (uintptr_t)view & 2)
-		STEP(uint16_t);
-	if (n >= 4 && (uintptr_t)view & 4)
-		STEP(uint32_t);
-	while (n >= 8)
-		STEP(uint64_t);
-	if (n >= 4)
-		STEP(uint32_t);
-	if (n >= 2)
-		STEP(uint16_t);
-	if (n)
-		STEP(uint8_t);
+	END(GET);
 }
-#undef STEP
 
 /*
  * Loads from a view are made in any order, ahead of time, and from buffers that were

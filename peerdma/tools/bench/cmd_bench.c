@@ -251,13 +251,14 @@ int cmd_bench(struct tool *tool, int argc, char **argv)
 {
 	const char *sizes = NULL, *threads = NULL, *count = NULL, *seconds = NULL, *svg = NULL, *what = NULL;
 	struct bench b = { .tool = tool };
-	const struct tool_value values[] = {
-		{ "sizes", &sizes }, { "threads", &threads }, { "count", &count }, { "seconds", &seconds },
-		{ "svg", &svg }, { "pci", &b.options.pci }, { NULL, &what },
+	const struct tool_own own[] = {
+		{ .name = "sizes", .value = &sizes }, { .name = "threads", .value = &threads },
+		{ .name = "count", .value = &count }, { .name = "seconds", .value = &seconds },
+		{ .name = "svg", .value = &svg }, { .name = "pci", .value = &b.options.pci }, { .value = &what },
 	};
 	bool known = false;
-	int ret = tool_options_more(tool, argc, argv, OPTION_JSON | OPTION_DRAW, values,
-				    sizeof(values) / sizeof(values[0]), usage);
+	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_ASCII | OPTION_COLOR, own,
+				   sizeof(own) / sizeof(own[0]), usage);
 
 	if (ret < 0)
 		ret = parse(&b.options, sizes, threads, count, seconds);

@@ -13,21 +13,6 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, len)	((void)(at), (void)(len))
 #endif
 
-static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
-{
-	(void)cookie;
-	/* The tests' own convention: the zero page faults, as it does for real. */
-	if (addr < 4096)
-		return -EFAULT;
-	if (to_process)
-		memcpy((void *)(uintptr_t)addr, local, len);
-	else
-		memcpy(local, (const void *)(uintptr_t)addr, len);
-	return 0;
-}
-
-static const struct sg_host_ops host_ops = { .copy = host_copy };
-
 #define SERVER	7
 
 static void set_window(u32 client)
@@ -102,7 +87,7 @@ void op_open(const u32 *arg)
 		return;
 	n = &w.clients[i];
 	want = w.gpus[gpu].used && !w.gpus[gpu].removed ? 0 : -ENODEV;
-	MUST(sg_client_open(w.sg, gpu, &w.procs[proc].key, &host_ops, NULL, &n->c) == want);
+	MUST(sg_client_open(w.sg, gpu, &w.procs[proc].key, &user_host_ops, NULL, &n->c) == want);
 	if (want)
 		return;
 	MUST(sg_client_key(n->c) == &w.procs[proc].key);
