@@ -168,50 +168,32 @@ static void rows(const char *what, size_t n, int threads, double samples[SUBJECT
 
 /* ---- threads ---- */
 
-struct work {
-	step_fn *step;
-	void *cache;
-	const uint32_t *which;
-	size_t n;
-	const uint32_t *all;		/* got and put beforehand, for the thread's tables to be warm; or NULL */
-	size_t regions;
-	pthread_barrier_t *begin;
-	int cpu;
-	double from, to, used;
-};
-
-static void *worker(void *arg)
-{
-	struct work *w = arg;
-
-	stay_on(w->cpu);
-	if (w->all) {
-		for (int i = 0; i < 3; i++)
-			w->step(w->cache, w->all, w->regions);
-		w->step(w->cache, w->which, w->n);
-	}
-	pthread_barrier_wait(w->begin);
-	w->from = now_ns();
-	w->used = -cpu_ns();
-	w->step(w->cache, w->which, w->n);
-	w->used += cpu_ns();
-	w->to = now_ns();
-	return NULL;
-}
-
 static double last_cpu;		/* of a step in time_steps()'s last run: the mean of its threads */
+
+/* Threads that are new each time; all: what they get and put beforehand, for their tables to be warm, or NULL. */
+static struct pair_times time_pair(const struct task *task, const uint32_t *all, size_t regions)
+{
+	struct task warm = { task->step, { task->on[0], task->on[1] }, { all, all }, regions };
+	struct pair *p = pair_begin(cpus);
+	struct pair_times times;
+
+	for (int i = 0; i < 3 && all; i++)
+		pair_time(p, &warm, THREADS_MAX);
+	if (all)
+		pair_time(p, task, THREADS_MAX);
+	times = pair_time(p, task, THREADS_MAX);
+	pair_end(p);
+	return times;
+}
 
 /* ns per step, all threads' steps counted: with two threads it halves if nothing is in the way. One: the caller does it. */
 static double time_steps(step_fn *step, void *cache, const uint32_t *which, size_t n, int threads, const uint32_t *all,
 			 size_t regions)
 {
-	struct work w[THREADS_MAX];
-	pthread_t t[THREADS_MAX];
-	pthread_barrier_t begin;
-	double start, end;
+	struct task task = { step, { cache, cache }, { which, which + n / THREADS_MAX }, n / THREADS_MAX };
+	struct pair_times times;
+	double start;
 
-	if (threads > THREADS_MAX)	/* also for gcc with a sanitizer, which counts further */
-		die("threads");
 	if (threads == 1) {
 		start = now_ns();
 		last_cpu = -cpu_ns();
@@ -219,26 +201,9 @@ static double time_steps(step_fn *step, void *cache, const uint32_t *which, size
 		last_cpu = (last_cpu + cpu_ns()) / (double)n;
 		return (now_ns() - start) / (double)n;
 	}
-	pthread_barrier_init(&begin, NULL, (unsigned int)threads);
-	for (int i = 0; i < threads; i++) {
-		w[i] = (struct work){ step, cache, which + n / threads * i, n / threads, all, regions, &begin,
-				      cpus[i], 0, 0, 0 };
-		if (pthread_create(&t[i], NULL, worker, &w[i]))
-			die("pthread_create");
-	}
-	for (int i = 0; i < threads; i++)
-		pthread_join(t[i], NULL);
-	pthread_barrier_destroy(&begin);
-	n = n / threads * threads;
-	start = w[0].from;
-	end = w[0].to;
-	last_cpu = 0;
-	for (int i = 0; i < threads; i++) {
-		last_cpu += w[i].used / (double)n;
-		start = w[i].from < start ? w[i].from : start;
-		end = w[i].to > end ? w[i].to : end;
-	}
-	return (end - start) / (double)n;
+	times = time_pair(&task, all, regions);
+	last_cpu = times.own * THREADS_MAX;
+	return times.clock;
 }
 
 /* ---- hits ---- */

@@ -38,9 +38,11 @@
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
 #define dma_buf_invalidate_mappings(dmabuf)	dma_buf_move_notify(dmabuf)
 #define dma_buf_attach_revocable(attach)	(!!(attach)->importer_ops)
+#define SOFTGPU_IMPORTERS_PROMISE	0
 /* Without this option the kernel pins with each map of a dynamic importer's. */
 #define SOFTGPU_MAPS_PIN	(!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY))
 #else
+#define SOFTGPU_IMPORTERS_PROMISE	1
 #define SOFTGPU_MAPS_PIN	0
 #endif
 

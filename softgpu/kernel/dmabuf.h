@@ -31,7 +31,7 @@ struct export {
 	u64 length;
 	u64 *pages;			/* physical, 64 KiB each */
 	struct inode *inode;		/* the dma-buf's, with a reference: CPU mappings are found by it */
-	struct moving *moving;		/* dmabuf_dynamic.c; NULL: static */
+	struct moving *moving;		/* dmabuf_move.h; NULL: static */
 	u32 npieces;
 	struct piece pieces[];
 };
@@ -43,6 +43,10 @@ struct mapping {
 	struct device *dev;
 	enum dma_data_direction dir;
 	bool resource;			/* mapped as a resource, not as pages */
+	/* of a dynamic export, under its reservation lock */
+	bool due;			/* the importer was told to let go, at `told' */
+	bool late;			/* and was named, for it has not */
+	unsigned long told;
 	u32 nruns;			/* that are mapped */
 	struct {
 		dma_addr_t addr;
@@ -66,7 +70,8 @@ void softgpu_export_free(struct export *x);
 
 /* dmabuf_dynamic.c */
 struct dma_buf *softgpu_dynamic_export(struct sg_client *client, u64 va, u64 length);
-/* Moves the memory of the dma-buf with this number, telling importers; see debugfs.c. */
+
+/* dmabuf_move.c.  Moves the memory of the dma-buf with this number, telling importers; see debugfs.c. */
 int softgpu_dynamic_move(u64 number, enum sg_place to);
 struct seq_file;
 void softgpu_dynamic_show(struct seq_file *m);

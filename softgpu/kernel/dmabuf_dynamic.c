@@ -8,186 +8,41 @@
  * place known, and tells of the GPU's removal; what programs see of it is under the
  * same pin, and is taken from them with it, for they come back by a fault.
  *
- * A move tells importers, and fails if one has said that the memory must stay, or keeps
- * a mapping, or the kernel looks at it (vmap).  It goes to system memory for an importer
- * that cannot reach VRAM, when it maps or pins, and for a CPU that is about to read; and
- * on command (softgpu_dynamic_move), there or to another place in VRAM.  The original
- * moves when it runs short of either, too, and by itself takes back into VRAM what it uses.
- *
- * Locks: the reservation lock guards all of struct moving.  exports_lock comes
- * before it.
+ * Where that place is, and moves: dmabuf_move.c.  It goes to system memory for an
+ * importer that cannot reach VRAM, when it maps or pins, and for a CPU that is about to
+ * read; and on command, there or to another place in VRAM.  The original moves when it
+ * runs short of either, too, and by itself takes back into VRAM what it uses.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
 #include <linux/io.h>
 #include <linux/iosys-map.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include "compat.h"
-#include "dmabuf.h"
+#include "dmabuf_move.h"
 #include "softgpu.h"
 
 static bool dmabuf_cpu_reads_move = true;
 module_param(dmabuf_cpu_reads_move, bool, 0644);
 MODULE_PARM_DESC(dmabuf_cpu_reads_move, "Where the CPU begins to read a dma-buf that can be moved, it is moved to system memory (default Y)");
 
-struct moving {
-	struct list_head node;		/* exports, under exports_lock */
-	u64 number;
-	struct dma_buf *dmabuf;
-	struct sg_keep keep;
-	bool in_bar;			/* fixed: the GPU's VRAM is in a BAR, without struct pages */
-	bool has_place;			/* pieces[0] is a live pin, and pages[] are known */
-	bool giving_up;			/* export->lock: that pin is ended by us */
-	u32 users;			/* maps and pins of importers, and the kernel's view */
-	u64 moves, evictions, busy;
-};
-
-/* Of one importer: dma_buf_attachment.priv. */
-struct attached {
-	u32 pins;
-	u32 maps;
-};
-
-static LIST_HEAD(exports);
-static DEFINE_MUTEX(exports_lock);
-static u64 last_number;
-
-/* ---- a place, and none ---- */
-
-static void place_unmap(struct sg_pin *pin)
-{
-	struct export *x = container_of(pin, struct piece, pin)->export;
-	bool removed;
-
-	mutex_lock(&x->lock);
-	removed = !x->moving->giving_up;
-	mutex_unlock(&x->lock);
-	if (removed)
-		softgpu_export_gone(x);
-}
-
-static void place_free(struct sg_pin *pin)
-{
-}
-
-static const struct sg_pin_ops place_ops = {
-	.unmap = place_unmap,
-	.free = place_free,
-};
-
-static int take_place(struct export *x)
-{
-	struct moving *mv = x->moving;
-	struct piece *piece = &x->pieces[0];
-	int err;
-
-	if (mv->has_place)
-		return 0;
-	memset(&piece->pin, 0, sizeof(piece->pin));
-	piece->export = x;
-	mutex_lock(&x->lock);
-	mv->giving_up = false;
-	err = sg_keep_pin(&mv->keep, &piece->pin, &place_ops);
-	if (!err) {
-		x->on_pci = softgpu_pin_backing(&piece->pin)->pdev;
-		sg_pin_pages(&piece->pin, x->pages, sizeof(*x->pages));
-	}
-	mutex_unlock(&x->lock);
-	mv->has_place = !err;
-	return err;
-}
-
-/* Nobody uses it; programs that look find it again. */
-static void give_up_place(struct export *x)
-{
-	struct moving *mv = x->moving;
-
-	if (!mv->has_place)
-		return;
-	if (x->inode)
-		unmap_mapping_range(x->inode->i_mapping, 0, 0, 1);
-	mutex_lock(&x->lock);
-	mv->giving_up = true;
-	mutex_unlock(&x->lock);
-	SG_WARN_ON(sg_pin_put(softgpu_sg, &x->pieces[0].pin, true));
-	mv->has_place = false;
-}
-
-static int user_get(struct export *x)
-{
-	int err;
-
-	dma_resv_assert_held(x->moving->dmabuf->resv);
-	err = take_place(x);
-	if (!err)
-		x->moving->users++;
-	return err;
-}
-
-static void user_put(struct export *x)
-{
-	dma_resv_assert_held(x->moving->dmabuf->resv);
-	if (!--x->moving->users)
-		give_up_place(x);
-}
-
-/* ---- moves ---- */
-
-/* Has this one said that the memory must stay? */
-static bool insists(struct dma_buf_attachment *attach)
-{
-	const struct attached *a = attach->priv;
-
-	if (!dma_buf_attach_revocable(attach))
-		return a->pins || a->maps;
-	return a->pins > (SOFTGPU_MAPS_PIN ? a->maps : 0);
-}
-
-static int move(struct export *x, enum sg_place to)
-{
-	struct moving *mv = x->moving;
-	struct dma_buf_attachment *attach;
-	int err;
-
-	dma_resv_assert_held(mv->dmabuf->resv);
-	list_for_each_entry(attach, &mv->dmabuf->attachments, node)
-		if (insists(attach))
-			return -EBUSY;
-	dma_buf_invalidate_mappings(mv->dmabuf);
-	if (dma_resv_wait_timeout(mv->dmabuf->resv, DMA_RESV_USAGE_BOOKKEEP, false, 10 * HZ) <= 0)
-		return -EBUSY;
-	/* Those who keep a mapping, or look, have it where it is. */
-	if (mv->users)
-		return -EBUSY;
-	give_up_place(x);
-	err = sg_keep_move(&mv->keep, to);
-	if (!err && to == SG_IN_SYSTEM)
-		mv->evictions++;
-	else if (!err)
-		mv->moves++;
-	return err;
-}
+/* ---- importers ---- */
 
 /* To where there are struct pages, unless it is there. */
 static int make_pages(struct export *x)
 {
 	if (!x->moving->in_bar || sg_keep_place(&x->moving->keep) == SG_IN_SYSTEM)
 		return 0;
-	return move(x, SG_IN_SYSTEM);
+	return softgpu_export_move(x, SG_IN_SYSTEM);
 }
 
 static bool needs_pages(const struct dma_buf_attachment *attach)
 {
 	return !attach->importer_ops || !attach->peer2peer;
 }
-
-/* ---- importers ---- */
 
 static int dynamic_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
@@ -218,7 +73,7 @@ static int dynamic_pin(struct dma_buf_attachment *attach)
 	int err = make_reachable(x);
 
 	if (!err)
-		err = user_get(x);
+		err = softgpu_place_user_get(x);
 	if (!err)
 		a->pins++;
 	/* As the original says it; of EBUSY the kernel warns since 7.1. */
@@ -230,7 +85,7 @@ static void dynamic_unpin(struct dma_buf_attachment *attach)
 	struct attached *a = attach->priv;
 
 	a->pins--;
-	user_put(attach->dmabuf->priv);
+	softgpu_place_user_put(attach->dmabuf->priv);
 }
 
 static struct sg_table *dynamic_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
@@ -241,12 +96,12 @@ static struct sg_table *dynamic_map(struct dma_buf_attachment *attach, enum dma_
 	int err = needs_pages(attach) ? make_pages(x) : 0;
 
 	if (!err)
-		err = user_get(x);
+		err = softgpu_place_user_get(x);
 	if (err)
 		return ERR_PTR(err);
 	err = softgpu_export_map(x, attach->dev, dir, &table);
 	if (err) {
-		user_put(x);
+		softgpu_place_user_put(x);
 		return ERR_PTR(err);
 	}
 	a->maps++;
@@ -259,9 +114,10 @@ static void dynamic_unmap(struct dma_buf_attachment *attach, struct sg_table *ta
 	struct export *x = attach->dmabuf->priv;
 	struct attached *a = attach->priv;
 
+	softgpu_export_let_go(x, table);
 	softgpu_export_unmap(x, table);
 	a->maps--;
-	user_put(x);
+	softgpu_place_user_put(x);
 }
 
 /* ---- programs ---- */
@@ -273,7 +129,7 @@ static vm_fault_t dynamic_fault(struct vm_fault *vmf)
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 
 	dma_resv_lock(resv, NULL);
-	if (!take_place(x))
+	if (!softgpu_place_take(x))
 		ret = softgpu_export_insert(x, vmf);
 	dma_resv_unlock(resv);
 	return ret;
@@ -357,19 +213,21 @@ static bool in_one_piece(const struct export *x)
 /* It stays where it is as long as somebody looks, for that cannot be taken from him. */
 static int view_begin(struct export *x, struct iosys_map *map)
 {
-	int err = take_place(x);
+	int err = softgpu_place_take(x);
 
 	/* Nothing shows pieces of a BAR as one. */
 	if (!err && x->on_pci && !in_one_piece(x))
 		err = make_pages(x);
 	/* Moved, it has no place any more. */
 	if (!err)
-		err = take_place(x);
+		err = softgpu_place_take(x);
 	x->moving->users++;
 	if (!err)
 		err = view_make(x, map);
 	if (err)
-		user_put(x);
+		softgpu_place_user_put(x);
+	else
+		x->moving->viewed = true;
 	return err;
 }
 
@@ -379,7 +237,8 @@ static void view_end(struct export *x, struct iosys_map *map)
 		iounmap(map->vaddr_iomem);
 	else
 		vunmap(map->vaddr);
-	user_put(x);
+	x->moving->viewed = false;
+	softgpu_place_user_put(x);
 }
 
 static int dynamic_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
@@ -410,12 +269,9 @@ static void dynamic_release(struct dma_buf *dmabuf)
 	struct export *x = dmabuf->priv;
 	struct moving *mv = x->moving;
 
-	/* A move under way ends first. */
-	mutex_lock(&exports_lock);
-	list_del(&mv->node);
-	mutex_unlock(&exports_lock);
+	softgpu_moving_end(mv);
 	SG_WARN_ON(mv->users);
-	give_up_place(x);
+	softgpu_place_give_up(x);
 	sg_keep_put(&mv->keep);
 	kfree(mv);
 	softgpu_export_free(x);
@@ -454,20 +310,17 @@ struct dma_buf *softgpu_dynamic_export(struct sg_client *client, u64 va, u64 len
 		goto free;
 	x->moving = mv;
 	/* Where VRAM is, is known of a place. */
-	err = take_place(x);
+	err = softgpu_place_take(x);
 	if (err)
 		goto put;
 	mv->in_bar = softgpu_pin_gpu_has_bar(&x->pieces[0].pin);
-	give_up_place(x);
+	softgpu_place_give_up(x);
 	dmabuf = softgpu_export_publish(x, "drm", &dynamic_ops);
 	err = PTR_ERR_OR_ZERO(dmabuf);
 	if (err)
 		goto put;
 	mv->dmabuf = dmabuf;
-	mutex_lock(&exports_lock);
-	mv->number = ++last_number;
-	list_add_tail(&mv->node, &exports);
-	mutex_unlock(&exports_lock);
+	softgpu_moving_begin(mv);
 	return dmabuf;
 
 put:
@@ -477,42 +330,4 @@ free:
 	if (x)
 		softgpu_export_free(x);
 	return ERR_PTR(err);
-}
-
-/* ---- on command ---- */
-
-int softgpu_dynamic_move(u64 number, enum sg_place to)
-{
-	struct moving *mv;
-	int err = -ENOENT;
-
-	/* Its release waits for this lock: the dma-buf stays. */
-	mutex_lock(&exports_lock);
-	list_for_each_entry(mv, &exports, node) {
-		if (mv->number != number)
-			continue;
-		dma_resv_lock(mv->dmabuf->resv, NULL);
-		err = move(mv->dmabuf->priv, to);
-		mv->busy += err == -EBUSY;
-		dma_resv_unlock(mv->dmabuf->resv);
-		break;
-	}
-	mutex_unlock(&exports_lock);
-	return err;
-}
-
-void softgpu_dynamic_show(struct seq_file *m)
-{
-	const struct moving *mv;
-
-	seq_puts(m, "number\tlength\tusers\tplaced\tmoves\tbusy\tevictions\tin\n");
-	mutex_lock(&exports_lock);
-	list_for_each_entry(mv, &exports, node) {
-		dma_resv_lock(mv->dmabuf->resv, NULL);
-		seq_printf(m, "%llu\t%zu\t%u\t%u\t%llu\t%llu\t%llu\t%s\n", mv->number, mv->dmabuf->size,
-			   mv->users, mv->has_place, mv->moves, mv->busy, mv->evictions,
-			   sg_keep_place(&mv->keep) == SG_IN_SYSTEM ? "system" : "vram");
-		dma_resv_unlock(mv->dmabuf->resv);
-	}
-	mutex_unlock(&exports_lock);
 }

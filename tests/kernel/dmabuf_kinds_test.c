@@ -7,133 +7,15 @@
 
 #include <linux/dma-buf.h>
 
-#include "peerdma_importer.h"
-#include "sgraw.h"
+#include "dmabuf_kinds.h"
 #include "uapi/peerdma_ioctl.h"
 
-#define LENGTH (3 * PAGE64)
-#define DEBUGFS "/sys/kernel/debug/softgpu/"
 #define KIND "/sys/module/softgpu/parameters/dmabuf_kind"
 #define READS_MOVE "/sys/module/softgpu/parameters/dmabuf_cpu_reads_move"
 
 enum { AS_ITS_MAKER, STATIC, DYNAMIC };
 
-static struct gpu g;
-static uint32_t visible;		/* a context of HSA's */
 static bool on_pci;			/* VRAM is in a BAR */
-
-static int put(const char *path, unsigned long long n)
-{
-	char text[24];
-	int fd = open(path, O_WRONLY | O_CLOEXEC), err;
-
-	NEED(fd >= 0);
-	snprintf(text, sizeof(text), "%llu", n);
-	err = write(fd, text, strlen(text)) < 0 ? errno : 0;
-	close(fd);
-	return err;
-}
-
-/* The last dma-buf that can be moved: a column of its line; 0 and none: no line. */
-static unsigned long long last(int column, bool *any)
-{
-	unsigned long long v[8] = { 0 }, w[8];
-	char line[256], in[16];
-	FILE *f = fopen(DEBUGFS "dmabufs", "r");
-
-	NEED(f);
-	*any = false;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%llu %llu %llu %llu %llu %llu %llu %15s", w, w + 1, w + 2, w + 3, w + 4, w + 5,
-			   w + 6, in) != 8)
-			continue;
-		w[7] = !strcmp(in, "system");
-		memcpy(v, w, sizeof(v));
-		*any = true;
-	}
-	fclose(f);
-	return v[column];
-}
-
-enum { NUMBER, SIZE, USERS, PLACED, MOVES, BUSY, EVICTIONS, IN_SYSTEM };
-
-static unsigned long long field(int column)
-{
-	bool any;
-	unsigned long long v = last(column, &any);
-
-	CHECK(any, "no dma-buf that can be moved");
-	return v;
-}
-
-static bool movable(void)
-{
-	bool any;
-
-	last(NUMBER, &any);
-	return any;
-}
-
-static int export(uint64_t va)
-{
-	struct softgpu_dmabuf a = { .va = va, .length = LENGTH };
-
-	EXPECT(SG_CALL(g.fd, SOFTGPU_DMABUF, &a), 0);
-	return a.fd;
-}
-
-static uint64_t alloc(uint32_t ctx)
-{
-	uint64_t va;
-
-	NEED(!sg_alloc(g.fd, ctx, LENGTH, &va));
-	return va;
-}
-
-static void free_visible(uint64_t va)
-{
-	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE, .va = va };
-
-	EXPECT(SG_CALL(g.fd, SOFTGPU_MEM_FREE, &a), 0);
-}
-
-static int attach(int im, int dmabuf, uint32_t kind)
-{
-	struct importer_attach a = { .fd = dmabuf, .kind = kind };
-
-	return ioctl(im, IMPORTER_ATTACH, &a) ? errno : 0;
-}
-
-static struct importer_map mapped;
-
-static int map(int im)
-{
-	int err = ioctl(im, IMPORTER_MAP, &mapped) ? errno : 0;
-
-	CHECK(err || mapped.length == LENGTH, "%llu bytes", (unsigned long long)mapped.length);
-	return err;
-}
-
-static struct importer_state state(int im)
-{
-	struct importer_state s = { 0 };
-
-	NEED(!ioctl(im, IMPORTER_STATE, &s));
-	return s;
-}
-
-static int importer(void)
-{
-	int im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-
-	NEED(im >= 0);
-	return im;
-}
-
-static void detach(int im)
-{
-	NEED(!ioctl(im, IMPORTER_DETACH));
-}
 
 static int sync_cpu(int dmabuf, uint64_t flags)
 {
@@ -170,20 +52,6 @@ static void poke(int im, uint64_t offset, uint8_t value)
 static void unview(int im)
 {
 	NEED(!ioctl(im, IMPORTER_VUNMAP));
-}
-
-static void fill(volatile char *p, int with)
-{
-	for (size_t i = 0; i < LENGTH; i += 512)
-		p[i] = (char)(with + i / 512);
-}
-
-static bool filled(const volatile char *p, int with)
-{
-	for (size_t i = 0; i < LENGTH; i += 512)
-		if (p[i] != (char)(with + i / 512))
-			return false;
-	return true;
 }
 
 /* Of a static one importers of every kind may have it, programs only where that was allowed. */
@@ -459,7 +327,11 @@ static void moves(void)
 	CHECK(field(MOVES) == 2, "%llu moves", field(MOVES));
 	detach(im);
 
-	/* The memory stays where it is for who keeps it, or has said so; only the former is asked. */
+	/*
+	 * The memory stays where it is for who keeps it, or has said so; only the former is asked.
+	 * Kernels where he promises to let go have him waited for, and see promises().
+	 */
+	EXPECT(put(TIMEOUT, 50), 0);
 	EXPECT(attach(im, dmabuf, IMPORTER_LAZY), 0);
 	EXPECT(map(im), 0);
 	EXPECT(put(DEBUGFS "move", number), EBUSY);
@@ -470,6 +342,7 @@ static void moves(void)
 	CHECK(state(im).notified == 0, "%u calls", state(im).notified);
 	detach(im);
 	CHECK(field(BUSY) == 2, "%llu refused", field(BUSY));
+	EXPECT(put(TIMEOUT, 10000), 0);
 	EXPECT(put(DEBUGFS "move", number + 1), ENOENT);
 
 	/* Freed, it is the dma-buf's alone. */
@@ -537,6 +410,8 @@ int main(void)
 	check_idle(g.fd, &idle, "importers");
 	moves();
 	check_idle(g.fd, &idle, "moves");
+	promises();
+	check_idle(g.fd, &idle, "promises");
 	evictions(IMPORTER_NO_PEER);
 	evictions(IMPORTER_STATIC);
 	check_idle(g.fd, &idle, "system memory");

@@ -13,201 +13,13 @@
 #include <unistd.h>
 
 #include "dmabuf_mover.h"
-#include "peerdma_importer.h"
-#include "peerdma_test_card.h"
+#include "mover_test.h"
 
-enum { BIDIRECTIONAL };		/* enum dma_data_direction */
-
-#define LENGTH (16 * PAGE)
-#define BRIDGE 100		/* no importer_kind */
-
-static const struct subject {
-	const char *name;
-	uint32_t kind;		/* enum importer_kind, or BRIDGE */
-	bool movable;		/* lets the exporter move what is mapped */
-	bool revocable;
-	bool keeps;		/* does not unmap when it is told */
-	bool newer;		/* only on kernels where importers promise to unmap when they are told */
-} subjects[] = {
-	{ "static", IMPORTER_STATIC, .movable = false, .revocable = false },
-	{ "dynamic", IMPORTER_DYNAMIC, .movable = true, .revocable = true },
-	{ "lazy", IMPORTER_LAZY, .movable = true, .revocable = true, .keeps = true },
-	{ "pinning", IMPORTER_PINNING, .movable = false, .revocable = true, .keeps = true },
-	{ "no peer", IMPORTER_NO_PEER, .movable = true, .revocable = true },
-	{ "bridge", BRIDGE, .movable = false, .revocable = true },
-	{ "bridge, not allowed to pin", BRIDGE, .movable = true, .revocable = true },
-	{ "deaf", IMPORTER_DEAF, .movable = false, .revocable = false, .newer = true },
-};
-static const struct subject *s;	/* the one under test */
-
-static int mover;
 static bool have_card, have_promises;
-
-/* ---- a buffer ---- */
-
-static uint32_t number;
-static int dmabuf;
-static char *bytes;
-
-/* 0 or the errno. */
-static int control(const char *command)
-{
-	char path[64];
-	int fd, err;
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/dmabuf_mover/%u", number);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	CHECK(fd >= 0);
-	err = write(fd, command, strlen(command)) < 0 ? errno : 0;
-	close(fd);
-	return err;
-}
-
-/* The last line of that name; -1: none. */
-static long told(const char *name, char *rest, size_t size)
-{
-	char path[64], line[256];
-	long n = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/dmabuf_mover/%u", number);
-	f = fopen(path, "r");
-	CHECK(f);
-	while (f && fgets(line, sizeof(line), f)) {
-		size_t l = strlen(name);
-
-		if (strncmp(line, name, l) || line[l] != ' ')
-			continue;
-		n = atol(line + l);
-		if (rest)
-			snprintf(rest, size, "%s", line + l + 1);
-	}
-	if (f)
-		fclose(f);
-	return n;
-}
-
-static long status(const char *name)
-{
-	return told(name, NULL, 0);
-}
-
-static bool holds_old(void)
-{
-	char rest[256] = "";
-
-	return told("mapped", rest, sizeof(rest)) >= 0 && strstr(rest, " old\n");
-}
-
-static void make(void)
-{
-	struct mover_create c = { .size = sizeof(c), .length = LENGTH };
-
-	WORKS(ioctl(mover, MOVER_CREATE, &c));
-	dmabuf = c.fd;
-	number = c.number;
-	bytes = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf, 0);
-	CHECK(bytes != MAP_FAILED);
-	for (size_t i = 0; i < LENGTH; i++)
-		bytes[i] = (char)(i * 7 + i / PAGE);
-}
-
-static void end(void)
-{
-	CHECK(status("maps") == status("unmaps"));
-	CHECK(status("stale") == 0);
-	munmap(bytes, LENGTH);
-	close(dmabuf);
-}
-
-/* ---- the importer; each call gives 0 or an errno ---- */
-
-static int im = -1;		/* /dev/peerdma_importer, or /dev/peerdma */
-static struct peerdma_pin_dmabuf_args pinned;
-static uint32_t mapping;
-static uint64_t address;
-
-static int attach(void)
-{
-	struct importer_attach a = { .fd = dmabuf, .kind = s->kind };
-
-	if (s->kind != BRIDGE)
-		return ioctl(im, IMPORTER_ATTACH, &a) ? errno : 0;
-	pinned = (struct peerdma_pin_dmabuf_args){ .size = sizeof(pinned), .fd = dmabuf };
-	return ioctl(im, PEERDMA_PIN_DMABUF_FD, &pinned) ? errno : 0;
-}
-
-static int map(void)
-{
-	struct importer_map m = { .direction = BIDIRECTIONAL };
-	struct peerdma_segment segs[LENGTH / PAGE];
-	uint32_t count = LENGTH / PAGE;
-
-	if (s->kind != BRIDGE) {
-		if (ioctl(im, IMPORTER_MAP, &m))
-			return errno;
-		CHECK(m.length == LENGTH);
-		address = m.dma_addr;
-		return 0;
-	}
-	if (s->movable)
-		CHECK(!control("refuse pin 1"));
-	if (card_map(im, pinned.handle, PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE, segs, &count, &mapping))
-		return errno;
-	address = segs[0].dma_addr;
-	return 0;
-}
-
-static int unmap_it(void)
-{
-	if (s->kind != BRIDGE)
-		return ioctl(im, IMPORTER_UNMAP) ? errno : 0;
-	return unmap(im, mapping) ? errno : 0;
-}
-
-static void detach(void)
-{
-	if (s->kind == BRIDGE)
-		WORKS(unpin(im, pinned.handle));
-	else
-		WORKS(ioctl(im, IMPORTER_DETACH));
-}
-
-static void importer_open(void)
-{
-	im = s->kind == BRIDGE ? dev_open() : open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-	CHECK(im >= 0);
-}
-
-static void importer_close(void)
-{
-	close(im);
-	im = -1;
-}
-
-static bool bridge_revoked(void)
-{
-	struct peerdma_query_args q;
-
-	WORKS(query(im, pinned.handle, &q));
-	return q.state == PEERDMA_STATE_REVOKED;
-}
-
-/* Does the card reach the bytes that a program sees? */
-static void transfer(void)
-{
-	static char mark;
-
-	bytes[0] = ++mark;
-	card_copy(address, address + 2048, 16);
-	CHECK(bytes[2048] == mark);
-}
-
-/* ---- the tests ---- */
 
 static void contents(void)
 {
-	make();
+	buffer_make();
 	CHECK(!attach());
 	CHECK(!map());
 	if (have_card)
@@ -216,7 +28,7 @@ static void contents(void)
 	CHECK(!map());
 	detach();
 	CHECK(status("late") == 0);
-	end();
+	buffer_end();
 }
 
 /* What a command is to answer to this importer, which is mapped or only attached. */
@@ -241,7 +53,7 @@ static void between(bool revoke)
 		bool is_mapped = step == MAPPED, moved;
 		int expected, again;
 
-		make();
+		buffer_make();
 		CHECK(!control("timeout 100"));
 		if (step != ALONE)
 			CHECK(!attach());
@@ -278,7 +90,7 @@ static void between(bool revoke)
 			detach();
 		else
 			ioctl(im, IMPORTER_DETACH);
-		end();
+		buffer_end();
 	}
 }
 
@@ -313,7 +125,7 @@ static void within(bool revoke)
 		bool after = orders[i][1] == 'f';
 		int err;
 
-		make();
+		buffer_make();
 		CHECK(!control("timeout 100"));
 		snprintf(command, sizeof(command), "%s %s", orders[i], revoke ? "revoke" : "move");
 		CHECK(!control(command));
@@ -336,7 +148,7 @@ static void within(bool revoke)
 		CHECK(!holds_old());
 		/* The buffer itself is as it should be. */
 		CHECK(!control("at attach none") && !control("after unmap none"));
-		end();
+		buffer_end();
 	}
 }
 
@@ -356,7 +168,7 @@ static void refusals(void)
 	bool bridge = s->kind == BRIDGE;
 	int err;
 
-	make();
+	buffer_make();
 	CHECK(!control("refuse attach 1 12"));
 	if (bridge) {
 		CHECK(!attach());
@@ -386,7 +198,7 @@ static void refusals(void)
 	}
 	CHECK(!map());
 	detach();
-	end();
+	buffer_end();
 }
 
 /* The card writes to where it has nothing mapped any more: the mover looks after that memory until it moves again. */
@@ -409,7 +221,7 @@ static void write_stale(void)
 /* One that does not let go is named, and its memory stays its own until it does. */
 static void late(void)
 {
-	make();
+	buffer_make();
 	CHECK(!control("timeout 50"));
 	CHECK(!attach());
 	CHECK(!map());
@@ -445,7 +257,7 @@ static void revoked_while_transferring(void)
 
 	if (!may_go_on(s->revocable))
 		return;
-	make();
+	buffer_make();
 	CHECK(!control("timeout 100"));
 	CHECK(!attach());
 	CHECK(!map());
@@ -466,7 +278,7 @@ static void revoked_while_transferring(void)
 	unmap_it();
 	CHECK(!holds_old());
 	detach();
-	end();
+	buffer_end();
 }
 
 /* Moves in another process while the card works: what an importer still has is right. */
@@ -477,7 +289,7 @@ static void while_transferring(void)
 
 	if (!may_go_on(s->movable))
 		return;
-	make();
+	buffer_make();
 	CHECK(!control("timeout 100"));
 	CHECK(!pipe(up));
 	child = fork();
@@ -510,14 +322,14 @@ static void while_transferring(void)
 	close(up[1]);
 	CHECK(waitpid(child, NULL, 0) == child);
 	CHECK(done == rounds);
-	end();
+	buffer_end();
 }
 
 static void for_each(const char *name, void (*test)(void))
 {
 	char text[128];
 
-	for (s = subjects; s < subjects + sizeof(subjects) / sizeof(subjects[0]); s++) {
+	for (s = subjects; s < subjects + SUBJECTS; s++) {
 		if (s->newer && !have_promises)
 			continue;
 		snprintf(text, sizeof(text), "%s: %s", s->name, name);
@@ -555,7 +367,7 @@ static void programs(void)
 {
 	struct dma_buf_sync sync = { .flags = DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ };
 
-	make();
+	buffer_make();
 	CHECK(!control("refuse mmap 1 1"));
 	CHECK(mmap(NULL, LENGTH, PROT_READ, MAP_SHARED, dmabuf, 0) == MAP_FAILED && errno == EPERM);
 	CHECK(!control("refuse begin 1 5"));
@@ -571,7 +383,7 @@ static void programs(void)
 	CHECK(!control("revoke"));
 	CHECK(signal_of_read(bytes) == 7);
 	FAILS(ENODEV, (errno = control("move")) ? -1 : 0);
-	end();
+	buffer_end();
 }
 
 /* A driver's own: nobody can tell it to stop looking, so the bytes stay. */
@@ -580,8 +392,8 @@ static void kernel_view(void)
 	struct importer_view v = { 0 };
 	struct importer_peek p = { .offset = LENGTH - 1 };
 
-	make();
-	s = &subjects[1];
+	buffer_make();
+	s = &subjects[A_DYNAMIC];
 	importer_open();
 	v.fd = dmabuf;
 	CHECK(control("refuse vmap") == EINVAL);
@@ -600,7 +412,7 @@ static void kernel_view(void)
 	WORKS(ioctl(im, IMPORTER_VUNMAP));
 	CHECK(!control("move") && !control("revoke"));
 	importer_close();
-	end();
+	buffer_end();
 }
 
 /*
@@ -611,7 +423,7 @@ static void programs_race(void)
 {
 	pid_t child;
 
-	make();
+	buffer_make();
 	child = fork();
 	if (!child) {
 		for (size_t i = 0;; i += PAGE)
@@ -623,13 +435,13 @@ static void programs_race(void)
 	CHECK(waitpid(child, NULL, 0) == child);
 	/* What was set aside is looked at when the next is. */
 	CHECK(!control("move"));
-	end();
+	buffer_end();
 }
 
 /* Who may attach is as with VFIO; the bridge may, and lets go in time. */
 static void vfio(void)
 {
-	make();
+	buffer_make();
 	CHECK(!control("vfio 1"));
 	if (s->kind != BRIDGE && (!s->revocable || s->kind == IMPORTER_NO_PEER)) {
 		CHECK(attach() == EOPNOTSUPP);
@@ -641,7 +453,7 @@ static void vfio(void)
 			CHECK(bridge_revoked());
 		detach();
 	}
-	end();
+	buffer_end();
 }
 
 /* The call of the bridge itself. */
@@ -652,7 +464,7 @@ static void bridge_calls(void)
 	struct peerdma_event event;
 	int fd = dev_open(), null = open("/dev/null", O_RDONLY);
 
-	make();
+	buffer_make();
 	good = (struct peerdma_pin_dmabuf_args){ .size = sizeof(good), .fd = dmabuf, .offset = PAGE + 1, .length = 2 };
 	a = good;
 	WORKS(ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
@@ -707,7 +519,7 @@ static void bridge_calls(void)
 	CHECK(live_pins(fd) == 0);
 
 	/* An exporter that maps less than it has said. */
-	s = &subjects[5];
+	s = &subjects[THE_BRIDGE];
 	im = fd;
 	CHECK(!s->movable && !control("short 1"));
 	CHECK(!attach() && map() == EOPNOTSUPP);
@@ -716,7 +528,7 @@ static void bridge_calls(void)
 	CHECK(control("short 16") == EINVAL);
 
 	/* An event tells of the revocation; the pin outlives descriptor and file alike. */
-	s = &subjects[6];
+	s = &subjects[BRIDGE_WITHOUT_PIN];
 	CHECK(s->movable);
 	im = fd;
 	CHECK(!attach() && !map());
@@ -741,7 +553,7 @@ static void of_its_own(void)
 
 	WORKS(pin(fd, memory, LENGTH, PEERDMA_PIN_HOST, &a));
 	dmabuf = export(fd, a.handle, 0, 0);
-	s = &subjects[5];
+	s = &subjects[THE_BRIDGE];
 	im = fd;
 	bytes = memory;
 	CHECK(!attach() && !map());
@@ -784,7 +596,7 @@ int main(void)
 	for_each("an exporter as VFIO", vfio);
 	for_each("moves while the card works", while_transferring);
 	for_each("a revocation while the card works", revoked_while_transferring);
-	s = &subjects[2];
+	s = &subjects[A_LAZY];
 	importer_open();
 	run("an importer that lets go late", late);
 	importer_close();

@@ -6,7 +6,7 @@
 # says so; mapped ones arrive everywhere; and a probe does not believe in success.  What
 # an RDMA device and a drive do with the GPU's memory, on one machine.
 # vm: --topology switch --iommu on --kernel 6.12 --allow DMAR
-# vm: --topology ports --iommu off --kernel 6.1 --nics 1 --nvme zeros --allow speed.is.unknown|rxe_mr_init_user
+# vm: --topology ports --iommu off --kernel 6.1 --nics 1 --nvme zeros --allow speed.is.unknown|rxe_mr_init_user|rxe_reg_user_mr
 # vm-more: --topology {ports,switch,sockets} --iommu {off,on,pt} --kernel {6.1,6.12} --allow DMAR
 
 . "$TOP/tests/vm/lib.sh"

@@ -4,7 +4,7 @@
 # What programs do with libpeerdma, on the real modules: the examples that need a GPU or
 # an RDMA device (a software one, on the loopback interface), the caches of a running
 # process, the benchmark, `peerdma top`, and the limits of a process.
-# vm: --cards 1 --timeout 600 --allow lo.speed.is.unknown|rxe_mr_init_user:.Unable.to.pin
+# vm: --cards 1 --timeout 600 --allow lo.speed.is.unknown|rxe_mr_init_user:.Unable.to.pin|rxe_reg_user_mr:.returned
 
 . "$TOP/tests/vm/lib.sh"
 

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 #
 # Device memory for others: other processes (IPC, tokens, compute modes) and
-# other devices (dma-bufs), and the GPU taken away meanwhile.
+# other devices (dma-bufs), and the GPU taken away meanwhile. When it is back a
+# device uses an address of before, which an IOMMU stops, and says so in the log.
 # vm: --timeout 400 --gpus 1 --cards 1
-# vm-more: --timeout 400 --gpus 1 --cards 1 --iommu on
-# vm: --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on
+# vm-more: --timeout 400 --gpus 1 --cards 1 --iommu on --append iommu.strict=1 --allow DMAR --allow dmar_fault
+# vm: --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on --append iommu.strict=1 --allow DMAR --allow dmar_fault
 # vm: --timeout 400 --gpus 0 --cards 1
 
 . "$TOP/tests/vm/lib.sh"

@@ -18,7 +18,7 @@
 #define SPARSE		(INDEX_FAN / 4)
 #define JOINED_MAX	(INDEX_FAN * 3 / 4)
 #define NO_KEY		UINT64_MAX
-#define HINTS_LEAST	1024U
+#define HINTS_LEAST	1024U		/* a page of them */
 #define HINTS_MOST	65536U
 #define HINTS_EACH	3		/* 2^3 hints for what the keys of a node span */
 
@@ -144,8 +144,14 @@ static void hints_tune(struct index *ix, const struct index_node *node)
 	/* Not to and fro between two: each time all hints are in other places. */
 	if (shift + 1 < ix->hints_shift || shift > ix->hints_shift + 1)
 		ord_store(&ix->hints_shift, shift);
-	if (ix->hints_mask < ix->used && ix->hints_mask < ix->hints_most)
-		ord_store(&ix->hints_mask, 2 * ix->hints_mask + 1);
+	if (ix->hints_mask < ix->used && ix->hints_mask < ix->hints_most) {
+		uint32_t mask = 2 * ix->hints_mask + 1;
+
+		/* A new page is written before it is read, or it would be faulted for twice. */
+		for (uint32_t i = ix->hints_mask + 1; i <= mask; i += HINTS_LEAST)
+			ord_store(&ix->hints[i], 0);
+		ord_store(&ix->hints_mask, mask);
+	}
 }
 
 /* ---- the way down ---- */

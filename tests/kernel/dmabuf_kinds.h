@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* dmabuf_kinds.h - between the tests of softgpu's exports of device memory: calls, importers, and what debugfs tells. */
+#ifndef DMABUF_KINDS_H
+#define DMABUF_KINDS_H
+
+#include "peerdma_importer.h"
+#include "sgraw.h"
+
+#define LENGTH (3 * PAGE64)
+#define DEBUGFS "/sys/kernel/debug/softgpu/"
+#define TIMEOUT "/sys/module/softgpu/parameters/dmabuf_timeout_ms"
+
+extern struct gpu g;
+extern uint32_t visible;		/* a context of HSA's */
+
+/* 0 or the errno of writing a number. */
+int put(const char *path, unsigned long long n);
+
+/* Of the last dma-buf that can be moved. */
+enum { NUMBER, SIZE, USERS, PLACED, MOVES, BUSY, EVICTIONS, LATE, IN_SYSTEM, COLUMNS };
+
+unsigned long long field(int column);
+bool movable(void);
+
+int export(uint64_t va);
+uint64_t alloc(uint32_t ctx);
+void free_visible(uint64_t va);
+
+/* Importers; 0 or an errno. */
+int importer(void);
+int attach(int im, int dmabuf, uint32_t kind);
+int map(int im);
+struct importer_state state(int im);
+void detach(int im);
+
+extern struct importer_map mapped;	/* by the last map() */
+
+/* LENGTH bytes, by every 512th. */
+void fill(volatile char *p, int with);
+bool filled(const volatile char *p, int with);
+
+/* dmabuf_promises.c */
+void promises(void);
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+/* dmabuf_kinds_util.c - see dmabuf_kinds.h. */
+#include "dmabuf_kinds.h"
+
+struct gpu g;
+uint32_t visible;
+
+int put(const char *path, unsigned long long n)
+{
+	char text[24];
+	int fd = open(path, O_WRONLY | O_CLOEXEC), err;
+
+	NEED(fd >= 0);
+	snprintf(text, sizeof(text), "%llu", n);
+	err = write(fd, text, strlen(text)) < 0 ? errno : 0;
+	close(fd);
+	return err;
+}
+
+/* The last dma-buf that can be moved: a column of its line; 0 and none: no line. */
+static unsigned long long last(int column, bool *any)
+{
+	unsigned long long v[COLUMNS] = { 0 }, w[COLUMNS];
+	char line[256], in[16];
+	FILE *f = fopen(DEBUGFS "dmabufs", "r");
+
+	NEED(f);
+	*any = false;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llu %llu %llu %llu %llu %llu %llu %llu %15s", w, w + 1, w + 2, w + 3, w + 4,
+			   w + 5, w + 6, w + 7, in) != COLUMNS)
+			continue;
+		w[IN_SYSTEM] = !strcmp(in, "system");
+		memcpy(v, w, sizeof(v));
+		*any = true;
+	}
+	fclose(f);
+	return v[column];
+}
+
+unsigned long long field(int column)
+{
+	bool any;
+	unsigned long long v = last(column, &any);
+
+	CHECK(any, "no dma-buf that can be moved");
+	return v;
+}
+
+bool movable(void)
+{
+	bool any;
+
+	last(NUMBER, &any);
+	return any;
+}
+
+int export(uint64_t va)
+{
+	struct softgpu_dmabuf a = { .va = va, .length = LENGTH };
+
+	EXPECT(SG_CALL(g.fd, SOFTGPU_DMABUF, &a), 0);
+	return a.fd;
+}
+
+uint64_t alloc(uint32_t ctx)
+{
+	uint64_t va;
+
+	NEED(!sg_alloc(g.fd, ctx, LENGTH, &va));
+	return va;
+}
+
+void free_visible(uint64_t va)
+{
+	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE, .va = va };
+
+	EXPECT(SG_CALL(g.fd, SOFTGPU_MEM_FREE, &a), 0);
+}
+
+int attach(int im, int dmabuf, uint32_t kind)
+{
+	struct importer_attach a = { .fd = dmabuf, .kind = kind };
+
+	return ioctl(im, IMPORTER_ATTACH, &a) ? errno : 0;
+}
+
+struct importer_map mapped;
+
+int map(int im)
+{
+	int err = ioctl(im, IMPORTER_MAP, &mapped) ? errno : 0;
+
+	CHECK(err || mapped.length == LENGTH, "%llu bytes", (unsigned long long)mapped.length);
+	return err;
+}
+
+struct importer_state state(int im)
+{
+	struct importer_state s = { 0 };
+
+	NEED(!ioctl(im, IMPORTER_STATE, &s));
+	return s;
+}
+
+int importer(void)
+{
+	int im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
+
+	NEED(im >= 0);
+	return im;
+}
+
+void detach(int im)
+{
+	NEED(!ioctl(im, IMPORTER_DETACH));
+}
+
+void fill(volatile char *p, int with)
+{
+	for (size_t i = 0; i < LENGTH; i += 512)
+		p[i] = (char)(with + i / 512);
+}
+
+bool filled(const volatile char *p, int with)
+{
+	for (size_t i = 0; i < LENGTH; i += 512)
+		if (p[i] != (char)(with + i / 512))
+			return false;
+	return true;
+}
