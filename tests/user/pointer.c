@@ -7,6 +7,7 @@
 #include "test.h"
 
 #define A(name) CU_POINTER_ATTRIBUTE_##name
+#define CPU_PAGE ((CUdeviceptr)getpagesize())
 
 static unsigned int get32(CUpointer_attribute attribute, CUdeviceptr p)
 {
@@ -89,7 +90,7 @@ static void managed_and_host(void **state)
 	(void)state;
 	OK(cuMemAllocManaged(&m, 100, CU_MEM_ATTACH_GLOBAL));
 	OK(cuMemHostAlloc((void **)&h, 100, 0));
-	r = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	r = mmap(NULL, CPU_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	OK(cuMemHostRegister(r + 16, 1000, 0));
 
 	same_both_ways(m + 5);
@@ -111,14 +112,14 @@ static void managed_and_host(void **state)
 	assert_int_equal(get32(A(MEMORY_TYPE), P(r + 20)), CU_MEMORYTYPE_HOST);
 	assert_true(get64(A(RANGE_START_ADDR), P(r + 20)) == P(r + 16));
 	assert_true(get64(A(MAPPING_BASE_ADDR), P(r + 20)) == P(r));
-	assert_int_equal(get64(A(MAPPING_SIZE), P(r + 20)), 4096);
+	assert_int_equal(get64(A(MAPPING_SIZE), P(r + 20)), CPU_PAGE);
 	BAD(cuPointerGetAttribute(v, A(MEMORY_TYPE), P(r)));
 
 	OK(cuMemHostUnregister(r + 16));
 	BAD(cuPointerGetAttribute(v, A(MEMORY_TYPE), P(r + 20)));
 	OK(cuMemFreeHost(h));
 	OK(cuMemFree(m));
-	munmap(r, 4096);
+	munmap(r, CPU_PAGE);
 }
 
 /* Nobody knows these; asking for several attributes at once succeeds all the same. */
@@ -321,40 +322,40 @@ static void dma_buf(void **state)
 	if (!supported)
 		good = CUDA_ERROR_NOT_SUPPORTED;
 	OK(cuMemAlloc(&p, 4 * MIB));
-	BAD(cuMemGetHandleForAddressRange(NULL, p, 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
-	BAD(cuMemGetHandleForAddressRange(&fd, p, 4096, (CUmemRangeHandleType)9, 0));
-	BAD(dma_buf_of(p + 512, 4096, 0, &fd));
+	BAD(cuMemGetHandleForAddressRange(NULL, p, CPU_PAGE, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+	BAD(cuMemGetHandleForAddressRange(&fd, p, CPU_PAGE, (CUmemRangeHandleType)9, 0));
+	BAD(dma_buf_of(p + 512, CPU_PAGE, 0, &fd));
 	BAD(dma_buf_of(p, 512, 0, &fd));
 	BAD(dma_buf_of(p, 0, 0, &fd));
-	BAD(dma_buf_of(p, 4096, 2, &fd));
-	FAILS(CUDA_ERROR_NOT_SUPPORTED, dma_buf_of(p, 4096, CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, &fd));
+	BAD(dma_buf_of(p, CPU_PAGE, 2, &fd));
+	FAILS(CUDA_ERROR_NOT_SUPPORTED, dma_buf_of(p, CPU_PAGE, CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, &fd));
 	OK(cuCtxPopCurrent(&ctx));
-	FAILS(CUDA_ERROR_INVALID_CONTEXT, dma_buf_of(p, 4096, 0, &fd));
+	FAILS(CUDA_ERROR_INVALID_CONTEXT, dma_buf_of(p, CPU_PAGE, 0, &fd));
 	OK(cuCtxPushCurrent(ctx));
 	assert_int_equal(fd, -1);
 
-	FAILS(good, dma_buf_of(p + 4096, 8192, 0, &fd));
+	FAILS(good, dma_buf_of(p + CPU_PAGE, 2 * CPU_PAGE, 0, &fd));
 	if (supported) {
-		assert_int_equal(lseek(fd, 0, SEEK_END), 8192);
+		assert_int_equal(lseek(fd, 0, SEEK_END), 2 * CPU_PAGE);
 		assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-		assert_ptr_equal(mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0), MAP_FAILED);
+		assert_ptr_equal(mmap(NULL, 2 * CPU_PAGE, PROT_READ, MAP_SHARED, fd, 0), MAP_FAILED);
 		assert_int_equal(errno, 524);	/* ENOTSUPP, the kernel's own */
 		close(fd);
 	}
 	/* a page that small allocations share */
 	OK(cuMemAlloc(&small, 512));
-	FAILS(good, dma_buf_of(small & ~(CUdeviceptr)4095, 4096, 0, &fd));
+	FAILS(good, dma_buf_of(small & -CPU_PAGE, CPU_PAGE, 0, &fd));
 	close(fd);
 	OK(cuMemFree(small));
 	if (supported) {
-		BAD(dma_buf_of(p, 4 * MIB + 4096, 0, &fd));
+		BAD(dma_buf_of(p, 4 * MIB + CPU_PAGE, 0, &fd));
 		OK(cuMemAllocManaged(&m, MIB, CU_MEM_ATTACH_GLOBAL));
 		BAD(dma_buf_of(m, MIB, 0, &fd));
 		OK(cuMemFree(m));
 		OK(cuMemHostAlloc(&h, MIB, 0));
 		BAD(dma_buf_of(P(h), MIB, 0, &fd));
 		OK(cuMemFreeHost(h));
-		BAD(dma_buf_of(P(&fd) & ~(CUdeviceptr)4095, 4096, 0, &fd));
+		BAD(dma_buf_of(P(&fd) & -CPU_PAGE, CPU_PAGE, 0, &fd));
 		BAD(dma_buf_of(m, MIB, 0, &fd));
 	}
 	OK(cuMemGetAllocationGranularity(&grain, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
@@ -363,7 +364,7 @@ static void dma_buf(void **state)
 	if (supported) {
 		assert_int_equal(lseek(fd, 0, SEEK_END), 2 * grain);
 		close(fd);
-		OK(dma_buf_of(va + grain - 4096, 8192, 0, &fd));
+		OK(dma_buf_of(va + grain - CPU_PAGE, 2 * CPU_PAGE, 0, &fd));
 		close(fd);
 		BAD(dma_buf_of(va, 3 * grain, 0, &fd));
 	}
