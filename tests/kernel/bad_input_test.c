@@ -142,11 +142,15 @@ static void of_two(void)
 
 static void wrong_answers(void)
 {
-	set("page_size", "65536");
+	char pages[24];
+
+	snprintf(pages, sizeof(pages), "%lu", 16 * PAGE);
+	set("page_size", pages);
 	refused(EOPNOTSUPP, hsa.va[0], LENGTH);
 	set("page_size", "2048");
 	refused(EOPNOTSUPP, hsa.va[0], LENGTH);
-	set("page_size", "4096");
+	snprintf(pages, sizeof(pages), "%lu", PAGE);
+	set("page_size", pages);
 	both_work();
 	set("short_table", "1");
 	refused(EOPNOTSUPP, hsa.va[0], LENGTH);
