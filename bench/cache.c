@@ -36,7 +36,7 @@
 #include "cache_subjects.h"
 #include "stats.h"
 
-#define ROUNDS_MAX	51
+#define ROUNDS_MAX	201
 
 static int rounds = 9;
 static int gain_rounds = 201;
@@ -44,14 +44,6 @@ static size_t hits = 1 << 21;		/* of each thread, each round */
 static bool json, first_row = true;
 static const char *only = "", *only_cache = "";
 static int cpus[THREADS_MAX] = { -1, -1 };
-
-double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 /* What the calling thread had of a processor: beside others' work, that is what can be compared. */
 double cpu_ns(void)
@@ -133,37 +125,49 @@ uint32_t *some_numbers(size_t count, size_t n)
 
 /* ---- rows ---- */
 
-void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double other)
+void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double *times)
 {
-	struct stats s = stats_of(samples, count);
+	struct stats s = stats_of(samples, count), t = { 0 };
 	int digits = s.median < 5 ? 2 : 1;
 
 	if (!wanted(what))
 		return;
+	if (times)
+		t = stats_of(times, count);
 	if (json) {
-		printf("%s\n  {\"what\": \"%s\", \"regions\": %zu, \"threads\": %d, \"cache\": \"%s\", \"median\": %.2f, \"min\": %.2f, \"max\": %.2f}",
+		printf("%s\n  {\"what\": \"%s\", \"regions\": %zu, \"threads\": %d, \"cache\": \"%s\", \"median\": %.2f, \"min\": %.2f, \"max\": %.2f",
 		       first_row ? "[" : ",", what, n, threads, name, s.median, s.min, s.max);
+		if (times)
+			printf(", \"times\": %.2f, \"times_low\": %.2f, \"times_high\": %.2f", t.median, t.low, t.high);
+		printf("}");
 		first_row = false;
 		return;
 	}
 	printf("%-17s %8zu %2d  %-8s %9.*f %9.*f %9.*f", what, n, threads, name, digits, s.median, digits, s.min, digits, s.max);
-	if (other > 0)
-		printf("   1/%.2f", other / s.median);
+	if (times)
+		printf("   1/%.2f (1/%.2f to 1/%.2f)", t.median, t.low, t.high);
 	printf("\n");
 	fflush(stdout);
 }
 
-/* The other's first, for ours to be compared with. */
+/* The other's first.  Quotients are of a round's: what goes slower for a while does so for both. */
 static void rows(const char *what, size_t n, int threads, double samples[SUBJECTS_MAX][ROUNDS_MAX], int count)
 {
-	double other = 0;
+	bool both = subjects_count == SUBJECTS_MAX && measured(&subjects[0]) && measured(&subjects[1]);
+	double times[ROUNDS_MAX];
 
+	for (int r = 0; r < count && both; r++)
+		times[r] = samples[1][r] / samples[0][r];
 	for (int i = subjects_count; i--;) {
-		if (!measured(&subjects[i]))
-			continue;
-		row(what, n, threads, subjects[i].name, samples[i], count, i ? 0 : other);
-		other = stats_of(samples[i], count).median;
+		if (measured(&subjects[i]))
+			row(what, n, threads, subjects[i].name, samples[i], count, i || !both ? NULL : times);
 	}
+}
+
+/* Whose turn it is: none is always the first. */
+static int turn(int round, int i)
+{
+	return round % 2 ? subjects_count - 1 - i : i;
 }
 
 /* ---- threads ---- */
@@ -221,7 +225,7 @@ static void bench_word_hits(size_t n, const uint32_t *all, const uint32_t *which
 	for (int threads = 1; threads <= THREADS_MAX; threads++) {
 		for (int r = 0; r < rounds; r++)
 			samples[r] = time_steps(s->hit, cache, which, hits, threads, all, n);
-		row("hit, word", n, threads, "peerdma", samples, rounds, 0);
+		row("hit, word", n, threads, "peerdma", samples, rounds, NULL);
 	}
 	s->close(cache);
 }
@@ -240,7 +244,9 @@ static void bench_hits(size_t n)
 		subjects[i].hit(caches[i], which, hits);
 	}
 	for (int r = 0; r < rounds; r++) {
-		for (int i = 0; i < subjects_count; i++) {
+		for (int j = 0; j < subjects_count; j++) {
+			int i = turn(r, j);
+
 			for (int t = 0; t < THREADS_MAX && measured(&subjects[i]); t++) {
 				samples[t][i][r] = time_steps(subjects[i].hit, caches[i], which, hits, t + 1, all, n);
 				cpu[t][i][r] = last_cpu;
@@ -312,7 +318,9 @@ static void bench_misses(size_t n, bool shuffled, const char *what)
 	all = all_numbers(n, shuffled);
 	for (int threads = 1; threads <= THREADS_MAX; threads++) {
 		for (int r = 0; r < rounds; r++) {
-			for (int i = 0; i < subjects_count; i++) {
+			for (int j = 0; j < subjects_count; j++) {
+				int i = turn(r, j);
+
 				if (measured(&subjects[i]))
 					samples[i][r] = in_child(ns_per_miss, &subjects[i], all, n, threads);
 			}
@@ -337,7 +345,9 @@ static void bench_misses_again(size_t n, bool shuffled, const char *what)
 		subjects[i].hit(caches[i], all, n);
 	}
 	for (int r = 0; r < rounds; r++) {
-		for (int i = 0; i < subjects_count; i++) {
+		for (int j = 0; j < subjects_count; j++) {
+			int i = turn(r, j);
+
 			if (!measured(&subjects[i]))
 				continue;
 			subjects[i].forget(caches[i], n);
@@ -366,7 +376,9 @@ static void bench_end_one(size_t n)
 		for (int i = 0; i < subjects_count; i++)
 			caches[i] = subjects[i].open(n);
 		for (int r = 0; r < rounds; r++) {
-			for (int i = 0; i < subjects_count; i++) {
+			for (int j = 0; j < subjects_count; j++) {
+				int i = turn(r, j);
+
 				if (!measured(&subjects[i]))
 					continue;
 				subjects[i].hit(caches[i], all, n);
@@ -394,7 +406,7 @@ static void bench_end_all(size_t n)
 		s->forget(cache, n);
 		each[r] = (now_ns() - start) / (double)n;
 	}
-	row("end of all", n, 1, s->name, each, rounds, 0);
+	row("end of all", n, 1, s->name, each, rounds, NULL);
 	s->close(cache);
 	free(all);
 }
@@ -505,7 +517,8 @@ int main(int argc, char **argv)
 		return usage();
 	stay_on(cpus[0]);
 	if (!json)
-		printf("%-17s %8s %2s  %-8s %9s %9s %9s\n", "ns per", "regions", "th", "cache", "median", "min", "max");
+		printf("%-17s %8s %2s  %-8s %9s %9s %9s   of UCX's (half of the rounds)\n", "ns per", "regions", "th", "cache", "median",
+		       "min", "max");
 	if (regions)
 		bench_regions(regions);
 	for (int i = 0; i < last && !regions; i++)

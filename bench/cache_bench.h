@@ -11,7 +11,6 @@
 
 typedef void step_fn(void *cache, const uint32_t *which, size_t n);
 
-double now_ns(void);
 double cpu_ns(void);			/* the calling thread's */
 void stay_on(int cpu);			/* the calling thread; -1: anywhere */
 
@@ -24,8 +23,8 @@ bool measured(const struct subject *s);
 uint32_t *all_numbers(size_t n, bool shuffled);			/* 0 to n - 1 */
 uint32_t *some_numbers(size_t count, size_t n);			/* so many of them, at random */
 
-/* other: what the median is compared with, or 0.  Sorts the samples. */
-void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double other);
+/* times: how much longer the other took, in each round; or NULL.  Sorts samples and times. */
+void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double *times);
 
 /*
  * cache_gain.c: two threads' throughput in one thread's, of hits and of a control.

@@ -94,7 +94,7 @@ static void middle_row(const char *what, const char *by, size_t n, int kind, dou
 
 	snprintf(text, sizeof(text), "%s%s", what, by);
 	stats_of(samples, rounds);
-	row(text, n, THREADS_MAX, names[kind], samples + rounds / 4, rounds - 2 * (rounds / 4), 0);
+	row(text, n, THREADS_MAX, names[kind], samples + rounds / 4, rounds - 2 * (rounds / 4), NULL);
 }
 
 static void show(struct gain *g, const char *by, size_t n, int rounds, int kinds)

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "cu.h"
 #include "stats.h"
@@ -38,18 +37,10 @@ static struct stats results[LENGTHS][PATHS];
 static void *host[2];
 static CUdeviceptr device[2];
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
 /* MiB per second */
 static double run_one(enum path path, uint64_t length)
 {
-	double begin = now();
+	double begin = now_ns();
 
 	switch (path) {
 	case MEMCPY:
@@ -66,7 +57,7 @@ static double run_one(enum path path, uint64_t length)
 	default:
 		cu_check(cu.copy_dtoh(host[1], device[1], length), "cuMemcpyDtoH");
 	}
-	return length / 1048576.0 / (now() - begin);
+	return length / 1048576.0 / ((now_ns() - begin) / 1e9);
 }
 
 static double ratio(int l, enum path p)

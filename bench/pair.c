@@ -8,6 +8,7 @@
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
+#include "stats.h"
 
 struct member {
 	struct pair *pair;

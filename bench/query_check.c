@@ -24,23 +24,23 @@
 static double query(const char *p, size_t addresses)
 {
 	struct peerdma_memory m = { .size = sizeof(m) };
-	double start = clock_ns();
+	double start = now_ns();
 	unsigned int wrong = 0;
 
 	for (size_t i = 0; i < CALLS; i++)
 		wrong += peerdma_query(NULL, p + i % addresses, &m) || m.kind != PEERDMA_KIND_HOST;
-	return wrong ? -1 : (clock_ns() - start) / CALLS;
+	return wrong ? -1 : (now_ns() - start) / CALLS;
 }
 
 /* CUDA does not know such addresses, and says so. */
 static double attribute(const char *p, size_t addresses)
 {
-	double start = clock_ns();
+	double start = now_ns();
 	unsigned int wrong = 0, type;
 
 	for (size_t i = 0; i < CALLS; i++)
 		wrong += !cu.pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)p + i % addresses);
-	return wrong ? -1 : (clock_ns() - start) / CALLS;
+	return wrong ? -1 : (now_ns() - start) / CALLS;
 }
 
 /* Whether both were right of each address. */

@@ -29,7 +29,7 @@ static inline struct stats stats_of(double *samples, int n)
 	};
 }
 
-static inline double clock_ns(void)
+static inline double now_ns(void)
 {
 	struct timespec t;
 
