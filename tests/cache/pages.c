@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "peerdma_cache.h"
+#include "nothing.h"
 
 #define BIG	((uintptr_t)16384)
 #define BASE	(1ULL << 40)
@@ -66,22 +66,6 @@ int madvise(void *p, size_t n, int advice)
 	return (uintptr_t)p % BIG ? refuse() : (int)syscall(SYS_madvise, p, whole(n), advice);
 }
 
-static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
-{
-	(void)arg;
-	(void)length;
-	out->handle = (void *)(uintptr_t)addr;
-	return 0;
-}
-
-static void drop(void *arg, uint64_t addr, uint64_t length, void *handle)
-{
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
-}
-
 static void *use(void *cache)
 {
 	for (int round = 0; round < 3; round++)		/* made, found in the index, found in the thread's table */
@@ -97,7 +81,7 @@ static void *use(void *cache)
 /* In a thread of its own: what it has goes with it. */
 static void *round_of(void *capacity)
 {
-	struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = drop };
+	struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add_nothing, .remove = remove_nothing };
 	struct peerdma_cache_options options = { .size = sizeof(options), .capacity = *(uint32_t *)capacity };
 	struct peerdma_cache *cache;
 	pthread_t other;

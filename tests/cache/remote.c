@@ -14,6 +14,7 @@
 
 #include "../../peerdma/lib/cache/seen.h"
 #include "check.h"
+#include "nothing.h"
 #include "remote_cache.h"
 
 #define BASE	(1ULL << 40)
@@ -33,26 +34,9 @@ static unsigned int reads, when;
 static enum event what;
 static int mem;
 
-static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
-{
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)out;
-	return 0;
-}
-
-static void drop(void *arg, uint64_t addr, uint64_t length, void *handle)
-{
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
-}
-
 static struct peerdma_cache *make(void)
 {
-	static const struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = drop };
+	static const struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add_nothing, .remove = remove_nothing };
 	struct peerdma_cache_options o = { .size = sizeof(o), .capacity = 64 };
 	struct peerdma_cache *c;
 

@@ -8,13 +8,9 @@ uint32_t visible;
 int put(const char *path, unsigned long long n)
 {
 	char text[24];
-	int fd = open(path, O_WRONLY | O_CLOEXEC), err;
 
-	NEED(fd >= 0);
 	snprintf(text, sizeof(text), "%llu", n);
-	err = write(fd, text, strlen(text)) < 0 ? errno : 0;
-	close(fd);
-	return err;
+	return write_text(path, text);
 }
 
 /* The last dma-buf that can be moved: a column of its line; 0 and none: no line. */

@@ -13,16 +13,9 @@ static pid_t controlled;	/* the process that it was opened in, and is about */
 static bool set(const char *injector, const char *name, const char *value)
 {
 	char path[128];
-	bool done;
-	int fd;
 
 	snprintf(path, sizeof(path), "/sys/kernel/debug/%s/%s", injector, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	done = write(fd, value, strlen(value)) > 0;
-	close(fd);
-	return done;
+	return !write_text(path, value);
 }
 
 bool fail_nth_ready(void)

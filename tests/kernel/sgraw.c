@@ -30,6 +30,17 @@ int test_end(const char *name)
 	return failures ? 1 : 0;
 }
 
+int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), err;
+
+	if (fd < 0)
+		return errno;
+	err = write(fd, text, strlen(text)) < 0 ? errno : 0;
+	close(fd);
+	return err;
+}
+
 bool in_child(void (*fn)(void *arg), void *arg)
 {
 	int status, result[2];

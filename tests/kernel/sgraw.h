@@ -49,6 +49,9 @@ bool check_at(int line, bool ok, const char *what, const char *fmt, ...)
 /* The last line, and the exit code. */
 int test_end(const char *name);
 
+/* Into a file that is there, of debugfs or of a module's parameters: 0 or an errno. */
+int write_text(const char *path, const char *text);
+
 /* ---- calls: 0 or an errno ---- */
 
 #define SG_CALL(fd, name, arg) \

@@ -145,15 +145,6 @@ static uint64_t bar1_used(struct gpu *g)
 	return info.bar1_used;
 }
 
-static void write_text(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-
-	NEED(f);
-	fputs(text, f);
-	NEED(!fclose(f));
-}
-
 static uint64_t need_alloc(struct gpu *g, uint64_t length)
 {
 	uint64_t va;
@@ -390,17 +381,17 @@ static void programs_map_it(struct gpu *g)
 	uint32_t word = 0x1234;
 	char *none;
 
-	write_text(MMAP_PARAMETER, "N");
+	NEED(!write_text(MMAP_PARAMETER, "N"));
 	none = mmap(NULL, PAGE64, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CHECK(none == MAP_FAILED && errno == ENOTSUPP, "mmap: %s", strerror(errno));
-	write_text(MMAP_PARAMETER, "Y");
+	NEED(!write_text(MMAP_PARAMETER, "Y"));
 	none = mmap(NULL, PAGE64, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	CHECK(none == MAP_FAILED && errno == EINVAL, "private mmap: %s", strerror(errno));
 	none = mmap(NULL, PAGE64 + PAGE, PROT_READ, MAP_SHARED, fd, 0);
 	CHECK(none == MAP_FAILED && errno == EINVAL, "mmap past the end: %s", strerror(errno));
 	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, PAGE64 - 2 * PAGE);
 	NEED(p != MAP_FAILED);
-	write_text(MMAP_PARAMETER, "N");
+	NEED(!write_text(MMAP_PARAMETER, "N"));
 	put(g, va + PAGE + PAGE64 - 4, &word, sizeof(word));
 	CHECK(seen(&p[last]) == 0x1234, "%#x is seen", seen(&p[last]));
 	__atomic_store_n(p, 0x5678, __ATOMIC_SEQ_CST);
@@ -421,7 +412,7 @@ static void maps_that_fail(struct gpu *g)
 	struct importer_map m;
 
 	NEED(!import_err(fd, IMPORTER_STATIC, &importer));
-	write_text("/sys/kernel/debug/softgpu/chaos/fail_map", "1");
+	NEED(!write_text("/sys/kernel/debug/softgpu/chaos/fail_map", "1"));
 	EXPECT(map(importer, &m), ENOMEM);
 	EXPECT(map(importer, &m), 0);
 	close(importer);
@@ -501,18 +492,18 @@ static int removal(const char *address)
 	card_up();
 	put(&g, va, bytes, sizeof(bytes));
 	card_dma(stale, CARD_MEMORY, sizeof(bytes), 0);
-	write_text(MMAP_PARAMETER, "Y");
+	NEED(!write_text(MMAP_PARAMETER, "Y"));
 	p = mmap(NULL, PAGE64, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	NEED(p != MAP_FAILED);
 	*p = 1;
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove", address);
-	write_text(path, "1");
+	NEED(!write_text(path, "1"));
 	EXPECT(map(attached, &m), ENODEV);
 	EXPECT(import_err(fd, IMPORTER_STATIC, &late), 0);
 	EXPECT(map(late, &m), ENODEV);
 	close(late);
 	CHECK(!in_child(touch, p), "memory of a GPU that is gone can be written");
-	write_text("/sys/bus/pci/rescan", "1");
+	NEED(!write_text("/sys/bus/pci/rescan", "1"));
 	comes("/dev/softgpu1");
 	if (translated)
 		CHECK(in_child(is_not_reached, &stale), "the child did not end well");
