@@ -12,17 +12,22 @@ set -eu
 
 process="gcc libc6-dev"
 # Meson builds the tests along with what they test: hence cmocka.
-user="$process make pkg-config python3 meson ninja-build libjson-c-dev nettle-dev scdoc libcmocka-dev"
-modules="$process make python3 kmod libelf1"
+user="$process make dpkg-dev pkg-config python3 meson ninja-build libjson-c-dev nettle-dev scdoc libcmocka-dev abigail-tools"
+modules="$process make python3 kmod libelf1 xz-utils"
 vm="$process python3 qemu-system-x86 kmod pciutils"
 debug_kernel="$modules bc bison flex libelf-dev libssl-dev xz-utils"
+# An RDMA adapter in the guest, and programs for it.
+rdma="$user libibverbs-dev ibverbs-providers iproute2"
 bench="libucx-dev valgrind"
 # For arm64, on another machine: nothing is installed of that architecture.
 arm64="$user $modules gcc-aarch64-linux-gnu qemu-user-static qemu-system-arm"
-check="$user $modules $vm libibverbs-dev ibverbs-providers iproute2 clang libclang-rt-14-dev g++ sparse perl"
+deb="make dpkg-dev debhelper dh-dkms meson pkg-config libjson-c-dev nettle-dev libibverbs-dev libfabric-dev scdoc lintian xz-utils"
+rpm="$user rpm"
+bare="mmdebstrap"
+check="$user $modules $vm $deb $rdma udev libfabric-dev clang libclang-rt-14-dev g++ sparse perl"
 
 usage() {
-	echo "usage: vm/deps.sh [--list] process|user|modules|vm|debug-kernel|bench|arm64|check..." >&2
+	echo "usage: vm/deps.sh [--list] process|user|modules|vm|rdma|debug-kernel|bench|arm64|deb|rpm|bare|check..." >&2
 	exit 2
 }
 
@@ -38,7 +43,11 @@ for group in "$@"; do
 	modules) packages="$packages $modules"; fetches_kernel=1 ;;
 	vm)	packages="$packages $vm"; fetches_kernel=1 ;;
 	debug-kernel) packages="$packages $debug_kernel"; fetches_kernel=1 ;;
+	rdma)	packages="$packages $rdma" ;;
 	bench)	packages="$packages $bench" ;;
+	deb)	packages="$packages $deb" ;;
+	rpm)	packages="$packages $rpm" ;;
+	bare)	packages="$packages $bare" ;;
 	arm64)	packages="$packages $arm64"; fetches_kernel=1 ;;
 	check)	packages="$packages $check"; fetches_kernel=1 ;;
 	*)	usage ;;
@@ -49,6 +58,9 @@ if [ -n "$list" ]; then
 	echo "$packages"
 	exit
 fi
+
+# Elsewhere, whoever builds installs what the compiler and Meson ask for: docs/install.md has the names.
+command -v dpkg-query >/dev/null || exit 0
 
 # Another compiler than Debian's does as well.
 have() {

@@ -13,6 +13,7 @@ import os
 from .kernel import arch
 from .paths import CACHE, tool
 from .session import Session
+from .together import Together
 
 TRIAL_SECONDS = 10
 
@@ -48,6 +49,9 @@ def _trial(options, kernel, initramfs, orders):
     trial.gpus, trial.cards, trial.nics, trial.nvme, trial.share = 1, 1, 0, [], []
     trial.topology, trial.iommu, trial.vram_file = "ports", "off", None
     trial.interactive = trial.verbose = False
+    trial.guest = trial.guests = 1
     session = Session(trial, kernel, initramfs, orders)
     session.boot_seconds = TRIAL_SECONDS
-    return session.attempt() == 0
+    session.out.write = session.err.write = lambda data: None
+    Together([session]).run()
+    return session.status == 0

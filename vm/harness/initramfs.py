@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The first file system of the guest: vm/init.c and the modules that reach the rest."""
+"""The first file system of the guest: vm/init and the modules that reach the rest."""
 
+import glob
 import hashlib
 import lzma
 import os
@@ -12,15 +13,20 @@ from .paths import CACHE, VM, call, locked, tool
 
 # The way to the host: the bus, the ports, the root file system and its writable layer.
 NEEDED = ["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"]
+# With network adapters; and what rdma_rxe wants and does not ask for, where it is a module.
+NETWORK = ["virtio_net"]
+WANTED = ["crc32_generic"]
 
 
-def build(kernel):
+def build(kernel, network=False):
     """The path of the initramfs for this kernel, made when something changed."""
     with locked(CACHE):
         init = _compile(arch(kernel.image))
-        modules = _in_order(kernel.modules, NEEDED) if kernel.modules else []
-        key = hashlib.sha256()
-        for path in [init] + modules:
+        modules = []
+        if kernel.modules:
+            modules = _in_order(kernel.modules, NEEDED + NETWORK * network, WANTED * network)
+        key = hashlib.sha256(init.encode())
+        for path in modules:
             state = os.stat(path)
             key.update(f"{path} {state.st_mtime_ns} {state.st_size}\n".encode())
         image = os.path.join(CACHE, f"initramfs-{key.hexdigest()[:16]}.cpio")
@@ -30,12 +36,17 @@ def build(kernel):
 
 
 def _compile(foreign):
-    source = os.path.join(VM, "init.c")
-    program = os.path.join(CACHE, f"init-{foreign}" if foreign else "init")
-    if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
+    """The path of PID 1, which its source is part of: trees that share build/cache each have theirs."""
+    files = sorted(glob.glob(os.path.join(VM, "init/*")))
+    key = hashlib.sha256()
+    for path in files:
+        with open(path, "rb") as file:
+            key.update(file.read())
+    program = os.path.join(CACHE, f"init-{foreign + '-' if foreign else ''}{key.hexdigest()[:16]}")
+    if not os.path.exists(program):
         compiler = tool(triplet(foreign) + "-gcc", foreign) if foreign else tool("cc", "process")
         call(compiler, "-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror",
-             "-o", program + ".new", source)
+             "-o", program + ".new", *(path for path in files if path.endswith(".c")))
         os.rename(program + ".new", program)
     return program
 
@@ -44,7 +55,7 @@ def _module_name(path):
     return os.path.basename(path).split(".ko")[0].replace("-", "_")
 
 
-def _in_order(folder, names):
+def _in_order(folder, names, optional=()):
     """The files of these modules and of what they depend on, dependencies first."""
     depends, builtin = {}, set()
     with open(os.path.join(folder, "modules.dep")) as lines:
@@ -57,9 +68,9 @@ def _in_order(folder, names):
     except FileNotFoundError:
         pass
     order = []
-    for name in names:
+    for name in [*names, *optional]:
         if name not in depends:
-            if name in builtin:
+            if name in builtin or name in optional:
                 continue
             raise HarnessError(f"the kernel in {folder} has no module {name}, which the guest needs")
         # modules.dep lists the nearest dependency first.

@@ -21,7 +21,7 @@ from collections import namedtuple
 from . import toolchain
 from .apt import Apt, arch_of, native
 from .errors import HarnessError
-from .paths import KERNELS, call, locked, tool
+from .paths import BUILD, KERNELS, call, locked, tool
 
 # Debian 12's own kernel, and the newer one it offers: under a name of its own
 # in the security archive, as another version of the usual one in backports.
@@ -33,8 +33,8 @@ META = {"6.1": ["linux-image-amd64"], "6.12": ["linux-image-6.12-amd64", "linux-
 # A newer Debian's backports have every kernel that they ever had, but their meta-package names only the newest. Its
 # programs and compiler want a newer C library than there is here: toolchain.py.
 NEWER = {"7.2": "trixie"}
-# Not fetched but built, by vm/build-debug-kernel.
-DEBUG = "debug"
+# Not fetched but built, by vm/build-debug-kernel, from Debian's source of a series.
+DEBUG = {"debug": "6.1", "debug-7.2": "7.2"}
 
 Kernel = namedtuple("Kernel", "release image modules headers version")
 """release: uname -r; modules: lib/modules/<release>, or None when the image needs none;
@@ -80,16 +80,20 @@ def known_to_apt(series):
 
 def find(series):
     """The kernel of a series, downloaded on first use and then kept."""
-    if series not in META and series != DEBUG:
-        raise HarnessError(f"no kernel '{series}': give {', '.join(META)} or {DEBUG}, or an image file with --modules-dir")
-    if series == DEBUG and not _read(series):
-        raise HarnessError("there is no debug kernel yet; make it, in about 6 minutes, with: make debug-kernel")
+    if series not in META and series not in DEBUG:
+        raise HarnessError(f"no kernel '{series}': give {', '.join([*META, *DEBUG])}, or an image file with --modules-dir")
+    if series in DEBUG and not _read(series):
+        raise HarnessError(f"there is no {series} kernel yet; make it, in some 6 minutes, with: {how_to_build(series)}")
     with locked(KERNELS):
         kernel = _read(series)
         if not kernel:
             kernel = _fetch(series)
         _link_headers(kernel)
         return kernel
+
+
+def how_to_build(name):
+    return f"make debug-kernel KVER={DEBUG[name]}"
 
 
 def cached(series):
@@ -186,6 +190,49 @@ def _fetch(series):
     with open(_note(series), "w") as note:
         json.dump({"release": release, "version": version}, note)
     return _read(series)
+
+
+def source_of(series):
+    """Whose source a kernel was built from: without the architecture and what else its name has behind."""
+    return DEBUG.get(series, series).split("-")[0]
+
+
+def fetch_source(series, place, only=None):
+    """Debian's source of a series, into a folder that is new; its version. only: a folder of it, and nothing else."""
+    package = f"linux-source-{series}"
+    apt = _apt(series)
+    known = apt.show(package)
+    if not known:
+        raise HarnessError(f"apt knows no package {package};\n  {HOW_TO_KNOW[series]}")
+    # That of the kernel that is here, if apt still has it.
+    here = _read(series)
+    version = here.version if here and any(k["Version"] == here.version for k in known) else known[0]["Version"]
+    work = place + ".package"
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    print(f"fetching {package}, {int(known[0]['Size']) // 10**6} MB", file=sys.stderr)
+    apt.download([f"{package}={version}"], work)
+    deb, = glob.glob(os.path.join(work, "*.deb"))
+    call(tool("dpkg-deb", "vm"), "-x", deb, work)
+    os.makedirs(place)
+    inside = f"{package}/{only}" if only else package
+    call(tool("tar", "vm"), "-xf", os.path.join(work, f"usr/src/{package}.tar.xz"), "-C", place,
+         "--strip-components", str(len(inside.split("/"))), inside)
+    shutil.rmtree(work)
+    return version
+
+
+def fetch_part(series, part):
+    """A folder of a kernel's source, such as drivers/infiniband/sw/rxe; kept in build/cache/source."""
+    series = source_of(series)
+    place = os.path.join(BUILD, "cache/source", series, part)
+    with locked(os.path.join(BUILD, "cache/source")):
+        if not os.path.exists(place):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            shutil.rmtree(place + ".new", ignore_errors=True)
+            fetch_source(series, place + ".new", part)
+            os.rename(place + ".new", place)
+    return place
 
 
 def _edit(path, pattern, text):

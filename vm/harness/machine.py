@@ -12,7 +12,7 @@ import os
 import re
 from collections import namedtuple
 
-from . import foreign
+from . import foreign, wire
 from .errors import HarnessError
 from .kernel import arch
 from .paths import tool
@@ -35,8 +35,11 @@ iommu_boot: for the kernel's command line; cpu: the emulated one."""
 # enabled gets: every device's addresses are translated.
 # Emulated, a string instruction moves its data byte by byte, and tables of five levels
 # make every miss slower: the guest's kernel is not to prefer them.
-PC = Board("qemu-system-x86_64", "vm", "q35,vmport=off,smbus=off,sata=off", ",kernel-irqchip=split",
-           ["-device", "intel-iommu,intremap=on,aw-bits=48"], "console=ttyS0 no_timer_check tsc=nowatchdog",
+# QEMU has one TSC for all processors, which the kernel does not know; it would ask the HPET
+# for the time, at many times the cost.  While a kernel boots it patches its code a thousand
+# times, and stops the other processors each time: vm/init starts them afterwards.
+PC = Board("qemu-system-x86_64", "vm", "q35,vmport=off,smbus=off,sata=off,i8042=off", ",kernel-irqchip=split",
+           ["-device", "intel-iommu,intremap=on,aw-bits=48"], "console=ttyS0 no_timer_check tsc=reliable maxcpus=1",
            {"off": "intel_iommu=off", "on": "intel_iommu=on iommu.passthrough=0", "pt": "intel_iommu=on iommu=pt"},
            "max,-erms,-fsrm,-la57")
 # Without a firmware, and so without ACPI. "max" would sign pointers, which is slow to emulate.
@@ -82,7 +85,7 @@ class _Slots:
         return name
 
 
-def _devices(options):
+def _devices(options, netdevs):
     slots = _Slots(options.topology)
     argv = []
     sizes = [size(text) for text in options.vram.split(",")]
@@ -101,7 +104,10 @@ def _devices(options):
         node = 1 if options.gpus < 2 else (number + 1) % 2
         argv += ["-device", f"edu,id=card{number},dma_mask=0xffffffffffffffff,bus={slots.take(node)}"]
     for number in range(options.nics):
-        argv += ["-device", f"virtio-net-pci,id=nic{number},bus={slots.take(1)}"]
+        # Its speed, of which some drivers complain where it is not known.
+        argv += ["-device", f"virtio-net-pci,id=nic{number},mac={wire.mac(options.guest, number)},host_mtu={wire.MTU},"
+                            f"speed=10000,duplex=full,romfile=,bus={slots.take(1)}"
+                            f"{f',netdev=wire{number}' if netdevs else ''}"]
     for number, path in enumerate(options.nvme):
         data = "driver=null-co,read-zeroes=on,size=64M" if path == ZEROS else f"file={_escape(path)},format=raw"
         argv += ["-drive", f"{data},if=none,id=disk{number}",
@@ -137,8 +143,8 @@ def _processor(options, board):
     return argv
 
 
-def command_line(options, kernel, initramfs, ports):
-    """ports: the file descriptors of the host's ends, by name (see vm/init.c)."""
+def command_line(options, kernel, initramfs, ports, netdevs):
+    """ports: the file descriptors of the host's ends, by name (see vm/init/main.c); netdevs: of wire.Plugs."""
     kind = arch(kernel.image)
     board = BOARDS[kind]
     if kind and options.topology == "sockets":
@@ -152,7 +158,7 @@ def command_line(options, kernel, initramfs, ports):
              "-append", " ".join(filter(None, [board.boot, BOOT, board.iommu_boot[options.iommu], options.append.strip()]))]
     argv += ["-chardev", f"socket,id=console,fd={ports['console']}", "-serial", "chardev:console",
              "-device", "virtio-serial-pci,max_ports=8"]
-    for name in ("ctl", "out", "err", "kmsg", "tty"):
+    for name in ("ctl", "out", "err", "kmsg", "tty", "meet"):
         argv += ["-chardev", f"socket,id={name},fd={ports[name]}",
                  "-device", f"virtserialport,chardev={name},name={name}"]
     if options.monitor:
@@ -167,4 +173,4 @@ def command_line(options, kernel, initramfs, ports):
     for number, path in enumerate(options.share):
         argv += ["-fsdev", f"local,id=share{number},path={_escape(path)},security_model=none,multidevs=remap",
                  "-device", f"virtio-9p-pci,fsdev=share{number},mount_tag=share{number}"]
-    return argv + _devices(options) + options.qemu
+    return argv + netdevs + _devices(options, netdevs) + options.qemu

@@ -2,6 +2,7 @@
 """What the user may ask for."""
 
 import argparse
+import copy
 import os
 import re
 
@@ -9,12 +10,13 @@ from .errors import HARNESS, KERNEL, TIMEOUT, HarnessError
 from .judge import level
 from .kernel import DEBUG
 from .machine import IOMMUS, TOPOLOGIES, ZEROS
+from .wire import name
 
 # softgpu/core/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
 KNOBS = ("fail_pin", "fail_map", "fail_alloc", "callback_delay_ms", "bar1_limit", "revoke_every", "seed", "strict",
          "device_pointers", "table_version", "mapping_version", "page_size", "put_delay_ms")
 
-# How much slower the debug kernel may be: the guest's programs find it as PEERDMA_PATIENCE.
+# How much slower a debug kernel may be: the guest's programs find it as PEERDMA_PATIENCE.
 DEBUG_FACTOR = 6
 
 ABOUT = """\
@@ -24,7 +26,14 @@ The guest sees this machine's own files at the same paths; what it writes stays
 in its memory and is gone afterwards, except below the folders of --out and
 --share. The command runs as the guest's root, in the current folder, with
 standard input empty. QEMU runs as you: files that only root can read are not
-there. PATH is passed on; give other variables with --env."""
+there. PATH is passed on; give other variables with --env.
+
+With --guests, or several commands, there are as many guests, on one wire:
+docs/vm.md. "---" goes between two commands; each guest has the options of the
+first one, and those of its own."""
+
+SEPARATOR = "---"
+MAX_GUESTS = 16
 
 EXIT_CODES = f"""\
 exit code:
@@ -32,6 +41,7 @@ exit code:
   {TIMEOUT}   it did not end within --timeout
   {HARNESS}   the virtual machine could not be set up, or QEMU itself failed
   {KERNEL}   the kernel panicked, or logged a warning or worse while the command ran
+  of several guests: of the one that failed first, which the last line names
 
 topologies:
   ports      every device in a root port of its own, as in a workstation (the default)
@@ -43,6 +53,7 @@ examples:
   vm/run -- uname -a
   vm/run --topology switch --gpus 2 --cards 4 -- lspci -tv
   vm/run --kernel 6.12 --iommu on -- sh -c 'insmod my.ko && ./my-test'
+  vm/run -- ./my-server --- ./my-client guest1
   vm/run --shell
 """
 
@@ -60,7 +71,7 @@ def _count(text):
 
 
 def _parser():
-    parser = _Parser(prog="vm/run", usage="vm/run [options] [--] command [argument...]", description=ABOUT,
+    parser = _Parser(prog="vm/run", usage="vm/run [options] [--] command [argument...] [--- [options] [--] command...]", description=ABOUT,
                      epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument_group("devices").add_argument
     add("--gpus", type=_count, default=1, metavar="N", help="software GPUs: ivshmem-plain, 1af4:1110 (default 1)")
@@ -70,15 +81,18 @@ def _parser():
     add("--cards", type=_count, default=1, metavar="N", help="DMA cards: edu, 1234:11e8 (default 1)")
     add("--nvme", action="append", default=[], metavar="FILE", help='an NVMe disk on this image, or on "zeros"; may be '
         "repeated")
-    add("--nics", type=_count, default=0, metavar="N", help="network adapters, virtio, with no network (default 0)")
+    add("--nics", type=_count, metavar="N", help="network adapters, virtio, all on one wire, with addresses (default 1 "
+        "for each of several guests, otherwise 0)")
     add("--topology", choices=TOPOLOGIES, default="ports", help="where they are plugged in, see below")
     add("--iommu", choices=IOMMUS, default="off", help="IOMMU: none, translating, or passthrough "
         "(default off)")
     add = parser.add_argument_group("machine").add_argument
-    add("--kernel", default="6.1", metavar="K", help="6.1, 6.12 or 7.2 (Debian's, fetched when first used; 6.1-arm64: docs/arm64.md), debug "
-        "(vm/build-debug-kernel), or an image file")
+    add("--guests", type=_count, default=0, metavar="N", help="so many machines, which all run the command; they find "
+        "their number as GUEST, from 1 on")
+    add("--kernel", default="6.1", metavar="K", help="6.1, 6.12 or 7.2 (Debian's, fetched when first used; 6.1-arm64: "
+        "docs/arm64.md), debug or debug-7.2 (vm/build-debug-kernel), or an image file")
     add("--modules-dir", metavar="DIR", help="lib/modules/RELEASE of such an image")
-    add("--memory", metavar="SIZE", help="of the guest, half of it per socket (default 1G; 2G for the debug kernel)")
+    add("--memory", metavar="SIZE", help="of the guest, half of it per socket (default 1G; 2G for a debug kernel)")
     add("--cpus", type=_count, metavar="N", help="default 2; with --icount always 1")
     add("--cpu", metavar="MODEL", help="QEMU's -cpu")
     add("--icount", action="store_true", help="the guest's clock counts instructions: slower, repeatable")
@@ -90,7 +104,7 @@ def _parser():
     add("--qemu", action="append", default=[], metavar="ARG", help="one more argument for QEMU; may be repeated")
     add = parser.add_argument_group("the run").add_argument
     add("--timeout", type=float, default=120, metavar="S", help="seconds for the command; 0 is no limit "
-        f"(default 120); {DEBUG_FACTOR} times as many on the debug kernel")
+        f"(default 120); {DEBUG_FACTOR} times as many on a debug kernel")
     add("--env", action="append", default=[], metavar="K=V", help="an environment variable; K alone copies it")
     add("--chaos", action="append", default=[], metavar="KNOB=N", help="a fault for softgpu, such as strict=1, once the "
         "guest has run vm/chaos; may be repeated, docs/driver-authors.md lists them")
@@ -111,20 +125,57 @@ def _parser():
 
 
 def parse(argv):
-    options = _parser().parse_args(argv)
+    """The options of each guest."""
+    parts = [[]]
+    for text in argv:
+        if text == SEPARATOR:
+            parts.append([])
+        else:
+            parts[-1].append(text)
+    first = _parser().parse_args(parts[0])
+    common = parts[0][:len(parts[0]) - len(first.command)]
+    guests = [first] + [_parser().parse_args(common + part) for part in parts[1:]]
+    if len(guests) > 1 and any(options.guests for options in guests):
+        raise HarnessError(f"--guests has one command run in all of them: it cannot go with {SEPARATOR}")
+    guests += [copy.deepcopy(first) for _ in range(first.guests - 1)]
+    if len(guests) > MAX_GUESTS:
+        raise HarnessError(f"{len(guests)} guests: at most {MAX_GUESTS}")
+    for number, options in enumerate(guests, 1):
+        options.guest, options.guests = number, len(guests)
+        _settle(options)
+    return guests
+
+
+def _one_of_several(options):
+    """What a guest cannot have with others beside it, and what it has for itself."""
+    if options.interactive:
+        raise HarnessError("--shell is for one guest")
+    if options.vram_file:
+        options.vram_file = os.path.join(options.vram_file, name(options.guest))
+    if options.log:
+        stem, extension = os.path.splitext(options.log)
+        options.log = f"{stem}.{name(options.guest)}{extension}"
+
+
+def _settle(options):
+    """Defaults that depend on other options, and what argparse cannot check."""
     if options.command[:1] == ["--"]:
         options.command = options.command[1:]
     if not options.command:
         if not options.interactive and not options.dry_run:
             raise HarnessError("no command given\nvm/run --help tells more")
         options.command = ["bash", "-i"] if options.interactive else ["true"]
+    if options.nics is None:
+        options.nics = 1 if options.guests > 1 else 0
+    if options.guests > 1:
+        _one_of_several(options)
     if options.cpus is None:
         options.cpus = 1 if options.icount else 2
     if options.icount and options.cpus > 1:
         raise HarnessError("--icount goes with one processor only: a second one never comes up in counted time")
     if options.cpus < 1:
         raise HarnessError("--cpus: at least 1")
-    debug = options.kernel == DEBUG
+    debug = options.kernel in DEBUG
     options.memory = options.memory or ("2G" if debug else "1G")
     if debug:
         options.timeout *= DEBUG_FACTOR
@@ -151,4 +202,3 @@ def parse(argv):
     for path in options.nvme:
         if path != ZEROS and not os.path.isfile(path):
             raise HarnessError(f"--nvme {path}: no such file; make one with: truncate -s 64M {path}")
-    return options

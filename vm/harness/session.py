@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One run: starts QEMU, carries the streams, and turns what happened into an exit code."""
+"""One guest: starts QEMU, takes what comes from it, and turns what happened into an exit code."""
 
 import ctypes
-import os
 import re
-import selectors
 import signal
 import socket
 import subprocess
@@ -14,8 +12,9 @@ import time
 from . import machine
 from .errors import HARNESS, KERNEL, TIMEOUT
 from .judge import FATAL, Judge
+from .wire import name
 
-PORTS = ("console", "ctl", "out", "err", "kmsg", "tty")
+PORTS = ("console", "ctl", "out", "err", "kmsg", "tty", "meet")
 BOOT_SECONDS = 300      # of patience: an emulated machine on a busy one boots in minutes
 TAIL = 40       # lines of the log that a failure shows
 
@@ -26,27 +25,55 @@ def _die_with_parent():
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
+class Stream:
+    """What a guest writes, to one of our own streams; with several guests, whole lines with the guest's name before."""
+
+    def __init__(self, stream, label):
+        self.stream, self.label, self.rest = stream, label, b""
+
+    def write(self, data):
+        if self.label:
+            *lines, self.rest = (self.rest + data).split(b"\n")
+            data = b"".join(self.label + line + b"\n" for line in lines)
+        self.stream.buffer.write(data)
+        self.stream.flush()
+
+    def end(self):
+        if self.rest:
+            self.write(b"\n")
+
+
 class Session:
-    def __init__(self, options, kernel, initramfs, orders):
+    def __init__(self, options, kernel, initramfs, orders, plugs=None):
         self.options = options
         self.orders = orders
+        self.name = name(options.guest) if options.guests > 1 else ""
+        label = f"{self.name}: ".encode() if self.name else b""
+        self.out, self.err = Stream(sys.stdout, label), Stream(sys.stderr, label)
         self.judge = Judge(options.dmesg_max, options.allow)
         self.console = b""          # what reached the serial port
         self.last_words = 0         # where in it the shutdown began
-        self.partial = {"ctl": b"", "kmsg": b""}
+        self.partial = {"ctl": b"", "kmsg": b"", "meet": b""}
+        self.meeting = []           # what the guest waits to meet the others at
         self.status = None          # the command's exit code
         self.failure = None         # what the guest's PID 1 could not do
-        self.started = None         # when the command began
+        self.ready = False          # the command can run
+        self.started = None         # when it began
         self.ended = None           # and when its end was known
+        self.off = None             # when the guest was asked to power off
+        self.spare = 0.0            # seconds from then on; BOOT_SECONDS unless it is another guest's fault
+        self.late = False           # time was over first
         self.began = time.monotonic()
         self.boot_seconds = BOOT_SECONDS
+        self.qemu, self.qemu_words = None, ""
         self.host, self.guest = {}, {}
-        for name in PORTS:
-            self.host[name], self.guest[name] = socket.socketpair()
+        for port in PORTS:
+            self.host[port], self.guest[port] = socket.socketpair()
         if options.monitor:     # QEMU talks to itself: the guest at one end, the monitor at the other
             self.guest["monitor"], self.guest["hmp"] = socket.socketpair()
-        numbers = {name: end.fileno() for name, end in self.guest.items()}
-        self.argv = machine.command_line(options, kernel, initramfs, numbers)
+        numbers = {port: end.fileno() for port, end in self.guest.items()}
+        self.sockets = list(self.guest.values()) + (plugs.sockets if plugs else [])
+        self.argv = machine.command_line(options, kernel, initramfs, numbers, plugs.argv if plugs else [])
 
     # ---- streams -------------------------------------------------------
 
@@ -56,47 +83,91 @@ class Session:
             sys.stderr.buffer.write(data)
             sys.stderr.flush()
 
+    def _lines(self, port, data, end=b"\n"):
+        *lines, self.partial[port] = (self.partial[port] + data).split(end)
+        return [line.decode(errors="replace") for line in lines]
+
     def _ctl(self, data):
-        *lines, self.partial["ctl"] = (self.partial["ctl"] + data).split(b"\n")
-        for line in lines:
-            word, _, rest = line.decode(errors="replace").partition(" ")
-            if word == "mark":
+        for line in self._lines("ctl", data):
+            word, _, rest = line.partition(" ")
+            if word == "ready":
+                self.ready = True
+                self._say(f"booted in {time.monotonic() - self.began:.1f} s")
+            elif word == "mark":
                 self.judge.mark = int(rest)
-                self.started = time.monotonic()
-                self._say(f"booted in {self.started - self.began:.1f} s")
-            elif word == "exit":
+            elif word == "ended":
                 self.status = int(rest)
-                self.last_words = len(self.console)
                 self.ended = time.monotonic()
+            elif word == "exit":
+                self.last_words = len(self.console)
             elif word == "fail":
                 self.failure = rest
 
     def _kmsg(self, data):
-        *records, self.partial["kmsg"] = (self.partial["kmsg"] + data).split(b"\0")
-        for record in records:
-            line = self.judge.take(record.decode(errors="replace"))
-            self._say(line)
+        for record in self._lines("kmsg", data, b"\0"):
+            self._say(self.judge.take(record))
 
-    @staticmethod
-    def _out(data):
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
-
-    @staticmethod
-    def _err(data):
-        sys.stderr.buffer.write(data)
-        sys.stderr.flush()
+    def _meet(self, data):
+        self.meeting += self._lines("meet", data)
 
     def _say(self, text):
         if self.options.verbose:
-            print(text, file=sys.stderr, end="\r\n" if self.options.interactive else "\n", flush=True)
+            print(f"{self.name}: {text}" if self.name else text, file=sys.stderr,
+                  end="\r\n" if self.options.interactive else "\n", flush=True)
 
-    # ---- the run -------------------------------------------------------
+    # ---- the run: what together.py asks of each guest -----------------------
 
-    def run(self, may_boot_again=False):
-        """Returns the exit code of vm/run; None when it is the emulator's doing and there may be another boot."""
-        outcome = self._qemu()
-        return None if may_boot_again and self.emulator_slipped() else self._verdict(*outcome)
+    def start(self):
+        self._say(" ".join(self.argv))
+        self.qemu = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                     pass_fds=[end.fileno() for end in self.sockets],
+                                     preexec_fn=_die_with_parent, start_new_session=True)
+        for end in self.sockets:
+            end.close()
+        self.tell("ctl", self.orders)
+
+    def takers(self):
+        """What to do with the data of each port."""
+        return {"console": self._console, "ctl": self._ctl, "kmsg": self._kmsg, "meet": self._meet,
+                "out": self.out.write, "err": self.err.write, "tty": self.out.write}
+
+    def tell(self, port, data):
+        try:
+            self.host[port].sendall(data)
+        except OSError:
+            pass        # it has died, which its streams tell
+
+    def go(self):
+        self.started = time.monotonic()
+        self.tell("ctl", b"go\n")
+
+    def power_off(self, spare=None):
+        self.off = time.monotonic()
+        self.spare = self.boot_seconds if spare is None else spare
+        self.tell("ctl", b"off\n")
+
+    def kill(self):
+        if self.qemu:
+            self.qemu.kill()
+
+    def finish(self):
+        """QEMU ends by itself, or else is ended; whatever it has said."""
+        try:
+            self.qemu.wait(0 if self.late else 10)
+        except subprocess.TimeoutExpired:
+            self.late = True
+        self.qemu.kill()
+        self.qemu_words = self.qemu.communicate()[0].decode(errors="replace")
+        self.out.end()
+        self.err.end()
+
+    def deadline(self):
+        """The command's time is its own: boot and power-off are not its fault, nor is another guest's command."""
+        if self.off:
+            return self.off + self.spare
+        if self.started:
+            return self.started + self.options.timeout if self.options.timeout and not self.ended else None
+        return None if self.ready else self.began + self.boot_seconds
 
     def emulator_slipped(self):
         """
@@ -106,74 +177,6 @@ class Session:
         """
         return self.started is None and self.options.accel == "tcg" and \
             any("Oops: int3" in line for line in self._console_lines())
-
-    def attempt(self):
-        """The same for a trial, without a word; None when it failed."""
-        self._out = self._err = lambda data: None
-        self._qemu()
-        return self.status
-
-    def _qemu(self):
-        self._say(" ".join(self.argv))
-        qemu = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                pass_fds=[end.fileno() for end in self.guest.values()],
-                                preexec_fn=_die_with_parent, start_new_session=True)
-        try:
-            for end in self.guest.values():
-                end.close()
-            self.host["ctl"].sendall(self.orders)
-            timely = self._carry(qemu)
-        finally:
-            qemu.kill()
-            words = qemu.communicate()[0].decode(errors="replace")
-        return timely, qemu.returncode, words
-
-    def _deadline(self):
-        """The command's time is its own: boot and power-off are not its fault."""
-        if not self.started:
-            return self.began + self.boot_seconds
-        if self.ended:
-            return self.ended + self.boot_seconds
-        return self.started + self.options.timeout if self.options.timeout else None
-
-    def _carry(self, qemu):
-        """Until QEMU has closed every stream; False when the time is over first."""
-        taker = {"console": self._console, "ctl": self._ctl, "kmsg": self._kmsg,
-                 "out": self._out, "err": self._err, "tty": self._out}
-        selector = selectors.DefaultSelector()
-        for name in PORTS:
-            selector.register(self.host[name], selectors.EVENT_READ, taker[name])
-        if self.options.interactive:
-            selector.register(sys.stdin, selectors.EVENT_READ, None)
-        open_streams = len(PORTS)
-        while open_streams:
-            deadline = self._deadline()
-            left = deadline - time.monotonic() if deadline else None
-            if left is not None and left <= 0:
-                return False
-            for key, _ in selector.select(left):
-                if key.data is None:
-                    keys = os.read(sys.stdin.fileno(), 4096)
-                    if not keys or b"\x1d" in keys:     # Ctrl-]
-                        qemu.kill()
-                        continue
-                    self.host["tty"].sendall(keys)
-                    continue
-                try:
-                    data = key.fileobj.recv(65536)
-                except ConnectionError:
-                    data = b""
-                if data:
-                    key.data(data)
-                else:
-                    selector.unregister(key.fileobj)
-                    open_streams -= 1
-        # Nothing left to read: QEMU is on its way out and its exit code counts.
-        try:
-            qemu.wait(10)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
 
     # ---- the verdict ---------------------------------------------------
 
@@ -185,7 +188,8 @@ class Session:
         """The whole log; the console has a dying kernel's last words."""
         return self.judge.lines + ["--- serial console ---"] + self._console_lines()
 
-    def _verdict(self, timely, qemu_code, qemu_words):
+    def verdict(self):
+        """The guest's exit code, and why in words on standard error when it is not the command's."""
         complaints = self.judge.complaints()
         if self.status is not None:
             complaints += self.judge.faults(self._console_lines(self.last_words))
@@ -196,17 +200,19 @@ class Session:
             return self._report(KERNEL, "the guest's kernel panicked", self._panic(), tail=False)
         if self.failure:
             return self._report(HARNESS, f"the guest could not be set up: {self.failure}")
-        if not timely:
+        if self.late:
             what = f"the machine did not boot in {self.boot_seconds} s"
-            if self.ended:
-                what = f"the machine did not power off, after the command had ended with {self.status}"
+            if self.off:
+                what = "the machine did not power off, after the command had ended" \
+                    f"{f' with {self.status}' if self.ended else ''}"
             elif self.started:
                 what = f"the command did not end in {self.options.timeout:g} s"
             return self._report(TIMEOUT, f"timeout: {what}", complaints)
         if self.status is None:
-            what = f"QEMU ended ({qemu_code}) before the command did" if self.started else \
-                   f"QEMU ended ({qemu_code}) before the guest was up"
-            return self._report(HARNESS, f"{what}\n{qemu_words}".rstrip(), complaints)
+            code = self.qemu.returncode
+            what = f"QEMU ended ({code}) before the command did" if self.started else \
+                   f"QEMU ended ({code}) before the guest was up"
+            return self._report(HARNESS, f"{what}\n{self.qemu_words}".rstrip(), complaints)
         if complaints:
             return self._report(KERNEL, f"the kernel complained; the command itself ended with {self.status}",
                                 complaints, tail=False)
@@ -219,7 +225,7 @@ class Session:
         return lines[max(first - 3, 0):][:2 * TAIL]
 
     def _report(self, code, reason, complaints=(), tail=True):
-        lines = [f"vm/run: FAILED ({code}): {reason}"]
+        lines = [f"vm/run: {self.name + ': ' if self.name else ''}FAILED ({code}): {reason}"]
         if complaints:
             lines += ["--- the kernel's words ---", *complaints]
         if tail:

@@ -6,81 +6,39 @@
  * over a virtio-serial port, makes the host's root file system the guest's
  * (read-only over 9p, below a writable layer in memory), runs one command as
  * root, carries its output and the kernel's log to the host, and powers off.
+ * Several guests start their commands together, and power off together.
  *
  * The ports, by name:
  *   ctl   host to guest: orders, NUL-terminated "key=value", an empty one ends
- *                        (what they are: struct orders)
- *         guest to host: lines; "mark SEQ" (kernel records after this one are
- *                        the command's), "exit STATUS", "fail TEXT"
+ *                        (what they are: struct orders); then the lines "go" (run
+ *                        the command) and "off" (end what runs, and power off)
+ *         guest to host: lines; "ready" (the command can run), "mark SEQ" (kernel
+ *                        records after this one are the command's), "ended STATUS"
+ *                        (the command has), "exit STATUS" (all has), "fail TEXT"
  *   out, err             what the command writes
  *   kmsg                 every record of /dev/kmsg, as the kernel formats it
  *   tty                  both ways, only for an interactive run
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/reboot.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_ITEMS	1024
+#include "init.h"
+
 #define NEW_ROOT	"/newroot"
 #define P9_OPTIONS	"trans=virtio,version=9p2000.L,msize=262144"
-
-/* What the host asks for. All strings point into one buffer that lives forever. */
-struct orders {
-	char *argv[MAX_ITEMS + 1];	/* "arg=", in order */
-	char *envp[MAX_ITEMS + 1];	/* "env=NAME=VALUE" */
-	char *shares[MAX_ITEMS];	/* "share=TAG:PATH", mounted read-write at PATH */
-	int argc, envc, sharec;
-	char *cwd;			/* "cwd=" */
-	char *modules;			/* "modules=": the host's folder for /lib/modules/$(uname -r) */
-	char *release;			/* "release=": that $(uname -r) */
-	char *above;			/* "above=": tag of a file system whose files hide the host's */
-	struct winsize tty;		/* "tty=ROWSxCOLUMNS": run on a terminal */
-	bool interactive;
-};
-
-static int ctl = -1;
-
-static void power_off(void) __attribute__((noreturn));
-static void fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-
-static void power_off(void)
-{
-	sync();
-	reboot(RB_POWER_OFF);
-	for (;;)
-		pause();
-}
-
-/* The guest cannot do its job: tell the host why and end. */
-static void fail(const char *fmt, ...)
-{
-	char text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	dprintf(ctl >= 0 ? ctl : STDERR_FILENO, "fail %s\n", text);
-	power_off();
-}
 
 static void write_all(int fd, const char *data, size_t len)
 {
@@ -94,139 +52,6 @@ static void write_all(int fd, const char *data, size_t len)
 		data += n;
 		len -= n;
 	}
-}
-
-/* ---- modules and ports ------------------------------------------------- */
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static int no_dots(const struct dirent *d)
-{
-	return d->d_name[0] != '.';
-}
-
-/* The initramfs numbers its modules in the order of their dependencies. */
-static void load_modules(void)
-{
-	struct dirent **list;
-	int n = scandir("/modules", &list, no_dots, by_name);
-
-	for (int i = 0; i < n; i++) {
-		char path[300];
-		int fd;
-
-		snprintf(path, sizeof(path), "/modules/%s", list[i]->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) && errno != EEXIST))
-			fprintf(stderr, "init: %s: %m\n", path);
-		close(fd);
-	}
-}
-
-static int try_open_port(const char *name)
-{
-	const char *class = "/sys/class/virtio-ports";
-	struct dirent *entry;
-	DIR *dir = opendir(class);
-	int port = -1;
-
-	while (dir && port < 0 && (entry = readdir(dir))) {
-		char path[400], found[64] = "";
-		int fd;
-
-		snprintf(path, sizeof(path), "%s/%s/name", class, entry->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		if (read(fd, found, sizeof(found) - 1) > 0)
-			found[strcspn(found, "\n")] = 0;
-		close(fd);
-		if (strcmp(found, name))
-			continue;
-		snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
-		port = open(path, O_RDWR | O_CLOEXEC);
-	}
-	if (dir)
-		closedir(dir);
-	return port;
-}
-
-/* Ports appear a moment after their driver was loaded. */
-static int open_port(const char *name)
-{
-	for (int i = 0; i < 3000; i++) {
-		int fd = try_open_port(name);
-
-		if (fd >= 0)
-			return fd;
-		usleep(10000);
-	}
-	fail("the virtio-serial port '%s' did not appear", name);
-}
-
-/* ---- orders ------------------------------------------------------------ */
-
-static void append(char **list, int *count, char *value)
-{
-	if (*count == MAX_ITEMS)
-		fail("more than %d arguments, variables or shares", MAX_ITEMS);
-	list[(*count)++] = value;
-}
-
-static void take_order(struct orders *o, char *key)
-{
-	char *value = strchr(key, '=');
-
-	if (!value)
-		fail("the host sent an order without a value: '%s'", key);
-	*value++ = 0;
-	if (!strcmp(key, "arg"))
-		append(o->argv, &o->argc, value);
-	else if (!strcmp(key, "env"))
-		append(o->envp, &o->envc, value);
-	else if (!strcmp(key, "share"))
-		append(o->shares, &o->sharec, value);
-	else if (!strcmp(key, "cwd"))
-		o->cwd = value;
-	else if (!strcmp(key, "modules"))
-		o->modules = value;
-	else if (!strcmp(key, "release"))
-		o->release = value;
-	else if (!strcmp(key, "above"))
-		o->above = value;
-	else if (!strcmp(key, "tty"))
-		o->interactive = sscanf(value, "%hux%hu", &o->tty.ws_row, &o->tty.ws_col) == 2;
-	else
-		fail("the host sent an unknown order '%s'", key);
-}
-
-static void read_orders(struct orders *o)
-{
-	size_t size = 1 << 20, used = 0, start = 0;
-	char *buf = malloc(size);
-
-	while (used < size) {
-		ssize_t n = read(ctl, buf + used, size - used);
-
-		if (n <= 0) {		/* 0: the host's end is not open yet */
-			usleep(1000);
-			continue;
-		}
-		used += n;
-		for (char *end; (end = memchr(buf + start, 0, used - start));) {
-			if (end == buf + start) {
-				if (!o->argc || !o->cwd)
-					fail("the host sent no command or no folder");
-				return;
-			}
-			take_order(o, buf + start);
-			start = end - buf + 1;
-		}
-	}
-	fail("the command and its environment are longer than %zu bytes", size);
 }
 
 /* ---- file systems ------------------------------------------------------ */
@@ -322,15 +147,6 @@ static void build_root(const struct orders *o)
 		fail("cannot make /dev/fd and friends: %s", strerror(errno));
 	if (chdir(NEW_ROOT) || mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") || chdir("/"))
 		fail("cannot change to the new root: %s", strerror(errno));
-}
-
-static void loopback_up(void)
-{
-	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	ioctl(fd, SIOCSIFFLAGS, &lo);
-	close(fd);
 }
 
 /* ---- the command ------------------------------------------------------- */
@@ -433,10 +249,12 @@ static bool reap(pid_t command, int *status)
 	return ended;
 }
 
+/* Until the command has ended and the host says "off". What it left running may be another guest's server until then. */
 static int run(struct orders *o, struct carrier *c)
 {
 	struct signalfd_siginfo info;
 	sigset_t child;
+	bool ended = false, off = false;
 	int sig, status = 0;
 	pid_t pid;
 
@@ -446,7 +264,7 @@ static int run(struct orders *o, struct carrier *c)
 	sig = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	pid = start(o, c);
 
-	for (;;) {
+	while (!ended || !off) {
 		struct pollfd p[] = {
 			{ .fd = sig, .events = POLLIN },
 			{ .fd = c->out_pipe, .events = POLLIN },
@@ -454,15 +272,19 @@ static int run(struct orders *o, struct carrier *c)
 			{ .fd = c->kmsg, .events = POLLIN },
 			{ .fd = c->terminal, .events = POLLIN },
 			{ .fd = o->interactive ? c->tty_port : -1, .events = POLLIN },
+			{ .fd = ctl, .events = POLLIN },
 		};
-		bool ended = false;
 
 		/* A pipe or terminal that nobody writes any more is not asked again. */
 		poll(p, sizeof(p) / sizeof(p[0]), -1);
 		if (p[0].revents) {
 			while (read(sig, &info, sizeof(info)) > 0)
 				;
-			ended = reap(pid, &status);
+			if (reap(pid, &status)) {
+				ended = true;
+				carry_all(c);
+				dprintf(ctl, "ended %d\n", status);
+			}
 		}
 		carry_all(c);
 		if (p[1].revents == POLLHUP)
@@ -478,9 +300,16 @@ static int run(struct orders *o, struct carrier *c)
 			if (n > 0 && c->terminal >= 0)
 				write_all(c->terminal, keys, n);
 		}
-		if (ended)
-			return status;
+		if (p[6].revents & POLLIN) {
+			char line[16];
+
+			read_line(line, sizeof(line));
+			off = !strcmp(line, "off");
+			if (off && !ended)
+				kill(-1, SIGKILL);
+		}
 	}
+	return status;
 }
 
 /* Whatever the command left running dies before the kernel's last words are read. */
@@ -546,6 +375,23 @@ static void look_for_leaks(struct carrier *c)
 	close(leaks);
 }
 
+/* The machine boots with one processor: vm/harness/machine.py. */
+static void start_processors(void)
+{
+	for (int i = 1;; i++) {
+		char path[64];
+		int fd;
+
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", i);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0)
+			return;
+		if (write(fd, "1", 1) != 1 && errno != EINVAL)
+			fail("processor %d does not start: %s", i, strerror(errno));
+		close(fd);
+	}
+}
+
 int main(void)
 {
 	static struct orders o;
@@ -568,8 +414,10 @@ int main(void)
 		fail("cannot read the kernel's log: %s", strerror(errno));
 
 	build_root(&o);
-	loopback_up();
-	sethostname("peerdma-vm", strlen("peerdma-vm"));
+	sethostname(o.hostname, strlen(o.hostname));
+	network_up(&o);
+	start_processors();
+	wait_for_go();
 	carry_kmsg(&c);
 	dprintf(ctl, "mark %llu\n", c.last_record);
 	status = run(&o, &c);
