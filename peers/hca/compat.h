@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* compat.h - what differs between the kernels, and their rxe, that peerdma_hca builds for (6.1 to 7.2). */
+#ifndef PEERDMA_HCA_COMPAT_H
+#define PEERDMA_HCA_COMPAT_H
+
+#include <linux/version.h>
+
+/* Since 6.3 the type is in struct ib_mr alone. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define hca_mr_type(mr)	((mr)->type)
+#else
+#define hca_mr_type(mr)	((mr)->ibmr.type)
+#endif
+
+/* Later rxe looks for finished sends by itself. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+#define hca_complete(qp)	rxe_sched_task(&(qp)->comp.task)
+#else
+#define hca_complete(qp)	do { } while (0)
+#endif
+
+/* What programs can cause, older rxe says as often as they do. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#undef pr_warn
+#undef pr_err
+#define pr_warn	pr_warn_ratelimited
+#define pr_err	pr_err_ratelimited
+#endif
+
+/* Since 6.18 the workqueue bound to no processor has a new name, and 7.2 warns of the old one. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define system_dfl_wq	system_unbound_wq
+#endif
+
+/* Since 7.1 importers are told by another name. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
+#define invalidate_mappings	move_notify
+#endif
+
+/* Since 7.2 user memory has a call of its own. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+#define ib_umem_get_va(device, addr, size, access)	ib_umem_get(device, addr, size, access)
+#endif
+
+/* Namespaces became strings in 6.13. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define HCA_IMPORT_DMA_BUF	MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define HCA_IMPORT_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
+#endif

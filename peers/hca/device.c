@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * device.c - the adapter's PCI function, and that rdma_rxe is not loaded as well.
+ *
+ * Both drivers want UDP port 4791 and have the same driver id, by which user space finds its provider and the kernel the
+ * devices to unregister when a module goes.
+ */
+#include <linux/kobject.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/notifier.h>
+#include <linux/pci.h>
+#include <linux/rtnetlink.h>
+
+#include "rxe.h"
+#include "rxe_loc.h"
+
+#include "hca.h"
+
+static const char other[] = "rdma_rxe";
+
+/* ---- the PCI function ---- */
+
+void hca_set_parent(struct ib_device *ibdev, struct net_device *ndev)
+{
+	struct device *dev = ndev->dev.parent;
+
+	while (dev && !dev_is_pci(dev))
+		dev = dev->parent;
+	if (dev) {
+		ibdev->dev.parent = dev;
+		pr_info("%s: the adapter is PCI function %s\n", ndev->name, dev_name(dev));
+	} else {
+		pr_info("%s is no PCI function's: an adapter that reaches host memory only\n", ndev->name);
+	}
+}
+
+/* An adapter of that function, with a reference to its device; NULL: none is left. */
+static struct ib_device *adapter_of(const struct device *dev)
+{
+	struct net_device *ndev;
+	struct rxe_dev *rxe;
+
+	rtnl_lock();
+	for_each_netdev(&init_net, ndev) {
+		rxe = rxe_get_dev_from_net(ndev);
+		if (rxe && rxe->ib_dev.dev.parent == dev) {
+			rtnl_unlock();
+			return &rxe->ib_dev;
+		}
+		if (rxe)
+			ib_device_put(&rxe->ib_dev);
+	}
+	rtnl_unlock();
+	return NULL;
+}
+
+/*
+ * The function loses its driver.  Its net device would end the adapter some time after it is gone; memory that is mapped for
+ * the function must not stay that long.
+ */
+static int function_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct ib_device *ibdev;
+
+	if (event != BUS_NOTIFY_UNBIND_DRIVER)
+		return NOTIFY_DONE;
+	while ((ibdev = adapter_of(data))) {
+		dev_info(data, "loses its driver: %s goes, once no program uses it\n", dev_name(&ibdev->dev));
+		ib_unregister_device_and_put(ibdev);
+	}
+	return NOTIFY_OK;
+}
+
+static struct notifier_block function_notifier = { .notifier_call = function_event };
+
+/* ---- rdma_rxe ---- */
+
+static bool other_is_loaded(void)
+{
+	struct kobject *kobj = kset_find_obj(THIS_MODULE->mkobj.kobj.kset, other);
+
+	kobject_put(kobj);
+	return kobj;
+}
+
+static int module_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	const struct module *module = data;
+
+	if (event != MODULE_STATE_COMING || strcmp(module->name, other))
+		return NOTIFY_DONE;
+	pr_err("%s is not loaded beside this module, which has its UDP port and its driver id: rmmod %s first\n", other,
+	       KBUILD_MODNAME);
+	return notifier_from_errno(-EBUSY);
+}
+
+static struct notifier_block module_notifier = { .notifier_call = module_event };
+
+int hca_start(void)
+{
+	int err = register_module_notifier(&module_notifier);
+
+	if (err)
+		return err;
+	if (other_is_loaded()) {
+		pr_err("%s is loaded, which has the same UDP port and driver id: rmmod %s first\n", other, other);
+		err = -EBUSY;
+		goto no_other;
+	}
+	err = bus_register_notifier(&pci_bus_type, &function_notifier);
+	if (err)
+		goto no_other;
+	pr_info("an RDMA adapter in software for development, in the place of %s: rdma link add NAME type rxe netdev NETDEV\n",
+		other);
+	return 0;
+
+no_other:
+	unregister_module_notifier(&module_notifier);
+	return err;
+}
+
+void hca_stop(void)
+{
+	bus_unregister_notifier(&pci_bus_type, &function_notifier);
+	unregister_module_notifier(&module_notifier);
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * dmabuf.c - MRs of dma-bufs: a dynamic attachment of the adapter's PCI function.
+ *
+ * When the exporter moves the memory, the gate is closed, and the mapping is unmade.  The next access asks for a new one,
+ * which a work item makes; meanwhile packets are made again (hca_resp.h).  When the exporter will not map any more, it
+ * has revoked the memory, and accesses are errors from then on.
+ *
+ * The reservation lock guards sgt.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "rxe.h"
+#include "rxe_loc.h"
+
+#include "compat.h"
+#include "hca.h"
+
+struct dmabuf_memory {
+	struct hca_memory memory;	/* first */
+	struct dma_buf *dmabuf;
+	struct dma_buf_attachment *attach;
+	struct sg_table *sgt;		/* NULL: not mapped */
+	u64 length;
+	struct work_struct map_again;
+};
+
+/* ---- the mapping; the reservation lock is held ---- */
+
+static void unmap(struct dmabuf_memory *d)
+{
+	if (d->sgt)
+		dma_buf_unmap_attachment(d->attach, d->sgt, DMA_BIDIRECTIONAL);
+	d->sgt = NULL;
+}
+
+static int map(struct dmabuf_memory *d)
+{
+	struct sg_table *sgt = dma_buf_map_attachment(d->attach, DMA_BIDIRECTIONAL);
+	long waited;
+	int err;
+
+	if (IS_ERR_OR_NULL(sgt))
+		return sgt ? PTR_ERR(sgt) : -ENOMEM;
+	d->sgt = sgt;
+	/* Its bytes may still be on their way. */
+	waited = dma_resv_wait_timeout(d->dmabuf->resv, DMA_RESV_USAGE_KERNEL, false, MAX_SCHEDULE_TIMEOUT);
+	err = waited < 0 ? waited : hca_open(&d->memory, sgt, d->length);
+	if (err)
+		unmap(d);
+	return err;
+}
+
+/* The exporter moves or revokes the memory. */
+static void moved(struct dma_buf_attachment *attach)
+{
+	struct dmabuf_memory *d = attach->importer_priv;
+
+	dma_resv_assert_held(d->dmabuf->resv);
+	if (!d->sgt)
+		return;
+	hca_close(&d->memory, HCA_MOVED);
+	unmap(d);
+}
+
+static const struct dma_buf_attach_ops attach_ops = {
+	.allow_peer2peer = true,
+	.invalidate_mappings = moved,
+};
+
+static void map_again(struct work_struct *work)
+{
+	struct dmabuf_memory *d = container_of(work, struct dmabuf_memory, map_again);
+	int err = 0;
+
+	dma_resv_lock(d->dmabuf->resv, NULL);
+	if (!d->sgt)
+		err = map(d);
+	if (err)
+		hca_close(&d->memory, HCA_GONE);
+	dma_resv_unlock(d->dmabuf->resv);
+	if (err)
+		ibdev_dbg(d->memory.ibdev, "a dma-buf is revoked: it does not map again, error %d\n", err);
+}
+
+/* An access has come while it is not mapped. */
+static void want(struct hca_memory *memory)
+{
+	struct dmabuf_memory *d = container_of(memory, struct dmabuf_memory, memory);
+
+	queue_work(system_dfl_wq, &d->map_again);
+}
+
+/* ---- a region ---- */
+
+static void release(struct hca_memory *memory)
+{
+	struct dmabuf_memory *d = container_of(memory, struct dmabuf_memory, memory);
+
+	hca_close(memory, HCA_GONE);
+	cancel_work_sync(&d->map_again);
+	if (d->attach) {
+		dma_resv_lock(d->dmabuf->resv, NULL);
+		unmap(d);
+		dma_resv_unlock(d->dmabuf->resv);
+		dma_buf_detach(d->dmabuf, d->attach);
+	}
+	dma_buf_put(d->dmabuf);
+	hca_memory_end(memory);
+	kfree(d);
+}
+
+static int attach(struct dmabuf_memory *d)
+{
+	struct dma_buf_attachment *at = dma_buf_dynamic_attach(d->dmabuf, d->memory.dev, &attach_ops, d);
+	int err;
+
+	if (IS_ERR(at))
+		return PTR_ERR(at);
+	d->attach = at;
+	dma_resv_lock(d->dmabuf->resv, NULL);
+	err = map(d);
+	dma_resv_unlock(d->dmabuf->resv);
+	return err;
+}
+
+static struct dmabuf_memory *create(struct ib_device *ibdev, struct dma_buf *dmabuf, u64 offset, u64 length)
+{
+	struct dmabuf_memory *d;
+	int err;
+
+	if (!length || offset + length < offset || offset + length > dmabuf->size)
+		return ERR_PTR(-EINVAL);
+	d = kzalloc(sizeof(*d), GFP_KERNEL_ACCOUNT);
+	if (!d)
+		return ERR_PTR(-ENOMEM);
+	err = hca_memory_init(&d->memory, ibdev);
+	if (err) {
+		kfree(d);
+		return ERR_PTR(err);
+	}
+	d->memory.offset = offset;
+	d->memory.want = want;
+	d->memory.release = release;
+	d->dmabuf = dmabuf;
+	d->length = length;
+	INIT_WORK(&d->map_again, map_again);
+	return d;
+}
+
+int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u64 length, u64 iova, int fd, int access)
+{
+	struct dma_buf *dmabuf = dma_buf_get(fd);
+	struct dmabuf_memory *d;
+	int err;
+
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	d = create(ibdev, dmabuf, offset, length);
+	if (IS_ERR(d)) {
+		dma_buf_put(dmabuf);
+		return PTR_ERR(d);
+	}
+	err = attach(d);
+	if (err) {
+		ibdev_notice_ratelimited(ibdev, "a dma-buf of %s's is not registered: it does not map, error %d\n",
+					 dmabuf->exp_name, err);
+		release(&d->memory);
+		return err;
+	}
+	/* Unlike those of ordinary MRs, they are the driver's to fill in. */
+	mr->ibmr.iova = iova;
+	mr->ibmr.length = length;
+	hca_mr_set(mr, &d->memory, access);
+	return 0;
+}
+
+HCA_IMPORT_DMA_BUF;

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * hca.h - peerdma_hca.ko: an RDMA adapter in software that is a PCI function.  The protocol is that of the
+ * distribution's rxe, with the edits of edit-rxe; this is what those edits call.
+ *
+ * Host memory is registered and reached as in rxe.  Memory of other devices (a PeerDirect client's, or a dma-buf) has
+ * no pages: a struct hca_memory has its DMA addresses for the function, and each access translates them through the
+ * IOMMU domain of the function, as the IOMMU would for a real adapter.
+ *
+ * One gate (memory->gate) is around each access: the responder's and the requester's, in packets and completions.
+ * Whoever takes memory away calls hca_close() first: when it returns, no access is under way, and later ones fail.
+ *
+ * Lock order: a dma-buf's reservation lock, then memory->gate.  The gate is taken in any context; nothing sleeps inside.
+ */
+#ifndef PEERDMA_HCA_H
+#define PEERDMA_HCA_H
+
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+struct device;
+struct hca_memory;
+struct hca_run;
+struct ib_device;
+struct ib_umem;
+struct iommu_domain;
+struct net_device;
+struct rxe_mr;
+struct sg_table;
+
+/* ---- memory.c: memory of other devices ---- */
+
+enum hca_state {
+	HCA_MOVED,	/* it is elsewhere, or not mapped yet: an access asks for the mapping, and is made again */
+	HCA_OPEN,
+	HCA_GONE,	/* for good: an access is an error */
+};
+
+struct hca_memory {
+	struct ib_device *ibdev;	/* for messages; its parent is the PCI function */
+	struct device *dev;		/* the PCI function; a reference */
+	struct iommu_domain *domain;	/* of dev, NULL: none, and DMA addresses are physical ones */
+	u64 offset;			/* where the region begins in what is mapped */
+	void (*want)(struct hca_memory *memory);	/* an access met HCA_MOVED; any context */
+	void (*release)(struct hca_memory *memory);	/* frees it, and what it is part of; may sleep */
+
+	rwlock_t gate;			/* of what follows */
+	enum hca_state state;
+	struct hca_run *runs;
+	u32 nruns;
+};
+
+/* The function of ibdev, and no mapping yet. -EOPNOTSUPP: ibdev is no PCI function; a line in the log says so. */
+int hca_memory_init(struct hca_memory *memory, struct ib_device *ibdev);
+/* Closes the gate, and frees what hca_open() has made. May sleep. */
+void hca_memory_end(struct hca_memory *memory);
+
+/*
+ * The DMA addresses from now on: those of sgt, which must have length bytes from memory->offset on.  May sleep; not
+ * twice at once.  Memory that is HCA_GONE stays so.
+ * -EFAULT: an address has no translation; -EINVAL: sgt is too short; -ENOMEM.
+ */
+int hca_open(struct hca_memory *memory, const struct sg_table *sgt, u64 length);
+
+/* No access is inside when this returns. state: HCA_MOVED or HCA_GONE, which stays. Does not sleep. */
+void hca_close(struct hca_memory *memory, enum hca_state state);
+
+/* ---- mr.c: what rxe asks for of an MR that has mr->hca ---- */
+
+/* As rxe_mr_copy() with RXE_TO_MR_OBJ or not. -EFAULT: no access; -EAGAIN: moved, later. Any context. */
+int hca_mr_copy(struct rxe_mr *mr, u64 iova, void *addr, size_t length, bool to_memory);
+
+/* One of IB's atomic operations; -EINVAL: not aligned; else as above. */
+int hca_mr_atomic(struct rxe_mr *mr, u64 iova, bool swap, u64 compare, u64 swap_add, u64 *original);
+int hca_mr_write64(struct rxe_mr *mr, u64 iova, u64 value);
+
+/* rxe's own, which is static in older ones. */
+void rxe_mr_init(int access, struct rxe_mr *mr);
+
+/* The MR is of this memory now, and releases it. */
+void hca_mr_set(struct rxe_mr *mr, struct hca_memory *memory, int access);
+/* The last reference to the MR is gone. */
+void hca_mr_release(struct rxe_mr *mr);
+
+/* ---- peer.c: memory of PeerDirect's clients ---- */
+
+/* ib_umem_get(), or that of the peer-memory core if it is loaded. */
+struct ib_umem *hca_umem_get(struct ib_device *ibdev, unsigned long start, size_t length, int access);
+bool hca_umem_is_peer(const struct ib_umem *umem);
+/* Takes the umem over, also where it fails. */
+int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem *umem, u64 length, int access);
+
+/* ---- dmabuf.c ---- */
+
+int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u64 length, u64 iova, int fd, int access);
+
+/* ---- device.c: the PCI function, and rdma_rxe beside ---- */
+
+/* The adapter is the PCI function below the net device, if there is one. Before it is registered. */
+void hca_set_parent(struct ib_device *ibdev, struct net_device *ndev);
+int hca_start(void);
+void hca_stop(void);
+
+#endif

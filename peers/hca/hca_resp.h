@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * hca_resp.h - what the responder does about memory that has moved or is gone.  Part of rxe_resp.c.
+ *
+ * Moved: an RNR NAK for the packet, with nothing of it done: the requester sends it again after min_rnr_timer.  Its
+ * rnr_retry counts those (7: as often as it takes).  For datagrams it is a packet lost.
+ */
+#ifndef PEERDMA_HCA_RESP_H
+#define PEERDMA_HCA_RESP_H
+
+/* The packet's receive work request, if it took one, is for when it comes again. */
+static inline enum resp_states hca_again(struct rxe_qp *qp)
+{
+	qp->resp.hca_again = true;
+	return RESPST_ERR_RNR;
+}
+
+/* Is there such a one?  Then an SRQ is not asked for another. */
+static inline bool hca_kept_wqe(struct rxe_qp *qp)
+{
+	struct rxe_recv_wqe *wqe = qp->resp.wqe;
+	bool kept = qp->resp.hca_again && wqe;
+
+	qp->resp.hca_again = false;
+	if (kept) {
+		wqe->dma.resid = wqe->dma.length;
+		wqe->dma.cur_sge = 0;
+		wqe->dma.sge_offset = 0;
+	}
+	return kept;
+}
+
+/* An answer of one packet that was not made: as if it had not been asked for. */
+static inline enum resp_states hca_atomic_failed(struct rxe_qp *qp, struct resp_res *res, enum resp_states state)
+{
+	res->type = 0;
+	qp->resp.res = NULL;
+	return state == RESPST_ERR_RNR ? hca_again(qp) : state;
+}
+
+static inline enum resp_states hca_atomic_state(int err)
+{
+	switch (err) {
+	case 0:
+		return RESPST_NONE;
+	case -EAGAIN:
+		return RESPST_ERR_RNR;
+	case -EINVAL:
+		return RESPST_ERR_MISALIGNED_ATOMIC;
+	default:
+		return RESPST_ERR_RKEY_VIOLATION;
+	}
+}
+
+/*
+ * A read's answer ends before the packet that is due.  The NAK is for that one: the requester has those before it, and asks
+ * again from there on, or takes it for the error that it is.
+ */
+static inline enum resp_states hca_read_failed(struct rxe_qp *qp, struct rxe_pkt_info *pkt, struct resp_res *res, int err)
+{
+	qp->resp.res = NULL;
+	/* What was answered once must stay known: it is a duplicate when it comes again. */
+	if (!res->replay && res->cur_psn == res->first_psn)
+		res->type = 0;
+	pkt->psn = res->cur_psn;
+	if (err != -EAGAIN)
+		return RESPST_ERR_RKEY_VIOLATION;
+	if (psn_compare(res->cur_psn, qp->resp.psn) > 0)
+		qp->resp.psn = res->cur_psn;
+	return RESPST_ERR_RNR;
+}
+
+#endif

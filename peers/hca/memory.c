@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * memory.c - memory of other devices, by its DMA addresses for the adapter's PCI function.
+ *
+ * A run is a piece whose DMA addresses follow each other, and so did the physical addresses behind them when it was
+ * made.  The kernel has a mapping of those, for an access must not sleep.  What an access uses it translates anew, page
+ * by page: an address that has no translation any more, or another one, is an error, as it is on a bus with an IOMMU.
+ */
+#include <linux/device.h>
+#include <linux/io.h>
+#include <linux/iommu.h>
+#include <linux/ioport.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include <rdma/ib_verbs.h>
+
+#include "access.h"
+#include "hca.h"
+
+static bool ignore_stop;
+module_param(ignore_stop, bool, 0600);
+MODULE_PARM_DESC(ignore_stop, "for tests of tests: memory that was taken away is reached all the same");
+
+struct hca_run {
+	u64 at;			/* offset in what is mapped */
+	u64 length;
+	dma_addr_t dma;
+	phys_addr_t phys;	/* behind dma when the run was made */
+	void *kernel;		/* mapping of phys */
+};
+
+/* ---- translation ---- */
+
+static const phys_addr_t no_translation = PHYS_ADDR_MAX;
+
+static phys_addr_t translate(const struct hca_memory *memory, dma_addr_t dma)
+{
+	phys_addr_t phys;
+
+	/* The function has been given to another driver, or is gone. */
+	if (iommu_get_domain_for_dev(memory->dev) != memory->domain)
+		return no_translation;
+	if (!memory->domain)
+		return dma;
+	phys = iommu_iova_to_phys(memory->domain, dma);
+	/* The kernel's word for no translation; no device's memory is there. */
+	return phys ?: no_translation;
+}
+
+/* ---- making runs; may sleep ---- */
+
+static void free_runs(struct hca_run *runs, u32 nruns)
+{
+	u32 i;
+
+	for (i = 0; i < nruns; i++)
+		if (runs[i].kernel)
+			memunmap(runs[i].kernel);
+	kvfree(runs);
+}
+
+/* A device's memory is mapped write-combined, as its drivers have it; the host's as ever. */
+static int map_run(struct hca_run *run)
+{
+	bool ram = region_intersects(run->phys, run->length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) == REGION_INTERSECTS;
+
+	run->kernel = memremap(run->phys, run->length, ram ? MEMREMAP_WB : MEMREMAP_WC);
+	return run->kernel ? 0 : -ENOMEM;
+}
+
+struct builder {
+	const struct hca_memory *memory;
+	struct hca_run *runs;	/* NULL: they are only counted */
+	u32 limit;		/* of runs */
+	u32 n;
+	u64 from;		/* the page that the region begins in; what is before has no run */
+	u64 at;
+	dma_addr_t next_dma;
+	phys_addr_t next_phys;
+};
+
+static int add_page(struct builder *b, dma_addr_t dma, u64 length)
+{
+	phys_addr_t phys = translate(b->memory, dma);
+
+	if (phys == no_translation)
+		return -EFAULT;
+	if (!b->n || dma != b->next_dma || phys != b->next_phys) {
+		/* Translations have changed since they were counted. */
+		if (b->runs && b->n == b->limit)
+			return -EFAULT;
+		if (b->runs)
+			b->runs[b->n] = (struct hca_run){ .at = b->at, .dma = dma, .phys = phys };
+		b->n++;
+	}
+	if (b->runs)
+		b->runs[b->n - 1].length += length;
+	b->at += length;
+	b->next_dma = dma + length;
+	b->next_phys = phys + length;
+	return 0;
+}
+
+static int add_all(struct builder *b, const struct sg_table *sgt, u64 to)
+{
+	struct scatterlist *sg;
+	int i;
+
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		dma_addr_t dma = sg_dma_address(sg), end = dma + sg_dma_len(sg);
+
+		while (dma < end && b->at < to) {
+			u64 length = min_t(u64, end - dma, PAGE_SIZE - offset_in_page(dma));
+			int err;
+
+			if (b->at + length <= b->from) {
+				length = min_t(u64, end - dma, b->from - b->at);
+				b->at += length;
+				dma += length;
+				continue;
+			}
+			err = add_page(b, dma, length);
+			if (err)
+				return err;
+			dma += length;
+			cond_resched();
+		}
+	}
+	return b->at < to ? -EINVAL : 0;
+}
+
+static int make_runs(struct hca_memory *memory, const struct sg_table *sgt, u64 to, struct hca_run **runs, u32 *nruns)
+{
+	struct builder b = { .memory = memory, .from = round_down(memory->offset, PAGE_SIZE) };
+	struct builder count = b;
+	int err = add_all(&count, sgt, to);
+	u32 i;
+
+	if (err)
+		return err;
+	b.runs = kvcalloc(count.n, sizeof(*b.runs), GFP_KERNEL_ACCOUNT);
+	if (!b.runs)
+		return -ENOMEM;
+	b.limit = count.n;
+	err = add_all(&b, sgt, to);
+	for (i = 0; !err && i < b.n; i++)
+		err = map_run(&b.runs[i]);
+	if (err) {
+		free_runs(b.runs, count.n);
+		return err;
+	}
+	*runs = b.runs;
+	*nruns = b.n;
+	return 0;
+}
+
+/* ---- the gate ---- */
+
+int hca_memory_init(struct hca_memory *memory, struct ib_device *ibdev)
+{
+	struct device *dev = ibdev->dev.parent;
+
+	if (!dev || !dev_is_pci(dev)) {
+		ibdev_notice_ratelimited(ibdev, "is no PCI function: it reaches no memory but the host's\n");
+		return -EOPNOTSUPP;
+	}
+	memory->ibdev = ibdev;
+	memory->dev = get_device(dev);
+	memory->domain = iommu_get_domain_for_dev(dev);
+	rwlock_init(&memory->gate);
+	memory->state = HCA_MOVED;
+	return 0;
+}
+
+static void replace(struct hca_memory *memory, struct hca_run *runs, u32 nruns)
+{
+	struct hca_run *old_runs;
+	u32 old_nruns;
+
+	write_lock_bh(&memory->gate);
+	old_runs = memory->runs;
+	old_nruns = memory->nruns;
+	memory->runs = runs;
+	memory->nruns = nruns;
+	if (memory->state != HCA_GONE)
+		memory->state = runs ? HCA_OPEN : HCA_MOVED;
+	write_unlock_bh(&memory->gate);
+	free_runs(old_runs, old_nruns);
+}
+
+int hca_open(struct hca_memory *memory, const struct sg_table *sgt, u64 length)
+{
+	struct hca_run *runs;
+	u32 nruns;
+	int err = make_runs(memory, sgt, memory->offset + length, &runs, &nruns);
+
+	if (!err)
+		replace(memory, runs, nruns);
+	return err;
+}
+
+void hca_close(struct hca_memory *memory, enum hca_state state)
+{
+	if (ignore_stop)
+		return;
+	write_lock_bh(&memory->gate);
+	if (memory->state != HCA_GONE)
+		memory->state = state;
+	write_unlock_bh(&memory->gate);
+}
+
+void hca_memory_end(struct hca_memory *memory)
+{
+	hca_close(memory, HCA_GONE);
+	replace(memory, NULL, 0);
+	put_device(memory->dev);
+}
+
+/* ---- an access; any context, memory->gate held ---- */
+
+static const struct hca_run *find_run(const struct hca_memory *memory, u64 at)
+{
+	u32 low = 0, high = memory->nruns;
+
+	while (high - low > 1) {
+		u32 middle = low + (high - low) / 2;
+
+		if (memory->runs[middle].at <= at)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &memory->runs[low];
+}
+
+/* Where the kernel reaches the byte at this offset, and those after it to the end of the page or of the run. */
+static void *reach(struct hca_memory *memory, u64 at, size_t *length, bool write)
+{
+	const struct hca_run *run = find_run(memory, at);
+	u64 in = at - run->at;
+	dma_addr_t dma = run->dma + in;
+	phys_addr_t phys;
+
+	if (in >= run->length)
+		return NULL;
+	phys = translate(memory, dma);
+	if (phys != run->phys + in) {
+		ibdev_warn_ratelimited(memory->ibdev, "DMA %s fault at %pad: %s in the IOMMU domain of %s\n",
+				       write ? "write" : "read", &dma,
+				       phys == no_translation ? "no translation" : "translated elsewhere since it was mapped",
+				       dev_name(memory->dev));
+		return NULL;
+	}
+	*length = min3((u64)*length, run->length - in, (u64)(PAGE_SIZE - offset_in_page(dma)));
+	return run->kernel + in;
+}
+
+static int copy(struct hca_memory *memory, u64 at, void *buffer, size_t length, bool to_memory)
+{
+	while (length) {
+		size_t piece = length;
+		void *there = reach(memory, at, &piece, to_memory);
+
+		if (!there)
+			return -EFAULT;
+		if (to_memory)
+			memcpy(there, buffer, piece);
+		else
+			memcpy(buffer, there, piece);
+		at += piece;
+		buffer += piece;
+		length -= piece;
+	}
+	if (to_memory)
+		wmb();	/* out of a write-combined mapping, before the acknowledgement */
+	return 0;
+}
+
+/* Ours among ourselves, as rxe's are. */
+static DEFINE_SPINLOCK(atomics);
+
+static int modify(struct hca_memory *memory, u64 at, struct hca_modify *op)
+{
+	size_t length = sizeof(u64);
+	u64 *there;
+
+	if (at & (sizeof(u64) - 1))
+		return -EINVAL;
+	there = reach(memory, at, &length, true);
+	if (!there)
+		return -EFAULT;
+	spin_lock_bh(&atomics);
+	op->original = READ_ONCE(*there);
+	if (op->kind == HCA_STORE)
+		WRITE_ONCE(*there, op->operand);
+	else if (op->kind == HCA_ADD)
+		WRITE_ONCE(*there, op->original + op->operand);
+	else if (op->original == op->compare)
+		WRITE_ONCE(*there, op->operand);
+	mb();	/* the next one reads it again, maybe by another mapping */
+	spin_unlock_bh(&atomics);
+	return 0;
+}
+
+/* The gate's state as an errno. */
+static int closed(const struct hca_memory *memory)
+{
+	switch (memory->state) {
+	case HCA_OPEN:
+		return 0;
+	case HCA_MOVED:
+		return -EAGAIN;
+	default:
+		return -EFAULT;
+	}
+}
+
+int hca_access(struct hca_memory *memory, u64 at, void *buffer, size_t length, bool to_memory)
+{
+	int err;
+
+	read_lock_bh(&memory->gate);
+	err = closed(memory) ?: copy(memory, memory->offset + at, buffer, length, to_memory);
+	read_unlock_bh(&memory->gate);
+	if (err == -EAGAIN)
+		memory->want(memory);
+	return err;
+}
+
+int hca_modify(struct hca_memory *memory, u64 at, struct hca_modify *op)
+{
+	int err;
+
+	read_lock_bh(&memory->gate);
+	err = closed(memory) ?: modify(memory, memory->offset + at, op);
+	read_unlock_bh(&memory->gate);
+	if (err == -EAGAIN)
+		memory->want(memory);
+	return err;
+}
