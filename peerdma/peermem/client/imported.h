@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* imported.h - memory that the current process has mapped from a dma-buf. */
+#ifndef PEERDMA_PEERMEM_IMPORTED_H
+#define PEERDMA_PEERMEM_IMPORTED_H
+
+#include <linux/types.h>
+
+struct peerdma_client_ops;
+struct peerdma_pin;
+
+/*
+ * Pins [addr, addr + length) of the current process, which one shared and writable mapping of a dma-buf covers.
+ * ERR_PTR: -ENXIO it is none; -EPERM the mapping is read-only or private; as peerdma_pin_dmabuf().  Takes mmap_lock.
+ */
+struct peerdma_pin *peermem_pin_imported(u64 addr, u64 length, const struct peerdma_client_ops *ops, void *priv);
+
+#endif

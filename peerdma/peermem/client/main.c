@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * main.c - peerdma_peermem.ko: the peer-memory client for all memory that peerdma pins.
+ *
+ * It registers for memory that may be taken away, which cores offer to adapters that can be stopped.  For others it
+ * registers a second time, if persistent=1 asks for it: memory stays pinned then after it was freed, until
+ * the program deregisters it or ends.
+ */
+#include <linux/module.h>
+
+#include "others.h"
+#include "region.h"
+
+#ifndef PEER_MEM_U64_CORE_CONTEXT
+#error "This RDMA core's header is older than MLNX_OFED 5.1: its contexts are pointers"
+#endif
+
+#define NAME "peerdma_peermem: "
+
+static bool persistent;
+module_param(persistent, bool, 0444);
+MODULE_PARM_DESC(persistent, "adapters that cannot be stopped get memory too, which stays pinned when it is freed (default 0)");
+
+/*
+ * Where programs look for whether GPU memory can be registered: UCX and NCCL for
+ * /sys/kernel/mm/memory_peers/nv_mem/version, UCX with AMD's GPUs for amdkfd/version.
+ */
+static char *name = "nv_mem";
+module_param(name, charp, 0444);
+MODULE_PARM_DESC(name, "what the RDMA core lists this client as (nv_mem; amdkfd is what UCX looks for beside AMD's GPUs)");
+
+static struct peermem_client revocable;
+static struct peermem_client lasting = {
+	.persistent = true,
+};
+
+static int acquire(unsigned long addr, size_t size, void *data, char *peer_name, void **region)
+{
+	return peermem_acquire(&revocable, addr, size, region);
+}
+
+static int acquire_lasting(unsigned long addr, size_t size, void *data, char *peer_name, void **region)
+{
+	return peermem_acquire(&lasting, addr, size, region);
+}
+
+#define CALLS							\
+	.get_pages = peermem_get_pages,				\
+	.dma_map = peermem_dma_map,				\
+	.dma_unmap = peermem_dma_unmap,				\
+	.put_pages = peermem_put_pages,				\
+	.get_page_size = peermem_page_size,			\
+	.release = peermem_release
+
+/* The last byte of version says that this is the extended struct. */
+static struct peer_memory_client_ex revocable_client = {
+	.client = {
+		.version = "peerdma",
+		.acquire = acquire,
+		CALLS,
+	},
+	.ex_size = sizeof(revocable_client),
+	.flags = PEER_MEM_INVALIDATE_UNMAPS,
+};
+
+static struct peer_memory_client lasting_client = {
+	.version = "peerdma",
+	.acquire = acquire_lasting,
+	CALLS,
+};
+
+/*
+ * Weak: without them this module loads as far as its init, which can say what is missing.  Where they are there,
+ * the kernel compares their versions as for any other symbol.
+ */
+#pragma weak ib_register_peer_memory_client
+#pragma weak ib_unregister_peer_memory_client
+
+static int enter(void)
+{
+	void *handle;
+
+	revocable_client.client.version[IB_PEER_MEMORY_VER_MAX - 1] = 1;
+	strscpy(revocable_client.client.name, name, IB_PEER_MEMORY_NAME_MAX);
+	snprintf(lasting_client.name, IB_PEER_MEMORY_NAME_MAX, "%.40s_nc", name);
+	handle = ib_register_peer_memory_client(&revocable_client.client, &revocable.invalidate);
+	/* Release: `invalidate' is there, too. */
+	smp_store_release(&revocable.handle, handle);
+	if (!handle) {
+		pr_err(NAME "the RDMA core refuses the client %s\n", name);
+		return -EINVAL;
+	}
+	if (!persistent)
+		return 0;
+	lasting.handle = ib_register_peer_memory_client(&lasting_client, NULL);
+	if (lasting.handle)
+		return 0;
+	pr_err(NAME "the RDMA core refuses the client %s\n", lasting_client.name);
+	ib_unregister_peer_memory_client(revocable.handle);
+	return -EINVAL;
+}
+
+static int __init peerdma_peermem_init(void)
+{
+	int err;
+
+	if (!ib_register_peer_memory_client || !ib_unregister_peer_memory_client) {
+		pr_err(NAME "not loaded: no RDMA core here takes peer-memory clients; load peerdma_peer_core, or install DOCA-OFED, then load this again\n");
+		return -ENOENT;
+	}
+	err = peermem_others_init();
+	if (err)
+		return err;
+	err = peermem_regions_init();
+	if (err)
+		goto others_exit;
+	err = enter();
+	if (err)
+		goto regions_exit;
+	return 0;
+
+regions_exit:
+	peermem_regions_exit();
+others_exit:
+	peermem_others_exit();
+	return err;
+}
+
+static void __exit peerdma_peermem_exit(void)
+{
+	if (lasting.handle)
+		ib_unregister_peer_memory_client(lasting.handle);
+	ib_unregister_peer_memory_client(revocable.handle);
+	peermem_regions_exit();
+	peermem_others_exit();
+}
+
+module_init(peerdma_peermem_init);
+module_exit(peerdma_peermem_exit);
+
+MODULE_AUTHOR("peerdma developers");
+MODULE_DESCRIPTION("peerdma: registers GPU memory with RDMA adapters");
+MODULE_LICENSE("Dual MIT/GPL");

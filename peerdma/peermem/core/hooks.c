@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * hooks.c - ftrace redirects ib_umem_get(), ib_umem_release() and ib_umem_copy_from() to functions
+ * here.
+ *
+ * lead_here() takes a reference to this module before it redirects a thread, and the function here
+ * drops it at its end, so a thread that sleeps in between keeps the module. Removing a hook waits
+ * (synchronize_rcu_tasks()) for threads that have dropped it and not yet returned.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+
+#include "client.h"
+#include "compat.h"
+#include "drivers.h"
+#include "hooks.h"
+#include "region.h"
+
+/*
+ * Nothing, a device's memory, or what no one may access (so CUDA and ROCm reserve the addresses of
+ * their memory) is mapped there: the kernel itself cannot register that.
+ */
+static bool begins_without_pages(unsigned long addr)
+{
+	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma;
+	bool without;
+
+	mmap_read_lock(mm);
+	vma = vma_lookup(mm, addr);
+	without = !vma || vma->vm_flags & (VM_IO | VM_PFNMAP) || !vma_is_accessible(vma);
+	mmap_read_unlock(mm);
+	return without;
+}
+
+static bool may_be_peers(unsigned long addr, size_t size, int access)
+{
+	unsigned long end;
+
+	return peer_clients_any() && current->mm && size && !(access & IB_ACCESS_ON_DEMAND) &&
+	       !check_add_overflow(addr, size, &end) && PAGE_ALIGN(end) >= end &&
+	       begins_without_pages(addr);
+}
+
+/* A client's umem, NULL if it is not for clients, or ERR_PTR. */
+static struct ib_umem *get_from_peers(struct ib_device *ibdev, unsigned long addr, size_t size,
+				      int access, unsigned long flags)
+{
+	struct ib_umem *umem;
+	struct device *dev;
+
+	if (!may_be_peers(addr, size, access))
+		return NULL;
+	if (!(flags & IB_PEER_MEM_ALLOW)) {
+		pr_info_ratelimited("%s: no client is asked: its driver may need struct pages\n",
+				    dev_name(&ibdev->dev));
+		return NULL;
+	}
+	dev = peer_bus_device(ibdev);
+	if (!dev) {
+		pr_info_ratelimited("%s: no client is asked: its bus device is no PCI function\n",
+				    dev_name(&ibdev->dev));
+		return NULL;
+	}
+	umem = peer_region_get(ibdev, dev, addr, size, access, flags);
+	if (!umem)
+		pr_info_ratelimited("%s: no client gives it %zu bytes from %#lx of %s (%d)\n",
+				    dev_name(&ibdev->dev), size, addr, current->comm,
+				    task_tgid_nr(current));
+	return umem;
+}
+
+/* ---- what drivers call by name ---- */
+
+struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr, size_t size,
+				 int access, unsigned long peer_mem_flags)
+{
+	struct ib_umem *umem = NULL;
+
+	if (peer_mem_flags & IB_PEER_MEM_ALLOW)
+		umem = get_from_peers(device, addr, size, access, peer_mem_flags);
+	if (!umem)
+		umem = peer_umem_get_va(device, addr, size, access);
+	return umem;
+}
+EXPORT_SYMBOL_GPL(ib_umem_get_peer);
+
+int ib_umem_activate_invalidation_notifier(struct ib_umem *umem, umem_invalidate_func_t func,
+					   void *cookie)
+{
+	return peer_region_is(umem) ? peer_region_activate(umem, func, cookie) : -EINVAL;
+}
+EXPORT_SYMBOL_GPL(ib_umem_activate_invalidation_notifier);
+
+void ib_umem_stop_invalidation_notifier(struct ib_umem *umem)
+{
+	if (peer_region_is(umem))
+		peer_region_stop(umem);
+}
+EXPORT_SYMBOL_GPL(ib_umem_stop_invalidation_notifier);
+
+bool ib_umem_is_peer(const struct ib_umem *umem)
+{
+	return peer_region_is(umem);
+}
+EXPORT_SYMBOL_GPL(ib_umem_is_peer);
+
+/* ---- instead of the kernel's ---- */
+
+static struct ib_umem *from_peers_by_table(struct ib_device *device, unsigned long addr, size_t size,
+					   int access)
+{
+	return get_from_peers(device, addr, size, access, peer_driver_flags(device));
+}
+
+DEFINE_INSTEAD_OF_GET(instead_of_get, from_peers_by_table)
+
+static void instead_of_release(struct ib_umem *umem)
+{
+	if (peer_region_is(umem))
+		peer_region_release(umem);
+	else
+		ib_umem_release(umem);
+	module_put(THIS_MODULE);
+}
+
+static int instead_of_copy_from(void *dst, struct ib_umem *umem, size_t offset, size_t length)
+{
+	/* There are no pages to copy from. */
+	int ret = peer_region_is(umem) ? -EOPNOTSUPP : ib_umem_copy_from(dst, umem, offset, length);
+
+	module_put(THIS_MODULE);
+	return ret;
+}
+
+static void notrace lead_here(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			      struct ftrace_regs *fregs)
+{
+	/* Our own call of the original. */
+	if (within_module(parent_ip, THIS_MODULE))
+		return;
+	/* Fails while the module goes: then no umem of ours is left, and the original will do. */
+	if (try_module_get(THIS_MODULE))
+		peer_ftrace_go_to(fregs, (unsigned long)ops->private);
+}
+
+#define HOOK(original, ours) { \
+	.name = #original, .addr = (unsigned long)(original), \
+	.ops = { .func = lead_here, .flags = PEER_FTRACE_FLAGS, .private = (ours) } }
+
+/* In this order: what gets umems comes last and goes first. */
+static struct hook {
+	const char *name;
+	unsigned long addr;
+	struct ftrace_ops ops;
+} hooks[] = {
+	HOOK(ib_umem_release, instead_of_release),
+	HOOK(ib_umem_copy_from, instead_of_copy_from),
+	HOOK(PEER_UMEM_GET, instead_of_get),
+};
+
+static int hook_set(struct hook *hook)
+{
+	int err = ftrace_set_filter_ip(&hook->ops, hook->addr, 0, 0);
+
+	if (err)
+		return err;
+	err = register_ftrace_function(&hook->ops);
+	if (err)
+		ftrace_set_filter_ip(&hook->ops, hook->addr, 1, 0);
+	return err;
+}
+
+static void hooks_remove(int count)
+{
+	while (count--) {
+		unregister_ftrace_function(&hooks[count].ops);
+		ftrace_set_filter_ip(&hooks[count].ops, hooks[count].addr, 1, 0);
+	}
+}
+
+int peer_hooks_init(void)
+{
+	int err, i;
+
+	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+		err = hook_set(&hooks[i]);
+		if (err) {
+			pr_err("%s() cannot be hooked: error %d\n", hooks[i].name, err);
+			hooks_remove(i);
+			/* Threads that a hook has led here; one reference is that of loading. */
+			while (module_refcount(THIS_MODULE) > 1)
+				msleep(20);
+			return err;
+		}
+	}
+	return 0;
+}
+
+void peer_hooks_exit(void)
+{
+	hooks_remove(ARRAY_SIZE(hooks));
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* hooks.h - the RDMA core's functions, led here; and what drivers call by name. */
+#ifndef PEER_CORE_HOOKS_H
+#define PEER_CORE_HOOKS_H
+
+int peer_hooks_init(void);
+void peer_hooks_exit(void);
+
+#endif

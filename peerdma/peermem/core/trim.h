@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* trim.h - from a client's table to the one that drivers see. */
+#ifndef PEER_CORE_TRIM_H
+#define PEER_CORE_TRIM_H
+
+#include <linux/scatterlist.h>
+
+/*
+ * A copy of the first nmap entries of from, which begin at the client's page of addr: only the
+ * CPU's pages that addr to addr + size touch, neighbours joined. 0; -EINVAL: the table is not
+ * aligned or too short, or page_size is no page's size; -ENOMEM. sg_free_table() undoes it.
+ */
+int peer_trim_table(struct sg_table *to, const struct sg_table *from, int nmap,
+		    unsigned long addr, size_t size, unsigned long page_size);
+
+#endif
