@@ -8,6 +8,8 @@ PAGES	=
 unexport ARCH
 other	= $(addprefix -,$(ARCH))$(addprefix -,$(PAGES))
 kernel	= $(KVER)$(other)
+# Which kernel KASAN and lockdep are to be in.
+debug	= debug$(filter-out -6.1,-$(KVER))
 user-folder = build/user$(addprefix -,$(ARCH))
 PREFIX	?= /usr/local
 BUILD	:= $(CURDIR)/build
@@ -17,24 +19,28 @@ export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
-.PHONY: help demo demo-vm demo-process check check-fast check-thirdparty check-gpu check-more debug-kernel \
+.PHONY: help demo demo-vm demo-process demo-rdma demo-rdma-vm demo-rdma-one check check-fast check-thirdparty check-gpu check-more debug-kernel \
 	check-debug check-debug-rounds check-arm64 check-kernel mutate bench fuzz user modules modules-all kernel \
-	vm-shell install install-modules style clean distclean
+	vm-shell install install-modules install-softgpu install-peer-core uninstall-modules deb rpm check-packages style clean distclean
 
 help:
 	@echo 'peerdma: PCIe devices reach GPU memory by DMA, tried and tested without a GPU'
 	@echo
 	@echo '  make demo                 the whole path in a virtual machine: GPU memory, DMA card, revocation'
 	@echo '  make demo MODE=process    the same story in one process, in two seconds; a compiler is enough'
+	@echo '  make demo-rdma            two machines on a wire: RDMA from GPU memory to GPU memory, and revocation'
+	@echo '  make demo-rdma MODE=one   the same in one machine'
 	@echo '  make check                all tests, in virtual machines too (some 20 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
 	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
 	@echo '  make check-gpu            the tests that CUDA is enough for, on this machine'"'"'s GPU: docs/real-gpu.md'
 	@echo '  make check-more           machines that are worth a run now and then: docs/testing.md'
-	@echo '  make debug-kernel         build a Linux that notices more: KASAN, lockdep, kmemleak... (6 minutes)'
+	@echo '  make debug-kernel         build a Linux that notices more: KASAN, lockdep, kmemleak... (6 minutes);'
+	@echo '                            KVER=7.2, here and for the next two: one of 2026'
 	@echo '  make check-debug          all tests of virtual machines on it'
 	@echo '  make check-debug-rounds ROUNDS=N   random rounds on it, with revocations at random'
 	@echo '  make check-kernel KVER=7.2   all tests of virtual machines on one kernel: docs/testing.md'
+	@echo '  make check-packages       installs the packages in bare Debian 12 and 13: docs/install.md'
 	@echo '  make check-arm64          cross-builds for arm64, and tests there, emulated: docs/arm64.md'
 	@echo '  make mutate               break the code in each place that a rule stands on: docs/testing.md'
 	@echo '  make fuzz FUZZ_TARGET=... SECONDS=60   looks for input that breaks something: docs/testing.md'
@@ -45,7 +51,11 @@ help:
 	@echo '  make modules-all          the same for each of $(SERIES)'
 	@echo '  make vm-shell             a shell in a virtual machine with the modules at hand'
 	@echo '  make install              libraries, headers, programs and manual pages, to DESTDIR and PREFIX'
-	@echo '  make install-modules      the kernel modules for KVER, below DESTDIR/lib/modules'
+	@echo '  make install-modules      the bridge, for the running kernel or KVER, below DESTDIR/lib/modules: docs/install.md'
+	@echo '  make uninstall-modules    takes it away again'
+	@echo '  make install-softgpu      the software GPU, where other drivers look for NVIDIA'"'"'s'
+	@echo '  make deb, make rpm        packages, to build/deb and build/rpm'
+	@echo '  make install-peer-core    peer memory for the kernel'"'"'s RDMA core, where nv_peer_mem and nvidia-peermem look'
 	@echo '  make style                checkpatch and sparse on kernel code, both compilers on the rest'
 	@echo '  make clean, distclean     remove what was built; distclean: the kernels fetched, too'
 	@echo
@@ -88,6 +98,25 @@ demo-process:
 		$(PROCESS_SRCS) -pthread
 	@$(BUILD)/process-demo $(DEMO_ARGS)
 
+# RDMA's: two guests, or one, whose options stand in its "# vm:" line. Newer adapters log each request that fails.
+demo-rdma: demo-rdma-$(MODE)
+demo-rdma-vm: rdma-machines = --guests 2 --cards 0 --gpus 1 --iommu on
+demo-rdma-one: rdma-machines = $$(sed -n 's/^. vm: *//p' peers/hca/demo.sh)
+demo-rdma-vm demo-rdma-one:
+	@vm/deps.sh user modules vm rdma
+	$(call say,building libraries and programs)
+	@$(MAKE) -s --no-print-directory user
+	@test -e build/user/peers/hca/demo/rdma-demo || \
+		{ meson setup --reconfigure build/user >build/user-setup.log && ninja -C build/user --quiet; }
+	$(call say,building the kernel modules)
+	@$(MAKE) -s --no-print-directory modules
+	$(call say,booting Linux $(KVER) with software GPUs and RDMA adapters (half a minute))
+	@mkdir -p $(BUILD)/logs
+	@vm/run --kernel $(KVER) --timeout 600 --log $(BUILD)/logs/demo-rdma.log --allow 'rxe0: (qp|pd|mr)#[0-9]+ ' \
+		$(rdma-machines) $(VM_ARGS) \
+		--env BUILD=$(BUILD)/user --env MODDIR=$(BUILD)/modules/$(KVER) --env TOP=$(CURDIR) \
+		-- peers/hca/demo.sh $(DEMO_ARGS)
+
 # ---- building --------------------------------------------------------------
 
 user:
@@ -119,14 +148,29 @@ install: user
 	@meson install -C $(user-folder) $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 	@test -n "$(DESTDIR)" || ldconfig
 
-# Those of softgpu go where other drivers look for NVIDIA's; modules that only tests load stay here.
-install-modules: modules
+# The bridge, for the running kernel unless KVER says which; a GPU driver's headers are found by themselves
+# (NVIDIA_SRC_DIR, AMD_RDMA_DIR: where else). softgpu is not among them.
+bridge-kver = $(if $(filter file,$(origin KVER)),$(shell uname -r),$(KVER))
+install-modules:
+	@packaging/install-modules bridge $(bridge-kver)
+
+# Those of softgpu go where other drivers look for NVIDIA's.
+install-softgpu: modules
 	@DESTDIR=$(DESTDIR) softgpu/install/install.sh build/modules/$(kernel)
-	@release=$$(modinfo -F vermagic build/modules/$(kernel)/peerdma.ko | cut -d' ' -f1) && \
-	place=$(DESTDIR)/lib/modules/$$release/updates/peerdma && \
-	install -d $$place && cd build/modules/$(kernel) && \
-	install -m 644 peerdma.ko peerdma_nvidia.ko peerdma_amd.ko peerdma_tegra.ko peerdma_fpga.ko $$place && \
-	echo "installed to $$place" && { test -n "$(DESTDIR)" || depmod $$release; }
+
+uninstall-modules:
+	@packaging/install-modules --uninstall bridge $(bridge-kver)
+
+deb:
+	@vm/deps.sh deb
+	@packaging/build-deb
+
+rpm:
+	@packaging/build-rpm
+
+# For builds that know OFED; peerdma/peermem/install/install.sh --help says what goes where.
+install-peer-core: modules
+	@DESTDIR=$(DESTDIR) peerdma/peermem/install/install.sh build/modules/$(kernel)
 
 # ---- checking --------------------------------------------------------------
 
@@ -139,11 +183,11 @@ check-thirdparty:
 	@KVER=$(KVER) tests/thirdparty/all
 
 debug-kernel:
-	@vm/build-debug-kernel
+	@vm/build-debug-kernel $(KVER)
 
 check-debug: user debug-kernel
 	@vm/deps.sh check
-	@tests/run --kernel debug 'build modules debug' vm/
+	@tests/run --kernel $(debug) 'build modules $(debug)' vm/
 
 check-more: user modules-all
 	@vm/deps.sh check
@@ -156,11 +200,11 @@ check-gpu: user
 ROUNDS	?= 1000
 check-debug-rounds: user debug-kernel
 	@vm/deps.sh vm
-	@vm/build-modules debug
+	@vm/build-modules $(debug)
 	@mkdir -p $(BUILD)/logs
-	@vm/run --kernel debug --timeout 0 --log $(BUILD)/logs/debug-rounds.log --cards 2 --gpus 2 --vram 32M \
+	@vm/run --kernel $(debug) --timeout 0 --log $(BUILD)/logs/debug-rounds.log --cards 2 --gpus 2 --vram 32M \
 		--dmesg-max info $(VM_ARGS) --env BUILD=$(BUILD)/user \
-		--env MODDIR=$(BUILD)/modules/debug --env TOP=$(CURDIR) \
+		--env MODDIR=$(BUILD)/modules/$(debug) --env TOP=$(CURDIR) \
 		--env STRESS_ARGS="--rounds $(ROUNDS) --revoke 5 $(STRESS_ARGS)" -- tests/vm/random-rounds.sh
 
 check-kernel: user
@@ -173,6 +217,12 @@ check-arm64:
 	@meson test -C build/user-arm64 --no-rebuild --timeout-multiplier 20 --suite core --quiet
 	@meson test -C build/user-arm64 --no-rebuild --timeout-multiplier 20 --quiet 'cache orders'
 	@tests/run --kernel $(KVER)-arm64$(addprefix -,$(PAGES)) 'build modules $(KVER)-arm64$(addprefix -,$(PAGES))' vm/
+
+# In bare systems below build/; it needs root, and what a mirror has.
+check-packages:
+	@vm/deps.sh deb bare
+	@packaging/build-deb
+	@tests/packages/bare $(SUITES)
 
 check-fast:
 	@vm/deps.sh check
@@ -198,7 +248,7 @@ style:
 	@tests/style
 
 clean:
-	rm -rf build/user build/user-* build/fuzz build/modules build/logs build/process-demo build/check build/mutate
+	rm -rf build/user build/user-* build/fuzz build/modules build/bridge build/softgpu build/deb build/rpm build/bare build/logs build/process-demo build/check build/mutate
 
 distclean:
 	rm -rf build

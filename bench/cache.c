@@ -7,6 +7,8 @@
  *		with a word to look at, as pins have
  *	hit, CPU  the same by the threads' own time: where it does not grow with threads,
  *		they share nothing, and throughput grows as they do
+ *	at	a get and its put of 64 bytes in great regions: the same address in each, or any:
+ *		cache_offsets.c
  *	gain	how many times one thread's throughput two threads have, beside that of a
  *		control that shares nothing: cache_gain.c
  *	miss	the first get of a region and its put, in order of addresses and in none;
@@ -21,194 +23,19 @@
  * WHAT is the beginning of a row's name.  --cpus: threads stay on these processors,
  * which should be two cores, not one core's two threads; gain looks for two itself.
  */
-#include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
 #include "stats.h"
 
-#define ROUNDS_MAX	201
-
-static int rounds = 9;
 static int gain_rounds = 201;
-static size_t hits = 1 << 21;		/* of each thread, each round */
-static bool json, first_row = true;
-static const char *only = "", *only_cache = "";
-static int cpus[THREADS_MAX] = { -1, -1 };
-
-/* What the calling thread had of a processor: beside others' work, that is what can be compared. */
-double cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-void stay_on(int cpu)
-{
-	cpu_set_t set;
-
-	if (cpu < 0)
-		return;
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
-		die("--cpus: no such processor");
-}
-
-bool wanted(const char *what)
-{
-	return !strncmp(what, only, strlen(only));
-}
-
-bool measured(const struct subject *s)
-{
-	return !*only_cache || !strcmp(only_cache, s->name);
-}
-
-/* ---- numbers ---- */
-
-static uint64_t random_state = 1;
-
-static uint64_t next_random(void)
-{
-	uint64_t z = random_state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
-}
-
-static uint32_t *numbers(size_t count)
-{
-	uint32_t *p = malloc(count * sizeof(*p));
-
-	if (!p)
-		die("out of memory");
-	return p;
-}
-
-uint32_t *all_numbers(size_t n, bool shuffled)
-{
-	uint32_t *p = numbers(n);
-
-	for (size_t i = 0; i < n; i++)
-		p[i] = (uint32_t)i;
-	for (size_t i = shuffled ? n : 0; i > 1; i--) {
-		size_t j = next_random() % i;
-		uint32_t t = p[i - 1];
-
-		p[i - 1] = p[j];
-		p[j] = t;
-	}
-	return p;
-}
-
-uint32_t *some_numbers(size_t count, size_t n)
-{
-	uint32_t *p = numbers(count);
-
-	for (size_t i = 0; i < count; i++)
-		p[i] = (uint32_t)(next_random() % n);
-	return p;
-}
-
-/* ---- rows ---- */
-
-void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double *times)
-{
-	struct stats s = stats_of(samples, count), t = { 0 };
-	int digits = s.median < 5 ? 2 : 1;
-
-	if (!wanted(what))
-		return;
-	if (times)
-		t = stats_of(times, count);
-	if (json) {
-		printf("%s\n  {\"what\": \"%s\", \"regions\": %zu, \"threads\": %d, \"cache\": \"%s\", \"median\": %.2f, \"min\": %.2f, \"max\": %.2f",
-		       first_row ? "[" : ",", what, n, threads, name, s.median, s.min, s.max);
-		if (times)
-			printf(", \"times\": %.2f, \"times_low\": %.2f, \"times_high\": %.2f", t.median, t.low, t.high);
-		printf("}");
-		first_row = false;
-		return;
-	}
-	printf("%-17s %8zu %2d  %-8s %9.*f %9.*f %9.*f", what, n, threads, name, digits, s.median, digits, s.min, digits, s.max);
-	if (times)
-		printf("   1/%.2f (1/%.2f to 1/%.2f)", t.median, t.low, t.high);
-	printf("\n");
-	fflush(stdout);
-}
-
-/* The other's first.  Quotients are of a round's: what goes slower for a while does so for both. */
-static void rows(const char *what, size_t n, int threads, double samples[SUBJECTS_MAX][ROUNDS_MAX], int count)
-{
-	bool both = subjects_count == SUBJECTS_MAX && measured(&subjects[0]) && measured(&subjects[1]);
-	double times[ROUNDS_MAX];
-
-	for (int r = 0; r < count && both; r++)
-		times[r] = samples[1][r] / samples[0][r];
-	for (int i = subjects_count; i--;) {
-		if (measured(&subjects[i]))
-			row(what, n, threads, subjects[i].name, samples[i], count, i || !both ? NULL : times);
-	}
-}
-
-/* Whose turn it is: none is always the first. */
-static int turn(int round, int i)
-{
-	return round % 2 ? subjects_count - 1 - i : i;
-}
-
-/* ---- threads ---- */
-
-static double last_cpu;		/* of a step in time_steps()'s last run: the mean of its threads */
-
-/* Threads that are new each time; all: what they get and put beforehand, for their tables to be warm, or NULL. */
-static struct pair_times time_pair(const struct task *task, const uint32_t *all, size_t regions)
-{
-	struct task warm = { task->step, { task->on[0], task->on[1] }, { all, all }, regions };
-	struct pair *p = pair_begin(cpus);
-	struct pair_times times;
-
-	for (int i = 0; i < 3 && all; i++)
-		pair_time(p, &warm, THREADS_MAX);
-	if (all)
-		pair_time(p, task, THREADS_MAX);
-	times = pair_time(p, task, THREADS_MAX);
-	pair_end(p);
-	return times;
-}
-
-/* ns per step, all threads' steps counted: with two threads it halves if nothing is in the way. One: the caller does it. */
-static double time_steps(step_fn *step, void *cache, const uint32_t *which, size_t n, int threads, const uint32_t *all,
-			 size_t regions)
-{
-	struct task task = { step, { cache, cache }, { which, which + n / THREADS_MAX }, n / THREADS_MAX };
-	struct pair_times times;
-	double start;
-
-	if (threads == 1) {
-		start = now_ns();
-		last_cpu = -cpu_ns();
-		step(cache, which, n);
-		last_cpu = (last_cpu + cpu_ns()) / (double)n;
-		return (now_ns() - start) / (double)n;
-	}
-	times = time_pair(&task, all, regions);
-	last_cpu = times.own * THREADS_MAX;
-	return times.clock;
-}
 
 /* ---- hits ---- */
 
@@ -455,15 +282,15 @@ static void bench_regions(size_t n)
 {
 	if (n >= 65536 && wanted("memory"))
 		bench_memory(n);
-	if (!strncmp(only, "hit", 3) || !*only)
+	if (!strncmp(choice.only, "hit", 3) || !*choice.only)
 		bench_hits(n);
-	if (!strncmp(only, "gain", 4) || !*only) {
+	if (!strncmp(choice.only, "gain", 4) || !*choice.only) {
 		static int where[THREADS_MAX];
 		static bool chosen;
 
 		if (!chosen) {
-			memcpy(where, cpus, sizeof(where));
-			processors_choose(where, json);
+			memcpy(where, choice.cpus, sizeof(where));
+			processors_choose(where, choice.json);
 			chosen = true;
 		}
 		bench_gain(n, gain_rounds, where);
@@ -489,7 +316,7 @@ int main(int argc, char **argv)
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
 
 		if (!strcmp(argv[i], "--json")) {
-			json = true;
+			choice.json = true;
 			continue;
 		}
 		if (!strcmp(argv[i], "--quick")) {
@@ -502,28 +329,29 @@ int main(int argc, char **argv)
 		if (!value)
 			return usage();
 		if (!strcmp(argv[i], "--only"))
-			only = value;
+			choice.only = value;
 		else if (!strcmp(argv[i], "--cache"))
-			only_cache = value;
+			choice.cache = value;
 		else if (!strcmp(argv[i], "--regions"))
 			regions = strtoul(value, NULL, 0);
 		else if (!strcmp(argv[i], "--rounds"))
 			rounds = gain_rounds = atoi(value);
-		else if (strcmp(argv[i], "--cpus") || sscanf(value, "%d,%d", &cpus[0], &cpus[1]) != THREADS_MAX)
+		else if (strcmp(argv[i], "--cpus") || sscanf(value, "%d,%d", &choice.cpus[0], &choice.cpus[1]) != THREADS_MAX)
 			return usage();
 		i++;
 	}
-	if (rounds < 1 || (rounds > ROUNDS_MAX && strncmp(only, "gain", 4)))
+	if (rounds < 1 || (rounds > ROUNDS_MAX && strncmp(choice.only, "gain", 4)))
 		return usage();
-	stay_on(cpus[0]);
-	if (!json)
+	stay_on(choice.cpus[0]);
+	if (!choice.json)
 		printf("%-17s %8s %2s  %-8s %9s %9s %9s   of UCX's (half of the rounds)\n", "ns per", "regions", "th", "cache", "median",
 		       "min", "max");
+	bench_offsets();
 	if (regions)
 		bench_regions(regions);
 	for (int i = 0; i < last && !regions; i++)
 		bench_regions(counts[i]);
-	if (json)
+	if (choice.json)
 		printf("\n]\n");
 	if (subjects_count < SUBJECTS_MAX)
 		fprintf(stderr, "bench-cache was built without UCX (Debian: libucx-dev), so there is nothing to compare with\n");

@@ -11,10 +11,16 @@
 
 typedef void step_fn(void *cache, const uint32_t *which, size_t n);
 
-double cpu_ns(void);			/* the calling thread's */
-void stay_on(int cpu);			/* the calling thread; -1: anywhere */
+/* The caller's, by options. */
+struct choice {
+	const char *only, *cache;	/* "": all */
+	int cpus[THREADS_MAX];		/* -1: anywhere */
+	bool json;
+};
 
-/* Of the caller's choice by options. */
+/* ---- cache_run.c ---- */
+
+extern struct choice choice;
 bool wanted(const char *what);
 struct subject;
 bool measured(const struct subject *s);
@@ -23,8 +29,22 @@ bool measured(const struct subject *s);
 uint32_t *all_numbers(size_t n, bool shuffled);			/* 0 to n - 1 */
 uint32_t *some_numbers(size_t count, size_t n);			/* so many of them, at random */
 
+/* ROUNDS_MAX samples at most.  time_steps(): ns per step, all threads' together; all: what new threads' tables are warmed with. */
+#define ROUNDS_MAX	201
+extern int rounds;
+extern size_t hits;			/* of each thread, each round */
+int turn(int round, int i);
+extern double last_cpu;		/* of a step in time_steps()'s last run: the mean of its threads */
+double time_steps(step_fn *step, void *cache, const uint32_t *which, size_t n, int threads, const uint32_t *all, size_t regions);
+void rows(const char *what, size_t n, int threads, double samples[][ROUNDS_MAX], int count);
+
 /* times: how much longer the other took, in each round; or NULL.  Sorts samples and times. */
 void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double *times);
+
+/* ---- what is measured, and by what ---- */
+
+/* cache_offsets.c: hits anywhere in regions, beside those of the same addresses again. */
+void bench_offsets(void);
 
 /*
  * cache_gain.c: two threads' throughput in one thread's, of hits and of a control.
@@ -37,6 +57,8 @@ void *control_open(void);
 step_fn control_steps;
 
 /* pair.c: two threads that stay where they are, and do a step each on command. */
+double cpu_ns(void);			/* the calling thread's */
+void stay_on(int cpu);			/* the calling thread; -1: anywhere */
 struct pair;
 struct pair *pair_begin(const int cpus[THREADS_MAX]);
 void pair_end(struct pair *p);

@@ -24,7 +24,7 @@
 #include "cache_subjects.h"
 #include "stats.h"
 
-#define ROUNDS_MAX	501
+#define GAIN_ROUNDS_MAX	501
 #define STEPS		(1UL << 17)
 #define SLICES		16		/* so many different numbers of steps */
 #define KINDS		4
@@ -34,8 +34,8 @@ static const char * const names[KINDS] = { "peerdma", "apart", "control", "ucx" 
 
 /* Of each round, by the clock and by the threads' own time. */
 struct gain {
-	double one[KINDS][ROUNDS_MAX], two[KINDS][ROUNDS_MAX], gain[KINDS][ROUNDS_MAX];
-	double of_apart[ROUNDS_MAX], of_control[ROUNDS_MAX], apart_of_control[ROUNDS_MAX];
+	double one[KINDS][GAIN_ROUNDS_MAX], two[KINDS][GAIN_ROUNDS_MAX], gain[KINDS][GAIN_ROUNDS_MAX];
+	double of_apart[GAIN_ROUNDS_MAX], of_control[GAIN_ROUNDS_MAX], apart_of_control[GAIN_ROUNDS_MAX];
 };
 
 static struct pair_times time_of(struct pair *p, struct task *task, const uint32_t *which, int round, int threads)
@@ -130,7 +130,7 @@ void bench_gain(size_t n, int rounds, const int cpus[THREADS_MAX])
 
 	if (!clock)
 		die("out of memory");
-	rounds = rounds < ROUNDS_MAX ? rounds : ROUNDS_MAX;
+	rounds = rounds < GAIN_ROUNDS_MAX ? rounds : GAIN_ROUNDS_MAX;
 	for (int k = 0; k < kinds; k++)
 		warm(p, &tasks[k], all, n, which);
 	for (int r = 0; r < rounds; r++)

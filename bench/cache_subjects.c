@@ -78,6 +78,7 @@ static void our_forget(void *cache, size_t n)
 {
 	if (peerdma_cache_invalidate(cache, BASE, n * STRIDE) != (int)n)
 		die("not all were invalidated");
+	peerdma_cache_drain(cache);
 }
 
 static void our_hit(void *cache, const uint32_t *which, size_t n)
@@ -91,10 +92,31 @@ static void our_hit(void *cache, const uint32_t *which, size_t n)
 	}
 }
 
+static void our_touch(void *cache, uint64_t addr, uint64_t length)
+{
+	struct peerdma_cached *hold;
+
+	if (peerdma_cache_get(cache, (void *)(uintptr_t)addr, length, &hold))
+		die(peerdma_last_error());
+	peerdma_cache_put(cache, hold);
+}
+
+static void our_hit_at(void *cache, const uint32_t *which, size_t n)
+{
+	struct peerdma_cached *hold;
+
+	for (size_t i = 0; i < n; i++) {
+		if (peerdma_cache_get(cache, BASE + which[i] * LINE, LINE, &hold))
+			die(peerdma_last_error());
+		peerdma_cache_put(cache, hold);
+	}
+}
+
 static void our_end_each(void *cache, const uint32_t *which, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		peerdma_cache_invalidate(cache, BASE + which[i] * STRIDE, LENGTH);
+	peerdma_cache_drain(cache);
 }
 
 #ifdef HAVE_UCX
@@ -183,12 +205,32 @@ static void ucx_hit(void *cache, const uint32_t *which, size_t n)
 		ucs_rcache_region_put(cache, region);
 	}
 }
+
+static void ucx_touch(void *cache, uint64_t addr, uint64_t length)
+{
+	ucs_rcache_region_t *region;
+
+	if (ucs_rcache_get(cache, (void *)(uintptr_t)addr, length, PROT_READ | PROT_WRITE, NULL, &region) != UCS_OK)
+		die("ucs_rcache_get");
+	ucs_rcache_region_put(cache, region);
+}
+
+static void ucx_hit_at(void *cache, const uint32_t *which, size_t n)
+{
+	ucs_rcache_region_t *region;
+
+	for (size_t i = 0; i < n; i++) {
+		if (ucs_rcache_get(cache, BASE + which[i] * LINE, LINE, PROT_READ | PROT_WRITE, NULL, &region) != UCS_OK)
+			die("ucs_rcache_get");
+		ucs_rcache_region_put(cache, region);
+	}
+}
 #endif
 
 const struct subject subjects[] = {
-	{ "peerdma", our_open, our_close, our_hit, our_forget, our_end_each },
+	{ "peerdma", our_open, our_close, our_hit, our_forget, our_end_each, our_touch, our_hit_at },
 #ifdef HAVE_UCX
-	{ "ucx", ucx_open, ucx_close, ucx_hit, ucx_forget, ucx_end_each },
+	{ "ucx", ucx_open, ucx_close, ucx_hit, ucx_forget, ucx_end_each, ucx_touch, ucx_hit_at },
 #endif
 };
 

@@ -10,6 +10,7 @@
 #define BASE		((char *)(1ULL << 44))
 #define STRIDE		8192UL
 #define LENGTH		4096UL
+#define LINE		64UL
 
 struct subject {
 	const char *name;
@@ -19,6 +20,8 @@ struct subject {
 	void (*forget)(void *cache, size_t n);				/* all n regions, at once if it can */
 	/* n regions, one by one; UCX's needs a get and a put for each. */
 	void (*end_each)(void *cache, const uint32_t *which, size_t n);
+	void (*touch)(void *cache, uint64_t addr, uint64_t length);	/* a get and a put */
+	void (*hit_at)(void *cache, const uint32_t *which, size_t n);	/* n of them, of a line: the number which[i] from BASE on */
 };
 
 /* Ours first. */

@@ -3,16 +3,15 @@
  * bench-copy - how fast the software GPU's copy engines move bytes, against
  * memcpy of the same sizes in the same run.
  */
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "cu.h"
+#include "options.h"
 #include "stats.h"
 
-#define MAX_REPEATS	101
 #define MAX_LENGTH	(64ULL << 20)
 /*
  * An emulated processor finds pages in a table by the low bits of their number:
@@ -27,10 +26,7 @@ static const char *const path_names[PATHS] = { "memcpy", "DtoD", "HtoD", "DtoH" 
 static const uint64_t lengths[] = { 1 << 20, 4 << 20, 16 << 20, MAX_LENGTH };
 #define LENGTHS		((int)(sizeof(lengths) / sizeof(lengths[0])))
 
-static struct {
-	int repeats;
-	bool json;
-} options = { .repeats = 11 };
+static struct options options = { .repeats = 11 };
 
 static double samples[LENGTHS][PATHS][MAX_REPEATS];
 static struct stats results[LENGTHS][PATHS];
@@ -120,32 +116,11 @@ static int judge(void)
 	return missed;
 }
 
-static void parse(int argc, char **argv)
-{
-	static const struct option known[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "repeats", required_argument, NULL, 'r' },
-		{ }
-	};
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		if (opt == 'j')
-			options.json = true;
-		else if (opt == 'r')
-			options.repeats = atoi(optarg);
-		if (opt == '?' || options.repeats < 1 || options.repeats > MAX_REPEATS) {
-			fprintf(stderr, "usage: bench-copy [--json] [--repeats 1..%d]\n", MAX_REPEATS);
-			exit(2);
-		}
-	}
-}
-
 int main(int argc, char **argv)
 {
 	int r, l, p;
 
-	parse(argc, argv);
+	options_take(&options, argc, argv, "bench-copy");
 	cu_start(1);
 	for (r = 0; r < 2; r++) {
 		host[r] = mmap(NULL, MAX_LENGTH + APART, PROT_READ | PROT_WRITE,

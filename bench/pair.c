@@ -4,7 +4,9 @@
  * the time, warm, each on its processor, and asleep unless they have a task.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
@@ -24,6 +26,27 @@ struct pair {
 	int threads;
 	int ready __attribute__((aligned(128)));
 };
+
+/* What the calling thread had of a processor: beside others' work, that is what can be compared. */
+double cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
+		die("--cpus: no such processor");
+}
 
 static void *member_run(void *arg)
 {

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,9 +17,9 @@
 #include "cu.h"
 #include "kernel/pinbench.h"
 #include "peerdma_ioctl.h"
+#include "options.h"
 #include "stats.h"
 
-#define MAX_REPEATS	101
 
 /* Who pins, and through which door. */
 enum path { PROVIDER, BRIDGE, BRIDGE_IOCTL, GDRDRV_IOCTL, PATHS };
@@ -42,10 +41,7 @@ static const struct scenario {
 #define SCENARIOS	((int)(sizeof(scenarios) / sizeof(scenarios[0])))
 #define MEMORY		(64ULL << 20)
 
-static struct {
-	int repeats;
-	bool json;
-} options = { .repeats = 21 };
+static struct options options = { .repeats = 21 };
 
 static int pinbench, peerdma, gdrdrv;
 static double samples[SCENARIOS][PATHS][MAX_REPEATS];
@@ -276,34 +272,13 @@ static int judge(void)
 	return missed;
 }
 
-static void parse(int argc, char **argv)
-{
-	static const struct option known[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "repeats", required_argument, NULL, 'r' },
-		{ }
-	};
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		if (opt == 'j')
-			options.json = true;
-		else if (opt == 'r')
-			options.repeats = atoi(optarg);
-		if (opt == '?' || options.repeats < 1 || options.repeats > MAX_REPEATS) {
-			fprintf(stderr, "usage: bench-pin [--json] [--repeats 1..%d]\n", MAX_REPEATS);
-			exit(2);
-		}
-	}
-}
-
 int main(int argc, char **argv)
 {
 	double per_instruction;
 	uint64_t va;
 	int r, s, p;
 
-	parse(argc, argv);
+	options_take(&options, argc, argv, "bench-pin");
 	pinbench = open("/dev/pinbench", O_RDWR);
 	if (pinbench < 0)
 		fail("/dev/pinbench: is pinbench.ko loaded?");

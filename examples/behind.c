@@ -3,9 +3,12 @@
  * behind.c - GPU memory is freed behind a registration cache's back, and other memory
  * comes to be at its address. What was registered there must not be used again.
  *
- *	cc behind.c $(pkg-config --cflags --libs libpeerdma) -lcuda
+ *	cc -o behind behind.c $(pkg-config --cflags --libs libpeerdma) -lcuda
  *	./behind					found stale by the next get, or
  *	LD_PRELOAD=libpeerdma-hooks.so.0 ./behind	ended by the free itself
+ *
+ * -lcuda is CUDA's, whose toolkit says where it is. The software GPU's: $(pkg-config --cflags --libs libpeerdma softgpu)
+ * instead, and PEERDMA_PROVIDER=soft when it runs, with LD_LIBRARY_PATH=$(pkg-config --variable=libdir softgpu)/softgpu.
  *
  * With peerdma.ko what is registered are pins, and the kernel's page of generations
  * tells that one has ended. Without, this program stands for a middleware with

@@ -6,27 +6,12 @@
 # name, and what they build gets the symbol versions that nvidia.ko has.
 set -eu
 
-top=$(cd "$(dirname "$0")/.." && pwd)
-kernel=${1-6.1}
-moddir=$top/build/modules/$kernel
-PATH=$PATH:/usr/sbin:/sbin
-
-die() {
-	echo "$0: $*" >&2
-	exit 1
-}
-
-[ -e "$moddir/nvidia.ko" ] || {
-	echo "skip: the modules for Linux $kernel are not built"
-	exit 77
-}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/host.sh"
+modules_of "${1-6.1}" nvidia
 root=$work/root
 
 DESTDIR=$root "$top/softgpu/install/install.sh" "$moddir"
 version=$(modinfo -F version "$moddir/nvidia.ko")
-release=$(modinfo -F vermagic "$moddir/nvidia.ko" | cut -d' ' -f1)
 sources=$root/usr/src/nvidia-$version
 
 # ---- by name ----
@@ -115,15 +100,35 @@ done
 [ "$(modinfo -F depends "$work/tegra/tegra_client.ko")" = nvidia_p2p ] || die "Tegra's client does not depend on nvidia_p2p.ko"
 [ "$(modinfo -F depends "$work/amd/amd_client.ko")" = amdgpu ] || die "AMD's client does not depend on amdgpu.ko"
 
-# ---- the bridge's, each provider's among them ----
-make -s -C "$top" --no-print-directory -o modules install-modules KVER="$kernel" DESTDIR="$root" >"$work/log" 2>&1 || {
+# ---- the bridge alone, and gone again ----
+DESTDIR=$root "$top/packaging/install-modules" bridge "$kernel" >"$work/log" 2>&1 || {
 	cat "$work/log"
 	die "make install-modules fails"
 }
-for module in peerdma peerdma_nvidia peerdma_amd peerdma_tegra peerdma_fpga; do
-	[ -e "$root/lib/modules/$release/updates/peerdma/$module.ko" ] || die "make install-modules leaves $module.ko out"
+bridge=$root/lib/modules/$release/updates/peerdma
+wanted=$(cut -d' ' -f2 "$top/build/bridge/$release/modules" | sort | xargs)
+[ "$(cd "$bridge" && ls | sed 's/\.ko$//' | sort | xargs)" = "$wanted" ] || die "installed are $(ls "$bridge"), not $wanted"
+for module in peerdma peerdma_nvidia peerdma_amd; do
+	echo "$wanted" | grep -qw "$module" || die "make install-modules leaves $module.ko out"
 done
-rm -r "$root/lib/modules/$release/updates/peerdma"
+[ "$(modinfo -F depends "$bridge/peerdma_nvidia.ko" | tr , '\n' | sort | xargs)" = "nvidia peerdma" ] || \
+	die "peerdma_nvidia.ko does not depend on nvidia.ko"
+DESTDIR=$root "$top/packaging/install-modules" --uninstall bridge "$kernel" >/dev/null
+[ ! -e "$bridge" ] || die "make uninstall-modules leaves $(ls "$bridge")"
+
+# ---- a GPU driver's headers are found, those of its version first ----
+mkdir -p "$work/src/nvidia-535.1/nvidia" "$work/src/nvidia-current-open-550.2/nvidia" "$work/src/amdgpu-6.8/include/drm"
+[ -z "$(SRC=$work/src "$top/packaging/kernel/gpu-headers" nvidia no-kernel)" ] || die "headers are found where none are"
+touch "$work/src/nvidia-535.1/nvidia/nv-p2p.h" "$work/src/nvidia-current-open-550.2/nvidia/nv-p2p.h" \
+	"$work/src/amdgpu-6.8/include/drm/amd_rdma.h"
+[ "$(SRC=$work/src "$top/packaging/kernel/gpu-headers" nvidia no-kernel)" = "$work/src/nvidia-current-open-550.2/nvidia" ] || \
+	die "not the newest of NVIDIA's headers"
+[ "$(SRC=$work/src "$top/packaging/kernel/gpu-headers" amd no-kernel)" = "$work/src/amdgpu-6.8/include" ] || \
+	die "AMD's headers are not found"
+# Nothing that a virtual machine has by chance loads a test's driver.
+for module in softgpu peerdma_fpga; do
+	[ -z "$(modinfo -F alias "$moddir/$module.ko")" ] || die "$module.ko is loaded by itself where its device is"
+done
 
 # ---- and gone again ----
 DESTDIR=$root "$top/softgpu/install/install.sh" --uninstall "$moddir"

@@ -150,11 +150,6 @@ struct hook hooks[] = {
 	{ 0 },
 };
 
-struct library libraries[LIBRARIES] = {
-	[CUDA] = { .soname = "libcuda.so.1", .prefix = "cu", .absent = 3 /* CUDA_ERROR_NOT_INITIALIZED */ },
-	[HSA] = { .soname = "libhsa-runtime64.so.1", .prefix = "hsa_", .absent = 0x100b /* HSA_STATUS_ERROR_NOT_INITIALIZED */ },
-};
-
 void *hook_real(struct hook *h, unsigned int slot)
 {
 	void *real = atomic_load_explicit(&h->real[slot], memory_order_acquire);

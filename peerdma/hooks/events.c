@@ -1,53 +1,20 @@
 // SPDX-License-Identifier: MIT
-/* events.c - who wants to know, and telling them. */
+/* events.c - the subscribers, and the events they are called for. */
 #include <errno.h>
-#include <sched.h>
-#include <stdbool.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include "hooks.h"
+#include "../lib/monitor/subscribers.h"
 
-#define SUBSCRIBERS 16
-
-/* fn is written last and read first.  `inside' keeps a pair in place while it is called. */
-static struct {
-	_Atomic(peerdma_hook_fn) fn;
-	_Atomic(void *) arg;
-	_Atomic unsigned int inside;
-	_Atomic bool taken;
-	pid_t process;
-} subscribers[SUBSCRIBERS];
+static struct subscribers subscribers;
 
 EXPORT int peerdma_hooks_subscribe(peerdma_hook_fn fn, void *arg)
 {
-	if (!fn)
-		return -EINVAL;
-	for (int i = 0; i < SUBSCRIBERS; i++) {
-		bool is = false;
-
-		if (!atomic_compare_exchange_strong(&subscribers[i].taken, &is, true))
-			continue;
-		atomic_store(&subscribers[i].arg, arg);
-		subscribers[i].process = getpid();
-		atomic_store(&subscribers[i].fn, fn);
-		return 0;
-	}
-	return -ENOSPC;
+	return fn ? subscribers_add(&subscribers, fn, arg) : -EINVAL;
 }
 
 EXPORT void peerdma_hooks_unsubscribe(peerdma_hook_fn fn, void *arg)
 {
-	for (int i = 0; i < SUBSCRIBERS; i++) {
-		if (atomic_load(&subscribers[i].fn) != fn || atomic_load(&subscribers[i].arg) != arg)
-			continue;
-		atomic_store(&subscribers[i].fn, NULL);
-		/* A forked child has none of the threads that may have been in it. */
-		while (atomic_load(&subscribers[i].inside) && subscribers[i].process == getpid())
-			sched_yield();
-		atomic_store(&subscribers[i].taken, false);
-		return;
-	}
+	subscribers_remove(&subscribers, fn, arg);
 }
 
 /* Alone in its cache line: others read it all the time.  Never 0. */
@@ -83,16 +50,5 @@ void hook_tell(struct hook *h, uint32_t kind, uint32_t after, uint64_t addr, uin
 		hook_count(h);
 	if (!length)	/* cuMemFree(0), which many programs begin with */
 		return;
-	for (int i = 0; i < SUBSCRIBERS; i++) {
-		peerdma_hook_fn fn;
-
-		if (!atomic_load(&subscribers[i].fn))
-			continue;
-		/* Counted before the second look: whoever unsubscribes sees the one or we see the other. */
-		atomic_fetch_add(&subscribers[i].inside, 1);
-		fn = atomic_load(&subscribers[i].fn);
-		if (fn)
-			fn(atomic_load(&subscribers[i].arg), &event);
-		atomic_fetch_sub(&subscribers[i].inside, 1);
-	}
+	subscribers_call(&subscribers, &event);
 }

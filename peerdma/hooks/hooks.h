@@ -11,7 +11,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* calls.c: whose functions are watched. */
+/* loader.c: whose functions are watched. */
 enum { CUDA, HSA, LIBRARIES };
 
 struct library {
@@ -54,7 +54,9 @@ void making_begins(void);
 void making_ends(void);
 void hook_tell(struct hook *h, uint32_t kind, uint32_t after, uint64_t addr, uint64_t length);
 
-/* symbols.c: the dynamic loader's own, past the one that is in front of it. */
+/* loader.c: the dynamic loader's own dlsym(), past symbols.c's, which is in front of it. */
+typedef void *(*dlsym_fn)(void *handle, const char *name);
+dlsym_fn loader_dlsym(void);
 void *real_dlsym(void *handle, const char *name);
 /* The library if the process has it; it stays. */
 void *library(unsigned int which);

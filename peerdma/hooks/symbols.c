@@ -9,55 +9,6 @@
 
 #include "hooks.h"
 
-#if defined(__x86_64__)
-#define FIRST_DLSYM "GLIBC_2.2.5"
-#elif defined(__aarch64__)
-#define FIRST_DLSYM "GLIBC_2.17"
-#else
-#error "say which version of glibc's symbols this processor began with"
-#endif
-
-typedef void *(*dlsym_fn)(void *handle, const char *name);
-
-static dlsym_fn loader(void)
-{
-	static _Atomic(dlsym_fn) found;
-	dlsym_fn f = atomic_load_explicit(&found, memory_order_relaxed);
-
-	if (!f) {
-		/* By version: without one we would find ourselves. */
-		f = (dlsym_fn)(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
-		if (!f)
-			f = (dlsym_fn)(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", FIRST_DLSYM);
-		atomic_store_explicit(&found, f, memory_order_relaxed);
-	}
-	return f;
-}
-
-void *real_dlsym(void *handle, const char *name)
-{
-	return loader()(handle, name);
-}
-
-void *library(unsigned int which)
-{
-	struct library *lib = &libraries[which];
-	void *handle = atomic_load_explicit(&lib->handle, memory_order_acquire);
-
-	if (!handle) {
-		handle = dlopen(lib->soname, RTLD_LAZY | RTLD_NOLOAD);
-		atomic_store_explicit(&lib->handle, handle, memory_order_release);
-	}
-	return handle;
-}
-
-void *real_symbol(unsigned int which, const char *name)
-{
-	void *handle = library(which);
-
-	return handle ? real_dlsym(handle, name) : NULL;
-}
-
 static struct hook *by_name(const char *name)
 {
 	for (struct hook *h = hooks; h->name; h++)
@@ -152,7 +103,7 @@ __attribute__((no_sanitize("address", "thread", "undefined"), optimize("O2")))
 #endif
 EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 {
-	dlsym_fn f = loader();
+	dlsym_fn f = loader_dlsym();
 
 	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
 		return f(handle, name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peerdma.h - libpeerdma: know a pointer, pin the memory behind it (a GPU's or
- * the host's), and let other PCIe devices, the CPU and importers of dma-bufs
- * reach it, until the memory goes away.
+ * peerdma.h - libpeerdma: find out what memory a pointer refers to, pin that memory (a
+ * GPU's or the host's), and give PCIe devices, the CPU and dma-buf importers access to it
+ * until the memory is freed.
  *
  *	struct peerdma *ctx;
  *	struct peerdma_region *region;
@@ -14,46 +14,65 @@
  *	peerdma_unpin(region);
  *	peerdma_close(ctx);
  *
- * Conventions, the same everywhere:
+ * These conventions hold for every call:
  *
- * Results.  0, or a negative errno whose meaning for the call is listed with
- * it.  A call that fails has changed nothing, and peerdma_last_error() says in
- * words what failed, why and what to do about it.
+ * Results.  A call returns 0 or a negative errno; the comment of the call lists each errno
+ * with its meaning.  A call that fails has changed nothing.  peerdma_last_error() then
+ * returns a text: the cause in one sentence, and the remedy.
  *
- * Units.  Sizes, lengths and offsets are bytes; addresses are uint64_t.
+ * Units.  Sizes, lengths and offsets are in bytes.  Addresses are uint64_t.
  *
- * Structs.  One that the caller passes begins with `size`: set it to
- * sizeof(the struct) before the call, so that programs and libraries of
- * different releases mix.  All else in it is output; what the library does not
- * know is zeroed.  -EINVAL for a size shorter than the first release's.
+ * Ownership.  The caller owns each object that a call returns (context, region, mapping,
+ * view, descriptor) and ends it with the matching call.  peerdma_unpin() ends what was
+ * made from the region, peerdma_close() what was made from the context.  Pointers and
+ * strings that a call returns belong to the library; their comment says how long they live.
  *
- * Threads.  Every call may be made from any thread at any time, except that
- * whoever ends an object (unpin, unmap, close) must be its last user.
+ * Structs.  A struct that crosses this interface begins with `size`.  Set it to
+ * sizeof(the struct) before the call; programs and libraries of different releases then
+ * mix.  Shorter than in the first release: -EINVAL.  Longer than the library's: output
+ * fields that it does not know are zeroed; input fields that it does not know must be
+ * zero, else -E2BIG.  Longer than 4096: -E2BIG.  struct peerdma_range and struct
+ * peerdma_validity have no size and never change.  Fields called reserved must be zero.
  *
- * fork.  A context and all that was made from it belong to the process that
- * opened it.  In a forked child every call on them is -EPERM, but peerdma_unpin,
- * peerdma_unmap and peerdma_close, which there give back the child's copy of
- * the memory and leave the parent's pins alone.  The child may open its own.
+ * Blocking.  Every call may block: in the kernel, in CUDA, on a lock of the library; except
+ * peerdma_valid(), peerdma_ranges(), peerdma_why(), peerdma_event_fd(), peerdma_version()
+ * and peerdma_last_error().  No lock is held while another library's function runs.
  *
- * Signals.  No call is safe in a signal handler, except peerdma_valid().
+ * Threads.  Any thread may make any call at any time.  The call that ends an object must
+ * be the last use of that object in all threads.
  *
- * Back-ends.  A pin is made by the first of these that can make it:
+ * Locks of the program.  Any may be held across any call, except one that a callback of the
+ * program takes (peerdma_cache.h, peerdma_hooks.h).
  *
- *   kernel	peerdma.ko, /dev/peerdma (peerdma_ioctl.h): all that is said here
- *   dmabuf	a GPU's memory only, exported by CUDA as a dma-buf: for importers.  The export
- *		holds the memory even when it is freed; nobody tells that it was, so
- *		peerdma_valid() does not vouch for it, and peerdma_status() asks CUDA
- *   host	the host's memory only, kept resident by mlock(2): no addresses for
- *		devices, no dma-bufs; views are the memory itself, and nothing is revoked
- *   staging	a copy of a GPU's memory, in host memory pinned by one of these.  Only with
- *		PEERDMA_STAGING: bytes move by peerdma_sync().  by_id as dmabuf
- *   soft	softgpu's software GPU inside this process: views and revocation, but no
- *		device that could reach it.  Only where the environment says so
+ * fork.  A context belongs to the process that opened it.  In a forked child every call on
+ * a parent's object returns -EPERM, except three that leave the parent's objects alone:
+ * peerdma_unpin() and peerdma_unmap() return 0 and do nothing; peerdma_close() closes the
+ * child's descriptors and frees the child's copy of the memory.  peerdma_query(),
+ * peerdma_query_range(), peerdma_why() and peerdma_ranges() work as before.  The child may
+ * open a context of its own.
  *
- * PEERDMA_PROVIDER in the environment gives other ones or another order:
- * "kernel", "kernel,host", "dmabuf", "soft" (which brings host with it).  What a region got
- * its status says, and peerdma_why() why it is not a better one.  PEERDMA_DIRECT takes
- * none but those by which devices reach the memory itself: kernel, dmabuf, and soft in its world.
+ * Signals.  peerdma_valid() and peerdma_cache_invalidate() are safe in a signal handler; no other
+ * call is.  A handler that has interrupted a call must return: no siglongjmp().
+ *
+ * Back-ends.  The library pins through the first of these back-ends that supports the memory:
+ *
+ *   kernel	peerdma.ko through /dev/peerdma (peerdma_ioctl.h).  Supports every call
+ *   dmabuf	GPU memory that CUDA exports as a dma-buf, for importers.  The dma-buf keeps
+ *		the memory allocated after the program freed it.  The library is not notified
+ *		of the free: peerdma_valid() returns 0, peerdma_status() asks CUDA
+ *   host	host memory, kept resident by mlock(2).  No device addresses, no dma-bufs; a view is
+ *		the memory itself.  The program's own mlock(2) is kept if it came first, or, with a
+ *		monitor of host memory (peerdma_monitor.h), if it is of memory that has replaced what was pinned;
+ *		its munlock(2) of pinned pages ends their residency
+ *   staging	a copy of GPU memory in host memory that another back-end pins; only with
+ *		PEERDMA_STAGING.  peerdma_sync() copies.  Frees: as dmabuf
+ *   soft	softgpu's software GPU in this process: views and revocation, no devices.  Only
+ *		if PEERDMA_PROVIDER names it
+ *
+ * The environment variable PEERDMA_PROVIDER sets other back-ends or another order: "kernel",
+ * "kernel,host", "dmabuf", "soft" (which adds host).  peerdma_status() reports the back-end of
+ * a region, peerdma_why() why no earlier one was used.  PEERDMA_DIRECT excludes host and
+ * staging, through which no device reaches the memory itself.
  */
 #ifndef PEERDMA_H
 #define PEERDMA_H
@@ -65,7 +84,7 @@
 extern "C" {
 #endif
 
-/* For compilers that would take a look at an address for a look at what is there. */
+/* Tells GCC that the call uses the pointer's value and does not read the memory. */
 #if defined(__GNUC__) && __GNUC__ >= 11 && !defined(__clang__)
 #define PEERDMA_NOT_READ(argument) __attribute__((access(none, argument)))
 #else
@@ -76,316 +95,388 @@ extern "C" {
 #define PEERDMA_VERSION_MINOR	1
 #define PEERDMA_VERSION_PATCH	0
 
-struct peerdma;		/* a context: what this process pins memory with */
-struct peerdma_region;	/* a pin */
-struct peerdma_mapping;	/* a pin made usable for one device */
+struct peerdma;		/* a context: back-ends, and all that was pinned through them */
+struct peerdma_region;	/* a pinned range of memory */
+struct peerdma_mapping;	/* a region's addresses for one device */
 
 /* ---- Opening ---- */
 
-/* Load libcuda.so.1 even if the program has not done so (the program's own use of CUDA is noticed anyhow). */
+/* Load libcuda.so.1.  Without it the library uses CUDA only if the program has loaded it. */
 #define PEERDMA_OPEN_CUDA	(1U << 0)
 
-/* All pins of the context are as with PEERDMA_DIRECT. */
+/* Every pin of the context has PEERDMA_DIRECT. */
 #define PEERDMA_OPEN_DIRECT	(1U << 1)
 
 /*
- * Opens the back-ends that there are.  flags: 0 or PEERDMA_OPEN_*.  If there is none,
- * the error is that of the first, and the text names each with its reason:
+ * Opens a context with every back-end that can be opened.  flags: 0 or PEERDMA_OPEN_*.
+ * Fails if no back-end can be opened, with the errno of the first.
  *
- *   -ENODEV  there is no /dev/peerdma: the module is not loaded; or, with
+ *   -EINVAL  unknown flags; PEERDMA_PROVIDER names an unknown back-end
+ *   -ENODEV  /dev/peerdma is not there: the module is not loaded; or, with
  *            PEERDMA_OPEN_CUDA, libcuda.so.1 cannot be loaded
- *   -EACCES  this user may not open it
- *   -EPROTO  the module speaks another ABI than this library
- *   -EINVAL  unknown flags, or names in PEERDMA_PROVIDER
- *   -ENOMEM, -EMFILE, -ENFILE  as open(2) and mmap(2)
+ *   -EACCES  this user may not open /dev/peerdma
+ *   -EPROTO  the module's ABI is not this library's
+ *   -ENOMEM  out of memory or address space
+ *   -EMFILE, -ENFILE  out of file descriptors: the process, the machine
  */
 int peerdma_open(struct peerdma **ctx, unsigned int flags);
 
-/* Ends all that was made from the context, then the context.  NULL is fine. */
+/*
+ * Unpins every region of the context and frees it.  Blocks until revocations under way have
+ * ended.  NULL is ignored.
+ */
 void peerdma_close(struct peerdma *ctx);
 
 /*
- * What the last call of this thread that failed has to say: one line with the
- * thing, the reason and the remedy.  "" if none failed yet.  Valid until the
- * thread's next call; never NULL.
+ * The text of this thread's last failed call: "CALL: WHAT: cause; remedy", on one line, then
+ * what other back-ends reported.  "" if no call has failed.  Never NULL.  The library's;
+ * valid until this thread's next call.
  */
 const char *peerdma_last_error(void);
 
-/* "0.1.0": of the library that runs, not of this header. */
+/* The version of the library that runs, such as "0.1.0"; constant. */
 const char *peerdma_version(void);
 
 /* ---- What is this pointer? ---- */
 
 enum peerdma_kind {
-	PEERDMA_KIND_UNKNOWN = 0, /* not memory of this process: freed, never mapped, a device's registers, a parent's GPU memory */
+	PEERDMA_KIND_UNKNOWN = 0, /* freed, never mapped, a device's registers, GPU memory of a parent process */
 	PEERDMA_KIND_HOST = 1,	  /* ordinary memory that the CPU can read */
-	PEERDMA_KIND_DEVICE = 2,  /* a GPU's: cuMemAlloc, cuMemCreate and cuMemMap, pools; hipMalloc */
-	PEERDMA_KIND_MANAGED = 3, /* cuMemAllocManaged: moves between host and GPU, cannot be pinned as a GPU's */
+	PEERDMA_KIND_DEVICE = 2,  /* GPU memory: cuMemAlloc, cuMemCreate and cuMemMap, pools; hipMalloc */
+	PEERDMA_KIND_MANAGED = 3, /* cuMemAllocManaged: moves between host and GPU, cannot be pinned as GPU memory */
 };
 
-#define PEERDMA_MEMORY_CUDA	(1U << 0) /* CUDA knows this memory (host: page-locked by it); see peerdma_query() */
+#define PEERDMA_MEMORY_CUDA	(1U << 0) /* CUDA manages this memory; host memory: CUDA has page-locked it */
 #define PEERDMA_MEMORY_VMM	(1U << 1) /* made by cuMemCreate and cuMemMap */
 #define PEERDMA_MEMORY_POOL	(1U << 2) /* from a stream-ordered pool: cuMemAllocAsync */
-#define PEERDMA_MEMORY_PINNABLE	(1U << 3) /* may be pinned for other devices: not managed memory, nor cuMemCreate's without gpuDirectRDMACapable */
-#define PEERDMA_MEMORY_HSA	(1U << 4) /* AMD's HSA runtime knows this memory as a GPU's: hipMalloc */
+#define PEERDMA_MEMORY_PINNABLE	(1U << 3) /* can be pinned: not managed, nor cuMemCreate() without gpuDirectRDMACapable */
+#define PEERDMA_MEMORY_HSA	(1U << 4) /* GPU memory of AMD's HSA runtime: hipMalloc */
 
 struct peerdma_memory {
 	uint32_t size;		/* in: sizeof(struct peerdma_memory) */
 	uint32_t kind;		/* enum peerdma_kind */
-	uint64_t base;		/* first byte of the allocation; 0: not known (host memory that CUDA did not make) */
+	uint64_t base;		/* first byte of the allocation; 0: not known (host memory that CUDA did not allocate) */
 	uint64_t length;	/* of the allocation; 0: not known */
-	uint64_t buffer_id;	/* CUDA's, never the same for two allocations of a process; 0: none */
-	int32_t device;		/* CUDA's ordinal; -1: none */
+	uint64_t buffer_id;	/* of CUDA, unique to the allocation in this process; 0: none */
+	int32_t device;		/* CUDA's number of the GPU; -1: none */
 	uint32_t flags;		/* PEERDMA_MEMORY_* */
-	char pci[20];		/* "0000:03:00.0" of that device; "" if none */
+	char pci[20];		/* address of that GPU, "0000:03:00.0"; "" if none */
 	uint32_t reserved[7];	/* 0 */
 };
 
 /*
- * Says what memory a pointer is in.  ctx may be NULL: no kernel module is
- * needed.  ptr may point into the middle of an allocation and need not be
- * readable.  CUDA is asked through cuPointerGetAttributes of the libcuda.so.1
- * that the process has loaded, with or without a current context; before
- * cuInit(), and in a forked child of a process that used CUDA, it is not asked
- * and no memory is a GPU's.  PEERDMA_CUDA=load in the environment loads
- * libcuda, PEERDMA_CUDA=off never asks it.
+ * Finds out what memory ptr refers to.  ctx may be NULL; no kernel module is needed.  ptr
+ * may point into the middle of an allocation and need not be readable.
  *
- * The caller's own stack, heap (brk) and the program's variables are told
- * without asking anyone; they are PEERDMA_KIND_HOST without further detail, so
- * a missing PEERDMA_MEMORY_CUDA says nothing about host memory.
+ * The library asks the libcuda.so.1 that the process has loaded (cuPointerGetAttributes),
+ * with or without a current CUDA context.  Before cuInit(), and in a forked child of a
+ * process that used CUDA, it does not ask, and reports no GPU memory.  The environment
+ * variable PEERDMA_CUDA=load loads libcuda.so.1; PEERDMA_CUDA=off keeps the library from
+ * asking.
  *
- * Where libpeerdma-hooks sees all that makes addresses CUDA's (peerdma_hooks.h), an
- * address that was the host's is remembered until the next such call.  A GPU's memory,
- * live or freed, is never mistaken; but nobody tells of munmap(2) and mprotect(2), so an
- * address that the program gave up, and what it maps there that is not CUDA's (a device's
- * registers), may be called the host's until then.
+ * The calling thread's stack, the heap (brk) and the program's variables are recognised by
+ * their address.  They are PEERDMA_KIND_HOST without further detail: a missing
+ * PEERDMA_MEMORY_CUDA means nothing for host memory.
  *
- *   -EINVAL  out->size
- *   -EIO     CUDA failed; peerdma_last_error() has its error number
+ * If libpeerdma-hooks sees every call that allocates GPU memory (peerdma_hooks.h), the
+ * calling thread caches addresses of host memory until the next such call.  GPU memory is
+ * never mistaken for host memory.  But no one reports munmap(2) and mprotect(2): an address
+ * that the program has unmapped since may still be reported as host memory.
+ *
+ *   -EINVAL, -E2BIG  out->size
+ *   -EIO     CUDA failed; the text has CUDA's error number
  */
 int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_memory *out)
 	PEERDMA_NOT_READ(2);
 
 /*
- * The same for [ptr, ptr + length), which may span allocations, such as those that
- * a framework maps side by side: one entry of `out' for each, in order, clipped to
- * the range (base and length are the piece's, not the allocation's; all else is as
- * peerdma_query() has it).  Neighbours that no buffer id tells apart, the host's or
- * unknown, are one.  out[0].size is set by the caller and counts for all.
+ * The same for [ptr, ptr + length), which may span allocations.  Writes one entry for each
+ * piece, in order of addresses, clipped to the range: base and length describe the piece,
+ * not the allocation; the other fields are those of peerdma_query().  Adjacent pieces of
+ * host or unknown memory without a buffer id are merged.  peerdma_pin()
+ * makes one region of GPU memory that spans allocations.  Set out[0].size; it is the
+ * distance between entries.
  *
- * Fills up to n entries and sets *count to how many there are; n may be 0.  Where
- * CUDA knows nothing it is asked again at each 2 MiB boundary, no allocation of its
- * being smaller, and one byte there stands for the rest.
+ * Writes at most n entries and sets *count to the number of pieces; n may be 0.
  *
- *   -EINVAL  out->size, zero or wrapping length
- *   -EIO     as peerdma_query()
+ * Where CUDA reports no allocation, one byte stands for more: in a gap between mappings for
+ * the gap, in private memory for its mapping (/proc/self/maps), and elsewhere for 2 MiB, the
+ * unit in which CUDA takes addresses.
+ *
+ *   -EINVAL, -E2BIG  out->size; length is 0 or wraps
+ *   -EIO     CUDA failed; the text has CUDA's error number
  */
 int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length,
 			struct peerdma_memory *out, size_t n, size_t *count) PEERDMA_NOT_READ(2);
 
 /* ---- Pinning ---- */
 
-#define PEERDMA_HOST		(1U << 0) /* this process's own memory */
-#define PEERDMA_DEVICE		(1U << 1) /* a GPU's; neither: whichever knows the address */
-#define PEERDMA_PERSISTENT	(1U << 2) /* is never revoked; outlives the allocation (NVIDIA's persistent pins) */
-#define PEERDMA_READONLY	(1U << 3) /* devices only read it; allows pinning read-only host memory */
-#define PEERDMA_NO_SYNC_MEMOPS	(1U << 4) /* leave CU_POINTER_ATTRIBUTE_SYNC_MEMOPS as it is */
-#define PEERDMA_DIRECT		(1U << 5) /* devices reach the memory itself, or the call fails */
-#define PEERDMA_STAGING		(1U << 6) /* at worst a copy in host memory will do: peerdma_sync() will be called */
+#define PEERDMA_HOST		(1U << 0) /* host memory; of managed memory the host's pages, stale once CUDA moves it */
+#define PEERDMA_DEVICE		(1U << 1) /* GPU memory.  Neither flag: the first back-end that supports the address */
+#define PEERDMA_PERSISTENT	(1U << 2) /* never revoked; the memory outlives its free (NVIDIA's persistent pins) */
+#define PEERDMA_READONLY	(1U << 3) /* devices only read; read-only host memory can be pinned */
+#define PEERDMA_NO_SYNC_MEMOPS	(1U << 4) /* do not set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; not with PEERDMA_HOST */
+#define PEERDMA_DIRECT		(1U << 5) /* fail unless devices reach the memory itself */
+#define PEERDMA_STAGING		(1U << 6) /* accept a copy in host memory, see peerdma_sync(); not with PEERDMA_HOST */
 
 /*
- * Pins [ptr, ptr + length), widened to the provider's pages.  The region is
- * the caller's until peerdma_unpin().
+ * Pins [ptr, ptr + length), widened to the provider's pages.  The caller owns the region
+ * until peerdma_unpin().  peerdma_next_event() returns `cookie`.
  *
- * If CUDA is in the process and the memory is a GPU's, SYNC_MEMOPS is set on
- * the allocation, so that no CUDA call returns before its effect on it can be
- * seen by other devices (CUDA driver API, cuPointerSetAttribute).  It stays set
- * after unpin.  Without it data that a device reads may be stale.  Memory of
- * cuMemCreate cannot have it: peerdma_status() tells, and the program must
- * synchronize (cuCtxSynchronize) before devices read what CUDA wrote.
+ * If CUDA manages the memory, the call sets SYNC_MEMOPS on the allocation: CUDA calls then
+ * return only after their effect is visible to other devices (CUDA driver API,
+ * cuPointerSetAttribute).  It stays set after the unpin.  Without it a device may read stale
+ * data.  CUDA refuses it for memory of cuMemCreate(); status.sync_memops is then 0, and the
+ * program must synchronize (cuCtxSynchronize) before a device reads what CUDA wrote.
  *
- * `cookie` is handed back by peerdma_next_event().
+ * -EOPNOTSUPP, -ENXIO and -ENODEV: no back-end supports the memory; the errno is that of the
+ * back-end that knows most about it, the text has every back-end's reason.  Any other errno
+ * comes from a back-end that supports the memory but failed; later back-ends are not tried.
  *
- * -EOPNOTSUPP, -ENXIO and -ENODEV: no back-end could; the first of these that one of
- * them had to say, and the text has them all.  Other errors are of one that could but
- * for them, and no other is tried.
- *
- *   -EINVAL      unknown flags, HOST and DEVICE both, zero or wrapping length
- *   -ENXIO       no provider knows the address as its memory, or the range spans allocations
- *   -EFAULT      part of the host range has no memory behind it
- *   -ENOMEM      the kernel is out of memory; host memory: RLIMIT_MEMLOCK
- *   -ENOSPC      the GPU's aperture (BAR1) is full; see `peerdma bar1`
- *   -EOPNOTSUPP  the provider has no such pins (persistent pins of host memory)
- *   -EMFILE      too many pins in this context
- *   -ENODEV      there is no back-end for it
+ *   -EINVAL      unknown flags, HOST with DEVICE, a flag that HOST excludes; length is 0 or wraps
+ *   -ENXIO       no provider supports this memory, or its module is not loaded; the range
+ *                is not GPU memory from end to end; managed memory without PEERDMA_HOST
+ *   -EFAULT      part of the host range is not mapped, or is read-only
+ *   -ENOMEM      the kernel is out of memory; host memory: the user's limit RLIMIT_MEMLOCK, which
+ *                counts the locked memory of all the user's processes, is reached
+ *   -EDQUOT      the user's limit on pins is reached (peerdma.ko's parameter max_pins_per_user)
+ *   -ENOBUFS     the user's limit on pinned device memory is reached (max_aperture_mib_per_user)
+ *   -ENOSPC      the GPU's aperture (BAR1) is full; `peerdma bar1` lists its users
+ *   -EOPNOTSUPP  the provider does not support the flags: persistent pins of host memory
+ *   -ENFILE      peerdma.ko has its maximum of pins, of all users (the last 65536 are root's)
+ *   -EMFILE      back-end host: the process has 262144 separate ranges pinned
+ *   -ENODEV      no back-end for this kind of memory could be opened
  *   -ESTALE      the memory was freed during the call
- *   -EIO         CUDA refused SYNC_MEMOPS, or failed
+ *   -EIO         CUDA failed, or refused SYNC_MEMOPS
  *   -EPERM       the context belongs to a parent process
  */
 int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags,
 		void *cookie, struct peerdma_region **region);
 
 /*
- * Pins [offset, offset + length) of what another driver exports: fd is a dma-buf's, and
- * may be closed afterwards; length 0 means all from there on.  flags: 0 or
- * PEERDMA_READONLY.  The region is as any other, of provider "dmabuf", its addr being
- * the offset.  peerdma_map() asks the exporter to keep the memory where it is; if it
- * will not, the region is revoked when it moves, and in any case when the exporter
- * takes the memory away.  No peerdma_cpu_view(), no peerdma_export_dmabuf(): mmap(2)
- * the dma-buf itself, and hand it on.
+ * Pins [offset, offset + length) of a dma-buf of another driver.  length 0: to its end.  fd
+ * stays the caller's and may be closed after the call.  flags: 0 or PEERDMA_READONLY.
  *
- *   -EINVAL      unknown flags, or offset and length are not in it
- *   -ENXIO       the range, widened to pages, passes its end
- *   -EBADF       fd is no dma-buf
- *   -ENODEV      the context has no kernel module: it alone can
- *   -EOPNOTSUPP  the module is older than that
- *   -ENOMEM, -EMFILE, -EPERM
+ * The result is a region as any other, with provider "dmabuf", and offsets for addresses.
+ * peerdma_map() asks the exporter to keep the memory in place.  An exporter that does not
+ * comply revokes the region when it moves the memory; any exporter may revoke it.
+ * peerdma_cpu_view() and peerdma_export_dmabuf() are not supported: mmap(2) or pass on the
+ * dma-buf itself.
+ *
+ *   -EINVAL      unknown flags; offset and length are not within the dma-buf
+ *   -ENXIO       the range, widened to pages, passes the end of the dma-buf
+ *   -EBADF       fd is not a dma-buf
+ *   -ENODEV      the context has no back-end kernel, the only one that imports
+ *   -EOPNOTSUPP  the loaded module is older than this call
+ *   -EDQUOT, -ENFILE, -ENOMEM, -EPERM  as peerdma_pin(); RLIMIT_MEMLOCK does not apply
  */
 int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length,
 		       unsigned int flags, void *cookie, struct peerdma_region **region);
 
 /*
- * Ends the pin and all that was made from it: mappings, views and their
- * pointers are dead (a dma-buf's descriptor stays open and useless).  Waits
- * for a revocation under way.  NULL is fine.  0, or -errno if the kernel kept
- * the pin, which then is as before: -EBUSY something made from it is in use.
+ * Unpins the region, ends its mappings, views and MRs, and frees it.  Dma-bufs that were
+ * exported stay open and become useless.  Blocks while a revocation is under way.  NULL is
+ * ignored.
+ *
+ *   -EBUSY  something made from the region is in use; the region is unchanged; of several segments, those
+ *           that could be unpinned are, it is not valid any more, and another call ends the rest
+ *   -EINVAL the region is a segment: peerdma_segments()
  */
 int peerdma_unpin(struct peerdma_region *region);
 
 #define PEERDMA_STATE_LIVE	1
-#define PEERDMA_STATE_REVOKED	2
+#define PEERDMA_STATE_REVOKED	2	/* the memory was freed, or other memory has its address */
+#define PEERDMA_STATE_UNKNOWN	3	/* back-end host, if the program locks the pages itself: other memory looks the same */
 
 struct peerdma_status {
 	uint32_t size;		/* in: sizeof(struct peerdma_status) */
 	uint32_t state;		/* PEERDMA_STATE_* */
-	uint32_t flags;		/* as pinned; PEERDMA_HOST or PEERDMA_DEVICE is always set */
-	uint32_t page_size;	/* the provider's */
-	uint64_t addr;		/* as pinned */
+	uint32_t flags;		/* of peerdma_pin(); PEERDMA_HOST or PEERDMA_DEVICE is always set */
+	uint32_t page_size;	/* of the provider */
+	uint64_t addr;		/* of peerdma_pin() */
 	uint64_t length;
-	uint64_t pinned_addr;	/* first byte held */
-	uint64_t pinned_length;	/* bytes held, a multiple of page_size */
-	uint32_t mappings;	/* to devices, alive */
-	uint32_t views;		/* of the CPU, alive */
-	uint32_t exports;	/* dma-bufs alive */
-	uint32_t sync_memops;	/* 1: this library has set SYNC_MEMOPS on it */
+	uint64_t pinned_addr;	/* first pinned byte */
+	uint64_t pinned_length;	/* a multiple of page_size */
+	uint32_t mappings;	/* number of device mappings */
+	uint32_t views;		/* number of CPU views */
+	uint32_t exports;	/* number of dma-bufs */
+	uint32_t sync_memops;	/* 1: the library has set SYNC_MEMOPS */
 	char provider[16];	/* "nvidia", "host", ... */
 	char backend[16];	/* "kernel", "dmabuf", "host", "staging", "soft" */
-	uint32_t direct;	/* 1: as PEERDMA_DIRECT asks for */
-	uint32_t by_id;		/* 1: nobody tells when the memory is freed; state is CUDA's answer to this call (its buffer id) */
-	uint32_t reserved[2];	/* 0 */
+	uint32_t direct;	/* 1: PEERDMA_DIRECT accepts this back-end */
+	uint32_t by_id;		/* 1: state is CUDA's answer to this call, by the buffer id; peerdma_valid() returns 0 */
+	uint32_t notified;	/* 1: peerdma_next_event() reports when the memory is freed; 0: only this call does */
+	uint32_t segments;	/* number of pins: peerdma_segments(); 1 unless the range spans allocations */
+	uint32_t reserved[4];	/* 0 */
 };
 
-/* Asks the back-end about a pin.  -EINVAL out->size; -EPERM. */
+/*
+ * Asks the back-end about a region.  Back-end host: reads /proc/self/maps, and finds out
+ * whether the pages that it locked are still there; afterwards peerdma_valid() agrees.
+ *
+ *   -EINVAL, -E2BIG  out->size
+ *   -EPERM   the context belongs to a parent process
+ */
 int peerdma_status(struct peerdma_region *region, struct peerdma_status *out);
 
-/* Why it is of no better back-end: "kernel: /dev/peerdma: not there, ...".  "": there is none better.  Lives as long as the context. */
+/*
+ * Why no earlier back-end pinned the region: "kernel: /dev/peerdma: not there, ...".  "" if
+ * there is none.  The library's; lives as long as the context.
+ */
 const char *peerdma_why(const struct peerdma_region *region);
+
+/*
+ * A range may span allocations, such as those that PyTorch's expandable segments map side by
+ * side.  It is one region all the same: pinned, mapped, revoked and unpinned as one, and
+ * over as soon as any of its memory is freed, with one notice.  Where the back-end makes
+ * one pin of it (dmabuf: CUDA exports one dma-buf over all) it is as any other.  Where each
+ * allocation is pinned by itself (kernel, soft) the region has segments:
+ *
+ *   peerdma_map		one mapping, its ranges in order
+ *   peerdma_cpu_view		one view; -EOPNOTSUPP where two allocations share a page
+ *   peerdma_export_dmabuf	CUDA's dma-buf over all.  It keeps the memory when that is freed, and is not revoked.
+ *				-EOPNOTSUPP where CUDA has none
+ *   peerdma_verbs_mr		one key, by that dma-buf or view; else -EOPNOTSUPP
+ *
+ * Those that cannot have one of all take the segments: each is a region for all of these
+ * calls, and peerdma_status() says which part of the range it is.
+ */
+
+/*
+ * The segments of a region, in order and without gaps; of most, one: the region itself.  The
+ * array and the segments live as long as the region.  They have no notices, and no
+ * peerdma_unpin() (-EINVAL) of their own.
+ */
+struct peerdma_region *const *peerdma_segments(const struct peerdma_region *region, size_t *count);
 
 /* ---- For a device ---- */
 
 #define PEERDMA_TO_DEVICE	(1U << 0) /* the device reads the memory */
 #define PEERDMA_FROM_DEVICE	(1U << 1) /* the device writes it */
 
-/* A run of addresses. */
+/* A contiguous range of addresses. */
 struct peerdma_range {
 	uint64_t addr;
 	uint64_t length;
 };
 
 /*
- * Maps the pin for a PCI device, "0000:03:00.0" (the domain may be left out),
- * as Linux's DMA API does, through an IOMMU where there is one.  The addresses
- * are for that device only; they die with the mapping or the pin, and when the
- * device's driver is unbound, and must not be used once the pin is revoked.  flags: PEERDMA_TO_DEVICE, FROM_DEVICE, both.
+ * Maps the region for a PCI device, "0000:03:00.0" (the domain may be omitted), by Linux's
+ * DMA API, through an IOMMU if the device has one.  flags: PEERDMA_TO_DEVICE,
+ * PEERDMA_FROM_DEVICE or both.
  *
- *   -EINVAL      not a PCI address; flags
+ * The addresses are for this device only.  They end with the mapping, with the region, and
+ * when the device's driver is unbound.  Do not use them once the region is revoked.
+ *
+ *   -EINVAL      pci is not a PCI address; flags
  *   -ENODEV      no such device, or no driver has enabled it for DMA
- *   -EPERM       needs CAP_SYS_RAWIO: DMA addresses are power over the machine
- *   -EOPNOTSUPP  no path between the two devices
- *   -ESTALE      the pin is revoked
- *   -ENOMEM
+ *   -EPERM       no CAP_SYS_RAWIO (DMA addresses are power over the machine); or a parent's context
+ *   -EOPNOTSUPP  there is no path between the two devices; the back-end has no device addresses
+ *   -EIO         the GPU's driver does not map this memory; the kernel's log says why
+ *   -ESTALE      the region is revoked
+ *   -EDQUOT      the user's limit on mappings is reached (max_mappings_per_user)
+ *   -ENOMEM      out of memory
  */
 int peerdma_map(struct peerdma_region *region, const char *pci, unsigned int flags,
 		struct peerdma_mapping **mapping);
 
-/* The device's addresses: they cover pinned_length bytes, in order.  The array lives as long as the mapping. */
+/*
+ * The device's addresses, which cover pinned_length bytes in order.  The array is the
+ * library's and lives as long as the mapping.
+ */
 const struct peerdma_range *peerdma_ranges(const struct peerdma_mapping *mapping, size_t *count);
 
-/* Ends a mapping.  As peerdma_unpin(). */
+/* Ends a mapping.  NULL is ignored.  -EBUSY: the device still uses it; the mapping is unchanged. */
 int peerdma_unmap(struct peerdma_mapping *mapping);
 
 /* ---- For the CPU ---- */
 
 /*
- * Maps the pinned memory for the CPU; *addr is where the pin's ptr is seen.
- * Cached for host memory, write-combined for a GPU's: there reads are slow, and
- * writes reach memory in order only with a fence (sfence) between them.  After
- * revocation a touch raises SIGBUS.  One region may have several views.
+ * Maps the region for the CPU.  *addr is where the first byte of ptr appears.  Each call makes
+ * another view; peerdma_unpin() ends them.
  *
- *   -EOPNOTSUPP  this provider's memory is not reachable for the CPU
- *   -ESTALE      the pin is revoked
- *   -ENOMEM, -EPERM
+ * Host memory is cached.  GPU memory is write-combined: loads are slow, and stores arrive in
+ * order only across a fence (sfence; peerdma_copy.h).  An access after revocation raises
+ * SIGBUS.
+ *
+ *   -EOPNOTSUPP  the CPU cannot reach this provider's memory
+ *   -ESTALE      the region is revoked
+ *   -EDQUOT      the user's limit on views is reached (max_views_per_user)
+ *   -ENOMEM      out of memory or address space
+ *   -EPERM       the context belongs to a parent process
  */
 int peerdma_cpu_view(struct peerdma_region *region, void **addr);
 
-/* Ends a view; addr as peerdma_cpu_view() gave it, else -EINVAL. */
+/* Ends a view.  -EINVAL: addr is not what peerdma_cpu_view() returned; -EPERM. */
 int peerdma_cpu_view_end(struct peerdma_region *region, void *addr);
 
 /*
- * Before a device or the CPU reads what was pinned (PEERDMA_TO_DEVICE), and after one
- * wrote to it (PEERDMA_FROM_DEVICE): where a copy stands for the memory, status.backend
- * "staging", it is brought up to date, or the memory is.  [offset, offset + length) from
- * the pinned ptr on; 0 and 0: all.  On all other regions there is nothing to do.
+ * Copies between the memory and the copy that stands for it (status.backend "staging").  Call
+ * it with PEERDMA_TO_DEVICE before a device or the CPU reads through the region, and with
+ * PEERDMA_FROM_DEVICE after one wrote.  [offset, offset + length) counts from ptr; 0 and 0:
+ * all.  For other regions the call does nothing.
  *
  *   -EINVAL  flags; the range
  *   -ESTALE  the memory was freed
- *   -EIO     cuMemcpy failed: no current context, for one
- *   -EPERM
+ *   -EIO     cuMemcpy failed, for example without a current CUDA context
+ *   -EPERM   the context belongs to a parent process
  */
 int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length, unsigned int flags);
 
 /* ---- For others ---- */
 
 /*
- * Exports [offset, offset + length) of the pinned bytes (from pinned_addr on,
- * page multiples; 0 and 0: all of it) as a dma-buf.  *fd is the caller's, close-on-exec.
+ * Exports [offset, offset + length) of the pinned bytes as a dma-buf; offset counts from
+ * pinned_addr, both are multiples of the page size; 0 and 0: all.  The caller owns *fd, which is
+ * close-on-exec.
  *
  *   -EINVAL      the range
- *   -ESTALE      the pin is revoked
+ *   -ESTALE      the region is revoked
  *   -EOPNOTSUPP  the provider's memory cannot be exported
- *   -EMFILE, -ENFILE, -ENOMEM, -EPERM
+ *   -EDQUOT      the user's limit on dma-bufs is reached (max_exports_per_user)
+ *   -EMFILE, -ENFILE  out of file descriptors: the process, the machine
+ *   -ENOMEM      out of memory
+ *   -EPERM       the context belongs to a parent process
  */
 int peerdma_export_dmabuf(struct peerdma_region *region, uint64_t offset, uint64_t length,
 			  int *fd);
 
 /* ---- Revocation ---- */
 
-/* What every region begins with; for peerdma_valid() only. */
+/* The first bytes of every region; for peerdma_valid() only. */
 struct peerdma_validity {
 	const uint32_t *slot;	/* in the page that the kernel shares */
 	uint32_t generation;
+	uint32_t several;		/* non-zero: there are more words, of segments */
 };
 
+/* For peerdma_valid(): whether all segments are. */
+int peerdma_segments_valid(const struct peerdma_region *region);
+
 /*
- * Non-zero for as long as the pin is live and, of host memory, the process still
- * has those pages there: a pin of memory that was unmapped, moved or discarded
- * (MADV_DONTNEED) holds what was there.  One load from a page that the
- * kernel writes before a revocation reaches any device or view: no system
- * call, a few nanoseconds.  What was read or sent before a check that still
- * says "valid" came from the memory that was pinned.  (Back-ends without a kernel
- * have a word of their own for it; host's are of addresses, and always valid; those
- * that nobody tells of, status.by_id, are never known to be: zero.)
+ * Whether the region is live: non-zero until its memory is freed.  For host memory of back-end
+ * kernel, also whether the process still has those pages there: a pin of memory that was
+ * unmapped, moved or discarded (MADV_DONTNEED) keeps the old pages.
+ *
+ * One load, no system call.  The kernel changes the word before a revocation reaches any
+ * device or view: data that was read or sent before this call returned non-zero came from
+ * the pinned memory.
+ *
+ * Regions of which status.by_id is set: always 0.  Back-end host: 0 once peerdma_status() has
+ * found the memory gone.  In a forked child the result for a parent's region means nothing.
  */
 static inline int peerdma_valid(const struct peerdma_region *region)
 {
 	const struct peerdma_validity *v = (const struct peerdma_validity *)region;
 
-	/* What was read before it was read before it: x86 keeps loads in order, compilers and others do not. */
+	/* Loads before this call come first: x86 keeps loads in order, compilers and other processors do not. */
 #if defined(__aarch64__)
 	__asm__ volatile("dmb ld" ::: "memory");
 #else
 	__asm__ volatile("" ::: "memory");
 #endif
+	if (__builtin_expect(v->several, 0))
+		return peerdma_segments_valid(region);
 	return __atomic_load_n(v->slot, __ATOMIC_ACQUIRE) == v->generation;
 }
 
@@ -394,25 +485,28 @@ struct peerdma_notice {
 	uint32_t reserved;	/* 0 */
 	struct peerdma_region *region;
 	void *cookie;		/* of peerdma_pin() */
-	uint64_t addr;		/* as pinned */
+	uint64_t addr;		/* of peerdma_pin() */
 	uint64_t length;
 };
 
 /*
- * The next revoked pin, oldest first, once for each; none is lost.  Waits up to
- * timeout_ms: 0 not at all, -1 for ever.  The region still is the caller's to
- * unpin.  Pins that were unpinned before their notice was read have none.  Nor do
- * pins of which nobody tells (status.by_id), unless libpeerdma-hooks sees the free
- * (peerdma_hooks.h): then they have theirs when the free begins.
+ * Returns the next revoked region, the oldest first, each once; none is lost.  Blocks up to
+ * timeout_ms milliseconds; 0: not at all, -1: without limit.  The region stays the caller's;
+ * unpin it.  A region that was unpinned before its notice was read has none.  Nor has a region
+ * of which status.notified is 0.  With libpeerdma-hooks, regions of which status.by_id is set
+ * are notified when their free begins (peerdma_hooks.h).
  *
  *   -EAGAIN  none in that time
- *   -EINTR   a signal came
- *   -EINVAL  out->size
- *   -EPERM
+ *   -EINTR   a signal arrived
+ *   -EINVAL, -E2BIG  out->size
+ *   -EPERM   the context belongs to a parent process
  */
 int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, int timeout_ms);
 
-/* A descriptor for poll(2): readable when a notice waits.  The context's own: do not read or close it. */
+/*
+ * A descriptor for poll(2) that is readable while a notice waits.  It belongs to the context: do
+ * not read or close it.  -EPERM: a parent's context.
+ */
 int peerdma_event_fd(const struct peerdma *ctx);
 
 #ifdef __cplusplus

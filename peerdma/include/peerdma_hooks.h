@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peerdma_hooks.h - libpeerdma-hooks: be told when this process allocates and
- * frees GPU memory through CUDA's driver API, or through HSA's runtime (AMD's).
+ * peerdma_hooks.h - libpeerdma-hooks: notifies when this process allocates or frees GPU
+ * memory through CUDA's driver API, or through HSA's runtime (AMD), on which HIP stands.
  *
- * For who keeps registrations of GPU memory and has no kernel module that tells
- * when they go stale.  The library has functions of CUDA's and HSA's names in front
- * of theirs; it must come first where names are looked up:
+ * A registration cache of GPU memory needs it where no kernel module reports that a
+ * registration became invalid. libpeerdma's caches and contexts use it by themselves.
+ *
+ * The library defines functions with CUDA's and HSA's names. Each calls the original and
+ * notifies the subscribers. The library must come first where the dynamic loader looks up names:
  *
  *	LD_PRELOAD=libpeerdma-hooks.so.0 program	or
  *	cc program.c -lpeerdma-hooks -lcuda ...		linked before libcuda
  *
- * Seen are calls by name, by what dlsym() and cuGetProcAddress() return, and with
- * them those of the CUDA runtime, dynamic or linked statically, which gets the
- * driver's functions that way.  Not seen are calls by a pointer that was fetched
- * before this library was there, from namespaces of dlmopen(), by tables of
- * CUDA that are not documented, and frees that a graph makes as it runs.  The same holds for HSA, and for HIP on top of it.
- * peerdma_hooks_report() says what is seen in the process at hand; whoever must not
- * miss a free of CUDA's checks buffer ids as well.  HSA has none.
+ * Seen are calls:
+ *   - by name
+ *   - by a pointer from dlsym() or cuGetProcAddress(). The CUDA runtime gets the driver's
+ *     functions that way, linked dynamically or statically.
+ *
+ * Not seen are:
+ *   - calls by a pointer that was fetched before this library was loaded
+ *   - calls in another namespace of dlmopen()
+ *   - calls through undocumented tables of CUDA
+ *   - frees that a CUDA graph makes as it runs
+ *
+ * peerdma_hooks_report() shows what is seen in the running process. A cache that must not
+ * miss any free of CUDA compares CUDA's buffer ids as well; HSA has no such ids.
+ *
+ * Any thread may call any function. A forked child inherits the subscriptions.
  */
 #ifndef PEERDMA_HOOKS_H
 #define PEERDMA_HOOKS_H
@@ -28,83 +38,89 @@ extern "C" {
 #endif
 
 enum peerdma_hook_kind {
-	PEERDMA_HOOK_FREE = 1,	/* before the free, and after it */
-	PEERDMA_HOOK_ALLOC = 2,	/* after it: whatever was known of these addresses is over */
+	PEERDMA_HOOK_FREE = 1,	/* one event before the free, one after it */
+	PEERDMA_HOOK_ALLOC = 2,	/* after an allocation: nothing known of these addresses holds any more */
 };
 
+/* The library's, valid during the call. Later releases may add to its end. */
 struct peerdma_hook_event {
 	uint32_t kind;		/* enum peerdma_hook_kind */
-	uint32_t after;		/* FREE: 0 before, 1 after */
-	uint64_t addr;		/* of the memory; 0 and */
-	uint64_t length;	/* UINT64_MAX: all, a context, a pool or a module went */
-	const char *call;	/* "cuMemFree_v2" */
+	uint32_t after;		/* of FREE: 0 before the free, 1 after it */
+	uint64_t addr;		/* first byte of the memory */
+	uint64_t length;	/* bytes. UINT64_MAX with addr 0: any memory may be freed, with a context, pool or module */
+	const char *call;	/* the function that was called, such as "cuMemFree_v2" */
 };
 
 /*
- * Called in the thread that frees, without locks of this library.  It may call
- * CUDA or HSA, but for frees and allocations, and must not wait for another thread that
- * may be in CUDA.
+ * A subscriber. It runs in the thread that frees or allocates. No lock of this library is held.
+ * It may call CUDA or HSA, except functions that allocate or free. It must not wait for a
+ * thread that may be inside CUDA, and must not unsubscribe itself.
  */
 typedef void (*peerdma_hook_fn)(void *arg, const struct peerdma_hook_event *event);
 
 /*
- * Whether the library is in front: 1, or 0 when this copy is loaded but names are
- * found elsewhere first, and subscribing is of no use.
+ * 1: the library comes first in the lookup of names. 0: it is loaded, but names are found
+ * in CUDA first, and subscribers are not called.
  */
 int peerdma_hooks_active(void);
 
 /*
- * Calls fn(arg) for every event from now on; up to 16 at a time.
+ * Calls fn(arg, event) for every event from now on. There is no limit on subscribers.
  *
- *   -ENOSPC  there are 16
+ *   -ENOMEM  out of memory: fn is not subscribed
  *   -EINVAL  fn is NULL
  */
 int peerdma_hooks_subscribe(peerdma_hook_fn fn, void *arg);
 
-/* The same pair again.  When it returns, fn is not running and will not be called; not from fn itself. */
+/*
+ * Ends the subscription of the same pair. Waits while another thread runs fn with arg; when it
+ * returns, fn is not running with arg and is not called again. Do not call it from fn.
+ */
 void peerdma_hooks_unsubscribe(peerdma_hook_fn fn, void *arg);
 
 /*
- * For who remembers that CUDA and HSA did not know an address: the word at this
- * place says whether they may by now.  Its bits of PEERDMA_HOOKS_MAKING_NOW count the
- * calls that are under way, in any thread, and may make addresses theirs: what
- * allocates, maps or reserves GPU memory, what allocates or registers host memory,
- * mapping of external memory and graphics' resources, loading of modules, hsa_init().
- * The rest counts those that ever began.
+ * For a program that remembers which addresses CUDA and HSA do not know: a word that changes when
+ * such an answer may have changed. The word is valid for the life of the process and is never 0.
+ *
+ * Its low bits, PEERDMA_HOOKS_MAKING_NOW, count the calls in progress, in all threads, that can
+ * make an address known: calls that allocate, map or reserve GPU memory, that allocate or register
+ * host memory, that map external memory or graphics resources, that load modules, and hsa_init().
+ * The other bits count all such calls that ever began.
  *
  *	was = __atomic_load_n(word, __ATOMIC_ACQUIRE);
- *	... CUDA is asked, and does not know the address ...
- *	if (!(was & PEERDMA_HOOKS_MAKING_NOW)) remember it with `was'
+ *	... ask CUDA: it does not know the address ...
+ *	if (!(was & PEERDMA_HOOKS_MAKING_NOW))
+ *		remember the answer, with `was`
  *
- * and as long as the word is `was' it is still so.  One that is remembered after the
- * call began is not valid when it has ended; while it is under way none is remembered.
- * Not counted are a kernel's launch, which may load variables of a module that
- * nobody asked for by name, and what CUDA takes for itself and hands to nobody.  Never 0.
+ * A remembered answer holds for as long as the word equals `was`.
+ *
+ * Not counted: kernel launches, which may load the variables of a module that was never asked for
+ * by name, and memory that CUDA allocates for its own use.
  */
 #define PEERDMA_HOOKS_MAKING_ONE (1ULL << 20)
 #define PEERDMA_HOOKS_MAKING_NOW (PEERDMA_HOOKS_MAKING_ONE - 1)
 const uint64_t *peerdma_hooks_making(void);
 
-/* By which ways calls of a function come here. */
-#define PEERDMA_HOOK_BY_NAME	(1U << 0)	/* calls that the dynamic loader binds */
-#define PEERDMA_HOOK_BY_DLSYM	(1U << 1)	/* what dlsym() of libcuda gives */
-#define PEERDMA_HOOK_BY_PROC	(1U << 2)	/* what cuGetProcAddress() gives */
-#define PEERDMA_HOOK_ABSENT	(1U << 3)	/* there is no such library in the process, or no such function in it */
+/* The ways in which a program can call a function. */
+#define PEERDMA_HOOK_BY_NAME	(1U << 0)	/* by a name that the dynamic loader binds */
+#define PEERDMA_HOOK_BY_DLSYM	(1U << 1)	/* by a pointer from dlsym() */
+#define PEERDMA_HOOK_BY_PROC	(1U << 2)	/* by a pointer from cuGetProcAddress() */
+#define PEERDMA_HOOK_ABSENT	(1U << 3)	/* the process has no such library, or the library no such function */
 
 struct peerdma_hook_report {
-	const char *call;
-	uint32_t ways;		/* PEERDMA_HOOK_BY_* that were tried just now and lead here */
-	uint32_t missed;	/* those that were tried and do not */
-	uint64_t events;	/* calls seen so far */
+	const char *call;	/* the function */
+	uint32_t ways;		/* PEERDMA_HOOK_BY_*: tried now, and seen */
+	uint32_t missed;	/* PEERDMA_HOOK_BY_*: tried now, and not seen; or PEERDMA_HOOK_ABSENT */
+	uint64_t events;	/* calls seen since the process began */
 };
 
 /*
- * Tries, for each function that is watched, each way there is, without calling
- * the function.  Fills up to n reports and returns how many functions there are;
- * 0 when the process has neither libcuda.so.1 nor libhsa-runtime64.so.1.  PEERDMA_HOOKS=report in the environment
- * prints the same to stderr when the process ends.
+ * Tries each way for each function, without calling the function. Writes up to n reports and
+ * returns the number of functions; 0 if the process has neither libcuda.so.1 nor
+ * libhsa-runtime64.so.1. With PEERDMA_HOOKS=report in the environment, the same report is
+ * printed to stderr when the process ends.
  */
-#define PEERDMA_HOOKS_MAX 256	/* no release watches more */
+#define PEERDMA_HOOKS_MAX 256	/* no release has more functions */
 unsigned int peerdma_hooks_report(struct peerdma_hook_report *reports, unsigned int n);
 
 #ifdef __cplusplus

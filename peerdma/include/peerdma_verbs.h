@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peerdma_verbs.h - pins for RDMA devices: memory regions (MRs) of verbs.
+ * peerdma_verbs.h - libpeerdma: verbs' memory regions (MRs) of pinned memory.
  *
  *	const struct peerdma_mr *mr;
  *
@@ -9,25 +9,29 @@
  *	... a work request has addr = ptr, whatever memory that is, and mr->lkey ...
  *	peerdma_cache_put(cache, hold);
  *
- * A pin has an MR for each protection domain and access that was asked for. It is made
- * once, lives as long as the pin, and is deregistered before the pin ends, so before
- * the memory is let go: by peerdma_unpin(), by a cache that ends the region, and in the thread
- * that frees the memory where the back-end tells of that in this process ("soft").
- * Where the kernel tells, it takes the memory out of the device's reach by itself, and
- * the MR that is left reaches nothing.
+ * A region has one MR for each protection domain and access that was asked for.  It is
+ * registered once, lives as long as the region and is deregistered before the memory is
+ * unpinned: by peerdma_unpin(), by a cache that ends the region, and, where the back-end
+ * reports frees in this process ("soft"), by the thread that frees the memory.  Where the
+ * kernel reports them, it takes the memory away from the device itself; the MR that is left
+ * reaches nothing.
  *
- * libibverbs is not linked: it is the one from which the program has its protection domain.
+ * The library does not link libibverbs.  It uses the one that the program has loaded.
  *
- * An MR is made in the first of these ways that works, and says which, and why not a better one:
+ * An MR is registered by the first of these methods that works; peerdma_mr reports it, and why
+ * no earlier one did:
  *
  *   host	host memory: ibv_reg_mr()
- *   dmabuf	a GPU's memory: ibv_reg_dmabuf_mr() of the pin's export (back-ends kernel and dmabuf)
- *   peer	a GPU's memory: ibv_reg_mr() of its address, which a kernel with a peer-memory
- *		client for that GPU understands (nvidia-peermem)
- *   view	the software GPU's memory as the CPU has it (back-end soft)
- *   staging	a copy in host memory, of pins with PEERDMA_STAGING: bytes move by peerdma_sync()
+ *   dmabuf	GPU memory: ibv_reg_dmabuf_mr() of the region's dma-buf (back-ends kernel and dmabuf)
+ *   peer	GPU memory: ibv_reg_mr() of its address, on kernels with a peer-memory client for
+ *		the GPU (nvidia-peermem)
+ *   view	memory of the software GPU: ibv_reg_mr() of a CPU view (back-end soft)
+ *   staging	a copy in host memory, with PEERDMA_STAGING: peerdma_sync() copies
  *
- * Results, units, threads and fork are as peerdma.h has them.
+ * A range over several allocations has one MR if one dma-buf or view of it can be made.  Else
+ * the result is -EOPNOTSUPP, and each of peerdma_segments() has an MR of its own (peerdma.h).
+ *
+ * Conventions (results, units, ownership, threads, fork) are those of peerdma.h.
  */
 #ifndef PEERDMA_VERBS_H
 #define PEERDMA_VERBS_H
@@ -42,48 +46,56 @@ extern "C" {
 struct ibv_mr;
 struct ibv_pd;
 
-/* The library's. Later releases may add to its end. */
+/*
+ * Belongs to the library, which allocates it.  Later releases add fields at its end, so programs
+ * must not copy it or take its size.
+ */
 struct peerdma_mr {
 	uint32_t lkey, rkey;
-	uint64_t addr;		/* as pinned: addresses in work requests, and remote ones, are the program's own; of a dma-buf, offsets */
+	uint64_t addr;		/* as pinned: work requests and remote peers use the program's addresses; of a dma-buf, offsets */
 	uint64_t length;
-	struct ibv_mr *verbs;	/* not to be deregistered by others */
-	const char *way;	/* as above */
-	const char *why;	/* not a better one: "dmabuf: ..."; "": there is none better */
+	struct ibv_mr *verbs;	/* of the library: do not deregister it */
+	const char *way;	/* the method, as above */
+	const char *why;	/* why no earlier method: "dmabuf: ..."; "" if there is none */
 };
 
 /*
- * The pin's MR in a domain. access: IBV_ACCESS_*, of which ZERO_BASED is not for it. The
- * first call registers; others with the same domain and access find what it made, with
- * no lock and no call. *mr is good until the pin ends; when the pin is
- * revoked its keys reach nothing any more.
+ * The region's MR in a protection domain.  access: IBV_ACCESS_*, without ZERO_BASED.  The first
+ * call registers and may block; later ones with the same domain and access find its result
+ * without a lock or a system call.  *mr lives as long as the region.  Once the region is
+ * revoked its keys reach nothing.
  *
- *   -EINVAL      access: ZERO_BASED, or writing to what was pinned PEERDMA_READONLY
- *   -EOPNOTSUPP  in none of these ways; the text has the reason of each
+ *   -EINVAL      pd is NULL; access has ZERO_BASED, or writes to a PEERDMA_READONLY region
+ *   -EOPNOTSUPP  no method works; the text has each reason
  *   -ENODEV      this process has not loaded libibverbs.so.1
- *   -ESTALE      the pin is revoked
- *   -ENOMEM      memory, or RLIMIT_MEMLOCK
- *   -EMFILE, -ENFILE, -ENOSPC  as verbs says
+ *   -ESTALE      the region is revoked
+ *   -ENOMEM      out of memory; RLIMIT_MEMLOCK is reached
+ *   -EMFILE, -ENFILE, -ENOSPC  as ibv_reg_mr() reports
+ *   -EDQUOT      the user's limit on dma-bufs or mappings is reached (peerdma_export_dmabuf())
  *   -EPERM       the context belongs to a parent process
  */
 int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, int access, const struct peerdma_mr **mr);
 
 /*
- * The same for a held region of a cache of pins; the MR lives as long as the region in
- * the cache. -EINVAL also: not a cache of pins.
+ * The same for a held region of a cache of pins; the MR lives as long as the region in the
+ * cache.  -EINVAL also: not a cache of pins.
  *
- * An MR keeps the pages that it was made of. Of host memory without peerdma.ko (back-end
- * host) nobody tells the cache that other pages are at the address, so there it is
- * -EOPNOTSUPP, unless the program tells (PEERDMA_CACHE_CALLS) or the device
- * follows the addresses (IBV_ACCESS_ON_DEMAND).
+ * An MR keeps the pages that it was registered with.  For host memory of back-end host the first
+ * call switches on a monitor of host memory (peerdma_monitor.h), which ends regions whose memory
+ * goes away.  No monitor is needed if the program notifies the cache (PEERDMA_CACHE_CALLS) or the
+ * device follows the addresses (IBV_ACCESS_ON_DEMAND).
+ *
+ *   -EOPNOTSUPP  also: host memory, and this process can have no monitor of it; the text says why
  */
 int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *hold, struct ibv_pd *pd, int access,
 		     const struct peerdma_mr **mr);
 
 /*
- * Deregisters all MRs that the context's pins have in a domain. To be called before
- * ibv_dealloc_pd(), when nobody uses them any more. 0, or -errno of one that could not be, such
- * as -EBUSY: memory windows are bound to it; -EPERM.
+ * Deregisters all MRs of the context's regions in a domain.  Call it before ibv_dealloc_pd(), when
+ * no thread uses them.  Blocks until other threads' deregistrations in that domain have ended.
+ *
+ *   -EBUSY  memory windows are bound to an MR, which is kept; other errno as ibv_dereg_mr()
+ *   -EPERM  the context belongs to a parent process
  */
 int peerdma_verbs_end(struct peerdma *ctx, struct ibv_pd *pd);
 

@@ -26,30 +26,23 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/platform_device.h>
-#include <linux/rcupdate.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 
 #include <drm/amd_rdma.h>
 
-#include "pin.h"
+#include "map.h"
 
 #define NAME "peerdma_amd: "
 
 static const struct amd_rdma_interface *rdma;
 static struct platform_device *plain;	/* that no IOMMU translates for */
 
-/* Memory that is contiguous on the bus; the next run's `first' ends this one. */
-struct amd_run {
-	phys_addr_t phys;
-	u32 first;		/* page of the pin */
-};
-
 struct amd_memory {
 	struct amd_p2p_info *info;
-	bool cached;
+	enum peerdma_memory memory;
 	u32 nruns;
-	struct amd_run runs[];
+	struct peerdma_run runs[];
 };
 
 static void free_callback(void *data)
@@ -127,8 +120,9 @@ static struct amd_memory *read_table(const struct peerdma_pin *pin, struct amd_p
 		page += sg_dma_len(sg) >> PAGE_SHIFT;
 	}
 	m->nruns = nruns;
-	m->cached = region_intersects(m->runs[0].phys, PAGE_SIZE, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) ==
-		REGION_INTERSECTS;
+	if (region_intersects(m->runs[0].phys, PAGE_SIZE, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) ==
+	    REGION_INTERSECTS)
+		m->memory = MEMORY_CACHED;
 	return m;
 }
 
@@ -191,42 +185,34 @@ static void amd_release(struct peerdma_pin *pin)
 static phys_addr_t amd_page(const struct peerdma_pin *pin, u32 i)
 {
 	const struct amd_memory *m = pin->priv;
-	u32 low = 0, high = m->nruns;
 
-	while (high - low > 1) {
-		u32 mid = low + (high - low) / 2;
-
-		if (m->runs[mid].first <= i)
-			low = mid;
-		else
-			high = mid;
-	}
-	return m->runs[low].phys + ((u64)(i - m->runs[low].first) << PAGE_SHIFT);
+	return peerdma_run_page(m->runs, m->nruns, i);
 }
 
-static bool amd_cached(const struct peerdma_pin *pin)
+static enum peerdma_memory amd_memory(const struct peerdma_pin *pin)
 {
 	const struct amd_memory *m = pin->priv;
 
-	return m->cached;
+	return m->memory;
 }
 
 /* Memory that is not in a BAR is not bus addresses: only its driver can map it. */
 static int amd_dma_map(struct peerdma_map *map)
 {
-	return amd_cached(map->pub.pin) ? -EOPNOTSUPP : peerdma_map_resource(map);
+	return amd_memory(map->pub.pin) != MEMORY_BAR ? -EOPNOTSUPP : peerdma_map_resource(map);
 }
 
 static struct peerdma_provider amd_provider = {
 	.name = "amd",
 	.owner = THIS_MODULE,
+	.aperture = true,
 	.page_shift = PAGE_SHIFT,
 	.get = amd_get,
 	.claims = amd_claims,
 	.put = amd_put,
 	.release = amd_release,
 	.page = amd_page,
-	.cached = amd_cached,
+	.memory = amd_memory,
 	.dma_map = amd_dma_map,
 	.dma_unmap = peerdma_unmap_resource,
 };
@@ -268,8 +254,6 @@ static int __init peerdma_amd_init(void)
 static void __exit peerdma_amd_exit(void)
 {
 	peerdma_unregister_provider(&amd_provider);
-	/* The last pin may have ended in a free callback that has not returned yet. */
-	synchronize_rcu_tasks();
 	platform_device_unregister(plain);
 }
 
@@ -278,4 +262,5 @@ module_exit(peerdma_amd_exit);
 
 MODULE_AUTHOR("peerdma developers");
 MODULE_DESCRIPTION("peerdma: GPU memory through amd_rdma_interface");
+MODULE_VERSION("0.1.0");
 MODULE_LICENSE("Dual MIT/GPL");

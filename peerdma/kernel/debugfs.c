@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * debugfs.c - /sys/kernel/debug/peerdma: pins (a table, tab-separated, its
- * first line names the columns, which only ever grow at the end), stats, and
- * users (another such table).
+ * first line names the columns, which only ever grow at the end), stats, users
+ * (processes, another such table) and accounts (what each user has taken: a third).
  */
 #include <linux/debugfs.h>
 #include <linux/device.h>
 #include <linux/seq_file.h>
 
+#include "debugfs.h"
 #include "file.h"
-#include "pin.h"
+#include "map.h"
 
 static struct dentry *dir;
 
@@ -64,11 +65,13 @@ static void show_devices(struct seq_file *s, struct peerdma_pin *pin, bool late)
 {
 	const char *separator = "";
 	struct device *of = NULL;
-	struct peerdma_map *map;
+	struct peerdma_made *made;
 	u32 count = 0;
 
-	list_for_each_entry(map, &pin->maps, node) {
-		if (!map->live || (late && !map->late))
+	list_for_each_entry(made, &pin->made, node) {
+		const struct peerdma_map *map = peerdma_map_of(made);
+
+		if (!map || !map->live || (late && !map->late))
 			continue;
 		if (map->pub.dev == of) {
 			count++;
@@ -88,9 +91,9 @@ static void show_devices(struct seq_file *s, struct peerdma_pin *pin, bool late)
 
 static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 {
-	struct peerdma_map *map;
+	u32 maps = 0, made_of[CHARGES] = { 0 };
+	struct peerdma_made *made;
 	phys_addr_t phys = 0;
-	u32 maps = 0;
 	bool memory;
 
 	mutex_lock(&pin->lock);
@@ -100,23 +103,25 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 	memory = pin->provider->page && (pin->state == PIN_LIVE || (pin->state == PIN_ENDING && !pin->revoked));
 	if (memory)
 		peerdma_pin_run(pin, 0, 1, &phys);
-	list_for_each_entry(map, &pin->maps, node)
-		maps += map->live;
+	list_for_each_entry(made, &pin->made, node) {
+		maps += peerdma_map_of(made) && peerdma_map_of(made)->live;
+		made_of[made->ops->charge]++;
+	}
 	seq_printf(s, "%u\t%d\t", pin->handle, pin->tgid);
 	show_comm(s, pin);
-	seq_printf(s, "\t%s\t%s\t%s\t", pin->ops ? pin->ops->name : "/dev/peerdma",
+	seq_printf(s, "\t%s\t%s\t%s\t", pin->client,
 		   pin->provider->name, state_names[pin->state]);
 	show_flags(s, pin->flags);
 	seq_printf(s, "\t%#llx\t%#llx\t%#llx\t%u\t%u\t%u\t%u\t%#llx\t%u\t", pin->addr,
-		   pin->length, pin->pinned_length, pin->page_shift, maps, pin->views,
-		   pin->exports, (u64)phys, pin->generation);
+		   pin->length, pin->pinned_length, pin->page_shift, maps,
+		   made_of[CHARGE_VIEWS], made_of[CHARGE_EXPORTS], (u64)phys, pin->generation);
 	if (memory)
 		show_segments(s, pin);
 	seq_putc(s, '\t');
 	show_devices(s, pin, false);
 	seq_putc(s, '\t');
 	show_devices(s, pin, true);
-	seq_putc(s, '\n');
+	seq_printf(s, "\t%u\t%#llx\n", from_kuid(seq_user_ns(s), pin->account->uid), pin->cookie);
 unlock:
 	mutex_unlock(&pin->lock);
 }
@@ -160,7 +165,7 @@ static void pins_stop(struct seq_file *s, void *v)
 static int pins_show(struct seq_file *s, void *v)
 {
 	if (v == SEQ_START_TOKEN)
-		seq_puts(s, "id\tpid\tcomm\tclient\tprovider\tstate\tflags\taddr\tlength\tpinned_length\tpage_shift\tmappings\tviews\texports\tfirst_phys\tgeneration\tsegments\tdevices\tlate\n");
+		seq_puts(s, "id\tpid\tcomm\tclient\tprovider\tstate\tflags\taddr\tlength\tpinned_length\tpage_shift\tmappings\tviews\texports\tfirst_phys\tgeneration\tsegments\tdevices\tlate\tuid\tcookie\n");
 	else
 		show_pin(s, v);
 	return 0;
@@ -187,6 +192,7 @@ static int stats_show(struct seq_file *s, void *v)
 	seq_printf(s, "late\t%lld\n", atomic64_read(&st->late));
 	seq_printf(s, "revocations\t%lld\n", atomic64_read(&st->revocations));
 	seq_printf(s, "faults\t%lld\n", atomic64_read(&st->faults));
+	seq_printf(s, "flushes\t%lld\n", atomic64_read(&st->flushes));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(stats);
@@ -198,12 +204,20 @@ static int users_show(struct seq_file *s, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(users);
 
+static int accounts_show(struct seq_file *s, void *v)
+{
+	peerdma_accounts_show(s);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(accounts);
+
 void peerdma_debugfs_init(void)
 {
 	dir = debugfs_create_dir("peerdma", NULL);
 	debugfs_create_file("pins", 0400, dir, NULL, &pins_fops);
 	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
 	debugfs_create_file("users", 0400, dir, NULL, &users_fops);
+	debugfs_create_file("accounts", 0400, dir, NULL, &accounts_fops);
 }
 
 void peerdma_debugfs_exit(void)

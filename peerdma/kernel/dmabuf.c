@@ -10,7 +10,7 @@
  *
  * It comes with the dma-buf's reservation lock held, and unmapping wants
  * that lock, too.  So for these pins it is taken before pin->lock around whatever
- * makes or unmakes a mapping: peerdma_maps_lock().  The exporter maps before
+ * makes or unmakes a mapping: struct peerdma_import_ops.  The exporter maps before
  * pin->lock is taken, for it may move memory to do so, and tell us.  Attachments
  * come and go without any lock.
  */
@@ -19,12 +19,13 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "pin.h"
+#include "dmabuf.h"
+#include "map.h"
 
 /* One device's attachment: of a mapping, or on its way to or from there. */
 struct import {
 	struct list_head node;		/* source->idle */
-	struct peerdma_source *source;
+	struct source *source;
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;
 	enum dma_data_direction dir;
@@ -32,13 +33,18 @@ struct import {
 	bool pinned;
 };
 
-/* What such a pin is of.  The reservation lock guards all but dmabuf. */
-struct peerdma_source {
+/* What such a pin is of: pin->priv.  The reservation lock guards all but dmabuf. */
+struct source {
 	struct dma_buf *dmabuf;
 	struct import *ready;		/* what the next dma_map takes */
 	struct list_head idle;		/* to be detached */
 	u32 mapped;
 };
+
+static struct source *source_of(const struct peerdma_pin *pin)
+{
+	return pin->priv;
+}
 
 static void moved(struct dma_buf_attachment *attach)
 {
@@ -71,7 +77,7 @@ static int map_errno(int err)
 
 /* ---- attachments; no lock is held ---- */
 
-static struct import *import_create(struct peerdma_source *source, u64 cookie, struct device *dev)
+static struct import *import_create(struct source *source, u64 cookie, struct device *dev)
 {
 	struct import *im = kzalloc(sizeof(*im), GFP_KERNEL_ACCOUNT);
 
@@ -131,16 +137,18 @@ static void import_unmap(struct import *im)
 	list_add(&im->node, &im->source->idle);
 }
 
-int peerdma_maps_lock_source(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+static int lock_maps(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
 {
-	struct peerdma_source *source = pin->source;
+	struct source *source = pin->priv;
 	struct import *im = NULL;
 	int err;
 
 	if (dev) {
+		if (!valid_dma_direction(dir))
+			return -EINVAL;
 		if (pin->flags & PEERDMA_PIN_READONLY && dir != DMA_TO_DEVICE)
 			return -EPERM;
-		if (!valid_dma_direction(dir) || !dev->dma_mask)
+		if (!dev->dma_mask)
 			return -EOPNOTSUPP;
 		im = import_create(source, pin->cookie, dev);
 		if (IS_ERR(im))
@@ -164,9 +172,9 @@ int peerdma_maps_lock_source(struct peerdma_pin *pin, struct device *dev, enum d
 	return 0;
 }
 
-void peerdma_maps_unlock_source(struct peerdma_pin *pin)
+static void unlock_maps(struct peerdma_pin *pin)
 {
-	struct peerdma_source *source = pin->source;
+	struct source *source = pin->priv;
 	LIST_HEAD(idle);
 
 	mutex_unlock(&pin->lock);
@@ -202,7 +210,7 @@ static int take_segments(struct peerdma_map *map, const struct import *im)
 
 static int source_dma_map(struct peerdma_map *map)
 {
-	struct peerdma_source *source = map->pub.pin->source;
+	struct source *source = map->pub.pin->priv;
 	int err;
 
 	if (WARN_ON(!source->ready))
@@ -217,7 +225,7 @@ static int source_dma_map(struct peerdma_map *map)
 
 static void source_dma_unmap(struct peerdma_map *map)
 {
-	dma_resv_assert_held(map->pub.pin->source->dmabuf->resv);
+	dma_resv_assert_held(source_of(map->pub.pin)->dmabuf->resv);
 	import_unmap(map->priv);
 	map->nsegs = 0;
 }
@@ -226,43 +234,18 @@ static void source_dma_unmap(struct peerdma_map *map)
 
 static int source_get(struct peerdma_pin *pin)
 {
-	return pin->start + pin->pinned_length > pin->source->dmabuf->size ? -ENXIO : 0;
+	return pin->start + pin->pinned_length > source_of(pin)->dmabuf->size ? -ENXIO : 0;
 }
 
-/* What it holds is held until nobody can look for it: peerdma_source_free(). */
+/* What it holds is held until no one can look for it: source_free(). */
 static void source_put(struct peerdma_pin *pin)
 {
 }
 
-struct peerdma_provider peerdma_dmabuf_provider = {
-	.name = "dmabuf",
-	.owner = THIS_MODULE,
-	.page_shift = PAGE_SHIFT,
-	.get = source_get,
-	.put = source_put,
-	.dma_map = source_dma_map,
-	.dma_unmap = source_dma_unmap,
-};
-
-int peerdma_source_set(struct peerdma_pin *pin, struct dma_buf *dmabuf)
+/* Put or revoked: attachments go, for which no lock may be held. */
+static void source_release(struct peerdma_pin *pin)
 {
-	struct peerdma_source *source = kzalloc(sizeof(*source), GFP_KERNEL_ACCOUNT);
-
-	if (!source)
-		return -ENOMEM;
-	get_dma_buf(dmabuf);
-	source->dmabuf = dmabuf;
-	INIT_LIST_HEAD(&source->idle);
-	/* Somebody may be looking at all pins there are: peerdma_maps_lock(). */
-	mutex_lock(&pin->lock);
-	WRITE_ONCE(pin->source, source);
-	mutex_unlock(&pin->lock);
-	return 0;
-}
-
-void peerdma_source_end(struct peerdma_pin *pin)
-{
-	struct peerdma_source *source = pin->source;
+	struct source *source = source_of(pin);
 	LIST_HEAD(idle);
 
 	dma_resv_lock(source->dmabuf->resv, NULL);
@@ -271,12 +254,74 @@ void peerdma_source_end(struct peerdma_pin *pin)
 	detach_all(&idle);
 }
 
-void peerdma_source_free(struct peerdma_pin *pin)
+static void source_free(struct peerdma_pin *pin)
 {
-	struct peerdma_source *source = pin->source;
+	struct source *source = source_of(pin);
 
 	WARN_ON(source->mapped || !list_empty(&source->idle));
 	dma_buf_put(source->dmabuf);
 	kfree(source);
-	pin->source = NULL;
+}
+
+static const struct peerdma_import_ops import_ops = {
+	.lock = lock_maps,
+	.unlock = unlock_maps,
+	.free = source_free,
+};
+
+static struct peerdma_provider dmabuf_provider = {
+	.name = "dmabuf",
+	.owner = THIS_MODULE,
+	.page_shift = PAGE_SHIFT,
+	.get = source_get,
+	.put = source_put,
+	.release = source_release,
+	.dma_map = source_dma_map,
+	.dma_unmap = source_dma_unmap,
+};
+
+void peerdma_dmabuf_init(void)
+{
+	peerdma_provider_init(&dmabuf_provider);
+}
+
+static int set_range(struct peerdma_pin *pin, const struct dma_buf *dmabuf)
+{
+	if (pin->flags & ~PEERDMA_PIN_READONLY)
+		return -EINVAL;
+	/* As large as it is, from there on. */
+	if (!pin->length) {
+		if (pin->addr >= dmabuf->size)
+			return -ENXIO;
+		pin->length = dmabuf->size - pin->addr;
+	}
+	if (pin->addr + pin->length < pin->addr)
+		return -EINVAL;
+	pin->token = 0;
+	pin->va_space = 0;
+	pin->flags |= PEERDMA_PIN_DEVICE | PEERDMA_PIN_DMABUF;
+	return 0;
+}
+
+int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf)
+{
+	struct source *source;
+	int err = set_range(pin, dmabuf);
+
+	if (err)
+		return err;
+	source = kzalloc(sizeof(*source), GFP_KERNEL_ACCOUNT);
+	if (!source)
+		return -ENOMEM;
+	get_dma_buf(dmabuf);
+	source->dmabuf = dmabuf;
+	INIT_LIST_HEAD(&source->idle);
+	pin->priv = source;
+	pin->import = &import_ops;
+	/* The caller is in this module's code, so that is there. */
+	__module_get(THIS_MODULE);
+	err = peerdma_pin_start_at(pin, &dmabuf_provider);
+	if (err)
+		module_put(THIS_MODULE);
+	return err;
 }

@@ -6,26 +6,19 @@
 #include <linux/uaccess.h>
 
 #include "file.h"
-#include "pin.h"
+#include "map.h"
+#include "view.h"
 
-/* The state says already that the pin ends: give_event() looks at that. */
-void peerdma_file_forget(struct peerdma_pin *pin)
+/* ---- its pins ---- */
+
+static struct peerdma_file *file_of(const struct peerdma_pin *pin)
 {
-	struct peerdma_file *file = pin->file;
-
-	spin_lock(&file->lock);
-	list_del_init(&pin->event_node);
-	spin_unlock(&file->lock);
+	return container_of(pin->owner, struct peerdma_file, owner);
 }
 
-void peerdma_file_forget_map(struct peerdma_map *map)
+static void pin_revoked(struct peerdma_pin *pin)
 {
-	xa_erase(&map->pub.pin->file->maps, map->handle);
-}
-
-void peerdma_file_event(struct peerdma_pin *pin)
-{
-	struct peerdma_file *file = pin->file;
+	struct peerdma_file *file = file_of(pin);
 
 	atomic64_inc(&file->user->revocations);
 	spin_lock(&file->lock);
@@ -33,6 +26,41 @@ void peerdma_file_event(struct peerdma_pin *pin)
 	spin_unlock(&file->lock);
 	wake_up_interruptible_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
 }
+
+/* Mappings that programs made go with their pin. */
+static void end_maps(struct peerdma_file *file, struct peerdma_pin *pin)
+{
+	struct peerdma_made *made, *next;
+
+	peerdma_maps_lock(pin, NULL, DMA_NONE);
+	list_for_each_entry_safe(made, next, &pin->made, node) {
+		struct peerdma_map *map = peerdma_map_of(made);
+
+		if (!map || !map->handle)
+			continue;
+		xa_erase(&file->maps, map->handle);
+		peerdma_made_end(made);
+	}
+	peerdma_maps_unlock(pin);
+}
+
+static void pin_ended(struct peerdma_pin *pin)
+{
+	struct peerdma_file *file = file_of(pin);
+
+	if (!list_empty_careful(&pin->made))
+		end_maps(file, pin);
+	spin_lock(&file->lock);
+	list_del_init(&pin->event_node);
+	spin_unlock(&file->lock);
+}
+
+static const struct peerdma_owner_ops owner_ops = {
+	.revoked = pin_revoked,
+	.ended = pin_ended,
+};
+
+/* ---- events ---- */
 
 /* The pin of the oldest event, taken off the queue, with a reference. */
 static struct peerdma_pin *take_event(struct peerdma_file *file)
@@ -54,7 +82,7 @@ static int give_event(struct peerdma_file *file, struct peerdma_pin *pin, char _
 	struct peerdma_event event = {
 		.type = PEERDMA_EVENT_REVOKED,
 		.handle = pin->handle,
-		.slot = pin->handle,
+		.slot = pin->slot_index,
 		.generation = pin->generation,
 		.addr = pin->addr,
 		.length = pin->length,
@@ -62,7 +90,7 @@ static int give_event(struct peerdma_file *file, struct peerdma_pin *pin, char _
 
 	if (!copy_to_user(buf, &event, sizeof(event)))
 		return 0;
-	/* Not lost, unless the pin was ended meanwhile. */
+	/* Not lost, unless the pin was ended meanwhile, which takes it off for good. */
 	spin_lock(&file->lock);
 	if (READ_ONCE(pin->state) < PIN_ENDING)
 		list_add(&pin->event_node, &file->events);
@@ -109,22 +137,42 @@ static __poll_t peerdma_poll(struct file *filp, poll_table *table)
 	return list_empty_careful(&file->events) ? 0 : EPOLLIN | EPOLLRDNORM;
 }
 
+/* ---- the file ---- */
+
 static int peerdma_mmap(struct file *filp, struct vm_area_struct *vma)
 {
+	struct peerdma_file *file = filp->private_data;
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	u32 handle = offset >> 40;
 	struct peerdma_pin *pin;
 	int err;
 
 	if (!handle)
-		return peerdma_generation_mmap(vma);
-	pin = handle < PEERDMA_MAX_PINS ? peerdma_pin_find(filp->private_data, handle) : NULL;
+		return peerdma_slots_mmap(&file->slots, vma);
+	pin = peerdma_pin_find(&file->owner, handle);
 	if (!pin)
 		return -ENOENT;
 	err = peerdma_view_mmap(pin, vma, offset - PEERDMA_MMAP_PIN(handle));
 	peerdma_pin_put(pin);
 	return err;
 }
+
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+static unsigned long peerdma_area(struct file *filp, unsigned long addr, unsigned long len,
+				  unsigned long pgoff, unsigned long flags)
+{
+	u32 handle = ((u64)pgoff << PAGE_SHIFT) >> 40;
+	struct peerdma_file *file = filp->private_data;
+	struct peerdma_pin *pin = peerdma_pin_find(&file->owner, handle);
+	unsigned long area;
+
+	if (!pin)
+		return thp_get_unmapped_area(filp, addr, len, pgoff, flags);
+	area = peerdma_view_area(pin, filp, addr, len, pgoff, flags);
+	peerdma_pin_put(pin);
+	return area;
+}
+#endif
 
 static int peerdma_open(struct inode *inode, struct file *filp)
 {
@@ -137,8 +185,11 @@ static int peerdma_open(struct inode *inode, struct file *filp)
 		kfree(file);
 		return -ENOMEM;
 	}
+	file->owner.ops = &owner_ops;
+	file->owner.slots = &file->slots;
+	INIT_HLIST_HEAD(&file->owner.pins);
+	peerdma_slots_init(&file->slots);
 	spin_lock_init(&file->lock);
-	INIT_HLIST_HEAD(&file->pins);
 	INIT_LIST_HEAD(&file->events);
 	init_waitqueue_head(&file->wait);
 	xa_init_flags(&file->maps, XA_FLAGS_ALLOC1);
@@ -152,12 +203,13 @@ static int peerdma_release(struct inode *inode, struct file *filp)
 	struct peerdma_file *file = filp->private_data;
 	struct peerdma_pin *pin;
 
-	while ((pin = peerdma_pin_of_file(file))) {
+	while ((pin = peerdma_pin_of(&file->owner))) {
 		peerdma_pin_end(pin, NULL);
 		peerdma_pin_put(pin);
 		cond_resched();
 	}
 	xa_destroy(&file->maps);
+	peerdma_slots_free(&file->slots);
 	peerdma_user_put(file->user);
 	kfree(file);
 	return 0;
@@ -173,7 +225,7 @@ static const struct file_operations peerdma_fops = {
 	.poll = peerdma_poll,
 	.mmap = peerdma_mmap,
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
-	.get_unmapped_area = peerdma_view_area,
+	.get_unmapped_area = peerdma_area,
 #endif
 };
 
@@ -184,12 +236,12 @@ static struct miscdevice peerdma_misc = {
 	.mode = 0666,
 };
 
-int peerdma_uapi_init(void)
+int peerdma_file_init(void)
 {
 	return misc_register(&peerdma_misc);
 }
 
-void peerdma_uapi_exit(void)
+void peerdma_file_exit(void)
 {
 	misc_deregister(&peerdma_misc);
 	peerdma_users_exit();

@@ -9,12 +9,14 @@
 #include <linux/wait.h>
 #include <linux/xarray.h>
 
-struct peerdma_pin;
+#include "pin.h"
+#include "slots.h"
+
 struct seq_file;
 
 /* A process that has opened the device. */
 struct peerdma_user {
-	struct list_head node;		/* users.c */
+	struct hlist_node node;		/* users.c */
 	struct pid *process;
 	char comm[TASK_COMM_LEN];
 	u32 files;			/* open ones */
@@ -22,14 +24,18 @@ struct peerdma_user {
 };
 
 struct peerdma_file {
-	struct peerdma_user *user;	/* who opened it */
-	struct hlist_head pins;		/* slots_lock: peerdma_pin.file_node */
+	struct peerdma_owner owner;	/* of its pins */
+	struct peerdma_slots slots;
+	struct peerdma_user *user;	/* the process that opened it */
 	spinlock_t lock;
 	struct list_head events;	/* lock: peerdma_pin.event_node, oldest first */
 	wait_queue_head_t wait;		/* for events */
 	struct xarray maps;		/* handle -> peerdma_map; erased under its pin->lock */
 	u32 next_map;
 };
+
+int peerdma_file_init(void);
+void peerdma_file_exit(void);
 
 /* users.c.  NULL: out of memory. */
 struct peerdma_user *peerdma_user_get(void);

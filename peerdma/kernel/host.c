@@ -2,48 +2,30 @@
 /*
  * host.c - the provider of host memory.
  *
- * Pages are pinned for the long term and counted against RLIMIT_MEMLOCK of the
- * process that they belong to, as RDMA does (VmPin in /proc/PID/status).  Host
+ * Pages are pinned for the long term, charged to the user (account.h) and shown in VmPin of
+ * /proc/PID/status of the process that they belong to.  Host
  * memory is never revoked: a pinned page stays, whatever becomes of the mapping
  * that it was found through.  Only the pin's generation tells of that (watch.h).
  */
-#include <linux/capability.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "host.h"
 #include "pin.h"
 #include "watch.h"
 
-/* Pages that follow each other in memory; the next run's `first' ends this one. */
-struct host_run {
-	unsigned long pfn;
-	u32 first;
-};
-
 struct host_pin {
-	struct mm_struct *mm;	/* only its counter and its struct */
+	struct peerdma_locked locked;
 	struct peerdma_watch watch;
 	u32 npages;
 	u32 nruns;
-	struct host_run *runs;
+	struct peerdma_run *runs;
 };
 
 #define SMALL_PIN 16		/* pages for which the stack will do */
-
-static int charge(struct mm_struct *mm, unsigned long npages)
-{
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	u64 now = atomic64_add_return(npages, &mm->pinned_vm);
-
-	if (now > limit && !capable(CAP_IPC_LOCK)) {
-		atomic64_sub(npages, &mm->pinned_vm);
-		return -ENOMEM;
-	}
-	return 0;
-}
 
 static long pin_all(u64 start, u32 npages, unsigned int gup_flags, struct page **pages)
 {
@@ -79,7 +61,7 @@ static int make_runs(struct host_pin *host, struct page **pages)
 
 		if (i && pfn == page_to_pfn(pages[i - 1]) + 1)
 			continue;
-		host->runs[host->nruns].pfn = pfn;
+		host->runs[host->nruns].phys = PFN_PHYS(pfn);
 		host->runs[host->nruns++].first = i;
 	}
 	return 0;
@@ -118,26 +100,24 @@ static int host_get(struct peerdma_pin *pin)
 	host = kzalloc(sizeof(*host), GFP_KERNEL_ACCOUNT);
 	if (!host)
 		return -ENOMEM;
-	host->mm = current->mm;
 	host->npages = pin->pinned_length >> PAGE_SHIFT;
-	err = charge(host->mm, host->npages);
+	err = peerdma_lock_pages(&host->locked, pin->account, host->npages);
 	if (err)
 		goto free;
 	err = peerdma_watch_begin(&host->watch, pin);
 	if (err)
-		goto uncharge;
+		goto unlock;
 	err = find_pages(pin, host);
 	if (err)
 		goto unwatch;
 	peerdma_watch_found(&host->watch);
-	mmgrab(host->mm);
 	pin->priv = host;
 	return 0;
 
 unwatch:
 	peerdma_watch_end(&host->watch);
-uncharge:
-	atomic64_sub(host->npages, &host->mm->pinned_vm);
+unlock:
+	peerdma_unlock_pages(&host->locked);
 free:
 	kfree(host);
 	return err;
@@ -158,12 +138,11 @@ static void host_put(struct peerdma_pin *pin)
 	/* From here on the range is the process's own affair. */
 	peerdma_watch_end(&host->watch);
 	for (i = 0; i < host->nruns; i++) {
-		unpin_user_page_range_dirty_lock(pfn_to_page(host->runs[i].pfn),
+		unpin_user_page_range_dirty_lock(pfn_to_page(PHYS_PFN(host->runs[i].phys)),
 						 run_end(host, i) - host->runs[i].first, dirty);
 		cond_resched();
 	}
-	atomic64_sub(host->npages, &host->mm->pinned_vm);
-	mmdrop(host->mm);
+	peerdma_unlock_pages(&host->locked);
 	kvfree(host->runs);
 	kfree(host);
 }
@@ -171,20 +150,11 @@ static void host_put(struct peerdma_pin *pin)
 static phys_addr_t host_page(const struct peerdma_pin *pin, u32 i)
 {
 	const struct host_pin *host = pin->priv;
-	u32 low = 0, high = host->nruns;
 
-	while (high - low > 1) {
-		u32 mid = low + (high - low) / 2;
-
-		if (host->runs[mid].first <= i)
-			low = mid;
-		else
-			high = mid;
-	}
-	return PFN_PHYS(host->runs[low].pfn + (i - host->runs[low].first));
+	return peerdma_run_page(host->runs, host->nruns, i);
 }
 
-struct peerdma_provider peerdma_host_provider = {
+static struct peerdma_provider host_provider = {
 	.name = "host",
 	.owner = THIS_MODULE,
 	.host = true,
@@ -193,3 +163,8 @@ struct peerdma_provider peerdma_host_provider = {
 	.put = host_put,
 	.page = host_page,
 };
+
+void peerdma_host_init(void)
+{
+	peerdma_provider_enter_last(&host_provider);
+}

@@ -13,13 +13,16 @@
  *   A device behind an IOMMU loses its mapping.  One without could still write
  *   there: it is waited for, however long it takes, unless somebody allows that
  *   such a device is stopped (export_stop_device), which ends all of its DMA.
+ *   No time can bound that wait: to return is to let the device write to what
+ *   others have.  It lasts for ever if the importer's file is closed by the very
+ *   thread that waits, as in a process that exits; the log names the device, and
+ *   export_stop_device, set then, ends the wait within a second.
  */
-#include <linux/iommu.h>
 #include <linux/moduleparam.h>
 #include <linux/pci.h>
 
 #include "importers.h"
-#include "pin.h"
+#include "path.h"
 
 static unsigned int timeout_ms = 10000;
 module_param_named(export_timeout_ms, timeout_ms, uint, 0644);
@@ -29,7 +32,7 @@ static bool stop_device;
 module_param_named(export_stop_device, stop_device, bool, 0644);
 MODULE_PARM_DESC(export_stop_device, "An importer's device that has no IOMMU and does not let go in time loses its bus mastering (default N: it is waited for)");
 
-/* Who waits for importers of some pin: rare, so one for all. */
+/* Threads that wait for importers: rare, so one queue for all. */
 static DECLARE_WAIT_QUEUE_HEAD(returned);
 
 unsigned long peerdma_importers_timeout(void)
@@ -37,32 +40,45 @@ unsigned long peerdma_importers_timeout(void)
 	return msecs_to_jiffies(READ_ONCE(timeout_ms));
 }
 
-void peerdma_importer_returns(struct peerdma_map *map)
+void peerdma_importer_down(struct peerdma_map *map)
 {
-	struct peerdma_pin *pin = map->pub.pin;
+	struct peerdma_export *ex;
 
-	lockdep_assert_held(&pin->lock);
+	if (!peerdma_map_down(map) || !map->lent)
+		return;
+	ex = map->attached->ex;
 	map->lent = false;
-	/* Release: who sees none left finds them taken down. */
-	smp_store_release(&pin->lent, pin->lent - 1);
+	/* Release: a thread that sees none left finds them taken down. */
+	smp_store_release(&ex->lent, ex->lent - 1);
 	wake_up_all(&returned);
 }
 
-static bool all_returned(const struct peerdma_pin *pin)
+static bool all_returned(const struct peerdma_export *ex)
 {
 	/* Acquire: what they had is taken down. */
-	return !smp_load_acquire(&pin->lent);
+	return !smp_load_acquire(&ex->lent);
+}
+
+/* The mapping, if it is lent to an importer of this export. */
+static struct peerdma_map *lent_map(const struct peerdma_export *ex, struct peerdma_made *made)
+{
+	struct peerdma_map *map = peerdma_map_of(made);
+
+	return map && map->lent && map->attached->ex == ex ? map : NULL;
 }
 
 /* ---- those who are late ---- */
 
-static void name_late(struct peerdma_pin *pin)
+static void name_late(struct peerdma_export *ex)
 {
+	struct peerdma_pin *pin = ex->made.pin;
+	struct peerdma_made *made;
 	struct peerdma_map *map;
 
 	mutex_lock(&pin->lock);
-	list_for_each_entry(map, &pin->maps, node) {
-		if (!map->lent || map->late)
+	list_for_each_entry(made, &pin->made, node) {
+		map = lent_map(ex, made);
+		if (!map || map->late)
 			continue;
 		map->late = true;
 		atomic64_inc(&peerdma_stats.late);
@@ -77,12 +93,12 @@ static void overdue(struct work_struct *work)
 {
 	struct peerdma_overdue *o = container_of(to_delayed_work(work), struct peerdma_overdue, work);
 
-	name_late(o->pin);
+	name_late(o->ex);
 }
 
-void peerdma_overdue_begin(struct peerdma_overdue *o, struct peerdma_pin *pin)
+void peerdma_overdue_begin(struct peerdma_overdue *o, struct peerdma_export *ex)
 {
-	o->pin = pin;
+	o->ex = ex;
 	INIT_DELAYED_WORK_ONSTACK(&o->work, overdue);
 	schedule_delayed_work(&o->work, peerdma_importers_timeout());
 }
@@ -96,66 +112,66 @@ void peerdma_overdue_end(struct peerdma_overdue *o)
 /* ---- what becomes of them ---- */
 
 /* Until it detaches. */
-static void keep(struct peerdma_pin *pin)
+static void keep(struct peerdma_export *ex)
 {
+	struct peerdma_pin *pin = ex->made.pin;
+	struct peerdma_made *made;
 	struct peerdma_map *map;
 
 	mutex_lock(&pin->lock);
-	list_for_each_entry(map, &pin->maps, node) {
-		if (!map->lent || map->hold)
+	list_for_each_entry(made, &pin->made, node) {
+		map = lent_map(ex, made);
+		if (!map || map->attached->hold)
 			continue;
-		map->hold = true;
-		if (!*map->importer_holds) {
-			*map->importer_holds = true;
-			pin->holds++;
-		}
+		map->attached->hold = true;
+		pin->holds++;
 	}
 	mutex_unlock(&pin->lock);
 }
 
-/* True: what this device does from here on does not reach the memory. */
+/* True: what this device does from here on, or from the flush on, does not reach the memory. */
 static bool cut_off(struct peerdma_map *map)
 {
 	struct device *dev = map->pub.dev;
 
-	if (peerdma_translated(dev)) {
-		peerdma_map_down(map);
-		/* Not later, as the DMA API may do it. */
-		iommu_flush_iotlb_all(iommu_get_domain_for_dev(dev));
-		return true;
+	if (!peerdma_translated(dev)) {
+		if (!READ_ONCE(stop_device) || !dev_is_pci(dev))
+			return false;
+		pr_warn("peerdma: %s is stopped: it does no DMA any more until its driver is loaded again\n",
+			dev_name(dev));
+		pci_clear_master(to_pci_dev(dev));
 	}
-	if (!READ_ONCE(stop_device) || !dev_is_pci(dev))
-		return false;
-	pr_warn("peerdma: %s is stopped: it does no DMA any more until its driver is loaded again\n",
-		dev_name(dev));
-	pci_clear_master(to_pci_dev(dev));
-	peerdma_map_down(map);
+	peerdma_importer_down(map);
 	return true;
 }
 
-static bool cut_off_all(struct peerdma_pin *pin)
+static bool cut_off_all(struct peerdma_export *ex)
 {
+	struct peerdma_pin *pin = ex->made.pin;
+	struct peerdma_made *made;
 	struct peerdma_map *map;
 	bool all = true;
 
 	mutex_lock(&pin->lock);
-	list_for_each_entry(map, &pin->maps, node)
-		if (map->lent && !cut_off(map))
+	list_for_each_entry(made, &pin->made, node) {
+		map = lent_map(ex, made);
+		if (map && !cut_off(map))
 			all = false;
+	}
 	mutex_unlock(&pin->lock);
 	return all;
 }
 
-void peerdma_importers_wait(struct peerdma_pin *pin, bool taken)
+void peerdma_importers_wait(struct peerdma_export *ex, bool taken)
 {
-	if (wait_event_timeout(returned, all_returned(pin), peerdma_importers_timeout()))
+	if (wait_event_timeout(returned, all_returned(ex), peerdma_export_left(ex)))
 		return;
-	name_late(pin);
+	name_late(ex);
 	if (!taken) {
-		keep(pin);
+		keep(ex);
 		return;
 	}
 	/* Again and again: it may be allowed to stop the device meanwhile. */
-	while (!cut_off_all(pin))
-		wait_event_timeout(returned, all_returned(pin), HZ);
+	while (!cut_off_all(ex))
+		wait_event_timeout(returned, all_returned(ex), HZ);
 }

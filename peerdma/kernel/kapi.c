@@ -2,7 +2,35 @@
 /* kapi.c - peerdma for other drivers: peerdma_kapi.h says what each call does. */
 #include <linux/device.h>
 
-#include "pin.h"
+#include "dmabuf.h"
+#include "map.h"
+
+static void revoked(struct peerdma_pin *pin)
+{
+	if (pin->ops->revoke)
+		pin->ops->revoke(pin, pin->client_priv);
+}
+
+static const struct peerdma_owner_ops owner_ops = {
+	.revoked = revoked,
+};
+
+/* Of the pins of all drivers. */
+static struct peerdma_owner drivers = {
+	.ops = &owner_ops,
+};
+
+static struct peerdma_pin *new_pin(const struct peerdma_client_ops *ops, void *priv)
+{
+	struct peerdma_pin *pin = peerdma_pin_new(&drivers);
+
+	if (IS_ERR(pin))
+		return pin;
+	pin->client = ops->name;
+	pin->ops = ops;
+	pin->client_priv = priv;
+	return pin;
+}
 
 struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 length, u32 flags,
 				      const struct peerdma_client_ops *ops, void *priv)
@@ -12,7 +40,7 @@ struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 len
 
 	if (!ops || !ops->name || !current->mm)
 		return ERR_PTR(-EINVAL);
-	pin = peerdma_pin_new(NULL);
+	pin = new_pin(ops, priv);
 	if (IS_ERR(pin))
 		return pin;
 	pin->flags = flags;
@@ -20,11 +48,9 @@ struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 len
 	pin->length = length;
 	pin->token = token;
 	pin->va_space = va_space;
-	pin->ops = ops;
-	pin->client_priv = priv;
 	err = peerdma_pin_start(pin);
 	if (err) {
-		peerdma_pin_abandon(pin);
+		peerdma_pin_put(pin);
 		return ERR_PTR(err);
 	}
 	if (!ops->revoke && peerdma_pin_revocable(pin)) {
@@ -52,17 +78,15 @@ struct peerdma_pin *peerdma_pin_dmabuf(struct dma_buf *dmabuf, u64 offset, u64 l
 
 	if (!ops || !ops->name || !ops->revoke)
 		return ERR_PTR(-EINVAL);
-	pin = peerdma_pin_new(NULL);
+	pin = new_pin(ops, priv);
 	if (IS_ERR(pin))
 		return pin;
 	pin->flags = flags;
 	pin->addr = offset;
 	pin->length = length;
-	pin->ops = ops;
-	pin->client_priv = priv;
 	err = peerdma_pin_start_dmabuf(pin, dmabuf);
 	if (err) {
-		peerdma_pin_abandon(pin);
+		peerdma_pin_put(pin);
 		return ERR_PTR(err);
 	}
 	__module_get(ops->owner);
@@ -70,43 +94,83 @@ struct peerdma_pin *peerdma_pin_dmabuf(struct dma_buf *dmabuf, u64 offset, u64 l
 }
 EXPORT_SYMBOL_GPL(peerdma_pin_dmabuf);
 
+static bool has_maps(struct peerdma_pin *pin)
+{
+	struct peerdma_made *made;
+	bool has = false;
+
+	if (likely(list_empty_careful(&pin->made)))
+		return false;
+	mutex_lock(&pin->lock);
+	/* Those that are gone wait for the flush at the end of a revocation. */
+	list_for_each_entry(made, &pin->made, node)
+		has |= peerdma_map_of(made) && !made->gone;
+	mutex_unlock(&pin->lock);
+	return has;
+}
+
 void peerdma_unpin(struct peerdma_pin *pin)
 {
 	const struct peerdma_client_ops *ops = pin->ops;
 
-	/*
-	 * Wrong of the caller, on whom alone it depends, so no lock: the device's
-	 * addresses go all the same, the objects leak.
-	 */
-	WARN(!list_empty(&pin->maps), "peerdma: %s unpins handle %u, which is mapped\n",
+	/* Wrong of the caller: the device's addresses go all the same, the objects leak. */
+	WARN(has_maps(pin), "peerdma: %s unpins handle %u, which is mapped\n",
 	     ops->name, pin->handle);
 	WARN_ON(!peerdma_pin_end(pin, NULL));
 	module_put(ops->owner);
 }
 EXPORT_SYMBOL_GPL(peerdma_unpin);
 
-struct peerdma_mapping *peerdma_map(struct peerdma_pin *pin, struct device *dev,
-				    enum dma_data_direction dir)
+static struct peerdma_mapping *map_by(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+				      const struct peerdma_made_ops *ops)
 {
 	struct peerdma_map *map;
-	int err = peerdma_maps_lock(pin, dev, dir);
+	int err = peerdma_map_reach(pin, dev, false) ?: peerdma_maps_lock(pin, dev, dir);
 
 	if (err)
 		return ERR_PTR(err);
-	map = peerdma_map_create(pin, dev, dir, 0, pin->pinned_length);
+	map = peerdma_map_create(pin, dev, dir, 0, pin->pinned_length, ops);
 	peerdma_maps_unlock(pin);
 	return IS_ERR(map) ? ERR_CAST(map) : &map->pub;
 }
+
+struct peerdma_mapping *peerdma_map(struct peerdma_pin *pin, struct device *dev,
+				    enum dma_data_direction dir)
+{
+	return map_by(pin, dev, dir, &peerdma_map_ops);
+}
 EXPORT_SYMBOL_GPL(peerdma_map);
+
+struct peerdma_mapping *peerdma_map_runs(struct peerdma_pin *pin, struct device *dev,
+					 enum dma_data_direction dir)
+{
+	return map_by(pin, dev, dir, &peerdma_runs_ops);
+}
+EXPORT_SYMBOL_GPL(peerdma_map_runs);
+
+u64 peerdma_mapping_run(const struct peerdma_mapping *mapping, u32 i, u64 *addr)
+{
+	const struct peerdma_map *map = container_of(mapping, struct peerdma_map, pub);
+
+	/* Its end leaves what they were, until the last reference goes. */
+	if (i >= READ_ONCE(map->nsegs))
+		return 0;
+	*addr = map->segs[i].dma_addr;
+	return map->segs[i].length;
+}
+EXPORT_SYMBOL_GPL(peerdma_mapping_run);
 
 void peerdma_unmap(struct peerdma_mapping *mapping)
 {
 	struct peerdma_map *map = container_of(mapping, struct peerdma_map, pub);
 	struct peerdma_pin *pin = mapping->pin;
 
+	/* Not the last reference: the mapping's must not go under the lock. */
+	kref_get(&pin->ref);
 	peerdma_maps_lock(pin, NULL, DMA_NONE);
-	peerdma_map_destroy(map);
+	peerdma_made_end(&map->made);
 	peerdma_maps_unlock(pin);
+	peerdma_pin_put(pin);
 }
 EXPORT_SYMBOL_GPL(peerdma_unmap);
 

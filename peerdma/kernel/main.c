@@ -2,46 +2,60 @@
 /* main.c - peerdma.ko comes and goes. */
 #include <linux/module.h>
 
+#include "debugfs.h"
 #include "devices.h"
-#include "pin.h"
+#include "dmabuf.h"
+#include "file.h"
+#include "host.h"
+#include "path.h"
+#include "view.h"
 
 static int __init peerdma_init(void)
 {
 	int err;
 
-	peerdma_provider_init();
-	err = peerdma_slots_init();
+	peerdma_host_init();
+	peerdma_dmabuf_init();
+	err = peerdma_object_init();
 	if (err)
 		return err;
 	err = peerdma_view_init();
 	if (err)
-		goto slots_exit;
+		goto object_exit;
 	peerdma_debugfs_init();
-	err = peerdma_devices_init();
+	err = peerdma_path_init();
 	if (err)
 		goto debugfs_exit;
-	err = peerdma_uapi_init();
+	err = peerdma_devices_init();
+	if (err)
+		goto path_exit;
+	err = peerdma_file_init();
 	if (err)
 		goto devices_exit;
 	return 0;
 
 devices_exit:
 	peerdma_devices_exit();
+path_exit:
+	peerdma_path_exit();
 debugfs_exit:
 	peerdma_debugfs_exit();
 	peerdma_view_exit();
-slots_exit:
-	peerdma_slots_exit();
+object_exit:
+	peerdma_object_exit();
+	peerdma_accounts_exit();
 	return err;
 }
 
 static void __exit peerdma_exit(void)
 {
-	peerdma_uapi_exit();
+	peerdma_file_exit();
 	peerdma_devices_exit();
+	peerdma_path_exit();
 	peerdma_debugfs_exit();
 	peerdma_view_exit();
-	peerdma_slots_exit();
+	peerdma_object_exit();
+	peerdma_accounts_exit();
 }
 
 module_init(peerdma_init);
@@ -49,4 +63,5 @@ module_exit(peerdma_exit);
 
 MODULE_AUTHOR("peerdma developers");
 MODULE_DESCRIPTION("Pins memory of GPUs and hosts for DMA by other devices");
+MODULE_VERSION("0.1.0");
 MODULE_LICENSE("Dual MIT/GPL");

@@ -4,21 +4,15 @@
  *
  * Whatever way they are made (by the DMA API from pages, from bus addresses, or
  * by the provider), a mapping ends up as a list of segments, neighbours merged,
- * and as an sg_table of the same, cut to what the device can take in one piece.
+ * and, for those who need that, as an sg_table of the same, cut to what the device can
+ * take in one piece.
  */
 #include <linux/dma-mapping.h>
-#include <linux/iommu.h>
 #include <linux/slab.h>
 
-#include "pin.h"
+#include "map.h"
+#include "path.h"
 #include "trace.h"
-
-bool peerdma_translated(struct device *dev)
-{
-	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
-
-	return domain && domain->type & __IOMMU_DOMAIN_PAGING;
-}
 
 /*
  * Without an IOMMU the device must be able to address the memory itself.  The
@@ -89,37 +83,62 @@ EXPORT_SYMBOL_GPL(peerdma_map_add);
  */
 #define MAP_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
+/*
+ * A run of a pin at the addresses that the device has for it.  Behind an IOMMU, and for
+ * memory of the machine itself, these are what the DMA API says; else those on the bus,
+ * which differ from the CPU's where a host bridge has an offset.
+ */
+static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length, bool vouched)
+{
+	struct device *dev = map->pub.dev;
+	struct peerdma_path path;
+	dma_addr_t dma;
+	bool bus;
+	int err;
+
+	err = peerdma_path_check(phys, length, dev, vouched, &path);
+	if (err)
+		return err;
+	bus = !path.translated && path.verdict != PEERDMA_PATH_MACHINE;
+	/* They are unmapped alike. */
+	if (map->nsegs && bus != map->bus)
+		return -EOPNOTSUPP;
+	map->bus = bus;
+	err = check_reach(dev, phys + path.offset, length);
+	if (err)
+		return err;
+	if (bus)
+		return add_segment(map, phys + path.offset, length);
+
+	dma = dma_map_resource(dev, phys, length, map->pub.dir, MAP_ATTRS);
+	if (dma_mapping_error(dev, dma))
+		return -ENOMEM;
+	err = add_segment(map, dma, length);
+	if (err)
+		dma_unmap_resource(dev, dma, length, map->pub.dir, MAP_ATTRS);
+	return err;
+}
+
 /* Segment by segment as mapped: here they are not merged, since each is unmapped for itself. */
 int peerdma_map_resource(struct peerdma_map *map)
 {
 	struct peerdma_pin *pin = map->pub.pin;
-	struct device *dev = map->pub.dev;
+	const struct peerdma_provider *p = pin->provider;
+	bool vouched = p->vouches && p->vouches(pin, map->pub.dev);
 	u64 offset = map->offset, end = offset + map->length, n;
 	phys_addr_t phys;
-	dma_addr_t dma;
 	int err;
 
 	for (; offset < end; offset += n) {
 		n = peerdma_pin_run(pin, offset, end - offset, &phys);
-		err = check_reach(dev, phys, n);
-		if (err)
-			goto undo;
-		dma = dma_map_resource(dev, phys, n, map->pub.dir, MAP_ATTRS);
-		if (dma_mapping_error(dev, dma)) {
-			err = -ENOMEM;
-			goto undo;
-		}
-		err = add_segment(map, dma, n);
+		cond_resched();
+		err = map_run(map, phys, n, vouched);
 		if (err) {
-			dma_unmap_resource(dev, dma, n, map->pub.dir, MAP_ATTRS);
-			goto undo;
+			peerdma_unmap_resource(map);
+			return err;
 		}
 	}
 	return 0;
-
-undo:
-	peerdma_unmap_resource(map);
-	return err;
 }
 EXPORT_SYMBOL_GPL(peerdma_map_resource);
 
@@ -127,7 +146,7 @@ void peerdma_unmap_resource(struct peerdma_map *map)
 {
 	u32 i;
 
-	for (i = 0; i < map->nsegs; i++)
+	for (i = 0; i < map->nsegs && !map->bus; i++)
 		dma_unmap_resource(map->pub.dev, map->segs[i].dma_addr, map->segs[i].length,
 				   map->pub.dir, MAP_ATTRS);
 	map->nsegs = 0;
@@ -194,6 +213,7 @@ static int map_pages(struct peerdma_map *map)
 
 	for (at = map->offset; at < end; at += n) {
 		n = peerdma_pin_run(pin, at, end - at, &phys);
+		cond_resched();
 		err = check_reach(dev, phys, n);
 		if (err)
 			return err;
@@ -209,6 +229,7 @@ static int map_pages(struct peerdma_map *map)
 		u64 done;
 
 		n = peerdma_pin_run(pin, at, end - at, &phys);
+		cond_resched();
 		for (done = 0; done < n; done += part, sg = sg_next(sg)) {
 			part = piece(n - done, most);
 			sg_set_page(sg, pfn_to_page(PHYS_PFN(phys + done)), part, 0);
@@ -236,6 +257,7 @@ free_table:
 	return err;
 }
 
+/* Those with peerdma_runs_ops have no use for an sg_table. */
 static int map_device(struct peerdma_map *map)
 {
 	struct peerdma_provider *p = map->pub.pin->provider;
@@ -245,7 +267,7 @@ static int map_device(struct peerdma_map *map)
 		return map_pages(map);
 
 	err = p->dma_map ? p->dma_map(map) : peerdma_map_resource(map);
-	if (err)
+	if (err || map->made.ops == &peerdma_runs_ops)
 		return err;
 	err = fill_sgt(map);
 	if (err && p->dma_unmap)
@@ -267,23 +289,113 @@ static void unmap_device(struct peerdma_map *map)
 		peerdma_unmap_resource(map);
 }
 
+static void take_down(struct peerdma_map *map)
+{
+	trace_peerdma_unmap(map->made.pin, map);
+	unmap_device(map);
+	peerdma_made_stale(&map->made, map->pub.dev);
+	atomic64_inc(&peerdma_stats.unmaps);
+}
+
+bool peerdma_map_down(struct peerdma_map *map)
+{
+	lockdep_assert_held(&map->made.pin->lock);
+	if (!map->live)
+		return false;
+	map->live = false;
+	take_down(map);
+	return true;
+}
+
+static void map_down(struct peerdma_made *made)
+{
+	peerdma_map_down(container_of(made, struct peerdma_map, made));
+}
+
+void peerdma_map_free(struct peerdma_made *made)
+{
+	struct peerdma_map *map = container_of(made, struct peerdma_map, made);
+
+	put_device(map->pub.dev);
+	sg_free_table(&map->pub.sgt);
+	kvfree(map->segs);
+	kfree(map);
+}
+
+const struct peerdma_made_ops peerdma_map_ops = {
+	.charge = CHARGE_MAPPINGS,
+	.down = map_down,
+	.free = peerdma_map_free,
+};
+
+const struct peerdma_made_ops peerdma_runs_ops = {
+	.charge = CHARGE_MAPPINGS,
+	.down = map_down,
+	.free = peerdma_map_free,
+};
+
+static int check(const struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+		 u64 offset, u64 length)
+{
+	if (!valid_dma_direction(dir) || !length || offset + length > pin->pinned_length)
+		return -EINVAL;
+	if (pin->flags & PEERDMA_PIN_READONLY && dir != DMA_TO_DEVICE)
+		return -EPERM;
+	if (!dev->dma_mask)
+		return -EOPNOTSUPP;
+	return peerdma_pin_usable(pin);
+}
+
+int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer)
+{
+	struct peerdma_provider *p;
+	int err;
+
+	/* The pin may end meanwhile; its provider's module must not. */
+	mutex_lock(&pin->lock);
+	err = peerdma_pin_usable(pin);
+	p = pin->provider;
+	/* LIVE, it holds the module. */
+	if (!err)
+		__module_get(p->owner);
+	mutex_unlock(&pin->lock);
+	if (err)
+		return err;
+	if (p->reach) {
+		peerdma_turn_enter(&p->turns, TURN_GET);
+		err = p->reach(pin, dev, importer);
+		peerdma_turn_leave(&p->turns);
+	}
+	module_put(p->owner);
+	return err;
+}
+
+/* Its whole memory is in one BAR, or mapped by the provider, who is asked then. */
+int peerdma_map_path(struct peerdma_pin *pin, struct device *dev)
+{
+	const struct peerdma_provider *p = pin->provider;
+	struct peerdma_path path;
+	phys_addr_t phys;
+	u64 n;
+
+	lockdep_assert_held(&pin->lock);
+	if (p->host || !p->page || (p->memory && p->memory(pin) != MEMORY_BAR))
+		return 0;
+	n = peerdma_pin_run(pin, 0, pin->pinned_length, &phys);
+	return peerdma_path_check(phys, n, dev, p->vouches && p->vouches(pin, dev), &path);
+}
+
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
-				       enum dma_data_direction dir, u64 offset, u64 length)
+				       enum dma_data_direction dir, u64 offset, u64 length,
+				       const struct peerdma_made_ops *ops)
 {
 	struct peerdma_map *map;
 	int err;
 
 	lockdep_assert_held(&pin->lock);
-	if (!valid_dma_direction(dir) || !length || offset + length > pin->pinned_length)
-		return ERR_PTR(-EINVAL);
-	if (pin->flags & PEERDMA_PIN_READONLY && dir != DMA_TO_DEVICE)
-		return ERR_PTR(-EPERM);
-	if (!dev->dma_mask)
-		return ERR_PTR(-EOPNOTSUPP);
-	err = peerdma_pin_usable(pin);
+	err = check(pin, dev, dir, offset, length);
 	if (err)
 		return ERR_PTR(err);
-
 	map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
 	if (!map)
 		return ERR_PTR(-ENOMEM);
@@ -292,44 +404,23 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	map->pub.dir = dir;
 	map->offset = offset;
 	map->length = length;
+	/* On the list first: a mapping that fails half-way is flushed as any other. */
+	err = peerdma_made_enter(&map->made, pin, ops);
+	if (err)
+		goto free;
 	err = map_device(map);
 	if (err) {
-		put_device(dev);
-		kvfree(map->segs);
-		kfree(map);
+		peerdma_made_stale(&map->made, dev);
+		peerdma_made_end(&map->made);
 		return ERR_PTR(err);
 	}
 	map->live = true;
-	kref_get(&pin->ref);
-	list_add_tail(&map->node, &pin->maps);
 	atomic64_inc(&peerdma_stats.maps);
 	trace_peerdma_map(pin, map);
 	return map;
-}
 
-void peerdma_map_down(struct peerdma_map *map)
-{
-	lockdep_assert_held(&map->pub.pin->lock);
-	if (!map->live)
-		return;
-	map->live = false;
-	trace_peerdma_unmap(map->pub.pin, map);
-	unmap_device(map);
-	atomic64_inc(&peerdma_stats.unmaps);
-	if (map->lent)
-		peerdma_importer_returns(map);
-}
-
-void peerdma_map_destroy(struct peerdma_map *map)
-{
-	peerdma_map_down(map);
-	if (map->handle)
-		peerdma_file_forget_map(map);
-	list_del(&map->node);
-	put_device(map->pub.dev);
-	sg_free_table(&map->pub.sgt);
-	kvfree(map->segs);
-	/* Not the last reference: the caller, who holds the lock, has one too. */
-	peerdma_pin_put(map->pub.pin);
+free:
+	put_device(dev);
 	kfree(map);
+	return ERR_PTR(err);
 }

@@ -8,10 +8,17 @@
  * - nvidia_p2p_dma_map_pages() takes the driver's lock, which a thread that
  *   frees memory holds while it calls us back, and reads a page table that the
  *   driver frees after that callback.  A call of it that races with the free
- *   either deadlocks or reads freed memory, whatever the client does.  So it
- *   is used for persistent pins, which have no callback.  Other pins are mapped
- *   by the kernel's DMA API from the bus addresses in the page table, which
- *   waits for nobody; and they are unmapped before the callback returns.
+ *   either deadlocks or reads freed memory, whatever the client does.  Nor may it
+ *   be called for a persistent pin, which has no callback, with a lock held that
+ *   another pin's callback wants: an importer that maps has reservation locks, and
+ *   with them it may wait for pin->lock.  So the driver is only asked, once, whether it
+ *   would map (nvidia_path.c), with no lock held; and the kernel's DMA API maps from the
+ *   bus addresses in the page table, which waits for nobody.  Pins are unmapped before
+ *   their callback returns.
+ *
+ * - A coherent GPU's memory has no bus addresses: only its driver can map it.  So of that
+ *   persistent pins are mapped, by the driver and with pin->lock held, but importers
+ *   are refused when they attach.
  *
  * - nvidia_p2p_put_pages() finds only pins of the calling process.  From
  *   another one (the last close after fork) NVIDIA's driver does nothing and
@@ -23,6 +30,7 @@
  * - -ENOMEM is both "BAR1 is exhausted" and "the kernel has no memory".  It
  *   becomes ENOSPC, the likelier of the two.
  */
+#include <linux/hashtable.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pid_namespace.h>
@@ -33,27 +41,37 @@
 #include <nv-p2p.h>
 
 #include "compat.h"
-#include "pin.h"
+#include "nvidia.h"
 
 #define NV_PAGE_SHIFT	16
 #define NV_PAGE_SIZE	(1UL << NV_PAGE_SHIFT)
 
 /*
- * A callback that may still be armed: holds this module until the callback has
- * come, or the process that pinned is gone and its GPU files with it.  (If that
- * process gave its open GPU file to a child which outlives it, and somebody
- * unloads this module meanwhile, NVIDIA's driver would call into nothing: there
- * is no way to know.)
+ * A callback that is still armed: it will come when the memory goes, and finds no pin any
+ * more.  Until then the driver keeps the pages, so they stay charged, and this module is
+ * held; but not longer than the process that pinned lives.  (If that process gave its
+ * open GPU file to a child which outlives it, and an administrator unloads this module
+ * meanwhile, NVIDIA's driver would call into nothing: there is no way to know.)
  */
 struct stray {
-	struct list_head node;
+	struct hlist_node node;
 	struct pid *owner;
 	u64 cookie;
+	struct nvidia_p2p_page_table *table;
+	struct peerdma_account *account;	/* NULL: it is over soon */
+	u64 aperture;
+	unsigned long until;	/* jiffies; 0: until it is called */
+	bool held;		/* strays_lock: has a reference to this module */
 	bool called;
 };
 
-static LIST_HEAD(strays);
-static DEFINE_MUTEX(strays_lock);
+#define TOKEN_STRAY	HZ
+
+static DEFINE_HASHTABLE(strays, 10);	/* by cookie */
+static atomic_t nstrays;
+static unsigned int nheld;		/* strays_lock: of them, those that hold this module */
+/* A spinlock: after its callback's call of peerdma_revoke() this module may not sleep (provider.h). */
+static DEFINE_SPINLOCK(strays_lock);
 
 static void strays_check(struct work_struct *work);
 static DECLARE_DELAYED_WORK(strays_work, strays_check);
@@ -68,59 +86,149 @@ static bool gone(struct pid *pid)
 	return is_gone;
 }
 
-static void strays_check(struct work_struct *work)
+static bool over(const struct stray *s)
 {
-	struct stray *s, *next;
-
-	mutex_lock(&strays_lock);
-	list_for_each_entry_safe(s, next, &strays, node) {
-		if (!s->called && !gone(s->owner))
-			continue;
-		list_del(&s->node);
-		put_pid(s->owner);
-		kfree(s);
-		module_put(THIS_MODULE);
-	}
-	if (!list_empty(&strays))
-		schedule_delayed_work(&strays_work, HZ);
-	mutex_unlock(&strays_lock);
+	return s->called || (s->until && time_after(jiffies, s->until));
 }
 
-static void stray_add(const struct peerdma_pin *pin)
+/* strays_lock held; module_put() does not sleep. */
+static void let_module_go(struct stray *s)
 {
-	struct stray *s = kzalloc(sizeof(*s), GFP_KERNEL | __GFP_NOFAIL);
+	if (!s->held)
+		return;
+	s->held = false;
+	nheld--;
+	module_put(THIS_MODULE);
+}
+
+static void stray_free(struct stray *s)
+{
+	if (s->account) {
+		peerdma_uncharge(s->account, CHARGE_PINS);
+		peerdma_uncharge_aperture(s->account, s->aperture);
+	}
+	put_pid(s->owner);
+	kfree(s);
+	atomic_dec(&nstrays);
+}
+
+/* Takes those that are over off their list. */
+static void sweep(struct hlist_head *bucket, struct hlist_head *ended)
+{
+	struct hlist_node *next;
+	struct stray *s;
+
+	spin_lock(&strays_lock);
+	hlist_for_each_entry_safe(s, next, bucket, node) {
+		bool is_over = over(s);
+
+		if (is_over || gone(s->owner))
+			let_module_go(s);
+		if (is_over) {
+			hlist_del(&s->node);
+			hlist_add_head(&s->node, ended);
+		}
+	}
+	spin_unlock(&strays_lock);
+}
+
+static void free_all(struct hlist_head *list)
+{
+	struct hlist_node *next;
+	struct stray *s;
+
+	hlist_for_each_entry_safe(s, next, list, node)
+		stray_free(s);
+}
+
+static void strays_check(struct work_struct *work)
+{
+	HLIST_HEAD(ended);
+	int i;
+
+	for (i = 0; i < HASH_SIZE(strays); i++) {
+		if (!hlist_empty(&strays[i]))
+			sweep(&strays[i], &ended);
+		cond_resched();
+	}
+	free_all(&ended);
+	if (READ_ONCE(nheld))
+		schedule_delayed_work(&strays_work, HZ);
+}
+
+static void strays_exit(void)
+{
+	int i;
+
+	cancel_delayed_work_sync(&strays_work);
+	for (i = 0; i < HASH_SIZE(strays); i++)
+		free_all(&strays[i]);
+}
+
+static void stray_add(const struct peerdma_pin *pin, unsigned long until)
+{
+	struct stray *s = kzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT | __GFP_NOFAIL);
 
 	rcu_read_lock();
 	s->owner = get_pid(find_pid_ns(pin->tgid, &init_pid_ns));
 	rcu_read_unlock();
 	s->cookie = pin->cookie;
+	s->until = until;
+	s->table = pin->priv;
+	/* Beside the pin's own charge, which ends in a moment. */
+	if (!until) {
+		s->account = pin->account;
+		s->aperture = pin->charged ? pin->pinned_length : 0;
+		atomic_inc(&s->account->used[CHARGE_PINS]);
+		atomic64_add(s->aperture, &s->account->aperture);
+	}
 	__module_get(THIS_MODULE);
-	mutex_lock(&strays_lock);
-	list_add(&s->node, &strays);
-	mutex_unlock(&strays_lock);
+	s->held = true;
+	atomic_inc(&nstrays);
+	spin_lock(&strays_lock);
+	nheld++;
+	hash_add(strays, &s->node, s->cookie);
+	/*
+	 * The callback marks the pin first and looks for a stray then, under this lock: if
+	 * it has looked already, the mark is seen here.
+	 */
+	s->called = READ_ONCE(pin->revoked);
+	spin_unlock(&strays_lock);
 	schedule_delayed_work(&strays_work, HZ);
 }
 
-static void stray_called(u64 cookie)
+/* Its table, NULL if there is no such.  The record and its reference to the module go in the work, soon. */
+static struct nvidia_p2p_page_table *stray_called(u64 cookie)
 {
+	struct nvidia_p2p_page_table *table = NULL;
 	struct stray *s;
 
-	if (list_empty_careful(&strays))
-		return;
-	mutex_lock(&strays_lock);
-	list_for_each_entry(s, &strays, node)
-		if (s->cookie == cookie)
-			s->called = true;
-	mutex_unlock(&strays_lock);
-	mod_delayed_work(system_percpu_wq, &strays_work, 0);
+	if (likely(!atomic_read(&nstrays)))
+		return NULL;
+	spin_lock(&strays_lock);
+	hash_for_each_possible(strays, s, node, cookie) {
+		if (s->cookie != cookie)
+			continue;
+		table = s->table;
+		s->called = true;
+		break;
+	}
+	spin_unlock(&strays_lock);
+	if (table)
+		mod_delayed_work(system_percpu_wq, &strays_work, 0);
+	return table;
 }
 
+/* The table is the client's to free, here and once; a put under way beside this leaves a stray, too. */
 static void free_callback(void *data)
 {
 	u64 cookie = (u64)data;
+	struct nvidia_p2p_page_table *table = peerdma_revoke(cookie);
+	struct nvidia_p2p_page_table *of_stray = stray_called(cookie);
 
-	peerdma_revoke(cookie);
-	stray_called(cookie);
+	table = table ?: of_stray;
+	if (table)
+		nvidia_p2p_free_page_table(table);
 }
 
 /* The interface's errno as ours; for get_pages. */
@@ -195,8 +303,11 @@ static int nv_get(struct peerdma_pin *pin)
 
 static void nv_put(struct peerdma_pin *pin)
 {
-	if (!persistent(pin) && current->tgid != pin->tgid)
-		stray_add(pin);
+	/* With tokens any process can put, unless their context ends just now; then the callback comes soon. */
+	if (!persistent(pin) && (pin->token | pin->va_space))
+		stray_add(pin, jiffies + TOKEN_STRAY);
+	else if (!persistent(pin) && current->tgid != pin->tgid)
+		stray_add(pin, 0);
 	put_pages(pin, pin->priv);
 }
 
@@ -207,15 +318,15 @@ static phys_addr_t nv_page(const struct peerdma_pin *pin, u32 i)
 	return table->pages[i]->physical_address;
 }
 
-static bool nv_cached(const struct peerdma_pin *pin)
+static enum peerdma_memory nv_memory(const struct peerdma_pin *pin)
 {
 #ifdef NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE
 	const struct nvidia_p2p_page_table *table = pin->priv;
 
-	return table->flags & NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE;
-#else
-	return false;
+	if (table->flags & NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE)
+		return MEMORY_CACHED;
 #endif
+	return MEMORY_BAR;
 }
 
 #ifdef NVIDIA_P2P_DMA_MAPPING_VERSION
@@ -227,11 +338,9 @@ static int nv_dma_map(struct peerdma_map *map)
 	u64 at;
 	int err;
 
-	if (!persistent(pin)) {
-		/* A coherent GPU's memory is not bus addresses: only its driver can map it. */
-		return nv_cached(pin) ? -EOPNOTSUPP : peerdma_map_resource(map);
-	}
-	if (!dev_is_pci(map->pub.dev))
+	if (nv_memory(pin) == MEMORY_BAR)
+		return peerdma_map_resource(map);
+	if (!persistent(pin) || !dev_is_pci(map->pub.dev))
 		return -EOPNOTSUPP;
 	err = nvidia_p2p_dma_map_pages(to_pci_dev(map->pub.dev), pin->priv, &m);
 	if (err)
@@ -256,11 +365,27 @@ unmap:
 	return err;
 }
 
+static int nv_reach(struct peerdma_pin *pin, struct device *dev, bool importer)
+{
+	bool live, coherent;
+
+	mutex_lock(&pin->lock);
+	live = pin->state == PIN_LIVE;
+	coherent = live && nv_memory(pin) != MEMORY_BAR;
+	mutex_unlock(&pin->lock);
+	/* Not LIVE: whoever maps says so. */
+	if (!live)
+		return 0;
+	if (coherent)
+		return importer ? -EOPNOTSUPP : 0;
+	return peerdma_nvidia_reach(pin, dev);
+}
+
 static void nv_dma_unmap(struct peerdma_map *map)
 {
 	struct peerdma_pin *pin = map->pub.pin;
 
-	if (!persistent(pin)) {
+	if (nv_memory(pin) == MEMORY_BAR) {
 		peerdma_unmap_resource(map);
 		return;
 	}
@@ -276,12 +401,15 @@ static struct peerdma_provider nv_provider = {
 #ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
 	.can_persist = true,
 #endif
+	.aperture = true,
 	.page_shift = NV_PAGE_SHIFT,
 	.get = nv_get,
 	.put = nv_put,
 	.page = nv_page,
-	.cached = nv_cached,
+	.memory = nv_memory,
 #ifdef NVIDIA_P2P_DMA_MAPPING_VERSION
+	.reach = nv_reach,
+	.vouches = peerdma_nvidia_vouches,
 	.dma_map = nv_dma_map,
 	.dma_unmap = nv_dma_unmap,
 #endif
@@ -295,7 +423,8 @@ static int __init peerdma_nvidia_init(void)
 static void __exit peerdma_nvidia_exit(void)
 {
 	peerdma_unregister_provider(&nv_provider);
-	cancel_delayed_work_sync(&strays_work);
+	strays_exit();
+	peerdma_nvidia_path_exit();
 }
 
 module_init(peerdma_nvidia_init);
@@ -303,4 +432,5 @@ module_exit(peerdma_nvidia_exit);
 
 MODULE_AUTHOR("peerdma developers");
 MODULE_DESCRIPTION("peerdma: GPU memory through nvidia_p2p");
+MODULE_VERSION("0.1.0");
 MODULE_LICENSE("Dual MIT/GPL");

@@ -43,6 +43,11 @@ u32 peerdma_provider_count(void)
 	return n;
 }
 
+void peerdma_provider_init(struct peerdma_provider *provider)
+{
+	peerdma_turns_init(&provider->turns);
+}
+
 static void enter(struct peerdma_provider *provider, u32 i)
 {
 	provider->index = i;
@@ -51,15 +56,14 @@ static void enter(struct peerdma_provider *provider, u32 i)
 	else
 		provider->refuses = PEERDMA_PIN_HOST |
 			(provider->can_persist ? 0 : PEERDMA_PIN_PERSISTENT);
-	peerdma_turns_init(&provider->turns);
+	provider->claimer = !!provider->claims;
+	peerdma_provider_init(provider);
 	rcu_assign_pointer(providers[i], provider);
 }
 
-void peerdma_provider_init(void)
+void peerdma_provider_enter_last(struct peerdma_provider *provider)
 {
-	enter(&peerdma_host_provider, HOST);
-	/* Never asked about addresses, so on no list. */
-	peerdma_turns_init(&peerdma_dmabuf_provider.turns);
+	enter(provider, HOST);
 }
 
 /* Those that cannot tell what is theirs stand before those that can. */
@@ -75,12 +79,13 @@ static int place(const struct peerdma_provider *provider, u32 *i)
 	return -ENOSPC;
 }
 
-struct peerdma_provider *peerdma_provider_claiming(const struct peerdma_pin *pin)
+struct peerdma_provider *peerdma_provider_claiming(const struct peerdma_pin *pin,
+						   const struct peerdma_provider *own)
 {
 	struct peerdma_provider *p = NULL;
 
 	while ((p = peerdma_provider_next(p, PEERDMA_PIN_DEVICE)))
-		if (p != pin->provider && p->claims && p->claims(pin))
+		if (p != own && p->claims && p->claims(pin))
 			break;
 	return p;
 }
@@ -115,5 +120,10 @@ void peerdma_unregister_provider(struct peerdma_provider *provider)
 	WRITE_ONCE(peerdma_claimers, peerdma_claimers - !!provider->claims);
 	mutex_unlock(&providers_lock);
 	synchronize_rcu();
+	/*
+	 * Its last pin may have ended in a callback that has not returned yet: what is
+	 * left of that is the way back from peerdma_revoke(), where nothing sleeps.
+	 */
+	synchronize_rcu_tasks();
 }
 EXPORT_SYMBOL_GPL(peerdma_unregister_provider);

@@ -10,7 +10,7 @@
 #include <linux/tracepoint.h>
 
 #include "compat.h"
-#include "pin.h"
+#include "map.h"
 
 DECLARE_EVENT_CLASS(peerdma_pin_class,
 	TP_PROTO(const struct peerdma_pin *pin),

@@ -8,8 +8,10 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "export.h"
 #include "file.h"
-#include "pin.h"
+#include "dmabuf.h"
+#include "map.h"
 
 /* One call under way: in which file, and where its struct is, of what size. */
 struct call {
@@ -48,7 +50,36 @@ static __always_inline int give(const struct call *c, const void *args, size_t s
 
 static struct peerdma_pin *find(const struct call *c, u32 handle)
 {
-	return peerdma_pin_find(c->file, handle) ?: ERR_PTR(-ENOENT);
+	return peerdma_pin_find(&c->file->owner, handle) ?: ERR_PTR(-ENOENT);
+}
+
+/* Not asked for, only used: nobody is told of a user who may not. */
+static bool may_see_all(void)
+{
+	return ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
+}
+
+static int account_info(struct peerdma_info *a)
+{
+	struct peerdma_account *account = peerdma_account();
+	bool all = may_see_all();
+
+	if (!account)
+		return -ENOMEM;
+	a->pins = all ? peerdma_pins_live() : (u32)atomic_read(&account->used[CHARGE_PINS]);
+	a->revocations = atomic64_read(all ? &peerdma_stats.revocations : &account->revocations);
+	a->user_pins = atomic_read(&account->used[CHARGE_PINS]);
+	a->user_mappings = atomic_read(&account->used[CHARGE_MAPPINGS]);
+	a->user_views = atomic_read(&account->used[CHARGE_VIEWS]);
+	a->user_exports = atomic_read(&account->used[CHARGE_EXPORTS]);
+	a->max_user_pins = READ_ONCE(peerdma_limits[CHARGE_PINS]);
+	a->max_user_mappings = READ_ONCE(peerdma_limits[CHARGE_MAPPINGS]);
+	a->max_user_views = READ_ONCE(peerdma_limits[CHARGE_VIEWS]);
+	a->max_user_exports = READ_ONCE(peerdma_limits[CHARGE_EXPORTS]);
+	a->user_aperture = atomic64_read(&account->aperture);
+	a->max_user_aperture = (u64)READ_ONCE(peerdma_aperture_mib) << 20;
+	a->user_locked = (u64)atomic_long_read(&account->locked) << PAGE_SHIFT;
+	return 0;
 }
 
 static int call_info(const struct call *c)
@@ -62,9 +93,8 @@ static int call_info(const struct call *c)
 		return -EINVAL;
 	a.abi = PEERDMA_ABI;
 	a.providers = peerdma_provider_count();
-	a.pins = peerdma_pins_live();
-	a.revocations = atomic64_read(&peerdma_stats.revocations);
-	return GIVE(c, &a);
+	err = account_info(&a);
+	return err ?: GIVE(c, &a);
 }
 
 /*
@@ -112,7 +142,7 @@ static int give_pin(const struct call *c, const struct peerdma_pin *pin)
 		return -EFAULT;
 	unsafe_put_user(pin->handle, &u->handle, fault);
 	unsafe_put_user(pin->page_shift, &u->page_shift, fault);
-	unsafe_put_user(pin->handle, &u->slot, fault);
+	unsafe_put_user(pin->slot_index, &u->slot, fault);
 	unsafe_put_user(pin->generation, &u->generation, fault);
 	unsafe_put_user(pin->addr - pin->start, &u->offset, fault);
 	unsafe_put_user(pin->pinned_length, &u->pinned_length, fault);
@@ -123,28 +153,46 @@ fault:
 	return -EFAULT;
 }
 
+static struct peerdma_pin *new_pin(struct peerdma_file *file)
+{
+	struct peerdma_pin *pin = peerdma_pin_new(&file->owner);
+
+	if (!IS_ERR(pin))
+		pin->client = "/dev/peerdma";
+	return pin;
+}
+
+static void drop(struct peerdma_pin *pin)
+{
+	peerdma_pin_leave(pin, false);
+	peerdma_pin_put(pin);
+}
+
+static void publish(struct peerdma_pin *pin)
+{
+	/* Release: from here on another thread may find it, and end it. */
+	smp_store_release(&pin->published, true);
+}
+
 static int call_pin(const struct call *c)
 {
-	struct peerdma_pin *pin = peerdma_pin_new(c->file);
+	struct peerdma_pin *pin = new_pin(c->file);
 	int err;
 
 	if (IS_ERR(pin))
 		return PTR_ERR(pin);
-	pin->ops = NULL;
-	pin->client_priv = NULL;
 	err = fetch_pin(c, pin);
 	if (!err)
 		err = peerdma_pin_start(pin);
 	if (err) {
-		peerdma_pin_abandon(pin);
+		drop(pin);
 		return err;
 	}
 	err = give_pin(c, pin);
 	if (err)
 		peerdma_pin_end(pin, NULL);
 	else
-		/* Release: from here on another thread may find it, and end it. */
-		smp_store_release(&pin->published, true);
+		publish(pin);
 	return err;
 }
 
@@ -162,33 +210,30 @@ static int call_pin_dmabuf(const struct call *c)
 	dmabuf = dma_buf_get(a.fd);
 	if (IS_ERR(dmabuf))
 		return -EBADF;
-	pin = peerdma_pin_new(c->file);
+	pin = new_pin(c->file);
 	if (IS_ERR(pin)) {
 		dma_buf_put(dmabuf);
 		return PTR_ERR(pin);
 	}
-	pin->ops = NULL;
-	pin->client_priv = NULL;
 	pin->flags = a.flags;
 	pin->addr = a.offset;
 	pin->length = a.length;
 	err = peerdma_pin_start_dmabuf(pin, dmabuf);
 	dma_buf_put(dmabuf);
 	if (err) {
-		peerdma_pin_abandon(pin);
+		drop(pin);
 		return err;
 	}
 	a.handle = pin->handle;
 	a.page_shift = pin->page_shift;
-	a.slot = pin->handle;
+	a.slot = pin->slot_index;
 	a.generation = pin->generation;
 	a.length = pin->length;
 	a.page_offset = pin->addr - pin->start;
 	a.pinned_length = pin->pinned_length;
 	err = GIVE(c, &a);
 	if (!err)
-		/* Release: as in call_pin(). */
-		smp_store_release(&pin->published, true);
+		publish(pin);
 	else
 		peerdma_pin_end(pin, NULL);
 	return err;
@@ -202,7 +247,8 @@ static int fetch_handle(const struct call *c, u32 *handle)
 	if (likely(c->size == sizeof(a)))
 		return get_user(*handle, &((struct peerdma_handle_args __user *)c->arg)->handle);
 	err = FETCH(c, &a, handle);
-	*handle = a.handle;
+	if (!err)
+		*handle = a.handle;
 	return err;
 }
 
@@ -238,7 +284,7 @@ static int call_query(const struct call *c)
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
 	if (!err || err == -ESTALE) {
-		struct peerdma_map *map;
+		struct peerdma_made *made;
 
 		a.state = err ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;
 		a.flags = pin->flags;
@@ -247,10 +293,13 @@ static int call_query(const struct call *c)
 		a.pinned_length = pin->pinned_length;
 		a.page_shift = pin->page_shift;
 		a.mappings = 0;
-		list_for_each_entry(map, &pin->maps, node)
-			a.mappings += map->live;
-		a.cpu_views = pin->views;
-		a.exports = pin->exports;
+		a.cpu_views = 0;
+		a.exports = 0;
+		list_for_each_entry(made, &pin->made, node) {
+			a.mappings += peerdma_map_of(made) && peerdma_map_of(made)->live;
+			a.cpu_views += made->ops->charge == CHARGE_VIEWS;
+			a.exports += made->ops->charge == CHARGE_EXPORTS;
+		}
 		memset(a.provider, 0, sizeof(a.provider));
 		strscpy(a.provider, pin->provider->name, sizeof(a.provider));
 		err = 0;
@@ -292,10 +341,11 @@ static struct peerdma_segment *map_and_name(struct peerdma_file *file, struct pe
 	int err;
 
 	*handle = 0;
-	err = peerdma_maps_lock(pin, &pdev->dev, dir);
+	err = peerdma_map_reach(pin, &pdev->dev, false) ?:
+	      peerdma_maps_lock(pin, &pdev->dev, dir);
 	if (err)
 		return ERR_PTR(err);
-	map = peerdma_map_create(pin, &pdev->dev, dir, 0, pin->pinned_length);
+	map = peerdma_map_create(pin, &pdev->dev, dir, 0, pin->pinned_length, &peerdma_runs_ops);
 	if (IS_ERR(map)) {
 		peerdma_maps_unlock(pin);
 		return ERR_CAST(map);
@@ -309,7 +359,7 @@ static struct peerdma_segment *map_and_name(struct peerdma_file *file, struct pe
 	}
 	if (!*handle) {
 		map->handle = 0;
-		peerdma_map_destroy(map);
+		peerdma_made_end(&map->made);
 	}
 	peerdma_maps_unlock(pin);
 	if (err < 0) {
@@ -328,7 +378,7 @@ static int unmap(struct peerdma_file *file, u32 handle)
 	xa_lock(&file->maps);
 	map = xa_load(&file->maps, handle);
 	if (map) {
-		pin = map->pub.pin;
+		pin = map->made.pin;
 		kref_get(&pin->ref);
 	}
 	xa_unlock(&file->maps);
@@ -337,7 +387,8 @@ static int unmap(struct peerdma_file *file, u32 handle)
 	peerdma_maps_lock(pin, NULL, DMA_NONE);
 	/* Again, for the lock was not ours; handles are not used twice. */
 	if (xa_load(&file->maps, handle) == map) {
-		peerdma_map_destroy(map);
+		xa_erase(&file->maps, handle);
+		peerdma_made_end(&map->made);
 		err = 0;
 	}
 	peerdma_maps_unlock(pin);
@@ -355,6 +406,16 @@ static bool dma_is_set_up(struct pci_dev *pdev)
 	return IS_ENABLED(CONFIG_X86) || pdev->driver;
 }
 
+/* A device that is being removed leaves the bus before devices.c takes its mappings down. */
+static bool on_the_bus(struct pci_dev *pdev)
+{
+	struct pci_dev *found = pci_get_domain_bus_and_slot(pci_domain_nr(pdev->bus), pdev->bus->number,
+							    pdev->devfn);
+
+	pci_dev_put(found);
+	return found == pdev;
+}
+
 static int map_for(const struct call *c, struct peerdma_map_args *a, struct peerdma_pin *pin,
 		   struct pci_dev *pdev, enum dma_data_direction dir)
 {
@@ -366,7 +427,7 @@ static int map_for(const struct call *c, struct peerdma_map_args *a, struct peer
 	device_lock(&pdev->dev);
 	if (pdev->driver && pdev->driver->driver_managed_dma)
 		segs = ERR_PTR(-EOPNOTSUPP);
-	else if (!dma_is_set_up(pdev))
+	else if (!dma_is_set_up(pdev) || !on_the_bus(pdev))
 		segs = ERR_PTR(-ENODEV);
 	else
 		segs = map_and_name(c->file, pin, pdev, dir, a->segment_count, &a->mapping,
@@ -426,6 +487,13 @@ static int call_unmap(const struct call *c)
 	return fetch_handle(c, &handle) ?: unmap(c->file, handle);
 }
 
+/* Neither offset nor length: all of it. */
+static int export(struct peerdma_pin *pin, const struct peerdma_export_args *a, struct file **file)
+{
+	return peerdma_export(pin, a->offset, a->offset | a->length ? a->length : pin->pinned_length,
+			      file);
+}
+
 static int call_export(const struct call *c)
 {
 	struct peerdma_export_args a;
@@ -441,7 +509,7 @@ static int call_export(const struct call *c)
 	if (IS_ERR(pin))
 		return PTR_ERR(pin);
 	fd = get_unused_fd_flags(O_CLOEXEC);
-	err = fd < 0 ? fd : peerdma_export(pin, &a, &file);
+	err = fd < 0 ? fd : export(pin, &a, &file);
 	peerdma_pin_put(pin);
 	if (err)
 		goto put_fd;

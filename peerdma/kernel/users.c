@@ -2,8 +2,10 @@
 /*
  * users.c - which processes have opened /dev/peerdma, and what was taken back from them
  * since: /sys/kernel/debug/peerdma/users.  A count outlives pins and open files, and
- * ends with the process; of those that ended, the records go when another opens.
+ * ends with the process.  A record without a count goes with the last file; one that has
+ * one and whose process is gone when another process opens whose record is beside it.
  */
+#include <linux/hashtable.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -12,12 +14,12 @@
 #include "pin.h"
 
 static DEFINE_MUTEX(users_lock);
-static LIST_HEAD(users);
+static DEFINE_HASHTABLE(users, 8);	/* by process */
 
 /* users_lock held, nobody has the record. */
 static void forget(struct peerdma_user *user)
 {
-	list_del(&user->node);
+	hash_del(&user->node);
 	put_pid(user->process);
 	kfree(user);
 }
@@ -32,12 +34,13 @@ static bool is_gone(const struct peerdma_user *user)
 	return gone && !user->files;
 }
 
-/* users_lock held.  The record of this process, or NULL; lets those go that are over. */
+/* users_lock held.  The record of this process, or NULL; lets those beside it go that are over. */
 static struct peerdma_user *find(void)
 {
-	struct peerdma_user *user, *next, *found = NULL;
+	struct peerdma_user *user, *found = NULL;
+	struct hlist_node *next;
 
-	list_for_each_entry_safe(user, next, &users, node) {
+	hash_for_each_possible_safe(users, user, next, node, (unsigned long)task_tgid(current)) {
 		if (user->process == task_tgid(current))
 			found = user;
 		else if (is_gone(user))
@@ -58,7 +61,7 @@ struct peerdma_user *peerdma_user_get(void)
 			goto unlock;
 		user->process = get_pid(task_tgid(current));
 		get_task_comm(user->comm, current->group_leader);
-		list_add_tail(&user->node, &users);
+		hash_add(users, &user->node, (unsigned long)user->process);
 	}
 	user->files++;
 unlock:
@@ -70,17 +73,20 @@ void peerdma_user_put(struct peerdma_user *user)
 {
 	mutex_lock(&users_lock);
 	user->files--;
+	if (is_gone(user) || (!user->files && !atomic64_read(&user->revocations)))
+		forget(user);
 	mutex_unlock(&users_lock);
 }
 
 void peerdma_users_show(struct seq_file *s)
 {
 	struct peerdma_user *user;
+	int i;
 
 	seq_puts(s, "pid\tcomm\trevocations\n");
 	mutex_lock(&users_lock);
-	list_for_each_entry(user, &users, node) {
-		if (is_gone(user) || (!user->files && !atomic64_read(&user->revocations)))
+	hash_for_each(users, i, user, node) {
+		if (is_gone(user))
 			continue;
 		seq_printf(s, "%d\t", pid_nr(user->process));
 		seq_escape(s, user->comm, "\t\n\\");
@@ -92,10 +98,12 @@ void peerdma_users_show(struct seq_file *s)
 /* No file is open. */
 void peerdma_users_exit(void)
 {
-	struct peerdma_user *user, *next;
+	struct peerdma_user *user;
+	struct hlist_node *next;
+	int i;
 
 	mutex_lock(&users_lock);
-	list_for_each_entry_safe(user, next, &users, node)
+	hash_for_each_safe(users, i, next, user, node)
 		forget(user);
 	mutex_unlock(&users_lock);
 }

@@ -13,16 +13,19 @@
  * zaps every view of a pin, whichever file it was made through.
  *
  * Faults check the pin's state under pin->lock and insert under it; revocation
- * changes the state under it and zaps afterwards.  Hence no entry survives.
+ * changes the state under it and zaps afterwards.  Hence no entry survives.  It zaps
+ * without the lock: that calls the MMU notifiers of other drivers, whose locks may be
+ * held around calls of ours.
  */
 #include <linux/fs.h>
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/pseudo_fs.h>
+#include <linux/slab.h>
 
 #include "compat.h"
-#include "pin.h"
+#include "view.h"
 
 #define HANDLE_SHIFT	40
 #define WITHIN_PIN	((1ULL << HANDLE_SHIFT) - 1)
@@ -34,6 +37,22 @@ static struct inode *view_inode;
 struct address_space *peerdma_view_mapping(void)
 {
 	return view_inode->i_mapping;
+}
+
+/* One call of mmap, and what is left of its areas when some are unmapped. */
+struct view {
+	struct peerdma_made made;
+	u64 offset;			/* of the range in the pin */
+	u64 length;
+	u32 areas;			/* pin->lock */
+	bool wc;			/* pin->lock: counts in pin->wc_views */
+};
+
+static struct peerdma_pin *pin_of(const struct vm_area_struct *vma)
+{
+	const struct view *view = vma->vm_private_data;
+
+	return view->made.pin;
 }
 
 static u64 offset_of(const struct vm_area_struct *vma, unsigned long addr)
@@ -102,7 +121,7 @@ static bool is_huge(const struct vm_fault *vmf)
 static vm_fault_t view_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
-	struct peerdma_pin *pin = vma->vm_private_data;
+	struct peerdma_pin *pin = pin_of(vma);
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 
 	mutex_lock(&pin->lock);
@@ -118,7 +137,7 @@ static vm_fault_t view_huge_fault(struct vm_fault *vmf, unsigned int order)
 {
 	unsigned long from = vmf->address & PMD_MASK;
 	struct vm_area_struct *vma = vmf->vma;
-	struct peerdma_pin *pin = vma->vm_private_data;
+	struct peerdma_pin *pin = pin_of(vma);
 	vm_fault_t ret = VM_FAULT_FALLBACK;
 	phys_addr_t phys;
 
@@ -139,20 +158,24 @@ static vm_fault_t view_huge_fault(struct vm_fault *vmf, unsigned int order)
 
 static void view_open(struct vm_area_struct *vma)
 {
-	struct peerdma_pin *pin = vma->vm_private_data;
+	struct view *view = vma->vm_private_data;
+	struct peerdma_pin *pin = view->made.pin;
 
-	kref_get(&pin->ref);
 	mutex_lock(&pin->lock);
-	pin->views++;
+	view->areas++;
 	mutex_unlock(&pin->lock);
 }
 
 static void view_close(struct vm_area_struct *vma)
 {
-	struct peerdma_pin *pin = vma->vm_private_data;
+	struct view *view = vma->vm_private_data;
+	struct peerdma_pin *pin = view->made.pin;
 
+	/* The end may free the pin, whose lock is held. */
+	kref_get(&pin->ref);
 	mutex_lock(&pin->lock);
-	pin->views--;
+	if (!--view->areas)
+		peerdma_made_end(&view->made);
 	mutex_unlock(&pin->lock);
 	peerdma_pin_put(pin);
 }
@@ -189,40 +212,99 @@ static int memtype(struct peerdma_pin *pin, u64 end, bool reserve)
 }
 
 /*
- * RAM is cached.  A BAR is write-combined, which the kernel must know so that
+ * RAM is cached, unless its owner says otherwise.  A BAR is write-combined, which the kernel must know so that
  * all mappings of it agree; if it has a cached mapping already (a GPU whose
- * memory is the machine's, or has struct pages), so is ours.
+ * memory is the machine's, or has struct pages: EBUSY), so is ours.
  */
-static pgprot_t view_prot(struct peerdma_pin *pin, pgprot_t prot)
+static int set_prot(struct view *view, struct vm_area_struct *vma)
 {
+	struct peerdma_pin *pin = view->made.pin;
 	const struct peerdma_provider *p = pin->provider;
+	enum peerdma_memory memory = p->memory ? p->memory(pin) : MEMORY_BAR;
 	phys_addr_t phys;
+	int err;
 
-	if (pin->flags & PEERDMA_PIN_HOST || (p->cached && p->cached(pin)))
-		return prot;
-	if (!pin->wc) {
-		peerdma_pin_run(pin, 0, 1, &phys);
-		if (page_is_ram(PHYS_PFN(phys)) || memtype(pin, pin->pinned_length, true))
-			return prot;
-		pin->wc = true;
+	if (pin->flags & PEERDMA_PIN_HOST || memory == MEMORY_CACHED)
+		return 0;
+	if (memory == MEMORY_COMBINED) {
+		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+		return 0;
 	}
-	return pgprot_writecombine(prot);
+	peerdma_pin_run(pin, 0, 1, &phys);
+	if (page_is_ram(PHYS_PFN(phys)))
+		return 0;
+	/* Once for all views: the kernel keeps what is reserved in a tree that all share. */
+	err = pin->wc_views ? 0 : memtype(pin, pin->pinned_length, true);
+	if (err)
+		return err == -EBUSY ? 0 : -ENOMEM;
+	pin->wc_views++;
+	view->wc = true;
+	vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	return 0;
 }
 
-void peerdma_view_release(struct peerdma_pin *pin)
+/* One call zaps all views of the pin, and the first to be stopped makes it. */
+static void view_stop(struct peerdma_made *made)
 {
-	lockdep_assert_held(&pin->lock);
-	memtype(pin, pin->pinned_length, false);
-	pin->wc = false;
+	struct peerdma_pin *pin = made->pin;
+
+	if (pin->zapped)
+		return;
+	unmap_mapping_range(peerdma_view_mapping(), PEERDMA_MMAP_PIN(pin->handle),
+			    pin->pinned_length, 1);
+	pin->zapped = true;
+}
+
+/* Before the pages go back. */
+static void view_down(struct peerdma_made *made)
+{
+	struct view *view = container_of(made, struct view, made);
+
+	if (view->wc && !--made->pin->wc_views)
+		memtype(made->pin, made->pin->pinned_length, false);
+	view->wc = false;
+}
+
+static void view_free(struct peerdma_made *made)
+{
+	kfree(container_of(made, struct view, made));
+}
+
+static const struct peerdma_made_ops view_ops = {
+	.charge = CHARGE_VIEWS,
+	.stop = view_stop,
+	.down = view_down,
+	.free = view_free,
+};
+
+/* pin->lock held. */
+static int view_create(struct peerdma_pin *pin, struct view *view, struct vm_area_struct *vma)
+{
+	int err = peerdma_pin_usable(pin);
+
+	if (!err && !pin->provider->page)
+		err = -EOPNOTSUPP;
+	if (!err)
+		err = peerdma_made_enter(&view->made, pin, &view_ops);
+	if (err) {
+		kfree(view);
+		return err;
+	}
+	err = set_prot(view, vma);
+	if (err) {
+		peerdma_made_end(&view->made);
+		return err;
+	}
+	view->areas = 1;
+	return 0;
 }
 
 int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 offset)
 {
 	u64 length = vma->vm_end - vma->vm_start;
+	struct view *view;
 	int err;
 
-	if (!pin->provider->page)
-		return -EOPNOTSUPP;
 	/* VM_SHARED itself is not set where the file is open for reading only. */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
@@ -234,54 +316,41 @@ int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 o
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
 
+	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
+	if (!view)
+		return -ENOMEM;
+	view->offset = offset;
+	view->length = length;
 	mutex_lock(&pin->lock);
-	err = peerdma_pin_usable(pin);
-	if (!err) {
-		vma->vm_page_prot = view_prot(pin, vma->vm_page_prot);
-		pin->viewed = true;
-		pin->views++;
-	}
+	err = view_create(pin, view, vma);
 	mutex_unlock(&pin->lock);
 	if (err)
 		return err;
 
-	kref_get(&pin->ref);
 	vm_flags_set(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
 	vma->vm_pgoff = (PEERDMA_MMAP_PIN(pin->handle) + offset) >> PAGE_SHIFT;
-	vma->vm_private_data = pin;
+	vma->vm_private_data = view;
 	vma->vm_ops = &view_vm_ops;
 	return 0;
 }
 
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
-/* An address at which the memory's 2 MiB pages are the CPU's. */
-unsigned long peerdma_view_area(struct file *file, unsigned long addr, unsigned long len,
-				unsigned long pgoff, unsigned long flags)
+unsigned long peerdma_view_area(struct peerdma_pin *pin, struct file *file, unsigned long addr,
+				unsigned long len, unsigned long pgoff, unsigned long flags)
 {
 	u64 offset = ((u64)pgoff << PAGE_SHIFT) & WITHIN_PIN;
-	struct peerdma_pin *pin;
 	phys_addr_t phys;
 
-	pin = peerdma_pin_find(file->private_data, pgoff >> (HANDLE_SHIFT - PAGE_SHIFT));
-	if (pin) {
-		mutex_lock(&pin->lock);
-		if (pin->state == PIN_LIVE && pin->provider->page && offset < pin->pinned_length) {
-			peerdma_pin_run(pin, offset, 1, &phys);
-			pgoff = PHYS_PFN(phys);
-		}
-		mutex_unlock(&pin->lock);
-		peerdma_pin_put(pin);
-	}
+	mutex_lock(&pin->lock);
+	/* Only where that can give a large entry: the address tells where the memory lies. */
+	if (pin->state == PIN_LIVE && pin->provider->page && offset < pin->pinned_length &&
+	    peerdma_pin_run(pin, offset, pin->pinned_length - offset, &phys) >= PMD_SIZE)
+		pgoff = PHYS_PFN(phys);
+	mutex_unlock(&pin->lock);
 	/* Chooses an address that is congruent to pgoff modulo 2 MiB. */
 	return thp_get_unmapped_area(file, addr, len, pgoff, flags);
 }
 #endif
-
-void peerdma_view_zap(struct peerdma_pin *pin)
-{
-	unmap_mapping_range(peerdma_view_mapping(), PEERDMA_MMAP_PIN(pin->handle),
-			    pin->pinned_length, 1);
-}
 
 static int view_fs_init(struct fs_context *fc)
 {

@@ -20,7 +20,10 @@ static bool changed(struct mmu_interval_notifier *notifier,
 		fallthrough;
 	case MMU_NOTIFY_UNMAP:		/* munmap(), mremap() */
 	case MMU_NOTIFY_RELEASE:	/* exit, exec */
+		/* The file that the slot is of may be closing: slots.h. */
+		rcu_read_lock();
 		peerdma_generation_end(watch->pin);
+		rcu_read_unlock();
 		break;
 	default:			/* the same pages, with other rights or marks: pinned ones do not move */
 		break;

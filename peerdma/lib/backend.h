@@ -7,6 +7,7 @@
  *	dmabuf.c	CUDA's export of its memory
  *	staging.c	a copy of a GPU's memory, for who asks for it
  *	locked.c	host memory, kept resident by mlock(2)
+ *	segments.c	several pins of one of these, for a range that spans allocations
  *
  * choose.c has them in order and tries one after the other; what the calls of
  * peerdma.h do is theirs from then on.  A function that is NULL is a thing that the
@@ -20,8 +21,11 @@
 struct backend {
 	const char *name;	/* in PEERDMA_PROVIDER and peerdma_status */
 	bool direct;		/* devices, or what stands for them, reach the memory itself */
+	bool host;		/* pins host memory only */
 	bool tells;		/* calls region_revoked() */
+	bool notified;		/* events report that a pin's memory goes away: by region_revoked(), or the kernel's */
 	bool by_id;		/* nobody tells, CUDA is asked */
+	bool by_allocation;	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
 
 	/* Once for each context.  0, or -errno with text: this context does without.  NULL: always there. */
 	int (*open)(struct peerdma *ctx);
@@ -49,6 +53,8 @@ struct backend {
 	/* pinned_length bytes, in one piece, which no child gets. */
 	int (*view)(struct peerdma_region *region, bool writable, void **base);
 	void (*view_end)(struct peerdma_region *region, void *base);
+	/* NULL, or: the same at base, instead of what is mapped there; if it fails, something without access is. */
+	int (*view_at)(struct peerdma_region *region, bool writable, void *base);
 
 	/* NULL, or: the region is a copy, and this moves bytes to it, or back. */
 	int (*move)(struct peerdma_region *region, uint64_t offset, uint64_t length, bool back);
@@ -56,26 +62,47 @@ struct backend {
 	void (*forget)(struct peerdma_region *region);
 
 	int (*export)(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd);
+
+	/*
+	 * NULL, or, of a back-end that tells by events of its own: finds the region by them from
+	 * now on, and no longer.  Lock.  list: false: out of memory.
+	 */
+	bool (*list)(struct peerdma_region *region);
+	void (*unlist)(struct peerdma_region *region);
+	/* The next event that is about a region in the list: 0; -EAGAIN: there is none; or -errno. */
+	int (*event)(struct peerdma *ctx, struct peerdma_notice *notice);
+
+	/* NULL, or: when the library is loaded, if the environment names the back-end. */
+	void (*early)(void);
 };
 
 extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backend_locked, backend_staging;
+extern const struct backend backend_segments;	/* in no list of choices */
+
+/* segments.c: pins by this back-end, in one or, where it pins only one allocation at a time, in several. */
+int segments_or_one(struct peerdma_region *region, const struct backend *backend);
+/* dmabuf.c: what CUDA's refusal to export means. */
+int cuda_dmabuf_error(int error);
+/* The back-end that pins the memory itself. */
+static inline const struct backend *pinned_by(const struct peerdma_region *region)
+{
+	return region->segments ? region->segments[0]->backend : region->backend;
+}
 
 /* choose.c: opens what the environment and the flags name; 0 if there is any. */
 int backends_open(struct peerdma *ctx);
-/* Whether the environment names it: PEERDMA_PROVIDER. */
-bool backends_named(const struct backend *backend);
 void backends_close(struct peerdma *ctx, bool owner);
-/* Pins by the first that can; the region says which and why not one before. */
+/* Pins by the first that can; the region says which and why not one before.  Back-ends call ctx->pin(). */
 int backends_pin(struct peerdma_region *region);
 /* NULL: the context has it; or why not. */
 const char *backend_refused(const struct peerdma *ctx, const struct backend *backend);
 /* A text that lives as long as the context.  NULL: there is nothing in it, or no memory. */
 const char *reason_keep(struct peerdma *ctx, const char *text);
-/* For a call that the region's back-end does not have. */
+/* region.c: for a call that the region's back-end does not have. */
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
 
 /*
- * event.c: a back-end's word that the region's memory goes away: from here on it is
+ * notices.c: a back-end's word that the region's memory goes away: from here on it is
  * not valid, and its notice waits.  Once.
  */
 void region_revoked(struct peerdma_region *region);

@@ -26,10 +26,11 @@ static const struct {
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 #define ORDER "kernel,dmabuf,host,staging"
 
-/* What was passed over, as one line. */
+/* What was passed over, as one line; and which part of it tells most. */
 struct passed {
-	int error;		/* the one that tells most */
+	int error;
 	int tells;
+	size_t from, to;	/* that part's text */
 	size_t used;
 	char text[1500];
 };
@@ -52,23 +53,52 @@ static void __attribute__((format(printf, 2, 3))) append(struct passed *p, const
 		p->used = p->used + (size_t)n < sizeof(p->text) ? p->used + (size_t)n : sizeof(p->text) - 1;
 }
 
-/* That it knows the memory is more than that it does not, and that more than that it was not there to be asked. */
-static int telling(int error, bool asked)
+/* This is not the way to that memory; another may be. */
+static bool another_may(int error)
 {
-	return !asked ? 1 : error == -EOPNOTSUPP ? 4 : error == -ENXIO ? 3 : 2;
+	return error == -ENXIO || error == -EOPNOTSUPP || error == -ENODEV;
 }
 
-static void pass(struct passed *p, const struct peerdma *ctx, const struct backend *backend, int error, bool asked,
+/*
+ * How much a back-end's error tells of a pin: that it cannot have memory that it knows tells all;
+ * what is missing for memory that it recognizes (RECOGNIZED), nearly as much; that it can have
+ * this memory, but not so, more than that it does not know it; and that more than that it
+ * was not there to be asked.
+ */
+#define RECOGNIZED 5
+static int telling(int error, bool asked)
+{
+	return !asked ? 1 : !another_may(error) ? 6 : error == -EOPNOTSUPP ? 4 : error == -ENXIO ? 3 : 2;
+}
+
+static void pass(struct passed *p, const struct peerdma *ctx, const struct backend *backend, int error, int tells,
 		 const char *why)
 {
+	size_t from;
+
+	if (p->used)
+		append(p, "; ");
+	from = p->used;
 	/* Where there is no choice, no name is needed. */
 	if (ctx->offer_count > 1)
-		append(p, "%s%s: ", p->used ? "; " : "", backend->name);
+		append(p, "%s: ", backend->name);
 	append(p, "%s", why);
-	if (telling(error, asked) > p->tells) {
-		p->error = error;
-		p->tells = telling(error, asked);
-	}
+	if (tells <= p->tells)
+		return;
+	p->error = error;
+	p->tells = tells;
+	p->from = from;
+	p->to = p->used;
+}
+
+/* "CALL: WHAT: the cause. Other back-ends: ...": the part that tells most, and then the others. */
+static int fail_passed(const struct passed *p, const char *what)
+{
+	size_t after = p->to < p->used ? p->to + 2 : p->used;	/* "; " */
+	size_t before = p->from ? p->from - (after == p->used ? 2 : 0) : 0;
+
+	return fail(p->error, "%s%.*s%s%.*s%s", what, (int)(p->to - p->from), p->text + p->from,
+		    before || after < p->used ? ". Other back-ends: " : "", (int)before, p->text, p->text + after);
 }
 
 /* ---- opening ---- */
@@ -116,21 +146,21 @@ static int offer_names(struct peerdma *ctx, const char *names)
 	return 0;
 }
 
-bool backends_named(const struct backend *backend)
+/* A program may use CUDA before it uses us. */
+static void __attribute__((constructor)) begin_early(void)
 {
 	const char *names = secure_getenv("PEERDMA_PROVIDER");
 
 	while (names && *names) {
 		const struct backend *const *b = next_name(&names);
 
-		if (!b)
-			return false;
-		for (; *b; b++) {
-			if (*b == backend)
-				return true;
+		for (; b && *b; b++) {
+			if ((*b)->early)
+				(*b)->early();
 		}
+		if (!b)
+			return;
 	}
-	return false;
 }
 
 /* The process or the system has no room: that is no fact about the back-end. */
@@ -160,6 +190,7 @@ int backends_open(struct peerdma *ctx)
 
 	if (ret)
 		return ret;
+	ctx->pin = backends_pin;
 	for (unsigned int i = 0; i < ctx->offer_count; i++) {
 		struct offer *o = &ctx->offers[i];
 
@@ -169,11 +200,11 @@ int backends_open(struct peerdma *ctx)
 		if (ret)
 			break;
 		if (o->error)
-			pass(&p, ctx, o->backend, o->error, false, o->why);
+			pass(&p, ctx, o->backend, o->error, telling(o->error, false), o->why);
 		any |= !o->error;
 	}
 	if (!ret && !any)
-		ret = fail(p.error, "%s%s", ctx->offer_count > 1 ? "peerdma_open: nothing to pin memory with: " : "", p.text);
+		ret = fail_passed(&p, ctx->offer_count > 1 ? "peerdma_open: nothing to pin memory with: " : "peerdma_open: ");
 	if (ret)
 		backends_close(ctx, true);
 	return ret;
@@ -214,50 +245,45 @@ const char *reason_keep(struct peerdma *ctx, const char *text)
 		if (r) {
 			strcpy(r->text, text);
 			r->next = ctx->reasons;
-			ctx->reasons = r;
+			LIST_STORE(&ctx->reasons, r);
 		}
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return r ? r->text : NULL;
 }
 
-/* This is not the way to that memory; another may be. */
-static bool another_may(int error)
-{
-	return error == -ENXIO || error == -EOPNOTSUPP || error == -ENODEV;
-}
-
 int backends_pin(struct peerdma_region *region)
 {
 	struct peerdma *ctx = region->ctx;
 	struct passed p = { 0 };
+	char what[80];
 	int ret = 0;
 
 	for (unsigned int i = 0; i < ctx->offer_count; i++) {
 		const struct offer *o = &ctx->offers[i];
 
 		if (o->error) {
-			pass(&p, ctx, o->backend, o->error, false, o->why);
+			pass(&p, ctx, o->backend, o->error, telling(o->error, false), o->why);
 			continue;
 		}
 		if (region->flags & PEERDMA_DIRECT && !o->backend->direct) {
-			pass(&p, ctx, o->backend, -EOPNOTSUPP, false, "refused, it is no direct path (PEERDMA_DIRECT)");
+			pass(&p, ctx, o->backend, -EOPNOTSUPP, telling(-EOPNOTSUPP, false), "refused, it is no direct path (PEERDMA_DIRECT)");
 			continue;
 		}
 		region->backend = o->backend;
-		ret = o->backend->pin(region);
+		region->recognized = false;
+		ret = segments_or_one(region, o->backend);
 		if (!ret) {
 			region->why = reason_keep(ctx, p.text);
 			return 0;
 		}
-		pass(&p, ctx, o->backend, ret, true, peerdma_last_error());
-		if (!another_may(ret)) {
-			p.error = ret;
+		pass(&p, ctx, o->backend, ret, region->recognized ? RECOGNIZED : telling(ret, true), peerdma_last_error());
+		if (!another_may(ret))
 			break;
-		}
 	}
-	return fail(p.error, "peerdma_pin: [%p, +%llu): %s", (void *)(uintptr_t)region->addr,
-		    (unsigned long long)region->length, p.text);
+	snprintf(what, sizeof(what), "peerdma_pin: [%p, +%llu): ", (void *)(uintptr_t)region->addr,
+		 (unsigned long long)region->length);
+	return fail_passed(&p, what);
 }
 
 const char *backend_refused(const struct peerdma *ctx, const struct backend *backend)
@@ -267,15 +293,4 @@ const char *backend_refused(const struct peerdma *ctx, const struct backend *bac
 			return ctx->offers[i].error ? ctx->offers[i].why : NULL;
 	}
 	return "not among the back-ends that PEERDMA_PROVIDER names";
-}
-
-int backend_cannot(const struct peerdma_region *region, const char *call, const char *what)
-{
-	return fail(-EOPNOTSUPP, "%s: this pin is of back-end '%s', which has no %s%s%s%s", call, region->backend->name, what,
-		    region->why ? " (" : "", region->why ? region->why : "", region->why ? ")" : "");
-}
-
-EXPORT const char *peerdma_why(const struct peerdma_region *region)
-{
-	return region->why ? region->why : "";
 }

@@ -162,7 +162,7 @@ int cuda_load(void)
 	if (search(0))
 		return 0;
 	why = dlerror();
-	return fail(-ENODEV, "libcuda.so.1: cannot load (%s); install the GPU's driver, or add its folder to LD_LIBRARY_PATH",
+	return fail(-ENODEV, "peerdma_open: libcuda.so.1: cannot load (%s); install the GPU's driver, or add its folder to LD_LIBRARY_PATH",
 		    why ? why : "a function that libpeerdma needs is missing");
 }
 

@@ -8,7 +8,7 @@
  * reach is never another's.  But nothing tells that it was freed, and that the address
  * may mean other memory by now.  So peerdma_valid() does not vouch for such a region,
  * and who asks is answered by CUDA: the allocation at the address has the id that it
- * had, which no other ever gets, or it has not.
+ * had, which no other ever gets, or it has not; of a range over several, each of them.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 #include "backend.h"
 
-static int export_failed(int error)
+int cuda_dmabuf_error(int error)
 {
 	switch (error) {
 	case CUDA_ERROR_NOT_SUPPORTED:
@@ -35,8 +35,8 @@ static int export_failed(int error)
 	}
 }
 
-/* Exports [from, from + length), if it belongs to the allocation with this id before and after. */
-static int export(uint64_t from, uint64_t length, uint64_t addr, uint64_t id, int *fd)
+/* Exports [from, from + length), if the region's allocations are what they were before and after. */
+static int export(const struct peerdma_region *region, uint64_t from, uint64_t length, int *fd)
 {
 	int error = 0;
 
@@ -46,38 +46,31 @@ static int export(uint64_t from, uint64_t length, uint64_t addr, uint64_t id, in
 	case CUDA_ABSENT:
 		return fail(-ENODEV, "this libcuda, or a process that has not begun to use it, has no dma-bufs");
 	default:
-		return export_failed(error);
+		return cuda_dmabuf_error(error);
 	}
-	if (cuda_has_id(addr, id))
+	if (pieces_still(region))
 		return 0;
 	close(*fd);
 	return fail(-ESTALE, "the memory was freed meanwhile");
 }
 
-/* What there is, and whether it is one allocation. */
+/* What there is: one dma-buf goes over as many allocations as lie side by side. */
 static int look(struct peerdma_region *region)
 {
-	struct peerdma_memory m = { .size = sizeof(m) };
-	int error = 0;
+	int ret;
 
 	if (region->flags & PEERDMA_HOST)
 		return fail(-ENXIO, "has no host memory");
-	switch (cuda_query((void *)(uintptr_t)region->addr, &m, &error)) {
-	case CUDA_KNOWN:
-		break;
-	case CUDA_FAILED:
-		return fail(-EIO, "cuPointerGetAttributes failed with CUDA error %d", error);
-	case CUDA_ABSENT:
-		return fail(-ENODEV, "this process does not use CUDA");
-	default:
-		return fail(-ENXIO, "CUDA does not know it as its memory");
+	ret = pieces_find(region, NULL);
+	for (size_t i = 0; !ret && i < region->piece_count; i++) {
+		const struct piece *piece = &region->pieces[i];
+
+		if (piece->kind == PEERDMA_KIND_MANAGED)
+			ret = fail(-ENXIO, "is for GPU memory proper, this is managed");
+		else if (!piece->id)
+			ret = fail(-ENXIO, "CUDA does not know it as its memory");
 	}
-	if (m.kind != PEERDMA_KIND_DEVICE || !m.buffer_id)
-		return fail(-ENXIO, "is for a GPU's own memory, this is %s", m.kind == PEERDMA_KIND_MANAGED ? "managed" : "the host's");
-	if (region->addr - m.base >= m.length || region->length > m.length - (region->addr - m.base))
-		return fail(-ENXIO, "the range spans allocations");
-	region->buffer_id = m.buffer_id;
-	return 0;
+	return ret;
 }
 
 static int dmabuf_pin(struct peerdma_region *region)
@@ -87,7 +80,7 @@ static int dmabuf_pin(struct peerdma_region *region)
 	int ret = look(region);
 
 	if (!ret)
-		ret = export(from, to - from, region->addr, region->buffer_id, &region->dmabuf);
+		ret = export(region, from, to - from, &region->dmabuf);
 	if (ret)
 		return ret;
 	region->offset = region->addr - from;
@@ -148,12 +141,14 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 			    (unsigned long long)region->pinned_length);
 	if (!region->by_id)
 		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: a part of persistent memory, by back-end 'dmabuf'");
-	return export(region->addr - region->offset + offset, length, region->addr, region->buffer_id, fd);
+	ret = export(region, region->addr - region->offset + offset, length, fd);
+	return ret ? fail(ret, "peerdma_export_dmabuf: %s", peerdma_last_error()) : 0;
 }
 
 const struct backend backend_dmabuf = {
 	.name = "dmabuf",
 	.by_id = true,
+	.by_allocation = true,
 	.direct = true,
 	.pin = dmabuf_pin,
 	.unpin = dmabuf_unpin,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread_end.h"
 #include "internal.h"
 
 #define TEXT_MAX 2048
@@ -17,40 +18,60 @@
  */
 static _Thread_local char *text __attribute__((tls_model("initial-exec")));
 static _Thread_local bool no_room __attribute__((tls_model("initial-exec")));
+static _Thread_local uint32_t failures __attribute__((tls_model("initial-exec")));
 
-void text_end(void)
+static void text_end(void)
 {
 	free(text);
 	text = NULL;
 }
 
+static struct thread_end end = { .fn = text_end };
+
 int fail(int error, const char *fmt, ...)
 {
+	char made[TEXT_MAX];
 	va_list args;
 
+	failures++;
 	if (!text) {
-		text = thread_end_told() ? malloc(TEXT_MAX) : NULL;
+		text = thread_end_told(&end) ? malloc(TEXT_MAX) : NULL;
 		no_room = !text;
 	}
 	if (!text)
 		return error;
 	va_start(args, fmt);
-	vsnprintf(text, TEXT_MAX, fmt, args);
+	vsnprintf(made, sizeof(made), fmt, args);
 	va_end(args);
+	strcpy(text, made);
 	return error;
 }
 
+uint32_t fail_count(void)
+{
+	return failures;
+}
+
+/* Where a limit was met: which, and what to do.  Each in one place, whatever call met it. */
+static const struct {
+	int error;
+	const char *words;
+} words[] = {
+	{ ENOMEM, "out of memory" },
+	{ EMFILE, "this process has as many file descriptors open as it may (RLIMIT_NOFILE, 'ulimit -n'); "
+		  "close some or raise the limit" },
+	{ ENFILE, "this machine has as many files open as it can (fs.file-max)" },
+	{ ESTALE, "the memory was freed" },
+	{ EINTR, "interrupted by a signal" },
+};
+
 const char *error_words(int error)
 {
-	switch (error) {
-	case -EMFILE:
-		return "this process has as many file descriptors open as it may (RLIMIT_NOFILE, 'ulimit -n'); "
-		       "close some or raise the limit";
-	case -ENFILE:
-		return "this machine has as many files open as it can (fs.file-max)";
-	default:
-		return strerror(-error);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (words[i].error == -error)
+			return words[i].words;
 	}
+	return strerror(-error);
 }
 
 EXPORT const char *peerdma_last_error(void)
@@ -58,24 +79,6 @@ EXPORT const char *peerdma_last_error(void)
 	if (text)
 		return text;
 	return no_room ? "out of memory, for the text of this error, too" : "";
-}
-
-int check_size(const char *call, uint32_t size, size_t first)
-{
-	if (size >= first)
-		return 0;
-	return fail(-EINVAL, "%s: the struct's size field is %u; set it to sizeof(the struct), at least %zu",
-		    call, size, first);
-}
-
-void put_out(void *out, const void *from, size_t known)
-{
-	uint32_t size = *(const uint32_t *)from;	/* every struct begins with it */
-
-	if (size < known)
-		known = size;
-	memcpy(out, from, known);
-	memset((char *)out + known, 0, size - known);
 }
 
 #define STR(x)	#x

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * event.c - revocations: as the kernel tells them, and as back-ends in this process do.
+ * event.c - how revocations are told: peerdma_next_event(), peerdma_event_fd().
  *
  * What is polled is the kernel's file if only the kernel tells, else a counter that
  * is raised while notices wait here, else both in one.
@@ -69,84 +69,19 @@ void notices_close(struct peerdma *ctx)
 		close(ctx->notice_fd);
 }
 
-/* ---- the queue of this process ---- */
-
-void notice_put(struct peerdma_region *region)
-{
-	struct peerdma *ctx = region->ctx;
-	bool first = !ctx->notices;
-
-	region->notice_waits = true;
-	region->notice_next = NULL;
-	*ctx->notices_end = region;
-	ctx->notices_end = &region->notice_next;
-	if (first)
-		eventfd_write(ctx->notice_fd, 1);
-}
-
-void notice_forget(struct peerdma_region *region)
-{
-	struct peerdma *ctx = region->ctx;
-	struct peerdma_region **link = &ctx->notices;
-	eventfd_t count;
-
-	if (!region->notice_waits)
-		return;
-	while (*link != region)
-		link = &(*link)->notice_next;
-	*link = region->notice_next;
-	if (!*link)
-		ctx->notices_end = link;
-	region->notice_waits = false;
-	if (!ctx->notices)
-		eventfd_read(ctx->notice_fd, &count);
-}
-
-void region_revoked(struct peerdma_region *region)
-{
-	struct peerdma *ctx = region->ctx;
-
-	/* First of all: what is read after this was not pinned. */
-	__atomic_store_n(&region->word, region->validity.generation + 1, __ATOMIC_RELEASE);
-	pthread_mutex_lock(&ctx->lock);
-	if (!region->revoked) {
-		__atomic_store_n(&region->revoked, true, __ATOMIC_RELEASE);
-		if (region->published)
-			notice_put(region);
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	mrs_end(region, true);
-}
-
-static bool notice_take(struct peerdma *ctx, struct peerdma_notice *notice)
-{
-	struct peerdma_region *region;
-
-	pthread_mutex_lock(&ctx->lock);
-	region = ctx->notices;
-	if (region) {
-		notice_fill(notice, region);
-		notice_forget(region);
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	return region;
-}
-
 /* ---- the calls ---- */
-
-void notice_fill(struct peerdma_notice *notice, struct peerdma_region *region)
-{
-	notice->region = region;
-	notice->cookie = region->cookie;
-	notice->addr = region->addr;
-	notice->length = region->length;
-}
 
 static int next(struct peerdma *ctx, struct peerdma_notice *notice)
 {
-	if (ctx->notice_fd >= 0 && notice_take(ctx, notice))
-		return 0;
-	return ctx->kernel.fd >= 0 ? kernel_event(ctx, notice) : -EAGAIN;
+	int ret = ctx->notice_fd >= 0 && notice_take(ctx, notice) ? 0 : -EAGAIN;
+
+	for (unsigned int i = 0; ret == -EAGAIN && i < ctx->offer_count; i++) {
+		const struct offer *o = &ctx->offers[i];
+
+		if (!o->error && o->backend->event)
+			ret = o->backend->event(ctx, notice);
+	}
+	return ret;
 }
 
 static int64_t now_ms(void)
@@ -173,7 +108,7 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 
 	while ((ret = next(ctx, &notice))) {
 		if (ret != -EAGAIN)
-			return fail(ret, "peerdma_next_event: cannot read events: %s", strerror(-ret));
+			return fail(ret, "peerdma_next_event: cannot read events: %s", error_words(ret));
 		if (timeout_ms > 0) {
 			int64_t left = deadline - now_ms();
 
@@ -181,7 +116,7 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 		}
 		ret = sys_poll_in(ctx->event_fd, wait);
 		if (ret < 0)
-			return fail(ret, "peerdma_next_event: cannot wait: %s", strerror(-ret));
+			return fail(ret, "peerdma_next_event: cannot wait: %s", error_words(ret));
 		if (!ret)
 			return fail(-EAGAIN, "peerdma_next_event: no pin was revoked in %d ms", timeout_ms);
 	}

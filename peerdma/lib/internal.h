@@ -35,8 +35,17 @@ struct peerdma_mapping {
 	unsigned int flags;
 	bool shared;		/* map_shared()'s */
 	uint32_t handle;
+	struct peerdma_mapping **each;		/* of a region of several segments: theirs; else NULL */
+	size_t each_count;
 	size_t count;
 	struct peerdma_range ranges[];
+};
+
+/* The part of a region that is one allocation's. */
+struct piece {
+	uint64_t addr, length;
+	uint64_t id;				/* CUDA's buffer id; 0: none */
+	enum peerdma_kind kind;
 };
 
 struct peerdma_region {
@@ -59,11 +68,19 @@ struct peerdma_region {
 	bool sync_memops;
 	bool imported;				/* of a dma-buf: addr is an offset in it, and no address */
 	bool by_id;				/* nobody tells of its end: region_still() asks */
-	uint64_t buffer_id;			/* CUDA's, if by_id */
+	struct piece *pieces;			/* if by_id, or of several segments: all; else NULL, or all */
+	size_t piece_count;
+	struct peerdma_region *one;		/* itself */
+	struct peerdma_region **segments;	/* segments.c: its pins; NULL: it is one itself */
+	size_t segment_count;
+	struct words *words;			/* that all must be what they were: the segments' */
+	struct peerdma_region *whole;		/* it is a segment of */
+	bool ended;				/* a segment that is no pin any more */
 	bool published;				/* in ctx->regions */
 	bool revoked;				/* atomic: region_revoked() was called */
 	bool cached;				/* a cache's, which is told itself */
 	bool notice_waits;			/* in ctx->notices */
+	bool recognized;			/* pin() failed with -ENXIO, but knows whose memory it is and what is missing */
 	bool telling;				/* lock: told.c is about to end it */
 	struct peerdma_region *told_next, **told_link, *told_chain;
 	struct peerdma_region *notice_next;
@@ -73,6 +90,9 @@ struct peerdma_region {
 		} kernel;
 		struct softgpu_pin *soft;
 		int dmabuf;			/* a descriptor */
+		struct {
+			uint64_t turn;		/* of the locks that were made for it, at most */
+		} host;
 		struct {
 			void *base;		/* pinned_length bytes */
 			struct peerdma_region *pin;	/* in no list */
@@ -103,6 +123,10 @@ struct peerdma {
 	struct peerdma_region *notices, **notices_end;
 	bool hooked;				/* libpeerdma-hooks tells of frees */
 	struct peerdma_region *told;		/* lock: the pins of which nobody else does */
+	/* What lies above back-ends.  choose.c's, since it opened them: pins by the first that can. */
+	int (*pin)(struct peerdma_region *region);
+	/* Lock.  mr.c's mrs_end(), since the first MR of the context; until then NULL. */
+	int (*mrs_end)(struct peerdma_region *region, bool over);
 	struct {				/* kernel.c's */
 		int fd;				/* -1: not open */
 		const uint32_t *generations;
@@ -111,86 +135,103 @@ struct peerdma {
 	} kernel;
 };
 
-/* error.c: remembers the text for peerdma_last_error() and returns `error`. */
+/*
+ * error.c: remembers the text for peerdma_last_error() and returns `error`.  The text that is
+ * there may be part of the new one: parts that serve several calls leave "CALL: " to those.
+ */
 int fail(int error, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* How often this thread called it: whether a function of the caller's has left a text. */
+uint32_t fail_count(void);
 /* strerror(), and where a limit of the process was met: which, and what to do. */
 const char *error_words(int error);
 
 /*
- * error.c: structs that the caller sized.  check_size(): -EINVAL if shorter than
- * the first release's.  put_out(): the caller's may be longer, the surplus is zeroed.
+ * structs.c: structs that the caller sized, and the rule for them.  check_size(): 0, -EINVAL
+ * or -E2BIG.  put_out(): to a caller's, whose size was checked and stands in `from`.
+ * take_in(): a caller's struct to one of this release; 0, -EINVAL or -E2BIG.
  */
 int check_size(const char *call, uint32_t size, size_t first);
+int take_in(const char *call, void *to, size_t known, size_t first, const void *from);
+bool all_zero(const void *bytes, size_t length);	/* reserved fields */
 #define END_OF(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
 #define MEMORY_FIRST	END_OF(struct peerdma_memory, reserved)
 #define STATUS_FIRST	END_OF(struct peerdma_status, reserved)
 #define NOTICE_FIRST	END_OF(struct peerdma_notice, length)
 void put_out(void *out, const void *from, size_t known);
 
-/* thread_end.c: the calling thread's end will be told to the functions below; false: it cannot be. */
-bool thread_end_told(void);
-/* cache/thread.c, remembered.c, error.c: give back what the calling thread has, which is as one that never had any. */
-void fronts_end(void);
-void remembered_end(void);
-void text_end(void);
-
 /* process.c: a number that differs between a process and its forked children; no system call after the first. */
 uint64_t process_id(void);
-/* 0, or -EPERM with text in a child of the process that opened ctx. */
+/* process.c: false in a forked child of the process that opened ctx; that file says what such a child may do. */
+bool is_owner(const struct peerdma *ctx);
+/* 0, or -EPERM with text in such a child. */
 int check_owner(const struct peerdma *ctx, const char *call);
+
+/* A list's new first element, which is complete: a child may be forked before or after this store. */
+#define LIST_STORE(first, element) __atomic_store_n(first, element, __ATOMIC_RELEASE)
 
 /* sys.c: the kernel.  Each returns -errno on failure. */
 int sys_open(const char *path);
 int sys_close(int fd);
 int sys_ioctl(int fd, unsigned long request, void *arg);
 int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr);
+int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr);	/* instead of what is there */
 int sys_munmap(void *addr, size_t length);
 int sys_dont_fork(void *addr, size_t length);	/* no child gets this mapping */
 int sys_read(int fd, void *buf, size_t length);
 int sys_poll_in(int fd, int timeout_ms);	/* 1 readable, 0 timeout */
+uint64_t sys_memlock_limit(void);		/* RLIMIT_MEMLOCK in bytes; UINT64_MAX: none, or CAP_IPC_LOCK exempts */
 
-/* kernel.c: the regions by their handles.  Lock.  False: out of memory. */
-bool kernel_region_add(struct peerdma_region *region);
-void kernel_region_remove(struct peerdma_region *region);
-/* Pins what the descriptor is of, at region->addr; 0, or -errno with the reason. */
+/* kernel.c: pins what the descriptor is of, at region->addr; 0, or -errno with the reason. */
 int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf);
-/* The next event of the kernel's that is about a region that still is there: 0; -EAGAIN: none. */
-int kernel_event(struct peerdma *ctx, struct peerdma_notice *notice);
 
 /* event.c */
 int notices_open(struct peerdma *ctx);
 void notices_close(struct peerdma *ctx);
+/* notices.c */
 void notice_fill(struct peerdma_notice *notice, struct peerdma_region *region);
 void notice_put(struct peerdma_region *region);		/* lock: at the end of the queue */
 void notice_forget(struct peerdma_region *region);	/* lock */
+bool notice_take(struct peerdma *ctx, struct peerdma_notice *notice);	/* the first, out of the queue; false: none waits */
 
-/* told.c.  begin: whether it is told from now on. */
-bool told_begin(struct peerdma *ctx);
+/* told.c.  begin: sets ctx->hooked; 0, or -ENOMEM with text. */
+int told_begin(struct peerdma *ctx);
 void told_end(struct peerdma *ctx);
 /* Lock. */
 void told_add(struct peerdma_region *region);
 void told_remove(struct peerdma_region *region);
 
+/*
+ * pieces.c: fills in what the range is made of.  -ENXIO, -ENODEV, -EIO, -ENOMEM, with text.
+ * holes: NULL, or: whether it begins with GPU memory and is not all so.
+ */
+int pieces_find(struct peerdma_region *region, bool *holes);
+/* Whether each allocation is the one that it was: one call into CUDA for each. */
+bool pieces_still(const struct peerdma_region *region);
+/* words.c: takes the words of the region's segments; false: out of memory. */
+bool words_make(struct peerdma_region *region);
+/* Whether each is what it was. */
+bool segments_valid(const struct peerdma_region *region);
+
 /* pin.c */
 /* peerdma_pin().  cached: for a cache, which takes care of its end. */
 int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags, void *cookie, bool cached,
 	       struct peerdma_region **region);
+/* peerdma_pin_dmabuf(), likewise. */
+int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags, void *cookie,
+		      bool cached, struct peerdma_region **region);
+void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
+/* region.c */
 int region_status(struct peerdma_region *region, struct peerdma_status *status);
 /* Whether the region still is what is at its address: by its word, or by asking CUDA, as it has to be. */
 bool region_still(const struct peerdma_region *region);
-void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
 /* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
 int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);
 /*
- * mr.c: deregisters what it has of verbs' memory regions, and waits for others that do.  0, or -errno of one that is kept.
+ * mr.c: deregisters what it and its segments have of verbs' memory regions, and waits for others that do.  0, or -errno of one that is kept.
  * over: in its revocation; then nobody gets new ones.
  */
 int mrs_end(struct peerdma_region *region, bool over);
 void mrs_free(struct peerdma_region *region);
-/* told: somebody tells the cache when pages change that no back-end tells of. */
-struct ibv_pd;
-struct peerdma_mr;
-int mr_of_cached(struct peerdma_region *region, struct ibv_pd *pd, int access, bool told, const struct peerdma_mr **out);
 /* map.c, view.c: give back this process's side only. */
 void mappings_free(struct peerdma_region *region);
 void views_free(struct peerdma_region *region);

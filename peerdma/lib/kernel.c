@@ -4,11 +4,14 @@
  */
 #include <inttypes.h>
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "backend.h"
+#include "user_limits.h"
 
 #define DEVICE "/dev/peerdma"
 
@@ -51,7 +54,7 @@ static int check_abi(int fd)
 
 	if (ret)
 		return fail(-EPROTO, DEVICE ": does not answer as peerdma.ko does (%s); "
-			    "install the module that belongs to libpeerdma %s", strerror(-ret), peerdma_version());
+			    "install the module that belongs to libpeerdma %s", error_words(ret), peerdma_version());
 	if (info.abi != PEERDMA_ABI)
 		return fail(-EPROTO, DEVICE ": the module speaks ABI %u, libpeerdma %s speaks %u; "
 			    "install both from the same release", info.abi, peerdma_version(), PEERDMA_ABI);
@@ -69,7 +72,7 @@ static int kernel_open(struct peerdma *ctx)
 	if (!ret) {
 		ret = sys_mmap(fd, PEERDMA_MMAP_GENERATIONS, PEERDMA_MMAP_GENERATIONS_SIZE, PROT_READ, &generations);
 		if (ret)
-			fail(ret, DEVICE ": cannot map the generation page: %s", strerror(-ret));
+			fail(ret, DEVICE ": cannot map the generation page: %s", error_words(ret));
 	}
 	if (ret) {
 		sys_close(fd);
@@ -88,39 +91,93 @@ static void ignore(void *node)
 
 static void kernel_close(struct peerdma *ctx, bool owner)
 {
-	(void)owner;	/* a child has its own of each */
-	tdestroy(ctx->kernel.by_handle, ignore);
+	if (owner)	/* a thread of the parent may have been turning the tree when the child was forked */
+		tdestroy(ctx->kernel.by_handle, ignore);
 	sys_munmap((void *)ctx->kernel.generations, ctx->kernel.generations_size);
 	sys_close(ctx->kernel.fd);
 }
 
 /* ---- pins ---- */
 
-static const char *reason(int error, unsigned int flags)
+/* No provider took the range, and as host memory there may be nothing.  If it is a GPU's, says why; else 0. */
+static int no_provider(struct peerdma_region *region)
 {
+	struct peerdma_memory m = { .size = sizeof(m) };
+	const void *ptr = (const void *)(uintptr_t)region->addr;
+	const char *module = "peerdma_nvidia";
+	char path[64];
+	int error = 0;
+
+	if (region->imported || region->flags & PEERDMA_HOST)
+		return 0;
+	if (cuda_query(ptr, &m, &error) != CUDA_KNOWN) {
+		if (!hsa_query(ptr, &m))
+			return 0;
+		module = "peerdma_amd";
+	}
+	if (m.kind != PEERDMA_KIND_DEVICE)
+		return 0;
+	region->recognized = true;
+	if (m.length && region->length > m.length - (region->addr - m.base))
+		return fail(-ENXIO, "the range passes the end of its allocation, [0x%" PRIx64 ", +%" PRIu64 "); pin %" PRIu64
+			    " bytes at most", m.base, m.length, m.length - (region->addr - m.base));
+	snprintf(path, sizeof(path), "/sys/module/%s", module);
+	if (access(path, F_OK))
+		return fail(-ENXIO, "no provider for this GPU memory is loaded; load it with 'modprobe %s' (as root)", module);
+	return fail(-ENXIO, "provider %s does not know this GPU memory; 'dmesg' has its reason, if it has one", module);
+}
+
+/* Remembers why a pin failed; returns error. */
+static int pin_failed(int error, struct peerdma_region *region)
+{
+	int fd = region->ctx->kernel.fd, ret;
+	char text[LIMIT_TEXT];
+
+	if (error == -ENXIO || error == -EFAULT) {
+		ret = no_provider(region);
+		if (ret)
+			return ret;
+	}
 	switch (error) {
 	case -EINVAL:
-		return "give one of PEERDMA_HOST and PEERDMA_DEVICE or neither, and a length above 0 that does not wrap";
+		return fail(error, "give one of PEERDMA_HOST and PEERDMA_DEVICE or neither, and a length above 0 that does not wrap");
 	case -ENXIO:
-		return "no provider knows it as its memory, or the range spans allocations; "
-		       "check it with peerdma_query(), and that the provider's module is loaded (e.g. 'modprobe peerdma_nvidia')";
+		return fail(error, "no provider knows it as its memory, or the range spans allocations; "
+			    "check it with peerdma_query(), and that the provider's module is loaded (e.g. 'modprobe peerdma_nvidia')");
 	case -EFAULT:
-		return "part of the range has no memory behind it, or is read-only (then PEERDMA_READONLY)";
+		return fail(error, "part of the range has no memory behind it, or is read-only (then PEERDMA_READONLY)");
 	case -ENOMEM:
-		return flags & PEERDMA_DEVICE ? "the kernel or the GPU's driver is out of memory" :
-		       "the locked-memory limit ('ulimit -l', RLIMIT_MEMLOCK) or the kernel's memory is used up";
+		if (region->imported || region->flags & PEERDMA_DEVICE)
+			return fail(error, "the kernel or the device's driver is out of memory; or, of thousands of pins, "
+				    "their generations are above RLIMIT_MEMLOCK ('ulimit -l')");
+		return fail(error, "%s", limit_locked(fd, region->addr, region->length, text, sizeof(text)));
+	case -EDQUOT:
+		return fail(error, "%s", limit_quota(fd, QUOTA_PINS, text, sizeof(text)));
+	case -ENOBUFS:
+		return fail(error, "%s", limit_aperture(fd, region->length, text, sizeof(text)));
 	case -ENOSPC:
-		return "the GPU's aperture (BAR1) is full; 'peerdma bar1' shows who holds it";
+		return fail(error, "the GPU's aperture (BAR1) is full; 'peerdma bar1' shows who holds it");
 	case -EOPNOTSUPP:
-		return flags & PEERDMA_PERSISTENT ? "its provider has no persistent pins" :
-		       "its provider cannot pin this memory";
-	case -EMFILE:
-		return "this context holds as many pins as the kernel allows; unpin some, or open another context";
+		return fail(error, region->flags & PEERDMA_PERSISTENT ? "its provider has no persistent pins" :
+			    "its provider cannot pin this memory");
+	case -ENFILE:
+		return fail(error, "peerdma.ko can have %u pins, and all are taken but for root's (its parameter reserved_pins); "
+			    "'peerdma pins' shows whose they are", PEERDMA_MAX_PINS);
 	case -ESTALE:
-		return "the memory was freed meanwhile";
+		return fail(error, "the memory was freed meanwhile");
 	default:
-		return strerror(-error);
+		return fail(error, "%s", error_words(error));
 	}
+}
+
+/* The module would pin the pages of the host's copy, which CUDA leaves when a GPU touches the memory. */
+static bool is_managed(const struct peerdma_region *region)
+{
+	struct peerdma_memory m = { .size = sizeof(m) };
+	int error = 0;
+
+	return !(region->flags & PEERDMA_HOST) && cuda_query((const void *)(uintptr_t)region->addr, &m, &error) == CUDA_KNOWN &&
+	       m.kind == PEERDMA_KIND_MANAGED;
 }
 
 static int kernel_pin(struct peerdma_region *region)
@@ -131,10 +188,14 @@ static int kernel_pin(struct peerdma_region *region)
 		.addr = region->addr,
 		.length = region->length,
 	};
-	int ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_PIN, &args);
+	int ret;
 
+	if (is_managed(region))
+		return fail(-ENXIO, "this is managed memory, which CUDA moves between host and GPU; PEERDMA_HOST pins the host's pages, "
+			    "which are the memory only while CUDA keeps it there");
+	ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_PIN, &args);
 	if (ret)
-		return fail(ret, "%s", reason(ret, region->flags));
+		return pin_failed(ret, region);
 	region->validity.slot = region->ctx->kernel.generations + args.slot;
 	region->validity.generation = args.generation;
 	region->offset = args.offset;
@@ -168,7 +229,7 @@ int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf)
 		return fail(-EOPNOTSUPP, "the module that is loaded does not import dma-bufs; install the one that belongs to libpeerdma %s",
 			    peerdma_version());
 	default:
-		return fail(ret, "%s", reason(ret, region->flags));
+		return pin_failed(ret, region);
 	}
 	region->validity.slot = region->ctx->kernel.generations + args.slot;
 	region->validity.generation = args.generation;
@@ -186,7 +247,7 @@ static int kernel_unpin(struct peerdma_region *region)
 	struct peerdma_handle_args args = { .size = sizeof(args), .handle = region->kernel.handle };
 	int ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_UNPIN, &args);
 
-	return ret ? fail(ret, "pin %u: %s", args.handle, strerror(-ret)) : 0;
+	return ret ? fail(ret, "pin %u: %s", args.handle, error_words(ret)) : 0;
 }
 
 static int kernel_status(struct peerdma_region *region, struct peerdma_status *status)
@@ -195,7 +256,7 @@ static int kernel_status(struct peerdma_region *region, struct peerdma_status *s
 	int ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_QUERY, &args);
 
 	if (ret)
-		return fail(ret, "peerdma_status: pin %u: %s", args.handle, strerror(-ret));
+		return fail(ret, "peerdma_status: pin %u: %s", args.handle, error_words(ret));
 	status->state = args.state;
 	status->flags = args.flags & KERNEL_FLAGS;
 	status->page_size = 1U << args.page_shift;
@@ -213,8 +274,10 @@ static int kernel_status(struct peerdma_region *region, struct peerdma_status *s
 
 /* ---- for a device ---- */
 
-static int map_failed(int error, const char *pci)
+static int map_failed(int error, int fd, const char *pci)
 {
+	char text[LIMIT_TEXT];
+
 	switch (error) {
 	case -ENODEV:
 		return fail(error, "peerdma_map: %s: no such device, or no driver has enabled it for DMA; see 'lspci -k -s %s'",
@@ -225,12 +288,17 @@ static int map_failed(int error, const char *pci)
 	case -EOPNOTSUPP:
 		return fail(error, "peerdma_map: %s: no path from this device to the memory; put both behind one PCIe switch, or copy through host memory",
 			    pci);
+	case -EIO:
+		return fail(error, "peerdma_map: %s: the GPU's driver does not map this memory: it is being freed, or the kernel's log says why",
+			    pci);
 	case -ESTALE:
 		return fail(error, "peerdma_map: %s: the pin is revoked, its memory was freed", pci);
+	case -EDQUOT:
+		return fail(error, "peerdma_map: %s: %s", pci, limit_quota(fd, QUOTA_MAPPINGS, text, sizeof(text)));
 	case -EINVAL:
 		return fail(error, "peerdma_map: %s: flags must be PEERDMA_TO_DEVICE, PEERDMA_FROM_DEVICE or both", pci);
 	default:
-		return fail(error, "peerdma_map: %s: %s", pci, strerror(-error));
+		return fail(error, "peerdma_map: %s: %s", pci, error_words(error));
 	}
 }
 
@@ -254,12 +322,13 @@ static int kernel_map(struct peerdma_region *region, const char *pci, struct pee
 		ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_MAP, args);
 		if (ret) {
 			free(m);
-			return map_failed(ret, pci);
+			return map_failed(ret, region->ctx->kernel.fd, pci);
 		}
 		if (args->mapping)
 			break;
 		room = args->segment_count;
 	}
+	m->each = NULL;
 	m->handle = args->mapping;
 	m->count = args->segment_count;
 	*out = m;
@@ -271,27 +340,48 @@ static int kernel_unmap(struct peerdma_mapping *mapping)
 	struct peerdma_handle_args args = { .size = sizeof(args), .handle = mapping->handle };
 	int ret = sys_ioctl(mapping->region->ctx->kernel.fd, PEERDMA_UNMAP, &args);
 
-	return ret ? fail(ret, "peerdma_unmap: mapping %u: %s", mapping->handle, strerror(-ret)) : 0;
+	return ret ? fail(ret, "peerdma_unmap: mapping %u: %s", mapping->handle, error_words(ret)) : 0;
 }
 
 /* ---- for the CPU, and others ---- */
+
+static int view_failed(const struct peerdma_region *region, int ret)
+{
+	int fd = region->ctx->kernel.fd;
+	char text[LIMIT_TEXT];
+
+	switch (ret) {
+	case -EOPNOTSUPP:
+		return fail(ret, "peerdma_cpu_view: the CPU cannot reach this provider's memory");
+	case -ESTALE:
+		return fail(ret, "peerdma_cpu_view: the pin is revoked, its memory was freed");
+	case -EDQUOT:
+		return fail(ret, "peerdma_cpu_view: %s", limit_quota(fd, QUOTA_VIEWS, text, sizeof(text)));
+	default:
+		return fail(ret, "peerdma_cpu_view: cannot map the pin: %s", error_words(ret));
+	}
+}
 
 static int kernel_view(struct peerdma_region *region, bool writable, void **base)
 {
 	int ret = sys_mmap(region->ctx->kernel.fd, PEERDMA_MMAP_PIN(region->kernel.handle), region->pinned_length,
 			   writable ? PROT_READ | PROT_WRITE : PROT_READ, base);
 
-	switch (ret) {
-	case 0:
-		sys_dont_fork(*base, region->pinned_length);
-		return 0;
-	case -EOPNOTSUPP:
-		return fail(ret, "peerdma_cpu_view: the CPU cannot reach this provider's memory");
-	case -ESTALE:
-		return fail(ret, "peerdma_cpu_view: the pin is revoked, its memory was freed");
-	default:
-		return fail(ret, "peerdma_cpu_view: cannot map the pin: %s", strerror(-ret));
-	}
+	if (ret)
+		return view_failed(region, ret);
+	sys_dont_fork(*base, region->pinned_length);
+	return 0;
+}
+
+static int kernel_view_at(struct peerdma_region *region, bool writable, void *base)
+{
+	int ret = sys_mmap_at(region->ctx->kernel.fd, PEERDMA_MMAP_PIN(region->kernel.handle), region->pinned_length,
+			      writable ? PROT_READ | PROT_WRITE : PROT_READ, base);
+
+	if (ret)
+		return view_failed(region, ret);
+	sys_dont_fork(base, region->pinned_length);
+	return 0;
 }
 
 static void kernel_view_end(struct peerdma_region *region, void *base)
@@ -305,6 +395,7 @@ static int kernel_export(struct peerdma_region *region, uint64_t offset, uint64_
 		.size = sizeof(args), .handle = region->kernel.handle, .offset = offset, .length = length,
 	};
 	int ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_EXPORT, &args);
+	char text[LIMIT_TEXT];
 
 	switch (ret) {
 	case 0:
@@ -316,6 +407,9 @@ static int kernel_export(struct peerdma_region *region, uint64_t offset, uint64_
 			    offset, length, region->pinned_length);
 	case -ESTALE:
 		return fail(ret, "peerdma_export_dmabuf: the pin is revoked, its memory was freed");
+	case -EDQUOT:
+		return fail(ret, "peerdma_export_dmabuf: %s",
+			    limit_quota(region->ctx->kernel.fd, QUOTA_EXPORTS, text, sizeof(text)));
 	case -EOPNOTSUPP:
 		return fail(ret, "peerdma_export_dmabuf: this provider's memory cannot be exported as a dma-buf");
 	default:
@@ -333,12 +427,12 @@ static int by_handle(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-bool kernel_region_add(struct peerdma_region *region)
+static bool kernel_list(struct peerdma_region *region)
 {
 	return tsearch(region, &region->ctx->kernel.by_handle, by_handle);
 }
 
-void kernel_region_remove(struct peerdma_region *region)
+static void kernel_unlist(struct peerdma_region *region)
 {
 	tdelete(region, &region->ctx->kernel.by_handle, by_handle);
 }
@@ -346,19 +440,24 @@ void kernel_region_remove(struct peerdma_region *region)
 /* Fills in the notice, unless the pin was unpinned between its event and now; its handle may even be another's by then. */
 static bool notice_from(struct peerdma *ctx, const struct peerdma_event *event, struct peerdma_notice *notice)
 {
-	struct peerdma_region key = { .kernel.handle = event->handle }, **found;
+	struct peerdma_region key = { .kernel.handle = event->handle }, **found, *whole;
 	bool there;
 
 	pthread_mutex_lock(&ctx->lock);
 	found = tfind(&key, &ctx->kernel.by_handle, by_handle);
 	there = found && (*found)->kernel.slot == event->slot && (*found)->validity.generation == event->generation;
+	whole = there ? (*found)->whole : NULL;
+	if (whole) {		/* told of by the first of its segments */
+		there = !whole->revoked;
+		__atomic_store_n(&whole->revoked, true, __ATOMIC_RELEASE);
+	}
 	if (there)
-		notice_fill(notice, *found);
+		notice_fill(notice, whole ? whole : *found);
 	pthread_mutex_unlock(&ctx->lock);
 	return there;
 }
 
-int kernel_event(struct peerdma *ctx, struct peerdma_notice *notice)
+static int kernel_event(struct peerdma *ctx, struct peerdma_notice *notice)
 {
 	struct peerdma_event event;
 	int ret;
@@ -375,6 +474,8 @@ int kernel_event(struct peerdma *ctx, struct peerdma_notice *notice)
 const struct backend backend_kernel = {
 	.name = "kernel",
 	.direct = true,
+	.by_allocation = true,
+	.notified = true,
 	.open = kernel_open,
 	.close = kernel_close,
 	.pin = kernel_pin,
@@ -384,5 +485,9 @@ const struct backend backend_kernel = {
 	.unmap = kernel_unmap,
 	.view = kernel_view,
 	.view_end = kernel_view_end,
+	.view_at = kernel_view_at,
 	.export = kernel_export,
+	.list = kernel_list,
+	.unlist = kernel_unlist,
+	.event = kernel_event,
 };

@@ -2,28 +2,51 @@
 /*
  * locked.c - the back-end for host memory where there is no peerdma.ko: mlock(2).
  *
- * Memory that is locked stays resident, and that is all: it may move, so no device
- * is given its address, and what is registered is a range of addresses, whatever
- * memory is there.  So it never goes stale either, and its view is the memory itself.
+ * Memory that is locked stays resident, and that is all: it may move in RAM, so no device
+ * is given its address, and its view is the memory itself.  A pin is of a range of
+ * addresses.
  *
- * mlock() does not count, so we do: pins may overlap.
+ * mlock() does not count, so the segments below do: pins may overlap.  Pages that the
+ * program had locked before stay as they are (`ours` is false), and are not unlocked; a
+ * lock or unlock by the program while they are pinned is not noticed.
+ *
+ * Where nothing reports that other memory takes the place of what was pinned: new memory
+ * is not locked, so who looks finds that the pages that were locked are not any more.  A
+ * pin looks before it shares a segment, and locks what is new under a later `turn`: pins
+ * of an earlier one are revoked.  locked_status() looks, too.  Where there is a monitor of host
+ * memory, each event looks, too: what is locked there later is the program's (replaced()).
+ * Events come inside malloc(), and in signal handlers: hence no thread has the lock with signals on.
+ *
+ * The lock is never held across a system call.  A segment whose pages are being locked
+ * or unlocked is `busy`: it belongs to one thread, and others that want it wait.  A
+ * thread waits only while it has no busy segment itself.
  */
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "backend.h"
-#include "cache/cache.h"
+#include "base/index.h"
+#include "base/memory.h"
+#include "base/order.h"
+#include "monitor/monitor.h"
+#include "resident.h"
 
-#define SEGMENTS (1U << 21)
+#define SEGMENTS (1U << 18)	/* more than there may be mappings (vm.max_map_count), unless that was raised */
 
-/* A range that `count` pins hold.  Neighbours differ in it, or a pin has begun or ended between them. */
+/* A range that `count` pins hold.  Neighbours differ, or a pin has begun or ended between them. */
 struct segment {
 	uint64_t from, to;
-	uint32_t count;
-	uint32_t next;		/* free ones: the next's number + 1 */
+	uint64_t turn;		/* in which its pages were locked */
+	union {
+		uint32_t count;
+		uint32_t next;	/* of a free one: the next's number + 1 */
+	};
+	bool ours;		/* not locked by the program before */
+	bool busy;
 };
 
 /*
@@ -32,7 +55,9 @@ struct segment {
  */
 struct table {
 	pthread_mutex_t lock;
+	pthread_cond_t idle;	/* a segment is busy no more, or gone */
 	bool begun;
+	uint64_t turn;		/* the last */
 	struct index index;	/* of segments, by `from` */
 	uint32_t used, free;	/* free: number + 1 */
 	struct segment segments[SEGMENTS];
@@ -43,31 +68,35 @@ static struct table *table;
 static void *nodes;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* By number: sanitizers put functions that do nothing in the place of the C library's. */
-static void unlock_pages(uint64_t from, uint64_t to)
-{
-	syscall(SYS_munlock, from, to - from);
-}
-
-static int lock_pages(uint64_t from, uint64_t to)
-{
-	int error;
-
-	if (!syscall(SYS_mlock, from, to - from))
-		return 0;
-	error = -errno;
-	unlock_pages(from, to);		/* it may have come some way */
-	return error;
-}
-
 static void table_make(void)
 {
 	nodes = memory_get(index_size(SEGMENTS), true);
 	table = memory_get(sizeof(*table), true);
-	if (!nodes) {
+	if (!nodes || !table) {
 		memory_put(table, sizeof(*table));
 		table = NULL;
 	}
+}
+
+/* Neither cancelled nor interrupted while it has the lock, or a busy segment. */
+struct undisturbed {
+	sigset_t signals;
+	int cancel;
+};
+
+static void undisturbed_begin(struct undisturbed *was)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was->cancel);
+	pthread_sigmask(SIG_SETMASK, &all, &was->signals);
+}
+
+static void undisturbed_end(const struct undisturbed *was)
+{
+	pthread_sigmask(SIG_SETMASK, &was->signals, NULL);
+	pthread_setcancelstate(was->cancel, NULL);
 }
 
 static bool table_lock(void)
@@ -92,7 +121,7 @@ static struct segment *covering(uint64_t x)
 	return s && x < s->to ? s : NULL;
 }
 
-static bool segment_add(uint64_t from, uint64_t to, uint32_t count)
+static struct segment *segment_add(const struct segment *like)
 {
 	uint32_t n = table->free;
 	struct segment *s;
@@ -102,11 +131,11 @@ static bool segment_add(uint64_t from, uint64_t to, uint32_t count)
 	else if (table->used < SEGMENTS)
 		n = table->used++;
 	else
-		return false;
+		return NULL;
 	s = &table->segments[n];
-	*s = (struct segment){ .from = from, .to = to, .count = count };
-	index_insert(&table->index, from, n);
-	return true;
+	*s = *like;
+	index_insert(&table->index, s->from, n);
+	return s;
 }
 
 static void segment_drop(struct segment *s)
@@ -116,20 +145,23 @@ static void segment_drop(struct segment *s)
 	table->free = (uint32_t)(s - table->segments) + 1;
 }
 
-/* Sees to it that no segment stands across x. */
-static bool split(uint64_t x)
+/* Cuts s, which is not busy, at x. */
+static bool split(struct segment *s, uint64_t x)
 {
-	struct segment *s = covering(x);
-	uint64_t to;
+	struct segment right = *s;
 
-	if (!s || s->from == x)
+	if (x <= s->from || x >= s->to)
 		return true;
-	to = s->to;
+	right.from = x;
+	if (!segment_add(&right))
+		return false;
 	s->to = x;
-	if (segment_add(x, to, s->count))
-		return true;
-	s->to = to;
-	return false;
+	return true;
+}
+
+static bool alike(const struct segment *a, const struct segment *b)
+{
+	return a->count == b->count && a->turn == b->turn && a->ours == b->ours && !a->busy && !b->busy;
 }
 
 /* No pin ends here any more, perhaps. */
@@ -137,32 +169,58 @@ static void join(uint64_t x)
 {
 	struct segment *right = covering(x), *left = x ? covering(x - 1) : NULL;
 
-	if (!left || !right || left == right || left->count != right->count)
+	if (!left || !right || left == right || !alike(left, right))
 		return;
 	left->to = right->to;
 	segment_drop(right);
 }
 
-/* What had been joined is split again.  If there is no segment for that it stays locked, and no harm is done. */
+/* The segment that covers `at`, when it is nobody's, cut to [at, to).  NULL: there is none, or (*full) no room to cut. */
+static struct segment *piece(uint64_t at, uint64_t to, bool *full)
+{
+	struct segment *s;
+
+	while ((s = covering(at)) && s->busy)
+		pthread_cond_wait(&table->idle, &table->lock);
+	*full = s && (!split(s, to) || !split(s, at));
+	return s && !*full ? covering(at) : NULL;
+}
+
+/* Between the two the segment is this thread's, and the lock is open. */
+static void busy_begin(struct segment *s)
+{
+	s->busy = true;
+	pthread_mutex_unlock(&table->lock);
+}
+
+static void busy_end(struct segment *s)
+{
+	pthread_mutex_lock(&table->lock);
+	s->busy = false;
+	pthread_cond_broadcast(&table->idle);
+}
+
+/* If there is no segment to cut with, the range stays locked, and no harm is done. */
 static void release(uint64_t from, uint64_t to)
 {
-	uint64_t at = from;
+	struct segment *s;
+	uint64_t at;
+	bool full;
 
-	if (!split(from) || !split(to))
-		return;
-	while (at < to) {
-		struct segment *s = covering(at);
-
+	for (at = from; at < to && (s = piece(at, to, &full)); ) {
 		at = s->to;
 		if (--s->count)
 			continue;
-		unlock_pages(s->from, s->to);
+		if (s->ours) {
+			busy_begin(s);
+			resident_unlock(s->from, s->to);
+			busy_end(s);
+		}
 		segment_drop(s);
 	}
 	join(from);
 	join(to);
 }
-
 
 static bool take_first(void *first, uint32_t n)
 {
@@ -170,42 +228,167 @@ static bool take_first(void *first, uint32_t n)
 	return false;
 }
 
-/* One more step of holding [at, to): through a segment, or the gap before the next.  *next: how far it came. */
-static int hold_step(uint64_t at, uint64_t to, uint64_t *next)
+/* A new segment from `at` on, as long as it may be: to what the program locked, or to the end of that. */
+static int hold_gap(uint64_t at, uint64_t to, uint64_t *next)
 {
-	struct segment *s = covering(at);
-	int ret;
+	struct segment fresh = { .from = at, .to = to, .count = 1, .ours = true }, *s;
+	uint64_t end;
+	int ret = 0;
 
-	if (s) {
-		s->count++;
-		*next = s->to;
-		return 0;
+	index_visit(&table->index, at, to, take_first, &fresh.to);
+	s = segment_add(&fresh);
+	if (!s)
+		return -ENOSPC;
+	busy_begin(s);
+	end = s->to;
+	if (resident_any(at, end)) {
+		end = resident_end(at, end);
+		fresh.ours = !resident_any(at, end);
 	}
-	*next = to;
-	index_visit(&table->index, at, to, take_first, next);
-	ret = lock_pages(at, *next);
-	if (!ret && !segment_add(at, *next, 1)) {
-		unlock_pages(at, *next);
-		ret = -ENOSPC;
-	}
+	if (fresh.ours)
+		ret = resident_lock(at, end);
+	busy_end(s);
+	s->to = end;
+	s->ours = fresh.ours;
+	s->turn = ++table->turn;
+	*next = end;
+	if (ret)
+		segment_drop(s);
 	return ret;
 }
 
-static int hold(uint64_t from, uint64_t to)
+/* One more pin of a segment.  Is what was locked still there? */
+static int hold_more(struct segment *s)
 {
-	int ret = split(from) && split(to) ? 0 : -ENOSPC;
-	uint64_t at = from, next;
+	bool lost;
+	int ret = 0;
 
-	while (!ret && at < to) {
-		ret = hold_step(at, to, &next);
-		if (!ret)
-			at = next;
+	busy_begin(s);
+	lost = !resident_any(s->from, s->to);
+	if (lost)
+		ret = resident_lock(s->from, s->to);
+	busy_end(s);
+	if (ret)
+		return ret;
+	s->count++;
+	if (lost) {
+		s->ours = true;
+		s->turn = ++table->turn;
 	}
-	if (ret) {
+	return 0;
+}
+
+/* *turn: the segments' last. */
+static int hold(uint64_t from, uint64_t to, uint64_t *turn)
+{
+	uint64_t at = from, next;
+	struct segment *s;
+	bool full;
+	int ret = 0;
+
+	while (at < to) {
+		s = piece(at, to, &full);
+		next = s ? s->to : to;
+		ret = full ? -ENOSPC : s ? hold_more(s) : hold_gap(at, to, &next);
+		if (ret)
+			break;
+		at = next;
+	}
+	if (ret)
 		release(from, at);
-		join(to);
-	}
+	join(from);
+	join(to);
+	*turn = table->turn;
 	return ret;
+}
+
+/* ---- what a monitor reports ---- */
+
+/* Where the first segment at or behind `at` begins; or `to`. */
+static uint64_t next_from(uint64_t at, uint64_t to)
+{
+	uint64_t from = to;
+
+	if (covering(at))
+		return at;
+	index_visit(&table->index, at, to, take_first, &from);
+	return from;
+}
+
+/*
+ * After memory went away, perhaps: pages of ours that are not locked now are other memory's, which the
+ * program may lock; the pins of those are revoked, and unlock nothing.  What another thread is locking or
+ * unlocking just now is passed over.  Of a range that is wider than what went, since pages may be huge, what went
+ * is at its beginning.
+ */
+static void replaced(uint64_t at, uint64_t to)
+{
+	struct segment *s;
+	uint64_t end;
+
+	while ((at = next_from(at, to)) < to) {
+		s = covering(at);
+		if (s->busy || !s->ours || !split(s, to) || !split(s, at)) {
+			at = s->to;
+			continue;
+		}
+		s = covering(at);
+		at = s->to;
+		busy_begin(s);
+		end = resident_none_to(s->from, s->to);
+		busy_end(s);
+		if (end > s->from && split(s, end)) {
+			s->ours = false;
+			s->turn = ++table->turn;
+		}
+	}
+}
+
+static void on_event(void *unused, const struct peerdma_hook_event *event)
+{
+	uint64_t mask = page_size() - 1, from = event->addr & ~mask, to = (event->addr + event->length + mask) & ~mask;
+	struct undisturbed was;
+	int before = errno;
+
+	(void)unused;
+	if (!event->after || event->kind != PEERDMA_HOOK_FREE || !__atomic_load_n(&table->used, __ATOMIC_RELAXED))
+		return;
+	if (to <= from && event->length)
+		to = ~mask;
+	undisturbed_begin(&was);
+	if (table_lock()) {
+		replaced(from, to);
+		pthread_mutex_unlock(&table->lock);
+	}
+	undisturbed_end(&was);
+	errno = before;
+}
+
+/* Without a place for it, or a monitor, it is as if none were there. */
+static void events_begin(void)
+{
+	static bool begun;
+
+	pthread_once(&once, table_make);
+	if (table && !__atomic_exchange_n(&begun, true, __ATOMIC_RELAXED) && monitor_subscribe(MONITOR_HOST, on_event, NULL))
+		__atomic_store_n(&begun, false, __ATOMIC_RELAXED);
+}
+
+/* What the segments say of a pin that was made in a turn. */
+static uint32_t state_of(uint64_t from, uint64_t to, uint64_t turn)
+{
+	uint32_t state = PEERDMA_STATE_LIVE;
+
+	while (from < to) {
+		const struct segment *s = covering(from);
+
+		if (!s || s->turn > turn)
+			return PEERDMA_STATE_REVOKED;
+		if (!s->ours)
+			state = PEERDMA_STATE_UNKNOWN;
+		from = s->to;
+	}
+	return state;
 }
 
 /* ---- the back-end ---- */
@@ -226,10 +409,10 @@ static int failed(int error, const struct peerdma_region *region, uint64_t from)
 		/* fall through */
 	case -EPERM:
 		getrlimit(RLIMIT_MEMLOCK, &limit);
-		return fail(-ENOMEM, "the locked-memory limit ('ulimit -l', RLIMIT_MEMLOCK: %llu bytes) is used up",
+		return fail(-ENOMEM, "the locked-memory limit ('ulimit -l', RLIMIT_MEMLOCK: %llu bytes) is used up; raise it, or unpin some memory",
 			    (unsigned long long)limit.rlim_cur);
 	default:
-		return fail(-ENOMEM, "mlock: %s", strerror(-error));
+		return fail(-ENOMEM, "mlock: %s", error_words(error));
 	}
 }
 
@@ -237,7 +420,8 @@ static int locked_pin(struct peerdma_region *region)
 {
 	struct peerdma_memory m = { .kind = PEERDMA_KIND_HOST };
 	uint64_t from = region->addr & ~(page_size() - 1), to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
-	int ret, error;
+	struct undisturbed was;
+	int ret = -ENOMEM, error;
 
 	if (region->flags & PEERDMA_DEVICE)
 		return fail(-ENXIO, "has no GPU memory");
@@ -248,10 +432,13 @@ static int locked_pin(struct peerdma_region *region)
 	if (!(region->flags & PEERDMA_HOST) && cuda_query((void *)(uintptr_t)region->addr, &m, &error) == CUDA_KNOWN &&
 	    m.kind != PEERDMA_KIND_HOST)
 		return fail(-ENXIO, "is for host memory, this is a GPU's");
-	if (!table_lock())
-		return fail(-ENOMEM, "out of memory");
-	ret = hold(from, to);
-	pthread_mutex_unlock(&table->lock);
+	events_begin();
+	undisturbed_begin(&was);
+	if (table_lock()) {
+		ret = hold(from, to, &region->host.turn);
+		pthread_mutex_unlock(&table->lock);
+	}
+	undisturbed_end(&was);
 	region->pinned_length = to - from;
 	if (ret)
 		return failed(ret, region, from);
@@ -265,17 +452,35 @@ static int locked_pin(struct peerdma_region *region)
 static int locked_unpin(struct peerdma_region *region)
 {
 	uint64_t from = region->addr - region->offset;
+	struct undisturbed was;
 
+	undisturbed_begin(&was);
 	table_lock();
 	release(from, from + region->pinned_length);
 	pthread_mutex_unlock(&table->lock);
+	undisturbed_end(&was);
 	return 0;
 }
 
 static int locked_status(struct peerdma_region *region, struct peerdma_status *status)
 {
-	(void)region;
+	uint64_t from = region->addr - region->offset, to = from + region->pinned_length;
+	struct undisturbed was;
+
 	status->flags |= PEERDMA_HOST;
+	if (!peerdma_valid(region)) {
+		status->state = PEERDMA_STATE_REVOKED;
+		return 0;
+	}
+	undisturbed_begin(&was);
+	table_lock();
+	status->state = state_of(from, to, region->host.turn);
+	pthread_mutex_unlock(&table->lock);
+	if (status->state != PEERDMA_STATE_REVOKED && !resident_all(from, to))
+		status->state = PEERDMA_STATE_REVOKED;
+	undisturbed_end(&was);
+	if (status->state == PEERDMA_STATE_REVOKED)
+		__atomic_store_n(&region->word, region->validity.generation + 1, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -294,6 +499,7 @@ static void locked_view_end(struct peerdma_region *region, void *base)
 
 const struct backend backend_locked = {
 	.name = "host",
+	.host = true,
 	.pin = locked_pin,
 	.unpin = locked_unpin,
 	.status = locked_status,

@@ -34,7 +34,7 @@ EXPORT int peerdma_map(struct peerdma_region *region, const char *pci, unsigned 
 	m->shared = false;
 	pthread_mutex_lock(&region->ctx->lock);
 	m->next = region->mappings;
-	region->mappings = m;
+	LIST_STORE(&region->mappings, m);
 	pthread_mutex_unlock(&region->ctx->lock);
 	*out = m;
 	return 0;
@@ -95,6 +95,16 @@ static void mapping_unlink(struct peerdma_mapping *mapping)
 	*p = mapping->next;
 }
 
+static void mapping_free(struct peerdma_mapping *mapping)
+{
+	if (mapping->each) {
+		while (mapping->each_count)
+			free(mapping->each[--mapping->each_count]);
+		free(mapping->each);
+	}
+	free(mapping);
+}
+
 EXPORT int peerdma_unmap(struct peerdma_mapping *mapping)
 {
 	struct peerdma *ctx;
@@ -103,18 +113,15 @@ EXPORT int peerdma_unmap(struct peerdma_mapping *mapping)
 	if (!mapping)
 		return 0;
 	ctx = mapping->region->ctx;
-	if (ctx->process != process_id()) {
-		mapping_unlink(mapping);
-		free(mapping);
+	if (!is_owner(ctx))
 		return 0;
-	}
 	ret = mapping->region->backend->unmap(mapping);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&ctx->lock);
 	mapping_unlink(mapping);
 	pthread_mutex_unlock(&ctx->lock);
-	free(mapping);
+	mapping_free(mapping);
 	return 0;
 }
 
@@ -124,7 +131,7 @@ void mappings_free(struct peerdma_region *region)
 
 	while ((m = region->mappings)) {
 		region->mappings = m->next;
-		free(m);
+		mapping_free(m);
 	}
 }
 

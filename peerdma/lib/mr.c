@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "base/cancel.h"
 #include "peerdma_verbs.h"
 #include "verbs.h"
 
@@ -89,6 +90,12 @@ static int by_view(struct making *m)
 	return ret;
 }
 
+static void copy_free(struct peerdma_region *copy)
+{
+	free(copy->pieces);
+	free(copy);
+}
+
 /* The copy that stands in for the memory: the region's own, or one that is made for its MRs. */
 static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 {
@@ -116,12 +123,12 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 	copy->backend = &backend_staging;
 	ret = backend_staging.pin(copy);
 	if (ret) {
-		free(copy);
+		copy_free(copy);
 		return ret;
 	}
 	if (!__atomic_compare_exchange_n(&r->stand_in, &first, copy, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		backend_staging.unpin(copy);
-		free(copy);
+		copy_free(copy);
 		copy = first;
 	}
 	*out = copy;
@@ -153,14 +160,15 @@ static const struct way of_device[] = {
 
 static const struct way *ways(const struct peerdma_region *region, unsigned int flags)
 {
-	return flags & PEERDMA_HOST ? of_host : region->backend == &backend_soft ? of_soft :
+	return flags & PEERDMA_HOST ? of_host : pinned_by(region) == &backend_soft ? of_soft :
 	       region->backend == &backend_staging ? of_copy : of_device;
 }
 
 /* There is no room: that is no fact about the way. */
 static bool no_room(int error)
 {
-	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -ENOSPC || error == -ESTALE;
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -ENOSPC || error == -EDQUOT ||
+	       error == -ENOBUFS || error == -ESTALE;
 }
 
 static int make(struct making *m, unsigned int flags)
@@ -204,6 +212,7 @@ static struct mr *add(struct peerdma_region *region, struct mr *fresh)
 {
 	struct mr *m = region->mrs;
 
+	region->ctx->mrs_end = mrs_end;
 	while (m && m->pd)
 		m = m->next;
 	if (!m) {
@@ -265,7 +274,7 @@ static int end_chain(struct peerdma *ctx, struct mr *chain, bool over, bool free
 	return ret;
 }
 
-int mrs_end(struct peerdma_region *region, bool over)
+static int mrs_end_own(struct peerdma_region *region, bool over)
 {
 	struct peerdma *ctx = region->ctx;
 	struct mr *chain = NULL, *m;
@@ -280,9 +289,21 @@ int mrs_end(struct peerdma_region *region, bool over)
 	pthread_mutex_lock(&ctx->lock);
 	for (m = region->mrs; m; m = m->next) {
 		while (m->state == MR_ENDING)
-			pthread_cond_wait(&ctx->mrs_settled, &ctx->lock);
+			cancel_safe_wait(&ctx->mrs_settled, &ctx->lock);
 	}
 	pthread_mutex_unlock(&ctx->lock);
+	return ret;
+}
+
+int mrs_end(struct peerdma_region *region, bool over)
+{
+	int ret = mrs_end_own(region, over), error;
+
+	for (size_t i = 0; i < region->segment_count; i++) {
+		error = mrs_end_own(region->segments[i], over);
+		if (error)
+			ret = error;
+	}
 	return ret;
 }
 
@@ -296,11 +317,11 @@ void mrs_free(struct peerdma_region *region)
 	}
 	if (!region->stand_in)
 		return;
-	if (region->ctx->process == process_id())
+	if (is_owner(region->ctx))
 		backend_staging.unpin(region->stand_in);
 	else
 		backend_staging.forget(region->stand_in);
-	free(region->stand_in);
+	copy_free(region->stand_in);
 }
 
 /* ---- the calls ---- */
@@ -346,8 +367,9 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 		return fail(-EINVAL, "peerdma_verbs_mr: access 0x%x: %s", access, !pd ? "there is no domain" : access & VERBS_ZERO_BASED ?
 			    "addresses are the program's own, not from zero" : "the memory was pinned PEERDMA_READONLY");
 	ret = verbs_find();
-	if (!ret)
-		ret = region_status(region, &status);
+	if (ret)
+		return fail(ret, "peerdma_verbs_mr: %s", peerdma_last_error());
+	ret = region_status(region, &status);
 	if (ret)
 		return ret;
 	making.mr = calloc(1, sizeof(*making.mr));
@@ -372,25 +394,34 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 	return ret;
 }
 
-int mr_of_cached(struct peerdma_region *region, struct ibv_pd *pd, int access, bool told, const struct peerdma_mr **out)
+/* Lock. */
+static bool other_ends(const struct peerdma_region *region, const struct ibv_pd *pd)
 {
-	if (region->backend == &backend_locked && !told && !(access & VERBS_ON_DEMAND))
-		return fail(-EOPNOTSUPP, "peerdma_cache_mr: without peerdma.ko nobody tells when other pages are at an address of "
-			    "the host's, and the MR would be stale; call peerdma_cache_invalidate() and say so with "
-			    "PEERDMA_CACHE_CALLS, or give IBV_ACCESS_ON_DEMAND");
-	return peerdma_verbs_mr(region, pd, access, out);
+	const struct mr *m = region->mrs;
+
+	while (m && !(m->pd == pd && m->state == MR_ENDING))
+		m = m->next;
+	return m;
 }
 
-/* Lock. */
 static bool others_end(const struct peerdma *ctx, const struct ibv_pd *pd)
 {
 	for (const struct peerdma_region *r = ctx->regions; r; r = r->next) {
-		for (const struct mr *m = r->mrs; m; m = m->next) {
-			if (m->pd == pd && m->state == MR_ENDING)
+		if (other_ends(r, pd))
+			return true;
+		for (size_t i = 0; i < r->segment_count; i++) {
+			if (other_ends(r->segments[i], pd))
 				return true;
 		}
 	}
 	return false;
+}
+
+/* Lock. */
+static void take_all(struct peerdma_region *region, const struct ibv_pd *pd, struct mr **chain)
+{
+	for (struct mr *m = region->mrs; m; m = m->next)
+		take(m, pd, chain);
 }
 
 EXPORT int peerdma_verbs_end(struct peerdma *ctx, struct ibv_pd *pd)
@@ -402,15 +433,16 @@ EXPORT int peerdma_verbs_end(struct peerdma *ctx, struct ibv_pd *pd)
 		return ret;
 	pthread_mutex_lock(&ctx->lock);
 	for (struct peerdma_region *r = ctx->regions; r; r = r->next) {
-		for (struct mr *m = r->mrs; m; m = m->next)
-			take(m, pd, &chain);
+		take_all(r, pd, &chain);
+		for (size_t i = 0; i < r->segment_count; i++)
+			take_all(r->segments[i], pd, &chain);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	ret = end_chain(ctx, chain, false, true);
 	/* Of pins that end in other threads. */
 	pthread_mutex_lock(&ctx->lock);
 	while (others_end(ctx, pd))
-		pthread_cond_wait(&ctx->mrs_settled, &ctx->lock);
+		cancel_safe_wait(&ctx->mrs_settled, &ctx->lock);
 	pthread_mutex_unlock(&ctx->lock);
-	return ret;
+	return ret ? fail(ret, "peerdma_verbs_end: %s", peerdma_last_error()) : 0;
 }

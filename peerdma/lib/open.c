@@ -32,8 +32,9 @@ EXPORT int peerdma_open(struct peerdma **out, unsigned int flags)
 	ret = backends_open(ctx);
 	if (ret)
 		goto err_free;
-	ctx->hooked = told_begin(ctx);
-	ret = notices_open(ctx);
+	ret = told_begin(ctx);
+	if (!ret)
+		ret = notices_open(ctx);
 	if (ret)
 		goto err_close;
 	*out = ctx;
@@ -62,7 +63,7 @@ EXPORT void peerdma_close(struct peerdma *ctx)
 
 	if (!ctx)
 		return;
-	owner = ctx->process == process_id();
+	owner = is_owner(ctx);
 	told_end(ctx);
 	while ((region = ctx->regions)) {
 		if (owner) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * pin.c - regions: peerdma_pin(), peerdma_unpin(), peerdma_status().
+ * pin.c - regions made and ended: peerdma_pin(), peerdma_unpin().
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,36 +16,66 @@ void region_free(struct peerdma_region *region)
 	views_free(region);
 	mappings_free(region);
 	mrs_free(region);
-	if (region->backend->forget && region->ctx->process != process_id())
+	if (region->backend->forget && !is_owner(region->ctx))
 		region->backend->forget(region);
+	for (size_t i = 0; i < region->segment_count; i++)
+		region_free(region->segments[i]);
+	free(region->segments);
+	free(region->words);
+	free(region->pieces);
 	free(region);
 }
 
+/* Those who find regions for the events of their back-end know its pins, so each segment. */
+static void unlist_pins(struct peerdma_region *region, size_t n)
+{
+	struct peerdma_region *const *pins = peerdma_segments(region, &(size_t){ 0 });
+	const struct backend *backend = pinned_by(region);
+
+	while (backend->unlist && n--) {
+		if (!pins[n]->ended)
+			backend->unlist(pins[n]);
+	}
+}
+
+static int list_pins(struct peerdma_region *region, size_t *n)
+{
+	const struct backend *backend = pinned_by(region);
+	struct peerdma_region *const *pins;
+	size_t count;
+
+	pins = peerdma_segments(region, &count);
+	for (*n = 0; backend->list && *n < count; ++*n) {
+		if (!pins[*n]->ended && !backend->list(pins[*n]))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /*
- * fresh: the caller of peerdma_pin() has not seen it yet.  The kernel may have told
- * of its revocation already, and if somebody has read that it meant nobody; but then
- * the generation is over as well.
+ * fresh: the caller of peerdma_pin() has not seen it yet.  Its revocation may have been
+ * told already, and if somebody has read that, nothing was found in the list; but then the
+ * generation is over as well.
  */
 static int region_publish(struct peerdma_region *region, bool fresh)
 {
 	struct peerdma *ctx = region->ctx;
-	int ret = 0;
+	size_t n;
+	int ret;
 
 	pthread_mutex_lock(&ctx->lock);
-	if (region->backend == &backend_kernel) {
-		if (!kernel_region_add(region)) {
-			ret = -ENOMEM;
-		} else if (fresh && !peerdma_valid(region)) {
-			kernel_region_remove(region);
-			ret = -ESTALE;
-		}
-	}
-	if (!ret) {
+	region->one = region;
+	ret = list_pins(region, &n);
+	if (!ret && fresh && pinned_by(region)->list && !peerdma_valid(region))
+		ret = -ESTALE;
+	if (ret) {
+		unlist_pins(region, n);
+	} else {
 		region->prev = NULL;
 		region->next = ctx->regions;
 		if (region->next)
 			region->next->prev = region;
-		ctx->regions = region;
+		LIST_STORE(&ctx->regions, region);
 		region->published = true;
 		told_add(region);
 		if (region->revoked)	/* before the caller had it */
@@ -59,10 +88,11 @@ static int region_publish(struct peerdma_region *region, bool fresh)
 static void region_unpublish(struct peerdma_region *region)
 {
 	struct peerdma *ctx = region->ctx;
+	size_t n;
 
 	told_remove(region);
-	if (region->backend == &backend_kernel)
-		kernel_region_remove(region);
+	peerdma_segments(region, &n);
+	unlist_pins(region, n);
 	if (region->next)
 		region->next->prev = region->prev;
 	if (region->prev)
@@ -73,68 +103,46 @@ static void region_unpublish(struct peerdma_region *region)
 	notice_forget(region);
 }
 
-bool region_still(const struct peerdma_region *region)
+static int set_on_one(struct peerdma_region *region, uint64_t addr)
 {
-	return region->by_id ? cuda_has_id(region->addr, region->buffer_id) : peerdma_valid(region);
-}
+	int error = 0;
 
-/* What the library itself knows of it; mappings and views are counted under the lock. */
-static void status_own(struct peerdma_region *region, struct peerdma_status *status)
-{
-	status->state = __atomic_load_n(&region->revoked, __ATOMIC_ACQUIRE) ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;
-	status->flags = region->flags & ~(PEERDMA_NO_SYNC_MEMOPS | PEERDMA_DIRECT | PEERDMA_STAGING);
-	status->page_size = region->page_size;
-	status->addr = region->addr;
-	status->length = region->length;
-	status->pinned_addr = region->addr - region->offset;
-	status->pinned_length = region->pinned_length;
-	pthread_mutex_lock(&region->ctx->lock);
-	for (const struct peerdma_mapping *m = region->mappings; m; m = m->next)
-		status->mappings++;
-	for (const struct view *v = region->views; v; v = v->next)
-		status->views++;
-	pthread_mutex_unlock(&region->ctx->lock);
-	if (region->provider)
-		strncpy(status->provider, region->provider, sizeof(status->provider) - 1);
-}
-
-int region_status(struct peerdma_region *region, struct peerdma_status *status)
-{
-	status_own(region, status);
-	status->sync_memops = region->sync_memops;
-	status->direct = region->backend->direct;
-	status->by_id = region->by_id;
-	strncpy(status->backend, region->backend->name, sizeof(status->backend) - 1);
-	return region->backend->status ? region->backend->status(region, status) : 0;
-}
-
-/* After the pin: memory freed and allocated anew in between has revoked the pin, so the new one is never taken for it. */
-static int set_sync_memops(struct peerdma_region *region, const void *ptr)
-{
-	struct peerdma_status status = { .size = sizeof(status) };
-	int ret, error = 0;
-
-	ret = region_status(region, &status);
-	if (ret)
-		return ret;
-	if (status.flags & PEERDMA_HOST)
-		return 0;
-	switch (cuda_set_sync_memops(ptr, &error)) {
+	switch (cuda_set_sync_memops((void *)(uintptr_t)addr, &error)) {
 	case CUDA_KNOWN:
 		region->sync_memops = true;
 		return 0;
-	case CUDA_ABSENT:	/* a GPU's memory without CUDA, or that cannot have it: the status says so */
+	case CUDA_ABSENT:	/* GPU memory without CUDA, or that cannot have it: the status says so */
 		return 0;
 	case CUDA_UNKNOWN:
 		if (!peerdma_valid(region))
-			return fail(-ESTALE, "peerdma_pin: [%p, +%llu): freed during the call", ptr,
+			return fail(-ESTALE, "peerdma_pin: [%p, +%llu): freed during the call", (void *)(uintptr_t)region->addr,
 				    (unsigned long long)region->length);
 		return 0;	/* the memory of a provider that is not CUDA's */
 	default:
 		return fail(-EIO, "peerdma_pin: cuPointerSetAttribute(SYNC_MEMOPS, %p) failed with CUDA error %d; "
 			    "without it devices may read stale data; PEERDMA_NO_SYNC_MEMOPS pins all the same",
-			    ptr, error);
+			    (void *)(uintptr_t)addr, error);
 	}
+}
+
+/*
+ * On each allocation.  After the pin: memory freed and allocated anew in between has revoked
+ * the pin, so the new one is never taken for it.
+ */
+static int set_sync_memops(struct peerdma_region *region)
+{
+	struct peerdma_status status = { .size = sizeof(status) };
+	int ret;
+
+	if (region->backend->host)
+		return 0;
+	ret = region_status(region, &status);
+	if (ret || status.flags & PEERDMA_HOST)
+		return ret;
+	ret = set_on_one(region, region->addr);
+	for (size_t i = 1; !ret && i < region->piece_count; i++)
+		ret = set_on_one(region, region->pieces[i].addr);
+	return ret;
 }
 
 int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags, void *cookie, bool cached,
@@ -147,6 +155,9 @@ int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags
 		return ret;
 	if (flags & ~PIN_FLAGS)
 		return fail(-EINVAL, "peerdma_pin: unknown flags 0x%x", flags & ~PIN_FLAGS);
+	if (flags & PEERDMA_HOST && flags & (PEERDMA_STAGING | PEERDMA_NO_SYNC_MEMOPS))
+		return fail(-EINVAL, "peerdma_pin: flags 0x%x: PEERDMA_STAGING and PEERDMA_NO_SYNC_MEMOPS are for GPU memory, not with "
+			    "PEERDMA_HOST", flags);
 	if ((flags & PEERDMA_HOST && flags & PEERDMA_DEVICE) || !length || (uintptr_t)ptr + (length - 1) < (uintptr_t)ptr)
 		return fail(-EINVAL, "peerdma_pin: [%p, +%zu), flags 0x%x: give one of PEERDMA_HOST and PEERDMA_DEVICE or neither, "
 			    "and a length above 0 that does not wrap", ptr, length, flags);
@@ -165,7 +176,7 @@ int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags
 		goto err_free;
 
 	if (!(flags & (PEERDMA_HOST | PEERDMA_NO_SYNC_MEMOPS))) {
-		ret = set_sync_memops(region, ptr);
+		ret = set_sync_memops(region);
 		if (ret)
 			goto err_unpin;
 	}
@@ -179,7 +190,10 @@ int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags
 
 err_unpin:
 	region->backend->unpin(region);
+	region_free(region);
+	return ret;
 err_free:
+	free(region->pieces);
 	free(region);
 	return ret;
 }
@@ -190,8 +204,8 @@ EXPORT int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned i
 	return region_pin(ctx, ptr, length, flags, cookie, false, out);
 }
 
-EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags,
-			      void *cookie, struct peerdma_region **out)
+int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags, void *cookie,
+		      bool cached, struct peerdma_region **out)
 {
 	struct peerdma_region *region;
 	int ret = check_owner(ctx, "peerdma_pin_dmabuf");
@@ -213,12 +227,10 @@ EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint
 	region->length = length;
 	region->flags = flags | PEERDMA_DEVICE;
 	region->imported = true;
+	region->cached = cached;
 	ret = kernel_pin_dmabuf(region, fd);
 	if (ret) {
-		char why[256];
-
-		snprintf(why, sizeof(why), "%s", peerdma_last_error());
-		fail(ret, "peerdma_pin_dmabuf: %s", why);
+		fail(ret, "peerdma_pin_dmabuf: %s", peerdma_last_error());
 		goto err_free;
 	}
 	ret = region_publish(region, true);
@@ -235,6 +247,12 @@ err_free:
 	return ret;
 }
 
+EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags,
+			      void *cookie, struct peerdma_region **out)
+{
+	return region_pin_dmabuf(ctx, fd, offset, length, flags, cookie, false, out);
+}
+
 /*
  * The region leaves the tree before its handle is given back: the kernel may
  * hand the same number to another thread's pin at once.
@@ -242,48 +260,30 @@ err_free:
 EXPORT int peerdma_unpin(struct peerdma_region *region)
 {
 	struct peerdma *ctx;
-	char why[128];
 	int ret;
 
 	if (!region)
 		return 0;
 	ctx = region->ctx;
-	if (ctx->process != process_id()) {	/* a child: one thread, and the pin is the parent's */
-		region_unpublish(region);
-		region_free(region);
+	if (region->whole)
+		return fail(-EINVAL, "peerdma_unpin: this is a segment of a region, and ends with it");
+	if (!is_owner(ctx))	/* the pin is the parent's, and the memory goes with the context */
 		return 0;
-	}
 
 	/* They hold the memory, so they go first. */
 	ret = mrs_end(region, false);
-	if (ret) {
-		snprintf(why, sizeof(why), "%s", peerdma_last_error());
-		return fail(ret, "peerdma_unpin: %s", why);
-	}
+	if (ret)
+		return fail(ret, "peerdma_unpin: %s", peerdma_last_error());
 	pthread_mutex_lock(&ctx->lock);
 	region_unpublish(region);
 	pthread_mutex_unlock(&ctx->lock);
 	ret = region->backend->unpin(region);
 	if (ret) {
-		snprintf(why, sizeof(why), "%s", peerdma_last_error());
-		if (region_publish(region, false))
-			return fail(ret, "peerdma_unpin: %s; its revocation will not be told, out of memory", why);
-		return fail(ret, "peerdma_unpin: %s", why);
+		fail(ret, "peerdma_unpin: %s", peerdma_last_error());
+		if (!region_publish(region, false))
+			return ret;
+		return fail(ret, "%s; its revocation will not be told, out of memory", peerdma_last_error());
 	}
 	region_free(region);
 	return 0;
-}
-
-EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *out)
-{
-	struct peerdma_status status = { .size = out->size };
-	int ret = check_owner(region->ctx, "peerdma_status");
-
-	if (!ret)
-		ret = check_size("peerdma_status", out->size, STATUS_FIRST);
-	if (!ret)
-		ret = region_status(region, &status);
-	if (!ret)
-		put_out(out, &status, sizeof(status));
-	return ret;
 }

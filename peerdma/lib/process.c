@@ -5,6 +5,21 @@
  * One page is marked MADV_WIPEONFORK: it holds this process's number, and the
  * kernel hands every child, however it was forked, a page of zeros.  The child
  * takes the next number, which none of its ancestors has had.
+ *
+ * What a forked child may do with its parent's context is decided here, and each call
+ * asks: check_owner() where the call is refused, is_owner() in the three that are not.
+ * The child shares the parent's descriptors, and a thread of the parent may have held any
+ * lock at the moment of the fork.  So in a child
+ *
+ *	peerdma_unpin(), peerdma_unmap()	return 0 and do nothing: the memory stays
+ *						with the context;
+ *	peerdma_close()				closes the child's descriptors and frees the
+ *						child's copy of the memory.
+ *
+ * None of the three takes a lock, waits, makes any other system call on a descriptor (one
+ * that reads an eventfd takes the parent's notice), or changes a list before freeing it.
+ * Lists are walked in one direction, by links that are stored after what they lead to
+ * (LIST_STORE), so that they are whole whenever the process was forked; trees are left.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,6 +29,7 @@
 #include "internal.h"
 
 static _Atomic(_Atomic uint64_t *) page;
+static _Atomic bool no_page;		/* then it stays so: a process has one number */
 static _Atomic uint64_t last_number;	/* inherited by children */
 
 static _Atomic uint64_t *page_make(void)
@@ -35,8 +51,12 @@ uint64_t process_id(void)
 	_Atomic uint64_t *number = atomic_load_explicit(&page, memory_order_acquire);
 	uint64_t n, expected = 0;
 
-	if (!number)
+	if (!number && !atomic_load(&no_page))
 		number = page_make();
+	if (!number) {
+		atomic_store(&no_page, true);
+		number = atomic_load(&page);	/* another thread had more luck, and its number counts */
+	}
 	if (!number)
 		return getpid();	/* no page to be had, or a kernel before 4.14: a system call each time */
 
@@ -49,9 +69,14 @@ uint64_t process_id(void)
 	return atomic_compare_exchange_strong(number, &expected, n) ? n : expected;
 }
 
+bool is_owner(const struct peerdma *ctx)
+{
+	return ctx->process == process_id();
+}
+
 int check_owner(const struct peerdma *ctx, const char *call)
 {
-	if (ctx->process == process_id())
+	if (is_owner(ctx))
 		return 0;
 	return fail(-EPERM, "%s: this context was opened by a parent process and pins that process's memory; "
 		    "open one in this process with peerdma_open()", call);

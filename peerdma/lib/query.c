@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "mappings.h"
 #include "remembered.h"
 
 #define CUDA_GRAIN (2UL << 20)	/* CUDA takes addresses from the system in no smaller pieces */
@@ -77,11 +78,35 @@ static bool alike(const struct peerdma_memory *a, const struct peerdma_memory *b
 	return !a->buffer_id && !b->buffer_id && a->kind == b->kind && a->flags == b->flags && a->device == b->device;
 }
 
+/*
+ * CUDA does not know what is at `at`: how far does that go?  Memory that CUDA does know has
+ * addresses that nothing else gets, so it is no hole among the process's mappings; nor is
+ * it private memory that the CPU reads, but for what the program has had page-locked.
+ * What is left is asked of again where CUDA may have begun another allocation.
+ */
+static uint64_t unknown_until(struct mappings *mappings, uint64_t at, uint64_t end)
+{
+	uint64_t next = (at | (CUDA_GRAIN - 1)) + 1;
+
+	if (next >= end || next <= at)
+		return end;
+	if (!mappings->file && !mappings_open(mappings))
+		return next;
+	if (!mappings_find(mappings, at))
+		return end;
+	if (mappings->from > at)
+		next = mappings->from;
+	else if (mappings->plain)
+		next = mappings->to;
+	return next;
+}
+
 EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length, struct peerdma_memory *out,
 			       size_t n, size_t *count)
 {
 	uint64_t at = (uintptr_t)ptr, end = at + length;
 	struct peerdma_memory last = { 0 };
+	struct mappings mappings = { 0 };
 	uint32_t size = n ? out->size : sizeof(*out);
 	size_t found = 0;
 	int error;
@@ -99,8 +124,8 @@ EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t leng
 
 		error = ask("peerdma_query_range", (const void *)(uintptr_t)at, &m);
 		if (error)
-			return error;
-		next = m.length ? m.base + m.length : (at | (CUDA_GRAIN - 1)) + 1;
+			break;
+		next = m.length ? m.base + m.length : unknown_until(&mappings, at, end);
 		if (next > end || next <= at)
 			next = end;
 		m.size = size;
@@ -117,6 +142,8 @@ EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t leng
 		found++;
 		at = next;
 	}
-	*count = found;
-	return 0;
+	mappings_close(&mappings);
+	if (!error)
+		*count = found;
+	return error;
 }

@@ -3,9 +3,9 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "base/thread_end.h"
 #include "internal.h"
-#include "cache/cache.h"
-#include "peerdma_hooks.h"
+#include "monitor/monitor.h"
 #include "remembered.h"
 
 #define TABLE_SIZE (sizeof(struct remembered) << REMEMBERED_BITS)
@@ -49,12 +49,14 @@ static bool all_seen(void)
 
 /* ---- a thread's table ---- */
 
-void remembered_end(void)
+static void remembered_end(void)
 {
 	if (remembered_table != none)
 		munmap(remembered_table, TABLE_SIZE);
 	remembered_table = none;
 }
+
+static struct thread_end end = { .fn = remembered_end };
 
 /* A child, however it was forked, gets zeros: not all that is the parent's is the child's, too. */
 static bool table_make(void)
@@ -63,7 +65,7 @@ static bool table_make(void)
 
 	if (table == MAP_FAILED)
 		return false;
-	if (madvise(table, TABLE_SIZE, MADV_WIPEONFORK) || !thread_end_told()) {
+	if (madvise(table, TABLE_SIZE, MADV_WIPEONFORK) || !thread_end_told(&end)) {
 		munmap(table, TABLE_SIZE);
 		return false;
 	}

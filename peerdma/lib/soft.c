@@ -24,6 +24,7 @@ struct softgpu {
 		   struct softgpu_pin **pin);
 	void (*unpin)(struct softgpu_pin *pin);
 	int (*view)(struct softgpu_pin *pin, int writable, void **view);
+	int (*view_at)(struct softgpu_pin *pin, int writable, void *view);
 	void (*view_end)(struct softgpu_pin *pin, void *view);
 };
 
@@ -68,13 +69,6 @@ static void prepare(void)
 		dlclose(library);
 }
 
-/* A program may use CUDA before it uses us. */
-static void __attribute__((constructor)) prepare_early(void)
-{
-	if (backends_named(&backend_soft))
-		prepare();
-}
-
 static int soft_open(struct peerdma *ctx)
 {
 	(void)ctx;
@@ -100,7 +94,8 @@ static const struct softgpu *soft_find(void)
 		soft->unpin = dlsym(library, "softgpu_inprocess_unpin");
 		soft->view = dlsym(library, "softgpu_inprocess_view");
 		soft->view_end = dlsym(library, "softgpu_inprocess_view_end");
-		if (soft->pin && soft->unpin && soft->view && soft->view_end &&
+		soft->view_at = dlsym(library, "softgpu_inprocess_view_at");
+		if (soft->pin && soft->unpin && soft->view && soft->view_at && soft->view_end &&
 		    atomic_compare_exchange_strong(&published, &found, soft))
 			return soft;
 	}
@@ -136,9 +131,9 @@ static int soft_pin(struct peerdma_region *region)
 	case 0:
 		return 0;
 	case -ENODEV:
-		return fail(ret, "no software GPU in this process: call cuInit(), and see that SOFTGPU_INPROCESS is not 0");
+		return fail(ret, "no software GPU in this process: call cuInit(), and see that SOFTGPU_INPROCESS is not 0; a forked child has none");
 	case -EINVAL:
-		return fail(-ENXIO, "the software GPU does not know it as its memory, or the range spans allocations");
+		return fail(-ENXIO, "the software GPU does not know it as its memory, or the range passes the end of its allocation");
 	case -ENOSPC:
 		return fail(ret, "the software GPU's aperture (BAR1) is full; SOFTGPU_BAR1_MIB sets its size");
 	default:
@@ -161,10 +156,8 @@ static int soft_status(struct peerdma_region *region, struct peerdma_status *sta
 	return 0;
 }
 
-static int soft_view(struct peerdma_region *region, bool writable, void **base)
+static int view_result(int ret)
 {
-	int ret = soft_find()->view(region->soft, writable, base);
-
 	switch (ret) {
 	case 0:
 		return 0;
@@ -177,6 +170,16 @@ static int soft_view(struct peerdma_region *region, bool writable, void **base)
 	}
 }
 
+static int soft_view(struct peerdma_region *region, bool writable, void **base)
+{
+	return view_result(soft_find()->view(region->soft, writable, base));
+}
+
+static int soft_view_at(struct peerdma_region *region, bool writable, void *base)
+{
+	return view_result(soft_find()->view_at(region->soft, writable, base));
+}
+
 static void soft_view_end(struct peerdma_region *region, void *base)
 {
 	soft_find()->view_end(region->soft, base);
@@ -186,10 +189,14 @@ const struct backend backend_soft = {
 	.name = "soft",
 	.direct = true,
 	.tells = true,
+	.by_allocation = true,
+	.notified = true,
 	.open = soft_open,
+	.early = prepare,
 	.pin = soft_pin,
 	.unpin = soft_unpin,
 	.status = soft_status,
 	.view = soft_view,
 	.view_end = soft_view_end,
+	.view_at = soft_view_at,
 };

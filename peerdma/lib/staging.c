@@ -23,19 +23,18 @@ static void give_up(struct peerdma_region *region)
 
 static int look(struct peerdma_region *region)
 {
-	struct peerdma_memory m = { .size = sizeof(m) };
-	int error = 0;
+	int ret;
 
 	if (!(region->flags & PEERDMA_STAGING))
 		return fail(-ENODEV, "was not asked for (PEERDMA_STAGING)");
 	if (region->flags & PEERDMA_PERSISTENT)
 		return fail(-EOPNOTSUPP, "has no persistent pins");
-	if (cuda_query((void *)(uintptr_t)region->addr, &m, &error) != CUDA_KNOWN || m.kind == PEERDMA_KIND_HOST || !m.buffer_id)
-		return fail(-ENXIO, "CUDA does not know it as a GPU's memory");
-	if (region->addr - m.base >= m.length || region->length > m.length - (region->addr - m.base))
-		return fail(-ENXIO, "the range spans allocations");
-	region->buffer_id = m.buffer_id;
-	return 0;
+	ret = pieces_find(region, NULL);
+	for (size_t i = 0; !ret && i < region->piece_count; i++) {
+		if (!region->pieces[i].id)
+			ret = fail(-ENXIO, "CUDA does not know it as its memory");
+	}
+	return ret;
 }
 
 /* The copy's own pin: whatever host memory is pinned with here. */
@@ -50,7 +49,7 @@ static int pin_copy(struct peerdma_region *region)
 	pin->addr = (uintptr_t)region->copy.base;
 	pin->length = region->pinned_length;
 	pin->flags = PEERDMA_HOST | (region->flags & PEERDMA_READONLY);
-	ret = backends_pin(pin);
+	ret = region->ctx->pin(pin);
 	if (ret)
 		free(pin);
 	else
@@ -58,15 +57,15 @@ static int pin_copy(struct peerdma_region *region)
 	return ret;
 }
 
-static int move(struct peerdma_region *region, uint64_t offset, uint64_t length, bool back)
+/* What lies in one allocation, for cuMemcpy() need not take more. */
+static int move_one(const struct piece *piece, char *copy, uint64_t from, uint64_t to, bool back)
 {
-	char *copy = (char *)region->copy.base + region->offset + offset;
-	void *memory = (void *)(uintptr_t)(region->addr + offset);
+	void *memory = (void *)(uintptr_t)from;
 	int error = 0;
 
-	if (!cuda_has_id(region->addr, region->buffer_id))
+	if (!cuda_has_id(piece->addr, piece->id))
 		return fail(-ESTALE, "the memory was freed");
-	switch (back ? cuda_copy(memory, copy, length, &error) : cuda_copy(copy, memory, length, &error)) {
+	switch (back ? cuda_copy(memory, copy, to - from, &error) : cuda_copy(copy, memory, to - from, &error)) {
 	case CUDA_KNOWN:
 		break;
 	case CUDA_ABSENT:
@@ -75,7 +74,24 @@ static int move(struct peerdma_region *region, uint64_t offset, uint64_t length,
 		return fail(-EIO, "cuMemcpy failed with CUDA error %d%s", error,
 			    error == CUDA_ERROR_INVALID_CONTEXT ? ": the calling thread has no current context" : "");
 	}
-	return cuda_has_id(region->addr, region->buffer_id) ? 0 : fail(-ESTALE, "the memory was freed meanwhile");
+	return cuda_has_id(piece->addr, piece->id) ? 0 : fail(-ESTALE, "the memory was freed meanwhile");
+}
+
+static int move(struct peerdma_region *region, uint64_t offset, uint64_t length, bool back)
+{
+	uint64_t from = region->addr + offset, end = from + length;
+	char *base = (char *)region->copy.base + region->offset;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < region->piece_count; i++) {
+		const struct piece *p = &region->pieces[i];
+		uint64_t a = from > p->addr ? from : p->addr;
+		uint64_t b = end < p->addr + p->length ? end : p->addr + p->length;
+
+		if (a < b)
+			ret = move_one(p, base + (a - region->addr), a, b, back);
+	}
+	return ret;
 }
 
 static int staging_pin(struct peerdma_region *region)

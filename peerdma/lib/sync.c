@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* sync.c - peerdma_sync(): where a copy stands for the memory, the bytes are moved. */
-#include <stdio.h>
-
 #include "backend.h"
 
 EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length, unsigned int flags)
 {
 	int ret = check_owner(region->ctx, "peerdma_sync");
 	struct peerdma_region *copy;
-	char why[256];
 
 	if (ret)
 		return ret;
@@ -25,6 +22,5 @@ EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t
 	ret = copy ? copy->backend->move(copy, offset, length, flags == PEERDMA_FROM_DEVICE) : 0;
 	if (!ret)
 		return 0;
-	snprintf(why, sizeof(why), "%s", peerdma_last_error());
-	return fail(ret, "peerdma_sync: %s", why);
+	return fail(ret, "peerdma_sync: %s", peerdma_last_error());
 }

@@ -4,9 +4,12 @@
  * else, and the tests put a kernel of their own in its place.
  */
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -43,6 +46,16 @@ int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 	return 0;
 }
 
+int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr)
+{
+	int ret = mmap(addr, length, prot, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED ? -errno : 0;
+
+	/* What was there may be gone all the same. */
+	if (ret)
+		mmap(addr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	return ret;
+}
+
 int sys_munmap(void *addr, size_t length)
 {
 	return munmap(addr, length) ? -errno : 0;
@@ -66,4 +79,17 @@ int sys_poll_in(int fd, int timeout_ms)
 	int ret = poll(&pfd, 1, timeout_ms);
 
 	return ret < 0 ? -errno : ret;
+}
+
+uint64_t sys_memlock_limit(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+	struct rlimit limit;
+
+	if (!syscall(SYS_capget, &header, data) && data[0].effective & 1U << CAP_IPC_LOCK)
+		return UINT64_MAX;
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur;
 }

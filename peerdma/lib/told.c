@@ -8,8 +8,8 @@
  * what they were.
  */
 #include "backend.h"
-#include "cache/cache.h"
-#include "peerdma_hooks.h"
+#include "base/cancel.h"
+#include "monitor/monitor.h"
 
 static bool overlaps(const struct peerdma_region *r, const struct peerdma_hook_event *event)
 {
@@ -28,7 +28,7 @@ static void wait_for_others(struct peerdma *ctx, const struct peerdma_hook_event
 
 	while (r) {
 		if (concerned(r, event) && r->telling) {
-			pthread_cond_wait(&ctx->mrs_settled, &ctx->lock);
+			cancel_safe_wait(&ctx->mrs_settled, &ctx->lock);
 			r = ctx->told;	/* all may be others now */
 		} else {
 			r = r->told_next;
@@ -58,7 +58,7 @@ static void tell(void *arg, const struct peerdma_hook_event *event)
 	struct peerdma_region *chain, *next;
 	struct peerdma *ctx = arg;
 
-	if (ctx->process != process_id())
+	if (!is_owner(ctx))
 		return;
 	pthread_mutex_lock(&ctx->lock);
 	chain = take(ctx, event);
@@ -74,19 +74,26 @@ static void tell(void *arg, const struct peerdma_hook_event *event)
 	}
 }
 
-bool told_begin(struct peerdma *ctx)
+int told_begin(struct peerdma *ctx)
 {
-	for (unsigned int i = 0; i < ctx->offer_count; i++) {
-		if (!ctx->offers[i].error && ctx->offers[i].backend->by_id)
-			return hooks_subscribe(tell, ctx);
-	}
-	return false;
+	bool needed = false;
+	int ret;
+
+	for (unsigned int i = 0; i < ctx->offer_count; i++)
+		needed |= !ctx->offers[i].error && ctx->offers[i].backend->by_id;
+	ret = needed ? hooks_begin() : 0;
+	if (!ret && !(needed && monitor_outside(MONITOR_DEVICE)))
+		return 0;
+	if (ret >= 0)
+		ret = monitor_subscribe(MONITOR_DEVICE, tell, ctx);
+	ctx->hooked = !ret;
+	return ret ? fail(ret, "peerdma_open: %s", peerdma_last_error()) : 0;
 }
 
 void told_end(struct peerdma *ctx)
 {
 	if (ctx->hooked)
-		hooks_unsubscribe(tell, ctx);
+		monitor_unsubscribe(MONITOR_DEVICE, tell, ctx);
 	ctx->hooked = false;
 }
 
@@ -107,8 +114,8 @@ void told_remove(struct peerdma_region *region)
 {
 	if (!region->told_link)
 		return;
-	while (region->telling && region->ctx->process == process_id())
-		pthread_cond_wait(&region->ctx->mrs_settled, &region->ctx->lock);
+	while (region->telling)
+		cancel_safe_wait(&region->ctx->mrs_settled, &region->ctx->lock);
 	*region->told_link = region->told_next;
 	if (region->told_next)
 		region->told_next->told_link = region->told_link;

@@ -11,6 +11,7 @@
 
 #include "internal.h"
 #include "verbs.h"
+#include "verbs_kernel.h"
 
 /* struct ibv_mr, as programs see it */
 struct keys {
@@ -26,6 +27,7 @@ struct api {
 	struct ibv_mr *(*reg_iova)(struct ibv_pd *pd, void *ptr, size_t length, uint64_t iova, unsigned int access);
 	/* Since rdma-core 34; NULL before. */
 	struct ibv_mr *(*reg_dmabuf)(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access);
+	void *library;
 };
 
 static _Atomic(const struct api *) published;	/* for good */
@@ -48,6 +50,7 @@ static const struct api *find(void)
 		api->dereg = dlsym(library, "ibv_dereg_mr");
 		api->reg_iova = dlsym(library, "ibv_reg_mr_iova2");
 		api->reg_dmabuf = dlsym(library, "ibv_reg_dmabuf_mr");
+		api->library = library;
 		if (api->reg && api->dereg && atomic_compare_exchange_strong(&published, &found, api))
 			return api;
 	}
@@ -58,7 +61,7 @@ static const struct api *find(void)
 
 int verbs_find(void)
 {
-	return find() ? 0 : fail(-ENODEV, "this process has not loaded libibverbs.so.1");
+	return find() ? 0 : fail(-ENODEV, "libibverbs.so.1: this process has not loaded it; link it, or load it before the call");
 }
 
 static int done(const char *call, struct ibv_mr *mr, struct ibv_mr **out)
@@ -93,13 +96,19 @@ int verbs_reg_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, uint64_t length
 	errno = 0;
 	if (!verbs->reg_dmabuf)
 		return fail(-EOPNOTSUPP, "this libibverbs has no ibv_reg_dmabuf_mr (rdma-core 34 has)");
-	return done("ibv_reg_dmabuf_mr", verbs->reg_dmabuf(pd, offset, length, iova, fd, access), mr);
+	*mr = verbs->reg_dmabuf(pd, offset, length, iova, fd, access);
+	if (!*mr && errno == EOPNOTSUPP)
+		*mr = verbs_kernel_reg_dmabuf(verbs->library, pd, offset, length, iova, fd, access);
+	return done("ibv_reg_dmabuf_mr", *mr, mr);
 }
 
 int verbs_dereg(struct ibv_mr *mr)
 {
-	int error = find()->dereg(mr);
+	const struct api *verbs = find();
+	int error;
 
+	if (!verbs_kernel_dereg(verbs->library, mr, &error))
+		error = verbs->dereg(mr);
 	return error ? fail(-error, "ibv_dereg_mr: %s", strerror(error)) : 0;
 }
 

@@ -30,7 +30,7 @@ EXPORT int peerdma_cpu_view(struct peerdma_region *region, void **addr)
 
 	pthread_mutex_lock(&region->ctx->lock);
 	view->next = region->views;
-	region->views = view;
+	LIST_STORE(&region->views, view);
 	pthread_mutex_unlock(&region->ctx->lock);
 	*addr = view->base + region->offset;
 	return 0;
@@ -63,7 +63,7 @@ EXPORT int peerdma_cpu_view_end(struct peerdma_region *region, void *addr)
 /* A forked child has no views, and something else of its own may be at their addresses. */
 void views_free(struct peerdma_region *region)
 {
-	bool child = region->ctx->process != process_id();
+	bool child = !is_owner(region->ctx);
 	struct view *view;
 
 	while ((view = region->views)) {

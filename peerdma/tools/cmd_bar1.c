@@ -34,8 +34,41 @@ static const char usage[] =
 struct view {
 	int bar;		/* PCI resource; -1: not found */
 	const char *why;	/* then: the reason */
+	/* The aperture is smaller than the resource, and pins lie anywhere in it: all of that is drawn. */
+	bool scattered;
 	struct aperture aperture;
 };
+
+/* The end of what pins hold, from the start of the range. */
+static uint64_t last_held(const struct aperture *a)
+{
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < a->count; i++) {
+		const struct owner *o = &a->owners[i];
+		const struct phys_range *r = &o->ranges[o->count - 1];
+
+		if (r->start + r->length - a->range.start > last)
+			last = r->start + r->length - a->range.start;
+	}
+	return last;
+}
+
+/* An aperture that is smaller than its PCI resource is at its start, as far as pins do not show otherwise. */
+static int aperture_of(const struct gpu *gpu, const struct phys_range *resource, const struct pins_table *pins, struct view *v)
+{
+	struct phys_range range = *resource;
+	int ret = aperture_fill(&v->aperture, resource, pins);
+
+	if (ret || !gpu->has_bar1 || !gpu->total || gpu->total >= resource->length)
+		return ret;
+	v->scattered = last_held(&v->aperture) > gpu->total;
+	if (v->scattered)
+		return 0;
+	aperture_free(&v->aperture);
+	range.length = gpu->total;
+	return aperture_fill(&v->aperture, &range, pins);
+}
 
 static int view_fill(const struct tool *tool, const struct gpu *gpu, const struct pins_table *pins, struct view *v)
 {
@@ -65,7 +98,7 @@ static int view_fill(const struct tool *tool, const struct gpu *gpu, const struc
 	}
 	range.start = resources.bars[v->bar].start;
 	range.length = resources.bars[v->bar].length;
-	return aperture_fill(&v->aperture, &range, pins);
+	return aperture_of(gpu, &range, pins, v);
 }
 
 /* What the driver counts beyond peerdma's pins.  Both are read one after the other, so they may not fit. */
@@ -108,7 +141,10 @@ static void people(const struct tool *tool, const struct gpu *gpu, const struct 
 		return;		/* said once, for all GPUs */
 	if (!v->aperture.count)
 		puts("      no pins of peerdma");
-	free_runs_draw(tool, &v->aperture.free, "      ");
+	if (v->scattered)
+		printf("      the aperture is %s of this: the driver maps pins anywhere in the resource\n", text_size(gpu->total, size));
+	else
+		free_runs_draw(tool, &v->aperture.free, "      ");
 	if (gpu->has_bar1 && others(gpu, v))
 		printf("      held by others or reserved: %s; the driver does not say where\n",
 		       text_size(others(gpu, v), size));
@@ -144,9 +180,11 @@ static void json_gpu(struct json_object *o, const struct gpu *gpu, const struct 
 	json_number(inner, "held_by_peerdma", v->aperture.held);
 	if (gpu->has_bar1)
 		json_number(inner, "held_by_others", others(gpu, v));
-	json_number(inner, "free_runs", v->aperture.free.count);
-	json_number(inner, "largest_free_run", v->aperture.free.largest);
-	json_number(inner, "fragmentation_percent", free_runs_percent(&v->aperture.free));
+	if (!v->scattered) {
+		json_number(inner, "free_runs", v->aperture.free.count);
+		json_number(inner, "largest_free_run", v->aperture.free.largest);
+		json_number(inner, "fragmentation_percent", free_runs_percent(&v->aperture.free));
+	}
 	owners = json_array_in(inner, "owners");
 	for (size_t i = 0; i < v->aperture.count; i++) {
 		const struct owner *from = &v->aperture.owners[i];

@@ -34,6 +34,7 @@ static const struct {
 	{ PEERDMA_MONITOR_WORD, "word", "a word in memory" },
 	{ PEERDMA_MONITOR_CHECK, "check", "a check at each hit" },
 	{ PEERDMA_MONITOR_HOOKS, "hooks", "libpeerdma-hooks" },
+	{ PEERDMA_MONITOR_HOST, "host", "a monitor of host memory" },
 	{ PEERDMA_MONITOR_CALLS, "calls", "peerdma_cache_invalidate()" },
 };
 #define MONITORS (sizeof(monitors) / sizeof(monitors[0]))
@@ -43,8 +44,21 @@ static const char *const guards[] = {
 	[GUARD_WORD] = "word", [GUARD_HOOKS] = "hooks", [GUARD_CHECK] = "check", [GUARD_CALLS] = "calls", [GUARD_NOBODY] = "none",
 };
 
+/* A monitor of host memory guards what nothing better does. */
+static bool by_host(enum remote_guard guard, uint32_t monitors)
+{
+	return monitors & PEERDMA_MONITOR_HOST && (guard == GUARD_NOBODY || guard == GUARD_CALLS);
+}
+
+static const char *guard_name(enum remote_guard guard, uint32_t monitors)
+{
+	return by_host(guard, monitors) ? "host" : guards[guard];
+}
+
 static const char *guard_why(enum remote_guard guard, uint32_t monitors)
 {
+	if (by_host(guard, monitors))
+		return "a monitor of host memory ends the registration when the memory goes away";
 	switch (guard) {
 	case GUARD_WORD:
 		return "a word changes when the registration ends, and each hit looks at it";
@@ -102,13 +116,13 @@ static void print_regions(const struct remote_cache *cache)
 		snprintf(holds, sizeof(holds), "%" PRId64, r->holds);
 		table_add(table, (const char *[]){
 			address(r->addr, addr), text_size(r->length, size), number(r->gets, gets), number(r->hits, hits), holds,
-			r->dead ? "ended" : "live", r->aperture ? "yes" : "", guards[r->guard] });
+			r->dead ? "ended" : "live", r->aperture ? "yes" : "", guard_name(r->guard, cache->counters.monitors) });
 		used[r->guard] = true;
 	}
 	table_print(table, "  ");
 	for (enum remote_guard g = GUARD_WORD; g <= GUARD_NOBODY; g++) {
 		if (used[g])
-			printf("  %s: %s\n", guards[g], guard_why(g, cache->counters.monitors));
+			printf("  %s: %s\n", guard_name(g, cache->counters.monitors), guard_why(g, cache->counters.monitors));
 	}
 	if (cache->left_out)
 		printf("  and %" PRIu64 " more ('--regions all' lists them)\n", cache->left_out);
@@ -204,8 +218,8 @@ static void json_cache(struct json_object *o, const struct remote_cache *cache)
 		{ "gets", c->gets }, { "hits", c->hits }, { "hits_front", c->hits_front }, { "misses", c->misses },
 		{ "failures", c->failures }, { "merges", c->merges }, { "evictions", c->evictions },
 		{ "retries", c->retries }, { "invalidations", c->invalidations }, { "stale", c->stale },
-		{ "regions", c->regions }, { "dead", c->dead }, { "bytes", c->bytes }, { "aperture", c->aperture },
-		{ "threads", c->threads }, { "fences", c->fences },
+		{ "regions", c->regions }, { "dead", c->dead }, { "bytes", c->bytes }, { "host", c->host }, { "device", c->device },
+		{ "aperture", c->aperture },		{ "threads", c->threads }, { "fences", c->fences },
 	};
 	struct json_object *array, *item;
 
@@ -229,7 +243,7 @@ static void json_cache(struct json_object *o, const struct remote_cache *cache)
 		json_truth(item, "aperture", r->aperture);
 		json_number(item, "hits", r->hits);
 		json_number(item, "misses", r->gets - r->hits);
-		json_text(item, "monitor", guards[r->guard]);
+		json_text(item, "monitor", guard_name(r->guard, c->monitors));
 		json_text(item, "why", guard_why(r->guard, c->monitors));
 	}
 	json_number(o, "regions_left_out", cache->left_out);

@@ -182,14 +182,3 @@ void gpus_hold(void)
 	/* NVML counts its users: each read's own init and shutdown are cheap then. */
 	nvml_open(&n, &ignored);
 }
-
-void gpus_free(struct gpus *gpus)
-{
-	for (size_t i = 0; i < gpus->count; i++) {
-		free(gpus->gpus[i].name);
-		free(gpus->gpus[i].uuid);
-	}
-	free(gpus->gpus);
-	gpus->gpus = NULL;
-	gpus->count = 0;
-}

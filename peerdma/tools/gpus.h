@@ -34,9 +34,9 @@ struct gpus {
 int gpus_read(const char *root, struct gpus *out);
 /* For who reads often: the library stays initialized until the process ends. */
 void gpus_hold(void);
-void gpus_free(struct gpus *gpus);
 
-/* gpus_tsv.c: the table, written and read. */
+/* gpus_tsv.c: the list's end; the table, written and read. */
+void gpus_free(struct gpus *gpus);
 void gpus_write_tsv(const struct gpus *gpus, FILE *to, bool identify);	/* identify: with the UUIDs */
 int gpus_parse_tsv(const char *data, size_t length, struct gpus *out);
 

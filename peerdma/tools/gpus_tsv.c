@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * gpus_tsv.c - the table of GPUs for scripts and captured trees.
+ * gpus_tsv.c - the list of GPUs, and its table for scripts and captured trees.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,6 +9,17 @@
 
 #include "gpus.h"
 #include "tool.h"
+
+void gpus_free(struct gpus *gpus)
+{
+	for (size_t i = 0; i < gpus->count; i++) {
+		free(gpus->gpus[i].name);
+		free(gpus->gpus[i].uuid);
+	}
+	free(gpus->gpus);
+	gpus->gpus = NULL;
+	gpus->count = 0;
+}
 
 static const char header[] = "index\tpci\tname\tuuid\tbar1_total\tbar1_used\tbar1_free";
 #define FIELDS 7

@@ -131,6 +131,8 @@ void json_pin(struct json_object *o, const struct pin *pin)
 	json_number(o, "exports", pin->exports);
 	json_number(o, "generation", pin->generation);
 	json_ranges(o, "segments", pin->segments, pin->segment_count);
+	if (pin->uid != UINT64_MAX)
+		json_number(o, "uid", pin->uid);
 }
 
 static int print(struct json_object *o, int how)

@@ -41,6 +41,7 @@ static const struct column columns[] = {
 	COLUMN(generation, NUMBER, false),
 	COLUMN(segments, SEGMENTS, false),
 	COLUMN(devices, TEXT, false),
+	COLUMN(uid, NUMBER, false),
 };
 #define KNOWN (sizeof(columns) / sizeof(columns[0]))
 
@@ -147,6 +148,7 @@ static int pin_parse(const struct header *header, const char *s, const char *end
 	int ret = 0;
 
 	memset(pin, 0, sizeof(*pin));
+	pin->uid = UINT64_MAX;
 	if (tsv_split(s, end, fields, COLUMNS_MAX) != header->count)
 		return -EBADMSG;
 	for (size_t f = 0; !ret && f < header->count; f++) {

@@ -33,6 +33,7 @@ struct pin {
 	struct phys_range *segments;	/* CPU physical; may be empty */
 	size_t segment_count;
 	char *devices;		/* "device:mappings,...", cleaned */
+	uint64_t uid;		/* who pays for it; UINT64_MAX: the table does not tell */
 };
 
 struct pins_table {

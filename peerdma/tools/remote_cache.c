@@ -106,11 +106,17 @@ static enum remote_guard guard_of(const struct peerdma_cache *cache, const struc
 	return r->word == cache->by_hooks ? GUARD_HOOKS : r->word == cache->by_nobody ? GUARD_NOBODY : GUARD_WORD;
 }
 
+/* A thread's, of the first so many regions. */
+struct records {
+	uint64_t at;
+	uint32_t capacity;
+};
+
 /*
  * `first` regions on, `n` of them, as they were at one time: what their threads
  * have counted is read between two looks at the regions, which must agree.
  */
-static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache, const uint64_t *records,
+static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache, const struct records *records,
 		      size_t threads, uint32_t first, uint32_t n, struct top *top)
 {
 	static struct region before[CHUNK], after[CHUNK];
@@ -122,13 +128,17 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 	for (uint32_t i = 0; i < n; i++) {
 		found[i] = (struct remote_region){
 			.addr = before[i].pub.addr, .length = before[i].pub.length, .gets = before[i].gets,
-			.holds = before[i].holds, .guard = guard_of(cache, &before[i]), .aperture = before[i].life & LIFE_APERTURE,
+			.holds = before[i].holds, .guard = guard_of(cache, &before[i]), .aperture = before[i].life & LIFE_PAGES,
 			.dead = life_state(before[i].life) == STATE_DEAD,
 		};
 	}
 	for (size_t t = 0; !ret && t < threads; t++) {
-		ret = get(m, records[t] + (uint64_t)first * sizeof(of_one[0]), of_one, n * sizeof(of_one[0]));
-		for (uint32_t i = 0; !ret && i < n; i++) {
+		uint32_t known = first < records[t].capacity ? records[t].capacity - first : 0;
+
+		known = known < n ? known : n;
+		if (known)
+			ret = get(m, records[t].at + (uint64_t)first * sizeof(of_one[0]), of_one, known * sizeof(of_one[0]));
+		for (uint32_t i = 0; !ret && i < known; i++) {
 			found[i].gets += word_takes(of_one[i].word);
 			found[i].holds += word_holds(of_one[i].word);
 		}
@@ -182,7 +192,7 @@ static void read_ended(const struct peerdma_cache *cache, struct remote_cache *o
 
 /* The threads' counters, and where their records are. */
 static int read_fronts(struct remote_memory *m, const struct peerdma_cache *cache,
-		       struct peerdma_cache_counters *counters, uint64_t **records)
+		       struct peerdma_cache_counters *counters, struct records **records)
 {
 	size_t room = 0, n = 0;
 	uint64_t at = address(cache->fronts);
@@ -193,7 +203,7 @@ static int read_fronts(struct remote_memory *m, const struct peerdma_cache *cach
 		int ret = n == THREADS_MAX ? -EBADMSG : get(m, at, &f, sizeof(f));
 
 		if (!ret && n == room) {
-			uint64_t *bigger;
+			struct records *bigger;
 
 			room = room ? room * 2 : 16;
 			bigger = realloc(*records, room * sizeof(*bigger));
@@ -208,7 +218,7 @@ static int read_fronts(struct remote_memory *m, const struct peerdma_cache *cach
 			return ret;
 		}
 		totals_add(&f, counters);
-		(*records)[n++] = address(f.records);
+		(*records)[n++] = (struct records){ address(f.records), f.capacity };
 		at = address(f.next);
 	}
 	return 0;
@@ -228,15 +238,16 @@ static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct r
 {
 	struct peerdma_cache cache, again;
 	struct top top = { .most = most };
-	uint64_t *records = NULL;
+	struct records *records = NULL;
 	int ret = get(m, at, &cache, sizeof(cache));
 
 	if (ret)
 		return ret;
 	make_bool(&cache.hooked);
 	make_bool(&cache.word_will_do);
+	make_bool(&cache.host_monitored);
 	memset(out, 0, sizeof(*out));
-	out->serial = cache.serial;
+	out->serial = cache_number(&cache);
 	totals_begin(&cache, &out->counters);
 	read_ended(&cache, out);
 	*next = address(cache.seen_next);
@@ -250,7 +261,7 @@ static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct r
 				 &top);
 	free(records);
 	/* Whatever was wrong, if threads came or went it may be because of that. */
-	if (!get(m, at, &again, sizeof(again)) && again.serial == cache.serial && again.front_changes != cache.front_changes)
+	if (!get(m, at, &again, sizeof(again)) && again.gate == cache.gate && again.front_changes != cache.front_changes)
 		ret = ret == -ENOMEM ? ret : -EAGAIN;
 	if (ret) {
 		free(top.heap);

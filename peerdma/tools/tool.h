@@ -37,6 +37,8 @@ struct tool {
 	unsigned int columns;	/* of the terminal */
 };
 
+/* ---- options.c ---- */
+
 /* Returns -1 to go on, or the exit code to end with. */
 int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, const char *usage);
 
@@ -53,6 +55,8 @@ struct tool_own {
 #define TOOL_OWN_MAX	8
 int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_own *own,
 		     size_t count, const char *usage);
+
+/* ---- cmd_NAME.c ---- */
 
 int cmd_overview(struct tool *tool, int argc, char **argv);
 int cmd_pins(struct tool *tool, int argc, char **argv);

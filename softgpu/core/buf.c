@@ -306,7 +306,9 @@ int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg
 		if (buf->buffer_id == id || !buf->ctx)
 			break;
 		id = buf->buffer_id;
-		sg_ctx_drain_locked(buf->ctx);
+		/* What a fault has ended is settled, too. */
+		if (sg_ctx_drain_locked(buf->ctx) == -EINTR)
+			return -EINTR;
 	}
 	*out = buf;
 	return 0;

@@ -19,6 +19,8 @@ DIRECT(call_ipc_export, sg_ipc_export)
 DIRECT(call_ipc_open, sg_ipc_open)
 DIRECT(call_va_reserve, sg_vmm_reserve)
 DIRECT(call_phys_create, sg_vmm_create)
+DIRECT(call_phys_export, sg_phys_export)
+DIRECT(call_phys_import, sg_phys_import)
 DIRECT(call_map, sg_vmm_map)
 DIRECT(call_query, sg_query)
 DIRECT(call_set_attr, sg_set_attr)
@@ -185,6 +187,13 @@ static void undo_phys_create(struct sg_client *c, const void *arg)
 	sg_obj_release(c, a->handle, SG_OBJ_PHYS);
 }
 
+static void undo_phys_import(struct sg_client *c, const void *arg)
+{
+	const struct softgpu_phys_import *a = arg;
+
+	sg_obj_release(c, a->handle, SG_OBJ_PHYS);
+}
+
 static void undo_map(struct sg_client *c, const void *arg)
 {
 	const struct softgpu_map *a = arg;
@@ -263,6 +272,8 @@ static const struct call calls[] = {
 	ANSWER(SOFTGPU_IPC_EXPORT, call_ipc_export, undo_nothing, softgpu_ipc_export),
 	ANSWER(SOFTGPU_IPC_OPEN, call_ipc_open, undo_ipc_open, softgpu_ipc_open),
 	CALL(SOFTGPU_IPC_CLOSE, call_ipc_close, softgpu_va),
+	ANSWER(SOFTGPU_PHYS_EXPORT, call_phys_export, undo_nothing, softgpu_phys_export),
+	ANSWER(SOFTGPU_PHYS_IMPORT, call_phys_import, undo_phys_import, softgpu_phys_import),
 };
 
 static const struct call *find_call(u32 nr)

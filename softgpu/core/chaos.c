@@ -89,14 +89,24 @@ bool sg_chaos_hits_locked(u32 *countdown)
 	return *countdown && !--*countdown;
 }
 
-int sg_chaos_map(struct sg *sg)
+static int counted(struct sg *sg, u32 *countdown)
 {
 	bool hit;
 
 	sg_mutex_lock(&sg->lock);
-	hit = sg_chaos_hits_locked(&sg->chaos.fail_map);
+	hit = sg_chaos_hits_locked(countdown);
 	sg_mutex_unlock(&sg->lock);
 	return hit ? -ENOMEM : 0;
+}
+
+int sg_chaos_map(struct sg *sg)
+{
+	return counted(sg, &sg->chaos.fail_map);
+}
+
+int sg_chaos_pin(struct sg *sg)
+{
+	return counted(sg, &sg->chaos.fail_pin);
 }
 
 u64 sg_chaos_random_locked(struct sg *sg)
@@ -111,15 +121,33 @@ u64 sg_chaos_random_locked(struct sg *sg)
 	return (x * 0x2545f4914f6cdd1dULL) >> 32;
 }
 
-void sg_chaos_pinned_locked(struct sg_gpu *gpu)
+/* A pin was made: is it time to revoke one? */
+static bool is_due_locked(struct sg *sg)
 {
-	struct sg *sg = gpu->sg;
-
 	if (!sg_chaos_hits_locked(&sg->pins_until_revoke))
-		return;
+		return false;
 	/* Between one and twice as many, so that no rhythm of the client's is met. */
 	sg->pins_until_revoke = sg->chaos.revoke_every +
 				(u32)sg_chaos_random_locked(sg) % sg->chaos.revoke_every;
+	return true;
+}
+
+void sg_chaos_pinned_locked(struct sg_gpu *gpu)
+{
+	if (!is_due_locked(gpu->sg))
+		return;
 	gpu->revoke_due = true;
 	sg_cond_broadcast(&gpu->work);
+}
+
+bool sg_chaos_pinned(struct sg *sg, u64 *random)
+{
+	bool due;
+
+	sg_mutex_lock(&sg->lock);
+	due = is_due_locked(sg);
+	if (due)
+		*random = sg_chaos_random_locked(sg);
+	sg_mutex_unlock(&sg->lock);
+	return due;
 }

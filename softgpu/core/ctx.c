@@ -32,6 +32,9 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 
 	if (flags & ~(u32)SOFTGPU_CTX_VISIBLE || (flags && !client->gpu->desc.hide))
 		return -EINVAL;
+	/* What has no place in the BAR cannot be shown, and any page may be asked for. */
+	if (flags && client->gpu->desc.bar1_size < client->gpu->desc.vram_size)
+		return -EOPNOTSUPP;
 	ctx = sg_zalloc(sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
@@ -99,16 +102,17 @@ int sg_ctx_drain_locked(struct sg_ctx *ctx)
 {
 	struct sg *sg = ctx->gpu->sg;
 	u64 upto = ctx->next_seq;
-	bool faulted;
+	int err = 0;
 
 	ctx->obj.refs++;
 	/* What others queue meanwhile is not waited for: strict mode may hold it back. */
 	sg_strict_release_ctx_locked(ctx);
-	while (busy_before_locked(ctx, upto))
-		sg_cond_wait(&ctx->done, &sg->lock);
-	faulted = ctx->faulted;
+	while (!err && busy_before_locked(ctx, upto))
+		err = sg_cond_wait_killable(&ctx->done, &sg->lock);
+	if (!err && ctx->faulted)
+		err = -EIO;
 	sg_obj_put_locked(&ctx->obj);
-	return faulted ? -EIO : 0;
+	return err;
 }
 
 /* The context's streams and events lose their handles with it. */

@@ -328,6 +328,8 @@ static void engine_main(void *arg)
 	struct sg *sg = gpu->sg;
 	struct sg_stream *s;
 	struct sg_job *job;
+	bool dead;
+	int err;
 
 	sg_mutex_lock(&sg->lock);
 	for (;;) {
@@ -344,19 +346,17 @@ static void engine_main(void *arg)
 			continue;
 		}
 		job = sg_take_job_locked(s);
-		if (job->op == SG_OP_WATCH) {
+		dead = s->ctx->dead;
+		if (job->op == SG_OP_WATCH && !dead) {
 			sg_watch_begin_locked(s, job);
 			continue;
 		}
-		if (!s->ctx->dead) {
-			int err;
-
-			sg_mutex_unlock(&sg->lock);
-			err = run(e, s->ctx, job);
-			sg_mutex_lock(&sg->lock);
-			if (err)
-				sg_fault_locked(s->ctx);
-		}
+		/* Others come in between, however many jobs are dropped. */
+		sg_mutex_unlock(&sg->lock);
+		err = dead ? 0 : run(e, s->ctx, job);
+		sg_mutex_lock(&sg->lock);
+		if (err)
+			sg_fault_locked(s->ctx);
 		sg_complete_locked(s, job);
 	}
 	sg_mutex_unlock(&sg->lock);

@@ -2,6 +2,8 @@
 /* gpu.c - the machine and its GPUs: adding, removing, counting. */
 #include "sg_int.h"
 
+#define BAR1_RESERVED	((u64)1 << 20)
+
 int sg_create(struct sg **out)
 {
 	struct sg *sg = sg_zalloc(sizeof(*sg));
@@ -31,7 +33,7 @@ void sg_destroy(struct sg *sg)
 	for (i = 0; i < SOFTGPU_MAX_GPUS; i++)
 		SG_WARN_ON(sg->gpus[i]);
 	SG_WARN_ON(!sg_list_empty(&sg->procs) || !sg_list_empty(&sg->servers));
-	SG_WARN_ON(sg->shares.root);
+	SG_WARN_ON(sg->shares.root || sg->phys_keys.root);
 	sg_hash_fini(&sg->pins);
 	sg_cond_destroy(&sg->ended);
 	sg_mutex_destroy(&sg->lock);
@@ -91,6 +93,15 @@ static bool compute_mode_ok(u32 mode)
 	       mode == SOFTGPU_COMPUTE_EXCLUSIVE;
 }
 
+static u64 bar1_reserved(const struct sg_gpu_desc *desc)
+{
+	u64 most = desc->bar1_size / 16 & ~(SG_PAGE_SIZE - 1);
+
+	if (desc->bar1_reserved != SG_BAR1_RESERVED_DEFAULT)
+		return desc->bar1_reserved;
+	return most < BAR1_RESERVED ? most : BAR1_RESERVED;
+}
+
 int sg_gpu_add(struct sg *sg, const struct sg_gpu_desc *desc, u32 *index)
 {
 	struct sg_gpu *gpu;
@@ -98,7 +109,7 @@ int sg_gpu_add(struct sg *sg, const struct sg_gpu_desc *desc, u32 *index)
 	int err;
 
 	if (!desc->vram_size || desc->vram_size % SG_PAGE_SIZE || !desc->vram || !desc->phys ||
-	    !desc->engines || !compute_mode_ok(desc->compute_mode) || desc->bar1_size % SG_PAGE_SIZE || desc->bar1_reserved % SG_PAGE_SIZE)
+	    !desc->engines || !compute_mode_ok(desc->compute_mode) || desc->bar1_size % SG_PAGE_SIZE)
 		return -EINVAL;
 	gpu = sg_zalloc(sizeof(*gpu));
 	if (!gpu)
@@ -109,8 +120,9 @@ int sg_gpu_add(struct sg *sg, const struct sg_gpu_desc *desc, u32 *index)
 	gpu->desc.name = gpu->name;
 	if (!gpu->desc.bar1_size)
 		gpu->desc.bar1_size = desc->vram_size;
+	gpu->desc.bar1_reserved = bar1_reserved(&gpu->desc);
 	err = -EINVAL;
-	if (gpu->desc.bar1_reserved > gpu->desc.bar1_size)
+	if (gpu->desc.bar1_reserved > gpu->desc.bar1_size || gpu->desc.bar1_reserved % SG_PAGE_SIZE)
 		goto free_gpu;
 	err = -ENOMEM;
 	gpu->page_pins = sg_zalloc(desc->vram_size / SG_PAGE_SIZE * sizeof(u32));
@@ -213,6 +225,13 @@ void sg_gpu_remove(struct sg *sg, u32 index)
 
 	sg_mutex_lock(&sg->lock);
 	sg_gpu_put_locked(gpu);
+	sg_mutex_unlock(&sg->lock);
+}
+
+void sg_set_platform(struct sg *sg, enum softgpu_platform platform)
+{
+	sg_mutex_lock(&sg->lock);
+	sg->platform = platform;
 	sg_mutex_unlock(&sg->lock);
 }
 

@@ -12,8 +12,7 @@
  * A small allocation's share maps its whole slab, as pins do, and as CUDA's IPC
  * shows a small allocation's neighbours.
  *
- * The id in a key says which share; the 128 random bits prove the right to it.
- * They are compared without a branch, so the time taken tells nothing of them.
+ * The id in a key says which share; its 128 random bits prove the right to it.
  */
 #include "sg_int.h"
 
@@ -36,8 +35,7 @@ int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a)
 	fresh = sg_zalloc(sizeof(*fresh));
 	if (!fresh)
 		return -ENOMEM;
-	fresh->key[0] = sg_random64();
-	fresh->key[1] = sg_random64();
+	sg_key_make(fresh->key);
 	sg_list_init(&fresh->imports);
 
 	sg_mutex_lock(&sg->lock);
@@ -67,7 +65,7 @@ static struct sg_share *share_by_key_locked(struct sg *sg, u64 id, const u64 key
 {
 	struct sg_share *share = SG_NODE_OF(sg_tree_find(&sg->shares, id), struct sg_share);
 
-	if (!share || ((share->key[0] ^ key[0]) | (share->key[1] ^ key[1])))
+	if (!share || !sg_key_opens(share->key, key))
 		return NULL;
 	return share;
 }

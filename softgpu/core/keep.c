@@ -19,6 +19,21 @@ static struct sg_range *range_of_locked(const struct sg_keep *keep)
 	return range && range->mem == keep->mem ? range : NULL;
 }
 
+u64 sg_mapping_end(struct sg *sg, const void *proc_key, u64 va)
+{
+	const struct sg_range *range;
+	const struct sg_proc *proc;
+	u64 end = 0;
+
+	sg_mutex_lock(&sg->lock);
+	proc = sg_proc_by_key_locked(sg, proc_key);
+	range = proc ? sg_range_at(proc, va) : NULL;
+	if (range)
+		end = range->node.key + range->node.len;
+	sg_mutex_unlock(&sg->lock);
+	return end;
+}
+
 int sg_keep_get(struct sg *sg, struct sg_keep *keep, const struct sg_pin_who *who, u64 va, u64 length)
 {
 	struct sg_range *range;
@@ -57,13 +72,26 @@ void sg_keep_put(struct sg_keep *keep)
 int sg_keep_pin(struct sg_keep *keep, struct sg_pin *pin, const struct sg_pin_ops *ops)
 {
 	struct sg *sg = keep->sg;
+	struct sg_range *range;
 	int err;
 
 	sg_mutex_lock(&sg->lock);
 	/* No pin that chaos counts: the caller may hold locks that a revocation wants. */
 	err = sg_pin_take_locked(pin, ops, keep->mem, keep->offset, keep->va, keep->length, true);
+	range = err ? NULL : range_of_locked(keep);
+	if (range) {
+		pin->range = range;
+		sg_list_add_tail(&range->kept, &pin->link);
+		if (sg->chaos.strict)
+			sg_strict_pinned_locked(range, keep->va, keep->length);
+	}
 	sg_mutex_unlock(&sg->lock);
 	return err;
+}
+
+u32 sg_keep_gpu_index(const struct sg_keep *keep)
+{
+	return keep->mem->gpu->index;
 }
 
 /* -EBUSY: somebody relies on it that the memory is where it is. */
@@ -93,17 +121,19 @@ static void copy(const struct sg_mem *to, const struct sg_mem *from)
 	}
 }
 
-/* May drop the lock.  Nobody touches this GPU's VRAM, nor sees it through a view. */
-static void quiet_locked(const struct sg_keep *keep)
+/* May drop the lock.  Nobody touches this GPU's VRAM, nor sees it through a view; or -EINTR. */
+static int quiet_locked(const struct sg_keep *keep)
 {
 	struct sg_range *range = range_of_locked(keep);
+	int err = 0;
 
 	if (range && range->visible)
 		sg_range_hide_locked(range);
 	keep->mem->gpu->awaited++;
-	while (keep->mem->gpu->entered)
-		sg_cond_wait(&keep->sg->ended, &keep->sg->lock);
+	while (!err && keep->mem->gpu->entered)
+		err = sg_cond_wait_killable(&keep->sg->ended, &keep->sg->lock);
 	keep->mem->gpu->awaited--;
+	return err;
 }
 
 static void swap_places(struct sg_mem *a, struct sg_mem *b)
@@ -144,8 +174,9 @@ int sg_keep_move(struct sg_keep *keep, enum sg_place to)
 	if (err)
 		goto out;
 	mem->moving = true;
-	quiet_locked(keep);
-	err = may_move_locked(keep);
+	err = quiet_locked(keep);
+	if (!err)
+		err = may_move_locked(keep);
 	if (!err) {
 		copy(other, mem);
 		swap_places(mem, other);

@@ -6,6 +6,7 @@ static void give_back_locked(struct sg_mem *mem)
 {
 	struct sg_gpu *gpu = mem->gpu;
 
+	sg_phys_key_end_locked(mem);
 	while (mem->first) {
 		struct sg_extent *e = mem->first;
 

@@ -215,13 +215,32 @@ static void end_locked(struct sg_pin *pin, bool mapped)
 	sg_mutex_lock(&sg->lock);
 }
 
-int sg_pin_put(struct sg *sg, const void *key, bool persistent)
+/*
+ * Whether the pin is of that process's memory, or, where a token is given, of the memory
+ * of the context that the token names.
+ */
+static bool is_of_locked(const struct sg_pin *pin, const struct sg_pin_who *who)
 {
+	const struct sg_range *range = pin->range;
+	const struct sg_ctx *ctx;
+	bool is = false;
+
+	if (!range)
+		return false;
+	if (!who->p2p_token)
+		return range->proc->key == who->proc_key;
+	/* All are looked at, so that the time taken tells nothing. */
+	sg_list_for_each(ctx, &pin->sg->ctxs, struct sg_ctx, in_sg)
+		is |= !(ctx->p2p_token ^ who->p2p_token) && sg_ctx_same(range->ctx, ctx);
+	return is;
+}
+
+static int put_locked(struct sg *sg, const void *key, bool persistent, const struct sg_pin_claim *claim)
+{
+	u64 serial = claim->serial;
 	struct sg_pin *pin;
-	u64 serial = 0;
 	int err;
 
-	sg_mutex_lock(&sg->lock);
 	for (;;) {
 		err = -ENOENT;
 		pin = find_locked(sg, key);
@@ -229,6 +248,9 @@ int sg_pin_put(struct sg *sg, const void *key, bool persistent)
 			break;
 		err = -EINVAL;
 		if (pin->persistent != persistent)
+			break;
+		err = -EACCES;
+		if (claim->who && pin->state == PIN_LIVE && !is_of_locked(pin, claim->who))
 			break;
 		err = 0;
 		if (pin->state == PIN_LIVE || pin->state == PIN_ORPHAN) {
@@ -238,11 +260,44 @@ int sg_pin_put(struct sg *sg, const void *key, bool persistent)
 		err = -EDEADLK;
 		if (pin->callback_thread == sg_thread_self())
 			break;
+		err = -EBUSY;
+		if (claim->no_wait)
+			break;
 		serial = pin->serial;
 		sg_cond_wait(&sg->ended, &sg->lock);
 	}
+	return err;
+}
+
+int sg_pin_put(struct sg *sg, const void *key, bool persistent)
+{
+	const struct sg_pin_claim anybody = { .who = NULL };
+	int err;
+
+	sg_mutex_lock(&sg->lock);
+	err = put_locked(sg, key, persistent, &anybody);
 	sg_mutex_unlock(&sg->lock);
 	return err;
+}
+
+int sg_pin_put_by(struct sg *sg, const void *key, const struct sg_pin_claim *claim)
+{
+	int err;
+
+	sg_mutex_lock(&sg->lock);
+	err = put_locked(sg, key, false, claim);
+	sg_mutex_unlock(&sg->lock);
+	return err;
+}
+
+bool sg_pin_is_of(const struct sg_pin *pin, const struct sg_pin_who *who)
+{
+	bool is;
+
+	sg_mutex_lock(&pin->sg->lock);
+	is = is_of_locked(pin, who);
+	sg_mutex_unlock(&pin->sg->lock);
+	return is;
 }
 
 /*

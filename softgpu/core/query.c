@@ -130,6 +130,9 @@ int sg_info_call(struct sg_client *client, struct softgpu_info *a)
 	a->pins = gpu->pins;
 	a->strict = client->sg->chaos.strict;
 	a->device_pointers = client->sg->chaos.device_pointers;
+	a->platform = client->sg->platform;
+	if (a->platform == SOFTGPU_PLATFORM_COHERENT && a->on_pci)
+		a->platform = SOFTGPU_PLATFORM_PCI;
 	sg_mutex_unlock(&client->sg->lock);
 	return 0;
 }

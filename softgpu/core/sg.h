@@ -22,6 +22,7 @@
 #include "sg_hash.h"
 #include "sg_list.h"
 #include "sg_tree.h"
+#include "../include/softgpu_uapi.h"
 
 struct sg;
 struct sg_gpu;
@@ -36,13 +37,16 @@ int sg_create(struct sg **out);
 /* Everything must be gone: clients, pins, GPUs. */
 void sg_destroy(struct sg *sg);
 
+/* As much as an idle H200's driver uses, 1 MiB; of a small aperture no more than a sixteenth. */
+#define SG_BAR1_RESERVED_DEFAULT	(~(u64)0)
+
 /* A GPU as the embedder offers it.  Strings are copied; priv stays the embedder's. */
 struct sg_gpu_desc {
 	u8 uuid[16];
 	const char *name;
 	u64 vram_size;		/* multiple of 64 KiB */
 	u64 bar1_size;		/* the aperture: 0 means as large as VRAM */
-	u64 bar1_reserved;	/* of it, used by the driver itself */
+	u64 bar1_reserved;	/* of it, used by the driver itself; SG_BAR1_RESERVED_DEFAULT */
 	bool bar1_per_pin;	/* as before CUDA 7: every pin takes space anew */
 	u32 compute_mode;	/* enum softgpu_compute_mode */
 	bool on_pci;
@@ -78,6 +82,9 @@ int sg_gpu_add(struct sg *sg, const struct sg_gpu_desc *desc, u32 *index);
  * The index is free again once its last client has closed.
  */
 void sg_gpu_remove(struct sg *sg, u32 index);
+
+/* What SOFTGPU_INFO reports as `platform` from now on, for all GPUs whose memory is system memory. */
+void sg_set_platform(struct sg *sg, enum softgpu_platform platform);
 
 struct sg_gpu_stats {
 	u64 vram_total, vram_free;
@@ -135,6 +142,15 @@ void sg_chaos_change(struct sg_chaos *chaos, u32 index, u64 value);
 int sg_chaos_map(struct sg *sg);
 
 /*
+ * For those with pins of their own, beside the core's: what fail_pin and revoke_every make
+ * of one.  sg_chaos_pin(): 0, or -ENOMEM when it is the one to fail.  sg_chaos_pinned(),
+ * once it was made: whether it is time to revoke some pin, and in *random which.
+ * callback_delay_ms is theirs to wait for.
+ */
+int sg_chaos_pin(struct sg *sg);
+bool sg_chaos_pinned(struct sg *sg, u64 *random);
+
+/*
  * Revokes a live pin by its serial, as a driver may that needs its aperture: the
  * callback runs in this thread.  -ENOENT: none, or persistent.
  */
@@ -165,7 +181,8 @@ const char *sg_rule_text(enum sg_rule rule);
 /*
  * How the engines reach the memory of the process behind a client.  copy moves
  * len bytes between `local` (the engine's side) and the process's address;
- * 0 or -EFAULT.  Called from engine threads with no lock held.
+ * 0 or -EFAULT.  Called from engine threads with no lock held; it must come to an end,
+ * for who frees memory or closes a client waits for it, and all processes share engines.
  */
 struct sg_host_ops {
 	int (*copy)(void *cookie, void *local, u64 addr, u64 len, bool to_process);
@@ -300,6 +317,8 @@ struct sg_keep {
 	u64 offset;			/* of va in mem */
 };
 
+/* The end of the mapping that va is in; 0: none.  It may be gone when this returns: sg_keep_get() decides. */
+u64 sg_mapping_end(struct sg *sg, const void *proc_key, u64 va);
 /* Of [va, va + length), as sg_pin_get() takes it; the same errnos, but for ENOMEM and ENOSPC. */
 int sg_keep_get(struct sg *sg, struct sg_keep *keep, const struct sg_pin_who *who, u64 va, u64 length);
 void sg_keep_put(struct sg_keep *keep);
@@ -318,8 +337,10 @@ enum sg_place {
  *          a watch on this GPU, needs what it has seen to stay where it is
  * -ENOSPC  there is no room in VRAM         -ENODEV  the GPU was removed
  * -ENOMEM  nor in system memory             -EOPNOTSUPP  the embedder has none to give
+ * -EINTR   the calling process was killed; nothing was moved
  */
 int sg_keep_move(struct sg_keep *keep, enum sg_place to);
+u32 sg_keep_gpu_index(const struct sg_keep *keep);
 /* Where it is now; until the next move. */
 enum sg_place sg_keep_place(const struct sg_keep *keep);
 
@@ -354,6 +375,23 @@ int sg_find_host(struct sg *sg, const void *proc_key, u64 va, struct sg_found_ho
  * -EINVAL   persistent does not match how it was pinned
  */
 int sg_pin_put(struct sg *sg, const void *pin, bool persistent);
+
+/* Which pin a put means, where a driver does not take every caller's word. */
+struct sg_pin_claim {
+	const struct sg_pin_who *who;	/* NULL: anybody; else the pinned memory's owner, or (p2p_token alone) its context */
+	u64 serial;			/* of the pin; 0: whichever has that key */
+	bool no_wait;			/* not for a callback that runs */
+};
+
+/*
+ * As sg_pin_put(), of a pin that is not persistent.
+ *
+ * -EACCES   the pin is live, and not of who's memory: it stays
+ * -EBUSY    no_wait, and the pin is ending
+ */
+int sg_pin_put_by(struct sg *sg, const void *pin, const struct sg_pin_claim *claim);
+/* Whether sg_pin_put_by() would end it for who.  For a pin that is held. */
+bool sg_pin_is_of(const struct sg_pin *pin, const struct sg_pin_who *who);
 
 /*
  * Keeps a pin from reaching unmap until sg_pin_unhold(): it is live, or its

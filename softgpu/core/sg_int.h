@@ -9,6 +9,27 @@
  * back held; those marked "drops the lock" let go of it in between, so
  * everything learnt before must be learnt again.
  *
+ * Waits.  A process can be killed at any time, and must be gone soon after.  So each wait
+ * on behalf of a process is of one of two sorts; a new one must be, too, and stands here:
+ *
+ *   killable: sg_cond_wait_killable().  For the program's own work, which may take hours.
+ *   The call fails with -EINTR and has done nothing but what it had queued.
+ *     stream.c  STREAM_SYNC, EVENT_SYNC, COPY and FILL that synchronize
+ *     ctx.c     sg_ctx_drain_locked(): CTX_SYNC, and what frees memory: MEM_FREE,
+ *               HOST_UNREGISTER, IPC_CLOSE (sg_buf_settled_locked())
+ *     keep.c    a move, for copies under way on its GPU
+ *
+ *   bounded: sg_cond_wait(), by what somebody else does who does not wait for the program.
+ *   What takes things down must come to its end, killed or not.
+ *     ctx.c     sg_ctx_destroy_locked(): queued jobs are dropped, watches end at their next
+ *               look, copies at their next piece: CHUNK of engine.c; where a page fault in
+ *               it takes long, the embedder's copy ends (hostcopy.c of the kernel's)
+ *     pin.c     a revocation, or put: the client's callback; holds: a personality's call
+ *     proc.c    sg_client_close(): a context that another thread is destroying
+ *     gpu.c     removal: the administrator's, not a process's; all of the above
+ *   Engines and the watcher wait for work: they are threads of the core's.  The lock itself
+ *   is held for steps of the core's own, the longest of which copies one allocation (keep.c).
+ *
  * Who keeps what alive:
  *
  *   client -> gpu, proc             until the client is closed
@@ -31,7 +52,6 @@
 #include "sg_list.h"
 #include "sg_space.h"
 #include "sg_tree.h"
-#include "../include/softgpu_uapi.h"
 
 #define SG_SLOT_SIZE	512u	/* small allocations come in slots of this */
 #define SG_SLOTS	((u32)(SG_PAGE_SIZE / SG_SLOT_SIZE))
@@ -50,6 +70,7 @@ struct sg {
 	struct sg_link servers;
 	struct sg_hash pins;		/* by address */
 	struct sg_tree shares;		/* by id */
+	struct sg_tree phys_keys;	/* by id */
 	u32 objects;			/* handles, allocations, reservations: of all processes */
 	u64 next_buffer_id;
 	u64 next_share_id;
@@ -58,6 +79,7 @@ struct sg {
 	u32 pins_until_revoke;		/* countdown; 0: off */
 	u64 random;			/* of chaos.seed */
 	u64 broken[SG_RULES];
+	enum softgpu_platform platform;
 };
 
 struct sg_gpu {
@@ -103,6 +125,7 @@ struct sg_mem {
 	u32 imports;			/* ranges of other processes, by IPC */
 	u32 keeps;
 	bool moving;
+	struct sg_phys_key *key;	/* what opens it in other processes; NULL until asked for */
 };
 
 /* What the contexts of a server's clients are together, on one GPU. */
@@ -409,6 +432,24 @@ void sg_alias_end_locked(struct sg_buf *buf);
 struct sg_alias *sg_alias_at(const struct sg_proc *proc, u64 va);
 /* The host's address instead of an alias; others stay.  False: the span is not all inside. */
 bool sg_alias_resolve_locked(const struct sg_proc *proc, u64 *va, u64 span);
+
+/* phys_ipc.c */
+int sg_phys_export(struct sg_client *client, struct softgpu_phys_export *a);
+int sg_phys_import(struct sg_client *client, struct softgpu_phys_import *a);
+/* The memory ends, and its key with it. */
+void sg_phys_key_end_locked(struct sg_mem *mem);
+
+/* 128 random bits that prove a right.  Compared without a branch, so the time taken tells nothing of them. */
+static inline void sg_key_make(u64 key[2])
+{
+	key[0] = sg_random64();
+	key[1] = sg_random64();
+}
+
+static inline bool sg_key_opens(const u64 key[2], const u64 given[2])
+{
+	return !((key[0] ^ given[0]) | (key[1] ^ given[1]));
+}
 
 /* ipc.c */
 int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a);

@@ -18,6 +18,8 @@
  *   struct sg_mutex                          sg_mutex_init/destroy/lock/unlock(struct sg_mutex *)
  *   struct sg_cond                           sg_cond_init/destroy(c), sg_cond_wait(c, mutex),
  *                                            sg_cond_broadcast(c): broadcast is called with the mutex held
+ *   int sg_cond_wait_killable(c, mutex)      the same, for a wait that may be long and is a process's own:
+ *                                            -EINTR once the calling process is being killed, 0 otherwise
  *   struct sg_thread                         int sg_thread_start(t, void (*fn)(void *), arg, const char *name)
  *                                            void sg_thread_join(t): fn has returned
  *   u64 sg_thread_self(void)                 differs between threads alive at once; never 0

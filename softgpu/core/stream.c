@@ -138,14 +138,16 @@ int sg_stream_query(struct sg_client *client, struct softgpu_stream *a)
 	return err;
 }
 
-/* Until the stream's first `upto` jobs are done. */
+/* Until the stream's first `upto` jobs are done, or -EINTR: they are done or dropped later. */
 static int wait_locked(struct sg_stream *s, u64 upto)
 {
 	struct sg_ctx *ctx = s->ctx;
 
 	sg_strict_release_locked(s);
-	while (s->completed < upto)
-		sg_cond_wait(&ctx->done, &ctx->gpu->sg->lock);
+	while (s->completed < upto) {
+		if (sg_cond_wait_killable(&ctx->done, &ctx->gpu->sg->lock))
+			return -EINTR;
+	}
 	return ctx->gpu->removed ? -ENODEV : ctx->faulted ? -EIO : 0;
 }
 
@@ -420,11 +422,11 @@ int sg_event_sync(struct sg_client *client, struct softgpu_event *a)
 	if (e) {
 		release_recorders_locked(e);
 		serial = e->recorded;
-		while (sg_event_pending_locked(e, serial))
-			sg_cond_wait(&sg->ended, &sg->lock);
+		err = 0;
+		while (!err && sg_event_pending_locked(e, serial))
+			err = sg_cond_wait_killable(&sg->ended, &sg->lock);
 		a->time_ns = e->time_ns;
 		sg_obj_put_locked(&e->obj);
-		err = 0;
 	}
 	sg_mutex_unlock(&sg->lock);
 	return err;

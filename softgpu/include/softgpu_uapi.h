@@ -37,6 +37,7 @@
  *   ENOKEY   the key opens nothing: wrong, or its allocation was freed
  *   EAGAIN   (queries) not finished yet
  *   ENODEV   the GPU was removed
+ *   EOPNOTSUPP  the GPU's BAR does not show all of its VRAM
  *   EIO      the context is dead: an earlier copy faulted, here or in another client of its server
  */
 #ifndef SOFTGPU_UAPI_H
@@ -77,6 +78,12 @@ enum softgpu_compute_mode {
 };
 
 /* Facts of the GPU behind this file. */
+enum softgpu_platform {
+	SOFTGPU_PLATFORM_PCI = 0,
+	SOFTGPU_PLATFORM_INTEGRATED = 1, /* its memory is the machine's, as Tegra's: nvidia_p2p.ko is loaded */
+	SOFTGPU_PLATFORM_COHERENT = 2,	/* its memory is in the CPU's address space, as Grace's: nvidia.ko has coherent=1 */
+};
+
 struct softgpu_info {
 	__u32 size;
 	__u32 abi;		/* out: SOFTGPU_ABI */
@@ -97,7 +104,7 @@ struct softgpu_info {
 	__u32 strict;		/* out: strict mode is on: remote writes are ordered by FLUSH only */
 	__u32 compute_mode;	/* out: enum softgpu_compute_mode */
 	__u32 device_pointers;	/* out: host memory has device pointers that are others than the host's */
-	__u32 reserved;
+	__u32 platform;		/* out: enum softgpu_platform */
 };
 
 /*
@@ -124,7 +131,7 @@ struct softgpu_window {
 /*
  * What is allocated in a VISIBLE context is AMD's to the personalities, and of kind
  * VISIBLE: the process may map it where it stands (see the end).  EINVAL where this
- * GPU's memory cannot be shown.
+ * GPU's memory cannot be shown; EOPNOTSUPP where its BAR is smaller than its VRAM.
  */
 #define SOFTGPU_CTX_VISIBLE	1
 
@@ -219,8 +226,8 @@ struct softgpu_ipc_open {
 };
 
 /*
- * A dma-buf of device memory: all within one allocation's pages, or mappings of
- * one GPU's memory without a gap (EINVAL).  It keeps the memory and its part of
+ * A dma-buf of device memory: allocations and mappings of one GPU, side by side
+ * without a gap (EINVAL); of AMD's, all within one allocation's pages.  It keeps the memory and its part of
  * the aperture (ENOSPC) until its last user has closed it, whatever happens to
  * the allocation, the process or this file meanwhile.
  */
@@ -238,6 +245,31 @@ struct softgpu_phys_create {
 	__u32 flags;		/* 0 */
 	__u64 length;		/* multiple of 64 KiB */
 	__u32 handle;		/* out; PHYS_RELEASE (softgpu_handle) drops it, maps keep the memory */
+	__u32 reserved;
+};
+
+/*
+ * A PHYS handle's memory in another process, or once more in this one.  PHYS_EXPORT gives
+ * the memory's key: the same each time, and worthless once no handle, mapping or pin of
+ * the memory is left (PHYS_IMPORT: ENOKEY).  PHYS_IMPORT, to be called on the memory's own
+ * GPU (EINVAL), makes a handle of the calling process's own.
+ */
+struct softgpu_phys_export {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u32 handle;
+	__u32 reserved;		/* 0 */
+	__u64 id;		/* out */
+	__u64 key[2];		/* out */
+};
+
+struct softgpu_phys_import {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u64 id;
+	__u64 key[2];
+	__u64 length;		/* out */
+	__u32 handle;		/* out; PHYS_RELEASE (softgpu_handle) drops it */
 	__u32 reserved;
 };
 
@@ -346,7 +378,8 @@ struct softgpu_event {
  * Queues a copy on a stream.  An address that the driver knows as VRAM is VRAM;
  * any other is the calling process's own memory.  width bytes per row, height
  * rows.  dst and src may be on different GPUs.  EFAULT at once when a device range
- * is not wholly mapped; a host address that faults later kills the context (EIO).
+ * is not wholly mapped; a host address that faults later kills the context (EIO), and so
+ * does one whose page does not come within 30 s.
  */
 struct softgpu_copy {
 	__u32 size;
@@ -437,6 +470,8 @@ struct softgpu_watch {
 #define SOFTGPU_IPC_OPEN		SOFTGPU_IOC(0x61)	/* softgpu_ipc_open */
 #define SOFTGPU_IPC_CLOSE		SOFTGPU_IOC(0x62)	/* softgpu_va */
 #define SOFTGPU_DMABUF			SOFTGPU_IOC(0x63)	/* softgpu_dmabuf */
+#define SOFTGPU_PHYS_EXPORT		SOFTGPU_IOC(0x64)	/* softgpu_phys_export */
+#define SOFTGPU_PHYS_IMPORT		SOFTGPU_IOC(0x65)	/* softgpu_phys_import */
 
 /*
  * mmap(PROT_NONE, MAP_SHARED, fd, offset 0) reserves CPU addresses for the
@@ -445,6 +480,11 @@ struct softgpu_watch {
  * mmap(va, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset va)
  * shows memory of kind VISIBLE to the CPU at its own address.  Once it is freed a
  * touch raises SIGBUS.  Not for forked children.
+ *
+ * mmap(anywhere, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset
+ * SOFTGPU_MMAP_WRITE_COMBINED) gives new host memory whose area says that it is
+ * write-combined, for HOST_REGISTER.  It outlives the file.
  */
+#define SOFTGPU_MMAP_WRITE_COMBINED	(1ULL << 56)	/* no address of a process */
 
 #endif

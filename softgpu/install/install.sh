@@ -37,6 +37,10 @@ if [ "${1-}" = --uninstall ]; then
 	uninstall=1
 	shift
 fi
+if [ "${1-}" = --help ]; then
+	sed -n '4,/^set -eu/{/^set -eu/d; s/^# \{0,1\}//; p}' "$0"
+	exit
+fi
 [ $# = 1 ] || die "usage: [DESTDIR=DIR] $0 [--uninstall] MODDIR"
 moddir=$1
 names="softgpu nvidia dmabuf_mover"

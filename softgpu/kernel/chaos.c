@@ -11,6 +11,9 @@
  *   strict                         asynchronous device work is held back
  *   device_pointers                host memory has device pointers that are others than the host's
  *
+ * The Tegra personality, whose pins are of host memory, heeds fail_pin, fail_map,
+ * callback_delay_ms (its callback comes on put_pages, too), revoke_every and seed.
+ *
  *   revoke   write a serial of N/pins: that pin is revoked, its memory stays
  *   rules    the ordering rules that strict mode saw broken, with counts
  */

@@ -8,16 +8,15 @@
 #include <linux/pid.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
-#include "../include/softgpu_uapi.h"
 #include "softgpu.h"
 
 static unsigned int bar1;
 module_param(bar1, uint, 0444);
 MODULE_PARM_DESC(bar1, "Size of each GPU's BAR1 aperture in MiB (default 0: as large as VRAM)");
 
-static unsigned int bar1_reserved;
-module_param(bar1_reserved, uint, 0444);
-MODULE_PARM_DESC(bar1_reserved, "How much of it the driver itself uses, in KiB, a multiple of 64 (default 0)");
+static int bar1_reserved = -1;
+module_param(bar1_reserved, int, 0444);
+MODULE_PARM_DESC(bar1_reserved, "How much of it the driver itself uses, in KiB, a multiple of 64 (default -1: 1024, of a small aperture a sixteenth)");
 
 static bool bar1_per_pin;
 module_param(bar1_per_pin, bool, 0444);
@@ -45,12 +44,12 @@ static u64 max_vram;
 /* Before any GPU is made, so that the reason is said once and in words. */
 int softgpu_device_init(void)
 {
-	if (bar1_reserved % (SG_PAGE_SIZE / SZ_1K)) {
-		pr_err("bar1_reserved=%u: must be a multiple of 64 (KiB)\n", bar1_reserved);
+	if (bar1_reserved < -1 || (bar1_reserved > 0 && bar1_reserved % (SG_PAGE_SIZE / SZ_1K))) {
+		pr_err("bar1_reserved=%d: must be a multiple of 64 (KiB), or -1\n", bar1_reserved);
 		return -EINVAL;
 	}
-	if (bar1 && bar1_reserved / SZ_1K > bar1) {
-		pr_err("bar1_reserved=%u: is more than all of bar1=%u (MiB)\n", bar1_reserved, bar1);
+	if (bar1 && bar1_reserved > 0 && bar1_reserved / SZ_1K > bar1) {
+		pr_err("bar1_reserved=%d: is more than all of bar1=%u (MiB)\n", bar1_reserved, bar1);
 		return -EINVAL;
 	}
 	if (!engines || engines > ENGINES_MAX) {
@@ -79,7 +78,7 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.name = name,
 		.vram_size = device->backing.size,
 		.bar1_size = (u64)bar1 * SZ_1M,
-		.bar1_reserved = (u64)bar1_reserved * SZ_1K,
+		.bar1_reserved = bar1_reserved < 0 ? SG_BAR1_RESERVED_DEFAULT : (u64)bar1_reserved * SZ_1K,
 		.bar1_per_pin = bar1_per_pin,
 		.engines = engines,
 		.compute_mode = compute_mode,
@@ -182,18 +181,37 @@ bool softgpu_in_use(void)
 }
 EXPORT_SYMBOL_GPL(softgpu_in_use);
 
+static enum softgpu_topo topology;
+
+void softgpu_topology_set(enum softgpu_topo topo)
+{
+	WRITE_ONCE(topology, topo);
+}
+EXPORT_SYMBOL_GPL(softgpu_topology_set);
+
+enum softgpu_topo softgpu_topology(void)
+{
+	return READ_ONCE(topology);
+}
+EXPORT_SYMBOL_GPL(softgpu_topology);
+
 u64 softgpu_max_vram(void)
 {
 	return READ_ONCE(max_vram);
 }
 EXPORT_SYMBOL_GPL(softgpu_max_vram);
 
-/* The pin cannot be unmapped, so its GPU is not yet removed, so the entry is there. */
-bool softgpu_pin_gpu_has_bar(const struct sg_pin *pin)
+bool softgpu_gpu_has_bar(u32 index)
 {
-	return READ_ONCE(devices[sg_pin_gpu_index(pin)])->backing.pdev;
+	bool has;
+
+	mutex_lock(&devices_lock);
+	has = devices[index] && devices[index]->backing.pdev;
+	mutex_unlock(&devices_lock);
+	return has;
 }
 
+/* The pin cannot be unmapped, so its GPU is not yet removed, so the entry is there. */
 const struct softgpu_backing *softgpu_pin_backing(const struct sg_pin *pin)
 {
 	static const struct softgpu_backing system;

@@ -3,10 +3,11 @@
  * dmabuf.c - device memory as a dma-buf, as NVIDIA's driver exports it: a static
  * exporter, which cannot ask its importers to let go.
  *
- * An export is made of persistent pins of the core: they keep the VRAM and its
- * part of the aperture past the free of the memory and the end of the process,
- * and end when the dma-buf does.  Several, because a range may go over several
- * mappings of cuMemMap.
+ * An export keeps the VRAM (struct sg_keep) past the free of the memory and the end of
+ * the process, until the dma-buf ends.  Its part of the aperture is taken by persistent
+ * pins of the core while somebody has it mapped; with dmabuf_static=1, which stands for
+ * a GPU whose whole memory is in the aperture for good, from the beginning.  Several of
+ * each, because a range may go over several allocations side by side.
  *
  * When the GPU is taken away, what was mapped is unmapped under its importers:
  * their DMA then faults in the IOMMU, or goes to an address where nothing is.
@@ -41,6 +42,10 @@ static unsigned int dmabuf_kind;
 module_param(dmabuf_kind, uint, 0644);
 MODULE_PARM_DESC(dmabuf_kind, "Dma-bufs of device memory: 0 as its maker exports them (default), 1 static as NVIDIA's, 2 dynamic as AMD's");
 
+static bool dmabuf_static;
+module_param(dmabuf_static, bool, 0644);
+MODULE_PARM_DESC(dmabuf_static, "Dma-bufs of device memory take their part of BAR1 when they are exported, as where all of VRAM is in it; else while they are mapped (default N)");
+
 /* The physical address of byte `at`, and in *run how many follow it without a gap. */
 static u64 phys_at(const struct export *x, u64 at, u64 *run)
 {
@@ -57,12 +62,107 @@ static u64 phys_at(const struct export *x, u64 at, u64 *run)
 	return phys;
 }
 
+/* ---- a static export's place ---- */
+
+static bool leaves(struct export *x)
+{
+	bool leaving;
+
+	mutex_lock(&x->lock);
+	leaving = x->leaving;
+	mutex_unlock(&x->lock);
+	return leaving;
+}
+
+/* By the GPU's removal; or by us, when nothing is mapped any more. */
+static void piece_unmap(struct sg_pin *pin)
+{
+	struct export *x = container_of(pin, struct piece, pin)->export;
+
+	if (!leaves(x))
+		softgpu_export_gone(x);
+}
+
+static void piece_free(struct sg_pin *pin)
+{
+}
+
+/* Persistent: there is no callback. */
+static const struct sg_pin_ops piece_ops = {
+	.unmap = piece_unmap,
+	.free = piece_free,
+};
+
+static void set_leaving(struct export *x, bool leaving)
+{
+	mutex_lock(&x->lock);
+	x->leaving = leaving;
+	mutex_unlock(&x->lock);
+}
+
+/* The first n pieces; without x->lock, which a removal may wait for. */
+static void put_pins(struct export *x, u32 n)
+{
+	set_leaving(x, true);
+	while (n)
+		SG_WARN_ON(sg_pin_put(softgpu_sg, &x->pieces[--n].pin, true));
+	set_leaving(x, false);
+}
+
+/* A removal that comes meanwhile waits in piece_unmap() for what it ends to be whole. */
+static int take_pins(struct export *x, u32 *n)
+{
+	u64 *pages = x->pages;
+	int err = 0;
+
+	mutex_lock(&x->lock);
+	for (*n = 0; *n < x->npieces; ++*n) {
+		struct piece *piece = &x->pieces[*n];
+
+		memset(&piece->pin, 0, sizeof(piece->pin));
+		err = sg_keep_pin(&piece->keep, &piece->pin, &piece_ops);
+		if (err)
+			break;
+		sg_pin_pages(&piece->pin, pages, sizeof(*pages));
+		pages += piece->pin.npages;
+	}
+	mutex_unlock(&x->lock);
+	return err;
+}
+
+static int place_get(struct export *x)
+{
+	int err = 0;
+	u32 n;
+
+	mutex_lock(&x->place);
+	if (!x->users) {
+		err = take_pins(x, &n);
+		if (err)
+			put_pins(x, n);
+	}
+	if (!err)
+		x->users++;
+	mutex_unlock(&x->place);
+	return err;
+}
+
+static void place_put(struct export *x)
+{
+	mutex_lock(&x->place);
+	if (!--x->users)
+		put_pins(x, x->npieces);
+	mutex_unlock(&x->place);
+}
+
 /* ---- importers ---- */
 
 static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	const struct export *x = dmabuf->priv;
 
+	if (x->on_pci && softgpu_topology() == SOFTGPU_TOPO_DENY)
+		return -ENOTSUPP;
 	/* One that could let go says whether it can do without struct pages; a static one must. */
 	return x->on_pci && attach->importer_ops && !attach->peer2peer ? -ENOTSUPP : 0;
 }
@@ -81,6 +181,17 @@ static void mapping_free(struct mapping *m)
 	mapping_unmap(m);
 	sg_free_table(&m->table);
 	kvfree(m);
+}
+
+/* NVIDIA's driver takes a BAR's last byte for the first one outside. */
+static bool ends_bar(const struct export *x, u64 phys, u64 length)
+{
+	const struct softgpu_backing *backing;
+
+	if (x->moving || !x->on_pci)
+		return false;
+	backing = softgpu_pin_backing(&x->pieces[0].pin);
+	return phys + length >= backing->start + backing->size;
 }
 
 static int map_run(struct mapping *m, u64 phys, u64 length, u64 last)
@@ -152,7 +263,7 @@ static int mapping_create(const struct export *x, struct device *dev, enum dma_d
 	for (at = 0; at < x->length; at += run) {
 		u64 phys = phys_at(x, at, &run);
 
-		err = map_run(m, phys, run, last);
+		err = ends_bar(x, phys, run) ? -EIO : map_run(m, phys, run, last);
 		if (err) {
 			mapping_free(m);
 			return err;
@@ -193,16 +304,30 @@ void softgpu_export_unmap(struct export *x, struct sg_table *table)
 
 static struct sg_table *export_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
 {
+	struct export *x = attach->dmabuf->priv;
 	struct sg_table *table;
-	int err = softgpu_export_map(attach->dmabuf->priv, attach->dev, dir, &table);
+	int err = place_get(x);
 
-	return err ? ERR_PTR(err) : table;
+	if (!err) {
+		err = softgpu_export_map(x, attach->dev, dir, &table);
+		if (err)
+			place_put(x);
+	}
+	if (!err)
+		return table;
+	/* NVIDIA's driver tells importers nothing else. */
+	pr_notice_ratelimited("a dma-buf cannot be mapped for %s: %d, which its importer sees as -ENOMEM\n",
+			      dev_name(attach->dev), err);
+	return ERR_PTR(-ENOMEM);
 }
 
 static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *table,
 			 enum dma_data_direction dir)
 {
-	softgpu_export_unmap(attach->dmabuf->priv, table);
+	struct export *x = attach->dmabuf->priv;
+
+	softgpu_export_unmap(x, table);
+	place_put(x);
 }
 
 /* ---- programs ---- */
@@ -226,7 +351,20 @@ static vm_fault_t export_fault(struct vm_fault *vmf)
 	return softgpu_export_insert(vmf->vma->vm_private_data, vmf);
 }
 
+/* A second view of a place that there is: it cannot fail. */
+static void export_vm_open(struct vm_area_struct *vma)
+{
+	SG_WARN_ON(place_get(vma->vm_private_data));
+}
+
+static void export_vm_close(struct vm_area_struct *vma)
+{
+	place_put(vma->vm_private_data);
+}
+
 static const struct vm_operations_struct export_vm_ops = {
+	.open = export_vm_open,
+	.close = export_vm_close,
 	.fault = export_fault,
 };
 
@@ -246,11 +384,19 @@ int softgpu_export_view(struct export *x, struct vm_area_struct *vma, const stru
 
 static int export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
+	int err;
+
 	if (!READ_ONCE(dmabuf_mmap)) {
 		pr_info_ratelimited("mmap of a dma-buf of device memory is not allowed: load softgpu.ko with dmabuf_mmap=1\n");
 		return -ENOTSUPP;
 	}
-	return softgpu_export_view(dmabuf->priv, vma, &export_vm_ops);
+	err = place_get(dmabuf->priv);
+	if (err)
+		return err == -ENOSPC ? -ENOMEM : err;
+	err = softgpu_export_view(dmabuf->priv, vma, &export_vm_ops);
+	if (err)
+		place_put(dmabuf->priv);
+	return err;
 }
 
 /* ---- its end ---- */
@@ -261,28 +407,14 @@ void softgpu_export_gone(struct export *x)
 
 	mutex_lock(&x->lock);
 	x->gone = true;
-	list_for_each_entry(m, &x->mappings, node)
+	list_for_each_entry(m, &x->mappings, node) {
 		mapping_unmap(m);
+		softgpu_peer_forget(m->dev);
+	}
 	mutex_unlock(&x->lock);
 	if (x->inode)
 		unmap_mapping_range(x->inode->i_mapping, 0, 0, 1);
 }
-
-/* By the GPU's removal, or by the export's own end, when nothing is mapped any more. */
-static void piece_unmap(struct sg_pin *pin)
-{
-	softgpu_export_gone(container_of(pin, struct piece, pin)->export);
-}
-
-static void piece_free(struct sg_pin *pin)
-{
-}
-
-/* Persistent: there is no callback. */
-static const struct sg_pin_ops piece_ops = {
-	.unmap = piece_unmap,
-	.free = piece_free,
-};
 
 void softgpu_export_free(struct export *x)
 {
@@ -296,8 +428,11 @@ static void export_destroy(struct export *x)
 {
 	u32 i;
 
+	/* What a view or a mapping had has ended before; dmabuf_static's user is us. */
+	if (x->users)
+		place_put(x);
 	for (i = 0; i < x->npieces; i++)
-		SG_WARN_ON(sg_pin_put(softgpu_sg, &x->pieces[i].pin, true));
+		sg_keep_put(&x->pieces[i].keep);
 	softgpu_export_free(x);
 }
 
@@ -316,21 +451,19 @@ static const struct dma_buf_ops export_ops = {
 
 /* ---- its beginning ---- */
 
-/* Where the mapping that holds va ends; other memory must all be one allocation, or is refused. */
+/* Where the mapping that holds va ends, or `end' before it; of a hole too, which sg_keep_get() refuses. */
 static u64 piece_end(struct sg_client *client, u64 va, u64 end)
 {
-	struct softgpu_query q = { .size = sizeof(q), .va = va };
+	u64 to = sg_mapping_end(softgpu_sg, sg_client_key(client), va);
 
-	if (!sg_call(client, _IOC_NR(SOFTGPU_QUERY), &q, sizeof(q)) && q.kind == SOFTGPU_KIND_VMM)
-		return min(end, q.base + q.length);
-	return end;
+	return to ? min(end, to) : end;
 }
 
-/* Pins [va, end), which is made of at most n pieces. */
+/* Keeps [va, end), which is made of at most n pieces. */
 static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 end, u32 n)
 {
 	const struct sg_pin_who who = { .proc_key = sg_client_key(client) };
-	u64 *pages = x->pages;
+	const struct sg_keep *first = &x->pieces[0].keep;
 
 	while (va < end) {
 		u64 to = piece_end(client, va, end);
@@ -342,20 +475,19 @@ static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 e
 			return -EINVAL;
 		piece = &x->pieces[x->npieces];
 		piece->export = x;
-		err = sg_pin_get(softgpu_sg, &piece->pin, &piece_ops, &who, va, to - va, true);
+		err = sg_keep_get(softgpu_sg, &piece->keep, &who, va, to - va);
 		if (err)
 			return err;
 		x->npieces++;
-		if (sg_pin_gpu_index(&piece->pin) != sg_pin_gpu_index(&x->pieces[0].pin))
+		if (sg_keep_gpu_index(&piece->keep) != sg_keep_gpu_index(first))
 			return -EINVAL;
 		/* One was moved to system memory, and others were not. */
-		if (sg_pin_in_system(&piece->pin) != sg_pin_in_system(&x->pieces[0].pin))
+		if (sg_keep_place(&piece->keep) != sg_keep_place(first))
 			return -EINVAL;
-		x->on_pci = softgpu_pin_backing(&piece->pin)->pdev;
-		sg_pin_pages(&piece->pin, pages, sizeof(*pages));
-		pages += piece->pin.npages;
 		va = to;
 	}
+	/* It stays there: who moves memory keeps it, too, and what is kept twice cannot be moved. */
+	x->on_pci = sg_keep_place(first) == SG_IN_VRAM && softgpu_gpu_has_bar(sg_keep_gpu_index(first));
 	return 0;
 }
 
@@ -367,6 +499,7 @@ struct export *softgpu_export_alloc(u64 va, u64 length, u32 n)
 	if (!x)
 		return NULL;
 	mutex_init(&x->lock);
+	mutex_init(&x->place);
 	INIT_LIST_HEAD(&x->mappings);
 	x->offset = va - start;
 	x->length = length;
@@ -410,10 +543,9 @@ static struct dma_buf *static_export(struct sg_client *client, u64 va, u64 lengt
 	x = softgpu_export_alloc(va, length, n);
 	if (!x)
 		return ERR_PTR(-ENOMEM);
-	/* A removal that comes meanwhile waits in piece_unmap() for what it ends to be whole. */
-	mutex_lock(&x->lock);
 	err = take_pieces(x, client, start, end, n);
-	mutex_unlock(&x->lock);
+	if (!err && READ_ONCE(dmabuf_static))
+		err = place_get(x);
 	dmabuf = err ? ERR_PTR(err) : softgpu_export_publish(x, "nv_dmabuf", &export_ops);
 	if (IS_ERR(dmabuf))
 		export_destroy(x);

@@ -3,8 +3,8 @@
  * dmabuf.h - between the two exporters of device memory: the static one (dmabuf.c),
  * as NVIDIA's driver is, and the dynamic one (dmabuf_dynamic.c), as AMD's.
  *
- * Locks: mmap_lock, then a dynamic dma-buf's reservation lock, then export->lock,
- * then the core's.
+ * Locks: mmap_lock, then a dynamic dma-buf's reservation lock, then a static one's
+ * export->place, then export->lock, then the core's.
  */
 #ifndef SOFTGPU_DMABUF_H
 #define SOFTGPU_DMABUF_H
@@ -17,7 +17,8 @@
 
 /* One piece: what one mapping, or one allocation, gives to an export. */
 struct piece {
-	struct sg_pin pin;
+	struct sg_pin pin;		/* while the export has a place */
+	struct sg_keep keep;		/* of a static export */
 	struct export *export;
 };
 
@@ -25,7 +26,10 @@ struct export {
 	struct mutex lock;
 	struct list_head mappings;	/* under lock */
 	bool gone;			/* under lock: the GPU was removed, nothing is mapped any more */
-	bool on_pci;			/* it has no struct pages; of a dynamic one: where its place is now */
+	bool on_pci;			/* it has no struct pages; while it has a place */
+	bool leaving;			/* under lock: of a static one, its pins are ended by us */
+	struct mutex place;		/* a static one's */
+	u32 users;			/* under place: mappings and views, which need its pins */
 	/* fixed once it is exported */
 	u64 offset;			/* of the first byte in pages[0] */
 	u64 length;

@@ -309,12 +309,7 @@ struct dma_buf *softgpu_dynamic_export(struct sg_client *client, u64 va, u64 len
 	if (err)
 		goto free;
 	x->moving = mv;
-	/* Where VRAM is, is known of a place. */
-	err = softgpu_place_take(x);
-	if (err)
-		goto put;
-	mv->in_bar = softgpu_pin_gpu_has_bar(&x->pieces[0].pin);
-	softgpu_place_give_up(x);
+	mv->in_bar = softgpu_gpu_has_bar(sg_keep_gpu_index(&mv->keep));
 	dmabuf = softgpu_export_publish(x, "drm", &dynamic_ops);
 	err = PTR_ERR_OR_ZERO(dmabuf);
 	if (err)

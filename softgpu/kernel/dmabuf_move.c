@@ -75,6 +75,7 @@ int softgpu_place_take(struct export *x)
 	mv->giving_up = false;
 	err = sg_keep_pin(&mv->keep, &piece->pin, &place_ops);
 	if (!err) {
+		/* As long as place_unmap() cannot get on, the GPU is not gone. */
 		x->on_pci = softgpu_pin_backing(&piece->pin)->pdev;
 		sg_pin_pages(&piece->pin, x->pages, sizeof(*x->pages));
 	}

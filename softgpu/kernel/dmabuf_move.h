@@ -14,7 +14,7 @@ struct moving {
 	u64 number;
 	struct dma_buf *dmabuf;
 	struct sg_keep keep;
-	bool in_bar;			/* fixed: the GPU's VRAM is in a BAR, without struct pages */
+	bool in_bar;			/* the GPU's VRAM is in a BAR, without struct pages: since the export was made */
 	bool has_place;			/* pieces[0] is a live pin, and pages[] are known */
 	bool giving_up;			/* export->lock: that pin is ended by us */
 	bool viewed;			/* by the kernel: nobody can be told to stop looking */

@@ -2,17 +2,72 @@
 /*
  * hostcopy.c - how the engines' threads reach a program's memory: they take on
  * its mm for the time of a copy.
+ *
+ * A page of it may be long in coming, or never come: a file system in user space, or
+ * userfaultfd, decides.  All programs share the engines, and the mm keeps what a killed
+ * one has open.  So a copy is looked at each second, and ended like one that faults once
+ * the program is gone, or after half a minute.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
+#include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/uaccess.h>
+#include <linux/workqueue.h>
 #include "softgpu.h"
 
 /* So that a program that was killed is not kept by a long copy. */
 #define CHUNK	SZ_256K
+
+#define LOOK_EVERY	HZ
+#define LONGEST		(30 * HZ)
+
+/* On the engine's stack, for the time of one chunk. */
+struct guard {
+	struct delayed_work work;
+	struct task_struct *engine;
+	struct mm_struct *mm;
+	unsigned long end;
+};
+
+static void guard_look(struct work_struct *work)
+{
+	struct guard *g = container_of(to_delayed_work(work), struct guard, work);
+	bool late = time_after_eq(jiffies, g->end);
+
+	/* The engine has one of the mm's users itself. */
+	if (!late && atomic_read(&g->mm->mm_users) > 1) {
+		schedule_delayed_work(&g->work, LOOK_EVERY);
+		return;
+	}
+	if (late)
+		pr_notice_ratelimited("a copy has waited %u s for a program's memory: it fails\n", LONGEST / HZ);
+	send_sig(SIGKILL, g->engine, 1);
+}
+
+static void guard_begin(struct guard *g, struct mm_struct *mm)
+{
+	g->engine = current;
+	g->mm = mm;
+	g->end = jiffies + LONGEST;
+	/* From the kernel only.  It ends a wait in a page fault, and nothing else. */
+	allow_kernel_signal(SIGKILL);
+	INIT_DELAYED_WORK_ONSTACK(&g->work, guard_look);
+	schedule_delayed_work(&g->work, LOOK_EVERY);
+}
+
+static void guard_end(struct guard *g)
+{
+	cancel_delayed_work_sync(&g->work);
+	destroy_delayed_work_on_stack(&g->work);
+	flush_signals(current);
+}
 
 static int copy_here(void *local, u64 addr, u64 len, bool to_process)
 {
@@ -25,6 +80,7 @@ static int copy_here(void *local, u64 addr, u64 len, bool to_process)
 
 static int copy_chunk(struct mm_struct *mm, void *local, u64 addr, u64 len, bool to_process)
 {
+	struct guard guard;
 	int err = -EFAULT;
 
 	/* A copy by the program's own thread needs nothing; other threads cannot do it. */
@@ -36,9 +92,11 @@ static int copy_chunk(struct mm_struct *mm, void *local, u64 addr, u64 len, bool
 		return -EFAULT;
 	/* Is this the last reference, nobody is left to want the data. */
 	if (atomic_read(&mm->mm_users) > 1) {
+		guard_begin(&guard, mm);
 		kthread_use_mm(mm);
 		err = copy_here(local, addr, len, to_process);
 		kthread_unuse_mm(mm);
+		guard_end(&guard);
 	}
 	mmput(mm);
 	return err;

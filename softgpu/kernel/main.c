@@ -59,4 +59,5 @@ module_exit(softgpu_exit);
 
 MODULE_DESCRIPTION("Software GPU for tests");
 MODULE_AUTHOR("The peerdma authors");
+MODULE_VERSION("0.1.0");
 MODULE_LICENSE("Dual MIT/GPL");

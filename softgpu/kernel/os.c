@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* os.c - what the core needs from outside, on the kernel's own. */
-#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/timekeeping.h>
+#include "delay.h"
 #include "sg_os_kernel.h"
 
 /* Programs decide how many objects there are: they are counted as theirs. */
@@ -24,15 +25,26 @@ void sg_free(void *p)
  * TASK_IDLE: an engine may wait for work for days, and a program for its copies
  * for minutes, without being taken for hung or counted as load.
  */
-void sg_cond_wait(struct sg_cond *c, struct sg_mutex *m)
+static void wait(struct sg_cond *c, struct sg_mutex *m, int state)
 {
-	DEFINE_WAIT(wait);
+	DEFINE_WAIT(entry);
 
-	prepare_to_wait(&c->queue, &wait, TASK_IDLE);
+	prepare_to_wait(&c->queue, &entry, state);
 	mutex_unlock(&m->m);
 	schedule();
-	finish_wait(&c->queue, &wait);
+	finish_wait(&c->queue, &entry);
 	mutex_lock(&m->m);
+}
+
+void sg_cond_wait(struct sg_cond *c, struct sg_mutex *m)
+{
+	wait(c, m, TASK_IDLE);
+}
+
+int sg_cond_wait_killable(struct sg_cond *c, struct sg_mutex *m)
+{
+	wait(c, m, TASK_KILLABLE | TASK_NOLOAD);
+	return fatal_signal_pending(current) ? -EINTR : 0;
 }
 
 void sg_cond_broadcast(struct sg_cond *c)
@@ -91,5 +103,5 @@ u64 sg_now_ns(void)
 
 void sg_sleep_ms(u32 ms)
 {
-	msleep(ms);
+	softgpu_delay_ms(ms);
 }

@@ -92,11 +92,11 @@ static void pci_remove(struct pci_dev *pdev)
 	kfree(device);
 }
 
+/* No MODULE_DEVICE_TABLE: it is not loaded by itself where the device is something else, as in most virtual machines. */
 static const struct pci_device_id pci_ids[] = {
 	{ PCI_DEVICE(VENDOR_QEMU, DEVICE_IVSHMEM) },
 	{ }
 };
-MODULE_DEVICE_TABLE(pci, pci_ids);
 
 static struct pci_driver pci_driver = {
 	.name = KBUILD_MODNAME,

@@ -46,4 +46,16 @@ static inline void softgpu_peer_unmap(struct device *dev, dma_addr_t addr, size_
 		dma_unmap_page_attrs(dev, addr, length, dir, DMA_ATTR_SKIP_CPU_SYNC);
 }
 
+/*
+ * From now on the device reaches nothing that was unmapped.  Linux's default is to tell
+ * the IOMMU of it some milliseconds later, when the memory may be somebody else's.
+ */
+static inline void softgpu_peer_forget(struct device *dev)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
+
+	if (domain && (domain->type & __IOMMU_DOMAIN_PAGING))
+		iommu_flush_iotlb_all(domain);
+}
+
 #endif

@@ -66,6 +66,7 @@ static inline void sg_cond_destroy(struct sg_cond *c)
 }
 
 void sg_cond_wait(struct sg_cond *c, struct sg_mutex *m);
+int sg_cond_wait_killable(struct sg_cond *c, struct sg_mutex *m);
 void sg_cond_broadcast(struct sg_cond *c);
 
 struct sg_thread {

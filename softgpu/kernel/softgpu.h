@@ -4,6 +4,13 @@
  *
  * Locks: files_lock (file.c) or an export's (dmabuf.c), then the core's.  devices_lock (device.c) is held
  * to change the table of devices; no other lock is taken inside it.
+ *
+ * Waits on behalf of a process: the core's are listed in sg_int.h.  Here are, killable:
+ * importers of a dma-buf that is moved (dmabuf_move.c, wait_told()); and bounded: their
+ * fences (10 s), a command under way at a dma-buf's end (dmabuf_timeout_ms), a page fault
+ * of an engine's (hostcopy.c, 30 s), a client's callback (file.c, host_changed; the
+ * personalities' puts), what get_pages still has to fill in (`filled'), and delays that
+ * root has asked for by knobs.
  */
 #ifndef SOFTGPU_H
 #define SOFTGPU_H
@@ -37,8 +44,8 @@ int softgpu_device_add(struct softgpu_device *device);
 void softgpu_device_remove(struct softgpu_device *device);
 /* Whether the device of this index has been added wholly. */
 bool softgpu_device_ready(u32 index);
-/* Whether VRAM of the pin's GPU is in a BAR, wherever the pin's memory is; the pin is held, or kept from its unmap. */
-bool softgpu_pin_gpu_has_bar(const struct sg_pin *pin);
+/* Whether the VRAM of the GPU with this index is in a BAR; false: or the GPU is gone. */
+bool softgpu_gpu_has_bar(u32 index);
 
 /* ---- file.c: /dev/softgpuN ---- */
 
@@ -53,6 +60,10 @@ void softgpu_file_hide(void *priv, const void *proc_key, u64 va, u64 length);
 /* ---- view.c: memory that the CPU sees at its own address ---- */
 
 int softgpu_view_mmap(struct sg_client *client, struct vm_area_struct *vma);
+
+/* ---- hostmem.c: write-combined host memory ---- */
+
+int softgpu_hostmem_mmap(struct vm_area_struct *vma);
 
 /* ---- hostcopy.c: engines reach a program's memory ---- */
 

@@ -2,9 +2,10 @@
 /*
  * softgpu_kapi.h - what softgpu.ko offers its personalities: the modules that
  * stand for a vendor's driver.  Beyond this, they call what sg.h says of pins
- * (sg_find, sg_find_host, sg_pin_get, sg_pin_put, sg_pin_hold, sg_pin_unhold, sg_pin_live,
- * sg_pin_page, sg_pin_pages, sg_pin_uuid, sg_pin_gpu_index, sg_gpu_stats), and
- * sg_chaos_map.
+ * (sg_find, sg_find_host, sg_pin_get, sg_pin_put, sg_pin_put_by, sg_pin_is_of, sg_pin_hold, sg_pin_unhold, sg_pin_live,
+ * sg_pin_page, sg_pin_pages, sg_pin_uuid, sg_pin_gpu_index, sg_gpu_stats,
+ * sg_set_platform), and of
+ * chaos (sg_chaos_get, sg_chaos_map, sg_chaos_pin, sg_chaos_pinned).
  */
 #ifndef SOFTGPU_KAPI_H
 #define SOFTGPU_KAPI_H
@@ -27,6 +28,14 @@ const void *softgpu_current_key(void);
 
 /* Whether any /dev/softgpuN is open. */
 bool softgpu_in_use(void);
+
+/*
+ * Whether peers can reach GPUs over PCI: set by a personality that has a parameter for
+ * it, and kept by all that maps for peers as NVIDIA's driver does.
+ */
+enum softgpu_topo { SOFTGPU_TOPO_DEFAULT, SOFTGPU_TOPO_ALLOW, SOFTGPU_TOPO_DENY };
+void softgpu_topology_set(enum softgpu_topo topo);
+enum softgpu_topo softgpu_topology(void);
 
 /* The size of the largest VRAM that was ever there: no pin is longer. */
 u64 softgpu_max_vram(void);

@@ -67,10 +67,9 @@ int softgpu_view_mmap(struct sg_client *client, struct vm_area_struct *vma)
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC ||
 	    vma->vm_pgoff != vma->vm_start >> PAGE_SHIFT)
 		return -EINVAL;
-	do {
-		err = sg_visible_page(client, vma->vm_start, choose_type, vma);
-	} while (err == -EAGAIN);
-	if (err)
+	err = sg_visible_page(client, vma->vm_start, choose_type, vma);
+	/* Moved right now: not waited for, as the copies that a move waits for may need mmap_lock. */
+	if (err && err != -EAGAIN)
 		return -EINVAL;
 	/* Not for forked children: an address space belongs to one process. */
 	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY, VM_MAYEXEC);

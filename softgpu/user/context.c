@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "callback.h"
 #include "internal.h"
+#include "pool.h"
 
 /* Every context that exists, alive or not.  Under sgu_lock. */
 static struct sgu_ctx *contexts;
@@ -181,8 +183,11 @@ CUresult sgu_ctx_end(struct sgu_ctx *ctx, struct sgu_life *life)
 CUresult sgu_life_finish(const struct sgu_life *life)
 {
 	struct softgpu_handle end = { .size = sizeof(end), .handle = life->kctx };
-	int err = sgu_call(life->gpu, SOFTGPU_CTX_DESTROY, &end);
+	int err;
 
+	sgu_callbacks_finish(life->gpu, life->kctx);
+	err = sgu_call(life->gpu, SOFTGPU_CTX_DESTROY, &end);
+	sgu_pool_forget(life->gpu, life->kctx);
 	sgu_host_forget(life->id);
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
@@ -299,7 +304,9 @@ SGU_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsA
 SGU_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
 				   CUdevice dev)
 {
-	if (ctxCreateParams)
+	/* clients of release 13's headers pass parameters that ask for nothing */
+	if (ctxCreateParams && (ctxCreateParams->execAffinityParams || ctxCreateParams->numExecAffinityParams ||
+				ctxCreateParams->cigParams))
 		return sgu_enter() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_NOT_SUPPORTED;
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
@@ -330,6 +337,11 @@ SGU_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 		stack_pop();
 	sgu_obj_put(&ctx->obj);
 	return result;
+}
+
+SGU_EXPORT CUresult cuCtxDetach(CUcontext ctx)
+{
+	return cuCtxDestroy_v2(ctx);
 }
 
 SGU_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)

@@ -114,6 +114,8 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 1 },
 	{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
@@ -145,10 +147,17 @@ SGU_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUd
 		   attrib == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) {
 		/* either says that a program may hand the host's pointer to the device */
 		*pi = !info->device_pointers;
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_INTEGRATED) {
+		*pi = info->platform == SOFTGPU_PLATFORM_INTEGRATED;
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS ||
+		   attrib == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES) {
+		*pi = info->platform == SOFTGPU_PLATFORM_COHERENT;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) {
 		*pi = sgu_window_has_server();
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) {
 		*pi = sgu_shared();
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) {
+		*pi = sgu_shared() ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING) {
 		/* in strict mode only a flush orders them for work that runs already */
 		*pi = info->strict ? CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE :

@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "advice.h"
+#include "hook.h"
 #include "internal.h"
 
 /* One piece of host memory that the library made. */
@@ -21,6 +23,7 @@ struct host {
 	size_t mapped;		/* a multiple of 64 KiB */
 	uint32_t kind;		/* SOFTGPU_KIND_HOST or MANAGED */
 	uint64_t ctx_id;
+	struct sgu_advice *advice;	/* managed: of each page; NULL: nothing was said */
 	struct host *next;	/* while it is being forgotten */
 };
 
@@ -28,11 +31,20 @@ struct host {
 static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *hosts;
 
+/* Pieces do not overlap, so "overlaps" is an order's "equal". */
 static int by_va(const void *a, const void *b)
 {
 	const struct host *x = a, *y = b;
 
-	return x->va < y->va ? -1 : x->va > y->va;
+	if (x->va + x->mapped <= y->va)
+		return -1;
+	return x->va >= y->va + y->mapped;
+}
+
+static void host_end(struct host *host)
+{
+	free(host->advice);
+	free(host);
 }
 
 /* Makes the addresses the window's again, and then anyone's. */
@@ -53,7 +65,7 @@ static CUresult host_make(uint32_t kind, uint32_t flags, size_t length, uint64_t
 	struct softgpu_host_register reg = { .size = sizeof(reg) };
 	struct host *host;
 	struct sgu_ctx *ctx;
-	void *mem, *node;
+	void *node;
 	CUresult result = sgu_ctx_live(&ctx, &reg.ctx);
 	int err;
 
@@ -78,14 +90,13 @@ static CUresult host_make(uint32_t kind, uint32_t flags, size_t length, uint64_t
 	 * device may be reaching.  A child can read host memory, and has no
 	 * managed memory, as with NVIDIA's driver.
 	 */
-	mem = mmap((void *)host->va, host->mapped, PROT_READ | PROT_WRITE,
-		   MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-	if (mem == MAP_FAILED) {
+	if (sgu_host(ctx->gpu, (void *)host->va, host->mapped,
+		     kind == SOFTGPU_KIND_HOST && flags & CU_MEMHOSTALLOC_WRITECOMBINED)) {
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 		goto undo;
 	}
 	if (kind == SOFTGPU_KIND_MANAGED)
-		madvise(mem, host->mapped, MADV_DONTFORK);
+		madvise((void *)host->va, host->mapped, MADV_DONTFORK);
 
 	reg.kind = kind;
 	reg.host_flags = flags;
@@ -114,12 +125,12 @@ undo:
 /* One caller takes the piece that begins at va out of the tree; NULL to the others. */
 static struct host *host_take(uint64_t va, uint32_t kind)
 {
-	struct host key = { .va = va }, *host = NULL;
+	struct host key = { .va = va, .mapped = 1 }, *host = NULL;
 	struct host **node;
 
 	pthread_mutex_lock(&host_lock);
 	node = tfind(&key, &hosts, by_va);
-	if (node && (*node)->kind == kind) {
+	if (node && (*node)->va == va && (*node)->kind == kind) {
 		host = *node;
 		tdelete(host, &hosts, by_va);
 	}
@@ -139,7 +150,7 @@ static CUresult host_free(uint64_t va, uint32_t kind)
 	result = sgu_ctx_sync_all();
 	sgu_call_any(SOFTGPU_HOST_UNREGISTER, &unregister);
 	give_back(host->va, host->mapped);
-	free(host);
+	host_end(host);
 	return result;
 }
 
@@ -179,8 +190,37 @@ void sgu_host_forget(uint64_t ctx_id)
 
 		sweep.found = host->next;
 		give_back(host->va, host->mapped);
-		free(host);
+		host_end(host);
 	}
+}
+
+CUresult sgu_managed_pages(uint64_t va, size_t length,
+			   CUresult (*fn)(struct sgu_advice *pages, size_t count, void *arg), void *arg)
+{
+	struct host key = { .va = va, .mapped = 1 }, *host;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	struct host **node;
+	uint64_t from, to;
+
+	if (!length || va + length < va)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&host_lock);
+	node = tfind(&key, &hosts, by_va);
+	host = node ? *node : NULL;
+	if (!host || host->kind != SOFTGPU_KIND_MANAGED || va + length > host->va + host->mapped)
+		goto out;
+	if (!host->advice)
+		host->advice = calloc(host->mapped / SGU_PAGE, sizeof(*host->advice));
+	if (!host->advice) {
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+		goto out;
+	}
+	from = (va - host->va) / SGU_PAGE;
+	to = (va + length - 1 - host->va) / SGU_PAGE;
+	result = fn(&host->advice[from], to - from + 1, arg);
+out:
+	pthread_mutex_unlock(&host_lock);
+	return result;
 }
 
 /* ---- entry points ---- */
@@ -214,7 +254,7 @@ SGU_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 	return cuMemHostAlloc(pp, bytesize, 0);
 }
 
-SGU_EXPORT CUresult cuMemFreeHost(void *p)
+SGU_HOOKED(cuMemFreeHost, void *p)
 {
 	CUresult result = sgu_enter();
 
@@ -223,7 +263,7 @@ SGU_EXPORT CUresult cuMemFreeHost(void *p)
 	return host_free((uintptr_t)p, SOFTGPU_KIND_HOST);
 }
 
-SGU_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+SGU_HOOKED(cuMemAllocManaged, CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
 	CUresult result = sgu_enter();
 	uint64_t va;

@@ -10,8 +10,9 @@ struct sgu_gpu sgu_gpus[SOFTGPU_MAX_GPUS];
 
 enum state {
 	STATE_NEW,		/* cuInit has not succeeded */
+	STATE_STARTING,		/* a thread is in cuInit */
 	STATE_READY,
-	STATE_FORKED,		/* in the child of a process that was ready: for good */
+	STATE_FORKED,		/* in the child of a process that was starting or ready: for good */
 };
 
 static atomic_int state;
@@ -35,10 +36,19 @@ CUresult sgu_enter(void)
  */
 static void forked(void)
 {
-	if (atomic_load(&state) != STATE_READY)
+	if (atomic_load(&state) == STATE_NEW) {
+		/* A thread may have been about to start; nothing that the lock guards was there yet. */
+		sgu_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 		return;
-	atomic_store(&state, STATE_FORKED);
-	sgu_forget();
+	}
+	if (atomic_exchange(&state, STATE_FORKED) == STATE_READY)
+		sgu_forget();
+}
+
+static bool told_of_forks;
+static void __attribute__((constructor)) begin(void)
+{
+	told_of_forks = !pthread_atfork(NULL, NULL, forked);
 }
 
 static CUresult start(void)
@@ -68,7 +78,7 @@ static CUresult start(void)
 	err = sgu_window_open(n);
 	if (err)
 		return err == -EEXIST ? CUDA_ERROR_MPS_MAX_CLIENTS_REACHED : sgu_result(err);
-	return pthread_atfork(NULL, NULL, forked) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	return told_of_forks ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SGU_EXPORT CUresult cuInit(unsigned int Flags)
@@ -86,11 +96,11 @@ SGU_EXPORT CUresult cuInit(unsigned int Flags)
 	pthread_mutex_lock(&sgu_lock);
 	result = sgu_enter();
 	if (result) {
+		atomic_store(&state, STATE_STARTING);
 		result = start();
-		if (!result)
-			atomic_store_explicit(&state, STATE_READY, memory_order_release);
-		else
+		if (result)
 			sgu_forget();
+		atomic_store_explicit(&state, result ? STATE_NEW : STATE_READY, memory_order_release);
 	}
 	pthread_mutex_unlock(&sgu_lock);
 	return result;

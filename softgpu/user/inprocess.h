@@ -16,7 +16,7 @@ const struct sgu_transport *softgpu_inprocess_transport(void);
 /* softgpu_inprocess_begin() was called. */
 int softgpu_inprocess_begun(void);
 
-/* The core, for sg_pin_get() and its kin; NULL before cuInit has succeeded. */
+/* The core, for sg_pin_get() and its kin; NULL before cuInit has succeeded, and in a forked child. */
 struct sg *softgpu_inprocess_core(void);
 
 /* The process of that core that libcuda's memory belongs to (sg_pin_who.proc_key). */

@@ -149,29 +149,47 @@ static int map_pages(struct softgpu_pin *p, char *base, int prot)
 	return err;
 }
 
-SGU_EXPORT int softgpu_inprocess_view(struct softgpu_pin *p, int writable, void **view)
+/* Something that faults, over whatever is there, or (NULL) anywhere. */
+static void *nothing_at(void *base, uint64_t length)
+{
+	return mmap(base, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED : 0), -1, 0);
+}
+
+SGU_EXPORT int softgpu_inprocess_view_at(struct softgpu_pin *p, int writable, void *base)
 {
 	struct view *v = malloc(sizeof(*v));
-	int err = -ENOMEM;
-	void *base = mmap(NULL, p->length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int err;
 
-	if (v && base != MAP_FAILED) {
-		pthread_mutex_lock(&p->lock);
-		err = p->gone ? -ESTALE : map_pages(p, base, writable ? PROT_READ | PROT_WRITE : PROT_READ);
-		if (!err) {
-			madvise(base, p->length, MADV_DONTFORK);
-			v->base = base;
-			v->next = p->views;
-			p->views = v;
-			*view = base;
-		}
-		pthread_mutex_unlock(&p->lock);
+	if (!v)
+		return -ENOMEM;
+	pthread_mutex_lock(&p->lock);
+	err = p->gone ? -ESTALE : map_pages(p, base, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+	if (!err) {
+		madvise(base, p->length, MADV_DONTFORK);
+		v->base = base;
+		v->next = p->views;
+		p->views = v;
 	}
-	if (!err)
-		return 0;
-	if (base != MAP_FAILED)
+	pthread_mutex_unlock(&p->lock);
+	if (err) {
+		nothing_at(base, p->length);
+		free(v);
+	}
+	return err;
+}
+
+SGU_EXPORT int softgpu_inprocess_view(struct softgpu_pin *p, int writable, void **view)
+{
+	void *base = nothing_at(NULL, p->length);
+	int err;
+
+	if (base == MAP_FAILED)
+		return -ENOMEM;
+	err = softgpu_inprocess_view_at(p, writable, base);
+	if (err)
 		munmap(base, p->length);
-	free(v);
+	else
+		*view = base;
 	return err;
 }
 

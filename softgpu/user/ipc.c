@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "pool.h"
 
 /* What a CUipcMemHandle holds: 64 bytes that processes pass on as they are. */
 struct handle {
@@ -25,6 +26,7 @@ SGU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	struct softgpu_ipc_export export = { .size = sizeof(export), .va = dptr };
 	struct handle handle = blank;
 	CUresult result = sgu_ctx_needed();
+	struct sgu_pool_facts pool;
 
 	if (result)
 		return result;
@@ -32,6 +34,8 @@ SGU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sgu_shared())
 		return CUDA_ERROR_NOT_SUPPORTED;	/* no other process reaches this GPU */
+	if (sgu_pool_facts(dptr, &pool))
+		return CUDA_ERROR_INVALID_VALUE;	/* cuMemPoolExportPointer exports it */
 	result = sgu_result(sgu_call_any(SOFTGPU_IPC_EXPORT, &export));
 	if (result)
 		return result;
@@ -79,32 +83,47 @@ SGU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 	return result ? result : sgu_result(sgu_call_any(SOFTGPU_IPC_CLOSE, &va));
 }
 
+/* Of a range that the driver has exported, so without holes: is all of it this process's own VRAM? */
+static CUresult check_own(uint64_t va, uint64_t end)
+{
+	struct softgpu_query q;
+	CUresult result;
+
+	for (; va < end; va = q.kind ? q.base + q.length : (va | (SGU_PAGE - 1)) + 1) {
+		result = sgu_query(va, &q);
+		if (result)
+			return result;
+		/* a page of small allocations has parts that are none */
+		if (q.kind != SOFTGPU_KIND_NONE && q.kind != SOFTGPU_KIND_DEVICE && q.kind != SOFTGPU_KIND_VMM)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
 SGU_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 						  CUmemRangeHandleType handleType,
 						  unsigned long long flags)
 {
 	struct softgpu_dmabuf export = { .size = sizeof(export), .va = dptr, .length = size };
 	uint64_t in_page = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
-	struct softgpu_query q;
 	CUresult result = sgu_ctx_needed();
 
 	if (result)
 		return result;
 	if (!handle || handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
 	    flags & ~(unsigned long long)CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE ||
-	    !size || (dptr | size) & in_page)
+	    !size || dptr + size < dptr || (dptr | size) & in_page)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* the flag is for GPUs that have another way than PCIe as well */
-	if (flags || !sgu_shared())
+	/* the flag is for GPUs that have another way than PCIe as well; all GPUs are of one platform */
+	if ((flags && sgu_gpus[0].info.platform != SOFTGPU_PLATFORM_COHERENT) || !sgu_shared())
 		return CUDA_ERROR_NOT_SUPPORTED;
-	result = sgu_query(dptr, &q);
+	result = sgu_result(sgu_call_any(SOFTGPU_DMABUF, &export));
 	if (result)
 		return result;
-	/* no other process's; a page of small allocations may begin with none */
-	if (q.kind != SOFTGPU_KIND_NONE && q.kind != SOFTGPU_KIND_DEVICE && q.kind != SOFTGPU_KIND_VMM)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = sgu_result(sgu_call_any(SOFTGPU_DMABUF, &export));
-	if (!result)
+	result = check_own(dptr, dptr + size);
+	if (result)
+		close(export.fd);
+	else
 		memcpy(handle, &export.fd, sizeof(export.fd));
 	return result;
 }

@@ -2,7 +2,9 @@
 /* memory.c - device memory. */
 #include <errno.h>
 
+#include "hook.h"
 #include "internal.h"
+#include "pool.h"
 
 SGU_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
@@ -22,7 +24,7 @@ SGU_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 	return CUDA_SUCCESS;
 }
 
-SGU_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+SGU_HOOKED(cuMemAlloc_v2, CUdeviceptr *dptr, size_t bytesize)
 {
 	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytesize };
 	struct sgu_ctx *ctx;
@@ -42,8 +44,8 @@ SGU_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	return CUDA_SUCCESS;
 }
 
-SGU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
-				       size_t Height, unsigned int ElementSizeBytes)
+SGU_HOOKED(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+	   unsigned int ElementSizeBytes)
 {
 	size_t pitch, bytes;
 	CUresult result;
@@ -56,7 +58,7 @@ SGU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
 	pitch &= ~(size_t)511;
 	if (__builtin_mul_overflow(pitch, Height, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = cuMemAlloc_v2(dptr, bytes);
+	result = hooked_cuMemAlloc_v2(dptr, bytes);
 	if (!result)
 		*pPitch = pitch;
 	return result;
@@ -66,7 +68,7 @@ SGU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
  * Programs free in destructors and in threads of their own, where no context
  * is current, so the address alone says what to free.
  */
-SGU_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
+SGU_HOOKED(cuMemFree_v2, CUdeviceptr dptr)
 {
 	struct softgpu_va va = { .size = sizeof(va), .va = dptr };
 	CUresult result = sgu_enter();
@@ -76,8 +78,18 @@ SGU_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 		return result;
 	if (!dptr)
 		return CUDA_SUCCESS;
+	if (sgu_pool_free(dptr, &result))
+		return result;
 	err = sgu_call_any(SOFTGPU_MEM_FREE, &va);
 	if (err == -ENOENT || err == -EINVAL)
 		return sgu_managed_free(dptr);
 	return sgu_result(err);
 }
+
+/* The plain names: stubs of their own, so that a patch at one is not met behind the other. */
+#undef cuMemAlloc
+#undef cuMemAllocPitch
+#undef cuMemFree
+SGU_STUB(cuMemAlloc, cuMemAlloc_v2);
+SGU_STUB(cuMemAllocPitch, cuMemAllocPitch_v2);
+SGU_STUB(cuMemFree, cuMemFree_v2);

@@ -16,6 +16,7 @@ enum sgu_type {
 	SGU_STREAM = 2,
 	SGU_EVENT = 3,
 	SGU_PHYS = 4,
+	SGU_POOL = 5,
 };
 
 /* The first member of every object. */

@@ -12,6 +12,18 @@ void sg_fail_alloc(u64 nth)
 	__atomic_store_n(&fail_at, nth, __ATOMIC_RELAXED);
 }
 
+static u64 killed;	/* atomic; 0: none */
+
+void sg_kill(u64 thread)
+{
+	__atomic_store_n(&killed, thread, __ATOMIC_SEQ_CST);
+}
+
+bool sg_is_killed(void)
+{
+	return __atomic_load_n(&killed, __ATOMIC_SEQ_CST) == sg_thread_self();
+}
+
 static bool must_fail(void)
 {
 	return __atomic_load_n(&fail_at, __ATOMIC_RELAXED) &&

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "share.h"
 #include "vmm_int.h"
 
 static void phys_free(struct sgu_obj *obj)
@@ -45,10 +46,11 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 	    prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC ||
 	    memcmp(prop->allocFlags.reserved, zero, sizeof(zero)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || prop->requestedHandleTypes ||
-	    prop->allocFlags.usage)
+	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || prop->allocFlags.usage)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return sgu_device_ok(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	if (!sgu_device_ok(prop->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return sgu_handle_types_ok(prop->requestedHandleTypes);
 }
 
 SGU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
@@ -61,10 +63,34 @@ SGU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUm
 	if (!granularity || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
 			     option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_prop(prop);
-	if (!result)
-		*granularity = SGU_PAGE;
-	return result;
+	if (!prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* clients ask with blank properties, too, or for handles that they will not get */
+	*granularity = SGU_PAGE;
+	return CUDA_SUCCESS;
+}
+
+CUresult sgu_phys_publish(int gpu, uint32_t handle, size_t length, const CUmemAllocationProp *prop,
+			  CUmemGenericAllocationHandle *out)
+{
+	struct softgpu_handle release = { .size = sizeof(release), .handle = handle };
+	struct phys *phys = calloc(1, sizeof(*phys));
+
+	if (phys) {
+		phys->gpu = gpu;
+		phys->handle = handle;
+		phys->length = length;
+		phys->prop = *prop;
+		phys->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
+		phys->retained = 1;
+		if (!sgu_obj_publish(&phys->obj, SGU_PHYS, phys_free)) {
+			*out = phys->obj.handle;
+			return CUDA_SUCCESS;
+		}
+	}
+	free(phys);
+	sgu_call(gpu, SOFTGPU_PHYS_RELEASE, &release);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SGU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
@@ -72,7 +98,6 @@ SGU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 {
 	struct softgpu_phys_create create = { .size = sizeof(create), .length = size };
 	CUresult result = sgu_enter();
-	struct phys *phys;
 	int err;
 
 	if (result)
@@ -82,28 +107,10 @@ SGU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 	result = check_prop(prop);
 	if (result)
 		return result;
-	phys = calloc(1, sizeof(*phys));
-	if (!phys)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	phys->gpu = prop->location.id;
-	phys->length = size;
-	phys->prop = *prop;
-	phys->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
-	phys->retained = 1;
-	err = sgu_call(phys->gpu, SOFTGPU_PHYS_CREATE, &create);
-	if (err) {
-		free(phys);
+	err = sgu_call(prop->location.id, SOFTGPU_PHYS_CREATE, &create);
+	if (err)
 		return sgu_result(err);
-	}
-	phys->handle = create.handle;
-	if (sgu_obj_publish(&phys->obj, SGU_PHYS, phys_free)) {
-		sgu_call(phys->gpu, SOFTGPU_PHYS_RELEASE, &(struct softgpu_handle) {
-			.size = sizeof(struct softgpu_handle), .handle = create.handle });
-		free(phys);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*handle = phys->obj.handle;
-	return CUDA_SUCCESS;
+	return sgu_phys_publish(prop->location.id, create.handle, size, prop, handle);
 }
 
 SGU_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)

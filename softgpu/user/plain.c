@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
  * plain.c - the plain symbol of every versioned function, with the ABI of the
- * current version.
- *
- * Each is a function of its own and no alias: what intercepts CUDA by patching
- * code patches both entry points of cuMemAlloc, say, and must not meet its own
- * patch at the second.
+ * current version.  Those of functions that interposers patch stand with them: hook.h.
  */
 #include "internal.h"
 
-/* The frame is for them too: without one the function is a jump, which they cannot move. */
 #define PLAIN(name, parameters, versioned, arguments)		\
 	SGU_EXPORT CUresult name parameters;			\
 	SGU_EXPORT CUresult name parameters			\
 	{							\
-		volatile CUresult frame[16];			\
-								\
-		frame[0] = versioned arguments;			\
-		return frame[0];				\
+		return versioned arguments;			\
 	}
 
 #undef cuDeviceTotalMem
@@ -26,9 +18,6 @@
 #undef cuCtxPushCurrent
 #undef cuCtxPopCurrent
 #undef cuMemGetInfo
-#undef cuMemAlloc
-#undef cuMemAllocPitch
-#undef cuMemFree
 #undef cuMemGetAddressRange
 #undef cuMemAllocHost
 #undef cuMemHostGetDevicePointer
@@ -67,13 +56,6 @@ PLAIN(cuCtxPopCurrent, (CUcontext *pctx),
       cuCtxPopCurrent_v2, (pctx))
 PLAIN(cuMemGetInfo, (size_t *free, size_t *total),
       cuMemGetInfo_v2, (free, total))
-PLAIN(cuMemAlloc, (CUdeviceptr *dptr, size_t bytesize),
-      cuMemAlloc_v2, (dptr, bytesize))
-PLAIN(cuMemAllocPitch, (CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-			unsigned int ElementSizeBytes),
-      cuMemAllocPitch_v2, (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes))
-PLAIN(cuMemFree, (CUdeviceptr dptr),
-      cuMemFree_v2, (dptr))
 PLAIN(cuMemGetAddressRange, (CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr),
       cuMemGetAddressRange_v2, (pbase, psize, dptr))
 PLAIN(cuMemAllocHost, (void **pp, size_t bytesize),

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "pool.h"
 #include "vmm.h"
 
 atomic_uint sgu_registered;
@@ -67,13 +68,14 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 {
 	/* what is mapped is whole pages, of the owner's size */
 	uint64_t page = q->kind == SOFTGPU_KIND_REGISTERED ? (uint64_t)sysconf(_SC_PAGESIZE) : SGU_PAGE;
+	struct sgu_pool_facts pool;
 	struct sgu_vmm_facts vmm;
 
 	*v = 0;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		/* mappings of VMM belong to no context */
-		if (q->kind != SOFTGPU_KIND_VMM)
+		/* mappings of VMM and memory of pools belong to no context */
+		if (q->kind != SOFTGPU_KIND_VMM && !sgu_pool_facts(q->va, &pool))
 			*v = (uintptr_t)sgu_ctx_of_driver(q->ctx);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -120,10 +122,17 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 		*v = q->access;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-		*v = q->kind == SOFTGPU_KIND_DEVICE && sgu_shared();
+		*v = q->kind == SOFTGPU_KIND_DEVICE && sgu_shared() && !sgu_pool_facts(q->va, &pool);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		if (q->kind == SOFTGPU_KIND_VMM && sgu_vmm_facts(q->va, &vmm))
+			*v = vmm.handle_types;
+		else if (sgu_pool_facts(q->va, &pool))
+			*v = pool.handle_types;
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		if (sgu_pool_facts(q->va, &pool))
+			*v = pool.pool;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
 		*v = q->base & ~(page - 1);
@@ -151,7 +160,7 @@ static CUresult get_tokens(const struct softgpu_query *q, CUDA_POINTER_ATTRIBUTE
 	memset(tokens, 0, sizeof(*tokens));
 	if (!sgu_is_vram(q))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = q->sync_memops ? CUDA_SUCCESS : sgu_set_sync_memops(q->va, true);
+	result = sgu_set_sync_memops(q->va, true);
 	if (result)
 		return result;
 	tokens->p2pToken = q->p2p_token;
@@ -235,8 +244,11 @@ CUresult sgu_set_sync_memops(uint64_t va, bool on)
 	};
 	int err = sgu_call_any(SOFTGPU_SET_ATTR, &set);
 
-	/* work queued before this must not be left out: its effect could show later */
-	return err || !on ? sgu_result(err) : sgu_ctx_sync_all();
+	/*
+	 * Work queued before this must not be left out, its effect could show later.  And
+	 * every such call synchronizes, as documented, whatever the attribute was.
+	 */
+	return err ? sgu_result(err) : sgu_ctx_sync_all();
 }
 
 SGU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
@@ -253,8 +265,6 @@ SGU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute
 	if (result)
 		return result;
 	memcpy(&on, value, sizeof(on));
-	if (q.sync_memops == (on != 0))
-		return CUDA_SUCCESS;
 	return sgu_set_sync_memops(ptr, on);
 }
 

@@ -27,6 +27,8 @@ struct sg_thread {
 	void *arg;
 };
 
+bool sg_is_killed(void);
+
 static inline void sg_mutex_init(struct sg_mutex *m)
 {
 	pthread_mutex_init(&m->m, NULL);
@@ -62,6 +64,13 @@ static inline void sg_cond_wait(struct sg_cond *c, struct sg_mutex *m)
 	pthread_cond_wait(&c->c, &m->m);
 }
 
+/* A process takes its own core with it when it is killed, so only tests end a wait. */
+static inline int sg_cond_wait_killable(struct sg_cond *c, struct sg_mutex *m)
+{
+	sg_cond_wait(c, m);
+	return sg_is_killed() ? -EINTR : 0;
+}
+
 static inline void sg_cond_broadcast(struct sg_cond *c)
 {
 	pthread_cond_broadcast(&c->c);
@@ -76,5 +85,11 @@ void sg_sleep_ms(u32 ms);
 
 /* For tests: the nth sg_zalloc() from now fails (1: the next one); 0: none does. */
 void sg_fail_alloc(u64 nth);
+
+/*
+ * For tests: this thread (its sg_thread_self(); 0: none) is being killed, so that its
+ * killable waits end at their next broadcast.
+ */
+void sg_kill(u64 thread);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "transport.h"
 
@@ -85,6 +86,16 @@ int sgu_gpu_of_index(unsigned int index)
 int sgu_show(int gpu, void *addr, size_t length)
 {
 	return transport->show ? transport->show(gpu_index[gpu], addr, length) : -EOPNOTSUPP;
+}
+
+int sgu_host(int gpu, void *addr, size_t length, bool write_combined)
+{
+	void *mem;
+
+	if (write_combined && transport->write_combined)
+		return transport->write_combined(gpu_index[gpu], addr, length);
+	mem = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	return mem == MAP_FAILED ? -errno : 0;
 }
 
 void *sgu_reserve(void *addr, size_t length, int flags)

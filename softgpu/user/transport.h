@@ -34,6 +34,11 @@ struct sgu_transport {
 	 * where this cannot be.
 	 */
 	int (*show)(unsigned int index, void *addr, size_t length);
+	/*
+	 * Maps new host memory over [addr, addr + length), write-combined as far as the
+	 * kernel can tell.  0 or -errno; NULL: there is none to be had.
+	 */
+	int (*write_combined)(unsigned int index, void *addr, size_t length);
 	/* Gives up the open GPUs, touching nothing else: cuInit failed, or this is a forked child. */
 	void (*forget)(void);
 };
@@ -64,6 +69,8 @@ int sgu_call_any(unsigned long cmd, void *arg);
 int sgu_gpu_of_index(unsigned int index);
 
 int sgu_show(int gpu, void *addr, size_t length);
+/* Host memory over [addr, addr + length) that forked children share: 0 or -errno. */
+int sgu_host(int gpu, void *addr, size_t length, bool write_combined);
 void *sgu_reserve(void *addr, size_t length, int flags);
 void sgu_forget(void);
 int sgu_shared(void);

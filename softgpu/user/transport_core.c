@@ -26,7 +26,7 @@
 
 /* Written once, under lock, before any call is made. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* A forked child's copy of all this has no engines, and locks that nobody opens. */
+/* A forked child's copy of the core has no engines, and locks that threads of the parent may hold. */
 static _Atomic pid_t owner;
 static struct sg *core;
 static struct sg_client *clients[SOFTGPU_MAX_GPUS];
@@ -69,11 +69,18 @@ static unsigned long number(const char *name, unsigned long otherwise, unsigned 
 	return otherwise;
 }
 
+static u64 bar1_reserved(void)
+{
+	if (!getenv("SOFTGPU_BAR1_RESERVED"))
+		return SG_BAR1_RESERVED_DEFAULT;
+	return (u64)number("SOFTGPU_BAR1_RESERVED", 0, 0, 1 << 30) << 10;
+}
+
 static int add_gpu(unsigned int i, u64 vram_size, u64 bar1_size)
 {
 	struct sg_gpu_desc desc = {
 		.name = "softgpu (in this process)", .vram_size = vram_size, .bar1_size = bar1_size,
-		.bar1_reserved = (u64)number("SOFTGPU_BAR1_RESERVED", 0, 0, 1 << 30) << 10,
+		.bar1_reserved = bar1_reserved(),
 		.bar1_per_pin = number("SOFTGPU_BAR1_PER_PIN", 0, 0, 1),
 		.engines = number("SOFTGPU_ENGINES", 2, 1, 16), .phys = phys,
 		.compute_mode = number("SOFTGPU_COMPUTE_MODE", 0, 0, SOFTGPU_COMPUTE_EXCLUSIVE),
@@ -163,7 +170,7 @@ __attribute__((visibility("default"))) const struct sgu_transport *softgpu_inpro
 
 __attribute__((visibility("default"))) struct sg *softgpu_inprocess_core(void)
 {
-	return core;
+	return owner == getpid() ? core : NULL;
 }
 
 __attribute__((visibility("default"))) const void *softgpu_inprocess_key(void)

@@ -63,6 +63,14 @@ static int dev_show(unsigned int index, void *addr, size_t length)
 	return p == MAP_FAILED ? -errno : 0;
 }
 
+static int dev_write_combined(unsigned int index, void *addr, size_t length)
+{
+	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index],
+		       (off_t)SOFTGPU_MMAP_WRITE_COMBINED);
+
+	return p == MAP_FAILED ? -errno : 0;
+}
+
 /*
  * The parent's GPU memory goes when its open files do, so the child must not
  * keep them open.
@@ -84,5 +92,6 @@ const struct sgu_transport sgu_transport_dev = {
 	.call = dev_call,
 	.reserve = dev_reserve,
 	.show = dev_show,
+	.write_combined = dev_write_combined,
 	.forget = dev_forget,
 };

@@ -4,6 +4,7 @@
 #include <search.h>
 #include <stdlib.h>
 
+#include "hook.h"
 #include "vmm_int.h"
 
 pthread_mutex_t sgu_vmm_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -58,6 +59,7 @@ bool sgu_vmm_facts(uint64_t va, struct sgu_vmm_facts *facts)
 		facts->reserved_base = r->va;
 		facts->reserved_length = r->length;
 		facts->rdma_capable = m->phys->prop.allocFlags.gpuDirectRDMACapable;
+		facts->handle_types = m->phys->prop.requestedHandleTypes;
 	}
 	pthread_mutex_unlock(&sgu_vmm_lock);
 	return m && r;
@@ -141,8 +143,8 @@ SGU_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 
 /* ---- mappings ---- */
 
-SGU_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
-			     CUmemGenericAllocationHandle handle, unsigned long long flags)
+SGU_HOOKED(cuMemMap, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+	   unsigned long long flags)
 {
 	struct softgpu_map map = { .size = sizeof(map), .va = ptr, .length = size };
 	CUresult result = sgu_enter();
@@ -220,7 +222,7 @@ static struct span *first_in(uint64_t va, uint64_t end)
 	return m;
 }
 
-SGU_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+SGU_HOOKED(cuMemUnmap, CUdeviceptr ptr, size_t size)
 {
 	uint64_t end = ptr + size, va;
 	CUresult result = sgu_enter();

@@ -9,6 +9,7 @@
 struct sgu_vmm_facts {
 	uint64_t reserved_base, reserved_length;	/* the reservation around it */
 	bool rdma_capable;				/* as cuMemCreate was asked */
+	uint32_t handle_types;				/* the same */
 };
 
 /* False, and *facts unchanged, when nothing is mapped at va. */

@@ -42,6 +42,10 @@ struct span *sgu_mapping_at(uint64_t va);
 /* A reference to the memory behind a handle that is retained at least once. */
 struct phys *sgu_phys_get(CUmemGenericAllocationHandle handle);
 
+/* A CUDA handle, retained once, for the driver's; when it fails it has released that one. */
+CUresult sgu_phys_publish(int gpu, uint32_t handle, size_t length, const CUmemAllocationProp *prop,
+			  CUmemGenericAllocationHandle *out);
+
 /* Ends memory whose last count is gone.  Without sgu_vmm_lock. */
 void sgu_phys_end(struct phys *phys);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* calls_inside.c - calls from inside the functions that register. */
 #include <errno.h>
+#include <string.h>
 
 #include "toy.h"
 
@@ -33,6 +34,68 @@ static void free_in_remove(void)
 	touch(AT(2000), PAGE);
 }
 
+static struct peerdma_cached *inner;
+
+/* It frees what it kept, which reports that; and it gives back what its registration stood on. */
+static void at_close(void)
+{
+	peerdma_cache_invalidate(cache, AT(0), 1000 * PAGE);
+	peerdma_cache_put(cache, inner);
+}
+
+/* Nothing is removed twice, and nothing is left. */
+static void while_it_closes(bool deferred)
+{
+	fresh();
+	begin();
+	for (int i = 0; i < 20; i++)
+		inner = get(AT(3), PAGE);
+	for (int i = 0; i < 10; i++)
+		touch(AT(2 * i), PAGE);
+	if (deferred)
+		MUST(peerdma_cache_invalidate(cache, AT(4), PAGE) == 1);
+	toy.in_remove = at_close;
+	peerdma_cache_close(cache);
+	MUST(toy.adds == 11 && toy.removes == 11);
+}
+
+/* Hits do not read it: better no registration than one that is never found stale. */
+static void a_word_that_was_not_announced(void)
+{
+	static const uint32_t word = 1;
+	struct peerdma_cached *hold;
+
+	fresh();
+	begin();
+	toy.word = &word;
+	MUST(peerdma_cache_get(cache, AT(0), PAGE, &hold) == -EINVAL);
+	MUST(toy.adds == 1 && toy.removes == 1 && counters().regions == 0 && counters().failures == 1);
+	finish();
+}
+
+static int positive_extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e)
+{
+	(void)arg, (void)addr, (void)length, (void)e;
+	return 1;
+}
+
+static void results_that_are_none(void)
+{
+	struct peerdma_cached *hold;
+
+	fresh();
+	begin();
+	toy.refuse = 5;
+	MUST(peerdma_cache_get(cache, AT(0), PAGE, &hold) == -EINVAL && strstr(peerdma_last_error(), "add() returned 5"));
+	finish();
+	fresh();
+	ops.extent = positive_extent;
+	begin();
+	MUST(peerdma_cache_get(cache, AT(0), PAGE, &hold) == -EINVAL && strstr(peerdma_last_error(), "extent() returned 1"));
+	MUST(!toy.adds && !counters().regions);
+	finish();
+}
+
 void from_inside(void)
 {
 	struct peerdma_cached *hold;
@@ -42,19 +105,23 @@ void from_inside(void)
 	toy.in_add = get_in_add;
 	touch(AT(0), PAGE);
 	MUST(in_add_result == -EDEADLK && toy.adds == 2);
-	peerdma_cache_invalidate(cache, AT(0), PAGE);
+	invalidate(AT(0), PAGE);
 	/* Freed while it is being registered: not kept; again and again: given up. */
 	toy.in_add = free_once_in_add;
 	touch(AT(0), PAGE);
 	MUST(toy.adds == 4 && toy.removes == 2);
-	peerdma_cache_invalidate(cache, AT(0), PAGE);
+	invalidate(AT(0), PAGE);
 	toy.in_add = free_in_add;
 	MUST(peerdma_cache_get(cache, AT(0), PAGE, &hold) == -ESTALE);
 	toy.in_add = NULL;
 	for (int i = 0; i < 20; i++)
 		touch(AT(2 * i), PAGE);
 	toy.in_remove = free_in_remove;
-	peerdma_cache_invalidate(cache, AT(4), PAGE);
+	invalidate(AT(4), PAGE);
 	MUST(counters().regions == 1);
 	finish();
+	while_it_closes(false);
+	while_it_closes(true);
+	a_word_that_was_not_announced();
+	results_that_are_none();
 }

@@ -31,7 +31,7 @@ void many_regions(void)
 			touch(AT(2 * i), PAGE);
 	}
 	MUST(toy.adds == 100000 && counters().hits == 200000);
-	MUST(peerdma_cache_invalidate(cache, AT(0), 100000 * PAGE) == 50000);
+	MUST(invalidate(AT(0), 100000 * PAGE) == 50000);
 	for (int i = 50000; i < 100000; i++)
 		touch(AT(2 * i), PAGE);
 	MUST(toy.adds == 100000);
@@ -49,7 +49,7 @@ void no_growth(void)
 	for (int i = 0; i < 200000; i++) {
 		touch(AT(2 * (i % 300)), PAGE);
 		if (i % 3 == 0)
-			peerdma_cache_invalidate(cache, AT(2 * (i % 300)), PAGE);
+			invalidate(AT(2 * (i % 300)), PAGE);
 		if (i == 100000) {
 			getrusage(RUSAGE_SELF, &u);
 			before = u.ru_maxrss;

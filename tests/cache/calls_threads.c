@@ -33,7 +33,7 @@ static void *in_thread(void *(*fn)(void *), void *arg)
 void threads(void)
 {
 	struct peerdma_cached *hold;
-	struct peerdma_cache_entry e;
+	struct peerdma_cache_entry e = { .size = sizeof(e) };
 
 	fresh();
 	begin();
@@ -41,14 +41,14 @@ void threads(void)
 	hold = in_thread(get_it, AT(0));
 	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 1 && e.gets == 3);
 	MUST(counters().hits == 2 && counters().threads == 0);
-	MUST(peerdma_cache_invalidate(cache, AT(0), PAGE) == 1 && toy.removes == 0);
+	MUST(invalidate(AT(0), PAGE) == 1 && toy.removes == 0);
 	in_thread(put_it, hold);
 	MUST(toy.removes == 1);
 
 	hold = get(AT(0), PAGE);
 	in_thread(put_it, hold);
 	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 0);
-	MUST(peerdma_cache_invalidate(cache, AT(0), PAGE) == 1 && toy.removes == 2);
+	MUST(invalidate(AT(0), PAGE) == 1 && toy.removes == 2);
 	finish();
 }
 
@@ -71,7 +71,7 @@ static void *put_many(void *p)
 /* More than a record counts, up and down. */
 void many_holds(void)
 {
-	struct peerdma_cache_entry e;
+	struct peerdma_cache_entry e = { .size = sizeof(e) };
 
 	fresh();
 	begin();
@@ -81,7 +81,7 @@ void many_holds(void)
 	in_thread(put_many, AT(0));
 	put_many(AT(0));
 	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 0 && e.gets == 200002);
-	MUST(peerdma_cache_invalidate(cache, AT(0), 1) == 1 && toy.removes == 1);
+	MUST(invalidate(AT(0), 1) == 1 && toy.removes == 1);
 	finish();
 }
 
@@ -100,7 +100,7 @@ void forks(void)
 		struct peerdma_cache *parents = cache;
 
 		if (peerdma_cache_get(cache, AT(0), PAGE, &other) != -EPERM ||
-		    peerdma_cache_invalidate(cache, AT(0), PAGE) != -EPERM || peerdma_cache_trim(cache, 1) != -EPERM)
+		    invalidate(AT(0), PAGE) != -EPERM || peerdma_cache_trim(cache, 1) != -EPERM)
 			_exit(1);
 		peerdma_cache_put(cache, hold);
 		if (!strstr(peerdma_last_error(), "parent"))
@@ -117,7 +117,7 @@ void forks(void)
 	MUST(get(AT(0), PAGE) == hold);
 	peerdma_cache_put(cache, hold);
 	peerdma_cache_put(cache, hold);
-	MUST(peerdma_cache_invalidate(cache, AT(0), PAGE) == 1 && toy.removes == 1);
+	MUST(invalidate(AT(0), PAGE) == 1 && toy.removes == 1);
 	finish();
 }
 

@@ -3,9 +3,12 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MUST(cond)									\
 	do {										\
@@ -36,6 +39,28 @@ static inline uint64_t seed_from(int argc, char **argv, int n)
 
 	printf("seed %llu\n", (unsigned long long)seed);
 	return seed;
+}
+
+/* A program's tests, by their functions' names. */
+struct test {
+	const char *name;
+	void (*fn)(void);
+};
+#define T(name) { #name, name }
+
+/* All, or the one of that name: whether there was any. */
+static inline bool run_tests(const struct test *tests, size_t n, const char *only)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (only && strcmp(only, tests[i].name) != 0)
+			continue;
+		any = true;
+		printf("%s\n", tests[i].name);
+		tests[i].fn();
+	}
+	return any;
 }
 
 #endif

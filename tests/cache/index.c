@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cache/index.h"
-#include "cache/order.h"
+#include "base/index.h"
+#include "base/order.h"
 #include "check.h"
 
 #define KEYS 4096

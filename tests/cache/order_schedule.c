@@ -2,7 +2,7 @@
 /* order_schedule.c - see order_schedule.h. */
 #include <string.h>
 
-#include "cache/index.h"
+#include "base/index.h"
 #include "check.h"
 #include "order_schedule.h"
 #include "orders.h"
@@ -31,6 +31,7 @@ static struct sg_cond settled;
 static int acting = -1, drainers;
 bool order_broken_fence;
 bool order_others = true;
+bool order_fence_fails;
 
 int order_self(void)
 {
@@ -200,12 +201,15 @@ void order_fence(void)
 }
 
 /* As the kernel does: every thread that runs makes a fence at some time during the call. */
-void ord_fence_others(void)
+bool ord_fence_others(void)
 {
+	if (order_fence_fails)
+		return false;
 	for (int t = 0; t < ORDER_THREADS && !order_broken_fence; t++) {
 		sched_yield_here();
 		drain(t);
 	}
+	return true;
 }
 
 bool ord_fence_others_works(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * order_schedule.h - cache/order.h for tests that choose the schedule (tests/core's
+ * order_schedule.h - base/order.h for tests that choose the schedule (tests/core's
  * scheduler): threads are coroutines, each access is a point where another goes
  * on, and each thread's stores wait in a buffer, in order, as x86's do: the thread
  * itself sees them, others do when a drainer, a coroutine too, has let them out.
@@ -33,7 +33,7 @@ void order_wake_all(void);
 #define ord_replace(p, from, to) order_replace(p, sizeof(*(p)), (uint64_t)(from), (uint64_t)(to))
 #define ord_fence()		order_fence()
 #define ord_fence_light()	((void)0)
-void ord_fence_others(void);
+bool ord_fence_others(void);
 bool ord_fence_others_works(void);
 #define ord_lock(m)		order_lock(m)
 #define ord_unlock(m)		order_unlock(m)
@@ -49,8 +49,8 @@ int order_index_remove(struct index *index, uint64_t key);
 #define index_remove		order_index_remove
 
 /* The coroutine's own. */
-struct front;
-struct front **order_front_words(void);
-#define front_words		(order_front_words())
+struct last_fronts;
+struct last_fronts *order_front_words(void);
+#define front_words		(*order_front_words())
 
 #endif

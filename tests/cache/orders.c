@@ -12,33 +12,40 @@
  *   - no registration ends twice; no order ends in a deadlock
  *
  * usage: cache_orders [--deep] [--broken fence]
- *        cache_orders --replay PROGRAM CHOICES [fences]
+ *        cache_orders --replay PROGRAM CHOICES [fences|fails]
  */
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "../../peerdma/lib/internal.h"
-#include "cache/cache.h"
+#include "cache/state.h"
 #include "cache/front.h"
+#include "cache/lock.h"
+#include "monitor/monitor.h"
 #include "check.h"
 #include "orders.h"
 #include "schedule.h"
 
 #define PAGE		4096ULL
 #define BASE		(1ULL << 40)
-#define PAGES		2
+#define PAGES		3
 #define REGISTRATIONS	16
 
 /*
  * g get of the first page, and put    h get, for the next thread to put    p put of it
  * f free of the first page, which is somebody's again at once    m get of both pages (merges), and put
+ * n get of the second and the third page (lies beside that of the first two), and put
+ * F free of the second page, likewise
+ * s f by a signal handler, which came while the thread had the cache's lock; its thread gives it back later
  * t trim    w wait until a free has returned    - first of all: the thread has not had it yet, and its first hit is another than the next
  */
 static const char *const programs[] = {
 	"g/f", "gg/f", "g/ff", "gf/g", "gf/gf", "hg/p", "h/pf", "hf/p", "m/f", "mg/f", "m/g", "gm/m", "m/gf", "t/g", "tg/g",
 	"t/m", "tf/g", "ht/p", "h/pt", "g/g/f", "m/g/f", "g/t/f", "h/p/f", "h/p/t", "g/f/f", "g/m/t",
-	"f/-g", "f/-gg", "f/-gwg",
+	"f/-g", "f/-gg", "f/-gwg", "m/n", "mn/f", "n/mf", "m/nn", "n/m/f", "mg/n", "tm/n",
+	"mn/F", "n/mF", "m/nF", "mF/n", "m/F",
+	"s/g", "s/gg", "sg/g", "s/-gwg", "hs/p", "s/m", "s/s", "s/f", "s/s/g", "s/f/g", "s/g/g",
 };
 
 #define COUNT (sizeof(programs) / sizeof(programs[0]))
@@ -58,14 +65,14 @@ static struct peerdma_cache *cache;
 static struct peerdma_cached *passed;	/* from h to p, in memory as they share it */
 static struct front *fronts[ORDER_THREADS];
 static struct front nobody;
-static struct front *words[ORDER_THREADS][FRONT_WORDS];
+static struct last_fronts words[ORDER_THREADS];
 static const char *program;
 
 #define HOLDS(cond)									\
 	do {										\
 		if (!(cond)) {								\
 			fprintf(stderr, "repeat with: cache_orders --replay %s %s%s\n",	\
-				program, sched_choices(), order_others ? "" : " fences"); \
+				program, sched_choices(), order_fence_fails ? " fails" : order_others ? "" : " fences"); \
 			MUST(cond);							\
 		}									\
 	} while (0)
@@ -75,7 +82,12 @@ static void deadlock(void)
 	HOLDS(!"no thread can go on");
 }
 
-/* ---- in the place of thread.c, memory.c, error.c and process.c ---- */
+/* ---- in the place of thread.c, memory.c, error.c, process.c and the monitor of host memory ---- */
+
+int host_monitor_begin(void)
+{
+	return -EOPNOTSUPP;
+}
 
 static char memory[1 << 17] __attribute__((aligned(64)));
 static size_t memory_used;
@@ -93,6 +105,17 @@ void *memory_get(size_t size, bool wiped)
 	return p;
 }
 
+void *memory_reserve(size_t size)
+{
+	return memory_get(size, false);
+}
+
+bool memory_use(void *p, size_t size, size_t length)
+{
+	(void)p;
+	return length <= size;
+}
+
 void memory_ahead(void *p, size_t size, size_t offset, size_t length)
 {
 	(void)p;
@@ -107,9 +130,9 @@ void memory_put(void *p, size_t size)
 	(void)size;
 }
 
-struct front **order_front_words(void)
+struct last_fronts *order_front_words(void)
 {
-	return words[order_self()];
+	return &words[order_self()];
 }
 
 struct front *front_if_any(const struct peerdma_cache *c)
@@ -140,21 +163,24 @@ int fail(int error, const char *fmt, ...)
 	return error;
 }
 
-uint64_t process_id(void)
+uint32_t fail_count(void)
 {
-	return 1;
-}
-
-int check_size(const char *call, uint32_t size, size_t first)
-{
-	(void)call;
-	MUST(size >= first);
 	return 0;
 }
 
-void put_out(void *out, const void *from, size_t known)
+const char *error_words(int error)
 {
-	memcpy(out, from, known);
+	return strerror(-error);
+}
+
+const char *peerdma_last_error(void)
+{
+	return "";
+}
+
+uint64_t process_id(void)
+{
+	return 1;
 }
 
 /* ---- the truth ---- */
@@ -192,20 +218,25 @@ static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
 	sched_yield_here();
 }
 
-static struct peerdma_cached *get(uint32_t count)
+static struct peerdma_cached *get(uint32_t first, uint32_t count)
 {
-	uint32_t before = truth[0] & ~1U;
 	struct peerdma_cached *hold;
 	const struct registration *r;
-	int ret = peerdma_cache_get(cache, (void *)BASE, count * PAGE, &hold);
+	uint32_t before[PAGES];
+	int ret;
+
+	for (uint32_t i = first; i < first + count; i++)
+		before[i] = truth[i] & ~1U;
+	ret = peerdma_cache_get(cache, (void *)(BASE + first * PAGE), count * PAGE, &hold);
 
 	if (ret) {
 		HOLDS(ret == -EFAULT || ret == -ESTALE);
 		return NULL;
 	}
 	r = hold->registration;
-	HOLDS(r->there && r->first == 0 && r->count >= count);
-	HOLDS((int32_t)(r->number[0] - before) >= 0);
+	HOLDS(r->there && r->first <= first && r->first + r->count >= first + count);
+	for (uint32_t i = first; i < first + count; i++)
+		HOLDS((int32_t)(r->number[i - r->first] - before[i]) >= 0);
 	sched_yield_here();
 	HOLDS(r->there);
 	return hold;
@@ -219,6 +250,17 @@ static void put(struct peerdma_cached *hold)
 	peerdma_cache_put(cache, hold);
 }
 
+static void free_page(uint32_t page)
+{
+	if (truth[page] & 1)
+		return;		/* another thread frees it just now */
+	truth[page]++;
+	HOLDS(peerdma_cache_invalidate(cache, (void *)(BASE + page * PAGE), PAGE) >= 0);
+	truth[page]++;
+	sched_cond_broadcast(&freed);
+	sched_yield_here();
+}
+
 static void operation(char op)
 {
 	struct peerdma_cached *hold;
@@ -226,10 +268,13 @@ static void operation(char op)
 	switch (op) {
 	case 'g':
 	case 'm':
-		put(get(op == 'm' ? PAGES : 1));
+		put(get(0, op == 'm' ? 2 : 1));
+		break;
+	case 'n':
+		put(get(1, 2));
 		break;
 	case 'h':
-		ord_store(&passed, get(1));
+		ord_store(&passed, get(0, 1));
 		break;
 	case 'p':
 		hold = ord_load(&passed);
@@ -238,12 +283,13 @@ static void operation(char op)
 		put(hold);
 		break;
 	case 'f':
-		if (truth[0] & 1)
-			break;		/* another thread frees it just now */
-		truth[0]++;
-		HOLDS(peerdma_cache_invalidate(cache, (void *)BASE, PAGE) >= 0);
-		truth[0]++;
-		sched_cond_broadcast(&freed);
+	case 'F':
+		free_page(op == 'F');
+		break;
+	case 's':
+		cache_lock(cache);
+		free_page(0);
+		cache_unlock(cache);
 		break;
 	case 'w':
 		sched_mutex_lock(&waiting);
@@ -272,7 +318,7 @@ static void thread(void *arg)
 static void start_machine(void)
 {
 	struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = end };
-	struct peerdma_cache_options options = { .size = sizeof(options), .capacity = 16 };
+	struct peerdma_cache_options options = { .size = sizeof(options), .capacity = 16, .max_region = 2 * PAGE };
 
 	memset(registrations, 0, sizeof(registrations));
 	memset(truth, 0, sizeof(truth));
@@ -286,8 +332,8 @@ static void start_machine(void)
 		MUST(fronts[t]);
 		front_join(fronts[t]);
 		for (int i = 0; i < FRONT_WORDS; i++)
-			words[t][i] = &nobody;
-		words[t][cache->serial % FRONT_WORDS] = fronts[t];
+			words[t].front[i] = &nobody;
+		words[t].front[cache->gate % FRONT_WORDS] = fronts[t];
 	}
 	/* All have it in their tables: what comes is a hit. */
 	for (int round = 0; round < 2; round++) {
@@ -296,11 +342,21 @@ static void start_machine(void)
 		for (int t = 1; t < ORDER_THREADS; t++) {
 			order_act_as(t);
 			if (!list || *list != '-')
-				put(get(1));
+				put(get(0, 1));
 			list = list && strchr(list, '/') ? strchr(list, '/') + 1 : NULL;
 		}
 	}
 	order_act_as(-1);
+}
+
+/* Where fences fail, that is what the end of a region waits for. */
+static void calls_of_all(void)
+{
+	for (int t = 0; t < ORDER_THREADS; t++) {
+		order_act_as(t);
+		HOLDS(peerdma_cache_drain(cache) >= 0);
+	}
+	order_act_as(0);
 }
 
 static void body(void *arg)
@@ -323,9 +379,11 @@ static void body(void *arg)
 
 	order_act_as(0);
 	put(passed);
+	calls_of_all();
 	HOLDS(!peerdma_cache_counters(cache, &c));
-	HOLDS(!c.dead && c.regions == (uint64_t)registered);
+	HOLDS(!c.dead && c.regions + c.deferred == (uint64_t)registered);
 	peerdma_cache_invalidate(cache, (void *)BASE, PAGES * PAGE);
+	calls_of_all();
 	HOLDS(!registered);
 	peerdma_cache_close(cache);
 	order_act_as(-1);
@@ -341,7 +399,8 @@ int main(int argc, char **argv)
 	sched_deadlock = deadlock;
 	if (argc > 3 && !strcmp(argv[1], "--replay")) {
 		program = argv[2];
-		order_others = argc == 4;
+		order_others = argc == 4 || !strcmp(argv[4], "fails");
+		order_fence_fails = argc > 4 && order_others;
 		sched_replay(&c, argv[3]);
 		return 0;
 	}
@@ -351,12 +410,13 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--broken"))
 			order_broken_fence = true;
 	}
-	/* Then once more as on a machine where every hit makes a fence. */
-	for (size_t i = 0; i < 2 * COUNT; i++) {
+	/* Then once more as on a machine where every hit makes a fence, and as where the fence of all fails from now on. */
+	for (size_t i = 0; i < 3 * COUNT; i++) {
 		struct sched_result r;
 
 		program = programs[i % COUNT];
-		order_others = i < COUNT;
+		order_others = i / COUNT != 1;
+		order_fence_fails = i / COUNT == 2;
 		/* Two threads have fewer orders than three. */
 		c.preemptions = deep + !strchr(strchr(program, '/') + 1, '/');
 		r = sched_explore(&c);

@@ -19,5 +19,7 @@ void order_settle(void);
 extern bool order_broken_fence;
 /* What ord_fence_others_works() says. */
 extern bool order_others;
+/* It fails, as where it is forbidden after the cache was made. */
+extern bool order_fence_fails;
 
 #endif

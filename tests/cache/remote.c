@@ -117,7 +117,7 @@ struct told {
 static struct told counted(void)
 {
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
-	struct peerdma_cache_entry entries[MOST];
+	struct peerdma_cache_entry entries[MOST] = { { .size = sizeof(entries[0]) } };
 	struct told t = { 0 };
 	int n;
 

@@ -72,12 +72,14 @@ static void tell(long extra)
 		MUST(!peerdma_cache_counters(cache, &c));
 	printf("{\"gets\": %llu, \"hits\": %llu, \"hits_front\": %llu, \"misses\": %llu, \"failures\": %llu, \"merges\": %llu, "
 	       "\"evictions\": %llu, \"retries\": %llu, \"invalidations\": %llu, \"stale\": %llu, \"regions\": %llu, "
-	       "\"dead\": %llu, \"bytes\": %llu, \"aperture\": %llu, \"threads\": %llu, \"fences\": %llu}\n%ld\n",
+	       "\"dead\": %llu, \"bytes\": %llu, \"host\": %llu, \"device\": %llu, "
+	       "\"aperture\": %llu, \"threads\": %llu, \"fences\": %llu}\n%ld\n",
 	       (unsigned long long)c.gets, (unsigned long long)c.hits, (unsigned long long)c.hits_front,
 	       (unsigned long long)c.misses, (unsigned long long)c.failures, (unsigned long long)c.merges,
 	       (unsigned long long)c.evictions, (unsigned long long)c.retries, (unsigned long long)c.invalidations,
 	       (unsigned long long)c.stale, (unsigned long long)c.regions, (unsigned long long)c.dead,
-	       (unsigned long long)c.bytes, (unsigned long long)c.aperture, (unsigned long long)c.threads,
+	       (unsigned long long)c.bytes, (unsigned long long)c.host, (unsigned long long)c.device,
+	       (unsigned long long)c.aperture, (unsigned long long)c.threads,
 	       (unsigned long long)c.fences, extra);
 	fflush(stdout);
 }

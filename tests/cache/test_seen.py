@@ -72,7 +72,7 @@ class Seen(unittest.TestCase):
             cache = cache_of(process)
             self.assertEqual(cache["counters"], counters, state)
             process.go_on()
-        self.assertEqual(cache["monitors"], {"word": True, "check": False, "hooks": False, "calls": True})
+        self.assertEqual(cache["monitors"], {"word": True, "check": False, "hooks": False, "host": False, "calls": True})
         self.assertEqual(counters["threads"], 2)
         process.state()
 

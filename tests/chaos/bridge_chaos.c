@@ -51,20 +51,20 @@ static void cuda(CUresult result, const char *call)
 }
 #define OK(call) cuda(call, #call)
 
-/* What NVML would call used, of the first GPU. */
+/* What pins use of the first GPU's aperture: all that is used, less what the driver itself has reserved. */
 static unsigned long long bar1_used(void)
 {
 	FILE *f = fopen("/sys/kernel/debug/softgpu/0/bar1", "r");
-	unsigned long long used = ~0ULL;
+	unsigned long long used = ~0ULL, reserved = 0;
 	char line[128];
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "used: %llu", &used) == 1)
-			break;
+		sscanf(line, "used: %llu", &used);
+		sscanf(line, "reserved: %llu", &reserved);
 	}
 	if (f)
 		fclose(f);
-	return used;
+	return used - reserved;
 }
 
 static int try_pin(CUdeviceptr p, unsigned int flags)
@@ -111,7 +111,7 @@ static void tables(CUdeviceptr p)
 	}
 }
 
-/* Of pins that are not persistent the bridge asks for no mapping, so these are. */
+/* The bridge asks the driver only whether it would map, and uses no mapping of it. */
 static void mappings(CUdeviceptr p)
 {
 	struct peerdma_region *r;
@@ -122,11 +122,11 @@ static void mappings(CUdeviceptr p)
 		return;
 	expect("mapped", try_map(r), 0);
 	set(PARAMETERS "mapping_version", "0x00010001");
-	expect("mapped with mapping_version=0x00010001", try_map(r), -EOPNOTSUPP);
+	expect("mapped with mapping_version=0x00010001", try_map(r), 0);
 	set(PARAMETERS "mapping_version", "0");
 	set(CHAOS "fail_map", "1");
-	expect("mapped with fail_map=1", try_map(r), -ENOMEM);
-	expect("and again", try_map(r), 0);
+	expect("mapped with fail_map=1", try_map(r), 0);
+	set(CHAOS "fail_map", "0");
 	expect("unpinned", peerdma_unpin(r), 0);
 }
 

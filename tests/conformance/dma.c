@@ -46,6 +46,9 @@ static void arguments(void)
 	returns("1.9", "dma_unmap_pages: page_table NULL", -22, T(.op = T_DMA_UNMAP, .flags = W_NULL_TABLE).ret);
 	returns("1.9", "dma_unmap_pages: dma_mapping NULL", -22, T(.op = T_DMA_UNMAP, .flags = W_NULL_MAPPING).ret);
 	returns("1.9", "dma_unmap_pages", 0, unmap(0));
+	map(1);
+	returns("1.9", "dma_unmap_pages for another device than it was mapped for", 0,
+		T(.op = T_DMA_UNMAP, .mapping = 1, .flags = W_OTHER_PEER).ret);
 	returns("1.9", "dma_unmap_pages of that mapping again", 0,
 		T(.op = T_DMA_UNMAP, .bdf = options.peer, .flags = W_STALE_MAPPING).ret);
 }
@@ -98,9 +101,20 @@ static void success(void)
 	returns("1.9", "dma_unmap_pages of the second", 0, unmap(1));
 }
 
+static void forced(void)
+{
+	gpu_ptr p = cuda_alloc(BLOCK);
+
+	if (!(features & F_FORCE_BAR1) || T(.op = T_GET_PERSISTENT, .va = p, .length = BLOCK, .value = 1).ret) {
+		row(NA, "1.9", "a pin with FORCE_BAR1_MAPPING", "-ENOTSUPP", "coherent GPUs only");
+		return;
+	}
+	returns("1.9", "dma_map_pages of a pin with FORCE_BAR1_MAPPING", -ENOTSUPP, map(0).ret);
+	T(.op = T_PUT_PERSISTENT);
+}
+
 static void not_tried(void)
 {
-	row(NA, "1.9", "a pin with FORCE_BAR1_MAPPING", "-ENOTSUPP", "coherent GPUs only");
 	row(NA, "1.9", "a PCI topology that is not supported", "-ENOTSUPP", "needs such a machine");
 	row(NA, "1.9", "a table with an unknown gpu_uuid, or a page outside BAR1", "-EINVAL, -EIO", "would need a forged table");
 }
@@ -108,6 +122,7 @@ static void not_tried(void)
 const struct group dma_groups[] = {
 	{ "1.9", "arguments of the DMA calls", .run = arguments, .needs = F_DMA, .needs_peer = true },
 	{ "1.9", "DMA mappings", .run = success, .needs = F_DMA, .needs_peer = true },
+	{ "1.9", "DMA mappings of forced pins", .run = forced, .needs = F_DMA, .needs_peer = true },
 	{ "1.9", "what cannot be tried", .run = not_tried, .no_cuda = true },
 	{ 0 }
 };

@@ -142,8 +142,9 @@ static void other_process(void *arg)
 	c.va_space = o->va_space;
 	c = t_do(c);
 	returns("1.5", "another process's address, with its tokens", 0, c.ret);
+	/* Without the token it would not be found. */
 	if (!c.ret)
-		t_put(0);
+		T(.op = T_PUT, .token = o->token);
 }
 
 /* A process of its own that shares this one's memory, as between vfork and exec. */

@@ -41,7 +41,13 @@ static void arguments(void)
 	      "%u and %u", c.page_size, c.entries);
 	returns("1.6", "put_pages_persistent of NULL", 0, T(.op = T_PUT_PERSISTENT, .flags = W_NULL_TABLE).ret);
 	returns("1.6", "put_pages_persistent, flags not 0", -22, T(.op = T_PUT_PERSISTENT, .value = 1).ret);
+	returns("1.6", "put_pages_persistent of NULL, flags not 0", -22,
+		T(.op = T_PUT_PERSISTENT, .value = 1, .flags = W_NULL_TABLE).ret);
 	returns("1.6", "put_pages_persistent", 0, put(0));
+	c = get(0, p, BLOCK, 0x80);
+	returns("1.6", "get_pages_persistent, a flag that is none", 0, c.ret);
+	if (!c.ret)
+		put(0);
 	if (!(features & F_FORCE_BAR1)) {
 		row(NA, "1.6", "flag FORCE_BAR1_MAPPING", "", "nv-p2p.h does not have it");
 		return;

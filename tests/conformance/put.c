@@ -37,26 +37,51 @@ static void keys(void)
 	puts_quietly("put_pages after the callback has ended the pin", T(.op = T_PUT, .flags = W_STALE_TABLE).ret);
 }
 
+/* In the module's slot the table stays: it may not have been ended. */
+static int put_by(uint64_t token)
+{
+	return T(.op = T_PUT, .flags = W_KEEP, .token = token).ret;
+}
+
 static void put_here(void *arg)
 {
-	(void)arg;
-	/* In the module's slot the table stays: it may not have been ended. */
-	exit(T(.op = T_PUT, .flags = W_KEEP).ret ? 3 : 0);
+	const uint64_t *token = arg;
+
+	exit(put_by(*token) ? 3 : 0);
+}
+
+/* A put that finds nothing: 0, and the pin goes with its memory. */
+static void leaves(const char *what, uint64_t token, bool in_other)
+{
+	gpu_ptr p = cuda_alloc(BLOCK);
+	bool zero;
+
+	pin(0, p, BLOCK);
+	zero = in_other ? in_child(put_here, &token) : !put_by(token);
+	judge(zero, "1.7", what, "0", "%s", zero ? "0" : "another");
+	cuda_free(p);
+	judge(t_state(0).callbacks == 1, "1.7", "  the pin stays: cuMemFree afterwards", "one callback", "%u", t_state(0).callbacks);
 }
 
 static void elsewhere(void)
 {
-	gpu_ptr p = cuda_alloc(BLOCK);
-	unsigned int callbacks;
-	bool zero;
+	uint64_t token;
+	uint32_t va_space, callbacks;
+	gpu_ptr p;
 
+	leaves("put_pages from another process", 0, true);
+	leaves("put_pages by a token that is nobody's", 7, false);
+	p = cuda_alloc(BLOCK);
+	if (!cuda_tokens(p, &token, &va_space)) {
+		row(NA, "1.7", "put_pages from another process, by its token", "0", "this driver has no tokens");
+		return;
+	}
 	pin(0, p, BLOCK);
-	zero = in_child(put_here, NULL);
-	judge(zero, "1.7", "put_pages from another process", "0", "%s", zero ? "0" : "another");
+	judge(in_child(put_here, &token), "1.7", "put_pages from another process, by its token", "0", "see the next row");
+	T(.op = T_FORGET);
 	cuda_free(p);
 	callbacks = t_state(0).callbacks;
-	judge(callbacks <= 1, "1.7", "its end: by that put, or (NVIDIA's) later by callback", "once", "%s",
-	      callbacks ? "by callback" : "by put");
+	judge(!callbacks, "1.7", "  the pin has ended: cuMemFree afterwards", "no callback", "%u", callbacks);
 }
 
 /* What put frees besides: DMA mappings that the client left. */

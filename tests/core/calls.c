@@ -53,7 +53,7 @@ static void sizes(void **state)
 		arg[size] = 1;
 		assert_int_equal(sg_call(u.client, nr, arg, size + 1), -E2BIG);
 	}
-	assert_int_equal(calls, 35);
+	assert_int_equal(calls, 37);
 }
 
 static void unknown_flags(void **state)
@@ -132,6 +132,44 @@ static void tokens(void **state)
 	who.va_space_token = q.va_space_token;
 	memset(&t, 0, sizeof(t));
 	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
+}
+
+/* A put by name: of the memory's process, or by the token of its context; any other leaves the pin. */
+static void put_by(void **state)
+{
+	struct sg_pin_who owner = { .proc_key = u.key }, other = { .proc_key = &other_key };
+	struct sg_pin_claim claim = { .who = &other };
+	struct tpin t = { 0 };
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
+	assert_int_equal(sg_pin_put_by(m.sg, &t.pin, &claim), -EACCES);
+	assert_false(sg_pin_is_of(&t.pin, &other));
+	other.p2p_token = query(&u, va).p2p_token + 1;
+	assert_int_equal(sg_pin_put_by(m.sg, &t.pin, &claim), -EACCES);
+	owner.p2p_token = other.p2p_token;
+	claim.who = &owner;
+	assert_int_equal(sg_pin_put_by(m.sg, &t.pin, &claim), -EACCES);
+	owner.p2p_token = 0;
+	claim.serial = t.pin.serial + 1;
+	assert_int_equal(sg_pin_put_by(m.sg, &t.pin, &claim), -ENOENT);
+	claim.serial = t.pin.serial;
+	assert_true(sg_pin_is_of(&t.pin, &owner));
+	assert_int_equal(sg_pin_put_by(m.sg, &t.pin, &claim), 0);
+	assert_int_equal(t.callbacks, 0);
+
+	memset(&t, 0, sizeof(t));
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
+	other.p2p_token = query(&u, va).p2p_token;
+	claim = (struct sg_pin_claim){ .who = &other };
+	assert_int_equal(sg_pin_put_by(m.sg, &t.pin, &claim), 0);
+
+	memset(&t, 0, sizeof(t));
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, true), 0);
+	assert_int_equal(sg_pin_put_by(m.sg, &t.pin, &claim), -EINVAL);
+	assert_int_equal(sg_pin_put(m.sg, &t.pin, true), 0);
 }
 
 /* Slots freed under a pin are nobody's until the pin has gone. */
@@ -590,6 +628,8 @@ static void undone(void **state)
 	struct softgpu_event_create ec = { .ctx = u.ctx };
 	struct softgpu_ipc_export key = { 0 };
 	struct softgpu_ipc_open open = { .ctx = u.ctx };
+	struct softgpu_phys_export pe = { 0 };
+	struct softgpu_phys_import pi = { 0 };
 	struct user other;
 	u64 va;
 
@@ -614,6 +654,11 @@ static void undone(void **state)
 	open.id = key.id;
 	memcpy(open.key, key.key, sizeof(open.key));
 	UNDONE(SOFTGPU_IPC_OPEN, &open);
+	pe.handle = p.handle;
+	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_EXPORT, &pe), 0);
+	pi.id = pe.id;
+	memcpy(pi.key, pe.key, sizeof(pi.key));
+	UNDONE(SOFTGPU_PHYS_IMPORT, &pi);
 	user_down(&other);
 	assert_false(sg_call_answers(_IOC_NR(SOFTGPU_MEM_FREE)));
 }
@@ -622,7 +667,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(sizes), T(unknown_flags), T(bad_ranges), T(tokens), T(limbo),
+		T(sizes), T(unknown_flags), T(bad_ranges), T(tokens), T(put_by), T(limbo),
 		T(callback_before_reuse), T(persistent_outlives_all), T(copies), T(rows_and_fills),
 		T(fault_is_sticky), T(ordering), T(default_stream), T(handles_die), T(vmm),
 		T(host_memory), T(removal), T(fail_nth), T(undone),

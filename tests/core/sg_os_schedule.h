@@ -77,6 +77,13 @@ static inline void sg_cond_wait(struct sg_cond *c, struct sg_mutex *m)
 	sched_cond_wait(c, m);
 }
 
+/* Nobody is killed here. */
+static inline int sg_cond_wait_killable(struct sg_cond *c, struct sg_mutex *m)
+{
+	sched_cond_wait(c, m);
+	return 0;
+}
+
 static inline void sg_cond_broadcast(struct sg_cond *c)
 {
 	sched_cond_broadcast(c);

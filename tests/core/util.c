@@ -249,6 +249,16 @@ int tpin_put(struct tpin *t, struct user *u, bool persistent)
 	return err;
 }
 
+void dma_write(struct machine *m, struct user *u, u64 va, u32 value)
+{
+	struct tpin t;
+
+	MUST(!tpin_get(&t, u, va, PAGE, false));
+	__atomic_store_n((u32 *)(void *)(m->vram[0] + (sg_pin_page(&t.pin, 0) - VRAM_PHYS)), value,
+			 __ATOMIC_RELAXED);
+	MUST(!tpin_put(&t, u, false));
+}
+
 int tpin_count(const int *p)
 {
 	return __atomic_load_n(p, __ATOMIC_SEQ_CST);

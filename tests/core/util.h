@@ -86,6 +86,9 @@ extern const struct sg_pin_ops tpin_ops;
 int tpin_get(struct tpin *t, struct user *u, u64 va, u64 len, bool persistent);
 /* Puts it, and waits until its storage is the caller's again, which a revocation may have had when the put came. */
 int tpin_put(struct tpin *t, struct user *u, bool persistent);
+
+/* One store by a device, through the aperture of GPU 0. */
+void dma_write(struct machine *m, struct user *u, u64 va, u32 value);
 int tpin_count(const int *p);
 
 #endif

@@ -34,7 +34,7 @@ static int setup(void **state)
 
 	(void)state;
 	m.hide = hide;
-	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
+	machine_up(&m, 1, 64 * PAGE, 64 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	MUST(!CALL(u.client, SOFTGPU_CTX_CREATE, &c));
 	u.ctx = c.ctx;
@@ -333,11 +333,26 @@ static void needs_hide(void **state)
 	machine_down(&blind);
 }
 
+/* Memory that may not have a place in the BAR is not shown: all of VRAM must be there. */
+static void needs_a_large_bar(void **state)
+{
+	static struct machine small = { .hide = hide };
+	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
+	struct user v;
+
+	(void)state;
+	machine_up(&small, 1, 16 * PAGE, 15 * PAGE, 0);
+	user_up(&v, &small, 0, &key);
+	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), -EOPNOTSUPP);
+	user_down(&v);
+	machine_down(&small);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(pages), T(ends), T(ends_with_context), T(ends_with_gpu), T(whose), T(needs_hide), T(moves),
+		T(pages), T(ends), T(ends_with_context), T(ends_with_gpu), T(whose), T(needs_hide), T(needs_a_large_bar), T(moves),
 		T(moves_to_system_memory), T(kept_of_a_gpu_that_goes),
 	};
 

@@ -52,17 +52,6 @@ static void launch(u32 stream, u32 ms)
 	assert_int_equal(watch_of(stream, flag, result, ms), 0);
 }
 
-/* As a device does: through the aperture. */
-static void dma_write(u64 va, u32 value)
-{
-	static struct tpin t;
-
-	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
-	__atomic_store_n((u32 *)(void *)(m.vram[0] + (sg_pin_page(&t.pin, 0) - VRAM_PHYS)), value,
-			 __ATOMIC_RELAXED);
-	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
-}
-
 static u32 stream_new(void)
 {
 	struct softgpu_stream_create s = { .ctx = u.ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
@@ -93,7 +82,7 @@ static void plain(void **state)
 	launch(0, 20);
 	assert_int_equal(seen(0), 0);
 	launch(0, 10000);
-	dma_write(flag, 7);
+	dma_write(&m, &u, flag, 7);
 	assert_int_equal(seen(0), 7);
 	/* It is there already. */
 	launch(0, 10000);
@@ -106,14 +95,14 @@ static void strict_snapshot(void **state)
 	(void)state;
 	strict(true);
 	launch(0, 2000);	/* long enough for the write to come meanwhile */
-	dma_write(flag, 7);
+	dma_write(&m, &u, flag, 7);
 	assert_int_equal(seen(0), 0);
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 1);
 	/* Launched after: seen. */
 	launch(0, 10000);
 	assert_int_equal(seen(0), 7);
 	/* Nothing came: no rule is broken by waiting in vain. */
-	dma_write(flag, 6);
+	dma_write(&m, &u, flag, 6);
 	launch(0, 20);
 	assert_int_equal(seen(0), 6);
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 1);
@@ -126,7 +115,7 @@ static void strict_flush(void **state)
 	(void)state;
 	strict(true);
 	launch(0, 10000);
-	dma_write(flag, 7);
+	dma_write(&m, &u, flag, 7);
 	assert_int_equal(CALL(u.client, SOFTGPU_FLUSH, &h), 0);
 	assert_int_equal(seen(0), 7);
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 0);
@@ -242,7 +231,7 @@ static void strict_copy(void **state)
 	strict(true);
 	assert_int_equal(mem_alloc(&u, PAGE, &to), 0);
 	assert_int_equal(copy(&u, 0, to, flag, 16, 0), 0);
-	dma_write(flag, 0x01020304);
+	dma_write(&m, &u, flag, 0x01020304);
 	assert_int_equal(copy(&u, 0, HOST(words), to, 16, SOFTGPU_OP_SYNC), 0);
 	torn = words[0];
 	assert_true(torn != 0 && torn != 0x01020304);

@@ -12,17 +12,21 @@ GIB = 1 << 30
 MIB = 1 << 20
 REDIRECT = 0x1d         # what firmware and `iommu=on` set: validation, both redirects, forwarding
 H200, CX7, BRIDGE = (0x10de, 0x2335), (0x15b3, 0x1021), (0x8086, 0x352a)
+ICE_LAKE, QEMU = (0x8086, 0x09a2), (0x1af4, 0x1100)     # first on the root buses of servers; QEMU's subsystem
 SWITCH = (0x1000, 0xc030)
 UNSET = 0x20000000
 NODE = 0o020666
 
 
-def config(port=0, acs=None, rebar=None, length=4096):
+def config(port=0, acs=None, rebar=None, length=4096, subsystem=(0, 0)):
     """A config space: PCI Express capability with the port's type, ACS control, resizable BAR (bar, sizes in MiB)."""
     data = bytearray(length)
     if length > 8:
         data[6] = 0x10
         data[0x34:0x35] = b"\x40"[:max(0, length - 0x34)]
+    if length >= 64:
+        data[0x2c:0x30] = struct.pack("<HH", *subsystem)
+        data[0x0e] = 1 if port in (4, 5, 6) else 0
     if length >= 256:
         data[0x40:0x44] = bytes([0x10, 0, port << 4 | 2, 0])
     if length > 256:
@@ -150,6 +154,10 @@ class Machine:
         return self.device(address, below, ids or (BRIDGE if kind == 4 else SWITCH), 0x060400, numa, driver="pcieport",
                            space=config(kind, acs if kind != 5 else None))
 
+    def first(self, address, below, ids=ICE_LAKE, subsystem=(0, 0)):
+        """The function by which a host bridge is known."""
+        return self.device(address, below, ids, 0x088000, speed=None, space=config(9, None, length=256, subsystem=subsystem))
+
     def gpu(self, address, below, numa=0, bar1=256 * GIB, ids=H200, rebar=None, **more):
         self.gpus.append(address)
         return self.device(address, below, ids, 0x030200, numa, driver="nvidia",
@@ -219,6 +227,7 @@ def server(path, acs=0, sockets=2, per_socket=4):
         for group in range(per_socket):
             base = 0x10 + socket * 0x80 + group * 0x10
             host = f"pci0000:{base:02x}"
+            m.first(f"0000:{base:02x}:00.0", host)
             root = m.port(f"0000:{base:02x}:01.0", host, 4, socket, acs)
             up = m.port(f"0000:{base + 1:02x}:00.0", root, 5, socket)
             for slot in range(3):

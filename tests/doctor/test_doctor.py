@@ -91,6 +91,20 @@ class Doctor(Case):
         m.put("usr/share/misc/pci.ids", "10de  NVIDIA Corporation\n\t2335  GH100 [GeForce]\n")
         self.assertIn("broken", [f["verdict"] for f in self.told(m) if f["check"] == "board"])
 
+    def test_platform(self):
+        """NVIDIA's document: not supported on POWER8, no guarantees on ARM64; Jetson is a matter of its own."""
+        for cpu, verdict, word in (("cpu\t\t: POWER8E (raw), altivec supported\nclock\t\t: 3690MHz\n", "broken", "does not support"),
+                                   ("cpu\t\t: POWER9, altivec supported\n", "cannot tell", "POWER9"),
+                                   ("CPU implementer\t: 0x41\nCPU architecture: 8\n", "cannot tell", "guarantees"),
+                                   ("cpu\t\t: something\n", "cannot tell", "names no processor")):
+            m = self.server().put("proc/cpuinfo", "processor\t: 0\n" + cpu)
+            self.expect(m, "platform", verdict, word)
+        m.remove("proc/cpuinfo")
+        self.expect(m, "platform", "cannot tell")
+        for m in (machines.jetson(self.folder()), machines.amd(self.folder())):
+            m.put("proc/cpuinfo", "CPU implementer\t: 0x41\n")
+            self.expect_ok(m)
+
     def test_race(self):
         for version, race in (("510.108.03", False), ("515.43.04", True), ("520.61.05", True), ("525.105.16", True),
                               ("525.105.17", False), ("525.147.05", False), ("530.30.02", True), ("535.13", True),
@@ -196,17 +210,72 @@ class Doctor(Case):
         self.assertEqual(run("doctor", root=self.folder()).returncode, 2)
 
     def test_acs(self):
-        self.expect(self.server(acs=machines.REDIRECT), "acs", "slow", "0000:12:00.0: 0x001d", "setpci")
-        m = self.server()
-        m.put_device(PORT, "config", machines.config(6, 0x08))            # completions only
-        self.expect(m, "acs", "slow", "0000:12:00.0: 0x0008")
-        m.put_device(PORT, "config", machines.config(6, 0x11))            # neither of the two
-        self.assertEqual({f["verdict"] for f in self.told(m)}, {"ok"})
+        self.expect(self.server(acs=machines.REDIRECT), "reach", "slow", "0000:12:00.0: 0x001d", "disable_acs_redir")
+        for control in (0x04, 0x08, 0x20):          # requests, completions, egress control
+            m = self.server()
+            m.put_device(PORT, "config", machines.config(6, control))
+            self.expect(m, "reach", "slow", f"0000:12:00.0: {control:#06x}", "through-host-bridge (bridge)")
+        m.put_device(PORT, "config", machines.config(6, 0x53))            # none of them
+        self.expect_ok(m)
+        self.assertIn("bus-address (switch)", self.reach(m))
 
     def test_acs_without_root(self):
         m = self.server()
         m.put_device(PORT, "config", machines.config(length=64))
-        self.expect(m, "acs", "cannot tell", "root")
+        self.expect(m, "reach", "cannot tell", "root")
+
+    def reach(self, m, *args):
+        return json.dumps([f for f in self.told(m, *args) if f["check"] == "reach"])
+
+    def test_reach(self):
+        """A GPU of a maker that leaves the decision to peerdma.ko: what the module refuses is broken."""
+        def machine(first=(0x1234, 0x5678), cpu="GenuineIntel", family=6, **more):
+            m = machines.amd(self.folder())
+            m.cpu(cpu, family)
+            for host in ("20", "40"):
+                m.first(f"0000:{host}:00.0", f"pci0000:{host}", first, **more)
+            return m
+
+        far = ("NIC0", "GPU1")
+        m = machine()
+        self.expect_ok(m)
+        self.assertIn("not-supported (unknown-bridge)", self.reach(m, *far))
+        m.iommu("DMA")
+        self.assertIn("not-supported (iommu)", self.reach(m))
+        self.assertIn("iommu=pt", self.reach(m))
+        self.assertEqual({f["verdict"] for f in self.told(m) if f["check"] == "reach"}, {"broken"})
+        m.iommu("identity")
+        m.put_device("0000:22:01.0", "config", machines.config(6, machines.REDIRECT))
+        self.expect(m, "reach", "broken", "not-supported (acs)", "disable_acs_redir", "0000:22:01.0: 0x001d")
+        for ids, text in ((machines.ICE_LAKE, "through-host-bridge (bridge)"), ((0x8086, 0x2f00), "not-supported (bridges-apart)"),
+                          ((0x8086, 0x29c0), "not-supported (unknown-bridge)")):
+            self.assertIn(text, self.reach(machine(ids), *far), ids)
+        self.assertIn("through-host-bridge (processor)", self.reach(machine(cpu="AuthenticAMD", family=0x17), *far))
+        self.assertIn("not-supported", self.reach(machine(cpu="AuthenticAMD", family=0x15), *far))
+        self.assertIn("not-supported", self.reach(machine(cpu="HygonGenuine", family=0x18), *far))
+        m = machine((0x8086, 0x29c0), subsystem=machines.QEMU)
+        self.assertIn("not-supported (passed-through)", self.reach(m, *far))
+        m.put_device("0000:24:00.0", "config", machines.config(0, subsystem=machines.QEMU))
+        m.put_device("0000:23:00.0", "config", machines.config(0, subsystem=machines.QEMU))
+        self.assertIn("through-host-bridge (emulated)", self.reach(m, *far))
+
+    def test_reach_of_nvidia(self):
+        """NVIDIA's driver has rules of its own: no more can be said than that the path is not known to work."""
+        m = machines.desktop(self.folder())
+        self.assertIn("through-host-bridge (processor)", self.reach(m))
+        m.cpu("GenuineIntel", 6, 151)
+        found = [f for f in self.told(m) if f["check"] == "reach"]
+        self.assertEqual([f["verdict"] for f in found], ["cannot tell"])
+        self.assertIn("not-supported (unknown-bridge)", json.dumps(found))
+        self.assertIn("NVIDIA's driver", json.dumps(found))
+        m.put("sys/module/peerdma/parameters/path_override", "any\n")
+        found = [f for f in self.told(m) if f["check"] == "reach"]
+        self.assertEqual([f["verdict"] for f in found], ["cannot tell"])
+        self.assertIn("maps the GPU's memory all the same", json.dumps(found))
+        m.first("0000:00:00.0", "pci0000:00")
+        self.assertIn("through-host-bridge (bridge)", self.reach(m))
+        m.first("0000:00:00.0", "pci0000:00", (0x8086, 0x4660))         # a client's
+        self.assertIn("not-supported (unknown-bridge)", self.reach(m))
 
     def test_iommu(self):
         m = self.server()
@@ -215,7 +284,7 @@ class Doctor(Case):
         m.iommu("identity")
         self.assertEqual({f["verdict"] for f in self.told(m)}, {"ok"})
         m.iommu("something")
-        self.expect(m, "iommu", "cannot tell")
+        self.assertEqual({f["check"] for f in self.told(m) if f["verdict"] != "ok"}, {"iommu", "reach"})
 
     def test_bus_address(self):
         """The kernel's p2pdma uses bus addresses below a switch; a virtual machine's IOMMU translates them."""
@@ -234,15 +303,6 @@ class Doctor(Case):
             self.assertEqual({f["verdict"] for f in self.told(m) if f["check"] == "bus-address"}, {verdict})
         m.iommu("identity")
         self.assertNotIn("bus-address", [f["check"] for f in self.told(m)])
-
-    def test_host_bridge(self):
-        for cpu, verdict in ((("GenuineIntel", 6, 151), "cannot tell"), (("GenuineIntel", 6, 143), "ok"),
-                             (("AuthenticAMD", 25, 1), "ok"), (("AuthenticAMD", 21, 1), "cannot tell")):
-            m = machines.desktop(self.folder())
-            m.cpu(*cpu)
-            self.assertEqual([f["verdict"] for f in self.told(m) if f["check"] == "host-bridge"], [verdict], cpu)
-        m.remove("proc/cpuinfo")
-        self.assertEqual([f["verdict"] for f in self.told(m) if f["check"] == "host-bridge"], ["cannot tell"])
 
     def test_link(self):
         m = self.server()
@@ -303,10 +363,66 @@ class Doctor(Case):
         m.module("nv_peer_mem", "1.3")
         self.expect(m, "peermem", "broken", "rmmod nv_peer_mem")
 
+    def test_our_client(self):
+        def found(m):
+            return {f["subject"]: (f["verdict"], json.dumps(f)) for f in self.told(m) if f["check"] == "peermem"}
+
+        m = self.peermem(opened=True)
+        m.module("peerdma_peermem", "1")
+        m.module("peerdma_peer_core", "1")
+        m.put("sys/module/peerdma_peermem/parameters/persistent", "N\n")
+        m.put("sys/kernel/mm/memory_peers/nv_mem/version", "peerdma\n")
+        self.assertEqual({s: v for s, (v, _) in found(m).items()}, {"the RDMA core": "ok", "peerdma_peermem": "ok"})
+        self.assertIn("peerdma_peer_core", found(m)["the RDMA core"][1])
+        self.assertIn("nv_mem", found(m)["peerdma_peermem"][1])
+        # listed by another name, with a second registration
+        shutil.rmtree(m.path + "/sys/kernel/mm")
+        m.put("sys/module/peerdma_peermem/parameters/persistent", "Y\n")
+        for name in ("gpus", "gpus_nc"):
+            m.put(f"sys/kernel/mm/memory_peers/{name}/version", "peerdma\n")
+        self.assertEqual({s: v for s, (v, _) in found(m).items()}, {"the RDMA core": "ok", "peerdma_peermem": "ok"})
+        self.assertIn("gpus_nc", found(m)["peerdma_peermem"][1])
+        self.assertIn("stays pinned", found(m)["peerdma_peermem"][1])
+        # beside each of the others
+        m.module("nvidia_peermem", "580.95.05")
+        self.expect(m, "peermem", "broken", "nvidia_peermem and peerdma_peermem", "rmmod nvidia_peermem")
+        m.module("nv_peer_mem", "1.3")
+        self.expect(m, "peermem", "broken", "nv_peer_mem and peerdma_peermem", "rmmod nv_peer_mem")
+
+    def test_our_client_with_amd(self):
+        m = machines.amd(self.folder())
+        m.module("peerdma_peermem", "1")
+        m.put("sys/kernel/mm/memory_peers/nv_mem/version", "peerdma\n")
+        self.assertEqual({f["subject"]: f["verdict"] for f in self.told(m) if f["check"] == "peermem"}, {"peerdma_peermem": "ok"})
+        m.put("sys/kernel/mm/memory_peers/amdkfd/version", "1.0\n")
+        self.expect(m, "peermem", "broken", "amdkfd and peerdma_peermem", "rmmod peerdma_peermem")
+
     def test_client_not_shown(self):
         m = self.server()
         shutil.rmtree(m.path + "/sys/kernel/mm")
         self.expect(m, "peermem", "cannot tell", "memory_peers")
+
+    def test_client_of_another(self):
+        """AMD's client says nothing of NVIDIA's memory."""
+        m = self.server()
+        shutil.rmtree(m.path + "/sys/kernel/mm")
+        m.put("sys/kernel/mm/memory_peers/amdkfd/version", "1.0\n")
+        self.expect(m, "peermem", "cannot tell", "no client of NVIDIA's")
+
+    def test_peermem_of_amd(self):
+        def lines(m):
+            return [(f["verdict"], f["subject"], json.dumps(f["evidence"])) for f in self.told(m) if f["check"] == "peermem"]
+
+        m = machines.amd(self.folder())
+        self.assertEqual([line[:2] for line in lines(m)], [("ok", "AMD's client")])           # dma-buf works
+        self.assertIn("no amdkfd", lines(m)[0][2])
+        m.kernel_config(DMABUF_MOVE_NOTIFY=None)
+        found = lines(m)
+        self.assertEqual([line[:2] for line in found], [("broken", "AMD's client")])
+        self.assertIn("without DMABUF_MOVE_NOTIFY", found[0][2])
+        m.put("sys/kernel/mm/memory_peers/amdkfd/version", "1.0\n")
+        m.put("sys/kernel/mm/memory_peers/peerdma/version", "1.0\n")
+        self.assertEqual([line[:2] for line in lines(m)], [("ok", "AMD's client"), ("ok", "another client")])
 
     def test_kernel(self):
         for option in ("PCI_P2PDMA", "DMABUF_MOVE_NOTIFY", "HSA_AMD_P2P"):

@@ -337,15 +337,11 @@ static void put_list(struct tree *t, const char *folder)
 
 static struct tree *tree_make(void)
 {
-	struct tree *t = calloc(1, sizeof(*t));
+	/* Nothing is read there: files are opened by the functions above. */
+	struct tree *t = tree_open("/");
 
-	MUST(t);
-	t->root = open("/dev/null", O_PATH | O_CLOEXEC);
-	MUST(t->root >= 0);
-	if (tree_read_index(t)) {
-		tree_close(t);
+	if (!t)
 		return NULL;
-	}
 	for (size_t i = 0; i < now.count; i++) {
 		const struct file *f = &now.files[i];
 		char *folder = f->gone ? NULL : strdup(f->path), *slash;

@@ -14,6 +14,33 @@
 struct peerdma_turns {
 	int none;
 };
+/* Nor slots, and dma-bufs are made of nothing. */
+#define PEERDMA_SLOTS_H
+struct peerdma_slots {
+	int none;
+};
+#define PEERDMA_EXPORT_H
+struct peerdma_pin;
+struct file;
+int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file **file);
+/* Every caller is the one user. */
+#define PEERDMA_ACCOUNT_H
+enum peerdma_charge {
+	CHARGE_PINS,
+	CHARGE_MAPPINGS,
+	CHARGE_VIEWS,
+	CHARGE_EXPORTS,
+	CHARGES,
+};
+struct peerdma_account {
+	atomic_t used[CHARGES];
+	atomic64_t aperture;
+	atomic_long_t locked;
+	atomic64_t revocations;
+};
+static unsigned int peerdma_limits[CHARGES];
+static unsigned int peerdma_aperture_mib;
+struct peerdma_account *peerdma_account(void);
 
 #include "../../peerdma/kernel/uapi.c"
 
@@ -24,6 +51,7 @@ size_t user_size;
 int user_accesses;
 bool memory_short;
 struct peerdma_stats peerdma_stats;
+struct user_namespace init_user_ns;
 
 static struct {
 	u8 fail;		/* what of the bridge fails in this call: bits */
@@ -43,7 +71,8 @@ static struct {
 static struct peerdma_pin *pins[PINS + 1];
 static struct peerdma_file open_file;
 static struct peerdma_provider provider = { .name = "fuzz" };
-static struct pci_dev pdev;
+static struct pci_bus pci_bus = { .number = 1 };
+static struct pci_dev pdev = { .bus = &pci_bus };
 static struct file dmabuf;
 static char imported;		/* stands for a dma-buf of others */
 
@@ -52,7 +81,14 @@ u32 peerdma_provider_count(void)
 	return 1;
 }
 
-struct peerdma_pin *peerdma_pin_new(struct peerdma_file *file)
+struct peerdma_account *peerdma_account(void)
+{
+	static struct peerdma_account account;
+
+	return now.fail & NO_MEMORY ? NULL : &account;
+}
+
+struct peerdma_pin *peerdma_pin_new(struct peerdma_owner *owner)
 {
 	struct peerdma_pin *pin;
 	u32 i;
@@ -67,22 +103,22 @@ struct peerdma_pin *peerdma_pin_new(struct peerdma_file *file)
 	memset(pin, 0xa5, sizeof(*pin));
 	pin->ref.count = 1;
 	pin->handle = i;
-	pin->file = file;
+	pin->owner = owner;
+	pin->slot_index = 5;
 	pin->lock.locked = 0;
 	pin->published = false;
-	pin->maps.next = pin->maps.prev = &pin->maps;
-	pin->views = pin->exports = 0;
-	pin->source = NULL;
+	pin->made.next = pin->made.prev = &pin->made;
+	pin->state = PIN_LIVE;
+	pin->import = NULL;
 	pin->provider = &provider;
 	pins[i] = pin;
 	now.pins++;
 	return pin;
 }
 
-void peerdma_pin_put(struct peerdma_pin *pin)
+void peerdma_pin_free(struct kref *ref)
 {
-	if (!--pin->ref.count)
-		free(pin);
+	free(container_of(ref, struct peerdma_pin, ref));
 }
 
 static void forget(struct peerdma_pin *pin)
@@ -95,7 +131,7 @@ static void forget(struct peerdma_pin *pin)
 
 int peerdma_pin_start(struct peerdma_pin *pin)
 {
-	MUST(!pin->ops && !pin->client_priv);
+	MUST(!strcmp(pin->client, "/dev/peerdma"));
 	if (now.fail & FAIL_START || !pin->length || pin->addr + pin->length < pin->addr)
 		return -EINVAL;
 	pin->page_shift = 12;
@@ -126,29 +162,34 @@ int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf)
 	MUST(dmabuf == (struct dma_buf *)&imported && now.dmabufs);
 	pin->addr &= 0xffffff;
 	err = peerdma_pin_start(pin);
-	pin->source = NULL;
 	return err;
 }
 
-/* No pin here has a source: what these guard is tested in the virtual machine. */
-int peerdma_maps_lock_source(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+/* No pin here is an import: what these guard then is tested in the virtual machine. */
+int peerdma_maps_lock(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
 {
-	(void)pin;
 	(void)dev;
 	(void)dir;
-	abort();
+	mutex_lock(&pin->lock);
+	return 0;
 }
 
-void peerdma_maps_unlock_source(struct peerdma_pin *pin)
+void peerdma_maps_unlock(struct peerdma_pin *pin)
 {
-	(void)pin;
-	abort();
+	mutex_unlock(&pin->lock);
 }
 
-void peerdma_pin_abandon(struct peerdma_pin *pin)
+int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer)
 {
-	MUST(!pin->published);
-	forget(pin);
+	MUST(!importer && !pin->lock.locked && dev == &pdev.dev);
+	return 0;
+}
+
+void peerdma_pin_leave(struct peerdma_pin *pin, bool held)
+{
+	MUST(!pin->published && !held && pins[pin->handle] == pin);
+	pins[pin->handle] = NULL;
+	now.pins--;
 }
 
 bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy)
@@ -157,17 +198,21 @@ bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy)
 		*busy = true;
 		return false;
 	}
-	while (pin->maps.next != &pin->maps)
-		peerdma_map_destroy(container_of(pin->maps.next, struct peerdma_map, node));
+	while (pin->made.next != &pin->made) {
+		struct peerdma_map *map = container_of(pin->made.next, struct peerdma_map, made.node);
+
+		open_file.maps.entries[map->handle] = NULL;
+		peerdma_made_end(&map->made);
+	}
 	forget(pin);
 	return true;
 }
 
-struct peerdma_pin *peerdma_pin_find(const struct peerdma_file *file, u32 handle)
+struct peerdma_pin *peerdma_pin_find(const struct peerdma_owner *owner, u32 handle)
 {
 	struct peerdma_pin *pin = handle <= PINS ? pins[handle] : NULL;
 
-	MUST(file == &open_file);
+	MUST(owner == &open_file.owner);
 	if (!pin || !pin->published)
 		return NULL;
 	pin->ref.count++;
@@ -181,7 +226,8 @@ int peerdma_pin_usable(const struct peerdma_pin *pin)
 }
 
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
-				       enum dma_data_direction dir, u64 offset, u64 length)
+				       enum dma_data_direction dir, u64 offset, u64 length,
+				       const struct peerdma_made_ops *ops)
 {
 	struct peerdma_map *map;
 	u32 i;
@@ -193,39 +239,52 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	map = calloc(1, sizeof(*map));
 	MUST(map);
 	map->pub.pin = pin;
+	map->made.pin = pin;
+	map->made.ops = ops;
 	map->nsegs = 1 + (u32)(length / 4096 % 5);
 	map->segs = calloc(map->nsegs, sizeof(*map->segs));
 	MUST(map->segs);
 	for (i = 0; i < map->nsegs; i++)
 		map->segs[i] = (struct peerdma_segment){ .dma_addr = i / 2 * 0x100000 + i % 2 * 4096, .length = 4096 };
 	map->live = true;
-	map->node.next = &pin->maps;
-	map->node.prev = pin->maps.prev;
-	pin->maps.prev->next = &map->node;
-	pin->maps.prev = &map->node;
+	map->made.node.next = &pin->made;
+	map->made.node.prev = pin->made.prev;
+	pin->made.prev->next = &map->made.node;
+	pin->made.prev = &map->made.node;
 	now.maps++;
 	return map;
 }
 
-void peerdma_map_destroy(struct peerdma_map *map)
+const struct peerdma_made_ops peerdma_runs_ops = { .charge = CHARGE_MAPPINGS };
+
+void peerdma_made_end(struct peerdma_made *made)
 {
-	if (map->handle)
-		open_file.maps.entries[map->handle] = NULL;
-	map->node.prev->next = map->node.next;
-	map->node.next->prev = map->node.prev;
+	struct peerdma_map *map = container_of(made, struct peerdma_map, made);
+
+	MUST(!map->handle || !open_file.maps.entries[map->handle]);
+	made->node.prev->next = made->node.next;
+	made->node.next->prev = made->node.prev;
 	free(map->segs);
 	free(map);
 	now.maps--;
 }
 
-int peerdma_export(struct peerdma_pin *pin, struct peerdma_export_args *args, struct file **file)
+int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file **file)
 {
-	MUST(!pin->lock.locked && !args->flags);
+	(void)offset;
+	(void)length;
+	MUST(!pin->lock.locked);
 	if (now.fail & FAIL_EXPORT)
 		return -EINVAL;
 	now.files++;
 	*file = &dmabuf;
 	return 0;
+}
+
+bool ns_capable_noaudit(struct user_namespace *ns, int cap)
+{
+	MUST(ns == &init_user_ns && cap == CAP_SYS_ADMIN);
+	return !(now.fail & PLAIN_USER);
 }
 
 bool capable(int cap)
@@ -283,7 +342,7 @@ static bool malformed(u32 nr, const u8 *arg, u32 given)
 	static const struct {
 		u32 size, zero[2], zeros;	/* of the struct; words that must be 0 */
 	} rules[] = {
-		[_IOC_NR(PEERDMA_INFO)] = { sizeof(struct peerdma_info), { 4 }, 1 },
+		[_IOC_NR(PEERDMA_INFO)] = { offsetof(struct peerdma_info, user_pins), { 4 }, 1 },
 		[_IOC_NR(PEERDMA_PIN)] = { sizeof(struct peerdma_pin_args),
 					   { offsetof(struct peerdma_pin_args, reserved) }, 1 },
 		[_IOC_NR(PEERDMA_UNPIN)] = { sizeof(struct peerdma_handle_args), { 0 }, 0 },
@@ -309,7 +368,8 @@ static bool malformed(u32 nr, const u8 *arg, u32 given)
 		if (!word || word > 3)
 			return true;
 	}
-	for (i = rules[nr].size; i < given; i++) {
+	/* INFO has grown since the first release. */
+	for (i = nr == _IOC_NR(PEERDMA_INFO) ? sizeof(struct peerdma_info) : rules[nr].size; i < given; i++) {
 		if (arg[i])
 			return true;
 	}

@@ -10,35 +10,10 @@
 #include <unistd.h>
 
 #include <cuda.h>
-#include "peerdma_cache.h"
+#include "../lib/checks.h"
+#include "../lib/counted.h"
 
 #define MIB (1UL << 20)
-
-static int failures, added, removed;
-
-static void check(int ok, const char *what)
-{
-	printf("%s - %s\n", ok ? "ok" : "not ok", what);
-	failures += !ok;
-}
-
-static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
-{
-	(void)arg;
-	(void)length;
-	out->handle = (void *)(uintptr_t)addr;
-	added++;
-	return 0;
-}
-
-static void drop(void *arg, uint64_t addr, uint64_t length, void *handle)
-{
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
-	removed++;
-}
 
 static void use(struct peerdma_cache *cache, CUdeviceptr p)
 {
@@ -51,7 +26,7 @@ static void use(struct peerdma_cache *cache, CUdeviceptr p)
 
 int main(void)
 {
-	struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = drop };
+	struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = counted_add, .remove = counted_remove };
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
 	struct peerdma_cache *cache;
 	CUcontext context;
@@ -62,29 +37,30 @@ int main(void)
 	if (cuInit(0) || cuCtxCreate(&context, 0, 0) || peerdma_cache_create(&ops, NULL, NULL, &cache))
 		return 2;
 	peerdma_cache_counters(cache, &c);
-	check(c.monitors == (PEERDMA_MONITOR_CALLS | PEERDMA_MONITOR_HOOKS), "the hooks are a monitor");
+	CHECK(c.monitors == (PEERDMA_MONITOR_CALLS | PEERDMA_MONITOR_HOOKS), "the hooks are a monitor");
 	cuMemAlloc(&p, MIB);
 	cuMemAlloc(&q, MIB);
 	use(cache, p);
 	use(cache, p);
 	use(cache, q);
-	check(added == 2, "two registrations, one used twice");
+	CHECK(added == 2, "two registrations, one used twice");
 	cuMemFree(p);
-	check(removed == 1, "the free ends the one of that memory");
+	CHECK(removed == 0, "a free calls no function of the program's");
 	use(cache, q);
-	check(added == 2, "and not the other");
+	CHECK(removed == 1, "the next use ends the registration of that memory");
+	CHECK(added == 2, "and not the other");
 	cuMemAlloc(&p, MIB);
 	use(cache, p);
-	check(added == 3, "what is there now is registered anew");
+	CHECK(added == 3, "what is there now is registered anew");
 	pid = fork();
 	if (!pid) {
 		peerdma_cache_close(cache);
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
-	check(!status, "a child closes its copy");
+	CHECK(!status, "a child closes its copy");
 	cuCtxDestroy(context);
-	check(removed == 3, "a context goes, with all registrations");
+	CHECK(peerdma_cache_drain(cache) == 2 && removed == 3, "a context goes, with all registrations");
 	peerdma_cache_close(cache);
 	return failures != 0;
 }

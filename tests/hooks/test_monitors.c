@@ -15,17 +15,11 @@
 #include <cuda.h>
 #include "peerdma.h"
 #include "peerdma_cache.h"
+#include "../lib/checks.h"
 
 #define LENGTH 65536UL
 
 static char text[1 << 16];
-static int failures;
-
-static void check(int ok, const char *what)
-{
-	printf("%s - %s\n", ok ? "ok" : "not ok", what);
-	failures += !ok;
-}
 
 /* What the command writes about this process. */
 static void look(const char *program, const char *option)
@@ -95,15 +89,15 @@ int main(int argc, char **argv)
 	use(cache, host);
 
 	look(argv[1], "--json");
-	check(region_says((void *)(uintptr_t)p, "monitor", argv[2]), "GPU memory: who tells of its end");
-	check(region_says((void *)(uintptr_t)p, "why", "the registration has no word"), "and why not a word");
-	check(region_says(host, "monitor", "none"), "host memory: nobody tells, and nobody needs to");
-	check(region_says(host, "why", "what is registered is a range"), "and why");
+	CHECK(region_says((void *)(uintptr_t)p, "monitor", argv[2]), "GPU memory: who tells of its end");
+	CHECK(region_says((void *)(uintptr_t)p, "why", "the registration has no word"), "and why not a word");
+	CHECK(region_says(host, "monitor", "none"), "host memory: nobody tells, and nobody needs to");
+	CHECK(region_says(host, "why", "what is registered is a range"), "and why");
 	if (failures)
 		puts(text);
 	look(argv[1], "");
-	check(strstr(text, "none: what is registered is a range") != NULL, "people are told of nobody");
-	check(strstr(text, strcmp(argv[2], "hooks") ? "check: the registration has no word, and libpeerdma-hooks is not" :
+	CHECK(strstr(text, "none: what is registered is a range") != NULL, "people are told of nobody");
+	CHECK(strstr(text, strcmp(argv[2], "hooks") ? "check: the registration has no word, and libpeerdma-hooks is not" :
 		     "hooks: the registration has no word; libpeerdma-hooks sees every way") != NULL, "and of who");
 	if (failures)
 		puts(text);

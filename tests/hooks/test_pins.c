@@ -10,19 +10,13 @@
 
 #include <cuda.h>
 #include "peerdma.h"
+#include "../lib/checks.h"
 
 #define LENGTH	65536UL
 #define ROUNDS	300
 
 static struct peerdma *ctx;
 static CUcontext context;
-static int failures;
-
-static void check(int ok, const char *what)
-{
-	printf("%s - %s\n", ok ? "ok" : "not ok", what);
-	failures += !ok;
-}
 
 static struct peerdma_region *pin(CUdeviceptr p, void *cookie)
 {
@@ -81,7 +75,7 @@ static void race(void)
 		pthread_join(t, &failed);
 		wrong += failed || notice();
 	}
-	check(!wrong, "a free beside an unpin: no notice is left of what is gone");
+	CHECK(!wrong, "a free beside an unpin: no notice is left of what is gone");
 }
 
 int main(void)
@@ -96,19 +90,19 @@ int main(void)
 	a = pin(p, &p);
 	b = pin(q, &q);
 	pin(r, &r);			/* until the context closes */
-	check(!notice() && state(a) == PEERDMA_STATE_LIVE, "pins, and nothing to tell");
+	CHECK(!notice() && state(a) == PEERDMA_STATE_LIVE, "pins, and nothing to tell");
 	cuMemFree(p);
-	check(notice() == &p && !notice(), "a free is told, of its own memory alone");
-	check(state(a) == PEERDMA_STATE_REVOKED && state(b) == PEERDMA_STATE_LIVE, "and so says the status");
+	CHECK(notice() == &p && !notice(), "a free is told, of its own memory alone");
+	CHECK(state(a) == PEERDMA_STATE_REVOKED && state(b) == PEERDMA_STATE_LIVE, "and so says the status");
 	cuMemAlloc(&p, LENGTH);
-	check(state(a) == PEERDMA_STATE_REVOKED && !notice(), "once, whatever is there next");
-	check(!peerdma_unpin(a), "the pin is unpinned");
+	CHECK(state(a) == PEERDMA_STATE_REVOKED && !notice(), "once, whatever is there next");
+	CHECK(!peerdma_unpin(a), "the pin is unpinned");
 	cuMemFree(p);
-	check(!notice(), "and of no more concern");
+	CHECK(!notice(), "and of no more concern");
 	cuCtxDestroy(other);
-	check(notice() == &r && !notice() && state(b) == PEERDMA_STATE_LIVE, "a context's end, of its own memory alone");
+	CHECK(notice() == &r && !notice() && state(b) == PEERDMA_STATE_LIVE, "a context's end, of its own memory alone");
 	cuMemFree(q);
-	check(!peerdma_unpin(b) && !notice(), "unpinned before the notice was read: there is none");
+	CHECK(!peerdma_unpin(b) && !notice(), "unpinned before the notice was read: there is none");
 	race();
 	peerdma_close(ctx);
 	return failures != 0;

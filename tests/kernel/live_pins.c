@@ -24,14 +24,18 @@ static u64 live_va[LIVE_PINS_MAX];
 static u32 count;
 static atomic_t callbacks = ATOMIC_INIT(0);
 
+/* data: where the pin's table is kept for as long as it is pinned. */
 static void freed(void *data)
 {
+	struct nvidia_p2p_page_table **table = data;
+
+	nvidia_p2p_free_page_table(*table);
 	atomic_inc(&callbacks);
 }
 
 static int get(u64 va, struct nvidia_p2p_page_table **table)
 {
-	return nvidia_p2p_get_pages(0, 0, va, PAGE_64K, table, freed, NULL);
+	return nvidia_p2p_get_pages(0, 0, va, PAGE_64K, table, freed, table);
 }
 
 static int bring_to(const struct live_pins_run *r)
@@ -102,15 +106,19 @@ static int run(struct live_pins_run *r)
 	return err ?: measure(r);
 }
 
+#define MAX_VICTIMS 64
+
 static int victims(struct live_pins_victims *v)
 {
-	struct nvidia_p2p_page_table *table;
+	static struct nvidia_p2p_page_table *tables[MAX_VICTIMS];
 	int err = 0;
 	u32 i;
 
+	if (v->pages > MAX_VICTIMS)
+		return -EINVAL;
 	v->callbacks = atomic_xchg(&callbacks, 0);
 	for (i = 0; i < v->pages && !err; i++)
-		err = get(v->va + i * PAGE_64K, &table);
+		err = get(v->va + i * PAGE_64K, &tables[i]);
 	return err;
 }
 

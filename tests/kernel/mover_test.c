@@ -509,7 +509,7 @@ static void bridge_calls(void)
 	a = good;
 	a.offset = LENGTH;
 	a.length = 0;
-	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	FAILS(ENXIO, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
 	a = good;
 	a.offset = -1;
 	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));

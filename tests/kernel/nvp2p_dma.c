@@ -91,14 +91,71 @@ static void wrong_arguments(struct gpu *g)
 	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_NULL_PEER).ret, -EINVAL);
 	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_NULL_TABLE).ret, -EINVAL);
 	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_NULL_MAPPING).ret, -EINVAL);
-	if (peer_bdf(1))
-		EXPECT(T(.op = T_DMA_UNMAP, .bdf = peer_bdf(1)).ret, -EINVAL);
 	EXPECT(unmap(0, 0), 0);
 	/* Unlinked already: nothing to do. */
 	EXPECT(T(.op = T_DMA_UNMAP, .bdf = bdf, .flags = W_STALE_MAPPING).ret, 0);
 	EXPECT(t_put(0), 0);
 	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_STALE_TABLE), EINVAL, OUT_NULL);
 	EXPECT(T(.op = T_DMA_UNMAP, .bdf = bdf, .flags = W_STALE_TABLE | W_STALE_MAPPING).ret, 0);
+}
+
+/* For another device it is unmapped all the same. */
+static void wrong_peer(struct gpu *g)
+{
+	uint64_t dma;
+
+	pinned(g, 0);
+	EXPECT(map(0, 0, 0).ret, 0);
+	T(.op = T_DMA_ADDRESSES, .data = PTR(&dma), .length = 1);
+	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_OTHER_PEER).ret, 0);
+	if (peer_is_translated(0))
+		EXPECT(T(.op = T_TRANSLATE, .bdf = peer_bdf(0), .va = dma).value, 0);
+	EXPECT(t_put(0), 0);
+}
+
+/* Finds the page of [va, va + n pages) that is the last of the BAR, by pins that it ends again: its index, or -1. */
+static int last_page(uint64_t va, int n)
+{
+	enum { AT_ONCE = 512 };
+	uint64_t pages[AT_ONCE], most = 0;
+	int found = -1, at, i;
+
+	for (at = 0; at < n; at += AT_ONCE) {
+		int count = n - at < AT_ONCE ? n - at : AT_ONCE;
+
+		EXPECT(t_get(0, va + at * PAGE64, count * PAGE64).ret, 0);
+		t_pages(0, pages, count);
+		EXPECT(t_put(0), 0);
+		for (i = 0; i < count; i++) {
+			if (pages[i] > most) {
+				most = pages[i];
+				found = at + i;
+			}
+		}
+	}
+	return found;
+}
+
+/* The driver's own off-by-one: the last page of the BAR is taken to be outside. */
+static void end_of_bar(struct gpu *g)
+{
+	struct softgpu_info info;
+	uint64_t va;
+	int last;
+
+	NEED(!sg_info(g->fd, &info));
+	if (!info.on_pci) {
+		printf("skip: VRAM is in no BAR\n");
+		return;
+	}
+	va = need_alloc(g, info.vram_free);
+	last = last_page(va, info.vram_free / PAGE64);
+	EXPECT(t_get(0, va + last * PAGE64, PAGE64).ret, 0);
+	MUST_FAIL(map(0, 0, 0), EIO, OUT_NULL);
+	EXPECT(t_put(0), 0);
+	EXPECT(t_get(0, va + (last ? last - 1 : 1) * PAGE64, PAGE64).ret, 0);
+	EXPECT(map(0, 0, 0).ret, 0);
+	EXPECT(t_put(0), 0);
 }
 
 static void put_sweeps(struct gpu *g)
@@ -241,6 +298,8 @@ const struct test_case dma_cases[] = {
 	{ "dma: the mapping's version, page size, entries, addresses", success },
 	{ "dma: several mappings, several peers", several },
 	{ "dma: wrong arguments", wrong_arguments },
+	{ "dma: unmapped for another device", wrong_peer },
+	{ "dma: the last 64 KiB of the BAR", end_of_bar },
 	{ "dma: put ends what is left", put_sweeps },
 	{ "dma: a revocation ends what is left", callback_sweeps },
 	{ "dma: in the callback", in_the_callback },

@@ -42,33 +42,78 @@ static void put_after_callback(struct gpu *g)
 	EXPECT(t_state(0).callbacks, 1);
 }
 
-static void child_puts(void *arg)
+/* Each way says 0; W_KEEP, for the pin may be there still. */
+static int put_by(uint64_t token, uint32_t va_space)
 {
-	(void)arg;
-	EXPECT(t_put(0), 0);
+	return T(.op = T_PUT, .flags = W_KEEP, .token = token, .va_space = va_space).ret;
 }
 
+static int pins(struct gpu *g)
+{
+	struct softgpu_info info;
+
+	NEED(!sg_info(g->fd, &info));
+	return (int)info.pins;
+}
+
+static void child_puts(void *arg)
+{
+	const struct softgpu_query *tokens = arg;
+
+	EXPECT(put_by(tokens ? tokens->p2p_token : 0, 0), 0);
+}
+
+/* Only the process whose memory it is finds its pins without a token. */
 static void put_elsewhere(struct gpu *g)
 {
 	uint64_t va = need_alloc(g, PAGE64);
-	struct softgpu_info before, after;
+	int before = pins(g);
 
-	NEED(!sg_info(g->fd, &before));
 	EXPECT(t_get(0, va, PAGE64).ret, 0);
 	CHECK(in_child(child_puts, NULL), "the child did not end well");
-	NEED(!sg_info(g->fd, &after));
-	CHECK(after.pins == before.pins && after.bar1_used == before.bar1_used,
-	      "another process's put did not end the pin");
+	EXPECT(pins(g), before + 1);
+	EXPECT(t_state(0).callbacks, 0);
+	EXPECT(sg_free(g->fd, va), 0);
+	EXPECT(t_state(0).callbacks_done, 1);
+	EXPECT(pins(g), before);
+}
+
+static void put_elsewhere_by_token(struct gpu *g)
+{
+	uint64_t va = need_alloc(g, PAGE64);
+	int before = pins(g);
+	struct softgpu_query q;
+
+	EXPECT(sg_query(g->fd, va, &q), 0);
+	EXPECT(t_get(0, va, PAGE64).ret, 0);
+	CHECK(in_child(child_puts, &q), "the child did not end well");
+	EXPECT(pins(g), before);
+	EXPECT(T(.op = T_PUT, .flags = W_STALE_TABLE).ret, 0);
+	T(.op = T_FORGET);
 	EXPECT(sg_free(g->fd, va), 0);
 	EXPECT(t_state(0).callbacks, 0);
 }
 
-static void put_ignores_the_rest(struct gpu *g)
+/* The table says which pin, the token who asks; the address and the other token nothing. */
+static void put_by_wrong_tokens(struct gpu *g)
 {
-	uint64_t va = need_alloc(g, PAGE64);
+	uint64_t va = need_alloc(g, PAGE64), elsewhere;
+	uint32_t other = sg_ctx(g->fd);
+	int before = pins(g);
+	struct softgpu_query q, o;
 
+	NEED(!sg_alloc(g->fd, other, PAGE64, &elsewhere));
+	EXPECT(sg_query(g->fd, va, &q), 0);
+	EXPECT(sg_query(g->fd, elsewhere, &o), 0);
 	EXPECT(t_get(0, va, PAGE64).ret, 0);
-	EXPECT(T(.op = T_PUT, .token = 7, .va_space = 9).ret, 0);
+	EXPECT(put_by(7, 9), 0);
+	EXPECT(put_by(o.p2p_token, o.va_space_token), 0);
+	EXPECT(pins(g), before + 1);
+	EXPECT(T(.op = T_PUT, .token = q.p2p_token, .va_space = q.va_space_token ^ 1).ret, 0);
+	EXPECT(pins(g), before);
+	EXPECT(t_get(0, va, PAGE64).ret, 0);
+	EXPECT(T(.op = T_PUT, .va_space = 9).ret, 0);
+	EXPECT(pins(g), before);
 	EXPECT(sg_free(g->fd, va), 0);
 	EXPECT(t_state(0).callbacks, 0);
 }
@@ -94,7 +139,7 @@ static void wrong_kind(struct gpu *g)
 	EXPECT(T(.op = T_PUT_PERSISTENT).ret, -EINVAL);
 	EXPECT(t_put(0), 0);
 	EXPECT(T(.op = T_GET_PERSISTENT, .va = va, .length = PAGE64).ret, 0);
-	EXPECT(T(.op = T_PUT).ret, -EINVAL);
+	EXPECT(put_by(0, 0), 0);
 	EXPECT(T(.op = T_PUT_PERSISTENT).ret, 0);
 }
 
@@ -117,17 +162,47 @@ static void persistent_table(struct gpu *g)
 	EXPECT(T(.op = T_PUT_PERSISTENT, .slot = 1).ret, 0);
 }
 
+static bool is_coherent(struct gpu *g)
+{
+	FILE *f = fopen("/sys/module/nvidia/parameters/coherent", "r");
+	bool on = f && fgetc(f) == 'Y';
+	struct softgpu_info info;
+
+	if (f)
+		fclose(f);
+	NEED(!sg_info(g->fd, &info));
+	return on && !info.on_pci;
+}
+
+/* A coherent GPU's memory through BAR1: not to be cached, and for no peer. */
+static void forced_through_bar1(struct gpu *g)
+{
+	uint64_t va = need_alloc(g, PAGE64);
+	struct nvp2p_test_call r = T(.op = T_GET_PERSISTENT, .va = va, .length = PAGE64, .value = 1);
+
+	EXPECT(r.ret, 0);
+	EXPECT((int)r.table_flags, 0);
+	if (peer_bdf(0))
+		MUST_FAIL(T(.op = T_DMA_MAP, .bdf = peer_bdf(0)), ENOTSUPP, OUT_NULL);
+	EXPECT(T(.op = T_PUT_PERSISTENT).ret, 0);
+	r = T(.op = T_GET_PERSISTENT, .va = va, .length = PAGE64);
+	EXPECT((int)r.table_flags, 1);
+	EXPECT(T(.op = T_PUT_PERSISTENT).ret, 0);
+}
+
 static void persistent_flags(struct gpu *g)
 {
 	uint64_t va = need_alloc(g, PAGE64);
 
-	MUST_FAIL(T(.op = T_GET_PERSISTENT, .va = va, .length = PAGE64, .value = 1), ENOTSUPP,
-		  OUT_NULL);
-	MUST_FAIL(T(.op = T_GET_PERSISTENT, .va = va, .length = PAGE64, .value = 2), EINVAL,
-		  OUT_NULL);
-	EXPECT(T(.op = T_GET_PERSISTENT, .va = va, .length = PAGE64).ret, 0);
+	if (is_coherent(g))
+		forced_through_bar1(g);
+	else
+		MUST_FAIL(T(.op = T_GET_PERSISTENT, .va = va, .length = PAGE64, .value = 1), ENOTSUPP,
+			  OUT_NULL);
+	/* Of others none is looked at. */
+	EXPECT(T(.op = T_GET_PERSISTENT, .va = va, .length = PAGE64, .value = 0xfffffffe).ret, 0);
 	EXPECT(T(.op = T_PUT_PERSISTENT, .value = 1).ret, -EINVAL);
-	EXPECT(T(.op = T_PUT_PERSISTENT, .value = 1, .flags = W_NULL_TABLE).ret, 0);
+	EXPECT(T(.op = T_PUT_PERSISTENT, .value = 1, .flags = W_NULL_TABLE).ret, -EINVAL);
 	EXPECT(T(.op = T_PUT_PERSISTENT, .flags = W_NULL_TABLE).ret, 0);
 	EXPECT(T(.op = T_PUT_PERSISTENT).ret, 0);
 	EXPECT(T(.op = T_PUT_PERSISTENT, .flags = W_STALE_TABLE).ret, -EINVAL);
@@ -195,7 +270,8 @@ const struct test_case end_cases[] = {
 	{ "put: what is no live table", put_unknown },
 	{ "put: after the callback", put_after_callback },
 	{ "put: from another process", put_elsewhere },
-	{ "put: token and address are not looked at", put_ignores_the_rest },
+	{ "put: from another process, by its token", put_elsewhere_by_token },
+	{ "put: wrong tokens", put_by_wrong_tokens },
 	{ "put: many, in any order", put_many },
 	{ "put: the other kind's", wrong_kind },
 	{ "persistent: the table", persistent_table },

@@ -265,7 +265,7 @@ static void child_pins(void *arg)
 	MUST_FAIL(T(.op = T_GET_PERSISTENT, .va = o->va, .length = PAGE64), EINVAL, OUT_NULL);
 	EXPECT(T(.op = T_GET, .token = o->token, .va_space = o->va_space, .va = o->va,
 		 .length = PAGE64).ret, 0);
-	EXPECT(t_put(0), 0);
+	EXPECT(T(.op = T_PUT, .token = o->token, .va_space = o->va_space).ret, 0);
 }
 
 static void tokens(struct gpu *g)

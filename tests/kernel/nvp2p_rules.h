@@ -19,6 +19,9 @@ extern const struct test_case get_cases[], end_cases[], callback_cases[], sharin
 /* What needs no memory; no GPU is open when it is called. */
 void misc_rules(void);
 
+/* Opens the test client, before all of the following. */
+bool t_open(void);
+void t_close(void);
 /* Does an operation; ends the test if the operation itself makes no sense. */
 void t_call(struct nvp2p_test_call *c);
 #define T(...) ({								\

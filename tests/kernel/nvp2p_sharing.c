@@ -63,7 +63,7 @@ static void client(struct clients *all, int me, int line)
 	EXPECT(t_get(me, all->va[me], PAGE64).ret, 0);
 	MUST_FAIL(t_get(2, all->va[!me], PAGE64), EINVAL, OUT_NULL);
 	EXPECT(get_by(&all->q[me], 2, all->va[!me]).ret, 0);
-	EXPECT(t_put(2), 0);
+	EXPECT(T(.op = T_PUT, .slot = 2, .token = all->q[me].p2p_token).ret, 0);
 	meet(line);
 }
 

@@ -167,9 +167,20 @@ static void pin_is_gone(struct slot *s)
 		mapping_is_gone(s, i);
 }
 
+static void ignore(void *data)
+{
+}
+
+static struct slot *next_slot(struct slot *s)
+{
+	return s == &slots[NVP2P_TEST_SLOTS - 1] ? s : s + 1;
+}
+
 static void misbehave(struct slot *s, u32 how)
 {
+	struct slot *other = next_slot(s);
 	struct nvidia_p2p_dma_mapping *mapping = NULL;
+	struct nvidia_p2p_page_table *table = NULL;
 
 	if (how & C_PUT)
 		s->callback_ret = nvidia_p2p_put_pages(0, 0, s->va, s->table);
@@ -177,6 +188,21 @@ static void misbehave(struct slot *s, u32 how)
 		s->callback_ret = t_dma_map(s->peer[0], s->table, &mapping);
 	if (how & C_DMA_UNMAP)
 		s->callback_ret = t_dma_unmap(s->peer[0], s->table, s->mapping[0]);
+	if (how & C_FREE_NULL)
+		nvidia_p2p_free_page_table(NULL);
+	if (how & C_FREE_GARBAGE)
+		nvidia_p2p_free_page_table(POISON);
+	if (how & C_FREE_OTHER)
+		nvidia_p2p_free_page_table(other->table);
+	if (how & C_PUT_OTHER) {
+		s->callback_ret = nvidia_p2p_put_pages(0, 0, other->va, other->table);
+		pin_is_gone(other);
+	}
+	if (how & C_GET) {
+		s->callback_ret = nvidia_p2p_get_pages(0, 0, s->va, SZ_64K, &table, ignore, NULL);
+		if (!s->callback_ret)
+			nvidia_p2p_put_pages(0, 0, s->va, table);
+	}
 }
 
 /* Table and mappings are what they were. */
@@ -210,6 +236,12 @@ static void free_callback(void *data)
 		wait_for_completion_timeout(&s->release, 60 * HZ);
 	if (how & C_CLIENT_LOCK)
 		locked = client_lock(s);
+	if (how & (C_CLIENT_MUTEX | C_NEXT_MUTEX)) {
+		struct slot *whose = how & C_NEXT_MUTEX ? next_slot(s) : s;
+
+		mutex_lock(&whose->client);
+		mutex_unlock(&whose->client);
+	}
 	s->callback_valid = is_valid(s);
 	if ((how & C_PEEK) && t_table_readable(s->table)) {
 		u32 *page = map_page64(s->table->pages[0]->physical_address);
@@ -223,6 +255,8 @@ static void free_callback(void *data)
 		s->callback_frees |= t_free_dma_mapping(s->mapping[0]);
 	if (how & C_FREE_PAGE_TABLE)
 		s->callback_frees |= nvidia_p2p_free_page_table(s->table);
+	else if (!(how & C_KEEP_TABLE))
+		nvidia_p2p_free_page_table(s->table);
 	pin_is_gone(s);
 	client_unlock(s, locked);
 	/* Last, for those who look while it runs. */
@@ -280,6 +314,7 @@ static int op_get(struct slot *s, struct nvp2p_test_call *c, bool persistent)
 {
 	struct nvidia_p2p_page_table **where = c->flags & W_NULL_TABLE ? NULL : &s->table;
 	void *data = c->flags & W_NULL_DATA ? NULL : s;
+	bool locked = false;
 
 	if (s->table)
 		return -EBUSY;
@@ -295,6 +330,8 @@ static int op_get(struct slot *s, struct nvp2p_test_call *c, bool persistent)
 	s->callback_valid = false;
 	s->stuck = false;
 	s->table = POISON;
+	if (c->flags & W_CLIENT_LOCK)
+		locked = client_lock(s);
 	if (persistent)
 		c->ret = t_get_persistent(c->va, c->length, where, c->value);
 	else
@@ -307,6 +344,7 @@ static int op_get(struct slot *s, struct nvp2p_test_call *c, bool persistent)
 		s->table = NULL;
 	else if (s->table)
 		describe_table(s, c, s->table);
+	client_unlock(s, locked);
 	return 0;
 }
 
@@ -377,12 +415,29 @@ static int op_dma_map(struct slot *s, struct nvp2p_test_call *c)
 	return 0;
 }
 
+static struct pci_dev *another_than(const struct pci_dev *peer)
+{
+	struct pci_dev *pdev = NULL;
+
+	for_each_pci_dev(pdev) {
+		if (pdev != peer)
+			break;
+	}
+	return pdev;
+}
+
 static int op_dma_unmap(struct slot *s, struct nvp2p_test_call *c)
 {
 	bool locked = c->flags & W_CLIENT_LOCK && client_lock(s);
 	struct nvidia_p2p_dma_mapping *mapping = which_mapping(s, c);
 	struct pci_dev *peer = c->bdf ? get_peer(c) : pci_dev_get(s->peer[c->mapping]);
 
+	if (c->flags & W_OTHER_PEER) {
+		struct pci_dev *other = another_than(peer);
+
+		pci_dev_put(peer);
+		peer = other;
+	}
 	c->ret = t_dma_unmap(c->flags & W_NULL_PEER ? NULL : peer, which_table(s, c), mapping);
 	if (mapping && mapping == s->mapping[c->mapping] && !c->ret)
 		mapping_is_gone(s, c->mapping);
@@ -607,6 +662,9 @@ static int run(struct nvp2p_test_call *c)
 		if (!s->table || !t_table_readable(s->table))
 			return -ENOENT;
 		c->ret = is_in_bar(s->table);
+		return 0;
+	case T_FORGET:
+		pin_is_gone(s);
 		return 0;
 	case T_FEATURES:
 		return op_features(c);

@@ -38,6 +38,7 @@ enum nvp2p_test_op {
 	T_RESET,		/* puts everything, forgets everything */
 	T_FEATURES,		/* out: value F_*, version and token: the header's versions */
 	T_IN_BAR,		/* ret: all pages are within one BAR of a PCI device */
+	T_FORGET,		/* the slot's pin has ended otherwise: no call */
 	T_TRANSLATE,		/* bdf, va: a bus address; out: value, the physical one; pointer: translated */
 };
 
@@ -52,6 +53,7 @@ enum nvp2p_test_op {
 #define W_NULL_PEER		0x80
 #define W_CLIENT_LOCK		0x100	/* hold the slot's mutex across the call */
 #define W_SMALL_MASK		0x200	/* the peer can address 256 MiB */
+#define W_OTHER_PEER		0x800	/* any other PCI device for the peer */
 #define W_KEEP			0x400	/* the pin may not have ended: its callback may still come */
 
 /* What the nv-p2p.h that the module was built with has. */
@@ -65,7 +67,7 @@ enum nvp2p_test_op {
 #define F_RSYNC_REGISTERS	0x80
 
 /* What a callback does besides counting. */
-#define C_FREE_PAGE_TABLE	0x01
+#define C_FREE_PAGE_TABLE	0x01	/* and keeps what that returns; it does so anyway, but for C_KEEP_TABLE */
 #define C_FREE_DMA_MAPPING	0x02
 #define C_PUT			0x04	/* its own pin: forbidden */
 #define C_CLIENT_LOCK		0x08	/* takes the slot's mutex */
@@ -73,6 +75,14 @@ enum nvp2p_test_op {
 #define C_PEEK			0x20	/* reads the first word through the pinned address */
 #define C_DMA_MAP		0x40	/* maps in the callback: forbidden */
 #define C_DMA_UNMAP		0x80	/* unmaps its first mapping */
+#define C_KEEP_TABLE		0x100	/* does not free its page table: it must */
+#define C_FREE_NULL		0x200	/* frees NULL besides */
+#define C_FREE_GARBAGE		0x400	/* frees what is no table besides */
+#define C_FREE_OTHER		0x800	/* frees the table of the next slot besides, which is pinned */
+#define C_PUT_OTHER		0x1000	/* puts the pin of the next slot */
+#define C_GET			0x2000	/* pins again what it is told of */
+#define C_CLIENT_MUTEX		0x4000	/* takes the slot's mutex, and waits as long as it takes */
+#define C_NEXT_MUTEX		0x8000	/* the next slot's */
 
 enum nvp2p_test_misc {
 	M_INIT_MAPPING = 1,

@@ -148,21 +148,32 @@ static long attach(struct importer *im, const struct importer_attach *a)
 	return err;
 }
 
-/* NULL: it has none.  DMABUF_DEBUG hides the pages from importers, by turning bits round. */
-static struct page *first_page(const struct scatterlist *sg)
+/* How DMABUF_DEBUG hides pages on newer kernels: importers get a copy without, the exporter's table lies before it. */
+struct hidden {
+	struct sg_table *original;
+	struct sg_table copy;
+};
+
+/* By the kernel's mapping of the first page; NULL: it has none.  Older kernels' DMABUF_DEBUG turns the link's bits round. */
+static const u8 *first_byte(struct sg_table *sgt)
 {
+	const struct scatterlist *sg = sgt->sgl;
 	unsigned long link = sg->page_link;
 
-	if (IS_ENABLED(CONFIG_DMABUF_DEBUG))
+	if (IS_ENABLED(CONFIG_DMABUF_DEBUG) && link & ~3UL) {
 		link ^= ~0xffUL;
-	return (struct page *)(link & ~3UL);
+	} else if (IS_ENABLED(CONFIG_DMABUF_DEBUG)) {
+		sg = container_of(sgt, struct hidden, copy)->original->sgl;
+		link = sg->page_link;
+	}
+	return link & ~3UL ? (u8 *)page_address((struct page *)(link & ~3UL)) + sg->offset : NULL;
 }
 
 static long map(struct importer *im, struct importer_map *m)
 {
 	struct scatterlist *sg;
 	struct sg_table *sgt;
-	struct page *page;
+	const u8 *first;
 	u32 i;
 
 	if (!im->dmabuf || im->sgt)
@@ -174,13 +185,16 @@ static long map(struct importer *im, struct importer_map *m)
 		im->sgt = sgt;
 		im->dir = m->direction;
 		m->segments = sgt->nents;
-		m->dma_addr = sg_dma_address(sgt->sgl);
-		page = first_page(sgt->sgl);
-		m->pages = !!page;
-		m->first = page ? *((u8 *)page_address(page) + sgt->sgl->offset) : 0;
+		m->dma_addr = 0;
+		first = first_byte(sgt);
+		m->pages = !!first;
+		m->first = first ? *first : 0;
 		m->length = 0;
-		for_each_sgtable_dma_sg(sgt, sg, i)
+		for_each_sgtable_dma_sg(sgt, sg, i) {
+			if (m->offset - m->length < sg_dma_len(sg))
+				m->dma_addr = sg_dma_address(sg) + (m->offset - m->length);
 			m->length += sg_dma_len(sg);
+		}
 	}
 	unlock_resv(im);
 	return PTR_ERR_OR_ZERO(sgt);

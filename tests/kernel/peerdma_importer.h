@@ -26,10 +26,11 @@ struct importer_attach {
 struct importer_map {
 	__u32 direction;	/* enum dma_data_direction */
 	__u32 segments;		/* out */
-	__u64 dma_addr;		/* out: of the first */
+	__u64 dma_addr;		/* out: of the byte at `offset' */
 	__u64 length;		/* out: of all */
 	__u32 pages;		/* out: it has struct pages */
 	__u32 first;		/* out: the first byte of those */
+	__u64 offset;		/* into the range; the bytes after it lie together up to the end of a segment */
 };
 
 /* A view of the kernel's: one per open file, attached or not. */

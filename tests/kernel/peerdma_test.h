@@ -71,6 +71,8 @@ int export(int fd, uint32_t handle, uint64_t offset, uint64_t length);
 void *view(int fd, uint32_t handle, size_t length, int prot);
 const volatile uint32_t *generations(int fd);
 uint64_t live_pins(int fd);
+/* So many mappings of one page, or as many as this kernel does not warn of: its DMA-API debugging counts to 7. */
+unsigned int times_mapped(unsigned int wanted);
 
 /* Memory of its own pages, touched. */
 void *host_memory(size_t length);
@@ -94,15 +96,20 @@ long file_number(const char *path);
 
 /* A DMA card that can be mapped for: its PCI address; false: there is none. */
 bool find_card(struct peerdma_map_args *map);
+/* All of them, as many as there is room for: how many. */
+unsigned int find_cards(struct peerdma_map_args *cards, unsigned int room);
 
 void test_calls(void);
 void test_host(void);
 void test_devices(void);
+void test_removal(void);
+void test_coherent(void);
 /* False: the provider that PEERDMA_TEST_PROVIDER names is not there. */
 bool test_gpu(void);
 /* What concerns a provider's memory, or what concerns none. */
 void test_importer(bool gpu);
 void test_late(bool gpu);
 void test_ends(bool gpu);
+void test_limits(bool gpu);
 
 #endif

@@ -4,120 +4,14 @@
  * addresses: QEMU's edu card, driven from here through its BAR.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "peerdma_test.h"
 #include "peerdma_test_card.h"
-
-static volatile uint64_t *bar;
-static struct peerdma_map_args card;	/* its PCI address */
-
-/* Of its PCI command register. */
-enum { MEMORY_SPACE = 2, BUS_MASTER = 4 };
-
-static void card_path(char *path, size_t size, const char *file)
-{
-	snprintf(path, size, "/sys/bus/pci/devices/%04x:%02x:%02x.%u/%s", card.domain, card.bus,
-		 card.devfn >> 3, card.devfn & 7, file);
-}
-
-bool card_master(bool make)
-{
-	uint16_t command = 0;
-	char path[256];
-	int fd;
-
-	card_path(path, sizeof(path), "config");
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	CHECK(pread(fd, &command, 2, 4) == 2);
-	if (make) {
-		command |= MEMORY_SPACE | BUS_MASTER;
-		CHECK(pwrite(fd, &command, 2, 4) == 2);
-	}
-	close(fd);
-	return command & BUS_MASTER;
-}
-
-bool card_open(void)
-{
-	char path[256];
-	int fd;
-
-	if (bar)
-		return true;
-	if (!find_card(&card))
-		return false;
-	/* A driver has done so. */
-	card_path(path, sizeof(path), "driver");
-	if (access(path, F_OK)) {
-		card_path(path, sizeof(path), "enable");
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-		CHECK(fd >= 0 && write(fd, "1", 1) == 1);
-		close(fd);
-	}
-	card_master(true);
-	card_path(path, sizeof(path), "resource0");
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	bar = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	CHECK(bar != MAP_FAILED);
-	return true;
-}
-
-/* The card's own memory, and its DMA engine: 64-bit registers. */
-#define CARD_MEMORY	0x40000
-enum { SOURCE = 0x80 / 8, DESTINATION = 0x88 / 8, COUNT = 0x90 / 8, COMMAND = 0x98 / 8 };
-
-static void card_run(uint64_t from, uint64_t to, size_t n, uint64_t direction)
-{
-	bar[SOURCE] = from;
-	bar[DESTINATION] = to;
-	bar[COUNT] = n;
-	bar[COMMAND] = 1 | direction;
-	for (int i = 0; i < 5000 && bar[COMMAND] & 1; i++)
-		usleep(1000);
-	CHECK(!(bar[COMMAND] & 1));
-}
-
-void card_copy(uint64_t from, uint64_t to, size_t n)
-{
-	card_run(from, CARD_MEMORY, n, 0);
-	card_run(CARD_MEMORY, to, n, 2);
-}
-
-int card_map(int fd, uint32_t handle, uint32_t flags, struct peerdma_segment *segs,
-	     uint32_t *count, uint32_t *mapping)
-{
-	struct peerdma_map_args a = card;
-	int ret;
-
-	a.size = sizeof(a);
-	a.handle = handle;
-	a.flags = flags;
-	a.segments = (uintptr_t)segs;
-	a.segment_count = *count;
-	ret = ioctl(fd, PEERDMA_MAP, &a);
-	*count = a.segment_count;
-	*mapping = a.mapping;
-	return ret;
-}
-
-bool card_behind_iommu(void)
-{
-	char path[256], type[32] = "";
-	FILE *f;
-
-	card_path(path, sizeof(path), "iommu_group/type");
-	f = fopen(path, "r");
-	if (!f)
-		return false;
-	if (!fgets(type, sizeof(type), f))
-		type[0] = 0;
-	fclose(f);
-	return !strncmp(type, "DMA", 3);
-}
 
 static uint32_t mappings(int fd, uint32_t handle)
 {
@@ -130,10 +24,10 @@ static uint32_t mappings(int fd, uint32_t handle)
 /* Says debugfs. */
 static bool mapped_for_card(uint32_t handle, unsigned int times)
 {
-	char text[64], expected[64];
+	char text[64], expected[64], name[32];
 
-	snprintf(expected, sizeof(expected), "%04x:%02x:%02x.%x:%u", card.domain, card.bus, card.devfn >> 3,
-		 card.devfn & 7, times);
+	card_name(name, sizeof(name));
+	snprintf(expected, sizeof(expected), "%s:%u", name, times);
 	return debugfs_field(handle, "devices", text, sizeof(text)) && !strcmp(text, expected);
 }
 
@@ -163,8 +57,8 @@ static void without_a_driver(int fd, uint32_t handle)
 	char name[32], path[256];
 	uint32_t count = 64, mapping;
 
-	snprintf(name, sizeof(name), "%04x:%02x:%02x.%u", card.domain, card.bus, card.devfn >> 3, card.devfn & 7);
-	card_path(path, sizeof(path), "driver/unbind");
+	card_name(name, sizeof(name));
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver/unbind", name);
 	if (!access(path, F_OK))
 		write_to(path, name);
 #ifdef __x86_64__
@@ -286,6 +180,102 @@ static void transfer(void)
 	CHECK((unsigned char)memory[PAGE + 4092] == 0xee);
 	close(fd);
 	munmap(memory, 2 * PAGE);
+}
+
+#ifdef __x86_64__
+#define REMOVALS	5
+#define MAPPERS		4
+
+struct mapper {
+	int fd;
+	uint32_t handle;
+	atomic_bool stop;
+};
+
+/* Always has the last of its mappings. */
+static void *map_again_and_again(void *arg)
+{
+	struct mapper *m = arg;
+	struct peerdma_segment seg;
+	uint32_t count, mapping, last = 0;
+
+	while (!m->stop) {
+		count = 1;
+		if (card_map(m->fd, m->handle, BOTH, &seg, &count, &mapping)) {
+			CHECK(errno == ENODEV);
+			continue;
+		}
+		if (last)
+			WORKS(unmap(m->fd, last));
+		last = mapping;
+	}
+	return NULL;
+}
+
+static void card_remove(void)
+{
+	char name[32], path[256];
+
+	card_name(name, sizeof(name));
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove", name);
+	write_to(path, "1");
+}
+
+/* What is mapped goes, and the IOMMU forgets it. */
+static void removal_of_a_mapping(int fd, uint32_t handle)
+{
+	bool translated = card_behind_iommu();
+	uint32_t count = 1, mapping = 0;
+	struct peerdma_segment seg;
+	long long flushes;
+
+	WORKS(card_map(fd, handle, BOTH, &seg, &count, &mapping));
+	CHECK(mappings(fd, handle) == 1);
+	flushes = debugfs_stat("flushes");
+	card_remove();
+	CHECK(!mappings(fd, handle) && debugfs_stat("flushes") == flushes + translated);
+	WORKS(unmap(fd, mapping));
+	write_to("/sys/bus/pci/rescan", "1");
+}
+
+/* It has no driver, so nothing is told of its end but the bus. */
+static void removal(void)
+{
+	char *memory = host_memory(PAGE);
+	struct mapper m = { .fd = dev_open() };
+	struct peerdma_pin_args a;
+	pthread_t threads[MAPPERS];
+
+	WORKS(pin(m.fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	m.handle = a.handle;
+	removal_of_a_mapping(m.fd, m.handle);
+	for (int i = 0; i < REMOVALS; i++) {
+		m.stop = false;
+		for (int k = 0; k < MAPPERS; k++)
+			CHECK(!pthread_create(&threads[k], NULL, map_again_and_again, &m));
+		usleep(50000);
+		card_remove();
+		m.stop = true;
+		for (int k = 0; k < MAPPERS; k++)
+			pthread_join(threads[k], NULL);
+		CHECK(!mappings(m.fd, m.handle));
+		write_to("/sys/bus/pci/rescan", "1");
+	}
+	close(m.fd);
+	munmap(memory, PAGE);
+}
+#endif
+
+void test_removal(void)
+{
+#ifdef __x86_64__
+	if (card_open())
+		run("a device is removed while programs map for it", removal);
+	else
+		skip("removal of a device", "no DMA card (PCI 1234:11e8)");
+#else
+	skip("removal of a device", "without a driver nothing is mapped for it");
+#endif
 }
 
 void test_devices(void)

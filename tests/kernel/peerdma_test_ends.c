@@ -164,6 +164,15 @@ static void unpinned_late(void)
 	close(fd);
 }
 
+/* What the provider's callback has for this pin. */
+static uint64_t cookie_of(uint32_t handle)
+{
+	char value[32] = "0";
+
+	CHECK(debugfs_field(handle, "cookie", value, sizeof(value)));
+	return strtoull(value, NULL, 0);
+}
+
 /* A callback that comes late means a pin that is gone, not the one that has its handle now. */
 static void revoked_late(void)
 {
@@ -175,7 +184,7 @@ static void revoked_late(void)
 
 	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &old));
 	for (int i = 0; i < 20; i++) {
-		cookie = (uint64_t)old.generation << 32 | old.handle;
+		cookie = cookie_of(old.handle);
 		WORKS(unpin(fd, old.handle));
 		WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &new));
@@ -191,7 +200,7 @@ static void revoked_late(void)
 	WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 	WORKS(query(fd, old.handle, &q));
 	CHECK(q.state == PEERDMA_STATE_LIVE);
-	cookie = (uint64_t)old.generation << 32 | old.handle;
+	cookie = cookie_of(old.handle);
 	WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 	WORKS(query(fd, old.handle, &q));
 	CHECK(q.state == PEERDMA_STATE_REVOKED);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -207,6 +208,58 @@ static void foreign_unpin(void)
 	close(s.fd);
 }
 
+#define BESIDE 32
+
+struct beside {
+	volatile int go;
+	int fd;
+	unsigned int n;
+	uint32_t handles[BESIDE];
+};
+
+static int unpin_beside(struct beside *b)
+{
+	while (!b->go)
+		sched_yield();
+	for (unsigned int i = 0; i < b->n; i++)
+		WORKS(unpin(b->fd, b->handles[i]));
+	return 0;
+}
+
+/* The memory goes at the moment in which another process unpins; the driver's log says what it was asked wrongly. */
+static void foreign_unpin_beside_free(void)
+{
+	struct beside *b = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct peerdma_pin_args a;
+	int status;
+
+	CHECK(b != MAP_FAILED);
+	b->fd = dev_open();
+	/* AMD's driver maps what it pins. */
+	b->n = times_mapped(BESIDE);
+	for (int round = 0; round < 40; round++) {
+		uint64_t va = gpu_alloc(MIB);
+		pid_t pid;
+
+		for (unsigned int i = 0; i < b->n; i++) {
+			WORKS(gpu_pin(b->fd, va, MIB, 0, &a));
+			b->handles[i] = a.handle;
+		}
+		b->go = 0;
+		fflush(stdout);
+		pid = fork();
+		if (!pid)
+			_exit(unpin_beside(b));
+		b->go = 1;
+		usleep(round % 8 * 300);
+		CHECK(!cu.MemFree(va));
+		CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	}
+	CHECK(live_pins(b->fd) == 0);
+	close(b->fd);
+	munmap(b, PAGE);
+}
+
 static int last_close(void *arg)
 {
 	int *ends = arg;
@@ -286,7 +339,7 @@ static void map_it(int fd, uint32_t handle)
 	uint32_t count = MIB / PAGE, mapping;
 
 	if (card_open() && card_map(fd, handle, PEERDMA_MAP_TO_DEVICE, segs, &count, &mapping))
-		CHECK(errno == ESTALE || errno == EOPNOTSUPP);
+		CHECK(errno == ESTALE || errno == EOPNOTSUPP || errno == EIO);
 }
 
 static void *pins_it(void *arg)
@@ -363,6 +416,7 @@ void test_gpu_processes(void)
 {
 	run("the owner exits, is killed", owner_exits);
 	run("unpinned by another process", foreign_unpin);
+	run("unpinned by another process beside the free", foreign_unpin_beside_free);
 	run("last close by another process", foreign_close);
 	if (gpu_facts->can_persist)
 		run("tokens", tokens);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* peerdma_test_importer.c - dma-bufs of pins in the hands of a device's driver. */
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -59,6 +60,9 @@ static void host(void)
 		WORKS(pin(fd, memory, 4 * PAGE, PEERDMA_PIN_HOST, &a));
 		dmabuf = export(fd, a.handle, PAGE, 2 * PAGE);
 		WORKS(attach(im, dmabuf, kind));
+		/* It has pinned: the memory stays, mapped or not. */
+		if (kind == IMPORTER_PINNING)
+			FAILS(EBUSY, unpin(fd, a.handle));
 		WORKS(map(im, BIDIRECTIONAL, &m));
 		CHECK(m.length == 2 * PAGE && m.dma_addr);
 		WORKS(query(fd, a.handle, &q));
@@ -111,42 +115,22 @@ static void outlives_file(void)
 	munmap(memory, PAGE);
 }
 
-/* A driver's own view: of memory that nobody can take away, and which it keeps until the dma-buf's end. */
+/* A driver's own view could not be taken away: there is none. */
 static void kernel_view(void)
 {
-	char *memory = host_memory(4 * PAGE);
+	char *memory = host_memory(PAGE);
 	struct importer_view v = { 0 };
-	struct importer_peek p = { .offset = PAGE + 3 };
 	struct peerdma_pin_args a;
 	int fd = dev_open(), im = importer();
 
-	WORKS(pin(fd, memory, 4 * PAGE, PEERDMA_PIN_HOST, &a));
-	v.fd = export(fd, a.handle, PAGE, 2 * PAGE);
-	memory[2 * PAGE + 3] = 77;
-	WORKS(ioctl(im, IMPORTER_VMAP, &v));
-	CHECK(!v.iomem);
-	WORKS(ioctl(im, IMPORTER_PEEK, &p));
-	CHECK(p.value == 77);
-	p.value = 78;
-	p.write = 1;
-	WORKS(ioctl(im, IMPORTER_PEEK, &p));
-	CHECK(memory[2 * PAGE + 3] == 78);
-	FAILS(EBUSY, unpin(fd, a.handle));
-	WORKS(ioctl(im, IMPORTER_VUNMAP));
-	WORKS(ioctl(im, IMPORTER_VMAP, &v));
-	close(v.fd);
-	FAILS(EBUSY, unpin(fd, a.handle));
-	WORKS(ioctl(im, IMPORTER_VUNMAP));
-	WORKS(unpin(fd, a.handle));
-
-	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY, &a));
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
 	v.fd = export(fd, a.handle, 0, 0);
 	FAILS(EINVAL, ioctl(im, IMPORTER_VMAP, &v));
 	WORKS(unpin(fd, a.handle));
 	close(v.fd);
 	close(im);
 	close(fd);
-	munmap(memory, 4 * PAGE);
+	munmap(memory, PAGE);
 }
 
 static void readonly(void)
@@ -230,12 +214,15 @@ static void revocable(void)
 		/* Dynamic, but not to be told: on kernels that have such. */
 		if (kind == IMPORTER_STATIC && ioctl(im, IMPORTER_PROMISES) == 1)
 			FAILS(EOPNOTSUPP, attach(im, dmabuf, IMPORTER_DEAF));
-		/* The file, the importer and the dma-buf go in another order each time. */
-		if (kind % 2)
+		/*
+		 * The file, the importer and the dma-buf go in another order each time; but nobody waits for one that
+		 * has pinned (peerdma_test_late.c).
+		 */
+		if (kind == IMPORTER_DYNAMIC)
 			close(fd);
 		close(im);
 		close(dmabuf);
-		if (!(kind % 2))
+		if (kind != IMPORTER_DYNAMIC)
 			close(fd);
 		if (va)
 			CHECK(!cu.MemFree(va));
@@ -276,6 +263,74 @@ static void persistent(void)
 	}
 }
 
+/*
+ * NVIDIA's driver holds a lock while it frees memory, and while it pins.  An importer holds its
+ * buffer's reservation lock while it maps, which a thread that frees may want: so no mapping
+ * waits for the driver.
+ */
+#define DRIVER_BUSY_US	"3000000"
+
+static atomic_int driver_begun, driver_done;
+
+static void *keep_driver_busy(void *va)
+{
+	struct peerdma_pin_args a;
+	int fd = dev_open();
+
+	driver_begun = 1;
+	WORKS(gpu_pin(fd, *(uint64_t *)va, 2 * MIB, 0, &a));
+	driver_done = 1;
+	close(fd);
+	return NULL;
+}
+
+static void while_driver_is_busy(void)
+{
+	int fd = dev_open(), im = importer(), dmabuf;
+	uint64_t va = gpu_alloc(2 * MIB);
+	struct peerdma_segment segs[2];
+	struct peerdma_pin_args a;
+	struct importer_map m;
+	uint32_t count = 2, mapping = 0;
+	pthread_t busy;
+
+	WORKS(gpu_pin(fd, va, 2 * MIB, PEERDMA_PIN_PERSISTENT, &a));
+	dmabuf = export(fd, a.handle, 0, 2 * MIB);
+	WORKS(attach(im, dmabuf, IMPORTER_DYNAMIC));
+	driver_begun = driver_done = 0;
+	CHECK(module_set("nvidia", "pin_delay_us", DRIVER_BUSY_US));
+	CHECK(!pthread_create(&busy, NULL, keep_driver_busy, &va));
+	while (!driver_begun)
+		usleep(1000);
+	usleep(300 * 1000);
+	WORKS(map(im, BIDIRECTIONAL, &m));
+	WORKS(card_map(fd, a.handle, PEERDMA_MAP_TO_DEVICE, segs, &count, &mapping));
+	/* Had one of them waited, the driver would be done by now, or in a moment. */
+	usleep(300 * 1000);
+	CHECK(!driver_done);
+	WORKS(ioctl(im, IMPORTER_UNMAP));
+	WORKS(unmap(fd, mapping));
+	CHECK(module_set("nvidia", "pin_delay_us", "0"));
+	CHECK(!pthread_join(busy, NULL));
+	close(dmabuf);
+	close(im);
+	close(fd);
+	CHECK(!cu.MemFree(va));
+}
+
+/* With the lock that NVIDIA's driver has: where there is lockdep it sees in which order locks are taken. */
+static void with_driver_lock(void)
+{
+	if (!module_set("nvidia", "driver_lock", "1")) {
+		skip("dma-bufs while the GPU's driver is busy", "softgpu's nvidia.ko is not there");
+		return;
+	}
+	run("dma-buf, each kind of importer, with the driver's lock", revocable);
+	run("dma-buf of a persistent pin, with the driver's lock", persistent);
+	run("dma-buf of a persistent pin is mapped while the GPU's driver is busy", while_driver_is_busy);
+	CHECK(module_set("nvidia", "driver_lock", "0"));
+}
+
 void test_importer(bool gpu)
 {
 	int fd = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
@@ -296,6 +351,8 @@ void test_importer(bool gpu)
 	if (gpu_facts->pins != ENDED_BY_FREE)
 		return;
 	run("dma-buf, each kind of importer", revocable);
-	if (gpu_facts->can_persist)
+	if (gpu_facts->can_persist) {
 		run("dma-buf of a persistent pin", persistent);
+		with_driver_lock();
+	}
 }

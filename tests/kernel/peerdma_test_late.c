@@ -91,7 +91,7 @@ static void free_end(struct freeing *f)
 static void unpinned(void)
 {
 	char *memory = host_memory(PAGE);
-	struct peerdma_pin_args a;
+	struct peerdma_pin_args a, next;
 	struct importer_map m;
 	int fd = dev_open(), other = dev_open(), dmabuf, im;
 	long long late = debugfs_stat("late");
@@ -103,6 +103,9 @@ static void unpinned(void)
 	wait_late(late, a.handle);
 	CHECK(state(im).notified == 1 && state(im).mapped);
 	CHECK(pin_is(a.handle, "held") && live_pins(other) == 1);
+	/* A notifier of its memory may still write to its slot, which is no other's. */
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &next));
+	CHECK(next.slot != a.slot);
 	close(fd);
 	close(dmabuf);
 	if (card_open()) {

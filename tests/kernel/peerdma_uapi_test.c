@@ -5,6 +5,8 @@
  *
  *	peerdma_uapi_test			what depends on no provider
  *	peerdma_uapi_test PROVIDER...		the same tests with memory of each of these
+ *	peerdma_uapi_test removal		the card is removed: no other module may use it
+ *	peerdma_uapi_test coherent		memory of a coherent GPU: nvidia.ko has coherent=1
  */
 #include <unistd.h>
 
@@ -19,6 +21,7 @@ static bool body(const char *provider)
 	test_importer(true);
 	test_late(true);
 	test_ends(true);
+	test_limits(true);
 	return true;
 }
 
@@ -30,6 +33,7 @@ static void rest(void)
 	test_importer(false);
 	test_late(false);
 	test_ends(false);
+	test_limits(false);
 }
 
 int main(int argc, char **argv)
@@ -45,8 +49,13 @@ int main(int argc, char **argv)
 	close(fd);
 	if (argc == 1)
 		rest();
-	for (int i = 1; i < argc; i++)
-		CHECK(body(argv[i]));
+	if (argc == 2 && !strcmp(argv[1], "removal"))
+		test_removal();
+	else if (argc == 2 && !strcmp(argv[1], "coherent"))
+		test_coherent();
+	else
+		for (int i = 1; i < argc; i++)
+			CHECK(body(argv[i]));
 
 	fd = dev_open();
 	CHECK(live_pins(fd) == 0);

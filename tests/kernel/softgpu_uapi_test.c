@@ -2,7 +2,8 @@
 /*
  * softgpu_uapi_test - /dev/softgpu0 as its header describes it: every call with
  * its struct a byte short and a byte long, fields that must be zero, handles and
- * ranges that are not there.  softgpu_abuse.c: foreign files, mappings, deaths.
+ * ranges that are not there.  softgpu_abuse.c: foreign files, mappings.
+ * softgpu_deaths.c: what is killed, or goes, while the GPU works for it.
  */
 #define _GNU_SOURCE
 #include <stddef.h>
@@ -32,6 +33,8 @@ static const struct call calls[] = {
 	C(SOFTGPU_VA_RELEASE, softgpu_va),
 	C(SOFTGPU_PHYS_CREATE, softgpu_phys_create),
 	C(SOFTGPU_PHYS_RELEASE, softgpu_handle),
+	C(SOFTGPU_PHYS_EXPORT, softgpu_phys_export),
+	C(SOFTGPU_PHYS_IMPORT, softgpu_phys_import),
 	C(SOFTGPU_MAP, softgpu_map),
 	C(SOFTGPU_UNMAP, softgpu_va_range),
 	C(SOFTGPU_ACCESS, softgpu_va_range),
@@ -431,5 +434,6 @@ int main(int argc, char **argv)
 	idle = idle_now(info_fd);
 	run_cases(cases, info_fd, &idle);
 	run_cases(abuse_cases, info_fd, &idle);
+	run_cases(death_cases, info_fd, &idle);
 	return test_end("softgpu_uapi_test");
 }

@@ -10,7 +10,11 @@ struct test_case {
 	void (*run)(struct gpu *g);
 };
 
-extern const struct test_case abuse_cases[];
+extern const struct test_case abuse_cases[], death_cases[];
+
+/* A file descriptor over a socket. */
+void send_fd(int socket, int fd);
+int receive_fd(int socket);
 
 /* What this program does when one of the cases has exec'ed it. */
 int after_exec(int fd);

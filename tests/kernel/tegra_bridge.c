@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cuda.h>
@@ -68,6 +69,45 @@ static void which_pointer(void)
 		CHECK(!cuMemFreeHost(p));
 	}
 	CHECK(live_pins(fd) == 0);
+	close(fd);
+}
+
+/*
+ * A CPU view is of the type that the memory was allocated with; of another one, the driver
+ * maps it for no device.  Where the host's pointer is another, the bridge cannot tell.
+ */
+static void memory_types(void)
+{
+	static const unsigned int flags[] = { 0, CU_MEMHOSTALLOC_WRITECOMBINED };
+	int fd = dev_open(), other = open("/dev/tegra_test", O_RDWR | O_CLOEXEC);
+
+	CHECK(other >= 0);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		struct peerdma_pin_args a;
+		void *p = NULL, *wrong;
+		uint64_t va = alloc(LENGTH, flags[i], &p);
+		struct tegra_get g = { .vaddr = va, .size = LENGTH };
+		char *v;
+
+		WORKS(pin_va(fd, va, LENGTH, PEERDMA_PIN_DEVICE, &a));
+		v = view(fd, a.handle, LENGTH, PROT_READ | PROT_WRITE);
+		CHECK(v != MAP_FAILED);
+		v[PAGE] = 42;
+		FAILS(flags[i] && va != (uintptr_t)p ? EIO : 0, map(fd, a.handle));
+		CHECK(((char *)p)[PAGE] == 42);
+		munmap(v, LENGTH);
+
+		CHECK(!ioctl(other, TEGRA_GET, &g));
+		wrong = mmap(NULL, LENGTH, PROT_READ, MAP_SHARED, other, flags[i] ? 0 : PAGE);
+		CHECK(wrong != MAP_FAILED);
+		FAILS(EIO, map(fd, a.handle));
+		munmap(wrong, LENGTH);
+		WORKS(map(fd, a.handle));
+		CHECK(!ioctl(other, TEGRA_PUT));
+		WORKS(unpin(fd, a.handle));
+		CHECK(!cuMemFreeHost(p));
+	}
+	close(other);
 	close(fd);
 }
 
@@ -179,6 +219,7 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(!cuInit(0) && !cuDeviceGet(&device, 0) && !cuCtxCreate(&context, 0, device));
 	run("Tegra: the host's pointers and the device's", which_pointer);
+	run("Tegra: CPU views of the memory's type", memory_types);
 	run("Tegra: answers that make no sense", wrong_answers);
 	run("Tegra: memory freed while its pin is given back", put_of_a_freed_table);
 	fd = dev_open();

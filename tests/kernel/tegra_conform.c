@@ -20,6 +20,7 @@
 #include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cuda.h>
@@ -299,9 +300,13 @@ static void protection(unsigned int flags, bool combined, const char *what)
 {
 	bool right = !(flags & CU_MEMHOSTALLOC_WRITECOMBINED) == !combined;
 	char *p = alloc(LENGTH, flags), *view;
+	struct tegra_get g;
 	int fd = client();
 
-	must(!get(fd, p, LENGTH, 0, NULL), "get_pages");
+	must(!get(fd, p, LENGTH, 0, &g), "get_pages");
+	if (host_pointers)
+		row("4", "the program's own area says how it was allocated: write-combined",
+		    !!(flags & CU_MEMHOSTALLOC_WRITECOMBINED), g.combined);
 	view = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, combined ? PAGE : 0);
 	must(view != MAP_FAILED, "mmap of /dev/tegra_test");
 	view[5] = 77;
@@ -330,6 +335,74 @@ static void protection_rules(void)
 	protection(CU_MEMHOSTALLOC_WRITECOMBINED, false, "cudaHostAllocWriteCombined, mapped as it is: caught");
 }
 
+/* ---- 5: what softgpu does on demand, where this is softgpu ---- */
+
+#define KNOBS "/sys/kernel/debug/softgpu/chaos/"
+
+static void knob(const char *name, const char *value)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), KNOBS "%s", name);
+	fd = open(path, O_WRONLY);
+	must(fd >= 0 && write(fd, value, strlen(value)) > 0, path);
+	close(fd);
+}
+
+static unsigned int callbacks_within(int fd, int ms)
+{
+	for (; ms && !state(fd).callbacks; ms--)
+		usleep(1000);
+	return state(fd).callbacks;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void chaos_rules(void)
+{
+	char *p = alloc(LENGTH, 0);
+	int fd = client(), other = client();
+	double began;
+
+	if (access(KNOBS, F_OK))
+		return;
+	knob("fail_pin", "2");
+	row("5", "fail_pin=2: the first pin", 0, get(fd, p, LENGTH, 0, NULL));
+	row("5", "fail_pin=2: the second", -ENOMEM, get(other, p, LENGTH, 0, NULL));
+	row("5", "and the third", 0, get(other, p, LENGTH, 0, NULL));
+	simple(other, TEGRA_PUT);
+	simple(fd, TEGRA_PUT);
+	close(fd);
+	close(other);
+	fd = client();
+	knob("callback_delay_ms", "300");
+	must(!get(fd, p, LENGTH, 0, NULL), "get_pages");
+	began = now();
+	row("5", "callback_delay_ms=300: put_pages", 0, simple(fd, TEGRA_PUT));
+	row("5", "has taken that long", 1, now() - began >= 0.3);
+	knob("callback_delay_ms", "0");
+	close(fd);
+	fd = client();
+	knob("revoke_every", "1");
+	row("5", "revoke_every=1: a pin", 0, get(fd, p, LENGTH, 0, NULL));
+	row("5", "it is revoked, its memory stays allocated: callbacks", 1, callbacks_within(fd, 10000));
+	knob("revoke_every", "0");
+	p[0] = 1;
+	close(fd);
+	fd = client();
+	row("5", "the memory is pinned again", 0, get(fd, p, LENGTH, 0, NULL));
+	row("5", "and that pin stays", 0, callbacks_within(fd, 200));
+	close(fd);
+	cuMemFreeHost(p);
+}
+
 int main(int argc, char **argv)
 {
 	CUdevice device = 0;
@@ -349,10 +422,14 @@ int main(int argc, char **argv)
 	must(!cuDeviceGetAttribute(&attribute, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, device),
 	     "the attribute");
 	host_pointers = attribute;
+	attribute = 0;
+	must(!cuDeviceGetAttribute(&attribute, CU_DEVICE_ATTRIBUTE_INTEGRATED, device), "the attribute");
+	row("1", "the GPU is integrated (cudaDevAttrIntegrated)", 1, attribute);
 	get_rules();
 	end_rules();
 	dma_rules();
 	protection_rules();
+	chaos_rules();
 	printf("%u rules kept, %u broken\n", kept, broken);
 	return broken ? 1 : kept ? 0 : 2;
 }

@@ -3,7 +3,10 @@
 #ifndef CHECKS_H
 #define CHECKS_H
 
+#include <stdarg.h>
 #include <stdio.h>
+
+#include "peerdma.h"
 
 static int failures;
 

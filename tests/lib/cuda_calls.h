@@ -42,6 +42,7 @@ struct cuda_access {
 	X(cuMemHostRegister_v2, (void *, size_t, unsigned int)) \
 	X(cuMemHostUnregister, (void *)) \
 	X(cuMemcpyDtoH_v2, (void *, gpu_ptr, size_t)) \
+	X(cuMemcpyHtoD_v2, (gpu_ptr, const void *, size_t)) \
 	X(cuMemsetD8_v2, (gpu_ptr, unsigned char, size_t)) \
 	X(cuPointerGetAttribute, (void *, int, gpu_ptr)) \
 	X(cuMemAllocAsync, (gpu_ptr *, size_t, void *)) \

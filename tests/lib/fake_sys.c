@@ -26,6 +26,8 @@ void fake_reset(void)
 	memset(&fake, 0, sizeof(fake));
 	fake.abi = PEERDMA_ABI;
 	fake.segments = 1;
+	fake.full_error = -ENFILE;
+	fake.memlock = 8 << 20;
 	event_count = 0;
 }
 
@@ -78,16 +80,36 @@ int sys_close(int fd)
 	return 0;
 }
 
+/* As the module: a caller's struct may be longer if the surplus is zero, or shorter. */
+static int do_info(struct peerdma_info *a)
+{
+	const size_t known = fake.old ? offsetof(struct peerdma_info, user_pins) : sizeof(*a);
+	struct peerdma_info info = fake.info;
+	uint32_t size = a->size;
+
+	for (size_t i = known; i < size; i++)
+		if (((char *)a)[i])
+			return -E2BIG;
+	info.size = size;
+	info.abi = fake.abi;
+	memcpy(a, &info, size < known ? size : known);
+	return 0;
+}
+
 static int do_pin(struct peerdma_pin_args *a)
 {
 	uint32_t h;
 
 	if (fake.pin_error)
 		return fake.pin_error;
+	if (fake.allocation && (a->addr - fake.origin) / fake.allocation != (a->addr + a->length - 1 - fake.origin) / fake.allocation)
+		return -ENXIO;
+	if (fake.fail_nth && !--fake.fail_nth)
+		return fake.nth_error;
 	for (h = 1; h < FAKE_PINS && fake.pins[h].live; h++)
 		;
 	if (h == FAKE_PINS)
-		return -EMFILE;
+		return fake.full_error;
 	a->handle = a->slot = h;
 	a->generation = next_generation(h);
 	a->page_shift = 16;
@@ -128,6 +150,8 @@ static int do_unpin(struct peerdma_handle_args *a)
 {
 	if (fake.unpin_error)
 		return fake.unpin_error;
+	if (a->handle && a->handle == fake.busy)
+		return -EBUSY;
 	if (a->handle >= FAKE_PINS || !fake.pins[a->handle].live)
 		return -ENOENT;
 	fake.pins[a->handle].live = 0;
@@ -184,8 +208,7 @@ static int do_ioctl(unsigned long request, void *arg)
 {
 	switch (request) {
 	case PEERDMA_INFO:
-		((struct peerdma_info *)arg)->abi = fake.abi;
-		return 0;
+		return do_info(arg);
 	case PEERDMA_PIN:
 		return do_pin(arg);
 	case PEERDMA_PIN_DMABUF_FD:
@@ -224,6 +247,8 @@ int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 
 	(void)fd;
 	(void)prot;
+	if (offset != PEERDMA_MMAP_GENERATIONS && fake.view_error)
+		return fake.view_error;
 	p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return -ENOMEM;
@@ -233,6 +258,21 @@ int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 	if (offset == PEERDMA_MMAP_GENERATIONS)
 		generations = p;
 	*addr = p;
+	return 0;
+}
+
+int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr)
+{
+	(void)fd;
+	(void)offset;
+	(void)prot;
+	if (fake.view_error)
+		return fake.view_error;
+	if (mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return -ENOMEM;
+	pthread_mutex_lock(&lock);
+	fake.mmaps++;
+	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
@@ -278,4 +318,9 @@ int sys_poll_in(int fd, int timeout_ms)
 	ret = event_count > 0;
 	pthread_mutex_unlock(&lock);
 	return ret;
+}
+
+uint64_t sys_memlock_limit(void)
+{
+	return fake.memlock;
 }

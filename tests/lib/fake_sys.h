@@ -10,15 +10,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "uapi/peerdma_ioctl.h"
+
 #define FAKE_PINS 64
 
 struct fake_kernel {
 	int open_error;		/* what the next open fails with; 0: it works */
 	unsigned int abi;
-	int pin_error, unpin_error, map_error, export_error;	/* likewise, until reset */
+	int pin_error, unpin_error, map_error, view_error, export_error;	/* likewise, until reset */
+	int full_error;		/* when there are FAKE_PINS */
+	struct peerdma_info info;	/* what PEERDMA_INFO says, but for abi */
+	int old;		/* a module whose INFO ends with `revocations' */
+	uint64_t memlock;	/* sys_memlock_limit() */
 	unsigned int segments;	/* that a mapping has */
 	int device_memory;	/* pins are of provider "nvidia" */
 	int revoked_at_once;	/* so many pins are revoked before the call returns, and another thread has read the event */
+	uint64_t allocation, origin;	/* no pin goes beyond a multiple of the first, from the second on; 0: any may */
+	int fail_nth, nth_error;	/* the nth pin from now on fails so */
+	uint32_t busy;		/* the pin with this handle is not ended: -EBUSY */
 	int keep_events;	/* of pins that are unpinned, as if they were being read just then */
 
 	int opens, closes, unpins, unmaps, mmaps, munmaps;	/* counted */

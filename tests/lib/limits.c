@@ -17,19 +17,11 @@
 #include <unistd.h>
 
 #include "peerdma_cache.h"
+#include "checks.h"
 
 #define MIB	(1UL << 20)
 #define NOBODY	65534
 
-static int failures;
-
-static void check(int ok, const char *what)
-{
-	printf("%s - %s\n", ok ? "ok" : "not ok", what);
-	if (!ok)
-		printf("  the last error: %s\n", peerdma_last_error());
-	failures += !ok;
-}
 
 static int says(const char *word)
 {
@@ -57,18 +49,18 @@ static void files(void *memory, int kernel)
 	struct peerdma *ctx, *second;
 	struct peerdma_region *region;
 
-	check(!peerdma_open(&ctx, 0), "a context");
-	check(!peerdma_pin(ctx, memory, MIB, PEERDMA_HOST, NULL, &region), "a pin");
+	CHECK(!peerdma_open(&ctx, 0), "a context");
+	CHECK(!peerdma_pin(ctx, memory, MIB, PEERDMA_HOST, NULL, &region), "a pin");
 	while (n < 16 && (fd = open("/dev/null", O_RDONLY)) >= 0)
 		fds[n++] = fd;
-	check(peerdma_open(&second, 0) == -EMFILE && says("RLIMIT_NOFILE"), "no more descriptors: a context says so");
+	CHECK(peerdma_open(&second, 0) == -EMFILE && says("RLIMIT_NOFILE"), "no more descriptors: a context says so");
 	if (kernel) {	/* the other exports none */
-		check(peerdma_export_dmabuf(region, 0, 0, &fd) == -EMFILE && says("RLIMIT_NOFILE"), "a dma-buf says so");
+		CHECK(peerdma_export_dmabuf(region, 0, 0, &fd) == -EMFILE && says("RLIMIT_NOFILE"), "a dma-buf says so");
 		close(fds[--n]);
-		check(!peerdma_export_dmabuf(region, 0, 0, &fd), "one descriptor: a dma-buf");
+		CHECK(!peerdma_export_dmabuf(region, 0, 0, &fd), "one descriptor: a dma-buf");
 		close(fd);
 	}
-	check(peerdma_valid(region), "the pin is as before");
+	CHECK(peerdma_valid(region), "the pin is as before");
 	while (n)
 		close(fds[--n]);
 	peerdma_unpin(region);
@@ -83,17 +75,17 @@ static void locked(struct peerdma *ctx, char *memory)
 	struct peerdma_cache *cache;
 	rlim_t before = limit(RLIMIT_MEMLOCK, 2 * MIB);
 
-	check(!peerdma_pin(ctx, memory, MIB, PEERDMA_HOST, NULL, &region), "within RLIMIT_MEMLOCK: a pin");
-	check(peerdma_pin(ctx, memory + 2 * MIB, 2 * MIB, PEERDMA_HOST, NULL, &more) == -ENOMEM && says("RLIMIT_MEMLOCK"),
+	CHECK(!peerdma_pin(ctx, memory, MIB, PEERDMA_HOST, NULL, &region), "within RLIMIT_MEMLOCK: a pin");
+	CHECK(peerdma_pin(ctx, memory + 2 * MIB, 2 * MIB, PEERDMA_HOST, NULL, &more) == -ENOMEM && says("RLIMIT_MEMLOCK"),
 	      "over it: the pin says so");
-	check(peerdma_valid(region), "the other is as before");
+	CHECK(peerdma_valid(region), "the other is as before");
 	peerdma_unpin(region);
-	check(!peerdma_cache_open(ctx, NULL, &cache), "a cache of pins");
-	check(!peerdma_cache_get(cache, memory, MIB + MIB / 2, &a), "a region in it");
-	check(peerdma_cache_get(cache, memory + 4 * MIB, MIB, &b) == -ENOMEM && says("RLIMIT_MEMLOCK"),
+	CHECK(!peerdma_cache_open(ctx, NULL, &cache), "a cache of pins");
+	CHECK(!peerdma_cache_get(cache, memory, MIB + MIB / 2, &a), "a region in it");
+	CHECK(peerdma_cache_get(cache, memory + 4 * MIB, MIB, &b) == -ENOMEM && says("RLIMIT_MEMLOCK"),
 	      "while it is held there is no room for another, and the cache says so");
 	peerdma_cache_put(cache, a);
-	check(!peerdma_cache_get(cache, memory + 4 * MIB, MIB, &b), "when it is idle it makes room");
+	CHECK(!peerdma_cache_get(cache, memory + 4 * MIB, MIB, &b), "when it is idle it makes room");
 	peerdma_cache_put(cache, b);
 	peerdma_cache_close(cache);
 	limit(RLIMIT_MEMLOCK, before);
@@ -123,7 +115,7 @@ static void addresses(void)
 	struct peerdma_cache *cache;
 	rlim_t before = limit(RLIMIT_AS, 256 * MIB);
 
-	check(peerdma_cache_create(&ops, NULL, &o, &cache) == -ENOMEM && says("ulimit -v"), "no addresses for a big cache: it says so");
+	CHECK(peerdma_cache_create(&ops, NULL, &o, &cache) == -ENOMEM && says("ulimit -v"), "no addresses for a big cache: it says so");
 	limit(RLIMIT_AS, before);
 }
 

@@ -383,7 +383,7 @@ static void dmabuf_fails(void **state)
 	}
 	cuda->export_error = 0;
 	assert_int_equal(peerdma_pin(ctx, memory + 15 * PAGE, PAGE + 1, 0, NULL, &region), -ENXIO);
-	says("spans");
+	says("none follows");
 	assert_int_equal(peerdma_pin(ctx, memory + 16 * PAGE, 10, 0, NULL, &region), -ENXIO);
 	cuda->memory[0].managed = 1;
 	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -ENXIO);
@@ -446,6 +446,110 @@ static void by_id(void **state)
 	cuda->memory[0].size = 0;
 	assert_true(peerdma_cache_get(cache, memory, 10, &b) == 0);	/* what is there now is the host's */
 	assert_ptr_not_equal(a, b);
+	peerdma_cache_close(cache);
+	peerdma_close(ctx);
+}
+
+/* ---- what errors say ---- */
+
+static void begins(const char *text)
+{
+	const char *range = strstr(peerdma_last_error(), "): ");
+
+	if (!range || strncmp(range + 3, text, strlen(text)) != 0)
+		fail_msg("\"%s\" does not begin with \"%s\"", peerdma_last_error(), text);
+}
+
+/* The cause is the first sentence; what other back-ends have to say follows. */
+static void cause_first(void **state)
+{
+	struct peerdma_region *region = (void *)1;
+	void *hole = mmap(NULL, 4 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct peerdma *ctx;
+
+	(void)state;
+	munmap(hole, 4 * PAGE);
+	fake.open_error = -ENOENT;
+	ctx = open_with(NULL, 0);
+	assert_int_equal(peerdma_pin(ctx, hole, 10, 0, NULL, &region), -EFAULT);
+	begins("host: part of the range has no memory behind it. Other back-ends: kernel: /dev/peerdma");
+	assert_int_equal(peerdma_pin(ctx, memory + 20 * PAGE, 10, PEERDMA_HOST | PEERDMA_PERSISTENT, NULL, &region), -EOPNOTSUPP);
+	begins("host: has no persistent pins. Other back-ends: kernel: ");
+	cuda->export_error = 801;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -EOPNOTSUPP);
+	begins("dmabuf: this GPU");
+	says(". Other back-ends: kernel: /dev/peerdma");
+	peerdma_close(ctx);
+	ctx = open_with("host", 0);
+	assert_int_equal(peerdma_pin(ctx, hole, 10, 0, NULL, &region), -EFAULT);
+	begins("part of the range has no memory behind it");
+	assert_null(strstr(peerdma_last_error(), "Other"));
+	peerdma_close(ctx);
+	assert_ptr_equal(region, (void *)1);
+}
+
+/* peerdma.ko alone takes a GPU's address for the host's, at which there is nothing. */
+static void no_provider(void **state)
+{
+	struct peerdma_region *region = (void *)1;
+	struct peerdma *ctx = open_with("kernel", 0);
+
+	(void)state;
+	fake.pin_error = -EFAULT;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -ENXIO);
+	begins("no provider for this GPU memory is loaded; load it with 'modprobe peerdma_nvidia'");
+	fake.pin_error = -ENXIO;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_DEVICE, NULL, &region), -ENXIO);
+	begins("no provider for this GPU memory is loaded");
+	for (fake.pin_error = -EFAULT; fake.pin_error; fake.pin_error = fake.pin_error == -EFAULT ? -ENXIO : 0) {
+		assert_int_equal(peerdma_pin(ctx, memory + 15 * PAGE, PAGE + 1, 0, NULL, &region), -ENXIO);
+		begins("the range passes the end of its allocation, ");
+	}
+	fake.pin_error = -EFAULT;
+	assert_int_equal(peerdma_pin(ctx, memory + 20 * PAGE, 10, 0, NULL, &region), -EFAULT);
+	begins("part of the range has no memory behind it");
+	peerdma_close(ctx);
+
+	/* What is missing comes first, also where another back-end cannot for a reason of its own. */
+	ctx = open_with(NULL, 0);
+	cuda->export_error = 801;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -ENXIO);
+	begins("kernel: no provider for this GPU memory is loaded; load it with 'modprobe peerdma_nvidia' (as root). Other back-ends: dmabuf: ");
+	cuda->export_error = 999;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -EIO);
+	begins("dmabuf: ");
+	cuda->export_error = 0;
+	assert_int_equal(peerdma_pin(ctx, memory + 15 * PAGE, PAGE + 1, 0, NULL, &region), -ENXIO);
+	begins("kernel: the range passes the end of its allocation, ");
+	says("; pin 4096 bytes at most");
+	peerdma_close(ctx);
+
+	/* And what comes after it is tried. */
+	ctx = open_with("kernel,dmabuf", 0);
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), 0);
+	is_of(region, "dmabuf", 1);
+	assert_non_null(strstr(peerdma_why(region), "modprobe peerdma_nvidia"));
+	peerdma_close(ctx);
+}
+
+/* Without PEERDMA_HOST nobody gets the pages in which the host's copy happens to be. */
+static void managed(void **state)
+{
+	struct peerdma_region *region = (void *)1;
+	struct peerdma *ctx = open_with(NULL, 0);
+	struct peerdma_cached *hold = (void *)1;
+	struct peerdma_cache *cache;
+
+	(void)state;
+	cuda->memory[0].managed = 1;
+	assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -ENXIO);
+	begins("kernel: this is managed memory");
+	assert_int_equal(peerdma_cache_get(cache, memory, 10, &hold), -ENXIO);
+	says("managed");
+	assert_true(region == (void *)1 && hold == (void *)1);
+	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_HOST, NULL, &region), 0);
+	is_of(region, "kernel", 1);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
 }
@@ -552,6 +656,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(dmabuf, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(dmabuf_fails, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(by_id, reset_cuda, no_cuda),
+		cmocka_unit_test_setup_teardown(cause_first, reset_cuda, no_cuda),
+		cmocka_unit_test_setup_teardown(no_provider, reset_cuda, no_cuda),
+		cmocka_unit_test_setup_teardown(managed, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(staging, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(staging_mapped, reset_cuda, no_cuda),
 	};

@@ -71,6 +71,8 @@ static void once(void **state)
 	assert_int_equal(pins_made(), 1);
 	assert_int_equal(fake.unpins, 0);
 	assert_int_equal(peerdma_cache_invalidate(cache, memory, 1), 1);
+	assert_int_equal(fake.unpins, 0);
+	assert_int_equal(peerdma_cache_drain(cache), 1);
 	assert_int_equal(fake.unpins, 1);
 }
 
@@ -112,6 +114,7 @@ static void revoked_at_once(void **state)
 /* The provider is full: what is idle makes way, and if nothing is, the reason is peerdma_pin()'s. */
 static void full(void **state)
 {
+	static const int errors[] = { -ENFILE, -ENOSPC, -ENOMEM, -EDQUOT, -ENOBUFS };
 	struct peerdma_cached *hold;
 
 	(void)state;
@@ -119,13 +122,16 @@ static void full(void **state)
 	assert_int_equal(peerdma_cache_get(cache, memory, 1, &hold), -ENOSPC);
 	assert_non_null(strstr(peerdma_last_error(), "peerdma bar1"));
 	fake.pin_error = 0;
-	for (int i = 0; i < FAKE_PINS * 2; i++)
-		peerdma_cache_put(cache, get(memory + 2 * 4096UL * (unsigned int)i % (4 * MIB), 1));
+	for (size_t e = 0; e < sizeof(errors) / sizeof(errors[0]); e++) {
+		fake.full_error = errors[e];
+		for (int i = 0; i < FAKE_PINS * 2; i++)
+			peerdma_cache_put(cache, get(memory + 2 * 4096UL * (unsigned int)i % (4 * MIB), 1));
+	}
 }
 
 static void readonly(void **state)
 {
-	struct peerdma_cache_options o = { .size = sizeof(o), .flags = PEERDMA_CACHE_READONLY };
+	struct peerdma_cache_options o = { .size = sizeof(o), .access = PEERDMA_ACCESS_READ };
 	struct peerdma_cache *c;
 	struct peerdma_cached *hold;
 
@@ -137,6 +143,82 @@ static void readonly(void **state)
 	assert_int_equal(fake.unpins, 1);
 	o.flags = 1U << 9;
 	assert_int_equal(peerdma_cache_open(ctx, &o, &c), -EINVAL);
+}
+
+/* Pinned for reading, then for writing too: anew, once, without PEERDMA_READONLY. */
+static void upgraded(void **state)
+{
+	struct peerdma_cache_request q = { .size = sizeof(q), .access = PEERDMA_ACCESS_READ };
+	struct peerdma_cached *read, *both, *again;
+
+	(void)state;
+	assert_int_equal(peerdma_cache_get_with(cache, memory, 1000, &q, &read), 0);
+	assert_true(fake.pins[1].flags & PEERDMA_READONLY);
+	both = get(memory + 10, 10);
+	assert_ptr_not_equal(both, read);
+	assert_false(fake.pins[2].flags & PEERDMA_READONLY);
+	assert_int_equal(peerdma_cache_get_with(cache, memory, 1000, &q, &again), 0);
+	assert_ptr_equal(again, both);
+	assert_int_equal(pins_made(), 2);
+	peerdma_cache_put(cache, read);
+	assert_int_equal(fake.unpins, 1);
+	peerdma_cache_put(cache, both);
+	peerdma_cache_put(cache, again);
+	q.access = 4;
+	assert_int_equal(peerdma_cache_get_with(cache, memory, 1000, &q, &again), -EINVAL);
+}
+
+/* What the caller knows of the memory is not asked for. */
+static void known(void **state)
+{
+	struct peerdma_memory host = { .size = sizeof(host), .kind = PEERDMA_KIND_HOST };
+	struct peerdma_memory device = {
+		.size = sizeof(device), .kind = PEERDMA_KIND_DEVICE, .base = (uintptr_t)memory, .length = 100000,
+	};
+	struct peerdma_cache_request q = { .size = sizeof(q), .access = PEERDMA_ACCESS_READ, .memory = &host };
+	struct peerdma_cache_counters c = { .size = sizeof(c) };
+	struct peerdma_cached *hold;
+
+	(void)state;
+	assert_int_equal(peerdma_cache_get_with(cache, memory + 3 * MIB, 10, &q, &hold), 0);
+	assert_true(fake.pins[1].flags & PEERDMA_HOST);
+	peerdma_cache_put(cache, hold);
+	q.memory = &device;
+	assert_int_equal(peerdma_cache_get_with(cache, memory, 10, &q, &hold), 0);
+	assert_int_equal(hold->length, 65536 - (uintptr_t)memory % 65536);
+	peerdma_cache_put(cache, hold);
+	assert_int_equal(peerdma_cache_counters(cache, &c), 0);
+	assert_int_equal(c.host, 4096);
+	assert_int_equal(c.device, 65536 - (uintptr_t)memory % 65536);
+	assert_int_equal(c.aperture, 65536);
+	device.size = 8;
+	assert_int_equal(peerdma_cache_get_with(cache, memory + 2 * MIB, 10, &q, &hold), -EINVAL);
+	assert_non_null(strstr(peerdma_last_error(), "size"));
+}
+
+/* A dma-buf that the caller has: pinned at the offset, found by the address. */
+static void dmabuf(void **state)
+{
+	struct peerdma_memory m = { .size = sizeof(m), .kind = PEERDMA_KIND_DEVICE };
+	struct peerdma_cache_request q = {
+		.size = sizeof(q), .access = PEERDMA_ACCESS_READ | PEERDMA_ACCESS_WRITE, .flags = PEERDMA_REQUEST_DMABUF,
+		.dmabuf = 7, .dmabuf_addr = (uintptr_t)memory, .memory = &m,
+	};
+	struct peerdma_status s = { .size = sizeof(s) };
+	struct peerdma_cached *hold, *again;
+
+	(void)state;
+	assert_int_equal(peerdma_cache_get_with(cache, memory + 8192, 100, &q, &hold), 0);
+	assert_ptr_equal(hold->addr, memory + 8192);
+	assert_int_equal(peerdma_status(hold->registration, &s), 0);
+	assert_int_equal(s.addr, 8192);
+	again = get(memory + 8200, 10);
+	assert_ptr_equal(again, hold);
+	peerdma_cache_put(cache, hold);
+	peerdma_cache_put(cache, again);
+	q.dmabuf_addr = (uintptr_t)memory + MIB;
+	assert_int_equal(peerdma_cache_get_with(cache, memory, 100, &q, &hold), -ENXIO);
+	assert_non_null(strstr(peerdma_last_error(), "dmabuf_addr"));
 }
 
 static void mapped_once(void **state)
@@ -169,6 +251,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(full, setup, teardown),
 		cmocka_unit_test_setup_teardown(readonly, setup, teardown),
 		cmocka_unit_test_setup_teardown(mapped_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(upgraded, setup, teardown),
+		cmocka_unit_test_setup_teardown(known, setup, teardown),
+		cmocka_unit_test_setup_teardown(dmabuf, setup, teardown),
 	};
 
 	memory = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

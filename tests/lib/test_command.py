@@ -49,8 +49,11 @@ class Tree:
             file.write(text if isinstance(text, bytes) else text.encode())
         return self
 
-    def pins(self, *lines):
-        return self.put("sys/kernel/debug/peerdma/pins", "\t".join(COLUMNS) + "\n" + "".join(l + "\n" for l in lines))
+    def pins(self, *lines, uid=None):
+        """uid: of all of them, a column more."""
+        columns, more = (COLUMNS + ["uid"], "\t" + uid) if uid else (COLUMNS, "")
+        return self.put("sys/kernel/debug/peerdma/pins",
+                        "\t".join(columns) + "\n" + "".join(l + more + "\n" for l in lines))
 
     def gpus(self, *lines):
         return self.put("nvml.tsv", NVML + "".join(l + "\n" for l in lines))
@@ -139,6 +142,53 @@ class Pins(unittest.TestCase):
             "segments": [{"phys": f"{BASE:#x}", "length": 65536}]})
         self.assertEqual(told["pins"][1]["comm"], 'a"b\\c')
         self.assertEqual(told["pins"][1]["segments"], [])
+
+    def accounts(self, *lines, columns="uid pins mappings views exports aperture locked"):
+        tree = Tree(self).pins(pin(), uid="1000")
+        for name in ("pins", "mappings", "views", "exports"):
+            tree.put(f"sys/module/peerdma/parameters/max_{name}_per_user", "65536\n")
+        tree.put("sys/module/peerdma/parameters/max_aperture_mib_per_user", "8\n")
+        return tree.put("sys/kernel/debug/peerdma/accounts",
+                        "".join("\t".join(line.split()) + "\n" for line in (columns, *lines)))
+
+    def test_users(self):
+        tree = self.accounts("0 0 0 0 0 0 0", "1000 3 2 1 65536 4194304 8388608", "7 0 0 1 0 0 0")
+        done = run("pins", tree=tree)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-3].split(), "UID PINS MAPPINGS VIEWS DMA-BUFS APERTURE LOCKED".split())
+        self.assertEqual(" ".join(done.stdout.splitlines()[-2].split()),
+                         "1000 3 of 65536 2 of 65536 1 of 65536 65536 of 65536 4 MiB of 8 MiB 8 MiB")
+        self.assertEqual(" ".join(done.stdout.splitlines()[-1].split()),
+                         "7 0 of 65536 0 of 65536 1 of 65536 0 of 65536 0 B of 8 MiB 0 B")
+        told = json.loads(run("pins", "--json", tree=tree).stdout)
+        self.assertEqual(told["users"], [
+            {"uid": 1000, "pins": 3, "mappings": 2, "views": 1, "exports": 65536, "aperture": 4 << 20, "locked": 8 << 20},
+            {"uid": 7, "pins": 0, "mappings": 0, "views": 1, "exports": 0, "aperture": 0, "locked": 0}])
+        self.assertEqual(told["user_limits"], {"pins": 65536, "mappings": 65536, "views": 65536, "exports": 65536,
+                                               "aperture": 8 << 20})
+
+    def test_users_without_limits(self):
+        tree = self.accounts("1000 3 2 1 4 4194304 8388608")
+        tree.put("sys/module/peerdma/parameters/max_pins_per_user", "0\n")
+        os.unlink(tree.path + "/sys/module/peerdma/parameters/max_views_per_user")
+        self.assertEqual(" ".join(run("pins", tree=tree).stdout.splitlines()[-1].split()),
+                         "1000 3 2 of 65536 1 4 of 65536 4 MiB of 8 MiB 8 MiB")
+        told = json.loads(run("pins", "--json", tree=tree).stdout)["user_limits"]
+        self.assertEqual((told["pins"], told["views"]), (0, None))
+
+    def test_users_malformed(self):
+        for tree in (self.accounts("1000 3 2 1 4 5", "7 1 1 1 1 1 1"), self.accounts("1000 x 2 1 4 5 6"),
+                     self.accounts(columns="uid pins"), self.accounts(columns="")):
+            for options in ([], ["--json"]):
+                done = run("pins", *options, tree=tree)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("not a table of accounts", done.stderr)
+                self.assertIn("train", done.stdout)
+
+    def test_user_of_a_pin(self):
+        told = json.loads(run("pins", "--json", tree=Tree(self).pins(pin(), uid="1000")).stdout)
+        self.assertEqual(told["pins"][0]["uid"], 1000)
+        self.assertNotIn("users", told)
 
     def test_json_largest(self):
         largest = 2 ** 64 - 1
@@ -235,6 +285,24 @@ class Bar1(unittest.TestCase):
         run("bar1", tree=tree, env={"LC_ALL": "C"}).stdout.encode("ascii")
         narrow = run("bar1", "--ascii", tree=tree, env={"COLUMNS": "40"}).stdout
         self.assertEqual(len([line for line in narrow.splitlines() if "|" in line][0].split("|")[1]), 16)
+
+    def test_small_aperture(self):
+        """An aperture of 64 MiB in a PCI resource of 256 MiB."""
+        tree = Tree(self).gpu(used=4 << 20, total=64 << 20).pins(pin(segments=f"{BASE + (60 << 20):#x}:{4 << 20}"))
+        told = json.loads(run("bar1", "--json", tree=tree).stdout)["gpus"][0]["aperture"]
+        self.assertEqual((told["length"], told["held_by_peerdma"]), (64 << 20, 4 << 20))
+        self.assertEqual((told["free_runs"], told["largest_free_run"]), (1, 60 << 20))
+        done = run("bar1", "--ascii", tree=tree).stdout
+        self.assertIn(f"{BASE:#x} to {BASE + (64 << 20) - 1:#x}", done)
+        self.assertIn("free: 60 MiB in 1 run", done)
+        # A driver that maps memory where it lies, not where the aperture begins.
+        tree.pins(pin(segments=f"{BASE + (62 << 20):#x}:{4 << 20}"))
+        told = json.loads(run("bar1", "--json", tree=tree).stdout)["gpus"][0]["aperture"]
+        self.assertEqual((told["length"], told["held_by_peerdma"], told["held_by_others"]), (256 << 20, 4 << 20, 0))
+        self.assertNotIn("free_runs", told)
+        done = run("bar1", "--ascii", tree=tree).stdout
+        self.assertIn("the aperture is 64 MiB of this", done)
+        self.assertNotIn("free: ", done)
 
     def test_shared_cell(self):
         tree = Tree(self).gpu().pins(pin(), pin(pid=43))

@@ -10,16 +10,17 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "internal.h"	/* before cmocka, which has a fail() of its own */
 #include <cmocka.h>
 
 #include "fake_cuda.h"
 #include "fake_sys.h"
-#include "peerdma.h"
 
 static char *memory;	/* 1 MiB */
 static struct peerdma *ctx;
@@ -112,7 +113,7 @@ static void pin_fails(void **state)
 		const char *says;
 	} cases[] = {
 		{ -ENXIO, "provider" }, { -EFAULT, "no memory" }, { -ENOMEM, "RLIMIT_MEMLOCK" }, { -ENOSPC, "peerdma bar1" },
-		{ -EOPNOTSUPP, "provider" }, { -EMFILE, "context" }, { -EINVAL, "length" }, { -ESTALE, "freed" },
+		{ -EOPNOTSUPP, "provider" }, { -ENFILE, "1048576 pins" }, { -EINVAL, "length" }, { -ESTALE, "freed" },
 	};
 	struct peerdma_region *region = (void *)1;
 
@@ -125,6 +126,94 @@ static void pin_fails(void **state)
 	fake.pin_error = 0;
 	assert_int_equal(peerdma_pin(ctx, memory, 10, 1U << 9, NULL, &region), -EINVAL);
 	assert_ptr_equal(region, (void *)1);
+}
+
+/* The error's text, by the user's id, is this, or ends so. */
+static void says(const char *format)
+{
+	const char *text = peerdma_last_error();
+	char expected[512];
+
+	snprintf(expected, sizeof(expected), format, getuid());
+	if (strlen(text) < strlen(expected) || strcmp(text + strlen(text) - strlen(expected), expected) != 0)
+		fail_msg("'%s' does not end with '%s'", text, expected);
+}
+
+static void at_a_quota(void **state)
+{
+	struct peerdma_region *region = pin(NULL), *none = NULL;
+	struct peerdma_mapping *m;
+	void *view;
+	int fd;
+
+	(void)state;
+	fake.info = (struct peerdma_info){
+		.user_pins = 65536, .max_user_pins = 65536, .user_mappings = 7, .max_user_mappings = 8, .user_views = 3,
+		.max_user_views = 3, .user_exports = 1, .max_user_exports = 1, .user_aperture = 6 << 20,
+		.max_user_aperture = 8 << 20, .user_locked = 5 << 20,
+	};
+	fake.pin_error = fake.map_error = fake.view_error = fake.export_error = -EDQUOT;
+	for (fake.old = 0; fake.old < 2; fake.old++) {
+		assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &none), -EDQUOT);
+		says(fake.old ? "): user %u has as many pins as one user may have: unpin some, or raise peerdma's module "
+				"parameter max_pins_per_user" :
+		     "): user %u has 65536 pins, and one user may have 65536: unpin some, or raise peerdma's module "
+		     "parameter max_pins_per_user");
+		assert_int_equal(peerdma_map(region, "03:00.0", PEERDMA_TO_DEVICE, &m), -EDQUOT);
+		says(fake.old ? "03:00.0: user %u has as many mappings for devices as one user may have: unmap some, or raise "
+				"peerdma's module parameter max_mappings_per_user" :
+		     "03:00.0: user %u has 7 mappings for devices, and one user may have 8: unmap some, or raise "
+		     "peerdma's module parameter max_mappings_per_user");
+		assert_int_equal(peerdma_cpu_view(region, &view), -EDQUOT);
+		says(fake.old ? "peerdma_cpu_view: user %u has as many CPU views as one user may have: end some, or raise "
+				"peerdma's module parameter max_views_per_user" :
+		     "peerdma_cpu_view: user %u has 3 CPU views, and one user may have 3: end some, or raise "
+		     "peerdma's module parameter max_views_per_user");
+		assert_int_equal(peerdma_export_dmabuf(region, 0, 0, &fd), -EDQUOT);
+		says(fake.old ? "peerdma_export_dmabuf: user %u has as many exported dma-bufs as one user may have: close some, or "
+				"raise peerdma's module parameter max_exports_per_user" :
+		     "peerdma_export_dmabuf: user %u has 1 exported dma-bufs, and one user may have 1: close some, or "
+		     "raise peerdma's module parameter max_exports_per_user");
+	}
+	assert_int_equal(peerdma_unpin(region), 0);
+}
+
+static void at_the_aperture(void **state)
+{
+	struct peerdma_region *none = NULL;
+
+	(void)state;
+	fake.info = (struct peerdma_info){ .user_aperture = 6 << 20, .max_user_aperture = 8 << 20 };
+	fake.pin_error = -ENOBUFS;
+	assert_int_equal(peerdma_pin(ctx, memory, 4 << 20, 0, NULL, &none), -ENOBUFS);
+	says("user %u has 6291456 bytes of device memory pinned, this pin of 4194304 bytes would make it more than the 8388608 "
+	     "that one user may have: unpin some, or raise peerdma's module parameter max_aperture_mib_per_user");
+	fake.old = 1;
+	assert_int_equal(peerdma_pin(ctx, memory, 4 << 20, 0, NULL, &none), -ENOBUFS);
+	says("user %u would have more device memory pinned than one user may have: unpin some, or raise peerdma's module "
+	     "parameter max_aperture_mib_per_user");
+}
+
+static void at_locked_memory(void **state)
+{
+	struct peerdma_region *none = NULL;
+
+	(void)state;
+	fake.info.user_locked = 8 << 20;
+	fake.pin_error = -ENOMEM;
+	assert_int_equal(peerdma_pin(ctx, memory + 4095, 2, 0, NULL, &none), -ENOMEM);
+	says("user %u has 8388608 bytes of host memory pinned, in all processes together, and 8192 more are above "
+	     "RLIMIT_MEMLOCK, 8388608 bytes: unpin some, or raise the limit ('ulimit -l')");
+	fake.info.user_locked = 4096;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &none), -ENOMEM);
+	says("user %u has locked as much memory as RLIMIT_MEMLOCK allows, 8388608 bytes ('ulimit -l'), of which peerdma's "
+	     "pins are 4096; or the kernel is out of memory");
+	fake.memlock = UINT64_MAX;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &none), -ENOMEM);
+	says("the kernel is out of memory (RLIMIT_MEMLOCK does not limit this process)");
+	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_DEVICE, NULL, &none), -ENOMEM);
+	says("the kernel or the device's driver is out of memory; or, of thousands of pins, their generations are above "
+	     "RLIMIT_MEMLOCK ('ulimit -l')");
 }
 
 static void unpin_fails(void **state)
@@ -195,6 +284,27 @@ static void revoked_at_once(void **state)
 	assert_int_equal(peerdma_next_event(ctx, &n, 0), -EAGAIN);
 	assert_int_equal(peerdma_pin(ctx, memory, 100, 0, NULL, &r), 0);
 	assert_int_equal(peerdma_unpin(r), 0);
+}
+
+/* A handle is given out again: its events are the new pin's, and not of memory that was a region. */
+static void handles_come_back(void **state)
+{
+	struct peerdma_notice n = { .size = sizeof(n) };
+	struct peerdma_region *r;
+	void *volatile blocks[32];	/* else the compiler does without */
+
+	(void)state;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_HOST, NULL, &r), 0);
+	assert_int_equal(peerdma_unpin(r), 0);
+	for (int i = 0; i < 32; i++)	/* one of them is where that was, with what is left of it */
+		blocks[i] = malloc(sizeof(struct peerdma_region));
+	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_HOST, NULL, &r), 0);
+	fake_revoke(r->kernel.handle);
+	assert_int_equal(peerdma_next_event(ctx, &n, 0), 0);
+	assert_ptr_equal(n.region, r);
+	assert_int_equal(peerdma_unpin(r), 0);
+	for (int i = 0; i < 32; i++)
+		free(blocks[i]);
 }
 
 static void notices(void **state)
@@ -403,10 +513,14 @@ int main(void)
 		cmocka_unit_test(closing),
 		cmocka_unit_test_setup_teardown(one_pin, setup, teardown),
 		cmocka_unit_test_setup_teardown(pin_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(at_a_quota, setup, teardown),
+		cmocka_unit_test_setup_teardown(at_the_aperture, setup, teardown),
+		cmocka_unit_test_setup_teardown(at_locked_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(unpin_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(revoked_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(notices, setup, teardown),
+		cmocka_unit_test_setup_teardown(handles_come_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(forked, setup, teardown),
 		cmocka_unit_test_setup_teardown(threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(sync_memops, setup, teardown),

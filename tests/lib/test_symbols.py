@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What libpeerdma.so exports is what its headers declare, each with a version, and nothing else; dlopen() can load it."""
+"""What a library exports is what its headers declare, each with a version; dlopen() can load it, dlclose() leaves it.
+
+usage: test_symbols.py VERSION SONAME LIBRARY HEADER...
+
+libpeerdma exports nothing else; libpeerdma-hooks also has functions of others' names, without a version."""
 
 import re
 import subprocess
 import sys
-
-VERSION = "PEERDMA_0.1"
-SONAME = "libpeerdma.so.0"
 
 
 def declarations(header):
@@ -18,7 +19,7 @@ def declarations(header):
     return set(re.findall(r"\b(peerdma_\w+)\(", text)) - inline
 
 
-def main(library, *headers):
+def main(version_wanted, soname, library, *headers):
     declared = set().union(*map(declarations, headers))
     out = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library],
                          check=True, capture_output=True, text=True).stdout
@@ -27,22 +28,30 @@ def main(library, *headers):
         name, _, version = line.split()[-1].partition("@@")
         if version:
             exported[name] = version
-        elif name != VERSION:
+        elif name != version_wanted:
             exported[name] = "(no version)"
     failed = False
-    for name in sorted(declared | set(exported)):
+    in_front = {name for name in exported if not name.startswith("peerdma_")}
+    for name in sorted(in_front):
+        if soname == "libpeerdma.so.0" or exported[name] != "(no version)":
+            print(f"{name}: exported, {exported[name]}")
+            failed = True
+    for name in sorted(declared | set(exported) - in_front):
         if name not in exported:
             print(f"{name}: declared in the header, not exported")
         elif name not in declared:
             print(f"{name}: exported, not declared in the header")
-        elif exported[name] != VERSION:
-            print(f"{name}: version {exported[name]}, not {VERSION}")
+        elif exported[name] != version_wanted:
+            print(f"{name}: version {exported[name]}, not {version_wanted}")
         else:
             continue
         failed = True
     out = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True).stdout
-    if f"[{SONAME}]" not in out:
-        print(f"SONAME is not {SONAME}")
+    if f"[{soname}]" not in out:
+        print(f"SONAME is not {soname}")
+        failed = True
+    if "NODELETE" not in out:
+        print("dlclose() would unload it")
         failed = True
     if "libcuda" in out or "libnvidia" in out:
         print("linked against a vendor's library")

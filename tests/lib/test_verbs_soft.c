@@ -74,6 +74,38 @@ static void pins(struct peerdma *ctx)
 	CHECK(!others, "each with the memory still there");
 }
 
+/* Over two allocations: one key, which goes with either; and one for each, which go as one, too. */
+static void several(struct peerdma *ctx)
+{
+	struct peerdma_region *region = NULL, *const *segments;
+	const struct peerdma_mr *mr = NULL;
+	gpu_ptr p = gpu_alloc(), q = gpu_alloc(), other;
+	unsigned char *bytes;
+	size_t n = 0;
+
+	if (p > q) {
+		other = p;
+		p = q;
+		q = other;
+	}
+	verbs->at_dereg = look;
+	seen = 0;
+	CHECK(q == p + LENGTH && !peerdma_pin(ctx, (void *)(uintptr_t)(p + 4096), 2 * LENGTH - 8192, 0, NULL, &region),
+	      "two allocations side by side are pinned");
+	if (failures)
+		return;
+	segments = peerdma_segments(region, &n);
+	CHECK(!peerdma_verbs_mr(region, one, 1, &mr) && !strcmp(mr->way, "view") && mr->length == 2 * LENGTH - 8192, "one MR");
+	bytes = ((const struct fake_mr *)mr->verbs)->addr;
+	CHECK(bytes[0] == 0x5a && bytes[LENGTH - 4097] == 0x5a && bytes[LENGTH] == 0x5a, "of both");
+	CHECK(n == 2 && !peerdma_verbs_mr(segments[0], one, 1, &mr) && !peerdma_verbs_mr(segments[1], two, 1, &mr) &&
+	      mr->addr == q && live() == 3, "and one of each");
+	cu.cuMemFree_v2(q);
+	CHECK(seen == 3 && !others && !live(), "when one of them is freed all go, with its bytes still there (%d, %d)", seen, others);
+	CHECK(!peerdma_valid(region) && peerdma_verbs_mr(region, one, 4, &mr) == -ESTALE && !live(), "and no other is made");
+	CHECK(!peerdma_unpin(region) && !cu.cuMemFree_v2(p), "the pin ends");
+}
+
 /* One thread frees, another makes MRs: whoever comes first, none is left when the free has returned and the maker has, too. */
 static struct peerdma_region *raced;
 static pthread_barrier_t start;
@@ -156,6 +188,7 @@ int main(int argc, char **argv)
 	verbs = get();
 	pthread_barrier_init(&start, NULL, 2);
 	pins(ctx);
+	several(ctx);
 	race(ctx);
 	cached(ctx);
 	peerdma_close(ctx);

@@ -308,6 +308,40 @@ static void no_context(void **state)
 	BAD(cuMemFreeHost(memory.host));
 }
 
+/* Release 13's headers call it so.  What asks for something is refused. */
+static void newest_create(void **state)
+{
+	CUctxCreateParams params = { 0 };
+	CUcontext ctx, current;
+
+	(void)state;
+	OK(cuCtxCreate_v4(&ctx, NULL, 0, 0));
+	OK(cuCtxDetach(ctx));
+	OK(cuCtxCreate_v4(&ctx, &params, CU_CTX_SCHED_SPIN, 0));
+	OK(cuCtxGetCurrent(&current));
+	assert_ptr_equal(current, ctx);
+	OK(cuCtxDestroy(ctx));
+	params.numExecAffinityParams = 1;
+	params.execAffinityParams = (CUexecAffinityParam *)&params;
+	if (on_softgpu())
+		FAILS(CUDA_ERROR_NOT_SUPPORTED, cuCtxCreate_v4(&ctx, &params, 0, 0));
+	OK(cuCtxSetCurrent(test_context()));
+}
+
+/* No code can be loaded, and looking for its variables harms nobody. */
+static void no_modules(void **state)
+{
+	CUdeviceptr p;
+	size_t n;
+
+	(void)state;
+	if (!on_softgpu())
+		skip();		/* a real driver follows the pointer */
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuModuleGetGlobal(&p, &n, (CUmodule)&p, "x"));
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuLibraryGetGlobal(&p, &n, NULL, "x"));
+	BAD(cuModuleGetGlobal(&p, &n, NULL, NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +353,8 @@ int main(void)
 		cmocka_unit_test(stack),
 		cmocka_unit_test(flags),
 		cmocka_unit_test(no_context),
+		cmocka_unit_test(newest_create),
+		cmocka_unit_test(no_modules),
 	};
 
 	return RUN(tests);

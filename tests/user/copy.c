@@ -428,12 +428,61 @@ static void others_memory(void **state)
 	OK(cuDevicePrimaryCtxRelease(1));
 }
 
+/* Many in one call, in the stream's order. */
+static void batch(void **state)
+{
+	CUmemcpyAttributes attrs[2] = {
+		{ .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM },
+		{ .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL },
+	};
+	size_t idxs[2] = { 0, 2 }, sizes[3] = { 64, 64, 32 }, failed = 7;
+	char text[64] = "to the GPU, on the GPU, and back", back[64] = "";
+	CUdeviceptr p, dsts[3], srcs[3];
+	CUstream s;
+
+	(void)state;
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&p, 128));
+	srcs[0] = P(text);
+	dsts[0] = srcs[1] = p;
+	dsts[1] = srcs[2] = p + 64;
+	dsts[2] = P(back);
+	OK(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 3, attrs, idxs, 2, s));
+	OK(cuStreamSynchronize(s));
+	assert_memory_equal(back, text, 32);
+	assert_int_equal(back[32], 0);
+	sizes[2] = 4;
+	OK(cuMemcpyBatchAsync(dsts, srcs, sizes, 3, attrs, idxs, 2, &failed, s));
+	if (on_softgpu()) {
+		BAD(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 3, attrs, idxs, 2, NULL));
+		BAD(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 0, attrs, idxs, 2, s));
+		BAD(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 3, attrs, idxs, 0, s));
+		BAD(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 3, NULL, idxs, 2, s));
+		idxs[1] = 3;
+		BAD(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 3, attrs, idxs, 2, s));
+		idxs[1] = 0;
+		BAD(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 3, attrs, idxs, 2, s));
+		idxs[1] = 2;
+		attrs[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID;
+		BAD(cuMemcpyBatchAsync(dsts, srcs, sizes, 3, attrs, idxs, 2, &failed, s));
+		assert_true(failed == SIZE_MAX);
+		attrs[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+		dsts[1] = p + 100;	/* sticks out */
+		BAD(cuMemcpyBatchAsync(dsts, srcs, sizes, 3, attrs, idxs, 2, &failed, s));
+		assert_int_equal(failed, 1);
+	}
+	OK(cuStreamSynchronize(s));
+	OK(cuMemFree(p));
+	OK(cuStreamDestroy(s));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything),
 		cmocka_unit_test(others_memory),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(batch),
 		cmocka_unit_test(fault),
 	};
 

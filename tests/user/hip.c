@@ -181,8 +181,50 @@ static void threads(void **state)
 	}
 }
 
-int main(void)
+/* ---- a GPU whose BAR shows a part of its VRAM ---- */
+
+static hsa_status_t count_pool(hsa_amd_memory_pool_t pool, void *data)
 {
+	(void)pool;
+	++*(int *)data;
+	return HSA_STATUS_SUCCESS;
+}
+
+static hsa_status_t count_gpu(hsa_agent_t agent, void *data)
+{
+	hsa_device_type_t type;
+	int *counts = data;
+
+	assert_int_equal(hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type), HSA_STATUS_SUCCESS);
+	if (type != HSA_DEVICE_TYPE_GPU)
+		return HSA_STATUS_SUCCESS;
+	counts[0]++;
+	return hsa_amd_agent_iterate_memory_pools(agent, count_pool, &counts[1]);
+}
+
+/* It is an agent without memory, so no device of HIP's. */
+static void small_bar(void **state)
+{
+	int counts[2] = { 0, 0 }, n = -1;
+	void *p;
+
+	(void)state;
+	assert_int_equal(hsa_init(), HSA_STATUS_SUCCESS);
+	assert_int_equal(hsa_iterate_agents(count_gpu, counts), HSA_STATUS_SUCCESS);
+	assert_true(counts[0] > 0);
+	assert_int_equal(counts[1], 0);
+	/* The first GPU's, as the numbers have it. */
+	assert_int_equal(hsa_amd_memory_pool_allocate((hsa_amd_memory_pool_t){ .handle = 0x201 }, KIB, 0, &p),
+			 HSA_STATUS_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(hipGetDeviceCount(&n), hipErrorNoDevice);
+	assert_int_equal(n, 0);
+	assert_int_equal(hipMalloc(&p, KIB), hipErrorNoDevice);
+	assert_int_equal(hsa_shut_down(), HSA_STATUS_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest small[] = { cmocka_unit_test(small_bar) };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpu_view), cmocka_unit_test(zeroed), cmocka_unit_test(what_is_it),
 		cmocka_unit_test(forked), cmocka_unit_test(dmabuf), cmocka_unit_test(threads),
@@ -190,5 +232,7 @@ int main(void)
 
 	if (access("/dev/softgpu0", F_OK))
 		skip_program("HIP needs /dev/softgpu0");
+	if (argc > 1 && !strcmp(argv[1], "--small-bar"))
+		return RUN(small);
 	return RUN(tests);
 }

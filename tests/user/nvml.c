@@ -94,6 +94,45 @@ static void facts(void **state)
 	NOK(nvmlShutdown());
 }
 
+/* What UCX asks for before it trusts NVML: how many NVLinks, and whether there is a fabric. */
+static void links(void **state)
+{
+	nvmlGpuFabricInfoV_t fabric = { .version = nvmlGpuFabricInfo_v2 };
+	nvmlFieldValue_t fields[2] = {
+		{ .fieldId = NVML_FI_DEV_NVLINK_LINK_COUNT, .nvmlReturn = NVML_ERROR_UNKNOWN },
+		{ .fieldId = 100000, .nvmlReturn = NVML_ERROR_UNKNOWN },
+	};
+	nvmlEnableState_t active;
+	nvmlGpuFabricInfo_t first;
+	nvmlDevice_t device;
+	nvmlPciInfo_t pci;
+
+	(void)state;
+	NOK(nvmlInit());
+	NOK(nvmlDeviceGetHandleByIndex(0, &device));
+	NOK(nvmlDeviceGetFieldValues(device, 2, fields));
+	assert_int_equal(fields[0].nvmlReturn, NVML_SUCCESS);
+	assert_int_equal(fields[0].valueType, NVML_VALUE_TYPE_UNSIGNED_INT);
+	assert_int_not_equal(fields[1].nvmlReturn, NVML_SUCCESS);
+	assert_true(fields[0].timestamp > 1000000000000000LL);
+	NFAILS(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetFieldValues(device, 0, fields));
+	NFAILS(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetFieldValues(device, 1, NULL));
+	NOK(nvmlDeviceGetGpuFabricInfoV(device, &fabric));
+	if (on_softgpu()) {
+		assert_int_equal(fields[0].value.uiVal, 0);
+		NFAILS(NVML_ERROR_NOT_SUPPORTED, nvmlDeviceGetNvLinkRemotePciInfo(device, 0, &pci));
+		NFAILS(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetNvLinkRemotePciInfo(device, 18, &pci));
+		NFAILS(NVML_ERROR_NOT_SUPPORTED, nvmlDeviceGetNvLinkState(device, 0, &active));
+		assert_int_equal(fabric.state, NVML_GPU_FABRIC_STATE_NOT_SUPPORTED);
+		NOK(nvmlDeviceGetGpuFabricInfo(device, &first));
+		assert_int_equal(first.state, NVML_GPU_FABRIC_STATE_NOT_SUPPORTED);
+	}
+	fabric.version = 1;
+	NFAILS(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, nvmlDeviceGetGpuFabricInfoV(device, &fabric));
+	NOK(nvmlShutdown());
+	NFAILS(NVML_ERROR_UNINITIALIZED, nvmlDeviceGetFieldValues(device, 2, fields));
+}
+
 static void memory(void **state)
 {
 	nvmlMemory_v2_t m2 = { .version = nvmlMemory_v2 };
@@ -120,6 +159,8 @@ static void memory(void **state)
 	NFAILS(NVML_ERROR_FUNCTION_NOT_FOUND, nvmlDeviceGetMemoryInfo_v2(device, &m2));
 	NOK(nvmlDeviceGetBAR1MemoryInfo(device, &bar1));
 	assert_true(bar1.bar1Total > 0 && bar1.bar1Free + bar1.bar1Used == bar1.bar1Total);
+	/* Some of it is the driver's own. */
+	assert_true(bar1.bar1Used > 0);
 	OK(cuMemFree(p));
 	NOK(nvmlDeviceGetMemoryInfo(device, &after));
 	if (on_softgpu())
@@ -181,6 +222,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sessions),
 		cmocka_unit_test(facts),
+		cmocka_unit_test(links),
 		cmocka_unit_test(memory),
 		cmocka_unit_test(in_children),
 		cmocka_unit_test(threads),

@@ -281,6 +281,74 @@ static void tokens(void **state)
 	BAD(cuPointerGetAttribute(&c, A(P2P_TOKENS), p));
 }
 
+static CUresult dma_buf_of(CUdeviceptr p, size_t size, unsigned long long flags, int *fd)
+{
+	*fd = -1;
+	return cuMemGetHandleForAddressRange(fd, p, size, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, flags);
+}
+
+/* As on an H100: allocations side by side are exported as one, with holes or beyond their end they are not. */
+static void dma_buf_over_several(void **state)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE },
+				     .allocFlags.gpuDirectRDMACapable = 1 };
+	const CUmemAccessDesc access = { .location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	const size_t n = 52, size = on_softgpu() ? 65536 : 20 * MIB;
+	CUmemGenericAllocationHandle h;
+	CUdeviceptr va, p, q;
+	int supported, fd;
+
+	(void)state;
+	OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0));
+	if (!supported)
+		return;
+	OK(cuMemAddressReserve(&va, (n + 2) * size, 0, 0, 0));
+	for (size_t i = 0; i < n; i++) {
+		OK(cuMemCreate(&h, size, &prop, 0));
+		OK(cuMemMap(va + i * size, size, 0, h, 0));
+		OK(cuMemRelease(h));
+	}
+	OK(cuMemSetAccess(va, n * size, &access, 1));
+	OK(dma_buf_of(va, n * size, 0, &fd));
+	assert_int_equal(lseek(fd, 0, SEEK_END), n * size);
+	close(fd);
+	OK(dma_buf_of(va + size / 2, size, 0, &fd));
+	assert_int_equal(lseek(fd, 0, SEEK_END), size);
+	close(fd);
+	BAD(dma_buf_of(va, n * size + CPU_PAGE, 0, &fd));
+	OK(cuMemUnmap(va + 7 * size, size));
+	BAD(dma_buf_of(va, n * size, 0, &fd));
+	BAD(dma_buf_of(va + 6 * size, 2 * size, 0, &fd));
+	assert_int_equal(fd, -1);
+	OK(dma_buf_of(va, 7 * size, 0, &fd));
+	close(fd);
+	OK(cuMemUnmap(va, 7 * size));
+	OK(cuMemUnmap(va + 8 * size, (n - 8) * size));
+	OK(cuMemAddressFree(va, (n + 2) * size));
+
+	OK(cuMemAlloc(&p, 2 * MIB));
+	OK(cuMemAlloc(&q, 2 * MIB));
+	if (p > q) {
+		CUdeviceptr other = p;
+
+		p = q;
+		q = other;
+	}
+	if (p + 2 * MIB == q) {
+		OK(dma_buf_of(p, 4 * MIB, 0, &fd));
+		assert_int_equal(lseek(fd, 0, SEEK_END), 4 * MIB);
+		close(fd);
+		OK(dma_buf_of(p + MIB, 2 * MIB, 0, &fd));
+		close(fd);
+	} else {
+		assert_false(on_softgpu());
+	}
+	OK(cuMemFree(q));
+	BAD(dma_buf_of(p, 4 * MIB, 0, &fd));
+	OK(cuMemFree(p));
+}
+
 /* Two mappings side by side, as a dma-buf may cover them. */
 static CUdeviceptr two_mappings(size_t grain, const CUmemAllocationProp *prop)
 {
@@ -299,12 +367,6 @@ static CUdeviceptr two_mappings(size_t grain, const CUmemAllocationProp *prop)
 	return va;
 }
 
-static CUresult dma_buf_of(CUdeviceptr p, size_t size, unsigned long long flags, int *fd)
-{
-	*fd = -1;
-	return cuMemGetHandleForAddressRange(fd, p, size, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, flags);
-}
-
 static void dma_buf(void **state)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -313,7 +375,7 @@ static void dma_buf(void **state)
 	size_t grain, before, after, total;
 	CUdeviceptr p, small, m, va;
 	CUresult good = CUDA_SUCCESS;
-	int supported, fd, held;
+	int supported, coherent, fd, held;
 	CUcontext ctx;
 	void *h;
 
@@ -328,7 +390,17 @@ static void dma_buf(void **state)
 	BAD(dma_buf_of(p, 512, 0, &fd));
 	BAD(dma_buf_of(p, 0, 0, &fd));
 	BAD(dma_buf_of(p, CPU_PAGE, 2, &fd));
-	FAILS(CUDA_ERROR_NOT_SUPPORTED, dma_buf_of(p, CPU_PAGE, CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, &fd));
+	/* COHERENT=1: nvidia.ko has coherent=1 and VRAM is system memory */
+	OK(cuDeviceGetAttribute(&coherent, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0));
+	assert_int_equal(coherent, getenv("COHERENT") != NULL);
+	if (coherent) {
+		OK(dma_buf_of(p, CPU_PAGE, CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, &fd));
+		assert_int_equal(lseek(fd, 0, SEEK_END), CPU_PAGE);
+		assert_int_equal(close(fd), 0);
+		fd = -1;
+	} else {
+		FAILS(CUDA_ERROR_NOT_SUPPORTED, dma_buf_of(p, CPU_PAGE, CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, &fd));
+	}
 	OK(cuCtxPopCurrent(&ctx));
 	FAILS(CUDA_ERROR_INVALID_CONTEXT, dma_buf_of(p, CPU_PAGE, 0, &fd));
 	OK(cuCtxPushCurrent(ctx));
@@ -395,6 +467,7 @@ int main(void)
 		cmocka_unit_test(sync_memops),
 		cmocka_unit_test(tokens),
 		cmocka_unit_test(dma_buf),
+		cmocka_unit_test(dma_buf_over_several),
 	};
 
 	return RUN(tests);

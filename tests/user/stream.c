@@ -280,6 +280,47 @@ static void synchronous(void **state)
 	free(plain);
 }
 
+/* Each call that registers a buffer synchronizes, whether or not the buffer is registered already. */
+static void registered_again(void **state)
+{
+	/* So many that the copies outlast this thread's wait for a processor. */
+	enum { SIZE = 16 << 20, COPIES = 6 };
+	CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
+	unsigned int one = 1, zero = 0;
+	CUdeviceptr a, b, c;
+	int i, busy = 0;
+	CUstream s;
+
+	(void)state;
+	if (!on_softgpu())	/* NVIDIA documents it, and the driver that we asked does not do it */
+		skip();
+	OK(cuMemAlloc(&a, 1));
+	OK(cuMemAlloc(&b, SIZE));
+	OK(cuMemAlloc(&c, SIZE));
+	OK(cuStreamCreate(&s, 0));
+	OK(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
+	for (i = 0; i < 15; i++) {
+		for (int k = 0; k < COPIES; k++)
+			OK(cuMemcpyDtoDAsync(b, c, SIZE, s));
+		busy += cuStreamQuery(s) == CUDA_ERROR_NOT_READY;
+		if (i % 3 == 0)
+			OK(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
+		else if (i % 3 == 1)
+			OK(cuPointerGetAttribute(&tokens, CU_POINTER_ATTRIBUTE_P2P_TOKENS, a));
+		else
+			OK(cuPointerSetAttribute(&zero, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
+		OK(cuStreamQuery(s));
+		if (i % 3 == 2)
+			OK(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
+	}
+	/* or this test could not fail */
+	assert_true(busy > 0);
+	OK(cuStreamDestroy(s));
+	OK(cuMemFree(a));
+	OK(cuMemFree(b));
+	OK(cuMemFree(c));
+}
+
 /* Freeing memory with copies in flight waits for them, and breaks nothing. */
 static void free_busy(void **state)
 {
@@ -323,6 +364,7 @@ int main(void)
 		cmocka_unit_test(default_stream),
 		cmocka_unit_test(destroy_busy),
 		cmocka_unit_test(synchronous),
+		cmocka_unit_test(registered_again),
 		cmocka_unit_test(free_busy),
 	};
 

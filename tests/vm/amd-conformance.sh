@@ -3,8 +3,10 @@
 #
 # The conformance suite of AMD's interface on softgpu: both versions, with the free
 # callback and without; beside the NVIDIA personality; and it notices what is wrong.
-# vm: --timeout 300 --cards 1 --allow amdgpu:.a.client --allow amdgpu:.get_pages
-# vm: --timeout 300 --cards 1 --allow amdgpu:.a.client --allow amdgpu:.get_pages --kernel 6.12 --iommu on
+# vm-allow: ^amdgpu: a client calls put_pages in that
+# vm-allow: ^amdgpu: get_pages\(.*not whole pages
+# vm: --timeout 300 --cards 1
+# vm: --timeout 300 --cards 1 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"
 

@@ -4,8 +4,11 @@
 # Every operation of the modules with its first, second, ... allocation failing.
 # Allocations that are made to fail may be told of by the kernel itself, whose
 # DMA debugging ends when one of its own does.
-# vm: --kernel debug --cards 1 --timeout 300 --vram 32M --dmesg-max info --allow allocation.failure --allow Unable.to.allocate --allow cacheline.tracking.ENOMEM
-# vm: --kernel debug --cards 1 --timeout 300 --vram 32M --dmesg-max info --allow allocation.failure --allow Unable.to.allocate --allow cacheline.tracking.ENOMEM --iommu on
+# vm-allow: allocation failure
+# vm-allow: Unable to allocate
+# vm-allow: cacheline tracking ENOMEM
+# vm: --kernel debug --cards 1 --timeout 300 --vram 32M --dmesg-max info
+# vm: --kernel debug --cards 1 --timeout 300 --vram 32M --dmesg-max info --iommu on
 
 . "$TOP/tests/vm/lib.sh"
 

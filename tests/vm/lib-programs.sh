@@ -4,11 +4,14 @@
 # What programs do with libpeerdma, on the real modules: the examples that need a GPU or
 # an RDMA device (a software one, on the loopback interface), the caches of a running
 # process, the benchmark, `peerdma top`, and the limits of a process.
-# vm: --cards 1 --timeout 600 --allow lo.speed.is.unknown|rxe_mr_init_user:.Unable.to.pin|rxe_reg_user_mr:.returned
+# vm-allow: ^lo speed is unknown
+# vm-allow: (rxe_mr_init_user: Unable to pin|rxe_reg_user_mr: returned)
+# vm: --cards 1 --timeout 600
 
 . "$TOP/tests/vm/lib.sh"
 
 peerdma=$BUILD/peerdma/tools/peerdma
+preload=$BUILD/peerdma/preload/libpeerdma-verbs.so.0
 
 # expect WORDS TEXT
 expect() {
@@ -75,9 +78,33 @@ verbs "of back-end kernel, an MR by way of host" "$BUILD/peerdma/verbs"
 verbs "of back-end kernel, an MR by way of staging; dmabuf: ibv_reg_dmabuf_mr: Operation not supported; peer: ibv_reg_mr: " \
 	"$BUILD/peerdma/verbs" gpu
 
+# A program that knows nothing of peerdma. By itself it cannot; with the preload the reason is printed: this device takes no dma-bufs.
+plain() {
+	[ "$rxe" ] || return 0
+	words=$1
+	shift
+	text=$(env "$@" 2>&1)
+	echo "$text"
+	expect "$words" "$text"
+}
+plain "ibv_reg_mr of GPU memory: Bad address" "$BUILD/tests/preload/plain"
+plain "is a GPU's memory and was not registered: peerdma_verbs_mr: " LD_PRELOAD="$preload" "$BUILD/tests/preload/plain"
+
 [ "$("$peerdma" pins)" = "No pins: peerdma.ko holds no memory." ] || die "pins are left: $("$peerdma" pins)"
 unload_modules
 
 # Without the modules: host memory that is locked, and a GPU in the process, whose memory the device does reach.
 verbs "of back-end host, an MR by way of host" "$BUILD/peerdma/verbs"
 verbs "of back-end soft, an MR by way of view" PEERDMA_PROVIDER=soft SOFTGPU_INPROCESS=1 "$BUILD/peerdma/verbs" gpu
+# libfabric's cache of registrations: off by itself when its own monitor is, and on with ours.
+if [ ! -x "$BUILD/tests/preload/fabric_plain" ]; then
+	echo "libfabric: not run: it was built without libfabric-dev"
+elif [ "$rxe" ] && modprobe rdma_ucm && ip address add 192.0.2.7/24 dev lo; then
+	plain "fabric_plain: 20 rounds, 0 found again, 0 stale" FI_MR_CACHE_MONITOR=disabled "$BUILD/tests/preload/fabric_plain"
+	plain "fabric_plain: 20 rounds, 20 found again, 0 stale" FI_MR_CACHE_MONITOR=disabled \
+		LD_PRELOAD="$BUILD/peerdma/preload/libpeerdma-fabric.so.0" "$BUILD/tests/preload/fabric_plain"
+fi
+for cache in 0 1; do
+	plain "plain: 50 rounds, every byte right" LD_PRELOAD="$preload" PEERDMA_VERBS_CACHE=$cache PEERDMA_PROVIDER=soft SOFTGPU_INPROCESS=1 \
+		"$BUILD/tests/preload/plain" 50
+done

@@ -3,7 +3,7 @@
 #
 # libpeerdma and the peerdma command on the real modules: pins, views, mappings,
 # dma-bufs, revocation, fork; what the command shows of them; the example.
-# vm: --cards 1 --timeout 300
+# vm-more: --cards 1 --timeout 300
 # vm: --cards 1 --iommu on --kernel 6.12 --timeout 300
 
 . "$TOP/tests/vm/lib.sh"
@@ -24,9 +24,19 @@ load_modules softgpu
 LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_cache" dmabuf 1500 >/tmp/hooks ||
 	die "the cache, with dma-bufs and hooks: $(cat /tmp/hooks)"
 grep "hooks 1" /tmp/hooks || die "the hooks are not at work: $(cat /tmp/hooks)"
+"$BUILD/tests/lib/live_expandable" dmabuf 1500 || die "ranges over several allocations, with dma-bufs"
+LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_expandable" dmabuf 1500 >/tmp/hooks ||
+	die "ranges over several allocations, with hooks: $(cat /tmp/hooks)"
 unload_modules softgpu
 
+# The bridge without the provider.
+load_modules softgpu peerdma
+PEERDMA_PROVIDER=kernel "$BUILD/tests/lib/texts" bare || die "what is said without a provider"
+unload_modules softgpu peerdma
+
 load_modules
+PEERDMA_PROVIDER=kernel "$BUILD/tests/lib/texts" provided || die "what is said with a provider"
+PEERDMA_PROVIDER=kernel "$BUILD/tests/lib/live_expandable" kernel 1500 || die "ranges over several allocations"
 "$BUILD/tests/lib/live_cache" kernel 1500 || die "the cache, with the module"
 "$peerdma" || die "no overview"
 "$hello" || die "the example fails"

@@ -3,10 +3,10 @@
 #
 # The conformance suite on softgpu: every rule that can be tried is kept, the same
 # by its table and by its JSON; and the suite notices providers that are wrong.
-# vm: --timeout 300 --cards 1
-# vm-more: --timeout 300 --cards 1 --kernel 6.12
-# vm-more: --timeout 300 --cards 1 --iommu on
-# vm: --timeout 300 --cards 1 --kernel 6.12 --iommu on
+# vm: --timeout 300 --cards 1 --allow client.nvp2p_test
+# vm-more: --timeout 300 --cards 1 --kernel 6.12 --allow client.nvp2p_test
+# vm-more: --timeout 300 --cards 1 --iommu on --allow client.nvp2p_test
+# vm: --timeout 300 --cards 1 --kernel 6.12 --iommu on --allow client.nvp2p_test
 
 . "$TOP/tests/vm/lib.sh"
 
@@ -56,8 +56,9 @@ if [ ! -e /sys/class/iommu/dmar0 ] && [ "$(uname -r | cut -d. -f1-2)" = 6.1 ]; t
 	conform --only 1.9 >/dev/null || die "rules are broken after all that"
 fi
 rm -r "$work"
-# A driver that was written from the header and NVIDIA's guide alone.
+# A driver that was written from the header and NVIDIA's guide alone: nothing of it is named, and it does not deadlock.
 unload_modules nvp2p_test
+echo 1 >$parameters/driver_lock
 insmod "$MODDIR/nvidia_client.ko" card="$peer" || die "nvidia_client.ko does not load"
 "$TOP/examples/kernel/nvidia_client.py" || die "the example does not work"
 unload_modules softgpu nvidia nvidia_client

@@ -3,10 +3,14 @@
 #
 # All that a program can see of /dev/peerdma: calls, host memory, a DMA card; and, by
 # one body of tests, the memory of each provider.
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own
-# vm-more: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --iommu on
-# vm-more: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --kernel 6.12
-# vm: --timeout 400 --cards 1 --gpus 1 --allow has.not.let.go --allow is.stopped --allow not.understand --allow says.that.this.is.its.own --iommu on --kernel 6.12
+# vm-allow: ^(peerdma|softgpu): .*has not let go of .*within 50 ms
+# vm-allow: ^peerdma: .* is stopped: it does no DMA
+# vm-allow: ^peerdma_amd: the GPU driver .*this module does not understand
+# vm-allow: ^peerdma: .* says that this is its own: refused
+# vm: --timeout 400 --cards 1 --gpus 1
+# vm-more: --timeout 400 --cards 1 --gpus 1 --iommu on
+# vm-more: --timeout 400 --cards 1 --gpus 1 --kernel 6.12
+# vm: --timeout 400 --cards 1 --gpus 1 --iommu on --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"
 
@@ -20,3 +24,6 @@ load_modules softgpu nvidia amdgpu dmabuf_mover peerdma_nvidia peerdma_amd
 "$BUILD/tests/kernel/bad_input_test" || exit
 "$BUILD/tests/lib/live_hip" || exit
 unload_modules peerdma peerdma_importer peerdma_client softgpu nvidia amdgpu dmabuf_mover peerdma_nvidia peerdma_amd
+load_modules peerdma
+"$BUILD/tests/kernel/peerdma_uapi_test" removal || exit
+unload_modules peerdma

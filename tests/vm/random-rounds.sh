@@ -7,8 +7,13 @@
 # comes back.  With SEED, the rounds are the same each time, as far as times are: then a
 # failure is a change's.  Without, the seed is another one each time, and printed, as it is
 # in `make check-debug-rounds`.  STRESS_ARGS="--seed N --rounds N" overrules.
-# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122
-# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=300 --kernel 6.12 --iommu on
+# What a right client cannot avoid, as NVIDIA's driver has no call for it: the last file of a
+# process that is gone ends its pins, or a token's context ends beside the put; and such a
+# pin's callback may come when there is no one left who knows its table.
+# vm-allow: ^nvidia: client peerdma_nvidia: put_pages\(0x[0-9a-f]+\) (in another process|by a token)
+# vm-allow: ^nvidia: client peerdma_nvidia: the free callback of 0x[0-9a-f]+ ends without
+# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=200
+# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=120 --kernel 6.12 --iommu on
 #
 # And with Tegra's interface instead of the desktop's.
 # vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=150 --kernel 6.12 --env TEGRA=--tegra

@@ -9,7 +9,7 @@
 
 load_modules softgpu
 failed=
-for t in init context memory pointer tokens vmm copy stream threads runtime nvml mps hip "removal --really"; do
+for t in init context memory managed pointer tokens vmm pool copy prologues stream host_functions threads runtime nvml mps hip "removal --really"; do
 	echo "== $t"
 	# shellcheck disable=SC2086
 	"$BUILD/tests/user/user_"$t || [ $? = 77 ] || failed="$failed $t"
@@ -20,5 +20,12 @@ for t in compute_mode mps; do
 	echo "== $t, one context at a time"
 	"$BUILD/tests/user/user_$t" || failed="$failed $t,exclusive"
 done
+unload_modules softgpu
+
+echo "== HIP where the BAR is smaller than VRAM"
+insmod "$MODDIR/softgpu.ko" bar1=64 || die "softgpu.ko does not load"
+SOFTGPU_LOG=1 "$BUILD/tests/user/user_hip" --small-bar 2>/tmp/small-bar || failed="$failed hip,small-bar"
+cat /tmp/small-bar
+grep -q "shows 64 of 256 MiB" /tmp/small-bar || die "it is not said that the BAR is too small"
 unload_modules softgpu
 [ -z "$failed" ] || die "these do not hold on the module:$failed"

@@ -4,8 +4,9 @@
 # The modules themselves: what they show, when they may go, and GPUs that are
 # taken away under open files and live pins.
 # The wrong parameters are told in the log.
-# vm: --timeout 300 --gpus 2 --cards 1 --allow softgpu:.(bar1_reserved|engines|sysmem_gpus)=
-# vm: --timeout 300 --gpus 2 --cards 1 --kernel 6.12 --iommu on --allow softgpu:.(bar1_reserved|engines|sysmem_gpus)=
+# vm-allow: ^softgpu: (bar1_reserved|engines|sysmem_gpus)=
+# vm: --timeout 300 --gpus 2 --cards 1
+# vm: --timeout 300 --gpus 2 --cards 1 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"
 
@@ -46,6 +47,9 @@ unload_modules softgpu nvidia
 for round in 1 2 3 4 5; do
 	load_modules softgpu nvidia
 	[ "$(value $debug/0/info uuid)" = "$uuid" ] || die "GPU 0 has another UUID after loading again"
+	for key in used reserved; do
+		[ "$(value $debug/0/bar1 $key)" = $((1 << 20)) ] || die "the driver uses no part of BAR1 itself ($key)"
+	done
 	unload_modules softgpu nvidia
 done
 

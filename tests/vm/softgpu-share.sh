@@ -4,9 +4,10 @@
 # Device memory for others: other processes (IPC, tokens, compute modes) and
 # other devices (dma-bufs), and the GPU taken away meanwhile. When it is back a
 # device uses an address of before, which an IOMMU stops, and says so in the log.
+# vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
 # vm: --timeout 400 --gpus 1 --cards 1
-# vm-more: --timeout 400 --gpus 1 --cards 1 --iommu on --append iommu.strict=1 --allow DMAR --allow dmar_fault
-# vm: --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on --append iommu.strict=1 --allow DMAR --allow dmar_fault
+# vm-more: --timeout 400 --gpus 1 --cards 1 --iommu on
+# vm: --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on
 # vm: --timeout 400 --gpus 0 --cards 1
 
 . "$TOP/tests/vm/lib.sh"
@@ -24,10 +25,14 @@ insmod "$MODDIR/softgpu.ko" $sysmem || die "softgpu.ko does not load"
 load_modules peerdma_importer
 share dmabuf
 "$BUILD/tests/user/user_ipc" || die "memory of other processes: see above"
+"$BUILD/tests/user/user_share" || die "memory that goes by descriptors: see above"
 "$BUILD/tests/user/user_pointer" || die "what a pointer is: see above"
 load_modules nvidia nvp2p_test
 share four-processes
 unload_modules nvidia nvp2p_test
+insmod "$MODDIR/nvidia.ko" NVreg_GrdmaPciTopoCheckOverride=2 || die "nvidia.ko does not load"
+share topology
+unload_modules nvidia
 unload_modules softgpu
 
 for mode in 2 3; do

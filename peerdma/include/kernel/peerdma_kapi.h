@@ -16,15 +16,12 @@
  * itself; the pin and mapping objects stay yours, and you still end each with
  * peerdma_unmap() and peerdma_unpin(), exactly once, later.
  *
- * Locks.  None of peerdma's is held while revoke runs, and you may hold your
- * own across every call here, including one that revoke takes, with two
- * exceptions.  peerdma_unpin() waits for a revoke of that pin under way.  And
- * peerdma_pin_user(), peerdma_pin_token() and peerdma_unpin() call the GPU's
- * driver, which may hold a lock of its own while it frees memory and has its
- * pins revoked (NVIDIA's does), and wait for each other there.  So do not hold
- * across these a lock that your revoke takes, and do not call them in a
- * revoke, of any pin.  Inside revoke call nothing of this header on that pin
- * but the peerdma_pin_* getters.
+ * Locks.  peerdma holds none while revoke runs.  Do not hold a lock that your
+ * revoke takes across pinning, mapping, unmapping or unpinning: these wait for a
+ * revoke under way, or call the GPU's driver, which may hold a lock of its own while
+ * it frees memory and has its pins revoked (NVIDIA's does).  The same goes for a dma-buf's
+ * reservation lock: a revocation takes those of the pin's dma-bufs.  Any other lock of yours
+ * is fine.  In a revoke, call nothing of this header but the peerdma_pin_* getters.
  *
  * All calls but the getters may sleep.
  */
@@ -77,7 +74,7 @@ struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 len
  * The exporter revokes with the dma-buf's reservation lock held, and peerdma_map() and
  * peerdma_unmap() of such a pin take that lock.  So what is said above of
  * peerdma_unpin() holds for these two as well: hold no lock across them that your
- * revoke takes.  Your revoke must not take mmap_lock, nor wait for who may need it.
+ * revoke takes, and no dma-buf's reservation lock.  Your revoke must not take mmap_lock, nor wait for who may need it.
  */
 struct peerdma_pin *peerdma_pin_dmabuf(struct dma_buf *dmabuf, u64 offset, u64 length, u32 flags,
 				       const struct peerdma_client_ops *ops, void *priv);
@@ -85,10 +82,32 @@ struct peerdma_pin *peerdma_pin_dmabuf(struct dma_buf *dmabuf, u64 offset, u64 l
 /* Ends the pin.  Mappings must be gone.  From any process; waits for revoke. */
 void peerdma_unpin(struct peerdma_pin *pin);
 
-/* ERR_PTR: -ESTALE revoked, -EOPNOTSUPP no path between the two devices, -ENOMEM, -EINVAL. */
+/*
+ * ERR_PTR: -ESTALE revoked; -EOPNOTSUPP no path between the two devices, and the log says
+ * why and what to change; -EDQUOT the user whose pin it is has as many mappings as one
+ * user may (module parameter max_mappings_per_user); -EPERM, of a READONLY pin that the
+ * device would write to; -EIO the driver whose memory it is does not map it (Tegra);
+ * -ENOMEM; -EINVAL.
+ *
+ * When peerdma_unmap() returns, the device reaches nothing by these addresses: an IOMMU
+ * that Linux lets forget them lazily has been flushed.
+ */
 struct peerdma_mapping *peerdma_map(struct peerdma_pin *pin, struct device *dev,
 				    enum dma_data_direction dir);
 void peerdma_unmap(struct peerdma_mapping *map);
+
+/*
+ * The same, errnos included, for devices with page tables of their own, which need no sg_table: map->sgt is not to be
+ * used.  A mapping of device memory in one piece then costs the same whatever its length.
+ */
+struct peerdma_mapping *peerdma_map_runs(struct peerdma_pin *pin, struct device *dev,
+					 enum dma_data_direction dir);
+/*
+ * The i-th run of addresses of a mapping, of peerdma_map() too: *addr where it begins, and its length, which nothing limits;
+ * 0: there are no more.  Together they cover peerdma_pin_length() bytes in order.  Of a pin that is being
+ * revoked there may be none, or fewer from one call to the next: look at peerdma_pin_revoked() after the last.  Never sleeps.
+ */
+u64 peerdma_mapping_run(const struct peerdma_mapping *map, u32 i, u64 *addr);
 
 bool peerdma_pin_revoked(const struct peerdma_pin *pin);
 u64 peerdma_pin_addr(const struct peerdma_pin *pin);	/* first pinned byte, page aligned */

@@ -34,15 +34,23 @@
  *   ESTALE      the pin is revoked, or was while it was made
  *   ENODEV      no such PCI device; on another machine than a PC, one that no driver is bound to, which takes its DMA
  *   EPERM       the caller may not do this: MAP needs CAP_SYS_RAWIO; a READONLY pin is not mapped for writing
- *   ENOMEM      the kernel, or the locked-memory limit (RLIMIT_MEMLOCK, host pins), has no room
+ *   ENOMEM      the kernel has no memory; or, for pins of host memory, the user would have more of it locked, in
+ *               all processes together, than RLIMIT_MEMLOCK allows (CAP_IPC_LOCK is exempt), where the generations
+ *               count, too, from the second page of a file's on
  *   ENOSPC      the provider's aperture (BAR1) is exhausted
+ *   EDQUOT      the user has as many as one user may: PIN: pins (parameter max_pins_per_user), MAP: mappings, mmap():
+ *               CPU views, EXPORT: dma-bufs.  INFO has both numbers.  CAP_SYS_RESOURCE is exempt
+ *   ENOBUFS     PIN: the user would hold more device memory than one user may (max_aperture_mib_per_user)
  *   EOPNOTSUPP  this provider or path cannot do it: persistent pins of host memory, a device that cannot address the
  *               memory or whose driver manages its own DMA (vfio), a dma-buf whose exporter refuses the device or
  *               maps less than it has; or its answer makes no sense, or two providers claim the address: the
  *               kernel's log says which provider, and why
+ *   EIO         MAP: the driver whose memory it is does not map it (Tegra): it is being freed, or a program has it
+ *               mapped with another memory type than it was allocated with, which the kernel's log says
  *   EBADF       PIN_DMABUF_FD: the descriptor is no dma-buf
  *   EBUSY       UNPIN: a dma-buf of the pin is in use by a device that the kernel cannot take it from
- *   ENFILE      the system holds PEERDMA_MAX_PINS pins
+ *   ENFILE      the system holds PEERDMA_MAX_PINS - 1 pins; or all but those that only CAP_SYS_RESOURCE may make
+ *               (parameter reserved_pins)
  *   EMFILE      EXPORT: the process has no file descriptor left
  *   EAGAIN      read() of a non-blocking file: no event
  *   EINTR       a signal came first
@@ -68,8 +76,27 @@ struct peerdma_info {
 	__u32 flags;		/* in: 0 */
 	__u32 abi;		/* out: PEERDMA_ABI */
 	__u32 providers;	/* out: how many are loaded, host memory included */
-	__u64 pins;		/* out: live pins, all open files and drivers */
+	/*
+	 * Of all open files and drivers for callers with CAP_SYS_ADMIN; for others of the calling
+	 * process's user, so that users cannot observe each other.
+	 */
+	__u64 pins;		/* out: live ones */
 	__u64 revocations;	/* out: since the module was loaded */
+	/*
+	 * What the calling process's user has taken, in all of its processes, and
+	 * may take (module parameters max_..._per_user; 0: no limit).
+	 */
+	__u32 user_pins;
+	__u32 max_user_pins;
+	__u32 user_mappings;
+	__u32 max_user_mappings;
+	__u32 user_views;
+	__u32 max_user_views;
+	__u32 user_exports;
+	__u32 max_user_exports;
+	__u64 user_aperture;	/* bytes of device memory pinned while there is a limit, overlapping pins counted each */
+	__u64 max_user_aperture;
+	__u64 user_locked;	/* bytes of host memory pinned, and of generations: RLIMIT_MEMLOCK is the limit */
 };
 
 /* PEERDMA_PIN flags: which memory.  Exactly one of HOST and DEVICE, or none: the first provider that knows the address. */
@@ -93,7 +120,7 @@ struct peerdma_pin_args {
 	__u32 reserved;
 	__u32 handle;		/* out */
 	__u32 page_shift;	/* out: the provider's page */
-	__u32 slot;		/* out: in the array of generations */
+	__u32 slot;		/* out: in this file's array of generations */
 	__u32 generation;	/* out: what the slot holds for as long as the pin lives */
 	__u64 offset;		/* out: addr's distance from the first page's start */
 	__u64 pinned_length;	/* out: bytes held, a multiple of the page */
@@ -146,7 +173,7 @@ struct peerdma_query_args {
 	__u64 pinned_length;
 	__u32 page_shift;
 	__u32 mappings;		/* out: to devices */
-	__u32 cpu_views;	/* out: mmaps alive */
+	__u32 cpu_views;	/* out: calls of mmap of which something is still mapped */
 	__u32 exports;		/* out: dma-bufs alive */
 	char provider[PEERDMA_PROVIDER_NAME];	/* out: "nvidia", "host", ... */
 };
@@ -244,8 +271,11 @@ struct peerdma_event {
 /*
  * mmap offsets.
  *
- * PEERDMA_MMAP_GENERATIONS: an array of __u32, read-only, one slot per pin.  A
- * pin is valid for as long as its slot holds its generation: one load, no
+ * PEERDMA_MMAP_GENERATIONS: an array of __u32, read-only, one slot per pin of this
+ * open file; EINVAL past its end, SIGBUS where no slot of the file is yet (never on the
+ * first page).  A page of them stays for as long as the file, whatever becomes of the
+ * pins; each but the first counts with what the kernel keeps for it, 9 pages in all, as
+ * locked memory of the user who needed it.  A pin is valid for as long as its slot holds its generation: one load, no
  * system call.  The slot changes before revocation reaches any device or view,
  * and when the pin is unpinned.  A pin of host memory is never revoked, but its
  * slot changes when the process that pinned unmaps, moves or discards part of the

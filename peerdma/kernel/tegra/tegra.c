@@ -8,8 +8,9 @@
  *   must not be freed while a put is on its way to it: another client's may be there by
  *   then.  Whichever of the two comes first, the callback or the put, frees it.
  * - get_pages() looks the pages up in the process, under mmap_lock.
- * - The table does not tell how the memory was allocated.  The CPU's view of it is
- *   cached, which is right for memory without cudaHostAllocWriteCombined.
+ * - The table does not tell how the memory was allocated, and the CPU's view must be
+ *   write-combined where the memory is.  The process's own area at that address tells.
+ *   Where the GPU's pointers are not the host's there is none: the view is cached.
  */
 #include <linux/completion.h>
 #include <linux/mm.h>
@@ -18,7 +19,7 @@
 
 #include <linux/nv-p2p.h>
 
-#include "pin.h"
+#include "map.h"
 
 /* The interface's page, whatever the CPU's. */
 #define TEGRA_PAGE_SHIFT	12
@@ -29,6 +30,7 @@ struct held {
 	struct kref ref;		/* the pin's and the callback's */
 	struct nvidia_p2p_page_table *table;
 	u64 cookie;
+	enum peerdma_memory memory;
 	atomic_t freer;			/* enum freer: who frees the table */
 	struct task_struct *putter;	/* PUT: inside put_pages; its callback may free the table */
 	bool freed;			/* by the callback in the putter's thread */
@@ -73,6 +75,20 @@ static bool understood(const struct peerdma_pin *pin, const struct nvidia_p2p_pa
 	return false;
 }
 
+/* One allocation has one area, or several alike. */
+static enum peerdma_memory memory_at(u64 vaddr)
+{
+	enum peerdma_memory memory = MEMORY_CACHED;
+	struct vm_area_struct *vma;
+
+	mmap_read_lock(current->mm);
+	vma = vma_lookup(current->mm, vaddr);
+	if (vma && pgprot_val(vma->vm_page_prot) == pgprot_val(pgprot_writecombine(vma->vm_page_prot)))
+		memory = MEMORY_COMBINED;
+	mmap_read_unlock(current->mm);
+	return memory;
+}
+
 static int tegra_get(struct peerdma_pin *pin)
 {
 	struct nvidia_p2p_page_table *table = NULL;
@@ -93,6 +109,7 @@ static int tegra_get(struct peerdma_pin *pin)
 		return pin_errno(err);
 	}
 	held->table = table;
+	held->memory = memory_at(pin->start);
 	pin->priv = held;
 	err = understood(pin, table) ? 0 : -EOPNOTSUPP;
 	/* From here on it may be freed. */
@@ -129,9 +146,11 @@ static phys_addr_t tegra_page(const struct peerdma_pin *pin, u32 i)
 	return page_to_phys(held->table->pages[i]);
 }
 
-static bool tegra_cached(const struct peerdma_pin *pin)
+static enum peerdma_memory tegra_memory(const struct peerdma_pin *pin)
 {
-	return true;
+	const struct held *held = pin->priv;
+
+	return held->memory;
 }
 
 /* Runs may be longer than pages: those parts that the mapping is of. */
@@ -170,6 +189,9 @@ static int tegra_dma_map(struct peerdma_map *map)
 	int err;
 
 	err = nvidia_p2p_dma_map_pages(map->pub.dev, held->table, &m, map->pub.dir);
+	/* The arguments are right: its end has begun, or another driver has mapped it wrongly. */
+	if (err == -EINVAL)
+		return -EIO;
 	if (err)
 		return err == -ENOMEM ? -ENOMEM : -EOPNOTSUPP;
 	map->priv = m;
@@ -196,7 +218,7 @@ static struct peerdma_provider tegra_provider = {
 	.put = tegra_put,
 	.release = tegra_release,
 	.page = tegra_page,
-	.cached = tegra_cached,
+	.memory = tegra_memory,
 	.dma_map = tegra_dma_map,
 	.dma_unmap = tegra_dma_unmap,
 };
@@ -214,8 +236,6 @@ static int __init peerdma_tegra_init(void)
 static void __exit peerdma_tegra_exit(void)
 {
 	peerdma_unregister_provider(&tegra_provider);
-	/* A callback that let go of the last pin may be returning. */
-	synchronize_rcu_tasks();
 }
 
 module_init(peerdma_tegra_init);
@@ -223,4 +243,5 @@ module_exit(peerdma_tegra_exit);
 
 MODULE_AUTHOR("peerdma developers");
 MODULE_DESCRIPTION("peerdma: memory of cudaHostAlloc() through Tegra's nvidia_p2p");
+MODULE_VERSION("0.1.0");
 MODULE_LICENSE("Dual MIT/GPL");

@@ -6,29 +6,38 @@
 #include <string.h>
 
 #include "../internal.h"
-#include "cache.h"
+#include "state.h"
+#include "lock.h"
 #include "calls.h"
+#include "miss.h"
 #include "totals.h"
 
 #define CAPACITY_DEFAULT	(1U << 20)
 #define CAPACITY_MAX		ENTRY_NUMBERS
 #define GRANULARITY_MIN		(1U << RANGE_SHIFT)
 #define GRANULARITY_MAX		(1U << 30)
+#define PAYLOAD_MAX		4096U
 
 #define OPTIONS_FIRST	END_OF(struct peerdma_cache_options, reserved)
-#define OPS_FIRST	END_OF(struct peerdma_cache_ops, check)
+#define OPS_FIRST	END_OF(struct peerdma_cache_ops, reserved)
+#define ENTRY_FIRST	END_OF(struct peerdma_cache_entry, holds)
 #define COUNTERS_FIRST	END_OF(struct peerdma_cache_counters, reserved)
 
 /* ---- making and closing ---- */
 
-static int options_check(const struct peerdma_cache_options *o)
+static int options_take(struct peerdma_cache_options *o, const struct peerdma_cache_options *from, uint32_t flags,
+			uint32_t access)
 {
-	int ret = check_size("peerdma_cache_create", o->size, OPTIONS_FIRST);
+	int ret = take_in("peerdma_cache_create", o, sizeof(*o), OPTIONS_FIRST, from);
 
 	if (ret)
 		return ret;
-	if (o->flags & ~(PEERDMA_CACHE_WHOLE | PEERDMA_CACHE_READONLY | PEERDMA_CACHE_CALLS | PEERDMA_CACHE_STAGING))
-		return fail(-EINVAL, "peerdma_cache_create: unknown flags 0x%x", o->flags);
+	if (o->flags & ~flags)
+		return fail(-EINVAL, "peerdma_cache_create: flags 0x%x: this kind of cache has 0x%x only", o->flags, flags);
+	if (o->access & ~access)
+		return fail(-EINVAL, "peerdma_cache_create: access 0x%x: this kind of cache has 0x%x only", o->access, access);
+	if (!all_zero(o->reserved, sizeof(o->reserved)))
+		return fail(-EINVAL, "peerdma_cache_create: reserved fields of the options are not zero");
 	if (o->granularity && (o->granularity & (o->granularity - 1) || o->granularity < GRANULARITY_MIN ||
 			       o->granularity > GRANULARITY_MAX))
 		return fail(-EINVAL, "peerdma_cache_create: granularity %u is not a power of two from %u to %u",
@@ -38,63 +47,162 @@ static int options_check(const struct peerdma_cache_options *o)
 	return 0;
 }
 
+/*
+ * Its own pages: malloc()'s could be freed with a call into the cache.  Not at the beginning of
+ * one: there the first regions' records lie in theirs, and a processor that compares 12 bits
+ * of addresses first lets each hit's load of the serial wait for the store to the record.
+ */
+#define CACHE_AT	1536
+
+static struct peerdma_cache *cache_get(void)
+{
+	char *p = memory_get(CACHE_AT + sizeof(struct peerdma_cache), false);
+
+	return p ? (struct peerdma_cache *)(p + CACHE_AT) : NULL;
+}
+
+static void cache_put(struct peerdma_cache *cache)
+{
+	memory_put((char *)cache - CACHE_AT, CACHE_AT + sizeof(*cache));
+}
+
+static uint64_t words_taken;
+
+static uint64_t serial_take(void)
+{
+	static uint64_t serials;
+	uint64_t taken = __atomic_load_n(&words_taken, __ATOMIC_RELAXED), n = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
+	uint32_t word;
+
+	do {
+		word = ~taken ? (uint32_t)__builtin_ctzll(~taken) : (uint32_t)(n % SERIAL_WORDS);
+	} while (!__atomic_compare_exchange_n(&words_taken, &taken, taken | 1ULL << word, true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return n * SERIAL_WORDS + word;
+}
+
+static void serial_give(uint64_t serial)
+{
+	__atomic_fetch_and(&words_taken, ~(1ULL << serial % SERIAL_WORDS), __ATOMIC_RELAXED);
+}
+
+static int no_space(const struct peerdma_cache_options *o)
+{
+	return fail(-ENOMEM, "peerdma_cache_create: no address space for %u regions (ulimit -v?); give a smaller capacity",
+		    o->capacity);
+}
+
 EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 			 const struct peerdma_cache_options *options, struct peerdma_cache **out)
 {
-	static uint64_t serials;
+	return cache_make(ops, arg, options, PEERDMA_CACHE_OFF, (1U << PEERDMA_ACCESS_BITS) - 1, out);
+}
+
+static int ops_take(struct peerdma_cache_ops *ops, const struct peerdma_cache_ops *from)
+{
+	int ret = take_in("peerdma_cache_create", ops, sizeof(*ops), OPS_FIRST, from);
+
+	if (ret)
+		return ret;
+	if (ops->monitors & ~(PEERDMA_MONITOR_WORD | PEERDMA_MONITOR_HOST))
+		return fail(-EINVAL, "peerdma_cache_create: unknown ops->monitors 0x%x", ops->monitors);
+	if (!ops->add || !ops->remove)
+		return fail(-EINVAL, "peerdma_cache_create: add() and remove() are needed");
+	if (ops->payload > PAYLOAD_MAX)
+		return fail(-EINVAL, "peerdma_cache_create: ops->payload is %u, above %u", ops->payload, PAYLOAD_MAX);
+	if (!all_zero(ops->reserved, sizeof(ops->reserved)))
+		return fail(-EINVAL, "peerdma_cache_create: reserved fields of the ops are not zero");
+	return 0;
+}
+
+/* What the cache has in one piece each.  False: there is no address space for it. */
+static bool memory_take(struct peerdma_cache *cache)
+{
+	void *nodes = memory_reserve(index_size(cache->capacity));
+
+	cache->regions = memory_reserve(cache->capacity * sizeof(struct region));
+	if (cache->payload_step)
+		cache->payload = memory_reserve((size_t)cache->capacity * cache->payload_step);
+	if (nodes && cache->regions && (cache->payload || !cache->payload_step) && room_begin(cache, nodes))
+		return true;
+	if (nodes)
+		memory_put(nodes, index_size(cache->capacity));
+	cache->index.hints = NULL;
+	return false;
+}
+
+static void memory_give(struct peerdma_cache *cache)
+{
+	if (cache->payload)
+		memory_put(cache->payload, (size_t)cache->capacity * cache->payload_step);
+	if (cache->index.hints)
+		memory_put(cache->index.hints, index_size(cache->capacity));
+	if (cache->regions)
+		memory_put(cache->regions, cache->capacity * sizeof(struct region));
+	cache_put(cache);
+}
+
+static bool turned_off(void)
+{
+	const char *word = getenv("PEERDMA_CACHE");
+
+	return word && !strcmp(word, "off");
+}
+
+int cache_make(const struct peerdma_cache_ops *ops_in, void *arg, const struct peerdma_cache_options *options, uint32_t flags,
+	       uint32_t access, struct peerdma_cache **out)
+{
 	struct peerdma_cache_options o = { .size = sizeof(o) };
+	struct peerdma_cache_ops own, *ops = &own;
 	struct peerdma_cache *cache;
-	void *nodes;
 	int ret;
 
 	if (options) {
-		ret = options_check(options);
+		ret = options_take(&o, options, flags, access);
 		if (ret)
 			return ret;
-		memcpy(&o, options, END_OF(struct peerdma_cache_options, reserved));
 	}
-	ret = check_size("peerdma_cache_create", ops->size, OPS_FIRST);
+	ret = ops_take(ops, ops_in);
 	if (ret)
 		return ret;
-	if (ops->monitors & ~PEERDMA_MONITOR_WORD)
-		return fail(-EINVAL, "peerdma_cache_create: ops->monitors is 0 or PEERDMA_MONITOR_WORD");
-	if (!ops->add || !ops->remove)
-		return fail(-EINVAL, "peerdma_cache_create: add() and remove() are needed");
+	if (ops->monitors & PEERDMA_MONITOR_HOST && o.granularity > (uint32_t)getpagesize())
+		return fail(-EINVAL, "peerdma_cache_create: PEERDMA_MONITOR_HOST: granularity %u is above the page size: what lies beside, "
+			    "and may be freed at the same time, would be registered too", o.granularity);
 	if (!o.capacity)
 		o.capacity = CAPACITY_DEFAULT;
 	if (!o.granularity)
 		o.granularity = GRANULARITY_MIN;
 
-	cache = aligned_alloc(64, (sizeof(*cache) + 63) / 64 * 64);
+	cache = cache_get();
 	if (!cache)
-		return fail(-ENOMEM, "peerdma_cache_create: out of memory");
-	memset(cache, 0, sizeof(*cache));
-	cache->regions = memory_get(o.capacity * sizeof(struct region), false);
-	nodes = memory_get(index_size(o.capacity), false);
-	if (!cache->regions || !nodes) {
-		memory_put(nodes, index_size(o.capacity));
-		memory_put(cache->regions, o.capacity * sizeof(struct region));
-		free(cache);
-		return fail(-ENOMEM, "peerdma_cache_create: no address space for %u regions (ulimit -v?); give a smaller capacity",
-			    o.capacity);
+		return no_space(&o);
+	cache->capacity = o.capacity;
+	cache->payload_step = (ops->payload + 15) / 16 * 16;
+	if (!memory_take(cache)) {
+		memory_give(cache);
+		return no_space(&o);
 	}
-	index_init(&cache->index, nodes, o.capacity);
-	memcpy(&cache->ops, ops, OPS_FIRST);
+	cache->ops = *ops;
 	cache->arg = arg;
 	cache->options = o;
-	cache->capacity = o.capacity;
+	cache->access_all = access;
+	cache->off = o.flags & PEERDMA_CACHE_OFF || turned_off();
 	cache->granule_shift = (uint8_t)__builtin_ctz(o.granularity);
 	cache->process = process_id();
 	cache->fence = !ord_fence_others_works();
-	cache->monitored = ops->check || ops->monitors;
-	cache->limited = o.max_regions || o.max_bytes || o.max_aperture;
-	cache->free = cache->returned = NO_REGION;
-	cache->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
+	cache->monitored = ops->check || ops->monitors & PEERDMA_MONITOR_WORD;
+	cache->limited = o.max_regions || o.max_bytes || o.max_host || o.max_device || o.max_aperture;
+	cache->free = cache->returned = cache->deferred = cache->doubtful = cache->apart = NO_REGION;
+	cache->gate = serial_take();
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->settled, NULL);
-	/* Last: it may be told of a free at once. */
-	cache->hooked = cache_hooks_begin(cache);
 	cache_seen_begin(cache);
+	/* Last: an event may come at once. */
+	ret = cache_monitors_begin(cache);
+	if (ret) {
+		peerdma_cache_close(cache);
+		return ret;
+	}
 	*out = cache;
 	return 0;
 }
@@ -106,38 +214,24 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 	if (!cache)
 		return;
 	owner = !cache_foreign(cache);
-	if (cache->hooked)
-		cache_hooks_end(cache);
+	cache_monitors_end(cache);
+	/* remove() may report what it frees: that would defer ends which no one comes for any more. */
+	ord_store(&cache->closing, true);
 	if (owner) {
 		cache_seen_end(cache);
 		fronts_orphan(cache);
-		for (uint32_t i = 0; i < cache->used; i++) {
-			struct region *r = &cache->regions[i];
-
-			if (life_state(r->life) == STATE_LIVE || life_state(r->life) == STATE_DEAD)
-				cache->ops.remove(cache->arg, r->pub.addr, r->pub.length, r->pub.registration);
-		}
+		while (drain_now(cache, NULL) + end_all(cache))
+			;
 	}
-	if (cache->closed)
-		cache->closed(cache->arg);
-	memory_put(cache->index.hints, index_size(cache->capacity));
-	memory_put(cache->regions, cache->capacity * sizeof(struct region));
+	serial_give(cache_serial(cache));
 	if (owner) {
 		pthread_cond_destroy(&cache->settled);
 		pthread_mutex_destroy(&cache->lock);
 	}
-	free(cache);
+	memory_give(cache);
 }
 
 /* ---- counters ---- */
-
-void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counters *out)
-{
-	totals_begin(cache, out);
-	for (const struct front *f = cache->fronts; f; f = f->next)
-		totals_add(f, out);
-	totals_end(out);
-}
 
 EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_cache_counters *out)
 {
@@ -148,9 +242,9 @@ EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_ca
 		return ret;
 	if (cache_foreign(cache))
 		return cache_refuse("peerdma_cache_counters");
-	ord_lock(&cache->lock);
+	cache_lock(cache);
 	cache_count(cache, &c);
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
 	c.size = out->size;
 	put_out(out, &c, sizeof(c));
 	return 0;
@@ -158,7 +252,8 @@ EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_ca
 
 struct listing {
 	struct peerdma_cache *cache;
-	struct peerdma_cache_entry *entries;
+	char *entries;
+	uint32_t size;			/* of each, as the caller has it */
 	size_t n, max;
 };
 
@@ -167,25 +262,31 @@ static bool list_one(void *arg, uint32_t entry)
 	struct listing *l = arg;
 	uint32_t number = entry_number(entry);
 	const struct region *r = &l->cache->regions[number];
+	struct peerdma_cache_entry e;
 
 	if (l->n == l->max)
 		return false;
-	l->entries[l->n++] = (struct peerdma_cache_entry){
-		.addr = r->pub.addr, .length = r->pub.length,
+	e = (struct peerdma_cache_entry){
+		.size = l->size, .access = life_access(ord_load(&r->life)), .addr = r->pub.addr, .length = r->pub.length,
 		.gets = region_gets(l->cache, number), .holds = region_holds(l->cache, number),
 	};
+	put_out(l->entries + l->n++ * l->size, &e, sizeof(e));
 	return true;
 }
 
 EXPORT int peerdma_cache_list(struct peerdma_cache *cache, uint64_t addr, struct peerdma_cache_entry *entries,
 		       size_t n)
 {
-	struct listing l = { cache, entries, 0, n > INT32_MAX ? INT32_MAX : n };
+	struct listing l = { cache, (char *)entries, 0, 0, n > INT32_MAX ? INT32_MAX : n };
+	int ret = n ? check_size("peerdma_cache_list", entries->size, ENTRY_FIRST) : 0;
 
+	if (ret)
+		return ret;
+	l.size = n ? entries->size : 0;
 	if (cache_foreign(cache))
 		return cache_refuse("peerdma_cache_list");
-	ord_lock(&cache->lock);
+	cache_lock(cache);
 	index_visit(&cache->index, addr, UINT64_MAX, list_one, &l);
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
 	return (int)l.n;
 }

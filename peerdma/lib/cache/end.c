@@ -5,17 +5,39 @@
  *	end_begin()	out of the index, and its life is another
  *	end_commit()	every thread's record is emptied; hits under way are waited for;
  *			then the holds are summed.  Held: DEAD, and the put that gives
- *			back the last hold finishes.  Not held: ENDING, and we do
+ *			back the last hold finishes.  Not held: ENDING, and we do.  Where hits
+ *			cannot be waited for, they are summed later (end_doubtful())
  *	end_finish()	deregisters, with no lock, and the number is free
  */
-#include "cache.h"
+#ifdef PEERDMA_DEBUG
+#include <stdlib.h>
+#include <unistd.h>
+#endif
+
+#include "../base/cancel.h"
+#include "state.h"
+#include "lock.h"
+
+void region_count(struct peerdma_cache *cache, const struct region *r, int n)
+{
+	uint64_t life = ord_load(&r->life), bytes = ord_load(&r->pub.length) * (uint64_t)n;
+
+	cache->count += (uint64_t)n;
+	cache->bytes += bytes;
+	if (life & LIFE_HOST)
+		cache->host += bytes;
+	if (life & LIFE_DEVICE)
+		cache->device += bytes;
+}
 
 int64_t region_holds(const struct peerdma_cache *cache, uint32_t number)
 {
 	int64_t sum = cache->regions[number].holds;
 
-	for (const struct front *f = cache->fronts; f; f = f->next)
-		sum += word_holds(ord_load_acquire(&f->records[number].word));
+	for (const struct front *f = cache->fronts; f; f = f->next) {
+		if (number < f->capacity)
+			sum += word_holds(ord_load_acquire(&f->records[number].word));
+	}
 	return sum;
 }
 
@@ -23,8 +45,10 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number)
 {
 	uint64_t sum = cache->regions[number].gets;
 
-	for (const struct front *f = cache->fronts; f; f = f->next)
-		sum += word_takes(ord_load(&f->records[number].word));
+	for (const struct front *f = cache->fronts; f; f = f->next) {
+		if (number < f->capacity)
+			sum += word_takes(ord_load(&f->records[number].word));
+	}
 	return sum;
 }
 
@@ -32,7 +56,7 @@ static void set_state(struct region *region, enum state state)
 {
 	uint64_t life = ord_load(&region->life);
 
-	ord_store_release(&region->life, LIFE(life_gen(life), state) | (life & LIFE_APERTURE));
+	ord_store_release(&region->life, LIFE(life_gen(life), state) | (life & LIFE_FIXED));
 }
 
 static void remember(struct peerdma_cache *cache, uint32_t number, enum end_why why)
@@ -51,10 +75,10 @@ void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list
 	uint64_t life = ord_load_acquire(&region->life);
 
 	remember(cache, number, why);
-	index_remove(&cache->index, region->pub.addr);
+	region_remove(cache, region);
 	/* Its maker may be about to make it LIVE: one of us comes first. */
 	if (life_state(life) == STATE_PENDING) {
-		if (ord_replace(&region->life, life, LIFE(life_gen(life), STATE_KILLED) | (life & LIFE_APERTURE)))
+		if (ord_replace(&region->life, life, LIFE(life_gen(life), STATE_KILLED) | (life & LIFE_FIXED)))
 			return;
 	}
 	set_state(region, STATE_DYING);
@@ -66,54 +90,172 @@ void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list
 /* Nobody holds it, and nobody can: from here on it is the caller's. */
 static void take_out(struct peerdma_cache *cache, struct region *region)
 {
-	cache->count--;
-	cache->bytes -= region->pub.length;
-	if (ord_load(&region->life) & LIFE_APERTURE)
-		cache->aperture -= region->pub.length;
+	region_count(cache, region, -1);
 	set_state(region, STATE_ENDING);
 }
 
-void end_commit(struct peerdma_cache *cache, struct front *self, struct ending *list)
+/*
+ * Lock, and all takes are seen by now, so that what is below 0 are puts without a get.  They
+ * are counted and forgotten, for the next region of this number.
+ */
+static int64_t holds_checked(struct peerdma_cache *cache, uint32_t number)
+{
+	int64_t holds = region_holds(cache, number);
+
+	if (holds >= 0)
+		return holds;
+	cache->bad_puts += (uint64_t)-holds;
+	cache->regions[number].holds -= (int32_t)holds;
+#ifdef PEERDMA_DEBUG
+	static const char text[] = "peerdma_cache_put: more puts than gets of a region\n";
+
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) > 0)
+		abort();
+#endif
+	return 0;
+}
+
+/* Lock, and all takes are seen by now: not held, and in the list; or DEAD, and out of it. */
+static void sum_up(struct peerdma_cache *cache, struct ending *list)
 {
 	uint32_t *link = &list->first, n;
-	bool others = false;
 
-	if (list->first == NO_REGION)
-		return;
-	ord_fence();
-	for (n = list->first; n != NO_REGION; n = cache->regions[n].next) {
-		uint32_t gen = life_gen(ord_load(&cache->regions[n].life));
-
-		for (struct front *f = cache->fronts; f; f = f->next)
-			others |= hold_empty(&f->records[n], gen) && f != self;
-	}
-	if (others && !cache->fence) {
-		cache->fences++;
-		ord_unlock(&cache->lock);
-		ord_fence_others();
-		ord_lock(&cache->lock);
-	} else {
-		ord_fence();
-	}
 	while ((n = *link) != NO_REGION) {
 		struct region *region = &cache->regions[n];
 
-		if (!region_holds(cache, n)) {
+		if (!holds_checked(cache, n)) {
 			take_out(cache, region);
 			link = &region->next;
 		} else {
 			set_state(region, STATE_DEAD);
 			cache->dead++;
+			cache->aperture += aperture_whole(region);
 			*link = region->next;
 			list->count--;
+			if (list->freed) {
+				region->holds++;
+				region->next = list->notify;
+				list->notify = n;
+			}
 		}
 	}
+}
+
+/* Lock: whether another thread that makes no fences may be in the middle of a hit of it. */
+static bool in_doubt(struct peerdma_cache *cache, const struct front *self, uint32_t number)
+{
+	uint32_t gen = life_gen(ord_load(&cache->regions[number].life));
+	bool doubt = false;
+
+	for (struct front *f = cache->fronts; f; f = f->next) {
+		if (number < f->capacity)
+			doubt |= hold_empty(&f->records[number], gen) && f != self && !f->fence;
+	}
+	return doubt;
+}
+
+static void doubt(struct peerdma_cache *cache, struct region *region)
+{
+	region->next = cache->doubtful;
+	cache->doubtful = region_number(cache, region);
+	cache->doubtful_count++;
+}
+
+/*
+ * Lock.  There is no fence of all threads any more: from its next call on each thread
+ * makes its own, and what is in doubt waits until all have made that call.  Its memory may go
+ * away before that: whoever may hold it is notified first (end_notify()).
+ */
+static void set_aside(struct peerdma_cache *cache, struct ending *list)
+{
+	uint32_t *link = &list->first, n;
+
+	cache->fence = true;
+	fronts_mark(cache);
+	while ((n = *link) != NO_REGION) {
+		struct region *region = &cache->regions[n];
+
+		if (!region->clock) {
+			link = &region->next;
+			continue;
+		}
+		*link = region->next;
+		list->count--;
+		if (list->freed) {
+			region->holds++;
+			region->next = list->notify;
+			list->notify = n;
+		} else {
+			doubt(cache, region);
+		}
+	}
+}
+
+void end_later(struct peerdma_cache *cache, struct ending *list)
+{
+	uint32_t *link = &list->first;
+
+	if (list->first == NO_REGION)
+		return;
+	while (*link != NO_REGION)
+		link = &cache->regions[*link].next;
+	*link = cache->deferred;
+	cache->deferred_count += list->count;
+	if (cache->deferred == NO_REGION)
+		fronts_mark(cache);
+	ord_store(&cache->deferred, list->first);
+	list->first = NO_REGION;
+	list->count = 0;
+}
+
+void end_doubtful(struct peerdma_cache *cache)
+{
+	struct ending list = { .first = cache->doubtful, .count = (uint32_t)cache->doubtful_count, .notify = NO_REGION };
+
+	if (list.first == NO_REGION)
+		return;
+	for (const struct front *f = cache->fronts; f; f = f->next) {
+		if (!f->fence)
+			return;
+	}
+	cache->doubtful = NO_REGION;
+	cache->doubtful_count = 0;
+	sum_up(cache, &list);
+	end_later(cache, &list);
+}
+
+void end_commit(struct peerdma_cache *cache, struct front *self, struct ending *list)
+{
+	bool others = false, done = true;
+
+	if (list->first == NO_REGION)
+		return;
+	ord_fence();
+	for (uint32_t n = list->first; n != NO_REGION; n = cache->regions[n].next) {
+		cache->regions[n].clock = in_doubt(cache, self, n);
+		others |= cache->regions[n].clock;
+	}
+	if (others) {
+		cache->fences++;
+		cache_unlock(cache);
+		done = ord_fence_others();
+		cache_lock(cache);
+	} else {
+		ord_fence();
+	}
+	if (!done)
+		set_aside(cache, list);
+	sum_up(cache, list);
 }
 
 void end_finish(struct peerdma_cache *cache, struct ending *list)
 {
 	uint32_t n = list->first, next, top;
+	int was;
 
+	if (n == NO_REGION)
+		return;
+	was = cancel_off();
 	for (; n != NO_REGION; n = next) {
 		struct region *region = &cache->regions[n];
 
@@ -125,36 +267,102 @@ void end_finish(struct peerdma_cache *cache, struct ending *list)
 			region->next = top;
 		} while (!ord_replace(&cache->returned, top, n));
 	}
+	cancel_back(was);
 	*list = ENDING_NONE;
+}
+
+/* Lock: a DEAD region's last hold was given back. */
+static void take_dead(struct peerdma_cache *cache, struct region *region, struct ending *list)
+{
+	cache->dead--;
+	cache->aperture -= aperture_whole(region);
+	take_out(cache, region);
+	region->next = NO_REGION;
+	list->first = region_number(cache, region);
+	list->count = 1;
+}
+
+/* One by one: remove() may give back holds of others, or end them. */
+uint32_t end_all(struct peerdma_cache *cache)
+{
+	uint32_t count = 0;
+
+	for (uint32_t n = 0; n < cache->used; n++) {
+		struct region *region = &cache->regions[n];
+		struct ending list = ENDING_NONE;
+
+		cache_lock(cache);
+		if (life_state(ord_load(&region->life)) == STATE_LIVE) {
+			end_begin(cache, n, &list, END_EVICTED);
+			take_out(cache, region);
+		} else if (life_state(ord_load(&region->life)) == STATE_DEAD) {
+			take_dead(cache, region, &list);
+		}
+		cache_unlock(cache);
+		count += list.count;
+		end_finish(cache, &list);
+	}
+	return count;
+}
+
+void end_notify(struct peerdma_cache *cache, struct ending *list)
+{
+	uint32_t n = list->notify, next;
+	int was;
+
+	if (n == NO_REGION)
+		return;
+	was = cancel_off();
+	for (; n != NO_REGION; n = next) {
+		struct region *region = &cache->regions[n];
+		struct ending over = ENDING_NONE;
+
+		next = region->next;
+		cache->options.ended(cache->options.arg, &region->pub);
+		cache_lock(cache);
+		region->holds--;
+		if (life_state(ord_load(&region->life)) == STATE_DYING) {
+			doubt(cache, region);
+			end_doubtful(cache);
+		} else if (!holds_checked(cache, n))
+			take_dead(cache, region, &over);
+		end_later(cache, &over);
+		cache_unlock(cache);
+	}
+	cancel_back(was);
+	list->notify = NO_REGION;
 }
 
 void end_last_hold(struct peerdma_cache *cache, uint32_t number)
 {
 	struct region *region = &cache->regions[number];
 	struct ending list = ENDING_NONE;
+	enum state state;
 
-	ord_lock(&cache->lock);
-	if (life_state(ord_load(&region->life)) == STATE_DEAD && !region_holds(cache, number)) {
-		cache->dead--;
-		take_out(cache, region);
-		region->next = NO_REGION;
-		list = (struct ending){ number, 1 };
-	}
-	ord_unlock(&cache->lock);
+	cache_lock(cache);
+	state = life_state(ord_load(&region->life));
+	/* Of one that has ended, nobody had a hold to give back. */
+	if (state == STATE_FREE || state == STATE_ENDING)
+		holds_checked(cache, number);
+	if (state == STATE_DEAD && !holds_checked(cache, number))
+		take_dead(cache, region, &list);
+	cache_unlock(cache);
 	end_finish(cache, &list);
 }
 
-void end_stale(struct peerdma_cache *cache, struct region *region, uint64_t life)
+void end_stale(struct peerdma_cache *cache, struct front *self, struct region *region, uint64_t life)
 {
 	struct ending list = ENDING_NONE;
 
-	ord_lock(&cache->lock);
+	cache_lock(cache);
 	if (ord_load(&region->life) == life) {
 		end_begin(cache, region_number(cache, region), &list, END_STALE);
 		cache->stale++;
-		end_commit(cache, front_if_any(cache), &list);
+		list.freed = cache->options.ended;
+		end_commit(cache, self, &list);
 	}
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
+	end_notify(cache, &list);
 	end_finish(cache, &list);
 }
 
@@ -162,7 +370,7 @@ void end_stale(struct peerdma_cache *cache, struct region *region, uint64_t life
  * The clock: a hand goes round; what was used since it passed last is spared this
  * time.  The threads' own counts say so, hence a hit need not mark anything.
  */
-void end_choose(struct peerdma_cache *cache, uint32_t n, struct ending *list)
+void end_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct ending *list)
 {
 	for (uint64_t steps = 0; n && steps < 2ULL * cache->used; steps++) {
 		uint32_t number = cache->hand < cache->used ? cache->hand : 0;
@@ -170,7 +378,7 @@ void end_choose(struct peerdma_cache *cache, uint32_t n, struct ending *list)
 		uint32_t gets;
 
 		cache->hand = number + 1;
-		if (life_state(ord_load(&region->life)) != STATE_LIVE)
+		if (life_state(ord_load(&region->life)) != STATE_LIVE || !(ord_load(&region->life) & who))
 			continue;
 		gets = (uint32_t)region_gets(cache, number);
 		if (gets != region->clock) {

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "index.h"
+#include "../base/index.h"
 
 #define ENTRY_NUMBER_BITS	24
 #define ENTRY_NUMBERS		(1U << ENTRY_NUMBER_BITS)

@@ -3,27 +3,89 @@
 #ifndef CACHE_FRONT_H
 #define CACHE_FRONT_H
 
-#include "cache.h"
+#include "state.h"
 
-#define FRONT_WORDS 4
+#define FRONT_WORDS 4	/* all that a library that dlopen() brings should take of the room for such */
 #define SLOTS_SHIFT 43
+#define SECONDS_SHIFT 30
 #define SLOTS_LAST (1U << (64 - SLOTS_SHIFT))
 
-#ifndef front_words
-/* The calling thread's last fronts, by their cache's serial number; a test with threads of its own has its own. */
-extern _Thread_local struct front *front_words[FRONT_WORDS] __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/*
+ * The calling thread's last fronts, by their cache's serial number; and of the area of each
+ * one's last hit the block: here, since it is wanted before anything of the front is known.
+ */
+struct last_fronts {
+	struct front *front[FRONT_WORDS];
+	int32_t block[FRONT_WORDS];
+	uint32_t locks;		/* of caches: lock.h */
+	bool left, ending_left;	/* a handler left something; this thread is ending it */
+};
+
+#ifndef front_words	/* a test with threads of its own has its own */
+extern _Thread_local struct last_fronts front_words __attribute__((tls_model("initial-exec"), visibility("hidden")));
 #endif
 
 /*
- * Neighbouring pages, and those that are a power of two apart, go to places far apart,
- * and evenly so, in tables of every size: the factor modulo 2^(SLOTS_SHIFT + bits) is
- * near no simple fraction of that, for each number of bits.
+ * Blocks that are a power of two apart, or a small multiple of one, mostly go to places of
+ * their own, in tables of every size: the factor was chosen of some hundreds by trying that.
  */
-#define SLOTS_FACTOR 0xdbc90dc6beaa14a7ULL
+#define SLOTS_FACTOR 0x7ef83847f39e9aabULL
 
-static inline uint32_t *front_slot(const struct front *f, uint64_t addr)
+static inline uint32_t *front_slot(const struct front *f, uint64_t addr, int32_t block)
 {
-	return &f->slots[(addr >> RANGE_SHIFT) * SLOTS_FACTOR >> SLOTS_SHIFT & f->slot_mask];
+	return &f->slots[(addr & (uint64_t)(int64_t)block) * SLOTS_FACTOR >> SLOTS_SHIFT & f->slot_mask];
+}
+
+/* For what finds that one taken: by other bits, so that what meets in one does not meet in the other. */
+static inline uint32_t *second_slot(const struct front *f, uint64_t addr, int32_t block)
+{
+	return &f->slots[f->slot_mask + 1 + ((addr & (uint64_t)(int64_t)block) * SLOTS_FACTOR >> SECONDS_SHIFT & f->slot_mask >> 1)];
+}
+
+#define AREA_TURN	16U	/* a turn is a multiple */
+#define BLOCK_MAX	14U	/* 64 MiB in pages */
+
+static inline uint8_t *area_of(const struct front *f, uint64_t addr)
+{
+	return &f->areas[addr >> AREA_SHIFT & (AREAS - 1)];
+}
+
+/* The bits of an address that say which block it is in; where that is not known, as at the last hit. */
+static inline int32_t block_at(const struct front *f, uint64_t addr)
+{
+	uint32_t size = *area_of(f, addr) ^ f->turn;
+
+	return size <= BLOCK_MAX ? -(1 << (RANGE_SHIFT + size)) : front_words.block[f->serial % FRONT_WORDS];
+}
+
+static inline struct record *record_at(const struct front *f, uint32_t at)
+{
+	return (struct record *)((char *)f->records + at);
+}
+
+static inline struct region *region_at(const struct front *f, uint32_t at)
+{
+	return (struct region *)((char *)f->regions + (uint64_t)at * RECORDS_STEP);
+}
+
+static inline bool covered_at(const struct front *f, uint32_t at, uint64_t addr, uint64_t length)
+{
+	return range_covers(ord_load(&record_at(f, at)->range), addr, length);
+}
+
+/* Where a get does not look first; false: the table does not know. */
+static inline bool front_look(struct front *f, uint64_t addr, uint64_t length, uint32_t *at)
+{
+	int32_t block = block_at(f, addr);
+	const uint32_t *slot = front_slot(f, addr, block);
+
+	*at = *slot;
+	if (!covered_at(f, *at, addr, length))
+		*at = *second_slot(f, addr, block);
+	if (!covered_at(f, *at, addr, length))
+		return false;
+	front_words.block[f->serial % FRONT_WORDS] = block;
+	return true;
 }
 
 #endif

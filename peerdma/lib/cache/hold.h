@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "order.h"
+#include "../base/order.h"
 
 /*
  * One thread's count for one region.  word: how often it has taken a hold, times
@@ -36,7 +36,7 @@ struct record {
 	uint32_t word;		/* written by its thread alone */
 	/*
 	 * Pages of that generation, all of them if they are not too many: the page past
-	 * the last << 20 | how many.  Its thread's own, but that the ender empties it with
+	 * the last << 28 | how many.  Its thread's own, but that the ender empties it with
 	 * gen; they may miss each other, and it is gen that counts.
 	 */
 	uint64_t range;
@@ -46,7 +46,7 @@ _Static_assert(sizeof(struct record) == 16, "a power of two");
 
 /* Pages of 4096 bytes, whatever the system's are: a shift by what is known beforehand is cheaper. */
 #define RANGE_SHIFT	12
-#define RANGE_COUNT_BITS 20
+#define RANGE_COUNT_BITS 28		/* up to 1 TiB, which ends below 2^48 */
 #define RANGE_COUNT_MAX	((1U << RANGE_COUNT_BITS) - 1)
 #define RANGE_PAGE_MAX	((1ULL << (64 - RANGE_COUNT_BITS)) - 1)
 
@@ -60,7 +60,9 @@ static inline bool range_covers(uint64_t range, uint64_t addr, uint64_t length)
 {
 	uint64_t left = (range >> RANGE_COUNT_BITS << RANGE_SHIFT) - addr;
 
-	return left <= (range & RANGE_COUNT_MAX) << RANGE_SHIFT && length - 1 < left;
+	uint64_t size = range << (64 - RANGE_COUNT_BITS) >> (64 - RANGE_COUNT_BITS - RANGE_SHIFT);
+
+	return left <= size && length - 1 < left;
 }
 
 #define WORD_TAKE	0x10001U
@@ -88,12 +90,27 @@ enum state {
 	STATE_ENDING,		/* nobody holds it; being deregistered */
 };
 
-#define LIFE_APERTURE	(1U << 8)
+/*
+ * Beside them, and the same until the region ends: 0, or one more than the shift of the pages of
+ * a GPU's aperture that it takes.
+ */
+#define LIFE_PAGES_AT	8
+#define LIFE_PAGES	(0x3fU << LIFE_PAGES_AT)
+/* Its kind of memory, and what it may be accessed for. */
+#define LIFE_HOST	(1U << 14)
+#define LIFE_DEVICE	(1U << 15)
+#define LIFE_ACCESS_AT	16
+#define LIFE_FIXED	0xffffff00U
 #define LIFE(gen, state) ((uint64_t)(gen) << 32 | (state))
 
 static inline uint32_t life_gen(uint64_t life)
 {
 	return (uint32_t)(life >> 32);
+}
+
+static inline uint32_t life_access(uint64_t life)
+{
+	return (uint32_t)life >> LIFE_ACCESS_AT;
 }
 
 static inline enum state life_state(uint64_t life)

@@ -3,7 +3,9 @@
  * invalidate.c - regions end because somebody says so: their memory goes away, or there are too many.
  */
 #include "../internal.h"
-#include "cache.h"
+#include "../monitor/monitor.h"
+#include "state.h"
+#include "lock.h"
 #include "calls.h"
 #include "miss.h"
 
@@ -23,34 +25,142 @@ static bool gather(void *arg, uint32_t entry)
 	return true;
 }
 
-EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr, size_t length)
+/* Lock.  How many. */
+static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t to, struct ending *list)
 {
 	struct gathering g = { cache, NO_REGION, 0 };
-	struct ending list = ENDING_NONE;
-	uint64_t addr = (uintptr_t)ptr, end = addr + length;
 	uint32_t number;
 
+	regions_touched(cache, &cache->index.finger, from, to, gather, &g);
+	/* From the end: the index has least to move so. */
+	while ((number = g.first) != NO_REGION) {
+		g.first = cache->regions[number].next;
+		end_begin(cache, number, list, END_INVALIDATED);
+	}
+	g.count += apart_kill(cache, from, to);
+	cache->invalidations += g.count;
+	return g.count;
+}
+
+/* ---- by a signal handler, while its thread has a cache's lock ---- */
+
+/*
+ * No lock, and another handler may come in between.  The gate is closed before a range can be taken,
+ * and opened by as many as were taken when their regions are found no more.  What is there already, and
+ * is not taken yet, will be taken later than now and keeps the gate closed until then: it counts once.
+ */
+static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
+{
+	uint64_t first = from >> RANGE_SHIFT, last = (to - 1) >> RANGE_SHIFT, range;
+
+	front_words.left = true;
+	__atomic_fetch_add(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
+	range = last < RANGE_PAGE_MAX && last - first < RANGE_COUNT_MAX ? range_of(first, last - first + 1) : 0;
+	for (int i = 0; range && i < LEFT_MAX; i++) {
+		uint64_t none = 0;
+
+		if (__atomic_compare_exchange_n(&cache->left[i], &none, range, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			return;
+		if (none == range) {
+			__atomic_fetch_sub(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
+			return;
+		}
+	}
+	if (__atomic_exchange_n(&cache->left_all, 1, __ATOMIC_SEQ_CST))
+		__atomic_fetch_sub(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
+}
+
+/* Lock.  How many there were. */
+static uint64_t take_left(struct peerdma_cache *cache, struct ending *list)
+{
+	uint64_t taken = __atomic_exchange_n(&cache->left_all, 0, __ATOMIC_SEQ_CST);
+
+	if (taken)
+		end_range(cache, 0, UINT64_MAX, list);
+	for (int i = 0; i < LEFT_MAX; i++) {
+		uint64_t range = __atomic_exchange_n(&cache->left[i], 0, __ATOMIC_SEQ_CST), to, length;
+
+		if (!range)
+			continue;
+		to = range >> RANGE_COUNT_BITS << RANGE_SHIFT;
+		length = (range & RANGE_COUNT_MAX) << RANGE_SHIFT;
+		end_range(cache, to - length, to, list);
+		taken++;
+	}
+	return taken;
+}
+
+/* Another thread may have taken it: then that is found no more once the lock can be had. */
+void invalidate_left(struct peerdma_cache *cache)
+{
+	struct ending list = ENDING_NONE;
+	uint64_t taken;
+
+	if (ord_load(&cache->closing))
+		return;
+	cache_lock(cache);
+	taken = take_left(cache, &list);
+	list.freed = cache->options.ended;
+	end_commit(cache, front_if_any(cache), &list);
+	end_later(cache, &list);
+	__atomic_fetch_sub(&cache->gate, taken * GATE_LEFT, __ATOMIC_SEQ_CST);
+	cache_unlock(cache);
+	end_notify(cache, &list);
+}
+
+/*
+ * Each cache is asked as monitors ask it: so it cannot be closed meanwhile.  What handlers leave in the
+ * course of this waits for the next round.
+ */
+void invalidate_all_left(void)
+{
+	static const struct peerdma_hook_event nothing = { .kind = PEERDMA_HOOK_FREE, .after = 1, .call = "a signal handler" };
+
+	while (front_words.left && !front_words.ending_left) {
+		front_words.ending_left = true;
+		front_words.left = false;
+		monitor_call(MONITOR_OUTSIDE, &nothing);
+		front_words.ending_left = false;
+		ord_fence_light();
+	}
+}
+
+/* ---- calls ---- */
+
+EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr, size_t length)
+{
+	struct ending list = ENDING_NONE;
+	uint64_t addr = (uintptr_t)ptr, end = addr + length;
+	uint32_t count;
+
+	/* No text: that would be an allocation. */
 	if (cache_foreign(cache))
-		return cache_refuse("peerdma_cache_invalidate");
+		return -EPERM;
+	/* The cache's own memory is freed, and its caller reports that, too. */
+	if (ord_load(&cache->closing))
+		return 0;
 	if (end < addr)
 		end = UINT64_MAX;
 	if (end == addr)
 		return 0;
-	ord_lock(&cache->lock);
-	regions_touched(cache, &cache->index.finger, addr, end, gather, &g);
-	/* From the end: the index has least to move so. */
-	while ((number = g.first) != NO_REGION) {
-		g.first = cache->regions[number].next;
-		end_begin(cache, number, &list, END_INVALIDATED);
+	if (front_words.locks) {
+		leave(cache, addr, end);
+		return 0;
 	}
-	cache->invalidations += g.count;
+	cache_lock(cache);
+	count = end_range(cache, addr, end, &list);
+	list.freed = cache->options.ended;
 	end_commit(cache, front_if_any(cache), &list);
-	ord_unlock(&cache->lock);
-	end_finish(cache, &list);
-	return g.count > INT32_MAX ? INT32_MAX : (int)g.count;
+	end_later(cache, &list);
+	cache_unlock(cache);
+	end_notify(cache, &list);
+	return count > INT32_MAX ? INT32_MAX : (int)count;
 }
 
 EXPORT int peerdma_cache_trim(struct peerdma_cache *cache, uint32_t n)
 {
-	return cache_foreign(cache) ? cache_refuse("peerdma_cache_trim") : (int)room_evict(cache, n);
+	if (cache_foreign(cache))
+		return cache_refuse("peerdma_cache_trim");
+	drain_now(cache, front_if_any(cache));
+	return (int)room_evict(cache, n);
 }

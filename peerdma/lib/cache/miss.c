@@ -3,16 +3,20 @@
  * miss.c - a range that no region covers: one is made.
  *
  * It is in the index, PENDING, before it is registered: whoever needs the same
- * memory waits for it, and an invalidation that comes meanwhile finds it.
+ * memory waits for it, and an invalidation that comes meanwhile finds it.  One
+ * that overlaps regions that are there is kept apart from the index until then.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "../base/cancel.h"
 #include "../internal.h"
-#include "cache.h"
+#include "state.h"
+#include "lock.h"
 #include "front.h"
 #include "miss.h"
 
-#define TRIES		16	/* memory that is freed during each call is not worth another */
 #define EVICT_MANY	64	/* when the provider says that it is full */
 
 /* Whole granules; or, where ops know better what belongs together, what was asked for and no more. */
@@ -20,22 +24,42 @@ static void plain_extent(const struct peerdma_cache *cache, struct wish *w)
 {
 	uint64_t mask = cache->ops.extent ? 0 : (1ULL << cache->granule_shift) - 1;
 
-	w->from = w->addr & ~mask;
-	w->to = (w->last | mask) + 1;
+	w->own_from = w->addr & ~mask;
+	w->own_to = (w->last | mask) + 1;
+}
+
+/*
+ * A positive result would pass as one of the get's, whose caller looks for negative ones.  Where the function
+ * called nothing that left a text, the text that is there is of an earlier failure.
+ */
+static int result_of(const char *function, int ret, uint32_t texts)
+{
+	if (ret > 0)
+		return fail(-EINVAL, "peerdma_cache_get: %s() returned %d; it returns 0 or -errno", function, ret);
+	if (ret < 0 && fail_count() == texts)
+		return fail(ret, "peerdma_cache_get: %s() returned %d: %s", function, ret, error_words(ret));
+	return ret;
 }
 
 static int __attribute__((noinline)) asked_extent(struct peerdma_cache *cache, struct wish *w)
 {
 	uint64_t mask = (1ULL << cache->granule_shift) - 1;
-	struct peerdma_extent e = { .addr = w->addr & ~mask, .length = (w->last | mask) + 1 - (w->addr & ~mask) };
-	int ret = cache->ops.extent(cache->arg, w->addr, w->last - w->addr + 1, &e);
+	struct peerdma_extent e = {
+		.addr = w->addr & ~mask, .length = (w->last | mask) + 1 - (w->addr & ~mask), .request = w->request,
+	};
+	uint32_t texts = fail_count();
+	int ret = result_of("extent", cache->ops.extent(cache->arg, w->addr, w->last - w->addr + 1, &e), texts);
 
 	if (ret)
 		return ret;
-	w->aperture = e.aperture;
-	if (w->how == WHOLE && e.addr <= w->from && e.length >= w->to - e.addr && e.addr + e.length > e.addr) {
-		w->from = e.addr;
-		w->to = e.addr + e.length;
+	if (e.aperture & (e.aperture - 1))
+		return fail(-EINVAL, "peerdma_cache_get: extent() gave %u as the aperture's page size, which is no power of two",
+			    e.aperture);
+	w->fixed = (e.aperture ? (uint64_t)(__builtin_ctz(e.aperture) + 1) << LIFE_PAGES_AT : 0) |
+		   (e.kind == PEERDMA_KIND_HOST ? LIFE_HOST : e.kind == PEERDMA_KIND_DEVICE ? LIFE_DEVICE : 0);
+	if (w->how == WHOLE && e.addr <= w->own_from && e.length >= w->own_to - e.addr && e.addr + e.length > e.addr) {
+		w->own_from = e.addr;
+		w->own_to = e.addr + e.length;
 	}
 	return 0;
 }
@@ -65,7 +89,7 @@ static inline uint32_t number_get(struct peerdma_cache *cache, const struct fron
 		cache->free = cache->regions[number].next;
 		if (cache->free != NO_REGION) {
 			__builtin_prefetch(&cache->regions[cache->free], 1);
-			if (f)
+			if (f && cache->free < f->capacity)
 				__builtin_prefetch(&f->records[cache->free], 1);
 		}
 		/* Takes that threads still have in their records were of other generations. */
@@ -73,7 +97,7 @@ static inline uint32_t number_get(struct peerdma_cache *cache, const struct fron
 		cache->regions[number].gets -= region_gets(cache, number);
 		return number;
 	}
-	return cache->used < cache->capacity ? cache->used++ : NO_REGION;
+	return cache->used < cache->ready ? cache->used++ : NO_REGION;
 }
 
 static void number_put(struct peerdma_cache *cache, uint32_t number)
@@ -84,9 +108,9 @@ static void number_put(struct peerdma_cache *cache, uint32_t number)
 
 static void __attribute__((noinline)) wake_all(struct peerdma_cache *cache)
 {
-	ord_lock(&cache->lock);
+	cache_lock(cache);
 	ord_wake_all(&cache->settled);
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
 }
 
 static inline void wake(struct peerdma_cache *cache)
@@ -104,84 +128,95 @@ static struct region *begin(struct peerdma_cache *cache, struct wish *w, uint32_
 	/* Before anything of it is read: a page is given once when it is written first, and twice otherwise. */
 	ord_store(&r->pub.length, length);
 	gen = life_gen(ord_load(&r->life)) + 1;
-	w->life = LIFE(gen ? gen : 1, STATE_PENDING) | (w->aperture ? LIFE_APERTURE : 0);
+	w->life = LIFE(gen ? gen : 1, STATE_PENDING) | w->fixed | (uint64_t)w->with_access << LIFE_ACCESS_AT;
 	/* find() looks before it holds. */
 	ord_store(&r->pub.addr, w->from);
 	/* Any address that is this thread's alone tells makers apart. */
-	ord_store(&r->pub.registration, front_words);
+	ord_store(&r->pub.registration, &front_words);
 	r->word = NULL;
 	r->clock = 1;	/* the get that makes it is no use yet: what is used once goes first */
 	ord_store_release(&r->life, w->life);
-	cache->count++;
-	cache->bytes += length;
-	if (w->aperture)
-		cache->aperture += length;
+	region_count(cache, r, 1);
 	return r;
 }
 
 /* It was not to be: registration failed, or the memory went away meanwhile. */
-static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, struct region *r)
+static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, const struct wish *w, struct region *r)
 {
-	ord_lock(&cache->lock);
-	if (life_state(ord_load(&r->life)) == STATE_PENDING)
-		index_remove(&cache->index, r->pub.addr);
-	cache->count--;
-	cache->bytes -= r->pub.length;
-	if (ord_load(&r->life) & LIFE_APERTURE)
-		cache->aperture -= r->pub.length;
+	cache_lock(cache);
+	if (w->alone) {
+		cache->aperture -= aperture_whole(r);
+	} else if (w->apart) {
+		apart_remove(cache, r);
+		cache->aperture -= aperture_whole(r);
+	} else if (life_state(ord_load(&r->life)) == STATE_PENDING) {
+		region_remove(cache, r);
+	}
+	region_count(cache, r, -1);
 	ord_store(&r->life, LIFE(life_gen(ord_load(&r->life)), STATE_FREE));
 	number_put(cache, region_number(cache, r));
 	if (cache->waiting)
 		ord_wake_all(&cache->settled);
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
 }
 
-static bool __attribute__((noinline)) publish_without_front(struct peerdma_cache *cache, struct region *r,
-							   uint64_t pending, uint64_t live)
+/* Where the thread has no front, or others end in its favour. */
+static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache, const struct wish *w, struct region *r,
+						     uint64_t live)
 {
+	struct ending list = ENDING_NONE;
 	bool done;
 
-	ord_lock(&cache->lock);
-	done = ord_replace(&r->life, pending, live);
+	cache_lock(cache);
+	done = ord_load(&r->life) == w->life;
+	if (done && w->apart)
+		overlap_replace(cache, r, &list);
+	if (done && w->alone) {
+		live = LIFE(life_gen(live), STATE_DEAD) | (live & LIFE_FIXED);
+		cache->dead++;
+	}
 	if (done) {
 		r->holds++;
 		r->gets++;
+		ord_store_release(&r->life, live);
 		ord_wake_all(&cache->settled);
+		end_commit(cache, front_if_any(cache), &list);
 	}
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
+	end_finish(cache, &list);
 	return done;
 }
 
 static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct front *f, uint32_t number)
 {
-	ord_lock(&cache->lock);
+	cache_lock(cache);
 	front_spill(f, number);
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
 }
 
 /*
  * Registered: from here on it is everybody's, and the caller's first hold is in it.  False: killed.
  * Not in region->holds or gets, if that can be: the lock is not held.
  */
-static inline bool publish(struct peerdma_cache *cache, struct front *f, struct region *r, uint64_t pending,
+static inline bool publish(struct peerdma_cache *cache, struct front *f, const struct wish *w, struct region *r,
 			   const struct peerdma_registration *registration)
 {
-	uint64_t live = pending + (STATE_LIVE - STATE_PENDING);
+	uint64_t live = w->life + (STATE_LIVE - STATE_PENDING);
 	uint32_t number = region_number(cache, r), before, word;
 	struct record *record;
 
 	r->word = registration->word;
 	r->expected = registration->expected;
 	ord_store(&r->pub.registration, registration->handle);
-	if (!f)
-		return publish_without_front(cache, r, pending, live);
-	record = record_of(f, r);
+	record = f && !w->apart && !w->alone ? front_meet(f, r) : NULL;
+	if (!record)
+		return publish_locked(cache, w, r, live);
 	/* Written before it is read, as in begin(); what is not LIVE has no ender who looks at it. */
 	record_fill(record, life_gen(live));
 	before = ord_load(&record->word);
 	word = before + WORD_TAKE;
 	ord_store(&record->word, word);
-	if (!ord_replace(&r->life, pending, live)) {
+	if (!ord_replace(&r->life, w->life, live)) {
 		ord_store(&record->gen, 0);
 		ord_store_release(&record->word, before);
 		return false;
@@ -199,40 +234,53 @@ static inline enum step find_or_begin(struct peerdma_cache *cache, struct front 
 	struct index_place *place = f ? &f->place : &cache->index.finger;
 	struct ending list = ENDING_NONE;
 	enum step step = MADE;
-	struct overlap o;
 	uint32_t number;
-	bool none;
 
-	ord_lock(&cache->lock);
-	none = regions_none(cache, place, w->from, w->to);
-	if (!none)
-		step = overlap_look(cache, place, w, &o, out, error);
+	w->from = w->own_from;
+	w->to = w->own_to;
+	w->apart = false;
+	w->alone = cache->off;
+	w->with_access = w->access;
+	w->replaced = 0;
+	w->replaced_bytes = 0;
+	cache_lock(cache);
+	if (!w->alone && (cache->apart != NO_REGION || !regions_none(cache, place, w->from, w->to)))
+		step = overlap_look(cache, place, w, out, error);
 	if (step != MADE) {
-		ord_unlock(&cache->lock);
+		cache_unlock(cache);
+		if (step == FAILED)	/* here, since a text is an allocation */
+			fail(*error, "peerdma_cache_get: %s", w->why);
 		return step;
 	}
 	number = number_get(cache, f);
 	if (number == NO_REGION) {
-		ord_unlock(&cache->lock);
-		if (room_evict(cache, 1 + cache->capacity / EVICT_SHARE))
+		cache_unlock(cache);
+		if (room_more(cache))
+			return AGAIN;
+		if (drain_now(cache, f) + room_evict(cache, 1 + cache->capacity / EVICT_SHARE))
 			return AGAIN;
 		*error = fail(-ENOBUFS, "peerdma_cache_get: all %u regions that this cache can have are held; "
 			      "put some, or give it a greater capacity", cache->capacity);
 		return FAILED;
 	}
-	if (!none)
-		overlap_merge(cache, w, &o, &list);
 	if (cache->limited)
 		room_make(cache, w, &list);
 	w->ahead = room_is_new(cache, number);
 	cache->misses += !w->counted;
 	w->counted = true;
 	*out = begin(cache, w, number);
-	if (index_insert_at(&cache->index, place, w->from, entry_of(number, w->to - w->from)))
-		__builtin_trap();	/* index_size() has room for every number */
+	if (w->alone) {
+		cache->aperture += aperture_whole(*out);
+	} else if (w->apart) {
+		(*out)->next = cache->apart;
+		cache->apart = number;
+		cache->aperture += aperture_whole(*out);
+	} else {
+		region_insert(cache, place, number);
+	}
 	if (list.count)
 		end_commit(cache, f, &list);
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
 	if (list.count)
 		end_finish(cache, &list);
 	if (w->ahead)
@@ -241,32 +289,81 @@ static inline enum step find_or_begin(struct peerdma_cache *cache, struct front 
 }
 
 /* After a failure: is there something that may help? */
-static bool __attribute__((noinline)) worth_another(struct peerdma_cache *cache, struct wish *w, int error)
+static bool __attribute__((noinline)) worth_another(struct peerdma_cache *cache, struct front *f, struct wish *w, int error)
 {
-	bool full = error == -ENOSPC || error == -ENOMEM || error == -EMFILE || error == -ENFILE;
-	bool room = full && room_evict(cache, EVICT_MANY);
+	bool full = error == -ENOSPC || error == -ENOMEM || error == -EMFILE || error == -ENFILE ||
+		    error == -EDQUOT || error == -ENOBUFS;
+	bool room = full && drain_now(cache, f) + room_evict(cache, EVICT_MANY);
 
+	if (room)
+		cache_log(cache, "add() failed with %d for [0x%llx, 0x%llx): idle regions were removed, and it is called again", error,
+			  (unsigned long long)w->from, (unsigned long long)w->to);
 	/* Less, then: the neighbours' memory, or the rest of the allocation, may be what cannot be had. */
 	if (!room) {
 		if (w->how == PLAIN)
 			return false;
 		w->how = PLAIN;
 		plain_extent(cache, w);
+		if (w->own_from == w->from && w->own_to == w->to)
+			return false;
+		cache_log(cache, "add() failed with %d for [0x%llx, 0x%llx): it is called for [0x%llx, 0x%llx)", error,
+			  (unsigned long long)w->from, (unsigned long long)w->to, (unsigned long long)w->own_from,
+			  (unsigned long long)w->own_to);
 	}
-	ord_lock(&cache->lock);
+	cache_lock(cache);
 	cache->retries++;
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
 	return true;
 }
 
-int region_make(struct peerdma_cache *cache, struct front *f, uint64_t addr, uint64_t length, struct region **out)
+void cache_log(const struct peerdma_cache *cache, const char *fmt, ...)
 {
-	struct peerdma_registration registration;
-	struct wish w = { .addr = addr, .last = addr + length - 1 };
-	struct region *r = NULL;
-	int ret = extent(cache, &w);
+	char text[256];
+	va_list args;
 
-	for (int tries = 0; !ret && tries < TRIES;) {
+	if (!cache->options.log)
+		return;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	cache->options.log(cache->options.arg, text);
+}
+
+/* add() is told what it is for, and where its bytes are. */
+static void registration_begin(const struct peerdma_cache *cache, const struct wish *w, const struct region *r,
+			       struct peerdma_registration *registration)
+{
+	memset(registration, 0, sizeof(*registration));
+	registration->request = w->request;
+	registration->access = w->with_access;
+	if (!cache->payload)
+		return;
+	registration->payload = cache->payload + (size_t)region_number(cache, r) * cache->payload_step;
+	memset(registration->payload, 0, cache->payload_step);
+}
+
+void miss_failed(struct peerdma_cache *cache, bool counted)
+{
+	cache_lock(cache);
+	cache->misses += !counted;
+	cache->failures++;
+	cache_unlock(cache);
+}
+
+static int make(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct region **out)
+{
+	uint64_t addr = asked->addr, length = asked->length;
+	struct peerdma_registration registration;
+	struct wish w = { .addr = addr, .last = addr + length - 1, .counted = asked->counted,
+			  .access = asked->access, .request = asked->request };
+	struct region *r = NULL;
+	uint32_t texts;
+	int ret;
+
+	drain_now(cache, f);
+	ret = extent(cache, &w);
+
+	for (int tries = 0; !ret && tries < GET_TRIES;) {
 		switch (find_or_begin(cache, f, &w, &r, &ret)) {
 		case FOUND:
 			*out = r;
@@ -279,33 +376,46 @@ int region_make(struct peerdma_cache *cache, struct front *f, uint64_t addr, uin
 			break;
 		}
 		tries++;
-		memset(&registration, 0, sizeof(registration));
-		ret = cache->ops.add(cache->arg, r->pub.addr, r->pub.length, &registration);
+		registration_begin(cache, &w, r, &registration);
+		texts = fail_count();
+		ret = result_of("add", cache->ops.add(cache->arg, r->pub.addr, r->pub.length, &registration), texts);
 		if (ret) {
-			abandon(cache, r);
+			abandon(cache, &w, r);
 			if (ret == -ESTALE) {	/* freed meanwhile; what is there now is another allocation */
 				w.how = WHOLE;
 				ret = extent(cache, &w);
-			} else if (worth_another(cache, &w, ret)) {
+			} else if (worth_another(cache, f, &w, ret)) {
 				ret = 0;
 			}
 			continue;
 		}
-		if (publish(cache, f, r, w.life, &registration)) {
+		if (registration.word && !cache->monitored) {
+			cache->ops.remove(cache->arg, r->pub.addr, r->pub.length, registration.handle);
+			abandon(cache, &w, r);
+			ret = fail(-EINVAL, "peerdma_cache_get: add() gave a word, which no hit would read; set PEERDMA_MONITOR_WORD in ops.monitors");
+			continue;
+		}
+		if (publish(cache, f, &w, r, &registration)) {
 			*out = r;
 			return 0;
 		}
 		cache->ops.remove(cache->arg, r->pub.addr, r->pub.length, registration.handle);
-		abandon(cache, r);
+		abandon(cache, &w, r);
 		w.how = WHOLE;
 		ret = extent(cache, &w);
 	}
 	if (!ret)
 		ret = fail(-ESTALE, "peerdma_cache_get: [0x%llx, +%llu): freed during the call, again and again",
 			   (unsigned long long)addr, (unsigned long long)length);
-	ord_lock(&cache->lock);
-	cache->misses += !w.counted;
-	cache->failures++;
-	ord_unlock(&cache->lock);
+	miss_failed(cache, w.counted);
+	return ret;
+}
+
+/* A thread that ended in add(), or while it waits for another's, would leave others to wait for ever. */
+int region_make(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct region **out)
+{
+	int was = cancel_off(), ret = make(cache, f, asked, out);
+
+	cancel_back(was);
 	return ret;
 }

@@ -3,43 +3,56 @@
 #ifndef CACHE_MISS_H
 #define CACHE_MISS_H
 
-#include "cache.h"
+#include "state.h"
 
 /* What is wanted; narrowed when registering more than was asked for fails. */
 struct wish {
 	uint64_t addr, last;	/* inclusive */
-	uint64_t from, to;	/* what to register */
-	uint32_t aperture;
+	uint64_t own_from, own_to;	/* in whole granules, or as ops have it */
+	uint64_t from, to;	/* what to register: with regions that it overlaps, or without */
+	uint64_t fixed;		/* of LIFE_FIXED, but for the access: pages and kind */
+	uint32_t access;	/* as asked for */
+	uint32_t with_access;	/* and what the regions that it replaces have */
+	const struct peerdma_cache_request *request;
 	uint64_t life;		/* of the region that was begun, PENDING */
+	uint64_t replaced_bytes;
+	uint32_t replaced;	/* regions that end when it is there */
+	bool alone;		/* the cache is off: it is in no list, and no other get finds it */
+	bool apart;		/* it overlaps others: it is not in the index until it is registered */
+	const char *why;	/* FAILED: what to say of it, without the lock */
 	bool counted;		/* as a miss */
 	uint32_t ahead;		/* regions for which there is memory to be taken */
 	enum { WHOLE, PLAIN } how;
 };
 
-/* Overlapping regions, found under the lock. */
-struct overlap {
-	struct peerdma_cache *cache;
-	uint64_t from, to;
-	struct region *pending;
-	uint64_t pending_life;
-	uint32_t first, count;
+/* A thread that waits for a PENDING region; on its stack. */
+struct waiter {
+	const void *thread;
+	struct region *region;
+	uint64_t life;
+	struct waiter *next;
 };
 
 enum step { FOUND, MADE, AGAIN, FAILED };
 
 /*
  * overlap.c.  Lock.  What is wanted touches regions: it is in one (FOUND), one is PENDING and was waited for
- * (AGAIN), or they are to be merged (MADE).
+ * (AGAIN), or none is (MADE), and the wish says what to register.
  */
-enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, struct wish *w, struct overlap *o,
-		       struct region **out, int *error);
-/* Lock.  They go to the list, and the wish is for all of their memory. */
-void overlap_merge(struct peerdma_cache *cache, struct wish *w, struct overlap *o, struct ending *list);
+enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, struct wish *w, struct region **out, int *error);
+/* Lock.  A region that is apart, PENDING, goes into the index, and those that are all in it go to the list. */
+void overlap_replace(struct peerdma_cache *cache, struct region *region, struct ending *list);
+/* Lock.  Out of the list of those that are apart. */
+void apart_remove(struct peerdma_cache *cache, const struct region *region);
 
 /* room.c.  Lock.  Chooses what must go for a region of this length to fit, if enough is idle. */
 void room_make(struct peerdma_cache *cache, const struct wish *w, struct ending *list);
 /* No lock.  Ends up to n idle regions, and says how many. */
 uint32_t room_evict(struct peerdma_cache *cache, uint32_t n);
+/* For the first regions, with memory for the index. */
+bool room_begin(struct peerdma_cache *cache, void *nodes);
+/* No lock.  Whether there is memory for more regions than before; false: there are as many as there can be. */
+bool room_more(struct peerdma_cache *cache);
 /* No lock.  Takes memory for as many regions from this one on. */
 void room_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number, uint32_t many);
 

@@ -4,12 +4,14 @@
  * says so (the kernel's page of generations, or a back-end's), or, of those that
  * nobody tells of, CUDA's buffer id.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "../backend.h"
-#include "cache.h"
+#include "../base/cancel.h"
+#include "../monitor/monitor.h"
+#include "state.h"
 #include "peerdma_verbs.h"
+#include "../verbs.h"
 
 #define GPU_PAGE 65536ULL
 #define TRIM 64		/* pins, with their MRs, where there is no room for another MR */
@@ -24,11 +26,29 @@ struct pins {
 /* Two that differ by their addresses: 0 and expected to be. */
 static const uint32_t by_hooks, by_nobody;
 
+/* Of the request's dma-buf, if there is one and the range lies in it; else of the address. */
+static int pin(const struct pins *p, uint64_t addr, uint64_t length, const struct peerdma_registration *r,
+	       struct peerdma_region **region)
+{
+	const struct peerdma_cache_request *q = r->request;
+	unsigned int flags = p->flags | (r->access & PEERDMA_ACCESS_WRITE ? 0 : PEERDMA_READONLY);
+
+	if (!q || !(q->flags & PEERDMA_REQUEST_DMABUF)) {
+		if (q && q->memory && q->memory->kind == PEERDMA_KIND_HOST)
+			flags |= PEERDMA_HOST;
+		return region_pin(p->ctx, (void *)(uintptr_t)addr, length, flags, NULL, true, region);
+	}
+	if (addr < q->dmabuf_addr)
+		return fail(-ENXIO, "peerdma_cache_get_with: 0x%llx is below dmabuf_addr, 0x%llx", (unsigned long long)addr,
+			    (unsigned long long)q->dmabuf_addr);
+	return region_pin_dmabuf(p->ctx, q->dmabuf, addr - q->dmabuf_addr, length, flags & PEERDMA_READONLY, NULL, true, region);
+}
+
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
 	struct pins *p = arg;
 	struct peerdma_region *region;
-	int ret = region_pin(p->ctx, (void *)(uintptr_t)addr, length, p->flags, NULL, true, &region);
+	int ret = pin(p, addr, length, out, &region);
 
 	if (ret)
 		return ret;
@@ -36,9 +56,10 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	if (region->backend == &backend_locked) {
 		out->word = &by_nobody;
 	} else if (!region->by_id) {
-		out->word = region->validity.slot;
+		/* Of several words check() looks at all. */
+		out->word = region->validity.several ? NULL : region->validity.slot;
 		out->expected = region->validity.generation;
-	} else if (cache_hooks_complete(p->cache, loader_loads())) {
+	} else if (p->cache->hooked && device_monitor_complete()) {
 		out->word = &by_hooks;
 	} else {
 		__atomic_add_fetch(&p->cache->checked, 1, __ATOMIC_RELAXED);
@@ -46,14 +67,25 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	return 0;
 }
 
-/* Of regions without a word.  What is asked for is in one allocation: extent() saw to it, or the pin would not be. */
+/* Calls into CUDA may be points of cancellation, looks at words are none. */
+static bool __attribute__((noinline)) still(const struct peerdma_region *region)
+{
+	int was = cancel_off();
+	bool is = region_still(region);
+
+	cancel_back(was);
+	return is;
+}
+
+/* Of regions without a word, or with several: all that is in them must still be there. */
 static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, uint64_t length)
 {
 	const struct peerdma_region *region = cached->registration;
 
 	(void)arg;
+	(void)addr;
 	(void)length;
-	return cuda_has_id(addr, region->buffer_id);
+	return region->by_id ? still(region) : segments_valid(region);
 }
 
 /* -EBUSY: a device that cannot be told to let go has it by a dma-buf; then the pin is the context's until it closes. */
@@ -65,28 +97,62 @@ static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
 	peerdma_unpin(handle);
 }
 
+/* The last allocation of a range that begins in m; false: it is not all GPU memory. */
+static bool last_of(struct pins *p, uint64_t end, struct peerdma_memory *m)
+{
+	while (m->kind == PEERDMA_KIND_DEVICE && m->base && end > m->base + m->length) {
+		if (peerdma_query(p->ctx, (void *)(uintptr_t)(m->base + m->length), m))
+			return false;
+	}
+	return m->kind == PEERDMA_KIND_DEVICE && m->base;
+}
+
 /*
- * GPU memory: the GPU's pages that the range touches, or all of its allocation, and
- * never beyond that: the next one ends at another time, and SYNC_MEMOPS is set
- * on one only.  The host's: whole granules.
+ * Whole granules, as *e has them; but whole pages only where a monitor may see the end of host memory: pages
+ * beside it that another thread unmaps at this moment would be registered after the monitor has looked.
+ */
+static int host_extent(const struct pins *p, uint64_t addr, uint64_t end, struct peerdma_extent *e)
+{
+	uint64_t page = page_size();
+
+	if (p->cache->options.flags & PEERDMA_CACHE_CALLS || p->cache->options.granularity <= page)
+		return 0;
+	e->addr = addr & ~(page - 1);
+	e->length = ((end + page - 1) & ~(page - 1)) - e->addr;
+	return 0;
+}
+
+/*
+ * GPU memory: the GPU's pages that the range touches, or all of its allocations, and
+ * never beyond these: the next one ends at another time.
  */
 static int extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e)
 {
 	struct pins *p = arg;
-	struct peerdma_memory m = { .size = sizeof(m) };
+	struct peerdma_memory first = { .size = sizeof(first) }, last;
 	uint64_t end = addr + length;
 
-	if (p->flags & PEERDMA_HOST || peerdma_query(p->ctx, (void *)(uintptr_t)addr, &m))
+	if (e->request && e->request->memory) {
+		int ret = take_in("peerdma_cache_get_with", &first, sizeof(first), MEMORY_FIRST, e->request->memory);
+
+		if (ret)
+			return ret;
+	} else if (peerdma_query(p->ctx, (void *)(uintptr_t)addr, &first)) {
+		return host_extent(p, addr, end, e);
+	}
+	e->kind = first.kind;
+	if (first.kind != PEERDMA_KIND_DEVICE)
+		return host_extent(p, addr, end, e);
+	last = first;
+	if (addr < first.base || !last_of(p, end, &last))
 		return 0;
-	if (m.kind != PEERDMA_KIND_DEVICE || !m.base || addr < m.base || end > m.base + m.length)
-		return 0;
-	e->aperture = 1;
+	e->aperture = GPU_PAGE;
 	e->addr = addr & ~(GPU_PAGE - 1);
 	end = (end + GPU_PAGE - 1) & ~(GPU_PAGE - 1);
-	if (p->whole || e->addr < m.base)
-		e->addr = m.base;
-	if (p->whole || end > m.base + m.length)
-		end = m.base + m.length;
+	if (p->whole || e->addr < first.base)
+		e->addr = first.base;
+	if (p->whole || end > last.base + last.length)
+		end = last.base + last.length;
 	e->length = end - e->addr;
 	return 0;
 }
@@ -103,21 +169,19 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 
 	if (ret)
 		return ret;
-	p = malloc(sizeof(*p));
-	if (!p)
-		return fail(-ENOMEM, "peerdma_cache_open: out of memory");
-	*p = (struct pins){ .ctx = ctx };
-	ret = peerdma_cache_create(&ops, p, options, cache);
-	if (ret) {
-		free(p);
+	ret = cache_make(&ops, NULL, options, PEERDMA_CACHE_WHOLE | PEERDMA_CACHE_CALLS | PEERDMA_CACHE_STAGING | PEERDMA_CACHE_OFF,
+			 PEERDMA_ACCESS_READ | PEERDMA_ACCESS_WRITE, cache);
+	if (ret)
 		return ret;
-	}
-	p->cache = *cache;
+	_Static_assert(sizeof(*p) <= sizeof((*cache)->own), "it is in the cache's own memory");
+	p = (struct pins *)(*cache)->own;
+	*p = (struct pins){ .ctx = ctx, .cache = *cache };
+	(*cache)->arg = p;
 	(*cache)->word_will_do = true;
 	p->whole = (*cache)->options.flags & PEERDMA_CACHE_WHOLE;
-	p->flags = ((*cache)->options.flags & PEERDMA_CACHE_READONLY ? PEERDMA_READONLY : 0) |
-		   ((*cache)->options.flags & PEERDMA_CACHE_STAGING ? PEERDMA_STAGING : 0);
-	(*cache)->closed = free;
+	p->flags = (*cache)->options.flags & PEERDMA_CACHE_STAGING ? PEERDMA_STAGING : 0;
+	if (!(*cache)->options.access)
+		(*cache)->options.access = PEERDMA_ACCESS_READ | PEERDMA_ACCESS_WRITE;
 	(*cache)->by_hooks = &by_hooks;
 	(*cache)->by_nobody = &by_nobody;
 	return 0;
@@ -131,6 +195,23 @@ EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached 
 	return map_shared(hold->registration, pci, flags, mapping);
 }
 
+/*
+ * An MR keeps the pages that it was made of.  Host memory that the kernel module does not watch needs
+ * a monitor before an MR of it can be found again: ours, or the program.
+ */
+static int monitor_for_mr(struct peerdma_cache *cache, const struct peerdma_region *region, int access)
+{
+	char why[300];
+
+	if (region->backend != &backend_locked || cache->options.flags & PEERDMA_CACHE_CALLS || access & VERBS_ON_DEMAND ||
+	    !cache_monitor_host(cache))
+		return 0;
+	strncpy(why, peerdma_last_error(), sizeof(why) - 1);
+	why[sizeof(why) - 1] = 0;
+	return fail(-EOPNOTSUPP, "peerdma_cache_mr: %s; load peerdma.ko, or call peerdma_cache_invalidate() before memory goes and "
+		    "say so with PEERDMA_CACHE_CALLS, or give IBV_ACCESS_ON_DEMAND", why);
+}
+
 EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *hold, struct ibv_pd *pd, int access,
 			    const struct peerdma_mr **mr)
 {
@@ -138,8 +219,11 @@ EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *
 
 	if (cache->ops.add != add)
 		return fail(-EINVAL, "peerdma_cache_mr: this is no cache of pins");
+	ret = monitor_for_mr(cache, hold->registration, access);
+	if (ret)
+		return ret;
 	do {
-		ret = mr_of_cached(hold->registration, pd, access, cache->options.flags & PEERDMA_CACHE_CALLS, mr);
-	} while ((ret == -ENOMEM || ret == -ENOSPC) && peerdma_cache_trim(cache, TRIM) > 0);
+		ret = peerdma_verbs_mr(hold->registration, pd, access, mr);
+	} while ((ret == -ENOMEM || ret == -ENOSPC || ret == -EDQUOT) && peerdma_cache_trim(cache, TRIM) > 0);
 	return ret;
 }

@@ -2,36 +2,66 @@
 /*
  * room.c - room for another region: within the limits, and memory for what is kept of it.
  */
-#include "cache.h"
+#include "state.h"
+#include "lock.h"
 #include "miss.h"
 
-static bool over(uint64_t now, uint64_t more, uint64_t max)
+#define READY_FIRST	1024U
+#define READY_MOST	65536U
+
+/* less: of now, what goes; some may be counted twice, as evicted and as replaced. */
+static bool over(uint64_t now, uint64_t less, uint64_t more, uint64_t max)
 {
-	return max && now + more > max;
+	return max && (now > less ? now - less : 0) + more > max;
+}
+
+struct need {
+	uint64_t length, bytes, host, device;	/* the last three: what goes */
+	uint32_t regions;
+};
+
+/* Which regions must go: bits of LIFE_FIXED of which one will do; UINT64_MAX: any; 0: none. */
+static uint64_t who_goes(struct peerdma_cache *cache, const struct wish *w, const struct need *need)
+{
+	const struct peerdma_cache_options *o = &cache->options;
+
+	if (over(cache->count, need->regions, 1, o->max_regions) || over(cache->bytes, need->bytes, need->length, o->max_bytes))
+		return UINT64_MAX;
+	if (w->fixed & LIFE_HOST && over(cache->host, need->host, need->length, o->max_host))
+		return LIFE_HOST;
+	if (w->fixed & LIFE_DEVICE && over(cache->device, need->device, need->length, o->max_device))
+		return LIFE_DEVICE;
+	if (w->fixed & LIFE_PAGES && over(cache->aperture, 0, aperture_alone(cache, w->from, w->to, w->fixed), o->max_aperture))
+		return LIFE_PAGES;
+	return 0;
 }
 
 void room_make(struct peerdma_cache *cache, const struct wish *w, struct ending *list)
 {
 	const struct peerdma_cache_options *o = &cache->options;
-	uint64_t length = w->to - w->from;
-	uint32_t before = list->count, many = 1 + o->max_regions / EVICT_SHARE;
-	uint64_t bytes = 0, aperture = 0;
+	/* What it replaces ends when it is there. */
+	struct need need = { .length = w->to - w->from, .bytes = w->replaced_bytes, .regions = w->replaced };
+	uint32_t first = list->count, many = 1 + o->max_regions / EVICT_SHARE;
+	uint64_t who;
 
-	while (over(cache->count - (list->count - before), 1, o->max_regions) ||
-	       over(cache->bytes - bytes, length, o->max_bytes) ||
-	       (w->aperture && over(cache->aperture - aperture, length, o->max_aperture))) {
+	need.host = w->fixed & LIFE_HOST ? need.bytes : 0;
+	need.device = w->fixed & LIFE_DEVICE ? need.bytes : 0;
+	while ((who = who_goes(cache, w, &need))) {
 		uint32_t last = list->first, n = list->count;
 
-		end_choose(cache, o->max_regions && over(cache->count, 1, o->max_regions) ? many : 1, list);
+		end_choose(cache, over(cache->count, 0, 1, o->max_regions) ? many : 1, who, list);
 		if (list->count == n)
 			break;
+		need.regions += list->count - n;
 		for (uint32_t i = list->first; i != last; i = cache->regions[i].next) {
-			bytes += cache->regions[i].pub.length;
-			if (ord_load(&cache->regions[i].life) & LIFE_APERTURE)
-				aperture += cache->regions[i].pub.length;
+			uint64_t life = ord_load(&cache->regions[i].life), length = cache->regions[i].pub.length;
+
+			need.bytes += length;
+			need.host += life & LIFE_HOST ? length : 0;
+			need.device += life & LIFE_DEVICE ? length : 0;
 		}
 	}
-	cache->evictions += list->count - before;
+	cache->evictions += list->count - first;
 }
 
 uint32_t room_evict(struct peerdma_cache *cache, uint32_t n)
@@ -39,14 +69,54 @@ uint32_t room_evict(struct peerdma_cache *cache, uint32_t n)
 	struct ending list = ENDING_NONE;
 	uint32_t count;
 
-	ord_lock(&cache->lock);
-	end_choose(cache, n, &list);
+	cache_lock(cache);
+	end_choose(cache, n, UINT64_MAX, &list);
 	end_commit(cache, front_if_any(cache), &list);
 	count = list.count;
 	cache->evictions += count;
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
 	end_finish(cache, &list);
 	return count;
+}
+
+static bool use(struct peerdma_cache *cache, void *nodes, uint32_t regions)
+{
+	return memory_use(cache->regions, cache->capacity * sizeof(*cache->regions), regions * sizeof(*cache->regions)) &&
+	       (!cache->payload || memory_use(cache->payload, (size_t)cache->capacity * cache->payload_step,
+					      (size_t)regions * cache->payload_step)) &&
+	       memory_use(nodes, index_size(cache->capacity), index_needed(cache->capacity, regions));
+}
+
+bool room_begin(struct peerdma_cache *cache, void *nodes)
+{
+	uint32_t first = cache->capacity < READY_FIRST ? cache->capacity : READY_FIRST;
+
+	if (!use(cache, nodes, first))
+		return false;
+	index_init(&cache->index, nodes, cache->capacity);
+	index_use(&cache->index, first);
+	cache->ready = first;
+	return true;
+}
+
+bool room_more(struct peerdma_cache *cache)
+{
+	uint32_t ready = ord_load(&cache->ready), more = ready < READY_MOST ? 2 * ready : ready + READY_MOST;
+
+	if (ready == cache->capacity)
+		return false;
+	if (more > cache->capacity)
+		more = cache->capacity;
+	if (!use(cache, cache->index.hints, more))
+		return false;
+	cache_lock(cache);
+	if (cache->ready < more) {
+		fronts_mark(cache);	/* first: a put of what is among them must not look for a record that is not there */
+		index_use(&cache->index, more);
+		ord_store(&cache->ready, more);
+	}
+	cache_unlock(cache);
+	return true;
 }
 
 void room_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number, uint32_t many)

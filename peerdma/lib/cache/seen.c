@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "../internal.h"
+#include "lock.h"
 #include "seen.h"
+#include "totals.h"
 
 struct seen {
 	uint64_t process;
@@ -128,19 +130,21 @@ static void report(struct peerdma_cache *cache)
 	/* The process may be exiting with a thread in mid-call that never goes on. */
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec++;
+	front_words.locks++;
 	if (pthread_mutex_timedlock(&cache->lock, &limit)) {
+		front_words.locks--;
 		fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": in use, and its counters cannot be read\n", getpid(),
-			cache->serial);
+			cache_number(cache));
 		return;
 	}
 	cache_count(cache, &c);
-	pthread_mutex_unlock(&cache->lock);
+	cache_unlock(cache);
 	fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": %" PRIu64 " gets, %" PRIu64 " hits, %" PRIu64
 		" misses (%" PRIu64 " failed), %" PRIu64 " merged, %" PRIu64 " evicted, %" PRIu64 " invalidated, %" PRIu64
-		" found stale; %" PRIu64 " regions, %" PRIu64 " bytes; told by%s%s%s calls\n", getpid(), cache->serial, c.gets,
+		" found stale; %" PRIu64 " regions, %" PRIu64 " bytes; told by%s%s%s%s calls\n", getpid(), cache_number(cache), c.gets,
 		c.hits, c.misses, c.failures, c.merges, c.evictions, c.invalidations, c.stale, c.regions, c.bytes,
 		c.monitors & PEERDMA_MONITOR_WORD ? " word," : "", c.monitors & PEERDMA_MONITOR_CHECK ? " check," : "",
-		c.monitors & PEERDMA_MONITOR_HOOKS ? " hooks," : "");
+		c.monitors & PEERDMA_MONITOR_HOOKS ? " hooks," : "", c.monitors & PEERDMA_MONITOR_HOST ? " host," : "");
 }
 
 void cache_seen_end(struct peerdma_cache *cache)

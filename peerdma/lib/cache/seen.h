@@ -13,7 +13,7 @@
 #ifndef CACHE_SEEN_H
 #define CACHE_SEEN_H
 
-#include "cache.h"
+#include "state.h"
 
 #define SEEN_NAME	"peerdma-cache"
 #define SEEN_VERSION	2
@@ -33,7 +33,7 @@ static inline uint64_t seen_layout(void)
 	static const size_t at[] = {
 		sizeof(struct seen_page), sizeof(struct peerdma_cache), sizeof(struct front), sizeof(struct region),
 		sizeof(struct record), sizeof(struct ended), ENDED_MAX,
-		offsetof(struct peerdma_cache, serial), offsetof(struct peerdma_cache, regions),
+		offsetof(struct peerdma_cache, gate), offsetof(struct peerdma_cache, regions),
 		offsetof(struct peerdma_cache, capacity), offsetof(struct peerdma_cache, ops),
 		offsetof(struct peerdma_cache, word_will_do), offsetof(struct peerdma_cache, checked),
 		offsetof(struct peerdma_cache, hooked), offsetof(struct peerdma_cache, by_hooks),
@@ -42,7 +42,7 @@ static inline uint64_t seen_layout(void)
 		offsetof(struct peerdma_cache, late_hits), offsetof(struct peerdma_cache, fences),
 		offsetof(struct peerdma_cache, gone_front_hits), offsetof(struct peerdma_cache, front_changes),
 		offsetof(struct peerdma_cache, ended), offsetof(struct peerdma_cache, seen_next),
-		offsetof(struct front, records), offsetof(struct front, hits), offsetof(struct front, index_hits),
+		offsetof(struct front, records), offsetof(struct front, capacity), offsetof(struct front, hits), offsetof(struct front, index_hits),
 		offsetof(struct front, next), offsetof(struct region, life), offsetof(struct region, word),
 		offsetof(struct region, holds), offsetof(struct region, gets), offsetof(struct record, word),
 	};

@@ -2,23 +2,29 @@
 /*
  * thread.c - which front is the calling thread's.
  *
- * Found through four words of the thread's own, by the cache's serial number.  A
+ * Found through a few words of the thread's own, by the cache's serial number; with more
+ * caches than that through a table, where up to SERIAL_WORDS that are open have each its place.  A
  * front ends with its thread or with its cache, and whichever comes second finds
  * nothing left to do but to free it.
  */
 #include <sched.h>
+#include <stdlib.h>
 
+#include "../base/thread_end.h"
 #include "../internal.h"
-#include "cache.h"
+#include "state.h"
+#include "lock.h"
 #include "front.h"
 
 static struct front nobody;		/* serials 0: no cache's */
 
 /* In the room that the loader keeps for such: no call is needed to find it. */
-_Thread_local struct front *front_words[FRONT_WORDS] __attribute__((tls_model("initial-exec"))) = {
-	&nobody, &nobody, &nobody, &nobody,
+_Thread_local struct last_fronts front_words __attribute__((tls_model("initial-exec"))) = {
+	.front = { [0 ... FRONT_WORDS - 1] = &nobody },
 };
 static _Thread_local struct front *mine __attribute__((tls_model("initial-exec")));
+/* SERIAL_WORDS of them, or NULL. */
+static _Thread_local struct front **table __attribute__((tls_model("initial-exec")));
 
 /* ---- ends ---- */
 
@@ -33,26 +39,51 @@ static void front_end(struct front *f)
 		front_free(f);
 		return;
 	}
-	ord_lock(&cache->lock);
+	cache_lock(cache);
 	front_leave(cache, f);
-	ord_unlock(&cache->lock);
+	end_doubtful(cache);
+	cache_unlock(cache);
 	records_free(records, capacity);
 	front_free(f);
 }
 
-void fronts_end(void)
+/* Before it is freed: that may call us. */
+static void *table_take(void)
+{
+	void *p = table;
+
+	table = NULL;
+	return p;
+}
+
+/* It is in `mine' no more, or it would be found again: whatever is freed may call us. */
+static void forget(const struct front *f)
+{
+	/* In this order: a signal handler may look in the table, and then it is in a word. */
+	if (table && table[f->serial % SERIAL_WORDS] == f)
+		table[f->serial % SERIAL_WORDS] = NULL;
+	ord_fence_light();
+	for (int i = 0; i < FRONT_WORDS; i++) {
+		if (front_words.front[i] == f)
+			front_words.front[i] = &nobody;
+	}
+}
+
+static void fronts_end(void)
 {
 	struct front *f;
 
-	for (int i = 0; i < FRONT_WORDS; i++)
-		front_words[i] = &nobody;
+	free(table_take());
 	while ((f = mine)) {
 		mine = f->mine;
+		forget(f);
 		/* A child's locks may be held for ever by threads that it does not have. */
 		if (f->process == process_id())
 			front_end(f);
 	}
 }
+
+static struct thread_end end = { .fn = fronts_end };
 
 /* Of caches that were closed while this thread lived. */
 static void orphans_free(void)
@@ -65,10 +96,7 @@ static void orphans_free(void)
 			continue;
 		}
 		*p = f->mine;
-		for (int i = 0; i < FRONT_WORDS; i++) {
-			if (front_words[i] == f)
-				front_words[i] = &nobody;
-		}
+		forget(f);
 		front_free(f);
 	}
 }
@@ -78,7 +106,7 @@ void fronts_orphan(struct peerdma_cache *cache)
 	struct front *f;
 
 	for (;;) {
-		ord_lock(&cache->lock);
+		cache_lock(cache);
 		f = cache->fronts;
 		if (!f)
 			break;
@@ -87,38 +115,45 @@ void fronts_orphan(struct peerdma_cache *cache)
 			uint32_t capacity = f->capacity;
 
 			front_leave(cache, f);
+			end_doubtful(cache);
 			/* From here on it may be gone any time; or its thread ends just now, and waits for the lock. */
 			if (ord_replace(&f->owner, FRONT_BOTH, FRONT_ORPHAN)) {
-				ord_unlock(&cache->lock);
+				cache_unlock(cache);
 				records_free(records, capacity);
 				continue;
 			}
 			front_join(f);
 		}
-		ord_unlock(&cache->lock);
+		cache_unlock(cache);
 		sched_yield();
 	}
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
+	/* This thread's own: remove() may call us yet. */
+	orphans_free();
 }
 
 /* ---- beginnings ---- */
 
 static struct front *front_find(const struct peerdma_cache *cache)
 {
-	struct front *f;
+	struct front **place = table ? &table[cache_gate(cache) % SERIAL_WORDS] : NULL, *f = place ? *place : NULL;
 
-	for (f = mine; f && f->serial != cache->serial; f = f->mine)
-		;
+	if (!f || f->serial != cache_serial(cache)) {
+		for (f = mine; f && f->serial != cache_serial(cache); f = f->mine)
+			;
+	}
 	if (f)
-		front_words[cache->serial % FRONT_WORDS] = f;
+		front_words.front[cache_gate(cache) % FRONT_WORDS] = f;
+	if (f && place)
+		*place = f;
 	return f;
 }
 
 struct front *front_if_any(const struct peerdma_cache *cache)
 {
-	struct front *f = front_words[cache->serial % FRONT_WORDS];
+	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
 
-	return f->serial == cache->serial ? f : front_find(cache);
+	return f->serial == cache_serial(cache) ? f : front_find(cache);
 }
 
 struct front *front_of(struct peerdma_cache *cache)
@@ -128,17 +163,19 @@ struct front *front_of(struct peerdma_cache *cache)
 	if (f)
 		return f;
 	orphans_free();
-	if (!thread_end_told())
+	if (!thread_end_told(&end))
 		return NULL;
 	f = front_make(cache);
 	if (!f)
 		return NULL;
+	if (mine && !table)
+		table = calloc(SERIAL_WORDS, sizeof(struct front *));
 	f->mine = mine;
 	mine = f;
-	front_words[cache->serial % FRONT_WORDS] = f;
-	ord_lock(&cache->lock);
+	front_words.front[cache_gate(cache) % FRONT_WORDS] = f;
+	cache_lock(cache);
 	front_join(f);
-	ord_unlock(&cache->lock);
+	cache_unlock(cache);
 	return f;
 }
 

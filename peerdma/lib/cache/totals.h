@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "cache.h"
+#include "state.h"
 
 static inline uint32_t cache_monitors(const struct peerdma_cache *cache)
 {
@@ -16,7 +16,8 @@ static inline uint32_t cache_monitors(const struct peerdma_cache *cache)
 		      (!cache->word_will_do || __atomic_load_n(&cache->checked, __ATOMIC_RELAXED));
 
 	return PEERDMA_MONITOR_CALLS | (checks ? PEERDMA_MONITOR_CHECK : 0) |
-	       (cache->hooked ? PEERDMA_MONITOR_HOOKS : 0) | cache->ops.monitors;
+	       (cache->hooked ? PEERDMA_MONITOR_HOOKS : 0) |
+	       (cache->host_monitored ? PEERDMA_MONITOR_HOST : 0) | cache->ops.monitors;
 }
 
 /* All but what is in the fronts; then each of them, in any order; then the sums. */
@@ -37,8 +38,13 @@ static inline void totals_begin(const struct peerdma_cache *cache, struct peerdm
 	c->regions = cache->count;
 	c->dead = cache->dead;
 	c->bytes = cache->bytes;
+	c->host = cache->host;
+	c->device = cache->device;
 	c->aperture = cache->aperture;
 	c->fences = cache->fences;
+	c->deferred = cache->deferred_count;
+	c->bad_puts = cache->bad_puts;
+	c->stuck = cache->doubtful_count;
 	c->checked = __atomic_load_n(&cache->checked, __ATOMIC_RELAXED);
 }
 
@@ -53,6 +59,15 @@ static inline void totals_end(struct peerdma_cache_counters *c)
 {
 	c->hits += c->hits_front;
 	c->gets = c->hits + c->misses;
+}
+
+/* In this process.  Lock. */
+static inline void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counters *out)
+{
+	totals_begin(cache, out);
+	for (const struct front *f = cache->fronts; f; f = f->next)
+		totals_add(f, out);
+	totals_end(out);
 }
 
 #endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * check_bus_address.c - the trap: the kernel takes the short way, and something translates on it.
- */
-/*
+ *
  * Behind one switch the kernel's own peer-to-peer DMA (p2pdma: NVMe, and dma-buf of
  * amdgpu) hands out plain bus addresses, since a switch that does not redirect
  * never shows them to the IOMMU.  A virtual machine's switch is drawn: its IOMMU
@@ -10,30 +9,15 @@
  */
 #include "doctor.h"
 
-static bool translated(const struct doctor *d, const struct pair *p)
-{
-	const struct machine *m = d->machine;
-
-	return m->devices[p->a].iommu == IOMMU_TRANSLATING || m->devices[p->b].iommu == IOMMU_TRANSLATING;
-}
-
-static bool redirected(const struct doctor *d, const struct pair *p)
-{
-	const struct machine *m = d->machine;
-	int bridges[64];
-	unsigned int n = path_bridges(m, p->a, p->meet, bridges, 32);
-
-	n += path_bridges(m, p->b, p->meet, bridges + n, 32);
-	for (unsigned int i = 0; i < n; i++) {
-		if (m->devices[bridges[i]].acs == ACS_REDIRECT)
-			return true;
-	}
-	return false;
-}
-
 static bool trap(const struct doctor *d, const struct pair *p)
 {
-	return d->machine->virtual && p->meet >= 0 && p->path <= PATH_PXB && translated(d, p) && !redirected(d, p);
+	struct reach there, back;
+
+	if (!d->machine->virtual || p->path == PATH_SELF)
+		return false;
+	machine_reach(d->machine, p->a, p->b, &there);
+	machine_reach(d->machine, p->b, p->a, &back);
+	return there.facts.common_port && !there.facts.redirected && (there.facts.translated || back.facts.translated);
 }
 
 static bool applies(const struct doctor *d)

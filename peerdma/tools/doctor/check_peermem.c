@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * check_peermem.c - nvidia-peermem and nv_peer_mem: present, loaded, and fit for this RDMA stack?
+ * check_peermem.c - the peer-memory clients of the RDMA core: is there one for these GPUs, and does it fit this RDMA stack?
+ *
+ * NVIDIA's are the modules nvidia-peermem and nv_peer_mem; AMD's is in amdgpu as ROCm builds it, not as Linux has it; this
+ * project's, peerdma_peermem, is for both.  For one GPU's memory only one may be there: a core asks the first that
+ * registered.  Where dma-buf works, nothing needs them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +16,50 @@
 
 static bool applies(const struct doctor *d)
 {
-	return any_gpu_of(d, VENDOR_NVIDIA) && any_of_kind(d, DEVICE_NIC);
+	return any_of_kind(d, DEVICE_GPU) && any_of_kind(d, DEVICE_NIC);
+}
+
+/* As they call themselves in CLIENTS. */
+static const struct {
+	const char *name;
+	unsigned int vendor;
+} clients[] = {
+	{ "nv_mem", VENDOR_NVIDIA }, { "nv_mem_nc", VENDOR_NVIDIA }, { "amdkfd", VENDOR_AMD },
+};
+
+/* 0: by none that is known here. */
+static unsigned int vendor_of(const char *client)
+{
+	for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++) {
+		if (!strcmp(client, clients[i].name))
+			return clients[i].vendor;
+	}
+	return 0;
+}
+
+#define OURS	"peerdma_peermem"
+
+/* Is this one, which may be listed by any name, of peerdma_peermem? */
+static bool is_ours(struct doctor *d, const char *client)
+{
+	char path[160], version[32];
+
+	snprintf(path, sizeof(path), CLIENTS "/%.64s/version", client);
+	return !tree_word(d->tree, path, version, sizeof(version)) && !strcmp(version, "peerdma");
+}
+
+/* Does the RDMA core show a client of that maker?  Its name, or NULL. */
+static const char *shown(struct doctor *d, unsigned int vendor)
+{
+	const char *names;
+
+	if (tree_list(d->tree, CLIENTS, &names))
+		return NULL;
+	for (; *names; names = tree_next(names)) {
+		if (vendor_of(names) == vendor && !is_ours(d, names))
+			return names;
+	}
+	return NULL;
 }
 
 /* "depends:        nvidia,ib_core": the value, "" without one. */
@@ -72,16 +119,12 @@ static bool core_crc(struct doctor *d, char out[16], char path[160])
 
 static void loaded(struct doctor *d, const char *module)
 {
-	const char *names;
-	struct finding *f;
-	int ret = tree_list(d->tree, CLIENTS, &names);
+	const char *client = shown(d, VENDOR_NVIDIA);
+	struct finding *f = say(d, client ? VERDICT_OK : VERDICT_UNKNOWN, "%s", module);
 
-	f = say(d, !ret && *names ? VERDICT_OK : VERDICT_UNKNOWN, "%s", module);
 	evidence(d, f, "/sys/module", "%s is loaded", module);
-	if (!ret && *names) {
-		evidence(d, f, CLIENTS, "%s", names);
-	} else {
-		evidence(d, f, CLIENTS, ret ? "not there" : "empty");
+	evidence(d, f, CLIENTS, "%s", client ? client : "no client of NVIDIA's");
+	if (!client) {
 		consequence(d, f, "the module is loaded, but the RDMA core does not show it as a client; some cores show none");
 		remedy(d, f, "try a registration of GPU memory (ib_write_bw --use_cuda=0)");
 	}
@@ -143,23 +186,147 @@ static void not_loaded(struct doctor *d)
 		remedy(d, f, "modprobe nvidia-peermem, and put it in /etc/modules-load.d/nvidia-peermem.conf");
 }
 
-static void run(struct doctor *d)
+/* Whose core takes clients here?  Where none does, what is missing says so. */
+static void core(struct doctor *d)
 {
-	bool ours = module_loaded(d, "nvidia_peermem"), old = module_loaded(d, "nv_peer_mem");
+	char version[64];
 	struct finding *f;
 
-	if (ours && old) {
+	if (kernel_symbol(d, REGISTER) != ANSWER_YES)
+		return;
+	f = say(d, VERDICT_OK, "the RDMA core");
+	if (module_loaded(d, "peerdma_peer_core")) {
+		evidence(d, f, "/sys/module", "peerdma_peer_core: peer memory for the kernel's own RDMA core, for development");
+	} else if (!tree_word(d->tree, "/sys/module/mlx5_core/version", version, sizeof(version))) {
+		evidence(d, f, "/sys/module/mlx5_core/version", "%s: MLNX_OFED or DOCA", version);
+	} else {
+		evidence(d, f, "/proc/kallsyms", REGISTER ": this kernel's own");
+	}
+}
+
+/* Both claim one maker's memory. */
+static void two_clients(struct doctor *d, const char *one, const char *where, const char *other, const char *remove)
+{
+	struct finding *f = say(d, VERDICT_BROKEN, "%s and %s", one, other);
+
+	evidence(d, f, where, "%s", one);
+	evidence(d, f, "/sys/module", "%s is loaded", other);
+	consequence(d, f, "both claim the same memory, and the RDMA core asks the one that registered first; only one may be there");
+	remedy(d, f, "%s", remove);
+}
+
+/* Of the three that speak for NVIDIA's memory; true: there is one, or more. */
+static bool nvidia_modules(struct doctor *d)
+{
+	bool theirs = module_loaded(d, "nvidia_peermem"), old = module_loaded(d, "nv_peer_mem");
+	struct finding *f;
+
+	if (theirs && old) {
 		f = say(d, VERDICT_BROKEN, "nvidia-peermem and nv_peer_mem");
 		evidence(d, f, "/sys/module", "nvidia_peermem and nv_peer_mem are both loaded");
 		consequence(d, f, "both claim the same memory; only one may be there");
 		remedy(d, f, "service nv_peer_mem stop; rmmod nv_peer_mem; remove the package nvidia-peer-memory");
-	} else if (ours) {
-		loaded(d, "nvidia-peermem");
-	} else if (old) {
-		loaded(d, "nv_peer_mem");
-	} else {
-		not_loaded(d);
 	}
+	if (module_loaded(d, OURS)) {
+		if (theirs)
+			two_clients(d, "nvidia_peermem", "/sys/module", OURS, "rmmod nvidia_peermem, or rmmod " OURS);
+		if (old)
+			two_clients(d, "nv_peer_mem", "/sys/module", OURS, "service nv_peer_mem stop; rmmod nv_peer_mem");
+		return true;
+	}
+	if (theirs != old)
+		loaded(d, theirs ? "nvidia-peermem" : "nv_peer_mem");
+	return theirs || old;
+}
+
+static void nvidia(struct doctor *d)
+{
+	if (!nvidia_modules(d))
+		not_loaded(d);
+}
+
+static void amd(struct doctor *d)
+{
+	const char *client = shown(d, VENDOR_AMD);
+	enum answer dmabuf;
+	struct finding *f;
+	char why[160];
+
+	if (module_loaded(d, OURS)) {
+		if (client)
+			two_clients(d, client, CLIENTS, OURS, "rmmod " OURS ", or use an amdgpu without a client of its own");
+		return;
+	}
+	if (client) {
+		f = say(d, VERDICT_OK, "AMD's client");
+		evidence(d, f, CLIENTS, "%s", client);
+		return;
+	}
+	dmabuf = dmabuf_works(d, why);
+	f = say(d, dmabuf == ANSWER_YES ? VERDICT_OK : dmabuf == ANSWER_UNKNOWN ? VERDICT_UNKNOWN : VERDICT_BROKEN, "AMD's client");
+	evidence(d, f, CLIENTS, "no amdkfd");
+	if (*why)
+		evidence(d, f, "dma-buf", "%s", why);
+	consequence(d, f, dmabuf == ANSWER_YES ? "programs that use dma-buf do without" :
+		    "registrations of GPU memory by its address fail with \"Bad address\"");
+	if (dmabuf != ANSWER_YES)
+		remedy(d, f, "install ROCm's amdgpu-dkms over DOCA-OFED, or use a kernel with which dma-buf works");
+}
+
+/* peerdma_peermem, as the core lists it. */
+static void ours(struct doctor *d)
+{
+	char stays[8];
+	const char *names;
+	struct finding *f;
+	bool listed = false;
+
+	if (!module_loaded(d, OURS))
+		return;
+	f = say(d, VERDICT_OK, OURS);
+	evidence(d, f, "/sys/module", OURS " is loaded");
+	if (!tree_list(d->tree, CLIENTS, &names)) {
+		for (; *names; names = tree_next(names)) {
+			if (!is_ours(d, names))
+				continue;
+			evidence(d, f, CLIENTS, "%s", names);
+			listed = true;
+		}
+	}
+	if (!listed)
+		evidence(d, f, CLIENTS, "not listed; some cores list no client");
+	if (!tree_word(d->tree, "/sys/module/" OURS "/parameters/persistent", stays, sizeof(stays)) && *stays == 'Y') {
+		evidence(d, f, "/sys/module/" OURS "/parameters/persistent", "Y");
+		consequence(d, f, "for adapters that cannot be stopped, memory stays pinned after it is freed, until its registration ends");
+	}
+}
+
+/* Those that are not looked into further: other makers', and one's own. */
+static void others(struct doctor *d)
+{
+	const char *names;
+	struct finding *f;
+
+	if (tree_list(d->tree, CLIENTS, &names))
+		return;
+	for (; *names; names = tree_next(names)) {
+		if (vendor_of(names) || is_ours(d, names))
+			continue;
+		f = say(d, VERDICT_OK, "another client");
+		evidence(d, f, CLIENTS, "%s", names);
+		consequence(d, f, "the RDMA core asks it, too, about memory that is registered");
+	}
+}
+
+static void run(struct doctor *d)
+{
+	core(d);
+	ours(d);
+	if (any_gpu_of(d, VENDOR_NVIDIA))
+		nvidia(d);
+	if (any_gpu_of(d, VENDOR_AMD))
+		amd(d);
+	others(d);
 }
 
 const struct check check_peermem = { "peermem", "Peer memory for RDMA", applies, run };

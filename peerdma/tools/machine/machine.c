@@ -312,11 +312,11 @@ static int read_devices(struct machine *m)
 
 static bool cpu_line(const char *line, size_t length, void *arg)
 {
-	static const char *const wanted[] = { "vendor_id", "cpu family", "model\t", "flags" };
+	static const char *const wanted[] = { "vendor_id", "cpu family", "model\t", "flags", "CPU implementer", "cpu\t" };
 	unsigned int *seen = arg;
 
 	(void)length;
-	for (unsigned int i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		if (!strncmp(line, wanted[i], strlen(wanted[i])) && !(*seen & 1U << i)) {
 			*seen |= 1U << i;	/* of the first processor: they are all alike */
 			return true;
@@ -357,6 +357,14 @@ static void read_processor(struct machine *m)
 	if (tree_lines(m->tree, "/proc/cpuinfo", cpu_line, &seen, &data, NULL) || strlen(data) > 65536)
 		return;
 	s = value_of(data, "vendor_id");
+	m->arch = s ? ARCH_X86 : strstr(data, "CPU implementer") ? ARCH_ARM64 : ARCH_UNKNOWN;
+	if (!s) {
+		s = value_of(data, "cpu\t");
+		if (s && !strncmp(s, "POWER", 5))
+			m->arch = ARCH_POWER;
+		else
+			s = NULL;
+	}
 	if (s)
 		tree_clean(m->cpu_vendor, sizeof(m->cpu_vendor), s, strcspn(s, "\n"));
 	s = value_of(data, "cpu family");

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../../path/rules.h"
 #include "pci.h"
 #include "tree.h"
 
@@ -42,7 +43,7 @@ enum acs_state {
 	ACS_UNKNOWN,		/* its config space beyond 64 bytes could not be read */
 	ACS_NONE,		/* has no such capability: redirects nothing */
 	ACS_OFF,		/* has it, and redirects nothing */
-	ACS_REDIRECT,		/* sends peer-to-peer requests or completions upstream */
+	ACS_REDIRECT,		/* PEERDMA_ACS_REDIRECT: sends peer-to-peer traffic upstream */
 };
 
 enum iommu_mode {
@@ -62,6 +63,7 @@ struct device {
 	char label[16];		/* "GPU0"; "" for what is in no matrix */
 	bool shown;		/* it has a label, or something below it has */
 	unsigned int vendor, device, class;	/* class: 24 bits */
+	unsigned int subvendor, subdevice;	/* 0: none, a bridge, or not known */
 	bool numa_known;
 	int numa;
 	int group;		/* IOMMU group; -1: none */
@@ -80,6 +82,8 @@ struct device {
 	bool virtual_function;
 };
 
+enum arch { ARCH_UNKNOWN, ARCH_X86, ARCH_ARM64, ARCH_POWER };
+
 struct machine {
 	struct tree *tree;
 	struct device *devices;		/* by address */
@@ -89,7 +93,8 @@ struct machine {
 	bool virtual;			/* a hypervisor runs it */
 	char vendor[64], product[64];	/* as the firmware says; "" not known */
 	char release[64];		/* of the kernel; "" not known */
-	char cpu_vendor[32];		/* "GenuineIntel"; "" not known */
+	enum arch arch;
+	char cpu_vendor[32];		/* x86: "GenuineIntel"; POWER: "POWER8E (raw), ..."; "" not known */
 	int cpu_family, cpu_model;	/* -1 not known */
 	unsigned int nodes;		/* NUMA; 0 not known */
 	bool iommu_present;		/* the kernel uses one */
@@ -121,7 +126,20 @@ const char *path_words(enum path_class c);
 /* The bridges between a device and where the ways meet, that one left out.  Returns how many, `max` at most. */
 unsigned int path_bridges(const struct machine *m, unsigned int device, int meet, int *out, unsigned int max);
 
-/* pci_config.c: port, acs and resizable BAR, of a device's config space; any bytes. */
+/*
+ * reach.c: what peerdma.ko decides about a client that is to reach a provider's memory, by the
+ * same rules.  What could not be read is tried both ways.
+ */
+struct reach {
+	bool known;			/* else `reason' depends on what could not be read */
+	enum peerdma_path_reason reason;
+	struct peerdma_path_facts facts;
+	int provider_bridge, client_bridge;	/* the functions that stand for them; -1: none */
+	int unread;			/* a function on the way whose ACS could not be read; -1: none */
+};
+void machine_reach(const struct machine *m, unsigned int provider, unsigned int client, struct reach *out);
+
+/* pci_config.c: subsystem, port, acs and resizable BAR, of a device's config space; any bytes. */
 void pci_config_parse(struct device *d, const uint8_t *config, size_t length);
 void pci_config_anonymous(uint8_t *config, size_t length);	/* without its serial number */
 

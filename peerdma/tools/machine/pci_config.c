@@ -9,16 +9,14 @@
 
 #define STATUS			0x06
 #define  STATUS_CAPABILITIES	0x10
+#define HEADER_TYPE		0x0e
+#define SUBSYSTEM		0x2c
 #define CAPABILITIES		0x34
 #define  CAP_EXPRESS		0x10
 #define EXTENDED		0x100
 #define  EXT_SERIAL		0x0003
 #define  EXT_ACS		0x000d
 #define  EXT_REBAR		0x0015
-
-/* Of the ACS control register: what sends a peer's traffic up to the host bridge. */
-#define ACS_REQUEST_REDIRECT	0x0004
-#define ACS_COMPLETION_REDIRECT	0x0008
 
 static uint16_t le16(const uint8_t *p)
 {
@@ -71,6 +69,10 @@ void pci_config_parse(struct device *d, const uint8_t *config, size_t length)
 
 	d->port = PORT_UNKNOWN;
 	d->acs = ACS_UNKNOWN;
+	if (length >= 64 && !(config[HEADER_TYPE] & 0x7f)) {
+		d->subvendor = le16(config + SUBSYSTEM);
+		d->subdevice = le16(config + SUBSYSTEM + 2);
+	}
 	if (length < 256 || !(config[STATUS] & STATUS_CAPABILITIES))
 		goto extended_capabilities;
 	at = config[CAPABILITIES] & 0xfcU;
@@ -97,7 +99,7 @@ extended_capabilities:
 
 		if (cap == EXT_ACS && at + 8U <= length) {
 			d->acs_control = le16(config + at + 6);
-			d->acs = d->acs_control & (ACS_REQUEST_REDIRECT | ACS_COMPLETION_REDIRECT) ? ACS_REDIRECT : ACS_OFF;
+			d->acs = d->acs_control & PEERDMA_ACS_REDIRECT ? ACS_REDIRECT : ACS_OFF;
 		}
 		if (cap == EXT_REBAR)
 			resizable_bar(d, config, length, at);

@@ -3,7 +3,6 @@
  * tree.c - a machine, or a folder that stands for one: what has been read of it.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,26 +86,6 @@ int tree_hand_out(const struct tree_entry *e, const char **data, size_t *length)
 	if (length)
 		*length = e->length;
 	return 0;
-}
-
-
-struct tree *tree_open(const char *root)
-{
-	struct tree *t = calloc(1, sizeof(*t));
-	int ret = 0;
-
-	if (!t)
-		return NULL;
-	t->root = -1;
-	if (*root) {
-		t->root = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		ret = t->root < 0 ? -errno : tree_read_index(t);
-	}
-	if (!ret)
-		return t;
-	tree_close(t);
-	errno = -ret;
-	return NULL;
 }
 
 void tree_close(struct tree *t)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * tree_index.c - the index of a bundle.
+ * tree_index.c - a machine, or a bundle with its index, opened.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static bool index_line(struct tree *t, const char *line, const char *end)
 	return false;
 }
 
-int tree_read_index(struct tree *t)
+static int read_index(struct tree *t)
 {
 	size_t length;
 	char *data;
@@ -82,4 +83,23 @@ int tree_read_index(struct tree *t)
 	}
 	free(data);
 	return ret;
+}
+
+struct tree *tree_open(const char *root)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+	int ret = 0;
+
+	if (!t)
+		return NULL;
+	t->root = -1;
+	if (*root) {
+		t->root = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		ret = t->root < 0 ? -errno : read_index(t);
+	}
+	if (!ret)
+		return t;
+	tree_close(t);
+	errno = -ret;
+	return NULL;
 }

@@ -24,7 +24,4 @@ int tree_hand_out(const struct tree_entry *e, const char **data, size_t *length)
 int tree_open_below(const struct tree *t, const char *path, int flags);
 int tree_open_file(const struct tree *t, const char *path);
 
-/* tree_index.c: what a bundle tells beside its files. */
-int tree_read_index(struct tree *t);
-
 #endif

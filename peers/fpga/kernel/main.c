@@ -144,11 +144,11 @@ static void fpga_remove(struct pci_dev *pdev)
 	card_put(card);
 }
 
+/* No MODULE_DEVICE_TABLE: it is a test's card, and is not loaded by itself. */
 static const struct pci_device_id fpga_ids[] = {
 	{ PCI_DEVICE(0x1234, 0x11e8) },
 	{ }
 };
-MODULE_DEVICE_TABLE(pci, fpga_ids);
 
 static struct pci_driver fpga_driver = {
 	.name = "peerdma_fpga",
@@ -176,6 +176,7 @@ static void __exit fpga_exit(void)
 module_exit(fpga_exit);
 
 MODULE_DESCRIPTION("FPGA card with a DMA engine (QEMU edu), on peerdma");
+MODULE_VERSION("0.1.0");
 MODULE_LICENSE("Dual MIT/GPL");
 /* Namespaces became strings in 6.13. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)

@@ -84,7 +84,7 @@ static uint64_t pages_of(const struct surface *s, unsigned int shift)
 /* Only VRAM is in there, and what was there before a pin takes nothing. */
 static bool takes_bar1(const struct surface *s)
 {
-	return s->gpu->make->in_bar && !s->gpu->make->in_bar1_before;
+	return s->gpu->make->in_bar;
 }
 
 /* What the pins of both take of the aperture. */

@@ -28,7 +28,6 @@ struct gpu_make {
 	unsigned int flags;	/* of cuMemHostAlloc */
 	enum gpu_export export;	/* it comes as a dma-buf, not by its address */
 	bool in_bar;		/* it is VRAM, which devices reach through BAR1; else the machine's */
-	bool in_bar1_before;	/* there without a pin already */
 	bool outlives;		/* its free: what is pinned stays, with whoever has pinned it */
 };
 extern const struct gpu_make make_nvidia;

@@ -2,7 +2,6 @@
 /* rdma.c - pins as AMD's clients know them, whatever version they speak. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/delay.h>
 #include <linux/device.h>
 #include <linux/errno.h>
 #include <linux/mm.h>
@@ -10,6 +9,7 @@
 #include <linux/pid.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include "../delay.h"
 #include "../peer.h"
 #include "amd.h"
 
@@ -309,8 +309,7 @@ int amd_put(struct amd_info **info)
 
 	if (!info || !*info)
 		return -EINVAL;
-	if (READ_ONCE(put_delay_ms))
-		msleep(READ_ONCE(put_delay_ms));
+	softgpu_delay_ms(READ_ONCE(put_delay_ms));
 	err = sg_pin_put(softgpu_core(), key_of(*info), false);
 	if (err == -EINVAL)
 		err = sg_pin_put(softgpu_core(), key_of(*info), true);

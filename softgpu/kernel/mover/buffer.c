@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* buffer.c - the dma-buf, and what it does to its importers. */
 #include <linux/atomic.h>
-#include <linux/delay.h>
 #include <linux/dma-resv.h>
 #include <linux/fcntl.h>
 #include <linux/iosys-map.h>
@@ -12,6 +11,7 @@
 #include <linux/vmalloc.h>
 
 #include "../compat.h"
+#include "../delay.h"
 #include "mover.h"
 
 const char *const mover_step_names[STEPS] = {
@@ -259,8 +259,7 @@ static struct sg_table *mover_map(struct dma_buf_attachment *attach, enum dma_da
 	struct mapping *m;
 	int err;
 
-	if (b->delay_ms)
-		msleep(b->delay_ms);
+	softgpu_delay_ms(b->delay_ms);
 	err = step(b, STEP_MAP);
 	if (!err && !b->now)
 		err = -ENODEV;

@@ -86,5 +86,6 @@ module_exit(mover_exit);
 
 MODULE_DESCRIPTION("dma-bufs that move on command, for tests of importers");
 MODULE_AUTHOR("The peerdma authors");
+MODULE_VERSION("0.1.0");
 MODULE_LICENSE("Dual MIT/GPL");
 SOFTGPU_IMPORT_DMA_BUF;

@@ -9,11 +9,11 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/sizes.h>
+#include "../delay.h"
 #include "p2p.h"
 
 static unsigned int table_version;
@@ -51,12 +51,18 @@ static unsigned int put_delay_ms;
 module_param(put_delay_ms, uint, 0644);
 MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: nvidia_p2p_put_pages waits for so long before it does anything (default 0)");
 
+static unsigned int pin_delay_us;
+module_param(pin_delay_us, uint, 0644);
+MODULE_PARM_DESC(pin_delay_us, "get_pages takes so much longer: up to milliseconds on real GPUs (default 0)");
+
+void nvp2p_pin_delay(void)
+{
+	softgpu_delay_us(READ_ONCE(pin_delay_us));
+}
+
 void nvp2p_put_delay(void)
 {
-	unsigned int ms = READ_ONCE(put_delay_ms);
-
-	if (unlikely(ms))
-		msleep(ms);
+	softgpu_delay_ms(READ_ONCE(put_delay_ms));
 }
 
 u32 nvp2p_table_version(void)

@@ -10,18 +10,40 @@
 
 #include <linux/dma-mapping.h>
 #include <linux/errno.h>
+#include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
+#include <linux/sysfs.h>
 #include "../peer.h"
 #include "p2p.h"
 
-enum topo_override { TOPO_DEFAULT, TOPO_ALLOW, TOPO_DENY };
+static int topology_set(const char *text, const struct kernel_param *param)
+{
+	unsigned int override;
+	int err = kstrtouint(text, 0, &override);
 
-static unsigned int NVreg_GrdmaPciTopoCheckOverride = TOPO_DEFAULT;
-module_param(NVreg_GrdmaPciTopoCheckOverride, uint, 0644);
+	if (err)
+		return err;
+	if (override > SOFTGPU_TOPO_DENY)
+		return -EINVAL;
+	/* Dma-bufs are softgpu.ko's. */
+	softgpu_topology_set(override);
+	return 0;
+}
+
+static int topology_get(char *text, const struct kernel_param *param)
+{
+	return sysfs_emit(text, "%u\n", softgpu_topology());
+}
+
+static const struct kernel_param_ops topology_ops = {
+	.set = topology_set,
+	.get = topology_get,
+};
+module_param_cb(NVreg_GrdmaPciTopoCheckOverride, &topology_ops, NULL, 0644);
 MODULE_PARM_DESC(NVreg_GrdmaPciTopoCheckOverride,
-		 "0: every topology is supported (default), 1: likewise, 2: none is, dma_map_pages fails with ENOTSUPP");
+		 "0: every topology is supported (default), 1: likewise, 2: none is, dma_map_pages fails with ENOTSUPP, and so does attaching to a dma-buf");
 
 struct nvp2p_mapping {
 	struct nvidia_p2p_dma_mapping mapping;	/* the client's */
@@ -32,12 +54,15 @@ struct nvp2p_mapping {
 	u64 addresses[];
 };
 
-/* Pages on a BAR belong to it wholly; system memory has no such bounds. */
+/*
+ * Pages on a BAR belong to it wholly; system memory has no such bounds.  The driver takes
+ * a resource's last byte for the first one outside, so the BAR's last page is, too.
+ */
 static bool in_backing(const struct softgpu_backing *backing, u64 phys, u32 size)
 {
 	if (!backing->pdev)
 		return true;
-	return phys >= backing->start && phys - backing->start <= backing->size - size;
+	return phys >= backing->start && phys - backing->start < backing->size - size;
 }
 
 static int map_page(struct device *dev, struct nvp2p_mapping *m, u64 phys, u64 last)
@@ -56,14 +81,19 @@ static int map_page(struct device *dev, struct nvp2p_mapping *m, u64 phys, u64 l
 	return 0;
 }
 
-/* Takes back the addresses, then the mapping itself. */
-static void mapping_destroy(struct nvp2p_mapping *m)
+static void mapping_unmap(struct nvp2p_mapping *m)
 {
 	struct device *dev = &m->mapping.pci_dev->dev;
 
 	while (m->mapped)
 		softgpu_peer_unmap(dev, m->addresses[--m->mapped], m->page_size, DMA_BIDIRECTIONAL,
 				   m->resource);
+}
+
+/* Takes back the addresses, then the mapping itself. */
+static void mapping_destroy(struct nvp2p_mapping *m)
+{
+	mapping_unmap(m);
 	pci_dev_put(m->mapping.pci_dev);
 	kvfree(m);
 }
@@ -102,25 +132,22 @@ static int mapping_create(struct pci_dev *peer, struct nvp2p_table *t, struct nv
 	return 0;
 }
 
-int nvidia_p2p_dma_map_pages(struct pci_dev *peer, struct nvidia_p2p_page_table *page_table,
-			     struct nvidia_p2p_dma_mapping **dma_mapping)
+static int map_pages(struct pci_dev *peer, struct nvidia_p2p_page_table *page_table,
+		     struct nvidia_p2p_dma_mapping **dma_mapping)
 {
 	struct nvp2p_mapping *m;
 	struct nvp2p_table *t;
 	int err;
 
-	if (!dma_mapping)
-		return -EINVAL;
-	*dma_mapping = NULL;
-	if (!peer || !page_table)
-		return -EINVAL;
-	if (READ_ONCE(NVreg_GrdmaPciTopoCheckOverride) == TOPO_DENY)
+	if (softgpu_topology() == SOFTGPU_TOPO_DENY)
 		return -ENOTSUPP;
 	t = nvp2p_hold(page_table);
 	if (!t)
 		return -EINVAL;
 	/* In the callback a new mapping would come too late to be of use. */
 	err = sg_pin_live(&t->pin) ? sg_chaos_map(softgpu_core()) : -EINVAL;
+	if (t->force_bar1)
+		err = -ENOTSUPP;
 	if (!err)
 		err = mapping_create(peer, t, &m);
 	if (!err) {
@@ -132,57 +159,78 @@ int nvidia_p2p_dma_map_pages(struct pci_dev *peer, struct nvidia_p2p_page_table 
 	sg_pin_unhold(&t->pin);
 	return err;
 }
+
+int nvidia_p2p_dma_map_pages(struct pci_dev *peer, struct nvidia_p2p_page_table *page_table,
+			     struct nvidia_p2p_dma_mapping **dma_mapping)
+{
+	enum nvp2p_locked locked;
+	int err;
+
+	if (!dma_mapping)
+		return -EINVAL;
+	*dma_mapping = NULL;
+	if (!peer || !page_table)
+		return -EINVAL;
+	locked = nvp2p_call(__func__, __builtin_return_address(0));
+	err = map_pages(peer, page_table, dma_mapping);
+	nvp2p_unlock(locked);
+	return err;
+}
 EXPORT_SYMBOL_GPL(nvidia_p2p_dma_map_pages);
 
-/* Takes a mapping off its table; it is not looked at before it is found there. */
-static int unlink_mapping(struct nvp2p_table *t, const struct nvidia_p2p_dma_mapping *mapping,
-			  const struct pci_dev *peer, struct nvp2p_mapping **out)
+/* Takes a mapping off its table; it is not looked at before it is found there.  NULL: it is not there. */
+static struct nvp2p_mapping *unlink_mapping(struct nvp2p_table *t,
+					    const struct nvidia_p2p_dma_mapping *mapping)
 {
-	struct nvp2p_mapping *m;
-	int err = -ENOENT;
+	struct nvp2p_mapping *m, *found = NULL;
 
 	mutex_lock(&t->lock);
 	list_for_each_entry(m, &t->mappings, node) {
-		if (&m->mapping != mapping)
-			continue;
-		err = m->mapping.pci_dev == peer ? 0 : -EINVAL;
-		if (!err) {
+		if (&m->mapping == mapping) {
 			list_del(&m->node);
-			*out = m;
+			found = m;
+			break;
 		}
-		break;
 	}
 	mutex_unlock(&t->lock);
-	return err;
+	return found;
 }
 
 int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer, struct nvidia_p2p_page_table *page_table,
 			       struct nvidia_p2p_dma_mapping *dma_mapping)
 {
+	const void *caller = __builtin_return_address(0);
+	enum nvp2p_locked locked;
 	struct nvp2p_mapping *m;
 	struct nvp2p_table *t;
-	int err;
 
 	if (!peer || !page_table || !dma_mapping)
 		return -EINVAL;
+	locked = nvp2p_call(__func__, caller);
 	/* Without it the mapping has ended with its pin, or is about to. */
 	t = nvp2p_hold(page_table);
-	if (!t)
-		return 0;
-	err = unlink_mapping(t, dma_mapping, peer, &m);
-	if (!err)
+	m = t ? unlink_mapping(t, dma_mapping) : NULL;
+	if (m && m->mapping.pci_dev != peer)
+		nvp2p_mistake(NVP2P_OTHER_PEER, caller, "dma_unmap_pages for %s of what is mapped for %s",
+			      pci_name(peer), pci_name(m->mapping.pci_dev));
+	if (m)
 		mapping_destroy(m);
-	sg_pin_unhold(&t->pin);
-	return err == -ENOENT ? 0 : err;
+	if (t)
+		sg_pin_unhold(&t->pin);
+	nvp2p_unlock(locked);
+	return 0;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_dma_unmap_pages);
 
+/* The client that left them may not flush; the original does not either.  One that unmaps does so itself. */
 void nvp2p_dma_sweep(struct nvp2p_table *t)
 {
 	struct nvp2p_mapping *m, *next;
 
 	list_for_each_entry_safe(m, next, &t->mappings, node) {
 		list_del(&m->node);
+		mapping_unmap(m);
+		softgpu_peer_forget(&m->mapping.pci_dev->dev);
 		mapping_destroy(m);
 	}
 }

@@ -3,6 +3,9 @@
  * nvidia.ko - softgpu's NVIDIA personality: it exports what NVIDIA's driver
  * exports to third parties, every nvidia_p2p_ call, over softgpu.ko.
  *
+ * It follows NVIDIA's open kernel modules of release 595, to the letter: where it does
+ * not, nv-p2p.h says so and why.
+ *
  * nvidia_get_rm_ops is not among them: it is for NVIDIA's own other modules
  * (nvidia-uvm, nvidia-modeset), which cannot run on a software GPU.
  *
@@ -14,10 +17,27 @@
 #include <linux/init.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
+#include "p2p.h"
+
+static bool coherent;
+module_param(coherent, bool, 0444);
+MODULE_PARM_DESC(coherent, "GPUs whose VRAM is system memory are a coherent platform's: persistent pins and dma-bufs can be forced through BAR1 (default N)");
+
+bool nvp2p_coherent(void)
+{
+	return coherent;
+}
 
 static int __init nvp2p_init(void)
 {
-	pr_info("this is softgpu's stand-in for NVIDIA's driver, for tests\n");
+	int err = nvp2p_callback_init();
+
+	if (err)
+		return err;
+	nvp2p_lock_init();
+	if (coherent)
+		sg_set_platform(softgpu_core(), SOFTGPU_PLATFORM_COHERENT);
+	pr_info("this is softgpu's stand-in for NVIDIA's driver, for tests: nvidia_p2p of release " NVP2P_VERSION "\n");
 	return 0;
 }
 
@@ -28,6 +48,9 @@ static void __exit nvp2p_exit(void)
 	 * not have returned yet; it does not sleep any more.
 	 */
 	synchronize_rcu_tasks();
+	nvp2p_callback_uninit();
+	sg_set_platform(softgpu_core(), SOFTGPU_PLATFORM_PCI);
+	softgpu_topology_set(SOFTGPU_TOPO_DEFAULT);
 }
 
 module_init(nvp2p_init);

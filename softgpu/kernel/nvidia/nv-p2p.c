@@ -20,7 +20,7 @@ static void pin_callback(struct sg_pin *pin)
 	struct nvp2p_table *t = table_of(pin);
 
 	wait_for_completion(&t->filled);
-	t->callback(t->data);
+	nvp2p_callback(t);
 }
 
 static void pin_unmap(struct sg_pin *pin)
@@ -31,10 +31,16 @@ static void pin_unmap(struct sg_pin *pin)
 	nvp2p_dma_sweep(t);
 }
 
+static void table_free(struct nvp2p_table *t)
+{
+	nvp2p_disarm(t);
+	kvfree(t);
+	module_put(THIS_MODULE);
+}
+
 static void pin_free(struct sg_pin *pin)
 {
-	kvfree(table_of(pin));
-	module_put(THIS_MODULE);
+	table_free(table_of(pin));
 }
 
 static const struct sg_pin_ops pin_ops = {
@@ -73,21 +79,22 @@ static struct nvp2p_table *table_create(u64 length, u32 shift, void (*callback)(
 	return t;
 }
 
-/* False: the table cannot be as it was ordered. */
-static bool table_fill(struct nvp2p_table *t)
+/* An error: the table cannot be as it was ordered. */
+static int table_fill(struct nvp2p_table *t)
 {
+	bool in_bar = softgpu_pin_backing(&t->pin)->pdev;
+
 	sg_pin_uuid(&t->pin, t->uuid);
+	/* What the CPU reaches over its own link is the GPU's way, unless it is told to take the other. */
+	if (t->force_bar1 && in_bar)
+		return -ENOTSUPP;
 	/* System memory has one memory type for all, the kernel's own. */
-	if (!softgpu_pin_backing(&t->pin)->pdev)
+	if (!in_bar && !t->force_bar1)
 		t->table.flags |= NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE;
 	if (t->page_shift != SG_PAGE_SHIFT)
-		return nvp2p_fill_pages(t);
+		return nvp2p_fill_pages(t) ? 0 : -EINVAL;
 	sg_pin_pages(&t->pin, &t->pages[0].physical_address, sizeof(t->pages[0]));
-	return true;
-}
-
-static void ignore(void *data)
-{
+	return 0;
 }
 
 /* The pin was made, and the client must not learn of it. */
@@ -95,15 +102,17 @@ static void take_back(struct nvp2p_table *t, bool persistent)
 {
 	const void *key = &t->pin;
 
-	t->callback = ignore;
+	WRITE_ONCE(t->callback, NULL);
 	complete_all(&t->filled);
 	sg_pin_put(softgpu_core(), key, persistent);
 }
 
+/* No callback: a persistent pin, with these flags. */
 static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 		     struct nvidia_p2p_page_table **page_table,
-		     void (*callback)(void *data), void *data, bool persistent)
+		     void (*callback)(void *data), void *data, u32 flags)
 {
+	bool persistent = !callback;
 	u32 shift = nvp2p_page_shift();
 	struct nvp2p_table *t;
 	int err;
@@ -120,34 +129,41 @@ static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 	 * its pins must not take the code away that ends them.
 	 */
 	__module_get(THIS_MODULE);
+	t->force_bar1 = flags & NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING;
+	nvp2p_arm(t);
+	nvp2p_pin_delay();
 	/* Before the pin is: the callback, which may need it, may run at once. */
 	*page_table = &t->table;
 	err = sg_pin_get(softgpu_core(), &t->pin, &pin_ops, who, va, length, persistent);
 	if (err) {
 		*page_table = NULL;
-		kvfree(t);
-		module_put(THIS_MODULE);
+		table_free(t);
 		return nvp2p_errno(err);
 	}
-	if (!table_fill(t)) {
+	err = table_fill(t);
+	if (err) {
 		*page_table = NULL;
 		take_back(t, persistent);
-		return -EINVAL;
+		return err;
 	}
 	/* From here on another thread may end the pin, and free t. */
 	complete_all(&t->filled);
 	return 0;
 }
 
-static bool is_aligned(u64 va, u64 length)
+static bool is_aligned(u64 va, u64 length, const char *call, const void *caller)
 {
-	return !((va | length) & (SG_PAGE_SIZE - 1));
+	if (!((va | length) & (SG_PAGE_SIZE - 1)))
+		return true;
+	nvp2p_mistake(NVP2P_UNALIGNED, caller, "%s(%#llx, %#llx)", call, va, length);
+	return false;
 }
 
 int nvidia_p2p_get_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual_address,
 			 uint64_t length, struct nvidia_p2p_page_table **page_table,
 			 void (*free_callback)(void *data), void *data)
 {
+	const void *caller = __builtin_return_address(0);
 	const struct sg_pin_who who = {
 		.proc_key = softgpu_current_key(),
 		.p2p_token = p2p_token,
@@ -155,72 +171,128 @@ int nvidia_p2p_get_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
 		.managed = true,
 		.memory = SG_MEMORY_CUDA,
 	};
+	enum nvp2p_locked locked;
+	int err;
 
-	if (!free_callback || !page_table || !is_aligned(virtual_address, length))
+	if (!free_callback || !page_table || !is_aligned(virtual_address, length, __func__, caller))
 		return -EINVAL;
-	return get_pages(&who, virtual_address, length, page_table, free_callback, data, false);
+	locked = nvp2p_call(__func__, caller);
+	err = get_pages(&who, virtual_address, length, page_table, free_callback, data, 0);
+	nvp2p_unlock(locked);
+	return err;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages);
 
 int nvidia_p2p_get_pages_persistent(uint64_t virtual_address, uint64_t length,
 				    struct nvidia_p2p_page_table **page_table, uint32_t flags)
 {
+	const void *caller = __builtin_return_address(0);
 	const struct sg_pin_who who = {
 		.proc_key = softgpu_current_key(),
 		.managed = true,
 		.memory = SG_MEMORY_CUDA,
 	};
+	enum nvp2p_locked locked;
+	int err;
 
-	if (!page_table || !is_aligned(virtual_address, length))
+	if (!page_table || !is_aligned(virtual_address, length, __func__, caller))
 		return -EINVAL;
-	if (flags) {
+	if (flags & NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING && !nvp2p_coherent()) {
 		*page_table = NULL;
-		return flags == NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING ? -ENOTSUPP : -EINVAL;
+		return -ENOTSUPP;
 	}
-	return get_pages(&who, virtual_address, length, page_table, NULL, NULL, true);
+	locked = nvp2p_call(__func__, caller);
+	err = get_pages(&who, virtual_address, length, page_table, NULL, NULL, flags);
+	nvp2p_unlock(locked);
+	return err;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages_persistent);
 
 /* ---- put ---- */
 
+/*
+ * With the driver's lock: the pin ends by this put, whatever its callback's thread has
+ * begun meanwhile.  Its serial, or 0.
+ */
+static u64 claim(struct nvidia_p2p_page_table *page_table, const struct sg_pin_who *who)
+{
+	struct nvp2p_table *t = nvp2p_hold(page_table);
+	u64 serial = 0;
+
+	if (!t)
+		return 0;
+	if (sg_pin_is_of(&t->pin, who)) {
+		t->put = true;
+		serial = t->pin.serial;
+	}
+	sg_pin_unhold(&t->pin);
+	return serial;
+}
+
+/* All that is no mistake of the call's own arguments is 0. */
+static int put_result(int err, u64 va, u64 token, const void *caller)
+{
+	switch (err) {
+	case -EACCES:
+		if (token)
+			nvp2p_mistake(NVP2P_PUT_TOKEN, caller, "put_pages(%#llx) by a token", va);
+		else
+			nvp2p_mistake(NVP2P_PUT_ELSEWHERE, caller, "put_pages(%#llx) in another process", va);
+		return 0;
+	case -EINVAL:
+		nvp2p_mistake(NVP2P_PUT_PERSISTENT, caller, "put_pages(%#llx)", va);
+		return 0;
+	case -ENOENT:
+	case -EDEADLK:		/* its own callback, which ends it */
+	case -EBUSY:		/* likewise, and is not waited for */
+		return 0;
+	default:
+		return nvp2p_errno(err);
+	}
+}
+
 int nvidia_p2p_put_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual_address,
 			 struct nvidia_p2p_page_table *page_table)
 {
+	const void *caller = __builtin_return_address(0);
+	const struct sg_pin_who who = {
+		.proc_key = softgpu_current_key(),
+		.p2p_token = p2p_token,
+	};
+	struct sg_pin_claim mine = { .who = &who };
+	enum nvp2p_locked locked;
 	int err;
 
 	if (!page_table)
 		return 0;
 	nvp2p_put_delay();
-	err = sg_pin_put(softgpu_core(), nvp2p_key(page_table), false);
-	switch (err) {
-	case -ENOENT:
-		return 0;
-	case -EDEADLK:
-		pr_err_ratelimited("a client calls %s(%#llx) in that pin's own free callback: it must not, the pin ends when the callback returns; ignored\n",
-				   __func__, virtual_address);
-		return 0;
-	default:
-		return nvp2p_errno(err);
-	}
+	locked = nvp2p_call(__func__, caller);
+	if (locked == NVP2P_LOCKED)
+		mine.serial = claim(page_table, &who);
+	mine.no_wait = locked == NVP2P_STUCK;
+	/* Waits for a callback's thread, which wants the lock, too. */
+	nvp2p_unlock(locked);
+	err = sg_pin_put_by(softgpu_core(), nvp2p_key(page_table), &mine);
+	return put_result(err, virtual_address, p2p_token, caller);
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_put_pages);
 
 int nvidia_p2p_put_pages_persistent(uint64_t virtual_address,
 				    struct nvidia_p2p_page_table *page_table, uint32_t flags)
 {
-	if (!page_table)
-		return 0;
+	enum nvp2p_locked locked;
+	int err;
+
 	if (flags)
 		return -EINVAL;
-	return nvp2p_errno(sg_pin_put(softgpu_core(), nvp2p_key(page_table), true));
+	if (!page_table)
+		return 0;
+	locked = nvp2p_call(__func__, __builtin_return_address(0));
+	err = nvp2p_errno(sg_pin_put(softgpu_core(), nvp2p_key(page_table), true));
+	nvp2p_unlock(locked);
+	return err;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_put_pages_persistent);
-
-int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
-{
-	return 0;
-}
-EXPORT_SYMBOL_GPL(nvidia_p2p_free_page_table);
 
 /* ---- mailboxes: GPUs before Kepler ---- */
 

@@ -10,15 +10,19 @@
  * the fact is from:
  *
  *   [guide]  NVIDIA, "Developing a Linux Kernel Module using GPUDirect RDMA"
- *   [ogk]    the behaviour of NVIDIA's open kernel modules
+ *   [ogk]    the behaviour of NVIDIA's open kernel modules, release 595
  *   [here]   where this provider differs on purpose, and why
  *
  * Common to all calls
  *
- *   - They may sleep: process context, no spinlock held, interrupts on.  A
- *     caller may hold its own mutexes, the ones its callback takes included,
- *     except across a put of the very pin whose callback takes them: put waits
- *     for that callback.
+ *   - They may sleep: process context, no spinlock held, interrupts on.
+ *   - NVIDIA's driver holds a lock of its own around calls and around callbacks.  So
+ *     a lock that a client's callback takes must not be held across any call.
+ *     [here: without nvidia.ko's parameter driver_lock=1 that lock is not there, and
+ *     such a client only deadlocks in a put of the very pin whose callback runs.]
+ *   - None but free_page_table and free_dma_mapping is for callbacks [guide].
+ *   - A mistake that the caller makes is logged, once per client (kernel module), with
+ *     the rule that it breaks [here].
  *   - 0 is success, else a negative errno:
  *       -EINVAL    an argument is malformed, or nothing such is there
  *       -ENOMEM    kernel memory or BAR1 space has run out
@@ -238,20 +242,24 @@ int nvidia_p2p_get_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
 /*
  * Ends a pin: pages, table, and DMA mappings still made from it are gone on
  * return.  Waits while the pin's callback runs in another thread, and no
- * callback starts afterwards.  The addresses and tokens are not looked at: the
- * table's address alone says which pin, and is never dereferenced unless it is
- * one.
+ * callback starts afterwards.
  *
- * 0        also for NULL, for a pin that its callback has ended, and for any
- *          address that is no live pin [ogk]
- * -EINVAL  the pin is a persistent one [here]
+ * The table's address says which pin, and is never dereferenced unless it is one.
+ * It is looked for [ogk]:
+ *   p2p_token 0      among the pins of the calling process's memory
+ *   p2p_token not 0  among those of the memory of the token's context, whoever calls
+ * va_space and virtual_address are not looked at.
  *
- * Any process may end a pin.  [here: NVIDIA's driver looks only among the
- * pins of current->tgid and silently does nothing for others, so that a last
- * close in a forked child leaves the callback armed.]
+ * 0        always [ogk]: also for NULL, for a pin that its callback has ended, and
+ *          for what is not found.  A live pin that is not found stays, with its
+ *          callback armed, until the memory goes: so after a last close in a forked
+ *          child without tokens, with a wrong token, and for a persistent pin.
  *
- * From inside the pin's own callback it does nothing but log the client's error
- * and return 0.  [here: NVIDIA's driver deadlocks.]
+ * From inside the pin's own callback it does nothing.  [here: NVIDIA's driver
+ * deadlocks.]
+ *
+ * A client that is unloaded with callbacks armed is logged, and they are not called.
+ * [here: NVIDIA's driver calls the code that is gone.]
  */
 int nvidia_p2p_put_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual_address,
 			 struct nvidia_p2p_page_table *page_table);
@@ -266,8 +274,13 @@ int nvidia_p2p_put_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
  * memory of the calling process.  Rules of the range and of *page_table as in
  * get_pages.
  *
- * -EINVAL    as in get_pages; unknown flags
- * -ENOTSUPP  FORCE_BAR1_MAPPING: this GPU has no other way than BAR1
+ * Unknown flags are ignored [ogk].
+ *
+ * -EINVAL    as in get_pages
+ * -ENOTSUPP  FORCE_BAR1_MAPPING, and the GPU is no coherent one (parameter coherent=1, and
+ *            VRAM in system memory): it has no other way than BAR1.  On a coherent one such
+ *            a pin's table is without CPU_CACHEABLE, and is not mapped for peers.
+ *            [here: its pages are the same ones, and others take room in BAR1, too]
  * -ENOMEM, -ENODEV  as in get_pages
  */
 int nvidia_p2p_get_pages_persistent(uint64_t virtual_address, uint64_t length,
@@ -277,14 +290,15 @@ int nvidia_p2p_get_pages_persistent(uint64_t virtual_address, uint64_t length,
  * Ends a persistent pin, from any process.  flags must be 0.
  *
  * 0        also for NULL
- * -EINVAL  flags (unless the table is NULL); not a live persistent pin
+ * -EINVAL  flags, whatever the table; not a live persistent pin [here: NVIDIA's
+ *          driver reads what it is given]
  */
 int nvidia_p2p_put_pages_persistent(uint64_t virtual_address,
 				    struct nvidia_p2p_page_table *page_table, uint32_t flags);
 
 /*
- * For the free callback to say that it is done with the table.  Does nothing,
- * does not look at the argument, returns 0: the provider frees the table [ogk].
+ * For the free callback, which must call it for its table [guide].  Does nothing, does
+ * not look at what it is given, returns 0: the provider frees the table [ogk].
  */
 int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
 
@@ -296,19 +310,21 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
  * have any number, for any peers.  Ends with dma_unmap_pages, or with the pin.
  *
  * -EINVAL    a NULL argument; page_table is no live pin, or its callback runs
- * -ENOTSUPP  peer cannot reach this GPU over PCI
+ * -ENOTSUPP  peer cannot reach this GPU over PCI; a pin with FORCE_BAR1_MAPPING
  * -ENOMEM    kernel memory
- * -EIO       a page is outside the GPU's BAR, or peer cannot address it
+ * -EIO       a page is outside the GPU's BAR, or peer cannot address it.  The last
+ *            64 KiB of the BAR count as outside [ogk]
  * Every failure sets *dma_mapping to NULL (where dma_mapping is not NULL).
  */
 int nvidia_p2p_dma_map_pages(struct pci_dev *peer, struct nvidia_p2p_page_table *page_table,
 			     struct nvidia_p2p_dma_mapping **dma_mapping);
 
 /*
- * Ends one mapping; peer's DMA must have stopped.
+ * Ends one mapping; its device's DMA must have stopped.
  *
- * 0        also when the mapping, or its pin, has ended already
- * -EINVAL  a NULL argument; peer is not the mapping's
+ * 0        also when the mapping, or its pin, has ended already; and for another peer
+ *          than the mapping's, which it ends all the same, and warns [ogk]
+ * -EINVAL  a NULL argument
  */
 int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer, struct nvidia_p2p_page_table *page_table,
 			       struct nvidia_p2p_dma_mapping *dma_mapping);

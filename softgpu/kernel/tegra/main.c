@@ -13,19 +13,23 @@
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 
+#include "../softgpu_kapi.h"
 #include "tegra.h"
 
 static int __init tegra_init(void)
 {
 	int err = tables_init();
 
-	if (!err)
-		pr_info("this is softgpu's stand-in for Tegra's nvidia_p2p, for tests; the desktop's nvidia.ko cannot be loaded beside it\n");
-	return err;
+	if (err)
+		return err;
+	sg_set_platform(softgpu_core(), SOFTGPU_PLATFORM_INTEGRATED);
+	pr_info("this is softgpu's stand-in for Tegra's nvidia_p2p, for tests; the desktop's nvidia.ko cannot be loaded beside it\n");
+	return 0;
 }
 
 static void __exit tegra_exit(void)
 {
+	sg_set_platform(softgpu_core(), SOFTGPU_PLATFORM_PCI);
 	tables_exit();
 	/* The last pin let go of this module in its callback, which may not have returned yet. */
 	synchronize_rcu_tasks();

@@ -9,7 +9,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
@@ -17,6 +16,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "../delay.h"
 #include "../softgpu_kapi.h"
 #include "../../include/softgpu_uapi.h"
 #include "tegra.h"
@@ -69,6 +69,15 @@ void table_put(struct table *t)
 
 /* ---- a pin's end ---- */
 
+/* A chaos knob: the callback comes so much later. */
+static void callback_delay(void)
+{
+	struct sg_chaos chaos;
+
+	sg_chaos_get(softgpu_core(), &chaos);
+	softgpu_delay_ms(chaos.callback_delay_ms);
+}
+
 /* One thread runs the callback, others wait.  -EDEADLK: it is that callback which asks. */
 static int end(struct table *t)
 {
@@ -86,6 +95,7 @@ static int end(struct table *t)
 	t->thread = current;
 	mutex_unlock(&tegra_lock);
 
+	callback_delay();
 	t->pub.free_callback(t->pub.data);
 
 	mutex_lock(&tegra_lock);
@@ -105,6 +115,19 @@ static void end_later(struct work_struct *work)
 
 	end(t);
 	table_put(t);
+	module_put(THIS_MODULE);
+}
+
+/* Not in this thread, whose client may hold a lock that its callback takes. */
+static void end_soon(struct table *t)
+{
+	kref_get(&t->ref);
+	/* The caller, or the client whose call this is, holds the module. */
+	__module_get(THIS_MODULE);
+	if (schedule_work(&t->work))
+		return;
+	table_put(t);
+	module_put(THIS_MODULE);
 }
 
 int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
@@ -112,8 +135,7 @@ int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
 	struct table *t;
 	int err;
 
-	if (unlikely(READ_ONCE(put_delay_ms)))
-		msleep(READ_ONCE(put_delay_ms));
+	softgpu_delay_ms(READ_ONCE(put_delay_ms));
 	mutex_lock(&tegra_lock);
 	t = table_find(page_table);
 	if (t) {
@@ -211,6 +233,29 @@ static int pin_all(struct table *t)
 	return 0;
 }
 
+/* A chaos knob: once in so many pins a live one is taken back, its memory staying allocated. */
+static void revoke_some(void)
+{
+	struct table *t;
+	u32 live = 0;
+	u64 random;
+
+	if (!sg_chaos_pinned(softgpu_core(), &random))
+		return;
+	mutex_lock(&tegra_lock);
+	list_for_each_entry(t, &tables, node)
+		live += t->state == TABLE_LIVE;
+	if (live)
+		random %= live;
+	list_for_each_entry(t, &tables, node) {
+		if (t->state != TABLE_LIVE || random--)
+			continue;
+		end_soon(t);
+		break;
+	}
+	mutex_unlock(&tegra_lock);
+}
+
 static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *data), void *data)
 {
 	struct table *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
@@ -262,7 +307,7 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 	if (!free_callback || !size || !PAGE_ALIGNED(vaddr | size) || vaddr + size < vaddr ||
 	    size >> PAGE_SHIFT > INT_MAX || !current->mm)
 		return -EINVAL;
-	err = find_host(vaddr, size, &found);
+	err = find_host(vaddr, size, &found) ?: sg_chaos_pin(softgpu_core());
 	if (err)
 		return err;
 	t = table_create(vaddr, size, free_callback, data);
@@ -282,12 +327,11 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 	mutex_lock(&tegra_lock);
 	list_add(&t->node, &tables);
 	mutex_unlock(&tegra_lock);
-	/*
-	 * Freed meanwhile, before it was to be found: then nobody has looked at it.
-	 * Not in this thread, whose client may hold a lock that its callback takes.
-	 */
-	if (still_there(t) || !schedule_work(&t->work))
-		table_put(t);
+	/* Freed meanwhile, before it was to be found: then nobody has looked at it. */
+	if (!still_there(t))
+		end_soon(t);
+	table_put(t);
+	revoke_some();
 	return 0;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages);

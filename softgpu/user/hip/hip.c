@@ -56,6 +56,9 @@ static hipError_t enter(void)
 			hsa_iterate_agents(take_agent, NULL);
 		started = !error;
 	}
+	/* One whose memory is not all in its BAR is none. */
+	if (!error && !count)
+		error = hipErrorNoDevice;
 	pthread_mutex_unlock(&lock);
 	return error;
 }

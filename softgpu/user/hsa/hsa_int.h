@@ -22,6 +22,7 @@
 struct hsa_gpu {
 	struct softgpu_info info;
 	uint32_t ctx;			/* the driver's handle */
+	bool has_pool;			/* fixed: all of its memory is in its BAR */
 };
 
 extern pthread_mutex_t hsa_lock;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* runtime.c - hsa_init, agents and pools. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,6 +71,11 @@ static int open_gpus(void)
 				info->abi, SOFTGPU_ABI);
 			return -EPROTO;
 		}
+		hsa_gpus[i].has_pool = info->bar1_total >= info->vram_total;
+		if (!hsa_gpus[i].has_pool)
+			sgu_log("GPU %d has no memory for HSA and HIP: its BAR shows %" PRIu64 " of %" PRIu64
+				" MiB, and must show all (softgpu.ko without bar1=)", i, (uint64_t)info->bar1_total >> 20,
+				(uint64_t)info->vram_total >> 20);
 	}
 	err = sgu_window_open(n);
 	if (!err)
@@ -83,8 +89,11 @@ static int make_contexts(void)
 {
 	for (int i = 0; i < hsa_gpu_count; i++) {
 		struct softgpu_ctx_create create = { .size = sizeof(create), .flags = SOFTGPU_CTX_VISIBLE };
-		int err = sgu_call(i, SOFTGPU_CTX_CREATE, &create);
+		int err;
 
+		if (!hsa_gpus[i].has_pool)
+			continue;
+		err = sgu_call(i, SOFTGPU_CTX_CREATE, &create);
 		if (err)
 			return err;
 		hsa_gpus[i].ctx = create.ctx;
@@ -190,7 +199,7 @@ bool hsa_agent_number(hsa_agent_t agent, int *number)
 
 bool hsa_pool_number(hsa_amd_memory_pool_t pool, int *number)
 {
-	return number_of(pool.handle, POOL_FIRST, number);
+	return number_of(pool.handle, POOL_FIRST, number) && (*number == CPU || hsa_gpus[*number].has_pool);
 }
 
 hsa_agent_t hsa_agent_of(int number)
@@ -276,6 +285,8 @@ SGU_EXPORT hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t agent,
 		return HSA_STATUS_ERROR_INVALID_AGENT;
 	if (!callback)
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	if (i != CPU && !hsa_gpus[i].has_pool)
+		return HSA_STATUS_SUCCESS;
 	return callback((hsa_amd_memory_pool_t){ .handle = POOL_FIRST + 1u + (unsigned int)i }, data);
 }
 

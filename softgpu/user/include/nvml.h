@@ -24,6 +24,7 @@
 #define nvmlDeviceGetHandleByIndex	nvmlDeviceGetHandleByIndex_v2
 #define nvmlDeviceGetHandleByPciBusId	nvmlDeviceGetHandleByPciBusId_v2
 #define nvmlDeviceGetPciInfo		nvmlDeviceGetPciInfo_v3
+#define nvmlDeviceGetNvLinkRemotePciInfo	nvmlDeviceGetNvLinkRemotePciInfo_v2
 #endif
 
 #ifdef __cplusplus
@@ -119,6 +120,73 @@ typedef struct nvmlBAR1Memory_st {
 	unsigned long long bar1Used;
 } nvmlBAR1Memory_t;
 
+typedef enum nvmlValueType_enum {
+	NVML_VALUE_TYPE_DOUBLE = 0,
+	NVML_VALUE_TYPE_UNSIGNED_INT = 1,
+	NVML_VALUE_TYPE_UNSIGNED_LONG = 2,
+	NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3,
+	NVML_VALUE_TYPE_SIGNED_LONG_LONG = 4,
+	NVML_VALUE_TYPE_SIGNED_INT = 5,
+	NVML_VALUE_TYPE_UNSIGNED_SHORT = 6,
+	NVML_VALUE_TYPE_COUNT
+} nvmlValueType_t;
+
+typedef union nvmlValue_st {
+	double dVal;
+	int siVal;
+	unsigned int uiVal;
+	unsigned long ulVal;
+	unsigned long long ullVal;
+	signed long long sllVal;
+	unsigned short usVal;
+} nvmlValue_t;
+
+#define NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON	90
+#define NVML_FI_DEV_NVLINK_LINK_COUNT		91
+
+typedef struct nvmlFieldValue_st {
+	unsigned int fieldId;			/* NVML_FI_* */
+	unsigned int scopeId;
+	long long timestamp;			/* us since 1970 */
+	long long latencyUsec;
+	nvmlValueType_t valueType;
+	nvmlReturn_t nvmlReturn;		/* of this field */
+	nvmlValue_t value;
+} nvmlFieldValue_t;
+
+#define NVML_NVLINK_MAX_LINKS	18
+
+typedef enum nvmlEnableState_enum {
+	NVML_FEATURE_DISABLED = 0,
+	NVML_FEATURE_ENABLED = 1,
+} nvmlEnableState_t;
+
+#define NVML_GPU_FABRIC_UUID_LEN		16
+#define NVML_GPU_FABRIC_STATE_NOT_SUPPORTED	0
+#define NVML_GPU_FABRIC_STATE_NOT_STARTED	1
+#define NVML_GPU_FABRIC_STATE_IN_PROGRESS	2
+#define NVML_GPU_FABRIC_STATE_COMPLETED		3
+
+typedef unsigned char nvmlGpuFabricState_t;
+
+typedef struct nvmlGpuFabricInfo_st {
+	unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+	nvmlReturn_t status;
+	unsigned int cliqueId;
+	nvmlGpuFabricState_t state;
+} nvmlGpuFabricInfo_t;
+
+typedef struct nvmlGpuFabricInfo_v2_st {
+	unsigned int version;			/* nvmlGpuFabricInfo_v2 */
+	unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+	nvmlReturn_t status;
+	unsigned int cliqueId;
+	nvmlGpuFabricState_t state;
+	unsigned int healthMask;
+} nvmlGpuFabricInfo_v2_t;
+typedef nvmlGpuFabricInfo_v2_t nvmlGpuFabricInfoV_t;
+#define nvmlGpuFabricInfo_v2 NVML_STRUCT_VERSION(GpuFabricInfo, 2)
+
 nvmlReturn_t DECLDIR nvmlInit_v2(void);
 /* NVML_INIT_FLAG_NO_GPUS: no GPU is no error.  NVML_INIT_FLAG_NO_ATTACH changes nothing. */
 nvmlReturn_t DECLDIR nvmlInitWithFlags(unsigned int flags);
@@ -148,6 +216,19 @@ nvmlReturn_t DECLDIR nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *
 nvmlReturn_t DECLDIR nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
 /* Used: the distinct 64 KiB pages that pins hold, plus what the driver reserves. */
 nvmlReturn_t DECLDIR nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory);
+/*
+ * NVML_FI_DEV_NVLINK_LINK_COUNT is 0; of every other field nvmlReturn says
+ * NVML_ERROR_NOT_SUPPORTED.  The call itself fails for its arguments only.
+ */
+nvmlReturn_t DECLDIR nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values);
+/* No GPU has an NVLink: NVML_ERROR_NOT_SUPPORTED. */
+nvmlReturn_t DECLDIR nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
+					      nvmlEnableState_t *isActive);
+nvmlReturn_t DECLDIR nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
+							 nvmlPciInfo_t *pci);
+/* No GPU is part of a fabric: NVML_GPU_FABRIC_STATE_NOT_SUPPORTED. */
+nvmlReturn_t DECLDIR nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *gpuFabricInfo);
+nvmlReturn_t DECLDIR nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t *gpuFabricInfo);
 nvmlReturn_t DECLDIR nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode);
 
 #ifdef __cplusplus

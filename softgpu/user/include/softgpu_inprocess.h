@@ -57,6 +57,13 @@ void softgpu_inprocess_unpin(struct softgpu_pin *pin);
  */
 int softgpu_inprocess_view(struct softgpu_pin *pin, int writable, void **view);
 
+/*
+ * The same at an address of the caller's choice, a multiple of the page: what is mapped
+ * there goes.  If it fails, something without access is there.  The end of the view or
+ * of the pin unmaps it.
+ */
+int softgpu_inprocess_view_at(struct softgpu_pin *pin, int writable, void *view);
+
 /* Ends a view. */
 void softgpu_inprocess_view_end(struct softgpu_pin *pin, void *view);
 

@@ -43,6 +43,7 @@ static const struct text texts[] = {
 	T(cudaErrorMemoryAllocation, "not enough memory"),
 	T(cudaErrorInitializationError, "CUDA could not start in this process"),
 	T(cudaErrorCudartUnloading, "the driver is shutting down"),
+	T(cudaErrorInvalidSymbol, "no variable of a kernel has this name"),
 	T(cudaErrorInvalidMemcpyDirection, "the direction of a copy is not valid"),
 	T(cudaErrorStubLibrary, "this libcuda is a stub"),
 	T(cudaErrorDevicesUnavailable, "the device is busy or was removed"),

@@ -52,7 +52,7 @@ void op_keep_put(const u32 *arg)
 
 void op_keep_pin(const u32 *arg)
 {
-	int i = PICK(w.keeps, arg[0]), slot = SPARE(w.pins), want = 0;
+	int i = PICK(w.keeps, arg[0]), slot = SPARE(w.pins), want = 0, range;
 	struct n_keep *k;
 	struct n_pin *p;
 
@@ -73,13 +73,17 @@ void op_keep_pin(const u32 *arg)
 	p->used = true;
 	p->persistent = true;
 	p->orphan = false;
-	p->range = -1;
+	/* The mapping, where it is still the keep's. */
+	range = range_at(k->proc, k->va);
+	p->range = range >= 0 && w.ranges[range].mem == k->mem ? range : -1;
 	p->keep = i;
 	p->mem = k->mem;
 	p->va = k->va;
 	p->first = k->first;
 	p->pages = k->pages;
 	p->serial = ++w.last_serial;
+	if (w.config.strict && p->range >= 0)
+		w.broken += held_work_on(k->proc, k->va, k->pages * PAGE);
 	MUST(p->t.pin.npages == k->pages && p->t.pin.serial == p->serial);
 }
 

@@ -43,8 +43,11 @@ typedef u64 dma_addr_t, phys_addr_t;
 #define array_index_nospec(i, n)	(i)
 #define smp_store_release(p, v)	(*(p) = (v))
 #define READ_ONCE(x)	(x)
+#define WRITE_ONCE(x, v)	((x) = (v))
+#define smp_mb()	((void)0)
 #define EXPORT_SYMBOL_GPL(name)	struct fuzz_exported_##name
 #define PAGE_SIZE	4096u
+#define PAGE_SHIFT	12
 #define TASK_COMM_LEN	16
 #define GFP_KERNEL_ACCOUNT	0
 #define __GFP_NOWARN	0
@@ -139,6 +142,7 @@ typedef struct { int locked; } spinlock_t;
 typedef struct { int none; } wait_queue_head_t;
 #define atomic64_read(a)	((u64)(a)->counter)
 #define atomic_read(a)		((int)(a)->counter)
+#define atomic_long_read(a)	((a)->counter)
 
 struct kref {
 	int count;
@@ -147,6 +151,12 @@ struct kref {
 static inline void kref_get(struct kref *k)
 {
 	k->count++;
+}
+
+static inline void kref_put(struct kref *k, void (*release)(struct kref *))
+{
+	if (!--k->count)
+		release(k);
 }
 
 struct mutex {
@@ -222,6 +232,11 @@ static inline int xa_alloc_cyclic(struct xarray *x, u32 *id, void *entry, int li
 	return 0;
 }
 
+static inline void xa_erase(struct xarray *x, unsigned long id)
+{
+	x->entries[id] = NULL;
+}
+
 static inline void *xa_load(struct xarray *x, unsigned long id)
 {
 	return id < XA_MAX ? x->entries[id] : NULL;
@@ -238,8 +253,14 @@ struct device_driver_of_pci {
 };
 #define IS_ENABLED(option)	(option)
 #define CONFIG_X86	1
+struct pci_bus {
+	unsigned char number;
+};
+#define pci_domain_nr(bus)	((void)(bus), 0)
 struct pci_dev {
 	struct device dev;
+	struct pci_bus *bus;
+	unsigned int devfn;
 	struct device_driver_of_pci *driver;
 	int refs;
 };
@@ -267,7 +288,10 @@ static inline void unmap_mapping_range(struct address_space *mapping, u64 from, 
 #define device_lock(d)		((void)MUST_BE(!(d)->locked++))
 #define device_unlock(d)	((void)MUST_BE(!--(d)->locked))
 #define CAP_SYS_RAWIO		17
+#define CAP_SYS_ADMIN		21
 bool capable(int cap);
+extern struct user_namespace { int none; } init_user_ns;
+bool ns_capable_noaudit(struct user_namespace *ns, int cap);
 struct pci_dev *pci_get_domain_bus_and_slot(int domain, unsigned int bus, unsigned int devfn);
 void pci_dev_put(struct pci_dev *pdev);
 int get_unused_fd_flags(int flags);

@@ -58,6 +58,19 @@ static int put(struct client *c)
 	return nvidia_p2p_put_pages(table);
 }
 
+/* What a driver can know of how the memory was allocated: what the process's own area says. */
+static bool is_combined(u64 vaddr)
+{
+	struct vm_area_struct *vma;
+	bool combined;
+
+	mmap_read_lock(current->mm);
+	vma = vma_lookup(current->mm, vaddr);
+	combined = vma && pgprot_val(vma->vm_page_prot) == pgprot_val(pgprot_writecombine(vma->vm_page_prot));
+	mmap_read_unlock(current->mm);
+	return combined;
+}
+
 /* get_pages() takes mmap_lock, so the lock cannot be held. */
 static int get(struct client *c, struct tegra_get *g)
 {
@@ -72,6 +85,7 @@ static int get(struct client *c, struct tegra_get *g)
 		g->null_table = false;
 		return err;
 	}
+	g->combined = is_combined(g->vaddr);
 	reinit_completion(&c->got);
 	err = nvidia_p2p_get_pages(g->vaddr, g->size, &table,
 				   g->flags & TEGRA_NO_CALLBACK ? NULL : free_callback, c);

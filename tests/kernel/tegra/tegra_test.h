@@ -22,7 +22,7 @@ struct tegra_get {
 	__u32 page_size;
 	__u64 table_size;
 	__u32 null_table;	/* out: *page_table is NULL afterwards */
-	__u32 reserved;
+	__u32 combined;		/* out: the caller's area there says that it is write-combined */
 };
 
 struct tegra_map {

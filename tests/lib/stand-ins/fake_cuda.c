@@ -30,7 +30,7 @@ void fake_cuda_put(unsigned int slot, const struct fake_memory *memory)
 
 static struct fake_memory *find(unsigned long long p)
 {
-	for (size_t i = 0; i < 8; i++) {
+	for (size_t i = 0; i < sizeof(fake.memory) / sizeof(fake.memory[0]); i++) {
 		if (fake.memory[i].size && p - fake.memory[i].base < fake.memory[i].size)
 			return &fake.memory[i];
 	}
@@ -143,7 +143,7 @@ int cuMemGetHandleForAddressRange(void *handle, unsigned long long p, size_t siz
 		return fake.state;
 	if (fake.export_error)
 		return fake.export_error;
-	if (!m || type != 1 || flags || (p | size) % 4096)
+	if (!m || type != 1 || flags || (p | size) % 4096 || (fake.one_by_one && find(p + size - 1) != m))
 		return 1;
 	fd = memfd_create("fake-dma-buf", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, (off_t)size))

@@ -28,13 +28,14 @@ struct fake_cuda {
 	int old;		/* a driver that does not know the newer attributes */
 	int calls;		/* of cuPointer* */
 	int export_error;	/* what an export as dma-buf fails with; 0: it works */
+	int one_by_one;		/* no export over several allocations */
 	int copy_error;		/* of cuMemcpy, likewise */
 	int reallocate;		/* the next one is of memory that changes hands meanwhile */
 	int exports;		/* counted */
 	/* Called by cuPointerGetAttributes, before and after it has looked. */
 	void (*asked)(void *arg, int after);
 	void *arg;
-	struct fake_memory memory[8];
+	struct fake_memory memory[64];
 };
 
 /* While other threads ask. */

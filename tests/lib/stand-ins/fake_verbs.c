@@ -40,7 +40,7 @@ static struct fake_mr *made(struct fake_mr mr)
 
 struct fake_mr *ibv_reg_mr_iova2(void *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	errno = addr && addr == fake.not_memory ? EFAULT : fake.error;
+	errno = addr && (addr == fake.not_memory || (fake.not_host && fake.not_host(addr))) ? EFAULT : fake.error;
 	if (errno)
 		return NULL;
 	return made((struct fake_mr){ .pd = pd, .addr = addr, .length = length, .iova = iova, .access = (int)access });
@@ -73,5 +73,53 @@ int ibv_dereg_mr(struct fake_mr *mr)
 	mr->live = mr->live == 1 ? 0 : -1;	/* twice: it shows */
 	fake.deregistered++;
 	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+/* ---- For libpeerdma-verbs ---- */
+
+struct fake_mr *ibv_reg_mr_iova(void *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
+}
+
+int ibv_rereg_mr(struct fake_mr *mr, int flags, void *pd, void *addr, size_t length, int access)
+{
+	(void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
+	fake.reregistered++;
+	return 0;
+}
+
+int ibv_dealloc_pd(void *pd)
+{
+	for (struct fake_mr *m = fake.mrs; m < fake.mrs + FAKE_MRS; m++) {
+		if (m->live && m->pd == pd)
+			return EBUSY;
+	}
+	fake.domains_ended++;
+	return 0;
+}
+
+/* What libibverbs has for provider libraries: struct verbs_mr is the MR and two numbers. */
+int ibv_cmd_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access, struct fake_mr *mr,
+			  void *attributes)
+{
+	(void)pd, (void)iova, (void)fd, (void)access, (void)attributes;
+	if (!fake.kernel_has_dmabuf)
+		return EPROTONOSUPPORT;
+	mr->addr = (void *)(uintptr_t)offset;
+	mr->length = length;
+	mr->lkey = 77;
+	mr->rkey = 78;
+	__atomic_fetch_add(&fake.by_kernel, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int ibv_cmd_dereg_mr(struct fake_mr *mr)
+{
+	(void)mr;
+	if (fake.dereg_error)
+		return fake.dereg_error;
+	__atomic_fetch_sub(&fake.by_kernel, 1, __ATOMIC_RELAXED);
 	return 0;
 }

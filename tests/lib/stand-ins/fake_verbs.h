@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake_verbs.h - a stand-in for libibverbs.so.1 with those functions that libpeerdma
- * calls.  There is no device behind it: it writes down what it was asked for, and
- * refuses what the test says.
+ * fake_verbs.h - a stand-in for libibverbs.so.1 with those functions that libpeerdma and
+ * libpeerdma-verbs call.  There is no device behind it: it writes down what it was asked
+ * for, and refuses what the test says.
  */
 #ifndef FAKE_VERBS_H
 #define FAKE_VERBS_H
@@ -17,6 +17,7 @@ struct fake_mr {
 	void *context, *pd, *addr;
 	size_t length;
 	uint32_t handle, lkey, rkey;
+	int type, access_behind;
 	/* The stand-in's */
 	uint64_t iova, offset;
 	int access, by_dmabuf, live;
@@ -25,9 +26,11 @@ struct fake_mr {
 struct fake_verbs {
 	int error;		/* errno of the next registrations of addresses; 0: they work */
 	void *not_memory;	/* an address that has no memory for the kernel: EFAULT */
-	int dmabuf_error;	/* likewise, of dma-bufs */
+	int (*not_host)(const void *addr);	/* or: whether an address is such a one */
+	int dmabuf_error;	/* likewise, of dma-bufs, by the provider library */
+	int kernel_has_dmabuf;	/* so that it works without the provider library */
 	int dereg_error;
-	int registered, by_dmabuf, deregistered;	/* counted */
+	int registered, by_dmabuf, deregistered, by_kernel, reregistered, domains_ended;	/* counted */
 	void (*at_reg)(struct fake_mr *mr);	/* called with it made, not returned yet */
 	void (*at_dereg)(struct fake_mr *mr);
 	struct fake_mr mrs[FAKE_MRS];

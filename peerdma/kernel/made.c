@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * made.c - what was made from a pin: on its list, taken down in order, flushed.
+ *
+ * Linux's default is to unmap lazily: an IOMMU forgets an address some milliseconds
+ * after the DMA API has taken it away.  Until then the device still reaches memory that
+ * its owner may have given to someone else.  So whatever takes addresses away flushes
+ * before it returns: at once for one mapping, or once for each IOMMU domain for all
+ * mappings of a pin that ends.
+ */
+#include <linux/device.h>
+#include <linux/iommu.h>
+
+#include "made.h"
+#include "path.h"
+
+/* ---- one ---- */
+
+static void made_free(struct kref *ref)
+{
+	struct peerdma_made *made = container_of(ref, struct peerdma_made, ref);
+	struct peerdma_pin *pin = made->pin;
+
+	peerdma_uncharge(made->account, made->ops->charge);
+	made->ops->free(made);
+	peerdma_pin_put(pin);
+}
+
+void peerdma_made_put(struct peerdma_made *made)
+{
+	kref_put(&made->ref, made_free);
+}
+
+int peerdma_made_enter(struct peerdma_made *made, struct peerdma_pin *pin,
+		       const struct peerdma_made_ops *ops)
+{
+	int err;
+
+	lockdep_assert_held(&pin->lock);
+	made->account = peerdma_account();
+	err = made->account ? peerdma_charge(made->account, ops->charge) : -ENOMEM;
+	if (err)
+		return err;
+	kref_get(&pin->ref);
+	made->pin = pin;
+	made->ops = ops;
+	made->stale = NULL;
+	made->pass = 0;
+	made->gone = false;
+	kref_init(&made->ref);
+	list_add_tail(&made->node, &pin->made);
+	return 0;
+}
+
+/* ---- the IOMMU forgets ---- */
+
+void peerdma_made_stale(struct peerdma_made *made, struct device *dev)
+{
+	lockdep_assert_held(&made->pin->lock);
+	if (!made->stale && peerdma_translated(dev))
+		made->stale = get_device(dev);
+}
+
+static void forget_stale(struct peerdma_made *made)
+{
+	put_device(made->stale);
+	made->stale = NULL;
+}
+
+/* This one's domain, and with it all later ones of the same. */
+static void flush_from(struct peerdma_pin *pin, struct peerdma_made *made)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(made->stale);
+
+	/* None: the device is gone, and its domain with it. */
+	if (domain && domain->type & __IOMMU_DOMAIN_PAGING) {
+		iommu_flush_iotlb_all(domain);
+		atomic64_inc(&peerdma_stats.flushes);
+	}
+	list_for_each_entry_from(made, &pin->made, node)
+		if (made->stale && iommu_get_domain_for_dev(made->stale) == domain)
+			forget_stale(made);
+}
+
+static void flush_all(struct peerdma_pin *pin)
+{
+	struct peerdma_made *made;
+
+	list_for_each_entry(made, &pin->made, node)
+		if (made->stale)
+			flush_from(pin, made);
+}
+
+/* ---- an end ---- */
+
+void peerdma_made_down(struct peerdma_made *made)
+{
+	lockdep_assert_held(&made->pin->lock);
+	made->ops->down(made);
+	if (made->stale)
+		flush_from(made->pin, made);
+}
+
+static void unlink(struct peerdma_made *made)
+{
+	list_del_init(&made->node);
+	peerdma_made_put(made);
+}
+
+void peerdma_made_end(struct peerdma_made *made)
+{
+	struct peerdma_pin *pin = made->pin;
+
+	lockdep_assert_held(&pin->lock);
+	if (made->ops->down)
+		made->ops->down(made);
+	/* While the pin ends, one flush at its end does for all. */
+	if (made->stale && !pin->down && pin->state != PIN_LIVE) {
+		made->gone = true;
+		return;
+	}
+	if (made->stale)
+		flush_from(pin, made);
+	unlink(made);
+}
+
+/* ---- the end of all ---- */
+
+/* Visits all that can be stopped; prev is the one before, whose reference goes. */
+static struct peerdma_made *next(struct peerdma_pin *pin, struct peerdma_made *prev, u32 pass)
+{
+	struct peerdma_made *made;
+
+	mutex_lock(&pin->lock);
+	/* From the beginning again if that one has left the list. */
+	made = prev && !list_empty(&prev->node) ? prev :
+		list_entry(&pin->made, struct peerdma_made, node);
+	list_for_each_entry_continue(made, &pin->made, node) {
+		if (!made->ops->stop || made->pass == pass)
+			continue;
+		made->pass = pass;
+		kref_get(&made->ref);
+		goto unlock;
+	}
+	made = NULL;
+unlock:
+	mutex_unlock(&pin->lock);
+	if (prev)
+		peerdma_made_put(prev);
+	return made;
+}
+
+/*
+ * One thread at a time: the one that moves the pin out of LIVE; then a revoker that has
+ * waited for that one (wait_down()), and there is one revoker at most.
+ */
+void peerdma_made_stop_all(struct peerdma_pin *pin, bool taken)
+{
+	struct peerdma_made *made = NULL;
+	u32 pass = ++pin->pass;
+
+	while ((made = next(pin, made, pass)))
+		made->ops->stop(made);
+	pass = ++pin->pass;
+	while ((made = next(pin, made, pass)))
+		if (made->ops->settle)
+			made->ops->settle(made, taken);
+}
+
+void peerdma_made_down_all(struct peerdma_pin *pin)
+{
+	struct peerdma_made *made, *following;
+
+	lockdep_assert_held(&pin->lock);
+	list_for_each_entry(made, &pin->made, node)
+		if (made->ops->down && !made->gone)
+			made->ops->down(made);
+	flush_all(pin);
+	list_for_each_entry_safe(made, following, &pin->made, node)
+		if (made->gone)
+			unlink(made);
+}
+
+/* ---- the locks around mappings ---- */
+
+int peerdma_maps_lock(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+{
+	lockdep_assert(READ_ONCE(pin->state) != PIN_NEW);
+	if (unlikely(pin->import))
+		return pin->import->lock(pin, dev, dir);
+	mutex_lock_nested(&pin->lock, peerdma_pin_revocable(pin) ? 0 : PIN_LOCK_LASTING);
+	return 0;
+}
+
+void peerdma_maps_unlock(struct peerdma_pin *pin)
+{
+	if (unlikely(pin->import))
+		pin->import->unlock(pin);
+	else
+		mutex_unlock(&pin->lock);
+}

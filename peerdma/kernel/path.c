@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * path.c - gathers what ../path/rules.h decides by: the owner of the memory, the ports on the
+ * way, the host bridges, the IOMMU.
+ *
+ * Which address a client uses, for memory in the BAR of another function:
+ *
+ *   IOMMU                     below one port,      otherwise
+ *                             nothing redirects
+ *   off, or passes through    bus address          CPU physical address
+ *   translates                IOVA                 IOVA
+ *
+ * An IOVA is outside all windows of the host bridge (the kernel reserves those), so that no
+ * switch takes it for the address of a peer: it always goes up to the IOMMU.
+ */
+#include <linux/device.h>
+#include <linux/device/bus.h>
+#include <linux/dma-direct.h>
+#include <linux/hash.h>
+#include <linux/ioport.h>
+#include <linux/iommu.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/notifier.h>
+#include <linux/pci.h>
+#include <linux/pci-p2pdma.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#ifdef CONFIG_X86
+#include <asm/processor.h>
+#endif
+
+#include "path.h"
+
+/* ---- what was found before ---------------------------------------------------- */
+
+/*
+ * A look at all functions and at ACS on the way costs thousands of instructions, and every
+ * registration asks.  Answers about PCI clients are kept until anything happens on the PCI
+ * bus: a device or a driver comes or goes.  Not noticed: an ACS register that a program
+ * rewrites; a write to path_override makes peerdma look again.
+ *
+ * memo_lock: innermost, guards the rest.
+ */
+#define MEMO_BITS	5
+#define MEMO_WAYS	8		/* GPUs that one client uses at a time */
+
+static DEFINE_SPINLOCK(memo_lock);
+static bool memo_used;			/* someone tells of events */
+static u64 memo_generation;		/* of events */
+static struct memo {
+	const struct device *client;	/* NULL: free.  Never followed */
+	struct peerdma_path path;
+} memos[1 << MEMO_BITS][MEMO_WAYS];
+
+static struct memo *memos_of(const struct device *client)
+{
+	return memos[hash_ptr((void *)client, MEMO_BITS)];
+}
+
+static void forget_all(void)
+{
+	spin_lock(&memo_lock);
+	memo_generation++;
+	memset(memos, 0, sizeof(memos));
+	spin_unlock(&memo_lock);
+}
+
+/* path->translated is filled in.  Returns the generation for remember(), or 0 if it was found. */
+static u64 recall(const struct device *client, phys_addr_t phys, u64 length,
+		  struct peerdma_path *path)
+{
+	struct memo *memo = memos_of(client);
+	u64 generation;
+	int i;
+
+	spin_lock(&memo_lock);
+	generation = memo_generation + 1;
+	for (i = 0; i < MEMO_WAYS; i++) {
+		if (memo[i].client == client && memo[i].path.translated == path->translated &&
+		    peerdma_path_covers(&memo[i].path, phys, length)) {
+			*path = memo[i].path;
+			generation = 0;
+			break;
+		}
+	}
+	spin_unlock(&memo_lock);
+	return generation;
+}
+
+static void remember(const struct device *client, const struct peerdma_path *path, u64 generation)
+{
+	struct memo *memo = memos_of(client);
+
+	spin_lock(&memo_lock);
+	if (memo_used && generation == memo_generation + 1) {
+		/* The newest comes first, the oldest falls out. */
+		memmove(&memo[1], &memo[0], (MEMO_WAYS - 1) * sizeof(memo[0]));
+		memo[0].client = client;
+		memo[0].path = *path;
+	}
+	spin_unlock(&memo_lock);
+}
+
+static int pci_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	forget_all();
+	return NOTIFY_OK;
+}
+
+static struct notifier_block notifier = {
+	.notifier_call = pci_event,
+};
+
+int peerdma_path_init(void)
+{
+	int err = bus_register_notifier(&pci_bus_type, &notifier);
+
+	memo_used = !err;
+	return err;
+}
+
+void peerdma_path_exit(void)
+{
+	bus_unregister_notifier(&pci_bus_type, &notifier);
+}
+
+/* ---- the administrator's word ------------------------------------------------ */
+
+enum { OVERRIDE_KNOWN, OVERRIDE_ANY };
+static const char *const overrides[] = { "known", "any" };
+static int path_override = OVERRIDE_KNOWN;
+
+static int override_set(const char *value, const struct kernel_param *param)
+{
+	int n = sysfs_match_string(overrides, value);
+
+	if (n < 0)
+		return n;
+	if (n == OVERRIDE_ANY)
+		pr_notice("peerdma: path_override=any: devices are given memory over paths that are not known to work; what they write may be lost\n");
+	WRITE_ONCE(path_override, n);
+	forget_all();
+	return 0;
+}
+
+static int override_get(char *buffer, const struct kernel_param *param)
+{
+	return sysfs_emit(buffer, "%s\n", overrides[READ_ONCE(path_override)]);
+}
+
+static const struct kernel_param_ops override_ops = {
+	.set = override_set,
+	.get = override_get,
+};
+module_param_cb(path_override, &override_ops, NULL, 0644);
+MODULE_PARM_DESC(path_override, "Paths between devices that are mapped: known (default) or any");
+
+/* ---- facts ------------------------------------------------------------------- */
+
+/*
+ * The function with a BAR that overlaps the memory, with a reference, and that BAR's number.
+ * A virtual function's BAR is its own, not that of the physical function around it.
+ */
+static struct pci_dev *find_owner(struct resource *memory, int *bar)
+{
+	struct pci_dev *pdev = NULL;
+	struct resource *res;
+
+	for_each_pci_dev(pdev) {
+		for (*bar = 0; *bar < PCI_STD_NUM_BARS; ++*bar) {
+			res = &pdev->resource[*bar];
+			if (resource_type(res) == IORESOURCE_MEM && resource_size(res) &&
+			    !(res->flags & IORESOURCE_UNSET) && resource_overlaps(res, memory))
+				return pdev;
+		}
+	}
+	return NULL;
+}
+
+/* Its parents are there as long as it is. */
+static struct pci_dev *pci_function_of(struct device *dev)
+{
+	while (dev && !dev_is_pci(dev))
+		dev = dev->parent;
+	return dev ? to_pci_dev(dev) : NULL;
+}
+
+bool peerdma_translated(struct device *client)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(client);
+
+	return domain && domain->type & __IOMMU_DOMAIN_PAGING;
+}
+
+static const void *above(const void *context, const void *function)
+{
+	return pci_upstream_bridge((struct pci_dev *)function);
+}
+
+static bool redirects(const void *context, const void *function)
+{
+	struct pci_dev *pdev = (struct pci_dev *)function;
+	int acs = pci_find_ext_capability(pdev, PCI_EXT_CAP_ID_ACS);
+	u16 control = 0;
+
+	if (acs)
+		pci_read_config_word(pdev, acs + PCI_ACS_CTRL, &control);
+	return control & PEERDMA_ACS_REDIRECT;
+}
+
+/* Not by pci_walk_bus(): its semaphore is held around drivers' callbacks, which may end pins. */
+static void read_host_bridge(const struct pci_bus *root, struct peerdma_host_bridge *bridge)
+{
+	struct pci_dev *pdev = NULL;
+
+	for_each_pci_dev(pdev)
+		if (pdev->bus == root)
+			break;
+	if (pdev && (pdev->devfn == PCI_DEVFN(0, 0) ||
+		     (pci_is_pcie(pdev) && pci_pcie_type(pdev) == PCI_EXP_TYPE_ROOT_PORT))) {
+		bridge->found = true;
+		bridge->vendor = pdev->vendor;
+		bridge->device = pdev->device;
+		bridge->subvendor = pdev->subsystem_vendor;
+		bridge->subdevice = pdev->subsystem_device;
+	}
+	pci_dev_put(pdev);
+}
+
+static void read_host_bridges(struct pci_dev *provider, struct pci_dev *client,
+			      struct peerdma_path_facts *facts)
+{
+	struct pci_host_bridge *a = pci_find_host_bridge(provider->bus);
+	struct pci_host_bridge *b = pci_find_host_bridge(client->bus);
+
+	facts->same_bridge = a == b;
+	read_host_bridge(a->bus, &facts->provider_bridge);
+	read_host_bridge(b->bus, &facts->client_bridge);
+}
+
+static void read_processor(struct peerdma_path_facts *facts)
+{
+#ifdef CONFIG_X86
+	facts->amd = boot_cpu_data.x86_vendor == X86_VENDOR_AMD;
+	facts->cpu_family = boot_cpu_data.x86;
+#endif
+}
+
+/* ---- the verdict ------------------------------------------------------------- */
+
+static const struct peerdma_path_tree tree = { .above = above, .redirects = redirects };
+
+/* by: the port that redirects, or NULL. */
+static enum peerdma_path_reason decide(struct pci_dev *provider, struct pci_dev *client,
+				       bool translated, const struct pci_dev **by)
+{
+	struct peerdma_path_facts facts = {
+		.translated = translated,
+		.emulated = provider->subsystem_vendor == PEERDMA_VENDOR_QEMU ||
+			client->subsystem_vendor == PEERDMA_VENDOR_QEMU,
+	};
+	enum peerdma_path_reason reason;
+
+	read_processor(&facts);
+	read_host_bridges(provider, client, &facts);
+	*by = peerdma_path_walk(&tree, provider, client, &facts);
+	reason = peerdma_path_decide(&facts);
+	/*
+	 * A later kernel may know more host bridges.  It is asked about no switch that only the
+	 * IOMMU keeps the client from using: its yes would mean bus addresses.
+	 */
+	if (peerdma_path_rule(reason)->verdict == PEERDMA_PATH_NOT_SUPPORTED &&
+	    reason != PEERDMA_REASON_IOMMU &&
+	    pci_p2pdma_distance(provider, &client->dev, false) >= 0)
+		reason = PEERDMA_REASON_LINUX;
+	return reason;
+}
+
+/* What the client adds to a CPU physical address, where nothing translates. */
+static bool set_offset(struct peerdma_path *path, struct pci_dev *provider, int bar,
+		       struct device *client)
+{
+	dma_addr_t addr = path->first;
+
+	if (path->translated || path->verdict == PEERDMA_PATH_NOT_SUPPORTED)
+		return true;
+	if (path->verdict == PEERDMA_PATH_BUS_ADDRESS)
+		addr = pci_bus_address(provider, bar);
+	else if (client->dma_range_map)
+		addr = translate_phys_to_dma(client, path->first);
+	path->offset = addr - path->first;
+	return addr != DMA_MAPPING_ERROR;
+}
+
+static void set_reason(struct peerdma_path *path, enum peerdma_path_reason reason)
+{
+	path->reason = reason;
+	path->verdict = peerdma_path_rule(reason)->verdict;
+}
+
+/*
+ * What the administrator or the provider's driver allows counts for paths, not for memory
+ * that is not in one BAR.
+ */
+static void apply_override(struct peerdma_path *path, struct device *client, bool vouched)
+{
+	const struct peerdma_path_rule *rule = peerdma_path_rule(path->reason);
+
+	if (path->verdict != PEERDMA_PATH_NOT_SUPPORTED)
+		return;
+	if (vouched) {
+		set_reason(path, PEERDMA_REASON_VOUCHED);
+		return;
+	}
+	if (READ_ONCE(path_override) != OVERRIDE_ANY)
+		return;
+	dev_notice_ratelimited(client, "peerdma: path_override=any: given the memory of %s, although %s\n",
+			       path->provider, rule->text);
+	set_reason(path, PEERDMA_REASON_OVERRIDE);
+}
+
+static void refuse(const struct peerdma_path *path, struct device *client,
+		   const struct pci_dev *by)
+{
+	const struct peerdma_path_rule *rule = peerdma_path_rule(path->reason);
+
+	dev_warn_ratelimited(client, "peerdma: does not reach the memory of %s: %s%s%s; to change that: %s\n",
+			     path->provider, rule->text, by ? ": port " : "",
+			     by ? pci_name(by) : "", rule->remedy);
+}
+
+/* The memory is not RAM.  Returns whether the answer may be kept. */
+static bool find_path(struct resource *memory, struct device *client, bool vouched,
+		      struct peerdma_path *path)
+{
+	struct pci_dev *provider, *pci_client = pci_function_of(client);
+	const struct pci_dev *by = NULL;
+	int bar;
+
+	provider = find_owner(memory, &bar);
+	if (!provider)
+		return false;
+	strscpy(path->provider, pci_name(provider), sizeof(path->provider));
+	if (!resource_contains(&provider->resource[bar], memory)) {
+		set_reason(path, PEERDMA_REASON_BAR_END);
+		goto out;
+	}
+	path->first = pci_resource_start(provider, bar);
+	path->last = pci_resource_end(provider, bar);
+	set_reason(path, pci_client ? decide(provider, pci_client, path->translated, &by) :
+		   PEERDMA_REASON_NOT_PCI);
+	apply_override(path, client, vouched);
+	if (!set_offset(path, provider, bar, client))
+		set_reason(path, PEERDMA_REASON_DMA_RANGE);
+out:
+	if (path->verdict == PEERDMA_PATH_NOT_SUPPORTED)
+		refuse(path, client, by);
+	pci_dev_put(provider);
+	/* Refusals are not kept: each may print its message, and they need not be fast. */
+	return path->verdict != PEERDMA_PATH_NOT_SUPPORTED &&
+		path->reason != PEERDMA_REASON_VOUCHED && dev_is_pci(client);
+}
+
+int peerdma_path_check(phys_addr_t phys, u64 length, struct device *client,
+		       bool vouched, struct peerdma_path *path)
+{
+	struct resource memory = DEFINE_RES_MEM(phys, length);
+	u64 generation;
+
+	*path = (struct peerdma_path) {
+		.reason = PEERDMA_REASON_MACHINE,
+		.verdict = PEERDMA_PATH_MACHINE,
+		.translated = peerdma_translated(client),
+		.first = memory.start,
+		.last = memory.end,
+	};
+	generation = recall(client, phys, length, path);
+	if (!generation)
+		return 0;
+	if (region_intersects(phys, length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
+	    REGION_INTERSECTS && find_path(&memory, client, vouched, path))
+		remember(client, path, generation);
+	return path->verdict == PEERDMA_PATH_NOT_SUPPORTED ? -EOPNOTSUPP : 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* view.h - CPU views of pins. */
+#ifndef PEERDMA_VIEW_H
+#define PEERDMA_VIEW_H
+
+#include "pin.h"
+
+int peerdma_view_init(void);
+void peerdma_view_exit(void);
+/* All views of all pins are in this one, whichever file they are made through. */
+struct address_space *peerdma_view_mapping(void);
+/* A CPU view from byte `offset' of the pin on: 0, or an errno of peerdma_ioctl.h. */
+int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 offset);
+/* For get_unmapped_area: an address at which the pin's 2 MiB pages are the CPU's. */
+unsigned long peerdma_view_area(struct peerdma_pin *pin, struct file *file, unsigned long addr,
+				unsigned long len, unsigned long pgoff, unsigned long flags);
+
+#endif

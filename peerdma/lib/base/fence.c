@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+/*
+ * fence.c - one thread pays for the fences of all: membarrier(2).
+ */
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "order.h"
+
+bool ord_fence_others(void)
+{
+	int before = errno;
+	bool done = !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+
+	errno = before;
+	return done;
+}
+
+bool ord_fence_others_works(void)
+{
+	const char *off = getenv("PEERDMA_MEMBARRIER");
+
+	if (off && !strcmp(off, "off"))
+		return false;
+	return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) &&
+	       !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+/*
+ * drain.c - registrations whose end was deferred: invalidate() and hooks run where memory
+ * is freed and may not call remove(), so later calls do.
+ *
+ * A hit takes no lock and looks for no such list.  Instead, each thread's front is
+ * marked and its serials are zeroed: the thread's next get or put takes the careful path,
+ * where it restores them and drains.
+ */
+#include "../internal.h"
+#include "state.h"
+#include "lock.h"
+#include "calls.h"
+
+/* Lock. */
+static struct ending take(struct peerdma_cache *cache)
+{
+	struct ending list = { .first = cache->deferred, .count = (uint32_t)cache->deferred_count, .notify = NO_REGION };
+
+	ord_store(&cache->deferred, NO_REGION);
+	cache->deferred_count = 0;
+	return list;
+}
+
+/* remove() may call back into the cache: then what it adds to the list waits for the next call. */
+static uint32_t finish(struct peerdma_cache *cache, struct front *f, struct ending *list)
+{
+	uint32_t count = list->count;
+
+	if (f)
+		f->draining = true;
+	end_finish(cache, list);
+	if (f)
+		f->draining = false;
+	return count;
+}
+
+uint32_t drain_now(struct peerdma_cache *cache, struct front *f)
+{
+	bool marked = f && ord_load(&f->marked);
+	struct ending list;
+
+	if ((ord_load(&cache->deferred) == NO_REGION && !marked) || (f && f->draining))
+		return 0;
+	if (marked)
+		front_keep_up(f);
+	cache_lock(cache);
+	if (marked) {
+		front_unmark(cache, f);
+		ord_fence();
+		end_doubtful(cache);
+	}
+	list = take(cache);
+	cache_unlock(cache);
+	return finish(cache, f, &list);
+}
+
+EXPORT int peerdma_cache_drain(struct peerdma_cache *cache)
+{
+	uint32_t n;
+
+	if (cache_foreign(cache))
+		return cache_refuse("peerdma_cache_drain");
+	n = drain_now(cache, front_if_any(cache));
+	return n > INT32_MAX ? INT32_MAX : (int)n;
+}

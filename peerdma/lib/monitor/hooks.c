@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+/*
+ * hooks.c - finds libpeerdma-hooks (peerdma_hooks.h) where the process has it and it is
+ * in front of CUDA or HSA.  It is not linked: the program preloads it or links it.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../internal.h"
+#include "monitor.h"
+
+struct hooks {
+	unsigned int (*report)(struct peerdma_hook_report *reports, unsigned int n);
+	int (*active)(void);
+	int (*subscribe)(peerdma_hook_fn fn, void *arg);
+	void (*unsubscribe)(peerdma_hook_fn fn, void *arg);
+	const uint64_t *(*making)(void);	/* NULL: an older release */
+};
+
+static bool find(struct hooks *h)
+{
+	h->active = dlsym(RTLD_DEFAULT, "peerdma_hooks_active");
+	h->subscribe = dlsym(RTLD_DEFAULT, "peerdma_hooks_subscribe");
+	h->unsubscribe = dlsym(RTLD_DEFAULT, "peerdma_hooks_unsubscribe");
+	h->report = dlsym(RTLD_DEFAULT, "peerdma_hooks_report");
+	h->making = dlsym(RTLD_DEFAULT, "peerdma_hooks_making");
+	return h->report && h->active && h->subscribe && h->unsubscribe;
+}
+
+/* One subscription for the process: it stays, and the events go on to all subscribers of the library. */
+static void pass_on(void *arg, const struct peerdma_hook_event *event)
+{
+	(void)arg;
+	monitor_call(MONITOR_DEVICE, event);
+}
+
+int hooks_begin(void)
+{
+	static _Atomic bool subscribed;
+	static char mine;
+	struct hooks h;
+	int ret;
+
+	if (!find(&h) || !h.active())
+		return 0;
+	if (atomic_load(&subscribed))
+		return 1;
+	ret = h.subscribe(pass_on, &mine);
+	if (ret)
+		return fail(ret, "libpeerdma-hooks: accepts no subscription: %s; "
+			    "run without it, or with the one of this release", strerror(-ret));
+	/* Another thread was first: until here events came twice, which does no harm. */
+	if (atomic_exchange(&subscribed, true))
+		h.unsubscribe(pass_on, &mine);
+	return 1;
+}
+
+bool hooks_see_all(void)
+{
+	struct peerdma_hook_report reports[PEERDMA_HOOKS_MAX];
+	unsigned int n, seen = 0;
+	struct hooks h;
+
+	n = find(&h) ? h.report(reports, PEERDMA_HOOKS_MAX) : 0;
+	if (n > PEERDMA_HOOKS_MAX)
+		return false;
+	for (unsigned int i = 0; i < n; i++) {
+		if (reports[i].missed & PEERDMA_HOOK_ABSENT)
+			continue;
+		if (reports[i].missed)
+			return false;
+		seen += !!reports[i].ways;
+	}
+	return seen;
+}
+
+/* Tried again when the loader has loaded something: that may be a library that is in front of the hooks. */
+bool hooks_complete(uint64_t loads)
+{
+	static _Atomic uint64_t known;		/* how many had been loaded, and the answer in the lowest bit */
+	uint64_t now = loads << 1, before = atomic_load(&known);
+
+	if (!before || (before & ~1ULL) != now || !now) {
+		before = now | hooks_see_all();
+		atomic_store(&known, before);
+	}
+	return before & 1;
+}
+
+/* ---- what makes addresses CUDA's ---- */
+
+struct order {
+	uintptr_t hooks, cuda;
+	int first;		/* 1: the hooks', 2: CUDA's; 0: neither was met yet */
+};
+
+static bool is_in(const struct dl_phdr_info *info, uintptr_t p)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_LOAD && p - info->dlpi_addr - ph->p_vaddr < ph->p_memsz)
+			return true;
+	}
+	return false;
+}
+
+static int in_order(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct order *o = arg;
+
+	(void)size;
+	o->first = is_in(info, o->hooks) ? 1 : is_in(info, o->cuda) ? 2 : 0;
+	return o->first;
+}
+
+/*
+ * The loader lists libraries as they came.  Hooks that came after CUDA do not see who had
+ * fetched CUDA's functions by then.
+ */
+static bool came_first(const void *hooks)
+{
+	struct order o = { .hooks = (uintptr_t)hooks };
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+	if (!library)
+		return false;
+	o.cuda = (uintptr_t)dlsym(library, "cuInit");
+	dlclose(library);
+	dl_iterate_phdr(in_order, &o);
+	return o.first == 1;
+}
+
+const uint64_t *hooks_making(void)
+{
+	struct hooks h;
+
+	if (!find(&h) || !h.making || !h.active() || !came_first((const void *)(uintptr_t)h.making) || !hooks_see_all())
+		return NULL;
+	return h.making();
+}

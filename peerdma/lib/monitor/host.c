@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+/*
+ * host.c - chooses the monitor of host memory, once for the process, when it is first needed:
+ *
+ *	another library's, if it was started (peerdma_monitor_start())
+ *	our own: the system calls of the C library and the dynamic loader, redirected
+ *	UCX's ucm, where the process has it and our own cannot be
+ */
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "../internal.h"
+#include "monitor.h"
+#include "sites.h"
+
+struct code {
+	uintptr_t inside;		/* an address in the library that is meant */
+	uintptr_t text, end, room_end;
+};
+
+static int find_code(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	struct code *c = arg;
+	bool mine = false;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + ph->p_vaddr;
+
+		if (ph->p_type != PT_LOAD)
+			continue;
+		mine |= c->inside - start < ph->p_memsz;
+		if (ph->p_flags & PF_X && !(ph->p_flags & PF_W)) {
+			c->text = start;
+			c->end = start + ph->p_filesz;
+			c->room_end = (c->end + page - 1) & ~(page - 1);
+		}
+	}
+	return mine;
+}
+
+#define SITES_MAX 64
+
+struct found {
+	uintptr_t sites[SITES_MAX];
+	int n;
+};
+
+static int redirect(const char *what, const void *inside, struct found *found)
+{
+	struct code code = { .inside = (uintptr_t)inside };
+
+	if (!inside || !dl_iterate_phdr(find_code, &code) || !code.text)
+		return fail(-EOPNOTSUPP, "%s was not found in this process", what);
+	found->n = sites_redirect(code.text, code.end, code.end, code.room_end, found->sites, SITES_MAX);
+	if (found->n == -EACCES)
+		return fail(-EACCES, "this process may not change the code of %s (SELinux's execmod, or systemd's "
+			    "MemoryDenyWriteExecute)", what);
+	if (found->n <= 0)
+		return fail(-EOPNOTSUPP, "the system calls of %s are not where they are known to be (%d)", what, found->n);
+	return 0;
+}
+
+/* A name as the C library has it: whether its code has one of the sites. */
+static bool has_site(void *libc, const char *name, const struct found *found)
+{
+	void *function = dlsym(libc, name);
+	const ElfW(Sym) *symbol;
+	Dl_info info;
+
+	if (!function || !dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
+		return false;
+	for (int i = 0; i < found->n && i < SITES_MAX; i++) {
+		if (found->sites[i] - (uintptr_t)function < symbol->st_size)
+			return true;
+	}
+	return false;
+}
+
+static int own_begin(void)
+{
+	static const char *const names[] = { "munmap", "mmap", "mremap", "madvise", "brk", "shmdt", "shmat", "syscall" };
+	struct found libc_sites, loader_sites;
+	void *libc;
+	int ret;
+
+	if (!sites_known())
+		return fail(-EOPNOTSUPP, "on this processor the system calls of the C library cannot be redirected");
+	libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+	ret = redirect("the C library", libc ? dlsym(libc, "munmap") : NULL, &libc_sites);
+	if (!ret)
+		ret = redirect("the dynamic loader", (void *)getauxval(AT_BASE), &loader_sites);
+	for (unsigned int i = 0; !ret && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!has_site(libc, names[i], &libc_sites))
+			ret = fail(-EOPNOTSUPP, "the system call of %s() in the C library is not where it is known to be", names[i]);
+	}
+	return ret ? ret : monitor_try_host();
+}
+
+static const char *name;		/* of the one that was chosen */
+
+static int begin(void)
+{
+	char own[200];
+	int ret = own_begin();
+
+	if (!ret) {
+		name = "system calls of the C library";
+		return 0;
+	}
+	snprintf(own, sizeof(own), "%s", peerdma_last_error());
+	if (!ucm_begin()) {
+		name = "ucm";
+		return 0;
+	}
+	return fail(ret, "%s", own);
+}
+
+int host_monitor_begin(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static _Atomic bool done;
+	static char why[256];
+	static int result;
+
+	if (monitor_outside(MONITOR_HOST))
+		return 0;
+	if (!atomic_load(&done)) {
+		pthread_mutex_lock(&lock);
+		if (!atomic_load(&done)) {
+			result = begin();
+			if (result)
+				snprintf(why, sizeof(why), "%s", peerdma_last_error());
+			atomic_store(&done, true);
+		}
+		pthread_mutex_unlock(&lock);
+	}
+	return result ? fail(result, "host memory is not monitored: %s", why) : 0;
+}
+
+const char *host_monitor_name(void)
+{
+	const char *outside = monitor_outside(MONITOR_HOST);
+
+	return outside ? outside : name;
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+/* outside.c - see peerdma_monitor.h. */
+#include "../internal.h"
+#include "monitor.h"
+#include "peerdma_monitor.h"
+
+static bool known(uint32_t memory)
+{
+	return memory == PEERDMA_MEMORY_HOST || memory == PEERDMA_MEMORY_DEVICE;
+}
+
+static enum monitor_memory kind_of(uint32_t memory)
+{
+	return memory == PEERDMA_MEMORY_HOST ? MONITOR_HOST : MONITOR_DEVICE;
+}
+
+bool device_monitor_complete(void)
+{
+	return monitor_outside(MONITOR_DEVICE) || hooks_complete(loader_loads());
+}
+
+EXPORT int peerdma_monitor_start(uint32_t memory, const char *name)
+{
+	const char *is;
+
+	if (!known(memory) || !name)
+		return fail(-EINVAL, "peerdma_monitor_start: memory 0x%x, name %s: give PEERDMA_MEMORY_HOST or PEERDMA_MEMORY_DEVICE, and a name",
+			    memory, name ? name : "NULL");
+	is = monitor_outside_start(kind_of(memory), name);
+	if (is)
+		return fail(-EBUSY, "peerdma_monitor_start: %s: '%s' was started before, and one monitor notifies of such memory; "
+			    "start one only", name, is);
+	return 0;
+}
+
+EXPORT int peerdma_monitor_start_ucm(void)
+{
+	int ret = ucm_begin();
+
+	return ret ? fail(ret, "peerdma_monitor_start_ucm: %s", peerdma_last_error()) : peerdma_monitor_start(PEERDMA_MEMORY_HOST, "ucm");
+}
+
+EXPORT void peerdma_monitor_notify(uint32_t memory, const void *ptr, size_t length, int after)
+{
+	const struct peerdma_hook_event event = {
+		.kind = PEERDMA_HOOK_FREE, .after = !!after, .addr = (uintptr_t)ptr, .length = length,
+		.call = "peerdma_monitor_notify",
+	};
+
+	if (!length)
+		return;
+	monitor_call(MONITOR_OUTSIDE, &event);
+	if (memory & PEERDMA_MEMORY_HOST)
+		monitor_call(MONITOR_HOST, &event);
+	if (memory & PEERDMA_MEMORY_DEVICE)
+		monitor_call(MONITOR_DEVICE, &event);
+}
+
+static int begin(uint32_t memory)
+{
+	int ret;
+
+	if (memory == PEERDMA_MEMORY_HOST) {
+		ret = host_monitor_begin();
+		return ret ? fail(ret, "%s; start a monitor of another library with peerdma_monitor_start()",
+				  peerdma_last_error()) : 0;
+	}
+	if (monitor_outside(MONITOR_DEVICE))
+		return 0;
+	ret = hooks_begin();
+	if (ret)
+		return ret < 0 ? ret : 0;
+	return fail(-EOPNOTSUPP, "GPU memory is not monitored: libpeerdma-hooks is not in front of CUDA or HSA; preload it, or link "
+		    "it before them");
+}
+
+EXPORT int peerdma_monitor_subscribe(uint32_t memory, peerdma_hook_fn fn, void *arg)
+{
+	int ret;
+
+	if (!known(memory) || !fn)
+		return fail(-EINVAL, "peerdma_monitor_subscribe: memory 0x%x%s: give PEERDMA_MEMORY_HOST or PEERDMA_MEMORY_DEVICE, and a function",
+			    memory, fn ? "" : ", fn NULL");
+	ret = begin(memory);
+	if (!ret)
+		ret = monitor_subscribe(kind_of(memory), fn, arg);
+	return ret ? fail(ret, "peerdma_monitor_subscribe: %s", peerdma_last_error()) : 0;
+}
+
+EXPORT void peerdma_monitor_unsubscribe(uint32_t memory, peerdma_hook_fn fn, void *arg)
+{
+	if (known(memory) && fn)
+		monitor_unsubscribe(kind_of(memory), fn, arg);
+}
+
+EXPORT const char *peerdma_monitor_name(uint32_t memory)
+{
+	if (memory == PEERDMA_MEMORY_HOST)
+		return host_monitor_name();
+	if (memory != PEERDMA_MEMORY_DEVICE)
+		return NULL;
+	return monitor_outside(MONITOR_DEVICE) ? monitor_outside(MONITOR_DEVICE) : hooks_begin() > 0 ? "libpeerdma-hooks" : NULL;
+}

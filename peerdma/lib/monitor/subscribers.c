@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/* subscribers.c - see subscribers.h. */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "subscribers.h"
+
+static bool take(struct subscribers *block, peerdma_hook_fn fn, void *arg)
+{
+	for (int i = 0; i < SUBSCRIBERS_PER_BLOCK; i++) {
+		struct subscriber *s = &block->places[i];
+		bool is = false;
+
+		if (!atomic_compare_exchange_strong(&s->taken, &is, true))
+			continue;
+		atomic_store(&s->arg, arg);
+		s->process = getpid();
+		atomic_store(&s->fn, fn);
+		return true;
+	}
+	return false;
+}
+
+/* The next block, which is made if there is none; NULL: no memory. */
+static struct subscribers *next_block(struct subscribers *block)
+{
+	struct subscribers *next = atomic_load(&block->next), *fresh;
+
+	if (next)
+		return next;
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return NULL;
+	if (atomic_compare_exchange_strong(&block->next, &next, fresh))
+		return fresh;
+	free(fresh);
+	return next;
+}
+
+int subscribers_add(struct subscribers *list, peerdma_hook_fn fn, void *arg)
+{
+	for (; list; list = next_block(list)) {
+		if (take(list, fn, arg))
+			return 0;
+	}
+	return -ENOMEM;
+}
+
+static struct subscriber *find(struct subscribers *list, peerdma_hook_fn fn, const void *arg)
+{
+	for (; list; list = atomic_load(&list->next)) {
+		for (int i = 0; i < SUBSCRIBERS_PER_BLOCK; i++) {
+			struct subscriber *s = &list->places[i];
+
+			if (atomic_load(&s->fn) == fn && atomic_load(&s->arg) == arg)
+				return s;
+		}
+	}
+	return NULL;
+}
+
+/* A child of vfork() that is in the function, and has not been killed there. */
+static bool child_inside(struct subscriber *s)
+{
+	pid_t child = atomic_load(&s->child);
+	siginfo_t info = { 0 };
+
+	if (!child)
+		return false;
+	if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) ? errno != ECHILD : !info.si_pid)
+		return true;
+	atomic_compare_exchange_strong(&s->child, &child, 0);
+	return false;
+}
+
+void subscribers_remove(struct subscribers *list, peerdma_hook_fn fn, void *arg)
+{
+	struct subscriber *s = find(list, fn, arg);
+
+	if (!s)
+		return;
+	atomic_store(&s->fn, NULL);
+	/* Not set to 0: one who has seen the function before may count itself only now, and goes away again. */
+	while ((atomic_load(&s->inside) || child_inside(s)) && s->process == getpid())
+		sched_yield();
+	/* A forked child has none of the threads that may have been in it, and none of their counts can be trusted. */
+	if (s->process != getpid())
+		atomic_store(&s->inside, 0);
+	atomic_store(&s->taken, false);
+}
+
+/* Of several at a time one only is not waited for for ever if it is killed. */
+static bool call_in_child(struct subscriber *s, const struct peerdma_hook_event *event)
+{
+	peerdma_hook_fn fn;
+	pid_t none = 0;
+
+	if (!atomic_compare_exchange_strong(&s->child, &none, getpid()))
+		return false;
+	fn = atomic_load(&s->fn);
+	if (fn)
+		fn(atomic_load(&s->arg), event);
+	atomic_store(&s->child, 0);
+	return true;
+}
+
+static void call(struct subscriber *s, const struct peerdma_hook_event *event)
+{
+	peerdma_hook_fn fn;
+
+	if (!atomic_load(&s->fn) || (s->process != getpid() && call_in_child(s, event)))
+		return;
+	/* Counted before the second look: either the thread that unsubscribes sees the count, or we see its change. */
+	atomic_fetch_add(&s->inside, 1);
+	fn = atomic_load(&s->fn);
+	if (fn)
+		fn(atomic_load(&s->arg), event);
+	atomic_fetch_sub(&s->inside, 1);
+}
+
+void subscribers_call(struct subscribers *list, const struct peerdma_hook_event *event)
+{
+	for (; list; list = atomic_load(&list->next)) {
+		for (int i = 0; i < SUBSCRIBERS_PER_BLOCK; i++)
+			call(&list->places[i], event);
+	}
+}

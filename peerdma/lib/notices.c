@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+/*
+ * notices.c - revocations that back-ends in this process tell of: the queue in which their
+ * notices wait for peerdma_next_event().
+ */
+#include <sys/eventfd.h>
+
+#include "backend.h"
+#include "base/cancel.h"
+
+void notice_fill(struct peerdma_notice *notice, struct peerdma_region *region)
+{
+	notice->region = region;
+	notice->cookie = region->cookie;
+	notice->addr = region->addr;
+	notice->length = region->length;
+}
+
+void notice_put(struct peerdma_region *region)
+{
+	struct peerdma *ctx = region->ctx;
+	bool first = !ctx->notices;
+	int was;
+
+	region->notice_waits = true;
+	region->notice_next = NULL;
+	*ctx->notices_end = region;
+	ctx->notices_end = &region->notice_next;
+	if (!first)
+		return;
+	was = cancel_off();
+	eventfd_write(ctx->notice_fd, 1);
+	cancel_back(was);
+}
+
+void notice_forget(struct peerdma_region *region)
+{
+	struct peerdma *ctx = region->ctx;
+	struct peerdma_region **link = &ctx->notices;
+	eventfd_t count;
+	int was;
+
+	if (!region->notice_waits)
+		return;
+	while (*link != region)
+		link = &(*link)->notice_next;
+	*link = region->notice_next;
+	if (!*link)
+		ctx->notices_end = link;
+	region->notice_waits = false;
+	if (ctx->notices)
+		return;
+	was = cancel_off();
+	eventfd_read(ctx->notice_fd, &count);
+	cancel_back(was);
+}
+
+bool notice_take(struct peerdma *ctx, struct peerdma_notice *notice)
+{
+	struct peerdma_region *region;
+
+	pthread_mutex_lock(&ctx->lock);
+	region = ctx->notices;
+	if (region) {
+		notice_fill(notice, region);
+		notice_forget(region);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return region;
+}
+
+/* Lock.  Whether it has MRs to be ended. */
+static bool revoked_locked(struct peerdma_region *region)
+{
+	if (!region->revoked) {
+		__atomic_store_n(&region->revoked, true, __ATOMIC_RELEASE);
+		if (region->published)
+			notice_put(region);
+	}
+	return region->published;
+}
+
+void region_revoked(struct peerdma_region *region)
+{
+	struct peerdma_region *whole = region->whole;
+	int (*mrs_end)(struct peerdma_region *region, bool over);
+	struct peerdma *ctx = region->ctx;
+	bool mrs = false;
+
+	/* First of all: what is read after this was not pinned. */
+	__atomic_store_n(&region->word, region->validity.generation + 1, __ATOMIC_RELEASE);
+	if (whole)
+		__atomic_store_n(&whole->word, whole->validity.generation + 1, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&ctx->lock);
+	revoked_locked(region);
+	if (whole)
+		mrs = revoked_locked(whole);
+	mrs_end = ctx->mrs_end;
+	pthread_mutex_unlock(&ctx->lock);
+	if (!mrs_end)
+		return;
+	if (!whole)
+		mrs_end(region, true);
+	else if (mrs)
+		mrs_end(whole, true);
+}

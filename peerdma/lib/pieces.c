@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+/*
+ * pieces.c - the allocations that a range of GPU memory is made of.  A framework that
+ * maps memory side by side (PyTorch's expandable segments) has tens of them behind one
+ * pointer, and each ends at a time of its own.
+ */
+#include <stdlib.h>
+
+#include "internal.h"
+
+static int unknown(uint64_t at, const struct peerdma_region *region, enum cuda_answer answer)
+{
+	if (at != region->addr)
+		return fail(-ENXIO, "the range passes the end of its allocation, at offset %llu none follows; pin %llu "
+			    "bytes at most", (unsigned long long)(at - region->addr), (unsigned long long)(at - region->addr));
+	if (answer == CUDA_ABSENT)
+		return fail(-ENODEV, "this process does not use CUDA");
+	return fail(-ENXIO, "CUDA does not know it as its memory");
+}
+
+/* The allocation at `at': base and length are the whole allocation's. */
+static int ask(const struct peerdma_region *region, uint64_t at, struct peerdma_memory *m)
+{
+	const void *ptr = (const void *)(uintptr_t)at;
+	enum cuda_answer answer;
+	int error = 0;
+
+	*m = (struct peerdma_memory){ .size = sizeof(*m) };
+	answer = cuda_query(ptr, m, &error);
+	if (answer == CUDA_FAILED)
+		return fail(-EIO, "cuPointerGetAttributes failed with CUDA error %d", error);
+	if (answer != CUDA_KNOWN && !hsa_query(ptr, m))
+		return unknown(at, region, answer);
+	if (m->kind == PEERDMA_KIND_HOST || at - m->base >= m->length)
+		return fail(-ENXIO, "is for GPU memory, this is host memory");
+	return 0;
+}
+
+static bool grow(struct piece **pieces, size_t n)
+{
+	struct piece *bigger;
+
+	if (n & (n - 1))	/* there is room up to the next power of two */
+		return true;
+	bigger = realloc(*pieces, (n ? 2 * n : 1) * sizeof(*bigger));
+	if (bigger)
+		*pieces = bigger;
+	return bigger;
+}
+
+int pieces_find(struct peerdma_region *region, bool *holes)
+{
+	uint64_t end = region->addr + region->length, next;
+	struct piece *pieces = NULL;
+	struct peerdma_memory m;
+	size_t n = 0;
+	int ret = 0;
+
+	for (uint64_t at = region->addr; at < end; at = next) {
+		ret = ask(region, at, &m);
+		if (!ret && !grow(&pieces, n))
+			ret = fail(-ENOMEM, "out of memory");
+		if (ret) {
+			free(pieces);
+			if (holes)
+				*holes = n && ret == -ENXIO;
+			return ret;
+		}
+		next = m.base + m.length < end ? m.base + m.length : end;
+		pieces[n++] = (struct piece){ .addr = at, .length = next - at, .id = m.buffer_id,
+					      .kind = (enum peerdma_kind)m.kind };
+	}
+	free(region->pieces);
+	region->pieces = pieces;
+	region->piece_count = n;
+	return 0;
+}
+
+bool pieces_still(const struct peerdma_region *region)
+{
+	for (size_t i = 0; i < region->piece_count; i++) {
+		if (!cuda_has_id(region->pieces[i].addr, region->pieces[i].id))
+			return false;
+	}
+	return region->piece_count;
+}

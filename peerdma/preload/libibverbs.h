@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libibverbs.h - libibverbs itself, behind the calls that this library stands in front of.
+ * Names and types are those of libibverbs.so.1 (IBVERBS_1.1 and later), which do not change.
+ */
+#ifndef LIBIBVERBS_H
+#define LIBIBVERBS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ibv_context;
+struct ibv_pd;
+
+/* As programs know it. */
+struct ibv_mr {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	void *addr;
+	size_t length;
+	uint32_t handle, lkey, rkey;
+};
+
+/* A NULL member: this release of libibverbs has no such call. */
+struct verbs_calls {
+	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access);
+	struct ibv_mr *(*reg_mr_iova)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
+	struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access);
+	struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access);
+	int (*rereg_mr)(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access);
+	int (*dereg_mr)(struct ibv_mr *mr);
+	int (*dealloc_pd)(struct ibv_pd *pd);
+	void *library;
+};
+
+/* Found by the first call. Never NULL; its members are, where libibverbs is not loaded. */
+const struct verbs_calls *verbs_calls(void);
+
+#endif

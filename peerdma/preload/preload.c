@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+/*
+ * preload.c - verbs' registration calls, for programs that know nothing of this library.
+ *
+ *	LD_PRELOAD=libpeerdma-verbs.so.0 PROGRAM
+ *
+ *   ibv_reg_mr()	of a GPU's memory works where the kernel has no peer-memory client: a dma-buf
+ *			of the memory is registered in its place
+ *   ibv_reg_dmabuf_mr() works where the device's kernel driver has it and its provider library has not
+ *   PEERDMA_VERBS_CACHE=1 keeps registrations for the next ibv_reg_mr() of the same memory
+ *   PEERDMA_VERBS_LOG=1 prints each call that this library took over, 0 nothing; else the
+ *			first failure is printed
+ *
+ * libibverbs is asked first, but for what is to be cached: what works without us stays as it is.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory.h"
+#include "peerdma.h"
+#include "verbs_kernel.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* ---- What is printed ---- */
+
+static int log_level(void)
+{
+	const char *asked = getenv("PEERDMA_VERBS_LOG");
+
+	return asked && *asked ? atoi(asked) : -1;
+}
+
+static void print_done(const char *call, const void *addr, size_t length, const struct ibv_mr *mr, const char *how)
+{
+	int error = errno;
+
+	if (log_level() > 0)
+		fprintf(stderr, "peerdma-verbs: %s: [%p, +%zu): %s, lkey 0x%x\n", call, addr, length, how, mr->lkey);
+	errno = error;
+}
+
+static void print_failed(const char *call, const void *addr, size_t length)
+{
+	static int printed;
+	int error = errno, level = log_level();
+
+	if (level > 0 || (level < 0 && !__atomic_exchange_n(&printed, 1, __ATOMIC_RELAXED)))
+		fprintf(stderr, "peerdma-verbs: %s: [%p, +%zu) is a GPU's memory and was not registered: %s\n", call, addr, length,
+			peerdma_last_error());
+	errno = error;
+}
+
+/* ---- Registering ---- */
+
+enum entry { REG_MR, REG_MR_IOVA, REG_MR_IOVA2 };
+
+struct request {
+	enum entry entry;
+	struct ibv_pd *pd;
+	void *addr;
+	size_t length;
+	uint64_t iova;
+	unsigned int access;
+};
+
+static const char *const names[] = { "ibv_reg_mr", "ibv_reg_mr_iova", "ibv_reg_mr_iova2" };
+
+/* libibverbs' calls may call each other, and libpeerdma calls them: those are not a program's. */
+static _Thread_local bool inside;
+
+static struct ibv_mr *absent(void)
+{
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+static struct ibv_mr *by_libibverbs(const struct request *r)
+{
+	const struct verbs_calls *v = verbs_calls();
+
+	if (r->entry == REG_MR)
+		return v->reg_mr ? v->reg_mr(r->pd, r->addr, r->length, (int)r->access) : absent();
+	if (r->entry == REG_MR_IOVA)
+		return v->reg_mr_iova ? v->reg_mr_iova(r->pd, r->addr, r->length, r->iova, (int)r->access) : absent();
+	return v->reg_mr_iova2 ? v->reg_mr_iova2(r->pd, r->addr, r->length, r->iova, r->access) : absent();
+}
+
+static struct ibv_mr *by_cache(const struct request *r)
+{
+	struct ibv_mr *mr;
+
+	if (!memory_cached() || r->iova != (uintptr_t)r->addr)
+		return NULL;
+	mr = memory_reg(r->pd, r->addr, r->length, (int)r->access, true);
+	if (mr)
+		print_done(names[r->entry], r->addr, r->length, mr, "from the cache");
+	return mr;
+}
+
+/* libibverbs could not, and errno says why.  A GPU's memory is registered by us; all else stays refused. */
+static struct ibv_mr *by_libpeerdma(const struct request *r)
+{
+	int error = errno;
+	struct ibv_mr *mr;
+
+	if (!memory_is_gpu(r->addr) || r->iova != (uintptr_t)r->addr) {
+		errno = error;
+		return NULL;
+	}
+	mr = memory_reg(r->pd, r->addr, r->length, (int)r->access, false);
+	if (mr)
+		print_done(names[r->entry], r->addr, r->length, mr, "a GPU's memory");
+	else
+		print_failed(names[r->entry], r->addr, r->length);
+	return mr;
+}
+
+static struct ibv_mr *reg(const struct request *r)
+{
+	struct ibv_mr *mr;
+
+	if (inside)
+		return by_libibverbs(r);
+	inside = true;
+	mr = by_cache(r);
+	if (!mr)
+		mr = by_libibverbs(r);
+	if (!mr)
+		mr = by_libpeerdma(r);
+	inside = false;
+	return mr;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return reg(&(struct request){ REG_MR, pd, addr, length, (uintptr_t)addr, (unsigned int)access });
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return reg(&(struct request){ REG_MR_IOVA, pd, addr, length, iova, (unsigned int)access });
+}
+
+/* What the macro ibv_reg_mr() calls where access has optional flags, or is not known when it is compiled. */
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	return reg(&(struct request){ REG_MR_IOVA2, pd, addr, length, iova, access });
+}
+
+EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	const struct verbs_calls *verbs = verbs_calls();
+	struct ibv_mr *mr = verbs->reg_dmabuf_mr ? verbs->reg_dmabuf_mr(pd, offset, length, iova, fd, access) : absent();
+
+	if (mr || errno != EOPNOTSUPP)
+		return mr;
+	mr = verbs_kernel_reg_dmabuf(verbs->library, pd, offset, length, iova, fd, access);
+	if (mr)
+		print_done("ibv_reg_dmabuf_mr", (void *)(uintptr_t)offset, length, mr, "by the kernel, not the provider library");
+	return mr;
+}
+
+/* ---- And what else has an MR ---- */
+
+EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	const struct verbs_calls *verbs = verbs_calls();
+	struct given *given = given_take(mr);
+	int error;
+
+	if (!given) {
+		if (verbs_kernel_dereg(verbs->library, mr, &error))
+			return error;
+		return verbs->dereg_mr ? verbs->dereg_mr(mr) : EOPNOTSUPP;
+	}
+	error = memory_dereg(given);
+	if (!error)
+		free(given);
+	else if (given_add(given))
+		fprintf(stderr, "peerdma-verbs: ibv_dereg_mr: out of memory: the MR with lkey 0x%x is lost\n", mr->lkey);
+	return error;
+}
+
+EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	const struct verbs_calls *verbs = verbs_calls();
+
+	if (!given_has(mr) && verbs->rereg_mr)
+		return verbs->rereg_mr(mr, flags, pd, addr, length, access);
+	errno = EOPNOTSUPP;
+	return -1;		/* IBV_REREG_MR_ERR_INPUT: the MR is as before */
+}
+
+EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	const struct verbs_calls *verbs = verbs_calls();
+	int error = memory_leave(pd);
+
+	if (error)
+		return error;
+	return verbs->dealloc_pd ? verbs->dealloc_pd(pd) : EOPNOTSUPP;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+/*
+ * options.c - the options of subcommands.
+ */
+#include <getopt.h>
+#include <string.h>
+
+#include "tool.h"
+
+enum { OPT_JSON = 256, OPT_TSV, OPT_ASCII, OPT_COLOR, OPT_ROOT, OPT_VERSION, OPT_OWN };
+
+int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, const char *usage)
+{
+	return tool_options_own(tool, argc, argv, takes, NULL, 0, usage);
+}
+
+static bool take_own(const struct tool_own *own, size_t count, int c)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (c != OPT_OWN + (int)i && (c != own[i].letter || !own[i].letter))
+			continue;
+		if (own[i].value)
+			*own[i].value = optarg;
+		else
+			*own[i].given = true;
+		return true;
+	}
+	return false;
+}
+
+int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_own *own,
+		     size_t count, const char *usage)
+{
+	static const struct {
+		struct option option;
+		unsigned int needs;
+	} all[] = {
+		{ { "help", no_argument, NULL, 'h' }, 0 },
+		{ { "root", required_argument, NULL, OPT_ROOT }, 0 },
+		{ { "version", no_argument, NULL, OPT_VERSION }, 0 },
+		{ { "json", no_argument, NULL, OPT_JSON }, OPTION_JSON },
+		{ { "tsv", no_argument, NULL, OPT_TSV }, OPTION_TSV },
+		{ { "ascii", no_argument, NULL, OPT_ASCII }, OPTION_ASCII },
+		{ { "color", no_argument, NULL, OPT_COLOR }, OPTION_COLOR },
+	};
+	struct option options[sizeof(all) / sizeof(all[0]) + TOOL_OWN_MAX + 1] = { 0 };
+	char letters[2 * TOOL_OWN_MAX + 3] = "+h", *letter = letters + 2;
+	size_t n = 0;
+	int c;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if ((all[i].needs & takes) == all[i].needs)
+			options[n++] = all[i].option;
+	}
+	for (size_t i = 0; i < count && i < TOOL_OWN_MAX; i++) {
+		if (!own[i].name) {
+			letters[0] = 'h';	/* where an argument is expected, options may come after it */
+			continue;
+		}
+		options[n++] = (struct option){ own[i].name, own[i].value ? required_argument : no_argument, NULL, OPT_OWN + (int)i };
+		if (own[i].letter)
+			*letter++ = own[i].letter;
+		if (own[i].letter && own[i].value)
+			*letter++ = ':';
+	}
+	optind = 0;
+	while ((c = getopt_long(argc, argv, letters, options, NULL)) >= 0) {
+		switch (c) {
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_OK;
+		case OPT_VERSION:
+			puts("peerdma " TOOL_VERSION);
+			return EXIT_OK;
+		case OPT_ROOT:
+			tool->root = optarg;
+			break;
+		case OPT_JSON:
+			tool->json = true;
+			break;
+		case OPT_TSV:
+			tool->tsv = true;
+			break;
+		case OPT_ASCII:
+			tool->ascii = true;
+			break;
+		case OPT_COLOR:
+			tool->color = true;
+			break;
+		default:
+			if (take_own(own, count, c))
+				break;
+			fputs(usage, stderr);
+			return EXIT_ERROR;
+		}
+	}
+	for (size_t i = 0; i < count && optind < argc; i++) {
+		if (!own[i].name)
+			*own[i].value = argv[optind++];
+	}
+	if (optind < argc) {
+		warn("'%s' is not expected here", argv[optind]);
+		fputs(usage, stderr);
+		return EXIT_ERROR;
+	}
+	if (tool->json && tool->tsv) {
+		warn("choose one of --json and --tsv");
+		return EXIT_ERROR;
+	}
+	return -1;
+}

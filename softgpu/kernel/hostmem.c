@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * hostmem.c - cudaHostAlloc()'s write-combined memory, as a program has it on Tegra: the
+ * area says so.  The interface's page table does not, so whoever pins such memory can
+ * learn it from the area alone (vm_page_prot).
+ *
+ * The pages are mapped cached all the same.  The kernel has them mapped so, and two
+ * memory types for one page are an error on most machines.
+ *
+ * The area has a file of its own: a forked child may keep it, and must not keep the
+ * parent's /dev/softgpuN open by it.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/fcntl.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include "compat.h"
+#include "softgpu.h"
+
+static const struct file_operations hostmem_ops = {
+	.owner = THIS_MODULE,
+};
+
+static int insert_page(struct vm_area_struct *vma, unsigned long addr)
+{
+	struct page *page = alloc_page(GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT | __GFP_NOWARN);
+	int err;
+
+	if (!page)
+		return -ENOMEM;
+	err = vm_insert_page(vma, addr, page);
+	/* The area's, and then that of who pins it. */
+	put_page(page);
+	return err;
+}
+
+int softgpu_hostmem_mmap(struct vm_area_struct *vma)
+{
+	unsigned long addr;
+	struct file *file;
+	int err = 0;
+
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
+		return -EINVAL;
+	file = anon_inode_getfile("[softgpu-host]", &hostmem_ops, NULL, O_RDWR);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	vma_set_file(vma, file);
+	fput(file);
+	softgpu_vm_flags(vma, VM_DONTEXPAND, VM_MAYEXEC);
+	for (addr = vma->vm_start; !err && addr < vma->vm_end; addr += PAGE_SIZE) {
+		err = fatal_signal_pending(current) ? -EINTR : insert_page(vma, addr);
+		cond_resched();
+	}
+	vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	return err;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * rules.c - mistakes of clients, each logged once per client with the rule that it breaks.
+ *
+ * A client is a kernel module; its name is found by an address in its code.  Most mistakes
+ * go unpunished on a quiet machine, and hang or crash a busy one with NVIDIA's driver.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bitops.h>
+#include <linux/kallsyms.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include "p2p.h"
+
+struct rule {
+	bool notice;
+	const char *section;	/* of NVIDIA's guide, "GPUDirect RDMA", release 12.3 */
+	const char *text;
+};
+
+/*
+ * Errors are what hangs or crashes with some release of NVIDIA's driver.  The rest, which
+ * right clients may do knowingly, or which only costs time, are notices.
+ */
+static const struct rule rules[] = {
+	[NVP2P_UNALIGNED] = { false, "12.2",
+		"addresses and lengths are multiples of 64 KiB; the client rounds both: EINVAL" },
+	[NVP2P_IN_CALLBACK] = { false, "11.3 and 13.3",
+		"only free_page_table and free_dma_mapping are for callbacks; NVIDIA's driver holds its lock and may deadlock" },
+	[NVP2P_PUT_ELSEWHERE] = { true, "12.3",
+		"the driver looks among the pins of the calling process only: 0 is returned, the pin stays until its memory goes" },
+	[NVP2P_PUT_TOKEN] = { true, "13.3",
+		"the token is not of the context whose memory is pinned: 0 is returned, the pin stays until its memory goes" },
+	[NVP2P_PUT_PERSISTENT] = { false, "10",
+		"put_pages_persistent ends a persistent pin: 0 is returned, and this one stays" },
+	[NVP2P_NOT_FREED] = { false, "11.3",
+		"a callback frees its page table by free_page_table; with drivers that leave that to the client, the table leaks" },
+	[NVP2P_FREED_LIVE] = { false, "13.3",
+		"that is for the table's own callback; this one is pinned, and some drivers would free it now: ignored" },
+	[NVP2P_FREED_NOTHING] = { false, "11.3",
+		"that is no page table; some drivers would read it: ignored" },
+	[NVP2P_SLOW] = { true, "11.3",
+		"a callback may block for a few milliseconds, for the whole driver waits" },
+	[NVP2P_OTHER_PEER] = { false, "13.3",
+		"a mapping is unmapped for the device that it was made for: unmapped all the same, the driver warns" },
+	[NVP2P_UNLOADED] = { false, "12.3",
+		"a client puts its pins, each in the process that has the memory, before it goes; NVIDIA's driver would call code that is gone" },
+	[NVP2P_DEADLOCK] = { false, "11.3",
+		"the client holds a lock across calls and takes it in its callback, or waits there for a call: NVIDIA's driver hangs" },
+};
+
+#define CLIENTS	32
+
+static struct client {
+	char name[MODULE_NAME_LEN];	/* empty: free */
+	unsigned long told;		/* a bit for each rule */
+} clients[CLIENTS];
+static DEFINE_SPINLOCK(clients_lock);
+
+/* "sym+0x1/0x2 [module]": the module, or what stands for it. */
+static void name_of(const void *code, char name[MODULE_NAME_LEN])
+{
+	char symbol[KSYM_SYMBOL_LEN], *module, *end;
+
+	sprint_symbol(symbol, (unsigned long)code);
+	module = strrchr(symbol, '[');
+	end = module ? strchr(module, ']') : NULL;
+	if (end) {
+		*end = 0;
+		strscpy(name, module + 1, MODULE_NAME_LEN);
+	} else {
+		strscpy(name, "unknown", MODULE_NAME_LEN);
+	}
+}
+
+/* When there are too many, the last place stands for all further ones. */
+static struct client *client_locked(const char *name)
+{
+	struct client *c;
+
+	for (c = clients; c < clients + CLIENTS - 1 && c->name[0]; c++)
+		if (!strcmp(c->name, name))
+			break;
+	if (!c->name[0])
+		strscpy(c->name, name, MODULE_NAME_LEN);
+	return c;
+}
+
+static bool is_new(const char *name, enum nvp2p_rule rule)
+{
+	bool told;
+
+	spin_lock(&clients_lock);
+	told = __test_and_set_bit(rule, &client_locked(name)->told);
+	spin_unlock(&clients_lock);
+	return !told;
+}
+
+#define MISTAKE	"client %s: %pV: %s (GPUDirect RDMA guide, %s). Not repeated.\n"
+
+void nvp2p_mistake(enum nvp2p_rule rule, const void *code, const char *fmt, ...)
+{
+	const struct rule *r = &rules[rule];
+	char name[MODULE_NAME_LEN];
+	struct va_format what;
+	va_list args;
+
+	name_of(code, name);
+	if (!is_new(name, rule))
+		return;
+	va_start(args, fmt);
+	what.fmt = fmt;
+	what.va = &args;
+	if (r->notice)
+		pr_notice(MISTAKE, name, &what, r->text, r->section);
+	else
+		pr_err(MISTAKE, name, &what, r->text, r->section);
+	va_end(args);
+}
+
+/* The next one of that name is another client. */
+void nvp2p_client_gone(const struct module *client)
+{
+	struct client *c;
+
+	spin_lock(&clients_lock);
+	for (c = clients; c < clients + CLIENTS; c++)
+		if (!strcmp(c->name, client->name))
+			c->told = 0;
+	spin_unlock(&clients_lock);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* pool_int.h - what pool.c (memory of pools), pool_set.c (pools) and pool_ipc.c (in other processes) share. */
+#ifndef SGU_POOL_INT_H
+#define SGU_POOL_INT_H
+
+#include "internal.h"
+#include "pool.h"
+
+struct pool {
+	struct sgu_obj obj;
+	int gpu;
+	bool imported;			/* another process's: gives no memory */
+	CUmemPoolProps props;
+	uint64_t secret[2];		/* ties exported pointers to the exported pool */
+	/* the rest under sgu_pool_lock */
+	uint64_t threshold, used, high;
+	int reuse[3];
+	uint8_t access[SOFTGPU_MAX_GPUS];
+};
+
+/* A piece of memory: allocated from a pool, or imported by one. */
+struct piece {
+	uint64_t va, length;
+	struct pool *pool;		/* a reference */
+	uint32_t kctx;			/* of the pool's GPU */
+	unsigned int opens;		/* imported: how often; else 0 */
+};
+
+/* Guards the pieces and the pools' figures.  Innermost, never held across a call of the driver. */
+extern pthread_mutex_t sgu_pool_lock;
+
+/* A reference to the pool behind a handle, or NULL. */
+struct pool *sgu_pool_get(CUmemoryPool handle);
+/* A new pool with a handle, or NULL. */
+struct pool *sgu_pool_new(int gpu, const CUmemPoolProps *props);
+/* A reference to the pool that allocations on the GPU come from now. */
+struct pool *sgu_pool_current(int gpu);
+
+/* Records a piece, taking over the caller's reference to the pool when it succeeds. */
+bool sgu_piece_add(const struct piece *piece);
+/* The piece at va, with sgu_pool_lock held. */
+struct piece *sgu_piece_at(uint64_t va);
+/* The context in which memory of the GPU is made or opened: the queue's, else the GPU's primary one; 0: neither. */
+uint32_t sgu_pool_kctx(int gpu, const struct sgu_queue *queue);
+
+#endif

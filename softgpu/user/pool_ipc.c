@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+/* pool_ipc.c - pools and their memory in other processes. */
+#include <errno.h>
+#include <string.h>
+
+#include "pool_int.h"
+#include "share.h"
+
+/* What a CUmemPoolPtrExportData holds. */
+struct pointer {
+	char magic[8];
+	uint64_t id, key[2];		/* the driver's, of the memory */
+	uint64_t secret[2];		/* of its pool */
+	char zero[8];
+	uint64_t length;
+};
+
+_Static_assert(sizeof(struct pointer) == sizeof(CUmemPoolPtrExportData), "an exported pointer's size");
+
+static const struct pointer blank = { .magic = "SGPUPTR1" };
+
+SGU_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool handle,
+						     CUmemAllocationHandleType handleType,
+						     unsigned long long flags)
+{
+	struct sgu_share share = { .type = SGU_SHARE_POOL };
+	CUresult result = sgu_enter();
+	struct pool *pool;
+	int fd;
+
+	if (result)
+		return result;
+	pool = handle_out && !flags ? sgu_pool_get(handle) : NULL;
+	if (!pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pool->imported || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+	    !(pool->props.handleTypes & handleType)) {
+		sgu_obj_put(&pool->obj);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	share.gpu = sgu_gpus[pool->gpu].info.index;
+	memcpy(share.key, pool->secret, sizeof(share.key));
+	sgu_obj_put(&pool->obj);
+	result = sgu_share_make(&share, &fd);
+	if (!result)
+		memcpy(handle_out, &fd, sizeof(fd));
+	return result;
+}
+
+/* The handle is the descriptor itself, as a pointer; it stays the caller's. */
+SGU_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
+						       CUmemAllocationHandleType handleType,
+						       unsigned long long flags)
+{
+	CUmemPoolProps props = {
+		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+	};
+	CUresult result = sgu_enter();
+	struct sgu_share share;
+	struct pool *pool;
+
+	if (result)
+		return result;
+	if (!pool_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = sgu_share_read((int)(intptr_t)handle, SGU_SHARE_POOL, &share);
+	if (result)
+		return result;
+	props.location.id = sgu_gpu_of_index(share.gpu);
+	if (props.location.id < 0)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pool = sgu_pool_new(props.location.id, &props);
+	if (!pool)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pool->imported = true;
+	memcpy(pool->secret, share.key, sizeof(pool->secret));
+	*pool_out = (CUmemoryPool)(uintptr_t)pool->obj.handle;
+	return CUDA_SUCCESS;
+}
+
+SGU_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
+{
+	struct softgpu_ipc_export export = { .size = sizeof(export), .va = ptr };
+	struct pointer pointer = blank;
+	CUresult result = sgu_enter();
+	const struct piece *piece;
+	bool ok;
+
+	if (result)
+		return result;
+	pthread_mutex_lock(&sgu_pool_lock);
+	piece = sgu_piece_at(ptr);
+	ok = shareData_out && piece && piece->va == ptr && !piece->opens && piece->pool->props.handleTypes;
+	if (ok) {
+		pointer.length = piece->length;
+		memcpy(pointer.secret, piece->pool->secret, sizeof(pointer.secret));
+	}
+	pthread_mutex_unlock(&sgu_pool_lock);
+	if (!ok)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = sgu_result(sgu_call_any(SOFTGPU_IPC_EXPORT, &export));
+	if (result)
+		return result;
+	pointer.id = export.id;
+	memcpy(pointer.key, export.key, sizeof(pointer.key));
+	memcpy(shareData_out, &pointer, sizeof(pointer));
+	return CUDA_SUCCESS;
+}
+
+/* Opened: recorded, or counted once more. */
+static CUresult record(struct pool *pool, uint32_t kctx, uint64_t va, uint64_t length)
+{
+	struct piece piece = { .va = va, .length = length, .pool = pool, .kctx = kctx, .opens = 1 };
+	struct piece *there;
+
+	pthread_mutex_lock(&sgu_pool_lock);
+	there = sgu_piece_at(va);
+	if (there)
+		there->opens++;
+	pthread_mutex_unlock(&sgu_pool_lock);
+	if (there)
+		return CUDA_SUCCESS;
+	sgu_obj_ref(&pool->obj);
+	if (sgu_piece_add(&piece))
+		return CUDA_SUCCESS;
+	sgu_obj_put(&pool->obj);
+	sgu_call_any(SOFTGPU_IPC_CLOSE, &(struct softgpu_va) { .size = sizeof(struct softgpu_va), .va = va });
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SGU_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool handle,
+					   CUmemPoolPtrExportData *shareData)
+{
+	struct softgpu_ipc_open open = { .size = sizeof(open) };
+	struct sgu_queue queue;
+	struct pointer pointer;
+	struct pool *pool;
+	CUresult result = sgu_queue_get(NULL, &queue);
+	int err;
+
+	if (result)
+		return result;
+	sgu_queue_put(&queue);
+	pool = ptr_out && shareData ? sgu_pool_get(handle) : NULL;
+	if (!pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = CUDA_ERROR_INVALID_VALUE;
+	memcpy(&pointer, shareData, sizeof(pointer));
+	if (!pool->imported || memcmp(pointer.magic, blank.magic, sizeof(blank.magic)) ||
+	    memcmp(pointer.secret, pool->secret, sizeof(pool->secret)))
+		goto out;
+	open.id = pointer.id;
+	memcpy(open.key, pointer.key, sizeof(open.key));
+	open.ctx = sgu_pool_kctx(pool->gpu, &queue);
+	result = CUDA_ERROR_INVALID_CONTEXT;
+	if (!open.ctx)
+		goto out;
+	err = sgu_call(pool->gpu, SOFTGPU_IPC_OPEN, &open);
+	if (err == -EEXIST)
+		result = CUDA_ERROR_INVALID_CONTEXT;	/* one's own memory */
+	else
+		result = sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	if (!err)
+		result = record(pool, open.ctx, open.va, pointer.length);
+	if (!result)
+		*ptr_out = open.va;
+out:
+	sgu_obj_put(&pool->obj);
+	return result;
+}

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: MIT
+/*
+ * peerdma_test_limits.c - what a user may take of pins, mappings, views, dma-bufs and a
+ * GPU's aperture: no more than the limit, and no other user runs short of it.
+ */
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "peerdma_test_card.h"
+#include "peerdma_test_gpu.h"
+#include "peerdma_test_users.h"
+
+#define BOTH (PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE)
+
+/* ---- pins ---- */
+
+static int pin_dmabuf(int fd, int dmabuf, uint32_t *handle)
+{
+	struct peerdma_pin_dmabuf_args a = { .size = sizeof(a), .fd = dmabuf };
+	int ret = ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a);
+
+	*handle = a.handle;
+	return ret;
+}
+
+/* A debug kernel takes minutes for 65536. */
+static unsigned int most = 65536;
+
+static int one_more(void *arg)
+{
+	struct peerdma_pin_args a;
+
+	FAILS(EDQUOT, pin(dev_open(), arg, PAGE, PEERDMA_PIN_HOST, &a));
+	return 0;
+}
+
+/* As many as a user may have, of a page that is locked once. */
+static int take_all(int peer, void *arg)
+{
+	char *memory = host_memory(PAGE);
+	struct peerdma_pin_args a;
+	uint32_t handle = 0, last = 0;
+	int fd = dev_open(), dmabuf;
+	unsigned int n = 1;
+
+	become(*(uid_t *)arg, 0);
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	dmabuf = export(fd, a.handle, 0, 0);
+	CHECK(info(fd).user_pins == 1 && info(fd).user_exports == 1 && info(fd).max_user_pins == most);
+	for (; n <= most && !pin_dmabuf(fd, dmabuf, &handle); n++)
+		last = handle;
+	CHECK(errno == EDQUOT && n == most && info(fd).user_pins == n);
+	FAILS(EDQUOT, pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	CHECK(in_child(one_more, memory) == 0);
+	WORKS(unpin(fd, last));
+	WORKS(pin_dmabuf(fd, dmabuf, &handle));
+	FAILS(EDQUOT, pin_dmabuf(fd, dmabuf, &handle));
+	CHECK(info(fd).user_pins == most);
+	say(peer);
+	hear(peer);
+	return 0;
+}
+
+static int pin_a_hundred(void *arg)
+{
+	char *memory = host_memory(PAGE);
+	struct peerdma_pin_args a;
+	int fd = dev_open();
+
+	become(*(uid_t *)arg, 0);
+	for (int i = 0; i < 100; i++)
+		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	CHECK(info(fd).user_pins == 100);
+	return 0;
+}
+
+static void pins_of_all(void)
+{
+	uid_t taker = 61001, other = 61002;
+	struct process p = begin(take_all, &taker);
+
+	CHECK(hear(p.peer));
+	/* The page, and generations but for the first page of them: peerdma_test_locked.c. */
+	CHECK(taken(taker, "pins") == most);
+	CHECK(taken(taker, "locked") == (long long)(PAGE + (most * sizeof(uint32_t) / PAGE - 1) * 9 * PAGE));
+	CHECK(in_child(pin_a_hundred, &other) == 0);
+	CHECK(!kill(p.pid, SIGKILL) && finish(&p) == 128 + SIGKILL);
+	CHECK(nothing_left(taker) && nothing_left(other));
+}
+
+/* Root is charged and not limited. */
+static void root_is_exempt(void)
+{
+	char *memory = host_memory(PAGE);
+	struct peerdma_pin_args a;
+	int fd = dev_open();
+
+	for (int i = 0; i < 4; i++)
+		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	CHECK(taken(0, "pins") == 4 && info(fd).user_pins == 4 && info(fd).max_user_pins == 2);
+	close(fd);
+	CHECK(nothing_left(0));
+	munmap(memory, PAGE);
+}
+
+/* ---- the last handles are root's ---- */
+
+#define NO_MORE_THAN 4096
+
+/* Those that are kept for the next ones are anybody's. */
+static int take_what_there_is(int peer, void *arg)
+{
+	char *memory = host_memory(PAGE);
+	struct peerdma_pin_args a;
+	int fd = dev_open(), n = 0;
+
+	may_lock(2 * NO_MORE_THAN * PAGE);
+	become(*(uid_t *)arg, 0);
+	while (n < NO_MORE_THAN && !pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a))
+		n++;
+	CHECK(n < NO_MORE_THAN && errno == ENFILE);
+	say(peer);
+	hear(peer);
+	FAILS(ENFILE, pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	say(peer);
+	hear(peer);
+	return 0;
+}
+
+static void reserve(void)
+{
+	char *memory = host_memory(PAGE);
+	struct peerdma_pin_args a;
+	uid_t uid = 61021;
+	int fd = dev_open();
+	struct process p = begin(take_what_there_is, &uid);
+
+	CHECK(hear(p.peer));
+	for (int i = 0; i < 100; i++)
+		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	close(fd);
+	/* It goes back into the reserve. */
+	say(p.peer);
+	CHECK(hear(p.peer));
+	CHECK(finish(&p) == 0);
+	CHECK(nothing_left(uid) && nothing_left(0));
+	munmap(memory, PAGE);
+}
+
+/* ---- what is told of others ---- */
+
+static int pin_five(int peer, void *arg)
+{
+	char *memory = host_memory(PAGE);
+	struct peerdma_pin_args a;
+	int fd = dev_open();
+
+	become(*(uid_t *)arg, 0);
+	CHECK(!info(fd).pins && !info(fd).revocations);
+	for (int i = 0; i < 5; i++)
+		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	CHECK(info(fd).pins == 5);
+	say(peer);
+	hear(peer);
+	return 0;
+}
+
+static int sees_nothing(void *arg)
+{
+	int fd = dev_open();
+
+	become(*(uid_t *)arg, 0);
+	CHECK(!info(fd).pins && !info(fd).revocations);
+	return 0;
+}
+
+static void own_figures(void)
+{
+	uid_t uid = 61022, other = 61023;
+	struct process p = begin(pin_five, &uid);
+	int fd = dev_open();
+
+	CHECK(hear(p.peer));
+	CHECK(in_child(sees_nothing, &other) == 0);
+	CHECK(info(fd).pins == 5 && !info(fd).user_pins);
+	CHECK(finish(&p) == 0);
+	close(fd);
+}
+
+struct watcher {
+	uid_t uid;
+	uint64_t va;		/* 0: pins nothing */
+	uint64_t before, after;	/* revocations it is told of */
+};
+
+/* Two turns: before the memory goes and after. */
+static pthread_barrier_t turn;
+
+static void *watch(void *arg)
+{
+	struct watcher *w = arg;
+	struct peerdma_pin_args a;
+	int fd = dev_open();
+
+	CHECK(!syscall(SYS_setresuid, w->uid, w->uid, w->uid));
+	w->before = info(fd).revocations;
+	if (w->va)
+		WORKS(gpu_pin(fd, w->va, GPU_PAGE, 0, &a));
+	CHECK(info(fd).pins == !!w->va);
+	pthread_barrier_wait(&turn);
+	pthread_barrier_wait(&turn);
+	w->after = info(fd).revocations;
+	close(fd);
+	return NULL;
+}
+
+static void own_revocations(void)
+{
+	struct watcher w[] = { { .uid = 61024, .va = gpu_alloc(GPU_PAGE) }, { .uid = 61025 } };
+	pthread_t threads[2];
+	int fd = dev_open();
+	uint64_t before = info(fd).revocations;
+
+	pthread_barrier_init(&turn, NULL, 3);
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_create(&threads[i], NULL, watch, &w[i]));
+	pthread_barrier_wait(&turn);
+	CHECK(!cu.MemFree(w[0].va));
+	pthread_barrier_wait(&turn);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(info(fd).revocations == before + 1);
+	CHECK(w[0].after == w[0].before + 1 && !w[1].before && !w[1].after);
+	close(fd);
+	prctl(PR_SET_DUMPABLE, 1);	/* as it was before a thread changed its user */
+}
+
+/* ---- mappings, views, dma-bufs: three of each ---- */
+
+static uint32_t mappings(int fd, uint32_t handle)
+{
+	struct peerdma_query_args q;
+
+	WORKS(query(fd, handle, &q));
+	return q.mappings;
+}
+
+static int map_three(int peer, void *arg)
+{
+	struct peerdma_segment segs[4];
+	struct peerdma_pin_args a;
+	uint32_t m[3], more, count;
+	int fd = dev_open();
+
+	(void)peer;
+	become(*(uid_t *)arg, 1U << CAP_SYS_RAWIO);
+	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
+	for (int i = 0; i < 3; i++)
+		WORKS(card_map(fd, a.handle, BOTH, segs, (count = 4, &count), &m[i]));
+	FAILS(EDQUOT, card_map(fd, a.handle, BOTH, segs, (count = 4, &count), &more));
+	CHECK(mappings(fd, a.handle) == 3 && info(fd).user_mappings == 3 && info(fd).max_user_mappings == 3);
+	WORKS(unmap(fd, m[1]));
+	CHECK(info(fd).user_mappings == 2);
+	WORKS(card_map(fd, a.handle, BOTH, segs, (count = 4, &count), &m[1]));
+	FAILS(EDQUOT, card_map(fd, a.handle, BOTH, segs, (count = 4, &count), &more));
+	WORKS(unpin(fd, a.handle));
+	CHECK(!info(fd).user_mappings && !info(fd).user_pins);
+	/* Those of a process that dies are taken down with it. */
+	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
+	WORKS(card_map(fd, a.handle, BOTH, segs, (count = 4, &count), &more));
+	return 0;
+}
+
+static void three_mappings(void)
+{
+	uid_t uid = 61010;
+	struct process p;
+
+	if (!card_open()) {
+		skip("as many mappings as one may have", "no DMA card (PCI 1234:11e8)");
+		return;
+	}
+	p = begin(map_three, &uid);
+	CHECK(finish(&p) == 0);
+	CHECK(nothing_left(uid));
+}
+
+static int refused_view(int fd, uint32_t handle)
+{
+	return view(fd, handle, PAGE, PROT_READ) == MAP_FAILED ? -1 : 0;
+}
+
+static int view_three(int peer, void *arg)
+{
+	struct peerdma_pin_args a;
+	int fd = dev_open(), dmabuf;
+	char *v[3];
+
+	(void)peer;
+	become(*(uid_t *)arg, 0);
+	WORKS(pin(fd, host_memory(4 * PAGE), 4 * PAGE, PEERDMA_PIN_HOST, &a));
+	for (int i = 0; i < 3; i++) {
+		v[i] = view(fd, a.handle, 4 * PAGE, PROT_READ);
+		CHECK(v[i] != MAP_FAILED && v[i][PAGE] == 1);
+	}
+	FAILS(EDQUOT, refused_view(fd, a.handle));
+	dmabuf = export(fd, a.handle, 0, 0);
+	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, dmabuf, 0) == MAP_FAILED && errno == EDQUOT);
+	CHECK(info(fd).user_views == 3 && info(fd).max_user_views == 3 && info(fd).user_exports == 1);
+	/* One in two pieces is one still. */
+	munmap(v[1] + PAGE, PAGE);
+	FAILS(EDQUOT, refused_view(fd, a.handle));
+	munmap(v[1], PAGE);
+	munmap(v[1] + 2 * PAGE, 2 * PAGE);
+	CHECK(info(fd).user_views == 2);
+	v[1] = mmap(NULL, 4 * PAGE, PROT_READ, MAP_SHARED, dmabuf, 0);
+	CHECK(v[1] != MAP_FAILED && v[1][PAGE] == 1);
+	FAILS(EDQUOT, refused_view(fd, a.handle));
+	for (int i = 0; i < 3; i++)
+		munmap(v[i], 4 * PAGE);
+	CHECK(!info(fd).user_views);
+	CHECK(view(fd, a.handle, PAGE, PROT_READ) != MAP_FAILED);
+	return 0;
+}
+
+struct foreign {
+	uid_t uid;
+	uint32_t handle;
+};
+
+/* Of a pin that is another user's. */
+static int use_foreign(int peer, void *arg)
+{
+	const struct foreign *f = arg;
+	int fd;
+
+	become(f->uid, 0);
+	fd = receive(peer);
+	for (int i = 0; i < 3; i++)
+		CHECK(view(fd, f->handle, PAGE, PROT_READ) != MAP_FAILED);
+	FAILS(EDQUOT, refused_view(fd, f->handle));
+	CHECK(export(fd, f->handle, 0, 0) >= 0);
+	say(peer);
+	hear(peer);
+	return 0;
+}
+
+static void three_views(void)
+{
+	struct foreign f = { .uid = 61015 };
+	struct peerdma_pin_args a;
+	char *memory = host_memory(PAGE);
+	int fd = dev_open();
+	uid_t uid = 61011;
+	struct process p = begin(view_three, &uid);
+
+	CHECK(finish(&p) == 0);
+	CHECK(nothing_left(uid));
+	/* Who makes them pays, whose pin it may be. */
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	f.handle = a.handle;
+	p = begin(use_foreign, &f);
+	pass(p.peer, fd);
+	CHECK(hear(p.peer));
+	CHECK(taken(f.uid, "views") == 3 && taken(f.uid, "exports") == 1 && !taken(f.uid, "pins"));
+	CHECK(!taken(0, "views") && !taken(0, "exports") && taken(0, "pins") == 1);
+	CHECK(finish(&p) == 0);
+	CHECK(nothing_left(f.uid));
+	close(fd);
+	munmap(memory, PAGE);
+}
+
+static int export_three(int peer, void *arg)
+{
+	struct peerdma_pin_args a;
+	int fd = dev_open(), e[3];
+
+	(void)peer;
+	become(*(uid_t *)arg, 0);
+	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
+	for (int i = 0; i < 3; i++)
+		CHECK((e[i] = export(fd, a.handle, 0, 0)) >= 0);
+	FAILS(EDQUOT, export(fd, a.handle, 0, 0));
+	CHECK(info(fd).user_exports == 3 && info(fd).max_user_exports == 3);
+	close(e[1]);
+	CHECK(info(fd).user_exports == 2);
+	CHECK((e[1] = export(fd, a.handle, 0, 0)) >= 0);
+	FAILS(EDQUOT, export(fd, a.handle, 0, 0));
+	return 0;
+}
+
+static void three_exports(void)
+{
+	uid_t uid = 61012;
+	struct process p = begin(export_three, &uid);
+
+	CHECK(finish(&p) == 0);
+	CHECK(nothing_left(uid));
+}
+
+/* ---- generations ---- */
+
+/* No more than a page of them: the next is not there while no pin has a slot in it. */
+#define WATCHED 1024
+
+static int pin_beside(int peer, void *arg)
+{
+	char *memory = host_memory(PAGE);
+	struct peerdma_pin_args a;
+	uint32_t handles[WATCHED];
+	int fd = dev_open();
+	const volatile uint32_t *own = generations(fd);
+
+	become(61013, 0);
+	for (int i = 0; i < WATCHED; i++) {
+		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+		CHECK(own[a.slot] == a.generation);
+		handles[i] = a.handle;
+		if (!i)
+			CHECK(a.slot == *(uint32_t *)arg);
+	}
+	say(peer);
+	hear(peer);
+	for (int i = 0; i < WATCHED; i++)
+		WORKS(unpin(fd, handles[i]));
+	return 0;
+}
+
+/* A file's array is about its own pins, whatever others do. */
+static void own_generations(void)
+{
+	/* The first page: there is no more of it than there are slots. */
+	uint32_t before[1024];
+	struct peerdma_pin_args a;
+	char *memory = host_memory(PAGE);
+	int fd = dev_open();
+	const volatile uint32_t *own = generations(fd);
+	struct process p;
+
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	memcpy(before, (const void *)own, sizeof(before));
+	p = begin(pin_beside, &a.slot);
+	CHECK(hear(p.peer));
+	CHECK(!memcmp(before, (const void *)own, sizeof(before)));
+	CHECK(finish(&p) == 0);
+	CHECK(!memcmp(before, (const void *)own, sizeof(before)) && own[a.slot] == a.generation);
+	munmap((void *)own, PEERDMA_MMAP_GENERATIONS_SIZE);
+	close(fd);
+	munmap(memory, PAGE);
+}
+
+/* ---- a GPU's aperture ---- */
+
+#define TAKER 61014
+
+/* A user id of this thread's alone: the memory is of this process. */
+static void *pin_past_the_aperture(void *arg)
+{
+	uint64_t va = *(uint64_t *)arg;
+	struct peerdma_pin_args a[2], more;
+	int fd = dev_open();
+
+	CHECK(!syscall(SYS_setresuid, TAKER, TAKER, TAKER));
+	WORKS(gpu_pin(fd, va, 2 * MIB, 0, &a[0]));
+	/* The same memory again takes room again. */
+	WORKS(gpu_pin(fd, va, 2 * MIB, 0, &a[1]));
+	FAILS(ENOBUFS, gpu_pin(fd, va, GPU_PAGE, 0, &more));
+	CHECK(info(fd).user_aperture == 4 * MIB && info(fd).max_user_aperture == 4 * MIB && info(fd).user_pins == 2);
+	WORKS(unpin(fd, a[0].handle));
+	CHECK(info(fd).user_aperture == 2 * MIB);
+	FAILS(ENOBUFS, gpu_pin(fd, va, 2 * MIB + 1, 0, &more));
+	WORKS(gpu_pin(fd, va, 2 * MIB, 0, &a[0]));
+	/* One that fails for another reason has taken nothing. */
+	WORKS(unpin(fd, a[1].handle));
+	CHECK(gpu_pin(fd, 0x1000, MIB, 0, &more) < 0 && errno != ENOBUFS);
+	CHECK(info(fd).user_aperture == 2 * MIB);
+	close(fd);
+	return NULL;
+}
+
+static void aperture(void)
+{
+	uint64_t va = gpu_alloc(4 * MIB);
+	struct peerdma_pin_args a;
+	pthread_t thread;
+	int fd = dev_open();
+
+	CHECK(!pthread_create(&thread, NULL, pin_past_the_aperture, &va));
+	pthread_join(thread, NULL);
+	CHECK(nothing_left(TAKER));
+	/* Root's is counted, too, until the memory goes away under it. */
+	for (int i = 0; i < 2; i++)
+		WORKS(gpu_pin(fd, va, 4 * MIB, 0, &a));
+	CHECK(taken(0, "aperture") == 8 * MIB);
+	CHECK(!cu.MemFree(va));
+	CHECK(!taken(0, "aperture") && taken(0, "pins") == 2);
+	close(fd);
+	prctl(PR_SET_DUMPABLE, 1);	/* as it was before a thread changed its user */
+}
+
+static void pins_of_all_lowered(void)
+{
+	const char *patience = getenv("PEERDMA_PATIENCE");
+	char text[16];
+	int fd = dev_open();
+
+	CHECK(info(fd).max_user_pins == most);
+	close(fd);
+	if (patience && atoi(patience) > 1)
+		most /= 8;
+	snprintf(text, sizeof(text), "%u", most);
+	lowered("max_pins_per_user", text, pins_of_all);
+}
+
+static void pins_lowered(void)
+{
+	lowered("max_pins_per_user", "2", root_is_exempt);
+}
+
+static void all_reserved(void)
+{
+	lowered("reserved_pins", "1048576", reserve);
+}
+
+static void mappings_lowered(void)
+{
+	lowered("max_mappings_per_user", "3", three_mappings);
+}
+
+static void views_lowered(void)
+{
+	lowered("max_views_per_user", "3", three_views);
+}
+
+static void exports_lowered(void)
+{
+	lowered("max_exports_per_user", "3", three_exports);
+}
+
+static void aperture_lowered(void)
+{
+	lowered("max_aperture_mib_per_user", "4", aperture);
+}
+
+void test_limits(bool gpu)
+{
+	if (gpu) {
+		if (gpu_facts->pins == ENDED_BY_FREE)
+			run("a user is told of its own revocations", own_revocations);
+		if (!gpu_facts->in_host)
+			run("as much of the aperture as one may have", aperture_lowered);
+		return;
+	}
+	run("as many pins as one may have", pins_of_all_lowered);
+	run("root is charged, not limited", pins_lowered);
+	run("the last handles are root's", all_reserved);
+	run("a user is told of its own pins", own_figures);
+	test_locked();
+	test_namespaces();
+	run("as many mappings as one may have", mappings_lowered);
+	run("as many views as one may have", views_lowered);
+	run("as many dma-bufs as one may have", exports_lowered);
+	run("generations are each file's own", own_generations);
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+/* softgpu_deaths.c - processes that are killed, and memory and files that go, while the GPU works for them. */
+#define _GNU_SOURCE
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include "softgpu_uapi_test.h"
+
+/* ---- in mid copy, in mid call ---- */
+
+/* Gives the engines work until it is killed. */
+static void busy_child(void)
+{
+	struct gpu g = gpu_up(0);
+	size_t n = 8 << 20;
+	char *host = malloc(n);
+	uint64_t va;
+	int i;
+
+	NEED(host && !sg_alloc(g.fd, g.ctx, n, &va));
+	for (i = 0; ; i++) {
+		if (sg_copy(g.fd, g.ctx, va, PTR(host), n, 0) ||
+		    sg_copy(g.fd, g.ctx, PTR(host), va, n, 0))
+			break;
+		if (i == 20)
+			sg_ctx_sync(g.fd, g.ctx);
+		i %= 20;
+	}
+}
+
+static void killed_in_mid_copy(struct gpu *g)
+{
+	struct softgpu_info before, after;
+	int round;
+
+	NEED(!sg_info(g->fd, &before));
+	for (round = 0; round < 10; round++) {
+		pid_t pid = fork();
+
+		NEED(pid >= 0);
+		if (!pid) {
+			busy_child();
+			_exit(0);
+		}
+		usleep(20000 + round * 15000);
+		kill(pid, SIGKILL);
+		NEED(waitpid(pid, NULL, 0) == pid);
+	}
+	/* Give the last reference time to go, wherever it is. */
+	for (round = 0; round < 3000; round++) {
+		NEED(!sg_info(g->fd, &after));
+		if (after.vram_free == before.vram_free)
+			break;
+		usleep(20000);
+	}
+	CHECK(after.vram_free == before.vram_free, "%llu bytes of VRAM lost",
+	      (unsigned long long)(before.vram_free - after.vram_free));
+}
+
+/* Memory vanishes under a copy: its context is dead, the machine is not. */
+static void unmapped_in_mid_copy(struct gpu *g)
+{
+	size_t n = 16 << 20;
+	uint64_t va;
+	int round;
+
+	for (round = 0; round < 5; round++) {
+		void *host = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint32_t ctx = sg_ctx(g->fd);
+		int err;
+
+		NEED(host != MAP_FAILED && ctx && !sg_alloc(g->fd, ctx, n, &va));
+		EXPECT(sg_copy(g->fd, ctx, PTR(host), va, n, 0), 0);
+		usleep(round * 2000);
+		munmap(host, n);
+		err = sg_ctx_sync(g->fd, ctx);
+		CHECK(err == 0 || err == EIO, "%d", err);
+		EXPECT(sg_ctx_destroy(g->fd, ctx), 0);
+	}
+}
+
+/* The file is closed while another thread is in a call on it. */
+static void *syncing(void *arg)
+{
+	const struct gpu *g = arg;
+
+	sg_ctx_sync(g->fd, g->ctx);
+	return NULL;
+}
+
+static void closed_in_mid_call(struct gpu *g)
+{
+	size_t n = 8 << 20;
+	char *host = malloc(n);
+	int round, i;
+
+	NEED(host);
+	for (round = 0; round < 10; round++) {
+		struct gpu h = { .fd = sg_open(0) };
+		pthread_t thread;
+		uint64_t va;
+
+		h.ctx = sg_ctx(h.fd);
+		NEED(h.ctx && !sg_alloc(h.fd, h.ctx, n, &va));
+		for (i = 0; i < 4; i++)
+			EXPECT(sg_copy(h.fd, h.ctx, va, PTR(host), n, 0), 0);
+		NEED(!pthread_create(&thread, NULL, syncing, &h));
+		close(h.fd);
+		pthread_join(thread, NULL);
+	}
+	(void)g;
+	free(host);
+}
+
+/* ---- who waits can be killed ---- */
+
+#define WATCHES		1000
+#define WATCH_MS	60000u
+#define GONE_IN_S	10
+#define NOBODY		65534
+
+static struct stuck {
+	struct gpu g;
+	uint64_t flag, idle, result;
+	uint32_t event;
+	char host[4096];
+} stuck;
+
+static void *in_ctx_sync(void *arg)
+{
+	sg_ctx_sync(stuck.g.fd, stuck.g.ctx);
+	return arg;
+}
+
+static void *in_stream_sync(void *arg)
+{
+	struct softgpu_stream a = { .ctx = stuck.g.ctx };
+
+	SG_CALL(stuck.g.fd, SOFTGPU_STREAM_SYNC, &a);
+	return arg;
+}
+
+static void *in_event_sync(void *arg)
+{
+	struct softgpu_event a = { .event = stuck.event };
+
+	SG_CALL(stuck.g.fd, SOFTGPU_EVENT_SYNC, &a);
+	return arg;
+}
+
+static void *in_copy(void *arg)
+{
+	sg_copy(stuck.g.fd, stuck.g.ctx, stuck.idle, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC);
+	return arg;
+}
+
+static void *in_free(void *arg)
+{
+	sg_free(stuck.g.fd, stuck.idle);
+	return arg;
+}
+
+static void *in_unregister(void *arg)
+{
+	struct softgpu_va a = { .va = PTR(stuck.host) };
+
+	SG_CALL(stuck.g.fd, SOFTGPU_HOST_UNREGISTER, &a);
+	return arg;
+}
+
+static void *(*const waits[])(void *) = {
+	in_ctx_sync, in_stream_sync, in_event_sync, in_copy, in_free, in_unregister,
+};
+#define NWAITS	(sizeof(waits) / sizeof(waits[0]))
+
+/* Hours of work, and a thread in each call that waits for it.  Never returns. */
+static void waits_for_hours(int ready)
+{
+	struct softgpu_host_register reg = { .va = PTR(stuck.host), .length = sizeof(stuck.host),
+					     .kind = SOFTGPU_KIND_REGISTERED };
+	struct softgpu_event_create ec = { 0 };
+	struct softgpu_event record = { 0 };
+	pthread_t thread;
+	size_t i;
+
+	NEED(!setgid(NOBODY) && !setuid(NOBODY));
+	stuck.g = gpu_up(0);
+	NEED(!sg_alloc(stuck.g.fd, stuck.g.ctx, PAGE64, &stuck.flag));
+	NEED(!sg_alloc(stuck.g.fd, stuck.g.ctx, PAGE64, &stuck.idle));
+	stuck.result = stuck.flag + 64;
+	reg.ctx = ec.ctx = stuck.g.ctx;
+	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_HOST_REGISTER, &reg));
+	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_EVENT_CREATE, &ec));
+	stuck.event = ec.event;
+	for (i = 0; i < WATCHES; i++) {
+		struct softgpu_watch w = { .ctx = stuck.g.ctx, .va = stuck.flag, .result = stuck.result,
+					   .expected = 1, .timeout_ms = WATCH_MS };
+
+		NEED(!SG_CALL(stuck.g.fd, SOFTGPU_WATCH, &w));
+	}
+	record.ctx = stuck.g.ctx;
+	record.event = stuck.event;
+	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_EVENT_RECORD, &record));
+	for (i = 0; i < NWAITS; i++)
+		NEED(!pthread_create(&thread, NULL, waits[i], NULL));
+	usleep(500000);
+	NEED(write(ready, "x", 1) == 1);
+	for (;;)
+		pause();
+}
+
+/* False: it is still there after GONE_IN_S. */
+static bool is_gone(pid_t pid)
+{
+	int i;
+
+	for (i = 0; i < GONE_IN_S * 100; i++) {
+		pid_t got = waitpid(pid, NULL, WNOHANG);
+
+		NEED(got >= 0);
+		if (got == pid)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+static void killed_while_waiting(struct gpu *g)
+{
+	struct idle idle = idle_now(g->fd);
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	NEED(!pipe(ready));
+	pid = fork();
+	NEED(pid >= 0);
+	if (!pid)
+		waits_for_hours(ready[1]);
+	close(ready[1]);
+	NEED(read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
+	kill(pid, SIGKILL);
+	CHECK(is_gone(pid), "still there %d s after SIGKILL", GONE_IN_S);
+	check_idle(g->fd, &idle, "a process was killed that waited for its work");
+}
+
+/* ---- and so can one whose memory does not come ---- */
+
+/* A page that is not there until somebody answers for it, and nobody does: the copy's engine waits in its fault. */
+static void waits_for_a_page(int socket)
+{
+	struct gpu g = gpu_up(0);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	char *page = mmap(NULL, PAGE64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	uint64_t va;
+
+	NEED(page != MAP_FAILED && fd >= 0 && !ioctl(fd, UFFDIO_API, &api));
+	reg.range.start = PTR(page);
+	reg.range.len = PAGE64;
+	NEED(!ioctl(fd, UFFDIO_REGISTER, &reg));
+	NEED(!sg_alloc(g.fd, g.ctx, PAGE64, &va));
+	NEED(!sg_copy(g.fd, g.ctx, va, PTR(page), PAGE64, 0));
+	/* Once it is sent, the other side alone decides how long that takes. */
+	send_fd(socket, fd);
+	sg_ctx_sync(g.fd, g.ctx);
+	_exit(0);
+}
+
+static void killed_in_a_fault(struct gpu *g)
+{
+	struct idle idle = idle_now(g->fd);
+	struct uffd_msg message;
+	int ends[2], uffd;
+	uint64_t va;
+	pid_t pid;
+
+	NEED(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	pid = fork();
+	NEED(pid >= 0);
+	if (!pid)
+		waits_for_a_page(ends[1]);
+	uffd = receive_fd(ends[0]);
+	NEED(read(uffd, &message, sizeof(message)) == sizeof(message));
+	CHECK(message.event == UFFD_EVENT_PAGEFAULT, "%u", message.event);
+	kill(pid, SIGKILL);
+	CHECK(is_gone(pid), "still there %d s after SIGKILL", GONE_IN_S);
+	check_idle(g->fd, &idle, "a process was killed whose copy waited for a page");
+	close(uffd);
+	close(ends[0]);
+	close(ends[1]);
+	/* The engine is as good as before. */
+	NEED(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
+	for (pid = 0; pid < 10; pid++)
+		EXPECT(sg_copy(g->fd, g->ctx, va, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC), 0);
+}
+
+const struct test_case death_cases[] = {
+	{ "kill -9 in the middle of copies", killed_in_mid_copy },
+	{ "kill -9 in every call that waits", killed_while_waiting },
+	{ "kill -9 while a copy waits for a page", killed_in_a_fault },
+	{ "memory unmapped in the middle of a copy", unmapped_in_mid_copy },
+	{ "a file closed in the middle of a call", closed_in_mid_call },
+	{ NULL, NULL }
+};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* stale_race.h - one round of the race between a card's write and the end of its mapping. */
+#ifndef STALE_RACE_H
+#define STALE_RACE_H
+
+#include "peerdma_test_card.h"
+
+/* How the card loses its address. */
+enum end { FREED, UNPINNED, UNMAPPED, CLOSED, CONTEXT, UNPINNED_PERSISTENT, CLIENT_LEAVES, IMPORTER_TOLD,
+	IMPORTER_LATE, ENDS };
+/* How long importers have. */
+#define LATE_MS 10
+extern const char *const end_names[ENDS];
+
+struct result {
+	unsigned long rounds;
+	unsigned long under_way;	/* writes that were, when the call had returned */
+	unsigned long landed;		/* after that: bytes where none may be */
+	unsigned long cut_short;	/* copies of a driver's */
+	unsigned long by_end[ENDS];	/* of the landed ones */
+};
+
+struct racer {
+	const struct dma_card *card;
+	bool all;		/* this one is for the ends that only one card can have at a time, too */
+	bool amd;		/* it is AMD's memory, by HIP */
+	int client;		/* for these, nvp2p_test.ko */
+};
+
+/* Per cent of a transfer, round by round: all of it, and most often the end. */
+unsigned int phase_of(unsigned int round);
+/*
+ * User space drives the card, one that is translated.  The GPU is open, and all of VRAM is taken but
+ * for a piece of GPU_PAGE bytes for each that does this.
+ */
+void race_round(const struct racer *racer, unsigned int round, struct result *r);
+/* A driver of the bridge's drives it, /dev/fpgaN: it stops its card when it is told. */
+void driver_round(int fpga, unsigned int round, struct result *r);
+
+#endif

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_preload.c - libpeerdma-verbs, on the software GPU in this process.  libibverbs is a
+ * stand-in that knows no addresses of a GPU's, as a kernel without a peer-memory client.  The
+ * arguments: its path, that of softgpu's libcuda, and "cached" with PEERDMA_VERBS_CACHE=1.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cuda_calls.h"
+#include "fake_verbs.h"
+#include "peerdma.h"
+#include "checks.h"
+
+#define LENGTH	(1UL << 20)
+#define THREADS	4
+#define ROUNDS	500
+#define OUR_OWN	0x7		/* local write, remote write, remote read */
+
+/* As programs see them: libpeerdma-verbs answers. */
+struct ibv_mr {
+	void *context, *pd, *addr;
+	size_t length;
+	uint32_t handle, lkey, rkey;
+};
+
+struct ibv_mr *ibv_reg_mr(void *pd, void *addr, size_t length, int access);
+struct ibv_mr *ibv_reg_mr_iova(void *pd, void *addr, size_t length, uint64_t iova, int access);
+struct ibv_mr *ibv_reg_mr_iova2(void *pd, void *addr, size_t length, uint64_t iova, unsigned int access);
+struct ibv_mr *ibv_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access);
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, void *pd, void *addr, size_t length, int access);
+int ibv_dereg_mr(struct ibv_mr *mr);
+int ibv_dealloc_pd(void *pd);
+
+static struct cuda_calls cu;
+static struct fake_verbs *verbs;
+static void *domain[2] = { "a context", "another" };
+
+static int is_gpu(const void *addr)
+{
+	int kind = 0;
+
+	return !cu.cuPointerGetAttribute(&kind, 2, (gpu_ptr)(uintptr_t)addr) && kind == 2;
+}
+
+static int live(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < FAKE_MRS; i++)
+		n += verbs->mrs[i].live > 0;
+	return n;
+}
+
+static int twice(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < FAKE_MRS; i++)
+		n += verbs->mrs[i].live < 0;
+	return n;
+}
+
+static int real(const struct ibv_mr *mr)
+{
+	return (void *)mr >= (void *)verbs->mrs && (void *)mr < (void *)(verbs->mrs + FAKE_MRS);
+}
+
+static void *gpu_alloc(void)
+{
+	gpu_ptr p = 0;
+
+	CHECK(!cu.cuMemAlloc_v2(&p, LENGTH), "GPU memory");
+	return (void *)(uintptr_t)p;
+}
+
+static void gpu_free(void *p)
+{
+	cu.cuMemFree_v2((gpu_ptr)(uintptr_t)p);
+}
+
+static void others_stay_as_they_are(void)
+{
+	static char memory[8192];
+	struct ibv_mr *mr = ibv_reg_mr(domain, memory, sizeof(memory), OUR_OWN);
+
+	CHECK(mr && real(mr), "host memory: libibverbs' own MR");
+	CHECK(!ibv_rereg_mr(mr, 0, domain, memory, 1, 1) && verbs->reregistered == 1, "which is registered anew by libibverbs");
+	CHECK(!ibv_dereg_mr(mr) && !live(), "and deregistered by it");
+	verbs->not_memory = memory;
+	errno = 0;
+	CHECK(!ibv_reg_mr(domain, memory, 1, 0) && errno == EFAULT, "host memory that is refused stays refused, for its reason");
+	CHECK(!ibv_reg_mr_iova(domain, memory, 1, 0, 0) && errno == EFAULT, "also elsewhere");
+	verbs->not_memory = NULL;
+	verbs->error = EINVAL;
+	CHECK(!ibv_reg_mr(domain, memory, 1, 0) && errno == EINVAL, "whatever that is");
+	verbs->error = 0;
+}
+
+static void gpu_memory(void)
+{
+	char *buffer = gpu_alloc();
+	struct ibv_mr *mr = ibv_reg_mr(domain, buffer + 100, 5000, OUR_OWN), *other;
+
+	CHECK(mr && !real(mr) && mr->addr == buffer + 100 && mr->length == 5000, "a GPU's memory is registered");
+	if (!mr)
+		return;
+	CHECK(live() == 1 && mr->pd == domain && mr->lkey && mr->rkey, "with the device's keys");
+	other = ibv_reg_mr_iova2(domain, buffer, LENGTH, (uintptr_t)buffer, OUR_OWN | 1U << 20);
+	CHECK(other && other->lkey != mr->lkey && live() == 2, "another MR of it");
+	CHECK(ibv_rereg_mr(mr, 1, domain + 1, NULL, 0, 0) == -1 && errno == EOPNOTSUPP, "it cannot be registered anew, and says so");
+	CHECK(!ibv_dereg_mr(mr) && live() == 1, "the first ends, the other does not");
+	verbs->dereg_error = EBUSY;
+	CHECK(ibv_dereg_mr(other) == EBUSY && live() == 1, "a memory window is bound to it: it stays");
+	verbs->dereg_error = 0;
+	CHECK(!ibv_dereg_mr(other) && !live(), "until it is not");
+	mr = ibv_reg_mr_iova(domain, buffer, 4096, (uintptr_t)buffer, 1 << 2);
+	CHECK(mr && live() == 1, "one that devices only read");
+	CHECK(!ibv_dereg_mr(mr) && !live(), "ends");
+	CHECK(!ibv_reg_mr_iova(domain, buffer, 4096, 0, 1) && errno == EFAULT, "one at another address is not tried");
+	gpu_free(buffer);
+	verbs->not_memory = buffer;
+	CHECK(!ibv_reg_mr(domain, buffer, 4096, 1) && errno == EFAULT, "what was freed is no memory");
+	verbs->not_memory = NULL;
+}
+
+static void freed_while_registered(void)
+{
+	static char memory[4096];
+	void *buffer = gpu_alloc();
+	struct ibv_mr *mr = ibv_reg_mr(domain, buffer, 4096, OUR_OWN), *next;
+
+	CHECK(mr && live() == 1, "registered");
+	gpu_free(buffer);
+	CHECK(!live(), "the memory is freed: the device has no MR of it");
+	next = ibv_reg_mr(domain, memory, sizeof(memory), OUR_OWN);
+	CHECK(next && next != mr && live() == 1, "the next MR may take its place at the device");
+	CHECK(!ibv_dereg_mr(mr) && live() == 1 && !twice(), "the program deregisters what is gone: nobody else's goes");
+	CHECK(!ibv_dereg_mr(next) && !live(), "the next goes when it is asked to");
+}
+
+static void dmabufs(void)
+{
+	int fd = open("/dev/zero", O_RDWR);
+	struct ibv_mr *mr;
+
+	verbs->dmabuf_error = EINVAL;
+	CHECK(!ibv_reg_dmabuf_mr(domain, 0, 4096, 0, fd, 1) && errno == EINVAL, "a dma-buf that is refused stays refused");
+	verbs->dmabuf_error = EOPNOTSUPP;
+	CHECK(!ibv_reg_dmabuf_mr(domain, 0, 4096, 0, fd, 1) && errno == EOPNOTSUPP, "neither provider library nor kernel");
+	verbs->kernel_has_dmabuf = 1;
+	mr = ibv_reg_dmabuf_mr(domain, 8192, 4096, 0, fd, 1);
+	CHECK(mr && mr->lkey == 77 && mr->pd == domain && mr->context == domain[0] && verbs->by_kernel == 1, "the kernel alone");
+	verbs->dereg_error = EBUSY;
+	CHECK(ibv_dereg_mr(mr) == EBUSY && verbs->by_kernel == 1, "busy");
+	verbs->dereg_error = 0;
+	CHECK(!ibv_dereg_mr(mr) && !verbs->by_kernel, "and its end");
+	verbs->dmabuf_error = verbs->kernel_has_dmabuf = 0;
+	close(fd);
+}
+
+static void in_a_child(void)
+{
+	void *buffer = gpu_alloc();
+	struct ibv_mr *mr = ibv_reg_mr(domain, buffer, 4096, 1);
+	static char memory[4096];
+	int status = -1;
+	pid_t child = fork();
+
+	if (!child) {
+		/* Its own MRs work; of its parent's only its copies go. */
+		struct ibv_mr *own = ibv_reg_mr(domain, memory, sizeof(memory), 1);
+
+		_exit(!own || ibv_dereg_mr(own) || ibv_dereg_mr(mr));
+	}
+	CHECK(child > 0 && waitpid(child, &status, 0) == child, "a forked child");
+	CHECK(!status, "registers (status 0x%x)", status);
+	CHECK(live() == 1 && !ibv_dereg_mr(mr) && !live(), "leaves the parent's MR alone");
+	gpu_free(buffer);
+}
+
+static void *registers(void *arg)
+{
+	char *buffer = arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct ibv_mr *mr = ibv_reg_mr(domain, buffer + i % 64 * 4096, 4096, 1);
+
+		if (!mr || mr->addr != buffer + i % 64 * 4096 || ibv_dereg_mr(mr))
+			return registers;
+	}
+	return NULL;
+}
+
+static void from_threads(void)
+{
+	pthread_t t[THREADS];
+	void *buffer = gpu_alloc(), *failed;
+	int wrong = 0;
+
+	for (int i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&t[i], NULL, registers, buffer), "a thread");
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(t[i], &failed);
+		wrong += !!failed;
+	}
+	CHECK(!wrong && !twice(), "%d threads register and deregister", THREADS);
+	gpu_free(buffer);
+}
+
+static void from_the_cache(void)
+{
+	char *buffer = gpu_alloc();
+	struct ibv_mr *mr = ibv_reg_mr(domain, buffer, 65536, 1), *again;
+	uint32_t key;
+
+	CHECK(mr && live() == 1, "registered");
+	key = mr ? mr->lkey : 0;
+	CHECK(mr && !ibv_dereg_mr(mr) && live() == 1, "deregistered by the program, and kept");
+	mr = ibv_reg_mr(domain, buffer + 4096, 100, 1);
+	again = ibv_reg_mr_iova2(domain, buffer, 65536, (uintptr_t)buffer, 1);
+	CHECK(mr && again && mr != again && mr->lkey == key && again->lkey == key && live() == 1, "found again, twice");
+	CHECK(mr && mr->addr == buffer + 4096 && mr->length == 100, "each as it was asked for");
+	CHECK(mr && !ibv_dereg_mr(mr) && live() == 1, "one ends");
+	gpu_free(buffer);
+	CHECK(!live(), "the memory goes, and the MR with it");
+	CHECK(again && !ibv_dereg_mr(again) && !twice(), "the program hears nothing of that");
+	buffer = gpu_alloc();
+	mr = ibv_reg_mr(domain, buffer, 65536, 1);
+	CHECK(mr && mr->lkey != key && live() == 1, "what comes there next has another");
+	CHECK(mr && !ibv_dereg_mr(mr) && live() == 1, "kept");
+	CHECK(!ibv_dealloc_pd(domain) && verbs->domains_ended == 1 && !live(), "until its domain goes");
+	gpu_free(buffer);
+}
+
+int main(int argc, char **argv)
+{
+	struct fake_verbs *(*stand_in)(void);
+	void *library, *context = NULL;
+	int cached = argc > 3 && !strcmp(argv[3], "cached");
+
+	library = argc > 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
+	stand_in = library ? (struct fake_verbs *(*)(void))dlsym(library, "fake_verbs") : NULL;
+	if (!stand_in || !dlopen(argv[2], RTLD_NOW | RTLD_GLOBAL) || !cuda_calls_load(&cu)) {
+		fprintf(stderr, "test_preload: %s\n", dlerror());
+		return 1;
+	}
+	verbs = stand_in();
+	verbs->not_host = is_gpu;
+	CHECK(!cu.cuInit(0) && !cu.cuDevicePrimaryCtxRetain(&context, 0) && !cu.cuCtxSetCurrent(context), "a GPU");
+	if (cached) {
+		from_the_cache();
+	} else {
+		others_stay_as_they_are();
+		gpu_memory();
+		freed_while_registered();
+		dmabufs();
+		in_a_child();
+	}
+	from_threads();
+	return failures ? 1 : 0;
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+/* memory.c - see memory.h. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../lib/cuda_calls.h"
+#include "memory.h"
+#include "pair.h"
+#include "peerdma.h"
+
+#define DMA_BUF_FD 1	/* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
+
+static struct cuda_calls cu;
+static int (*get_handle)(void *handle, gpu_ptr addr, size_t size, int type, unsigned long long flags);
+
+static void cuda(int result, const char *call)
+{
+	if (result)
+		die("%s: CUDA error %d", call, result);
+}
+
+/* Each thread has to say which context is its. */
+static void start_cuda(void)
+{
+	static void *context;
+	void *symbol;
+
+	if (context) {
+		cuda(cu.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+		return;
+	}
+	if (!cuda_calls_load(&cu))
+		die("no libcuda.so.1");
+	symbol = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemGetHandleForAddressRange");
+	memcpy(&get_handle, &symbol, sizeof(symbol));
+	if (!get_handle)
+		die("this libcuda.so.1 exports no dma-bufs");
+	cuda(cu.cuInit(0), "cuInit");
+	cuda(cu.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+	cuda(cu.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+}
+
+enum memory_kind memory_kind(const char *name)
+{
+	static const char *const names[] = { [MEMORY_HOST] = "host", [MEMORY_DMABUF] = "dmabuf", [MEMORY_PEER] = "peer",
+					      [MEMORY_EXPORT] = "export" };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	errno = EINVAL;
+	die("no kind of memory: %s", name);
+}
+
+void memory_alloc(struct memory *m, enum memory_kind kind, size_t size)
+{
+	gpu_ptr p;
+
+	*m = (struct memory){ .kind = kind, .size = size };
+	if (kind == MEMORY_HOST) {
+		void *host;
+
+		if (posix_memalign(&host, 4096, size))
+			die("out of memory");
+		m->addr = (uintptr_t)host;
+		return;
+	}
+	start_cuda();
+	cuda(cu.cuMemAlloc_v2(&p, size), "cuMemAlloc");
+	m->addr = p;
+}
+
+void memory_free(struct memory *m)
+{
+	if (m->kind == MEMORY_HOST) {
+		free((void *)(uintptr_t)m->addr);
+		return;
+	}
+	start_cuda();
+	cuda(cu.cuMemFree_v2(m->addr), "cuMemFree");
+}
+
+void memory_fill(const struct memory *m, unsigned char byte)
+{
+	if (m->kind == MEMORY_HOST) {
+		memset((void *)(uintptr_t)m->addr, byte, m->size);
+		return;
+	}
+	cuda(cu.cuMemsetD8_v2(m->addr, byte, m->size), "cuMemsetD8");
+	/* It is only on its way. */
+	cuda(cu.cuStreamSynchronize(NULL), "cuStreamSynchronize");
+}
+
+void memory_read(const struct memory *m, size_t offset, void *to, size_t size)
+{
+	if (m->kind == MEMORY_HOST)
+		memcpy(to, (void *)(uintptr_t)(m->addr + offset), size);
+	else
+		cuda(cu.cuMemcpyDtoH_v2(to, m->addr + offset, size), "cuMemcpyDtoH");
+}
+
+void memory_write(const struct memory *m, size_t offset, const void *from, size_t size)
+{
+	if (m->kind == MEMORY_HOST)
+		memcpy((void *)(uintptr_t)(m->addr + offset), from, size);
+	else
+		cuda(cu.cuMemcpyHtoD_v2(m->addr + offset, from, size), "cuMemcpyHtoD");
+}
+
+/* A dma-buf of all of it. */
+int memory_export(struct memory *m)
+{
+	static struct peerdma *ctx;
+	int fd;
+
+	if (m->kind == MEMORY_DMABUF) {
+		cuda(get_handle(&fd, m->addr, m->size, DMA_BUF_FD, 0), "cuMemGetHandleForAddressRange");
+		return fd;
+	}
+	if (!ctx && peerdma_open(&ctx, 0))
+		die("peerdma_open: %s", peerdma_last_error());
+	if (!m->region && peerdma_pin(ctx, (void *)(uintptr_t)m->addr, m->size, PEERDMA_DEVICE, NULL, &m->region))
+		die("peerdma_pin: %s", peerdma_last_error());
+	if (peerdma_export_dmabuf(m->region, 0, 0, &fd))
+		die("peerdma_export_dmabuf: %s", peerdma_last_error());
+	return fd;
+}
+
+void memory_release(struct memory *m)
+{
+	int err = peerdma_unpin(m->region);
+
+	if (err)
+		die("peerdma_unpin: %s", strerror(-err));
+	m->region = NULL;
+}
+
+struct ibv_mr *memory_try_register(struct memory *m, struct ibv_pd *pd, size_t offset, size_t size)
+{
+	const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	struct ibv_mr *mr;
+	int fd;
+
+	if (m->kind != MEMORY_DMABUF && m->kind != MEMORY_EXPORT)
+		return ibv_reg_mr(pd, (void *)(uintptr_t)(m->addr + offset), size, all);
+	fd = memory_export(m);
+	mr = ibv_reg_dmabuf_mr(pd, offset, size, m->addr + offset, fd, all);
+	close(fd);
+	return mr;
+}
+
+struct ibv_mr *memory_register(struct memory *m, struct ibv_pd *pd)
+{
+	struct ibv_mr *mr = memory_try_register(m, pd, 0, m->size);
+
+	if (!mr)
+		die("the memory cannot be registered");
+	return mr;
+}

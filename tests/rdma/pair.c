@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+/* pair.c - see pair.h. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pair.h"
+
+#define DEPTH 64
+
+void die(const char *fmt, ...)
+{
+	va_list args;
+	int error = errno;
+
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fprintf(stderr, " (errno: %s)\n", strerror(error));
+	exit(1);
+}
+
+static struct ibv_context *open_device(const char *name)
+{
+	int n, i;
+	struct ibv_device **list = ibv_get_device_list(&n);
+	struct ibv_context *device = NULL;
+
+	for (i = 0; list && i < n && !device; i++)
+		if (!name || !strcmp(ibv_get_device_name(list[i]), name))
+			device = ibv_open_device(list[i]);
+	if (!device)
+		die("no adapter %s", name ? name : "");
+	ibv_free_device_list(list);
+	return device;
+}
+
+/* An IPv4 address as a GID: it is the net device's own, and its packets come back. */
+static void find_gid(struct pair *p)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	struct ibv_port_attr port;
+	int i;
+
+	if (ibv_query_port(p->device, 1, &port))
+		die("ibv_query_port");
+	if (port.state != IBV_PORT_ACTIVE)
+		die("the port is not active");
+	p->mtu = port.active_mtu;
+	for (i = 0; i < port.gid_tbl_len; i++)
+		if (!ibv_query_gid(p->device, 1, i, &p->gid) && !memcmp(p->gid.raw, mapped, sizeof(mapped))) {
+			p->gid_index = i;
+			return;
+		}
+	die("the net device has no IPv4 address");
+}
+
+static void create_qp(struct pair *p, int which)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = p->cq[which], .recv_cq = p->cq[which], .srq = which ? p->srq : NULL, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
+		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 2, .max_recv_sge = 2 },
+	};
+
+	p->qp[which] = ibv_create_qp(p->pd, &attr);
+	if (!p->qp[which])
+		die("ibv_create_qp");
+}
+
+static void modify(struct pair *p, int which, enum ibv_qp_state state)
+{
+	const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	struct ibv_qp_attr attr = {
+		.qp_state = state, .port_num = 1, .qp_access_flags = all,
+		.path_mtu = p->mtu, .dest_qp_num = p->qp[!which]->qp_num, .max_dest_rd_atomic = 16, .min_rnr_timer = 1,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = p->gid, .sgid_index = p->gid_index, .hop_limit = 1 } },
+		.timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 16,
+	};
+	static const int masks[] = {
+		[IBV_QPS_RESET] = IBV_QP_STATE,
+		[IBV_QPS_INIT] = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		[IBV_QPS_RTR] = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				IBV_QP_MIN_RNR_TIMER,
+		[IBV_QPS_RTS] = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+	};
+
+	errno = ibv_modify_qp(p->qp[which], &attr, masks[state]);
+	if (errno)
+		die("ibv_modify_qp to state %d", state);
+}
+
+/* New ones: packets of the old ones that are still on their way find no one. */
+void pair_connect(struct pair *p)
+{
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (p->qp[i] && ibv_destroy_qp(p->qp[i]))
+			die("ibv_destroy_qp");
+	for (i = 0; i < 2; i++) {
+		while (ibv_poll_cq(p->cq[i], 1, &wc) > 0)
+			;
+		create_qp(p, i);
+	}
+	for (i = 0; i < 2; i++)
+		modify(p, i, IBV_QPS_INIT);
+	for (i = 0; i < 2; i++)
+		modify(p, i, IBV_QPS_RTR);
+	for (i = 0; i < 2; i++)
+		modify(p, i, IBV_QPS_RTS);
+}
+
+void pair_open(struct pair *p, const char *name, int srq)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = DEPTH, .max_sge = 2 } };
+	int i;
+
+	memset(p, 0, sizeof(*p));
+	p->device = open_device(name);
+	find_gid(p);
+	p->pd = ibv_alloc_pd(p->device);
+	if (!p->pd)
+		die("ibv_alloc_pd");
+	for (i = 0; i < 2; i++) {
+		p->cq[i] = ibv_create_cq(p->device, 4 * DEPTH, NULL, NULL, 0);
+		if (!p->cq[i])
+			die("ibv_create_cq");
+	}
+	if (srq) {
+		p->srq = ibv_create_srq(p->pd, &attr);
+		if (!p->srq)
+			die("ibv_create_srq");
+	}
+	pair_connect(p);
+}
+
+void pair_close(struct pair *p)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (ibv_destroy_qp(p->qp[i]) || ibv_destroy_cq(p->cq[i]))
+			die("destroying the queues");
+	if ((p->srq && ibv_destroy_srq(p->srq)) || ibv_dealloc_pd(p->pd) || ibv_close_device(p->device))
+		die("closing the adapter");
+}
+
+int pair_post(struct pair *p, int which, const struct request *r)
+{
+	struct ibv_sge sge = { .addr = r->local_addr, .length = r->length, .lkey = r->local->lkey };
+	struct ibv_send_wr *bad, wr = { .wr_id = r->id, .sg_list = &sge, .num_sge = 1, .opcode = r->opcode };
+
+	if (r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		wr.wr.atomic.remote_addr = r->remote_addr;
+		wr.wr.atomic.rkey = r->rkey;
+		wr.wr.atomic.compare_add = r->compare_add;
+		wr.wr.atomic.swap = r->swap;
+	} else {
+		wr.wr.rdma.remote_addr = r->remote_addr;
+		wr.wr.rdma.rkey = r->rkey;
+	}
+	return ibv_post_send(p->qp[which], &wr, &bad);
+}
+
+void pair_receive(struct pair *p, int which, const struct ibv_mr *mr, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+	errno = which && p->srq ? ibv_post_srq_recv(p->srq, &wr, &bad) : ibv_post_recv(p->qp[which], &wr, &bad);
+	if (errno)
+		die("posting a receive");
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+enum ibv_wc_status pair_wait(struct pair *p, int which, struct ibv_wc *wc)
+{
+	const struct timespec a_while = { .tv_nsec = 100000 };
+	double end = now() + 10;
+	struct ibv_wc own;
+	int n;
+
+	if (!wc)
+		wc = &own;
+	while (!(n = ibv_poll_cq(p->cq[which], 1, wc))) {
+		if (now() > end)
+			die("no completion of queue pair %d in ten seconds", which);
+		nanosleep(&a_while, NULL);
+	}
+	if (n < 0)
+		die("ibv_poll_cq");
+	return wc->status;
+}
+
+enum ibv_wc_status pair_do(struct pair *p, const struct request *r)
+{
+	errno = pair_post(p, 0, r);
+	if (errno)
+		die("posting a request");
+	return pair_wait(p, 0, NULL);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+/* host_functions.c - functions that a stream calls on the CPU. */
+#include <stdatomic.h>
+#include <time.h>
+
+#include "test.h"
+
+static atomic_int calls, order[64];
+static atomic_bool may_go;
+
+static void sleep_ms(int ms)
+{
+	nanosleep(&(struct timespec) { .tv_nsec = ms * 1000000L }, NULL);
+}
+
+static void CUDA_CB note(void *data)
+{
+	order[atomic_fetch_add(&calls, 1)] = (int)(intptr_t)data;
+}
+
+static void CUDA_CB wait_for_go(void *data)
+{
+	(void)data;
+	while (!atomic_load(&may_go))
+		sleep_ms(1);
+	atomic_fetch_add(&calls, 1);
+}
+
+static void CUDA_CB on_status(CUstream stream, CUresult status, void *data)
+{
+	if (status == CUDA_SUCCESS && stream == *(CUstream *)data)
+		atomic_fetch_add(&calls, 1);
+}
+
+/* In order, each after the work before it and before the work behind it. */
+static void in_order(void **state)
+{
+	CUdeviceptr p;
+	CUstream s;
+
+	(void)state;
+	atomic_store(&calls, 0);
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&p, MIB));
+	for (int i = 0; i < 20; i++) {
+		OK(cuMemsetD8Async(p, i, MIB, s));
+		OK(cuLaunchHostFunc(s, note, (void *)(intptr_t)i));
+	}
+	OK(cuStreamSynchronize(s));
+	assert_int_equal(calls, 20);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(order[i], i);
+	OK(cuStreamAddCallback(s, on_status, &s, 0));
+	OK(cuStreamSynchronize(s));
+	assert_int_equal(calls, 21);
+	OK(cuLaunchHostFunc(NULL, note, NULL));		/* the default stream, too */
+	OK(cuStreamSynchronize(NULL));
+	assert_int_equal(calls, 22);
+	OK(cuMemFree(p));
+	OK(cuStreamDestroy(s));
+}
+
+static void holds_up(void **state)
+{
+	unsigned char seen = 0;
+	CUstream s, other;
+	CUdeviceptr p;
+
+	(void)state;
+	atomic_store(&calls, 0);
+	atomic_store(&may_go, false);
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&p, 4));
+	OK(cuMemsetD8(p, 1, 4));
+	OK(cuCtxSynchronize());
+	OK(cuLaunchHostFunc(s, wait_for_go, NULL));
+	OK(cuMemsetD8Async(p, 2, 4, s));
+	sleep_ms(20);
+	FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
+	OK(cuMemcpyDtoHAsync(&seen, p, 1, other));	/* others go on */
+	OK(cuStreamSynchronize(other));
+	assert_int_equal(seen, 1);
+	atomic_store(&may_go, true);
+	OK(cuStreamSynchronize(s));
+	assert_int_equal(calls, 1);
+	OK(cuMemcpyDtoH(&seen, p, 1));
+	assert_int_equal(seen, 2);
+	OK(cuMemFree(p));
+	OK(cuStreamDestroy(s));
+	OK(cuStreamDestroy(other));
+}
+
+/* What is still to be called is called before the context ends. */
+static void context_ends(void **state)
+{
+	CUcontext ctx;
+	CUstream s;
+
+	(void)state;
+	atomic_store(&calls, 0);
+	OK(cuCtxCreate(&ctx, 0, 0));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	for (int i = 0; i < 5; i++)
+		OK(cuLaunchHostFunc(s, note, NULL));
+	OK(cuCtxDestroy(ctx));
+	assert_int_equal(calls, 5);
+	OK(cuCtxSetCurrent(test_context()));
+}
+
+static void wrong(void **state)
+{
+	CUstream s;
+
+	(void)state;
+	OK(cuStreamCreate(&s, 0));
+	BAD(cuStreamAddCallback(s, NULL, NULL, 0));
+	BAD(cuStreamAddCallback(s, on_status, &s, 1));
+	BAD(cuLaunchHostFunc(s, NULL, NULL));
+	OK(cuStreamDestroy(s));
+	if (on_softgpu())	/* a real driver does not look */
+		FAILS(CUDA_ERROR_INVALID_HANDLE, cuLaunchHostFunc(s, note, NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(in_order),
+		cmocka_unit_test(holds_up),
+		cmocka_unit_test(context_ends),
+		cmocka_unit_test(wrong),
+	};
+
+	return RUN(tests);
+}

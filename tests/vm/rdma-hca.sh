@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The software RDMA adapter: every operation on memory of the host and on dma-bufs of a GPU; memory that is freed under
+# requests; the same with an adapter that does not stop: then requests reach memory that another owns, or the IOMMU stops
+# them.  Only one of it and rdma_rxe is loaded; it goes with its PCI function, and unloads.
+# vm-allow: rxe0: DMA (read|write) fault at .* no translation in the IOMMU domain of
+# vm-allow: ^peerdma_hca: rdma_rxe is
+# Newer rxe logs each request that fails.
+# vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
+# vm: --nics 1 --cards 0 --timeout 300 --env SHORT=1
+# vm-more: --nics 1 --cards 0 --timeout 3000 --kernel {6.1,6.12,7.2} --iommu {off,on,pt} --env ROUNDS=100
+
+. "$TOP/tests/vm/lib.sh"
+. "$TOP/tests/vm/rdma.sh"
+
+modules="softgpu nvidia peerdma peerdma_nvidia"
+load_modules
+rdma_start
+dmesg -C
+
+# Both want UDP port 4791 and driver id 14.
+! modprobe rdma_rxe 2>/dev/null || die "rdma_rxe is loaded beside"
+dmesg | grep -q "rmmod peerdma_hca first" || die "no remedy where rdma_rxe is refused"
+
+for kind in host dmabuf export; do
+	with_verbs rdma_mrs rxe0 "$kind" || die "memory of kind $kind"
+done
+
+# broken OPERATION: the adapter does not stop, and that is noticed.
+broken() {
+	echo 1 >/sys/module/peerdma_hca/parameters/ignore_stop
+	dmesg -C
+	code=0
+	with_verbs rdma_revoke rxe0 export "$1" 2 || code=$?
+	if [ "$translates" ]; then
+		[ $code = 0 ] || die "$1: the IOMMU does not stop it"
+		dmesg | grep -q "fault at .* no translation" || die "$1: no word of what the IOMMU has stopped"
+	else
+		[ $code = 1 ] || die "$1: that the adapter does not stop is not noticed"
+	fi
+	echo 0 >/sys/module/peerdma_hca/parameters/ignore_stop
+}
+
+group=$(readlink -f /sys/class/infiniband/rxe0/device/iommu_group)
+translates=$(grep -s DMA "$group/type")
+for op in write read atomic write-from read-into; do
+	with_verbs rdma_revoke rxe0 export "$op" "${ROUNDS:-2}" || die "$op: memory was reached after its free"
+	[ "${SHORT-}" ] && [ $op != write ] || broken "$op"
+done
+
+# Its function loses its driver, and it is gone.
+function=$(basename "$(readlink -f /sys/class/infiniband/rxe0/device)")
+echo "$function" >/sys/bus/pci/drivers/virtio-pci/unbind
+[ ! -e /sys/class/infiniband/rxe0 ] || die "the adapter stays when its function goes"
+unload_modules peerdma_hca
+
+modprobe rdma_rxe || die "rdma_rxe does not load"
+dmesg -C
+! insmod "$MODDIR/peerdma_hca.ko" 2>/dev/null || die "it loads beside rdma_rxe"
+dmesg | grep -q "rmmod rdma_rxe first" || die "no remedy where rdma_rxe is there"
+unload_modules

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The software RDMA adapter and a dma-buf that moves under requests, and is revoked; no byte reaches a place that it has left.
+# vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
+# vm: --nics 1 --cards 0 --gpus 0 --iommu on --timeout 300 --env SECONDS_OF=3
+# vm-more: --nics 1 --cards 0 --gpus 0 --kernel {6.1,6.12,7.2} --iommu {off,on} --timeout 1000 --env SECONDS_OF=120
+
+. "$TOP/tests/vm/lib.sh"
+. "$TOP/tests/vm/rdma.sh"
+
+load_modules dmabuf_mover
+rdma_start
+mount -t debugfs none /sys/kernel/debug 2>/dev/null
+mover=$BUILD/tests/kernel/mover_fd
+LD_PRELOAD=$verbs "$mover" 1048576 sh -c '"$0" rxe0 "$1" && cat "$MOVER_CONTROL"' "$BUILD/tests/rdma/rdma_move" "${SECONDS_OF:-5}" >/tmp/told ||
+	{ cat /tmp/told; die "requests fail on memory that moves"; }
+cat /tmp/told
+grep -qx 'stale 0' /tmp/told || die "bytes went to a place that the buffer had left"
+rdma_stop
+unload_modules dmabuf_mover

@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# ibv_reg_mr of a GPU pointer, all parts together: peerdma's peer memory core and client, and the software RDMA adapter.
+# Every operation on such memory, and memory that is freed under requests.
+# rxe logs registrations that fail, newer ones each request, too.
+# vm-allow: ^peerdma_hca: .*Unable to pin memory region
+# vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
+# vm: --nics 1 --cards 0 --timeout 300 --kernel 6.12 --iommu on --env ROUNDS=2
+# vm-more: --nics 1 --cards 0 --timeout 3000 --kernel {6.1,6.12,7.2} --iommu {off,on,pt} --env ROUNDS=100
+
+. "$TOP/tests/vm/lib.sh"
+. "$TOP/tests/vm/rdma.sh"
+
+modules="softgpu nvidia peerdma peerdma_nvidia peerdma_peer_core peerdma_peermem"
+rdma_start
+load_modules
+
+# The verbs library as Debian has it: nothing of ours is loaded into the program.
+"$BUILD/tests/rdma/rdma_mrs" rxe0 peer || die "memory registered by its address"
+for op in ${OPS:-write read atomic write-from read-into}; do
+	"$BUILD/tests/rdma/rdma_revoke" rxe0 peer "$op" "${ROUNDS:-2}" || die "$op: memory was reached after its free"
+done
+
+unload_modules
+rdma_stop

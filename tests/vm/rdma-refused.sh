@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# A program without rights registers what is not its own, or is no memory, and forges work requests: each is refused, with
+# the errno that programs expect and a line that says why, and the kernel stays well.
+# vm-allow: ^peerdma_hca: .*Unable to pin memory region
+# vm-allow: rxe0: (qp|pd|mr)#[0-9]+
+# vm: --nics 1 --cards 0 --iommu on
+# vm-more: --nics 1 --cards 0 --kernel {6.1,6.12,7.2} --iommu {off,on}
+
+. "$TOP/tests/vm/lib.sh"
+. "$TOP/tests/vm/rdma.sh"
+
+modules="softgpu nvidia peerdma peerdma_nvidia peerdma_peer_core peerdma_peermem"
+rdma_start
+load_modules
+"$BUILD/tests/rdma/rdma_refused" rxe0 peer || die "addresses"
+dmesg | grep -q "peerdma_peer_core: rxe0: no client gives it 4194304 bytes" || die "the log does not say who refused"
+with_verbs rdma_refused rxe0 files || die "dma-bufs"
+dmesg | grep -q "rxe0: a dma-buf of peerdma's is not registered" || die "the log does not say whose dma-buf it was"
+rdma_stop
+unload_modules

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+#
+# For tests with the software RDMA adapter: sourced, after lib.sh.
+
+# rdma_start: the adapter rxe0 is the first network adapter.
+rdma_start() {
+	modprobe -q ib_uverbs || { echo "this kernel has no RDMA"; exit 77; }
+	modprobe -a udp_tunnel ip6_udp_tunnel ib_core ib_uverbs || die "the kernel's modules do not load"
+	load_modules peerdma_hca
+	ip link set eth0 mtu 4500 up || die "no network adapter"
+	ip address add 10.99.0.${GUEST:-1}/24 dev eth0
+	rdma link add rxe0 type rxe netdev eth0 || die "no RDMA adapter: see the kernel's log"
+	readlink -f /sys/class/infiniband/rxe0/device | grep -q /pci || die "the adapter is no PCI function"
+}
+
+rdma_stop() {
+	rdma link delete rxe0 || die "the adapter does not go"
+	unload_modules peerdma_hca
+}
+
+# Debian's provider asks for no dma-bufs.
+verbs=$BUILD/peerdma/preload/libpeerdma-verbs.so.0
+
+# with_verbs PROGRAM...: of tests/rdma.
+with_verbs() {
+	program=$BUILD/tests/rdma/$1
+	shift
+	LD_PRELOAD=$verbs "$program" "$@"
+}
