@@ -54,7 +54,7 @@ bool sg_may_run_locked(const struct sg_stream *s, const struct sg_job *job)
 	if (!in_turn(s, job))
 		return false;
 	return job->op != SG_OP_WAIT ||
-	       !sg_event_pending_locked(job->mark.event, job->mark.serial);
+	       !sg_event_record_locked(job->mark.event, job->mark.serial);
 }
 
 static struct sg_stream *pick_locked(struct sg_gpu *gpu)

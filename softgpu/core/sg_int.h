@@ -205,6 +205,8 @@ struct sg_stream {
 	bool non_blocking;		/* fixed */
 	u64 submitted, completed;	/* jobs, ever */
 	u64 released_seq;		/* strict: jobs before it are no longer held back */
+	u64 followed_seq;		/* strict: and what they wait for neither */
+	struct sg_link in_release;	/* strict: while a release follows it */
 };
 
 struct sg_ctx {
@@ -531,7 +533,8 @@ int sg_event_record(struct sg_client *client, struct softgpu_event *a);
 int sg_event_query(struct sg_client *client, struct softgpu_event *a);
 int sg_event_sync(struct sg_client *client, struct softgpu_event *a);
 int sg_stream_wait(struct sg_client *client, struct softgpu_event *a);
-bool sg_event_pending_locked(const struct sg_event *e, u64 serial);
+/* The job that will complete the record; NULL: it is done, or there was none. */
+struct sg_job *sg_event_record_locked(const struct sg_event *e, u64 serial);
 int sg_copy(struct sg_client *client, struct softgpu_copy *a);
 int sg_fill(struct sg_client *client, struct softgpu_fill *a);
 /* From here on the job is its stream's.  It holds the stream until it has completed. */

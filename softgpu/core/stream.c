@@ -8,6 +8,7 @@ void sg_stream_init(struct sg_stream *s, struct sg_ctx *ctx, bool non_blocking)
 	s->non_blocking = non_blocking;
 	sg_list_init(&s->in_ctx);
 	sg_list_init(&s->in_runnable);
+	sg_list_init(&s->in_release);
 	sg_list_init(&s->jobs);
 }
 
@@ -373,15 +374,15 @@ int sg_stream_wait(struct sg_client *client, struct softgpu_event *a)
 	return submit_mark(client, a, SG_OP_WAIT);
 }
 
-bool sg_event_pending_locked(const struct sg_event *e, u64 serial)
+struct sg_job *sg_event_record_locked(const struct sg_event *e, u64 serial)
 {
 	struct sg_job *job;
 
 	sg_list_for_each(job, &e->pending, struct sg_job, mark.pending) {
 		if (job->mark.serial == serial)
-			return true;
+			return job;
 	}
-	return false;
+	return NULL;
 }
 
 /* The streams where the event has been recorded and is not done. */
@@ -402,7 +403,7 @@ int sg_event_query(struct sg_client *client, struct softgpu_event *a)
 	e = get_event_locked(client, a->event);
 	if (e) {
 		release_recorders_locked(e);
-		err = sg_event_pending_locked(e, e->recorded) ? -EAGAIN : 0;
+		err = sg_event_record_locked(e, e->recorded) ? -EAGAIN : 0;
 		a->time_ns = e->time_ns;
 		sg_obj_put_locked(&e->obj);
 	}
@@ -423,7 +424,7 @@ int sg_event_sync(struct sg_client *client, struct softgpu_event *a)
 		release_recorders_locked(e);
 		serial = e->recorded;
 		err = 0;
-		while (!err && sg_event_pending_locked(e, serial))
+		while (!err && sg_event_record_locked(e, serial))
 			err = sg_cond_wait_killable(&sg->ended, &sg->lock);
 		a->time_ns = e->time_ns;
 		sg_obj_put_locked(&e->obj);

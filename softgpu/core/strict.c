@@ -169,64 +169,70 @@ void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len)
 	}
 }
 
-static bool waits_for_event(const struct sg_stream *s)
+/* Whether both are in one order: the blocking streams of a context wait for one another. */
+static bool ordered(const struct sg_stream *s, const struct sg_stream *other)
 {
-	struct sg_job *job;
-
-	sg_list_for_each(job, &s->jobs, struct sg_job, link) {
-		if (job->op == SG_OP_WAIT)
-			return true;
-	}
-	return false;
+	return s == other || !(s->non_blocking || other->non_blocking);
 }
 
-/* True when some of it waits for an event, which may come from any context of the process. */
-static bool release_ctx_locked(struct sg_ctx *ctx)
+/* What comes before seq, in s and in what s is ordered with, goes; `todo` has who must be followed. */
+static void release_before_locked(struct sg_stream *s, u64 seq, struct sg_link *todo)
+{
+	struct sg_stream *other;
+
+	sg_list_for_each(other, &s->ctx->streams, struct sg_stream, in_ctx) {
+		if (!ordered(s, other) || other->released_seq >= seq)
+			continue;
+		other->released_seq = seq;
+		if (sg_list_empty(&other->in_release))
+			sg_list_add_tail(todo, &other->in_release);
+	}
+	sg_cond_broadcast(&s->ctx->gpu->work);
+}
+
+/*
+ * What was let go may wait for events: their records must come, and so what is
+ * queued before those.  Only that: what else goes must not depend on how far the
+ * engines are.
+ */
+static void follow_locked(struct sg_link *todo)
 {
 	struct sg_stream *s;
-	bool events = false;
+	struct sg_job *job, *record;
 
-	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
-		s->released_seq = ctx->next_seq;
-		events |= waits_for_event(s);
-	}
-	sg_cond_broadcast(&ctx->gpu->work);
-	return events;
-}
-
-static void release_proc_locked(struct sg_proc *proc)
-{
-	struct sg_ctx *ctx;
-
-	sg_list_for_each(ctx, &proc->sg->ctxs, struct sg_ctx, in_sg) {
-		if (ctx->obj.client->proc == proc)
-			release_ctx_locked(ctx);
+	while (!sg_list_empty(todo)) {
+		s = sg_list_entry(todo->next, struct sg_stream, in_release);
+		sg_list_del(&s->in_release);
+		sg_list_for_each(job, &s->jobs, struct sg_job, link) {
+			if (job->seq >= s->released_seq)
+				break;
+			if (job->seq < s->followed_seq || job->op != SG_OP_WAIT)
+				continue;
+			record = sg_event_record_locked(job->mark.event, job->mark.serial);
+			if (record)
+				release_before_locked(record->mark.stream, record->seq, todo);
+		}
+		s->followed_seq = s->released_seq;
 	}
 }
 
 void sg_strict_release_ctx_locked(struct sg_ctx *ctx)
 {
-	if (release_ctx_locked(ctx))
-		release_proc_locked(ctx->obj.client->proc);
+	struct sg_stream *s;
+	struct sg_link todo;
+
+	sg_list_init(&todo);
+	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx)
+		release_before_locked(s, ctx->next_seq, &todo);
+	follow_locked(&todo);
 }
 
-/*
- * No more than must be: who synchronizes with the wrong stream is wrong.  But
- * the blocking streams of a context wait for one another.
- */
+/* No more than must be: who synchronizes with the wrong stream is wrong. */
 void sg_strict_release_locked(struct sg_stream *s)
 {
-	struct sg_ctx *ctx = s->ctx;
-	struct sg_stream *other;
-	bool events = false;
+	struct sg_link todo;
 
-	sg_list_for_each(other, &ctx->streams, struct sg_stream, in_ctx) {
-		if (other != s && (s->non_blocking || other->non_blocking))
-			continue;
-		other->released_seq = ctx->next_seq;
-		events |= waits_for_event(other);
-	}
-	sg_cond_broadcast(&ctx->gpu->work);
-	if (events)
-		release_proc_locked(ctx->obj.client->proc);
+	sg_list_init(&todo);
+	release_before_locked(s, s->ctx->next_seq, &todo);
+	follow_locked(&todo);
 }

@@ -290,13 +290,74 @@ static void strict_across_contexts(void **state)
 	alarm(0);
 }
 
+/* What a stream waits for goes with it, and nothing else does: not by chance either. */
+static void strict_lets_go_what_must(void **state)
+{
+	struct softgpu_event_create ec = { .ctx = u.ctx };
+	struct softgpu_event e = { .ctx = u.ctx };
+	struct softgpu_handle h = { 0 };
+	struct user second, third;
+	static struct tpin t[3];
+	u64 va[3];
+	u32 i;
+
+	(void)state;
+	user_up(&second, &m, 0, &key);
+	user_up(&third, &m, 0, &key);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(mem_alloc(&u, PAGE, &va[i]), 0);
+		assert_int_equal(tpin_get(&t[i], &u, va[i], PAGE, false), 0);
+	}
+	set((struct sg_chaos){ .strict = true });
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
+	e.event = ec.event;
+	alarm(60);
+
+	/* An event that was never recorded: nobody else need do anything. */
+	assert_int_equal(fill(&u, 0, va[0], PAGE, 1, 0), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
+	assert_int_equal(fill(&second, 0, va[1], PAGE, 1, 0), 0);
+	h.handle = u.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &h), 0);
+	assert_int_equal(bar1(&t[0])[0], 1);
+	assert_int_equal(bar1(&t[1])[0], 0);
+
+	/* The second's record, behind its work: that work goes; what comes after it, and the third's, does not. */
+	e.ctx = second.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	assert_int_equal(fill(&second, 0, va[1], PAGE, 2, 0), 0);
+	assert_int_equal(fill(&third, 0, va[2], PAGE, 1, 0), 0);
+	e.ctx = u.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &h), 0);
+	assert_int_equal(bar1(&t[1])[0], 1);
+	assert_int_equal(bar1(&t[2])[0], 0);
+
+	/* From one to the next: the first waits for the second, which waits for the third. */
+	e.ctx = third.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	e.ctx = second.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	e.ctx = u.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &h), 0);
+	assert_int_equal(bar1(&t[1])[0], 2);
+	assert_int_equal(bar1(&t[2])[0], 1);
+	alarm(0);
+	for (i = 0; i < 3; i++)
+		tpin_put(&t[i], &u, false);
+	user_down(&third);
+	user_down(&second);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(the_nth_fails), T(aperture_shrinks), T(chosen_pin), T(random_pins), T(before_cuda_7),
 		T(strict_wrong), T(strict_right), T(strict_ends),
-		T(strict_across_contexts),
+		T(strict_across_contexts), T(strict_lets_go_what_must),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
