@@ -273,20 +273,26 @@ long monitor_system_call(long number, const long *args)
 {
 	struct span spans[2];
 	const char *name = "";
-	int error, cancel;
+	int error, state, type;
 	unsigned int n;
 	long ret;
 
 	if (!monitor_any(MONITOR_HOST) || stack_of_ended(number, args))
 		return system_call(number, args);
 	error = errno;
-	/* glibc's functions may be cancelled asynchronously; subscribers take locks and are counted. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	/*
+	 * glibc's functions may be cancelled asynchronously; subscribers take locks and are counted.
+	 * The type, too: glibc 2.36 ends a thread by a signal that was on its way when the state
+	 * changed, and looks at the type only.
+	 */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
 	n = taken_away(number, args, spans, &name);
 	notify(name, 0, spans, n);
 	ret = system_call(number, args);
 	notify(name, 1, spans, n);
 	errno = error;
-	pthread_setcancelstate(cancel, NULL);
+	pthread_setcanceltype(type, NULL);
+	pthread_setcancelstate(state, NULL);
 	return ret;
 }
