@@ -144,11 +144,6 @@ bool any_gpu_of(const struct doctor *d, unsigned int vendor)
 	return false;
 }
 
-bool is_softgpu(const struct device *d)
-{
-	return d->kind == DEVICE_GPU && d->vendor == 0x1af4;
-}
-
 static struct pair make_pair(const struct machine *m, unsigned int a, unsigned int b)
 {
 	struct pair p = { .a = a, .b = b };
@@ -280,6 +275,7 @@ void doctor_free(struct doctor *d)
 			free(f->evidence[e].value);
 		}
 	}
+	moved_free(d);
 	free(d->findings);
 	free(d->pairs);
 	if (!d->gpus_error)
