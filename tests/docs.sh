@@ -72,7 +72,7 @@ for page in pages:
 
 manual = {os.path.basename(path).split(".")[0] for path in glob.glob("docs/man/*.scd") + glob.glob("peers/*/man/*.scd")}
 for page in pages:
-    for name in re.findall(r"`man (?:\d )?([\w-]+)", read(page)):
+    for name in re.findall(r"`man (?:\d )?(\w[\w-]*)", read(page)):
         if name not in manual:
             wrong.append(f"{page}: no manual page {name}")
 
