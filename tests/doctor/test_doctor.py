@@ -473,6 +473,16 @@ class Doctor(Case):
         shutil.rmtree(m.path + "/sys/class/infiniband/rxe0")
         self.assertEqual(self.adapter(m, "rxe1")[0], "broken")
 
+    def test_names_of_strangers(self):
+        """Names of folders in a captured tree are as hostile as what is in its files."""
+        m = self.server()
+        m.put("sys/kernel/mm/memory_peers/evil\x1b[31mred/version", "1\n")
+        m.put("sys/class/infiniband/evil\x1b[31mred/parent", "lo\n")
+        done = run("doctor", "--all", root=m.path)
+        self.assertIn("red, version 1", done.stdout)
+        self.assertIn("red (software)", done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+
     def test_our_client_with_amd(self):
         m = machines.amd(self.folder())
         m.module("peerdma_peermem", "1")

@@ -21,13 +21,19 @@ const char *verdict_word(enum verdict v)
 
 /* ---- what checks say -------------------------------------------------------- */
 
+/* Cleaned: names from a captured tree may be in it. */
 static void format(struct doctor *d, char **out, const char *text, va_list args)
 {
+	char *raw;
+
 	free(*out);
-	if (vasprintf(out, text, args) < 0) {
-		*out = NULL;
-		d->no_memory = true;
+	*out = NULL;
+	if (vasprintf(&raw, text, args) >= 0) {
+		*out = text_clean(raw, strlen(raw));
+		free(raw);
 	}
+	if (!*out)
+		d->no_memory = true;
 }
 
 struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...)
