@@ -156,16 +156,19 @@ static double stroke_of(const struct link *l)
 	return speeds[i].stroke;
 }
 
-/* From the box above, at (from_x, from_y), to the left of this one. */
+/* From the box above, at (from_x, from_y), to the left of this one. A line that several have in common is no link. */
 static void connect(const struct machine *m, const struct device *v, double from_x, double from_y, double x, double y)
 {
+	enum port_type above = v->parent >= 0 ? m->devices[v->parent].port : PORT_UNKNOWN;
+	bool own = above == PORT_ROOT || above == PORT_DOWNSTREAM, known = v->link.known && link_is_upward(v);
 	unsigned int speed, lanes;
 
-	printf("<path d=\"M%.1f %.1fV%.1fH%.1f\" ", from_x, from_y, y, x);
-	if (v->link.known && link_is_upward(v))
-		printf("class=\"%s\" stroke-width=\"%g\"/>\n", link_is_slow(m, v, &speed, &lanes) ? "slow" : "link", stroke_of(&v->link));
-	else
-		puts("class=\"wire\"/>");
+	if (!known || !own)
+		printf("<path d=\"M%.1f %.1fV%.1fH%.1f\" class=\"wire\"/>\n", from_x, from_y, y, x);
+	if (!known)
+		return;
+	printf("<path d=\"M%.1f %.1fV%.1fH%.1f\" class=\"%s\" stroke-width=\"%g\"/>\n", from_x, own ? from_y : y, y, x,
+	       link_is_slow(m, v, &speed, &lanes) ? "slow" : "link", stroke_of(&v->link));
 }
 
 /* A device and what is below it; returns the height. */
