@@ -16,7 +16,7 @@ NAME = '<text x="16" y="29">a name</text>'
 
 # What is wrong with it: the words that say so.
 WRONG = {
-    "overlap": (BOX + NAME + '<text x="30" y="31">another</text>', ["'another' and 'a name' overlap"]),
+    "overlap": (BOX + NAME + '<text x="30" y="33">another</text>', ["'a name' and 'another' overlap"]),
     "edge": (BOX + NAME + '<text x="180" y="80">over it</text>', ["'over it' goes over the edge"]),
     "top": ('<text x="16" y="5">a name</text>', ["'a name' goes over the edge"]),
     "box": (BOX + '<text x="100" y="29">a name</text>', ["light: something goes through 'a name'", "dark: something"]),
