@@ -53,11 +53,27 @@ static const struct {
 };
 #define SPEEDS (sizeof(speeds) / sizeof(speeds[0]))
 
+/* A host bridge: the first of the devices right below it stands for it. */
+struct host {
+	unsigned int first;
+	int node;		/* NUMA; -1 not known */
+};
+
 struct drawing {
 	const struct machine *m;
+	const struct host *hosts;
+	unsigned int count;
 	bool print;		/* else only its size is wanted */
 	double step;		/* of a level */
 };
+
+static struct drawing measuring(const struct drawing *d)
+{
+	struct drawing same = *d;
+
+	same.print = false;
+	return same;
+}
 
 /* ---- boxes ---- */
 
@@ -175,7 +191,8 @@ static void connect(const struct machine *m, const struct device *v, double from
 static double branch(const struct drawing *d, unsigned int i, double x, double y, double right, double from_x, double from_y)
 {
 	const struct device *v = &d->m->devices[i];
-	double height = inside(&(struct drawing){ d->m, false, 0 }, v, 0, 0, right - x - 16), top = y;
+	struct drawing measure = measuring(d);
+	double height = inside(&measure, v, 0, 0, right - x - 16), top = y;
 
 	if (d->print) {
 		connect(d->m, v, from_x, from_y, x, y + height / 2);
@@ -199,37 +216,40 @@ static bool is_root(const struct machine *m, unsigned int i)
 	return m->devices[i].parent < 0 && m->devices[i].shown;
 }
 
-/* The first of those that are right below its host bridge, which stands for it. */
-static bool is_first(const struct machine *m, unsigned int i)
+/* All host bridges with something to show. Returns how many. */
+static unsigned int hosts_of(const struct machine *m, struct host hosts[SHOWN_MAX])
 {
-	for (unsigned int j = 0; j < i; j++) {
-		if (is_root(m, j) && !strcmp(m->devices[j].host, m->devices[i].host))
-			return false;
-	}
-	return is_root(m, i);
-}
+	unsigned int count = 0, k;
 
-/* Of a host bridge, by the first device below it that says: -1 none does. */
-static int node_of(const struct machine *m, unsigned int first)
-{
-	for (unsigned int i = first; i < m->count; i++) {
+	for (unsigned int i = 0; i < m->count; i++) {
 		const struct device *d = &m->devices[i];
 
-		if (d->shown && d->numa_known && d->numa >= 0 && !strcmp(d->host, m->devices[first].host))
-			return d->numa;
+		if (!d->shown)
+			continue;
+		for (k = 0; k < count && strcmp(m->devices[hosts[k].first].host, d->host) != 0; k++)
+			;
+		if (k == count && (!is_root(m, i) || count == SHOWN_MAX))
+			continue;
+		if (k == count)
+			hosts[count++] = (struct host){ i, -1 };
+		/* By the first device that says. */
+		if (hosts[k].node < 0 && d->numa_known && d->numa >= 0)
+			hosts[k].node = d->numa;
 	}
-	return -1;
+	return count;
 }
 
 /* Returns the height. */
 static double panel(const struct drawing *d, unsigned int first, double x, double y)
 {
-	double bottom = y + HEAD + BELOW, height;
+	double bottom = y + HEAD + BELOW;
 	const char *host = d->m->devices[first].host;
 	char title[64];
 
 	if (d->print) {
-		height = panel(&(struct drawing){ d->m, false, d->step }, first, x, y);
+		struct drawing measure = measuring(d);
+		double height = panel(&measure, first, x, y);
+
 		printf("<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" rx=\"6\" class=\"panel\"/>\n", x, y, PANEL_W, height);
 		snprintf(title, sizeof(title), "host bridge %s", *host ? host : "not known");
 		svg_text(stdout, x + PAD, y + 18, "name", title);
@@ -241,12 +261,12 @@ static double panel(const struct drawing *d, unsigned int first, double x, doubl
 	return bottom - BELOW + PAD - y;
 }
 
-static unsigned int panels_of(const struct machine *m, int node)
+static unsigned int panels_of(const struct drawing *d, int node)
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < m->count; i++)
-		n += is_first(m, i) && node_of(m, i) == node;
+	for (unsigned int i = 0; i < d->count; i++)
+		n += d->hosts[i].node == node;
 	return n;
 }
 
@@ -261,11 +281,12 @@ static double frame_width(unsigned int panels)
 static double frame(const struct drawing *d, int node, double x, double y)
 {
 	double ends[COLUMNS], bottom = y;
-	unsigned int panels = panels_of(d->m, node);
+	unsigned int panels = panels_of(d, node);
 	char title[64];
 
 	if (d->print) {
-		double height = frame(&(struct drawing){ d->m, false, d->step }, node, x, y);
+		struct drawing measure = measuring(d);
+		double height = frame(&measure, node, x, y);
 
 		snprintf(title, sizeof(title), node < 0 ? "NUMA node not known" : "NUMA node %d", node);
 		printf("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"8\" class=\"frame\"/>\n", x, y, frame_width(panels), height);
@@ -273,26 +294,26 @@ static double frame(const struct drawing *d, int node, double x, double y)
 	}
 	for (unsigned int c = 0; c < COLUMNS; c++)
 		ends[c] = y + HEAD + 6;
-	for (unsigned int i = 0; i < d->m->count; i++) {
+	for (unsigned int i = 0; i < d->count; i++) {
 		unsigned int best = 0;
 
-		if (!is_first(d->m, i) || node_of(d->m, i) != node)
+		if (d->hosts[i].node != node)
 			continue;
 		for (unsigned int c = 1; c < COLUMNS && c < panels; c++)
 			best = ends[c] < ends[best] ? c : best;
-		ends[best] += panel(d, i, x + PAD + best * (PANEL_W + GAP), ends[best]) + GAP;
+		ends[best] += panel(d, d->hosts[i].first, x + PAD + best * (PANEL_W + GAP), ends[best]) + GAP;
 		bottom = ends[best] > bottom ? ends[best] : bottom;
 	}
 	return bottom - GAP + PAD - y;
 }
 
 /* The least node after this one; -2: begin, and none. */
-static int next_node(const struct machine *m, int after)
+static int next_node(const struct drawing *d, int after)
 {
 	int next = -2;
 
-	for (unsigned int i = 0; i < m->count; i++) {
-		int node = is_first(m, i) ? node_of(m, i) : -2;
+	for (unsigned int i = 0; i < d->count; i++) {
+		int node = d->hosts[i].node;
 
 		if (node > after && (next == -2 || node < next))
 			next = node;
@@ -305,8 +326,8 @@ static double frames(const struct drawing *d, double y, double *wide)
 {
 	double x = MARGIN, row = 0, top = y;
 
-	for (int node = next_node(d->m, -2); node != -2; node = next_node(d->m, node)) {
-		double width = frame_width(panels_of(d->m, node)), height;
+	for (int node = next_node(d, -2); node != -2; node = next_node(d, node)) {
+		double width = frame_width(panels_of(d, node)), height;
 
 		if (x > MARGIN && x + width > PAGE_W - MARGIN) {
 			x = MARGIN;
@@ -486,7 +507,8 @@ static unsigned int deepest(const struct machine *m)
 
 void topo_svg(const struct machine *m)
 {
-	struct drawing d = { m, false, INDENT };
+	struct host hosts[SHOWN_MAX];
+	struct drawing d = { m, hosts, hosts_of(m, hosts), false, INDENT };
 	double wide = 640, height;
 	char title[288];
 
