@@ -37,7 +37,7 @@ static bool has_device(struct doctor *d, const struct device *f, const char *nam
 
 void adapter_read(struct doctor *d, const char *name, struct adapter *a)
 {
-	char path[192];
+	char path[192], netdev[32];
 
 	*a = (struct adapter){ 0 };
 	set(a->name, sizeof(a->name), name);
@@ -49,7 +49,7 @@ void adapter_read(struct doctor *d, const char *name, struct adapter *a)
 	}
 	/* Only rxe has this file: the name of the network device below it. */
 	snprintf(path, sizeof(path), INFINIBAND "/%s/parent", a->name);
-	if (tree_exists(d->tree, path)) {
+	if (!tree_word(d->tree, path, netdev, sizeof(netdev))) {
 		a->software = true;
 		set(a->driver, sizeof(a->driver), a->function ? "peerdma_hca" : module_loaded(d, "peerdma_hca") ? "peerdma_hca" : "rdma_rxe");
 		return;
