@@ -90,7 +90,9 @@ class Bench(unittest.TestCase):
             self.assertGreater(len(drawn.getElementsByTagName("polyline")), 5)
             for line in drawn.getElementsByTagName("polyline"):
                 self.assertNotIn("nan", line.getAttribute("points"))
-            self.assertEqual(run("cache", *FEW, "--sizes", "4", "--svg", folder).returncode, 1)
+            # Refused at once, not after an hour of measuring.
+            done = run("cache", "--count", "10000000", "--seconds", "3600", "--svg", folder)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", f"peerdma: bench: {folder}: Is a directory\n"))
 
     def test_refused(self):
         for args in (["nothing"], ["cache", "pin"], ["--sizes", "0"], ["--sizes", ""], ["--sizes", "4,,8"], ["--sizes", "4x"],
@@ -103,6 +105,8 @@ class Bench(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (1, ""), args)
             self.assertNotEqual(done.stderr, "", args)
         self.assertIn("Usage: peerdma bench", run("--help").stdout)
+        self.assertEqual(run("nothing").stderr, "peerdma: bench: there is no 'nothing' to measure; choose one of cache, query, "
+                         "pin, map and copy\n")
 
 
 if __name__ == "__main__":
