@@ -11,7 +11,32 @@ set -u
 	echo "skip: build/user is not built"
 	exit 77
 }
+# A page builds a driver against them.
+modules_of 6.1 nvidia
 "$top/tests/documents/run" check || failed=1
+
+# One mistake each, and each is found.
+cat >"$work/wrong.md" <<'END'
+    make demoo
+    peerdma pins --nothing
+    build/user/nothing/there 5
+    vm/run --iomu on -- true
+    tests/run vm/nothing
+    make demo VM_ARGS="--gpus 99"
+    make user NOSUCH=1
+Use `man nothing_here` or `vm/run --nothing` or `make demo DEMO_ARGS="--gpu none"`.
+
+    frobnicate the thing
+
+<!-- run: ci vm/nothing -->
+
+    echo
+END
+"$top/tests/documents/run" check "$work/wrong.md" >"$work/answer"
+contains "each of twelve mistakes" "^[0-9]* commands, 12 wrong$" "$work/answer"
+printf '    echo hello\n\n<!-- run: output -->\n\n    hullo\n\n<!-- run: host -->\n\n    false\n' >"$work/wrong.md"
+"$top/tests/documents/run" host "$work/wrong.md" >"$work/answer"
+contains "other output than is printed, and an exit code" "^2 commands of class host, 2 failed" "$work/answer"
 
 # Commands write where they stand, so the tree is one of links.
 mkdir "$work/tree" "$work/bin"
@@ -46,8 +71,7 @@ DOCUMENTS_FOLDER=$work/tree "$top/tests/documents/run" host || failed=1
 
 # A page that is installed names no other that is not.
 for page in "$man"/man?/*; do
-	for name in $(grep -ohE '\\fB[a-z][a-z_-]*\\fR?\([1-9]\)|\\fB(lib)?peerdma[a-z_-]*\\fR\([1-9]\)' "$page" |
-		sed 's/\\fB//; s/\\fR//; s/\\//g; s/(\(.\))/.\1/' | grep -E 'peerdma|fpga|softgpu' | sort -u); do
+	for name in $(sed 's/\\fR//g' "$page" | grep -oE '(lib)?(peerdma|fpga|softgpu)[a-z_-]*\([1-9]\)' | tr '(' . | tr -d ')' | sort -u); do
 		ls "$man"/man?/"$name" >/dev/null 2>&1 || fail "$(basename "$page") names $name, which is not installed"
 	done
 done

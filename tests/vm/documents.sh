@@ -12,4 +12,4 @@ mkdir -p "$DOCUMENTS_BIN"
 printf '#!/bin/sh\nexec env "$@"\n' >"$DOCUMENTS_BIN/sudo"
 chmod +x "$DOCUMENTS_BIN/sudo"
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
-cd "$TOP" && exec python3 tests/documents/run vm "$@"
+cd "$TOP" && exec python3 -S tests/documents/run vm "$@"
