@@ -44,7 +44,7 @@ ln -s "$top"/* "$work/tree/"
 rm "$work/tree/examples"
 cp -r "$top/examples" "$work/tree/examples"
 # What the pages call the reader's: a program, and a driver.
-cp "$top/tests/documents/program.c" "$work/tree/"
+cp "$top/tests/documents/program.c" "$top/examples/hello.c" "$work/tree/"
 mkdir "$work/tree/mydriver"
 cp "$top"/examples/kernel/nvidia_client.c "$top"/examples/kernel/compat.h "$work/tree/mydriver/"
 echo "obj-m := nvidia_client.o" >"$work/tree/mydriver/Kbuild"
@@ -54,7 +54,7 @@ lib=$(dirname "$(dirname "$pc")")
 man=$(dirname "$(dirname "$(find "$work/root" -name libpeerdma.7)")")
 
 # Which page, not the page.
-printf '#!/bin/sh\nls "%s"/man?/"$1".?\n' "$man" >"$work/bin/man"
+printf '#!/bin/sh\n[ "$1" = -l ] && exec ls "$2"\nls "%s"/man?/"$1".?\n' "$man" >"$work/bin/man"
 chmod +x "$work/bin/man"
 export PATH="$work/bin:$(dirname "$(find "$work/root" -name fpga-copy)"):$PATH"
 export PKG_CONFIG_PATH="$(dirname "$pc")" PKG_CONFIG_SYSROOT_DIR="$work/root"

@@ -68,7 +68,7 @@ def known(text):
     begin = re.match(r"(?:sudo |\w+=\S* )*(\S+)", text)
     name = begin and begin[1]
     return bool(name) and (name in (*GUEST, "make", "man") or name in ("cc", "tests/run") or
-                           (name.startswith(("vm/", "build/user/", "packaging/", "tests/")) and os.access(os.path.join(TOP, name), os.X_OK)
+                           (".so" not in name and name.startswith(("vm/", "build/user/", "packaging/", "tests/")) and os.access(os.path.join(TOP, name), os.X_OK)
                             and not os.path.isdir(os.path.join(TOP, name))))
 
 
@@ -227,7 +227,7 @@ def wrong(command):
 def wrong_part(command, name, rest, user):
     if name == "make" and "-C" not in rest:
         return wrong_make([word for word in rest if not word.startswith("[")], user)
-    if name == "man":
+    if name == "man" and "-l" not in rest:
         return None if rest and rest[-1] in manual_pages() else f"there is no manual page {' '.join(rest)}"
     if name == "vm/run" and not command.inline and "..." not in rest:
         return wrong_machine(rest) if rest != ["--help"] else None
