@@ -25,7 +25,7 @@ GUEST = ("peerdma", "fpga-copy", "fpga-demo", "insmod", "rmmod", "rdma", "ip", "
 HOST = ("cc", "gcc", "man", "pkg-config", "./a.out", "./hello", "./behind", "./cache", "bash", "sh", "cp", "mkdir", "grep", "cat", "ls", "touch", "echo", "export", "cd")
 ADMIN = ("apt", "apt-get", "dkms", "mokutil", "adduser", "groupadd", "udevadm", "dnf", "rpm", "dpkg", "systemctl", "chmod", "chown", "mount")
 # What stands for the reader's own.
-STANDS_FOR = re.compile(r"/path/to|\.\.\.|\./(?:my|a)-|\bmy[-.]\w|\[[A-Za-z]|(?<![$\w=/.{-])[A-Z][A-Z_]{2,}(?![\w=:}*])|(?<=/)VERSION\b")
+STANDS_FOR = re.compile(r"/path/to|\.\.\.|\./(?:my|a)-|\bmy[-.]\w|\[[A-Za-z]|(?<![$\w=/.{-])[A-Z][A-Z_]{2,}(?![\w=:}*])|(?<=/)VERSION\b|(?<= )[A-Z](?= |$)")
 
 
 def words_of(text):
