@@ -19,8 +19,9 @@ export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
 say	= @echo "== $(1)"
 
-.PHONY: help demo demo-vm demo-process demo-rdma demo-rdma-vm demo-rdma-one check check-fast check-thirdparty check-gpu check-more debug-kernel \
-	check-debug check-debug-rounds check-arm64 check-kernel mutate bench fuzz user modules modules-all kernel \
+.PHONY: help demo demo-vm demo-vm-help demo-process demo-process-help demo-rdma demo-rdma-vm demo-rdma-one \
+	demo-rdma-vm-help demo-rdma-one-help check check-fast check-thirdparty check-gpu check-more debug-kernel \
+	check-debug check-debug-rounds check-arm64 check-kernel mutate bench fuzz user user-setup modules modules-all kernel \
 	vm-shell install install-modules install-softgpu install-peer-core uninstall-modules deb rpm check-packages style clean distclean
 
 help:
@@ -69,11 +70,22 @@ help:
 # ---- the demonstration ---------------------------------------------------
 
 MODE	?= vm
-demo: demo-$(MODE)
+help	= $(if $(filter --help,$(DEMO_ARGS)),-help)
+demo: demo-$(MODE)$(help)
+demo-process-help: demo-process
+demo-%:
+	@echo "make demo: there is no MODE=$*; it is vm or process" >&2; exit 2
+
+# $(call options,PROGRAM[,BEFORE]): checks DEMO_ARGS before a machine is booted, for which one program has to be built.
+options = $(if $(ARCH),,@$(MAKE) -s --no-print-directory user-setup && $(2)ninja -C build/user --quiet $(1) && \
+	build/user/$(1) $(DEMO_ARGS) --help $(if $(help),,>/dev/null))
+demo-vm-help:
+	$(call options,peers/fpga/fpga-demo)
 
 # The options that the demonstration itself needs stand in its "# vm:" line.
 demo-vm:
 	@vm/deps.sh user modules vm $(ARCH)
+	$(call options,peers/fpga/fpga-demo)
 	$(call say,building libraries and programs)
 	@$(MAKE) -s --no-print-directory user
 	$(call say,building the kernel modules)
@@ -99,15 +111,22 @@ demo-process:
 	@$(BUILD)/process-demo $(DEMO_ARGS)
 
 # RDMA's: two guests, or one, whose options stand in its "# vm:" line. Newer adapters log each request that fails.
-demo-rdma: demo-rdma-$(MODE)
+demo-rdma: demo-rdma-$(MODE)$(help)
+demo-rdma-%:
+	@echo "make demo-rdma: there is no MODE=$*; it is vm or one" >&2; exit 2
+demo-rdma-vm-help demo-rdma-one-help:
+	@vm/deps.sh user rdma
+	$(rdma-options)
+# A build folder from before libibverbs was there has no rdma-demo.
+rdma-options = $(call options,peers/hca/demo/rdma-demo,{ grep -q hca/demo/rdma-demo build/user/build.ninja || \
+	meson setup --reconfigure build/user >build/user-setup.log; } && )
 demo-rdma-vm: rdma-machines = --guests 2 --cards 0 --gpus 1 --iommu on
 demo-rdma-one: rdma-machines = $$(sed -n 's/^. vm: *//p' peers/hca/demo.sh)
 demo-rdma-vm demo-rdma-one:
 	@vm/deps.sh user modules vm rdma
+	$(rdma-options)
 	$(call say,building libraries and programs)
 	@$(MAKE) -s --no-print-directory user
-	@test -e build/user/peers/hca/demo/rdma-demo || \
-		{ meson setup --reconfigure build/user >build/user-setup.log && ninja -C build/user --quiet; }
 	$(call say,building the kernel modules)
 	@$(MAKE) -s --no-print-directory modules
 	$(call say,booting Linux $(KVER) with software GPUs and RDMA adapters (half a minute))
@@ -119,14 +138,16 @@ demo-rdma-vm demo-rdma-one:
 
 # ---- building --------------------------------------------------------------
 
-user:
+user: user-setup
+	@$$(test -t 1 || echo vm/progress) ninja -C $(user-folder)
+
+user-setup:
 	@vm/deps.sh user $(ARCH)
 	@mkdir -p $(BUILD)
 	@test -e $(user-folder)/build.ninja || \
 		{ cross=$(if $(ARCH),$$(vm/fetch-arch $(ARCH) --cross-file)) && \
-		meson setup $${cross:+--cross-file $$cross} $(user-folder) >$(user-folder)-setup.log 2>&1; } || \
+		vm/progress --log $(user-folder)-setup.log meson setup $${cross:+--cross-file $$cross} $(user-folder); } || \
 		{ cat $(user-folder)-setup.log; exit 1; }
-	@ninja -C $(user-folder) $$(test -t 1 || echo --quiet)
 
 modules:
 	@vm/deps.sh modules $(ARCH)

@@ -92,7 +92,7 @@ int main(void)
 	CUdevice device;
 
 	if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context)) {
-		fprintf(stderr, "behind: no GPU\n");
+		fputs("behind: CUDA finds no GPU; with the software GPU, SOFTGPU_LOG=1 prints why\n", stderr);
 		return 77;
 	}
 	if (cuMemAlloc(&buffer, LENGTH))

@@ -66,7 +66,7 @@ int cmd_topo(struct tool *tool, int argc, char **argv)
 	if (ret >= 0)
 		return ret;
 	if (tool->json + w.svg + w.matrix + w.tree > 1) {
-		warn("choose one of --json, --svg, --matrix and --tree");
+		warn("topo: choose one of --json, --svg, --matrix and --tree");
 		return EXIT_ERROR;
 	}
 	tree = tree_open(tool->root);

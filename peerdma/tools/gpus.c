@@ -50,11 +50,31 @@ static bool take(struct nvml *n, const char *name, void *function)
 	return symbol;
 }
 
+/* With PEERDMA_PROVIDER=soft libpeerdma loads softgpu's libcuda from beside itself; NVML is in the same folder. */
+static void *nvml_load(void)
+{
+	static const char *const places[] = { "softgpu/libnvidia-ml.so.1", "../../softgpu/user/libnvidia-ml.so.1" };
+	const char *provider = getenv("PEERDMA_PROVIDER");
+	void *known = dlsym(RTLD_DEFAULT, "peerdma_open"), *library = NULL;
+	char path[4096];
+	Dl_info info;
+
+	if (provider && strstr(provider, "soft") && known && dladdr(known, &info) && info.dli_fname && strchr(info.dli_fname, '/')) {
+		int folder = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
+
+		for (size_t i = 0; !library && i < sizeof(places) / sizeof(places[0]); i++) {
+			if (snprintf(path, sizeof(path), "%.*s/%s", folder, info.dli_fname, places[i]) < (int)sizeof(path))
+				library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		}
+	}
+	return library ? library : dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+}
+
 static int nvml_open(struct nvml *n, struct gpus *out)
 {
 	nvml_result r;
 
-	n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	n->library = nvml_load();
 	if (!n->library) {
 		snprintf(out->why, sizeof(out->why), "libnvidia-ml.so.1: cannot load; install the GPU's driver, "
 			 "or add the library's folder to LD_LIBRARY_PATH");

@@ -78,11 +78,12 @@ static int run(struct tool *tool, int argc, char **argv)
 		{ "version", no_argument, NULL, 'v' },
 		{ 0 },
 	};
-	char *ask_help[] = { argv[0], (char *)"--help", NULL };
+	char *ask_help[] = { NULL, (char *)"--help", NULL };
 	const struct command *command;
 	const char *name;
 	int c;
 
+	argv[0] = (char *)"peerdma";	/* getopt's messages begin as warn()'s do */
 	while ((c = getopt_long(argc, argv, "+h", options, NULL)) >= 0) {
 		switch (c) {
 		case 'h':
@@ -118,7 +119,7 @@ static int run(struct tool *tool, int argc, char **argv)
 		help(stderr);
 		return EXIT_ERROR;
 	}
-	if (ask_help[0] != argv[0])
+	if (ask_help[0])
 		return command->run(tool, 2, ask_help);
 	return command->run(tool, argc - optind, argv + optind);
 }

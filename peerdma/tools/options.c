@@ -44,7 +44,8 @@ int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int take
 		{ { "color", no_argument, NULL, OPT_COLOR }, OPTION_COLOR },
 	};
 	struct option options[sizeof(all) / sizeof(all[0]) + TOOL_OWN_MAX + 1] = { 0 };
-	char letters[2 * TOOL_OWN_MAX + 3] = "+h", *letter = letters + 2;
+	char letters[2 * TOOL_OWN_MAX + 3] = "+h", *letter = letters + 2, *name = argv[0];
+	static char prefix[64];
 	size_t n = 0;
 	int c;
 
@@ -63,6 +64,9 @@ int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int take
 		if (own[i].letter && own[i].value)
 			*letter++ = ':';
 	}
+	/* getopt's messages begin as warn()'s do. */
+	snprintf(prefix, sizeof(prefix), "peerdma: %s", name);
+	argv[0] = prefix;
 	optind = 0;
 	while ((c = getopt_long(argc, argv, letters, options, NULL)) >= 0) {
 		switch (c) {
@@ -99,12 +103,12 @@ int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int take
 			*own[i].value = argv[optind++];
 	}
 	if (optind < argc) {
-		warn("'%s' is not expected here", argv[optind]);
+		warn("%s: '%s' is not expected here", name, argv[optind]);
 		fputs(usage, stderr);
 		return EXIT_ERROR;
 	}
 	if (tool->json && tool->tsv) {
-		warn("choose one of --json and --tsv");
+		warn("%s: choose one of --json and --tsv", name);
 		return EXIT_ERROR;
 	}
 	return -1;

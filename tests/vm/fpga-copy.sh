@@ -34,6 +34,8 @@ expect 0 --size 12345 --host-dst --gpu-src 1
 expect 0 --size 12345 --host --seed 7
 expect 0 --size 9000 --bounce
 expect 0 --file=/etc/passwd
+expect 0 --file /etc/passwd
+expect 3 --file /nonexistent
 expect 0 --size 64K --revoke
 expect 0 --size 9000 --json
 

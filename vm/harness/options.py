@@ -34,6 +34,8 @@ first one, and those of its own."""
 
 SEPARATOR = "---"
 MAX_GUESTS = 16
+# Each sits in a port of its own, and the bus that the ports are on has 32 places, some of which the machine takes.
+MAX_DEVICES = 24
 
 EXIT_CODES = f"""\
 exit code:
@@ -157,6 +159,14 @@ def _one_of_several(options):
         options.log = f"{stem}.{name(options.guest)}{extension}"
 
 
+def _places(options):
+    """Not more than the machine has room for."""
+    count = options.gpus + options.cards + options.nics + len(options.nvme)
+    if count > MAX_DEVICES:
+        raise HarnessError(f"{count} devices (--gpus {options.gpus} --cards {options.cards} --nics {options.nics}, "
+                           f"{len(options.nvme)} --nvme): at most {MAX_DEVICES} together")
+
+
 def _settle(options):
     """Defaults that depend on other options, and what argparse cannot check."""
     if options.command[:1] == ["--"]:
@@ -167,6 +177,7 @@ def _settle(options):
         options.command = ["bash", "-i"] if options.interactive else ["true"]
     if options.nics is None:
         options.nics = 1 if options.guests > 1 else 0
+    _places(options)
     if options.guests > 1:
         _one_of_several(options)
     if options.cpus is None:

@@ -226,6 +226,13 @@ static int print_json(const struct bench *b)
 	return json_print(o);
 }
 
+static bool writable(const char *path)
+{
+	FILE *f = fopen(path, "ae");
+
+	return f && !fclose(f);
+}
+
 static int print_all(const struct bench *b, const char *svg)
 {
 	int ret = EXIT_OK, error;
@@ -266,8 +273,15 @@ int cmd_bench(struct tool *tool, int argc, char **argv)
 		return ret;
 	for (size_t i = 0; what && i < WHATS; i++)
 		known |= !strcmp(what, whats[i].name);
-	if (what && !known)
-		return refuse("what?", what, "cache, query, pin, map or copy");
+	if (what && !known) {
+		warn("bench: there is no '%s' to measure; choose one of cache, query, pin, map and copy", what);
+		return EXIT_ERROR;
+	}
+	/* Before minutes are spent on what could not be written then. */
+	if (svg && !writable(svg)) {
+		warn("bench: %s: %s", svg, strerror(errno));
+		return EXIT_ERROR;
+	}
 	subjects_open(&b);
 	for (size_t i = 0; i < WHATS; i++) {
 		if (!what || !strcmp(what, whats[i].name))

@@ -20,7 +20,7 @@ static const char usage_text[] =
 "  --host-src, --host-dst     host memory instead; --host is both\n"
 "  --size SIZE                default 64K; K, M and G are known\n"
 "  --cards LIST               all (default), or as in 0,2: they work in parallel\n"
-"  --file[=PATH]              carries this file from host memory into the destination and\n"
+"  --file [PATH]              carries this file from host memory into the destination and\n"
 "                             compares its SHA-256 (default " DEFAULT_FILE ")\n"
 "  --bounce                   the same job through a buffer in host memory\n"
 "  --revoke                   frees the destination under the copy: the DMA must stop\n"
@@ -80,6 +80,7 @@ void options_parse(int argc, char **argv, struct options *opt)
 	*opt = (struct options){
 		.size = 64 << 10, .seed = 1, .cards = "all", .src_make = &make_nvidia, .dst_make = &make_nvidia,
 	};
+	argv[0] = (char *)"fpga-copy";	/* getopt's messages begin as all others do */
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case GPU_SRC:
@@ -108,6 +109,9 @@ void options_parse(int argc, char **argv, struct options *opt)
 			opt->cards = optarg;
 			break;
 		case FILE_:
+			/* getopt_long() takes an optional argument only behind "=". */
+			if (!optarg && optind < argc && *argv[optind] != '-')
+				optarg = argv[optind++];
 			opt->file = optarg ? optarg : DEFAULT_FILE;
 			break;
 		case BOUNCE:

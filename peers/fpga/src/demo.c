@@ -211,6 +211,7 @@ static int parse_options(int argc, char **argv, struct demo *demo, const char **
 	};
 	int c;
 
+	argv[0] = (char *)"fpga-demo";	/* getopt's messages begin as all others do */
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case 's':

@@ -447,12 +447,17 @@ int main(int argc, char **argv)
 	bool listens = false;
 	int c;
 
+	argv[0] = (char *)"rdma-demo";	/* getopt's messages begin as all others do */
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage_text, stdout);
 			return EXIT_PASS;
 		}
-		if (c == '?' || (c == 's' && (!parse_size(optarg, &demo.size) || demo.size % (PIECES * 4096ul) || demo.size >> 30))) {
+		if (c == '?') {
+			fprintf(stderr, "rdma-demo --help tells more\n");
+			return EXIT_USAGE;
+		}
+		if (c == 's' && (!parse_size(optarg, &demo.size) || demo.size % (PIECES * 4096ul) || demo.size >> 30)) {
 			fprintf(stderr, "rdma-demo: --size is a multiple of 32K, below 1G; --help tells more\n");
 			return EXIT_USAGE;
 		}
