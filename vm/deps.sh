@@ -26,7 +26,7 @@ rpm="$user rpm"
 bare="mmdebstrap"
 # What draws the pictures that are checked.
 pictures="gir1.2-rsvg-2.0 python3-gi-cairo fonts-dejavu-core"
-check="$user $modules $vm $deb $rdma $pictures udev libfabric-dev libucx0 clang libclang-rt-14-dev g++ sparse perl"
+check="$user $modules $vm $deb $rdma $pictures udev jq libfabric-dev libucx0 clang libclang-rt-14-dev g++ sparse perl"
 
 usage() {
 	echo "usage: vm/deps.sh [--list] process|user|modules|vm|rdma|debug-kernel|bench|arm64|deb|rpm|bare|check..." >&2
