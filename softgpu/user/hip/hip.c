@@ -20,6 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device devices[DEVICES_MAX];
 static int count;
 static bool started;
+static hsa_amd_memory_pool_t host_pool;
 static _Thread_local int current;
 
 static hsa_status_t take_pool(hsa_amd_memory_pool_t pool, void *data)
@@ -34,7 +35,11 @@ static hsa_status_t take_agent(hsa_agent_t agent, void *data)
 	hsa_device_type_t type;
 
 	(void)data;
-	if (hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type) || type != HSA_DEVICE_TYPE_GPU || count == DEVICES_MAX)
+	if (hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type))
+		return HSA_STATUS_SUCCESS;
+	if (type == HSA_DEVICE_TYPE_CPU)
+		hsa_amd_agent_iterate_memory_pools(agent, take_pool, &host_pool);
+	if (type != HSA_DEVICE_TYPE_GPU || count == DEVICES_MAX)
 		return HSA_STATUS_SUCCESS;
 	hsa_agent_get_info(agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_BDFID, &d->bdf);
 	hsa_agent_get_info(agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_DOMAIN, &d->domain);
@@ -153,6 +158,37 @@ SGU_EXPORT hipError_t hipFree(void *ptr)
 	hipError_t error = enter();
 
 	return error ? error : of_status(hsa_amd_memory_pool_free(ptr));
+}
+
+static hipError_t alloc_host(void **ptr, size_t size)
+{
+	hipError_t error = enter();
+
+	if (error)
+		return error;
+	if (!ptr)
+		return hipErrorInvalidValue;
+	*ptr = NULL;
+	return size ? of_status(hsa_amd_memory_pool_allocate(host_pool, size, 0, ptr)) : hipSuccess;
+}
+
+/* The CPU's pool, which is at one address for all. */
+SGU_EXPORT hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags)
+{
+	return size && (flags == hipMemAttachGlobal || flags == hipMemAttachHost) ? alloc_host(ptr, size) :
+		hipErrorInvalidValue;
+}
+
+/* The flags are for machines where it makes a difference. */
+SGU_EXPORT hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags)
+{
+	(void)flags;
+	return alloc_host(ptr, size);
+}
+
+SGU_EXPORT hipError_t hipHostFree(void *ptr)
+{
+	return hipFree(ptr);
 }
 
 SGU_EXPORT hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemcpyKind kind)

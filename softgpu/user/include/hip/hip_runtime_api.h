@@ -39,6 +39,23 @@ hipError_t hipDeviceGetPCIBusId(char *id, int length, int device);
 hipError_t hipDeviceSynchronize(void);
 hipError_t hipMalloc(void **ptr, size_t size);
 hipError_t hipFree(void *ptr);
+/*
+ * Memory of the CPU's, which GPUs and CPU share where it stands: managed, and the
+ * host's (hipHostFree ends that).
+ */
+enum { hipMemAttachGlobal = 1, hipMemAttachHost = 2 };
+enum {
+	hipHostMallocDefault = 0, hipHostMallocPortable = 1, hipHostMallocMapped = 2, hipHostMallocWriteCombined = 4,
+	hipHostMallocCoherent = 0x40000000,
+};
+#ifdef __cplusplus
+hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags = hipMemAttachGlobal);
+hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags = hipHostMallocDefault);
+#else
+hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags);
+hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags);
+#endif
+hipError_t hipHostFree(void *ptr);
 hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemcpyKind kind);
 hipError_t hipMemset(void *dst, int value, size_t size);
 const char *hipGetErrorName(hipError_t error);
