@@ -9,8 +9,9 @@
  * own over the same VRAM, so its pins, access and end are its own too; what it
  * keeps of the exporter's is the VRAM alone.
  *
- * Memory that the CPU sees opens in a context for such memory only, and the CPU sees
- * the import, too: what one make's library exports is nothing to the other's.
+ * Memory that the CPU sees opens in a context for such memory only, system memory in one
+ * for that, and the CPU sees the import, too: what one make's library exports is nothing
+ * to the other's.
  *
  * A small allocation's share maps its whole slab, as pins do, and as CUDA's IPC
  * shows a small allocation's neighbours.
@@ -132,7 +133,7 @@ int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a)
 		goto out;
 	err = -ENOKEY;
 	share = share_by_key_locked(sg, a->id, a->key);
-	if (!share || (share->buf->kind == SOFTGPU_KIND_VISIBLE) != ctx->visible)
+	if (!share || share->buf->ctx->visible != ctx->visible || share->buf->ctx->system != ctx->system)
 		goto put;
 	err = -EEXIST;
 	if (share->buf->proc == client->proc)

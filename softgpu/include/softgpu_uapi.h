@@ -209,8 +209,8 @@ struct softgpu_va_reserve {
  * closed once more.  IPC_CLOSE (softgpu_va) takes the address that IPC_OPEN gave,
  * waits for the context's work and, the last time, revokes the mapping's pins.
  *
- * Memory of kind VISIBLE is exported with SOFTGPU_IPC_VISIBLE, opens in a VISIBLE context
- * only, is of kind VISIBLE_IPC there, and is closed with SOFTGPU_FREE_VISIBLE.
+ * Memory of kind VISIBLE is exported with SOFTGPU_IPC_VISIBLE, opens in a context with the
+ * flags of its own only, is of kind VISIBLE_IPC there, and is closed with SOFTGPU_FREE_VISIBLE.
  *
  * IPC_OPEN: ENOKEY; EEXIST: it is the calling process's own memory; EBUSY: another
  * context of this process has it open on the same GPU.

@@ -352,7 +352,12 @@ static void opened_elsewhere(void **state)
 	o = (struct softgpu_ipc_open){ .ctx = v.ctx, .id = e.id, .key = { e.key[0], e.key[1] } };
 	assert_int_equal(CALL(v.client, SOFTGPU_IPC_OPEN, &o), -ENOKEY);
 	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), 0);
+	ctx = c.ctx;
+	c.flags |= SOFTGPU_CTX_SYSTEM;
+	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), 0);
 	o.ctx = c.ctx;
+	assert_int_equal(CALL(v.client, SOFTGPU_IPC_OPEN, &o), -ENOKEY);
+	o.ctx = ctx;
 	assert_int_equal(CALL(v.client, SOFTGPU_IPC_OPEN, &o), 0);
 	assert_int_equal(query(&v, o.va).kind, SOFTGPU_KIND_VISIBLE_IPC);
 	assert_int_equal(query(&v, o.va + PAGE + 99).length, PAGE + 100);
@@ -377,7 +382,6 @@ static void opened_elsewhere(void **state)
 	assert_int_equal(close_visible(&v, cuda), -ENOENT);
 
 	/* The other way about: what CUDA exports does not open here. */
-	ctx = v.ctx;
 	assert_int_equal(mem_alloc(&v, PAGE, &cuda), 0);
 	plain = (struct softgpu_ipc_export){ .flags = SOFTGPU_IPC_VISIBLE, .va = cuda };
 	assert_int_equal(CALL(v.client, SOFTGPU_IPC_EXPORT, &plain), -ENOENT);
@@ -385,7 +389,6 @@ static void opened_elsewhere(void **state)
 	assert_int_equal(CALL(v.client, SOFTGPU_IPC_EXPORT, &plain), 0);
 	o = (struct softgpu_ipc_open){ .ctx = u.ctx, .id = plain.id, .key = { plain.key[0], plain.key[1] } };
 	assert_int_equal(CALL(u.client, SOFTGPU_IPC_OPEN, &o), -ENOKEY);
-	v.ctx = ctx;
 	user_down(&v);
 }
 

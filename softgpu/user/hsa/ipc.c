@@ -110,7 +110,8 @@ static hsa_status_t attach_driver(const struct handle *h, size_t len, uint32_t m
 		goto fail;
 	}
 	close.va = query.va = open.va;
-	if (sgu_call(m->gpu, SOFTGPU_QUERY, &query) || query.length != len)
+	if (sgu_call(m->gpu, SOFTGPU_QUERY, &query) || query.length != len ||
+	    (m->agent != HSA_CPU && sgu_gpu_of_index(query.gpu) != m->agent))
 		goto close;
 	there = hsa_memory_at((void *)(uintptr_t)open.va);
 	if (there) {
