@@ -1138,9 +1138,12 @@ static void killed_importers(void **state)
 /* The CPU's pool is the driver's, so it is shown to nobody's children; HIP's managed memory is of it. */
 static void managed(void **state)
 {
+	hipPointerAttribute_t attributes;
 	hsa_amd_pointer_info_t info;
 	unsigned char back[8];
 	char *p = NULL, *host = NULL;
+	void *pitched;
+	size_t pitch;
 
 	(void)state;
 	if (!gpus)
@@ -1155,6 +1158,21 @@ static void managed(void **state)
 	assert_int_equal(hipMemcpy(host, p, 100, hipMemcpyDefault), hipSuccess);
 	assert_int_equal(hipMemcpy(back, host + 92, 8, hipMemcpyDeviceToHost), hipSuccess);
 	assert_int_equal(back[7], 0x21);
+	assert_int_equal(hipPointerGetAttributes(&attributes, p + 9), hipSuccess);
+	assert_int_equal(attributes.type, hipMemoryTypeManaged);
+	assert_true(attributes.isManaged);
+	assert_ptr_equal(attributes.devicePointer, p + 9);
+	assert_int_equal(hipPointerGetAttributes(&attributes, host), hipSuccess);
+	assert_int_equal(attributes.type, hipMemoryTypeHost);
+	assert_int_equal(hipPointerGetAttributes(&attributes, back), hipSuccess);
+	assert_int_equal(attributes.type, hipMemoryTypeUnregistered);
+	assert_int_equal(hipMallocPitch(&pitched, &pitch, 5, 8), hipSuccess);
+	assert_int_equal(pitch, 256);
+	assert_int_equal(hipPointerGetAttributes(&attributes, (char *)pitched + pitch * 8 - 1), hipSuccess);
+	assert_int_equal(attributes.type, hipMemoryTypeDevice);
+	assert_int_equal(attributes.device, 0);
+	assert_int_equal(hipFree(pitched), hipSuccess);
+	assert_int_equal(hipMallocPitch(&pitched, &pitch, SIZE_MAX, 8), hipErrorInvalidValue);
 	assert_int_equal(hipMallocManaged((void **)&p, 5000, 9), hipErrorInvalidValue);
 	assert_int_equal(hipMallocManaged(NULL, 5000, hipMemAttachHost), hipErrorInvalidValue);
 	assert_int_equal(hipFree(p), hipSuccess);

@@ -13,7 +13,7 @@
 
 struct device {
 	hsa_amd_memory_pool_t pool;
-	uint32_t domain, bdf;
+	uint32_t domain, bdf, node;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -43,6 +43,7 @@ static hsa_status_t take_agent(hsa_agent_t agent, void *data)
 		return HSA_STATUS_SUCCESS;
 	hsa_agent_get_info(agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_BDFID, &d->bdf);
 	hsa_agent_get_info(agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_DOMAIN, &d->domain);
+	hsa_agent_get_info(agent, HSA_AGENT_INFO_NODE, &d->node);
 	if (hsa_amd_agent_iterate_memory_pools(agent, take_pool, &d->pool) == HSA_STATUS_INFO_BREAK)
 		count++;
 	return HSA_STATUS_SUCCESS;
@@ -160,6 +161,21 @@ SGU_EXPORT hipError_t hipFree(void *ptr)
 	return error ? error : of_status(hsa_amd_memory_pool_free(ptr));
 }
 
+#define PITCH ((size_t)256)
+
+SGU_EXPORT hipError_t hipMallocPitch(void **ptr, size_t *pitch, size_t width, size_t height)
+{
+	size_t row = (width + PITCH - 1) & ~(PITCH - 1);
+
+	if (!pitch || row < width || (height && row > SIZE_MAX / height))
+		return hipErrorInvalidValue;
+	*pitch = row;
+	return hipMalloc(ptr, row * height);
+}
+
+/* What memory of the CPU's pool points to that is managed. */
+static char managed;
+
 static hipError_t alloc_host(void **ptr, size_t size)
 {
 	hipError_t error = enter();
@@ -175,8 +191,13 @@ static hipError_t alloc_host(void **ptr, size_t size)
 /* The CPU's pool, which is at one address for all. */
 SGU_EXPORT hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags)
 {
-	return size && (flags == hipMemAttachGlobal || flags == hipMemAttachHost) ? alloc_host(ptr, size) :
-		hipErrorInvalidValue;
+	hipError_t error = hipErrorInvalidValue;
+
+	if (size && (flags == hipMemAttachGlobal || flags == hipMemAttachHost))
+		error = alloc_host(ptr, size);
+	if (!error)
+		hsa_amd_pointer_info_set_userdata(*ptr, &managed);
+	return error;
 }
 
 /* The flags are for machines where it makes a difference. */
@@ -189,6 +210,41 @@ SGU_EXPORT hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags)
 SGU_EXPORT hipError_t hipHostFree(void *ptr)
 {
 	return hipFree(ptr);
+}
+
+static int device_of(hsa_agent_t owner)
+{
+	uint32_t node = 0;
+
+	hsa_agent_get_info(owner, HSA_AGENT_INFO_NODE, &node);
+	for (int i = 0; i < count; i++) {
+		if (devices[i].node == node)
+			return i;
+	}
+	return -1;
+}
+
+SGU_EXPORT hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *ptr)
+{
+	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
+	hipError_t error = enter();
+	size_t at;
+
+	if (error)
+		return error;
+	if (!attributes || hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL))
+		return hipErrorInvalidValue;
+	*attributes = (hipPointerAttribute_t){ .device = -1 };
+	if (info.type == HSA_EXT_POINTER_TYPE_UNKNOWN)
+		return hipSuccess;
+	at = (size_t)((const char *)ptr - (const char *)info.hostBaseAddress);
+	attributes->device = device_of(info.agentOwner);
+	attributes->type = attributes->device >= 0 ? hipMemoryTypeDevice :
+		info.userData == &managed ? hipMemoryTypeManaged : hipMemoryTypeHost;
+	attributes->isManaged = attributes->type == hipMemoryTypeManaged;
+	attributes->devicePointer = (char *)info.agentBaseAddress + at;
+	attributes->hostPointer = (char *)info.hostBaseAddress + at;
+	return hipSuccess;
 }
 
 SGU_EXPORT hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemcpyKind kind)

@@ -56,6 +56,30 @@ hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags);
 hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags);
 #endif
 hipError_t hipHostFree(void *ptr);
+/* Rows of width bytes, *pitch from one to the next. */
+hipError_t hipMallocPitch(void **ptr, size_t *pitch, size_t width, size_t height);
+
+typedef enum hipMemoryType {
+	hipMemoryTypeUnregistered = 0,	/* HIP does not know it */
+	hipMemoryTypeHost = 1,
+	hipMemoryTypeDevice = 2,
+	hipMemoryTypeManaged = 3,
+	hipMemoryTypeArray = 10,
+	hipMemoryTypeUnified = 11,
+} hipMemoryType;
+
+typedef struct hipPointerAttribute_t {
+	union {
+		hipMemoryType type;
+		hipMemoryType memoryType;	/* as it was called before HIP 6 */
+	};
+	int device;
+	void *devicePointer, *hostPointer;
+	int isManaged;
+	unsigned int allocationFlags;
+} hipPointerAttribute_t;
+
+hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *ptr);
 hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemcpyKind kind);
 hipError_t hipMemset(void *dst, int value, size_t size);
 const char *hipGetErrorName(hipError_t error);
