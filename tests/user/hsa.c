@@ -1191,5 +1191,5 @@ int main(int argc, char **argv)
 
 	if (argc > 2 && !strcmp(argv[1], "--role"))
 		return role(argv[2]);
-	return RUN(tests);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
