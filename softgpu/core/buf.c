@@ -11,6 +11,8 @@
  */
 #include "sg_int.h"
 
+#define SYSTEM_MAX	((u64)1 << 48)		/* more than any system memory */
+
 struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_ctx *ctx, u32 kind)
 {
 	struct sg_buf *buf = sg_zalloc(sizeof(*buf));
@@ -212,6 +214,19 @@ static bool is_small(const struct sg_ctx *ctx, u64 len)
 	return len <= SG_SMALL_MAX && !ctx->visible;
 }
 
+/* New memory for a context, zeroed. */
+static int create_mem(const struct sg_ctx *ctx, u64 size, struct sg_mem **out)
+{
+	int err;
+
+	if (!ctx->system)
+		return sg_mem_create(ctx->gpu, size, out);
+	err = sg_mem_create_system(ctx->gpu, size, out);
+	if (!err)
+		memset((*out)->system, 0, size);
+	return err;
+}
+
 /* A buf with new pages behind it: its own, or a new slab for it to be the first in. */
 static int alloc_pages(struct sg_client *client, struct sg_ctx *ctx, struct sg_buf *buf, u64 len,
 		       u64 *va)
@@ -222,7 +237,7 @@ static int alloc_pages(struct sg_client *client, struct sg_ctx *ctx, struct sg_b
 	u8 *slots = NULL;
 	int err;
 
-	err = sg_mem_create(ctx->gpu, (len + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1), &mem);
+	err = create_mem(ctx, (len + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1), &mem);
 	if (err) {
 		sg_mutex_lock(&sg->lock);
 		return err;
@@ -264,13 +279,17 @@ int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 
 	if (!len)
 		return -EINVAL;
-	if (len > client->gpu->desc.vram_size)
-		return -ENOSPC;
 	buf = sg_buf_new(client->proc, NULL, SOFTGPU_KIND_DEVICE);
 	if (!buf)
 		return -ENOMEM;
 	sg_mutex_lock(&sg->lock);
 	err = sg_ctx_live_locked(client, a->ctx, &ctx);
+	/* Sums of a length do not wrap from here on. */
+	if (len > (ctx && ctx->system ? SYSTEM_MAX : client->gpu->desc.vram_size)) {
+		if (ctx)
+			sg_obj_put_locked(&ctx->obj);
+		err = -ENOSPC;
+	}
 	if (err)
 		goto out;
 	buf->ctx = ctx;

@@ -105,7 +105,9 @@ static int call_ipc_close(struct sg_client *c, void *arg)
 {
 	struct softgpu_va *a = arg;
 
-	return a->flags ? -EINVAL : sg_ipc_close(c, a->va);
+	if (a->flags & ~(u32)SOFTGPU_FREE_VISIBLE)
+		return -EINVAL;
+	return sg_ipc_close(c, a->va, a->flags ? 1u << SOFTGPU_KIND_VISIBLE_IPC : 1u << SOFTGPU_KIND_IPC);
 }
 
 static int call_phys_release(struct sg_client *c, void *arg)
@@ -170,7 +172,7 @@ static void undo_ipc_open(struct sg_client *c, const void *arg)
 {
 	const struct softgpu_ipc_open *a = arg;
 
-	sg_ipc_close(c, a->va);
+	sg_ipc_close(c, a->va, 1u << SOFTGPU_KIND_VISIBLE_IPC | 1u << SOFTGPU_KIND_IPC);
 }
 
 static void undo_va_reserve(struct sg_client *c, const void *arg)

@@ -30,10 +30,11 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 	struct sg_ctx *ctx;
 	int err;
 
-	if (flags & ~(u32)SOFTGPU_CTX_VISIBLE || (flags && !client->gpu->desc.hide))
+	if (flags & ~(u32)(SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM) || flags == SOFTGPU_CTX_SYSTEM ||
+	    (flags && !client->gpu->desc.hide))
 		return -EINVAL;
-	/* What has no place in the BAR cannot be shown, and any page may be asked for. */
-	if (flags && client->gpu->desc.bar1_size < client->gpu->desc.vram_size)
+	/* VRAM that has no place in the BAR cannot be shown, and any page may be asked for. */
+	if (flags == SOFTGPU_CTX_VISIBLE && client->gpu->desc.bar1_size < client->gpu->desc.vram_size)
 		return -EOPNOTSUPP;
 	ctx = sg_zalloc(sizeof(*ctx));
 	if (!ctx)
@@ -41,6 +42,7 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 	sg_obj_init(&ctx->obj, SG_OBJ_CTX, client);
 	ctx->gpu = client->gpu;
 	ctx->visible = flags & SOFTGPU_CTX_VISIBLE;
+	ctx->system = flags & SOFTGPU_CTX_SYSTEM;
 	ctx->p2p_token = random_nonzero();
 	ctx->va_space_token = (u32)random_nonzero();
 	sg_cond_init(&ctx->done);

@@ -9,6 +9,10 @@
  * own over the same VRAM, so its pins, access and end are its own too; what it
  * keeps of the exporter's is the VRAM alone.
  *
+ * Memory that the CPU sees opens in a context for such memory only, system memory in one
+ * for that, and the CPU sees the import, too: what one make's library exports is nothing
+ * to the other's.
+ *
  * A small allocation's share maps its whole slab, as pins do, and as CUDA's IPC
  * shows a small allocation's neighbours.
  *
@@ -30,7 +34,7 @@ int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a)
 	struct sg_buf *buf;
 	int err = 0;
 
-	if (a->flags)
+	if (a->flags & ~(u32)SOFTGPU_IPC_VISIBLE)
 		return -EINVAL;
 	fresh = sg_zalloc(sizeof(*fresh));
 	if (!fresh)
@@ -40,7 +44,7 @@ int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a)
 
 	sg_mutex_lock(&sg->lock);
 	buf = sg_buf_at(client->proc, a->va);
-	if (!buf || buf->kind != SOFTGPU_KIND_DEVICE) {
+	if (!buf || buf->kind != (a->flags ? SOFTGPU_KIND_VISIBLE : SOFTGPU_KIND_DEVICE)) {
 		err = -ENOENT;
 		goto out;
 	}
@@ -91,7 +95,7 @@ static int import_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_b
 	struct sg_buf *buf;
 	int err = -ENOMEM;
 
-	buf = sg_buf_new(proc, ctx, SOFTGPU_KIND_IPC);
+	buf = sg_buf_new(proc, ctx, ctx->visible ? SOFTGPU_KIND_VISIBLE_IPC : SOFTGPU_KIND_IPC);
 	range = sg_range_new(proc, ctx, from->mem);
 	if (!buf || !range)
 		goto fail;
@@ -101,6 +105,7 @@ static int import_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_b
 	sg_mem_get_locked(from->mem);
 	from->mem->imports++;
 	range->imported = true;
+	range->visible = ctx->visible;
 	buf->range = range;
 	buf->opens = 1;
 	sg_buf_publish_locked(buf, range->node.key + (share->buf->node.key - from->node.key),
@@ -128,7 +133,7 @@ int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a)
 		goto out;
 	err = -ENOKEY;
 	share = share_by_key_locked(sg, a->id, a->key);
-	if (!share)
+	if (!share || share->buf->ctx->visible != ctx->visible || share->buf->ctx->system != ctx->system)
 		goto put;
 	err = -EEXIST;
 	if (share->buf->proc == client->proc)
@@ -149,13 +154,13 @@ out:
 	return err;
 }
 
-int sg_ipc_close(struct sg_client *client, u64 va)
+int sg_ipc_close(struct sg_client *client, u64 va, u32 kinds)
 {
 	struct sg_buf *buf;
 	int err;
 
 	sg_mutex_lock(&client->sg->lock);
-	err = sg_buf_settled_locked(client, va, 1u << SOFTGPU_KIND_IPC, &buf);
+	err = sg_buf_settled_locked(client, va, kinds, &buf);
 	if (!err && !--buf->opens)
 		sg_buf_release_locked(buf);
 	sg_mutex_unlock(&client->sg->lock);

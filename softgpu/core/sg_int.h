@@ -223,6 +223,7 @@ struct sg_ctx {
 	struct sg_stream stream0;
 	u64 next_seq;			/* orders the default stream and the blocking ones */
 	bool visible;			/* fixed; so is what is allocated in it */
+	bool system;			/* fixed; and it is system memory */
 	struct sg_link bufs;
 	struct sg_link slabs;		/* ranges that small allocations share */
 };
@@ -456,7 +457,7 @@ static inline bool sg_key_opens(const u64 key[2], const u64 given[2])
 /* ipc.c */
 int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a);
 int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a);
-int sg_ipc_close(struct sg_client *client, u64 va);
+int sg_ipc_close(struct sg_client *client, u64 va, u32 kinds);
 /* The buf is on its way out: its key opens nothing any more. */
 void sg_ipc_forget_locked(struct sg_buf *buf);
 

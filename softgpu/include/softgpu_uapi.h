@@ -67,7 +67,8 @@ enum softgpu_kind {
 	SOFTGPU_KIND_REGISTERED = 5,	/* the program's own memory: cuMemHostRegister */
 	SOFTGPU_KIND_RESERVED = 6,	/* reserved by cuMemAddressReserve, unmapped */
 	SOFTGPU_KIND_IPC = 7,		/* VRAM: another process's allocation, by IPC_OPEN */
-	SOFTGPU_KIND_VISIBLE = 8,	/* VRAM that the CPU sees at the same address: hipMalloc */
+	SOFTGPU_KIND_VISIBLE = 8,	/* memory that the CPU sees at the same address: hipMalloc */
+	SOFTGPU_KIND_VISIBLE_IPC = 9,	/* the same of another process, by IPC_OPEN */
 };
 
 /* Who may make contexts on a GPU; the values are CUDA's. */
@@ -134,10 +135,12 @@ struct softgpu_window {
  * GPU's memory cannot be shown; EOPNOTSUPP where its BAR is smaller than its VRAM.
  */
 #define SOFTGPU_CTX_VISIBLE	1
+/* With VISIBLE: what is allocated is system memory, which needs no place in the BAR. */
+#define SOFTGPU_CTX_SYSTEM	2
 
 struct softgpu_ctx_create {
 	__u32 size;
-	__u32 flags;		/* 0 or SOFTGPU_CTX_VISIBLE */
+	__u32 flags;		/* SOFTGPU_CTX_* */
 	__u32 ctx;		/* out: handle */
 	__u32 reserved;
 };
@@ -167,7 +170,7 @@ struct softgpu_mem_alloc {
 
 struct softgpu_va {
 	__u32 size;
-	__u32 flags;		/* 0; MEM_FREE: or SOFTGPU_FREE_VISIBLE */
+	__u32 flags;		/* 0; MEM_FREE and IPC_CLOSE: or SOFTGPU_FREE_VISIBLE */
 	__u64 va;
 };
 
@@ -206,12 +209,17 @@ struct softgpu_va_reserve {
  * closed once more.  IPC_CLOSE (softgpu_va) takes the address that IPC_OPEN gave,
  * waits for the context's work and, the last time, revokes the mapping's pins.
  *
+ * Memory of kind VISIBLE is exported with SOFTGPU_IPC_VISIBLE, opens in a context with the
+ * flags of its own only, is of kind VISIBLE_IPC there, and is closed with SOFTGPU_FREE_VISIBLE.
+ *
  * IPC_OPEN: ENOKEY; EEXIST: it is the calling process's own memory; EBUSY: another
  * context of this process has it open on the same GPU.
  */
+#define SOFTGPU_IPC_VISIBLE	1
+
 struct softgpu_ipc_export {
 	__u32 size;
-	__u32 flags;		/* 0 */
+	__u32 flags;		/* 0 or SOFTGPU_IPC_VISIBLE */
 	__u64 va;
 	__u64 id;		/* out */
 	__u64 key[2];		/* out */
@@ -478,7 +486,7 @@ struct softgpu_watch {
  * window: any access faults (SIGSEGV), and nothing can take their pages.
  *
  * mmap(va, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset va)
- * shows memory of kind VISIBLE to the CPU at its own address.  Once it is freed a
+ * shows memory of kind VISIBLE or VISIBLE_IPC to the CPU at its own address.  Once it is freed a
  * touch raises SIGBUS.  Not for forked children.
  *
  * mmap(anywhere, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset

@@ -2,6 +2,7 @@
 /* device.c - makes a GPU of memory: adds it to the core, names it, takes it away. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
@@ -65,9 +66,28 @@ int softgpu_device_init(void)
 	return 0;
 }
 
+/* Of all processes and GPUs: any of them may ask for it. */
+static atomic64_t system_used;
+
 static void free_system(void *memory, u64 length)
 {
 	softgpu_blocks_free(memory);
+	atomic64_sub(length, &system_used);
+}
+
+/* Half of the machine's memory at most. */
+static void *alloc_system(u64 length)
+{
+	u64 limit = (u64)totalram_pages() << (PAGE_SHIFT - 1);
+	void *memory = NULL;
+
+	if (length > limit)
+		return NULL;
+	if ((u64)atomic64_add_return(length, &system_used) <= limit)
+		memory = softgpu_blocks_alloc(length);
+	if (!memory)
+		atomic64_sub(length, &system_used);
+	return memory;
 }
 
 static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *device)
@@ -86,7 +106,7 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.priv = (void *)device,
 		.phys = device->phys,
 		.hide = softgpu_file_hide,
-		.system_alloc = softgpu_blocks_alloc,
+		.system_alloc = alloc_system,
 		.system_free = free_system,
 		.system_phys = softgpu_blocks_phys,
 	};

@@ -136,8 +136,8 @@ static void who_may_not(void **state)
 	struct softgpu_map map = { .length = PAGE };
 	struct softgpu_ctx_create c = { 0 };
 	struct softgpu_ipc_export e, wrong;
-	struct softgpu_ipc_export flagged = { .flags = 1 };
-	struct softgpu_va va_flagged = { .flags = 1 };
+	struct softgpu_ipc_export flagged = { .flags = 2 };
+	struct softgpu_va va_flagged = { .flags = 2 };
 	u64 va, got, none;
 	u32 bit;
 

@@ -13,6 +13,7 @@ static struct machine m;
 static struct user u;
 static int key, other;
 static u64 hidden_va, hidden_len;
+static const void *hidden_of;
 static int hides;
 static struct tpin *watched;
 static int watched_frees;
@@ -20,7 +21,8 @@ static int watched_frees;
 static void hide(void *priv, const void *proc_key, u64 va, u64 length)
 {
 	(void)priv;
-	MUST(proc_key == &key);
+	MUST(proc_key == &key || proc_key == &other);
+	hidden_of = proc_key;
 	hidden_va = va;
 	hidden_len = length;
 	hides++;
@@ -318,6 +320,122 @@ static void kept_of_a_gpu_that_goes(void **state)
 	sg_keep_put(&keep);
 }
 
+static int export_visible(u64 va, struct softgpu_ipc_export *e)
+{
+	*e = (struct softgpu_ipc_export){ .flags = SOFTGPU_IPC_VISIBLE, .va = va };
+	return CALL(u.client, SOFTGPU_IPC_EXPORT, e);
+}
+
+static int close_visible(struct user *v, u64 va)
+{
+	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE, .va = va };
+
+	return CALL(v->client, SOFTGPU_IPC_CLOSE, &a);
+}
+
+/* Another process sees it, too, for as long as it has it open; CUDA's contexts have no part in it. */
+static void opened_elsewhere(void **state)
+{
+	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
+	struct softgpu_va unflagged = { 0 };
+	struct softgpu_ipc_export e, plain;
+	struct softgpu_ipc_open o;
+	u64 va, cuda, phys, seen;
+	struct user v;
+	u32 ctx;
+
+	(void)state;
+	user_up(&v, &m, 0, &other);
+	assert_int_equal(mem_alloc(&v, PAGE, &cuda), 0);
+	assert_int_equal(mem_alloc(&u, PAGE + 100, &va), 0);
+	assert_int_equal(export_visible(va, &e), 0);
+	o = (struct softgpu_ipc_open){ .ctx = v.ctx, .id = e.id, .key = { e.key[0], e.key[1] } };
+	assert_int_equal(CALL(v.client, SOFTGPU_IPC_OPEN, &o), -ENOKEY);
+	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), 0);
+	ctx = c.ctx;
+	c.flags |= SOFTGPU_CTX_SYSTEM;
+	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), 0);
+	o.ctx = c.ctx;
+	assert_int_equal(CALL(v.client, SOFTGPU_IPC_OPEN, &o), -ENOKEY);
+	o.ctx = ctx;
+	assert_int_equal(CALL(v.client, SOFTGPU_IPC_OPEN, &o), 0);
+	assert_int_equal(query(&v, o.va).kind, SOFTGPU_KIND_VISIBLE_IPC);
+	assert_int_equal(query(&v, o.va + PAGE + 99).length, PAGE + 100);
+	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &phys), 0);
+	assert_int_equal(sg_visible_page(v.client, o.va + PAGE, shown, &seen), 0);
+	assert_int_equal(seen, phys);
+
+	/* Freed by its maker, it is the other's still; its key opens nothing. */
+	assert_int_equal(free_visible(va), 0);
+	assert_int_equal(hides, 1);
+	assert_true(hidden_of == &key);
+	assert_int_equal(sg_visible_page(v.client, o.va + PAGE, shown, &seen), 0);
+	assert_int_equal(seen, phys);
+	cuda = o.va;
+	assert_int_equal(CALL(v.client, SOFTGPU_IPC_OPEN, &o), -ENOKEY);
+	unflagged.va = cuda;
+	assert_int_equal(CALL(v.client, SOFTGPU_IPC_CLOSE, &unflagged), -ENOENT);
+	assert_int_equal(close_visible(&v, cuda), 0);
+	assert_int_equal(hides, 2);
+	assert_true(hidden_of == &other && hidden_va == cuda && hidden_len == 2 * PAGE);
+	assert_int_equal(sg_visible_page(v.client, cuda, shown, &seen), -ENOENT);
+	assert_int_equal(close_visible(&v, cuda), -ENOENT);
+
+	/* The other way about: what CUDA exports does not open here. */
+	assert_int_equal(mem_alloc(&v, PAGE, &cuda), 0);
+	plain = (struct softgpu_ipc_export){ .flags = SOFTGPU_IPC_VISIBLE, .va = cuda };
+	assert_int_equal(CALL(v.client, SOFTGPU_IPC_EXPORT, &plain), -ENOENT);
+	plain.flags = 0;
+	assert_int_equal(CALL(v.client, SOFTGPU_IPC_EXPORT, &plain), 0);
+	o = (struct softgpu_ipc_open){ .ctx = u.ctx, .id = plain.id, .key = { plain.key[0], plain.key[1] } };
+	assert_int_equal(CALL(u.client, SOFTGPU_IPC_OPEN, &o), -ENOKEY);
+	user_down(&v);
+}
+
+/* The CPU's pool: known and shown as VRAM is, takes none, and is whatever the BAR's size is. */
+static void system_memory(void **state)
+{
+	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM };
+	static struct machine small = { .hide = hide };
+	struct softgpu_ipc_export e;
+	struct tpin t = { 0 };
+	struct user v;
+	u64 va, vram, phys;
+	u8 byte = 7;
+
+	(void)state;
+	vram = vram_free();
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
+	u.ctx = c.ctx;
+	/* more than all VRAM */
+	assert_int_equal(mem_alloc(&u, 65 * PAGE, &va), 0);
+	assert_int_equal(vram_free(), vram);
+	assert_int_equal(query(&u, va).kind, SOFTGPU_KIND_VISIBLE);
+	assert_int_equal(copy(&u, 0, HOST(&byte), va + 64 * PAGE, 1, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(byte, 0);
+	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &phys), 0);
+	*(u8 *)(uintptr_t)phys = 9;
+	assert_int_equal(copy(&u, 0, HOST(&byte), va + PAGE, 1, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(byte, 9);
+	assert_int_equal(tpin_get(&t, &u, va + PAGE, PAGE, false), 0);
+	assert_true(sg_pin_in_system(&t.pin));
+	assert_int_equal(sg_pin_page(&t.pin, 0), phys);
+	assert_int_equal(bar1_used(), 0);
+	assert_int_equal(export_visible(va, &e), 0);
+	assert_int_equal(free_visible(va), 0);
+	assert_int_equal(tpin_count(&t.frees), 1);
+	assert_int_equal(hides, 1);
+
+	c.flags = SOFTGPU_CTX_SYSTEM;
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), -EINVAL);
+	machine_up(&small, 1, 16 * PAGE, 15 * PAGE, 0);
+	user_up(&v, &small, 0, &key);
+	c.flags = SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM;
+	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), 0);
+	user_down(&v);
+	machine_down(&small);
+}
+
 /* An embedder that cannot hide what it showed is asked to show nothing. */
 static void needs_hide(void **state)
 {
@@ -354,6 +472,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(pages), T(ends), T(ends_with_context), T(ends_with_gpu), T(whose), T(needs_hide), T(needs_a_large_bar), T(moves),
 		T(moves_to_system_memory), T(kept_of_a_gpu_that_goes),
+		T(opened_elsewhere), T(system_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * prologues.c - the first instructions of the functions that interposers patch.
+ * prologues.c - the first instructions of the functions that interposers patch, CUDA's and HSA's.
  *
  * Two tests: every function begins with 12 bytes of instructions that can be moved; and
  * the patch itself, as an interposer does it: 12 bytes of a jump over the function, the
@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
+#include "hsa/hsa.h"
 #include "test.h"
 
 #define FAR_JUMP 12
@@ -19,6 +20,7 @@ static const char *const names[] = {
 	"cuMemAlloc", "cuMemAlloc_v2", "cuMemAllocManaged", "cuMemAllocPitch", "cuMemAllocPitch_v2", "cuMemMap",
 	"cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuModuleGetGlobal", "cuModuleGetGlobal_v2",
 	"cuLibraryGetGlobal", "cuMemFree", "cuMemFree_v2", "cuMemFreeHost", "cuMemUnmap", "cuMemFreeAsync",
+	"hsa_amd_memory_pool_allocate", "hsa_amd_memory_pool_free",
 };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
@@ -191,7 +193,10 @@ int main(void)
 		cmocka_unit_test(beginnings),
 		cmocka_unit_test(patched),
 	};
+	const char *text;
 
+	/* A call, so that the library is linked. */
+	hsa_status_string(HSA_STATUS_SUCCESS, &text);
 	if (cuInit(0) == CUDA_SUCCESS && !on_softgpu())
 		skip_program("not a software GPU");
 	return RUN(tests);

@@ -13,13 +13,14 @@
 
 struct device {
 	hsa_amd_memory_pool_t pool;
-	uint32_t domain, bdf;
+	uint32_t domain, bdf, node;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device devices[DEVICES_MAX];
 static int count;
 static bool started;
+static hsa_amd_memory_pool_t host_pool;
 static _Thread_local int current;
 
 static hsa_status_t take_pool(hsa_amd_memory_pool_t pool, void *data)
@@ -34,10 +35,15 @@ static hsa_status_t take_agent(hsa_agent_t agent, void *data)
 	hsa_device_type_t type;
 
 	(void)data;
-	if (hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type) || type != HSA_DEVICE_TYPE_GPU || count == DEVICES_MAX)
+	if (hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type))
+		return HSA_STATUS_SUCCESS;
+	if (type == HSA_DEVICE_TYPE_CPU)
+		hsa_amd_agent_iterate_memory_pools(agent, take_pool, &host_pool);
+	if (type != HSA_DEVICE_TYPE_GPU || count == DEVICES_MAX)
 		return HSA_STATUS_SUCCESS;
 	hsa_agent_get_info(agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_BDFID, &d->bdf);
 	hsa_agent_get_info(agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_DOMAIN, &d->domain);
+	hsa_agent_get_info(agent, HSA_AGENT_INFO_NODE, &d->node);
 	if (hsa_amd_agent_iterate_memory_pools(agent, take_pool, &d->pool) == HSA_STATUS_INFO_BREAK)
 		count++;
 	return HSA_STATUS_SUCCESS;
@@ -153,6 +159,92 @@ SGU_EXPORT hipError_t hipFree(void *ptr)
 	hipError_t error = enter();
 
 	return error ? error : of_status(hsa_amd_memory_pool_free(ptr));
+}
+
+#define PITCH ((size_t)256)
+
+SGU_EXPORT hipError_t hipMallocPitch(void **ptr, size_t *pitch, size_t width, size_t height)
+{
+	size_t row = (width + PITCH - 1) & ~(PITCH - 1);
+
+	if (!pitch || row < width || (height && row > SIZE_MAX / height))
+		return hipErrorInvalidValue;
+	*pitch = row;
+	return hipMalloc(ptr, row * height);
+}
+
+/* What memory of the CPU's pool points to that is managed. */
+static char managed;
+
+static hipError_t alloc_host(void **ptr, size_t size)
+{
+	hipError_t error = enter();
+
+	if (error)
+		return error;
+	if (!ptr)
+		return hipErrorInvalidValue;
+	*ptr = NULL;
+	return size ? of_status(hsa_amd_memory_pool_allocate(host_pool, size, 0, ptr)) : hipSuccess;
+}
+
+/* The CPU's pool, which is at one address for all. */
+SGU_EXPORT hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags)
+{
+	hipError_t error = hipErrorInvalidValue;
+
+	if (size && (flags == hipMemAttachGlobal || flags == hipMemAttachHost))
+		error = alloc_host(ptr, size);
+	if (!error)
+		hsa_amd_pointer_info_set_userdata(*ptr, &managed);
+	return error;
+}
+
+/* The flags are for machines where it makes a difference. */
+SGU_EXPORT hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags)
+{
+	(void)flags;
+	return alloc_host(ptr, size);
+}
+
+SGU_EXPORT hipError_t hipHostFree(void *ptr)
+{
+	return hipFree(ptr);
+}
+
+static int device_of(hsa_agent_t owner)
+{
+	uint32_t node = 0;
+
+	hsa_agent_get_info(owner, HSA_AGENT_INFO_NODE, &node);
+	for (int i = 0; i < count; i++) {
+		if (devices[i].node == node)
+			return i;
+	}
+	return -1;
+}
+
+SGU_EXPORT hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *ptr)
+{
+	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
+	hipError_t error = enter();
+	size_t at;
+
+	if (error)
+		return error;
+	if (!attributes || hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL))
+		return hipErrorInvalidValue;
+	*attributes = (hipPointerAttribute_t){ .device = -1 };
+	if (info.type == HSA_EXT_POINTER_TYPE_UNKNOWN)
+		return hipSuccess;
+	at = (size_t)((const char *)ptr - (const char *)info.hostBaseAddress);
+	attributes->device = device_of(info.agentOwner);
+	attributes->type = attributes->device >= 0 ? hipMemoryTypeDevice :
+		info.userData == &managed ? hipMemoryTypeManaged : hipMemoryTypeHost;
+	attributes->isManaged = attributes->type == hipMemoryTypeManaged;
+	attributes->devicePointer = (char *)info.agentBaseAddress + at;
+	attributes->hostPointer = (char *)info.hostBaseAddress + at;
+	return hipSuccess;
 }
 
 SGU_EXPORT hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemcpyKind kind)

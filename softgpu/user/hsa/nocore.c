@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* nocore.c - GPUs inside the process have no addresses of their own that the CPU could see: HSA has none. */
+/*
+ * nocore.c - GPUs inside the process have no addresses of their own that the CPU could
+ * see, and no driver: HSA has the CPU alone there, with its pool and signals.
+ */
 #include <errno.h>
 
 #include "transport.h"
@@ -7,8 +10,8 @@
 static int no_open(unsigned int index[SOFTGPU_MAX_GPUS])
 {
 	(void)index;
-	sgu_log("HSA needs /dev/softgpu0: it does not work with SOFTGPU_INPROCESS=1");
-	return -ENODEV;
+	sgu_log("HSA's GPUs need /dev/softgpu0: with SOFTGPU_INPROCESS=1 it has the CPU's pool and signals only");
+	return -EOPNOTSUPP;
 }
 
 static void no_forget(void)

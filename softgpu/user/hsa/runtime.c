@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT
-/* runtime.c - hsa_init, agents and pools. */
+/* runtime.c - hsa_init and agents. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "hsa_int.h"
 #include "window.h"
 
-#define CPU		(-1)
 #define AGENT_FIRST	0x100u		/* the CPU; GPUs follow */
-#define POOL_FIRST	0x200u
 
 pthread_mutex_t hsa_lock = PTHREAD_MUTEX_INITIALIZER;
 struct hsa_gpu hsa_gpus[SOFTGPU_MAX_GPUS];
 int hsa_gpu_count;
+uint32_t hsa_system_ctx;
 
 static unsigned int users;	/* hsa_init less hsa_shut_down */
 static bool opened;		/* the driver's files are: once, for good */
@@ -56,6 +55,9 @@ static int open_gpus(void)
 {
 	int n = sgu_open(), err;
 
+	/* Nothing that HSA could show: the CPU alone, nocore.c. */
+	if (n == -EOPNOTSUPP)
+		return -pthread_atfork(NULL, NULL, forked);
 	if (n <= 0)
 		return n ? n : -ENODEV;
 	for (int i = 0; i < n; i++) {
@@ -85,31 +87,44 @@ static int open_gpus(void)
 	return err;
 }
 
+static int make_context(int gpu, uint32_t flags, uint32_t *ctx)
+{
+	struct softgpu_ctx_create create = { .size = sizeof(create), .flags = flags };
+	int err = sgu_call(gpu, SOFTGPU_CTX_CREATE, &create);
+
+	if (!err)
+		*ctx = create.ctx;
+	return err;
+}
+
 static int make_contexts(void)
 {
-	for (int i = 0; i < hsa_gpu_count; i++) {
-		struct softgpu_ctx_create create = { .size = sizeof(create), .flags = SOFTGPU_CTX_VISIBLE };
-		int err;
+	int err = 0;
 
-		if (!hsa_gpus[i].has_pool)
-			continue;
-		err = sgu_call(i, SOFTGPU_CTX_CREATE, &create);
-		if (err)
-			return err;
-		hsa_gpus[i].ctx = create.ctx;
+	for (int i = 0; i < hsa_gpu_count && !err; i++) {
+		if (hsa_gpus[i].has_pool)
+			err = make_context(i, SOFTGPU_CTX_VISIBLE, &hsa_gpus[i].ctx);
 	}
-	return 0;
+	/* A GPU in exclusive mode has no second one: then the CPU's pool is files, as without a driver. */
+	if (!err && hsa_gpu_count && make_context(0, SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM, &hsa_system_ctx))
+		sgu_log("the CPU's pool is no memory of the driver: GPU 0 has no context for it");
+	return err;
+}
+
+static void end_context(int gpu, uint32_t *ctx)
+{
+	struct softgpu_handle handle = { .size = sizeof(handle), .handle = *ctx };
+
+	if (handle.handle)
+		sgu_call(gpu, SOFTGPU_CTX_DESTROY, &handle);
+	*ctx = 0;
 }
 
 static void end_contexts(void)
 {
-	for (int i = 0; i < hsa_gpu_count; i++) {
-		struct softgpu_handle handle = { .size = sizeof(handle), .handle = hsa_gpus[i].ctx };
-
-		if (handle.handle)
-			sgu_call(i, SOFTGPU_CTX_DESTROY, &handle);
-		hsa_gpus[i].ctx = 0;
-	}
+	end_context(0, &hsa_system_ctx);
+	for (int i = 0; i < hsa_gpu_count; i++)
+		end_context(i, &hsa_gpus[i].ctx);
 }
 
 static int start(void)
@@ -150,7 +165,10 @@ SGU_EXPORT hsa_status_t hsa_shut_down(void)
 	pthread_mutex_lock(&hsa_lock);
 	ready = hsa_ready();
 	if (ready && !--users) {
+		hsa_copy_end();
 		hsa_memory_end();
+		hsa_locked_end();
+		hsa_signal_end();
 		end_contexts();
 	}
 	pthread_mutex_unlock(&hsa_lock);
@@ -169,6 +187,8 @@ SGU_EXPORT hsa_status_t hsa_status_string(hsa_status_t status, const char **text
 		{ HSA_STATUS_ERROR_INVALID_ARGUMENT, "an argument is not valid" },
 		{ HSA_STATUS_ERROR_INVALID_ALLOCATION, "not an allocation, or not within one" },
 		{ HSA_STATUS_ERROR_INVALID_AGENT, "not such an agent" },
+		{ HSA_STATUS_ERROR_INVALID_SIGNAL, "not such a signal" },
+		{ (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL, "not such a pool" },
 		{ HSA_STATUS_ERROR_OUT_OF_RESOURCES, "not enough memory" },
 		{ HSA_STATUS_ERROR_NOT_INITIALIZED, "hsa_init has not been called in this process" },
 	};
@@ -182,24 +202,43 @@ SGU_EXPORT hsa_status_t hsa_status_string(hsa_status_t status, const char **text
 	return HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
-/* ---- agents and pools ---- */
-
-static bool number_of(uint64_t handle, uint64_t first, int *number)
+SGU_EXPORT hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *value)
 {
-	if (handle < first || handle - first > (unsigned int)hsa_gpu_count)
-		return false;
-	*number = (int)(handle - first) - 1;
-	return true;
+	struct timespec now;
+
+	if (!hsa_enter())
+		return HSA_STATUS_ERROR_NOT_INITIALIZED;
+	if (!value)
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	switch (attribute) {
+	case HSA_SYSTEM_INFO_VERSION_MAJOR:
+	case HSA_SYSTEM_INFO_VERSION_MINOR:
+		*(uint16_t *)value = 1;
+		break;
+	case HSA_SYSTEM_INFO_TIMESTAMP:
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		*(uint64_t *)value = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+		break;
+	case HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY:
+		*(uint64_t *)value = 1000000000;
+		break;
+	case HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT:
+		*(uint64_t *)value = UINT64_MAX;
+		break;
+	default:
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	}
+	return HSA_STATUS_SUCCESS;
 }
+
+/* ---- agents ---- */
 
 bool hsa_agent_number(hsa_agent_t agent, int *number)
 {
-	return number_of(agent.handle, AGENT_FIRST, number);
-}
-
-bool hsa_pool_number(hsa_amd_memory_pool_t pool, int *number)
-{
-	return number_of(pool.handle, POOL_FIRST, number) && (*number == CPU || hsa_gpus[*number].has_pool);
+	if (agent.handle < AGENT_FIRST || agent.handle - AGENT_FIRST > (unsigned int)hsa_gpu_count)
+		return false;
+	*number = (int)(agent.handle - AGENT_FIRST) - 1;
+	return true;
 }
 
 hsa_agent_t hsa_agent_of(int number)
@@ -207,7 +246,26 @@ hsa_agent_t hsa_agent_of(int number)
 	return (hsa_agent_t){ .handle = AGENT_FIRST + 1u + (unsigned int)number };
 }
 
-static bool enter(void)
+hsa_status_t hsa_agents_mask(uint32_t n, const hsa_agent_t *agents, uint32_t *mask)
+{
+	int number;
+
+	*mask = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!hsa_agent_number(agents[i], &number))
+			return HSA_STATUS_ERROR_INVALID_AGENT;
+		if (number != HSA_CPU)
+			*mask |= 1u << number;
+	}
+	return HSA_STATUS_SUCCESS;
+}
+
+uint32_t hsa_all_gpus(void)
+{
+	return (1u << hsa_gpu_count) - 1;
+}
+
+bool hsa_enter(void)
 {
 	bool ready;
 
@@ -221,11 +279,11 @@ SGU_EXPORT hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t 
 {
 	hsa_status_t status = HSA_STATUS_SUCCESS;
 
-	if (!enter())
+	if (!hsa_enter())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!callback)
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	for (int i = CPU; i < hsa_gpu_count && !status; i++)
+	for (int i = HSA_CPU; i < hsa_gpu_count && !status; i++)
 		status = callback(hsa_agent_of(i), data);
 	return status;
 }
@@ -236,31 +294,46 @@ static void text64(void *value, const char *text)
 	snprintf(value, 64, "%s", text);
 }
 
+/* As AMD's runtime writes it: the first half of what names the GPU. */
+static void uuid(char *value, const struct softgpu_info *info)
+{
+	size_t at = 4;
+
+	strcpy(value, info ? "GPU-" : "CPU-XX");
+	for (size_t i = 0; info && i < 8; i++, at += 2)
+		snprintf(value + at, 3, "%02x", info->uuid[i]);
+}
+
 SGU_EXPORT hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute, void *value)
 {
 	const struct softgpu_info *info;
 	uint32_t *word = value;
 	int i;
 
-	if (!enter())
+	if (!hsa_enter())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!hsa_agent_number(agent, &i))
 		return HSA_STATUS_ERROR_INVALID_AGENT;
 	if (!value)
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	info = i == CPU ? NULL : &hsa_gpus[i].info;
+	info = i == HSA_CPU ? NULL : &hsa_gpus[i].info;
 	switch ((unsigned int)attribute) {
 	case HSA_AGENT_INFO_NAME:
+	case HSA_AMD_AGENT_INFO_PRODUCT_NAME:
 		text64(value, info ? info->name : "CPU");
 		break;
 	case HSA_AGENT_INFO_VENDOR_NAME:
 		text64(value, info ? "softgpu" : "CPU");
 		break;
 	case HSA_AGENT_INFO_NODE:
+	case HSA_AMD_AGENT_INFO_DRIVER_NODE_ID:
 		*word = (uint32_t)(i + 1);
 		break;
 	case HSA_AGENT_INFO_DEVICE:
 		*word = info ? HSA_DEVICE_TYPE_GPU : HSA_DEVICE_TYPE_CPU;
+		break;
+	case HSA_AMD_AGENT_INFO_CHIP_ID:
+		*word = 0;
 		break;
 	case HSA_AMD_AGENT_INFO_BDFID:
 		*word = info ? info->pci_bus << 8 | info->pci_device << 3 | info->pci_function : 0;
@@ -268,55 +341,8 @@ SGU_EXPORT hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t a
 	case HSA_AMD_AGENT_INFO_DOMAIN:
 		*word = info ? info->pci_domain : 0;
 		break;
-	default:
-		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	}
-	return HSA_STATUS_SUCCESS;
-}
-
-SGU_EXPORT hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t agent,
-		hsa_status_t (*callback)(hsa_amd_memory_pool_t pool, void *data), void *data)
-{
-	int i;
-
-	if (!enter())
-		return HSA_STATUS_ERROR_NOT_INITIALIZED;
-	if (!hsa_agent_number(agent, &i))
-		return HSA_STATUS_ERROR_INVALID_AGENT;
-	if (!callback)
-		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	if (i != CPU && !hsa_gpus[i].has_pool)
-		return HSA_STATUS_SUCCESS;
-	return callback((hsa_amd_memory_pool_t){ .handle = POOL_FIRST + 1u + (unsigned int)i }, data);
-}
-
-SGU_EXPORT hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t pool,
-						     hsa_amd_memory_pool_info_t attribute, void *value)
-{
-	int i;
-
-	if (!enter())
-		return HSA_STATUS_ERROR_NOT_INITIALIZED;
-	if (!value || !hsa_pool_number(pool, &i))
-		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	switch (attribute) {
-	case HSA_AMD_MEMORY_POOL_INFO_SEGMENT:
-		*(hsa_amd_segment_t *)value = HSA_AMD_SEGMENT_GLOBAL;
-		break;
-	case HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS:
-		*(uint32_t *)value = i == CPU ? HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED :
-			HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED;
-		break;
-	case HSA_AMD_MEMORY_POOL_INFO_SIZE:
-		*(size_t *)value = i == CPU ? (size_t)sysconf(_SC_PHYS_PAGES) * HSA_PAGE : hsa_gpus[i].info.vram_total;
-		break;
-	case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED:
-	case HSA_AMD_MEMORY_POOL_INFO_ACCESSIBLE_BY_ALL:
-		*(bool *)value = true;
-		break;
-	case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE:
-	case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALIGNMENT:
-		*(size_t *)value = HSA_PAGE;
+	case HSA_AMD_AGENT_INFO_UUID:
+		uuid(value, info);
 		break;
 	default:
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;

@@ -32,6 +32,9 @@ struct amd_rdma_test_call t_do(struct amd_rdma_test_call c);
 /* hipMalloc and its kin; they end the process when they fail. */
 char *gpu_alloc(size_t size);
 void gpu_free(void *p);
+/* Memory of the CPU's pool; NULL: this HIP has none. */
+char *host_alloc(size_t size);
+void host_free(void *p);
 void gpu_copy(void *dst, const void *src, size_t size);
 bool hip_up(void);
 

@@ -39,6 +39,8 @@ static struct {
 	int (*hipMalloc)(void **p, size_t size);
 	int (*hipFree)(void *p);
 	int (*hipMemcpy)(void *dst, const void *src, size_t size, int kind);
+	int (*hipHostMalloc)(void **p, size_t size, unsigned int flags);	/* NULL: an older HIP */
+	int (*hipHostFree)(void *p);
 } hip;
 
 static const char usage[] =
@@ -110,6 +112,8 @@ bool hip_up(void)
 	hip.hipMalloc = (int (*)(void **, size_t))dlsym(lib, "hipMalloc");
 	hip.hipFree = (int (*)(void *))dlsym(lib, "hipFree");
 	hip.hipMemcpy = (int (*)(void *, const void *, size_t, int))dlsym(lib, "hipMemcpy");
+	hip.hipHostMalloc = (int (*)(void **, size_t, unsigned int))dlsym(lib, "hipHostMalloc");
+	hip.hipHostFree = (int (*)(void *))dlsym(lib, "hipHostFree");
 	return hip.hipMalloc && hip.hipFree && hip.hipMemcpy;
 }
 
@@ -132,6 +136,20 @@ char *gpu_alloc(size_t size)
 void gpu_free(void *p)
 {
 	hip_must(hip.hipFree(p), "hipFree");
+}
+
+char *host_alloc(size_t size)
+{
+	void *p = NULL;
+
+	if (hip.hipHostMalloc && hip.hipHostFree)
+		hip_must(hip.hipHostMalloc(&p, size, 0), "hipHostMalloc");
+	return p;
+}
+
+void host_free(void *p)
+{
+	hip_must(hip.hipHostFree(p), "hipHostFree");
 }
 
 void gpu_copy(void *dst, const void *src, size_t size)

@@ -400,7 +400,31 @@ static void device(void)
 	gpu_free(p);
 }
 
+/* ---- the CPU's pool, which is the driver's memory, too ---- */
+
+static void host_pool(void)
+{
+	char *p = host_alloc(BLOCK);
+	struct amd_rdma_test_call c;
+
+	if (!p) {
+		row(NA, "memory of the CPU's pool", "hipHostMalloc", "this HIP has none");
+		return;
+	}
+	memset(p, 1, BLOCK);
+	c = T(.op = A_IS_GPU, .va = (uintptr_t)p + 100);
+	judge(c.ret == 1, "is_gpu_address of the CPU's pool", "1", "%d", c.ret);
+	c = get(p, BLOCK);
+	returns("get_pages of it", 0, c.ret);
+	judge(c.has_info && c.bytes == BLOCK, "  its table covers it", "2097152 bytes", "%llu", (unsigned long long)c.bytes);
+	if (c.has_info)
+		returns("  put_pages", 0, put());
+	host_free(p);
+	c = T(.op = A_IS_GPU, .va = (uintptr_t)p);
+	judge(c.ret == 0, "is_gpu_address once it is freed", "0", "%d", c.ret);
+}
+
 const struct group groups[] = {
 	{ "get and put", pages }, { "parts", parts }, { "wrong", wrong }, { "whose", whose }, { "goes away", goes },
-	{ "waits", waits }, { "stays", stays }, { "device", device }, { 0 },
+	{ "waits", waits }, { "stays", stays }, { "device", device }, { "host pool", host_pool }, { 0 },
 };

@@ -39,6 +39,47 @@ hipError_t hipDeviceGetPCIBusId(char *id, int length, int device);
 hipError_t hipDeviceSynchronize(void);
 hipError_t hipMalloc(void **ptr, size_t size);
 hipError_t hipFree(void *ptr);
+/*
+ * Memory of the CPU's, which GPUs and CPU share where it stands: managed, and the
+ * host's (hipHostFree ends that).
+ */
+enum { hipMemAttachGlobal = 1, hipMemAttachHost = 2 };
+enum {
+	hipHostMallocDefault = 0, hipHostMallocPortable = 1, hipHostMallocMapped = 2, hipHostMallocWriteCombined = 4,
+	hipHostMallocCoherent = 0x40000000,
+};
+#ifdef __cplusplus
+hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags = hipMemAttachGlobal);
+hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags = hipHostMallocDefault);
+#else
+hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags);
+hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags);
+#endif
+hipError_t hipHostFree(void *ptr);
+/* Rows of width bytes, *pitch from one to the next. */
+hipError_t hipMallocPitch(void **ptr, size_t *pitch, size_t width, size_t height);
+
+typedef enum hipMemoryType {
+	hipMemoryTypeUnregistered = 0,	/* HIP does not know it */
+	hipMemoryTypeHost = 1,
+	hipMemoryTypeDevice = 2,
+	hipMemoryTypeManaged = 3,
+	hipMemoryTypeArray = 10,
+	hipMemoryTypeUnified = 11,
+} hipMemoryType;
+
+typedef struct hipPointerAttribute_t {
+	union {
+		hipMemoryType type;
+		hipMemoryType memoryType;	/* as it was called before HIP 6 */
+	};
+	int device;
+	void *devicePointer, *hostPointer;
+	int isManaged;
+	unsigned int allocationFlags;
+} hipPointerAttribute_t;
+
+hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *ptr);
 hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemcpyKind kind);
 hipError_t hipMemset(void *dst, int value, size_t size);
 const char *hipGetErrorName(hipError_t error);

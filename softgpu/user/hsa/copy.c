@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+/*
+ * copy.c - copies and fills, at once or later.
+ *
+ * A later copy is a job of a thread that waits for its dependencies and makes it.  There
+ * are as many threads as there were jobs at a time, so none waits for another's
+ * dependencies; they stay for the next ones.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hsa_int.h"
+
+/* What a copy is once it has been looked at; with no GPU the CPU copies. */
+struct copy {
+	void *dst;
+	const void *src;
+	size_t size;
+	int gpu;
+	uint32_t ctx;
+};
+
+struct job {
+	struct job *next;	/* in `queued', or in `running' */
+	struct copy copy;
+	struct hsa_signal *completion;
+	struct hsa_signal *awaited;	/* with jobs_lock; the dependency that its thread waits for */
+	uint32_t n;
+	struct hsa_signal *dependencies[];
+};
+
+static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t jobs_changed = PTHREAD_COND_INITIALIZER;
+static struct job *queued, **queued_tail = &queued, *running;
+static unsigned int idle, waiting_jobs;	/* threads without a job, jobs without a thread */
+static atomic_bool stopping;
+
+/* With hsa_lock held: whose driver makes the copy. */
+static void choose(struct copy *c)
+{
+	const struct hsa_memory *from = hsa_memory_at(c->src), *to = hsa_memory_at(c->dst);
+	const struct hsa_memory *by = from && from->agent >= 0 ? from : to && to->gpu >= 0 ? to : from;
+
+	c->gpu = by ? by->gpu : -1;
+	c->ctx = by ? by->ctx : 0;
+}
+
+static hsa_status_t run(const struct copy *c)
+{
+	struct softgpu_copy copy = {
+		.size = sizeof(copy), .flags = SOFTGPU_OP_SYNC, .ctx = c->ctx, .dst = (uintptr_t)c->dst,
+		.src = (uintptr_t)c->src, .width = c->size, .height = 1,
+	};
+
+	if (c->gpu >= 0)
+		return hsa_status_of(sgu_call(c->gpu, SOFTGPU_COPY, &copy));
+	memmove(c->dst, c->src, c->size);
+	return HSA_STATUS_SUCCESS;
+}
+
+/* With hsa_lock held. */
+static hsa_status_t check(const struct copy *c)
+{
+	return hsa_memory_covers(c->dst, c->size) && hsa_memory_covers(c->src, c->size) ? HSA_STATUS_SUCCESS :
+		HSA_STATUS_ERROR_INVALID_ARGUMENT;
+}
+
+SGU_EXPORT hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
+{
+	struct copy c = { .dst = dst, .src = src, .size = size };
+	hsa_status_t status;
+
+	pthread_mutex_lock(&hsa_lock);
+	status = !hsa_ready() ? HSA_STATUS_ERROR_NOT_INITIALIZED : !dst || !src ? HSA_STATUS_ERROR_INVALID_ARGUMENT :
+		check(&c);
+	if (!status)
+		choose(&c);
+	pthread_mutex_unlock(&hsa_lock);
+	return status || !size ? status : run(&c);
+}
+
+SGU_EXPORT hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count)
+{
+	struct softgpu_fill fill = {
+		.size = sizeof(fill), .flags = SOFTGPU_OP_SYNC, .dst = (uintptr_t)ptr, .width = count, .height = 1,
+		.value = value, .elem = sizeof(value),
+	};
+	struct copy c = { .dst = ptr, .src = ptr, .size = count * sizeof(value) };
+	hsa_status_t status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+
+	pthread_mutex_lock(&hsa_lock);
+	if (!hsa_ready())
+		status = HSA_STATUS_ERROR_NOT_INITIALIZED;
+	else if (ptr && !((uintptr_t)ptr % sizeof(value)) && count <= SIZE_MAX / sizeof(value))
+		status = check(&c);
+	if (!status)
+		choose(&c);
+	pthread_mutex_unlock(&hsa_lock);
+	if (status || !count)
+		return status;
+	fill.ctx = c.ctx;
+	if (c.gpu >= 0)
+		return hsa_status_of(sgu_call(c.gpu, SOFTGPU_FILL, &fill));
+	for (size_t i = 0; i < count; i++)
+		((uint32_t *)ptr)[i] = value;
+	return HSA_STATUS_SUCCESS;
+}
+
+/* ---- later ---- */
+
+/* False: it is not to be waited for any longer. */
+static bool wait_for_all(struct job *job)
+{
+	bool done = true;
+
+	for (uint32_t i = 0; i < job->n && done; i++) {
+		pthread_mutex_lock(&jobs_lock);
+		job->awaited = job->dependencies[i];
+		pthread_mutex_unlock(&jobs_lock);
+		done = hsa_signal_wait_zero(job->dependencies[i], &stopping);
+	}
+	pthread_mutex_lock(&jobs_lock);
+	job->awaited = NULL;
+	pthread_mutex_unlock(&jobs_lock);
+	return done;
+}
+
+static void job_free(struct job *job)
+{
+	for (uint32_t i = 0; i < job->n; i++)
+		hsa_signal_put(job->dependencies[i]);
+	hsa_signal_put(job->completion);
+	free(job);
+}
+
+static void job_done(struct job *job)
+{
+	struct job **at = &running;
+
+	pthread_mutex_lock(&jobs_lock);
+	while (*at != job)
+		at = &(*at)->next;
+	*at = job->next;
+	pthread_cond_broadcast(&jobs_changed);
+	pthread_mutex_unlock(&jobs_lock);
+	job_free(job);
+}
+
+static struct job *take(void)
+{
+	struct job *job;
+
+	pthread_mutex_lock(&jobs_lock);
+	idle++;
+	while (!queued)
+		pthread_cond_wait(&jobs_changed, &jobs_lock);
+	idle--;
+	waiting_jobs--;
+	job = queued;
+	queued = job->next;
+	if (!queued)
+		queued_tail = &queued;
+	job->next = running;
+	running = job;
+	pthread_mutex_unlock(&jobs_lock);
+	return job;
+}
+
+static void *work(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		struct job *job = take();
+
+		if (wait_for_all(job))
+			hsa_signal_complete(job->completion, run(&job->copy));
+		job_done(job);
+	}
+	return NULL;
+}
+
+static bool more_threads(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	pthread_t id;
+	int err;
+
+	if (pthread_attr_init(&attr))
+		return false;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&id, &attr, work, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return !err;
+}
+
+/* Takes the job over; or OUT_OF_RESOURCES. */
+static hsa_status_t submit(struct job *job)
+{
+	hsa_status_t status = HSA_STATUS_SUCCESS;
+
+	pthread_mutex_lock(&jobs_lock);
+	if (idle <= waiting_jobs && !more_threads())
+		status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+	if (!status) {
+		*queued_tail = job;
+		queued_tail = &job->next;
+		waiting_jobs++;
+		pthread_cond_broadcast(&jobs_changed);
+	}
+	pthread_mutex_unlock(&jobs_lock);
+	return status;
+}
+
+/* With hsa_lock held. */
+static hsa_status_t check_agents(hsa_agent_t dst, hsa_agent_t src)
+{
+	int number;
+
+	return hsa_agent_number(dst, &number) && hsa_agent_number(src, &number) ? HSA_STATUS_SUCCESS :
+		HSA_STATUS_ERROR_INVALID_AGENT;
+}
+
+/* With hsa_lock held: the signals of a job, which it holds. */
+static hsa_status_t find_signals(struct job *job, uint32_t n, const hsa_signal_t *dependencies, hsa_signal_t completion)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		job->dependencies[i] = hsa_signal_at(dependencies[i]);
+		if (!job->dependencies[i])
+			return HSA_STATUS_ERROR_INVALID_SIGNAL;
+	}
+	job->completion = hsa_signal_at(completion);
+	if (!job->completion)
+		return HSA_STATUS_ERROR_INVALID_SIGNAL;
+	job->n = n;
+	for (uint32_t i = 0; i < n; i++)
+		hsa_signal_get(job->dependencies[i]);
+	hsa_signal_get(job->completion);
+	return HSA_STATUS_SUCCESS;
+}
+
+SGU_EXPORT hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src,
+						  hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
+						  const hsa_signal_t *dep_signals, hsa_signal_t completion_signal)
+{
+	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
+	struct job *job = NULL;
+
+	pthread_mutex_lock(&hsa_lock);
+	if (!hsa_ready())
+		goto out;
+	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	if (!dst || !src || !num_dep_signals != !dep_signals)
+		goto out;
+	status = check_agents(dst_agent, src_agent);
+	if (status)
+		goto out;
+	status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+	job = calloc(1, sizeof(*job) + num_dep_signals * sizeof(job->dependencies[0]));
+	if (!job)
+		goto out;
+	job->copy = (struct copy){ .dst = dst, .src = src, .size = size };
+	status = check(&job->copy);
+	if (!status)
+		status = find_signals(job, num_dep_signals, dep_signals, completion_signal);
+	if (status) {
+		free(job);
+		goto out;
+	}
+	choose(&job->copy);
+	if (size)
+		status = submit(job);
+	if (status || !size)
+		job_free(job);
+out:
+	pthread_mutex_unlock(&hsa_lock);
+	return status;
+}
+
+void hsa_copy_end(void)
+{
+	struct job *job;
+
+	pthread_mutex_lock(&jobs_lock);
+	atomic_store(&stopping, true);
+	/* A queued one gets its thread, and ends there. */
+	while (queued || running) {
+		for (job = running; job; job = job->next) {
+			if (job->awaited)
+				hsa_signal_poke(job->awaited);
+		}
+		pthread_cond_wait(&jobs_changed, &jobs_lock);
+	}
+	atomic_store(&stopping, false);
+	pthread_mutex_unlock(&jobs_lock);
+}

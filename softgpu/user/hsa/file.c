@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+/* file.c - see file.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
+
+int hsa_file_key(uint64_t key[2])
+{
+	return getrandom(key, 2 * sizeof(key[0]), 0) == 2 * sizeof(key[0]) ? 0 : -EIO;
+}
+
+void hsa_file_name(char name[HSA_FILE_NAME], const char *kind, const uint64_t key[2], uint32_t pid)
+{
+	snprintf(name, HSA_FILE_NAME, "%s-%016" PRIx64 "%016" PRIx64 "-%" PRIu32, kind, key[0], key[1], pid);
+}
+
+int hsa_file_make(const char *name, size_t size)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+
+	if (fd < 0)
+		return -errno;
+	if (!ftruncate(fd, (off_t)size) && !fcntl(fd, F_ADD_SEALS, SEALS))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+/* What a descriptor of this process is, as the kernel names it. */
+static int check_name(int fd, const char *name)
+{
+	char path[32], is[2 * HSA_FILE_NAME], wanted[2 * HSA_FILE_NAME];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(wanted, sizeof(wanted), "/memfd:%s (deleted)", name);
+	n = readlink(path, is, sizeof(is));
+	return n == (ssize_t)strlen(wanted) && !memcmp(is, wanted, (size_t)n) ? 0 : -ENOENT;
+}
+
+/*
+ * A handle may name any descriptor of any process: it is looked at before it is opened,
+ * which could block or do something.
+ */
+int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
+{
+	char path[64];
+	struct stat st;
+	int seen, file, err;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/fd/%" PRIu32, pid, fd);
+	seen = open(path, O_PATH | O_CLOEXEC);
+	if (seen < 0)
+		return -errno;
+	err = check_name(seen, name);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", seen);
+	file = err ? err : open(path, O_RDWR | O_CLOEXEC);
+	if (!err && file < 0)
+		file = -errno;
+	close(seen);
+	if (file < 0)
+		return file;
+	/* A file of such a name that could shrink would be a trap. */
+	if ((fcntl(file, F_GET_SEALS) & SEALS) != SEALS || fstat(file, &st)) {
+		close(file);
+		return -EINVAL;
+	}
+	*size = (size_t)st.st_size;
+	return file;
+}
+
+void *hsa_file_map(int fd, size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	madvise(at, size, MADV_DONTFORK);
+	return at;
+}

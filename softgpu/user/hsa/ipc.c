@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+/*
+ * ipc.c - memory and signals in other processes.
+ *
+ * The driver's memory goes by the driver's key, which opens nothing once the allocation
+ * is freed or its process has ended.  Signals, and memory where there is no driver, are
+ * files in memory, found through the process that has them: file.h.
+ */
+#include <string.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "hsa_int.h"
+
+enum { OF_DRIVER = 0x31475348, OF_FILE = 0x31465348, OF_SIGNAL = 0x31535348 };
+enum { IN_SYSTEM = SOFTGPU_MAX_GPUS };
+
+/* What a handle holds. */
+struct handle {
+	uint32_t kind;
+	uint32_t where;		/* the N of /dev/softgpuN, or IN_SYSTEM: the CPU's pool; or a process */
+	uint64_t id;		/* the driver's; or a descriptor of that process */
+	uint64_t key[2];
+};
+
+_Static_assert(sizeof(struct handle) == sizeof(hsa_amd_ipc_memory_t), "a handle's size");
+
+static uint32_t mask_of(int agent)
+{
+	return agent == HSA_CPU ? 0 : 1u << agent;
+}
+
+/* ---- memory ---- */
+
+static hsa_status_t export_driver(const struct hsa_memory *m, struct handle *h)
+{
+	struct softgpu_ipc_export export = {
+		.size = sizeof(export), .flags = SOFTGPU_IPC_VISIBLE, .va = (uintptr_t)m->base,
+	};
+
+	if (sgu_call(m->gpu, SOFTGPU_IPC_EXPORT, &export))
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	h->kind = OF_DRIVER;
+	h->where = m->agent == HSA_CPU ? IN_SYSTEM : hsa_gpus[m->agent].info.index;
+	h->id = export.id;
+	memcpy(h->key, export.key, sizeof(h->key));
+	return HSA_STATUS_SUCCESS;
+}
+
+SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle)
+{
+	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
+	const struct hsa_memory *m;
+	struct handle h = { 0 };
+
+	pthread_mutex_lock(&hsa_lock);
+	if (!hsa_ready())
+		goto out;
+	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	m = hsa_memory_at(ptr);
+	/* What is another's, its maker exports. */
+	if (!handle || !m || m->base != ptr || m->size != len || m->attached)
+		goto out;
+	status = HSA_STATUS_SUCCESS;
+	if (m->gpu >= 0) {
+		status = export_driver(m, &h);
+	} else {
+		h = (struct handle){ .kind = OF_FILE, .where = (uint32_t)getpid(), .id = (uint32_t)m->fd };
+		memcpy(h.key, m->key, sizeof(h.key));
+	}
+	if (!status)
+		memcpy(handle, &h, sizeof(*handle));
+out:
+	pthread_mutex_unlock(&hsa_lock);
+	return status;
+}
+
+/* In whose context it opens; false: this process does not have that GPU. */
+static bool place_for(const struct handle *h, struct hsa_memory *m)
+{
+	m->agent = h->where == IN_SYSTEM ? HSA_CPU : sgu_gpu_of_index(h->where);
+	m->gpu = h->where == IN_SYSTEM ? 0 : m->agent;
+	if (m->gpu >= 0)
+		m->ctx = m->agent == HSA_CPU ? hsa_system_ctx : hsa_gpus[m->gpu].ctx;
+	return m->ctx;
+}
+
+/* Puts what was opened into the table, or counts it there. */
+static hsa_status_t attach_driver(const struct handle *h, size_t len, uint32_t mapped, void **mapped_ptr)
+{
+	struct softgpu_ipc_open open = { .size = sizeof(open), .id = h->id, .key = { h->key[0], h->key[1] } };
+	struct softgpu_va close = { .size = sizeof(close), .flags = SOFTGPU_FREE_VISIBLE };
+	struct softgpu_query query = { .size = sizeof(query) };
+	hsa_status_t status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	struct hsa_memory *m = calloc(1, sizeof(*m)), *there;
+
+	if (!m)
+		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+	if (!place_for(h, m))
+		goto fail;
+	open.ctx = m->ctx;
+	switch (hsa_status_of(sgu_call(m->gpu, SOFTGPU_IPC_OPEN, &open))) {
+	case HSA_STATUS_SUCCESS:
+		break;
+	case HSA_STATUS_ERROR_OUT_OF_RESOURCES:
+		status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+		goto fail;
+	default:
+		goto fail;
+	}
+	close.va = query.va = open.va;
+	if (sgu_call(m->gpu, SOFTGPU_QUERY, &query) || query.length != len ||
+	    (m->agent != HSA_CPU && sgu_gpu_of_index(query.gpu) != m->agent))
+		goto close;
+	there = hsa_memory_at((void *)(uintptr_t)open.va);
+	if (there) {
+		there->attached++;
+		there->mapped |= mapped;
+		*mapped_ptr = there->base;
+		free(m);
+		return HSA_STATUS_SUCCESS;
+	}
+	m->fd = -1;
+	m->base = (char *)(uintptr_t)open.va;
+	m->size = len;
+	m->length = (len + HSA_PAGE - 1) & ~(HSA_PAGE - 1);
+	m->attached = 1;
+	m->mapped = mapped | mask_of(m->agent);
+	status = hsa_status_of(hsa_memory_show(m));
+	if (status)
+		goto close;
+	hsa_memory_add(m);
+	*mapped_ptr = m->base;
+	return HSA_STATUS_SUCCESS;
+close:
+	sgu_call(m->gpu, SOFTGPU_IPC_CLOSE, &close);
+fail:
+	free(m);
+	return status;
+}
+
+static hsa_status_t attach_file(const struct handle *h, size_t len, void **mapped_ptr)
+{
+	char name[HSA_FILE_NAME];
+	struct hsa_memory *m;
+	size_t size = 0;
+	int fd = -1;
+
+	hsa_file_name(name, "hsa-memory", h->key, h->where);
+	/* One's own is not attached, as the driver's is not. */
+	if (h->where != (uint32_t)getpid() && h->id <= INT32_MAX)
+		fd = hsa_file_open(h->where, (uint32_t)h->id, name, &size);
+	if (fd < 0)
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	m = size == len ? hsa_memory_attached(h->key) : NULL;
+	if (size != len || m) {
+		close(fd);
+		if (!m)
+			return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+		m->attached++;
+		*mapped_ptr = m->base;
+		return HSA_STATUS_SUCCESS;
+	}
+	m = calloc(1, sizeof(*m));
+	if (m) {
+		m->agent = HSA_CPU;
+		m->gpu = -1;
+		m->fd = fd;
+		m->size = size;
+		m->length = (size + HSA_PAGE - 1) & ~(HSA_PAGE - 1);
+		m->attached = 1;
+		memcpy(m->key, h->key, sizeof(m->key));
+		m->base = hsa_file_map(fd, m->length);
+	}
+	if (!m || !m->base) {
+		free(m);
+		close(fd);
+		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+	}
+	hsa_memory_add(m);
+	*mapped_ptr = m->base;
+	return HSA_STATUS_SUCCESS;
+}
+
+SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len, uint32_t num_agents,
+						  const hsa_agent_t *mapping_agents, void **mapped_ptr)
+{
+	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
+	uint32_t mapped = 0;
+	struct handle h;
+
+	pthread_mutex_lock(&hsa_lock);
+	if (!hsa_ready())
+		goto out;
+	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	if (!handle || !mapped_ptr || (num_agents && !mapping_agents))
+		goto out;
+	status = hsa_agents_mask(num_agents, mapping_agents, &mapped);
+	if (status)
+		goto out;
+	memcpy(&h, handle, sizeof(h));
+	if (h.kind == OF_DRIVER)
+		status = attach_driver(&h, len, num_agents ? mapped : hsa_all_gpus(), mapped_ptr);
+	else
+		status = h.kind == OF_FILE ? attach_file(&h, len, mapped_ptr) : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+out:
+	pthread_mutex_unlock(&hsa_lock);
+	return status;
+}
+
+SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)
+{
+	struct softgpu_va close = { .size = sizeof(close), .flags = SOFTGPU_FREE_VISIBLE, .va = (uintptr_t)mapped_ptr };
+	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
+	struct hsa_memory *m = NULL;
+	int gpu = -1;
+
+	pthread_mutex_lock(&hsa_lock);
+	if (!hsa_ready())
+		goto out;
+	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	m = hsa_memory_at(mapped_ptr);
+	if (!m || m->base != mapped_ptr || !m->attached) {
+		m = NULL;
+		goto out;
+	}
+	status = HSA_STATUS_SUCCESS;
+	gpu = m->gpu;
+	if (--m->attached)
+		m = NULL;
+	else
+		hsa_memory_drop(m);
+out:
+	pthread_mutex_unlock(&hsa_lock);
+	/* It waits for copies, and for who has it pinned. */
+	if (gpu >= 0)
+		status = hsa_status_of(sgu_call(gpu, SOFTGPU_IPC_CLOSE, &close));
+	free(m);
+	return status;
+}
+
+/* ---- signals ---- */
+
+SGU_EXPORT hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t signal, hsa_amd_ipc_signal_t *handle)
+{
+	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
+	struct handle h = { .kind = OF_SIGNAL, .where = (uint32_t)getpid() };
+	const struct hsa_signal *s;
+
+	pthread_mutex_lock(&hsa_lock);
+	if (!hsa_ready())
+		goto out;
+	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	if (!handle)
+		goto out;
+	s = hsa_signal_at(signal);
+	status = s ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_ERROR_INVALID_SIGNAL;
+	if (!s || s->fd < 0)
+		goto out;
+	h.id = (uint32_t)s->fd;
+	memcpy(h.key, s->key, sizeof(h.key));
+	memcpy(handle, &h, sizeof(*handle));
+	status = HSA_STATUS_SUCCESS;
+out:
+	pthread_mutex_unlock(&hsa_lock);
+	return status;
+}
+
+SGU_EXPORT hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle, hsa_signal_t *signal)
+{
+	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
+	char name[HSA_FILE_NAME];
+	struct handle h;
+	size_t size = 0;
+	int fd;
+
+	pthread_mutex_lock(&hsa_lock);
+	if (!hsa_ready())
+		goto out;
+	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	if (!handle || !signal)
+		goto out;
+	memcpy(&h, handle, sizeof(h));
+	hsa_file_name(name, "hsa-signal", h.key, h.where);
+	/* Opened in any case: so its maker has it still. */
+	fd = h.kind == OF_SIGNAL && h.id <= INT32_MAX ? hsa_file_open(h.where, (uint32_t)h.id, name, &size) : -1;
+	if (fd < 0)
+		goto out;
+	if (size == HSA_PAGE)
+		status = hsa_signal_adopt(fd, h.key, signal);
+	else
+		close(fd);
+out:
+	pthread_mutex_unlock(&hsa_lock);
+	return status;
+}
