@@ -87,6 +87,8 @@ void hca_mr_release(struct rxe_mr *mr);
 /* ib_umem_get(), or that of the peer-memory core if it is loaded. */
 struct ib_umem *hca_umem_get(struct ib_device *ibdev, unsigned long start, size_t length, int access);
 bool hca_umem_is_peer(const struct ib_umem *umem);
+/* 0, or -EOPNOTSUPP and a line in the log: what begins there is no memory of the host's, and cannot be paged. */
+int hca_on_demand(struct ib_device *ibdev, u64 start, u64 length);
 /* Takes the umem over, also where it fails. */
 int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem *umem, u64 length, int access);
 
