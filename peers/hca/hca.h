@@ -25,7 +25,9 @@ struct ib_device;
 struct ib_umem;
 struct iommu_domain;
 struct net_device;
+struct rxe_dma_info;
 struct rxe_mr;
+struct rxe_qp;
 struct sg_table;
 
 /* ---- memory.c: memory of other devices ---- */
@@ -95,6 +97,22 @@ int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem 
 /* ---- dmabuf.c ---- */
 
 int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u64 length, u64 iova, int fd, int access);
+
+/* ---- queue.c: work requests of programs ---- */
+
+/*
+ * The send queue is the program's from now on, which has mapped it (sq.hca_shared), and sq.queue another one, of the same
+ * size.  -ENOMEM: the queue is gone.
+ */
+int hca_sq_share(struct rxe_qp *qp);
+/* What the program has posted is in sq.queue now. Any context. Nothing to do where the kernel posts. */
+void hca_sq_take(struct rxe_qp *qp);
+/* The oldest request is done, and its place free. */
+void hca_sq_done(struct rxe_qp *qp);
+void hca_sq_cleanup(struct rxe_qp *qp);
+
+/* Nothing of the request's bytes is done yet. */
+void hca_rewind(struct rxe_dma_info *dma, u32 num_sge);
 
 /* ---- device.c: the PCI function, and rdma_rxe beside ---- */
 
