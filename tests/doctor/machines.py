@@ -16,6 +16,9 @@ ICE_LAKE, QEMU = (0x8086, 0x09a2), (0x1af4, 0x1100)     # first on the root buse
 SWITCH = (0x1000, 0xc030)
 UNSET = 0x20000000
 NODE = 0o020666
+# Of GPU0 of a server(): two findings on one matter, with two verdicts.
+TWO_TROUBLES = ("NVRM: Xid (PCI:0000:13:00): 79, pid=812, GPU has fallen off the bus.",
+                "NVRM: Xid (PCI:0000:13:00): 31, pid=812, name=train, Ch 00000008")
 
 
 def config(port=0, acs=None, rebar=None, length=4096, subsystem=(0, 0)):

@@ -127,6 +127,8 @@ enum answer dmabuf_works(struct doctor *d, char why[160]);
 /* ---- render.c --------------------------------------------------------------- */
 
 struct tool;
+/* "label     text" in lines of the terminal's width. */
+void render_wrapped(const struct tool *tool, const char *label, const char *text);
 void render_text(const struct doctor *d, const struct tool *tool, bool all);
 int render_json(const struct doctor *d);	/* the exit code of printing */
 

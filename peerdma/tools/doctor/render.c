@@ -27,7 +27,7 @@ static bool alike(const struct finding *a, const struct finding *b)
 }
 
 /* Text in lines of the terminal's width, the second and later ones indented. */
-static void wrapped(const struct tool *tool, const char *label, const char *text)
+void render_wrapped(const struct tool *tool, const char *label, const char *text)
 {
 	size_t width = tool->columns > 40 ? tool->columns : 40, column = 12;
 
@@ -81,12 +81,12 @@ static void one(const struct doctor *d, const struct tool *tool, const struct fi
 	putchar('\n');
 	for (unsigned int e = 0; e < f->evidence_count && e < EVIDENCE_SHOWN; e++) {
 		snprintf(line, sizeof(line), "%s: %s", f->evidence[e].source, f->evidence[e].value);
-		wrapped(tool, e ? "" : "seen", line);
+		render_wrapped(tool, e ? "" : "seen", line);
 	}
 	if (f->consequence)
-		wrapped(tool, "so", f->consequence);
+		render_wrapped(tool, "so", f->consequence);
 	if (f->remedy)
-		wrapped(tool, "do", f->remedy);
+		render_wrapped(tool, "do", f->remedy);
 }
 
 static bool said_before(const struct doctor *d, unsigned int i)
