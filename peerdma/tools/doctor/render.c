@@ -132,9 +132,13 @@ static const char *summary(const struct doctor *d)
 void render_text(const struct doctor *d, const struct tool *tool, bool all)
 {
 	puts(summary(d));
-	for (int v = VERDICT_BROKEN; v >= (all ? VERDICT_OK : VERDICT_UNKNOWN); v--) {
+	moved_text(d);
+	for (int v = VERDICT_BROKEN; v >= VERDICT_OK; v--) {
 		for (unsigned int i = 0; i < d->count; i++) {
 			if ((int)d->findings[i].verdict != v || said_before(d, i))
+				continue;
+			/* What is ok and leaves something to do is shown, too. */
+			if (v == VERDICT_OK && !all && !d->findings[i].remedy)
 				continue;
 			putchar('\n');
 			one(d, tool, &d->findings[i]);
@@ -175,5 +179,6 @@ int render_json(const struct doctor *d)
 		json_text(f, "consequence", from->consequence);
 		json_text(f, "remedy", from->remedy);
 	}
+	moved_json(d, json_array_in(o, "moved"));
 	return json_print(o);
 }
