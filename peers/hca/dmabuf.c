@@ -4,7 +4,8 @@
  *
  * When the exporter moves the memory, the gate is closed, and the mapping is unmade.  The next access asks for a new one,
  * which a work item makes; meanwhile packets are made again (hca_resp.h).  When the exporter will not map any more, it
- * has revoked the memory, and accesses are errors from then on.
+ * has revoked the memory, and accesses are errors from then on.  Where there is no memory to map it with, accesses go on
+ * asking.
  *
  * The reservation lock guards sgt.
  */
@@ -80,10 +81,10 @@ static void map_again(struct work_struct *work)
 	dma_resv_lock(d->dmabuf->resv, NULL);
 	if (!d->sgt)
 		err = map(d);
-	if (err)
+	if (err && err != -ENOMEM)
 		hca_close(&d->memory, HCA_GONE);
 	dma_resv_unlock(d->dmabuf->resv);
-	if (err)
+	if (err && err != -ENOMEM)
 		ibdev_dbg(d->memory.ibdev, "a dma-buf is revoked: it does not map again, error %d\n", err);
 }
 

@@ -25,7 +25,9 @@ struct ib_device;
 struct ib_umem;
 struct iommu_domain;
 struct net_device;
+struct rxe_dma_info;
 struct rxe_mr;
+struct rxe_qp;
 struct sg_table;
 
 /* ---- memory.c: memory of other devices ---- */
@@ -87,12 +89,30 @@ void hca_mr_release(struct rxe_mr *mr);
 /* ib_umem_get(), or that of the peer-memory core if it is loaded. */
 struct ib_umem *hca_umem_get(struct ib_device *ibdev, unsigned long start, size_t length, int access);
 bool hca_umem_is_peer(const struct ib_umem *umem);
+/* 0, or -EOPNOTSUPP and a line in the log: what begins there is no memory of the host's, and cannot be paged. */
+int hca_on_demand(struct ib_device *ibdev, u64 start, u64 length);
 /* Takes the umem over, also where it fails. */
 int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem *umem, u64 length, int access);
 
 /* ---- dmabuf.c ---- */
 
 int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u64 length, u64 iova, int fd, int access);
+
+/* ---- queue.c: work requests of programs ---- */
+
+/*
+ * The send queue is the program's from now on, which has mapped it (sq.hca_shared), and sq.queue another one, of the same
+ * size.  -ENOMEM: the queue is gone.
+ */
+int hca_sq_share(struct rxe_qp *qp);
+/* What the program has posted is in sq.queue now. Any context. Nothing to do where the kernel posts. */
+void hca_sq_take(struct rxe_qp *qp);
+/* The oldest request is done, and its place free. */
+void hca_sq_done(struct rxe_qp *qp);
+void hca_sq_cleanup(struct rxe_qp *qp);
+
+/* Nothing of the request's bytes is done yet. */
+void hca_rewind(struct rxe_dma_info *dma, u32 num_sge);
 
 /* ---- device.c: the PCI function, and rdma_rxe beside ---- */
 

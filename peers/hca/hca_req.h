@@ -32,15 +32,34 @@ static inline bool hca_wait(struct rxe_qp *qp, struct rxe_send_wqe *wqe, int err
 }
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-/* The timer may fire after a later request has failed. */
-static inline void hca_forget_retry(struct rxe_qp *qp)
+/*
+ * A later request has failed, and nothing is sent any more; a retry that is due then will not come, and what waits for it is
+ * flushed, as later rxe does at once.
+ */
+static inline void hca_flush_retry(struct rxe_qp *qp)
 {
 	if (qp->req.state == QP_STATE_ERROR && qp->req.need_retry) {
 		qp->req.need_retry = 0;
-		rxe_sched_task(&qp->comp.task);
+		rxe_qp_error(qp);
 	}
 }
 #endif
+
+/*
+ * Is this the NAK after which the responder's queue pair is in error, and the request not one that it acknowledges?  rxe takes
+ * it for a lost answer where the request is a read, an atomic, or being made again; it asks again, and nothing answers.
+ * With a retry_cnt of 7, which rxe takes for no end, that is for ever.
+ */
+static inline bool hca_is_over(struct rxe_pkt_info *pkt, const struct rxe_send_wqe *wqe)
+{
+	if (pkt->opcode != IB_OPCODE_RC_ACKNOWLEDGE || (aeth_syn(pkt) & AETH_TYPE_MASK) != AETH_NAK ||
+	    aeth_syn(pkt) == AETH_NAK_PSN_SEQ_ERROR)
+		return false;
+	if (wqe->state == wqe_state_done || wqe->state == wqe_state_error)
+		return false;
+	return wqe->state != wqe_state_pending || wqe->mask & WR_ATOMIC_OR_READ_MASK ||
+	       psn_compare(pkt->psn, wqe->last_psn) <= 0;
+}
 
 /* Goes on behind the packet's bytes. err: finish_packet()'s result; *lost: whether this packet is. */
 static inline int hca_pass(struct rxe_send_wqe *wqe, u32 payload, int err, bool *lost)

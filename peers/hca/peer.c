@@ -5,6 +5,7 @@
  * The core is another module, which may be absent: its functions are looked up when memory is registered, and held as
  * long as the region is.
  */
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -64,6 +65,27 @@ bool hca_umem_is_peer(const struct ib_umem *umem)
 	result = is_peer(umem);
 	symbol_put(ib_umem_is_peer);
 	return result;
+}
+
+/*
+ * Where nothing, a device's memory, or what no one may access is mapped, as at a GPU's addresses (the core asks clients for
+ * the same).  Pages that the host may have there one day are refused, too: it is now that the program can be told.
+ */
+int hca_on_demand(struct ib_device *ibdev, u64 start, u64 length)
+{
+	struct vm_area_struct *vma;
+	bool pages;
+
+	mmap_read_lock(current->mm);
+	vma = vma_lookup(current->mm, start);
+	pages = vma && !(vma->vm_flags & (VM_IO | VM_PFNMAP)) && vma_is_accessible(vma);
+	mmap_read_unlock(current->mm);
+	/* Of all addresses: another kind of registration. */
+	if (pages || !start)
+		return 0;
+	ibdev_notice_ratelimited(ibdev, "no registration on demand of %llu bytes from %#llx of %s (%d): no pages of the host are there; GPU memory is registered without IBV_ACCESS_ON_DEMAND\n",
+				 length, start, current->comm, task_tgid_nr(current));
+	return -EOPNOTSUPP;
 }
 
 static int activate(struct peer_memory *peer, umem_invalidate_func_t func)

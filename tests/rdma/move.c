@@ -28,6 +28,9 @@ static unsigned char *bytes;	/* of the host's: one half is sent, the other is re
 static void *keep_moving(void *moves)
 {
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		/* Some of the next mappings find no memory (ENOMEM). */
+		if (*(int *)moves % 3 == 0 && write(control, "refuse map 2 12", 15) != 15)
+			die("the buffer refuses no mapping");
 		if (write(control, "move", 4) != 4)
 			die("the buffer does not move");
 		++*(int *)moves;
@@ -145,6 +148,8 @@ int main(int argc, char **argv)
 	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
+	if (write(control, "refuse map 0 12", 15) != 15)
+		die("the buffer refuses mappings");
 	printf("%d round trips while it moved %d times\n", rounds, moves);
 
 	if (write(control, "revoke", 6) != 6)

@@ -7,6 +7,8 @@
  * It becomes user 1000 first.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <rdma/rdma_user_rxe.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,13 +56,13 @@ static void reg_by_kernel(const char *what, uint64_t addr, int access, int error
 	result(what, mr, (mr ? 0 : errno) == other ? other : error);
 }
 
-static int errno_of_odp(void)
+static int pages_on_demand(void)
 {
 	struct ibv_device_attr_ex attr;
 
 	if (ibv_query_device_ex(p.device, NULL, &attr))
 		die("ibv_query_device_ex");
-	return attr.odp_caps.general_caps & IBV_ODP_SUPPORT ? 0 : EOPNOTSUPP;
+	return !!(attr.odp_caps.general_caps & IBV_ODP_SUPPORT);
 }
 
 static void addresses(int peer)
@@ -79,8 +81,11 @@ static void addresses(int peer)
 	reg("to the end of the addresses", a.addr, -a.addr, RW, EINVAL);
 	reg("wrapping", a.addr, -a.addr + 4096, RW, EINVAL);
 	reg("2^62 bytes", a.addr, 1UL << 62, RW, EINVAL);
-	/* Where there is on-demand paging, it is transfers that fail. */
-	reg_by_kernel("on demand", a.addr, RW | IBV_ACCESS_ON_DEMAND, EINVAL, errno_of_odp());
+	reg_by_kernel("on demand", a.addr, RW | IBV_ACCESS_ON_DEMAND, EINVAL, EOPNOTSUPP);
+	if (pages_on_demand()) {
+		printf("there is paging on demand\n");
+		reg("the host's memory on demand", host.addr, MIB, RW | IBV_ACCESS_ON_DEMAND, 0);
+	}
 	reg("remote write without local write", a.addr, a.size, IBV_ACCESS_REMOTE_WRITE, EINVAL);
 	reg("relaxed ordering", a.addr, a.size, RW | IBV_ACCESS_RELAXED_ORDERING, peer ? 0 : EFAULT);
 	reg("windows", a.addr, a.size, RW | IBV_ACCESS_MW_BIND, peer ? 0 : EFAULT);
@@ -184,60 +189,246 @@ static void window(void)
 /* ---- work requests, which the program writes into memory that it shares with the kernel ---- */
 
 #define OURS 0x5e0f5e0f5e0f5e0fUL
+#define QUEUE_DATA sizeof(struct rxe_queue_buf)	/* the indices stand before the work requests */
 
-static struct forged {
-	uint32_t opcode;
-	uint64_t pointer;	/* where the kernel's own requests have one */
-} *forged;
-
-/* In the send queue, as rdma_user_rxe.h has them: wr_id, reserved, opcode, send_flags, immediate, and what depends on the opcode. */
-static void forge(void)
+/* A queue's mapping that has a work request with this wr_id, and that request. */
+static void *find(uint64_t id, uint64_t **mapping)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
+	uint64_t *at, *end, *begin;
 	char line[400];
-	uint64_t *at, *end;
 
 	while (maps && fgets(line, sizeof(line), maps)) {
-		if (!strstr(line, "uverbs") || sscanf(line, "%lx-%lx", (unsigned long *)&at, (unsigned long *)&end) != 2)
+		if (!strstr(line, "uverbs") || sscanf(line, "%lx-%lx", (unsigned long *)&begin, (unsigned long *)&end) != 2)
 			continue;
-		for (; at < end - 4; at++)
-			if (*at == OURS) {
-				((uint32_t *)at)[3] = forged->opcode;
-				at[3] = forged->pointer;
-				forged = NULL;
+		for (at = begin + QUEUE_DATA / sizeof(*at); at < end; at++)
+			if (*at == id) {
 				fclose(maps);
-				return;
+				if (mapping)
+					*mapping = begin;
+				return at;
 			}
 	}
-	die("no request in the send queue");
+	die("no request in the queue");
 }
+
+static void (*forge)(struct rxe_send_wqe *wqe);
 
 /* The provider's doorbell. */
 ssize_t write(int fd, const void *buffer, size_t size)
 {
-	if (forged && p.device && fd == p.device->cmd_fd)
-		forge();
+	if (forge && p.device && fd == p.device->cmd_fd) {
+		forge(find(OURS, NULL));
+		forge = NULL;
+	}
 	return syscall(SYS_write, fd, buffer, size);
+}
+
+static void kernels_own(struct rxe_send_wqe *wqe)
+{
+	wqe->wr.opcode = 0x20;
+	/* Where the kernel's own requests have a pointer. */
+	wqe->wr.wr.rdma.remote_addr = 0x4141414141414141;
+}
+
+static void no_opcode(struct rxe_send_wqe *wqe)
+{
+	wqe->wr.opcode = 0x7ffffff0;
+}
+
+static void negative_opcode(struct rxe_send_wqe *wqe)
+{
+	wqe->wr.opcode = 0xfffffff0;
+}
+
+/* The kernel would copy from behind the queue. */
+static void inline_and_long(struct rxe_send_wqe *wqe)
+{
+	wqe->wr.send_flags |= IBV_SEND_INLINE;
+	wqe->dma.length = MIB;
+	wqe->dma.resid = MIB;
+}
+
+static void many_elements(struct rxe_send_wqe *wqe)
+{
+	wqe->dma.num_sge = 0x10000000;
+	wqe->dma.sge[0].length = 0;
+}
+
+/* An atomic write has eight bytes in the request. Older kernels do not have it. */
+static void long_atomic_write(struct rxe_send_wqe *wqe)
+{
+	wqe->wr.opcode = 0xf;
+	wqe->dma.length = 4096;
+	wqe->dma.resid = 4096;
+}
+
+/* What the kernel keeps there for itself. The request is done as if it were not there. */
+static void inline_elsewhere(struct rxe_send_wqe *wqe)
+{
+	wqe->wr.send_flags |= IBV_SEND_INLINE;
+	wqe->dma.sge_offset = 0x40000000;
+}
+
+static void in_error(struct rxe_send_wqe *wqe)
+{
+	wqe->state = 4;
+	wqe->status = IBV_WC_SUCCESS;
+}
+
+static void sent_long_ago(struct rxe_send_wqe *wqe)
+{
+	wqe->state = 2;
+	wqe->mask = 0xffffffff;
+	wqe->has_rd_atomic = 1;
+	wqe->first_psn = 0x123456;
+	wqe->last_psn = 0xffffff;
+	wqe->dma.cur_sge = 1;
+	wqe->dma.resid = 4;
+}
+
+static void many_more(struct rxe_send_wqe *wqe)
+{
+	uint64_t *mapping;
+
+	(void)wqe;
+	find(OURS, &mapping);
+	((struct rxe_queue_buf *)mapping)->producer_index |= 0x40000000;
+}
+
+static struct request a_write(const struct memory *host, const struct ibv_mr *mr)
+{
+	return (struct request){ .opcode = IBV_WR_RDMA_WRITE, .local = mr, .local_addr = host->addr, .length = 8,
+				 .remote_addr = host->addr, .rkey = mr->rkey, .id = OURS };
 }
 
 static void requests(void)
 {
-	struct forged all[] = { { 0x20, 0x4141414141414141 }, { 0x7ffffff0, 0 }, { 0xfffffff0, 0 } };
+	static const struct {
+		const char *what;
+		void (*forge)(struct rxe_send_wqe *wqe);
+		int done;
+	} all[] = {
+		{ "of the kernel's kind", kernels_own, 0 }, { "of no kind", no_opcode, 0 }, { "of a negative kind", negative_opcode, 0 },
+		{ "inline, of a MiB", inline_and_long, 0 }, { "of many elements", many_elements, 0 },
+		{ "an atomic write of 4 KiB", long_atomic_write, 0 }, { "inline, elsewhere", inline_elsewhere, 1 },
+		{ "in error", in_error, 1 }, { "sent long ago", sent_long_ago, 1 }, { "and a billion more", many_more, 1 },
+	};
 	struct memory host;
 	struct ibv_mr *mr;
+	struct ibv_wc wc;
 	size_t i;
 
 	memory_alloc(&host, MEMORY_HOST, MIB);
 	mr = memory_register(&host, p.pd);
 	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
-		struct request r = { .opcode = IBV_WR_RDMA_WRITE, .local = mr, .local_addr = host.addr, .length = 8,
-				     .remote_addr = host.addr, .rkey = mr->rkey, .id = OURS };
+		struct request r = a_write(&host, mr);
+		enum ibv_wc_status status;
 
-		forged = &all[i];
-		if (pair_do(&p, &r) == IBV_WC_SUCCESS || forged) {
-			printf("not ok: request of kind %#x\n", all[i].opcode);
+		forge = all[i].forge;
+		status = pair_do(&p, &r);
+		if ((status == IBV_WC_SUCCESS) != all[i].done || forge) {
+			printf("not ok: a request %s: %s\n", all[i].what, ibv_wc_status_str(status));
 			failures++;
 		}
+		usleep(2000);
+		if (ibv_poll_cq(p.cq[0], 1, &wc)) {
+			printf("not ok: a request %s: one more is completed\n", all[i].what);
+			failures++;
+		}
+		pair_connect(&p);
+	}
+	if (ibv_dereg_mr(mr))
+		die("ibv_dereg_mr");
+	memory_free(&host);
+}
+
+/* A message into a forged receive request: it begins at an element far behind the request. */
+static void receives(int srq)
+{
+	struct memory host;
+	struct ibv_mr *mr;
+	struct ibv_sge sge = { .length = 8 };
+	struct ibv_recv_wr *bad, wr = { .wr_id = OURS, .sg_list = &sge, .num_sge = 1 };
+	struct rxe_recv_wqe *wqe;
+	struct request r;
+	struct pair q;
+	enum ibv_wc_status status;
+
+	pair_open(&q, ibv_get_device_name(p.device->device), srq);
+	memory_alloc(&host, MEMORY_HOST, MIB);
+	mr = memory_register(&host, q.pd);
+	sge.addr = host.addr;
+	sge.lkey = mr->lkey;
+	errno = srq ? ibv_post_srq_recv(q.srq, &wr, &bad) : ibv_post_recv(q.qp[1], &wr, &bad);
+	if (errno)
+		die("posting a receive");
+	wqe = find(OURS, NULL);
+	wqe->dma.cur_sge = 0x4000000;
+	wqe->dma.sge_offset = 0xfffffff0;
+	r = a_write(&host, mr);
+	r.opcode = IBV_WR_SEND;
+	status = pair_do(&q, &r);
+	if (status != IBV_WC_SUCCESS || pair_wait(&q, 1, NULL) != IBV_WC_SUCCESS) {
+		printf("not ok: a forged receive%s: %s\n", srq ? " of an SRQ" : "", ibv_wc_status_str(status));
+		failures++;
+	}
+	if (ibv_dereg_mr(mr))
+		die("ibv_dereg_mr");
+	pair_close(&q);
+	memory_free(&host);
+}
+
+/* A thread changes requests between two states, of which one is forged, while the kernel takes them. */
+static struct rxe_queue_buf *queue;
+static int changing;
+
+static void *change(void *unused)
+{
+	uint32_t i;
+
+	(void)unused;
+	while (__atomic_load_n(&changing, __ATOMIC_RELAXED))
+		for (i = 0; i <= queue->index_mask; i++) {
+			volatile struct rxe_send_wqe *wqe = (void *)(queue->data + ((size_t)i << queue->log2_elem_size));
+
+			if (wqe->wr.wr_id != OURS)
+				continue;
+			wqe->wr.send_flags ^= IBV_SEND_INLINE;
+			wqe->dma.num_sge ^= 0x10000000;
+			wqe->dma.length ^= MIB;
+			wqe->dma.resid ^= MIB;
+			wqe->dma.sge_offset ^= 0x40000000;
+		}
+	return NULL;
+}
+
+/* What comes of such requests is the program's affair; each is completed, and the kernel stays well. */
+static void changed_requests(unsigned int rounds)
+{
+	struct memory host;
+	struct ibv_mr *mr;
+	pthread_t thread;
+	unsigned int i;
+
+	memory_alloc(&host, MEMORY_HOST, MIB);
+	mr = memory_register(&host, p.pd);
+	while (rounds--) {
+		struct request r = a_write(&host, mr);
+
+		if (pair_do(&p, &r) != IBV_WC_SUCCESS)
+			die("a request");
+		find(OURS, (uint64_t **)&queue);
+		changing = 1;
+		if (pthread_create(&thread, NULL, change, NULL))
+			die("pthread_create");
+		for (i = 0; i < 32; i++)
+			if (pair_post(&p, 0, &r))
+				die("posting a request");
+		for (i = 0; i < 32; i++)
+			pair_wait(&p, 0, NULL);
+		__atomic_store_n(&changing, 0, __ATOMIC_RELAXED);
+		pthread_join(thread, NULL);
 		pair_connect(&p);
 	}
 	if (ibv_dereg_mr(mr))
@@ -258,6 +449,9 @@ int main(int argc, char **argv)
 		addresses(!strcmp(argv[2], "peer"));
 		window();
 		requests();
+		receives(0);
+		receives(1);
+		changed_requests(100);
 	}
 	pair_close(&p);
 	printf("%d failures\n", failures);
