@@ -24,7 +24,9 @@ arm64="$user $modules gcc-aarch64-linux-gnu qemu-user-static qemu-system-arm"
 deb="make dpkg-dev debhelper dh-dkms meson pkg-config libjson-c-dev nettle-dev libibverbs-dev libfabric-dev scdoc lintian xz-utils"
 rpm="$user rpm"
 bare="mmdebstrap"
-check="$user $modules $vm $deb $rdma udev libfabric-dev clang libclang-rt-14-dev g++ sparse perl"
+# What draws the pictures that are checked.
+pictures="gir1.2-rsvg-2.0 python3-gi-cairo fonts-dejavu-core"
+check="$user $modules $vm $deb $rdma $pictures udev libfabric-dev libucx0 clang libclang-rt-14-dev g++ sparse perl"
 
 usage() {
 	echo "usage: vm/deps.sh [--list] process|user|modules|vm|rdma|debug-kernel|bench|arm64|deb|rpm|bare|check..." >&2

@@ -24,6 +24,7 @@ struct backend {
 	bool host;		/* pins host memory only */
 	bool tells;		/* calls region_revoked() */
 	bool notified;		/* events report that a pin's memory goes away: by region_revoked(), or the kernel's */
+	bool view_is_memory;	/* a view is the process's memory: ibv_reg_mr() takes it */
 	bool by_id;		/* nobody tells, CUDA is asked */
 	bool by_allocation;	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
 

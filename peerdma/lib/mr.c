@@ -103,7 +103,7 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 	const char *refused;
 	int ret;
 
-	*out = r->backend == &backend_staging ? r : first;
+	*out = r->backend->move ? r : first;
 	if (*out)
 		return 0;
 	if (!(r->flags & PEERDMA_STAGING))
@@ -152,7 +152,7 @@ struct way {
 };
 
 static const struct way of_host[] = { { "host", by_host }, { 0 } };
-static const struct way of_soft[] = { { "view", by_view }, { 0 } };
+static const struct way of_view[] = { { "view", by_view }, { 0 } };
 static const struct way of_copy[] = { { "staging", by_staging }, { 0 } };
 static const struct way of_device[] = {
 	{ "dmabuf", by_dmabuf }, { "peer", by_peer }, { "staging", by_staging }, { 0 }
@@ -160,8 +160,8 @@ static const struct way of_device[] = {
 
 static const struct way *ways(const struct peerdma_region *region, unsigned int flags)
 {
-	return flags & PEERDMA_HOST ? of_host : pinned_by(region) == &backend_soft ? of_soft :
-	       region->backend == &backend_staging ? of_copy : of_device;
+	return flags & PEERDMA_HOST ? of_host : pinned_by(region)->view_is_memory ? of_view :
+	       region->backend->move ? of_copy : of_device;
 }
 
 /* There is no room: that is no fact about the way. */

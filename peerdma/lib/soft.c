@@ -191,6 +191,7 @@ const struct backend backend_soft = {
 	.tells = true,
 	.by_allocation = true,
 	.notified = true,
+	.view_is_memory = true,
 	.open = soft_open,
 	.early = prepare,
 	.pin = soft_pin,

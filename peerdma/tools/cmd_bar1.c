@@ -107,22 +107,26 @@ static uint64_t others(const struct gpu *gpu, const struct view *v)
 	return gpu->used > v->aperture.held ? gpu->used - v->aperture.held : 0;
 }
 
-static void figure(const char *name, bool known, uint64_t mib)
+static void figure(const char *name, bool known, uint64_t mib, const char *more)
 {
 	if (known)
-		printf("        %-47s: %" PRIu64 " MiB\n", name, mib);
+		printf("        %-47s: %" PRIu64 " MiB%s\n", name, mib, more);
 	else
 		printf("        %-47s: N/A\n", name);
 }
 
-/* As nvidia-smi -q rounds: what is used down, and the rest is free. */
+/* As nvidia-smi -q rounds: what is used down, and the rest is free. But what is used is not shown as nothing. */
 static void people_figures(const struct gpu *gpu)
 {
+	char size[32], exact[48] = "";
+
+	if (gpu->used && !(gpu->used >> 20))
+		snprintf(exact, sizeof(exact), " (%s)", text_size(gpu->used, size));
 	puts("    BAR1 Memory Usage");
-	figure("Total", gpu->has_bar1, gpu->total >> 20);
-	figure("Used", gpu->has_bar1, gpu->used >> 20);
+	figure("Total", gpu->has_bar1, gpu->total >> 20, "");
+	figure("Used", gpu->has_bar1, gpu->used >> 20, exact);
 	figure("Free", gpu->has_bar1,
-	       gpu->used < gpu->total ? (gpu->total >> 20) - (gpu->used >> 20) : 0);
+	       gpu->used < gpu->total ? (gpu->total >> 20) - (gpu->used >> 20) : 0, "");
 }
 
 static void people(const struct tool *tool, const struct gpu *gpu, const struct view *v, int pins_error)
@@ -135,7 +139,10 @@ static void people(const struct tool *tool, const struct gpu *gpu, const struct 
 		printf("    No picture: %s.\n", v->why);
 		return;
 	}
-	printf("    Aperture (PCI resource %d)\n", v->bar);
+	printf("    Aperture (PCI resource %d)", v->bar);
+	if (v->aperture.count)
+		printf(": pins of peerdma hold %s", text_size(v->aperture.held, size));
+	putchar('\n');
 	aperture_draw(tool, &v->aperture, "    ");
 	if (pins_error)
 		return;		/* said once, for all GPUs */
@@ -148,6 +155,8 @@ static void people(const struct tool *tool, const struct gpu *gpu, const struct 
 	if (gpu->has_bar1 && others(gpu, v))
 		printf("      held by others or reserved: %s; the driver does not say where\n",
 		       text_size(others(gpu, v), size));
+	if (gpu->has_bar1 && gpu->used < v->aperture.held)
+		puts("      the driver counts less as used: it does not count these pins, or they are newer");
 }
 
 static void json_gpu(struct json_object *o, const struct gpu *gpu, const struct view *v, int pins_error)

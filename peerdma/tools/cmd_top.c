@@ -3,6 +3,7 @@
  * cmd_top.c - `peerdma top`: pins, BAR1, caches, revocations and DMA as they change.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -107,7 +108,7 @@ static int plain_or_json(const struct tool *tool, const struct top_wish *wish)
 		} else {
 			if (looks)
 				fputs("\n---\n", stdout);
-			top_text(tool, &now, wish->order, stdout);
+			top_text(tool, &now, wish->order, UINT_MAX, stdout);	/* a terminal wraps, a file need not */
 			ret = fflush(stdout) ? EXIT_ERROR : EXIT_OK;
 		}
 	}

@@ -62,21 +62,52 @@ void table_add(struct table *t, const char *const *cells)
 	}
 }
 
-void table_write(struct table *t, const char *indent, FILE *to)
+static void table_free(struct table *t)
 {
-	for (size_t i = 0; i < t->count; i++) {
-		size_t c = i % t->columns;
-		int last = c == t->columns - 1;
-
-		if (!c)
-			fputs(indent, to);
-		/* No blanks at the end of a line. */
-		text_pad_to(to, t->cells[i], last && t->width[c] > 0 ? 0 : t->width[c]);
-		fputc(last ? '\n' : ' ', to);
+	for (size_t i = 0; i < t->count; i++)
 		free(t->cells[i]);
-	}
 	free(t->cells);
 	free(t);
+}
+
+/* The first `keys` columns, and those from `from` up to `to`. */
+static void put_rows(const struct table *t, size_t keys, size_t from, size_t to, const char *indent, FILE *out)
+{
+	for (size_t row = 0; row < t->count; row += t->columns) {
+		fputs(indent, out);
+		for (size_t c = 0; c < to; c++) {
+			int last = c == to - 1;
+
+			if (c >= keys && c < from)
+				continue;
+			/* No blanks at the end of a line. */
+			text_pad_to(out, t->cells[row + c], last && t->width[c] > 0 ? 0 : t->width[c]);
+			fputc(last ? '\n' : ' ', out);
+		}
+	}
+}
+
+void table_write(struct table *t, const char *indent, FILE *to)
+{
+	put_rows(t, 0, 0, t->columns, indent, to);
+	table_free(t);
+}
+
+void table_fold(struct table *t, size_t keys, unsigned int columns, FILE *to)
+{
+	for (size_t from = keys, next; from < t->columns; from = next) {
+		size_t width = 0;
+
+		for (size_t c = 0; c < keys; c++)
+			width += (size_t)abs(t->width[c]) + 1;
+		for (next = from; next < t->columns; next++) {
+			width += (size_t)abs(t->width[next]) + (next > from);
+			if (width > columns && next > from)
+				break;
+		}
+		put_rows(t, keys, from, next, "", to);
+	}
+	table_free(t);
 }
 
 void table_print(struct table *t, const char *indent)

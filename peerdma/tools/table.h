@@ -17,5 +17,7 @@ void table_add(struct table *table, const char *const *cells);
 /* Prints it, each line after `indent`, and frees it. */
 void table_print(struct table *table, const char *indent);
 void table_write(struct table *table, const char *indent, FILE *to);
+/* The same in a terminal of so many columns: those of the table that do not fit come below, after the first `keys` again. */
+void table_fold(struct table *table, size_t keys, unsigned int columns, FILE *to);
 
 #endif

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`peerdma topo` on made-up machines: the matrix, the tree, its JSON, its drawing."""
 
+import glob
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import unittest
 import xml.etree.ElementTree
 
@@ -17,6 +19,8 @@ import machines
 from case import Case, Optional, conforms, run
 
 SEED = int(os.environ.get("SEED", "1"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+PICTURES = os.path.join(HERE, "..", "pictures")
 ADMIN_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 
@@ -137,14 +141,72 @@ class Topo(Case):
         for args in (["--json", "--svg"], ["more"], ["--nothing"]):
             self.assertEqual(run("topo", *args).returncode, 1)
 
+    def drawn(self, name, root):
+        """A machine's drawing: its file."""
+        done = run("topo", "--svg", root=root)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+        file = os.path.join(self.folder(), name + ".svg")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(done.stdout)
+        picture = xml.etree.ElementTree.fromstring(done.stdout)
+        told = json.loads(run("topo", "--json", root=root).stdout)
+        boxes = [e for e in picture.iter() if re.fullmatch("GPU|NIC|NVME|CARD|bridge", e.get("class") or "")]
+        self.assertEqual(len(boxes), len(told["devices"]), name)
+        self.assertLessEqual(int(picture.get("width")), 1600, name)
+        # No name is cut: lines are only broken.
+        words = "".join("".join(e.itertext()) for e in picture.iter("{http://www.w3.org/2000/svg}text")).replace(" ", "")
+        for device in told["devices"]:
+            for wanted in (device["pci"], device["label"], device["label"] and device["title"], device["known_as"]):
+                self.assertIn((wanted or "").replace(" ", ""), words, name)
+        return file
+
+    def machines(self):
+        """Name and folder of each that is drawn."""
+        for make in (machines.desktop, machines.cloud, machines.jetson, machines.amd):
+            yield make.__name__, make(self.folder()).path
+        for file in glob.glob(os.path.join(HERE, "captured", "*.tar.gz")):
+            folder = self.folder()
+            with tarfile.open(file) as tar:
+                tar.extractall(folder)
+            yield os.path.basename(file).split(".")[0], folder
+        yield "nothing", machines.Machine(self.folder()).path
+        # 8 GPUs and 16 adapters.
+        m = machines.server(self.folder(), machines.REDIRECT)
+        m.put("usr/share/misc/pci.ids", "10de  NVIDIA Corporation\n\t2335  GH100 [H200 SXM 141GB]\n"
+              "15b3  Mellanox Technologies\n\t1021  MT2910 Family [ConnectX-7] of many words & <more>, to go over the line\n"
+              "1000  Broadcom / LSI\n\tc030  " + "W" * 80 + "\n8086  Intel\n\t352a  Root Port é漢" + "字" * 20 + "\n")
+        m.put_device("0000:13:00.0", "current_link_speed", "16.0 GT/s PCIe\n")
+        m.put_device("0000:14:00.0", "current_link_width", "1\n")
+        yield "names", m.path
+        m = machines.Machine(self.folder())
+        above = "pci0000:00"
+        for level in range(1, 40):
+            above = m.port(f"0000:{level:02x}:00.0", above, 4 if level == 1 else 5 if level % 2 == 0 else 6)
+        m.gpu("0000:f0:00.0", above)
+        yield "deep", m.path
+        m = machines.Machine(self.folder())
+        for number in range(33):
+            m.nic(f"{number:04x}:00:00.0", f"pci{number:04x}:00", number, number % 3 - 1)
+        yield "many", m.path
+
     def test_svg(self):
-        for make in (machines.server, machines.desktop, machines.cloud, machines.jetson, machines.amd):
-            done = run("topo", "--svg", root=make(self.folder()).path)
-            self.assertEqual(done.returncode, 0)
-            picture = xml.etree.ElementTree.fromstring(done.stdout)
-            told = json.loads(run("topo", "--json", root=make(self.folder()).path).stdout)
-            boxes = [e for e in picture.iter() if re.fullmatch("GPU|NIC|NVME|CARD|bridge", e.get("class") or "")]
-            self.assertEqual(len(boxes), len(told["devices"]))
+        files = [self.drawn(name, root) for name, root in self.machines()]
+        self.assertGreaterEqual(len(files), 12)
+        done = subprocess.run([PICTURES, *files], capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode == 77:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_svg_colours(self):
+        """A colour has one meaning: the kinds of devices, paths, and slow links."""
+        sheet = run("topo", "--svg", root=machines.desktop(self.folder()).path).stdout
+        sheet = sheet[sheet.index("<style>"):sheet.index("</style>")]
+        for rules in sheet.split("@media"):
+            colours = {}
+            for name in ("GPU", "NIC", "NVME", "CARD", "bridge", "PIX", "PXB", "PHB", "NODE", "SYS", "slow", "link"):
+                rule = re.search(r"\." + name + r"\{([^}]*)\}", rules)[1]
+                for colour in re.findall("#[0-9a-f]{6}", rule):
+                    self.assertEqual(colours.setdefault(colour, name), name)
 
     @unittest.skipUnless(shutil.which("lspci", path=ADMIN_PATH), "pciutils is not installed")
     def test_second_opinion(self):

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.dom.minidom
 
 COMMAND = os.path.abspath(sys.argv.pop(1))
 CUDA = sys.argv.pop(1)          # the folder of softgpu's libcuda.so.1
+PICTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pictures")
 FEW = ["--count", "3", "--seconds", "0.01", "--threads", "1,2"]
 
 
@@ -91,6 +93,46 @@ class Bench(unittest.TestCase):
             for line in drawn.getElementsByTagName("polyline"):
                 self.assertNotIn("nan", line.getAttribute("points"))
             self.assertEqual(run("cache", *FEW, "--sizes", "4", "--svg", folder).returncode, 1)
+
+    def draw(self, folder, what, *args, env=None):
+        """A drawing, and where its file is. Each line has a key of its own, and points from left to right."""
+        path = os.path.join(folder, what + ".svg")
+        done = run(what, "--json", "--count", "2", "--seconds", "0.001", *args, "--svg", path, env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        results = json.loads(done.stdout)["results"]
+        drawn = xml.dom.minidom.parse(path)
+        words = [t.firstChild.data for t in drawn.getElementsByTagName("text")]
+        paths = drawn.getElementsByTagName("path")
+        keys = []
+        for number, line in enumerate(paths):
+            if line.getAttribute("class").startswith("key "):
+                mark = paths[number + 1].getAttribute("d").split("m", 1)[1]
+                keys.append((line.getAttribute("class"), line.getAttribute("stroke-dasharray"), mark))
+        series = {(r["case"], r["threads"]) for r in results}
+        self.assertEqual(len(keys), len(series))
+        self.assertEqual(len(set(keys)), len(keys), "two lines look the same")
+        for case, threads in series:
+            self.assertIn(f"{case}, {threads} thread" + "s" * (threads > 1), words)
+        for line in drawn.getElementsByTagName("polyline"):
+            points = [float(point.split(",")[0]) for point in line.getAttribute("points").split()]
+            self.assertEqual(points, sorted(points))
+        heading = " ".join(words)
+        for wanted in ("time, ns to s", "size, bytes" if results[0]["size_of"] == "bytes" else "size of the cache, regions",
+                       time.strftime("%Y-", time.gmtime()), os.uname().release, "processor", "GPU: "):
+            self.assertIn(wanted, heading)
+        return path
+
+    def test_svg_can_be_read(self):
+        many = ",".join(map(str, range(1, 14)))
+        soft = {"PEERDMA_CUDA": "", "SOFTGPU_INPROCESS": "1", "LD_LIBRARY_PATH": CUDA + ":" + os.environ.get("LD_LIBRARY_PATH", "")}
+        with tempfile.TemporaryDirectory() as folder:
+            files = [self.draw(folder, "cache", "--sizes", "4,4096", "--threads", "1,2"),
+                     self.draw(folder, "copy", "--sizes", "1M,4096,4097,5000,8192", "--threads", many),
+                     self.draw(folder, "query", "--sizes", "4096,1M", env=soft)]
+            done = subprocess.run([PICTURES, *files], capture_output=True, text=True, timeout=300, check=False)
+            if done.returncode == 77:
+                self.skipTest(done.stderr.strip())
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_refused(self):
         for args in (["nothing"], ["cache", "pin"], ["--sizes", "0"], ["--sizes", ""], ["--sizes", "4,,8"], ["--sizes", "4x"],

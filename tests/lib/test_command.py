@@ -265,6 +265,17 @@ class Bar1(unittest.TestCase):
                       "        Free                                           : 220 MiB\n", done.stdout)
         self.assertIn("held by others or reserved: 35.9 MiB", done.stdout)
 
+    def test_little_used(self):
+        """Below one MiB: cells are filled, so the figures above them may not say that nothing is used."""
+        done = run("bar1", tree=Tree(self).gpu(used=448 << 10).pins(pin(segments=f"{BASE:#x}:{384 << 10}"))).stdout
+        self.assertIn("Used                                           : 0 MiB (448 KiB)\n", done)
+        self.assertIn("Aperture (PCI resource 2): pins of peerdma hold 384 KiB\n", done)
+        self.assertNotIn("counts less", done)
+        done = run("bar1", tree=Tree(self).gpu(used=0).pins(pin())).stdout
+        self.assertIn("Used                                           : 0 MiB\n", done)
+        self.assertIn("the driver counts less as used", done)
+        self.assertNotIn("hold ", run("bar1", tree=Tree(self).gpu(used=0).pins()).stdout)
+
     def test_picture(self):
         two = pin(pid=43, comm="other", segments=f"{BASE + (2 << 20):#x}:{4 << 20}")
         tree = Tree(self).gpu().pins(pin(), two)

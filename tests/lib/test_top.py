@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -262,6 +263,20 @@ class Screen(unittest.TestCase):
         self.until("p\x1b[K")
         self.popen.send_signal(signal.SIGTERM)
         self.ends()
+
+    def test_narrow(self):
+        """Whatever is wider than the terminal goes on in the next row: nothing of it is lost."""
+        plain = run(tree=Tree(self).whole()).stdout.split()
+        for columns in (70, 80, 100):
+            self.start(rows=60, columns=columns)
+            rows = re.sub(r"\x1b\[[0-9]*[A-Z a-z]", "", self.until("peerdma top", "train")).split("\r\n")
+            self.assertLessEqual(max(map(len, rows)), columns)
+            self.assertEqual({word for word in plain if word not in " ".join(rows).split()}, set(), columns)
+            self.assertIn("? helps)", " ".join(rows))
+            # The rest of a table names its rows again.
+            self.assertEqual(sum(row.split()[:2] == ["42", "train"] for row in rows), 1 if columns == 100 else 2)
+            self.key(b"q")
+            self.ends()
 
     def test_count(self):
         self.start("-n", "1")

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,8 @@ static void calls(void)
 	p = sbrk(2 * LENGTH);
 	ENDS("sbrk", p, 2 * LENGTH, sbrk(-(intptr_t)LENGTH));
 	ENDS("brk", p, LENGTH, brk(p));
+	/* Where it is allowed, among no other segments: the first one's id is 0. */
+	unshare(CLONE_NEWIPC);
 	id = shmget(IPC_PRIVATE, LENGTH, IPC_CREAT | 0600);
 	if (id >= 0) {
 		p = shmat(id, NULL, 0);

@@ -61,4 +61,5 @@ unload_modules nvp2p_test
 echo 1 >$parameters/driver_lock
 insmod "$MODDIR/nvidia_client.ko" card="$peer" || die "nvidia_client.ko does not load"
 "$TOP/examples/kernel/nvidia_client.py" || die "the example does not work"
+"$TOP/examples/kernel/nvidia_dma.py" "$peer" || die "the example's DMA does not work"
 unload_modules softgpu nvidia nvidia_client

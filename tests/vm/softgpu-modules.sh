@@ -5,7 +5,7 @@
 # taken away under open files and live pins.
 # The wrong parameters are told in the log.
 # vm-allow: ^softgpu: (bar1_reserved|engines|sysmem_gpus)=
-# vm: --timeout 300 --gpus 2 --cards 1
+# vm-more: --timeout 300 --gpus 2 --cards 1
 # vm: --timeout 300 --gpus 2 --cards 1 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"

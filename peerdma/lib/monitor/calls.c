@@ -123,7 +123,7 @@ static void maps_skip_word(struct maps *m, int *behind)
 
 struct mapping {
 	struct span span;
-	uintptr_t offset, inode;
+	uintptr_t offset, device;	/* major and minor number added; 0: no file's */
 };
 
 /* "from-to rights offset device:device inode ..." */
@@ -135,8 +135,8 @@ static bool maps_line(struct maps *m, struct mapping *out)
 	out->span.to = maps_number(m, 16, &c);
 	maps_skip_word(m, &c);
 	out->offset = maps_number(m, 16, &c);
-	maps_skip_word(m, &c);
-	out->inode = maps_number(m, 10, &c);
+	out->device = maps_number(m, 16, &c);
+	out->device += maps_number(m, 16, &c);
 	while (c >= 0 && c != '\n')
 		c = maps_char(m);
 	return c >= 0;
@@ -153,8 +153,9 @@ static struct span segment_at(uintptr_t p)
 	m.fd = (int)system_call(SYS_openat, args);
 	if (m.fd < 0)
 		return EVERYTHING_FROM(p);
+	/* By its device: the inode's number is the segment's id, and the first one's is 0. */
 	while (maps_line(&m, &next)) {
-		if (next.inode && next.span.from >= p && next.span.from - p == next.offset)
+		if (next.device && next.span.from >= p && next.span.from - p == next.offset)
 			s.to = next.span.to;
 	}
 	args[0] = m.fd;

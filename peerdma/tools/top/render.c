@@ -108,7 +108,7 @@ static void gpu(const struct tool *tool, const struct top_gpu *g, FILE *to)
 	fputc('\n', to);
 }
 
-static void devices(const struct top_sample *s, FILE *to)
+static void devices(const struct top_sample *s, unsigned int columns, FILE *to)
 {
 	static const char *const titles[] = {
 		"DEVICE", "DRIVER", "MAPPINGS>", "READS>", "WRITES>", "READ>", "WRITTEN>", "REVOKED>",
@@ -130,10 +130,10 @@ static void devices(const struct top_sample *s, FILE *to)
 			bytes_rate(top_rated(c, TOP_WRITTEN), c->rate[TOP_WRITTEN], writes),
 			total_bytes(c, TOP_READ, read), total_bytes(c, TOP_WRITTEN, written), total(c, TOP_REVOCATIONS, revoked) });
 	}
-	table_write(table, "", to);
+	table_fold(table, 1, columns, to);
 }
 
-static void processes(const struct top_sample *s, FILE *to)
+static void processes(const struct top_sample *s, unsigned int columns, FILE *to)
 {
 	static const char *const titles[] = {
 		"PID>", "COMMAND", "PINS>", "HELD>", "MAPS>", "VIEWS>", "DMA-BUFS>", "REVOKED>", "GETS/s>", "HITS>", "HITS,ALL>",
@@ -162,16 +162,16 @@ static void processes(const struct top_sample *s, FILE *to)
 			percent(top_known(c, TOP_GETS), c->value[TOP_HITS], c->value[TOP_GETS], all),
 			total(c, TOP_ENDED, ended), bytes_rate(moved, bytes, dma) });
 	}
-	table_write(table, "", to);
+	table_fold(table, 2, columns, to);
 }
 
-void top_text(const struct tool *tool, const struct top_sample *s, enum top_order order, FILE *to)
+void top_text(const struct tool *tool, const struct top_sample *s, enum top_order order, unsigned int columns, FILE *to)
 {
 	module(s, to);
 	for (size_t i = 0; i < s->gpu_count; i++)
 		gpu(tool, &s->gpus[i], to);
-	devices(s, to);
-	processes(s, to);
+	devices(s, columns, to);
+	processes(s, columns, to);
 	if (s->process_count > 1)
 		fprintf(to, "(by %s)\n", top_order_name(order));
 	if (!top_sees_something(s))

@@ -84,25 +84,56 @@ static void leave(struct screen *s)
 	tcsetattr(STDIN_FILENO, TCSADRAIN, &s->before);
 }
 
-/* As much of a line as fits: characters of one column each. */
-static void line(const char *text, size_t length, unsigned int columns)
+/*
+ * The bytes that fit into a row, of characters of one column each: up to where two blanks are, which part what a line
+ * has, or one; else as many as there are columns.
+ */
+static size_t fit(const char *text, size_t length, unsigned int columns)
 {
-	size_t n = 0;
+	size_t n = 0, blank = 0, blanks = 0;
 	unsigned int shown = 0;
 
-	while (n < length && (shown < columns || (text[n] & 0xc0) == 0x80)) {
+	for (; n < length; n++) {
 		shown += (text[n] & 0xc0) != 0x80;
-		n++;
+		if (shown > columns)
+			break;
+		if (n && text[n] == ' ')
+			*(text[n - 1] == ' ' ? &blanks : &blank) = n;
 	}
-	fwrite(text, 1, n, stdout);
-	fputs(CLEAR_LINE, stdout);
+	if (n == length || text[n] == ' ')
+		return n;
+	return blanks > n / 2 ? blanks : blank > n / 2 ? blank : n;
+}
+
+/* A line, in as many rows as it needs and there are; returns the row after it. */
+static unsigned int line(const struct screen *s, const char *text, size_t length, unsigned int row)
+{
+	unsigned int indent = 0;
+
+	do {
+		size_t n = fit(text, length, s->columns - indent);
+
+		if (row >= s->rows)
+			return row;
+		if (row++)
+			fputc('\n', stdout);
+		printf("%*s", (int)indent, "");
+		fwrite(text, 1, n, stdout);
+		fputs(CLEAR_LINE, stdout);
+		while (n < length && text[n] == ' ')
+			n++;
+		text += n;
+		length -= n;
+		indent = s->columns > 40 ? 4 : 0;
+	} while (length);
+	return row;
 }
 
 static void show(struct screen *s, const struct top_sample *now)
 {
 	char *text = NULL, clock[16] = "", title[160];
 	size_t length = 0;
-	unsigned int row = 1;
+	unsigned int row;
 	time_t t = time(NULL);
 	struct tm tm;
 	FILE *to;
@@ -113,7 +144,7 @@ static void show(struct screen *s, const struct top_sample *now)
 	if (s->help)
 		fputs(help_text, to);
 	else
-		top_text(s->tool, now, s->wish.order, to);
+		top_text(s->tool, now, s->wish.order, s->columns, to);
 	if (fclose(to)) {
 		free(text);
 		return;
@@ -123,13 +154,13 @@ static void show(struct screen *s, const struct top_sample *now)
 	snprintf(title, sizeof(title), "peerdma top  %s  every %g s, by %s  (q quits, ? helps)", clock, s->wish.delay,
 		 top_order_name(s->wish.order));
 	fputs(HOME BOLD, stdout);
-	line(title, strlen(title), s->columns);
+	/* The title is one row, whatever that loses: the figures need the others. */
+	row = line(s, title, strnlen(title, s->columns), 0);
 	fputs(PLAIN, stdout);
-	for (const char *at = text; *at && row < s->rows; row++) {
+	for (const char *at = text; *at && row < s->rows;) {
 		size_t n = strcspn(at, "\n");
 
-		fputc('\n', stdout);
-		line(at, n, s->columns);
+		row = line(s, at, n, row);
 		at += n + (at[n] == '\n');
 	}
 	fputs(CLEAR_REST, stdout);

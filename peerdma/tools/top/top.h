@@ -159,7 +159,8 @@ void top_sort(struct top_sample *s, enum top_order order);
 
 /* ---- render.c, top_json.c ---- */
 
-void top_text(const struct tool *tool, const struct top_sample *s, enum top_order order, FILE *to);
+/* Tables are no wider than `columns`; other lines may be. */
+void top_text(const struct tool *tool, const struct top_sample *s, enum top_order order, unsigned int columns, FILE *to);
 int top_json(const struct top_sample *s);
 
 /* ---- screen.c ---- */
