@@ -351,6 +351,7 @@ static void give_map(struct peerdma_map *map)
 	struct peerdma_pin *pin = map->pub.pin;
 
 	put_device(map->pub.dev);
+	/* Release: its next user may have it at once. */
 	if (likely(map == &pin->map))
 		smp_store_release(&pin->map_taken, false);
 	else
