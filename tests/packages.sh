@@ -55,7 +55,7 @@ has libpeerdma-dev "$lib/libpeerdma.so" "$lib/libpeerdma-hooks.so" "$lib/pkgconf
 for header in "$top"/peerdma/include/*.h; do
 	has libpeerdma-dev "/usr/include/$(basename "$header")"
 done
-has peerdma-tools /usr/bin/peerdma /usr/bin/fpga-copy /usr/share/bash-completion/completions/peerdma
+has peerdma-tools /usr/bin/peerdma /usr/bin/fpga-copy /usr/share/bash-completion/completions/peerdma /usr/share/peerdma/prometheus/peerdma.rules.yml
 for page in "$top"/docs/man/*.1.scd; do
 	has peerdma-tools "/usr/share/man/man1/$(basename "$page" .scd).gz"
 done

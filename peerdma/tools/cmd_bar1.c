@@ -6,11 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "aperture.h"
-#include "gpus.h"
+#include "gpu_aperture.h"
 #include "json.h"
-#include "pci.h"
-#include "pins_table.h"
 #include "tool.h"
 
 static const char usage[] =
@@ -30,79 +27,8 @@ static const char usage[] =
 	"\n"
 	"Exit code: 0 told, 1 an input is malformed, 2 cannot tell: no GPU library, or it failed.\n";
 
-/* What is known of one GPU's aperture beyond the driver's figures. */
-struct view {
-	int bar;		/* PCI resource; -1: not found */
-	const char *why;	/* then: the reason */
-	/* The aperture is smaller than the resource, and pins lie anywhere in it: all of that is drawn. */
-	bool scattered;
-	struct aperture aperture;
-};
-
-/* The end of what pins hold, from the start of the range. */
-static uint64_t last_held(const struct aperture *a)
-{
-	uint64_t last = 0;
-
-	for (size_t i = 0; i < a->count; i++) {
-		const struct owner *o = &a->owners[i];
-		const struct phys_range *r = &o->ranges[o->count - 1];
-
-		if (r->start + r->length - a->range.start > last)
-			last = r->start + r->length - a->range.start;
-	}
-	return last;
-}
-
-/* An aperture that is smaller than its PCI resource is at its start, as far as pins do not show otherwise. */
-static int aperture_of(const struct gpu *gpu, const struct phys_range *resource, const struct pins_table *pins, struct view *v)
-{
-	struct phys_range range = *resource;
-	int ret = aperture_fill(&v->aperture, resource, pins);
-
-	if (ret || !gpu->has_bar1 || !gpu->total || gpu->total >= resource->length)
-		return ret;
-	v->scattered = last_held(&v->aperture) > gpu->total;
-	if (v->scattered)
-		return 0;
-	aperture_free(&v->aperture);
-	range.length = gpu->total;
-	return aperture_fill(&v->aperture, &range, pins);
-}
-
-static int view_fill(const struct tool *tool, const struct gpu *gpu, const struct pins_table *pins, struct view *v)
-{
-	struct pci_resources resources;
-	struct phys_range range;
-	int ret;
-
-	memset(v, 0, sizeof(*v));
-	v->bar = -1;
-	if (!*gpu->pci) {
-		v->why = "the GPU's PCI address is not known";
-		return 0;
-	}
-	ret = pci_read_resources(tool->root, gpu->pci, &resources);
-	if (ret == -ENOMEM)
-		return ret;
-	if (ret) {
-		v->why = ret == -EBADMSG ? "its resource file in /sys/bus/pci/devices is malformed" :
-			 ret == -ENOENT ? "it is not in /sys/bus/pci/devices" :
-			 "its resource file in /sys/bus/pci/devices cannot be read";
-		return 0;
-	}
-	v->bar = pci_aperture(&resources, gpu->total);
-	if (v->bar < 0) {
-		v->why = "it has no prefetchable memory BAR";
-		return 0;
-	}
-	range.start = resources.bars[v->bar].start;
-	range.length = resources.bars[v->bar].length;
-	return aperture_of(gpu, &range, pins, v);
-}
-
 /* What the driver counts beyond peerdma's pins.  Both are read one after the other, so they may not fit. */
-static uint64_t others(const struct gpu *gpu, const struct view *v)
+static uint64_t others(const struct gpu *gpu, const struct gpu_aperture *v)
 {
 	return gpu->used > v->aperture.held ? gpu->used - v->aperture.held : 0;
 }
@@ -129,7 +55,7 @@ static void people_figures(const struct gpu *gpu)
 	       gpu->used < gpu->total ? (gpu->total >> 20) - (gpu->used >> 20) : 0, "");
 }
 
-static void people(const struct tool *tool, const struct gpu *gpu, const struct view *v, int pins_error)
+static void people(const struct tool *tool, const struct gpu *gpu, const struct gpu_aperture *v, int pins_error)
 {
 	char size[32];
 
@@ -159,7 +85,7 @@ static void people(const struct tool *tool, const struct gpu *gpu, const struct 
 		puts("      the driver counts less as used: it does not count these pins, or they are newer");
 }
 
-static void json_gpu(struct json_object *o, const struct gpu *gpu, const struct view *v, int pins_error)
+static void json_gpu(struct json_object *o, const struct gpu *gpu, const struct gpu_aperture *v, int pins_error)
 {
 	struct json_object *inner, *owners, *owner;
 
@@ -218,9 +144,9 @@ static int print_all(struct tool *tool, const struct gpus *gpus, const struct pi
 		array = json_array_in(o, "gpus");
 	}
 	for (size_t i = 0; i < gpus->count; i++) {
-		struct view v;
+		struct gpu_aperture v;
 
-		ret = view_fill(tool, &gpus->gpus[i], pins, &v);
+		ret = gpu_aperture_fill(tool->root, &gpus->gpus[i], pins, &v);
 		if (ret) {
 			warn("bar1: out of memory");
 			return EXIT_ERROR;

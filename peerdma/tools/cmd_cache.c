@@ -2,10 +2,8 @@
 /*
  * cmd_cache.c - `peerdma cache`: the registration caches of running processes.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "json.h"
@@ -328,45 +326,20 @@ static int one(const struct tool *tool, uint64_t pid, size_t most)
 
 static int everyone(const struct tool *tool, size_t most)
 {
-	struct remote_process *all = NULL, *bigger;
-	size_t count = 0, refused = 0;
-	struct dirent *entry;
-	DIR *proc = opendir("/proc");
-	int ret = EXIT_OK;
+	struct remote_processes all;
+	int ret = remote_processes_read(most, &all);
 
-	if (!proc) {
-		warn("cache: /proc: %s", strerror(errno));
+	if (ret == -ENOMEM)
+		return why(0, ret);
+	if (ret) {
+		warn("cache: /proc: %s", strerror(-ret));
 		return EXIT_UNKNOWN;
 	}
-	while ((entry = readdir(proc))) {
-		uint64_t pid;
-
-		if (!text_u64(entry->d_name, strlen(entry->d_name), &pid))
-			continue;
-		bigger = realloc(all, (count + 1) * sizeof(*all));
-		if (!bigger) {
-			ret = why(pid, -ENOMEM);
-			break;
-		}
-		all = bigger;
-		/* Those that go meanwhile, or cannot be understood, are not there for this purpose. */
-		switch (remote_process_read(pid, most, &all[count])) {
-		case 0:
-			count++;
-			break;
-		case -EACCES:
-			refused++;
-			break;
-		}
-	}
-	closedir(proc);
-	if (ret == EXIT_OK && tool->json)
-		ret = json_processes(all, count, refused);
-	else if (ret == EXIT_OK)
-		print_processes(all, count, refused);
-	while (count)
-		remote_process_free(&all[--count]);
-	free(all);
+	if (tool->json)
+		ret = json_processes(all.processes, all.count, all.refused);
+	else
+		print_processes(all.processes, all.count, all.refused);
+	remote_processes_free(&all);
 	return ret;
 }
 

@@ -8,12 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "doctor/doctor.h"
+#include "doctor/compare.h"
+#include "machine/bundle.h"
 #include "tool.h"
 
 static const char usage[] =
 	"Usage: peerdma doctor [--all | --json] [--bundle FILE] [--probe] [--color]\n"
 	"                      [--root DIR] [DEVICE DEVICE]\n"
+	"       peerdma doctor --compare [--all | --json] A B\n"
 	"\n"
 	"Looks at what GPUDirect RDMA depends on, of the whole machine or of the way between\n"
 	"two devices: verdict, what was seen, what follows, what to do.  Worst first.\n"
@@ -24,16 +26,20 @@ static const char usage[] =
 	"  --bundle FILE writes all that was read to a tar file, for a report\n"
 	"  --probe       lets cards that have peerdma's driver, and RDMA devices, move data into\n"
 	"                GPU memory and out of it, and compares it; asks drives to read into it\n"
+	"  --compare A B what differs between two bundles, or folders with one unpacked: checks\n"
+	"                that are worse in B first, then other facts, then other files\n"
 	"  --color       colours although the output is no terminal\n"
 	"  --root DIR    looks at a machine that was captured so (unpacked), not at this one\n"
 	"\n"
 	"Exit code: 0 nothing is broken, 1 something is, 2 not broken as far as can be told,\n"
-	"but not all can be; 3 wrong usage or another error.\n";
+	"but not all can be; 3 wrong usage or another error.\n"
+	"With --compare: 0 no difference, 1 there are some, 2 wrong usage or another error.\n";
 
 #define EXIT_FAILED	3	/* 1 is a verdict here */
+enum { COMPARE_SAME, COMPARE_DIFFERS, COMPARE_FAILED };	/* as diff(1) */
 
 struct wish {
-	bool all, probe;
+	bool all, probe, compare;
 	const char *bundle;
 	const char *devices[2];
 };
@@ -42,12 +48,18 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 {
 	const struct tool_own own[] = {
 		{ .name = "all", .given = &w->all }, { .name = "probe", .given = &w->probe },
+		{ .name = "compare", .given = &w->compare },
 		{ .name = "bundle", .value = &w->bundle }, { .value = &w->devices[0] }, { .value = &w->devices[1] },
 	};
 	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_COLOR, own, sizeof(own) / sizeof(own[0]), usage);
 
 	if (ret >= 0)
 		return ret == EXIT_OK ? EXIT_OK : EXIT_FAILED;
+	if (w->compare && (!w->devices[1] || w->probe || w->bundle || *tool->root)) {
+		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" : "doctor: --compare: give two bundles, A and B");
+		fputs(usage, stderr);
+		return EXIT_FAILED;
+	}
 	if (w->devices[0] && !w->devices[1]) {
 		warn("doctor: give two devices, or none");
 		fputs(usage, stderr);
@@ -112,6 +124,76 @@ static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 	return ret;
 }
 
+/* ---- two machines ------------------------------------------------------------ */
+
+struct side {
+	struct bundle_place place;
+	struct tree *tree;
+	struct machine machine;
+	struct doctor doctor;
+	bool has_machine, has_doctor;
+};
+
+static bool side_failed(const char *path, int error)
+{
+	warn("doctor: %s: %s", path, error == -EBADMSG ?
+	     "not a bundle; 'peerdma doctor --bundle FILE' writes one" : strerror(-error));
+	return false;
+}
+
+static bool side_open(struct side *s, const char *path)
+{
+	int ret = bundle_open(&s->place, path);
+
+	if (ret)
+		return side_failed(path, ret);
+	s->tree = tree_open(s->place.folder);
+	if (!s->tree)
+		return side_failed(path, -errno);
+	ret = machine_read(&s->machine, s->tree);
+	s->has_machine = true;
+	if (ret == -ENOMEM)
+		return side_failed(path, ret);
+	if (ret && !s->machine.tegra)
+		return side_failed(path, -EBADMSG);
+	ret = doctor_run(&s->doctor, &s->machine, -1, -1, false);
+	s->has_doctor = true;
+	return !ret || side_failed(path, ret);
+}
+
+static void side_close(struct side *s)
+{
+	if (s->has_doctor)
+		doctor_free(&s->doctor);
+	if (s->has_machine)
+		machine_free(&s->machine);
+	tree_close(s->tree);
+	bundle_close(&s->place);
+}
+
+static int compare(const struct tool *tool, const struct wish *w)
+{
+	struct comparison c = { .name = { w->devices[0], w->devices[1] } };
+	struct side a = { 0 }, b = { 0 };
+	int ret = COMPARE_FAILED;
+
+	if (side_open(&a, c.name[0]) && side_open(&b, c.name[1])) {
+		if (compare_run(&c, &a.doctor, &b.doctor)) {
+			warn("doctor: out of memory");
+		} else {
+			ret = c.count ? COMPARE_DIFFERS : COMPARE_SAME;
+			if (!tool->json)
+				compare_text(&c, tool, w->all);
+			else if (compare_json(&c) != EXIT_OK)
+				ret = COMPARE_FAILED;
+		}
+	}
+	compare_free(&c);
+	side_close(&a);
+	side_close(&b);
+	return ret;
+}
+
 int cmd_doctor(struct tool *tool, int argc, char **argv)
 {
 	struct machine m;
@@ -120,7 +202,9 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 	int ret = options(tool, argc, argv, &w);
 
 	if (ret >= 0)
-		return ret;
+		return ret == EXIT_FAILED && w.compare ? COMPARE_FAILED : ret;
+	if (w.compare)
+		return compare(tool, &w);
 	tree = tree_open(tool->root);
 	if (!tree) {
 		warn("doctor: %s: %s", tool->root, strerror(errno));

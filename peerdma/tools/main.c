@@ -20,6 +20,7 @@ static const struct command {
 	{ "bar1", cmd_bar1, "how full each GPU's aperture is, and of what" },
 	{ "bench", cmd_bench, "what the library's calls cost on this machine" },
 	{ "cache", cmd_cache, "the registration caches of running processes" },
+	{ "metrics", cmd_metrics, "pins, BAR1, caches and verdicts for Prometheus" },
 	{ "pins", cmd_pins, "who holds what memory" },
 	{ "doctor", cmd_doctor, "does GPUDirect RDMA work here, and if not, why" },
 	{ "top", cmd_top, "pins, BAR1, caches and DMA as they change" },

@@ -93,6 +93,17 @@ struct remote_process {
 int remote_process_read(uint64_t pid, size_t most, struct remote_process *out);
 void remote_process_free(struct remote_process *process);
 
+/* All processes that have a cache and that the caller may read. */
+struct remote_processes {
+	struct remote_process *processes;
+	size_t count;
+	size_t refused;		/* not permitted: they may have caches */
+};
+
+/* 0, -ENOMEM, or -errno: /proc cannot be read. */
+int remote_processes_read(size_t most, struct remote_processes *out);
+void remote_processes_free(struct remote_processes *all);
+
 /* The addresses of pages in the text of /proc/PID/maps, up to `max`: how many. */
 size_t remote_pages_find(const char *maps, uint64_t *pages, size_t max);
 

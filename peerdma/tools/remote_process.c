@@ -3,6 +3,7 @@
  * remote_process.c - the memory of a process, through /proc/PID/mem, and where in it
  * libpeerdma has left its page.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -120,6 +121,53 @@ out:
 	if (ret)
 		remote_process_free(out);
 	return plain_error(ret);
+}
+
+int remote_processes_read(size_t most, struct remote_processes *out)
+{
+	struct dirent *entry;
+	DIR *proc = opendir("/proc");
+	int ret = proc ? 0 : -errno;
+
+	memset(out, 0, sizeof(*out));
+	while (!ret && (entry = readdir(proc))) {
+		struct remote_process *bigger;
+		uint64_t pid;
+
+		if (!text_u64(entry->d_name, strlen(entry->d_name), &pid))
+			continue;
+		bigger = reallocarray(out->processes, out->count + 1, sizeof(*bigger));
+		if (!bigger) {
+			ret = -ENOMEM;
+			break;
+		}
+		out->processes = bigger;
+		/* Processes that end meanwhile, or whose memory makes no sense, are left out. */
+		switch (remote_process_read(pid, most, &bigger[out->count])) {
+		case 0:
+			out->count++;
+			break;
+		case -EACCES:
+			out->refused++;
+			break;
+		case -ENOMEM:
+			ret = -ENOMEM;
+			break;
+		}
+	}
+	if (proc)
+		closedir(proc);
+	if (ret)
+		remote_processes_free(out);
+	return ret;
+}
+
+void remote_processes_free(struct remote_processes *all)
+{
+	for (size_t i = 0; i < all->count; i++)
+		remote_process_free(&all->processes[i]);
+	free(all->processes);
+	memset(all, 0, sizeof(*all));
 }
 
 void remote_process_free(struct remote_process *process)

@@ -76,6 +76,27 @@ class Seen(unittest.TestCase):
         self.assertEqual(counters["threads"], 2)
         process.state()
 
+    def test_metrics(self):
+        """`peerdma metrics` has the same numbers."""
+        process = Process(self, "used", "ended")
+        process.state()
+        process.go_on()
+        counters, _ = process.state()
+        text = subprocess.run([COMMAND, "metrics", "--no-doctor"], capture_output=True, text=True, timeout=600, check=False).stdout
+        mine = {}
+        for line in text.splitlines():
+            if f'pid="{process.popen.pid}"' in line:
+                name, labels, value = line.replace("{", " ").replace("} ", " ").rsplit(" ", 1)[0].split(" ", 1) + [line.split()[-1]]
+                labels = [label for label in labels.split(",") if not label.startswith(("pid", "cache=", "comm"))]
+                mine[name.removeprefix("peerdma_cache_") + "".join(labels)] = int(value)
+        self.assertEqual(mine, {
+            "gets_total": counters["gets"], "hits_total": counters["hits"], "failures_total": counters["failures"],
+            'ended_totalreason="merged"': counters["merges"], 'ended_totalreason="evicted"': counters["evictions"],
+            'ended_totalreason="invalidated"': counters["invalidations"], 'ended_totalreason="stale"': counters["stale"],
+            'regionsstate="live"': counters["regions"], 'regionsstate="ended"': counters["dead"],
+            "registered_bytes": counters["bytes"], "aperture_bytes": counters["aperture"]})
+        process.go_on()
+
     def test_regions(self):
         process = Process(self, "used", "ended", "threads")
         process.state()

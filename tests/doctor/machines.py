@@ -16,6 +16,9 @@ ICE_LAKE, QEMU = (0x8086, 0x09a2), (0x1af4, 0x1100)     # first on the root buse
 SWITCH = (0x1000, 0xc030)
 UNSET = 0x20000000
 NODE = 0o020666
+# Of GPU0 of a server(): two findings on one matter, with two verdicts.
+TWO_TROUBLES = ("NVRM: Xid (PCI:0000:13:00): 79, pid=812, GPU has fallen off the bus.",
+                "NVRM: Xid (PCI:0000:13:00): 31, pid=812, name=train, Ch 00000008")
 
 
 def config(port=0, acs=None, rebar=None, length=4096, subsystem=(0, 0)):
@@ -43,6 +46,10 @@ def config(port=0, acs=None, rebar=None, length=4096, subsystem=(0, 0)):
             data[at:at + 4 + len(body)] = struct.pack("<I", cap | 1 << 16 | after << 20) + body
             at += 0x40
     return bytes(data[:length])
+
+
+# What a driver that imports dma-bufs has among the kernel's symbols.
+IMPORTS = "0000000000000000 t mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]\n"
 
 
 class Machine:
@@ -132,10 +139,19 @@ class Machine:
         self.put(f"sys/devices/{place}/config", config() if space is None else space)
         self.bars(address, *bars)
         if driver:
-            self.link(f"sys/devices/{place}/driver", f"/sys/bus/pci/drivers/{driver}")
+            self.driver(address, driver)
         for name in known_as:
             self.folder(f"sys/devices/{place}/{name}")
         return address
+
+    def driver(self, address, name):
+        self.link(f"sys/devices/{self.where[address]}/driver", f"/sys/bus/pci/drivers/{name}")
+
+    def software_adapter(self, name, address=None):
+        """rxe: of a PCI function it is peerdma_hca's."""
+        self.put(f"sys/class/infiniband/{name}/parent", "eth0\n")
+        if address:
+            self.put_device(address, f"infiniband/{name}/parent", "eth0\n")
 
     def bars(self, address, *bars):
         lines = ["0x0000000000000000 0x0000000000000000 0x0000000000000000"] * 13
@@ -186,7 +202,7 @@ class Machine:
         for name in ("ib_core", "ib_uverbs", "mlx5_ib", "mlx5_core"):
             self.module(name, None if flavour == "inbox" else flavour)
         symbols = ["ib_umem_dmabuf_get"] + (["ib_register_peer_memory_client"] if flavour != "inbox" else [])
-        self.put("proc/kallsyms", "".join(f"0000000000000000 T {s}\t[ib_uverbs]\n" for s in symbols))
+        self.put("proc/kallsyms", "".join(f"0000000000000000 T {s}\t[ib_uverbs]\n" for s in symbols) + IMPORTS)
         for number in range(count):
             self.put(f"sys/class/infiniband/mlx5_{number}/node_type", "1: CA\n")
             self.node(f"/dev/infiniband/uverbs{number}")

@@ -21,7 +21,8 @@ SEED = int(os.environ.get("DOCTOR_SEED", "1"))
 VERDICTS = {"ok", "cannot tell", "slow", "broken"}
 SCHEMA = {"schema": {"peerdma-doctor/1"}, "version": str, "verdict": VERDICTS, "kernel": (str, None), "pair": [{"pci": str}],
           "findings": [{"check": str, "title": str, "verdict": VERDICTS, "subject": str,
-                        "evidence": [{"source": str, "value": str}], "consequence": (str, None), "remedy": (str, None)}]}
+                        "evidence": [{"source": str, "value": str}], "consequence": (str, None), "remedy": (str, None)}],
+          "moved": [{"between": str, "by": str, "operation": (str, None), "bytes": int, "result": str, "why": (str, None)}]}
 
 
 class Doctor(Case):
@@ -333,7 +334,7 @@ class Doctor(Case):
         shutil.rmtree(m.path + "/sys/module/nvidia_peermem")
         shutil.rmtree(m.path + "/sys/kernel/mm")
         if not core:
-            m.put("proc/kallsyms", "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n")
+            m.put("proc/kallsyms", "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n" + machines.IMPORTS)
         if modinfo is not None:
             m.put("commands/modinfo-nvidia-peermem", "filename:       /lib/modules/x/nvidia-peermem.ko\n"
                                                      f"depends:        {modinfo}\nvermagic:       x\n")
@@ -389,11 +390,105 @@ class Doctor(Case):
         m.module("nv_peer_mem", "1.3")
         self.expect(m, "peermem", "broken", "nv_peer_mem and peerdma_peermem", "rmmod nv_peer_mem")
 
+    def adapter(self, m, name):
+        """What is said of one RDMA device: verdict, evidence by source, remedy."""
+        found = [f for f in self.told(m) if f["check"] == "adapter" and name in f["subject"]]
+        self.assertEqual(len(found), 1, found)
+        return found[0]["verdict"], {e["source"]: e["value"] for e in found[0]["evidence"]}, found[0]["remedy"]
+
+    def test_adapter(self):
+        """Which memory a driver takes: by the kernel's symbols, and by the table of this project's core."""
+        m = self.server()
+        self.assertEqual(self.adapter(m, "mlx5_0")[0], "ok")
+        self.assertIn("yes: mlx5_ib has a function", self.adapter(m, "mlx5_0")[1]["dma-buf"])
+        self.assertIn("yes: a vendor's core: mlx5_ib comes with it", self.adapter(m, "mlx5_0")[1]["peer memory"])
+        # a kernel's own, without clients
+        m.rdma(2)
+        verdict, seen, remedy = self.adapter(m, "mlx5_0")
+        self.assertEqual(verdict, "ok")
+        self.assertIn("no: this RDMA core takes no peer-memory clients", seen["peer memory"])
+        self.assertIn("modprobe peerdma_peermem", remedy)
+        # neither way
+        symbols = "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n"
+        m.put("proc/kallsyms", symbols)
+        verdict, seen, remedy = self.adapter(m, "mlx5_0")
+        self.assertEqual((verdict, seen["dma-buf"][:3]), ("broken", "no:"))
+        # of another driver is not this one's
+        m.put("proc/kallsyms", symbols + machines.IMPORTS.replace("[mlx5_ib]", "[mlx5_ibx]"))
+        self.assertEqual(self.adapter(m, "mlx5_0")[0], "broken")
+        m.remove("proc/kallsyms")
+        self.assertEqual(self.adapter(m, "mlx5_0")[0], "cannot tell")
+
+    def test_adapter_with_our_core(self):
+        m = self.server()
+        m.rdma(2)
+        symbols = "0000000000000000 T ib_register_peer_memory_client\t[peerdma_peer_core]\n"
+        m.put("proc/kallsyms", symbols + machines.IMPORTS)
+        m.module("peerdma_peer_core", "0.1.0")
+        m.put("sys/module/peerdma_peer_core/parameters/drivers", "\n")
+        # its client takes the memory back, which this driver does not bear
+        seen, remedy = self.adapter(m, "mlx5_0")[1:]
+        self.assertIn("the client has only memory that can be revoked", seen["peer memory"])
+        self.assertIn("persistent=1", remedy)
+        m.put("sys/kernel/mm/memory_peers/nv_mem_nc/version", "peerdma\n")
+        self.assertEqual(self.adapter(m, "mlx5_0")[1]["peer memory"], "yes: the core gives mlx5_ib peer memory that stays (peerdma_peer_core)")
+        shutil.rmtree(m.path + "/sys/kernel/mm")
+        self.assertIn("no client is registered", self.adapter(m, "mlx5_0")[1]["peer memory"])
+
+    def test_adapter_with_another_driver(self):
+        m = machines.cloud(self.folder())
+        m.put("proc/kallsyms", "0000000000000000 T ib_register_peer_memory_client\t[peerdma_peer_core]\n")
+        m.module("peerdma_peer_core", "0.1.0")
+        m.put("sys/class/infiniband/efa_0/node_type", "1: CA\n")
+        address = "0000:00:05.0"
+        self.assertEqual(self.adapter(m, "efa_0")[1]["driver"], "efa")
+        self.assertIn("the core gives efa", self.adapter(m, "efa_0")[1]["peer memory"])
+        m.driver(address, "elsewhere")
+        verdict, seen, remedy = self.adapter(m, "efa_0")
+        self.assertEqual(verdict, "broken")
+        self.assertIn("elsewhere is not in the core's table", seen["peer memory"])
+        self.assertIn("drivers=NAME", remedy)
+        for names, word in (("else,elsewhere", "only memory that can be revoked"), ("else,elsewhere+inval", "that can be revoked ("),
+                            ("elsewhere2", "not in the core's table"), ("elsewher,+inval", "not in the core's table")):
+            m.put("sys/module/peerdma_peer_core/parameters/drivers", names + "\n")
+            self.assertIn(word, self.adapter(m, "efa_0")[1]["peer memory"], names)
+
+    def test_software_adapter(self):
+        """peerdma_hca, which has a PCI function, and rxe, which has none."""
+        m = machines.cloud(self.folder())
+        address = "0000:00:05.0"
+        m.driver(address, "virtio-pci")
+        m.software_adapter("rxe0", address)
+        m.put("proc/kallsyms", machines.IMPORTS.replace("[mlx5_ib]", "[peerdma_hca]"))
+        m.module("peerdma_hca", "0.1.0")
+        verdict, seen, remedy = self.adapter(m, "rxe0")
+        self.assertEqual((verdict, seen["driver"]), ("ok", "peerdma_hca: software, no figure of it is hardware's"))
+        self.assertIn("yes", seen["dma-buf"])
+        m.software_adapter("rxe1")
+        verdict, seen, remedy = self.adapter(m, "rxe1")
+        self.assertEqual(verdict, "ok")                # another device takes it
+        self.assertIn("no: rxe1 is no PCI function", seen["dma-buf"])
+        self.assertIn("no: rxe1 is no PCI function", seen["peer memory"])
+        self.assertIn("use an adapter that is a PCI function", remedy)
+        shutil.rmtree(m.path + "/sys/class/infiniband/rxe0")
+        self.assertEqual(self.adapter(m, "rxe1")[0], "broken")
+
+    def test_names_of_strangers(self):
+        """Names of folders in a captured tree are as hostile as what is in its files."""
+        m = self.server()
+        m.put("sys/kernel/mm/memory_peers/evil\x1b[31mred/version", "1\n")
+        m.put("sys/class/infiniband/evil\x1b[31mred/parent", "lo\n")
+        done = run("doctor", "--all", root=m.path)
+        self.assertIn("red, version 1", done.stdout)
+        self.assertIn("red (software)", done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+
     def test_our_client_with_amd(self):
         m = machines.amd(self.folder())
         m.module("peerdma_peermem", "1")
         m.put("sys/kernel/mm/memory_peers/nv_mem/version", "peerdma\n")
-        self.assertEqual({f["subject"]: f["verdict"] for f in self.told(m) if f["check"] == "peermem"}, {"peerdma_peermem": "ok"})
+        self.assertEqual({f["subject"]: f["verdict"] for f in self.told(m) if f["check"] == "peermem"},
+                         {"the RDMA core": "ok", "peerdma_peermem": "ok"})
         m.put("sys/kernel/mm/memory_peers/amdkfd/version", "1.0\n")
         self.expect(m, "peermem", "broken", "amdkfd and peerdma_peermem", "rmmod peerdma_peermem")
 
@@ -411,7 +506,8 @@ class Doctor(Case):
 
     def test_peermem_of_amd(self):
         def lines(m):
-            return [(f["verdict"], f["subject"], json.dumps(f["evidence"])) for f in self.told(m) if f["check"] == "peermem"]
+            return [(f["verdict"], f["subject"], json.dumps(f["evidence"])) for f in self.told(m)
+                    if f["check"] == "peermem" and f["subject"] != "the RDMA core"]
 
         m = machines.amd(self.folder())
         self.assertEqual([line[:2] for line in lines(m)], [("ok", "AMD's client")])           # dma-buf works

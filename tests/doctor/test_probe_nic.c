@@ -92,6 +92,18 @@ static unsigned int count(enum verdict v, const char *word)
 	return n;
 }
 
+/* How many transfers, or refusals, ended so. */
+static unsigned int rows(enum moved_result result, const char *way)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < d.moved_count; i++) {
+		n += d.moved[i].result == result && !strcmp(d.moved[i].way, way) &&
+		     d.moved[i].bytes == (result == MOVED_NOT_TAKEN ? 0 : PROBE_LENGTH);
+	}
+	return n;
+}
+
 static bool told(const char *word)
 {
 	for (unsigned int i = 0; i < d.count; i++) {
@@ -110,6 +122,9 @@ static void every_way(void **state)
 	assert_int_equal(count(VERDICT_OK, "by dma-buf"), 4);
 	assert_int_equal(count(VERDICT_OK, "by peer memory"), 4);
 	assert_int_equal(d.count, 8);
+	assert_int_equal(rows(MOVED_EQUAL, "dma-buf"), 4);
+	assert_int_equal(rows(MOVED_EQUAL, "peer memory"), 4);
+	assert_int_equal(d.moved_count, 8);
 	assert_int_equal(fake->dmabufs, 1);
 	/* Two writes of each way are followed by a read. */
 	assert_int_equal(fake->transfers, 12);
@@ -121,7 +136,36 @@ static void one_way(void **state)
 	fake->dmabuf_error = EOPNOTSUPP;
 	try();
 	assert_int_equal(count(VERDICT_OK, "by peer memory"), 4);
-	assert_int_equal(d.count, 4);
+	/* The other is not, and how to get it. */
+	assert_int_equal(count(VERDICT_OK, "by dma-buf"), 1);
+	assert_int_equal(d.count, 5);
+	assert_non_null(d.findings[4].remedy);
+	assert_int_equal(rows(MOVED_NOT_TAKEN, "dma-buf"), 1);
+	assert_string_equal(d.moved[0].why, d.findings[4].evidence[0].value);
+	assert_int_equal(rows(MOVED_EQUAL, "peer memory"), 4);
+	assert_int_equal(d.moved_count, 5);
+}
+
+/* A driver that takes dma-bufs behind a provider that does not. */
+static void past_the_provider(void **state)
+{
+	(void)state;
+	fake->dmabuf_error = EOPNOTSUPP;
+	fake->kernel_error = -1;
+	fake->reg_error = EFAULT;
+	try();
+	assert_int_equal(fake->past, 1);
+	assert_int_equal(rows(MOVED_EQUAL, "dma-buf"), 4);
+	assert_int_equal(rows(MOVED_NOT_TAKEN, "peer memory"), 1);
+	assert_int_equal(count(VERDICT_OK, "ibv_reg_dmabuf_mr()"), 1);
+	assert_int_equal(d.count, 6);
+	rdma_close(&r);
+
+	/* It is tried only where the provider has no such call. */
+	fake->dmabuf_error = EINVAL;
+	try();
+	assert_int_equal(fake->past, 1);
+	assert_true(told("ibv_reg_dmabuf_mr: Invalid argument"));
 }
 
 static void no_way(void **state)
@@ -160,6 +204,10 @@ static void success_is_not_believed(void **state)
 			assert_int_equal(count(VERDICT_BROKEN, "by dma-buf"), 1);
 			assert_int_equal(count(VERDICT_OK, "by dma-buf"), 3);
 			assert_int_equal(d.findings[i].verdict, VERDICT_BROKEN);
+			assert_int_equal(rows(MOVED_DIFFERS, "dma-buf"), 1);
+			assert_int_equal(rows(MOVED_EQUAL, "dma-buf"), 3);
+			assert_int_equal(d.moved[i].result, MOVED_DIFFERS);
+			assert_true(strstr(d.moved[i].why, how ? "bytes, the first at 0" : "1 bytes, the first at 4500"));
 			assert_true(told("the device reports success"));
 			assert_true(told(how ? "bytes differ, the first at 0" : "1 of 9000 bytes differ, the first at 4500"));
 		}
@@ -177,6 +225,7 @@ static void error(void **state)
 	probe_nic_try(&d, &p, &r, "GPU0 and NIC0", false);
 	assert_int_equal(d.findings[1].verdict, VERDICT_BROKEN);
 	assert_true(told("the device reports: remote access error"));
+	assert_int_equal(rows(MOVED_FAILED, "dma-buf"), 1);
 	assert_int_equal(count(VERDICT_OK, "by dma-buf"), 3);
 }
 
@@ -195,6 +244,7 @@ static void cuda_fails(void **state)
 	cuda_error = 700;
 	fake->reg_error = EFAULT;
 	try();
+	assert_int_equal(rows(MOVED_NOT_COMPARED, "dma-buf"), 2);
 	assert_int_equal(count(VERDICT_UNKNOWN, "to the GPU"), 2);
 	assert_int_equal(count(VERDICT_OK, "from the GPU"), 2);
 	assert_true(told("cuMemcpyDtoH: CUDA error 700"));
@@ -239,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_way, setup, over),
 		cmocka_unit_test_setup_teardown(one_way, setup, over),
+		cmocka_unit_test_setup_teardown(past_the_provider, setup, over),
 		cmocka_unit_test_setup_teardown(no_way, setup, over),
 		cmocka_unit_test_setup_teardown(success_is_not_believed, setup, over),
 		cmocka_unit_test_setup_teardown(error, setup, over),

@@ -48,7 +48,7 @@ def random_bridge(chance):
 
 SCHEMA = {
     "schema": {"peerdma-topo/1"}, "version": str, "kernel": (str, None), "machine": (str, None),
-    "devices": [{"label": (str, None), "pci": str, "title": str, "id": str, "known_as": (str, None), "driver": (str, None),
+    "devices": [{"label": (str, None), "pci": str, "title": str, "id": str, "known_as": (str, None), "software": bool, "driver": (str, None),
                  "parent": (str, None), "host_bridge": str, "numa_node": (int, None), "iommu_group": (int, None),
                  "iommu": (str, None), "acs": Optional((str, None)),
                  "link": ({"mt_per_s": int, "lanes": int, "both_ends_mt_per_s": Optional(int), "both_ends_lanes": Optional(int)}, None),
@@ -100,6 +100,22 @@ class Topo(Case):
         self.assertEqual(self.paths(self.told(machines.amd))["GPU0", "NIC0"], "PIX")
         self.assertEqual([d["label"] for d in self.told(machines.jetson)["devices"]], [None, "CARD0"])
         self.assertEqual(self.told(machines.cloud)["machine"], "virtual")
+
+    def test_software(self):
+        """A software GPU, and a software RDMA adapter as the PCI function that it is."""
+        m = machines.Machine(self.folder())
+        m.device("0000:01:00.0", m.port("0000:00:03.0", "pci0000:00", 4), (0x1af4, 0x1110), 0x050000, driver="softgpu")
+        nic = m.device("0000:02:00.0", m.port("0000:00:04.0", "pci0000:00", 4), (0x1af4, 0x1041), 0x020000, driver="virtio-pci")
+        m.nic("0000:03:00.0", m.port("0000:00:05.0", "pci0000:00", 4), 0)
+        m.software_adapter("rxe0", nic)
+        m.software_adapter("rxe1")
+        told = json.loads(run("topo", "--json", root=m.path).stdout)
+        self.assertEqual({d["label"]: d["software"] for d in told["devices"] if d["label"]}, {"GPU0": True, "NIC0": True, "NIC1": False})
+        self.assertEqual(self.paths(told)["GPU0", "NIC0"], "PHB")
+        tree = run("topo", "--tree", "--ascii", root=m.path).stdout
+        self.assertRegex(tree, r"GPU0  0000:01:00.0  .* \(software\)")
+        self.assertRegex(tree, r"NIC0  0000:02:00.0  .* \(rxe0, software\)")
+        self.assertRegex(tree, r"NIC1  0000:03:00.0  .* \(mlx5_0, ibs0\)")
 
     def test_no_numa(self):
         m = machines.Machine(self.folder())

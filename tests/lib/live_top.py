@@ -72,6 +72,21 @@ def check_cache():
         seen.communicate()
 
 
+def check_metrics():
+    """`peerdma metrics` reads every source here, and has top's numbers."""
+    text = subprocess.run([PEERDMA, "metrics"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
+    look, = top()
+    for source in "accounts", "caches", "doctor", "gpus", "module", "pins":
+        assert samples[f'peerdma_source_readable{{source="{source}"}}'] == "1", text
+    assert samples['peerdma_operations_total{operation="map"}'] == str(total(look["module"], "maps")), text
+    assert samples["peerdma_revocations_total"] == str(total(look["module"], "revocations")), text
+    gpu = f'{{gpu="0",pci="{look["gpus"][0]["pci"]}"}}'
+    assert samples["peerdma_gpu_bar1_size_bytes" + gpu] == str(look["gpus"][0]["bar1_total"]), text
+    assert samples["peerdma_gpu_aperture_held_bytes" + gpu] == "0", text
+    assert int(samples['peerdma_user_objects_limit{resource="pins"}']) > 0, text
+
+
 FREES = """
 import ctypes, sys
 lib = ctypes.CDLL(None)         # with libpeerdma and libcuda, preloaded
@@ -104,4 +119,5 @@ def check_revocations():
 
 check_card()
 check_cache()
+check_metrics()
 check_revocations()

@@ -7,22 +7,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "drivers.h"
-
-static const struct {
-	const char *name;
-	unsigned long flags;
-} drivers[] = {
-	{ "peerdma_hca", IB_PEER_MEM_ALLOW | IB_PEER_MEM_INVAL_SUPP },
-	/*
-	 * Their sources (7.2) use nothing of a umem but DMA addresses and lengths. They cannot
-	 * stop their device for a umem that they have got in this way, so they get memory that
-	 * stays. Not tried on hardware.
-	 */
-	{ "bnxt_re", IB_PEER_MEM_ALLOW },
-	{ "efa", IB_PEER_MEM_ALLOW },
-	{ "mlx4_ib", IB_PEER_MEM_ALLOW },
-	{ "mlx5_ib", IB_PEER_MEM_ALLOW },
-};
+#include "known_drivers.h"
 
 static char *more_drivers;
 module_param_named(drivers, more_drivers, charp, 0444);
@@ -54,9 +39,11 @@ unsigned long peer_driver_flags(const struct ib_device *ibdev)
 
 	if (!name)
 		return 0;
-	for (i = 0; i < ARRAY_SIZE(drivers); i++)
-		if (!strcmp(drivers[i].name, name))
-			return drivers[i].flags;
+	for (i = 0; i < ARRAY_SIZE(known_drivers); i++)
+		if (!strcmp(known_drivers[i].name, name))
+			return known_drivers[i].can_stop ?
+				       IB_PEER_MEM_ALLOW | IB_PEER_MEM_INVAL_SUPP :
+				       IB_PEER_MEM_ALLOW;
 	return added_flags(name);
 }
 

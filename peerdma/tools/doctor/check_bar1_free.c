@@ -12,7 +12,7 @@ static bool applies(const struct doctor *d)
 	if (any_gpu_of(d, VENDOR_NVIDIA))
 		return true;
 	for (unsigned int i = 0; i < d->machine->count; i++) {
-		if (is_softgpu(&d->machine->devices[i]) && device_concerned(d, i))
+		if (device_is_softgpu(&d->machine->devices[i]) && device_concerned(d, i))
 			return true;
 	}
 	return false;

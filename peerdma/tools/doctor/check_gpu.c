@@ -26,7 +26,7 @@ static void no_gpu(struct doctor *d)
 
 static const char *wanted_driver(const struct device *g)
 {
-	return g->vendor == VENDOR_NVIDIA ? "nvidia" : g->vendor == VENDOR_AMD ? "amdgpu" : is_softgpu(g) ? "softgpu" : NULL;
+	return g->vendor == VENDOR_NVIDIA ? "nvidia" : g->vendor == VENDOR_AMD ? "amdgpu" : device_is_softgpu(g) ? "softgpu" : NULL;
 }
 
 static void run(struct doctor *d)
@@ -50,7 +50,7 @@ static void run(struct doctor *d)
 		} else if (!strcmp(g->driver, wanted)) {
 			f = say(d, VERDICT_OK, "%s", g->label);
 			evidence(d, f, "driver", "%s", g->driver);
-			if (is_softgpu(g))
+			if (device_is_softgpu(g))
 				consequence(d, f, "this is peerdma's software GPU, a stand-in for tests");
 		} else if (!strcmp(g->driver, "vfio-pci")) {
 			f = say(d, VERDICT_BROKEN, "%s", g->label);

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "doctor.h"
+#include "adapters.h"
 
-#define REGISTER	"ib_register_peer_memory_client"
-#define CLIENTS		"/sys/kernel/mm/memory_peers"
+#define REGISTER	PEER_REGISTER
+#define CLIENTS		MEMORY_PEERS
 
 static bool applies(const struct doctor *d)
 {
@@ -46,6 +46,29 @@ static bool is_ours(struct doctor *d, const char *client)
 
 	snprintf(path, sizeof(path), CLIENTS "/%.64s/version", client);
 	return !tree_word(d->tree, path, version, sizeof(version)) && !strcmp(version, "peerdma");
+}
+
+static void evidence_client(struct doctor *d, struct finding *f, const char *client)
+{
+	char path[160], version[32];
+
+	snprintf(path, sizeof(path), CLIENTS "/%.64s/version", client);
+	if (tree_word(d->tree, path, version, sizeof(version)))
+		evidence(d, f, CLIENTS, "%s", client);
+	else
+		evidence(d, f, CLIENTS, "%s, version %s", client, version);
+}
+
+/* "peerdma_peermem 1.0" is loaded. */
+static void evidence_module(struct doctor *d, struct finding *f, const char *module)
+{
+	char path[96], version[64];
+
+	snprintf(path, sizeof(path), "/sys/module/%.32s/version", module);
+	if (tree_word(d->tree, path, version, sizeof(version)))
+		evidence(d, f, "/sys/module", "%s is loaded", module);
+	else
+		evidence(d, f, "/sys/module", "%s %s is loaded", module, version);
 }
 
 /* Does the RDMA core show a client of that maker?  Its name, or NULL. */
@@ -122,9 +145,11 @@ static void loaded(struct doctor *d, const char *module)
 	const char *client = shown(d, VENDOR_NVIDIA);
 	struct finding *f = say(d, client ? VERDICT_OK : VERDICT_UNKNOWN, "%s", module);
 
-	evidence(d, f, "/sys/module", "%s is loaded", module);
-	evidence(d, f, CLIENTS, "%s", client ? client : "no client of NVIDIA's");
-	if (!client) {
+	evidence_module(d, f, module);
+	if (client) {
+		evidence_client(d, f, client);
+	} else {
+		evidence(d, f, CLIENTS, "no client of NVIDIA's");
 		consequence(d, f, "the module is loaded, but the RDMA core does not show it as a client; some cores show none");
 		remedy(d, f, "try a registration of GPU memory (ib_write_bw --use_cuda=0)");
 	}
@@ -186,17 +211,21 @@ static void not_loaded(struct doctor *d)
 		remedy(d, f, "modprobe nvidia-peermem, and put it in /etc/modules-load.d/nvidia-peermem.conf");
 }
 
-/* Whose core takes clients here?  Where none does, what is missing says so. */
+/* Whose core takes clients here?  Whether one is missed, the findings about clients and adapters say. */
 static void core(struct doctor *d)
 {
+	enum answer takes = kernel_symbol(d, REGISTER);
 	char version[64];
 	struct finding *f;
 
-	if (kernel_symbol(d, REGISTER) != ANSWER_YES)
+	if (takes == ANSWER_UNKNOWN)
 		return;
 	f = say(d, VERDICT_OK, "the RDMA core");
-	if (module_loaded(d, "peerdma_peer_core")) {
-		evidence(d, f, "/sys/module", "peerdma_peer_core: peer memory for the kernel's own RDMA core, for development");
+	if (takes == ANSWER_NO) {
+		evidence(d, f, "/proc/kallsyms", "no " REGISTER ": the kernel's own, which takes no peer-memory clients");
+	} else if (module_loaded(d, PEER_CORE)) {
+		evidence_module(d, f, PEER_CORE);
+		consequence(d, f, "it adds peer memory to the kernel's own RDMA core, for development");
 	} else if (!tree_word(d->tree, "/sys/module/mlx5_core/version", version, sizeof(version))) {
 		evidence(d, f, "/sys/module/mlx5_core/version", "%s: MLNX_OFED or DOCA", version);
 	} else {
@@ -235,7 +264,7 @@ static bool nvidia_modules(struct doctor *d)
 		return true;
 	}
 	if (theirs != old)
-		loaded(d, theirs ? "nvidia-peermem" : "nv_peer_mem");
+		loaded(d, theirs ? "nvidia_peermem" : "nv_peer_mem");
 	return theirs || old;
 }
 
@@ -259,7 +288,7 @@ static void amd(struct doctor *d)
 	}
 	if (client) {
 		f = say(d, VERDICT_OK, "AMD's client");
-		evidence(d, f, CLIENTS, "%s", client);
+		evidence_client(d, f, client);
 		return;
 	}
 	dmabuf = dmabuf_works(d, why);
@@ -284,12 +313,12 @@ static void ours(struct doctor *d)
 	if (!module_loaded(d, OURS))
 		return;
 	f = say(d, VERDICT_OK, OURS);
-	evidence(d, f, "/sys/module", OURS " is loaded");
+	evidence_module(d, f, OURS);
 	if (!tree_list(d->tree, CLIENTS, &names)) {
 		for (; *names; names = tree_next(names)) {
 			if (!is_ours(d, names))
 				continue;
-			evidence(d, f, CLIENTS, "%s", names);
+			evidence_client(d, f, names);
 			listed = true;
 		}
 	}
@@ -313,7 +342,7 @@ static void others(struct doctor *d)
 		if (vendor_of(names) || is_ours(d, names))
 			continue;
 		f = say(d, VERDICT_OK, "another client");
-		evidence(d, f, CLIENTS, "%s", names);
+		evidence_client(d, f, names);
 		consequence(d, f, "the RDMA core asks it, too, about memory that is registered");
 	}
 }

@@ -70,7 +70,7 @@ static enum refusal refusal_of(struct doctor *d, const struct device *gpu)
 
 	if (!tree_word(d->tree, OVERRIDE, word, sizeof(word)) && !strcmp(word, "any"))
 		return OVERRIDDEN;
-	return gpu->vendor == VENDOR_NVIDIA || (is_softgpu(gpu) && module_loaded(d, "nvidia")) ? UP_TO_NVIDIA : REFUSED;
+	return gpu->vendor == VENDOR_NVIDIA || (device_is_softgpu(gpu) && module_loaded(d, "nvidia")) ? UP_TO_NVIDIA : REFUSED;
 }
 
 static void refused(struct doctor *d, struct finding *f, const struct peerdma_path_rule *rule, enum refusal how)

@@ -21,13 +21,19 @@ const char *verdict_word(enum verdict v)
 
 /* ---- what checks say -------------------------------------------------------- */
 
+/* Cleaned: names from a captured tree may be in it. */
 static void format(struct doctor *d, char **out, const char *text, va_list args)
 {
+	char *raw;
+
 	free(*out);
-	if (vasprintf(out, text, args) < 0) {
-		*out = NULL;
-		d->no_memory = true;
+	*out = NULL;
+	if (vasprintf(&raw, text, args) >= 0) {
+		*out = text_clean(raw, strlen(raw));
+		free(raw);
 	}
+	if (!*out)
+		d->no_memory = true;
 }
 
 struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...)
@@ -142,11 +148,6 @@ bool any_gpu_of(const struct doctor *d, unsigned int vendor)
 			return true;
 	}
 	return false;
-}
-
-bool is_softgpu(const struct device *d)
-{
-	return d->kind == DEVICE_GPU && d->vendor == 0x1af4;
 }
 
 static struct pair make_pair(const struct machine *m, unsigned int a, unsigned int b)
@@ -280,6 +281,7 @@ void doctor_free(struct doctor *d)
 			free(f->evidence[e].value);
 		}
 	}
+	moved_free(d);
 	free(d->findings);
 	free(d->pairs);
 	if (!d->gpus_error)

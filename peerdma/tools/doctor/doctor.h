@@ -39,6 +39,16 @@ struct finding {
 	unsigned int order;	/* of being said */
 };
 
+/* A transfer that a probe has made, or could not: the memory was not registered for it. */
+enum moved_result { MOVED_EQUAL, MOVED_DIFFERS, MOVED_FAILED, MOVED_NOT_COMPARED, MOVED_NOT_TAKEN };
+struct moved {
+	char *between, *way;		/* "GPU0 and NIC0 (mlx5_0)", "dma-buf" */
+	char *operation;		/* "RDMA write to the GPU"; "" none was tried */
+	unsigned int bytes;		/* 0: none was tried */
+	enum moved_result result;
+	char *why;			/* NULL: they are equal */
+};
+
 /* Two devices worth a way between them: a GPU and the nearest of each other kind, or the pair asked for. */
 struct pair {
 	unsigned int a, b;	/* indexes of devices */
@@ -58,6 +68,8 @@ struct doctor {
 	const struct check *check;	/* the running one */
 	struct finding *findings;
 	unsigned int count, room;
+	struct moved *moved;
+	unsigned int moved_count;
 	bool no_memory;
 };
 
@@ -98,7 +110,6 @@ bool any_gpu_of(const struct doctor *d, unsigned int vendor);
 bool any_of_kind(const struct doctor *d, enum device_kind kind);
 #define VENDOR_NVIDIA	0x10deU
 #define VENDOR_AMD	0x1002U
-bool is_softgpu(const struct device *d);
 
 /* software.c: what several checks ask of the system. */
 enum answer { ANSWER_NO, ANSWER_YES, ANSWER_UNKNOWN };
@@ -114,6 +125,9 @@ void nvidia_release(struct doctor *d, struct driver_release *out);
 bool module_loaded(struct doctor *d, const char *name);
 /* Of a fixed list of symbols: software.c has it. */
 enum answer kernel_symbol(struct doctor *d, const char *name);
+/* Has the module, which is loaded, a function that registers dma-bufs for an RDMA device? */
+enum answer driver_imports_dmabuf(struct doctor *d, const char *driver);
+const char *answer_word(enum answer a);		/* "yes" */
 /* 'y', 'm', 'n', or '?': the kernel's configuration is nowhere.  file: where it stands. */
 char kernel_config(struct doctor *d, const char *name, char file[128]);
 void evidence_config(struct doctor *d, struct finding *f, const char *name, char has, const char *file);
@@ -124,9 +138,22 @@ bool always_moves(const struct doctor *d);
 /* Whether network adapters here can be given the GPUs' memory as dma-buf. */
 enum answer dmabuf_works(struct doctor *d, char why[160]);
 
+/* ---- moved.c: for probes ---------------------------------------------------- */
+
+void moved(struct doctor *d, const char *between, const char *way, const char *operation, unsigned int bytes, enum moved_result result,
+	   const char *why);
+void moved_compared(struct doctor *d, const char *between, const char *way, const char *operation, unsigned int bytes, unsigned int wrong,
+		    unsigned int first);
+void moved_free(struct doctor *d);
+void moved_text(const struct doctor *d);
+struct json_object;
+void moved_json(const struct doctor *d, struct json_object *array);
+
 /* ---- render.c --------------------------------------------------------------- */
 
 struct tool;
+/* "label     text" in lines of the terminal's width. */
+void render_wrapped(const struct tool *tool, const char *label, const char *text);
 void render_text(const struct doctor *d, const struct tool *tool, bool all);
 int render_json(const struct doctor *d);	/* the exit code of printing */
 

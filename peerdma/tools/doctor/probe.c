@@ -17,6 +17,7 @@
 #include "probe.h"
 
 #define CARDS_MAX	64
+#define CARD_WAY	"peerdma_fpga"
 
 /* The node of the card with this PCI address, or -1. */
 static int open_card(struct probe *p, const struct device *card)
@@ -51,10 +52,18 @@ static void judge(struct doctor *d, const struct probe *p, const struct pair *pa
 	const struct machine *m = d->machine;
 	const char *a = m->devices[pair->a].label, *b = m->devices[pair->b].label;
 	unsigned int wrong = 0, first = 0;
+	char between[48];
 	struct finding *f;
 
 	if (compared)
 		wrong = probe_differ(p, &first);
+	snprintf(between, sizeof(between), "%s and %s", a, b);
+	if (error)
+		moved(d, between, CARD_WAY, what, PROBE_LENGTH, MOVED_FAILED, strerror(error));
+	else if (!compared)
+		moved(d, between, CARD_WAY, what, PROBE_LENGTH, MOVED_NOT_COMPARED, p->why);
+	else
+		moved_compared(d, between, CARD_WAY, what, PROBE_LENGTH, wrong, first);
 	f = say(d, error || wrong ? VERDICT_BROKEN : compared ? VERDICT_OK : VERDICT_UNKNOWN, "%s and %s, %s", a, b, what);
 	evidence(d, f, "/dev/fpgaN", "the copy reports %s", error ? strerror(error) : "success");
 	if (!compared) {

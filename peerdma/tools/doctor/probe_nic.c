@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapters.h"
 #include "peerdma.h"
 #include "probe.h"
 #include "rdma.h"
@@ -33,6 +34,7 @@ struct trial {
 struct way {
 	const char *name;
 	bool direct;		/* it leads to the memory by an address of the bus */
+	const char *remedy;	/* where the device does not take it */
 	struct verbs_mr *(*enroll)(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu, char why[WHY]);
 };
 
@@ -84,9 +86,9 @@ static struct verbs_mr *by_view(struct trial *t, struct peerdma **ctx, struct rd
 }
 
 static const struct way ways[] = {
-	{ "dma-buf", true, by_dmabuf },
-	{ "peer memory", true, by_peer },
-	{ "the CPU's view", false, by_view },
+	{ "dma-buf", true, "use peer memory, or an adapter whose driver and provider import dma-bufs", by_dmabuf },
+	{ "peer memory", true, "use dma-bufs, or load an RDMA core with peer memory and a client for this GPU (peerdma_peermem)", by_peer },
+	{ "the CPU's view", false, NULL, by_view },
 };
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
 
@@ -134,11 +136,16 @@ static void judge(struct trial *t, const struct way *way, const char *what, cons
 				t->subject, what, way->name);
 
 	if (!r->failed && !r->compared) {
+		moved(d, t->subject, way->name, what, PROBE_LENGTH, MOVED_NOT_COMPARED, r->text);
 		evidence(d, f, "cuMemcpy", "%s", r->text);
 		consequence(d, f, "the data could not be compared");
 		return;
 	}
 	evidence(d, f, "libibverbs", "%s", r->failed ? r->failed : "the device reports success");
+	if (r->failed)
+		moved(d, t->subject, way->name, what, PROBE_LENGTH, MOVED_FAILED, r->failed);
+	else
+		moved_compared(d, t->subject, way->name, what, PROBE_LENGTH, r->wrong, r->first);
 	if (r->failed) {
 		consequence(d, f, "the device took the GPU's memory, and cannot reach it");
 		remedy(d, f, "see dmesg, and the findings about the IOMMU, ACS and host bridges");
@@ -177,6 +184,27 @@ static void all_ways_of(struct trial *t, const struct way *way, struct rdma_plac
 
 /* ---- all ways ---- */
 
+/* The kernel's driver takes dma-bufs, and the provider library of programs does not ask it. */
+static void past_provider(struct trial *t)
+{
+	struct finding *f = say(t->d, VERDICT_OK, "%s, ibv_reg_dmabuf_mr()", t->subject);
+
+	evidence(t->d, f, "ibv_reg_dmabuf_mr", "Operation not supported, by the device's libibverbs provider");
+	evidence(t->d, f, "ibv_cmd_reg_dmabuf_mr", "registered, by the kernel's driver");
+	consequence(t->d, f, "programs cannot register dma-bufs with this provider, and the driver takes them");
+	remedy(t->d, f, "start programs with LD_PRELOAD=libpeerdma-verbs.so.0, or install a provider that registers dma-bufs");
+}
+
+/* Not in this way, but in another. */
+static void lacks(struct trial *t, const struct way *way, const char *why)
+{
+	struct finding *f = say(t->d, VERDICT_OK, "%s, by %s", t->subject, way->name);
+
+	evidence(t->d, f, way->name, "%s", why);
+	consequence(t->d, f, "the device does not take the GPU's memory by %s, and does in another way", way->name);
+	remedy(t->d, f, "%s", way->remedy);
+}
+
 static void not_taken(struct trial *t, char why[WAYS][WHY])
 {
 	struct doctor *d = t->d;
@@ -198,7 +226,7 @@ void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char
 {
 	struct trial t = { .d = d, .p = p, .r = r, .software = software };
 	char why[WAYS][WHY] = { 0 };
-	bool any = false;
+	bool any = false, direct = false;
 
 	snprintf(t.subject, sizeof(t.subject), "%s", subject);
 	t.host = rdma_register(r, p->room, PROBE_ROOM);
@@ -218,14 +246,23 @@ void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char
 
 		if (mr) {
 			any = true;
+			direct |= ways[i].direct;
 			gpu.mr = mr;
 			all_ways_of(&t, &ways[i], gpu);
+			if (ways[i].enroll == by_dmabuf && r->by_kernel)
+				past_provider(&t);
 			rdma_unregister(r, mr);
+		} else {
+			moved(d, t.subject, ways[i].name, "", 0, MOVED_NOT_TAKEN, why[i]);
 		}
 		peerdma_close(ctx);
 	}
 	if (!any)
 		not_taken(&t, why);
+	for (size_t i = 0; i < WAYS && direct; i++) {
+		if (*why[i])
+			lacks(&t, &ways[i], why[i]);
+	}
 	rdma_unregister(r, t.host);
 }
 
@@ -255,15 +292,21 @@ static void one(struct doctor *d, const struct device *gpu, const char *subject,
 
 /* ---- which ---- */
 
-#define RDMA "/sys/class/infiniband"
-
 static bool is_software(struct doctor *d, const char *device)
 {
-	const char *target;
-	char path[160];
+	struct adapter a;
 
-	snprintf(path, sizeof(path), RDMA "/%s", device);
-	return !tree_link(d->tree, path, &target) && strstr(target, "/virtual/");
+	adapter_read(d, device, &a);
+	return a.software;
+}
+
+/* Software over any network device, which has no PCI function: rxe, siw. */
+static bool has_no_function(struct doctor *d, const char *device)
+{
+	struct adapter a;
+
+	adapter_read(d, device, &a);
+	return a.software && !a.function;
 }
 
 /* A program's device works on a network device, which may be an adapter's. */
@@ -272,7 +315,7 @@ static bool is_over(struct doctor *d, const char *device, char netdev[32], const
 	const char *target;
 	char path[160], part[PCI_NAME_MAX + 2];
 
-	snprintf(path, sizeof(path), RDMA "/%s/ports/1/gid_attrs/ndevs/0", device);
+	snprintf(path, sizeof(path), INFINIBAND "/%s/ports/1/gid_attrs/ndevs/0", device);
 	if (tree_word(d->tree, path, netdev, 32) || !*netdev || strchr(netdev, '/'))
 		return false;
 	snprintf(path, sizeof(path), "/sys/class/net/%s", netdev);
@@ -290,14 +333,16 @@ static unsigned int of_adapter(struct doctor *d, const struct device *gpu, const
 	snprintf(path, sizeof(path), PCI_DEVICES "%s/infiniband", nic->name);
 	if (!tree_list(d->tree, path, &names)) {
 		for (; *names; names = tree_next(names), count++) {
-			snprintf(subject, sizeof(subject), "%s and %s (%.64s)", gpu->label, nic->label, names);
-			one(d, gpu, subject, names, false);
+			bool software = is_software(d, names);
+
+			snprintf(subject, sizeof(subject), "%s and %s (%.64s%s)", gpu->label, nic->label, names, software ? ", software" : "");
+			one(d, gpu, subject, names, software);
 		}
 	}
-	if (tree_list(d->tree, RDMA, &names))
+	if (tree_list(d->tree, INFINIBAND, &names))
 		return count;
 	for (; *names; names = tree_next(names)) {
-		if (!is_software(d, names) || !is_over(d, names, netdev, nic))
+		if (!has_no_function(d, names) || !is_over(d, names, netdev, nic))
 			continue;
 		snprintf(subject, sizeof(subject), "%s and %s (%.64s, software)", gpu->label, nic->label, names);
 		one(d, gpu, subject, names, true);
@@ -324,10 +369,10 @@ static void of_nobody(struct doctor *d, const struct device *gpu, const char *la
 	char subject[160], netdev[32] = "";
 	const char *names;
 
-	if (tree_list(d->tree, RDMA, &names))
+	if (tree_list(d->tree, INFINIBAND, &names))
 		return;
 	for (; *names; names = tree_next(names)) {
-		if (!is_software(d, names) || over_any_adapter(d, names, netdev))
+		if (!has_no_function(d, names) || over_any_adapter(d, names, netdev))
 			continue;
 		snprintf(subject, sizeof(subject), "%s and %.64s (software, on %.16s)", label, names, *netdev ? netdev : "nothing");
 		one(d, gpu, subject, names, true);
@@ -359,7 +404,7 @@ static void run(struct doctor *d)
 		if (!gpu || nic->kind != DEVICE_NIC || of_adapter(d, gpu, nic))
 			continue;
 		f = say(d, VERDICT_UNKNOWN, "%s and %s", gpu->label, nic->label);
-		evidence(d, f, RDMA, "none of its devices is this adapter's");
+		evidence(d, f, INFINIBAND, "none of its devices is this adapter's");
 		consequence(d, f, "no data was moved: without RDMA the adapter reaches no memory for programs");
 		remedy(d, f, "load the adapter's RDMA driver (modprobe mlx5_ib, efa, irdma...)");
 	}

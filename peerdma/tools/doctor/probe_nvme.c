@@ -101,6 +101,10 @@ static struct finding *attempt(struct doctor *d, struct probe *p, const struct d
 	}
 	same = !memcmp(p->got, drive->block, BLOCK);
 	f = say(d, same ? VERDICT_OK : VERDICT_BROKEN, "%s, read from the drive", subject);
+	if (same)
+		moved_compared(d, subject, "O_DIRECT", "read from the drive", BLOCK, 0, 0);
+	else
+		moved(d, subject, "O_DIRECT", "read from the drive", BLOCK, MOVED_DIFFERS, "not all bytes are the drive's");
 	evidence(d, f, drive->node, "pread with O_DIRECT reports success");
 	evidence(d, f, "data", same ? "all %u bytes are the drive's" : "of %u bytes not all are the drive's", BLOCK);
 	if (!same) {
@@ -116,6 +120,8 @@ static void refused(struct doctor *d, const struct device *gpu, const struct dri
 	struct finding *f = say(d, VERDICT_UNKNOWN, "%s", subject);
 	char path[128];
 
+	moved(d, subject, "CUDA's address", "", 0, MOVED_NOT_TAKEN, by_cuda);
+	moved(d, subject, "the CPU's view", "", 0, MOVED_NOT_TAKEN, by_view);
 	evidence(d, f, drive->node, "into memory of the host: read");
 	evidence(d, f, "into CUDA's address", "%s", by_cuda);
 	evidence(d, f, "into the CPU's view of BAR1", "%s", by_view);

@@ -20,7 +20,13 @@ static void judge(struct doctor *d, const struct probe *p, const struct device *
 	unsigned int first = 0, wrong = compared ? probe_differ(p, &first) : 0;
 	struct finding *f = say(d, !compared ? VERDICT_UNKNOWN : wrong ? VERDICT_BROKEN : VERDICT_OK, "%s, %s by the CPU through BAR1",
 				gpu->label, what);
+	char between[40];
 
+	snprintf(between, sizeof(between), "%s and the CPU", gpu->label);
+	if (compared)
+		moved_compared(d, between, "BAR1", what, PROBE_LENGTH, wrong, first);
+	else
+		moved(d, between, "BAR1", what, PROBE_LENGTH, MOVED_NOT_COMPARED, p->why);
 	if (!compared) {
 		evidence(d, f, "cuMemcpy", "%s", p->why);
 		consequence(d, f, "the data could not be compared");

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../../lib/verbs_kernel.h"
 #include "rdma.h"
 
 #define PORTS_MAX	4
@@ -220,20 +221,31 @@ struct verbs_mr *rdma_register_dmabuf(struct rdma *r, int fd, size_t length, uin
 {
 	struct verbs_mr *mr;
 
+	r->by_kernel = false;
 	if (!r->reg_dmabuf) {
 		snprintf(r->why, sizeof(r->why), "this libibverbs has no ibv_reg_dmabuf_mr (rdma-core 34 has)");
 		return NULL;
 	}
 	errno = 0;
 	mr = r->reg_dmabuf(r->pd, 0, length, iova, fd, ACCESS);
+	if (mr || errno != EOPNOTSUPP) {
+		if (!mr)
+			fail(r, "ibv_reg_dmabuf_mr", errno);
+		return mr;
+	}
+	/* Some providers have no such call where the kernel's driver has: as libpeerdma-verbs does it. */
+	mr = (struct verbs_mr *)verbs_kernel_reg_dmabuf(r->library, r->pd, 0, length, iova, fd, ACCESS);
+	r->by_kernel = mr;
 	if (!mr)
-		fail(r, "ibv_reg_dmabuf_mr", errno);
+		snprintf(r->why, sizeof(r->why), "ibv_reg_dmabuf_mr: %s by the provider; by the kernel: %s", strerror(EOPNOTSUPP), strerror(errno));
 	return mr;
 }
 
 void rdma_unregister(struct rdma *r, struct verbs_mr *mr)
 {
-	if (mr)
+	int error;
+
+	if (mr && !verbs_kernel_dereg(r->library, (struct ibv_mr *)mr, &error))
 		r->dereg(mr);
 }
 

@@ -41,6 +41,7 @@ struct rdma {
 	int gid_index;		/* -1: none, by LID */
 	unsigned char *trial;	/* memory of its own, registered as `own` */
 	struct verbs_mr *own;
+	bool by_kernel;		/* the last dma-buf was registered past the provider, which refuses dma-bufs */
 	char why[160];		/* what has failed last */
 };
 

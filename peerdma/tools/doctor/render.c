@@ -27,7 +27,7 @@ static bool alike(const struct finding *a, const struct finding *b)
 }
 
 /* Text in lines of the terminal's width, the second and later ones indented. */
-static void wrapped(const struct tool *tool, const char *label, const char *text)
+void render_wrapped(const struct tool *tool, const char *label, const char *text)
 {
 	size_t width = tool->columns > 40 ? tool->columns : 40, column = 12;
 
@@ -81,12 +81,12 @@ static void one(const struct doctor *d, const struct tool *tool, const struct fi
 	putchar('\n');
 	for (unsigned int e = 0; e < f->evidence_count && e < EVIDENCE_SHOWN; e++) {
 		snprintf(line, sizeof(line), "%s: %s", f->evidence[e].source, f->evidence[e].value);
-		wrapped(tool, e ? "" : "seen", line);
+		render_wrapped(tool, e ? "" : "seen", line);
 	}
 	if (f->consequence)
-		wrapped(tool, "so", f->consequence);
+		render_wrapped(tool, "so", f->consequence);
 	if (f->remedy)
-		wrapped(tool, "do", f->remedy);
+		render_wrapped(tool, "do", f->remedy);
 }
 
 static bool said_before(const struct doctor *d, unsigned int i)
@@ -132,9 +132,13 @@ static const char *summary(const struct doctor *d)
 void render_text(const struct doctor *d, const struct tool *tool, bool all)
 {
 	puts(summary(d));
-	for (int v = VERDICT_BROKEN; v >= (all ? VERDICT_OK : VERDICT_UNKNOWN); v--) {
+	moved_text(d);
+	for (int v = VERDICT_BROKEN; v >= VERDICT_OK; v--) {
 		for (unsigned int i = 0; i < d->count; i++) {
 			if ((int)d->findings[i].verdict != v || said_before(d, i))
+				continue;
+			/* What is ok and leaves something to do is shown, too. */
+			if (v == VERDICT_OK && !all && !d->findings[i].remedy)
 				continue;
 			putchar('\n');
 			one(d, tool, &d->findings[i]);
@@ -175,5 +179,6 @@ int render_json(const struct doctor *d)
 		json_text(f, "consequence", from->consequence);
 		json_text(f, "remedy", from->remedy);
 	}
+	moved_json(d, json_array_in(o, "moved"));
 	return json_print(o);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor.h"
+#include "adapters.h"
 #include "tool.h"
 
 void nvidia_release(struct doctor *d, struct driver_release *out)
@@ -60,9 +60,29 @@ static bool symbol_line(const char *line, size_t length, const char *name)
 	return (size_t)(end - s) >= n && !memcmp(s, name, n) && (s + n == end || s[n] == '\t' || s[n] == ' ');
 }
 
+/* "ffffffffc03f4270 t mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]": what a driver has that imports dma-bufs, by any prefix. */
+static const char import_name[] = "reg_user_mr_dmabuf\t[";
+
+/* The name of the module behind that, and its length; NULL: it is another line. */
+static const char *importer(const char *line, size_t length, size_t *out)
+{
+	const char *s = memmem(line, length, import_name, strlen(import_name)), *end;
+
+	if (!s)
+		return NULL;
+	s += strlen(import_name);
+	end = memchr(s, ']', length - (size_t)(s - line));
+	*out = end ? (size_t)(end - s) : 0;
+	return end ? s : NULL;
+}
+
 static bool keep_symbol(const char *line, size_t length, void *arg)
 {
+	size_t unused;
+
 	(void)arg;
+	if (importer(line, length, &unused))
+		return true;
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
 		if (symbol_line(line, length, symbols[i]))
 			return true;
@@ -85,6 +105,31 @@ enum answer kernel_symbol(struct doctor *d, const char *name)
 			return ANSWER_YES;
 	}
 	return ANSWER_NO;
+}
+
+enum answer driver_imports_dmabuf(struct doctor *d, const char *driver)
+{
+	const char *data, *s, *end, *name;
+	size_t length, n;
+
+	if (tree_lines(d->tree, "/proc/kallsyms", keep_symbol, NULL, &data, &length))
+		return ANSWER_UNKNOWN;
+	for (s = data; s < data + length; s = end + 1) {
+		end = memchr(s, '\n', (size_t)(data + length - s));
+		if (!end)
+			break;
+		name = importer(s, (size_t)(end - s), &n);
+		if (name && n == strlen(driver) && !memcmp(name, driver, n))
+			return ANSWER_YES;
+	}
+	return ANSWER_NO;
+}
+
+const char *answer_word(enum answer a)
+{
+	static const char *const words[] = { [ANSWER_NO] = "no", [ANSWER_YES] = "yes", [ANSWER_UNKNOWN] = "not known" };
+
+	return words[a];
 }
 
 /* ---- the kernel's configuration -------------------------------------------------- */
@@ -168,25 +213,16 @@ bool always_moves(const struct doctor *d)
 	return kernel_at_least(d, 7, 1) == ANSWER_YES;
 }
 
-static bool importer_loaded(struct doctor *d)
-{
-	static const char *const drivers[] = { "mlx5_ib", "efa", "irdma", "bnxt_re", "mana_ib" };
-
-	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
-		if (module_loaded(d, drivers[i]))
-			return true;
-	}
-	return false;
-}
-
 enum answer dmabuf_works(struct doctor *d, char why[160])
 {
 	struct driver_release release;
 	char file[128], moves, p2p;
 
+	enum answer imports = adapters_import_dmabuf(d);
+
 	*why = 0;
-	if (!importer_loaded(d)) {
-		snprintf(why, 160, "no RDMA driver is loaded that imports dma-buf (mlx5_ib, efa, irdma, bnxt_re, mana_ib)");
+	if (imports == ANSWER_NO) {
+		snprintf(why, 160, "no RDMA driver that is loaded imports dma-bufs");
 		return ANSWER_NO;
 	}
 	if (kernel_at_least(d, 5, 12) == ANSWER_NO) {
@@ -204,7 +240,7 @@ enum answer dmabuf_works(struct doctor *d, char why[160])
 			return ANSWER_UNKNOWN;
 		if (moves != 'y' || p2p != 'y')
 			snprintf(why, 160, "the kernel is built without %s", moves != 'y' ? "DMABUF_MOVE_NOTIFY" : "PCI_P2PDMA");
-		return moves == 'y' && p2p == 'y' ? ANSWER_YES : ANSWER_NO;
+		return moves == 'y' && p2p == 'y' ? imports : ANSWER_NO;
 	}
 	nvidia_release(d, &release);
 	if (!release.known)
@@ -214,5 +250,5 @@ enum answer dmabuf_works(struct doctor *d, char why[160])
 			 release.opened ? "open" : "proprietary", release.text);
 		return ANSWER_NO;
 	}
-	return kernel_symbol(d, "ib_umem_dmabuf_get");
+	return imports == ANSWER_YES ? kernel_symbol(d, "ib_umem_dmabuf_get") : ANSWER_UNKNOWN;
 }

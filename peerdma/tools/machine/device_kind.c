@@ -16,7 +16,7 @@ static bool is(const struct device *d, unsigned int vendor, unsigned int device)
 }
 
 /* QEMU's ivshmem: the memory of softgpu. */
-static bool is_softgpu(const struct device *d)
+bool device_is_softgpu(const struct device *d)
 {
 	return is(d, 0x1af4, 0x1110);
 }
@@ -25,7 +25,7 @@ static bool is_gpu(const struct device *d)
 {
 	unsigned int base = d->class >> 16;
 
-	if (is_softgpu(d))
+	if (device_is_softgpu(d))
 		return true;
 	/* A server's display of its management processor is no GPU that others would reach. */
 	if (base == 0x03)

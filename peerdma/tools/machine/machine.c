@@ -143,7 +143,7 @@ static void read_group(struct tree *t, struct device *d)
 static void read_known_as(struct tree *t, struct device *d)
 {
 	static const char *const folders[] = { "infiniband", "net", "nvme", "softgpu", "fpga", "drm" };
-	char path[128], *clean;
+	char path[128], netdev[32], *clean;
 	const char *names;
 	size_t used = 0;
 
@@ -152,6 +152,10 @@ static void read_known_as(struct tree *t, struct device *d)
 		if (tree_list(t, path, &names))
 			continue;
 		for (unsigned int n = 0; *names && n < 2; names = tree_next(names), n++) {
+			/* Only rxe's devices have this file, and peerdma_hca is rxe that has a PCI function. */
+			snprintf(path, sizeof(path), "/sys/class/infiniband/%.64s/parent", names);
+			if (!i && !tree_word(t, path, netdev, sizeof(netdev)))
+				d->software = true;
 			clean = text_clean(names, strlen(names));
 			if (clean && used + strlen(clean) + 3 < sizeof(d->known_as))
 				used += (size_t)sprintf(d->known_as + used, "%s%s", used ? ", " : "", clean);
@@ -190,6 +194,7 @@ static void read_device(struct tree *t, struct device *d)
 	d->has_bars = !tree_read(t, path, &data, &length) && !pci_parse_resources(data, length, &d->bars);
 	device_path(d, "physfn", path);
 	d->virtual_function = !tree_link(t, path, &data);
+	d->software = device_is_softgpu(d);
 	read_known_as(t, d);
 }
 

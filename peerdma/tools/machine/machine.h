@@ -70,6 +70,7 @@ struct device {
 	enum iommu_mode iommu;
 	char driver[32];	/* "" none */
 	char known_as[64];	/* "mlx5_0, eth0", "nvme0"; "" nothing */
+	bool software;		/* its memory or its RDMA device is a program's: no figure of it is hardware's */
 	char title[96];		/* the maker's and the device's name as far as known */
 	enum port_type port;
 	enum acs_state acs;
@@ -145,6 +146,7 @@ void pci_config_anonymous(uint8_t *config, size_t length);	/* without its serial
 
 /* device_kind.c */
 void device_kind(struct device *d);
+bool device_is_softgpu(const struct device *d);
 const char *device_kind_label(enum device_kind kind);
 
 /* names.c: fills the titles from pci.ids.  0 or -ENOMEM; without the file the numbers are the title. */

@@ -42,6 +42,7 @@ static void json_device(struct json_object *o, const struct machine *m, const st
 	snprintf(id, sizeof(id), "%04x:%04x", d->vendor, d->device);
 	json_text(o, "id", id);
 	text_or_null(o, "known_as", d->known_as);
+	json_truth(o, "software", d->software);
 	text_or_null(o, "driver", d->driver);
 	json_text(o, "parent", d->parent >= 0 ? m->devices[d->parent].name : NULL);
 	text_or_null(o, "host_bridge", d->host);

@@ -40,8 +40,8 @@ static void device_words(const struct machine *m, const struct device *d, const 
 	char bars[160];
 
 	printf("%s  %s  %s", d->label, d->name, d->title);
-	if (*d->known_as)
-		printf(" (%s)", d->known_as);
+	if (*d->known_as || d->software)
+		printf(" (%s%s%s)", d->known_as, *d->known_as && d->software ? ", " : "", d->software ? "software" : "");
 	link_words(m, d);
 	printf("\n%sBARs %s; driver %s", indent, bars_text(d, bars), *d->driver ? d->driver : "none");
 	if (d->group >= 0)

@@ -280,3 +280,29 @@ int ibv_dereg_mr(struct verbs_mr *mr)
 	memset(mr, 0, sizeof(*mr));
 	return gone();
 }
+
+/* What providers call: the MR is the caller's, its handle is what names it here. */
+int ibv_cmd_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access, struct verbs_mr *mr, void *attributes)
+{
+	struct verbs_mr *made;
+
+	(void)pd;
+	(void)attributes;
+	if (fake.kernel_error >= 0)
+		return fake.kernel_error ? fake.kernel_error : EOPNOTSUPP;
+	if (offset || fcntl(fd, F_GETFD) < 0)
+		return EINVAL;
+	made = region((void *)(uintptr_t)iova, length, access);
+	if (!made)
+		return ENOMEM;
+	fake.past++;
+	mr->handle = (uint32_t)((struct region *)made - regions);
+	mr->lkey = made->lkey;
+	mr->rkey = made->rkey;
+	return 0;
+}
+
+int ibv_cmd_dereg_mr(struct verbs_mr *mr)
+{
+	return ibv_dereg_mr(&regions[mr->handle].mr);
+}

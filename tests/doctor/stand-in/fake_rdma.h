@@ -21,8 +21,9 @@ struct fake_rdma {
 	char *not_host;		/* one such region, and its length */
 	unsigned long not_host_length;
 	int dmabuf_error;
+	int kernel_error;	/* of dma-bufs that are registered past the provider; 0: EOPNOTSUPP, -1: none */
 	int create_error;	/* of queue pairs */
-	int transfers, live, dmabufs;	/* counted; live: objects that were not given back */
+	int transfers, live, dmabufs, past;	/* counted; past: dma-bufs that no provider registered; live: objects that were not given back */
 };
 
 struct fake_rdma *fake_rdma(void);

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+/*
+ * adapters.c - see adapters.h.
+ *
+ * Whether a driver imports dma-bufs depends on the kernel (bnxt_re of 6.1 does not, that of 6.12 does), so its symbols are
+ * asked.  Whether it may get peer memory, the core decides: this project's by its table, a vendor's by the vendor's drivers.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../peermem/core/known_drivers.h"
+#include "adapters.h"
+
+/* Adapters whose RDMA driver is another module than the one that has the PCI function. */
+static const char *const rdma_drivers[][2] = {
+	{ "mlx5_core", "mlx5_ib" }, { "mlx4_core", "mlx4_ib" }, { "bnxt_en", "bnxt_re" }, { "ice", "irdma" }, { "i40e", "irdma" },
+	{ "mana", "mana_ib" }, { "cxgb4", "iw_cxgb4" }, { "qede", "qedr" }, { "hns3", "hns_roce_hw_v2" }, { "ionic", "ionic_rdma" },
+};
+
+static void set(char *to, size_t size, const char *from)
+{
+	snprintf(to, size, "%s", from);
+}
+
+static bool has_device(struct doctor *d, const struct device *f, const char *name)
+{
+	const char *names;
+	char path[128];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "%s/infiniband", f->name);
+	if (tree_list(d->tree, path, &names))
+		return false;
+	while (*names && strcmp(names, name))
+		names = tree_next(names);
+	return *names;
+}
+
+void adapter_read(struct doctor *d, const char *name, struct adapter *a)
+{
+	char path[192], netdev[32];
+
+	*a = (struct adapter){ 0 };
+	set(a->name, sizeof(a->name), name);
+	for (unsigned int i = 0; i < d->machine->count && !a->function; i++) {
+		const struct device *f = &d->machine->devices[i];
+
+		if (f->kind == DEVICE_NIC && has_device(d, f, name))
+			a->function = f;
+	}
+	/* Only rxe has this file: the name of the network device below it. */
+	snprintf(path, sizeof(path), INFINIBAND "/%s/parent", a->name);
+	if (!tree_word(d->tree, path, netdev, sizeof(netdev))) {
+		a->software = true;
+		set(a->driver, sizeof(a->driver), a->function ? "peerdma_hca" : module_loaded(d, "peerdma_hca") ? "peerdma_hca" : "rdma_rxe");
+		return;
+	}
+	if (!a->function) {
+		const char *target;
+
+		snprintf(path, sizeof(path), INFINIBAND "/%s", a->name);
+		a->software = !tree_link(d->tree, path, &target) && strstr(target, "/virtual/");
+		return;
+	}
+	set(a->driver, sizeof(a->driver), a->function->driver);
+	for (size_t i = 0; i < sizeof(rdma_drivers) / sizeof(rdma_drivers[0]); i++) {
+		if (!strcmp(a->function->driver, rdma_drivers[i][0]))
+			set(a->driver, sizeof(a->driver), rdma_drivers[i][1]);
+	}
+}
+
+static void answer(struct adapter_answer *out, enum answer is, const char *source, const char *remedy)
+{
+	out->answer = is;
+	out->remedy = remedy;
+	set(out->source, sizeof(out->source), source);
+}
+
+#define OTHER_FUNCTION "use an adapter that is a PCI function (in software: peerdma_hca on a network device that is one)"
+
+/* What reaches no memory of devices at all. */
+static bool no_function(const struct adapter *a, struct adapter_answer *out)
+{
+	if (a->function || !a->software)
+		return false;
+	answer(out, ANSWER_NO, INFINIBAND, OTHER_FUNCTION);
+	snprintf(out->why, sizeof(out->why), "%s is no PCI function: it reaches host memory only", a->name);
+	return true;
+}
+
+static bool no_driver(const struct adapter *a, struct adapter_answer *out)
+{
+	if (*a->driver)
+		return false;
+	answer(out, ANSWER_UNKNOWN, INFINIBAND, NULL);
+	snprintf(out->why, sizeof(out->why), "which driver %s has is not known", a->name);
+	return true;
+}
+
+void adapter_dmabuf(struct doctor *d, const struct adapter *a, struct adapter_answer *out)
+{
+	*out = (struct adapter_answer){ 0 };
+	if (no_function(a, out) || no_driver(a, out))
+		return;
+	answer(out, driver_imports_dmabuf(d, a->driver), "/proc/kallsyms", NULL);
+	if (out->answer == ANSWER_UNKNOWN) {
+		snprintf(out->why, sizeof(out->why), "the symbols cannot be read, so whether %s imports dma-bufs is not known", a->driver);
+		return;
+	}
+	snprintf(out->why, sizeof(out->why), "%s has %s function that registers dma-bufs", a->driver, out->answer == ANSWER_YES ? "a" : "no");
+	if (out->answer == ANSWER_NO)
+		out->remedy = "a newer kernel's driver may import dma-bufs (bnxt_re and irdma of 6.1 do not, those of 6.12 do); else peer memory";
+}
+
+/* Among the names that the administrator gave the core: "NAME,NAME+inval". */
+static bool was_added(struct doctor *d, const char *driver, bool *can_stop)
+{
+	char names[128];
+	size_t length;
+
+	if (tree_word(d->tree, "/sys/module/" PEER_CORE "/parameters/drivers", names, sizeof(names)))
+		return false;
+	for (const char *s = names; *s; s += length + (s[length] == ',')) {
+		size_t name = strcspn(s, ",+");
+
+		length = strcspn(s, ",");
+		if (name != strlen(driver) || strncmp(s, driver, name))
+			continue;
+		*can_stop = s[name] == '+';
+		return true;
+	}
+	return false;
+}
+
+static bool is_known(const char *driver, bool *can_stop)
+{
+	for (size_t i = 0; i < sizeof(known_drivers) / sizeof(known_drivers[0]); i++) {
+		if (!strcmp(known_drivers[i].name, driver)) {
+			*can_stop = known_drivers[i].can_stop;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A client for adapters that cannot be stopped: peerdma_peermem's and nvidia-peermem's names for it end so. */
+static bool is_persistent(const char *client)
+{
+	size_t length = strlen(client);
+
+	return length > 3 && !strcmp(client + length - 3, "_nc");
+}
+
+static void clients(struct doctor *d, bool *any, bool *persistent)
+{
+	const char *names;
+
+	*any = *persistent = false;
+	if (tree_list(d->tree, MEMORY_PEERS, &names))
+		return;
+	for (; *names; names = tree_next(names)) {
+		*any = true;
+		*persistent |= is_persistent(names);
+	}
+}
+
+static void by_our_core(struct doctor *d, const struct adapter *a, struct adapter_answer *out)
+{
+	bool can_stop = false, any, persistent;
+
+	if (!is_known(a->driver, &can_stop) && !was_added(d, a->driver, &can_stop)) {
+		answer(out, ANSWER_NO, PEER_CORE,
+		       "use dma-bufs; or, if the driver's source uses no page of a umem, load " PEER_CORE " with drivers=NAME");
+		snprintf(out->why, sizeof(out->why), "%s is not in the core's table: it may need struct pages", a->driver);
+		return;
+	}
+	clients(d, &any, &persistent);
+	answer(out, any && (can_stop || persistent) ? ANSWER_YES : ANSWER_NO, PEER_CORE,
+	       !any ? "modprobe peerdma_peermem" : "reload peerdma_peermem with persistent=1, and deregister memory before it is freed");
+	snprintf(out->why, sizeof(out->why), "the core gives %s peer memory%s", a->driver,
+		 !any ? ", but no client is registered" : can_stop ? " that can be revoked" : persistent ? " that stays" :
+		 " that stays, but the client has only memory that can be revoked");
+	if (out->answer == ANSWER_YES)
+		out->remedy = NULL;
+}
+
+/* Of drivers beside a vendor's core only those that come with it call it. */
+static void by_vendor(struct doctor *d, const struct adapter *a, struct adapter_answer *out)
+{
+	char version[64];
+	bool with_it = !tree_word(d->tree, "/sys/module/mlx5_core/version", version, sizeof(version)) && !strncmp(a->driver, "mlx5_ib", 8);
+
+	answer(out, with_it ? ANSWER_YES : ANSWER_UNKNOWN, "/proc/kallsyms", NULL);
+	snprintf(out->why, sizeof(out->why), "a vendor's core: %s%s", a->driver,
+		 with_it ? " comes with it" : " asks it about memory only if it was built for it");
+}
+
+void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answer *out)
+{
+	*out = (struct adapter_answer){ 0 };
+	if (no_function(a, out) || no_driver(a, out))
+		return;
+	switch (kernel_symbol(d, PEER_REGISTER)) {
+	case ANSWER_YES:
+		if (module_loaded(d, PEER_CORE))
+			by_our_core(d, a, out);
+		else
+			by_vendor(d, a, out);
+		break;
+	case ANSWER_NO:
+		answer(out, ANSWER_NO, "/proc/kallsyms", "modprobe peerdma_peermem (for development), or install DOCA-OFED; or use dma-bufs");
+		set(out->why, sizeof(out->why), "this RDMA core takes no peer-memory clients: no " PEER_REGISTER);
+		break;
+	case ANSWER_UNKNOWN:
+		answer(out, ANSWER_UNKNOWN, "/proc/kallsyms", NULL);
+		set(out->why, sizeof(out->why), "the symbols cannot be read, so whether the RDMA core takes clients is not known");
+		break;
+	}
+}
+
+enum answer adapters_import_dmabuf(struct doctor *d)
+{
+	enum answer best = ANSWER_NO;
+	struct adapter_answer one;
+	struct adapter a;
+	const char *names;
+
+	/* Without a device nothing refuses: that there is none, another finding says. */
+	if (tree_list(d->tree, INFINIBAND, &names) || !*names)
+		return ANSWER_YES;
+	for (; *names; names = tree_next(names)) {
+		adapter_read(d, names, &a);
+		adapter_dmabuf(d, &a, &one);
+		if (one.answer == ANSWER_YES)
+			return ANSWER_YES;
+		if (one.answer == ANSWER_UNKNOWN)
+			best = ANSWER_UNKNOWN;
+	}
+	return best;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * adapters.h - RDMA devices: what drives them, and which memory besides the host's their driver takes.
+ */
+#ifndef PEERDMA_ADAPTERS_H
+#define PEERDMA_ADAPTERS_H
+
+#include "doctor.h"
+
+#define INFINIBAND	"/sys/class/infiniband"
+#define MEMORY_PEERS	"/sys/kernel/mm/memory_peers"
+#define PEER_REGISTER	"ib_register_peer_memory_client"
+#define PEER_CORE	"peerdma_peer_core"
+
+struct adapter {
+	char name[64];			/* "mlx5_0" */
+	const struct device *function;	/* NULL: it is no PCI function's, or not one that is shown */
+	char driver[32];		/* the module that is its RDMA driver; "" not known */
+	bool software;			/* a program that carries data as an adapter does */
+};
+void adapter_read(struct doctor *d, const char *name, struct adapter *out);
+
+/* Does its driver take this?  why: what was seen; remedy: what to change, NULL if it does or nothing is known to help. */
+struct adapter_answer {
+	enum answer answer;
+	char source[64], why[160];
+	const char *remedy;
+};
+void adapter_dmabuf(struct doctor *d, const struct adapter *a, struct adapter_answer *out);
+void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answer *out);
+
+/* Of all adapters here: YES if one imports dma-bufs, or there is none. */
+enum answer adapters_import_dmabuf(struct doctor *d);
+
+#endif
