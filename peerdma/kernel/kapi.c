@@ -32,8 +32,8 @@ static struct peerdma_pin *new_pin(const struct peerdma_client_ops *ops, void *p
 	return pin;
 }
 
-struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 length, u32 flags,
-				      const struct peerdma_client_ops *ops, void *priv)
+static __always_inline struct peerdma_pin *pin_by(u64 token, u32 va_space, u64 addr, u64 length, u32 flags,
+						  const struct peerdma_client_ops *ops, void *priv)
 {
 	struct peerdma_pin *pin;
 	int err;
@@ -61,12 +61,18 @@ struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 len
 	__module_get(ops->owner);
 	return pin;
 }
+
+struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 length, u32 flags,
+				      const struct peerdma_client_ops *ops, void *priv)
+{
+	return pin_by(token, va_space, addr, length, flags, ops, priv);
+}
 EXPORT_SYMBOL_GPL(peerdma_pin_token);
 
 struct peerdma_pin *peerdma_pin_user(u64 addr, u64 length, u32 flags,
 				     const struct peerdma_client_ops *ops, void *priv)
 {
-	return peerdma_pin_token(0, 0, addr, length, flags, ops, priv);
+	return pin_by(0, 0, addr, length, flags, ops, priv);
 }
 EXPORT_SYMBOL_GPL(peerdma_pin_user);
 
@@ -125,7 +131,7 @@ static struct peerdma_mapping *map_by(struct peerdma_pin *pin, struct device *de
 				      const struct peerdma_made_ops *ops)
 {
 	struct peerdma_map *map;
-	int err = peerdma_map_reach(pin, dev, false) ?: peerdma_maps_lock(pin, dev, dir);
+	int err = peerdma_maps_lock_for(pin, dev, dir);
 
 	if (err)
 		return ERR_PTR(err);

@@ -180,22 +180,3 @@ void peerdma_made_down_all(struct peerdma_pin *pin)
 		if (made->gone)
 			unlink(made);
 }
-
-/* ---- the locks around mappings ---- */
-
-int peerdma_maps_lock(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
-{
-	lockdep_assert(READ_ONCE(pin->state) != PIN_NEW);
-	if (unlikely(pin->import))
-		return pin->import->lock(pin, dev, dir);
-	mutex_lock_nested(&pin->lock, peerdma_pin_revocable(pin) ? 0 : PIN_LOCK_LASTING);
-	return 0;
-}
-
-void peerdma_maps_unlock(struct peerdma_pin *pin)
-{
-	if (unlikely(pin->import))
-		pin->import->unlock(pin);
-	else
-		mutex_unlock(&pin->lock);
-}

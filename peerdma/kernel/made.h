@@ -10,8 +10,22 @@
  * mapping; of a pin that is not NEW.  dev: the device that a mapping is to be made for, NULL if none.  A negative
  * errno: it cannot be mapped, nothing is locked; never when dev is NULL.
  */
-int peerdma_maps_lock(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir);
-void peerdma_maps_unlock(struct peerdma_pin *pin);
+static inline int peerdma_maps_lock(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+{
+	lockdep_assert(READ_ONCE(pin->state) != PIN_NEW);
+	if (unlikely(pin->import))
+		return pin->import->lock(pin, dev, dir);
+	mutex_lock_nested(&pin->lock, peerdma_pin_revocable(pin) ? 0 : PIN_LOCK_LASTING);
+	return 0;
+}
+
+static inline void peerdma_maps_unlock(struct peerdma_pin *pin)
+{
+	if (unlikely(pin->import))
+		pin->import->unlock(pin);
+	else
+		mutex_unlock(&pin->lock);
+}
 
 /*
  * Something is being made from a pin: is charged to the calling process's user, and refused

@@ -19,20 +19,26 @@
  * DMA API would bounce RAM through a buffer, which is no good for a mapping
  * that lives on, and warn about bus addresses.
  */
-static int check_reach(struct device *dev, phys_addr_t phys, u64 length)
+static __always_inline int check_reach(struct device *dev, bool translated, phys_addr_t phys, u64 length)
 {
 	u64 last = phys + length - 1;
 
-	if (!peerdma_translated(dev) && last > min_not_zero(dma_get_mask(dev), dev->bus_dma_limit)) {
+	if (!translated && last > min_not_zero(dma_get_mask(dev), dev->bus_dma_limit)) {
 		dev_dbg(dev, "cannot address %#llx: raise its DMA mask or use an IOMMU\n", last);
 		return -EOPNOTSUPP;
 	}
 	return 0;
 }
 
-static int grow(struct peerdma_map *map)
+static void free_segments(struct peerdma_map *map)
 {
-	u32 room = map->segs_room ? 2 * map->segs_room : 4;
+	if (unlikely(map->segs != map->few))
+		kvfree(map->segs);
+}
+
+static noinline int grow(struct peerdma_map *map)
+{
+	u32 room = 2 * map->segs_room;
 	struct peerdma_segment *segs;
 
 	if (room < map->segs_room)
@@ -40,9 +46,8 @@ static int grow(struct peerdma_map *map)
 	segs = kvmalloc_array(room, sizeof(*segs), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!segs)
 		return -ENOMEM;
-	if (map->nsegs)
-		memcpy(segs, map->segs, map->nsegs * sizeof(*segs));
-	kvfree(map->segs);
+	memcpy(segs, map->segs, map->nsegs * sizeof(*segs));
+	free_segments(map);
 	map->segs = segs;
 	map->segs_room = room;
 	return 0;
@@ -52,7 +57,7 @@ static int add_segment(struct peerdma_map *map, u64 addr, u64 length)
 {
 	int err;
 
-	if (map->nsegs == map->segs_room) {
+	if (unlikely(map->nsegs == map->segs_room)) {
 		err = grow(map);
 		if (err)
 			return err;
@@ -83,12 +88,30 @@ EXPORT_SYMBOL_GPL(peerdma_map_add);
  */
 #define MAP_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
+/* Has the provider said that the device reaches its memory? */
+static bool vouched(const struct peerdma_pin *pin, struct device *dev)
+{
+	const struct peerdma_provider *p = pin->provider;
+
+	return p->vouches && p->vouches(pin, dev);
+}
+
+static int find_path(const struct peerdma_map *map, phys_addr_t phys, u64 length, struct peerdma_path *path)
+{
+	struct device *dev = map->pub.dev;
+
+	/* No rule that a provider's word overrules refused what is known. */
+	if (likely(peerdma_path_known(phys, length, dev, path)))
+		return 0;
+	return peerdma_path_check(phys, length, dev, vouched(map->pub.pin, dev), path);
+}
+
 /*
  * A run of a pin at the addresses that the device has for it.  Behind an IOMMU, and for
  * memory of the machine itself, these are what the DMA API says; else those on the bus,
  * which differ from the CPU's where a host bridge has an offset.
  */
-static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length, bool vouched)
+static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length)
 {
 	struct device *dev = map->pub.dev;
 	struct peerdma_path path;
@@ -96,7 +119,7 @@ static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length, bool v
 	bool bus;
 	int err;
 
-	err = peerdma_path_check(phys, length, dev, vouched, &path);
+	err = find_path(map, phys, length, &path);
 	if (err)
 		return err;
 	bus = !path.translated && path.verdict != PEERDMA_PATH_MACHINE;
@@ -104,7 +127,7 @@ static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length, bool v
 	if (map->nsegs && bus != map->bus)
 		return -EOPNOTSUPP;
 	map->bus = bus;
-	err = check_reach(dev, phys + path.offset, length);
+	err = check_reach(dev, path.translated, phys + path.offset, length);
 	if (err)
 		return err;
 	if (bus)
@@ -123,22 +146,22 @@ static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length, bool v
 int peerdma_map_resource(struct peerdma_map *map)
 {
 	struct peerdma_pin *pin = map->pub.pin;
-	const struct peerdma_provider *p = pin->provider;
-	bool vouched = p->vouches && p->vouches(pin, map->pub.dev);
 	u64 offset = map->offset, end = offset + map->length, n;
 	phys_addr_t phys;
 	int err;
 
-	for (; offset < end; offset += n) {
+	for (;;) {
 		n = peerdma_pin_run(pin, offset, end - offset, &phys);
-		cond_resched();
-		err = map_run(map, phys, n, vouched);
+		err = map_run(map, phys, n);
 		if (err) {
 			peerdma_unmap_resource(map);
 			return err;
 		}
+		offset += n;
+		if (offset >= end)
+			return 0;
+		cond_resched();
 	}
-	return 0;
 }
 EXPORT_SYMBOL_GPL(peerdma_map_resource);
 
@@ -214,7 +237,7 @@ static int map_pages(struct peerdma_map *map)
 	for (at = map->offset; at < end; at += n) {
 		n = peerdma_pin_run(pin, at, end - at, &phys);
 		cond_resched();
-		err = check_reach(dev, phys, n);
+		err = check_reach(dev, peerdma_translated(dev), phys, n);
 		if (err)
 			return err;
 		count += DIV_ROUND_UP_ULL(n, most);
@@ -257,7 +280,6 @@ free_table:
 	return err;
 }
 
-/* Those with peerdma_runs_ops have no use for an sg_table. */
 static int map_device(struct peerdma_map *map)
 {
 	struct peerdma_provider *p = map->pub.pin->provider;
@@ -267,7 +289,7 @@ static int map_device(struct peerdma_map *map)
 		return map_pages(map);
 
 	err = p->dma_map ? p->dma_map(map) : peerdma_map_resource(map);
-	if (err || map->made.ops == &peerdma_runs_ops)
+	if (err || map->made.ops->runs_only)
 		return err;
 	err = fill_sgt(map);
 	if (err && p->dma_unmap)
@@ -293,7 +315,8 @@ static void take_down(struct peerdma_map *map)
 {
 	trace_peerdma_unmap(map->made.pin, map);
 	unmap_device(map);
-	peerdma_made_stale(&map->made, map->pub.dev);
+	if (!map->bus)
+		peerdma_made_stale(&map->made, map->pub.dev);
 	atomic64_inc(&peerdma_stats.unmaps);
 }
 
@@ -312,14 +335,37 @@ static void map_down(struct peerdma_made *made)
 	peerdma_map_down(container_of(made, struct peerdma_map, made));
 }
 
+static struct peerdma_map *take_map(struct peerdma_pin *pin)
+{
+	lockdep_assert_held(&pin->lock);
+	/* Acquire: whoever gave it back is done with it. */
+	if (unlikely(smp_load_acquire(&pin->map_taken)))
+		return kzalloc(sizeof(pin->map), GFP_KERNEL_ACCOUNT);
+	pin->map_taken = true;
+	memset(&pin->map, 0, sizeof(pin->map));
+	return &pin->map;
+}
+
+static void give_map(struct peerdma_map *map)
+{
+	struct peerdma_pin *pin = map->pub.pin;
+
+	put_device(map->pub.dev);
+	/* Release: its next user may have it at once. */
+	if (likely(map == &pin->map))
+		smp_store_release(&pin->map_taken, false);
+	else
+		kfree(map);
+}
+
 void peerdma_map_free(struct peerdma_made *made)
 {
 	struct peerdma_map *map = container_of(made, struct peerdma_map, made);
 
-	put_device(map->pub.dev);
-	sg_free_table(&map->pub.sgt);
-	kvfree(map->segs);
-	kfree(map);
+	if (map->pub.sgt.sgl)
+		sg_free_table(&map->pub.sgt);
+	free_segments(map);
+	give_map(map);
 }
 
 const struct peerdma_made_ops peerdma_map_ops = {
@@ -330,6 +376,7 @@ const struct peerdma_made_ops peerdma_map_ops = {
 
 const struct peerdma_made_ops peerdma_runs_ops = {
 	.charge = CHARGE_MAPPINGS,
+	.runs_only = true,
 	.down = map_down,
 	.free = peerdma_map_free,
 };
@@ -343,7 +390,7 @@ static int check(const struct peerdma_pin *pin, struct device *dev, enum dma_dat
 		return -EPERM;
 	if (!dev->dma_mask)
 		return -EOPNOTSUPP;
-	return peerdma_pin_usable(pin);
+	return likely(pin->state == PIN_LIVE) ? 0 : peerdma_pin_usable(pin);
 }
 
 int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer)
@@ -370,6 +417,21 @@ int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer
 	return err;
 }
 
+int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+{
+	int err;
+
+	/* An import's lock attaches the device; and its provider is never asked. */
+	if (likely(!pin->import)) {
+		peerdma_maps_lock(pin, dev, dir);
+		if (likely(pin->state == PIN_LIVE && vouched(pin, dev)))
+			return 0;
+		peerdma_maps_unlock(pin);
+	}
+	err = peerdma_map_reach(pin, dev, false);
+	return err ?: peerdma_maps_lock(pin, dev, dir);
+}
+
 /* Its whole memory is in one BAR, or mapped by the provider, who is asked then. */
 int peerdma_map_path(struct peerdma_pin *pin, struct device *dev)
 {
@@ -382,7 +444,7 @@ int peerdma_map_path(struct peerdma_pin *pin, struct device *dev)
 	if (p->host || !p->page || (p->memory && p->memory(pin) != MEMORY_BAR))
 		return 0;
 	n = peerdma_pin_run(pin, 0, pin->pinned_length, &phys);
-	return peerdma_path_check(phys, n, dev, p->vouches && p->vouches(pin, dev), &path);
+	return peerdma_path_check(phys, n, dev, vouched(pin, dev), &path);
 }
 
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
@@ -396,7 +458,7 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	err = check(pin, dev, dir, offset, length);
 	if (err)
 		return ERR_PTR(err);
-	map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
+	map = take_map(pin);
 	if (!map)
 		return ERR_PTR(-ENOMEM);
 	map->pub.pin = pin;
@@ -404,10 +466,14 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	map->pub.dir = dir;
 	map->offset = offset;
 	map->length = length;
+	map->segs = map->few;
+	map->segs_room = ARRAY_SIZE(map->few);
 	/* On the list first: a mapping that fails half-way is flushed as any other. */
 	err = peerdma_made_enter(&map->made, pin, ops);
-	if (err)
-		goto free;
+	if (err) {
+		give_map(map);
+		return ERR_PTR(err);
+	}
 	err = map_device(map);
 	if (err) {
 		peerdma_made_stale(&map->made, dev);
@@ -418,9 +484,4 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	atomic64_inc(&peerdma_stats.maps);
 	trace_peerdma_map(pin, map);
 	return map;
-
-free:
-	put_device(dev);
-	kfree(map);
-	return ERR_PTR(err);
 }

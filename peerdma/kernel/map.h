@@ -5,29 +5,16 @@
 
 #include "pin.h"
 
-struct attached;
-
-struct peerdma_map {
-	struct peerdma_mapping pub;	/* first: what a driver sees */
-	struct peerdma_made made;
-	u64 offset;			/* of the range in the pin */
-	u64 length;
-	struct peerdma_segment *segs;
-	u32 nsegs;
-	u32 segs_room;
-	u32 handle;			/* file.c: in file->maps, or 0 */
-	bool live;			/* pin->lock: the device's addresses are valid */
-	bool bus;			/* they are bus addresses, of which no IOMMU knows */
-	bool lent;			/* pin->lock: export.c: an importer that is to let go has it */
-	bool late;			/* pin->lock: export.c: and has not done so in time */
-	struct attached *attached;	/* export.c */
-	void *priv;			/* the provider's */
-};
-
 /* Of drivers and programs.  An export's mappings have others. */
 extern const struct peerdma_made_ops peerdma_map_ops;
 /* The same without an sg_table, which costs an entry for each piece that the device takes. */
 extern const struct peerdma_made_ops peerdma_runs_ops;
+
+/*
+ * peerdma_map_reach() and peerdma_maps_lock().  Where the provider has said before that the device reaches its memory,
+ * it is not asked again.
+ */
+int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir);
 
 /*
  * For [offset, offset + length) of the pin, peerdma_maps_lock() held.  It ends by

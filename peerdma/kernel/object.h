@@ -55,6 +55,7 @@ struct peerdma_slots;
  */
 struct peerdma_made_ops {
 	enum peerdma_charge charge;
+	bool runs_only;			/* of a mapping: without an sg_table */
 	/*
 	 * No lock held; the pin is not LIVE any more, and nothing new is made from
 	 * it.  stop: start to let go.  settle: wait for that; taken: the memory is
@@ -77,6 +78,27 @@ struct peerdma_made {
 	struct device *stale;		/* pin->lock: may still use addresses that were taken down; a reference */
 	u32 pass;			/* pin->lock: of those that visit all */
 	bool gone;			/* pin->lock: its maker has ended it, the pin's end will free it */
+};
+
+struct attached;
+
+/* A pin made usable for one device: for user space, a driver or a dma-buf importer (map.h). */
+struct peerdma_map {
+	struct peerdma_mapping pub;	/* first: what a driver sees */
+	struct peerdma_made made;
+	u64 offset;			/* of the range in the pin */
+	u64 length;
+	struct peerdma_segment *segs;
+	u32 nsegs;
+	u32 segs_room;
+	u32 handle;			/* file.c: in file->maps, or 0 */
+	bool live;			/* pin->lock: the device's addresses are valid */
+	bool bus;			/* they are bus addresses, of which no IOMMU knows */
+	bool lent;			/* pin->lock: export.c: an importer that is to let go has it */
+	bool late;			/* pin->lock: export.c: and has not done so in time */
+	struct attached *attached;	/* export.c */
+	void *priv;			/* the provider's */
+	struct peerdma_segment few[2];	/* segs, where these are enough */
 };
 
 /*
@@ -154,6 +176,12 @@ struct peerdma_pin {
 	u32 wc_views;			/* view.c: CPU views that are write-combined */
 	u32 pass;
 	struct list_head made;		/* peerdma_made.node */
+	/*
+	 * Most pins are mapped once, and what is in the pin need not be allocated.  It is taken with
+	 * the lock held, and given back without.
+	 */
+	bool map_taken;
+	struct peerdma_map map;
 };
 
 /* Counters for INFO and debugfs. */

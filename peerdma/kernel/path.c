@@ -67,9 +67,9 @@ static void forget_all(void)
 	spin_unlock(&memo_lock);
 }
 
-/* path->translated is filled in.  Returns the generation for remember(), or 0 if it was found. */
-static u64 recall(const struct device *client, phys_addr_t phys, u64 length,
-		  struct peerdma_path *path)
+/* Returns the generation for remember(), or 0 if it was found: *path is filled in. */
+static __always_inline u64 recall(const struct device *client, phys_addr_t phys, u64 length,
+				  bool translated, struct peerdma_path *path)
 {
 	struct memo *memo = memos_of(client);
 	u64 generation;
@@ -78,7 +78,7 @@ static u64 recall(const struct device *client, phys_addr_t phys, u64 length,
 	spin_lock(&memo_lock);
 	generation = memo_generation + 1;
 	for (i = 0; i < MEMO_WAYS; i++) {
-		if (memo[i].client == client && memo[i].path.translated == path->translated &&
+		if (memo[i].client == client && memo[i].path.translated == translated &&
 		    peerdma_path_covers(&memo[i].path, phys, length)) {
 			*path = memo[i].path;
 			generation = 0;
@@ -363,22 +363,27 @@ out:
 		path->reason != PEERDMA_REASON_VOUCHED && dev_is_pci(client);
 }
 
+bool peerdma_path_known(phys_addr_t phys, u64 length, struct device *client, struct peerdma_path *path)
+{
+	return !recall(client, phys, length, peerdma_translated(client), path);
+}
+
 int peerdma_path_check(phys_addr_t phys, u64 length, struct device *client,
 		       bool vouched, struct peerdma_path *path)
 {
 	struct resource memory = DEFINE_RES_MEM(phys, length);
-	u64 generation;
+	bool translated = peerdma_translated(client);
+	u64 generation = recall(client, phys, length, translated, path);
 
+	if (!generation)
+		return 0;
 	*path = (struct peerdma_path) {
 		.reason = PEERDMA_REASON_MACHINE,
 		.verdict = PEERDMA_PATH_MACHINE,
-		.translated = peerdma_translated(client),
+		.translated = translated,
 		.first = memory.start,
 		.last = memory.end,
 	};
-	generation = recall(client, phys, length, path);
-	if (!generation)
-		return 0;
 	if (region_intersects(phys, length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
 	    REGION_INTERSECTS && find_path(&memory, client, vouched, path))
 		remember(client, path, generation);

@@ -47,6 +47,12 @@ struct peerdma_path {
 int peerdma_path_check(phys_addr_t phys, u64 length, struct device *client,
 		       bool vouched, struct peerdma_path *path);
 
+/*
+ * Is there a path that an earlier peerdma_path_check() found and remembered?  Then *path is it, as if found now.  Never
+ * sleeps.
+ */
+bool peerdma_path_known(phys_addr_t phys, u64 length, struct device *client, struct peerdma_path *path);
+
 /* Does an IOMMU translate for this device, that is: can it reach any address, and be kept from it? */
 bool peerdma_translated(struct device *dev);
 

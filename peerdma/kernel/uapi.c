@@ -341,8 +341,7 @@ static struct peerdma_segment *map_and_name(struct peerdma_file *file, struct pe
 	int err;
 
 	*handle = 0;
-	err = peerdma_map_reach(pin, &pdev->dev, false) ?:
-	      peerdma_maps_lock(pin, &pdev->dev, dir);
+	err = peerdma_maps_lock_for(pin, &pdev->dev, dir);
 	if (err)
 		return ERR_PTR(err);
 	map = peerdma_map_create(pin, &pdev->dev, dir, 0, pin->pinned_length, &peerdma_runs_ops);

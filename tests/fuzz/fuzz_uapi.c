@@ -165,23 +165,12 @@ int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf)
 	return err;
 }
 
-/* No pin here is an import: what these guard then is tested in the virtual machine. */
-int peerdma_maps_lock(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+/* No pin here is an import: what guards those is tested in the virtual machine. */
+int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
 {
-	(void)dev;
 	(void)dir;
+	MUST(!pin->lock.locked && dev == &pdev.dev);
 	mutex_lock(&pin->lock);
-	return 0;
-}
-
-void peerdma_maps_unlock(struct peerdma_pin *pin)
-{
-	mutex_unlock(&pin->lock);
-}
-
-int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer)
-{
-	MUST(!importer && !pin->lock.locked && dev == &pdev.dev);
 	return 0;
 }
 

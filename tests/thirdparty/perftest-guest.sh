@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # In the guest: perftest's programs in PROGRAMS on the software adapter, client and server.  perftest.sh runs this.
-# CUDA=1: they have CUDA's options; else PRELOAD gives them GPU memory.
+# CUDA=1: they have CUDA's options; else PRELOAD gives them GPU memory.  Of two guests the first has the servers and the
+# second the clients, and each checks its own end.
 set -u
 
 LD_LIBRARY_PATH=${LIBRARIES-}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -16,6 +17,11 @@ failed=0
 port=18600
 logs=$RESULTS/perftest
 mkdir -p "$logs"
+case ${GUESTS:-1}:${GUEST:-1} in
+1:*) ends="server client" ;;
+*:1) ends=server ;;
+*) ends=client ;;
+esac
 
 rdma_start
 load_modules softgpu nvidia peerdma peerdma_nvidia peerdma_peer_core peerdma_peermem
@@ -48,10 +54,12 @@ others() {
 	sed -n 's/^perftest-gpu: \([0-9]*\) of .*/\1/p' "$logs/$way-$program-$1" | grep . || echo 0
 }
 
-# try WAY PROGRAM WHO: both end with 0, have done all iterations, and the memory of WHO has been written.
-try() {
-	way=$1 program=$2
-	port=$((port + 1))
+has() {
+	case " $ends " in *" $1 "*) ;; *) return 1 ;; esac
+}
+
+# Returns when it listens, or has ended.
+start_server() {
 	one "$way" server 0x5a "$program" &
 	server=$!
 	listening=$(printf ':%04X [0-9A-F:]* 0A ' $port)
@@ -60,28 +68,43 @@ try() {
 		kill -0 $server 2>/dev/null || break
 		sleep 0.1
 	done
+}
+
+run_client() {
 	one "$way" client 0xa5 "$program" 10.99.0.1
 	client=$?
-	wait $server
-	server=$?
 	bytes=$size
 	case $program in *atomic*) bytes=8 ;; esac
 	ran=$(awk -v bytes=$bytes '$1 == bytes && NF > 3 { print $2 " iterations" }' "$logs/$way-$program-client")
-	why=
-	[ $client = 0 ] && [ $server = 0 ] || why="exit codes $client and $server"
+	[ $client = 0 ] || why="$why the client ends with $client"
 	case $ran in "$iterations "*) ;; *) why="$why not $iterations iterations: $ran" ;; esac
+}
+
+# try WAY PROGRAM WHO: both end with 0, have done all iterations, and the memory of WHO has been written.
+try() {
+	way=$1 program=$2 why= ran=
+	port=$((port + 1))
+	! has server || start_server
+	"$PEERDMA_VM/barrier" "$way-$program" || die "the other guest has ended"
+	! has client || run_client
+	! has server || wait $server || why="$why the server ends with $?"
 	if [ -z "${CUDA-}" ] && [ "$way" != host ]; then
 		least=$size
 		case $program in *atomic*) least=1 ;; esac
 		for who in $3; do
-			[ "$(others "$who")" -ge $least ] || why="$why $(others "$who") bytes written at the $who"
+			has "$who" || continue
+			written=$(others "$who")
+			ran="${ran:+$ran, }$written bytes written at the $who"
+			[ "$written" -ge $least ] || why="$why $written bytes written at the $who"
 		done
 	fi
 	if [ -z "$why" ]; then
-		echo "PASS $way $program: $ran"
+		echo "PASS $way $program: ${ran:-ended well}"
 	else
-		echo "FAIL $way $program: $why"
-		tail -n 5 "$logs/$way-$program-server" "$logs/$way-$program-client"
+		echo "FAIL $way $program:$why"
+		for end in $ends; do
+			tail -n 5 "$logs/$way-$program-$end"
+		done
 		failed=1
 	fi
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# perftest, unmodified, on the software GPU and the software RDMA adapter: in the virtual machine, client and server over
-# one adapter.
+# perftest, unmodified, on the software GPU and the software RDMA adapter: in one virtual machine, client and server over
+# one adapter; and in two, a GPU and an adapter each, with a wire between them.
 #
-#   [PERFTEST=/path/to/perftest] tests/thirdparty/perftest.sh
+#   [PERFTEST=/path/to/perftest] [GUESTS=1|2] tests/thirdparty/perftest.sh
 #
 # With a checkout it is built with CUDA, against softgpu's header and libraries, and run with --use_cuda=0 and
 # --use_cuda_dmabuf.  Without, the distribution's own programs are run, which know no CUDA: perftest-gpu.c gives them GPU
@@ -54,5 +54,12 @@ else
 	set -- --env PROGRAMS="$programs/usr/bin" --env LIBRARIES="$(echo "$programs"/usr/lib/*-linux-gnu)" \
 		--env PRELOAD="$place/perftest-gpu.so"
 fi
-guest perftest --nics 1 --cards 0 --iommu "${IOMMU:-on}" --env WAYS="${WAYS:-peer dmabuf}" "$@" -- \
+set -- --nics 1 --cards 0 --iommu "${IOMMU:-on}" --env WAYS="${WAYS:-peer dmabuf}" "$@" -- \
 	"$top/tests/thirdparty/perftest-guest.sh"
+for guests in ${GUESTS:-1 2}; do
+	say "client and server in $guests guest(s)"
+	case $guests in
+	1) guest perftest "$@" ;;
+	*) guest perftest-two --guests 2 "$@" ;;
+	esac
+done

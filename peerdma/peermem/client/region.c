@@ -22,14 +22,57 @@ struct region {
 	struct work_struct end;		/* of a region that was revoked */
 
 	spinlock_t lock;		/* guards what follows */
-	bool got;			/* get_pages has succeeded, and put_pages has not been called */
+	bool got;			/* get_pages has succeeded, and put_pages has not been called; set without the lock */
 	bool mapping;			/* dma_map is at work */
 	bool revoked;			/* the memory is gone, or goes when the revocation returns */
 	struct peerdma_mapping *map;	/* the adapter may be using it */
 	struct sg_table table;		/* what dma_map gave to the core: ours to free */
+	struct scatterlist one;		/* its entry, if it has only one */
 };
 
 static struct workqueue_struct *ends;
+
+/* ---- allocation ---- */
+
+/*
+ * Programs that cannot cache registrations make and end one for each message: so each processor keeps one region for the
+ * next; not on kernels that look for use after free.  Not accounted: the next may be another user's.
+ */
+static DEFINE_PER_CPU(struct region *, spare);
+
+static struct region *region_alloc(void)
+{
+	struct region *r = this_cpu_xchg(spare, NULL);
+
+	if (unlikely(!r)) {
+		r = kmalloc(sizeof(*r), GFP_KERNEL);
+		if (!r)
+			return NULL;
+		spin_lock_init(&r->lock);
+	}
+	r->got = false;
+	r->mapping = false;
+	r->revoked = false;
+	r->map = NULL;
+	r->table.sgl = NULL;
+	return r;
+}
+
+static void region_free(struct region *r)
+{
+	if (!IS_ENABLED(CONFIG_KASAN))
+		r = this_cpu_xchg(spare, r);
+	if (unlikely(r))
+		kfree(r);
+}
+
+static void free_spares(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		kfree(per_cpu(spare, cpu));
+}
 
 /* ---- the memory goes away ---- */
 
@@ -117,13 +160,12 @@ int peermem_acquire(const struct peermem_client *client, unsigned long addr, siz
 	/* Cores may ask before they have told the handle, without which there is no invalidating. */
 	if (!client->persistent && !smp_load_acquire(&client->handle))
 		return 0;
-	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+	r = region_alloc();
 	if (!r)
 		return -ENOMEM;
 	r->client = client;
 	r->start = addr & PAGE_MASK;
 	r->length = PAGE_ALIGN(end) - r->start;
-	spin_lock_init(&r->lock);
 	pin = pin_range(r);
 	if (IS_ERR(pin)) {
 		int err = PTR_ERR(pin);
@@ -133,7 +175,7 @@ int peermem_acquire(const struct peermem_client *client, unsigned long addr, siz
 			err = 0;
 		else
 			explain(r, err);
-		kfree(r);
+		region_free(r);
 		return err;
 	}
 	r->pin = pin;
@@ -149,32 +191,35 @@ static void end_region(struct work_struct *work)
 	if (r->map)
 		peerdma_unmap(r->map);
 	peerdma_unpin(r->pin);
-	kfree(r);
+	region_free(r);
 }
 
-/* A core with INVALIDATE_UNMAPS has not called put_pages, of a region that was invalidated. */
-static void free_table(struct region *r)
+/* Also where nothing was mapped. */
+static void put_table(struct region *r)
 {
 	struct sg_table table;
+	bool many;
 
 	spin_lock(&r->lock);
-	table = r->table;
-	r->table = (struct sg_table){ };
+	many = r->table.sgl && r->table.sgl != &r->one;
+	if (unlikely(many))
+		table = r->table;
+	r->table.sgl = NULL;
 	r->got = false;
 	spin_unlock(&r->lock);
-	sg_free_table(&table);
+	if (unlikely(many))
+		sg_free_table(&table);
 }
 
 void peermem_release(void *region)
 {
 	struct region *r = region;
-	bool revoked;
 
-	free_table(r);
-	spin_lock(&r->lock);
-	revoked = r->revoked;
-	spin_unlock(&r->lock);
-	if (revoked) {
+	/* A core with INVALIDATE_UNMAPS has not called put_pages, of a region that was invalidated. */
+	if (unlikely(r->got))
+		put_table(r);
+	/* Acquire: what the revocation found in the region it found before. */
+	if (unlikely(smp_load_acquire(&r->revoked))) {
 		INIT_WORK(&r->end, end_region);
 		queue_work(ends, &r->end);
 		return;
@@ -182,7 +227,7 @@ void peermem_release(void *region)
 	/* A revocation that begins now finds nothing mapped, and asks the core nothing. */
 	WARN_ON(r->map);
 	peerdma_unpin(r->pin);
-	kfree(r);
+	region_free(r);
 }
 
 /* ---- between the two ---- */
@@ -191,22 +236,17 @@ int peermem_get_pages(unsigned long addr, size_t size, int write, int force, str
 		      void *region, u64 core_context)
 {
 	struct region *r = region;
-	int err = 0;
 
 	if (addr < r->start || size > r->length || addr - r->start > r->length - size)
 		return -EINVAL;
-	spin_lock(&r->lock);
-	if (r->revoked)
-		err = -EFAULT;
-	else if (r->got)
-		err = -EBUSY;
-	else
-		r->got = true;
-	spin_unlock(&r->lock);
+	/* A revocation that is not seen here is by dma_map. */
+	if (READ_ONCE(r->revoked))
+		return -EFAULT;
+	if (xchg(&r->got, true))
+		return -EBUSY;
 	/* No revocation reads it before there is a mapping. */
-	if (!err)
-		r->context = core_context;
-	return err;
+	r->context = core_context;
+	return 0;
 }
 
 /* An entry's length is 32 bits wide. */
@@ -243,18 +283,34 @@ static u32 next_entry(struct walk *w, u64 *addr)
 	return n;
 }
 
+static void set_entry(struct scatterlist *sg, u64 addr, u32 length)
+{
+	sg_set_page(sg, NULL, length, 0);
+	sg_dma_address(sg) = addr;
+	sg_dma_len(sg) = length;
+}
+
 /*
  * The adapter's addresses for the pages of the region, in a table that the core may write to and the client frees.
  * Adapters have page tables, and no limit of a piece's length.  -EFAULT: a revocation takes the mapping down.
  */
-static int fill_table(const struct region *r, struct peerdma_mapping *map, struct sg_table *table)
+static int fill_table(struct region *r, struct peerdma_mapping *map, struct sg_table *table)
 {
-	struct walk w = walk_of(r, map);
+	u64 addr, skip = peerdma_pin_offset(r->pin);
+	u64 length = peerdma_mapping_run(map, 0, &addr);
 	struct scatterlist *sg;
 	unsigned int i, n = 0;
-	u64 addr;
+	struct walk w;
 	int err;
 
+	if (likely(length >= skip + r->length && r->length <= ENTRY_MAX)) {
+		/* Anew: the core may have written to it. */
+		sg_init_table(&r->one, 1);
+		set_entry(&r->one, addr + skip, r->length);
+		*table = (struct sg_table){ .sgl = &r->one, .nents = 1, .orig_nents = 1 };
+		return 0;
+	}
+	w = walk_of(r, map);
 	while (next_entry(&w, &addr))
 		n++;
 	if (w.left)
@@ -264,11 +320,9 @@ static int fill_table(const struct region *r, struct peerdma_mapping *map, struc
 		return err;
 	w = walk_of(r, map);
 	for_each_sgtable_sg(table, sg, i) {
-		u32 length = next_entry(&w, &addr);
+		u32 part = next_entry(&w, &addr);
 
-		sg_set_page(sg, NULL, length, 0);
-		sg_dma_address(sg) = addr;
-		sg_dma_len(sg) = length;
+		set_entry(sg, addr, part);
 	}
 	return 0;
 }
@@ -332,7 +386,8 @@ int peermem_dma_map(struct sg_table *sg_head, void *region, struct device *dev, 
 	}
 	err = end_mapping(r, map, &table);
 	if (err) {
-		sg_free_table(&table);
+		if (table.sgl != &r->one)
+			sg_free_table(&table);
 		goto unmap;
 	}
 	*sg_head = table;
@@ -361,7 +416,7 @@ int peermem_dma_unmap(struct sg_table *table, void *region, struct device *dev)
 
 void peermem_put_pages(struct sg_table *table, void *region)
 {
-	free_table(region);
+	put_table(region);
 	*table = (struct sg_table){ };
 }
 
@@ -382,4 +437,5 @@ int peermem_regions_init(void)
 void peermem_regions_exit(void)
 {
 	destroy_workqueue(ends);
+	free_spares();
 }

@@ -168,6 +168,9 @@ static inline void mutex_lock(struct mutex *m)
 	MUST(!m->locked++);
 }
 
+#define mutex_lock_nested(m, class)	mutex_lock(m)
+#define lockdep_assert(condition)	((void)0)
+
 static inline void mutex_unlock(struct mutex *m)
 {
 	MUST(!--m->locked);
