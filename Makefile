@@ -212,7 +212,7 @@ check-debug: user debug-kernel
 
 check-more: user modules-all
 	@vm/deps.sh check
-	@tests/run --more vm/doctor
+	@tests/run --more vm/doctor vm/documents
 
 # On this machine's GPU, with NVIDIA's driver: docs/real-gpu.md.
 check-gpu: user

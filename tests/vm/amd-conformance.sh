@@ -5,7 +5,7 @@
 # callback and without; beside the NVIDIA personality; and it notices what is wrong.
 # vm-allow: ^amdgpu: a client calls put_pages in that
 # vm-allow: ^amdgpu: get_pages\(.*not whole pages
-# vm: --timeout 300 --cards 1
+# vm-more: --timeout 300 --cards 1
 # vm: --timeout 300 --cards 1 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"

@@ -5,7 +5,7 @@
 # revokes at every step.
 # vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
 # vm-allow: ^dmabuf_mover: .* has not let go within (50|100) ms
-# vm: --timeout 400 --cards 1 --allow ^dmabuf_mover:.*somebody.wrote
+# vm-more: --timeout 400 --cards 1 --allow ^dmabuf_mover:.*somebody.wrote
 # vm: --timeout 400 --cards 1 --iommu on --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"

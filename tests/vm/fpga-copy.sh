@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # fpga-copy: every pair of ends, files, bounce buffers, revocation, exit codes.
-# vm: --cards 2 --gpus 2
+# vm-more: --cards 2 --gpus 2
 # vm: --cards 2 --gpus 2 --iommu on --kernel 6.12 --topology switch
 
 . "$TOP/tests/vm/lib.sh"

@@ -15,7 +15,7 @@
 # vm-more: --cards 4 --kernel 6.12 --topology sockets --gpus 2
 #
 # By a dma-buf, and with memory of the host's. And with AMD's on one side.
-# vm: --cards 1 --kernel 6.12 --env MAKES=dmabuf,host
+# vm-more: --cards 1 --kernel 6.12 --env MAKES=dmabuf,host
 # vm-more: --cards 1 --kernel 6.12 --iommu pt --env MAKES=dmabuf,host
 # vm: --cards 4 --kernel 6.12 --iommu on --gpus 2 --env MAKES=amd,nvidia
 # With Tegra's on both, or on one; and by the dma-bufs of both makes.

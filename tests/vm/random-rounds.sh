@@ -13,7 +13,7 @@
 # vm-allow: ^nvidia: client peerdma_nvidia: put_pages\(0x[0-9a-f]+\) (in another process|by a token)
 # vm-allow: ^nvidia: client peerdma_nvidia: the free callback of 0x[0-9a-f]+ ends without
 # vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=120
-# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=80 --kernel 6.12 --iommu on
+# vm-more: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=80 --kernel 6.12 --iommu on
 #
 # And with Tegra's interface instead of the desktop's.
 # vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=100 --kernel 6.12 --env TEGRA=--tegra

@@ -3,7 +3,7 @@
 #
 # The user libraries' tests (tests/user) on the module instead of in process.
 # vm: --timeout 600 --gpus 2
-# vm: --timeout 600 --gpus 1 --kernel 6.12 --iommu on
+# vm-more: --timeout 600 --gpus 1 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"
 
