@@ -159,6 +159,7 @@ int child_pin_buffer(struct child *c, struct buffer *b, struct held *h)
 	h->handle = p.handle;
 	h->slot = p.slot;
 	h->generation = p.generation;
+	h->made = ++c->pins_made;
 	h->device = true;
 	h->buffer = b;
 	h->unsure = b->wild;

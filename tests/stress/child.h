@@ -51,6 +51,7 @@ struct buffer {
 struct held {
 	uint32_t handle;	/* 0: none */
 	uint32_t slot, generation;
+	unsigned int made;		/* counts this child's pins: a handle may have gone to a later one */
 	struct area *area;	/* NULL when freed */
 	struct buffer *buffer;	/* it is of a dma-buf: no view, no dma-buf of its own */
 	bool device, persistent;
@@ -76,6 +77,7 @@ struct child {
 	struct buffer buffers[BUFFERS];
 	struct buffer dropped;	/* what pins are of whose dma-buf the child has closed */
 	struct held pins[PINS];
+	unsigned int pins_made;
 	bool churn;		/* modules come and go meanwhile */
 	volatile bool race;	/* another thread does something now */
 	uint32_t fpga_percent;

@@ -245,7 +245,7 @@ static bool is_replaced(const struct child *c, const struct held *h)
 	int i;
 
 	for (i = 0; i < PINS; i++)
-		if (c->pins[i].handle == h->handle && c->pins[i].generation > h->generation)
+		if (c->pins[i].handle == h->handle && c->pins[i].made > h->made)
 			return true;
 	return false;
 }

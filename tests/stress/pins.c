@@ -116,6 +116,7 @@ int child_pin(struct child *c, struct area *a, struct held *h)
 	h->handle = p.handle;
 	h->slot = p.slot;
 	h->generation = p.generation;
+	h->made = ++c->pins_made;
 	h->area = a;
 	h->device = a->device && (p.flags & PEERDMA_PIN_DEVICE || is_device(c, p.handle));
 	h->persistent = p.flags & PEERDMA_PIN_PERSISTENT;
