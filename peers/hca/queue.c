@@ -87,7 +87,8 @@ void hca_sq_take(struct rxe_qp *qp)
 	spin_lock_irqsave(&qp->sq.sq_lock, flags);
 	end = queue_get_producer(shared, QUEUE_TYPE_FROM_CLIENT) & q->index_mask;
 	at = q->buf->producer_index;
-	while (at != end && !queue_full(q, QUEUE_TYPE_FROM_CLIENT)) {
+	/* Acquires what hca_sq_done() has released: the completer reads the request no more. */
+	while (at != end && !queue_full(q, QUEUE_TYPE_FROM_ULP)) {
 		take(qp, queue_addr_from_index(q, at), queue_addr_from_index(shared, at));
 		at = queue_next_index(q, at);
 		/* After the request itself. */
