@@ -16,6 +16,12 @@ static bool is_dma_buf(const struct file *file)
 	return file && file_inode(file)->i_sb->s_magic == DMA_BUF_MAGIC;
 }
 
+/*
+ * From here on, vm_pgoff may be what DRM's exporters add to tell their mappings apart: it says nothing of where in the
+ * dma-buf a mapping begins.
+ */
+#define FAKE_OFFSETS	((0xFFFFFFFFUL >> PAGE_SHIFT) + 1)
+
 /* The dma-buf with a reference, and where in it the range begins. */
 static struct dma_buf *find(u64 addr, u64 length, u64 *offset)
 {
@@ -29,7 +35,7 @@ static struct dma_buf *find(u64 addr, u64 length, u64 *offset)
 		/* An adapter may write to what is registered, whatever for: the core does not say. */
 		if ((vma->vm_flags & (VM_SHARED | VM_WRITE)) != (VM_SHARED | VM_WRITE)) {
 			dmabuf = ERR_PTR(-EPERM);
-		} else if (length <= vma->vm_end - addr) {
+		} else if (length <= vma->vm_end - addr && vma->vm_pgoff < FAKE_OFFSETS) {
 			dmabuf = vma->vm_file->private_data;
 			get_file(dmabuf->file);
 			*offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) + addr - vma->vm_start;
