@@ -57,7 +57,7 @@ int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 {
 	char path[64];
 	struct stat st;
-	int seen, file, err;
+	int seen, file, err, seals;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/fd/%" PRIu32, pid, fd);
 	seen = open(path, O_PATH | O_CLOEXEC);
@@ -72,7 +72,8 @@ int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 	if (file < 0)
 		return file;
 	/* A file of such a name that could shrink would be a trap. */
-	if ((fcntl(file, F_GET_SEALS) & SEALS) != SEALS || fstat(file, &st)) {
+	seals = fcntl(file, F_GET_SEALS);
+	if (seals < 0 || (seals & SEALS) != SEALS || fstat(file, &st)) {
 		close(file);
 		return -EINVAL;
 	}
