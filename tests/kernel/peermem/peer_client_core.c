@@ -299,15 +299,14 @@ static int do_dma_map(struct region *r, struct peer_client_call *c)
 		r->table = table;
 		r->nmap = nmap;
 		r->mapped = true;
+		/* Before an invalidation may take the table away. */
+		c->nmap = nmap;
+		c->value = table_is_right(r, &c->bytes);
+		c->dma = sg_dma_address(table.sgl);
 	}
 	if (!r->locked)
 		up(&r->making);
-	if (err)
-		return err;
-	c->nmap = nmap;
-	c->value = table_is_right(r, &c->bytes);
-	c->dma = sg_dma_address(table.sgl);
-	return 0;
+	return err;
 }
 
 static void activate(struct region *r)
