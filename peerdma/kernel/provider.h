@@ -52,7 +52,7 @@ struct peerdma_provider {
 
 	/*
 	 * Is [pin->addr, ...) in this process memory of mine, as `get' would find?  No
-	 * lock of ours held.  NULL: nobody can tell without pinning.  Such providers are asked
+	 * lock of ours held.  NULL: only a pin tells.  Such providers are asked
 	 * for memory first, so that whoever else claims an address is found out.
 	 */
 	bool (*claims)(const struct peerdma_pin *pin);

@@ -113,7 +113,7 @@ static int dmabuf_view(struct peerdma_region *region, bool writable, void **base
 	void *p = mmap(NULL, region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, region->dmabuf, 0);
 
 	if (p == MAP_FAILED)
-		return fail(-EOPNOTSUPP, "peerdma_cpu_view: the GPU's driver lets nobody map its dma-bufs (%s)", strerror(errno));
+		return fail(-EOPNOTSUPP, "peerdma_cpu_view: the GPU's driver does not allow its dma-bufs to be mapped (%s)", strerror(errno));
 	madvise(p, region->pinned_length, MADV_DONTFORK);
 	*base = p;
 	return 0;

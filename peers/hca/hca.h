@@ -8,7 +8,7 @@
  * IOMMU domain of the function, as the IOMMU would for a real adapter.
  *
  * One gate (memory->gate) is around each access: the responder's and the requester's, in packets and completions.
- * Whoever takes memory away calls hca_close() first: when it returns, no access is under way, and later ones fail.
+ * Before memory is taken away, hca_close() is called: when it returns, no access is under way, and later ones fail.
  *
  * Lock order: a dma-buf's reservation lock, then memory->gate.  The gate is taken in any context; nothing sleeps inside.
  */

@@ -19,7 +19,7 @@
  *               HOST_UNREGISTER, IPC_CLOSE (sg_buf_settled_locked())
  *     keep.c    a move, for copies under way on its GPU
  *
- *   bounded: sg_cond_wait(), by what somebody else does who does not wait for the program.
+ *   bounded: sg_cond_wait(), by another thread's work that does not itself wait for the program.
  *   What takes things down must come to its end, killed or not.
  *     ctx.c     sg_ctx_destroy_locked(): queued jobs are dropped, watches end at their next
  *               look, copies at their next piece: CHUNK of engine.c; where a page fault in

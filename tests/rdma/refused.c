@@ -403,54 +403,6 @@ static void *change(void *unused)
 	return NULL;
 }
 
-/* It says without end that there are receive requests. */
-static void *claim(void *unused)
-{
-	volatile struct rxe_queue_buf *q = queue;
-
-	(void)unused;
-	while (__atomic_load_n(&changing, __ATOMIC_RELAXED))
-		q->producer_index = (q->consumer_index - 1) & q->index_mask;
-	return NULL;
-}
-
-/* A queue pair that ends ends all the same, also for who takes each completion. */
-static void claimed_receives(void)
-{
-	struct ibv_cq *cq = ibv_create_cq(p.device, 4096, NULL, NULL, 0);
-	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-					 .cap = { .max_send_wr = 1, .max_recv_wr = 16000, .max_send_sge = 1, .max_recv_sge = 1 } };
-	struct ibv_qp *qp = cq ? ibv_create_qp(p.pd, &init) : NULL;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-	struct ibv_recv_wr *bad, wr = { .wr_id = OURS };
-	struct ibv_wc wc[64];
-	pthread_t thread;
-	int i;
-
-	if (!qp || ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		die("a queue pair");
-	errno = ibv_post_recv(qp, &wr, &bad);
-	if (errno)
-		die("posting a receive");
-	find(OURS, (uint64_t **)&queue);
-	changing = 1;
-	if (pthread_create(&thread, NULL, claim, NULL))
-		die("pthread_create");
-	usleep(1000);
-	attr.qp_state = IBV_QPS_ERR;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE))
-		die("to the error state");
-	for (i = 0; i < 10000; i++)
-		ibv_poll_cq(cq, 64, wc);
-	attr.qp_state = IBV_QPS_RESET;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE))
-		die("to the reset state");
-	__atomic_store_n(&changing, 0, __ATOMIC_RELAXED);
-	pthread_join(thread, NULL);
-	if (ibv_destroy_qp(qp) || ibv_destroy_cq(cq))
-		die("a queue pair's end");
-}
-
 /* What comes of such requests is the program's affair; each is completed, and the kernel stays well. */
 static void changed_requests(unsigned int rounds)
 {
@@ -499,7 +451,6 @@ int main(int argc, char **argv)
 		requests();
 		receives(0);
 		receives(1);
-		claimed_receives();
 		changed_requests(100);
 	}
 	pair_close(&p);

@@ -56,7 +56,7 @@ read -r _ </tmp/left
 rmmod nvp2p_test || die "the client does not unload"
 dmesg | grep -q "client nvp2p_test: it is unloaded with 1 pins" || die "a client that leaves a pin is not named"
 kill $!
-wait $! || true
+wait $! || [ $? = 143 ] || die "the client that was killed ended by itself"
 
 # And with the lock that NVIDIA's driver has, their deadlocks.
 if [ -e /proc/lockdep ]; then

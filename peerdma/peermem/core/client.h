@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * client.h - the clients that have registered.  Whoever asks one after the other holds no lock meanwhile.
+ * client.h - the clients that have registered.  The core asks them one after the other, and holds no lock meanwhile.
  *
  * Locks of this module, none of them held over a call of a client's or a driver's, and none while
  * another is taken:

@@ -10,6 +10,8 @@
 
 void topo_matrix(const struct machine *m);
 void topo_legend(void);
+/* What a bridge is, in two words at most. */
+const char *topo_port_word(const struct device *d);
 void topo_tree(const struct machine *m, bool ascii);
 int topo_json(const struct machine *m);		/* the exit code */
 void topo_svg(const struct machine *m);

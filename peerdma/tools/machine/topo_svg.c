@@ -101,26 +101,10 @@ static double paragraph(const struct drawing *d, double x, double y, double widt
 	return y - top;
 }
 
-static const char *bridge_words(const struct device *d)
-{
-	switch (d->port) {
-	case PORT_ROOT:
-		return "root port";
-	case PORT_UPSTREAM:
-		return "switch";
-	case PORT_DOWNSTREAM:
-		return "switch port";
-	case PORT_ENDPOINT:
-	case PORT_UNKNOWN:
-		break;
-	}
-	return "bridge";
-}
-
 /* Its first line: what it is, its address, and this on the right if there is room: true. */
 static bool heading(const struct drawing *d, const struct device *v, double x, double y, double width, const char *right)
 {
-	const char *what = *v->label ? v->label : bridge_words(v);
+	const char *what = *v->label ? v->label : topo_port_word(v);
 	double first = svg_width(what, strlen(what), SVG_SIZE, true) + 6, second = svg_width(v->name, strlen(v->name), SVG_SMALL, false);
 	double third = svg_width(right, strlen(right), SVG_SMALL, false);
 	bool room = first + second + 8 + third <= width;

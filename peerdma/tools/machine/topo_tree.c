@@ -7,7 +7,7 @@
 
 #include "topo.h"
 
-static const char *port_word(const struct device *d)
+const char *topo_port_word(const struct device *d)
 {
 	switch (d->port) {
 	case PORT_ROOT:
@@ -70,7 +70,7 @@ static void branch(const struct machine *m, unsigned int i, unsigned int level, 
 			 !(bars & 1ULL << level) ? "   " : ascii ? "|  " : "│  ", (int)strlen(d->label) + 2, "");
 		device_words(m, d, indent);
 	} else {
-		printf("%s %s", d->name, port_word(d));
+		printf("%s %s", d->name, topo_port_word(d));
 		if (d->port == PORT_ROOT || d->port == PORT_UNKNOWN || d->port == PORT_UPSTREAM)
 			printf(", %s", d->title);
 		if (d->acs == ACS_REDIRECT)

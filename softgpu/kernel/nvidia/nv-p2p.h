@@ -247,7 +247,7 @@ int nvidia_p2p_get_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
  * The table's address says which pin, and is never dereferenced unless it is one.
  * It is looked for [ogk]:
  *   p2p_token 0      among the pins of the calling process's memory
- *   p2p_token not 0  among those of the memory of the token's context, whoever calls
+ *   p2p_token not 0  among those of the memory of the token's context, also from another process
  * va_space and virtual_address are not looked at.
  *
  * 0        always [ogk]: also for NULL, for a pin that its callback has ended, and

@@ -27,7 +27,7 @@ struct module;
 struct nvp2p_table {
 	struct nvidia_p2p_page_table table;	/* the client's */
 	struct sg_pin pin;
-	void (*callback)(void *data);	/* NULL: persistent, or nobody is to be called any more */
+	void (*callback)(void *data);	/* NULL: persistent, or it must not be called any more */
 	void *data;
 	struct completion filled;	/* get_pages is done with all of this */
 	u32 page_shift;			/* of the table and its mappings: 16, unless chaos has it otherwise */
@@ -83,7 +83,7 @@ void nvp2p_client_gone(const struct module *client);
 
 /* lock.c: the driver's lock; `what` is static text. */
 enum nvp2p_locked {
-	NVP2P_NO_LOCK,		/* nobody asked for one, or this thread has it */
+	NVP2P_NO_LOCK,		/* none was asked for, or this thread has it */
 	NVP2P_LOCKED,
 	NVP2P_STUCK,		/* a deadlock: do without, and wait for no client */
 };
