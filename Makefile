@@ -17,12 +17,13 @@ CC	?= cc
 # Administrators' programs (depmod, modinfo) are not on every user's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
+comma	:= ,
 say	= @echo "== $(1)"
 
 .PHONY: help demo demo-vm demo-vm-help demo-process demo-process-help demo-rdma demo-rdma-vm demo-rdma-one \
-	demo-rdma-vm-help demo-rdma-one-help check check-fast check-thirdparty check-gpu check-more debug-kernel \
+	demo-rdma-vm-help demo-rdma-one-help demo-mpi demo-mpi-vm demo-mpi-one demo-mpi-two mpi-programs check check-fast check-thirdparty check-gpu check-more debug-kernel \
 	check-debug check-debug-rounds check-arm64 check-kernel mutate bench fuzz user user-setup modules modules-all kernel \
-	vm-shell install install-modules install-softgpu install-peer-core uninstall-modules deb rpm check-packages style clean distclean
+	vm-shell install install-modules install-softgpu install-peer-core uninstall-modules deb rpm site check-packages style clean distclean
 
 help:
 	@echo 'peerdma: PCIe devices reach GPU memory by DMA, tried and tested without a GPU'
@@ -31,6 +32,8 @@ help:
 	@echo '  make demo MODE=process    the same story in one process, in two seconds; a compiler is enough'
 	@echo '  make demo-rdma            two machines on a wire: RDMA from GPU memory to GPU memory, and revocation'
 	@echo '  make demo-rdma MODE=one   the same in one machine'
+	@echo '  make demo-mpi             MPI and OpenSHMEM over UCX on memory of all kinds, in one machine; the first time it'
+	@echo '                            builds UCX and Open MPI (half an hour)'
 	@echo '  make check                all tests, in virtual machines too (some 20 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
 	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
@@ -56,6 +59,7 @@ help:
 	@echo '  make uninstall-modules    takes it away again'
 	@echo '  make install-softgpu      the software GPU, where other drivers look for NVIDIA'"'"'s'
 	@echo '  make deb, make rpm        packages, to build/deb and build/rpm'
+	@echo '  make site                 README, docs and manual pages as a static site, to build/site/html'
 	@echo '  make install-peer-core    peer memory for the kernel'"'"'s RDMA core, where nv_peer_mem and nvidia-peermem look'
 	@echo '  make style                checkpatch and sparse on kernel code, both compilers on the rest'
 	@echo '  make clean, distclean     remove what was built; distclean: the kernels fetched, too'
@@ -136,6 +140,36 @@ demo-rdma-vm demo-rdma-one:
 		--env BUILD=$(BUILD)/user --env MODDIR=$(BUILD)/modules/$(KVER) --env TOP=$(CURDIR) \
 		-- peers/hca/demo.sh $(DEMO_ARGS)
 
+# MPI's, in one guest. In two (MODE=two) UCX does not connect yet: docs/middleware.md. The first time it builds UCX and Open MPI.
+mpi-programs = $(addprefix build/mpi/,pairs collectives onesided oshmem)
+demo-mpi: demo-mpi-$(MODE)
+demo-mpi-%:
+	@echo "make demo-mpi: there is no MODE=$*; it is one, or two" >&2; exit 2
+demo-mpi-vm: demo-mpi-one
+demo-mpi-one: mpi-machines = $$(sed -n 's/^. vm: *//p' examples/mpi/demo.sh)
+demo-mpi-two: mpi-machines = --guests 2 $$(sed -n 's/^. vm: *//p' examples/mpi/demo.sh | sed 's/--gpus 2/--gpus 1/') --iommu on
+demo-mpi-one demo-mpi-two:
+	@vm/deps.sh user modules vm mpi
+	$(call say,building libraries$(comma) programs and kernel modules)
+	@$(MAKE) -s --no-print-directory user modules
+	$(call say,UCX and Open MPI (built the first time: half an hour))
+	@tests/thirdparty/build-mpi ucx openmpi >/dev/null
+	@$(MAKE) -s --no-print-directory mpi-programs
+	$(call say,booting Linux $(KVER) with software GPUs$(if $(filter %two,$@), and RDMA adapters,) (some minutes))
+	@mkdir -p $(BUILD)/logs
+	@vm/run --kernel $(KVER) --timeout 3000 --log $(BUILD)/logs/$@.log --allow 'rxe0: (qp|pd|mr)#[0-9]+ ' \
+		$(mpi-machines) $(VM_ARGS) \
+		--env BUILD=$(BUILD)/user --env MODDIR=$(BUILD)/modules/$(KVER) --env TOP=$(CURDIR) \
+		--env MPI=$(CURDIR)/build/cache/mpi/root --env PROGRAMS=$(BUILD)/mpi \
+		-- examples/mpi/demo.sh $(DEMO_ARGS)
+
+mpi-programs: $(mpi-programs)
+build/mpi/oshmem: mpi-cc = oshcc
+build/mpi/%: examples/mpi/%.c examples/mpi/memory.c examples/mpi/counters.c examples/mpi/memory.h examples/mpi/counters.h
+	@mkdir -p build/mpi
+	@PATH=$(CURDIR)/build/cache/mpi/root/bin:$$PATH $(or $(mpi-cc),mpicc) -std=gnu11 -O2 -Wall -Wextra -Werror \
+		-Isoftgpu/user/include -o $@ $(filter %.c,$^) -Lbuild/user/softgpu/user -lcuda -lamdhip64 -lhsa-runtime64 -ldl
+
 # ---- building --------------------------------------------------------------
 
 user: user-setup
@@ -189,6 +223,10 @@ deb:
 rpm:
 	@packaging/build-rpm
 
+site:
+	@vm/deps.sh site
+	@docs/site/build
+
 # For builds that know OFED; peerdma/peermem/install/install.sh --help says what goes where.
 install-peer-core: modules
 	@DESTDIR=$(DESTDIR) peerdma/peermem/install/install.sh build/modules/$(kernel)
@@ -241,16 +279,18 @@ check-arm64:
 
 # In bare systems below build/; it needs root, and what a mirror has.
 check-packages:
-	@vm/deps.sh deb bare
+	@vm/deps.sh deb bare rpm
 	@packaging/build-deb
 	@tests/packages/bare $(SUITES)
+	@packaging/build-rpm
+	@tests/packages/rpm
 
 check-fast:
 	@vm/deps.sh check
 	@tests/run --no-vm
 
 mutate:
-	@vm/deps.sh check
+	@vm/deps.sh check mutate
 	@tests/mutate/run $(MUTATE_ARGS)
 
 SECONDS	?= 60
@@ -269,7 +309,7 @@ style:
 	@tests/style
 
 clean:
-	rm -rf build/user build/user-* build/fuzz build/modules build/bridge build/softgpu build/deb build/rpm build/bare build/logs build/process-demo build/check build/mutate
+	rm -rf build/user build/user-* build/fuzz build/modules build/bridge build/softgpu build/deb build/rpm build/bare build/site build/logs build/process-demo build/check build/mutate
 
 distclean:
 	rm -rf build

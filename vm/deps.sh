@@ -19,17 +19,23 @@ debug_kernel="$modules bc bison flex libelf-dev libssl-dev xz-utils"
 # An RDMA adapter in the guest, and programs for it.
 rdma="$user libibverbs-dev ibverbs-providers iproute2"
 bench="libucx-dev valgrind"
+# What UCX and Open MPI are built with: tests/thirdparty/build-mpi.
+mpi="$user $vm $rdma autoconf automake libtool g++ perl"
 # For arm64, on another machine: nothing is installed of that architecture.
 arm64="$user $modules gcc-aarch64-linux-gnu qemu-user-static qemu-system-arm"
 deb="make dpkg-dev debhelper dh-dkms meson pkg-config libjson-c-dev nettle-dev libibverbs-dev libfabric-dev scdoc lintian xz-utils"
 rpm="$user rpm"
 bare="mmdebstrap"
+# Finds what can be changed in C files; Python's of Debian itself.
+mutate="python3-clang"
+# A static site of the documents.
+site="mkdocs mkdocs-material scdoc man-db python3"
 # What draws the pictures that are checked.
 pictures="gir1.2-rsvg-2.0 python3-gi-cairo fonts-dejavu-core"
 check="$user $modules $vm $deb $rdma $pictures udev jq libfabric-dev libucx0 clang libclang-rt-14-dev g++ sparse perl"
 
 usage() {
-	echo "usage: vm/deps.sh [--list] process|user|modules|vm|rdma|debug-kernel|bench|arm64|deb|rpm|bare|check..." >&2
+	echo "usage: vm/deps.sh [--list] process|user|modules|vm|rdma|mpi|debug-kernel|bench|arm64|deb|rpm|bare|mutate|site|check..." >&2
 	exit 2
 }
 
@@ -46,10 +52,13 @@ for group in "$@"; do
 	vm)	packages="$packages $vm"; fetches_kernel=1 ;;
 	debug-kernel) packages="$packages $debug_kernel"; fetches_kernel=1 ;;
 	rdma)	packages="$packages $rdma" ;;
+	mpi)	packages="$packages $mpi" ;;
 	bench)	packages="$packages $bench" ;;
 	deb)	packages="$packages $deb" ;;
 	rpm)	packages="$packages $rpm" ;;
 	bare)	packages="$packages $bare" ;;
+	mutate)	packages="$packages $mutate" ;;
+	site)	packages="$packages $site" ;;
 	arm64)	packages="$packages $arm64"; fetches_kernel=1 ;;
 	check)	packages="$packages $check"; fetches_kernel=1 ;;
 	*)	usage ;;

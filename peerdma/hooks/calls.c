@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * calls.c - the functions of CUDA's driver API and of HSA's runtime that make and
- * end GPU memory, each with a function of ours in front.
+ * calls.c - intercepts the functions of CUDA's driver API and of HSA's runtime that
+ * allocate and free GPU memory.
  *
- * A free is told before, while the memory is still there to be unpinned, and
- * after: what was registered in between is stale as well.  Whatever makes addresses
- * CUDA's or HSA's is counted for as long as it takes (peerdma_hooks_making()).
+ * A free is reported before it, while the memory can still be unpinned, and after it,
+ * because what was registered in between is stale too.  Calls that may create addresses
+ * of CUDA or HSA are counted while they run (peerdma_hooks_making()).
  */
 #include <stdbool.h>
 

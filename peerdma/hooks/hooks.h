@@ -17,16 +17,16 @@ enum { CUDA, HSA, LIBRARIES };
 struct library {
 	const char *soname;
 	const char *prefix;		/* of all its functions */
-	int absent;			/* what a call is told that has nowhere to go */
+	int absent;			/* the result of a call if the library or its function is not there */
 	_Atomic(void *) handle;
 };
 
 extern struct library libraries[LIBRARIES];
 
 /*
- * One function of CUDA may stand behind several addresses: what dlsym() gives,
- * what cuGetProcAddress() gives, and variants for per-thread streams.  Each gets
- * a copy of our function, so that a call goes on where it would have gone.
+ * One function of CUDA may have several addresses: from dlsym(), from
+ * cuGetProcAddress(), and variants for per-thread streams.  Each has its own copy of
+ * our function, so that a call reaches the address for which it was meant.
  */
 #define SLOTS 4
 
@@ -42,9 +42,9 @@ struct hook {
 /* calls.c: ends with a NULL name. */
 extern struct hook hooks[];
 
-/* Where a call of copy `slot' goes on; NULL: the library, or its function, is not there. */
+/* The original of copy `slot'; NULL: the library, or its function, is not there. */
 void *hook_real(struct hook *h, unsigned int slot);
-/* Our function for CUDA's, or `real' itself when there is none to spare. */
+/* Our copy for this original, or `real' itself if all copies are taken. */
 void *hook_for(struct hook *h, void *real);
 
 /* events.c */
@@ -54,13 +54,13 @@ void making_begins(void);
 void making_ends(void);
 void hook_tell(struct hook *h, uint32_t kind, uint32_t after, uint64_t addr, uint64_t length);
 
-/* loader.c: the dynamic loader's own dlsym(), past symbols.c's, which is in front of it. */
+/* loader.c: the C library's own dlsym(), not the one of symbols.c. */
 typedef void *(*dlsym_fn)(void *handle, const char *name);
 dlsym_fn loader_dlsym(void);
 void *real_dlsym(void *handle, const char *name);
-/* The library if the process has it; it stays. */
+/* The library if the process has loaded it; it stays loaded. */
 void *library(unsigned int which);
-/* Its own function, past ours; NULL: neither is there. */
+/* The library's own function; NULL: there is no such function or library. */
 void *real_symbol(unsigned int which, const char *name);
 
 #endif

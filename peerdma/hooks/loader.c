@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * loader.c - the watched libraries and their own functions, past those of ours that are in
- * front of them.
+ * loader.c - the watched libraries, and their own functions behind this library's.
  */
 #include <dlfcn.h>
 

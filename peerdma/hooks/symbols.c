@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * symbols.c - dlsym() and cuGetProcAddress(): who asks for a function by name gets
- * ours, if it is the watched library's that it would have been.
+ * symbols.c - dlsym() and cuGetProcAddress(): a program that looks up a function gets
+ * this library's, if the result would have been the watched library's.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -92,9 +92,9 @@ static void *looked_up(void *found, const char *name)
 EXPORT void *dlsym(void *restrict handle, const char *restrict name);
 
 /*
- * With RTLD_NEXT (and RTLD_DEFAULT, where namespaces differ) the answer depends
- * on who calls: it must be the real one's caller that called us.  So the call is a
- * jump, which sanitizers would make a call of.
+ * With RTLD_NEXT (and RTLD_DEFAULT, where namespaces differ) the real dlsym() looks at
+ * its return address, which must be in our caller.  So it is reached by a jump (a tail
+ * call), which sanitizers would turn into a call.
  */
 #ifdef __clang__
 __attribute__((no_sanitize("address", "thread", "undefined")))

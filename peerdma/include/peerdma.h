@@ -180,7 +180,7 @@ struct peerdma_memory {
  *
  * If libpeerdma-hooks sees every call that allocates GPU memory (peerdma_hooks.h), the
  * calling thread caches addresses of host memory until the next such call.  GPU memory is
- * never mistaken for host memory.  But no one reports munmap(2) and mprotect(2): an address
+ * never mistaken for host memory.  But munmap(2) and mprotect(2) are not reported: an address
  * that the program has unmapped since may still be reported as host memory.
  *
  *   -EINVAL, -E2BIG  out->size
@@ -327,10 +327,10 @@ const char *peerdma_why(const struct peerdma_region *region);
 
 /*
  * A range may span allocations, such as those that PyTorch's expandable segments map side by
- * side.  It is one region all the same: pinned, mapped, revoked and unpinned as one, and
- * over as soon as any of its memory is freed, with one notice.  Where the back-end makes
- * one pin of it (dmabuf: CUDA exports one dma-buf over all) it is as any other.  Where each
- * allocation is pinned by itself (kernel, soft) the region has segments:
+ * side.  It is one region all the same: pinned, mapped, revoked and unpinned as one.  It is
+ * revoked, with one notice, as soon as any of its memory is freed.  If the back-end makes
+ * one pin of it (dmabuf: CUDA exports one dma-buf over all), it is like any other region.  If
+ * each allocation is pinned by itself (kernel, soft), the region has segments:
  *
  *   peerdma_map		one mapping, its ranges in order
  *   peerdma_cpu_view		one view; -EOPNOTSUPP where two allocations share a page
@@ -338,8 +338,8 @@ const char *peerdma_why(const struct peerdma_region *region);
  *				-EOPNOTSUPP where CUDA has none
  *   peerdma_verbs_mr		one key, by that dma-buf or view; else -EOPNOTSUPP
  *
- * Those that cannot have one of all take the segments: each is a region for all of these
- * calls, and peerdma_status() says which part of the range it is.
+ * If there can be none of the whole range, use the segments: each is a region for all of these
+ * calls, and peerdma_status() reports which part of the range it is.
  */
 
 /*

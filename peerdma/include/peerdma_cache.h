@@ -131,9 +131,8 @@ struct peerdma_cache_ops {
 	 */
 	uint32_t monitors;
 	/*
-	 * Registers a range.  0, or -errno, which the get returns.  Regions that overlap may be
-	 * registered at the same time, and mostly are: a region that is replaced is removed after
-	 * add() has registered the new one.
+	 * Registers a range.  0, or -errno, which the get returns.  It must accept overlapping
+	 * registrations: the cache removes a replaced region after add() has registered the new one.
 	 *
 	 * On -ENOSPC, -ENOMEM, -EMFILE, -ENFILE, -EDQUOT and -ENOBUFS the cache removes idle
 	 * regions and calls add() again.  If the range is wider than the get's, add() is then
@@ -231,9 +230,9 @@ int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_options *
 		       struct peerdma_cache **cache);
 
 /*
- * Removes all registrations, held ones too.  No other thread may be in a call.  NULL is fine.  Of
- * the calls on this cache remove() may then make peerdma_cache_invalidate() and
- * peerdma_cache_put(), which do nothing (0), and no other.
+ * Removes all registrations, held ones too.  No other thread may be in a call.  NULL is
+ * ignored.  While it runs, remove() may call peerdma_cache_invalidate() and
+ * peerdma_cache_put() on this cache, which do nothing (0), and no other function.
  */
 void peerdma_cache_close(struct peerdma_cache *cache);
 
@@ -273,15 +272,15 @@ int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, size_t 
 void *peerdma_cache_payload(const struct peerdma_cache *cache, const struct peerdma_cached *hold);
 
 /*
- * Gives a hold back; not NULL.  Any thread may, once for each get.  More puts than gets end what another
- * thread may still use: the counter bad_puts counts them, as a rule when the region ends; a
- * library built without optimization aborts then.
+ * Gives a hold back; not NULL.  Any thread may call it, once for each get.  More puts than
+ * gets may end a region that another thread still uses.  The counter bad_puts counts them,
+ * usually when the region ends; a library built without optimization aborts then.
  */
 void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_cached *hold);
 
 /*
  * Ends all regions that touch [ptr, ptr + length), whose memory is about to be freed: no
- * get that begins after the return finds them.  How many; -EPERM, without a text.
+ * get that begins after the return finds them.  Returns how many; -EPERM, without a text.
  *
  * May be called from anywhere, also inside malloc(), free() and the functions of ops.  It does
  * not allocate, free, map or unmap, and waits only for short stretches of other threads'
@@ -304,7 +303,7 @@ int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr, size_
  * Removes the registrations of regions that were invalidated and are not held.  Gets, puts and
  * trims do this as well.  Call it if none of these follows soon, or where the memory itself must
  * be given back: pinned host memory and exported GPU memory stay allocated until their pin
- * ends.  Call it outside the allocator.  How many were removed, those not counted that
+ * ends.  Call it outside the allocator.  Returns how many it removed, without those that
  * another thread removes at the same time.  -EPERM.
  */
 int peerdma_cache_drain(struct peerdma_cache *cache);

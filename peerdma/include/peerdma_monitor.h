@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peerdma_monitor.h - monitors: what notifies the caches of a process that memory goes away.
+ * peerdma_monitor.h - monitors notify the caches of a process that memory goes away.
  *
  * A registration cache must forget a buffer before its address can mean other memory. Each
  * kind of memory has one monitor in a process:
@@ -24,9 +24,9 @@
  *	peerdma_monitor_notify(PEERDMA_MEMORY_HOST, p, length, 1);
  *
  * Any thread may call any function. A forked child inherits monitors and subscriptions.
- * A signal handler may give memory back by munmap() and the others above, whatever its thread is
- * doing, as far as caches are concerned; other subscribers must allow it. While memory is given back by these
- * functions, a handler must not leave by siglongjmp(), nor a child of vfork() be killed: a cache's lock would stay locked.
+ * A signal handler may call munmap() and the other functions above at any point, as far as caches are concerned;
+ * other subscribers must allow it too. While a thread is in one of these functions, a handler must not leave it by
+ * siglongjmp(), and a child of vfork() must not be killed: a cache's lock would stay locked.
  *
  * The monitor of system calls does not see: system calls that a program makes without the C
  * library (Go), pages that leave a file or a shared segment by ftruncate() or fallocate(),
@@ -49,10 +49,9 @@ extern "C" {
 #define PEERDMA_MEMORY_DEVICE	(1U << 1)
 
 /*
- * From now on the caller notifies of all memory of one kind that goes away, as
- * peerdma_monitor_notify() says, and caches rely on it instead of the library's own monitor. There is no
- * end: the caller's library must stay loaded. Call it before contexts and caches are opened.
- * name: for people; it is not copied.
+ * From now on the caller calls peerdma_monitor_notify() for all memory of one kind that goes away, and caches
+ * rely on that instead of the library's own monitor. This cannot be undone: the caller's library must stay
+ * loaded. Call it before contexts and caches are opened. name: shown to people; it is not copied.
  *
  *   -EBUSY   another monitor of this kind was started
  *   -EINVAL  memory is not exactly one kind, or name is NULL

@@ -233,7 +233,7 @@ static struct miscdevice peerdma_misc = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "peerdma",
 	.fops = &peerdma_fops,
-	.mode = 0666,
+	.mode = 0600,	/* the udev rule of the package lets a group in */
 };
 
 int peerdma_file_init(void)

@@ -351,8 +351,8 @@ static void give_map(struct peerdma_map *map)
 	struct peerdma_pin *pin = map->pub.pin;
 
 	put_device(map->pub.dev);
-	/* Release: its next user may have it at once. */
 	if (likely(map == &pin->map))
+		/* Its next user may have it at once. */
 		smp_store_release(&pin->map_taken, false);
 	else
 		kfree(map);
@@ -424,7 +424,7 @@ int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_
 	/* An import's lock attaches the device; and its provider is never asked. */
 	if (likely(!pin->import)) {
 		peerdma_maps_lock(pin, dev, dir);
-		if (likely(pin->state == PIN_LIVE && vouched(pin, dev)))
+		if (likely(pin->state == PIN_LIVE && (!pin->provider->reach || vouched(pin, dev))))
 			return 0;
 		peerdma_maps_unlock(pin);
 	}

@@ -417,7 +417,14 @@ static struct peerdma_provider nv_provider = {
 
 static int __init peerdma_nvidia_init(void)
 {
-	return peerdma_register_provider(&nv_provider);
+	int err = peerdma_nvidia_path_init();
+
+	if (err)
+		return err;
+	err = peerdma_register_provider(&nv_provider);
+	if (err)
+		peerdma_nvidia_path_exit();
+	return err;
 }
 
 static void __exit peerdma_nvidia_exit(void)

@@ -6,15 +6,16 @@
 #include "map.h"
 
 /*
- * Asks the GPU's driver, once for each pair of GPU and device, whether
- * it would map that GPU's memory for it.  No lock held, in a turn at the provider that keeps
- * puts out.  0, or -EOPNOTSUPP: it refuses.  Also 0 where it
- * cannot be asked: then the kernel's rules decide, in peerdma_map_resource().
+ * Asks the GPU's driver, once for each pair of GPU and device, whether it would map that GPU's
+ * memory for it.  No lock held, in a turn at the provider that keeps puts out.  0: it would, or
+ * cannot be asked, and the kernel's rules decide in peerdma_map_resource(); -EOPNOTSUPP: it
+ * refuses; -ENODEV: @dev was removed; -ENOMEM.
  */
 int peerdma_nvidia_reach(struct peerdma_pin *pin, struct device *dev);
 /* Provider's `vouches'. */
 bool peerdma_nvidia_vouches(const struct peerdma_pin *pin, struct device *dev);
-/* The module goes. */
+/* First at load, last at unload: the driver's answers, until a device is removed. */
+int peerdma_nvidia_path_init(void);
 void peerdma_nvidia_path_exit(void);
 
 #endif

@@ -7,7 +7,10 @@
  * one of one page of the same memory, which lasts as long as the question.  That takes the
  * process whose memory it is; from another one the answer that was given before counts, or
  * else the kernel's rules.
+ *
+ * An answer is about a GPU and a device in their slots: it is forgotten when either is removed.
  */
+#include <linux/notifier.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
 
@@ -23,20 +26,71 @@
 struct answer {
 	struct list_head node;
 	u8 gpu[NVIDIA_P2P_GPU_UUID_LEN];
+	phys_addr_t memory;	/* in the GPU's BAR */
 	struct device *dev;	/* a reference: no other device has this address meanwhile */
 	int err;
 };
 
 static LIST_HEAD(answers);		/* newest first */
 static unsigned int nanswers;
+static unsigned int nremovals;		/* of PCI devices, since this module was loaded */
 static DEFINE_SPINLOCK(answers_lock);	/* innermost */
 
-/* It is off the list, or the list is over. */
-static void forget(struct answer *a)
+static unsigned int removals(void)
 {
-	put_device(a->dev);
-	kfree(a);
+	unsigned int n;
+
+	spin_lock(&answers_lock);
+	n = nremovals;
+	spin_unlock(&answers_lock);
+	return n;
 }
+
+static void free_answers(struct list_head *list)
+{
+	struct answer *a, *next;
+
+	list_for_each_entry_safe(a, next, list, node) {
+		put_device(a->dev);
+		kfree(a);
+	}
+}
+
+static bool has_memory(struct pci_dev *pdev, phys_addr_t phys)
+{
+	int i;
+
+	for (i = 0; i < PCI_STD_NUM_BARS; i++) {
+		if (pci_resource_flags(pdev, i) & IORESOURCE_MEM &&
+		    phys >= pci_resource_start(pdev, i) && phys <= pci_resource_end(pdev, i))
+			return true;
+	}
+	return false;
+}
+
+static int device_removed(struct notifier_block *nb, unsigned long action, void *data)
+{
+	struct device *dev = data;
+	struct answer *a, *next;
+	LIST_HEAD(over);
+
+	if (action != BUS_NOTIFY_REMOVED_DEVICE)
+		return NOTIFY_DONE;
+	spin_lock(&answers_lock);
+	nremovals++;
+	list_for_each_entry_safe(a, next, &answers, node) {
+		/* Of a device: to drop the reference. It comes back as another struct device. */
+		if (a->dev == dev || has_memory(to_pci_dev(dev), a->memory)) {
+			list_move(&a->node, &over);
+			nanswers--;
+		}
+	}
+	spin_unlock(&answers_lock);
+	free_answers(&over);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block removal = { .notifier_call = device_removed };
 
 /* True: *err is what the driver said. */
 static bool known(const u8 *gpu, const struct device *dev, int *err)
@@ -56,27 +110,36 @@ static bool known(const u8 *gpu, const struct device *dev, int *err)
 	return found;
 }
 
-static void remember(const u8 *gpu, struct device *dev, int err)
+/*
+ * @then: removals() before the driver was asked.  -EAGAIN: a device was removed since, perhaps
+ * one of these; -ENODEV: @dev was; -ENOMEM.
+ */
+static int remember(const u8 *gpu, phys_addr_t memory, struct device *dev, int answer,
+		    unsigned int then)
 {
-	struct answer *a = kzalloc(sizeof(*a), GFP_KERNEL), *old = NULL;
+	struct answer *a = kzalloc(sizeof(*a), GFP_KERNEL);
+	LIST_HEAD(over);
+	int err = 0;
 
-	/* Asked again, then. */
 	if (!a)
-		return;
+		return -ENOMEM;
 	memcpy(a->gpu, gpu, sizeof(a->gpu));
+	a->memory = memory;
 	a->dev = get_device(dev);
-	a->err = err;
+	a->err = answer;
 	spin_lock(&answers_lock);
-	list_add(&a->node, &answers);
-	if (nanswers == MAX_ANSWERS) {
-		old = list_last_entry(&answers, struct answer, node);
-		list_del(&old->node);
-	} else {
-		nanswers++;
+	if (nremovals != then)
+		err = -EAGAIN;
+	else if (!device_is_registered(dev))
+		err = -ENODEV;
+	list_add(&a->node, err ? &over : &answers);
+	if (!err && nanswers++ == MAX_ANSWERS) {
+		list_move(answers.prev, &over);
+		nanswers--;
 	}
 	spin_unlock(&answers_lock);
-	if (old)
-		forget(old);
+	free_answers(&over);
+	return err;
 }
 
 /* With the table of a persistent pin.  1: the driver does not say. */
@@ -107,8 +170,8 @@ static int ask(const struct peerdma_pin *pin, struct pci_dev *pdev)
 	return err;
 }
 
-/* The GPU of a pin; false: the pin is over.  The table goes when it is. */
-static bool gpu_of(struct peerdma_pin *pin, u8 *gpu)
+/* The GPU of a pin, and its first page; false: the pin is over.  The table goes when it is. */
+static bool gpu_of(struct peerdma_pin *pin, u8 *gpu, phys_addr_t *memory)
 {
 	const struct nvidia_p2p_page_table *table;
 	bool live;
@@ -116,8 +179,10 @@ static bool gpu_of(struct peerdma_pin *pin, u8 *gpu)
 	mutex_lock(&pin->lock);
 	live = pin->state == PIN_LIVE;
 	table = pin->priv;
-	if (live)
+	if (live) {
 		memcpy(gpu, table->gpu_uuid, NVIDIA_P2P_GPU_UUID_LEN);
+		*memory = table->pages[0]->physical_address;
+	}
 	mutex_unlock(&pin->lock);
 	return live;
 }
@@ -125,20 +190,29 @@ static bool gpu_of(struct peerdma_pin *pin, u8 *gpu)
 int peerdma_nvidia_reach(struct peerdma_pin *pin, struct device *dev)
 {
 	u8 gpu[NVIDIA_P2P_GPU_UUID_LEN];
-	int err;
+	phys_addr_t memory;
+	unsigned int then;
+	int answer, err;
 
-	if (!dev_is_pci(dev) || !gpu_of(pin, gpu))
+	if (!dev_is_pci(dev))
 		return 0;
-	if (!known(gpu, dev, &err)) {
-		err = ask(pin, to_pci_dev(dev));
-		if (err > 0)
+	do {
+		then = removals();
+		if (!gpu_of(pin, gpu, &memory))
 			return 0;
-		remember(gpu, dev, err);
-	}
-	if (err)
+		if (known(gpu, dev, &answer))
+			break;
+		answer = ask(pin, to_pci_dev(dev));
+		if (answer > 0)
+			return 0;
+		err = remember(gpu, memory, dev, answer, then);
+		if (err && err != -EAGAIN)
+			return answer ?: err;
+	} while (err);
+	if (answer)
 		pr_warn_ratelimited("peerdma_nvidia: the GPU driver allows %s no access to this GPU's memory: PCI topology, or its parameter NVreg_GrdmaPciTopoCheckOverride\n",
 				    dev_name(dev));
-	return err;
+	return answer;
 }
 
 bool peerdma_nvidia_vouches(const struct peerdma_pin *pin, struct device *dev)
@@ -150,12 +224,15 @@ bool peerdma_nvidia_vouches(const struct peerdma_pin *pin, struct device *dev)
 	return known(table->gpu_uuid, dev, &err) && !err;
 }
 
+int peerdma_nvidia_path_init(void)
+{
+	return bus_register_notifier(&pci_bus_type, &removal);
+}
+
 void peerdma_nvidia_path_exit(void)
 {
-	struct answer *a, *next;
-
-	list_for_each_entry_safe(a, next, &answers, node)
-		forget(a);
+	bus_unregister_notifier(&pci_bus_type, &removal);
+	free_answers(&answers);
 }
 
 #else /* a driver that cannot be asked */
@@ -168,6 +245,11 @@ int peerdma_nvidia_reach(struct peerdma_pin *pin, struct device *dev)
 bool peerdma_nvidia_vouches(const struct peerdma_pin *pin, struct device *dev)
 {
 	return false;
+}
+
+int peerdma_nvidia_path_init(void)
+{
+	return 0;
 }
 
 void peerdma_nvidia_path_exit(void)

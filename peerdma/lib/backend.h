@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * backend.h - the ways in which a process may get hold of memory, one file each.
+ * backend.h - back-ends: the ways to pin memory, one file each.
  *
  *	kernel.c	peerdma.ko: pins, revokes, maps for devices
  *	soft.c		the software GPU that softgpu's libcuda has inside this process
  *	dmabuf.c	CUDA's export of its memory
- *	staging.c	a copy of a GPU's memory, for who asks for it
+ *	staging.c	a copy of GPU memory, for PEERDMA_STAGING
  *	locked.c	host memory, kept resident by mlock(2)
  *	segments.c	several pins of one of these, for a range that spans allocations
  *
- * choose.c has them in order and tries one after the other; what the calls of
- * peerdma.h do is theirs from then on.  A function that is NULL is a thing that the
- * back-end cannot do: -EOPNOTSUPP.
+ * choose.c tries one after the other; from then on the calls of peerdma.h use the
+ * one that pinned.  A function that is NULL is one that the back-end does not support:
+ * -EOPNOTSUPP.
  */
 #ifndef BACKEND_H
 #define BACKEND_H
@@ -25,7 +25,7 @@ struct backend {
 	bool tells;		/* calls region_revoked() */
 	bool notified;		/* events report that a pin's memory goes away: by region_revoked(), or the kernel's */
 	bool view_is_memory;	/* a view is the process's memory: ibv_reg_mr() takes it */
-	bool by_id;		/* nobody tells, CUDA is asked */
+	bool by_id;		/* frees are not reported: CUDA is asked */
 	bool by_allocation;	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
 
 	/* Once for each context.  0, or -errno with text: this context does without.  NULL: always there. */
@@ -34,11 +34,10 @@ struct backend {
 	void (*close)(struct peerdma *ctx, bool owner);
 
 	/*
-	 * Of the region, all that was asked for is set.  Fills in validity, offset,
-	 * pinned_length, page_size, provider and its own part.  0, or -errno with the
-	 * reason: -ENXIO, -EOPNOTSUPP and -ENODEV say that this is not the way to that
-	 * memory, and the next is tried; others, that it is, and cannot be had.
-	 * region_revoked() may be called from now on.
+	 * What was asked for is set in the region.  Fills in validity, offset, pinned_length,
+	 * page_size, provider and its own part.  0, or -errno with the reason: after -ENXIO,
+	 * -EOPNOTSUPP and -ENODEV (it does not support this memory) the next back-end is tried;
+	 * any other errno is final.  region_revoked() may be called from now on.
 	 */
 	int (*pin)(struct peerdma_region *region);
 	/* Only the pin: this process's views and mappings have been ended, or will be.  No region_revoked() after it. */
@@ -65,8 +64,8 @@ struct backend {
 	int (*export)(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd);
 
 	/*
-	 * NULL, or, of a back-end that tells by events of its own: finds the region by them from
-	 * now on, and no longer.  Lock.  list: false: out of memory.
+	 * NULL, or, of a back-end with events of its own: list() adds the region to those that
+	 * event() finds, unlist() removes it.  Lock.  list: false: out of memory.
 	 */
 	bool (*list)(struct peerdma_region *region);
 	void (*unlist)(struct peerdma_region *region);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * choose.c - which back-end pins what: the first that can, in the order of the
- * environment's PEERDMA_PROVIDER or else in ours.  Whatever was passed over is
- * remembered with its reason, for peerdma_why() and for the error if none can.
+ * choose.c - chooses the back-end for a pin: the first that can, in the order of
+ * PEERDMA_PROVIDER or the default order.  The reasons of those that were passed over are
+ * stored, for peerdma_why() and for the error if none can.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static const struct {
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 #define ORDER "kernel,dmabuf,host,staging"
 
-/* What was passed over, as one line; and which part of it tells most. */
+/* The back-ends that were passed over, as one line, and which part of it is the most useful. */
 struct passed {
 	int error;
 	int tells;
@@ -53,17 +53,16 @@ static void __attribute__((format(printf, 2, 3))) append(struct passed *p, const
 		p->used = p->used + (size_t)n < sizeof(p->text) ? p->used + (size_t)n : sizeof(p->text) - 1;
 }
 
-/* This is not the way to that memory; another may be. */
+/* This back-end does not support the memory; another may. */
 static bool another_may(int error)
 {
 	return error == -ENXIO || error == -EOPNOTSUPP || error == -ENODEV;
 }
 
 /*
- * How much a back-end's error tells of a pin: that it cannot have memory that it knows tells all;
- * what is missing for memory that it recognizes (RECOGNIZED), nearly as much; that it can have
- * this memory, but not so, more than that it does not know it; and that more than that it
- * was not there to be asked.
+ * How useful a back-end's error is. From the most useful: the back-end supports the memory, but failed;
+ * it recognizes the memory, and something is missing (RECOGNIZED); it supports the memory, but
+ * not these flags; it does not know the memory; there is no device for it; it was not asked.
  */
 #define RECOGNIZED 5
 static int telling(int error, bool asked)
@@ -91,7 +90,7 @@ static void pass(struct passed *p, const struct peerdma *ctx, const struct backe
 	p->to = p->used;
 }
 
-/* "CALL: WHAT: the cause. Other back-ends: ...": the part that tells most, and then the others. */
+/* "CALL: WHAT: the cause. Other back-ends: ...": the most useful part, and then the others. */
 static int fail_passed(const struct passed *p, const char *what)
 {
 	size_t after = p->to < p->used ? p->to + 2 : p->used;	/* "; " */

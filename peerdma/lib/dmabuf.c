@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * dmabuf.c - the back-end that is CUDA's own export of its memory as a dma-buf
- * (cuMemGetHandleForAddressRange): no module of ours is needed.  The descriptor is
- * the pin.
+ * dmabuf.c - the back-end that uses CUDA's export of its memory as a dma-buf
+ * (cuMemGetHandleForAddressRange), without a kernel module of this project.  The
+ * descriptor is the pin.
  *
- * Such an export holds the memory, also when the program has freed it: what importers
- * reach is never another's.  But nothing tells that it was freed, and that the address
- * may mean other memory by now.  So peerdma_valid() does not vouch for such a region,
- * and who asks is answered by CUDA: the allocation at the address has the id that it
- * had, which no other ever gets, or it has not; of a range over several, each of them.
+ * Such an export keeps the memory allocated after the program has freed it, so importers
+ * never reach other memory.  But nothing reports the free, and the address may mean other
+ * memory by now.  So peerdma_valid() returns 0 for such a region, and status asks CUDA
+ * whether the allocation at the address still has its buffer id, which no other
+ * allocation ever gets; of a range over several allocations, each of them.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * event.c - how revocations are told: peerdma_next_event(), peerdma_event_fd().
+ * event.c - reports revocations: peerdma_next_event(), peerdma_event_fd().
  *
- * What is polled is the kernel's file if only the kernel tells, else a counter that
- * is raised while notices wait here, else both in one.
+ * The descriptor to poll is the kernel's file if only the kernel reports, a counter that
+ * is raised while notices wait if only the library does, else one that has both.
  */
 #include <string.h>
 #include <sys/epoll.h>

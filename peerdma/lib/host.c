@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * host.c - which addresses are the host's, as fast as can be without guessing.
+ * host.c - recognizes addresses of host memory, as fast as possible without guessing.
  *
- * CUDA takes its device addresses from mmap(), and so do big buffers of the
- * host: an address of the mmap area may be the one today and the other
- * tomorrow, and only CUDA can tell.  But three places are never mmap()'s to
- * give, and are known by looking at the address:
+ * CUDA takes its device addresses from mmap(), and so do large buffers in host
+ * memory: an address of the mmap area may be either, at different times, and only
+ * CUDA knows.  But mmap() never returns addresses of three areas, which are
+ * recognized by the address:
  *
  * - the stack of the calling thread, from its stack pointer upwards (below it
  *   the stack may not have grown yet);
  * - the heap that brk() moves, up to where it ends now;
  * - the program's own variables (.data, .bss), which are never unloaded.
  *
- * All else is asked for.  No cache of earlier answers: nothing would tell that
- * the memory has changed hands.
+ * For all other addresses CUDA is asked.  Answers are not cached here: nothing would
+ * report that the memory has changed hands.
  */
 #include <elf.h>
 #include <link.h>
@@ -158,13 +158,14 @@ uint64_t page_size(void)
 #endif
 
 /*
- * Must neither fault nor, unlike a load, read a device's registers: the kernel
- * refuses mappings of those to both calls that are tried first.  One has the page
- * made ready to be read, and costs half of the other, which reads a byte the way a
- * debugger would.  A no of the first may mean that it is not known; where a
- * container forbids the second: rt_sigprocmask() reads its argument before it
- * finds that there is no such `how`, so its errno tells the same, but for
- * registers.  8 bytes, aligned: they lie in one page.
+ * Must neither fault nor, unlike a load, read a device's registers.  Three methods are
+ * tried; the kernel refuses mappings of registers to the first two:
+ *
+ * - madvise(MADV_POPULATE_READ) makes the page readable.  It takes half the time of the
+ *   second.  If it fails, the kernel may not know it.
+ * - process_vm_readv() reads a byte, as a debugger would.  A container may forbid it.
+ * - rt_sigprocmask() reads its argument before it finds that `how` is invalid, so its
+ *   errno shows whether the memory can be read.  8 bytes, aligned: they lie in one page.
  */
 bool host_readable(const void *ptr)
 {

@@ -4,9 +4,9 @@
  *
  * One lock: ctx->lock guards ctx->regions, ctx->by_handle, the notices that wait in
  * the process and, of every region, ->views, ->mappings, ->published and what
- * ->notice_* say.  It is not held across a call into CUDA, the kernel or a
- * back-end, but malloc() and the descriptor that says that a notice waits: a
- * back-end may tell of a revocation from wherever memory is freed.
+ * ->notice_*.  It is not held across calls into CUDA, the kernel or a back-end, because
+ * a back-end may report a revocation from any place where memory is freed.  Exceptions
+ * are malloc() and writing to the descriptor that shows that a notice waits.
  */
 #ifndef PEERDMA_INTERNAL_H
 #define PEERDMA_INTERNAL_H
@@ -67,7 +67,7 @@ struct peerdma_region {
 	uint32_t word;				/* validity's, unless the kernel has one */
 	bool sync_memops;
 	bool imported;				/* of a dma-buf: addr is an offset in it, and no address */
-	bool by_id;				/* nobody tells of its end: region_still() asks */
+	bool by_id;				/* its end is not reported: region_still() asks CUDA */
 	struct piece *pieces;			/* if by_id, or of several segments: all; else NULL, or all */
 	size_t piece_count;
 	struct peerdma_region *one;		/* itself */
@@ -78,7 +78,7 @@ struct peerdma_region {
 	bool ended;				/* a segment that is no pin any more */
 	bool published;				/* in ctx->regions */
 	bool revoked;				/* atomic: region_revoked() was called */
-	bool cached;				/* a cache's, which is told itself */
+	bool cached;				/* of a cache, which has a monitor of its own */
 	bool notice_waits;			/* in ctx->notices */
 	bool recognized;			/* pin() failed with -ENXIO, but knows whose memory it is and what is missing */
 	bool telling;				/* lock: told.c is about to end it */
@@ -102,7 +102,7 @@ struct peerdma_region {
 
 #define OFFERS_MAX 8
 
-/* A back-end that the context was told to use. */
+/* A back-end that the context may use. */
 struct offer {
 	const struct backend *backend;
 	int error;				/* -errno: it cannot be had, and */
@@ -116,13 +116,13 @@ struct peerdma {
 	struct offer offers[OFFERS_MAX];	/* the better first */
 	struct reason *reasons;			/* texts that regions point to */
 	int event_fd;				/* for poll(2) */
-	int notice_fd;				/* readable while ctx->notices is not empty; -1: nobody fills it */
+	int notice_fd;				/* readable while ctx->notices is not empty; -1: no back-end fills it */
 	pthread_mutex_t lock;
 	pthread_cond_t mrs_settled;		/* an MR that was being ended is so no more */
 	struct peerdma_region *regions;
 	struct peerdma_region *notices, **notices_end;
-	bool hooked;				/* libpeerdma-hooks tells of frees */
-	struct peerdma_region *told;		/* lock: the pins of which nobody else does */
+	bool hooked;				/* libpeerdma-hooks reports frees */
+	struct peerdma_region *told;		/* lock: the pins whose frees only it reports */
 	/* What lies above back-ends.  choose.c's, since it opened them: pins by the first that can. */
 	int (*pin)(struct peerdma_region *region);
 	/* Lock.  mr.c's mrs_end(), since the first MR of the context; until then NULL. */
@@ -228,7 +228,7 @@ bool region_still(const struct peerdma_region *region);
 int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);
 /*
  * mr.c: deregisters what it and its segments have of verbs' memory regions, and waits for others that do.  0, or -errno of one that is kept.
- * over: in its revocation; then nobody gets new ones.
+ * over: it is being revoked; then no new ones are made.
  */
 int mrs_end(struct peerdma_region *region, bool over);
 void mrs_free(struct peerdma_region *region);

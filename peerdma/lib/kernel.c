@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * kernel.c - the back-end that is peerdma.ko, behind /dev/peerdma.
+ * kernel.c - the back-end that uses peerdma.ko, through /dev/peerdma.
  */
 #include <inttypes.h>
 #include <search.h>

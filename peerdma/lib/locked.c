@@ -2,20 +2,19 @@
 /*
  * locked.c - the back-end for host memory where there is no peerdma.ko: mlock(2).
  *
- * Memory that is locked stays resident, and that is all: it may move in RAM, so no device
- * is given its address, and its view is the memory itself.  A pin is of a range of
- * addresses.
+ * Locked memory stays resident, but may move in RAM: there are no device addresses, and a
+ * view is the memory itself.  A pin is of a range of addresses.
  *
  * mlock() does not count, so the segments below do: pins may overlap.  Pages that the
- * program had locked before stay as they are (`ours` is false), and are not unlocked; a
- * lock or unlock by the program while they are pinned is not noticed.
+ * program had locked before the pin (`ours` is false) stay locked afterwards; a lock or
+ * unlock by the program while they are pinned is not noticed.
  *
- * Where nothing reports that other memory takes the place of what was pinned: new memory
- * is not locked, so who looks finds that the pages that were locked are not any more.  A
- * pin looks before it shares a segment, and locks what is new under a later `turn`: pins
- * of an earlier one are revoked.  locked_status() looks, too.  Where there is a monitor of host
- * memory, each event looks, too: what is locked there later is the program's (replaced()).
- * Events come inside malloc(), and in signal handlers: hence no thread has the lock with signals on.
+ * If nothing reports that other memory has taken the place of what was pinned, it is
+ * detected later: new memory is not locked.  A pin checks that before it shares a segment,
+ * and locks new memory under a later `turn`; pins of an earlier turn are revoked.
+ * locked_status() checks too.  With a monitor of host memory each event checks as well; what
+ * is locked there afterwards is the program's (replaced()).  Events come inside malloc() and
+ * in signal handlers, so a thread blocks signals while it has the lock.
  *
  * The lock is never held across a system call.  A segment whose pages are being locked
  * or unlocked is `busy`: it belongs to one thread, and others that want it wait.  A
@@ -175,7 +174,7 @@ static void join(uint64_t x)
 	segment_drop(right);
 }
 
-/* The segment that covers `at`, when it is nobody's, cut to [at, to).  NULL: there is none, or (*full) no room to cut. */
+/* The segment that covers `at`, cut to [at, to), if no pin has it.  NULL: there is none, or (*full) no room to cut. */
 static struct segment *piece(uint64_t at, uint64_t to, bool *full)
 {
 	struct segment *s;
@@ -398,10 +397,12 @@ static int failed(int error, const struct peerdma_region *region, uint64_t from)
 	struct rlimit limit = { 0 };
 
 	switch (error) {
+	case -EACCES:
+		return fail(-EFAULT, "part of the range is read-only (then PEERDMA_READONLY)");
 	case -ENOSPC:
 		return fail(-EMFILE, "this process has %u pieces of memory locked; unpin some", SEGMENTS);
 	case -ENOMEM:
-		/* mlock() says so of memory that is not there, too. */
+		/* mlock() also fails with this errno where there is no memory. */
 		if (msync((void *)(uintptr_t)from, region->pinned_length, MS_ASYNC) ||
 		    !host_readable((void *)(uintptr_t)region->addr) ||
 		    !host_readable((void *)(uintptr_t)(region->addr + region->length - 1)))
@@ -437,6 +438,12 @@ static int locked_pin(struct peerdma_region *region)
 	if (table_lock()) {
 		ret = hold(from, to, &region->host.turn);
 		pthread_mutex_unlock(&table->lock);
+	}
+	if (!ret && !(region->flags & PEERDMA_READONLY) && !resident_writable(from, to)) {
+		table_lock();
+		release(from, to);
+		pthread_mutex_unlock(&table->lock);
+		ret = -EACCES;
 	}
 	undisturbed_end(&was);
 	region->pinned_length = to - from;

@@ -29,6 +29,7 @@ bool mappings_find(struct mappings *m, uint64_t x)
 		m->from = strtoull(line, &p, 16);
 		m->to = *p == '-' ? strtoull(p + 1, &p, 16) : 0;
 		m->plain = *p == ' ' && p[1] == 'r' && p[4] == 'p';
+		m->writable = *p == ' ' && p[2] == 'w';
 		while (!strchr(line, '\n') && fgets_unlocked(line, sizeof(line), m->file))
 			;
 	}

@@ -15,6 +15,7 @@ struct mappings {
 	FILE *file;
 	uint64_t from, to;	/* of the mapping that was read last; to is 0 before the first */
 	bool plain;		/* private, and readable: memory of the program's own */
+	bool writable;
 };
 
 /* False: there is no /proc. */

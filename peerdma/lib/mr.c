@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * mr.c - the memory regions of verbs that a pin has: peerdma_verbs.h.
+ * mr.c - a pin's memory regions of verbs (MRs): peerdma_verbs.h.
  *
- * They are in a list to which the lock lets one add, and which is read without it.
- * Nothing leaves it before the pin ends: an MR that was ended before is marked, and
- * one whose domain is gone is used again for another.
+ * They are in a list: added to under the lock, read without it.  Nothing is removed
+ * before the pin ends: an MR that ends earlier is marked, and one whose domain is gone
+ * is reused.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,7 +228,7 @@ static struct mr *add(struct peerdma_region *region, struct mr *fresh)
 	return m;
 }
 
-/* No lock.  `over`: in the middle of its revocation the pin lets nobody touch its views; they end with it. */
+/* No lock.  `over`: the pin is being revoked.  Then its views must not be touched; they end with it. */
 static int end_one(struct mr *m, bool over)
 {
 	int ret = verbs_dereg(m->pub.verbs);
@@ -326,7 +326,7 @@ void mrs_free(struct peerdma_region *region)
 
 /* ---- the calls ---- */
 
-/* Made, but seen by nobody.  Is the pin what it was?  Then the MR is the pin's, unless another was first. */
+/* The MR is made, and no other thread sees it yet.  If the pin is still valid the MR joins it, unless another thread was first. */
 static int join(struct mr *fresh, struct mr **out)
 {
 	struct peerdma_region *region = fresh->region;

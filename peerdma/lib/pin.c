@@ -53,9 +53,9 @@ static int list_pins(struct peerdma_region *region, size_t *n)
 }
 
 /*
- * fresh: the caller of peerdma_pin() has not seen it yet.  Its revocation may have been
- * told already, and if somebody has read that, nothing was found in the list; but then the
- * generation is over as well.
+ * fresh: the caller of peerdma_pin() has not seen it yet.  The kernel may have reported its
+ * revocation already.  If a thread has read that event, it did not find the region in the list; but
+ * then the region's generation is no longer valid either.
  */
 static int region_publish(struct peerdma_region *region, bool fresh)
 {
@@ -111,7 +111,7 @@ static int set_on_one(struct peerdma_region *region, uint64_t addr)
 	case CUDA_KNOWN:
 		region->sync_memops = true;
 		return 0;
-	case CUDA_ABSENT:	/* GPU memory without CUDA, or that cannot have it: the status says so */
+	case CUDA_ABSENT:	/* GPU memory without CUDA, or that cannot have the attribute: status.sync_memops is 0 */
 		return 0;
 	case CUDA_UNKNOWN:
 		if (!peerdma_valid(region))

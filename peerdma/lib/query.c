@@ -39,7 +39,7 @@ static int ask(const char *call, const void *ptr, struct peerdma_memory *m)
 	if (!host_readable(ptr)) {
 		m->kind = PEERDMA_KIND_UNKNOWN;
 		m->flags = 0;
-	} else if (answer == CUDA_UNKNOWN && !hsa_there()) {	/* nothing tells of all that makes addresses HSA's */
+	} else if (answer == CUDA_UNKNOWN && !hsa_there()) {	/* some calls that create addresses of HSA are not counted */
 		remember_hosts(ptr, word);
 	}
 	return 0;
@@ -72,7 +72,7 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 	return 0;
 }
 
-/* Two pieces of which nobody says that they are two. */
+/* Two pieces that cannot be told apart. */
 static bool alike(const struct peerdma_memory *a, const struct peerdma_memory *b)
 {
 	return !a->buffer_id && !b->buffer_id && a->kind == b->kind && a->flags == b->flags && a->device == b->device;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * region.c - what there is to know of a region: peerdma_status(), peerdma_segments(), peerdma_why().
+ * region.c - facts about a region: peerdma_status(), peerdma_segments(), peerdma_why().
  */
 #include <string.h>
 

@@ -3,30 +3,29 @@
  * remembered.h - addresses that CUDA did not know when it was asked, and that it
  * cannot have taken since.
  *
- * Only where libpeerdma-hooks sees every call that makes addresses CUDA's.  Its word
- * (peerdma_hooks_making()) counts those that began, and those under way:
+ * Only where libpeerdma-hooks sees every call that creates addresses of CUDA.  Its word
+ * (peerdma_hooks_making()) counts calls that began, and calls under way:
  *
- *	who asks			who allocates
+ *	the thread that asks		the thread that allocates
  *	W = the word			the word: one more began, one more under way
  *	CUDA: not known			CUDA takes the address
  *	none under way in W:		the word: one less under way
  *	remember (address, W)
  *
- * CUDA took the address before it was asked: then it knew it.  It took it after: then
- * that call began either before W was read, and had not ended, so that nothing is
- * remembered; or later, and the word is another from then on, for good.  So while the word is W
- * CUDA still does not know the address: not only for who is handed it when the call
- * returns, but also for who sees by CUDA itself that it knows the address already, since
- * the word changed before that.  No lock, no write to what threads share.
+ * If CUDA took the address before it was asked, it knew the address.  If it took it
+ * afterwards, its call began either before W was read and had not ended, so nothing is
+ * remembered; or later, and the word has changed for good.  So CUDA does not know the address
+ * while the word is W.  That holds for the thread to which the call returns the address, and for
+ * a thread that asks CUDA while the call is under way, because the word changed before.  No
+ * lock is taken, and nothing is written that threads share.
  *
- * What is remembered is a thread's own: no other reads it.  It is of the very address,
- * not of its page: CUDA's managed memory shares pages among allocations, and what one
- * byte is says nothing of the next.
+ * Each thread remembers for itself; no other reads it.  An entry is for one address, not for
+ * its page: CUDA's managed memory shares pages among allocations, so one byte says nothing
+ * about the next.
  *
- * Nobody tells that the host's memory is unmapped.  An address that was the host's when it
- * was asked for and is unmapped is called the host's until CUDA allocates anything; if
- * something else than CUDA's is mapped there meanwhile, that is, too.  The library's own views of
- * devices' memory are counted, because it can.
+ * Unmapping of host memory is not reported.  An address that was host memory and was unmapped
+ * since counts as host memory until CUDA allocates anything, and so does what was mapped there
+ * instead, if CUDA does not know it.  The library's own views of device memory are counted.
  */
 #ifndef PEERDMA_REMEMBERED_H
 #define PEERDMA_REMEMBERED_H

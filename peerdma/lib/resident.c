@@ -13,6 +13,10 @@
 #include "mappings.h"
 #include "resident.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 /* Calls fn for the part of each mapping that is in [from, to), in order, until it says false.  False: no /proc. */
 static bool parts(uint64_t from, uint64_t to, bool (*fn)(void *arg, uint64_t from, uint64_t to), void *arg)
 {
@@ -53,6 +57,23 @@ int resident_lock(uint64_t from, uint64_t to)
 	error = -errno;
 	resident_unlock(from, to);		/* it may have come some way */
 	return error;
+}
+
+bool resident_writable(uint64_t from, uint64_t to)
+{
+	struct mappings m;
+	bool writable = true;
+
+	/* As the kernel does it for a pin: each page is there for writing. */
+	if (!syscall(SYS_madvise, from, to - from, MADV_POPULATE_WRITE))
+		return true;
+	/* Refused, or not known. */
+	if (!mappings_open(&m))
+		return true;
+	for (uint64_t at = from; writable && at < to && mappings_find(&m, at) && m.from < to; at = m.to)
+		writable = m.writable;
+	mappings_close(&m);
+	return writable;
 }
 
 /* POSIX: "EBUSY: some or all of the addresses [...] are locked, and MS_INVALIDATE is set".  Linux does nothing else for that flag. */

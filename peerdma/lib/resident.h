@@ -17,6 +17,9 @@ int resident_lock(uint64_t from, uint64_t to);
 /* Passes over what is not mapped. */
 void resident_unlock(uint64_t from, uint64_t to);
 
+/* Whether the program may write all of a range that is mapped: one system call since Linux 5.14. */
+bool resident_writable(uint64_t from, uint64_t to);
+
 /* Whether any page of the range is locked: one system call. */
 bool resident_any(uint64_t from, uint64_t to);
 /* Up to where no page is locked. */

@@ -6,10 +6,10 @@
  * Each allocation's part is a segment: a region of its own, of the back-end that pins it,
  * in none of the context's lists.  What is made from the whole is made from each.
  *
- * The whole is over as soon as any segment is, with no moment in between.  A back-end that
- * calls region_revoked() while the memory is still there changes the whole's word in that
- * call.  The kernel writes a word for each pin before anything else happens: there the
- * whole has all these words (region->words), and is valid while each is what it was.
+ * The whole becomes invalid at the same moment as any segment.  A back-end that calls
+ * region_revoked() while the memory is still there changes the whole's word in that call.
+ * The kernel changes the word of each pin before anything else: there the whole has all
+ * these words (region->words), and is valid while none has changed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static int pin_all(struct peerdma_region *whole, const struct backend *backend)
 	whole->provider = first->provider;
 	whole->by_id = first->by_id;
 	whole->validity.several = !!whole->words;
-	/* By those who do not know of several words, and of what is not told of, the own one is never as expected. */
+	/* For programs built before there were several words, and where frees are not reported: its own word never matches. */
 	if (whole->words || (whole->by_id && !(whole->flags & PEERDMA_PERSISTENT)))
 		whole->validity.generation = 1;
 	whole->backend = &backend_segments;

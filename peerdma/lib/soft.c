@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * soft.c - the back-end that is a software GPU inside this process: softgpu's, by
- * what its libcuda exports for that (softgpu_inprocess.h).  Nothing is linked, and
- * where libcuda is another's there is nothing to find.
+ * soft.c - the back-end for softgpu's software GPU inside this process, through the
+ * functions that its libcuda exports for it (softgpu_inprocess.h).  Nothing is linked; any
+ * other libcuda lacks these functions.
  *
- * Pins are real ones: they take aperture, end when their memory is freed, and then
- * their views fault.  Only devices there are none that could reach the memory.
+ * Pins take aperture, end when their memory is freed, and then their views fault.  But no
+ * device can reach the memory.
  */
 #include <dlfcn.h>
 #include <limits.h>

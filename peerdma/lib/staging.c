@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * staging.c - the back-end that is a copy: host memory stands for a GPU's, where no
- * device can be brought to reach that. It is taken only by who asks for it
- * (PEERDMA_STAGING) and moves the bytes himself (peerdma_sync()): to whoever does not,
- * it would be memory that never changes.
+ * staging.c - the back-end that uses a copy in host memory, where no device can reach the
+ * GPU memory itself. It is used only with PEERDMA_STAGING: the program must move the bytes
+ * with peerdma_sync(), or it would see memory that never changes.
  *
- * The copy is pinned as host memory is, and what is made from the region is of the copy.
+ * The copy is pinned as host memory; mappings, views and dma-bufs of the region are the copy's.
  */
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* sync.c - peerdma_sync(): where a copy stands for the memory, the bytes are moved. */
+/* sync.c - peerdma_sync(): copies between the memory and the copy that stands for it. */
 #include "backend.h"
 
 EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length, unsigned int flags)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * told.c - pins of which nobody tells but CUDA's buffer id, when it is asked: where
- * libpeerdma-hooks sees frees, their ends are noticed as those of other pins are.
+ * told.c - pins whose back-end reports no frees (status.by_id): libpeerdma-hooks reports
+ * them, if it sees every free.
  *
- * Before a free of known addresses the pins there end, and their MRs with them; after
- * it, and after what has no known addresses, such as a context's end, those that are not
- * what they were.
+ * Before a free of a known range, pins there end with their MRs.  After it, and after a
+ * free of an unknown range, such as the end of a context, pins end whose buffer id has
+ * changed.
  */
 #include "backend.h"
 #include "base/cancel.h"

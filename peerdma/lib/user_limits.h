@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * user_limits.h - one sentence each for the limits of a user: who is at which, how much that
- * is, what to change.  Numbers are PEERDMA_INFO's, if the module tells them.
+ * user_limits.h - a sentence for each limit per user: which user has reached it, the limit,
+ * what to change.  Numbers are PEERDMA_INFO's, if the module has them.
  *
  * fd: of /dev/peerdma.  All return `text`.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * verbs.c - libibverbs, through the libibverbs.so.1 that the process has loaded: whoever
- * has a protection domain has that.  Names, numbers and types are those of its
+ * verbs.c - libibverbs, through the libibverbs.so.1 that the process has loaded: a program
+ * with a protection domain has loaded it.  Names, numbers and types are those of its
  * version 1.1, and do not change.
  */
 #include <dlfcn.h>

@@ -10,9 +10,6 @@
 #include "peerdma_cache.h"
 #include "peerdma_verbs.h"
 
-/* IBV_ACCESS_LOCAL_WRITE, REMOTE_WRITE, REMOTE_ATOMIC: without them a device only reads. */
-#define ACCESS_WRITES	(1 << 0 | 1 << 1 | 1 << 3)
-
 /* The process's own. A forked child opens another: its parent's is of no use to it. */
 static struct peerdma *context;		/* lock */
 static struct peerdma_cache *cache;	/* lock */
@@ -66,7 +63,7 @@ static int opened(struct peerdma **ctx, struct peerdma_cache **of)
 	return ret;
 }
 
-/* What libibverbs keeps behind an MR is copied, too: those who bind memory windows look at it. */
+/* Also copies what libibverbs has behind an MR: ibv_bind_mw() reads it. */
 static struct ibv_mr *give(struct given *given, const struct peerdma_mr *mr, void *addr, size_t length)
 {
 	memcpy(given, mr->verbs, offsetof(struct given, region));
@@ -83,12 +80,12 @@ static struct ibv_mr *failed(int ret, struct given *given)
 }
 
 /* Finds or makes what the MR is of. */
-static int hold(struct given *given, struct peerdma *ctx, void *addr, size_t length, int access)
+static int hold(struct given *given, struct peerdma *ctx, void *addr, size_t length)
 {
 	if (given->cache)
 		return peerdma_cache_get(given->cache, addr, length, &given->hold);
-	return peerdma_pin(ctx, addr, length, PEERDMA_DEVICE | (access & ACCESS_WRITES ? 0 : PEERDMA_READONLY), given,
-			   &given->region);
+	/* Not PEERDMA_READONLY: whatever the access, the kernel's RDMA core maps dma-bufs in both directions. */
+	return peerdma_pin(ctx, addr, length, PEERDMA_DEVICE, given, &given->region);
 }
 
 struct ibv_mr *memory_reg(struct ibv_pd *pd, void *addr, size_t length, int access, bool cached)
@@ -105,7 +102,7 @@ struct ibv_mr *memory_reg(struct ibv_pd *pd, void *addr, size_t length, int acce
 	if (!cached)
 		given->cache = NULL;
 	if (!ret)
-		ret = hold(given, ctx, addr, length, access);
+		ret = hold(given, ctx, addr, length);
 	if (ret)
 		return failed(ret, given);
 	ret = given->hold ? peerdma_cache_mr(given->cache, given->hold, pd, access, &mr) :

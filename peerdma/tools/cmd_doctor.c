@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "doctor/compare.h"
@@ -72,12 +73,23 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 	return -1;
 }
 
+/* Part of a bundle is none; a device is no file that was written here. */
+static void remove_file(int fd, const char *file)
+{
+	struct stat st;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		unlink(file);
+}
+
 static int write_bundle(struct tree *tree, const char *file)
 {
-	/* What a bundle tells of a machine is for its owner to pass on. */
+	/* Only its owner may read a bundle: it describes the machine. */
 	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	int ret = fd < 0 ? -errno : tree_bundle(tree, fd);
 
+	if (fd >= 0 && ret)
+		remove_file(fd, file);
 	if (fd >= 0 && close(fd) && !ret)
 		ret = -errno;
 	if (ret)
@@ -137,16 +149,17 @@ struct side {
 static bool side_failed(const char *path, int error)
 {
 	warn("doctor: %s: %s", path, error == -EBADMSG ?
-	     "not a bundle; 'peerdma doctor --bundle FILE' writes one" : strerror(-error));
+	     "not a whole bundle, or no room to unpack it; 'peerdma doctor --bundle FILE' writes one" : strerror(-error));
 	return false;
 }
 
 static bool side_open(struct side *s, const char *path)
 {
-	int ret = bundle_open(&s->place, path);
+	const char *what;
+	int ret = bundle_open(&s->place, path, &what);
 
 	if (ret)
-		return side_failed(path, ret);
+		return side_failed(what, ret);
 	s->tree = tree_open(s->place.folder);
 	if (!s->tree)
 		return side_failed(path, -errno);
@@ -158,6 +171,8 @@ static bool side_open(struct side *s, const char *path)
 		return side_failed(path, -EBADMSG);
 	ret = doctor_run(&s->doctor, &s->machine, -1, -1, false);
 	s->has_doctor = true;
+	/* All was read, and the output may end the program: SIGPIPE. */
+	bundle_close(&s->place);
 	return !ret || side_failed(path, ret);
 }
 
@@ -201,8 +216,9 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 	struct wish w = { 0 };
 	int ret = options(tool, argc, argv, &w);
 
+	tool->failed = w.compare ? COMPARE_FAILED : EXIT_FAILED;
 	if (ret >= 0)
-		return ret == EXIT_FAILED && w.compare ? COMPARE_FAILED : ret;
+		return ret == EXIT_FAILED ? tool->failed : ret;
 	if (w.compare)
 		return compare(tool, &w);
 	tree = tree_open(tool->root);

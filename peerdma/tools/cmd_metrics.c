@@ -53,8 +53,12 @@ static int replace(const char *file, const char *text, size_t length)
 	const char *slash = strrchr(file, '/');
 	const char *base = slash ? slash + 1 : file;
 	char *temporary;
+	struct stat st;
 	int fd, ret;
 
+	/* Root's "--output /dev/null" is not to put a file there, nor in a link's place that leads there. A link to a file goes. */
+	if (!stat(file, &st) && !S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	if (asprintf(&temporary, "%.*s.%s.XXXXXX", (int)(base - file), file, base) < 0)
 		return -ENOMEM;
 	fd = mkostemp(temporary, O_CLOEXEC);
@@ -121,7 +125,7 @@ int cmd_metrics(struct tool *tool, int argc, char **argv)
 	if (ret == -ENOMEM)
 		warn("metrics: out of memory");
 	else if (ret)
-		warn("metrics: %s: %s", file, strerror(-ret));
+		warn("metrics: %s: %s", file, ret == -EINVAL ? "not a regular file" : strerror(-ret));
 	else if (!m.something)
 		warn("metrics: neither pins nor GPUs nor caches can be read; run it as root, and see 'peerdma pins' and 'peerdma bar1'");
 	ret = ret || m.malformed ? EXIT_ERROR : m.something ? EXIT_OK : EXIT_UNKNOWN;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * cmd_pins.c - `peerdma pins`: who holds what.
+ * cmd_pins.c - `peerdma pins`: lists pins and their owners.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -161,7 +161,7 @@ static void json_users(struct json_object *o, const struct accounts *accounts)
 	}
 }
 
-/* accounts NULL: they cannot be told. */
+/* accounts NULL: not known. */
 static int print_json(const struct pins_table *table, const struct accounts *accounts)
 {
 	struct json_object *o = json_new("peerdma-pins/1"), *pins;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * free_runs.c - what pins leave of an aperture, and in what pieces: who needs
- * contiguous bus addresses gets no more than the largest.
+ * free_runs.c - the free runs of an aperture between pins: a device that needs contiguous
+ * bus addresses can get at most the largest.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -56,7 +56,7 @@ unsigned int free_runs_percent(const struct free_runs *f)
 		bytes >>= 1;
 		lost >>= 1;
 	}
-	/* Up: 0 is said of a single run only. */
+	/* Rounded up: only a single run has 0. */
 	return (unsigned int)((lost * 100 + bytes - 1) / bytes);
 }
 

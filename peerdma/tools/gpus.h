@@ -32,7 +32,7 @@ struct gpus {
 
 /* 0; or -ENOENT no library or no table, -EIO the library failed, -EBADMSG the table is malformed, -ENOMEM. */
 int gpus_read(const char *root, struct gpus *out);
-/* For who reads often: the library stays initialized until the process ends. */
+/* For repeated reads: the library stays initialized until the process ends. */
 void gpus_hold(void);
 
 /* gpus_tsv.c: the list's end; the table, written and read. */

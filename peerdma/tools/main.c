@@ -126,7 +126,7 @@ static int run(struct tool *tool, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct tool tool = { .root = "" };
+	struct tool tool = { .root = "", .failed = EXIT_ERROR };
 	int ret;
 
 	setlocale(LC_CTYPE, "");
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
 	ret = run(&tool, argc, argv);
 	if (fflush(stdout) || ferror(stdout)) {
 		warn("cannot write the output");
-		return ret ? ret : EXIT_ERROR;
+		return tool.failed;
 	}
 	return ret;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pins_table.h - /sys/kernel/debug/peerdma/pins: who holds what.
+ * pins_table.h - /sys/kernel/debug/peerdma/pins: pins and their owners.
  *
  * One line per pin, fields separated by tabs, names of the fields in the first
  * line.  Fields are found by name: later modules may add some, in any place.
@@ -33,7 +33,7 @@ struct pin {
 	struct phys_range *segments;	/* CPU physical; may be empty */
 	size_t segment_count;
 	char *devices;		/* "device:mappings,...", cleaned */
-	uint64_t uid;		/* who pays for it; UINT64_MAX: the table does not tell */
+	uint64_t uid;		/* whose limits it counts against; UINT64_MAX: not in the table */
 };
 
 struct pins_table {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remote_cache.h - the caches of another process, read where they lie in its memory
+ * remote_cache.h - the caches of another process, read in place in its memory
  * (lib/cache/seen.h).
  *
- * The process goes on meanwhile, and may be anybody's: what is read may be torn,
- * or made up.  Nothing read is used as a size, a count or an address to
- * go on from without bounds; lists that change while they are walked are
- * walked again.
+ * The process keeps running, and may be any user's: values that are read may be
+ * inconsistent or forged.  None is used as a size, a count or an address without bounds.
+ * A list that changes while it is walked is walked again.
  */
 #ifndef PEERDMA_REMOTE_CACHE_H
 #define PEERDMA_REMOTE_CACHE_H

@@ -35,6 +35,7 @@ struct tool {
 	bool ascii;		/* draw with ASCII only */
 	bool color;
 	unsigned int columns;	/* of the terminal */
+	int failed;		/* the exit code when the output cannot be written */
 };
 
 /* ---- options.c ---- */

@@ -27,7 +27,9 @@ struct iommu_domain;
 struct net_device;
 struct rxe_dma_info;
 struct rxe_mr;
+struct rxe_mw;
 struct rxe_qp;
+struct rxe_send_wqe;
 struct sg_table;
 
 /* ---- memory.c: memory of other devices ---- */
@@ -76,6 +78,9 @@ int hca_mr_copy(struct rxe_mr *mr, u64 iova, void *addr, size_t length, bool to_
 int hca_mr_atomic(struct rxe_mr *mr, u64 iova, bool swap, u64 compare, u64 swap_add, u64 *original);
 int hca_mr_write64(struct rxe_mr *mr, u64 iova, u64 value);
 
+/* Where the search for a new MR's or window's index begins: nobody can tell. */
+u32 hca_any_index(u32 min, u32 max);
+
 /* rxe's own, which is static in older ones. */
 void rxe_mr_init(int access, struct rxe_mr *mr);
 
@@ -113,6 +118,29 @@ void hca_sq_cleanup(struct rxe_qp *qp);
 
 /* Nothing of the request's bytes is done yet. */
 void hca_rewind(struct rxe_dma_info *dma, u32 num_sge);
+
+/* ---- window.c: memory windows ---- */
+
+/*
+ * The region of the window that has this key, with a reference; NULL: it is not bound, or by another key, or does not have all
+ * of these bytes.  *offset: what is to be added to va for the region's own addresses.  Any context.
+ * The second is for what is left of a read: the window may have been bound elsewhere since, with its key.
+ */
+struct rxe_mr *hca_window_open(struct rxe_mw *mw, u32 rkey, u64 va, u64 length, u64 *offset);
+struct rxe_mr *hca_window_region(struct rxe_mw *mw, u32 rkey, u64 addr, u64 length);
+/* May it be bound so?  Then it is counted as one of the region's, if there is one. 0, or -EINVAL. With mw->lock. */
+int hca_window_count(struct rxe_qp *qp, struct rxe_send_wqe *wqe, struct rxe_mw *mw, struct rxe_mr *mr, int access);
+/* 0, or -EINVAL: the queue pair may not invalidate it, or nothing is to be invalidated. With mw->lock. */
+int hca_window_may_end(const struct rxe_qp *qp, const struct rxe_mw *mw);
+/* None is bound to the queue pair, which binds none any more. */
+void hca_windows_end(struct rxe_qp *qp);
+/* No window is bound to the region, and from now on none will be; false: there is one. */
+bool hca_windows_close(struct rxe_mr *mr);
+/* Windows may be bound again. */
+void hca_windows_reopen(struct rxe_mr *mr);
+/* rxe's own, which are static there. */
+int rxe_check_bind_mw(struct rxe_qp *qp, struct rxe_send_wqe *wqe, struct rxe_mw *mw, struct rxe_mr *mr, int access);
+void rxe_do_invalidate_mw(struct rxe_mw *mw);
 
 /* ---- device.c: the PCI function, and rdma_rxe beside ---- */
 

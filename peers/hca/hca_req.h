@@ -31,6 +31,62 @@ static inline bool hca_wait(struct rxe_qp *qp, struct rxe_send_wqe *wqe, int err
 	return true;
 }
 
+/*
+ * A retry goes on behind what is acknowledged.  The oldest request may be that to its end: where the acknowledgement came while
+ * it was being made again, rxe completes it with a later one.  rxe would make an empty packet of it, with a number behind its
+ * last one, and all later packets would have numbers that are the other end's for others: bytes in the wrong place, or one
+ * message's in another's memory.
+ */
+static inline bool hca_is_acked(struct rxe_qp *qp, struct rxe_send_wqe *wqe, unsigned int mask)
+{
+	return mask & WR_WRITE_OR_SEND_MASK && psn_compare(qp->comp.psn, wqe->last_psn) > 0;
+}
+
+/* It is completed, and the retry begins with the next one. */
+static inline void hca_skip(struct rxe_qp *qp, struct rxe_send_wqe *wqe, unsigned int wqe_index)
+{
+	wqe->state = wqe_state_done;
+	qp->req.wqe_index = queue_next_index(qp->sq.queue, wqe_index);
+}
+
+/*
+ * An acknowledgement for the oldest request, which is being sent: of its last packet, where it is a retry.  Later ones may be
+ * lost, and nothing is waited for when the requester is through with it; so the requester goes on behind it at once (hca_is_acked()),
+ * and it is completed then.  Not here: the requester reads its memory.
+ */
+static inline void hca_acked_while_sent(struct rxe_qp *qp, const struct rxe_pkt_info *pkt, const struct rxe_send_wqe *wqe)
+{
+	if (pkt->psn != wqe->last_psn)
+		return;
+	qp->comp.psn = (pkt->psn + 1) & BTH_PSN_MASK;
+	/* The retry begins behind it. */
+	smp_store_release(&qp->req.need_retry, 1);
+	hca_requester(qp);
+}
+
+/* The request's own error, if it is the one that failed. */
+static inline enum ib_wc_status hca_flush_status(const struct rxe_send_wqe *wqe)
+{
+	return wqe->state == wqe_state_error ? wqe->status : IB_WC_WR_FLUSH_ERR;
+}
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+/*
+ * The timer's retry.  The requester must not go back in the queue while the completer, another task here, advances in it; that
+ * one does nothing while a retry is due, and so it is the one to ask for it.
+ */
+static inline bool hca_retry_is_due(struct rxe_qp *qp)
+{
+	if (!READ_ONCE(qp->comp.hca_retry))
+		return false;
+	WRITE_ONCE(qp->comp.hca_retry, false);
+	qp->req.need_retry = 1;
+	qp->req.wait_for_rnr_timer = 0;
+	rxe_run_task(&qp->req.task);
+	return true;
+}
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 /*
  * A later request has failed, and nothing is sent any more; a retry that is due then will not come, and what waits for it is

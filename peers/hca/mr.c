@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* mr.c - rxe's MRs of memory that is not the host's: mr->hca. */
+#include <linux/random.h>
+
 #include "rxe.h"
 #include "rxe_loc.h"
 
@@ -38,6 +40,11 @@ int hca_mr_write64(struct rxe_mr *mr, u64 iova, u64 value)
 	u64 at;
 
 	return offset_of(mr, iova, sizeof(u64), &at) ?: hca_modify(mr->hca, at, &op);
+}
+
+u32 hca_any_index(u32 min, u32 max)
+{
+	return min + get_random_u32() % (max - min + 1);
 }
 
 void hca_mr_set(struct rxe_mr *mr, struct hca_memory *memory, int access)

@@ -103,5 +103,6 @@ void hca_sq_done(struct rxe_qp *qp)
 
 	queue_advance_consumer(q, QUEUE_TYPE_FROM_CLIENT);
 	if (shared)
+		/* The program may use the place again. */
 		smp_store_release(&shared->buf->consumer_index, q->index);
 }

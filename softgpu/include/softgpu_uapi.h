@@ -51,7 +51,7 @@
 #include <sys/ioctl.h>
 #endif
 
-#define SOFTGPU_ABI		1
+#define SOFTGPU_ABI		2
 #define SOFTGPU_MAX_GPUS	16
 #define SOFTGPU_PAGE_SHIFT	16	/* VRAM is mapped and pinned in 64 KiB pages */
 #define SOFTGPU_PAGE_SIZE	(1UL << SOFTGPU_PAGE_SHIFT)
@@ -492,7 +492,11 @@ struct softgpu_watch {
  * mmap(anywhere, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset
  * SOFTGPU_MMAP_WRITE_COMBINED) gives new host memory whose area says that it is
  * write-combined, for HOST_REGISTER.  It outlives the file.
+ *
+ * The same with offset SOFTGPU_MMAP_MANAGED: memory that /proc/PID/maps calls
+ * /dev/nvidia-uvm, as it does a real driver's managed memory.
  */
 #define SOFTGPU_MMAP_WRITE_COMBINED	(1ULL << 56)	/* no address of a process */
+#define SOFTGPU_MMAP_MANAGED		(1ULL << 57)	/* nor is this */
 
 #endif

@@ -4,6 +4,7 @@
 #define SOFTGPU_COMPAT_H
 
 #include <linux/device/class.h>
+#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/version.h>
 
@@ -49,6 +50,23 @@
 /* 6.18: a new name, and a warning for the old one. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #define system_percpu_wq	system_wq
+#endif
+
+/* 6.17: a new name, for files that prepare an area before it is made, too. */
+static inline int softgpu_file_mmap(struct file *file, struct vm_area_struct *vma)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+	return call_mmap(file, vma);
+#else
+	return vfs_mmap(file, vma);
+#endif
+}
+
+/* 7.0: an area's flags became a type of their own. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+#define SOFTGPU_NORESERVE	VM_NORESERVE
+#else
+#define SOFTGPU_NORESERVE	mk_vma_flags(VMA_NORESERVE_BIT)
 #endif
 
 /* 6.4: a class no longer names its module. */

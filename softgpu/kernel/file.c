@@ -238,6 +238,8 @@ static int file_mmap(struct file *filp, struct vm_area_struct *vma)
 		return -EPERM;
 	if (vma->vm_pgoff == SOFTGPU_MMAP_WRITE_COMBINED >> PAGE_SHIFT)
 		return softgpu_hostmem_mmap(vma);
+	if (vma->vm_pgoff == SOFTGPU_MMAP_MANAGED >> PAGE_SHIFT)
+		return softgpu_managed_mmap(vma);
 	if (vma->vm_pgoff)
 		return softgpu_view_mmap(f->client, vma);
 	if (vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC) || !(vma->vm_flags & VM_SHARED))

@@ -9,6 +9,9 @@
  *
  * The area has a file of its own: a forked child may keep it, and must not keep the
  * parent's /dev/softgpuN open by it.
+ *
+ * And managed memory: a file in memory whose name is that of NVIDIA's device.  Programs
+ * such as UCX look in /proc/self/maps for what was allocated before they began.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fcntl.h>
@@ -18,6 +21,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
+#include <linux/shmem_fs.h>
 #include "compat.h"
 #include "softgpu.h"
 
@@ -57,5 +61,24 @@ int softgpu_hostmem_mmap(struct vm_area_struct *vma)
 		cond_resched();
 	}
 	vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	return err;
+}
+
+int softgpu_managed_mmap(struct vm_area_struct *vma)
+{
+	struct file *file;
+	int err;
+
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
+		return -EINVAL;
+	file = shmem_file_setup("dev/nvidia-uvm", vma->vm_end - vma->vm_start, SOFTGPU_NORESERVE);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	vma_set_file(vma, file);
+	vma->vm_pgoff = 0;
+	softgpu_vm_flags(vma, VM_DONTEXPAND, VM_MAYEXEC);
+	err = softgpu_file_mmap(file, vma);
+	/* The area has its own reference. */
+	fput(file);
 	return err;
 }

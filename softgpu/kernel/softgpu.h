@@ -64,6 +64,7 @@ int softgpu_view_mmap(struct sg_client *client, struct vm_area_struct *vma);
 /* ---- hostmem.c: write-combined host memory ---- */
 
 int softgpu_hostmem_mmap(struct vm_area_struct *vma);
+int softgpu_managed_mmap(struct vm_area_struct *vma);
 
 /* ---- hostcopy.c: engines reach a program's memory ---- */
 

@@ -59,6 +59,13 @@ static void give_back(uint64_t va, size_t mapped)
 	sgu_call_any(SOFTGPU_VA_RELEASE, &release);
 }
 
+static enum sgu_host memory_of(uint32_t kind, uint32_t flags)
+{
+	if (kind == SOFTGPU_KIND_MANAGED)
+		return SGU_HOST_MANAGED;
+	return flags & CU_MEMHOSTALLOC_WRITECOMBINED ? SGU_HOST_WRITE_COMBINED : SGU_HOST;
+}
+
 static CUresult host_make(uint32_t kind, uint32_t flags, size_t length, uint64_t *va)
 {
 	struct softgpu_va_reserve reserve = { .size = sizeof(reserve) };
@@ -90,8 +97,7 @@ static CUresult host_make(uint32_t kind, uint32_t flags, size_t length, uint64_t
 	 * device may be reaching.  A child can read host memory, and has no
 	 * managed memory, as with NVIDIA's driver.
 	 */
-	if (sgu_host(ctx->gpu, (void *)host->va, host->mapped,
-		     kind == SOFTGPU_KIND_HOST && flags & CU_MEMHOSTALLOC_WRITECOMBINED)) {
+	if (sgu_host(ctx->gpu, (void *)host->va, host->mapped, memory_of(kind, flags))) {
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 		goto undo;
 	}

@@ -83,6 +83,27 @@ SGU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 	return result ? result : sgu_result(sgu_call_any(SOFTGPU_IPC_CLOSE, &va));
 }
 
+/* An event for other processes cannot be made, so no handle can be one's. */
+SGU_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+	CUresult result = sgu_ctx_needed();
+
+	(void)event;
+	if (result)
+		return result;
+	return pHandle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+}
+
+SGU_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+	CUresult result = sgu_ctx_needed();
+
+	(void)handle;
+	if (result)
+		return result;
+	return phEvent ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* Of a range that the driver has exported, so without holes: is all of it this process's own VRAM? */
 static CUresult check_own(uint64_t va, uint64_t end)
 {

@@ -15,7 +15,9 @@ SIZE(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, 16);
 AT(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, vaSpaceToken, 8);
 
 SIZE(CUipcMemHandle, 64);
+SIZE(CUipcEventHandle, 64);
 SIZE(cudaIpcMemHandle_t, 64);
+SIZE(cudaIpcEventHandle_t, 64);
 SIZE(CUmemLocation, 8);
 SIZE(CUmemAccessDesc, 12);
 AT(CUmemAccessDesc, flags, 8);

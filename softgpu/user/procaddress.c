@@ -77,6 +77,8 @@ static const struct proc procs[] = {
 	{ "cuIpcGetMemHandle", 4010, cuIpcGetMemHandle },
 	{ "cuIpcOpenMemHandle", 4010, cuIpcOpenMemHandle_v2 },
 	{ "cuIpcCloseMemHandle", 4010, cuIpcCloseMemHandle },
+	{ "cuIpcGetEventHandle", 4010, cuIpcGetEventHandle },
+	{ "cuIpcOpenEventHandle", 4010, cuIpcOpenEventHandle },
 	{ "cuMemGetHandleForAddressRange", 11070, cuMemGetHandleForAddressRange },
 	{ "cuMemGetAllocationGranularity", 10020, cuMemGetAllocationGranularity },
 	{ "cuMemCreate", 10020, cuMemCreate },

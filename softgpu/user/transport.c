@@ -88,12 +88,14 @@ int sgu_show(int gpu, void *addr, size_t length)
 	return transport->show ? transport->show(gpu_index[gpu], addr, length) : -EOPNOTSUPP;
 }
 
-int sgu_host(int gpu, void *addr, size_t length, bool write_combined)
+int sgu_host(int gpu, void *addr, size_t length, enum sgu_host kind)
 {
 	void *mem;
 
-	if (write_combined && transport->write_combined)
+	if (kind == SGU_HOST_WRITE_COMBINED && transport->write_combined)
 		return transport->write_combined(gpu_index[gpu], addr, length);
+	if (kind == SGU_HOST_MANAGED && transport->managed)
+		return transport->managed(gpu_index[gpu], addr, length);
 	mem = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 	return mem == MAP_FAILED ? -errno : 0;
 }

@@ -39,6 +39,8 @@ struct sgu_transport {
 	 * kernel can tell.  0 or -errno; NULL: there is none to be had.
 	 */
 	int (*write_combined)(unsigned int index, void *addr, size_t length);
+	/* The same, of managed memory, which /proc/self/maps calls NVIDIA's device. */
+	int (*managed)(unsigned int index, void *addr, size_t length);
 	/* Gives up the open GPUs, touching nothing else: cuInit failed, or this is a forked child. */
 	void (*forget)(void);
 };
@@ -70,7 +72,8 @@ int sgu_gpu_of_index(unsigned int index);
 
 int sgu_show(int gpu, void *addr, size_t length);
 /* Host memory over [addr, addr + length) that forked children share: 0 or -errno. */
-int sgu_host(int gpu, void *addr, size_t length, bool write_combined);
+enum sgu_host { SGU_HOST, SGU_HOST_WRITE_COMBINED, SGU_HOST_MANAGED };
+int sgu_host(int gpu, void *addr, size_t length, enum sgu_host kind);
 void *sgu_reserve(void *addr, size_t length, int flags);
 void sgu_forget(void);
 int sgu_shared(void);

@@ -12,7 +12,8 @@
 #include "transport.h"
 
 /* Open files by index, -1 when closed.  Written by open and in a forked child only. */
-static int fds[SOFTGPU_MAX_GPUS];
+/* Before the first is open, too: a child may be forked then, and forgets them. */
+static int fds[SOFTGPU_MAX_GPUS] = { [0 ... SOFTGPU_MAX_GPUS - 1] = -1 };
 /* Any open file serves for mmap. */
 static int window_fd = -1;
 
@@ -63,12 +64,21 @@ static int dev_show(unsigned int index, void *addr, size_t length)
 	return p == MAP_FAILED ? -errno : 0;
 }
 
-static int dev_write_combined(unsigned int index, void *addr, size_t length)
+static int dev_host(unsigned int index, void *addr, size_t length, uint64_t kind)
 {
-	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index],
-		       (off_t)SOFTGPU_MMAP_WRITE_COMBINED);
+	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index], (off_t)kind);
 
 	return p == MAP_FAILED ? -errno : 0;
+}
+
+static int dev_write_combined(unsigned int index, void *addr, size_t length)
+{
+	return dev_host(index, addr, length, SOFTGPU_MMAP_WRITE_COMBINED);
+}
+
+static int dev_managed(unsigned int index, void *addr, size_t length)
+{
+	return dev_host(index, addr, length, SOFTGPU_MMAP_MANAGED);
 }
 
 /*
@@ -93,5 +103,6 @@ const struct sgu_transport sgu_transport_dev = {
 	.reserve = dev_reserve,
 	.show = dev_show,
 	.write_combined = dev_write_combined,
+	.managed = dev_managed,
 	.forget = dev_forget,
 };

@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: MIT
 """`peerdma doctor --compare` on bundles of real machines, edited copies of them, and files that are no bundles."""
 
+import ctypes
 import io
 import json
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 
 import machines
 from case import COMMAND, Case, Optional, conforms, run
@@ -202,14 +205,66 @@ class Compare(Case):
             file.write("text")
         os.mkdir(folder + "/empty")
         os.mkfifo(folder + "/fifo")
-        for name, word in (("none", "No such file"), ("text", "not a bundle"), ("empty", "not a bundle"), ("fifo", "not a bundle")):
+        for name, word in (("none", "No such file"), ("text", "not a whole bundle"), ("empty", "not a whole bundle"), ("fifo", "not a whole bundle")):
             self.refused(CAPTURED[0], f"{folder}/{name}", words=[word, f"{folder}/{name}"])
             self.refused(f"{folder}/{name}", CAPTURED[0], words=[word])
 
     def test_no_room(self):
-        done = run("doctor", "--compare", *CAPTURED[:2], env={"TMPDIR": "/nowhere"})
-        self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("No such file", done.stderr)
+        """The message names what is not there: no bundle."""
+        for env, words in (({"TMPDIR": "/nowhere"}, ": /nowhere: No such file"), ({"PATH": "/nowhere"}, ": tar: No such file")):
+            done = run("doctor", "--compare", *CAPTURED[:2], env=env)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(words, done.stderr)
+
+    def test_unreadable(self):
+        """As "sudo peerdma doctor --bundle" leaves it: for root."""
+        file = self.bundle(machines.server(self.folder(), per_socket=1))
+        os.chmod(file, 0)
+
+        def no_rights():
+            for capability in (1, 2):           # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: root is a user as others are
+                ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)                # PR_CAPBSET_DROP
+        done = subprocess.run([COMMAND, "doctor", "--compare", CAPTURED[0], file], capture_output=True, text=True, check=False,
+                              preexec_fn=no_rights)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"peerdma: doctor: {file}: Permission denied\n"))
+
+    def test_cut(self):
+        """The beginning of a bundle is none, wherever it ends; tar(1) is content with whole members."""
+        whole = self.bundle(machines.server(self.folder(), per_socket=1))
+        with open(whole, "rb") as file:
+            data = file.read()
+        with tarfile.open(whole) as tar:
+            starts = [member.offset for member in tar.getmembers()]
+        for length in [*starts[1::20], starts[-1], starts[-1] + 512, 1000, 10240]:
+            with open(whole + ".cut", "wb") as file:
+                file.write(data[:length])
+            self.refused(CAPTURED[0], whole + ".cut", words=["not a whole bundle"])
+
+    def test_ended(self):
+        """By a pager that has seen enough, or while tar(1) runs: nothing is left."""
+        place = self.folder()
+        env = {**os.environ, "TMPDIR": place, "PATH": self.folder() + ":" + os.environ["PATH"]}
+        done = subprocess.Popen([COMMAND, "doctor", "--compare", "--json", CAPTURED[0], CAPTURED[-1]], stdout=subprocess.PIPE, env=env)
+        done.stdout.close()
+        self.assertEqual((done.wait(), os.listdir(place)), (-signal.SIGPIPE, []))
+        tar = env["PATH"].split(":")[0] + "/tar"
+        with open(tar, "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\n: >"${0%/*}/started"\nsleep 1\n')
+        os.chmod(tar, 0o755)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([COMMAND, "doctor", "--compare", *CAPTURED[:2]], stderr=subprocess.PIPE, env=env) as done:
+                while not os.path.exists(os.path.dirname(tar) + "/started"):
+                    time.sleep(0.01)
+                os.unlink(os.path.dirname(tar) + "/started")
+                done.send_signal(number)
+                self.assertEqual((done.wait(), os.listdir(place)), (-number, []))
+
+    def test_output_fails(self):
+        """No verdict of either kind."""
+        for args, code in ((["--compare", *CAPTURED[:2]], 2), (["--root", self.unpacked("h100-x1")], 3)):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([COMMAND, "doctor", *args], stdout=full, stderr=subprocess.PIPE, check=False)
+            self.assertEqual((done.returncode, done.stderr), (code, b"peerdma: cannot write the output\n"))
 
     def test_hostile(self):
         """Links, pipes, devices and ways out of the folder are not followed, opened or taken."""
@@ -230,7 +285,7 @@ class Compare(Case):
                 done = run("doctor", "--compare", CAPTURED[0], file, env={"TMPDIR": folder})
                 self.assertIn(done.returncode, (0, 1, 2))
             else:
-                self.refused(CAPTURED[0], file, words=["not a bundle"])
+                self.refused(CAPTURED[0], file, words=["not a whole bundle"])
             self.assertEqual(os.listdir(target), [])
             self.assertEqual([name for name in os.listdir(folder) if not name.endswith(".tar")], [])
 

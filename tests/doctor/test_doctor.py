@@ -6,13 +6,16 @@ import errno
 import json
 import os
 import random
+import resource
 import shutil
+import signal
+import subprocess
 import sys
 import tarfile
 import unittest
 
 import machines
-from case import Case, conforms, run
+from case import COMMAND, Case, conforms, run
 
 GPU, PORT = "0000:13:00.0", "0000:12:00.0"      # of a server: GPU0, and the switch port above it
 SEED = int(os.environ.get("DOCTOR_SEED", "1"))
@@ -219,6 +222,17 @@ class Doctor(Case):
         m.put_device(PORT, "config", machines.config(6, 0x53))            # none of them
         self.expect_ok(m)
         self.assertIn("bus-address (switch)", self.reach(m))
+        self.assertIn("nothing on the way redirects", self.reach(m))
+        self.assertNotIn("(redirects)", self.reach(m))
+
+    def test_acs_names_only_what_redirects(self):
+        m = self.server()
+        m.put_device(PORT, "config", machines.config(6, machines.REDIRECT))
+        found = [f for f in self.told(m) if f["check"] == "reach" and f["verdict"] == "slow"]
+        self.assertTrue(found)
+        for f in found:
+            self.assertEqual([e["value"] for e in f["evidence"] if e["source"] == "ACS control"],
+                             [f"{PORT}: 0x001d (redirects)"])
 
     def test_acs_without_root(self):
         m = self.server()
@@ -703,6 +717,22 @@ class Doctor(Case):
         for word in (b"SERIALNO", b"secret"):
             self.assertNotIn(word, bundle)
         self.assertEqual(os.stat(folder + "/b").st_mode & 0o777, 0o600)
+
+    def test_bundle_without_room(self):
+        """No part of a bundle is left; a device stays."""
+        m, folder = self.server(), self.folder()
+
+        def small():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20480, 20480))
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        done = subprocess.run([COMMAND, "doctor", "--bundle", folder + "/b", "--root", m.path], capture_output=True, text=True,
+                              preexec_fn=small, check=False)
+        self.assertEqual((done.returncode, os.listdir(folder)), (3, []))
+        self.assertIn(folder + "/b: File too large", done.stderr)
+        os.symlink("/dev/full", folder + "/full")
+        done = run("doctor", "--bundle", folder + "/full", root=m.path)
+        self.assertEqual((done.returncode, os.listdir(folder)), (3, ["full"]))
+        self.assertIn("/full: No space left", done.stderr)
 
     # ---- hostile trees
 

@@ -173,6 +173,47 @@ static void wrong_calls(void)
 	memory_free(va);
 }
 
+/* What the kernel has allocated in small pieces, in KiB. */
+static unsigned long slabs(void)
+{
+	FILE *f = fopen("/proc/meminfo", "r");
+	unsigned long kib = 0;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "SUnreclaim: %lu", &kib) != 1)
+		;
+	if (f)
+		fclose(f);
+	CHECK(kib);
+	return kib;
+}
+
+/* A core may map and unmap again and again before it calls put_pages; only the last table is left then. */
+static void mapped_again(void)
+{
+	uint64_t va = memory_get(256 * KIB), pins = pins_now();
+	struct peer_client_call c = { .op = P_DMA_MAP, .arg = cards[0] };
+	int fd = region_open(0), rounds = 1000;
+	unsigned long before, left;
+
+	CHECK(region_acquire(fd, va, 256 * KIB) == 1);
+	CHECK(!region_get(fd, va, 256 * KIB));
+	memory_write(va + 128 * KIB, WORD);
+	before = slabs();
+	for (int i = 0; i < rounds; i++) {
+		CHECK(!peer_call(fd, &c) && c.value);
+		CHECK(i % 100 || peek(fd, 128 * KIB) == WORD);
+		CHECK(!peer(fd, P_DMA_UNMAP, 0));
+	}
+	left = slabs();
+	/* Of a table with one entry there is nothing to leave behind. */
+	printf("  %u entries, %lu KiB then %lu\n", c.nmap, before, left);
+	CHECK(c.nmap < 2 || left < before + (unsigned long)rounds * c.nmap * 32 / KIB / 2);
+	region_down(fd);
+	PINS_BACK(pins);
+	memory_free(va);
+}
+
 /* ---- the memory goes away ---- */
 
 /* A pin of a dma-buf that nothing is mapped of follows the buffer, and is not revoked. */
@@ -394,6 +435,7 @@ int main(int argc, char **argv)
 		{ "acquire, get_pages, put_pages and release", never_mapped },
 		{ "tables of ranges", tables },
 		{ "calls that must fail", wrong_calls },
+		{ "mapped again without put_pages", mapped_again },
 		{ "freed before get_pages", freed_before_get },
 		{ "freed before dma_map", freed_before_map },
 		{ "freed when mapped", freed },

@@ -196,6 +196,32 @@ static void host_memory(struct gpu *g)
 	NEED(!munmap(p, 4096) && !munmap(p + 4096, PAGE64 - 4096));
 }
 
+#define MANAGED	((off_t)SOFTGPU_MMAP_MANAGED)
+
+/* Managed memory: as long as it was asked for, and as little the file's. */
+static void managed_memory(struct gpu *g)
+{
+	int fd = sg_open(0);
+	char *p;
+
+	CHECK(mmap(NULL, PAGE64, PROT_READ, MAP_PRIVATE, fd, MANAGED) == MAP_FAILED && errno == EINVAL, "private: %d",
+	      errno);
+	CHECK(mmap(NULL, PAGE64, PROT_READ | PROT_EXEC, MAP_SHARED, fd, MANAGED) == MAP_FAILED && errno == EINVAL,
+	      "executable: %d", errno);
+	CHECK(mmap(NULL, PAGE64, PROT_READ, MAP_SHARED, fd, MANAGED + 4096) == MAP_FAILED && errno == EINVAL,
+	      "beside it: %d", errno);
+	p = mmap(NULL, 4 * PAGE64, PROT_READ | PROT_WRITE, MAP_SHARED, fd, MANAGED);
+	NEED(p != MAP_FAILED);
+	close(fd);
+	CHECK(!p[0] && !p[4 * PAGE64 - 1], "not zeroed");
+	p[4 * PAGE64 - 1] = 1;
+	CHECK(mprotect(p, PAGE64, PROT_EXEC) && errno == EACCES, "mprotect: %d", errno);
+	CHECK(mremap(p, 4 * PAGE64, 8 * PAGE64, MREMAP_MAYMOVE) == MAP_FAILED, "it grew");
+	EXPECT(sg_copy(g->fd, g->ctx, PTR(p), PTR(p) + 4 * PAGE64 - 1, 1, SOFTGPU_OP_SYNC), 0);
+	CHECK(p[0] == 1, "not copied");
+	NEED(!munmap(p + PAGE64, 3 * PAGE64) && !munmap(p, PAGE64));
+}
+
 static sigjmp_buf fault_return;
 static void *volatile fault_address;
 
@@ -252,6 +278,7 @@ const struct test_case abuse_cases[] = {
 	{ "a file kept over exec", exec_in_child },
 	{ "mappings", mappings },
 	{ "host memory of the driver's", host_memory },
+	{ "managed memory of the driver's", managed_memory },
 	{ "a CPU load from a device address faults", cpu_load_faults },
 	{ NULL, NULL }
 };

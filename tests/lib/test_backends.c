@@ -253,6 +253,37 @@ static void holes(void **state)
 	peerdma_close(ctx);
 }
 
+/* As by the kernel: what devices may write is writable, or nothing stays locked. */
+static void read_only(void **state)
+{
+	struct peerdma *ctx = open_with("host", 0);
+	struct peerdma_region *region, *other;
+	unsigned long before = locked();
+	char *p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	char *image = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0);
+
+	(void)state;
+	assert_ptr_not_equal(image, MAP_FAILED);
+	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ), 0);
+	assert_int_equal(peerdma_pin(ctx, p + PAGE, PAGE, PEERDMA_READONLY, NULL, &other), 0);
+	assert_int_equal(peerdma_pin(ctx, p + PAGE, 10, 0, NULL, &region), -EFAULT);
+	assert_non_null(strstr(peerdma_last_error(), "read-only"));
+	assert_int_equal(peerdma_pin(ctx, p, 4 * PAGE, 0, NULL, &region), -EFAULT);
+	assert_int_equal(peerdma_pin(ctx, image, PAGE, 0, NULL, &region), -EFAULT);
+	assert_int_equal(locked() - before, PAGE);
+	assert_int_equal(peerdma_pin(ctx, p + 2 * PAGE, 2 * PAGE, 0, NULL, &region), 0);
+	assert_int_equal(peerdma_unpin(region), 0);
+	assert_int_equal(peerdma_pin(ctx, image, PAGE, PEERDMA_READONLY, NULL, &region), 0);
+	assert_int_equal(peerdma_unpin(region), 0);
+	assert_int_equal(peerdma_unpin(other), 0);
+	assert_int_equal(locked(), before);
+	close(file);
+	munmap(image, PAGE);
+	munmap(p, 4 * PAGE);
+	peerdma_close(ctx);
+}
+
 static void host_views(void **state)
 {
 	struct peerdma *ctx = open_with("host", 0);
@@ -652,6 +683,7 @@ int main(void)
 		cmocka_unit_test_setup(direct, reset),
 		cmocka_unit_test_setup(overlapping, reset),
 		cmocka_unit_test_setup(holes, reset),
+		cmocka_unit_test_setup(read_only, reset),
 		cmocka_unit_test_setup(host_views, reset),
 		cmocka_unit_test_setup_teardown(dmabuf, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(dmabuf_fails, reset_cuda, no_cuda),

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -225,6 +226,34 @@ class File(Case):
             self.assertIn(file, done.stderr)
         self.assertEqual(os.listdir(m.path + "/x"), ["d"])
 
+    def test_no_plain_file(self):
+        """What is no file is not replaced: root's --output /dev/null would take /dev/null from all."""
+        m = self.machine().whole().put("x/d/in", "")
+        os.mkfifo(m.path + "/x/pipe")
+        os.symlink("/dev/null", m.path + "/x/null")
+        for name in ("pipe", "null"):
+            done = run("-o", f"{m.path}/x/{name}", root=m)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"x/{name}: not a regular file", done.stderr)
+        self.assertEqual(sorted(os.listdir(m.path + "/x")), ["d", "null", "pipe"])
+        self.assertEqual(os.readlink(m.path + "/x/null"), "/dev/null")
+        self.assertTrue(stat.S_ISFIFO(os.stat(m.path + "/x/pipe").st_mode))
+
+    def test_link(self):
+        """A link to a file, or to none, is replaced, and what it led to is left."""
+        m = self.machine().whole().put("x/kept", "old")
+        os.symlink("kept", m.path + "/x/link")
+        os.symlink("none", m.path + "/x/loose")
+        for name in ("link", "loose"):
+            file = f"{m.path}/x/{name}"
+            self.assertEqual(run("-o", file, root=m).returncode, 0)
+            self.assertFalse(os.path.islink(file))
+            with open(file, encoding="utf-8") as text:
+                self.assertEqual(text.read(), run(root=m).stdout)
+        self.assertEqual(sorted(os.listdir(m.path + "/x")), ["kept", "link", "loose"])
+        with open(m.path + "/x/kept", encoding="utf-8") as text:
+            self.assertEqual(text.read(), "old")
+
     def test_full(self):
         """A file system that is full: a limit on the size of files does the same."""
         m = self.machine().whole().put("x/p.prom", "old")
@@ -241,10 +270,12 @@ class File(Case):
             self.assertEqual(text.read(), "old")
 
     def test_output_fails(self):
-        with open("/dev/full", "w", encoding="utf-8") as full:
-            done = subprocess.run([COMMAND, "metrics", "--no-doctor", "--root", self.machine().whole().path], stdout=full,
-                                  stderr=subprocess.PIPE, check=False)
-        self.assertEqual(done.returncode, 1)
+        """An error, also where nothing could be read (2)."""
+        for m in (self.machine().whole(), self.machine()):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([COMMAND, "metrics", "--no-doctor", "--root", m.path], stdout=full,
+                                      stderr=subprocess.PIPE, check=False)
+            self.assertEqual(done.returncode, 1)
 
     def test_usage(self):
         for args in (["--format", "json"], ["--format"], ["--json"], ["more"]):

@@ -101,7 +101,8 @@ static int filled(CUdeviceptr buffer, int byte)
 	return !cuMemcpyDtoH(bytes, buffer, LENGTH) && bytes[0] == (char)byte && !memcmp(bytes, bytes + 1, LENGTH - 1);
 }
 
-static int round_of(CUdeviceptr a, CUdeviceptr b, int byte)
+/* read: also memory that devices only read. */
+static int round_of(CUdeviceptr a, CUdeviceptr b, int byte, int read)
 {
 	struct ibv_mr *one = ibv_reg_mr(domain, (void *)(uintptr_t)a, LENGTH, ACCESS);
 	struct ibv_mr *other = one ? ibv_reg_mr(domain, (void *)(uintptr_t)b, LENGTH, ACCESS) : NULL;
@@ -115,6 +116,16 @@ static int round_of(CUdeviceptr a, CUdeviceptr b, int byte)
 	cuMemsetD8(b, (unsigned char)~byte, LENGTH);
 	if (transfer(IBV_WR_RDMA_READ, a, one, b, other) || !filled(a, ~byte))
 		return failed("RDMA read");
+	if (ibv_dereg_mr(one))
+		return failed("ibv_dereg_mr");
+	if (!read)
+		return ibv_dereg_mr(other) ? failed("ibv_dereg_mr") : 0;
+	one = ibv_reg_mr(domain, (void *)(uintptr_t)a, LENGTH, 0);
+	if (!one)
+		return failed("ibv_reg_mr of GPU memory to be read");
+	cuMemsetD8(b, 0, LENGTH);
+	if (transfer(IBV_WR_RDMA_WRITE, a, one, b, other) || !filled(b, ~byte))
+		return failed("RDMA write of memory that is only read");
 	if (ibv_dereg_mr(one) || ibv_dereg_mr(other))
 		return failed("ibv_dereg_mr");
 	return 0;
@@ -138,7 +149,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	for (int i = 0; i < rounds; i++) {
-		if (round_of(a, b, i % 251 + 1))
+		if (round_of(a, b, i % 251 + 1, argc > 2))
 			return 1;
 	}
 	cuMemFree(a);

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <rdma/rdma_user_rxe.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 #include "../lib/cuda_calls.h"
 #include "memory.h"
 #include "pair.h"
+#include "queues.h"
 
 #define MIB (1UL << 20)
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
@@ -112,6 +112,32 @@ static void addresses(int peer)
 	memory_free(&host);
 }
 
+/* Whoever knows the key of one MR must not know those of the others. */
+static void keys(void)
+{
+	struct ibv_mr *mrs[32];
+	uint32_t least = ~0U, greatest = 0, i, n = sizeof(mrs) / sizeof(*mrs);
+	struct memory host;
+
+	memory_alloc(&host, MEMORY_HOST, 4096);
+	for (i = 0; i < n; i++) {
+		uint32_t index;
+
+		mrs[i] = memory_register(&host, p.pd);
+		index = mrs[i]->rkey >> 8;
+		least = index < least ? index : least;
+		greatest = index > greatest ? index : greatest;
+	}
+	if (greatest - least < 1000 * n) {
+		printf("not ok: keys are neighbours: %u MRs have indices from %u to %u\n", n, least, greatest);
+		failures++;
+	}
+	for (i = 0; i < n; i++)
+		if (ibv_dereg_mr(mrs[i]))
+			die("ibv_dereg_mr");
+	memory_free(&host);
+}
+
 static void dmabuf(const char *what, int fd, uint64_t offset, size_t size, uint64_t iova, int access, int error)
 {
 	errno = 0;
@@ -152,65 +178,56 @@ static void files(void)
 	memory_release(&m);
 }
 
-/* A window on a region of another protection domain, which is another's as a rule. */
+/* Of another protection domain, which is another program's as a rule; without bytes, a window of type 1 is closed. */
+static void bind_strangers(const char *what, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length)
+{
+	struct ibv_mw_bind bind = { .wr_id = 7, .send_flags = IBV_SEND_SIGNALED,
+				    .bind_info = { .mr = mr, .addr = addr, .length = length,
+						   .mw_access_flags = length ? IBV_ACCESS_REMOTE_WRITE : 0 } };
+	struct ibv_pd *of_mw = mw->pd, *of_mr = mr->pd;
+	uint32_t key = mw->rkey;
+
+	/* The library compares the domains; the kernel must, too. */
+	mw->pd = p.pd;
+	mr->pd = p.pd;
+	errno = ibv_bind_mw(p.qp[0], mw, &bind);
+	if (errno)
+		die("ibv_bind_mw");
+	if (pair_wait(&p, 0, NULL) != IBV_WC_MW_BIND_ERR) {
+		printf("not ok: %s\n", what);
+		failures++;
+	}
+	/* The library takes it for bound. */
+	mw->rkey = key;
+	mw->pd = of_mw;
+	mr->pd = of_mr;
+	pair_connect(&p);
+}
+
 static void window(void)
 {
 	struct ibv_pd *other = ibv_alloc_pd(p.device);
 	struct ibv_mr *mr;
-	struct ibv_mw *mw;
+	struct ibv_mw *own, *theirs;
 	struct memory host;
-	struct ibv_mw_bind bind = { .wr_id = 7, .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_wc wc;
-	enum ibv_wc_status status;
 
 	memory_alloc(&host, MEMORY_HOST, MIB);
 	mr = ibv_reg_mr(other, (void *)(uintptr_t)host.addr, MIB, RW | IBV_ACCESS_MW_BIND);
-	mw = ibv_alloc_mw(p.pd, IBV_MW_TYPE_1);
-	if (!mr || !mw)
+	own = ibv_alloc_mw(p.pd, IBV_MW_TYPE_1);
+	theirs = ibv_alloc_mw(other, IBV_MW_TYPE_1);
+	if (!mr || !own || !theirs)
 		die("window");
-	/* The library compares the domains; the kernel must, too. */
-	mr->pd = p.pd;
-	bind.bind_info = (struct ibv_mw_bind_info){ .mr = mr, .addr = host.addr, .length = MIB, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE };
-	errno = ibv_bind_mw(p.qp[0], mw, &bind);
-	if (errno)
-		die("ibv_bind_mw");
-	status = pair_wait(&p, 0, &wc);
-	if (status == IBV_WC_SUCCESS) {
-		printf("not ok: a window on a region of another protection domain\n");
-		failures++;
-	}
-	mr->pd = other;
-	if (ibv_dealloc_mw(mw) || ibv_dereg_mr(mr) || ibv_dealloc_pd(other))
+	bind_strangers("a window on a region of another protection domain", own, mr, host.addr, MIB);
+	bind_strangers("another protection domain's window", theirs, mr, host.addr, MIB);
+	bind_strangers("the end of another protection domain's window", theirs, mr, 0, 0);
+	if (ibv_dealloc_mw(own) || ibv_dealloc_mw(theirs) || ibv_dereg_mr(mr) || ibv_dealloc_pd(other))
 		die("window's end");
-	pair_connect(&p);
 	memory_free(&host);
 }
 
 /* ---- work requests, which the program writes into memory that it shares with the kernel ---- */
 
 #define OURS 0x5e0f5e0f5e0f5e0fUL
-#define QUEUE_DATA sizeof(struct rxe_queue_buf)	/* the indices stand before the work requests */
-
-/* A queue's mapping that has a work request with this wr_id, and that request. */
-static void *find(uint64_t id, uint64_t **mapping)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	uint64_t *at, *end, *begin;
-	char line[400];
-
-	while (maps && fgets(line, sizeof(line), maps)) {
-		if (!strstr(line, "uverbs") || sscanf(line, "%lx-%lx", (unsigned long *)&begin, (unsigned long *)&end) != 2)
-			continue;
-		for (at = begin + QUEUE_DATA / sizeof(*at); at < end; at++)
-			if (*at == id) {
-				fclose(maps);
-				if (mapping)
-					*mapping = begin;
-				return at;
-			}
-	}
-	die("no request in the queue");
-}
 
 static void (*forge)(struct rxe_send_wqe *wqe);
 
@@ -218,7 +235,7 @@ static void (*forge)(struct rxe_send_wqe *wqe);
 ssize_t write(int fd, const void *buffer, size_t size)
 {
 	if (forge && p.device && fd == p.device->cmd_fd) {
-		forge(find(OURS, NULL));
+		forge(queue_find(OURS, NULL));
 		forge = NULL;
 	}
 	return syscall(SYS_write, fd, buffer, size);
@@ -289,11 +306,11 @@ static void sent_long_ago(struct rxe_send_wqe *wqe)
 
 static void many_more(struct rxe_send_wqe *wqe)
 {
-	uint64_t *mapping;
+	struct rxe_queue_buf *q;
 
 	(void)wqe;
-	find(OURS, &mapping);
-	((struct rxe_queue_buf *)mapping)->producer_index |= 0x40000000;
+	queue_find(OURS, &q);
+	q->producer_index |= 0x40000000;
 }
 
 static struct request a_write(const struct memory *host, const struct ibv_mr *mr)
@@ -363,7 +380,7 @@ static void receives(int srq)
 	errno = srq ? ibv_post_srq_recv(q.srq, &wr, &bad) : ibv_post_recv(q.qp[1], &wr, &bad);
 	if (errno)
 		die("posting a receive");
-	wqe = find(OURS, NULL);
+	wqe = queue_find(OURS, NULL);
 	wqe->dma.cur_sge = 0x4000000;
 	wqe->dma.sge_offset = 0xfffffff0;
 	r = a_write(&host, mr);
@@ -418,7 +435,7 @@ static void changed_requests(unsigned int rounds)
 
 		if (pair_do(&p, &r) != IBV_WC_SUCCESS)
 			die("a request");
-		find(OURS, (uint64_t **)&queue);
+		queue_find(OURS, &queue);
 		changing = 1;
 		if (pthread_create(&thread, NULL, change, NULL))
 			die("pthread_create");
@@ -447,6 +464,7 @@ int main(int argc, char **argv)
 		files();
 	} else {
 		addresses(!strcmp(argv[2], "peer"));
+		keys();
 		window();
 		requests();
 		receives(0);

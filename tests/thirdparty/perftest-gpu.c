@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * perftest-gpu.c - preloaded into a perftest that was built without CUDA, as distributions build it: what it registers
- * is GPU memory, under the addresses of its own buffer, so its work requests stay as they are.
+ * perftest-gpu.c - preloaded into perftest, to look at the GPU memory that it registers.  Where it was built without CUDA, as
+ * distributions build it, what it registers is GPU memory all the same (peer, dmabuf), under the addresses of its own buffer,
+ * so its work requests stay as they are; built with CUDA it has its own.
  *
- *	PERFTEST_GPU=peer|dmabuf PERFTEST_FILL=BYTE LD_PRELOAD=perftest-gpu.so PROGRAM
+ *	PERFTEST_GPU=peer|dmabuf|own PERFTEST_FILL=BYTE LD_PRELOAD=perftest-gpu.so PROGRAM
  *
  * The GPU memory is full of BYTE, which is another one in client and server; when it is deregistered, a line says how
  * many bytes are others since.
@@ -61,29 +62,48 @@ static unsigned char fill(void)
 	return byte ? (unsigned char)strtoul(byte, NULL, 0) : 0;
 }
 
+/* Does the program have GPU memory, and a context, of its own? */
+static int has_its_own(void)
+{
+	const char *way = getenv("PERFTEST_GPU");
+
+	return way && !strcmp(way, "own");
+}
+
 static void start_cuda(void)
 {
 	static void *context;
 
 	if (context)
 		return;
-	if (!cuda_calls_load(&cu))
+	if (!cu.cuInit && !cuda_calls_load(&cu))
 		fail("no libcuda.so.1");
+	if (has_its_own())
+		return;
 	cuda(cu.cuInit(0), "cuInit");
 	cuda(cu.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
 	cuda(cu.cuCtxSetCurrent(context), "cuCtxSetCurrent");
 }
 
-static struct ibv_mr *as_peer(struct ibv_pd *pd, const struct region *r, uint64_t iova, unsigned int access)
-{
-	struct ibv_mr *(*reg)(struct ibv_pd *, void *, size_t, uint64_t, unsigned int) = symbol("ibv_reg_mr_iova2");
+typedef struct ibv_mr *reg_iova2(struct ibv_pd *, void *, size_t, uint64_t, unsigned int);
+typedef struct ibv_mr *reg_dmabuf(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int);
 
-	return reg(pd, (void *)(uintptr_t)r->gpu, r->length, iova, access);
+static struct ibv_mr *by_address(struct ibv_pd *pd, uint64_t addr, size_t length, uint64_t iova, unsigned int access)
+{
+	reg_iova2 *reg = symbol("ibv_reg_mr_iova2");
+
+	return reg(pd, (void *)(uintptr_t)addr, length, iova, access);
+}
+
+static struct ibv_mr *by_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	reg_dmabuf *reg = symbol("ibv_reg_dmabuf_mr");
+
+	return reg(pd, offset, length, iova, fd, access);
 }
 
 static struct ibv_mr *as_dmabuf(struct ibv_pd *pd, const struct region *r, uint64_t iova, unsigned int access)
 {
-	struct ibv_mr *(*reg)(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int) = symbol("ibv_reg_dmabuf_mr");
 	int (*get_handle)(void *, gpu_ptr, size_t, int, unsigned long long) =
 		dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemGetHandleForAddressRange");
 	struct ibv_mr *mr;
@@ -92,34 +112,69 @@ static struct ibv_mr *as_dmabuf(struct ibv_pd *pd, const struct region *r, uint6
 	if (!get_handle)
 		fail("cuMemGetHandleForAddressRange");
 	cuda(get_handle(&fd, r->gpu, (r->length + GPU_PAGE - 1) & ~(GPU_PAGE - 1), DMA_BUF_FD, 0), "cuMemGetHandleForAddressRange");
-	mr = reg(pd, 0, r->length, iova, fd, (int)access);
+	mr = by_dmabuf(pd, 0, r->length, iova, fd, (int)access);
 	close(fd);
 	return mr;
 }
 
-static struct ibv_mr *reg_gpu(struct ibv_pd *pd, void *addr, size_t length, unsigned int access)
+static struct region *new_region(size_t length)
 {
-	const char *way = getenv("PERFTEST_GPU");
-	int dmabuf = way && !strcmp(way, "dmabuf"), i = 0;
-	struct region *r;
+	int i = 0;
 
 	while (i < REGIONS && regions[i].mr)
 		i++;
 	if (i == REGIONS)
 		fail("too many regions");
-	r = &regions[i];
+	regions[i].length = length;
 	start_cuda();
-	r->length = length;
+	return &regions[i];
+}
+
+/* GPU memory in the place of the program's buffer. */
+static struct ibv_mr *reg_instead(struct ibv_pd *pd, void *addr, size_t length, unsigned int access)
+{
+	const char *way = getenv("PERFTEST_GPU");
+	struct region *r = new_region(length);
+
 	cuda(cu.cuMemAlloc_v2(&r->gpu, (length + GPU_PAGE - 1) & ~(GPU_PAGE - 1)), "cuMemAlloc");
 	cuda(cu.cuMemsetD8_v2(r->gpu, fill(), length), "cuMemsetD8");
 	cuda(cu.cuStreamSynchronize(NULL), "cuStreamSynchronize");
-	r->mr = dmabuf ? as_dmabuf(pd, r, (uintptr_t)addr, access) : as_peer(pd, r, (uintptr_t)addr, access);
+	if (way && !strcmp(way, "dmabuf"))
+		r->mr = as_dmabuf(pd, r, (uintptr_t)addr, access);
+	else
+		r->mr = by_address(pd, r->gpu, length, (uintptr_t)addr, access);
 	return r->mr;
+}
+
+/* Memory of the program's own that is the GPU's is filled, and looked at in the end. */
+static struct ibv_mr *noted(struct ibv_mr *mr, uint64_t addr, size_t length)
+{
+	struct region *r = new_region(length);
+
+	if (!mr || cu.cuMemsetD8_v2(addr, fill(), length))
+		return mr;
+	cuda(cu.cuStreamSynchronize(NULL), "cuStreamSynchronize");
+	r->gpu = addr;
+	r->mr = mr;
+	return mr;
+}
+
+static struct ibv_mr *reg_gpu(struct ibv_pd *pd, void *addr, size_t length, unsigned int access)
+{
+	uint64_t at = (uintptr_t)addr;
+
+	return has_its_own() ? noted(by_address(pd, at, length, at, access), at, length) : reg_instead(pd, addr, length, access);
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	return reg_gpu(pd, addr, length, (unsigned int)access);
+}
+
+/* Only a program with GPU memory of its own calls this; remote addresses are the memory's. */
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	return noted(by_dmabuf(pd, offset, length, iova, fd, access), iova, length);
 }
 
 /* What ibv_reg_mr() of the header calls where the access is not known when a program is built. */
@@ -154,7 +209,8 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	for (i = 0; i < REGIONS && !err; i++)
 		if (regions[i].mr == mr) {
 			tell(&regions[i]);
-			cuda(cu.cuMemFree_v2(regions[i].gpu), "cuMemFree");
+			if (!has_its_own())
+				cuda(cu.cuMemFree_v2(regions[i].gpu), "cuMemFree");
 			regions[i].mr = NULL;
 		}
 	return err;

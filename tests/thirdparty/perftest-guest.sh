@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # In the guest: perftest's programs in PROGRAMS on the software adapter, client and server.  perftest.sh runs this.
-# CUDA=1: they have CUDA's options; else PRELOAD gives them GPU memory.  Of two guests the first has the servers and the
+# PRELOAD looks at their GPU memory; CUDA=1: they have CUDA's options, else it gives them GPU memory, too.  Of two guests the first has the servers and the
 # second the clients, and each checks its own end.
 set -u
 
@@ -37,15 +37,16 @@ one() {
 	options="-d rxe0 -x ${gid##*/} -F -p $port -n $iterations"
 	case $program in *atomic*) ;; *) options="$options -s $size" ;; esac
 	case $program in ib_send_lat) options="$options -I 0" ;; esac
-	preload=$verbs
-	if [ -n "${CUDA-}" ]; then
+	preload=$PRELOAD:$verbs memory=$way
+	if [ "$way" = host ]; then
+		preload=$verbs
+	elif [ -n "${CUDA-}" ]; then
+		memory=own
 		options="$options --use_cuda=0"
 		[ "$way" = peer ] || options="$options --use_cuda_dmabuf"
-	elif [ "$way" != host ]; then
-		preload=$PRELOAD:$verbs
 	fi
 	# shellcheck disable=SC2086 # options are several
-	PERFTEST_GPU=$way PERFTEST_FILL=$fill LD_PRELOAD=$preload timeout 60 "$PROGRAMS/$program" $options "$@" \
+	PERFTEST_GPU=$memory PERFTEST_FILL=$fill LD_PRELOAD=$preload timeout 60 "$PROGRAMS/$program" $options "$@" \
 		>"$logs/$way-$program-$side" 2>&1
 }
 
@@ -88,7 +89,7 @@ try() {
 	"$PEERDMA_VM/barrier" "$way-$program" || die "the other guest has ended"
 	! has client || run_client
 	! has server || wait $server || why="$why the server ends with $?"
-	if [ -z "${CUDA-}" ] && [ "$way" != host ]; then
+	if [ "$way" != host ]; then
 		least=$size
 		case $program in *atomic*) least=1 ;; esac
 		for who in $3; do

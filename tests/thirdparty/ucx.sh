@@ -1,87 +1,60 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# UCX on softgpu: builds it with CUDA against softgpu's headers and libraries, then
-# looks at what it finds and runs those of its own unit tests that concern CUDA memory,
-# on a software GPU inside the process.
+# UCX on softgpu: builds it with CUDA and ROCm (build-mpi), then looks at what it finds and runs those of its own unit tests
+# that concern GPU memory: CUDA's on a software GPU inside the process, and both makes' on the driver, in a virtual machine.
 #
-#   [UCX=/path/to/ucx] [UCX_TESTS=FILTER] tests/thirdparty/ucx.sh
+#   [UCX=/path/to/ucx] [UCX_TESTS=FILTER] [WHERE="process guest"] tests/thirdparty/ucx.sh
 #
-# Without UCX it takes the source package of Debian, by a list of sources of its own
-# below build/thirdparty.  UCX_TESTS is a filter of googletest.  The first build takes
-# half an hour on two cores; what is built stays.
+# Without UCX it takes the source package of Debian.  UCX_TESTS is a filter of googletest.  The first build takes a quarter
+# of an hour on two cores; what is built stays.
 set -eu
 
 . "$(dirname "$0")/lib.sh"
 
-place=$top/build/thirdparty/ucx
-logs=$place/logs
-cuda=$user/softgpu/cuda
+logs=$top/build/thirdparty/ucx/logs
 mkdir -p "$logs"
-for program in autoconf automake libtoolize g++; do
-	command -v $program >/dev/null || { echo "not run: UCX needs $program"; exit 77; }
-done
-
-# The source package, without a change to this machine's own lists.
-fetch() {
-	lists=$place/apt
-	mkdir -p "$lists/lists/partial"
-	. /etc/os-release
-	# Where this machine has its packages from.
-	from=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' "Codename: $VERSION_CODENAME" | head -n 1)
-	[ "$from" ] || { echo "apt has no source of Debian's $VERSION_CODENAME"; return 1; }
-	echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-		"$from $VERSION_CODENAME main" >"$lists/sources.list"
-	set -- -o Dir::Etc::sourcelist="$lists/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-		-o Dir::State::lists="$lists/lists"
-	apt-get "$@" update && cd "$place" && apt-get "$@" source ucx
-}
-
-if [ -n "${UCX-}" ]; then
-	need_checkout UCX src/uct/cuda/configure.m4 "UCX"
-	[ -d "$place/source" ] || cp -a "$checkout" "$place/source"
-elif [ ! -d "$place/source" ]; then
-	command -v apt-get >/dev/null || { echo "not run: set UCX to a checkout of UCX"; exit 77; }
-	(fetch) >"$logs/fetch.log" 2>&1 || { echo "not run: no source package of UCX: $logs/fetch.log"; exit 77; }
-	mv "$place"/ucx-[0-9]* "$place/source"
-fi
+ucx=$("$top/tests/thirdparty/build-mpi" ucx ucx_tests) || { [ $? != 77 ] || { echo "$ucx"; exit 77; }; die "UCX is not built"; }
+"$top/vm/deps.sh" user
 make -s -C "$top" --no-print-directory user
 
-# shellcheck disable=SC2317 # called by built
-configure() {
-	cd "$place/source" && { [ -x configure ] || ./autogen.sh; } && mkdir -p "$place/build" && cd "$place/build" &&
-		LD_LIBRARY_PATH=$cuda/lib64 CFLAGS="-O1 -g0" CXXFLAGS="-O1 -g0" "$place/source/configure" \
-			--with-cuda="$cuda" --without-rocm --without-verbs --without-rdmacm --without-knem \
-			--without-xpmem --without-java --without-go --without-ugni --without-gdrcopy --disable-numa \
-			--disable-static --disable-doxygen-doc --enable-gtest LDFLAGS="-Wl,-rpath-link,$cuda/lib64"
+# Tests of machines that have both makes are called cuda... and rocm...; those of all kinds of memory, mem_type.
+filter=${UCX_TESTS-'cuda_hooks*:rocm_hooks*:cuda_copy/*:cuda_ipc/*:cuda_cpy/*:rocm_copy/*:rocm_ipc/*:rocm_cpy/*:mem_type/*:mem_types/*:test_rcache*:test_memtype_cache*:memtype_hooks*:all/test_ucp_mem_type*'}
+
+# shows LOG: what has passed and what has not; false: something has failed.
+shows() {
+	grep -qE '^\[  PASSED  \] [1-9]' "$1" || { tail -n 20 "$1"; die "not one test passed: $1"; }
+	grep -E '^\[  (PASSED|FAILED) ' "$1"
+	echo "$(grep -c '\[     SKIP \]' "$1") skipped; all of it: $1"
+	! grep -qE '^\[  FAILED ' "$1"
 }
 
-# Its tests have what newer compilers warn of, and one file inlines at -O3 alone.
-# shellcheck disable=SC2317
-build() {
-	make -C "$place/build/test/gtest" CXXFLAGS="-O3 -g0 -Wno-error" uct/gtest-test_tag.o &&
-		make -C "$place/build" -j2 CXXFLAGS="-O1 -g0 -Wno-error"
+in_process() {
+	# The rendezvous protocol wants 512 MiB of it, and some tests copy 1.5 GiB at once.
+	export LD_LIBRARY_PATH="$ucx/lib:$user/softgpu/user" UCX_MODULE_DIR="$ucx/lib/ucx"
+	export SOFTGPU_INPROCESS=1 SOFTGPU_VRAM_MIB=2048
+	"$ucx/bin/ucx_info" -d >"$logs/info.log" 2>&1 || die "ucx_info fails: $logs/info.log"
+	for transport in cuda_copy cuda_ipc; do
+		grep -q "Transport: $transport" "$logs/info.log" || die "ucx_info does not list $transport: $logs/info.log"
+		echo "PASS ucx_info lists $transport"
+	done
+	say "UCX's unit tests in one process: $filter"
+	GTEST_FILTER="$filter" "$ucx/bin/ucx_gtest" >"$logs/gtest-process.log" 2>&1 || true
+	shows "$logs/gtest-process.log"
 }
 
-[ -e "$place/build/Makefile" ] || built configure-ucx configure
-built ucx build
+in_guest() {
+	"$top/vm/deps.sh" modules vm
+	make -s -C "$top" --no-print-directory modules KVER="$series"
+	say "UCX's unit tests on the driver: $filter"
+	"$top/vm/run" --kernel "$series" --timeout "${TIMEOUT:-3000}" --log "$logs/guest.kernel.log" --cards 0 --gpus 1 --vram 2G \
+		--memory 4G --env TOP="$top" --env BUILD="$user" --env MODDIR="$modules" --env UCX_ROOT="$ucx" \
+		--env GTEST_FILTER="$filter" ${VM_ARGS-} -- "$top/tests/thirdparty/ucx-guest.sh" >"$logs/gtest-guest.log" 2>&1 || true
+	shows "$logs/gtest-guest.log"
+}
 
-# The rendezvous protocol wants 512 MiB of it, and some tests copy 1.5 GiB at once.
-export LD_LIBRARY_PATH="$cuda/lib64" UCX_MODULE_DIR="$place/build/modules"
-export SOFTGPU_INPROCESS=1 SOFTGPU_VRAM_MIB=2048
-
-"$place/build/src/tools/info/ucx_info" -d >"$logs/info.log" 2>&1 || die "ucx_info fails: $logs/info.log"
-for transport in cuda_copy cuda_ipc; do
-	grep -q "Transport: $transport" "$logs/info.log" || die "ucx_info does not list $transport: $logs/info.log"
-	echo "PASS ucx_info lists $transport"
-done
-
-filter=${UCX_TESTS-'cuda_hooks*:cuda_copy/*:cuda_ipc/*:cuda_cpy/*:mem_type/*:mem_types/*:test_rcache*:all/test_ucp_mem_type*'}
-say "UCX's unit tests: $filter"
 code=0
-cd "$place/build/test/gtest"
-./gtest --gtest_filter="$filter" >"$logs/gtest.log" 2>&1 || code=$?
-grep -qE '^\[  PASSED  \] [1-9]' "$logs/gtest.log" || die "not one test passed: $logs/gtest.log"
-grep -E '^\[  (PASSED|FAILED) ' "$logs/gtest.log"
-echo "$(grep -c '\[     SKIP \]' "$logs/gtest.log") skipped; all of it: $logs/gtest.log"
-exit "$code"
+for where in ${WHERE:-process guest}; do
+	(set -e; "in_$where") || code=1
+done
+exit $code

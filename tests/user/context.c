@@ -92,6 +92,15 @@ static void primary(void **state)
 	OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
 	assert_int_equal(flags, CU_CTX_SCHED_YIELD);
 	BAD(cuDevicePrimaryCtxGetState(0, NULL, &active));
+	BAD(cuDevicePrimaryCtxGetState(0, &flags, NULL));
+	BAD(cuDevicePrimaryCtxRetain(NULL, 0));
+	for (dev = -1; dev <= 1000; dev += 1001) {
+		FAILS(CUDA_ERROR_INVALID_DEVICE, cuDevicePrimaryCtxRetain(&ctx, dev));
+		FAILS(CUDA_ERROR_INVALID_DEVICE, cuDevicePrimaryCtxRelease(dev));
+		FAILS(CUDA_ERROR_INVALID_DEVICE, cuDevicePrimaryCtxReset(dev));
+		FAILS(CUDA_ERROR_INVALID_DEVICE, cuDevicePrimaryCtxGetState(dev, &flags, &active));
+		FAILS(CUDA_ERROR_INVALID_DEVICE, cuDevicePrimaryCtxSetFlags(dev, 0));
+	}
 	OK(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO));
 
 	OK(cuDevicePrimaryCtxRetain(&ctx, 0));

@@ -175,6 +175,31 @@ static void in_this_process_alone(void **state)
 	OK(cuMemFree(p));
 }
 
+/* No event here is for other processes; a program that looks for the calls finds them, and an error. */
+static void events(void **state)
+{
+	cudaIpcEventHandle_t runtime_handle = { { 0 } };
+	CUipcEventHandle h = { { 0 } };
+	CUevent e, none = NULL;
+	cudaEvent_t other = NULL;
+
+	(void)state;
+	OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+	BAD(cuIpcGetEventHandle(NULL, e));
+	BAD(cuIpcOpenEventHandle(NULL, h));
+	if (on_softgpu()) {
+		FAILS(CUDA_ERROR_INVALID_HANDLE, cuIpcGetEventHandle(&h, e));
+		FAILS(CUDA_ERROR_INVALID_HANDLE, cuIpcGetEventHandle(&h, NULL));
+		FAILS(CUDA_ERROR_NOT_SUPPORTED, cuEventCreate(&none, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+		FAILS(CUDA_ERROR_INVALID_HANDLE, cuIpcOpenEventHandle(&none, h));
+		assert_int_equal(cudaIpcGetEventHandle(&runtime_handle, e), cudaErrorInvalidResourceHandle);
+		assert_int_equal(cudaIpcOpenEventHandle(&other, runtime_handle), cudaErrorInvalidResourceHandle);
+	}
+	assert_null(none);
+	assert_null(other);
+	OK(cuEventDestroy(e));
+}
+
 static void handles(void **state)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -421,6 +446,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_this_process_alone),
+		cmocka_unit_test(events),
 		cmocka_unit_test(handles),
 		cmocka_unit_test(opened),
 		cmocka_unit_test(small_ones),

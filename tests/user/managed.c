@@ -101,12 +101,50 @@ static void wrong(void **state)
 	OK(cuMemFree(p));
 }
 
+/* What the line of /proc/self/maps that p is in begins its path with. */
+static bool is_mapped_from(CUdeviceptr p, const char *path)
+{
+	unsigned long long from, to;
+	char line[4096];
+	bool found = false;
+	FILE *maps = fopen("/proc/self/maps", "r");
+
+	assert_non_null(maps);
+	while (!found && fgets(line, sizeof(line), maps)) {
+		const char *name = strchr(line, '/');
+
+		found = sscanf(line, "%llx-%llx", &from, &to) == 2 && p >= from && p < to && name &&
+			!strncmp(name, path, strlen(path));
+	}
+	fclose(maps);
+	return found;
+}
+
+/* A program that begins to watch allocations later finds those before by NVIDIA's device; without a driver it cannot. */
+static void is_found_in_the_maps(void **state)
+{
+	CUdeviceptr p;
+	void *host;
+
+	(void)state;
+	if (getenv("SOFTGPU_INPROCESS"))
+		skip();
+	OK(cuMemAllocManaged(&p, 2 * PAGE, CU_MEM_ATTACH_GLOBAL));
+	OK(cuMemHostAlloc(&host, PAGE, 0));
+	assert_true(is_mapped_from(p, "/dev/nvidia"));
+	assert_true(is_mapped_from(p + 2 * PAGE - 1, "/dev/nvidia"));
+	assert_false(is_mapped_from(P(host), "/dev/nvidia"));
+	OK(cuMemFreeHost(host));
+	OK(cuMemFree(p));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_said),
 		cmocka_unit_test(said),
 		cmocka_unit_test(wrong),
+		cmocka_unit_test(is_found_in_the_maps),
 	};
 
 	return RUN(tests);

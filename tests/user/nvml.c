@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* nvml.c - the management library, beside CUDA in one process. */
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stddef.h>
 
 #include "test.h"
 #include "nvml.h"
@@ -92,6 +94,54 @@ static void facts(void **state)
 	assert_true(nvmlDeviceGetHandleByPciBusId("0000:ff:1f.7", &found) != NVML_SUCCESS);
 	NFAILS(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetName(device, NULL, 10));
 	NOK(nvmlShutdown());
+}
+
+/* The first names: a program that was built long ago has those, and structs that are shorter than today's. */
+static void first_names(void **state)
+{
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	struct {
+		char bus_id[16];
+		unsigned int domain, bus, device, pci_id, subsystem, more[5];
+	} first, second;
+	nvmlReturn_t (*count)(unsigned int *n), (*by_index)(unsigned int i, nvmlDevice_t *device);
+	nvmlReturn_t (*by_bus)(const char *id, nvmlDevice_t *device);
+	nvmlReturn_t (*pci_1)(nvmlDevice_t device, void *pci), (*pci_2)(nvmlDevice_t device, void *pci);
+	nvmlDevice_t device, found;
+	unsigned int n = 0, today;
+	nvmlPciInfo_t pci;
+
+	(void)state;
+	assert_non_null(library);
+	*(void **)&count = dlsym(library, "nvmlDeviceGetCount");
+	*(void **)&by_index = dlsym(library, "nvmlDeviceGetHandleByIndex");
+	*(void **)&by_bus = dlsym(library, "nvmlDeviceGetHandleByPciBusId");
+	*(void **)&pci_1 = dlsym(library, "nvmlDeviceGetPciInfo");
+	*(void **)&pci_2 = dlsym(library, "nvmlDeviceGetPciInfo_v2");
+	assert_true(count && by_index && by_bus && pci_1 && pci_2);
+	NOK(nvmlInit());
+	NOK(nvmlDeviceGetCount(&today));
+	NOK(count(&n));
+	assert_int_equal(n, today);
+	NOK(by_index(0, &device));
+	NOK(nvmlDeviceGetPciInfo(device, &pci));
+	memset(&first, 0x5a, sizeof(first));
+	NOK(pci_1(device, &first));
+	assert_string_equal(first.bus_id, pci.busIdLegacy);
+	assert_true(first.domain == pci.domain && first.bus == pci.bus && first.device == pci.device && first.pci_id == pci.pciDeviceId);
+	assert_int_equal(first.subsystem, 0x5a5a5a5a);	/* the first struct ends before it */
+	memset(&second, 0x5a, sizeof(second));
+	NOK(pci_2(device, &second));
+	assert_memory_equal(&first, &second, offsetof(__typeof__(first), subsystem));
+	assert_int_equal(second.subsystem, pci.pciSubSystemId);
+	assert_int_equal(second.more[4], 0x5a5a5a5a);
+	NOK(by_bus(first.bus_id, &found));
+	assert_ptr_equal(found, device);
+	NFAILS(NVML_ERROR_INVALID_ARGUMENT, pci_2(device, NULL));
+	NFAILS(NVML_ERROR_INVALID_ARGUMENT, pci_2(NULL, &second));
+	NOK(nvmlShutdown());
+	NFAILS(NVML_ERROR_UNINITIALIZED, pci_1(device, &first));
+	dlclose(library);
 }
 
 /* What UCX asks for before it trusts NVML: how many NVLinks, and whether there is a fabric. */
@@ -222,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sessions),
 		cmocka_unit_test(facts),
+		cmocka_unit_test(first_names),
 		cmocka_unit_test(links),
 		cmocka_unit_test(memory),
 		cmocka_unit_test(in_children),

@@ -144,6 +144,12 @@ static void pools(void **state)
 	OK(cuMemAllocAsync(&p, MIB, NULL));
 	assert_true(used(pool) >= MIB);
 	BAD(cuMemPoolDestroy(first));
+	OK(cuDeviceGetMemPool(&other, 0));
+	assert_ptr_equal(other, pool);
+	OK(cuMemPoolCreate(&other, &props));	/* one that is nobody's place */
+	OK(cuMemPoolDestroy(other));
+	OK(cuDeviceGetMemPool(&other, 0));
+	assert_ptr_equal(other, pool);
 	OK(cuMemPoolDestroy(pool));	/* its memory stays, and the first is in its place again */
 	OK(cuMemsetD8(p, 1, MIB));
 	OK(cuDeviceGetMemPool(&other, 0));

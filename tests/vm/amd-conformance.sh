@@ -18,6 +18,8 @@ conform() {
 }
 
 load_modules softgpu nvidia amdgpu amd_rdma_test
+# Where programs look for AMD's driver.
+[ -c /dev/kfd ] && : <>/dev/kfd || die "there is no /dev/kfd"
 conform || die "rules of version 2.0 are broken"
 echo 0 >/sys/module/amdgpu/parameters/callbacks
 conform --no-callbacks || die "rules of version 2.0 without callbacks are broken"

@@ -44,6 +44,8 @@ load_modules() {
 		insmod "$MODDIR/$module.ko" || die "$module.ko does not load: see the kernel's log"
 	done
 	bind_cards bind
+	# No udev here: what the package's rule does for a group, for all users.
+	[ ! -c /dev/peerdma ] || chmod 0666 /dev/peerdma
 	[ -z "${PEERDMA_CHAOS-}" ] || [ ! -e /sys/module/softgpu ] || "$TOP/vm/chaos" || die "vm/run --chaos cannot be followed"
 }
 

@@ -94,4 +94,22 @@ dmesg -C
 ! "$BUILD/peers/fpga/fpga-demo" --cards 1 >"$told" || die "what NVIDIA's driver denies is mapped"
 grep -q "no path between the card and that GPU" "$told" || { cat "$told"; die "what NVIDIA's driver denies fails otherwise"; }
 dmesg | grep -q "GPU driver allows .* no access to this GPU's memory" || { dmesg; die "no message of what NVIDIA's driver denies"; }
+
+# An answer counts as long as GPU and card are in their slots, and no longer.
+gpu=/sys/bus/pci/devices/0000:62:00.0
+card=/sys/bus/pci/devices/0000:62:00.1
+# again DEVICE: taken out and found again.
+again() {
+	echo 1 >"$1/remove"
+	echo 1 >/sys/bus/pci/rescan
+	[ -e "$1" ] || die "$1 does not come back"
+}
+echo 0 >/sys/module/nvidia/parameters/NVreg_GrdmaPciTopoCheckOverride
+! "$BUILD/peers/fpga/fpga-demo" --cards 1 >"$told" || die "NVIDIA's driver is asked twice about one pair of devices"
+again $card
+"$BUILD/peers/fpga/fpga-demo" $little --cards 1 >"$told" || { cat "$told"; die "an answer outlives the card it was about"; }
+echo 2 >/sys/module/nvidia/parameters/NVreg_GrdmaPciTopoCheckOverride
+"$BUILD/peers/fpga/fpga-demo" $little --cards 1 >"$told" || { cat "$told"; die "NVIDIA's driver is asked at each map"; }
+again $gpu
+! "$BUILD/peers/fpga/fpga-demo" --cards 1 >"$told" || die "an answer outlives the GPU it was about"
 unload_modules

@@ -6,6 +6,8 @@
 # them.  Only one of it and rdma_rxe is loaded; it goes with its PCI function, and unloads.
 # vm-allow: rxe0: DMA (read|write) fault at .* no translation in the IOMMU domain of
 # vm-allow: ^peerdma_hca: rdma_rxe is
+# The preload tries the address first, and no client knows it.
+# vm-allow: rxe_(mr_init_user|reg_user_mr): .*err = -14
 # Newer rxe logs each request that fails.
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
 # vm: --nics 1 --cards 0 --timeout 300 --env SHORT=1
@@ -25,6 +27,14 @@ dmesg | grep -q "rmmod peerdma_hca first" || die "no remedy where rdma_rxe is re
 
 for kind in host dmabuf export; do
 	with_verbs rdma_mrs rxe0 "$kind" || die "memory of kind $kind"
+	with_verbs rdma_ud rxe0 "$kind" || die "datagrams and memory of kind $kind"
+	[ $kind = host ] || with_verbs rdma_rereg rxe0 "$kind" || die "memory of kind $kind is registered again"
+done
+with_verbs rdma_windows rxe0 host || die "windows on the host's memory"
+
+# A program that knows nothing of peerdma: dma-bufs by the preload, whatever its regions are for.
+for cache in 0 1; do
+	LD_PRELOAD=$verbs PEERDMA_VERBS_CACHE=$cache "$BUILD/tests/preload/plain" 3 read || die "an unmodified program, cache $cache"
 done
 
 # broken OPERATION: the adapter does not stop, and that is noticed.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # ibv_reg_mr of a GPU pointer, all parts together: peerdma's peer memory core and client, and the software RDMA adapter.
-# Every operation on such memory, and memory that is freed under requests.
+# Every operation on such memory, windows and datagrams, too, and memory that is freed under requests.
 # rxe logs registrations that fail, newer ones each request, too.
 # vm-allow: ^peerdma_hca: .*Unable to pin memory region
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
@@ -17,7 +17,9 @@ rdma_start
 load_modules
 
 # The verbs library as Debian has it: nothing of ours is loaded into the program.
-"$BUILD/tests/rdma/rdma_mrs" rxe0 peer || die "memory registered by its address"
+for program in mrs windows ud rereg; do
+	"$BUILD/tests/rdma/rdma_$program" rxe0 peer || die "$program: memory registered by its address"
+done
 for op in ${OPS:-write read atomic write-from read-into}; do
 	"$BUILD/tests/rdma/rdma_revoke" rxe0 peer "$op" "${ROUNDS:-2}" || die "$op: memory was reached after its free"
 done

@@ -20,5 +20,6 @@ dmesg | grep -q "peerdma_peer_core: rxe0: no client gives it 4194304 bytes" || d
 	die "the log does not say who refused to page"
 with_verbs rdma_refused rxe0 files || die "dma-bufs"
 dmesg | grep -q "rxe0: a dma-buf of peerdma's is not registered" || die "the log does not say whose dma-buf it was"
+"$BUILD/tests/rdma/rdma_forged" rxe0 "${ROUNDS:-30}" || die "receive requests without end"
 rdma_stop
 unload_modules

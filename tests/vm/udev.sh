@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # vm: --gpus 1
 #
-# The udev rule that packages install: /dev/peerdma is for a group, and a provider comes with the bridge, whichever of
+# The udev rule that packages install: /dev/peerdma is for a group (for root alone without the rule), and a provider comes with the bridge, whichever of
 # the bridge and the GPU's driver is loaded last; no GPU driver comes along.
 set -eu
 
@@ -20,6 +20,10 @@ mkdir -p "/lib/modules/$release/updates/peerdma" /run/udev/rules.d
 cp "$MODDIR"/softgpu.ko "$MODDIR"/nvidia.ko "$MODDIR"/peerdma.ko "$MODDIR"/peerdma_nvidia.ko "/lib/modules/$release/updates/peerdma"
 cp "$TOP/packaging/udev/peerdma.rules" /run/udev/rules.d/60-peerdma.rules
 depmod "$release"
+modprobe peerdma
+rights=$(stat -c '%a %U' /dev/peerdma)
+[ "$rights" = "600 root" ] || die "/dev/peerdma has $rights without a rule"
+modprobe -r peerdma
 groupadd -r peerdma
 "$udevd" --daemon
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * peerdma_kapi.h - peerdma for other drivers: pin memory, whoever's it is, map
- * it for your device, and be told in time when it goes away.
+ * peerdma_kapi.h - peerdma for other drivers: pin memory of any provider, map
+ * it for your device, and be called before it goes away.
  *
  *	pin = peerdma_pin_user(addr, length, flags, &ops, priv);
  *	map = peerdma_map(pin, &pdev->dev, DMA_BIDIRECTIONAL);
@@ -10,18 +10,18 @@
  *	peerdma_unpin(pin);
  *
  * Revocation.  When the memory goes away, ops->revoke runs once, in the thread
- * that frees it.  It must stop the device: when it returns, no DMA of yours may
- * be under way or start.  It may sleep, it should not take longer than your
- * hardware needs.  After it has returned, peerdma takes down the mappings
- * itself; the pin and mapping objects stay yours, and you still end each with
- * peerdma_unmap() and peerdma_unpin(), exactly once, later.
+ * that frees it.  It must stop the device: when it returns, no DMA of your device
+ * may be under way or start.  It may sleep, but should take no longer than your
+ * hardware needs.  After it has returned, peerdma removes the mappings itself.
+ * The pin and mapping objects stay yours: end each with peerdma_unmap() and
+ * peerdma_unpin(), exactly once, later.
  *
- * Locks.  peerdma holds none while revoke runs.  Do not hold a lock that your
- * revoke takes across pinning, mapping, unmapping or unpinning: these wait for a
- * revoke under way, or call the GPU's driver, which may hold a lock of its own while
- * it frees memory and has its pins revoked (NVIDIA's does).  The same goes for a dma-buf's
- * reservation lock: a revocation takes those of the pin's dma-bufs.  Any other lock of yours
- * is fine.  In a revoke, call nothing of this header but the peerdma_pin_* getters.
+ * Locks.  peerdma holds none while revoke runs.  Do not pin, map, unmap or unpin
+ * while holding a lock that your revoke takes: these calls wait for a revoke under
+ * way, or call the GPU's driver, which may hold a lock of its own while it frees
+ * memory and revokes its pins (NVIDIA's does).  The same applies to a dma-buf's
+ * reservation lock: a revocation takes those of the pin's dma-bufs.  Any other lock
+ * is fine.  Your revoke may call the peerdma_pin_* getters of this header, nothing else.
  *
  * All calls but the getters may sleep.
  */
@@ -51,8 +51,8 @@ struct peerdma_mapping {
 	enum dma_data_direction dir;
 	/*
 	 * Only DMA addresses and lengths are set (for_each_sgtable_dma_sg); they
-	 * cover peerdma_pin_length() bytes in order, neighbours merged.  There are
-	 * no struct pages to be had from it.
+	 * cover peerdma_pin_length() bytes in order, neighbours merged.  It has no
+	 * struct pages.
 	 */
 	struct sg_table sgt;
 };
@@ -60,7 +60,7 @@ struct peerdma_mapping {
 /*
  * Pins [addr, addr + length) of the current process.  flags: PEERDMA_PIN_* of
  * peerdma_ioctl.h.  ERR_PTR with the errnos given there; the same for _token,
- * which pins what the two tokens name, whoever's process it is.
+ * which pins the memory that the two tokens name, of any process.
  */
 struct peerdma_pin *peerdma_pin_user(u64 addr, u64 length, u32 flags,
 				     const struct peerdma_client_ops *ops, void *priv);
@@ -69,43 +69,42 @@ struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 len
 
 /*
  * Pins [offset, offset + length) of a dma-buf; length 0: all from there on.  flags: 0
- * or PEERDMA_PIN_READONLY.  The caller keeps his reference, and may drop it.
+ * or PEERDMA_PIN_READONLY.  The caller keeps its reference to the dma-buf, and may drop it.
  *
  * The exporter revokes with the dma-buf's reservation lock held, and peerdma_map() and
- * peerdma_unmap() of such a pin take that lock.  So what is said above of
- * peerdma_unpin() holds for these two as well: hold no lock across them that your
- * revoke takes, and no dma-buf's reservation lock.  Your revoke must not take mmap_lock, nor wait for who may need it.
+ * peerdma_unmap() of such a pin take that lock.  So hold no lock across these two that your
+ * revoke takes, and no dma-buf's reservation lock.  Your revoke must not take mmap_lock, nor
+ * wait for a thread that may need it.
  */
 struct peerdma_pin *peerdma_pin_dmabuf(struct dma_buf *dmabuf, u64 offset, u64 length, u32 flags,
 				       const struct peerdma_client_ops *ops, void *priv);
 
-/* Ends the pin.  Mappings must be gone.  From any process; waits for revoke. */
+/* Ends the pin.  Unmap its mappings before.  Any process may call it; waits for a revoke under way. */
 void peerdma_unpin(struct peerdma_pin *pin);
 
 /*
- * ERR_PTR: -ESTALE revoked; -EOPNOTSUPP no path between the two devices, and the log says
- * why and what to change; -EDQUOT the user whose pin it is has as many mappings as one
- * user may (module parameter max_mappings_per_user); -EPERM, of a READONLY pin that the
- * device would write to; -EIO the driver whose memory it is does not map it (Tegra);
- * -ENOMEM; -EINVAL.
+ * ERR_PTR: -ESTALE: the pin is revoked; -EOPNOTSUPP: no path between the two devices (the
+ * kernel's log has the reason and the remedy); -EDQUOT: the user of the pin has reached the
+ * limit on mappings (module parameter max_mappings_per_user); -EPERM: the pin is READONLY and
+ * the device would write; -EIO: the provider's driver does not map it (Tegra); -ENOMEM; -EINVAL.
  *
- * When peerdma_unmap() returns, the device reaches nothing by these addresses: an IOMMU
- * that Linux lets forget them lazily has been flushed.
+ * When peerdma_unmap() returns, the device reaches nothing by these addresses.  An IOMMU in
+ * lazy mode has been flushed.
  */
 struct peerdma_mapping *peerdma_map(struct peerdma_pin *pin, struct device *dev,
 				    enum dma_data_direction dir);
 void peerdma_unmap(struct peerdma_mapping *map);
 
 /*
- * The same, errnos included, for devices with page tables of their own, which need no sg_table: map->sgt is not to be
- * used.  A mapping of device memory in one piece then costs the same whatever its length.
+ * The same, errnos included, for devices with page tables of their own, which need no sg_table: do not use
+ * map->sgt.  Mapping contiguous device memory then costs the same at any length.
  */
 struct peerdma_mapping *peerdma_map_runs(struct peerdma_pin *pin, struct device *dev,
 					 enum dma_data_direction dir);
 /*
- * The i-th run of addresses of a mapping, of peerdma_map() too: *addr where it begins, and its length, which nothing limits;
- * 0: there are no more.  Together they cover peerdma_pin_length() bytes in order.  Of a pin that is being
- * revoked there may be none, or fewer from one call to the next: look at peerdma_pin_revoked() after the last.  Never sleeps.
+ * The i-th run of addresses of a mapping, also of peerdma_map(): sets *addr to its first address and returns its length,
+ * which has no limit; 0: there are no more.  Together they cover peerdma_pin_length() bytes in order.  While the pin is
+ * being revoked, runs may disappear between two calls: check peerdma_pin_revoked() after the last call.  Never sleeps.
  */
 u64 peerdma_mapping_run(const struct peerdma_mapping *map, u32 i, u64 *addr);
 

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
 /*
- * peerdma_ioctl.h - the kernel's side of peerdma as user space sees it:
- * /dev/peerdma.  libpeerdma (peerdma.h) is the comfortable way to use it.
+ * peerdma_ioctl.h - the system calls of /dev/peerdma, for user space.  Programs usually
+ * use libpeerdma (peerdma.h) instead.
  *
- * A pin keeps a range of memory in place: a GPU's, through the interface that
- * its driver offers, or the host's.  It is named by a handle that is valid in
- * the open file that made it, and ends with PEERDMA_UNPIN or the last close
- * (what is mapped through a file keeps it open).
- * Memory belongs to the process that calls PEERDMA_PIN; whoever else holds the
+ * A pin keeps a range of memory in place: GPU memory, through the interface of the
+ * GPU's driver, or host memory.  Its handle is valid in the open file that made it.  The
+ * pin ends with PEERDMA_UNPIN or the last close (mappings of the file keep it open).
+ * The memory is that of the process that calls PEERDMA_PIN.  Other processes that hold the
  * file (after fork, or over a socket) may use and end its pins.
  *
- * A pin is revoked when the memory goes away under it (freed, its context or
- * process ended, the GPU removed).  Before the owner gets its memory back,
- * every DMA address, CPU view and dma-buf made from the pin has stopped
- * reaching it.  The handle stays taken until PEERDMA_UNPIN.
+ * A pin is revoked when its memory goes away (freed, its context or process ended, the
+ * GPU removed).  Before the memory can be used for anything else, every DMA address, CPU
+ * view and dma-buf made from the pin has stopped reaching it.  The handle stays taken
+ * until PEERDMA_UNPIN.
  *
- * Rules, the same for every call:
+ * Rules for every call:
  *
  * - The first field is `size`, the struct's size as the caller knows it.  It may
  *   be longer than the kernel's if the surplus is zero (else E2BIG), never
  *   shorter than the first release's (EINVAL).
  * - Unknown flags and non-zero reserved fields are EINVAL.
  * - Sizes, offsets and lengths are bytes.  Addresses are u64.
- * - Nothing is half done: a call that fails has changed nothing.
+ * - A call that fails has changed nothing.
  *
  * errno, one meaning each:
  *   EINVAL      malformed: size, flags, reserved field, zero or wrapping length
@@ -32,28 +31,28 @@
  *   ENOENT      no such handle in this open file
  *   ENXIO       no provider knows this address as its memory (PIN of a GPU range), or it spans allocations
  *   ESTALE      the pin is revoked, or was while it was made
- *   ENODEV      no such PCI device; on another machine than a PC, one that no driver is bound to, which takes its DMA
+ *   ENODEV      no such PCI device; on machines other than PCs also: no driver is bound to it, so it has no DMA
  *   EPERM       the caller may not do this: MAP needs CAP_SYS_RAWIO; a READONLY pin is not mapped for writing
- *   ENOMEM      the kernel has no memory; or, for pins of host memory, the user would have more of it locked, in
- *               all processes together, than RLIMIT_MEMLOCK allows (CAP_IPC_LOCK is exempt), where the generations
- *               count, too, from the second page of a file's on
+ *   ENOMEM      the kernel has no memory; or, for pins of host memory, the user would have more memory locked, in
+ *               all processes together, than RLIMIT_MEMLOCK allows (CAP_IPC_LOCK is exempt).  Pages of generations
+ *               count too, from the second page of a file on
  *   ENOSPC      the provider's aperture (BAR1) is exhausted
- *   EDQUOT      the user has as many as one user may: PIN: pins (parameter max_pins_per_user), MAP: mappings, mmap():
- *               CPU views, EXPORT: dma-bufs.  INFO has both numbers.  CAP_SYS_RESOURCE is exempt
- *   ENOBUFS     PIN: the user would hold more device memory than one user may (max_aperture_mib_per_user)
+ *   EDQUOT      a limit per user is reached: PIN: pins (parameter max_pins_per_user), MAP: mappings, mmap():
+ *               CPU views, EXPORT: dma-bufs.  INFO has count and limit.  CAP_SYS_RESOURCE is exempt
+ *   ENOBUFS     PIN: the limit per user on pinned device memory is reached (max_aperture_mib_per_user)
  *   EOPNOTSUPP  this provider or path cannot do it: persistent pins of host memory, a device that cannot address the
  *               memory or whose driver manages its own DMA (vfio), a dma-buf whose exporter refuses the device or
- *               maps less than it has; or its answer makes no sense, or two providers claim the address: the
- *               kernel's log says which provider, and why
- *   EIO         MAP: the driver whose memory it is does not map it (Tegra): it is being freed, or a program has it
- *               mapped with another memory type than it was allocated with, which the kernel's log says
+ *               maps less than it has; or a provider's answer is inconsistent, or two providers claim the address:
+ *               the kernel's log names the provider and the reason
+ *   EIO         MAP: the memory's driver does not map it (Tegra): it is being freed, or a program has it mapped with
+ *               another memory type than it was allocated with; the kernel's log has the reason
  *   EBADF       PIN_DMABUF_FD: the descriptor is no dma-buf
  *   EBUSY       UNPIN: a dma-buf of the pin is in use by a device that the kernel cannot take it from
  *   ENFILE      the system holds PEERDMA_MAX_PINS - 1 pins; or all but those that only CAP_SYS_RESOURCE may make
  *               (parameter reserved_pins)
  *   EMFILE      EXPORT: the process has no file descriptor left
  *   EAGAIN      read() of a non-blocking file: no event
- *   EINTR       a signal came first
+ *   EINTR       a signal arrived
  */
 #ifndef PEERDMA_IOCTL_H
 #define PEERDMA_IOCTL_H
@@ -83,8 +82,8 @@ struct peerdma_info {
 	__u64 pins;		/* out: live ones */
 	__u64 revocations;	/* out: since the module was loaded */
 	/*
-	 * What the calling process's user has taken, in all of its processes, and
-	 * may take (module parameters max_..._per_user; 0: no limit).
+	 * What the calling process's user has taken in all processes, and the limit
+	 * (module parameters max_..._per_user; 0: no limit).
 	 */
 	__u32 user_pins;
 	__u32 max_user_pins;
@@ -127,7 +126,7 @@ struct peerdma_pin_args {
 };
 
 /*
- * UNPIN waits for a revocation under way and takes down all that was made from
+ * UNPIN waits for a revocation under way and removes everything that was made from
  * the pin, mapping handles included.  UNMAP does so for one mapping.
  */
 struct peerdma_handle_args {
@@ -139,11 +138,11 @@ struct peerdma_handle_args {
  * Pins [offset, offset + length) of what another driver exports as a dma-buf, widened
  * to the CPU's pages (ENXIO: past its end).  The descriptor may be closed afterwards.
  *
- * It is a pin like any other, with these facts.  MAP is what asks the exporter: to
- * keep the memory where it is and, if it will not, to tell when it moves it.  The pin
- * is revoked when the exporter takes the memory away or moves it while it is mapped.
- * QUERY and events have the offset for an address.  There is no CPU view of it, and no
- * dma-buf of that (EOPNOTSUPP): the dma-buf itself can be mapped, and handed on.
+ * It is a pin like any other, except: MAP asks the exporter to keep the memory in place
+ * or, if it does not, to report when it moves the memory.  The pin is revoked when the
+ * exporter takes the memory away, or moves it while it is mapped.  QUERY and events have
+ * the offset in place of the address.  CPU views and EXPORT are not supported
+ * (EOPNOTSUPP): map or pass on the dma-buf itself.
  */
 struct peerdma_pin_dmabuf_args {
 	__u32 size;
@@ -189,18 +188,18 @@ struct peerdma_segment {
 };
 
 /*
- * Maps a pin for a PCI device.  Whoever knows DMA addresses can program a
- * device to use them: CAP_SYS_RAWIO.  The segments cover pinned_length bytes in
- * order.  When segment_count is too small nothing is mapped, and the call
- * returns 0 with mapping 0 and the count needed.
+ * Maps a pin for a PCI device.  Needs CAP_SYS_RAWIO, because a program that knows DMA
+ * addresses can program a device to use them.  The segments cover pinned_length bytes
+ * in order.  If segment_count is too small nothing is mapped, and the call returns 0
+ * with mapping 0 and the count needed.
  *
- * On revocation the mapping is taken down: behind an IOMMU the device faults
- * from then on.  Without one, nothing in the kernel can hold back a device that
- * user space has programmed: the program must stop it when it learns of the
- * revocation.  In-kernel clients are called back in time.
+ * A revocation removes the mapping.  Behind an IOMMU the device faults from then on.
+ * Without one, the kernel cannot stop a device that user space has programmed: the
+ * program must stop it when it is notified.  In-kernel clients are called before the
+ * memory goes away.
  *
- * It is taken down, too, when the device's driver is unbound or the device goes:
- * what comes next to that device starts with nothing mapped.
+ * The mapping is also removed when the device's driver is unbound or the device is
+ * removed: the next driver of that device starts with nothing mapped.
  */
 struct peerdma_map_args {
 	__u32 size;
@@ -218,19 +217,19 @@ struct peerdma_map_args {
  * Exports [offset, offset + length) of the pinned range as a dma-buf.  The file
  * descriptor is close-on-exec.
  *
- * Importers that can be told to let go (dynamic, and with the callback for that)
- * may attach to any of them.  Those that cannot (static, or, up to Linux 7.0,
- * dynamic but insisting on dma_buf_pin) may attach only when the memory is never revoked: host memory
- * and PERSISTENT pins; otherwise their attach or map fails with EOPNOTSUPP.
- * Once such an importer has mapped, UNPIN is EBUSY, and after the last close the
- * memory stays pinned, until it detaches.  Static importers map for
- * both directions, so READONLY pins are for dynamic ones.
+ * Revocable importers (dynamic, with the callback for invalidation) may attach to any
+ * of them.  Others (static, or, up to Linux 7.0, dynamic but calling dma_buf_pin) may
+ * attach only if the memory is never revoked: host memory and PERSISTENT pins; otherwise
+ * their attach or map fails with EOPNOTSUPP.  Once such an importer has mapped, UNPIN
+ * fails with EBUSY, and after the last close the memory stays pinned, until it
+ * detaches.  Static importers map for both directions, so READONLY pins are for dynamic
+ * ones.
  *
- * Told to let go, an importer has a limited time to unmap (the module's parameter
+ * After an invalidation an importer has a limited time to unmap (the module's parameter
  * export_timeout_ms).  One that takes longer is named in the kernel's log and in
- * debugfs.  On UNPIN it keeps the memory, until it detaches.  When the memory itself
- * is freed, an importer behind an IOMMU loses its mapping; who frees waits for any
- * other, or (export_stop_device) its device is stopped.
+ * debugfs.  On UNPIN it keeps the memory until it detaches.  When the memory itself
+ * is freed, an importer behind an IOMMU loses its mapping; for any other the free
+ * waits, or (export_stop_device) its device is stopped.
  */
 struct peerdma_export_args {
 	__u32 size;
@@ -254,8 +253,8 @@ struct peerdma_export_args {
 #define PEERDMA_PIN_DMABUF_FD	PEERDMA_IOC(0x07)	/* peerdma_pin_dmabuf_args */
 
 /*
- * poll() says POLLIN when an event waits; read() returns whole events, oldest
- * first.  One event per revoked pin; none is ever lost (it lives in the pin).
+ * poll() returns POLLIN while an event waits; read() returns whole events, oldest
+ * first.  One event per revoked pin; none is lost, because the pin contains it.
  */
 #define PEERDMA_EVENT_REVOKED	1
 
@@ -263,7 +262,7 @@ struct peerdma_event {
 	__u32 type;
 	__u32 handle;
 	__u32 slot;
-	__u32 generation;	/* the one that is over */
+	__u32 generation;	/* of the pin, no longer valid */
 	__u64 addr;		/* as pinned */
 	__u64 length;
 };
@@ -272,21 +271,20 @@ struct peerdma_event {
  * mmap offsets.
  *
  * PEERDMA_MMAP_GENERATIONS: an array of __u32, read-only, one slot per pin of this
- * open file; EINVAL past its end, SIGBUS where no slot of the file is yet (never on the
- * first page).  A page of them stays for as long as the file, whatever becomes of the
- * pins; each but the first counts with what the kernel keeps for it, 9 pages in all, as
- * locked memory of the user who needed it.  A pin is valid for as long as its slot holds its generation: one load, no
- * system call.  The slot changes before revocation reaches any device or view,
- * and when the pin is unpinned.  A pin of host memory is never revoked, but its
- * slot changes when the process that pinned unmaps, moves or discards part of the
- * range, before the address can mean other memory: the pin holds what was there,
- * and what is there now needs a new one.
+ * open file; EINVAL past its end, SIGBUS where the file has no slot yet (never on the
+ * first page).  A page of slots lives as long as the file.  Each page but the first, with
+ * the kernel's data for it, counts as 9 pages of locked memory of the user who needed it.
+ * A pin is valid as long as its slot holds its generation: one load, no system call.  The
+ * slot changes before a revocation reaches any device or view, and when the pin is
+ * unpinned.  A pin of host memory is never revoked, but its slot changes when the process
+ * that pinned unmaps, moves or discards part of the range, before the address can mean
+ * other memory: the pin keeps the old pages, and the new memory needs a new pin.
  *
  * PEERDMA_MMAP_PIN(handle): the CPU's view of the pinned range, from its first
  * page on: write-combined for a GPU's BAR, cached for host memory.  After
- * revocation or UNPIN a touch raises SIGBUS.  MAP_SHARED only; EINVAL past the
+ * revocation or UNPIN an access raises SIGBUS.  MAP_SHARED only; EINVAL past the
  * end; EPERM for a writable view of a READONLY pin.  Children of fork() do not
- * get it.  read(), poll() and mmap() work from any holder of the file.
+ * inherit it.  read(), poll() and mmap() work for every process that holds the file.
  */
 #define PEERDMA_MMAP_GENERATIONS	0ULL
 #define PEERDMA_MMAP_GENERATIONS_SIZE	(PEERDMA_MAX_PINS * 4ULL)

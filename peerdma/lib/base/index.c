@@ -116,13 +116,13 @@ static inline void fetch(const struct index_node *node)
 /* ---- hints ---- */
 
 /*
- * At random, a way from the root is mostly waiting for one node after the other, and
- * all but the last two are the same for many neighbours.  So a table has, by some bits
- * of the address, the number of the node above the leaves that somebody's way led to.
- * It is a guess, and that node tells whether it is right: what is between its second
- * key and its last belongs below it for as long as it is in the tree, and one that is
- * not has none.  Whoever reads without the lock may be misled by what a writer moves,
- * but then the count of changes says so, as on a whole way.
+ * For random keys a descent from the root mostly waits for one node after the other, and
+ * all but the last two are the same for many neighbours.  So a table, indexed by some bits of
+ * the address, has the number of the node above the leaves where the last such descent
+ * passed.  It is a guess that the node itself can confirm: keys between its second and its
+ * last belong below it while it is in the tree, and a node outside the tree has no keys.  A
+ * reader without the lock may be misled by a writer; then the count of changes differs, as
+ * after a full descent.
  */
 static inline uint32_t *hint_of(const struct index *ix, uint64_t x)
 {
@@ -400,8 +400,8 @@ static int clear_way(struct index *ix, uint64_t key)
 }
 
 /*
- * Where somebody was is full, and what is above it is not, as it mostly is: no way is
- * gone for that, and the place is the half where the key belongs.
+ * Splits the leaf of `place`, which is full, if the node above it is not, as usual.  That needs
+ * no descent.  Afterwards `place` is the half where the key belongs.
  */
 static bool split_here(struct index *ix, struct index_place *place, uint64_t key)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * index.h - addresses in order: which number belongs to the greatest address at or
- * below this one?
+ * index.h - addresses in order: finds the number of the greatest address at or below
+ * a given one.
  *
- * A B+ tree.  One writer at a time (the caller's lock); readers take no lock, and
- * check nothing on the way: nodes are never given back while the tree lives, so a
- * reader that meets a writer finds a wrong number or none, and no more.  Whoever
- * reads without the lock therefore takes the answer for a guess: it verifies what
- * it found, and asks again under the lock before it believes in nothing.
+ * A B+ tree.  One writer at a time (the caller's lock).  Readers take no lock and check
+ * nothing on the way: nodes are not freed while the tree lives, so a reader that meets
+ * a writer finds a wrong number or none, and does no harm.  A reader without the lock
+ * must therefore verify the number that it found, and if it found none ask again under
+ * the lock.
  */
 #ifndef CACHE_INDEX_H
 #define CACHE_INDEX_H
@@ -24,14 +24,14 @@ struct index_node {
 	uint32_t count;
 	/* Of an inner node: the first key below child i, but 0 for i = 0.  Past the last UINT64_MAX, and two always. */
 	uint64_t key[INDEX_FAN + 2];
-	uint32_t child[INDEX_FAN + 1];	/* of a leaf: the numbers; one more than there ever is, for a reader who errs */
+	uint32_t child[INDEX_FAN + 1];	/* of a leaf: the numbers; one more than is used, for a reader that meets a writer */
 } __attribute__((aligned(64)));
 
 /*
- * Where somebody was last: a leaf, and the keys that belong there for as long as
- * no node comes, goes or gets another first key.  Who goes on from there needs no
- * way down the tree: a neighbour's, or the same key again under the lock.  All
- * zeros is nowhere.  It is one thread's, or the lock's.
+ * Where the last descent ended: a leaf, and the keys that belong there for as long as
+ * no node is added, removed or gets another first key.  A search that begins there needs
+ * no descent: for a neighbour, or for the same key again under the lock.  All zeros:
+ * no place.  A place belongs to one thread, or to the lock.
  */
 struct index_place {
 	uint64_t changes;		/* what index->changes was when the way down began */
@@ -78,7 +78,7 @@ uint32_t index_seek(struct index *ix, uint64_t x);
  */
 bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to, uint32_t *before);
 
-/* 0; -EEXIST; -ENOMEM: not with index_size()'s memory.  The first begins where somebody was. */
+/* 0; -EEXIST; -ENOMEM: not with index_size()'s memory.  index_insert_at() begins at `place`. */
 int index_insert_at(struct index *ix, struct index_place *place, uint64_t key, uint32_t number);
 int index_insert(struct index *ix, uint64_t key, uint32_t number);
 /* 0 or -ENOENT. */

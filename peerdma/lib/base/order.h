@@ -50,9 +50,9 @@ static inline void ord_fence(void)
 #else
 #define ord_fence_after_replace() ord_fence()
 #endif
-/* The cheap half of a pair: only the compiler is told; the other half is ord_fence_others(). */
+/* The cheap half of a pair: only a compiler fence; the other half is ord_fence_others(). */
 #define ord_fence_light()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
-/* The dear half: as if every running thread of this process had made a fence.  False: it was forbidden meanwhile. */
+/* The expensive half: as if every running thread of this process had made a fence.  False: it has been forbidden since. */
 bool ord_fence_others(void);
 /* Whether the machine has it; if not, who makes the cheap half must make a fence instead. */
 bool ord_fence_others_works(void);

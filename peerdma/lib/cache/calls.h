@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* calls.h - a cache is its own process's: what each call asks first. */
+/* calls.h - what each call checks first: that the cache belongs to this process. */
 #ifndef CACHE_CALLS_H
 #define CACHE_CALLS_H
 

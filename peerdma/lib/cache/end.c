@@ -2,12 +2,12 @@
 /*
  * end.c - how regions end: invalidation, eviction, merging, staleness.
  *
- *	end_begin()	out of the index, and its life is another
- *	end_commit()	every thread's record is emptied; hits under way are waited for;
- *			then the holds are summed.  Held: DEAD, and the put that gives
- *			back the last hold finishes.  Not held: ENDING, and we do.  Where hits
- *			cannot be waited for, they are summed later (end_doubtful())
- *	end_finish()	deregisters, with no lock, and the number is free
+ *	end_begin()	removes the region from the index and changes its life
+ *	end_commit()	empties every thread's record, waits for hits under way, then sums
+ *			the holds.  Held: DEAD, and the put of the last hold finishes.
+ *			Not held: ENDING, and this thread finishes.  If hits cannot be
+ *			waited for, the holds are summed later (end_doubtful())
+ *	end_finish()	deregisters, without a lock; then the number is free
  */
 #ifdef PEERDMA_DEBUG
 #include <stdlib.h>
@@ -87,7 +87,7 @@ void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list
 	list->count++;
 }
 
-/* Nobody holds it, and nobody can: from here on it is the caller's. */
+/* It is not held and cannot be held again: from here on it belongs to the caller. */
 static void take_out(struct peerdma_cache *cache, struct region *region)
 {
 	region_count(cache, region, -1);
@@ -162,9 +162,9 @@ static void doubt(struct peerdma_cache *cache, struct region *region)
 }
 
 /*
- * Lock.  There is no fence of all threads any more: from its next call on each thread
- * makes its own, and what is in doubt waits until all have made that call.  Its memory may go
- * away before that: whoever may hold it is notified first (end_notify()).
+ * Lock.  Fences of all threads have become impossible: from its next call on each thread
+ * makes its own.  Regions in doubt wait until all threads have made that call.  Their memory may
+ * go away before that, so threads that may hold them are notified first (end_notify()).
  */
 static void set_aside(struct peerdma_cache *cache, struct ending *list)
 {
@@ -341,7 +341,7 @@ void end_last_hold(struct peerdma_cache *cache, uint32_t number)
 
 	cache_lock(cache);
 	state = life_state(ord_load(&region->life));
-	/* Of one that has ended, nobody had a hold to give back. */
+	/* It has ended, so there was no hold to give back. */
 	if (state == STATE_FREE || state == STATE_ENDING)
 		holds_checked(cache, number);
 	if (state == STATE_DEAD && !holds_checked(cache, number))

@@ -211,7 +211,7 @@ struct front *front_make(struct peerdma_cache *cache)
 		.slot_mask = SLOTS_FIRST - 1,
 	};
 	blocks_forget(f);
-	/* Areas and the first slots are behind the records, in one piece: whoever frees one gives back its own pages. */
+	/* Areas and the first slots lie behind the records, in one piece; each frees its own pages. */
 	records = memory_get(records_size(capacity) + AREAS + slots_size(f), true);
 	if (!records) {
 		free(f);
@@ -264,7 +264,7 @@ static void __attribute__((noinline)) crowded(struct front *f)
 		front_grow(f);
 }
 
-/* A slot that was never used says 0, which may be somebody's, who then finds another place. */
+/* A slot that was never used has record 0, which may be a region's; then this finds another slot. */
 static bool free_at(const struct front *f, uint32_t at)
 {
 	return !at || !ord_load(&record_at(f, at)->range);
@@ -287,7 +287,7 @@ static void areas_learn(struct front *f, uint64_t first, uint64_t end, uint64_t 
 
 void front_remember(struct front *f, const struct region *region, uint64_t addr)
 {
-	/* Pages that are the region's from end to end: the record tells no parts of them. */
+	/* Whole pages of the region only: the record cannot describe parts of a page. */
 	uint64_t first = (region->pub.addr + PAGE - 1) >> RANGE_SHIFT;
 	uint64_t end = (region->pub.addr + region->pub.length) >> RANGE_SHIFT;
 	uint64_t page = addr >> RANGE_SHIFT;
@@ -310,7 +310,7 @@ void front_remember(struct front *f, const struct region *region, uint64_t addr)
 	ord_store(&record->range, range_of(first, end - first));
 	slot = front_slot(f, addr, block);
 	second = second_slot(f, addr, block);
-	/* Where nobody is; else one of them goes, and is found again. */
+	/* An empty slot; or else one of the two is replaced, and is found again through the index. */
 	if (*slot == at || *second == at)
 		return;
 	if (free_at(f, *slot) || (f->crowded & 1 && !free_at(f, *second)))

@@ -36,14 +36,14 @@ static void __attribute__((noinline)) put_slowly(struct peerdma_cache *cache, st
 {
 	struct record *record = front_meet(f, region);
 
-	/* The first time that this thread gives back this region, or the last time that anybody does. */
+	/* This thread puts the region for the first time, or the last hold of all is put. */
 	if (done == HOLD_NO && hold_given(record, &region->life) == HOLD_UNDONE)
 		end_last_hold(cache, region_number(cache, region));
 	if (WORD_LOW(ord_load(&record->word)))
 		spill(cache, f, region_number(cache, region));
 }
 
-/* With a front that may be anybody's, or need fences. */
+/* If the front in front_words may belong to another cache, or fences are needed. */
 static void __attribute__((noinline)) put_carefully(struct peerdma_cache *cache, struct region *region)
 {
 	struct front *f;

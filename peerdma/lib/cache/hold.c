@@ -25,9 +25,9 @@ enum hold hold_take_first(struct record *record, const uint64_t *life, uint64_t 
 }
 
 /*
- * Whoever ends the region either has seen the hold given back, or is told.  Without
- * the hold the number may be another region's by now: then that one's is what the
- * record names, and the one that was held has ended already.
+ * The thread that ends the region either has seen that the hold was given back, or is
+ * notified by the result.  Without the hold, the number may belong to another region by
+ * now: then the record names that region, and the one that was held has already ended.
  */
 enum hold hold_given(struct record *record, const uint64_t *life)
 {

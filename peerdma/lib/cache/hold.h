@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold.h - who holds a region, counted without sharing.
+ * hold.h - counts the holds of a region without sharing.
  *
- * Each thread has a record per region, which it alone counts in.  The sum over
- * all threads is how often the region is held; one thread may take a hold and
- * another give it back.  A hit is: take, by a store to the thread's own record,
- * then look whether the region still is what it was.  Whoever ends a region
- * makes it look different first, and then sums.  Of these two, each store must
- * be seen before each look: the one who ends pays for both (ord_fence_others()),
- * so that a hit is without a fence.
+ * Each thread has a record per region, in which only it counts.  The sum over all
+ * threads is the number of holds; one thread may take a hold and another give it back.
+ * A hit stores to the thread's own record, then checks that the region has not
+ * changed.  The thread that ends a region (the ender) changes the region first, and
+ * then sums.  In both threads the store must be visible before the check: the ender
+ * executes the fence for both (ord_fence_others()), so a hit needs none.
  *
- * A region's number is used again, with the next generation.  A record's
- * generation is its thread's promise to have told the ender where to find it:
+ * A region's number is reused, with the next generation.  A record with a generation
+ * can be found by the ender of that generation:
  *
- *   fill	the thread stores the generation, makes a fence, and looks at the
- *		region's life: it is live, or the record is emptied again
+ *   fill	the thread stores the generation, makes a fence, and reads the
+ *		region's life: unless it is live, the record is emptied again
  *   end	the ender changes the life, makes a fence, and empties each record
- *		that names the generation; those that it finds empty will look
+ *		that has the generation; a thread whose record is empty reads the life
  */
 #ifndef CACHE_HOLD_H
 #define CACHE_HOLD_H
@@ -86,8 +85,8 @@ enum state {
 	STATE_LIVE,
 	STATE_KILLED,		/* was PENDING when its memory went away */
 	STATE_DYING,		/* its ender has not summed yet */
-	STATE_DEAD,		/* the one who gives back the last hold ends it */
-	STATE_ENDING,		/* nobody holds it; being deregistered */
+	STATE_DEAD,		/* the thread that gives back the last hold ends it */
+	STATE_ENDING,		/* not held; being deregistered */
 };
 
 /*
@@ -121,12 +120,12 @@ static inline enum state life_state(uint64_t life)
 enum hold {
 	HOLD_NO,
 	HOLD_YES,
-	HOLD_UNDONE,		/* the region ended meanwhile: whoever waits for the last hold is to be told */
+	HOLD_UNDONE,		/* the region has ended; the ender may be waiting for the last hold (end_last_hold()) */
 };
 
 /*
- * The hit, of whatever generation the record is for: that is looked at once, at the
- * end.  No other than its own thread gives it a generation, so what is there then was
+ * The hit, for whatever generation the record has: it is read once, at the end.  Only
+ * the record's own thread stores a generation, so the one that is read at the end was
  * there before.  `fence`: this machine has no ord_fence_others().
  */
 static inline enum hold hold_take(struct record *record, bool fence, uint32_t *word)
@@ -147,7 +146,7 @@ static inline void hold_untake(struct record *record, uint32_t word)
 	ord_store_release(&record->word, word - WORD_TAKE);
 }
 
-/* HOLD_YES: given back, and nobody waits for it.  HOLD_NO: given back, and hold_given() tells what of it. */
+/* HOLD_YES: given back, and no ender waits for it.  HOLD_NO: given back; hold_given() finds out whether one waits. */
 static inline enum hold hold_give(struct record *record, bool fence, uint32_t *word)
 {
 	*word = ord_load(&record->word) - 1;
@@ -159,14 +158,14 @@ static inline enum hold hold_give(struct record *record, bool fence, uint32_t *w
 	return __builtin_expect(ord_load(&record->gen) != 0, 1) ? HOLD_YES : HOLD_NO;
 }
 
-/* Where the record names no generation, or not this one: HOLD_YES or HOLD_UNDONE, of which nothing is left. */
+/* If the record has no generation, or another: HOLD_YES, or HOLD_UNDONE: the count was rolled back. */
 enum hold hold_take_first(struct record *record, const uint64_t *life, uint64_t expected);
 enum hold hold_given(struct record *record, const uint64_t *life);
 
-/* The thread's: from here on it will be told of the end of this generation, of which no page is known yet. */
+/* By the record's thread: from now on the ender of this generation finds the record.  No page of it is known yet. */
 void record_fill(struct record *record, uint32_t gen);
 
-/* The ender's: empties a record; true if its thread may be in the middle of a hit. */
+/* By the ender: empties a record; true if its thread may be in the middle of a hit. */
 bool hold_empty(struct record *record, uint32_t gen);
 
 #endif

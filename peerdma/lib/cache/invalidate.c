@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * invalidate.c - regions end because somebody says so: their memory goes away, or there are too many.
+ * invalidate.c - ends regions on request: their memory goes away, or there are too many.
  */
 #include "../internal.h"
 #include "../monitor/monitor.h"

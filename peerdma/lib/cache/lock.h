@@ -3,10 +3,10 @@
  * lock.h - the cache's lock, and signal handlers that free memory while their thread has it.
  *
  * A handler that waited for a lock of its own thread would wait for ever.  So a thread counts
- * the locks that it has or is about to take, of all caches; where peerdma_cache_invalidate() finds one, it leaves its
- * range in the cache and closes the cache's gate: from then on no get of any thread is a hit before
- * what was left has been ended.  The thread does that when it gives the lock back, in each cache: the lock
- * may be another's than the range, and its own cache may be gone by then (invalidate.c).
+ * the locks that it has or is about to take, of all caches.  If it has one, peerdma_cache_invalidate()
+ * stores its range in the cache and closes the cache's gate: from then on no thread's get is a hit until
+ * the stored ranges have ended.  The thread ends them when it releases the lock, in every cache: the
+ * lock may belong to another cache than the range, and its own cache may be gone by then (invalidate.c).
  */
 #ifndef CACHE_LOCK_H
 #define CACHE_LOCK_H

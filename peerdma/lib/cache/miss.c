@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * miss.c - a range that no region covers: one is made.
+ * miss.c - makes a region for a range that no region covers.
  *
- * It is in the index, PENDING, before it is registered: whoever needs the same
- * memory waits for it, and an invalidation that comes meanwhile finds it.  One
- * that overlaps regions that are there is kept apart from the index until then.
+ * The region is in the index, PENDING, before it is registered: threads that need the
+ * same memory wait for it, and an invalidation in the meantime finds it.  A region that
+ * overlaps others enters the index only after it is registered.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -131,7 +131,7 @@ static struct region *begin(struct peerdma_cache *cache, struct wish *w, uint32_
 	w->life = LIFE(gen ? gen : 1, STATE_PENDING) | w->fixed | (uint64_t)w->with_access << LIFE_ACCESS_AT;
 	/* find() looks before it holds. */
 	ord_store(&r->pub.addr, w->from);
-	/* Any address that is this thread's alone tells makers apart. */
+	/* Identifies the thread that makes it: any address of thread-local memory does. */
 	ord_store(&r->pub.registration, &front_words);
 	r->word = NULL;
 	r->clock = 1;	/* the get that makes it is no use yet: what is used once goes first */
@@ -329,7 +329,7 @@ void cache_log(const struct peerdma_cache *cache, const char *fmt, ...)
 	cache->options.log(cache->options.arg, text);
 }
 
-/* add() is told what it is for, and where its bytes are. */
+/* What add() gets: the request, and the payload's place. */
 static void registration_begin(const struct peerdma_cache *cache, const struct wish *w, const struct region *r,
 			       struct peerdma_registration *registration)
 {

@@ -57,14 +57,14 @@ bool room_more(struct peerdma_cache *cache);
 void room_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number, uint32_t many);
 
 /*
- * Memory is taken ahead, as much again as is used, since a page that is touched first costs
- * as much as some misses: from the first that a small cache does without, up to a part that nobody misses.
+ * Memory is populated ahead, as much again as is used, because the first touch of a page costs as much as
+ * some misses.  Small caches begin later, and a step has a limit, so that little memory stays unused.
  */
 #define AHEAD_FIRST	16U
 #define AHEAD_LEAST	256U
 #define AHEAD_MOST	1024U
 
-/* Lock: this number is the first of how many whose memory nobody has touched.  0: somebody has. */
+/* Lock: how many regions from this number on have memory that was never touched.  0: none. */
 static inline uint32_t room_is_new(struct peerdma_cache *cache, uint32_t number)
 {
 	if (number < cache->ahead || number < AHEAD_FIRST)

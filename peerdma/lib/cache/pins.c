@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * pins.c - a cache of pins: peerdma_pin()'s regions, valid for as long as their word
- * says so (the kernel's page of generations, or a back-end's), or, of those that
- * nobody tells of, CUDA's buffer id.
+ * pins.c - a cache of pins: regions of peerdma_pin().  Their word (in the kernel's page of
+ * generations, or a back-end's) shows whether they are valid, or, where nothing reports
+ * frees, CUDA's buffer id.
  */
 #include <string.h>
 
@@ -88,7 +88,7 @@ static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, 
 	return region->by_id ? still(region) : segments_valid(region);
 }
 
-/* -EBUSY: a device that cannot be told to let go has it by a dma-buf; then the pin is the context's until it closes. */
+/* -EBUSY: an importer that cannot be revoked has a dma-buf of it.  Then the context keeps the pin until it is closed. */
 static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
 	(void)arg;

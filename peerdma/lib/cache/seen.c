@@ -22,7 +22,7 @@
 
 struct seen {
 	uint64_t process;
-	struct seen_page *page;		/* NULL: none to be had; nobody sees it then */
+	struct seen_page *page;		/* NULL: it could not be made, and no other process finds the caches */
 	struct peerdma_cache *first;
 	pthread_mutex_t lock;
 	struct seen *parent;
@@ -30,7 +30,7 @@ struct seen {
 
 static struct seen *ours;
 
-/* A mapping has the name of its file: hence a file, which nobody else has and which is closed at once. */
+/* A mapping is named after its file.  So make a file that no other process has, and close it at once. */
 static struct seen_page *page_make(void)
 {
 	struct seen_page *page;

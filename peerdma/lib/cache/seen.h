@@ -2,13 +2,13 @@
 /*
  * seen.h - how another process finds this one's caches (`peerdma cache`).
  *
- * The library keeps one page of memory that shows in /proc/PID/maps by its name and
- * says where the caches are; all else is read where it lies, as a debugger would.
- * Nothing is counted, copied or published for a reader's sake, so that being
- * readable costs a hit nothing, and whoever may debug a process may read it.
+ * The library maps one page, whose name shows in /proc/PID/maps and which points to the
+ * caches.  Everything else is read in place, as a debugger would.  Nothing is counted,
+ * copied or published for readers, so they cost a hit nothing.  A user who may debug
+ * the process may read it.
  *
- * The reader includes the library's own headers.  It goes on only if the page's
- * version and layout are those that it was built with, and trusts nothing that it finds.
+ * The reader includes the library's own headers.  It continues only if the page's version
+ * and layout are those that it was built with, and trusts no value that it finds.
  */
 #ifndef CACHE_SEEN_H
 #define CACHE_SEEN_H

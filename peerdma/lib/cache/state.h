@@ -144,7 +144,7 @@ struct peerdma_cache {
 	void *own[3];			/* room for what a cache of pins has as arg */
 	bool word_will_do;		/* check() is for regions without a word */
 	uint64_t checked;		/* atomic: how many of these there were */
-	bool hooked;			/* libpeerdma-hooks tells of frees */
+	bool hooked;			/* libpeerdma-hooks reports frees */
 	bool host_monitored;		/* atomic: a monitor of host memory does */
 	uint32_t closing;		/* atomic: invalidations and puts do nothing: remove() makes them, and so do frees of its own memory */
 	/* Words that never change, in caches of pins: of regions that the hooks monitor, and of regions without a monitor. */
@@ -282,7 +282,7 @@ static inline bool region_reaches(const struct peerdma_cache *cache, uint32_t en
 	return entry_may_reach(entry, key, x) && key + cache->regions[entry_number(entry)].pub.length > x;
 }
 
-/* Lock.  True: no region touches [from, to), and one leaf of the index says so, as it mostly does. */
+/* Lock.  True: no region touches [from, to), and one leaf of the index was enough to see it, as usual. */
 static inline bool regions_none(const struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to)
 {
 	uint32_t before;

@@ -194,6 +194,13 @@ static void end_region(struct work_struct *work)
 	region_free(r);
 }
 
+/* The table's entries, unless they are the region's own. */
+static void free_table(struct region *r, struct sg_table *table)
+{
+	if (table->sgl && table->sgl != &r->one)
+		sg_free_table(table);
+}
+
 /* Also where nothing was mapped. */
 static void put_table(struct region *r)
 {
@@ -346,6 +353,7 @@ static int begin_mapping(struct region *r)
 /* From here on a revocation has the adapter stopped.  -EFAULT: one was faster. */
 static int end_mapping(struct region *r, struct peerdma_mapping *map, const struct sg_table *table)
 {
+	struct sg_table last = { };
 	int err = 0;
 
 	spin_lock(&r->lock);
@@ -353,10 +361,14 @@ static int end_mapping(struct region *r, struct peerdma_mapping *map, const stru
 	if (r->revoked) {
 		err = -EFAULT;
 	} else if (map) {
+		/* A core may map again without put_pages: it has no use for the last table then. */
+		if (unlikely(r->table.sgl))
+			last = r->table;
 		r->map = map;
 		r->table = *table;
 	}
 	spin_unlock(&r->lock);
+	free_table(r, &last);
 	return err;
 }
 
@@ -386,8 +398,7 @@ int peermem_dma_map(struct sg_table *sg_head, void *region, struct device *dev, 
 	}
 	err = end_mapping(r, map, &table);
 	if (err) {
-		if (table.sgl != &r->one)
-			sg_free_table(&table);
+		free_table(r, &table);
 		goto unmap;
 	}
 	*sg_head = table;

@@ -3,7 +3,7 @@
  * bench.h - what the files of `peerdma bench` share.
  *
  *   cmd_bench.c	options, the order of things, JSON
- *   subjects.c		where the memory is, and who pins it
+ *   subjects.c		where the memory is, and the back-end that pins it
  *   bench_cache.c	what is measured, a file for each
  *   bench_query.c
  *   bench_pin.c	pin, map, copy
@@ -102,7 +102,7 @@ void subjects_close(struct bench *b);
 /* NULL: no memory.  Host memory is touched; a GPU's is had from CUDA. */
 void *subject_alloc(bool device, size_t length);
 void subject_free(bool device, void *p, size_t length);
-/* Once for each: who has pinned this. */
+/* Once for each kind of memory: the back-end that has pinned it. */
 void subject_provider(struct bench *b, bool device, struct peerdma_region *region);
 
 /* ---- bars.c, svg.c ---- */

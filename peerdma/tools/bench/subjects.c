@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * subjects.c - the memory that is measured, the host's and a GPU's, and who pins it.
+ * subjects.c - the memory that is measured, host and GPU, and the back-end that pins it.
  *
  * CUDA by the names of its driver API, from whichever libcuda.so.1 is there; softgpu's
  * says what it is by its device's name.

@@ -12,7 +12,7 @@ static bool applies(const struct doctor *d)
 struct kernel_option {
 	const char *name, *lacking;
 	bool amd_only;
-	/* On kernels that have no such option, since what it chose is always there; and what that does to who does not know. */
+	/* On kernels where the option is gone because its feature is always there; and what that changes for drivers unaware of it. */
 	bool (*always)(const struct doctor *d);
 	const char *since, *unaware;
 };

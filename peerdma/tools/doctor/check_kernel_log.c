@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * check_kernel_log.c - has the kernel noticed, since it was booted, what no program was told:
- * DMA that an IOMMU stopped, a GPU's errors, ways that p2pdma refused, a bus in trouble?
+ * check_kernel_log.c - errors since boot that only the kernel's log has: DMA that an IOMMU
+ * stopped, a GPU's errors, paths that p2pdma refused, errors of a bus.
  */
 #include <errno.h>
 #include <stdio.h>

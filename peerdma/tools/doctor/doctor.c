@@ -38,7 +38,7 @@ static void format(struct doctor *d, char **out, const char *text, va_list args)
 
 struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...)
 {
-	static struct finding nowhere;	/* takes what is said when there is no memory; nobody reads it */
+	static struct finding nowhere;	/* findings go here when there is no memory; it is never read */
 	struct finding *f;
 	va_list args;
 
@@ -158,7 +158,7 @@ static struct pair make_pair(const struct machine *m, unsigned int a, unsigned i
 	return p;
 }
 
-/* Each GPU with the nearest adapter, drive and card: who uses them well, uses these. */
+/* Each GPU with the nearest adapter, drive and card: the pairs that a program should use. */
 static int find_pairs(struct doctor *d, int a, int b)
 {
 	const struct machine *m = d->machine;

@@ -5,7 +5,7 @@
  * A check is a file check_NAME.c with one `struct check`, listed in checks.c.
  * It reads through machine->tree only, and says() what it found: a verdict about
  * a subject, the evidence (file and value), what follows from it for the user,
- * and the one thing to change.  A check that cannot know says so.
+ * and the one thing to change.  A check that cannot decide reports "cannot tell".
  */
 #ifndef PEERDMA_DOCTOR_H
 #define PEERDMA_DOCTOR_H

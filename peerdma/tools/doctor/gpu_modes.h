@@ -19,7 +19,7 @@ enum { GPU_BARE = 0, GPU_PASSED_THROUGH = 1, GPU_VGPU_GUEST = 2, GPU_VGPU_HOST =
 
 /* 0, *data is malloc()ed; -ENOENT: no NVML, or it does not work; -ENOMEM. */
 int gpu_modes_read(char **data, size_t *length);
-/* false: it is not told. */
+/* false: it is not known. */
 bool gpu_mode(const char *data, const char *gpu, const char *what, unsigned int *out);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * probe.c - lets a card carry data into a GPU's memory and out of it, and compares.
  *
- * What the calls report is told, but not believed: on a way that loses data they
- * report success.  The CPU's view of the GPU's memory is the driver's own copy.
+ * The status of a call is shown, but the verdict comes from the comparison: on a path that
+ * loses data, calls report success.  The CPU's view of GPU memory is the driver's own copy.
  */
 #include <errno.h>
 #include <fcntl.h>

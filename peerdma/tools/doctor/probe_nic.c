@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * probe_nic.c - lets a network adapter's RDMA engine write to a GPU's memory and read it, over a
- * queue pair that is connected to itself, and compares: in each way in which it takes that memory.
+ * probe_nic.c - lets a network adapter's RDMA engine write to GPU memory and read it, over a queue
+ * pair that is connected to itself, in each way in which it accepts that memory, and compares.
  *
- * Before that it does the same with memory of the host, so that what fails then is the way to the
- * GPU.  An adapter's word that a transfer has ended well is told, and not believed.
+ * Before that it does the same with host memory, so that a later failure is due to the path to the
+ * GPU.  The adapter's status of a transfer is shown, but the verdict comes from the comparison.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static const struct way ways[] = {
 /* What is compared: p->sent with p->got, each of which one of the two sides has had in the GPU's memory. */
 struct result {
 	bool compared;
-	const char *failed;	/* who says so, and what; NULL: all report success */
+	const char *failed;	/* the call that failed, and its error; NULL: all report success */
 	char text[WHY];
 	unsigned int wrong, first;
 };

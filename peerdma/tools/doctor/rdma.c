@@ -317,7 +317,7 @@ bool rdma_open(struct rdma *r, const char *device)
 	return connect_by_any_address(r);
 }
 
-/* The library stays, for who else has it. */
+/* The library stays loaded: other code may use it. */
 void rdma_close(struct rdma *r)
 {
 	if (r->qp)

@@ -2,7 +2,7 @@
 /*
  * render.c - findings for people, worst first, and as JSON.
  *
- * What was found alike of several devices is told once, with all their names.
+ * A finding that several devices share is printed once, with all their names.
  */
 #include <stdio.h>
 #include <stdlib.h>

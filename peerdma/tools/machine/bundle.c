@@ -88,7 +88,7 @@ static int covers(const struct tree_entry *e, void *arg)
 	return c->found;
 }
 
-/* A config space without the device's serial number, which nobody needs for a diagnosis. */
+/* A config space without the device's serial number, which no diagnosis needs. */
 static void write_config(FILE *out, const char *path, const char *data, size_t length)
 {
 	char *copy = malloc(length + 1);

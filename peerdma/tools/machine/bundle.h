@@ -3,15 +3,20 @@
 #ifndef PEERDMA_BUNDLE_H
 #define PEERDMA_BUNDLE_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 struct bundle_place {
 	char *folder;
 	bool temporary;
+	sigset_t signals;	/* the caller's mask; while there is a temporary folder, signals that end the program wait */
 };
 
-/* A tar file, compressed or not, or a folder.  0, -EBADMSG: it is no bundle, or -errno. */
-int bundle_open(struct bundle_place *b, const char *path);
+/*
+ * A tar file, compressed or not, or a folder.  0, -EBADMSG: it is no bundle or not a whole one,
+ * or -errno.  *what is what failed: path, the folder for temporary files, or tar(1).
+ */
+int bundle_open(struct bundle_place *b, const char *path, const char **what);
 void bundle_close(struct bundle_place *b);
 
 #endif

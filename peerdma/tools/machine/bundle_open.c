@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,28 @@
 #include <unistd.h>
 
 #include "bundle.h"
+#include "tree.h"
 
-static int unpack(const char *file, const char *folder)
+/* What a person or a service manager ends a program by. */
+static void hold_signals(sigset_t *before)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGHUP);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigprocmask(SIG_BLOCK, &ends, before);
+}
+
+/* tar(1) is ended by the signals that wait here, so a terminal's Ctrl-C ends both. */
+static int unpack(const char *file, const char *folder, const sigset_t *signals)
 {
 	char *environment[] = { (char *)"LC_ALL=C", (char *)"PATH=/usr/bin:/bin", NULL };
 	char *source, *target;
 	char *argv[] = { (char *)"tar", (char *)"--extract", NULL, NULL, (char *)"--no-same-owner", (char *)"--no-same-permissions", NULL };
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
 	int ret, status;
 	pid_t pid;
 
@@ -37,7 +53,11 @@ static int unpack(const char *file, const char *folder)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-	ret = -posix_spawnp(&pid, "tar", &actions, NULL, argv, environment);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attr, signals);
+	ret = -posix_spawnp(&pid, "tar", &actions, &attr, argv, environment);
+	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	free(source);
 	free(target);
@@ -46,6 +66,19 @@ static int unpack(const char *file, const char *folder)
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return status ? -EBADMSG : 0;
+}
+
+/* The index comes last: tar(1) takes an archive that ends before it, between two files, for a whole one. */
+static int is_whole(const char *folder)
+{
+	char *index;
+	int ret;
+
+	if (asprintf(&index, "%s" TREE_INDEX, folder) < 0)
+		return -ENOMEM;
+	ret = access(index, F_OK) ? -EBADMSG : 0;
+	free(index);
+	return ret;
 }
 
 /* All that is in a folder: whether it is files and folders only; or, removed with it. */
@@ -72,12 +105,15 @@ static int walk(char *folder, bool remove)
 	return ret;
 }
 
-int bundle_open(struct bundle_place *b, const char *path)
+int bundle_open(struct bundle_place *b, const char *path, const char **what)
 {
 	const char *place = getenv("TMPDIR");
 	struct stat st;
 	int ret;
 
+	if (!place || !*place)
+		place = "/tmp";
+	*what = path;
 	memset(b, 0, sizeof(*b));
 	if (stat(path, &st))
 		return -errno;
@@ -87,19 +123,28 @@ int bundle_open(struct bundle_place *b, const char *path)
 	}
 	if (!S_ISREG(st.st_mode))
 		return -EBADMSG;
-	if (asprintf(&b->folder, "%s/peerdma-bundle.XXXXXX", place && *place ? place : "/tmp") < 0) {
+	if (access(path, R_OK))
+		return -errno;
+	if (asprintf(&b->folder, "%s/peerdma-bundle.XXXXXX", place) < 0) {
 		b->folder = NULL;
 		return -ENOMEM;
 	}
+	hold_signals(&b->signals);
 	if (!mkdtemp(b->folder)) {
 		ret = -errno;
+		sigprocmask(SIG_SETMASK, &b->signals, NULL);
+		*what = place;
 		bundle_close(b);
 		return ret;
 	}
 	b->temporary = true;
-	ret = unpack(path, b->folder);
+	ret = unpack(path, b->folder, &b->signals);
+	if (ret && ret != -EBADMSG)
+		*what = "tar";
 	if (!ret)
 		ret = walk(b->folder, false);
+	if (!ret)
+		ret = is_whole(b->folder);
 	if (ret)
 		bundle_close(b);
 	return ret;
@@ -107,8 +152,10 @@ int bundle_open(struct bundle_place *b, const char *path)
 
 void bundle_close(struct bundle_place *b)
 {
-	if (b->temporary)
+	if (b->temporary) {
 		walk(b->folder, true);
+		sigprocmask(SIG_SETMASK, &b->signals, NULL);
+	}
 	free(b->folder);
 	memset(b, 0, sizeof(*b));
 }

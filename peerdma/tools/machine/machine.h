@@ -34,7 +34,7 @@ enum port_type {		/* PCI Express capability, bits 7:4 */
 };
 
 struct link {
-	bool known;		/* else the device is on no PCI Express link, or nobody says */
+	bool known;		/* false: the device is on no PCI Express link, or it is not reported */
 	unsigned int speed, max_speed;	/* MT/s: 2500, 5000, 8000, 16000... */
 	unsigned int width, max_width;	/* lanes; 0: down */
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * topo_matrix.c - who is how far from whom, as nvidia-smi topo -m shows it.
+ * topo_matrix.c - the distance between devices, as nvidia-smi topo -m shows it.
  */
 #include <stdio.h>
 #include <string.h>

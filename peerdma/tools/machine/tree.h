@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tree.h - the only door through which `peerdma topo` and `peerdma doctor` see
- * a machine: its own files, or those below a folder that stands for it.
+ * tree.h - `peerdma topo` and `peerdma doctor` read a machine only through this: the
+ * machine's own files, or a captured machine's below a folder.
  *
- * Each thing is read once and kept until the end, so that all checks see the
- * same machine, and so that a bundle holds what the verdicts were made of.
- * What is in a tree may be anything: nothing is read that is no regular file,
- * no link leads out of the folder, and what is too large is refused.
+ * Each file is read once and cached until the end, so that all checks see the same
+ * machine, and a bundle has exactly what the verdicts are based on.  A captured tree is
+ * untrusted: only regular files are read, links cannot lead out of the folder, and
+ * files that are too large are refused.
  *
- * A bundle has regular files only.  Its file /bundle.tsv tells the rest: where
- * links lead, what could not be read and why, and who may use device nodes.
+ * A bundle has regular files only.  Its file /bundle.tsv has the rest: targets of links,
+ * what could not be read and why, and the access rights of device nodes.
  */
 #ifndef PEERDMA_TREE_H
 #define PEERDMA_TREE_H

@@ -136,7 +136,7 @@ int tree_node(struct tree *t, const char *path, struct tree_node *node)
 		e = tree_entry_add(t, TREE_NODE, path);
 		if (!e)
 			return -ENOMEM;
-		/* A captured tree tells of nodes in its index only. */
+		/* A captured tree has nodes only in its index. */
 		e->error = t->root >= 0 ? -ENOENT : stat(path, &st) ? -errno : 0;
 		if (!e->error) {
 			e->node.mode = st.st_mode;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * devices.c - DMA as those tell of it who know: drivers that keep a table of their
- * clients, the project's cards, and RDMA devices, which count all that they carry,
- * a GPU's memory or not.
+ * devices.c - counts of DMA, from the drivers that have them: drivers with a table of
+ * clients, the project's cards, and RDMA devices, which count all traffic, of GPU
+ * memory or not.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -107,7 +107,7 @@ static int card(int fd, struct top_sample *s)
 	top_count(&device->counts, TOP_READ, info.bytes_read);
 	top_count(&device->counts, TOP_WRITTEN, info.bytes_written);
 	top_count(&device->counts, TOP_REVOCATIONS, info.revocations);
-	/* With root the table of pins tells it of all drivers' pins. */
+	/* The table of pins, which root can read, has the mappings of all drivers. */
 	if (!s->has_pins)
 		device->mappings = info.mappings;
 	return 0;

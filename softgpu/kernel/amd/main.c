@@ -3,11 +3,16 @@
  * amdgpu.ko - softgpu's AMD personality: it exports what AMD's driver, as ROCm
  * brings it, exports to third parties, over softgpu.ko.  Loads beside nvidia.ko:
  * each knows the memory of its own user side (HSA and HIP here, CUDA there).
+ *
+ * /dev/kfd is there because programs look whether it is: UCX takes it for the sign
+ * that adapters reach AMD's memory.  It can be opened, and has no calls.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/export.h>
 #include <linux/init.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <drm/amd_rdma.h>
@@ -24,18 +29,35 @@ int amdkfd_query_rdma_interface(const struct amd_rdma_interface **rdma)
 }
 EXPORT_SYMBOL(amdkfd_query_rdma_interface);
 
+static const struct file_operations kfd_ops = {
+	.owner = THIS_MODULE,
+};
+
+static struct miscdevice kfd = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "kfd",
+	.mode = 0666,
+	.fops = &kfd_ops,
+};
+
 static int __init amd_init(void)
 {
+	int err;
+
 	if (rdma_api != 1 && rdma_api != 2) {
 		pr_err("rdma_api=%u: there are 1 and 2\n", rdma_api);
 		return -EINVAL;
 	}
+	err = misc_register(&kfd);
+	if (err)
+		return err;
 	pr_info("this is softgpu's stand-in for AMD's driver, for tests: amd_rdma_interface %u.0\n", rdma_api);
 	return 0;
 }
 
 static void __exit amd_exit(void)
 {
+	misc_deregister(&kfd);
 	/* The last pin let go of this module in its free callback, which may not have returned yet. */
 	synchronize_rcu_tasks();
 }

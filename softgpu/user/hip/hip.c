@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* hip.c - softgpu's libamdhip64: HIP's devices and memory, over HSA as the original's. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,8 +20,9 @@ struct device {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device devices[DEVICES_MAX];
 static int count;
-static bool started;
 static hsa_amd_memory_pool_t host_pool;
+/* From here on what is above is fixed, and no call takes the lock. */
+static atomic_bool started;
 static _Thread_local int current;
 
 static hsa_status_t take_pool(hsa_amd_memory_pool_t pool, void *data)
@@ -49,24 +51,36 @@ static hsa_status_t take_agent(hsa_agent_t agent, void *data)
 	return HSA_STATUS_SUCCESS;
 }
 
+/* In the child.  A thread that is not there may have been starting: HSA refuses to start then, and a new lock takes its place. */
+static void forked(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+static bool told_of_forks;
+static void __attribute__((constructor)) begin(void)
+{
+	told_of_forks = !pthread_atfork(NULL, NULL, forked);
+}
+
 /* First in every call: HIP starts by itself. */
 static hipError_t enter(void)
 {
 	hipError_t error = hipSuccess;
 
-	pthread_mutex_lock(&lock);
-	if (!started) {
-		if (hsa_init())
-			error = hipErrorNoDevice;
-		else
-			hsa_iterate_agents(take_agent, NULL);
-		started = !error;
+	if (!atomic_load_explicit(&started, memory_order_acquire)) {
+		pthread_mutex_lock(&lock);
+		if (!started) {
+			if (!told_of_forks || hsa_init())
+				error = hipErrorNoDevice;
+			else
+				hsa_iterate_agents(take_agent, NULL);
+			atomic_store_explicit(&started, !error, memory_order_release);
+		}
+		pthread_mutex_unlock(&lock);
 	}
 	/* One whose memory is not all in its BAR is none. */
-	if (!error && !count)
-		error = hipErrorNoDevice;
-	pthread_mutex_unlock(&lock);
-	return error;
+	return error || count ? error : hipErrorNoDevice;
 }
 
 static hipError_t of_status(hsa_status_t status)

@@ -3,14 +3,20 @@
  * copy.c - copies and fills, at once or later.
  *
  * A later copy is a job of a thread that waits for its dependencies and makes it.  There
- * are as many threads as there were jobs at a time, so none waits for another's
- * dependencies; they stay for the next ones.
+ * are as many threads as there are jobs, so none waits for another's dependencies; a few
+ * stay for the next ones.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "hsa_int.h"
+
+#define PIECE_MAX ((size_t)1 << 30)
+#define IDLE_MAX 8
 
 /* What a copy is once it has been looked at; with no GPU the CPU copies. */
 struct copy {
@@ -46,6 +52,51 @@ static void choose(struct copy *c)
 	c->ctx = by ? by->ctx : 0;
 }
 
+/* The kernel copies: an address that is not there ends the copy, not the process. */
+static bool copy_piece(void *dst, const void *src, size_t size)
+{
+	struct iovec from = { .iov_base = (void *)(uintptr_t)src, .iov_len = size };
+	struct iovec to = { .iov_base = dst, .iov_len = size };
+	ssize_t n = process_vm_writev(getpid(), &from, 1, &to, 1, 0);
+
+	if (n < 0 && (errno == EPERM || errno == ENOSYS)) {	/* a container's filter */
+		memmove(dst, src, size);
+		return true;
+	}
+	return n == (ssize_t)size;
+}
+
+/* Pieces of two ranges that overlap go through a buffer, in the order that spoils none. */
+static bool copy_overlapping(char *dst, const char *src, size_t size)
+{
+	char buffer[4096];
+
+	for (size_t done = 0, n; done < size; done += n) {
+		size_t at;
+
+		n = size - done < sizeof(buffer) ? size - done : sizeof(buffer);
+		at = dst > src ? size - done - n : done;
+		if (!copy_piece(buffer, src + at, n) || !copy_piece(dst + at, buffer, n))
+			return false;
+	}
+	return true;
+}
+
+static bool copy_by_cpu(char *dst, const char *src, size_t size)
+{
+	size_t apart = dst > src ? (size_t)(dst - src) : (size_t)(src - dst);
+
+	if (apart < size)
+		return copy_overlapping(dst, src, size);
+	/* One call copies less than 2 GiB. */
+	for (size_t done = 0, n; done < size; done += n) {
+		n = size - done < PIECE_MAX ? size - done : PIECE_MAX;
+		if (!copy_piece(dst + done, src + done, n))
+			return false;
+	}
+	return true;
+}
+
 static hsa_status_t run(const struct copy *c)
 {
 	struct softgpu_copy copy = {
@@ -55,8 +106,7 @@ static hsa_status_t run(const struct copy *c)
 
 	if (c->gpu >= 0)
 		return hsa_status_of(sgu_call(c->gpu, SOFTGPU_COPY, &copy));
-	memmove(c->dst, c->src, c->size);
-	return HSA_STATUS_SUCCESS;
+	return copy_by_cpu(c->dst, c->src, c->size) ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR;
 }
 
 /* With hsa_lock held. */
@@ -147,15 +197,20 @@ static void job_done(struct job *job)
 	job_free(job);
 }
 
+/* NULL: enough threads wait for jobs. */
 static struct job *take(void)
 {
 	struct job *job;
 
 	pthread_mutex_lock(&jobs_lock);
 	idle++;
-	while (!queued)
+	while (!queued && idle <= IDLE_MAX)
 		pthread_cond_wait(&jobs_changed, &jobs_lock);
 	idle--;
+	if (!queued) {
+		pthread_mutex_unlock(&jobs_lock);
+		return NULL;
+	}
 	waiting_jobs--;
 	job = queued;
 	queued = job->next;
@@ -169,10 +224,10 @@ static struct job *take(void)
 
 static void *work(void *arg)
 {
-	(void)arg;
-	for (;;) {
-		struct job *job = take();
+	struct job *job;
 
+	(void)arg;
+	while ((job = take())) {
 		if (wait_for_all(job))
 			hsa_signal_complete(job->completion, run(&job->copy));
 		job_done(job);

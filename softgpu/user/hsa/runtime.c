@@ -17,21 +17,34 @@ int hsa_gpu_count;
 uint32_t hsa_system_ctx;
 
 static unsigned int users;	/* hsa_init less hsa_shut_down */
-static bool opened;		/* the driver's files are: once, for good */
+static bool starting;		/* a thread opens the driver's files */
+static bool opened;		/* they are open: once, for good */
 static bool is_forked;
+static bool told_of_forks;
 
 bool hsa_ready(void)
 {
 	return users && !is_forked;
 }
 
-/* A GPU's address space belongs to the process that made it.  It touches no lock. */
+/*
+ * In the child.  A GPU's address space belongs to the process that made it, so every call
+ * is refused from here on, and nothing is used that the lock guards.  A thread that is
+ * not in the child may have held the lock: a new one takes its place.
+ */
 static void forked(void)
 {
-	if (is_forked || !opened)
+	hsa_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	if (is_forked || !(opened || starting))
 		return;
 	is_forked = true;
+	/* Those that are open already, too. */
 	sgu_forget();
+}
+
+static void __attribute__((constructor)) begin(void)
+{
+	told_of_forks = !pthread_atfork(NULL, NULL, forked);
 }
 
 hsa_status_t hsa_status_of(int err)
@@ -57,7 +70,7 @@ static int open_gpus(void)
 
 	/* Nothing that HSA could show: the CPU alone, nocore.c. */
 	if (n == -EOPNOTSUPP)
-		return -pthread_atfork(NULL, NULL, forked);
+		return 0;
 	if (n <= 0)
 		return n ? n : -ENODEV;
 	for (int i = 0; i < n; i++) {
@@ -80,8 +93,6 @@ static int open_gpus(void)
 				(uint64_t)info->vram_total >> 20);
 	}
 	err = sgu_window_open(n);
-	if (!err)
-		err = -pthread_atfork(NULL, NULL, forked);
 	if (!err)
 		hsa_gpu_count = n;
 	return err;
@@ -132,10 +143,12 @@ static int start(void)
 	int err = 0;
 
 	if (!opened) {
-		err = open_gpus();
+		starting = true;
+		err = told_of_forks ? open_gpus() : -ENOMEM;
 		if (err)
 			sgu_forget();
 		opened = !err;
+		starting = false;
 	}
 	if (!err)
 		err = make_contexts();

@@ -83,6 +83,8 @@ typedef CUresult (CUDAAPI *PFN_cuIpcGetMemHandle_v4010)(CUipcMemHandle *pHandle,
 typedef CUresult (CUDAAPI *PFN_cuIpcOpenMemHandle_v4010)(CUdeviceptr *pdptr, CUipcMemHandle handle,
 	unsigned int Flags);
 typedef CUresult (CUDAAPI *PFN_cuIpcCloseMemHandle_v4010)(CUdeviceptr dptr);
+typedef CUresult (CUDAAPI *PFN_cuIpcGetEventHandle_v4010)(CUipcEventHandle *pHandle, CUevent event);
+typedef CUresult (CUDAAPI *PFN_cuIpcOpenEventHandle_v4010)(CUevent *phEvent, CUipcEventHandle handle);
 typedef CUresult (CUDAAPI *PFN_cuMemGetHandleForAddressRange_v11070)(void *handle, CUdeviceptr dptr,
 	size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 typedef CUresult (CUDAAPI *PFN_cuMemGetAllocationGranularity_v10020)(size_t *granularity,
@@ -269,6 +271,8 @@ typedef CUresult (CUDAAPI *PFN_cuEventElapsedTime_v2000)(float *pMilliseconds, C
 #define PFN_cuIpcGetMemHandle PFN_cuIpcGetMemHandle_v4010
 #define PFN_cuIpcOpenMemHandle PFN_cuIpcOpenMemHandle_v4010
 #define PFN_cuIpcCloseMemHandle PFN_cuIpcCloseMemHandle_v4010
+#define PFN_cuIpcGetEventHandle PFN_cuIpcGetEventHandle_v4010
+#define PFN_cuIpcOpenEventHandle PFN_cuIpcOpenEventHandle_v4010
 #define PFN_cuMemGetHandleForAddressRange PFN_cuMemGetHandleForAddressRange_v11070
 #define PFN_cuMemGetAllocationGranularity PFN_cuMemGetAllocationGranularity_v10020
 #define PFN_cuMemCreate PFN_cuMemCreate_v10020

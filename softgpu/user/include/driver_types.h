@@ -437,6 +437,10 @@ typedef struct cudaIpcMemHandle_st {
 	char reserved[CUDA_IPC_HANDLE_SIZE];
 } cudaIpcMemHandle_t;
 
+typedef struct cudaIpcEventHandle_st {
+	char reserved[CUDA_IPC_HANDLE_SIZE];
+} cudaIpcEventHandle_t;
+
 struct cudaPointerAttributes {
 	enum cudaMemoryType type;
 	int device;

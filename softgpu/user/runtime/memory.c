@@ -174,3 +174,19 @@ RT_EXPORT cudaError_t cudaIpcCloseMemHandle(void *devPtr)
 
 	return rt_done(result ? result : cuIpcCloseMemHandle((uintptr_t)devPtr));
 }
+
+RT_EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
+{
+	CUresult result = rt_enter();
+
+	return rt_done(result ? result : cuIpcGetEventHandle((CUipcEventHandle *)handle, event));
+}
+
+RT_EXPORT cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
+{
+	CUresult result = rt_enter();
+	CUipcEventHandle driver;
+
+	memcpy(&driver, &handle, sizeof(driver));
+	return rt_done(result ? result : cuIpcOpenEventHandle(event, driver));
+}

@@ -295,6 +295,7 @@ static int do_dma_map(struct region *r, struct peer_client_call *c)
 		WARN(table.sgl, "peer_client_test: dma_map fails and leaves a table\n");
 		put_device(dev);
 	} else {
+		put_device(r->dev);
 		r->dev = dev;
 		r->table = table;
 		r->nmap = nmap;

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * peerdma_ipc.h - libpeerdma: memory and signals for other processes of this machine.
+ *
+ *	exporter					importer
+ *
+ *	peerdma_ipc_export(ptr, n, 0, &handle);
+ *	... send the 128 bytes of handle ...		peerdma_ipc_open(&handle, sizeof(handle), 0, &memory);
+ *							... use memory->ptr ...
+ *							if (!peerdma_ipc_valid(memory))
+ *								... what was just read is worthless ...
+ *	peerdma_ipc_unexport(&handle);			peerdma_ipc_close(memory);
+ *	cuMemFree(ptr);
+ *
+ * Handle.  128 bytes without pointers. Any channel may carry it, to any number of importers. It
+ * names the machine, its boot, the exporting process and the memory, and contains a random key
+ * of 128 bits. Treat it as a password: the key is what proves the right to open the memory.
+ *
+ * Who may open.  Processes of the exporter's user that present the key; with PEERDMA_IPC_ANY_USER
+ * processes of every user that do. The kernel names the importer's user; a thread in the exporter
+ * compares the key. Importers get the whole allocation that contains the exported range, because
+ * no provider shares less; of a file's mapping a descriptor of the whole file, that reads, and
+ * writes if the mapping can be written. The user is the effective one at the first export; user
+ * 65534 is also how the kernel names those that the exporter's user namespace does not map.
+ *
+ * Never stale.  An export ends when the exporter frees the memory, calls peerdma_ipc_unexport(),
+ * exits, calls execve(2) or is killed. peerdma_ipc_valid() is 0 from then on, before the memory
+ * can be used for something else, and no call opens the handle again. What an importer has open
+ * stays mapped and allocated until it closes it: an access after the end reads old bytes, never
+ * another's, and does not fault. Files are an exception that are not in memory or not sealed with
+ * F_SEAL_SHRINK: what any process does to the file is seen, and if it is cut, accesses raise SIGBUS.
+ * Importers of another user get no such files. docs/ipc.md explains how.
+ *
+ * Results, units and structs are those of peerdma.h: 0 or -errno, peerdma_last_error() has the
+ * text, a call that fails has changed nothing. Frees and exports of the same memory at the same time
+ * are the program's mistake: such an export fails, or ends with the free or soon after.
+ *
+ * Threads.  Any thread may make any call; the call that ends an object is its last use. No lock
+ * is held while a provider's function runs. The first export starts one thread, which runs no
+ * function of a provider. Only peerdma_ipc_valid() and peerdma_ipc_signal_get() are safe in a
+ * signal handler. No call is a cancellation point, except peerdma_ipc_signal_wait().
+ *
+ * fork.  Exports, imports and signals belong to the process that made them. In a forked child
+ * every call on a parent's object returns -EPERM, but peerdma_ipc_close(), _signal_close(),
+ * _unexport() and _free(), which return 0 and leave it alone. The child may export and open anew.
+ */
+#ifndef PEERDMA_IPC_H
+#define PEERDMA_IPC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct peerdma_ipc_handle {
+	unsigned char bytes[128];
+};
+
+/* ---- The exporter's side ---- */
+
+#define PEERDMA_IPC_ANY_USER	(1U << 0)	/* any process that has the handle may open it, of every user */
+/*
+ * The caller ends the export with peerdma_ipc_unexport() before it frees the memory. Needed where
+ * nothing reports frees: device memory without libpeerdma-hooks (peerdma_hooks.h), host memory
+ * where the C library's calls cannot be watched (peerdma_monitor.h).
+ */
+#define PEERDMA_IPC_I_UNEXPORT	(1U << 1)
+
+/*
+ * Allocates host memory that can be exported: whole pages of zeros, in a file in memory that
+ * no process can resize. The caller owns it until peerdma_ipc_free(). It may be registered with
+ * CUDA (cuMemHostRegister) or pinned (peerdma_pin). It takes one file descriptor. flags: 0.
+ *
+ *   -EINVAL  flags; length is 0
+ *   -ENOMEM, -EMFILE, -ENFILE
+ */
+int peerdma_ipc_alloc(size_t length, unsigned int flags, void **ptr);
+
+/* Ends the exports of the memory, then frees it. NULL is ignored. -EINVAL: not from peerdma_ipc_alloc(). */
+int peerdma_ipc_free(void *ptr);
+
+/*
+ * Makes a handle of [ptr, ptr + length), which lies in one allocation. The export stays until
+ * peerdma_ipc_unexport() has been called as often as this function for the allocation, or the
+ * memory is freed. flags: PEERDMA_IPC_*; those of an allocation's exports are equal.
+ *
+ * Memory that can be exported:
+ *   cuda      cuMemAlloc, cudaMalloc: cuIpcGetMemHandle
+ *   cuda-vmm  cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, mapped whole by cuMemMap
+ *   hsa       memory pools, hipMalloc: hsa_amd_ipc_memory_create
+ *   host      peerdma_ipc_alloc(); a shared mapping of a file that this process has open or can
+ *             open by its name; with PEERDMA_IPC_ANY_USER one in memory, sealed with F_SEAL_SHRINK
+ * Not: private host memory, and shared mappings without a file (MAP_ANONYMOUS, shmat): no other
+ * process can map those pages. Managed memory and stream-ordered pools: not supported.
+ *
+ *   -EINVAL      unknown flags; length is 0 or wraps; the flags differ from an earlier export's
+ *   -ENXIO       the range is not in one allocation; nothing is mapped there
+ *   -EOPNOTSUPP  this kind of memory cannot be exported; or nothing reports its free, and
+ *                PEERDMA_IPC_I_UNEXPORT is not set
+ *   -EEXIST      the memory is an import: its exporter exports it
+ *   -ENOSPC      the process has 65536 exports
+ *   -EIO         the provider failed; the text has its error number
+ *   -ENODEV      /proc is not mounted; or no context of CUDA is current
+ *   -EMFILE, -ENFILE, -ENOMEM, -EAGAIN (no thread)
+ */
+int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle);
+
+/*
+ * Takes one export back; the last one ends it: importers find peerdma_ipc_valid() 0 when the call
+ * returns. 0 also if the memory was freed meanwhile. An importer that writes at that moment may
+ * still do so: agree on the end by a signal before the exporter uses the memory for something else.
+ *
+ *   -EINVAL  not a handle, or another process's
+ */
+int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle);
+
+/* ---- The importer's side ---- */
+
+/* The library's; constant while it is open. Later releases may add to its end. */
+struct peerdma_ipc_memory {
+	void *ptr;			/* the exported range in this process: of the provider that exported it */
+	uint64_t length;
+	const uint64_t *slot;		/* for peerdma_ipc_valid(): in pages that the exporter shares, read-only */
+	uint64_t generation;
+	const uint32_t *exporter;
+};
+
+/*
+ * Opens what a handle names. size: sizeof(struct peerdma_ipc_handle). Each open is one reference;
+ * opening a handle that this process has open, or closed lately, is a lookup. Memory of CUDA needs a
+ * current context; that of cuMemAlloc() has one mapping for each context.
+ *
+ *   -EINVAL        cut short or altered: size, checksum or ranges are wrong; flags is not 0
+ *   -EPROTO        made by a release with another format
+ *   -EREMOTE       made on another machine, or before this machine's last boot
+ *   -EEXIST        made by this process: use the pointer itself
+ *   -EKEYREJECTED  the key is not this memory's: guessed, or of an earlier export
+ *   -EACCES        exported by another user without PEERDMA_IPC_ANY_USER; or, of another user's,
+ *                  any reason below: it is not disclosed; or a security module forbids it
+ *   -ESTALE        freed, or unexported
+ *   -EOWNERDEAD    the exporter has ended, or is in another network namespace
+ *   -ETIMEDOUT     the exporter did not answer within 10 seconds: it is stopped
+ *   -EBUSY         the exporter has as many connections as it takes: 4096, 256 of other users, 64 of each
+ *   -ENODEV        this process has not initialised the provider, or no context is current; /proc
+ *                  is not mounted
+ *   -EIO           the provider failed; the text has its error number
+ *   -EMFILE, -ENFILE, -ENOMEM
+ */
+int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags, struct peerdma_ipc_memory **memory);
+
+/*
+ * Gives one reference back. Without references a live mapping stays cached, at most 64 of them; one
+ * that has ended is unmapped. NULL is ignored. For CUDA's memory: work on it must have completed.
+ *
+ *   -EIO  the provider failed to unmap it; the reference is given back
+ */
+int peerdma_ipc_close(struct peerdma_ipc_memory *memory);
+
+/* Unmaps all that is cached without references: CUDA frees memory of another process only then. 0 or -EIO. */
+int peerdma_ipc_trim(void);
+
+/*
+ * Whether the export is live: non-zero until it ends. Two loads, no system call. What was read
+ * before this call returned non-zero was the exporter's. After a 0 it stays 0.
+ */
+static inline int peerdma_ipc_valid(const struct peerdma_ipc_memory *memory)
+{
+	/* Loads before this call come first: x86 keeps loads in order, compilers and other processors do not. */
+#if defined(__x86_64__) || defined(__i386__)
+	__asm__ volatile("" ::: "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("dmb ld" ::: "memory");
+#else
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+#endif
+	return __atomic_load_n(memory->slot, __ATOMIC_ACQUIRE) == memory->generation &&
+	       !(__atomic_load_n(memory->exporter, __ATOMIC_ACQUIRE) & 0x40000000U);	/* FUTEX_OWNER_DIED */
+}
+
+struct peerdma_ipc_info {
+	uint32_t size;		/* in: sizeof(struct peerdma_ipc_info) */
+	uint32_t live;		/* peerdma_ipc_valid() */
+	int32_t pid;		/* the exporter, in its own pid namespace */
+	uint32_t uid;
+	uint64_t base, length;	/* of the exporter's allocation, in this process */
+	uint64_t offset;	/* of ptr in it */
+	uint64_t exporter_ptr;	/* ptr's address in the exporter */
+	uint64_t references;	/* opens less closes, of all ranges of the allocation */
+	char provider[12];	/* "host", "cuda", "cuda-vmm", "hsa" */
+	char pci[20];		/* of the GPU, as the exporter sees it; "" if none */
+	uint32_t reserved[6];	/* 0 */
+};
+
+/*
+ * Whose memory ptr is, which may point anywhere in an imported allocation.
+ *
+ *   -ENOENT  ptr is not in memory that this process has open or cached
+ *   -EINVAL, -E2BIG  info->size
+ */
+int peerdma_ipc_query(const void *ptr, struct peerdma_ipc_info *info);
+
+/* ---- Signals ---- */
+
+/*
+ * A value of 64 bits that processes, CUDA streams and HSA change and wait for.  Its creator exports
+ * it, importers open it; both close it. Once the creator closed it or ended, the others' calls
+ * return -ESTALE or -EOWNERDEAD.
+ */
+struct peerdma_ipc_signal;
+
+enum peerdma_ipc_condition {
+	PEERDMA_IPC_EQ = 0,
+	PEERDMA_IPC_NE = 1,
+	PEERDMA_IPC_LT = 2,	/* signed, as HSA's */
+	PEERDMA_IPC_GE = 3,	/* signed; by a CUDA stream: (int64_t)(is - value) >= 0 */
+};
+
+/* The value is that of an HSA signal (hsa_amd_signal_create with HSA_AMD_SIGNAL_IPC). */
+#define PEERDMA_IPC_HSA		(1U << 8)
+
+/*
+ * Creates a signal. flags: 0, PEERDMA_IPC_ANY_USER (takes a page and a descriptor of its own),
+ * PEERDMA_IPC_HSA.
+ *
+ *   -EINVAL  flags
+ *   -ENODEV  HSA: the process has no HSA runtime, or has not called hsa_init()
+ *   -ENOSPC  16384 signals or 65536 exports
+ *   -EIO     HSA failed
+ *   -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (no thread)
+ */
+int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal **signal);
+
+/* The signal's handle, the same each time, valid until the creator closes it. -EINVAL: an opened signal; -EPERM. */
+int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct peerdma_ipc_handle *handle);
+
+/*
+ * Opens a signal; once for each close. One descriptor, here and in the exporter, serves up to 64
+ * signals that this process opens of that exporter. Errors: as peerdma_ipc_open().
+ */
+int peerdma_ipc_signal_open(const void *handle, size_t size, struct peerdma_ipc_signal **signal);
+
+/* Ends the caller's use of it. NULL is ignored. */
+int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal);
+
+/* The value, with acquire order. */
+uint64_t peerdma_ipc_signal_get(const struct peerdma_ipc_signal *signal);
+
+/*
+ * Stores or adds with release order, and wakes waiters. 0, -ESTALE or -EOWNERDEAD: the creator
+ * closed it or ended, nothing was written; -EPERM: a parent's.
+ */
+int peerdma_ipc_signal_set(struct peerdma_ipc_signal *signal, uint64_t value);
+int peerdma_ipc_signal_add(struct peerdma_ipc_signal *signal, uint64_t value);
+
+/*
+ * Waits until the value meets the condition: spins for a few microseconds, then sleeps. timeout_ns:
+ * 0: only looks; UINT64_MAX: without limit. *seen (NULL: none) is the value that was seen last.
+ * The call returns 0 only for a value that met the condition, also if another thread changed it since.
+ *
+ *   -EAGAIN      not met in that time
+ *   -EINTR       a handler of a Unix signal ran; if it has SA_RESTART the call may as well go on
+ *   -EOWNERDEAD  not met, and a process that had the signal open ended without closing it. The
+ *                creator gets it once for each such process; importers always when the creator ended
+ *   -ESTALE      not met, and the creator closed the signal
+ *   -EINVAL      condition
+ *   -EPERM       a parent's
+ */
+int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerdma_ipc_condition condition, uint64_t value,
+			    uint64_t timeout_ns, uint64_t *seen);
+
+/*
+ * CUDA: stream (a CUstream of the current context) waits for the condition (EQ or GE), or sets the
+ * value when work before it has completed. Registers the signal's page with CUDA the first time
+ * and needs cuStreamWaitValue64_v2 and cuStreamWriteValue64_v2. From the first stream_set on,
+ * sleeping waiters look every 50 us, because a GPU cannot wake them.
+ *
+ *   -EOPNOTSUPP  this driver or GPU has no such operations; stream_wait with NE or LT; HSA's signal
+ *   -ENODEV      no CUDA in this process, or no current context
+ *   -EIO         CUDA failed
+ *   -ESTALE, -EOWNERDEAD, -EPERM, -EINVAL
+ */
+int peerdma_ipc_signal_stream_wait(struct peerdma_ipc_signal *signal, void *stream,
+				   enum peerdma_ipc_condition condition, uint64_t value);
+int peerdma_ipc_signal_stream_set(struct peerdma_ipc_signal *signal, void *stream, uint64_t value);
+
+/* The hsa_signal_t.handle of a signal made with PEERDMA_IPC_HSA, for HSA's own calls; valid until the close. 0: none. */
+uint64_t peerdma_ipc_signal_hsa(const struct peerdma_ipc_signal *signal);
+
+/* ---- Copies ---- */
+
+enum peerdma_ipc_path {
+	PEERDMA_IPC_PATH_NONE = 0,	/* not copied */
+	PEERDMA_IPC_PATH_CPU = 1,	/* by the calling thread, through mappings of host memory */
+	PEERDMA_IPC_PATH_CUDA = 2,	/* by CUDA's copy engines, on a stream of the library */
+	PEERDMA_IPC_PATH_HSA = 3,	/* by hsa_memory_copy() */
+	PEERDMA_IPC_PATHS = 4,
+};
+
+#define PEERDMA_IPC_READ	(1U << 0)	/* from the imported memory to local; else to the imported memory */
+
+struct peerdma_ipc_transfer {
+	uint32_t size;			/* in: sizeof(struct peerdma_ipc_transfer) */
+	uint32_t flags;			/* PEERDMA_IPC_READ */
+	struct peerdma_ipc_memory *memory;
+	uint64_t offset;		/* in the opened range */
+	void *local;			/* host or device memory of this process, or other imported memory */
+	uint64_t length;
+	int32_t error;			/* out: 0, -EINPROGRESS or -errno, of this transfer */
+	uint32_t path;			/* out: enum peerdma_ipc_path */
+	uint32_t reserved[2];		/* 0 */
+};
+
+/*
+ * Copies n transfers, all with the size of the first; their order is not defined. Checks each range
+ * before anything is copied, and peerdma_ipc_valid() before and after.
+ *
+ * done NULL: returns when all are complete. Else the signal is set to `value` when all are, and
+ * the transfers stay the library's until then; transfers that the CPU makes are complete when the
+ * call returns. Copies of CUDA are not ordered with the program's own streams.
+ *
+ * Returns the first error of a transfer that is known by then:
+ *
+ *   -EINVAL      flags, reserved; n is 0; a range passes the end of the opened memory, or wraps
+ *   -E2BIG       size
+ *   -ESTALE      the export has ended, or ended meanwhile: what was read is worthless
+ *   -EOWNERDEAD  the same, and the exporter's process ended
+ *   -ENODEV      CUDA's memory, and no current context
+ *   -EIO         CUDA failed
+ *   -EPERM       a parent's memory or signal
+ *   -ENOMEM
+ */
+int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, struct peerdma_ipc_signal *done, uint64_t value);
+
+/* ---- What happened ---- */
+
+struct peerdma_ipc_counters {
+	uint32_t size;			/* in: sizeof(struct peerdma_ipc_counters) */
+	uint32_t reserved;		/* 0 */
+	uint64_t exports;		/* live now */
+	uint64_t imports;		/* mapped now, with references and without */
+	uint64_t opens, hits;		/* peerdma_ipc_open() that succeeded; and those that were a lookup */
+	uint64_t ended;			/* exports of this process that a free ended */
+	uint64_t served, refused;	/* requests of importers */
+	uint64_t copies[PEERDMA_IPC_PATHS], bytes[PEERDMA_IPC_PATHS];	/* by enum peerdma_ipc_path */
+};
+
+/* This process's, since its first call. -EINVAL, -E2BIG: size. */
+int peerdma_ipc_counters(struct peerdma_ipc_counters *counters);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+/*
+ * copy.c - copies between this process's memory and what it has opened.
+ *
+ * Everything is checked before anything is copied.  Whether the export is live is asked before
+ * and after: bytes that were read from one that ended meanwhile are reported as worthless.  An
+ * importer's mapping keeps the memory allocated, so that no copy ever touches another's.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "signal.h"
+
+#define TRANSFER_FIRST END_OF(struct peerdma_ipc_transfer, reserved)
+
+struct batch {
+	char *transfers;
+	size_t n, size;
+	struct peerdma_ipc_signal *done;
+	uint64_t value;
+	int error;		/* of CUDA, for all that it copies */
+};
+
+static struct peerdma_ipc_transfer *at(const struct batch *b, size_t i)
+{
+	return (struct peerdma_ipc_transfer *)(b->transfers + i * b->size);
+}
+
+static const struct ipc_range *range_of(const struct peerdma_ipc_transfer *t)
+{
+	return (const struct ipc_range *)t->memory;
+}
+
+static int live(const struct peerdma_ipc_transfer *t)
+{
+	const struct ipc_mapping *m = range_of(t)->mapping;
+
+	return ipc_peer_live(m->peer, m->slot, m->generation);
+}
+
+/* ---- checks ---- */
+
+static int check(const struct batch *b)
+{
+	struct peerdma_ipc_transfer known;
+
+	for (size_t i = 0; i < b->n; i++) {
+		const struct peerdma_ipc_transfer *t = at(b, i);
+		int ret;
+
+		if (t->size != b->size)
+			return fail(-EINVAL, "transfer %zu: its size is %u, and the first one's is %zu", i, t->size, b->size);
+		ret = take_in("peerdma_ipc_copy", &known, sizeof(known), TRANSFER_FIRST, t);
+		if (ret)
+			return ret;
+		if (t->flags & ~PEERDMA_IPC_READ || !all_zero(t->reserved, sizeof(t->reserved)))
+			return fail(-EINVAL, "transfer %zu: unknown flags, or something reserved is set; set both to zero", i);
+		if (!t->memory || !ipc_mine(range_of(t)->ipc))
+			return t->memory ? fail(-EPERM, "transfer %zu: a parent process opened the memory; open it here", i) :
+			       fail(-EINVAL, "transfer %zu: memory is NULL", i);
+		if (t->length > t->memory->length || t->offset > t->memory->length - t->length ||
+		    (uintptr_t)t->local + t->length < (uintptr_t)t->local)
+			return fail(-EINVAL, "transfer %zu: [%llu, +%llu) passes the end of the memory, which has %llu bytes", i,
+				    (unsigned long long)t->offset, (unsigned long long)t->length,
+				    (unsigned long long)t->memory->length);
+	}
+	return 0;
+}
+
+/* ---- which way ---- */
+
+static int choose(const struct peerdma_ipc_transfer *t, enum peerdma_ipc_path *path)
+{
+	struct peerdma_memory local = { .size = sizeof(local) };
+	enum ipc_provider_id provider = range_of(t)->mapping->provider->id;
+	int ret = 0;
+
+	if (provider == IPC_CUDA || provider == IPC_CUDA_VMM) {
+		*path = PEERDMA_IPC_PATH_CUDA;
+		return 0;
+	}
+	ret = peerdma_query(NULL, t->local, &local);
+	if (ret)
+		return ret;
+	if (local.kind == PEERDMA_KIND_DEVICE || local.kind == PEERDMA_KIND_MANAGED)
+		*path = local.flags & PEERDMA_MEMORY_HSA ? PEERDMA_IPC_PATH_HSA : PEERDMA_IPC_PATH_CUDA;
+	else
+		*path = provider == IPC_HSA ? PEERDMA_IPC_PATH_HSA : PEERDMA_IPC_PATH_CPU;
+	return 0;
+}
+
+/* ---- copies ---- */
+
+static void count(const struct peerdma_ipc_transfer *t)
+{
+	struct ipc *ipc = range_of(t)->ipc;
+
+	__atomic_fetch_add(&ipc->counters.copies[t->path], 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&ipc->counters.bytes[t->path], t->length, __ATOMIC_RELAXED);
+}
+
+static int copy_one(struct peerdma_ipc_transfer *t, void *stream)
+{
+	char *there = (char *)t->memory->ptr + t->offset;
+	void *to = t->flags & PEERDMA_IPC_READ ? t->local : there;
+	const void *from = t->flags & PEERDMA_IPC_READ ? there : t->local;
+	int ret = live(t);
+
+	if (ret)
+		return ipc_fail_live(range_of(t)->mapping->peer, ret);
+	switch (t->path) {
+	case PEERDMA_IPC_PATH_CUDA:
+		ret = ipc_cuda_copy(stream, to, from, t->length);
+		return ret ? ret : -EINPROGRESS;
+	case PEERDMA_IPC_PATH_HSA:
+		ret = ipc_hsa_copy(to, from, t->length);
+		break;
+	default:
+		memmove(to, from, t->length);
+	}
+	if (ret)
+		return ret;
+	ret = live(t);
+	return ret ? ipc_fail_live(range_of(t)->mapping->peer, ret) : 0;
+}
+
+/* What CUDA copied is complete, or has failed.  Runs in a thread of CUDA's, too. */
+static int finish(const struct batch *b)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < b->n; i++) {
+		struct peerdma_ipc_transfer *t = at(b, i);
+
+		if (t->error == -EINPROGRESS) {
+			int error = b->error ? b->error : live(t);
+
+			__atomic_store_n(&t->error, error, __ATOMIC_RELEASE);
+		}
+		if (!first)
+			first = t->error;
+	}
+	return first;
+}
+
+static void finish_later(void *stream, int error, void *arg)
+{
+	struct batch *b = arg;
+
+	b->error = error ? -EIO : 0;
+	if (error)
+		ipc_cuda_stream_lost(stream);
+	finish(b);
+	if (ipc_mine(b->done->ipc))
+		ipc_signal_store(b->done, b->value);
+	free(b);
+}
+
+/* Starts all; *pending: some of CUDA's run.  The first error. */
+static int start(struct batch *b, void **stream, bool *pending)
+{
+	int first = 0, ret = 0;
+
+	for (size_t i = 0; i < b->n; i++) {
+		struct peerdma_ipc_transfer *t = at(b, i);
+		enum peerdma_ipc_path path = PEERDMA_IPC_PATH_NONE;
+
+		t->path = PEERDMA_IPC_PATH_NONE;
+		ret = t->length ? choose(t, &path) : 0;
+		if (!ret && path == PEERDMA_IPC_PATH_CUDA && !*stream)
+			ret = ipc_cuda_stream(stream);
+		if (!ret && t->length) {
+			t->path = path;
+			ret = copy_one(t, *stream);
+		}
+		t->error = ret;
+		if (!ret || ret == -EINPROGRESS) {
+			*pending |= ret == -EINPROGRESS;
+			if (t->length)
+				count(t);
+			continue;
+		}
+		t->path = PEERDMA_IPC_PATH_NONE;
+		if (!first)
+			first = ret;
+	}
+	return first;
+}
+
+static int run(struct batch *b)
+{
+	struct batch *later;
+	void *stream = NULL;
+	bool pending = false;
+	uint32_t texts;
+	int ret = start(b, &stream, &pending);
+
+	if (pending && b->done) {
+		later = malloc(sizeof(*later));
+		if (later) {
+			*later = *b;
+			if (!ipc_cuda_then(stream, finish_later, later))
+				return ret;
+			free(later);
+		}
+	}
+	if (pending) {
+		texts = fail_count();
+		b->error = ipc_cuda_wait(stream);
+		if (b->error)
+			ipc_cuda_stream_lost(stream);
+		if (!ret)
+			ret = finish(b);
+		else
+			finish(b);
+		if (ret && texts == fail_count())
+			fail(ret, "the export ended while its memory was copied; what was read is worthless");
+	}
+	if (b->done)
+		ipc_signal_store(b->done, b->value);
+	return ret;
+}
+
+EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, struct peerdma_ipc_signal *done, uint64_t value)
+{
+	struct batch b = { .transfers = (char *)transfers, .n = n, .done = done, .value = value };
+	int ret, was;
+
+	if (!n || !transfers)
+		return fail(-EINVAL, "peerdma_ipc_copy: no transfers");
+	b.size = transfers->size;
+	ret = check_size("peerdma_ipc_copy", transfers->size, TRANSFER_FIRST);
+	if (!ret && b.size % _Alignof(struct peerdma_ipc_transfer))
+		ret = fail(-EINVAL, "peerdma_ipc_copy: the struct's size field is %zu; set it to sizeof(the struct)", b.size);
+	if (ret)
+		return ret;
+	was = cancel_off();
+	ret = check(&b);
+	if (!ret && done)
+		ret = ipc_signal_usable(done, "the signal");
+	if (!ret)
+		ret = run(&b);
+	cancel_back(was);
+	return ret ? fail(ret, "peerdma_ipc_copy: %s", peerdma_last_error()) : 0;
+}

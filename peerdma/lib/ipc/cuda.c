@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cuda.c - CUDA's memory for other processes: cuMemAlloc's by cuIpcGetMemHandle, and
+ * cuMemCreate's by a file descriptor.
+ *
+ * CUDA keeps memory allocated for as long as an importer has it mapped: the exporter's free
+ * takes its own mapping away.  So an importer that has not noticed the end of an export
+ * reads old bytes, and not what was allocated there since.
+ */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda.h"
+#include "ipc.h"
+
+enum { ATTRIBUTE_BUFFER_ID = 7 };
+
+static _Atomic(const struct cuda_ipc *) published;
+
+static const struct cuda_ipc *search(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	struct cuda_ipc *api = library ? calloc(1, sizeof(*api)) : NULL;
+	const struct cuda_ipc *first = NULL;
+	const struct {
+		const char *name;
+		size_t at;
+	} names[] = {
+#define NAME(field, name) { name, offsetof(struct cuda_ipc, field) }
+		NAME(get, "cuIpcGetMemHandle"), NAME(open, "cuIpcOpenMemHandle_v2"), NAME(close, "cuIpcCloseMemHandle"),
+		NAME(retain, "cuMemRetainAllocationHandle"), NAME(release, "cuMemRelease"),
+		NAME(properties, "cuMemGetAllocationPropertiesFromHandle"),
+		NAME(to_shareable, "cuMemExportToShareableHandle"), NAME(from_shareable, "cuMemImportFromShareableHandle"),
+		NAME(reserve, "cuMemAddressReserve"), NAME(unreserve, "cuMemAddressFree"), NAME(map, "cuMemMap"),
+		NAME(unmap, "cuMemUnmap"), NAME(access, "cuMemSetAccess"), NAME(pointer_attribute, "cuPointerGetAttribute"),
+		NAME(ctx_current, "cuCtxGetCurrent"), NAME(ctx_id, "cuCtxGetId"), NAME(ctx_device, "cuCtxGetDevice"),
+		NAME(device_count, "cuDeviceGetCount"),
+		NAME(stream_create, "cuStreamCreate"), NAME(stream_sync, "cuStreamSynchronize"), NAME(copy, "cuMemcpyAsync"),
+		NAME(callback, "cuStreamAddCallback"), NAME(host_register, "cuMemHostRegister_v2"),
+		NAME(host_unregister, "cuMemHostUnregister"), NAME(host_device_pointer, "cuMemHostGetDevicePointer_v2"),
+		NAME(stream_wait, "cuStreamWaitValue64_v2"), NAME(stream_write, "cuStreamWriteValue64_v2"),
+#undef NAME
+	};
+
+	for (size_t i = 0; api && i < sizeof(names) / sizeof(names[0]); i++) {
+		void *p = dlsym(library, names[i].name);
+
+		memcpy((char *)api + names[i].at, &p, sizeof(p));
+	}
+	if (api && api->get && api->open && api->close && api->pointer_attribute && api->ctx_current && api->ctx_device &&
+	    atomic_compare_exchange_strong(&published, &first, api))
+		return api;
+	free(api);
+	if (library)
+		dlclose(library);
+	return first;
+}
+
+const struct cuda_ipc *ipc_cuda_api(void)
+{
+	const struct cuda_ipc *api = atomic_load_explicit(&published, memory_order_acquire);
+
+	return api ? api : search();
+}
+
+int ipc_cuda_context(uint64_t *context)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	unsigned long long id = 0;
+	void *ctx = NULL;
+
+	if (!cuda)
+		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
+	if (cuda->ctx_current(&ctx) || !ctx)
+		return fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
+	*context = cuda->ctx_id && !cuda->ctx_id(ctx, &id) ? id : (uintptr_t)ctx;
+	return 0;
+}
+
+int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer)
+{
+	struct peerdma_memory m = { .device = -1 };
+	int error = 0;
+
+	switch (cuda_query(ptr, &m, &error)) {
+	case CUDA_FAILED:
+		return fail(-EIO, "%p: cuPointerGetAttributes failed with CUDA error %d", ptr, error);
+	case CUDA_ABSENT:
+	case CUDA_UNKNOWN:
+		return -ENOENT;
+	case CUDA_KNOWN:
+		break;
+	}
+	if (m.kind == PEERDMA_KIND_HOST)	/* page-locked by CUDA; a shared file it may be */
+		return -ENOENT;
+	if (m.kind == PEERDMA_KIND_MANAGED || m.flags & PEERDMA_MEMORY_POOL)
+		return fail(-EOPNOTSUPP, "%p: %s memory of CUDA cannot be exported; allocate it with cuMemAlloc() or cuMemCreate()", ptr,
+			    m.kind == PEERDMA_KIND_MANAGED ? "managed" : "stream-ordered");
+	offer->provider = m.flags & PEERDMA_MEMORY_VMM ? IPC_CUDA_VMM : IPC_CUDA;
+	offer->base = m.base;
+	offer->length = m.length;
+	offer->id = m.buffer_id;
+	memcpy(offer->pci, m.pci, sizeof(offer->pci));
+	return 0;
+}
+
+static int offer_vmm(const struct cuda_ipc *cuda, struct ipc_offer *offer)
+{
+	CUmemGenericAllocationHandle handle;
+	struct cuda_prop prop = { 0 };
+	CUresult r;
+	int fd;
+
+	if (!cuda->retain || !cuda->properties || !cuda->to_shareable || !cuda->release)
+		return fail(-EOPNOTSUPP, "this driver cannot share memory of cuMemCreate()");
+	r = cuda->retain(&handle, (void *)(uintptr_t)offer->base);
+	if (r)
+		return fail(-EIO, "cuMemRetainAllocationHandle failed with CUDA error %d", r);
+	r = cuda->properties(&prop, handle);
+	if (!r && !(prop.requested & CUDA_HANDLE_POSIX_FD)) {
+		cuda->release(handle);
+		return fail(-EOPNOTSUPP, "the memory was not made to be shared; give cuMemCreate() the handle type "
+			    "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR");
+	}
+	if (!r)
+		r = cuda->to_shareable(&fd, handle, CUDA_HANDLE_POSIX_FD, 0);
+	cuda->release(handle);
+	if (r)
+		return fail(-EIO, "cuMemExportToShareableHandle failed with CUDA error %d", r);
+	offer->fd = fd;
+	return 0;
+}
+
+int ipc_offer_cuda(struct ipc_offer *offer)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	struct cuda_ipc_handle handle;
+	CUresult r;
+
+	if (!cuda)
+		return fail(-EOPNOTSUPP, "this libcuda has no cuIpcGetMemHandle()");
+	if (offer->provider == IPC_CUDA_VMM)
+		return offer_vmm(cuda, offer);
+	r = cuda->get(&handle, offer->base);
+	if (r == CUDA_ERROR_NOT_SUPPORTED)
+		return fail(-EOPNOTSUPP, "this GPU's memory cannot be shared with processes: cuIpcGetMemHandle is not supported; "
+			    "a software GPU inside the process is reached by no other");
+	if (r)
+		return fail(r == CUDA_ERROR_INVALID_CONTEXT ? -ENODEV : -EIO, "cuIpcGetMemHandle failed with CUDA error %d%s", r,
+			    r == CUDA_ERROR_INVALID_CONTEXT ? ": no context is current" : "");
+	memcpy(offer->blob, &handle, sizeof(offer->blob));
+	return 0;
+}
+
+/* ---- the importer ---- */
+
+static int opened(struct ipc_mapping *m, CUdeviceptr ptr)
+{
+	unsigned long long id = 0;
+
+	if (!ipc_cuda_api()->pointer_attribute(&id, ATTRIBUTE_BUFFER_ID, ptr))
+		m->id = id;
+	m->base = (char *)(uintptr_t)ptr;
+	return 0;
+}
+
+static int cuda_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	struct peerdma_memory there = { .device = -1 };
+	struct cuda_ipc_handle handle;
+	CUdeviceptr ptr = 0;
+	CUresult r;
+	int error;
+
+	(void)fd;
+	memcpy(&handle, reply->blob, sizeof(handle));
+	r = cuda->open(&ptr, handle, CUDA_LAZY_PEER_ACCESS);
+	if (r)
+		return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "cuIpcOpenMemHandle failed with CUDA error %d%s", r,
+			    r == CUDA_ERROR_ALREADY_MAPPED ? ": the process has this memory open, and not by peerdma_ipc_open()" : "");
+	/* What another process says is believed where CUDA says the same. */
+	if (cuda_query((const void *)(uintptr_t)ptr, &there, &error) != CUDA_KNOWN || there.base + there.length - ptr < m->length) {
+		cuda->close(ptr);
+		return fail(-EPROTO, "CUDA opened less memory than the exporter said it is");
+	}
+	return opened(m, ptr);
+}
+
+static bool cuda_still(const struct ipc_mapping *m)
+{
+	return !m->id || cuda_has_id((uintptr_t)m->base, m->id);
+}
+
+static int cuda_close(struct ipc_mapping *m)
+{
+	CUresult r = ipc_cuda_api()->close((uintptr_t)m->base);
+
+	return r ? fail(-EIO, "cuIpcCloseMemHandle failed with CUDA error %d", r) : 0;
+}
+
+/* The mapping is the process's, not a context's: GPUs that can reach the memory may. */
+static void others_access(const struct cuda_ipc *cuda, CUdeviceptr ptr, size_t length, int but)
+{
+	struct cuda_access access = { .location.type = 1, .flags = 3 };
+	int count = 0;
+
+	if (!cuda->device_count || cuda->device_count(&count))
+		return;
+	for (access.location.id = 0; access.location.id < count; access.location.id++) {
+		if (access.location.id != but)
+			cuda->access(ptr, length, &access, 1);
+	}
+}
+
+static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	struct cuda_access access = { .location.type = 1, .flags = 3 };
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr ptr = 0;
+	const char *call;
+	CUresult r;
+
+	(void)reply;
+	if (!cuda)
+		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
+	if (!cuda->from_shareable || !cuda->reserve || !cuda->map || !cuda->access || !cuda->release || !cuda->unmap)
+		return fail(-EOPNOTSUPP, "this driver cannot share memory of cuMemCreate()");
+	if (fd < 0)
+		return fail(-EPROTO, "the exporter sent no descriptor of its memory");
+	if (cuda->ctx_device(&access.location.id))
+		return fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
+	call = "cuMemImportFromShareableHandle";
+	r = cuda->from_shareable(&handle, (void *)(intptr_t)fd, CUDA_HANDLE_POSIX_FD);
+	if (r)
+		goto fail;
+	call = "cuMemAddressReserve";
+	r = cuda->reserve(&ptr, m->length, 0, 0, 0);
+	if (r)
+		goto release;
+	call = "cuMemMap";
+	r = cuda->map(ptr, m->length, 0, handle, 0);
+	if (r)
+		goto unreserve;
+	call = "cuMemSetAccess";
+	r = cuda->access(ptr, m->length, &access, 1);
+	if (r)
+		goto unmap;
+	cuda->release(handle);	/* the mapping keeps it */
+	others_access(cuda, ptr, m->length, access.location.id);
+	return opened(m, ptr);
+unmap:
+	cuda->unmap(ptr, m->length);
+unreserve:
+	cuda->unreserve(ptr, m->length);
+release:
+	cuda->release(handle);
+fail:
+	return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s failed with CUDA error %d", call, r);
+}
+
+static int vmm_close(struct ipc_mapping *m)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	CUresult r = cuda->unmap((uintptr_t)m->base, m->length);
+
+	if (!r)
+		r = cuda->unreserve((uintptr_t)m->base, m->length);
+	return r ? fail(-EIO, "cuMemUnmap failed with CUDA error %d", r) : 0;
+}
+
+const struct ipc_provider ipc_cuda = {
+	.id = IPC_CUDA, .name = "cuda", .context = ipc_cuda_context, .still = cuda_still, .open = cuda_open, .close = cuda_close,
+};
+const struct ipc_provider ipc_cuda_vmm = {
+	.id = IPC_CUDA_VMM, .name = "cuda-vmm", .open = vmm_open, .close = vmm_close,
+};

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cuda.h - the part of CUDA's driver API that moves memory between processes.  Names,
+ * numbers and layouts are CUDA's; nothing is linked.  What a driver lacks is NULL.
+ */
+#ifndef IPC_CUDA_H
+#define IPC_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUresult;
+typedef unsigned long long CUdeviceptr;
+typedef unsigned long long CUmemGenericAllocationHandle;
+
+struct cuda_ipc_handle {
+	char bytes[64];
+};
+
+struct cuda_location {
+	int type;		/* 1: a device */
+	int id;
+};
+
+struct cuda_prop {
+	int type, requested;
+	struct cuda_location location;
+	void *win32;
+	unsigned char flags[8];
+};
+
+struct cuda_access {
+	struct cuda_location location;
+	int flags;		/* 3: read and write */
+};
+
+_Static_assert(sizeof(struct cuda_prop) == 32 && sizeof(struct cuda_access) == 12, "CUDA's layouts");
+
+enum { CUDA_HANDLE_POSIX_FD = 1, CUDA_LAZY_PEER_ACCESS = 1, CUDA_STREAM_NON_BLOCKING = 1 };
+enum { CUDA_HOST_PORTABLE = 1, CUDA_HOST_DEVICEMAP = 2 };
+enum { CUDA_WAIT_GEQ = 0, CUDA_WAIT_EQ = 1 };
+enum { CUDA_ERROR_ALREADY_MAPPED = 208, CUDA_ERROR_ALREADY_REGISTERED = 712 };
+
+struct cuda_ipc {
+	CUresult (*get)(struct cuda_ipc_handle *handle, CUdeviceptr ptr);
+	CUresult (*open)(CUdeviceptr *ptr, struct cuda_ipc_handle handle, unsigned int flags);
+	CUresult (*close)(CUdeviceptr ptr);
+	CUresult (*retain)(CUmemGenericAllocationHandle *handle, void *addr);
+	CUresult (*release)(CUmemGenericAllocationHandle handle);
+	CUresult (*properties)(struct cuda_prop *prop, CUmemGenericAllocationHandle handle);
+	CUresult (*to_shareable)(void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags);
+	CUresult (*from_shareable)(CUmemGenericAllocationHandle *handle, void *shareable, int type);
+	CUresult (*reserve)(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags);
+	CUresult (*unreserve)(CUdeviceptr ptr, size_t size);
+	CUresult (*map)(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags);
+	CUresult (*unmap)(CUdeviceptr ptr, size_t size);
+	CUresult (*access)(CUdeviceptr ptr, size_t size, const struct cuda_access *access, size_t count);
+	CUresult (*pointer_attribute)(void *data, int attribute, CUdeviceptr ptr);
+	CUresult (*ctx_current)(void **ctx);
+	CUresult (*ctx_id)(void *ctx, unsigned long long *id);		/* since CUDA 12 */
+	CUresult (*ctx_device)(int *device);
+	CUresult (*device_count)(int *count);
+	CUresult (*stream_create)(void **stream, unsigned int flags);
+	CUresult (*stream_sync)(void *stream);
+	CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream);
+	CUresult (*callback)(void *stream, void (*fn)(void *stream, CUresult status, void *arg), void *arg, unsigned int flags);
+	CUresult (*host_register)(void *p, size_t size, unsigned int flags);
+	CUresult (*host_unregister)(void *p);
+	CUresult (*host_device_pointer)(CUdeviceptr *ptr, void *p, unsigned int flags);
+	CUresult (*stream_wait)(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags);
+	CUresult (*stream_write)(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags);
+};
+
+/* NULL: the process has no libcuda, or not these functions. */
+const struct cuda_ipc *ipc_cuda_api(void);
+/* The current context's number: 0, or -ENODEV with text. */
+int ipc_cuda_context(uint64_t *context);
+
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+/* cuda_copy.c - what runs on CUDA's streams: copies, and signals that streams wait for and set. */
+#include <string.h>
+
+#include "cuda.h"
+#include "ipc.h"
+
+#define STREAMS 64
+
+/* One stream for each context that ever copied; a context's number is never used twice. */
+static struct {
+	uint64_t context;
+	void *stream;
+} streams[STREAMS];
+static unsigned int next;
+static uint64_t made_in;		/* process_id() */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *known(uint64_t context)
+{
+	void *stream = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned int i = 0; made_in == process_id() && i < STREAMS; i++) {
+		if (streams[i].stream && streams[i].context == context)
+			stream = streams[i].stream;
+	}
+	pthread_mutex_unlock(&lock);
+	return stream;
+}
+
+int ipc_cuda_stream(void **stream)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	uint64_t context;
+	int ret = ipc_cuda_context(&context);
+	CUresult r;
+
+	if (ret)
+		return ret;
+	if (!cuda->stream_create || !cuda->stream_sync || !cuda->copy || !cuda->callback)
+		return fail(-EIO, "this libcuda has no streams");
+	*stream = known(context);
+	if (*stream)
+		return 0;
+	r = cuda->stream_create(stream, CUDA_STREAM_NON_BLOCKING);
+	if (r)
+		return fail(-EIO, "cuStreamCreate failed with CUDA error %d", r);
+	pthread_mutex_lock(&lock);
+	if (made_in != process_id()) {
+		memset(streams, 0, sizeof(streams));
+		made_in = process_id();
+	}
+	streams[next % STREAMS].context = context;
+	streams[next++ % STREAMS].stream = *stream;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+void ipc_cuda_stream_lost(void *stream)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned int i = 0; i < STREAMS; i++) {
+		if (streams[i].stream == stream)
+			streams[i].stream = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+int ipc_cuda_copy(void *stream, void *to, const void *from, uint64_t length)
+{
+	CUresult r = ipc_cuda_api()->copy((uintptr_t)to, (uintptr_t)from, length, stream);
+
+	return r ? fail(-EIO, "cuMemcpyAsync of %llu bytes failed with CUDA error %d", (unsigned long long)length, r) : 0;
+}
+
+int ipc_cuda_wait(void *stream)
+{
+	CUresult r = ipc_cuda_api()->stream_sync(stream);
+
+	return r ? fail(-EIO, "cuStreamSynchronize failed with CUDA error %d", r) : 0;
+}
+
+int ipc_cuda_then(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg)
+{
+	/* Functions of cuLaunchHostFunc() are not called once the context has failed. */
+	CUresult r = ipc_cuda_api()->callback(stream, fn, arg, 0);
+
+	return r ? fail(-EIO, "cuStreamAddCallback failed with CUDA error %d", r) : 0;
+}
+
+/* ---- signals ---- */
+
+int ipc_cuda_register(void *addr, size_t length)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	uint64_t context;
+	int ret = ipc_cuda_context(&context);
+	CUresult r;
+
+	if (ret)
+		return ret;
+	if (!cuda->stream_wait || !cuda->stream_write || !cuda->host_register || !cuda->host_device_pointer)
+		return fail(-EOPNOTSUPP, "this libcuda has no cuStreamWaitValue64_v2() and cuStreamWriteValue64_v2(); wait with "
+			    "peerdma_ipc_signal_wait(), and set the signal in a function of cuLaunchHostFunc()");
+	r = cuda->host_register(addr, length, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP);
+	if (r == CUDA_ERROR_ALREADY_REGISTERED)	/* another thread was first */
+		return 0;
+	return r ? fail(-EIO, "cuMemHostRegister of a signal's page failed with CUDA error %d", r) : 0;
+}
+
+void ipc_cuda_unregister(void *addr)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+
+	if (cuda && cuda->host_unregister)
+		cuda->host_unregister(addr);
+}
+
+static int result(CUresult r, const char *call)
+{
+	if (r == CUDA_ERROR_NOT_SUPPORTED)
+		return fail(-EOPNOTSUPP, "%s is not supported by this GPU", call);
+	return r ? fail(-EIO, "%s failed with CUDA error %d", call, r) : 0;
+}
+
+int ipc_cuda_stream_wait(void *stream, void *addr, uint64_t value, bool ge)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	CUdeviceptr device;
+	CUresult r = cuda->host_device_pointer(&device, addr, 0);
+
+	if (!r)
+		r = cuda->stream_wait(stream, device, value, ge ? CUDA_WAIT_GEQ : CUDA_WAIT_EQ);
+	return result(r, "cuStreamWaitValue64");
+}
+
+int ipc_cuda_stream_write(void *stream, void *addr, uint64_t value)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	CUdeviceptr device;
+	CUresult r = cuda->host_device_pointer(&device, addr, 0);
+
+	if (!r)
+		r = cuda->stream_write(stream, device, value, 0);
+	return result(r, "cuStreamWriteValue64");
+}

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: MIT
+/*
+ * export.c - what this process exports, and the end of it when the memory is freed.
+ *
+ * A free is seen before it happens (peerdma_monitor.h), in the thread that frees: freed() ends the
+ * exports of that memory by a store each that importers see, takes no lock and allocates nothing.
+ * Then the free goes on.  An export is made in this order: from publish() on a free ends it; then
+ * its memory is looked at again; and its handle is handed out if nothing has ended it since.  If the
+ * free began before that, the event after it raises doubt().
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#include "../base/memory.h"
+#include "../monitor/monitor.h"
+#include "ipc.h"
+#include "peerdma_monitor.h"
+
+/* peerdma_ipc_alloc()'s */
+struct ipc_block {
+	struct ipc_block *next;
+	void *addr;
+	size_t length;		/* whole pages */
+	int fd;
+};
+
+enum { HOST, DEVICE };
+
+/* ---- frees ---- */
+
+/*
+ * Whether an event that names no memory can be of this provider's: contexts take cuMemAlloc()'s
+ * with them, and what modules and pools have is not exported.
+ */
+static bool may_free(const char *call, uint32_t provider)
+{
+	static const char *const others[] = { "cuModule", "cuLibrary", "cuMemPool" };
+
+	if (!call)
+		return true;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (!strncmp(call, others[i], strlen(others[i])))
+			return false;
+	}
+	if (!strncmp(call, "hsa_", 4))
+		return provider == IPC_HSA;
+	return provider == IPC_CUDA || strncmp(call, "cu", 2);
+}
+
+/* No cancellation point, as free() is none. */
+static void wake(struct ipc *ipc)
+{
+	uint64_t one = 1;
+	int error = errno;
+
+	if (syscall(SYS_write, ipc->wake, &one, sizeof(one)) < 0)	/* it has been woken before */
+		errno = error;
+}
+
+static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider);
+
+static void freed(void *arg, const struct peerdma_hook_event *event)
+{
+	bool device = arg, all = device && !event->addr && event->length == UINT64_MAX;
+	uint32_t provider, high;
+	struct ipc *ipc = ipc_there();
+	uint64_t last = event->addr + event->length - 1;
+	bool any = false;
+
+	if (event->kind != PEERDMA_HOOK_FREE || !event->length || !ipc || !__atomic_load_n(&ipc->home, __ATOMIC_ACQUIRE))
+		return;
+	if (last < event->addr)
+		last = UINT64_MAX;
+	high = __atomic_load_n(&ipc->high, __ATOMIC_ACQUIRE);
+	for (uint32_t slot = 0; slot < high; slot++) {
+		const struct ipc_record *r = &ipc->records[slot];
+		uint64_t generation = ipc_generation(ipc, slot), base, length;
+
+		/* If the record is used again meanwhile, its generation is another. */
+		provider = __atomic_load_n(&r->device, __ATOMIC_RELAXED);
+		if (!(generation & 1) || !!provider != device || (all && !may_free(event->call, provider)))
+			continue;
+		base = __atomic_load_n(&r->base, __ATOMIC_RELAXED);
+		length = __atomic_load_n(&r->length, __ATOMIC_RELAXED);
+		if (!length || base > last || event->addr >= base + length)
+			continue;
+		if (event->after)
+			doubt(ipc, slot, generation, provider);
+		else if (ipc_record_end(ipc, slot, generation)) {
+			ipc_count(ipc, ended);
+			any = true;
+		}
+	}
+	if (!any)
+		return;
+	/* Its descriptor is closed by the thread that answers importers. */
+	__atomic_store_n(&ipc->to_reap, 1, __ATOMIC_RELEASE);
+	wake(ipc);
+}
+
+/* Frees of that kind of memory are seen from here on: 0, or -EOPNOTSUPP with text. */
+static int watch(struct ipc *ipc, int kind)
+{
+	static int device_arg;
+	int ret;
+
+	if (__atomic_load_n(&ipc->watched[kind], __ATOMIC_ACQUIRE))
+		return kind == DEVICE && !device_monitor_complete() ?
+		       fail(-EOPNOTSUPP, "libpeerdma-hooks does not see every free any more; see peerdma_hooks_report(), or pass "
+			    "PEERDMA_IPC_I_UNEXPORT and end exports yourself") : 0;
+	ret = peerdma_monitor_subscribe(kind == DEVICE ? PEERDMA_MEMORY_DEVICE : PEERDMA_MEMORY_HOST, freed,
+					kind == DEVICE ? &device_arg : NULL);
+	if (!ret && kind == DEVICE && !device_monitor_complete())
+		ret = fail(-EOPNOTSUPP, "libpeerdma-hooks does not see every free in this process; see peerdma_hooks_report()");
+	if (ret)
+		return fail(ret == -ENOMEM ? ret : -EOPNOTSUPP, "nothing reports when the memory is freed (%s); pass "
+			    "PEERDMA_IPC_I_UNEXPORT if you call peerdma_ipc_unexport() before you free it", peerdma_last_error());
+	__atomic_store_n(&ipc->watched[kind], true, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/*
+ * A free has passed.  Where a record has that memory still, it was made after the free began; the memory
+ * may be what was freed, or already another allocation that was exported since.
+ */
+static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider)
+{
+	struct ipc_record *r = &ipc->records[slot];
+	struct ipc_offer now = { .fd = -1 };
+	uint64_t base = __atomic_load_n(&r->base, __ATOMIC_RELAXED), id = __atomic_load_n(&r->id, __ATOMIC_RELAXED);
+
+	if (!provider) {
+		/* It cannot be looked at here, inside of munmap() or free(). */
+		__atomic_store_n(&r->in_doubt, 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&ipc->in_doubt, 1, __ATOMIC_RELEASE);
+		wake(ipc);
+		return;
+	}
+	/* HSA numbers nothing: such an export ends, whichever memory's it is. */
+	if ((!id || ipc_identify_cuda((void *)(uintptr_t)base, &now) || now.id != id) && ipc_record_end(ipc, slot, generation)) {
+		ipc_count(ipc, ended);
+		__atomic_store_n(&ipc->to_reap, 1, __ATOMIC_RELEASE);
+		wake(ipc);
+	}
+}
+
+void ipc_recheck(struct ipc *ipc)
+{
+	struct ipc_offer was, now;
+
+	if (!__atomic_exchange_n(&ipc->in_doubt, 0, __ATOMIC_ACQ_REL))
+		return;
+	for (uint32_t slot = 0; slot < __atomic_load_n(&ipc->high, __ATOMIC_ACQUIRE); slot++) {
+		struct ipc_record *r = &ipc->records[slot];
+		uint64_t generation;
+
+		if (!__atomic_exchange_n(&r->in_doubt, 0, __ATOMIC_SEQ_CST))
+			continue;
+		pthread_mutex_lock(&ipc->lock);
+		generation = ipc_generation(ipc, slot);
+		was = r->offer;
+		pthread_mutex_unlock(&ipc->lock);
+		now = (struct ipc_offer) { .fd = -1 };
+		if (was.borrowed || (!ipc_identify_host((void *)(uintptr_t)was.base, &now) && ipc_same_memory(&was, &now)))
+			continue;
+		if (ipc_record_end(ipc, slot, generation)) {
+			ipc_count(ipc, ended);
+			__atomic_store_n(&ipc->to_reap, 1, __ATOMIC_RELEASE);
+		}
+	}
+}
+
+/* ---- host memory to be shared ---- */
+
+static int alloc(size_t length, void **ptr)
+{
+	struct ipc *ipc = ipc_get();
+	struct ipc_block *b = ipc ? calloc(1, sizeof(*b)) : NULL;
+	int ret;
+
+	if (!b)
+		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
+	b->length = memory_rounded(length);
+	ret = b->length < length ? fail(-ENOMEM, "%zu bytes are more than there are addresses", length) :
+	      ipc_file_make("peerdma-ipc-memory", b->length, false, &b->fd, &b->addr);
+	if (ret) {
+		free(b);
+		return ret;
+	}
+	/* All of it now: later a page that cannot be had would be a SIGBUS. */
+	do
+		ret = fallocate(b->fd, 0, 0, (off_t)b->length) ? -errno : 0;
+	while (ret == -EINTR);
+	if (ret && ret != -EOPNOTSUPP) {
+		munmap(b->addr, b->length);
+		close(b->fd);
+		free(b);
+		return fail(-ENOMEM, "%zu bytes of shared memory: %s", length, strerror(-ret));
+	}
+	*ptr = b->addr;
+	pthread_mutex_lock(&ipc->lock);
+	b->next = ipc->blocks;
+	LIST_STORE(&ipc->blocks, b);
+	pthread_mutex_unlock(&ipc->lock);
+	return 0;
+}
+
+EXPORT int peerdma_ipc_alloc(size_t length, unsigned int flags, void **ptr)
+{
+	int was, ret;
+
+	if (flags || !length)
+		return fail(-EINVAL, "peerdma_ipc_alloc: %zu bytes, flags %#x: give a length, and 0 for flags", length, flags);
+	was = cancel_off();
+	ret = alloc(length, ptr);
+	cancel_back(was);
+	return ret ? fail(ret, "peerdma_ipc_alloc: %s", peerdma_last_error()) : 0;
+}
+
+/* lock */
+static void end_overlapping(struct ipc *ipc, uint64_t base, uint64_t length)
+{
+	for (uint32_t slot = 0; slot < ipc->high; slot++) {
+		const struct ipc_record *r = &ipc->records[slot];
+
+		if (r->used && r->what == IPC_MEMORY && !r->device && r->base < base + length && base < r->base + r->length &&
+		    ipc_record_end(ipc, slot, ipc_generation(ipc, slot))) {
+			ipc_count(ipc, ended);
+			ipc_reap_one(ipc, slot);
+		}
+	}
+}
+
+/* Whether it is the memory of a process that forked this one, of which this one has a copy of the list. */
+static bool parents(const struct ipc *ipc, const void *ptr)
+{
+	for (; ipc; ipc = ipc->parent) {
+		for (const struct ipc_block *b = ipc->blocks; b; b = b->next) {
+			if (b->addr == ptr)
+				return true;
+		}
+	}
+	return false;
+}
+
+EXPORT int peerdma_ipc_free(void *ptr)
+{
+	struct ipc *ipc;
+	struct ipc_block **at, *b = NULL;
+	int was;
+
+	if (!ptr)
+		return 0;
+	was = cancel_off();
+	ipc = ipc_get();
+	if (ipc) {
+		pthread_mutex_lock(&ipc->lock);
+		for (at = &ipc->blocks; *at && (*at)->addr != ptr; at = &(*at)->next)
+			;
+		b = *at;
+		if (b) {
+			LIST_STORE(at, b->next);
+			end_overlapping(ipc, (uintptr_t)b->addr, b->length);
+		}
+		pthread_mutex_unlock(&ipc->lock);
+	}
+	if (b) {
+		munmap(b->addr, b->length);
+		close(b->fd);
+		free(b);
+	}
+	cancel_back(was);
+	if (b || (ipc && parents(ipc->parent, ptr)))
+		return 0;
+	return fail(-EINVAL, "peerdma_ipc_free: %p is not what peerdma_ipc_alloc() returned, or was freed", ptr);
+}
+
+/* ---- exports ---- */
+
+/* lock: the live export of this allocation; IPC_SLOTS: none. */
+static uint32_t find(struct ipc *ipc, const struct ipc_offer *offer)
+{
+	for (uint32_t slot = 0; slot < ipc->high; slot++) {
+		const struct ipc_record *r = &ipc->records[slot];
+
+		if (r->used && r->what == IPC_MEMORY && ipc_generation(ipc, slot) & 1 && ipc_same_memory(&r->offer, offer))
+			return slot;
+	}
+	return IPC_SLOTS;
+}
+
+/* Of a block its own descriptor; else as the provider finds it. */
+static int identify(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, bool *block)
+{
+	uint64_t p = (uintptr_t)ptr;
+	bool imported;
+
+	memset(offer, 0, sizeof(*offer));
+	offer->fd = -1;
+	*block = false;
+	pthread_mutex_lock(&ipc->lock);
+	imported = ipc_imported(ipc, p);
+	for (const struct ipc_block *b = ipc->blocks; b && !*block; b = b->next) {
+		if (p - (uintptr_t)b->addr < b->length) {
+			*offer = (struct ipc_offer) { .provider = IPC_HOST, .base = (uintptr_t)b->addr, .length = b->length, .fd = -1 };
+			*block = true;
+		}
+	}
+	pthread_mutex_unlock(&ipc->lock);
+	if (imported)
+		return fail(-EEXIST, "%p: another process's memory, which this one opened; let its owner export it", ptr);
+	return *block ? 0 : ipc_identify(ptr, offer);
+}
+
+/* lock: the descriptor of a block, which stays its own; -1: there is no such block. */
+static int block_fd(const struct ipc *ipc, uint64_t base)
+{
+	for (const struct ipc_block *b = ipc->blocks; b; b = b->next) {
+		if ((uintptr_t)b->addr == base)
+			return b->fd;
+	}
+	return -1;
+}
+
+/* lock.  From here on a free ends it; nobody has its key yet.  IPC_SLOTS: none is left. */
+static uint32_t publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int flags)
+{
+	uint32_t slot = ipc_record_get(ipc);
+	struct ipc_record *r;
+
+	if (slot == IPC_SLOTS)
+		return slot;
+	r = &ipc->records[slot];
+	r->what = IPC_MEMORY;
+	r->flags = flags;
+	r->offer = *offer;
+	__atomic_store_n(&r->device, offer->provider == IPC_HOST ? 0 : offer->provider, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->id, offer->id, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->base, offer->base, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->length, offer->length, __ATOMIC_RELAXED);
+	ipc_record_publish(ipc, slot);
+	return slot;
+}
+
+static void name_of(struct ipc *ipc, uint32_t slot, uint64_t offset, uint64_t length, const struct ipc_id *boot,
+		    struct peerdma_ipc_handle *handle)
+{
+	struct ipc_name name;
+
+	ipc_record_name(ipc, slot, &name);
+	name.boot = *boot;
+	name.offset = offset;
+	name.length = length;
+	ipc_handle_make(&name, handle);
+}
+
+/* Whether that memory is still what it was, now that a free of it would end the export. */
+static bool same_still(struct ipc *ipc, const void *ptr, const struct ipc_offer *was)
+{
+	struct ipc_offer now;
+	bool block;
+
+	return !identify(ipc, ptr, &now, &block) && !block && ipc_same_memory(&now, was);
+}
+
+static int fail_full(void)
+{
+	return fail(-ENOSPC, "this process has %d exports and signals, and no more can be had; end some", IPC_SLOTS);
+}
+
+/* lock: of a block, which peerdma_ipc_free() frees with the lock. */
+static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
+{
+	offer->fd = block_fd(ipc, offer->base);
+	offer->borrowed = true;
+	if (offer->fd < 0)
+		return fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
+	*slot = publish(ipc, offer, flags);
+	return *slot == IPC_SLOTS ? fail_full() : 0;
+}
+
+/* lock, which it gives up for the provider. */
+static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
+{
+	struct ipc_record *r;
+	uint64_t generation;
+	int ret;
+
+	*slot = publish(ipc, offer, flags);
+	if (*slot == IPC_SLOTS)
+		return fail_full();
+	r = &ipc->records[*slot];
+	r->making = true;
+	generation = ipc_generation(ipc, *slot);
+	pthread_mutex_unlock(&ipc->lock);
+	ret = same_still(ipc, ptr, offer) ? ipc_offer(ptr, offer) : fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
+	pthread_mutex_lock(&ipc->lock);
+	r->making = false;
+	r->offer = *offer;
+	pthread_cond_broadcast(&ipc->settled);
+	if (!ret && ipc_generation(ipc, *slot) == generation)
+		return 0;
+	ipc_record_end(ipc, *slot, generation);
+	ipc_reap_one(ipc, *slot);
+	return ret ? ret : fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
+}
+
+/* lock, which it gives up meanwhile. */
+static int export_locked(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, bool block, unsigned int flags, uint32_t *slot)
+{
+	/* Another thread may be making it: then it is there, or it is not. */
+	for (*slot = find(ipc, offer); *slot < IPC_SLOTS && ipc->records[*slot].making; *slot = find(ipc, offer))
+		cancel_safe_wait(&ipc->settled, &ipc->lock);
+	if (*slot == IPC_SLOTS)
+		return block ? export_block(ipc, ptr, offer, flags, slot) : export_new(ipc, ptr, offer, flags, slot);
+	if (ipc->records[*slot].flags != flags)
+		return fail(-EINVAL, "flags %#x: the memory is exported with %#x, and an allocation's exports have the same", flags,
+			    ipc->records[*slot].flags);
+	ipc->records[*slot].count++;
+	return 0;
+}
+
+static int export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle)
+{
+	struct ipc *ipc = ipc_get();
+	struct ipc_offer offer;
+	struct ipc_id boot;
+	uint64_t offset;
+	uint32_t slot;
+	bool block;
+	int ret;
+
+	ret = ipc ? identify(ipc, ptr, &offer, &block) : -ENOMEM;
+	if (ret)
+		return ret;
+	offset = (uintptr_t)ptr - offer.base;
+	if (offset + length > offer.length)
+		return fail(-ENXIO, "[%p, +%zu) passes the end of its allocation, [%#llx, +%llu)", ptr, length,
+			    (unsigned long long)offer.base, (unsigned long long)offer.length);
+	if (!block && !(flags & PEERDMA_IPC_I_UNEXPORT))
+		ret = watch(ipc, offer.provider == IPC_HOST ? HOST : DEVICE);
+	if (!ret)
+		ret = ipc_boot(ipc, &boot);
+	if (ret)
+		return ret;
+	offer.any_user = flags & PEERDMA_IPC_ANY_USER;
+
+	pthread_mutex_lock(&ipc->lock);
+	ret = ipc_home_open(ipc);
+	if (!ret)
+		ret = export_locked(ipc, ptr, &offer, block, flags, &slot);
+	if (!ret)
+		name_of(ipc, slot, offset, length, &boot, handle);
+	pthread_mutex_unlock(&ipc->lock);
+	return ret;
+}
+
+EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle)
+{
+	int was, ret;
+
+	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) || !length || (uintptr_t)ptr + length < (uintptr_t)ptr || !handle)
+		return fail(-EINVAL, "peerdma_ipc_export: %s", !handle ? "handle is NULL" : !length ? "the length is 0" :
+			    flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) ? "unknown flags; set those of peerdma_ipc.h only" :
+			    "the range passes the end of addresses");
+	was = cancel_off();
+	ret = export(ptr, length, flags, handle);
+	cancel_back(was);
+	return ret ? fail(ret, "peerdma_ipc_export: %s", peerdma_last_error()) : 0;
+}
+
+static bool is_parents(const struct ipc *ipc, const struct ipc_id *process)
+{
+	for (; ipc; ipc = ipc->parent) {
+		if (ipc->home && !memcmp(&ipc->self, process, sizeof(*process)))
+			return true;
+	}
+	return false;
+}
+
+EXPORT int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle)
+{
+	struct ipc *ipc;
+	struct ipc_name name;
+	int ret = ipc_handle_parse(handle, sizeof(*handle), IPC_MEMORY, &name), was;
+
+	if (ret)
+		return fail(ret, "peerdma_ipc_unexport: %s", peerdma_last_error());
+	was = cancel_off();
+	ipc = ipc_get();
+	ret = -EINVAL;
+	if (ipc && is_parents(ipc->parent, &name.process)) {
+		ret = 0;
+	} else if (ipc && ipc->home && !memcmp(&ipc->self, &name.process, sizeof(name.process))) {
+		pthread_mutex_lock(&ipc->lock);
+		if (name.slot < ipc->high && name.generation & 1 && name.generation <= ipc_generation(ipc, name.slot)) {
+			struct ipc_record *r = &ipc->records[name.slot];
+
+			ret = 0;
+			if (ipc_generation(ipc, name.slot) == name.generation && r->what == IPC_MEMORY && !--r->count) {
+				ipc_record_end(ipc, name.slot, name.generation);
+				ipc_reap_one(ipc, name.slot);
+			}
+		}
+		pthread_mutex_unlock(&ipc->lock);
+	}
+	cancel_back(was);
+	return ret ? fail(ret, "peerdma_ipc_unexport: the handle is of nothing that this process exported") : 0;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+/*
+ * home.c - what this process shares with its importers, and the records of what it exports.
+ *
+ * A record is live while its slot in the shared pages is odd.  Ending it is one exchange of
+ * that word, which any thread may make inside free(); the rest of its end is ipc_reap()'s.
+ */
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../base/memory.h"
+#include "../base/order.h"
+#include "ipc.h"
+
+
+static void undo(struct ipc *ipc, struct ipc_home *home)
+{
+	if (home)
+		munmap(home, sizeof(*home));
+	memory_put(ipc->records, IPC_SLOTS * sizeof(*ipc->records));
+	ipc_close_fd(ipc->home_fd);
+	ipc_close_fd(ipc->wake);
+	ipc_close_fd(ipc->listener);
+	ipc->home_fd = ipc->wake = ipc->listener = -1;
+	ipc->records = NULL;
+	__atomic_store_n(&ipc->home, NULL, __ATOMIC_RELEASE);
+}
+
+int ipc_home_open(struct ipc *ipc)
+{
+	struct ipc_home *home = NULL;
+	void *p;
+	int ret;
+
+	if (ipc->home)
+		return 0;
+	ipc->uid = geteuid();
+	if (!ipc_random(&ipc->self, sizeof(ipc->self)))
+		return fail(-EIO, "getrandom: the kernel gives no random bytes");
+	ipc->records = memory_get(IPC_SLOTS * sizeof(*ipc->records), false);
+	if (!ipc->records)
+		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
+	ret = ipc_file_make("peerdma-ipc", sizeof(*home), true, &ipc->home_fd, &p);
+	if (ret)
+		goto fail;
+	home = p;
+	memcpy(home->magic, IPC_HOME_MAGIC, sizeof(home->magic));
+	home->slots = IPC_SLOTS;
+	ipc->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ipc->wake < 0) {
+		ret = -errno;
+		fail(ret, "eventfd: %s", error_words(ret));
+		goto fail;
+	}
+	__atomic_store_n(&ipc->home, home, __ATOMIC_RELEASE);
+	ret = ipc_serve(ipc);
+	if (!ret)
+		return 0;
+fail:
+	undo(ipc, home);
+	return ret;
+}
+
+uint32_t ipc_record_get(struct ipc *ipc)
+{
+	uint32_t slot;
+	struct ipc_record *r;
+
+	ipc_reap(ipc);
+	slot = ipc->free;
+	if (slot < IPC_SLOTS)
+		ipc->free = ipc->records[slot].next;
+	else if (ipc->high < IPC_SLOTS)
+		slot = ipc->high;
+	else
+		return IPC_SLOTS;
+	r = &ipc->records[slot];
+	__atomic_store_n(&r->in_doubt, 0, __ATOMIC_RELAXED);
+	memset(&r->what, 0, sizeof(*r) - offsetof(struct ipc_record, what));
+	if (!ipc_random(r->key, sizeof(r->key))) {
+		r->next = ipc->free;
+		ipc->free = slot;
+		if (slot == ipc->high)
+			__atomic_store_n(&ipc->high, slot + 1, __ATOMIC_RELEASE);
+		return IPC_SLOTS;
+	}
+	r->used = true;
+	r->count = 1;
+	r->offer.fd = -1;
+	if (slot == ipc->high)
+		__atomic_store_n(&ipc->high, slot + 1, __ATOMIC_RELEASE);
+	return slot;
+}
+
+void ipc_record_publish(struct ipc *ipc, uint32_t slot)
+{
+	__atomic_store_n(&ipc->home->slot[slot], ipc_generation(ipc, slot) + 1, __ATOMIC_SEQ_CST);
+}
+
+void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name)
+{
+	const struct ipc_record *r = &ipc->records[slot];
+
+	memset(name, 0, sizeof(*name));
+	name->what = (uint16_t)r->what;
+	name->process = ipc->self;
+	memcpy(name->key, r->key, IPC_KEY);
+	name->uid = ipc->uid;
+	name->pid = (uint32_t)getpid();
+	name->slot = slot;
+	name->generation = ipc_generation(ipc, slot);
+}
+
+bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation)
+{
+	/* Importers see it before what the memory is used for next: the exchange alone is no fence on arm64. */
+	return generation & 1 && ord_replace(&ipc->home->slot[slot], generation, generation + 1);
+}
+
+static void line_put(struct ipc *ipc, const struct ipc_record *r)
+{
+	if (r->line_number < IPC_LINES)
+		ipc->lines_taken[r->line_number / 64] &= ~(1ULL << r->line_number % 64);
+	else
+		munmap(r->line, memory_rounded(sizeof(*r->line)));
+}
+
+void ipc_reap_one(struct ipc *ipc, uint32_t slot)
+{
+	struct ipc_record *r = &ipc->records[slot];
+
+	/* A process that has a signal open may still write to its line. */
+	if (!r->used || ipc_generation(ipc, slot) & 1 || r->openers || r->making)
+		return;
+	if (r->offer.fd >= 0 && !r->offer.borrowed)
+		close(r->offer.fd);
+	if (r->line)
+		line_put(ipc, r);
+	__atomic_store_n(&r->length, 0, __ATOMIC_RELAXED);
+	r->used = false;
+	r->next = ipc->free;
+	ipc->free = slot;
+}
+
+void ipc_reap(struct ipc *ipc)
+{
+	if (!__atomic_exchange_n(&ipc->to_reap, 0, __ATOMIC_ACQ_REL))
+		return;
+	for (uint32_t slot = 0; slot < ipc->high; slot++)
+		ipc_reap_one(ipc, slot);
+}
+
+void ipc_line_changed(struct ipc_line *line)
+{
+	__atomic_fetch_add(&line->changes, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&line->sleepers, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&line->sleepers, 0, __ATOMIC_SEQ_CST))
+		syscall(SYS_futex, &line->changes, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+/*
+ * host.c - host memory: shared mappings of files.  The exporter sends a descriptor of the file.
+ *
+ * Private pages belong to one process, and the kernel lets no other map them.  Copying them
+ * through /proc/PID/mem would read whatever is at that address by then, so it is not offered.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "ipc.h"
+
+/* A line of /proc/self/maps. */
+struct map {
+	uint64_t from, to, offset;
+	bool shared, writable;
+	unsigned int major, minor;
+	unsigned long inode;
+	char name[512];
+};
+
+/* 0; -ENXIO: nothing is mapped there; -errno, all with text. */
+static int find_map(const void *ptr, struct map *m)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	uint64_t p = (uintptr_t)ptr;
+	char *line = NULL;
+	size_t size = 0;
+	bool found = false;
+
+	if (!file)
+		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? fail(-errno, "/proc/self/maps: %s", error_words(-errno)) :
+		       fail(-ENXIO, "/proc/self/maps: %s; mount /proc", strerror(errno));
+	while (!found && getline(&line, &size, file) > 0) {
+		char perms[5];
+		int at = 0;
+
+		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m->from, &m->to, perms, &m->offset, &m->major, &m->minor,
+			   &m->inode, &at) < 7)
+			continue;
+		m->shared = perms[3] == 's';
+		m->writable = perms[1] == 'w';
+		snprintf(m->name, sizeof(m->name), "%.*s", (int)strcspn(line + at, "\n"), line + at);
+		found = p >= m->from && p < m->to;
+	}
+	free(line);
+	fclose(file);
+	return found ? 0 : fail(-ENXIO, "%p: nothing is mapped there", ptr);
+}
+
+static void describe(const struct map *m, struct ipc_offer *offer)
+{
+	offer->provider = IPC_HOST;
+	offer->base = m->from;
+	offer->length = m->to - m->from;
+	offer->fd_offset = m->offset;
+	offer->id = m->inode;
+	offer->device = makedev(m->major, m->minor);
+}
+
+int ipc_identify_host(const void *ptr, struct ipc_offer *offer)
+{
+	struct map m;
+	int ret = find_map(ptr, &m);
+
+	if (ret)
+		return ret;
+	if (!m.shared)
+		return fail(-EOPNOTSUPP, "%p: private memory of this process, which no other can map; allocate it with "
+			    "peerdma_ipc_alloc(), or map a file with MAP_SHARED", ptr);
+	describe(&m, offer);
+	return 0;
+}
+
+/* ---- its descriptor ---- */
+
+static bool is_file(const struct stat *st, const struct map *m)
+{
+	return S_ISREG(st->st_mode) && st->st_ino == m->inode && major(st->st_dev) == m->major && minor(st->st_dev) == m->minor;
+}
+
+static bool is_that(int fd, const struct map *m)
+{
+	struct stat st;
+	int mode = fcntl(fd, F_GETFL);
+
+	return !fstat(fd, &st) && is_file(&st, m) && mode >= 0 && !(mode & O_PATH) &&
+	       (m->writable ? (mode & O_ACCMODE) == O_RDWR : (mode & O_ACCMODE) != O_WRONLY);
+}
+
+static int if_that(int fd, const struct map *m)
+{
+	if (fd < 0 || is_that(fd, m))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* By its name, which something else may have now: a device that does something when it is opened, for one. */
+static int by_name(const struct map *m)
+{
+	struct stat st;
+
+	if (m->name[0] != '/' || stat(m->name, &st) || !is_file(&st, m))
+		return -1;
+	return if_that(open(m->name, (m->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), m);
+}
+
+/*
+ * A descriptor that this process has of it; or -errno, -ENOENT: it has none.  Another thread may close it
+ * meanwhile: the duplicate counts.
+ */
+static int by_descriptor(const struct map *m)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *e;
+	int found = -ENOENT;
+
+	if (!dir)
+		return -errno;
+	while (found == -ENOENT && (e = readdir(dir))) {
+		char *end;
+		long fd = strtol(e->d_name, &end, 10);
+
+		if (end == e->d_name || *end || fd == dirfd(dir) || !is_that((int)fd, m))
+			continue;
+		found = fcntl((int)fd, F_DUPFD_CLOEXEC, 0);
+		if (found < 0)
+			found = -errno;
+		else if (if_that(found, m) < 0)
+			found = -ENOENT;
+	}
+	closedir(dir);
+	return found;
+}
+
+/* Importers get no more access than the mapping has. */
+static int only_reads(int fd)
+{
+	char name[64];
+	int other;
+
+	if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+		return fd;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	other = open(name, O_RDONLY | O_CLOEXEC);
+	close(fd);
+	return other;
+}
+
+/* In memory, and never shorter than it is: no access faults. */
+static bool cannot_shrink(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
+
+	/* The seals first: other files are of file systems that may not answer.  Pages of hugetlbfs can be out. */
+	return seals >= 0 && seals & F_SEAL_SHRINK && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
+}
+
+int ipc_offer_host(const void *ptr, struct ipc_offer *offer)
+{
+	struct ipc_offer now = { .fd = -1 };
+	struct map m;
+	int ret = find_map(ptr, &m);
+
+	if (ret && ret != -ENXIO)
+		return ret;
+	if (!ret)
+		describe(&m, &now);
+	if (ret || !m.shared || !ipc_same_memory(&now, offer))
+		return fail(-ENXIO, "%p: the memory was unmapped meanwhile", ptr);
+	offer->fd = by_descriptor(&m);
+	if (offer->fd == -EMFILE || offer->fd == -ENFILE)
+		return fail(offer->fd, "%s", error_words(offer->fd));
+	errno = 0;
+	if (offer->fd < 0)
+		offer->fd = by_name(&m);
+	if (offer->fd >= 0 && !m.writable)
+		offer->fd = only_reads(offer->fd);
+	if (offer->fd < 0 && (errno == EMFILE || errno == ENFILE))
+		return fail(-errno, "%s", error_words(-errno));
+	if (offer->fd < 0)
+		return fail(-EOPNOTSUPP, "%p: this process has no descriptor of '%s', which is mapped there, and cannot open it by that "
+			    "name; keep one open, or allocate the memory with peerdma_ipc_alloc()", ptr,
+			    m.name[0] ? m.name : "shared memory");
+	if (!offer->any_user || cannot_shrink(offer->fd))
+		return 0;
+	close(offer->fd);
+	offer->fd = -1;
+	return fail(-EOPNOTSUPP, "%p: a file that can be shortened, which would be every user's to do; allocate the memory with "
+		    "peerdma_ipc_alloc(), or seal the file with F_SEAL_SHRINK", ptr);
+}
+
+/* ---- the importer ---- */
+
+static int host_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
+{
+	struct stat st;
+	void *p;
+	int ret;
+
+	/* A stranger could cut it while it is used here, and an access would raise SIGBUS. */
+	if (fd >= 0 && m->peer->uid != geteuid() && !cannot_shrink(fd))
+		return fail(-EACCES, "user %u could shorten the file behind the memory while it is used; let the exporter allocate it "
+			    "with peerdma_ipc_alloc()", m->peer->uid);
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || reply->fd_offset + m->length < m->length ||
+	    (uint64_t)st.st_size < reply->fd_offset + m->length)
+		return fail(-ESTALE, "the file behind the memory is shorter than the memory: it was cut after it was exported");
+	p = mmap(NULL, m->length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)reply->fd_offset);
+	if (p == MAP_FAILED && errno == EACCES)
+		p = mmap(NULL, m->length, PROT_READ, MAP_SHARED, fd, (off_t)reply->fd_offset);
+	if (p == MAP_FAILED) {
+		ret = -errno;
+		return fail(ret, "mmap of %llu bytes: %s", (unsigned long long)m->length, error_words(ret));
+	}
+	m->base = p;
+	return 0;
+}
+
+static int host_close(struct ipc_mapping *m)
+{
+	int ret = munmap(m->base, m->length) ? -errno : 0;
+
+	return ret ? fail(-EIO, "munmap: %s", strerror(-ret)) : 0;
+}
+
+const struct ipc_provider ipc_host = { .id = IPC_HOST, .name = "host", .open = host_open, .close = host_close };

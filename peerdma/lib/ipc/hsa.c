@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+/*
+ * hsa.c - memory of AMD's HSA runtime (hipMalloc, memory pools) for other processes:
+ * hsa_amd_ipc_memory_create() and attach().  As CUDA, the driver keeps memory allocated for as
+ * long as an importer has it attached.
+ */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hsa.h"
+#include "ipc.h"
+
+static _Atomic(const struct hsa_ipc *) published;
+static _Atomic uint64_t seen_in;	/* process_id() of a process that was seen to use it: its children do not */
+
+static const struct hsa_ipc *search(void)
+{
+	void *library = dlopen("libhsa-runtime64.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	struct hsa_ipc *api = library ? calloc(1, sizeof(*api)) : NULL;
+	const struct hsa_ipc *first = NULL;
+	const struct {
+		const char *name;
+		size_t at;
+	} names[] = {
+#define NAME(field, name) { name, offsetof(struct hsa_ipc, field) }
+		NAME(pointer_info, "hsa_amd_pointer_info"), NAME(agent_info, "hsa_agent_get_info"),
+		NAME(create, "hsa_amd_ipc_memory_create"), NAME(attach, "hsa_amd_ipc_memory_attach"),
+		NAME(detach, "hsa_amd_ipc_memory_detach"), NAME(copy, "hsa_memory_copy"),
+		NAME(signal_create, "hsa_amd_signal_create"), NAME(signal_export, "hsa_amd_ipc_signal_create"),
+		NAME(signal_attach, "hsa_amd_ipc_signal_attach"), NAME(signal_destroy, "hsa_signal_destroy"),
+		NAME(signal_load, "hsa_signal_load_scacquire"), NAME(signal_store, "hsa_signal_store_screlease"),
+		NAME(signal_add, "hsa_signal_add_screlease"), NAME(signal_wait, "hsa_signal_wait_scacquire"),
+		NAME(system_info, "hsa_system_get_info"),
+#undef NAME
+	};
+	bool all = api;
+
+	for (size_t i = 0; all && i < sizeof(names) / sizeof(names[0]); i++) {
+		void *p = dlsym(library, names[i].name);
+
+		memcpy((char *)api + names[i].at, &p, sizeof(p));
+		all = p;
+	}
+	if (all && atomic_compare_exchange_strong(&published, &first, api))
+		return api;
+	free(api);
+	if (library)
+		dlclose(library);
+	return first;
+}
+
+const struct hsa_ipc *ipc_hsa_api(void)
+{
+	const struct hsa_ipc *api = atomic_load_explicit(&published, memory_order_acquire);
+	uint64_t seen = atomic_load_explicit(&seen_in, memory_order_relaxed);
+
+	if (seen && seen != process_id())
+		return NULL;
+	return api ? api : search();
+}
+
+static bool info_of(const struct hsa_ipc *hsa, const void *ptr, struct hsa_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->size = sizeof(*info);
+	if (!hsa || hsa->pointer_info(ptr, info, NULL, NULL, NULL))
+		return false;
+	if (!atomic_load_explicit(&seen_in, memory_order_relaxed))
+		atomic_store(&seen_in, process_id());
+	return info->type == HSA_POINTER_HSA || info->type == HSA_POINTER_IPC;
+}
+
+int ipc_identify_hsa(const void *ptr, struct ipc_offer *offer)
+{
+	const struct hsa_ipc *hsa = ipc_hsa_api();
+	uint32_t bdf = 0, domain = 0, device = 0;
+	struct hsa_info info;
+
+	if (!info_of(hsa, ptr, &info))
+		return -ENOENT;
+	if (info.type == HSA_POINTER_IPC)
+		return fail(-EEXIST, "%p: another process's memory, which this one attached; let its owner export it", ptr);
+	offer->provider = IPC_HSA;
+	offer->base = (uintptr_t)info.agent_base;
+	offer->length = info.length;
+	if (!hsa->agent_info(info.owner, HSA_AGENT_DEVICE, &device) && device == HSA_DEVICE_GPU &&
+	    !hsa->agent_info(info.owner, HSA_AGENT_BDFID, &bdf) && !hsa->agent_info(info.owner, HSA_AGENT_DOMAIN, &domain))
+		snprintf(offer->pci, sizeof(offer->pci), "%04x:%02x:%02x.%x", domain & 0xffff, bdf >> 8 & 0xff, bdf >> 3 & 0x1f, bdf & 7);
+	return 0;
+}
+
+int ipc_offer_hsa(struct ipc_offer *offer)
+{
+	struct hsa_ipc_bytes handle;
+	int r = ipc_hsa_api()->create((void *)(uintptr_t)offer->base, offer->length, &handle);
+
+	if (r)
+		return fail(-EIO, "hsa_amd_ipc_memory_create failed with HSA status 0x%x", r);
+	memcpy(offer->blob, &handle, sizeof(handle));
+	return 0;
+}
+
+static int hsa_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
+{
+	const struct hsa_ipc *hsa = ipc_hsa_api();
+	struct hsa_ipc_bytes handle;
+	void *ptr = NULL;
+	int r;
+
+	(void)fd;
+	if (!hsa)
+		return fail(-ENODEV, "it is HSA's memory, and this process has not loaded libhsa-runtime64.so.1; call hsa_init() first");
+	memcpy(&handle, reply->blob, sizeof(handle));
+	r = hsa->attach(&handle, m->length, 0, NULL, &ptr);
+	if (r == HSA_NOT_INITIALIZED)
+		return fail(-ENODEV, "it is HSA's memory, and this process has not called hsa_init()");
+	if (r)
+		return fail(-EIO, "hsa_amd_ipc_memory_attach failed with HSA status 0x%x", r);
+	m->base = ptr;
+	return 0;
+}
+
+static int hsa_close(struct ipc_mapping *m)
+{
+	const struct hsa_ipc *hsa = ipc_hsa_api();
+	int r = hsa ? hsa->detach(m->base) : 0;
+
+	return r ? fail(-EIO, "hsa_amd_ipc_memory_detach failed with HSA status 0x%x", r) : 0;
+}
+
+int ipc_hsa_copy(void *to, const void *from, uint64_t length)
+{
+	const struct hsa_ipc *hsa = ipc_hsa_api();
+	int r = hsa ? hsa->copy(to, from, length) : HSA_NOT_INITIALIZED;
+
+	return r ? fail(-EIO, "hsa_memory_copy of %llu bytes failed with HSA status 0x%x", (unsigned long long)length, r) : 0;
+}
+
+const struct ipc_provider ipc_hsa = { .id = IPC_HSA, .name = "hsa", .open = hsa_open, .close = hsa_close };

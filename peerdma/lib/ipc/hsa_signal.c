@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+/* hsa_signal.c - signals whose value is an HSA signal's. */
+#include <string.h>
+
+#include "hsa.h"
+#include "ipc.h"
+
+static struct hsa_handle at(uint64_t handle)
+{
+	return (struct hsa_handle) { handle };
+}
+
+int ipc_hsa_signal_make(uint64_t value, uint64_t *handle, uint8_t blob[64])
+{
+	const struct hsa_ipc *hsa = ipc_hsa_api();
+	struct hsa_ipc_bytes bytes;
+	struct hsa_handle signal;
+	int r;
+
+	if (!hsa)
+		return fail(-ENODEV, "this process has not loaded libhsa-runtime64.so.1; call hsa_init() first");
+	r = hsa->signal_create((int64_t)value, 0, NULL, HSA_SIGNAL_FOR_IPC, &signal);
+	if (r)
+		return fail(r == HSA_NOT_INITIALIZED ? -ENODEV : -EIO, "hsa_amd_signal_create failed with HSA status 0x%x", r);
+	r = hsa->signal_export(signal, &bytes);
+	if (r) {
+		hsa->signal_destroy(signal);
+		return fail(-EIO, "hsa_amd_ipc_signal_create failed with HSA status 0x%x", r);
+	}
+	memcpy(blob, &bytes, sizeof(bytes));
+	*handle = signal.handle;
+	return 0;
+}
+
+int ipc_hsa_signal_open(const uint8_t blob[64], uint64_t *handle)
+{
+	const struct hsa_ipc *hsa = ipc_hsa_api();
+	struct hsa_ipc_bytes bytes;
+	struct hsa_handle signal;
+	int r;
+
+	if (!hsa)
+		return fail(-ENODEV, "it is HSA's signal, and this process has not loaded libhsa-runtime64.so.1; call hsa_init() first");
+	memcpy(&bytes, blob, sizeof(bytes));
+	r = hsa->signal_attach(&bytes, &signal);
+	if (r)
+		return fail(r == HSA_NOT_INITIALIZED ? -ENODEV : -EIO, "hsa_amd_ipc_signal_attach failed with HSA status 0x%x", r);
+	*handle = signal.handle;
+	return 0;
+}
+
+void ipc_hsa_signal_end(uint64_t handle)
+{
+	const struct hsa_ipc *hsa = ipc_hsa_api();
+
+	if (hsa)
+		hsa->signal_destroy(at(handle));
+}
+
+uint64_t ipc_hsa_signal_get(uint64_t handle)
+{
+	const struct hsa_ipc *hsa = ipc_hsa_api();
+
+	return hsa ? (uint64_t)hsa->signal_load(at(handle)) : 0;
+}
+
+void ipc_hsa_signal_set(uint64_t handle, uint64_t value)
+{
+	ipc_hsa_api()->signal_store(at(handle), (int64_t)value);
+}
+
+void ipc_hsa_signal_add(uint64_t handle, uint64_t value)
+{
+	ipc_hsa_api()->signal_add(at(handle), (int64_t)value);
+}
+
+void ipc_hsa_signal_wait(uint64_t handle, int condition, uint64_t value, uint64_t ns)
+{
+	const struct hsa_ipc *hsa = ipc_hsa_api();
+	uint64_t frequency = 0;
+
+	/* The time is in ticks of a clock of HSA's. */
+	if (hsa->system_info(HSA_TIMESTAMP_FREQUENCY, &frequency) || !frequency)
+		frequency = 1000000000;
+	hsa->signal_wait(at(handle), condition, (int64_t)value, (uint64_t)((double)ns * (double)frequency / 1e9) + 1,
+			 HSA_WAIT_BLOCKED);
+}

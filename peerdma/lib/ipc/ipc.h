@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ipc.h - what the files of peerdma_ipc.h's part share.  Calls go down only:
+ *
+ *	copy.c			copies
+ *	stream.c  signal.c	signals
+ *	open.c			what this process has opened
+ *	export.c		what it exports
+ *	provider.c		which provider's memory it is: host.c, cuda.c, hsa.c
+ *	peer.c			an exporter, as its importers see it
+ *	link.c			its connections to an exporter, for signals
+ *	ask.c			an importer's request to an exporter
+ *	serve.c			the exporter's answers, in a thread
+ *	home.c			what an exporter shares with its importers
+ *	state.c			the process's one struct ipc, and forks
+ *	handle.c  message.c  file.c  apart.c
+ *
+ * One lock, ipc->lock.  It guards everything in struct ipc, in records, peers, mappings and
+ * signals that is not marked "atomic" or "fixed".  It is not held across a call of a
+ * provider, nor while another process is waited for.  Frees (export.c) take no lock.
+ */
+#ifndef IPC_INT_H
+#define IPC_INT_H
+
+#include <pthread.h>
+
+#include "../base/cancel.h"
+#include "../internal.h"
+#include "handle.h"
+#include "message.h"
+
+#define IPC_SLOTS	65536
+#define IPC_LINES	16384
+
+/* ---- What processes share ---- */
+
+/*
+ * The exporter writes it, importers only read.  `alive` is a robust futex that the exporter's
+ * thread holds for as long as the process lives: the kernel sets FUTEX_OWNER_DIED in it when that
+ * thread ends, however it ends, before the process's memory or a descriptor of it goes away.
+ */
+#define IPC_HOME_MAGIC "pdmahome"
+struct ipc_home {
+	uint8_t magic[8];
+	uint32_t slots;
+	uint32_t reserved[13];
+	uint32_t alive __attribute__((aligned(64)));
+	/* generation of what is there; odd: it is live.  Never the same number twice. */
+	uint64_t slot[IPC_SLOTS] __attribute__((aligned(4096)));
+};
+
+/* A signal; all sides write it. */
+struct ipc_line {
+	uint64_t value;
+	uint32_t changes;	/* counted after each change of the value: what waiters sleep on */
+	uint32_t sleepers;	/* set by a waiter that is about to sleep, cleared by the setter that wakes */
+	uint32_t polled;	/* a GPU writes the value: without counting, without a wake */
+	uint32_t reserved[11];
+} __attribute__((aligned(64)));
+
+/* ---- The exporter ---- */
+
+/* What a provider makes of memory, for another process. */
+struct ipc_offer {
+	enum ipc_provider_id { IPC_HOST = 1, IPC_CUDA, IPC_CUDA_VMM, IPC_HSA } provider;
+	uint64_t base, length;		/* of the allocation */
+	uint64_t id;			/* CUDA's buffer id, or the file's inode; 0: none */
+	uint64_t device;		/* that the file is on */
+	bool any_user;
+	uint8_t blob[64];
+	int fd;				/* -1: none */
+	bool borrowed;			/* it is a block's: peerdma_ipc_free() ends the record first */
+	uint64_t fd_offset;
+	char pci[20];
+};
+
+struct ipc_record {
+	uint64_t base, length;		/* atomic, for frees; 0: nothing */
+	uint32_t device;		/* atomic: the provider of device memory; 0: host memory, or a signal */
+	uint64_t id;			/* atomic: as offer.id */
+	uint32_t in_doubt;		/* atomic: a free of that memory has passed, which may have begun before the export */
+	enum ipc_what what;		/* from here on cleared when it is used again */
+	bool used;			/* not in the free list */
+	bool making;			/* live for frees, and the rest is not there yet */
+	unsigned int count;		/* exports less unexports */
+	uint32_t flags;
+	uint8_t key[IPC_KEY];
+	struct ipc_offer offer;		/* offer.fd is the record's */
+	struct ipc_line *line;		/* of a signal */
+	uint32_t line_number;		/* in the arena; IPC_LINES: it has a file of its own */
+	unsigned int openers;		/* connections of processes that have the signal open */
+	uint32_t deaths;		/* of those that ended with it open, not reported yet */
+	uint32_t next;			/* in the free list */
+};
+
+/* ---- The importer ---- */
+
+/* Another process, as seen by its importers. */
+struct ipc_peer {
+	struct ipc_peer *next;
+	struct ipc_id process, boot;	/* fixed, as uid, pid, home */
+	uint32_t pid, uid;
+	unsigned int refs;
+	const struct ipc_home *home;
+	struct ipc_line *arena;		/* NULL: no signal of it was opened yet */
+	bool arena_registered;		/* with CUDA */
+	struct ipc_link *links;		/* to it, for signals */
+};
+
+/* A connection to an exporter, that keeps signals open there: link.c. */
+struct ipc_link {
+	struct ipc_link *next;		/* of the peer */
+	int fd;				/* -1: not connected yet */
+	uint32_t uid;			/* the exporter's */
+	unsigned int asked;		/* opens in its life, at most IPC_OPENS */
+	unsigned int open;		/* of these open now, or being opened */
+	bool busy;			/* a thread asks on it */
+};
+
+struct ipc_mapping {
+	struct ipc_mapping *next;	/* the last used first */
+	struct ipc_peer *peer;		/* fixed from here on */
+	uint32_t slot;
+	uint64_t generation;
+	uint8_t key[IPC_KEY];
+	const struct ipc_provider *provider;
+	uint64_t context;		/* CUDA's; 0: none */
+	uint64_t id;			/* CUDA's buffer id here; 0: none */
+	char *base;
+	uint64_t length;
+	uint64_t exporter_base;
+	char pci[20];
+	uint64_t handle;		/* the provider's own */
+	enum { IPC_OPENING, IPC_OPEN, IPC_CLOSING } state;
+	uint64_t sweep;			/* the last that looked */
+	bool gone;			/* with its context: there is nothing to unmap */
+	unsigned int refs;		/* of its ranges */
+	unsigned int range_count;
+	struct ipc_range *ranges;
+};
+
+struct ipc_range {
+	struct peerdma_ipc_memory memory;	/* first */
+	struct ipc *ipc;		/* fixed */
+	struct ipc_mapping *mapping;	/* fixed */
+	uint64_t offset;		/* fixed */
+	unsigned int refs;
+	struct ipc_range *next;		/* of the mapping */
+	struct ipc_range *hash_next;
+};
+
+struct ipc_provider {
+	enum ipc_provider_id id;
+	const char *name;
+	/* The context that memory opened now belongs to: 0, or -errno with text. */
+	int (*context)(uint64_t *context);
+	/* Whether what was mapped is there still.  NULL: always. */
+	bool (*still)(const struct ipc_mapping *m);
+	/* 0 or -errno with text.  fd stays the caller's.  Fills in base, handle, id; m->length bytes must be there. */
+	int (*open)(struct ipc_mapping *m, const struct ipc_reply *reply, int fd);
+	int (*close)(struct ipc_mapping *m);
+};
+
+extern const struct ipc_provider ipc_host, ipc_cuda, ipc_cuda_vmm, ipc_hsa;
+
+#define IPC_BUCKETS 1024
+
+struct ipc {
+	uint64_t process;		/* process_id() */
+	struct ipc *parent;		/* of the process that forked this one: kept, never used */
+	pthread_mutex_t lock;
+	pthread_cond_t settled;		/* a mapping was opened or closed, an export made */
+	bool boot_known;
+	struct ipc_id boot;		/* of the machine's kernel */
+
+	/* The exporter: home.c, export.c.  NULL until something is exported. */
+	struct ipc_home *home;		/* atomic */
+	struct ipc_record *records;	/* IPC_SLOTS */
+	uint32_t high, free;		/* high: atomic; free: a list, IPC_SLOTS ends it */
+	uint32_t to_reap;		/* atomic: a free has ended records */
+	uint32_t in_doubt;		/* atomic: as that of records */
+	struct ipc_id self;
+	uint32_t uid;			/* that listens */
+	int home_fd, arena_fd, listener, wake;
+	struct ipc_line *arena;
+	bool arena_registered;
+	uint64_t lines_taken[IPC_LINES / 64];
+	bool watched[2];		/* frees of host memory, of device memory */
+	struct ipc_block *blocks;	/* of peerdma_ipc_alloc() */
+
+	/* The importer: open.c. */
+	struct ipc_peer *peers;
+	struct ipc_mapping *mappings;
+	struct ipc_range *buckets[IPC_BUCKETS];
+	uint64_t sweeps;
+
+	struct peerdma_ipc_counters counters;	/* atomic each */
+};
+
+#define ipc_count(ipc, field) __atomic_fetch_add(&(ipc)->counters.field, 1, __ATOMIC_RELAXED)
+
+/* state.c: this process's; NULL: out of memory, with text. */
+struct ipc *ipc_get(void);
+/* The same, if there is one. */
+struct ipc *ipc_there(void);
+/* Whether the object is this process's own. */
+bool ipc_mine(const struct ipc *ipc);
+int ipc_not_mine(const char *call);	/* -EPERM with text */
+/* Sockets that no forked child has: each is closed in it before it runs.  -errno: none. */
+int ipc_socket(void);
+int ipc_accept(int listener);
+void ipc_close_fd(int fd);		/* of such a socket; -1: nothing */
+void ipc_hang_up(int fd, uint32_t uid);	/* the same; what waits in it is that user's */
+bool ipc_random(void *bytes, size_t size);
+int ipc_boot(struct ipc *ipc, struct ipc_id *boot);	/* no lock.  0, or -errno with text */
+
+/* apart.c: closes what another process sent; whatever it is, the caller does not wait for it. */
+void ipc_close_apart(const int *fds, unsigned int n);
+unsigned int ipc_closing_apart(void);	/* threads that wait for a close */
+
+/* file.c: a sealed file in memory, mapped: 0 or -errno with text.  fixed: it can be written through `addr` only. */
+int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **addr);
+/* Maps what another process sent, if it has that size and cannot shrink. */
+int ipc_file_map(int fd, size_t size, bool write, void **addr);
+
+/* home.c.  All with the lock.  0 or -errno with text. */
+int ipc_home_open(struct ipc *ipc);
+/* A record with a key, IPC_SLOTS: none is left; it is live from ipc_record_publish() on. */
+uint32_t ipc_record_get(struct ipc *ipc);
+void ipc_record_publish(struct ipc *ipc, uint32_t slot);
+void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name);
+/* From here on it is not live; any thread, no lock.  False: it was not. */
+bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation);
+/* What ended goes back to the free list, once it is not in use: one record, or all that frees have ended. */
+void ipc_reap_one(struct ipc *ipc, uint32_t slot);
+void ipc_reap(struct ipc *ipc);
+/* No lock; by the exporter's thread: looks at host memory whose free has passed, and ends what is gone. */
+void ipc_recheck(struct ipc *ipc);
+static inline uint64_t ipc_generation(const struct ipc *ipc, uint32_t slot)
+{
+	return __atomic_load_n(&ipc->home->slot[slot], __ATOMIC_ACQUIRE);
+}
+/* After a change of the value, or of what a waiter must see. */
+void ipc_line_changed(struct ipc_line *line);
+
+/* serve.c: 0 or -errno with text; returns when the thread holds home->alive. */
+int ipc_serve(struct ipc *ipc);
+
+/*
+ * ask.c: sends the request to the process that `name` names, and awaits the answer.  *conn >= 0:
+ * a connection that is there; else it is made, and is the caller's, also after an error that
+ * came later.  fds: the caller's, -1 where none came.  open: the number of a signal's open there.
+ */
+int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS], int *conn);
+/* Closes what came with an answer: after unlocking. */
+void ipc_close_fds(const struct ipc_name *name, int fds[IPC_FDS]);
+
+/* link.c.  lock: one that can open one more, of a peer that may be NULL; busy until ipc_link_keep() or _drop().  NULL: -ENOMEM, with text. */
+struct ipc_link *ipc_link_get(struct ipc_peer *peer, uint32_t uid, unsigned int *number);
+/* lock: the answer was read.  The link is the peer's. */
+void ipc_link_keep(struct ipc_peer *peer, struct ipc_link *link);
+/*
+ * lock, which it gives up meanwhile: one open less on it; the last ends the connection.  failed: an
+ * answer may come yet, so nothing is asked on it any more.
+ */
+void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_peer *peer, unsigned int number, bool failed);
+
+/* provider.c: what memory is at ptr: provider, base, length, id, pci.  0 or -errno with text. */
+int ipc_identify(const void *ptr, struct ipc_offer *offer);
+/* Makes the rest of the offer.  0 or -errno with text. */
+int ipc_offer(const void *ptr, struct ipc_offer *offer);
+const struct ipc_provider *ipc_provider(uint32_t id);
+bool ipc_same_memory(const struct ipc_offer *a, const struct ipc_offer *b);
+/* host.c, cuda.c, hsa.c: -ENOENT: not its memory, no text. */
+int ipc_identify_host(const void *ptr, struct ipc_offer *offer);	/* -errno with text */
+int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer);
+int ipc_identify_hsa(const void *ptr, struct ipc_offer *offer);
+int ipc_offer_host(const void *ptr, struct ipc_offer *offer);
+int ipc_offer_cuda(struct ipc_offer *offer);
+int ipc_offer_hsa(struct ipc_offer *offer);
+/* cuda_copy.c: copies of the current context, on a stream.  0 or -errno with text. */
+int ipc_cuda_stream(void **stream);
+void ipc_cuda_stream_lost(void *stream);
+int ipc_cuda_copy(void *stream, void *to, const void *from, uint64_t length);
+int ipc_cuda_wait(void *stream);
+/* Calls fn when that is done, also if it failed: with CUDA's error. */
+int ipc_cuda_then(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg);
+/* Host memory for signals. */
+int ipc_cuda_register(void *addr, size_t length);
+void ipc_cuda_unregister(void *addr);
+int ipc_cuda_stream_wait(void *stream, void *addr, uint64_t value, bool ge);
+int ipc_cuda_stream_write(void *stream, void *addr, uint64_t value);
+/* hsa.c */
+int ipc_hsa_copy(void *to, const void *from, uint64_t length);
+/* hsa_signal.c */
+int ipc_hsa_signal_make(uint64_t value, uint64_t *handle, uint8_t blob[64]);
+int ipc_hsa_signal_open(const uint8_t blob[64], uint64_t *handle);
+void ipc_hsa_signal_end(uint64_t handle);
+uint64_t ipc_hsa_signal_get(uint64_t handle);
+void ipc_hsa_signal_set(uint64_t handle, uint64_t value);
+void ipc_hsa_signal_add(uint64_t handle, uint64_t value);
+void ipc_hsa_signal_wait(uint64_t handle, int condition, uint64_t value, uint64_t ns);
+
+/* peer.c.  lock.  The caller's reference; NULL: this process has nothing open of it. */
+struct ipc_peer *ipc_peer_find(struct ipc *ipc, const struct ipc_id *process);
+/* lock.  Of the descriptor that came with a reply, or the one that is there: 0 or -errno with text. */
+int ipc_peer_get(struct ipc *ipc, const struct ipc_name *name, int home_fd, struct ipc_peer **peer);
+void ipc_peer_put(struct ipc *ipc, struct ipc_peer *peer);		/* lock, which it gives up meanwhile */
+/* 0, -EOWNERDEAD or -ESTALE: what was opened there.  No lock. */
+int ipc_peer_live(const struct ipc_peer *peer, uint32_t slot, uint64_t generation);
+int ipc_fail_live(const struct ipc_peer *peer, int error);	/* the text for that; error */
+/* Whether this process may ask for it: another process of this boot.  0 or -errno with text. */
+int ipc_name_check(struct ipc *ipc, const struct ipc_name *name);
+
+/* open.c.  lock. */
+bool ipc_imported(struct ipc *ipc, uint64_t addr);
+
+#endif

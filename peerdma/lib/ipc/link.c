@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+/*
+ * link.c - connections to an exporter that keep its signals open.
+ *
+ * One thread at a time asks on a link, and a link on which an answer did not come is asked on no
+ * more: so an answer is always that of the last question.  A link opens at most IPC_OPENS signals in its
+ * life: so what is sent on it, its closes among that, always fits the buffer of an exporter that is stopped.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ipc.h"
+
+struct ipc_link *ipc_link_get(struct ipc_peer *peer, uint32_t uid, unsigned int *number)
+{
+	struct ipc_link *link;
+
+	for (link = peer ? peer->links : NULL; link; link = link->next) {
+		if (!link->busy && link->asked < IPC_OPENS)
+			break;
+	}
+	if (!link) {
+		link = calloc(1, sizeof(*link));
+		if (!link) {
+			fail(-ENOMEM, "%s", error_words(-ENOMEM));
+			return NULL;
+		}
+		link->fd = -1;
+		link->uid = uid;
+	}
+	link->busy = true;
+	link->open++;
+	*number = link->asked++;
+	return link;
+}
+
+void ipc_link_keep(struct ipc_peer *peer, struct ipc_link *link)
+{
+	link->busy = false;
+	if (link->asked > 1)
+		return;
+	link->next = peer->links;
+	peer->links = link;
+}
+
+void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_peer *peer, unsigned int number, bool failed)
+{
+	struct ipc_request q = { .magic = IPC_MESSAGE_MAGIC, .op = IPC_OP_CLOSE_SIGNAL, .open = number };
+	struct ipc_link **at;
+
+	/* In order: if the open is answered yet, this ends it.  Fails only where the exporter has ended. */
+	if (link->fd >= 0)
+		ipc_send(link->fd, &q, sizeof(q), NULL, 0);
+	if (failed)
+		link->asked = IPC_OPENS;
+	link->busy = link->busy && !failed;
+	if (--link->open)
+		return;
+	for (at = peer ? &peer->links : NULL; at && *at && *at != link; at = &(*at)->next)
+		;
+	if (at && *at)
+		*at = link->next;
+	pthread_mutex_unlock(&ipc->lock);
+	ipc_hang_up(link->fd, link->uid);
+	free(link);
+	pthread_mutex_lock(&ipc->lock);
+}

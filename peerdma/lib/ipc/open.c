@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: MIT
+/*
+ * open.c - memory of other processes: opened once for each allocation and context, found again
+ * by its handle.
+ *
+ * A mapping is IPC_OPEN while it can be found; OPENING and CLOSING have one thread at work, outside
+ * the lock, and others wait for it.  A mapping that its exporter has ended is not found any more
+ * (live()), stays for as long as it has references, and is unmapped by the next call that notices.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ipc.h"
+
+#define CACHED_MOST	64	/* mappings without references */
+#define RANGES_MOST	64	/* of a mapping, without references */
+#define INFO_FIRST	END_OF(struct peerdma_ipc_info, reserved)
+#define COUNTERS_FIRST	END_OF(struct peerdma_ipc_counters, bytes)
+
+static bool live(const struct ipc_mapping *m)
+{
+	return !m->gone && !ipc_peer_live(m->peer, m->slot, m->generation);
+}
+
+static struct ipc_range **bucket(struct ipc *ipc, const struct ipc_name *name)
+{
+	uint64_t h;
+
+	memcpy(&h, name->process.bytes, sizeof(h));
+	h = (h ^ name->slot ^ name->generation << 20 ^ name->offset ^ name->length << 7) * 0x9e3779b97f4a7c15ULL;
+	return &ipc->buckets[h >> 32 & (IPC_BUCKETS - 1)];
+}
+
+/* ---- finding ---- */
+
+/* lock: the mapping of that allocation, and of that context if it belongs to one. */
+static struct ipc_mapping *find_mapping(struct ipc *ipc, const struct ipc_name *name, uint64_t context)
+{
+	for (struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
+		if (m->slot == name->slot && m->generation == name->generation && !m->gone &&
+		    (m->state == IPC_OPENING || !m->provider->context || m->context == context) &&
+		    !memcmp(&m->peer->process, &name->process, sizeof(name->process)))
+			return m;
+	}
+	return NULL;
+}
+
+/* lock.  context: UINT64_MAX: any. */
+static struct ipc_range *find_range(struct ipc *ipc, const struct ipc_name *name, uint64_t context)
+{
+	for (struct ipc_range *r = *bucket(ipc, name); r; r = r->hash_next) {
+		const struct ipc_mapping *m = r->mapping;
+
+		if (m->generation == name->generation && m->slot == name->slot && r->offset == name->offset &&
+		    r->memory.length == name->length && m->state == IPC_OPEN && !m->gone &&
+		    (context == UINT64_MAX || !m->provider->context || m->context == context) &&
+		    !memcmp(&m->peer->process, &name->process, sizeof(name->process)))
+			return r;
+	}
+	return NULL;
+}
+
+bool ipc_imported(struct ipc *ipc, uint64_t addr)
+{
+	for (const struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
+		if (m->state != IPC_OPENING && !m->gone && addr - (uintptr_t)m->base < m->length)
+			return true;
+	}
+	return false;
+}
+
+/* ---- ranges ---- */
+
+/* lock: one reference of a new range. */
+static struct ipc_range *range_make(struct ipc *ipc, struct ipc_mapping *m, const struct ipc_name *name)
+{
+	struct ipc_range *r = calloc(1, sizeof(*r)), **at = bucket(ipc, name);
+
+	if (!r)
+		return NULL;
+	r->memory = (struct peerdma_ipc_memory) {
+		.ptr = m->base + name->offset, .length = name->length, .slot = &m->peer->home->slot[m->slot],
+		.generation = m->generation, .exporter = &m->peer->home->alive,
+	};
+	r->ipc = ipc;
+	r->mapping = m;
+	r->offset = name->offset;
+	r->refs = 1;
+	r->next = m->ranges;
+	m->ranges = r;
+	m->range_count++;
+	m->refs++;
+	r->hash_next = *at;
+	*at = r;
+	return r;
+}
+
+/* lock */
+static void range_free(struct ipc *ipc, struct ipc_range *r)
+{
+	struct ipc_mapping *m = r->mapping;
+	const struct ipc_name name = {
+		.process = m->peer->process, .slot = m->slot, .generation = m->generation, .offset = r->offset, .length = r->memory.length,
+	};
+	struct ipc_range **at;
+
+	for (at = bucket(ipc, &name); *at != r; at = &(*at)->hash_next)
+		;
+	*at = r->hash_next;
+	for (at = &m->ranges; *at != r; at = &(*at)->next)
+		;
+	*at = r->next;
+	m->range_count--;
+	free(r);
+}
+
+/* ---- mappings ---- */
+
+/* lock */
+static void unlink_mapping(struct ipc *ipc, struct ipc_mapping *m)
+{
+	struct ipc_mapping **at;
+
+	for (at = &ipc->mappings; *at != m; at = &(*at)->next)
+		;
+	*at = m->next;
+}
+
+/* lock, which it gives up meanwhile: unmaps what has no references. */
+static int unmap(struct ipc *ipc, struct ipc_mapping *m)
+{
+	int ret = 0;
+
+	m->state = IPC_CLOSING;
+	while (m->ranges)
+		range_free(ipc, m->ranges);
+	pthread_mutex_unlock(&ipc->lock);
+	if (!m->gone)
+		ret = m->provider->close(m);
+	pthread_mutex_lock(&ipc->lock);
+	unlink_mapping(ipc, m);
+	ipc_peer_put(ipc, m->peer);
+	free(m);
+	__atomic_fetch_sub(&ipc->counters.imports, 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&ipc->settled);
+	return ret;
+}
+
+/* Whether it can be unmapped now: what belongs to a context, with that context current. */
+static bool can_unmap(const struct ipc_mapping *m, uint64_t context)
+{
+	return m->state == IPC_OPEN && !m->refs && (m->gone || !m->provider->context || m->context == context);
+}
+
+/* lock, which it gives up meanwhile: finds what has gone with another context, which will never be current again. */
+static void find_gone(struct ipc *ipc, uint64_t context)
+{
+	uint64_t sweep = ++ipc->sweeps;
+	struct ipc_mapping *m = ipc->mappings;
+
+	while (m) {
+		bool gone;
+
+		if (m->sweep >= sweep || m->state != IPC_OPEN || m->refs || m->gone || !m->provider->still || m->context == context) {
+			m = m->next;
+			continue;
+		}
+		m->sweep = sweep;
+		m->state = IPC_CLOSING;		/* no other thread ends it meanwhile */
+		pthread_mutex_unlock(&ipc->lock);
+		gone = !m->provider->still(m);
+		pthread_mutex_lock(&ipc->lock);
+		m->state = IPC_OPEN;
+		m->gone = gone;
+		pthread_cond_broadcast(&ipc->settled);
+		m = ipc->mappings;
+	}
+}
+
+/*
+ * lock, which it gives up meanwhile: unmaps what has no references and has ended, and the least
+ * recently used above `most`.  The first error.
+ */
+static int sweep(struct ipc *ipc, uint64_t context, unsigned int most)
+{
+	int ret = 0, error;
+
+	find_gone(ipc, context);
+	for (;;) {
+		struct ipc_mapping *next = NULL;
+		unsigned int cached = 0;
+
+		for (struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
+			if (!can_unmap(m, context))
+				continue;
+			if (!live(m) || ++cached > most)
+				next = m;
+		}
+		if (!next)
+			return ret;
+		error = unmap(ipc, next);
+		if (!ret)
+			ret = error;
+	}
+}
+
+/* The calling thread's CUDA context, if this process has anything of one. */
+static uint64_t context_now(void)
+{
+	uint64_t context = 0;
+
+	return ipc_cuda.context(&context) ? 0 : context;
+}
+
+/* ---- opening ---- */
+
+/* lock: a mapping that is being opened, and can be found and waited for. */
+static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name *name, struct ipc_peer *peer)
+{
+	struct ipc_mapping *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->peer = peer;
+	m->slot = name->slot;
+	m->generation = name->generation;
+	memcpy(m->key, name->key, IPC_KEY);
+	m->state = IPC_OPENING;
+	m->next = ipc->mappings;
+	ipc->mappings = m;
+	return m;
+}
+
+/* No lock.  Asks the exporter's provider in this process for what the reply names. */
+static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const struct ipc_reply *reply, int fd, uint64_t context)
+{
+	const struct ipc_provider *provider = ipc_provider(reply->provider);
+	int ret, live;
+
+	if (!provider || !reply->length)
+		return fail(-EPROTO, "the exporter's memory is of a provider that this release does not know (%u)", reply->provider);
+	if (name->offset + name->length > reply->length)
+		return fail(-EINVAL, "the handle was altered on its way: its range passes the end of the allocation, %llu bytes",
+			    (unsigned long long)reply->length);
+	m->provider = provider;
+	m->length = reply->length;
+	m->exporter_base = reply->base;
+	memcpy(m->pci, reply->pci, sizeof(m->pci) - 1);
+	m->context = context;
+	if (provider->context) {
+		ret = provider->context(&m->context);
+		if (ret)
+			return ret;
+	}
+	ret = provider->open(m, reply, fd);
+	/* It may have ended since the exporter answered, which is why a provider fails, too: it is as if it had been before. */
+	live = ipc_peer_live(m->peer, m->slot, m->generation);
+	if (!live)
+		return ret;
+	if (!ret)
+		provider->close(m);
+	return ipc_fail_live(m->peer, live);
+}
+
+/*
+ * No lock.  A provider failed: because the exporter is about to end?  Parts of a process end one after
+ * the other, and what a provider needs of it may be gone before its thread is; but that answers no more.
+ * error, with its text, or what the exporter's end gives.
+ */
+static int why_failed(const struct ipc_name *name, int error)
+{
+	int fds[IPC_FDS], conn = -1, ret;
+	struct ipc_reply reply;
+
+	ret = ipc_ask(name, IPC_OP_MEMORY, 0, &reply, fds, &conn);
+	ipc_hang_up(conn, name->uid);
+	ipc_close_fds(name, fds);
+	return ret ? ret : error;
+}
+
+/*
+ * lock: what this process had at the same addresses in another context went with that context. In the
+ * same one a provider may give the same addresses twice, and counts.
+ */
+static void replaced(struct ipc *ipc, const struct ipc_mapping *m)
+{
+	for (struct ipc_mapping *o = ipc->mappings; o; o = o->next) {
+		if (o != m && o->state == IPC_OPEN && o->provider->context && o->context != m->context &&
+		    o->base < m->base + m->length && m->base < o->base + o->length)
+			o->gone = true;
+	}
+}
+
+/* lock, which it gives up meanwhile: opens what is not there. */
+static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t context, struct ipc_range **range)
+{
+	int fds[IPC_FDS], conn = -1, ret;
+	struct ipc_mapping *m = NULL;
+	struct ipc_peer *peer;
+	struct ipc_reply reply;
+
+	pthread_mutex_unlock(&ipc->lock);
+	ret = ipc_ask(name, IPC_OP_MEMORY, 0, &reply, fds, &conn);
+	ipc_hang_up(conn, name->uid);
+	pthread_mutex_lock(&ipc->lock);
+	if (ret)
+		return ret;
+	/* Another thread may have been as far; then there is something to find, or to wait for. */
+	if (find_mapping(ipc, name, context)) {
+		ret = -EAGAIN;
+		goto out;
+	}
+	ret = ipc_peer_get(ipc, name, fds[0], &peer);
+	if (ret)
+		goto out;
+	m = mapping_begin(ipc, name, peer);
+	if (!m) {
+		ipc_peer_put(ipc, peer);
+		ret = fail(-ENOMEM, "%s", error_words(-ENOMEM));
+		goto out;
+	}
+	pthread_mutex_unlock(&ipc->lock);
+	ret = map_reply(m, name, &reply, fds[1], context);
+	if (ret == -EIO)
+		ret = why_failed(name, ret);
+	pthread_mutex_lock(&ipc->lock);
+	if (!ret) {
+		m->state = IPC_OPEN;
+		replaced(ipc, m);
+		__atomic_fetch_add(&ipc->counters.imports, 1, __ATOMIC_RELAXED);
+		*range = range_make(ipc, m, name);
+		if (!*range) {
+			unmap(ipc, m);
+			ret = fail(-ENOMEM, "%s", error_words(-ENOMEM));
+		}
+	} else {
+		unlink_mapping(ipc, m);
+		ipc_peer_put(ipc, m->peer);
+		free(m);
+	}
+	pthread_cond_broadcast(&ipc->settled);
+out:
+	pthread_mutex_unlock(&ipc->lock);
+	ipc_close_fds(name, fds);
+	pthread_mutex_lock(&ipc->lock);
+	return ret;
+}
+
+/* lock.  -EAGAIN: something changed, look again. */
+static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t context, struct ipc_range **range, bool *hit)
+{
+	struct ipc_mapping *m;
+	int ret;
+
+	*hit = false;
+	*range = find_range(ipc, name, context);
+	m = *range ? (*range)->mapping : find_mapping(ipc, name, context);
+	if (!m) {
+		pthread_mutex_unlock(&ipc->lock);
+		ret = ipc_name_check(ipc, name);
+		pthread_mutex_lock(&ipc->lock);
+		if (ret)
+			return ret;
+		sweep(ipc, context, CACHED_MOST);
+		return open_new(ipc, name, context, range);
+	}
+	if (m->state != IPC_OPEN) {
+		cancel_safe_wait(&ipc->settled, &ipc->lock);
+		return -EAGAIN;
+	}
+	if (memcmp(&m->peer->boot, &name->boot, sizeof(name->boot)))
+		return fail(-EREMOTE, "the handle was made on another machine, or before this one was last booted");
+	if (m->peer->uid != name->uid)
+		return fail(-EACCES, "the exporter is user %u's, and the handle says user %u", m->peer->uid, name->uid);
+	ret = ipc_key_equal(m->key, name->key) ? ipc_peer_live(m->peer, m->slot, m->generation) : -EKEYREJECTED;
+	if (ret == -EKEYREJECTED)
+		return fail(ret, "the key in the handle is not that of this memory; get the handle from the exporter");
+	if (ret)
+		return ipc_fail_live(m->peer, ret);
+	if (name->offset + name->length > m->length)
+		return fail(-EINVAL, "the handle was altered on its way: its range passes the end of the allocation, %llu bytes",
+			    (unsigned long long)m->length);
+	*hit = true;
+	if (*range) {
+		(*range)->refs++;
+		m->refs++;
+	} else {
+		*range = range_make(ipc, m, name);
+	}
+	return *range ? 0 : fail(-ENOMEM, "%s", error_words(-ENOMEM));
+}
+
+/* lock: gives one reference back. */
+static void range_put(struct ipc *ipc, struct ipc_range *r)
+{
+	struct ipc_mapping *m = r->mapping;
+
+	m->refs--;
+	if (--r->refs)
+		return;
+	if (m->range_count > RANGES_MOST)
+		range_free(ipc, r);
+	if (m->refs)
+		return;
+	/* The last used first. */
+	unlink_mapping(ipc, m);
+	m->next = ipc->mappings;
+	ipc->mappings = m;
+}
+
+static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_range **range)
+{
+	uint64_t context = 0;
+	bool hit, known = false;
+	int ret;
+
+	for (;;) {
+		const struct ipc_range *any;
+
+		pthread_mutex_lock(&ipc->lock);
+		/* Host memory, most often: without a question to CUDA. */
+		any = known ? NULL : find_range(ipc, name, UINT64_MAX);
+		if (!known && (!any || any->mapping->provider->context)) {
+			pthread_mutex_unlock(&ipc->lock);
+			context = context_now();
+			known = true;
+			continue;
+		}
+		ret = open_locked(ipc, name, context, range, &hit);
+		pthread_mutex_unlock(&ipc->lock);
+		if (ret == -EAGAIN)
+			continue;
+		if (ret || !hit || !(*range)->mapping->provider->still || (*range)->mapping->provider->still((*range)->mapping))
+			break;
+		/* Its context was destroyed, and with it the mapping. */
+		pthread_mutex_lock(&ipc->lock);
+		(*range)->mapping->gone = true;
+		range_put(ipc, *range);
+		pthread_mutex_unlock(&ipc->lock);
+	}
+	if (!ret)
+		ipc_count(ipc, opens);
+	if (!ret && hit)
+		ipc_count(ipc, hits);
+	return ret;
+}
+
+EXPORT int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags, struct peerdma_ipc_memory **memory)
+{
+	struct ipc_range *range = NULL;
+	struct ipc_name name;
+	struct ipc *ipc;
+	int ret, was;
+
+	if (flags || !memory)
+		return fail(-EINVAL, "peerdma_ipc_open: %s", memory ? "unknown flags; pass 0" : "memory is NULL");
+	was = cancel_off();
+	ret = ipc_handle_parse(handle, size, IPC_MEMORY, &name);
+	ipc = ret ? NULL : ipc_get();
+	if (!ret)
+		ret = ipc ? open_memory(ipc, &name, &range) : -ENOMEM;
+	cancel_back(was);
+	if (ret)
+		return fail(ret, "peerdma_ipc_open: %s", peerdma_last_error());
+	*memory = &range->memory;
+	return 0;
+}
+
+EXPORT int peerdma_ipc_close(struct peerdma_ipc_memory *memory)
+{
+	struct ipc_range *r = (struct ipc_range *)memory;
+	uint64_t context = 0;
+	struct ipc *ipc;
+	int ret, was;
+
+	if (!memory || !ipc_mine(r->ipc))
+		return 0;
+	was = cancel_off();
+	ipc = r->ipc;
+	if (r->mapping->provider->context)
+		context = context_now();
+	pthread_mutex_lock(&ipc->lock);
+	range_put(ipc, r);
+	ret = sweep(ipc, context, CACHED_MOST);
+	pthread_mutex_unlock(&ipc->lock);
+	cancel_back(was);
+	return ret ? fail(ret, "peerdma_ipc_close: %s", peerdma_last_error()) : 0;
+}
+
+EXPORT int peerdma_ipc_trim(void)
+{
+	struct ipc *ipc = ipc_there();
+	uint64_t context;
+	int ret, was;
+
+	if (!ipc)
+		return 0;
+	was = cancel_off();
+	context = context_now();
+	pthread_mutex_lock(&ipc->lock);
+	ret = sweep(ipc, context, 0);
+	pthread_mutex_unlock(&ipc->lock);
+	cancel_back(was);
+	return ret ? fail(ret, "peerdma_ipc_trim: %s", peerdma_last_error()) : 0;
+}
+
+/* ---- questions ---- */
+
+EXPORT int peerdma_ipc_query(const void *ptr, struct peerdma_ipc_info *info)
+{
+	struct peerdma_ipc_info i = { .size = info->size };
+	int ret = check_size("peerdma_ipc_query", info->size, INFO_FIRST), was;
+	struct ipc *ipc = ipc_there();
+	uint64_t p = (uintptr_t)ptr;
+	bool found = false;
+
+	if (ret)
+		return ret;
+	if (ipc) {
+		was = cancel_off();
+		pthread_mutex_lock(&ipc->lock);
+		for (const struct ipc_mapping *m = ipc->mappings; m && !found; m = m->next) {
+			if (m->state == IPC_OPENING || m->gone || p - (uintptr_t)m->base >= m->length)
+				continue;
+			found = true;
+			i.live = live(m);
+			i.pid = (int32_t)m->peer->pid;
+			i.uid = m->peer->uid;
+			i.base = (uintptr_t)m->base;
+			i.length = m->length;
+			i.offset = p - i.base;
+			i.exporter_ptr = m->exporter_base + i.offset;
+			i.references = m->refs;
+			strncpy(i.provider, m->provider->name, sizeof(i.provider) - 1);
+			memcpy(i.pci, m->pci, sizeof(i.pci));
+		}
+		pthread_mutex_unlock(&ipc->lock);
+		cancel_back(was);
+	}
+	if (!found)
+		return fail(-ENOENT, "peerdma_ipc_query: %p is not in memory that this process has opened by peerdma_ipc_open()", ptr);
+	put_out(info, &i, sizeof(i));
+	return 0;
+}
+
+EXPORT int peerdma_ipc_counters(struct peerdma_ipc_counters *counters)
+{
+	struct peerdma_ipc_counters c = { 0 };
+	int ret = check_size("peerdma_ipc_counters", counters->size, COUNTERS_FIRST), was;
+	struct ipc *ipc = ipc_there();
+
+	if (ret)
+		return ret;
+	if (ipc) {
+		was = cancel_off();
+		pthread_mutex_lock(&ipc->lock);
+		for (size_t i = offsetof(struct peerdma_ipc_counters, opens); i < sizeof(c); i += sizeof(uint64_t)) {
+			uint64_t n = __atomic_load_n((uint64_t *)(void *)((char *)&ipc->counters + i), __ATOMIC_RELAXED);
+
+			memcpy((char *)&c + i, &n, sizeof(n));
+		}
+		c.imports = __atomic_load_n(&ipc->counters.imports, __ATOMIC_RELAXED);
+		for (uint32_t slot = 0; slot < ipc->high; slot++)
+			c.exports += ipc_generation(ipc, slot) & 1;
+		pthread_mutex_unlock(&ipc->lock);
+		cancel_back(was);
+	}
+	c.size = counters->size;
+	put_out(counters, &c, sizeof(c));
+	return 0;
+}

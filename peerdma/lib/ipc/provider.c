@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+/* provider.c - whose memory it is.  A GPU's runtime is asked first: to the kernel its memory may look like a file's. */
+#include "ipc.h"
+
+int ipc_identify(const void *ptr, struct ipc_offer *offer)
+{
+	int ret = ipc_identify_cuda(ptr, offer);
+
+	if (ret == -ENOENT)
+		ret = ipc_identify_hsa(ptr, offer);
+	return ret == -ENOENT ? ipc_identify_host(ptr, offer) : ret;
+}
+
+bool ipc_same_memory(const struct ipc_offer *a, const struct ipc_offer *b)
+{
+	return a->provider == b->provider && a->base == b->base && a->length == b->length && a->id == b->id && a->device == b->device &&
+	       a->fd_offset == b->fd_offset;
+}
+
+int ipc_offer(const void *ptr, struct ipc_offer *offer)
+{
+	offer->fd = -1;
+	switch (offer->provider) {
+	case IPC_HOST:
+		return ipc_offer_host(ptr, offer);
+	case IPC_CUDA:
+	case IPC_CUDA_VMM:
+		return ipc_offer_cuda(offer);
+	case IPC_HSA:
+		return ipc_offer_hsa(offer);
+	}
+	return fail(-EINVAL, "no such provider");
+}
+
+const struct ipc_provider *ipc_provider(uint32_t id)
+{
+	static const struct ipc_provider *const all[] = { &ipc_host, &ipc_cuda, &ipc_cuda_vmm, &ipc_hsa };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (all[i]->id == id)
+			return all[i];
+	}
+	return NULL;
+}

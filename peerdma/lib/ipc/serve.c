@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: MIT
+/*
+ * serve.c - the exporter's thread: it holds home->alive for as long as the process lives, and
+ * answers importers, which connect to an abstract address with the process's random number.
+ *
+ * It calls no function of a provider: what an answer needs was made when the memory was
+ * exported.  It waits for no importer: what cannot be sent at once is not sent.
+ *
+ * An importer with signals open keeps its connection.  The kernel closes it when that process
+ * ends, and waiters of the signals are woken.
+ */
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ipc.h"
+
+#define PATIENCE_MS	10000	/* for a connection that has nothing open */
+#define CONNECTIONS	4096
+#define STRANGERS	256	/* of these, connections of other users */
+#define OF_ONE_STRANGER	64	/* of these, of one of them */
+#define APART		STRANGERS	/* threads that close what strangers sent; more strangers are not heard until one is through */
+#define NOT_OPEN	UINT32_MAX
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS	83	/* of Linux 6.16 */
+#endif
+
+struct connection {
+	int fd;
+	uint32_t uid;
+	int64_t since;		/* it was made, was answered, or closed something */
+	unsigned int count;	/* signals it has open */
+	uint32_t opens[IPC_OPENS];	/* their slots, by the number of the open; NOT_OPEN */
+};
+
+/*
+ * The kernel's list of one robust futex; the word itself is in the pages that importers see.  In
+ * a shared mapping: when memory is short the kernel takes private pages from a process that it
+ * has killed, before that process has ended.
+ */
+struct robust {
+	struct robust_list_head head;
+	struct robust_list entry;
+};
+
+struct server {
+	struct ipc *ipc;
+	int epoll;
+	struct connection *connections[CONNECTIONS];
+	unsigned int count, strangers;
+	bool no_rights;		/* the kernel keeps descriptors from importers off its sockets */
+	struct robust *robust;
+	bool started;
+	int error;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- answers ---- */
+
+/* lock: 0 or what is wrong.  Another user learns no more than that it may not. */
+static int may_open(struct ipc *ipc, const struct ipc_request *q, uint32_t uid)
+{
+	bool same = uid == ipc->uid;
+	const struct ipc_record *r = q->slot < ipc->high ? &ipc->records[q->slot] : NULL;
+	bool live = r && r->used && (q->generation & 1) && ipc_generation(ipc, q->slot) == q->generation;
+	bool key = r && ipc_key_equal(r->key, q->key) && r->what == (enum ipc_what)q->op;
+
+	if (!same)
+		return live && key && r->flags & PEERDMA_IPC_ANY_USER ? 0 : -EACCES;
+	if (live)
+		return key ? 0 : -EKEYREJECTED;
+	/* What was never there was not freed: such a number was made up. */
+	return r && (q->generation & 1) && q->generation < ipc_generation(ipc, q->slot) ? -ESTALE : -EKEYREJECTED;
+}
+
+/* lock */
+static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_request *q, struct ipc_reply *reply,
+			int fds[IPC_FDS])
+{
+	struct ipc_record *r;
+
+	reply->error = may_open(ipc, q, c->uid);
+	if (reply->error)
+		return;
+	r = &ipc->records[q->slot];
+	if (r->what == IPC_SIGNAL) {
+		c->opens[q->open] = q->slot;
+		c->count++;
+		r->openers++;
+	}
+	reply->provider = r->offer.provider;
+	reply->line = r->line_number;
+	reply->base = r->offer.base;
+	reply->length = r->offer.length;
+	reply->fd_offset = r->offer.fd_offset;
+	memcpy(reply->blob, r->offer.blob, sizeof(reply->blob));
+	memcpy(reply->pci, r->offer.pci, sizeof(reply->pci));
+	fds[0] = ipc->home_fd;
+	fds[1] = r->what == IPC_SIGNAL && r->line && r->line_number < IPC_LINES ? ipc->arena_fd : r->offer.fd;
+	reply->fds = fds[1] >= 0 ? 3 : 1;
+}
+
+/* lock */
+static void one_less(struct ipc *ipc, uint32_t slot)
+{
+	ipc->records[slot].openers--;
+	ipc_reap_one(ipc, slot);
+}
+
+/* lock */
+static void close_signal(struct ipc *ipc, struct connection *c, const struct ipc_request *q)
+{
+	uint32_t slot = c->opens[q->open];
+
+	if (slot == NOT_OPEN)
+		return;
+	c->opens[q->open] = NOT_OPEN;
+	c->count--;
+	one_less(ipc, slot);
+}
+
+/* False: the connection ends. */
+static bool answer(struct server *s, struct connection *c)
+{
+	struct ipc_reply reply = { .magic = IPC_MESSAGE_MAGIC };
+	struct ipc *ipc = s->ipc;
+	struct ipc_request q;
+	int fds[IPC_FDS] = { -1, -1 };
+	bool more;
+	int n = ipc_receive(c->fd, &q, sizeof(q), NULL, 0, &more);
+
+	/* Reset: an importer that did not read the last answer has ended; what it sent before is there still. */
+	if (n == -EAGAIN || n == -ECONNRESET)
+		return true;
+	if (n <= 0 || more || q.magic != IPC_MESSAGE_MAGIC || q.open >= IPC_OPENS)
+		return false;
+	if (q.op == IPC_OP_SIGNAL && c->opens[q.open] != NOT_OPEN)
+		return false;
+	pthread_mutex_lock(&ipc->lock);
+	if (q.op == IPC_OP_CLOSE_SIGNAL) {
+		close_signal(ipc, c, &q);
+		pthread_mutex_unlock(&ipc->lock);
+		/* The importer may be about to open another. */
+		c->since = now_ms();
+		return true;
+	}
+	answer_open(ipc, c, &q, &reply, fds);
+	if (reply.error)
+		ipc_count(ipc, refused);
+	else
+		ipc_count(ipc, served);
+	/* With the lock: no thread closes the descriptors meanwhile. */
+	n = ipc_send(c->fd, &reply, sizeof(reply), fds, reply.fds == 3 ? 2 : reply.fds);
+	pthread_mutex_unlock(&ipc->lock);
+	if (!reply.error)
+		c->since = now_ms();
+	return !n;
+}
+
+/* ---- connections ---- */
+
+static bool has_room(const struct server *s, uint32_t uid)
+{
+	unsigned int same = 0;
+
+	if (s->count == CONNECTIONS || uid == s->ipc->uid)
+		return s->count < CONNECTIONS;
+	for (unsigned int i = 0; i < s->count; i++)
+		same += s->connections[i]->uid == uid;
+	return s->strangers < STRANGERS && same < OF_ONE_STRANGER && ipc_closing_apart() < APART;
+}
+
+static int accepted(struct server *s, int fd, uint32_t uid)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct connection *c;
+
+	if (!has_room(s, uid))
+		return -EBUSY;
+	c = malloc(sizeof(*c));
+	event.data.ptr = c;
+	if (!c || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event)) {
+		free(c);
+		return -ENOMEM;
+	}
+	*c = (struct connection) { .fd = fd, .uid = uid, .since = now_ms() };
+	for (unsigned int i = 0; i < IPC_OPENS; i++)
+		c->opens[i] = NOT_OPEN;
+	s->connections[s->count++] = c;
+	s->strangers += uid != s->ipc->uid;
+	return 0;
+}
+
+static void end_socket(const struct server *s, int fd, uint32_t uid)
+{
+	if (s->no_rights)
+		ipc_close_fd(fd);
+	else
+		ipc_hang_up(fd, uid);
+}
+
+static void hear(struct server *s)
+{
+	struct ipc_reply reply = { .magic = IPC_MESSAGE_MAGIC };
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t size = sizeof(cred);
+	int fd = ipc_accept(s->ipc->listener);
+
+	if (fd == -EAGAIN || fd == -ECONNABORTED)
+		return;
+	if (fd < 0) {
+		/* Out of descriptors, most often: the importer waits, and others' turn may free one. */
+		poll(NULL, 0, 10);
+		return;
+	}
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size))
+		reply.error = accepted(s, fd, cred.uid);
+	else
+		reply.error = -ENOMEM;
+	if (!reply.error)
+		return;
+	/* Else it would look as if this process had ended. */
+	ipc_send(fd, &reply, sizeof(reply), NULL, 0);
+	end_socket(s, fd, cred.uid);
+}
+
+/* Its process ended, or has nothing open any more. */
+static void hang_up(struct server *s, struct connection *c)
+{
+	struct ipc *ipc = s->ipc;
+	unsigned int i;
+
+	pthread_mutex_lock(&ipc->lock);
+	for (i = 0; i < IPC_OPENS; i++) {
+		struct ipc_record *r;
+
+		if (c->opens[i] == NOT_OPEN)
+			continue;
+		r = &ipc->records[c->opens[i]];
+		__atomic_fetch_add(&r->deaths, 1, __ATOMIC_RELEASE);
+		if (r->line)
+			ipc_line_changed(r->line);
+		one_less(ipc, c->opens[i]);
+	}
+	pthread_mutex_unlock(&ipc->lock);
+	s->strangers -= c->uid != ipc->uid;
+	/* A child that was forked by clone() may have it, too: then closing it does not end it here. */
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+	end_socket(s, c->fd, c->uid);
+	for (i = 0; s->connections[i] != c; i++)
+		;
+	s->connections[i] = s->connections[--s->count];
+	free(c);
+}
+
+/* Hangs up on those with nothing open for long.  Milliseconds until the next one's time; -1: none. */
+static int patience(struct server *s)
+{
+	int64_t now = now_ms(), least = -1;
+
+	for (unsigned int i = s->count; i--;) {
+		struct connection *c = s->connections[i];
+		int64_t left = c->since + PATIENCE_MS - now;
+
+		if (c->count)
+			continue;
+		if (left <= 0)
+			hang_up(s, c);	/* the last takes its place */
+		else if (least < 0 || left < least)
+			least = left;
+	}
+	return (int)least;
+}
+
+static void woken(struct ipc *ipc)
+{
+	uint64_t count;
+
+	if (read(ipc->wake, &count, sizeof(count)) < 0)
+		return;
+	ipc_recheck(ipc);
+	pthread_mutex_lock(&ipc->lock);
+	ipc_reap(ipc);
+	pthread_mutex_unlock(&ipc->lock);
+}
+
+/* Returns if the program has closed the library's descriptors. */
+static void serve(struct server *s)
+{
+	struct epoll_event events[64];
+
+	for (;;) {
+		int n = epoll_wait(s->epoll, events, 64, patience(s));
+
+		if (n < 0 && errno != EINTR)
+			return;
+		for (int i = 0; i < n; i++) {
+			if (events[i].data.ptr == &s->ipc->wake)
+				woken(s->ipc);
+			else if (events[i].data.ptr == &s->ipc->listener)
+				hear(s);
+			else if (!answer(s, events[i].data.ptr))
+				hang_up(s, events[i].data.ptr);
+		}
+	}
+}
+
+/* ---- the thread ---- */
+
+/* From here on the kernel marks the word when this thread ends. */
+static int hold_alive(struct server *s)
+{
+	struct ipc_home *home = s->ipc->home;
+	struct robust *r = s->robust;
+
+	r->head.list.next = &r->entry;
+	r->entry.next = &r->head.list;
+	r->head.futex_offset = (long)((intptr_t)&home->alive - (intptr_t)&r->entry);
+	r->head.list_op_pending = NULL;
+	__atomic_store_n(&home->alive, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS, __ATOMIC_SEQ_CST);
+	return syscall(SYS_set_robust_list, &r->head, sizeof(r->head)) ? -errno : 0;
+}
+
+static void *thread(void *arg)
+{
+	struct server *s = arg;
+	struct ipc *ipc = s->ipc;
+	int error;
+
+	prctl(PR_SET_NAME, "peerdma-ipc");
+	/* Nobody else has this word; the list of the C library's own robust mutexes is empty here, and stays so. */
+	error = hold_alive(s);
+	pthread_mutex_lock(&ipc->lock);
+	s->error = error;
+	s->started = true;
+	pthread_cond_broadcast(&ipc->settled);
+	pthread_mutex_unlock(&ipc->lock);
+	if (error)
+		return NULL;
+	serve(s);
+	/* What is exported stays so, for those that have it open. */
+	for (;;)
+		pause();
+}
+
+static bool attend(const struct server *s, int *fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = fd };
+
+	return !epoll_ctl(s->epoll, EPOLL_CTL_ADD, *fd, &event);
+}
+
+static int listen_at(struct server *s, struct ipc *ipc)
+{
+	struct sockaddr_un address;
+	socklen_t length = ipc_address(&ipc->self, &address);
+	int fd = ipc_socket(), no = 0, ret;
+
+	if (fd < 0)
+		return fail(fd, "a socket for importers: %s", error_words(fd));
+	/* Before there can be a connection: they inherit it. */
+	s->no_rights = !setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+	ipc->listener = fd;
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll >= 0 && !bind(fd, (struct sockaddr *)&address, length) && !listen(fd, 128) && attend(s, &ipc->listener) &&
+	    attend(s, &ipc->wake))
+		return 0;
+	ret = -errno;
+	return fail(ret, "a socket for importers: %s", error_words(ret));
+}
+
+static void server_free(struct server *s)
+{
+	if (s && s->robust != MAP_FAILED)
+		munmap(s->robust, sizeof(*s->robust));
+	if (s && s->epoll >= 0)
+		close(s->epoll);
+	free(s);
+}
+
+static struct server *server_make(struct ipc *ipc)
+{
+	struct server *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->ipc = ipc;
+	s->epoll = -1;
+	s->robust = mmap(NULL, sizeof(*s->robust), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s->robust != MAP_FAILED)
+		return s;
+	server_free(s);
+	return NULL;
+}
+
+int ipc_serve(struct ipc *ipc)
+{
+	struct server *s = server_make(ipc);
+	int ret = s ? listen_at(s, ipc) : fail(-ENOMEM, "%s", error_words(-ENOMEM));
+	sigset_t all, was;
+	pthread_attr_t attr;
+	pthread_t id;
+
+	if (ret)
+		goto fail;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	ret = -pthread_create(&id, &attr, thread, s);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	pthread_attr_destroy(&attr);
+	if (ret) {
+		fail(ret, "a thread that answers importers: %s; raise 'ulimit -u'", strerror(-ret));
+		goto fail;
+	}
+	while (!s->started)
+		cancel_safe_wait(&ipc->settled, &ipc->lock);
+	ret = s->error;
+	if (!ret)
+		return 0;
+	/* The thread has ended, or is about to, and looks at nothing any more. */
+	fail(ret, "set_robust_list: %s; importers could not be notified of this process's end", strerror(-ret));
+fail:
+	server_free(s);
+	return ret;
+}

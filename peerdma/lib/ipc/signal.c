@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: MIT
+/*
+ * signal.c - values that processes wait for.
+ *
+ * A setter counts the change, then looks at the sleepers' flag.  A waiter sets that flag, then looks
+ * at the count, and sleeps only while it stays the same.  So at least one sees the other.
+ *
+ * A creator learns that an importer ended from the connection that its thread has (serve.c); an
+ * importer from the creator's `alive` word, which it waits for together with the value.  The
+ * kernel wakes one that waits for that word; that one wakes the others.
+ */
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../base/memory.h"
+#include "signal.h"
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+#define SPIN_NS		20000ULL
+#define POLL_NS		50000ULL	/* where a GPU writes */
+#define SLICE_NS	1000000000ULL	/* a wake that got lost with a killed process costs no more */
+#define OLD_SLICE_NS	20000000ULL	/* kernels before 5.16 cannot wait for two words */
+#define HSA_SLICE_NS	20000000ULL
+
+struct waitv {			/* struct futex_waitv of newer headers */
+	uint64_t value, addr;
+	uint32_t flags, reserved;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* ---- making ---- */
+
+/* lock: a line in the arena; IPC_LINES: all are taken. */
+static uint32_t line_take(struct ipc *ipc)
+{
+	for (uint32_t i = 0; i < IPC_LINES / 64; i++) {
+		uint64_t free = ~ipc->lines_taken[i];
+
+		if (free) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(free);
+
+			ipc->lines_taken[i] |= 1ULL << bit;
+			return i * 64 + bit;
+		}
+	}
+	return IPC_LINES;
+}
+
+/* lock: the value's place. */
+static int place(struct ipc *ipc, struct ipc_record *r, bool own_page)
+{
+	void *p;
+	int ret;
+
+	if (own_page) {
+		ret = ipc_file_make("peerdma-ipc-signal", memory_rounded(sizeof(*r->line)), false, &r->offer.fd, &p);
+		r->line_number = IPC_LINES;
+		r->line = ret ? NULL : p;
+		return ret;
+	}
+	if (!ipc->arena) {
+		ret = ipc_file_make("peerdma-ipc-signals", IPC_LINES * sizeof(*ipc->arena), false, &ipc->arena_fd, &p);
+		if (ret)
+			return ret;
+		ipc->arena = p;
+	}
+	r->line_number = line_take(ipc);
+	if (r->line_number == IPC_LINES)
+		return fail(-ENOSPC, "this process has %d signals, and no more can be had; close some", IPC_LINES);
+	r->line = &ipc->arena[r->line_number];
+	memset(r->line, 0, sizeof(*r->line));
+	return 0;
+}
+
+static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal *s)
+{
+	struct ipc *ipc = s->ipc;
+	struct ipc_record *r;
+	uint8_t blob[64] = { 0 };
+	int ret = flags & PEERDMA_IPC_HSA ? ipc_hsa_signal_make(value, &s->hsa, blob) : 0;
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&ipc->lock);
+	ret = ipc_home_open(ipc);
+	s->slot = ret ? IPC_SLOTS : ipc_record_get(ipc);
+	if (!ret && s->slot == IPC_SLOTS)
+		ret = fail(-ENOSPC, "this process has %d exports and signals, and no more can be had; end some", IPC_SLOTS);
+	if (ret)
+		goto out;
+	r = &ipc->records[s->slot];
+	r->what = IPC_SIGNAL;
+	r->flags = flags;
+	r->line_number = IPC_LINES;
+	if (flags & PEERDMA_IPC_HSA) {
+		r->offer.provider = IPC_HSA;
+		memcpy(r->offer.blob, blob, sizeof(blob));
+	} else {
+		r->offer.provider = IPC_HOST;
+		ret = place(ipc, r, flags & PEERDMA_IPC_ANY_USER);
+	}
+	if (ret) {
+		/* Never live: as what has ended. */
+		ipc_reap_one(ipc, s->slot);
+		goto out;
+	}
+	s->line = r->line;
+	s->own_page = r->line && r->line_number == IPC_LINES;
+	if (s->line)
+		__atomic_store_n(&s->line->value, value, __ATOMIC_RELAXED);
+	ipc_record_publish(ipc, s->slot);
+	s->generation = ipc_generation(ipc, s->slot);
+	memcpy(s->key, r->key, IPC_KEY);
+out:
+	pthread_mutex_unlock(&ipc->lock);
+	if (ret && s->hsa)
+		ipc_hsa_signal_end(s->hsa);
+	return ret;
+}
+
+static struct peerdma_ipc_signal *signal_alloc(void)
+{
+	struct ipc *ipc = ipc_get();
+	struct peerdma_ipc_signal *s = ipc ? calloc(1, sizeof(*s)) : NULL;
+
+	if (s)
+		s->ipc = ipc;
+	else
+		fail(-ENOMEM, "%s", error_words(-ENOMEM));
+	return s;
+}
+
+EXPORT int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal **signal)
+{
+	struct peerdma_ipc_signal *s;
+	int was, ret;
+
+	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_HSA) || !signal)
+		return fail(-EINVAL, "peerdma_ipc_signal_create: %s", signal ? "unknown flags; set those of peerdma_ipc.h only" :
+			    "signal is NULL");
+	was = cancel_off();
+	s = signal_alloc();
+	ret = s ? create(value, flags, s) : -ENOMEM;
+	if (ret)
+		free(s);
+	else
+		*signal = s;
+	cancel_back(was);
+	return ret ? fail(ret, "peerdma_ipc_signal_create: %s", peerdma_last_error()) : 0;
+}
+
+EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct peerdma_ipc_handle *handle)
+{
+	struct ipc_name name;
+	struct ipc_id boot;
+	int ret, was;
+
+	if (!ipc_mine(signal->ipc))
+		return ipc_not_mine("peerdma_ipc_signal_export");
+	if (signal->peer)
+		return fail(-EINVAL, "peerdma_ipc_signal_export: another process's signal, which this one opened; pass on the handle "
+			    "that it was opened by");
+	was = cancel_off();
+	ret = ipc_boot(signal->ipc, &boot);
+	if (!ret) {
+		pthread_mutex_lock(&signal->ipc->lock);
+		ipc_record_name(signal->ipc, signal->slot, &name);
+		pthread_mutex_unlock(&signal->ipc->lock);
+		name.boot = boot;
+		ipc_handle_make(&name, handle);
+	}
+	cancel_back(was);
+	return ret ? fail(ret, "peerdma_ipc_signal_export: %s", peerdma_last_error()) : 0;
+}
+
+/* ---- opening ---- */
+
+/* lock */
+static int take_place(struct peerdma_ipc_signal *s, const struct ipc_reply *reply, int fd)
+{
+	struct ipc_peer *peer = s->peer;
+	void *p;
+	int ret;
+
+	if (reply->line < IPC_LINES) {
+		if (!peer->arena) {
+			ret = ipc_file_map(fd, IPC_LINES * sizeof(*peer->arena), true, &p);
+			if (ret)
+				return ret;
+			peer->arena = p;
+		}
+		s->line = &peer->arena[reply->line];
+		return 0;
+	}
+	ret = ipc_file_map(fd, memory_rounded(sizeof(*s->line)), true, &p);
+	if (!ret)
+		s->line = p;
+	s->own_page = !ret;
+	return ret;
+}
+
+/*
+ * lock, which it gives up meanwhile: asks on a link of this process's, or a new one.  The exporter may
+ * have hung up on one that had nothing open for a while: then on another.
+ */
+static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct ipc_reply *reply, int fds[IPC_FDS])
+{
+	struct ipc *ipc = s->ipc;
+	bool used;
+	int ret;
+
+	do {
+		s->link = ipc_link_get(s->peer, name->uid, &s->number);
+		if (!s->link)
+			return -ENOMEM;
+		used = s->number;
+		pthread_mutex_unlock(&ipc->lock);
+		ret = ipc_ask(name, IPC_OP_SIGNAL, s->number, reply, fds, &s->link->fd);
+		pthread_mutex_lock(&ipc->lock);
+		if (ret)
+			ipc_link_drop(ipc, s->link, s->peer, s->number, reply->error != ret);
+	} while (ret == -EOWNERDEAD && used);
+	return ret;
+}
+
+/* lock, which it gives up meanwhile: the signal that the answer describes. */
+static int take(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply, const int fds[IPC_FDS])
+{
+	struct ipc *ipc = s->ipc;
+	int ret = s->peer ? 0 : ipc_peer_get(ipc, name, fds[0], &s->peer);
+
+	if (ret) {
+		ipc_link_drop(ipc, s->link, NULL, s->number, true);
+		return ret;
+	}
+	ipc_link_keep(s->peer, s->link);
+	if (reply->provider == IPC_HOST) {
+		ret = take_place(s, reply, fds[1]);
+	} else if (reply->provider == IPC_HSA) {
+		pthread_mutex_unlock(&ipc->lock);
+		ret = ipc_hsa_signal_open(reply->blob, &s->hsa);
+		pthread_mutex_lock(&ipc->lock);
+	} else {
+		ret = fail(-EPROTO, "the signal is of a provider that this release does not know (%u)", reply->provider);
+	}
+	if (ret)
+		ipc_link_drop(ipc, s->link, s->peer, s->number, false);
+	return ret;
+}
+
+static int open_signal(struct peerdma_ipc_signal *s, const struct ipc_name *name)
+{
+	struct ipc *ipc = s->ipc;
+	int fds[IPC_FDS] = { -1, -1 }, ret;
+	struct ipc_reply reply;
+
+	s->slot = name->slot;
+	s->generation = name->generation;
+	memcpy(s->key, name->key, IPC_KEY);
+	ret = ipc_name_check(ipc, name);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&ipc->lock);
+	s->peer = ipc_peer_find(ipc, &name->process);
+	if (s->peer && s->peer->uid != name->uid)
+		ret = fail(-EACCES, "the exporter is user %u's, and the handle says user %u", s->peer->uid, name->uid);
+	if (!ret)
+		ret = ask(s, name, &reply, fds);
+	if (!ret)
+		ret = take(s, name, &reply, fds);
+	if (ret && s->peer)
+		ipc_peer_put(ipc, s->peer);
+	pthread_mutex_unlock(&ipc->lock);
+	ipc_close_fds(name, fds);
+	return ret;
+}
+
+EXPORT int peerdma_ipc_signal_open(const void *handle, size_t size, struct peerdma_ipc_signal **signal)
+{
+	struct peerdma_ipc_signal *s = NULL;
+	struct ipc_name name;
+	int ret, was = cancel_off();
+
+	ret = ipc_handle_parse(handle, size, IPC_SIGNAL, &name);
+	if (!ret) {
+		s = signal_alloc();
+		ret = s ? open_signal(s, &name) : -ENOMEM;
+	}
+	if (ret)
+		free(s);
+	else
+		*signal = s;
+	cancel_back(was);
+	return ret ? fail(ret, "peerdma_ipc_signal_open: %s", peerdma_last_error()) : 0;
+}
+
+EXPORT int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal)
+{
+	struct ipc *ipc;
+	int was;
+
+	if (!signal || !ipc_mine(signal->ipc))
+		return 0;
+	was = cancel_off();
+	ipc = signal->ipc;
+	if (signal->registered)
+		ipc_cuda_unregister(signal->line);
+	if (signal->hsa)
+		ipc_hsa_signal_end(signal->hsa);
+	pthread_mutex_lock(&ipc->lock);
+	if (signal->peer) {
+		ipc_link_drop(ipc, signal->link, signal->peer, signal->number, false);
+		if (signal->own_page)
+			munmap(signal->line, memory_rounded(sizeof(*signal->line)));
+		ipc_peer_put(ipc, signal->peer);
+	} else {
+		ipc_record_end(ipc, signal->slot, signal->generation);
+		/* Waiters learn it, before the line can be another signal's. */
+		if (signal->line)
+			ipc_line_changed(signal->line);
+		ipc_reap_one(ipc, signal->slot);
+	}
+	pthread_mutex_unlock(&ipc->lock);
+	free(signal);
+	cancel_back(was);
+	return 0;
+}
+
+/* ---- the value ---- */
+
+EXPORT uint64_t peerdma_ipc_signal_get(const struct peerdma_ipc_signal *signal)
+{
+	return signal->line ? __atomic_load_n(&signal->line->value, __ATOMIC_ACQUIRE) : ipc_hsa_signal_get(signal->hsa);
+}
+
+/* 0, -ESTALE, -EOWNERDEAD. */
+static int state_of(const struct peerdma_ipc_signal *s)
+{
+	return s->peer ? ipc_peer_live(s->peer, s->slot, s->generation) : 0;
+}
+
+static int fail_state(const struct peerdma_ipc_signal *s, const char *call, int error)
+{
+	if (error == -EOWNERDEAD && s->peer)
+		return fail(error, "%s: the process that created the signal (pid %u) has ended", call, s->peer->pid);
+	if (error == -EOWNERDEAD)
+		return fail(error, "%s: a process that had the signal open has ended without closing it", call);
+	return fail(error, "%s: the process that created the signal (pid %u) has closed it", call, s->peer->pid);
+}
+
+int ipc_signal_usable(const struct peerdma_ipc_signal *s, const char *call)
+{
+	int ret;
+
+	if (!ipc_mine(s->ipc))
+		return ipc_not_mine(call);
+	ret = state_of(s);
+	return ret ? fail_state(s, call, ret) : 0;
+}
+
+void ipc_signal_store(struct peerdma_ipc_signal *s, uint64_t value)
+{
+	if (!s->line) {
+		ipc_hsa_signal_set(s->hsa, value);
+		return;
+	}
+	__atomic_store_n(&s->line->value, value, __ATOMIC_RELEASE);
+	ipc_line_changed(s->line);
+}
+
+EXPORT int peerdma_ipc_signal_set(struct peerdma_ipc_signal *signal, uint64_t value)
+{
+	int ret = ipc_signal_usable(signal, "peerdma_ipc_signal_set");
+
+	if (!ret)
+		ipc_signal_store(signal, value);
+	return ret;
+}
+
+EXPORT int peerdma_ipc_signal_add(struct peerdma_ipc_signal *signal, uint64_t value)
+{
+	int ret = ipc_signal_usable(signal, "peerdma_ipc_signal_add");
+
+	if (ret)
+		return ret;
+	if (signal->line) {
+		__atomic_fetch_add(&signal->line->value, value, __ATOMIC_RELEASE);
+		ipc_line_changed(signal->line);
+	} else {
+		ipc_hsa_signal_add(signal->hsa, value);
+	}
+	return 0;
+}
+
+/* ---- waiting ---- */
+
+static bool meets(uint64_t is, enum peerdma_ipc_condition condition, uint64_t value)
+{
+	switch (condition) {
+	case PEERDMA_IPC_EQ:
+		return is == value;
+	case PEERDMA_IPC_NE:
+		return is != value;
+	case PEERDMA_IPC_LT:
+		return (int64_t)is < (int64_t)value;
+	case PEERDMA_IPC_GE:
+		return (int64_t)is >= (int64_t)value;
+	}
+	return false;
+}
+
+/* A process that had it open has ended, which was not reported yet. */
+static bool death_taken(const struct peerdma_ipc_signal *s)
+{
+	uint32_t *deaths, n;
+
+	if (s->peer)
+		return false;
+	deaths = &s->ipc->records[s->slot].deaths;
+	n = __atomic_load_n(deaths, __ATOMIC_ACQUIRE);
+	while (n && !__atomic_compare_exchange_n(deaths, &n, n - 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		;
+	return n;
+}
+
+static struct timespec at_ns(uint64_t ns)
+{
+	return (struct timespec) { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+}
+
+static void wake_alive(const struct ipc_home *home)
+{
+	syscall(SYS_futex, &home->alive, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* Until `changes` is not `count`, the creator ends, or `until`: 0 or -EINTR. */
+static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until)
+{
+	static int no_waitv;	/* atomic */
+	const struct ipc_home *home = s->peer ? s->peer->home : NULL;
+	struct waitv both[2] = {
+		{ .value = count, .addr = (uintptr_t)&s->line->changes, .flags = 2 /* FUTEX_32 */ },
+		{ .flags = 2 },
+	};
+	struct timespec t;
+	uint32_t alive;
+	long ret;
+
+	if (home) {
+		alive = __atomic_load_n(&home->alive, __ATOMIC_ACQUIRE);
+		if (alive & FUTEX_OWNER_DIED)
+			return 0;
+		both[1].value = alive;
+		both[1].addr = (uintptr_t)&home->alive;
+	}
+	if (home && !__atomic_load_n(&no_waitv, __ATOMIC_RELAXED)) {
+		t = at_ns(until);
+		ret = syscall(SYS_futex_waitv, both, 2, 0, &t, CLOCK_MONOTONIC);
+		if (ret == 1)
+			wake_alive(home);	/* the kernel woke one for all */
+		if (ret < 0 && errno == ENOSYS)
+			__atomic_store_n(&no_waitv, 1, __ATOMIC_RELAXED);
+		return ret < 0 && errno == EINTR ? -EINTR : 0;
+	}
+	if (home && until > now_ns() + OLD_SLICE_NS)
+		until = now_ns() + OLD_SLICE_NS;
+	t = at_ns(until);
+	ret = syscall(SYS_futex, &s->line->changes, FUTEX_WAIT_BITSET, count, &t, NULL, FUTEX_BITSET_MATCH_ANY);
+	return ret < 0 && errno == EINTR ? -EINTR : 0;
+}
+
+/* One look, and a sleep if that was not enough: 0 met, -EAGAIN look again, or the answer. */
+static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
+		     uint64_t *seen)
+{
+	uint64_t now, end;
+	struct timespec t;
+	uint32_t count = 0;
+	int ret;
+
+	if (s->line) {
+		__atomic_store_n(&s->line->sleepers, 1, __ATOMIC_SEQ_CST);
+		count = __atomic_load_n(&s->line->changes, __ATOMIC_SEQ_CST);
+	}
+	/* Before the value: what the other side did before it ended counts. */
+	ret = state_of(s);
+	*seen = peerdma_ipc_signal_get(s);
+	if (meets(*seen, condition, value))
+		return 0;
+	if (ret)
+		return ret;
+	if (death_taken(s))
+		return -EOWNERDEAD;
+	now = now_ns();
+	if (now >= until)
+		return -ETIMEDOUT;
+	if (!s->line) {
+		ipc_hsa_signal_wait(s->hsa, condition, value, until - now < HSA_SLICE_NS ? until - now : HSA_SLICE_NS);
+		return -EAGAIN;
+	}
+	if (__atomic_load_n(&s->line->polled, __ATOMIC_RELAXED)) {
+		t = at_ns(until - now < POLL_NS ? until - now : POLL_NS);
+		return nanosleep(&t, NULL) && errno == EINTR ? -EINTR : -EAGAIN;
+	}
+	end = until - now < SLICE_NS ? until : now + SLICE_NS;
+	ret = sleep_on(s, count, end);
+	return ret ? ret : -EAGAIN;
+}
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+/* For as long as a sleep and a wake would take, on a machine where the other side can run meanwhile. */
+static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
+		 uint64_t *seen)
+{
+	static int processors;	/* atomic */
+	uint64_t end = 0, now;
+
+	if (!__atomic_load_n(&processors, __ATOMIC_RELAXED))
+		__atomic_store_n(&processors, (int)sysconf(_SC_NPROCESSORS_ONLN), __ATOMIC_RELAXED);
+	if (__atomic_load_n(&processors, __ATOMIC_RELAXED) < 2 || !s->line)
+		return false;
+	do {
+		for (int i = 0; i < 64; i++) {
+			*seen = __atomic_load_n(&s->line->value, __ATOMIC_ACQUIRE);
+			if (meets(*seen, condition, value))
+				return true;
+			relax();
+		}
+		now = now_ns();
+		if (!end)
+			end = now + SPIN_NS < until ? now + SPIN_NS : until;
+	} while (now < end);
+	return false;
+}
+
+EXPORT int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerdma_ipc_condition condition, uint64_t value,
+				   uint64_t timeout_ns, uint64_t *seen)
+{
+	uint64_t until, unseen;
+	int ret = -EAGAIN;
+
+	if (!ipc_mine(signal->ipc))
+		return ipc_not_mine("peerdma_ipc_signal_wait");
+	if ((unsigned int)condition > PEERDMA_IPC_GE)
+		return fail(-EINVAL, "peerdma_ipc_signal_wait: condition %d; use those of enum peerdma_ipc_condition", (int)condition);
+	if (!seen)
+		seen = &unseen;
+	*seen = peerdma_ipc_signal_get(signal);
+	if (meets(*seen, condition, value))
+		return 0;
+	until = timeout_ns ? now_ns() : 0;
+	until = timeout_ns > UINT64_MAX - until ? UINT64_MAX : until + timeout_ns;
+	if (timeout_ns && spin(signal, condition, value, until, seen))
+		return 0;
+	while (ret == -EAGAIN) {
+		pthread_testcancel();
+		ret = wait_once(signal, condition, value, until, seen);
+	}
+	switch (ret) {
+	case 0:
+		return 0;
+	case -ETIMEDOUT:
+		return fail(-EAGAIN, "peerdma_ipc_signal_wait: the value, %llu, did not meet the condition in that time",
+			    (unsigned long long)*seen);
+	case -EINTR:
+		return fail(ret, "peerdma_ipc_signal_wait: %s", error_words(ret));
+	default:
+		return fail_state(signal, "peerdma_ipc_signal_wait", ret);
+	}
+}
+
+EXPORT uint64_t peerdma_ipc_signal_hsa(const struct peerdma_ipc_signal *signal)
+{
+	return signal->hsa;
+}

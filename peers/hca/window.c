@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * window.c - memory windows: what a key of one opens, and when they end.
+ *
+ * rxe looks at the bounds of a window's region, and not at its own; it reads the region without the window's lock; and windows of
+ * type 2 hold the queue pair that they are bound to, which then waits for them when it is destroyed, and in the end does not.
+ * Here they hold none: a queue pair that ends closes its windows first (edit-rxe takes the references out).
+ *
+ * A flush of all of a region (IB_FLUSH_MR, since 6.4), which may name no bytes, is refused by a window's key where what it names
+ * is not in the window.
+ *
+ * mw->lock guards what a window is bound to; innermost.
+ */
+#include "rxe.h"
+#include "rxe_loc.h"
+
+#include "compat.h"
+#include "hca.h"
+
+/* mr->num_mw of a region that windows may not be bound to. */
+#define CLOSED -1
+
+bool hca_windows_close(struct rxe_mr *mr)
+{
+	return !atomic_cmpxchg(&mr->num_mw, 0, CLOSED);
+}
+
+void hca_windows_reopen(struct rxe_mr *mr)
+{
+	atomic_set_release(&mr->num_mw, 0);
+}
+
+int hca_window_count(struct rxe_qp *qp, struct rxe_send_wqe *wqe, struct rxe_mw *mw, struct rxe_mr *mr, int access)
+{
+	/* First: a stranger's attempt must not keep the region. */
+	int err = rxe_check_bind_mw(qp, wqe, mw, mr, access);
+
+	if (err || !mr)
+		return err;
+	if (!atomic_inc_unless_negative(&mr->num_mw))
+		return -EINVAL;
+	/* Until then it may have been registered again. */
+	err = rxe_check_bind_mw(qp, wqe, mw, mr, access);
+	if (err)
+		atomic_dec(&mr->num_mw);
+	return err;
+}
+
+/* start: the window's, as va counts. */
+static bool in_window(const struct rxe_mw *mw, u64 start, u64 va, u64 length)
+{
+	return va >= start && length <= mw->length && va - start <= mw->length - length;
+}
+
+/* The region, with a reference. */
+static struct rxe_mr *region_of(struct rxe_mw *mw, u32 rkey)
+{
+	struct rxe_mr *mr = mw->mr;
+
+	lockdep_assert_held(&mw->lock);
+	if (mw->rkey != rkey || mw->state != RXE_MW_STATE_VALID || !mr || mr->state != RXE_MR_STATE_VALID)
+		return NULL;
+	rxe_get(mr);
+	return mr;
+}
+
+struct rxe_mr *hca_window_region(struct rxe_mw *mw, u32 rkey, u64 addr, u64 length)
+{
+	struct rxe_mr *mr = NULL;
+
+	spin_lock_bh(&mw->lock);
+	if (mw->access & IB_ACCESS_REMOTE_READ && in_window(mw, mw->addr, addr, length))
+		mr = region_of(mw, rkey);
+	spin_unlock_bh(&mw->lock);
+	return mr;
+}
+
+struct rxe_mr *hca_window_open(struct rxe_mw *mw, u32 rkey, u64 va, u64 length, u64 *offset)
+{
+	struct rxe_mr *mr = NULL;
+
+	spin_lock_bh(&mw->lock);
+	if (in_window(mw, mw->access & IB_ZERO_BASED ? 0 : mw->addr, va, length))
+		mr = region_of(mw, rkey);
+	if (mr && mw->access & IB_ZERO_BASED)
+		*offset = mw->addr;
+	spin_unlock_bh(&mw->lock);
+	return mr;
+}
+
+int hca_window_may_end(const struct rxe_qp *qp, const struct rxe_mw *mw)
+{
+	lockdep_assert_held(&mw->lock);
+	return mw->ibmw.type == IB_MW_TYPE_2 && mw->state == RXE_MW_STATE_VALID && mw->qp == qp ? 0 : -EINVAL;
+}
+
+void hca_windows_end(struct rxe_qp *qp)
+{
+	struct rxe_pool *pool = &to_rdev(qp->ibqp.device)->mw_pool;
+	unsigned long index;
+	void *entry;
+
+	xa_for_each(&pool->xa, index, entry) {
+		/* Another program's may go meanwhile. */
+		struct rxe_mw *mw = rxe_pool_get_index(pool, index);
+
+		if (!mw)
+			continue;
+		spin_lock_bh(&mw->lock);
+		if (mw->qp == qp)
+			rxe_do_invalidate_mw(mw);
+		spin_unlock_bh(&mw->lock);
+		rxe_put(mw);
+	}
+}

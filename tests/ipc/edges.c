@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: MIT
+/*
+ * edges.c - what ordinary programs meet at the edges: a process that is stopped, descriptors that run
+ * out, a free beside an export, a fork beside an open.
+ *
+ * usage: edges TEST
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "other.h"
+#include "peerdma_monitor.h"
+
+#define OPEN(handle, memory) peerdma_ipc_open(handle, sizeof(struct peerdma_ipc_handle), 0, memory)
+#define OPEN_SIGNAL(handle, signal) peerdma_ipc_signal_open(handle, sizeof(struct peerdma_ipc_handle), signal)
+#define MANY 2000
+
+static struct shared {
+	_Atomic int ready, go;
+	struct peerdma_ipc_handle h[MANY];
+	_Atomic uint64_t value[3];
+} *shared;
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void await(_Atomic int *word, int value)
+{
+	while (atomic_load(word) < value)
+		usleep(500);
+}
+
+static pid_t process(void (*fn)(void))
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fn();
+		fflush(stdout);
+		_exit(failures);
+	}
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* All its threads. */
+static void halt(pid_t pid)
+{
+	kill(pid, SIGSTOP);
+	waitpid(pid, NULL, WUNTRACED);
+}
+
+static int descriptors(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void create(int n, struct peerdma_ipc_signal **s, uint64_t value)
+{
+	for (int i = 0; i < n; i++) {
+		if (peerdma_ipc_signal_create(value + (uint64_t)i, 0, &s[i]) || peerdma_ipc_signal_export(s[i], &shared->h[i]))
+			abort();
+	}
+	atomic_store(&shared->ready, 1);
+}
+
+/* ---- signals of an exporter that is stopped ---- */
+
+static void three_signals(void)
+{
+	struct peerdma_ipc_signal *s[3];
+
+	create(3, s, 100);
+	for (;;) {
+		for (int i = 0; i < 3; i++)
+			atomic_store(&shared->value[i], peerdma_ipc_signal_get(s[i]));
+		usleep(1000);
+	}
+}
+
+/* An answer that comes late is not taken for the next one. */
+static void late(void)
+{
+	pid_t pid = process(three_signals);
+	struct peerdma_ipc_signal *a = NULL, *b = NULL, *c = NULL;
+
+	await(&shared->ready, 1);
+	CHECK(!OPEN_SIGNAL(&shared->h[0], &a), "the first");
+	halt(pid);
+	CHECK(OPEN_SIGNAL(&shared->h[1], &b) == -ETIMEDOUT, "the second, of a stopped exporter");
+	kill(pid, SIGCONT);
+	usleep(200000);
+	CHECK(!OPEN_SIGNAL(&shared->h[2], &c) && peerdma_ipc_signal_get(c) == 102, "the third is the third");
+	CHECK(!peerdma_ipc_signal_set(c, 7), "set");
+	usleep(100000);
+	CHECK(shared->value[0] == 100 && shared->value[1] == 101 && shared->value[2] == 7, "no other was");
+	peerdma_ipc_signal_close(a);
+	peerdma_ipc_signal_close(c);
+	end(pid);
+}
+
+static void many_signals(void)
+{
+	static struct peerdma_ipc_signal *s[MANY];
+	int deaths = 0;
+
+	create(MANY, s, 0);
+	await(&shared->go, 1);
+	usleep(500000);
+	for (int i = 0; i < MANY; i++)
+		deaths += peerdma_ipc_signal_wait(s[i], PEERDMA_IPC_EQ, 1 << 20, 0, NULL) == -EOWNERDEAD;
+	CHECK(!deaths, "the creator: %d of %d signals that were closed are reported as of processes that ended", deaths, MANY);
+}
+
+static void close_many(bool stop)
+{
+	static struct peerdma_ipc_signal *s[MANY];
+	pid_t pid = process(many_signals);
+	int before = descriptors(), opened = 0, status;
+
+	await(&shared->ready, 1);
+	for (int i = 0; i < MANY; i++)
+		opened += !OPEN_SIGNAL(&shared->h[i], &s[i]);
+	CHECK(opened == MANY && descriptors() - before <= MANY / 64 + 1, "%d signals are open, by %d descriptors", opened,
+	      descriptors() - before);
+	if (stop)
+		halt(pid);
+	for (int i = 0; i < MANY; i++)
+		peerdma_ipc_signal_close(s[i]);
+	kill(pid, SIGCONT);
+	CHECK(descriptors() == before, "closed, without a descriptor left");
+	atomic_store(&shared->go, 1);
+	waitpid(pid, &status, 0);
+	CHECK(!status, "%s", stop ? "while it was stopped" : "while it ran");
+	atomic_store(&shared->go, 0);
+	atomic_store(&shared->ready, 0);
+}
+
+static void closes(void)
+{
+	close_many(false);
+	close_many(true);
+}
+
+static void *open_first(void *unused)
+{
+	struct peerdma_ipc_signal *s;
+
+	(void)unused;
+	atomic_store(&shared->go, 1);
+	CHECK(OPEN_SIGNAL(&shared->h[0], &s) == -ETIMEDOUT, "of the one that is stopped");
+	return NULL;
+}
+
+/* One exporter that is stopped does not hold up opens of another's signals. */
+static void apart(void)
+{
+	struct other o = other_make(getuid());
+	pid_t pid = process(three_signals);
+	struct peerdma_ipc_signal *s = NULL;
+	struct peerdma_ipc_handle h = ASK(&o, OTHER_SIGNAL, .value = 5).handle;
+	pthread_t thread;
+	uint64_t start;
+	int ret;
+
+	await(&shared->ready, 1);
+	halt(pid);
+	pthread_create(&thread, NULL, open_first, NULL);
+	await(&shared->go, 1);
+	usleep(200000);
+	start = now_ms();
+	ret = OPEN_SIGNAL(&h, &s);
+	start = now_ms() - start;
+	CHECK(!ret && start < 2000, "another's signal: %d after %llu ms", ret, (unsigned long long)start);
+	peerdma_ipc_signal_close(s);
+	pthread_join(thread, NULL);
+	end(pid);
+	other_end(&o, SIGKILL);
+}
+
+/* ---- an exporter that answers what no release does ---- */
+
+static uint64_t checksum(const unsigned char *p)
+{
+	uint64_t sum = 0xcbf29ce484222325ULL;
+
+	for (int i = 0; i < 120; i++)
+		sum = (sum ^ p[i]) * 0x100000001b3ULL;
+	return sum;
+}
+
+static int listener;
+
+static void false_exporter(void)
+{
+	struct {
+		uint32_t magic;
+		int32_t error;
+		uint32_t provider, line;
+		uint64_t base, length, fd_offset;
+		uint8_t blob[64];
+		char pci[20];
+		uint32_t fds;
+	} reply = { .magic = 0x31637069, .provider = 9 };
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { { 0 } };
+	struct iovec iov = { .iov_base = &reply, .iov_len = sizeof(reply) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int home = memfd_create("home", MFD_ALLOW_SEALING), conn;
+	size_t size = 4096 + 65536 * 8;
+	char *p, request[64];
+	uint32_t slot;
+
+	if (ftruncate(home, (off_t)size))
+		abort();
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, home, 0);
+	memcpy(p, "pdmahome", 8);
+	*(uint32_t *)(void *)(p + 8) = 65536;
+	memcpy(&slot, shared->h[0].bytes + 72, 4);
+	memcpy(p + 4096 + 8 * slot, shared->h[0].bytes + 80, 8);
+	fcntl(home, F_ADD_SEALS, F_SEAL_SHRINK);
+	conn = accept(listener, NULL, NULL);
+	if (recv(conn, request, sizeof(request), 0) < 0)
+		abort();
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &home, sizeof(int));
+	sendmsg(conn, &msg, 0);
+	pause();
+}
+
+static void provider(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct peerdma_ipc_signal *own = NULL, *s = NULL;
+	uint64_t sum;
+	pid_t pid;
+	int n, ret;
+
+	create(1, &own, 1);
+	for (int i = 32; i < 48; i++)
+		shared->h[0].bytes[i] ^= 0x5a;
+	sum = checksum(shared->h[0].bytes);
+	memcpy(shared->h[0].bytes + 120, &sum, sizeof(sum));
+	n = sprintf(address.sun_path + 1, "peerdma-ipc/");
+	for (int i = 32; i < 48; i++)
+		n += sprintf(address.sun_path + 1 + n, "%02x", shared->h[0].bytes[i]);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	if (bind(listener, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) || listen(listener, 5))
+		abort();
+	pid = process(false_exporter);
+	close(listener);
+	ret = OPEN_SIGNAL(&shared->h[0], &s);
+	CHECK(ret == -EPROTO, "a signal of a provider that there is not: %d", ret);
+	peerdma_ipc_signal_close(own);
+	end(pid);
+}
+
+/* ---- a free beside an export ---- */
+
+static char *freed_at;
+static _Atomic int state;	/* 1: freeing, 2: exported meanwhile */
+static int export_error = 1;
+
+static void *export_meanwhile(void *unused)
+{
+	(void)unused;
+	while (atomic_load(&state) < 1)
+		usleep(100);
+	export_error = peerdma_ipc_export(freed_at, 4096, 0, &shared->h[0]);
+	atomic_store(&state, 2);
+	return NULL;
+}
+
+static void subscriber(void *arg, const struct peerdma_hook_event *event)
+{
+	(void)arg;
+	if (event->after || event->addr != (uintptr_t)freed_at || atomic_load(&state))
+		return;
+	atomic_store(&state, 1);
+	while (atomic_load(&state) < 2)
+		usleep(100);
+}
+
+static void *map_file(void *at, const char *text)
+{
+	int fd = memfd_create(text, MFD_CLOEXEC);
+
+	if (ftruncate(fd, 4096) || pwrite(fd, text, strlen(text), 0) < 0)
+		abort();
+	return mmap(at, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
+}
+
+static void freeing(void)
+{
+	struct other o = other_make(getuid());
+	struct peerdma_ipc_handle h;
+	char *unrelated = map_file(NULL, "unrelated");
+	pthread_t thread;
+	int ret = peerdma_ipc_export(unrelated, 4096, 0, &h), first;
+
+	if (ret == -EOPNOTSUPP) {
+		printf("skipped: %s\n", peerdma_last_error());
+		exit(77);
+	}
+	freed_at = map_file(NULL, "old");
+	CHECK(!ret && !peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, subscriber, NULL), "the library hears of frees before this test does");
+	pthread_create(&thread, NULL, export_meanwhile, NULL);
+	munmap(freed_at, 4096);
+	pthread_join(thread, NULL);
+	CHECK(!export_error, "exported inside of munmap(), by another thread: %d", export_error);
+	/* The thread that answers looks at it. */
+	for (int i = 0; i < 300 && ASK(&o, OTHER_OPEN, .handle = shared->h[0]).ret != -ESTALE; i++)
+		usleep(10000);
+	CHECK(ASK(&o, OTHER_OPEN, .handle = shared->h[0]).ret == -ESTALE, "it has ended with the free");
+	map_file(freed_at, "new");
+	first = peerdma_ipc_export(freed_at, 4096, 0, &h);
+	CHECK(!first && ASK(&o, OTHER_OPEN, .handle = h).value == 'n', "what is there now is what is exported now");
+	/* The end of a free, when another allocation is there: not its end. */
+	peerdma_monitor_notify(PEERDMA_MEMORY_HOST, freed_at, 4096, 1);
+	usleep(200000);
+	CHECK(!ASK(&o, OTHER_OPEN, .handle = h).ret, "the end of a free is not the end of what came after it");
+	other_end(&o, SIGKILL);
+}
+
+/* Frees that nothing reports: the same address is another file's. */
+static void replaced(void)
+{
+	struct other o = other_make(getuid());
+	struct peerdma_ipc_handle h[2];
+	char *p = map_file(NULL, "old");
+
+	CHECK(!peerdma_ipc_export(p, 4096, PEERDMA_IPC_I_UNEXPORT, &h[0]), "exported, with a promise that is not held");
+	map_file(p, "new");
+	CHECK(!peerdma_ipc_export(p, 4096, PEERDMA_IPC_I_UNEXPORT, &h[1]) && memcmp(&h[0], &h[1], sizeof(h[0])), "another file: another handle");
+	CHECK(ASK(&o, OTHER_OPEN, .handle = h[1]).value == 'n', "which opens that one");
+	other_end(&o, SIGKILL);
+}
+
+/* ---- files ---- */
+
+static void files(void)
+{
+	struct other o = other_make(getuid());
+	struct peerdma_ipc_handle h;
+	struct peerdma_ipc_memory *m = NULL;
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	const unsigned int any = PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT;
+	char *p;
+	pid_t pid;
+
+	if (ftruncate(fd, 8192))
+		abort();
+	p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(peerdma_ipc_export(p, 4096, any, &h) == -EOPNOTSUPP, "a file that can be shortened is not every user's");
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
+	CHECK(!peerdma_ipc_export(p, 4096, any, &shared->h[0]), "one that cannot is");
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		failures = 0;
+		CHECK(!OPEN(&shared->h[0], &m), "opened");
+		CHECK(mprotect(m->ptr, 4096, PROT_READ | PROT_WRITE) && errno == EACCES, "to read only, as the mapping is");
+		fflush(stdout);
+		_exit(failures);
+	}
+	waitpid(pid, &fd, 0);
+	CHECK(!fd, "in another process");
+	other_end(&o, SIGKILL);
+}
+
+/* ---- descriptors ---- */
+
+/* Without room for descriptors the thread sleeps. */
+static void quiet(void)
+{
+	struct rlimit was, one = { .rlim_cur = 1 };
+	struct rusage before, after;
+	long us;
+	void *v;
+
+	getrlimit(RLIMIT_NOFILE, &was);
+	one.rlim_max = was.rlim_max;
+	CHECK(!peerdma_ipc_alloc(4096, 0, &v) && !peerdma_ipc_export(v, 4096, 0, &shared->h[0]), "exported");
+	setrlimit(RLIMIT_NOFILE, &one);
+	/* Wakes it once. */
+	if (!fork()) {
+		struct peerdma_ipc_memory *m;
+
+		setrlimit(RLIMIT_NOFILE, &was);
+		alarm(2);
+		_exit(OPEN(&shared->h[0], &m));
+	}
+	wait(NULL);
+	getrusage(RUSAGE_SELF, &before);
+	sleep(2);
+	getrusage(RUSAGE_SELF, &after);
+	us = (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) * 1000000L +
+	     after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec;
+	CHECK(us < 500000, "of 2 s, %ld us at work", us);
+	setrlimit(RLIMIT_NOFILE, &was);
+	/* And if the program closes all that it does not know, behind a sanitizer's back: it means to. */
+	for (int fd = 3; fd < 64; fd++)
+		syscall(SYS_close, fd);
+	getrusage(RUSAGE_SELF, &before);
+	sleep(1);
+	getrusage(RUSAGE_SELF, &after);
+	CHECK(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec < 1 &&
+	      after.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_utime.tv_usec - before.ru_stime.tv_usec < 500000,
+	      "nor when its descriptors are closed");
+}
+
+static void none_left(void)
+{
+	struct peerdma_ipc_handle h;
+	struct peerdma_ipc_memory *m = NULL;
+	void *v;
+	char *p;
+	int ret;
+
+	CHECK(!peerdma_ipc_alloc(4096, 0, &v) && !peerdma_ipc_export(v, 4096, 0, &h), "exported");
+	p = map_file(NULL, "file");
+	while (dup(0) >= 0)
+		;
+	ret = peerdma_ipc_export(p, 4096, PEERDMA_IPC_I_UNEXPORT, &h);
+	CHECK(ret == -EMFILE, "a mapping, without descriptors: %d", ret);
+	ret = peerdma_ipc_export(v, 4096, 0, &h);
+	CHECK(!ret, "a block needs none: %d", ret);
+	h.bytes[32] ^= 1;
+	*(uint64_t *)(void *)(h.bytes + 120) = checksum(h.bytes);
+	ret = OPEN(&h, &m);
+	CHECK(ret == -EMFILE, "an open: %d", ret);
+	for (int fd = 64; !close(fd); fd++)
+		;
+}
+
+/* ---- threads ---- */
+
+static bool came_through;
+
+static void *notify_cancelled(void *p)
+{
+	pthread_cancel(pthread_self());
+	peerdma_monitor_notify(PEERDMA_MEMORY_HOST, p, 4096, 0);
+	came_through = true;
+	return NULL;
+}
+
+static void cancelled(void)
+{
+	struct peerdma_ipc_handle h;
+	char *p = map_file(NULL, "file");
+	pthread_t thread;
+
+	CHECK(!peerdma_monitor_start(PEERDMA_MEMORY_HOST, "this test") && !peerdma_ipc_export(p, 4096, 0, &h), "exported");
+	pthread_create(&thread, NULL, notify_cancelled, p);
+	pthread_join(thread, NULL);
+	CHECK(came_through, "the end of an export is no cancellation point");
+}
+
+static _Atomic int stop;
+
+static void *open_and_close(void *unused)
+{
+	struct peerdma_ipc_signal *s;
+
+	(void)unused;
+	while (!atomic_load(&stop)) {
+		if (!OPEN_SIGNAL(&shared->h[0], &s))
+			peerdma_ipc_signal_close(s);
+	}
+	return NULL;
+}
+
+/* In a child of fork(): whether it has a socket of the library. */
+static int has_sockets(void)
+{
+	for (int fd = 3; fd < 64; fd++) {
+		int type;
+		socklen_t size = sizeof(type);
+
+		if (!getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_SEQPACKET)
+			return 1;
+	}
+	return 0;
+}
+
+static void children(void)
+{
+	pid_t pid = process(three_signals);
+	pthread_t thread;
+	int kept = 0, status;
+
+	await(&shared->ready, 1);
+	pthread_create(&thread, NULL, open_and_close, NULL);
+	for (int i = 0; i < 2000; i++) {
+		pid_t child = fork();
+
+		if (!child)
+			_exit(has_sockets());
+		waitpid(child, &status, 0);
+		kept += status != 0;
+	}
+	CHECK(!kept, "%d of 2000 forked children have a socket of the library", kept);
+	atomic_store(&stop, 1);
+	pthread_join(thread, NULL);
+	end(pid);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*fn)(void);
+	} tests[] = {
+		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "freeing", freeing },
+		{ "replaced", replaced }, { "files", files }, { "quiet", quiet }, { "none-left", none_left }, { "cancelled", cancelled },
+		{ "children", children },
+	};
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (size_t i = 0; argc == 2 && i < sizeof(tests) / sizeof(tests[0]); i++) {
+		if (!strcmp(argv[1], tests[i].name)) {
+			tests[i].fn();
+			return failures ? 1 : 0;
+		}
+	}
+	fprintf(stderr, "usage: edges TEST\n");
+	return 2;
+}

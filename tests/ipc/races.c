@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+/*
+ * races.c - two processes at the same moment.
+ *
+ *   races copies	an export ends, and its memory is written over, while another copies from it
+ *   races wakes	a signal is set just as another goes to sleep for it
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "peerdma.h"
+#include "peerdma_ipc.h"
+
+#define LENGTH	(128UL << 10)
+
+static struct shared {
+	_Atomic uint64_t posted, opened, closed;	/* rounds */
+	struct peerdma_ipc_handle handle;
+	_Atomic uint64_t failures;
+} *shared;
+
+static uint64_t state = 88172645463325252ULL;
+
+static uint64_t rnd(uint64_t n)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % n;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void spin_ns(uint64_t ns)
+{
+	uint64_t end = now_ns() + ns;
+
+	while (now_ns() < end)
+		;
+}
+
+static void fatal(const char *what)
+{
+	fprintf(stderr, "races: %s: %s\n", what, peerdma_last_error());
+	exit(1);
+}
+
+static void await(_Atomic uint64_t *word, uint64_t value)
+{
+	for (int i = 0; atomic_load(word) < value; i++) {
+		if (i > 1000)
+			sched_yield();
+	}
+}
+
+/* ---- copies ---- */
+
+static void exporter(uint64_t rounds)
+{
+	void *v;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (peerdma_ipc_alloc(LENGTH, 0, &v))
+		fatal("alloc");
+	for (uint64_t i = 1; i <= rounds; i++) {
+		memset(v, 1, LENGTH);
+		if (peerdma_ipc_export(v, LENGTH, 0, &shared->handle))
+			fatal("export");
+		atomic_store(&shared->posted, i);
+		await(&shared->opened, i);
+		spin_ns(rnd(100000));
+		if (peerdma_ipc_unexport(&shared->handle))
+			fatal("unexport");
+		/* It is this process's alone again, for something else. */
+		memset(v, 2, LENGTH);
+		await(&shared->closed, i);
+	}
+	_exit(0);
+}
+
+static bool all_ones(const char *p)
+{
+	return *p == 1 && !memcmp(p, p + 1, LENGTH - 1);
+}
+
+static int copies(uint64_t rounds)
+{
+	uint64_t good = 0, stale = 0, wrong = 0;
+	char *local = malloc(LENGTH);
+	pid_t pid = fork();
+
+	if (!pid)
+		exporter(rounds);
+	for (uint64_t i = 1; i <= rounds; i++) {
+		struct peerdma_ipc_transfer t = { .size = sizeof(t), .local = local, .length = LENGTH, .flags = PEERDMA_IPC_READ };
+		int ret;
+
+		await(&shared->posted, i);
+		if (peerdma_ipc_open(&shared->handle, sizeof(shared->handle), 0, &t.memory))
+			fatal("open");
+		atomic_store(&shared->opened, i);
+		while (!(ret = peerdma_ipc_copy(&t, 1, NULL, 0))) {
+			good++;
+			wrong += !all_ones(local);
+		}
+		stale += ret == -ESTALE;
+		peerdma_ipc_close(t.memory);
+		atomic_store(&shared->closed, i);
+	}
+	waitpid(pid, NULL, 0);
+	printf("%llu copies, %llu refused as stale, %llu with bytes that were not exported\n", (unsigned long long)good,
+	       (unsigned long long)stale, (unsigned long long)wrong);
+	free(local);
+	return wrong || stale != rounds || !good;
+}
+
+/* ---- wakes ---- */
+
+static void setter(uint64_t rounds)
+{
+	struct peerdma_ipc_signal *s;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (peerdma_ipc_signal_create(0, 0, &s) || peerdma_ipc_signal_export(s, &shared->handle))
+		fatal("create");
+	atomic_store(&shared->posted, 1);
+	for (uint64_t i = 1; i <= rounds; i++) {
+		await(&shared->opened, i);
+		/* About when it goes to sleep. */
+		spin_ns(15000 + rnd(15000));
+		if (peerdma_ipc_signal_set(s, i))
+			fatal("set");
+		await(&shared->closed, i);
+	}
+	_exit(0);
+}
+
+static int wakes(uint64_t rounds)
+{
+	uint64_t lost = 0, most = 0;
+	struct peerdma_ipc_signal *s;
+	pid_t pid = fork();
+
+	if (!pid)
+		setter(rounds);
+	await(&shared->posted, 1);
+	if (peerdma_ipc_signal_open(&shared->handle, sizeof(shared->handle), &s))
+		fatal("open");
+	for (uint64_t i = 1; i <= rounds; i++) {
+		uint64_t start = now_ns(), took;
+
+		atomic_store(&shared->opened, i);
+		if (peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, i, UINT64_MAX, NULL))
+			fatal("wait");
+		took = now_ns() - start;
+		/* A waiter that is not woken looks again after a second. */
+		lost += took > 990000000;
+		most = took > most ? took : most;
+		atomic_store(&shared->closed, i);
+	}
+	peerdma_ipc_signal_close(s);
+	waitpid(pid, NULL, 0);
+	printf("%llu waits, %llu of a second, the longest %llu us\n", (unsigned long long)rounds, (unsigned long long)lost,
+	       (unsigned long long)most / 1000);
+	return lost != 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (argc == 3 && !strcmp(argv[1], "copies"))
+		return copies(rounds);
+	if (argc == 3 && !strcmp(argv[1], "wakes"))
+		return wakes(rounds);
+	fprintf(stderr, "usage: races copies|wakes ROUNDS\n");
+	return 2;
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT
+/* fake_cuda.c - see fake_cuda.h. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fake_cuda.h"
+
+typedef unsigned long long CUdeviceptr;
+
+enum { INVALID_VALUE = 1, INVALID_CONTEXT = 201 };
+enum { MEMORY = 256, OPS = 4096 };
+
+struct handle {
+	uint32_t pid, fd;
+	uint64_t size, inode;
+	char rest[40];
+};
+
+_Static_assert(sizeof(struct handle) == 64, "as CUDA's");
+
+struct fake_ipc_cuda fake_ipc_cuda = { .context = &fake_ipc_cuda };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct memory {
+	CUdeviceptr base;
+	size_t size;
+	int fd;
+	unsigned long long id;
+	bool opened;
+} memory[MEMORY];
+static unsigned long long next_id = 1;
+
+/* lock */
+static struct memory *at(CUdeviceptr p)
+{
+	for (int i = 0; i < MEMORY; i++) {
+		if (memory[i].size && p - memory[i].base < memory[i].size)
+			return &memory[i];
+	}
+	return NULL;
+}
+
+static int map(int fd, size_t size, bool opened, CUdeviceptr *ptr)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < MEMORY; i++) {
+		if (memory[i].size)
+			continue;
+		memory[i] = (struct memory) { (uintptr_t)p, size, fd, next_id++, opened };
+		*ptr = (uintptr_t)p;
+		pthread_mutex_unlock(&lock);
+		return 0;
+	}
+	pthread_mutex_unlock(&lock);
+	munmap(p, size);
+	return 2;
+}
+
+static int drop(CUdeviceptr ptr, bool opened)
+{
+	struct memory *m, was;
+
+	pthread_mutex_lock(&lock);
+	m = at(ptr);
+	if (!m || m->base != ptr || m->opened != opened) {
+		pthread_mutex_unlock(&lock);
+		return INVALID_VALUE;
+	}
+	was = *m;
+	memset(m, 0, sizeof(*m));
+	pthread_mutex_unlock(&lock);
+	munmap((void *)(uintptr_t)was.base, was.size);
+	close(was.fd);
+	return 0;
+}
+
+int cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
+{
+	int fd = memfd_create("fake-cuda", MFD_CLOEXEC);
+
+	return ftruncate(fd, (off_t)size) ? INVALID_VALUE : map(fd, size, false, ptr);
+}
+
+int cuMemFree_v2(CUdeviceptr ptr)
+{
+	return drop(ptr, false);
+}
+
+/* ---- what a pointer is ---- */
+
+static int one_attribute(void *data, int attribute, const struct memory *m)
+{
+	switch (attribute) {
+	case 1:
+		*(void **)data = m ? &fake_ipc_cuda : NULL;
+		return 0;
+	case 2:
+		*(unsigned int *)data = m ? 2 : 0;
+		return 0;
+	case 7:
+		*(unsigned long long *)data = m ? m->id : 0;
+		return 0;
+	case 8:
+		*(unsigned int *)data = 0;
+		return 0;
+	case 9:
+		*(int *)data = 0;
+		return 0;
+	case 11:
+		*(CUdeviceptr *)data = m ? m->base : 0;
+		return 0;
+	case 12:
+		*(size_t *)data = m ? m->size : 0;
+		return 0;
+	default:
+		return INVALID_VALUE;
+	}
+}
+
+int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, CUdeviceptr ptr);
+int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, CUdeviceptr ptr)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned int i = 0; i < n && !ret; i++)
+		ret = one_attribute(data[i], attributes[i], at(ptr));
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+int cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ptr);
+int cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ptr)
+{
+	const struct memory *m;
+	int ret;
+
+	pthread_mutex_lock(&lock);
+	m = at(ptr);
+	ret = m ? one_attribute(data, attribute, m) : INVALID_VALUE;
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+int cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr);
+int cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr)
+{
+	(void)value;
+	(void)attribute;
+	(void)ptr;
+	return 0;
+}
+
+int cuDeviceGet(int *device, int ordinal);
+int cuDeviceGet(int *device, int ordinal)
+{
+	*device = ordinal;
+	return 0;
+}
+
+int cuDeviceGetPCIBusId(char *id, int length, int device);
+int cuDeviceGetPCIBusId(char *id, int length, int device)
+{
+	snprintf(id, (size_t)length, "0000:%02X:00.0", device + 10);
+	return 0;
+}
+
+int cuCtxGetCurrent(void **ctx);
+int cuCtxGetCurrent(void **ctx)
+{
+	*ctx = fake_ipc_cuda.context;
+	return 0;
+}
+
+int cuCtxGetDevice(int *device);
+int cuCtxGetDevice(int *device)
+{
+	*device = 0;
+	return fake_ipc_cuda.context ? 0 : INVALID_CONTEXT;
+}
+
+/* ---- other processes ---- */
+
+int cuIpcGetMemHandle(struct handle *handle, CUdeviceptr ptr);
+int cuIpcGetMemHandle(struct handle *handle, CUdeviceptr ptr)
+{
+	const struct memory *m;
+	struct stat st;
+
+	if (fake_ipc_cuda.get_error)
+		return fake_ipc_cuda.get_error;
+	pthread_mutex_lock(&lock);
+	m = at(ptr);
+	if (m && !m->opened && !fstat(m->fd, &st))
+		*handle = (struct handle) { .pid = (uint32_t)getpid(), .fd = (uint32_t)m->fd, .size = m->size, .inode = st.st_ino };
+	pthread_mutex_unlock(&lock);
+	return m ? 0 : INVALID_VALUE;
+}
+
+int cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, struct handle handle, unsigned int flags);
+int cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, struct handle handle, unsigned int flags)
+{
+	struct stat st;
+	char path[64];
+	int fd, ret;
+
+	if (fake_ipc_cuda.open_error || flags != 1)
+		return fake_ipc_cuda.open_error ? fake_ipc_cuda.open_error : INVALID_VALUE;
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", handle.pid, handle.fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return INVALID_VALUE;
+	ret = fstat(fd, &st) || st.st_ino != handle.inode ? INVALID_VALUE : map(fd, handle.size, true, ptr);
+	if (ret)
+		close(fd);
+	else
+		fake_ipc_cuda.opens++;
+	return ret;
+}
+
+int cuIpcCloseMemHandle(CUdeviceptr ptr);
+int cuIpcCloseMemHandle(CUdeviceptr ptr)
+{
+	if (fake_ipc_cuda.close_error)
+		return fake_ipc_cuda.close_error;
+	fake_ipc_cuda.closes++;
+	return drop(ptr, true);
+}
+
+/* ---- streams: one thread runs all of them, in order ---- */
+
+struct op {
+	enum { COPY, CALL, WAIT, WRITE } what;
+	CUdeviceptr to, from;
+	uint64_t value;
+	unsigned int flags;
+	void (*fn)(void *stream, int error, void *arg);
+	void *stream, *arg;
+};
+
+static struct op ops[OPS];
+static uint64_t begun, queued, done;
+static pid_t runs_in;
+
+static bool holds(const struct op *op)
+{
+	uint64_t is = __atomic_load_n((uint64_t *)(uintptr_t)op->to, __ATOMIC_ACQUIRE);
+
+	return op->flags ? is == op->value : (int64_t)(is - op->value) >= 0;
+}
+
+static void *run(void *unused)
+{
+	pthread_mutex_lock(&lock);
+	for (;;) {
+		struct op op;
+
+		while (begun == queued)
+			pthread_cond_wait(&changed, &lock);
+		op = ops[begun++ % OPS];
+		pthread_mutex_unlock(&lock);
+		switch (op.what) {
+		case COPY:
+			memcpy((void *)(uintptr_t)op.to, (void *)(uintptr_t)op.from, op.value);
+			break;
+		case CALL:
+			op.fn(op.stream, fake_ipc_cuda.stream_error, op.arg);
+			break;
+		case WAIT:
+			while (!holds(&op))
+				usleep(10);
+			break;
+		case WRITE:
+			__atomic_store_n((uint64_t *)(uintptr_t)op.to, op.value, __ATOMIC_RELEASE);
+		}
+		pthread_mutex_lock(&lock);
+		done++;
+		pthread_cond_broadcast(&changed);
+	}
+	return unused;
+}
+
+static int queue(struct op op)
+{
+	pthread_t thread;
+
+	pthread_mutex_lock(&lock);
+	if (runs_in != getpid()) {
+		runs_in = getpid();
+		pthread_create(&thread, NULL, run, NULL);
+		pthread_detach(thread);
+	}
+	ops[queued++ % OPS] = op;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+int cuStreamCreate(void **stream, unsigned int flags)
+{
+	static char streams[64];
+	static int n;
+
+	*stream = &streams[n++ % 64];
+	return flags == 1 ? 0 : INVALID_VALUE;
+}
+
+int cuStreamSynchronize(void *stream)
+{
+	uint64_t until;
+
+	(void)stream;
+	pthread_mutex_lock(&lock);
+	until = queued;
+	while (done < until)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+	return fake_ipc_cuda.sync_error;
+}
+
+int cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream)
+{
+	(void)stream;
+	return fake_ipc_cuda.copy_error ? fake_ipc_cuda.copy_error :
+	       queue((struct op) { .what = COPY, .to = to, .from = from, .value = length });
+}
+
+int cuStreamAddCallback(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg, unsigned int flags);
+int cuStreamAddCallback(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg, unsigned int flags)
+{
+	fake_ipc_cuda.launched++;
+	return flags ? INVALID_VALUE : queue((struct op) { .what = CALL, .fn = fn, .stream = stream, .arg = arg });
+}
+
+int cuMemHostRegister_v2(void *p, size_t size, unsigned int flags);
+int cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
+{
+	(void)p;
+	fake_ipc_cuda.registered++;
+	return size % 4096 || flags != 3 ? INVALID_VALUE : 0;
+}
+
+int cuMemHostUnregister(void *p);
+int cuMemHostUnregister(void *p)
+{
+	(void)p;
+	fake_ipc_cuda.unregistered++;
+	return 0;
+}
+
+int cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *p, unsigned int flags);
+int cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *p, unsigned int flags)
+{
+	*ptr = (uintptr_t)p;
+	return flags;
+}
+
+int cuStreamWaitValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags);
+int cuStreamWaitValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags)
+{
+	(void)stream;
+	return fake_ipc_cuda.wait_error ? fake_ipc_cuda.wait_error :
+	       queue((struct op) { .what = WAIT, .to = addr, .value = value, .flags = flags });
+}
+
+int cuStreamWriteValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags);
+int cuStreamWriteValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags)
+{
+	(void)stream;
+	return fake_ipc_cuda.write_error || flags ? fake_ipc_cuda.write_error :
+	       queue((struct op) { .what = WRITE, .to = addr, .value = value });
+}

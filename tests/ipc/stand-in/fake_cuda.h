@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fake_cuda.h - a stand-in for libcuda.so.1 with the calls that peerdma_ipc.h makes.  Its memory
+ * is files in memory, so that other processes can open it; a thread runs what is on streams.
+ */
+#ifndef IPC_FAKE_CUDA_H
+#define IPC_FAKE_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct fake_ipc_cuda {
+	void *context;			/* the current one, of all threads; NULL: none */
+	/* What calls fail with. */
+	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error;
+	/* Counted. */
+	unsigned int opens, closes, registered, unregistered, launched;
+};
+
+extern struct fake_ipc_cuda fake_ipc_cuda;
+
+int cuMemAlloc_v2(unsigned long long *ptr, size_t size);
+int cuMemFree_v2(unsigned long long ptr);
+int cuStreamCreate(void **stream, unsigned int flags);
+int cuStreamSynchronize(void *stream);
+int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t length, void *stream);
+
+#endif

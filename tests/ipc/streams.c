@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+/*
+ * streams.c - CUDA's calls, as peerdma_ipc.h makes them: signals on streams, asynchronous copies,
+ * contexts, and what CUDA refuses.  On a stand-in for libcuda (stand-in/); no GPU has all of these.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../lib/checks.h"
+#include "fake_cuda.h"
+#include "peerdma_ipc.h"
+#include "peerdma_monitor.h"
+
+#define LENGTH	65536UL
+#define OPEN(handle, memory) peerdma_ipc_open(handle, sizeof(struct peerdma_ipc_handle), 0, memory)
+
+struct offered {
+	struct peerdma_ipc_handle memory, signal, watched;
+};
+
+static int sock;
+
+/* ---- the other process: exports, then does a step for each byte ---- */
+
+static void other(void)
+{
+	struct peerdma_ipc_signal *s;
+	unsigned long long p, q;
+	struct offered o;
+	void *stream = NULL;
+	char step;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, "this test") || cuMemAlloc_v2(&q, LENGTH) ||
+	    peerdma_ipc_export((void *)(uintptr_t)q, LENGTH, 0, &o.watched) || cuMemAlloc_v2(&p, LENGTH) || peerdma_ipc_export((void *)(uintptr_t)p, LENGTH, PEERDMA_IPC_I_UNEXPORT, &o.memory) ||
+	    peerdma_ipc_signal_create(0, 0, &s) || peerdma_ipc_signal_export(s, &o.signal) || cuStreamCreate(&stream, 1)) {
+		fprintf(stderr, "the other process: %s\n", peerdma_last_error());
+		_exit(1);
+	}
+	memset((void *)(uintptr_t)p, 5, LENGTH);
+	if (write(sock, &o, sizeof(o)) != sizeof(o))
+		_exit(1);
+	while (read(sock, &step, 1) == 1) {
+		int ret = 0;
+
+		switch (step) {
+		case 's':	/* sets the signal on a stream, later */
+			usleep(50000);
+			ret = peerdma_ipc_signal_stream_set(s, stream, 7);
+			break;
+		case 'w':	/* its stream waits, then sets */
+			ret = peerdma_ipc_signal_stream_wait(s, stream, PEERDMA_IPC_GE, 8);
+			if (!ret)
+				ret = peerdma_ipc_signal_stream_set(s, stream, 9);
+			break;
+		case 'u':
+			ret = peerdma_ipc_unexport(&o.memory);
+			break;
+		case 'm':	/* what frees other memory of CUDA's, as far as is known */
+			peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, (void *)(uintptr_t)(q + LENGTH), 4096, 0);
+			peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, (void *)(uintptr_t)q, LENGTH, 1);
+			break;
+		case 'n':
+			peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, (void *)(uintptr_t)(q + LENGTH - 1), 1, 0);
+			ret = cuMemFree_v2(q);
+			peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, (void *)(uintptr_t)q, LENGTH, 1);
+			break;
+		case 'f':	/* as a program does that uses its memory for something else */
+			memset((void *)(uintptr_t)p, 6, LENGTH);
+			ret = cuMemFree_v2(p);
+			break;
+		}
+		step = (char)ret;
+		if (write(sock, &step, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+static int step(char what)
+{
+	if (write(sock, &what, 1) != 1 || read(sock, &what, 1) != 1)
+		return -EPIPE;
+	return (signed char)what;
+}
+
+static struct offered begin(pid_t *pid)
+{
+	struct offered o;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		abort();
+	*pid = fork();
+	sock = pair[!*pid];
+	close(pair[!!*pid]);
+	if (!*pid)
+		other();
+	if (read(sock, &o, sizeof(o)) != sizeof(o))
+		exit(1);
+	return o;
+}
+
+/* ---- here ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void signals(const struct offered *o)
+{
+	struct peerdma_ipc_signal *s = NULL, *mine = NULL;
+	uint64_t seen, start;
+	void *stream = NULL;
+
+	CHECK(!peerdma_ipc_signal_open(&o->signal, sizeof(o->signal), &s) && !cuStreamCreate(&stream, 1), "a signal, opened");
+	start = now_ns();
+	if (!fork()) {
+		_exit(step('s') ? 1 : 0);
+	}
+	CHECK(!peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 7, 10000000000, &seen) && now_ns() - start < 900000000,
+	      "a stream of the other process set it, and a sleeper noticed");
+	wait(NULL);
+	CHECK(!step('w'), "its stream waits");
+	usleep(20000);
+	CHECK(peerdma_ipc_signal_get(s) == 7, "until");
+	CHECK(!peerdma_ipc_signal_stream_set(s, stream, 8), "a stream here sets it");
+	CHECK(!peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 9, 10000000000, NULL), "and it went on");
+	CHECK(fake_ipc_cuda.registered == 1, "registered once");
+	CHECK(!peerdma_ipc_signal_stream_wait(s, stream, PEERDMA_IPC_EQ, 9) && !cuStreamSynchronize(stream), "a stream here waits");
+	CHECK(peerdma_ipc_signal_stream_wait(s, stream, PEERDMA_IPC_LT, 9) == -EOPNOTSUPP, "not so");
+	fake_ipc_cuda.wait_error = fake_ipc_cuda.write_error = 801;
+	CHECK(peerdma_ipc_signal_stream_wait(s, stream, PEERDMA_IPC_EQ, 9) == -EOPNOTSUPP &&
+	      peerdma_ipc_signal_stream_set(s, stream, 9) == -EOPNOTSUPP, "a GPU that cannot");
+	fake_ipc_cuda.wait_error = fake_ipc_cuda.write_error = 700;
+	CHECK(peerdma_ipc_signal_stream_wait(s, stream, PEERDMA_IPC_EQ, 9) == -EIO &&
+	      peerdma_ipc_signal_stream_set(s, stream, 9) == -EIO, "a GPU that fails");
+	fake_ipc_cuda.wait_error = fake_ipc_cuda.write_error = 0;
+	CHECK(!peerdma_ipc_signal_create(0, PEERDMA_IPC_ANY_USER, &mine) && !peerdma_ipc_signal_stream_set(mine, stream, 3) &&
+	      !peerdma_ipc_signal_wait(mine, PEERDMA_IPC_EQ, 3, 10000000000, NULL), "one with a page of its own");
+	CHECK(!peerdma_ipc_signal_close(mine) && fake_ipc_cuda.registered == 2 && fake_ipc_cuda.unregistered == 1, "given back");
+	CHECK(!peerdma_ipc_signal_close(s), "closed");
+}
+
+static struct peerdma_ipc_transfer reads(struct peerdma_ipc_memory *m, void *local, uint64_t offset, uint64_t length)
+{
+	return (struct peerdma_ipc_transfer) {
+		.size = sizeof(struct peerdma_ipc_transfer), .flags = PEERDMA_IPC_READ, .memory = m, .local = local, .offset = offset,
+		.length = length,
+	};
+}
+
+/* Frees that a monitor reports. */
+static void frees(const struct offered *o)
+{
+	struct peerdma_ipc_memory *m = NULL, *again;
+
+	CHECK(!OPEN(&o->watched, &m) && !step('m') && peerdma_ipc_valid(m), "other memory is freed, or this was before it was exported");
+	CHECK(!step('n') && !peerdma_ipc_valid(m), "this is freed");
+	CHECK(OPEN(&o->watched, &again) == -ESTALE && !peerdma_ipc_close(m), "not opened again");
+}
+
+static void memory(const struct offered *o)
+{
+	struct peerdma_ipc_counters c = { .size = sizeof(c) };
+	struct peerdma_ipc_memory *m = NULL, *second = NULL;
+	struct peerdma_ipc_signal *done = NULL, *gate = NULL;
+	struct peerdma_ipc_transfer t[2];
+	struct peerdma_ipc_info info = { .size = sizeof(info) };
+	void *context = fake_ipc_cuda.context, *stream = NULL;
+	char *local = calloc(1, LENGTH);
+	int other_context;
+
+	fake_ipc_cuda.context = NULL;
+	CHECK(OPEN(&o->memory, &m) == -ENODEV, "no context");
+	fake_ipc_cuda.context = context;
+	fake_ipc_cuda.open_error = 208;
+	CHECK(OPEN(&o->memory, &m) == -EIO && strstr(peerdma_last_error(), "has this memory open"), "open by others");
+	fake_ipc_cuda.open_error = 2;
+	CHECK(OPEN(&o->memory, &m) == -ENOMEM, "out of memory");
+	fake_ipc_cuda.open_error = 0;
+	CHECK(!OPEN(&o->memory, &m) && !OPEN(&o->memory, &second) && m == second && fake_ipc_cuda.opens == 1, "opened, once");
+	CHECK(!peerdma_ipc_query(m->ptr, &info) && !strcmp(info.provider, "cuda") && !strcmp(info.pci, "0000:0a:00.0"), "whose it is");
+	peerdma_ipc_close(second);
+
+	/* Copies. */
+	CHECK(!peerdma_ipc_signal_create(0, 0, &done) && !peerdma_ipc_signal_create(0, 0, &gate) && !cuStreamCreate(&stream, 1), "signals");
+	t[0] = reads(m, local, 0, 100);
+	t[1] = reads(m, local + 100, 100, 100);
+	CHECK(!peerdma_ipc_copy(t, 2, NULL, 0) && local[0] == 5 && local[199] == 5 && !local[200], "a batch");
+	CHECK(t[0].path == PEERDMA_IPC_PATH_CUDA && !t[0].error, "by CUDA");
+	CHECK(!peerdma_ipc_signal_stream_wait(gate, stream, PEERDMA_IPC_EQ, 1), "streams are held");
+	memset(local, 0, LENGTH);
+	CHECK(!peerdma_ipc_copy(t, 2, done, 1) && t[0].error == -EINPROGRESS && !peerdma_ipc_signal_get(done), "started, and not complete");
+	peerdma_ipc_signal_set(gate, 1);
+	CHECK(!peerdma_ipc_signal_wait(done, PEERDMA_IPC_EQ, 1, 10000000000, NULL) && !t[0].error && !t[1].error && local[199] == 5,
+	      "the signal, and the bytes");
+	fake_ipc_cuda.copy_error = 700;
+	CHECK(peerdma_ipc_copy(t, 2, done, 2) == -EIO && t[0].error == -EIO && t[0].path == PEERDMA_IPC_PATH_NONE &&
+	      peerdma_ipc_signal_get(done) == 2, "CUDA refuses: said, and nothing waits");
+	fake_ipc_cuda.copy_error = 0;
+	fake_ipc_cuda.sync_error = 700;
+	CHECK(peerdma_ipc_copy(t, 2, NULL, 0) == -EIO && t[1].error == -EIO, "CUDA fails");
+	fake_ipc_cuda.sync_error = 0;
+	CHECK(!peerdma_ipc_copy(t, 2, NULL, 0), "and works again");
+
+	fake_ipc_cuda.stream_error = 700;
+	CHECK(!peerdma_ipc_copy(t, 2, done, 7) && !peerdma_ipc_signal_wait(done, PEERDMA_IPC_EQ, 7, 10000000000, NULL) &&
+	      t[0].error == -EIO && t[1].error == -EIO, "it fails later: the signal is set, and the error is there");
+	fake_ipc_cuda.stream_error = 0;
+
+	/* The export ends while copies wait for their turn: the bytes are of the next use. */
+	CHECK(!peerdma_ipc_signal_stream_wait(gate, stream, PEERDMA_IPC_EQ, 2), "streams are held");
+	CHECK(!peerdma_ipc_copy(t, 2, done, 3) && !step('u'), "started; then the export ends");
+	peerdma_ipc_signal_set(gate, 2);
+	CHECK(!peerdma_ipc_signal_wait(done, PEERDMA_IPC_EQ, 3, 10000000000, NULL) && t[0].error == -ESTALE && t[1].error == -ESTALE,
+	      "what was read is worthless, and that is said: %d", t[0].error);
+	CHECK(!step('f') && *(char *)m->ptr == 6, "freed there: mapped here still");
+
+	/* Another context has no right to close it. */
+	fake_ipc_cuda.context = &other_context;
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && !fake_ipc_cuda.closes, "not in another context");
+	fake_ipc_cuda.context = context;
+	fake_ipc_cuda.close_error = 700;
+	CHECK(peerdma_ipc_trim() == -EIO, "CUDA fails to close it");
+	fake_ipc_cuda.close_error = 0;
+	peerdma_ipc_counters(&c);
+	CHECK(!c.imports, "it is forgotten all the same");
+	peerdma_ipc_signal_close(done);
+	peerdma_ipc_signal_close(gate);
+	free(local);
+}
+
+int main(void)
+{
+	struct offered o;
+	pid_t pid;
+
+	o = begin(&pid);
+	frees(&o);
+	signals(&o);
+	fake_ipc_cuda.opens = fake_ipc_cuda.closes = 0;
+	memory(&o);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	fflush(stdout);
+	return failures ? 1 : 0;
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+/*
+ * ud.c - datagrams out of memory and into it: their bytes arrive behind the 40 of the routing header, and nothing beside;
+ * and memory that was freed is neither sent nor written.
+ *
+ *	ud ADAPTER host|dmabuf|export|peer
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "pair.h"
+
+#define SIZE 65536UL
+#define HEADER 40UL
+#define QKEY 0x1234
+#define OLD 0x11
+#define OURS 0x77
+#define SECRET 0x55
+
+static int failures;
+static struct pair p;		/* its adapter, protection domain and completion queues */
+static struct ibv_qp *qp[2];
+static struct ibv_ah *ah;
+static struct memory subject, host;
+static struct ibv_mr *subject_mr, *host_mr;
+static unsigned char expected[SIZE], seen[SIZE];
+
+static void check(int ok, const char *what)
+{
+	printf("%s - %s\n", ok ? "ok" : "not ok", what);
+	fflush(stdout);
+	failures += !ok;
+}
+
+/* ---- two queue pairs ---- */
+
+static void modify(int which, enum ibv_qp_state state, int mask)
+{
+	struct ibv_qp_attr attr = { .qp_state = state, .port_num = 1, .qkey = QKEY };
+
+	errno = ibv_modify_qp(qp[which], &attr, IBV_QP_STATE | mask);
+	if (errno)
+		die("ibv_modify_qp to state %d", state);
+}
+
+static void up(int which)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = p.cq[which], .recv_cq = p.cq[which], .qp_type = IBV_QPT_UD, .sq_sig_all = 1,
+		.cap = { .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2 },
+	};
+	struct ibv_wc wc;
+
+	if (qp[which] && ibv_destroy_qp(qp[which]))
+		die("ibv_destroy_qp");
+	while (ibv_poll_cq(p.cq[which], 1, &wc) > 0)
+		;
+	qp[which] = ibv_create_qp(p.pd, &attr);
+	if (!qp[which])
+		die("ibv_create_qp");
+	modify(which, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	modify(which, IBV_QPS_RTR, 0);
+	modify(which, IBV_QPS_RTS, IBV_QP_SQ_PSN);
+}
+
+static void connect_to_itself(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
+				    .grh = { .dgid = p.gid, .sgid_index = (uint8_t)p.gid_index, .hop_limit = 1 } };
+
+	up(0);
+	up(1);
+	ah = ibv_create_ah(p.pd, &attr);
+	if (!ah)
+		die("ibv_create_ah");
+}
+
+/* ---- a datagram ---- */
+
+static void receive(const struct ibv_sge *sge, int n)
+{
+	struct ibv_recv_wr *bad, wr = { .sg_list = (struct ibv_sge *)sge, .num_sge = n };
+
+	errno = ibv_post_recv(qp[1], &wr, &bad);
+	if (errno)
+		die("posting a receive");
+}
+
+static enum ibv_wc_status send_from(const struct ibv_sge *sge, int n)
+{
+	struct ibv_send_wr *bad, wr = { .sg_list = (struct ibv_sge *)sge, .num_sge = n, .opcode = IBV_WR_SEND_WITH_IMM,
+					.imm_data = 0x61626364, .wr.ud = { .ah = ah, .remote_qpn = qp[1]->qp_num, .remote_qkey = QKEY } };
+
+	errno = ibv_post_send(qp[0], &wr, &bad);
+	if (errno)
+		die("posting a datagram");
+	return pair_wait(&p, 0, NULL);
+}
+
+static struct ibv_sge part(const struct memory *m, const struct ibv_mr *mr, size_t at, size_t length)
+{
+	return (struct ibv_sge){ .addr = m->addr + at, .length = (uint32_t)length, .lkey = mr->lkey };
+}
+
+static void random_bytes(void)
+{
+	size_t i;
+
+	for (i = 0; i < SIZE; i++)
+		expected[i] = (unsigned char)rand();
+}
+
+/* Is `to` as it was, but for these bytes? */
+static int arrived(const struct memory *to, size_t at, const unsigned char *bytes, size_t length)
+{
+	size_t i;
+
+	memory_read(to, 0, seen, SIZE);
+	for (i = 0; i < SIZE; i++)
+		if (i >= at && i - at < length ? seen[i] != bytes[i - at] : seen[i] != OLD)
+			return 0;
+	return 1;
+}
+
+/* A datagram out of the middle of one into the middle of the other. */
+static void datagram(int subject_sends, const char *what)
+{
+	static const size_t lengths[] = { 1, 64, 1000, 4096 };
+	const struct memory *from = subject_sends ? &subject : &host, *to = subject_sends ? &host : &subject;
+	const struct ibv_mr *from_mr = subject_sends ? subject_mr : host_mr, *to_mr = subject_sends ? host_mr : subject_mr;
+	const size_t largest = 128UL << p.mtu;
+	size_t i;
+
+	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		size_t length = lengths[i] > largest ? largest : lengths[i];
+		struct ibv_sge out = part(from, from_mr, 4093, length), in = part(to, to_mr, 8191, HEADER + length);
+		struct ibv_wc wc;
+
+		random_bytes();
+		memory_write(from, 0, expected, SIZE);
+		memory_fill(to, OLD);
+		receive(&in, 1);
+		if (send_from(&out, 1) != IBV_WC_SUCCESS || pair_wait(&p, 1, &wc) != IBV_WC_SUCCESS ||
+		    wc.byte_len != HEADER + length || !(wc.wc_flags & IBV_WC_WITH_IMM) || wc.imm_data != 0x61626364)
+			break;
+		/* What the header has is the routing's affair. */
+		memory_read(to, 8191, expected + 4093 - HEADER, HEADER);
+		if (!arrived(to, 8191, expected + 4093 - HEADER, HEADER + length))
+			break;
+	}
+	check(i == sizeof(lengths) / sizeof(*lengths), what);
+}
+
+/* The header into one, the bytes into the other; and bytes out of both. */
+static void gathered(void)
+{
+	struct ibv_sge out[] = { part(&host, host_mr, 0, 100), part(&subject, subject_mr, 0, 200) };
+	struct ibv_sge in[] = { part(&host, host_mr, SIZE / 2, HEADER), part(&subject, subject_mr, SIZE / 2, 300) };
+	struct ibv_wc wc;
+	int ok;
+
+	random_bytes();
+	memory_write(&host, 0, expected, 100);
+	memory_write(&subject, 0, expected + 100, 200);
+	receive(in, 2);
+	ok = send_from(out, 2) == IBV_WC_SUCCESS && pair_wait(&p, 1, &wc) == IBV_WC_SUCCESS && wc.byte_len == HEADER + 300;
+	memory_read(&subject, SIZE / 2, seen, 300);
+	check(ok && !memcmp(seen, expected, 300), "gathered from both, scattered to both");
+}
+
+/* ---- memory that is freed ---- */
+
+static struct memory freed, next;
+static struct ibv_mr *freed_mr;
+
+static void free_it(void)
+{
+	memory_alloc(&freed, subject.kind, SIZE);
+	freed_mr = memory_register(&freed, p.pd);
+	memory_fill(&freed, OURS);
+	memory_free(&freed);
+	memory_alloc(&next, subject.kind, SIZE);
+	memory_fill(&next, SECRET);
+	check(next.addr == freed.addr, "the next memory is in its place");
+}
+
+static void end_it(void)
+{
+	if (ibv_dereg_mr(freed_mr))
+		die("ibv_dereg_mr");
+	memory_release(&freed);
+	memory_free(&next);
+}
+
+static int has_only(const struct memory *m, unsigned char byte)
+{
+	size_t i;
+
+	memory_read(m, 0, seen, SIZE);
+	for (i = 0; i < SIZE && seen[i] == byte; i++)
+		;
+	return i == SIZE;
+}
+
+static void sent_after_the_free(void)
+{
+	struct ibv_sge out = part(&freed, freed_mr, 0, 1000), in = part(&host, host_mr, 0, HEADER + 1000);
+
+	memory_fill(&host, OLD);
+	receive(&in, 1);
+	/* A dma-buf may have moved, as far as the adapter knows: the first datagram is lost, and it asks. */
+	if (subject.kind == MEMORY_EXPORT) {
+		check(send_from(&out, 1) == IBV_WC_SUCCESS, "the first datagram is lost");
+		usleep(50000);
+	}
+	check(send_from(&out, 1) == IBV_WC_LOC_PROT_ERR, "what was freed is not sent: a local protection error");
+	usleep(50000);
+	check(has_only(&host, OLD), "and nothing arrives");
+	up(0);
+	up(1);
+}
+
+static void received_after_the_free(void)
+{
+	struct ibv_sge out = part(&host, host_mr, 0, 1000), in = part(&freed, freed_mr, 0, HEADER + 1000);
+	enum ibv_wc_status status;
+
+	memory_fill(&host, OURS);
+	receive(&in, 1);
+	check(send_from(&out, 1) == IBV_WC_SUCCESS, "a datagram is sent, whatever comes of it");
+	status = pair_wait(&p, 1, NULL);
+	printf("receive into freed memory: %s\n", ibv_wc_status_str(status));
+	check(status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_LOC_PROT_ERR, "its receive is a local error");
+	check(has_only(&next, SECRET), "and the next memory is not written");
+	up(0);
+	up(1);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		die("usage: ud ADAPTER host|dmabuf|export|peer");
+	memory_alloc(&host, MEMORY_HOST, SIZE);
+	memory_alloc(&subject, memory_kind(argv[2]), SIZE);
+	pair_open(&p, argv[1], 0);
+	host_mr = memory_register(&host, p.pd);
+	subject_mr = memory_register(&subject, p.pd);
+	connect_to_itself();
+
+	datagram(1, "sent from it");
+	datagram(0, "received into it");
+	gathered();
+	if (subject.kind == MEMORY_PEER || subject.kind == MEMORY_EXPORT) {
+		free_it();
+		sent_after_the_free();
+		received_after_the_free();
+		end_it();
+	}
+
+	if (ibv_destroy_ah(ah) || ibv_destroy_qp(qp[0]) || ibv_destroy_qp(qp[1]))
+		die("destroying the queues");
+	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
+		die("ibv_dereg_mr");
+	pair_close(&p);
+	memory_release(&subject);
+	memory_free(&subject);
+	memory_free(&host);
+	return !!failures;
+}

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Device memory between processes, on a GPU that they share: CUDA's and HSA's, with
+# libpeerdma-hooks and without; and the random rounds on this kernel.
+# vm: --timeout 400 --gpus 1
+# vm: --timeout 400 --gpus 1 --kernel 6.12
+
+. "$TOP/tests/vm/lib.sh"
+
+load_modules softgpu
+for program in cuda cuda_hooks hsa hsa_hooks; do
+	out=$("$BUILD/tests/ipc/ipc_gpu_$program" 2>&1)
+	status=$?
+	echo "$out"
+	[ "$status" = 0 ] || die "ipc_gpu_$program: $status"
+	case $out in
+	*"not on this machine"* | *"not exported:"*) die "ipc_gpu_$program: not all of it was tried" ;;
+	esac
+done
+for test in memory ends users signals forks; do
+	"$BUILD/tests/ipc/ipc_calls" $test || die "ipc_calls $test"
+done
+"$BUILD/tests/ipc/ipc_rounds" 10000 7 || die "ipc_rounds"
+for provider in cuda hsa; do
+	"$BUILD/tests/ipc/ipc_rounds_$provider" 3000 7 || die "ipc_rounds_$provider"
+done
+unload_modules softgpu
