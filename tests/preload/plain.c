@@ -91,6 +91,8 @@ static int transfer(enum ibv_wr_opcode opcode, CUdeviceptr here, const struct ib
 	do
 		n = ibv_poll_cq(completions, 1, &done);
 	while (!n);
+	if (n != 1 || done.status != IBV_WC_SUCCESS)
+		printf("plain: completion %d: %s\n", n, ibv_wc_status_str(done.status));
 	return n == 1 && done.status == IBV_WC_SUCCESS ? 0 : -1;
 }
 

@@ -161,8 +161,11 @@ static void links(void **state)
 	NOK(nvmlInit());
 	NOK(nvmlDeviceGetHandleByIndex(0, &device));
 	NOK(nvmlDeviceGetFieldValues(device, 2, fields));
-	assert_int_equal(fields[0].nvmlReturn, NVML_SUCCESS);
-	assert_int_equal(fields[0].valueType, NVML_VALUE_TYPE_UNSIGNED_INT);
+	/* NVIDIA's, of a GPU in a virtual machine by itself: not supported. */
+	if (on_softgpu() || fields[0].nvmlReturn != NVML_ERROR_NOT_SUPPORTED) {
+		assert_int_equal(fields[0].nvmlReturn, NVML_SUCCESS);
+		assert_int_equal(fields[0].valueType, NVML_VALUE_TYPE_UNSIGNED_INT);
+	}
 	assert_int_not_equal(fields[1].nvmlReturn, NVML_SUCCESS);
 	assert_true(fields[0].timestamp > 1000000000000000LL);
 	NFAILS(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetFieldValues(device, 0, fields));

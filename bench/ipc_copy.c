@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+/*
+ * bench-ipc-copy - copies to another process's GPU memory: peerdma_ipc_copy() beside CUDA's own
+ * calls on the pointer that was opened, in turns.
+ *
+ * A process allocates on the last GPU and exports; another, on GPU 0, copies from its own memory
+ * there.  With one GPU both are on it.  The exporter's process does nothing meanwhile.
+ */
+#include <dlfcn.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cu.h"
+#include "options.h"
+#include "peerdma.h"
+#include "peerdma_ipc.h"
+#include "stats.h"
+
+#define MEMORY		(256UL << 20)
+#define MOST		64
+#define STREAMS		8
+
+static struct options options = { .repeats = 21 };
+static CUdeviceptr here, there;
+static struct peerdma_ipc_memory *memory;
+static CUstream streams[STREAMS];
+static void *kernel;
+
+static struct {
+	typeof(cuStreamCreate) *stream_create;
+	typeof(cuStreamSynchronize) *stream_synchronize;
+	typeof(cuMemcpyBatchAsync_v2) *batch;
+	typeof(cuDeviceGetCount) *count;
+	/* softgpu runs no kernels, and its header has none of these. */
+	CUresult (*load)(CUmodule *module, const void *image);
+	CUresult (*function)(void **function, CUmodule module, const char *name);
+	CUresult (*launch)(void *function, unsigned int x, unsigned int y, unsigned int z, unsigned int threads, unsigned int threads_y,
+			   unsigned int threads_z, unsigned int shared, CUstream stream, void **arguments, void **extra);
+} more;
+
+/* A grid that copies 16 bytes a thread and turn. */
+static const char ptx[] =
+	".version 6.0\n.target sm_50\n.address_size 64\n"
+	".visible .entry copy(.param .u64 to, .param .u64 from, .param .u64 n)\n{\n"
+	".reg .u64 %a<8>; .reg .u32 %r<8>; .reg .pred %p;\n"
+	"ld.param.u64 %a0, [to]; ld.param.u64 %a1, [from]; ld.param.u64 %a2, [n];\n"
+	"cvta.to.global.u64 %a0, %a0; cvta.to.global.u64 %a1, %a1;\n"
+	"mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mov.u32 %r3, %nctaid.x;\n"
+	"mad.wide.u32 %a3, %r0, %r1, 0; cvt.u64.u32 %a4, %r2; add.u64 %a3, %a3, %a4; shl.b64 %a3, %a3, 4;\n"
+	"mul.wide.u32 %a5, %r1, %r3; shl.b64 %a5, %a5, 4;\n"
+	"more: setp.ge.u64 %p, %a3, %a2; @%p bra end;\n"
+	"add.u64 %a6, %a1, %a3; ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%a6];\n"
+	"add.u64 %a6, %a0, %a3; st.global.v4.u32 [%a6], {%r4, %r5, %r6, %r7};\n"
+	"add.u64 %a3, %a3, %a5; bra more;\n"
+	"end: ret;\n}\n";
+
+static void load(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
+	CUmodule module;
+
+	cu_start(77);
+	more.stream_create = dlsym(lib, "cuStreamCreate");
+	more.stream_synchronize = dlsym(lib, "cuStreamSynchronize");
+	more.batch = dlsym(lib, "cuMemcpyBatchAsync_v2");
+	more.load = dlsym(lib, "cuModuleLoadData");
+	more.function = dlsym(lib, "cuModuleGetFunction");
+	more.launch = dlsym(lib, "cuLaunchKernel");
+	for (int i = 0; i < STREAMS; i++)
+		cu_check(more.stream_create(&streams[i], 1), "cuStreamCreate");
+	if (!more.load || !more.function || more.load(&module, ptx) || more.function(&kernel, module, "copy"))
+		kernel = NULL;
+}
+
+/* ---- the ways ---- */
+
+static void complete(int n)
+{
+	for (int i = 0; i < n; i++)
+		cu_check(more.stream_synchronize(streams[i]), "cuStreamSynchronize");
+}
+
+static void raw(size_t length, int count, int over)
+{
+	for (int i = 0; i < count; i++)
+		cu_check(cu.copy_dtod(there + i * length, here + i * length, length, streams[i % over]), "cuMemcpyDtoDAsync");
+	complete(over < count ? over : count);
+}
+
+static void raw_one(size_t length, int count)
+{
+	raw(length, count, 1);
+}
+
+static void raw_two(size_t length, int count)
+{
+	raw(length, count, 2);
+}
+
+static void raw_four(size_t length, int count)
+{
+	raw(length, count, 4);
+}
+
+static void raw_batch(size_t length, int count)
+{
+	CUdeviceptr to[MOST], from[MOST];
+	size_t lengths[MOST], first = 0;
+	CUmemcpyAttributes how = { .srcAccessOrder = 1 };	/* in the stream's order */
+
+	for (int i = 0; i < count; i++) {
+		to[i] = there + i * length;
+		from[i] = here + i * length;
+		lengths[i] = length;
+	}
+	cu_check(more.batch(to, from, lengths, (size_t)count, &how, &first, 1, streams[0]), "cuMemcpyBatchAsync");
+	complete(1);
+}
+
+static void raw_kernel(size_t length, int count)
+{
+	for (int i = 0; i < count; i++) {
+		CUdeviceptr to = there + i * length, from = here + i * length;
+		unsigned long long n = length / 16 * 16;
+		void *arguments[] = { &to, &from, &n };
+		unsigned int blocks = n / 16 / 512 < 264 ? (unsigned int)(n / 16 / 512) + 1 : 264;
+
+		cu_check(more.launch(kernel, blocks, 1, 1, 512, 1, 1, 0, streams[i % 4], arguments, NULL), "cuLaunchKernel");
+	}
+	complete(count < 4 ? count : 4);
+}
+
+static void ours(size_t length, int count)
+{
+	struct peerdma_ipc_transfer t[MOST];
+
+	for (int i = 0; i < count; i++)
+		t[i] = (struct peerdma_ipc_transfer) {
+			.size = sizeof(t[0]), .memory = memory, .offset = i * length, .local = (void *)(uintptr_t)(here + i * length),
+			.length = length,
+		};
+	if (peerdma_ipc_copy(t, (size_t)count, NULL, 0)) {
+		fprintf(stderr, "bench-ipc-copy: %s\n", peerdma_last_error());
+		exit(1);
+	}
+}
+
+static const struct way {
+	const char *name;
+	void (*copy)(size_t length, int count);
+} ways[] = {
+	{ "peerdma_ipc_copy", ours }, { "CUDA, one stream", raw_one }, { "CUDA, two streams", raw_two },
+	{ "CUDA, four streams", raw_four }, { "CUDA, a batch", raw_batch }, { "a copy kernel", raw_kernel },
+};
+#define WAYS ((int)(sizeof(ways) / sizeof(ways[0])))
+
+static const struct row {
+	size_t length;
+	int count;
+} rows[] = {
+	{ 8, 1 }, { 4096, 1 }, { 4096, 64 }, { 65536, 1 }, { 65536, 64 }, { 1 << 20, 1 }, { 1 << 20, 64 }, { 4 << 20, 1 },
+	{ 4 << 20, 16 }, { 64 << 20, 1 }, { MEMORY, 1 },
+};
+
+static bool can(const struct way *way, const struct row *row)
+{
+	if (way->copy == raw_batch)
+		return more.batch && row->count > 1;
+	if (way->copy == raw_kernel)
+		return kernel && row->length >= 16;
+	return row->count > 1 || (way->copy != raw_two && way->copy != raw_four);
+}
+
+static void measure(const struct row *row, bool first)
+{
+	static double samples[WAYS][MAX_REPEATS];
+	double bytes = (double)row->length * row->count;
+	struct stats s[WAYS];
+	int times = bytes < 1 << 20 ? 50 : 5;
+
+	for (int r = -1; r < options.repeats; r++) {
+		for (int w = 0; w < WAYS; w++) {
+			double begin = now_ns();
+
+			if (!can(&ways[w], row))
+				continue;
+			for (int i = 0; i < times; i++)
+				ways[w].copy(row->length, row->count);
+			if (r >= 0)
+				samples[w][r] = (now_ns() - begin) / times;
+		}
+	}
+	for (int w = 0; w < WAYS; w++) {
+		if (!can(&ways[w], row))
+			continue;
+		s[w] = stats_of(samples[w], options.repeats);
+		if (options.json)
+			printf("%s{\"bytes\": %zu, \"count\": %d, \"way\": \"%s\", \"us\": %.2f, \"low\": %.2f, \"high\": %.2f}",
+			       first && !w ? "" : ",\n", row->length, row->count, ways[w].name, s[w].median / 1e3, s[w].low / 1e3,
+			       s[w].high / 1e3);
+		else
+			printf("%10zu x %-3d %-20s %9.2f us (%.2f to %.2f) %9.2f GB/s  %5.2f\n", row->length, row->count, ways[w].name,
+			       s[w].median / 1e3, s[w].low / 1e3, s[w].high / 1e3, bytes / s[w].median, s[0].median / s[w].median);
+	}
+}
+
+static void exporter(int to, int until)
+{
+	struct peerdma_ipc_handle handle;
+	char byte;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	cu_start(77);
+	there = cu_alloc(MEMORY);
+	if (peerdma_ipc_export((void *)(uintptr_t)there, MEMORY, PEERDMA_IPC_I_UNEXPORT, &handle)) {
+		fprintf(stderr, "bench-ipc-copy: %s\n", peerdma_last_error());
+		_exit(1);
+	}
+	if (write(to, &handle, sizeof(handle)) == sizeof(handle) && read(until, &byte, 1) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	struct peerdma_ipc_handle handle;
+	int there_from[2], until[2], status = 0;
+	pid_t pid;
+
+	options_take(&options, argc, argv, "bench-ipc-copy");
+	if (pipe(there_from) || pipe(until))
+		return 1;
+	pid = fork();
+	if (!pid) {
+		close(until[1]);
+		exporter(there_from[1], until[0]);
+	}
+	close(there_from[1]);
+	close(until[0]);
+	if (read(there_from[0], &handle, sizeof(handle)) != sizeof(handle)) {
+		waitpid(pid, &status, 0);
+		return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
+	}
+	load();
+	here = cu_alloc(MEMORY);
+	if (peerdma_ipc_open(&handle, sizeof(handle), 0, &memory)) {
+		fprintf(stderr, "bench-ipc-copy: %s\n", peerdma_last_error());
+		return 1;
+	}
+	there = (CUdeviceptr)memory->ptr;
+	if (options.json)
+		printf("[");
+	else
+		printf("%14s %-20s %s; the last column: peerdma's time by it\n", "bytes", "", "median (half of the rounds)");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		measure(&rows[i], !i);
+	if (options.json)
+		printf("]\n");
+	peerdma_ipc_close(memory);
+	close(until[1]);
+	waitpid(pid, &status, 0);
+	return 0;
+}
