@@ -70,4 +70,14 @@ static inline enum resp_states hca_read_failed(struct rxe_qp *qp, struct rxe_pkt
 	return RESPST_ERR_RNR;
 }
 
+/*
+ * What kind of header is before a datagram, for a completion's service level, which means nothing else on Ethernet. Verbs
+ * have no field for it, and an IPv4 header is not where an IPv6 header is.  As ConnectX has it, which UCX relies on: UDP,
+ * and IPv6 or IPv4.
+ */
+static inline u8 hca_header_kind(struct rxe_pkt_info *pkt)
+{
+	return 0x8 | (PKT_TO_SKB(pkt)->protocol == htons(ETH_P_IP) ? 0x2 : 0x1);
+}
+
 #endif

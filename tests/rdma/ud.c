@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * ud.c - datagrams out of memory and into it: their bytes arrive behind the 40 of the routing header, and nothing beside;
- * and memory that was freed is neither sent nor written.
+ * the header has the receiver's address where the completion says; and memory that was freed is neither sent nor written.
  *
  *	ud ADAPTER host|dmabuf|export|peer
  */
@@ -79,6 +79,15 @@ static void connect_to_itself(void)
 		die("ibv_create_ah");
 }
 
+/* The first GID is the link-local one. */
+static void connect_over_ipv6(void)
+{
+	if (ibv_destroy_ah(ah) || ibv_query_gid(p.device, 1, 0, &p.gid) || p.gid.raw[0] != 0xfe)
+		die("the first GID is not link-local");
+	p.gid_index = 0;
+	connect_to_itself();
+}
+
 /* ---- a datagram ---- */
 
 static void receive(const struct ibv_sge *sge, int n)
@@ -126,6 +135,20 @@ static int arrived(const struct memory *to, size_t at, const unsigned char *byte
 	return 1;
 }
 
+/*
+ * Whom it is for, as UCX looks at it: verbs have no field for the header's kind, so it takes ConnectX's, the three low bits
+ * of the service level: 1 for IPv6, 2 for IPv4, whose 20 bytes are the last of the header's 40.
+ */
+static int is_ours(const unsigned char *header, const struct ibv_wc *wc)
+{
+	static const unsigned char mapped[12] = { [10] = 0xff, [11] = 0xff };
+	int v4 = !memcmp(p.gid.raw, mapped, sizeof(mapped));
+	size_t length = v4 ? 4 : sizeof(p.gid);
+
+	return wc->wc_flags & IBV_WC_GRH && (wc->sl & 7) == (v4 ? 2 : 1) &&
+	       !memcmp(header + HEADER - length, p.gid.raw + sizeof(p.gid) - length, length);
+}
+
 /* A datagram out of the middle of one into the middle of the other. */
 static void datagram(int subject_sends, const char *what)
 {
@@ -133,6 +156,7 @@ static void datagram(int subject_sends, const char *what)
 	const struct memory *from = subject_sends ? &subject : &host, *to = subject_sends ? &host : &subject;
 	const struct ibv_mr *from_mr = subject_sends ? subject_mr : host_mr, *to_mr = subject_sends ? host_mr : subject_mr;
 	const size_t largest = 128UL << p.mtu;
+	int ours = 1;
 	size_t i;
 
 	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
@@ -147,12 +171,13 @@ static void datagram(int subject_sends, const char *what)
 		if (send_from(&out, 1) != IBV_WC_SUCCESS || pair_wait(&p, 1, &wc) != IBV_WC_SUCCESS ||
 		    wc.byte_len != HEADER + length || !(wc.wc_flags & IBV_WC_WITH_IMM) || wc.imm_data != 0x61626364)
 			break;
-		/* What the header has is the routing's affair. */
 		memory_read(to, 8191, expected + 4093 - HEADER, HEADER);
+		ours &= is_ours(expected + 4093 - HEADER, &wc);
 		if (!arrived(to, 8191, expected + 4093 - HEADER, HEADER + length))
 			break;
 	}
 	check(i == sizeof(lengths) / sizeof(*lengths), what);
+	check(ours, "its header says whom it is for");
 }
 
 /* The header into one, the bytes into the other; and bytes out of both. */
@@ -260,6 +285,10 @@ int main(int argc, char **argv)
 		received_after_the_free();
 		end_it();
 	}
+
+	connect_over_ipv6();
+	datagram(1, "sent from it, over IPv6");
+	datagram(0, "received into it, over IPv6");
 
 	if (ibv_destroy_ah(ah) || ibv_destroy_qp(qp[0]) || ibv_destroy_qp(qp[1]))
 		die("destroying the queues");

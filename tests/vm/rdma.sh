@@ -9,6 +9,13 @@ rdma_start() {
 	load_modules peerdma_hca
 	ip link set eth0 mtu 4500 up || die "no network adapter"
 	ip address add 10.99.0.${GUEST:-1}/24 dev eth0
+	# Until the kernel has asked whether another machine has the link-local address, it sends nothing from it.
+	tries=0
+	while ip -6 address show dev eth0 tentative | grep -q inet6; do
+		sleep 0.1
+		tries=$((tries + 1))
+		[ $tries != 100 ] || die "no link-local address"
+	done
 	rdma link add rxe0 type rxe netdev eth0 || die "no RDMA adapter: see the kernel's log"
 	readlink -f /sys/class/infiniband/rxe0/device | grep -q /pci || die "the adapter is no PCI function"
 }
