@@ -62,7 +62,6 @@ protocols="-x UCX_PROTO_ENABLE=y -x UCX_ROCM_COPY_D2H_THRESH=inf -x UCX_ROCM_COP
 # From AMD's memory it sends to CUDA's without rendezvous only.
 if [ -n "$two" ]; then
 	between="two machines, over RDMA"
-	# Does not get far: "rc" connects by UD, whose first packets get no answer on this adapter (docs/middleware.md).
 	transports="-x UCX_TLS=rc,cuda_copy,rocm_copy -x UCX_NET_DEVICES=rxe0:1"
 	without="-x UCX_IB_GPU_DIRECT_RDMA=n"
 	amd="-x UCX_TLS=rc,rocm_copy -x UCX_NET_DEVICES=rxe0:1"
