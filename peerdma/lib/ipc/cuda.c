@@ -15,6 +15,7 @@
 
 #include "cuda.h"
 #include "ipc.h"
+#include "symbols.h"
 
 enum { ATTRIBUTE_BUFFER_ID = 7 };
 
@@ -25,10 +26,7 @@ static const struct cuda_ipc *search(void)
 	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
 	struct cuda_ipc *api = library ? calloc(1, sizeof(*api)) : NULL;
 	const struct cuda_ipc *first = NULL;
-	const struct {
-		const char *name;
-		size_t at;
-	} names[] = {
+	const struct symbol names[] = {
 #define NAME(field, name) { name, offsetof(struct cuda_ipc, field) }
 		NAME(get, "cuIpcGetMemHandle"), NAME(open, "cuIpcOpenMemHandle_v2"), NAME(close, "cuIpcCloseMemHandle"),
 		NAME(retain, "cuMemRetainAllocationHandle"), NAME(release, "cuMemRelease"),
@@ -45,11 +43,8 @@ static const struct cuda_ipc *search(void)
 #undef NAME
 	};
 
-	for (size_t i = 0; api && i < sizeof(names) / sizeof(names[0]); i++) {
-		void *p = dlsym(library, names[i].name);
-
-		memcpy((char *)api + names[i].at, &p, sizeof(p));
-	}
+	if (api)
+		symbols_find(library, names, sizeof(names) / sizeof(names[0]), api);
 	if (api && api->get && api->open && api->close && api->pointer_attribute && api->ctx_current && api->ctx_device &&
 	    atomic_compare_exchange_strong(&published, &first, api))
 		return api;
