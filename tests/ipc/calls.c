@@ -17,8 +17,10 @@
 #include <time.h>
 
 #include "other.h"
+#include "util.h"
 
 #define MIB (1UL << 20)
+#define NEVER_SET 1000
 #define OPEN(handle, memory) peerdma_ipc_open(handle, sizeof(struct peerdma_ipc_handle), 0, memory)
 
 static bool all_are(const void *p, size_t n, uint8_t value)
@@ -133,15 +135,6 @@ static void ends(void)
 
 /* ---- handles ---- */
 
-static uint64_t checksum(const unsigned char *p)
-{
-	uint64_t sum = 0xcbf29ce484222325ULL;
-
-	for (int i = 0; i < 120; i++)
-		sum = (sum ^ p[i]) * 0x100000001b3ULL;
-	return sum;
-}
-
 static void handles(void)
 {
 	struct other o = other_make(getuid());
@@ -178,12 +171,9 @@ static void handles(void)
 		wrong += peerdma_ipc_open(&a.handle, sizeof(h) + 1, 0, &m) != -EINVAL;
 		CHECK(!wrong, "every other length: -EINVAL");
 		for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
-			uint64_t sum;
-
 			h = a.handle;
 			h.bytes[forged[i].at] ^= forged[i].at == 10 ? 3 : 0x80;
-			sum = checksum(h.bytes);
-			memcpy(h.bytes + 120, &sum, sizeof(sum));
+			handle_sign(&h);
 			ret = OPEN(&h, &m);
 			CHECK(ret == forged[i].error, "forged, %s: %d", forged[i].what, ret);
 		}
@@ -224,7 +214,7 @@ static void users(void)
 	CHECK(!a.ret && !b.ret && b.value == 6, "with leave and the key: %d", b.ret);
 	c = a;
 	c.handle.bytes[50] ^= 1;
-	*(uint64_t *)(void *)(c.handle.bytes + 120) = checksum(c.handle.bytes);
+	handle_sign(&c.handle);
 	b = ASK(&stranger, OTHER_OPEN, .handle = c.handle);
 	CHECK(b.ret == -EKEYREJECTED, "a guess, where it is open: %d", b.ret);
 	other_end(&stranger, SIGKILL);
@@ -345,6 +335,25 @@ static void interrupted(int sig)
 	(void)sig;
 }
 
+/* Sleeps until another process is killed, which the signal has to do with. */
+static int wait_for_killed(struct peerdma_ipc_signal *s, pid_t pid)
+{
+	pid_t killer = fork();
+	uint64_t start;
+	int ret;
+
+	if (!killer) {
+		usleep(100000);
+		kill(pid, SIGKILL);
+		_exit(0);
+	}
+	start = now_ns();
+	ret = peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, NEVER_SET, UINT64_MAX, NULL);
+	CHECK(now_ns() - start < 900000000, "noticed at once, in its sleep: %llu ms", (unsigned long long)(now_ns() - start) / 1000000);
+	waitpid(killer, NULL, 0);
+	return ret;
+}
+
 static void signals(void)
 {
 	struct other o = other_make(getuid()), o2 = other_make(getuid());
@@ -404,37 +413,21 @@ static void signals(void)
 
 	/* The creator dies while it is waited for. */
 	CHECK(!peerdma_ipc_signal_open(&b.handle, sizeof(b.handle), &s), "another one");
-	if (!fork()) {
-		usleep(100000);
-		kill(o.pid, SIGKILL);
-		_exit(0);
-	}
-	start = now_ns();
-	CHECK(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 1, UINT64_MAX, NULL) == -EOWNERDEAD, "its creator was killed");
-	CHECK(now_ns() - start < 900000000, "noticed at once, in its sleep: %llu ms", (unsigned long long)(now_ns() - start) / 1000000);
+	CHECK(wait_for_killed(s, o.pid) == -EOWNERDEAD, "its creator was killed");
 	CHECK(peerdma_ipc_signal_set(s, 1) == -EOWNERDEAD, "nothing is set any more");
 	CHECK(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 1, UINT64_MAX, NULL) == -EOWNERDEAD, "each time");
 	peerdma_ipc_signal_close(s);
-	wait(NULL);
 
-	/* Who opened it dies. */
+	/* A process that opened it dies. */
 	CHECK(!peerdma_ipc_signal_create(1, 0, &mine) && !peerdma_ipc_signal_export(mine, &h), "created here");
 	CHECK(peerdma_ipc_signal_open(&h, sizeof(h), &s) == -EEXIST, "not opened here");
 	b = ASK(&o2, OTHER_OPEN_SIGNAL, .handle = h);
 	CHECK(!b.ret, "opened there");
-	if (!fork()) {
-		usleep(100000);
-		kill(o2.pid, SIGKILL);
-		_exit(0);
-	}
-	start = now_ns();
-	CHECK(peerdma_ipc_signal_wait(mine, PEERDMA_IPC_EQ, 9, UINT64_MAX, NULL) == -EOWNERDEAD, "who had it open was killed");
-	CHECK(now_ns() - start < 900000000, "noticed at once: %llu ms", (unsigned long long)(now_ns() - start) / 1000000);
+	CHECK(wait_for_killed(mine, o2.pid) == -EOWNERDEAD, "a process that had it open was killed");
 	CHECK(peerdma_ipc_signal_wait(mine, PEERDMA_IPC_EQ, 9, 1000000, NULL) == -EAGAIN, "once");
 	CHECK(!peerdma_ipc_signal_set(mine, 2) && !peerdma_ipc_signal_close(mine), "and the signal works on");
 	other_end(&o, SIGKILL);
 	other_end(&o2, SIGKILL);
-	wait(NULL);
 }
 
 /* ---- copies ---- */
@@ -617,15 +610,6 @@ static void threads(void)
 
 /* ---- limits ---- */
 
-static int descriptors(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 static void limits(void)
 {
 	struct other o = other_make(getuid());
@@ -634,14 +618,15 @@ static void limits(void)
 	struct peerdma_ipc_memory *m = NULL;
 	struct peerdma_ipc_signal *s = NULL;
 	struct rlimit was, now;
-	int before, first, ret, fd = memfd_create("test", MFD_CLOEXEC);
+	unsigned int before;
+	int first, ret, fd = memfd_create("test", MFD_CLOEXEC);
 	void *v, *file;
 
 	if (ftruncate(fd, 4096))
 		abort();
 	file = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	getrlimit(RLIMIT_NOFILE, &was);
-	before = descriptors();
+	before = descriptors(getpid());
 	first = dup(0);		/* the lowest that is free */
 	close(first);
 	for (int spare = 0; spare < 12; spare++) {
@@ -662,8 +647,8 @@ static void limits(void)
 		if (ret != -EMFILE && ret)
 			CHECK(0, "signal_open with %d descriptors: %d", spare, ret);
 		setrlimit(RLIMIT_NOFILE, &was);
-		if (descriptors() != before)
-			CHECK(0, "with %d spare: %d descriptors, before %d", spare, descriptors(), before);
+		if (descriptors(getpid()) != before)
+			CHECK(0, "with %d spare: %u descriptors, before %u", spare, descriptors(getpid()), before);
 	}
 	CHECK(!ret, "at last there are enough");
 	for (int spare = 0; spare < 12; spare++) {
@@ -684,7 +669,7 @@ static void limits(void)
 			CHECK(0, "export with %d descriptors: %d", spare, ret);
 	}
 	CHECK(!ret, "exported at last");
-	CHECK(descriptors() <= before + 4, "what stays is the exporter's: %d more", descriptors() - before);
+	CHECK(descriptors(getpid()) <= before + 4, "what stays is the exporter's: %u more", descriptors(getpid()) - before);
 
 	/* More exports than there are descriptors of importers. */
 	now.rlim_cur = 64;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../lib/stand-ins/pointer_attributes.h"
 #include "fake_cuda.h"
 
 typedef unsigned long long CUdeviceptr;
@@ -102,31 +103,11 @@ int cuMemFree_v2(CUdeviceptr ptr)
 
 static int one_attribute(void *data, int attribute, const struct memory *m)
 {
-	switch (attribute) {
-	case 1:
-		*(void **)data = m ? &fake_ipc_cuda : NULL;
-		return 0;
-	case 2:
-		*(unsigned int *)data = m ? 2 : 0;
-		return 0;
-	case 7:
-		*(unsigned long long *)data = m ? m->id : 0;
-		return 0;
-	case 8:
-		*(unsigned int *)data = 0;
-		return 0;
-	case 9:
-		*(int *)data = 0;
-		return 0;
-	case 11:
-		*(CUdeviceptr *)data = m ? m->base : 0;
-		return 0;
-	case 12:
-		*(size_t *)data = m ? m->size : 0;
-		return 0;
-	default:
-		return INVALID_VALUE;
-	}
+	struct pointer_attributes p = { 0 };
+
+	if (m)
+		p = (struct pointer_attributes) { .context = &fake_ipc_cuda, .type = 2, .id = m->id, .base = m->base, .size = m->size };
+	return pointer_attribute(&p, attribute, data);
 }
 
 int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, CUdeviceptr ptr);
