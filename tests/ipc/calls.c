@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * calls.c - memory and signals between two processes, call by call: what each returns for
- * good and bad input, and whose what is.
+ * good and bad input, and what a query says of each.
  *
  * usage: calls TEST
  */
@@ -383,7 +383,7 @@ static void signals(void)
 	CHECK(!peerdma_ipc_signal_add(s, 3) && peerdma_ipc_signal_get(s) == 9, "add");
 	b = ASK(&o, OTHER_WAIT, .value = 9);
 	CHECK(!b.ret, "seen by the other");
-	CHECK(peerdma_ipc_signal_export(s, &h) == -EINVAL, "who opened it does not export it");
+	CHECK(peerdma_ipc_signal_export(s, &h) == -EINVAL, "a process that opened it does not export it");
 	CHECK(!peerdma_ipc_signal_open(&a.handle, sizeof(a.handle), &twice), "opened twice");
 	CHECK(!peerdma_ipc_signal_close(twice), "closed once");
 	pthread_create(&thread, NULL, set_later, s);
@@ -693,7 +693,7 @@ static void stopped(void)
 	struct peerdma_ipc_memory *m = NULL;
 	uint64_t start;
 
-	/* It is stopped when the kernel says so, not when it was told. */
+	/* It is stopped when waitpid() returns, not yet when kill() does. */
 	kill(o.pid, SIGSTOP);
 	CHECK(waitpid(o.pid, NULL, WUNTRACED) == o.pid, "it is stopped");
 	start = now_ns();

@@ -338,7 +338,7 @@ static void users(void)
 	CHECK(!open_as(1001), "then it opens");
 	pid = as_user(1001, send_lingering);
 	usleep(100000);
-	CHECK(served() && !open_as(1002), "descriptors that do not close hold up nobody");
+	CHECK(served() && !open_as(1002), "descriptors that do not close delay no other process");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
