@@ -198,7 +198,7 @@ static void kernels(const struct offered *o)
 	static struct peerdma_ipc_transfer t[SMALL];
 	struct peerdma_ipc_signal *done = NULL;
 	struct peerdma_ipc_memory *m = NULL;
-	unsigned long long device;
+	unsigned long long device = 0;
 	static char host[16];
 	char *local;
 	int bad = 0;
