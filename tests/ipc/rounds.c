@@ -211,6 +211,8 @@ static void take(void)
 	case -EOWNERDEAD:
 		atomic_fetch_add(&shared->dead, 1);
 		break;
+	case -EADDRINUSE:	/* small memory of CUDA's, in whose place this process has what was there before */
+		break;
 	case -EEXIST:
 		if (owner != me)
 			FAULT("number %llu of process %llu is said to be process %u's own", (unsigned long long)number,
