@@ -21,7 +21,6 @@
 #include "peerdma_monitor.h"
 #include "util.h"
 
-#define OPEN(handle, memory) peerdma_ipc_open(handle, sizeof(struct peerdma_ipc_handle), 0, memory)
 #define OPEN_SIGNAL(handle, signal) peerdma_ipc_signal_open(handle, sizeof(struct peerdma_ipc_handle), signal)
 #define MANY 2000
 
@@ -33,10 +32,7 @@ static struct shared {
 
 static uint64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return now_ns() / 1000000;
 }
 
 static void await(_Atomic int *word, int value)
@@ -521,22 +517,12 @@ static void children(void)
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*fn)(void);
-	} tests[] = {
+	static const struct named_test tests[] = {
 		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "freeing", freeing },
 		{ "replaced", replaced }, { "files", files }, { "quiet", quiet }, { "none-left", none_left }, { "cancelled", cancelled },
 		{ "children", children },
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	for (size_t i = 0; argc == 2 && i < sizeof(tests) / sizeof(tests[0]); i++) {
-		if (!strcmp(argv[1], tests[i].name)) {
-			tests[i].fn();
-			return failures ? 1 : 0;
-		}
-	}
-	fprintf(stderr, "usage: edges TEST\n");
-	return 2;
+	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

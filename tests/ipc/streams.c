@@ -12,16 +12,15 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../lib/checks.h"
 #include "fake_cuda.h"
 #include "peerdma_ipc.h"
 #include "peerdma_monitor.h"
+#include "util.h"
 
 #define LENGTH	65536UL
-#define OPEN(handle, memory) peerdma_ipc_open(handle, sizeof(struct peerdma_ipc_handle), 0, memory)
 
 struct offered {
 	struct peerdma_ipc_handle memory, signal, watched;
@@ -111,14 +110,6 @@ static struct offered begin(pid_t *pid)
 }
 
 /* ---- here ---- */
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static void signals(const struct offered *o)
 {

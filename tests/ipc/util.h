@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* util.h - what several tests look at: a process's descriptors, and the handles of peerdma_ipc.h as a forger makes them. */
+/*
+ * util.h - for several tests: each named test of a program in a process of its own, the clock, a process's descriptors, and
+ * handles of peerdma_ipc.h as a forger makes them.
+ */
 #ifndef UTIL_H
 #define UTIL_H
 
@@ -7,9 +10,21 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "../lib/checks.h"
 #include "peerdma_ipc.h"
+
+#define OPEN(handle, memory) peerdma_ipc_open(handle, sizeof(struct peerdma_ipc_handle), 0, memory)
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
 
 /* How many it has open, and three more; for comparing. */
 static inline unsigned int descriptors(pid_t pid)
@@ -35,6 +50,24 @@ static inline void handle_sign(struct peerdma_ipc_handle *h)
 	for (int i = 0; i < 120; i++)
 		sum = (sum ^ h->bytes[i]) * 0x100000001b3ULL;
 	memcpy(h->bytes + 120, &sum, sizeof(sum));
+}
+
+struct named_test {
+	const char *name;
+	void (*fn)(void);
+};
+
+/* main() of a program that runs the test which its argument names. */
+static inline int run_named(int argc, char **argv, const struct named_test *tests, size_t n)
+{
+	for (size_t i = 0; argc == 2 && i < n; i++) {
+		if (!strcmp(argv[1], tests[i].name)) {
+			tests[i].fn();
+			return failures ? 1 : 0;
+		}
+	}
+	fprintf(stderr, "usage: %s TEST\n", argv[0]);
+	return 2;
 }
 
 #endif
