@@ -22,8 +22,10 @@ rdma_start
 dmesg -C
 
 # Both want UDP port 4791 and driver id 14.
-rxe=$(modinfo -n rdma_rxe 2>/dev/null) || echo "beside rdma_rxe: not run, this kernel was built without"
-if [ "$rxe" ]; then
+rxe=$(find "/lib/modules/$(uname -r)" -name 'rdma_rxe.ko*')
+if [ ! "$rxe" ]; then
+	echo "beside rdma_rxe: not run, this kernel was built without"
+else
 	! modprobe rdma_rxe 2>/dev/null || die "rdma_rxe is loaded beside"
 	dmesg | grep -q "rmmod peerdma_hca first" || die "no remedy where rdma_rxe is refused"
 fi
