@@ -134,13 +134,13 @@ static void raw_kernel(size_t length, int count)
 	complete(count < 4 ? count : 4);
 }
 
-static void ours(size_t length, int count)
+static void copy(size_t length, int count, uint32_t flags)
 {
 	struct peerdma_ipc_transfer t[MOST];
 
 	for (int i = 0; i < count; i++)
 		t[i] = (struct peerdma_ipc_transfer) {
-			.size = sizeof(t[0]), .memory = memory, .offset = i * length, .local = (void *)(uintptr_t)(here + i * length),
+			.size = sizeof(t[0]), .flags = flags, .memory = memory, .offset = i * length, .local = (void *)(uintptr_t)(here + i * length),
 			.length = length,
 		};
 	if (peerdma_ipc_copy(t, (size_t)count, NULL, 0)) {
@@ -149,12 +149,22 @@ static void ours(size_t length, int count)
 	}
 }
 
+static void ours(size_t length, int count)
+{
+	copy(length, count, 0);
+}
+
+static void ours_kernel(size_t length, int count)
+{
+	copy(length, count, PEERDMA_IPC_KERNEL);
+}
+
 static const struct way {
 	const char *name;
 	void (*copy)(size_t length, int count);
 } ways[] = {
-	{ "peerdma_ipc_copy", ours }, { "CUDA, one stream", raw_one }, { "CUDA, two streams", raw_two },
-	{ "CUDA, four streams", raw_four }, { "CUDA, a batch", raw_batch }, { "a copy kernel", raw_kernel },
+	{ "peerdma_ipc_copy", ours }, { "its kernel", ours_kernel }, { "CUDA, one stream", raw_one }, { "CUDA, two streams", raw_two },
+	{ "CUDA, four streams", raw_four }, { "CUDA, a batch", raw_batch }, { "a kernel for each", raw_kernel },
 };
 #define WAYS ((int)(sizeof(ways) / sizeof(ways[0])))
 
@@ -163,7 +173,7 @@ static const struct row {
 	int count;
 } rows[] = {
 	{ 8, 1 }, { 4096, 1 }, { 4096, 64 }, { 65536, 1 }, { 65536, 64 }, { 1 << 20, 1 }, { 1 << 20, 64 }, { 4 << 20, 1 },
-	{ 4 << 20, 16 }, { 64 << 20, 1 }, { MEMORY, 1 },
+	{ 4 << 20, 16 }, { 16 << 20, 1 }, { 64 << 20, 1 }, { MEMORY, 1 },
 };
 
 static bool can(const struct way *way, const struct row *row)

@@ -60,4 +60,23 @@ vm/progress --log "$work/log" sh -c 'echo words; kill -TERM $$' >"$work/answer" 
 expect "vm/progress: a signal" 143 $?
 expect "vm/progress --log" "words" "$(cat "$work/log" "$work/answer")"
 
+# gtest LAST-LINES...: a log of googletest's, in which a test named some/suite.good/0 has passed.
+gtest() {
+	printf '%s\n' '[ RUN      ] some/suite.good/0' '[       OK ] some/suite.good/0 (1 ms)' "$@" >"$work/gtest"
+}
+ran='[==========] 2 tests from 1 test suite ran. (2 ms total)'
+result="tests/thirdparty/gtest-result $work/gtest"
+gtest "$ran" '[  PASSED  ] 1 test.'
+answers "gtest-result: all passed" 0 "^\[  PASSED  \] 1 test" $result 0
+answers "gtest-result: a test that is named as failing passes" 1 "^FAIL some/suite.good/0 passes" $result 0 some/suite.good/0
+answers "gtest-result: a crash at the end" 1 "^FAIL the program ended with exit code 139" $result 139
+answers "gtest-result: exit code 1 for no reason" 1 "^FAIL the exit code is 1, and no test" $result 1
+gtest '[ RUN      ] some/suite.bad/0'
+answers "gtest-result: a crash after passes" 1 "^FAIL the program ended within some/suite.bad/0" $result 134
+answers "gtest-result: the output ends, the exit code does not say why" 1 "^FAIL the program ended within some/suite.bad/0" $result 0
+gtest '[ RUN      ] some/suite.bad/0' '[  FAILED  ] some/suite.bad/0, where GetParam() = x (1 ms)' "$ran" '[  PASSED  ] 1 test.' \
+	'[  FAILED  ] 1 test, listed below:' '[  FAILED  ] some/suite.bad/0, where GetParam() = x'
+answers "gtest-result: a failure" 1 "^FAIL some/suite.bad/0$" $result 1
+answers "gtest-result: a known failure" 0 "^known to fail: some/suite.bad/0" $result 1 some/suite.bad/0
+
 exit $failed

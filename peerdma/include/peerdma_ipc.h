@@ -27,9 +27,15 @@
  * exits, calls execve(2) or is killed. peerdma_ipc_valid() is 0 from then on, before the memory
  * can be used for something else, and no call opens the handle again. What an importer has open
  * stays mapped and allocated until it closes it: an access after the end reads old bytes, never
- * another's, and does not fault. Files are an exception that are not in memory or not sealed with
- * F_SEAL_SHRINK: what any process does to the file is seen, and if it is cut, accesses raise SIGBUS.
- * Importers of another user get no such files. docs/ipc.md explains how.
+ * another's, and does not fault. Two exceptions:
+ *   - Allocations of cuMemAlloc that are smaller than 2 MiB. NVIDIA's driver puts several into one
+ *     block of 2 MiB and shares the block. So an importer reaches the allocations beside, and after a
+ *     free its accesses reach what the exporter allocates in that place. peerdma_ipc_copy() reports
+ *     -ESTALE for what it read. Nothing stops an importer's own access: agree on the end by a signal
+ *     before the free, or allocate 2 MiB or more.
+ *   - Files that are not in memory or not sealed with F_SEAL_SHRINK: what any process does to the
+ *     file is seen, and if it is cut, accesses raise SIGBUS.
+ * Importers of another user get neither. docs/ipc.md explains how.
  *
  * Results, units and structs are those of peerdma.h: 0 or -errno, peerdma_last_error() has the
  * text, a call that fails has changed nothing. Frees and exports of the same memory at the same time
@@ -92,6 +98,7 @@ int peerdma_ipc_free(void *ptr);
  *   hsa       memory pools, hipMalloc: hsa_amd_ipc_memory_create
  *   host      peerdma_ipc_alloc(); a shared mapping of a file that this process has open or can
  *             open by its name; with PEERDMA_IPC_ANY_USER one in memory, sealed with F_SEAL_SHRINK
+ * With PEERDMA_IPC_ANY_USER memory of cuMemAlloc must be an allocation of 2 MiB or more.
  * Not: private host memory, and shared mappings without a file (MAP_ANONYMOUS, shmat): no other
  * process can map those pages. Managed memory and stream-ordered pools: not supported.
  *
@@ -143,6 +150,8 @@ struct peerdma_ipc_memory {
  *   -EOWNERDEAD    the exporter has ended, or is in another network namespace
  *   -ETIMEDOUT     the exporter did not answer within 10 seconds: it is stopped
  *   -EBUSY         the exporter has as many connections as it takes: 4096, 256 of other users, 64 of each
+ *   -EADDRINUSE    the place in a block of CUDA's, see above, is open as what the exporter had there
+ *                  before: close that; or this process opened it without this library
  *   -ENODEV        this process has not initialised the provider, or no context is current; /proc
  *                  is not mounted
  *   -EIO           the provider failed; the text has its error number
@@ -295,14 +304,22 @@ enum peerdma_ipc_path {
 	PEERDMA_IPC_PATH_CPU = 1,	/* by the calling thread, through mappings of host memory */
 	PEERDMA_IPC_PATH_CUDA = 2,	/* by CUDA's copy engines, on a stream of the library */
 	PEERDMA_IPC_PATH_HSA = 3,	/* by hsa_memory_copy() */
-	PEERDMA_IPC_PATHS = 4,
+	PEERDMA_IPC_PATH_KERNEL = 4,	/* by a kernel on the GPU of the current context */
+	PEERDMA_IPC_PATHS = 8,		/* room for later ones */
 };
 
 #define PEERDMA_IPC_READ	(1U << 0)	/* from the imported memory to local; else to the imported memory */
+/*
+ * CUDA's device memory at both ends may be copied by a kernel: all such transfers of a call by one
+ * launch, which is much faster for many small ones. It takes multiprocessors from the program's own
+ * kernels, and the first call in a context compiles it (milliseconds). Copy engines are used for
+ * transfers above 16 MiB, for host memory and on GPUs that run no kernels: `path` tells.
+ */
+#define PEERDMA_IPC_KERNEL	(1U << 1)
 
 struct peerdma_ipc_transfer {
 	uint32_t size;			/* in: sizeof(struct peerdma_ipc_transfer) */
-	uint32_t flags;			/* PEERDMA_IPC_READ */
+	uint32_t flags;			/* PEERDMA_IPC_READ, PEERDMA_IPC_KERNEL */
 	struct peerdma_ipc_memory *memory;
 	uint64_t offset;		/* in the opened range */
 	void *local;			/* host or device memory of this process, or other imported memory */

@@ -32,8 +32,31 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define PEERDMA_GUP_READONLY	(FOLL_LONGTERM | FOLL_WRITE | FOLL_FORCE)
+
+/*
+ * The force would also put new pages where the process may not read, as at the addresses that CUDA reserves for GPU
+ * memory.  A mapping that changes behind this check is the caller's own.
+ */
+static inline bool peerdma_may_read(u64 start, u64 length)
+{
+	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma;
+
+	mmap_read_lock(mm);
+	vma = find_vma(mm, start);
+	while (vma && vma->vm_start < start + length && vma->vm_flags & VM_READ)
+		vma = find_vma(mm, vma->vm_end);
+	mmap_read_unlock(mm);
+	return !vma || vma->vm_start >= start + length;
+}
 #else
 #define PEERDMA_GUP_READONLY	FOLL_LONGTERM
+
+/* The kernel looks itself. */
+static inline bool peerdma_may_read(u64 start, u64 length)
+{
+	return true;
+}
 #endif
 
 /*

@@ -73,6 +73,9 @@ static int find_pages(struct peerdma_pin *pin, struct host_pin *host)
 	struct page *few[SMALL_PIN], **pages = few;
 	int err;
 
+	if (pin->flags & PEERDMA_PIN_READONLY && !peerdma_may_read(pin->start, pin->pinned_length))
+		return -EFAULT;
+
 	if (host->npages > SMALL_PIN) {
 		pages = kvmalloc_array(host->npages, sizeof(*pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 		if (!pages)

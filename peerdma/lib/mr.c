@@ -71,6 +71,8 @@ static int by_peer(struct making *m)
 		return fail(-EOPNOTSUPP, "it was pinned as a dma-buf, and has no address");
 	if (m->region->flags & PEERDMA_PERSISTENT)
 		return fail(-EOPNOTSUPP, "a persistent pin's address may be other memory's by now");
+	if (verbs_reg_is_forced(m->pd, m->access))
+		return fail(-EOPNOTSUPP, "without IBV_ACCESS_LOCAL_WRITE this kernel registers host memory at the address");
 	return by_host(m);
 }
 
@@ -326,6 +328,23 @@ void mrs_free(struct peerdma_region *region)
 
 /* ---- the calls ---- */
 
+static int freed(const struct peerdma_region *region)
+{
+	return fail(-ESTALE, "peerdma_verbs_mr: [%p, +%llu): the memory was freed", (void *)(uintptr_t)region->addr,
+		    (unsigned long long)region->length);
+}
+
+/* Freed memory may also be why no MR could be made of it. */
+static bool is_over(struct peerdma_region *region)
+{
+	bool revoked;
+
+	pthread_mutex_lock(&region->ctx->lock);
+	revoked = region->revoked;
+	pthread_mutex_unlock(&region->ctx->lock);
+	return revoked || !region_still(region);
+}
+
 /* The MR is made, and no other thread sees it yet.  If the pin is still valid the MR joins it, unless another thread was first. */
 static int join(struct mr *fresh, struct mr **out)
 {
@@ -345,8 +364,7 @@ static int join(struct mr *fresh, struct mr **out)
 		end_one(fresh, over);
 	if (*out != fresh)
 		free(fresh);
-	return over ? fail(-ESTALE, "peerdma_verbs_mr: [%p, +%llu): the memory was freed", (void *)(uintptr_t)region->addr,
-			   (unsigned long long)region->length) : 0;
+	return over ? freed(region) : 0;
 }
 
 EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, int access, const struct peerdma_mr **out)
@@ -378,7 +396,7 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 	ret = make(&making, status.flags);
 	if (ret) {
 		free(making.mr);
-		return ret;
+		return is_over(region) ? freed(region) : ret;
 	}
 	mr = making.mr;
 	mr->region = region;

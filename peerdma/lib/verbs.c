@@ -11,6 +11,7 @@
 
 #include "internal.h"
 #include "verbs.h"
+#include "verbs_forced.h"
 #include "verbs_kernel.h"
 
 /* struct ibv_mr, as programs see it */
@@ -110,6 +111,13 @@ int verbs_dereg(struct ibv_mr *mr)
 	if (!verbs_kernel_dereg(verbs->library, mr, &error))
 		error = verbs->dereg(mr);
 	return error ? fail(-error, "ibv_dereg_mr: %s", strerror(error)) : 0;
+}
+
+bool verbs_reg_is_forced(struct ibv_pd *pd, int access)
+{
+	const struct api *verbs = find();
+
+	return verbs_forced(verbs->reg, verbs->dereg, pd, access);
 }
 
 uint32_t verbs_lkey(const struct ibv_mr *mr)

@@ -11,7 +11,8 @@
  *   PEERDMA_VERBS_LOG=1 prints each call that this library took over, 0 nothing; else the
  *			first failure is printed
  *
- * libibverbs is asked first, but for what is to be cached: what works without us stays as it is.
+ * libibverbs is asked first, but for what is to be cached, and what it would register wrongly: what works without us stays as
+ * it is.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@
 
 #include "memory.h"
 #include "peerdma.h"
+#include "verbs.h"
+#include "verbs_forced.h"
 #include "verbs_kernel.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -118,6 +121,18 @@ static struct ibv_mr *by_libpeerdma(const struct request *r)
 	return mr;
 }
 
+/* libibverbs would register host memory, not the GPU's: verbs_forced.h. Then errno is that of kernels which refuse. */
+static bool wrong_memory(const struct request *r)
+{
+	const struct verbs_calls *v = verbs_calls();
+	bool wrong = !(r->access & (VERBS_WRITES | VERBS_ON_DEMAND)) && v->reg_mr && v->dereg_mr && memory_is_gpu(r->addr) &&
+		     verbs_forced(v->reg_mr, v->dereg_mr, r->pd, (int)r->access);
+
+	if (wrong)
+		errno = EFAULT;
+	return wrong;
+}
+
 static struct ibv_mr *reg(const struct request *r)
 {
 	struct ibv_mr *mr;
@@ -126,7 +141,7 @@ static struct ibv_mr *reg(const struct request *r)
 		return by_libibverbs(r);
 	inside = true;
 	mr = by_cache(r);
-	if (!mr)
+	if (!mr && !wrong_memory(r))
 		mr = by_libibverbs(r);
 	if (!mr)
 		mr = by_libpeerdma(r);

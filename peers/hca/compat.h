@@ -34,7 +34,7 @@
 #define system_dfl_wq	system_unbound_wq
 #endif
 
-/* Since 7.1 importers are told by another name. */
+/* Since 7.1 the callback that notifies importers has another name. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
 #define invalidate_mappings	move_notify
 #endif

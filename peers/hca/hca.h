@@ -78,7 +78,7 @@ int hca_mr_copy(struct rxe_mr *mr, u64 iova, void *addr, size_t length, bool to_
 int hca_mr_atomic(struct rxe_mr *mr, u64 iova, bool swap, u64 compare, u64 swap_add, u64 *original);
 int hca_mr_write64(struct rxe_mr *mr, u64 iova, u64 value);
 
-/* Where the search for a new MR's or window's index begins: nobody can tell. */
+/* A random number: the search for a new MR's or window's index begins there, so that keys cannot be predicted. */
 u32 hca_any_index(u32 min, u32 max);
 
 /* rxe's own, which is static in older ones. */

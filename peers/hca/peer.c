@@ -69,7 +69,8 @@ bool hca_umem_is_peer(const struct ib_umem *umem)
 
 /*
  * Where nothing, a device's memory, or what no one may access is mapped, as at a GPU's addresses (the core asks clients for
- * the same).  Pages that the host may have there one day are refused, too: it is now that the program can be told.
+ * the same).  Pages that the host may have there one day are refused, too: only a registration can return an error to the
+ * program.
  */
 int hca_on_demand(struct ib_device *ibdev, u64 start, u64 length)
 {

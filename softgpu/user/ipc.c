@@ -84,24 +84,25 @@ SGU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 }
 
 /* An event for other processes cannot be made, so no handle can be one's. */
-SGU_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+static CUresult no_event(const void *out)
 {
 	CUresult result = sgu_ctx_needed();
 
-	(void)event;
 	if (result)
 		return result;
-	return pHandle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+	return out ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+}
+
+SGU_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+	(void)event;
+	return no_event(pHandle);
 }
 
 SGU_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
-	CUresult result = sgu_ctx_needed();
-
 	(void)handle;
-	if (result)
-		return result;
-	return phEvent ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+	return no_event(phEvent);
 }
 
 /* Of a range that the driver has exported, so without holes: is all of it this process's own VRAM? */

@@ -2,6 +2,7 @@
 /* calls_many.c - big regions, many of them, and the end of memory. */
 #include <errno.h>
 #include <string.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include "toy.h"
@@ -61,9 +62,32 @@ void no_growth(void)
 	finish();
 }
 
+static void valid_again(void)
+{
+	toy.valid = 1;
+}
+
+/* Without a table of its own: the get finds what is stale, and the next one that it makes is a miss. */
+static void *finds_stale(void *arg)
+{
+	struct rlimit *old = arg, small = *old;
+
+	small.rlim_cur = 1 << 20;
+	MUST(!setrlimit(RLIMIT_AS, &small));
+	touch(AT(0), PAGE);
+	MUST(counters().misses == 1 && counters().hits == 1);
+	toy.valid = 0;
+	toy.in_add = valid_again;
+	touch(AT(0), PAGE);
+	MUST(!setrlimit(RLIMIT_AS, old));
+	MUST(counters().misses == 2 && counters().hits == 1 && counters().stale == 1 && toy.adds == 2);
+	return NULL;
+}
+
 void no_address_space(void)
 {
 	struct rlimit old, small;
+	pthread_t thread;
 	int ret;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -80,4 +104,11 @@ void no_address_space(void)
 	ret = peerdma_cache_create(&ops, &toy, &options, &cache);
 	setrlimit(RLIMIT_AS, &old);
 	MUST(ret == -ENOMEM && strstr(peerdma_last_error(), "capacity"));
+
+	fresh();
+	ops.check = toy_check;
+	begin();
+	touch(AT(0), PAGE);
+	MUST(!pthread_create(&thread, NULL, finds_stale, &old) && !pthread_join(thread, NULL));
+	finish();
 }

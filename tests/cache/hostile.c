@@ -15,40 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../lib/failing_malloc.h"
 #include "toy.h"
 
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_memalign(size_t align, size_t size);
-
 /* ---- the allocator ---- */
-
-static _Thread_local uint32_t fail_in;		/* 1: the next one; 0: none */
-static bool failed;
-
-static bool fails(void)
-{
-	if (!fail_in || --fail_in)
-		return false;
-	failed = true;
-	errno = ENOMEM;
-	return true;
-}
-
-void *malloc(size_t size)
-{
-	return fails() ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __libc_calloc(n, size);
-}
-
-void *aligned_alloc(size_t align, size_t size)
-{
-	return fails() ? NULL : __libc_memalign(align, size);
-}
 
 void *mmap(void *want, size_t n, int prot, int flags, int fd, off_t offset)
 {

@@ -19,8 +19,8 @@
 
 #include "other.h"
 #include "peerdma_monitor.h"
+#include "util.h"
 
-#define OPEN(handle, memory) peerdma_ipc_open(handle, sizeof(struct peerdma_ipc_handle), 0, memory)
 #define OPEN_SIGNAL(handle, signal) peerdma_ipc_signal_open(handle, sizeof(struct peerdma_ipc_handle), signal)
 #define MANY 2000
 
@@ -32,10 +32,7 @@ static struct shared {
 
 static uint64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return now_ns() / 1000000;
 }
 
 static void await(_Atomic int *word, int value)
@@ -70,15 +67,6 @@ static void halt(pid_t pid)
 {
 	kill(pid, SIGSTOP);
 	waitpid(pid, NULL, WUNTRACED);
-}
-
-static int descriptors(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
 }
 
 static void create(int n, struct peerdma_ipc_signal **s, uint64_t value)
@@ -142,19 +130,20 @@ static void close_many(bool stop)
 {
 	static struct peerdma_ipc_signal *s[MANY];
 	pid_t pid = process(many_signals);
-	int before = descriptors(), opened = 0, status;
+	unsigned int before = descriptors(getpid());
+	int opened = 0, status;
 
 	await(&shared->ready, 1);
 	for (int i = 0; i < MANY; i++)
 		opened += !OPEN_SIGNAL(&shared->h[i], &s[i]);
-	CHECK(opened == MANY && descriptors() - before <= MANY / 64 + 1, "%d signals are open, by %d descriptors", opened,
-	      descriptors() - before);
+	CHECK(opened == MANY && descriptors(getpid()) - before <= MANY / 64 + 1, "%d signals are open, by %u descriptors", opened,
+	      descriptors(getpid()) - before);
 	if (stop)
 		halt(pid);
 	for (int i = 0; i < MANY; i++)
 		peerdma_ipc_signal_close(s[i]);
 	kill(pid, SIGCONT);
-	CHECK(descriptors() == before, "closed, without a descriptor left");
+	CHECK(descriptors(getpid()) == before, "closed, without a descriptor left");
 	atomic_store(&shared->go, 1);
 	waitpid(pid, &status, 0);
 	CHECK(!status, "%s", stop ? "while it was stopped" : "while it ran");
@@ -206,15 +195,6 @@ static void apart(void)
 
 /* ---- an exporter that answers what no release does ---- */
 
-static uint64_t checksum(const unsigned char *p)
-{
-	uint64_t sum = 0xcbf29ce484222325ULL;
-
-	for (int i = 0; i < 120; i++)
-		sum = (sum ^ p[i]) * 0x100000001b3ULL;
-	return sum;
-}
-
 static int listener;
 
 static void false_exporter(void)
@@ -263,15 +243,13 @@ static void provider(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct peerdma_ipc_signal *own = NULL, *s = NULL;
-	uint64_t sum;
 	pid_t pid;
 	int n, ret;
 
 	create(1, &own, 1);
 	for (int i = 32; i < 48; i++)
 		shared->h[0].bytes[i] ^= 0x5a;
-	sum = checksum(shared->h[0].bytes);
-	memcpy(shared->h[0].bytes + 120, &sum, sizeof(sum));
+	handle_sign(&shared->h[0]);
 	n = sprintf(address.sun_path + 1, "peerdma-ipc/");
 	for (int i = 32; i < 48; i++)
 		n += sprintf(address.sun_path + 1 + n, "%02x", shared->h[0].bytes[i]);
@@ -457,7 +435,7 @@ static void none_left(void)
 	ret = peerdma_ipc_export(v, 4096, 0, &h);
 	CHECK(!ret, "a block needs none: %d", ret);
 	h.bytes[32] ^= 1;
-	*(uint64_t *)(void *)(h.bytes + 120) = checksum(h.bytes);
+	handle_sign(&h);
 	ret = OPEN(&h, &m);
 	CHECK(ret == -EMFILE, "an open: %d", ret);
 	for (int fd = 64; !close(fd); fd++)
@@ -539,22 +517,12 @@ static void children(void)
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*fn)(void);
-	} tests[] = {
+	static const struct named_test tests[] = {
 		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "freeing", freeing },
 		{ "replaced", replaced }, { "files", files }, { "quiet", quiet }, { "none-left", none_left }, { "cancelled", cancelled },
 		{ "children", children },
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	for (size_t i = 0; argc == 2 && i < sizeof(tests) / sizeof(tests[0]); i++) {
-		if (!strcmp(argv[1], tests[i].name)) {
-			tests[i].fn();
-			return failures ? 1 : 0;
-		}
-	}
-	fprintf(stderr, "usage: edges TEST\n");
-	return 2;
+	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -24,7 +24,7 @@
 #define PART	(LENGTH - OFFSET)
 #define OPEN(handle, memory) peerdma_ipc_open(handle, sizeof(struct peerdma_ipc_handle), 0, memory)
 
-enum op { EXPORT_MEMORY, END, FREE_BEHIND, FILL, LOOK, SIGNAL, SET, WAIT, DIE };
+enum op { EXPORT_MEMORY, EXPORT_SMALL, END, FREE_BEHIND, FILL, LOOK, SIGNAL, SET, WAIT, DIE };
 
 struct ask {
 	int op;
@@ -46,9 +46,11 @@ static char *bytes;
 static void serve(int sock)
 {
 	struct peerdma_ipc_signal *signal = NULL;
+	struct peerdma_ipc_handle small_handle;
+	char *p = NULL, *small = NULL;
+	uint64_t small_length = 0;
 	struct answer a;
 	struct ask q;
-	char *p = NULL;
 
 	if (!gpu_begin())
 		_exit(77);
@@ -66,6 +68,23 @@ static void serve(int sock)
 			gpu_put(p, bytes, LENGTH);
 			a.ret = peerdma_ipc_export(p + OFFSET, PART, (unsigned int)q.value, &a.handle);
 			snprintf(a.text, sizeof(a.text), "%.299s", peerdma_last_error());
+			break;
+		case EXPORT_SMALL:	/* in the place of the one before */
+			if (small) {
+				peerdma_ipc_unexport(&small_handle);
+				gpu_free(q.kind, small, small_length);
+			}
+			small_length = q.value;
+			small = gpu_alloc(q.kind, small_length);
+			memset(bytes, q.fill, small_length);
+			gpu_put(small, bytes, small_length);
+			if (q.fill == 1) {	/* the first one, for any user */
+				a.ret = peerdma_ipc_export(small, small_length, PEERDMA_IPC_I_UNEXPORT | PEERDMA_IPC_ANY_USER, &a.handle);
+				if (a.ret != -EOPNOTSUPP || !strstr(peerdma_last_error(), "2 MiB"))
+					break;
+			}
+			a.ret = peerdma_ipc_export(small, small_length, PEERDMA_IPC_I_UNEXPORT, &a.handle);
+			small_handle = a.handle;
 			break;
 		case END:
 			a.ret = peerdma_ipc_unexport(&a.handle);
@@ -187,6 +206,82 @@ static void several(struct peerdma_ipc_memory *m, struct exporter *e, int kind)
 	free(local);
 }
 
+/* Device memory at both ends, at odd places, of odd lengths: by a kernel where the GPU runs any. */
+static void within(struct peerdma_ipc_memory *m, int kind)
+{
+	struct peerdma_ipc_transfer t[200];
+	char *local = malloc(PART), *there = malloc(PART), *device = gpu_alloc(kind, PART);
+	unsigned int paths[PEERDMA_IPC_PATHS] = { 0 };
+	size_t bad = 0;
+
+	for (size_t i = 0; i < PART; i++)
+		local[i] = (char)(i * 7 + (i >> 8));
+	gpu_put(device, local, PART);
+	memset(there, 0, PART);
+	gpu_put(m->ptr, there, PART);
+	memset(t, 0, sizeof(t));
+	for (size_t i = 0; i < 200; i++) {
+		size_t offset = i * 8192 + i * i % 61, length = i % 3 ? 1 + i * i % 8000 : 16 * i;
+
+		t[i] = (struct peerdma_ipc_transfer) {
+			.size = sizeof(t[0]), .flags = PEERDMA_IPC_KERNEL, .memory = m, .offset = offset,
+			.local = device + offset - (i % 2 ? 0 : offset % 16), .length = length,
+		};
+		for (size_t j = 0; j < length; j++)
+			there[offset + j] = local[(size_t)((char *)t[i].local - device) + j];
+	}
+	CHECK(!peerdma_ipc_copy(t, 200, NULL, 0), "200 copies within the GPU: %s", peerdma_last_error());
+	for (int i = 0; i < 200; i++) {
+		bad += t[i].error != 0;
+		paths[t[i].path]++;
+	}
+	gpu_get(local, m->ptr, PART);
+	for (size_t i = 0; i < PART; i++)
+		bad += local[i] != there[i];
+	CHECK(!bad, "each byte in its place, none beside: %u by engines, %u by the kernel, %u by HSA", paths[PEERDMA_IPC_PATH_CUDA],
+	      paths[PEERDMA_IPC_PATH_KERNEL], paths[PEERDMA_IPC_PATH_HSA]);
+	/* And back, aligned: larger than a turn of the grid. */
+	memset(local, 0, PART);
+	gpu_put(device, local, PART);
+	t[0] = (struct peerdma_ipc_transfer) {
+		.size = sizeof(t[0]), .flags = PEERDMA_IPC_KERNEL | PEERDMA_IPC_READ, .memory = m, .local = device, .length = PART - 3,
+	};
+	CHECK(!peerdma_ipc_copy(t, 1, NULL, 0), "all of it, read");
+	gpu_get(local, device, PART);
+	CHECK(!memcmp(local, there, PART - 3) && !local[PART - 2], "as it is there, and no more");
+	memset(local, 9, PART);		/* as it was */
+	gpu_put(m->ptr, local, PART);
+	gpu_free(kind, device, PART);
+	free(local);
+	free(there);
+}
+
+/* Small allocations that follow one another: on NVIDIA's GPUs in the same place of a block, which importers share. */
+static void small(struct exporter *e, int kind)
+{
+	struct peerdma_ipc_memory *old = NULL, *m = NULL;
+	struct answer a = ASK(e, EXPORT_SMALL, .kind = kind, .fill = 1, .value = 4096);
+	uint8_t byte = 0;
+	int ret;
+
+	CHECK(!a.ret && !OPEN(&a.handle, &old), "4 KiB, not for any user, opened");
+	a = ASK(e, EXPORT_SMALL, .kind = kind, .fill = 2, .value = 65536);
+	CHECK(!a.ret && !peerdma_ipc_valid(old), "another one is there");
+	ret = OPEN(&a.handle, &m);
+	CHECK(!ret || ret == -EADDRINUSE, "opened, or the first is in the way: %d", ret);
+	if (!ret)
+		peerdma_ipc_close(m);
+	CHECK(!peerdma_ipc_close(old) && !OPEN(&a.handle, &m) && m->length == 65536, "which is closed");
+	gpu_get(&byte, (char *)m->ptr + 65535, 1);
+	CHECK(byte == 2, "every byte is the second's");
+	old = m;
+	a = ASK(e, EXPORT_SMALL, .kind = kind, .fill = 3, .value = 65536);
+	CHECK(!a.ret && !OPEN(&a.handle, &m), "of the same size: opened beside the old one");
+	gpu_get(&byte, m->ptr, 1);
+	CHECK(byte == 3 && peerdma_ipc_valid(m) && !peerdma_ipc_valid(old), "the new one, and the old one is known to have ended");
+	CHECK(!peerdma_ipc_close(old) && !peerdma_ipc_close(m), "closed");
+}
+
 static void one_kind(int kind)
 {
 	struct exporter e = begin();
@@ -240,10 +335,11 @@ static void one_kind(int kind)
 	memset(local, 9, PART);
 	CHECK(!transfer(m, local, PART, 0) && !ASK(&e, LOOK, .kind = kind, .fill = 9, .value = PART).ret, "copied to it");
 	several(m, &e, kind);
+	within(m, kind);
 	if (gpu_new_context()) {
 		CHECK(!OPEN(&a.handle, &again) && (again != m) == !strcmp(gpu_provider[kind], "cuda"),
 		      "in another context: another mapping, if mappings are a context's");
-		CHECK(!transfer(again, local, 100, PEERDMA_IPC_READ) && local[0] == 0x55, "which works");
+		CHECK(!transfer(again, local, 100, PEERDMA_IPC_READ) && local[0] == 9, "which works");
 		peerdma_ipc_close(m);
 		m = again;
 	}
@@ -262,6 +358,8 @@ static void one_kind(int kind)
 	a = ASK(&e, EXPORT_MEMORY, .kind = kind, .fill = 5, .value = PEERDMA_IPC_I_UNEXPORT);
 #endif
 	CHECK(!a.ret && !OPEN(&a.handle, &m) && reads_as(m, 5), "the next one");
+	if (!strcmp(gpu_provider[kind], "cuda"))
+		small(&e, kind);
 	ASK(&e, DIE);
 	for (int i = 0; i < 500 && peerdma_ipc_valid(m); i++)
 		usleep(10000);

@@ -92,6 +92,8 @@ void gpu_free(int kind, void *p, size_t length)
 void gpu_put(void *p, const void *from, size_t length)
 {
 	OK(cuMemcpyHtoD((CUdeviceptr)p, from, length));
+	/* Of pageable memory it returns before the bytes are there, for all that does not follow in this context. */
+	OK(cuCtxSynchronize());
 }
 
 void gpu_get(void *to, const void *p, size_t length)

@@ -93,7 +93,7 @@ int main(void)
 	CHECK(!bad && !cuStreamSynchronize(stream), "%d turns of two GPU streams, each in a process of its own", ROUNDS);
 	CHECK(peerdma_ipc_signal_get(s) == 2 * ROUNDS, "the last value");
 	CHECK(!cuMemcpyHtoDAsync(memory, bytes, sizeof(bytes), stream) && !set(s, 2 * ROUNDS + 1), "a copy, then its signal");
-	CHECK(!peerdma_ipc_signal_wait(s, PEERDMA_IPC_GE, 2 * ROUNDS + 2, SECONDS, NULL), "whoever slept for it answers");
+	CHECK(!peerdma_ipc_signal_wait(s, PEERDMA_IPC_GE, 2 * ROUNDS + 2, SECONDS, NULL), "the process that slept until then answers");
 	CHECK(waitpid(pid, &status, 0) == pid && !status, "the other process saw no fault");
 	CHECK(!peerdma_ipc_signal_close(s), "closed");
 	return failures ? 1 : 0;

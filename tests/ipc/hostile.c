@@ -5,7 +5,6 @@
  *
  * usage: hostile [old]: as on kernels before 6.16, which let descriptors be sent to any socket
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -20,6 +19,7 @@
 #include <time.h>
 
 #include "other.h"
+#include "util.h"
 
 struct request {		/* of message.h: what a hostile process would have read there */
 	uint32_t magic, op, slot, open;
@@ -62,21 +62,6 @@ static int call(void)
 		return fd;
 	close(fd);
 	return -1;
-}
-
-static unsigned int descriptors(pid_t pid)
-{
-	char path[64];
-	unsigned int n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	dir = opendir(path);
-	while (dir && readdir(dir))
-		n++;
-	if (dir)
-		closedir(dir);
-	return n;
 }
 
 static bool settled(unsigned int before)
@@ -353,7 +338,7 @@ static void users(void)
 	CHECK(!open_as(1001), "then it opens");
 	pid = as_user(1001, send_lingering);
 	usleep(100000);
-	CHECK(served() && !open_as(1002), "descriptors that do not close hold up nobody");
+	CHECK(served() && !open_as(1002), "descriptors that do not close delay no other process");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }

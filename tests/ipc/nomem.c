@@ -4,46 +4,12 @@
  * needs no more: each call returns 0 or -ENOMEM, nothing is left over, and the next sequence works.
  * Then the same with address space.
  */
-#include <dirent.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
+#include "../lib/failing_malloc.h"
 #include "other.h"
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t size);
-
-static _Atomic int fail_at;		/* of this thread's allocations; 0: none */
-static pid_t failing;			/* the thread */
-static _Atomic int failed;
-
-static bool fails(void)
-{
-	if (!fail_at || syscall(SYS_gettid) != failing || --fail_at)
-		return false;
-	failed++;
-	errno = ENOMEM;
-	return true;
-}
-
-void *malloc(size_t size)
-{
-	return fails() ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __libc_calloc(n, size);
-}
-
-void *realloc(void *p, size_t size)
-{
-	return fails() ? NULL : __libc_realloc(p, size);
-}
+#include "util.h"
 
 static struct other_answer memory, signals;
 
@@ -93,46 +59,34 @@ static int opening(void)
 	return ret;
 }
 
-static unsigned int descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	while (dir && readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static void sweep(const char *what, int (*run)(void))
 {
 	struct peerdma_ipc_counters c = { .size = sizeof(c) };
-	unsigned int before;
-	int ret = 0, n;
+	unsigned int before, n;
+	int ret = 0;
 
 	for (n = 1; n < 200; n++) {
-		before = descriptors();
-		failing = (pid_t)syscall(SYS_gettid);
-		failed = 0;
-		fail_at = n;
+		before = descriptors(getpid());
+		failed = false;
+		fail_in = n;
 		ret = run();
-		fail_at = 0;
+		fail_in = 0;
 		if (!failed)
 			break;
 		/* -EAGAIN: of a thread. */
 		if (ret && ret != -ENOMEM && ret != -EAGAIN)
-			CHECK(0, "%s: allocation %d fails: %d", what, n, ret);
+			CHECK(0, "%s: allocation %u fails: %d", what, n, ret);
 		peerdma_ipc_counters(&c);
 		if (c.exports || c.imports)
-			CHECK(0, "%s: allocation %d fails: %llu exports, %llu imports left", what, n, (unsigned long long)c.exports,
+			CHECK(0, "%s: allocation %u fails: %llu exports, %llu imports left", what, n, (unsigned long long)c.exports,
 			      (unsigned long long)c.imports);
 		/* What an exporter shares and listens at stays for good. */
-		if (descriptors() > before + 4)
-			CHECK(0, "%s: allocation %d fails: %u descriptors, before %u", what, n, descriptors(), before);
+		if (descriptors(getpid()) > before + 4)
+			CHECK(0, "%s: allocation %u fails: %u descriptors, before %u", what, n, descriptors(getpid()), before);
 	}
-	CHECK(n > 2 && n < 200 && !ret, "%s: without failures after %d: %d", what, n - 1, ret);
-	before = descriptors();
-	CHECK(!run() && descriptors() == before, "%s: nothing is left", what);
+	CHECK(n > 2 && n < 200 && !ret, "%s: without failures after %u: %d", what, n - 1, ret);
+	before = descriptors(getpid());
+	CHECK(!run() && descriptors(getpid()) == before, "%s: nothing is left", what);
 }
 
 int main(void)

@@ -16,11 +16,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "peerdma.h"
 #include "peerdma_ipc.h"
+#include "util.h"
 
 #define LENGTH	(128UL << 10)
 
@@ -38,14 +38,6 @@ static uint64_t rnd(uint64_t n)
 	state ^= state >> 7;
 	state ^= state << 17;
 	return state % n;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static void spin_ns(uint64_t ns)

@@ -13,7 +13,6 @@
  *
  * usage: rounds ROUNDS [SEED]
  */
-#include <dirent.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include <time.h>
 
 #include "other.h"
+#include "util.h"
 
 #ifdef GPU
 #include "gpu.h"
@@ -211,6 +211,8 @@ static void take(void)
 	case -EOWNERDEAD:
 		atomic_fetch_add(&shared->dead, 1);
 		break;
+	case -EADDRINUSE:	/* small memory of CUDA's, in whose place this process has what was there before */
+		break;
 	case -EEXIST:
 		if (owner != me)
 			FAULT("number %llu of process %llu is said to be process %u's own", (unsigned long long)number,
@@ -261,17 +263,6 @@ static void put(struct theirs *t)
 
 /* ---- leaks ---- */
 
-static unsigned int descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	while (dir && readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static void list_descriptors(void)
 {
 	char path[64], name[256];
@@ -319,7 +310,7 @@ static void leaks(unsigned int before)
 		FAULT("%u mappings are left", mappings());
 	/* Those pages, the socket, the event, what waits for both; and what importers that hang up still have, for a moment. */
 	/* One look decides: at each moment another process may connect. */
-	for (int i = 0; i < 500 && (now = descriptors()) > before + 4; i++)
+	for (int i = 0; i < 500 && (now = descriptors(getpid())) > before + 4; i++)
 		usleep(10000);
 	if (now > before + 4) {
 		list_descriptors();
@@ -337,7 +328,7 @@ static void process(unsigned int number, uint64_t seed)
 	/* What its first allocation and copy leave behind, they may. */
 	gpu_free(0, gpu_alloc(0, PAGE), PAGE);
 #endif
-	before = descriptors();
+	before = descriptors(getpid());
 	me = number;
 	state = seed | 1;
 	while (atomic_fetch_add(&shared->rounds, 1) < limit) {

@@ -12,16 +12,15 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../lib/checks.h"
 #include "fake_cuda.h"
 #include "peerdma_ipc.h"
 #include "peerdma_monitor.h"
+#include "util.h"
 
 #define LENGTH	65536UL
-#define OPEN(handle, memory) peerdma_ipc_open(handle, sizeof(struct peerdma_ipc_handle), 0, memory)
 
 struct offered {
 	struct peerdma_ipc_handle memory, signal, watched;
@@ -112,14 +111,6 @@ static struct offered begin(pid_t *pid)
 
 /* ---- here ---- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void signals(const struct offered *o)
 {
 	struct peerdma_ipc_signal *s = NULL, *mine = NULL;
@@ -163,6 +154,77 @@ static struct peerdma_ipc_transfer reads(struct peerdma_ipc_memory *m, void *loc
 	};
 }
 
+/* What was there before ends while this is opened: it is closed, and this opened after all. */
+static struct peerdma_ipc_memory *before;
+
+static int in_its_way(void)
+{
+	if (fake_ipc_cuda.closes)
+		return 0;
+	if (before) {
+		CHECK(!peerdma_ipc_close(before) && !step('n'), "what was there before is freed, and closed");
+		before = NULL;
+	}
+	return 208;
+}
+
+static void replaced(const struct offered *o)
+{
+	struct peerdma_ipc_memory *m = NULL;
+
+	fake_ipc_cuda.closes = 0;
+	CHECK(!OPEN(&o->watched, &before), "opened");
+	fake_ipc_cuda.opening = in_its_way;
+	CHECK(!OPEN(&o->memory, &m) && fake_ipc_cuda.closes == 1, "the next one there, opened");
+	fake_ipc_cuda.opening = NULL;
+	CHECK(!peerdma_ipc_close(m), "closed");
+}
+
+/* Many small copies by one launch. */
+#define SMALL 200
+
+static void kernels(const struct offered *o)
+{
+	struct peerdma_ipc_counters c = { .size = sizeof(c) };
+	static struct peerdma_ipc_transfer t[SMALL];
+	struct peerdma_ipc_signal *done = NULL;
+	struct peerdma_ipc_memory *m = NULL;
+	unsigned long long device = 0;
+	static char host[16];
+	char *local;
+	int bad = 0;
+
+	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, LENGTH) && !peerdma_ipc_signal_create(0, 0, &done), "memory of this process");
+	local = (char *)(uintptr_t)device;
+	for (int i = 0; i < SMALL; i++) {
+		t[i] = reads(m, local + i * 64, (uint64_t)i * 64, 1 + (uint64_t)i % 60);
+		t[i].flags |= PEERDMA_IPC_KERNEL;
+	}
+	t[7].local = host;
+	t[7].length = sizeof(host);
+	fake_ipc_cuda.copies = 0;
+	CHECK(!peerdma_ipc_copy(t, SMALL, NULL, 0) && fake_ipc_cuda.kernels == 2 && fake_ipc_cuda.copies == 1, "%d copies by two launches",
+	      SMALL - 1);
+	for (int i = 0; i < SMALL; i++) {
+		const char *at = t[i].local;
+
+		bad += t[i].error || t[i].path != (i == 7 ? PEERDMA_IPC_PATH_CUDA : PEERDMA_IPC_PATH_KERNEL) || at[0] != 5 ||
+		       at[t[i].length - 1] != 5 || (i != 7 && at[t[i].length]);
+	}
+	peerdma_ipc_counters(&c);
+	CHECK(!bad && c.copies[PEERDMA_IPC_PATH_KERNEL] == SMALL - 1, "right ones, and no byte beside; of host memory by an engine");
+	CHECK(!peerdma_ipc_copy(t, 3, done, 1) && !peerdma_ipc_signal_wait(done, PEERDMA_IPC_EQ, 1, 10000000000, NULL) && !t[2].error &&
+	      fake_ipc_cuda.modules == 1, "with a signal; compiled once");
+	fake_ipc_cuda.kernel_error = 700;
+	CHECK(peerdma_ipc_copy(t, 8, NULL, 0) == -EIO && t[0].error == -EIO && t[0].path == PEERDMA_IPC_PATH_NONE && !t[7].error,
+	      "no launch: only those fail");
+	fake_ipc_cuda.kernel_error = 0;
+	t[0].length = 1 + (16 << 20);
+	CHECK(peerdma_ipc_copy(t, 1, NULL, 0) == -EINVAL, "too long for the memory");
+	peerdma_ipc_signal_close(done);
+	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
+}
+
 /* Frees that a monitor reports. */
 static void frees(const struct offered *o)
 {
@@ -188,7 +250,7 @@ static void memory(const struct offered *o)
 	CHECK(OPEN(&o->memory, &m) == -ENODEV, "no context");
 	fake_ipc_cuda.context = context;
 	fake_ipc_cuda.open_error = 208;
-	CHECK(OPEN(&o->memory, &m) == -EIO && strstr(peerdma_last_error(), "has this memory open"), "open by others");
+	CHECK(OPEN(&o->memory, &m) == -EADDRINUSE && strstr(peerdma_last_error(), "close it first"), "other memory is open in its place");
 	fake_ipc_cuda.open_error = 2;
 	CHECK(OPEN(&o->memory, &m) == -ENOMEM, "out of memory");
 	fake_ipc_cuda.open_error = 0;
@@ -246,16 +308,27 @@ static void memory(const struct offered *o)
 
 int main(void)
 {
-	struct offered o;
-	pid_t pid;
+	struct offered o[2];
+	int socks[2];
+	pid_t pids[2];
 
-	o = begin(&pid);
-	frees(&o);
-	signals(&o);
+	/* Before this process uses CUDA: children of one that has do not. */
+	for (int i = 0; i < 2; i++) {
+		o[i] = begin(&pids[i]);
+		socks[i] = sock;
+	}
+	sock = socks[0];
+	frees(&o[0]);
+	signals(&o[0]);
+	kernels(&o[0]);
 	fake_ipc_cuda.opens = fake_ipc_cuda.closes = 0;
-	memory(&o);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	memory(&o[0]);
+	sock = socks[1];
+	replaced(&o[1]);
+	for (int i = 0; i < 2; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
 	fflush(stdout);
 	return failures ? 1 : 0;
 }

@@ -342,6 +342,11 @@ static void reserved_addresses(enum kind kind)
 	if (!IS_ERR(umem))
 		ib_umem_release(umem);
 	check_trace(&client, "AGgMmUuPpR");
+	/* No client gives it: refused, also by kernels that would put pages there by force. */
+	client.size = SZ_32K;
+	CHECK(kernel_get(reserved + SZ_32K, SZ_32K, IB_ACCESS_REMOTE_READ) == ERR_PTR(-EFAULT));
+	CHECK(ib_umem_get_peer(adapter, reserved + SZ_32K, SZ_32K, IB_ACCESS_REMOTE_READ, IB_PEER_MEM_ALLOW) ==
+	      ERR_PTR(-EFAULT));
 	client_unregister(&client);
 	vm_munmap(reserved, SZ_64K);
 }

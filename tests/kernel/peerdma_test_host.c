@@ -463,6 +463,23 @@ static void page_of_readonly(void)
 	unlink("/tmp/peerdma-readonly");
 }
 
+/* As the addresses that CUDA reserves for GPU memory: there are no pages, and none must come by a pin. */
+static void reserved(void)
+{
+	char *memory = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct peerdma_pin_args a;
+	int fd = dev_open();
+
+	CHECK(memory != MAP_FAILED);
+	FAILS(EFAULT, pin(fd, memory, PAGE, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY, &a));
+	FAILS(EFAULT, pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	CHECK(!mprotect(memory, 2 * PAGE, PROT_READ));
+	FAILS(EFAULT, pin(fd, memory, 3 * PAGE, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY, &a));
+	WORKS(pin(fd, memory, 2 * PAGE, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY, &a));
+	close(fd);
+	munmap(memory, 3 * PAGE);
+}
+
 /* Threads that pin, look and unpin handles of each other. */
 struct crowd {
 	int fd;
@@ -549,5 +566,6 @@ void test_host(void)
 	run("many pins", many);
 	run("views of dma-bufs", dmabuf_views);
 	run("read-only pin of private pages", page_of_readonly);
+	run("what no one may access", reserved);
 	run("threads on one file", crowd);
 }

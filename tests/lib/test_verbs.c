@@ -213,6 +213,13 @@ static void ways(void **state)
 	assert_string_equal(mr->way, "peer");
 	assert_non_null(strstr(mr->why, "dmabuf: ibv_reg_dmabuf_mr: "));
 	assert_ptr_equal(made(mr)->addr, memory + 100);
+
+	/* By its address the kernel would register other memory. */
+	verbs->forces = 1;
+	refuses(region, REMOTE_READ, -EOPNOTSUPP, "peer: without IBV_ACCESS_LOCAL_WRITE");
+	assert_int_equal(live(), 2);
+	assert_string_equal(mr_of(region, two, LOCAL_WRITE)->way, "peer");
+	verbs->forces = 0;
 	assert_int_equal(peerdma_unpin(region), 0);
 
 	verbs->error = EFAULT;

@@ -131,6 +131,36 @@ static void gpu_memory(void)
 	verbs->not_memory = NULL;
 }
 
+/* Kernels that would register pages of zeros in place of memory that is only read. */
+static void not_by_force(void)
+{
+	char *buffer = gpu_alloc();
+	static char memory[4096];
+	struct ibv_mr *mr;
+	int before;
+
+	verbs->forces = 1;
+	for (int access = 0; access <= 1 << 2; access += 1 << 2) {
+		mr = ibv_reg_mr(domain, buffer, LENGTH, access);
+		CHECK(mr && !real(mr) && live() == 1, "access %d: the GPU's memory", access);
+		CHECK(mr && !ibv_dereg_mr(mr) && !live(), "ends, and so has the trial");
+	}
+	errno = 0;
+	CHECK(!ibv_reg_mr_iova(domain, buffer, 4096, 0, 0) && errno == EFAULT, "at another address: refused, as newer kernels do");
+	before = verbs->registered;
+	mr = ibv_reg_mr(domain, memory, sizeof(memory), 0);
+	CHECK(mr && real(mr) && verbs->registered == before + 1 && !ibv_dereg_mr(mr), "host memory: by libibverbs, with no trial");
+	before = verbs->registered;
+	mr = ibv_reg_mr(domain, buffer, LENGTH, OUR_OWN);
+	CHECK(mr && !real(mr) && verbs->registered == before + 1 && !ibv_dereg_mr(mr), "none of memory that is written either");
+	verbs->forces = 0;
+	verbs->peer = is_gpu;
+	mr = ibv_reg_mr(domain, buffer, LENGTH, 0);
+	CHECK(mr && real(mr) && !ibv_dereg_mr(mr), "newer kernels with a peer-memory client: by libibverbs");
+	verbs->peer = NULL;
+	gpu_free(buffer);
+}
+
 static void freed_while_registered(void)
 {
 	static char memory[4096];
@@ -260,6 +290,7 @@ int main(int argc, char **argv)
 	} else {
 		others_stay_as_they_are();
 		gpu_memory();
+		not_by_force();
 		freed_while_registered();
 		dmabufs();
 		in_a_child();

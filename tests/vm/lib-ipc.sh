@@ -18,8 +18,9 @@ for program in cuda cuda_hooks hsa hsa_hooks; do
 	*"not on this machine"* | *"not exported:"*) die "ipc_gpu_$program: not all of it was tried" ;;
 	esac
 done
-for test in memory ends users signals forks; do
-	"$BUILD/tests/ipc/ipc_calls" $test || die "ipc_calls $test"
+for test in "memory memory" "memory ends" "handles users" "signals signals" "process forks"; do
+	# shellcheck disable=SC2086 # a program and its test
+	"$BUILD/tests/ipc/ipc_"$test || die "ipc_$test"
 done
 "$BUILD/tests/ipc/ipc_rounds" 10000 7 || die "ipc_rounds"
 for provider in cuda hsa; do

@@ -8,6 +8,8 @@
 # vm-allow: ^peerdma: path_override=any: devices are given memory over paths that are not known to work
 # vm-allow: ^[a-z_]+ 0000:[0-9a-f:.]+: peerdma: path_override=any: given the memory of 0000:62:00.0, although .
 # vm-allow: ^peerdma_nvidia: the GPU driver allows 0000:[0-9a-f:.]+ no access to this GPU's memory: PCI topology
+# What a kernel with P2PDMA says of that host bridge.
+# vm-allow: ^pcieport 0000:60:00.0: Host bridge not in P2PDMA whitelist
 # vm: --gpus 0 --cards 0 --kernel 6.1 --iommu off --qemu=-readconfig --qemu=tests/vm/path.cfg
 # vm-more: --gpus 0 --cards 0 --kernel 6.12 --iommu pt --qemu=-readconfig --qemu=tests/vm/path.cfg
 

@@ -184,9 +184,10 @@ static int make_good(struct peerdma_cache *cache, struct front *f, struct asked 
 			*hold = &region->pub;
 			return 0;
 		}
-		asked->counted = true;
+		if (!asked->counted)
+			miss_after_all(cache);
 	}
-	miss_failed(cache, true);
+	miss_failed(cache, asked->counted);
 	return fail(-ESTALE, "peerdma_cache_get: [0x%llx, +%llu): check(), or the word, says of each new registration that it is "
 		    "stale; %d were made", (unsigned long long)asked->addr, (unsigned long long)asked->length, GET_TRIES);
 }

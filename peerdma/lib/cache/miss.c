@@ -350,6 +350,13 @@ void miss_failed(struct peerdma_cache *cache, bool counted)
 	cache_unlock(cache);
 }
 
+void miss_after_all(struct peerdma_cache *cache)
+{
+	cache_lock(cache);
+	cache->late_hits--;
+	cache_unlock(cache);
+}
+
 static int make(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct region **out)
 {
 	uint64_t addr = asked->addr, length = asked->length;
@@ -366,6 +373,7 @@ static int make(struct peerdma_cache *cache, struct front *f, struct asked *aske
 	for (int tries = 0; !ret && tries < GET_TRIES;) {
 		switch (find_or_begin(cache, f, &w, &r, &ret)) {
 		case FOUND:
+			asked->counted = w.counted;
 			*out = r;
 			return 0;
 		case AGAIN:
@@ -396,6 +404,7 @@ static int make(struct peerdma_cache *cache, struct front *f, struct asked *aske
 			continue;
 		}
 		if (publish(cache, f, &w, r, &registration)) {
+			asked->counted = true;
 			*out = r;
 			return 0;
 		}

@@ -193,7 +193,7 @@ enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, s
 			*out = r;
 			r->holds++;
 			r->gets++;
-			cache->late_hits++;
+			cache->late_hits += !w->counted;
 			return FOUND;
 		}
 	}

@@ -274,6 +274,8 @@ void region_count(struct peerdma_cache *cache, const struct region *region, int 
 void cache_log(const struct peerdma_cache *cache, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* No lock.  A get fails. */
 void miss_failed(struct peerdma_cache *cache, bool counted);
+/* No lock.  What region_make() found, and counted as a hit, is stale. */
+void miss_after_all(struct peerdma_cache *cache);
 #define GET_TRIES	16	/* memory that is freed during each call is not worth another */
 
 /* Lock.  Whether what the index says of a region that begins at key ends after x. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * ask.c - asks an exporter.  The address holds 128 random bits of that process, so that no
- * later process has it by chance; and the kernel names the user who listens there, so that
- * no other user can take it.
+ * ask.c - asks an exporter.  Its address holds 128 random bits, so that no later process has
+ * the same by chance.  The kernel names the user of the process that listens there, so that a
+ * process of another user that took the address is found out.
  */
 #include <poll.h>
 #include <string.h>

@@ -11,6 +11,7 @@
 
 #include "signal.h"
 
+#define KERNEL_MOST	(16ULL << 20)
 #define TRANSFER_FIRST END_OF(struct peerdma_ipc_transfer, reserved)
 
 struct batch {
@@ -53,7 +54,7 @@ static int check(const struct batch *b)
 		ret = take_in("peerdma_ipc_copy", &known, sizeof(known), TRANSFER_FIRST, t);
 		if (ret)
 			return ret;
-		if (t->flags & ~PEERDMA_IPC_READ || !all_zero(t->reserved, sizeof(t->reserved)))
+		if (t->flags & ~(PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL) || !all_zero(t->reserved, sizeof(t->reserved)))
 			return fail(-EINVAL, "transfer %zu: unknown flags, or something reserved is set; set both to zero", i);
 		if (!t->memory || !ipc_mine(range_of(t)->ipc))
 			return t->memory ? fail(-EPERM, "transfer %zu: a parent process opened the memory; open it here", i) :
@@ -69,6 +70,15 @@ static int check(const struct batch *b)
 
 /* ---- which way ---- */
 
+/* A kernel reaches what is on a GPU; for large copies engines are as fast, and take nothing from others. */
+static bool kernel_can(const struct peerdma_ipc_transfer *t)
+{
+	struct peerdma_memory local = { .size = sizeof(local) };
+
+	return t->length <= KERNEL_MOST && !peerdma_query(NULL, t->local, &local) && local.kind == PEERDMA_KIND_DEVICE &&
+	       !(local.flags & PEERDMA_MEMORY_HSA) && t->length <= local.base + local.length - (uintptr_t)t->local;
+}
+
 static int choose(const struct peerdma_ipc_transfer *t, enum peerdma_ipc_path *path)
 {
 	struct peerdma_memory local = { .size = sizeof(local) };
@@ -76,7 +86,7 @@ static int choose(const struct peerdma_ipc_transfer *t, enum peerdma_ipc_path *p
 	int ret = 0;
 
 	if (provider == IPC_CUDA || provider == IPC_CUDA_VMM) {
-		*path = PEERDMA_IPC_PATH_CUDA;
+		*path = t->flags & PEERDMA_IPC_KERNEL && kernel_can(t) ? PEERDMA_IPC_PATH_KERNEL : PEERDMA_IPC_PATH_CUDA;
 		return 0;
 	}
 	ret = peerdma_query(NULL, t->local, &local);
@@ -99,7 +109,32 @@ static void count(const struct peerdma_ipc_transfer *t)
 	__atomic_fetch_add(&ipc->counters.bytes[t->path], t->length, __ATOMIC_RELAXED);
 }
 
-static int copy_one(struct peerdma_ipc_transfer *t, void *stream)
+/* Copies that one launch will make. */
+struct launch {
+	struct ipc_copies copies;
+	struct peerdma_ipc_transfer *of[IPC_COPIES];
+	unsigned int n;
+	void *function;
+};
+
+/* The first error, which all have. */
+static int launch(struct launch *l, void *stream)
+{
+	int ret = l->n ? ipc_cuda_kernel(stream, l->function, &l->copies, l->n) : 0;
+
+	for (unsigned int i = 0; i < l->n; i++) {
+		if (!ret) {
+			count(l->of[i]);
+			continue;
+		}
+		l->of[i]->error = ret;
+		l->of[i]->path = PEERDMA_IPC_PATH_NONE;
+	}
+	l->n = 0;
+	return ret;
+}
+
+static int copy_one(struct peerdma_ipc_transfer *t, void *stream, struct launch *l)
 {
 	char *there = (char *)t->memory->ptr + t->offset;
 	void *to = t->flags & PEERDMA_IPC_READ ? t->local : there;
@@ -112,6 +147,12 @@ static int copy_one(struct peerdma_ipc_transfer *t, void *stream)
 	case PEERDMA_IPC_PATH_CUDA:
 		ret = ipc_cuda_copy(stream, to, from, t->length);
 		return ret ? ret : -EINPROGRESS;
+	case PEERDMA_IPC_PATH_KERNEL:
+		l->copies.copy[l->n].to = (uintptr_t)to;
+		l->copies.copy[l->n].from = (uintptr_t)from;
+		l->copies.copy[l->n].length = t->length;
+		l->of[l->n++] = t;
+		return -EINPROGRESS;
 	case PEERDMA_IPC_PATH_HSA:
 		ret = ipc_hsa_copy(to, from, t->length);
 		break;
@@ -159,6 +200,7 @@ static void finish_later(void *stream, int error, void *arg)
 /* Starts all; *pending: some of CUDA's run.  The first error. */
 static int start(struct batch *b, void **stream, bool *pending)
 {
+	struct launch l = { .n = 0 };
 	int first = 0, ret = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
@@ -167,24 +209,30 @@ static int start(struct batch *b, void **stream, bool *pending)
 
 		t->path = PEERDMA_IPC_PATH_NONE;
 		ret = t->length ? choose(t, &path) : 0;
-		if (!ret && path == PEERDMA_IPC_PATH_CUDA && !*stream)
+		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) && !*stream)
 			ret = ipc_cuda_stream(stream);
+		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !l.function) {
+			l.function = ipc_cuda_function(*stream);
+			path = l.function ? path : PEERDMA_IPC_PATH_CUDA;
+		}
 		if (!ret && t->length) {
 			t->path = path;
-			ret = copy_one(t, *stream);
+			ret = copy_one(t, *stream, &l);
 		}
 		t->error = ret;
 		if (!ret || ret == -EINPROGRESS) {
 			*pending |= ret == -EINPROGRESS;
-			if (t->length)
+			if (t->length && path != PEERDMA_IPC_PATH_KERNEL)
 				count(t);
-			continue;
+			ret = l.n == IPC_COPIES ? launch(&l, *stream) : 0;
+		} else {
+			t->path = PEERDMA_IPC_PATH_NONE;
 		}
-		t->path = PEERDMA_IPC_PATH_NONE;
 		if (!first)
 			first = ret;
 	}
-	return first;
+	ret = launch(&l, *stream);
+	return first ? first : ret;
 }
 
 static int run(struct batch *b)

@@ -5,7 +5,8 @@
  *
  * CUDA keeps memory allocated for as long as an importer has it mapped: the exporter's free
  * takes its own mapping away.  So an importer that has not noticed the end of an export
- * reads old bytes, and not what was allocated there since.
+ * reads old bytes, and not what was allocated there since.  Not so in blocks of 2 MiB that several
+ * small allocations share: those are what is mapped, and the exporter goes on allocating in them.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -15,6 +16,7 @@
 
 #include "cuda.h"
 #include "ipc.h"
+#include "symbols.h"
 
 enum { ATTRIBUTE_BUFFER_ID = 7 };
 
@@ -25,10 +27,7 @@ static const struct cuda_ipc *search(void)
 	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
 	struct cuda_ipc *api = library ? calloc(1, sizeof(*api)) : NULL;
 	const struct cuda_ipc *first = NULL;
-	const struct {
-		const char *name;
-		size_t at;
-	} names[] = {
+	const struct symbol names[] = {
 #define NAME(field, name) { name, offsetof(struct cuda_ipc, field) }
 		NAME(get, "cuIpcGetMemHandle"), NAME(open, "cuIpcOpenMemHandle_v2"), NAME(close, "cuIpcCloseMemHandle"),
 		NAME(retain, "cuMemRetainAllocationHandle"), NAME(release, "cuMemRelease"),
@@ -41,15 +40,14 @@ static const struct cuda_ipc *search(void)
 		NAME(stream_create, "cuStreamCreate"), NAME(stream_sync, "cuStreamSynchronize"), NAME(copy, "cuMemcpyAsync"),
 		NAME(callback, "cuStreamAddCallback"), NAME(host_register, "cuMemHostRegister_v2"),
 		NAME(host_unregister, "cuMemHostUnregister"), NAME(host_device_pointer, "cuMemHostGetDevicePointer_v2"),
+		NAME(module_load, "cuModuleLoadData"), NAME(module_unload, "cuModuleUnload"),
+		NAME(module_function, "cuModuleGetFunction"), NAME(launch, "cuLaunchKernel"),
 		NAME(stream_wait, "cuStreamWaitValue64_v2"), NAME(stream_write, "cuStreamWriteValue64_v2"),
 #undef NAME
 	};
 
-	for (size_t i = 0; api && i < sizeof(names) / sizeof(names[0]); i++) {
-		void *p = dlsym(library, names[i].name);
-
-		memcpy((char *)api + names[i].at, &p, sizeof(p));
-	}
+	if (api)
+		symbols_find(library, names, sizeof(names) / sizeof(names[0]), api);
 	if (api && api->get && api->open && api->close && api->pointer_attribute && api->ctx_current && api->ctx_device &&
 	    atomic_compare_exchange_strong(&published, &first, api))
 		return api;
@@ -144,6 +142,9 @@ int ipc_offer_cuda(struct ipc_offer *offer)
 		return fail(-EOPNOTSUPP, "this libcuda has no cuIpcGetMemHandle()");
 	if (offer->provider == IPC_CUDA_VMM)
 		return offer_vmm(cuda, offer);
+	if (offer->any_user && offer->length < CUDA_BLOCK)
+		return fail(-EOPNOTSUPP, "an allocation of less than 2 MiB shares its block with others of this process, which "
+			    "PEERDMA_IPC_ANY_USER would give to other users, too; allocate 2 MiB or more");
 	r = cuda->get(&handle, offer->base);
 	if (r == CUDA_ERROR_NOT_SUPPORTED)
 		return fail(-EOPNOTSUPP, "this GPU's memory cannot be shared with processes: cuIpcGetMemHandle is not supported; "
@@ -167,6 +168,13 @@ static int opened(struct ipc_mapping *m, CUdeviceptr ptr)
 	return 0;
 }
 
+/* In a block that the process has open, CUDA keeps the ranges that were opened first. */
+static int in_the_way(void)
+{
+	return fail(-EADDRINUSE, "CUDA has other memory open in this place: what the exporter had there before and freed, which this process "
+		    "has not closed; or the program called cuIpcOpenMemHandle() itself; close it first");
+}
+
 static int cuda_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
@@ -179,13 +187,14 @@ static int cuda_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	(void)fd;
 	memcpy(&handle, reply->blob, sizeof(handle));
 	r = cuda->open(&ptr, handle, CUDA_LAZY_PEER_ACCESS);
+	if (r == CUDA_ERROR_ALREADY_MAPPED)
+		return in_the_way();
 	if (r)
-		return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "cuIpcOpenMemHandle failed with CUDA error %d%s", r,
-			    r == CUDA_ERROR_ALREADY_MAPPED ? ": the process has this memory open, and not by peerdma_ipc_open()" : "");
+		return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "cuIpcOpenMemHandle failed with CUDA error %d", r);
 	/* What another process says is believed where CUDA says the same. */
 	if (cuda_query((const void *)(uintptr_t)ptr, &there, &error) != CUDA_KNOWN || there.base + there.length - ptr < m->length) {
 		cuda->close(ptr);
-		return fail(-EPROTO, "CUDA opened less memory than the exporter said it is");
+		return m->length < CUDA_BLOCK ? in_the_way() : fail(-EPROTO, "CUDA opened less memory than the exporter said it is");
 	}
 	return opened(m, ptr);
 }

@@ -67,9 +67,18 @@ struct cuda_ipc {
 	CUresult (*host_register)(void *p, size_t size, unsigned int flags);
 	CUresult (*host_unregister)(void *p);
 	CUresult (*host_device_pointer)(CUdeviceptr *ptr, void *p, unsigned int flags);
+	CUresult (*module_load)(void **module, const void *image);
+	CUresult (*module_unload)(void *module);
+	CUresult (*module_function)(void **function, void *module, const char *name);
+	CUresult (*launch)(void *function, unsigned int blocks_x, unsigned int blocks_y, unsigned int blocks_z, unsigned int threads_x,
+			   unsigned int threads_y, unsigned int threads_z, unsigned int shared, void *stream, void **arguments,
+			   void **extra);
 	CUresult (*stream_wait)(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags);
 	CUresult (*stream_write)(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags);
 };
+
+/* Smaller allocations of cuMemAlloc share blocks of this size. */
+#define CUDA_BLOCK	(2ULL << 20)
 
 /* NULL: the process has no libcuda, or not these functions. */
 const struct cuda_ipc *ipc_cuda_api(void);

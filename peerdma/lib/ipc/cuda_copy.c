@@ -8,9 +8,11 @@
 #define STREAMS 64
 
 /* One stream for each context that ever copied; a context's number is never used twice. */
-static struct {
+static struct known {
 	uint64_t context;
 	void *stream;
+	void *function;
+	bool no_function;
 } streams[STREAMS];
 static unsigned int next;
 static uint64_t made_in;		/* process_id() */
@@ -51,10 +53,56 @@ int ipc_cuda_stream(void **stream)
 		memset(streams, 0, sizeof(streams));
 		made_in = process_id();
 	}
+	memset(&streams[next % STREAMS], 0, sizeof(streams[0]));
 	streams[next % STREAMS].context = context;
 	streams[next++ % STREAMS].stream = *stream;
 	pthread_mutex_unlock(&lock);
 	return 0;
+}
+
+/* lock: where a stream is; NULL: it was lost, or replaced by later ones. */
+static struct known *place_of(const void *stream)
+{
+	for (unsigned int i = 0; made_in == process_id() && i < STREAMS; i++) {
+		if (streams[i].stream == stream)
+			return &streams[i];
+	}
+	return NULL;
+}
+
+void *ipc_cuda_function(void *stream)
+{
+	void *function = NULL, *module = NULL;
+	bool none = false, first = false;
+	struct known *k;
+
+	pthread_mutex_lock(&lock);
+	k = place_of(stream);
+	if (k) {
+		function = k->function;
+		none = k->no_function;
+	}
+	pthread_mutex_unlock(&lock);
+	if (function || none || !k)
+		return function;
+	function = ipc_cuda_kernel_load(&module);
+	pthread_mutex_lock(&lock);
+	k = place_of(stream);
+	if (k && !k->function && !k->no_function) {
+		k->function = function;
+		k->no_function = !function;
+		first = true;
+	}
+	if (!first && k && k->function) {	/* another thread's is as good */
+		void *other = k->function;
+
+		pthread_mutex_unlock(&lock);
+		if (function)
+			ipc_cuda_api()->module_unload(module);
+		return other;
+	}
+	pthread_mutex_unlock(&lock);
+	return function;
 }
 
 void ipc_cuda_stream_lost(void *stream)

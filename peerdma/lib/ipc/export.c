@@ -326,7 +326,7 @@ static int block_fd(const struct ipc *ipc, uint64_t base)
 	return -1;
 }
 
-/* lock.  From here on a free ends it; nobody has its key yet.  IPC_SLOTS: none is left. */
+/* lock.  From here on a free ends it; no other process has its key yet.  IPC_SLOTS: none is left. */
 static uint32_t publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int flags)
 {
 	uint32_t slot = ipc_record_get(ipc);

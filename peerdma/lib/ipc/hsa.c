@@ -12,6 +12,7 @@
 
 #include "hsa.h"
 #include "ipc.h"
+#include "symbols.h"
 
 static _Atomic(const struct hsa_ipc *) published;
 static _Atomic uint64_t seen_in;	/* process_id() of a process that was seen to use it: its children do not */
@@ -21,10 +22,7 @@ static const struct hsa_ipc *search(void)
 	void *library = dlopen("libhsa-runtime64.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
 	struct hsa_ipc *api = library ? calloc(1, sizeof(*api)) : NULL;
 	const struct hsa_ipc *first = NULL;
-	const struct {
-		const char *name;
-		size_t at;
-	} names[] = {
+	const struct symbol names[] = {
 #define NAME(field, name) { name, offsetof(struct hsa_ipc, field) }
 		NAME(pointer_info, "hsa_amd_pointer_info"), NAME(agent_info, "hsa_agent_get_info"),
 		NAME(create, "hsa_amd_ipc_memory_create"), NAME(attach, "hsa_amd_ipc_memory_attach"),
@@ -36,15 +34,9 @@ static const struct hsa_ipc *search(void)
 		NAME(system_info, "hsa_system_get_info"),
 #undef NAME
 	};
-	bool all = api;
 
-	for (size_t i = 0; all && i < sizeof(names) / sizeof(names[0]); i++) {
-		void *p = dlsym(library, names[i].name);
-
-		memcpy((char *)api + names[i].at, &p, sizeof(p));
-		all = p;
-	}
-	if (all && atomic_compare_exchange_strong(&published, &first, api))
+	if (api && symbols_find(library, names, sizeof(names) / sizeof(names[0]), api) &&
+	    atomic_compare_exchange_strong(&published, &first, api))
 		return api;
 	free(api);
 	if (library)

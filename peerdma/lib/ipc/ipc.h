@@ -283,8 +283,19 @@ int ipc_cuda_stream(void **stream);
 void ipc_cuda_stream_lost(void *stream);
 int ipc_cuda_copy(void *stream, void *to, const void *from, uint64_t length);
 int ipc_cuda_wait(void *stream);
+/* The kernel of this stream's context, for ipc_cuda_kernel(), compiled once; NULL: the GPU, or libcuda, runs none. */
+void *ipc_cuda_function(void *stream);
 /* Calls fn when that is done, also if it failed: with CUDA's error. */
 int ipc_cuda_then(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg);
+/* cuda_kernel.c: copies of the current context by a kernel, n of them. */
+#define IPC_COPIES 128
+struct ipc_copies {
+	struct {
+		uint64_t to, from, length;
+	} copy[IPC_COPIES];
+};
+void *ipc_cuda_kernel_load(void **module);
+int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copies, unsigned int n);
 /* Host memory for signals. */
 int ipc_cuda_register(void *addr, size_t length);
 void ipc_cuda_unregister(void *addr);

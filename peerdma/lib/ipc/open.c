@@ -412,7 +412,7 @@ static void range_put(struct ipc *ipc, struct ipc_range *r)
 static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_range **range)
 {
 	uint64_t context = 0;
-	bool hit, known = false;
+	bool hit, known = false, swept = false;
 	int ret;
 
 	for (;;) {
@@ -428,6 +428,12 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 			continue;
 		}
 		ret = open_locked(ipc, name, context, range, &hit);
+		/* What ended while this was being opened, and is in its way. */
+		if (ret == -EADDRINUSE && !swept) {
+			sweep(ipc, context, CACHED_MOST);
+			swept = true;
+			ret = -EAGAIN;
+		}
 		pthread_mutex_unlock(&ipc->lock);
 		if (ret == -EAGAIN)
 			continue;

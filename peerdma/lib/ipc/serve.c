@@ -344,7 +344,7 @@ static void *thread(void *arg)
 	int error;
 
 	prctl(PR_SET_NAME, "peerdma-ipc");
-	/* Nobody else has this word; the list of the C library's own robust mutexes is empty here, and stays so. */
+	/* No other thread has this word.  The C library keeps its robust mutexes in the same list: here there are none, ever. */
 	error = hold_alive(s);
 	pthread_mutex_lock(&ipc->lock);
 	s->error = error;

@@ -179,7 +179,7 @@ bool kernel_translation(struct side *side, struct translation *t)
 	find_line(TRACING "trace", is_device_map, &s);
 	t->mapped = find_line(TRACING "trace", is_map, &s) || s.last;
 	t->phys = s.phys;
-	/* Without an IOMMU nobody tells of a dma-buf, and there is only one address. */
+	/* Without an IOMMU no event reports a dma-buf's mapping, and its DMA address is the physical one. */
 	t->dma = s.dma ? s.dma : s.last ? s.last : s.phys;
 	t->bar = pci_bar_of(side->gpu.pci, t->phys, &t->offset);
 	return true;
@@ -223,7 +223,7 @@ bool kernel_gpu_copied(int gpu, uint64_t *bytes, struct why *why)
 	return figure(path, "bytes_copied", bytes, why);
 }
 
-/* The command rdma counts them for us: the kernel tells it over netlink. */
+/* The command rdma counts them: it asks the kernel over netlink. */
 static bool adapter_mrs(const char *adapter, uint64_t *mrs, struct why *why)
 {
 	char command[80], text[512] = "";

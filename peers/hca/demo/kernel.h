@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel.h - what the kernel tells of an adapter, a GPU and their translations: sysfs, debugfs, tracepoints.
+ * kernel.h - what the kernel reports of an adapter, a GPU and their translations: sysfs, debugfs, tracepoints.
  * Both file systems are mounted in the usual places; root reads them.
  */
 #ifndef HCA_DEMO_KERNEL_H

@@ -23,7 +23,7 @@ struct address {
 	uint32_t qp;
 };
 
-/* What the adapter has for the memory, as the kernel tells. */
+/* What the adapter has for the memory, by the kernel's counts and events. */
 struct translation {
 	uint64_t pointer;	/* the program's */
 	uint64_t dma;		/* in the MR's translation */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../lib/stand-ins/pointer_attributes.h"
 #include "fake_cuda.h"
 
 typedef unsigned long long CUdeviceptr;
@@ -102,31 +103,11 @@ int cuMemFree_v2(CUdeviceptr ptr)
 
 static int one_attribute(void *data, int attribute, const struct memory *m)
 {
-	switch (attribute) {
-	case 1:
-		*(void **)data = m ? &fake_ipc_cuda : NULL;
-		return 0;
-	case 2:
-		*(unsigned int *)data = m ? 2 : 0;
-		return 0;
-	case 7:
-		*(unsigned long long *)data = m ? m->id : 0;
-		return 0;
-	case 8:
-		*(unsigned int *)data = 0;
-		return 0;
-	case 9:
-		*(int *)data = 0;
-		return 0;
-	case 11:
-		*(CUdeviceptr *)data = m ? m->base : 0;
-		return 0;
-	case 12:
-		*(size_t *)data = m ? m->size : 0;
-		return 0;
-	default:
-		return INVALID_VALUE;
-	}
+	struct pointer_attributes p = { 0 };
+
+	if (m)
+		p = (struct pointer_attributes) { .context = &fake_ipc_cuda, .type = 2, .id = m->id, .base = m->base, .size = m->size };
+	return pointer_attribute(&p, attribute, data);
 }
 
 int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, CUdeviceptr ptr);
@@ -216,8 +197,9 @@ int cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, struct handle handle, unsigned int f
 	char path[64];
 	int fd, ret;
 
-	if (fake_ipc_cuda.open_error || flags != 1)
-		return fake_ipc_cuda.open_error ? fake_ipc_cuda.open_error : INVALID_VALUE;
+	ret = fake_ipc_cuda.opening ? fake_ipc_cuda.opening() : fake_ipc_cuda.open_error;
+	if (ret || flags != 1)
+		return ret ? ret : INVALID_VALUE;
 	snprintf(path, sizeof(path), "/proc/%u/fd/%u", handle.pid, handle.fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -333,6 +315,7 @@ int cuStreamSynchronize(void *stream)
 int cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream)
 {
 	(void)stream;
+	fake_ipc_cuda.copies++;
 	return fake_ipc_cuda.copy_error ? fake_ipc_cuda.copy_error :
 	       queue((struct op) { .what = COPY, .to = to, .from = from, .value = length });
 }
@@ -381,4 +364,48 @@ int cuStreamWriteValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsi
 	(void)stream;
 	return fake_ipc_cuda.write_error || flags ? fake_ipc_cuda.write_error :
 	       queue((struct op) { .what = WRITE, .to = addr, .value = value });
+}
+
+/* ---- a kernel: that of cuda_kernel.c, whose parameter is a list ---- */
+
+int cuModuleLoadData(void **module, const void *image);
+int cuModuleLoadData(void **module, const void *image)
+{
+	*module = strstr(image, ".entry peerdma_ipc_copies(") ? &fake_ipc_cuda : NULL;
+	fake_ipc_cuda.modules += !fake_ipc_cuda.module_error;
+	return *module ? fake_ipc_cuda.module_error : INVALID_VALUE;
+}
+
+int cuModuleUnload(void *module);
+int cuModuleUnload(void *module)
+{
+	fake_ipc_cuda.modules--;
+	return module ? 0 : INVALID_VALUE;
+}
+
+int cuModuleGetFunction(void **function, void *module, const char *name);
+int cuModuleGetFunction(void **function, void *module, const char *name)
+{
+	*function = module;
+	return strcmp(name, "peerdma_ipc_copies") ? INVALID_VALUE : 0;
+}
+
+int cuLaunchKernel(void *function, unsigned int blocks, unsigned int rows, unsigned int z, unsigned int threads, unsigned int ty,
+		   unsigned int tz, unsigned int shared, void *stream, void **arguments, void **extra);
+int cuLaunchKernel(void *function, unsigned int blocks, unsigned int rows, unsigned int z, unsigned int threads, unsigned int ty,
+		   unsigned int tz, unsigned int shared, void *stream, void **arguments, void **extra)
+{
+	const struct {
+		uint64_t to, from, length;
+	} *copies = arguments[0];
+
+	(void)stream;
+	if (function != &fake_ipc_cuda || !blocks || !rows || z != 1 || threads * ty * tz > 1024 || shared || extra)
+		return INVALID_VALUE;
+	if (fake_ipc_cuda.kernel_error)
+		return fake_ipc_cuda.kernel_error;
+	fake_ipc_cuda.kernels++;
+	for (unsigned int i = 0; i < rows; i++)
+		queue((struct op) { .what = COPY, .to = copies[i].to, .from = copies[i].from, .value = copies[i].length });
+	return 0;
 }

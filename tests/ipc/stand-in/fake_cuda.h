@@ -12,9 +12,11 @@
 struct fake_ipc_cuda {
 	void *context;			/* the current one, of all threads; NULL: none */
 	/* What calls fail with. */
-	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error;
+	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error;
 	/* Counted. */
-	unsigned int opens, closes, registered, unregistered, launched;
+	unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies;
+	/* Called by each open, which fails with what it returns.  NULL: none. */
+	int (*opening)(void);
 };
 
 extern struct fake_ipc_cuda fake_ipc_cuda;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fake_cuda.h"
+#include "pointer_attributes.h"
 
 static struct fake_cuda fake = { .state = 3 };
 
@@ -43,29 +44,11 @@ static int get(int attribute, const struct fake_memory *m, void *data)
 
 	if (!m)
 		m = &none;
-	switch (attribute) {
-	case 1:
-		*(void **)data = m->context;
+	if (!pointer_attribute(&(struct pointer_attributes) {
+		.context = m->context, .type = m->type, .managed = m->managed, .id = m->id, .device = m->device, .base = m->base,
+		.size = m->size,
+	}, attribute, data))
 		return 0;
-	case 2:
-		*(unsigned int *)data = m->type;
-		return 0;
-	case 7:
-		*(unsigned long long *)data = m->id;
-		return 0;
-	case 8:
-		*(unsigned int *)data = m->managed;
-		return 0;
-	case 9:
-		*(int *)data = m->device;
-		return 0;
-	case 11:
-		*(unsigned long long *)data = m->base;
-		return 0;
-	case 12:
-		*(size_t *)data = m->size;
-		return 0;
-	}
 	if (fake.old)
 		return 1;
 	switch (attribute) {

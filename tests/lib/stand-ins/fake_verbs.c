@@ -2,8 +2,11 @@
 /* fake_verbs.c - see fake_verbs.h.  Names, types and errors are those of verbs. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "fake_verbs.h"
 
@@ -38,9 +41,29 @@ static struct fake_mr *made(struct fake_mr mr)
 	return m;
 }
 
+/* Mapped, and the process may not read it. */
+static bool inaccessible(const char *addr)
+{
+	uintptr_t page = (uintptr_t)addr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+	bool refused = false;
+	unsigned char there;
+	int ends[2];
+
+	if (mincore((void *)page, 1, &there) || pipe(ends))
+		return false;
+	refused = write(ends[1], addr, 1) < 0;
+	close(ends[0]);
+	close(ends[1]);
+	return refused;
+}
+
 struct fake_mr *ibv_reg_mr_iova2(void *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	errno = addr && (addr == fake.not_memory || (fake.not_host && fake.not_host(addr))) ? EFAULT : fake.error;
+	bool refused = addr && !(fake.peer && fake.peer(addr)) &&
+		       (addr == fake.not_memory || (fake.not_host && fake.not_host(addr)) || inaccessible(addr));
+
+	/* Local and remote writes, atomics, binding windows. */
+	errno = refused && !(fake.forces && !(access & 0x1b)) ? EFAULT : fake.error;
 	if (errno)
 		return NULL;
 	return made((struct fake_mr){ .pd = pd, .addr = addr, .length = length, .iova = iova, .access = (int)access });

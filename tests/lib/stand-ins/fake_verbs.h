@@ -27,6 +27,8 @@ struct fake_verbs {
 	int error;		/* errno of the next registrations of addresses; 0: they work */
 	void *not_memory;	/* an address that has no memory for the kernel: EFAULT */
 	int (*not_host)(const void *addr);	/* or: whether an address is such a one */
+	int (*peer)(const void *addr);	/* whether a peer-memory client has this address */
+	int forces;		/* as Linux before 6.2: what is not to be written is registered all the same, at any address */
 	int dmabuf_error;	/* likewise, of dma-bufs, by the provider library */
 	int kernel_has_dmabuf;	/* so that it works without the provider library */
 	int dereg_error;

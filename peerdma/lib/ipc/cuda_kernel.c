@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cuda_kernel.c - copies by a kernel: many by one launch.
+ *
+ * The list of copies is the kernel's parameter, so nothing is allocated or copied for it.  A row of
+ * the grid makes one copy: 16 bytes a thread and turn where both addresses are multiples of 16, and
+ * else, or at the end, a byte.
+ */
+#include <string.h>
+
+#include "cuda.h"
+#include "ipc.h"
+
+#define THREADS		512U
+#define UNIT		16U
+#define BLOCKS_MOST	256U		/* some for each multiprocessor, whatever the number of copies */
+
+/* The parameters of a kernel may have 4 KiB. */
+_Static_assert(sizeof(struct ipc_copies) == 3072, "as in the text below");
+
+static const char ptx[] =
+	".version 6.0\n"
+	".target sm_50\n"
+	".address_size 64\n"
+	".visible .entry peerdma_ipc_copies(.param .align 8 .b8 copies[3072])\n"
+	"{\n"
+	".reg .pred %p;\n"
+	".reg .b16 %byte;\n"
+	".reg .b32 %row, %block, %blocks, %threads, %thread, %x, %w<4>;\n"
+	".reg .b64 %copy, %to, %from, %n, %at, %step, %a, %b, %units;\n"
+	"mov.u32 %row, %ctaid.y;\n"
+	"mul.wide.u32 %a, %row, 24;\n"
+	"mov.b64 %copy, copies;\n"
+	"add.u64 %copy, %copy, %a;\n"
+	"ld.param.u64 %to, [%copy];\n"
+	"ld.param.u64 %from, [%copy+8];\n"
+	"ld.param.u64 %n, [%copy+16];\n"
+	"cvta.to.global.u64 %to, %to;\n"
+	"cvta.to.global.u64 %from, %from;\n"
+	"mov.u32 %block, %ctaid.x;\n"
+	"mov.u32 %blocks, %nctaid.x;\n"
+	"mov.u32 %threads, %ntid.x;\n"
+	"mov.u32 %thread, %tid.x;\n"
+	"mad.lo.u32 %x, %block, %threads, %thread;\n"
+	"cvt.u64.u32 %at, %x;\n"
+	"mul.lo.u32 %x, %blocks, %threads;\n"
+	"cvt.u64.u32 %step, %x;\n"
+	"mov.u64 %units, 0;\n"
+	"or.b64 %a, %to, %from;\n"
+	"and.b64 %a, %a, 15;\n"
+	"setp.ne.u64 %p, %a, 0;\n"
+	"@%p bra bytes;\n"
+	"shr.u64 %units, %n, 4;\n"
+	"mov.u64 %b, %at;\n"
+	"unit:\n"
+	"setp.ge.u64 %p, %b, %units;\n"
+	"@%p bra bytes;\n"
+	"shl.b64 %a, %b, 4;\n"
+	"add.u64 %copy, %from, %a;\n"
+	"ld.global.v4.b32 {%w0, %w1, %w2, %w3}, [%copy];\n"
+	"add.u64 %copy, %to, %a;\n"
+	"st.global.v4.b32 [%copy], {%w0, %w1, %w2, %w3};\n"
+	"add.u64 %b, %b, %step;\n"
+	"bra unit;\n"
+	"bytes:\n"
+	"shl.b64 %a, %units, 4;\n"
+	"add.u64 %b, %a, %at;\n"
+	"byte:\n"
+	"setp.ge.u64 %p, %b, %n;\n"
+	"@%p bra done;\n"
+	"add.u64 %copy, %from, %b;\n"
+	"ld.global.u8 %byte, [%copy];\n"
+	"add.u64 %copy, %to, %b;\n"
+	"st.global.u8 [%copy], %byte;\n"
+	"add.u64 %b, %b, %step;\n"
+	"bra byte;\n"
+	"done:\n"
+	"ret;\n"
+	"}\n";
+
+/* NULL: this GPU, or this libcuda, runs none. */
+void *ipc_cuda_kernel_load(void **module)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	void *function = NULL;
+
+	*module = NULL;
+	if (!cuda->module_load || !cuda->module_unload || !cuda->module_function || !cuda->launch || cuda->module_load(module, ptx))
+		return NULL;
+	if (cuda->module_function(&function, *module, "peerdma_ipc_copies")) {
+		cuda->module_unload(*module);
+		return NULL;
+	}
+	return function;
+}
+
+int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copies, unsigned int n)
+{
+	unsigned int blocks = 1, most = BLOCKS_MOST / n ? BLOCKS_MOST / n : 1;
+	void *arguments[] = { (void *)(uintptr_t)copies };
+	CUresult r;
+
+	if (most < 8)
+		most = 8;
+	for (unsigned int i = 0; i < n; i++) {
+		uint64_t wanted = (copies->copy[i].length + THREADS * UNIT - 1) / (THREADS * UNIT);
+
+		if (wanted > blocks)
+			blocks = wanted < most ? (unsigned int)wanted : most;
+	}
+	r = ipc_cuda_api()->launch(function, blocks, n, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
+	return r ? fail(-EIO, "cuLaunchKernel failed with CUDA error %d", r) : 0;
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+/*
+ * process.c - what happens to the processes themselves: forks, threads, descriptors that run out, and an exporter
+ * that is stopped.
+ *
+ * usage: process TEST
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "other.h"
+#include "util.h"
+
+static void forks(void)
+{
+	struct other o = other_make(getuid());
+	struct other_answer a = ASK(&o, OTHER_ALLOC, .value = 8192, .fill = 7), b = ASK(&o, OTHER_SIGNAL, .value = 7);
+	struct peerdma_ipc_memory *m = NULL, *again;
+	struct peerdma_ipc_signal *s = NULL, *own_signal = NULL;
+	struct peerdma_ipc_handle h = { { 0 } };
+	int status = -1;
+	void *v;
+	pid_t pid;
+
+	CHECK(!OPEN(&a.handle, &m) && !peerdma_ipc_signal_open(&b.handle, sizeof(b.handle), &s), "opened");
+	CHECK(!peerdma_ipc_alloc(4096, 0, &v) && !peerdma_ipc_export(v, 4096, 0, &h), "exported");
+	CHECK(!peerdma_ipc_signal_create(0, 0, &own_signal), "created");
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		struct peerdma_ipc_transfer t = { .size = sizeof(t), .memory = m, .local = v, .length = 1 };
+		struct peerdma_ipc_handle mine;
+
+		failures = 0;
+		CHECK(peerdma_ipc_signal_set(s, 1) == -EPERM && peerdma_ipc_signal_wait(s, 0, 9, 0, NULL) == -EPERM &&
+		      peerdma_ipc_signal_export(own_signal, &mine) == -EPERM && peerdma_ipc_signal_set(own_signal, 1) == -EPERM, "child: -EPERM");
+		CHECK(peerdma_ipc_copy(&t, 1, NULL, 0) == -EPERM, "child: no copy");
+		CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_signal_close(s) && !peerdma_ipc_signal_close(own_signal) &&
+		      !peerdma_ipc_unexport(&h) && !peerdma_ipc_free(v), "child: left alone");
+		CHECK(*(char *)v == 0 && *(char *)m->ptr == 7, "child: the memory is there");
+		CHECK(!OPEN(&a.handle, &again) && *(char *)again->ptr == 7, "child: opens for itself");
+		CHECK(!OPEN(&h, &again), "child: opens its parent's");
+		CHECK(!peerdma_ipc_alloc(4096, 0, &v) && !peerdma_ipc_export(v, 10, 0, &mine) && memcmp(&mine, &h, sizeof(h)), "child: exports");
+		_exit(failures);
+	}
+	waitpid(pid, &status, 0);
+	CHECK(!status, "a forked child: %d", status);
+	CHECK(peerdma_ipc_valid(m) && !ASK(&o, OTHER_OPEN, .handle = h).ret, "nothing of the parent's has ended");
+	CHECK(!peerdma_ipc_signal_set(s, 8) && !ASK(&o, OTHER_WAIT, .value = 8).ret, "and the signal works");
+	CHECK(!peerdma_ipc_signal_set(own_signal, 8), "both");
+	peerdma_ipc_signal_close(s);
+	peerdma_ipc_signal_close(own_signal);
+	peerdma_ipc_close(m);
+	peerdma_ipc_free(v);
+	other_end(&o, SIGKILL);
+}
+
+/* ---- threads ---- */
+
+static struct peerdma_ipc_handle shared_handle;
+static int thread_failures;
+
+static void *opens(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 2000; i++) {
+		struct peerdma_ipc_memory *m = NULL;
+		int ret = OPEN(&shared_handle, &m);
+
+		if (ret || *(char *)m->ptr != 7 || peerdma_ipc_close(m) || (i % 50 == 0 && peerdma_ipc_trim()))
+			__atomic_fetch_add(&thread_failures, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void *waits(void *arg)
+{
+	peerdma_ipc_signal_wait(arg, PEERDMA_IPC_EQ, 12345, UINT64_MAX, NULL);
+	return NULL;
+}
+
+static void threads(void)
+{
+	struct other o = other_make(getuid());
+	struct other_answer a = ASK(&o, OTHER_ALLOC, .value = 8192, .fill = 7);
+	struct peerdma_ipc_signal *s = NULL;
+	pthread_t t[4];
+	void *result;
+
+	shared_handle = a.handle;
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], NULL, opens, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	CHECK(!thread_failures, "four threads open, close and trim: %d failures", thread_failures);
+	CHECK(!peerdma_ipc_signal_create(0, 0, &s), "a signal");
+	pthread_create(&t[0], NULL, waits, s);
+	usleep(50000);
+	pthread_cancel(t[0]);
+	pthread_join(t[0], &result);
+	CHECK(result == PTHREAD_CANCELED, "a thread that waits is cancelled");
+	CHECK(!peerdma_ipc_signal_set(s, 1) && !peerdma_ipc_signal_close(s), "no lock is left locked");
+	other_end(&o, SIGKILL);
+}
+
+/* ---- limits ---- */
+
+static void limits(void)
+{
+	struct other o = other_make(getuid());
+	struct other_answer a = ASK(&o, OTHER_ALLOC, .value = 8192, .fill = 7), b = ASK(&o, OTHER_SIGNAL, .value = 7);
+	struct peerdma_ipc_handle h = { { 0 } };
+	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_signal *s = NULL;
+	struct rlimit was, now;
+	unsigned int before;
+	int first, ret, fd = memfd_create("test", MFD_CLOEXEC);
+	void *v, *file;
+
+	if (ftruncate(fd, 4096))
+		abort();
+	file = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	getrlimit(RLIMIT_NOFILE, &was);
+	before = descriptors(getpid());
+	first = dup(0);		/* the lowest that is free */
+	close(first);
+	for (int spare = 0; spare < 12; spare++) {
+		/* From none to enough: each call fails with -EMFILE, or not at all, and leaves nothing behind. */
+		now = was;
+		now.rlim_cur = (rlim_t)(first + spare);
+		setrlimit(RLIMIT_NOFILE, &now);
+		ret = OPEN(&a.handle, &m);
+		if (!ret) {
+			peerdma_ipc_close(m);
+			peerdma_ipc_trim();
+		}
+		if (ret != -EMFILE && ret)
+			CHECK(0, "open with %d descriptors: %d", spare, ret);
+		ret = peerdma_ipc_signal_open(&b.handle, sizeof(b.handle), &s);
+		if (!ret)
+			peerdma_ipc_signal_close(s);
+		if (ret != -EMFILE && ret)
+			CHECK(0, "signal_open with %d descriptors: %d", spare, ret);
+		setrlimit(RLIMIT_NOFILE, &was);
+		if (descriptors(getpid()) != before)
+			CHECK(0, "with %d spare: %u descriptors, before %u", spare, descriptors(getpid()), before);
+	}
+	CHECK(!ret, "at last there are enough");
+	for (int spare = 0; spare < 12; spare++) {
+		now.rlim_cur = (rlim_t)(first + spare);
+		setrlimit(RLIMIT_NOFILE, &now);
+		ret = peerdma_ipc_alloc(4096, 0, &v);
+		if (!ret) {
+			ret = peerdma_ipc_export(v, 100, 0, &h);
+			peerdma_ipc_free(v);
+		}
+		if (!ret) {
+			ret = peerdma_ipc_export(file, 100, PEERDMA_IPC_I_UNEXPORT, &h);
+			if (!ret)
+				peerdma_ipc_unexport(&h);
+		}
+		setrlimit(RLIMIT_NOFILE, &was);
+		if (ret && ret != -EMFILE)
+			CHECK(0, "export with %d descriptors: %d", spare, ret);
+	}
+	CHECK(!ret, "exported at last");
+	CHECK(descriptors(getpid()) <= before + 4, "what stays is the exporter's: %u more", descriptors(getpid()) - before);
+
+	/* More exports than there are descriptors of importers. */
+	now.rlim_cur = 64;
+	setrlimit(RLIMIT_NOFILE, &now);
+	for (int i = 0; i < 200; i++) {
+		struct other_answer each = ASK(&o, OTHER_ALLOC, .value = 4096, .fill = (uint8_t)i);
+
+		if (each.ret || OPEN(&each.handle, &m) || *(uint8_t *)m->ptr != (uint8_t)i)
+			CHECK(0, "the %dth import: %d", i, each.ret);
+	}
+	setrlimit(RLIMIT_NOFILE, &was);
+	CHECK(1, "200 imports take no descriptors");
+	other_end(&o, SIGKILL);
+}
+
+/* An exporter that is stopped: others are not held up for good. */
+static void stopped(void)
+{
+	struct other o = other_make(getuid()), o2 = other_make(getuid());
+	struct other_answer a = ASK(&o, OTHER_ALLOC, .value = 8192, .fill = 7), b = ASK(&o2, OTHER_ALLOC, .value = 8192, .fill = 6);
+	struct peerdma_ipc_memory *m = NULL;
+	uint64_t start;
+
+	/* It is stopped when waitpid() returns, not yet when kill() does. */
+	kill(o.pid, SIGSTOP);
+	CHECK(waitpid(o.pid, NULL, WUNTRACED) == o.pid, "it is stopped");
+	start = now_ns();
+	CHECK(OPEN(&a.handle, &m) == -ETIMEDOUT, "it does not answer");
+	CHECK(now_ns() - start < 15000000000ULL, "and that is said in time");
+	CHECK(!OPEN(&b.handle, &m) && *(char *)m->ptr == 6, "another does");
+	kill(o.pid, SIGCONT);
+	CHECK(!OPEN(&a.handle, &m) && *(char *)m->ptr == 7, "it goes on");
+	other_end(&o, SIGKILL);
+	other_end(&o2, SIGKILL);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct named_test tests[] = {
+		{ "forks", forks }, { "threads", threads }, { "limits", limits }, { "stopped", stopped },
+	};
+
+	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * failing_malloc.h - this program's malloc() and its like, over glibc's: the nth call of a thread fails. Build it with
+ * -fno-builtin and without sanitizers, which have allocators of their own.
+ */
+#ifndef FAILING_MALLOC_H
+#define FAILING_MALLOC_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+void *__libc_memalign(size_t align, size_t size);
+
+static _Thread_local uint32_t fail_in;		/* 1: the next one; 0: none */
+static bool failed;				/* one did */
+
+static bool fails(void)
+{
+	if (!fail_in || --fail_in)
+		return false;
+	failed = true;
+	errno = ENOMEM;
+	return true;
+}
+
+void *malloc(size_t size)
+{
+	return fails() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+	return fails() ? NULL : __libc_realloc(p, size);
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+	return fails() ? NULL : __libc_memalign(align, size);
+}
+
+#endif
