@@ -33,7 +33,7 @@ help:
 	@echo '  make demo-rdma            two machines on a wire: RDMA from GPU memory to GPU memory, and revocation'
 	@echo '  make demo-rdma MODE=one   the same in one machine'
 	@echo '  make demo-mpi             MPI and OpenSHMEM over UCX on memory of all kinds, in one machine; the first time it'
-	@echo '                            builds UCX and Open MPI (half an hour)'
+	@echo '                            builds UCX and Open MPI (half an hour); MODE=two: between two machines, over RDMA'
 	@echo '  make check                all tests, in virtual machines too (some 20 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
 	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
