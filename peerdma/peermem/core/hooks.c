@@ -47,9 +47,9 @@ static bool may_be_peers(unsigned long addr, size_t size, int access)
 
 /*
  * Of what no client gives.  What no one may access is refused, as the kernel does since 6.2: before, an MR that does not
- * write would be of new pages of zeros, put there by force.
+ * write would be of new pages of zeros, put there by force.  It refuses sizes that it cannot count itself, with EINVAL.
  */
-static struct ib_umem *not_from_peers(unsigned long addr)
+static struct ib_umem *not_from_peers(unsigned long addr, size_t size)
 {
 	struct mm_struct *mm = current->mm;
 	struct vm_area_struct *vma;
@@ -57,7 +57,7 @@ static struct ib_umem *not_from_peers(unsigned long addr)
 
 	mmap_read_lock(mm);
 	vma = vma_lookup(mm, addr);
-	forbidden = vma && !vma_is_accessible(vma);
+	forbidden = vma && !vma_is_accessible(vma) && size >> PAGE_SHIFT < UINT_MAX;
 	mmap_read_unlock(mm);
 	return forbidden ? ERR_PTR(-EFAULT) : NULL;
 }
@@ -74,20 +74,20 @@ static struct ib_umem *get_from_peers(struct ib_device *ibdev, unsigned long add
 	if (!(flags & IB_PEER_MEM_ALLOW)) {
 		pr_info_ratelimited("%s: no client is asked: its driver may need struct pages\n",
 				    dev_name(&ibdev->dev));
-		return not_from_peers(addr);
+		return not_from_peers(addr, size);
 	}
 	dev = peer_bus_device(ibdev);
 	if (!dev) {
 		pr_info_ratelimited("%s: no client is asked: its bus device is no PCI function\n",
 				    dev_name(&ibdev->dev));
-		return not_from_peers(addr);
+		return not_from_peers(addr, size);
 	}
 	umem = peer_region_get(ibdev, dev, addr, size, access, flags);
 	if (umem)
 		return umem;
 	pr_info_ratelimited("%s: no client gives it %zu bytes from %#lx of %s (%d)\n", dev_name(&ibdev->dev),
 			    size, addr, current->comm, task_tgid_nr(current));
-	return not_from_peers(addr);
+	return not_from_peers(addr, size);
 }
 
 /* ---- what drivers call by name ---- */
