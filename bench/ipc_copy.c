@@ -28,52 +28,23 @@ static struct options options = { .repeats = 21 };
 static CUdeviceptr here, there;
 static struct peerdma_ipc_memory *memory;
 static CUstream streams[STREAMS];
-static void *kernel;
 
 static struct {
 	typeof(cuStreamCreate) *stream_create;
 	typeof(cuStreamSynchronize) *stream_synchronize;
 	typeof(cuMemcpyBatchAsync_v2) *batch;
-	typeof(cuDeviceGetCount) *count;
-	/* softgpu runs no kernels, and its header has none of these. */
-	CUresult (*load)(CUmodule *module, const void *image);
-	CUresult (*function)(void **function, CUmodule module, const char *name);
-	CUresult (*launch)(void *function, unsigned int x, unsigned int y, unsigned int z, unsigned int threads, unsigned int threads_y,
-			   unsigned int threads_z, unsigned int shared, CUstream stream, void **arguments, void **extra);
 } more;
-
-/* A grid that copies 16 bytes a thread and turn. */
-static const char ptx[] =
-	".version 6.0\n.target sm_50\n.address_size 64\n"
-	".visible .entry copy(.param .u64 to, .param .u64 from, .param .u64 n)\n{\n"
-	".reg .u64 %a<8>; .reg .u32 %r<8>; .reg .pred %p;\n"
-	"ld.param.u64 %a0, [to]; ld.param.u64 %a1, [from]; ld.param.u64 %a2, [n];\n"
-	"cvta.to.global.u64 %a0, %a0; cvta.to.global.u64 %a1, %a1;\n"
-	"mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mov.u32 %r3, %nctaid.x;\n"
-	"mad.wide.u32 %a3, %r0, %r1, 0; cvt.u64.u32 %a4, %r2; add.u64 %a3, %a3, %a4; shl.b64 %a3, %a3, 4;\n"
-	"mul.wide.u32 %a5, %r1, %r3; shl.b64 %a5, %a5, 4;\n"
-	"more: setp.ge.u64 %p, %a3, %a2; @%p bra end;\n"
-	"add.u64 %a6, %a1, %a3; ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%a6];\n"
-	"add.u64 %a6, %a0, %a3; st.global.v4.u32 [%a6], {%r4, %r5, %r6, %r7};\n"
-	"add.u64 %a3, %a3, %a5; bra more;\n"
-	"end: ret;\n}\n";
 
 static void load(void)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
-	CUmodule module;
 
 	cu_start(77);
 	more.stream_create = dlsym(lib, "cuStreamCreate");
 	more.stream_synchronize = dlsym(lib, "cuStreamSynchronize");
 	more.batch = dlsym(lib, "cuMemcpyBatchAsync_v2");
-	more.load = dlsym(lib, "cuModuleLoadData");
-	more.function = dlsym(lib, "cuModuleGetFunction");
-	more.launch = dlsym(lib, "cuLaunchKernel");
 	for (int i = 0; i < STREAMS; i++)
 		cu_check(more.stream_create(&streams[i], 1), "cuStreamCreate");
-	if (!more.load || !more.function || more.load(&module, ptx) || more.function(&kernel, module, "copy"))
-		kernel = NULL;
 }
 
 /* ---- the ways ---- */
@@ -121,19 +92,6 @@ static void raw_batch(size_t length, int count)
 	complete(1);
 }
 
-static void raw_kernel(size_t length, int count)
-{
-	for (int i = 0; i < count; i++) {
-		CUdeviceptr to = there + i * length, from = here + i * length;
-		unsigned long long n = length / 16 * 16;
-		void *arguments[] = { &to, &from, &n };
-		unsigned int blocks = n / 16 / 512 < 264 ? (unsigned int)(n / 16 / 512) + 1 : 264;
-
-		cu_check(more.launch(kernel, blocks, 1, 1, 512, 1, 1, 0, streams[i % 4], arguments, NULL), "cuLaunchKernel");
-	}
-	complete(count < 4 ? count : 4);
-}
-
 static void copy(size_t length, int count, uint32_t flags)
 {
 	struct peerdma_ipc_transfer t[MOST];
@@ -164,7 +122,7 @@ static const struct way {
 	void (*copy)(size_t length, int count);
 } ways[] = {
 	{ "peerdma_ipc_copy", ours }, { "its kernel", ours_kernel }, { "CUDA, one stream", raw_one }, { "CUDA, two streams", raw_two },
-	{ "CUDA, four streams", raw_four }, { "CUDA, a batch", raw_batch }, { "a kernel for each", raw_kernel },
+	{ "CUDA, four streams", raw_four }, { "CUDA, a batch", raw_batch },
 };
 #define WAYS ((int)(sizeof(ways) / sizeof(ways[0])))
 
@@ -180,8 +138,6 @@ static bool can(const struct way *way, const struct row *row)
 {
 	if (way->copy == raw_batch)
 		return more.batch && row->count > 1;
-	if (way->copy == raw_kernel)
-		return kernel && row->length >= 16;
 	return row->count > 1 || (way->copy != raw_two && way->copy != raw_four);
 }
 

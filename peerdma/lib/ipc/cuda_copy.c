@@ -12,7 +12,7 @@ static struct known {
 	uint64_t context;
 	void *stream;
 	void *function;
-	bool no_function;
+	bool tried;			/* to load the function */
 } streams[STREAMS];
 static unsigned int next;
 static uint64_t made_in;		/* process_id() */
@@ -72,36 +72,29 @@ static struct known *place_of(const void *stream)
 
 void *ipc_cuda_function(void *stream)
 {
-	void *function = NULL, *module = NULL;
-	bool none = false, first = false;
+	void *function, *loaded, *module = NULL;
 	struct known *k;
+	bool tried;
 
 	pthread_mutex_lock(&lock);
 	k = place_of(stream);
-	if (k) {
-		function = k->function;
-		none = k->no_function;
-	}
+	function = k ? k->function : NULL;
+	tried = !k || k->tried;
 	pthread_mutex_unlock(&lock);
-	if (function || none || !k)
+	if (tried)
 		return function;
-	function = ipc_cuda_kernel_load(&module);
+	loaded = ipc_cuda_kernel_load(&module);
 	pthread_mutex_lock(&lock);
 	k = place_of(stream);
-	if (k && !k->function && !k->no_function) {
-		k->function = function;
-		k->no_function = !function;
-		first = true;
+	tried = k && k->tried;		/* by another thread meanwhile, whose function is as good */
+	if (k && !tried) {
+		k->function = loaded;
+		k->tried = true;
 	}
-	if (!first && k && k->function) {	/* another thread's is as good */
-		void *other = k->function;
-
-		pthread_mutex_unlock(&lock);
-		if (function)
-			ipc_cuda_api()->module_unload(module);
-		return other;
-	}
+	function = k ? k->function : loaded;
 	pthread_mutex_unlock(&lock);
+	if (tried && loaded)
+		ipc_cuda_api()->module_unload(module);
 	return function;
 }
 
