@@ -438,6 +438,32 @@ struct softgpu_watch {
 };
 /* FLUSH (softgpu_handle): what devices have written is seen by the context's work that runs. */
 
+/*
+ * Queues work on one word.  WRITE stores `value' in it, and all that the stream did before is
+ * seen first; in strict mode that lets go of what was held back.  The others wait until word and
+ * `value' compare so, however long that takes: they hold up their stream, no engine and no caller.
+ * The word is a multiple of its width (EINVAL), in this GPU's VRAM or in host memory of kind HOST
+ * or REGISTERED (else EFAULT); should it go away meanwhile, the context is dead (EIO).
+ */
+enum softgpu_value_op {
+	SOFTGPU_VALUE_WRITE = 0,
+	SOFTGPU_VALUE_GEQ = 1,	/* word - value >= 0, with a sign: counters may wrap */
+	SOFTGPU_VALUE_EQ = 2,
+	SOFTGPU_VALUE_AND = 3,	/* word & value */
+	SOFTGPU_VALUE_NOR = 4,	/* ~(word | value) */
+};
+
+struct softgpu_value {
+	__u32 size;
+	__u32 ctx;
+	__u32 stream;
+	__u32 op;		/* enum softgpu_value_op */
+	__u64 va;
+	__u64 value;
+	__u32 width;		/* 4 or 8 */
+	__u32 reserved;		/* 0 */
+};
+
 #define SOFTGPU_IOC_MAGIC	0xb5
 #define SOFTGPU_IOC(nr)		_IOC(_IOC_READ | _IOC_WRITE, SOFTGPU_IOC_MAGIC, nr, 0)
 
@@ -474,6 +500,7 @@ struct softgpu_watch {
 #define SOFTGPU_FILL			SOFTGPU_IOC(0x51)	/* softgpu_fill */
 #define SOFTGPU_WATCH			SOFTGPU_IOC(0x52)	/* softgpu_watch */
 #define SOFTGPU_FLUSH			SOFTGPU_IOC(0x53)	/* softgpu_handle */
+#define SOFTGPU_VALUE			SOFTGPU_IOC(0x54)	/* softgpu_value */
 #define SOFTGPU_IPC_EXPORT		SOFTGPU_IOC(0x60)	/* softgpu_ipc_export */
 #define SOFTGPU_IPC_OPEN		SOFTGPU_IOC(0x61)	/* softgpu_ipc_open */
 #define SOFTGPU_IPC_CLOSE		SOFTGPU_IOC(0x62)	/* softgpu_va */

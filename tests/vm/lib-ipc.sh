@@ -22,6 +22,7 @@ for test in "memory memory" "memory ends" "handles users" "signals signals" "pro
 	# shellcheck disable=SC2086 # a program and its test
 	"$BUILD/tests/ipc/ipc_"$test || die "ipc_$test"
 done
+"$BUILD/tests/ipc/ipc_gpu_streams" || die "ipc_gpu_streams"
 "$BUILD/tests/ipc/ipc_rounds" 10000 7 || die "ipc_rounds"
 for provider in cuda hsa; do
 	"$BUILD/tests/ipc/ipc_rounds_$provider" 3000 7 || die "ipc_rounds_$provider"
