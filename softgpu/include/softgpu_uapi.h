@@ -51,7 +51,7 @@
 #include <sys/ioctl.h>
 #endif
 
-#define SOFTGPU_ABI		2
+#define SOFTGPU_ABI		3
 #define SOFTGPU_MAX_GPUS	16
 #define SOFTGPU_PAGE_SHIFT	16	/* VRAM is mapped and pinned in 64 KiB pages */
 #define SOFTGPU_PAGE_SIZE	(1UL << SOFTGPU_PAGE_SHIFT)
@@ -110,7 +110,7 @@ struct softgpu_info {
 
 /*
  * Gives the process its window of device addresses, which the library has
- * reserved in the CPU's address space.  The first call of a process decides;
+ * reserved in the CPU's address space, by a mapping of no file and without rights.  The first call of a process decides;
  * later ones return what it decided.  base and length are multiples of 64 KiB.
  *
  * A process may be the client of a server, as with MPS: whoever of the same user
@@ -509,9 +509,6 @@ struct softgpu_value {
 #define SOFTGPU_PHYS_IMPORT		SOFTGPU_IOC(0x65)	/* softgpu_phys_import */
 
 /*
- * mmap(PROT_NONE, MAP_SHARED, fd, offset 0) reserves CPU addresses for the
- * window: any access faults (SIGSEGV), and nothing can take their pages.
- *
  * mmap(va, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset va)
  * shows memory of kind VISIBLE or VISIBLE_IPC to the CPU at its own address.  Once it is freed a
  * touch raises SIGBUS.  Not for forked children.

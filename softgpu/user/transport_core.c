@@ -145,11 +145,6 @@ static int core_call(unsigned int index, unsigned long cmd, void *arg)
 	return sg_call(clients[index], _IOC_NR(cmd), arg, size);
 }
 
-static void *core_reserve(void *addr, size_t length, int flags)
-{
-	return mmap(addr, length, PROT_NONE, flags | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-}
-
 /* The GPU lives as long as the process. */
 static void core_forget(void)
 {
@@ -159,7 +154,6 @@ const struct sgu_transport sgu_transport_core = {
 	.name = "in this process",
 	.open = core_open,
 	.call = core_call,
-	.reserve = core_reserve,
 	.forget = core_forget,
 };
 

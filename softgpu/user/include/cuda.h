@@ -1009,36 +1009,44 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
  * CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES are CUDA_ERROR_NOT_SUPPORTED, as
  * CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES (0) says.
  */
+struct CUstreamMemOpWaitValueParams_st {
+	CUstreamBatchMemOpType operation;
+	CUdeviceptr address;
+	union {
+		cuuint32_t value;
+		cuuint64_t value64;
+	};
+	unsigned int flags;
+	CUdeviceptr alias;
+};
+
+struct CUstreamMemOpWriteValueParams_st {
+	CUstreamBatchMemOpType operation;
+	CUdeviceptr address;
+	union {
+		cuuint32_t value;
+		cuuint64_t value64;
+	};
+	unsigned int flags;
+	CUdeviceptr alias;
+};
+
+struct CUstreamMemOpFlushRemoteWritesParams_st {
+	CUstreamBatchMemOpType operation;
+	unsigned int flags;
+};
+
+struct CUstreamMemOpMemoryBarrierParams_st {
+	CUstreamBatchMemOpType operation;
+	unsigned int flags;
+};
+
 typedef union CUstreamBatchMemOpParams_union {
 	CUstreamBatchMemOpType operation;
-	struct CUstreamMemOpWaitValueParams_st {
-		CUstreamBatchMemOpType operation;
-		CUdeviceptr address;
-		union {
-			cuuint32_t value;
-			cuuint64_t value64;
-		};
-		unsigned int flags;
-		CUdeviceptr alias;
-	} waitValue;
-	struct CUstreamMemOpWriteValueParams_st {
-		CUstreamBatchMemOpType operation;
-		CUdeviceptr address;
-		union {
-			cuuint32_t value;
-			cuuint64_t value64;
-		};
-		unsigned int flags;
-		CUdeviceptr alias;
-	} writeValue;
-	struct CUstreamMemOpFlushRemoteWritesParams_st {
-		CUstreamBatchMemOpType operation;
-		unsigned int flags;
-	} flushRemoteWrites;
-	struct CUstreamMemOpMemoryBarrierParams_st {
-		CUstreamBatchMemOpType operation;
-		unsigned int flags;
-	} memoryBarrier;
+	struct CUstreamMemOpWaitValueParams_st waitValue;
+	struct CUstreamMemOpWriteValueParams_st writeValue;
+	struct CUstreamMemOpFlushRemoteWritesParams_st flushRemoteWrites;
+	struct CUstreamMemOpMemoryBarrierParams_st memoryBarrier;
 	cuuint64_t pad[6];
 } CUstreamBatchMemOpParams;
 
