@@ -54,8 +54,8 @@
 #include "sg_tree.h"
 
 #define SG_SLOT_SIZE	512u	/* small allocations come in slots of this */
-#define SG_SLOTS	((u32)(SG_PAGE_SIZE / SG_SLOT_SIZE))
 #define SG_SMALL_MAX	(SG_PAGE_SIZE / 2)	/* longer ones get pages of their own */
+#define SG_BLOCK_SIZE	((u64)2 << 20)	/* desc.blocks: what shorter ones share, and longer ones have whole */
 
 struct sg_engine;
 struct sg_job;

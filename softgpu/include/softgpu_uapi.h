@@ -35,6 +35,7 @@
  *   EBUSY    the object is in use: the handle's memory is mapped, work is queued,
  *            another context has it open, or has the GPU to itself
  *   ENOKEY   the key opens nothing: wrong, or its allocation was freed
+ *   EADDRINUSE  other memory is open in this place: what its owner has freed since
  *   EAGAIN   (queries) not finished yet
  *   ENODEV   the GPU was removed
  *   EOPNOTSUPP  the GPU's BAR does not show all of its VRAM
