@@ -205,8 +205,8 @@ void told_remove(struct peerdma_region *region);
  * holes: NULL, or: whether it begins with GPU memory and is not all so.
  */
 int pieces_find(struct peerdma_region *region, bool *holes);
-/* Whether each allocation is the one that it was: one call into CUDA for each. */
-bool pieces_still(const struct peerdma_region *region);
+/* Whether each allocation that the part of the region touches is the one that it was: one call into CUDA for each. */
+bool pieces_still(const struct peerdma_region *region, uint64_t addr, uint64_t length);
 /* words.c: takes the words of the region's segments; false: out of memory. */
 bool words_make(struct peerdma_region *region);
 /* Whether each is what it was. */
@@ -221,9 +221,12 @@ int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t len
 		      bool cached, struct peerdma_region **region);
 void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
 /* region.c */
-int region_status(struct peerdma_region *region, struct peerdma_status *status);
+/* peerdma_status(), without asking CUDA whether the memory is still there. */
+int region_facts(struct peerdma_region *region, struct peerdma_status *status);
 /* Whether the region still is what is at its address: by its word, or by asking CUDA, as it has to be. */
 bool region_still(const struct peerdma_region *region);
+/* The same; but a cache has asked CUDA about the memory of its get, and the rest may be leaving just now (pieces.c). */
+bool region_usable(const struct peerdma_region *region);
 /* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
 int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);
 /*

@@ -342,14 +342,14 @@ static bool is_over(struct peerdma_region *region)
 	pthread_mutex_lock(&region->ctx->lock);
 	revoked = region->revoked;
 	pthread_mutex_unlock(&region->ctx->lock);
-	return revoked || !region_still(region);
+	return revoked || !region_usable(region);
 }
 
 /* The MR is made, and no other thread sees it yet.  If the pin is still valid the MR joins it, unless another thread was first. */
 static int join(struct mr *fresh, struct mr **out)
 {
 	struct peerdma_region *region = fresh->region;
-	bool over = !region_still(region);
+	bool over = !region_usable(region);
 	struct mr *first = NULL;
 
 	*out = NULL;
@@ -387,7 +387,7 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 	ret = verbs_find();
 	if (ret)
 		return fail(ret, "peerdma_verbs_mr: %s", peerdma_last_error());
-	ret = region_status(region, &status);
+	ret = region_facts(region, &status);
 	if (ret)
 		return ret;
 	making.mr = calloc(1, sizeof(*making.mr));

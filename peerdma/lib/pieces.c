@@ -3,6 +3,11 @@
  * pieces.c - the allocations that a range of GPU memory is made of.  A framework that
  * maps memory side by side (PyTorch's expandable segments) has tens of them behind one
  * pointer, and each ends at a time of its own.
+ *
+ * NVIDIA's libcuda (580.159.04) looks at an allocation without a lock when it is asked about
+ * it, and may crash if another thread unmaps it at that moment.  What the caller asks for
+ * it does not free meanwhile; of the rest of a region nobody knows.  So CUDA is asked
+ * about no more than was asked for.
  */
 #include <stdlib.h>
 
@@ -76,11 +81,31 @@ int pieces_find(struct peerdma_region *region, bool *holes)
 	return 0;
 }
 
-bool pieces_still(const struct peerdma_region *region)
+/* The first that ends after the address. */
+static size_t first_at(const struct peerdma_region *region, uint64_t addr)
 {
-	for (size_t i = 0; i < region->piece_count; i++) {
+	size_t from = 0, to = region->piece_count;
+
+	while (from < to) {
+		size_t i = (from + to) / 2;
+
+		if (region->pieces[i].addr + region->pieces[i].length > addr)
+			to = i;
+		else
+			from = i + 1;
+	}
+	return from;
+}
+
+bool pieces_still(const struct peerdma_region *region, uint64_t addr, uint64_t length)
+{
+	size_t i = first_at(region, addr);
+
+	if (i == region->piece_count)
+		return false;
+	for (; i < region->piece_count && region->pieces[i].addr < addr + length; i++) {
 		if (!cuda_has_id(region->pieces[i].addr, region->pieces[i].id))
 			return false;
 	}
-	return region->piece_count;
+	return true;
 }

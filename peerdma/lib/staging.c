@@ -141,9 +141,8 @@ static void staging_forget(struct peerdma_region *region)
 
 static int staging_status(struct peerdma_region *region, struct peerdma_status *status)
 {
+	(void)region;
 	status->flags |= PEERDMA_DEVICE;
-	if (!region_still(region))
-		status->state = PEERDMA_STATE_REVOKED;
 	return 0;
 }
 

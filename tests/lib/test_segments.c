@@ -465,6 +465,56 @@ static void cached(void **state)
 	peerdma_cache_close(cache);
 }
 
+/*
+ * While another thread unmaps an allocation, NVIDIA's libcuda may crash when it is asked about it.  A get of
+ * other memory must not ask, though a region has both.
+ */
+static void leaving(const char *provider)
+{
+	struct peerdma_cached *hold, *again, *next;
+	const struct peerdma_mr *mr;
+	struct peerdma_cache *cache;
+
+	open_with(provider);
+	assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
+	assert_int_equal(peerdma_cache_get(cache, memory, 4 * PAGE, &hold), 0);
+
+	cuda->leaving = (uintptr_t)memory + 3 * PAGE;
+	assert_int_equal(peerdma_cache_get(cache, memory + 100, 2 * PAGE, &again), 0);
+	assert_ptr_equal(again, hold);
+	assert_int_equal(peerdma_cache_mr(cache, again, pd, PEERDMA_ACCESS_READ, &mr), 0);
+	peerdma_cache_put(cache, again);
+
+	/* It overlaps the region, which has more that it does not ask for. */
+	cuda->leaving = (uintptr_t)memory;
+	assert_int_equal(peerdma_cache_get(cache, memory + 2 * PAGE, 4 * PAGE, &next), 0);
+	assert_int_equal(cuda->asked_leaving, 0);
+	cuda->leaving = 0;
+
+	/* It is gone now, and its neighbours are what they were. */
+	cuda->memory[0].id++;
+	for (uint32_t h = 0; h < FAKE_PINS; h++) {
+		if (fake.pins[h].live && fake.pins[h].addr == (uintptr_t)memory)
+			fake_revoke(h);
+	}
+	assert_int_equal(peerdma_cache_get(cache, memory + 3 * PAGE, PAGE, &again), 0);
+	peerdma_cache_put(cache, again);
+	assert_int_equal(peerdma_cache_get(cache, memory, PAGE, &again), 0);
+	assert_ptr_not_equal(again, hold);
+	peerdma_cache_put(cache, again);
+	peerdma_cache_put(cache, next);
+	peerdma_cache_put(cache, hold);
+	peerdma_cache_close(cache);
+}
+
+static void neighbours(void **state)
+{
+	(void)state;
+	leaving("dmabuf");
+	peerdma_close(ctx);
+	leaving("kernel");
+}
+
 static void child(void **state)
 {
 	struct peerdma_region *r, *other;
@@ -502,6 +552,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(staging, reset, over),
 		cmocka_unit_test_setup_teardown(keys, reset, over),
 		cmocka_unit_test_setup_teardown(cached, reset, over),
+		cmocka_unit_test_setup_teardown(neighbours, reset, over),
 		cmocka_unit_test_setup_teardown(child, reset, over),
 	};
 	void *library = dlopen("libcuda.so.1", RTLD_NOW), *ibverbs = dlopen("libibverbs.so.1", RTLD_NOW);

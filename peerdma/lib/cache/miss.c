@@ -26,6 +26,8 @@ static void plain_extent(const struct peerdma_cache *cache, struct wish *w)
 
 	w->own_from = w->addr & ~mask;
 	w->own_to = (w->last | mask) + 1;
+	w->bound_from = 0;
+	w->bound_to = UINT64_MAX;
 }
 
 /*
@@ -57,6 +59,10 @@ static int __attribute__((noinline)) asked_extent(struct peerdma_cache *cache, s
 			    e.aperture);
 	w->fixed = (e.aperture ? (uint64_t)(__builtin_ctz(e.aperture) + 1) << LIFE_PAGES_AT : 0) |
 		   (e.kind == PEERDMA_KIND_HOST ? LIFE_HOST : e.kind == PEERDMA_KIND_DEVICE ? LIFE_DEVICE : 0);
+	if (e.bound_length && e.bound_addr <= UINT64_MAX - e.bound_length) {
+		w->bound_from = e.bound_addr;
+		w->bound_to = e.bound_addr + e.bound_length;
+	}
 	if (w->how == WHOLE && e.addr <= w->own_from && e.length >= w->own_to - e.addr && e.addr + e.length > e.addr) {
 		w->own_from = e.addr;
 		w->own_to = e.addr + e.length;

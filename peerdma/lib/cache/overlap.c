@@ -2,8 +2,8 @@
 /*
  * overlap.c - which regions a range touches, and what a miss does about them.
  *
- * The new region takes in the regions that it overlaps, as long as it stays within a
- * few times what was asked for; else it lies beside them.  Nothing ends before the
+ * The new region takes in the regions that it overlaps, as long as it stays within its
+ * bound and a few times what was asked for; else it lies beside them.  Nothing ends before the
  * new region is registered.  Until then it is apart from the index, where the old ones
  * are found.
  */
@@ -209,7 +209,7 @@ enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, s
 		w->from = cache->regions[entry_number(entry)].pub.addr;
 		w->to = w->from + cache->regions[entry_number(entry)].pub.length;
 	}
-	if (w->how == WHOLE && o.to - o.from <= merge_max(cache, w->to - w->from)) {
+	if (w->how == WHOLE && o.from >= w->bound_from && o.to <= w->bound_to && o.to - o.from <= merge_max(cache, w->to - w->from)) {
 		w->from = o.from;
 		w->to = o.to;
 	}

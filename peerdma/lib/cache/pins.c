@@ -68,24 +68,22 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 }
 
 /* Calls into CUDA may be points of cancellation, looks at words are none. */
-static bool __attribute__((noinline)) still(const struct peerdma_region *region)
+static bool __attribute__((noinline)) still(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
 	int was = cancel_off();
-	bool is = region_still(region);
+	bool is = pieces_still(region, addr, length);
 
 	cancel_back(was);
 	return is;
 }
 
-/* Of regions without a word, or with several: all that is in them must still be there. */
+/* Of regions without a word: what is asked for must still be there; of those with several words, all. */
 static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, uint64_t length)
 {
 	const struct peerdma_region *region = cached->registration;
 
 	(void)arg;
-	(void)addr;
-	(void)length;
-	return region->by_id ? still(region) : segments_valid(region);
+	return region->by_id ? still(region, addr, length) : segments_valid(region);
 }
 
 /* -EBUSY: an importer that cannot be revoked has a dma-buf of it.  Then the context keeps the pin until it is closed. */
@@ -124,7 +122,7 @@ static int host_extent(const struct pins *p, uint64_t addr, uint64_t end, struct
 
 /*
  * GPU memory: the GPU's pages that the range touches, or all of its allocations, and
- * never beyond these: the next one ends at another time.
+ * never beyond these: the next one ends at another time, perhaps now.
  */
 static int extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e)
 {
@@ -154,6 +152,8 @@ static int extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_exte
 	if (p->whole || end > last.base + last.length)
 		end = last.base + last.length;
 	e->length = end - e->addr;
+	e->bound_addr = first.base;
+	e->bound_length = last.base + last.length - first.base;
 	return 0;
 }
 

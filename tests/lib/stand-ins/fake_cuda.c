@@ -38,6 +38,15 @@ static struct fake_memory *find(unsigned long long p)
 	return NULL;
 }
 
+/* For the calls that look at an allocation without a lock. */
+static struct fake_memory *asked_of(unsigned long long p)
+{
+	struct fake_memory *m = find(p);
+
+	fake.asked_leaving += m && m->base == fake.leaving;
+	return m;
+}
+
 static int get(int attribute, const struct fake_memory *m, void *data)
 {
 	static const struct fake_memory none = { .device = -2 };
@@ -76,7 +85,7 @@ int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, unsigne
 		fake.asked(fake.arg, 0);
 	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; !ret && i < n; i++)
-		ret = get(attributes[i], find(p), data[i]);
+		ret = get(attributes[i], asked_of(p), data[i]);
 	pthread_mutex_unlock(&lock);
 	if (fake.asked)
 		fake.asked(fake.arg, 1);
@@ -85,7 +94,7 @@ int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, unsigne
 
 int cuPointerSetAttribute(const void *value, int attribute, unsigned long long p)
 {
-	struct fake_memory *m = find(p);
+	struct fake_memory *m = asked_of(p);
 
 	fake.calls++;
 	if (fake.state)
@@ -103,7 +112,7 @@ int cuPointerGetAttribute(void *data, int attribute, unsigned long long p)
 	fake.calls++;
 	if (fake.state)
 		return fake.state;
-	return find(p) ? get(attribute, find(p), data) : 1;
+	return asked_of(p) ? get(attribute, find(p), data) : 1;
 }
 
 int cuMemcpy(unsigned long long to, unsigned long long from, size_t length)
