@@ -50,9 +50,10 @@ static int export(uint64_t from, uint64_t length, int *fd)
 	return 0;
 }
 
-static int replaced(int fd)
+static int replaced(int *fd)
 {
-	close(fd);
+	close(*fd);
+	*fd = -1;
 	return fail(-ESTALE, "the memory was freed meanwhile");
 }
 
@@ -87,7 +88,7 @@ static int dmabuf_pin(struct peerdma_region *region)
 		return ret;
 	/* Its allocations are what they were before the export. */
 	if (!pieces_still(region, region->addr, region->length))
-		return replaced(region->dmabuf);
+		return replaced(&region->dmabuf);
 	region->offset = region->addr - from;
 	region->pinned_length = to - from;
 	region->page_size = (uint32_t)page_size();
@@ -128,6 +129,12 @@ static void dmabuf_view_end(struct peerdma_region *region, void *base)
 	munmap(base, region->pinned_length);
 }
 
+/* Of a cache's region the part is asked about, which is named. */
+static bool part_still(const struct peerdma_region *region, uint64_t from, uint64_t length)
+{
+	return region_usable(region) && (!region->cached || pieces_still(region, from, length));
+}
+
 static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
 {
 	int ret;
@@ -146,8 +153,8 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 	if (!region->by_id)
 		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: a part of persistent memory, by back-end 'dmabuf'");
 	ret = export(region->addr - region->offset + offset, length, fd);
-	if (!ret && !region_usable(region))
-		ret = replaced(*fd);
+	if (!ret && !part_still(region, region->addr - region->offset + offset, length))
+		ret = replaced(fd);
 	return ret ? fail(ret, "peerdma_export_dmabuf: %s", peerdma_last_error()) : 0;
 }
 

@@ -112,6 +112,8 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 		return fail(-EOPNOTSUPP, "was not asked for (PEERDMA_STAGING)");
 	if (r->flags & PEERDMA_DIRECT)
 		return fail(-EOPNOTSUPP, "refused, it is no direct path (PEERDMA_DIRECT)");
+	if (r->cached && r->piece_count > 1)
+		return fail(-EOPNOTSUPP, "refused, the cache's region spans allocations that may be leaving; pin the range by peerdma_pin()");
 	refused = backend_refused(r->ctx, &backend_staging);
 	if (refused)
 		return fail(-EOPNOTSUPP, "%s", refused);
@@ -357,6 +359,8 @@ static int join(struct mr *fresh, struct mr **out)
 	over |= region->revoked;
 	if (!over) {
 		first = find(region, fresh->pd, fresh->access);
+		if (!strcmp(fresh->pub.way, "peer"))
+			__atomic_store_n(&region->by_peer, true, __ATOMIC_RELEASE);
 		*out = first ? first : add(region, fresh);
 	}
 	pthread_mutex_unlock(&region->ctx->lock);

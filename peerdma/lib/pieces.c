@@ -7,7 +7,8 @@
  * NVIDIA's libcuda (580.159.04) looks at an allocation without a lock when it is asked about
  * it, and may crash if another thread unmaps it at that moment.  What the caller asks for
  * it does not free meanwhile; of the rest of a region nobody knows.  So CUDA is asked
- * about no more than was asked for.
+ * about no more than was asked for, but by cuMemGetAddressRange(), which stands that.  It
+ * tells whether an allocation is there, not which.
  */
 #include <stdlib.h>
 
@@ -75,6 +76,10 @@ int pieces_find(struct peerdma_region *region, bool *holes)
 		pieces[n++] = (struct piece){ .addr = at, .length = next - at, .id = m.buffer_id,
 					      .kind = (enum peerdma_kind)m.kind };
 	}
+	for (size_t i = 0; n > 1 && i < n; i++) {
+		if (cuda_range(pieces[i].addr, &pieces[i].base, &pieces[i].size) != CUDA_KNOWN)
+			pieces[i].size = 0;
+	}
 	free(region->pieces);
 	region->pieces = pieces;
 	region->piece_count = n;
@@ -104,7 +109,23 @@ bool pieces_still(const struct peerdma_region *region, uint64_t addr, uint64_t l
 	if (i == region->piece_count)
 		return false;
 	for (; i < region->piece_count && region->pieces[i].addr < addr + length; i++) {
-		if (!cuda_has_id(region->pieces[i].addr, region->pieces[i].id))
+		const struct piece *p = &region->pieces[i];
+
+		/* Within what was asked for: other allocations may be where this one was. */
+		if (!cuda_has_id(p->addr > addr ? p->addr : addr, p->id))
+			return false;
+	}
+	return true;
+}
+
+bool pieces_there(const struct peerdma_region *region)
+{
+	for (size_t i = 0; region->piece_count > 1 && i < region->piece_count; i++) {
+		const struct piece *p = &region->pieces[i];
+		uint64_t base, size;
+		enum cuda_answer answer = p->size ? cuda_range(p->addr, &base, &size) : CUDA_FAILED;
+
+		if (answer == CUDA_UNKNOWN || (answer == CUDA_KNOWN && (base != p->base || size != p->size)))
 			return false;
 	}
 	return true;

@@ -13,7 +13,7 @@ bool region_still(const struct peerdma_region *region)
 
 bool region_usable(const struct peerdma_region *region)
 {
-	return (region->cached && region->by_id) || region_still(region);
+	return region->cached && region->by_id && region->piece_count > 1 ? pieces_there(region) : region_still(region);
 }
 
 /* What the library itself knows of it; mappings and views are counted under the lock. */
@@ -57,7 +57,7 @@ EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *
 		ret = check_size("peerdma_status", out->size, STATUS_FIRST);
 	if (!ret)
 		ret = region_facts(region, &status);
-	if (!ret && region->by_id && !region_still(region))
+	if (!ret && region->by_id && !region_usable(region))
 		status.state = PEERDMA_STATE_REVOKED;
 	if (!ret)
 		put_out(out, &status, sizeof(status));

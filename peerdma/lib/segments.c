@@ -345,10 +345,12 @@ static int none_over(const struct peerdma_region *region, const char *why)
 		    "export each of peerdma_segments()", region->segment_count, why);
 }
 
-/* By the words, and by CUDA's ids: memory of which the kernel is not told yet. */
+/* By CUDA's ids, and by the words: memory of which the kernel is not told yet. */
 static bool all_still(const struct peerdma_region *region)
 {
-	return region->cached ? region_usable(region) : pieces_still(region, region->addr, region->length) && region_still(region);
+	if (region->cached)
+		return region_usable(region);
+	return pieces_still(region, region->addr, region->length) && (region->by_id || peerdma_valid(region));
 }
 
 /* CUDA's: over what was pinned, if all of that is there still when it has been made. */

@@ -3,64 +3,15 @@
  * test_segments.c - ranges that span allocations: one region over one dma-buf, or over
  * several pins.  The kernel, CUDA and libibverbs are stand-ins.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
-#include "fake_cuda.h"
-#include "fake_sys.h"
-#include "fake_verbs.h"
+#include "side_by_side.h"
 #include "peerdma_cache.h"
 #include "peerdma_verbs.h"
-
-#define PAGE	65536UL		/* the stand-in's */
-#define N	52		/* allocations side by side, of a page each */
-
-static char *memory;
-static struct fake_cuda *cuda;
-static struct fake_verbs *verbs;
-static struct peerdma *ctx;
-static struct ibv_pd *const pd = (struct ibv_pd *)0x1000;
-
-/* n allocations of `size' bytes at memory, each of which the kernel pins by itself only. */
-static void allocations(int n, size_t size)
-{
-	for (int i = 0; i < 64; i++)
-		cuda->memory[i] = (struct fake_memory){
-			.base = (uintptr_t)memory + i * size, .size = i < n ? size : 0, .type = 2, .context = cuda, .id = 100 + i,
-		};
-	fake.allocation = size;
-	fake.origin = (uintptr_t)memory;
-}
-
-static int reset(void **state)
-{
-	(void)state;
-	fake_reset();
-	memset(verbs, 0, sizeof(*verbs));
-	memset(cuda, 0, sizeof(*cuda));
-	fake.device_memory = 1;
-	allocations(N, PAGE);
-	return 0;
-}
-
-static void open_with(const char *provider)
-{
-	setenv("PEERDMA_PROVIDER", provider, 1);
-	if (peerdma_open(&ctx, 0))
-		fail_msg("%s", peerdma_last_error());
-}
 
 static int live_pins(void)
 {
@@ -465,56 +416,6 @@ static void cached(void **state)
 	peerdma_cache_close(cache);
 }
 
-/*
- * While another thread unmaps an allocation, NVIDIA's libcuda may crash when it is asked about it.  A get of
- * other memory must not ask, though a region has both.
- */
-static void leaving(const char *provider)
-{
-	struct peerdma_cached *hold, *again, *next;
-	const struct peerdma_mr *mr;
-	struct peerdma_cache *cache;
-
-	open_with(provider);
-	assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
-	assert_int_equal(peerdma_cache_get(cache, memory, 4 * PAGE, &hold), 0);
-
-	cuda->leaving = (uintptr_t)memory + 3 * PAGE;
-	assert_int_equal(peerdma_cache_get(cache, memory + 100, 2 * PAGE, &again), 0);
-	assert_ptr_equal(again, hold);
-	assert_int_equal(peerdma_cache_mr(cache, again, pd, PEERDMA_ACCESS_READ, &mr), 0);
-	peerdma_cache_put(cache, again);
-
-	/* It overlaps the region, which has more that it does not ask for. */
-	cuda->leaving = (uintptr_t)memory;
-	assert_int_equal(peerdma_cache_get(cache, memory + 2 * PAGE, 4 * PAGE, &next), 0);
-	assert_int_equal(cuda->asked_leaving, 0);
-	cuda->leaving = 0;
-
-	/* It is gone now, and its neighbours are what they were. */
-	cuda->memory[0].id++;
-	for (uint32_t h = 0; h < FAKE_PINS; h++) {
-		if (fake.pins[h].live && fake.pins[h].addr == (uintptr_t)memory)
-			fake_revoke(h);
-	}
-	assert_int_equal(peerdma_cache_get(cache, memory + 3 * PAGE, PAGE, &again), 0);
-	peerdma_cache_put(cache, again);
-	assert_int_equal(peerdma_cache_get(cache, memory, PAGE, &again), 0);
-	assert_ptr_not_equal(again, hold);
-	peerdma_cache_put(cache, again);
-	peerdma_cache_put(cache, next);
-	peerdma_cache_put(cache, hold);
-	peerdma_cache_close(cache);
-}
-
-static void neighbours(void **state)
-{
-	(void)state;
-	leaving("dmabuf");
-	peerdma_close(ctx);
-	leaving("kernel");
-}
-
 static void child(void **state)
 {
 	struct peerdma_region *r, *other;
@@ -552,18 +453,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(staging, reset, over),
 		cmocka_unit_test_setup_teardown(keys, reset, over),
 		cmocka_unit_test_setup_teardown(cached, reset, over),
-		cmocka_unit_test_setup_teardown(neighbours, reset, over),
 		cmocka_unit_test_setup_teardown(child, reset, over),
 	};
-	void *library = dlopen("libcuda.so.1", RTLD_NOW), *ibverbs = dlopen("libibverbs.so.1", RTLD_NOW);
-	struct fake_cuda *(*get_cuda)(void) = library ? dlsym(library, "fake_cuda") : NULL;
-	struct fake_verbs *(*get_verbs)(void) = ibverbs ? dlsym(ibverbs, "fake_verbs") : NULL;
-	char *p = mmap(NULL, 65 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (!get_cuda || !get_verbs || p == MAP_FAILED)
-		return 1;
-	memory = (char *)(((uintptr_t)p + PAGE - 1) & ~(PAGE - 1));
-	cuda = get_cuda();
-	verbs = get_verbs();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return side_by_side() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

@@ -59,13 +59,13 @@ static int __attribute__((noinline)) asked_extent(struct peerdma_cache *cache, s
 			    e.aperture);
 	w->fixed = (e.aperture ? (uint64_t)(__builtin_ctz(e.aperture) + 1) << LIFE_PAGES_AT : 0) |
 		   (e.kind == PEERDMA_KIND_HOST ? LIFE_HOST : e.kind == PEERDMA_KIND_DEVICE ? LIFE_DEVICE : 0);
-	if (e.bound_length && e.bound_addr <= UINT64_MAX - e.bound_length) {
-		w->bound_from = e.bound_addr;
-		w->bound_to = e.bound_addr + e.bound_length;
-	}
 	if (w->how == WHOLE && e.addr <= w->own_from && e.length >= w->own_to - e.addr && e.addr + e.length > e.addr) {
 		w->own_from = e.addr;
 		w->own_to = e.addr + e.length;
+	}
+	if (e.bound_length && e.bound_addr <= UINT64_MAX - e.bound_length) {
+		w->bound_from = e.bound_addr < w->own_from ? e.bound_addr : w->own_from;
+		w->bound_to = e.bound_addr + e.bound_length > w->own_to ? e.bound_addr + e.bound_length : w->own_to;
 	}
 	return 0;
 }

@@ -92,6 +92,20 @@ int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, unsigne
 	return ret;
 }
 
+/* NVIDIA's takes a lock, and stands another thread's unmapping what it is asked about. */
+int cuMemGetAddressRange_v2(unsigned long long *base, size_t *size, unsigned long long p)
+{
+	struct fake_memory *m = find(p);
+
+	if (fake.state)
+		return fake.state;
+	if (!m)
+		return 500;	/* CUDA_ERROR_NOT_FOUND */
+	*base = m->base;
+	*size = m->size;
+	return 0;
+}
+
 int cuPointerSetAttribute(const void *value, int attribute, unsigned long long p)
 {
 	struct fake_memory *m = asked_of(p);
