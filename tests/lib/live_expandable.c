@@ -238,10 +238,10 @@ static void beside(void)
 		got++;
 		peerdma_cache_put(cache, hold);
 	}
-	CHECK(gone >= 1000 && pinned == got, "while the allocation beside came and went %d times: %d pinned, %d got from a cache: %s",
-	      gone, pinned, got, pinned == got ? "" : peerdma_last_error());
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
+	CHECK(gone >= 1000 && pinned == got, "while the allocation beside came and went %d times: %d pinned, %d got from a cache: %s",
+	      gone, pinned, got, pinned == got ? "" : peerdma_last_error());
 	stop = gone = 0;
 	peerdma_cache_close(cache);
 	map_all(0);
