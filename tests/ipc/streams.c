@@ -225,6 +225,43 @@ static void kernels(const struct offered *o)
 	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
 }
 
+static enum peerdma_ipc_path path_of(struct peerdma_ipc_memory *m, unsigned long long local)
+{
+	struct peerdma_ipc_transfer t = reads(m, (void *)(uintptr_t)local, 0, 64);
+
+	t.flags |= PEERDMA_IPC_KERNEL;
+	return peerdma_ipc_copy(&t, 1, NULL, 0) || t.error ? PEERDMA_IPC_PATH_NONE : t.path;
+}
+
+/* A kernel that touches what its context does not reach ends the context. */
+static void reach(const struct offered *o)
+{
+	unsigned long long mine = 0, others = 0, shareable[2] = { 0 };
+	struct peerdma_ipc_memory *m = NULL, *again = NULL;
+	void *context = fake_ipc_cuda.context;
+	int other_context;
+
+	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&mine, LENGTH), "memory of one context");
+	fake_ipc_cuda.shareable = 1;
+	for (fake_ipc_cuda.device = 0; fake_ipc_cuda.device < 2; fake_ipc_cuda.device++)
+		cuMemAlloc_v2(&shareable[fake_ipc_cuda.device], LENGTH);
+	fake_ipc_cuda.shareable = fake_ipc_cuda.device = 0;
+	CHECK(path_of(m, mine) == PEERDMA_IPC_PATH_KERNEL, "a kernel of that context copies");
+	CHECK(path_of(m, shareable[0]) == PEERDMA_IPC_PATH_KERNEL, "to what the GPU's contexts share, too");
+	CHECK(path_of(m, shareable[1]) == PEERDMA_IPC_PATH_CUDA, "to another GPU's, an engine does");
+
+	fake_ipc_cuda.context = &other_context;
+	CHECK(!OPEN(&o->memory, &again) && again != m && !cuMemAlloc_v2(&others, LENGTH), "and of another context");
+	CHECK(path_of(again, others) == PEERDMA_IPC_PATH_KERNEL, "a kernel of that one copies");
+	CHECK(path_of(again, mine) == PEERDMA_IPC_PATH_CUDA, "to the first context's memory, an engine does");
+	CHECK(path_of(m, others) == PEERDMA_IPC_PATH_CUDA, "and from what was opened there");
+	CHECK(!peerdma_ipc_close(again), "closed");
+	CHECK(!peerdma_ipc_trim(), "given back");
+	fake_ipc_cuda.context = context;
+	CHECK(!cuMemFree_v2(mine) && !cuMemFree_v2(others) && !cuMemFree_v2(shareable[0]) && !cuMemFree_v2(shareable[1]) &&
+	      !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "all given back");
+}
+
 /* Frees that a monitor reports. */
 static void frees(const struct offered *o)
 {
@@ -321,6 +358,7 @@ int main(void)
 	frees(&o[0]);
 	signals(&o[0]);
 	kernels(&o[0]);
+	reach(&o[0]);
 	fake_ipc_cuda.opens = fake_ipc_cuda.closes = 0;
 	memory(&o[0]);
 	sock = socks[1];

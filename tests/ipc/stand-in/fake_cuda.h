@@ -11,6 +11,8 @@
 
 struct fake_ipc_cuda {
 	void *context;			/* the current one, of all threads; NULL: none */
+	int device;			/* its */
+	int shareable;			/* memory is made as by cuMemCreate(), and of no context */
 	/* What calls fail with. */
 	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error;
 	/* Counted. */
