@@ -112,6 +112,7 @@ struct launch {
 	struct peerdma_ipc_transfer *of[IPC_COPIES];
 	unsigned int n;
 	void *function;
+	bool asked;		/* for it */
 };
 
 /* The first error, which all have. */
@@ -209,10 +210,12 @@ static int start(struct batch *b, void **stream, bool *pending)
 		ret = t->length ? choose(t, &reach, &path) : 0;
 		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) && !*stream)
 			ret = ipc_cuda_stream(stream);
-		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !l.function) {
+		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !l.asked) {
 			l.function = ipc_cuda_function(*stream);
-			path = l.function ? path : PEERDMA_IPC_PATH_CUDA;
+			l.asked = true;
 		}
+		if (path == PEERDMA_IPC_PATH_KERNEL && !l.function)
+			path = PEERDMA_IPC_PATH_CUDA;
 		if (!ret && t->length) {
 			t->path = path;
 			ret = copy_one(t, *stream, &l);

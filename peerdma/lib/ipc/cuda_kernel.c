@@ -119,14 +119,26 @@ bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, c
 	return length <= memory.base + memory.length - addr;
 }
 
-/* NULL: this GPU, or this libcuda, runs none. */
-void *ipc_cuda_kernel_load(void **module)
+/* Out of memory; or the program records a graph, and what loads a module has to wait until it has done that. */
+static bool passing(CUresult r)
+{
+	return r == CUDA_ERROR_OUT_OF_MEMORY || (r >= CUDA_ERROR_CAPTURE_FIRST && r <= CUDA_ERROR_CAPTURE_LAST);
+}
+
+/* NULL: this GPU, or this libcuda, runs none; *later: or cannot now. */
+void *ipc_cuda_kernel_load(void **module, bool *later)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 	void *function = NULL;
+	CUresult r;
 
 	*module = NULL;
-	if (!cuda->module_load || !cuda->module_unload || !cuda->module_function || !cuda->launch || cuda->module_load(module, ptx))
+	*later = false;
+	if (!cuda->module_load || !cuda->module_unload || !cuda->module_function || !cuda->launch)
+		return NULL;
+	r = cuda->module_load(module, ptx);
+	*later = passing(r);
+	if (r)
 		return NULL;
 	if (cuda->module_function(&function, *module, "peerdma_ipc_copies")) {
 		cuda->module_unload(*module);

@@ -303,7 +303,7 @@ struct ipc_reach {
 	uint64_t base, length;		/* the last buffer that it reaches */
 };
 bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local, uint64_t length);
-void *ipc_cuda_kernel_load(void **module);
+void *ipc_cuda_kernel_load(void **module, bool *later);
 int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copies, unsigned int n);
 /* Host memory for signals. */
 int ipc_cuda_register(void *addr, size_t length);

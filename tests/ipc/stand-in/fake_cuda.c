@@ -299,8 +299,22 @@ int cuStreamCreate(void **stream, unsigned int flags)
 	static char streams[64];
 	static int n;
 
+	if (fake_ipc_cuda.creating)
+		fake_ipc_cuda.creating();
+	pthread_mutex_lock(&lock);
 	*stream = &streams[n++ % 64];
+	fake_ipc_cuda.streams++;
+	pthread_mutex_unlock(&lock);
 	return flags == 1 ? 0 : INVALID_VALUE;
+}
+
+int cuStreamDestroy_v2(void *stream);
+int cuStreamDestroy_v2(void *stream)
+{
+	pthread_mutex_lock(&lock);
+	fake_ipc_cuda.streams--;
+	pthread_mutex_unlock(&lock);
+	return stream ? 0 : INVALID_VALUE;
 }
 
 int cuStreamSynchronize(void *stream)
