@@ -161,6 +161,34 @@ static void not_by_force(void)
 	gpu_free(buffer);
 }
 
+static char *gpus;
+
+/* Between the trial and the GPU's memory another thread's MR ends, and makes room. */
+static int room_comes(const void *addr)
+{
+	verbs->error = (const char *)addr - gpus < (ptrdiff_t)LENGTH && (const char *)addr >= gpus ? 0 : ENOMEM;
+	return 1;
+}
+
+/* Nor where a trial shows nothing. */
+static void no_room_for_a_trial(void)
+{
+	struct ibv_mr *mr;
+
+	gpus = gpu_alloc();
+	verbs->forces = 1;
+	verbs->not_host = room_comes;
+	mr = ibv_reg_mr(domain, gpus, LENGTH, 0);
+	CHECK(!mr || !real(mr), "no room for the trial, and there is for the MR: no pages of zeros");
+	if (mr)
+		ibv_dereg_mr(mr);
+	verbs->not_host = is_gpu;
+	verbs->forces = verbs->error = 0;
+	mr = ibv_reg_mr(domain, gpus, LENGTH, 0);
+	CHECK(mr && !ibv_dereg_mr(mr) && !live(), "nothing is left of it");
+	gpu_free(gpus);
+}
+
 static void freed_while_registered(void)
 {
 	static char memory[4096];
@@ -291,6 +319,7 @@ int main(int argc, char **argv)
 		others_stay_as_they_are();
 		gpu_memory();
 		not_by_force();
+		no_room_for_a_trial();
 		freed_while_registered();
 		dmabufs();
 		in_a_child();
