@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cuda_calls.h"
@@ -189,6 +190,51 @@ static void no_room_for_a_trial(void)
 	gpu_free(gpus);
 }
 
+static void *cancelled(void *memory)
+{
+	struct ibv_mr **mr = memory;
+
+	pthread_cancel(pthread_self());
+	*mr = ibv_reg_mr(domain, gpus, 4096, 1);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void *another(void *memory)
+{
+	struct ibv_mr **mr = memory;
+
+	*mr = ibv_reg_mr(domain, gpus, 4096, 1);
+	return NULL;
+}
+
+/* The first registration of all, which opens what the others need. */
+static void cancelled_first(void)
+{
+	struct ibv_mr *first = NULL, *mr = NULL;
+	struct timespec until;
+	pthread_t t;
+
+	gpus = gpu_alloc();
+	setenv("PEERDMA_PROVIDER", "kernel,soft", 1);
+	pthread_create(&t, NULL, cancelled, &first);
+	pthread_join(t, NULL);
+	setenv("PEERDMA_PROVIDER", "soft", 1);
+	pthread_create(&t, NULL, another, &mr);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	if (pthread_timedjoin_np(t, NULL, &until)) {
+		CHECK(0, "a thread was cancelled in the first registration: the next one waits for ever");
+		exit(1);
+	}
+	CHECK(!!mr, "a thread is cancelled in the first registration, and the next one works");
+	CHECK((!first || !ibv_dereg_mr(first)) && mr && !ibv_dereg_mr(mr), "both end");
+	ibv_dealloc_pd(domain);
+	verbs->domains_ended = 0;
+	CHECK(!live(), "all of it");
+	gpu_free(gpus);
+}
+
 static void freed_while_registered(void)
 {
 	static char memory[4096];
@@ -313,6 +359,7 @@ int main(int argc, char **argv)
 	verbs = stand_in();
 	verbs->not_host = is_gpu;
 	CHECK(!cu.cuInit(0) && !cu.cuDevicePrimaryCtxRetain(&context, 0) && !cu.cuCtxSetCurrent(context), "a GPU");
+	cancelled_first();
 	if (cached) {
 		from_the_cache();
 	} else {
