@@ -270,6 +270,52 @@ static void dmabufs(void)
 	close(fd);
 }
 
+static int at_work;
+
+static void *registers_dmabufs(void *unused)
+{
+	struct ibv_mr *mr;
+
+	while (__atomic_load_n(&at_work, __ATOMIC_RELAXED)) {
+		mr = ibv_reg_dmabuf_mr(domain, 8192, 4096, 0, 0, 1);
+		if (!mr || ibv_dereg_mr(mr))
+			return registers_dmabufs;
+	}
+	return unused;
+}
+
+/* A child is forked while threads register: it has their locks as they are just then. */
+static void children_of_threads(void)
+{
+	struct ibv_mr *kept;
+	pthread_t t[THREADS];
+	int hung = 0, status;
+	void *failed;
+
+	verbs->dmabuf_error = EOPNOTSUPP;
+	verbs->kernel_has_dmabuf = at_work = 1;
+	kept = ibv_reg_dmabuf_mr(domain, 8192, 4096, 0, 0, 1);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&t[i], NULL, registers_dmabufs, NULL), "a thread");
+	for (int i = 0; i < 300 && !hung; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			alarm(10);
+			_exit(!!ibv_dereg_mr(kept));
+		}
+		hung = child < 0 || waitpid(child, &status, 0) != child || status;
+	}
+	CHECK(!hung, "children deregister their copies while threads of their parent's registered (status 0x%x)", status);
+	__atomic_store_n(&at_work, 0, __ATOMIC_RELAXED);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(t[i], &failed);
+		CHECK(!failed, "each of its own");
+	}
+	CHECK(!ibv_dereg_mr(kept), "and the parent");
+	verbs->dmabuf_error = verbs->kernel_has_dmabuf = 0;
+}
+
 static void in_a_child(void)
 {
 	void *buffer = gpu_alloc();
@@ -369,6 +415,7 @@ int main(int argc, char **argv)
 		no_room_for_a_trial();
 		freed_while_registered();
 		dmabufs();
+		children_of_threads();
 		in_a_child();
 	}
 	from_threads();
