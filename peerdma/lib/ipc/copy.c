@@ -70,23 +70,20 @@ static int check(const struct batch *b)
 
 /* ---- which way ---- */
 
-/* A kernel reaches what is on a GPU; for large copies engines are as fast, and take nothing from others. */
-static bool kernel_can(const struct peerdma_ipc_transfer *t)
+/* For large copies engines are as fast, and take nothing from others. */
+static bool kernel_can(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach)
 {
-	struct peerdma_memory local = { .size = sizeof(local) };
-
-	return t->length <= KERNEL_MOST && !peerdma_query(NULL, t->local, &local) && local.kind == PEERDMA_KIND_DEVICE &&
-	       !(local.flags & PEERDMA_MEMORY_HSA) && t->length <= local.base + local.length - (uintptr_t)t->local;
+	return t->length <= KERNEL_MOST && ipc_cuda_kernel_reaches(reach, range_of(t)->mapping, t->local, t->length);
 }
 
-static int choose(const struct peerdma_ipc_transfer *t, enum peerdma_ipc_path *path)
+static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach, enum peerdma_ipc_path *path)
 {
 	struct peerdma_memory local = { .size = sizeof(local) };
 	enum ipc_provider_id provider = range_of(t)->mapping->provider->id;
 	int ret = 0;
 
 	if (provider == IPC_CUDA || provider == IPC_CUDA_VMM) {
-		*path = t->flags & PEERDMA_IPC_KERNEL && kernel_can(t) ? PEERDMA_IPC_PATH_KERNEL : PEERDMA_IPC_PATH_CUDA;
+		*path = t->flags & PEERDMA_IPC_KERNEL && kernel_can(t, reach) ? PEERDMA_IPC_PATH_KERNEL : PEERDMA_IPC_PATH_CUDA;
 		return 0;
 	}
 	ret = peerdma_query(NULL, t->local, &local);
@@ -115,6 +112,7 @@ struct launch {
 	struct peerdma_ipc_transfer *of[IPC_COPIES];
 	unsigned int n;
 	void *function;
+	bool asked;		/* for it */
 };
 
 /* The first error, which all have. */
@@ -201,6 +199,7 @@ static void finish_later(void *stream, int error, void *arg)
 static int start(struct batch *b, void **stream, bool *pending)
 {
 	struct launch l = { .n = 0 };
+	struct ipc_reach reach = { 0 };
 	int first = 0, ret = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
@@ -208,13 +207,15 @@ static int start(struct batch *b, void **stream, bool *pending)
 		enum peerdma_ipc_path path = PEERDMA_IPC_PATH_NONE;
 
 		t->path = PEERDMA_IPC_PATH_NONE;
-		ret = t->length ? choose(t, &path) : 0;
+		ret = t->length ? choose(t, &reach, &path) : 0;
 		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) && !*stream)
 			ret = ipc_cuda_stream(stream);
-		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !l.function) {
+		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !l.asked) {
 			l.function = ipc_cuda_function(*stream);
-			path = l.function ? path : PEERDMA_IPC_PATH_CUDA;
+			l.asked = true;
 		}
+		if (path == PEERDMA_IPC_PATH_KERNEL && !l.function)
+			path = PEERDMA_IPC_PATH_CUDA;
 		if (!ret && t->length) {
 			t->path = path;
 			ret = copy_one(t, *stream, &l);

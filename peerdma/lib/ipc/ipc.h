@@ -294,7 +294,16 @@ struct ipc_copies {
 		uint64_t to, from, length;
 	} copy[IPC_COPIES];
 };
-void *ipc_cuda_kernel_load(void **module);
+/* What a kernel of the current context is known to reach, during one call; all zero at its beginning. */
+struct ipc_reach {
+	bool looked, here;
+	uint64_t context;
+	void *current;
+	int device;
+	uint64_t base, length;		/* the last buffer that it reaches */
+};
+bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local, uint64_t length);
+void *ipc_cuda_kernel_load(void **module, bool *later);
 int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copies, unsigned int n);
 /* Host memory for signals. */
 int ipc_cuda_register(void *addr, size_t length);
