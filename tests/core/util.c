@@ -98,7 +98,12 @@ static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_proce
 	(void)cookie;
 	if (addr < 4096)
 		return -EFAULT;
-	if (to_process)
+	/* A word that streams write and wait for is read and written whole: others do so meanwhile. */
+	if (len == 8 && !((addr | HOST(local)) % 8)) {
+		u64 *from = to_process ? local : (u64 *)(uintptr_t)addr, *to = to_process ? (u64 *)(uintptr_t)addr : local;
+
+		__atomic_store_n(to, __atomic_load_n(from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+	} else if (to_process)
 		memcpy((void *)(uintptr_t)addr, local, len);
 	else
 		memcpy(local, (const void *)(uintptr_t)addr, len);

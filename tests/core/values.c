@@ -203,7 +203,7 @@ static void strict(void **state)
 	sg_chaos_set(m.sg, &chaos);
 	assert_int_equal(fill(&u, 0, second, PAGE, 0x11, 0), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
-	host[0] = 1;
+	__atomic_store_n(&host[0], 1, __ATOMIC_RELEASE);
 	assert_true(word_at(second) == 0);
 	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&host[1]), 1, 8), 0);
 	while (!__atomic_load_n(&host[1], __ATOMIC_ACQUIRE))

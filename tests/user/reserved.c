@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "test.h"
@@ -103,9 +104,10 @@ static void asked_politely(void **state)
 
 		assert_int_equal(process_vm_readv(getpid(), &mine, 1, &theirs, 1, 0), -1);
 		assert_int_equal(errno, EFAULT);
-		assert_int_equal(mlock(page, 1), -1);
+		/* sanitizers make the function do nothing */
+		assert_int_equal(syscall(SYS_mlock, page, 1), -1);
 		assert_int_equal(errno, ENOMEM);
-		munlock(page, 1);
+		syscall(SYS_munlock, page, 1);
 	}
 	drop_places();
 }
