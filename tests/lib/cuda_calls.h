@@ -30,6 +30,7 @@ struct cuda_access {
 	X(cuInit, (unsigned int)) \
 	X(cuDeviceGetCount, (int *)) \
 	X(cuDeviceGet, (int *, int)) \
+	X(cuDeviceGetName, (char *, int, int)) \
 	X(cuDeviceGetPCIBusId, (char *, int, int)) \
 	X(cuDevicePrimaryCtxRetain, (void **, int)) \
 	X(cuCtxSetCurrent, (void *)) \

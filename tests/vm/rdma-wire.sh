@@ -4,7 +4,7 @@
 # Many requests under way between two machines, over a wire that delays, loses, repeats and exchanges packets, and with an
 # adapter that waits for answers less long than they take: each is done once, in order, with all its bytes.
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
-# vm: --guests 2 --cards 0 --gpus 1 --timeout 300 --iommu on --env REQUESTS=400
+# vm: --guests 2 --cards 0 --gpus 1 --timeout 300 --iommu on --env REQUESTS=200
 # vm-more: --guests 2 --cards 0 --gpus 1 --timeout 3000 --kernel {6.1,6.12,7.2} --iommu {on,off} --env REQUESTS=20000
 
 . "$TOP/tests/vm/lib.sh"

@@ -5,7 +5,7 @@
 # other devices (dma-bufs), and the GPU taken away meanwhile. When it is back a
 # device uses an address of before, which an IOMMU stops, and says so in the log.
 # vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
-# vm: --timeout 400 --gpus 1 --cards 1
+# vm-more: --timeout 400 --gpus 1 --cards 1
 # vm-more: --timeout 400 --gpus 1 --cards 1 --iommu on
 # vm: --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on
 # vm: --timeout 400 --gpus 0 --cards 1
