@@ -209,8 +209,8 @@ void told_remove(struct peerdma_region *region);
 int pieces_find(struct peerdma_region *region, bool *holes);
 /* Whether each allocation that the part of the region touches is the one that it was: one call into CUDA for each. */
 bool pieces_still(const struct peerdma_region *region, uint64_t addr, uint64_t length);
-/* Whether an allocation is where each was, perhaps another one: what can be asked about memory that may be leaving. */
-bool pieces_there(const struct peerdma_region *region);
+/* Whether an allocation is where each was, perhaps another one, but for that part: this can be asked about what may be leaving. */
+bool pieces_there(const struct peerdma_region *region, uint64_t addr, uint64_t length);
 /* words.c: takes the words of the region's segments; false: out of memory. */
 bool words_make(struct peerdma_region *region);
 /* Whether each is what it was. */

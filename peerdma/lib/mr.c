@@ -67,11 +67,16 @@ static int by_dmabuf(struct making *m)
 
 static int by_peer(struct making *m)
 {
+	int forced;
+
 	if (m->region->imported)
 		return fail(-EOPNOTSUPP, "it was pinned as a dma-buf, and has no address");
 	if (m->region->flags & PEERDMA_PERSISTENT)
 		return fail(-EOPNOTSUPP, "a persistent pin's address may be other memory's by now");
-	if (verbs_reg_is_forced(m->pd, m->access))
+	forced = verbs_reg_is_forced(m->pd, m->access);
+	if (forced < 0)
+		return forced;
+	if (forced)
 		return fail(-EOPNOTSUPP, "without IBV_ACCESS_LOCAL_WRITE this kernel registers host memory at the address");
 	return by_host(m);
 }

@@ -118,13 +118,16 @@ bool pieces_still(const struct peerdma_region *region, uint64_t addr, uint64_t l
 	return true;
 }
 
-bool pieces_there(const struct peerdma_region *region)
+bool pieces_there(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
 	for (size_t i = 0; region->piece_count > 1 && i < region->piece_count; i++) {
 		const struct piece *p = &region->pieces[i];
 		uint64_t base, size;
-		enum cuda_answer answer = p->size ? cuda_range(p->addr, &base, &size) : CUDA_FAILED;
+		enum cuda_answer answer;
 
+		if (!p->size || (p->addr < addr + length && p->addr + p->length > addr))
+			continue;
+		answer = cuda_range(p->addr, &base, &size);
 		if (answer == CUDA_UNKNOWN || (answer == CUDA_KNOWN && (base != p->base || size != p->size)))
 			return false;
 	}

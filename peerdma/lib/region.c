@@ -13,7 +13,7 @@ bool region_still(const struct peerdma_region *region)
 
 bool region_usable(const struct peerdma_region *region)
 {
-	return region->cached && region->by_id && region->piece_count > 1 ? pieces_there(region) : region_still(region);
+	return region->cached && region->by_id && region->piece_count > 1 ? pieces_there(region, 0, 0) : region_still(region);
 }
 
 /* What the library itself knows of it; mappings and views are counted under the lock. */

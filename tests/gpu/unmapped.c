@@ -6,7 +6,7 @@
  *	unmapped [SECONDS]	for each call; 10
  *
  * Each call is tried in a process of its own, by four threads, while a fifth ends the
- * allocation that they ask about (cuMemUnmap; cuMemFree), and makes another.  The calls return errors then;
+ * allocation that they ask about (cuMemUnmap; cuMemFree; cuCtxDestroy), and makes another.  The calls return errors then;
  * of NVIDIA's libcuda 580.159.04 some end in a segmentation fault, some of the time.  Exit
  * code: 0: none did; 1: one did, which is no fault of who runs this; 2: CUDA does not start.
  */
@@ -38,7 +38,10 @@ static void *context;
 static struct cuda_prop prop = { .type = 1, .location_type = 1, .rdma_capable = 1 };
 static size_t chunk;
 static gpu_ptr base, leaving;
-static int stop, by_free;
+static int stop, device;
+static void *doomed;	/* the context of what goes with it */
+static enum way { UNMAP, FREE, DESTROY, WAYS } way;
+static const char *const ways[WAYS] = { "cuMemUnmap", "cuMemFree", "cuCtxDestroy" };
 static unsigned long asked, failed;
 
 static gpu_ptr at(int i)
@@ -153,9 +156,18 @@ static int replace(void)
 {
 	gpu_ptr p;
 
-	if (!by_free)
+	switch (way) {
+	case UNMAP:
 		return cu.cuMemUnmap(it(), chunk) || map(GOES);
-	if (cu.cuMemFree_v2(it()) || cu.cuMemAlloc_v2(&p, chunk))
+	case FREE:
+		if (cu.cuMemFree_v2(it()))
+			return 1;
+		break;
+	default:
+		if (cu.cuCtxDestroy_v2(doomed) || cu.cuCtxCreate_v2(&doomed, 0, device))
+			return 1;
+	}
+	if (cu.cuMemAlloc_v2(&p, chunk))
 		return 1;
 	__atomic_store_n(&leaving, p, __ATOMIC_RELAXED);
 	return 0;
@@ -176,7 +188,6 @@ static void *asks(void *call)
 static int start(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
-	int device;
 
 	if (!library || !cuda_calls_load(&cu) || cu.cuInit(0) || cu.cuDeviceGet(&device, 0) ||
 	    cu.cuDevicePrimaryCtxRetain(&context, device) || cu.cuCtxSetCurrent(context))
@@ -193,7 +204,9 @@ static int start(void)
 			return 0;
 	}
 	leaving = at(GOES);
-	return !by_free || !cu.cuMemAlloc_v2(&leaving, chunk);
+	if (way == DESTROY && cu.cuCtxCreate_v2(&doomed, 0, device))
+		return 0;
+	return way == UNMAP || !cu.cuMemAlloc_v2(&leaving, chunk);
 }
 
 /* In a child, which alone has CUDA. */
@@ -228,15 +241,15 @@ int main(int argc, char **argv)
 		fprintf(stderr, "Usage: unmapped [SECONDS]\n");
 		return 2;
 	}
-	for (size_t n = 0; n < 2 * sizeof(calls) / sizeof(calls[0]); n++) {
-		const struct call *call = &calls[n / 2];
+	for (size_t n = 0; n < WAYS * sizeof(calls) / sizeof(calls[0]); n++) {
+		const struct call *call = &calls[n / WAYS];
 		int status = -1;
 		pid_t pid;
 
-		by_free = n % 2;
-		if (by_free && call->mapped_only)
+		way = n % WAYS;
+		if (way != UNMAP && call->mapped_only)
 			continue;
-		printf("%s by %s: ", call->name, by_free ? "cuMemFree" : "cuMemUnmap");
+		printf("%s by %s: ", call->name, ways[way]);
 		fflush(stdout);
 		pid = fork();
 		if (!pid)

@@ -35,6 +35,7 @@ struct cuda_access {
 	X(cuDevicePrimaryCtxRetain, (void **, int)) \
 	X(cuCtxSetCurrent, (void *)) \
 	X(cuCtxCreate_v2, (void **, unsigned int, int)) \
+	X(cuCtxDestroy_v2, (void *)) \
 	X(cuMemAlloc_v2, (gpu_ptr *, size_t)) \
 	X(cuMemFree_v2, (gpu_ptr)) \
 	X(cuMemAllocManaged, (gpu_ptr *, size_t, unsigned int)) \

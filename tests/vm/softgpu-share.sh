@@ -35,6 +35,13 @@ share topology
 unload_modules nvidia
 unload_modules softgpu
 
+# Where small allocations share blocks of 2 MiB, as on a real GPU.
+insmod "$MODDIR/softgpu.ko" $sysmem blocks=1 || die "softgpu.ko does not load"
+for t in blocks ipc share pointer memory; do
+	"$BUILD/tests/user/user_$t" || die "user_$t with blocks=1: see above"
+done
+unload_modules softgpu
+
 for mode in 2 3; do
 	insmod "$MODDIR/softgpu.ko" $sysmem compute_mode=$mode || die "softgpu.ko does not load"
 	"$BUILD/tests/user/user_compute_mode" || die "compute mode $mode: see above"

@@ -71,7 +71,7 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 static bool __attribute__((noinline)) still(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
 	int was = cancel_off();
-	bool is = pieces_still(region, addr, length) && pieces_there(region);
+	bool is = pieces_still(region, addr, length) && pieces_there(region, addr, length);
 
 	cancel_back(was);
 	return is;
