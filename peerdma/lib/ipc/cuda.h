@@ -37,6 +37,16 @@ struct cuda_access {
 	int flags;		/* 3: read and write */
 };
 
+/* CUmemcpyAttributes, of all copies of a batch. */
+struct cuda_batch {
+	int order;		/* CUDA_ORDER_STREAM: in the stream's */
+	struct cuda_location from, to;	/* hints for managed memory */
+	unsigned int flags;
+};
+
+enum { CUDA_ORDER_STREAM = 1 };
+
+_Static_assert(sizeof(struct cuda_batch) == 24, "CUDA's layout");
 _Static_assert(sizeof(struct cuda_prop) == 32 && sizeof(struct cuda_access) == 12, "CUDA's layouts");
 
 enum { CUDA_HANDLE_POSIX_FD = 1, CUDA_LAZY_PEER_ACCESS = 1, CUDA_STREAM_NON_BLOCKING = 1 };
@@ -69,6 +79,9 @@ struct cuda_ipc {
 	CUresult (*stream_destroy)(void *stream);
 	CUresult (*stream_sync)(void *stream);
 	CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream);
+	/* Since CUDA 13. */
+	CUresult (*batch)(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *lengths, size_t n, const struct cuda_batch *how,
+			  const size_t *first, size_t hows, void *stream);
 	CUresult (*callback)(void *stream, void (*fn)(void *stream, CUresult status, void *arg), void *arg, unsigned int flags);
 	CUresult (*host_register)(void *p, size_t size, unsigned int flags);
 	CUresult (*host_unregister)(void *p);

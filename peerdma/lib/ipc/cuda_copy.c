@@ -127,11 +127,30 @@ void ipc_cuda_stream_lost(void *stream)
 	pthread_mutex_unlock(&lock);
 }
 
-int ipc_cuda_copy(void *stream, void *to, const void *from, uint64_t length)
+int ipc_cuda_copy(void *stream, uint64_t to, uint64_t from, uint64_t length)
 {
-	CUresult r = ipc_cuda_api()->copy((uintptr_t)to, (uintptr_t)from, length, stream);
+	CUresult r = ipc_cuda_api()->copy(to, from, length, stream);
 
 	return r ? fail(-EIO, "cuMemcpyAsync of %llu bytes failed with CUDA error %d", (unsigned long long)length, r) : 0;
+}
+
+bool ipc_cuda_batches(void)
+{
+	return ipc_cuda_api()->batch;
+}
+
+int ipc_cuda_batch(void *stream, const struct ipc_copies *copies, unsigned int n)
+{
+	struct cuda_batch how = { .order = CUDA_ORDER_STREAM };
+	CUdeviceptr to[IPC_COPIES], from[IPC_COPIES];
+	size_t lengths[IPC_COPIES], first = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		to[i] = copies->copy[i].to;
+		from[i] = copies->copy[i].from;
+		lengths[i] = copies->copy[i].length;
+	}
+	return ipc_cuda_api()->batch(to, from, lengths, n, &how, &first, 1, stream) ? -EIO : 0;
 }
 
 int ipc_cuda_wait(void *stream)

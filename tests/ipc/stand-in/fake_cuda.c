@@ -338,6 +338,30 @@ int cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream)
 	       queue((struct op) { .what = COPY, .to = to, .from = from, .value = length });
 }
 
+struct attributes {
+	int order, from[2], to[2];
+	unsigned int flags;
+};
+
+int cuMemcpyBatchAsync_v2(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *lengths, size_t n, const struct attributes *how,
+			  const size_t *first, size_t hows, void *stream);
+int cuMemcpyBatchAsync_v2(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *lengths, size_t n, const struct attributes *how,
+			  const size_t *first, size_t hows, void *stream)
+{
+	fake_ipc_cuda.batches++;
+	if (!stream || !n || hows != 1 || *first || how->order != 1 || how->flags)
+		return INVALID_VALUE;
+	for (size_t i = 0; i < n; i++) {
+		if (!lengths[i])
+			return INVALID_VALUE;
+		/* Some of them may be on their way when it fails. */
+		if (fake_ipc_cuda.batch_error && i == n / 2)
+			return fake_ipc_cuda.batch_error;
+		queue((struct op) { .what = COPY, .to = to[i], .from = from[i], .value = lengths[i] });
+	}
+	return 0;
+}
+
 int cuStreamAddCallback(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg, unsigned int flags);
 int cuStreamAddCallback(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg, unsigned int flags)
 {
