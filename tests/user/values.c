@@ -89,6 +89,8 @@ static void places(void **state)
 	assert_ptr_not_equal(own, MAP_FAILED);
 	OK(cuMemAlloc(&device, 4096));
 	OK(cuMemsetD8(device, 0, 4096));
+	/* a fill may be done after it returns, and the streams here do not wait for it */
+	OK(cuCtxSynchronize());
 	OK(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
 	OK(cuMemHostRegister(own, 4096, 0));
 
@@ -222,6 +224,7 @@ static void order(void **state)
 	OK(cuMemAlloc(&device, sizeof(from)));
 	OK(cuMemAlloc(&second, sizeof(from)));
 	OK(cuMemsetD8(second, 0, sizeof(from)));
+	OK(cuCtxSynchronize());
 	for (unsigned int round = 1; round <= 50; round++) {
 		memset(from, (int)round, sizeof(from));
 		/* the other stream's copy waits for this one's, and the host for that */
@@ -401,6 +404,7 @@ static void block(bool on_device)
 	if (on_device) {
 		OK(cuMemAlloc(&blocker, 4096));
 		OK(cuMemsetD8(blocker, 0, 4096));
+		OK(cuCtxSynchronize());
 	} else {
 		OK(cuMemHostAlloc(&p, 4096, 0));
 		memset(p, 0, 4096);
