@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,11 +26,12 @@ void cu_check(CUresult result, const char *what)
 	}									\
 } while (0)
 
-void cu_start(int missing)
+static void start(int missing, bool last)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
 	CUdevice device;
 	CUcontext ctx;
+	int count;
 	CUresult ret;
 
 	if (!lib) {
@@ -39,6 +41,7 @@ void cu_start(int missing)
 	}
 	LOAD(init, cuInit);
 	LOAD(device_get, cuDeviceGet);
+	LOAD(device_count, cuDeviceGetCount);
 	LOAD(ctx_create, cuCtxCreate);
 	LOAD(mem_alloc, cuMemAlloc);
 	LOAD(mem_free, cuMemFree);
@@ -52,8 +55,19 @@ void cu_start(int missing)
 		fprintf(stderr, "cuInit: libcuda says %d: no GPU (softgpu's: load softgpu.ko, or set SOFTGPU_INPROCESS=1)\n", ret);
 		exit(missing);
 	}
-	cu_check(cu.device_get(&device, 0), "cuDeviceGet");
+	cu_check(cu.device_count(&count), "cuDeviceGetCount");
+	cu_check(cu.device_get(&device, last ? count - 1 : 0), "cuDeviceGet");
 	cu_check(cu.ctx_create(&ctx, 0, device), "cuCtxCreate");
+}
+
+void cu_start(int missing)
+{
+	start(missing, false);
+}
+
+void cu_start_last(int missing)
+{
+	start(missing, true);
 }
 
 CUdeviceptr cu_alloc(size_t length)

@@ -11,6 +11,7 @@
 extern struct cu {
 	typeof(cuInit) *init;
 	typeof(cuDeviceGet) *device_get;
+	typeof(cuDeviceGetCount) *device_count;
 	typeof(cuCtxCreate) *ctx_create;
 	typeof(cuMemAlloc) *mem_alloc;
 	typeof(cuMemFree) *mem_free;
@@ -23,6 +24,8 @@ extern struct cu {
 
 /* Loads libcuda and makes a context on GPU 0.  Says what is missing, and exits with that code. */
 void cu_start(int missing);
+/* The same on the last GPU. */
+void cu_start_last(int missing);
 
 /* GPU memory, or an error message and the end. */
 CUdeviceptr cu_alloc(size_t length);

@@ -180,7 +180,7 @@ static void exporter(int to, int until)
 	char byte;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	cu_start(77);
+	cu_start_last(77);
 	there = cu_alloc(MEMORY);
 	if (peerdma_ipc_export((void *)(uintptr_t)there, MEMORY, PEERDMA_IPC_I_UNEXPORT, &handle)) {
 		fprintf(stderr, "bench-ipc-copy: %s\n", peerdma_last_error());

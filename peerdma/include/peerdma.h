@@ -41,6 +41,12 @@
  * Threads.  Any thread may make any call at any time.  The call that ends an object must
  * be the last use of that object in all threads.
  *
+ * Memory that is leaving.  peerdma_query(), peerdma_pin(), a get from a cache, peerdma_status() and their like ask
+ * CUDA about the GPU memory that they are given.  NVIDIA's libcuda (580.159.04) may crash if another thread
+ * frees or unmaps that memory meanwhile, in its own calls as in these.  So, as with CUDA's calls, memory is freed
+ * when the calls that name it have returned.  Of other memory in a cache's region CUDA is asked only where it is
+ * (cuMemGetAddressRange), which does not crash.
+ *
  * Locks of the program.  Any may be held across any call, except one that a callback of the
  * program takes (peerdma_cache.h, peerdma_hooks.h).
  *
@@ -304,7 +310,7 @@ struct peerdma_status {
 	char provider[16];	/* "nvidia", "host", ... */
 	char backend[16];	/* "kernel", "dmabuf", "host", "staging", "soft" */
 	uint32_t direct;	/* 1: PEERDMA_DIRECT accepts this back-end */
-	uint32_t by_id;		/* 1: state is CUDA's answer to this call, by the buffer id; peerdma_valid() returns 0 */
+	uint32_t by_id;		/* 1: state is CUDA's answer to this call; peerdma_valid() returns 0 */
 	uint32_t notified;	/* 1: peerdma_next_event() reports when the memory is freed; 0: only this call does */
 	uint32_t segments;	/* number of pins: peerdma_segments(); 1 unless the range spans allocations */
 	uint32_t reserved[4];	/* 0 */
@@ -312,7 +318,8 @@ struct peerdma_status {
 
 /*
  * Asks the back-end about a region.  Back-end host: reads /proc/self/maps, and finds out
- * whether the pages that it locked are still there; afterwards peerdma_valid() agrees.
+ * whether the pages that it locked are still there; afterwards peerdma_valid() agrees.  By id, of a
+ * cache's region over several allocations: whether there is one where each was, perhaps another.
  *
  *   -EINVAL, -E2BIG  out->size
  *   -EPERM   the context belongs to a parent process

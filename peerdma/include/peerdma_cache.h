@@ -119,6 +119,12 @@ struct peerdma_extent {
 	uint32_t kind;		/* PEERDMA_KIND_HOST or DEVICE: counts against max_host or max_device */
 	/* Set by the cache. */
 	const struct peerdma_cache_request *request;	/* as in struct peerdma_registration */
+	/*
+	 * 0, or, to be set by extent(): the get's region does not take in others that reach out of this range.
+	 * They lie beside it.  Without a length there is no bound.
+	 */
+	uint64_t bound_addr;
+	uint64_t bound_length;
 };
 
 /* Any thread may call these functions, several threads at a time. */
@@ -181,8 +187,8 @@ struct peerdma_cache_options {
 	uint32_t capacity;	/* regions there can be at all; 0: 2^20.  Memory is taken as it is used. */
 	/*
 	 * Regions that a get's range overlaps are merged with it if the result has at most so
-	 * many bytes; else the get's own range is registered beside them.  0: four times the
-	 * get's range.  So the bytes registered are at most four times the bytes asked for.
+	 * many bytes, and does not reach out of extent()'s bound (in caches of pins, the allocations that the get is
+	 * of); else the get's own range is registered beside them.  0: four times the get's range.  So the bytes registered are at most four times the bytes asked for.
 	 */
 	uint64_t max_region;
 	/*
@@ -224,7 +230,9 @@ int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
  *
  * Each region gets the first monitor of these that it can have: the pin's word
  * (status.by_id is 0); libpeerdma-hooks, if it sees every way by which this process could
- * free GPU memory; at every hit, a comparison of the buffer id of each allocation in the region.
+ * free GPU memory; at every hit, a comparison of the buffer id of each allocation in the get's range,
+ * and of where CUDA has the region's others.  With that last one a region's dma-buf keeps
+ * memory that was freed until a get finds it gone; preload or link the hooks where that matters.
  */
 int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_options *options,
 		       struct peerdma_cache **cache);

@@ -312,8 +312,9 @@ enum peerdma_ipc_path {
 /*
  * CUDA's device memory at both ends may be copied by a kernel: all such transfers of a call by one
  * launch, which is much faster for many small ones. It takes multiprocessors from the program's own
- * kernels, and the first call in a context compiles it (milliseconds). Copy engines are used for
- * transfers above 16 MiB, for host memory and on GPUs that run no kernels: `path` tells.
+ * kernels, and the first call in a context compiles it (milliseconds; it may wait for kernels that run).
+ * Copy engines are used for transfers above 16 MiB, for host memory, for local memory that is another GPU's
+ * or another context's than the current one, and on GPUs that run no kernels: `path` tells.
  */
 #define PEERDMA_IPC_KERNEL	(1U << 1)
 

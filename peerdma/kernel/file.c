@@ -95,6 +95,8 @@ static int give_event(struct peerdma_file *file, struct peerdma_pin *pin, char _
 	if (READ_ONCE(pin->state) < PIN_ENDING)
 		list_add(&pin->event_node, &file->events);
 	spin_unlock(&file->lock);
+	/* Another reader may have found none meanwhile. */
+	wake_up_interruptible_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
 	return -EFAULT;
 }
 

@@ -57,6 +57,8 @@ struct api {
 	CUresult (*device_get)(int *device, int ordinal);
 	CUresult (*device_get_pci_bus_id)(char *id, int length, int device);
 	/* Since CUDA 11.7; NULL before. */
+	/* NULL, or the one call about an allocation that stands another thread's freeing it (pieces.c). */
+	CUresult (*get_range)(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
 	CUresult (*get_handle)(void *handle, CUdeviceptr ptr, size_t size, int type, unsigned long long flags);
 	/* Since CUDA 11.3; NULL before. */
 	CUresult (*flush_writes)(int target, int scope);
@@ -112,6 +114,7 @@ static const struct api *search(int flags)
 		api->pointer_set_attribute = dlsym(library, "cuPointerSetAttribute");
 		api->pointer_get_attribute = dlsym(library, "cuPointerGetAttribute");
 		api->copy = dlsym(library, "cuMemcpy");
+		api->get_range = dlsym(library, "cuMemGetAddressRange_v2");
 		api->get_handle = dlsym(library, "cuMemGetHandleForAddressRange");
 		api->device_get = dlsym(library, "cuDeviceGet");
 		api->device_get_pci_bus_id = dlsym(library, "cuDeviceGetPCIBusId");
@@ -350,6 +353,21 @@ bool cuda_has_id(uint64_t ptr, uint64_t id)
 	unsigned long long now = 0;
 
 	return cuda && cuda->pointer_get_attribute && !cuda->pointer_get_attribute(&now, ATTRIBUTE_BUFFER_ID, ptr) && now == id;
+}
+
+enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size)
+{
+	const struct api *cuda = cuda_to_ask();
+	CUdeviceptr start = 0;
+	size_t bytes = 0;
+	CUresult r;
+
+	if (!cuda || !cuda->get_range)
+		return CUDA_ABSENT;
+	r = cuda->get_range(&start, &bytes, ptr);
+	*base = start;
+	*size = bytes;
+	return r == CUDA_ERROR_NOT_FOUND || r == CUDA_ERROR_INVALID_VALUE ? CUDA_UNKNOWN : r ? CUDA_FAILED : CUDA_KNOWN;
 }
 
 enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *error)

@@ -35,8 +35,7 @@ int cuda_dmabuf_error(int error)
 	}
 }
 
-/* Exports [from, from + length), if the region's allocations are what they were before and after. */
-static int export(const struct peerdma_region *region, uint64_t from, uint64_t length, int *fd)
+static int export(uint64_t from, uint64_t length, int *fd)
 {
 	int error = 0;
 
@@ -48,9 +47,13 @@ static int export(const struct peerdma_region *region, uint64_t from, uint64_t l
 	default:
 		return cuda_dmabuf_error(error);
 	}
-	if (pieces_still(region))
-		return 0;
+	return 0;
+}
+
+static int replaced(int *fd)
+{
 	close(*fd);
+	*fd = -1;
 	return fail(-ESTALE, "the memory was freed meanwhile");
 }
 
@@ -80,9 +83,12 @@ static int dmabuf_pin(struct peerdma_region *region)
 	int ret = look(region);
 
 	if (!ret)
-		ret = export(region, from, to - from, &region->dmabuf);
+		ret = export(from, to - from, &region->dmabuf);
 	if (ret)
 		return ret;
+	/* Its allocations are what they were before the export. */
+	if (!pieces_still(region, region->addr, region->length))
+		return replaced(&region->dmabuf);
 	region->offset = region->addr - from;
 	region->pinned_length = to - from;
 	region->page_size = (uint32_t)page_size();
@@ -102,9 +108,8 @@ static int dmabuf_unpin(struct peerdma_region *region)
 
 static int dmabuf_status(struct peerdma_region *region, struct peerdma_status *status)
 {
+	(void)region;
 	status->flags |= PEERDMA_DEVICE;
-	if (!region_still(region))
-		status->state = PEERDMA_STATE_REVOKED;
 	return 0;
 }
 
@@ -124,6 +129,12 @@ static void dmabuf_view_end(struct peerdma_region *region, void *base)
 	munmap(base, region->pinned_length);
 }
 
+/* Of a cache's region the part is asked about, which is named. */
+static bool part_still(const struct peerdma_region *region, uint64_t from, uint64_t length)
+{
+	return region_usable(region) && (!region->cached || pieces_still(region, from, length));
+}
+
 static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
 {
 	int ret;
@@ -141,7 +152,9 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 			    (unsigned long long)region->pinned_length);
 	if (!region->by_id)
 		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: a part of persistent memory, by back-end 'dmabuf'");
-	ret = export(region, region->addr - region->offset + offset, length, fd);
+	ret = export(region->addr - region->offset + offset, length, fd);
+	if (!ret && !part_still(region, region->addr - region->offset + offset, length))
+		ret = replaced(fd);
 	return ret ? fail(ret, "peerdma_export_dmabuf: %s", peerdma_last_error()) : 0;
 }
 

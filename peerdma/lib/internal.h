@@ -44,6 +44,7 @@ struct peerdma_mapping {
 /* The part of a region that is one allocation's. */
 struct piece {
 	uint64_t addr, length;
+	uint64_t base, size;			/* where CUDA has it; size 0: not asked, or CUDA does not tell */
 	uint64_t id;				/* CUDA's buffer id; 0: none */
 	enum peerdma_kind kind;
 };
@@ -79,6 +80,7 @@ struct peerdma_region {
 	bool published;				/* in ctx->regions */
 	bool revoked;				/* atomic: region_revoked() was called */
 	bool cached;				/* of a cache, which has a monitor of its own */
+	bool by_peer;				/* atomic: it has or had an MR that ends as a whole when any of its memory goes */
 	bool notice_waits;			/* in ctx->notices */
 	bool recognized;			/* pin() failed with -ENXIO, but knows whose memory it is and what is missing */
 	bool telling;				/* lock: told.c is about to end it */
@@ -205,8 +207,10 @@ void told_remove(struct peerdma_region *region);
  * holes: NULL, or: whether it begins with GPU memory and is not all so.
  */
 int pieces_find(struct peerdma_region *region, bool *holes);
-/* Whether each allocation is the one that it was: one call into CUDA for each. */
-bool pieces_still(const struct peerdma_region *region);
+/* Whether each allocation that the part of the region touches is the one that it was: one call into CUDA for each. */
+bool pieces_still(const struct peerdma_region *region, uint64_t addr, uint64_t length);
+/* Whether an allocation is where each was, perhaps another one, but for that part: this can be asked about what may be leaving. */
+bool pieces_there(const struct peerdma_region *region, uint64_t addr, uint64_t length);
 /* words.c: takes the words of the region's segments; false: out of memory. */
 bool words_make(struct peerdma_region *region);
 /* Whether each is what it was. */
@@ -221,9 +225,12 @@ int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t len
 		      bool cached, struct peerdma_region **region);
 void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
 /* region.c */
-int region_status(struct peerdma_region *region, struct peerdma_status *status);
+/* peerdma_status(), without asking CUDA whether the memory is still there. */
+int region_facts(struct peerdma_region *region, struct peerdma_status *status);
 /* Whether the region still is what is at its address: by its word, or by asking CUDA, as it has to be. */
 bool region_still(const struct peerdma_region *region);
+/* The same; but of a cache's region, which has asked about the memory of its get, the rest may be leaving just now (pieces.c). */
+bool region_usable(const struct peerdma_region *region);
 /* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
 int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);
 /*
@@ -257,6 +264,7 @@ enum {	/* CUresult */
 	CUDA_ERROR_DEINITIALIZED = 4,
 	CUDA_ERROR_NO_DEVICE = 100,
 	CUDA_ERROR_INVALID_CONTEXT = 201,
+	CUDA_ERROR_NOT_FOUND = 500,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 };
 enum cuda_answer {
@@ -273,6 +281,8 @@ enum cuda_answer cuda_flush_writes(int scope, int *error);
 uint64_t loader_loads(void);
 /* Whether the allocation at ptr is the one with this id: one call into CUDA. */
 bool cuda_has_id(uint64_t ptr, uint64_t id);
+/* Where the allocation begins, and how long it is.  UNKNOWN: there is none.  FAILED: CUDA does not tell this thread. */
+enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size);
 /* FAILED: *error. */
 enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *error);
 /* A dma-buf of the range, pages of the CPU.  FAILED: *error. */

@@ -67,11 +67,16 @@ static int by_dmabuf(struct making *m)
 
 static int by_peer(struct making *m)
 {
+	int forced;
+
 	if (m->region->imported)
 		return fail(-EOPNOTSUPP, "it was pinned as a dma-buf, and has no address");
 	if (m->region->flags & PEERDMA_PERSISTENT)
 		return fail(-EOPNOTSUPP, "a persistent pin's address may be other memory's by now");
-	if (verbs_reg_is_forced(m->pd, m->access))
+	forced = verbs_reg_is_forced(m->pd, m->access);
+	if (forced < 0)
+		return forced;
+	if (forced)
 		return fail(-EOPNOTSUPP, "without IBV_ACCESS_LOCAL_WRITE this kernel registers host memory at the address");
 	return by_host(m);
 }
@@ -112,6 +117,8 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 		return fail(-EOPNOTSUPP, "was not asked for (PEERDMA_STAGING)");
 	if (r->flags & PEERDMA_DIRECT)
 		return fail(-EOPNOTSUPP, "refused, it is no direct path (PEERDMA_DIRECT)");
+	if (r->cached && r->piece_count > 1)
+		return fail(-EOPNOTSUPP, "refused, the cache's region spans allocations that may be leaving; pin the range by peerdma_pin()");
 	refused = backend_refused(r->ctx, &backend_staging);
 	if (refused)
 		return fail(-EOPNOTSUPP, "%s", refused);
@@ -342,14 +349,14 @@ static bool is_over(struct peerdma_region *region)
 	pthread_mutex_lock(&region->ctx->lock);
 	revoked = region->revoked;
 	pthread_mutex_unlock(&region->ctx->lock);
-	return revoked || !region_still(region);
+	return revoked || !region_usable(region);
 }
 
 /* The MR is made, and no other thread sees it yet.  If the pin is still valid the MR joins it, unless another thread was first. */
 static int join(struct mr *fresh, struct mr **out)
 {
 	struct peerdma_region *region = fresh->region;
-	bool over = !region_still(region);
+	bool over = !region_usable(region);
 	struct mr *first = NULL;
 
 	*out = NULL;
@@ -357,6 +364,8 @@ static int join(struct mr *fresh, struct mr **out)
 	over |= region->revoked;
 	if (!over) {
 		first = find(region, fresh->pd, fresh->access);
+		if (!strcmp(fresh->pub.way, "peer"))
+			__atomic_store_n(&region->by_peer, true, __ATOMIC_RELEASE);
 		*out = first ? first : add(region, fresh);
 	}
 	pthread_mutex_unlock(&region->ctx->lock);
@@ -387,7 +396,7 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 	ret = verbs_find();
 	if (ret)
 		return fail(ret, "peerdma_verbs_mr: %s", peerdma_last_error());
-	ret = region_status(region, &status);
+	ret = region_facts(region, &status);
 	if (ret)
 		return ret;
 	making.mr = calloc(1, sizeof(*making.mr));

@@ -3,6 +3,12 @@
  * pieces.c - the allocations that a range of GPU memory is made of.  A framework that
  * maps memory side by side (PyTorch's expandable segments) has tens of them behind one
  * pointer, and each ends at a time of its own.
+ *
+ * NVIDIA's libcuda (580.159.04) looks at an allocation without a lock when it is asked about
+ * it, and may crash if another thread unmaps it at that moment.  What the caller asks for
+ * it does not free meanwhile; of the rest of a region nobody knows.  So CUDA is asked
+ * about no more than was asked for, but by cuMemGetAddressRange(), which stands that.  It
+ * tells whether an allocation is there, not which.
  */
 #include <stdlib.h>
 
@@ -70,17 +76,60 @@ int pieces_find(struct peerdma_region *region, bool *holes)
 		pieces[n++] = (struct piece){ .addr = at, .length = next - at, .id = m.buffer_id,
 					      .kind = (enum peerdma_kind)m.kind };
 	}
+	for (size_t i = 0; n > 1 && i < n; i++) {
+		if (cuda_range(pieces[i].addr, &pieces[i].base, &pieces[i].size) != CUDA_KNOWN)
+			pieces[i].size = 0;
+	}
 	free(region->pieces);
 	region->pieces = pieces;
 	region->piece_count = n;
 	return 0;
 }
 
-bool pieces_still(const struct peerdma_region *region)
+/* The first that ends after the address. */
+static size_t first_at(const struct peerdma_region *region, uint64_t addr)
 {
-	for (size_t i = 0; i < region->piece_count; i++) {
-		if (!cuda_has_id(region->pieces[i].addr, region->pieces[i].id))
+	size_t from = 0, to = region->piece_count;
+
+	while (from < to) {
+		size_t i = (from + to) / 2;
+
+		if (region->pieces[i].addr + region->pieces[i].length > addr)
+			to = i;
+		else
+			from = i + 1;
+	}
+	return from;
+}
+
+bool pieces_still(const struct peerdma_region *region, uint64_t addr, uint64_t length)
+{
+	size_t i = first_at(region, addr);
+
+	if (i == region->piece_count)
+		return false;
+	for (; i < region->piece_count && region->pieces[i].addr < addr + length; i++) {
+		const struct piece *p = &region->pieces[i];
+
+		/* Within what was asked for: other allocations may be where this one was. */
+		if (!cuda_has_id(p->addr > addr ? p->addr : addr, p->id))
 			return false;
 	}
-	return region->piece_count;
+	return true;
+}
+
+bool pieces_there(const struct peerdma_region *region, uint64_t addr, uint64_t length)
+{
+	for (size_t i = 0; region->piece_count > 1 && i < region->piece_count; i++) {
+		const struct piece *p = &region->pieces[i];
+		uint64_t base, size;
+		enum cuda_answer answer;
+
+		if (!p->size || (p->addr < addr + length && p->addr + p->length > addr))
+			continue;
+		answer = cuda_range(p->addr, &base, &size);
+		if (answer == CUDA_UNKNOWN || (answer == CUDA_KNOWN && (base != p->base || size != p->size)))
+			return false;
+	}
+	return true;
 }

@@ -136,7 +136,7 @@ static int set_sync_memops(struct peerdma_region *region)
 
 	if (region->backend->host)
 		return 0;
-	ret = region_status(region, &status);
+	ret = region_facts(region, &status);
 	if (ret || status.flags & PEERDMA_HOST)
 		return ret;
 	ret = set_on_one(region, region->addr);

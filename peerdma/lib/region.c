@@ -8,7 +8,12 @@
 
 bool region_still(const struct peerdma_region *region)
 {
-	return region->by_id ? pieces_still(region) : peerdma_valid(region);
+	return region->by_id ? pieces_still(region, region->addr, region->length) : peerdma_valid(region);
+}
+
+bool region_usable(const struct peerdma_region *region)
+{
+	return region->cached && region->by_id && region->piece_count > 1 ? pieces_there(region, 0, 0) : region_still(region);
 }
 
 /* What the library itself knows of it; mappings and views are counted under the lock. */
@@ -31,7 +36,7 @@ static void status_own(struct peerdma_region *region, struct peerdma_status *sta
 		strncpy(status->provider, region->provider, sizeof(status->provider) - 1);
 }
 
-int region_status(struct peerdma_region *region, struct peerdma_status *status)
+int region_facts(struct peerdma_region *region, struct peerdma_status *status)
 {
 	status_own(region, status);
 	status->sync_memops = region->sync_memops;
@@ -51,7 +56,9 @@ EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *
 	if (!ret)
 		ret = check_size("peerdma_status", out->size, STATUS_FIRST);
 	if (!ret)
-		ret = region_status(region, &status);
+		ret = region_facts(region, &status);
+	if (!ret && region->by_id && !region_usable(region))
+		status.state = PEERDMA_STATE_REVOKED;
 	if (!ret)
 		put_out(out, &status, sizeof(status));
 	return ret;

@@ -158,7 +158,7 @@ static int segments_status(struct peerdma_region *region, struct peerdma_status 
 			status->state = PEERDMA_STATE_REVOKED;
 			continue;
 		}
-		ret = region_status(region->segments[i], &s);
+		ret = region_facts(region->segments[i], &s);
 		if (ret)
 			return ret;
 		if (s.state != PEERDMA_STATE_LIVE)
@@ -345,6 +345,14 @@ static int none_over(const struct peerdma_region *region, const char *why)
 		    "export each of peerdma_segments()", region->segment_count, why);
 }
 
+/* By CUDA's ids, and by the words: memory of which the kernel is not told yet. */
+static bool all_still(const struct peerdma_region *region)
+{
+	if (region->cached)
+		return region_usable(region);
+	return pieces_still(region, region->addr, region->length) && (region->by_id || peerdma_valid(region));
+}
+
 /* CUDA's: over what was pinned, if all of that is there still when it has been made. */
 static int export_all(struct peerdma_region *region, uint64_t from, uint64_t length, int *fd)
 {
@@ -359,11 +367,11 @@ static int export_all(struct peerdma_region *region, uint64_t from, uint64_t len
 		ret = cuda_dmabuf_error(error);
 		if (ret == -ENOMEM)
 			return fail(ret, "peerdma_export_dmabuf: %s", peerdma_last_error());
-		if (!pieces_still(region))
+		if (!all_still(region))
 			return fail(-ESTALE, "peerdma_export_dmabuf: part of the memory was freed");
 		return none_over(region, peerdma_last_error());
 	}
-	if (pieces_still(region) && (region->by_id || peerdma_valid(region)))
+	if (all_still(region))
 		return 0;
 	sys_close(*fd);
 	return fail(-ESTALE, "peerdma_export_dmabuf: part of the memory was freed");

@@ -62,7 +62,7 @@ static int move_one(const struct piece *piece, char *copy, uint64_t from, uint64
 	void *memory = (void *)(uintptr_t)from;
 	int error = 0;
 
-	if (!cuda_has_id(piece->addr, piece->id))
+	if (!cuda_has_id(from, piece->id))
 		return fail(-ESTALE, "the memory was freed");
 	switch (back ? cuda_copy(memory, copy, to - from, &error) : cuda_copy(copy, memory, to - from, &error)) {
 	case CUDA_KNOWN:
@@ -73,7 +73,7 @@ static int move_one(const struct piece *piece, char *copy, uint64_t from, uint64
 		return fail(-EIO, "cuMemcpy failed with CUDA error %d%s", error,
 			    error == CUDA_ERROR_INVALID_CONTEXT ? ": the calling thread has no current context" : "");
 	}
-	return cuda_has_id(piece->addr, piece->id) ? 0 : fail(-ESTALE, "the memory was freed meanwhile");
+	return cuda_has_id(from, piece->id) ? 0 : fail(-ESTALE, "the memory was freed meanwhile");
 }
 
 static int move(struct peerdma_region *region, uint64_t offset, uint64_t length, bool back)
@@ -141,9 +141,8 @@ static void staging_forget(struct peerdma_region *region)
 
 static int staging_status(struct peerdma_region *region, struct peerdma_status *status)
 {
+	(void)region;
 	status->flags |= PEERDMA_DEVICE;
-	if (!region_still(region))
-		status->state = PEERDMA_STATE_REVOKED;
 	return 0;
 }
 

@@ -65,16 +65,19 @@ int verbs_find(void)
 	return find() ? 0 : fail(-ENODEV, "libibverbs.so.1: this process has not loaded it; link it, or load it before the call");
 }
 
+static int failed(const char *call, int error)
+{
+	if (error == ENOMEM)
+		return fail(-ENOMEM, "%s: no memory, or the locked-memory limit ('ulimit -l', RLIMIT_MEMLOCK) is used up", call);
+	return fail(error > 0 ? -error : -EIO, "%s: %s", call, error_words(error > 0 ? -error : -EIO));
+}
+
 static int done(const char *call, struct ibv_mr *mr, struct ibv_mr **out)
 {
 	int error = errno;
 
 	*out = mr;
-	if (mr)
-		return 0;
-	if (error == ENOMEM)
-		return fail(-ENOMEM, "%s: no memory, or the locked-memory limit ('ulimit -l', RLIMIT_MEMLOCK) is used up", call);
-	return fail(error > 0 ? -error : -EIO, "%s: %s", call, error_words(error > 0 ? -error : -EIO));
+	return mr ? 0 : failed(call, error);
 }
 
 int verbs_reg(struct ibv_pd *pd, void *ptr, uint64_t length, uint64_t iova, int access, struct ibv_mr **mr)
@@ -113,11 +116,12 @@ int verbs_dereg(struct ibv_mr *mr)
 	return error ? fail(-error, "ibv_dereg_mr: %s", strerror(error)) : 0;
 }
 
-bool verbs_reg_is_forced(struct ibv_pd *pd, int access)
+int verbs_reg_is_forced(struct ibv_pd *pd, int access)
 {
 	const struct api *verbs = find();
+	int is = verbs_forced(verbs->reg, verbs->dereg, pd, access);
 
-	return verbs_forced(verbs->reg, verbs->dereg, pd, access);
+	return is < 0 ? failed("ibv_reg_mr", -is) : is;
 }
 
 uint32_t verbs_lkey(const struct ibv_mr *mr)

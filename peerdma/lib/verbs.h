@@ -3,7 +3,6 @@
 #ifndef VERBS_H
 #define VERBS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,8 +20,8 @@ int verbs_reg(struct ibv_pd *pd, void *ptr, uint64_t length, uint64_t iova, int 
 int verbs_reg_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, uint64_t length, uint64_t iova, int access,
 		     struct ibv_mr **mr);
 int verbs_dereg(struct ibv_mr *mr);
-/* verbs_forced.h */
-bool verbs_reg_is_forced(struct ibv_pd *pd, int access);
+/* verbs_forced.h: 1, 0, or -errno with text */
+int verbs_reg_is_forced(struct ibv_pd *pd, int access);
 uint32_t verbs_lkey(const struct ibv_mr *mr);
 uint32_t verbs_rkey(const struct ibv_mr *mr);
 

@@ -10,7 +10,6 @@
 #ifndef VERBS_FORCED_H
 #define VERBS_FORCED_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct ibv_mr;
@@ -19,8 +18,11 @@ struct ibv_pd;
 /*
  * Tries it with a page of its own, which no one may access. reg, dereg: libibverbs' ibv_reg_mr() and ibv_dereg_mr(); access:
  * that of the MR to be made. Changes errno. Thread-safe.
+ *
+ * 1: it does. 0: the kernel refuses such a page. -errno: there was no room for the trial, so nobody knows; the caller must
+ * not register, since there may be room by then.
  */
-bool verbs_forced(struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access),
-		  int (*dereg)(struct ibv_mr *mr), struct ibv_pd *pd, int access);
+int verbs_forced(struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access), int (*dereg)(struct ibv_mr *mr),
+		 struct ibv_pd *pd, int access);
 
 #endif

@@ -97,3 +97,19 @@ bool verbs_kernel_dereg(void *library, struct ibv_mr *mr, int *error)
 	free(made);
 	return true;
 }
+
+/* A forked child deregisters its copies: it has the list as it is between two changes. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}

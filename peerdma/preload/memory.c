@@ -6,9 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "memory.h"
 #include "peerdma_cache.h"
 #include "peerdma_verbs.h"
+
+/* Calls of libibverbs are no points of cancellation, and a thread that ended in one of these would leave the lock locked. */
 
 /* The process's own. A forked child opens another: its parent's is of no use to it. */
 static struct peerdma *context;		/* lock */
@@ -53,13 +56,14 @@ static int open_anew(void)
 
 static int opened(struct peerdma **ctx, struct peerdma_cache **of)
 {
-	int ret;
+	int was = cancel_off(), ret;
 
 	pthread_mutex_lock(&lock);
 	ret = open_anew();
 	*ctx = context;
 	*of = cache;
 	pthread_mutex_unlock(&lock);
+	cancel_back(was);
 	return ret;
 }
 
@@ -127,12 +131,13 @@ int memory_dereg(struct given *given)
 
 int memory_leave(struct ibv_pd *pd)
 {
-	int ret = 0;
+	int was = cancel_off(), ret = 0;
 
 	pthread_mutex_lock(&lock);
 	if (cache && opened_by == getpid())
 		ret = peerdma_verbs_end(context, pd);
 	pthread_mutex_unlock(&lock);
+	cancel_back(was);
 	return -ret;
 }
 

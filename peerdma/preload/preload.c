@@ -121,16 +121,20 @@ static struct ibv_mr *by_libpeerdma(const struct request *r)
 	return mr;
 }
 
-/* libibverbs would register host memory, not the GPU's: verbs_forced.h. Then errno is that of kernels which refuse. */
+/*
+ * libibverbs would register host memory, not the GPU's, or might: verbs_forced.h. Then errno is that of kernels which refuse, or
+ * of the trial.
+ */
 static bool wrong_memory(const struct request *r)
 {
 	const struct verbs_calls *v = verbs_calls();
-	bool wrong = !(r->access & (VERBS_WRITES | VERBS_ON_DEMAND)) && v->reg_mr && v->dereg_mr && memory_is_gpu(r->addr) &&
-		     verbs_forced(v->reg_mr, v->dereg_mr, r->pd, (int)r->access);
+	int forced = 0;
 
-	if (wrong)
-		errno = EFAULT;
-	return wrong;
+	if (!(r->access & (VERBS_WRITES | VERBS_ON_DEMAND)) && v->reg_mr && v->dereg_mr && memory_is_gpu(r->addr))
+		forced = verbs_forced(v->reg_mr, v->dereg_mr, r->pd, (int)r->access);
+	if (forced)
+		errno = forced < 0 ? -forced : EFAULT;
+	return forced;
 }
 
 static struct ibv_mr *reg(const struct request *r)

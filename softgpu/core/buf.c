@@ -8,6 +8,10 @@
  * When a small buf is freed while its slab is pinned, or another process has it
  * open, its slots stay in limbo: someone may still write there, so nobody else
  * gets them before the last pin and the last import have gone.
+ *
+ * With desc.blocks a slab has 2 MiB, and all bufs that are shorter share one.  As with
+ * NVIDIA's driver an import keeps nothing in limbo then: who has it open sees, and
+ * writes, what is allocated there next.
  */
 #include "sg_int.h"
 
@@ -103,6 +107,17 @@ static void slots_set(struct sg_range *slab, u32 first, u32 count, enum sg_slot 
 		slab->slots[i] = state;
 }
 
+/* What the bufs of a context lie in, if they share it or not. */
+static u64 unit_of(const struct sg_ctx *ctx)
+{
+	return ctx->gpu->desc.blocks && !ctx->visible ? SG_BLOCK_SIZE : SG_PAGE_SIZE;
+}
+
+static u32 slots_of(const struct sg_range *slab)
+{
+	return (u32)(slab->mem->size / SG_SLOT_SIZE);
+}
+
 static u32 slots_for(u64 len)
 {
 	return (u32)((len + SG_SLOT_SIZE - 1) / SG_SLOT_SIZE);
@@ -111,8 +126,8 @@ static u32 slots_for(u64 len)
 /* Whether somebody else may still write to what is freed in a slab. */
 static bool in_use_elsewhere(const struct sg_range *slab)
 {
-	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->kept) || slab->mem->imports ||
-	       slab->mem->keeps;
+	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->kept) || slab->mem->keeps ||
+	       (slab->mem->imports && !slab->mem->gpu->desc.blocks);
 }
 
 void sg_range_unpinned_locked(struct sg_range *range)
@@ -121,7 +136,7 @@ void sg_range_unpinned_locked(struct sg_range *range)
 
 	if (!range->slots || in_use_elsewhere(range))
 		return;
-	for (i = 0; i < SG_SLOTS; i++) {
+	for (i = 0; i < slots_of(range); i++) {
 		if (range->slots[i] == SG_SLOT_LIMBO)
 			range->slots[i] = SG_SLOT_FREE;
 	}
@@ -151,17 +166,17 @@ void sg_buf_release_locked(struct sg_buf *buf)
 		sg_range_end_locked(copy);
 }
 
-/* First fit among a slab's slots; SG_SLOTS when there is no room. */
+/* First fit among a slab's slots; their number when there is no room. */
 static u32 slots_find(const struct sg_range *slab, u32 count)
 {
 	u32 i, run = 0;
 
-	for (i = 0; i < SG_SLOTS; i++) {
+	for (i = 0; i < slots_of(slab); i++) {
 		run = slab->slots[i] == SG_SLOT_FREE ? run + 1 : 0;
 		if (run == count)
 			return i + 1 - count;
 	}
-	return SG_SLOTS;
+	return slots_of(slab);
 }
 
 /* A place for a small buf in one of its context's slabs. */
@@ -174,7 +189,7 @@ static bool place_small_locked(struct sg_ctx *ctx, struct sg_buf *buf, u64 len, 
 		/* A last import or keep ends without telling. */
 		sg_range_unpinned_locked(slab);
 		at = slots_find(slab, count);
-		if (at == SG_SLOTS)
+		if (at == slots_of(slab))
 			continue;
 		slots_set(slab, at, count, SG_SLOT_USED);
 		buf->range = slab;
@@ -187,11 +202,15 @@ static bool place_small_locked(struct sg_ctx *ctx, struct sg_buf *buf, u64 len, 
 int sg_range_place_locked(struct sg_range *range)
 {
 	struct sg_proc *proc = range->proc;
+	u64 align = SG_PAGE_SIZE;
 	int err;
 
 	if (!proc->has_window)
 		return -EINVAL;
-	err = sg_space_take(&proc->window, range->mem->size, SG_PAGE_SIZE, &range->window);
+	/* Blocks stand at their multiples, in every process. */
+	if (range->mem->gpu->desc.blocks && !(range->mem->size % SG_BLOCK_SIZE))
+		align = SG_BLOCK_SIZE;
+	err = sg_space_take(&proc->window, range->mem->size, align, &range->window);
 	if (!err)
 		sg_range_publish_locked(range, range->window->node.key);
 	return err;
@@ -211,7 +230,7 @@ int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out
 /* Memory that the CPU sees is seen by the page: it shares none. */
 static bool is_small(const struct sg_ctx *ctx, u64 len)
 {
-	return len <= SG_SMALL_MAX && !ctx->visible;
+	return !ctx->visible && (ctx->gpu->desc.blocks ? len < SG_BLOCK_SIZE : len <= SG_SMALL_MAX);
 }
 
 /* New memory for a context, zeroed. */
@@ -232,19 +251,20 @@ static int alloc_pages(struct sg_client *client, struct sg_ctx *ctx, struct sg_b
 		       u64 *va)
 {
 	struct sg *sg = client->sg;
+	u64 unit = unit_of(ctx);
 	struct sg_range *range;
 	struct sg_mem *mem;
 	u8 *slots = NULL;
 	int err;
 
-	err = create_mem(ctx, (len + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1), &mem);
+	err = create_mem(ctx, (len + unit - 1) & ~(unit - 1), &mem);
 	if (err) {
 		sg_mutex_lock(&sg->lock);
 		return err;
 	}
 	range = sg_range_new(client->proc, ctx, mem);
 	if (is_small(ctx, len))
-		slots = sg_zalloc(SG_SLOTS);
+		slots = sg_zalloc(unit / SG_SLOT_SIZE);
 	sg_mutex_lock(&sg->lock);
 	err = -ENOMEM;
 	if (!range || (is_small(ctx, len) && !slots))

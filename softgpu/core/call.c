@@ -36,6 +36,7 @@ DIRECT(call_stream_wait, sg_stream_wait)
 DIRECT(call_copy, sg_copy)
 DIRECT(call_fill, sg_fill)
 DIRECT(call_watch, sg_watch)
+DIRECT(call_value, sg_value)
 
 static int call_ctx_create(struct sg_client *c, void *arg)
 {
@@ -271,6 +272,7 @@ static const struct call calls[] = {
 	CALL(SOFTGPU_FILL, call_fill, softgpu_fill),
 	CALL(SOFTGPU_WATCH, call_watch, softgpu_watch),
 	CALL(SOFTGPU_FLUSH, call_flush, softgpu_handle),
+	CALL(SOFTGPU_VALUE, call_value, softgpu_value),
 	ANSWER(SOFTGPU_IPC_EXPORT, call_ipc_export, undo_nothing, softgpu_ipc_export),
 	ANSWER(SOFTGPU_IPC_OPEN, call_ipc_open, undo_ipc_open, softgpu_ipc_open),
 	CALL(SOFTGPU_IPC_CLOSE, call_ipc_close, softgpu_va),

@@ -239,6 +239,8 @@ static int run(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job)
 	u64 row, dst = job->move.dst, src = job->move.src;
 	int err = 0;
 
+	if (job->op == SG_OP_WRITE_VALUE)
+		return sg_value_write(job);
 	if (job->op != SG_OP_COPY && job->op != SG_OP_FILL)
 		return 0;
 	for (row = 0; row < job->move.height && !err; row++) {
@@ -309,7 +311,7 @@ void sg_complete_locked(struct sg_stream *s, struct sg_job *job)
 	}
 	if (job->op == SG_OP_RECORD || job->op == SG_OP_WAIT)
 		sg_obj_put_locked(&job->mark.event->obj);
-	else if (job->op != SG_OP_WATCH)
+	else if (job->op == SG_OP_COPY || job->op == SG_OP_FILL)
 		completed_move_locked(gpu, job);
 	s->running = NULL;
 	s->completed++;
@@ -349,6 +351,10 @@ static void engine_main(void *arg)
 		dead = s->ctx->dead;
 		if (job->op == SG_OP_WATCH && !dead) {
 			sg_watch_begin_locked(s, job);
+			continue;
+		}
+		if (job->op == SG_OP_WAIT_VALUE && !dead) {
+			sg_wait_begin_locked(s, job);
 			continue;
 		}
 		/* Others come in between, however many jobs are dropped. */

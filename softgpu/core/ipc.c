@@ -14,7 +14,9 @@
  * to the other's.
  *
  * A small allocation's share maps its whole slab, as pins do, and as CUDA's IPC
- * shows a small allocation's neighbours.
+ * shows a small allocation's neighbours.  With desc.blocks a context maps a slab once, for
+ * all that it opens of it; what the exporter has freed and allocated anew there is open
+ * already if it has the same length, and cannot be opened if it has another (-EADDRINUSE).
  *
  * The id in a key says which share; its 128 random bits prove the right to it.
  */
@@ -87,6 +89,44 @@ static struct sg_buf *import_of_locked(struct sg_share *share, const struct sg_p
 	return NULL;
 }
 
+/* Where a context has this memory open already, for another allocation in it. */
+static struct sg_range *import_range_locked(struct sg_ctx *ctx, const struct sg_mem *mem)
+{
+	struct sg_buf *buf;
+
+	sg_list_for_each(buf, &ctx->bufs, struct sg_buf, in_owner) {
+		if (buf->kind == SOFTGPU_KIND_IPC && buf->range->mem == mem)
+			return buf->range;
+	}
+	return NULL;
+}
+
+/* One more allocation of a slab that is open. */
+static int import_more_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_range *range, struct sg_buf **out)
+{
+	struct sg_proc *proc = ctx->obj.client->proc;
+	const struct sg_node *from = &share->buf->node;
+	u64 va = range->node.key + (from->key - share->buf->range->node.key);
+	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, va), struct sg_buf);
+
+	if (buf && buf->node.len == from->len) {
+		/* Its own share is gone, or it would have been found by that. */
+		buf->opens++;
+	} else if (sg_overlaps(&proc->bufs, va, from->len)) {
+		return -EADDRINUSE;
+	} else {
+		buf = sg_buf_new(proc, ctx, SOFTGPU_KIND_IPC);
+		if (!buf)
+			return -ENOMEM;
+		buf->range = range;
+		buf->opens = 1;
+		sg_buf_publish_locked(buf, va, from->len, &ctx->bufs);
+	}
+	sg_list_add_tail(&share->imports, &buf->in_share);
+	*out = buf;
+	return 0;
+}
+
 /* Maps the exporter's range once more, for the importer. */
 static int import_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_buf **out)
 {
@@ -95,6 +135,9 @@ static int import_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_b
 	struct sg_buf *buf;
 	int err = -ENOMEM;
 
+	range = from->mem->gpu->desc.blocks ? import_range_locked(ctx, from->mem) : NULL;
+	if (range)
+		return import_more_locked(ctx, share, range, out);
 	buf = sg_buf_new(proc, ctx, ctx->visible ? SOFTGPU_KIND_VISIBLE_IPC : SOFTGPU_KIND_IPC);
 	range = sg_range_new(proc, ctx, from->mem);
 	if (!buf || !range)

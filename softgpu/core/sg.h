@@ -48,6 +48,11 @@ struct sg_gpu_desc {
 	u64 bar1_size;		/* the aperture: 0 means as large as VRAM */
 	u64 bar1_reserved;	/* of it, used by the driver itself; SG_BAR1_RESERVED_DEFAULT */
 	bool bar1_per_pin;	/* as before CUDA 7: every pin takes space anew */
+	/*
+	 * As NVIDIA's driver: a context's allocations of less than 2 MiB share blocks of that
+	 * size, longer ones are multiples of it.  Else of 64 KiB, shared by those up to 32 KiB.
+	 */
+	bool blocks;
 	u32 compute_mode;	/* enum softgpu_compute_mode */
 	bool on_pci;
 	u32 pci_domain, pci_bus, pci_device, pci_function;

@@ -21,9 +21,9 @@
  *
  *   bounded: sg_cond_wait(), by another thread's work that does not itself wait for the program.
  *   What takes things down must come to its end, killed or not.
- *     ctx.c     sg_ctx_destroy_locked(): queued jobs are dropped, watches end at their next
- *               look, copies at their next piece: CHUNK of engine.c; where a page fault in
- *               it takes long, the embedder's copy ends (hostcopy.c of the kernel's)
+ *     ctx.c     sg_ctx_destroy_locked(): queued jobs are dropped, watches and waits for values end
+ *               at their next look, copies at their next piece: CHUNK of engine.c; where a page
+ *               fault in it takes long, the embedder's copy ends (hostcopy.c of the kernel's)
  *     pin.c     a revocation, or put: the client's callback; holds: a personality's call
  *     proc.c    sg_client_close(): a context that another thread is destroying
  *     gpu.c     removal: the administrator's, not a process's; all of the above
@@ -54,8 +54,8 @@
 #include "sg_tree.h"
 
 #define SG_SLOT_SIZE	512u	/* small allocations come in slots of this */
-#define SG_SLOTS	((u32)(SG_PAGE_SIZE / SG_SLOT_SIZE))
 #define SG_SMALL_MAX	(SG_PAGE_SIZE / 2)	/* longer ones get pages of their own */
+#define SG_BLOCK_SIZE	((u64)2 << 20)	/* desc.blocks: what shorter ones share, and longer ones have whole */
 
 struct sg_engine;
 struct sg_job;
@@ -107,6 +107,7 @@ struct sg_gpu {
 	bool stop;
 
 	struct sg_link watches;		/* jobs that run, job->watch.in_gpu */
+	struct sg_link waits;		/* the same, for values: job->value.in_gpu */
 	struct sg_thread watcher;
 	bool has_watcher;		/* the thread was started, by the first watch */
 };
@@ -557,6 +558,19 @@ void sg_watch_begin_locked(struct sg_stream *s, struct sg_job *job);
 /* An engine has written to VRAM there: kernels see what the GPU itself writes. */
 void sg_watch_written_locked(struct sg_gpu *gpu, const void *vram, u64 len);
 void sg_watcher_stop(struct sg_gpu *gpu);
+/* Starts the GPU's thread that looks at watches and waits, unless it runs. */
+int sg_watcher_start_locked(struct sg_gpu *gpu);
+/* A word in VRAM of the stream's GPU, which a device may be writing; NULL: not there, or not for this access. */
+void *sg_word_at_locked(const struct sg_stream *s, u64 va, u32 access);
+
+/* value.c */
+int sg_value(struct sg_client *client, struct softgpu_value *a);
+/* Called without the lock, by an engine: -EFAULT. */
+int sg_value_write(struct sg_job *job);
+/* Its turn has come: it waits from here on, in the watcher's thread. */
+void sg_wait_begin_locked(struct sg_stream *s, struct sg_job *job);
+/* Drops the lock.  One look at each word that streams wait for; the watcher's. */
+void sg_waits_poll_locked(struct sg_gpu *gpu);
 
 /* engine.c */
 int sg_engines_start(struct sg_gpu *gpu);
@@ -576,7 +590,7 @@ void sg_fault_locked(struct sg_ctx *ctx);
  * What an engine does next.  Fields are fixed once it is queued, but for the
  * links; the job is the engine's once it runs.
  */
-enum sg_op { SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT, SG_OP_WATCH };
+enum sg_op { SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT, SG_OP_WATCH, SG_OP_WRITE_VALUE, SG_OP_WAIT_VALUE };
 
 struct sg_job {
 	struct sg_link link;		/* stream->jobs */
@@ -604,6 +618,13 @@ struct sg_job {
 			struct sg_stream *stream;
 			struct sg_link in_gpu;	/* gpu->watches */
 		} watch;
+		struct {
+			u64 va, value;
+			u32 op;			/* enum softgpu_value_op */
+			u32 width;		/* 4 or 8 */
+			struct sg_stream *stream;
+			struct sg_link in_gpu;	/* gpu->waits, WAIT_VALUE only */
+		} value;		/* WRITE_VALUE and WAIT_VALUE */
 	};
 };
 

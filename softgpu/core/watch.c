@@ -3,7 +3,7 @@
  * watch.c - a stand-in for a kernel that runs on the GPU and polls a flag there.
  *
  * It has no engine: a thread of the GPU's, started by the first watch, looks at
- * all of them every millisecond.  What a watch sees is its view.  As a rule that
+ * all of them every millisecond, and at the words that streams wait for (value.c).  What a watch sees is its view.  As a rule that
  * is the memory; in strict mode it is what the memory held when the watch was
  * launched, which only the GPU's own writes and a flush bring up to date.
  */
@@ -12,10 +12,8 @@
 #define POLL_MS		1
 #define TIMEOUT_MAX_MS	60000u
 
-/* A word of VRAM, which a device may be writing; NULL: not there, or not for this access. */
-static u32 *word_at_locked(const struct sg_job *job, u64 va, u32 access)
+void *sg_word_at_locked(const struct sg_stream *s, u64 va, u32 access)
 {
-	struct sg_stream *s = job->watch.stream;
 	struct sg_range *range = sg_range_at(s->ctx->obj.client->proc, va);
 	u64 run;
 
@@ -23,6 +21,11 @@ static u32 *word_at_locked(const struct sg_job *job, u64 va, u32 access)
 	    s->ctx->gpu->removed)
 		return NULL;
 	return sg_mem_at(range->mem, va - range->node.key, &run);
+}
+
+static u32 *word_at_locked(const struct sg_job *job, u64 va, u32 access)
+{
+	return sg_word_at_locked(job->watch.stream, va, access);
 }
 
 /* Devices and engines write it while it is looked at: a race to ThreadSanitizer, and what a polling kernel is about. */
@@ -91,7 +94,7 @@ static void watcher_main(void *arg)
 
 	sg_mutex_lock(&sg->lock);
 	for (;;) {
-		if (sg_list_empty(&gpu->watches)) {
+		if (sg_list_empty(&gpu->watches) && sg_list_empty(&gpu->waits)) {
 			if (gpu->stop)
 				break;
 			sg_cond_wait(&gpu->work, &sg->lock);
@@ -104,6 +107,7 @@ static void watcher_main(void *arg)
 			if (poll_locked(job, now))
 				end_locked(job);
 		}
+		sg_waits_poll_locked(gpu);
 		sg_mutex_unlock(&sg->lock);
 		sg_sleep_ms(POLL_MS);
 		sg_mutex_lock(&sg->lock);
@@ -111,7 +115,7 @@ static void watcher_main(void *arg)
 	sg_mutex_unlock(&sg->lock);
 }
 
-static int watcher_start_locked(struct sg_gpu *gpu)
+int sg_watcher_start_locked(struct sg_gpu *gpu)
 {
 	int err = 0;
 
@@ -153,7 +157,7 @@ int sg_watch(struct sg_client *client, struct softgpu_watch *a)
 	err = -EFAULT;
 	if (!word_at_locked(job, a->va, SG_READ) || !word_at_locked(job, a->result, SG_WRITE))
 		goto put;
-	err = watcher_start_locked(s->ctx->gpu);
+	err = sg_watcher_start_locked(s->ctx->gpu);
 	if (err)
 		goto put;
 	sg_submit_locked(s, job);

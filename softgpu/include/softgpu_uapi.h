@@ -35,6 +35,7 @@
  *   EBUSY    the object is in use: the handle's memory is mapped, work is queued,
  *            another context has it open, or has the GPU to itself
  *   ENOKEY   the key opens nothing: wrong, or its allocation was freed
+ *   EADDRINUSE  other memory is open in this place: what its owner has freed since
  *   EAGAIN   (queries) not finished yet
  *   ENODEV   the GPU was removed
  *   EOPNOTSUPP  the GPU's BAR does not show all of its VRAM
@@ -51,7 +52,7 @@
 #include <sys/ioctl.h>
 #endif
 
-#define SOFTGPU_ABI		2
+#define SOFTGPU_ABI		3
 #define SOFTGPU_MAX_GPUS	16
 #define SOFTGPU_PAGE_SHIFT	16	/* VRAM is mapped and pinned in 64 KiB pages */
 #define SOFTGPU_PAGE_SIZE	(1UL << SOFTGPU_PAGE_SHIFT)
@@ -110,7 +111,7 @@ struct softgpu_info {
 
 /*
  * Gives the process its window of device addresses, which the library has
- * reserved in the CPU's address space.  The first call of a process decides;
+ * reserved in the CPU's address space, by a mapping of no file and without rights.  The first call of a process decides;
  * later ones return what it decided.  base and length are multiples of 64 KiB.
  *
  * A process may be the client of a server, as with MPS: whoever of the same user
@@ -438,6 +439,32 @@ struct softgpu_watch {
 };
 /* FLUSH (softgpu_handle): what devices have written is seen by the context's work that runs. */
 
+/*
+ * Queues work on one word.  WRITE stores `value' in it, and all that the stream did before is
+ * seen first; in strict mode that lets go of what was held back.  The others wait until word and
+ * `value' compare so, however long that takes: they hold up their stream, no engine and no caller.
+ * The word is a multiple of its width (EINVAL), in this GPU's VRAM or in host memory of kind HOST
+ * or REGISTERED (else EFAULT); should it go away meanwhile, the context is dead (EIO).
+ */
+enum softgpu_value_op {
+	SOFTGPU_VALUE_WRITE = 0,
+	SOFTGPU_VALUE_GEQ = 1,	/* word - value >= 0, with a sign: counters may wrap */
+	SOFTGPU_VALUE_EQ = 2,
+	SOFTGPU_VALUE_AND = 3,	/* word & value */
+	SOFTGPU_VALUE_NOR = 4,	/* ~(word | value) */
+};
+
+struct softgpu_value {
+	__u32 size;
+	__u32 ctx;
+	__u32 stream;
+	__u32 op;		/* enum softgpu_value_op */
+	__u64 va;
+	__u64 value;
+	__u32 width;		/* 4 or 8 */
+	__u32 reserved;		/* 0 */
+};
+
 #define SOFTGPU_IOC_MAGIC	0xb5
 #define SOFTGPU_IOC(nr)		_IOC(_IOC_READ | _IOC_WRITE, SOFTGPU_IOC_MAGIC, nr, 0)
 
@@ -474,6 +501,7 @@ struct softgpu_watch {
 #define SOFTGPU_FILL			SOFTGPU_IOC(0x51)	/* softgpu_fill */
 #define SOFTGPU_WATCH			SOFTGPU_IOC(0x52)	/* softgpu_watch */
 #define SOFTGPU_FLUSH			SOFTGPU_IOC(0x53)	/* softgpu_handle */
+#define SOFTGPU_VALUE			SOFTGPU_IOC(0x54)	/* softgpu_value */
 #define SOFTGPU_IPC_EXPORT		SOFTGPU_IOC(0x60)	/* softgpu_ipc_export */
 #define SOFTGPU_IPC_OPEN		SOFTGPU_IOC(0x61)	/* softgpu_ipc_open */
 #define SOFTGPU_IPC_CLOSE		SOFTGPU_IOC(0x62)	/* softgpu_va */
@@ -482,9 +510,6 @@ struct softgpu_watch {
 #define SOFTGPU_PHYS_IMPORT		SOFTGPU_IOC(0x65)	/* softgpu_phys_import */
 
 /*
- * mmap(PROT_NONE, MAP_SHARED, fd, offset 0) reserves CPU addresses for the
- * window: any access faults (SIGSEGV), and nothing can take their pages.
- *
  * mmap(va, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset va)
  * shows memory of kind VISIBLE or VISIBLE_IPC to the CPU at its own address.  Once it is freed a
  * touch raises SIGBUS.  Not for forked children.

@@ -23,6 +23,10 @@ static bool bar1_per_pin;
 module_param(bar1_per_pin, bool, 0444);
 MODULE_PARM_DESC(bar1_per_pin, "Every pin takes aperture anew, as before CUDA 7, overlapping ones too (default N)");
 
+static bool blocks;
+module_param(blocks, bool, 0444);
+MODULE_PARM_DESC(blocks, "cuMemAlloc's allocations of less than 2 MiB share blocks of 2 MiB, as with NVIDIA's driver (default N)");
+
 static unsigned int engines = 2;
 module_param(engines, uint, 0444);
 MODULE_PARM_DESC(engines, "Copy engines of each GPU, 1 to 16 (default 2)");
@@ -100,6 +104,7 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.bar1_size = (u64)bar1 * SZ_1M,
 		.bar1_reserved = bar1_reserved < 0 ? SG_BAR1_RESERVED_DEFAULT : (u64)bar1_reserved * SZ_1K,
 		.bar1_per_pin = bar1_per_pin,
+		.blocks = blocks,
 		.engines = engines,
 		.compute_mode = compute_mode,
 		.vram = device->vram,

@@ -122,16 +122,41 @@ static void dynamic_unmap(struct dma_buf_attachment *attach, struct sg_table *ta
 
 /* ---- programs ---- */
 
+/*
+ * A move has the reservation lock while it waits for copies, which may need mmap_lock: it is
+ * not waited for with that.  Not 0: the lock was not taken, and it will be touched again.
+ */
+static vm_fault_t fault_lock(struct vm_fault *vmf, struct dma_buf *dmabuf)
+{
+	if (dma_resv_trylock(dmabuf->resv))
+		return 0;
+	if (!fault_flag_allow_retry_first(vmf->flags)) {
+		cond_resched();
+		return VM_FAULT_NOPAGE;
+	}
+	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+		return VM_FAULT_RETRY;
+	/* From the unlocking on the area may go, and the dma-buf with it. */
+	get_dma_buf(dmabuf);
+	mmap_read_unlock(vmf->vma->vm_mm);
+	if (!dma_resv_lock_interruptible(dmabuf->resv, NULL))
+		dma_resv_unlock(dmabuf->resv);
+	dma_buf_put(dmabuf);
+	return VM_FAULT_RETRY;
+}
+
 static vm_fault_t dynamic_fault(struct vm_fault *vmf)
 {
 	struct export *x = vmf->vma->vm_private_data;
-	struct dma_resv *resv = x->moving->dmabuf->resv;
-	vm_fault_t ret = VM_FAULT_SIGBUS;
+	struct dma_buf *dmabuf = x->moving->dmabuf;
+	vm_fault_t ret = fault_lock(vmf, dmabuf);
 
-	dma_resv_lock(resv, NULL);
+	if (ret)
+		return ret;
+	ret = VM_FAULT_SIGBUS;
 	if (!softgpu_place_take(x))
 		ret = softgpu_export_insert(x, vmf);
-	dma_resv_unlock(resv);
+	dma_resv_unlock(dmabuf->resv);
 	return ret;
 }
 

@@ -216,20 +216,6 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 	return ret;
 }
 
-/* Only reached by those who bypass page protection: the rest fault before. */
-static vm_fault_t window_fault(struct vm_fault *vmf)
-{
-	return VM_FAULT_SIGSEGV;
-}
-
-static const struct vm_operations_struct window_ops = {
-	.fault = window_fault,
-};
-
-/*
- * Reserves addresses for VRAM, which no CPU may touch through them.  Not copied
- * to children: an address space belongs to one process.
- */
 static int file_mmap(struct file *filp, struct vm_area_struct *vma)
 {
 	struct softgpu_file *f = filp->private_data;
@@ -240,14 +226,7 @@ static int file_mmap(struct file *filp, struct vm_area_struct *vma)
 		return softgpu_hostmem_mmap(vma);
 	if (vma->vm_pgoff == SOFTGPU_MMAP_MANAGED >> PAGE_SHIFT)
 		return softgpu_managed_mmap(vma);
-	if (vma->vm_pgoff)
-		return softgpu_view_mmap(f->client, vma);
-	if (vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC) || !(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
-	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY,
-			 VM_MAYREAD | VM_MAYWRITE | VM_MAYEXEC);
-	vma->vm_ops = &window_ops;
-	return 0;
+	return softgpu_view_mmap(f->client, vma);
 }
 
 static const struct file_operations file_ops = {

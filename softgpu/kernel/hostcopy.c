@@ -74,6 +74,10 @@ static int copy_here(void *local, u64 addr, u64 len, bool to_process)
 	void __user *user = (void __user *)(uintptr_t)addr;
 	unsigned long left;
 
+	/* A word that streams write and wait for is read and written whole: others do so meanwhile. */
+	if (len == sizeof(u64) && IS_ALIGNED(addr | (uintptr_t)local, sizeof(u64)))
+		return to_process ? put_user(*(u64 *)local, (u64 __user *)user) :
+				    get_user(*(u64 *)local, (u64 __user *)user);
 	left = to_process ? copy_to_user(user, local, len) : copy_from_user(local, user, len);
 	return left ? -EFAULT : 0;
 }

@@ -55,7 +55,6 @@ static void give_back(uint64_t va, size_t mapped)
 	/* if this fails the addresses must stay taken: memory stands there */
 	if (sgu_reserve((void *)va, mapped, MAP_FIXED) == MAP_FAILED)
 		return;
-	madvise((void *)va, mapped, MADV_DONTFORK);
 	sgu_call_any(SOFTGPU_VA_RELEASE, &release);
 }
 

@@ -29,6 +29,12 @@ AT(CUmemAllocationProp, allocFlags.compressionType, 24);
 AT(CUmemAllocationProp, allocFlags.gpuDirectRDMACapable, 25);
 AT(CUmemAllocationProp, allocFlags.usage, 26);
 
+SIZE(CUstreamBatchMemOpParams, 48);
+AT(CUstreamBatchMemOpParams, waitValue.address, 8);
+AT(CUstreamBatchMemOpParams, waitValue.value64, 16);
+AT(CUstreamBatchMemOpParams, writeValue.flags, 24);
+AT(CUstreamBatchMemOpParams, memoryBarrier.flags, 4);
+
 SIZE(CUDA_MEMCPY2D, 128);
 AT(CUDA_MEMCPY2D, srcMemoryType, 16);
 AT(CUDA_MEMCPY2D, srcHost, 24);

@@ -7,6 +7,18 @@
 #undef cuGetProcAddress
 SGU_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
 
+/* Their first version has the plain name, and the same arguments. */
+#undef cuStreamWaitValue32
+#undef cuStreamWaitValue64
+#undef cuStreamWriteValue32
+#undef cuStreamWriteValue64
+#undef cuStreamBatchMemOp
+extern __typeof__(cuStreamWaitValue32_v2) cuStreamWaitValue32;
+extern __typeof__(cuStreamWaitValue64_v2) cuStreamWaitValue64;
+extern __typeof__(cuStreamWriteValue32_v2) cuStreamWriteValue32;
+extern __typeof__(cuStreamWriteValue64_v2) cuStreamWriteValue64;
+extern __typeof__(cuStreamBatchMemOp_v2) cuStreamBatchMemOp;
+
 struct proc {
 	const char *name;
 	int since;		/* the first CUDA version with this ABI under this name */
@@ -152,6 +164,16 @@ static const struct proc procs[] = {
 	{ "cuStreamQuery", 2000, cuStreamQuery },
 	{ "cuStreamSynchronize", 2000, cuStreamSynchronize },
 	{ "cuStreamWaitEvent", 3020, cuStreamWaitEvent },
+	{ "cuStreamWaitValue32", 11070, cuStreamWaitValue32_v2 },
+	{ "cuStreamWaitValue32", 8000, cuStreamWaitValue32 },
+	{ "cuStreamWaitValue64", 11070, cuStreamWaitValue64_v2 },
+	{ "cuStreamWaitValue64", 9000, cuStreamWaitValue64 },
+	{ "cuStreamWriteValue32", 11070, cuStreamWriteValue32_v2 },
+	{ "cuStreamWriteValue32", 8000, cuStreamWriteValue32 },
+	{ "cuStreamWriteValue64", 11070, cuStreamWriteValue64_v2 },
+	{ "cuStreamWriteValue64", 9000, cuStreamWriteValue64 },
+	{ "cuStreamBatchMemOp", 11070, cuStreamBatchMemOp_v2 },
+	{ "cuStreamBatchMemOp", 8000, cuStreamBatchMemOp },
 	{ "cuStreamGetCtx", 9020, cuStreamGetCtx },
 	{ "cuStreamGetFlags", 5050, cuStreamGetFlags },
 	{ "cuStreamGetPriority", 5050, cuStreamGetPriority },

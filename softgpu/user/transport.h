@@ -25,11 +25,6 @@ struct sgu_transport {
 	/* One call on the GPU with this index: 0 or -errno. */
 	int (*call)(unsigned int index, unsigned long cmd, void *arg);
 	/*
-	 * Takes the CPU addresses [addr, addr + length): any access faults and
-	 * nothing else gets them.  flags are mmap's; returns what mmap returns.
-	 */
-	void *(*reserve)(void *addr, size_t length, int flags);
-	/*
 	 * Maps memory of kind VISIBLE for the CPU where it stands.  0 or -errno; NULL
 	 * where this cannot be.
 	 */
@@ -74,6 +69,11 @@ int sgu_show(int gpu, void *addr, size_t length);
 /* Host memory over [addr, addr + length) that forked children share: 0 or -errno. */
 enum sgu_host { SGU_HOST, SGU_HOST_WRITE_COMBINED, SGU_HOST_MANAGED };
 int sgu_host(int gpu, void *addr, size_t length, enum sgu_host kind);
+/*
+ * Takes the CPU addresses [addr, addr + length): any access faults and nothing else gets them.
+ * As NVIDIA's: private, so that the kernel can be forced to put pages there (FOLL_FORCE), which
+ * are not the GPU's; and a child has it, too.  flags are mmap's; returns what mmap returns.
+ */
 void *sgu_reserve(void *addr, size_t length, int flags);
 void sgu_forget(void);
 int sgu_shared(void);

@@ -7,7 +7,7 @@
  * device and no other process sees it.  The environment says what it has:
  * SOFTGPU_GPUS (1), SOFTGPU_VRAM_MIB (256), SOFTGPU_BAR1_MIB (as much), and
  * what softgpu.ko's parameters of these names do: SOFTGPU_BAR1_RESERVED (KiB),
- * SOFTGPU_BAR1_PER_PIN, SOFTGPU_ENGINES, SOFTGPU_COMPUTE_MODE (2: prohibited, 3:
+ * SOFTGPU_BAR1_PER_PIN, SOFTGPU_BLOCKS, SOFTGPU_ENGINES, SOFTGPU_COMPUTE_MODE (2: prohibited, 3:
  * exclusive process); and what is to go wrong: SOFTGPU_CHAOS (chaos.h).
  */
 #include <errno.h>
@@ -82,6 +82,7 @@ static int add_gpu(unsigned int i, u64 vram_size, u64 bar1_size)
 		.name = "softgpu (in this process)", .vram_size = vram_size, .bar1_size = bar1_size,
 		.bar1_reserved = bar1_reserved(),
 		.bar1_per_pin = number("SOFTGPU_BAR1_PER_PIN", 0, 0, 1),
+		.blocks = number("SOFTGPU_BLOCKS", 0, 0, 1),
 		.engines = number("SOFTGPU_ENGINES", 2, 1, 16), .phys = phys,
 		.compute_mode = number("SOFTGPU_COMPUTE_MODE", 0, 0, SOFTGPU_COMPUTE_EXCLUSIVE),
 	};
@@ -145,11 +146,6 @@ static int core_call(unsigned int index, unsigned long cmd, void *arg)
 	return sg_call(clients[index], _IOC_NR(cmd), arg, size);
 }
 
-static void *core_reserve(void *addr, size_t length, int flags)
-{
-	return mmap(addr, length, PROT_NONE, flags | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-}
-
 /* The GPU lives as long as the process. */
 static void core_forget(void)
 {
@@ -159,7 +155,6 @@ const struct sgu_transport sgu_transport_core = {
 	.name = "in this process",
 	.open = core_open,
 	.call = core_call,
-	.reserve = core_reserve,
 	.forget = core_forget,
 };
 

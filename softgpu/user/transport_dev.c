@@ -14,8 +14,6 @@
 /* Open files by index, -1 when closed.  Written by open and in a forked child only. */
 /* Before the first is open, too: a child may be forked then, and forgets them. */
 static int fds[SOFTGPU_MAX_GPUS] = { [0 ... SOFTGPU_MAX_GPUS - 1] = -1 };
-/* Any open file serves for mmap. */
-static int window_fd = -1;
 
 static int dev_open(unsigned int index[SOFTGPU_MAX_GPUS])
 {
@@ -27,7 +25,6 @@ static int dev_open(unsigned int index[SOFTGPU_MAX_GPUS])
 		/* exec must not carry an address space over to another program */
 		fds[i] = open(path, O_RDWR | O_CLOEXEC);
 		if (fds[i] >= 0) {
-			window_fd = fds[i];
 			index[n++] = i;
 			continue;
 		}
@@ -50,11 +47,6 @@ static int dev_call(unsigned int index, unsigned long cmd, void *arg)
 		ret = ioctl(fds[index], cmd, arg);
 	} while (ret < 0 && errno == EINTR);
 	return ret < 0 ? -errno : 0;
-}
-
-static void *dev_reserve(void *addr, size_t length, int flags)
-{
-	return mmap(addr, length, PROT_NONE, flags | MAP_SHARED | MAP_NORESERVE, window_fd, 0);
 }
 
 static int dev_show(unsigned int index, void *addr, size_t length)
@@ -92,7 +84,6 @@ static void dev_forget(void)
 			close(fds[i]);
 		fds[i] = -1;
 	}
-	window_fd = -1;
 }
 
 const struct sgu_transport sgu_transport_dev = {
@@ -100,7 +91,6 @@ const struct sgu_transport sgu_transport_dev = {
 	.shared = 1,
 	.open = dev_open,
 	.call = dev_call,
-	.reserve = dev_reserve,
 	.show = dev_show,
 	.write_combined = dev_write_combined,
 	.managed = dev_managed,

@@ -41,8 +41,6 @@ static int offer(void *addr, size_t length, uint32_t server)
 	/* another copy of this library in the process was first: its window holds */
 	if (err || window.base != (uint64_t)addr + misaligned)
 		munmap(addr, length);
-	else
-		madvise(addr, length, MADV_DONTFORK);
 	if (err)
 		return err;
 	window_base = window.base;

@@ -74,6 +74,14 @@ static void watch(void)
 	MUST(!CALL(u.client, SOFTGPU_WATCH, &w));
 }
 
+/* The same for a stream that waits for a value, which has no end of its own. */
+static void wait_value(void)
+{
+	struct softgpu_value v = { .ctx = u.ctx, .op = SOFTGPU_VALUE_EQ, .va = flag, .value = 0x01010101, .width = 4 };
+
+	MUST(!CALL(u.client, SOFTGPU_VALUE, &v));
+}
+
 /* ---- calls that wait ---- */
 
 static int ctx_sync(void)
@@ -176,7 +184,7 @@ static int killed_in(int (*call)(void))
 	return w.err;
 }
 
-static void every_wait_ends(void **state)
+static void every_wait_ends(void (*hold_up)(void))
 {
 	struct softgpu_event e = { 0 };
 	static int (*const calls[])(void) = {
@@ -184,8 +192,7 @@ static void every_wait_ends(void **state)
 	};
 	size_t i;
 
-	(void)state;
-	watch();
+	hold_up();
 	e.ctx = u.ctx;
 	e.event = event;
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
@@ -202,26 +209,51 @@ static void every_wait_ends(void **state)
 	assert_int_equal(ipc_close(), 0);
 }
 
+static void for_a_watch(void **state)
+{
+	(void)state;
+	every_wait_ends(watch);
+}
+
+static void for_a_value(void **state)
+{
+	(void)state;
+	every_wait_ends(wait_value);
+}
+
 /* The file is closed: queued work goes, and does not have its turn first. */
-static void queued_work_is_dropped(void **state)
+static void work_is_dropped(void (*hold_up)(void))
 {
 	time_t began;
 	int i;
 
-	(void)state;
 	for (i = 0; i < MANY; i++)
-		watch();
+		hold_up();
 	assert_int_equal(killed_in(ctx_sync), -EINTR);
 	began = time(NULL);
 	user_down(&u);
 	assert_true(time(NULL) - began < SOON_S);
 }
 
+static void watches_are_dropped(void **state)
+{
+	(void)state;
+	work_is_dropped(watch);
+}
+
+static void values_are_dropped(void **state)
+{
+	(void)state;
+	work_is_dropped(wait_value);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_wait_ends, setup, teardown),
-		cmocka_unit_test_setup_teardown(queued_work_is_dropped, setup, teardown),
+		cmocka_unit_test_setup_teardown(for_a_watch, setup, teardown),
+		cmocka_unit_test_setup_teardown(for_a_value, setup, teardown),
+		cmocka_unit_test_setup_teardown(watches_are_dropped, setup, teardown),
+		cmocka_unit_test_setup_teardown(values_are_dropped, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "sg_int.h"
@@ -342,6 +343,29 @@ static void *free_it(void *arg)
 	return NULL;
 }
 
+/* Of this process's main thread, between the word that it is about to wait and its waiting. */
+static bool asleep(void)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	file = fopen(path, "r");
+	MUST(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+	fclose(file);
+	return state == 'S';
+}
+
+static int putting;
+
+static void until_put_waits(struct wpin *w)
+{
+	(void)w;
+	__atomic_store_n(&slow.begun, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&putting, __ATOMIC_SEQ_CST) || !asleep())
+		usleep(100);
+}
+
 /* While a put waits for a callback the pin ends, and its storage is the next one's. */
 static void put_of_an_earlier_pin(void **state)
 {
@@ -353,12 +377,14 @@ static void put_of_an_earlier_pin(void **state)
 	(void)state;
 	for (i = 0; i < 10; i++) {
 		slow = (struct slow){ 0 };
-		w = (struct wpin){ .on_callback = slow_pin, .on_free = get_again };
+		putting = 0;
+		w = (struct wpin){ .on_callback = until_put_waits, .on_free = get_again };
 		assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 		assert_int_equal(mem_alloc(&u, PAGE, &w.va), 0);
 		assert_int_equal(get(&w, va, false), 0);
 		MUST(!pthread_create(&freer, NULL, free_it, &va));
 		until_begun();
+		__atomic_store_n(&putting, 1, __ATOMIC_SEQ_CST);
 		assert_int_equal(sg_pin_put(m.sg, &w.pin, false), -ENOENT);
 		pthread_join(freer, NULL);
 		assert_int_equal(sg_pin_put(m.sg, &w.pin, false), 0);

@@ -3,6 +3,7 @@
 """`peerdma doctor --compare` on bundles of real machines, edited copies of them, and files that are no bundles."""
 
 import ctypes
+import functools
 import io
 import json
 import os
@@ -252,7 +253,10 @@ class Compare(Case):
             file.write('#!/bin/sh\n: >"${0%/*}/started"\nsleep 1\n')
         os.chmod(tar, 0o755)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with subprocess.Popen([COMMAND, "doctor", "--compare", *CAPTURED[:2]], stderr=subprocess.PIPE, env=env) as done:
+            # Whoever started the tests may ignore it: nohup(1) does.
+            normal = functools.partial(signal.signal, number, signal.SIG_DFL)
+            with subprocess.Popen([COMMAND, "doctor", "--compare", *CAPTURED[:2]], stderr=subprocess.PIPE, env=env,
+                                  preexec_fn=normal) as done:
                 while not os.path.exists(os.path.dirname(tar) + "/started"):
                     time.sleep(0.01)
                 os.unlink(os.path.dirname(tar) + "/started")

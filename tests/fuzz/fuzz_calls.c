@@ -80,8 +80,12 @@ static void tame(u32 nr, void *arg, u32 size)
 	struct softgpu_copy *c = arg;
 	struct softgpu_fill *f = arg;
 	struct softgpu_watch *w = arg;
+	struct softgpu_value *v = arg;
 	struct softgpu_window *win = arg;
 
+	/* Nobody is there to end a wait for a value. */
+	if (nr == _IOC_NR(SOFTGPU_VALUE) && size >= sizeof(*v) && v->op <= SOFTGPU_VALUE_NOR)
+		v->op = SOFTGPU_VALUE_WRITE;
 	if (nr == _IOC_NR(SOFTGPU_WATCH) && size >= sizeof(*w))
 		w->timeout_ms = w->timeout_ms ? 1 + w->timeout_ms % 2 : 0;
 	if (nr == _IOC_NR(SOFTGPU_WINDOW) && size >= sizeof(*win) && (win->base >= 1ULL << 40 || win->length < PAGE))

@@ -249,8 +249,8 @@ static void one_call(const u8 *head, const u8 *bytes, size_t length)
 
 	if (!owner)
 		return;
-	/* It would wait for a minute: slow, not wrong. */
-	if (nr == _IOC_NR(SOFTGPU_WATCH))
+	/* They would wait for a minute, or until somebody comes: slow, not wrong. */
+	if (nr == _IOC_NR(SOFTGPU_WATCH) || nr == _IOC_NR(SOFTGPU_VALUE))
 		return;
 	memset(user_memory, 0, MEMORY);
 	memcpy(user_memory + at, bytes, length);

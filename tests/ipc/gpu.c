@@ -206,8 +206,8 @@ static void several(struct peerdma_ipc_memory *m, struct exporter *e, int kind)
 	free(local);
 }
 
-/* Device memory at both ends, at odd places, of odd lengths: by a kernel where the GPU runs any. */
-static void within(struct peerdma_ipc_memory *m, int kind)
+/* Device memory at both ends, at odd places, of odd lengths: by engines, or by a kernel where the GPU runs any. */
+static void within(struct peerdma_ipc_memory *m, int kind, uint32_t flags)
 {
 	struct peerdma_ipc_transfer t[200];
 	char *local = malloc(PART), *there = malloc(PART), *device = gpu_alloc(kind, PART);
@@ -224,7 +224,7 @@ static void within(struct peerdma_ipc_memory *m, int kind)
 		size_t offset = i * 8192 + i * i % 61, length = i % 3 ? 1 + i * i % 8000 : 16 * i;
 
 		t[i] = (struct peerdma_ipc_transfer) {
-			.size = sizeof(t[0]), .flags = PEERDMA_IPC_KERNEL, .memory = m, .offset = offset,
+			.size = sizeof(t[0]), .flags = flags, .memory = m, .offset = offset,
 			.local = device + offset - (i % 2 ? 0 : offset % 16), .length = length,
 		};
 		for (size_t j = 0; j < length; j++)
@@ -244,7 +244,7 @@ static void within(struct peerdma_ipc_memory *m, int kind)
 	memset(local, 0, PART);
 	gpu_put(device, local, PART);
 	t[0] = (struct peerdma_ipc_transfer) {
-		.size = sizeof(t[0]), .flags = PEERDMA_IPC_KERNEL | PEERDMA_IPC_READ, .memory = m, .local = device, .length = PART - 3,
+		.size = sizeof(t[0]), .flags = flags | PEERDMA_IPC_READ, .memory = m, .local = device, .length = PART - 3,
 	};
 	CHECK(!peerdma_ipc_copy(t, 1, NULL, 0), "all of it, read");
 	gpu_get(local, device, PART);
@@ -335,7 +335,8 @@ static void one_kind(int kind)
 	memset(local, 9, PART);
 	CHECK(!transfer(m, local, PART, 0) && !ASK(&e, LOOK, .kind = kind, .fill = 9, .value = PART).ret, "copied to it");
 	several(m, &e, kind);
-	within(m, kind);
+	within(m, kind, 0);
+	within(m, kind, PEERDMA_IPC_KERNEL);
 	if (gpu_new_context()) {
 		CHECK(!OPEN(&a.handle, &again) && (again != m) == !strcmp(gpu_provider[kind], "cuda"),
 		      "in another context: another mapping, if mappings are a context's");

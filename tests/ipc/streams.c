@@ -4,6 +4,7 @@
  * contexts, and what CUDA refuses.  On a stand-in for libcuda (stand-in/); no GPU has all of these.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -225,6 +226,129 @@ static void kernels(const struct offered *o)
 	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
 }
 
+/* The same by engines: one call for many; if the driver fails it, one for each. */
+static void batches(const struct offered *o)
+{
+	static struct peerdma_ipc_transfer t[SMALL];
+	struct peerdma_ipc_memory *m = NULL;
+	unsigned long long device = 0;
+	static char host[16];
+	int bad = 0;
+
+	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, LENGTH), "memory of this process");
+	for (int round = 0; round < 2; round++) {
+		char *local = (char *)(uintptr_t)device;
+
+		memset(local, 0, LENGTH);
+		for (int i = 0; i < SMALL; i++)
+			t[i] = reads(m, local + i * 64, (uint64_t)i * 64, (uint64_t)i % 60);
+		t[7].local = host;
+		fake_ipc_cuda.copies = fake_ipc_cuda.batches = 0;
+		fake_ipc_cuda.batch_error = round ? 801 : 0;
+		CHECK(!peerdma_ipc_copy(t, SMALL, NULL, 0) && fake_ipc_cuda.batches == 2 &&
+		      fake_ipc_cuda.copies == (round ? SMALL - 4 : 1), "%u calls of %d copies, %u for one", fake_ipc_cuda.batches, SMALL,
+		      fake_ipc_cuda.copies);
+		for (int i = 0; i < SMALL; i++) {
+			const char *at = t[i].local;
+
+			bad += t[i].error || t[i].path != (t[i].length ? PEERDMA_IPC_PATH_CUDA : PEERDMA_IPC_PATH_NONE) ||
+			       (t[i].length && (at[0] != 5 || at[t[i].length - 1] != 5)) || (i != 7 && at[t[i].length]);
+		}
+	}
+	CHECK(!bad, "right ones, and no byte beside; of host memory by a call of its own");
+	fake_ipc_cuda.copy_error = 700;
+	CHECK(peerdma_ipc_copy(t, 8, NULL, 0) == -EIO && t[1].error == -EIO && t[1].path == PEERDMA_IPC_PATH_NONE && !t[0].error,
+	      "neither way: each says so");
+	fake_ipc_cuda.batch_error = fake_ipc_cuda.copy_error = 0;
+	CHECK(!peerdma_ipc_copy(t, 2, NULL, 0) && fake_ipc_cuda.batches == 3, "one is no batch");
+	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
+}
+
+static enum peerdma_ipc_path path_of(struct peerdma_ipc_memory *m, unsigned long long local)
+{
+	struct peerdma_ipc_transfer t = reads(m, (void *)(uintptr_t)local, 0, 64);
+
+	t.flags |= PEERDMA_IPC_KERNEL;
+	return peerdma_ipc_copy(&t, 1, NULL, 0) || t.error ? PEERDMA_IPC_PATH_NONE : t.path;
+}
+
+/* A kernel that touches what its context does not reach ends the context. */
+static void reach(const struct offered *o)
+{
+	unsigned long long mine = 0, others = 0, shareable[2] = { 0 };
+	struct peerdma_ipc_memory *m = NULL, *again = NULL;
+	void *context = fake_ipc_cuda.context;
+	int other_context;
+
+	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&mine, LENGTH), "memory of one context");
+	fake_ipc_cuda.shareable = 1;
+	for (fake_ipc_cuda.device = 0; fake_ipc_cuda.device < 2; fake_ipc_cuda.device++)
+		cuMemAlloc_v2(&shareable[fake_ipc_cuda.device], LENGTH);
+	fake_ipc_cuda.shareable = fake_ipc_cuda.device = 0;
+	CHECK(path_of(m, mine) == PEERDMA_IPC_PATH_KERNEL, "a kernel of that context copies");
+	CHECK(path_of(m, shareable[0]) == PEERDMA_IPC_PATH_KERNEL, "to what the GPU's contexts share, too");
+	CHECK(path_of(m, shareable[1]) == PEERDMA_IPC_PATH_CUDA, "to another GPU's, an engine does");
+
+	fake_ipc_cuda.context = &other_context;
+	CHECK(!OPEN(&o->memory, &again) && again != m && !cuMemAlloc_v2(&others, LENGTH), "and of another context");
+	CHECK(path_of(again, others) == PEERDMA_IPC_PATH_KERNEL, "a kernel of that one copies");
+	CHECK(path_of(again, mine) == PEERDMA_IPC_PATH_CUDA, "to the first context's memory, an engine does");
+	CHECK(path_of(m, others) == PEERDMA_IPC_PATH_CUDA, "and from what was opened there");
+	CHECK(!peerdma_ipc_close(again), "closed");
+	CHECK(!peerdma_ipc_trim(), "given back");
+	fake_ipc_cuda.context = context;
+	CHECK(!cuMemFree_v2(mine) && !cuMemFree_v2(others) && !cuMemFree_v2(shareable[0]) && !cuMemFree_v2(shareable[1]) &&
+	      !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "all given back");
+}
+
+static pthread_barrier_t both;
+
+static void meet(void)
+{
+	pthread_barrier_wait(&both);
+}
+
+static void *first_copy(void *t)
+{
+	return (void *)(intptr_t)peerdma_ipc_copy(t, 1, NULL, 0);
+}
+
+/* The first copies of a context: two threads at once; and while no kernel can be loaded. */
+static void firsts(const struct offered *o)
+{
+	void *context = fake_ipc_cuda.context, *ret[2] = { NULL };
+	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_transfer t[2];
+	unsigned long long device = 0;
+	char third_context, local[2];
+	pthread_t threads[2];
+	unsigned int streams;
+
+	fake_ipc_cuda.context = &third_context;
+	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, LENGTH), "a new context");
+	streams = fake_ipc_cuda.streams;
+	pthread_barrier_init(&both, NULL, 2);
+	fake_ipc_cuda.creating = meet;
+	for (int i = 0; i < 2; i++) {
+		t[i] = reads(m, &local[i], 0, 1);
+		pthread_create(&threads[i], NULL, first_copy, &t[i]);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], &ret[i]);
+	fake_ipc_cuda.creating = NULL;
+	CHECK(!ret[0] && !ret[1] && fake_ipc_cuda.streams == streams + 1, "two threads' first copies: one stream is kept, not %u",
+	      fake_ipc_cuda.streams - streams);
+	fake_ipc_cuda.module_error = 2;
+	CHECK(path_of(m, device) == PEERDMA_IPC_PATH_CUDA, "no memory for the kernel: an engine copies");
+	fake_ipc_cuda.module_error = 906;
+	CHECK(path_of(m, device) == PEERDMA_IPC_PATH_CUDA, "nor while the program records a graph");
+	fake_ipc_cuda.module_error = 0;
+	CHECK(path_of(m, device) == PEERDMA_IPC_PATH_KERNEL, "later it does");
+	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
+	pthread_barrier_destroy(&both);
+	fake_ipc_cuda.context = context;
+}
+
 /* Frees that a monitor reports. */
 static void frees(const struct offered *o)
 {
@@ -321,6 +445,9 @@ int main(void)
 	frees(&o[0]);
 	signals(&o[0]);
 	kernels(&o[0]);
+	batches(&o[0]);
+	reach(&o[0]);
+	firsts(&o[0]);
 	fake_ipc_cuda.opens = fake_ipc_cuda.closes = 0;
 	memory(&o[0]);
 	sock = socks[1];

@@ -42,4 +42,7 @@ bool filled(const volatile char *p, int with);
 /* dmabuf_promises.c */
 void promises(void);
 
+/* dmabuf_faults.c; VRAM is in a BAR */
+void faults_while_moving(void);
+
 #endif

@@ -418,6 +418,8 @@ int main(void)
 	cpu_access();
 	kernel_views();
 	view_of_pieces();
+	if (on_pci)
+		faults_while_moving();
 	check_idle(g.fd, &idle, "the CPU");
 	bridge();
 	check_idle(g.fd, &idle, "the bridge");

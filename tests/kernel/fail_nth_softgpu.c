@@ -306,6 +306,15 @@ static int watch(void)
 	return SG_CALL(g.fd, SOFTGPU_WATCH, &w);
 }
 
+static int value(void)
+{
+	struct softgpu_value v = { .ctx = g.ctx, .op = SOFTGPU_VALUE_WRITE, .va = va, .value = 1, .width = 8 };
+	int err = SG_CALL(g.fd, SOFTGPU_VALUE, &v);
+
+	v.op = SOFTGPU_VALUE_GEQ;
+	return err ? err : SG_CALL(g.fd, SOFTGPU_VALUE, &v);
+}
+
 static int flush(void)
 {
 	struct softgpu_handle h = { .handle = g.ctx };
@@ -387,6 +396,7 @@ static const struct stage with_memory[] = {
 	{ "softgpu copy", .op = copy, .undo = sync_ctx },
 	{ "softgpu fill", .op = fill, .undo = sync_ctx },
 	{ "softgpu watch", .op = watch, .undo = sync_ctx },
+	{ "softgpu values", .op = value, .undo = sync_ctx },
 	{ "softgpu dmabuf", .op = dmabuf, .undo = close_fd },
 	{ "softgpu ipc_export", .op = ipc_export },
 };

@@ -438,6 +438,43 @@ static void programs_race(void)
 	buffer_end();
 }
 
+/* Closes the last descriptor of a large buffer so much later than another process has begun to move it. */
+static void close_while_moving(unsigned int us)
+{
+	struct mover_create c = { .size = sizeof(c), .length = 64 << 20 };
+	char path[64], ready;
+	int up[2], code;
+	pid_t child;
+
+	WORKS(ioctl(mover, MOVER_CREATE, &c));
+	CHECK(!pipe(up));
+	child = fork();
+	if (!child) {
+		int fd;
+
+		/* The child's own would keep the buffer. */
+		close(c.fd);
+		snprintf(path, sizeof(path), "/sys/kernel/debug/dmabuf_mover/%u", c.number);
+		fd = open(path, O_WRONLY);
+		if (fd < 0 || write(up[1], "", 1) != 1)
+			_exit(1);
+		/* Moved, or gone before. */
+		_exit(write(fd, "move", 4) < 0 && errno != EIO);
+	}
+	CHECK(read(up[0], &ready, 1) == 1);
+	usleep(us);
+	close(c.fd);
+	CHECK(waitpid(child, &code, 0) == child && !code);
+	close(up[0]);
+	close(up[1]);
+}
+
+static void closed_while_moving(void)
+{
+	for (int i = 0; i < 12; i++)
+		close_while_moving(i * 5000);
+}
+
 /* Who may attach is as with VFIO; the bridge may, and lets go in time. */
 static void vfio(void)
 {
@@ -585,6 +622,7 @@ int main(void)
 	run("a program's view of what moves", programs);
 	run("a driver's own view", kernel_view);
 	run("a program that writes to what moves", programs_race);
+	run("a buffer that is closed while it moves", closed_while_moving);
 	run("the bridge's call for a dma-buf", bridge_calls);
 	run("the bridge imports what it exports", of_its_own);
 	for_each("contents", contents);

@@ -23,7 +23,7 @@ static bool join_server(int fd)
 	int tries, err = EEXIST;
 
 	for (tries = 0; tries < 3 && err == EEXIST; tries++) {
-		char *at = mmap(NULL, w.length + PAGE64, PROT_NONE, MAP_SHARED, fd, 0);
+		char *at = mmap(NULL, w.length + PAGE64, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		NEED(at != MAP_FAILED);
 		w.base = (PTR(at) + PAGE64 - 1) & ~(PAGE64 - 1);

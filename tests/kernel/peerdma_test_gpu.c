@@ -374,6 +374,8 @@ bool test_gpu(void)
 	run("memory taken away under views, a mapping and a dma-buf", taken_away);
 	if (gpu_facts->pins == ENDED_BY_FREE || (gpu_facts->pins == ENDED_IF_MAPPED && card_open()))
 		run("events", event_order);
+	if (gpu_facts->pins == ENDED_BY_FREE)
+		run("events for two threads", two_readers);
 	if (gpu_facts->has_contexts)
 		run("context destroyed, close before free", context_ends);
 	if (gpu_facts->can_persist)

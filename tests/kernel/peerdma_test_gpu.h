@@ -61,6 +61,9 @@ const char *hip_open(void);
 
 void test_gpu_processes(void);
 
+/* peerdma_test_readers.c; of memory whose pins are ended by its free */
+void two_readers(void);
+
 /* What the process does that the test starts with these arguments. */
 int gpu_child(const char *what, int fd, int answer);
 

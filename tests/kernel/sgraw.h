@@ -69,7 +69,7 @@ static inline int sg_open(int index)
 static inline void *sg_window(int fd)
 {
 	struct softgpu_window w = { .length = WINDOW_LEN };
-	char *got = mmap(NULL, WINDOW_LEN + PAGE64, PROT_NONE, MAP_SHARED, fd, 0);
+	char *got = mmap(NULL, WINDOW_LEN + PAGE64, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	uint64_t head;
 
 	if (got == MAP_FAILED)

@@ -126,7 +126,7 @@ static struct stuck {
 	struct gpu g;
 	uint64_t flag, idle, result;
 	uint32_t event;
-	char host[4096];
+	char host[4096] __attribute__((aligned(8)));
 } stuck;
 
 static void *in_ctx_sync(void *arg)
@@ -181,6 +181,8 @@ static void waits_for_hours(int ready)
 {
 	struct softgpu_host_register reg = { .va = PTR(stuck.host), .length = sizeof(stuck.host),
 					     .kind = SOFTGPU_KIND_REGISTERED };
+	struct softgpu_value value = { .op = SOFTGPU_VALUE_EQ, .va = PTR(stuck.host), .value = ~0ull, .width = 8 };
+	struct softgpu_stream_create stream = { .flags = SOFTGPU_STREAM_NON_BLOCKING };
 	struct softgpu_event_create ec = { 0 };
 	struct softgpu_event record = { 0 };
 	pthread_t thread;
@@ -201,6 +203,11 @@ static void waits_for_hours(int ready)
 
 		NEED(!SG_CALL(stuck.g.fd, SOFTGPU_WATCH, &w));
 	}
+	/* And a stream that waits for ever: nobody writes that word. */
+	stream.ctx = value.ctx = stuck.g.ctx;
+	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_STREAM_CREATE, &stream));
+	value.stream = stream.stream;
+	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_VALUE, &value));
 	record.ctx = stuck.g.ctx;
 	record.event = stuck.event;
 	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_EVENT_RECORD, &record));
@@ -250,12 +257,20 @@ static void killed_while_waiting(struct gpu *g)
 
 /* ---- and so can one whose memory does not come ---- */
 
-/* A page that is not there until somebody answers for it, and nobody does: the copy's engine waits in its fault. */
+/* Whether it is a word there that a stream waits for, or a page that is copied. */
+static bool waits_for_word;
+
+/*
+ * A page that is not there until somebody answers for it, and nobody does: the copy's engine, or who looks at the
+ * word, waits in its fault.
+ */
 static void waits_for_a_page(int socket)
 {
 	struct gpu g = gpu_up(0);
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct softgpu_host_register host = { .length = PAGE64, .kind = SOFTGPU_KIND_REGISTERED };
+	struct softgpu_value value = { .op = SOFTGPU_VALUE_EQ, .value = 1, .width = 8 };
 	char *page = mmap(NULL, PAGE64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 	uint64_t va;
@@ -265,14 +280,20 @@ static void waits_for_a_page(int socket)
 	reg.range.len = PAGE64;
 	NEED(!ioctl(fd, UFFDIO_REGISTER, &reg));
 	NEED(!sg_alloc(g.fd, g.ctx, PAGE64, &va));
-	NEED(!sg_copy(g.fd, g.ctx, va, PTR(page), PAGE64, 0));
+	host.ctx = value.ctx = g.ctx;
+	host.va = value.va = PTR(page);
+	NEED(!SG_CALL(g.fd, SOFTGPU_HOST_REGISTER, &host));
+	if (waits_for_word)
+		NEED(!SG_CALL(g.fd, SOFTGPU_VALUE, &value));
+	else
+		NEED(!sg_copy(g.fd, g.ctx, va, PTR(page), PAGE64, 0));
 	/* Once it is sent, the other side alone decides how long that takes. */
 	send_fd(socket, fd);
 	sg_ctx_sync(g.fd, g.ctx);
 	_exit(0);
 }
 
-static void killed_in_a_fault(struct gpu *g)
+static void killed_in_fault(struct gpu *g)
 {
 	struct idle idle = idle_now(g->fd);
 	struct uffd_msg message;
@@ -300,10 +321,23 @@ static void killed_in_a_fault(struct gpu *g)
 		EXPECT(sg_copy(g->fd, g->ctx, va, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC), 0);
 }
 
+static void killed_in_a_copy(struct gpu *g)
+{
+	waits_for_word = false;
+	killed_in_fault(g);
+}
+
+static void killed_in_a_word(struct gpu *g)
+{
+	waits_for_word = true;
+	killed_in_fault(g);
+}
+
 const struct test_case death_cases[] = {
 	{ "kill -9 in the middle of copies", killed_in_mid_copy },
 	{ "kill -9 in every call that waits", killed_while_waiting },
-	{ "kill -9 while a copy waits for a page", killed_in_a_fault },
+	{ "kill -9 while a copy waits for a page", killed_in_a_copy },
+	{ "kill -9 while a word that is waited for waits for a page", killed_in_a_word },
 	{ "memory unmapped in the middle of a copy", unmapped_in_mid_copy },
 	{ "a file closed in the middle of a call", closed_in_mid_call },
 	{ NULL, NULL }

@@ -54,6 +54,7 @@ static const struct call calls[] = {
 	C(SOFTGPU_FILL, softgpu_fill),
 	C(SOFTGPU_WATCH, softgpu_watch),
 	C(SOFTGPU_FLUSH, softgpu_handle),
+	C(SOFTGPU_VALUE, softgpu_value),
 	C(SOFTGPU_IPC_EXPORT, softgpu_ipc_export),
 	C(SOFTGPU_IPC_OPEN, softgpu_ipc_open),
 	C(SOFTGPU_IPC_CLOSE, softgpu_va),

@@ -30,10 +30,12 @@ struct cuda_access {
 	X(cuInit, (unsigned int)) \
 	X(cuDeviceGetCount, (int *)) \
 	X(cuDeviceGet, (int *, int)) \
+	X(cuDeviceGetName, (char *, int, int)) \
 	X(cuDeviceGetPCIBusId, (char *, int, int)) \
 	X(cuDevicePrimaryCtxRetain, (void **, int)) \
 	X(cuCtxSetCurrent, (void *)) \
 	X(cuCtxCreate_v2, (void **, unsigned int, int)) \
+	X(cuCtxDestroy_v2, (void *)) \
 	X(cuMemAlloc_v2, (gpu_ptr *, size_t)) \
 	X(cuMemFree_v2, (gpu_ptr)) \
 	X(cuMemAllocManaged, (gpu_ptr *, size_t, unsigned int)) \

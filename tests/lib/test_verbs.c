@@ -192,6 +192,12 @@ static void wrong(void **state)
 	peerdma_close(ctx);
 }
 
+static int no_room_for_a_trial(const void *addr)
+{
+	verbs->error = addr == memory + 100 ? 0 : ENOMEM;
+	return 1;
+}
+
 /* GPU memory: the better way first, and the reason of each that was not it. */
 static void ways(void **state)
 {
@@ -219,6 +225,12 @@ static void ways(void **state)
 	refuses(region, REMOTE_READ, -EOPNOTSUPP, "peer: without IBV_ACCESS_LOCAL_WRITE");
 	assert_int_equal(live(), 2);
 	assert_string_equal(mr_of(region, two, LOCAL_WRITE)->way, "peer");
+	/* Nor if that cannot be tried. */
+	verbs->not_host = no_room_for_a_trial;
+	refuses(region, REMOTE_READ, -ENOMEM, "peer: ibv_reg_mr: no memory");
+	verbs->not_host = NULL;
+	verbs->error = 0;
+	assert_int_equal(live(), 3);
 	verbs->forces = 0;
 	assert_int_equal(peerdma_unpin(region), 0);
 

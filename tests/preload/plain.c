@@ -4,10 +4,12 @@
  * by ibv_reg_mr() and lets the first RDMA device write it from buffer to buffer and read it back.
  *
  *	plain [ROUNDS]		registers for each round; exit code 77: no device
+ *	plain read		registers memory that devices only read, and says what one reads there
  */
 #include <cuda.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,9 +133,27 @@ static int round_of(CUdeviceptr a, CUdeviceptr b, int byte)
 	return 0;
 }
 
+/* Before Linux 6.2 this registers pages of zeros at the address: CUDA reserves it privately (verbs_forced.h). */
+static int read_only(CUdeviceptr a)
+{
+	static unsigned char bytes[LENGTH];
+	struct ibv_mr *one = ibv_reg_mr(domain, (void *)(uintptr_t)a, LENGTH, 0);
+	struct ibv_mr *other = ibv_reg_mr(domain, bytes, LENGTH, ACCESS);
+
+	if (!one || !other)
+		return failed("ibv_reg_mr of GPU memory to be read");
+	cuMemsetD8(a, 0x5a, LENGTH);
+	memset(bytes, 0xff, LENGTH);
+	if (cuCtxSynchronize() || transfer(IBV_WR_RDMA_WRITE, a, one, (uintptr_t)bytes, other))
+		return failed("RDMA write of memory that is only read");
+	printf("plain: the device read %s\n", bytes[0] == 0x5a ? "the GPU's bytes" : bytes[0] ? "something else" : "zeros");
+	return ibv_dereg_mr(one) || ibv_dereg_mr(other);
+}
+
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 1;
+	bool read = argc > 1 && !strcmp(argv[1], "read");
+	int rounds = read ? 0 : argc > 1 ? atoi(argv[1]) : 1;
 	CUdeviceptr a, b;
 	CUcontext context;
 
@@ -148,6 +168,8 @@ int main(int argc, char **argv)
 		printf("plain: no GPU\n");
 		return 1;
 	}
+	if (read && read_only(a))
+		return 1;
 	for (int i = 0; i < rounds; i++) {
 		if (round_of(a, b, i % 251 + 1))
 			return 1;
@@ -156,6 +178,7 @@ int main(int argc, char **argv)
 	cuMemFree(b);
 	if (ibv_destroy_qp(queue) || ibv_destroy_cq(completions) || ibv_dealloc_pd(domain) || ibv_close_device(device))
 		return failed("what was made");
-	printf("plain: %d rounds, every byte right\n", rounds);
+	if (!read)
+		printf("plain: %d rounds, every byte right\n", rounds);
 	return 0;
 }

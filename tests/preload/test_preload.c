@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cuda_calls.h"
@@ -161,6 +162,79 @@ static void not_by_force(void)
 	gpu_free(buffer);
 }
 
+static char *gpus;
+
+/* Between the trial and the GPU's memory another thread's MR ends, and makes room. */
+static int room_comes(const void *addr)
+{
+	verbs->error = (const char *)addr - gpus < (ptrdiff_t)LENGTH && (const char *)addr >= gpus ? 0 : ENOMEM;
+	return 1;
+}
+
+/* Nor where a trial shows nothing. */
+static void no_room_for_a_trial(void)
+{
+	struct ibv_mr *mr;
+
+	gpus = gpu_alloc();
+	verbs->forces = 1;
+	verbs->not_host = room_comes;
+	mr = ibv_reg_mr(domain, gpus, LENGTH, 0);
+	CHECK(!mr || !real(mr), "no room for the trial, and there is for the MR: no pages of zeros");
+	if (mr)
+		ibv_dereg_mr(mr);
+	verbs->not_host = is_gpu;
+	verbs->forces = verbs->error = 0;
+	mr = ibv_reg_mr(domain, gpus, LENGTH, 0);
+	CHECK(mr && !ibv_dereg_mr(mr) && !live(), "nothing is left of it");
+	gpu_free(gpus);
+}
+
+static void *cancelled(void *memory)
+{
+	struct ibv_mr **mr = memory;
+
+	pthread_cancel(pthread_self());
+	*mr = ibv_reg_mr(domain, gpus, 4096, 1);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void *another(void *memory)
+{
+	struct ibv_mr **mr = memory;
+
+	*mr = ibv_reg_mr(domain, gpus, 4096, 1);
+	return NULL;
+}
+
+/* The first registration of all, which opens what the others need. */
+static void cancelled_first(void)
+{
+	struct ibv_mr *first = NULL, *mr = NULL;
+	struct timespec until;
+	pthread_t t;
+
+	gpus = gpu_alloc();
+	setenv("PEERDMA_PROVIDER", "kernel,soft", 1);
+	pthread_create(&t, NULL, cancelled, &first);
+	pthread_join(t, NULL);
+	setenv("PEERDMA_PROVIDER", "soft", 1);
+	pthread_create(&t, NULL, another, &mr);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	if (pthread_timedjoin_np(t, NULL, &until)) {
+		CHECK(0, "a thread was cancelled in the first registration: the next one waits for ever");
+		exit(1);
+	}
+	CHECK(!!mr, "a thread is cancelled in the first registration, and the next one works");
+	CHECK((!first || !ibv_dereg_mr(first)) && mr && !ibv_dereg_mr(mr), "both end");
+	ibv_dealloc_pd(domain);
+	verbs->domains_ended = 0;
+	CHECK(!live(), "all of it");
+	gpu_free(gpus);
+}
+
 static void freed_while_registered(void)
 {
 	static char memory[4096];
@@ -194,6 +268,52 @@ static void dmabufs(void)
 	CHECK(!ibv_dereg_mr(mr) && !verbs->by_kernel, "and its end");
 	verbs->dmabuf_error = verbs->kernel_has_dmabuf = 0;
 	close(fd);
+}
+
+static int at_work;
+
+static void *registers_dmabufs(void *unused)
+{
+	struct ibv_mr *mr;
+
+	while (__atomic_load_n(&at_work, __ATOMIC_RELAXED)) {
+		mr = ibv_reg_dmabuf_mr(domain, 8192, 4096, 0, 0, 1);
+		if (!mr || ibv_dereg_mr(mr))
+			return registers_dmabufs;
+	}
+	return unused;
+}
+
+/* A child is forked while threads register: it has their locks as they are just then. */
+static void children_of_threads(void)
+{
+	struct ibv_mr *kept;
+	pthread_t t[THREADS];
+	int hung = 0, status;
+	void *failed;
+
+	verbs->dmabuf_error = EOPNOTSUPP;
+	verbs->kernel_has_dmabuf = at_work = 1;
+	kept = ibv_reg_dmabuf_mr(domain, 8192, 4096, 0, 0, 1);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&t[i], NULL, registers_dmabufs, NULL), "a thread");
+	for (int i = 0; i < 300 && !hung; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			alarm(10);
+			_exit(!!ibv_dereg_mr(kept));
+		}
+		hung = child < 0 || waitpid(child, &status, 0) != child || status;
+	}
+	CHECK(!hung, "children deregister their copies while threads of their parent's registered (status 0x%x)", status);
+	__atomic_store_n(&at_work, 0, __ATOMIC_RELAXED);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(t[i], &failed);
+		CHECK(!failed, "each of its own");
+	}
+	CHECK(!ibv_dereg_mr(kept), "and the parent");
+	verbs->dmabuf_error = verbs->kernel_has_dmabuf = 0;
 }
 
 static void in_a_child(void)
@@ -285,14 +405,17 @@ int main(int argc, char **argv)
 	verbs = stand_in();
 	verbs->not_host = is_gpu;
 	CHECK(!cu.cuInit(0) && !cu.cuDevicePrimaryCtxRetain(&context, 0) && !cu.cuCtxSetCurrent(context), "a GPU");
+	cancelled_first();
 	if (cached) {
 		from_the_cache();
 	} else {
 		others_stay_as_they_are();
 		gpu_memory();
 		not_by_force();
+		no_room_for_a_trial();
 		freed_while_registered();
 		dmabufs();
+		children_of_threads();
 		in_a_child();
 	}
 	from_threads();

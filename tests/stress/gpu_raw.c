@@ -21,7 +21,7 @@ static int raw_open(struct user_gpu *g, int index)
 	if (g->fd < 0)
 		return errno;
 	/* The library's part: addresses for VRAM. */
-	g->window = mmap(NULL, WINDOW_LEN + PAGE64, PROT_NONE, MAP_SHARED, g->fd, 0);
+	g->window = mmap(NULL, WINDOW_LEN + PAGE64, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (g->window == MAP_FAILED) {
 		g->window = NULL;
 		return errno;
@@ -117,7 +117,6 @@ static int host_free(struct user_gpu *g, uint64_t va)
 	return SG_CALL(g->fd, SOFTGPU_VA_RELEASE, &a);
 }
 
-/* The window holds the open file, too. */
 static void raw_close(struct user_gpu *g)
 {
 	if (g->window)

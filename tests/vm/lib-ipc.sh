@@ -3,7 +3,7 @@
 #
 # Device memory between processes, on a GPU that they share: CUDA's and HSA's, with
 # libpeerdma-hooks and without; and the random rounds on this kernel.
-# vm: --timeout 400 --gpus 1
+# vm-more: --timeout 400 --gpus 1
 # vm: --timeout 400 --gpus 1 --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"
@@ -22,8 +22,17 @@ for test in "memory memory" "memory ends" "handles users" "signals signals" "pro
 	# shellcheck disable=SC2086 # a program and its test
 	"$BUILD/tests/ipc/ipc_"$test || die "ipc_$test"
 done
+"$BUILD/tests/ipc/ipc_gpu_streams" || die "ipc_gpu_streams"
 "$BUILD/tests/ipc/ipc_rounds" 10000 7 || die "ipc_rounds"
 for provider in cuda hsa; do
 	"$BUILD/tests/ipc/ipc_rounds_$provider" 3000 7 || die "ipc_rounds_$provider"
+done
+unload_modules softgpu
+
+# Where CUDA's small allocations share blocks, which an importer has as a whole.
+insmod "$MODDIR/softgpu.ko" blocks=1 || die "softgpu.ko does not load"
+for program in gpu_cuda gpu_cuda_hooks "rounds_cuda 3000 8"; do
+	# shellcheck disable=SC2086 # a program and its arguments
+	"$BUILD/tests/ipc/ipc_"$program || die "ipc_$program with blocks=1"
 done
 unload_modules softgpu

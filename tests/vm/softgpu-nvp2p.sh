@@ -5,9 +5,9 @@
 # Then each mistake that it names, the deadlocks with the driver's lock among them.
 # vm-allow: ^nvidia: client nvp2p_test
 # vm-allow: ^nvidia: \S+ cannot address GPU memory
-# vm: --timeout 300 --gpus 2 --cards 2
+# vm-more: --timeout 300 --gpus 2 --cards 2
 # vm-more: --timeout 300 --cards 2 --iommu on
-# vm: --timeout 300 --cards 2 --iommu on --kernel 6.12
+# vm: --timeout 300 --gpus 2 --cards 2 --iommu on --kernel 6.12
 # vm-more: --timeout 300 --cards 1 --iommu pt --kernel 6.12
 # vm: --timeout 300 --gpus 0 --cards 1
 

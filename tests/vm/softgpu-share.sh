@@ -5,7 +5,7 @@
 # other devices (dma-bufs), and the GPU taken away meanwhile. When it is back a
 # device uses an address of before, which an IOMMU stops, and says so in the log.
 # vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
-# vm: --timeout 400 --gpus 1 --cards 1
+# vm-more: --timeout 400 --gpus 1 --cards 1
 # vm-more: --timeout 400 --gpus 1 --cards 1 --iommu on
 # vm: --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on
 # vm: --timeout 400 --gpus 0 --cards 1
@@ -33,6 +33,13 @@ unload_modules nvidia nvp2p_test
 insmod "$MODDIR/nvidia.ko" NVreg_GrdmaPciTopoCheckOverride=2 || die "nvidia.ko does not load"
 share topology
 unload_modules nvidia
+unload_modules softgpu
+
+# Where small allocations share blocks of 2 MiB, as on a real GPU.
+insmod "$MODDIR/softgpu.ko" $sysmem blocks=1 || die "softgpu.ko does not load"
+for t in blocks ipc share pointer memory; do
+	"$BUILD/tests/user/user_$t" || die "user_$t with blocks=1: see above"
+done
 unload_modules softgpu
 
 for mode in 2 3; do

@@ -26,6 +26,8 @@ static void plain_extent(const struct peerdma_cache *cache, struct wish *w)
 
 	w->own_from = w->addr & ~mask;
 	w->own_to = (w->last | mask) + 1;
+	w->bound_from = 0;
+	w->bound_to = UINT64_MAX;
 }
 
 /*
@@ -60,6 +62,10 @@ static int __attribute__((noinline)) asked_extent(struct peerdma_cache *cache, s
 	if (w->how == WHOLE && e.addr <= w->own_from && e.length >= w->own_to - e.addr && e.addr + e.length > e.addr) {
 		w->own_from = e.addr;
 		w->own_to = e.addr + e.length;
+	}
+	if (e.bound_length && e.bound_addr <= UINT64_MAX - e.bound_length) {
+		w->bound_from = e.bound_addr < w->own_from ? e.bound_addr : w->own_from;
+		w->bound_to = e.bound_addr + e.bound_length > w->own_to ? e.bound_addr + e.bound_length : w->own_to;
 	}
 	return 0;
 }

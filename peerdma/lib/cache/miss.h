@@ -9,6 +9,7 @@
 struct wish {
 	uint64_t addr, last;	/* inclusive */
 	uint64_t own_from, own_to;	/* in whole granules, or as ops have it */
+	uint64_t bound_from, bound_to;	/* what it overlaps is taken in as long as it lies within */
 	uint64_t from, to;	/* what to register: with regions that it overlaps, or without */
 	uint64_t fixed;		/* of LIFE_FIXED, but for the access: pages and kind */
 	uint32_t access;	/* as asked for */

@@ -2,8 +2,8 @@
 /*
  * overlap.c - which regions a range touches, and what a miss does about them.
  *
- * The new region takes in the regions that it overlaps, as long as it stays within a
- * few times what was asked for; else it lies beside them.  Nothing ends before the
+ * The new region takes in the regions that it overlaps, as long as it stays within its
+ * bound and a few times what was asked for; else it lies beside them.  Nothing ends before the
  * new region is registered.  Until then it is apart from the index, where the old ones
  * are found.
  */
@@ -168,7 +168,7 @@ static bool replace_one(void *arg, uint32_t entry)
 	uint32_t number = entry_number(entry);
 	struct region *r = &p->cache->regions[number];
 
-	if (r->pub.addr < p->from || r->pub.addr + r->pub.length > p->to)
+	if ((r->pub.addr < p->from || r->pub.addr + r->pub.length > p->to) && !region_covers(r, p->from, p->to - 1))
 		return true;
 	r->next = p->first;
 	p->first = number;
@@ -176,6 +176,11 @@ static bool replace_one(void *arg, uint32_t entry)
 	p->bytes += r->pub.length;
 	p->access |= life_access(ord_load(&r->life));
 	return true;
+}
+
+static bool in_bounds(const struct wish *w, uint64_t from, uint64_t to)
+{
+	return from >= w->bound_from && to <= w->bound_to;
 }
 
 enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, struct wish *w, struct region **out, int *error)
@@ -203,13 +208,17 @@ enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, s
 	w->apart = o.any;
 	w->from = w->own_from;
 	w->to = w->own_to;
-	/* All in a region that has less access: then all of that is to have more, or it would lie within. */
+	/*
+	 * All in a region that has less access: then all of that is to have more, or, out of bounds, it ends, or the
+	 * new one would lie within.
+	 */
 	entry = index_seek(&cache->index, w->from);
-	if (entry != INDEX_NONE && region_covers(&cache->regions[entry_number(entry)], w->from, w->to - 1)) {
-		w->from = cache->regions[entry_number(entry)].pub.addr;
-		w->to = w->from + cache->regions[entry_number(entry)].pub.length;
+	r = entry == INDEX_NONE ? NULL : &cache->regions[entry_number(entry)];
+	if (r && region_covers(r, w->from, w->to - 1) && in_bounds(w, r->pub.addr, r->pub.addr + r->pub.length)) {
+		w->from = r->pub.addr;
+		w->to = w->from + r->pub.length;
 	}
-	if (w->how == WHOLE && o.to - o.from <= merge_max(cache, w->to - w->from)) {
+	if (w->how == WHOLE && in_bounds(w, o.from, o.to) && o.to - o.from <= merge_max(cache, w->to - w->from)) {
 		w->from = o.from;
 		w->to = o.to;
 	}

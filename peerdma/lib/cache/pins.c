@@ -68,24 +68,34 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 }
 
 /* Calls into CUDA may be points of cancellation, looks at words are none. */
-static bool __attribute__((noinline)) still(const struct peerdma_region *region)
+static bool __attribute__((noinline)) still(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
 	int was = cancel_off();
-	bool is = region_still(region);
+	bool is = pieces_still(region, addr, length) && pieces_there(region, addr, length);
 
 	cancel_back(was);
 	return is;
 }
 
-/* Of regions without a word, or with several: all that is in them must still be there. */
+/* A get of part of it says nothing of the rest, with which the MR goes. */
+static bool mr_may_be_over(const struct peerdma_region *region, uint64_t addr, uint64_t length)
+{
+	size_t n = region->piece_count;
+
+	return n > 1 && __atomic_load_n(&region->by_peer, __ATOMIC_ACQUIRE) &&
+	       !(addr < region->pieces[1].addr && addr + length > region->pieces[n - 1].addr);
+}
+
+/*
+ * Of regions without a word: what is asked for must be what it was, and the rest there; of those with several words,
+ * all must be what they were.
+ */
 static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, uint64_t length)
 {
 	const struct peerdma_region *region = cached->registration;
 
 	(void)arg;
-	(void)addr;
-	(void)length;
-	return region->by_id ? still(region) : segments_valid(region);
+	return !region->by_id ? segments_valid(region) : !mr_may_be_over(region, addr, length) && still(region, addr, length);
 }
 
 /* -EBUSY: an importer that cannot be revoked has a dma-buf of it.  Then the context keeps the pin until it is closed. */
@@ -97,14 +107,16 @@ static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
 	peerdma_unpin(handle);
 }
 
-/* The last allocation of a range that begins in m; false: it is not all GPU memory. */
+/* The last allocation of a range that begins in m; false: it is not all memory of that kind. */
 static bool last_of(struct pins *p, uint64_t end, struct peerdma_memory *m)
 {
-	while (m->kind == PEERDMA_KIND_DEVICE && m->base && end > m->base + m->length) {
+	uint32_t kind = m->kind;
+
+	while (m->kind == kind && m->base && end > m->base + m->length) {
 		if (peerdma_query(p->ctx, (void *)(uintptr_t)(m->base + m->length), m))
 			return false;
 	}
-	return m->kind == PEERDMA_KIND_DEVICE && m->base;
+	return m->kind == kind && m->base;
 }
 
 /*
@@ -123,14 +135,15 @@ static int host_extent(const struct pins *p, uint64_t addr, uint64_t end, struct
 }
 
 /*
- * GPU memory: the GPU's pages that the range touches, or all of its allocations, and
- * never beyond these: the next one ends at another time.
+ * GPU memory: the GPU's pages that the range touches, or all of its allocations.  Of any
+ * memory that CUDA knows never beyond these: the next one ends at another time, perhaps now.
  */
 static int extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e)
 {
 	struct pins *p = arg;
 	struct peerdma_memory first = { .size = sizeof(first) }, last;
 	uint64_t end = addr + length;
+	bool all;
 
 	if (e->request && e->request->memory) {
 		int ret = take_in("peerdma_cache_get_with", &first, sizeof(first), MEMORY_FIRST, e->request->memory);
@@ -141,10 +154,15 @@ static int extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_exte
 		return host_extent(p, addr, end, e);
 	}
 	e->kind = first.kind;
-	if (first.kind != PEERDMA_KIND_DEVICE)
+	if (first.kind != PEERDMA_KIND_DEVICE && !(first.flags & PEERDMA_MEMORY_CUDA))
 		return host_extent(p, addr, end, e);
 	last = first;
-	if (addr < first.base || !last_of(p, end, &last))
+	all = addr >= first.base && last_of(p, end, &last);
+	e->bound_addr = all ? first.base : e->addr;
+	e->bound_length = all ? last.base + last.length - first.base : e->length;
+	if (first.kind != PEERDMA_KIND_DEVICE)
+		return host_extent(p, addr, end, e);
+	if (!all)
 		return 0;
 	e->aperture = GPU_PAGE;
 	e->addr = addr & ~(GPU_PAGE - 1);

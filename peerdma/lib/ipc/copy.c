@@ -70,23 +70,20 @@ static int check(const struct batch *b)
 
 /* ---- which way ---- */
 
-/* A kernel reaches what is on a GPU; for large copies engines are as fast, and take nothing from others. */
-static bool kernel_can(const struct peerdma_ipc_transfer *t)
+/* For large copies engines are as fast, and take nothing from others. */
+static bool kernel_can(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach)
 {
-	struct peerdma_memory local = { .size = sizeof(local) };
-
-	return t->length <= KERNEL_MOST && !peerdma_query(NULL, t->local, &local) && local.kind == PEERDMA_KIND_DEVICE &&
-	       !(local.flags & PEERDMA_MEMORY_HSA) && t->length <= local.base + local.length - (uintptr_t)t->local;
+	return t->length <= KERNEL_MOST && ipc_cuda_kernel_reaches(reach, range_of(t)->mapping, t->local, t->length);
 }
 
-static int choose(const struct peerdma_ipc_transfer *t, enum peerdma_ipc_path *path)
+static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach, enum peerdma_ipc_path *path)
 {
 	struct peerdma_memory local = { .size = sizeof(local) };
 	enum ipc_provider_id provider = range_of(t)->mapping->provider->id;
 	int ret = 0;
 
 	if (provider == IPC_CUDA || provider == IPC_CUDA_VMM) {
-		*path = t->flags & PEERDMA_IPC_KERNEL && kernel_can(t) ? PEERDMA_IPC_PATH_KERNEL : PEERDMA_IPC_PATH_CUDA;
+		*path = t->flags & PEERDMA_IPC_KERNEL && kernel_can(t, reach) ? PEERDMA_IPC_PATH_KERNEL : PEERDMA_IPC_PATH_CUDA;
 		return 0;
 	}
 	ret = peerdma_query(NULL, t->local, &local);
@@ -109,32 +106,88 @@ static void count(const struct peerdma_ipc_transfer *t)
 	__atomic_fetch_add(&ipc->counters.bytes[t->path], t->length, __ATOMIC_RELAXED);
 }
 
-/* Copies that one launch will make. */
-struct launch {
+/* Copies that one call of CUDA's will make. */
+struct together {
 	struct ipc_copies copies;
 	struct peerdma_ipc_transfer *of[IPC_COPIES];
 	unsigned int n;
-	void *function;
 };
 
-/* The first error, which all have. */
-static int launch(struct launch *l, void *stream)
-{
-	int ret = l->n ? ipc_cuda_kernel(stream, l->function, &l->copies, l->n) : 0;
+/* What CUDA has been given so far. */
+struct given {
+	void *stream;
+	struct together kernel, engines;
+	void *function;		/* the kernel */
+	bool asked;		/* for it */
+	bool many;		/* there are several transfers */
+};
 
-	for (unsigned int i = 0; i < l->n; i++) {
-		if (!ret) {
-			count(l->of[i]);
-			continue;
-		}
-		l->of[i]->error = ret;
-		l->of[i]->path = PEERDMA_IPC_PATH_NONE;
+static int add(struct together *g, struct peerdma_ipc_transfer *t, void *to, const void *from)
+{
+	g->copies.copy[g->n].to = (uintptr_t)to;
+	g->copies.copy[g->n].from = (uintptr_t)from;
+	g->copies.copy[g->n].length = t->length;
+	g->of[g->n++] = t;
+	return -EINPROGRESS;
+}
+
+static int began(struct peerdma_ipc_transfer *t, int error)
+{
+	if (!error) {
+		count(t);
+		return 0;
 	}
-	l->n = 0;
+	t->error = error;
+	t->path = PEERDMA_IPC_PATH_NONE;
+	return error;
+}
+
+/* The first error, which all have. */
+static int launch(struct given *given)
+{
+	struct together *g = &given->kernel;
+	int ret = g->n ? ipc_cuda_kernel(given->stream, given->function, &g->copies, g->n) : 0;
+
+	for (unsigned int i = 0; i < g->n; i++)
+		began(g->of[i], ret);
+	g->n = 0;
 	return ret;
 }
 
-static int copy_one(struct peerdma_ipc_transfer *t, void *stream, struct launch *l)
+/* The first error.  What a batch cannot have, or a driver not do, is copied one by one. */
+static int engines(struct given *given)
+{
+	struct together *g = &given->engines;
+	int together = g->n > 1 ? ipc_cuda_batch(given->stream, &g->copies, g->n) : -EOPNOTSUPP, first = 0;
+
+	for (unsigned int i = 0; i < g->n; i++) {
+		int ret = together ? ipc_cuda_copy(given->stream, g->copies.copy[i].to, g->copies.copy[i].from, g->copies.copy[i].length) : 0;
+
+		ret = began(g->of[i], ret);
+		if (!first)
+			first = ret;
+	}
+	g->n = 0;
+	return first;
+}
+
+static int full(struct given *given)
+{
+	if (given->kernel.n == IPC_COPIES)
+		return launch(given);
+	return given->engines.n == IPC_COPIES ? engines(given) : 0;
+}
+
+/* Between GPUs a batch takes half the time of as many calls.  What is on the host may be pageable, and is not in it. */
+static bool batched(const struct given *given, const struct peerdma_ipc_transfer *t)
+{
+	struct peerdma_memory local = { .size = sizeof(local) };
+
+	return given->many && ipc_cuda_batches() && !peerdma_query(NULL, t->local, &local) && local.kind == PEERDMA_KIND_DEVICE &&
+	       !(local.flags & PEERDMA_MEMORY_HSA);
+}
+
+static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
 {
 	char *there = (char *)t->memory->ptr + t->offset;
 	void *to = t->flags & PEERDMA_IPC_READ ? t->local : there;
@@ -145,14 +198,12 @@ static int copy_one(struct peerdma_ipc_transfer *t, void *stream, struct launch 
 		return ipc_fail_live(range_of(t)->mapping->peer, ret);
 	switch (t->path) {
 	case PEERDMA_IPC_PATH_CUDA:
-		ret = ipc_cuda_copy(stream, to, from, t->length);
-		return ret ? ret : -EINPROGRESS;
+		if (batched(given, t))
+			return add(&given->engines, t, to, from);
+		ret = ipc_cuda_copy(given->stream, (uintptr_t)to, (uintptr_t)from, t->length);
+		return began(t, ret) ? ret : -EINPROGRESS;
 	case PEERDMA_IPC_PATH_KERNEL:
-		l->copies.copy[l->n].to = (uintptr_t)to;
-		l->copies.copy[l->n].from = (uintptr_t)from;
-		l->copies.copy[l->n].length = t->length;
-		l->of[l->n++] = t;
-		return -EINPROGRESS;
+		return add(&given->kernel, t, to, from);
 	case PEERDMA_IPC_PATH_HSA:
 		ret = ipc_hsa_copy(to, from, t->length);
 		break;
@@ -162,7 +213,7 @@ static int copy_one(struct peerdma_ipc_transfer *t, void *stream, struct launch 
 	if (ret)
 		return ret;
 	ret = live(t);
-	return ret ? ipc_fail_live(range_of(t)->mapping->peer, ret) : 0;
+	return began(t, ret ? ipc_fail_live(range_of(t)->mapping->peer, ret) : 0);
 }
 
 /* What CUDA copied is complete, or has failed.  Runs in a thread of CUDA's, too. */
@@ -200,38 +251,47 @@ static void finish_later(void *stream, int error, void *arg)
 /* Starts all; *pending: some of CUDA's run.  The first error. */
 static int start(struct batch *b, void **stream, bool *pending)
 {
-	struct launch l = { .n = 0 };
+	struct given given;
+	struct ipc_reach reach = { 0 };
 	int first = 0, ret = 0;
 
+	given.stream = NULL;
+	given.kernel.n = given.engines.n = 0;
+	given.asked = false;
+	given.many = b->n > 1;
 	for (size_t i = 0; i < b->n; i++) {
 		struct peerdma_ipc_transfer *t = at(b, i);
 		enum peerdma_ipc_path path = PEERDMA_IPC_PATH_NONE;
 
 		t->path = PEERDMA_IPC_PATH_NONE;
-		ret = t->length ? choose(t, &path) : 0;
-		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) && !*stream)
-			ret = ipc_cuda_stream(stream);
-		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !l.function) {
-			l.function = ipc_cuda_function(*stream);
-			path = l.function ? path : PEERDMA_IPC_PATH_CUDA;
+		ret = t->length ? choose(t, &reach, &path) : 0;
+		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) && !given.stream)
+			ret = ipc_cuda_stream(&given.stream);
+		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !given.asked) {
+			given.function = ipc_cuda_function(given.stream);
+			given.asked = true;
 		}
+		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !given.function)
+			path = PEERDMA_IPC_PATH_CUDA;
 		if (!ret && t->length) {
 			t->path = path;
-			ret = copy_one(t, *stream, &l);
+			ret = copy_one(t, &given);
 		}
 		t->error = ret;
 		if (!ret || ret == -EINPROGRESS) {
 			*pending |= ret == -EINPROGRESS;
-			if (t->length && path != PEERDMA_IPC_PATH_KERNEL)
-				count(t);
-			ret = l.n == IPC_COPIES ? launch(&l, *stream) : 0;
+			ret = full(&given);
 		} else {
 			t->path = PEERDMA_IPC_PATH_NONE;
 		}
 		if (!first)
 			first = ret;
 	}
-	ret = launch(&l, *stream);
+	ret = launch(&given);
+	if (!first)
+		first = ret;
+	ret = engines(&given);
+	*stream = given.stream;
 	return first ? first : ret;
 }
 

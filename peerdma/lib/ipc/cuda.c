@@ -18,8 +18,6 @@
 #include "ipc.h"
 #include "symbols.h"
 
-enum { ATTRIBUTE_BUFFER_ID = 7 };
-
 static _Atomic(const struct cuda_ipc *) published;
 
 static const struct cuda_ipc *search(void)
@@ -37,7 +35,8 @@ static const struct cuda_ipc *search(void)
 		NAME(unmap, "cuMemUnmap"), NAME(access, "cuMemSetAccess"), NAME(pointer_attribute, "cuPointerGetAttribute"),
 		NAME(ctx_current, "cuCtxGetCurrent"), NAME(ctx_id, "cuCtxGetId"), NAME(ctx_device, "cuCtxGetDevice"),
 		NAME(device_count, "cuDeviceGetCount"),
-		NAME(stream_create, "cuStreamCreate"), NAME(stream_sync, "cuStreamSynchronize"), NAME(copy, "cuMemcpyAsync"),
+		NAME(stream_create, "cuStreamCreate"), NAME(stream_destroy, "cuStreamDestroy_v2"), NAME(stream_sync, "cuStreamSynchronize"), NAME(copy, "cuMemcpyAsync"),
+		NAME(batch, "cuMemcpyBatchAsync_v2"),
 		NAME(callback, "cuStreamAddCallback"), NAME(host_register, "cuMemHostRegister_v2"),
 		NAME(host_unregister, "cuMemHostUnregister"), NAME(host_device_pointer, "cuMemHostGetDevicePointer_v2"),
 		NAME(module_load, "cuModuleLoadData"), NAME(module_unload, "cuModuleUnload"),
@@ -211,18 +210,31 @@ static int cuda_close(struct ipc_mapping *m)
 	return r ? fail(-EIO, "cuIpcCloseMemHandle failed with CUDA error %d", r) : 0;
 }
 
+/* The devices that may touch it: a bit each, of the first 64. */
+static uint64_t device_bit(int device)
+{
+	return device >= 0 && device < 64 ? 1ULL << device : 0;
+}
+
+bool ipc_cuda_vmm_reached(const struct ipc_mapping *m, int device)
+{
+	return m->handle & device_bit(device);
+}
+
 /* The mapping is the process's, not a context's: GPUs that can reach the memory may. */
-static void others_access(const struct cuda_ipc *cuda, CUdeviceptr ptr, size_t length, int but)
+static uint64_t others_access(const struct cuda_ipc *cuda, CUdeviceptr ptr, size_t length, int but)
 {
 	struct cuda_access access = { .location.type = 1, .flags = 3 };
+	uint64_t devices = 0;
 	int count = 0;
 
 	if (!cuda->device_count || cuda->device_count(&count))
-		return;
+		return 0;
 	for (access.location.id = 0; access.location.id < count; access.location.id++) {
-		if (access.location.id != but)
-			cuda->access(ptr, length, &access, 1);
+		if (access.location.id != but && !cuda->access(ptr, length, &access, 1))
+			devices |= device_bit(access.location.id);
 	}
+	return devices;
 }
 
 static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
@@ -260,7 +272,7 @@ static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 	if (r)
 		goto unmap;
 	cuda->release(handle);	/* the mapping keeps it */
-	others_access(cuda, ptr, m->length, access.location.id);
+	m->handle = device_bit(access.location.id) | others_access(cuda, ptr, m->length, access.location.id);
 	return opened(m, ptr);
 unmap:
 	cuda->unmap(ptr, m->length);

@@ -6,8 +6,11 @@
 #ifndef IPC_CUDA_H
 #define IPC_CUDA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct ipc_mapping;
 
 typedef int CUresult;
 typedef unsigned long long CUdeviceptr;
@@ -34,12 +37,24 @@ struct cuda_access {
 	int flags;		/* 3: read and write */
 };
 
+/* CUmemcpyAttributes, of all copies of a batch. */
+struct cuda_batch {
+	int order;		/* CUDA_ORDER_STREAM: in the stream's */
+	struct cuda_location from, to;	/* hints for managed memory */
+	unsigned int flags;
+};
+
+enum { CUDA_ORDER_STREAM = 1 };
+
+_Static_assert(sizeof(struct cuda_batch) == 24, "CUDA's layout");
 _Static_assert(sizeof(struct cuda_prop) == 32 && sizeof(struct cuda_access) == 12, "CUDA's layouts");
 
 enum { CUDA_HANDLE_POSIX_FD = 1, CUDA_LAZY_PEER_ACCESS = 1, CUDA_STREAM_NON_BLOCKING = 1 };
 enum { CUDA_HOST_PORTABLE = 1, CUDA_HOST_DEVICEMAP = 2 };
 enum { CUDA_WAIT_GEQ = 0, CUDA_WAIT_EQ = 1 };
 enum { CUDA_ERROR_ALREADY_MAPPED = 208, CUDA_ERROR_ALREADY_REGISTERED = 712 };
+enum { CUDA_ERROR_CAPTURE_FIRST = 900, CUDA_ERROR_CAPTURE_LAST = 908 };	/* CUDA_ERROR_STREAM_CAPTURE_* */
+enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_BUFFER_ID = 7 };
 
 struct cuda_ipc {
 	CUresult (*get)(struct cuda_ipc_handle *handle, CUdeviceptr ptr);
@@ -61,8 +76,12 @@ struct cuda_ipc {
 	CUresult (*ctx_device)(int *device);
 	CUresult (*device_count)(int *count);
 	CUresult (*stream_create)(void **stream, unsigned int flags);
+	CUresult (*stream_destroy)(void *stream);
 	CUresult (*stream_sync)(void *stream);
 	CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream);
+	/* Since CUDA 13. */
+	CUresult (*batch)(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *lengths, size_t n, const struct cuda_batch *how,
+			  const size_t *first, size_t hows, void *stream);
 	CUresult (*callback)(void *stream, void (*fn)(void *stream, CUresult status, void *arg), void *arg, unsigned int flags);
 	CUresult (*host_register)(void *p, size_t size, unsigned int flags);
 	CUresult (*host_unregister)(void *p);
@@ -84,5 +103,7 @@ struct cuda_ipc {
 const struct cuda_ipc *ipc_cuda_api(void);
 /* The current context's number: 0, or -ENODEV with text. */
 int ipc_cuda_context(uint64_t *context);
+/* Whether that device may touch what was opened of cuMemCreate()'s. */
+bool ipc_cuda_vmm_reached(const struct ipc_mapping *m, int device);
 
 #endif

@@ -18,17 +18,41 @@ static unsigned int next;
 static uint64_t made_in;		/* process_id() */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void *known(uint64_t context)
+/* lock */
+static void *known_locked(uint64_t context)
 {
-	void *stream = NULL;
-
-	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; made_in == process_id() && i < STREAMS; i++) {
 		if (streams[i].stream && streams[i].context == context)
-			stream = streams[i].stream;
+			return streams[i].stream;
 	}
+	return NULL;
+}
+
+static void *known(uint64_t context)
+{
+	void *stream;
+
+	pthread_mutex_lock(&lock);
+	stream = known_locked(context);
 	pthread_mutex_unlock(&lock);
 	return stream;
+}
+
+/* The stream, or another thread's, which was first; then this one is not needed. */
+static void *remember(uint64_t context, void *stream)
+{
+	void *first;
+
+	pthread_mutex_lock(&lock);
+	if (made_in != process_id()) {
+		memset(streams, 0, sizeof(streams));
+		made_in = process_id();
+	}
+	first = known_locked(context);
+	if (!first)
+		streams[next++ % STREAMS] = (struct known) { .context = context, .stream = stream };
+	pthread_mutex_unlock(&lock);
+	return first ? first : stream;
 }
 
 int ipc_cuda_stream(void **stream)
@@ -36,6 +60,7 @@ int ipc_cuda_stream(void **stream)
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 	uint64_t context;
 	int ret = ipc_cuda_context(&context);
+	void *made;
 	CUresult r;
 
 	if (ret)
@@ -45,18 +70,12 @@ int ipc_cuda_stream(void **stream)
 	*stream = known(context);
 	if (*stream)
 		return 0;
-	r = cuda->stream_create(stream, CUDA_STREAM_NON_BLOCKING);
+	r = cuda->stream_create(&made, CUDA_STREAM_NON_BLOCKING);
 	if (r)
 		return fail(-EIO, "cuStreamCreate failed with CUDA error %d", r);
-	pthread_mutex_lock(&lock);
-	if (made_in != process_id()) {
-		memset(streams, 0, sizeof(streams));
-		made_in = process_id();
-	}
-	memset(&streams[next % STREAMS], 0, sizeof(streams[0]));
-	streams[next % STREAMS].context = context;
-	streams[next++ % STREAMS].stream = *stream;
-	pthread_mutex_unlock(&lock);
+	*stream = remember(context, made);
+	if (*stream != made && cuda->stream_destroy)
+		cuda->stream_destroy(made);
 	return 0;
 }
 
@@ -74,7 +93,7 @@ void *ipc_cuda_function(void *stream)
 {
 	void *function, *loaded, *module = NULL;
 	struct known *k;
-	bool tried;
+	bool tried, later;
 
 	pthread_mutex_lock(&lock);
 	k = place_of(stream);
@@ -83,13 +102,13 @@ void *ipc_cuda_function(void *stream)
 	pthread_mutex_unlock(&lock);
 	if (tried)
 		return function;
-	loaded = ipc_cuda_kernel_load(&module);
+	loaded = ipc_cuda_kernel_load(&module, &later);
 	pthread_mutex_lock(&lock);
 	k = place_of(stream);
 	tried = k && k->tried;		/* by another thread meanwhile, whose function is as good */
 	if (k && !tried) {
 		k->function = loaded;
-		k->tried = true;
+		k->tried = !later;
 	}
 	function = k ? k->function : loaded;
 	pthread_mutex_unlock(&lock);
@@ -108,11 +127,30 @@ void ipc_cuda_stream_lost(void *stream)
 	pthread_mutex_unlock(&lock);
 }
 
-int ipc_cuda_copy(void *stream, void *to, const void *from, uint64_t length)
+int ipc_cuda_copy(void *stream, uint64_t to, uint64_t from, uint64_t length)
 {
-	CUresult r = ipc_cuda_api()->copy((uintptr_t)to, (uintptr_t)from, length, stream);
+	CUresult r = ipc_cuda_api()->copy(to, from, length, stream);
 
 	return r ? fail(-EIO, "cuMemcpyAsync of %llu bytes failed with CUDA error %d", (unsigned long long)length, r) : 0;
+}
+
+bool ipc_cuda_batches(void)
+{
+	return ipc_cuda_api()->batch;
+}
+
+int ipc_cuda_batch(void *stream, const struct ipc_copies *copies, unsigned int n)
+{
+	struct cuda_batch how = { .order = CUDA_ORDER_STREAM };
+	CUdeviceptr to[IPC_COPIES], from[IPC_COPIES];
+	size_t lengths[IPC_COPIES], first = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		to[i] = copies->copy[i].to;
+		from[i] = copies->copy[i].from;
+		lengths[i] = copies->copy[i].length;
+	}
+	return ipc_cuda_api()->batch(to, from, lengths, n, &how, &first, 1, stream) ? -EIO : 0;
 }
 
 int ipc_cuda_wait(void *stream)

@@ -5,6 +5,9 @@
  * The list of copies is the kernel's parameter, so nothing is allocated or copied for it.  A row of
  * the grid makes one copy: 16 bytes a thread and turn where both addresses are multiples of 16, and
  * else, or at the end, a byte.
+ *
+ * A kernel that touches what its context does not reach ends the context, with all that the program has
+ * in it; an engine copies from wherever CUDA's memory is.  So a kernel gets what surely is within reach.
  */
 #include <string.h>
 
@@ -78,14 +81,64 @@ static const char ptx[] =
 	"ret;\n"
 	"}\n";
 
-/* NULL: this GPU, or this libcuda, runs none. */
-void *ipc_cuda_kernel_load(void **module)
+static bool look(struct ipc_reach *r)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+
+	if (!r->looked)
+		r->here = cuda && !ipc_cuda_context(&r->context) && !cuda->ctx_current(&r->current) && !cuda->ctx_device(&r->device);
+	r->looked = true;
+	return r->here;
+}
+
+/* What cuMemAlloc() made is its context's; that of cuMemCreate() and of pools is its GPU's, in each of its contexts. */
+static bool reaches(const struct ipc_reach *r, const struct peerdma_memory *memory, uint64_t addr)
+{
+	void *context = NULL;
+
+	if (memory->flags & (PEERDMA_MEMORY_VMM | PEERDMA_MEMORY_POOL))
+		return memory->device == r->device;
+	return !ipc_cuda_api()->pointer_attribute(&context, ATTRIBUTE_CONTEXT, addr) && context == r->current;
+}
+
+bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local, uint64_t length)
+{
+	struct peerdma_memory memory = { .size = sizeof(memory) };
+	uint64_t addr = (uintptr_t)local;
+
+	if (!look(r) || !(m->provider->id == IPC_CUDA ? m->context == r->context : ipc_cuda_vmm_reached(m, r->device)))
+		return false;
+	/* Most often the next part of one buffer, which nobody frees meanwhile. */
+	if (addr - r->base < r->length)
+		return length <= r->base + r->length - addr;
+	if (peerdma_query(NULL, local, &memory) || memory.kind != PEERDMA_KIND_DEVICE || memory.flags & PEERDMA_MEMORY_HSA ||
+	    !reaches(r, &memory, addr))
+		return false;
+	r->base = memory.base;
+	r->length = memory.length;
+	return length <= memory.base + memory.length - addr;
+}
+
+/* Out of memory; or the program records a graph, and what loads a module has to wait until it has done that. */
+static bool passing(CUresult r)
+{
+	return r == CUDA_ERROR_OUT_OF_MEMORY || (r >= CUDA_ERROR_CAPTURE_FIRST && r <= CUDA_ERROR_CAPTURE_LAST);
+}
+
+/* NULL: this GPU, or this libcuda, runs none; *later: or cannot now. */
+void *ipc_cuda_kernel_load(void **module, bool *later)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 	void *function = NULL;
+	CUresult r;
 
 	*module = NULL;
-	if (!cuda->module_load || !cuda->module_unload || !cuda->module_function || !cuda->launch || cuda->module_load(module, ptx))
+	*later = false;
+	if (!cuda->module_load || !cuda->module_unload || !cuda->module_function || !cuda->launch)
+		return NULL;
+	r = cuda->module_load(module, ptx);
+	*later = passing(r);
+	if (r)
 		return NULL;
 	if (cuda->module_function(&function, *module, "peerdma_ipc_copies")) {
 		cuda->module_unload(*module);

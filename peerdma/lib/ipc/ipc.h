@@ -278,23 +278,35 @@ int ipc_identify_hsa(const void *ptr, struct ipc_offer *offer);
 int ipc_offer_host(const void *ptr, struct ipc_offer *offer);
 int ipc_offer_cuda(struct ipc_offer *offer);
 int ipc_offer_hsa(struct ipc_offer *offer);
-/* cuda_copy.c: copies of the current context, on a stream.  0 or -errno with text. */
-int ipc_cuda_stream(void **stream);
-void ipc_cuda_stream_lost(void *stream);
-int ipc_cuda_copy(void *stream, void *to, const void *from, uint64_t length);
-int ipc_cuda_wait(void *stream);
-/* The kernel of this stream's context, for ipc_cuda_kernel(), compiled once; NULL: the GPU, or libcuda, runs none. */
-void *ipc_cuda_function(void *stream);
-/* Calls fn when that is done, also if it failed: with CUDA's error. */
-int ipc_cuda_then(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg);
-/* cuda_kernel.c: copies of the current context by a kernel, n of them. */
 #define IPC_COPIES 128
 struct ipc_copies {
 	struct {
 		uint64_t to, from, length;
 	} copy[IPC_COPIES];
 };
-void *ipc_cuda_kernel_load(void **module);
+/* cuda_copy.c: copies of the current context, on a stream.  0 or -errno with text. */
+int ipc_cuda_stream(void **stream);
+void ipc_cuda_stream_lost(void *stream);
+int ipc_cuda_copy(void *stream, uint64_t to, uint64_t from, uint64_t length);
+/* Several of GPU memory by one call, if there is such a call: in no order.  An error: some of them may be on their way. */
+bool ipc_cuda_batches(void);
+int ipc_cuda_batch(void *stream, const struct ipc_copies *copies, unsigned int n);
+int ipc_cuda_wait(void *stream);
+/* The kernel of this stream's context, for ipc_cuda_kernel(), compiled once; NULL: the GPU, or libcuda, runs none. */
+void *ipc_cuda_function(void *stream);
+/* Calls fn when that is done, also if it failed: with CUDA's error. */
+int ipc_cuda_then(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg);
+/* cuda_kernel.c: copies of the current context by a kernel, n of them. */
+/* What a kernel of the current context is known to reach, during one call; all zero at its beginning. */
+struct ipc_reach {
+	bool looked, here;
+	uint64_t context;
+	void *current;
+	int device;
+	uint64_t base, length;		/* the last buffer that it reaches */
+};
+bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local, uint64_t length);
+void *ipc_cuda_kernel_load(void **module, bool *later);
 int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copies, unsigned int n);
 /* Host memory for signals. */
 int ipc_cuda_register(void *addr, size_t length);

@@ -3,6 +3,7 @@
 #include <linux/atomic.h>
 #include <linux/dma-resv.h>
 #include <linux/fcntl.h>
+#include <linux/fs.h>
 #include <linux/iosys-map.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -95,7 +96,7 @@ static bool can_let_go(struct buffer *b, enum mover_action action)
 static void tell(struct buffer *b)
 {
 	dma_buf_invalidate_mappings(b->dmabuf);
-	unmap_mapping_range(b->dmabuf->file->f_mapping, 0, 0, 1);
+	unmap_mapping_range(b->inode->i_mapping, 0, 0, 1);
 	if (!dma_resv_wait_timeout(b->dmabuf->resv, DMA_RESV_USAGE_BOOKKEEP, false,
 				   msecs_to_jiffies(b->timeout_ms))) {
 		b->late++;
@@ -405,6 +406,7 @@ static void mover_release(struct dma_buf *dmabuf)
 	set_aside(b, NULL);
 	if (b->now)
 		place_free(b->now);
+	iput(b->inode);
 	kfree(b);
 }
 
@@ -456,6 +458,8 @@ int buffer_create(u64 length, struct buffer **out)
 		err = PTR_ERR(b->dmabuf);
 		goto free_place;
 	}
+	b->inode = file_inode(b->dmabuf->file);
+	ihold(b->inode);
 	control_add(b);
 	*out = b;
 	return 0;

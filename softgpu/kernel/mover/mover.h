@@ -53,6 +53,7 @@ struct buffer {
 	u32 number;
 	u32 npages;
 	struct dma_buf *dmabuf;		/* whose release ends all of this */
+	struct inode *inode;		/* its, with a reference: views are found by it, also while it is released */
 	struct dentry *debugfs;
 
 	struct place *now;		/* NULL: revoked */

@@ -65,8 +65,8 @@ static void hide(struct hsa_memory *m)
 	if (m->gpu < 0) {
 		munmap(m->base, m->length);
 		close(m->fd);
-	} else if (sgu_reserve(m->base, m->length, MAP_FIXED) != MAP_FAILED) {
-		madvise(m->base, m->length, MADV_DONTFORK);
+	} else {
+		sgu_reserve(m->base, m->length, MAP_FIXED);
 	}
 }
 

@@ -65,6 +65,11 @@
 #define cuMemsetD2D32			cuMemsetD2D32_v2
 #define cuIpcOpenMemHandle		cuIpcOpenMemHandle_v2
 #define cuStreamDestroy			cuStreamDestroy_v2
+#define cuStreamWaitValue32		cuStreamWaitValue32_v2
+#define cuStreamWaitValue64		cuStreamWaitValue64_v2
+#define cuStreamWriteValue32		cuStreamWriteValue32_v2
+#define cuStreamWriteValue64		cuStreamWriteValue64_v2
+#define cuStreamBatchMemOp		cuStreamBatchMemOp_v2
 #define cuEventDestroy			cuEventDestroy_v2
 #define cuDevicePrimaryCtxRelease	cuDevicePrimaryCtxRelease_v2
 #define cuDevicePrimaryCtxReset		cuDevicePrimaryCtxReset_v2
@@ -434,6 +439,33 @@ typedef enum CUstream_flags_enum {
 	CU_STREAM_DEFAULT = 0,
 	CU_STREAM_NON_BLOCKING = 1,
 } CUstream_flags;
+
+typedef enum CUstreamWaitValue_flags_enum {
+	CU_STREAM_WAIT_VALUE_GEQ = 0x0,
+	CU_STREAM_WAIT_VALUE_EQ = 0x1,
+	CU_STREAM_WAIT_VALUE_AND = 0x2,
+	CU_STREAM_WAIT_VALUE_NOR = 0x3,
+	CU_STREAM_WAIT_VALUE_FLUSH = 1 << 30,
+} CUstreamWaitValue_flags;
+
+typedef enum CUstreamWriteValue_flags_enum {
+	CU_STREAM_WRITE_VALUE_DEFAULT = 0x0,
+	CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 0x1,
+} CUstreamWriteValue_flags;
+
+typedef enum CUstreamBatchMemOpType_enum {
+	CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+	CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+	CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
+	CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
+	CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
+	CU_STREAM_MEM_OP_BARRIER = 6,
+} CUstreamBatchMemOpType;
+
+typedef enum CUstreamMemoryBarrier_flags_enum {
+	CU_STREAM_MEMORY_BARRIER_TYPE_SYS = 0x0,
+	CU_STREAM_MEMORY_BARRIER_TYPE_GPU = 0x1,
+} CUstreamMemoryBarrier_flags;
 
 typedef enum CUevent_flags_enum {
 	CU_EVENT_DEFAULT = 0,
@@ -970,6 +1002,60 @@ CUresult CUDAAPI cuStreamGetPriority(CUstream hStream, int *priority);
 CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
 				     unsigned int flags);
 CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
+
+/*
+ * Words that streams write and wait for, in device memory of the stream's GPU or in host memory that
+ * CUDA has allocated or registered.  CU_STREAM_WAIT_VALUE_FLUSH and
+ * CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES are CUDA_ERROR_NOT_SUPPORTED, as
+ * CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES (0) says.
+ */
+struct CUstreamMemOpWaitValueParams_st {
+	CUstreamBatchMemOpType operation;
+	CUdeviceptr address;
+	union {
+		cuuint32_t value;
+		cuuint64_t value64;
+	};
+	unsigned int flags;
+	CUdeviceptr alias;
+};
+
+struct CUstreamMemOpWriteValueParams_st {
+	CUstreamBatchMemOpType operation;
+	CUdeviceptr address;
+	union {
+		cuuint32_t value;
+		cuuint64_t value64;
+	};
+	unsigned int flags;
+	CUdeviceptr alias;
+};
+
+struct CUstreamMemOpFlushRemoteWritesParams_st {
+	CUstreamBatchMemOpType operation;
+	unsigned int flags;
+};
+
+struct CUstreamMemOpMemoryBarrierParams_st {
+	CUstreamBatchMemOpType operation;
+	unsigned int flags;
+};
+
+typedef union CUstreamBatchMemOpParams_union {
+	CUstreamBatchMemOpType operation;
+	struct CUstreamMemOpWaitValueParams_st waitValue;
+	struct CUstreamMemOpWriteValueParams_st writeValue;
+	struct CUstreamMemOpFlushRemoteWritesParams_st flushRemoteWrites;
+	struct CUstreamMemOpMemoryBarrierParams_st memoryBarrier;
+	cuuint64_t pad[6];
+} CUstreamBatchMemOpParams;
+
+CUresult CUDAAPI cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
+CUresult CUDAAPI cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
+CUresult CUDAAPI cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
+CUresult CUDAAPI cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
+CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
+				       CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 
 /* ---- modules ---- */
 

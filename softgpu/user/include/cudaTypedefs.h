@@ -207,6 +207,26 @@ typedef CUresult (CUDAAPI *PFN_cuStreamDestroy_v2000)(CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuStreamQuery_v2000)(CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuStreamSynchronize_v2000)(CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuStreamWaitEvent_v3020)(CUstream hStream, CUevent hEvent, unsigned int Flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamWaitValue32_v11070)(CUstream stream, CUdeviceptr addr,
+	cuuint32_t value, unsigned int flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamWaitValue64_v11070)(CUstream stream, CUdeviceptr addr,
+	cuuint64_t value, unsigned int flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamWriteValue32_v11070)(CUstream stream, CUdeviceptr addr,
+	cuuint32_t value, unsigned int flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamWriteValue64_v11070)(CUstream stream, CUdeviceptr addr,
+	cuuint64_t value, unsigned int flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamBatchMemOp_v11070)(CUstream stream, unsigned int count,
+	CUstreamBatchMemOpParams *paramArray, unsigned int flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamWaitValue32_v8000)(CUstream stream, CUdeviceptr addr,
+	cuuint32_t value, unsigned int flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamWaitValue64_v9000)(CUstream stream, CUdeviceptr addr,
+	cuuint64_t value, unsigned int flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamWriteValue32_v8000)(CUstream stream, CUdeviceptr addr,
+	cuuint32_t value, unsigned int flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamWriteValue64_v9000)(CUstream stream, CUdeviceptr addr,
+	cuuint64_t value, unsigned int flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamBatchMemOp_v8000)(CUstream stream, unsigned int count,
+	CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 typedef CUresult (CUDAAPI *PFN_cuStreamGetCtx_v9020)(CUstream hStream, CUcontext *pctx);
 typedef CUresult (CUDAAPI *PFN_cuStreamGetFlags_v5050)(CUstream hStream, unsigned int *flags);
 typedef CUresult (CUDAAPI *PFN_cuStreamGetPriority_v5050)(CUstream hStream, int *priority);
@@ -344,6 +364,11 @@ typedef CUresult (CUDAAPI *PFN_cuEventElapsedTime_v2000)(float *pMilliseconds, C
 #define PFN_cuStreamQuery PFN_cuStreamQuery_v2000
 #define PFN_cuStreamSynchronize PFN_cuStreamSynchronize_v2000
 #define PFN_cuStreamWaitEvent PFN_cuStreamWaitEvent_v3020
+#define PFN_cuStreamWaitValue32 PFN_cuStreamWaitValue32_v11070
+#define PFN_cuStreamWaitValue64 PFN_cuStreamWaitValue64_v11070
+#define PFN_cuStreamWriteValue32 PFN_cuStreamWriteValue32_v11070
+#define PFN_cuStreamWriteValue64 PFN_cuStreamWriteValue64_v11070
+#define PFN_cuStreamBatchMemOp PFN_cuStreamBatchMemOp_v11070
 #define PFN_cuStreamGetCtx PFN_cuStreamGetCtx_v9020
 #define PFN_cuStreamGetFlags PFN_cuStreamGetFlags_v5050
 #define PFN_cuStreamGetPriority PFN_cuStreamGetPriority_v5050

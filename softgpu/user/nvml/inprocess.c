@@ -45,11 +45,6 @@ static int proxy_call(unsigned int index, unsigned long cmd, void *arg)
 	return theirs->call(index, cmd, arg);
 }
 
-static void *proxy_reserve(void *addr, size_t length, int flags)
-{
-	return theirs->reserve(addr, length, flags);
-}
-
 /* What libcuda opened is libcuda's. */
 static void proxy_forget(void)
 {
@@ -59,6 +54,5 @@ const struct sgu_transport sgu_transport_core = {
 	.name = "in this process",
 	.open = proxy_open,
 	.call = proxy_call,
-	.reserve = proxy_reserve,
 	.forget = proxy_forget,
 };

@@ -36,6 +36,8 @@ static struct memory {
 	int fd;
 	unsigned long long id;
 	bool opened;
+	void *context;
+	int device;
 } memory[MEMORY];
 static unsigned long long next_id = 1;
 
@@ -59,7 +61,8 @@ static int map(int fd, size_t size, bool opened, CUdeviceptr *ptr)
 	for (int i = 0; i < MEMORY; i++) {
 		if (memory[i].size)
 			continue;
-		memory[i] = (struct memory) { (uintptr_t)p, size, fd, next_id++, opened };
+		memory[i] = (struct memory) { (uintptr_t)p, size, fd, next_id++, opened,
+					      fake_ipc_cuda.shareable ? NULL : fake_ipc_cuda.context, fake_ipc_cuda.device };
 		*ptr = (uintptr_t)p;
 		pthread_mutex_unlock(&lock);
 		return 0;
@@ -106,7 +109,8 @@ static int one_attribute(void *data, int attribute, const struct memory *m)
 	struct pointer_attributes p = { 0 };
 
 	if (m)
-		p = (struct pointer_attributes) { .context = &fake_ipc_cuda, .type = 2, .id = m->id, .base = m->base, .size = m->size };
+		p = (struct pointer_attributes) { .context = m->context, .type = 2, .id = m->id, .device = m->device, .base = m->base,
+						  .size = m->size };
 	return pointer_attribute(&p, attribute, data);
 }
 
@@ -168,7 +172,7 @@ int cuCtxGetCurrent(void **ctx)
 int cuCtxGetDevice(int *device);
 int cuCtxGetDevice(int *device)
 {
-	*device = 0;
+	*device = fake_ipc_cuda.device;
 	return fake_ipc_cuda.context ? 0 : INVALID_CONTEXT;
 }
 
@@ -295,8 +299,22 @@ int cuStreamCreate(void **stream, unsigned int flags)
 	static char streams[64];
 	static int n;
 
+	if (fake_ipc_cuda.creating)
+		fake_ipc_cuda.creating();
+	pthread_mutex_lock(&lock);
 	*stream = &streams[n++ % 64];
+	fake_ipc_cuda.streams++;
+	pthread_mutex_unlock(&lock);
 	return flags == 1 ? 0 : INVALID_VALUE;
+}
+
+int cuStreamDestroy_v2(void *stream);
+int cuStreamDestroy_v2(void *stream)
+{
+	pthread_mutex_lock(&lock);
+	fake_ipc_cuda.streams--;
+	pthread_mutex_unlock(&lock);
+	return stream ? 0 : INVALID_VALUE;
 }
 
 int cuStreamSynchronize(void *stream)
@@ -318,6 +336,30 @@ int cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream)
 	fake_ipc_cuda.copies++;
 	return fake_ipc_cuda.copy_error ? fake_ipc_cuda.copy_error :
 	       queue((struct op) { .what = COPY, .to = to, .from = from, .value = length });
+}
+
+struct attributes {
+	int order, from[2], to[2];
+	unsigned int flags;
+};
+
+int cuMemcpyBatchAsync_v2(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *lengths, size_t n, const struct attributes *how,
+			  const size_t *first, size_t hows, void *stream);
+int cuMemcpyBatchAsync_v2(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *lengths, size_t n, const struct attributes *how,
+			  const size_t *first, size_t hows, void *stream)
+{
+	fake_ipc_cuda.batches++;
+	if (!stream || !n || hows != 1 || *first || how->order != 1 || how->flags)
+		return INVALID_VALUE;
+	for (size_t i = 0; i < n; i++) {
+		if (!lengths[i])
+			return INVALID_VALUE;
+		/* Some of them may be on their way when it fails. */
+		if (fake_ipc_cuda.batch_error && i == n / 2)
+			return fake_ipc_cuda.batch_error;
+		queue((struct op) { .what = COPY, .to = to[i], .from = from[i], .value = lengths[i] });
+	}
+	return 0;
 }
 
 int cuStreamAddCallback(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg, unsigned int flags);

@@ -11,12 +11,16 @@
 
 struct fake_ipc_cuda {
 	void *context;			/* the current one, of all threads; NULL: none */
+	int device;			/* its */
+	int shareable;			/* memory is made as by cuMemCreate(), and of no context */
 	/* What calls fail with. */
-	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error;
+	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error, batch_error;
 	/* Counted. */
-	unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies;
+	unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies, batches, streams;
 	/* Called by each open, which fails with what it returns.  NULL: none. */
 	int (*opening)(void);
+	/* Called by each call that makes a stream.  NULL: none. */
+	void (*creating)(void);
 };
 
 extern struct fake_ipc_cuda fake_ipc_cuda;

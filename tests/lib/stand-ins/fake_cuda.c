@@ -38,6 +38,15 @@ static struct fake_memory *find(unsigned long long p)
 	return NULL;
 }
 
+/* For the calls that look at an allocation without a lock. */
+static struct fake_memory *asked_of(unsigned long long p)
+{
+	struct fake_memory *m = find(p);
+
+	fake.asked_leaving += m && m->base == fake.leaving;
+	return m;
+}
+
 static int get(int attribute, const struct fake_memory *m, void *data)
 {
 	static const struct fake_memory none = { .device = -2 };
@@ -76,16 +85,30 @@ int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, unsigne
 		fake.asked(fake.arg, 0);
 	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; !ret && i < n; i++)
-		ret = get(attributes[i], find(p), data[i]);
+		ret = get(attributes[i], asked_of(p), data[i]);
 	pthread_mutex_unlock(&lock);
 	if (fake.asked)
 		fake.asked(fake.arg, 1);
 	return ret;
 }
 
-int cuPointerSetAttribute(const void *value, int attribute, unsigned long long p)
+/* NVIDIA's takes a lock, and stands another thread's unmapping what it is asked about. */
+int cuMemGetAddressRange_v2(unsigned long long *base, size_t *size, unsigned long long p)
 {
 	struct fake_memory *m = find(p);
+
+	if (fake.state)
+		return fake.state;
+	if (!m)
+		return 500;	/* CUDA_ERROR_NOT_FOUND */
+	*base = m->base;
+	*size = m->size;
+	return 0;
+}
+
+int cuPointerSetAttribute(const void *value, int attribute, unsigned long long p)
+{
+	struct fake_memory *m = asked_of(p);
 
 	fake.calls++;
 	if (fake.state)
@@ -103,7 +126,7 @@ int cuPointerGetAttribute(void *data, int attribute, unsigned long long p)
 	fake.calls++;
 	if (fake.state)
 		return fake.state;
-	return find(p) ? get(attribute, find(p), data) : 1;
+	return asked_of(p) ? get(attribute, find(p), data) : 1;
 }
 
 int cuMemcpy(unsigned long long to, unsigned long long from, size_t length)

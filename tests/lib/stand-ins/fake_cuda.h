@@ -32,6 +32,9 @@ struct fake_cuda {
 	int copy_error;		/* of cuMemcpy, likewise */
 	int reallocate;		/* the next one is of memory that changes hands meanwhile */
 	int exports;		/* counted */
+	/* The base of an allocation that another thread is unmapping: NVIDIA's libcuda may crash when it is asked about it. */
+	unsigned long long leaving;
+	int asked_leaving;	/* counted */
 	/* Called by cuPointerGetAttributes, before and after it has looked. */
 	void (*asked)(void *arg, int after);
 	void *arg;

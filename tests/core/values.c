@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+/* values.c - words that streams write and wait for: what is refused, what ends a wait, strict mode. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "util.h"
+
+#include <sched.h>
+
+static struct machine m;
+static struct user u, other;
+static int key;
+static u64 flag;
+static u64 host[64];
+
+static int setup(void **state)
+{
+	(void)state;
+	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
+	user_up(&u, &m, 0, &key);
+	user_up(&other, &m, 1, &key);
+	memset(host, 0, sizeof(host));
+	MUST(!mem_alloc(&u, PAGE, &flag));
+	MUST(!fill(&u, 0, flag, PAGE, 0, SOFTGPU_OP_SYNC));
+	MUST(!enlist(&u, SOFTGPU_KIND_REGISTERED, HOST(host), sizeof(host)));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	user_down(&u);
+	user_down(&other);
+	machine_down(&m);
+	return 0;
+}
+
+static int value_on(struct user *who, u32 stream, u32 op, u64 va, u64 value, u32 width)
+{
+	struct softgpu_value v = { .ctx = who->ctx, .stream = stream, .op = op, .va = va, .value = value, .width = width };
+
+	return CALL(who->client, SOFTGPU_VALUE, &v);
+}
+
+static int value(u32 op, u64 va, u64 word, u32 width)
+{
+	return value_on(&u, 0, op, va, word, width);
+}
+
+static u32 stream_new(struct user *who)
+{
+	struct softgpu_stream_create s = { .ctx = who->ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
+
+	MUST(!CALL(who->client, SOFTGPU_STREAM_CREATE, &s));
+	return s.stream;
+}
+
+static int ask(u32 call, struct user *who, u32 stream)
+{
+	struct softgpu_stream s = { .size = sizeof(s), .ctx = who->ctx, .stream = stream };
+
+	return sg_call(who->client, _IOC_NR(call), &s, sizeof(s));
+}
+
+static u64 word_at(u64 va)
+{
+	u64 word = ~0ull;
+
+	MUST(!copy(&u, stream_new(&u), HOST(&word), va, 8, SOFTGPU_OP_SYNC));
+	return word;
+}
+
+static void refused(void **state)
+{
+	u64 far, managed = HOST(&host[32]);
+
+	(void)state;
+	assert_int_equal(value(SOFTGPU_VALUE_NOR + 1, flag, 0, 8), -EINVAL);
+	assert_int_equal(value(SOFTGPU_VALUE_WRITE, flag, 0, 2), -EINVAL);
+	assert_int_equal(value(SOFTGPU_VALUE_WRITE, flag, 0, 0), -EINVAL);
+	assert_int_equal(value(SOFTGPU_VALUE_WRITE, flag + 4, 0, 8), -EINVAL);
+	assert_int_equal(value(SOFTGPU_VALUE_EQ, flag + 2, 0, 4), -EINVAL);
+	/* another GPU's; nothing; what no GPU knows; beyond the end; what is no host memory of theirs */
+	assert_int_equal(mem_alloc(&other, PAGE, &far), 0);
+	assert_int_equal(value(SOFTGPU_VALUE_WRITE, far, 1, 8), -EFAULT);
+	assert_int_equal(value(SOFTGPU_VALUE_EQ, far, 1, 8), -EFAULT);
+	assert_int_equal(value(SOFTGPU_VALUE_WRITE, WINDOW_BASE + WINDOW_LEN - PAGE, 1, 8), -EFAULT);
+	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&m) & ~7ull, 1, 8), -EFAULT);
+	assert_int_equal(discharge(&u, HOST(host)), 0);
+	assert_int_equal(value(SOFTGPU_VALUE_WRITE, managed, 1, 8), -EFAULT);
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_REGISTERED, HOST(host), 12), 0);
+	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&host[1]), 1, 8), -EFAULT);
+	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&host[1]), 1, 4), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, 0), 0);
+	assert_true(host[1] == 1);
+}
+
+/* Two contexts on two GPUs by turns, on one word of the host. */
+static void turns(void **state)
+{
+	u32 a = stream_new(&u), b = stream_new(&other);
+	u64 i;
+
+	(void)state;
+	for (i = 1; i < 100; i += 2) {
+		MUST(!value_on(&u, a, SOFTGPU_VALUE_WRITE, HOST(host), i, 8));
+		MUST(!value_on(&u, a, SOFTGPU_VALUE_GEQ, HOST(host), i + 1, 8));
+		MUST(!value_on(&other, b, SOFTGPU_VALUE_EQ, HOST(host), i, 8));
+		MUST(!value_on(&other, b, SOFTGPU_VALUE_WRITE, HOST(host), i + 1, 8));
+	}
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, a), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &other, b), 0);
+	assert_true(host[0] == 100);
+}
+
+static void until_it_waits(u32 stream)
+{
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(ask(SOFTGPU_STREAM_QUERY, &u, stream), -EAGAIN);
+		sched_yield();
+	}
+}
+
+/* A context goes while its streams wait, at the front and behind: nobody hangs, and nothing of it is done. */
+static void context_goes(void **state)
+{
+	struct softgpu_handle h = { .handle = u.ctx };
+	u32 s = stream_new(&u);
+
+	(void)state;
+	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
+	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, HOST(&host[1]), 7, 8), 0);
+	assert_int_equal(value(SOFTGPU_VALUE_AND, flag, 1, 4), 0);
+	until_it_waits(s);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_true(!host[1]);
+}
+
+static void client_goes(void **state)
+{
+	u32 s = stream_new(&u);
+
+	(void)state;
+	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_EQ, flag, 1, 8), 0);
+	assert_int_equal(value(SOFTGPU_VALUE_NOR, HOST(host), ~0ull, 8), 0);
+	until_it_waits(s);
+	user_down(&u);
+	user_up(&u, &m, 0, &key);
+}
+
+static void gpu_goes(void **state)
+{
+	(void)state;
+	assert_int_equal(value(SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
+	until_it_waits(0);
+	sg_gpu_remove(m.sg, 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, 0), -ENODEV);
+}
+
+/* The word goes: the context is dead, as after a copy that faults. */
+static void word_goes(void **state)
+{
+	struct softgpu_ctx_create second = { 0 };
+
+	(void)state;
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &second), 0);
+	/* the flag belongs to the first context: what frees it does not wait for this one */
+	assert_int_equal(value_on(&(struct user){ .client = u.client, .ctx = second.ctx }, 0, SOFTGPU_VALUE_EQ, flag, 1, 8), 0);
+	assert_int_equal(mem_free(&u, flag), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &(struct softgpu_handle){ .handle = second.ctx }), -EIO);
+	/* an address in the zero page faults in this process, whatever is said of it */
+	assert_int_equal(enlist(&u, SOFTGPU_KIND_REGISTERED, 64, 64), 0);
+	assert_int_equal(value(SOFTGPU_VALUE_EQ, 64, 1, 8), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, 0), -EIO);
+	assert_int_equal(value_on(&other, 0, SOFTGPU_VALUE_WRITE, 64, 1, 4), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &other, 0), -EIO);
+}
+
+/* A device's write through the aperture is what a stream waits for. */
+static void device_writes(void **state)
+{
+	u32 s = stream_new(&u);
+
+	(void)state;
+	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_GEQ, flag, 7, 4), 0);
+	until_it_waits(s);
+	dma_write(&m, &u, flag, 7);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
+}
+
+/* What was held back goes before a write, which others look for without a call; not before a wait. */
+static void strict(void **state)
+{
+	struct sg_chaos chaos = { .strict = true };
+	u64 second;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &second), 0);
+	sg_chaos_set(m.sg, &chaos);
+	assert_int_equal(fill(&u, 0, second, PAGE, 0x11, 0), 0);
+	assert_int_equal(value(SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
+	host[0] = 1;
+	assert_true(word_at(second) == 0);
+	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&host[1]), 1, 8), 0);
+	while (!__atomic_load_n(&host[1], __ATOMIC_ACQUIRE))
+		sched_yield();
+	assert_true(word_at(second) == 0x1111111111111111);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(turns, setup, teardown),
+		cmocka_unit_test_setup_teardown(context_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(client_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(gpu_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(word_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(device_writes, setup, teardown),
+		cmocka_unit_test_setup_teardown(strict, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
