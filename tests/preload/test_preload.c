@@ -208,13 +208,17 @@ static void *another(void *memory)
 	return NULL;
 }
 
-/* The first registration of all, which opens what the others need. */
+/* The first registration of all, which opens what the others need.  Without the cache the stand-in for libibverbs ends the thread before. */
 static void cancelled_first(void)
 {
 	struct ibv_mr *first = NULL, *mr = NULL;
 	struct timespec until;
 	pthread_t t;
 
+#ifdef __SANITIZE_ADDRESS__
+	printf("skipped: AddressSanitizer takes the stack of a thread that was cancelled for one in use\n");
+	return;
+#endif
 	gpus = gpu_alloc();
 	setenv("PEERDMA_PROVIDER", "kernel,soft", 1);
 	pthread_create(&t, NULL, cancelled, &first);
@@ -292,6 +296,10 @@ static void children_of_threads(void)
 	int hung = 0, status;
 	void *failed;
 
+#ifdef __SANITIZE_THREAD__
+	printf("skipped: ThreadSanitizer has locks of its own, which a child of several threads inherits\n");
+	return;
+#endif
 	verbs->dmabuf_error = EOPNOTSUPP;
 	verbs->kernel_has_dmabuf = at_work = 1;
 	kept = ibv_reg_dmabuf_mr(domain, 8192, 4096, 0, 0, 1);
@@ -405,8 +413,8 @@ int main(int argc, char **argv)
 	verbs = stand_in();
 	verbs->not_host = is_gpu;
 	CHECK(!cu.cuInit(0) && !cu.cuDevicePrimaryCtxRetain(&context, 0) && !cu.cuCtxSetCurrent(context), "a GPU");
-	cancelled_first();
 	if (cached) {
+		cancelled_first();
 		from_the_cache();
 	} else {
 		others_stay_as_they_are();
