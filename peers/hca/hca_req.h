@@ -126,9 +126,15 @@ static inline int hca_pass(struct rxe_send_wqe *wqe, u32 payload, int err, bool 
 
 static inline int hca_xmit(struct rxe_qp *qp, struct rxe_pkt_info *pkt, struct sk_buff *skb, bool lost)
 {
-	if (!lost)
-		return rxe_xmit_packet(qp, pkt, skb);
-	kfree_skb(skb);
+	if (!lost) {
+		int err = rxe_xmit_packet(qp, pkt, skb);
+
+		/* Since 6.9 rxe takes a full queue of the net device for the end of the queue pair. */
+		if (err != -EAGAIN || LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0))
+			return err;
+	} else {
+		kfree_skb(skb);
+	}
 	if (qp_type(qp) != IB_QPT_RC && pkt->mask & RXE_END_MASK) {
 		pkt->wqe->state = wqe_state_done;
 		hca_complete(qp);

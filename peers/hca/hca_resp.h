@@ -71,6 +71,46 @@ static inline enum resp_states hca_read_failed(struct rxe_qp *qp, struct rxe_pkt
 }
 
 /*
+ * Does the rest of a read's answer wait?  It does while more than some packets of the queue pair are on their way to the wire;
+ * rxe_skb_tx_dtor() wakes it.
+ */
+static inline bool hca_read_waits(struct rxe_qp *qp, int some)
+{
+	WRITE_ONCE(qp->resp.hca_waits, false);
+	if (atomic_read(&qp->skb_out) <= some)
+		return false;
+	WRITE_ONCE(qp->resp.hca_waits, true);
+	/* And then count again: the last packet's destructor has seen it, or has counted before. */
+	smp_mb();
+	return atomic_read(&qp->skb_out) > 0;
+}
+
+/*
+ * Before each packet of a read's answer but the first: RESPST_NONE, or what to do instead.  Without a pause a long answer fills
+ * the net device's queue, which drops what is too much, and most of it is asked for again and again.
+ */
+static inline enum resp_states hca_read_goes_on(struct rxe_qp *qp)
+{
+	/* The queue pair is being destroyed, which waits for this request. */
+	if (READ_ONCE(qp->resp.hca_ends)) {
+		qp->resp.res = NULL;
+		return RESPST_CLEANUP;
+	}
+	return hca_read_waits(qp, RXE_INFLIGHT_SKBS_PER_QP_HIGH) ? RESPST_EXIT : RESPST_NONE;
+}
+
+/*
+ * There was no memory for the packet that is due, or no place for it in the net device's queue. It is made again when others of
+ * the queue pair have left; where there are none, or it is the first, the requester asks again.
+ */
+static inline enum resp_states hca_read_not_sent(struct rxe_qp *qp, struct rxe_pkt_info *pkt, struct resp_res *res)
+{
+	if (res->cur_psn != res->first_psn && hca_read_waits(qp, 0))
+		return RESPST_EXIT;
+	return hca_read_failed(qp, pkt, res, -EAGAIN);
+}
+
+/*
  * What kind of header is before a datagram, for a completion's service level, which means nothing else on Ethernet. Verbs
  * have no field for it, and an IPv4 header is not where an IPv6 header is.  As ConnectX has it, which UCX relies on: UDP,
  * and IPv6 or IPv4.

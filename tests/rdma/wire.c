@@ -10,17 +10,14 @@
  * KIND is of the memory at both sides, see memory.h; TIMEOUT is ibv_qp_attr's: the adapter waits 4 us << TIMEOUT for an answer.
  */
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "memory.h"
-#include "pair.h"
+#include "two.h"
 
-#define PORT "18600"
 #define SLOT 65536UL
 #define SLOTS 32UL
 #define SIZE ((SLOTS + 1) * SLOT)	/* and one slot that is read, and added to */
@@ -29,18 +26,10 @@
 /* What both sides know of request n. */
 enum what { SENT, WRITTEN, READ, ADDED };
 
-static struct pair p;		/* its adapter, protection domain and a completion queue */
-static struct ibv_qp *qp;
+static struct two two;
 static struct memory memory, landing;	/* landing: the client's, for what it reads */
-static struct ibv_mr *mr;		/* all of memory, of the side that requests arrive at */
 static struct ibv_mr *mrs[SLOTS];	/* the other's, each for its request */
 static unsigned char bytes[SLOT], seen[SLOT];
-static int peer;		/* the TCP connection */
-static struct end {
-	union ibv_gid gid;
-	uint64_t addr;
-	uint32_t qpn, rkey;
-} own, other;
 
 static enum what what_of(unsigned int n)
 {
@@ -61,75 +50,9 @@ static void fill(unsigned int n)
 		at[i] = word;
 }
 
-/* ---- the two sides meet ---- */
-
-static void meet(const char *machine)
-{
-	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = machine ? 0 : AI_PASSIVE }, *found;
-	int fd, on = 1, err = getaddrinfo(machine, PORT, &hints, &found);
-
-	if (err)
-		die("%s: %s", machine, gai_strerror(err));
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (machine) {
-		while (connect(fd, found->ai_addr, found->ai_addrlen)) {
-			close(fd);
-			usleep(100000);
-			fd = socket(AF_INET, SOCK_STREAM, 0);
-		}
-		peer = fd;
-	} else {
-		if (bind(fd, found->ai_addr, found->ai_addrlen) || listen(fd, 1))
-			die("listening");
-		peer = accept(fd, NULL, NULL);
-		close(fd);
-	}
-	freeaddrinfo(found);
-	if (peer < 0)
-		die("no other side");
-}
-
-static void swap(const void *mine, void *its, size_t size)
-{
-	if (write(peer, mine, size) != (ssize_t)size || recv(peer, its, size, MSG_WAITALL) != (ssize_t)size)
-		die("the other side has gone");
-}
-
-static void modify(enum ibv_qp_state state, int mask, int timeout)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = state, .port_num = 1, .path_mtu = p.mtu, .dest_qp_num = other.qpn, .max_dest_rd_atomic = 16,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC, .min_rnr_timer = 1,
-		.ah_attr = { .is_global = 1, .port_num = 1,
-			     .grh = { .dgid = other.gid, .sgid_index = (uint8_t)p.gid_index, .hop_limit = 1 } },
-		.timeout = (uint8_t)timeout, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 16,
-	};
-
-	errno = ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask);
-	if (errno)
-		die("ibv_modify_qp to state %d", state);
-}
-
-static void connect_qps(int timeout)
-{
-	struct ibv_qp_init_attr init = { .send_cq = p.cq[0], .recv_cq = p.cq[0], .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
-					 .cap = { .max_send_wr = SLOTS, .max_recv_wr = SLOTS, .max_send_sge = 1, .max_recv_sge = 1 } };
-
-	qp = ibv_create_qp(p.pd, &init);
-	if (!qp)
-		die("ibv_create_qp");
-	own = (struct end){ .gid = p.gid, .addr = memory.addr, .qpn = qp->qp_num, .rkey = mr->rkey };
-	swap(&own, &other, sizeof(own));
-	modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0);
-	modify(IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	       IBV_QP_MIN_RNR_TIMER, 0);
-	modify(IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, timeout);
-}
-
 static void complete(unsigned int n, struct ibv_wc *wc)
 {
-	enum ibv_wc_status status = pair_wait(&p, 0, wc);
+	enum ibv_wc_status status = pair_wait(&two.pair, 0, wc);
 
 	if (status != IBV_WC_SUCCESS)
 		die("request %u: %s", n, ibv_wc_status_str(status));
@@ -153,10 +76,10 @@ static void is_right(unsigned int n, const struct memory *m, size_t at, unsigned
 
 static void receive(unsigned int n)
 {
-	struct ibv_sge sge = { .addr = memory.addr + n % SLOTS * SLOT, .length = SLOT, .lkey = mr->lkey };
+	struct ibv_sge sge = { .addr = memory.addr + n % SLOTS * SLOT, .length = SLOT, .lkey = two.mr->lkey };
 	struct ibv_recv_wr *bad, wr = { .wr_id = n, .sg_list = &sge, .num_sge = 1 };
 
-	errno = ibv_post_recv(qp, &wr, &bad);
+	errno = ibv_post_recv(two.qp, &wr, &bad);
 	if (errno)
 		die("posting a receive");
 }
@@ -183,7 +106,7 @@ static void serve(unsigned int requests)
 	fill(~0U);
 	memory_write(&memory, SLOTS * SLOT, bytes, SLOT / 2);
 	memory_write(&memory, COUNTER, &zero, sizeof(zero));
-	swap(&ready, &ready, 1);
+	two_swap(&two, &ready, &ready, 1);
 	for (n = 0; n < requests; n++) {
 		struct ibv_wc wc;
 
@@ -202,7 +125,7 @@ static void serve(unsigned int requests)
 			die("request %u has %u bytes, not %u", n, wc.byte_len, length_of(n));
 		is_right(n, &memory, n % SLOTS * SLOT, n, length_of(n));
 	}
-	swap(&ready, &ready, 1);
+	two_swap(&two, &ready, &ready, 1);
 	memory_read(&memory, COUNTER, &added, sizeof(added));
 	if (added != expected)
 		die("%llu times added, not %llu", (unsigned long long)added, (unsigned long long)expected);
@@ -225,22 +148,22 @@ static void post(unsigned int n)
 	if (what == READ && sge.length > SLOT / 2)
 		sge.length = SLOT / 2;
 	if (what == ADDED) {
-		wr.wr.atomic.remote_addr = other.addr + COUNTER;
-		wr.wr.atomic.rkey = other.rkey;
+		wr.wr.atomic.remote_addr = two.other.addr + COUNTER;
+		wr.wr.atomic.rkey = two.other.rkey;
 		wr.wr.atomic.compare_add = 1;
 	} else {
-		wr.wr.rdma.remote_addr = other.addr + (what == READ ? SLOTS * SLOT : at);
-		wr.wr.rdma.rkey = other.rkey;
+		wr.wr.rdma.remote_addr = two.other.addr + (what == READ ? SLOTS * SLOT : at);
+		wr.wr.rdma.rkey = two.other.rkey;
 	}
 	if (!comes_in) {
 		fill(n);
 		memory_write(&memory, at, bytes, SLOT);
 	}
-	mrs[n % SLOTS] = memory_try_register(local, p.pd, at, SLOT);
+	mrs[n % SLOTS] = memory_try_register(local, two.pair.pd, at, SLOT);
 	if (!mrs[n % SLOTS])
 		die("registering memory for request %u", n);
 	sge.lkey = mrs[n % SLOTS]->lkey;
-	errno = ibv_post_send(qp, &wr, &bad);
+	errno = ibv_post_send(two.qp, &wr, &bad);
 	if (errno)
 		die("posting request %u", n);
 }
@@ -261,7 +184,7 @@ static void request(unsigned int requests)
 	struct ibv_wc wc;
 	char ready = 'r';
 
-	swap(&ready, &ready, 1);
+	two_swap(&two, &ready, &ready, 1);
 	for (n = 0; n < requests; n++) {
 		size_t at = n % SLOTS * SLOT;
 		uint32_t length = length_of(n);
@@ -280,7 +203,7 @@ static void request(unsigned int requests)
 		if (value != added++)
 			die("request %u adds to %llu, not %llu", n, (unsigned long long)value, (unsigned long long)added - 1);
 	}
-	swap(&ready, &ready, 1);
+	two_swap(&two, &ready, &ready, 1);
 	printf("%u requests\n", requests);
 }
 
@@ -294,21 +217,21 @@ int main(int argc, char **argv)
 	requests = (unsigned int)atoi(argv[4]);
 	memory_alloc(&memory, memory_kind(argv[2]), SIZE);
 	memory_alloc(&landing, memory_kind(argv[2]), SIZE);
-	pair_open(&p, argv[1], 0);
-	mr = memory_register(&memory, p.pd);
-	meet(machine);
-	connect_qps(atoi(argv[3]));
+	pair_open(&two.pair, argv[1], 0);
+	two.mr = memory_register(&memory, two.pair.pd);
+	two_meet(&two, machine);
+	two_connect(&two, memory.addr, SLOTS, two.pair.mtu, atoi(argv[3]));
 	if (machine)
 		request(requests);
 	else
 		serve(requests);
-	if (ibv_destroy_qp(qp) || ibv_dereg_mr(mr))
+	if (ibv_destroy_qp(two.qp) || ibv_dereg_mr(two.mr))
 		die("ending");
-	pair_close(&p);
+	pair_close(&two.pair);
 	memory_release(&memory);
 	memory_release(&landing);
 	memory_free(&memory);
 	memory_free(&landing);
-	close(peer);
+	close(two.tcp);
 	return 0;
 }

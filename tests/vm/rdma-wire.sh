@@ -3,6 +3,9 @@
 #
 # Many requests under way between two machines, over a wire that delays, loses, repeats and exchanges packets, and with an
 # adapter that waits for answers less long than they take: each is done once, in order, with all its bytes.
+#
+# Messages of several MiB, too: their packets wait for the net device, so that none is lost there and sent again.  A read that
+# waits so ends at once where its queue pair is destroyed or the process killed.
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
 # vm: --guests 2 --cards 0 --gpus 1 --timeout 300 --iommu on --env REQUESTS=200
 # vm-more: --guests 2 --cards 0 --gpus 1 --timeout 3000 --kernel {6.1,6.12,7.2} --iommu {on,off} --env REQUESTS=20000
@@ -13,7 +16,7 @@
 modules="softgpu nvidia peerdma peerdma_nvidia peerdma_peer_core peerdma_peermem"
 rdma_start
 load_modules
-modprobe sch_netem || { echo "this kernel loses no packets on purpose"; exit 77; }
+modprobe -a sch_netem sch_tbf || { echo "this kernel has no slow or lossy wire"; exit 77; }
 
 # wire KIND TIMEOUT NETEM...: what the wire does in each direction.
 wire() {
@@ -29,6 +32,43 @@ wire() {
 	tc qdisc del dev eth0 root
 	"$PEERDMA_VM/barrier" "$kind-$*" || die "the other guest has ended"
 }
+
+# large KIND MIB END: the first guest is read from, and ends as END says.
+large() {
+	echo "== $*"
+	expected=0
+	if [ "$GUEST" = 1 ]; then
+		[ "$3" != kill ] || expected=137
+		with_verbs rdma_large rxe0 "$@"
+	else
+		with_verbs rdma_large rxe0 "$@" guest1
+	fi
+	code=$?
+	[ $code = $expected ] || die "$*: exit code $code"
+	"$PEERDMA_VM/barrier" "$1-$2-$3" || die "the other guest has ended"
+}
+
+# slow RATE QUEUE: the net device drops what has no place in its queue.
+slow() {
+	tc qdisc replace dev eth0 root tbf rate "$1" burst 16kb limit "$2" || die "no slow wire"
+}
+
+# More packets than the net device's queue has place for.
+large host 16 whole
+more=
+[ "${REQUESTS:-400}" -le 400 ] || more=1
+for kind in ${more:+dmabuf peer}; do
+	large "$kind" 64 whole
+done
+# As few as that a queue pair has more under way.
+slow 50mbit 24kb
+large host 2 read
+[ -z "$more" ] || large host 2 lossy
+# So slow that the read would take longer than the kernel waits for a queue pair to end.
+slow 2mbit 4mb
+large host 16 destroy
+large host 16 kill
+tc qdisc del dev eth0 root
 
 # 8: a millisecond, and so the shortest that the kernel's clock has.
 wire host 8 delay 10ms 5ms

@@ -9,34 +9,23 @@
 # vm-more: --guests 2 --cards 0 --gpus 1 --vram 1G --memory 2G --timeout 3000 --iommu {on,off} --kernel {6.1,6.12,7.2} --env ALL=1
 
 . "$TOP/tests/vm/lib.sh"
+. "$TOP/tests/vm/ucx-perf.sh"
 
-ucx=$TOP/build/cache/mpi/root
-[ -e "$ucx/.ucx" ] || { echo "UCX is not built: tests/thirdparty/build-mpi ucx"; exit 77; }
 modprobe -q ib_uverbs || { echo "this kernel has no RDMA"; exit 77; }
 modprobe -a udp_tunnel ip6_udp_tunnel ib_core ib_uverbs || die "the kernel's modules do not load"
 modules="softgpu nvidia peerdma peerdma_nvidia peerdma_peer_core peerdma_peermem peerdma_hca"
 load_modules
 rdma link add rxe0 type rxe netdev eth0 || die "no RDMA adapter: see the kernel's log"
-export LD_LIBRARY_PATH="$ucx/lib:$LD_LIBRARY_PATH" PATH="$ucx/bin:$PATH" UCX_MODULE_DIR="$ucx/lib/ucx"
 export UCX_NET_DEVICES=rxe0:1 UCX_STATS_DEST=file:/tmp/stats UCX_STATS_TRIGGER=exit
-ip link set lo up
 
 large=1048576
-ALL=${ALL-}
 [ -z "$ALL" ] || large=16777216
 
-# benchmark NAME TESTS SIZES OPTION...: one of the two processes in each guest.  One that fails ends well all the same, and
-# has no result, which only the client prints.
-port=13400
+# benchmark NAME TESTS SIZES OPTION...: one of the two processes in each guest.
 benchmark() {
-	name=$1 tests=$2 sizes=$3
+	name=$1
+	list "$2" "$3"
 	shift 3
-	for test in $tests; do
-		for size in $sizes; do
-			echo "$test-$size -t $test -s $size -n 4 -w 1"
-		done
-	done >/tmp/tests
-	port=$((port + 1))
 	if [ "$GUEST" = 1 ]; then
 		timeout 300 ucx_perftest -p $port -b /tmp/tests -f -v "$@" >/tmp/out 2>&1 &
 		"$PEERDMA_VM/barrier" "$name" --listening $port || die "$name: the other guest has ended"
@@ -46,9 +35,8 @@ benchmark() {
 	"$PEERDMA_VM/barrier" "$name" || die "$name: the other guest has ended"
 	timeout 300 ucx_perftest guest1 -p $port -b /tmp/tests -f -v "$@" >/tmp/out 2>&1 ||
 		{ cat /tmp/out; die "$name: ucx_perftest fails"; }
-	done=$(grep -cE '^[a-z_]+-[0-9]+, *[0-9]+,' /tmp/out)
-	[ "$done" = "$(wc -l </tmp/tests)" ] || { cat /tmp/out; die "$name: $done tests have a result"; }
-	echo "ok - $name: $done results"
+	# Which only the client prints.
+	results "$name" /tmp/out
 }
 
 # What this guest's process has copied between the GPU and host memory, in bytes.

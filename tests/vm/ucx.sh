@@ -7,13 +7,10 @@
 # vm-more: --cards 0 --gpus 2 --vram 1G --memory 3G --timeout 2400 --kernel {6.1,6.12,7.2} --env ALL=1
 
 . "$TOP/tests/vm/lib.sh"
+. "$TOP/tests/vm/ucx-perf.sh"
 
-ucx=$TOP/build/cache/mpi/root
-[ -e "$ucx/.ucx" ] || { echo "UCX is not built: tests/thirdparty/build-mpi ucx"; exit 77; }
 modules="softgpu nvidia amdgpu"
 load_modules
-export LD_LIBRARY_PATH="$ucx/lib:$LD_LIBRARY_PATH" PATH="$ucx/bin:$PATH" UCX_MODULE_DIR="$ucx/lib/ucx"
-ip link set lo up
 
 # What has no device for it, such as gdr_copy without gdrdrv, is not listed.
 ucx_info -d >/tmp/info || die "ucx_info fails"
@@ -22,29 +19,19 @@ for transport in cuda_copy cuda_ipc rocm_copy rocm_ipc; do
 done
 
 sizes="8 65536 16777216"
-ALL=${ALL-}
 [ -z "$ALL" ] || sizes="8 64 512 4096 32768 262144 1048576 4194304 16777216"
 
-# benchmark NAME TESTS OPTION...: two processes; one that fails ends well all the same, and has no result.
-port=13400
+# benchmark NAME TESTS OPTION...: two processes.
 benchmark() {
 	name=$1
-	tests=$2
+	list "$2" "$sizes"
 	shift 2
-	for test in $tests; do
-		for size in $sizes; do
-			echo "$test-$size -t $test -s $size -n 4 -w 1"
-		done
-	done >/tmp/tests
-	port=$((port + 1))
 	timeout 300 ucx_perftest -p $port -b /tmp/tests -f -v >/tmp/server 2>&1 &
 	"$PEERDMA_VM/barrier" "up$port" --listening $port || die "the server does not come"
 	timeout 300 ucx_perftest localhost -p $port -b /tmp/tests -f -v "$@" >/tmp/client 2>&1 ||
 		{ cat /tmp/client /tmp/server; die "$name: ucx_perftest fails"; }
 	wait $! || { cat /tmp/server; die "$name: ucx_perftest's server fails"; }
-	done=$(grep -cE '^[a-z_]+-[0-9]+, *[0-9]+,' /tmp/client)
-	[ "$done" = "$(wc -l </tmp/tests)" ] || { cat /tmp/client /tmp/server; die "$name: $done tests have a result"; }
-	echo "ok - $name: $done results"
+	results "$name" /tmp/client /tmp/server
 }
 
 # Of AMD's memory this release's benchmark can allocate none but for the transports themselves.

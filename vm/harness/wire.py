@@ -2,11 +2,13 @@
 """One Ethernet between the network adapters of all guests.
 
 Adapter N of guest G is ethN there and has the address 10.77.N.G: a subnet for
-each N, as rails have in a cluster, all on the same wire. The first guest's QEMU
-has the hub; a pair of sockets that only the two QEMUs know leads to each
-adapter of the others. So nothing needs root or a port number, and runs beside
-this one cannot be in the way. Nothing is lost on the way: a socket that is full
-stops the sender.
+each N, as rails have in a cluster, all on the same wire. Two adapters have a
+pair of sockets between them that only the QEMUs know. Of more, the first
+guest's QEMU has a hub, and such a pair leads to each adapter of the others. So
+nothing needs root or a port number, and runs beside this one cannot be in the
+way. Nothing is lost on the way: between two, a socket that is full stops the
+sender. QEMU's hub takes packets all the same and keeps them, and then exchanges
+some: a packet that comes when the socket is free again goes before them.
 """
 
 import socket
@@ -35,6 +37,12 @@ def lay(nics):
     """nics: how many adapters each guest has. Returns the Plugs of each."""
     plugs = [Plugs([], []) for _ in nics]
     if sum(nics) < 2:       # a hub keeps what nobody can receive, and the guest takes that for a broken adapter
+        return plugs
+    if sum(nics) == 2:
+        ends = [(guest, nic) for guest, count in enumerate(nics) for nic in range(count)]
+        for (guest, nic), end in zip(ends, socket.socketpair()):
+            plugs[guest].sockets.append(end)
+            plugs[guest].argv.extend(["-netdev", f"socket,id=wire{nic},fd={end.fileno()}"])
         return plugs
     hub = next((guest for guest, count in enumerate(nics) if count), None)
     for guest, count in enumerate(nics):
