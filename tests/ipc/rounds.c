@@ -43,6 +43,7 @@ struct post {
 
 struct shared {
 	_Atomic uint64_t next_number, rounds, opens, hits, stale, dead, copies, signals, kills, exits, frees, faults;
+	_Atomic uint8_t ready[PROCESSES];	/* it has started, which takes long where it is to have CUDA */
 	struct post board[BOARD];
 	/* By allocation's number: 1 from when it was freed or unexported, or its process was found dead. */
 	_Atomic uint8_t ended[1 << 22];
@@ -318,6 +319,19 @@ static void leaks(unsigned int before)
 	}
 }
 
+/* Else most rounds are of few processes, while the others start, and nearly all handles are a dead one's. */
+static void until_all_are_ready(void)
+{
+	unsigned int i = 0;
+
+	while (i < PROCESSES && atomic_load(&shared->rounds) < limit) {
+		if (atomic_load(&shared->ready[i]))
+			i++;
+		else
+			usleep(200);
+	}
+}
+
 static void process(unsigned int number, uint64_t seed)
 {
 	unsigned int before;
@@ -331,7 +345,8 @@ static void process(unsigned int number, uint64_t seed)
 	before = descriptors(getpid());
 	me = number;
 	state = seed | 1;
-	while (atomic_fetch_add(&shared->rounds, 1) < limit) {
+	atomic_store(&shared->ready[number], 1);
+	while (until_all_are_ready(), atomic_fetch_add(&shared->rounds, 1) < limit) {
 		switch (rnd(16)) {
 		case 0:
 		case 1:
@@ -430,6 +445,7 @@ int main(int argc, char **argv)
 			pid = waitpid(pids[i], NULL, WNOHANG);
 			if (pid == pids[i]) {
 				mark_ended(i);
+				atomic_store(&shared->ready[i], 0);
 				pids[i] = shared->rounds < limit ? begin(i, rnd(UINT64_MAX)) : -1;
 			}
 		}
