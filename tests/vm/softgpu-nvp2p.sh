@@ -9,7 +9,7 @@
 # vm-more: --timeout 300 --cards 2 --iommu on
 # vm: --timeout 300 --gpus 2 --cards 2 --iommu on --kernel 6.12
 # vm-more: --timeout 300 --cards 1 --iommu pt --kernel 6.12
-# vm: --timeout 300 --gpus 0 --cards 1
+# vm-more: --timeout 300 --gpus 0 --cards 1
 
 . "$TOP/tests/vm/lib.sh"
 

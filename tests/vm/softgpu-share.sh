@@ -8,7 +8,7 @@
 # vm-more: --timeout 400 --gpus 1 --cards 1
 # vm-more: --timeout 400 --gpus 1 --cards 1 --iommu on
 # vm: --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on
-# vm: --timeout 400 --gpus 0 --cards 1
+# vm-more: --timeout 400 --gpus 0 --cards 1
 
 . "$TOP/tests/vm/lib.sh"
 

@@ -16,6 +16,8 @@ die() {
 udevd=$(ls /usr/lib/systemd/systemd-udevd /lib/systemd/systemd-udevd 2>/dev/null | head -n 1)
 [ -n "$udevd" ] || { echo "skip: no udev here"; exit 77; }
 release=$(uname -r)
+# depmod reads all modules that are there, which takes a minute; these need no others.
+mount -t tmpfs none "/lib/modules/$release"
 mkdir -p "/lib/modules/$release/updates/peerdma" /run/udev/rules.d
 cp "$MODDIR"/softgpu.ko "$MODDIR"/nvidia.ko "$MODDIR"/peerdma.ko "$MODDIR"/peerdma_nvidia.ko "/lib/modules/$release/updates/peerdma"
 cp "$TOP/packaging/udev/peerdma.rules" /run/udev/rules.d/60-peerdma.rules
