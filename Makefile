@@ -34,7 +34,7 @@ help:
 	@echo '  make demo-rdma MODE=one   the same in one machine'
 	@echo '  make demo-mpi             MPI and OpenSHMEM over UCX on memory of all kinds, in one machine; the first time it'
 	@echo '                            builds UCX and Open MPI (half an hour); MODE=two: between two machines, over RDMA'
-	@echo '  make check                all tests, in virtual machines too (some 20 minutes on 2 cores)'
+	@echo '  make check                all tests, in virtual machines too (25 to 30 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
 	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
 	@echo '  make check-gpu            the tests that CUDA is enough for, on this machine'"'"'s GPU: docs/real-gpu.md'
@@ -140,7 +140,7 @@ demo-rdma-vm demo-rdma-one:
 		--env BUILD=$(BUILD)/user --env MODDIR=$(BUILD)/modules/$(KVER) --env TOP=$(CURDIR) \
 		-- peers/hca/demo.sh $(DEMO_ARGS)
 
-# MPI's, in one guest. In two (MODE=two) UCX does not connect yet: docs/middleware.md. The first time it builds UCX and Open MPI.
+# MPI's, in one guest or in two (docs/middleware.md). The first time it builds UCX and Open MPI.
 mpi-programs = $(addprefix build/mpi/,pairs collectives onesided oshmem)
 demo-mpi: demo-mpi-$(MODE)
 demo-mpi-%:
