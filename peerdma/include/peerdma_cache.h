@@ -187,8 +187,9 @@ struct peerdma_cache_options {
 	uint32_t capacity;	/* regions there can be at all; 0: 2^20.  Memory is taken as it is used. */
 	/*
 	 * Regions that a get's range overlaps are merged with it if the result has at most so
-	 * many bytes, and does not reach out of extent()'s bound (in caches of pins, the allocations that the get is
-	 * of); else the get's own range is registered beside them.  0: four times the get's range.  So the bytes registered are at most four times the bytes asked for.
+	 * many bytes, and stays within extent()'s bound (in caches of pins: within the allocations that the
+	 * get's range is part of); else the get's own range is registered beside them.  0: four times the
+	 * get's range.  So the bytes registered are at most four times the bytes asked for.
 	 */
 	uint64_t max_region;
 	/*

@@ -5,9 +5,9 @@
  * pointer, and each ends at a time of its own.
  *
  * NVIDIA's libcuda (580.159.04) looks at an allocation without a lock when it is asked about
- * it, and may crash if another thread unmaps it at that moment.  What the caller asks for
- * it does not free meanwhile; of the rest of a region nobody knows.  So CUDA is asked
- * about no more than was asked for, but by cuMemGetAddressRange(), which stands that.  It
+ * it, and may crash if another thread unmaps it at that moment.  A program does not free what
+ * a call of its own names, but may free the rest of a cache's region.  So CUDA is asked about
+ * what the call names; about the rest only by cuMemGetAddressRange(), which takes a lock.  It
  * tells whether an allocation is there, not which.
  */
 #include <stdlib.h>

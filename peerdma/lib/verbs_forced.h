@@ -19,8 +19,8 @@ struct ibv_pd;
  * Tries it with a page of its own, which no one may access. reg, dereg: libibverbs' ibv_reg_mr() and ibv_dereg_mr(); access:
  * that of the MR to be made. Changes errno. Thread-safe.
  *
- * 1: it does. 0: the kernel refuses such a page. -errno: there was no room for the trial, so nobody knows; the caller must
- * not register, since there may be room by then.
+ * 1: the kernel registers such a page by force. 0: the kernel refuses it. -errno: the trial failed for want of memory, and
+ * shows nothing. The caller returns that error and does not register: by then there may be memory, for an MR of zeros.
  */
 int verbs_forced(struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access), int (*dereg)(struct ibv_mr *mr),
 		 struct ibv_pd *pd, int access);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/fork_lock.h"
 #include "verbs_kernel.h"
 
 /* struct verbs_mr, as libibverbs and its providers know it. */
@@ -99,17 +100,4 @@ bool verbs_kernel_dereg(void *library, struct ibv_mr *mr, int *error)
 }
 
 /* A forked child deregisters its copies: it has the list as it is between two changes. */
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
+HOLD_OVER_FORK(lock)

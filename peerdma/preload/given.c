@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <search.h>
 
+#include "base/fork_lock.h"
 #include "given.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -56,18 +57,4 @@ bool given_has(const struct ibv_mr *mr)
 	return there;
 }
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* A forked child has the tree as it is between two changes. */
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
+HOLD_OVER_FORK(lock)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cancel.h"
+#include "base/fork_lock.h"
 #include "memory.h"
 #include "peerdma_cache.h"
 #include "peerdma_verbs.h"
@@ -141,17 +142,4 @@ int memory_leave(struct ibv_pd *pd)
 	return -ret;
 }
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
+HOLD_OVER_FORK(lock)

@@ -209,8 +209,8 @@ enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, s
 	w->from = w->own_from;
 	w->to = w->own_to;
 	/*
-	 * All in a region that has less access: then all of that is to have more, or, out of bounds, it ends, or the
-	 * new one would lie within.
+	 * All in a region that has less access: no region may lie within another.  So the new one is as long as that,
+	 * with more access; or, if that reaches out of the bound, replaces it.
 	 */
 	entry = index_seek(&cache->index, w->from);
 	r = entry == INDEX_NONE ? NULL : &cache->regions[entry_number(entry)];
