@@ -12,15 +12,6 @@
 #define hca_mr_type(mr)	((mr)->ibmr.type)
 #endif
 
-/* Later rxe looks for finished sends, and for what is to be sent, by itself. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
-#define hca_complete(qp)	rxe_sched_task(&(qp)->comp.task)
-#define hca_requester(qp)	rxe_sched_task(&(qp)->req.task)
-#else
-#define hca_complete(qp)	do { } while (0)
-#define hca_requester(qp)	do { } while (0)
-#endif
-
 /* What programs can cause, older rxe says as often as they do. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 #undef pr_warn

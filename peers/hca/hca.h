@@ -119,6 +119,9 @@ void hca_sq_cleanup(struct rxe_qp *qp);
 /* Nothing of the request's bytes is done yet. */
 void hca_rewind(struct rxe_dma_info *dma, u32 num_sge);
 
+/* The task of a queue pair's send side before Linux 6.9: requester and completer, never at the same time. As rxe's tasks return. */
+int hca_sender(void *qp);
+
 /* ---- window.c: memory windows ---- */
 
 /*

@@ -60,8 +60,7 @@ static inline void hca_acked_while_sent(struct rxe_qp *qp, const struct rxe_pkt_
 		return;
 	qp->comp.psn = (pkt->psn + 1) & BTH_PSN_MASK;
 	/* The retry begins behind it. */
-	smp_store_release(&qp->req.need_retry, 1);
-	hca_requester(qp);
+	qp->req.need_retry = 1;
 }
 
 /* The request's own error, if it is the one that failed. */
@@ -69,23 +68,6 @@ static inline enum ib_wc_status hca_flush_status(const struct rxe_send_wqe *wqe)
 {
 	return wqe->state == wqe_state_error ? wqe->status : IB_WC_WR_FLUSH_ERR;
 }
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
-/*
- * The timer's retry.  The requester must not go back in the queue while the completer, another task here, advances in it; that
- * one does nothing while a retry is due, and so it is the one to ask for it.
- */
-static inline bool hca_retry_is_due(struct rxe_qp *qp)
-{
-	if (!READ_ONCE(qp->comp.hca_retry))
-		return false;
-	WRITE_ONCE(qp->comp.hca_retry, false);
-	qp->req.need_retry = 1;
-	qp->req.wait_for_rnr_timer = 0;
-	rxe_run_task(&qp->req.task);
-	return true;
-}
-#endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 /*
@@ -135,10 +117,8 @@ static inline int hca_xmit(struct rxe_qp *qp, struct rxe_pkt_info *pkt, struct s
 	} else {
 		kfree_skb(skb);
 	}
-	if (qp_type(qp) != IB_QPT_RC && pkt->mask & RXE_END_MASK) {
+	if (qp_type(qp) != IB_QPT_RC && pkt->mask & RXE_END_MASK)
 		pkt->wqe->state = wqe_state_done;
-		hca_complete(qp);
-	}
 	return 0;
 }
 

@@ -9,6 +9,8 @@
  * Places are the same in both.  sq.sq_lock guards the producer's index of sq.queue; the program's is not believed beyond
  * the places that are free.
  */
+#include <linux/version.h>
+
 #include "rxe.h"
 #include "rxe_loc.h"
 #include "rxe_queue.h"
@@ -106,3 +108,14 @@ void hca_sq_done(struct rxe_qp *qp)
 		/* The program may use the place again. */
 		smp_store_release(&shared->buf->consumer_index, q->index);
 }
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+/* Both always run: an answer may let the requester go on, and a request that is made again may end what the completer waits for. */
+int hca_sender(void *qp)
+{
+	int sent = rxe_requester(qp);
+	int completed = rxe_completer(qp);
+
+	return sent && completed ? -EAGAIN : 0;
+}
+#endif
