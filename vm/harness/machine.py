@@ -37,9 +37,10 @@ iommu_boot: for the kernel's command line; cpu: the emulated one."""
 # make every miss slower: the guest's kernel is not to prefer them.
 # QEMU has one TSC for all processors, which the kernel does not know; it would ask the HPET
 # for the time, at many times the cost.  While a kernel boots it patches its code a thousand
-# times, and stops the other processors each time: vm/init starts them afterwards.
+# times, and stops the other processors each time: vm/init starts them afterwards.  The instructions
+# of locks are not rewritten for one processor, and back for several, which takes most of a second.
 PC = Board("qemu-system-x86_64", "vm", "q35,vmport=off,smbus=off,sata=off,i8042=off", ",kernel-irqchip=split",
-           ["-device", "intel-iommu,intremap=on,aw-bits=48"], "console=ttyS0 no_timer_check tsc=reliable maxcpus=1",
+           ["-device", "intel-iommu,intremap=on,aw-bits=48"], "console=ttyS0 no_timer_check tsc=reliable maxcpus=1 noreplace-smp",
            {"off": "intel_iommu=off", "on": "intel_iommu=on iommu.passthrough=0", "pt": "intel_iommu=on iommu=pt"},
            "max,-erms,-fsrm,-la57")
 # Without a firmware, and so without ACPI. "max" would sign pointers, which is slow to emulate.
