@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* account.c - what each user has taken; account.h says of what, and who a user is. */
+/* account.c - resources charged to each user; account.h says which ones, and who a user is. */
 #include <linux/capability.h>
 #include <linux/hash.h>
 #include <linux/moduleparam.h>
@@ -42,8 +42,9 @@ static const char *const names[CHARGES] = {
 /* ---- accounts ---- */
 
 /*
- * Accounts are never freed before the module goes: there is one for each user who ever
- * used peerdma, as large as two cache lines and charged to who makes it.  Readers use RCU.
+ * Accounts are freed only when the module is unloaded: there is one for each user who ever
+ * used peerdma.  Each takes two cache lines, charged to the process that allocates it.
+ * Readers use RCU.
  */
 #define TABLE_BITS 6
 static struct hlist_head table[1 << TABLE_BITS];
@@ -55,7 +56,7 @@ static struct hlist_head *bucket(kuid_t uid)
 	return &table[hash_32(__kuid_val(uid), TABLE_BITS)];
 }
 
-/* The first user id of the range that this one is of. */
+/* The first user id of the range that contains uid. */
 static kuid_t first_of_range(const struct uid_gid_map *map, kuid_t uid)
 {
 	u32 i, n = map->nr_extents;
@@ -71,8 +72,9 @@ static kuid_t first_of_range(const struct uid_gid_map *map, kuid_t uid)
 }
 
 /*
- * In a user namespace: who made the outermost one, or, if that was root, the range of user
- * ids that root gave it.  What is made inside of it has no user ids but its own.
+ * The user id to charge.  In a user namespace: the owner of the outermost one, or, if that
+ * is root, the range of user ids that root gave it.  Namespaces nested in that one have no
+ * other user ids.
  */
 static kuid_t payer(void)
 {
@@ -142,7 +144,7 @@ void peerdma_accounts_exit(void)
 
 /* ---- objects ---- */
 
-/* Charged already; so it stays for who is exempt. */
+/* The charge was made already, and stays if the caller is exempt. */
 noinline int peerdma_charge_refused(struct peerdma_account *account, enum peerdma_charge what)
 {
 	if (capable(CAP_SYS_RESOURCE))
@@ -176,7 +178,10 @@ static bool fits(atomic_long_t *counter, unsigned long npages)
 	return false;
 }
 
-/* Two counters: the kernel's, shared with io_uring and others, is of a user id, ours of who pays for it. */
+/*
+ * Two counters are charged: the kernel's locked_vm, shared with io_uring and others, which
+ * is per user id, and our account's, which is per payer.
+ */
 int peerdma_lock_pages(struct peerdma_locked *locked, struct peerdma_account *account,
 		       unsigned long npages)
 {

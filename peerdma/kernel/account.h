@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * account.h - what each user has taken, and may take.
+ * account.h - resources charged to each user, and their limits.
  *
- * Everything that one process could take so much of that others get none is charged to
- * a user: pins, mappings, CPU views and dma-bufs by number, the GPUs' apertures by
- * bytes, host memory by pages.  A charge belongs to the user who made the object and
- * lasts as long as the object, in whichever process it lives by then.
+ * Every resource that one process could exhaust is charged to a user: pins, mappings, CPU
+ * views and dma-bufs by number, GPU apertures in bytes, host memory in pages.  A charge
+ * belongs to the user who made the object and lasts as long as the object, even if another
+ * process holds it by then.
  *
- * The user is the real user id of the calling process.  In a user namespace that an
- * unprivileged user made it is that user, and in one that root made (a container) the
- * first of the user ids that root gave it, for all of them: otherwise those of
- * /etc/subuid, or of one container, would be as many accounts.
+ * The user is the real user id of the calling process.  Inside a user namespace that an
+ * unprivileged user made, it is that user.  Inside one that root made (a container), it is
+ * the first of the range of user ids that root gave it, for all ids of that range:
+ * otherwise each id of /etc/subuid or of a container would be a separate account.
  *
- * Limits are module parameters (0: none), read at each charge.  CAP_SYS_RESOURCE exempts
- * from those on objects, CAP_IPC_LOCK from RLIMIT_MEMLOCK, as elsewhere in Linux.  Exempt
- * callers are charged as well, so that the sums are right.
+ * Limits are module parameters (0: no limit), read at each charge.  CAP_SYS_RESOURCE
+ * exempts from limits on objects, CAP_IPC_LOCK from RLIMIT_MEMLOCK, as elsewhere in Linux.
+ * Exempt callers are charged as well, so that the sums are right.
  *
- * All calls may be made from any context that may sleep; charging takes no lock.
+ * All calls may sleep; charging takes no lock.
  */
 #ifndef PEERDMA_ACCOUNT_H
 #define PEERDMA_ACCOUNT_H
@@ -43,7 +43,7 @@ struct peerdma_account {
 	struct hlist_node node;		/* in the table of accounts; never leaves it */
 	kuid_t uid;
 	atomic_t used[CHARGES];
-	atomic64_t aperture;		/* bytes, of each pin made while there is a limit */
+	atomic64_t aperture;		/* bytes, of pins made while a limit was set */
 	atomic_long_t locked;		/* pages */
 	atomic64_t revocations;		/* of its pins, ever */
 };
@@ -55,8 +55,8 @@ extern unsigned int peerdma_aperture_mib;	/* 0: no limit */
 struct peerdma_account *peerdma_account_find(void);
 
 /*
- * The calling process's account, made when first asked for and never freed; NULL: out of
- * memory.  Mostly it is the same one again.
+ * The calling process's account, allocated on first use and never freed; NULL: out of
+ * memory.  The last account found is tried first: mostly the caller has the same one.
  */
 static inline struct peerdma_account *peerdma_account(void)
 {
@@ -69,7 +69,7 @@ static inline struct peerdma_account *peerdma_account(void)
 
 int peerdma_charge_refused(struct peerdma_account *account, enum peerdma_charge what);
 
-/* 0, or -EDQUOT: the user has as many as one may have. */
+/* 0, or -EDQUOT: the user has reached the limit. */
 static inline int peerdma_charge(struct peerdma_account *account, enum peerdma_charge what)
 {
 	unsigned int limit = READ_ONCE(peerdma_limits[what]);
@@ -86,7 +86,7 @@ static inline void peerdma_uncharge(struct peerdma_account *account, enum peerdm
 
 int peerdma_charge_aperture_refused(struct peerdma_account *account, u64 bytes);
 
-/* 0, or -ENOBUFS: the user would hold more of the GPUs' apertures than one may hold. */
+/* 0, or -ENOBUFS: the user would exceed the limit on aperture bytes. */
 static inline int peerdma_charge_aperture(struct peerdma_account *account, u64 bytes)
 {
 	u64 used = atomic64_add_return(bytes, &account->aperture);
@@ -102,22 +102,25 @@ static inline void peerdma_uncharge_aperture(struct peerdma_account *account, u6
 	atomic64_sub(bytes, &account->aperture);
 }
 
-/* Pages that are locked for the calling process, and to whom they are charged. */
+/* Locked pages of one process, and to whom they are charged. */
 struct peerdma_locked {
 	struct peerdma_account *account;
-	const struct cred *cred;	/* of the user whose locked_vm has them */
-	struct mm_struct *mm;		/* only its counter, VmPin, and its struct */
+	const struct cred *cred;	/* of the user whose locked_vm counts them */
+	struct mm_struct *mm;		/* only the struct and its counter pinned_vm are used */
 	unsigned long npages;
 };
 
-/* 0, or -ENOMEM: RLIMIT_MEMLOCK.  As io_uring: by user, whatever the process.  On failure nothing is held. */
+/*
+ * 0, or -ENOMEM: RLIMIT_MEMLOCK is exceeded.  As in io_uring, the limit is per user, not
+ * per process.  On failure nothing is charged.
+ */
 int peerdma_lock_pages(struct peerdma_locked *locked, struct peerdma_account *account,
 		       unsigned long npages);
 void peerdma_unlock_pages(struct peerdma_locked *locked);
 
-/* A table of all accounts, its first line names the columns. */
+/* Prints a table of all accounts; its first line names the columns. */
 void peerdma_accounts_show(struct seq_file *s);
-/* The module goes: nothing is charged any more. */
+/* The module is unloaded: nothing is charged any more. */
 void peerdma_accounts_exit(void);
 
 #endif

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * amd.c - peerdma_amd.ko: GPU memory through amd_rdma_interface, whoever implements
- * that, in the version of the header that this is built with.
+ * amd.c - peerdma_amd.ko: GPU memory through any implementation of amd_rdma_interface, in
+ * the version of the header that this is built with.
  *
  * What the interface leaves open, and what is done about it:
  *
- * - Version 2.0 maps for one device when it pins.  peerdma pins first and maps
- *   later, for as many devices as come.  So the device that it names is one of
- *   its own, which no IOMMU translates for: what the driver says then is where
- *   the memory is on the bus, as version 1.0 says it.  From there the kernel's
- *   DMA API maps for the others, and waits for nobody.
- *
- * - Version 2.0 says 0 for a range that it does not know, and gives nothing.
- *
- * - put_pages must not be called once the free callback has been: peerdma does not
+ * - Version 2.0 maps for one device when it pins. peerdma pins first and maps later, for
+ *   any number of devices.  So it passes a device of its own, for which no IOMMU
+ *   translates: then the driver returns the memory's bus addresses, as version 1.0 does.
+ *   The kernel's DMA API maps these for the real devices, without waiting for any lock of
+ *   the driver.
+ * - Version 2.0 returns 0 for a range that it does not know, and no table.
+ * - put_pages must not be called after the free callback, and peerdma does not call it then
  *   (provider.h).  The callback's argument is a cookie, not a pointer.
- *
- * - Newer drivers never call back: they keep the memory until put_pages, so no
- *   device reaches what is somebody else's; but nobody learns that it was freed.
- *   There is no way to know which kind of driver it is.
+ * - Newer drivers never call back: they keep the memory until put_pages.  So no device
+ *   reaches memory of another owner, but the client is not notified when the memory is
+ *   freed.  There is no way to know which kind of driver is loaded.
  */
 #include <linux/dma-mapping.h>
 #include <linux/ioport.h>
@@ -36,7 +33,7 @@
 #define NAME "peerdma_amd: "
 
 static const struct amd_rdma_interface *rdma;
-static struct platform_device *plain;	/* that no IOMMU translates for */
+static struct platform_device *plain;	/* no IOMMU translates for it */
 
 struct amd_memory {
 	struct amd_p2p_info *info;
@@ -60,17 +57,17 @@ static int get_pages(struct peerdma_pin *pin, struct amd_p2p_info **info)
 #endif
 }
 
-/* The interface's errno as ours; for get_pages. */
+/* Translates the errno of get_pages into ours. */
 static int pin_errno(const struct peerdma_pin *pin, int err)
 {
 	if (err == -ENOMEM)
-		return -ENOSPC;		/* the BAR, more likely than the kernel's memory */
+		return -ENOSPC;		/* more likely a full BAR than no kernel memory */
 	pr_info_ratelimited(NAME "[%#llx, %#llx) begins in GPU memory of this process, but is not within one allocation\n",
 			    pin->start, pin->start + pin->pinned_length);
 	return -ENXIO;
 }
 
-/* Whether the driver's pages are the kernel's: what it says is told in these. */
+/* Whether the driver's page size is PAGE_SIZE: its table counts in these pages. */
 static bool page_size_understood(const struct peerdma_pin *pin)
 {
 	unsigned long size = 0;
@@ -138,12 +135,15 @@ static int amd_get(struct peerdma_pin *pin)
 	u32 nruns = 0;
 	int err;
 
-	/* Tokens are another vendor's. */
+	/* Only another vendor has tokens. */
 	if (pin->token | pin->va_space || !rdma->is_gpu_address(pin->start, NULL))
 		return -ENXIO;
 	if (!page_size_understood(pin))
 		return -EOPNOTSUPP;
-	/* The callback for this pin waits for pin->lock, so the table is there while it is read. */
+	/*
+	 * The callback for this pin waits for pin->lock, so the table is not freed while it
+	 * is read.
+	 */
 	err = get_pages(pin, &info);
 	if (err || !info)
 		return pin_errno(pin, err);
@@ -157,8 +157,9 @@ static int amd_get(struct peerdma_pin *pin)
 		return 0;
 	}
 	/*
-	 * It cannot be put with the lock held, for which its callback may wait.  And
-	 * `put' wants to know what: so there is a memory without runs for it.
+	 * The driver's pin cannot be put here, since its callback may wait for pin->lock.
+	 * The caller calls `put', which needs pin->priv: so that gets a struct without
+	 * runs.
 	 */
 	m = kzalloc(sizeof(*m), GFP_KERNEL | __GFP_NOFAIL);
 	m->info = info;
@@ -172,7 +173,7 @@ static void amd_put(struct peerdma_pin *pin)
 	struct amd_p2p_info *info = m->info;
 	int err = rdma->put_pages(&info);
 
-	/* It may have been called back meanwhile: then there is nothing to give. */
+	/* The callback may have come meanwhile: then there is nothing to put. */
 	WARN_ONCE(err && !READ_ONCE(pin->revoked), NAME "the GPU driver does not take a pin back: %d\n", err);
 }
 
@@ -196,7 +197,7 @@ static enum peerdma_memory amd_memory(const struct peerdma_pin *pin)
 	return m->memory;
 }
 
-/* Memory that is not in a BAR is not bus addresses: only its driver can map it. */
+/* Memory that is not in a BAR has no bus addresses: only its driver can map it. */
 static int amd_dma_map(struct peerdma_map *map)
 {
 	return amd_memory(map->pub.pin) != MEMORY_BAR ? -EOPNOTSUPP : peerdma_map_resource(map);

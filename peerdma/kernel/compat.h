@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * compat.h - what differs between the kernels that peerdma builds for (6.1 to
- * 7.2), so that no other file asks for a version.
+ * compat.h - differences between the kernels that peerdma builds for (6.1 to 7.2), so that
+ * no other file checks the version.
  */
 #ifndef PEERDMA_COMPAT_H
 #define PEERDMA_COMPAT_H
@@ -26,16 +26,17 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #endif
 
 /*
- * A long-term read-only pin of a private mapping must see later writes by its
- * owner.  Since 6.2 the kernel breaks copy-on-write by itself; before, only a
- * forced write fault does so.
+ * A long-term read-only pin of a private mapping must see later writes by its owner.  Since
+ * 6.2 the kernel breaks copy-on-write by itself; before that, only a forced write fault
+ * does so.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define PEERDMA_GUP_READONLY	(FOLL_LONGTERM | FOLL_WRITE | FOLL_FORCE)
 
 /*
- * The force would also put new pages where the process may not read, as at the addresses that CUDA reserves for GPU
- * memory.  A mapping that changes behind this check is the caller's own.
+ * A forced fault would also allocate pages where the process has no read access, as at the
+ * addresses that CUDA reserves for GPU memory.  If the process changes the mapping after
+ * this check, only its own pin is affected.
  */
 static inline bool peerdma_may_read(u64 start, u64 length)
 {
@@ -52,7 +53,7 @@ static inline bool peerdma_may_read(u64 start, u64 length)
 #else
 #define PEERDMA_GUP_READONLY	FOLL_LONGTERM
 
-/* The kernel looks itself. */
+/* The kernel checks read access itself. */
 static inline bool peerdma_may_read(u64 start, u64 length)
 {
 	return true;
@@ -60,8 +61,8 @@ static inline bool peerdma_may_read(u64 start, u64 length)
 #endif
 
 /*
- * Mappings of 2 MiB need page tables that mark such an entry as "no struct page
- * here" (6.12 on x86).  Older kernels would let get_user_pages() run into it.
+ * Mappings of 2 MiB need page tables that mark such an entry as "no struct page here" (6.12
+ * on x86).  On older kernels get_user_pages() would look for the struct page.
  */
 #ifdef CONFIG_ARCH_SUPPORTS_HUGE_PFNMAP
 #define PEERDMA_HUGE_VIEWS	1
@@ -82,23 +83,23 @@ static inline bool peerdma_may_read(u64 start, u64 length)
 #endif
 
 /*
- * Since 7.1 importers are told by another name, and say by having the callback that
- * they unmap soon after it, even if they have pinned.  Before, all dynamic importers
- * had it, and those who pinned meant that the memory stays.
+ * Since 7.1 the callback has another name, and an importer that has it promises to unmap
+ * soon after it, even if it has pinned.  Before, all dynamic importers had the callback,
+ * and one that pinned relied on the memory to stay.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
 #define invalidate_mappings	move_notify
 #define dma_buf_invalidate_mappings(dmabuf)	dma_buf_move_notify(dmabuf)
 #define dma_buf_attach_revocable(attach)	(!!(attach)->importer_ops)
 #define PEERDMA_IMPORTERS_PROMISE	0
-/* Without this option the kernel pins with each map of a dynamic importer's. */
+/* Without this option the kernel also pins with each map of a dynamic importer. */
 #define PEERDMA_MAPS_PIN	(!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY))
 #else
 #define PEERDMA_IMPORTERS_PROMISE	1
 #define PEERDMA_MAPS_PIN	0
 #endif
 
-/* Since 6.2 the reservation lock is not the caller's to take. */
+/* Since 6.2 the functions without _unlocked expect the caller to hold the reservation lock. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define dma_buf_map_attachment_unlocked(attach, dir)	dma_buf_map_attachment(attach, dir)
 #define dma_buf_unmap_attachment_unlocked(attach, sgt, dir) \
@@ -107,7 +108,7 @@ static inline bool peerdma_may_read(u64 start, u64 length)
 #define dma_buf_vunmap_unlocked(dmabuf, map)	dma_buf_vunmap(dmabuf, map)
 #endif
 
-/* Since 6.18 it has this name, and who uses the old one is told so. */
+/* Since 6.18 it has this name; the old name prints a warning. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #define system_percpu_wq	system_wq
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * debugfs.c - /sys/kernel/debug/peerdma: pins (a table, tab-separated, its
- * first line names the columns, which only ever grow at the end), stats, users
- * (processes, another such table) and accounts (what each user has taken: a third).
+ * debugfs.c - /sys/kernel/debug/peerdma: pins, users (processes) and accounts (resources
+ * charged to each user) are tables, tab-separated; their first line names the columns, and
+ * new columns come last. stats has counters.
  */
 #include <linux/debugfs.h>
 #include <linux/device.h>
@@ -19,7 +19,7 @@ static const char *const state_names[] = {
 	[PIN_LIVE] = "live",
 	[PIN_REVOKING] = "revoking",
 	[PIN_REVOKED] = "revoked",
-	[PIN_ENDING] = "held",	/* unpinned, but a dma-buf importer has the memory */
+	[PIN_ENDING] = "held",	/* unpinned, but a dma-buf importer still has the memory */
 	[PIN_ENDED] = "ended",
 };
 
@@ -32,7 +32,7 @@ static void show_flags(struct seq_file *s, u32 flags)
 		seq_puts(s, ",readonly");
 }
 
-/* Who pinned: a driver's name, or a program through /dev/peerdma. */
+/* The name of the thread that pinned. */
 static void show_comm(struct seq_file *s, const struct peerdma_pin *pin)
 {
 	char comm[TASK_COMM_LEN];
@@ -58,8 +58,9 @@ static void show_segments(struct seq_file *s, struct peerdma_pin *pin)
 }
 
 /*
- * Whom it is mapped for, as device:mappings,device:mappings; one may come again.
- * late: only importers that have not let go in time.  pin->lock held.
+ * The devices that the pin is mapped for, as device:mappings,device:mappings; a device may
+ * appear more than once. late: only importers that have not unmapped in time. pin->lock
+ * held.
  */
 static void show_devices(struct seq_file *s, struct peerdma_pin *pin, bool late)
 {
@@ -99,7 +100,7 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 	mutex_lock(&pin->lock);
 	if (pin->state == PIN_ENDED || pin->state == PIN_NEW)
 		goto unlock;
-	/* A dma-buf's has addresses for devices only. */
+	/* A pin of a dma-buf has no physical addresses. */
 	memory = pin->provider->page && (pin->state == PIN_LIVE || (pin->state == PIN_ENDING && !pin->revoked));
 	if (memory)
 		peerdma_pin_run(pin, 0, 1, &phys);
@@ -126,7 +127,7 @@ unlock:
 	mutex_unlock(&pin->lock);
 }
 
-/* *pos is the last handle shown, so a table that changes is walked once. */
+/* *pos is the last handle shown, so each pin is shown at most once even if pins come and go. */
 static struct peerdma_pin *next_pin(loff_t *pos)
 {
 	struct peerdma_pin *pin = peerdma_pin_from(*pos + 1);
@@ -143,7 +144,7 @@ static void *pins_start(struct seq_file *s, loff_t *pos)
 		return SEQ_START_TOKEN;
 	if (*pos >= PEERDMA_MAX_PINS)
 		return NULL;
-	/* After a pause: the one at *pos itself was not shown yet. */
+	/* After a pause: the pin at *pos itself was not shown yet. */
 	--*pos;
 	pin = next_pin(pos);
 	return pin;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * devices.c - what programs have mapped for a device goes when its driver does.
+ * devices.c - takes down programs' mappings for a device when its driver is unbound or the
+ * device is removed.
  *
- * DMA mappings belong to whoever drives the device: the next driver, or the device's
- * removal, finds an IOMMU and an engine that nobody uses.  A driver takes its own
- * mappings down; those of programs nobody else knows.  The mapping's handle stays
- * until it is unmapped, and leads to nothing.
+ * DMA mappings belong to a device's driver: the next driver, or the removal of the device,
+ * expects that none is left.  A driver takes its own mappings down, but does not know those
+ * of programs.  The mapping's handle stays valid until it is unmapped, but has no addresses
+ * any more.
  *
- * Locks: programs' mappings are made under device_lock (map_for() in uapi.c).  When a driver
- * is unbound, the core of drivers calls with that held.  When a device is removed, it calls
- * without, and after the device has left the bus: whoever gets the lock after this does not
- * find it there.
+ * Locks: programs' mappings are made under device_lock (map_for() in uapi.c).  When a
+ * driver is unbound, the driver core calls us with that lock held.  When a device is
+ * removed, it calls us without the lock, after the device has left the bus: a thread that
+ * takes the lock after us does not find the device there.
  */
 #include <linux/device/bus.h>
 #include <linux/notifier.h>
@@ -23,7 +24,10 @@ static void take_down(struct peerdma_pin *pin, struct device *dev)
 {
 	struct peerdma_made *made;
 
-	/* Nothing is mapped.  Acquire: later, its provider's lock is known. */
+	/*
+	 * NEW: nothing is mapped.  Acquire: in any other state pin->import, which
+	 * peerdma_maps_lock() reads, is set.
+	 */
 	if (smp_load_acquire(&pin->state) == PIN_NEW)
 		return;
 	peerdma_maps_lock(pin, NULL, DMA_NONE);
@@ -58,7 +62,7 @@ static int device_event(struct notifier_block *nb, unsigned long event, void *da
 
 static struct notifier_block notifier = {
 	.notifier_call = device_event,
-	/* Before the IOMMU's, which takes the device's domain away. */
+	/* Runs before the IOMMU's notifier, which removes the device's domain. */
 	.priority = INT_MAX,
 };
 

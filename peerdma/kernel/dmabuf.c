@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * dmabuf.c - the provider of what others export: any dma-buf.
+ * dmabuf.c - the provider of memory that other drivers export: any dma-buf.
  *
- * A dma-buf has no addresses but a device's.  So a pin of one holds the dma-buf,
- * and each mapping is an attachment of its own.  The exporter is asked to keep the
- * memory where it is (dma_buf_pin).  If it will not, it may move it at any time;
- * that is the end of the pin, as when it takes the memory away: invalidate_mappings is
- * our revocation.  An exporter that never calls it never does either.
+ * A dma-buf has addresses only for a device.  So a pin of a dma-buf holds the dma-buf, and
+ * each mapping has an attachment of its own.  The exporter is asked to keep the memory in
+ * place (dma_buf_pin).  If it refuses, it may move the memory at any time; a move ends the
+ * pin, as does taking the memory away: the exporter calls invalidate_mappings for both, and
+ * we revoke the pin.  An exporter that never calls invalidate_mappings never moves or takes
+ * away memory either.
  *
- * It comes with the dma-buf's reservation lock held, and unmapping wants
- * that lock, too.  So for these pins it is taken before pin->lock around whatever
- * makes or unmakes a mapping: struct peerdma_import_ops.  The exporter maps before
- * pin->lock is taken, for it may move memory to do so, and tell us.  Attachments
- * come and go without any lock.
+ * invalidate_mappings is called with the dma-buf's reservation lock held, and unmapping
+ * needs that lock, too.  So for these pins the reservation lock is taken before pin->lock
+ * around every call that makes or unmakes a mapping: struct peerdma_import_ops.  The
+ * exporter maps before pin->lock is taken, since it may move memory to map it, and notify
+ * us of that.  Attaching and detaching are done without any lock.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -22,7 +23,7 @@
 #include "dmabuf.h"
 #include "map.h"
 
-/* One device's attachment: of a mapping, or on its way to or from there. */
+/* One device's attachment, with its mapping if it has one. */
 struct import {
 	struct list_head node;		/* source->idle */
 	struct source *source;
@@ -33,10 +34,10 @@ struct import {
 	bool pinned;
 };
 
-/* What such a pin is of: pin->priv.  The reservation lock guards all but dmabuf. */
+/* pin->priv.  The reservation lock guards all fields but dmabuf. */
 struct source {
 	struct dma_buf *dmabuf;
-	struct import *ready;		/* what the next dma_map takes */
+	struct import *ready;		/* mapped by lock_maps(), taken by dma_map */
 	struct list_head idle;		/* to be detached */
 	u32 mapped;
 };
@@ -50,7 +51,10 @@ static void moved(struct dma_buf_attachment *attach)
 {
 	struct import *im = attach->importer_priv;
 
-	/* Where nothing is mapped, what comes next is mapped where the memory is then. */
+	/*
+	 * If nothing is mapped, nothing is stale: the next mapping finds the memory at its
+	 * new place.
+	 */
 	if (im->source->mapped)
 		peerdma_revoke(im->cookie);
 }
@@ -60,7 +64,7 @@ static const struct dma_buf_attach_ops importer_ops = {
 	.invalidate_mappings = moved,
 };
 
-/* What an exporter says, in our words. */
+/* Translates an exporter's errno into ours. */
 static int map_errno(int err)
 {
 	switch (err) {
@@ -157,7 +161,7 @@ static int lock_maps(struct peerdma_pin *pin, struct device *dev, enum dma_data_
 	dma_resv_lock(source->dmabuf->resv, NULL);
 	if (im) {
 		err = import_map(im, dir, true);
-		/* It may rather move than promise not to. */
+		/* An exporter that refuses to pin may still map, and move later. */
 		if (err && err != -ENOMEM)
 			err = import_map(im, dir, false);
 		if (err) {
@@ -186,7 +190,7 @@ static void unlock_maps(struct peerdma_pin *pin)
 	detach_all(&idle);
 }
 
-/* The part of the exporter's segments that the mapping is of. */
+/* Adds those parts of the exporter's segments that lie in the mapping's range. */
 static int take_segments(struct peerdma_map *map, const struct import *im)
 {
 	u64 from = map->pub.pin->start + map->offset, to = from + map->length, at = 0;
@@ -204,7 +208,7 @@ static int take_segments(struct peerdma_map *map, const struct import *im)
 		}
 		at += sg_dma_len(sg);
 	}
-	/* An exporter that maps less than it has said. */
+	/* The exporter has mapped less than the dma-buf's size. */
 	return at < to ? -EOPNOTSUPP : 0;
 }
 
@@ -237,12 +241,12 @@ static int source_get(struct peerdma_pin *pin)
 	return pin->start + pin->pinned_length > source_of(pin)->dmabuf->size ? -ENXIO : 0;
 }
 
-/* What it holds is held until no one can look for it: source_free(). */
+/* Nothing to do: source_free() drops the dma-buf, after the pin's last reference. */
 static void source_put(struct peerdma_pin *pin)
 {
 }
 
-/* Put or revoked: attachments go, for which no lock may be held. */
+/* Put or revoked: detaches, for which no lock may be held. */
 static void source_release(struct peerdma_pin *pin)
 {
 	struct source *source = source_of(pin);
@@ -289,7 +293,7 @@ static int set_range(struct peerdma_pin *pin, const struct dma_buf *dmabuf)
 {
 	if (pin->flags & ~PEERDMA_PIN_READONLY)
 		return -EINVAL;
-	/* As large as it is, from there on. */
+	/* 0: up to the end of the dma-buf. */
 	if (!pin->length) {
 		if (pin->addr >= dmabuf->size)
 			return -ENXIO;
@@ -318,7 +322,7 @@ int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf)
 	INIT_LIST_HEAD(&source->idle);
 	pin->priv = source;
 	pin->import = &import_ops;
-	/* The caller is in this module's code, so that is there. */
+	/* The caller runs code of this module, so it is loaded. */
 	__module_get(THIS_MODULE);
 	err = peerdma_pin_start_at(pin, &dmabuf_provider);
 	if (err)

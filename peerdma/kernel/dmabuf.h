@@ -9,8 +9,9 @@ struct dma_buf;
 
 void peerdma_dmabuf_init(void);
 /*
- * As peerdma_pin_start(), of pin->addr as the offset in the dma-buf and pin->length, 0 for
- * all from there on; flags: 0 or PEERDMA_PIN_READONLY.  Takes a reference of its own.
+ * As peerdma_pin_start(): pins [pin->addr, pin->addr + pin->length) of the dma-buf, where
+ * pin->length 0 means up to its end. pin->flags: 0 or PEERDMA_PIN_READONLY.  Takes its own
+ * reference to the dma-buf.
  */
 int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf);
 

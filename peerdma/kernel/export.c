@@ -2,25 +2,26 @@
 /*
  * export.c - pins as dma-bufs.
  *
- * The exporter is dynamic: it has pin and unpin, maps under the buffer's
- * reservation lock, and tells importers to let go (invalidate_mappings) when the
- * memory is revoked or unpinned.  They have a limited time for that: importers.c.
+ * The exporter is dynamic: it has pin and unpin, maps under the buffer's reservation lock,
+ * and asks importers to unmap (invalidate_mappings) when the memory is revoked or unpinned.
+ * importers.c limits the time that they have for it.
  *
- * An importer that cannot let go must not get memory that can be revoked.
- * There are two kinds:
+ * An importer that cannot unmap on request must not get memory that can be revoked.  There
+ * are two kinds of them:
  *
- * - those who cannot be told: static ones, which have no importer_ops, and since
- *   7.1 dynamic ones without that callback;
- * - before 7.1, dynamic ones that call dma_buf_pin().  From then on who has the
- *   callback promises to unmap soon after it, pinned or not.  Who has pinned keeps
- *   what nobody takes away: then our pin cannot be ended before.
+ * - Importers that cannot be notified: static ones, which have no importer_ops, and since
+ *   7.1 dynamic ones without that callback.
+ * - Before 7.1: dynamic importers that call dma_buf_pin().  Since 7.1, an importer that has
+ *   the callback promises to unmap soon after it, pinned or not.  If it has pinned memory
+ *   that cannot be revoked, it keeps that memory, and our pin cannot be ended before it
+ *   lets go.
  *
- * On an older kernel without CONFIG_DMABUF_MOVE_NOTIFY (Debian's) the core also
- * calls our pin for every mapping of a dynamic importer.  The two are told apart
- * by counting: there, the core's pins and maps come in pairs, so whoever has one
- * more pin than maps has pinned by himself, and gets no mapping.
+ * An older kernel without CONFIG_DMABUF_MOVE_NOTIFY (Debian's) also calls our pin for every
+ * mapping of a dynamic importer.  There, we count pins and maps to tell these calls from
+ * the importer's own: the kernel's come in pairs, so an importer that has one pin more than
+ * maps has called dma_buf_pin() itself, and gets no mapping.
  *
- * There is no vmap: a driver's own view cannot be taken away.
+ * There is no vmap, since we could not take a kernel mapping back.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -35,13 +36,16 @@
 
 PEERDMA_IMPORT_DMA_BUF;
 
-/* Pins of the importer's own: on older kernels, one for each mapping is the kernel's. */
+/*
+ * Has the importer itself called dma_buf_pin()? On older kernels, one pin for each mapping
+ * is the kernel's.
+ */
 static bool has_pinned(const struct attached *a)
 {
 	return a->pins > (PEERDMA_MAPS_PIN ? a->maps : 0);
 }
 
-/* Does this importer, having mapped, insist that the memory stays? */
+/* Must the memory stay for this importer as long as it has it mapped? */
 static bool insists(struct dma_buf_attachment *attach, const struct peerdma_pin *pin)
 {
 	const struct attached *a = attach->priv;
@@ -80,7 +84,10 @@ static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *atta
 	return 0;
 }
 
-/* No lock is held here, as the provider's put wants it; unmap has the reservation lock. */
+/*
+ * The hold is dropped here and not in unmap, since here no lock is held: the provider's put
+ * requires that. unmap has the reservation lock.
+ */
 static void export_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct peerdma_export *ex = dmabuf->priv;
@@ -91,7 +98,7 @@ static void export_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *att
 	kfree(a);
 }
 
-/* dma_buf_pin() promises that the memory stays, mapped or not. */
+/* dma_buf_pin() promises that the memory stays, mapped or not: takes a hold of the pin. */
 static int hold(struct attached *a)
 {
 	struct peerdma_pin *pin = a->ex->made.pin;
@@ -108,7 +115,7 @@ static int hold(struct attached *a)
 	return err;
 }
 
-/* The owner's hold is there while the pin is LIVE, so this is not the last one. */
+/* While the pin is LIVE the owner has a hold, so this is not the last one. */
 static void unhold(struct attached *a)
 {
 	struct peerdma_pin *pin = a->ex->made.pin;
@@ -150,12 +157,15 @@ static void export_unpin(struct dma_buf_attachment *attach)
 	mutex_unlock(&pin->lock);
 }
 
-/* At the pin's end importers that hold the memory keep their mappings. */
+/* At the pin's end, unmaps for importers that do not hold the memory. */
 static void importer_down(struct peerdma_made *made)
 {
 	struct peerdma_map *map = container_of(made, struct peerdma_map, made);
 
-	/* Not live: never mapped, or unmapped by an importer that may have detached. */
+	/*
+	 * A map that is not live was never mapped, or its importer has unmapped it and may
+	 * have detached: then `attached' is gone.
+	 */
 	if (map->live && !map->attached->hold)
 		peerdma_importer_down(map);
 }
@@ -212,7 +222,10 @@ static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 	struct attached *a = attach->priv;
 	struct peerdma_pin *pin = a->ex->made.pin;
 
-	/* Nested: the importer may be another pin, whose lock is held; none is imported from an import. */
+	/*
+	 * Nested: the importer may be another pin of ours, whose lock is held.  An import
+	 * cannot be exported, so there are never more than two.
+	 */
 	mutex_lock_nested(&pin->lock, PIN_LOCK_EXPORTED);
 	a->maps--;
 	peerdma_importer_down(map);
@@ -220,7 +233,7 @@ static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 	mutex_unlock(&pin->lock);
 }
 
-/* RAM on a machine whose devices do not snoop caches. */
+/* Syncs CPU caches of host memory, on a machine whose devices do not snoop them. */
 static int sync(struct dma_buf *dmabuf, bool for_cpu)
 {
 	struct peerdma_export *ex = dmabuf->priv;
@@ -236,7 +249,7 @@ static int sync(struct dma_buf *dmabuf, bool for_cpu)
 
 			if (!map || !map->live)
 				continue;
-			/* The mapping's direction: the one that the caller gives may be any. */
+			/* The direction must be the mapping's; the caller may give any. */
 			if (for_cpu)
 				dma_sync_sgtable_for_cpu(map->pub.dev, &map->pub.sgt, map->pub.dir);
 			else
@@ -255,7 +268,7 @@ static int export_begin_cpu(struct dma_buf *dmabuf, enum dma_data_direction dir)
 
 static int export_end_cpu(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
-	/* Write-combined stores leave the CPU before the device is told to read. */
+	/* Write-combined stores leave the CPU before the device is made to read. */
 	wmb();
 	return sync(dmabuf, false);
 }
@@ -264,7 +277,10 @@ static int export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
 	struct peerdma_export *ex = dmabuf->priv;
 
-	/* Another driver may map us into an area of its file; that we could not zap. */
+	/*
+	 * Another driver may map this dma-buf into an area of its own file, which we could
+	 * not zap.
+	 */
 	if (vma->vm_file != dmabuf->file)
 		return -EOPNOTSUPP;
 	return peerdma_view_mmap(ex->made.pin, vma, ex->offset + ((u64)vma->vm_pgoff << PAGE_SHIFT));
@@ -280,7 +296,7 @@ static void export_release(struct dma_buf *dmabuf)
 	ex->dmabuf = NULL;
 	dma_resv_unlock(&ex->resv);
 
-	/* The end may free both. */
+	/* peerdma_made_end() may free ex and drop its reference to the pin. */
 	kref_get(&pin->ref);
 	mutex_lock(&pin->lock);
 	peerdma_made_end(&ex->made);
@@ -313,12 +329,15 @@ static void export_stop(struct peerdma_made *made)
 	struct peerdma_export *ex = export_of(made);
 	struct peerdma_overdue overdue;
 
-	/* They learn it once, and may be waited for twice: unpinned, then taken away. */
+	/*
+	 * Importers are notified once, but may be waited for twice: at the unpin, then when
+	 * the memory is taken back.
+	 */
 	if (ex->told)
 		return;
 	ex->told = true;
 	ex->deadline = jiffies + peerdma_importers_timeout();
-	/* What importers do in their callback takes as long as they like. */
+	/* An importer's callback may take any time; meanwhile `overdue' reports late importers. */
 	peerdma_overdue_begin(&overdue, ex);
 	dma_resv_lock(&ex->resv, NULL);
 	if (ex->dmabuf)
@@ -328,14 +347,18 @@ static void export_stop(struct peerdma_made *made)
 }
 
 /*
- * For work that importers had queued on the old addresses.  The lock is theirs
- * meanwhile: they may need it to unmap.  No new work comes, for nothing is mapped anew.
+ * Waits for work that importers had queued on the old addresses.  The reservation lock is
+ * not held meanwhile: importers may need it to unmap.  No new work comes, since nothing is
+ * mapped anew.
  */
 static void wait_fences(struct peerdma_export *ex)
 {
 	struct peerdma_pin *pin = ex->made.pin;
 
-	/* Any holder of the dma-buf can attach fences; of importers that never mapped they say nothing. */
+	/*
+	 * Any holder of the dma-buf can attach fences.  If no importer ever mapped it, no
+	 * fence concerns this memory.
+	 */
 	if (!READ_ONCE(ex->mapped))
 		return;
 	if (dma_resv_wait_timeout(&ex->resv, DMA_RESV_USAGE_BOOKKEEP, false,
@@ -344,7 +367,7 @@ static void wait_fences(struct peerdma_export *ex)
 	atomic64_inc(&peerdma_stats.late);
 	pr_warn("peerdma: a fence on a dma-buf of pin %u (%s, process %d) was not signalled in time\n",
 		pin->handle, pin->provider->name, pin->tgid);
-	/* Otherwise what is still under way meets an IOMMU. */
+	/* If all devices are behind an IOMMU, it stops what is still under way. */
 	if (ex->untranslated)
 		dma_resv_wait_timeout(&ex->resv, DMA_RESV_USAGE_BOOKKEEP, false,
 				      MAX_SCHEDULE_TIMEOUT);
@@ -396,7 +419,7 @@ static int check_range(const struct peerdma_pin *pin, u64 offset, u64 length)
 {
 	u64 mask = (1ULL << pin->page_shift) - 1;
 
-	/* An imported dma-buf is one already, and its exporter notifies its importers itself. */
+	/* An import is a dma-buf already, and its exporter notifies importers itself. */
 	if (pin->flags & PEERDMA_PIN_DMABUF)
 		return -EOPNOTSUPP;
 	if ((offset | length) & mask || !length || offset > pin->pinned_length ||
@@ -421,8 +444,8 @@ int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file 
 	ex->offset = offset;
 
 	/*
-	 * On the list before the dma_buf exists, since its release takes it off;
-	 * and the pin must be alive when it gets there.
+	 * Entered in the list before the dma_buf exists, since the dma_buf's release
+	 * removes it.  The pin must be usable at that moment.
 	 */
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
@@ -441,7 +464,7 @@ int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file 
 		mutex_unlock(&pin->lock);
 		return PTR_ERR(dmabuf);
 	}
-	/* Views of the dma-buf are views of the pin: view.c. */
+	/* CPU views of the dma-buf are views of the pin: view.c. */
 	dmabuf->file->f_mapping = peerdma_view_mapping();
 	dma_resv_lock(&ex->resv, NULL);
 	ex->dmabuf = dmabuf;

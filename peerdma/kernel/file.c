@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* file.c - /dev/peerdma as a file: open to last close, events, mmap. */
+/* file.c - file operations of /dev/peerdma, except ioctl: open to last close, events, mmap. */
 #include <linux/miscdevice.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
@@ -27,7 +27,7 @@ static void pin_revoked(struct peerdma_pin *pin)
 	wake_up_interruptible_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
 }
 
-/* Mappings that programs made go with their pin. */
+/* Ends the mappings that programs made of this pin. */
 static void end_maps(struct peerdma_file *file, struct peerdma_pin *pin)
 {
 	struct peerdma_made *made, *next;
@@ -90,12 +90,15 @@ static int give_event(struct peerdma_file *file, struct peerdma_pin *pin, char _
 
 	if (!copy_to_user(buf, &event, sizeof(event)))
 		return 0;
-	/* Not lost, unless the pin was ended meanwhile, which takes it off for good. */
+	/*
+	 * Put the event back, unless the pin was ended meanwhile: its end removes the event
+	 * for good.
+	 */
 	spin_lock(&file->lock);
 	if (READ_ONCE(pin->state) < PIN_ENDING)
 		list_add(&pin->event_node, &file->events);
 	spin_unlock(&file->lock);
-	/* Another reader may have found none meanwhile. */
+	/* Another reader may have found the queue empty meanwhile. */
 	wake_up_interruptible_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
 	return -EFAULT;
 }
@@ -235,7 +238,7 @@ static struct miscdevice peerdma_misc = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "peerdma",
 	.fops = &peerdma_fops,
-	.mode = 0600,	/* the udev rule of the package lets a group in */
+	.mode = 0600,	/* the package's udev rule gives a group access */
 };
 
 int peerdma_file_init(void)

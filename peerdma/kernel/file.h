@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* file.h - one open file of /dev/peerdma: whose pins end with it, and their events. */
+/*
+ * file.h - one open file of /dev/peerdma: it owns pins, which end when it is closed, and
+ * their events.
+ */
 #ifndef PEERDMA_FILE_H
 #define PEERDMA_FILE_H
 
@@ -20,7 +23,7 @@ struct peerdma_user {
 	struct pid *process;
 	char comm[TASK_COMM_LEN];
 	u32 files;			/* open ones */
-	atomic64_t revocations;		/* of all its files' pins, ever */
+	atomic64_t revocations;		/* of the pins of all its files, ever */
 };
 
 struct peerdma_file {

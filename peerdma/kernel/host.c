@@ -2,10 +2,10 @@
 /*
  * host.c - the provider of host memory.
  *
- * Pages are pinned for the long term, charged to the user (account.h) and shown in VmPin of
- * /proc/PID/status of the process that they belong to.  Host
- * memory is never revoked: a pinned page stays, whatever becomes of the mapping
- * that it was found through.  Only the pin's generation tells of that (watch.h).
+ * Pages are pinned for the long term, charged to the user (account.h) and counted in VmPin
+ * of /proc/PID/status of the process that owns them.  Host memory is never revoked: a
+ * pinned page stays in place, even if the mapping that it was found through is removed.
+ * Only the pin's generation shows that (watch.h).
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -25,7 +25,7 @@ struct host_pin {
 	struct peerdma_run *runs;
 };
 
-#define SMALL_PIN 16		/* pages for which the stack will do */
+#define SMALL_PIN 16		/* up to so many pages, the array is on the stack */
 
 static long pin_all(u64 start, u32 npages, unsigned int gup_flags, struct page **pages)
 {
@@ -67,7 +67,7 @@ static int make_runs(struct host_pin *host, struct page **pages)
 	return 0;
 }
 
-/* Pins the pages, and notes where they are. */
+/* Pins the pages and records their addresses as runs. */
 static int find_pages(struct peerdma_pin *pin, struct host_pin *host)
 {
 	struct page *few[SMALL_PIN], **pages = few;
@@ -134,11 +134,11 @@ static u32 run_end(const struct host_pin *host, u32 run)
 static void host_put(struct peerdma_pin *pin)
 {
 	struct host_pin *host = pin->priv;
-	/* A device, or a CPU view, may have written without the page tables noticing. */
+	/* A device or a CPU view may have written without setting the page tables' dirty bits. */
 	bool dirty = !(pin->flags & PEERDMA_PIN_READONLY);
 	u32 i;
 
-	/* From here on the range is the process's own affair. */
+	/* From here on changes of the range do not matter. */
 	peerdma_watch_end(&host->watch);
 	for (i = 0; i < host->nruns; i++) {
 		unpin_user_page_range_dirty_lock(pfn_to_page(PHYS_PFN(host->runs[i].phys)),

@@ -2,7 +2,7 @@
 #ifndef PEERDMA_HOST_H
 #define PEERDMA_HOST_H
 
-/* Enters the provider of host memory, the last one that is asked. */
+/* Adds the provider of host memory, the last one to be asked. */
 void peerdma_host_init(void);
 
 #endif

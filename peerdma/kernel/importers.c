@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * importers.c - importers of a pin's dma-bufs have been told to let go: they are
- * waited for, named when they take too long, and cut off where that is possible.
+ * importers.c - waits for importers that were asked to unmap a pin's dma-buf, names those
+ * that take too long, and cuts them off where that is possible.
  *
- * Nobody can make an importer unmap.  What is done about one that does not, when
- * its time is over, depends on why the pin ends:
+ * An importer cannot be made to unmap.  What happens when its time is over depends on why
+ * the pin ends:
  *
- * - It is unpinned: the importer keeps the memory, as static ones do.  The pin is
- *   held for it until it detaches.
- *
- * - The provider takes the memory away, and lets others have it when we return.
- *   A device behind an IOMMU loses its mapping.  One without could still write
- *   there: it is waited for, however long it takes, unless somebody allows that
- *   such a device is stopped (export_stop_device), which ends all of its DMA.
- *   No time can bound that wait: to return is to let the device write to what
- *   others have.  It lasts for ever if the importer's file is closed by the very
- *   thread that waits, as in a process that exits; the log names the device, and
- *   export_stop_device, set then, ends the wait within a second.
+ * - It is unpinned: the importer keeps the memory, as static ones do.  The pin is held for
+ *   it until it detaches.
+ * - The provider takes the memory back, and may reuse it when we return.  A device behind
+ *   an IOMMU loses its mapping.  A device without one could still write to the memory: we
+ *   wait for it, however long it takes, unless the administrator allows that such a device
+ *   is stopped (export_stop_device), which ends all of its DMA.  This wait cannot be
+ *   bounded: to return would let the device write to memory of another owner.  It never
+ *   ends by itself if the importer's file is closed by the very thread that waits, as in a
+ *   process that exits.  The log names the device, and setting export_stop_device then ends
+ *   the wait within a second.
  */
 #include <linux/moduleparam.h>
 #include <linux/pci.h>
@@ -48,18 +47,18 @@ void peerdma_importer_down(struct peerdma_map *map)
 		return;
 	ex = map->attached->ex;
 	map->lent = false;
-	/* Release: a thread that sees none left finds them taken down. */
+	/* Release: a thread that sees zero also sees all unmapped. */
 	smp_store_release(&ex->lent, ex->lent - 1);
 	wake_up_all(&returned);
 }
 
 static bool all_returned(const struct peerdma_export *ex)
 {
-	/* Acquire: what they had is taken down. */
+	/* Acquire: this thread sees all unmapped. */
 	return !smp_load_acquire(&ex->lent);
 }
 
-/* The mapping, if it is lent to an importer of this export. */
+/* Returns the mapping if an importer of this export has it and must unmap it, else NULL. */
 static struct peerdma_map *lent_map(const struct peerdma_export *ex, struct peerdma_made *made)
 {
 	struct peerdma_map *map = peerdma_map_of(made);
@@ -67,7 +66,7 @@ static struct peerdma_map *lent_map(const struct peerdma_export *ex, struct peer
 	return map && map->lent && map->attached->ex == ex ? map : NULL;
 }
 
-/* ---- those who are late ---- */
+/* ---- late importers ---- */
 
 static void name_late(struct peerdma_export *ex)
 {
@@ -109,9 +108,9 @@ void peerdma_overdue_end(struct peerdma_overdue *o)
 	destroy_delayed_work_on_stack(&o->work);
 }
 
-/* ---- what becomes of them ---- */
+/* ---- keep or cut off ---- */
 
-/* Until it detaches. */
+/* Late importers keep the memory until they detach. */
 static void keep(struct peerdma_export *ex)
 {
 	struct peerdma_pin *pin = ex->made.pin;
@@ -129,7 +128,10 @@ static void keep(struct peerdma_export *ex)
 	mutex_unlock(&pin->lock);
 }
 
-/* True: what this device does from here on, or from the flush on, does not reach the memory. */
+/*
+ * Returns true if the device's accesses, from here or from the flush on, do not reach the
+ * memory.
+ */
 static bool cut_off(struct peerdma_map *map)
 {
 	struct device *dev = map->pub.dev;
@@ -171,7 +173,7 @@ void peerdma_importers_wait(struct peerdma_export *ex, bool taken)
 		keep(ex);
 		return;
 	}
-	/* Again and again: it may be allowed to stop the device meanwhile. */
+	/* Tried every second: export_stop_device may be set meanwhile. */
 	while (!cut_off_all(ex))
 		wait_event_timeout(returned, all_returned(ex), HZ);
 }

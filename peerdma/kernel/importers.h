@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* importers.h - an exported dma-buf, and those that import it: export.c lends, importers.c gets it back. */
+/*
+ * importers.h - an exported dma-buf and its importers: export.c gives them mappings,
+ * importers.c gets these back.
+ */
 #ifndef PEERDMA_IMPORTERS_H
 #define PEERDMA_IMPORTERS_H
 
@@ -15,23 +18,23 @@ struct peerdma_export {
 	u64 offset;
 	struct dma_resv resv;		/* outlives the dma_buf, so that revoking may lock it */
 	struct dma_buf *dmabuf;		/* resv; NULL once it is being released */
-	bool told;			/* importers know that it is over; of the thread that ends the pin */
-	unsigned long deadline;		/* jiffies: when they must have let go */
-	u32 lent;			/* pin->lock: maps of importers that are to let go; also read without it */
-	bool mapped;			/* pin->lock: a device had it mapped, once */
-	bool untranslated;		/* pin->lock: a device had it mapped that no IOMMU translates for */
+	bool told;			/* importers were asked to unmap; no lock: ending thread */
+	unsigned long deadline;		/* jiffies: by when importers must have unmapped */
+	u32 lent;			/* pin->lock to write: number of maps with `lent' set */
+	bool mapped;			/* pin->lock: it was mapped at least once */
+	bool untranslated;		/* pin->lock: ... for a device without IOMMU translation */
 };
 
-/* What one attachment has: resv. */
+/* One attachment.  Fields without a comment are guarded by resv. */
 struct attached {
 	struct peerdma_export *ex;
 	u32 pins;
 	u32 maps;
-	bool hold;			/* pin->lock: counts in pin->holds, until it is detached */
-	bool unmapped;			/* pin->lock: only for dma_buf_pin(), nothing is mapped that insists */
+	bool hold;			/* pin->lock: counts in pin->holds, until detached */
+	bool unmapped;			/* pin->lock: `hold' is for dma_buf_pin(), not a mapping */
 };
 
-/* How long importers may take, in jiffies; and what of that is left to those of this export. */
+/* The time that importers have, in jiffies, and how much of it is left for this export. */
 unsigned long peerdma_importers_timeout(void);
 static inline unsigned long peerdma_export_left(const struct peerdma_export *ex)
 {
@@ -40,15 +43,16 @@ static inline unsigned long peerdma_export_left(const struct peerdma_export *ex)
 	return time_after(ex->deadline, now) ? ex->deadline - now : 0;
 }
 
-/* Takes an importer's addresses away, if they were not; the flush is made.c's.  pin->lock held. */
+/* Unmaps for an importer, if not done yet. made.c flushes. pin->lock held. */
 void peerdma_importer_down(struct peerdma_map *map);
 /*
- * Until the importers of this export have let go; or are late, and named, and the memory
- * is safe from them (taken) or theirs until they detach (not taken).  No lock held.
+ * Waits until the importers of this export have unmapped.  Importers that are late are
+ * named in the log; then, with `taken', it waits until none of them can reach the memory,
+ * and without, they keep it until they detach.  No lock held.
  */
 void peerdma_importers_wait(struct peerdma_export *ex, bool taken);
 
-/* Names those that take longer than they may while something else is waited for. */
+/* Names late importers in the log while this thread waits for something else. */
 struct peerdma_overdue {
 	struct delayed_work work;
 	struct peerdma_export *ex;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* kapi.c - peerdma for other drivers: peerdma_kapi.h says what each call does. */
+/* kapi.c - the interface for other drivers: peerdma_kapi.h says what each call does. */
 #include <linux/device.h>
 
 #include "dmabuf.h"
@@ -15,7 +15,7 @@ static const struct peerdma_owner_ops owner_ops = {
 	.revoked = revoked,
 };
 
-/* Of the pins of all drivers. */
+/* Owns the pins of all drivers. */
 static struct peerdma_owner drivers = {
 	.ops = &owner_ops,
 };
@@ -57,7 +57,7 @@ static __always_inline struct peerdma_pin *pin_by(u64 token, u32 va_space, u64 a
 		peerdma_pin_end(pin, NULL);
 		return ERR_PTR(-EINVAL);
 	}
-	/* The caller is in its code, so that is there. */
+	/* The caller runs code of this module, so it is loaded. */
 	__module_get(ops->owner);
 	return pin;
 }
@@ -108,7 +108,7 @@ static bool has_maps(struct peerdma_pin *pin)
 	if (likely(list_empty_careful(&pin->made)))
 		return false;
 	mutex_lock(&pin->lock);
-	/* Those that are gone wait for the flush at the end of a revocation. */
+	/* Those with `gone' set wait for the flush at the end of a revocation. */
 	list_for_each_entry(made, &pin->made, node)
 		has |= peerdma_map_of(made) && !made->gone;
 	mutex_unlock(&pin->lock);
@@ -119,7 +119,10 @@ void peerdma_unpin(struct peerdma_pin *pin)
 {
 	const struct peerdma_client_ops *ops = pin->ops;
 
-	/* Wrong of the caller: the device's addresses go all the same, the objects leak. */
+	/*
+	 * A bug of the caller: the device loses its addresses all the same, but the mapping
+	 * objects leak.
+	 */
 	WARN(has_maps(pin), "peerdma: %s unpins handle %u, which is mapped\n",
 	     ops->name, pin->handle);
 	WARN_ON(!peerdma_pin_end(pin, NULL));
@@ -158,7 +161,7 @@ u64 peerdma_mapping_run(const struct peerdma_mapping *mapping, u32 i, u64 *addr)
 {
 	const struct peerdma_map *map = container_of(mapping, struct peerdma_map, pub);
 
-	/* Its end leaves what they were, until the last reference goes. */
+	/* The end of the mapping leaves the addresses in place until the last reference is put. */
 	if (i >= READ_ONCE(map->nsegs))
 		return 0;
 	*addr = map->segs[i].dma_addr;
@@ -171,7 +174,10 @@ void peerdma_unmap(struct peerdma_mapping *mapping)
 	struct peerdma_map *map = container_of(mapping, struct peerdma_map, pub);
 	struct peerdma_pin *pin = mapping->pin;
 
-	/* Not the last reference: the mapping's must not go under the lock. */
+	/*
+	 * An extra reference: the mapping's must not be the last one, since it is put under
+	 * the lock.
+	 */
 	kref_get(&pin->ref);
 	peerdma_maps_lock(pin, NULL, DMA_NONE);
 	peerdma_made_end(&map->made);
@@ -182,7 +188,7 @@ EXPORT_SYMBOL_GPL(peerdma_unmap);
 
 bool peerdma_pin_revoked(const struct peerdma_pin *pin)
 {
-	/* Acquire: who sees it revoked sees what the revoker wrote before. */
+	/* Acquire: a caller that sees it revoked sees what the revoker wrote before. */
 	return smp_load_acquire(&pin->state) != PIN_LIVE;
 }
 EXPORT_SYMBOL_GPL(peerdma_pin_revoked);

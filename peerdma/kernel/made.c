@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * made.c - what was made from a pin: on its list, taken down in order, flushed.
+ * made.c - the list of objects made from a pin, their orderly teardown, and the IOMMU
+ * flush.
  *
- * Linux's default is to unmap lazily: an IOMMU forgets an address some milliseconds
- * after the DMA API has taken it away.  Until then the device still reaches memory that
- * its owner may have given to someone else.  So whatever takes addresses away flushes
+ * By default Linux unmaps lazily: the IOMMU's TLB drops an address some milliseconds after
+ * the DMA API has unmapped it.  Until then the device can still reach memory that its owner
+ * may have given to someone else.  So every function that takes addresses away flushes
  * before it returns: at once for one mapping, or once for each IOMMU domain for all
  * mappings of a pin that ends.
  */
@@ -67,12 +68,15 @@ static void forget_stale(struct peerdma_made *made)
 	made->stale = NULL;
 }
 
-/* This one's domain, and with it all later ones of the same. */
+/*
+ * Flushes the domain of this object's device, and marks this and all later objects of the
+ * same domain as flushed.
+ */
 static void flush_from(struct peerdma_pin *pin, struct peerdma_made *made)
 {
 	struct iommu_domain *domain = iommu_get_domain_for_dev(made->stale);
 
-	/* None: the device is gone, and its domain with it. */
+	/* No domain: the device was removed, and its domain with it. */
 	if (domain && domain->type & __IOMMU_DOMAIN_PAGING) {
 		iommu_flush_iotlb_all(domain);
 		atomic64_inc(&peerdma_stats.flushes);
@@ -114,7 +118,7 @@ void peerdma_made_end(struct peerdma_made *made)
 	lockdep_assert_held(&pin->lock);
 	if (made->ops->down)
 		made->ops->down(made);
-	/* While the pin ends, one flush at its end does for all. */
+	/* While the pin ends, one flush at the end serves all its objects. */
 	if (made->stale && !pin->down && pin->state != PIN_LIVE) {
 		made->gone = true;
 		return;
@@ -126,13 +130,16 @@ void peerdma_made_end(struct peerdma_made *made)
 
 /* ---- the end of all ---- */
 
-/* Visits all that can be stopped; prev is the one before, whose reference goes. */
+/*
+ * Returns the next object of this pass that has `stop', with a reference; drops the
+ * reference to prev, the one before.
+ */
 static struct peerdma_made *next(struct peerdma_pin *pin, struct peerdma_made *prev, u32 pass)
 {
 	struct peerdma_made *made;
 
 	mutex_lock(&pin->lock);
-	/* From the beginning again if that one has left the list. */
+	/* Start from the beginning if prev has left the list. */
 	made = prev && !list_empty(&prev->node) ? prev :
 		list_entry(&pin->made, struct peerdma_made, node);
 	list_for_each_entry_continue(made, &pin->made, node) {
@@ -151,8 +158,8 @@ unlock:
 }
 
 /*
- * One thread at a time: the one that moves the pin out of LIVE; then a revoker that has
- * waited for that one (wait_down()), and there is one revoker at most.
+ * Only one thread at a time is here: the one that moves the pin out of LIVE, or later a
+ * revoker that has waited for that thread (wait_down()).  There is at most one revoker.
  */
 void peerdma_made_stop_all(struct peerdma_pin *pin, bool taken)
 {

@@ -6,9 +6,10 @@
 #include "object.h"
 
 /*
- * pin->lock, and before it what the provider needs, around whatever makes or unmakes a
- * mapping; of a pin that is not NEW.  dev: the device that a mapping is to be made for, NULL if none.  A negative
- * errno: it cannot be mapped, nothing is locked; never when dev is NULL.
+ * Takes the provider's lock, if it needs one, and pin->lock, around every call that makes
+ * or unmakes a mapping.  The pin must not be NEW. dev: the device that a mapping is to be
+ * made for, or NULL.  Returns 0, or a negative errno if the pin cannot be mapped: then
+ * nothing is locked.  Never fails if dev is NULL.
  */
 static inline int peerdma_maps_lock(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
 {
@@ -28,25 +29,30 @@ static inline void peerdma_maps_unlock(struct peerdma_pin *pin)
 }
 
 /*
- * Something is being made from a pin: is charged to the calling process's user, and refused
- * (-EDQUOT, -ENOMEM) or entered in its list.  pin->lock held, the pin usable.  The first reference is the list's.
+ * Charges a new object to the calling process's user and enters it in the pin's list, or
+ * refuses it (-EDQUOT, -ENOMEM). pin->lock held, the pin usable.  The list has the first
+ * reference.
  */
 int peerdma_made_enter(struct peerdma_made *made, struct peerdma_pin *pin,
 		       const struct peerdma_made_ops *ops);
 /*
- * Its maker ends it: it is taken down, no device reaches the memory through it when this
- * returns (or, while the pin ends, when that returns), and it is freed.  pin->lock held.
+ * The maker of the object ends it: takes it down and frees it.  When this returns, no
+ * device reaches the memory through it; if the pin is ending, that holds when the pin's end
+ * returns. pin->lock held.
  */
 void peerdma_made_end(struct peerdma_made *made);
 void peerdma_made_put(struct peerdma_made *made);
-/* For `down': this device has lost its addresses, and may remember them until the flush. */
+/*
+ * For `down': records that this device's addresses are unmapped, but the IOMMU may cache
+ * them until the flush.
+ */
 void peerdma_made_stale(struct peerdma_made *made, struct device *dev);
-/* Takes one down before its end, with the flush.  pin->lock held. */
+/* Takes an object down before its end, and flushes. pin->lock held. */
 void peerdma_made_down(struct peerdma_made *made);
 
-/* For the pin's end: tells all to let go and waits for that; no lock held. */
+/* For the pin's end: stops all objects, then waits for all of them.  No lock held. */
 void peerdma_made_stop_all(struct peerdma_pin *pin, bool taken);
-/* Takes all down, flushes, frees those that their makers have ended.  pin->lock held. */
+/* Takes all objects down, flushes, and frees those that their makers have ended. pin->lock held. */
 void peerdma_made_down_all(struct peerdma_pin *pin);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* main.c - peerdma.ko comes and goes. */
+/* main.c - loads and unloads peerdma.ko. */
 #include <linux/module.h>
 
 #include "debugfs.h"

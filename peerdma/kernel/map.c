@@ -2,10 +2,9 @@
 /*
  * map.c - addresses of a pin for one device.
  *
- * Whatever way they are made (by the DMA API from pages, from bus addresses, or
- * by the provider), a mapping ends up as a list of segments, neighbours merged,
- * and, for those who need that, as an sg_table of the same, cut to what the device can
- * take in one piece.
+ * Addresses are made by the DMA API from pages, from bus addresses, or by the provider.  In
+ * each case a mapping ends up as a list of segments, adjacent ones merged, and, for callers
+ * that need it, as an sg_table of the same, cut into pieces that the device can take.
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
@@ -15,9 +14,9 @@
 #include "trace.h"
 
 /*
- * Without an IOMMU the device must be able to address the memory itself.  The
- * DMA API would bounce RAM through a buffer, which is no good for a mapping
- * that lives on, and warn about bus addresses.
+ * Without an IOMMU the device must be able to address the memory itself.  The DMA API would
+ * bounce RAM through a buffer, which does not work for a long-lived mapping, and warn about
+ * bus addresses.
  */
 static __always_inline int check_reach(struct device *dev, bool translated, phys_addr_t phys, u64 length)
 {
@@ -81,14 +80,13 @@ int peerdma_map_add(struct peerdma_map *map, u64 addr, u64 length)
 EXPORT_SYMBOL_GPL(peerdma_map_add);
 
 /*
- * The same memory is mapped as often as somebody asks, for one device too.  The
- * DMA API allows that to those who keep the CPU's caches out of it: device
- * memory is in none, and host memory is synchronized where a mapping begins and
- * ends, explicitly.
+ * The same memory may be mapped several times for one device.  The DMA API allows that if
+ * it does not sync CPU caches: device memory is in none, and host memory is synced
+ * explicitly where a mapping begins and ends.
  */
 #define MAP_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
-/* Has the provider said that the device reaches its memory? */
+/* Has the provider already said that the device reaches its memory? */
 static bool vouched(const struct peerdma_pin *pin, struct device *dev)
 {
 	const struct peerdma_provider *p = pin->provider;
@@ -100,16 +98,19 @@ static int find_path(const struct peerdma_map *map, phys_addr_t phys, u64 length
 {
 	struct device *dev = map->pub.dev;
 
-	/* No rule that a provider's word overrules refused what is known. */
+	/*
+	 * A remembered path was not refused, so there is no refusal for the provider to
+	 * override.
+	 */
 	if (likely(peerdma_path_known(phys, length, dev, path)))
 		return 0;
 	return peerdma_path_check(phys, length, dev, vouched(map->pub.pin, dev), path);
 }
 
 /*
- * A run of a pin at the addresses that the device has for it.  Behind an IOMMU, and for
- * memory of the machine itself, these are what the DMA API says; else those on the bus,
- * which differ from the CPU's where a host bridge has an offset.
+ * Maps one physically contiguous run of a pin.  Behind an IOMMU, and for system memory, the
+ * device uses the address that the DMA API returns.  Otherwise it uses the bus address,
+ * which differs from the CPU physical address if a host bridge has an offset.
  */
 static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length)
 {
@@ -123,7 +124,10 @@ static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length)
 	if (err)
 		return err;
 	bus = !path.translated && path.verdict != PEERDMA_PATH_MACHINE;
-	/* They are unmapped alike. */
+	/*
+	 * One mapping has bus addresses only or DMA API addresses only: all segments are
+	 * unmapped in the same way.
+	 */
 	if (map->nsegs && bus != map->bus)
 		return -EOPNOTSUPP;
 	map->bus = bus;
@@ -142,7 +146,7 @@ static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length)
 	return err;
 }
 
-/* Segment by segment as mapped: here they are not merged, since each is unmapped for itself. */
+/* Segments are not merged here, since each one is unmapped by itself. */
 int peerdma_map_resource(struct peerdma_map *map)
 {
 	struct peerdma_pin *pin = map->pub.pin;
@@ -176,13 +180,13 @@ void peerdma_unmap_resource(struct peerdma_map *map)
 }
 EXPORT_SYMBOL_GPL(peerdma_unmap_resource);
 
-/* Bytes of a segment's next piece. */
+/* Length of a segment's next piece. */
 static u32 piece(u64 length, u32 most)
 {
 	return min_t(u64, length, most);
 }
 
-/* What the device takes in one piece, in whole pages. */
+/* The longest piece that the device can take, in whole pages. */
 static u32 piece_max(struct device *dev)
 {
 	return max_t(u32, PAGE_SIZE, PAGE_ALIGN_DOWN(min_t(u32, dma_get_max_seg_size(dev), SZ_2G)));
@@ -264,7 +268,7 @@ static int map_pages(struct peerdma_map *map)
 		goto free_table;
 	dma_sync_sgtable_for_device(dev, sgt, map->pub.dir);
 	for_each_sgtable_dma_sg(sgt, sg, i) {
-		/* swiotlb=force and the like: the device would use a copy. */
+		/* With swiotlb=force and the like the device would use a bounce buffer. */
 		err = !peerdma_translated(dev) && dma_need_sync(dev, sg_dma_address(sg)) ? -EOPNOTSUPP :
 			peerdma_map_add(map, sg_dma_address(sg), sg_dma_len(sg));
 		if (err)
@@ -338,7 +342,7 @@ static void map_down(struct peerdma_made *made)
 static struct peerdma_map *take_map(struct peerdma_pin *pin)
 {
 	lockdep_assert_held(&pin->lock);
-	/* Acquire: whoever gave it back is done with it. */
+	/* Acquire: the thread that gave it back does not use it any more. */
 	if (unlikely(smp_load_acquire(&pin->map_taken)))
 		return kzalloc(sizeof(pin->map), GFP_KERNEL_ACCOUNT);
 	pin->map_taken = true;
@@ -352,7 +356,7 @@ static void give_map(struct peerdma_map *map)
 
 	put_device(map->pub.dev);
 	if (likely(map == &pin->map))
-		/* Its next user may have it at once. */
+		/* From here on another mapping may use it. */
 		smp_store_release(&pin->map_taken, false);
 	else
 		kfree(map);
@@ -398,11 +402,11 @@ int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer
 	struct peerdma_provider *p;
 	int err;
 
-	/* The pin may end meanwhile; its provider's module must not. */
+	/* The pin may end meanwhile, but its provider's module must stay. */
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
 	p = pin->provider;
-	/* LIVE, it holds the module. */
+	/* A LIVE pin holds the module, so __module_get() is allowed. */
 	if (!err)
 		__module_get(p->owner);
 	mutex_unlock(&pin->lock);
@@ -421,7 +425,10 @@ int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_
 {
 	int err;
 
-	/* An import's lock attaches the device; and its provider is never asked. */
+	/*
+	 * For an import, peerdma_maps_lock() attaches the device, and its provider has no
+	 * `reach'.
+	 */
 	if (likely(!pin->import)) {
 		peerdma_maps_lock(pin, dev, dir);
 		if (likely(pin->state == PIN_LIVE && (!pin->provider->reach || vouched(pin, dev))))
@@ -432,7 +439,10 @@ int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_
 	return err ?: peerdma_maps_lock(pin, dev, dir);
 }
 
-/* Its whole memory is in one BAR, or mapped by the provider, who is asked then. */
+/*
+ * The first run decides: the pin's whole memory is in one BAR, or the provider maps it and
+ * was asked by `reach'.
+ */
 int peerdma_map_path(struct peerdma_pin *pin, struct device *dev)
 {
 	const struct peerdma_provider *p = pin->provider;
@@ -468,7 +478,10 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	map->length = length;
 	map->segs = map->few;
 	map->segs_room = ARRAY_SIZE(map->few);
-	/* On the list first: a mapping that fails half-way is flushed as any other. */
+	/*
+	 * Entered in the list first, so that a mapping that fails half-way is flushed as
+	 * any other.
+	 */
 	err = peerdma_made_enter(&map->made, pin, ops);
 	if (err) {
 		give_map(map);

@@ -1,34 +1,28 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvidia.c - peerdma_nvidia.ko: GPU memory through nvidia_p2p_*, whoever
- * implements that.
+ * nvidia.c - peerdma_nvidia.ko: GPU memory through any implementation of nvidia_p2p_*.
  *
  * What the interface leaves open, and what is done about it:
  *
- * - nvidia_p2p_dma_map_pages() takes the driver's lock, which a thread that
- *   frees memory holds while it calls us back, and reads a page table that the
- *   driver frees after that callback.  A call of it that races with the free
- *   either deadlocks or reads freed memory, whatever the client does.  Nor may it
- *   be called for a persistent pin, which has no callback, with a lock held that
- *   another pin's callback wants: an importer that maps has reservation locks, and
- *   with them it may wait for pin->lock.  So the driver is only asked, once, whether it
- *   would map (nvidia_path.c), with no lock held; and the kernel's DMA API maps from the
- *   bus addresses in the page table, which waits for nobody.  Pins are unmapped before
- *   their callback returns.
- *
- * - A coherent GPU's memory has no bus addresses: only its driver can map it.  So of that
- *   persistent pins are mapped, by the driver and with pin->lock held, but importers
+ * - nvidia_p2p_dma_map_pages() takes the driver's lock and reads the page table.  A thread
+ *   that frees memory holds that lock while it calls us back, and frees the page table
+ *   after that callback.  So a call that races with the free either deadlocks or reads
+ *   freed memory, whatever the client does.  Persistent pins have no callback, but even for
+ *   them the function must not be called with a lock held that another pin's callback
+ *   takes: an importer that maps has reservation locks, and may wait for pin->lock while it
+ *   has them.  So the driver is only asked once, with no lock held, whether it would map
+ *   (nvidia_path.c).  The kernel's DMA API then maps the bus addresses in the page table,
+ *   which takes none of these locks.  Pins are unmapped before their callback returns.
+ * - The memory of a coherent GPU has no bus addresses: only its driver can map it.  So only
+ *   persistent pins of it are mapped, by the driver and with pin->lock held, and importers
  *   are refused when they attach.
- *
- * - nvidia_p2p_put_pages() finds only pins of the calling process.  From
- *   another one (the last close after fork) NVIDIA's driver does nothing and
- *   says 0: the pages stay pinned until their owner frees them or exits, and
- *   then the callback comes.  By then the pin has ended for peerdma; the
- *   callback's argument is a cookie, not a pointer, and means nothing any more.
- *   But this module's code must be there: see struct stray.
- *
- * - -ENOMEM is both "BAR1 is exhausted" and "the kernel has no memory".  It
- *   becomes ENOSPC, the likelier of the two.
+ * - nvidia_p2p_put_pages() finds only pins of the calling process.  From another process
+ *   (the last close after fork) NVIDIA's driver does nothing and returns 0: the pages stay
+ *   pinned until their owner frees them or exits, and then the callback comes.  By then the
+ *   pin has ended for peerdma.  The callback's argument is a cookie, not a pointer, so the
+ *   late callback finds no pin.  But this module must still be loaded: see struct stray.
+ * - -ENOMEM means either "BAR1 is exhausted" or "the kernel has no memory". We return
+ *   -ENOSPC, for the likelier of the two.
  */
 #include <linux/hashtable.h>
 #include <linux/mm.h>
@@ -47,20 +41,21 @@
 #define NV_PAGE_SIZE	(1UL << NV_PAGE_SHIFT)
 
 /*
- * A callback that is still armed: it will come when the memory goes, and finds no pin any
- * more.  Until then the driver keeps the pages, so they stay charged, and this module is
- * held; but not longer than the process that pinned lives.  (If that process gave its
- * open GPU file to a child which outlives it, and an administrator unloads this module
- * meanwhile, NVIDIA's driver would call into nothing: there is no way to know.)
+ * A callback that is still armed after its pin has ended: it comes when the memory is
+ * freed, and finds no pin any more.  Until then the driver keeps the pages, so they stay
+ * charged, and this module is held, but not longer than the process that pinned lives.  (If
+ * that process gave its open GPU file to a child that outlives it, and an administrator
+ * unloads this module meanwhile, NVIDIA's driver would call freed code: there is no way to
+ * detect this.)
  */
 struct stray {
 	struct hlist_node node;
 	struct pid *owner;
 	u64 cookie;
 	struct nvidia_p2p_page_table *table;
-	struct peerdma_account *account;	/* NULL: it is over soon */
+	struct peerdma_account *account;	/* NULL: nothing is charged, as it ends soon */
 	u64 aperture;
-	unsigned long until;	/* jiffies; 0: until it is called */
+	unsigned long until;	/* jiffies: forgotten after that; 0: when called */
 	bool held;		/* strays_lock: has a reference to this module */
 	bool called;
 };
@@ -69,8 +64,11 @@ struct stray {
 
 static DEFINE_HASHTABLE(strays, 10);	/* by cookie */
 static atomic_t nstrays;
-static unsigned int nheld;		/* strays_lock: of them, those that hold this module */
-/* A spinlock: after its callback's call of peerdma_revoke() this module may not sleep (provider.h). */
+static unsigned int nheld;		/* strays_lock: strays with a reference to this module */
+/*
+ * A spinlock, since this module may not sleep after its callback has called
+ * peerdma_revoke() (provider.h).
+ */
 static DEFINE_SPINLOCK(strays_lock);
 
 static void strays_check(struct work_struct *work);
@@ -112,7 +110,7 @@ static void stray_free(struct stray *s)
 	atomic_dec(&nstrays);
 }
 
-/* Takes those that are over off their list. */
+/* Moves strays that are over to @ended, and drops module references of dead processes. */
 static void sweep(struct hlist_head *bucket, struct hlist_head *ended)
 {
 	struct hlist_node *next;
@@ -175,7 +173,7 @@ static void stray_add(const struct peerdma_pin *pin, unsigned long until)
 	s->cookie = pin->cookie;
 	s->until = until;
 	s->table = pin->priv;
-	/* Beside the pin's own charge, which ends in a moment. */
+	/* In addition to the pin's own charge, which is about to end. */
 	if (!until) {
 		s->account = pin->account;
 		s->aperture = pin->charged ? pin->pinned_length : 0;
@@ -189,15 +187,18 @@ static void stray_add(const struct peerdma_pin *pin, unsigned long until)
 	nheld++;
 	hash_add(strays, &s->node, s->cookie);
 	/*
-	 * The callback marks the pin first and looks for a stray then, under this lock: if
-	 * it has looked already, the mark is seen here.
+	 * The callback first marks the pin, then looks for a stray under this lock: if it
+	 * has looked already, the mark is seen here.
 	 */
 	s->called = READ_ONCE(pin->revoked);
 	spin_unlock(&strays_lock);
 	schedule_delayed_work(&strays_work, HZ);
 }
 
-/* Its table, NULL if there is no such.  The record and its reference to the module go in the work, soon. */
+/*
+ * Returns the stray's table, or NULL if there is no such stray.  The record and its
+ * reference to the module are freed soon, by the work.
+ */
 static struct nvidia_p2p_page_table *stray_called(u64 cookie)
 {
 	struct nvidia_p2p_page_table *table = NULL;
@@ -219,7 +220,10 @@ static struct nvidia_p2p_page_table *stray_called(u64 cookie)
 	return table;
 }
 
-/* The table is the client's to free, here and once; a put under way beside this leaves a stray, too. */
+/*
+ * The client frees the table, here and only once.  A put that runs at the same time leaves
+ * a stray, too.
+ */
 static void free_callback(void *data)
 {
 	u64 cookie = (u64)data;
@@ -231,7 +235,7 @@ static void free_callback(void *data)
 		nvidia_p2p_free_page_table(table);
 }
 
-/* The interface's errno as ours; for get_pages. */
+/* Translates the errno of get_pages into ours. */
 static int pin_errno(int err)
 {
 	switch (err) {
@@ -240,7 +244,10 @@ static int pin_errno(int err)
 	case -ENOTSUPP:
 		return -EOPNOTSUPP;
 	default:
-		/* Not this process's GPU memory, bad tokens, GPU gone: nothing that it knows. */
+		/*
+		 * Not GPU memory of this process, bad tokens, GPU removed: memory that the
+		 * driver does not know.
+		 */
 		return -ENXIO;
 	}
 }
@@ -290,9 +297,9 @@ static int nv_get(struct peerdma_pin *pin)
 	int err;
 
 	/*
-	 * The callback for this pin waits for pin->lock, so the table is not
-	 * freed while it is read.  That is the last thing that get_pages() does
-	 * with the driver's lock held: to arm the callback.
+	 * The callback for this pin waits for pin->lock, so the table is not freed while it
+	 * is read.  Arming the callback is the last thing that get_pages() does with the
+	 * driver's lock held.
 	 */
 	err = get_pages(pin, &table);
 	if (unlikely(err))
@@ -303,7 +310,10 @@ static int nv_get(struct peerdma_pin *pin)
 
 static void nv_put(struct peerdma_pin *pin)
 {
-	/* With tokens any process can put, unless their context ends just now; then the callback comes soon. */
+	/*
+	 * With tokens any process can put, unless their context ends at this moment; then
+	 * the callback comes soon.
+	 */
 	if (!persistent(pin) && (pin->token | pin->va_space))
 		stray_add(pin, jiffies + TOKEN_STRAY);
 	else if (!persistent(pin) && current->tgid != pin->tgid)
@@ -373,7 +383,7 @@ static int nv_reach(struct peerdma_pin *pin, struct device *dev, bool importer)
 	live = pin->state == PIN_LIVE;
 	coherent = live && nv_memory(pin) != MEMORY_BAR;
 	mutex_unlock(&pin->lock);
-	/* Not LIVE: whoever maps says so. */
+	/* Not LIVE: the caller's attempt to map will return the error. */
 	if (!live)
 		return 0;
 	if (coherent)

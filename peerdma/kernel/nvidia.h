@@ -6,15 +6,18 @@
 #include "map.h"
 
 /*
- * Asks the GPU's driver, once for each pair of GPU and device, whether it would map that GPU's
- * memory for it.  No lock held, in a turn at the provider that keeps puts out.  0: it would, or
- * cannot be asked, and the kernel's rules decide in peerdma_map_resource(); -EOPNOTSUPP: it
- * refuses; -ENODEV: @dev was removed; -ENOMEM.
+ * Asks the GPU's driver, once for each pair of GPU and device, whether it would map the
+ * GPU's memory for the device.  No lock held, inside a turn at the provider that keeps puts
+ * out. 0: it would, or cannot be asked and the kernel's rules decide in
+ * peerdma_map_resource(); -EOPNOTSUPP: it refuses; -ENODEV: @dev was removed; -ENOMEM.
  */
 int peerdma_nvidia_reach(struct peerdma_pin *pin, struct device *dev);
-/* Provider's `vouches'. */
+/* The provider's `vouches'. */
 bool peerdma_nvidia_vouches(const struct peerdma_pin *pin, struct device *dev);
-/* First at load, last at unload: the driver's answers, until a device is removed. */
+/*
+ * Called first at load, last at unload.  The driver's answers are kept until a device is
+ * removed.
+ */
 int peerdma_nvidia_path_init(void);
 void peerdma_nvidia_path_exit(void);
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvidia_path.c - may a device have a GPU's memory, as the GPU's driver sees it?
+ * nvidia_path.c - may a device reach a GPU's memory, in the view of the GPU's driver?
  *
- * Only nvidia_p2p_dma_map_pages() tells, and for a pin that can be revoked it must not be
- * called (nvidia.c).  So the driver is asked with a persistent pin: the one in question, or
- * one of one page of the same memory, which lasts as long as the question.  That takes the
- * process whose memory it is; from another one the answer that was given before counts, or
- * else the kernel's rules.
+ * Only nvidia_p2p_dma_map_pages() answers that, and for a pin that can be revoked it must
+ * not be called (nvidia.c).  So the driver is asked with a persistent pin: the pin in
+ * question if it is one, or a temporary one of one page of the same memory.  Only the
+ * process that owns the memory can make that pin.  For other processes the answer given
+ * before counts, or else the kernel's rules.
  *
- * An answer is about a GPU and a device in their slots: it is forgotten when either is removed.
+ * An answer is about a GPU and a device in their slots: it is dropped when either is
+ * removed.
  */
 #include <linux/notifier.h>
 #include <linux/pci.h>
@@ -21,13 +22,13 @@
 #if defined(NVIDIA_P2P_DMA_MAPPING_VERSION) && defined(NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API)
 
 #define PAGE_LENGTH	SZ_64K
-#define MAX_ANSWERS	64	/* GPUs times devices; beyond, the oldest is forgotten */
+#define MAX_ANSWERS	64	/* GPUs times devices; when full, the oldest is dropped */
 
 struct answer {
 	struct list_head node;
 	u8 gpu[NVIDIA_P2P_GPU_UUID_LEN];
-	phys_addr_t memory;	/* in the GPU's BAR */
-	struct device *dev;	/* a reference: no other device has this address meanwhile */
+	phys_addr_t memory;	/* an address in the GPU's BAR */
+	struct device *dev;	/* a reference, so its address is not reused */
 	int err;
 };
 
@@ -79,7 +80,10 @@ static int device_removed(struct notifier_block *nb, unsigned long action, void 
 	spin_lock(&answers_lock);
 	nremovals++;
 	list_for_each_entry_safe(a, next, &answers, node) {
-		/* Of a device: to drop the reference. It comes back as another struct device. */
+		/*
+		 * The client was removed: drops the reference; a new device is another
+		 * struct device.  Or the GPU was.
+		 */
 		if (a->dev == dev || has_memory(to_pci_dev(dev), a->memory)) {
 			list_move(&a->node, &over);
 			nanswers--;
@@ -92,7 +96,7 @@ static int device_removed(struct notifier_block *nb, unsigned long action, void 
 
 static struct notifier_block removal = { .notifier_call = device_removed };
 
-/* True: *err is what the driver said. */
+/* Returns whether the driver's answer is known; *err is that answer. */
 static bool known(const u8 *gpu, const struct device *dev, int *err)
 {
 	struct answer *a;
@@ -111,8 +115,7 @@ static bool known(const u8 *gpu, const struct device *dev, int *err)
 }
 
 /*
- * @then: removals() before the driver was asked.  -EAGAIN: a device was removed since, perhaps
- * one of these; -ENODEV: @dev was; -ENOMEM.
+ * @then: the value of removals() before the driver was asked. -EAGAIN: a device was removed since then, perhaps the GPU or @dev; -ENODEV: @dev was removed; -ENOMEM.
  */
 static int remember(const u8 *gpu, phys_addr_t memory, struct device *dev, int answer,
 		    unsigned int then)
@@ -142,7 +145,7 @@ static int remember(const u8 *gpu, phys_addr_t memory, struct device *dev, int a
 	return err;
 }
 
-/* With the table of a persistent pin.  1: the driver does not say. */
+/* Asks with the table of a persistent pin. 0, -EOPNOTSUPP, or 1: the driver gives no answer. */
 static int would_map(struct pci_dev *pdev, struct nvidia_p2p_page_table *table)
 {
 	struct nvidia_p2p_dma_mapping *m = NULL;
@@ -153,13 +156,13 @@ static int would_map(struct pci_dev *pdev, struct nvidia_p2p_page_table *table)
 	return err == -ENOTSUPP ? -EOPNOTSUPP : err ? 1 : 0;
 }
 
-/* 1: the driver cannot be asked. */
+/* As would_map(); also 1 if the driver cannot be asked. */
 static int ask(const struct peerdma_pin *pin, struct pci_dev *pdev)
 {
 	struct nvidia_p2p_page_table *table = NULL;
 	int err;
 
-	/* No put runs while we are asked, so its table stays. */
+	/* No put runs meanwhile, so the pin's table stays. */
 	if (pin->flags & PEERDMA_PIN_PERSISTENT)
 		return would_map(pdev, pin->priv);
 	if (pin->token | pin->va_space || current->tgid != pin->tgid ||
@@ -170,7 +173,10 @@ static int ask(const struct peerdma_pin *pin, struct pci_dev *pdev)
 	return err;
 }
 
-/* The GPU of a pin, and its first page; false: the pin is over.  The table goes when it is. */
+/*
+ * Gets the UUID of a pin's GPU and the address of its first page.  False: the pin has
+ * ended, and its table may be freed.
+ */
 static bool gpu_of(struct peerdma_pin *pin, u8 *gpu, phys_addr_t *memory)
 {
 	const struct nvidia_p2p_page_table *table;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * object.c - pins by name.
+ * object.c - allocates pins and finds them by handle or cookie.
  *
- * A handle is a small number, unique in the system, that names one pin at a time: to
- * user space, in the mmap offsets of its CPU views, and to whoever looks at all pins.
- * A cookie names a pin for ever: the handle, and a serial number above it.  Providers
- * have it as their callback's argument, which may come when the pin is long gone.
+ * A handle is a small number, unique in the system, that names one pin at a time: in system
+ * calls, in the mmap offsets of its CPU views, and in the table of all pins in debugfs.  A
+ * cookie names a pin for ever: it is the handle with a serial number above it.  Providers
+ * have it as their callback's argument, and the callback may come after the pin has ended.
  *
- * Pinning is a hot path for programs that cannot cache registrations, and naming and
- * allocating a pin would be a third of it.  So pins that have ended are kept, with
- * their names, for the next ones; beyond MAX_SPARES they are freed.
+ * Pinning is a hot path for programs that cannot cache registrations, and allocating a pin
+ * and its handle would be a third of it.  So pins that have ended are kept with their
+ * handles as spares for the next ones; beyond MAX_SPARES they are freed.
  *
- * The last handles are root's (CAP_SYS_RESOURCE): whatever users take, there is one for who
- * is to look after that.  While names of the reserve are taken no pin is kept as a spare,
- * which anybody might get.
+ * The last handles are reserved for CAP_SYS_RESOURCE, so that an administrator can still
+ * pin when users have taken all others.  While handles of the reserve are in use no pin is
+ * kept as a spare, since any user might get it.
+ *
+ * In this file a pin's "name" is its handle.
  */
 #include <linux/capability.h>
 #include <linux/mm.h>
@@ -30,27 +32,30 @@ struct peerdma_stats peerdma_stats;
 #define CHUNK_NAMES	((u32)(PAGE_SIZE / sizeof(unsigned long)))
 #define CHUNKS		(PEERDMA_MAX_PINS / CHUNK_NAMES)
 
-/* A pin, or the next free handle << 1 | 1.  Chunks are made when first needed, and kept. */
+/*
+ * By handle: a pin, or the next free handle << 1 | 1.  Chunks are allocated when first
+ * needed, and kept.
+ */
 static unsigned long *chunks[CHUNKS];
 static struct kmem_cache *pin_cache;
 
-/* Guards all below, what is in the chunks, and owners' lists of pins and slots. */
+/* Guards the variables below, the contents of the chunks, and owners' lists of pins and slots. */
 static DEFINE_SPINLOCK(names_lock);
 static u32 first_free;			/* 0: none */
 static u32 used = 1;			/* handles from here on were never used; 0 is no handle */
-/* 44 bits: the same cookie comes again after 200 days of a million pins a second. */
+/* 44 bits: at a million pins a second, cookies repeat after 200 days. */
 static u64 serial;
 #define MAX_SPARES 1024
-static struct peerdma_pin *spares;	/* no references, a name; linked by priv */
+static struct peerdma_pin *spares;	/* without references, with a handle; linked by priv */
 static unsigned int nspares;
 static unsigned int max_spares = MAX_SPARES;
-static u32 named;			/* handles that are taken, those of spares too */
+static u32 named;			/* number of handles in use, including those of spares */
 
 static unsigned int reserved_pins = PEERDMA_MAX_PINS / 16;
 module_param(reserved_pins, uint, 0644);
 MODULE_PARM_DESC(reserved_pins, "Pins of the 1048576 that there can be that only CAP_SYS_RESOURCE may make (default 65536)");
 
-/* The next name is of the reserve, or past it. */
+/* The next handle to be taken is in the reserve, or none is left. */
 static bool in_reserve(void)
 {
 	u32 all = PEERDMA_MAX_PINS - 1;
@@ -70,7 +75,7 @@ static unsigned long *name_at(u32 handle)
 	return &chunks[handle / CHUNK_NAMES][handle % CHUNK_NAMES];
 }
 
-/* A free handle, or one never used if its chunk is there; else 0. */
+/* Takes a free handle, or one that was never used if its chunk exists; else returns 0. */
 static u32 take_name(struct peerdma_pin *pin)
 {
 	u32 handle = first_free;
@@ -88,7 +93,10 @@ static u32 take_name(struct peerdma_pin *pin)
 	return handle;
 }
 
-/* Room for the handles that were never used. */
+/*
+ * Allocates the chunk for handles that were never used.  -ENFILE: all handles are in use;
+ * -ENOMEM.
+ */
 static noinline int make_names(void)
 {
 	u32 missing = READ_ONCE(used) / CHUNK_NAMES;
@@ -109,11 +117,11 @@ static noinline int make_names(void)
 	return 0;
 }
 
-/* A pin with a name of its own, as if it were a spare one. */
+/* Allocates a pin with a handle, in the state of a spare. */
 static noinline struct peerdma_pin *make_spare(void)
 {
 	struct peerdma_pin *pin = kmem_cache_alloc(pin_cache, GFP_KERNEL);
-	/* No audit: it is mostly not needed. */
+	/* No audit: mostly the result does not matter. */
 	bool exempt = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
 	bool refused;
 	u32 handle = 0;
@@ -121,7 +129,7 @@ static noinline struct peerdma_pin *make_spare(void)
 
 	if (!pin)
 		return ERR_PTR(-ENOMEM);
-	/* It may be found now, without a reference to get. */
+	/* From take_name() on the pin can be found, but it has no references to get. */
 	for (;;) {
 		spin_lock(&names_lock);
 		refused = in_reserve() && !exempt;
@@ -138,7 +146,7 @@ static noinline struct peerdma_pin *make_spare(void)
 	return ERR_PTR(err);
 }
 
-/* names_lock held; what the last put left is as it was. */
+/* Sets the fields of a spare that the last put left as they were. names_lock held. */
 static void set_up(struct peerdma_pin *pin, struct peerdma_owner *owner,
 		   struct peerdma_account *account)
 {
@@ -163,19 +171,19 @@ static void set_up(struct peerdma_pin *pin, struct peerdma_owner *owner,
 		pin->slot_generation = slot->generation;
 		hlist_add_head(&pin->owner_node, &owner->pins);
 	}
-	/* From here on it can be found. */
+	/* From here on look-ups return the pin. */
 	kref_init(&pin->ref);
 }
 
-/* Nothing is missing to set up a pin; names_lock held. */
+/* A spare pin and, if the owner has slots, a free slot are there. names_lock held. */
 static bool ready(const struct peerdma_owner *owner)
 {
 	return likely(spares && (!owner->slots || owner->slots->free));
 }
 
 /*
- * Makes what is missing, without the lock, but has it when it returns: a spare that root
- * made of the reserve is nobody else's.
+ * Allocates what ready() misses, without the lock, and returns with the lock held, so that
+ * no other user takes a spare that root made from the reserve.
  */
 static noinline int make_ready(struct peerdma_owner *owner)
 	__acquires(&names_lock)
@@ -270,7 +278,7 @@ void peerdma_pin_free(struct kref *ref)
 		kmem_cache_free(pin_cache, pin);
 }
 
-/* The pin of this handle, with a reference; NULL: it has none, or has ended. */
+/* Returns the pin of this handle with a reference, or NULL if there is none or it has ended. */
 static struct peerdma_pin *get_at(u32 handle)
 {
 	struct peerdma_pin *pin;
@@ -292,7 +300,7 @@ struct peerdma_pin *peerdma_pin_find(const struct peerdma_owner *owner, u32 hand
 
 	spin_lock(&names_lock);
 	pin = get_at(handle);
-	/* Acquire: once published the pin is whole, and its maker does not need it any more. */
+	/* Acquire: a published pin is complete, and its maker does not use it any more. */
 	if (likely(pin) && unlikely(pin->owner != owner || !smp_load_acquire(&pin->published))) {
 		spin_unlock(&names_lock);
 		peerdma_pin_put(pin);
@@ -308,7 +316,7 @@ struct peerdma_pin *peerdma_pin_of(struct peerdma_owner *owner)
 
 	spin_lock(&names_lock);
 	pin = hlist_entry_safe(owner->pins.first, struct peerdma_pin, owner_node);
-	/* On the list it has its owner's reference. */
+	/* A pin on the list has its owner's reference. */
 	if (pin)
 		kref_get(&pin->ref);
 	spin_unlock(&names_lock);
@@ -342,7 +350,7 @@ struct peerdma_pin *peerdma_pin_from(u32 handle)
 	return pin;
 }
 
-/* ---- what a pin says of itself ---- */
+/* ---- queries of one pin ---- */
 
 int peerdma_pin_usable(const struct peerdma_pin *pin)
 {
@@ -381,8 +389,8 @@ u64 peerdma_pin_run(const struct peerdma_pin *pin, u64 offset, u64 max, phys_add
 /* ---- the module ---- */
 
 /*
- * What a pin has when it is made and has again when its last reference goes: no
- * references, an unlocked lock, empty lists.
+ * The state of a pin when it is allocated, and again after its last put: no references, an
+ * unlocked lock, empty lists.
  */
 static void pin_construct(void *object)
 {
@@ -397,13 +405,13 @@ static void pin_construct(void *object)
 int peerdma_object_init(void)
 {
 	BUILD_BUG_ON(1U << HANDLE_BITS != PEERDMA_MAX_PINS);
-	/* No SLAB_ACCOUNT: a spare pin may be used by another user than the one who made it. */
+	/* No SLAB_ACCOUNT: a spare pin may serve another user than the one who made it. */
 	pin_cache = kmem_cache_create("peerdma_pin", sizeof(struct peerdma_pin), 0, 0,
 				      pin_construct);
 	return pin_cache ? 0 : -ENOMEM;
 }
 
-/* The module goes: no file is open, so nothing is mapped, and no driver holds a pin. */
+/* The module is unloaded: no file is open, so nothing is mapped, and no driver holds a pin. */
 void peerdma_object_exit(void)
 {
 	struct peerdma_pin *pin;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * object.h - the pin and what was made from it, as structs, and pins by name.  What happens
- * to them in their lives, and in which order locks are taken: pin.h.
+ * object.h - struct peerdma_pin, the objects made from a pin, and look-up of pins by
+ * handle. pin.h has the states of a pin and the lock order.
  */
 #ifndef PEERDMA_OBJECT_H
 #define PEERDMA_OBJECT_H
@@ -17,16 +17,21 @@
 #include "provider.h"
 
 /*
- * Classes of pin->lock for lockdep, beside the common one.
+ * Lockdep classes of pin->lock, beside the default one.
  *
- * NVIDIA's driver holds its lock around peerdma_revoke(), which takes pin->lock in it; its
- * `get' and its dma_map take that lock in pin->lock.  No deadlock of these two, for it is never
- * one and the same pin: the driver does not know it yet (NEW: `get' has had the driver's
- * lock for the last time when the callback is armed), or never revokes it (LASTING:
- * dma_map takes the driver's lock for persistent pins only, of a coherent GPU, which have
- * no importers: no reservation lock is held around it).
+ * NVIDIA's driver calls peerdma_revoke() with its own lock held, and peerdma_revoke() takes
+ * pin->lock.  In the opposite order, the provider's `get' and `dma_map' take the driver's
+ * lock with pin->lock held.  The two orders never meet on the same pin, so they cannot
+ * deadlock:
  *
- * EXPORTED: of a pin whose dma-buf is unmapped for another pin, an import, whose lock is held.
+ * - NEW: the driver cannot revoke the pin yet.  Arming the callback is the last thing that
+ *   `get' does with the driver's lock held.
+ * - LASTING: the driver never revokes a persistent pin. dma_map takes the driver's lock for
+ *   persistent pins of a coherent GPU only; these have no importers, so no reservation lock
+ *   is held around it.
+ *
+ * EXPORTED: the pin whose dma-buf another pin has imported.  It is locked while that other
+ * pin's lock is held, to unmap the dma-buf.
  */
 enum {
 	PIN_LOCK_NEW = 1,
@@ -49,35 +54,40 @@ struct peerdma_slot;
 struct peerdma_slots;
 
 /*
- * What was made from a pin and reaches its memory.  When the pin ends, all are
- * stopped, then all are waited for, then all are taken down; then one flush for each
- * IOMMU domain lets no device reach the memory by an address that it remembers.
+ * Operations of one object made from a pin through which its memory can be reached: a
+ * mapping, a CPU view or a dma-buf.  When the pin ends, first all its objects are stopped,
+ * then all are waited for, then all are taken down.  Then one flush for each IOMMU domain
+ * makes devices lose the addresses that the IOMMU still caches.
  */
 struct peerdma_made_ops {
 	enum peerdma_charge charge;
 	bool runs_only;			/* of a mapping: without an sg_table */
 	/*
-	 * No lock held; the pin is not LIVE any more, and nothing new is made from
-	 * it.  stop: start to let go.  settle: wait for that; taken: the memory is
-	 * another's when the pin's end returns, so whatever is late must be cut
-	 * off.  NULL, both: there is nothing to wait for.
+	 * Both: no lock held.  The pin is no longer LIVE, and no new object is made from
+	 * it. stop: begin to release the memory. settle: wait until it is released. taken:
+	 * the memory may be used for something else as soon as the pin's end returns, so
+	 * users that are late must be cut off.  NULL for both: there is nothing to wait
+	 * for.
 	 */
 	void (*stop)(struct peerdma_made *made);
 	void (*settle)(struct peerdma_made *made, bool taken);
-	/* pin->lock held; cannot fail, and may find nothing to do.  NULL: stop was enough. */
+	/*
+	 * pin->lock held.  Cannot fail.  May be called again when nothing is left to do.
+	 * NULL: stop was enough.
+	 */
 	void (*down)(struct peerdma_made *made);
 	void (*free)(struct peerdma_made *made);
 };
 
 struct peerdma_made {
 	struct peerdma_pin *pin;	/* a reference */
-	struct peerdma_account *account;	/* of the process that made it */
+	struct peerdma_account *account;	/* of the user who made it */
 	const struct peerdma_made_ops *ops;
-	struct kref ref;		/* one of them for being on the list */
+	struct kref ref;		/* the list has one of them */
 	struct list_head node;		/* pin->lock: pin->made */
-	struct device *stale;		/* pin->lock: may still use addresses that were taken down; a reference */
-	u32 pass;			/* pin->lock: of those that visit all */
-	bool gone;			/* pin->lock: its maker has ended it, the pin's end will free it */
+	struct device *stale;		/* IOMMU not flushed yet for this device; a reference */
+	u32 pass;			/* number of the last pass that visited it */
+	bool gone;			/* its maker has ended it; the pin's end frees it */
 };
 
 struct attached;
@@ -93,18 +103,19 @@ struct peerdma_map {
 	u32 segs_room;
 	u32 handle;			/* file.c: in file->maps, or 0 */
 	bool live;			/* pin->lock: the device's addresses are valid */
-	bool bus;			/* they are bus addresses, of which no IOMMU knows */
-	bool lent;			/* pin->lock: export.c: an importer that is to let go has it */
-	bool late;			/* pin->lock: export.c: and has not done so in time */
+	bool bus;			/* segs are bus addresses, which no IOMMU translates */
+	bool lent;			/* export.c: an importer must unmap it at the pin's end */
+	bool late;			/* export.c: the importer did not unmap it in time */
 	struct attached *attached;	/* export.c */
 	void *priv;			/* the provider's */
-	struct peerdma_segment few[2];	/* segs, where these are enough */
+	struct peerdma_segment few[2];	/* segs points here if two are enough */
 };
 
 /*
- * What a pin of an imported dma-buf has beside its provider.  Its exporter revokes it
- * with the dma-buf's reservation lock held, and unmapping takes that lock: so it is
- * taken before pin->lock around whatever makes or unmakes a mapping.
+ * What a pin of an imported dma-buf needs in addition to its provider.  The exporter
+ * revokes such a pin with the dma-buf's reservation lock held, and unmapping takes that
+ * lock.  So the reservation lock is taken before pin->lock around every call that makes or
+ * unmakes a mapping.
  */
 struct peerdma_import_ops {
 	int (*lock)(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir);
@@ -114,19 +125,18 @@ struct peerdma_import_ops {
 };
 
 struct peerdma_owner_ops {
-	/* The memory goes away; before anything is taken down.  No lock held. */
+	/* The memory is being taken back.  Called before anything is taken down, no lock held. */
 	void (*revoked)(struct peerdma_pin *pin);
 	/*
-	 * A pin that was revoked, or from which something was made that is still
-	 * there, leaves its owner: before its unpin returns, no lock held.  NULL:
-	 * nothing to do.
+	 * A pin leaves its owner.  Called before its unpin returns, no lock held, and only
+	 * if the pin was revoked or still has objects made from it.  NULL: nothing to do.
 	 */
 	void (*ended)(struct peerdma_pin *pin);
 };
 
 struct peerdma_owner {
 	const struct peerdma_owner_ops *ops;
-	/* For owners whose pins user space knows by name; names_lock of object.c. */
+	/* For owners whose pins user space knows by handle; names_lock of object.c. */
 	struct hlist_head pins;		/* peerdma_pin.owner_node */
 	struct peerdma_slots *slots;	/* NULL: pins have no slots, and are on no list */
 };
@@ -138,8 +148,8 @@ struct peerdma_pin {
 	u64 cookie;			/* names this pin for ever */
 	u32 generation;			/* while LIVE, of the slot */
 	u32 slot_index;
-	u32 *slot_generation;		/* where user space reads it, if it does */
-	u32 no_slot;			/* where it does not */
+	u32 *slot_generation;		/* user space reads it if the owner has slots */
+	u32 no_slot;			/* slot_generation points here if it has none */
 	u32 flags;			/* PEERDMA_PIN_*, HOST or DEVICE set */
 	u64 token;
 	u64 addr;			/* as asked for */
@@ -164,21 +174,21 @@ struct peerdma_pin {
 	void *client_priv;
 	struct list_head event_node;	/* file.c: file->lock */
 
-	/* lock guards all that follows; state is also read without it. */
+	/* lock guards all fields from here on. state is also read without it. */
 	struct mutex lock;
 	enum peerdma_state state;
 	bool published;			/* file.c: user space knows the handle */
-	bool revoked;			/* the provider has the memory back */
-	bool down;			/* nothing made from the pin is left */
+	bool revoked;			/* peerdma_revoke() was called for it */
+	bool down;			/* all that was made from the pin is taken down */
 	bool zapped;			/* view.c: no CPU view shows it any more */
-	bool charged;			/* its part of the aperture counts in the account */
+	bool charged;			/* pinned_length is charged to account->aperture */
 	u32 holds;
 	u32 wc_views;			/* view.c: CPU views that are write-combined */
 	u32 pass;
 	struct list_head made;		/* peerdma_made.node */
 	/*
-	 * Most pins are mapped once, and what is in the pin need not be allocated.  It is taken with
-	 * the lock held, and given back without.
+	 * The first mapping of a pin, so that a pin that is mapped once needs no
+	 * allocation.  It is taken with the lock held and given back without.
 	 */
 	bool map_taken;
 	struct peerdma_map map;
@@ -200,7 +210,7 @@ extern struct peerdma_stats peerdma_stats;
 
 static inline u64 peerdma_pins_live(void)
 {
-	/* In this order: never more ended than made. */
+	/* unpins is read first, so the result cannot be negative. */
 	u64 ended = atomic64_read(&peerdma_stats.unpins);
 
 	return atomic64_read(&peerdma_stats.pins) - ended;
@@ -209,15 +219,15 @@ static inline u64 peerdma_pins_live(void)
 /* ---- pins by name ---- */
 
 /*
- * A new pin of this owner with a name (handle) and a reference, charged to the calling
- * process's user; ERR_PTR: -ENOMEM, -ENFILE, -EDQUOT.  The caller sets flags, addr, length,
- * token, va_space and what the owner needs, all of them, and starts it (pin.c).  If that
- * fails, it leaves its owner again, and is put.
+ * Returns a new pin of this owner with a handle and one reference, charged to the calling
+ * process's user.  ERR_PTR: -ENOMEM, -ENFILE, -EDQUOT.  The caller sets all of flags, addr,
+ * length, token, va_space and what the owner needs, and starts the pin (pin.c).  If
+ * starting fails, the caller removes the pin from its owner and puts it.
  */
 struct peerdma_pin *peerdma_pin_new(struct peerdma_owner *owner);
 /*
- * Takes the pin off its owner's list and frees its slot.  held: a notifier may still write to its
- * generation, so no other pin gets that slot.
+ * Takes the pin off its owner's list and frees its slot. held: a notifier may still write
+ * to the slot's generation, so no other pin may get that slot.
  */
 void peerdma_pin_leave(struct peerdma_pin *pin, bool held);
 void peerdma_pin_free(struct kref *ref);
@@ -227,15 +237,19 @@ static inline void peerdma_pin_put(struct peerdma_pin *pin)
 }
 
 /*
- * Pins, each with a reference: the published one of this owner and handle; the one that a
- * provider knows by this cookie; the first one from a handle on; any one of an owner.
- * NULL: there is none.
+ * Look-up; each returns a pin with a reference, or NULL if there is none. find: the
+ * published pin of this owner and handle. by_cookie: the pin that a provider knows by this
+ * cookie. from: the first pin whose handle is not less than this one. of: any pin of this
+ * owner.
  */
 struct peerdma_pin *peerdma_pin_find(const struct peerdma_owner *owner, u32 handle);
 struct peerdma_pin *peerdma_pin_by_cookie(u64 cookie);
 struct peerdma_pin *peerdma_pin_from(u32 handle);
 struct peerdma_pin *peerdma_pin_of(struct peerdma_owner *owner);
-/* The generation says that the pin is valid, and is not. */
+/*
+ * begin: an odd generation tells user space that the pin is valid. end: an even one, that
+ * it is not.
+ */
 static inline void peerdma_generation_begin(struct peerdma_pin *pin)
 {
 	pin->generation = *pin->slot_generation + 1;
@@ -245,15 +259,15 @@ static inline void peerdma_generation_begin(struct peerdma_pin *pin)
 static inline void peerdma_generation_end(struct peerdma_pin *pin)
 {
 	WRITE_ONCE(*READ_ONCE(pin->slot_generation), pin->generation + 1);
-	/* Before anything that the pin's end does to devices and views. */
+	/* User space sees this before any effect of the pin's end on devices and views. */
 	smp_mb();
 }
 
-/* 0, or why the pin cannot be used now.  pin->lock held. */
+/* 0; -ESTALE: the pin was revoked; -ENOENT: it is not started or is ending. pin->lock held. */
 int peerdma_pin_usable(const struct peerdma_pin *pin);
 /*
- * How many contiguous bytes there are from offset on, at most max (which stays
- * inside the pin); *phys is where they start.  pin->lock held, pin alive.
+ * Returns the number of physically contiguous bytes from offset on, at most max, and their
+ * address in *phys. [offset, offset + max) must lie in the pin. pin->lock held, pin alive.
  */
 u64 peerdma_pin_run(const struct peerdma_pin *pin, u64 offset, u64 max, phys_addr_t *phys);
 int peerdma_object_init(void);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * path.c - gathers what ../path/rules.h decides by: the owner of the memory, the ports on the
- * way, the host bridges, the IOMMU.
+ * path.c - collects the facts that ../path/rules.h decides by: the owner of the memory, the
+ * ports between the two devices, the host bridges, the IOMMU.
  *
- * Which address a client uses, for memory in the BAR of another function:
+ * The address that a client uses for memory in the BAR of another function:
  *
- *   IOMMU                     below one port,      otherwise
- *                             nothing redirects
- *   off, or passes through    bus address          CPU physical address
- *   translates                IOVA                 IOVA
+ *    IOMMU                     below one port,      otherwise
+ *                              nothing redirects
+ *    off, or passes through    bus address          CPU physical address
+ *    translates                IOVA                 IOVA
  *
- * An IOVA is outside all windows of the host bridge (the kernel reserves those), so that no
+ * An IOVA is outside all windows of the host bridge (the kernel reserves those), so no
  * switch takes it for the address of a peer: it always goes up to the IOMMU.
  */
 #include <linux/device.h>
@@ -36,21 +36,21 @@
 /* ---- what was found before ---------------------------------------------------- */
 
 /*
- * A look at all functions and at ACS on the way costs thousands of instructions, and every
- * registration asks.  Answers about PCI clients are kept until anything happens on the PCI
- * bus: a device or a driver comes or goes.  Not noticed: an ACS register that a program
- * rewrites; a write to path_override makes peerdma look again.
+ * To look at all functions and at ACS on the path costs thousands of instructions, and
+ * every registration asks.  So positive answers about PCI clients are kept until a device
+ * or a driver comes or goes on the PCI bus.  Not noticed: a program that rewrites an ACS
+ * register; after that, writing path_override makes peerdma look again.
  *
- * memo_lock: innermost, guards the rest.
+ * memo_lock: innermost; guards the variables below.
  */
 #define MEMO_BITS	5
-#define MEMO_WAYS	8		/* GPUs that one client uses at a time */
+#define MEMO_WAYS	8		/* GPUs per client for which answers are kept */
 
 static DEFINE_SPINLOCK(memo_lock);
-static bool memo_used;			/* someone tells of events */
-static u64 memo_generation;		/* of events */
+static bool memo_used;			/* the notifier is registered: answers may be kept */
+static u64 memo_generation;		/* number of PCI events */
 static struct memo {
-	const struct device *client;	/* NULL: free.  Never followed */
+	const struct device *client;	/* NULL: free.  Compared only, never dereferenced */
 	struct peerdma_path path;
 } memos[1 << MEMO_BITS][MEMO_WAYS];
 
@@ -67,7 +67,10 @@ static void forget_all(void)
 	spin_unlock(&memo_lock);
 }
 
-/* Returns the generation for remember(), or 0 if it was found: *path is filled in. */
+/*
+ * Looks for a remembered answer.  Returns 0 if found: *path is filled in.  Else returns the
+ * generation for remember().
+ */
 static __always_inline u64 recall(const struct device *client, phys_addr_t phys, u64 length,
 				  bool translated, struct peerdma_path *path)
 {
@@ -95,7 +98,7 @@ static void remember(const struct device *client, const struct peerdma_path *pat
 
 	spin_lock(&memo_lock);
 	if (memo_used && generation == memo_generation + 1) {
-		/* The newest comes first, the oldest falls out. */
+		/* The newest comes first, the oldest is dropped. */
 		memmove(&memo[1], &memo[0], (MEMO_WAYS - 1) * sizeof(memo[0]));
 		memo[0].client = client;
 		memo[0].path = *path;
@@ -126,7 +129,7 @@ void peerdma_path_exit(void)
 	bus_unregister_notifier(&pci_bus_type, &notifier);
 }
 
-/* ---- the administrator's word ------------------------------------------------ */
+/* ---- path_override ---------------------------------------------------------- */
 
 enum { OVERRIDE_KNOWN, OVERRIDE_ANY };
 static const char *const overrides[] = { "known", "any" };
@@ -160,8 +163,9 @@ MODULE_PARM_DESC(path_override, "Paths between devices that are mapped: known (d
 /* ---- facts ------------------------------------------------------------------- */
 
 /*
- * The function with a BAR that overlaps the memory, with a reference, and that BAR's number.
- * A virtual function's BAR is its own, not that of the physical function around it.
+ * Returns the PCI function with a BAR that overlaps the memory, with a reference, and that
+ * BAR's number.  A virtual function's BAR belongs to it, not to the physical function whose
+ * SR-IOV BAR contains it.
  */
 static struct pci_dev *find_owner(struct resource *memory, int *bar)
 {
@@ -179,7 +183,7 @@ static struct pci_dev *find_owner(struct resource *memory, int *bar)
 	return NULL;
 }
 
-/* Its parents are there as long as it is. */
+/* Parents live as long as the device. */
 static struct pci_dev *pci_function_of(struct device *dev)
 {
 	while (dev && !dev_is_pci(dev))
@@ -210,7 +214,10 @@ static bool redirects(const void *context, const void *function)
 	return control & PEERDMA_ACS_REDIRECT;
 }
 
-/* Not by pci_walk_bus(): its semaphore is held around drivers' callbacks, which may end pins. */
+/*
+ * Does not use pci_walk_bus(): its semaphore is held around drivers' callbacks, which may
+ * end pins.
+ */
 static void read_host_bridge(const struct pci_bus *root, struct peerdma_host_bridge *bridge)
 {
 	struct pci_dev *pdev = NULL;
@@ -268,8 +275,9 @@ static enum peerdma_path_reason decide(struct pci_dev *provider, struct pci_dev 
 	*by = peerdma_path_walk(&tree, provider, client, &facts);
 	reason = peerdma_path_decide(&facts);
 	/*
-	 * A later kernel may know more host bridges.  It is asked about no switch that only the
-	 * IOMMU keeps the client from using: its yes would mean bus addresses.
+	 * A later kernel may know more host bridges.  It is not asked if only the IOMMU
+	 * keeps the client from using a path through a switch: its yes would mean bus
+	 * addresses.
 	 */
 	if (peerdma_path_rule(reason)->verdict == PEERDMA_PATH_NOT_SUPPORTED &&
 	    reason != PEERDMA_REASON_IOMMU &&
@@ -278,7 +286,10 @@ static enum peerdma_path_reason decide(struct pci_dev *provider, struct pci_dev 
 	return reason;
 }
 
-/* What the client adds to a CPU physical address, where nothing translates. */
+/*
+ * Sets what the client adds to a CPU physical address if no IOMMU translates.  False: no
+ * such address.
+ */
 static bool set_offset(struct peerdma_path *path, struct pci_dev *provider, int bar,
 		       struct device *client)
 {
@@ -301,8 +312,8 @@ static void set_reason(struct peerdma_path *path, enum peerdma_path_reason reaso
 }
 
 /*
- * What the administrator or the provider's driver allows counts for paths, not for memory
- * that is not in one BAR.
+ * The administrator and the provider's driver can allow a path, but not memory that extends
+ * beyond one BAR.
  */
 static void apply_override(struct peerdma_path *path, struct device *client, bool vouched)
 {
@@ -331,7 +342,7 @@ static void refuse(const struct peerdma_path *path, struct device *client,
 			     by ? pci_name(by) : "", rule->remedy);
 }
 
-/* The memory is not RAM.  Returns whether the answer may be kept. */
+/* For memory that is not RAM.  Returns whether the answer may be remembered. */
 static bool find_path(struct resource *memory, struct device *client, bool vouched,
 		      struct peerdma_path *path)
 {
@@ -358,7 +369,7 @@ out:
 	if (path->verdict == PEERDMA_PATH_NOT_SUPPORTED)
 		refuse(path, client, by);
 	pci_dev_put(provider);
-	/* Refusals are not kept: each may print its message, and they need not be fast. */
+	/* Refusals are not remembered: each may print its message, and they need not be fast. */
 	return path->verdict != PEERDMA_PATH_NOT_SUPPORTED &&
 		path->reason != PEERDMA_REASON_VOUCHED && dev_is_pci(client);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* path.h - whether a device reaches memory by DMA, by the rules of ../path/rules.h. */
+/* path.h - can a device reach memory by DMA, by the rules of ../path/rules.h? */
 #ifndef PEERDMA_PATH_H
 #define PEERDMA_PATH_H
 
@@ -14,13 +14,14 @@
 struct peerdma_path {
 	enum peerdma_path_verdict verdict;
 	enum peerdma_path_reason reason;
-	bool translated;	/* an IOMMU translates for the client: map, and use the IOVA */
+	bool translated;	/* an IOMMU translates for the client: map, use the IOVA */
 	/*
-	 * Otherwise the client addresses a byte of the BAR by its CPU physical address plus
-	 * this (modulo 2^64); 0 for PEERDMA_PATH_MACHINE, which the DMA API maps.
+	 * If not translated: what the client adds to a CPU physical address of the BAR to
+	 * reach that byte (modulo 2^64). 0 for PEERDMA_PATH_MACHINE, which the DMA API
+	 * maps.
 	 */
 	u64 offset;
-	/* All of this holds for the CPU physical addresses from first to last, inclusive. */
+	/* The fields above hold for CPU physical addresses from first to last, inclusive. */
 	phys_addr_t first, last;
 	char provider[PEERDMA_PATH_NAME];	/* PCI address of the BAR's owner; "" for MACHINE */
 };
@@ -30,17 +31,17 @@ struct peerdma_path {
  * @phys:	CPU physical address, in bytes
  * @length:	in bytes, not 0
  * @client:	the device that does the DMA; the caller holds a reference
- * @vouched:	the driver of the memory has said that the client reaches it: no rule refuses
- * @path:	filled in any case; the caller's memory, owns nothing
+ * @vouched:	the memory's driver has said that the client reaches it: no rule refuses
+ * @path:	filled in any case; holds no references
  *
- * Finds the PCI function whose BAR holds the memory, and the path between the two.  If there
- * is none, one message (rate limited) names both devices, the reason and the remedy.
+ * Finds the PCI function whose BAR holds the memory, and the path between the two.  If
+ * there is none, one message (rate limited) names both devices, the reason and the remedy.
  *
- * The answer is remembered until something happens on the PCI bus: then a call costs some
- * hundred instructions.
+ * A positive answer is remembered until a PCI device or driver comes or goes; a remembered
+ * answer costs some hundred instructions.
  *
- * May sleep.  Takes spinlocks of the driver core, and calls
- * nothing of peerdma: any lock of peerdma may be held.  Any number of threads.
+ * May sleep.  Takes spinlocks of the driver core and no lock of other files of peerdma, so
+ * the caller may hold any of these.  Any number of threads may call it.
  *
  * Return: 0, or -EOPNOTSUPP: @path->verdict is PEERDMA_PATH_NOT_SUPPORTED.
  */
@@ -48,12 +49,15 @@ int peerdma_path_check(phys_addr_t phys, u64 length, struct device *client,
 		       bool vouched, struct peerdma_path *path);
 
 /*
- * Is there a path that an earlier peerdma_path_check() found and remembered?  Then *path is it, as if found now.  Never
- * sleeps.
+ * Did an earlier peerdma_path_check() find and remember a path? If so, fills *path as that
+ * call would.  Never sleeps.
  */
 bool peerdma_path_known(phys_addr_t phys, u64 length, struct device *client, struct peerdma_path *path);
 
-/* Does an IOMMU translate for this device, that is: can it reach any address, and be kept from it? */
+/*
+ * Does an IOMMU translate for this device? Then it can reach any address, and can be kept
+ * from it.
+ */
 bool peerdma_translated(struct device *dev);
 
 /* Does a path that was found for this client hold for [phys, phys + length), too? */
@@ -64,8 +68,9 @@ static inline bool peerdma_path_covers(const struct peerdma_path *path, phys_add
 }
 
 /*
- * Follows the PCI bus, so that answers are remembered.  Without it each check looks anew.
- * Returns 0, or -errno of bus_register_notifier().  Exit: no check runs any more.
+ * init: listens to events of the PCI bus, so that answers can be remembered; without it
+ * each check looks anew.  Returns 0, or -errno of bus_register_notifier(). exit: no check
+ * may run any more.
  */
 int peerdma_path_init(void);
 void peerdma_path_exit(void);

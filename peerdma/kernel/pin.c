@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* pin.c - a pin's life; pin.h draws it and states the lock order. */
+/* pin.c - begins, revokes and ends a pin; pin.h has its states and the lock order. */
 #include "pin.h"
 #include "trace.h"
 
 /*
- * Pinning and unpinning are hot paths, and counted by the instruction (bench/): what both
+ * Pinning and unpinning are hot paths, and bench/ counts their instructions: what both
  * always run is inlined.
  */
 
-/* Threads that wait for another one to tear a pin down: rare, so one queue for all pins. */
+/* Threads that wait for another thread to tear a pin down: rare, so one queue for all pins. */
 static DECLARE_WAIT_QUEUE_HEAD(pin_wait);
 
-/* Until another thread has taken down what was made.  Rare: kept out of the hot paths. */
+/*
+ * Waits until another thread has taken down what was made from the pin.  Rare: kept out of
+ * the hot paths.
+ */
 static noinline void wait_down(const struct peerdma_pin *pin)
 {
-	/* Acquire: what it took down stays down. */
+	/* Acquire: this thread sees what that thread took down. */
 	wait_event(pin_wait, smp_load_acquire(&pin->down));
 }
 
@@ -37,13 +40,13 @@ static int widen(struct peerdma_pin *pin, const struct peerdma_provider *p)
 		return -EINVAL;
 	pin->start = pin->addr & ~mask;
 	pin->pinned_length = ((end + mask) & ~mask) - pin->start;
-	/* Views of neighbouring handles must not meet; and page numbers fit into a u32. */
+	/* Each handle has 1 TiB of mmap offsets (view.c), and page numbers must fit into a u32. */
 	return pin->pinned_length > 1ULL << 40 ? -ENOMEM : 0;
 }
 
 /*
- * Gives the memory back to the provider, unless it has it.  The callback may still
- * come while the put is on its way: that is what the turn is for.
+ * Gives the memory back to the provider, unless it was revoked.  The callback may still
+ * come while the put is under way: the turn handles that.
  */
 static __always_inline void give_back(struct peerdma_pin *pin)
 {
@@ -68,7 +71,7 @@ static __always_inline void give_back(struct peerdma_pin *pin)
 static struct peerdma_provider *other_owner(const struct peerdma_pin *pin,
 					    const struct peerdma_provider *p)
 {
-	/* Tokens belong to one vendor. */
+	/* A pin with tokens is one vendor's: no other provider is asked. */
 	if (likely(READ_ONCE(peerdma_claimers) <= p->claimer) || p->host ||
 	    pin->token | pin->va_space)
 		return NULL;
@@ -83,10 +86,10 @@ static int refuse_shared(const struct peerdma_pin *pin, const struct peerdma_pro
 }
 
 /*
- * Gets the memory.  Between the moment when a provider can revoke the pin and
- * the one when it is LIVE, the lock holds back peerdma_revoke(): the provider
- * must not take apart what its `get' is still reading.  Host memory is never
- * revoked, and its `get' takes mmap_lock, which comes before ours.
+ * Gets the memory.  From the moment when a provider can revoke the pin until the pin is
+ * LIVE, pin->lock delays peerdma_revoke(), so that the provider does not free what its
+ * `get' is still reading.  Host memory is never revoked, and its `get' takes mmap_lock,
+ * which comes before pin->lock.
  */
 static __always_inline int get_locked(struct peerdma_pin *pin, struct peerdma_provider *p,
 		      const struct peerdma_provider *other)
@@ -124,7 +127,7 @@ static __always_inline int get_live(struct peerdma_pin *pin, struct peerdma_prov
 		peerdma_turn_leave(&p->turns);
 	if (unlikely(other))
 		module_put(other->owner);
-	/* Not under the lock: a provider's put may wait for the callback. */
+	/* Without pin->lock: a provider's put may wait for the callback. */
 	if (unlikely(err && pin->priv)) {
 		give_back(pin);
 		if (!pin->import)
@@ -161,7 +164,7 @@ static __always_inline int get_from(struct peerdma_pin *pin, struct peerdma_prov
 	return err;
 }
 
-/* Asks one provider after the other; the last one's answer counts. */
+/* Asks one provider after the other, until one does not return -ENXIO; that result counts. */
 static __always_inline int pin_get(struct peerdma_pin *pin)
 {
 	struct peerdma_provider *p = NULL;
@@ -190,7 +193,7 @@ static int check(const struct peerdma_pin *pin)
 		return -EINVAL;
 	if (!pin->length || pin->addr + pin->length < pin->addr)
 		return -EINVAL;
-	/* Tokens name a GPU's memory, and only for as long as it is there. */
+	/* Tokens name GPU memory, and become worthless when it is freed. */
 	if (pin->token | pin->va_space && pin->flags & host_or_persistent)
 		return -EINVAL;
 	if ((pin->flags & host_or_persistent) == host_or_persistent)
@@ -228,9 +231,12 @@ int peerdma_pin_start_at(struct peerdma_pin *pin, struct peerdma_provider *provi
 	return started(pin, get_from(pin, provider));
 }
 
-/* ---- the memory goes away ---- */
+/* ---- the memory is taken back ---- */
 
-/* Takes down all that was made from the pin.  The state says already that nothing new is to be made. */
+/*
+ * Takes down all that was made from the pin.  The state already keeps new objects from
+ * being made.
+ */
 static void teardown(struct peerdma_pin *pin, bool taken)
 {
 	peerdma_made_stop_all(pin, taken);
@@ -239,12 +245,12 @@ static void teardown(struct peerdma_pin *pin, bool taken)
 	mutex_unlock(&pin->lock);
 }
 
-/* Another thread ends the pin, or has: until nothing reaches the memory. */
+/* Another thread is ending the pin, or has ended it.  Returns when nothing reaches the memory. */
 static void revoke_ending(struct peerdma_pin *pin)
 {
 	/*
-	 * An import's end needs the lock that the exporter holds around this call: so
-	 * it is this thread that takes down what there is.
+	 * The thread that ends an import needs the lock that the exporter holds around this
+	 * call.  So this thread takes down what is left.
 	 */
 	if (pin->import) {
 		mutex_lock(&pin->lock);
@@ -253,11 +259,11 @@ static void revoke_ending(struct peerdma_pin *pin)
 		return;
 	}
 	wait_down(pin);
-	/* Unpinned, it was left to importers, which could keep it until now. */
+	/* The unpinner let importers keep the memory; they must give it up now. */
 	teardown(pin, true);
 }
 
-/* Returns what the provider had for the pin. */
+/* Returns pin->priv. */
 static void *revoke(struct peerdma_pin *pin)
 {
 	enum peerdma_state was;
@@ -271,14 +277,14 @@ static void *revoke(struct peerdma_pin *pin)
 		set_state(pin, PIN_REVOKING);
 	}
 	/*
-	 * Also if it is being unpinned: a `put' that has not begun must not, for
-	 * the pin is over.  One that has begun keeps others from being given what
-	 * it names this pin by (turns.h).
+	 * Set also while the pin is being unpinned: a `put' that has not begun must not
+	 * begin, since the provider's pin is gone.  While a `put' is under way, no get can
+	 * receive the same page table (turns.h).
 	 */
 	WRITE_ONCE(pin->revoked, true);
 	mutex_unlock(&pin->lock);
 
-	/* NEW: `get' has failed with the provider's pin in hand. */
+	/* NEW: `get' has failed after it had set pin->priv. */
 	if (was == PIN_NEW)
 		return priv;
 	if (was != PIN_LIVE) {
@@ -295,9 +301,9 @@ static void *revoke(struct peerdma_pin *pin)
 
 	mutex_lock(&pin->lock);
 	set_state(pin, PIN_REVOKED);
-	/* It waits for its unpin without memory. */
+	/* The pin holds no memory any more while it waits for its unpin. */
 	uncharge(pin);
-	/* Release: the unpinner finds everything taken down. */
+	/* Release: the unpinner sees everything taken down. */
 	smp_store_release(&pin->down, true);
 	mutex_unlock(&pin->lock);
 	wake_up_all(&pin_wait);
@@ -316,8 +322,8 @@ void *peerdma_revoke(u64 cookie)
 	if (!pin)
 		return NULL;
 	/*
-	 * This returns into the provider's code, which the pin's end may have let go
-	 * meanwhile.  From module_put() on nothing sleeps, and
+	 * This returns into the provider's code, whose module the pin's end may have
+	 * released meanwhile.  After module_put() nothing here sleeps, and
 	 * peerdma_unregister_provider() waits for that.
 	 */
 	owner = pin->provider->owner;
@@ -344,7 +350,7 @@ static void leave_owner(struct peerdma_pin *pin, bool held)
 		pin->owner = NULL;
 }
 
-/* ENDED: gives the memory back, then the name.  Nothing is left but references. */
+/* ENDED: gives the memory back, then releases the handle.  Only references are left. */
 static __always_inline void finish(struct peerdma_pin *pin)
 {
 	struct peerdma_provider *p = pin->provider;
@@ -356,11 +362,11 @@ static __always_inline void finish(struct peerdma_pin *pin)
 		leave_owner(pin, false);
 	module_put(p->owner);
 	atomic64_inc(&peerdma_stats.unpins);
-	/* Only now may another pin take the name: until put returned, the callback could come. */
+	/* Only now may another pin get the handle: until put returned, the callback could come. */
 	peerdma_pin_put(pin);
 }
 
-/* The owner's or an importer's.  True: it was the last one. */
+/* Drops the hold of the owner or of an importer.  Returns true if it was the last one. */
 static bool drop_hold(struct peerdma_pin *pin)
 {
 	lockdep_assert_held(&pin->lock);
@@ -381,7 +387,7 @@ void peerdma_pin_drop_hold(struct peerdma_pin *pin)
 		finish(pin);
 }
 
-/* What was made for user space and for importers goes. */
+/* Takes down what was made from the pin, for user space and for importers. */
 static noinline void end_made(struct peerdma_pin *pin)
 {
 	bool last;
@@ -390,14 +396,14 @@ static noinline void end_made(struct peerdma_pin *pin)
 		peerdma_made_stop_all(pin, false);
 	peerdma_maps_lock(pin, NULL, DMA_NONE);
 	peerdma_made_down_all(pin);
-	/* Release: a revoker that came meanwhile may let the memory be reused. */
+	/* Release: a revoker that waits may now let the memory be reused. */
 	smp_store_release(&pin->down, true);
 	peerdma_maps_unlock(pin);
-	/* It has seen `down', or is seen waiting: pairs with the barrier in wait_event(). */
+	/* A waiter either sees `down' or is seen here: pairs with the barrier in wait_event(). */
 	if (wq_has_sleeper(&pin_wait))
 		wake_up_all(&pin_wait);
 
-	/* An importer may keep the memory, and with it the pin, for longer than the file lives. */
+	/* An importer may keep the memory, and so the pin, for longer than the file is open. */
 	mutex_lock(&pin->lock);
 	last = pin->holds == 1;
 	mutex_unlock(&pin->lock);

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * pin.h - the pin, the one object of peerdma, and its life.
+ * pin.h - the states of a pin, who may change them, and the lock order.
  *
- *	NEW --get--> LIVE --memory goes away--> REVOKING --torn down--> REVOKED
+ *	NEW --get--> LIVE --memory is freed--> REVOKING --torn down--> REVOKED
  *	              |                            |                       |
  *	            unpin                        (wait)                  unpin
  *	              v                            |                       v
  *	            ENDING <-----------------------+---------------------ENDING
- *	              | torn down, last hold gone
+ *	              | torn down, last hold dropped
  *	              v
- *	            ENDED  (at once when nothing was made from the pin)
+ *	            ENDED  (at once if nothing was made from the pin)
  *
- * Two threads may want to end a pin at once: the one that frees the memory
- * (peerdma_revoke) and the one that unpins (peerdma_pin_end).  Whichever changes
- * LIVE first tears down; the other waits until nothing made from the pin is left.
- * The revoker must wait because the memory is reused when it returns; the
- * unpinner because it frees what the revoker works on.
+ * Two threads may want to end a pin at once: the revoker, which frees the memory
+ * (peerdma_revoke), and the unpinner (peerdma_pin_end).  The thread that moves the pin out
+ * of LIVE tears down.  The other thread waits until nothing made from the pin is left: the
+ * revoker because the memory is reused when it returns, the unpinner because it frees what
+ * the revoker works on.
  *
- * The pin knows three tables of operations and nothing above them:
+ * The pin calls three tables of operations and knows nothing above them:
  *
  *	what was made from it	struct peerdma_made: mappings, CPU views, dma-bufs
  *	whose pin it is		struct peerdma_owner: an open file, a driver
  *	whose memory it is	struct peerdma_provider (provider.h)
  *
- * Reference count: the memory of this struct (kref).  `holds' counts who needs
- * the pinned memory itself: the owner, and dma-buf importers that cannot let go.
- * The provider gets the memory back when the last hold goes.
+ * The reference count (kref) keeps this struct allocated.  `holds' counts users of the
+ * pinned memory itself: the owner, and dma-buf importers that cannot release it on request.
+ * The memory goes back to the provider when the last hold is dropped.
  *
  * Lock order, outermost first:
  *
  *	a lock that a provider holds around peerdma_revoke()
  *	a client's own locks
- *	a turn at the provider (turns.h): all of a get, all of a put, a question (`reach')
+ *	a turn at the provider (turns.h), held for a whole get, put or `reach'
  *	mmap_lock, dma_resv of an export or of an imported dma-buf
  *	peerdma_pin.lock (of an import; inside it, that of the pin that is exported)
  *	locks that a provider's get and dma_map take (see provider.h: none of the outermost
@@ -39,12 +39,13 @@
  *	names_lock (object.c), peerdma_file.lock, peerdma_file.maps.xa_lock
  *
  * Reservation locks (dma_resv) are taken without a ww ticket, one at a time and while no
- * other one is held: a driver that holds some and waits for more waits for none of ours.
+ * other one is held.  So a driver that holds some and waits for more never waits for a lock
+ * of ours.
  *
- * Nothing is copied from or to user space under pin.lock.  No lock of ours is
- * held while a client's revoke, a provider's put or move_notify of a foreign
- * pin runs (move_notify: its own dma_resv, as dma-buf demands; and so a client's
- * revoke, when it is an import that its exporter takes away).
+ * Nothing is copied from or to user space under pin.lock.  No lock of ours is held while a
+ * client's revoke, a provider's put or a foreign pin's move_notify runs.  Exception:
+ * move_notify runs under the dma_resv of its own dma-buf, as the dma-buf interface demands,
+ * and so does a client's revoke for a pin of an imported dma-buf.
  */
 #ifndef PEERDMA_PIN_H
 #define PEERDMA_PIN_H
@@ -54,14 +55,15 @@
 
 int peerdma_pin_start(struct peerdma_pin *pin);
 /*
- * With a provider that is asked for by name; its module is held by the caller, and by the
- * pin if this succeeds.  pin->priv may be set already: `put' and `release' are then called
- * on failure, too.
+ * As peerdma_pin_start(), with a provider that the caller has chosen.  The caller holds the
+ * provider's module; if this succeeds, the pin holds it. pin->priv may be set already: then
+ * `put' and `release' are called on failure, too.
  */
 int peerdma_pin_start_at(struct peerdma_pin *pin, struct peerdma_provider *provider);
 /*
- * Ends a pin; takes over the owner's reference.  False: another thread has.
- * With `busy', a pin that an importer holds is left alone and *busy set.
+ * Ends a pin, and takes over the owner's reference.  Returns false if another thread has
+ * ended it.  With `busy', a pin that an importer holds is left alone, *busy is set and the
+ * result is false.
  */
 bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy);
 /* Gives up one hold of the memory; no lock held. */
@@ -69,17 +71,23 @@ void peerdma_pin_drop_hold(struct peerdma_pin *pin);
 
 /* ---- provider.c ---- */
 
-/* The one after `prev' that may know a range with these flags, its module held; prev's is dropped. */
+/*
+ * Returns the provider after `prev' (NULL: the first) that may know a range with these
+ * flags, with its module held, and drops the module of `prev'.
+ */
 struct peerdma_provider *peerdma_provider_next(struct peerdma_provider *prev, u32 flags);
-/* One other than `own' that says that the memory is its own, its module held; NULL: none. */
+/*
+ * Returns a provider other than `own' that claims the pin's memory, with its module held,
+ * or NULL.
+ */
 struct peerdma_provider *peerdma_provider_claiming(const struct peerdma_pin *pin,
 						   const struct peerdma_provider *own);
-/* How many there are that can say so. */
+/* The number of providers that have `claims'. */
 extern u32 peerdma_claimers;
 u32 peerdma_provider_count(void);
-/* One that no address is asked about. */
+/* For a provider that is not in the list of providers: pins are started with it by name only. */
 void peerdma_provider_init(struct peerdma_provider *provider);
-/* The last one that is asked. */
+/* Puts this provider at the end of the list. */
 void peerdma_provider_enter_last(struct peerdma_provider *provider);
 
 #endif

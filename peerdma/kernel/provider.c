@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* provider.c - those who own memory, in the order in which they are asked. */
+/* provider.c - the list of providers, in the order in which they are asked. */
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 
@@ -9,8 +9,8 @@
 #define HOST		(PROVIDERS - 1)		/* after all others */
 
 /*
- * Readers are quick and do not sleep: with preemption off they take hold of the
- * module of the one they use.
+ * Readers do not sleep: with preemption off they take a reference to the module of the
+ * provider that they will use.
  */
 static struct peerdma_provider __rcu *providers[PROVIDERS];
 static DEFINE_MUTEX(providers_lock);		/* writers */
@@ -66,7 +66,7 @@ void peerdma_provider_enter_last(struct peerdma_provider *provider)
 	enter(provider, HOST);
 }
 
-/* Those that cannot tell what is theirs stand before those that can. */
+/* Providers without `claims' come before those that have it. */
 static int place(const struct peerdma_provider *provider, u32 *i)
 {
 	u32 n;
@@ -121,8 +121,8 @@ void peerdma_unregister_provider(struct peerdma_provider *provider)
 	mutex_unlock(&providers_lock);
 	synchronize_rcu();
 	/*
-	 * Its last pin may have ended in a callback that has not returned yet: what is
-	 * left of that is the way back from peerdma_revoke(), where nothing sleeps.
+	 * The last pin may have ended in a callback that has not returned yet.  What is
+	 * left of that callback is the return from peerdma_revoke(), where nothing sleeps.
 	 */
 	synchronize_rcu_tasks();
 }

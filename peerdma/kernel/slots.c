@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* slots.c - one open file's generations; slots.h says what they are. */
+/* slots.c - the generations of one open file's pins; slots.h explains them. */
 #include <linux/err.h>
 #include <linux/mm.h>
 
@@ -10,7 +10,10 @@
 
 #define PAGE_SLOTS	((u32)(PAGE_SIZE / sizeof(u32)))
 #define PAGES		(PEERDMA_MAX_PINS / PAGE_SLOTS)
-/* What a page of generations and its slots take: they stay for as long as the file, though the pins go. */
+/*
+ * Pages that one page of generations and its slots take.  They are kept as long as the file
+ * is open, even if the pins end.
+ */
 #define LOCKED_PAGES	(1 + PAGE_SLOTS * roundup_pow_of_two(sizeof(struct peerdma_slot)) / PAGE_SIZE)
 
 struct slot_page {
@@ -51,7 +54,7 @@ void peerdma_slots_free(struct peerdma_slots *slots)
 	xa_destroy(&slots->pages);
 }
 
-/* NULL: out of memory, or the user has as much locked as may be. */
+/* NULL: out of memory, or the user's limit on locked memory is reached. */
 static struct slot_page *make_page(unsigned long i)
 {
 	struct slot_page *p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
@@ -59,7 +62,7 @@ static struct slot_page *make_page(unsigned long i)
 
 	if (!p)
 		return NULL;
-	/* The first one is part of an open file. */
+	/* The first page is not charged: it counts as part of the open file. */
 	if (i && (!account || peerdma_lock_pages(&p->locked, account, LOCKED_PAGES)))
 		goto free;
 	p->page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
@@ -115,7 +118,7 @@ static vm_fault_t slots_fault(struct vm_fault *vmf)
 	struct slot_page *p = vmf->pgoff ? xa_load(&slots->pages, vmf->pgoff) : NULL;
 	struct page *page = p ? p->page : vmf->pgoff ? NULL : page_at(slots, 0);
 
-	/* Only pages that have slots: a reader must not make 4 MiB of them. */
+	/* Only pages that have slots, so that a reader cannot make 4 MiB of them. */
 	if (!page)
 		return vmf->pgoff ? VM_FAULT_SIGBUS : VM_FAULT_OOM;
 	get_page(page);
@@ -123,7 +126,7 @@ static vm_fault_t slots_fault(struct vm_fault *vmf)
 	return 0;
 }
 
-/* The area keeps the file open, and so the slots. */
+/* The VMA keeps the file open, and so the slots allocated. */
 static const struct vm_operations_struct slots_vm_ops = {
 	.fault = slots_fault,
 };

@@ -2,12 +2,14 @@
 /*
  * slots.h - the generations of one open file's pins, which user space reads.
  *
- * A slot is a pin's place in its file's array, PEERDMA_MMAP_GENERATIONS.  Its generation
- * is odd while a pin lives in it, and changes when the pin's validity ends, before
- * anything else does.  It never goes back: a slot whose numbers are used up is not used
- * again, nor is one that an importer's hold has kept past its pin's end.
+ * A slot is the index of a pin in its file's array of generations,
+ * PEERDMA_MMAP_GENERATIONS.  A generation is odd while a pin with that slot is valid, and
+ * changes when the pin's validity ends, before any other effect of that end.  It never
+ * decreases: a slot whose numbers are used up is not used again, nor is one whose pin an
+ * importer kept after its unpin.
  *
- * Each file has an array of its own, so that no one learns what others pin.
+ * Each file has an array of its own, so that a program does not learn what other programs
+ * pin.
  */
 #ifndef PEERDMA_SLOTS_H
 #define PEERDMA_SLOTS_H
@@ -18,24 +20,27 @@
 struct vm_area_struct;
 
 struct peerdma_slot {
-	struct peerdma_slot *next;	/* free ones */
+	struct peerdma_slot *next;	/* list of free slots */
 	u32 *generation;
 	u32 index;
 };
 
 struct peerdma_slots {
-	struct peerdma_slot *free;	/* the caller's lock */
-	struct xarray pages;		/* of generations; made when first needed, and kept */
-	atomic_t used;			/* slots from here on were never used */
-	bool kept;			/* a slot was abandoned: a notifier may still be writing to it */
+	struct peerdma_slot *free;	/* the caller's lock guards this list */
+	struct xarray pages;		/* of generations; allocated when first needed, and kept */
+	atomic_t used;			/* slots from this index on were never used */
+	bool kept;			/* a slot was abandoned: a notifier may still write to it */
 };
 
 void peerdma_slots_init(struct peerdma_slots *slots);
-/* No pin has a slot of these, and none is mapped. */
+/* No pin may have one of these slots, and none may be mapped. */
 void peerdma_slots_free(struct peerdma_slots *slots);
-/* A slot that was never used; no lock held.  ERR_PTR: -ENOMEM, -ENFILE. */
+/* Allocates a slot that was never used.  No lock held.  ERR_PTR: -ENOMEM, -ENFILE. */
 struct peerdma_slot *peerdma_slot_make(struct peerdma_slots *slots);
-/* A free one, if there is one; and back.  All under one lock of the caller's. */
+/*
+ * take: removes a slot from the free list, which must not be empty. give: puts it back.
+ * abandon: frees it.  The caller holds its lock.
+ */
 static inline struct peerdma_slot *peerdma_slot_take(struct peerdma_slots *slots)
 {
 	struct peerdma_slot *slot = slots->free;
@@ -44,7 +49,7 @@ static inline struct peerdma_slot *peerdma_slot_take(struct peerdma_slots *slots
 	return slot;
 }
 
-/* The last even number from which a pin can begin and end. */
+/* The last even generation from which one more pin can begin and end. */
 #define PEERDMA_LAST_GENERATION	(U32_MAX - 3)
 
 static inline void peerdma_slot_give(struct peerdma_slots *slots, struct peerdma_slot *slot)
@@ -57,7 +62,7 @@ static inline void peerdma_slot_give(struct peerdma_slots *slots, struct peerdma
 	slots->free = slot;
 }
 
-/* Never to be used again; its page stays until the slots go. */
+/* The slot is never used again; its page stays until all slots are freed. */
 static inline void peerdma_slot_abandon(struct peerdma_slots *slots, struct peerdma_slot *slot)
 {
 	slots->kept = true;

@@ -24,7 +24,7 @@ void peerdma_turn_wait(struct peerdma_turns *turns, enum peerdma_turn kind)
 
 	spin_lock(&turns->lock);
 	while (!peerdma_turn_try(turns, kind, &state)) {
-		/* Set while someone is inside, so that the last one out sees it. */
+		/* Set while a thread is inside, so that the last one to leave sees it. */
 		if (state & TURNS_WAITED ||
 		    atomic_try_cmpxchg(&turns->state, &state, state | TURNS_WAITED)) {
 			list_add_tail(&me.node, &turns->waiting[kind]);
@@ -36,7 +36,10 @@ void peerdma_turn_wait(struct peerdma_turns *turns, enum peerdma_turn kind)
 	spin_unlock(&turns->lock);
 }
 
-/* Nobody is inside, and nobody goes in but through here: all who wait of the other kind. */
+/*
+ * No thread is inside, and none can enter except through here.  Admits all waiting threads
+ * of the other kind, or of the same kind if no other waits.
+ */
 void peerdma_turn_pass(struct peerdma_turns *turns, int state)
 {
 	enum peerdma_turn next = state & TURNS_PUT ? TURN_GET : TURN_PUT;
@@ -54,7 +57,7 @@ void peerdma_turn_pass(struct peerdma_turns *turns, int state)
 		   (list_empty(&turns->waiting[!next]) ? 0 : TURNS_WAITED));
 	spin_unlock(&turns->lock);
 
-	/* A waiter is on its owner's stack, and gone once it is told. */
+	/* A waiter is on the waiting thread's stack, and is gone once completed. */
 	list_for_each_entry_safe(waiter, after, &granted, node)
 		complete(&waiter->granted);
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * turns.h - a provider's gets and its puts take turns: many gets at once, or
- * many puts at once, never both.
+ * turns.h - excludes a provider's gets from its puts: many gets may run at once, or many
+ * puts, never both kinds.
  *
- * Why: a provider knows a pin by the address of its table, and frees the table
- * when its callback for that pin returns.  Whoever puts has looked whether the
- * callback has come, but it may come between that look and the provider's own;
- * if a get is given the same address at that moment, the put ends a pin that is
- * not its own.  While a put is under way no get returns, so no table of ours
- * can have the address of one that is gone.
+ * Why: a provider knows a pin by the address of its page table, and frees the table when
+ * its callback for that pin returns.  Before a put we check that the callback has not come,
+ * but it may come between our check and the provider's.  If a get received a table at the
+ * same address at that moment, the put would end the wrong pin.  No get returns while a put
+ * is under way, so no table in use can have the address of a freed one.
  *
- * The way in and out is one atomic operation unless the other kind is at work or
- * waits.  Who finds the other kind waiting queues up behind it, so neither starves.
+ * Entering and leaving each take one atomic operation unless the other kind is inside or
+ * waits.  A thread that finds the other kind waiting queues up behind it, so neither kind
+ * starves.
  */
 #ifndef PEERDMA_TURNS_H
 #define PEERDMA_TURNS_H
@@ -26,13 +26,13 @@ enum peerdma_turn {
 	TURN_PUT,
 };
 
-#define TURNS_COUNT	0x00ffffff	/* those inside */
-#define TURNS_PUT	0x01000000	/* they are puts */
-#define TURNS_WAITED	0x02000000	/* somebody waits: nobody goes in past him */
+#define TURNS_COUNT	0x00ffffff	/* number of threads inside */
+#define TURNS_PUT	0x01000000	/* the threads inside are putting */
+#define TURNS_WAITED	0x02000000	/* a thread waits: no other may enter before it */
 
 struct peerdma_turns {
 	atomic_t state;
-	spinlock_t lock;		/* guards what follows, and whoever sets TURNS_WAITED */
+	spinlock_t lock;		/* guards the lists and setting TURNS_WAITED */
 	struct list_head waiting[2];	/* by kind */
 };
 
@@ -40,7 +40,7 @@ void peerdma_turns_init(struct peerdma_turns *turns);
 void peerdma_turn_wait(struct peerdma_turns *turns, enum peerdma_turn kind);
 void peerdma_turn_pass(struct peerdma_turns *turns, int state);
 
-/* Goes in if nobody must be waited for.  False: *state says why. */
+/* Enters if the other kind is neither inside nor waiting.  False: *state says why not. */
 static inline bool peerdma_turn_try(struct peerdma_turns *turns, enum peerdma_turn kind,
 				    int *state)
 {
@@ -57,8 +57,8 @@ static inline bool peerdma_turn_try(struct peerdma_turns *turns, enum peerdma_tu
 }
 
 /*
- * May sleep, until all of the other kind are out.  Full barriers both: what those
- * did is seen.  Between the two calls do not enter again.
+ * May sleep until all threads of the other kind have left.  Both calls are full barriers:
+ * the caller sees what those threads did.  Do not enter again before leaving.
  */
 static inline void peerdma_turn_enter(struct peerdma_turns *turns, enum peerdma_turn kind)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* uapi.c - the calls of /dev/peerdma: peerdma_ioctl.h says what each does. */
+/* uapi.c - the ioctls of /dev/peerdma: peerdma_ioctl.h says what each does. */
 #include <linux/capability.h>
 #include <linux/dma-buf.h>
 #include <linux/nospec.h>
@@ -13,7 +13,7 @@
 #include "dmabuf.h"
 #include "map.h"
 
-/* One call under way: in which file, and where its struct is, of what size. */
+/* One ioctl: its file, and the address and size of its struct in user space. */
 struct call {
 	struct peerdma_file *file;
 	void __user *arg;
@@ -21,8 +21,8 @@ struct call {
 };
 
 /*
- * The caller's struct as we know it, and back.  Of the same size, as nearly
- * always, it is copied with a size that the compiler knows.
+ * Copy the caller's struct in and out.  It nearly always has our size; then it is copied
+ * with a size that is known at compile time.
  */
 static __always_inline int fetch(const struct call *c, void *args, size_t size, size_t first_size)
 {
@@ -42,7 +42,9 @@ static __always_inline int give(const struct call *c, const void *args, size_t s
 	return copy_to_user(c->arg, args, c->size) ? -EFAULT : 0;
 }
 
-/* The last field that the first release had says how short a struct may be. */
+/*
+ * @last: the last field that the struct had in the first release; a shorter struct is refused.
+ */
 #define FETCH(c, args, last)								\
 	fetch(c, args, sizeof(*(args)) + BUILD_BUG_ON_ZERO(sizeof(*(args)) % 8),	\
 	      offsetofend(typeof(*(args)), last))
@@ -53,7 +55,7 @@ static struct peerdma_pin *find(const struct call *c, u32 handle)
 	return peerdma_pin_find(&c->file->owner, handle) ?: ERR_PTR(-ENOENT);
 }
 
-/* Not asked for, only used: nobody is told of a user who may not. */
+/* No audit: a user without the capability gets less, not an error. */
 static bool may_see_all(void)
 {
 	return ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
@@ -98,8 +100,8 @@ static int call_info(const struct call *c)
 }
 
 /*
- * PIN and UNPIN are the hot paths: of a struct that is as long as ours, only
- * the fields are read, or written, that the direction is about.
+ * PIN and UNPIN are the hot paths: if the struct has our size, only the input fields are
+ * read and only the output fields are written.
  */
 static int fetch_pin(const struct call *c, struct peerdma_pin *pin)
 {
@@ -170,7 +172,7 @@ static void drop(struct peerdma_pin *pin)
 
 static void publish(struct peerdma_pin *pin)
 {
-	/* Release: from here on another thread may find it, and end it. */
+	/* Release: from here on another thread may find the pin, and end it. */
 	smp_store_release(&pin->published, true);
 }
 
@@ -309,7 +311,7 @@ static int call_query(const struct call *c)
 	return err ?: GIVE(c, &a);
 }
 
-/* The segments with neighbours merged, in memory of their own. */
+/* Returns a copy of the segments with adjacent ones merged. */
 static struct peerdma_segment *merged(const struct peerdma_map *map, u32 *count)
 {
 	struct peerdma_segment *segs;
@@ -329,8 +331,8 @@ static struct peerdma_segment *merged(const struct peerdma_map *map, u32 *count)
 }
 
 /*
- * Maps and names the mapping, if its segments fit into `room'.  Returns them
- * and their number.  *handle is 0 if nothing is mapped.
+ * Maps the pin and gives the mapping a handle, if its segments fit into `room'.  Returns
+ * the segments and their number.  *handle is 0 if nothing is mapped.
  */
 static struct peerdma_segment *map_and_name(struct peerdma_file *file, struct peerdma_pin *pin,
 					    struct pci_dev *pdev, enum dma_data_direction dir,
@@ -384,7 +386,7 @@ static int unmap(struct peerdma_file *file, u32 handle)
 	if (!pin)
 		return err;
 	peerdma_maps_lock(pin, NULL, DMA_NONE);
-	/* Again, for the lock was not ours; handles are not used twice. */
+	/* Look again, since the lock was not held; handles are not reused. */
 	if (xa_load(&file->maps, handle) == map) {
 		xa_erase(&file->maps, handle);
 		peerdma_made_end(&map->made);
@@ -396,16 +398,19 @@ static int unmap(struct peerdma_file *file, u32 handle)
 }
 
 /*
- * A PC's devices have their IOMMU as soon as they are found.  Elsewhere Linux sets
- * up a device's DMA for a driver, and until one is bound the DMA API gives
- * addresses that the IOMMU knows nothing of.
+ * On x86 a device has its IOMMU as soon as it is found.  Elsewhere Linux sets up a device's
+ * DMA when a driver is bound; before that the DMA API returns addresses that the IOMMU does
+ * not know.
  */
 static bool dma_is_set_up(struct pci_dev *pdev)
 {
 	return IS_ENABLED(CONFIG_X86) || pdev->driver;
 }
 
-/* A device that is being removed leaves the bus before devices.c takes its mappings down. */
+/*
+ * Is the device still on the bus? When it is removed, it leaves the bus before devices.c
+ * takes its mappings down.
+ */
 static bool on_the_bus(struct pci_dev *pdev)
 {
 	struct pci_dev *found = pci_get_domain_bus_and_slot(pci_domain_nr(pdev->bus), pdev->bus->number,
@@ -422,7 +427,7 @@ static int map_for(const struct call *c, struct peerdma_map_args *a, struct peer
 	u32 count = 0;
 	int err = 0;
 
-	/* No driver comes or goes meanwhile: it may change the device's DMA. */
+	/* No driver may be bound or unbound meanwhile: that may change the device's DMA. */
 	device_lock(&pdev->dev);
 	if (pdev->driver && pdev->driver->driver_managed_dma)
 		segs = ERR_PTR(-EOPNOTSUPP);
@@ -486,7 +491,7 @@ static int call_unmap(const struct call *c)
 	return fetch_handle(c, &handle) ?: unmap(c->file, handle);
 }
 
-/* Neither offset nor length: all of it. */
+/* offset and length both 0: the whole pin. */
 static int export(struct peerdma_pin *pin, const struct peerdma_export_args *a, struct file **file)
 {
 	return peerdma_export(pin, a->offset, a->offset | a->length ? a->length : pin->pinned_length,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * users.c - which processes have opened /dev/peerdma, and what was taken back from them
- * since: /sys/kernel/debug/peerdma/users.  A count outlives pins and open files, and
- * ends with the process.  A record without a count goes with the last file; one that has
- * one and whose process is gone when another process opens whose record is beside it.
+ * users.c - processes that have opened /dev/peerdma, and the number of pins revoked from
+ * each: /sys/kernel/debug/peerdma/users.  A count outlives pins and open files, and is
+ * dropped after its process has ended.  A record with count 0 is freed with the process's
+ * last open file.  Other records of ended processes are freed when another process in the
+ * same hash bucket opens the device.
  */
 #include <linux/hashtable.h>
 #include <linux/sched.h>
@@ -16,7 +17,7 @@
 static DEFINE_MUTEX(users_lock);
 static DEFINE_HASHTABLE(users, 8);	/* by process */
 
-/* users_lock held, nobody has the record. */
+/* users_lock held; no file uses the record. */
 static void forget(struct peerdma_user *user)
 {
 	hash_del(&user->node);
@@ -34,7 +35,10 @@ static bool is_gone(const struct peerdma_user *user)
 	return gone && !user->files;
 }
 
-/* users_lock held.  The record of this process, or NULL; lets those beside it go that are over. */
+/*
+ * Returns the record of this process, or NULL; frees records of ended processes in the same
+ * bucket. users_lock held.
+ */
 static struct peerdma_user *find(void)
 {
 	struct peerdma_user *user, *found = NULL;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * view.c - the CPU's views of pinned memory: mmap of /dev/peerdma and of the
- * dma-bufs exported from it.
+ * view.c - CPU views of pinned memory: mmap of /dev/peerdma and of the dma-bufs exported
+ * from it.
  *
- * Views are bare page frames (VM_PFNMAP), for RAM as well: they hold no
- * reference on a page, so that taking them away is all it needs to give the
- * memory back.  They are filled on fault, 2 MiB at a time: by one entry where
- * kernel, alignment and memory allow, else by a table of small ones.
+ * Views are bare page frames (VM_PFNMAP), for RAM as well.  They hold no page reference, so
+ * zapping them is enough to give the memory back.  They are filled on fault, 2 MiB at a
+ * time: by one huge entry where kernel, alignment and memory allow it, else by a table of
+ * small ones.
  *
- * All views of all pins live in one address_space, that of an inode which
- * nobody else has, at offset PEERDMA_MMAP_PIN(handle); so one call finds and
- * zaps every view of a pin, whichever file it was made through.
+ * All views of all pins are in one address_space, that of an inode which is used for
+ * nothing else, at offset PEERDMA_MMAP_PIN(handle).  So one call finds and zaps every view
+ * of a pin, whichever file it was made through.
  *
- * Faults check the pin's state under pin->lock and insert under it; revocation
- * changes the state under it and zaps afterwards.  Hence no entry survives.  It zaps
- * without the lock: that calls the MMU notifiers of other drivers, whose locks may be
- * held around calls of ours.
+ * Faults check the pin's state under pin->lock and insert under it.  Revocation changes the
+ * state under the lock and zaps afterwards, so no entry survives.  It zaps without the
+ * lock, since zapping calls MMU notifiers of other drivers, whose locks may be held around
+ * calls of ours.
  */
 #include <linux/fs.h>
 #include <linux/io.h>
@@ -39,12 +39,12 @@ struct address_space *peerdma_view_mapping(void)
 	return view_inode->i_mapping;
 }
 
-/* One call of mmap, and what is left of its areas when some are unmapped. */
+/* One call of mmap, with all VMAs that remain of it after splits and partial unmaps. */
 struct view {
 	struct peerdma_made made;
 	u64 offset;			/* of the range in the pin */
 	u64 length;
-	u32 areas;			/* pin->lock */
+	u32 areas;			/* pin->lock: number of VMAs */
 	bool wc;			/* pin->lock: counts in pin->wc_views */
 };
 
@@ -72,14 +72,17 @@ static int fill_pte(pte_t *pte, unsigned long addr, void *data)
 {
 	struct fill *fill = data;
 
-	/* Another thread may have been here. */
+	/* Another thread may have filled it. */
 	if (pte_none(*pte))
 		set_pte_at(fill->mm, addr, pte, pte_mkspecial(pfn_pte(fill->pfn, fill->prot)));
 	fill->pfn++;
 	return 0;
 }
 
-/* The part of the area that lies in the pin and in the table of addr: 2 MiB, or more with greater pages. */
+/*
+ * Computes the part of the VMA that lies in the pin and under one page table of addr: 2
+ * MiB, or more with larger base pages.
+ */
 static void window(const struct vm_area_struct *vma, const struct peerdma_pin *pin,
 		   unsigned long addr, unsigned long *from, unsigned long *to)
 {
@@ -144,7 +147,7 @@ static vm_fault_t view_huge_fault(struct vm_fault *vmf, unsigned int order)
 	if (order != PMD_ORDER || from < vma->vm_start || from + PMD_SIZE > vma->vm_end)
 		return VM_FAULT_FALLBACK;
 	mutex_lock(&pin->lock);
-	/* Not LIVE: the fault that follows the fallback says so. */
+	/* Not LIVE: the fallback fault returns the error. */
 	if (pin->state == PIN_LIVE &&
 	    peerdma_pin_run(pin, offset_of(vma, from), PMD_SIZE, &phys) == PMD_SIZE &&
 	    IS_ALIGNED(phys, PMD_SIZE))
@@ -171,7 +174,10 @@ static void view_close(struct vm_area_struct *vma)
 	struct view *view = vma->vm_private_data;
 	struct peerdma_pin *pin = view->made.pin;
 
-	/* The end may free the pin, whose lock is held. */
+	/*
+	 * Keeps the pin: peerdma_made_end() may drop the last other reference, with the
+	 * lock held.
+	 */
 	kref_get(&pin->ref);
 	mutex_lock(&pin->lock);
 	if (!--view->areas)
@@ -189,7 +195,7 @@ static const struct vm_operations_struct view_vm_ops = {
 #endif
 };
 
-/* Calls arch_io_reserve_memtype_wc() or its undoing for the runs in [0, end). */
+/* Calls arch_io_reserve_memtype_wc() or arch_io_free_memtype_wc() for each run in [0, end). */
 static int memtype(struct peerdma_pin *pin, u64 end, bool reserve)
 {
 	phys_addr_t phys;
@@ -212,9 +218,10 @@ static int memtype(struct peerdma_pin *pin, u64 end, bool reserve)
 }
 
 /*
- * RAM is cached, unless its owner says otherwise.  A BAR is write-combined, which the kernel must know so that
- * all mappings of it agree; if it has a cached mapping already (a GPU whose
- * memory is the machine's, or has struct pages: EBUSY), so is ours.
+ * RAM is cached, unless its owner has it write-combined.  A BAR is write-combined, which is
+ * reserved with the kernel, so that all mappings of it agree.  If it has a cached mapping
+ * already (EBUSY: a GPU whose memory is system memory or has struct pages), this view is
+ * cached, too.
  */
 static int set_prot(struct view *view, struct vm_area_struct *vma)
 {
@@ -233,7 +240,10 @@ static int set_prot(struct view *view, struct vm_area_struct *vma)
 	peerdma_pin_run(pin, 0, 1, &phys);
 	if (page_is_ram(PHYS_PFN(phys)))
 		return 0;
-	/* Once for all views: the kernel keeps what is reserved in a tree that all share. */
+	/*
+	 * Reserved once for all views, since the kernel keeps reservations in one tree
+	 * shared by all.
+	 */
 	err = pin->wc_views ? 0 : memtype(pin, pin->pinned_length, true);
 	if (err)
 		return err == -EBUSY ? 0 : -ENOMEM;
@@ -243,7 +253,7 @@ static int set_prot(struct view *view, struct vm_area_struct *vma)
 	return 0;
 }
 
-/* One call zaps all views of the pin, and the first to be stopped makes it. */
+/* The first view to be stopped zaps all views of the pin. */
 static void view_stop(struct peerdma_made *made)
 {
 	struct peerdma_pin *pin = made->pin;
@@ -255,7 +265,7 @@ static void view_stop(struct peerdma_made *made)
 	pin->zapped = true;
 }
 
-/* Before the pages go back. */
+/* Frees the reservation before the memory is given back. */
 static void view_down(struct peerdma_made *made)
 {
 	struct view *view = container_of(made, struct view, made);
@@ -305,7 +315,7 @@ int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 o
 	struct view *view;
 	int err;
 
-	/* VM_SHARED itself is not set where the file is open for reading only. */
+	/* VM_SHARED itself is not set if the file is open for reading only. */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (offset > pin->pinned_length || length > pin->pinned_length - offset)
@@ -342,7 +352,7 @@ unsigned long peerdma_view_area(struct peerdma_pin *pin, struct file *file, unsi
 	phys_addr_t phys;
 
 	mutex_lock(&pin->lock);
-	/* Only where that can give a large entry: the address tells where the memory lies. */
+	/* Only if a huge entry is possible: the address shows where the memory lies. */
 	if (pin->state == PIN_LIVE && pin->provider->page && offset < pin->pinned_length &&
 	    peerdma_pin_run(pin, offset, pin->pinned_length - offset, &phys) >= PMD_SIZE)
 		pgoff = PHYS_PFN(phys);
@@ -357,7 +367,7 @@ static int view_fs_init(struct fs_context *fc)
 	return init_pseudo(fc, PEERDMA_MAGIC) ? 0 : -ENOMEM;
 }
 
-/* No owner: mounted by the module itself, a reference would keep it for ever. */
+/* No owner: the module itself mounts it, and a reference would keep the module for ever. */
 static struct file_system_type view_fs = {
 	.name = "peerdma",
 	.init_fs_context = view_fs_init,

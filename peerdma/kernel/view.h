@@ -7,11 +7,14 @@
 
 int peerdma_view_init(void);
 void peerdma_view_exit(void);
-/* All views of all pins are in this one, whichever file they are made through. */
+/* The address_space of all views of all pins, whichever file they are made through. */
 struct address_space *peerdma_view_mapping(void);
-/* A CPU view from byte `offset' of the pin on: 0, or an errno of peerdma_ioctl.h. */
+/* Makes a CPU view that begins at byte `offset' of the pin. 0, or an errno of peerdma_ioctl.h. */
 int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 offset);
-/* For get_unmapped_area: an address at which the pin's 2 MiB pages are the CPU's. */
+/*
+ * For get_unmapped_area: returns an address at which the pin's 2 MiB pages can be mapped as
+ * such.
+ */
 unsigned long peerdma_view_area(struct peerdma_pin *pin, struct file *file, unsigned long addr,
 				unsigned long len, unsigned long pgoff, unsigned long flags);
 

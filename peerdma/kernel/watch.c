@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* watch.c - tells a pin of host memory when its range changes; watch.h says why. */
+/* watch.c - ends a host pin's generation when its range changes; watch.h says why. */
 #include <linux/sched.h>
 
 #include "pin.h"
 #include "watch.h"
 
-/* May run where nothing may sleep.  Nobody waits for it, and it waits for nobody. */
+/* Must not sleep.  Neither waits for other threads nor makes them wait. */
 static bool changed(struct mmu_interval_notifier *notifier,
 		    const struct mmu_notifier_range *range, unsigned long seq)
 {
@@ -13,19 +13,22 @@ static bool changed(struct mmu_interval_notifier *notifier,
 
 	mmu_interval_set_seq(notifier, seq);
 	switch (range->event) {
-	case MMU_NOTIFY_CLEAR:		/* MADV_DONTNEED, a file that got shorter; now and then for nothing */
-		/* A page shared since a fork, or of zeros, that the look-up makes the process's own. */
+	case MMU_NOTIFY_CLEAR:		/* MADV_DONTNEED, truncation; sometimes without a change */
+		/*
+		 * The look-up replaces a page shared since a fork, or the zero page, by the
+		 * process's own.
+		 */
 		if (READ_ONCE(watch->looking_up) == current)
 			break;
 		fallthrough;
 	case MMU_NOTIFY_UNMAP:		/* munmap(), mremap() */
 	case MMU_NOTIFY_RELEASE:	/* exit, exec */
-		/* The file that the slot is of may be closing: slots.h. */
+		/* The slot's file may be closing: slots.h. */
 		rcu_read_lock();
 		peerdma_generation_end(watch->pin);
 		rcu_read_unlock();
 		break;
-	default:			/* the same pages, with other rights or marks: pinned ones do not move */
+	default:			/* same pages, other rights or flags: pinned pages stay */
 		break;
 	}
 	return true;

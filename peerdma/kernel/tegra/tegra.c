@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * tegra.c - peerdma_tegra.ko: memory of cudaHostAlloc() on a Tegra, through its
- * nvidia_p2p_*, whoever implements that.
+ * tegra.c - peerdma_tegra.ko: memory of cudaHostAlloc() on a Tegra, through any
+ * implementation of its nvidia_p2p_*.
  *
- * - The callback comes once for each pin, by put as well.  The client frees the page
- *   table, there or after it.  put names the pin by the table's address, so the table
- *   must not be freed while a put is on its way to it: another client's may be there by
- *   then.  Whichever of the two comes first, the callback or the put, frees it.
+ * - The callback comes once for each pin, also when the client puts it.  The client frees
+ *   the page table, in the callback or later. put names the pin by the table's address, so
+ *   the table must not be freed while a put for it is under way: another client's table
+ *   could get the same address.  The callback or the put frees the table, whichever begins
+ *   first.
  * - get_pages() looks the pages up in the process, under mmap_lock.
- * - The table does not tell how the memory was allocated, and the CPU's view must be
- *   write-combined where the memory is.  The process's own area at that address tells.
- *   Where the GPU's pointers are not the host's there is none: the view is cached.
+ * - The table does not say how the memory was allocated, and if the memory is
+ *   write-combined, CPU views must be so, too.  The process's own VMA at that address shows
+ *   it.  Where the GPU's pointers differ from host pointers there is no such VMA: the view
+ *   is cached.
  */
 #include <linux/completion.h>
 #include <linux/mm.h>
@@ -21,7 +23,7 @@
 
 #include "map.h"
 
-/* The interface's page, whatever the CPU's. */
+/* The page size of the interface, independent of the CPU's. */
 #define TEGRA_PAGE_SHIFT	12
 
 enum freer { NOBODY, CALLBACK, PUT };
@@ -32,9 +34,9 @@ struct held {
 	u64 cookie;
 	enum peerdma_memory memory;
 	atomic_t freer;			/* enum freer: who frees the table */
-	struct task_struct *putter;	/* PUT: inside put_pages; its callback may free the table */
+	struct task_struct *putter;	/* PUT: a callback in this thread frees the table */
 	bool freed;			/* by the callback in the putter's thread */
-	struct completion got;		/* tegra_get() looks at nothing any more */
+	struct completion got;		/* tegra_get() is done with the table */
 	struct completion done;		/* the callback has freed the table */
 };
 
@@ -75,7 +77,7 @@ static bool understood(const struct peerdma_pin *pin, const struct nvidia_p2p_pa
 	return false;
 }
 
-/* One allocation has one area, or several alike. */
+/* An allocation has one VMA, or several with the same protection. */
 static enum peerdma_memory memory_at(u64 vaddr)
 {
 	enum peerdma_memory memory = MEMORY_CACHED;
@@ -112,7 +114,7 @@ static int tegra_get(struct peerdma_pin *pin)
 	held->memory = memory_at(pin->start);
 	pin->priv = held;
 	err = understood(pin, table) ? 0 : -EOPNOTSUPP;
-	/* From here on it may be freed. */
+	/* From here on the callback may free the table. */
 	complete_all(&held->got);
 	return err;
 }
@@ -123,7 +125,7 @@ static void tegra_put(struct peerdma_pin *pin)
 
 	WRITE_ONCE(held->putter, current);
 	if (atomic_cmpxchg(&held->freer, NOBODY, PUT) != NOBODY) {
-		/* The callback is ahead: the pin is over when it is. */
+		/* The callback began first: the pin ends when it is done. */
 		wait_for_completion(&held->done);
 		return;
 	}
@@ -153,7 +155,10 @@ static enum peerdma_memory tegra_memory(const struct peerdma_pin *pin)
 	return held->memory;
 }
 
-/* Runs may be longer than pages: those parts that the mapping is of. */
+/*
+ * Adds those parts of the runs that lie in the mapping's range.  A run may be longer than a
+ * page.
+ */
 static int take_runs(struct peerdma_map *map, const struct nvidia_p2p_dma_mapping *m)
 {
 	u64 from = map->offset, to = from + map->length, at = 0;
@@ -189,7 +194,10 @@ static int tegra_dma_map(struct peerdma_map *map)
 	int err;
 
 	err = nvidia_p2p_dma_map_pages(map->pub.dev, held->table, &m, map->pub.dir);
-	/* The arguments are right: its end has begun, or another driver has mapped it wrongly. */
+	/*
+	 * The arguments are valid: the pin's end has begun, or another driver has mapped it
+	 * wrongly.
+	 */
 	if (err == -EINVAL)
 		return -EIO;
 	if (err)
