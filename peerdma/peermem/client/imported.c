@@ -10,19 +10,19 @@
 
 #include "imported.h"
 
-/* The file of every dma-buf, and of nothing else, is on this file system. */
+/* All dma-buf files, and no others, are on this file system. */
 static bool is_dma_buf(const struct file *file)
 {
 	return file && file_inode(file)->i_sb->s_magic == DMA_BUF_MAGIC;
 }
 
 /*
- * From here on, vm_pgoff may be what DRM's exporters add to tell their mappings apart: it says nothing of where in the
- * dma-buf a mapping begins.
+ * A vm_pgoff from here on may be a fake offset that DRM's exporters add to tell their
+ * mappings apart: then it does not say where in the dma-buf a mapping begins.
  */
 #define FAKE_OFFSETS	((0xFFFFFFFFUL >> PAGE_SHIFT) + 1)
 
-/* The dma-buf with a reference, and where in it the range begins. */
+/* Returns the dma-buf with a reference, and the offset in it at which the range begins. */
 static struct dma_buf *find(u64 addr, u64 length, u64 *offset)
 {
 	struct dma_buf *dmabuf = ERR_PTR(-ENXIO);
@@ -32,7 +32,10 @@ static struct dma_buf *find(u64 addr, u64 length, u64 *offset)
 	mmap_read_lock(mm);
 	vma = vma_lookup(mm, addr);
 	if (vma && is_dma_buf(vma->vm_file)) {
-		/* An adapter may write to what is registered, whatever for: the core does not say. */
+		/*
+		 * An adapter may write to registered memory: the core does not tell us that
+		 * it only reads.
+		 */
 		if ((vma->vm_flags & (VM_SHARED | VM_WRITE)) != (VM_SHARED | VM_WRITE)) {
 			dmabuf = ERR_PTR(-EPERM);
 		} else if (length <= vma->vm_end - addr && vma->vm_pgoff < FAKE_OFFSETS) {

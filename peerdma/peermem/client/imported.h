@@ -9,8 +9,9 @@ struct peerdma_client_ops;
 struct peerdma_pin;
 
 /*
- * Pins [addr, addr + length) of the current process, which one shared and writable mapping of a dma-buf covers.
- * ERR_PTR: -ENXIO it is none; -EPERM the mapping is read-only or private; as peerdma_pin_dmabuf().  Takes mmap_lock.
+ * Pins [addr, addr + length) of the current process if one shared, writable mapping of a
+ * dma-buf covers it.  ERR_PTR: -ENXIO: no such mapping; -EPERM: the mapping is read-only or
+ * private; or an errno of peerdma_pin_dmabuf().  Takes mmap_lock.
  */
 struct peerdma_pin *peermem_pin_imported(u64 addr, u64 length, const struct peerdma_client_ops *ops, void *priv);
 

@@ -2,9 +2,9 @@
 /*
  * main.c - peerdma_peermem.ko: the peer-memory client for all memory that peerdma pins.
  *
- * It registers for memory that may be taken away, which cores offer to adapters that can be stopped.  For others it
- * registers a second time, if persistent=1 asks for it: memory stays pinned then after it was freed, until
- * the program deregisters it or ends.
+ * It registers as a client of revocable memory.  Cores offer such clients only to adapters
+ * that can be stopped.  With persistent=1 it registers a second client, for other adapters:
+ * then memory stays pinned after it was freed, until the program deregisters it or ends.
  */
 #include <linux/module.h>
 
@@ -22,8 +22,8 @@ module_param(persistent, bool, 0444);
 MODULE_PARM_DESC(persistent, "adapters that cannot be stopped get memory too, which stays pinned when it is freed (default 0)");
 
 /*
- * Where programs look for whether GPU memory can be registered: UCX and NCCL for
- * /sys/kernel/mm/memory_peers/nv_mem/version, UCX with AMD's GPUs for amdkfd/version.
+ * The name by which programs check whether GPU memory can be registered: UCX and NCCL look
+ * for /sys/kernel/mm/memory_peers/nv_mem/version, UCX with AMD's GPUs for amdkfd/version.
  */
 static char *name = "nv_mem";
 module_param(name, charp, 0444);
@@ -52,7 +52,7 @@ static int acquire_lasting(unsigned long addr, size_t size, void *data, char *pe
 	.get_page_size = peermem_page_size,			\
 	.release = peermem_release
 
-/* The last byte of version says that this is the extended struct. */
+/* enter() sets the last byte of version, which marks this as the extended struct. */
 static struct peer_memory_client_ex revocable_client = {
 	.client = {
 		.version = "peerdma",
@@ -70,8 +70,9 @@ static struct peer_memory_client lasting_client = {
 };
 
 /*
- * Weak: without them this module loads as far as its init, which can say what is missing.  Where they are there,
- * the kernel compares their versions as for any other symbol.
+ * Weak: without these symbols this module still loads as far as its init function, which
+ * reports what is missing.  If they exist, the kernel compares their versions as for any
+ * other symbol.
  */
 #pragma weak ib_register_peer_memory_client
 #pragma weak ib_unregister_peer_memory_client
@@ -84,7 +85,7 @@ static int enter(void)
 	strscpy(revocable_client.client.name, name, IB_PEER_MEMORY_NAME_MAX);
 	snprintf(lasting_client.name, IB_PEER_MEMORY_NAME_MAX, "%.40s_nc", name);
 	handle = ib_register_peer_memory_client(&revocable_client.client, &revocable.invalidate);
-	/* Release: `invalidate' is there, too. */
+	/* Release: a thread that sees the handle also sees `invalidate'. */
 	smp_store_release(&revocable.handle, handle);
 	if (!handle) {
 		pr_err(NAME "the RDMA core refuses the client %s\n", name);

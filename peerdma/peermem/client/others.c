@@ -13,10 +13,13 @@
 
 static const char *const modules[] = { "nv_peer_mem", "nvidia_peermem", "amdp2p" };
 
-/* Clients that are part of a GPU's driver, or of modules with other names, by what they register as. */
+/*
+ * Names that other clients register: those that are part of a GPU's driver, or of modules
+ * with other names.
+ */
 static const char *const peers[] = { "nv_mem", "nv_mem_nc", "amdkfd" };
 
-/* Every loaded module has a kobject beside this module's own. */
+/* Is this module loaded? Each has a kobject in the kset of our own. */
 static bool loaded(const char *name)
 {
 	struct kobject *kobj = kset_find_obj(THIS_MODULE->mkobj.kobj.kset, name);
@@ -25,7 +28,7 @@ static bool loaded(const char *name)
 	return kobj;
 }
 
-/* In /sys/kernel/mm/memory_peers, where cores list them. */
+/* Is there a client of this name in /sys/kernel/mm/memory_peers, where cores list them? */
 static bool listed(const char *name)
 {
 	const char *const folders[] = { "mm", "memory_peers", name };
@@ -42,7 +45,7 @@ static bool listed(const char *name)
 	return node;
 }
 
-/* A module is about to begin: here it can still be refused. */
+/* A module is about to run its init function: here it can still be refused. */
 static int coming(struct notifier_block *nb, unsigned long state, void *data)
 {
 	const struct module *module = data;
@@ -91,7 +94,10 @@ int peermem_others_init(void)
 
 	if (err)
 		return err;
-	/* Whatever begins from here on is refused; so what is looked for is there now or not at all. */
+	/*
+	 * Modules that load from here on are refused, so what find() does not see cannot
+	 * appear later.
+	 */
 	err = find();
 	if (err)
 		unregister_module_notifier(&notifier);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* region.c - one registration; region.h says who may wait for whom. */
+/* region.c - one registration; region.h says which thread may wait for which. */
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -18,15 +18,15 @@ struct region {
 	const struct peermem_client *client;
 	struct peerdma_pin *pin;
 	u64 start, length;		/* whole pages; the table covers these */
-	u64 context;			/* the core's; written before `map' */
+	u64 context;			/* core_context; written before `map' */
 	struct work_struct end;		/* of a region that was revoked */
 
-	spinlock_t lock;		/* guards what follows */
-	bool got;			/* get_pages has succeeded, and put_pages has not been called; set without the lock */
-	bool mapping;			/* dma_map is at work */
-	bool revoked;			/* the memory is gone, or goes when the revocation returns */
+	spinlock_t lock;		/* guards the fields below */
+	bool got;			/* between get_pages and put_pages; set without the lock */
+	bool mapping;			/* dma_map is running */
+	bool revoked;			/* the memory is lost, or is when revoke() returns */
 	struct peerdma_mapping *map;	/* the adapter may be using it */
-	struct sg_table table;		/* what dma_map gave to the core: ours to free */
+	struct sg_table table;		/* the table that dma_map gave to the core; we free it */
 	struct scatterlist one;		/* its entry, if it has only one */
 };
 
@@ -35,8 +35,9 @@ static struct workqueue_struct *ends;
 /* ---- allocation ---- */
 
 /*
- * Programs that cannot cache registrations make and end one for each message: so each processor keeps one region for the
- * next; not on kernels that look for use after free.  Not accounted: the next may be another user's.
+ * Programs that cannot cache registrations make and end one for each message.  So each CPU
+ * keeps one freed region for the next registration, except under KASAN, which looks for use
+ * after free.  It is not charged to a memory cgroup: its next user may be another one.
  */
 static DEFINE_PER_CPU(struct region *, spare);
 
@@ -74,11 +75,12 @@ static void free_spares(void)
 		kfree(per_cpu(spare, cpu));
 }
 
-/* ---- the memory goes away ---- */
+/* ---- the memory is taken back ---- */
 
 /*
- * In the thread that frees the memory.  The region stays until this has returned: what frees it waits for that.
- * Its context may have ended by the time the core looks: then the core knows it no more, or does nothing.
+ * Runs in the thread that frees the memory.  The region stays allocated until this has
+ * returned, since freeing it waits for that.  If its context has ended when the core looks,
+ * the core does not find it or does nothing.
  */
 static void revoke(struct peerdma_pin *pin, void *priv)
 {
@@ -89,7 +91,7 @@ static void revoke(struct peerdma_pin *pin, void *priv)
 	r->revoked = true;
 	mapped = r->map;
 	spin_unlock(&r->lock);
-	/* Not mapped, no adapter reaches it: get_pages or dma_map will say that it is gone. */
+	/* If it is not mapped, no adapter reaches it, and get_pages or dma_map will fail. */
 	if (mapped)
 		r->client->invalidate(r->client->handle, r->context);
 }
@@ -120,7 +122,7 @@ static struct peerdma_pin *pin_range(struct region *r)
 	return pin;
 }
 
-/* The caller is told only that it is no memory of ours, so the log says why. */
+/* The core ignores this errno and asks the next client, so the log gives the reason. */
 static void explain(const struct region *r, int err)
 {
 	const char *why;
@@ -157,7 +159,10 @@ int peermem_acquire(const struct peermem_client *client, unsigned long addr, siz
 
 	if (!size || end < addr || end > (u64)PAGE_MASK || !current->mm)
 		return 0;
-	/* Cores may ask before they have told the handle, without which there is no invalidating. */
+	/*
+	 * A core may call acquire before registration has returned the handle, which
+	 * invalidation needs.
+	 */
 	if (!client->persistent && !smp_load_acquire(&client->handle))
 		return 0;
 	r = region_alloc();
@@ -170,7 +175,7 @@ int peermem_acquire(const struct peermem_client *client, unsigned long addr, siz
 	if (IS_ERR(pin)) {
 		int err = PTR_ERR(pin);
 
-		/* Somebody else's memory: most of it is. */
+		/* Not our memory, which is the most common case. */
 		if (err == -ENXIO || (client->persistent && err == -EOPNOTSUPP))
 			err = 0;
 		else
@@ -183,7 +188,7 @@ int peermem_acquire(const struct peermem_client *client, unsigned long addr, siz
 	return 1;
 }
 
-/* Waits for the revocation, if there is one: no core waits for this thread. */
+/* In a work item: waits for the revocation, if one is under way.  No core waits for this thread. */
 static void end_region(struct work_struct *work)
 {
 	struct region *r = container_of(work, struct region, end);
@@ -194,14 +199,14 @@ static void end_region(struct work_struct *work)
 	region_free(r);
 }
 
-/* The table's entries, unless they are the region's own. */
+/* Frees the table's entries, unless they are part of the region. */
 static void free_table(struct region *r, struct sg_table *table)
 {
 	if (table->sgl && table->sgl != &r->one)
 		sg_free_table(table);
 }
 
-/* Also where nothing was mapped. */
+/* Also called if nothing was mapped. */
 static void put_table(struct region *r)
 {
 	struct sg_table table;
@@ -222,22 +227,25 @@ void peermem_release(void *region)
 {
 	struct region *r = region;
 
-	/* A core with INVALIDATE_UNMAPS has not called put_pages, of a region that was invalidated. */
+	/*
+	 * A core with INVALIDATE_UNMAPS does not call put_pages for a region that was
+	 * invalidated.
+	 */
 	if (unlikely(r->got))
 		put_table(r);
-	/* Acquire: what the revocation found in the region it found before. */
+	/* Acquire: the revocation is done with the region's fields. */
 	if (unlikely(smp_load_acquire(&r->revoked))) {
 		INIT_WORK(&r->end, end_region);
 		queue_work(ends, &r->end);
 		return;
 	}
-	/* A revocation that begins now finds nothing mapped, and asks the core nothing. */
+	/* A revocation that begins now finds nothing mapped, and does not call the core. */
 	WARN_ON(r->map);
 	peerdma_unpin(r->pin);
 	region_free(r);
 }
 
-/* ---- between the two ---- */
+/* ---- between acquire and release ---- */
 
 int peermem_get_pages(unsigned long addr, size_t size, int write, int force, struct sg_table *table,
 		      void *region, u64 core_context)
@@ -246,12 +254,12 @@ int peermem_get_pages(unsigned long addr, size_t size, int write, int force, str
 
 	if (addr < r->start || size > r->length || addr - r->start > r->length - size)
 		return -EINVAL;
-	/* A revocation that is not seen here is by dma_map. */
+	/* A revocation that is not seen here is seen by dma_map. */
 	if (READ_ONCE(r->revoked))
 		return -EFAULT;
 	if (xchg(&r->got, true))
 		return -EBUSY;
-	/* No revocation reads it before there is a mapping. */
+	/* A revocation reads it only once there is a mapping. */
 	r->context = core_context;
 	return 0;
 }
@@ -259,12 +267,15 @@ int peermem_get_pages(unsigned long addr, size_t size, int write, int force, str
 /* An entry's length is 32 bits wide. */
 #define ENTRY_MAX	((u64)SZ_2G)
 
-/* The next entry of the region's table, from the mapping's runs, which are of the provider's whole pages. */
+/*
+ * State of a walk over the mapping's runs, which cover the provider's whole pages, to make
+ * the entries of the region's table.
+ */
 struct walk {
 	const struct peerdma_mapping *map;
 	u32 run;
-	u64 skip;		/* bytes of the runs from here on that are not the region's */
-	u64 left;		/* of the region */
+	u64 skip;		/* bytes to skip: before the region, or used already */
+	u64 left;		/* bytes of the region that are left */
 };
 
 static struct walk walk_of(const struct region *r, const struct peerdma_mapping *map)
@@ -272,7 +283,7 @@ static struct walk walk_of(const struct region *r, const struct peerdma_mapping 
 	return (struct walk){ map, 0, peerdma_pin_offset(r->pin), r->length };
 }
 
-/* Its length; 0: there are no more. */
+/* Returns the next entry's length, and its address in *addr; 0: there are no more. */
 static u32 next_entry(struct walk *w, u64 *addr)
 {
 	u64 length = 0, n;
@@ -298,8 +309,9 @@ static void set_entry(struct scatterlist *sg, u64 addr, u32 length)
 }
 
 /*
- * The adapter's addresses for the pages of the region, in a table that the core may write to and the client frees.
- * Adapters have page tables, and no limit of a piece's length.  -EFAULT: a revocation takes the mapping down.
+ * Fills a table with the adapter's addresses for the region's pages.  The core may write to
+ * the table, and the client frees it.  Adapters have page tables, so an entry's length is
+ * not limited.  -EFAULT: a revocation is taking the mapping down.
  */
 static int fill_table(struct region *r, struct peerdma_mapping *map, struct sg_table *table)
 {
@@ -311,7 +323,7 @@ static int fill_table(struct region *r, struct peerdma_mapping *map, struct sg_t
 	int err;
 
 	if (likely(length >= skip + r->length && r->length <= ENTRY_MAX)) {
-		/* Anew: the core may have written to it. */
+		/* Set each time: the core may have written to it. */
 		sg_init_table(&r->one, 1);
 		set_entry(&r->one, addr + skip, r->length);
 		*table = (struct sg_table){ .sgl = &r->one, .nents = 1, .orig_nents = 1 };
@@ -334,7 +346,7 @@ static int fill_table(struct region *r, struct peerdma_mapping *map, struct sg_t
 	return 0;
 }
 
-/* Only one dma_map at a time, after get_pages. */
+/* Only one dma_map may run at a time, after get_pages. */
 static int begin_mapping(struct region *r)
 {
 	int err = 0;
@@ -350,7 +362,7 @@ static int begin_mapping(struct region *r)
 	return err;
 }
 
-/* From here on a revocation has the adapter stopped.  -EFAULT: one was faster. */
+/* From here on a revocation makes the core stop the adapter.  -EFAULT: a revocation came first. */
 static int end_mapping(struct region *r, struct peerdma_mapping *map, const struct sg_table *table)
 {
 	struct sg_table last = { };
@@ -361,7 +373,10 @@ static int end_mapping(struct region *r, struct peerdma_mapping *map, const stru
 	if (r->revoked) {
 		err = -EFAULT;
 	} else if (map) {
-		/* A core may map again without put_pages: it has no use for the last table then. */
+		/*
+		 * A core may map again without put_pages: then it does not use the last
+		 * table any more.
+		 */
 		if (unlikely(r->table.sgl))
 			last = r->table;
 		r->map = map;
@@ -388,7 +403,10 @@ int peermem_dma_map(struct sg_table *sg_head, void *region, struct device *dev, 
 	if (IS_ERR(map)) {
 		err = PTR_ERR(map);
 		err = end_mapping(r, NULL, NULL) ?: err;
-		/* The memory is gone, or going, as programs know it; EIO is what Tegra's driver makes of that. */
+		/*
+		 * The memory was or is being taken back, for which programs expect EFAULT.
+		 * EIO: Tegra's driver returns that error in this case.
+		 */
 		return err == -ESTALE || err == -EIO ? -EFAULT : err;
 	}
 	err = fill_table(r, map, &table);
@@ -410,7 +428,7 @@ unmap:
 	return err;
 }
 
-/* What is revoked stays mapped, as far as it is, until the revocation has returned: see end_region(). */
+/* If the region is revoked, it stays mapped until the revocation has returned: see end_region(). */
 int peermem_dma_unmap(struct sg_table *table, void *region, struct device *dev)
 {
 	struct peerdma_mapping *map = NULL;
@@ -431,7 +449,7 @@ void peermem_put_pages(struct sg_table *table, void *region)
 	*table = (struct sg_table){ };
 }
 
-/* The table has the region's own pages, so that no core need trim it. */
+/* The table covers exactly the region's pages, so the core need not trim it. */
 unsigned long peermem_page_size(void *region)
 {
 	return PAGE_SIZE;

@@ -5,18 +5,20 @@
  *	acquire ---- get_pages ---- dma_map ---- dma_unmap ---- put_pages ---- release
  *	 pinned                      mapped       unmapped       table freed    unpinned
  *
- * The memory is pinned once, in acquire, before the core knows the region: so it may go away at any point.
+ * The memory is pinned once, in acquire, before the core knows the region.  So it may be
+ * revoked at any point:
  *
- *	before dma_map has returned	the core need not be told: get_pages or dma_map fails (-EFAULT)
- *	mapped				the core's invalidate is called, and has the adapter stopped when it returns
+ *	before dma_map has returned	the core is not notified: get_pages or dma_map fails (-EFAULT)
+ *	mapped				the core's invalidate is called; when it returns, the adapter is stopped
  *	unmapped			nothing is left to stop
  *
- * Cores hold locks of their own around our calls, or wait in invalidate for the thread that is in one; and the
- * memory's owner may hold a lock (a GPU driver's, a dma-buf's) around the revocation.  So none of our calls waits
- * for a revocation, or asks for memory's owner's lock, of a region that is being revoked: what is left of such a
- * region ends in a work item (peerdma's unmap and unpin wait).
+ * Cores hold locks of their own around our calls, or wait in invalidate for a thread that
+ * is in one of our calls.  The memory's owner may hold a lock (a GPU driver's, a dma-buf's)
+ * around the revocation.  So for a region that is being revoked, none of our calls waits
+ * for the revocation or takes a lock of the memory's owner. peerdma's unmap and unpin do
+ * wait: a work item calls them for such a region.
  *
- * Lock order: whatever the core holds; region.lock, innermost, not held across any call.
+ * Lock order: locks that the core holds; region.lock, innermost, not held across any call.
  */
 #ifndef PEERDMA_PEERMEM_REGION_H
 #define PEERDMA_PEERMEM_REGION_H
@@ -28,14 +30,17 @@
 
 struct device;
 
-/* One registration with the core: for memory that may be taken away, or for memory that stays until it is put. */
+/*
+ * One registration with the core: for revocable memory, or for memory that stays until
+ * put_pages.
+ */
 struct peermem_client {
 	void *handle;				/* the core's */
 	invalidate_peer_memory invalidate;	/* NULL: pins are persistent */
 	bool persistent;
 };
 
-/* What the core's calls of the same names do; a region is their client_context. */
+/* Implement the core's calls of the same names; client_context is the region. */
 int peermem_acquire(const struct peermem_client *client, unsigned long addr, size_t size, void **region);
 int peermem_get_pages(unsigned long addr, size_t size, int write, int force, struct sg_table *table,
 		      void *region, u64 core_context);
@@ -46,7 +51,7 @@ unsigned long peermem_page_size(void *region);
 void peermem_release(void *region);
 
 int peermem_regions_init(void);
-/* No region is left; waits for those that are still on their way out. */
+/* Called when no region is left.  Waits for work items that are still ending regions. */
 void peermem_regions_exit(void);
 
 #endif

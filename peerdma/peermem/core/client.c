@@ -21,7 +21,7 @@ static struct peer_client *to_client(struct kobject *kobj)
 
 static ssize_t version_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	/* The last byte is a flag. */
+	/* The last byte is a flag, not text. */
 	return sysfs_emit(buf, "%.*s\n", IB_PEER_MEMORY_VER_MAX - 1, to_client(kobj)->ops->version);
 }
 
@@ -107,7 +107,7 @@ static struct peer_client *client_named(const char *name)
 	return NULL;
 }
 
-/* With clients_lock. */
+/* clients_lock held. */
 static int client_publish(struct peer_client *client)
 {
 	const char *name = client->ops->name;
@@ -183,7 +183,7 @@ struct peer_client *peer_client_after(u64 number)
 
 	mutex_lock(&clients_lock);
 	list_for_each_entry(client, &clients, entry) {
-		/* One in the list has its first user still. */
+		/* A client in the list still has its initial user. */
 		if (client->number > number) {
 			refcount_inc(&client->users);
 			found = client;
@@ -210,13 +210,13 @@ bool peer_clients_any(void)
 	return !list_empty_careful(&clients);
 }
 
-/* mm_kobj is not exported any more: look its folder up. */
+/* mm_kobj is not exported any more, so its folder is looked up. */
 static struct kobject *find_mm_kobj(void)
 {
 	struct kernfs_node *node = kernfs_find_and_get(kernel_kobj->sd, "mm");
 	struct kobject *kobj = node ? node->priv : NULL;
 
-	/* The folder is there for as long as the kernel runs. */
+	/* The folder exists as long as the kernel runs. */
 	kernfs_put(node);
 	return kobj;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * client.h - the clients that have registered.  The core asks them one after the other, and holds no lock meanwhile.
+ * client.h - the clients that have registered.  The core asks them one after the other,
+ * without holding a lock.
  *
- * Locks of this module, none of them held over a call of a client's or a driver's, and none while
- * another is taken:
+ * Locks of this module, none of them held over a call of a client's or a driver's, and none
+ * while another is taken:
  *	clients_lock (mutex, client.c)	the list of clients, their names, sysfs
- *	peer_region.lock (spinlock)	what state a region is in (region.c)
+ *	peer_region.lock (spinlock)	a region's state (region.c)
  *	peer_client.regions' own lock	from a region's context to the region
  */
 #ifndef PEER_CORE_CLIENT_H
@@ -26,8 +27,8 @@ enum peer_count {
 struct peer_client {
 	const struct peer_memory_client *ops;
 	bool revocable;		/* it may invalidate */
-	bool unmaps;		/* and unmaps by itself afterwards */
-	u64 number;		/* in the order of registering, from 1 */
+	bool unmaps;		/* it has PEER_MEM_INVALIDATE_UNMAPS */
+	u64 number;		/* order of registration, from 1 */
 	struct list_head entry;
 	refcount_t users;	/* regions, calls under way, and one until unregistered */
 	struct completion unused;
@@ -45,8 +46,8 @@ struct peer_client *peer_client_add(const struct peer_memory_client *ops, bool r
 void peer_client_remove(struct peer_client *client);
 
 /*
- * Both take a user: of the first client that registered after number, or NULL; of this one, unless
- * it is being removed.
+ * Both take a user. after: of the first client that registered after number; NULL: none.
+ * get: of this client; false: it is being removed.
  */
 struct peer_client *peer_client_after(u64 number);
 bool peer_client_get(struct peer_client *client);

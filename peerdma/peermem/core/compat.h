@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* compat.h - what differs between the kernels that the core builds for (6.1 to 7.2). */
+/* compat.h - differences between the kernels that the core builds for (6.1 to 7.2). */
 #ifndef PEER_CORE_COMPAT_H
 #define PEER_CORE_COMPAT_H
 
@@ -16,7 +16,7 @@
 #error "needs CONFIG_DYNAMIC_FTRACE_WITH_REGS or _WITH_ARGS, to redirect functions"
 #endif
 
-/* PERMANENT: sysctl kernel.ftrace_enabled=0 is refused, which would switch the hooks off. */
+/* PERMANENT: the kernel refuses sysctl kernel.ftrace_enabled=0, which would disable the hooks. */
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 #define PEER_FTRACE_FLAGS	(FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT)
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
@@ -31,8 +31,9 @@
 #endif
 
 /*
- * What drivers call for a range of addresses, and a function of its type that asks from_peers()
- * first and then drops the hook's reference to the module. Since 7.2 that is
+ * PEER_UMEM_GET: the function that drivers call for a range of addresses.
+ * DEFINE_INSTEAD_OF_GET() defines a function of the same type that asks from_peers() first
+ * and then drops the hook's reference to the module. Since 7.2 drivers call
  * ib_umem_get_attr_or_va(), which takes the range from an attribute if there is one.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* drivers.c - the table of drivers. Others get nothing: they may need struct pages. */
+/*
+ * drivers.c - looks drivers up in the table. Drivers that are not in it get no peer memory:
+ * they may need struct pages.
+ */
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/string.h>
@@ -14,7 +17,7 @@ module_param_named(drivers, more_drivers, charp, 0444);
 MODULE_PARM_DESC(drivers,
 		 "More drivers that need no struct page: NAME,... (NAME+inval: it can invalidate)");
 
-/* Among the names that the administrator added. */
+/* Flags of a driver that the administrator added with the module parameter. */
 static unsigned long added_flags(const char *name)
 {
 	size_t length = strlen(name);

@@ -20,8 +20,9 @@
 #include "region.h"
 
 /*
- * Nothing, a device's memory, or what no one may access (so CUDA and ROCm reserve the addresses of
- * their memory) is mapped there: the kernel itself cannot register that.
+ * Can the kernel itself not register memory at addr? That is so if nothing is mapped there,
+ * or device memory, or memory without access rights (as CUDA and ROCm reserve addresses for
+ * their memory).
  */
 static bool begins_without_pages(unsigned long addr)
 {
@@ -46,8 +47,10 @@ static bool may_be_peers(unsigned long addr, size_t size, int access)
 }
 
 /*
- * Of what no client gives.  What no one may access is refused, as the kernel does since 6.2: before, an MR that does not
- * write would be of new pages of zeros, put there by force.  It refuses sizes that it cannot count itself, with EINVAL.
+ * For memory that no client owns.  Memory without access rights is refused, as the kernel
+ * does since 6.2: before, an MR that does not write would be made of zeroed pages that the
+ * kernel allocates there by force.  The kernel itself refuses sizes whose pages it cannot
+ * count, with EINVAL.
  */
 static struct ib_umem *not_from_peers(unsigned long addr, size_t size)
 {
@@ -62,7 +65,7 @@ static struct ib_umem *not_from_peers(unsigned long addr, size_t size)
 	return forbidden ? ERR_PTR(-EFAULT) : NULL;
 }
 
-/* A client's umem, NULL if it is not for clients, or ERR_PTR. */
+/* Returns a client's umem, NULL if no client owns the range, or ERR_PTR. */
 static struct ib_umem *get_from_peers(struct ib_device *ibdev, unsigned long addr, size_t size,
 				      int access, unsigned long flags)
 {
@@ -125,7 +128,7 @@ bool ib_umem_is_peer(const struct ib_umem *umem)
 }
 EXPORT_SYMBOL_GPL(ib_umem_is_peer);
 
-/* ---- instead of the kernel's ---- */
+/* ---- replacements of the kernel's functions ---- */
 
 static struct ib_umem *from_peers_by_table(struct ib_device *device, unsigned long addr, size_t size,
 					   int access)
@@ -156,10 +159,13 @@ static int instead_of_copy_from(void *dst, struct ib_umem *umem, size_t offset, 
 static void notrace lead_here(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			      struct ftrace_regs *fregs)
 {
-	/* Our own call of the original. */
+	/* A call from this module is meant for the original. */
 	if (within_module(parent_ip, THIS_MODULE))
 		return;
-	/* Fails while the module goes: then no umem of ours is left, and the original will do. */
+	/*
+	 * Fails while the module is being unloaded: then none of our umems is left, and the
+	 * original works.
+	 */
 	if (try_module_get(THIS_MODULE))
 		peer_ftrace_go_to(fregs, (unsigned long)ops->private);
 }
@@ -168,7 +174,10 @@ static void notrace lead_here(unsigned long ip, unsigned long parent_ip, struct 
 	.name = #original, .addr = (unsigned long)(original), \
 	.ops = { .func = lead_here, .flags = PEER_FTRACE_FLAGS, .private = (ours) } }
 
-/* In this order: what gets umems comes last and goes first. */
+/*
+ * Set in this order and removed in reverse, so that no umem of ours exists without the
+ * first two.
+ */
 static struct hook {
 	const char *name;
 	unsigned long addr;
@@ -208,7 +217,10 @@ int peer_hooks_init(void)
 		if (err) {
 			pr_err("%s() cannot be hooked: error %d\n", hooks[i].name, err);
 			hooks_remove(i);
-			/* Threads that a hook has led here; one reference is that of loading. */
+			/*
+			 * Wait for threads that a hook has redirected; loading itself holds
+			 * one reference.
+			 */
 			while (module_refcount(THIS_MODULE) > 1)
 				msleep(20);
 			return err;

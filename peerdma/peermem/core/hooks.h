@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* hooks.h - the RDMA core's functions, led here; and what drivers call by name. */
+/* hooks.h - redirects functions of the RDMA core to this module. */
 #ifndef PEER_CORE_HOOKS_H
 #define PEER_CORE_HOOKS_H
 

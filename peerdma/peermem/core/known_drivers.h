@@ -14,13 +14,13 @@
 
 static const struct {
 	const char *name;	/* of the module */
-	bool can_stop;		/* its device, for a umem whose memory was freed */
+	bool can_stop;		/* it can stop its device when a umem's memory is freed */
 } known_drivers[] = {
 	{ "peerdma_hca", true },
 	/*
-	 * Their sources (7.2) use nothing of a umem but DMA addresses and lengths. They cannot
-	 * stop their device for a umem that they have got in this way, so they get memory that
-	 * stays. Not tried on hardware.
+	 * By their sources (7.2) they use only DMA addresses and lengths of a umem. They
+	 * cannot stop their device for a umem that ib_umem_get() returned, so they get only
+	 * memory that is never revoked. Not tried on hardware.
 	 */
 	{ "bnxt_re", false },
 	{ "efa", false },

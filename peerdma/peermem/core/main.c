@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* main.c - peerdma_peer_core.ko comes and goes; what clients call. */
+/* main.c - loads and unloads peerdma_peer_core.ko; the functions that clients call. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
@@ -11,7 +11,7 @@
 void *ib_register_peer_memory_client(const struct peer_memory_client *peer_client,
 				     invalidate_peer_memory *invalidate_callback)
 {
-	/* The client may be asked before this returns. */
+	/* Set first: the client may be called before this returns. */
 	if (invalidate_callback)
 		*invalidate_callback = peer_region_invalidate;
 	return peer_client_add(peer_client, invalidate_callback);
@@ -25,8 +25,8 @@ void ib_unregister_peer_memory_client(void *reg_handle)
 EXPORT_SYMBOL_GPL(ib_unregister_peer_memory_client);
 
 /*
- * Where the vendor's RDMA core is, this never runs: the kernel refuses a module that exports a name
- * that is there already.
+ * With a vendor's RDMA core loaded this never runs: the kernel refuses a module that
+ * exports a symbol that exists already.
  */
 static int __init peer_core_init(void)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* region.c - who may do what to a region, and who waits for whom. See region.h, rdma/peer_mem.h. */
+/*
+ * region.c - which thread may do what to a region, and which thread waits for which. See
+ * region.h, rdma/peer_mem.h.
+ */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/kref.h>
@@ -17,20 +20,20 @@
 enum peer_state { PEER_NEW, PEER_HELD, PEER_ENDING, PEER_ENDED };
 
 struct peer_region {
-	struct ib_umem umem;		/* what the driver has; its table is a copy of ours */
+	struct ib_umem umem;		/* what the driver gets; its table is a copy of `table' */
 	struct kref kref;		/* the umem, and each invalidation under way */
-	struct peer_client *client;	/* a user of it until released */
+	struct peer_client *client;	/* one user of it until released */
 	void *context;			/* the client's */
-	u64 id;				/* ours, for the client; 0: it cannot invalidate */
+	u64 id;				/* core_context; 0: the client cannot invalidate */
 	struct device *dev;
-	struct sg_table table;		/* the client's: it compares it when it unmaps */
-	size_t pages;			/* drivers change umem.iova, which the number follows */
+	struct sg_table table;		/* the client's; it gets it unchanged in dma_unmap */
+	size_t pages;			/* count, saved here: drivers change umem.iova */
 
-	spinlock_t lock;		/* for all below */
-	wait_queue_head_t wait;		/* for any change of it */
+	spinlock_t lock;		/* guards the fields below */
+	wait_queue_head_t wait;		/* woken at any change of these fields */
 	enum peer_state state;
-	struct task_struct *getter;	/* in get_pages or dma_map */
-	struct task_struct *ender;	/* has claimed the end */
+	struct task_struct *getter;	/* the thread in get_pages or dma_map */
+	struct task_struct *ender;	/* the thread that has claimed the end */
 	bool mapped;			/* dma_map has succeeded */
 	bool gone;			/* invalidated */
 	bool stopped;			/* no DMA is under way or will start */
@@ -58,9 +61,9 @@ static void region_free(struct kref *kref)
 	module_put(THIS_MODULE);
 }
 
-/* ---- the calls that take and give back ---- */
+/* ---- calls of the client ---- */
 
-/* Begin a call that invalidations wait for, unless one has come already. */
+/* Begins a call that invalidations wait for. False: the region was invalidated already. */
 static bool getter_begin(struct peer_region *region)
 {
 	bool wanted;
@@ -84,8 +87,8 @@ static void getter_end(struct peer_region *region, enum peer_state state, bool m
 }
 
 /*
- * dma_unmap and put_pages, by the one thread that has claimed the end. by_client: the client has
- * invalidated before that, and unmaps by itself.
+ * Calls dma_unmap and put_pages, in the one thread that has claimed the end. by_client: the
+ * client has invalidated the region before that, and unmaps by itself.
  */
 static void region_end(struct peer_region *region, bool by_client)
 {
@@ -107,7 +110,7 @@ static void region_end(struct peer_region *region, bool by_client)
 	atomic64_inc(&region->client->counts[PEER_DEALLOC_MRS]);
 }
 
-/* With the lock: nobody else undoes the region. */
+/* Claims the end: no other thread undoes the region. Lock held. */
 static bool claim(struct peer_region *region)
 {
 	if (region->state != PEER_HELD)
@@ -117,7 +120,7 @@ static bool claim(struct peer_region *region)
 	return true;
 }
 
-/* The caller's device is stopped. Afterwards the region is ENDED, or was never HELD. */
+/* The caller's device is stopped. When this returns, the region is ENDED, or was never HELD. */
 static void region_stop(struct peer_region *region)
 {
 	bool mine, by_client;
@@ -127,7 +130,7 @@ static void region_stop(struct peer_region *region)
 	if (mine)
 		region->stopped = true;
 	else if (region->state != PEER_NEW)
-		/* An invalidation was first: it may be in func. */
+		/* Another thread claimed the end; it may be running func. */
 		wait_event_lock_irq(region->wait, region->state == PEER_ENDED, region->lock);
 	by_client = region->gone && region->client->unmaps;
 	region->func = NULL;
@@ -190,7 +193,7 @@ static int region_get_pages(struct peer_region *region)
 	return err;
 }
 
-/* Map, and copy the table while the client must keep it. */
+/* Maps, and copies the table while the client must keep it. */
 static int region_map(struct peer_region *region)
 {
 	const struct peer_memory_client *ops = region->client->ops;
@@ -232,7 +235,7 @@ static int region_fill(struct peer_region *region)
 	return err;
 }
 
-/* Takes over the user of client, and context, if it succeeds. */
+/* If it succeeds, takes over the caller's user of the client, and the context. */
 static struct peer_region *region_new(struct peer_client *client, void *context,
 				      struct ib_device *ibdev, struct device *dev,
 				      unsigned long addr, size_t size, int access)
@@ -269,7 +272,7 @@ static struct peer_region *region_new(struct peer_client *client, void *context,
 	return region;
 }
 
-/* The first client that owns the range, with a user taken of it. */
+/* Returns the first client that owns the range, with a user taken. */
 static struct peer_client *acquire(unsigned long addr, size_t size, unsigned long flags,
 				   void **context)
 {
@@ -341,7 +344,7 @@ void peer_region_stop(struct ib_umem *umem)
 	region_stop(to_region(umem));
 }
 
-/* By the thread that has claimed the end. */
+/* Called by the thread that has claimed the end. */
 static void stop_device(struct peer_region *region)
 {
 	umem_invalidate_func_t func;
@@ -364,7 +367,10 @@ static void region_invalidate(struct peer_region *region)
 
 	spin_lock_irq(&region->lock);
 	region->gone = true;
-	/* From within a call of the region's: that thread ends it, and sees gone. */
+	/*
+	 * Called from within a call of this region: that thread ends the region, and sees
+	 * `gone'.
+	 */
 	if (region->getter == current || region->ender == current) {
 		spin_unlock_irq(&region->lock);
 		return;
@@ -398,7 +404,7 @@ int peer_region_invalidate(void *reg_handle, u64 core_context)
 	struct peer_client *client = reg_handle;
 	struct peer_region *region;
 
-	/* Unregistering waits for those who are here. */
+	/* Unregistering waits for threads that hold a user. */
 	if (!peer_client_get(client))
 		return 0;
 	atomic64_inc(&client->counts[PEER_FREE_CALLBACKS]);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* trim.c - clients' pages may be larger than the CPU's; what drivers get is what was asked for. */
+/*
+ * trim.c - makes a table of the requested range from a client's table, whose pages may be
+ * larger than the CPU's.
+ */
 #include <linux/log2.h>
 #include <linux/mm.h>
 
 #include "trim.h"
 
-/* Append to the table that *last is the last entry of, NULL at first. */
+/* Appends to the table whose last entry is *last (NULL: it is empty). */
 static void append(struct sg_table *to, struct scatterlist **last, dma_addr_t addr,
 		   unsigned int len)
 {
@@ -54,7 +57,7 @@ int peer_trim_table(struct sg_table *to, const struct sg_table *from, int nmap,
 	}
 	if (left)
 		goto invalid;
-	/* sg_next() stops here too; what was allocated behind is freed by orig_nents. */
+	/* sg_next() stops here, too; sg_free_table() frees the unused entries by orig_nents. */
 	sg_mark_end(last);
 	return 0;
 

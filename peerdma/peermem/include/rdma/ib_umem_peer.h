@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * rdma/ib_umem_peer.h - peer memory as the driver of an RDMA device uses it.  The names are OFED's,
- * where they are in rdma/ib_umem.h.  peerdma_peer_core.ko exports them, also for symbol_get().
+ * rdma/ib_umem_peer.h - peer memory as the driver of an RDMA device uses it.  The names are
+ * OFED's, which declares them in rdma/ib_umem.h. peerdma_peer_core.ko exports them, also
+ * for symbol_get().
  *
  *	umem = ib_umem_get_peer(ibdev, start, length, access,
  *				IB_PEER_MEM_ALLOW | IB_PEER_MEM_INVAL_SUPP);
@@ -41,15 +42,16 @@ struct ib_umem;
  * ib_umem_get_peer() - ib_umem_get() (ib_umem_get_va() since Linux 7.2), for peer memory too
  * @peer_mem_flags: of the above; 0 asks no client
  *
- * Clients are asked if nothing, a device's memory, or what has no access rights is mapped at addr.  That is before
- * RLIMIT_MEMLOCK, and such regions are not counted in pinned_vm.  The bus device is dma_device,
- * else dev.parent, and no client is asked unless it is a PCI function.  The kernel's own function
- * answers for memory that no client owns, for IB_ACCESS_ON_DEMAND and for size 0.
+ * Clients are asked if nothing, device memory, or memory without access rights is mapped at
+ * addr.  They are asked before RLIMIT_MEMLOCK, and such regions are not counted in
+ * pinned_vm.  The bus device is dma_device, else dev.parent, and no client is asked unless
+ * it is a PCI function.  The kernel's own function answers for memory that no client owns,
+ * for IB_ACCESS_ON_DEMAND and for size 0.
  *
  * Call it in the process whose memory it is.  ib_umem_release() undoes it.
  *
  * ERR_PTR:
- *	-EFAULT		the memory went away meanwhile
+ *	-EFAULT		the memory was freed meanwhile
  *	-EINVAL		the client's table is not aligned or does not cover the range; the log
  *			names the client
  *	-ENOMEM		no memory
@@ -60,11 +62,11 @@ struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr, s
 				 int access, unsigned long peer_mem_flags);
 
 /*
- * The memory of umem is going away: stop the device.  When this returns, no packet reaches the
- * memory any more, also none that was in flight.  Called at most once, for the whole region, in
- * the thread that frees the memory.  May sleep; the core holds no lock.  It must not release the
- * umem, call a function of this header for it (ib_umem_is_peer() is fine), or wait for a thread
- * that does.
+ * The memory of umem is being freed: stop the device.  When this returns, no packet reaches
+ * the memory any more, also none that was in flight.  Called at most once, for the whole
+ * region, in the thread that frees the memory.  May sleep; the core holds no lock.  It must
+ * not release the umem, call a function of this header for it (ib_umem_is_peer() is fine),
+ * or wait for a thread that does.
  */
 typedef void (*umem_invalidate_func_t)(void *invalidation_cookie, struct ib_umem *umem,
 				       unsigned long addr, size_t size);
@@ -72,23 +74,23 @@ typedef void (*umem_invalidate_func_t)(void *invalidation_cookie, struct ib_umem
 /*
  * ib_umem_activate_invalidation_notifier() - set the function that stops the device
  *
- * Call it once for a umem, before the device can reach its memory.  func may run from here on,
- * also before this returns.
+ * Call it once for a umem, before the device can reach its memory.  From here on func may
+ * run, also before this returns.
  *
- * 0; also for memory that stays, where func is never called.
- * -EFAULT: the memory has gone already.  func is not called.  Fail the registration, release umem.
+ * 0: also for memory that is never revoked; then func is never called.
+ * -EFAULT: the memory was freed already. func is not called. Fail the registration, release umem.
  * -EINVAL: the umem is not of peer memory, func is NULL, or this is the second call.
  */
 int ib_umem_activate_invalidation_notifier(struct ib_umem *umem, umem_invalidate_func_t func,
 					   void *cookie);
 
 /*
- * ib_umem_stop_invalidation_notifier() - the device is stopped: func is not needed any more
+ * ib_umem_stop_invalidation_notifier() - the device is stopped: do not call func any more
  *
- * The caller has made sure that no DMA is under way or will start.  Waits for a func that is
- * running; func does not run afterwards.  The memory is unmapped and its pages are put, unless an
- * invalidation has done so.  ib_umem_release() does all this where the caller has not.  Two calls,
- * or one without having activated, are fine.
+ * The caller has made sure that no DMA is under way or will start.  Waits for a func that
+ * is running; func does not run afterwards.  The memory is unmapped and its pages are put,
+ * unless an invalidation has done so. ib_umem_release() does all this if the caller has
+ * not.  Two calls, or one without having activated, are fine.
  */
 void ib_umem_stop_invalidation_notifier(struct ib_umem *umem);
 

@@ -26,11 +26,11 @@
  * A revocable client is one that registered with an invalidate_callback pointer.  Clients without
  * one are offered to every driver.  The core holds no lock while it calls a client.
  *
- * Invalidation.  When its memory goes away, a revocable client calls
+ * Invalidation.  When its memory is freed, a revocable client calls
  * (*invalidate_callback)(reg_handle, core_context):
  *
  *	- The call may sleep and returns 0 always.  It is allowed from the start of get_pages on.
- *	  For a context that has ended, or never was, it does nothing.
+ *	  For a context that has ended or never existed it does nothing.
  *	- It waits for a get_pages or dma_map of the region that is running, then stops the device.
  *	  When it returns, no DMA to the region is under way and none will start.
  *	- It calls dma_unmap and put_pages before it returns, or waits for the thread that does.
@@ -63,7 +63,7 @@ struct device;
 
 #define IB_PEER_MEMORY_NAME_MAX	64
 #define IB_PEER_MEMORY_VER_MAX	16
-/* core_context is a u64.  Old cores do not define this; theirs is a void *. */
+/* core_context is a u64.  Old cores do not define this; their core_context is a void *. */
 #define PEER_MEM_U64_CORE_CONTEXT
 
 struct peer_memory_client {
@@ -124,7 +124,7 @@ enum {
 
 struct peer_memory_client_ex {
 	struct peer_memory_client client;	/* version[IB_PEER_MEMORY_VER_MAX - 1] is 1 */
-	size_t ex_size;		/* sizeof this struct; 0: flags is not looked at */
+	size_t ex_size;		/* sizeof this struct; 0: flags is ignored */
 	u32 flags;
 };
 
@@ -154,7 +154,7 @@ void *ib_register_peer_memory_client(const struct peer_memory_client *peer_clien
 				     invalidate_peer_memory *invalidate_callback);
 
 /*
- * ib_unregister_peer_memory_client() - end that
+ * ib_unregister_peer_memory_client() - unregister a client
  *
  * Waits until programs have deregistered all regions of the client and until no call of the client
  * or of its invalidate_callback is running; none follows.  A client that holds its own module from
