@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * alias.c - device pointers of host memory that are others than the host's.
+ * alias.c - device pointers of host memory that differ from its host pointers.
  *
- * So it is with a GPU that cannot use the host's (CUDA's attribute
- * CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM is 0).  An alias is a stretch of the window
- * where nothing stands for the CPU; it is there for as long as the memory is known.
+ * This emulates a GPU that cannot use host pointers (CUDA's attribute
+ * CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM is 0).  An alias is an address range of the
+ * window where the CPU has nothing mapped.  It exists as long as the memory is registered.
  */
 #include "sg_int.h"
 
@@ -20,7 +20,10 @@ int sg_alias_new_locked(struct sg_buf *buf, u64 va, u64 len)
 	alias = sg_zalloc(sizeof(*alias));
 	if (!alias)
 		return -ENOMEM;
-	/* What a program knows of an address within a page holds of both. */
+	/*
+	 * Both pointers have the same offset in a page, so alignment that a program checks
+	 * holds for both.
+	 */
 	err = sg_space_take(&proc->window, (in_page + len + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1), SG_PAGE_SIZE,
 			    &alias->window);
 	if (err) {

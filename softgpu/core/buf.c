@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
- * buf.c - allocations (bufs) and the stretches of VRAM behind them (ranges).
+ * buf.c - allocations (bufs) and the mapped ranges of VRAM behind them (ranges).
  *
- * A buf is what the program asked for and what its pointers mean.  A range is
- * what is mapped, and what pins see: whole 64 KiB pages.  Most bufs have a range
- * of their own; small ones share a slab, a range of one page cut in slots.
- * When a small buf is freed while its slab is pinned, or another process has it
- * open, its slots stay in limbo: someone may still write there, so nobody else
- * gets them before the last pin and the last import have gone.
+ * A buf is an allocation as the program sees it.  A range is a mapping of whole 64 KiB
+ * pages, which pins refer to.  Most bufs have a range of their own.  Small ones share a
+ * slab, a range of one page divided into slots.  If a small buf is freed while its slab is
+ * pinned or open in another process, its slots go to limbo: a device or that process may
+ * still write to them, so they are reused only after the last pin and the last import are
+ * gone.
  *
- * With desc.blocks a slab has 2 MiB, and all bufs that are shorter share one.  As with
- * NVIDIA's driver an import keeps nothing in limbo then: who has it open sees, and
- * writes, what is allocated there next.
+ * With desc.blocks a slab has 2 MiB, and all shorter bufs share one.  As with NVIDIA's
+ * driver an import then keeps nothing in limbo: a process that has the slab open can access
+ * what is allocated there next.
  */
 #include "sg_int.h"
 
-#define SYSTEM_MAX	((u64)1 << 48)		/* more than any system memory */
+#define SYSTEM_MAX	((u64)1 << 48)		/* larger than any system memory */
 
 struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_ctx *ctx, u32 kind)
 {
@@ -107,7 +107,7 @@ static void slots_set(struct sg_range *slab, u32 first, u32 count, enum sg_slot 
 		slab->slots[i] = state;
 }
 
-/* What the bufs of a context lie in, if they share it or not. */
+/* The unit in which a context gets memory for its bufs, shared or not. */
 static u64 unit_of(const struct sg_ctx *ctx)
 {
 	return ctx->gpu->desc.blocks && !ctx->visible ? SG_BLOCK_SIZE : SG_PAGE_SIZE;
@@ -123,7 +123,7 @@ static u32 slots_for(u64 len)
 	return (u32)((len + SG_SLOT_SIZE - 1) / SG_SLOT_SIZE);
 }
 
-/* Whether somebody else may still write to what is freed in a slab. */
+/* May a device or another process still write to slots freed in this slab? */
 static bool in_use_elsewhere(const struct sg_range *slab)
 {
 	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->kept) || slab->mem->keeps ||
@@ -166,7 +166,7 @@ void sg_buf_release_locked(struct sg_buf *buf)
 		sg_range_end_locked(copy);
 }
 
-/* First fit among a slab's slots; their number when there is no room. */
+/* First fit among a slab's slots; returns the number of slots if there is no room. */
 static u32 slots_find(const struct sg_range *slab, u32 count)
 {
 	u32 i, run = 0;
@@ -179,14 +179,14 @@ static u32 slots_find(const struct sg_range *slab, u32 count)
 	return slots_of(slab);
 }
 
-/* A place for a small buf in one of its context's slabs. */
+/* Places a small buf in one of its context's slabs; false: none has room. */
 static bool place_small_locked(struct sg_ctx *ctx, struct sg_buf *buf, u64 len, u64 *va)
 {
 	struct sg_range *slab;
 	u32 count = slots_for(len), at;
 
 	sg_list_for_each(slab, &ctx->slabs, struct sg_range, in_slabs) {
-		/* A last import or keep ends without telling. */
+		/* The end of the last import or keep does not update the slots, so do it here. */
 		sg_range_unpinned_locked(slab);
 		at = slots_find(slab, count);
 		if (at == slots_of(slab))
@@ -207,7 +207,7 @@ int sg_range_place_locked(struct sg_range *range)
 
 	if (!proc->has_window)
 		return -EINVAL;
-	/* Blocks stand at their multiples, in every process. */
+	/* Blocks are aligned to their size, in every process. */
 	if (range->mem->gpu->desc.blocks && !(range->mem->size % SG_BLOCK_SIZE))
 		align = SG_BLOCK_SIZE;
 	err = sg_space_take(&proc->window, range->mem->size, align, &range->window);
@@ -227,13 +227,13 @@ int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out
 	return err;
 }
 
-/* Memory that the CPU sees is seen by the page: it shares none. */
+/* The CPU maps visible memory by the page, so such allocations share no page. */
 static bool is_small(const struct sg_ctx *ctx, u64 len)
 {
 	return !ctx->visible && (ctx->gpu->desc.blocks ? len < SG_BLOCK_SIZE : len <= SG_SMALL_MAX);
 }
 
-/* New memory for a context, zeroed. */
+/* Allocates zeroed memory for a context. */
 static int create_mem(const struct sg_ctx *ctx, u64 size, struct sg_mem **out)
 {
 	int err;
@@ -246,7 +246,10 @@ static int create_mem(const struct sg_ctx *ctx, u64 size, struct sg_mem **out)
 	return err;
 }
 
-/* A buf with new pages behind it: its own, or a new slab for it to be the first in. */
+/*
+ * Gives a buf new pages: its own range, or a new slab of which it gets the first slots.
+ * Returns with the lock held.
+ */
 static int alloc_pages(struct sg_client *client, struct sg_ctx *ctx, struct sg_buf *buf, u64 len,
 		       u64 *va)
 {
@@ -304,7 +307,7 @@ int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 		return -ENOMEM;
 	sg_mutex_lock(&sg->lock);
 	err = sg_ctx_live_locked(client, a->ctx, &ctx);
-	/* Sums of a length do not wrap from here on. */
+	/* After this check sums with len do not wrap. */
 	if (len > (ctx && ctx->system ? SYSTEM_MAX : client->gpu->desc.vram_size)) {
 		if (ctx)
 			sg_obj_put_locked(&ctx->obj);
@@ -341,11 +344,11 @@ int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg
 		buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, va), struct sg_buf);
 		if (!buf || !(kinds & (1u << buf->kind)))
 			return -ENOENT;
-		/* The lock was dropped: is it still the same one? */
+		/* The lock was dropped: is it still the same buf? */
 		if (buf->buffer_id == id || !buf->ctx)
 			break;
 		id = buf->buffer_id;
-		/* What a fault has ended is settled, too. */
+		/* After a fault all jobs are done, too. */
 		if (sg_ctx_drain_locked(buf->ctx) == -EINTR)
 			return -EINTR;
 	}
@@ -366,7 +369,10 @@ int sg_buf_free(struct sg_client *client, u64 va, u32 kinds)
 	return err;
 }
 
-/* Host memory may stand in a reservation of the window, or wholly outside the window. */
+/*
+ * Host memory must lie in a reservation of the window; registered memory wholly outside the
+ * window.
+ */
 static int host_place_locked(struct sg_proc *proc, const struct softgpu_host_register *a)
 {
 	struct sg_node *r = sg_covering(&proc->reservations, a->va);

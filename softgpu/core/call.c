@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* call.c - the calls of softgpu_uapi.h: one table, sizes checked in one place. */
+/* call.c - the calls of softgpu_uapi.h: one table; sizes are checked in one place. */
 #include "sg_int.h"
 
 #define FULL_MAX	sizeof(struct softgpu_info)
@@ -146,7 +146,7 @@ static int call_flush(struct sg_client *c, void *arg)
 	return sg_flush(c, a->handle);
 }
 
-/* ---- the ends of what calls make, by what they answered ---- */
+/* ---- undo calls, by their results ---- */
 
 static void undo_ctx_create(struct sg_client *c, const void *arg)
 {
@@ -218,7 +218,7 @@ static void undo_event_create(struct sg_client *c, const void *arg)
 	sg_obj_release(c, a->event, SG_OBJ_EVENT);
 }
 
-/* It changes nothing, or would do the same again. */
+/* The call changes nothing, or would return the same again. */
 static void undo_nothing(struct sg_client *c, const void *arg)
 {
 	(void)c;
@@ -227,14 +227,14 @@ static void undo_nothing(struct sg_client *c, const void *arg)
 
 struct call {
 	int (*fn)(struct sg_client *c, void *arg);
-	void (*undo)(struct sg_client *c, const void *arg);	/* NULL: it answers nothing */
-	u32 size;	/* of the struct as it is now */
-	u32 min;	/* as it was in the first release */
+	void (*undo)(struct sg_client *c, const void *arg);	/* NULL: call writes no results */
+	u32 size;	/* current size of the struct */
+	u32 min;	/* its size in the first release */
 };
 
 #define ANSWER(name, fn, undo, type)	\
 	[_IOC_NR(name)] = { fn, undo, sizeof(struct type), sizeof(struct type) }
-/* One whose struct has grown: `field` is the first that was not there in the beginning. */
+/* A call whose struct has grown: `field` is the first one added after the first release. */
 #define GREW(name, fn, undo, type, field)	\
 	[_IOC_NR(name)] = { fn, undo, sizeof(struct type), offsetof(struct type, field) }
 #define CALL(name, fn, type)	ANSWER(name, fn, NULL, type)
@@ -330,7 +330,10 @@ int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size)
 		return -ENODEV;
 	if (size >= call->size)
 		return call->fn(client, arg);
-	/* An older caller: what it does not know of is zero, and stays here. */
+	/*
+	 * An older caller: fields that it does not know are zero, and their results are not
+	 * returned.
+	 */
 	memset(full, 0, sizeof(full));
 	memcpy(full, arg, size);
 	err = call->fn(client, full);

@@ -2,7 +2,7 @@
 /* chaos.c - failures and revocations on demand. */
 #include "sg_int.h"
 
-/* The knobs by name; the order is the public one. */
+/* The knobs by name; their order is that of indexes in the public functions. */
 static const struct {
 	struct sg_chaos_knob knob;
 	size_t offset;
@@ -64,7 +64,7 @@ void sg_chaos_set(struct sg *sg, const struct sg_chaos *chaos)
 	struct sg_ctx *ctx;
 
 	sg_mutex_lock(&sg->lock);
-	/* The sequence of revocations begins anew only when it is asked for. */
+	/* The sequence of revocations restarts only if one of its settings changes. */
 	if (chaos->seed != sg->chaos.seed || chaos->revoke_every != sg->chaos.revoke_every) {
 		sg->random = chaos->seed;
 		sg->pins_until_revoke = chaos->revoke_every;
@@ -111,7 +111,7 @@ int sg_chaos_pin(struct sg *sg)
 
 u64 sg_chaos_random_locked(struct sg *sg)
 {
-	/* xorshift64*: small, repeatable, and nobody's secret. */
+	/* xorshift64*: small and repeatable; need not be secret. */
 	u64 x = sg->random ? sg->random : 0x9e3779b97f4a7c15ULL;
 
 	x ^= x >> 12;
@@ -126,7 +126,7 @@ static bool is_due_locked(struct sg *sg)
 {
 	if (!sg_chaos_hits_locked(&sg->pins_until_revoke))
 		return false;
-	/* Between one and twice as many, so that no rhythm of the client's is met. */
+	/* Between one and two times revoke_every, so that it is not in step with the client. */
 	sg->pins_until_revoke = sg->chaos.revoke_every +
 				(u32)sg_chaos_random_locked(sg) % sg->chaos.revoke_every;
 	return true;

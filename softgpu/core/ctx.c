@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* ctx.c - contexts: what work and allocations belong to, and the tokens that name them. */
+/* ctx.c - contexts, which own work and allocations, and the tokens that name them. */
 #include "sg_int.h"
 
 static u64 random_nonzero(void)
@@ -12,7 +12,7 @@ static u64 random_nonzero(void)
 	return r;
 }
 
-/* Exclusive means one context, whoever's: another of the same process is one too many. */
+/* Exclusive mode allows one context per GPU: even the same process cannot have a second. */
 static int may_make_locked(const struct sg_gpu *gpu, const struct sg_shared_ctx *shared)
 {
 	if (gpu->removed)
@@ -33,7 +33,7 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 	if (flags & ~(u32)(SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM) || flags == SOFTGPU_CTX_SYSTEM ||
 	    (flags && !client->gpu->desc.hide))
 		return -EINVAL;
-	/* VRAM that has no place in the BAR cannot be shown, and any page may be asked for. */
+	/* VRAM beyond the BAR cannot be shown to the CPU, and any page may be asked for. */
 	if (flags == SOFTGPU_CTX_VISIBLE && client->gpu->desc.bar1_size < client->gpu->desc.vram_size)
 		return -EOPNOTSUPP;
 	ctx = sg_zalloc(sizeof(*ctx));
@@ -83,7 +83,7 @@ void sg_ctx_free_locked(struct sg_ctx *ctx)
 	sg_free(ctx);
 }
 
-/* Whether a job is not done yet that was queued before this one. */
+/* Is any job with a lower seq not done yet? */
 static bool busy_before_locked(const struct sg_ctx *ctx, u64 seq)
 {
 	struct sg_stream *s;
@@ -107,7 +107,10 @@ int sg_ctx_drain_locked(struct sg_ctx *ctx)
 	int err = 0;
 
 	ctx->obj.refs++;
-	/* What others queue meanwhile is not waited for: strict mode may hold it back. */
+	/*
+	 * Does not wait for jobs that other threads queue meanwhile: strict mode may hold
+	 * them back.
+	 */
 	sg_strict_release_ctx_locked(ctx);
 	while (!err && busy_before_locked(ctx, upto))
 		err = sg_cond_wait_killable(&ctx->done, &sg->lock);
@@ -117,7 +120,7 @@ int sg_ctx_drain_locked(struct sg_ctx *ctx)
 	return err;
 }
 
-/* The context's streams and events lose their handles with it. */
+/* The context's streams lose their handles with it. */
 static void retire_objs_locked(struct sg_ctx *ctx)
 {
 	struct sg_stream *s, *victim;
@@ -139,7 +142,7 @@ void sg_ctx_destroy_locked(struct sg_ctx *ctx)
 {
 	struct sg *sg = ctx->gpu->sg;
 
-	/* First the tokens: nobody new comes in by them. */
+	/* First invalidate the tokens, so that no new pin finds the context. */
 	sg_list_del(&ctx->in_sg);
 	sg_shared_leave_locked(ctx);
 	ctx->dead = true;
@@ -155,7 +158,7 @@ struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space
 {
 	struct sg_ctx *ctx, *found = NULL;
 
-	/* All are looked at, so that the time taken tells nothing. */
+	/* Looks at all contexts, so that the time taken reveals nothing about tokens. */
 	sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
 		u64 wrong = (ctx->p2p_token ^ p2p_token) | (u64)(ctx->va_space_token ^ va_space_token);
 

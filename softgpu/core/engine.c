@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 /*
- * engine.c - the copy engines: threads that take the first job of a stream
- * that may run, do it with no lock held, and go on.
+ * engine.c - the copy engines: threads that repeatedly take the first job of a stream that
+ * may run and do it with no lock held.
  *
- * A stream is in gpu->runnable while it has queued jobs and none running.  Each
- * chunk of a copy finds its VRAM anew and keeps it while it is copied, so memory
- * that is unmapped in the middle of a copy is never touched after that: the copy
- * faults and its context is dead, as on a real GPU.
+ * A stream is in gpu->runnable while it has queued jobs and none running.  Each chunk of a
+ * copy looks up its VRAM anew and holds a reference while it is copied.  So memory that is
+ * unmapped in the middle of a copy is never touched after that: the copy faults and its
+ * context is dead, as on a real GPU.
  */
 #include "sg_int.h"
 
-#define CHUNK		((u64)1 << 20)		/* how long VRAM is kept for one go */
+#define CHUNK		((u64)1 << 20)		/* most bytes for which VRAM is held at once */
 #define BOUNCE_SIZE	((u64)1 << 16)
 
 struct sg_engine {
 	struct sg_gpu *gpu;
 	struct sg_thread thread;
-	void *bounce;		/* between two places in a process, and for patterns */
+	void *bounce;		/* for copies within a process's memory, and for fill patterns */
 };
 
 u64 sg_oldest_seq_locked(const struct sg_stream *s)
@@ -68,7 +68,7 @@ static struct sg_stream *pick_locked(struct sg_gpu *gpu)
 	return NULL;
 }
 
-/* One side of a copy, for as many bytes as are at hand in one piece. */
+/* Source or destination of a copy, for as many bytes as are contiguous. */
 struct side {
 	struct sg_gpu *gpu;	/* NULL: memory of the process */
 	struct sg_mem *mem;
@@ -76,8 +76,8 @@ struct side {
 };
 
 /*
- * Finds va; shortens *len to what is there in one piece.  False: nothing is
- * mapped, or not for this access.
+ * Finds va; shortens *len to what is contiguous there.  False: nothing is mapped, or this
+ * access is not allowed.
  */
 static bool side_open_locked(struct sg_proc *proc, u64 va, u64 *len, u32 access, struct side *side)
 {
@@ -129,9 +129,10 @@ static void fill_pattern(void *to, u64 len, u32 value, u32 elem)
 }
 
 /*
- * Strict: len bytes as a copy finds them that was queued before they were
- * written: some old, some new.  Neither who came too early nor who was too late
- * for the old ones gets what he expects.
+ * Strict mode: copies len bytes from `now`, but every second byte that has changed since
+ * the copy was queued gets its old value.  So neither a program that launched the copy
+ * before the data had arrived nor one that overwrote the source too early gets what it
+ * expects.
  */
 static void copy_torn(struct sg_job *job, u8 *to, const u8 *now, u64 src, u64 len)
 {
@@ -150,7 +151,7 @@ static void copy_torn(struct sg_job *job, u8 *to, const u8 *now, u64 src, u64 le
 	}
 }
 
-/* Moves len bytes between two sides that are open. */
+/* Moves len bytes between two open sides. */
 static int move(struct sg_engine *e, const struct sg_client *client, struct sg_job *job, const struct side *d,
 		 u64 dst, const struct side *s, u64 src, u64 len)
 {
@@ -179,7 +180,7 @@ static int move(struct sg_engine *e, const struct sg_client *client, struct sg_j
 	return err ? err : ops->copy(client->cookie, e->bounce, dst, len, true);
 }
 
-/* Drops the lock.  What moved to or from host memory, for copies of managed memory there. */
+/* Drops the lock.  Updates copies of managed memory with what was moved to or from host memory. */
 static void moved_locked(struct sg_engine *e, struct sg_proc *proc, struct sg_job *job, const struct side *d, u64 dst,
 			 const struct side *s, u64 src, u64 len)
 {
@@ -193,7 +194,7 @@ static void moved_locked(struct sg_engine *e, struct sg_proc *proc, struct sg_jo
 		sg_managed_moved_locked(proc, src, local, len);
 }
 
-/* One row, piece by piece. */
+/* Moves one row, piece by piece. */
 static int move_row(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job, u64 dst, u64 src,
 		    u64 width)
 {
@@ -263,7 +264,7 @@ void sg_fault_locked(struct sg_ctx *ctx)
 	struct sg_ctx *other;
 
 	die_locked(ctx);
-	/* One that has ended meanwhile takes nobody with it. */
+	/* If the context has ended meanwhile, the contexts shared with it are not affected. */
 	if (!ctx->shared || ctx->obj.gone)
 		return;
 	ctx->shared->faulted = true;
@@ -357,7 +358,10 @@ static void engine_main(void *arg)
 			sg_wait_begin_locked(s, job);
 			continue;
 		}
-		/* Others come in between, however many jobs are dropped. */
+		/*
+		 * The lock is dropped even if the job is dropped, so that other threads get
+		 * it in between.
+		 */
 		sg_mutex_unlock(&sg->lock);
 		err = dead ? 0 : run(e, s->ctx, job);
 		sg_mutex_lock(&sg->lock);

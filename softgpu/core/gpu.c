@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* gpu.c - the machine and its GPUs: adding, removing, counting. */
+/* gpu.c - the list of GPUs: adding, removing, statistics. */
 #include "sg_int.h"
 
 #define BAR1_RESERVED	((u64)1 << 20)
@@ -168,7 +168,7 @@ free_gpu:
 	return err;
 }
 
-/* Some context of the GPU, with a reference; NULL when there is none left. */
+/* Returns a context of the GPU with its handle's reference; NULL: none is left. */
 static struct sg_ctx *some_ctx_locked(struct sg_gpu *gpu)
 {
 	struct sg_ctx *ctx;
@@ -180,7 +180,7 @@ static struct sg_ctx *some_ctx_locked(struct sg_gpu *gpu)
 	return NULL;
 }
 
-/* Some buffer in this GPU's VRAM: what cuMemMap put there, when contexts are gone. */
+/* Returns a buffer in this GPU's VRAM, mapped by cuMemMap without a context; NULL: none is left. */
 static struct sg_buf *some_buf_locked(struct sg_gpu *gpu)
 {
 	struct sg_proc *proc;
@@ -217,7 +217,10 @@ void sg_gpu_remove(struct sg *sg, u32 index)
 	while ((buf = some_buf_locked(gpu)))
 		sg_buf_release_locked(buf);
 	sg_pins_orphan_locked(gpu);
-	/* Contexts that others are destroying, and copies of other GPUs' engines. */
+	/*
+	 * Wait for contexts that other threads are destroying, and for copies by other
+	 * GPUs' engines.
+	 */
 	while (gpu->entered || gpu->ctxs)
 		sg_cond_wait(&sg->ended, &sg->lock);
 	sg_mutex_unlock(&sg->lock);

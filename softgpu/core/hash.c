@@ -7,7 +7,7 @@
 
 static struct sg_hash_node **head_of(const struct sg_hash *hash, u64 key)
 {
-	/* The upper bits of a product with the golden ratio depend on all of the key's. */
+	/* The upper bits of a product with the golden ratio depend on all bits of the key. */
 	return &hash->heads[(key * 0x9e3779b97f4a7c15ULL) >> (64 - hash->bits)];
 }
 

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
 /*
- * ipc.c - one process's memory in another's address space: what cuIpcGetMemHandle
- * and its kin stand on.
+ * ipc.c - one process's memory in another's address space: the basis of cuIpcGetMemHandle
+ * and related calls.
  *
- * A share is what a key opens.  It hangs on the allocation whose key it is, and
- * dies with it: from then on the key opens nothing, whatever stands at that
- * address next.  An import is a buf of the importing process, on a range of its
- * own over the same VRAM, so its pins, access and end are its own too; what it
- * keeps of the exporter's is the VRAM alone.
+ * A share is what a key opens.  It belongs to one allocation and is freed with it: from
+ * then on the key opens nothing, even if another allocation gets that address.  An import
+ * is a buf of the importing process, on a range of its own over the same VRAM.  So its
+ * pins, access and end are separate from the exporter's; it keeps only the VRAM alive.
  *
- * Memory that the CPU sees opens in a context for such memory only, system memory in one
- * for that, and the CPU sees the import, too: what one make's library exports is nothing
- * to the other's.
+ * A key for memory that the CPU sees can be opened only in a context for such memory, and
+ * one for system memory only in a context for that; then the CPU sees the import, too.  So
+ * the library of one vendor cannot open what the other's exports.
  *
- * A small allocation's share maps its whole slab, as pins do, and as CUDA's IPC
- * shows a small allocation's neighbours.  With desc.blocks a context maps a slab once, for
- * all that it opens of it; what the exporter has freed and allocated anew there is open
- * already if it has the same length, and cannot be opened if it has another (-EADDRINUSE).
+ * The share of a small allocation maps its whole slab, as pins do, and as CUDA's IPC
+ * exposes a small allocation's neighbours.  With desc.blocks a context maps a slab once,
+ * for all allocations that it opens in it.  If the exporter frees one and allocates another
+ * at the same address, the new one is open already if it has the same length; with another
+ * length it cannot be opened (-EADDRINUSE).
  *
- * The id in a key says which share; its 128 random bits prove the right to it.
+ * The id in a key names the share; its 128 random bits prove the right to it.
  */
 #include "sg_int.h"
 
@@ -76,7 +76,7 @@ static struct sg_share *share_by_key_locked(struct sg *sg, u64 id, const u64 key
 	return share;
 }
 
-/* The import of this share that a process already has for this GPU's contexts. */
+/* Returns the import of this share that a process already has in contexts of this GPU, or NULL. */
 static struct sg_buf *import_of_locked(struct sg_share *share, const struct sg_proc *proc,
 				       const struct sg_gpu *gpu)
 {
@@ -89,7 +89,10 @@ static struct sg_buf *import_of_locked(struct sg_share *share, const struct sg_p
 	return NULL;
 }
 
-/* Where a context has this memory open already, for another allocation in it. */
+/*
+ * Returns the range by which a context already has this memory open, for another allocation
+ * in it; or NULL.
+ */
 static struct sg_range *import_range_locked(struct sg_ctx *ctx, const struct sg_mem *mem)
 {
 	struct sg_buf *buf;
@@ -101,7 +104,7 @@ static struct sg_range *import_range_locked(struct sg_ctx *ctx, const struct sg_
 	return NULL;
 }
 
-/* One more allocation of a slab that is open. */
+/* Opens one more allocation of a slab that is open already. */
 static int import_more_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_range *range, struct sg_buf **out)
 {
 	struct sg_proc *proc = ctx->obj.client->proc;
@@ -110,7 +113,10 @@ static int import_more_locked(struct sg_ctx *ctx, struct sg_share *share, struct
 	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, va), struct sg_buf);
 
 	if (buf && buf->node.len == from->len) {
-		/* Its own share is gone, or it would have been found by that. */
+		/*
+		 * The earlier allocation's share is gone, or import_of_locked() would have
+		 * found the buf.
+		 */
 		buf->opens++;
 	} else if (sg_overlaps(&proc->bufs, va, from->len)) {
 		return -EADDRINUSE;

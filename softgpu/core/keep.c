@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * keep.c - VRAM that is kept without being pinned, and so may be moved.
+ * keep.c - keeps VRAM allocated without pinning it, so that it may be moved.
  *
- * A move takes other pages of the same GPU's VRAM, or of system memory, and copies.  It
- * happens under the lock while nobody touches VRAM of this GPU: engines take what they copy anew
- * for each chunk, and the CPU's views are hidden before and fault until it is over.
- * Whoever else knows where the memory is (a pin, another process) is a reason to
- * leave it there.
+ * A move takes other pages of the same GPU's VRAM, or system memory, and copies.  It
+ * happens under the lock while no thread touches VRAM of this GPU: engines look up their
+ * VRAM anew for each chunk, and CPU mappings are removed before and fault until the move is
+ * over.  Memory whose location is known elsewhere (to a pin or another process) is not
+ * moved.
  */
 #include "sg_int.h"
 
-/* The mapping of what is kept, if the process still has it. */
+/* Returns the mapping of the kept memory, if the process still has it. */
 static struct sg_range *range_of_locked(const struct sg_keep *keep)
 {
 	struct sg_proc *proc = sg_proc_by_key_locked(keep->sg, keep->proc_key);
@@ -76,7 +76,7 @@ int sg_keep_pin(struct sg_keep *keep, struct sg_pin *pin, const struct sg_pin_op
 	int err;
 
 	sg_mutex_lock(&sg->lock);
-	/* No pin that chaos counts: the caller may hold locks that a revocation wants. */
+	/* Chaos does not count this pin: the caller may hold locks that a revocation takes. */
 	err = sg_pin_take_locked(pin, ops, keep->mem, keep->offset, keep->va, keep->length, true);
 	range = err ? NULL : range_of_locked(keep);
 	if (range) {
@@ -94,7 +94,7 @@ u32 sg_keep_gpu_index(const struct sg_keep *keep)
 	return keep->mem->gpu->index;
 }
 
-/* -EBUSY: somebody relies on it that the memory is where it is. */
+/* -EBUSY: a pin, another process or strict mode relies on the memory's location. */
 static int may_move_locked(const struct sg_keep *keep)
 {
 	const struct sg_mem *mem = keep->mem;
@@ -121,7 +121,10 @@ static void copy(const struct sg_mem *to, const struct sg_mem *from)
 	}
 }
 
-/* May drop the lock.  Nobody touches this GPU's VRAM, nor sees it through a view; or -EINTR. */
+/*
+ * May drop the lock.  Waits until no thread touches this GPU's VRAM and no CPU mapping
+ * shows it; -EINTR.
+ */
 static int quiet_locked(const struct sg_keep *keep)
 {
 	struct sg_range *range = range_of_locked(keep);

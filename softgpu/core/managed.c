@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * managed.c - strict mode: managed memory that can be pinned, and must not be.
+ * managed.c - strict mode: managed memory that can be pinned, although it must not be.
  *
- * Managed memory here is host memory that both sides use in place, and a pin of
- * it is refused.  The guide warns of a driver that pins it nevertheless, namely
- * the GPU's copy of the moment.  In strict mode the first pin makes that copy.
- * Nothing has been moved to it yet, so what a device reads there is stale; what
- * a device writes there is seen by neither the program nor CUDA; and whenever an
- * engine reads or writes a part of the buffer, that part of the copy is
- * overwritten with what the host has.
+ * Managed memory is host memory here, which both CPU and GPU use in place, and a pin of it
+ * is refused.  NVIDIA's guide warns of drivers that pin it nevertheless: they pin the GPU's
+ * copy at that moment.  In strict mode the first pin makes such a copy.  It begins without
+ * the data, so what a device reads there is stale.  What a device writes there reaches
+ * neither the program nor CUDA.  Whenever an engine reads or writes part of the buffer,
+ * that part of the copy is overwritten with the host's data.
  *
  * A copy is a range in proc->copies, where only pins look for it.
  */
@@ -19,7 +18,7 @@ static struct sg_range *copy_at(const struct sg_proc *proc, u64 va)
 	return SG_NODE_OF(sg_covering(&proc->copies, va), struct sg_range);
 }
 
-/* The managed buffer at va, if that is what it is and whole pages can stand for it. */
+/* Returns the managed buffer at va, if there is one and it is aligned to whole pages. */
 static struct sg_buf *managed_at(const struct sg_proc *proc, u64 va)
 {
 	struct sg_buf *buf = sg_buf_at(proc, va);
@@ -27,7 +26,7 @@ static struct sg_buf *managed_at(const struct sg_proc *proc, u64 va)
 	return buf && buf->kind == SOFTGPU_KIND_MANAGED && buf->node.key % SG_PAGE_SIZE == 0 ? buf : NULL;
 }
 
-/* Without the lock; the caller keeps the context. */
+/* Called without the lock; the caller holds a reference to the context. */
 static int create(struct sg_ctx *ctx, u64 len, struct sg_range **out)
 {
 	struct sg *sg = ctx->gpu->sg;
@@ -68,7 +67,7 @@ int sg_managed_copy_locked(struct sg_proc *proc, const struct sg_ctx *ctx, u64 v
 	sg_mutex_unlock(&sg->lock);
 	err = create(owner, len, &fresh);
 	sg_mutex_lock(&sg->lock);
-	/* Meanwhile it may have been freed, or another thread was faster. */
+	/* Meanwhile the buffer may have been freed, or another thread may have made the copy. */
 	buf = managed_at(proc, va);
 	if (!err && (!buf || buf->buffer_id != id))
 		err = -EINVAL;

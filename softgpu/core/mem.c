@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* mem.c - VRAM by the page, how much of it the BAR1 aperture shows, and system memory in its stead. */
+/* mem.c - allocates pages of VRAM and system memory, and counts the use of the BAR1 aperture. */
 #include "sg_int.h"
 
 static void give_back_locked(struct sg_mem *mem)
@@ -19,7 +19,7 @@ static void give_back_locked(struct sg_mem *mem)
 	sg_gpu_put_locked(gpu);
 }
 
-/* Collects `size` bytes in as few pieces as there are. */
+/* Takes mem->size bytes of VRAM in as few pieces as possible. */
 static int take_locked(struct sg_mem *mem)
 {
 	struct sg_space *vram = &mem->gpu->vram;
@@ -68,7 +68,7 @@ int sg_mem_create(struct sg_gpu *gpu, u64 size, struct sg_mem **out)
 	if (err)
 		goto out;
 	sg_mutex_unlock(&sg->lock);
-	/* What another process left there is nobody's to read. */
+	/* Another process's data must not be readable. */
 	for (e = mem->first; e; e = e->next)
 		memset((char *)gpu->desc.vram + e->node.key, 0, e->node.len);
 	sg_mutex_lock(&sg->lock);
@@ -165,7 +165,10 @@ void sg_mem_phys_pages(const struct sg_mem *mem, u64 offset, u64 len, u64 *to, s
 	}
 }
 
-/* Calls step on the pin count of each 64 KiB page of a stretch; the sum of what it says. */
+/*
+ * Calls step on the pin count of each 64 KiB page of [offset, offset + len); returns the
+ * sum of its results.
+ */
 static u64 each_page(struct sg_mem *mem, u64 offset, u64 len, u64 (*step)(u32 *count))
 {
 	u32 *counts = mem->gpu->page_pins;
@@ -200,7 +203,7 @@ static u64 give(u32 *count)
 	return !--(*count);
 }
 
-/* What of the aperture is free; chaos may have made it smaller than what is used. */
+/* Returns the free bytes of the aperture; chaos may have made it smaller than what is in use. */
 static u64 bar1_room(const struct sg_gpu *gpu)
 {
 	u64 limit = gpu->sg->chaos.bar1_limit, size = gpu->desc.bar1_size;
@@ -218,7 +221,7 @@ int sg_bar1_take_locked(struct sg_mem *mem, u64 offset, u64 len)
 
 	if (mem->system)
 		return 0;
-	/* Only when room is short does it matter how many pages are new. */
+	/* The number of pages not counted yet matters only if room is short. */
 	if (len > room && (gpu->desc.bar1_per_pin ||
 			   each_page(mem, offset, len, is_new) * SG_PAGE_SIZE > room))
 		return -ENOSPC;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * phys_ipc.c - memory behind a PHYS handle in other processes: what
- * cuMemExportToShareableHandle and its counterpart stand on.
+ * phys_ipc.c - memory of a PHYS handle in other processes: the basis of
+ * cuMemExportToShareableHandle and its counterpart.
  *
- * The key belongs to the memory.  It opens it for as long as there is a handle, a
- * mapping or a pin of it anywhere.  As with ipc.c's keys, the id says which memory and
- * the 128 random bits prove the right to it.
+ * The key belongs to the memory, and opens it as long as a handle, mapping or pin of it
+ * exists anywhere.  As with keys of ipc.c, the id names the memory and the 128 random bits
+ * prove the right to it.
  */
 #include "sg_int.h"
 
 struct sg_phys_key {
 	struct sg_node node;		/* in sg->phys_keys, by id */
-	struct sg_mem *mem;		/* fixed; no reference: it ends first */
+	struct sg_mem *mem;		/* fixed; no reference: the key is freed with mem */
 	u64 key[2];			/* fixed */
 };
 

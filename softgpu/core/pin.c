@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
- * pin.c - pins, and the one way in which they end.
+ * pin.c - pins, and how they end.
  *
- *	            put                      free of the memory
+ *	            put                      the memory is freed
  *	LIVE ---------------------+    LIVE ----> CALLBACK ---+
  *	                          v                           v
- *	                       ENDING (holds run out, unmap, BAR1 and VRAM given up)
+ *	                       ENDING (wait for holds, unmap, release BAR1 and VRAM)
  *	                          |
- *	                         gone (free)
+ *	                        freed
  *
- * A persistent pin knows only the left way; if its GPU is removed it becomes an
+ * A persistent pin can only take the left path.  If its GPU is removed it becomes an
  * ORPHAN, already unmapped, and put ends it from there.
  *
- * Whoever moves a pin out of LIVE owns its end, so it ends once.  The callback
- * runs with no lock held.  A put that finds CALLBACK or ENDING waits until the
- * pin is gone from sg->pins; serials tell whether storage was used again.
+ * The thread that moves a pin out of LIVE ends it, so it ends once.  The callback runs with
+ * no lock held.  A put that finds CALLBACK or ENDING waits until the pin is removed from
+ * sg->pins; it compares serials to detect that the storage was reused.
  */
 #include "sg_int.h"
 
@@ -54,7 +54,7 @@ int sg_resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 l
 		err = sg_managed_copy_locked(proc, ctx, va, &range);
 		if (err)
 			return err;
-		/* Its context has been compared, and may be gone by now. */
+		/* sg_managed_copy_locked() has compared the context, which may be gone by now. */
 		ctx = NULL;
 	}
 	if (!range || (ctx && !sg_ctx_same(range->ctx, ctx)) || length > range->node.len - (va - range->node.key))
@@ -65,7 +65,7 @@ int sg_resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 l
 	return 0;
 }
 
-/* What stands at an address of a process; on a GPU or the host's. */
+/* Finds the buf at an address of a process, either on a GPU or in host memory. */
 static int find_buf_locked(struct sg *sg, const void *proc_key, u64 va, bool on_host, struct sg_buf **out)
 {
 	struct sg_proc *proc = sg_proc_by_key_locked(sg, proc_key);
@@ -92,7 +92,7 @@ int sg_find(struct sg *sg, const void *proc_key, u64 va, struct sg_found *out)
 	return err;
 }
 
-/* *va may be a device pointer, and becomes the host's. */
+/* Finds a buf in host memory.  *va may be a device pointer; it is replaced by the host pointer. */
 static int find_host_locked(struct sg *sg, const void *proc_key, u64 *va, struct sg_buf **out)
 {
 	const struct sg_proc *proc = sg_proc_by_key_locked(sg, proc_key);
@@ -185,7 +185,10 @@ out:
 	return err;
 }
 
-/* Drops the lock.  The rest of a pin that has left LIVE or its callback. */
+/*
+ * Drops the lock.  Ends a pin that has left LIVE or its callback. mapped: unmap was not
+ * called yet.
+ */
 static void end_locked(struct sg_pin *pin, bool mapped)
 {
 	struct sg *sg = pin->sg;
@@ -201,7 +204,7 @@ static void end_locked(struct sg_pin *pin, bool mapped)
 	}
 	sg_bar1_give_locked(pin->mem, pin->mem_offset, pin->length);
 	gpu->pins--;
-	/* Its range, if it is still there: slots freed meanwhile may be used again. */
+	/* Its range may be gone.  If not, slots that were freed meanwhile may be used again. */
 	if (pin->range) {
 		sg_list_del(&pin->link);
 		sg_range_unpinned_locked(pin->range);
@@ -216,8 +219,8 @@ static void end_locked(struct sg_pin *pin, bool mapped)
 }
 
 /*
- * Whether the pin is of that process's memory, or, where a token is given, of the memory
- * of the context that the token names.
+ * Returns whether the pinned memory belongs to who's process or, if a token is given, to
+ * the context that the token names.
  */
 static bool is_of_locked(const struct sg_pin *pin, const struct sg_pin_who *who)
 {
@@ -229,7 +232,7 @@ static bool is_of_locked(const struct sg_pin *pin, const struct sg_pin_who *who)
 		return false;
 	if (!who->p2p_token)
 		return range->proc->key == who->proc_key;
-	/* All are looked at, so that the time taken tells nothing. */
+	/* Looks at all contexts, so that the time taken reveals nothing about tokens. */
 	sg_list_for_each(ctx, &pin->sg->ctxs, struct sg_ctx, in_sg)
 		is |= !(ctx->p2p_token ^ who->p2p_token) && sg_ctx_same(range->ctx, ctx);
 	return is;
@@ -300,10 +303,7 @@ bool sg_pin_is_of(const struct sg_pin *pin, const struct sg_pin_who *who)
 	return is;
 }
 
-/*
- * Drops the lock.  Takes a live pin from its owner.  Its range, if that stays,
- * learns of it in the end, when slots that were freed meanwhile may be used.
- */
+/* Drops the lock.  Revokes a live pin. */
 static void revoke_locked(struct sg_pin *pin)
 {
 	struct sg *sg = pin->sg;
@@ -322,8 +322,8 @@ static void revoke_locked(struct sg_pin *pin)
 }
 
 /*
- * A pin of the range that nobody is ending yet.  Those that another thread is ending
- * stand before it until they have ended: few.
+ * Returns a live pin of the range, or NULL.  Pins that other threads are ending come first
+ * in the list, but they are few.
  */
 static struct sg_pin *live_pin_locked(struct sg_range *range)
 {
@@ -343,10 +343,10 @@ void sg_pins_revoke_locked(struct sg_range *range)
 
 	while ((pin = live_pin_locked(range)))
 		revoke_locked(pin);
-	/* Who frees may rely on it that nothing reaches the memory when that returns. */
+	/* The caller may rely on nothing reaching the memory when this returns. */
 	while (!sg_list_empty(&range->pins))
 		sg_cond_wait(&sg->ended, &sg->lock);
-	/* Persistent ones need not be waited for. */
+	/* Persistent pins remain: only unlink them. */
 	while (!sg_list_empty(&range->kept)) {
 		pin = sg_list_entry(range->kept.next, struct sg_pin, link);
 		sg_list_del(&pin->link);
@@ -354,13 +354,13 @@ void sg_pins_revoke_locked(struct sg_range *range)
 	}
 }
 
-/* Chaos may take it; it is looked for among all, as that happens seldom. */
+/* May this pin be revoked on demand?  Such pins are searched for among all, since that is rare. */
 static bool may_be_revoked(const struct sg_pin *pin)
 {
 	return pin->state == PIN_LIVE && !pin->persistent;
 }
 
-/* The one with this serial, or (0) one over this address. */
+/* Returns the live pin with this serial or, if that is 0, one that contains this address. */
 static struct sg_pin *chosen_locked(struct sg *sg, u64 serial, u64 va)
 {
 	struct sg_pin *pin;
@@ -409,7 +409,10 @@ void sg_pin_revoke_any_locked(struct sg_gpu *gpu)
 	struct sg_pin *pin, *victim = NULL;
 	u32 seen = 0;
 
-	/* Each of the n candidates is kept with 1/n: all are equally likely in the end. */
+	/*
+	 * The n-th candidate replaces the choice with probability 1/n, so all are equally
+	 * likely in the end.
+	 */
 	sg_list_for_each(pin, &gpu->pinned, struct sg_pin, in_gpu) {
 		if (may_be_revoked(pin) && sg_chaos_random_locked(gpu->sg) % ++seen == 0)
 			victim = pin;

@@ -78,7 +78,7 @@ void sg_client_set_user(struct sg_client *client, u64 user)
 	client->user = user;
 }
 
-/* Whatever else the client made: buffers with no context, reservations, handles. */
+/* Frees what else the client made: buffers without a context, reservations, handles. */
 static void close_rest_locked(struct sg_client *client)
 {
 	struct sg_obj *obj;
@@ -145,7 +145,7 @@ u32 sg_obj_publish_locked(struct sg_obj *obj)
 {
 	struct sg_proc *proc = obj->client->proc;
 
-	/* Handles wrap after 2^32; skip 0 and what is still in use. */
+	/* Handles wrap after 2^32; skip 0 and handles still in use. */
 	while (!proc->next_handle || sg_tree_find(&proc->objs, proc->next_handle))
 		proc->next_handle++;
 	obj->node.key = proc->next_handle++;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* query.c - what stands at an address, and facts of the GPU. */
+/* query.c - what is at an address, and properties of the GPU. */
 #include "sg_int.h"
 
-/* Both pointers to the byte that one of them names. */
+/* Fills in both pointers to the byte at a->va, which is one of them. */
 static void fill_alias(struct softgpu_query *a, const struct sg_alias *alias, bool by_alias)
 {
 	u64 offset = a->va - (by_alias ? alias->node.key : alias->buf->node.key);

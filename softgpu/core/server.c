@@ -2,10 +2,10 @@
 /*
  * server.c - several processes in one context of a GPU, as with MPS.
  *
- * Each client keeps contexts of its own: their handles, streams and memory are
- * its alone, and end with it.  What is common is what a GPU knows of a context:
- * its tokens, its place among others, its life after a fault, and the address
- * space, which is why the clients' windows lie apart.
+ * Each client has contexts of its own, whose handles, streams and memory no other client
+ * can use and which end with that client.  The contexts share what a GPU knows of a
+ * context: its tokens, its count in exclusive mode, its state after a fault, and the
+ * address space, which is why the windows of the clients must not overlap.
  */
 #include "sg_int.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sg_hash.h - objects by key, nodes inside the objects: what finding one costs
- * does not depend on how many there are.  Keys are unique.  The caller locks.
+ * sg_hash.h - hash table of objects by key, with the nodes inside the objects: the cost of
+ * a look-up does not depend on the number of objects.  Keys are unique.  The caller locks.
  *
- * The table doubles when there are more objects than places.  Without memory for
- * that it stays as it is and gets slower; adding never fails.
+ * The table doubles when it has more objects than heads.  If there is no memory for that,
+ * it keeps its size and gets slower; adding never fails.
  */
 #ifndef SG_HASH_H
 #define SG_HASH_H
@@ -24,7 +24,7 @@ struct sg_hash {
 
 int sg_hash_init(struct sg_hash *hash);
 void sg_hash_fini(struct sg_hash *hash);
-/* node->key is set. */
+/* node->key must be set. */
 void sg_hash_add(struct sg_hash *hash, struct sg_hash_node *node);
 void sg_hash_del(struct sg_hash *hash, struct sg_hash_node *node);
 struct sg_hash_node *sg_hash_find(const struct sg_hash *hash, u64 key);

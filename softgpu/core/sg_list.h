@@ -28,7 +28,7 @@ static inline void sg_list_add_tail(struct sg_link *head, struct sg_link *link)
 	head->prev = link;
 }
 
-/* Unlinked twice is harmless: the link is left pointing at itself. */
+/* Deleting a link twice is harmless: the first deletion leaves it pointing at itself. */
 static inline void sg_list_del(struct sg_link *link)
 {
 	link->prev->next = link->next;

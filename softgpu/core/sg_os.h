@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sg_os.h - all that softgpu's core needs from outside.  Satisfied once for
- * the kernel (softgpu/kernel/sg_os_kernel.h) and once for user space
- * (softgpu/user/sg_os_user.h); a test may bring a third by -DSG_OS_HEADER.
- * Core files include this and one another, nothing else.
+ * sg_os.h - everything that softgpu's core needs from its environment.  Implemented once
+ * for the kernel (softgpu/kernel/sg_os_kernel.h) and once for user space
+ * (softgpu/user/sg_os_user.h); a test may supply a third one with -DSG_OS_HEADER.  Core
+ * files include this and one another, nothing else.
  *
  * Each version gives:
  *

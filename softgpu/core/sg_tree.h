@@ -14,7 +14,7 @@
 struct sg_node {
 	struct sg_node *left, *right, *parent;
 	u64 key;		/* set before insertion; may change if the order stays */
-	u64 len;		/* 0 where it is of no use */
+	u64 len;		/* 0 if not used */
 	u64 max;		/* greatest len in this subtree */
 	u32 height;
 };
@@ -35,7 +35,7 @@ struct sg_node *sg_tree_floor(const struct sg_tree *tree, u64 key);
 struct sg_node *sg_tree_ceil(const struct sg_tree *tree, u64 key);
 struct sg_node *sg_tree_first(const struct sg_tree *tree);
 struct sg_node *sg_tree_next(const struct sg_node *node);
-/* The least key >= from whose len >= len. */
+/* The node with the least key >= from among those with a length >= len. */
 struct sg_node *sg_tree_fit(const struct sg_tree *tree, u64 from, u64 len);
 
 #endif

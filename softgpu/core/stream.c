@@ -90,7 +90,7 @@ int sg_stream_create(struct sg_client *client, struct softgpu_stream_create *a)
 	sg_mutex_lock(&client->sg->lock);
 	err = sg_ctx_get_locked(client, a->ctx, &ctx);
 	if (!err) {
-		/* The context's reference is the stream's from here on. */
+		/* The stream takes over the reference to the context. */
 		sg_stream_init(s, ctx, a->flags & SOFTGPU_STREAM_NON_BLOCKING);
 		sg_obj_init(&s->obj, SG_OBJ_STREAM, ctx->obj.client);
 		sg_list_add_tail(&ctx->streams, &s->in_ctx);
@@ -130,7 +130,7 @@ int sg_stream_query(struct sg_client *client, struct softgpu_stream *a)
 	sg_mutex_lock(&client->sg->lock);
 	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
 	if (!err) {
-		/* It does not synchronize, but who polls would poll for ever. */
+		/* A query does not synchronize, but a program that polls would never end. */
 		sg_strict_release_locked(s);
 		err = s->completed == s->submitted ? 0 : -EAGAIN;
 		sg_stream_put_locked(s);
@@ -139,7 +139,10 @@ int sg_stream_query(struct sg_client *client, struct softgpu_stream *a)
 	return err;
 }
 
-/* Until the stream's first `upto` jobs are done, or -EINTR: they are done or dropped later. */
+/*
+ * Waits until the stream's first `upto` jobs are done.  -EINTR: killed; they are done or
+ * dropped later.
+ */
 static int wait_locked(struct sg_stream *s, u64 upto)
 {
 	struct sg_ctx *ctx = s->ctx;
@@ -187,8 +190,9 @@ void sg_submit_locked(struct sg_stream *s, struct sg_job *job)
 }
 
 /*
- * If [va, va + span) begins in VRAM it must be mapped for this access from end to
- * end, and nothing may begin in a hole.  Other addresses are the process's own business.
+ * Returns false if [va, va + span) begins in VRAM and is not mapped for this access from
+ * end to end, or if it begins in a hole.  Other addresses are not checked here: they are
+ * the process's own memory.
  */
 static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span, u32 access)
 {
@@ -202,7 +206,10 @@ static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span, u32 access)
 	return range && sg_may_access(range, access);
 }
 
-/* From the first byte to the last of height rows, pitch apart; 0 if that makes no sense. */
+/*
+ * Number of bytes from the first to the last of `height` rows that are `pitch` apart; 0:
+ * invalid.
+ */
 static u64 span_of(u64 base, u64 width, u64 height, u64 pitch)
 {
 	u64 span = width;
@@ -325,7 +332,7 @@ static struct sg_event *get_event_locked(struct sg_client *client, u32 handle)
 	return obj ? container_of(obj, struct sg_event, obj) : NULL;
 }
 
-/* RECORD and STREAM_WAIT: a job on a stream that refers to an event. */
+/* RECORD and STREAM_WAIT: queues a job that refers to an event. */
 static int submit_mark(struct sg_client *client, struct softgpu_event *a, enum sg_op op)
 {
 	struct sg_job *job = sg_zalloc(sizeof(*job));
@@ -385,7 +392,7 @@ struct sg_job *sg_event_record_locked(const struct sg_event *e, u64 serial)
 	return NULL;
 }
 
-/* The streams where the event has been recorded and is not done. */
+/* Releases the streams in which a record of the event is pending. */
 static void release_recorders_locked(struct sg_event *e)
 {
 	struct sg_job *job;

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
- * strict.c - strict mode: what a real GPU shows once a month happens every time.
+ * strict.c - strict mode: makes reordering that a real GPU shows once a month happen every
+ * time.
  *
- * A device-to-device copy or fill is held back until the program calls something
- * that CUDA documents as synchronizing with it: a copy to or from the host, a
- * synchronize, a free.  Queries let it go too, or polling would not end.  Who
- * reads the result by DMA before that reads what was there before.
+ * A device-to-device copy or fill is held back until the program calls something that CUDA
+ * documents as synchronizing with it: a copy to or from the host, a synchronize, a free.
+ * Queries release it, too, or polling would never end.  A device that reads the result by
+ * DMA before that reads the old contents.
  *
- * Held work is done later than on a real GPU, and a copy must not find data
- * there that a device wrote after the call.  So it remembers what its source
- * held, where that can be known: nothing that is still queued may write it.
+ * Held work runs later than on a real GPU, and a copy must not read data that a device
+ * wrote to its source after the call.  So the job saves its source's contents, if these are
+ * known: that is, if no queued job may still write to it.
  */
 #include "sg_int.h"
 
-#define SEEN_MAX	((u64)1 << 20)	/* longer copies do not remember */
+#define SEEN_MAX	((u64)1 << 20)	/* longer copies do not save their source */
 
 static const char *const rule_texts[SG_RULES] = {
 	[SG_RULE_SYNC_MEMOPS] =
@@ -57,7 +58,7 @@ static bool overlap(u64 a, u64 a_len, u64 b, u64 b_len)
 	return a < b + b_len && b < a + a_len;
 }
 
-/* From a copy's first byte to its last. */
+/* Number of bytes from a copy's first to its last. */
 static u64 span(const struct sg_job *job, u64 pitch)
 {
 	return job->move.height > 1 ? (job->move.height - 1) * pitch + job->move.width : job->move.width;
@@ -72,7 +73,7 @@ static bool touches(const struct sg_job *job, u64 va, u64 len)
 		overlap(job->move.src, span(job, job->move.src_pitch), va, len));
 }
 
-/* Whether any page of the range that the job touches is pinned; its pins are looked at one by one. */
+/* Does the job touch any of these pins? */
 static bool touches_any(const struct sg_job *job, struct sg_link *pins)
 {
 	struct sg_pin *pin;
@@ -89,7 +90,7 @@ static bool touches_pinned_locked(const struct sg_job *job, struct sg_range *ran
 	return touches_any(job, &range->pins) || touches_any(job, &range->kept);
 }
 
-/* Remembers what stands in the source; without memory it does without. */
+/* Saves the source's contents; skipped if there is no memory for it. */
 static void remember_locked(struct sg_proc *proc, struct sg_job *job)
 {
 	u64 va = job->move.src, left = job->move.width;
@@ -99,7 +100,7 @@ static void remember_locked(struct sg_proc *proc, struct sg_job *job)
 		return;
 	job->move.seen = sg_zalloc(left);
 	for (to = job->move.seen; to && left;) {
-		/* The caller has made sure that it is mapped from end to end. */
+		/* The caller has checked that the source is mapped from end to end. */
 		struct sg_range *range = sg_range_at(proc, va);
 		u64 run, in_range = range->node.len - (va - range->node.key);
 		const void *at = sg_mem_at(range->mem, va - range->node.key, &run);
@@ -169,13 +170,16 @@ void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len)
 	}
 }
 
-/* Whether both are in one order: the blocking streams of a context wait for one another. */
+/* Are jobs of both streams ordered?  The blocking streams of a context wait for one another. */
 static bool ordered(const struct sg_stream *s, const struct sg_stream *other)
 {
 	return s == other || !(s->non_blocking || other->non_blocking);
 }
 
-/* What comes before seq, in s and in what s is ordered with, goes; `todo` has who must be followed. */
+/*
+ * Releases jobs with a lower seq in s and in the streams that are ordered with it.  Adds
+ * these streams to `todo`, to be followed.
+ */
 static void release_before_locked(struct sg_stream *s, u64 seq, struct sg_link *todo)
 {
 	struct sg_stream *other;
@@ -191,9 +195,9 @@ static void release_before_locked(struct sg_stream *s, u64 seq, struct sg_link *
 }
 
 /*
- * What was let go may wait for events: their records must come, and so what is
- * queued before those.  Only that: what else goes must not depend on how far the
- * engines are.
+ * Released jobs may wait for events: their records must run, and so the jobs queued before
+ * those.  No others are released: which ones are must not depend on the progress of the
+ * engines.
  */
 static void follow_locked(struct sg_link *todo)
 {
@@ -227,7 +231,10 @@ void sg_strict_release_ctx_locked(struct sg_ctx *ctx)
 	follow_locked(&todo);
 }
 
-/* No more than must be: who synchronizes with the wrong stream is wrong. */
+/*
+ * Releases no more than necessary: a program that synchronizes with the wrong stream has a
+ * bug, which must show.
+ */
 void sg_strict_release_locked(struct sg_stream *s)
 {
 	struct sg_link todo;

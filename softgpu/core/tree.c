@@ -25,7 +25,7 @@ static void refresh(struct sg_node *n)
 		n->max = n->right->max;
 }
 
-/* Puts `new` where `old` hangs; old's own links stay as they are. */
+/* Replaces `old` by `new` in old's parent; old's own links stay as they are. */
 static void replace(struct sg_tree *tree, struct sg_node *old, struct sg_node *new)
 {
 	struct sg_node *p = old->parent;
@@ -70,7 +70,7 @@ static struct sg_node *rotate_right(struct sg_tree *tree, struct sg_node *n)
 	return up;
 }
 
-/* From n to the root: heights and maxima made right, imbalances rotated away. */
+/* Updates heights and maxima from n to the root, and rotates imbalances away. */
 static void rebalance(struct sg_tree *tree, struct sg_node *n)
 {
 	for (; n; n = n->parent) {
@@ -190,7 +190,7 @@ struct sg_node *sg_tree_next(const struct sg_node *node)
 	return node->parent;
 }
 
-/* The lowest node of a subtree that is long enough; the subtree has one. */
+/* Returns the node with the lowest key in a subtree that is long enough; there must be one. */
 static struct sg_node *lowest_fit(struct sg_node *n, u64 len)
 {
 	for (;;) {
@@ -209,7 +209,7 @@ struct sg_node *sg_tree_fit(const struct sg_tree *tree, u64 from, u64 len)
 
 	if (!len)
 		return n;
-	/* Upwards and to the right: n, what is right of n, then the next ancestor. */
+	/* In order of keys: n, the right subtree of n, then the next ancestor. */
 	while (n) {
 		if (n->len >= len)
 			return n;

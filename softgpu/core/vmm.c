@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* vmm.c - the window of device addresses, reservations in it, and memory mapped by hand. */
+/*
+ * vmm.c - a process's window of device addresses, reservations in it, and CUDA's virtual
+ * memory management.
+ */
 #include "sg_int.h"
 
-#define VA_LIMIT	((u64)1 << 56)	/* no CPU that we run on has addresses beyond */
+#define VA_LIMIT	((u64)1 << 56)	/* larger than any address of a supported CPU */
 
 static bool page_multiple(u64 v)
 {
@@ -77,7 +80,7 @@ out:
 	return err;
 }
 
-/* From here on nobody finds it: nothing new is put there, and nobody else releases it. */
+/* Makes a reservation unfindable: nothing new is mapped in it, and no other thread releases it. */
 static void reservation_hide_locked(struct sg_proc *proc, struct sg_reservation *r)
 {
 	sg_tree_erase(&proc->reservations, &r->node);
@@ -108,7 +111,7 @@ void sg_reservation_destroy_locked(struct sg_proc *proc, struct sg_reservation *
 {
 	struct sg_buf *buf;
 
-	/* First of all: the lock is dropped in between. */
+	/* Hide it first, since the lock is dropped in between. */
 	reservation_hide_locked(proc, r);
 	while ((buf = first_buf(proc, r->node.key, r->node.len)))
 		sg_buf_release_locked(buf);
@@ -166,7 +169,7 @@ void sg_phys_free_locked(struct sg_phys *phys)
 	sg_free(phys);
 }
 
-/* Where the mapping goes, checked; the caller has the lock. */
+/* Checks where a mapping is to be made. */
 static int map_place_locked(struct sg_proc *proc, const struct softgpu_map *a, const struct sg_phys *phys)
 {
 	struct sg_node *r = sg_covering(&proc->reservations, a->va);
@@ -219,7 +222,7 @@ int sg_vmm_map(struct sg_client *client, struct softgpu_map *a)
 	buf->ctx = ctx;
 	buf->range = range;
 	buf->phys = phys;
-	range->access = 0;	/* until ACCESS gives some */
+	range->access = 0;	/* until SOFTGPU_ACCESS allows some */
 	sg_buf_publish_locked(buf, a->va, a->length, ctx ? &ctx->bufs : &client->bufs);
 	a->buffer_id = buf->buffer_id;
 	buf = NULL;
@@ -236,7 +239,7 @@ out:
 	return err;
 }
 
-/* Whether [va, va + len) is made of whole mappings with no hole. */
+/* Returns whether [va, va + len) consists of whole mappings without holes. */
 static bool whole_mappings(struct sg_proc *proc, u64 va, u64 len)
 {
 	while (len) {
