@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * blocks.c - system memory in blocks of 64 KiB, each contiguous, of which no two need be
- * neighbours; the kernel sees them side by side.  It stands for VRAM where there is no
- * device to lend its BAR, and is what dma-bufs are moved to that some importer could
- * not reach in VRAM.
+ * blocks.c - system memory in blocks of 64 KiB, each physically contiguous.  The blocks
+ * need not be adjacent; the kernel maps them contiguously.  They replace VRAM if there is
+ * no PCI device with a BAR, and dma-bufs are moved to them for importers that cannot reach
+ * VRAM.
  */
 #include <linux/gfp.h>
 #include <linux/io.h>
@@ -21,7 +21,7 @@ static void free_pages_of(struct page **pages, u64 npages)
 		__free_page(pages[--npages]);
 }
 
-/* False: there were not so many. */
+/* False: out of memory. */
 static bool alloc_blocks(struct page **pages, u64 npages)
 {
 	u64 i;
@@ -50,7 +50,7 @@ void *softgpu_blocks_alloc(u64 length)
 	if (!pages)
 		return NULL;
 	if (alloc_blocks(pages, npages)) {
-		/* The pages, and the array, are the mapping's from then on. */
+		/* From then on the mapping owns the pages and the array. */
 		memory = vmap(pages, npages, VM_MAP | VM_MAP_PUT_PAGES, PAGE_KERNEL);
 		if (memory)
 			return memory;

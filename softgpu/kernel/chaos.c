@@ -3,15 +3,15 @@
  * chaos.c - /sys/kernel/debug/softgpu/chaos/: failures and revocations on demand,
  * for all GPUs.  One number per file; 0 is off.
  *
- *   fail_pin fail_map fail_alloc   the nth from now fails; counts down to 0
+ *   fail_pin fail_map fail_alloc   the nth operation from now fails; counts down to 0
  *   callback_delay_ms              before each free callback
  *   bar1_limit                     every aperture is at most so many bytes
  *   revoke_every                   about every so many pins, a random one is revoked
  *   seed                           of that choice
  *   strict                         asynchronous device work is held back
- *   device_pointers                host memory has device pointers that are others than the host's
+ *   device_pointers                host memory has device pointers that differ from host pointers
  *
- * The Tegra personality, whose pins are of host memory, heeds fail_pin, fail_map,
+ * The Tegra personality, which pins host memory, obeys fail_pin, fail_map,
  * callback_delay_ms (its callback comes on put_pages, too), revoke_every and seed.
  *
  *   revoke   write a serial of N/pins: that pin is revoked, its memory stays
@@ -23,7 +23,7 @@
 #include <linux/seq_file.h>
 #include "softgpu.h"
 
-/* Reading all, changing one and writing all back is one step. */
+/* Makes reading all settings, changing one and writing all back one step. */
 static DEFINE_MUTEX(chaos_lock);
 
 static int knob_get(void *data, u64 *value)

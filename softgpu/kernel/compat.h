@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* compat.h - what differs between the kernels that softgpu builds on, 6.1 to 7.2. */
+/* compat.h - differences between the kernels that softgpu builds on, 6.1 to 7.2. */
 #ifndef SOFTGPU_COMPAT_H
 #define SOFTGPU_COMPAT_H
 
@@ -33,14 +33,14 @@
 #define SOFTGPU_VMAP_LOCKED	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0))
 
 /*
- * 7.1: importers are told by another name.  Whoever has the callback says with it that
- * he unmaps soon after it, even if he has pinned; before, all dynamic importers had it.
+ * 7.1: the callback has another name, and an importer that has it promises to unmap soon
+ * after it, even if it has pinned.  Before, all dynamic importers had it.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
 #define dma_buf_invalidate_mappings(dmabuf)	dma_buf_move_notify(dmabuf)
 #define dma_buf_attach_revocable(attach)	(!!(attach)->importer_ops)
 #define SOFTGPU_IMPORTERS_PROMISE	0
-/* Without this option the kernel pins with each map of a dynamic importer's. */
+/* Without this option the kernel also pins with each map of a dynamic importer. */
 #define SOFTGPU_MAPS_PIN	(!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY))
 #else
 #define SOFTGPU_IMPORTERS_PROMISE	1
@@ -52,7 +52,7 @@
 #define system_percpu_wq	system_wq
 #endif
 
-/* 6.17: a new name, for files that prepare an area before it is made, too. */
+/* 6.17: a new name; also supports files that prepare a VMA before it is made. */
 static inline int softgpu_file_mmap(struct file *file, struct vm_area_struct *vma)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
@@ -62,7 +62,7 @@ static inline int softgpu_file_mmap(struct file *file, struct vm_area_struct *vm
 #endif
 }
 
-/* 7.0: an area's flags became a type of their own. */
+/* 7.0: VMA flags have a type of their own. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
 #define SOFTGPU_NORESERVE	VM_NORESERVE
 #else
@@ -79,7 +79,10 @@ static inline struct class *softgpu_class_create(const char *name)
 #endif
 }
 
-/* 6.12: follow_pfnmap_start() for follow_pfn().  The page frame at an area's start; mmap_lock is held. */
+/*
+ * 6.12: follow_pfnmap_start() for follow_pfn().  Gets the page frame at a VMA's start;
+ * mmap_lock is held.
+ */
 static inline int softgpu_first_pfn(struct vm_area_struct *vma, unsigned long *pfn)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)

@@ -57,7 +57,7 @@ static int bar1_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(bar1);
 
-/* Under the core's lock. */
+/* Called under the core's lock. */
 static void show_pin(void *arg, const struct sg_pin *pin)
 {
 	struct seq_file *m = arg;
@@ -88,7 +88,7 @@ void softgpu_debugfs_add(struct softgpu_device *device)
 	debugfs_create_file("pins", 0400, device->debugfs, device, &pins_fops);
 }
 
-/* Readers under way have left when it returns. */
+/* Waits for readers under way. */
 void softgpu_debugfs_remove(struct softgpu_device *device)
 {
 	debugfs_remove(device->debugfs);
@@ -117,8 +117,9 @@ void softgpu_debugfs_init(void)
 {
 	root = debugfs_create_dir(KBUILD_MODNAME, NULL);
 	/*
-	 * Those that can be moved; `move' and `evict' take a number, for another place in VRAM
-	 * and for system memory, and fail with EBUSY where somebody needs it to stay.
+	 * dmabufs lists dma-bufs that can be moved. To `move' and `evict' write the number
+	 * of one: it is moved to other pages of VRAM, or to system memory. EBUSY: a user
+	 * needs it to stay.
 	 */
 	debugfs_create_file("dmabufs", 0400, root, NULL, &dmabufs_fops);
 	debugfs_create_file_unsafe("move", 0200, root, NULL, &move_fops);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* delay.h - delays that are never shorter than said. */
+/* delay.h - delays that are never shorter than requested. */
 #ifndef SOFTGPU_DELAY_H
 #define SOFTGPU_DELAY_H
 
@@ -8,9 +8,9 @@
 #include <linux/sched.h>
 
 /*
- * Sleeps for at least so long, whatever comes; 0: not at all.  msleep() counts jiffies: where
- * ticks come late, as in a virtual machine on a busy host, it begins at a count that lags
- * behind and ends when that has caught up, all at once, and so too early.
+ * Sleeps for at least this long; 0: not at all. msleep() counts jiffies. If ticks come
+ * late, as in a virtual machine on a busy host, it starts from a count that lags behind and
+ * ends when that count catches up in one step, which is too early.
  */
 static inline void softgpu_delay_us(u64 us)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* device.c - makes a GPU of memory: adds it to the core, names it, takes it away. */
+/* device.c - adds GPUs to the core and removes them. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/mm.h>
@@ -46,7 +46,7 @@ static DEFINE_MUTEX(devices_lock);
 static struct softgpu_device *devices[SOFTGPU_MAX_GPUS];
 static u64 max_vram;
 
-/* Before any GPU is made, so that the reason is said once and in words. */
+/* Called before any GPU is made, so that a bad parameter is reported once and in words. */
 int softgpu_device_init(void)
 {
 	if (bar1_reserved < -1 || (bar1_reserved > 0 && bar1_reserved % (SG_PAGE_SIZE / SZ_1K))) {
@@ -70,7 +70,7 @@ int softgpu_device_init(void)
 	return 0;
 }
 
-/* Of all processes and GPUs: any of them may ask for it. */
+/* Bytes in use by all processes and GPUs, as any of them may ask for system memory. */
 static atomic64_t system_used;
 
 static void free_system(void *memory, u64 length)
@@ -79,7 +79,7 @@ static void free_system(void *memory, u64 length)
 	atomic64_sub(length, &system_used);
 }
 
-/* Half of the machine's memory at most. */
+/* Allocates at most half of the machine's memory in total. */
 static void *alloc_system(u64 length)
 {
 	u64 limit = (u64)totalram_pages() << (PAGE_SHIFT - 1);
@@ -133,7 +133,7 @@ static void enter(struct softgpu_device *device)
 	mutex_unlock(&devices_lock);
 }
 
-/* The index may have gone to another GPU already. */
+/* The index may belong to another GPU already. */
 static void forget(struct softgpu_device *device)
 {
 	mutex_lock(&devices_lock);
@@ -158,7 +158,7 @@ int softgpu_device_add(struct softgpu_device *device)
 		return err;
 	enter(device);
 	softgpu_debugfs_add(device);
-	/* The file last: from then on programs come. */
+	/* The device file last: from then on programs can open it. */
 	err = softgpu_file_add(device);
 	if (err)
 		goto remove;
@@ -177,7 +177,7 @@ void softgpu_device_remove(struct softgpu_device *device)
 {
 	softgpu_file_remove(device);
 	softgpu_debugfs_remove(device);
-	/* Pins are held on the way, and ask for their backing: the entry goes after. */
+	/* Pins that are being ended still ask for their backing, so forget() comes after. */
 	sg_gpu_remove(softgpu_sg, device->index);
 	forget(device);
 }
@@ -236,7 +236,7 @@ bool softgpu_gpu_has_bar(u32 index)
 	return has;
 }
 
-/* The pin cannot be unmapped, so its GPU is not yet removed, so the entry is there. */
+/* The pin cannot be unmapped meanwhile, so its GPU is not yet removed and the entry exists. */
 const struct softgpu_backing *softgpu_pin_backing(const struct sg_pin *pin)
 {
 	static const struct softgpu_backing system;

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * dmabuf.c - device memory as a dma-buf, as NVIDIA's driver exports it: a static
- * exporter, which cannot ask its importers to let go.
+ * dmabuf.c - device memory as a dma-buf, exported as NVIDIA's driver does it: by a static
+ * exporter, which cannot ask its importers to unmap.
  *
- * An export keeps the VRAM (struct sg_keep) past the free of the memory and the end of
- * the process, until the dma-buf ends.  Its part of the aperture is taken by persistent
- * pins of the core while somebody has it mapped; with dmabuf_static=1, which stands for
- * a GPU whose whole memory is in the aperture for good, from the beginning.  Several of
- * each, because a range may go over several allocations side by side.
+ * An export keeps the VRAM (struct sg_keep) until the dma-buf ends, even if the memory is
+ * freed or the process ends before.  Persistent pins of the core hold its part of the
+ * aperture: while it is mapped, or with dmabuf_static=1, which emulates a GPU with all of
+ * its memory in the aperture, from the export on.  An export has several keeps and pins,
+ * since its range may extend over several adjacent allocations.
  *
- * When the GPU is taken away, what was mapped is unmapped under its importers:
- * their DMA then faults in the IOMMU, or goes to an address where nothing is.
+ * In this file and dmabuf_dynamic.c an export "has a place" while these pins exist: then
+ * its physical addresses are known and do not change.
  *
- * Memory of AMD's is exported by dmabuf_dynamic.c, unless dmabuf_kind says otherwise;
- * what both share is here.
+ * When the GPU is removed, all mappings are unmapped under their importers: their DMA then
+ * faults in the IOMMU, or goes to an address where nothing is.
+ *
+ * AMD's memory is exported by dmabuf_dynamic.c, unless dmabuf_kind says otherwise.  Code
+ * that both use is here.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -46,14 +49,17 @@ static bool dmabuf_static;
 module_param(dmabuf_static, bool, 0644);
 MODULE_PARM_DESC(dmabuf_static, "Dma-bufs of device memory take their part of BAR1 when they are exported, as where all of VRAM is in it; else while they are mapped (default N)");
 
-/* The physical address of byte `at`, and in *run how many follow it without a gap. */
+/*
+ * Returns the physical address of byte `at`; *run is the number of bytes that are
+ * contiguous there.
+ */
 static u64 phys_at(const struct export *x, u64 at, u64 *run)
 {
 	u64 in_page = (x->offset + at) % SG_PAGE_SIZE, n = SG_PAGE_SIZE - in_page;
 	const u64 *page = &x->pages[(x->offset + at) >> SG_PAGE_SHIFT];
 	u64 phys = *page + in_page;
 
-	/* Neighbours in system memory are so by chance, and are blocks of their own. */
+	/* Adjacent blocks of system memory are so by chance, and are treated as separate. */
 	while (x->on_pci && at + n < x->length && page[1] == page[0] + SG_PAGE_SIZE) {
 		page++;
 		n += SG_PAGE_SIZE;
@@ -62,7 +68,7 @@ static u64 phys_at(const struct export *x, u64 at, u64 *run)
 	return phys;
 }
 
-/* ---- a static export's place ---- */
+/* ---- the place of a static export: its pins ---- */
 
 static bool leaves(struct export *x)
 {
@@ -74,7 +80,10 @@ static bool leaves(struct export *x)
 	return leaving;
 }
 
-/* By the GPU's removal; or by us, when nothing is mapped any more. */
+/*
+ * Called when the GPU is removed; also when we put the pins, and then nothing is mapped any
+ * more.
+ */
 static void piece_unmap(struct sg_pin *pin)
 {
 	struct export *x = container_of(pin, struct piece, pin)->export;
@@ -100,7 +109,10 @@ static void set_leaving(struct export *x, bool leaving)
 	mutex_unlock(&x->lock);
 }
 
-/* The first n pieces; without x->lock, which a removal may wait for. */
+/*
+ * Puts the pins of the first n pieces.  Called without x->lock, which a removal may be
+ * waiting for.
+ */
 static void put_pins(struct export *x, u32 n)
 {
 	set_leaving(x, true);
@@ -109,7 +121,7 @@ static void put_pins(struct export *x, u32 n)
 	set_leaving(x, false);
 }
 
-/* A removal that comes meanwhile waits in piece_unmap() for what it ends to be whole. */
+/* Pins all pieces.  A removal that comes meanwhile waits in piece_unmap() until this is done. */
 static int take_pins(struct export *x, u32 *n)
 {
 	u64 *pages = x->pages;
@@ -163,7 +175,10 @@ static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *atta
 
 	if (x->on_pci && softgpu_topology() == SOFTGPU_TOPO_DENY)
 		return -ENOTSUPP;
-	/* One that could let go says whether it can do without struct pages; a static one must. */
+	/*
+	 * A dynamic importer declares whether it can do without struct pages (peer2peer); a
+	 * static one is assumed to.
+	 */
 	return x->on_pci && attach->importer_ops && !attach->peer2peer ? -ENOTSUPP : 0;
 }
 
@@ -183,7 +198,7 @@ static void mapping_free(struct mapping *m)
 	kvfree(m);
 }
 
-/* NVIDIA's driver takes a BAR's last byte for the first one outside. */
+/* NVIDIA's driver treats a BAR's last byte as outside of the BAR. */
 static bool ends_bar(const struct export *x, u64 phys, u64 length)
 {
 	const struct softgpu_backing *backing;
@@ -211,7 +226,7 @@ static int map_run(struct mapping *m, u64 phys, u64 length, u64 last)
 	return 0;
 }
 
-/* Segments are no longer than the device takes; addresses run on from one to the next. */
+/* Splits the last run into segments that the device can take, with consecutive addresses. */
 static struct scatterlist *fill_segments(struct mapping *m, struct scatterlist *sg, u64 phys,
 					 u64 segment_max)
 {
@@ -315,7 +330,7 @@ static struct sg_table *export_map(struct dma_buf_attachment *attach, enum dma_d
 	}
 	if (!err)
 		return table;
-	/* NVIDIA's driver tells importers nothing else. */
+	/* NVIDIA's driver returns no other error to importers. */
 	pr_notice_ratelimited("a dma-buf cannot be mapped for %s: %d, which its importer sees as -ENOMEM\n",
 			      dev_name(attach->dev), err);
 	return ERR_PTR(-ENOMEM);
@@ -351,7 +366,7 @@ static vm_fault_t export_fault(struct vm_fault *vmf)
 	return softgpu_export_insert(vmf->vma->vm_private_data, vmf);
 }
 
-/* A second view of a place that there is: it cannot fail. */
+/* Another mapping of an export that has a place: this cannot fail. */
 static void export_vm_open(struct vm_area_struct *vma)
 {
 	SG_WARN_ON(place_get(vma->vm_private_data));
@@ -368,7 +383,7 @@ static const struct vm_operations_struct export_vm_ops = {
 	.fault = export_fault,
 };
 
-/* dma-buf has seen to it that the range lies inside. */
+/* The dma-buf core has checked that the range lies inside. */
 int softgpu_export_view(struct export *x, struct vm_area_struct *vma, const struct vm_operations_struct *ops)
 {
 	/* A private mapping would be copied on write. */
@@ -428,7 +443,10 @@ static void export_destroy(struct export *x)
 {
 	u32 i;
 
-	/* What a view or a mapping had has ended before; dmabuf_static's user is us. */
+	/*
+	 * Views and mappings have ended before.  If there is still a user, it is that of
+	 * dmabuf_static.
+	 */
 	if (x->users)
 		place_put(x);
 	for (i = 0; i < x->npieces; i++)
@@ -451,7 +469,10 @@ static const struct dma_buf_ops export_ops = {
 
 /* ---- its beginning ---- */
 
-/* Where the mapping that holds va ends, or `end' before it; of a hole too, which sg_keep_get() refuses. */
+/*
+ * Returns the end of the mapping that contains va, or `end' if that is lower or va is in a
+ * hole, which sg_keep_get() refuses.
+ */
 static u64 piece_end(struct sg_client *client, u64 va, u64 end)
 {
 	u64 to = sg_mapping_end(softgpu_sg, sg_client_key(client), va);
@@ -459,7 +480,7 @@ static u64 piece_end(struct sg_client *client, u64 va, u64 end)
 	return to ? min(end, to) : end;
 }
 
-/* Keeps [va, end), which is made of at most n pieces. */
+/* Keeps [va, end), which consists of at most n pieces. */
 static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 end, u32 n)
 {
 	const struct sg_pin_who who = { .proc_key = sg_client_key(client) };
@@ -470,7 +491,7 @@ static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 e
 		struct piece *piece;
 		int err;
 
-		/* It was unmapped and mapped anew meanwhile. */
+		/* More pieces than counted: the memory was unmapped and mapped anew meanwhile. */
 		if (x->npieces == n)
 			return -EINVAL;
 		piece = &x->pieces[x->npieces];
@@ -481,12 +502,15 @@ static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 e
 		x->npieces++;
 		if (sg_keep_gpu_index(&piece->keep) != sg_keep_gpu_index(first))
 			return -EINVAL;
-		/* One was moved to system memory, and others were not. */
+		/* Some pieces were moved to system memory, and others not. */
 		if (sg_keep_place(&piece->keep) != sg_keep_place(first))
 			return -EINVAL;
 		va = to;
 	}
-	/* It stays there: who moves memory keeps it, too, and what is kept twice cannot be moved. */
+	/*
+	 * The location is fixed from now on: a move needs a keep of its own, and memory
+	 * with two keeps cannot be moved.
+	 */
 	x->on_pci = sg_keep_place(first) == SG_IN_VRAM && softgpu_gpu_has_bar(sg_keep_gpu_index(first));
 	return 0;
 }
@@ -523,7 +547,7 @@ struct dma_buf *softgpu_export_publish(struct export *x, const char *name, const
 	info.priv = x;
 	dmabuf = dma_buf_export(&info);
 	if (!IS_ERR(dmabuf)) {
-		/* Nobody has it mapped before the file is somebody's. */
+		/* It cannot be mapped before its file is installed. */
 		x->inode = file_inode(dmabuf->file);
 		ihold(x->inode);
 	}

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * dmabuf_dynamic.c - device memory as a dma-buf, as AMD's driver exports it: a
- * dynamic exporter, whose memory has a fixed place only while somebody needs that.
+ * dmabuf_dynamic.c - device memory as a dma-buf, exported as AMD's driver does it: by a
+ * dynamic exporter, whose memory has a fixed place only while an importer needs that.
  *
- * It keeps the VRAM (struct sg_keep).  As long as an importer has it mapped or
- * pinned it has a pin of the core, too, which takes room in the aperture, makes the
- * place known, and tells of the GPU's removal; what programs see of it is under the
- * same pin, and is taken from them with it, for they come back by a fault.
+ * It keeps the VRAM (struct sg_keep).  While an importer has it mapped or pinned, the
+ * export also has a pin of the core.  The pin takes aperture space, fixes the physical
+ * addresses, and gets a callback when the GPU is removed.  Programs' mappings use the same
+ * pin.  They are removed together with it, and come back by a fault.
  *
- * Where that place is, and moves: dmabuf_move.c.  It goes to system memory for an
- * importer that cannot reach VRAM, when it maps or pins, and for a CPU that is about to
- * read; and on command, there or to another place in VRAM.  The original moves when it
- * runs short of either, too, and by itself takes back into VRAM what it uses.
+ * dmabuf_move.c pins and moves the memory.  It is moved to system memory when an importer
+ * that cannot reach VRAM maps or pins it, and when a CPU is about to read it.  On command
+ * it is moved there or to other pages of VRAM.  AMD's driver also moves memory when it runs
+ * short of VRAM, and moves memory that it uses back to VRAM.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -31,7 +31,7 @@ MODULE_PARM_DESC(dmabuf_cpu_reads_move, "Where the CPU begins to read a dma-buf 
 
 /* ---- importers ---- */
 
-/* To where there are struct pages, unless it is there. */
+/* Moves the memory to system memory, which has struct pages, unless it is there. */
 static int make_pages(struct export *x)
 {
 	if (!x->moving->in_bar || sg_keep_place(&x->moving->keep) == SG_IN_SYSTEM)
@@ -55,7 +55,7 @@ static void dynamic_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *at
 	kfree(attach->priv);
 }
 
-/* What is pinned stays: it is put where all of those can reach it who are there. */
+/* Pinned memory must not move later, so move it to where all attached importers can reach it. */
 static int make_reachable(struct export *x)
 {
 	const struct dma_buf_attachment *attach;
@@ -76,7 +76,7 @@ static int dynamic_pin(struct dma_buf_attachment *attach)
 		err = softgpu_place_user_get(x);
 	if (!err)
 		a->pins++;
-	/* As the original says it; of EBUSY the kernel warns since 7.1. */
+	/* AMD's driver returns EINVAL, too; since 7.1 the kernel warns of EBUSY. */
 	return err == -EBUSY ? -EINVAL : err;
 }
 
@@ -123,8 +123,9 @@ static void dynamic_unmap(struct dma_buf_attachment *attach, struct sg_table *ta
 /* ---- programs ---- */
 
 /*
- * A move has the reservation lock while it waits for copies, which may need mmap_lock: it is
- * not waited for with that.  Not 0: the lock was not taken, and it will be touched again.
+ * Takes the reservation lock in a fault, without waiting for it under mmap_lock: a move
+ * holds it while it waits for copies, which may need mmap_lock.  Not 0: the lock was not
+ * taken, and the access will be retried.
  */
 static vm_fault_t fault_lock(struct vm_fault *vmf, struct dma_buf *dmabuf)
 {
@@ -136,7 +137,7 @@ static vm_fault_t fault_lock(struct vm_fault *vmf, struct dma_buf *dmabuf)
 	}
 	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 		return VM_FAULT_RETRY;
-	/* From the unlocking on the area may go, and the dma-buf with it. */
+	/* Once unlocked, the VMA may be removed, and the dma-buf with it. */
 	get_dma_buf(dmabuf);
 	mmap_read_unlock(vmf->vma->vm_mm);
 	if (!dma_resv_lock_interruptible(dmabuf->resv, NULL))
@@ -166,7 +167,7 @@ static const struct vm_operations_struct dynamic_vm_ops = {
 
 static int dynamic_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
-	/* Only what is in the dma-buf's own file can be taken away from there. */
+	/* We can unmap only mappings of the dma-buf's own file. */
 	if (vma->vm_file != dmabuf->file)
 		return -EOPNOTSUPP;
 	return softgpu_export_view(dmabuf->priv, vma, &dynamic_vm_ops);
@@ -177,20 +178,20 @@ static int dynamic_begin(struct dma_buf *dmabuf, enum dma_data_direction dir)
 	struct export *x = dmabuf->priv;
 	int err = 0;
 
-	/* What was written through a write-combined view leaves the CPU before devices read. */
+	/* Data written through a write-combined mapping leaves the CPU before devices read it. */
 	wmb();
 	if (dir == DMA_TO_DEVICE || !READ_ONCE(dmabuf_cpu_reads_move))
 		return 0;
 	dma_resv_lock(dmabuf->resv, NULL);
 	err = make_pages(x);
 	dma_resv_unlock(dmabuf->resv);
-	/* It can be read where it is; that is only slow. */
+	/* It can be read where it is, only slowly. */
 	return err == -EBUSY ? 0 : err;
 }
 
 static int dynamic_end(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
-	/* As in the beginning, before devices are told. */
+	/* As in dynamic_begin(). */
 	wmb();
 	return 0;
 }
@@ -215,7 +216,10 @@ static void *view_of_pages(const struct export *x)
 	return view;
 }
 
-/* With a place.  Of VRAM a mapping of its own, for the GPU's may go with the GPU. */
+/*
+ * Called when the export has a place.  VRAM gets a mapping of its own, since the GPU's
+ * mapping may be removed with the GPU.
+ */
 static int view_make(const struct export *x, struct iosys_map *map)
 {
 	if (x->on_pci)
@@ -235,15 +239,18 @@ static bool in_one_piece(const struct export *x)
 	return true;
 }
 
-/* It stays where it is as long as somebody looks, for that cannot be taken from him. */
+/*
+ * The memory must not move while the kernel has it mapped by vmap, since that mapping
+ * cannot be taken back.
+ */
 static int view_begin(struct export *x, struct iosys_map *map)
 {
 	int err = softgpu_place_take(x);
 
-	/* Nothing shows pieces of a BAR as one. */
+	/* Discontiguous parts of a BAR cannot be mapped contiguously. */
 	if (!err && x->on_pci && !in_one_piece(x))
 		err = make_pages(x);
-	/* Moved, it has no place any more. */
+	/* A move has unpinned it. */
 	if (!err)
 		err = softgpu_place_take(x);
 	x->moving->users++;

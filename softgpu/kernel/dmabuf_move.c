@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * dmabuf_move.c - the place of a dma-buf that can be moved, and its moves.
+ * dmabuf_move.c - pins and moves a dma-buf that can be moved.
  *
- * A move tells importers, and fails if one has said that the memory must stay, or
- * keeps a mapping, or the kernel looks at it (vmap).  Nobody has the memory's old
- * place as long as somebody has it mapped there.
+ * A move notifies importers.  It fails if an importer has pinned the memory or keeps a
+ * mapping, or if the kernel has it mapped by vmap.  The old memory is not reused as long as
+ * it is mapped.
  *
- * Since Linux 7.1 an importer that is told promises to unmap soon, but not before he
- * has returned from the callback.  A move on command gives those a limited time, and
- * names who takes longer.  A move for another importer, or for a CPU that is about to
- * read, does not wait: it is made under the reservation lock, which they need to unmap.
+ * Since Linux 7.1 an importer that is notified promises to unmap soon, perhaps only after
+ * its callback has returned.  A move on command gives importers a limited time for that,
+ * and names late ones in the log.  A move for another importer, or for a CPU that is about
+ * to read, does not wait: it is made under the reservation lock, which importers need to
+ * unmap.
  *
- * Locks: exports_lock, then the reservation lock.  Importers are waited for without
- * either, for what they do to let go may end another dma-buf.
+ * Locks: exports_lock, then the reservation lock.  Neither is held while waiting for
+ * importers, since unmapping may end another dma-buf.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -35,10 +36,10 @@ static LIST_HEAD(exports);
 static DEFINE_MUTEX(exports_lock);
 static u64 last_number;
 
-/* Who waits for importers of some dma-buf to let go, or for a command to end: rare, so one for all. */
+/* Threads that wait for importers to unmap or for a command to end: rare, so one queue for all. */
 static DECLARE_WAIT_QUEUE_HEAD(changed);
 
-/* ---- a place, and none ---- */
+/* ---- pinning: an export "has a place" ---- */
 
 static void place_unmap(struct sg_pin *pin)
 {
@@ -75,7 +76,7 @@ int softgpu_place_take(struct export *x)
 	mv->giving_up = false;
 	err = sg_keep_pin(&mv->keep, &piece->pin, &place_ops);
 	if (!err) {
-		/* As long as place_unmap() cannot get on, the GPU is not gone. */
+		/* While x->lock keeps place_unmap() waiting, the GPU cannot be gone. */
 		x->on_pci = softgpu_pin_backing(&piece->pin)->pdev;
 		sg_pin_pages(&piece->pin, x->pages, sizeof(*x->pages));
 	}
@@ -84,7 +85,7 @@ int softgpu_place_take(struct export *x)
 	return err;
 }
 
-/* Nobody uses it; programs that look find it again. */
+/* Nothing uses it; programs' mappings come back by a fault. */
 void softgpu_place_give_up(struct export *x)
 {
 	struct moving *mv = x->moving;
@@ -120,7 +121,7 @@ void softgpu_place_user_put(struct export *x)
 
 /* ---- moves ---- */
 
-/* Has this one said that the memory must stay? */
+/* Must the memory stay for this importer? */
 static bool insists(struct dma_buf_attachment *attach)
 {
 	const struct attached *a = attach->priv;
@@ -130,7 +131,7 @@ static bool insists(struct dma_buf_attachment *attach)
 	return a->pins > (SOFTGPU_MAPS_PIN ? a->maps : 0);
 }
 
-/* Who has it mapped is told to let go: the list changes under the reservation lock only. */
+/* Asks importers with mappings to unmap.  The list changes only under the reservation lock. */
 static void tell(struct export *x)
 {
 	struct moving *mv = x->moving;
@@ -159,7 +160,10 @@ void softgpu_export_let_go(struct export *x, struct sg_table *table)
 	wake_up_all(&changed);
 }
 
-/* EBUSY: somebody needs it to stay.  EAGAIN: nobody does, but who was told has it mapped still. */
+/*
+ * Unpins, for a move.  -EBUSY: a user needs the memory to stay.  -EAGAIN: importers were
+ * asked to unmap, and have not done so yet.
+ */
 static int clear_place(struct export *x)
 {
 	struct moving *mv = x->moving;
@@ -174,7 +178,7 @@ static int clear_place(struct export *x)
 	tell(x);
 	if (dma_resv_wait_timeout(mv->dmabuf->resv, DMA_RESV_USAGE_BOOKKEEP, false, 10 * HZ) <= 0)
 		return -EBUSY;
-	/* Those who keep a mapping have it where it is. */
+	/* An importer still has it mapped. */
 	if (mv->users)
 		return -EAGAIN;
 	softgpu_place_give_up(x);
@@ -202,9 +206,9 @@ int softgpu_export_move(struct export *x, enum sg_place to)
 	return err == -EAGAIN ? -EBUSY : err;
 }
 
-/* ---- those who promise to let go ---- */
+/* ---- importers that promise to unmap ---- */
 
-/* Once for each mapping. */
+/* Names late importers, once for each mapping. */
 static void name_late(struct export *x, u32 ms)
 {
 	struct moving *mv = x->moving;
@@ -220,13 +224,13 @@ static void name_late(struct export *x, u32 ms)
 	}
 }
 
-/* Until those who were told have let go, whoever has mapped it anew. */
+/* Waits until all importers that were asked have unmapped; others may have mapped it anew. */
 static int wait_told(struct moving *mv, unsigned long end)
 {
 	long ret;
 
 	dma_resv_unlock(mv->dmabuf->resv);
-	/* It may have come to its end meanwhile. */
+	/* The wait may end at once, if the time is over. */
 	ret = wait_event_killable_timeout(changed, !READ_ONCE(mv->due), max((long)(end - jiffies), 0L));
 	dma_resv_lock(mv->dmabuf->resv, NULL);
 	return ret < 0 ? -EINTR : 0;
@@ -237,7 +241,7 @@ static int move_in_time(struct export *x, enum sg_place to)
 	struct moving *mv = x->moving;
 	u32 ms = READ_ONCE(dmabuf_timeout_ms);
 	int err = clear_place(x);
-	/* Not before it is told: who was has all of his time. */
+	/* The time starts after importers were notified, so that they have all of it. */
 	unsigned long end = jiffies + msecs_to_jiffies(ms);
 
 	while (err == -EAGAIN && time_before(jiffies, end)) {
@@ -273,7 +277,7 @@ static struct moving *command_begin(u64 number)
 static void command_end(struct moving *mv)
 {
 	mutex_lock(&exports_lock);
-	/* Release: who sees none left may free it. */
+	/* Release: a thread that sees zero may free it. */
 	smp_store_release(&mv->commands, mv->commands - 1);
 	mutex_unlock(&exports_lock);
 	wake_up_all(&changed);
@@ -281,7 +285,7 @@ static void command_end(struct moving *mv)
 
 int softgpu_dynamic_move(u64 number, enum sg_place to)
 {
-	/* Its release waits for the command: the dma-buf stays. */
+	/* The dma-buf's release waits for the command, so the dma-buf stays. */
 	struct moving *mv = command_begin(number);
 	struct export *x;
 	int err;
@@ -310,7 +314,7 @@ void softgpu_moving_end(struct moving *mv)
 	mutex_lock(&exports_lock);
 	list_del(&mv->node);
 	mutex_unlock(&exports_lock);
-	/* Not for long: nobody has it mapped any more. */
+	/* A short wait: it is not mapped any more. */
 	wait_event(changed, !smp_load_acquire(&mv->commands));
 }
 

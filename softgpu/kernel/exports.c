@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* exports.c - the core's calls that personalities may use; the core itself knows of no modules. */
+/*
+ * exports.c - exports the core's functions that personalities call; the core itself has no
+ * module code.
+ */
 #include <linux/export.h>
 #include "softgpu_kapi.h"
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * file.c - /dev/softgpuN: an open file is a client of the core.  What the calls
- * are and mean: softgpu_uapi.h.
+ * file.c - /dev/softgpuN: an open file is a client of the core. softgpu_uapi.h documents
+ * the calls.
  *
- * A client belongs to the process that opened the file: its thread group, and
- * the mm it had then.  Both are referenced until the client is closed, so
- * neither can be mistaken for another's that came later.
+ * A client belongs to the process that opened the file: its thread group, and the mm that
+ * it had then.  Both are referenced until the client is closed, so their addresses cannot
+ * be reused before.
  *
- * The core tells processes by their thread group alone, since one that exits
- * has no mm any more.  So after exec, which changes the mm, no file is opened
- * while one of the old program's is: they would share an address space.
+ * The core identifies processes by their thread group only, since an exiting process has no
+ * mm any more.  After exec, which changes the mm, a new program must not share an address
+ * space with the old one.  So open fails as long as a file of the old program is open.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -35,7 +35,7 @@ struct softgpu_file {
 	struct sg_client *client;
 	struct pid *process;
 	struct mm_struct *mm;
-	struct address_space *mapping;	/* what is mapped through the file is found by it */
+	struct address_space *mapping;	/* to find mappings made through this file */
 	struct list_head node;		/* files */
 };
 
@@ -47,7 +47,7 @@ static struct class *class;
 static struct cdev cdev;
 static dev_t first;
 
-/* Whether a program that this process ran before left a file open. */
+/* Has a program that this process ran before exec left a file open? */
 static bool is_taken(const struct softgpu_file *f)
 {
 	const struct softgpu_file *other;
@@ -98,7 +98,7 @@ drop:
 	return err;
 }
 
-/* Personalities that have pinned host memory look whether it is there. */
+/* Personalities that have pinned host memory check whether it still exists. */
 SRCU_NOTIFIER_HEAD_STATIC(host_changed);
 
 int softgpu_host_changed_register(struct notifier_block *nb)
@@ -119,7 +119,10 @@ static int file_release(struct inode *inode, struct file *filp)
 
 	sg_client_close(f->client);
 	srcu_notifier_call_chain(&host_changed, 0, f->process);
-	/* Only now: until then, its address space is still there. */
+	/*
+	 * Only now may another program of the process open a file: before, the old address
+	 * space still existed.
+	 */
 	mutex_lock(&files_lock);
 	list_del(&f->node);
 	mutex_unlock(&files_lock);
@@ -142,18 +145,18 @@ void softgpu_file_hide(void *priv, const void *proc_key, u64 va, u64 length)
 	mutex_unlock(&files_lock);
 }
 
-/* After exec the mm is another, and the old addresses mean nothing. */
+/* After exec the mm differs, and the old addresses have no meaning. */
 static bool is_owner(const struct softgpu_file *f)
 {
 	return task_tgid(current) == f->process && current->mm == f->mm;
 }
 
-/* The largest struct of softgpu_uapi.h fits; u64, for its alignment. */
+/* Large enough for every struct of softgpu_uapi.h; an array of u64, for alignment. */
 #define ARG_MAX_SIZE	256
-/* Longer ones are not worth reading through for bytes that are not zero. */
+/* Longer structs are refused instead of checked for zero bytes. */
 #define ARG_MAX_GIVEN	4096
 
-/* All but the size, which stays what the caller said. */
+/* Copies all but the size field, which stays as the caller set it. */
 static int put_arg(void __user *uarg, const void *arg, u32 size)
 {
 	if (copy_to_user(uarg + sizeof(u32), arg + sizeof(u32), size - sizeof(u32)))
@@ -161,7 +164,7 @@ static int put_arg(void __user *uarg, const void *arg, u32 size)
 	return 0;
 }
 
-/* All calls but one are the core's. */
+/* The core implements all calls but one. */
 static u32 call_size(u32 nr, u32 *least)
 {
 	if (nr != _IOC_NR(SOFTGPU_DMABUF))
@@ -192,14 +195,20 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 	if (given > ARG_MAX_GIVEN)
 		return -E2BIG;
 	size = min(given, known);
-	/* Zeroes what the caller does not know; E2BIG for what we do not. */
+	/*
+	 * Zeroes fields that the caller does not know; E2BIG for nonzero fields that we do
+	 * not know.
+	 */
 	ret = copy_struct_from_user(arg, known, uarg, given);
 	if (ret)
 		return ret;
-	/* The caller may have changed it since; and the core sees only what it knows. */
+	/*
+	 * The caller may have changed the size since; the core gets at most the size that
+	 * it knows.
+	 */
 	*(u32 *)arg = size;
 
-	/* A struct that cannot be written is found out before anything is done. */
+	/* Check that the struct is writable before anything is done. */
 	if (put_arg(uarg, arg, size))
 		return -EFAULT;
 	if (cmd == SOFTGPU_DMABUF)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * hostcopy.c - how the engines' threads reach a program's memory: they take on
- * its mm for the time of a copy.
+ * hostcopy.c - engine threads access a program's memory: they use its mm during a copy.
  *
- * A page of it may be long in coming, or never come: a file system in user space, or
- * userfaultfd, decides.  All programs share the engines, and the mm keeps what a killed
- * one has open.  So a copy is looked at each second, and ended like one that faults once
- * the program is gone, or after half a minute.
+ * A page fault in it may take long or never end, if a file system in user space or
+ * userfaultfd serves it.  All programs share the engines, and a used mm keeps a killed
+ * program's files open.  So a copy is checked each second, and fails like one that faults
+ * when the program is gone, or after 30 seconds.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -22,7 +21,7 @@
 #include <linux/workqueue.h>
 #include "softgpu.h"
 
-/* So that a program that was killed is not kept by a long copy. */
+/* So that a long copy does not keep a killed program. */
 #define CHUNK	SZ_256K
 
 #define LOOK_EVERY	HZ
@@ -41,7 +40,7 @@ static void guard_look(struct work_struct *work)
 	struct guard *g = container_of(to_delayed_work(work), struct guard, work);
 	bool late = time_after_eq(jiffies, g->end);
 
-	/* The engine has one of the mm's users itself. */
+	/* The engine itself is one of the mm's users. */
 	if (!late && atomic_read(&g->mm->mm_users) > 1) {
 		schedule_delayed_work(&g->work, LOOK_EVERY);
 		return;
@@ -56,7 +55,7 @@ static void guard_begin(struct guard *g, struct mm_struct *mm)
 	g->engine = current;
 	g->mm = mm;
 	g->end = jiffies + LONGEST;
-	/* From the kernel only.  It ends a wait in a page fault, and nothing else. */
+	/* Only the kernel sends this signal.  It only ends a wait in a page fault. */
 	allow_kernel_signal(SIGKILL);
 	INIT_DELAYED_WORK_ONSTACK(&g->work, guard_look);
 	schedule_delayed_work(&g->work, LOOK_EVERY);
@@ -74,7 +73,10 @@ static int copy_here(void *local, u64 addr, u64 len, bool to_process)
 	void __user *user = (void __user *)(uintptr_t)addr;
 	unsigned long left;
 
-	/* A word that streams write and wait for is read and written whole: others do so meanwhile. */
+	/*
+	 * A word that streams write and wait for is copied in one access, since others
+	 * access it meanwhile.
+	 */
 	if (len == sizeof(u64) && IS_ALIGNED(addr | (uintptr_t)local, sizeof(u64)))
 		return to_process ? put_user(*(u64 *)local, (u64 __user *)user) :
 				    get_user(*(u64 *)local, (u64 __user *)user);
@@ -87,14 +89,17 @@ static int copy_chunk(struct mm_struct *mm, void *local, u64 addr, u64 len, bool
 	struct guard guard;
 	int err = -EFAULT;
 
-	/* A copy by the program's own thread needs nothing; other threads cannot do it. */
+	/*
+	 * A thread of the program can copy directly; threads of other programs cannot do it
+	 * at all.
+	 */
 	if (current->mm == mm)
 		return copy_here(local, addr, len, to_process);
 	if (SG_WARN_ON(!(current->flags & PF_KTHREAD)))
 		return -EFAULT;
 	if (!mmget_not_zero(mm))
 		return -EFAULT;
-	/* Is this the last reference, nobody is left to want the data. */
+	/* If this is the last reference, no program is left to use the data. */
 	if (atomic_read(&mm->mm_users) > 1) {
 		guard_begin(&guard, mm);
 		kthread_use_mm(mm);

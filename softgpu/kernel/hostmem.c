@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * hostmem.c - cudaHostAlloc()'s write-combined memory, as a program has it on Tegra: the
- * area says so.  The interface's page table does not, so whoever pins such memory can
- * learn it from the area alone (vm_page_prot).
+ * hostmem.c - write-combined memory of cudaHostAlloc(), as on Tegra: the VMA says that it
+ * is write-combined.  The interface's page table does not, so a driver that pins such
+ * memory can learn it only from the VMA (vm_page_prot).
  *
- * The pages are mapped cached all the same.  The kernel has them mapped so, and two
- * memory types for one page are an error on most machines.
+ * The pages themselves are mapped cached: the kernel has them mapped so, and two memory
+ * types for one page are an error on most machines.
  *
- * The area has a file of its own: a forked child may keep it, and must not keep the
- * parent's /dev/softgpuN open by it.
+ * The VMA has a file of its own, since a forked child may keep the VMA, and must not keep
+ * the parent's /dev/softgpuN open by it.
  *
- * And managed memory: a file in memory whose name is that of NVIDIA's device.  Programs
- * such as UCX look in /proc/self/maps for what was allocated before they began.
+ * This file also makes managed memory: a shmem file with the name of NVIDIA's device.
+ * Programs such as UCX look in /proc/self/maps for memory that was allocated before they
+ * began.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fcntl.h>
@@ -37,7 +38,7 @@ static int insert_page(struct vm_area_struct *vma, unsigned long addr)
 	if (!page)
 		return -ENOMEM;
 	err = vm_insert_page(vma, addr, page);
-	/* The area's, and then that of who pins it. */
+	/* The VMA has its own reference, as has a driver that pins the page. */
 	put_page(page);
 	return err;
 }
@@ -78,7 +79,7 @@ int softgpu_managed_mmap(struct vm_area_struct *vma)
 	vma->vm_pgoff = 0;
 	softgpu_vm_flags(vma, VM_DONTEXPAND, VM_MAYEXEC);
 	err = softgpu_file_mmap(file, vma);
-	/* The area has its own reference. */
+	/* The VMA has its own reference. */
 	fput(file);
 	return err;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* os.c - what the core needs from outside, on the kernel's own. */
+/* os.c - implements what the core needs from its environment, with kernel functions. */
 #include <linux/err.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
@@ -10,7 +10,7 @@
 #include "delay.h"
 #include "sg_os_kernel.h"
 
-/* Programs decide how many objects there are: they are counted as theirs. */
+/* Programs decide how many objects there are, so these are charged to their memory cgroup. */
 void *sg_zalloc(size_t size)
 {
 	return kvzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
@@ -22,8 +22,8 @@ void sg_free(void *p)
 }
 
 /*
- * TASK_IDLE: an engine may wait for work for days, and a program for its copies
- * for minutes, without being taken for hung or counted as load.
+ * TASK_IDLE: an engine may wait for work for days, and a program for its copies for
+ * minutes, without being reported as hung or counted as load.
  */
 static void wait(struct sg_cond *c, struct sg_mutex *m, int state)
 {
@@ -80,7 +80,7 @@ int sg_thread_start(struct sg_thread *t, void (*fn)(void *arg), void *arg, const
 void sg_thread_join(struct sg_thread *t)
 {
 	wait_for_completion(&t->returned);
-	/* Out of this module's text, too. */
+	/* Waits until the thread has left this module's code, too. */
 	kthread_stop(t->task);
 	put_task_struct(t->task);
 	t->task = NULL;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * pci.c - VRAM in the memory BAR of a virtual PCI device: QEMU's ivshmem-plain,
- * whose BAR 2 is nothing but memory.
+ * pci.c - VRAM in the memory BAR of a virtual PCI device: QEMU's ivshmem-plain, whose BAR 2
+ * is plain memory.
  *
- * The kernel's view is write-combining.  So are the views that third-party
- * drivers give to programs; one range must have one memory type.
+ * The kernel's mapping is write-combining, as are the mappings that third-party drivers
+ * give to programs: one range must have one memory type.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,7 +26,7 @@ static u64 pci_phys(void *priv, u64 offset)
 	return device->backing.start + offset;
 }
 
-/* The same at every boot, and readable: "SGPU", then where the device is. */
+/* The same at every boot, and readable: "SGPU", then the device's PCI address. */
 static void pci_uuid(const struct pci_dev *pdev, u8 uuid[16])
 {
 	memcpy(uuid, "SGPU", 4);
@@ -92,7 +92,10 @@ static void pci_remove(struct pci_dev *pdev)
 	kfree(device);
 }
 
-/* No MODULE_DEVICE_TABLE: it is not loaded by itself where the device is something else, as in most virtual machines. */
+/*
+ * No MODULE_DEVICE_TABLE, so that the module is not loaded automatically: in most virtual
+ * machines this device is used for something else.
+ */
 static const struct pci_device_id pci_ids[] = {
 	{ PCI_DEVICE(VENDOR_QEMU, DEVICE_IVSHMEM) },
 	{ }

@@ -6,7 +6,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/iommu.h>
 
-/* Whether the IOMMU gives the device addresses of its own. */
+/* Does an IOMMU translate the device's addresses? */
 static inline bool softgpu_is_translated(struct device *dev)
 {
 	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
@@ -15,8 +15,8 @@ static inline bool softgpu_is_translated(struct device *dev)
 }
 
 /*
- * The last physical address that it can reach.  Beyond, the DMA layer warns, or
- * bounces; a bounced copy is no peer-to-peer.
+ * The last physical address that the device can reach.  Beyond it, the DMA layer warns or
+ * uses a bounce buffer, which would be no peer-to-peer access.
  */
 static inline u64 softgpu_last_address(struct device *dev)
 {
@@ -24,9 +24,9 @@ static inline u64 softgpu_last_address(struct device *dev)
 }
 
 /*
- * Memory in a BAR is mapped as a resource, system memory as pages.  Neither is
- * synchronized with the CPU's caches: whoever pins memory of a GPU does not do so
- * either, and may map the same memory again, which the DMA API allows only so.
+ * Memory in a BAR is mapped as a resource, system memory as pages.  Neither is synced with
+ * CPU caches: drivers that pin GPU memory do not sync either, and may map the same memory
+ * again, which the DMA API allows only without sync.
  */
 static inline dma_addr_t softgpu_peer_map(struct device *dev, u64 phys, size_t length,
 					  enum dma_data_direction dir, bool resource)
@@ -47,8 +47,8 @@ static inline void softgpu_peer_unmap(struct device *dev, dma_addr_t addr, size_
 }
 
 /*
- * From now on the device reaches nothing that was unmapped.  Linux's default is to tell
- * the IOMMU of it some milliseconds later, when the memory may be somebody else's.
+ * After this call the device cannot reach memory that was unmapped.  By default Linux
+ * flushes the IOMMU some milliseconds later, when the memory may have another owner.
  */
 static inline void softgpu_peer_forget(struct device *dev)
 {

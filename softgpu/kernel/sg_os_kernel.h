@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * sg_os_kernel.h - the kernel's version of what softgpu/core/sg_os.h lists.
- * What would bring in the kernel's larger headers is in os.c: their names are
- * common words, which the core may use for its own.
+ * sg_os_kernel.h - the kernel's implementation of sg_os.h of softgpu/core. Code that needs
+ * the kernel's larger headers is in os.c: these headers use common words as names, which
+ * the core may use for its own.
  */
 #ifndef SG_OS_KERNEL_H
 #define SG_OS_KERNEL_H
@@ -61,7 +61,7 @@ static inline void sg_cond_init(struct sg_cond *c)
 
 static inline void sg_cond_destroy(struct sg_cond *c)
 {
-	/* Nobody may wait or come to wait any more, so no barrier is needed. */
+	/* No thread may wait or begin to wait any more, so no barrier is needed. */
 	WARN_ON(waitqueue_active(&c->queue));
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * softgpu.h - between the files of softgpu.ko.
+ * softgpu.h - declarations shared by the files of softgpu.ko.
  *
- * Locks: files_lock (file.c) or an export's (dmabuf.c), then the core's.  devices_lock (device.c) is held
- * to change the table of devices; no other lock is taken inside it.
+ * Locks: files_lock (file.c) or an export's (dmabuf.c), then the core's. devices_lock
+ * (device.c) is held to change the table of devices; no other lock is taken inside it.
  *
- * Waits on behalf of a process: the core's are listed in sg_int.h.  Here are, killable:
- * importers of a dma-buf that is moved (dmabuf_move.c, wait_told()); and bounded: their
- * fences (10 s), a command under way at a dma-buf's end (dmabuf_timeout_ms), a page fault
- * of an engine's (hostcopy.c, 30 s), a client's callback (file.c, host_changed; the
- * personalities' puts), what get_pages still has to fill in (`filled'), and delays that
- * root has asked for by knobs.
+ * Waits on behalf of a process: those of the core are listed in sg_int.h.  Those here are,
+ * killable: for importers of a dma-buf that is moved (dmabuf_move.c, wait_told()).  And
+ * bounded: for their fences (10 s), for a command under way when a dma-buf ends
+ * (dmabuf_timeout_ms), for a page fault of an engine (hostcopy.c, 30 s), for a client's
+ * callback (file.c, host_changed; the personalities' puts), for a get_pages that still
+ * fills in a pin (`filled'), and for delays that root has set by knobs.
  */
 #ifndef SOFTGPU_H
 #define SOFTGPU_H
@@ -23,28 +23,31 @@ struct device;
 struct mm_struct;
 struct pid;
 
-/* ---- device.c: a GPU as all others see it, whatever its VRAM is ---- */
+/* ---- device.c: a GPU, wherever its VRAM is ---- */
 
 struct softgpu_device {
 	struct softgpu_backing backing;
-	void *vram;			/* the kernel's view of it */
+	void *vram;			/* the kernel's mapping of VRAM */
 	u64 (*phys)(void *device, u64 offset);
 	struct device *parent;		/* NULL: none */
 	u8 uuid[16];
-	/* from here on, device.c's */
+	/* device.c sets the fields from here on */
 	u32 index;
 	struct dentry *debugfs;
 };
 
-/* Checks the parameters; there is nothing to undo. */
+/* Checks the module parameters; nothing to undo. */
 int softgpu_device_init(void);
-/* The caller has filled in the first part, and keeps it all until it has removed it. */
+/* The caller has filled in the first part, and keeps the struct until it has removed the device. */
 int softgpu_device_add(struct softgpu_device *device);
 /* When it returns, nothing touches VRAM. */
 void softgpu_device_remove(struct softgpu_device *device);
-/* Whether the device of this index has been added wholly. */
+/* Returns whether the device with this index was added completely. */
 bool softgpu_device_ready(u32 index);
-/* Whether the VRAM of the GPU with this index is in a BAR; false: or the GPU is gone. */
+/*
+ * Returns whether the VRAM of the GPU with this index is in a BAR; also false if the GPU is
+ * gone.
+ */
 bool softgpu_gpu_has_bar(u32 index);
 
 /* ---- file.c: /dev/softgpuN ---- */
@@ -84,7 +87,7 @@ void softgpu_debugfs_uninit(void);
 void softgpu_debugfs_add(struct softgpu_device *device);
 void softgpu_debugfs_remove(struct softgpu_device *device);
 
-/* ---- chaos.c: /sys/kernel/debug/softgpu/chaos; goes with its parent ---- */
+/* ---- chaos.c: /sys/kernel/debug/softgpu/chaos; removed with its parent ---- */
 
 void softgpu_chaos_init(struct dentry *root);
 
@@ -92,7 +95,7 @@ void softgpu_chaos_init(struct dentry *root);
 
 int softgpu_pci_init(void);
 void softgpu_pci_uninit(void);
-/* blocks.c: a multiple of 64 KiB, zeroed, as the kernel sees it; NULL: there is not so much. */
+/* blocks.c: allocates zeroed memory, a multiple of 64 KiB; returns its kernel address, or NULL. */
 void *softgpu_blocks_alloc(u64 length);
 void softgpu_blocks_free(void *memory);
 u64 softgpu_blocks_phys(const void *memory, u64 offset);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* sysmem.c - VRAM in system memory, for machines without a device that could lend its BAR: blocks.c. */
+/* sysmem.c - VRAM in system memory (blocks.c), for machines without a PCI device for it. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>

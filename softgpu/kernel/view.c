@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * view.c - memory that the CPU sees at the address that it has on the GPU, as HIP's
- * is where all of VRAM is in a BAR.
+ * view.c - maps memory into a program at its GPU address, as HIP does if all of VRAM is in
+ * a BAR.
  *
- * It is mapped by the fault, a 64 KiB page at a time, under the core's lock; and
- * taken down by softgpu_file_hide() once the core knows it no longer.  So nothing is
- * seen that has been freed.  An offset into the file is an address of the process.
+ * A fault maps a 64 KiB page under the core's lock. softgpu_file_hide() unmaps after the
+ * core has removed the memory.  So a program never sees memory that was freed.  An offset
+ * into the file is an address of the process.
  */
 #include <linux/mm.h>
 #include "compat.h"
@@ -17,7 +17,7 @@ struct fault {
 	vm_fault_t ret;
 };
 
-/* From the page that was touched to the end of its 64 KiB. */
+/* Maps from the faulting page to the end of its 64 KiB. */
 static void insert(void *arg, u64 phys, bool on_pci)
 {
 	struct fault *fault = arg;
@@ -40,7 +40,7 @@ static vm_fault_t view_fault(struct vm_fault *vmf)
 	switch (sg_visible_page(vmf->vma->vm_private_data, (u64)vmf->pgoff << PAGE_SHIFT, insert, &fault)) {
 	case 0:
 		return fault.ret;
-	case -EAGAIN:		/* it will be touched again */
+	case -EAGAIN:		/* the access is retried */
 		cond_resched();
 		return VM_FAULT_NOPAGE;
 	default:
@@ -52,7 +52,7 @@ static const struct vm_operations_struct view_ops = {
 	.fault = view_fault,
 };
 
-/* For whoever changes the protection later; a fault chooses for each page. */
+/* Used if the protection is changed later; a fault chooses the type for each page. */
 static void choose_type(void *arg, u64 phys, bool on_pci)
 {
 	struct vm_area_struct *vma = arg;
@@ -68,7 +68,10 @@ int softgpu_view_mmap(struct sg_client *client, struct vm_area_struct *vma)
 	    vma->vm_pgoff != vma->vm_start >> PAGE_SHIFT)
 		return -EINVAL;
 	err = sg_visible_page(client, vma->vm_start, choose_type, vma);
-	/* Moved right now: not waited for, as the copies that a move waits for may need mmap_lock. */
+	/*
+	 * -EAGAIN: the memory is being moved.  Do not wait: copies that the move waits for
+	 * may need mmap_lock.
+	 */
 	if (err && err != -EAGAIN)
 		return -EINVAL;
 	/* Not for forked children: an address space belongs to one process. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * amd.h - between the files of the AMD personality.
+ * amd.h - declarations shared by the files of the AMD personality.
  *
- * drm/amd_rdma.h says what each call does; here is how.  What a client knows as its
- * struct amd_p2p_info is the first thing in a struct amd_pin, which also holds the
- * core's pin.  The core finds pins by address, so a pointer that a client gives is
- * not looked at before the core knows it.
+ * drm/amd_rdma.h says what each call does; this is how.  A client's struct amd_p2p_info is
+ * the first member of a struct amd_pin, which also holds the core's pin.  The core looks up
+ * pins by address, so a client's pointer is not dereferenced before the core has found it.
  *
- * The two versions of the interface have the same types by name, so each is a file
- * of its own (api_1.c, api_2.c) over what is here, which knows neither header.
+ * The two versions of the interface use the same names for their types.  So each has a file
+ * of its own (api_1.c, api_2.c) on top of this header, which includes neither vendor
+ * header.
  *
- * There are no locks: a pin is touched by get_pages until `filled', then by its
- * callbacks.
+ * There are no locks: only get_pages touches a pin until `filled', and only its callbacks
+ * after that.
  */
 #ifndef SOFTGPU_AMD_H
 #define SOFTGPU_AMD_H
@@ -26,7 +26,7 @@ struct device;
 struct pid;
 struct amd_rdma_interface;
 
-/* The longer one of the two versions' struct amd_p2p_info, which agree in what they share. */
+/* The longer one of the two versions of struct amd_p2p_info; their common fields agree. */
 struct amd_info {
 	u64 va;
 	u64 size;
@@ -40,30 +40,30 @@ struct amd_pin {
 	struct amd_info info;		/* the client's */
 	struct sg_pin pin;
 	struct sg_table table;
-	struct device *dev;		/* NULL: addresses are the bus's own */
+	struct device *dev;		/* NULL: the table has bus addresses */
 	bool resource;			/* mapped as a resource, not as pages */
-	u32 mapped;			/* segments of the table that are */
+	u32 mapped;			/* number of segments that are mapped */
 	void (*callback)(void *data);
 	void *data;
-	struct completion filled;	/* get_pages is done with all of this */
+	struct completion filled;	/* get_pages does not touch this any more */
 };
 
-/* What a client asks for, in either version's words. */
+/* A client's request, in either version of the interface. */
 struct amd_request {
 	u64 address, length;		/* any; widened to whole pages */
 	struct pid *pid;
 	struct device *dev;
-	u64 segment_max;		/* of the table, a power of two; 0: as long as memory is contiguous */
+	u64 segment_max;		/* longest segment, a power of two; 0: no limit */
 	void (*callback)(void *data);
 	void *data;
 };
 
 /*
- * Pins and sets *info, before the callback may run.  On failure *info is what it was:
+ * Pins, and sets *info before the callback may run.  On failure *info keeps its old value:
  * -ESRCH no such process, -ENOENT it has no such range, -EINVAL, -ENOMEM, -EIO.
  */
 int amd_get(const struct amd_request *request, struct amd_info **info);
-/* -EINVAL: it is none, or not any more. */
+/* -EINVAL: not a pin, or no longer one. */
 int amd_put(struct amd_info **info);
 int amd_is_gpu_address(u64 address, struct pid *pid);
 int amd_get_page_size(u64 address, u64 length, struct pid *pid, unsigned long *page_size);

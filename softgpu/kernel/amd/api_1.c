@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* api_1.c - version 1.0: addresses on the bus, a page each. */
+/* api_1.c - version 1.0: bus addresses, one per page. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/errno.h>

@@ -21,13 +21,16 @@ static int get_pages(uint64_t address, uint64_t length, struct pid *pid, struct 
 	};
 	int err;
 
-	/* The original crashes without a device. */
+	/* AMD's driver crashes without a device. */
 	if (!info || !dma_dev)
 		return -EINVAL;
 	err = amd_get(&request, (struct amd_info **)info);
 	switch (err) {
 	case -ENOENT:
-		/* So does the original: it looks at another variable than the one with the error. */
+		/*
+		 * AMD's driver returns 0, too: it checks another variable than the one with
+		 * the error.
+		 */
 		return 0;
 	case -ENOMEM:
 	case -EIO:

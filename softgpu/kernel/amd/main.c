@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * amdgpu.ko - softgpu's AMD personality: it exports what AMD's driver, as ROCm
- * brings it, exports to third parties, over softgpu.ko.  Loads beside nvidia.ko:
- * each knows the memory of its own user side (HSA and HIP here, CUDA there).
+ * amdgpu.ko - softgpu's AMD personality: over softgpu.ko, it exports what AMD's driver of
+ * ROCm exports to third parties.  It can be loaded together with nvidia.ko: each pins only
+ * the memory of its own user-space libraries (HSA and HIP here, CUDA there).
  *
- * /dev/kfd is there because programs look whether it is: UCX takes it for the sign
- * that adapters reach AMD's memory.  It can be opened, and has no calls.
+ * /dev/kfd exists because programs look for it: to UCX it means that adapters can reach
+ * AMD's memory.  It can be opened, and has no calls.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -58,7 +58,10 @@ static int __init amd_init(void)
 static void __exit amd_exit(void)
 {
 	misc_deregister(&kfd);
-	/* The last pin let go of this module in its free callback, which may not have returned yet. */
+	/*
+	 * The last pin has released this module in its free callback, which may not have
+	 * returned yet.
+	 */
 	synchronize_rcu_tasks();
 }
 

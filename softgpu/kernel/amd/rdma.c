@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* rdma.c - pins as AMD's clients know them, whatever version they speak. */
+/* rdma.c - pins for AMD's clients, for both versions of the interface. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/device.h>
@@ -38,7 +38,7 @@ static struct amd_pin *pin_of(struct sg_pin *pin)
 	return container_of(pin, struct amd_pin, pin);
 }
 
-/* The core's name for what a client holds, which may be any value. */
+/* The core's key of a client's struct, which may be any value. */
 static const void *key_of(const struct amd_info *info)
 {
 	return (const void *)((uintptr_t)info - offsetof(struct amd_pin, info) +
@@ -63,7 +63,10 @@ static struct pid *process_of(struct pid *pid)
 	return process;
 }
 
-/* Whether [start, end) is within one allocation of AMD's; these are whole pages long. */
+/*
+ * Checks that [start, end) lies in one allocation of AMD memory; allocations are rounded up
+ * to whole pages.
+ */
 static int find(const struct pid *process, u64 start, u64 end)
 {
 	struct sg_found found;
@@ -90,7 +93,7 @@ int amd_is_gpu_address(u64 address, struct pid *pid)
 	return !err;
 }
 
-/* The original looks at none of the others, either. */
+/* AMD's driver ignores the other arguments, too. */
 int amd_get_page_size(u64 address, u64 length, struct pid *pid, unsigned long *size)
 {
 	*size = READ_ONCE(told_page_size);
@@ -150,7 +153,10 @@ static const struct sg_pin_ops pin_ops = {
 
 /* ---- a pin's beginning ---- */
 
-/* A stretch of the pinned pages, from byte `at' of [start, end), that is contiguous. */
+/*
+ * Returns the length and physical address of the contiguous run of pinned pages that begins
+ * at va, at most `most' bytes.
+ */
 static u64 run_at(const struct amd_pin *p, u64 va, u64 end, u64 most, u64 *phys)
 {
 	u64 at = va - p->pin.va, length = SG_PAGE_SIZE - at % SG_PAGE_SIZE;
@@ -158,7 +164,7 @@ static u64 run_at(const struct amd_pin *p, u64 va, u64 end, u64 most, u64 *phys)
 	u64 base = sg_pin_page(&p->pin, page);
 
 	*phys = base + at % SG_PAGE_SIZE;
-	/* Neighbours in system memory are so by chance, and are blocks of their own. */
+	/* Adjacent blocks of system memory are so by chance, and are treated as separate. */
 	while (p->resource && va + length < end && length < most &&
 	       sg_pin_page(&p->pin, page + 1) == base + SG_PAGE_SIZE) {
 		page++;
@@ -188,7 +194,7 @@ static int map_segment(struct amd_pin *p, struct scatterlist *sg, u64 phys, u64 
 	return 0;
 }
 
-/* The table of [start, end), all of which is pinned. */
+/* Fills the table of [start, end), all of which is pinned. */
 static int fill(struct amd_pin *p, u64 start, u64 end, u64 most)
 {
 	u64 va, phys, length;
@@ -215,7 +221,7 @@ static int fill(struct amd_pin *p, u64 start, u64 end, u64 most)
 	return 0;
 }
 
-/* The pin was made, and the client must not learn of it. */
+/* Undoes a pin of which the client must not learn. */
 static void take_back(struct amd_pin *p)
 {
 	const void *key = &p->pin;
@@ -231,7 +237,7 @@ static int pin_errno(int err)
 	switch (err) {
 	case -ENOSPC:		/* the BAR */
 		return -ENOMEM;
-	case -EINVAL:		/* it went since it was found */
+	case -EINVAL:		/* it was freed since it was found */
 	case -ENODEV:
 		return -ENOENT;
 	default:
@@ -259,14 +265,14 @@ static int get(const struct amd_request *r, struct pid *process, struct amd_info
 	p->info.pid = get_pid(r->pid ?: process);
 	p->info.pages = &p->table;
 	p->info.priv = p;
-	p->info.kfd_proc = process;	/* to be compared only */
+	p->info.kfd_proc = process;	/* only compared, never dereferenced */
 	p->dev = get_device(r->dev);
 	p->callback = r->callback;
 	p->data = r->data;
 	init_completion(&p->filled);
-	/* Each pin keeps the module, whose code ends it. */
+	/* Each pin keeps the module loaded, whose code ends it. */
 	__module_get(THIS_MODULE);
-	/* Before the pin is: the callback, which may need it, may run at once. */
+	/* Set before the pin exists: the callback may run at once, and may need it. */
 	*info = &p->info;
 	err = sg_pin_get(softgpu_core(), &p->pin, &pin_ops, &who, first, last - first, !READ_ONCE(callbacks));
 	if (err) {
@@ -320,7 +326,7 @@ int amd_put(struct amd_info **info)
 	if (err == -EDEADLK)
 		pr_err_ratelimited("a client calls put_pages in that memory's own free callback: it must not, all of it is released when that returns; ignored\n");
 	else
-		/* No fault where the callback has overtaken it. */
+		/* Not an error of the client if the callback came first. */
 		pr_info_ratelimited("put_pages of what is not held, or not any more: ignored\n");
 	return -EINVAL;
 }

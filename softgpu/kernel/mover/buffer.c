@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* buffer.c - the dma-buf, and what it does to its importers. */
+/* buffer.c - the dma-buf and its operations, and what it does to importers. */
 #include <linux/atomic.h>
 #include <linux/dma-resv.h>
 #include <linux/fcntl.h>
@@ -19,7 +19,7 @@ const char *const mover_step_names[STEPS] = {
 	"attach", "pin", "map", "unmap", "detach", "mmap", "vmap", "begin", "end",
 };
 
-/* Of one importer: dma_buf_attachment.priv, under the reservation lock. */
+/* One importer: dma_buf_attachment.priv, under the reservation lock. */
 struct attached {
 	u32 pins;
 	u32 maps;
@@ -37,7 +37,10 @@ static void unlock(struct buffer *b)
 
 /* ---- places ---- */
 
-/* All have let go of it. */
+/*
+ * Keeps the last place that all importers have unmapped, poisoned; checks and frees the one
+ * before.
+ */
 static void set_aside(struct buffer *b, struct place *p)
 {
 	if (b->aside) {
@@ -66,7 +69,7 @@ static void retire(struct buffer *b, struct place *p)
 
 /* ---- what is done to importers ---- */
 
-/* Has this one said that the memory must stay? */
+/* Has this importer pinned the memory? */
 static bool keeps(const struct dma_buf_attachment *attach)
 {
 	const struct attached *a = attach->priv;
@@ -79,7 +82,7 @@ static bool can_let_go(struct buffer *b, enum mover_action action)
 	struct dma_buf_attachment *attach;
 	const struct attached *a;
 
-	/* Nobody can be told to stop looking. */
+	/* A vmap cannot be taken back. */
 	if (b->viewed)
 		return false;
 	list_for_each_entry(attach, &b->dmabuf->attachments, node) {
@@ -92,7 +95,7 @@ static bool can_let_go(struct buffer *b, enum mover_action action)
 	return true;
 }
 
-/* What importers had queued on the memory is done when this returns. */
+/* Notifies importers, and waits for work that they had queued on the memory. */
 static void tell(struct buffer *b)
 {
 	dma_buf_invalidate_mappings(b->dmabuf);
@@ -124,7 +127,7 @@ int buffer_act(struct buffer *b, enum mover_action action)
 	} else {
 		b->revokes++;
 	}
-	/* From here on nobody is given the old place. */
+	/* From here on the old place is not mapped anew. */
 	b->now = next;
 	tell(b);
 	if (next)
@@ -181,7 +184,7 @@ static void act_later(struct work_struct *work)
 	unlock(b);
 }
 
-/* An importer is at this step: what was ordered for it. */
+/* An importer is at this step: does what was ordered for it. */
 static int step(struct buffer *b, enum mover_step s)
 {
 	enum mover_action at = b->at[s], after = b->after[s];
@@ -308,8 +311,8 @@ static void mover_unmap(struct dma_buf_attachment *attach, struct sg_table *tabl
 }
 
 /*
- * Under the reservation lock until the page is in the page table: tell() would not find it
- * there before, and the program would be left with the old place.
+ * Holds the reservation lock until the page is in the page table: otherwise tell() could
+ * run before, not find the page, and the program would keep the old place.
  */
 static vm_fault_t mover_fault(struct vm_fault *vmf)
 {
@@ -333,7 +336,7 @@ static int mover_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 
 	if (err)
 		return err;
-	/* Only what is in the dma-buf's own file can be taken away from there. */
+	/* We can unmap only mappings of the dma-buf's own file. */
 	if (vma->vm_file != dmabuf->file)
 		return -EOPNOTSUPP;
 	softgpu_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP | VM_MIXEDMAP, 0);
@@ -342,7 +345,7 @@ static int mover_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	return 0;
 }
 
-/* Of all of it, wherever an importer wants to look; the dma-buf has one for them all. */
+/* Maps the whole buffer. The dma-buf core keeps one vmap for all importers. */
 static int view_locked(struct buffer *b, struct iosys_map *map)
 {
 	void *view;

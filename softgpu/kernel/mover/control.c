@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* control.c - /sys/kernel/debug/dmabuf_mover/NUMBER: a command a write; a read tells how it is. */
+/*
+ * control.c - /sys/kernel/debug/dmabuf_mover/NUMBER: each write is a command; a read shows
+ * the state.
+ */
 #include <linux/ctype.h>
 #include <linux/debugfs.h>
 #include <linux/dma-resv.h>
@@ -52,7 +55,7 @@ static int order_refusal(struct buffer *b, char *const *w)
 	enum mover_step s;
 	u32 count = 1, err = EOPNOTSUPP;
 
-	/* What an importer gives back cannot be refused; and of a vmap that fails the kernel warns. */
+	/* Unmap and detach cannot be refused. A vmap that fails makes the kernel warn. */
 	if (step_of(w[1], &s) || s == STEP_UNMAP || s == STEP_DETACH || s == STEP_VMAP ||
 	    (w[2] && number(w[2], U32_MAX, &count)) ||
 	    (w[3] && (number(w[3], MAX_ERRNO, &err) || !err)))
@@ -68,7 +71,7 @@ static int order_action(enum mover_action *orders, char *const *w, bool at)
 	enum mover_action a;
 	enum mover_step s;
 
-	/* An importer that is unmapping has not said yet that it need not be told. */
+	/* An importer that is unmapping is still registered to be notified. */
 	if (step_of(w[1], &s) || action_of(w[2], &a) || w[3] || (at && s == STEP_UNMAP))
 		return -EINVAL;
 	orders[s] = a;

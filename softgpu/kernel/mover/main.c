@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * dmabuf_mover.ko - dma-bufs that move, are revoked, delay and refuse on command,
- * for whoever wants to try an importer.  docs/mover.md.
+ * dmabuf_mover.ko - dma-bufs that move, are revoked, delay and refuse on command, for tests
+ * of importers. docs/mover.md.
  */
 #include <linux/file.h>
 #include <linux/fs.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * mover.h - between the files of dmabuf_mover.ko.
+ * mover.h - declarations shared by the files of dmabuf_mover.ko.
  *
- * A buffer's bytes are in a place: pages, which importers' mappings keep.  To
- * move is to take another place; the old one is left alone until the last
- * mapping of it has gone.  Then it is filled with a pattern and set aside, and
- * is looked at before it is freed: who still wrote to it had not let go.
+ * A place is a set of pages that holds a buffer's bytes; importers' mappings keep it.  A
+ * move takes another place.  The old one is left alone until its last mapping is gone.
+ * Then it is filled with a pattern and set aside, and the pattern is checked before the
+ * place is freed: if it has changed, an importer wrote to memory that it had unmapped.
  *
- * Locks: the dma-buf's reservation lock guards all of a buffer but what is said
- * to be fixed.  Importers are told under it.
+ * Locks: the dma-buf's reservation lock guards all fields of a buffer except those marked
+ * fixed.  Importers are notified with it held.
  */
 #ifndef MOVER_H
 #define MOVER_H
@@ -19,7 +19,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-/* Where an importer is when something is to happen. */
+/* Steps of an importer at which an action can be ordered. */
 enum mover_step {
 	STEP_ATTACH,
 	STEP_PIN,
@@ -43,8 +43,8 @@ enum mover_action {
 struct place {
 	struct page **pages;
 	u32 npages;
-	u32 maps;			/* of importers */
-	bool retired;			/* nobody may map it any more */
+	u32 maps;			/* number of importers' mappings */
+	bool retired;			/* it must not be mapped any more */
 	struct list_head node;		/* buffer->old */
 };
 
@@ -52,34 +52,34 @@ struct buffer {
 	/* fixed */
 	u32 number;
 	u32 npages;
-	struct dma_buf *dmabuf;		/* whose release ends all of this */
-	struct inode *inode;		/* its, with a reference: views are found by it, also while it is released */
+	struct dma_buf *dmabuf;		/* its release frees the buffer */
+	struct inode *inode;		/* dma-buf's, with a reference: finds CPU mappings */
 	struct dentry *debugfs;
 
 	struct place *now;		/* NULL: revoked */
 	struct list_head old;		/* places that are still mapped */
-	struct place *aside;		/* the one that was let go of last */
+	struct place *aside;		/* the last place that all importers have unmapped */
 	struct list_head mappings;
-	bool viewed;			/* by the kernel: vmap */
+	bool viewed;			/* mapped by vmap */
 
 	u32 delay_ms;
-	u32 lacking;			/* pages at its end that mappings do not have */
+	u32 lacking;			/* number of pages missing at the end of mappings */
 	u32 timeout_ms;
-	u32 vfio;			/* not 0: who may attach is as with VFIO's exporter */
+	u32 vfio;			/* 1: accepts only importers that VFIO's exporter accepts */
 	struct {
 		u32 count;
 		int err;
 	} refuse[STEPS];
 	enum mover_action at[STEPS], after[STEPS];
-	enum mover_action due;		/* what the work is to do */
+	enum mover_action due;		/* to be done by `work' */
 	struct work_struct work;
-	struct delayed_work late_work;	/* looks for those who do not let go */
+	struct delayed_work late_work;	/* names late importers in the log */
 	wait_queue_head_t let_go;
 
 	u64 moves, revokes, busy, maps, unmaps, late, stale;
 };
 
-/* What an importer was given. */
+/* A mapping of an importer. */
 struct mapping {
 	struct sg_table table;
 	struct list_head node;		/* buffer->mappings */
@@ -87,8 +87,8 @@ struct mapping {
 	struct device *dev;
 	enum dma_data_direction dir;
 	struct place *place;
-	u32 npages;			/* of the place, from its first on */
-	bool named;			/* as one who is late */
+	u32 npages;			/* mapped pages, from the place's first on */
+	bool named;			/* as late, in the log */
 };
 
 /* place.c */
@@ -96,30 +96,33 @@ struct place *place_create(u32 npages);
 void place_free(struct place *p);
 void place_copy(struct place *to, const struct place *from);
 void place_poison(struct place *p);
-/* Is the pattern still there? */
+/* Is the pattern unchanged? */
 bool place_intact(const struct place *p);
-/* m->place as m->dev sees it. */
+/* Maps m->place for m->dev. */
 int place_map(struct mapping *m);
 void place_unmap(struct mapping *m);
 
 /* buffer.c */
 int buffer_create(u64 length, struct buffer **out);
 /*
- * Locked.  Importers are told.  Who keeps a mapping all the same keeps the place
- * that it is of, which is in buffer->old from then on.
+ * Reservation lock held.  Notifies importers.  An importer that keeps a mapping also keeps
+ * the place that is mapped, which is in buffer->old from then on.
  *
- * -EBUSY: an importer cannot let go.  It is static, or looks by vmap, or (move) has pinned.
+ * -EBUSY: an importer cannot unmap: it is static, or has a vmap, or (move) has pinned.
  * -ENODEV: revoked already.
  */
 int buffer_act(struct buffer *b, enum mover_action action);
-/* Not locked.  Until all have let go, or -ETIMEDOUT, and the log names those who have not. */
+/*
+ * Reservation lock not held.  Waits until all importers have unmapped; -ETIMEDOUT: some
+ * have not, and the log names them.
+ */
 int buffer_wait(struct buffer *b);
 
 /* control.c */
 void control_init(void);
 void control_exit(void);
 void control_add(struct buffer *b);
-/* Waits for those who are in it. */
+/* Waits for reads and writes under way. */
 void control_remove(struct buffer *b);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* place.c - pages in which a buffer's bytes are for a while. */
+/* place.c - the pages that hold a buffer's bytes between two moves. */
 #include <linux/dma-mapping.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
@@ -25,7 +25,7 @@ struct place *place_create(u32 npages)
 		if (!p->pages[p->npages])
 			goto fail;
 	}
-	/* Never all side by side: an importer that expects one entry fails each time, not by chance. */
+	/* Never all contiguous, so that an importer that expects one entry always fails. */
 	if (npages > 1 && page_to_pfn(p->pages[1]) == page_to_pfn(p->pages[0]) + 1)
 		swap(p->pages[0], p->pages[1]);
 	return p;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * callback.c - free callbacks: who is in one, what a client does there, and which are
- * armed when a client is unloaded.
+ * callback.c - free callbacks: which threads run one, what clients do in them, and which
+ * are armed when a client is unloaded.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -32,7 +32,7 @@ bool nvp2p_in_callback(void)
 	const struct running *r;
 	bool is = false;
 
-	/* What concerns this thread, this thread has put there. */
+	/* Only this thread itself adds an entry for this thread. */
 	if (list_empty_careful(&running))
 		return false;
 	spin_lock(&running_lock);
@@ -70,7 +70,7 @@ void nvp2p_callback(struct nvp2p_table *t)
 	if (!callback)
 		return;
 	locked = nvp2p_lock("a free callback", callback);
-	/* With the driver's lock, a put that came first has ended the pin. */
+	/* With the driver's lock, an earlier put has ended the pin already. */
 	if (!t->put) {
 		took = call(t, callback);
 		if (!READ_ONCE(t->freed))
@@ -89,7 +89,10 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 	bool live, again;
 
 	if (!t) {
-		/* Elsewhere it may be what a put has ended just now: nothing tells. */
+		/*
+		 * Outside of a callback this may be a table that a put has just freed,
+		 * which cannot be detected.
+		 */
 		if (nvp2p_in_callback())
 			nvp2p_mistake(NVP2P_FREED_NOTHING, caller, "free_page_table(%s) in a free callback",
 				      page_table ? "what is no table" : "NULL");
@@ -106,7 +109,7 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_free_page_table);
 
-/* ---- clients that go ---- */
+/* ---- clients that are unloaded ---- */
 
 static LIST_HEAD(armed);
 static DEFINE_MUTEX(armed_lock);
@@ -142,7 +145,7 @@ static u32 disarm_all_of(const struct module *client, const void **code)
 	return n;
 }
 
-/* After a client's exit function, before its code goes. */
+/* Called after a client's exit function, before its code is freed. */
 static int module_changes(struct notifier_block *nb, unsigned long state, void *module)
 {
 	const void *code;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * chaos.c - tables and mappings as another driver's might be, on demand: clients
- * check versions and page sizes, or read nonsense.
+ * chaos.c - makes tables and mappings, on demand, like those of another driver: clients
+ * must check versions and page sizes, or they read nonsense.
  *
- * All can be changed while the module is loaded, and count for what is pinned
- * after that.  What a table says is true of it: with another page size there are
- * as many entries, and the addresses are those of such pages.
+ * All settings can be changed while the module is loaded, and apply to later pins.  A table
+ * is consistent: with another page size it has as many entries as there are such pages,
+ * with their addresses.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * dma.c - a pin's pages as a peer device addresses them.
+ * dma.c - maps a pin's pages for a peer device.
  *
- * It is mapped a page of the table at a time, through the peer's IOMMU where it
- * has one.  Mappings hang on their table, so that what a client leaves behind
- * ends with the pin.
+ * Pages of the table are mapped one by one, through the peer's IOMMU if it has one.
+ * Mappings are in a list of their table, so that those that a client leaves behind end with
+ * the pin.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -27,7 +27,7 @@ static int topology_set(const char *text, const struct kernel_param *param)
 		return err;
 	if (override > SOFTGPU_TOPO_DENY)
 		return -EINVAL;
-	/* Dma-bufs are softgpu.ko's. */
+	/* softgpu.ko applies it to dma-bufs. */
 	softgpu_topology_set(override);
 	return 0;
 }
@@ -55,8 +55,8 @@ struct nvp2p_mapping {
 };
 
 /*
- * Pages on a BAR belong to it wholly; system memory has no such bounds.  The driver takes
- * a resource's last byte for the first one outside, so the BAR's last page is, too.
+ * A page must lie in the BAR completely; system memory has no such bounds.  NVIDIA's driver
+ * treats a resource's last byte as outside of it, so the BAR's last page is outside, too.
  */
 static bool in_backing(const struct softgpu_backing *backing, u64 phys, u32 size)
 {
@@ -90,7 +90,7 @@ static void mapping_unmap(struct nvp2p_mapping *m)
 				   m->resource);
 }
 
-/* Takes back the addresses, then the mapping itself. */
+/* Unmaps the addresses, then frees the mapping. */
 static void mapping_destroy(struct nvp2p_mapping *m)
 {
 	mapping_unmap(m);
@@ -98,7 +98,7 @@ static void mapping_destroy(struct nvp2p_mapping *m)
 	kvfree(m);
 }
 
-/* The pin of t is held. */
+/* The caller holds the pin of t. */
 static int mapping_create(struct pci_dev *peer, struct nvp2p_table *t, struct nvp2p_mapping **out)
 {
 	const struct softgpu_backing *backing = softgpu_pin_backing(&t->pin);
@@ -144,7 +144,7 @@ static int map_pages(struct pci_dev *peer, struct nvidia_p2p_page_table *page_ta
 	t = nvp2p_hold(page_table);
 	if (!t)
 		return -EINVAL;
-	/* In the callback a new mapping would come too late to be of use. */
+	/* In the callback a new mapping is of no use any more. */
 	err = sg_pin_live(&t->pin) ? sg_chaos_map(softgpu_core()) : -EINVAL;
 	if (t->force_bar1)
 		err = -ENOTSUPP;
@@ -178,7 +178,10 @@ int nvidia_p2p_dma_map_pages(struct pci_dev *peer, struct nvidia_p2p_page_table 
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_dma_map_pages);
 
-/* Takes a mapping off its table; it is not looked at before it is found there.  NULL: it is not there. */
+/*
+ * Removes a mapping from its table's list, and returns it; NULL: it is not in the list.
+ * @mapping is not dereferenced before it is found there.
+ */
 static struct nvp2p_mapping *unlink_mapping(struct nvp2p_table *t,
 					    const struct nvidia_p2p_dma_mapping *mapping)
 {
@@ -207,7 +210,7 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer, struct nvidia_p2p_page_tabl
 	if (!peer || !page_table || !dma_mapping)
 		return -EINVAL;
 	locked = nvp2p_call(__func__, caller);
-	/* Without it the mapping has ended with its pin, or is about to. */
+	/* Without the pin, the mapping has ended with it or is about to. */
 	t = nvp2p_hold(page_table);
 	m = t ? unlink_mapping(t, dma_mapping) : NULL;
 	if (m && m->mapping.pci_dev != peer)
@@ -222,7 +225,10 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer, struct nvidia_p2p_page_tabl
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_dma_unmap_pages);
 
-/* The client that left them may not flush; the original does not either.  One that unmaps does so itself. */
+/*
+ * Flushes here, since the client may not.  NVIDIA's driver does not flush either.  A client
+ * that unmaps its mappings itself has to flush.
+ */
 void nvp2p_dma_sweep(struct nvp2p_table *t)
 {
 	struct nvp2p_mapping *m, *next;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* errno.c - the core's errors as NVIDIA's interface tells them: one table, here. */
+/* errno.c - converts the core's errnos to those of NVIDIA's interface. */
 #include <linux/errno.h>
 #include "p2p.h"
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * lock.c - the driver's lock: NVIDIA's driver holds one around calls and around callbacks.
+ * lock.c - emulates the lock that NVIDIA's driver holds around calls and callbacks.
  *
- * With driver_lock=1 so does this one.  Lockdep knows the lock as nvidia_driver and
- * reports clients that take their own lock both outside and inside it.  On kernels
- * without lockdep such a client runs into the deadlock, sooner or later; no thread waits
- * longer than driver_lock_ms: the deadlock is logged, and the call goes on without
- * the lock.
+ * With driver_lock=1 this driver holds such a lock, too.  Lockdep knows it as
+ * nvidia_driver, and reports clients that take their own lock both outside and inside it.
+ * On kernels without lockdep such a client runs into the deadlock, sooner or later.  No
+ * thread waits longer than driver_lock_ms: then the deadlock is logged, and the call
+ * continues without the lock.
  *
- * No lock of softgpu's is held where this one is taken, and all may be taken inside it.
+ * Lock order: no lock of softgpu is held where this one is taken; all may be taken inside
+ * it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -32,14 +33,14 @@ static unsigned int driver_lock_ms = 10000;
 module_param(driver_lock_ms, uint, 0644);
 MODULE_PARM_DESC(driver_lock_ms, "Milliseconds after which waiting for that lock is taken to be a deadlock (default 10000)");
 
-/* Not a mutex: it is waited for with a limit. */
+/* Not a mutex, since it is taken with a timeout. */
 static struct semaphore lock = __SEMAPHORE_INITIALIZER(lock, 1);
 static struct lock_class_key lock_key;
 static struct lockdep_map lock_map __maybe_unused;
 
 static DEFINE_SPINLOCK(holder_lock);
 static struct {
-	const struct task_struct *task;		/* NULL: none; to be compared only */
+	const struct task_struct *task;		/* NULL: none; only compared, never dereferenced */
 	pid_t pid;
 	char comm[TASK_COMM_LEN];
 	const char *what;
@@ -81,7 +82,7 @@ static void deadlock(const char *what, const void *code)
 
 enum nvp2p_locked nvp2p_lock(const char *what, const void *code)
 {
-	/* A call in a callback has been logged; a second deadlock would add nothing. */
+	/* A call from a callback was logged already; reporting a deadlock would add nothing. */
 	if (!READ_ONCE(driver_lock) || READ_ONCE(holder.task) == current)
 		return NVP2P_NO_LOCK;
 	lock_map_acquire(&lock_map);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvidia.ko - softgpu's NVIDIA personality: it exports what NVIDIA's driver
- * exports to third parties, every nvidia_p2p_ call, over softgpu.ko.
+ * nvidia.ko - softgpu's NVIDIA personality: over softgpu.ko, it exports all nvidia_p2p_
+ * functions that NVIDIA's driver exports to third parties.
  *
- * It follows NVIDIA's open kernel modules of release 595, to the letter: where it does
- * not, nv-p2p.h says so and why.
+ * It behaves exactly as NVIDIA's open kernel modules of release 595; nv-p2p.h lists the
+ * exceptions and their reasons.
  *
  * nvidia_get_rm_ops is not among them: it is for NVIDIA's own other modules
  * (nvidia-uvm, nvidia-modeset), which cannot run on a software GPU.
@@ -44,8 +44,8 @@ static int __init nvp2p_init(void)
 static void __exit nvp2p_exit(void)
 {
 	/*
-	 * The last pin let go of this module in its free callback, which may
-	 * not have returned yet; it does not sleep any more.
+	 * The last pin has released this module in its free callback, which may not have
+	 * returned yet, but does not sleep any more.
 	 */
 	synchronize_rcu_tasks();
 	nvp2p_callback_uninit();

@@ -51,7 +51,7 @@ static const struct sg_pin_ops pin_ops = {
 
 /* ---- a pin's beginning ---- */
 
-/* All that can be known before the pin is. */
+/* Allocates a table and fills in what is known before the pin exists. */
 static struct nvp2p_table *table_create(u64 length, u32 shift, void (*callback)(void *data),
 					void *data)
 {
@@ -79,16 +79,19 @@ static struct nvp2p_table *table_create(u64 length, u32 shift, void (*callback)(
 	return t;
 }
 
-/* An error: the table cannot be as it was ordered. */
+/* Fills in the addresses.  On error the table cannot be made as requested. */
 static int table_fill(struct nvp2p_table *t)
 {
 	bool in_bar = softgpu_pin_backing(&t->pin)->pdev;
 
 	sg_pin_uuid(&t->pin, t->uuid);
-	/* What the CPU reaches over its own link is the GPU's way, unless it is told to take the other. */
+	/*
+	 * VRAM that the CPU reaches over a coherent link is mapped that way, unless BAR1 is
+	 * forced.
+	 */
 	if (t->force_bar1 && in_bar)
 		return -ENOTSUPP;
-	/* System memory has one memory type for all, the kernel's own. */
+	/* All mappings of system memory have the kernel's memory type. */
 	if (!in_bar && !t->force_bar1)
 		t->table.flags |= NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE;
 	if (t->page_shift != SG_PAGE_SHIFT)
@@ -97,7 +100,7 @@ static int table_fill(struct nvp2p_table *t)
 	return 0;
 }
 
-/* The pin was made, and the client must not learn of it. */
+/* Undoes a pin of which the client must not learn. */
 static void take_back(struct nvp2p_table *t, bool persistent)
 {
 	const void *key = &t->pin;
@@ -107,7 +110,7 @@ static void take_back(struct nvp2p_table *t, bool persistent)
 	sg_pin_put(softgpu_core(), key, persistent);
 }
 
-/* No callback: a persistent pin, with these flags. */
+/* Without a callback the pin is persistent, and has these flags. */
 static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 		     struct nvidia_p2p_page_table **page_table,
 		     void (*callback)(void *data), void *data, u32 flags)
@@ -118,21 +121,21 @@ static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 	int err;
 
 	*page_table = NULL;
-	/* The core says no to all the rest; this keeps table_create() in bounds. */
+	/* The core checks everything else; this keeps table_create() in bounds. */
 	if (!length || length > softgpu_max_vram() || !nvp2p_pages_fit(length, shift))
 		return -EINVAL;
 	t = table_create(length, shift, callback, data);
 	if (!t)
 		return -ENOMEM;
 	/*
-	 * Each pin keeps the module: a client that is unloaded without putting
-	 * its pins must not take the code away that ends them.
+	 * Each pin keeps the module loaded: if a client is unloaded without putting its
+	 * pins, the code that ends them must stay.
 	 */
 	__module_get(THIS_MODULE);
 	t->force_bar1 = flags & NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING;
 	nvp2p_arm(t);
 	nvp2p_pin_delay();
-	/* Before the pin is: the callback, which may need it, may run at once. */
+	/* Set before the pin exists: the callback may run at once, and may need it. */
 	*page_table = &t->table;
 	err = sg_pin_get(softgpu_core(), &t->pin, &pin_ops, who, va, length, persistent);
 	if (err) {
@@ -211,8 +214,8 @@ EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages_persistent);
 /* ---- put ---- */
 
 /*
- * With the driver's lock: the pin ends by this put, whatever its callback's thread has
- * begun meanwhile.  Its serial, or 0.
+ * With the driver's lock held: makes this put end the pin, even if a thread is about to run
+ * its callback.  Returns the pin's serial, or 0.
  */
 static u64 claim(struct nvidia_p2p_page_table *page_table, const struct sg_pin_who *who)
 {
@@ -229,7 +232,7 @@ static u64 claim(struct nvidia_p2p_page_table *page_table, const struct sg_pin_w
 	return serial;
 }
 
-/* All that is no mistake of the call's own arguments is 0. */
+/* Returns 0 for every error that is not in the call's own arguments. */
 static int put_result(int err, u64 va, u64 token, const void *caller)
 {
 	switch (err) {
@@ -243,8 +246,8 @@ static int put_result(int err, u64 va, u64 token, const void *caller)
 		nvp2p_mistake(NVP2P_PUT_PERSISTENT, caller, "put_pages(%#llx)", va);
 		return 0;
 	case -ENOENT:
-	case -EDEADLK:		/* its own callback, which ends it */
-	case -EBUSY:		/* likewise, and is not waited for */
+	case -EDEADLK:		/* called from its own callback, which ends the pin */
+	case -EBUSY:		/* its callback runs, and is not waited for */
 		return 0;
 	default:
 		return nvp2p_errno(err);
@@ -270,7 +273,7 @@ int nvidia_p2p_put_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
 	if (locked == NVP2P_LOCKED)
 		mine.serial = claim(page_table, &who);
 	mine.no_wait = locked == NVP2P_STUCK;
-	/* Waits for a callback's thread, which wants the lock, too. */
+	/* The put may wait for a thread that runs a callback, and that takes this lock, too. */
 	nvp2p_unlock(locked);
 	err = sg_pin_put_by(softgpu_core(), nvp2p_key(page_table), &mine);
 	return put_result(err, virtual_address, p2p_token, caller);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * p2p.h - between the files of the NVIDIA personality.
+ * p2p.h - declarations shared by the files of the NVIDIA personality.
  *
- * nv-p2p.h says what each call does; here is how: a client's page table is the
- * first thing in a struct nvp2p_table, which also holds the core's pin.  The
- * core finds pins by address, so a pointer that a client gives is turned into
- * the pin's address by arithmetic and not looked at before the core knows it.
+ * nv-p2p.h says what each call does; this is how.  A client's page table is the first
+ * member of a struct nvp2p_table, which also holds the core's pin.  The core looks up pins
+ * by address.  So the address of the pin is computed from a client's pointer, which is not
+ * dereferenced before the core has found the pin.
  *
- * Locks: the driver's lock (lock.c), where it is asked for, then table->lock, which
- * guards table->mappings, then the core's.  The driver's lock is the only one under
- * which a client's code runs.  A table is touched only by who holds its pin
- * (sg_pin_hold), by get_pages until table->filled, and by the pin's callbacks.
+ * Locks: the driver's lock (lock.c), if enabled, then table->lock, which guards
+ * table->mappings, then the core's.  The driver's lock is the only one that is held while a
+ * client's code runs.  A table is accessed only by threads that hold its pin (sg_pin_hold),
+ * by get_pages until table->filled, and by the pin's callbacks.
  */
 #ifndef NVP2P_P2P_H
 #define NVP2P_P2P_H
@@ -27,12 +27,12 @@ struct module;
 struct nvp2p_table {
 	struct nvidia_p2p_page_table table;	/* the client's */
 	struct sg_pin pin;
-	void (*callback)(void *data);	/* NULL: persistent, or it must not be called any more */
+	void (*callback)(void *data);	/* NULL: persistent, or must not be called any more */
 	void *data;
-	struct completion filled;	/* get_pages is done with all of this */
-	u32 page_shift;			/* of the table and its mappings: 16, unless chaos has it otherwise */
-	bool force_bar1;		/* fixed; for the CPU only: no peer is mapped */
-	bool freed;			/* the client has called free_page_table in its callback */
+	struct completion filled;	/* get_pages does not touch this any more */
+	u32 page_shift;			/* of table and mappings: 16, unless chaos.c changes it */
+	bool force_bar1;		/* fixed; for the CPU only, not mapped for peers */
+	bool freed;			/* the client called free_page_table in its callback */
 	bool put;			/* under the driver's lock: put_pages came before the callback */
 	struct list_head armed;		/* callback.c; of pins that are not persistent */
 	struct mutex lock;
@@ -41,14 +41,17 @@ struct nvp2p_table {
 	struct nvidia_p2p_page pages[];
 };
 
-/* The core's name for a client's table, which may be any value. */
+/* The core's key of a client's table, which may be any value. */
 static inline const void *nvp2p_key(const struct nvidia_p2p_page_table *table)
 {
 	return (const void *)((uintptr_t)table - offsetof(struct nvp2p_table, table) +
 			      offsetof(struct nvp2p_table, pin));
 }
 
-/* NULL: no pin, or it is past its callback.  Ends with sg_pin_unhold(&t->pin). */
+/*
+ * Holds the pin of a client's table.  NULL: no such pin, or it is past its callback.
+ * Undone by sg_pin_unhold(&t->pin).
+ */
 static inline struct nvp2p_table *nvp2p_hold(const struct nvidia_p2p_page_table *table)
 {
 	struct sg_pin *pin = sg_pin_hold(softgpu_core(), nvp2p_key(table));
@@ -56,13 +59,13 @@ static inline struct nvp2p_table *nvp2p_hold(const struct nvidia_p2p_page_table 
 	return pin ? container_of(pin, struct nvp2p_table, pin) : NULL;
 }
 
-/* The parameter: VRAM in system memory is a coherent platform's. */
+/* The parameter `coherent': GPUs with VRAM in system memory emulate a coherent platform. */
 bool nvp2p_coherent(void);
 
-/* What the core calls things, in NVIDIA's words. */
+/* Converts the core's errno to NVIDIA's. */
 int nvp2p_errno(int err);
 
-/* rules.c: mistakes of clients; `code` is an address in the client's. */
+/* rules.c: logs mistakes of clients; `code` is an address in the client's code. */
 enum nvp2p_rule {
 	NVP2P_UNALIGNED,
 	NVP2P_IN_CALLBACK,
@@ -83,9 +86,9 @@ void nvp2p_client_gone(const struct module *client);
 
 /* lock.c: the driver's lock; `what` is static text. */
 enum nvp2p_locked {
-	NVP2P_NO_LOCK,		/* none was asked for, or this thread has it */
+	NVP2P_NO_LOCK,		/* disabled, or this thread has it */
 	NVP2P_LOCKED,
-	NVP2P_STUCK,		/* a deadlock: do without, and wait for no client */
+	NVP2P_STUCK,		/* a deadlock: go on without it, and wait for no client */
 };
 void nvp2p_lock_init(void);
 enum nvp2p_locked nvp2p_lock(const char *what, const void *code);
@@ -96,12 +99,12 @@ int nvp2p_callback_init(void);
 void nvp2p_callback_uninit(void);
 void nvp2p_arm(struct nvp2p_table *t);
 void nvp2p_disarm(struct nvp2p_table *t);
-/* Runs it, unless nobody is to be called. */
+/* Runs the table's callback, if it is still to be called. */
 void nvp2p_callback(struct nvp2p_table *t);
-/* Whether this thread runs a client's. */
+/* Returns whether this thread is in a client's callback. */
 bool nvp2p_in_callback(void);
 
-/* The beginning of every call that is not for callbacks; ends with nvp2p_unlock(). */
+/* Begins each call that is not allowed in callbacks; paired with nvp2p_unlock(). */
 static inline enum nvp2p_locked nvp2p_call(const char *call, const void *caller)
 {
 	if (nvp2p_in_callback())
@@ -109,20 +112,23 @@ static inline enum nvp2p_locked nvp2p_call(const char *call, const void *caller)
 	return nvp2p_lock(call, caller);
 }
 
-/* chaos.c: pins that take their time; a client that is overtaken on its way into put_pages. */
+/* chaos.c: delays of get_pages, and of put_pages before it does anything. */
 void nvp2p_pin_delay(void);
 void nvp2p_put_delay(void);
-/* What new tables and mappings are like. */
+/* Properties of new tables and mappings. */
 u32 nvp2p_table_version(void);
 u32 nvp2p_mapping_version(void);
 u32 nvp2p_page_shift(void);
 u32 nvp2p_page_size_type(u32 shift);
-/* Whether such pages can make up a pin of that length. */
+/* Returns whether a pin of this length consists of whole pages of this size. */
 bool nvp2p_pages_fit(u64 length, u32 shift);
-/* The addresses of a table whose pages are not the core's; false: VRAM is not as contiguous. */
+/*
+ * Fills in the addresses if the page size differs from the core's.  False: VRAM is not
+ * contiguous enough.
+ */
 bool nvp2p_fill_pages(struct nvp2p_table *t);
 
-/* dma.c: no client can reach the table any more. */
+/* dma.c: ends the mappings that a client has left; no client can reach the table any more. */
 void nvp2p_dma_sweep(struct nvp2p_table *t);
 
 #endif

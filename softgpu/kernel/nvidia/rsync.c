@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* rsync.c - ordering of peer writes on POWER9: the symbols, for clients that link to them. */
+/*
+ * rsync.c - functions for ordering of peer writes on POWER9, for clients that link to these
+ * symbols.
+ */
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/mutex.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * rules.c - mistakes of clients, each logged once per client with the rule that it breaks.
+ * rules.c - logs mistakes of clients, each once per client, with the rule that it breaks.
  *
- * A client is a kernel module; its name is found by an address in its code.  Most mistakes
- * go unpunished on a quiet machine, and hang or crash a busy one with NVIDIA's driver.
+ * A client is a kernel module; an address in its code gives its name.  Most mistakes have
+ * no effect on a quiet machine, but hang or crash a busy one with NVIDIA's driver.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -22,8 +22,8 @@ struct rule {
 };
 
 /*
- * Errors are what hangs or crashes with some release of NVIDIA's driver.  The rest, which
- * right clients may do knowingly, or which only costs time, are notices.
+ * Errors: mistakes that hang or crash some release of NVIDIA's driver.  Notices: the rest,
+ * which correct clients may do knowingly, or which only costs time.
  */
 static const struct rule rules[] = {
 	[NVP2P_UNALIGNED] = { false, "12.2",
@@ -56,11 +56,11 @@ static const struct rule rules[] = {
 
 static struct client {
 	char name[MODULE_NAME_LEN];	/* empty: free */
-	unsigned long told;		/* a bit for each rule */
+	unsigned long told;		/* rules that were logged, a bit each */
 } clients[CLIENTS];
 static DEFINE_SPINLOCK(clients_lock);
 
-/* "sym+0x1/0x2 [module]": the module, or what stands for it. */
+/* "sym+0x1/0x2 [module]": gets the module's name, or "unknown". */
 static void name_of(const void *code, char name[MODULE_NAME_LEN])
 {
 	char symbol[KSYM_SYMBOL_LEN], *module, *end;
@@ -76,7 +76,7 @@ static void name_of(const void *code, char name[MODULE_NAME_LEN])
 	}
 }
 
-/* When there are too many, the last place stands for all further ones. */
+/* If the table is full, the last entry stands for all further clients. */
 static struct client *client_locked(const char *name)
 {
 	struct client *c;
@@ -121,7 +121,7 @@ void nvp2p_mistake(enum nvp2p_rule rule, const void *code, const char *fmt, ...)
 	va_end(args);
 }
 
-/* The next one of that name is another client. */
+/* A module that is loaded again counts as a new client. */
 void nvp2p_client_gone(const struct module *client)
 {
 	struct client *c;

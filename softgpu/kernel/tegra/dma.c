@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* dma.c - a table's pages as a device addresses them. */
+/* dma.c - maps a table's pages for a device. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
@@ -24,7 +24,7 @@ struct mapping {
 	struct list_head all;			/* mappings */
 };
 
-/* Of all tables: a client names one without its table. */
+/* Mappings of all tables, since a client names a mapping without its table. */
 static LIST_HEAD(mappings);
 
 static void mapping_free(struct mapping *m)
@@ -49,7 +49,10 @@ void mappings_end(struct table *t)
 	}
 }
 
-/* What the device cannot address would be copied by the DMA layer, and that is no peer-to-peer. */
+/*
+ * The DMA layer would bounce memory that the device cannot address, which is no
+ * peer-to-peer access.
+ */
 static int check_reach(struct device *dev, const struct table *t)
 {
 	u64 last = softgpu_last_address(dev);
@@ -92,7 +95,10 @@ static int mapping_create(struct device *dev, struct table *t, enum dma_data_dir
 
 	if (!m)
 		return -ENOMEM;
-	/* The original merges without end, and a kernel that checks DMA says so. */
+	/*
+	 * NVIDIA's driver does not limit the length of a segment, and a kernel with DMA API
+	 * debugging reports that.
+	 */
 	err = sg_alloc_table_from_pages_segment(&m->table, t->pub.pages, t->npages, 0, t->pub.size,
 						max_t(u32, dma_get_max_seg_size(dev), PAGE_SIZE), GFP_KERNEL);
 	if (err)

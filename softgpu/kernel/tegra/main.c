@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvidia_p2p.ko - softgpu's Tegra personality: nvidia_p2p_* with the signatures and
- * rules of NVIDIA's Jetson and DRIVE, over softgpu.ko.
- *
- * The desktop's nvidia.ko exports other functions by the same names.  So only one of
- * the two can be loaded: the kernel refuses the second, and says which symbol the first
- * one owns.
+ * The desktop's nvidia.ko exports other functions with the same names.  So only one of the
+ * two can be loaded: the kernel refuses the second, and names the symbol that the first one
+ * exports.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -31,7 +28,10 @@ static void __exit tegra_exit(void)
 {
 	sg_set_platform(softgpu_core(), SOFTGPU_PLATFORM_PCI);
 	tables_exit();
-	/* The last pin let go of this module in its callback, which may not have returned yet. */
+	/*
+	 * The last pin has released this module in its callback, which may not have
+	 * returned yet.
+	 */
 	synchronize_rcu_tasks();
 }
 

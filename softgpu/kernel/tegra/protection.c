@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * protection.c - how a driver has mapped the pages for a program.
+ * protection.c - checks how a client driver has mapped the pages into a program.
  *
  * Memory that was allocated write-combined must be mapped write-combined
- * (pgprot_writecombine() of vm_page_prot), other memory with vm_page_prot as it is;
- * the rest is undefined, and on a real Tegra shows as data that is wrong at times.
- * Drivers map by page frames, which leaves areas that can be told from all others.
+ * (pgprot_writecombine() of vm_page_prot), and other memory with vm_page_prot unchanged.
+ * Anything else is undefined, and on a real Tegra it causes wrong data now and then.
+ * Drivers map page frames (VM_PFNMAP), so their VMAs can be told from others.
  *
- * The looks are at the calls that come once a program has its mapping: dma_map_pages,
- * dma_unmap_pages, put_pages.  A client may hold a lock there that its mmap takes under
- * mmap_lock, so that is not waited for: whoever has it, the look comes later, in a
- * thread that holds nothing.
+ * The checks are in the calls that come once a program has its mapping: dma_map_pages,
+ * dma_unmap_pages, put_pages.  In these a client may hold a lock that its mmap takes under
+ * mmap_lock, so we do not wait for mmap_lock there.  If it is taken, a work item, which
+ * holds no lock, checks later.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -38,7 +38,7 @@ static bool is_ours(const struct table *t, unsigned long pfn)
 	return false;
 }
 
-/* mmap_lock is held. */
+/* Logs and returns -EINVAL for VMAs with the wrong protection. mmap_lock is held. */
 static int look(struct mm_struct *mm, const struct table *t, const char *when)
 {
 	struct vm_area_struct *vma;
@@ -69,7 +69,7 @@ static void look_later(struct work_struct *work)
 	if (mmget_not_zero(mm)) {
 		mmap_read_lock(mm);
 		mutex_lock(&tegra_lock);
-		/* Once it has ended, its pages are anyone's. */
+		/* The pages of an ended table may belong to others. */
 		if (t->state == TABLE_LIVE)
 			look(mm, t, " (seen later)");
 		mutex_unlock(&tegra_lock);
@@ -96,7 +96,7 @@ int protection_check(struct table *t)
 		mmap_read_unlock(mm);
 		return err;
 	}
-	/* A live table holds the module, so there it is. */
+	/* A live table holds the module, so __module_get() is allowed. */
 	kref_get(&t->ref);
 	__module_get(THIS_MODULE);
 	if (!schedule_work(&t->look)) {

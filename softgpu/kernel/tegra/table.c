@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * table.c - pins of cudaHostAlloc()'s memory, and their end.
+ * table.c - pins of memory of cudaHostAlloc(), and their end.
  *
- * softgpu.ko says after the fact in which process something has ended: an allocation,
- * a context, an open file.  Then each table of that process is looked at, whether its
- * allocation is still there.  The pages are this module's until the callback has
- * returned, so that nothing else is in them, whatever the process has unmapped by then.
+ * softgpu.ko notifies us after an allocation, a context or an open file has ended, with the
+ * process that it belonged to.  Then each table of that process is checked: does its
+ * allocation still exist?  This module keeps the pages until the callback has returned, so
+ * they are not reused before, even if the process has unmapped them.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -69,7 +69,7 @@ void table_put(struct table *t)
 
 /* ---- a pin's end ---- */
 
-/* A chaos knob: the callback comes so much later. */
+/* A chaos knob: delays the callback. */
 static void callback_delay(void)
 {
 	struct sg_chaos chaos;
@@ -78,7 +78,10 @@ static void callback_delay(void)
 	softgpu_delay_ms(chaos.callback_delay_ms);
 }
 
-/* One thread runs the callback, others wait.  -EDEADLK: it is that callback which asks. */
+/*
+ * Ends a pin: one thread runs the callback, and others wait for it.  -EDEADLK: called from
+ * that callback.
+ */
 static int end(struct table *t)
 {
 	mutex_lock(&tegra_lock);
@@ -118,7 +121,7 @@ static void end_later(struct work_struct *work)
 	module_put(THIS_MODULE);
 }
 
-/* Not in this thread, whose client may hold a lock that its callback takes. */
+/* Ends a pin in a work item: this thread's client may hold a lock that its callback takes. */
 static void end_soon(struct table *t)
 {
 	kref_get(&t->ref);
@@ -140,7 +143,7 @@ int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
 	t = table_find(page_table);
 	if (t) {
 		kref_get(&t->ref);
-		/* What has been mapped since is named, too. */
+		/* Also logs wrong mappings made since the last check. */
 		if (t->state == TABLE_LIVE)
 			protection_check(t);
 	}
@@ -179,7 +182,7 @@ EXPORT_SYMBOL_GPL(nvidia_p2p_free_page_table);
 
 /* ---- a pin's beginning ---- */
 
-/* Is it still the allocation that was pinned? */
+/* Does the allocation that was pinned still exist? */
 static bool still_there(const struct table *t)
 {
 	struct sg_found_host found;
@@ -195,7 +198,10 @@ static int find_host(u64 vaddr, u64 size, struct sg_found_host *found)
 
 	if (sg_find_host(softgpu_core(), softgpu_current_key(), vaddr, found) ||
 	    found->kind != SOFTGPU_KIND_HOST) {
-		/* Who asks about whatever a program has is told no more than that. */
+		/*
+		 * Clients may ask about any memory of a program, so nothing is logged for
+		 * other memory.
+		 */
 		if (!sg_find(softgpu_core(), softgpu_current_key(), vaddr, &device))
 			pr_info_ratelimited("get_pages(%#llx): memory of cudaMalloc(), which on Tegra cannot be pinned: use cudaHostAlloc()\n",
 					    vaddr);
@@ -206,7 +212,7 @@ static int find_host(u64 vaddr, u64 size, struct sg_found_host *found)
 				    vaddr, found->device_va);
 		return -EINVAL;
 	}
-	/* The rest of its last page is nobody's. */
+	/* The rest of its last page holds no other allocation. */
 	last = PAGE_ALIGN(found->base + found->length);
 	if (vaddr + size > last) {
 		pr_info_ratelimited("get_pages(%#llx, %#llx): the allocation ends at %#llx\n", vaddr, size,
@@ -233,7 +239,10 @@ static int pin_all(struct table *t)
 	return 0;
 }
 
-/* A chaos knob: once in so many pins a live one is taken back, its memory staying allocated. */
+/*
+ * A chaos knob: after about so many pins a live one is revoked, while its memory stays
+ * allocated.
+ */
 static void revoke_some(void)
 {
 	struct table *t;
@@ -327,7 +336,10 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 	mutex_lock(&tegra_lock);
 	list_add(&t->node, &tables);
 	mutex_unlock(&tegra_lock);
-	/* Freed meanwhile, before it was to be found: then nobody has looked at it. */
+	/*
+	 * If the memory was freed before the table was in the list, host_changed() has not
+	 * seen the table.
+	 */
 	if (!still_there(t))
 		end_soon(t);
 	table_put(t);
@@ -336,7 +348,7 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages);
 
-/* ---- what becomes of processes ---- */
+/* ---- memory that ends ---- */
 
 static struct table *next_gone(const void *process)
 {
@@ -379,7 +391,7 @@ void tables_exit(void)
 	struct table *t, *next;
 
 	softgpu_host_changed_unregister(&notifier);
-	/* Each live one holds the module; these have ended, and nobody freed them. */
+	/* Each live table holds the module.  These have ended, but were not freed. */
 	list_for_each_entry_safe(t, next, &tables, node) {
 		pr_err("a client has not freed the page table of %#llx of %s, in its callback or after it: it leaks\n",
 		       t->pub.vaddr, t->comm);

@@ -19,7 +19,7 @@
 struct pid;
 struct sg_table;
 
-/* Pages that are held.  Its owner is the provider: a client reads it. */
+/* Pages that are held.  The provider owns the struct: clients only read it. */
 struct amd_p2p_info {
 	uint64_t	va;	/* as given to get_pages */
 	uint64_t	size;
@@ -46,14 +46,14 @@ struct amd_rdma_interface {
 			 void (*free_callback)(void *client_priv), void *client_priv);
 	/* Releases what get_pages held, from any process, and sets *info to NULL.  -EINVAL: there is none. */
 	int (*put_pages)(struct amd_p2p_info **info);
-	/* 1: it is GPU memory of that process; 0: not. */
+	/* 1: it is GPU memory of that process; 0: it is not. */
 	int (*is_gpu_address)(uint64_t address, struct pid *pid);
-	/* 0, and in bytes the pages in which the range is told. */
+	/* 0; *page_size is the size in bytes of the pages in which the range is reported. */
 	int (*get_page_size)(uint64_t address, uint64_t length, struct pid *pid,
 			     unsigned long *page_size);
 };
 
-/* The interface, which is there for as long as the module that exports this is.  Returns 0. */
+/* Gets the interface, which is valid while the module that exports it is loaded.  Returns 0. */
 int amdkfd_query_rdma_interface(const struct amd_rdma_interface **rdma);
 
 static_assert(sizeof(struct amd_p2p_info) == 48, "size of struct amd_p2p_info");
