@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * nv-p2p.h - what a third-party kernel driver may ask of a GPU driver in order
- * to let its device read and write GPU memory.
+ * nv-p2p.h - functions of a GPU driver that let the device of a third-party kernel driver
+ * read and write GPU memory.
  *
  * The names, values, layouts and rules are those of NVIDIA's interface of the
  * same name; the text is this project's.  A client written for one compiles
@@ -205,9 +205,9 @@ typedef struct nvidia_p2p_rsync_reg_info nvidia_p2p_rsync_reg_info_t;
  * Pins [virtual_address, virtual_address + length) of a process's GPU memory
  * and gives its pages.
  *
- * p2p_token, va_space: both as cuPointerGetAttribute(P2P_TOKENS) told, and then
- * any process may call; or both 0, and then the memory is that of the calling
- * process (of current->tgid; its mm does not matter).
+ * p2p_token, va_space: both as returned by cuPointerGetAttribute(P2P_TOKENS), and then any
+ * process may call; or both 0, and then the memory is that of the calling process (of
+ * current->tgid; its mm does not matter).
  *
  * The range is multiples of 64 KiB and lies in one allocation (an allocation is
  * rounded up to pages: what shares the last page is pinned along with it).
@@ -297,8 +297,8 @@ int nvidia_p2p_put_pages_persistent(uint64_t virtual_address,
 				    struct nvidia_p2p_page_table *page_table, uint32_t flags);
 
 /*
- * For the free callback, which must call it for its table [guide].  Does nothing, does
- * not look at what it is given, returns 0: the provider frees the table [ogk].
+ * The free callback must call this for its table [guide].  It does nothing, ignores its
+ * argument and returns 0: the provider frees the table [ogk].
  */
 int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
 
@@ -348,7 +348,7 @@ int nvidia_p2p_destroy_mapping(uint64_t p2p_token);
  */
 int nvidia_p2p_register_rsync_driver(nvidia_p2p_rsync_driver_t *driver, void *data);
 
-/* What register got; anything else is ignored. */
+/* Takes the arguments of register; anything else is ignored. */
 void nvidia_p2p_unregister_rsync_driver(nvidia_p2p_rsync_driver_t *driver, void *data);
 
 /* -ENODEV, always; put ignores its argument. */
