@@ -5,7 +5,7 @@
 #include "pin.h"
 #include "watch.h"
 
-/* Must not sleep.  Neither waits for other threads nor makes them wait. */
+/* May run where sleeping is not allowed.  Takes no lock, so it never blocks. */
 static bool changed(struct mmu_interval_notifier *notifier,
 		    const struct mmu_notifier_range *range, unsigned long seq)
 {

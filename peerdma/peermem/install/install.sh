@@ -47,7 +47,7 @@ done
 PATH=$PATH:/usr/sbin:/sbin
 vermagic=$(modinfo -F vermagic "$moddir/peerdma_peer_core.ko")
 release=${vermagic%% *}
-# As "uname -m" and OFED have it.
+# The name in "uname -m" and in OFED.
 case $vermagic in
 *aarch64*) arch=aarch64 ;;
 *) arch=x86_64 ;;
@@ -57,7 +57,7 @@ ofa=${DESTDIR-}/usr/src/ofa_kernel
 sources=$ofa/$arch/$release
 mark=.peerdma_peer_core
 
-# ours FOLDER: not there, or made by this script.
+# ours FOLDER: it does not exist, or this script made it.
 ours() {
 	{ [ ! -e "$1" ] && [ ! -L "$1" ]; } || [ -e "$1/$mark" ]
 }
@@ -70,7 +70,7 @@ for folder in "${DESTDIR-}"/var/lib/dkms/mlnx-ofed-kernel*; do
 		die "$folder is there: OFED's RDMA core has peer memory"
 done
 
-# The links first: they are told to be ours by what they lead to. default may lead to another kernel's.
+# The links first: the folder that they point to shows that they are ours. default may point to another kernel's folder.
 if [ -n "$uninstall" ]; then
 	[ "$(readlink "$ofa/default")" != "$arch/$release" ] || rm -f "$ofa/default"
 	rm -f "$ofa/$release"
