@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # vm: --cards 4
 #
-# The main job's screen, in the guest: loads the modules, shows the whole path,
-# and unloads the modules again, which only works when nothing is left behind.
-# "make demo" boots the machine and runs it; arguments go to fpga-demo.
+# The demonstration, in the guest: loads the modules, runs fpga-demo with this script's arguments,
+# and unloads the modules again, which fails if anything is left behind.
+# "make demo" boots the machine and runs this.
 
 . "$(dirname "$0")/../../tests/vm/lib.sh"
 
-# AMD's providers too, where AMD's memory is asked for; the others stay. Tegra's instead of the
-# desktop's, whose functions have the same names.
+# AMD's modules are added if AMD's memory is requested. Tegra's modules replace the desktop's,
+# whose functions have the same names.
 case " $*" in
 *" --gpu"*tegra*amd* | *" --gpu"*amd*tegra*)
 	modules="softgpu nvidia_p2p amdgpu peerdma peerdma_tegra peerdma_amd peerdma_fpga" ;;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * access.h - reading and writing memory of other devices.
+ * access.h - reads and writes memory of other devices.
  *
- * 0; -EAGAIN: it has moved, and its new addresses are being asked for; -EFAULT: it is gone, or an address has no
- * translation (a line in the log says which); -EINVAL: not aligned.  at: offset in the region; the caller has checked
- * it.  Any context.
+ * Both return 0; -EAGAIN: the memory has moved, and new addresses were requested; -EFAULT:
+ * it was revoked, or an address has no translation (which is logged); -EINVAL: not aligned.
+ * at: offset in the region, which the caller has checked.  Any context.
  */
 #ifndef PEERDMA_HCA_ACCESS_H
 #define PEERDMA_HCA_ACCESS_H
@@ -21,7 +21,7 @@ struct hca_modify {
 	u64 original;		/* result */
 };
 
-/* Eight bytes at once, as far as the adapter's own accesses go. */
+/* Accesses eight bytes atomically, relative to the adapter's own accesses. */
 int hca_modify(struct hca_memory *memory, u64 at, struct hca_modify *op);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* compat.h - what differs between the kernels, and their rxe, that peerdma_hca builds for (6.1 to 7.2). */
+/*
+ * compat.h - differences between the kernels, and their rxe, that peerdma_hca builds for
+ * (6.1 to 7.2).
+ */
 #ifndef PEERDMA_HCA_COMPAT_H
 #define PEERDMA_HCA_COMPAT_H
 
@@ -12,7 +15,7 @@
 #define hca_mr_type(mr)	((mr)->ibmr.type)
 #endif
 
-/* What programs can cause, older rxe says as often as they do. */
+/* Older versions of rxe do not limit the rate of messages that programs can cause. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 #undef pr_warn
 #undef pr_err
@@ -30,7 +33,7 @@
 #define invalidate_mappings	move_notify
 #endif
 
-/* Since 7.2 user memory has a call of its own. */
+/* Since 7.2 there is a separate function for user memory. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 #define ib_umem_get_va(device, addr, size, access)	ib_umem_get(device, addr, size, access)
 #endif

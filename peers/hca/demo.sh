@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: MIT
 # vm: --nics 1 --cards 0 --gpus 2 --iommu on
 #
-# RDMA's screen, in each guest: loads the modules, makes the adapter, shows the way from one GPU's memory to another's,
-# and unloads the modules again, which only works when nothing is left behind.  "make demo-rdma" boots the machines and
-# runs it; arguments go to rdma-demo.  Alone, a guest has both sides: the options above are for that one.
+# The demonstration of RDMA, run in each guest: loads the modules, makes the adapter, runs rdma-demo with this script's
+# arguments, and unloads the modules again, which fails if anything is left behind.  "make demo-rdma" boots the machines
+# and runs this.  A single guest runs both sides: the options above are for that case.
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/vm/lib.sh"
 demo=$BUILD/peers/hca/demo/rdma-demo
 [ -x "$demo" ] || die "rdma-demo was not built: libibverbs-dev is missing"
 
-# What peerdma_hca and the demonstration need of the kernel.
+# Kernel modules that peerdma_hca and the demonstration need.
 modprobe -a udp_tunnel ip6_udp_tunnel ib_core ib_uverbs || die "the kernel's modules do not load"
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug || die "no debugfs"
 mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing || die "no tracefs"
@@ -19,7 +19,7 @@ modules="softgpu nvidia peerdma peerdma_nvidia peerdma_peer_core peerdma_peermem
 load_modules
 rdma link add rxe0 type rxe netdev eth0 || die "no RDMA adapter: see the kernel's log"
 
-# Debian's provider asks the kernel for no dma-bufs; a pointer it registers by itself.
+# Debian's provider cannot register dma-bufs, so the library does that; it registers pointers itself.
 run() { LD_PRELOAD=$BUILD/peerdma/preload/libpeerdma-verbs.so.0 "$demo" "$@"; }
 
 code=0

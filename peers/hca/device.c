@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * device.c - the adapter's PCI function, and that rdma_rxe is not loaded as well.
+ * device.c - finds the adapter's PCI function, and makes sure that rdma_rxe is not loaded
+ * as well.
  *
- * Both drivers want UDP port 4791 and have the same driver id, by which user space finds its provider and the kernel the
- * devices to unregister when a module goes.
+ * Both drivers use UDP port 4791 and have the same driver id.  User space finds its
+ * provider by this id, and the kernel finds the devices to unregister when a module is
+ * unloaded.
  */
 #include <linux/kobject.h>
 #include <linux/module.h>
@@ -35,7 +37,7 @@ void hca_set_parent(struct ib_device *ibdev, struct net_device *ndev)
 	}
 }
 
-/* An adapter of that function, with a reference to its device; NULL: none is left. */
+/* Returns an adapter of that function with a reference to its device; NULL: none is left. */
 static struct ib_device *adapter_of(const struct device *dev)
 {
 	struct net_device *ndev;
@@ -56,8 +58,9 @@ static struct ib_device *adapter_of(const struct device *dev)
 }
 
 /*
- * The function loses its driver.  Its net device would end the adapter some time after it is gone; memory that is mapped for
- * the function must not stay that long.
+ * The function's driver is being unbound.  Without this the adapter would end only some
+ * time after its net device is gone; memory that is mapped for the function must not stay
+ * mapped that long.
  */
 static int function_event(struct notifier_block *nb, unsigned long event, void *data)
 {

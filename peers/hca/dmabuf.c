@@ -2,10 +2,11 @@
 /*
  * dmabuf.c - MRs of dma-bufs: a dynamic attachment of the adapter's PCI function.
  *
- * When the exporter moves the memory, the gate is closed, and the mapping is unmade.  The next access asks for a new one,
- * which a work item makes; meanwhile packets are made again (hca_resp.h).  When the exporter will not map any more, it
- * has revoked the memory, and accesses are errors from then on.  Where there is no memory to map it with, accesses go on
- * asking.
+ * When the exporter moves the memory, it is closed for accesses and unmapped.  The next
+ * access requests a new mapping, which a work item makes; meanwhile packets are retried
+ * (hca_resp.h).  If the exporter refuses to map, it has revoked the memory, and accesses
+ * fail from then on.  If memory for the mapping cannot be allocated, accesses keep
+ * requesting it.
  *
  * The reservation lock guards sgt.
  */
@@ -48,7 +49,7 @@ static int map(struct dmabuf_memory *d)
 	if (IS_ERR_OR_NULL(sgt))
 		return sgt ? PTR_ERR(sgt) : -ENOMEM;
 	d->sgt = sgt;
-	/* Its bytes may still be on their way. */
+	/* The exporter may still be copying its contents. */
 	waited = dma_resv_wait_timeout(d->dmabuf->resv, DMA_RESV_USAGE_KERNEL, false, MAX_SCHEDULE_TIMEOUT);
 	err = waited < 0 ? waited : hca_open(&d->memory, sgt, d->length);
 	if (err)
@@ -56,7 +57,7 @@ static int map(struct dmabuf_memory *d)
 	return err;
 }
 
-/* The exporter moves or revokes the memory. */
+/* Called when the exporter moves or revokes the memory. */
 static void moved(struct dma_buf_attachment *attach)
 {
 	struct dmabuf_memory *d = attach->importer_priv;
@@ -88,7 +89,7 @@ static void map_again(struct work_struct *work)
 		ibdev_dbg(d->memory.ibdev, "a dma-buf is revoked: it does not map again, error %d\n", err);
 }
 
-/* An access has come while it is not mapped. */
+/* Called when an access finds the memory not mapped. */
 static void want(struct hca_memory *memory)
 {
 	struct dmabuf_memory *d = container_of(memory, struct dmabuf_memory, memory);
@@ -173,7 +174,7 @@ int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u
 		release(&d->memory);
 		return err;
 	}
-	/* Unlike those of ordinary MRs, they are the driver's to fill in. */
+	/* Unlike for ordinary MRs, the driver fills these in. */
 	mr->ibmr.iova = iova;
 	mr->ibmr.length = length;
 	hca_mr_set(mr, &d->memory, access);

@@ -2,9 +2,11 @@
 /*
  * memory.c - memory of other devices, by its DMA addresses for the adapter's PCI function.
  *
- * A run is a piece whose DMA addresses follow each other, and so did the physical addresses behind them when it was
- * made.  The kernel has a mapping of those, for an access must not sleep.  What an access uses it translates anew, page
- * by page: an address that has no translation any more, or another one, is an error, as it is on a bus with an IOMMU.
+ * A run is a part with consecutive DMA addresses, whose physical addresses were
+ * consecutive, too, when it was made.  The kernel maps these in advance, since an access
+ * must not sleep.  Each access translates its DMA addresses anew, page by page.  If an
+ * address has no translation any more, or another one, that is an error, as it is on a bus
+ * with an IOMMU.
  */
 #include <linux/device.h>
 #include <linux/io.h>
@@ -26,10 +28,10 @@ module_param(ignore_stop, bool, 0600);
 MODULE_PARM_DESC(ignore_stop, "for tests of tests: memory that was taken away is reached all the same");
 
 struct hca_run {
-	u64 at;			/* offset in what is mapped */
+	u64 at;			/* offset in the mapped memory */
 	u64 length;
 	dma_addr_t dma;
-	phys_addr_t phys;	/* behind dma when the run was made */
+	phys_addr_t phys;	/* translation of dma when the run was made */
 	void *kernel;		/* mapping of phys */
 };
 
@@ -41,13 +43,13 @@ static phys_addr_t translate(const struct hca_memory *memory, dma_addr_t dma)
 {
 	phys_addr_t phys;
 
-	/* The function has been given to another driver, or is gone. */
+	/* The function was bound to another driver, or removed. */
 	if (iommu_get_domain_for_dev(memory->dev) != memory->domain)
 		return no_translation;
 	if (!memory->domain)
 		return dma;
 	phys = iommu_iova_to_phys(memory->domain, dma);
-	/* The kernel's word for no translation; no device's memory is there. */
+	/* The kernel returns 0 for no translation; no device memory is at that address. */
 	return phys ?: no_translation;
 }
 
@@ -63,7 +65,7 @@ static void free_runs(struct hca_run *runs, u32 nruns)
 	kvfree(runs);
 }
 
-/* A device's memory is mapped write-combined, as its drivers have it; the host's as ever. */
+/* Maps device memory write-combined, as its drivers do, and host memory cached. */
 static int map_run(struct hca_run *run)
 {
 	bool ram = region_intersects(run->phys, run->length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) == REGION_INTERSECTS;
@@ -74,10 +76,10 @@ static int map_run(struct hca_run *run)
 
 struct builder {
 	const struct hca_memory *memory;
-	struct hca_run *runs;	/* NULL: they are only counted */
-	u32 limit;		/* of runs */
+	struct hca_run *runs;	/* NULL: runs are only counted */
+	u32 limit;		/* size of runs[] */
 	u32 n;
-	u64 from;		/* the page that the region begins in; what is before has no run */
+	u64 from;		/* page of the region's first byte; no runs are made before it */
 	u64 at;
 	dma_addr_t next_dma;
 	phys_addr_t next_phys;
@@ -90,7 +92,7 @@ static int add_page(struct builder *b, dma_addr_t dma, u64 length)
 	if (phys == no_translation)
 		return -EFAULT;
 	if (!b->n || dma != b->next_dma || phys != b->next_phys) {
-		/* Translations have changed since they were counted. */
+		/* Translations have changed since the runs were counted. */
 		if (b->runs && b->n == b->limit)
 			return -EFAULT;
 		if (b->runs)
@@ -237,7 +239,10 @@ static const struct hca_run *find_run(const struct hca_memory *memory, u64 at)
 	return &memory->runs[low];
 }
 
-/* Where the kernel reaches the byte at this offset, and those after it to the end of the page or of the run. */
+/*
+ * Returns the kernel's address of the byte at this offset; reduces *length to the bytes up
+ * to the end of the page or of the run.  NULL: no valid translation.
+ */
 static void *reach(struct hca_memory *memory, u64 at, size_t *length, bool write)
 {
 	const struct hca_run *run = find_run(memory, at);
@@ -276,11 +281,11 @@ static int copy(struct hca_memory *memory, u64 at, void *buffer, size_t length, 
 		length -= piece;
 	}
 	if (to_memory)
-		wmb();	/* out of a write-combined mapping, before the acknowledgement */
+		wmb();	/* flushes write-combined data before the acknowledgement */
 	return 0;
 }
 
-/* Ours among ourselves, as rxe's are. */
+/* Our atomic operations exclude each other only, as do rxe's. */
 static DEFINE_SPINLOCK(atomics);
 
 static int modify(struct hca_memory *memory, u64 at, struct hca_modify *op)
@@ -301,7 +306,7 @@ static int modify(struct hca_memory *memory, u64 at, struct hca_modify *op)
 		WRITE_ONCE(*there, op->original + op->operand);
 	else if (op->original == op->compare)
 		WRITE_ONCE(*there, op->operand);
-	mb();	/* the next one reads it again, maybe by another mapping */
+	mb();	/* the next operation may read it by another mapping */
 	spin_unlock_bh(&atomics);
 	return 0;
 }

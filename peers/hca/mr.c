@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* mr.c - rxe's MRs of memory that is not the host's: mr->hca. */
+/* mr.c - rxe's MRs of memory of other devices: mr->hca. */
 #include <linux/random.h>
 
 #include "rxe.h"

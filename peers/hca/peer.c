@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * peer.c - MRs of peer memory: addresses that a PeerDirect client knows, through a peer-memory core.
+ * peer.c - MRs of peer memory: addresses that a PeerDirect client owns, through a
+ * peer-memory core.
  *
- * The core is another module, which may be absent: its functions are looked up when memory is registered, and held as
- * long as the region is.
+ * The core is another module, which may not be loaded: its functions are looked up when
+ * memory is registered, and held as long as the region exists.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -38,13 +39,13 @@ struct ib_umem *hca_umem_get(struct ib_device *ibdev, unsigned long start, size_
 
 	if (get) {
 		umem = get(ibdev, start, length, access, IB_PEER_MEM_ALLOW | IB_PEER_MEM_INVAL_SUPP);
-		/* The reference stays with a peer's umem. */
+		/* A peer's umem keeps the symbol's reference. */
 		if (!hca_umem_is_peer(umem))
 			symbol_put(ib_umem_get_peer);
 		return umem;
 	}
 	umem = ib_umem_get_va(ibdev, start, length, access);
-	/* A core that was loaded since has its hook in that call. */
+	/* If a core was loaded meanwhile, its hook is in that call. */
 	if (!IS_ERR(umem) && has_no_pages(umem)) {
 		ib_umem_release(umem);
 		return ERR_PTR(-EAGAIN);
@@ -68,9 +69,10 @@ bool hca_umem_is_peer(const struct ib_umem *umem)
 }
 
 /*
- * Where nothing, a device's memory, or what no one may access is mapped, as at a GPU's addresses (the core asks clients for
- * the same).  Pages that the host may have there one day are refused, too: only a registration can return an error to the
- * program.
+ * Refuses registration on demand if nothing, device memory, or memory without access rights
+ * is mapped at start, as at a GPU's addresses (the core asks clients under the same
+ * condition).  It also refuses addresses where host memory may be mapped later: only a
+ * registration can return an error to the program.
  */
 int hca_on_demand(struct ib_device *ibdev, u64 start, u64 length)
 {
@@ -81,7 +83,7 @@ int hca_on_demand(struct ib_device *ibdev, u64 start, u64 length)
 	vma = vma_lookup(current->mm, start);
 	pages = vma && !(vma->vm_flags & (VM_IO | VM_PFNMAP)) && vma_is_accessible(vma);
 	mmap_read_unlock(current->mm);
-	/* Of all addresses: another kind of registration. */
+	/* start 0: a registration of the whole address space. */
 	if (pages || !start)
 		return 0;
 	ibdev_notice_ratelimited(ibdev, "no registration on demand of %llu bytes from %#llx of %s (%d): no pages of the host are there; GPU memory is registered without IBV_ACCESS_ON_DEMAND\n",
@@ -110,7 +112,7 @@ static void put_umem(struct ib_umem *umem)
 
 /* ---- a region ---- */
 
-/* The client takes the memory away. */
+/* Called when the client takes the memory away. */
 static void invalidate(void *cookie, struct ib_umem *umem, unsigned long addr, size_t size)
 {
 	struct peer_memory *peer = cookie;
@@ -118,7 +120,7 @@ static void invalidate(void *cookie, struct ib_umem *umem, unsigned long addr, s
 	hca_close(&peer->memory, HCA_GONE);
 }
 
-/* What a peer has given stays where it is, or is gone: it is never HCA_MOVED once it is open. */
+/* Peer memory does not move: once open, it stays or is gone, so no access finds HCA_MOVED. */
 static void want(struct hca_memory *memory)
 {
 }

@@ -2,12 +2,13 @@
 /*
  * queue.c - a program's send requests.
  *
- * The program writes them into memory that it shares with the kernel, and can change them at any time; rxe reads them there
- * again and again, and has its own notes about them there.  So each is copied, once, into a queue that only the kernel has
- * (sq.queue), looked at there, and used there alone.  The shared queue (sq.hca_shared) is read here, and nowhere else.
+ * The program writes them into memory that it shares with the kernel, and can change them
+ * at any time. rxe reads them there repeatedly, and keeps its own state in them.  So each
+ * request is copied, once, into a queue that only the kernel has (sq.queue), and is checked
+ * and used only there.  Only this file reads the shared queue (sq.hca_shared).
  *
- * Places are the same in both.  sq.sq_lock guards the producer's index of sq.queue; the program's is not believed beyond
- * the places that are free.
+ * Requests have the same index in both. sq.sq_lock guards the producer index of sq.queue.
+ * The program's producer index is trusted only as far as there are free entries.
  */
 #include <linux/version.h>
 
@@ -15,9 +16,9 @@
 #include "rxe_loc.h"
 #include "rxe_queue.h"
 
-/* Since 6.3; older ones know no such request. */
+/* Since 6.3; older versions have no such request. */
 #define ATOMIC_WRITE 0xf
-/* rxe ends a request of an opcode that it does not have with an error. */
+/* rxe fails a request with an unknown opcode. */
 #define NO_OPCODE U32_MAX
 
 int hca_sq_share(struct rxe_qp *qp)
@@ -50,7 +51,10 @@ void hca_rewind(struct rxe_dma_info *dma, u32 num_sge)
 	dma->resid = dma->length;
 }
 
-/* Are its bytes where it says, as far as the request itself goes? Keys and addresses are checked when they are used. */
+/*
+ * Do the request's lengths fit into the entry?  Keys and addresses are checked when they
+ * are used.
+ */
 static bool is_sound(const struct rxe_qp *qp, const struct rxe_send_wqe *wqe)
 {
 	if (wqe->dma.num_sge > qp->sq.max_sge)
@@ -89,7 +93,7 @@ void hca_sq_take(struct rxe_qp *qp)
 	spin_lock_irqsave(&qp->sq.sq_lock, flags);
 	end = queue_get_producer(shared, QUEUE_TYPE_FROM_CLIENT) & q->index_mask;
 	at = q->buf->producer_index;
-	/* Acquires what hca_sq_done() has released: the completer reads the request no more. */
+	/* Acquire, pairs with hca_sq_done(): the completer does not read the entry any more. */
 	while (at != end && !queue_full(q, QUEUE_TYPE_FROM_ULP)) {
 		take(qp, queue_addr_from_index(q, at), queue_addr_from_index(shared, at));
 		at = queue_next_index(q, at);
@@ -105,12 +109,15 @@ void hca_sq_done(struct rxe_qp *qp)
 
 	queue_advance_consumer(q, QUEUE_TYPE_FROM_CLIENT);
 	if (shared)
-		/* The program may use the place again. */
+		/* The program may use the entry again. */
 		smp_store_release(&shared->buf->consumer_index, q->index);
 }
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
-/* Both always run: an answer may let the requester go on, and a request that is made again may end what the completer waits for. */
+/*
+ * Both always run: an answer may let the requester continue, and a retried request may
+ * complete what the completer waits for.
+ */
 int hca_sender(void *qp)
 {
 	int sent = rxe_requester(qp);

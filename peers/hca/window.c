@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * window.c - memory windows: what a key of one opens, and when they end.
+ * window.c - memory windows: which accesses a window's key allows, and when windows end.
  *
- * rxe looks at the bounds of a window's region, and not at its own; it reads the region without the window's lock; and windows of
- * type 2 hold the queue pair that they are bound to, which then waits for them when it is destroyed, and in the end does not.
- * Here they hold none: a queue pair that ends closes its windows first (edit-rxe takes the references out).
+ * rxe checks the bounds of a window's region, not those of the window. It reads the region
+ * without the window's lock. And a window of type 2 holds the queue pair that it is bound
+ * to, which waits for it when it is destroyed, and finally gives up. Here windows hold no
+ * queue pair: a queue pair that is destroyed first ends its windows (edit-rxe removes the
+ * references).
  *
- * A flush of all of a region (IB_FLUSH_MR, since 6.4), which may name no bytes, is refused by a window's key where what it names
- * is not in the window.
+ * A flush of a whole region (IB_FLUSH_MR, since 6.4), which may name no bytes, is refused
+ * for a window's key unless the range that it names lies in the window.
  *
  * mw->lock guards what a window is bound to; innermost.
  */
@@ -17,7 +19,7 @@
 #include "compat.h"
 #include "hca.h"
 
-/* mr->num_mw of a region that windows may not be bound to. */
+/* Value of mr->num_mw that prevents windows from being bound to the region. */
 #define CLOSED -1
 
 bool hca_windows_close(struct rxe_mr *mr)
@@ -32,27 +34,27 @@ void hca_windows_reopen(struct rxe_mr *mr)
 
 int hca_window_count(struct rxe_qp *qp, struct rxe_send_wqe *wqe, struct rxe_mw *mw, struct rxe_mr *mr, int access)
 {
-	/* First: a stranger's attempt must not keep the region. */
+	/* Checked first, so that an attempt without the right to bind does not hold the region. */
 	int err = rxe_check_bind_mw(qp, wqe, mw, mr, access);
 
 	if (err || !mr)
 		return err;
 	if (!atomic_inc_unless_negative(&mr->num_mw))
 		return -EINVAL;
-	/* Until then it may have been registered again. */
+	/* Checked again: the region may have been registered anew before it was counted. */
 	err = rxe_check_bind_mw(qp, wqe, mw, mr, access);
 	if (err)
 		atomic_dec(&mr->num_mw);
 	return err;
 }
 
-/* start: the window's, as va counts. */
+/* start: the window's start, in the same address space as va. */
 static bool in_window(const struct rxe_mw *mw, u64 start, u64 va, u64 length)
 {
 	return va >= start && length <= mw->length && va - start <= mw->length - length;
 }
 
-/* The region, with a reference. */
+/* Returns the window's region with a reference, if the key matches. */
 static struct rxe_mr *region_of(struct rxe_mw *mw, u32 rkey)
 {
 	struct rxe_mr *mr = mw->mr;
@@ -101,7 +103,7 @@ void hca_windows_end(struct rxe_qp *qp)
 	void *entry;
 
 	xa_for_each(&pool->xa, index, entry) {
-		/* Another program's may go meanwhile. */
+		/* Another program's window may be freed meanwhile. */
 		struct rxe_mw *mw = rxe_pool_get_index(pool, index);
 
 		if (!mw)

@@ -3,13 +3,13 @@
  * fpga_ioctl.h - an FPGA card with a DMA engine, as user space sees it:
  * /dev/fpgaN.
  *
- * The card has a buffer of its own and an engine that carries bytes between
- * that buffer and any address on the bus.  COPY makes it carry a range of the
- * caller's memory, a GPU's or the host's, through the buffer into another one.
+ * The card has a buffer of its own and an engine that copies bytes between that buffer and
+ * any bus address.  COPY copies a range of the caller's memory, on a GPU or in host memory,
+ * through the buffer to another range.
  *
- * The node may be opened by anybody: a card reaches no memory but what the
- * caller could pin by itself (its own GPU allocations, its own host memory
- * within RLIMIT_MEMLOCK), and only for as long as the call lasts.
+ * Every user may open the node: a card reaches only memory that the caller could pin itself
+ * (its own GPU allocations, its own host memory within RLIMIT_MEMLOCK), and only for as
+ * long as the call lasts.
  *
  * Rules, the same for every call:
  *
@@ -50,16 +50,16 @@
 #define FPGA_ABI		1
 #define FPGA_PROVIDER_NAME	16
 
-/* What stands between the card and memory (fpga_info.iommu). */
+/* IOMMU between the card and memory (fpga_info.iommu). */
 #define FPGA_IOMMU_NONE		0	/* DMA addresses are bus addresses */
-#define FPGA_IOMMU_PASSTHROUGH	1	/* the same, with an IOMMU that lets them through */
-#define FPGA_IOMMU_TRANSLATING	2	/* DMA addresses are this card's own */
+#define FPGA_IOMMU_PASSTHROUGH	1	/* the same: an IOMMU passes them through */
+#define FPGA_IOMMU_TRANSLATING	2	/* DMA addresses are IOVAs of this card */
 
 #define FPGA_STATE_READY	0
 #define FPGA_STATE_BUSY		1	/* a transfer is under way */
 #define FPGA_STATE_CUT_OFF	2	/* after a timeout, until the engine is idle */
 
-/* Facts of the card. */
+/* Properties and counters of the card. */
 struct fpga_info {
 	__u32 size;
 	__u32 flags;		/* in: 0 */
@@ -68,25 +68,25 @@ struct fpga_info {
 	__u32 pci_domain;
 	__u32 pci_bus;
 	__u32 pci_devfn;
-	__s32 numa_node;	/* out: -1 if the machine does not say */
+	__s32 numa_node;	/* out: -1: unknown */
 	__u32 iommu;		/* out: FPGA_IOMMU_* */
 	__u32 state;		/* out: FPGA_STATE_* */
 	__u32 buffer_size;	/* out: the card's own memory */
-	__u32 max_transfer;	/* out: the most that one transfer carries */
+	__u32 max_transfer;	/* out: most bytes of one transfer */
 	__u32 pins;		/* out: held by this card now */
 	__u32 mappings;		/* out: held by this card now */
-	__u64 transfers;	/* begun; out, this one and below: since the card was found */
+	__u64 transfers;	/* begun; this and below: out, since the card was probed */
 	__u64 interrupts;
 	__u64 bytes_read;	/* from the bus into the card */
 	__u64 bytes_written;	/* from the card to the bus */
-	__u64 revocations;	/* pins that went away under a copy */
+	__u64 revocations;	/* pins revoked during a copy */
 	__u64 timeouts;
 };
 
 /* One end of a copy, as the card saw it. */
 struct fpga_end {
 	__u64 dma_addr;		/* of the first byte; 0 unless the caller has CAP_SYS_RAWIO */
-	__u64 phys_addr;	/* the same as the CPU sees it (a GPU's: in its BAR); 0 likewise, and of a dma-buf */
+	__u64 phys_addr;	/* its CPU physical address; 0 likewise, and for a dma-buf */
 	__u32 segments;		/* runs of DMA addresses */
 	__u32 page_shift;	/* the provider's page */
 	char provider[FPGA_PROVIDER_NAME];	/* "nvidia", "host", ... */
@@ -101,9 +101,9 @@ struct fpga_end {
 #define FPGA_REVOKED_DST	(1U << 1)
 
 /*
- * Carries [src, src + length) of the caller's memory into [dst, dst + length)
- * through the card.  Blocks until done.  One copy at a time per card; cards work
- * in parallel, a thread each.
+ * Copies [src, src + length) of the caller's memory to [dst, dst + length) through the
+ * card.  Blocks until done.  One copy at a time per card; cards work in parallel, a thread
+ * each.
  */
 struct fpga_copy {
 	__u32 size;
@@ -113,7 +113,7 @@ struct fpga_copy {
 	__u64 length;
 	__u64 done;		/* out, this one and below: bytes that have arrived in dst */
 	__u64 time_ns;		/* from the first pin to the last unpin */
-	__u32 transfers;	/* of the engine, both directions */
+	__u32 transfers;	/* by the engine, both directions */
 	__u32 interrupts;
 	__u32 revoked;		/* FPGA_REVOKED_* */
 	__u32 reserved;		/* in: 0 */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The card's engine: QEMU's `edu` device.  It carries up to 4092 bytes between
- * its buffer and an address on the bus, and raises an interrupt.  A transfer
- * cannot be called back, it takes about 100 ms whatever its size, and while it
- * runs the engine ignores what is written to its registers.
+ * card.c - the card's DMA engine: QEMU's `edu` device.  It copies up to 4092 bytes between
+ * its buffer and a bus address, and raises an interrupt.  A transfer cannot be cancelled
+ * and takes about 100 ms, whatever its size.  While it runs, the engine ignores writes to
+ * its registers.
  *
- * What stops DMA for certain is the bus-master bit: without it the device
- * reaches nothing, though its engine may go on thinking that it does.
+ * Only clearing the bus-master bit stops DMA for certain: the device then reaches no
+ * memory, although its engine may still report that it runs.
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>
@@ -30,9 +30,9 @@
 #define CMD_IRQ		BIT(2)
 
 #define ID_MAGIC	0xed	/* the id's low byte; the rest is a version */
-#define BUFFER_ADDR	0x40000	/* of the card's buffer, in the engine's address space */
+#define BUFFER_ADDR	0x40000	/* of the card's buffer, in the engine's addresses */
 
-/* Five seconds: fifty times what a transfer takes, for an emulator on a busy machine. */
+/* Five seconds: fifty times the duration of a transfer, for an emulator on a busy machine. */
 unsigned int card_timeout_ms = 5000;
 
 static bool engine_runs(struct fpga_card *card)
@@ -57,7 +57,7 @@ int card_hw_init(struct fpga_card *card)
 		return -ENODEV;
 	}
 	if (engine_runs(card)) {
-		/* Left running by whoever had it before: one transfer at most. */
+		/* An earlier driver may have left it running: one transfer at most. */
 		msleep(200);
 		if (engine_runs(card)) {
 			dev_err(&card->pdev->dev, "the engine does not stop\n");
@@ -87,7 +87,7 @@ irqreturn_t card_interrupt(int irq, void *data)
 	atomic64_inc(&card->interrupts);
 
 	spin_lock_irqsave(&card->lock, flags);
-	/* A cut off engine is looked at in card_ready() only. */
+	/* Only card_ready() checks an engine that was cut off. */
 	if (!card->cut_off && !engine_runs(card))
 		card->busy = false;
 	spin_unlock_irqrestore(&card->lock, flags);
@@ -131,7 +131,7 @@ out:
 	return ret;
 }
 
-/* Takes a card back that was cut off, once its engine is idle. */
+/* Enables a card again that was cut off, once its engine is idle. */
 int card_ready(struct fpga_card *card)
 {
 	int ret = 0;
@@ -145,7 +145,7 @@ int card_ready(struct fpga_card *card)
 		if (engine_runs(card)) {
 			ret = -EIO;
 		} else {
-			/* Its interrupt was a write to memory too, and got nowhere. */
+			/* Its interrupt (MSI) was a memory write, which was dropped. */
 			engine_ack(card);
 			card->busy = false;
 			card->cut_off = false;
@@ -157,9 +157,8 @@ int card_ready(struct fpga_card *card)
 }
 
 /*
- * One transfer.  0 if it took place; -ECANCELED if *stop was set before it
- * began, -ENODEV if the card was removed, -ETIMEDOUT.  Not interruptible: a
- * transfer cannot be called back.
+ * Makes one transfer. 0; -ECANCELED: *stop was set before it began; -ENODEV: the card was
+ * removed; -ETIMEDOUT.  Not interruptible, since a transfer cannot be cancelled.
  */
 int card_transfer(struct fpga_card *card, enum card_direction dir, u64 bus_addr, u32 length,
 		  const bool *stop)
@@ -204,8 +203,8 @@ void card_stop(struct fpga_card *card, bool *stop)
 	unsigned long flags;
 
 	/*
-	 * After this no transfer begins: card_transfer() looks at *stop under the
-	 * same lock.  One that has begun is waited for.
+	 * After this no transfer begins, since card_transfer() checks *stop under the same
+	 * lock.  One that has begun is waited for.
 	 */
 	spin_lock_irqsave(&card->lock, flags);
 	*stop = true;

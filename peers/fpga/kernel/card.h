@@ -70,13 +70,13 @@ int card_ready(struct fpga_card *card);
 int card_transfer(struct fpga_card *card, enum card_direction dir, u64 bus_addr, u32 length,
 		  const bool *stop);
 
-/* From anywhere, job not needed: sets *stop and returns when no DMA can happen. */
+/* Sets *stop, and returns when no DMA can happen any more.  Called without job. */
 void card_stop(struct fpga_card *card, bool *stop);
 
 struct fpga_card *card_get(struct fpga_card *card);
 void card_put(struct fpga_card *card);
 
-/* An open file, and what the card did for it. */
+/* An open file, and counts of what the card did for it. */
 struct fpga_client {
 	struct fpga_card *card;
 	struct list_head node;	/* clients.c */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * clients.c - who has a card open, and what DMA it did for him:
- * /sys/kernel/debug/peerdma_fpga/clients, tab-separated, its first line names
- * the columns.  `peerdma top' reads such a file of every driver whose folder
- * there begins with "peerdma_": only the driver of a device knows its DMA.
+ * clients.c - open files of cards, and the DMA done for each:
+ * /sys/kernel/debug/peerdma_fpga/clients, tab-separated; its first line names the columns.
+ * `peerdma top' reads such a file of every driver whose debugfs folder begins with
+ * "peerdma_", since only a device's driver knows its DMA.
  */
 #include <linux/debugfs.h>
 #include <linux/list.h>
@@ -18,7 +18,7 @@ static DEFINE_MUTEX(clients_lock);
 static LIST_HEAD(clients);
 static struct dentry *dir;
 
-/* While the card's device is there. */
+/* To be called while the card's device exists. */
 struct fpga_client *client_new(struct fpga_card *card)
 {
 	struct fpga_client *client = kzalloc(sizeof(*client), GFP_KERNEL);

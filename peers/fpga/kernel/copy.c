@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * A copy: both ends are pinned and mapped for the card, cut into pieces that
- * fit its engine, carried in and out piece by piece, and let go.
+ * copy.c - a copy: pins both ends and maps them for the card, transfers pieces that fit the
+ * engine to the card and back, then unmaps and unpins.
  *
- * When the memory of an end goes away, peerdma calls copy_revoke() in the thread
- * that frees it.  That waits for the transfer under way, and the copy finds its
- * stop flag set before the next one.
+ * When the memory of an end is freed, peerdma calls copy_revoke() in the thread that frees
+ * it.  That function waits for the transfer under way, and the copy finds its stop flag set
+ * before the next one.
  */
 #include <linux/capability.h>
 #include <linux/dma-buf.h>
@@ -33,7 +33,7 @@ struct copy_end {
 	struct peerdma_pin *pin;
 	struct peerdma_mapping *map;
 	bool revoked;
-	/* The place reached: `skip` bytes into `sg`. */
+	/* Current position: `skip` bytes into `sg`. */
 	struct scatterlist *sg;
 	unsigned int skip;
 };
@@ -73,8 +73,8 @@ static void end_advance(struct copy_end *end, unsigned int length)
 }
 
 /*
- * What is added to the addresses written to.  Never to host memory's: without an
- * IOMMU that would hit whoever owns the next pages.
+ * Fault injection: the offset added to addresses that the card writes to.  Never added for
+ * host memory: without an IOMMU that would overwrite other memory.
  */
 static unsigned long end_fault(const struct copy_end *end)
 {
@@ -91,7 +91,7 @@ static unsigned int end_room(const struct copy_end *end)
 	return sg_dma_len(end->sg) - end->skip;
 }
 
-/* Sets the end to the first byte asked for, which may lie pages into the pin. */
+/* Sets the position to the requested first byte, which may lie pages into the pin. */
 static int end_rewind(struct copy_end *end, u64 length)
 {
 	struct scatterlist *sg;
@@ -146,7 +146,7 @@ err_unpin:
 	return ret;
 }
 
-/* Until end_put(). */
+/* Gets the end's dma-buf, if any.  Undone by end_put(). */
 static int end_get(struct copy_end *end, struct copy_job *job, bool is_dmabuf, int fd)
 {
 	end->job = job;
@@ -193,7 +193,7 @@ static void end_report(const struct copy_end *end, struct fpga_end *out)
 			 (offset & ((1ULL << shift) - 1));
 }
 
-/* Carries the next piece in and out again.  Returns its size or -errno. */
+/* Transfers the next piece to the card and from it.  Returns its size or -errno. */
 static int copy_piece(struct copy_job *job, u64 left, u32 *transfers)
 {
 	struct fpga_card *card = job->card;
@@ -247,14 +247,14 @@ static int copy_check(const struct fpga_copy *args)
 	return 0;
 }
 
-/* The pieces would read what earlier ones wrote. */
+/* If the ranges overlap, later pieces would read what earlier ones wrote. */
 static bool copy_overlaps(const struct copy_job *job, const struct fpga_copy *args)
 {
 	return job->src.dmabuf == job->dst.dmabuf && args->src < args->dst + args->length &&
 	       args->dst < args->src + args->length;
 }
 
-/* Both ends are got. */
+/* end_get() has succeeded for both ends. */
 static int copy_run(struct copy_job *job, struct fpga_copy *args)
 {
 	struct fpga_card *card = job->card;
@@ -285,7 +285,7 @@ static int copy_run(struct copy_job *job, struct fpga_copy *args)
 	end_close(&job->dst);
 out_src:
 	end_close(&job->src);
-	/* Unpinned: no revocation is under way or to come. */
+	/* After unpinning, no revocation is under way or will come. */
 	if (job->src.revoked)
 		args->revoked |= FPGA_REVOKED_SRC;
 	if (job->dst.revoked)

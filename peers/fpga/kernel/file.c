@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/*
- * /dev/fpgaN: a table of calls, each with the size of its struct.
- */
+/* file.c - /dev/fpgaN: a table of ioctls, each with the size of its struct. */
 #include <linux/fs.h>
 #include <linux/iommu.h>
 #include <linux/module.h>
@@ -72,9 +70,9 @@ static int fpga_copy(struct fpga_client *client, void *data)
 }
 
 struct fpga_call {
-	u32 size;	/* of the struct as it is now */
-	u32 min;	/* as it was in the first release */
-	bool report;	/* the struct goes back after an error too */
+	u32 size;	/* current size of the struct */
+	u32 min;	/* its size in the first release */
+	bool report;	/* the struct is copied back after an error, too */
 	int (*run)(struct fpga_client *client, void *data);
 };
 
@@ -90,7 +88,7 @@ union fpga_args {
 	struct fpga_copy copy;
 };
 
-/* The layouts are the ABI's. */
+/* The ABI fixes these layouts. */
 static_assert(sizeof(struct fpga_info) == 104);
 static_assert(sizeof(struct fpga_end) == 40);
 static_assert(sizeof(struct fpga_copy) == 152);
@@ -128,7 +126,7 @@ static long fpga_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 static int fpga_open(struct inode *inode, struct file *file)
 {
-	/* misc_open() holds the lock that misc_deregister() takes: the card is there. */
+	/* misc_open() holds the lock that misc_deregister() takes, so the card exists. */
 	struct fpga_card *card = container_of(file->private_data, struct fpga_card, misc);
 
 	file->private_data = client_new(card);

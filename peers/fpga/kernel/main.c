@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * peerdma_fpga - a driver for an FPGA card with a DMA engine, as an example of
- * a third party's driver that reaches GPU memory through peerdma.  The card is
- * QEMU's `edu` device (1234:11e8), which must be given
- * dma_mask=0xffffffffffffffff: otherwise it cuts addresses to 28 bits and
- * writes wherever they then point.
+ * main.c - peerdma_fpga: a driver for an FPGA card with a DMA engine, as an example of a
+ * third party's driver that reaches GPU memory through peerdma.  The card is QEMU's `edu`
+ * device (1234:11e8), which must be given dma_mask=0xffffffffffffffff: otherwise it cuts
+ * addresses to 28 bits and writes to wrong memory.
  */
 #include <linux/dma-mapping.h>
 #include <linux/idr.h>
@@ -39,7 +38,7 @@ static int fpga_hw_up(struct fpga_card *card)
 	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
 	if (ret)
 		goto err_iounmap;
-	/* Segments are cut to the engine's size here, they may come in any. */
+	/* Segments may have any size: copy.c cuts them to the engine's. */
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
 	ret = card_hw_init(card);
 	if (ret)
@@ -108,7 +107,7 @@ static int fpga_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		.name = card->name,
 		.fops = &fpga_fops,
 		.parent = &pdev->dev,
-		.mode = 0666,	/* why that is safe: fpga_ioctl.h */
+		.mode = 0666,	/* fpga_ioctl.h says why that is safe */
 	};
 	ret = misc_register(&card->misc);
 	if (ret)
@@ -135,7 +134,7 @@ static void fpga_remove(struct pci_dev *pdev)
 	spin_lock_irq(&card->lock);
 	card->gone = true;
 	spin_unlock_irq(&card->lock);
-	/* A copy under way finds out before its next transfer, and takes its pins with it. */
+	/* A copy under way sees `gone' before its next transfer, and unpins. */
 	mutex_lock(&card->job);
 	fpga_hw_down(card);
 	mutex_unlock(&card->job);
@@ -144,7 +143,7 @@ static void fpga_remove(struct pci_dev *pdev)
 	card_put(card);
 }
 
-/* No MODULE_DEVICE_TABLE: it is a test's card, and is not loaded by itself. */
+/* No MODULE_DEVICE_TABLE: a device for tests, so the module is not loaded automatically. */
 static const struct pci_device_id fpga_ids[] = {
 	{ PCI_DEVICE(0x1234, 0x11e8) },
 	{ }

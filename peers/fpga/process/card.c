@@ -34,7 +34,7 @@ uint64_t card_map(struct card *card, uint64_t bus_addr, uint64_t length)
 	for (int i = 0; i < IOMMU_ENTRIES; i++) {
 		if (card->iommu[i].used)
 			continue;
-		/* Downwards and never twice, so that a stale address hits nothing. */
+		/* Allocated downwards and never reused, so that a stale address faults. */
 		card->next_iova -= length;
 		iova = card->next_iova;
 		card->iommu[i].iova = iova;
@@ -70,7 +70,7 @@ struct card_totals card_totals(struct card *card)
 	return totals;
 }
 
-/* The card's address to memory; NULL is a fault. The lock is held. */
+/* Translates the card's address to memory; NULL: a fault. The lock is held. */
 static uint8_t *translate(struct card *card, uint64_t iova, size_t len)
 {
 	for (int i = 0; i < IOMMU_ENTRIES; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * card.h - a DMA card made of a thread, an IOMMU made of a table, and a bus made
- * of another: stand-ins, for a process in which there is no PCI.
+ * card.h - stand-ins for a process without PCI: a DMA card is a thread, an IOMMU is a
+ * table, and a bus is another table.
  *
- * The card knows only bus addresses (through its IOMMU) and moves at most 4092
- * bytes at a time through a buffer of its own, as QEMU's edu does.
+ * The card uses only bus addresses (through its IOMMU) and moves at most 4092 bytes at a
+ * time through a buffer of its own, as QEMU's edu does.
  */
 #ifndef CARD_H
 #define CARD_H
@@ -18,13 +18,13 @@
 #define BUS_WINDOWS		4
 #define IOMMU_ENTRIES		64
 
-/* What answers on the bus: BARs, as (first bus address, length, what is behind). */
+/* The BARs on the bus: first bus address, length, memory behind it. */
 struct bus {
 	struct { uint64_t base, length; uint8_t *behind; } windows[BUS_WINDOWS];
 	int count;
 };
 
-/* Where a bus address leads, NULL when nothing answers there for len bytes. */
+/* Returns the memory at a bus address, or NULL if no BAR has len bytes there. */
 uint8_t *bus_decode(struct bus *bus, uint64_t addr, size_t len);
 
 struct card_totals {
@@ -39,15 +39,18 @@ struct card {
 	struct { uint64_t iova, bus_addr, length; bool used; } iommu[IOMMU_ENTRIES];
 	uint64_t next_iova;
 	bool running, stop;
-	uint64_t wrong_by;		/* fault injection: added to what the card writes to */
-	unsigned int transfer_us;	/* how long one transfer takes at least */
+	uint64_t wrong_by;		/* fault injection: added to write addresses */
+	unsigned int transfer_us;	/* shortest duration of one transfer */
 	struct card_totals totals;
 	uint8_t buffer[4096];
 };
 
 void card_init(struct card *card, struct bus *bus);
 
-/* Makes [bus_addr, + length) reachable; the card's address of it, 0 when the table is full. */
+/*
+ * Maps [bus_addr, bus_addr + length) for the card, and returns the card's address of it; 0:
+ * the table is full.
+ */
 uint64_t card_map(struct card *card, uint64_t bus_addr, uint64_t length);
 void card_unmap(struct card *card, uint64_t iova);
 

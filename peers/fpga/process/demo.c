@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * process-demo - the main job without a kernel: softgpu's core and a software
- * DMA card, both inside this process.  The quick look: no PCI, no driver and no
- * IOMMU is real here.  "make demo" is the same story in a real kernel.
+ * process-demo - the main job without a kernel: softgpu's core and a software DMA card,
+ * both inside this process.  The quick look: no PCI, no driver and no IOMMU is real here.
+ * "make demo" does the same in a real kernel.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #define WINDOW_BASE	0x200000000ULL
 #define WINDOW_LENGTH	((uint64_t)1 << 32)
 #define SIZE		((uint64_t)1 << 20)
-#define SLOW_US		200	/* a transfer's length while memory is freed under it */
+#define SLOW_US		200	/* a transfer's duration while its memory is freed */
 
 enum { EXIT_PASS, EXIT_FAIL, EXIT_USAGE };
 enum broken { NOTHING, FLIP_BYTE, SKIP_UNPIN, WRONG_ADDRESS };
@@ -148,7 +148,7 @@ static void sleep_us(long us)
 	nanosleep(&t, NULL);
 }
 
-/* ---- the story ---- */
+/* ---- the steps ---- */
 
 static void setup(void)
 {

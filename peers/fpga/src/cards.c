@@ -11,7 +11,7 @@
 #define PROGRESS_AFTER_MS	2000
 #define PROGRESS_MS		100
 
-/* The layouts are the ABI's. */
+/* The ABI fixes these layouts. */
 _Static_assert(sizeof(struct fpga_info) == 104, "fpga_info");
 _Static_assert(sizeof(struct fpga_end) == 40, "fpga_end");
 _Static_assert(sizeof(struct fpga_copy) == 152, "fpga_copy");
@@ -23,7 +23,7 @@ static bool card_info(int fd, struct fpga_info *info)
 	return !ioctl(fd, FPGA_INFO, info);
 }
 
-/* 1 opened, 0 no such card, -1 and why. */
+/* 1: opened; 0: no such card; -1 and why. */
 static int card_open(struct card *card, unsigned int index, struct why *why)
 {
 	snprintf(card->node, sizeof(card->node), "/dev/fpga%u", index);
@@ -157,7 +157,7 @@ static void *part_run(void *arg)
 bool job_start(struct job *job, struct card cards[], int count, struct place dst, struct place src,
 	       uint64_t length, struct why *why)
 {
-	/* A part is a whole number of transfers, so that none is wasted on a rest. */
+	/* A part is a whole number of full transfers, except the last one. */
 	uint64_t piece = cards[0].info.max_transfer;
 	uint64_t pieces = (length + piece - 1) / piece;
 	struct fpga_info info;

@@ -23,13 +23,16 @@ struct card {
 	struct fpga_info info;	/* as of cards_open() */
 };
 
-/* list: "all", or indices as in "0,2".  False and why. */
+/*
+ * list: "all", or indices as in "0,2". On failure returns false and sets why, as do all
+ * calls here with `why'.
+ */
 bool cards_open(const char *list, struct card cards[CARDS_MAX], int *count, struct why *why);
 void cards_close(struct card cards[], int count);
 
-/* Memory as a card is told of it. */
+/* Memory as it is passed to a card. */
 struct place {
-	uint64_t addr;		/* this process's, or an offset in the dma-buf */
+	uint64_t addr;		/* address in this process, or offset in the dma-buf */
 	int dmabuf;		/* 0: none */
 };
 
@@ -53,15 +56,15 @@ struct part {
 	pthread_t thread;
 	bool started;
 	atomic_bool ended;
-	uint64_t transfers_before;	/* the card's, when the part was started */
+	uint64_t transfers_before;	/* the card's count when the part was started */
 	struct fpga_copy copy;
 	int error;		/* 0 or errno */
 };
 
 /*
- * A copy of one range, cut into a part per card (fewer when it is short), each
- * in a thread of its own.  job_start() returns at once, job_wait() when all
- * parts have ended; between them the memory may be freed, to see what happens.
+ * A copy of one range, divided into a part per card (fewer if it is short), each in a
+ * thread of its own. job_start() returns at once, job_wait() when all parts have ended;
+ * between them the memory may be freed, to see what happens.
  */
 struct job {
 	struct part parts[CARDS_MAX];
@@ -72,22 +75,22 @@ struct job {
 	uint64_t done;
 	uint64_t transfers;
 	uint64_t interrupts;
-	uint64_t time_ns;	/* by the clock on the wall */
-	int error;		/* the first part's that failed */
+	uint64_t time_ns;	/* elapsed time */
+	int error;		/* of the first part that failed */
 	struct card *failed;
 };
 bool job_start(struct job *job, struct card cards[], int count, struct place dst, struct place src,
 	       uint64_t length, struct why *why);
 bool job_running(const struct job *job);
-/* Returns when every part has begun that many transfers, or has ended. */
+/* Returns when each part has begun that many transfers, or has ended. */
 void job_wait_begun(const struct job *job, uint64_t transfers);
 void job_wait(struct job *job);
-/* The same, and a line on that terminal says how far it is when it takes over two seconds. */
+/* The same; if it takes over two seconds, shows the progress on that terminal. */
 void job_wait_shown(struct job *job, FILE *terminal);
 /* The same in one call: false and why when a part failed. */
 bool job_run(struct job *job, struct card cards[], int count, struct place dst, struct place src,
 	     uint64_t length, struct why *why);
-/* In words: which card, what happened, what to do. */
+/* Describes the failure: which card, what happened, what to do. */
 void job_why(const struct job *job, struct why *why);
 
 #endif

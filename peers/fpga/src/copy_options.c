@@ -80,7 +80,7 @@ void options_parse(int argc, char **argv, struct options *opt)
 	*opt = (struct options){
 		.size = 64 << 10, .seed = 1, .cards = "all", .src_make = &make_nvidia, .dst_make = &make_nvidia,
 	};
-	argv[0] = (char *)"fpga-copy";	/* getopt's messages begin as all others do */
+	argv[0] = (char *)"fpga-copy";	/* so that getopt's messages begin as all others do */
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case GPU_SRC:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* copy_options.h - what fpga-copy is asked to do. */
+/* copy_options.h - the options of fpga-copy. */
 #ifndef FPGA_COPY_OPTIONS_H
 #define FPGA_COPY_OPTIONS_H
 
@@ -8,11 +8,11 @@
 
 enum { EXIT_OK, EXIT_WRONG, EXIT_USAGE, EXIT_MISSING, EXIT_FAILED };
 
-#define HOST		(-1)	/* host memory, where a GPU's index may stand */
+#define HOST		(-1)	/* host memory, in place of a GPU's index */
 
 struct options {
 	int src, dst;		/* a GPU's index, or HOST */
-	const struct gpu_make *src_make, *dst_make;	/* whose memory */
+	const struct gpu_make *src_make, *dst_make;	/* which kind of memory */
 	uint64_t size;
 	uint64_t seed;
 	const char *cards;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * fpga-demo - the main job on one screen: GPU memory, pinned by peerdma, copied
- * by DMA of FPGA cards, validated, revoked, and counted back.
+ * fpga-demo - the demonstration on one screen: GPU memory, pinned by peerdma, copied by DMA
+ * of FPGA cards, validated, revoked, and counted back.
  *
  * Every figure on the screen was measured by the run that shows it.
  */
@@ -57,7 +57,7 @@ static bool parse_break(const char *text, enum demo_break *what)
 	return false;
 }
 
-/* One make for both surfaces, or one each. */
+/* Parses one kind of memory for both surfaces, or one each. */
 static bool parse_makes(const char *text, struct demo *demo)
 {
 	char first[16];
@@ -172,7 +172,7 @@ static bool prepare(struct demo *demo, const char *cards)
 	if (!gpu_as(demo->gpu_a, demo->make_a, &demo->as_other[0], &demo->why) ||
 	    !gpu_as(demo->gpu_b, demo->make_b, &demo->as_other[1], &demo->why))
 		return false;
-	/* Two surfaces of one make on one GPU are on one and the same. */
+	/* Two surfaces of one kind on the same GPU share one handle. */
 	demo->gpu_b = &demo->as_other[demo->gpu_b != demo->gpu_a || demo->make_a != demo->make_b];
 	demo->gpu_a = &demo->as_other[0];
 	if (demo->broken == BREAK_WRONG_ADDRESS &&
@@ -211,7 +211,7 @@ static int parse_options(int argc, char **argv, struct demo *demo, const char **
 	};
 	int c;
 
-	argv[0] = (char *)"fpga-demo";	/* getopt's messages begin as all others do */
+	argv[0] = (char *)"fpga-demo";	/* so that getopt's messages begin as all others do */
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case 's':

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * demo.h - the demonstration: what its steps share.  Each step prints its part
- * of the screen and returns false when the next one makes no sense any more.
+ * demo.h - declarations shared by the steps of the demonstration.  Each step prints its
+ * part of the screen; it returns false if the next step cannot run.
  */
 #ifndef FPGA_DEMO_H
 #define FPGA_DEMO_H
@@ -15,19 +15,19 @@
 /* Ways to break the demonstration on purpose, to see that it notices. */
 enum demo_break { BREAK_NOTHING, BREAK_FLIP_BYTE, BREAK_SKIP_UNPIN, BREAK_WRONG_ADDRESS };
 
-/* What must be after the demonstration as it was before. */
+/* Counts that must be the same before and after the demonstration. */
 #define COUNT_MODULES	9
 extern const char *const count_modules[COUNT_MODULES];
 struct counts {
 	bool nvml;		/* bar1 and vram are known */
-	uint64_t pins;		/* peerdma's, of everybody */
-	uint64_t mappings;	/* the cards' */
+	uint64_t pins;		/* of peerdma, all processes */
+	uint64_t mappings;	/* of the cards */
 	uint64_t bar1;		/* all GPUs */
 	uint64_t vram;
 	int refs[COUNT_MODULES];
 };
 
-/* What a way of copying has cost. */
+/* The cost of one method of copying. */
 struct cost {
 	uint64_t dma_in, dma_out;	/* by the cards */
 	uint64_t transfers, interrupts;
@@ -46,8 +46,8 @@ struct demo {
 	struct card cards[CARDS_MAX];
 	int card_count;
 	int peerdma;			/* /dev/peerdma */
-	const struct gpu_make *make_a, *make_b;	/* whose memory A and B are */
-	struct gpu as_other[2];		/* the GPUs that they are on, with that memory */
+	const struct gpu_make *make_a, *make_b;	/* kinds of memory of A and B */
+	struct gpu as_other[2];		/* their GPUs, as handles for that kind of memory */
 	const struct gpu *gpu_a, *gpu_b;
 	struct surface a, b;
 	unsigned char *expected, *found;	/* A's bytes; room to read back */
@@ -59,7 +59,7 @@ struct demo {
 
 /* demo_state.c */
 bool demo_counts(struct demo *demo, struct counts *counts);
-bool demo_revocations(struct demo *demo, uint64_t *count);	/* peerdma's, so far */
+bool demo_revocations(struct demo *demo, uint64_t *count);	/* counted by peerdma */
 bool cost_begin(struct demo *demo, struct cost *cost);
 bool cost_end(struct demo *demo, struct cost *cost);
 bool demo_leave_pinned(struct demo *demo, const struct surface *s);

@@ -12,7 +12,7 @@
 
 #define SHORT_SUM	16	/* digits of a SHA-256 that are shown */
 #define PINNED_WAIT_MS	3000
-#define BAR1_SHIFT	16	/* the aperture's pages, whatever those of a pin are */
+#define BAR1_SHIFT	16	/* page size of the aperture, which may differ from a pin's */
 
 static void surface_show(const char *name, const struct surface *s, const char *filled)
 {
@@ -49,7 +49,7 @@ bool demo_allocate(struct demo *demo)
 	return true;
 }
 
-/* All parts of the copy hold their pins and mappings, or it is over. */
+/* Waits until all parts of the copy hold their pins and mappings, or have ended. */
 static bool wait_pinned(struct demo *demo)
 {
 	struct card_totals totals;
@@ -64,7 +64,7 @@ static bool wait_pinned(struct demo *demo)
 	return true;
 }
 
-/* Bytes of the pages that two ranges touch, a page that both touch counted once. */
+/* Bytes of the pages that two ranges touch; a page that both touch counts once. */
 static uint64_t pages_bytes(const struct surface *a, const struct surface *b, unsigned int shift)
 {
 	uint64_t first_a = a->addr >> shift, last_a = (a->addr + a->length - 1) >> shift;
@@ -81,13 +81,13 @@ static uint64_t pages_of(const struct surface *s, unsigned int shift)
 	return (((s->addr + s->length - 1) >> shift) - (s->addr >> shift) + 1) << shift;
 }
 
-/* Only VRAM is in there, and what was there before a pin takes nothing. */
+/* Only VRAM uses BAR1. */
 static bool takes_bar1(const struct surface *s)
 {
 	return s->gpu->make->in_bar;
 }
 
-/* What the pins of both take of the aperture. */
+/* Aperture bytes used by the pins of both surfaces. */
 static uint64_t bar1_bytes(const struct surface *a, const struct surface *b)
 {
 	bool in_a = takes_bar1(a), in_b = takes_bar1(b);
@@ -97,7 +97,7 @@ static uint64_t bar1_bytes(const struct surface *a, const struct surface *b)
 	return in_a ? pages_of(a, BAR1_SHIFT) : in_b ? pages_of(b, BAR1_SHIFT) : 0;
 }
 
-/* One surface's three addresses: the program's, the bus's, the card's. */
+/* One surface's three addresses: in the program, on the bus, for the card. */
 static void addresses_row(const char *name, const struct surface *s, const struct fpga_end *end)
 {
 	static const int widths[] = { 14, 18, 38, 0 };
@@ -119,8 +119,8 @@ static void addresses_row(const char *name, const struct surface *s, const struc
 }
 
 /*
- * The bus's address of the memory, if the card has that: its physical one, which an
- * importer of a dma-buf does not know, but VRAM's is in the GPU's BAR.
+ * Does the card use the memory's bus address? That is its physical address. The importer of
+ * a dma-buf does not know it, but VRAM's bus address lies in the GPU's BAR.
  */
 static bool is_on_bus(const struct surface *s, const struct fpga_end *end)
 {
@@ -129,7 +129,7 @@ static bool is_on_bus(const struct surface *s, const struct fpga_end *end)
 	return s->exported.dmabuf ? pci_bar_of(s->gpu->pci, end->dma_addr, &offset) >= 0 : end->dma_addr == end->phys_addr;
 }
 
-/* What the card addresses, or what stands behind that, is in the GPU's BAR. */
+/* Is the memory that the card accesses in the GPU's BAR? */
 static bool is_in_bar(const struct surface *s, const struct fpga_end *end)
 {
 	uint64_t offset;

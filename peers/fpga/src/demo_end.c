@@ -9,7 +9,7 @@
 
 #include "demo.h"
 
-#define REVOKE_AFTER	3	/* transfers of each card: in the middle of the second piece */
+#define REVOKE_AFTER	3	/* transfers of each card: mid-way through the second piece */
 #define SETTLE_MS	300	/* longer than any transfer that might still be under way */
 #define REVOKE_PIECES	10	/* a card's part: takes two seconds, unless it is stopped */
 #define CANARY		0xa5
@@ -18,9 +18,9 @@
 struct revocation {
 	struct surface src, dst;
 	uint64_t free_ns;		/* how long cuMemFree took */
-	uint64_t callbacks;		/* peerdma's and the cards' must agree */
+	uint64_t callbacks;		/* counted by peerdma; the cards' count must agree */
 	uint64_t callbacks_cards;
-	uint64_t under_way;		/* transfers, when cuMemFree returned */
+	uint64_t under_way;		/* transfers under way when cuMemFree returned */
 	uint64_t begun_later;
 };
 
@@ -53,7 +53,7 @@ static bool free_under_copy(struct demo *demo, struct revocation *r)
 	return true;
 }
 
-/* Parts that ended as they should: cancelled, for the destination's sake. */
+/* Number of parts that ended as they should: cancelled because of the destination. */
 static int parts_cancelled(const struct job *job)
 {
 	int count = 0;
@@ -74,8 +74,8 @@ static size_t changed(const unsigned char *bytes, size_t length)
 }
 
 /*
- * Allocates the memory anew, writes a canary, and looks whether it stays.  A
- * card tells where the new memory lies: it should be where the freed one was.
+ * Allocates memory anew, writes a canary, and checks that it does not change.  A card
+ * reports where the new memory lies: it should be where the freed one was.
  */
 static bool check_canary(struct demo *demo, uint64_t freed_phys, size_t length)
 {
@@ -138,8 +138,8 @@ static bool revoke(struct demo *demo, struct revocation *r, size_t length)
 }
 
 /*
- * What is pinned of such memory stays, with whoever has pinned it.  What is allocated
- * while the cards go on must be other memory.
+ * For memory whose pins outlive its free: memory that is allocated while the cards still
+ * write must be other memory.
  */
 static bool outlive(struct demo *demo, struct revocation *r, size_t length)
 {
@@ -187,7 +187,7 @@ bool demo_revoke(struct demo *demo)
 	struct why ignored;
 	bool ok = demo->make_b->outlives ? outlive(demo, &r, length) : revoke(demo, &r, length);
 
-	/* The destination is there still if it did not come so far. */
+	/* The destination was not freed if the step failed before. */
 	surface_end(&r.dst, &ignored);
 	return surface_end(&r.src, &demo->why) && ok;
 }
@@ -204,7 +204,7 @@ static void count_check(const char *label, uint64_t before, uint64_t after, bool
 			     after);
 }
 
-/* All modules when nothing has changed, else those that are held by something. */
+/* Shows all modules if no reference count has changed, else those that are still referenced. */
 static void count_modules_check(const int before[], const int after[])
 {
 	char text[SCREEN_WIDTH] = "";
@@ -214,7 +214,7 @@ static void count_modules_check(const int before[], const int after[])
 		size_t used = strlen(text);
 
 		if (same && after[i] < 0)
-			continue;	/* it is not there */
+			continue;	/* not loaded */
 		if (same)
 			snprintf(text + used, sizeof(text) - used, "%s %d, ", count_modules[i],
 				 after[i]);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * The figures that are compared before and after.
- */
+/* demo_state.c - the counts that are compared before and after. */
 #include <errno.h>
 #include <string.h>
 
@@ -58,7 +56,7 @@ bool demo_counts(struct demo *demo, struct counts *counts)
 	return true;
 }
 
-/* A cost is measured as a difference: cost_begin() keeps where its counters stood. */
+/* A cost is a difference of counters: cost_begin() saves their values. */
 static bool cost_read(struct demo *demo, struct cost *cost)
 {
 	struct card_totals totals;
@@ -109,7 +107,7 @@ bool demo_leave_pinned(struct demo *demo, const struct surface *s)
 		.length = s->length,
 	};
 
-	/* The handle is forgotten: the pin lives as long as the open file. */
+	/* The handle is dropped: the pin lives until the file is closed. */
 	if (!ioctl(demo->peerdma, PEERDMA_PIN, &pin))
 		return true;
 	why_set(&demo->why, "cannot leave a pin behind, as asked for: %s", strerror(errno));

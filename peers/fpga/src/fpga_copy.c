@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * fpga-copy - copies memory through FPGA cards, and validates.  See fpga-copy(1).
- */
+/* fpga-copy - copies memory through FPGA cards, and validates the result.  See fpga-copy(1). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,14 +12,14 @@
 #include "surface.h"
 #include "util.h"
 
-#define REVOKE_AFTER	3	/* transfers of each card: in the middle of the second piece */
+#define REVOKE_AFTER	3	/* transfers of each card: mid-way through the second piece */
 #define SETTLE_MS	300	/* longer than any transfer that might still be under way */
 
 struct run {
 	struct options opt;
 	struct gpu gpus[GPUS_MAX];
 	int gpu_count;
-	struct gpu as_other[2];	/* of the source and the destination, where these are not cuMemAlloc's */
+	struct gpu as_other[2];	/* of source and destination, if not of cuMemAlloc */
 	struct card cards[CARDS_MAX];
 	int card_count;
 	struct surface src, dst;
@@ -51,7 +49,7 @@ static bool carry(struct run *run, const struct surface *dst, const struct surfa
 	return !run->job.error;
 }
 
-/* A GPU's bytes to or from its bounce buffer, as a program without peer-to-peer does it. */
+/* Copies between a GPU's memory and its bounce buffer, as a program without peer-to-peer does. */
 static bool bounce(struct run *run, const struct surface *gpu, const struct surface *host, bool out)
 {
 	void *buffer = (void *)(uintptr_t)host->addr;
@@ -203,7 +201,7 @@ static void list_cards(const struct run *run)
 	}
 }
 
-/* False and why; *gpu is NULL for host memory. */
+/* Finds the GPU for an end.  False and why; *gpu is NULL for host memory. */
 static bool choose(struct run *run, int index, const struct gpu_make *make, struct gpu *other, const struct gpu **gpu)
 {
 	*gpu = index == HOST ? NULL : &run->gpus[index];
@@ -249,7 +247,7 @@ static int prepare(struct run *run)
 		why_set(&run->why, "no memory for twice %" PRIu64 " bytes", opt->size);
 		return complain(run, EXIT_FAILED);
 	}
-	/* found is zeroes still: what the destination holds before. */
+	/* `found' is still all zero: the destination's initial contents. */
 	if (!surface_new(&run->src, src, opt->size, &run->why) ||
 	    !surface_new(&run->dst, dst, opt->size, &run->why) ||
 	    !surface_write(&run->src, run->expected, &run->why) ||

@@ -20,7 +20,7 @@
 	X(cuMemcpyDtoH) X(cuMemsetD8) X(cuPointerGetAttribute)		\
 	X(cuPointerSetAttribute) X(cuGetErrorName) X(cuGetErrorString)
 
-#define EXPORT_PAGE	((size_t)64 << 10)	/* of NVIDIA's memory; of AMD's it is 4 KiB */
+#define EXPORT_PAGE	((size_t)64 << 10)	/* for NVIDIA; AMD's is 4 KiB */
 #define OWN_PAGE	((size_t)4 << 10)
 
 #define FIELD(name) __typeof__(name) *name;
@@ -66,7 +66,7 @@ static bool check(CUresult result, struct why *why, const char *call)
 	return false;
 }
 
-/* CUDA's bus ids may be upper case; sysfs's are not. */
+/* CUDA's bus ids may be upper case, those of sysfs are lower case. */
 static void pci_to_sysfs(char *pci)
 {
 	for (; *pci; pci++)
@@ -141,13 +141,13 @@ static bool enter(const struct gpu *gpu, struct why *why)
 	return check(cuda.cuCtxSetCurrent(gpu->ctx), why, "cuCtxSetCurrent");
 }
 
-/* A dma-buf is of whole pages: such memory shares none. */
+/* A dma-buf has whole pages, so memory to be exported is rounded up to these. */
 static size_t allocated(const struct gpu *gpu, size_t length)
 {
 	return gpu->make->export ? (length + EXPORT_PAGE - 1) & ~(EXPORT_PAGE - 1) : length;
 }
 
-/* For the cards it has the device's pointer, which need not be the host's. */
+/* Cards use the device pointer, which may differ from the host pointer. */
 static bool alloc_host(const struct gpu *gpu, size_t length, CUdeviceptr *ptr, struct why *why)
 {
 	void *p = NULL;

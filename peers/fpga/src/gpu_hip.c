@@ -47,7 +47,7 @@ static bool check(hipError_t error, struct why *why, const char *call)
 	return false;
 }
 
-/* Neither library agrees with the other on upper case, nor on the length of the domain. */
+/* HIP and sysfs may differ in upper case and in the length of the domain. */
 static bool same_pci(const char *a, const char *b)
 {
 	unsigned int x[4], y[4];
@@ -104,7 +104,7 @@ bool hip_export(uint64_t addr, size_t length, int *fd, uint64_t *offset, struct 
 	void *library;
 
 	if (!export) {
-		/* HIP is made of it: it is there already. */
+		/* HIP depends on this library, so it is loaded already. */
 		library = dlopen("libhsa-runtime64.so.1", RTLD_NOW);
 		export = library ? (__typeof__(export))dlsym(library, "hsa_amd_portable_export_dmabuf") : NULL;
 	}

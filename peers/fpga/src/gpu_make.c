@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* gpu_make.c - whose memory an argument names. */
+/* gpu_make.c - the kinds of memory, by name. */
 #include <cuda.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include "nvml_query.h"
 
-/* The part of NVML's ABI that is used here; 0 is success everywhere. */
+/* The part of NVML's ABI that is used here; all functions return 0 on success. */
 struct bar1_memory {
 	unsigned long long total, free, used;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* nvml_query.h - the few questions that we ask NVML, which is loaded at run time. */
+/* nvml_query.h - the few queries to NVML, which is loaded at run time. */
 #ifndef FPGA_NVML_QUERY_H
 #define FPGA_NVML_QUERY_H
 

@@ -79,7 +79,7 @@ void screen_columns(bool head, const char *const cells[], const int widths[], in
 {
 	fprintf(screen.out, "  %s", head ? dim() : "");
 	for (int i = 0; i < count; i++) {
-		/* The last column is not padded: no blanks at the end of a line. */
+		/* The last column is not padded, so that lines do not end in blanks. */
 		fprintf(screen.out, "%-*s", i + 1 < count ? widths[i] : 0, cells[i]);
 	}
 	fprintf(screen.out, "%s\n", head ? plain() : "");
@@ -149,7 +149,7 @@ char *screen_bytes(char cell[SCREEN_CELL], uint64_t bytes)
 	for (int i = 0; i < 3; i++) {
 		uint64_t unit = 1ull << (30 - 10 * i);
 
-		/* Only what is shown exactly: figures here are compared by eye. */
+		/* Uses a unit only if the value is exact: users compare these figures by eye. */
 		if (bytes >= unit && !(bytes % unit)) {
 			snprintf(cell, SCREEN_CELL, "%llu %s", (unsigned long long)(bytes / unit),
 				 units[i]);

@@ -4,7 +4,7 @@
  * label and figures, small tables, checks that pass or fail, and a last line.
  * At most 100 columns.  Colours only on a terminal, and not with NO_COLOR set.
  *
- * Knows nothing of GPUs, cards or drivers: plain C and libc.
+ * Independent of GPUs, cards and drivers: plain C and libc.
  */
 #ifndef SCREEN_H
 #define SCREEN_H
@@ -18,7 +18,7 @@
 
 void screen_open(FILE *out);
 
-/* The first line: what this is, and at the right edge where it runs. */
+/* Prints the first line: the program, and at the right edge the machine. */
 void screen_title(const char *left, const char *right);
 /* Text in the margin's width, dimmed. */
 void screen_note(const char *fmt, ...) SCREEN_PRINTF(1, 2);
@@ -28,12 +28,15 @@ void screen_step(int number, const char *title, const char *fmt, ...) SCREEN_PRI
 void screen_row(const char *label, const char *fmt, ...) SCREEN_PRINTF(2, 3);
 /* A row of columns, each in its width (0 ends); the first row of a table is its head. */
 void screen_columns(bool head, const char *const cells[], const int widths[], int count);
-/* A row that ends in "ok" or "WRONG"; what is wrong is repeated in the last line. */
+/* A row that ends in "ok" or "WRONG"; failed checks are repeated in the last line. */
 bool screen_check(bool ok, const char *label, const char *fmt, ...) SCREEN_PRINTF(3, 4);
 /* A failure that has no row of its own. */
 void screen_fail(const char *fmt, ...) SCREEN_PRINTF(1, 2);
 
-/* "PASS" with the number of checks, or "FAIL" with the reasons; returns how many. */
+/*
+ * Prints "PASS" with the number of checks, or "FAIL" with the reasons; returns the number
+ * of failures.
+ */
 int screen_close(const char *passed);
 
 /* "64 KiB", "1.04 s", into a buffer of the caller's; both return it. */

@@ -55,7 +55,7 @@ bool surface_end(struct surface *s, struct why *why)
 		host_bytes -= s->length;
 	}
 	s->addr = 0;
-	/* Whoever reaches the memory by it has it for longer. */
+	/* Importers of the dma-buf keep the memory. */
 	if (s->exported.dmabuf)
 		close(s->exported.dmabuf);
 	s->exported = (struct place){ 0 };

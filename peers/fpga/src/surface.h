@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* surface.h - a range of a GPU's memory, or of the host's, handled alike. */
+/* surface.h - a range of GPU memory or host memory, with the same calls for both. */
 #ifndef FPGA_SURFACE_H
 #define FPGA_SURFACE_H
 
@@ -11,10 +11,10 @@ struct surface {
 	const struct gpu *gpu;	/* NULL: host memory */
 	uint64_t addr;		/* 0: none */
 	size_t length;
-	struct place exported;	/* as a dma-buf, where its make says so */
+	struct place exported;	/* as a dma-buf, if its kind is exported */
 };
 
-/* Where cards find it. */
+/* The range as it is passed to cards. */
 struct place surface_place(const struct surface *s);
 
 /* gpu NULL asks for host memory.  All return false and why. */

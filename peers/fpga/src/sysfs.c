@@ -56,7 +56,10 @@ static const char *last_part(char path[PATH_MAX], size_t length)
 	return slash ? slash + 1 : path;
 }
 
-/* Where ".../pci0000:00" ends: below /sys/devices itself on a PC, below a controller's own device elsewhere. */
+/*
+ * Returns the length of the path up to the last "pciNNNN:NN". On a PC that is below
+ * /sys/devices itself, elsewhere below the controller's device.
+ */
 static size_t host_bridge_end(const char *path)
 {
 	size_t end = 0;
@@ -75,7 +78,10 @@ enum pci_path pci_path(const char *a, const char *b, char text[SYSFS_TEXT])
 		snprintf(text, SYSFS_TEXT, "unknown");
 		return PCI_PATH_UNKNOWN;
 	}
-	/* What both have above them, in whole parts: is it more than the host bridge, or less? */
+	/*
+	 * Finds the longest common prefix in whole parts; is it longer than the host
+	 * bridge's path, or shorter?
+	 */
 	for (size_t i = 0; path_a[i] && path_a[i] == path_b[i]; i++) {
 		if (path_a[i] == '/')
 			common = i;

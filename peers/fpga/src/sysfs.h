@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sysfs.h - what the kernel says of PCI devices and modules. */
+/* sysfs.h - what the kernel reports about PCI devices and modules. */
 #ifndef FPGA_SYSFS_H
 #define FPGA_SYSFS_H
 
@@ -19,10 +19,13 @@ enum pci_path {
 	PCI_PATH_BRIDGES,	/* below two host bridges, as on two sockets */
 };
 
-/* Puts it in words: the devices' names are the caller's. */
+/* Describes the path in text, without the devices' names. */
 enum pci_path pci_path(const char *a, const char *b, char text[SYSFS_TEXT]);
 
-/* The BAR that holds a physical address: its number, and the distance from its start; -1. */
+/*
+ * Returns the number of the BAR that contains a physical address, and the offset in it; -1:
+ * none.
+ */
 int pci_bar_of(const char *pci, uint64_t phys, uint64_t *offset);
 
 /* Uses of a module; -1 if it is not loaded. */

@@ -18,13 +18,13 @@ void why_set(struct why *why, const char *fmt, ...) __attribute__((format(printf
 uint64_t now_ns(void);
 void sleep_ms(unsigned int ms);
 
-/* "64K", "1M", "4096"; false if it is none, zero, or too large. */
+/* "64K", "1M", "4096"; false: not a size, zero, or too large. */
 bool parse_size(const char *text, uint64_t *size);
 
 /* The same bytes for the same seed, everywhere. */
 void pattern_fill(void *buf, size_t length, uint64_t seed);
 
-/* The first byte that differs, or length. */
+/* Returns the offset of the first byte that differs, or length. */
 size_t first_difference(const void *a, const void *b, size_t length);
 
 void digest(const void *buf, size_t length, char hex[DIGEST_HEX]);
@@ -32,7 +32,7 @@ void digest(const void *buf, size_t length, char hex[DIGEST_HEX]);
 /* All of a regular file, symbolic links followed; free() it.  NULL and why. */
 void *read_file(const char *path, size_t *length, struct why *why);
 
-/* Room of whole pages for DMA, zeroed; ends with buffer_free().  NULL when there is none. */
+/* Allocates zeroed memory of whole pages for DMA; undone by buffer_free().  NULL: out of memory. */
 void *buffer_alloc(size_t length);
 void buffer_free(void *buf, size_t length);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Every call of /dev/fpgaN with arguments that it must refuse, and how.
+ * fpga_calls.c - calls each ioctl of /dev/fpgaN with arguments that it must refuse, and
+ * checks the errno.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@ static int failures;
 static int card;
 
 /* A copy that would work: from the first half of some memory to the second. */
-/* Whole pages, whatever the system's are. */
+/* Whole pages for any page size. */
 static unsigned char memory[65536] __attribute__((aligned(65536)));
 
 static struct fpga_copy good_copy(void)
@@ -93,7 +94,7 @@ static void test_sizes(const char *name, unsigned long call, const void *good, _
 	*asked = 0xffffffff;
 	expect("the largest size", call, room, E2BIG);
 
-	/* The struct's end is not readable. */
+	/* The second half of the struct is not readable. */
 	memcpy(room + page - size / 2, good, size / 2);
 	mprotect(room + page, page, PROT_NONE);
 	expect("half of it", call, room + page - size / 2, EFAULT);
@@ -132,7 +133,7 @@ static void test_copy_arguments(void)
 	}
 }
 
-/* Host memory as the bridge exports it. */
+/* Exports host memory through the bridge. */
 static int export_memory(void)
 {
 	struct peerdma_pin_args pin = {
@@ -144,11 +145,14 @@ static int export_memory(void)
 	expect_of(fd, "a pin", PEERDMA_PIN, &pin, 0);
 	export.handle = pin.handle;
 	expect_of(fd, "its export", PEERDMA_EXPORT, &export, 0);
-	/* fd stays open until the end, for the pin's sake. */
+	/* fd stays open until the end, to keep the pin. */
 	return export.fd;
 }
 
-/* An end, or both, by a dma-buf: what is no dma-buf, and what is not in it. */
+/*
+ * Copies with one end or both in a dma-buf: what is no dma-buf, and ranges outside of it,
+ * are refused.
+ */
 static void test_copy_dmabufs(void)
 {
 	int dmabuf = export_memory();
@@ -183,7 +187,7 @@ static void test_copy_dmabufs(void)
 	copy.dst_fd = dmabuf;
 	copy.flags = FPGA_SRC_DMABUF;
 	expect("a dma-buf without its flag", FPGA_COPY, &copy, EINVAL);
-	/* Half and half. */
+	/* From the dma-buf to host memory, and back. */
 	copy.dst_fd = 0;
 	copy.dst = (uintptr_t)memory + BYTES;
 	copy.src = 0;
@@ -208,7 +212,7 @@ static void test_copy_addresses(void)
 	unsigned char *constant = mmap(NULL, (size_t)getpagesize(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct fpga_copy copy;
 
-	/* Nothing is mapped here any more. */
+	/* Nothing is mapped here now. */
 	munmap(hole, (size_t)getpagesize());
 	copy = good_copy();
 	copy.src = (uintptr_t)hole;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * rdma-demo - one machine's GPU memory is written by another's RDMA adapter: registered in three ways, translated,
- * written, compared, freed under writes, and counted back, on one screen.
+ * rdma-demo - shows on one screen how an RDMA adapter writes another machine's GPU memory:
+ * registered in three ways, translated, written, compared, freed under writes, and counted
+ * back.
  *
- * Side B serves; side A asks, writes and prints.  Every figure on the screen was measured by the run that shows it.
+ * Side B serves; side A gives orders, writes and prints.  Every figure on the screen was
+ * measured by the run that shows it.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -25,7 +27,7 @@ enum { EXIT_PASS, EXIT_FAIL, EXIT_USAGE, EXIT_MISSING };
 #define PIECES		8		/* writes in flight */
 #define WAIT_MS		120000		/* for one write; the adapter gives up by itself before */
 #define PROGRESS_NS	2000000000ull
-#define EXTRA		32		/* writes that are begun after the free */
+#define EXTRA		32		/* writes begun after the free */
 #define SUM		16		/* digits of a SHA-256 that are shown */
 
 static const char usage_text[] =
@@ -71,7 +73,7 @@ static bool ask(struct demo *d, enum order_what what, enum way way, struct answe
 	return remote_ask(d->b, &order, answer, &d->a.why);
 }
 
-/* Queue pairs as new at both ends. */
+/* Makes new queue pairs at both ends and connects them. */
 static bool connect_queues(struct demo *d)
 {
 	struct answer answer;
@@ -79,7 +81,7 @@ static bool connect_queues(struct demo *d)
 	return side_queue(&d->a) && ask(d, ORDER_QUEUE, 0, &answer) && side_connect(&d->a, &answer.address);
 }
 
-/* ---- what there is ---- */
+/* ---- the two sides ---- */
 
 static void show_side(const char *name, const struct answer *hello)
 {
@@ -121,7 +123,10 @@ static void translation_row(const char *name, const struct translation *t)
 	screen_columns(false, cells, widths, 4);
 }
 
-/* Where the IOMMU translates, the kernel has said so, and the address is another. */
+/*
+ * If an IOMMU translates, the kernel has reported the mapping, and the DMA address differs
+ * from the physical one.
+ */
 static bool is_translated(const struct translation *t)
 {
 	return t->bar >= 0 && t->mapped == t->translates && (t->dma != t->phys) == t->translates;
@@ -140,7 +145,7 @@ static void show_translations(const struct translation *a, const struct translat
 		     "does not translate: the adapter has the addresses of the GPU's own memory");
 }
 
-/* A step that lasts says how far it is. */
+/* Shows the progress of a long step. */
 static void progress(const struct demo *d, uint64_t done, uint64_t *said)
 {
 	if (now_ns() - *said < PROGRESS_NS)
@@ -191,7 +196,7 @@ static bool compare(struct demo *d, unsigned char *bytes)
 	return true;
 }
 
-/* From A's GPU to B's. */
+/* Writes from A's GPU memory to B's. */
 static bool transfer(struct demo *d, enum way way, const struct answer *target)
 {
 	char took[SCREEN_CELL], size[SCREEN_CELL], at_a[SCREEN_CELL], at_b[SCREEN_CELL];
@@ -231,7 +236,7 @@ static bool try_way(struct demo *d, enum way way)
 	screen_step((int)way + 1, ways[way].title, "%s", ways[way].what);
 	if (!ok)
 		why_set(&d->a.why, "no memory");
-	/* Other bytes each time: what a way before has left does not do. */
+	/* Other bytes each time, so that bytes from an earlier step do not pass. */
 	if (ok)
 		pattern_fill(bytes, d->size, way + 1);
 	ok = ok && register_both(d, way, &a, &b) && gpu_write(&d->a.gpu, d->a.addr, bytes, d->size, &d->a.why);
@@ -246,12 +251,12 @@ static bool try_way(struct demo *d, enum way way)
 
 struct stopped {
 	uint64_t done, failed;
-	enum ibv_wc_status first;	/* of what failed */
+	enum ibv_wc_status first;	/* status of the first write that failed */
 };
 
 /*
- * Eight writes are in flight, again and again, until one fails and the others have come back; or until B has
- * long freed the memory.
+ * Keeps eight writes in flight until one fails and the others have completed, or until
+ * EXTRA writes were begun after B has freed the memory.
  */
 static bool write_until_stopped(struct demo *d, const struct answer *target, struct stopped *r)
 {
@@ -275,7 +280,7 @@ static bool write_until_stopped(struct demo *d, const struct answer *target, str
 		}
 		if (!r->done++ && !remote_order(d->b, &order, &d->a.why))
 			return false;
-		/* After the first failure the queue takes nothing. */
+		/* After the first failure the queue pair accepts no more writes. */
 		if (r->failed || !extra)
 			continue;
 		if (remote_answered(d->b))
@@ -289,7 +294,7 @@ static bool write_until_stopped(struct demo *d, const struct answer *target, str
 	return r->done;
 }
 
-/* The key as it was, in a new connection. */
+/* Tries the old key in a new connection. */
 static bool write_once_more(struct demo *d, const struct answer *target, enum ibv_wc_status *status)
 {
 	struct ibv_wc wc;
@@ -389,7 +394,10 @@ static int side_b(struct demo *d)
 	return EXIT_PASS;
 }
 
-/* Side B in a child: CUDA is not usable in both after it was begun. The child's id; 0: this is it. */
+/*
+ * Runs side B in a child; forked before CUDA is initialized, since it is not usable in both
+ * processes after that.  Returns the child's id; 0: this is the child.
+ */
 static pid_t two_sides(struct demo *d)
 {
 	int ends[2];
@@ -447,7 +455,7 @@ int main(int argc, char **argv)
 	bool listens = false;
 	int c;
 
-	argv[0] = (char *)"rdma-demo";	/* getopt's messages begin as all others do */
+	argv[0] = (char *)"rdma-demo";	/* so that getopt's messages begin as all others do */
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage_text, stdout);

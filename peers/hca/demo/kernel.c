@@ -25,7 +25,10 @@ static bool put(const char *path, const char *text, int flags)
 	return ok;
 }
 
-/* Calls each() with the lines of a file until it returns true. False: it never did, or there is no file. */
+/*
+ * Calls each() with the lines of a file until it returns true. False: it never did, or the
+ * file cannot be read.
+ */
 static bool find_line(const char *path, bool (*each)(char *line, void *data), void *data)
 {
 	static char line[LINE];
@@ -123,7 +126,10 @@ static bool is_pin(char *line, void *data)
 	return s->phys;
 }
 
-/* What peerdma has mapped for a device: its own word for the first address. A dma-buf's importers map by themselves. */
+/*
+ * A peerdma_map event: peerdma's first DMA address for a device. Importers of a dma-buf map
+ * without this event.
+ */
 static bool is_device_map(char *line, void *data)
 {
 	const char *event = strstr(line, " peerdma_map: ");
@@ -136,7 +142,10 @@ static bool is_device_map(char *line, void *data)
 	return true;
 }
 
-/* What the kernel's IOMMU driver has mapped to s->phys: s->dma, or, where that is not known, whatever it was last. */
+/*
+ * An event of an IOMMU mapping that contains s->phys: at s->dma or, if that is unknown, the
+ * last one.
+ */
 static bool is_map(char *line, void *data)
 {
 	const char *event = strstr(line, " map: IOMMU: iova=");
@@ -223,7 +232,7 @@ bool kernel_gpu_copied(int gpu, uint64_t *bytes, struct why *why)
 	return figure(path, "bytes_copied", bytes, why);
 }
 
-/* The command rdma counts them: it asks the kernel over netlink. */
+/* The rdma command counts them: it asks the kernel over netlink. */
 static bool adapter_mrs(const char *adapter, uint64_t *mrs, struct why *why)
 {
 	char command[80], text[512] = "";

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel.h - what the kernel reports of an adapter, a GPU and their translations: sysfs, debugfs, tracepoints.
- * Both file systems are mounted in the usual places; root reads them.
+ * kernel.h - what the kernel reports about an adapter, a GPU and their translations: sysfs,
+ * debugfs, tracepoints. debugfs and tracefs must be mounted in the usual places, readable
+ * by root.
  */
 #ifndef HCA_DEMO_KERNEL_H
 #define HCA_DEMO_KERNEL_H
 
 #include "side.h"
 
-/* The PCI function that an adapter is. */
+/* Gets the PCI address of an adapter. */
 bool kernel_adapter_pci(const char *adapter, char *pci, size_t size, struct why *why);
 bool kernel_iommu_translates(const char *adapter);
 
-/* Has the kernel note what it maps in IOMMUs, and peerdma what it maps for devices. */
+/* Makes the kernel record mappings in IOMMUs, and peerdma its mappings for devices. */
 bool kernel_trace_start(struct why *why);
 void kernel_trace_clear(void);
-/* Of s->addr, which was pinned and mapped since kernel_trace_clear(). */
+/*
+ * Gets the translation of s->addr, which must have been pinned and mapped since
+ * kernel_trace_clear().
+ */
 bool kernel_translation(struct side *s, struct translation *t);
-/* The IOMMU's translation of dma was taken away since kernel_trace_clear(). */
+/* Was the IOMMU's translation of dma removed since kernel_trace_clear()? */
 bool kernel_unmapped(uint64_t dma);
 
 /* Bytes that softgpu's copy engine has copied. */

@@ -14,7 +14,7 @@
 #include "remote.h"
 
 #define MARK		0xa5
-#define SETTLE_MS	300	/* longer than a packet may still be on its way */
+#define SETTLE_MS	300	/* longer than any packet can be in flight */
 #define TRIES		150	/* to connect, a fifth of a second apart */
 
 /* ---- the socket ---- */
@@ -118,12 +118,12 @@ int remote_connect(const char *host, const char *port, struct why *why)
 
 /* ---- side B ---- */
 
-/* Between orders. */
+/* State of side B between orders. */
 struct job {
 	struct side *side;
 	uint64_t copied;	/* the GPU's count when the memory was registered */
-	uint64_t marked;	/* memory that was taken anew; 0: none */
-	uint64_t dma;		/* of what is registered */
+	uint64_t marked;	/* the memory allocated anew; 0: none */
+	uint64_t dma;		/* DMA address of the registered memory */
 };
 
 void remote_hello(struct side *s, struct answer *a)
@@ -156,7 +156,7 @@ static bool do_arrived(struct job *job, struct answer *a)
 	return true;
 }
 
-/* Its bytes, or NULL and why. */
+/* Returns a copy of its bytes, or NULL and why. */
 static unsigned char *bytes_of(struct side *s, uint64_t addr)
 {
 	unsigned char *bytes = malloc(s->length);
