@@ -115,7 +115,8 @@ static bool known(const u8 *gpu, const struct device *dev, int *err)
 }
 
 /*
- * @then: the value of removals() before the driver was asked. -EAGAIN: a device was removed since then, perhaps the GPU or @dev; -ENODEV: @dev was removed; -ENOMEM.
+ * @then: the value of removals() before the driver was asked.  -EAGAIN: a device was removed
+ * since then, perhaps the GPU or @dev; -ENODEV: @dev was removed; -ENOMEM.
  */
 static int remember(const u8 *gpu, phys_addr_t memory, struct device *dev, int answer,
 		    unsigned int then)

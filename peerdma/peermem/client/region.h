@@ -8,8 +8,8 @@
  * The memory is pinned once, in acquire, before the core knows the region.  So it may be
  * revoked at any point:
  *
- *	before dma_map has returned	the core is not notified: get_pages or dma_map fails (-EFAULT)
- *	mapped				the core's invalidate is called; when it returns, the adapter is stopped
+ *	before dma_map has returned	no notification: get_pages or dma_map fails (-EFAULT)
+ *	mapped				the core's invalidate is called, and stops the adapter
  *	unmapped			nothing is left to stop
  *
  * Cores hold locks of their own around our calls, or wait in invalidate for a thread that
