@@ -360,8 +360,8 @@ enum sg_place {
  * Moves the whole allocation to other pages of its GPU's VRAM, or to system memory unless
  * it is there already.
  *
- * -EBUSY   it is pinned, exported or open elsewhere, or kept twice; or strict mode, or
- *          a watch on this GPU, needs what it has seen to stay where it is
+ * -EBUSY   it is pinned, exported or open in another process, or has a second keep; or
+ *          strict mode is on or a watch runs on this GPU, which rely on locations
  * -ENOSPC  there is no room in VRAM         -ENODEV  the GPU was removed
  * -ENOMEM  nor in system memory             -EOPNOTSUPP  the embedder has none to give
  * -EINTR   the calling process was killed; nothing was moved

@@ -389,7 +389,7 @@ int softgpu_export_view(struct export *x, struct vm_area_struct *vma, const stru
 	/* A private mapping would be copied on write. */
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
-	/* For whoever changes the protection later; a fault chooses for each page. */
+	/* Used if the protection is changed later; a fault chooses the type for each page. */
 	vma->vm_page_prot = softgpu_view_prot(vma, x->on_pci);
 	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP, 0);
 	vma->vm_private_data = x;

@@ -102,7 +102,7 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
  */
 int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table);
 
-/* In the free callback, or after it.  -EINVAL: no such table, or it is pinned still. */
+/* In the free callback, or after it.  -EINVAL: no such table, or it is still pinned. */
 int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
 
 /*
@@ -114,7 +114,7 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
 int nvidia_p2p_dma_map_pages(struct device *dev, struct nvidia_p2p_page_table *page_table,
 			     struct nvidia_p2p_dma_mapping **map, enum dma_data_direction direction);
 
-/* Ends a mapping; it is gone.  -EINVAL: no such mapping. */
+/* Ends and frees a mapping.  -EINVAL: no such mapping. */
 int nvidia_p2p_dma_unmap_pages(struct nvidia_p2p_dma_mapping *map);
 
 /* The same, from the free callback.  What is left is unmapped after it. */
