@@ -496,8 +496,10 @@ u64 sg_chaos_random_locked(struct sg *sg);
 void sg_chaos_pinned_locked(struct sg_gpu *gpu);
 
 /* strict.c */
-/* Whether this job, about to be queued, is held back; notes the rule that it breaks. */
+/* Whether this job, about to be queued, is held back; notes the rule that it breaks.  What a stream waits for is not. */
 bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job);
+/* A wait for a value was queued: what writes the word may run, and what that waits for. */
+void sg_strict_awaits_locked(const struct sg_job *wait);
 /* These addresses were pinned, perhaps with held work on them. */
 void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len);
 void sg_rule_break_locked(struct sg *sg, enum sg_rule rule);
