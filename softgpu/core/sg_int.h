@@ -249,6 +249,7 @@ struct sg_range {
 	bool imported;			/* counted in mem->imports */
 	bool visible;			/* fixed; the CPU may see it at its address */
 	u8 *slots;			/* a slab's: enum sg_slot each */
+	u32 unused, limbo;		/* of them: free or in limbo; in limbo */
 };
 
 enum sg_slot { SG_SLOT_FREE, SG_SLOT_USED, SG_SLOT_LIMBO };

@@ -4,6 +4,7 @@
  * of them reaches: as on a real GPU.  On softgpu with blocks=1 (SOFTGPU_BLOCKS=1 in the process).
  */
 #include <fcntl.h>
+#include <time.h>
 
 #include "test.h"
 
@@ -116,6 +117,44 @@ static void contexts(void **state)
 	OK(cuMemFree(q));
 	OK(cuCtxDestroy(other));
 	context_end(one);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+#define IN_BLOCK	(BLOCK / 512)
+#define BLOCKS		16
+
+/* Blocks that have no room cost next to nothing: the last one fills about as fast as the first. */
+static void many(void **state)
+{
+	static CUdeviceptr p[BLOCKS * IN_BLOCK];
+	uint64_t fastest[BLOCKS], start = 0;
+	CUcontext ctx = context_new();
+
+	(void)state;
+	for (size_t i = 0; i < BLOCKS * IN_BLOCK; i++) {
+		size_t block = i / IN_BLOCK;
+
+		if (i % IN_BLOCK == 0)
+			fastest[block] = UINT64_MAX;
+		if (i % 64 == 0)
+			start = now_ns();
+		OK(cuMemAlloc(&p[i], 1 + i % 512));
+		/* of those that find the block half full, no faster for being the first in it */
+		if (i % 64 == 63 && i % IN_BLOCK > IN_BLOCK / 2 && now_ns() - start < fastest[block])
+			fastest[block] = now_ns() - start;
+	}
+	if (on_softgpu())
+		assert_in_range(fastest[BLOCKS - 1], 0, 4 * fastest[0]);
+	for (size_t i = 0; i < BLOCKS * IN_BLOCK; i++)
+		OK(cuMemFree(p[i]));
+	context_end(ctx);
 }
 
 /* Pages, and so what lies beside it, too; up to the block's end, whether anything is there or not. */
@@ -304,6 +343,7 @@ int main(void)
 		cmocka_unit_test(neighbours),
 		cmocka_unit_test(large),
 		cmocka_unit_test(contexts),
+		cmocka_unit_test(many),
 		cmocka_unit_test(dmabufs),
 	};
 	int shared = between_processes();
