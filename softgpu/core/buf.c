@@ -105,6 +105,8 @@ static void slots_set(struct sg_range *slab, u32 first, u32 count, enum sg_slot 
 
 	for (i = first; i < first + count; i++)
 		slab->slots[i] = state;
+	slab->unused += state == SG_SLOT_USED ? -count : count;
+	slab->limbo += state == SG_SLOT_LIMBO ? count : 0;
 }
 
 /* The unit in which a context gets memory for its bufs, shared or not. */
@@ -134,12 +136,13 @@ void sg_range_unpinned_locked(struct sg_range *range)
 {
 	u32 i;
 
-	if (!range->slots || in_use_elsewhere(range))
+	if (!range->limbo || in_use_elsewhere(range))
 		return;
 	for (i = 0; i < slots_of(range); i++) {
 		if (range->slots[i] == SG_SLOT_LIMBO)
 			range->slots[i] = SG_SLOT_FREE;
 	}
+	range->limbo = 0;
 }
 
 void sg_buf_release_locked(struct sg_buf *buf)
@@ -188,6 +191,8 @@ static bool place_small_locked(struct sg_ctx *ctx, struct sg_buf *buf, u64 len, 
 	sg_list_for_each(slab, &ctx->slabs, struct sg_range, in_slabs) {
 		/* The end of the last import or keep does not update the slots, so do it here. */
 		sg_range_unpinned_locked(slab);
+		if (slab->unused < count)
+			continue;
 		at = slots_find(slab, count);
 		if (at == slots_of(slab))
 			continue;
@@ -279,6 +284,7 @@ static int alloc_pages(struct sg_client *client, struct sg_ctx *ctx, struct sg_b
 		goto fail;
 	range->slots = slots;
 	if (slots) {
+		range->unused = slots_of(range);
 		slots_set(range, 0, slots_for(len), SG_SLOT_USED);
 		sg_list_add_tail(&ctx->slabs, &range->in_slabs);
 	}

@@ -249,6 +249,8 @@ struct sg_range {
 	bool imported;			/* counted in mem->imports */
 	bool visible;			/* fixed; the CPU can see it at its address */
 	u8 *slots;			/* of a slab: enum sg_slot each; else NULL */
+	u32 unused;			/* number of slots that are free or in limbo */
+	u32 limbo;			/* number of slots in limbo */
 };
 
 enum sg_slot { SG_SLOT_FREE, SG_SLOT_USED, SG_SLOT_LIMBO };
@@ -532,8 +534,16 @@ u64 sg_chaos_random_locked(struct sg *sg);
 void sg_chaos_pinned_locked(struct sg_gpu *gpu);
 
 /* strict.c */
-/* Returns whether this job, about to be queued, is held back; counts the rule that it breaks. */
+/*
+ * Returns whether this job, about to be queued, is held back; counts the rule that it breaks.
+ * A job that writes a word that a stream waits for is not.
+ */
 bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job);
+/*
+ * To be called when a wait for a value was queued: releases the jobs that write the word, and
+ * those before them.
+ */
+void sg_strict_awaits_locked(const struct sg_job *wait);
 /* To be called after a pin of these addresses: counts the rule that held work on them breaks. */
 void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len);
 void sg_rule_break_locked(struct sg *sg, enum sg_rule rule);

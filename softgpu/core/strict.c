@@ -7,6 +7,8 @@
  * documents as synchronizing with it: a copy to or from the host, a synchronize, a free.
  * Queries release it, too, or polling would never end.  A device that reads the result by
  * DMA before that reads the old contents.
+ * A job that writes a word that a stream of the process waits for (value.c) is not held back,
+ * and the jobs queued before it are released: nothing else would end the wait.
  *
  * Held work runs later than on a real GPU, and a copy must not read data that a device
  * wrote to its source after the call.  So the job saves its source's contents, if these are
@@ -64,11 +66,15 @@ static u64 span(const struct sg_job *job, u64 pitch)
 	return job->move.height > 1 ? (job->move.height - 1) * pitch + job->move.width : job->move.width;
 }
 
+static bool writes(const struct sg_job *job, u64 va, u64 len)
+{
+	return (job->op == SG_OP_COPY || job->op == SG_OP_FILL) &&
+	       overlap(job->move.dst, span(job, job->move.dst_pitch), va, len);
+}
+
 static bool touches(const struct sg_job *job, u64 va, u64 len)
 {
-	if (job->op != SG_OP_COPY && job->op != SG_OP_FILL)
-		return false;
-	return overlap(job->move.dst, span(job, job->move.dst_pitch), va, len) ||
+	return writes(job, va, len) ||
 	       (job->op == SG_OP_COPY &&
 		overlap(job->move.src, span(job, job->move.src_pitch), va, len));
 }
@@ -121,6 +127,42 @@ static void remember_locked(struct sg_proc *proc, struct sg_job *job)
 	}
 }
 
+/* Returns whether `wait` is a stream's wait for a word that the job writes. */
+static bool is_awaited(const struct sg_job *wait, const struct sg_job *job)
+{
+	return wait && wait->op == SG_OP_WAIT_VALUE && writes(job, wait->value.va, wait->value.width);
+}
+
+static bool stream_awaits_locked(const struct sg_stream *s, const struct sg_job *job)
+{
+	const struct sg_job *wait;
+
+	if (is_awaited(s->running, job))
+		return true;
+	sg_list_for_each(wait, &s->jobs, struct sg_job, link) {
+		if (is_awaited(wait, job))
+			return true;
+	}
+	return false;
+}
+
+static bool awaited_locked(const struct sg_stream *s, const struct sg_job *job)
+{
+	const struct sg_proc *proc = s->ctx->obj.client->proc;
+	const struct sg_stream *other;
+	const struct sg_ctx *ctx;
+
+	sg_list_for_each(ctx, &proc->sg->ctxs, struct sg_ctx, in_sg) {
+		if (ctx->obj.client->proc != proc)
+			continue;
+		sg_list_for_each(other, &ctx->streams, struct sg_stream, in_ctx) {
+			if (stream_awaits_locked(other, job))
+				return true;
+		}
+	}
+	return false;
+}
+
 bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job)
 {
 	struct sg_ctx *ctx = s->ctx;
@@ -129,6 +171,10 @@ bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job)
 
 	if (!ctx->gpu->sg->chaos.strict)
 		return false;
+	if (awaited_locked(s, job)) {
+		sg_strict_release_locked(s);
+		return false;
+	}
 	dst = sg_range_at(proc, job->move.dst);
 	if (job->op == SG_OP_COPY)
 		src = sg_range_at(proc, job->move.src);
@@ -241,5 +287,34 @@ void sg_strict_release_locked(struct sg_stream *s)
 
 	sg_list_init(&todo);
 	release_before_locked(s, s->ctx->next_seq, &todo);
+	follow_locked(&todo);
+}
+
+static void release_writers_locked(struct sg_stream *s, const struct sg_job *wait, struct sg_link *todo)
+{
+	const struct sg_job *job;
+
+	sg_list_for_each(job, &s->jobs, struct sg_job, link) {
+		if (is_awaited(wait, job))
+			release_before_locked(s, job->seq + 1, todo);
+	}
+}
+
+void sg_strict_awaits_locked(const struct sg_job *wait)
+{
+	struct sg_proc *proc = wait->value.stream->ctx->obj.client->proc;
+	struct sg_stream *s;
+	struct sg_link todo;
+	struct sg_ctx *ctx;
+
+	if (!proc->sg->chaos.strict)
+		return;
+	sg_list_init(&todo);
+	sg_list_for_each(ctx, &proc->sg->ctxs, struct sg_ctx, in_sg) {
+		if (ctx->obj.client->proc != proc)
+			continue;
+		sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx)
+			release_writers_locked(s, wait, &todo);
+	}
 	follow_locked(&todo);
 }

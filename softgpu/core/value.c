@@ -180,10 +180,12 @@ int sg_value(struct sg_client *client, struct softgpu_value *a)
 	if (err)
 		goto put;
 	sg_submit_locked(s, job);
-	job = NULL;
 	/* A write is what others wait for, without a call: held work before it would hold it up for ever. */
 	if (write)
 		sg_strict_release_locked(s);
+	else
+		sg_strict_awaits_locked(job);
+	job = NULL;
 put:
 	sg_stream_put_locked(s);
 out:

@@ -74,12 +74,15 @@ static int copy_here(void *local, u64 addr, u64 len, bool to_process)
 	unsigned long left;
 
 	/*
-	 * A word that streams write and wait for is copied in one access, since others
-	 * access it meanwhile.
+	 * A word that streams write and wait for, of either width, is copied in one access,
+	 * since others access it meanwhile.
 	 */
 	if (len == sizeof(u64) && IS_ALIGNED(addr | (uintptr_t)local, sizeof(u64)))
 		return to_process ? put_user(*(u64 *)local, (u64 __user *)user) :
 				    get_user(*(u64 *)local, (u64 __user *)user);
+	if (len == sizeof(u32) && IS_ALIGNED(addr | (uintptr_t)local, sizeof(u32)))
+		return to_process ? put_user(*(u32 *)local, (u32 __user *)user) :
+				    get_user(*(u32 *)local, (u32 __user *)user);
 	left = to_process ? copy_to_user(user, local, len) : copy_from_user(local, user, len);
 	return left ? -EFAULT : 0;
 }

@@ -211,6 +211,40 @@ static void strict(void **state)
 	assert_true(word_at(second) == 0x1111111111111111);
 }
 
+/* A stream that waits: what writes its word is not held back, nor what is before that; the rest is. */
+static void strict_awaited(void **state)
+{
+	struct sg_chaos chaos = { .strict = true };
+	u32 a = stream_new(&u), b = stream_new(&u), i;
+	u64 second, third, to = flag + 8, ms;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &second), 0);
+	assert_int_equal(mem_alloc(&u, PAGE, &third), 0);
+	sg_chaos_set(m.sg, &chaos);
+	for (i = 0; i < 4; i++) {
+		/* the wait first, or what writes its word; by a fill, which may be held, or from the host */
+		bool wait_first = i & 1;
+		u64 word = 0x0101010101010101ull * (i + 1);
+
+		assert_int_equal(fill(&u, a, second, PAGE, (u32)i + 1, 0), 0);
+		if (wait_first)
+			assert_int_equal(value_on(&u, b, SOFTGPU_VALUE_EQ, to, word, 8), 0);
+		if (i & 2)
+			assert_int_equal(fill(&u, a, flag, PAGE, (u32)i + 1, 0), 0);
+		else
+			assert_int_equal(copy(&u, a, to, HOST(&word), 8, 0), 0);
+		assert_int_equal(fill(&u, a, third, PAGE, (u32)i + 1, 0), 0);
+		if (!wait_first)
+			assert_int_equal(value_on(&u, b, SOFTGPU_VALUE_EQ, to, word, 8), 0);
+		for (ms = 0; ms < 5000 && ask(SOFTGPU_STREAM_QUERY, &u, b); ms++)
+			sg_sleep_ms(1);
+		assert_true(ms < 5000 && word_at(second) == word && word_at(third) != word);
+		assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, a), 0);
+		assert_true(word_at(third) == word);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +256,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(word_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(device_writes, setup, teardown),
 		cmocka_unit_test_setup_teardown(strict, setup, teardown),
+		cmocka_unit_test_setup_teardown(strict_awaited, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

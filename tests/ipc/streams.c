@@ -24,7 +24,7 @@
 #define LENGTH	65536UL
 
 struct offered {
-	struct peerdma_ipc_handle memory, signal, watched;
+	struct peerdma_ipc_handle memory, signal, watched, host;
 };
 
 static int sock;
@@ -36,17 +36,19 @@ static void other(void)
 	struct peerdma_ipc_signal *s;
 	unsigned long long p, q;
 	struct offered o;
-	void *stream = NULL;
+	void *stream = NULL, *host;
 	char step;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, "this test") || cuMemAlloc_v2(&q, LENGTH) ||
 	    peerdma_ipc_export((void *)(uintptr_t)q, LENGTH, 0, &o.watched) || cuMemAlloc_v2(&p, LENGTH) || peerdma_ipc_export((void *)(uintptr_t)p, LENGTH, PEERDMA_IPC_I_UNEXPORT, &o.memory) ||
+	    peerdma_ipc_alloc(LENGTH, 0, &host) || peerdma_ipc_export(host, LENGTH, 0, &o.host) ||
 	    peerdma_ipc_signal_create(0, 0, &s) || peerdma_ipc_signal_export(s, &o.signal) || cuStreamCreate(&stream, 1)) {
 		fprintf(stderr, "the other process: %s\n", peerdma_last_error());
 		_exit(1);
 	}
 	memset((void *)(uintptr_t)p, 5, LENGTH);
+	memset(host, 8, LENGTH);
 	if (write(sock, &o, sizeof(o)) != sizeof(o))
 		_exit(1);
 	while (read(sock, &step, 1) == 1) {
@@ -230,7 +232,7 @@ static void kernels(const struct offered *o)
 static void batches(const struct offered *o)
 {
 	static struct peerdma_ipc_transfer t[SMALL];
-	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_memory *m = NULL, *there = NULL;
 	unsigned long long device = 0;
 	static char host[16];
 	int bad = 0;
@@ -261,6 +263,13 @@ static void batches(const struct offered *o)
 	      "neither way: each says so");
 	fake_ipc_cuda.batch_error = fake_ipc_cuda.copy_error = 0;
 	CHECK(!peerdma_ipc_copy(t, 2, NULL, 0) && fake_ipc_cuda.batches == 3, "one is no batch");
+	CHECK(!OPEN(&o->host, &there), "host memory of the other process");
+	for (int i = 0; i < 3; i++)
+		t[i] = reads(there, (char *)(uintptr_t)device + i * 64, (uint64_t)i * 64, 64);
+	fake_ipc_cuda.copies = 0;
+	CHECK(!peerdma_ipc_copy(t, 3, NULL, 0) && fake_ipc_cuda.batches == 3 && fake_ipc_cuda.copies == 3 &&
+	      *(char *)(uintptr_t)(device + 191) == 8, "CUDA has not registered it: in no batch either");
+	CHECK(!peerdma_ipc_close(there), "closed");
 	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
 }
 

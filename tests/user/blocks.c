@@ -118,6 +118,57 @@ static void contexts(void **state)
 	context_end(one);
 }
 
+#define IN_BLOCK	(BLOCK / 512)
+#define BLOCKS		16
+
+static int by_address(const void *a, const void *b)
+{
+	CUdeviceptr x = *(const CUdeviceptr *)a, y = *(const CUdeviceptr *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Allocates all, and returns how many blocks they lie in; no two overlap. */
+static size_t fill_blocks(CUdeviceptr *p, size_t count)
+{
+	static CUdeviceptr sorted[BLOCKS * IN_BLOCK];
+	size_t blocks = 1;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!p[i])
+			OK(cuMemAlloc(&p[i], 1 + i % 512));
+	}
+	memcpy(sorted, p, count * sizeof(*p));
+	qsort(sorted, count, sizeof(*sorted), by_address);
+	for (size_t i = 1; i < count; i++) {
+		assert_true(sorted[i] - sorted[i - 1] >= 512);
+		blocks += sorted[i] / BLOCK != sorted[i - 1] / BLOCK;
+	}
+	return blocks;
+}
+
+/* Every place of a block is used, and used again after a free; a full block is passed over. */
+static void many(void **state)
+{
+	static CUdeviceptr p[BLOCKS * IN_BLOCK];
+	CUcontext ctx = context_new();
+
+	(void)state;
+	if (fill_blocks(p, BLOCKS * IN_BLOCK) != BLOCKS && on_softgpu())
+		fail_msg("blocks are not filled");
+	for (size_t step = 1; step < 100; step += 7) {
+		for (size_t i = step; i < BLOCKS * IN_BLOCK; i += step) {
+			OK(cuMemFree(p[i]));
+			p[i] = 0;
+		}
+		if (fill_blocks(p, BLOCKS * IN_BLOCK) != BLOCKS && on_softgpu())
+			fail_msg("places in blocks are not used again");
+	}
+	for (size_t i = 0; i < BLOCKS * IN_BLOCK; i++)
+		OK(cuMemFree(p[i]));
+	context_end(ctx);
+}
+
 /* Pages, and so what lies beside it, too; up to the block's end, whether anything is there or not. */
 static void dmabufs(void **state)
 {
@@ -304,6 +355,7 @@ int main(void)
 		cmocka_unit_test(neighbours),
 		cmocka_unit_test(large),
 		cmocka_unit_test(contexts),
+		cmocka_unit_test(many),
 		cmocka_unit_test(dmabufs),
 	};
 	int shared = between_processes();

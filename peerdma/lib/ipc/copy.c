@@ -70,6 +70,13 @@ static int check(const struct batch *b)
 
 /* ---- which way ---- */
 
+static bool is_cuda(const struct peerdma_ipc_transfer *t)
+{
+	enum ipc_provider_id provider = range_of(t)->mapping->provider->id;
+
+	return provider == IPC_CUDA || provider == IPC_CUDA_VMM;
+}
+
 /* For large copies engines are as fast, and take nothing from others. */
 static bool kernel_can(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach)
 {
@@ -79,10 +86,9 @@ static bool kernel_can(const struct peerdma_ipc_transfer *t, struct ipc_reach *r
 static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach, enum peerdma_ipc_path *path)
 {
 	struct peerdma_memory local = { .size = sizeof(local) };
-	enum ipc_provider_id provider = range_of(t)->mapping->provider->id;
 	int ret = 0;
 
-	if (provider == IPC_CUDA || provider == IPC_CUDA_VMM) {
+	if (is_cuda(t)) {
 		*path = t->flags & PEERDMA_IPC_KERNEL && kernel_can(t, reach) ? PEERDMA_IPC_PATH_KERNEL : PEERDMA_IPC_PATH_CUDA;
 		return 0;
 	}
@@ -92,7 +98,7 @@ static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach,
 	if (local.kind == PEERDMA_KIND_DEVICE || local.kind == PEERDMA_KIND_MANAGED)
 		*path = local.flags & PEERDMA_MEMORY_HSA ? PEERDMA_IPC_PATH_HSA : PEERDMA_IPC_PATH_CUDA;
 	else
-		*path = provider == IPC_HSA ? PEERDMA_IPC_PATH_HSA : PEERDMA_IPC_PATH_CPU;
+		*path = range_of(t)->mapping->provider->id == IPC_HSA ? PEERDMA_IPC_PATH_HSA : PEERDMA_IPC_PATH_CPU;
 	return 0;
 }
 
@@ -183,8 +189,8 @@ static bool batched(const struct given *given, const struct peerdma_ipc_transfer
 {
 	struct peerdma_memory local = { .size = sizeof(local) };
 
-	return given->many && ipc_cuda_batches() && !peerdma_query(NULL, t->local, &local) && local.kind == PEERDMA_KIND_DEVICE &&
-	       !(local.flags & PEERDMA_MEMORY_HSA);
+	return given->many && ipc_cuda_batches() && is_cuda(t) && !peerdma_query(NULL, t->local, &local) &&
+	       local.kind == PEERDMA_KIND_DEVICE && !(local.flags & PEERDMA_MEMORY_HSA);
 }
 
 static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
