@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * hca_req.h - what the requester does when the memory that it sends from has moved.  Part of rxe_req.c and rxe_comp.c.
+ * hca_req.h - what the requester does if the memory that it sends from has moved, and how it repeats requests.  Part of
+ * rxe_req.c and rxe_comp.c.
  *
- * RC waits a while, and then goes on from the first packet that is not acknowledged, as after an RNR NAK.  Of other
- * transports the packet is as good as sent and lost; nothing else is promised there.
+ * An RC queue pair waits a millisecond, and then continues from the first packet that was not acknowledged, as after an
+ * RNR NAK.  With other transports the packet counts as sent and lost; they promise no more than that.
  */
 #ifndef PEERDMA_HCA_REQ_H
 #define PEERDMA_HCA_REQ_H
@@ -12,19 +13,19 @@
 
 #include "compat.h"
 
-/* Long before the acknowledgement timer: memory that moves often would have moved again. */
+/* Much shorter than the acknowledgement timeout: by then, memory that moves often would have moved again. */
 static inline void hca_later(struct rxe_qp *qp)
 {
 	qp->req.wait_for_rnr_timer = 1;
 	mod_timer(&qp->rnr_nak_timer, jiffies + msecs_to_jiffies(1));
 }
 
-/* Does this queue pair wait?  Then the packet is not made. */
+/* Returns whether the queue pair has to wait; the packet is then not sent. err: finish_packet()'s result. */
 static inline bool hca_wait(struct rxe_qp *qp, struct rxe_send_wqe *wqe, int err)
 {
 	if (err != -EAGAIN || qp_type(qp) != IB_QPT_RC)
 		return false;
-	/* A retry has put it back, but not to its beginning; the next one must look at it again. */
+	/* A retry has reset this request, but not to its beginning: the next retry must compute its position again. */
 	if (wqe->dma.resid < wqe->dma.length)
 		wqe->state = wqe_state_processing;
 	hca_later(qp);
@@ -32,17 +33,17 @@ static inline bool hca_wait(struct rxe_qp *qp, struct rxe_send_wqe *wqe, int err
 }
 
 /*
- * A retry goes on behind what is acknowledged.  The oldest request may be that to its end: where the acknowledgement came while
- * it was being made again, rxe completes it with a later one.  rxe would make an empty packet of it, with a number behind its
- * last one, and all later packets would have numbers that are the other end's for others: bytes in the wrong place, or one
- * message's in another's memory.
+ * Returns whether all packets of the request are acknowledged.  A retry must skip such a request.  It can only be the oldest
+ * one: if its last acknowledgement came while it was being sent again, rxe completes it only with a later acknowledgement.  rxe's
+ * own retry would send an empty packet for it, with a packet number behind its last one.  All later packets would then have
+ * numbers that the responder expects for other packets, and their bytes would be written to the wrong addresses.
  */
 static inline bool hca_is_acked(struct rxe_qp *qp, struct rxe_send_wqe *wqe, unsigned int mask)
 {
 	return mask & WR_WRITE_OR_SEND_MASK && psn_compare(qp->comp.psn, wqe->last_psn) > 0;
 }
 
-/* It is completed, and the retry begins with the next one. */
+/* Marks the request as completed, and lets the retry begin with the next one. */
 static inline void hca_skip(struct rxe_qp *qp, struct rxe_send_wqe *wqe, unsigned int wqe_index)
 {
 	wqe->state = wqe_state_done;
@@ -50,20 +51,20 @@ static inline void hca_skip(struct rxe_qp *qp, struct rxe_send_wqe *wqe, unsigne
 }
 
 /*
- * An acknowledgement for the oldest request, which is being sent: of its last packet, where it is a retry.  Later ones may be
- * lost, and nothing is waited for when the requester is through with it; so the requester goes on behind it at once (hca_is_acked()),
- * and it is completed then.  Not here: the requester reads its memory.
+ * An acknowledgement came for the oldest request while it is being sent.  If it is for the request's last packet, the request
+ * is being sent again, and no further acknowledgement may come.  So the requester skips the rest of it at once (hca_is_acked()),
+ * and the completer completes it then.  It is not completed here, because the requester still reads its memory.
  */
 static inline void hca_acked_while_sent(struct rxe_qp *qp, const struct rxe_pkt_info *pkt, const struct rxe_send_wqe *wqe)
 {
 	if (pkt->psn != wqe->last_psn)
 		return;
 	qp->comp.psn = (pkt->psn + 1) & BTH_PSN_MASK;
-	/* The retry begins behind it. */
+	/* The retry begins behind this request. */
 	qp->req.need_retry = 1;
 }
 
-/* The request's own error, if it is the one that failed. */
+/* Returns the request's own error if it is the one that failed. */
 static inline enum ib_wc_status hca_flush_status(const struct rxe_send_wqe *wqe)
 {
 	return wqe->state == wqe_state_error ? wqe->status : IB_WC_WR_FLUSH_ERR;
@@ -71,8 +72,8 @@ static inline enum ib_wc_status hca_flush_status(const struct rxe_send_wqe *wqe)
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 /*
- * A later request has failed, and nothing is sent any more; a retry that is due then will not come, and what waits for it is
- * flushed, as later rxe does at once.
+ * If a later request has failed, nothing is sent any more, so a retry that was requested before will not happen.  The requests
+ * that wait for it are flushed here; newer versions of rxe flush them at once.
  */
 static inline void hca_flush_retry(struct rxe_qp *qp)
 {
@@ -84,9 +85,9 @@ static inline void hca_flush_retry(struct rxe_qp *qp)
 #endif
 
 /*
- * Is this the NAK after which the responder's queue pair is in error, and the request not one that it acknowledges?  rxe takes
- * it for a lost answer where the request is a read, an atomic, or being made again; it asks again, and nothing answers.
- * With a retry_cnt of 7, which rxe takes for no end, that is for ever.
+ * Returns whether this is a NAK that reports an error of the responder's queue pair, and the request is not one that the NAK
+ * acknowledges.  If the request is a read, an atomic, or is being sent again, rxe takes such a NAK for a lost answer and repeats
+ * the request, but a responder in error never answers.  With a retry_cnt of 7, which rxe takes as unlimited, it repeats for ever.
  */
 static inline bool hca_is_over(struct rxe_pkt_info *pkt, const struct rxe_send_wqe *wqe)
 {
@@ -99,7 +100,7 @@ static inline bool hca_is_over(struct rxe_pkt_info *pkt, const struct rxe_send_w
 	       psn_compare(pkt->psn, wqe->last_psn) <= 0;
 }
 
-/* Goes on behind the packet's bytes. err: finish_packet()'s result; *lost: whether this packet is. */
+/* Advances past the packet's bytes. err: finish_packet()'s result; *lost: set if the packet counts as lost. */
 static inline int hca_pass(struct rxe_send_wqe *wqe, u32 payload, int err, bool *lost)
 {
 	*lost = err == -EAGAIN;
@@ -111,7 +112,7 @@ static inline int hca_xmit(struct rxe_qp *qp, struct rxe_pkt_info *pkt, struct s
 	if (!lost) {
 		int err = rxe_xmit_packet(qp, pkt, skb);
 
-		/* Since 6.9 rxe takes a full queue of the net device for the end of the queue pair. */
+		/* Since 6.9 rxe ends the queue pair if the net device's queue is full. */
 		if (err != -EAGAIN || LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0))
 			return err;
 	} else {

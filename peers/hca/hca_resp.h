@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * hca_resp.h - what the responder does about memory that has moved or is gone.  Part of rxe_resp.c.
+ * hca_resp.h - what the responder does if memory has moved or was revoked, and how it paces the answers to reads.  Part of
+ * rxe_resp.c.
  *
- * Moved: an RNR NAK for the packet, with nothing of it done: the requester sends it again after min_rnr_timer.  Its
- * rnr_retry counts those (7: as often as it takes).  For datagrams it is a packet lost.
+ * If memory has moved, nothing of the packet is executed, and the answer is an RNR NAK: the requester sends the packet again
+ * after min_rnr_timer, up to rnr_retry times (7: without limit).  Datagrams are dropped.
  */
 #ifndef PEERDMA_HCA_RESP_H
 #define PEERDMA_HCA_RESP_H
 
-/* The packet's receive work request, if it took one, is for when it comes again. */
+/* Answers with an RNR NAK.  The packet's receive work request, if it took one, is kept for its repetition. */
 static inline enum resp_states hca_again(struct rxe_qp *qp)
 {
 	qp->resp.hca_again = true;
 	return RESPST_ERR_RNR;
 }
 
-/* Is there such a one?  Then an SRQ is not asked for another. */
+/* Returns whether a receive work request was kept; then none is taken from the SRQ. */
 static inline bool hca_kept_wqe(struct rxe_qp *qp)
 {
 	struct rxe_recv_wqe *wqe = qp->resp.wqe;
@@ -30,7 +31,7 @@ static inline bool hca_kept_wqe(struct rxe_qp *qp)
 	return kept;
 }
 
-/* An answer of one packet that was not made: as if it had not been asked for. */
+/* An answer of one packet could not be sent: forgets the request, so that its repetition is executed. */
 static inline enum resp_states hca_atomic_failed(struct rxe_qp *qp, struct resp_res *res, enum resp_states state)
 {
 	res->type = 0;
@@ -53,13 +54,13 @@ static inline enum resp_states hca_atomic_state(int err)
 }
 
 /*
- * A read's answer ends before the packet that is due.  The NAK is for that one: the requester has those before it, and asks
- * again from there on, or takes it for the error that it is.
+ * Ends a read's answer before the packet that is due.  The NAK has that packet's number: the requester has the packets before
+ * it, and repeats the read from there on, or completes it with an error.
  */
 static inline enum resp_states hca_read_failed(struct rxe_qp *qp, struct rxe_pkt_info *pkt, struct resp_res *res, int err)
 {
 	qp->resp.res = NULL;
-	/* What was answered once must stay known: it is a duplicate when it comes again. */
+	/* A request that was answered before must stay known: if it comes again, it is a duplicate. */
 	if (!res->replay && res->cur_psn == res->first_psn)
 		res->type = 0;
 	pkt->psn = res->cur_psn;
@@ -71,8 +72,8 @@ static inline enum resp_states hca_read_failed(struct rxe_qp *qp, struct rxe_pkt
 }
 
 /*
- * Does the rest of a read's answer wait?  It does while more than some packets of the queue pair are on their way to the wire;
- * rxe_skb_tx_dtor() wakes it.
+ * Returns whether the rest of a read's answer has to wait: more than `some' packets of the queue pair are in the net device's
+ * queue.  rxe_skb_tx_dtor() schedules the responder again when they have left.
  */
 static inline bool hca_read_waits(struct rxe_qp *qp, int some)
 {
@@ -80,18 +81,18 @@ static inline bool hca_read_waits(struct rxe_qp *qp, int some)
 	if (atomic_read(&qp->skb_out) <= some)
 		return false;
 	WRITE_ONCE(qp->resp.hca_waits, true);
-	/* And then count again: the last packet's destructor has seen it, or has counted before. */
+	/* Read the counter again: the last packet's destructor either saw hca_waits, or has decremented the counter before. */
 	smp_mb();
 	return atomic_read(&qp->skb_out) > 0;
 }
 
 /*
- * Before each packet of a read's answer but the first: RESPST_NONE, or what to do instead.  Without a pause a long answer fills
- * the net device's queue, which drops what is too much, and most of it is asked for again and again.
+ * To be called before each packet of a read's answer but the first.  RESPST_NONE: send it; else the next state.  Without pauses, a
+ * long answer overflows the net device's queue, packets are dropped, and the requester repeats most of the read again and again.
  */
 static inline enum resp_states hca_read_goes_on(struct rxe_qp *qp)
 {
-	/* The queue pair is being destroyed, which waits for this request. */
+	/* The queue pair is being destroyed, and its destruction waits for this request to end. */
 	if (READ_ONCE(qp->resp.hca_ends)) {
 		qp->resp.res = NULL;
 		return RESPST_CLEANUP;
@@ -100,8 +101,8 @@ static inline enum resp_states hca_read_goes_on(struct rxe_qp *qp)
 }
 
 /*
- * There was no memory for the packet that is due, or no place for it in the net device's queue. It is made again when others of
- * the queue pair have left; where there are none, or it is the first, the requester asks again.
+ * There was no memory for the packet that is due, or the net device's queue was full.  The packet is tried again when other
+ * packets of the queue pair have left the queue.  If there are none, or it is the first packet, the requester repeats the read.
  */
 static inline enum resp_states hca_read_not_sent(struct rxe_qp *qp, struct rxe_pkt_info *pkt, struct resp_res *res)
 {
@@ -111,9 +112,9 @@ static inline enum resp_states hca_read_not_sent(struct rxe_qp *qp, struct rxe_p
 }
 
 /*
- * What kind of header is before a datagram, for a completion's service level, which means nothing else on Ethernet. Verbs
- * have no field for it, and an IPv4 header is not where an IPv6 header is.  As ConnectX has it, which UCX relies on: UDP,
- * and IPv6 or IPv4.
+ * The kind of a datagram's header, for the completion's service level, which has no other meaning on Ethernet.  Verbs have no
+ * field for it, but programs need it, because an IPv4 header begins at another offset than an IPv6 header.  The encoding is that of
+ * ConnectX, on which UCX relies: 0x8 UDP, 0x1 IPv6, 0x2 IPv4.
  */
 static inline u8 hca_header_kind(struct rxe_pkt_info *pkt)
 {
