@@ -515,12 +515,50 @@ static void children(void)
 	end(pid);
 }
 
+static void *close_files(void *unused)
+{
+	while (!atomic_load(&stop)) {
+		int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+		if (fd < 0 || close(fd))
+			abort();
+	}
+	return unused;
+}
+
+/* Another thread opens and closes files of its own, while the library looks for the descriptor of a mapping. */
+static void closing(void)
+{
+	struct peerdma_ipc_handle h;
+	pthread_t thread;
+	int done = 0;
+
+	if (pthread_create(&thread, NULL, close_files, NULL))
+		abort();
+	for (int i = 0; i < 200; i++) {
+		int first = memfd_create("test", MFD_CLOEXEC);
+		/* Behind those of the other thread, or the search ends before it comes to them. */
+		int fd = fcntl(first, F_DUPFD_CLOEXEC, 100);
+		char *p;
+
+		if (fd < 0 || close(first) || ftruncate(fd, 4096))
+			abort();
+		p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		done += !peerdma_ipc_export(p, 4096, PEERDMA_IPC_I_UNEXPORT, &h) && !peerdma_ipc_unexport(&h);
+		munmap(p, 4096);
+		close(fd);
+	}
+	atomic_store(&stop, 1);
+	pthread_join(thread, NULL);
+	CHECK(done == 200, "each is exported: %d of 200", done);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
 		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "freeing", freeing },
 		{ "replaced", replaced }, { "files", files }, { "quiet", quiet }, { "none-left", none_left }, { "cancelled", cancelled },
-		{ "children", children },
+		{ "children", children }, { "closing", closing },
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

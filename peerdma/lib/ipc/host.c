@@ -88,18 +88,19 @@ static bool is_file(const struct stat *st, const struct map *m)
 	return S_ISREG(st->st_mode) && st->st_ino == m->inode && major(st->st_dev) == m->major && minor(st->st_dev) == m->minor;
 }
 
-static bool is_that(int fd, const struct map *m)
+static bool has_access(int fd, const struct map *m)
 {
-	struct stat st;
 	int mode = fcntl(fd, F_GETFL);
 
-	return !fstat(fd, &st) && is_file(&st, m) && mode >= 0 && !(mode & O_PATH) &&
+	return mode >= 0 && !(mode & O_PATH) &&
 	       (m->writable ? (mode & O_ACCMODE) == O_RDWR : (mode & O_ACCMODE) != O_WRONLY);
 }
 
 static int if_that(int fd, const struct map *m)
 {
-	if (fd < 0 || is_that(fd, m))
+	struct stat st;
+
+	if (fd < 0 || (!fstat(fd, &st) && is_file(&st, m) && has_access(fd, m)))
 		return fd;
 	close(fd);
 	return -1;
@@ -116,8 +117,9 @@ static int by_name(const struct map *m)
 }
 
 /*
- * A descriptor that this process has of it; or -errno, -ENOENT: it has none.  Another thread may close it
- * meanwhile: the duplicate counts.
+ * Returns a duplicate of a descriptor that this process has of the file; or -errno, -ENOENT: it has none.  Another thread
+ * may close a descriptor meanwhile, and open another file under its number: so the duplicate is checked again.  Before
+ * that they are looked at by name, since tools that watch a program's descriptors take fstat() beside close() for a race.
  */
 static int by_descriptor(const struct map *m)
 {
@@ -128,10 +130,12 @@ static int by_descriptor(const struct map *m)
 	if (!dir)
 		return -errno;
 	while (found == -ENOENT && (e = readdir(dir))) {
+		struct stat st;
 		char *end;
 		long fd = strtol(e->d_name, &end, 10);
 
-		if (end == e->d_name || *end || fd == dirfd(dir) || !is_that((int)fd, m))
+		if (end == e->d_name || *end || fd == dirfd(dir) || fstatat(dirfd(dir), e->d_name, &st, 0) ||
+		    !is_file(&st, m) || !has_access((int)fd, m))
 			continue;
 		found = fcntl((int)fd, F_DUPFD_CLOEXEC, 0);
 		if (found < 0)
