@@ -7,8 +7,8 @@
  * NVIDIA's libcuda (580.159.04) looks at an allocation without a lock when it is asked about
  * it, and may crash if another thread unmaps it at that moment.  A program does not free what
  * a call of its own names, but may free the rest of a cache's region.  So CUDA is asked about
- * what the call names; about the rest only by cuMemGetAddressRange(), which takes a lock.  It
- * tells whether an allocation is there, not which.
+ * what the call names; about the rest only by cuMemGetAddressRange(), which was never seen to
+ * crash (docs/real-gpu.md).  It tells whether an allocation is there, not which.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * queue.c - a program's send requests.
+ * queue.c - a queue pair's send side: a program's requests, and the task that executes them.
  *
- * The program writes them into memory that it shares with the kernel, and can change them
+ * The program writes its requests into memory that it shares with the kernel, and can change them
  * at any time. rxe reads them there repeatedly, and keeps its own state in them.  So each
  * request is copied, once, into a queue that only the kernel has (sq.queue), and is checked
  * and used only there.  Only this file reads the shared queue (sq.hca_shared).

@@ -147,7 +147,7 @@ static size_t fill_blocks(CUdeviceptr *p, size_t count)
 	return blocks;
 }
 
-/* Every place of a block is used, and used again after a free; a full block is passed over. */
+/* Every place of a block is used, and used again after a free: no block is made while there are free places. */
 static void many(void **state)
 {
 	static CUdeviceptr p[BLOCKS * IN_BLOCK];
