@@ -436,7 +436,7 @@ int ipc_serve(struct ipc *ipc)
 	ret = s->error;
 	if (!ret)
 		return 0;
-	/* The thread has ended, or is about to, and looks at nothing any more. */
+	/* The thread has ended, or is about to, and looks at no call. */
 	fail(ret, "set_robust_list: %s; importers could not be notified of this process's end", strerror(-ret));
 fail:
 	server_free(s);
