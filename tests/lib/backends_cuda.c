@@ -124,7 +124,7 @@ void dmabuf_fails(void **state)
 	}
 	cuda->export_error = 0;
 	assert_int_equal(peerdma_pin(ctx, memory + 15 * PAGE, PAGE + 1, 0, NULL, &region), -ENXIO);
-	says("none follows");
+	says("no allocation follows");
 	assert_int_equal(peerdma_pin(ctx, memory + 16 * PAGE, 10, 0, NULL, &region), -ENXIO);
 	cuda->memory[0].managed = 1;
 	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -ENXIO);

@@ -24,7 +24,7 @@ for command in "refuse map 0" revoke; do
 		"'$BUILD/peerdma/import' $card \$MOVER_FD \"echo $command >\$MOVER_CONTROL\"") || die "import: $text"
 	echo "$text"
 	case $command,$text in
-	revoke,*"the pin is revoked"*"its end was told: this one's"* | refuse*,*"the pin is valid") ;;
+	revoke,*"the pin is revoked"*"revocation reported: of this pin"* | refuse*,*"the pin is valid") ;;
 	*) die "import, $command: $text" ;;
 	esac
 done

@@ -50,7 +50,7 @@ static int check(const struct batch *b)
 		int ret;
 
 		if (t->size != b->size)
-			return fail(-EINVAL, "transfer %zu: its size is %u, and the first one's is %zu", i, t->size, b->size);
+			return fail(-EINVAL, "transfer %zu: its size field is %u, but the first transfer's is %zu", i, t->size, b->size);
 		ret = take_in("peerdma_ipc_copy", &known, sizeof(known), TRANSFER_FIRST, t);
 		if (ret)
 			return ret;

@@ -50,7 +50,7 @@ static const char help_text[] =
 	"  HELD     bytes that pins hold; REVOKED pins hold no call\n"
 	"  HITS     of the gets since the look before; HITS,ALL since the caches were made\n"
 	"  ENDED    regions whose memory was freed\n"
-	"  DMA      as told by drivers that count it by process\n";
+	"  DMA      as reported by drivers that count it by process\n";
 
 static void size(struct screen *s)
 {
