@@ -147,7 +147,7 @@ class Bench(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (1, ""), args)
             self.assertNotEqual(done.stderr, "", args)
         self.assertIn("Usage: peerdma bench", run("--help").stdout)
-        self.assertEqual(run("nothing").stderr, "peerdma: bench: there is no 'nothing' to measure; choose one of cache, query, "
+        self.assertEqual(run("nothing").stderr, "peerdma: bench: 'nothing' cannot be measured; choose one of cache, query, "
                          "pin, map and copy\n")
 
 
