@@ -33,6 +33,12 @@ static struct {
 	typeof(cuStreamCreate) *stream_create;
 	typeof(cuStreamSynchronize) *stream_synchronize;
 	typeof(cuMemcpyBatchAsync_v2) *batch;
+	typeof(cuMemHostAlloc) *host_alloc;
+	/* softgpu runs no kernels. */
+	CUresult (*module_load)(void **module, const void *image);
+	CUresult (*module_function)(void **function, void *module, const char *name);
+	CUresult (*launch)(void *function, unsigned int blocks_x, unsigned int blocks_y, unsigned int blocks_z, unsigned int threads_x,
+			   unsigned int threads_y, unsigned int threads_z, unsigned int shared, void *stream, void **arguments, void **extra);
 } more;
 
 static void load(void)
@@ -43,6 +49,10 @@ static void load(void)
 	more.stream_create = dlsym(lib, "cuStreamCreate");
 	more.stream_synchronize = dlsym(lib, "cuStreamSynchronize");
 	more.batch = dlsym(lib, "cuMemcpyBatchAsync_v2");
+	more.host_alloc = dlsym(lib, "cuMemHostAlloc");
+	more.module_load = dlsym(lib, "cuModuleLoadData");
+	more.module_function = dlsym(lib, "cuModuleGetFunction");
+	more.launch = dlsym(lib, "cuLaunchKernel");
 	for (int i = 0; i < STREAMS; i++)
 		cu_check(more.stream_create(&streams[i], 1), "cuStreamCreate");
 }
@@ -117,11 +127,81 @@ static void ours_kernel(size_t length, int count)
 	copy(length, count, PEERDMA_IPC_KERNEL);
 }
 
+static void ours_poll(size_t length, int count)
+{
+	copy(length, count, PEERDMA_IPC_POLL);
+}
+
+/*
+ * The least that a running kernel can do: it looks at one word, copies eight bytes from and to places that it knows, and
+ * writes that it did.  It never ends by itself: 2^64 - 1 tells it to.
+ */
+static const char bare_text[] =
+	".version 6.0\n.target sm_50\n.address_size 64\n"
+	".visible .entry bare(.param .u64 p_words, .param .u64 p_to, .param .u64 p_from)\n"
+	"{\n"
+	".reg .pred %p;\n"
+	".reg .b64 %words, %to, %from, %turn, %seen, %value;\n"
+	"ld.param.u64 %words, [p_words];\n"
+	"ld.param.u64 %to, [p_to];\n"
+	"ld.param.u64 %from, [p_from];\n"
+	"mov.u64 %turn, 0;\n"
+	"look:\n"
+	"ld.volatile.global.u64 %seen, [%words];\n"
+	"setp.eq.u64 %p, %seen, %turn;\n"
+	"@%p bra look;\n"
+	"setp.eq.u64 %p, %seen, 0xffffffffffffffff;\n"
+	"@%p bra end;\n"
+	"mov.u64 %turn, %seen;\n"
+	"ld.volatile.global.u64 %value, [%from];\n"
+	"st.volatile.global.u64 [%to], %value;\n"
+	"membar.sys;\n"
+	"st.volatile.global.u64 [%words+64], %turn;\n"
+	"bra look;\n"
+	"end:\n"
+	"ret;\n"
+	"}\n";
+
+static uint64_t *bare_words, bare_turn;
+
+static void bare(size_t length, int count)
+{
+	(void)length;
+	(void)count;
+	__atomic_store_n(&bare_words[0], ++bare_turn, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&bare_words[8], __ATOMIC_ACQUIRE) != bare_turn)
+		;
+}
+
+/* Beside nothing else: what waits for the whole GPU would wait for it. */
+static void bare_start(void)
+{
+	static void *function;
+	void *arguments[] = { &bare_words, &there, &here }, *module;
+
+	if (!function) {
+		cu_check(more.host_alloc((void **)&bare_words, 4096, 3), "cuMemHostAlloc");
+		cu_check(more.module_load(&module, bare_text), "cuModuleLoadData");
+		cu_check(more.module_function(&function, module, "bare"), "cuModuleGetFunction");
+	}
+	memset(bare_words, 0, 4096);
+	bare_turn = 0;
+	cu_check(more.launch(function, 1, 1, 1, 1, 1, 1, 0, streams[STREAMS - 1], arguments, NULL), "cuLaunchKernel");
+	bare(8, 1);			/* it runs */
+}
+
+static void bare_end(void)
+{
+	__atomic_store_n(&bare_words[0], ~0ULL, __ATOMIC_RELEASE);
+	cu_check(more.stream_synchronize(streams[STREAMS - 1]), "cuStreamSynchronize");
+}
+
 static const struct way {
 	const char *name;
 	void (*copy)(size_t length, int count);
 } ways[] = {
-	{ "peerdma_ipc_copy", ours }, { "its kernel", ours_kernel }, { "CUDA, one stream", raw_one }, { "CUDA, two streams", raw_two },
+	{ "peerdma_ipc_copy", ours }, { "its kernel", ours_kernel },
+	{ "its waiting kernel", ours_poll }, { "a bare one", bare }, { "CUDA, one stream", raw_one }, { "CUDA, two streams", raw_two },
 	{ "CUDA, four streams", raw_four }, { "CUDA, a batch", raw_batch },
 };
 #define WAYS ((int)(sizeof(ways) / sizeof(ways[0])))
@@ -136,6 +216,10 @@ static const struct row {
 
 static bool can(const struct way *way, const struct row *row)
 {
+	if (way->copy == ours_poll)
+		return row->count == 1 && row->length <= 65536;
+	if (way->copy == bare)
+		return row->length == 8 && more.module_load && more.module_function && more.launch;
 	if (way->copy == raw_batch)
 		return more.batch && row->count > 1;
 	return row->count > 1 || (way->copy != raw_two && way->copy != raw_four);
@@ -150,14 +234,19 @@ static void measure(const struct row *row, bool first)
 
 	for (int r = -1; r < options.repeats; r++) {
 		for (int w = 0; w < WAYS; w++) {
-			double begin = now_ns();
+			double begin;
 
 			if (!can(&ways[w], row))
 				continue;
+			if (ways[w].copy == bare)
+				bare_start();
+			begin = now_ns();
 			for (int i = 0; i < times; i++)
 				ways[w].copy(row->length, row->count);
 			if (r >= 0)
 				samples[w][r] = (now_ns() - begin) / times;
+			if (ways[w].copy == bare)
+				bare_end();
 		}
 	}
 	for (int w = 0; w < WAYS; w++) {

@@ -305,6 +305,7 @@ enum peerdma_ipc_path {
 	PEERDMA_IPC_PATH_CUDA = 2,	/* by CUDA's copy engines, on a stream of the library */
 	PEERDMA_IPC_PATH_HSA = 3,	/* by hsa_memory_copy() */
 	PEERDMA_IPC_PATH_KERNEL = 4,	/* by a kernel on the GPU of the current context */
+	PEERDMA_IPC_PATH_POLL = 5,	/* by a kernel there that was running already */
 	PEERDMA_IPC_PATHS = 8,		/* room for later ones */
 };
 
@@ -317,10 +318,19 @@ enum peerdma_ipc_path {
  * or another context's than the current one, and on GPUs that run no kernels: `path` tells.
  */
 #define PEERDMA_IPC_KERNEL	(1U << 1)
+/*
+ * A call of one transfer of up to 64 KiB, with `done` NULL, of CUDA's device memory at both ends, may be copied by a kernel
+ * that keeps running and polls host memory for the next one: half to two thirds of an engine's time. It occupies a
+ * multiprocessor until there was no such call for 0.5 ms, at most for 5 ms; then the next call launches it again. Calls
+ * that wait for the whole GPU, as cuMemFree() and cuCtxSynchronize(), wait for that, and so may another process that
+ * shares the GPU. The calling thread does not sleep meanwhile. One thread of a context at a time. Where it cannot, the
+ * transfer goes as without the flag: `path` tells.
+ */
+#define PEERDMA_IPC_POLL	(1U << 2)
 
 struct peerdma_ipc_transfer {
 	uint32_t size;			/* in: sizeof(struct peerdma_ipc_transfer) */
-	uint32_t flags;			/* PEERDMA_IPC_READ, PEERDMA_IPC_KERNEL */
+	uint32_t flags;			/* PEERDMA_IPC_READ, PEERDMA_IPC_KERNEL, PEERDMA_IPC_POLL */
 	struct peerdma_ipc_memory *memory;
 	uint64_t offset;		/* in the opened range */
 	void *local;			/* host or device memory of this process, or other imported memory */

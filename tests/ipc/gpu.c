@@ -256,6 +256,48 @@ static void within(struct peerdma_ipc_memory *m, int kind, uint32_t flags)
 	free(there);
 }
 
+/* One small copy after another, at odd places, of odd lengths, to and fro; with pauses in which a kernel that waits for them ends. */
+static void one_by_one(struct peerdma_ipc_memory *m, int kind)
+{
+	char *local = malloc(PART), *there = malloc(PART), *device = gpu_alloc(kind, PART);
+	unsigned int paths[PEERDMA_IPC_PATHS] = { 0 };
+	size_t bad = 0;
+
+	for (size_t i = 0; i < PART; i++)
+		local[i] = (char)(i * 11 + (i >> 8));
+	memset(there, 0, PART);
+	gpu_put(m->ptr, there, PART);
+	gpu_put(device, local, PART);
+	for (size_t i = 0; i < 600; i++) {
+		size_t offset = i % 3 ? i * 977 % (PART / 2) : i * 4096 % (PART / 2), length = i % 5 ? 1 + i * i % 700 : 16 * i + i % 16;
+		struct peerdma_ipc_transfer t = {
+			.size = sizeof(t), .flags = PEERDMA_IPC_POLL | (i % 2 ? PEERDMA_IPC_READ : 0), .memory = m, .offset = offset,
+			.local = device + offset + (i % 4 == 3 ? 5 : 0), .length = length,
+		};
+
+		if (i % 150 == 149)
+			usleep(20000);
+		bad += peerdma_ipc_copy(&t, 1, NULL, 0) || t.error;
+		paths[t.path]++;
+		memcpy(i % 2 ? local + ((char *)t.local - device) : there + offset, i % 2 ? there + offset : local + ((char *)t.local - device),
+		       length);
+	}
+	for (int i = 0; i < 2; i++) {
+		char *is = malloc(PART);
+
+		gpu_get(is, i ? m->ptr : device, PART);
+		bad += !!memcmp(is, i ? there : local, PART);
+		free(is);
+	}
+	CHECK(!bad, "600 small copies to and fro: %u by engines, %u by the kernel that waits for them, %u by HSA", paths[PEERDMA_IPC_PATH_CUDA],
+	      paths[PEERDMA_IPC_PATH_POLL], paths[PEERDMA_IPC_PATH_HSA]);
+	memset(local, 9, PART);		/* as it was */
+	gpu_put(m->ptr, local, PART);
+	gpu_free(kind, device, PART);
+	free(local);
+	free(there);
+}
+
 /* Small allocations that follow one another: on NVIDIA's GPUs in the same place of a block, which importers share. */
 static void small(struct exporter *e, int kind)
 {
@@ -337,6 +379,7 @@ static void one_kind(int kind)
 	several(m, &e, kind);
 	within(m, kind, 0);
 	within(m, kind, PEERDMA_IPC_KERNEL);
+	one_by_one(m, kind);
 	if (gpu_new_context()) {
 		CHECK(!OPEN(&a.handle, &again) && (again != m) == !strcmp(gpu_provider[kind], "cuda"),
 		      "in another context: another mapping, if mappings are a context's");

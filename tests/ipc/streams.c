@@ -311,6 +311,133 @@ static void reach(const struct offered *o)
 	      !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "all given back");
 }
 
+/* One small copy by a kernel that is running. */
+static int poll_copy(struct peerdma_ipc_transfer *t, enum peerdma_ipc_path path)
+{
+	int ret;
+
+	t->flags |= PEERDMA_IPC_POLL;
+	ret = peerdma_ipc_copy(t, 1, NULL, 0);
+	return ret ? ret : t->error || t->path != path;
+}
+
+struct poller {
+	struct peerdma_ipc_memory *memory;
+	char *local;
+	int bad;
+	unsigned int paths[PEERDMA_IPC_PATHS];
+};
+
+static void *polls_beside(void *arg)
+{
+	struct poller *p = arg;
+
+	for (int i = 0; i < 2000; i++) {
+		struct peerdma_ipc_transfer t = reads(p->memory, p->local + i % 7, 0, 1 + (uint64_t)i % 100);
+
+		memset(p->local, 0, 128);
+		t.flags |= PEERDMA_IPC_POLL;
+		p->bad += peerdma_ipc_copy(&t, 1, NULL, 0) || p->local[i % 7] != 5 || p->local[i % 7 + i % 100] != 5 ||
+			  p->local[i % 7 + i % 100 + 1];
+		p->paths[t.path]++;
+	}
+	return NULL;
+}
+
+/* In a context of its own, which can do nothing more. */
+static void polls_and_fails(const struct offered *o)
+{
+	void *context = fake_ipc_cuda.context;
+	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_transfer t;
+	unsigned long long device = 0;
+	char failing;
+
+	fake_ipc_cuda.context = &failing;
+	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, LENGTH), "memory of another context");
+	t = reads(m, (void *)(uintptr_t)device, 0, 8);
+	fake_ipc_cuda.query_error = 700;
+	CHECK(poll_copy(&t, PEERDMA_IPC_PATH_POLL) == -EIO && t.error == -EIO && t.path == PEERDMA_IPC_PATH_NONE,
+	      "a kernel that fails: an error");
+	fake_ipc_cuda.query_error = 0;
+	CHECK(!poll_copy(&t, PEERDMA_IPC_PATH_CUDA), "then engines");
+	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
+	fake_ipc_cuda.context = context;
+}
+
+static void polls(const struct offered *o)
+{
+	enum peerdma_ipc_path poll = PEERDMA_IPC_PATH_POLL, engine = PEERDMA_IPC_PATH_CUDA;
+	struct peerdma_ipc_counters before = { .size = sizeof(before) }, c = { .size = sizeof(c) };
+	struct poller beside[2] = { { 0 } };
+	struct peerdma_ipc_signal *done = NULL;
+	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_transfer t[2];
+	unsigned long long device = 0;
+	pthread_t threads[2];
+	char host[16], *local;
+	int bad = 0;
+
+	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, 2 * LENGTH) && !peerdma_ipc_signal_create(0, 0, &done), "memory");
+	local = (char *)(uintptr_t)device;
+	peerdma_ipc_counters(&before);
+	t[0] = reads(m, local, 0, 100);
+	fake_ipc_cuda.module_error = 906;
+	CHECK(!poll_copy(t, engine), "no kernel while the program records a graph");
+	fake_ipc_cuda.module_error = 0;
+	fake_ipc_cuda.kernel_error = 2;
+	CHECK(!poll_copy(t, engine), "no memory to launch it: an engine");
+	fake_ipc_cuda.kernel_error = 0;
+	memset(local, 0, 128);
+	CHECK(!poll_copy(t, poll) && local[99] == 5 && !local[100], "later it copies, and nothing beside");
+	t[0] = reads(m, local, 0, LENGTH);
+	CHECK(!poll_copy(t, poll) && local[LENGTH - 1] == 5, "64 KiB");
+	t[0] = reads(m, local, 16, 0);
+	CHECK(!poll_copy(t, PEERDMA_IPC_PATH_NONE), "nothing");
+	t[0] = reads(m, host, 0, sizeof(host));
+	CHECK(!poll_copy(t, engine) && host[15] == 5, "to host memory an engine");
+	t[0] = t[1] = reads(m, local, 0, 16);
+	t[0].flags |= PEERDMA_IPC_POLL;
+	CHECK(!peerdma_ipc_copy(t, 2, NULL, 0) && t[0].path == engine, "of two, engines");
+	CHECK(!peerdma_ipc_copy(t, 1, done, 1) && !peerdma_ipc_signal_wait(done, PEERDMA_IPC_EQ, 1, 10000000000, NULL) &&
+	      t[0].path == engine, "with a signal, too");
+	/* It ends after any number of looks, and each command is done once. */
+	fake_ipc_cuda.poll_looks = 20;
+	fake_ipc_cuda.polls = 0;
+	for (int i = 0; i < 5000; i++) {
+		t[0] = reads(m, local + LENGTH, (uint64_t)i % 100, 8);
+		if (i % 2)
+			t[0].flags &= ~PEERDMA_IPC_READ;
+		memset(local + LENGTH, i % 2 ? 5 : i, 16);
+		bad += poll_copy(t, poll) || local[LENGTH] != 5 || (i % 2 == 0 && local[LENGTH + 8] != (char)i);
+	}
+	CHECK(!bad && fake_ipc_cuda.polls > 100, "5,000 copies by %u kernels, one after another", fake_ipc_cuda.polls);
+	for (int i = 0; i < 2; i++) {
+		beside[i] = (struct poller) { .memory = m, .local = local + i * 4096 };
+		pthread_create(&threads[i], NULL, polls_beside, &beside[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		pthread_join(threads[i], NULL);
+		bad += beside[i].bad + (beside[i].paths[poll] + beside[i].paths[engine] != 2000);
+	}
+	CHECK(!bad, "two threads: %u and %u by the kernel", beside[0].paths[poll], beside[1].paths[poll]);
+	peerdma_ipc_counters(&c);
+	CHECK(c.copies[poll] - before.copies[poll] == 5002 + beside[0].paths[poll] + beside[1].paths[poll], "all counted");
+	t[0] = reads(m, local, 0, LENGTH + 1);
+	CHECK(poll_copy(t, poll) == -EINVAL, "too long for the memory");
+	fake_ipc_cuda.poll_looks = 1;
+	usleep(10000);
+	fake_ipc_cuda.kernel_error = 700;
+	t[0] = reads(m, local, 0, 8);
+	CHECK(!poll_copy(t, engine), "a GPU that launches no more: an engine");
+	fake_ipc_cuda.kernel_error = 0;
+	CHECK(!poll_copy(t, engine), "from then on");
+	fake_ipc_cuda.poll_looks = 1000;
+	polls_and_fails(o);
+	peerdma_ipc_signal_close(done);
+	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
+}
+
 static pthread_barrier_t both;
 
 static void meet(void)
@@ -456,6 +583,7 @@ int main(void)
 	signals(&o[0]);
 	kernels(&o[0]);
 	batches(&o[0]);
+	polls(&o[0]);
 	reach(&o[0]);
 	firsts(&o[0]);
 	fake_ipc_cuda.opens = fake_ipc_cuda.closes = 0;

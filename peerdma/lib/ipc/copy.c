@@ -12,6 +12,7 @@
 #include "signal.h"
 
 #define KERNEL_MOST	(16ULL << 20)
+#define POLL_MOST	(64ULL << 10)
 #define TRANSFER_FIRST END_OF(struct peerdma_ipc_transfer, reserved)
 
 struct batch {
@@ -54,7 +55,7 @@ static int check(const struct batch *b)
 		ret = take_in("peerdma_ipc_copy", &known, sizeof(known), TRANSFER_FIRST, t);
 		if (ret)
 			return ret;
-		if (t->flags & ~(PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL) || !all_zero(t->reserved, sizeof(t->reserved)))
+		if (t->flags & ~(PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL | PEERDMA_IPC_POLL) || !all_zero(t->reserved, sizeof(t->reserved)))
 			return fail(-EINVAL, "transfer %zu: unknown flags, or something reserved is set; set both to zero", i);
 		if (!t->memory || !ipc_mine(range_of(t)->ipc))
 			return t->memory ? fail(-EPERM, "transfer %zu: a parent process opened the memory; open it here", i) :
@@ -315,14 +316,41 @@ static int start(struct batch *b, void **stream, bool *pending)
 	return first ? first : ret;
 }
 
+/* One small copy by the kernel that waits for it; -EOPNOTSUPP: another way. */
+static int polled(struct batch *b)
+{
+	struct peerdma_ipc_transfer *t = at(b, 0);
+	uint64_t there = (uintptr_t)t->memory->ptr + t->offset, local = (uintptr_t)t->local;
+	bool reads = t->flags & PEERDMA_IPC_READ;
+	struct ipc_reach reach = { 0 };
+	int ret;
+
+	if (b->n > 1 || b->done || !(t->flags & PEERDMA_IPC_POLL) || !t->length || t->length > POLL_MOST || !is_cuda(t) || live(t) ||
+	    !kernel_can(t, &reach))
+		return -EOPNOTSUPP;
+	t->path = PEERDMA_IPC_PATH_POLL;
+	ret = ipc_cuda_poll(reach.context, reads ? local : there, reads ? there : local, t->length);
+	if (ret == -EOPNOTSUPP)
+		return ret;
+	if (!ret)
+		ret = live(t);
+	if (ret && ret != -EIO)
+		ipc_fail_live(range_of(t)->mapping->peer, ret);
+	t->error = began(t, ret);
+	return ret;
+}
+
 static int run(struct batch *b)
 {
 	struct batch *later;
 	void *stream = NULL;
 	bool pending = false;
 	uint32_t texts;
-	int ret = start(b, &stream, &pending);
+	int ret = polled(b);
 
+	if (ret != -EOPNOTSUPP)
+		return ret;
+	ret = start(b, &stream, &pending);
 	if (pending && b->done) {
 		later = malloc(sizeof(*later));
 		if (later) {

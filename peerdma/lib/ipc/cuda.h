@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct cuda_prop) == 32 && sizeof(struct cuda_access) == 1
 enum { CUDA_HANDLE_POSIX_FD = 1, CUDA_LAZY_PEER_ACCESS = 1, CUDA_STREAM_NON_BLOCKING = 1 };
 enum { CUDA_HOST_PORTABLE = 1, CUDA_HOST_DEVICEMAP = 2 };
 enum { CUDA_WAIT_GEQ = 0, CUDA_WAIT_EQ = 1 };
-enum { CUDA_ERROR_ALREADY_MAPPED = 208, CUDA_ERROR_ALREADY_REGISTERED = 712 };
+enum { CUDA_ERROR_NOT_READY = 600, CUDA_ERROR_ALREADY_MAPPED = 208, CUDA_ERROR_ALREADY_REGISTERED = 712 };
 enum { CUDA_ERROR_CAPTURE_FIRST = 900, CUDA_ERROR_CAPTURE_LAST = 908 };	/* CUDA_ERROR_STREAM_CAPTURE_* */
 enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_BUFFER_ID = 7 };
 
@@ -78,6 +78,7 @@ struct cuda_ipc {
 	CUresult (*stream_create)(void **stream, unsigned int flags);
 	CUresult (*stream_destroy)(void *stream);
 	CUresult (*stream_sync)(void *stream);
+	CUresult (*stream_query)(void *stream);
 	CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream);
 	/* Since CUDA 13. */
 	CUresult (*batch)(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *lengths, size_t n, const struct cuda_batch *how,

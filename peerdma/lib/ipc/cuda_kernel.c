@@ -119,8 +119,8 @@ bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, c
 	return length <= memory.base + memory.length - addr;
 }
 
-/* Out of memory; or the program records a graph, and what loads a module has to wait until it has done that. */
-static bool passing(CUresult r)
+/* What loads a module has to wait until the graph is recorded. */
+bool ipc_cuda_passing(CUresult r)
 {
 	return r == CUDA_ERROR_OUT_OF_MEMORY || (r >= CUDA_ERROR_CAPTURE_FIRST && r <= CUDA_ERROR_CAPTURE_LAST);
 }
@@ -137,7 +137,7 @@ void *ipc_cuda_kernel_load(void **module, bool *later)
 	if (!cuda->module_load || !cuda->module_unload || !cuda->module_function || !cuda->launch)
 		return NULL;
 	r = cuda->module_load(module, ptx);
-	*later = passing(r);
+	*later = ipc_cuda_passing(r);
 	if (r)
 		return NULL;
 	if (cuda->module_function(&function, *module, "peerdma_ipc_copies")) {

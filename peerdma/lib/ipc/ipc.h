@@ -305,9 +305,22 @@ struct ipc_reach {
 	int device;
 	uint64_t base, length;		/* the last buffer that it reaches */
 };
+/* No memory now, or the program records a graph: another time it may go. */
+bool ipc_cuda_passing(int error);
 bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local, uint64_t length);
 void *ipc_cuda_kernel_load(void **module, bool *later);
 int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copies, unsigned int n);
+/* cuda_poll.c: one copy by a kernel that waits for it.  0, -EIO with text, or -EOPNOTSUPP: not here, or not now; nothing was copied. */
+int ipc_cuda_poll(uint64_t context, uint64_t to, uint64_t from, uint64_t length);
+/* Between looks at a word that another processor writes. */
+static inline void ipc_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#endif
+}
 /* Host memory for signals. */
 int ipc_cuda_register(void *addr, size_t length);
 void ipc_cuda_unregister(void *addr);

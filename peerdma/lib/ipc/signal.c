@@ -522,15 +522,6 @@ static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition co
 	return ret ? ret : -EAGAIN;
 }
 
-static inline void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield" ::: "memory");
-#endif
-}
-
 /* For as long as a sleep and a wake would take, on a machine where the other side can run meanwhile. */
 static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
 		 uint64_t *seen)
@@ -547,7 +538,7 @@ static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condit
 			*seen = __atomic_load_n(&s->line->value, __ATOMIC_ACQUIRE);
 			if (meets(*seen, condition, value))
 				return true;
-			relax();
+			ipc_relax();
 		}
 		now = now_ns();
 		if (!end)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../../peerdma/lib/ipc/cuda_poll.h"
 #include "../../lib/stand-ins/pointer_attributes.h"
 #include "fake_cuda.h"
 
@@ -26,7 +27,7 @@ struct handle {
 
 _Static_assert(sizeof(struct handle) == 64, "as CUDA's");
 
-struct fake_ipc_cuda fake_ipc_cuda = { .context = &fake_ipc_cuda };
+struct fake_ipc_cuda fake_ipc_cuda = { .context = &fake_ipc_cuda, .poll_looks = 1000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -409,12 +410,73 @@ int cuStreamWriteValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsi
 	       queue((struct op) { .what = WRITE, .to = addr, .value = value });
 }
 
-/* ---- a kernel: that of cuda_kernel.c, whose parameter is a list ---- */
+/* ---- the kernels: that of cuda_kernel.c, whose parameter is a list, and that of cuda_poll.c ---- */
+
+static char poll_kernel;
+
+struct poll_arguments {
+	struct ipc_poll_page *page;
+	uint64_t turn, launch;
+	unsigned int looks;
+};
+
+static bool has(const struct ipc_poll_page *page, uint64_t turn, uint64_t words[3])
+{
+	bool all = true;
+
+	for (int i = POLL_LENGTH; i >= POLL_TO; i--) {
+		words[i] = __atomic_load_n(&page->command[i], __ATOMIC_ACQUIRE);
+		all &= words[i] >> POLL_SHIFT == (turn & POLL_TURNS);
+		words[i] &= (1ULL << POLL_SHIFT) - 1;
+	}
+	return all;
+}
+
+static void *polling(void *arguments)
+{
+	struct poll_arguments *a = arguments;
+	uint64_t words[3];
+
+	for (unsigned int looks = 0; looks < a->looks; looks++) {
+		if (!has(a->page, a->turn, words)) {
+			usleep(looks % 8 == 7);
+			continue;
+		}
+		memmove((void *)(uintptr_t)words[POLL_TO], (void *)(uintptr_t)words[POLL_FROM], words[POLL_LENGTH]);
+		__atomic_store_n(&a->page->done, a->turn++, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&a->page->gone, a->launch, __ATOMIC_RELEASE);
+	free(a);
+	return NULL;
+}
+
+static int launch_polling(void **arguments)
+{
+	struct poll_arguments *a = malloc(sizeof(*a));
+	pthread_t thread;
+
+	*a = (struct poll_arguments) { *(struct ipc_poll_page **)arguments[0], *(uint64_t *)arguments[1], *(uint64_t *)arguments[2],
+				       1 + (unsigned int)rand() % fake_ipc_cuda.poll_looks };
+	fake_ipc_cuda.polls++;
+	if (fake_ipc_cuda.query_error) {	/* it fails as it begins */
+		free(a);
+		return 0;
+	}
+	pthread_create(&thread, NULL, polling, a);
+	return pthread_detach(thread);
+}
+
+int cuStreamQuery(void *stream);
+int cuStreamQuery(void *stream)
+{
+	return !stream ? INVALID_VALUE : fake_ipc_cuda.query_error ? fake_ipc_cuda.query_error : 600;
+}
 
 int cuModuleLoadData(void **module, const void *image);
 int cuModuleLoadData(void **module, const void *image)
 {
-	*module = strstr(image, ".entry peerdma_ipc_copies(") ? &fake_ipc_cuda : NULL;
+	*module = strstr(image, ".entry peerdma_ipc_copies(") ? (void *)&fake_ipc_cuda :
+		  strstr(image, ".entry peerdma_ipc_poll(") ? (void *)&poll_kernel : NULL;
 	fake_ipc_cuda.modules += !fake_ipc_cuda.module_error;
 	return *module ? fake_ipc_cuda.module_error : INVALID_VALUE;
 }
@@ -430,7 +492,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name);
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
 	*function = module;
-	return strcmp(name, "peerdma_ipc_copies") ? INVALID_VALUE : 0;
+	return strcmp(name, module == &poll_kernel ? "peerdma_ipc_poll" : "peerdma_ipc_copies") ? INVALID_VALUE : 0;
 }
 
 int cuLaunchKernel(void *function, unsigned int blocks, unsigned int rows, unsigned int z, unsigned int threads, unsigned int ty,
@@ -443,6 +505,8 @@ int cuLaunchKernel(void *function, unsigned int blocks, unsigned int rows, unsig
 	} *copies = arguments[0];
 
 	(void)stream;
+	if (function == &poll_kernel)
+		return fake_ipc_cuda.kernel_error ? fake_ipc_cuda.kernel_error : launch_polling(arguments);
 	if (function != &fake_ipc_cuda || !blocks || !rows || z != 1 || threads * ty * tz > 1024 || shared || extra)
 		return INVALID_VALUE;
 	if (fake_ipc_cuda.kernel_error)

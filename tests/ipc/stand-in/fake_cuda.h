@@ -14,9 +14,11 @@ struct fake_ipc_cuda {
 	int device;			/* its */
 	int shareable;			/* memory is made as by cuMemCreate(), and of no context */
 	/* What calls fail with. */
-	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error, batch_error;
+	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error, batch_error, query_error;
 	/* Counted. */
-	unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies, batches, streams, looks;
+	unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies, batches, streams, looks, polls;
+	/* How often the kernel that polls looks for a command before it ends; a random number below that. */
+	unsigned int poll_looks;
 	/* Called by each open, which fails with what it returns.  NULL: none. */
 	int (*opening)(void);
 	/* Called by each call that makes a stream.  NULL: none. */

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cuda_poll.c - small copies by a kernel that is already running.
+ *
+ * Starting a kernel or an engine and learning that it is done takes most of a small copy's time.  This
+ * kernel polls a page of host memory for the next command, copies, and writes there that it did.
+ *
+ * A program may wait for the whole GPU: cuCtxSynchronize(), cuMemFree().  So the kernel ends when there was no
+ * command for IDLE_NS, and after MOST_NS in any case; the next copy launches it again.  A command that was
+ * written as it ended is the first one of its successor.
+ *
+ * One copy at a time in each context: who comes meanwhile is not kept waiting.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cuda.h"
+#include "cuda_poll.h"
+#include "ipc.h"
+
+#define PAGE		4096U
+#define IDLE_NS		500000ULL
+#define MOST_NS		5000000ULL
+#define THREADS		512U
+#define CONTEXTS	16
+#define LOOKS		4096		/* at the page, before the stream is asked whether it failed */
+
+static struct poller {
+	uint64_t context;		/* whose number is never used twice; 0: of none yet */
+	pthread_mutex_t busy;		/* protects what follows */
+	bool tried;
+	void *stream, *function;
+	struct ipc_poll_page *page;	/* NULL: this GPU runs no such kernel */
+	CUdeviceptr device;		/* the page's address there */
+	uint64_t turn, launches;
+} pollers[CONTEXTS];
+static uint64_t made_in;		/* process_id() */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/*
+ * Loads are volatile: a line that a multiprocessor keeps would be as old as the kernel.  The block's first thread makes all
+ * threads' stores visible everywhere, after the barrier, before it writes that they are done.
+ */
+static const char ptx[] =
+	".version 6.0\n"
+	".target sm_50\n"
+	".address_size 64\n"
+	".visible .entry peerdma_ipc_poll(.param .u64 p_page, .param .u64 p_turn, .param .u64 p_launch, .param .u64 p_idle, .param .u64 p_most)\n"
+	"{\n"
+	".shared .align 8 .b64 said[4];\n"	/* to, from, length; whether there is a command */
+	".reg .pred %p, %q, %first;\n"
+	".reg .b16 %byte;\n"
+	".reg .b32 %thread, %threads, %lane, %w<4>, %x<4>, %y<4>, %z<4>;\n"
+	".reg .b64 %page, %turn, %tag, %idle, %most, %start, %last, %now, %word, %command, %a, %b, %to, %from, %n, %at, %step, %units, %three;\n"
+	"mov.u32 %thread, %tid.x;\n"
+	"mov.u32 %threads, %ntid.x;\n"
+	"ld.param.u64 %page, [p_page];\n"
+	"ld.param.u64 %turn, [p_turn];\n"
+	"ld.param.u64 %idle, [p_idle];\n"
+	"ld.param.u64 %most, [p_most];\n"
+	"cvta.to.global.u64 %page, %page;\n"
+	"setp.eq.u32 %first, %thread, 0;\n"
+	"mov.u64 %start, %globaltimer;\n"
+	"mov.u64 %last, %start;\n"
+	"next:\n"
+	"setp.ge.u32 %p, %thread, 32;\n"
+	"@%p bra wait;\n"
+	/* Three threads of the first warp read a word each, at once; the others the first one. */
+	"setp.lt.u32 %p, %thread, 3;\n"
+	"selp.u32 %lane, %thread, 0, %p;\n"
+	"mul.wide.u32 %word, %lane, 8;\n"
+	"add.u64 %word, %page, %word;\n"
+	"and.b64 %tag, %turn, 127;\n"
+	"poll:\n"
+	"ld.volatile.global.u64 %command, [%word];\n"
+	"shr.u64 %a, %command, 57;\n"
+	"setp.eq.u64 %p, %a, %tag;\n"
+	"vote.sync.all.pred %q, %p, 0xffffffff;\n"
+	"@%q bra have;\n"
+	"mov.u64 %now, %globaltimer;\n"
+	"sub.u64 %a, %now, %last;\n"
+	"setp.gt.u64 %p, %a, %idle;\n"
+	"sub.u64 %a, %now, %start;\n"
+	"setp.gt.or.u64 %p, %a, %most, %p;\n"
+	"vote.sync.any.pred %q, %p, 0xffffffff;\n"
+	"@!%q bra poll;\n"
+	"mov.u64 %a, 0;\n"
+	"@%first st.volatile.shared.u64 [said+24], %a;\n"
+	"bra.uni wait;\n"
+	"have:\n"
+	"shl.b64 %a, %command, 7;\n"
+	"shr.u64 %a, %a, 7;\n"
+	"mov.u64 %b, said;\n"
+	"mul.wide.u32 %word, %lane, 8;\n"
+	"add.u64 %b, %b, %word;\n"
+	"setp.lt.u32 %p, %thread, 3;\n"
+	"@%p st.volatile.shared.u64 [%b], %a;\n"
+	"mov.u64 %a, 1;\n"
+	"@%first st.volatile.shared.u64 [said+24], %a;\n"
+	"mov.u64 %last, %globaltimer;\n"
+	"wait:\n"
+	"bar.sync 0;\n"
+	"ld.volatile.shared.u64 %a, [said+24];\n"
+	"setp.eq.u64 %p, %a, 0;\n"
+	"@%p bra leave;\n"
+	"ld.volatile.shared.u64 %to, [said];\n"
+	"ld.volatile.shared.u64 %from, [said+8];\n"
+	"ld.volatile.shared.u64 %n, [said+16];\n"
+	"cvta.to.global.u64 %to, %to;\n"
+	"cvta.to.global.u64 %from, %from;\n"
+	"cvt.u64.u32 %at, %thread;\n"
+	"cvt.u64.u32 %step, %threads;\n"
+	"mov.u64 %units, 0;\n"
+	"or.b64 %a, %to, %from;\n"
+	"and.b64 %a, %a, 15;\n"
+	"setp.ne.u64 %p, %a, 0;\n"
+	"@%p bra bytes;\n"
+	"shr.u64 %units, %n, 4;\n"
+	"mul.lo.u64 %three, %step, 3;\n"
+	/* Four units at once, while there are as many. */
+	"four:\n"
+	"add.u64 %a, %at, %three;\n"
+	"setp.ge.u64 %p, %a, %units;\n"
+	"@%p bra unit;\n"
+	"shl.b64 %a, %at, 4;\n"
+	"shl.b64 %b, %step, 4;\n"
+	"add.u64 %word, %from, %a;\n"
+	"ld.volatile.global.v4.b32 {%w0, %w1, %w2, %w3}, [%word];\n"
+	"add.u64 %word, %word, %b;\n"
+	"ld.volatile.global.v4.b32 {%x0, %x1, %x2, %x3}, [%word];\n"
+	"add.u64 %word, %word, %b;\n"
+	"ld.volatile.global.v4.b32 {%y0, %y1, %y2, %y3}, [%word];\n"
+	"add.u64 %word, %word, %b;\n"
+	"ld.volatile.global.v4.b32 {%z0, %z1, %z2, %z3}, [%word];\n"
+	"add.u64 %word, %to, %a;\n"
+	"st.global.v4.b32 [%word], {%w0, %w1, %w2, %w3};\n"
+	"add.u64 %word, %word, %b;\n"
+	"st.global.v4.b32 [%word], {%x0, %x1, %x2, %x3};\n"
+	"add.u64 %word, %word, %b;\n"
+	"st.global.v4.b32 [%word], {%y0, %y1, %y2, %y3};\n"
+	"add.u64 %word, %word, %b;\n"
+	"st.global.v4.b32 [%word], {%z0, %z1, %z2, %z3};\n"
+	"shl.b64 %a, %step, 2;\n"
+	"add.u64 %at, %at, %a;\n"
+	"bra four;\n"
+	"unit:\n"
+	"setp.ge.u64 %p, %at, %units;\n"
+	"@%p bra bytes;\n"
+	"shl.b64 %a, %at, 4;\n"
+	"add.u64 %word, %from, %a;\n"
+	"ld.volatile.global.v4.b32 {%w0, %w1, %w2, %w3}, [%word];\n"
+	"add.u64 %word, %to, %a;\n"
+	"st.global.v4.b32 [%word], {%w0, %w1, %w2, %w3};\n"
+	"add.u64 %at, %at, %step;\n"
+	"bra unit;\n"
+	"bytes:\n"
+	"shl.b64 %at, %units, 4;\n"
+	"cvt.u64.u32 %a, %thread;\n"
+	"add.u64 %at, %at, %a;\n"
+	"byte:\n"
+	"setp.ge.u64 %p, %at, %n;\n"
+	"@%p bra copied;\n"
+	"add.u64 %word, %from, %at;\n"
+	"ld.volatile.global.u8 %byte, [%word];\n"
+	"add.u64 %word, %to, %at;\n"
+	"st.global.u8 [%word], %byte;\n"
+	"add.u64 %at, %at, %step;\n"
+	"bra byte;\n"
+	"copied:\n"
+	"bar.sync 0;\n"
+	"@!%first bra following;\n"
+	"membar.sys;\n"
+	"st.volatile.global.u64 [%page+64], %turn;\n"
+	"following:\n"
+	"add.u64 %turn, %turn, 1;\n"
+	"bra next;\n"
+	"leave:\n"
+	"@!%first bra end;\n"
+	"membar.sys;\n"
+	"ld.param.u64 %a, [p_launch];\n"
+	"st.volatile.global.u64 [%page+72], %a;\n"
+	"end:\n"
+	"ret;\n"
+	"}\n";
+
+_Static_assert(offsetof(struct ipc_poll_page, done) == 64 && offsetof(struct ipc_poll_page, gone) == 72, "as in the text above");
+
+/* The context's, or a new one; NULL: there are too many. */
+static struct poller *find(uint64_t context)
+{
+	struct poller *found = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (made_in != process_id()) {
+		memset(pollers, 0, sizeof(pollers));
+		made_in = process_id();
+	}
+	for (int i = 0; i < CONTEXTS && !found; i++) {
+		if (!pollers[i].context) {
+			pollers[i].context = context;
+			pthread_mutex_init(&pollers[i].busy, NULL);
+		}
+		if (pollers[i].context == context)
+			found = &pollers[i];
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static bool functions(const struct cuda_ipc *cuda)
+{
+	return cuda->module_load && cuda->module_unload && cuda->module_function && cuda->launch && cuda->stream_create &&
+	       cuda->stream_query && cuda->host_register && cuda->host_device_pointer && cuda->host_unregister;
+}
+
+/* busy: what is made here goes with the context. */
+static void make(struct poller *p)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	void *module = NULL, *page;
+	CUresult r;
+
+	if (!functions(cuda)) {
+		p->tried = true;
+		return;
+	}
+	r = cuda->module_load(&module, ptx);
+	p->tried = !ipc_cuda_passing(r);
+	if (r)
+		return;
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		goto unload;
+	if (cuda->host_register(page, PAGE, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP))
+		goto unmap;
+	if (!cuda->host_device_pointer(&p->device, page, 0) && !cuda->module_function(&p->function, module, "peerdma_ipc_poll") &&
+	    !cuda->stream_create(&p->stream, CUDA_STREAM_NON_BLOCKING)) {
+		p->page = page;
+		return;
+	}
+	cuda->host_unregister(page);
+unmap:
+	munmap(page, PAGE);
+unload:
+	cuda->module_unload(module);
+}
+
+/* busy: of a kernel that does this turn first. */
+static CUresult launch(struct poller *p)
+{
+	uint64_t id = p->launches + 1, idle = IDLE_NS, most = MOST_NS;
+	void *arguments[] = { &p->device, &p->turn, &id, &idle, &most };
+	CUresult r = ipc_cuda_api()->launch(p->function, 1, 1, 1, THREADS, 1, 1, 0, p->stream, arguments, NULL);
+
+	if (!r)
+		p->launches = id;
+	return r;
+}
+
+/* busy: of the turn's bytes. */
+static bool done(const struct poller *p)
+{
+	return __atomic_load_n(&p->page->done, __ATOMIC_ACQUIRE) == p->turn;
+}
+
+/* busy: 0 or -errno. */
+static int finish(struct poller *p)
+{
+	for (unsigned int looks = 1; !done(p); looks++) {
+		CUresult r = 0;
+
+		/* None runs, and the last one did not find the command. */
+		if (__atomic_load_n(&p->page->gone, __ATOMIC_ACQUIRE) == p->launches && !done(p)) {
+			r = launch(p);
+			if (r && !ipc_cuda_passing(r))
+				p->page = NULL;
+			if (r)
+				return -EOPNOTSUPP;
+		}
+		if (looks % LOOKS == 0)
+			r = ipc_cuda_api()->stream_query(p->stream);
+		if (r && r != CUDA_ERROR_NOT_READY && !ipc_cuda_passing(r)) {
+			p->page = NULL;		/* not unmapped: the GPU may have it yet */
+			return fail(-EIO, "the kernel that copies failed with CUDA error %d", r);
+		}
+		ipc_relax();
+	}
+	return 0;
+}
+
+static void tell(struct poller *p, uint64_t to, uint64_t from, uint64_t length)
+{
+	uint64_t tag = (++p->turn & POLL_TURNS) << POLL_SHIFT;
+
+	__atomic_store_n(&p->page->command[POLL_TO], tag | to, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->page->command[POLL_FROM], tag | from, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->page->command[POLL_LENGTH], tag | length, __ATOMIC_RELEASE);
+}
+
+int ipc_cuda_poll(uint64_t context, uint64_t to, uint64_t from, uint64_t length)
+{
+	struct poller *p = find(context);
+	int ret = -EOPNOTSUPP;
+
+	if (!p || (to | from | length) >> POLL_SHIFT || pthread_mutex_trylock(&p->busy))
+		return -EOPNOTSUPP;
+	if (!p->tried)
+		make(p);
+	if (p->page) {
+		tell(p, to, from, length);
+		ret = finish(p);
+	}
+	pthread_mutex_unlock(&p->busy);
+	return ret;
+}
