@@ -65,7 +65,7 @@ static void print_table(void)
 {
 	int l, p;
 
-	printf("copies, MiB/s (median of %d, min to max); softgpu is a software GPU: its bandwidth is the CPU's, no hardware's\n\n",
+	printf("copies, MiB/s (median of %d, min to max); softgpu is a software GPU: its bandwidth is the CPU's and says nothing about hardware\n\n",
 	       options.repeats);
 	printf("%-8s", "");
 	for (p = 0; p < PATHS; p++)
@@ -91,7 +91,7 @@ static void print_json(void)
 {
 	int l, p;
 
-	printf("{\"bench\": \"copy\", \"gpu\": \"softgpu, a software GPU: no hardware's figures\", \"unit\": \"MiB/s\", \"repeats\": %d, \"results\": [",
+	printf("{\"bench\": \"copy\", \"gpu\": \"softgpu, a software GPU: says nothing about hardware\", \"unit\": \"MiB/s\", \"repeats\": %d, \"results\": [",
 	       options.repeats);
 	for (l = 0; l < LENGTHS; l++) {
 		printf("%s\n {\"length\": %llu", l ? "," : "", (unsigned long long)lengths[l]);

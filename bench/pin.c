@@ -240,7 +240,7 @@ static void print_json(double per_instruction)
 {
 	int s, p;
 
-	printf("{\"bench\": \"pin\", \"provider\": \"softgpu, a software GPU: no hardware's figures\", \"unit\": \"instructions\", \"ticks_per_instruction\": %.3f, \"repeats\": %d, \"door\": %.0f, \"gdrdrv\": %s, \"results\": [",
+	printf("{\"bench\": \"pin\", \"provider\": \"softgpu, a software GPU: says nothing about hardware\", \"unit\": \"instructions\", \"ticks_per_instruction\": %.3f, \"repeats\": %d, \"door\": %.0f, \"gdrdrv\": %s, \"results\": [",
 	       per_instruction, options.repeats, door, have(GDRDRV_IOCTL) ? "true" : "false");
 	for (s = 0; s < SCENARIOS; s++) {
 		printf("%s\n {\"length\": %llu, \"count\": %u", s ? "," : "",

@@ -112,7 +112,7 @@ static void print_table(void)
 	int l, k;
 
 	printf("RDMA writes, MiB/s: median of %d turns (min to max), and the median of the turns' ratios to host memory (half of them\n"
-	       "between the figures in brackets); a software adapter and a software GPU: no hardware's figures\n\n",
+	       "between the figures in brackets); a software adapter and a software GPU: no figure says anything about hardware\n\n",
 	       options.repeats);
 	for (l = 0; l < LENGTHS; l++)
 		for (k = 0; k < KINDS; k++) {
@@ -130,7 +130,7 @@ static void print_json(void)
 {
 	int l, k;
 
-	printf("{\"bench\": \"rdma\", \"gpu\": \"softgpu, a software GPU: no hardware's figures\", \"unit\": \"MiB/s\", \"repeats\": %d, \"results\": [",
+	printf("{\"bench\": \"rdma\", \"gpu\": \"softgpu, a software GPU: says nothing about hardware\", \"unit\": \"MiB/s\", \"repeats\": %d, \"results\": [",
 	       options.repeats);
 	for (l = 0; l < LENGTHS; l++) {
 		printf("%s\n {\"length\": %lu", l ? "," : "", lengths[l]);

@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "the command failed\n");
 	printf("the pin is %s\n", peerdma_valid(region) ? "valid" : "revoked");
 	if (!peerdma_next_event(ctx, &notice, 0))
-		printf("its end was told: %s\n", notice.region == region ? "this one's" : "another's");
+		printf("revocation reported: of %s\n", notice.region == region ? "this pin" : "another pin");
 
 	if (peerdma_unmap(mapping) || peerdma_unpin(region))
 		goto failed;

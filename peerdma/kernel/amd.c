@@ -75,7 +75,7 @@ static bool page_size_understood(const struct peerdma_pin *pin)
 
 	if (!err && size == PAGE_SIZE)
 		return true;
-	pr_warn_once(NAME "the GPU driver has pages of %lu bytes (error %d), which this module does not understand\n",
+	pr_warn_once(NAME "the GPU driver reports pages of %lu bytes (error %d), which this module does not support\n",
 		     size, err);
 	return false;
 }
@@ -95,7 +95,7 @@ static bool understood(const struct peerdma_pin *pin, const struct amd_p2p_info 
 	*nruns = i;
 	if (bytes == pin->pinned_length && i == info->pages->nents)
 		return true;
-	pr_warn_once(NAME "the GPU driver gives a table that this module does not understand (%llu bytes of %llu, %u segments): build peerdma_amd for the driver that is loaded\n",
+	pr_warn_once(NAME "the GPU driver returned a page table in an unsupported format (%llu bytes of %llu, %u segments): build peerdma_amd for the driver that is loaded\n",
 		     bytes, pin->pinned_length, info->pages->nents);
 	return false;
 }
@@ -174,7 +174,7 @@ static void amd_put(struct peerdma_pin *pin)
 	int err = rdma->put_pages(&info);
 
 	/* The callback may have come meanwhile: then there is nothing to put. */
-	WARN_ONCE(err && !READ_ONCE(pin->revoked), NAME "the GPU driver does not take a pin back: %d\n", err);
+	WARN_ONCE(err && !READ_ONCE(pin->revoked), NAME "the GPU driver failed to release a pin: error %d\n", err);
 }
 
 static void amd_release(struct peerdma_pin *pin)
@@ -229,7 +229,7 @@ static int make_plain(void)
 	err = dma_coerce_mask_and_coherent(&plain->dev, DMA_BIT_MASK(64));
 	domain = iommu_get_domain_for_dev(&plain->dev);
 	if (!err && domain && domain->type & __IOMMU_DOMAIN_PAGING) {
-		pr_err(NAME "an IOMMU translates for every device of this machine, so the GPU driver cannot say where its memory is\n");
+		pr_err(NAME "not loaded: an IOMMU translates for every device, so the GPU driver cannot return bus addresses\n");
 		err = -EOPNOTSUPP;
 	}
 	if (err)

@@ -25,11 +25,11 @@
 
 static unsigned int timeout_ms = 10000;
 module_param_named(export_timeout_ms, timeout_ms, uint, 0644);
-MODULE_PARM_DESC(export_timeout_ms, "Milliseconds that importers of dma-bufs have to let go of what is taken away (default 10000)");
+MODULE_PARM_DESC(export_timeout_ms, "Milliseconds within which importers must release a revoked dma-buf (default 10000)");
 
 static bool stop_device;
 module_param_named(export_stop_device, stop_device, bool, 0644);
-MODULE_PARM_DESC(export_stop_device, "An importer's device that has no IOMMU and does not let go in time loses its bus mastering (default N: it is waited for)");
+MODULE_PARM_DESC(export_stop_device, "Turn off bus mastering of an importing device without an IOMMU that does not release a dma-buf in time (default N: wait for it)");
 
 /* Threads that wait for importers: rare, so one queue for all. */
 static DECLARE_WAIT_QUEUE_HEAD(returned);
@@ -81,7 +81,7 @@ static void name_late(struct peerdma_export *ex)
 			continue;
 		map->late = true;
 		atomic64_inc(&peerdma_stats.late);
-		pr_warn("peerdma: %s (driver %s) has not let go of a dma-buf of pin %u (%s, process %d) within %u ms\n",
+		pr_warn("peerdma: %s (driver %s) has not released a dma-buf of pin %u (%s, process %d) within %u ms\n",
 			dev_name(map->pub.dev), dev_driver_string(map->pub.dev), pin->handle,
 			pin->provider->name, pin->tgid, READ_ONCE(timeout_ms));
 	}
@@ -139,7 +139,7 @@ static bool cut_off(struct peerdma_map *map)
 	if (!peerdma_translated(dev)) {
 		if (!READ_ONCE(stop_device) || !dev_is_pci(dev))
 			return false;
-		pr_warn("peerdma: %s is stopped: it does no DMA any more until its driver is loaded again\n",
+		pr_warn("peerdma: %s: bus mastering is off until its driver is loaded again: an importer did not release memory in time\n",
 			dev_name(dev));
 		pci_clear_master(to_pci_dev(dev));
 	}

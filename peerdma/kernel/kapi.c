@@ -123,7 +123,7 @@ void peerdma_unpin(struct peerdma_pin *pin)
 	 * A bug of the caller: the device loses its addresses all the same, but the mapping
 	 * objects leak.
 	 */
-	WARN(has_maps(pin), "peerdma: %s unpins handle %u, which is mapped\n",
+	WARN(has_maps(pin), "peerdma: %s unpins handle %u while it is mapped\n",
 	     ops->name, pin->handle);
 	WARN_ON(!peerdma_pin_end(pin, NULL));
 	module_put(ops->owner);

@@ -277,7 +277,7 @@ static void put_pages(struct peerdma_pin *pin, struct nvidia_p2p_page_table *tab
 	else
 #endif
 		err = nvidia_p2p_put_pages(pin->token, pin->va_space, pin->start, table);
-	WARN_ONCE(err, "peerdma_nvidia: the GPU driver does not take a pin back: %d\n", err);
+	WARN_ONCE(err, "peerdma_nvidia: the GPU driver failed to release a pin: error %d\n", err);
 }
 
 static bool understood(const struct peerdma_pin *pin, struct nvidia_p2p_page_table *table)
@@ -286,7 +286,7 @@ static bool understood(const struct peerdma_pin *pin, struct nvidia_p2p_page_tab
 	    table->page_size == NVIDIA_P2P_PAGE_SIZE_64KB &&
 	    table->entries == pin->pinned_length >> NV_PAGE_SHIFT)
 		return true;
-	pr_warn_once("peerdma_nvidia: the GPU driver gives a page table that this module does not understand (version %#x, page size %u, %u entries): build peerdma_nvidia for the driver that is loaded\n",
+	pr_warn_once("peerdma_nvidia: the GPU driver returned a page table in an unsupported format (version %#x, page size %u, %u entries): build peerdma_nvidia for the driver that is loaded\n",
 		     table->version, table->page_size, table->entries);
 	return false;
 }

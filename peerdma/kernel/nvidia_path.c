@@ -217,7 +217,7 @@ int peerdma_nvidia_reach(struct peerdma_pin *pin, struct device *dev)
 			return answer ?: err;
 	} while (err);
 	if (answer)
-		pr_warn_ratelimited("peerdma_nvidia: the GPU driver allows %s no access to this GPU's memory: PCI topology, or its parameter NVreg_GrdmaPciTopoCheckOverride\n",
+		pr_warn_ratelimited("peerdma_nvidia: the GPU driver denies %s access to this GPU's memory: because of the PCI topology, or its parameter NVreg_GrdmaPciTopoCheckOverride\n",
 				    dev_name(dev));
 	return answer;
 }

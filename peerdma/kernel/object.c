@@ -53,7 +53,7 @@ static u32 named;			/* number of handles in use, including those of spares */
 
 static unsigned int reserved_pins = PEERDMA_MAX_PINS / 16;
 module_param(reserved_pins, uint, 0644);
-MODULE_PARM_DESC(reserved_pins, "Pins of the 1048576 that there can be that only CAP_SYS_RESOURCE may make (default 65536)");
+MODULE_PARM_DESC(reserved_pins, "Pins, of 1048576, that are reserved for processes with CAP_SYS_RESOURCE (default 65536)");
 
 /* The next handle to be taken is in the reserve, or none is left. */
 static bool in_reserve(void)

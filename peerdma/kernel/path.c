@@ -142,7 +142,7 @@ static int override_set(const char *value, const struct kernel_param *param)
 	if (n < 0)
 		return n;
 	if (n == OVERRIDE_ANY)
-		pr_notice("peerdma: path_override=any: devices are given memory over paths that are not known to work; what they write may be lost\n");
+		pr_notice("peerdma: path_override=any: memory is mapped over paths that are not known to work; what devices write may be lost\n");
 	WRITE_ONCE(path_override, n);
 	forget_all();
 	return 0;
@@ -327,7 +327,7 @@ static void apply_override(struct peerdma_path *path, struct device *client, boo
 	}
 	if (READ_ONCE(path_override) != OVERRIDE_ANY)
 		return;
-	dev_notice_ratelimited(client, "peerdma: path_override=any: given the memory of %s, although %s\n",
+	dev_notice_ratelimited(client, "peerdma: path_override=any: maps the memory of %s, although %s\n",
 			       path->provider, rule->text);
 	set_reason(path, PEERDMA_REASON_OVERRIDE);
 }

@@ -80,8 +80,8 @@ static struct peerdma_provider *other_owner(const struct peerdma_pin *pin,
 
 static int refuse_shared(const struct peerdma_pin *pin, const struct peerdma_provider *other)
 {
-	pr_warn_ratelimited("peerdma: %s gives [%#llx, %#llx), and %s says that this is its own: refused\n",
-			    pin->provider->name, pin->addr, pin->addr + pin->length, other->name);
+	pr_warn_ratelimited("peerdma: pin refused: providers %s and %s both claim [%#llx, %#llx); unload one of them\n",
+			    pin->provider->name, other->name, pin->addr, pin->addr + pin->length);
 	return -EOPNOTSUPP;
 }
 

@@ -135,11 +135,11 @@ static int offer_names(struct peerdma *ctx, const char *names)
 		const struct backend *const *b = next_name(&names);
 
 		if (!b)
-			return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER has '%.*s' in it; it is a list, with commas, of "
-				    "kernel, soft, dmabuf, host and staging", (int)strcspn(names, ","), names);
+			return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER names '%.*s', which is no back-end; give a "
+				    "comma-separated list of kernel, soft, dmabuf, host and staging", (int)strcspn(names, ","), names);
 		for (; *b; b++) {
 			if (offer(ctx, *b))
-				return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER: too many");
+				return fail(-EINVAL, "peerdma_open: PEERDMA_PROVIDER names too many back-ends");
 		}
 	}
 	return 0;
@@ -171,7 +171,7 @@ static bool passing(int error)
 static int open_one(struct peerdma *ctx, struct offer *o)
 {
 	if (ctx->flags & PEERDMA_OPEN_DIRECT && !o->backend->direct)
-		o->error = fail(-EOPNOTSUPP, "refused, it is no direct path (PEERDMA_OPEN_DIRECT)");
+		o->error = fail(-EOPNOTSUPP, "refused, it is not a direct path (PEERDMA_OPEN_DIRECT)");
 	else if (o->backend->open)
 		o->error = o->backend->open(ctx);
 	if (!o->error)
@@ -266,7 +266,8 @@ int backends_pin(struct peerdma_region *region)
 			continue;
 		}
 		if (region->flags & PEERDMA_DIRECT && !o->backend->direct) {
-			pass(&p, ctx, o->backend, -EOPNOTSUPP, telling(-EOPNOTSUPP, false), "refused, it is no direct path (PEERDMA_DIRECT)");
+			pass(&p, ctx, o->backend, -EOPNOTSUPP, telling(-EOPNOTSUPP, false), "refused, it is not a direct path "
+			     "(PEERDMA_DIRECT)");
 			continue;
 		}
 		region->backend = o->backend;

@@ -43,7 +43,7 @@ static int export(uint64_t from, uint64_t length, int *fd)
 	case CUDA_KNOWN:
 		break;
 	case CUDA_ABSENT:
-		return fail(-ENODEV, "this libcuda, or a process that has not begun to use it, has no dma-bufs");
+		return fail(-ENODEV, "no dma-bufs: this libcuda cannot export them, or the process has not called cuInit()");
 	default:
 		return cuda_dmabuf_error(error);
 	}
@@ -69,9 +69,9 @@ static int look(struct peerdma_region *region)
 		const struct piece *piece = &region->pieces[i];
 
 		if (piece->kind == PEERDMA_KIND_MANAGED)
-			ret = fail(-ENXIO, "is for GPU memory proper, this is managed");
+			ret = fail(-ENXIO, "does not pin managed memory");
 		else if (!piece->id)
-			ret = fail(-ENXIO, "CUDA does not know it as its memory");
+			ret = fail(-ENXIO, "this is not CUDA memory");
 	}
 	return ret;
 }
@@ -151,7 +151,7 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 			    "within the %llu pinned bytes", (unsigned long long)offset, (unsigned long long)length,
 			    (unsigned long long)region->pinned_length);
 	if (!region->by_id)
-		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: a part of persistent memory, by back-end 'dmabuf'");
+		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: back-end 'dmabuf' cannot export a part of persistent memory");
 	ret = export(region->addr - region->offset + offset, length, fd);
 	if (!ret && !part_still(region, region->addr - region->offset + offset, length))
 		ret = replaced(fd);

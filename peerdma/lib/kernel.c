@@ -124,7 +124,7 @@ static int no_provider(struct peerdma_region *region)
 	snprintf(path, sizeof(path), "/sys/module/%s", module);
 	if (access(path, F_OK))
 		return fail(-ENXIO, "no provider for this GPU memory is loaded; load it with 'modprobe %s' (as root)", module);
-	return fail(-ENXIO, "provider %s does not know this GPU memory; 'dmesg' has its reason, if it has one", module);
+	return fail(-ENXIO, "provider %s does not know this GPU memory; 'dmesg' may have the reason", module);
 }
 
 /* Remembers why a pin failed; returns error. */
@@ -140,16 +140,16 @@ static int pin_failed(int error, struct peerdma_region *region)
 	}
 	switch (error) {
 	case -EINVAL:
-		return fail(error, "give one of PEERDMA_HOST and PEERDMA_DEVICE or neither, and a length above 0 that does not wrap");
+		return fail(error, "give PEERDMA_HOST, PEERDMA_DEVICE or neither, and a length above 0 that does not wrap");
 	case -ENXIO:
-		return fail(error, "no provider knows it as its memory, or the range spans allocations; "
+		return fail(error, "no loaded provider owns this memory, or the range spans allocations; "
 			    "check it with peerdma_query(), and that the provider's module is loaded (e.g. 'modprobe peerdma_nvidia')");
 	case -EFAULT:
-		return fail(error, "part of the range has no memory behind it, or is read-only (then PEERDMA_READONLY)");
+		return fail(error, "part of the range has no memory behind it, or is read-only (then pass PEERDMA_READONLY)");
 	case -ENOMEM:
 		if (region->imported || region->flags & PEERDMA_DEVICE)
-			return fail(error, "the kernel or the device's driver is out of memory; or, of thousands of pins, "
-				    "their generations are above RLIMIT_MEMLOCK ('ulimit -l')");
+			return fail(error, "the kernel or the device's driver is out of memory; or the generations of thousands of "
+				    "pins take more than RLIMIT_MEMLOCK ('ulimit -l')");
 		return fail(error, "%s", limit_locked(fd, region->addr, region->length, text, sizeof(text)));
 	case -EDQUOT:
 		return fail(error, "%s", limit_quota(fd, QUOTA_PINS, text, sizeof(text)));
@@ -161,7 +161,7 @@ static int pin_failed(int error, struct peerdma_region *region)
 		return fail(error, region->flags & PEERDMA_PERSISTENT ? "its provider has no persistent pins" :
 			    "its provider cannot pin this memory");
 	case -ENFILE:
-		return fail(error, "peerdma.ko can have %u pins, and all are taken but for root's (its parameter reserved_pins); "
+		return fail(error, "all %u pins of peerdma.ko are taken, but for those reserved for root (its parameter reserved_pins); "
 			    "'peerdma pins' shows whose they are", PEERDMA_MAX_PINS);
 	case -ESTALE:
 		return fail(error, "the memory was freed meanwhile");
@@ -191,8 +191,8 @@ static int kernel_pin(struct peerdma_region *region)
 	int ret;
 
 	if (is_managed(region))
-		return fail(-ENXIO, "this is managed memory, which CUDA moves between host and GPU; PEERDMA_HOST pins the host's pages, "
-			    "which are the memory only while CUDA keeps it there");
+		return fail(-ENXIO, "this is managed memory, which CUDA moves between host and GPU; PEERDMA_HOST pins its host pages, "
+			    "which hold the data only while CUDA keeps it there");
 	ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_PIN, &args);
 	if (ret)
 		return pin_failed(ret, region);
@@ -224,7 +224,7 @@ int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf)
 		return fail(ret, "descriptor %d is no dma-buf", dmabuf);
 	case -ENXIO:
 	case -EINVAL:
-		return fail(ret, "the range is not in the dma-buf; lseek(fd, 0, SEEK_END) tells its length");
+		return fail(ret, "the range is not in the dma-buf; lseek(fd, 0, SEEK_END) returns its length");
 	case -ENOTTY:
 		return fail(-EOPNOTSUPP, "the module that is loaded does not import dma-bufs; install the one that belongs to libpeerdma %s",
 			    peerdma_version());

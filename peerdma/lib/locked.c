@@ -398,7 +398,7 @@ static int failed(int error, const struct peerdma_region *region, uint64_t from)
 
 	switch (error) {
 	case -EACCES:
-		return fail(-EFAULT, "part of the range is read-only (then PEERDMA_READONLY)");
+		return fail(-EFAULT, "part of the range is read-only (then pass PEERDMA_READONLY)");
 	case -ENOSPC:
 		return fail(-EMFILE, "this process has %u pieces of memory locked; unpin some", SEGMENTS);
 	case -ENOMEM:
@@ -432,7 +432,7 @@ static int locked_pin(struct peerdma_region *region)
 		return fail(-EFAULT, "part of the range has no memory behind it");
 	if (!(region->flags & PEERDMA_HOST) && cuda_query((void *)(uintptr_t)region->addr, &m, &error) == CUDA_KNOWN &&
 	    m.kind != PEERDMA_KIND_HOST)
-		return fail(-ENXIO, "is for host memory, this is a GPU's");
+		return fail(-ENXIO, "pins host memory only, and this is GPU memory");
 	events_begin();
 	undisturbed_begin(&was);
 	if (table_lock()) {

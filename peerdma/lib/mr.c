@@ -72,7 +72,7 @@ static int by_peer(struct making *m)
 	if (m->region->imported)
 		return fail(-EOPNOTSUPP, "it was pinned as a dma-buf, and has no address");
 	if (m->region->flags & PEERDMA_PERSISTENT)
-		return fail(-EOPNOTSUPP, "a persistent pin's address may be other memory's by now");
+		return fail(-EOPNOTSUPP, "other memory may have the persistent pin's address by now");
 	forced = verbs_reg_is_forced(m->pd, m->access);
 	if (forced < 0)
 		return forced;
@@ -114,11 +114,12 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 	if (*out)
 		return 0;
 	if (!(r->flags & PEERDMA_STAGING))
-		return fail(-EOPNOTSUPP, "was not asked for (PEERDMA_STAGING)");
+		return fail(-EOPNOTSUPP, "is off unless asked for (PEERDMA_STAGING)");
 	if (r->flags & PEERDMA_DIRECT)
-		return fail(-EOPNOTSUPP, "refused, it is no direct path (PEERDMA_DIRECT)");
+		return fail(-EOPNOTSUPP, "refused, it is not a direct path (PEERDMA_DIRECT)");
 	if (r->cached && r->piece_count > 1)
-		return fail(-EOPNOTSUPP, "refused, the cache's region spans allocations that may be leaving; pin the range by peerdma_pin()");
+		return fail(-EOPNOTSUPP, "refused, the cache's region spans allocations that are perhaps being freed; pin the range "
+			    "with peerdma_pin()");
 	refused = backend_refused(r->ctx, &backend_staging);
 	if (refused)
 		return fail(-EOPNOTSUPP, "%s", refused);
@@ -391,7 +392,7 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 		return 0;
 	}
 	if (!pd || access & VERBS_ZERO_BASED || (access & VERBS_WRITES && region->flags & PEERDMA_READONLY))
-		return fail(-EINVAL, "peerdma_verbs_mr: access 0x%x: %s", access, !pd ? "there is no domain" : access & VERBS_ZERO_BASED ?
+		return fail(-EINVAL, "peerdma_verbs_mr: access 0x%x: %s", access, !pd ? "the domain is NULL" : access & VERBS_ZERO_BASED ?
 			    "addresses are the program's own, not from zero" : "the memory was pinned PEERDMA_READONLY");
 	ret = verbs_find();
 	if (ret)

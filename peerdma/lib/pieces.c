@@ -17,11 +17,11 @@
 static int unknown(uint64_t at, const struct peerdma_region *region, enum cuda_answer answer)
 {
 	if (at != region->addr)
-		return fail(-ENXIO, "the range passes the end of its allocation, at offset %llu none follows; pin %llu "
+		return fail(-ENXIO, "the range passes the end of its allocation, and no allocation follows at offset %llu; pin %llu "
 			    "bytes at most", (unsigned long long)(at - region->addr), (unsigned long long)(at - region->addr));
 	if (answer == CUDA_ABSENT)
 		return fail(-ENODEV, "this process does not use CUDA");
-	return fail(-ENXIO, "CUDA does not know it as its memory");
+	return fail(-ENXIO, "this is not CUDA memory");
 }
 
 /* The allocation at `at': base and length are the whole allocation's. */
@@ -38,7 +38,7 @@ static int ask(const struct peerdma_region *region, uint64_t at, struct peerdma_
 	if (answer != CUDA_KNOWN && !hsa_query(ptr, m))
 		return unknown(at, region, answer);
 	if (m->kind == PEERDMA_KIND_HOST || at - m->base >= m->length)
-		return fail(-ENXIO, "is for GPU memory, this is host memory");
+		return fail(-ENXIO, "pins GPU memory only, and this is host memory");
 	return 0;
 }
 

@@ -159,8 +159,8 @@ int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags
 		return fail(-EINVAL, "peerdma_pin: flags 0x%x: PEERDMA_STAGING and PEERDMA_NO_SYNC_MEMOPS are for GPU memory, not with "
 			    "PEERDMA_HOST", flags);
 	if ((flags & PEERDMA_HOST && flags & PEERDMA_DEVICE) || !length || (uintptr_t)ptr + (length - 1) < (uintptr_t)ptr)
-		return fail(-EINVAL, "peerdma_pin: [%p, +%zu), flags 0x%x: give one of PEERDMA_HOST and PEERDMA_DEVICE or neither, "
-			    "and a length above 0 that does not wrap", ptr, length, flags);
+		return fail(-EINVAL, "peerdma_pin: [%p, +%zu), flags 0x%x: give PEERDMA_HOST, PEERDMA_DEVICE or neither, and a length "
+			    "above 0 that does not wrap", ptr, length, flags);
 
 	region = calloc(1, sizeof(*region));
 	if (!region)
@@ -215,8 +215,8 @@ int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t len
 	if (flags & ~PEERDMA_READONLY)
 		return fail(-EINVAL, "peerdma_pin_dmabuf: flags 0x%x: 0 or PEERDMA_READONLY", flags);
 	if (ctx->kernel.fd < 0)
-		return fail(-ENODEV, "peerdma_pin_dmabuf: only the kernel module can, and this context does without: "
-			    "load it, and let PEERDMA_PROVIDER, if it is set, name 'kernel'");
+		return fail(-ENODEV, "peerdma_pin_dmabuf: only back-end 'kernel' pins dma-bufs, and this context does not have it: "
+			    "load peerdma.ko and, if PEERDMA_PROVIDER is set, name 'kernel' in it");
 	region = calloc(1, sizeof(*region));
 	if (!region)
 		return fail(-ENOMEM, "peerdma_pin_dmabuf: out of memory");
@@ -266,7 +266,7 @@ EXPORT int peerdma_unpin(struct peerdma_region *region)
 		return 0;
 	ctx = region->ctx;
 	if (region->whole)
-		return fail(-EINVAL, "peerdma_unpin: this is a segment of a region, and ends with it");
+		return fail(-EINVAL, "peerdma_unpin: this is a segment of a region; unpin the region");
 	if (!is_owner(ctx))	/* the pin is the parent's, and the memory goes with the context */
 		return 0;
 
@@ -282,7 +282,7 @@ EXPORT int peerdma_unpin(struct peerdma_region *region)
 		fail(ret, "peerdma_unpin: %s", peerdma_last_error());
 		if (!region_publish(region, false))
 			return ret;
-		return fail(ret, "%s; its revocation will not be told, out of memory", peerdma_last_error());
+		return fail(ret, "%s; and out of memory, so that its revocation will not be reported", peerdma_last_error());
 	}
 	region_free(region);
 	return 0;

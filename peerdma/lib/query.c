@@ -117,7 +117,7 @@ EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t leng
 		return error;
 	if (!length || end < at)
 		return fail(-EINVAL, "peerdma_query_range: [%p, +%zu) is %s", ptr, length,
-			    length ? "past the end of addresses" : "empty");
+			    length ? "past the end of the address space" : "empty");
 	while (at < end) {
 		struct peerdma_memory m = the_hosts;
 		uint64_t next;

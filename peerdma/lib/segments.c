@@ -303,8 +303,8 @@ static int segments_view(struct peerdma_region *region, bool writable, void **ou
 	int ret = 0;
 
 	if (!side_by_side(region))
-		return fail(-EOPNOTSUPP, "peerdma_cpu_view: the region is of %zu pins, which cannot be seen as one; "
-			    "view each of peerdma_segments()", region->segment_count);
+		return fail(-EOPNOTSUPP, "peerdma_cpu_view: the region has %zu pins, which cannot be mapped as one; view each of "
+			    "peerdma_segments()", region->segment_count);
 	base = mmap(NULL, region->pinned_length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED)
 		return fail(-ENOMEM, "peerdma_cpu_view: no address space for it");
@@ -341,8 +341,8 @@ static struct peerdma_region *holder(const struct peerdma_region *region, uint64
 
 static int none_over(const struct peerdma_region *region, const char *why)
 {
-	return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: no one dma-buf is to be had over the %zu allocations (%s); "
-		    "export each of peerdma_segments()", region->segment_count, why);
+	return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: no single dma-buf can cover the %zu allocations (%s); export each of "
+		    "peerdma_segments()", region->segment_count, why);
 }
 
 /* By CUDA's ids, and by the words: memory of which the kernel is not told yet. */

@@ -119,8 +119,8 @@ static int soft_pin(struct peerdma_region *region)
 	if (region->flags & PEERDMA_HOST)
 		return fail(-ENXIO, "has no host memory");
 	if (!soft)
-		return fail(-ENODEV, "no software GPU: this process has another libcuda.so.1 than softgpu's, or none; "
-			    "see that LD_LIBRARY_PATH has softgpu's folder first");
+		return fail(-ENODEV, "no software GPU: this process has not loaded softgpu's libcuda.so.1; put softgpu's folder first "
+			    "in LD_LIBRARY_PATH");
 	region->offset = region->addr - from;
 	region->page_size = PAGE;
 	region->pinned_length = (region->offset + region->length + PAGE - 1) & ~(PAGE - 1);
@@ -133,7 +133,7 @@ static int soft_pin(struct peerdma_region *region)
 	case -ENODEV:
 		return fail(ret, "no software GPU in this process: call cuInit(), and see that SOFTGPU_INPROCESS is not 0; a forked child has none");
 	case -EINVAL:
-		return fail(-ENXIO, "the software GPU does not know it as its memory, or the range passes the end of its allocation");
+		return fail(-ENXIO, "this is not memory of the software GPU, or the range passes the end of its allocation");
 	case -ENOSPC:
 		return fail(ret, "the software GPU's aperture (BAR1) is full; SOFTGPU_BAR1_MIB sets its size");
 	default:

@@ -25,13 +25,13 @@ static int look(struct peerdma_region *region)
 	int ret;
 
 	if (!(region->flags & PEERDMA_STAGING))
-		return fail(-ENODEV, "was not asked for (PEERDMA_STAGING)");
+		return fail(-ENODEV, "is off unless asked for (PEERDMA_STAGING)");
 	if (region->flags & PEERDMA_PERSISTENT)
 		return fail(-EOPNOTSUPP, "has no persistent pins");
 	ret = pieces_find(region, NULL);
 	for (size_t i = 0; !ret && i < region->piece_count; i++) {
 		if (!region->pieces[i].id)
-			ret = fail(-ENXIO, "CUDA does not know it as its memory");
+			ret = fail(-ENXIO, "this is not CUDA memory");
 	}
 	return ret;
 }
@@ -68,7 +68,7 @@ static int move_one(const struct piece *piece, char *copy, uint64_t from, uint64
 	case CUDA_KNOWN:
 		break;
 	case CUDA_ABSENT:
-		return fail(-EIO, "CUDA is not there any more");
+		return fail(-EIO, "CUDA has been shut down");
 	default:
 		return fail(-EIO, "cuMemcpy failed with CUDA error %d%s", error,
 			    error == CUDA_ERROR_INVALID_CONTEXT ? ": the calling thread has no current context" : "");

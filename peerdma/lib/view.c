@@ -53,7 +53,8 @@ EXPORT int peerdma_cpu_view_end(struct peerdma_region *region, void *addr)
 	}
 	pthread_mutex_unlock(&region->ctx->lock);
 	if (!view)
-		return fail(-EINVAL, "peerdma_cpu_view_end: %p is not a view of this region; give what peerdma_cpu_view() gave",
+		return fail(-EINVAL, "peerdma_cpu_view_end: %p is not a view of this region; pass the pointer that peerdma_cpu_view() "
+			    "returned",
 			    addr);
 	region->backend->view_end(region, view->base);
 	free(view);

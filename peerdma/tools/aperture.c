@@ -97,7 +97,7 @@ static int add_pin(struct aperture *a, const struct pin *pin)
 {
 	struct owner *owner = NULL;
 
-	if (!strcmp(pin->state, "revoked"))	/* it holds nothing any more */
+	if (!strcmp(pin->state, "revoked"))	/* it holds no call */
 		return 0;
 	for (size_t i = 0; i < pin->segment_count; i++) {
 		struct phys_range r = clip(&a->range, &pin->segments[i]);

@@ -25,7 +25,7 @@ static const char usage[] =
 	"  --root DIR    reads DIR/nvml.tsv (from --tsv), DIR" PINS_PATH " and\n"
 	"                DIR/sys/bus/pci/devices instead\n"
 	"\n"
-	"Exit code: 0 told, 1 an input is malformed, 2 cannot tell: no GPU library, or it failed.\n";
+	"Exit code: 0 shown, 1 an input is malformed, 2 not available: no GPU library, or it failed.\n";
 
 /* What the driver counts beyond peerdma's pins.  Both are read one after the other, so they may not fit. */
 static uint64_t others(const struct gpu *gpu, const struct gpu_aperture *v)
@@ -165,7 +165,7 @@ static int print_all(struct tool *tool, const struct gpus *gpus, const struct pi
 	if (!gpus->count)
 		puts("No GPUs.");
 	if (pins_error) {
-		printf("\nWho holds it cannot be told: %s.\n", pins_why(pins_error));
+		printf("\nNot known who holds it: %s.\n", pins_why(pins_error));
 	}
 	return EXIT_OK;
 }

@@ -21,7 +21,7 @@ static const char usage[] =
 	"  --json        one JSON object, schema peerdma-cache/1\n"
 	"  --regions N   so many regions of each cache, the most used first (20; all)\n"
 	"\n"
-	"Exit code: 0 told, 1 wrong usage or nonsense in the process, 2 cannot be read.\n";
+	"Exit code: 0 shown, 1 wrong usage or invalid data in the process, 2 cannot be read.\n";
 
 #define REGIONS_DEFAULT 20
 
@@ -67,7 +67,7 @@ static const char *guard_why(enum remote_guard guard, uint32_t monitors)
 		       "the registration has no word, and libpeerdma-hooks does not see every free: each hit asks whose memory it is" :
 		       "the registration has no word, and libpeerdma-hooks is not there: each hit asks whose memory it is";
 	case GUARD_CALLS:
-		return "the registration has no word, and the cache has nothing to ask: the program tells, by peerdma_cache_invalidate()";
+		return "the registration has no word, and the cache has nothing to ask: the program must call peerdma_cache_invalidate()";
 	case GUARD_NOBODY:
 		return "what is registered is a range of the host's addresses, whatever memory is there";
 	}
@@ -151,7 +151,7 @@ static void print_cache(const struct remote_cache *cache)
 	char hits[24], front[24], bytes[32], aperture[32];
 	const char *comma = "";
 
-	printf("\ncache %" PRIu64 ", told of freed memory by ", cache->serial);
+	printf("\ncache %" PRIu64 ", notified of frees by ", cache->serial);
 	for (size_t i = 0; i < MONITORS; i++) {
 		if (c->monitors & monitors[i].bit) {
 			printf("%s%s", comma, monitors[i].words);
@@ -289,7 +289,7 @@ static int why(uint64_t pid, int error)
 		     "or had no file descriptor free when it made its first", pid);
 		return EXIT_UNKNOWN;
 	case -EPROTO:
-		warn("cache: process %" PRIu64 " uses a libpeerdma of another release; use the command of that one", pid);
+		warn("cache: process %" PRIu64 " uses a libpeerdma of another release; use the command of that release", pid);
 		return EXIT_UNKNOWN;
 	case -EFBIG:
 		warn("cache: process %" PRIu64 " has more caches, threads or regions than are read at once, or changes them all "
@@ -302,7 +302,7 @@ static int why(uint64_t pid, int error)
 		warn("cache: out of memory; ask for fewer with --regions");
 		return EXIT_ERROR;
 	default:
-		warn("cache: process %" PRIu64 ": what is in its memory makes no sense (%s); it may have been overwritten",
+		warn("cache: process %" PRIu64 ": its memory has invalid data (%s); it may have been overwritten",
 		     pid, strerror(-error));
 		return EXIT_ERROR;
 	}

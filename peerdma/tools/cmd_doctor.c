@@ -18,7 +18,7 @@ static const char usage[] =
 	"                      [--root DIR] [DEVICE DEVICE]\n"
 	"       peerdma doctor --compare [--all | --json] A B\n"
 	"\n"
-	"Looks at what GPUDirect RDMA depends on, of the whole machine or of the way between\n"
+	"Looks at what GPUDirect RDMA depends on, of the whole machine or of the path between\n"
 	"two devices: verdict, what was seen, what follows, what to do.  Worst first.\n"
 	"A device is a label of 'peerdma topo' (GPU0), a PCI address or a name (mlx5_0).\n"
 	"\n"
@@ -32,8 +32,8 @@ static const char usage[] =
 	"  --color       colours although the output is no terminal\n"
 	"  --root DIR    looks at a machine that was captured so (unpacked), not at this one\n"
 	"\n"
-	"Exit code: 0 nothing is broken, 1 something is, 2 not broken as far as can be told,\n"
-	"but not all can be; 3 wrong usage or another error.\n"
+	"Exit code: 0 nothing is broken, 1 something is, 2 nothing that could be checked\n"
+	"is broken; 3 wrong usage or another error.\n"
 	"With --compare: 0 no difference, 1 there are some, 2 wrong usage or another error.\n";
 
 #define EXIT_FAILED	3	/* 1 is a verdict here */

@@ -70,7 +70,7 @@ static void gpu_lines(const struct tool *tool)
 		if (g->has_bar1)
 			printf("BAR1 Used %s of %s\n", text_mib(g->used, used), text_mib(g->total, total));
 		else
-			puts("BAR1 not told");
+			puts("BAR1 not reported");
 	}
 	gpus_free(&gpus);
 }

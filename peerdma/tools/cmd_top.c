@@ -31,7 +31,7 @@ static const char usage[] =
 	"The first look has totals only; rates are from the look before.  What cannot be read\n"
 	"is named, with what root would add.\n"
 	"\n"
-	"Exit code: 0 told, 1 an error, 2 nothing that counts pins or DMA can be seen.\n";
+	"Exit code: 0 shown, 1 an error, 2 nothing that counts pins or DMA can be seen.\n";
 
 static bool seconds(const char *s, double *out)
 {

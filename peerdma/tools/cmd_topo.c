@@ -21,7 +21,7 @@ static const char usage[] =
 	"  --ascii       no characters outside ASCII in the tree\n"
 	"  --root DIR    reads a captured machine ('peerdma doctor --bundle' makes one)\n"
 	"\n"
-	"Exit code: 0 told, 1 an error, 2 cannot tell: no PCI here.\n";
+	"Exit code: 0 shown, 1 an error, 2 cannot tell: no PCI here.\n";
 
 /* What was asked for; none of them: the matrix and the tree. */
 struct wish {
@@ -49,7 +49,7 @@ static int show(const struct tool *tool, const struct machine *m, const struct w
 	if (!w->matrix)
 		topo_tree(m, tool->ascii);
 	if (m->virtual && !w->tree)
-		puts("\nThis is a virtual machine: what it is told of PCI need not be how the host is built.");
+		puts("\nThis is a virtual machine: its PCI topology may differ from the host's.");
 	return EXIT_OK;
 }
 

@@ -41,7 +41,7 @@ static void help(FILE *to)
 	      "  --version    prints the version\n"
 	      "  --help       this text; after a command, its own\n"
 	      "\n"
-	      "Exit code: 0 ok, 1 error, 2 cannot tell (and why is said on the error output).\n", to);
+	      "Exit code: 0 ok, 1 error, 2 cannot tell (standard error has the reason).\n", to);
 }
 
 static void look_at_terminal(struct tool *tool)

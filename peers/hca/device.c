@@ -33,7 +33,7 @@ void hca_set_parent(struct ib_device *ibdev, struct net_device *ndev)
 		ibdev->dev.parent = dev;
 		pr_info("%s: the adapter is PCI function %s\n", ndev->name, dev_name(dev));
 	} else {
-		pr_info("%s is no PCI function's: an adapter that reaches host memory only\n", ndev->name);
+		pr_info("%s is not a PCI function: its adapter reaches host memory only\n", ndev->name);
 	}
 }
 
@@ -69,7 +69,7 @@ static int function_event(struct notifier_block *nb, unsigned long event, void *
 	if (event != BUS_NOTIFY_UNBIND_DRIVER)
 		return NOTIFY_DONE;
 	while ((ibdev = adapter_of(data))) {
-		dev_info(data, "loses its driver: %s goes, once no program uses it\n", dev_name(&ibdev->dev));
+		dev_info(data, "its driver is unbound: %s is removed once no program uses it\n", dev_name(&ibdev->dev));
 		ib_unregister_device_and_put(ibdev);
 	}
 	return NOTIFY_OK;
@@ -93,7 +93,7 @@ static int module_event(struct notifier_block *nb, unsigned long event, void *da
 
 	if (event != MODULE_STATE_COMING || strcmp(module->name, other))
 		return NOTIFY_DONE;
-	pr_err("%s is not loaded beside this module, which has its UDP port and its driver id: rmmod %s first\n", other,
+	pr_err("%s is refused: this module uses the same UDP port and driver id; rmmod %s first\n", other,
 	       KBUILD_MODNAME);
 	return notifier_from_errno(-EBUSY);
 }
@@ -107,14 +107,14 @@ int hca_start(void)
 	if (err)
 		return err;
 	if (other_is_loaded()) {
-		pr_err("%s is loaded, which has the same UDP port and driver id: rmmod %s first\n", other, other);
+		pr_err("not loaded: %s uses the same UDP port and driver id; rmmod %s first\n", other, other);
 		err = -EBUSY;
 		goto no_other;
 	}
 	err = bus_register_notifier(&pci_bus_type, &function_notifier);
 	if (err)
 		goto no_other;
-	pr_info("an RDMA adapter in software for development, in the place of %s: rdma link add NAME type rxe netdev NETDEV\n",
+	pr_info("a software RDMA adapter for development, instead of %s: rdma link add NAME type rxe netdev NETDEV\n",
 		other);
 	return 0;
 

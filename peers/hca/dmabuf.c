@@ -86,7 +86,7 @@ static void map_again(struct work_struct *work)
 		hca_close(&d->memory, HCA_GONE);
 	dma_resv_unlock(d->dmabuf->resv);
 	if (err && err != -ENOMEM)
-		ibdev_dbg(d->memory.ibdev, "a dma-buf is revoked: it does not map again, error %d\n", err);
+		ibdev_dbg(d->memory.ibdev, "a dma-buf is treated as revoked: it cannot be mapped again, error %d\n", err);
 }
 
 /* Called when an access finds the memory not mapped. */
@@ -169,7 +169,7 @@ int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u
 	}
 	err = attach(d);
 	if (err) {
-		ibdev_notice_ratelimited(ibdev, "a dma-buf of %s's is not registered: it does not map, error %d\n",
+		ibdev_notice_ratelimited(ibdev, "a dma-buf of %s is not registered: it cannot be mapped, error %d\n",
 					 dmabuf->exp_name, err);
 		release(&d->memory);
 		return err;

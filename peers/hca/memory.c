@@ -25,7 +25,7 @@
 
 static bool ignore_stop;
 module_param(ignore_stop, bool, 0600);
-MODULE_PARM_DESC(ignore_stop, "for tests of tests: memory that was taken away is reached all the same");
+MODULE_PARM_DESC(ignore_stop, "FAULT INJECTION, for tests: revoked memory stays reachable");
 
 struct hca_run {
 	u64 at;			/* offset in the mapped memory */
@@ -167,7 +167,7 @@ int hca_memory_init(struct hca_memory *memory, struct ib_device *ibdev)
 	struct device *dev = ibdev->dev.parent;
 
 	if (!dev || !dev_is_pci(dev)) {
-		ibdev_notice_ratelimited(ibdev, "is no PCI function: it reaches no memory but the host's\n");
+		ibdev_notice_ratelimited(ibdev, "is not a PCI function: it reaches host memory only\n");
 		return -EOPNOTSUPP;
 	}
 	memory->ibdev = ibdev;

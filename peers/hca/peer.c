@@ -86,7 +86,7 @@ int hca_on_demand(struct ib_device *ibdev, u64 start, u64 length)
 	/* start 0: a registration of the whole address space. */
 	if (pages || !start)
 		return 0;
-	ibdev_notice_ratelimited(ibdev, "no registration on demand of %llu bytes from %#llx of %s (%d): no pages of the host are there; GPU memory is registered without IBV_ACCESS_ON_DEMAND\n",
+	ibdev_notice_ratelimited(ibdev, "on-demand registration of %llu bytes at %#llx of %s (%d) failed: this is not host memory; register GPU memory without IBV_ACCESS_ON_DEMAND\n",
 				 length, start, current->comm, task_tgid_nr(current));
 	return -EOPNOTSUPP;
 }

@@ -494,7 +494,7 @@ static inline bool sg_key_opens(const u64 key[2], const u64 given[2])
 int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a);
 int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a);
 int sg_ipc_close(struct sg_client *client, u64 va, u32 kinds);
-/* The buf is being freed: its key opens nothing any more. */
+/* The buf is being freed: its key opens no call. */
 void sg_ipc_forget_locked(struct sg_buf *buf);
 
 /* vmm.c */

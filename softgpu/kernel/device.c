@@ -17,11 +17,11 @@ MODULE_PARM_DESC(bar1, "Size of each GPU's BAR1 aperture in MiB (default 0: as l
 
 static int bar1_reserved = -1;
 module_param(bar1_reserved, int, 0444);
-MODULE_PARM_DESC(bar1_reserved, "How much of it the driver itself uses, in KiB, a multiple of 64 (default -1: 1024, of a small aperture a sixteenth)");
+MODULE_PARM_DESC(bar1_reserved, "Part of BAR1 that the driver itself uses, in KiB, a multiple of 64 (default -1: 1024, or a sixteenth of a small BAR1)");
 
 static bool bar1_per_pin;
 module_param(bar1_per_pin, bool, 0444);
-MODULE_PARM_DESC(bar1_per_pin, "Every pin takes aperture anew, as before CUDA 7, overlapping ones too (default N)");
+MODULE_PARM_DESC(bar1_per_pin, "Overlapping pins do not share BAR1, as before CUDA 7 (default N)");
 
 static bool blocks;
 module_param(blocks, bool, 0444);
@@ -33,11 +33,11 @@ MODULE_PARM_DESC(engines, "Copy engines of each GPU, 1 to 16 (default 2)");
 
 static unsigned int compute_mode;
 module_param(compute_mode, uint, 0444);
-MODULE_PARM_DESC(compute_mode, "Who may make contexts: 0 everyone (default), 2 nobody, 3 one context at a time");
+MODULE_PARM_DESC(compute_mode, "Contexts allowed: 0 any number (default), 2 none, 3 one at a time");
 
 static char *name = "softgpu (software GPU)";
 module_param(name, charp, 0444);
-MODULE_PARM_DESC(name, "What the GPUs call themselves");
+MODULE_PARM_DESC(name, "Name that the GPUs report");
 
 #define ENGINES_MAX	16u
 
@@ -54,7 +54,7 @@ int softgpu_device_init(void)
 		return -EINVAL;
 	}
 	if (bar1 && bar1_reserved > 0 && bar1_reserved / SZ_1K > bar1) {
-		pr_err("bar1_reserved=%d: is more than all of bar1=%u (MiB)\n", bar1_reserved, bar1);
+		pr_err("bar1_reserved=%d (KiB): must be less than bar1=%u (MiB)\n", bar1_reserved, bar1);
 		return -EINVAL;
 	}
 	if (!engines || engines > ENGINES_MAX) {

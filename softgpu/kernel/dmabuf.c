@@ -47,7 +47,7 @@ MODULE_PARM_DESC(dmabuf_kind, "Dma-bufs of device memory: 0 as its maker exports
 
 static bool dmabuf_static;
 module_param(dmabuf_static, bool, 0644);
-MODULE_PARM_DESC(dmabuf_static, "Dma-bufs of device memory take their part of BAR1 when they are exported, as where all of VRAM is in it; else while they are mapped (default N)");
+MODULE_PARM_DESC(dmabuf_static, "Dma-bufs of device memory take BAR1 when they are exported, as where BAR1 shows all of VRAM; N: only while they are mapped (default N)");
 
 /*
  * Returns the physical address of byte `at`; *run is the number of bytes that are
@@ -331,7 +331,7 @@ static struct sg_table *export_map(struct dma_buf_attachment *attach, enum dma_d
 	if (!err)
 		return table;
 	/* NVIDIA's driver returns no other error to importers. */
-	pr_notice_ratelimited("a dma-buf cannot be mapped for %s: %d, which its importer sees as -ENOMEM\n",
+	pr_notice_ratelimited("a dma-buf cannot be mapped for %s: error %d; the importer gets -ENOMEM\n",
 			      dev_name(attach->dev), err);
 	return ERR_PTR(-ENOMEM);
 }

@@ -30,7 +30,7 @@
 
 static unsigned int dmabuf_timeout_ms = 10000;
 module_param(dmabuf_timeout_ms, uint, 0644);
-MODULE_PARM_DESC(dmabuf_timeout_ms, "Milliseconds that importers of a dma-buf, since Linux 7.1, have to let go of what is moved on command (default 10000)");
+MODULE_PARM_DESC(dmabuf_timeout_ms, "Milliseconds within which importers, since Linux 7.1, must release a dma-buf that is moved on command (default 10000)");
 
 static LIST_HEAD(exports);
 static DEFINE_MUTEX(exports_lock);
@@ -219,7 +219,7 @@ static void name_late(struct export *x, u32 ms)
 			continue;
 		m->late = true;
 		mv->late++;
-		pr_warn("%s (driver %s) has not let go of dma-buf %llu within %u ms\n",
+		pr_warn("%s (driver %s) has not released dma-buf %llu within %u ms\n",
 			dev_name(m->dev), dev_driver_string(m->dev), mv->number, ms);
 	}
 }

@@ -46,7 +46,7 @@ static void guard_look(struct work_struct *work)
 		return;
 	}
 	if (late)
-		pr_notice_ratelimited("a copy has waited %u s for a program's memory: it fails\n", LONGEST / HZ);
+		pr_notice_ratelimited("a copy failed: it waited %u s for a page of a program\n", LONGEST / HZ);
 	send_sig(SIGKILL, g->engine, 1);
 }
 

@@ -75,7 +75,7 @@ int softgpu_sysmem_init(void)
 	for (i = 0; i < sysmem_gpus; i++) {
 		err = gpu_create(i, &gpus[i]);
 		if (err) {
-			pr_err("no GPU %u of %u MiB system memory (error %d): make sysmem= smaller\n",
+			pr_err("cannot make GPU %u of %u MiB of system memory (error %d): make sysmem= smaller\n",
 			       i, sysmem, err);
 			softgpu_sysmem_uninit();
 			return err;

@@ -2,7 +2,7 @@
 /* value.c - words in memory that streams write and wait for, one by one and in batches. */
 #include "copy.h"
 
-#define BATCH_MAX	256	/* as NVIDIA's */
+#define BATCH_MAX	255	/* NVIDIA's driver refuses 256 */
 
 /* One operation as the driver takes it. */
 static CUresult operation(enum softgpu_value_op op, CUdeviceptr va, uint64_t value, uint32_t width,

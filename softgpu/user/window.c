@@ -97,7 +97,7 @@ static bool server_wanted(uint32_t *server)
 	uint64_t value = 0;
 
 	if (text && (!sgu_number(text, strlen(text), &value) || value > UINT32_MAX)) {
-		sgu_log("SOFTGPU_MPS=%s: must be the number of a server, 0 to %u", text, UINT32_MAX);
+		sgu_log("SOFTGPU_MPS=%s: must be a server's number, 0 to %u", text, UINT32_MAX);
 		return false;
 	}
 	*server = (uint32_t)value;

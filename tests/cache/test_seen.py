@@ -123,7 +123,7 @@ class Seen(unittest.TestCase):
         for region in cache["regions"]:
             worded = region["addr"] == hex(BASE + 100 * PAGE)
             self.assertEqual(region["monitor"], "word" if worded else "calls")
-            self.assertIn("a word changes" if worded else "the program tells", region["why"])
+            self.assertIn("a word changes" if worded else "the program must call", region["why"])
         # By their gets, and the most used one is there whatever was evicted.
         gets = [region["gets"] for region in cache["regions"]]
         self.assertEqual(gets, sorted(gets, reverse=True))
@@ -138,7 +138,7 @@ class Seen(unittest.TestCase):
         process.state()
         done = run(process.popen.pid)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for word in ("told of freed memory by a word in memory", hex(BASE + 30 * PAGE), "invalidated", "40700", "40699", "8 KiB",
+        for word in ("notified of frees by a word in memory", hex(BASE + 30 * PAGE), "invalidated", "40700", "40699", "8 KiB",
                      "calls: the registration has no word", "word: a word changes"):
             self.assertIn(word, done.stdout)
         listed = run()

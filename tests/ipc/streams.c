@@ -245,11 +245,12 @@ static void batches(const struct offered *o)
 		for (int i = 0; i < SMALL; i++)
 			t[i] = reads(m, local + i * 64, (uint64_t)i * 64, (uint64_t)i % 60);
 		t[7].local = host;
-		fake_ipc_cuda.copies = fake_ipc_cuda.batches = 0;
+		fake_ipc_cuda.copies = fake_ipc_cuda.batches = fake_ipc_cuda.looks = 0;
 		fake_ipc_cuda.batch_error = round ? 801 : 0;
 		CHECK(!peerdma_ipc_copy(t, SMALL, NULL, 0) && fake_ipc_cuda.batches == 2 &&
 		      fake_ipc_cuda.copies == (round ? SMALL - 4 : 1), "%u calls of %d copies, %u for one", fake_ipc_cuda.batches, SMALL,
 		      fake_ipc_cuda.copies);
+		CHECK(fake_ipc_cuda.looks <= 2, "the driver was asked %u times what memory it is", fake_ipc_cuda.looks);
 		for (int i = 0; i < SMALL; i++) {
 			const char *at = t[i].local;
 

@@ -112,7 +112,7 @@ static int named(int log, unsigned long long number)
 	int n = 0;
 	ssize_t got;
 
-	snprintf(text, sizeof(text), "has not let go of dma-buf %llu within 50 ms", number);
+	snprintf(text, sizeof(text), "has not released dma-buf %llu within 50 ms", number);
 	/* EPIPE: lines were lost; those that follow are there. */
 	while ((got = read(log, line, sizeof(line) - 1)) > 0 || (got < 0 && errno == EPIPE)) {
 		if (got < 0)

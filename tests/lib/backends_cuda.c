@@ -124,7 +124,7 @@ void dmabuf_fails(void **state)
 	}
 	cuda->export_error = 0;
 	assert_int_equal(peerdma_pin(ctx, memory + 15 * PAGE, PAGE + 1, 0, NULL, &region), -ENXIO);
-	says("none follows");
+	says("no allocation follows");
 	assert_int_equal(peerdma_pin(ctx, memory + 16 * PAGE, 10, 0, NULL, &region), -ENXIO);
 	cuda->memory[0].managed = 1;
 	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -ENXIO);
@@ -210,7 +210,7 @@ void staging(void **state)
 	/* Never without being asked for, nor as the direct path. */
 	assert_int_equal(peerdma_pin(ctx, memory, PAGE, 0, NULL, &region), -EOPNOTSUPP);
 	says("dmabuf: this GPU");
-	says("staging: was not asked for");
+	says("staging: is off unless asked for");
 	assert_int_equal(peerdma_pin(ctx, memory, PAGE, PEERDMA_STAGING | PEERDMA_DIRECT, NULL, &region), -EOPNOTSUPP);
 	says("staging: refused");
 	cuda->copy_error = 201;

@@ -118,7 +118,7 @@ static void next_best(void **state)
 	fake.pin_error = -ENXIO;
 	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_HOST, NULL, &region), 0);
 	is_of(region, "host", 0);
-	assert_non_null(strstr(peerdma_why(region), "no provider knows it"));
+	assert_non_null(strstr(peerdma_why(region), "no loaded provider owns this memory"));
 	peerdma_close(ctx);
 	assert_int_equal(fake.opens, fake.closes);
 }

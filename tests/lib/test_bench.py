@@ -73,7 +73,7 @@ class Bench(unittest.TestCase):
         answer = told("query", "--sizes", "4096", env=gpu)
         self.assertTrue(answer["gpu"]["software"])
         self.assertIn("device", {result["case"] for result in answer["results"]})
-        self.assertIn("no hardware's", run("query", *FEW, "--sizes", "4096", env=gpu).stdout)
+        self.assertIn("say nothing about hardware", run("query", *FEW, "--sizes", "4096", env=gpu).stdout)
 
     def test_people(self):
         done = run("cache", *FEW, "--sizes", "4,64", "--ascii", env={"COLUMNS": "100"})
@@ -147,7 +147,7 @@ class Bench(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (1, ""), args)
             self.assertNotEqual(done.stderr, "", args)
         self.assertIn("Usage: peerdma bench", run("--help").stdout)
-        self.assertEqual(run("nothing").stderr, "peerdma: bench: there is no 'nothing' to measure; choose one of cache, query, "
+        self.assertEqual(run("nothing").stderr, "peerdma: bench: 'nothing' cannot be measured; choose one of cache, query, "
                          "pin, map and copy\n")
 
 

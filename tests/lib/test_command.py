@@ -369,7 +369,7 @@ class Bar1(unittest.TestCase):
     def test_without_pins(self):
         done = run("bar1", tree=Tree(self).gpu())
         self.assertEqual(done.returncode, 0)
-        self.assertIn("Who holds it cannot be told", done.stdout)
+        self.assertIn("Not known who holds it", done.stdout)
         self.assertNotIn("held by others", done.stdout)
         told = json.loads(run("bar1", "--json", tree=Tree(self).gpu()).stdout)
         self.assertIn("modprobe", told["pins_unknown"])

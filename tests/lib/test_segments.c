@@ -200,7 +200,7 @@ static void fails(void **state)
 	fake.revoked_at_once = 0;
 	cuda->memory[3].size = 0;
 	assert_int_equal(peerdma_pin(ctx, memory, 8 * PAGE, 0, NULL, &r), -ENXIO);
-	says("at offset 196608 none follows");
+	says("no allocation follows at offset 196608");
 	assert_int_equal(live_pins(), 0);
 	r = pin(memory, 3 * PAGE, 0);
 	fake.busy = 2;

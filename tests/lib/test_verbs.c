@@ -238,7 +238,7 @@ static void ways(void **state)
 	region = pin(ctx, 0);
 	refuses(region, 0, -EOPNOTSUPP, "dmabuf: ibv_reg_dmabuf_mr: ");
 	refuses(region, 0, -EOPNOTSUPP, "peer: ibv_reg_mr: Bad address");
-	refuses(region, 0, -EOPNOTSUPP, "staging: was not asked for");
+	refuses(region, 0, -EOPNOTSUPP, "staging: is off unless asked for");
 	assert_int_equal(peerdma_unpin(region), 0);
 	region = pin(ctx, PEERDMA_STAGING | PEERDMA_DIRECT);
 	refuses(region, 0, -EOPNOTSUPP, "PEERDMA_DIRECT");

@@ -47,7 +47,8 @@ static void of_opening(void)
 	CHECK(peerdma_open(&ctx, PEERDMA_OPEN_CUDA) == -ENODEV && form("peerdma_open", "libcuda.so.1: cannot load", "; install the GPU's driver"),
 	      "no libcuda");
 	setenv("PEERDMA_PROVIDER", "karnel", 1);
-	CHECK(peerdma_open(&ctx, 0) == -EINVAL && form("peerdma_open", "'karnel'", "; it is a list"), "a back-end that there is not");
+	CHECK(peerdma_open(&ctx, 0) == -EINVAL && form("peerdma_open", "'karnel'", "; give a comma-separated list"), "a back-end that "
+	      "there is not");
 	setenv("PEERDMA_PROVIDER", "kernel", 1);
 	CHECK(peerdma_open(&ctx, 0) < 0 && form("peerdma_open", "/dev/peerdma: ", "; "), "no module, or one that this user may not use");
 	setenv("PEERDMA_PROVIDER", "host", 1);
@@ -66,7 +67,7 @@ static void of_monitors(void)
 	CHECK(peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, NULL) == -EINVAL && form("peerdma_monitor_start", "name NULL", "and a name"), "no name");
 	CHECK(!peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, "mine"), "a monitor");
 	CHECK(peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, "another") == -EBUSY &&
-	      form("peerdma_monitor_start", "another: 'mine' was started before", "; start one"), "and one more");
+	      form("peerdma_monitor_start", "another: 'mine' already monitors", "; start only one"), "and one more");
 }
 
 static void of_pins(struct peerdma *ctx)
@@ -78,9 +79,11 @@ static void of_pins(struct peerdma *ctx)
 	const struct peerdma_mr *mr;
 	int fd;
 
-	CHECK(peerdma_pin(ctx, memory, 0, 0, NULL, &region) == -EINVAL && form("peerdma_pin", "+0), flags 0x0", ": give one of"), "no length");
+	CHECK(peerdma_pin(ctx, memory, 0, 0, NULL, &region) == -EINVAL && form("peerdma_pin", "+0), flags 0x0", ": give PEERDMA_HOST"),
+	      "no length");
 	CHECK(peerdma_pin(ctx, NULL, 100, 0, NULL, &region) == -EFAULT && form("peerdma_pin", "+100): ", "part of the range has no memory"), "no memory");
-	CHECK(peerdma_pin_dmabuf(ctx, 0, 0, 0, 0, NULL, &region) == -ENODEV && form("peerdma_pin_dmabuf", "only the kernel module can", ": load it"),
+	CHECK(peerdma_pin_dmabuf(ctx, 0, 0, 0, 0, NULL, &region) == -ENODEV && form("peerdma_pin_dmabuf", "only back-end 'kernel' "
+										    "pins dma-bufs", ": load peerdma.ko"),
 	      "a dma-buf without the module");
 	if (!CHECK(!peerdma_pin(ctx, memory, 100, 0, NULL, &region), "a pin"))
 		return;

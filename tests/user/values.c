@@ -314,7 +314,7 @@ static CUstreamBatchMemOpParams write_op(CUdeviceptr at, uint32_t value)
 
 static void batches(void **state)
 {
-	CUstreamBatchMemOpParams ops[3], many[257], flush = { .operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES };
+	CUstreamBatchMemOpParams ops[3], many[256], flush = { .operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES };
 	CUdeviceptr host;
 	volatile uint64_t *words = host_new(&host);
 	CUstream s = stream_new();
@@ -333,12 +333,12 @@ static void batches(void **state)
 	OK(cuStreamBatchMemOp(s, 0, ops, 0));
 	BAD(cuStreamBatchMemOp(s, 3, ops, 1));
 	FAILS(CUDA_ERROR_NOT_SUPPORTED, cuStreamBatchMemOp(s, 1, &flush, 0));
-	for (int i = 0; i < 257; i++)
+	for (int i = 0; i < 256; i++)
 		many[i] = write_op(host + 24, (uint32_t)i);
-	BAD(cuStreamBatchMemOp(s, 257, many, 0));
-	OK(cuStreamBatchMemOp(s, 256, many, 0));
+	BAD(cuStreamBatchMemOp(s, 256, many, 0));
+	OK(cuStreamBatchMemOp(s, 255, many, 0));
 	OK(cuStreamSynchronize(s));
-	assert_true(words[3] == 255);
+	assert_true(words[3] == 254);
 	ops[0] = (CUstreamBatchMemOpParams) { .operation = CU_STREAM_MEM_OP_BARRIER };
 	OK(cuStreamBatchMemOp(s, 1, ops, 0));
 	ops[0].operation = 77;

@@ -4,8 +4,8 @@
 # Importers of dma-bufs, the bridge among them, against an exporter that moves and
 # revokes at every step.
 # vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
-# vm-allow: ^dmabuf_mover: .* has not let go within (50|100) ms
-# vm-more: --timeout 400 --cards 1 --allow ^dmabuf_mover:.*somebody.wrote
+# vm-allow: ^dmabuf_mover: .* has not released it within (50|100) ms
+# vm-more: --timeout 400 --cards 1 --allow ^dmabuf_mover:.*memory.was.written
 # vm: --timeout 400 --cards 1 --iommu on --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"
@@ -24,7 +24,7 @@ for command in "refuse map 0" revoke; do
 		"'$BUILD/peerdma/import' $card \$MOVER_FD \"echo $command >\$MOVER_CONTROL\"") || die "import: $text"
 	echo "$text"
 	case $command,$text in
-	revoke,*"the pin is revoked"*"its end was told: this one's"* | refuse*,*"the pin is valid") ;;
+	revoke,*"the pin is revoked"*"revocation reported: of this pin"* | refuse*,*"the pin is valid") ;;
 	*) die "import, $command: $text" ;;
 	esac
 done

@@ -80,7 +80,7 @@ $doctor GPU0 CARD0 >"$told"
 if [ $happened = lost ]; then
 	finding broken "What the kernel has noticed: CARD0" "DMAR.*fault addr"
 else
-	finding ok "What the kernel has noticed" "no message"
+	finding ok "What the kernel has noticed" "no such message"
 fi
 
 # Mapped, as peerdma's card does it, data arrives, in both directions.

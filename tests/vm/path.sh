@@ -5,9 +5,9 @@
 # GPU0 and CARD1 are two functions of one device, below a port of a host bridge that no list knows; CARD0 is below
 # another host bridge: path.cfg.  AMD's interface leaves the decision to peerdma.ko, NVIDIA's has its own.
 # vm-allow: ^[a-z_]+ 0000:[0-9a-f:.]+: peerdma: does not reach the memory of 0000:62:00.0: .*; to change that: .
-# vm-allow: ^peerdma: path_override=any: devices are given memory over paths that are not known to work
-# vm-allow: ^[a-z_]+ 0000:[0-9a-f:.]+: peerdma: path_override=any: given the memory of 0000:62:00.0, although .
-# vm-allow: ^peerdma_nvidia: the GPU driver allows 0000:[0-9a-f:.]+ no access to this GPU's memory: PCI topology
+# vm-allow: ^peerdma: path_override=any: memory is mapped over paths that are not known to work
+# vm-allow: ^[a-z_]+ 0000:[0-9a-f:.]+: peerdma: path_override=any: maps the memory of 0000:62:00.0, although .
+# vm-allow: ^peerdma_nvidia: the GPU driver denies 0000:[0-9a-f:.]+ access to this GPU's memory: because of the PCI topology
 # What a kernel with P2PDMA says of that host bridge.
 # vm-allow: ^pcieport 0000:60:00.0: Host bridge not in P2PDMA whitelist
 # vm: --gpus 0 --cards 0 --kernel 6.1 --iommu off --qemu=-readconfig --qemu=tests/vm/path.cfg
@@ -72,7 +72,7 @@ dmesg -C
 doctor 0 "cannot tell" "not-supported (unknown-bridge)"
 grep -q "maps the GPU's memory all the same" "$told" || { cat "$told"; die "the doctor hides the override"; }
 "$BUILD/peers/fpga/fpga-demo" $little --gpu amd --cards 0 >"$told" || { cat "$told"; die "path_override=any changes nothing"; }
-dmesg | grep -q "path_override=any: given the memory of" || { dmesg; die "the override is silent"; }
+dmesg | grep -q "path_override=any: maps the memory of" || { dmesg; die "the override is silent"; }
 attach 0
 [ "$(cat $override)" = any ] || die "path_override reads $(cat $override)"
 [ "$(cat /proc/sys/kernel/tainted)" = "$tainted" ] || die "the override taints"
@@ -95,7 +95,7 @@ echo 2 >/sys/module/nvidia/parameters/NVreg_GrdmaPciTopoCheckOverride || die "NV
 dmesg -C
 ! "$BUILD/peers/fpga/fpga-demo" --cards 1 >"$told" || die "what NVIDIA's driver denies is mapped"
 grep -q "no path between the card and that GPU" "$told" || { cat "$told"; die "what NVIDIA's driver denies fails otherwise"; }
-dmesg | grep -q "GPU driver allows .* no access to this GPU's memory" || { dmesg; die "no message of what NVIDIA's driver denies"; }
+dmesg | grep -q "GPU driver denies .* access to this GPU's memory" || { dmesg; die "no message of what NVIDIA's driver denies"; }
 
 # An answer counts as long as GPU and card are in their slots, and no longer.
 gpu=/sys/bus/pci/devices/0000:62:00.0

@@ -3,10 +3,10 @@
 #
 # All that a program can see of /dev/peerdma: calls, host memory, a DMA card; and, by
 # one body of tests, the memory of each provider.
-# vm-allow: ^(peerdma|softgpu): .*has not let go of .*within 50 ms
-# vm-allow: ^peerdma: .* is stopped: it does no DMA
-# vm-allow: ^peerdma_amd: the GPU driver .*this module does not understand
-# vm-allow: ^peerdma: .* says that this is its own: refused
+# vm-allow: ^(peerdma|softgpu): .*has not released .*within 50 ms
+# vm-allow: ^peerdma: .*: bus mastering is off
+# vm-allow: ^peerdma_amd: the GPU driver .*(this module does not support|in an unsupported format)
+# vm-allow: ^peerdma: pin refused: providers .* both claim
 # vm: --timeout 400 --cards 1 --gpus 1
 # vm-more: --timeout 400 --cards 1 --gpus 1 --iommu on
 # vm-more: --timeout 400 --cards 1 --gpus 1 --kernel 6.12

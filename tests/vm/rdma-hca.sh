@@ -5,7 +5,7 @@
 # requests; the same with an adapter that does not stop: then requests reach memory that another owns, or the IOMMU stops
 # them.  Only one of it and rdma_rxe is loaded; it goes with its PCI function, and unloads.
 # vm-allow: rxe0: DMA (read|write) fault at .* no translation in the IOMMU domain of
-# vm-allow: ^peerdma_hca: rdma_rxe is
+# vm-allow: ^peerdma_hca: (not loaded: rdma_rxe|rdma_rxe is refused)
 # The preload tries the address first, and no client knows it.
 # vm-allow: rxe_(mr_init_user|reg_user_mr): .*err = -14
 # Newer rxe logs each request that fails.

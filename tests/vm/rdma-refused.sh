@@ -15,11 +15,11 @@ modules="softgpu nvidia peerdma peerdma_nvidia peerdma_peer_core peerdma_peermem
 rdma_start
 load_modules
 "$BUILD/tests/rdma/rdma_refused" rxe0 peer >/tmp/told || { cat /tmp/told; die "addresses"; }
-dmesg | grep -q "peerdma_peer_core: rxe0: no client gives it 4194304 bytes" || die "the log does not say who refused"
-! grep -q "paging on demand" /tmp/told || dmesg | grep -q "rxe0: no registration on demand of 1048576 bytes" ||
+dmesg | grep -q "peerdma_peer_core: rxe0: no client accepted 0x[0-9a-f]*, 4194304 bytes" || die "the log does not say who refused"
+! grep -q "paging on demand" /tmp/told || dmesg | grep -q "rxe0: on-demand registration of 1048576 bytes" ||
 	die "the log does not say who refused to page"
 with_verbs rdma_refused rxe0 files || die "dma-bufs"
-dmesg | grep -q "rxe0: a dma-buf of peerdma's is not registered" || die "the log does not say whose dma-buf it was"
+dmesg | grep -q "rxe0: a dma-buf of peerdma is not registered" || die "the log does not say whose dma-buf it was"
 "$BUILD/tests/rdma/rdma_forged" rxe0 "${ROUNDS:-30}" || die "receive requests without end"
 rdma_stop
 unload_modules

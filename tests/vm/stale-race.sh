@@ -5,7 +5,7 @@
 # the call has returned, with the IOMMU as Linux sets it up by default. Without one (off,
 # pt) a card that a program drives cannot be held back, and a driver's is tested.
 # An argument is the number of rounds; half as many are for AMD's memory.
-# vm-allow: ^peerdma: .*has not let go of .*within 10 ms
+# vm-allow: ^peerdma: .*has not released .*within 10 ms
 # vm: --cards 4 --vram 4M --iommu on --allow DMAR --allow dmar_fault
 # vm-more: --cards 4 --vram 4M --iommu {off,pt} --kernel {6.1,6.12,7.2}
 # vm-more: --cards 4 --vram 4M --iommu on --allow DMAR --allow dmar_fault --kernel {6.12,7.2} --topology {ports,switch,sockets}

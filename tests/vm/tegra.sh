@@ -3,12 +3,12 @@
 #
 # The Tegra personality by the rules of its interface, and the bridge over it: a GPU that
 # uses the host's pointers, and one whose device pointers are others.
-# vm-allow: ^(peerdma|softgpu): .*has not let go of .*within 50 ms
-# vm-allow: ^peerdma: .* is stopped: it does no DMA
-# vm-allow: ^peerdma_tegra: the GPU driver gives a .*this module does not understand
+# vm-allow: ^(peerdma|softgpu): .*has not released .*within 50 ms
+# vm-allow: ^peerdma: .*: bus mastering is off
+# vm-allow: ^peerdma_tegra: the GPU driver returned a .* in an unsupported format
 # vm-allow: ^nvidia(_p2p)?: exports duplicate symbol nvidia_p2p_
-# vm-allow: ^nvidia_p2p: .* mapped (cached|write-combined) at .*: undefined;
-# vm-allow: ^nvidia_p2p: a client (calls \S+ in that pin|frees the page table|has not freed the page table)
+# vm-allow: ^nvidia_p2p: .* mapped (cached|write-combined) at .*: undefined behaviour;
+# vm-allow: ^nvidia_p2p: a client (calls \S+ in the free callback|frees the page table|has not freed the page table)
 # vm: --timeout 400 --cards 1 --vram 32M --iommu on
 # vm: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --chaos device_pointers=1
 #
@@ -40,13 +40,13 @@ if [ "$pages" != "4 kB" ]; then
 	exit 0
 fi
 "$BUILD/tests/kernel/tegra_conform" || die "some rules are not kept"
-for words in "allocated cached, mapped write-combined" "allocated write-combined, mapped cached" \
-	"memory of cudaMalloc(), which" "(seen later): undefined" "in that pin's own free callback"; do
+for words in "allocated cached, but mapped write-combined" "allocated write-combined, but mapped cached" \
+	"memory of cudaMalloc(), which" "(seen later): undefined behaviour" "in the free callback of the same pin"; do
 	dmesg | grep -q "nvidia_p2p: .*$words" || die "not named: $words"
 done
 
 [ "$(cat /sys/kernel/debug/softgpu/chaos/device_pointers)" = 0 ] ||
-	dmesg | grep -q "nvidia_p2p: .*the host's pointer, and this GPU has that memory at" || die "not named: the wrong pointer"
+	dmesg | grep -q "nvidia_p2p: .*this is a host pointer; use the device pointer" || die "not named: the wrong pointer"
 
 # A driver that was written from the header alone.
 insmod "$MODDIR/tegra_client.ko" card="$(lspci -Dn -d 1234:11e8 | head -1 | cut -d' ' -f1)" || die "tegra_client.ko does not load"
@@ -59,7 +59,7 @@ load_modules peerdma peerdma_tegra peerdma_importer peerdma_client
 "$BUILD/tests/kernel/tegra_bridge" || exit
 for words in "a page table .*(version 0x30000," "a page table .*page size 7," "a page table .*15 entries for 16 pages" \
 	"a DMA mapping for .*(version 0x30000," "a DMA mapping for .* entries for 65536 bytes"; do
-	dmesg | grep -q "peerdma_tegra: the GPU driver gives $words" || die "not named: $words"
+	dmesg | grep -q "peerdma_tegra: the GPU driver returned $words" || die "not named: $words"
 done
 unload_modules softgpu nvidia_p2p tegra_test peerdma peerdma_tegra peerdma_importer peerdma_client
 dmesg | grep -q "nvidia_p2p: .*has not freed the page table" || die "not named: a table that nobody frees"

@@ -71,7 +71,7 @@ static bool understood(const struct peerdma_pin *pin, const struct nvidia_p2p_pa
 	if (NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) && table->page_size == NVIDIA_P2P_PAGE_SIZE_4KB &&
 	    table->entries == pin->pinned_length >> TEGRA_PAGE_SHIFT)
 		return true;
-	pr_warn_ratelimited("peerdma_tegra: the GPU driver gives a page table that this module does not understand (version %#x, page size %u, %u entries for %llu pages): refused; build peerdma_tegra for the driver that is loaded\n",
+	pr_warn_ratelimited("peerdma_tegra: the GPU driver returned a page table in an unsupported format (version %#x, page size %u, %u entries for %llu pages): refused; build peerdma_tegra for the driver that is loaded\n",
 			    table->version, table->page_size, table->entries,
 			    pin->pinned_length >> TEGRA_PAGE_SHIFT);
 	return false;
@@ -182,7 +182,7 @@ static int take_mapping(struct peerdma_map *map, const struct nvidia_p2p_dma_map
 	int err = NVIDIA_P2P_DMA_MAPPING_VERSION_COMPATIBLE(m) ? take_runs(map, m) : -EOPNOTSUPP;
 
 	if (err == -EOPNOTSUPP)
-		pr_warn_ratelimited("peerdma_tegra: the GPU driver gives a DMA mapping for %s that this module does not understand (version %#x, %u entries for %llu bytes): refused; build peerdma_tegra for the driver that is loaded\n",
+		pr_warn_ratelimited("peerdma_tegra: the GPU driver returned a DMA mapping for %s in an unsupported format (version %#x, %u entries for %llu bytes): refused; build peerdma_tegra for the driver that is loaded\n",
 				    dev_name(map->pub.dev), m->version, m->entries, map->offset + map->length);
 	return err;
 }
@@ -234,7 +234,7 @@ static struct peerdma_provider tegra_provider = {
 static int __init peerdma_tegra_init(void)
 {
 	if (PAGE_SHIFT != TEGRA_PAGE_SHIFT) {
-		pr_err("peerdma_tegra: pages of a Tegra's page tables are of 4 KiB, and this kernel's are of %lu: not loaded\n",
+		pr_err("peerdma_tegra: not loaded: Tegra's page tables have pages of 4 KiB, and this kernel has pages of %lu bytes\n",
 		       PAGE_SIZE / SZ_1K);
 		return -EOPNOTSUPP;
 	}

@@ -33,9 +33,9 @@ static int options_take(struct peerdma_cache_options *o, const struct peerdma_ca
 	if (ret)
 		return ret;
 	if (o->flags & ~flags)
-		return fail(-EINVAL, "peerdma_cache_create: flags 0x%x: this kind of cache has 0x%x only", o->flags, flags);
+		return fail(-EINVAL, "peerdma_cache_create: flags 0x%x: this kind of cache supports 0x%x", o->flags, flags);
 	if (o->access & ~access)
-		return fail(-EINVAL, "peerdma_cache_create: access 0x%x: this kind of cache has 0x%x only", o->access, access);
+		return fail(-EINVAL, "peerdma_cache_create: access 0x%x: this kind of cache supports 0x%x", o->access, access);
 	if (!all_zero(o->reserved, sizeof(o->reserved)))
 		return fail(-EINVAL, "peerdma_cache_create: reserved fields of the options are not zero");
 	if (o->granularity && (o->granularity & (o->granularity - 1) || o->granularity < GRANULARITY_MIN ||
@@ -166,8 +166,8 @@ int cache_make(const struct peerdma_cache_ops *ops_in, void *arg, const struct p
 	if (ret)
 		return ret;
 	if (ops->monitors & PEERDMA_MONITOR_HOST && o.granularity > (uint32_t)getpagesize())
-		return fail(-EINVAL, "peerdma_cache_create: PEERDMA_MONITOR_HOST: granularity %u is above the page size: what lies beside, "
-			    "and may be freed at the same time, would be registered too", o.granularity);
+		return fail(-EINVAL, "peerdma_cache_create: PEERDMA_MONITOR_HOST: granularity %u is above the page size: it would "
+			    "also register memory beside the buffer, which can be freed independently", o.granularity);
 	if (!o.capacity)
 		o.capacity = CAPACITY_DEFAULT;
 	if (!o.granularity)

@@ -188,8 +188,8 @@ static int make_good(struct peerdma_cache *cache, struct front *f, struct asked 
 			miss_after_all(cache);
 	}
 	miss_failed(cache, asked->counted);
-	return fail(-ESTALE, "peerdma_cache_get: [0x%llx, +%llu): check(), or the word, says of each new registration that it is "
-		    "stale; %d were made", (unsigned long long)asked->addr, (unsigned long long)asked->length, GET_TRIES);
+	return fail(-ESTALE, "peerdma_cache_get: [0x%llx, +%llu): each of %d new registrations was stale at once, by check() or by "
+		    "its word", (unsigned long long)asked->addr, (unsigned long long)asked->length, GET_TRIES);
 }
 
 /* What no slot knows. */

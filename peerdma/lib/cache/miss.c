@@ -55,7 +55,7 @@ static int __attribute__((noinline)) asked_extent(struct peerdma_cache *cache, s
 	if (ret)
 		return ret;
 	if (e.aperture & (e.aperture - 1))
-		return fail(-EINVAL, "peerdma_cache_get: extent() gave %u as the aperture's page size, which is no power of two",
+		return fail(-EINVAL, "peerdma_cache_get: extent() set the aperture's page size to %u, which is not a power of two",
 			    e.aperture);
 	w->fixed = (e.aperture ? (uint64_t)(__builtin_ctz(e.aperture) + 1) << LIFE_PAGES_AT : 0) |
 		   (e.kind == PEERDMA_KIND_HOST ? LIFE_HOST : e.kind == PEERDMA_KIND_DEVICE ? LIFE_DEVICE : 0);
@@ -406,7 +406,8 @@ static int make(struct peerdma_cache *cache, struct front *f, struct asked *aske
 		if (registration.word && !cache->monitored) {
 			cache->ops.remove(cache->arg, r->pub.addr, r->pub.length, registration.handle);
 			abandon(cache, &w, r);
-			ret = fail(-EINVAL, "peerdma_cache_get: add() gave a word, which no hit would read; set PEERDMA_MONITOR_WORD in ops.monitors");
+			ret = fail(-EINVAL, "peerdma_cache_get: add() set a word, which no hit would read; set PEERDMA_MONITOR_WORD "
+				   "in ops.monitors");
 			continue;
 		}
 		if (publish(cache, f, &w, r, &registration)) {

@@ -141,8 +141,8 @@ static void report(struct peerdma_cache *cache)
 	cache_unlock(cache);
 	fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": %" PRIu64 " gets, %" PRIu64 " hits, %" PRIu64
 		" misses (%" PRIu64 " failed), %" PRIu64 " merged, %" PRIu64 " evicted, %" PRIu64 " invalidated, %" PRIu64
-		" found stale; %" PRIu64 " regions, %" PRIu64 " bytes; told by%s%s%s%s calls\n", getpid(), cache_number(cache), c.gets,
-		c.hits, c.misses, c.failures, c.merges, c.evictions, c.invalidations, c.stale, c.regions, c.bytes,
+		" found stale; %" PRIu64 " regions, %" PRIu64 " bytes; notified by%s%s%s%s calls\n", getpid(),
+		cache_number(cache), c.gets, c.hits, c.misses, c.failures, c.merges, c.evictions, c.invalidations, c.stale, c.regions, c.bytes,
 		c.monitors & PEERDMA_MONITOR_WORD ? " word," : "", c.monitors & PEERDMA_MONITOR_CHECK ? " check," : "",
 		c.monitors & PEERDMA_MONITOR_HOOKS ? " hooks," : "", c.monitors & PEERDMA_MONITOR_HOST ? " host," : "");
 }

@@ -15,8 +15,8 @@
 
 static int ended(const struct ipc_name *name)
 {
-	return fail(-EOWNERDEAD, "the exporter (pid %u) has ended: no process answers for it; or it is in another network "
-		    "namespace, as another container's may be", name->pid);
+	return fail(-EOWNERDEAD, "no process answers for the exporter (pid %u): it has ended, or is in another network namespace "
+		    "(another container)", name->pid);
 }
 
 static int slow(const struct ipc_name *name)
@@ -60,8 +60,8 @@ static int connect_to(const struct ipc_name *name, int64_t until, int *conn)
 		poll(NULL, 0, 1);
 	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) || cred.uid != name->uid) {
-		ret = fail(-EACCES, "the process that answers for the exporter is user %d's, and the handle is user %u's; "
-			   "it is none of the exporter's", (int)cred.uid, name->uid);
+		ret = fail(-EACCES, "a process of user %d answers for the exporter, but the handle is of user %u: it is not the "
+			   "exporter", (int)cred.uid, name->uid);
 		goto close;
 	}
 	*conn = fd;
@@ -83,7 +83,7 @@ static int refused(const struct ipc_name *name, int error)
 	case -ESTALE:
 		return fail(-ESTALE, "the exporter (pid %u) has freed it, or ended the export; get a new handle", name->pid);
 	case -EBUSY:
-		return fail(-EBUSY, "the exporter (pid %u) has as many connections as it takes, of this user or of all; try again later",
+		return fail(-EBUSY, "the exporter (pid %u) has reached its limit of connections, of this user or in all; try again later",
 			    name->pid);
 	case -ENOMEM:
 		return fail(-ENOMEM, "the exporter (pid %u) is out of memory", name->pid);
@@ -111,7 +111,7 @@ static int await(const struct ipc_name *name, int fd, int64_t until, struct ipc_
 		if (n > 0)
 			return reply->error ? refused(name, reply->error) : 0;
 		if (n != -EAGAIN)
-			return fail(n, "the connection to the exporter: %s", strerror(-n));
+			return fail(n, "the connection to the exporter failed: %s", strerror(-n));
 		if (left <= 0)
 			return slow(name);
 		poll(&p, 1, (int)left);
@@ -147,7 +147,7 @@ int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, stru
 	ret = ipc_send(*conn, &q, sizeof(q), NULL, 0);
 	/* An exporter that has no room says so, and hangs up before it is asked. */
 	if (ret && ret != -EPIPE && ret != -ECONNRESET)
-		return fail(ret == -EAGAIN ? -ETIMEDOUT : ret, "the connection to the exporter: %s", strerror(-ret));
+		return fail(ret == -EAGAIN ? -ETIMEDOUT : ret, "the connection to the exporter failed: %s", strerror(-ret));
 	ret = await(name, *conn, until, reply, fds);
 	if (ret)
 		ipc_close_fds(name, fds);

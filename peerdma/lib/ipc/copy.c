@@ -50,7 +50,7 @@ static int check(const struct batch *b)
 		int ret;
 
 		if (t->size != b->size)
-			return fail(-EINVAL, "transfer %zu: its size is %u, and the first one's is %zu", i, t->size, b->size);
+			return fail(-EINVAL, "transfer %zu: its size field is %u, but the first transfer's is %zu", i, t->size, b->size);
 		ret = take_in("peerdma_ipc_copy", &known, sizeof(known), TRANSFER_FIRST, t);
 		if (ret)
 			return ret;
@@ -126,6 +126,8 @@ struct given {
 	void *function;		/* the kernel */
 	bool asked;		/* for it */
 	bool many;		/* there are several transfers */
+	uintptr_t base;		/* of the device memory that was last looked at, with its length */
+	uint64_t length;
 };
 
 static int add(struct together *g, struct peerdma_ipc_transfer *t, void *to, const void *from)
@@ -184,13 +186,24 @@ static int full(struct given *given)
 	return given->engines.n == IPC_COPIES ? engines(given) : 0;
 }
 
-/* Between GPUs a batch takes half the time of as many calls.  What is on the host may be pageable, and is not in it. */
-static bool batched(const struct given *given, const struct peerdma_ipc_transfer *t)
+/* Most often the next part of one buffer, which nobody frees meanwhile. */
+static bool on_device(struct given *given, const void *ptr)
 {
-	struct peerdma_memory local = { .size = sizeof(local) };
+	struct peerdma_memory memory = { .size = sizeof(memory) };
 
-	return given->many && ipc_cuda_batches() && is_cuda(t) && !peerdma_query(NULL, t->local, &local) &&
-	       local.kind == PEERDMA_KIND_DEVICE && !(local.flags & PEERDMA_MEMORY_HSA);
+	if ((uintptr_t)ptr - given->base < given->length)
+		return true;
+	if (peerdma_query(NULL, ptr, &memory) || memory.kind != PEERDMA_KIND_DEVICE || memory.flags & PEERDMA_MEMORY_HSA)
+		return false;
+	given->base = memory.base;
+	given->length = memory.length;
+	return true;
+}
+
+/* Between GPUs a batch takes half the time of as many calls.  What is on the host may be pageable, and is not in it. */
+static bool batched(struct given *given, const struct peerdma_ipc_transfer *t)
+{
+	return given->many && ipc_cuda_batches() && is_cuda(t) && on_device(given, t->local);
 }
 
 static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
@@ -265,6 +278,7 @@ static int start(struct batch *b, void **stream, bool *pending)
 	given.kernel.n = given.engines.n = 0;
 	given.asked = false;
 	given.many = b->n > 1;
+	given.base = given.length = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		struct peerdma_ipc_transfer *t = at(b, i);
 		enum peerdma_ipc_path path = PEERDMA_IPC_PATH_NONE;

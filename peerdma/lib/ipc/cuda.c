@@ -146,8 +146,8 @@ int ipc_offer_cuda(struct ipc_offer *offer)
 			    "PEERDMA_IPC_ANY_USER would give to other users, too; allocate 2 MiB or more");
 	r = cuda->get(&handle, offer->base);
 	if (r == CUDA_ERROR_NOT_SUPPORTED)
-		return fail(-EOPNOTSUPP, "this GPU's memory cannot be shared with processes: cuIpcGetMemHandle is not supported; "
-			    "a software GPU inside the process is reached by no other");
+		return fail(-EOPNOTSUPP, "this GPU's memory cannot be shared with other processes: cuIpcGetMemHandle is not supported; "
+			    "no other process can reach a software GPU inside a process");
 	if (r)
 		return fail(r == CUDA_ERROR_INVALID_CONTEXT ? -ENODEV : -EIO, "cuIpcGetMemHandle failed with CUDA error %d%s", r,
 			    r == CUDA_ERROR_INVALID_CONTEXT ? ": no context is current" : "");
@@ -170,8 +170,8 @@ static int opened(struct ipc_mapping *m, CUdeviceptr ptr)
 /* In a block that the process has open, CUDA keeps the ranges that were opened first. */
 static int in_the_way(void)
 {
-	return fail(-EADDRINUSE, "CUDA has other memory open in this place: what the exporter had there before and freed, which this process "
-		    "has not closed; or the program called cuIpcOpenMemHandle() itself; close it first");
+	return fail(-EADDRINUSE, "CUDA still has other memory open at this address: memory that the exporter has freed and this "
+		    "process has not closed, or that the program opened itself by cuIpcOpenMemHandle(); close it first");
 }
 
 static int cuda_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)

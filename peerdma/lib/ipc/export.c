@@ -185,7 +185,7 @@ static int alloc(size_t length, void **ptr)
 	if (!b)
 		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
 	b->length = memory_rounded(length);
-	ret = b->length < length ? fail(-ENOMEM, "%zu bytes are more than there are addresses", length) :
+	ret = b->length < length ? fail(-ENOMEM, "%zu bytes are more than the address space", length) :
 	      ipc_file_make("peerdma-ipc-memory", b->length, false, &b->fd, &b->addr);
 	if (ret) {
 		free(b);
@@ -199,7 +199,7 @@ static int alloc(size_t length, void **ptr)
 		munmap(b->addr, b->length);
 		close(b->fd);
 		free(b);
-		return fail(-ENOMEM, "%zu bytes of shared memory: %s", length, strerror(-ret));
+		return fail(-ENOMEM, "cannot allocate %zu bytes of shared memory: %s", length, strerror(-ret));
 	}
 	*ptr = b->addr;
 	pthread_mutex_lock(&ipc->lock);
@@ -369,7 +369,7 @@ static bool same_still(struct ipc *ipc, const void *ptr, const struct ipc_offer 
 
 static int fail_full(void)
 {
-	return fail(-ENOSPC, "this process has %d exports and signals, and no more can be had; end some", IPC_SLOTS);
+	return fail(-ENOSPC, "this process has %d exports and signals, the most that it can have; end some", IPC_SLOTS);
 }
 
 /* lock: of a block, which peerdma_ipc_free() frees with the lock. */
@@ -418,7 +418,7 @@ static int export_locked(struct ipc *ipc, const void *ptr, struct ipc_offer *off
 	if (*slot == IPC_SLOTS)
 		return block ? export_block(ipc, ptr, offer, flags, slot) : export_new(ipc, ptr, offer, flags, slot);
 	if (ipc->records[*slot].flags != flags)
-		return fail(-EINVAL, "flags %#x: the memory is exported with %#x, and an allocation's exports have the same", flags,
+		return fail(-EINVAL, "flags %#x: the allocation is exported with %#x, and all its exports need the same flags", flags,
 			    ipc->records[*slot].flags);
 	ipc->records[*slot].count++;
 	return 0;
@@ -509,5 +509,5 @@ EXPORT int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle)
 		pthread_mutex_unlock(&ipc->lock);
 	}
 	cancel_back(was);
-	return ret ? fail(ret, "peerdma_ipc_unexport: the handle is of nothing that this process exported") : 0;
+	return ret ? fail(ret, "peerdma_ipc_unexport: this process has no export of this handle") : 0;
 }

@@ -48,7 +48,7 @@ int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **add
 	return 0;
 close:
 	close(file);
-	return fail(ret, "a file in memory of %zu bytes: %s", size, error_words(ret));
+	return fail(ret, "cannot create a shared file of %zu bytes: %s", size, error_words(ret));
 }
 
 int ipc_file_map(int fd, size_t size, bool write, void **addr)
@@ -58,7 +58,7 @@ int ipc_file_map(int fd, size_t size, bool write, void **addr)
 	void *p;
 
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size < size)
-		return fail(-EPROTO, "the exporter sent a file that is not of the size it has to have, for good; "
+		return fail(-EPROTO, "the exporter sent a file that is too small, or that can be shortened; "
 			    "use one release of libpeerdma on both sides");
 	p = mmap(NULL, size, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED) {

@@ -35,11 +35,11 @@ void ipc_handle_make(const struct ipc_name *name, struct peerdma_ipc_handle *han
 int ipc_handle_parse(const void *handle, size_t size, enum ipc_what what, struct ipc_name *name)
 {
 	if (!handle || size != sizeof(*name))
-		return fail(-EINVAL, "the handle has %zu bytes, and a handle has %zu: it was cut short or padded on its way",
+		return fail(-EINVAL, "the handle has %zu bytes, not %zu: it was cut short or padded on its way",
 			    handle ? size : 0, sizeof(*name));
 	memcpy(name, handle, sizeof(*name));
 	if (memcmp(name->magic, magic, sizeof(magic)))
-		return fail(-EINVAL, "these bytes are not a handle of peerdma_ipc_export(): they begin otherwise");
+		return fail(-EINVAL, "these bytes are not a handle of peerdma_ipc_export(): the first ones differ");
 	if (name->checksum != checksum_of(name))
 		return fail(-EINVAL, "the handle was altered on its way: its checksum is wrong; send the bytes as they are");
 	if (name->version != VERSION)
@@ -50,7 +50,7 @@ int ipc_handle_parse(const void *handle, size_t size, enum ipc_what what, struct
 			    name->what == IPC_SIGNAL ? "peerdma_ipc_signal_open()" : "peerdma_ipc_open()");
 	if (name->reserved || name->reserved2 || name->reserved3[0] || name->reserved3[1] || (what == IPC_MEMORY && !name->length) ||
 	    name->offset + name->length < name->offset)
-		return fail(-EINVAL, "the handle was altered on its way: offset %#llx and length %#llx are none that an export has",
+		return fail(-EINVAL, "the handle was altered on its way: no export has offset %#llx and length %#llx",
 			    (unsigned long long)name->offset, (unsigned long long)name->length);
 	return 0;
 }

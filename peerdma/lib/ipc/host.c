@@ -201,7 +201,7 @@ int ipc_offer_host(const void *ptr, struct ipc_offer *offer)
 		return 0;
 	close(offer->fd);
 	offer->fd = -1;
-	return fail(-EOPNOTSUPP, "%p: a file that can be shortened, which would be every user's to do; allocate the memory with "
+	return fail(-EOPNOTSUPP, "%p: this is memory of a file that any user could shorten; allocate it with "
 		    "peerdma_ipc_alloc(), or seal the file with F_SEAL_SHRINK", ptr);
 }
 

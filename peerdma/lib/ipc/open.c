@@ -372,7 +372,7 @@ static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t co
 	if (memcmp(&m->peer->boot, &name->boot, sizeof(name->boot)))
 		return fail(-EREMOTE, "the handle was made on another machine, or before this one was last booted");
 	if (m->peer->uid != name->uid)
-		return fail(-EACCES, "the exporter is user %u's, and the handle says user %u", m->peer->uid, name->uid);
+		return fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", m->peer->uid, name->uid);
 	ret = ipc_key_equal(m->key, name->key) ? ipc_peer_live(m->peer, m->slot, m->generation) : -EKEYREJECTED;
 	if (ret == -EKEYREJECTED)
 		return fail(ret, "the key in the handle is not that of this memory; get the handle from the exporter");

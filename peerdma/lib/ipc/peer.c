@@ -40,7 +40,7 @@ int ipc_name_check(struct ipc *ipc, const struct ipc_name *name)
 	if (__atomic_load_n(&ipc->home, __ATOMIC_ACQUIRE) && !memcmp(&ipc->self, &name->process, sizeof(ipc->self)))
 		return fail(-EEXIST, "the handle was made by this process; use the pointer or the signal itself");
 	if (name->slot >= IPC_SLOTS)
-		return fail(-EINVAL, "the handle was altered on its way: it names export %u, and there are %u", name->slot, IPC_SLOTS);
+		return fail(-EINVAL, "the handle was altered on its way: it names export %u of %u", name->slot, IPC_SLOTS);
 	return 0;
 }
 

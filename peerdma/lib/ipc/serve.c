@@ -373,7 +373,7 @@ static int listen_at(struct server *s, struct ipc *ipc)
 	int fd = ipc_socket(), no = 0, ret;
 
 	if (fd < 0)
-		return fail(fd, "a socket for importers: %s", error_words(fd));
+		return fail(fd, "cannot open a socket for importers: %s", error_words(fd));
 	/* Before there can be a connection: they inherit it. */
 	s->no_rights = !setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
 	ipc->listener = fd;
@@ -382,7 +382,7 @@ static int listen_at(struct server *s, struct ipc *ipc)
 	    attend(s, &ipc->wake))
 		return 0;
 	ret = -errno;
-	return fail(ret, "a socket for importers: %s", error_words(ret));
+	return fail(ret, "cannot open a socket for importers: %s", error_words(ret));
 }
 
 static void server_free(struct server *s)
@@ -428,7 +428,7 @@ int ipc_serve(struct ipc *ipc)
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	pthread_attr_destroy(&attr);
 	if (ret) {
-		fail(ret, "a thread that answers importers: %s; raise 'ulimit -u'", strerror(-ret));
+		fail(ret, "cannot start the thread that answers importers: %s; raise 'ulimit -u'", strerror(-ret));
 		goto fail;
 	}
 	while (!s->started)
@@ -436,7 +436,7 @@ int ipc_serve(struct ipc *ipc)
 	ret = s->error;
 	if (!ret)
 		return 0;
-	/* The thread has ended, or is about to, and looks at nothing any more. */
+	/* The thread has ended, or is about to, and looks at no call. */
 	fail(ret, "set_robust_list: %s; importers could not be notified of this process's end", strerror(-ret));
 fail:
 	server_free(s);

@@ -82,7 +82,7 @@ static int place(struct ipc *ipc, struct ipc_record *r, bool own_page)
 	}
 	r->line_number = line_take(ipc);
 	if (r->line_number == IPC_LINES)
-		return fail(-ENOSPC, "this process has %d signals, and no more can be had; close some", IPC_LINES);
+		return fail(-ENOSPC, "this process has %d signals, the most that it can have; close some", IPC_LINES);
 	r->line = &ipc->arena[r->line_number];
 	memset(r->line, 0, sizeof(*r->line));
 	return 0;
@@ -101,7 +101,7 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 	ret = ipc_home_open(ipc);
 	s->slot = ret ? IPC_SLOTS : ipc_record_get(ipc);
 	if (!ret && s->slot == IPC_SLOTS)
-		ret = fail(-ENOSPC, "this process has %d exports and signals, and no more can be had; end some", IPC_SLOTS);
+		ret = fail(-ENOSPC, "this process has %d exports and signals, the most that it can have; end some", IPC_SLOTS);
 	if (ret)
 		goto out;
 	r = &ipc->records[s->slot];
@@ -174,8 +174,7 @@ EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct p
 	if (!ipc_mine(signal->ipc))
 		return ipc_not_mine("peerdma_ipc_signal_export");
 	if (signal->peer)
-		return fail(-EINVAL, "peerdma_ipc_signal_export: another process's signal, which this one opened; pass on the handle "
-			    "that it was opened by");
+		return fail(-EINVAL, "peerdma_ipc_signal_export: this is another process's signal; pass on the handle that opened it");
 	was = cancel_off();
 	ret = ipc_boot(signal->ipc, &boot);
 	if (!ret) {
@@ -279,7 +278,7 @@ static int open_signal(struct peerdma_ipc_signal *s, const struct ipc_name *name
 	pthread_mutex_lock(&ipc->lock);
 	s->peer = ipc_peer_find(ipc, &name->process);
 	if (s->peer && s->peer->uid != name->uid)
-		ret = fail(-EACCES, "the exporter is user %u's, and the handle says user %u", s->peer->uid, name->uid);
+		ret = fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", s->peer->uid, name->uid);
 	if (!ret)
 		ret = ask(s, name, &reply, fds);
 	if (!ret)
@@ -584,7 +583,7 @@ EXPORT int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerd
 	case 0:
 		return 0;
 	case -ETIMEDOUT:
-		return fail(-EAGAIN, "peerdma_ipc_signal_wait: the value, %llu, did not meet the condition in that time",
+		return fail(-EAGAIN, "peerdma_ipc_signal_wait: timed out: the value, %llu, does not meet the condition",
 			    (unsigned long long)*seen);
 	case -EINTR:
 		return fail(ret, "peerdma_ipc_signal_wait: %s", error_words(ret));

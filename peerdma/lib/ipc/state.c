@@ -151,7 +151,7 @@ bool ipc_mine(const struct ipc *ipc)
 
 int ipc_not_mine(const char *call)
 {
-	return fail(-EPERM, "%s: a parent process made this object, and it is not this process's; export or open anew here", call);
+	return fail(-EPERM, "%s: a parent process made this object; export or open it again in this process", call);
 }
 
 bool ipc_random(void *bytes, size_t size)

@@ -34,7 +34,7 @@ static int prepare(struct peerdma_ipc_signal *s, const char *call)
 	if (ret)
 		return ret;
 	if (!s->line)
-		return fail(-EOPNOTSUPP, "%s: HSA's signal; create one without PEERDMA_IPC_HSA for CUDA's streams", call);
+		return fail(-EOPNOTSUPP, "%s: this is an HSA signal; create one without PEERDMA_IPC_HSA for CUDA's streams", call);
 	was = cancel_off();
 	ret = registered(s);
 	cancel_back(was);

@@ -66,7 +66,7 @@ static int redirect(const char *what, const void *inside, struct found *found)
 		return fail(-EACCES, "this process may not change the code of %s (SELinux's execmod, or systemd's "
 			    "MemoryDenyWriteExecute)", what);
 	if (found->n <= 0)
-		return fail(-EOPNOTSUPP, "the system calls of %s are not where they are known to be (%d)", what, found->n);
+		return fail(-EOPNOTSUPP, "the code of %s has no system calls where they are expected (%d)", what, found->n);
 	return 0;
 }
 
@@ -101,7 +101,7 @@ static int own_begin(void)
 		ret = redirect("the dynamic loader", (void *)getauxval(AT_BASE), &loader_sites);
 	for (unsigned int i = 0; !ret && i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!has_site(libc, names[i], &libc_sites))
-			ret = fail(-EOPNOTSUPP, "the system call of %s() in the C library is not where it is known to be", names[i]);
+			ret = fail(-EOPNOTSUPP, "%s() in the C library has no system call where it is expected", names[i]);
 	}
 	return ret ? ret : monitor_try_host();
 }

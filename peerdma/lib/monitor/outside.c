@@ -28,8 +28,8 @@ EXPORT int peerdma_monitor_start(uint32_t memory, const char *name)
 			    memory, name ? name : "NULL");
 	is = monitor_outside_start(kind_of(memory), name);
 	if (is)
-		return fail(-EBUSY, "peerdma_monitor_start: %s: '%s' was started before, and one monitor notifies of such memory; "
-			    "start one only", name, is);
+		return fail(-EBUSY, "peerdma_monitor_start: %s: '%s' already monitors this kind of memory; start only one monitor",
+			    name, is);
 	return 0;
 }
 

@@ -19,7 +19,7 @@
 
 static bool persistent;
 module_param(persistent, bool, 0444);
-MODULE_PARM_DESC(persistent, "adapters that cannot be stopped get memory too, which stays pinned when it is freed (default 0)");
+MODULE_PARM_DESC(persistent, "also serve adapters that cannot be stopped; their memory stays pinned after it is freed (default 0)");
 
 /*
  * The name by which programs check whether GPU memory can be registered: UCX and NCCL look
@@ -27,7 +27,7 @@ MODULE_PARM_DESC(persistent, "adapters that cannot be stopped get memory too, wh
  */
 static char *name = "nv_mem";
 module_param(name, charp, 0444);
-MODULE_PARM_DESC(name, "what the RDMA core lists this client as (nv_mem; amdkfd is what UCX looks for beside AMD's GPUs)");
+MODULE_PARM_DESC(name, "name of this client in the RDMA core's list (default nv_mem; UCX looks for amdkfd where AMD GPUs are)");
 
 static struct peermem_client revocable;
 static struct peermem_client lasting = {

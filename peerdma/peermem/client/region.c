@@ -132,13 +132,13 @@ static void explain(const struct region *r, int err)
 		why = "the GPU's BAR is full";
 		break;
 	case -EDQUOT:
-		why = "this user has as many pins, or as much of the GPU's BAR, as one user may";
+		why = "this user has reached a limit, of pins or of the GPU's BAR";
 		break;
 	case -ENFILE:
-		why = "there are as many pins as there can be";
+		why = "peerdma.ko has no pin left";
 		break;
 	case -EPERM:
-		why = "it is a dma-buf, mapped read-only or privately, and adapters write";
+		why = "it is a read-only or private mapping of a dma-buf, and adapters write";
 		break;
 	case -EOPNOTSUPP:
 		why = r->client->persistent ? "its driver has no persistent pins" : "its driver refuses";

@@ -134,7 +134,7 @@ struct peer_client *peer_client_add(const struct peer_memory_client *ops, bool r
 	int err;
 
 	if (!length || length == sizeof(ops->name)) {
-		pr_err("a client has no name, or one without end\n");
+		pr_err("a client's name is empty, or not terminated\n");
 		return NULL;
 	}
 	if (missing) {
@@ -160,7 +160,7 @@ struct peer_client *peer_client_add(const struct peer_memory_client *ops, bool r
 		return NULL;
 	}
 	pr_info("%s: client %.*s, %s\n", ops->name, IB_PEER_MEMORY_VER_MAX - 1, ops->version,
-		!revocable ? "whose memory stays" :
+		!revocable ? "not revocable" :
 		client->unmaps ? "revocable, unmaps by itself" : "revocable");
 	return client;
 }

@@ -75,21 +75,21 @@ static struct ib_umem *get_from_peers(struct ib_device *ibdev, unsigned long add
 	if (!may_be_peers(addr, size, access))
 		return NULL;
 	if (!(flags & IB_PEER_MEM_ALLOW)) {
-		pr_info_ratelimited("%s: no client is asked: its driver may need struct pages\n",
+		pr_info_ratelimited("%s: gets no peer memory: its driver may need struct pages\n",
 				    dev_name(&ibdev->dev));
 		return not_from_peers(addr, size);
 	}
 	dev = peer_bus_device(ibdev);
 	if (!dev) {
-		pr_info_ratelimited("%s: no client is asked: its bus device is no PCI function\n",
+		pr_info_ratelimited("%s: gets no peer memory: it is not a PCI function\n",
 				    dev_name(&ibdev->dev));
 		return not_from_peers(addr, size);
 	}
 	umem = peer_region_get(ibdev, dev, addr, size, access, flags);
 	if (umem)
 		return umem;
-	pr_info_ratelimited("%s: no client gives it %zu bytes from %#lx of %s (%d)\n", dev_name(&ibdev->dev),
-			    size, addr, current->comm, task_tgid_nr(current));
+	pr_info_ratelimited("%s: no client accepted %#lx, %zu bytes, of process %s (%d)\n", dev_name(&ibdev->dev),
+			    addr, size, current->comm, task_tgid_nr(current));
 	return not_from_peers(addr, size);
 }
 

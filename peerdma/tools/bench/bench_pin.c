@@ -162,7 +162,7 @@ void bench_copy(struct bench *b)
 {
 	sweep(b, "copy", "memcpy", MEMCPY, false, copy_sizes);
 	if (!b->ctx) {
-		bench_leave_out(b, "copy", "nothing can be pinned: by the calls for views, but to and from ordinary memory");
+		bench_leave_out(b, "copy", "nothing can be pinned; measured with the calls for views, on ordinary memory");
 		sweep(b, "copy", "to memory", TO_VIEW, false, copy_sizes);
 		sweep(b, "copy", "from memory", FROM_VIEW, false, copy_sizes);
 		return;

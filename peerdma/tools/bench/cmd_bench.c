@@ -30,7 +30,7 @@ static const char usage[] =
 	"  --svg FILE       also draws to FILE\n"
 	"  --ascii, --color the picture in the terminal\n"
 	"\n"
-	"Exit code: 0 measured, 1 wrong usage or an error, 2 what was asked for is not here.\n";
+	"Exit code: 0 measured, 1 wrong usage or an error, 2 this machine lacks what was asked for.\n";
 
 static const struct {
 	const char *name;
@@ -138,7 +138,7 @@ static void print_machine(const struct bench *b)
 	if (active && active())
 		puts("hooks      in front of CUDA: queries of mapped memory may be remembered");
 	if (b->software)
-		puts("\nThe GPU is softgpu, a stand-in in software: figures of its memory and pins are no hardware's.");
+		puts("\nThe GPU is softgpu, a stand-in in software: figures of its memory and pins say nothing about hardware.");
 }
 
 static const char *bandwidth(const struct bench_result *r, char buf[32])
@@ -244,7 +244,7 @@ static int print_all(const struct bench *b, const char *svg)
 		print_table(b);
 		bench_bars(b);
 		for (size_t i = 0; i < b->left_out_count; i++)
-			printf("%s%s: not measured, or not all: %s\n", i ? "" : "\n", b->left_out[i].what, b->left_out[i].why);
+			printf("%s%s: not measured, or only in part: %s\n", i ? "" : "\n", b->left_out[i].what, b->left_out[i].why);
 	}
 	error = svg ? bench_svg(b, svg) : 0;
 	if (error) {
@@ -274,7 +274,7 @@ int cmd_bench(struct tool *tool, int argc, char **argv)
 	for (size_t i = 0; what && i < WHATS; i++)
 		known |= !strcmp(what, whats[i].name);
 	if (what && !known) {
-		warn("bench: there is no '%s' to measure; choose one of cache, query, pin, map and copy", what);
+		warn("bench: '%s' cannot be measured; choose one of cache, query, pin, map and copy", what);
 		return EXIT_ERROR;
 	}
 	/* Before minutes are spent on what could not be written then. */

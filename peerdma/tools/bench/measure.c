@@ -194,7 +194,7 @@ static void measure(struct bench *b, const struct bench_case *c, unsigned int th
 		w[begun] = (struct worker){ .c = c, .options = &b->options, .number = begun, .ready = &ready, .failed = &failed };
 		if (pthread_create(&w[begun].thread, NULL, work, &w[begun])) {
 			/* Those that have begun would wait for ever. */
-			warn("bench: only %u of %u threads can be had", begun, threads);
+			warn("bench: only %u of %u threads could be started", begun, threads);
 			exit(EXIT_ERROR);
 		}
 	}

@@ -324,7 +324,7 @@ static void heading(const struct bench *b, char *out, size_t size)
 		memset(&u, 0, sizeof(u));
 	snprintf(out, size, "%s. %s %s, %ld processor%s%s. GPU: %s%s. Lines are medians; bands reach up to the 99th percentile.",
 		 when, u.sysname, u.release, cpus, cpus == 1 ? "" : "s", model, b->gpu ? b->gpu_name : "none",
-		 b->software ? ", software: its figures are no hardware's" : "");
+		 b->software ? ", software: its figures say nothing about hardware" : "");
 }
 
 /* Its lines; returns where the last one is. f may be NULL. */

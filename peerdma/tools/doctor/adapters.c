@@ -83,7 +83,7 @@ static bool no_function(const struct adapter *a, struct adapter_answer *out)
 	if (a->function || !a->software)
 		return false;
 	answer(out, ANSWER_NO, INFINIBAND, OTHER_FUNCTION);
-	snprintf(out->why, sizeof(out->why), "%s is no PCI function: it reaches host memory only", a->name);
+	snprintf(out->why, sizeof(out->why), "%s is not a PCI function: it reaches host memory only", a->name);
 	return true;
 }
 
@@ -92,7 +92,7 @@ static bool no_driver(const struct adapter *a, struct adapter_answer *out)
 	if (*a->driver)
 		return false;
 	answer(out, ANSWER_UNKNOWN, INFINIBAND, NULL);
-	snprintf(out->why, sizeof(out->why), "which driver %s has is not known", a->name);
+	snprintf(out->why, sizeof(out->why), "the driver of %s is not known", a->name);
 	return true;
 }
 
@@ -103,7 +103,8 @@ void adapter_dmabuf(struct doctor *d, const struct adapter *a, struct adapter_an
 		return;
 	answer(out, driver_imports_dmabuf(d, a->driver), "/proc/kallsyms", NULL);
 	if (out->answer == ANSWER_UNKNOWN) {
-		snprintf(out->why, sizeof(out->why), "the symbols cannot be read, so whether %s imports dma-bufs is not known", a->driver);
+		snprintf(out->why, sizeof(out->why), "not known whether %s imports dma-bufs: the kernel's symbols cannot be read",
+			 a->driver);
 		return;
 	}
 	snprintf(out->why, sizeof(out->why), "%s has %s function that registers dma-bufs", a->driver, out->answer == ANSWER_YES ? "a" : "no");
@@ -212,7 +213,7 @@ void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answ
 		break;
 	case ANSWER_UNKNOWN:
 		answer(out, ANSWER_UNKNOWN, "/proc/kallsyms", NULL);
-		set(out->why, sizeof(out->why), "the symbols cannot be read, so whether the RDMA core takes clients is not known");
+		set(out->why, sizeof(out->why), "not known whether the RDMA core takes clients: the kernel's symbols cannot be read");
 		break;
 	}
 }

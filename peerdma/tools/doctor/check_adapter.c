@@ -41,7 +41,8 @@ static void one(struct doctor *d, const struct adapter *a, bool others)
 	adapter_peer(d, a, &peer);
 	subject(a, words);
 	f = say(d, verdict(a, dmabuf.answer, peer.answer, others), "%s", words);
-	evidence(d, f, "driver", "%s%s", *a->driver ? a->driver : "not known", a->software ? ": software, no figure of it is hardware's" : "");
+	evidence(d, f, "driver", "%s%s", *a->driver ? a->driver : "not known", a->software ? ": software, its figures say nothing "
+		 "about hardware" : "");
 	evidence(d, f, "dma-buf", "%s: %s (%s)", answer_word(dmabuf.answer), dmabuf.why, dmabuf.source);
 	evidence(d, f, "peer memory", "%s: %s (%s)", answer_word(peer.answer), peer.why, peer.source);
 	if (dmabuf.answer == ANSWER_YES && peer.answer == ANSWER_YES)
@@ -57,8 +58,8 @@ static void one(struct doctor *d, const struct adapter *a, bool others)
 		if (dmabuf.remedy)
 			remedy(d, f, "for ibv_reg_dmabuf_mr(): %s", dmabuf.remedy);
 	} else {
-		consequence(d, f, f->verdict == VERDICT_UNKNOWN ? "whether it takes a GPU's memory could not be found out" :
-			    "it takes no GPU's memory: programs fail, or go through a copy in host memory (staging)");
+		consequence(d, f, f->verdict == VERDICT_UNKNOWN ? "not known whether it can register GPU memory" :
+			    "it cannot register GPU memory: programs fail, or go through a copy in host memory (staging)");
 		if (peer.remedy || dmabuf.remedy)
 			remedy(d, f, "%s", peer.remedy ? peer.remedy : dmabuf.remedy);
 	}

@@ -33,7 +33,7 @@ static void run(struct doctor *d)
 		if (figure(d, g, "mem_info_vram_total", &total) || figure(d, g, "mem_info_vis_vram_total", &visible) || total <= 0) {
 			f = say(d, VERDICT_UNKNOWN, "%s", g->label);
 			evidence_device(d, f, g, "mem_info_vis_vram_total");
-			consequence(d, f, "whether all of its memory is in the BAR is not known");
+			consequence(d, f, "not known whether all of its memory is in the BAR");
 			remedy(d, f, "load amdgpu and look again");
 			continue;
 		}

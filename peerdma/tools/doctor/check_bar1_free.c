@@ -26,7 +26,7 @@ static void run(struct doctor *d)
 	if (d->gpus_error) {
 		f = say(d, VERDICT_UNKNOWN, "all GPUs");
 		evidence(d, f, "NVML", "%s", d->gpus.why);
-		consequence(d, f, "how full BAR1 is only the driver's library (libnvidia-ml.so.1) tells");
+		consequence(d, f, "only the driver's library (libnvidia-ml.so.1) reports how full BAR1 is");
 		remedy(d, f, "install the driver's user-space libraries, or add their folder to LD_LIBRARY_PATH");
 		return;
 	}
@@ -38,8 +38,8 @@ static void run(struct doctor *d)
 			continue;
 		if (!g->has_bar1 || !g->total) {
 			f = say(d, VERDICT_UNKNOWN, "%s", device >= 0 ? d->machine->devices[device].label : g->name);
-			evidence(d, f, "NVML", "tells nothing of BAR1");
-			consequence(d, f, "how full BAR1 is cannot be seen; so it is of MIG instances and virtual GPUs");
+			evidence(d, f, "NVML", "reports nothing about BAR1");
+			consequence(d, f, "how full BAR1 is cannot be seen, as with MIG instances and virtual GPUs");
 			continue;
 		}
 		f = say(d, g->used > g->total - g->total / 10 ? VERDICT_BROKEN : VERDICT_OK, "%s",

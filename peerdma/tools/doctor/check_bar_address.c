@@ -28,7 +28,7 @@ static void run(struct doctor *d)
 			evidence(d, f, "resource", "%s: BAR %u of %s has no address", x->name, bar, text_size(x->bars.bars[bar].length, size));
 		}
 		if (f) {
-			consequence(d, f, "the memory behind that BAR cannot be reached by anybody");
+			consequence(d, f, "no device can reach the memory behind that BAR");
 			remedy(d, f, "turn on \"Above 4G Decoding\" (\"large BAR\", \"64-bit MMIO\") in the firmware; failing that, try pci=realloc "
 			       "on the kernel's command line");
 		} else {

@@ -46,7 +46,7 @@ static void run(struct doctor *d)
 		if (!wanted) {
 			f = say(d, VERDICT_UNKNOWN, "%s", g->label);
 			evidence(d, f, "driver", "%s", *g->driver ? g->driver : "none");
-			consequence(d, f, "this maker's way is dma-buf, of which not everything is looked at here");
+			consequence(d, f, "this vendor uses dma-buf, which the doctor checks only in part");
 		} else if (!strcmp(g->driver, wanted)) {
 			f = say(d, VERDICT_OK, "%s", g->label);
 			evidence(d, f, "driver", "%s", g->driver);

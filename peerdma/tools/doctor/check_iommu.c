@@ -36,7 +36,7 @@ static void run(struct doctor *d)
 		source(x, file);
 		evidence(d, f, file, "%s", values[x->iommu]);
 		if (x->iommu == IOMMU_UNKNOWN) {
-			consequence(d, f, "whether its addresses are translated is not known");
+			consequence(d, f, "not known whether its addresses are translated");
 			remedy(d, f, "see that /sys/kernel/iommu_groups and /sys/class/iommu can be read here");
 		} else if (x->iommu == IOMMU_TRANSLATING) {
 			consequence(d, f, "every access has to go up to the processor to be translated, past any switch; a driver that uses "

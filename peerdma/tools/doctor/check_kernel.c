@@ -20,7 +20,7 @@ struct kernel_option {
 static const struct kernel_option options[] = {
 	{
 		.name = "PCI_P2PDMA",
-		.lacking = "no drive and no adapter is given a device's memory by the kernel's own peer-to-peer DMA",
+		.lacking = "the kernel's own peer-to-peer DMA gives no drive or adapter a device's memory",
 	}, {
 		.name = "DMABUF_MOVE_NOTIFY",
 		.lacking = "UCX and perftest do not use dma-buf, and amdgpu moves exported memory to the host",
@@ -39,7 +39,7 @@ static void say_always(struct doctor *d, const struct kernel_option *option)
 {
 	struct finding *f = say(d, VERDICT_OK, "CONFIG_%s", option->name);
 
-	evidence(d, f, "/proc/sys/kernel/osrelease", "%s: no such option since %s, what it chose is always there",
+	evidence(d, f, "/proc/sys/kernel/osrelease", "%s: no such option since %s: always built in",
 		 d->machine->release, option->since);
 	consequence(d, f, "%s", option->unaware);
 }
@@ -54,7 +54,7 @@ static void say_config(struct doctor *d, const struct kernel_option *option)
 		"CONFIG_%s", option->name);
 	evidence_config(d, f, option->name, has, file);
 	if (has == '?') {
-		consequence(d, f, "how this kernel was built is not known");
+		consequence(d, f, "the kernel's configuration is not known");
 		remedy(d, f, "install the file config-%s in /boot, or load the module configs", d->machine->release);
 	} else if (has != 'y') {
 		consequence(d, f, "%s", option->lacking);

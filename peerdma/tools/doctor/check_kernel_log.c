@@ -16,25 +16,26 @@ static const struct trouble {
 	const char *consequence, *remedy;
 } troubles[] = {
 	{ "Request device [", "fault addr", VERDICT_BROKEN,
-	  "the IOMMU has stopped DMA of this device, whose driver may have been told of success: that data went nowhere",
+	  "the IOMMU has blocked DMA of this device: that data is lost, even if the driver saw success",
 	  "have its driver use the addresses that the mapping gave (nvidia_p2p_dma_map_pages, dma_map_*), not physical ones; "
 	  "or boot with iommu=pt" },
 	{ "IO_PAGE_FAULT", NULL, VERDICT_BROKEN,
-	  "the IOMMU has stopped DMA of this device, whose driver may have been told of success: that data went nowhere",
+	  "the IOMMU has blocked DMA of this device: that data is lost, even if the driver saw success",
 	  "have its driver use the addresses that the mapping gave (nvidia_p2p_dma_map_pages, dma_map_*), not physical ones; "
 	  "or boot with iommu=pt" },
 	{ "NVRM: Xid", "): 79,", VERDICT_BROKEN, "the GPU has fallen off the bus: nothing reaches its memory until the next boot",
 	  "look at its power, seat and temperature, and reboot" },
 	{ "NVRM: Xid", NULL, VERDICT_UNKNOWN,
-	  "the GPU had an error: transfers under way then have failed or ended; whether it is over is not known",
+	  "the GPU had an error: transfers under way then have failed or ended; not known whether it still lasts",
 	  "look the Xid's number up in NVIDIA's list" },
-	{ "ACS redirect is set", NULL, VERDICT_SLOW, "the kernel's p2pdma has refused a way, because ACS leads it through the host bridge",
+	{ "ACS redirect is set", NULL, VERDICT_SLOW, "the kernel's p2pdma has refused a path, because ACS redirects it through the "
+	 "host bridge",
 	  "boot with the pci=disable_acs_redir= that the kernel's next message names" },
-	{ "used for peer-to-peer DMA", NULL, VERDICT_SLOW, "the kernel's p2pdma has refused a way, so what uses it (NVMe with a GPU, "
-	  "dma-buf between drivers) copies through the host or fails", "use devices below one switch: peerdma topo" },
+	{ "used for peer-to-peer DMA", NULL, VERDICT_SLOW, "the kernel's p2pdma has refused a path: its users (NVMe with a GPU, "
+	 "dma-buf between drivers) copy through the host or fail", "use devices below one switch: peerdma topo" },
 	{ "severity=Uncorrect", NULL, VERDICT_BROKEN, "the device's link had errors that lost data",
 	  "reseat or replace the device, its riser or cable; see dmesg for the whole report" },
-	{ "severity=Correct", NULL, VERDICT_SLOW, "the device's link has errors and repeats itself",
+	{ "severity=Correct", NULL, VERDICT_SLOW, "the device's link has errors, and repeats transfers",
 	  "reseat or replace the device, its riser or cable" },
 };
 #define TROUBLES	(sizeof(troubles) / sizeof(troubles[0]))
@@ -112,7 +113,7 @@ static void run(struct doctor *d)
 	if (ret) {
 		f = say(d, VERDICT_UNKNOWN, "this machine");
 		evidence(d, f, TREE_LOG, "%s", strerror(-ret));
-		consequence(d, f, "whether the kernel has noticed DMA that was stopped, or a GPU's errors, is not known");
+		consequence(d, f, "not known whether the kernel has logged blocked DMA or GPU errors");
 		remedy(d, f, ret == -ENOENT && !tree_is_live(d->tree) ? "capture the machine anew" :
 		       ret == -ENOENT ? "pass " TREE_LOG " into the container, or look on the host: dmesg | grep -e Xid -e DMAR" :
 		       "run as root: kernel.dmesg_restrict keeps the log from others");
@@ -126,9 +127,9 @@ static void run(struct doctor *d)
 		return;
 	f = say(d, VERDICT_OK, "this machine");
 	if (kept)
-		evidence(d, f, TREE_LOG, "%u messages of errors, none of these devices", kept);
+		evidence(d, f, TREE_LOG, "%u error messages, none about these devices", kept);
 	else
-		evidence(d, f, TREE_LOG, "no message of a kind that is looked for");
+		evidence(d, f, TREE_LOG, "no such message");
 }
 
 const struct check check_kernel_log = { "kernel-log", "What the kernel has noticed", NULL, run };

@@ -51,7 +51,7 @@ static void run(struct doctor *d)
 	if (tree_read(d->tree, LIMITS, &data, NULL)) {
 		f = say(d, VERDICT_UNKNOWN, "this user");
 		evidence_file(d, f, LIMITS);
-		consequence(d, f, "what its processes may lock and open is not known");
+		consequence(d, f, "not known how much its processes may lock and open");
 		remedy(d, f, "mount /proc");
 		return;
 	}

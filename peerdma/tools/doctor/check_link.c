@@ -47,7 +47,7 @@ static void run(struct doctor *d)
 		evidence(d, f, "link", "%s: runs at %s, both ends can do %s", x->name, link_text(x->link.speed, x->link.width, now),
 			 link_text(speed, width, best));
 		if (f->verdict == VERDICT_UNKNOWN) {
-			consequence(d, f, "an idle GPU lowers its link's speed, so this may be rest or a fault");
+			consequence(d, f, "an idle GPU lowers its link's speed, so this may be normal or a fault");
 			remedy(d, f, "look again while the GPU works");
 		} else {
 			consequence(d, f, "the device has less bandwidth than it and its slot could have");

@@ -25,7 +25,7 @@ static void node(struct doctor *d, const char *path, const char *what, const cha
 		consequence(d, f, "%s", what);
 		remedy(d, f, in_container(d) ? "pass the node into the container (--device, or its operator's or plugin's setting)" : "%s", make);
 	} else if (!n.usable) {
-		evidence(d, f, path, "there, mode %04o, and not to be opened by this user", n.mode & 07777);
+		evidence(d, f, path, "there, mode %04o, but this user may not open it", n.mode & 07777);
 		consequence(d, f, "%s", what);
 		remedy(d, f, "give the user the node's group, or fix its udev rule");
 	} else {

@@ -82,7 +82,7 @@ static void modes(struct doctor *d, const char *data, const struct device *g)
 		gpu_mode(data, g->name, GPU_MIG_NEXT, &next);
 		evidence(d, f, "nvmlDeviceGetMigMode", next ? "on" : "on; off after the next reset of the GPU");
 		consequence(d, f, MIG_SO);
-		remedy(d, f, next ? MIG_DO : "nvidia-smi -r, when nobody uses the GPU");
+		remedy(d, f, next ? MIG_DO : "nvidia-smi -r, when no program uses the GPU");
 	}
 	if (!gpu_mode(data, g->name, GPU_VIRTUALIZATION, &mode))
 		return;
@@ -95,7 +95,7 @@ static void modes(struct doctor *d, const char *data, const struct device *g)
 	} else if (mode == GPU_VGPU_HOST || mode == GPU_VSGA_HOST) {
 		f = say(d, VERDICT_UNKNOWN, "%s", g->label);
 		evidence(d, f, "nvmlDeviceGetVirtualizationMode", "%u: lent to virtual machines", mode);
-		consequence(d, f, "what this host's own programs may do with the GPU is not known");
+		consequence(d, f, "not known what programs of this host may do with the GPU");
 		remedy(d, f, "look from inside a virtual machine that uses it");
 	}
 }
@@ -137,7 +137,7 @@ static void run(struct doctor *d)
 	if (!tree_exists(d->tree, "/proc/driver/nvidia")) {
 		f = say(d, VERDICT_UNKNOWN, "all GPUs");
 		evidence(d, f, "/proc/driver/nvidia", "not there");
-		consequence(d, f, "whether a GPU is partitioned is not known");
+		consequence(d, f, "not known whether a GPU is partitioned");
 		remedy(d, f, "load NVIDIA's driver; in a container, see that /proc/driver/nvidia is passed in");
 		return;
 	}
@@ -146,7 +146,7 @@ static void run(struct doctor *d)
 	if (!tree_read(d->tree, GPU_MODES_PATH, &data, NULL)) {
 		evidence(d, f, "nvmlDeviceGetMigMode, nvmlDeviceGetVirtualizationMode", "neither MIG nor vGPU, or not for this board");
 		evidence(d, f, "nvmlSystemGetConfComputeState", gpu_mode(data, "all", GPU_CONFIDENTIAL, &confidential_mode) ?
-			 "confidential computing is off" : "not told by this driver");
+			 "confidential computing is off" : "not reported by this driver");
 	}
 }
 

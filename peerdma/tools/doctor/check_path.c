@@ -22,19 +22,21 @@ static void one(struct doctor *d, const struct pair *p)
 	evidence(d, f, "path", "%s: %s", path_name(p->path), path_words(p->path));
 	evidence(d, f, PCI_DEVICES, "%s below %s, %s below %s", a->name, *a->host ? a->host : "?", b->name, *b->host ? b->host : "?");
 	if (hidden) {
-		consequence(d, f, "a virtual machine is told of PCI what its host wants: how far they really are cannot be seen");
+		consequence(d, f, "a virtual machine's PCI topology may differ from the host's: the real distance cannot be seen");
 		remedy(d, f, "run 'peerdma doctor' on the host, or measure from here");
 	} else if (p->path == PATH_UNKNOWN) {
 		consequence(d, f, "the firmware does not say on which NUMA node they are");
 		remedy(d, f, "look for NUMA or proximity settings in the firmware, or measure");
 	} else if (p->path == PATH_PHB) {
-		consequence(d, f, "works through the processor's host bridge, at less bandwidth than through a switch; reads above all are slow");
+		consequence(d, f, "works through the processor's host bridge, at less bandwidth than through a switch, above all for "
+			    "reads");
 		remedy(d, f, "if there is a slot below the same PCIe switch as the GPU, move the other device there");
 	} else if (p->path == PATH_NODE) {
-		consequence(d, f, "works between host bridges of one processor, at less bandwidth than through a switch; reads above all are slow");
+		consequence(d, f, "works between host bridges of one processor, at less bandwidth than through a switch, above all "
+			    "for reads");
 		remedy(d, f, "if there is a slot below the same PCIe switch or root port as the GPU, move the other device there");
 	} else if (p->path == PATH_SYS) {
-		consequence(d, f, "the way leads over the link between processors: very slow, and on some machines not reliable");
+		consequence(d, f, "the path crosses the link between processors: very slow, and on some machines not reliable");
 		remedy(d, f, "move the device to a slot of the GPU's NUMA node (%s is on node %d, %s on node %d), or stage through host memory",
 		       a->label, a->numa, b->label, b->numa);
 	}

@@ -25,16 +25,18 @@ static void run(struct doctor *d)
 		return;
 	case ARCH_ARM64:
 		evidence(d, f, "/proc/cpuinfo", "CPU implementer: ARM64");
-		consequence(d, f, "NVIDIA guarantees GPUDirect RDMA on no ARM64 platform in particular: it may work, fail or lose data");
+		consequence(d, f, "NVIDIA does not guarantee GPUDirect RDMA on any particular ARM64 platform: it may work, fail or "
+			    "lose data");
 		break;
 	case ARCH_POWER:
 		evidence(d, f, "/proc/cpuinfo", "%s", m->cpu_vendor);
-		consequence(d, f, power8 ? "NVIDIA does not support GPUDirect RDMA on POWER8; nothing turns it off, so that it may seem to work" :
+		consequence(d, f, power8 ? "NVIDIA does not support GPUDirect RDMA on POWER8; nothing turns it off, so it may seem to "
+			    "work" :
 			    "NVIDIA's document excludes POWER8 and says nothing of other POWER processors");
 		break;
 	default:
-		evidence(d, f, "/proc/cpuinfo", "names no processor that is known here");
-		consequence(d, f, "whether NVIDIA supports GPUDirect RDMA on it is not known");
+		evidence(d, f, "/proc/cpuinfo", "names no known processor");
+		consequence(d, f, "not known whether NVIDIA supports GPUDirect RDMA on it");
 	}
 	if (power8)
 		remedy(d, f, "stage through host memory");

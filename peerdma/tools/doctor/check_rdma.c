@@ -47,12 +47,12 @@ static void run(struct doctor *d)
 		/* A fact: whether anything is broken the finding about peer memory says. */
 		f = say(d, VERDICT_OK, "GPU memory as dma-buf");
 		evidence(d, f, "dma-buf", "%s", why);
-		consequence(d, f, "ibv_reg_dmabuf_mr() is no way here: adapters need a peer-memory client");
+		consequence(d, f, "ibv_reg_dmabuf_mr() does not work here: adapters need a peer-memory client");
 		break;
 	case ANSWER_UNKNOWN:
 		f = say(d, VERDICT_UNKNOWN, "GPU memory as dma-buf");
 		evidence_file(d, f, "/proc/sys/kernel/osrelease");
-		consequence(d, f, "whether adapters can take the GPU's memory as dma-buf could not be found out");
+		consequence(d, f, "not known whether adapters can take the GPU's memory as dma-buf");
 		remedy(d, f, "see that /proc/kallsyms, the kernel's config and /proc/driver/nvidia/version can be read here");
 		break;
 	}

@@ -52,7 +52,7 @@ static void evidence_acs(struct doctor *d, struct finding *f, const struct pair 
 		evidence(d, f, "ACS control", "%s: %#06x (redirects)", x->name, x->acs_control);
 	}
 	if (!redirecting)
-		evidence(d, f, "ACS control", "nothing on the way redirects (%u functions looked at)", n);
+		evidence(d, f, "ACS control", "nothing on the path redirects (%u functions checked)", n);
 }
 
 /* What comes of it that the rules do not allow this path. */
@@ -77,8 +77,8 @@ static void refused(struct doctor *d, struct finding *f, const struct peerdma_pa
 {
 	static const char *const what[] = {
 		"peerdma.ko refuses to map the GPU's memory for that device (EOPNOTSUPP)",
-		"NVIDIA's driver, which peerdma.ko asks, may map the GPU's memory all the same; then what is sent may be lost",
-		"peerdma.ko maps the GPU's memory all the same, and what is sent may be lost",
+		"NVIDIA's driver, which peerdma.ko asks, may map the GPU's memory all the same; then data may be lost",
+		"peerdma.ko maps the GPU's memory all the same, and data may be lost",
 	};
 
 	if (how == OVERRIDDEN)
@@ -114,17 +114,17 @@ static void one(struct doctor *d, const struct pair *p)
 			evidence_bridge(d, f, r.client_bridge);
 	}
 	if (r.unread >= 0)
-		evidence(d, f, "config", "of %s no more than the first bytes can be read", m->devices[r.unread].name);
+		evidence(d, f, "config", "only the first bytes of %s can be read", m->devices[r.unread].name);
 	if (!*m->devices[provider].host || !*m->devices[client].host) {
-		consequence(d, f, "where the devices are on the PCI bus is not known");
+		consequence(d, f, "not known where the devices are on the PCI bus");
 	} else if (!r.known || (r.unread >= 0 && !refuses && !r.facts.redirected)) {
-		consequence(d, f, r.unread >= 0 ? "whether functions on the way redirect (ACS) stands in what only root may read" :
-			    "whether an IOMMU translates for the device is not known");
+		consequence(d, f, r.unread >= 0 ? "only root can read whether functions on the path redirect (ACS)" :
+			    "not known whether an IOMMU translates for the device");
 		remedy(d, f, r.unread >= 0 ? "run 'peerdma doctor' as root" : "see the finding about the IOMMU");
 	} else if (refuses) {
 		refused(d, f, rule, how);
 	} else if (r.facts.redirected) {
-		consequence(d, f, "what the devices send each other goes up to the processor and down again instead of through the switch");
+		consequence(d, f, "traffic between the devices goes up to the processor and back, instead of through the switch only");
 		remedy(d, f, "boot with pci=disable_acs_redir= and the functions that --json names, separated by semicolons; not on a machine "
 		       "that gives devices to guests it does not trust");
 	}

@@ -74,9 +74,9 @@ static void judge(struct doctor *d, const struct probe *p, const struct pair *pa
 	if (wrong)
 		evidence(d, f, "data", "%u of %u bytes differ, the first at %u", wrong, PROBE_LENGTH, first);
 	else
-		evidence(d, f, "data", "all %u bytes are what was sent", PROBE_LENGTH);
+		evidence(d, f, "data", "all %u bytes arrived as sent", PROBE_LENGTH);
 	if (wrong && !error) {
-		consequence(d, f, "data is lost on the way, and success is reported");
+		consequence(d, f, "data is lost on the way, although success is reported");
 		remedy(d, f, "see the findings about the IOMMU and ACS, and dmesg (DMAR, AMD-Vi: page faults)");
 	} else if (error) {
 		consequence(d, f, "the card could not reach the GPU's memory");

@@ -147,20 +147,20 @@ static void judge(struct trial *t, const struct way *way, const char *what, cons
 	else
 		moved_compared(d, t->subject, way->name, what, PROBE_LENGTH, r->wrong, r->first);
 	if (r->failed) {
-		consequence(d, f, "the device took the GPU's memory, and cannot reach it");
+		consequence(d, f, "the device registered the GPU's memory, but cannot reach it");
 		remedy(d, f, "see dmesg, and the findings about the IOMMU, ACS and host bridges");
 		return;
 	}
 	if (!r->wrong) {
-		evidence(d, f, "data", "all %u bytes are what was sent", PROBE_LENGTH);
+		evidence(d, f, "data", "all %u bytes arrived as sent", PROBE_LENGTH);
 		if (t->software)
-			consequence(d, f, "this RDMA device is software: the processor carried the data, and no device did");
+			consequence(d, f, "this RDMA device is software: the processor carried the data, not a device");
 		else if (!way->direct)
-			consequence(d, f, "the adapter takes what the processor has mapped");
+			consequence(d, f, "the adapter can register memory that the processor has mapped");
 		return;
 	}
 	evidence(d, f, "data", "%u of %u bytes differ, the first at %u", r->wrong, PROBE_LENGTH, r->first);
-	consequence(d, f, "data is lost on the way, and success is reported");
+	consequence(d, f, "data is lost on the way, although success is reported");
 	remedy(d, f, "see the findings about the IOMMU and ACS, and dmesg (DMAR, AMD-Vi: page faults)");
 }
 
@@ -191,7 +191,7 @@ static void past_provider(struct trial *t)
 
 	evidence(t->d, f, "ibv_reg_dmabuf_mr", "Operation not supported, by the device's libibverbs provider");
 	evidence(t->d, f, "ibv_cmd_reg_dmabuf_mr", "registered, by the kernel's driver");
-	consequence(t->d, f, "programs cannot register dma-bufs with this provider, and the driver takes them");
+	consequence(t->d, f, "programs cannot register dma-bufs with this provider, although the kernel's driver can");
 	remedy(t->d, f, "start programs with LD_PRELOAD=libpeerdma-verbs.so.0, or install a provider that registers dma-bufs");
 }
 
@@ -201,7 +201,7 @@ static void lacks(struct trial *t, const struct way *way, const char *why)
 	struct finding *f = say(t->d, VERDICT_OK, "%s, by %s", t->subject, way->name);
 
 	evidence(t->d, f, way->name, "%s", why);
-	consequence(t->d, f, "the device does not take the GPU's memory by %s, and does in another way", way->name);
+	consequence(t->d, f, "the device cannot register GPU memory by %s, but can by another path", way->name);
 	remedy(t->d, f, "%s", way->remedy);
 }
 
@@ -214,11 +214,11 @@ static void not_taken(struct trial *t, char why[WAYS][WHY])
 	for (size_t i = 0; i < WAYS; i++)
 		evidence(d, f, ways[i].name, "%s", why[i]);
 	if (t->software) {
-		consequence(d, f, "this RDMA device is software, and takes no GPU's memory; of adapters that tells nothing");
+		consequence(d, f, "this RDMA device is software, and cannot register GPU memory; that says nothing about adapters");
 		remedy(d, f, "try it with an adapter; programs can go through a copy in host memory (staging) here");
 		return;
 	}
-	consequence(d, f, "the adapter takes the GPU's memory in no way: programs fail, or go through a copy in host memory (staging)");
+	consequence(d, f, "the adapter cannot register GPU memory: programs fail, or go through a copy in host memory (staging)");
 	remedy(d, f, "see the findings about the RDMA stack and peer memory: one of dma-buf and nvidia-peermem is needed");
 }
 
@@ -279,7 +279,7 @@ static void one(struct doctor *d, const struct device *gpu, const char *subject,
 		f = say(d, VERDICT_UNKNOWN, "%s", subject);
 		evidence(d, f, ready ? "CUDA" : "libibverbs", "%s", ready ? p.why : r.why);
 		consequence(d, f, ready ? "no data was moved" :
-			    "no data was moved, and the device could not even be tried with memory of the host");
+			    "no data was moved; not even a test with host memory was possible");
 		remedy(d, f, ready ? "see that CUDA works here" : "see that the link is up (rdma link), that the adapter's provider for libibverbs "
 		       "is installed, and that this user may use /dev/infiniband");
 	} else {
@@ -404,7 +404,7 @@ static void run(struct doctor *d)
 		if (!gpu || nic->kind != DEVICE_NIC || of_adapter(d, gpu, nic))
 			continue;
 		f = say(d, VERDICT_UNKNOWN, "%s and %s", gpu->label, nic->label);
-		evidence(d, f, INFINIBAND, "none of its devices is this adapter's");
+		evidence(d, f, INFINIBAND, "no RDMA device belongs to this adapter");
 		consequence(d, f, "no data was moved: without RDMA the adapter reaches no memory for programs");
 		remedy(d, f, "load the adapter's RDMA driver (modprobe mlx5_ib, efa, irdma...)");
 	}

@@ -106,9 +106,9 @@ static struct finding *attempt(struct doctor *d, struct probe *p, const struct d
 	else
 		moved(d, subject, "O_DIRECT", "read from the drive", BLOCK, MOVED_DIFFERS, "not all bytes are the drive's");
 	evidence(d, f, drive->node, "pread with O_DIRECT reports success");
-	evidence(d, f, "data", same ? "all %u bytes are the drive's" : "of %u bytes not all are the drive's", BLOCK);
+	evidence(d, f, "data", same ? "all %u bytes are the drive's" : "not all of %u bytes are the drive's", BLOCK);
 	if (!same) {
-		consequence(d, f, "data is lost on the way, and success is reported");
+		consequence(d, f, "data is lost on the way, although success is reported");
 		remedy(d, f, "see the findings about the IOMMU and ACS, and dmesg (DMAR, AMD-Vi: page faults)");
 	}
 	return f;
@@ -163,7 +163,7 @@ static void one(struct doctor *d, const struct device *gpu, const struct device 
 		f = say(d, VERDICT_UNKNOWN, "%s", subject);
 		evidence(d, f, drive.block ? "CUDA" : "drive", "%s", *drive.why ? drive.why : p.why);
 		consequence(d, f, "nothing was read from the drive into the GPU's memory");
-		remedy(d, f, *drive.why ? "run as root: who may read a drive's blocks may see whether they arrive" : "see that CUDA works here");
+		remedy(d, f, *drive.why ? "run as root: only root may read a drive's blocks" : "see that CUDA works here");
 	} else {
 		with_gpu(d, &p, gpu, &drive, subject);
 		probe_close_gpu(&p);

@@ -32,10 +32,10 @@ static void judge(struct doctor *d, const struct probe *p, const struct device *
 		consequence(d, f, "the data could not be compared");
 	} else if (wrong) {
 		evidence(d, f, "data", "%u of %u bytes differ, the first at %u", wrong, PROBE_LENGTH, first);
-		consequence(d, f, "what is reached through BAR1 is not the memory that CUDA has: no device can reach it either");
+		consequence(d, f, "BAR1 does not show the memory that CUDA uses: other devices cannot reach it either");
 		remedy(d, f, "see the findings about BARs, and dmesg; reload the GPU's driver");
 	} else {
-		evidence(d, f, "data", "all %u bytes are what was sent", PROBE_LENGTH);
+		evidence(d, f, "data", "all %u bytes arrived as sent", PROBE_LENGTH);
 	}
 }
 
@@ -97,7 +97,7 @@ static void dma_buf(struct doctor *d, struct probe *p, const struct device *gpu)
 	f = say(d, told ? VERDICT_OK : VERDICT_UNKNOWN, "%s, as a dma-buf", gpu->label);
 	if (told) {
 		evidence(d, f, "cuMemGetHandleForAddressRange", "a dma-buf of %lld bytes", (long long)lseek(fd, 0, SEEK_END));
-		consequence(d, f, "the GPU's driver does its half; that a device can use it, only a driver that imports it can show");
+		consequence(d, f, "the GPU's driver can export it; only an importing driver can show that a device can use it");
 		close(fd);
 	} else {
 		evidence(d, f, "CUDA", "%s", p->why);

@@ -159,7 +159,7 @@ static bool completion(struct rdma *r, struct verbs_done *done)
 			return n > 0 || fail(r, "ibv_poll_cq", 0);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (now.tv_sec > until.tv_sec)
-			return fail(r, "the device reports no end of the transfer", ETIMEDOUT);
+			return fail(r, "the device reported no completion", ETIMEDOUT);
 		nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
 	}
 }
@@ -264,7 +264,7 @@ static bool trial(struct rdma *r)
 		if (!rdma_carry(r, place(r->own, to), place(r->own, from), TRIAL, by_read))
 			return false;
 		if (memcmp(from, to, TRIAL)) {
-			snprintf(r->why, sizeof(r->why), "of the host's own memory other bytes arrived than were sent");
+			snprintf(r->why, sizeof(r->why), "a transfer of host memory changed its bytes");
 			return false;
 		}
 	}

@@ -119,14 +119,14 @@ static const char *summary(const struct doctor *d)
 	case VERDICT_BROKEN:
 		return "GPUDirect RDMA does not work here as it is.";
 	case VERDICT_SLOW:
-		return unknown ? "Nothing seen keeps GPUDirect RDMA from working; it may be slow, and not all could be seen." :
-				 "Nothing seen keeps GPUDirect RDMA from working, but it is slower than it could be.";
+		return unknown ? "No blocking problem found. It may be slow, and some checks could not run." :
+				 "No blocking problem found, but it is slower than it could be.";
 	case VERDICT_UNKNOWN:
-		return "Nothing seen keeps GPUDirect RDMA from working, but not all could be seen.";
+		return "No blocking problem found, but some checks could not run.";
 	case VERDICT_OK:
 		break;
 	}
-	return "All that was looked at is as GPUDirect RDMA wants it.";
+	return "No problem found.";
 }
 
 void render_text(const struct doctor *d, const struct tool *tool, bool all)

@@ -98,7 +98,7 @@ static void gpu(const struct tool *tool, const struct top_gpu *g, FILE *to)
 		fprintf(to, "] %s of %s (%.0f%%)", text_size(g->used, used), text_size(g->total, total_text),
 			100.0 * (double)g->used / (double)g->total);
 	} else {
-		fputs("  BAR1 not told", to);
+		fputs("  BAR1 not reported", to);
 	}
 	if (top_known(c, TOP_REVOCATIONS))
 		fprintf(to, "  revoked %s (%s/s)", total(c, TOP_REVOCATIONS, a), rate(c, TOP_REVOCATIONS, b));

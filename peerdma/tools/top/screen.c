@@ -47,10 +47,10 @@ static const char help_text[] =
 	"  h g d r p n   processes by bytes held, gets, DMA, revocations, PID, name\n"
 	"  ?        this, and back\n"
 	"\n"
-	"  HELD     bytes that pins hold; REVOKED pins hold nothing any more\n"
+	"  HELD     bytes that pins hold; REVOKED pins hold no call\n"
 	"  HITS     of the gets since the look before; HITS,ALL since the caches were made\n"
 	"  ENDED    regions whose memory was freed\n"
-	"  DMA      as told by drivers that count it by process\n";
+	"  DMA      as reported by drivers that count it by process\n";
 
 static void size(struct screen *s)
 {

@@ -53,7 +53,7 @@ int card_hw_init(struct fpga_card *card)
 	u32 id = readl(card->regs + REG_ID);
 
 	if ((id & 0xff) != ID_MAGIC) {
-		dev_err(&card->pdev->dev, "no such card: its id register reads %#x\n", id);
+		dev_err(&card->pdev->dev, "not this card: its id register reads %#x\n", id);
 		return -ENODEV;
 	}
 	if (engine_runs(card)) {

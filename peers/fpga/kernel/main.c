@@ -15,7 +15,7 @@
 #include "card.h"
 
 module_param_named(timeout_ms, card_timeout_ms, uint, 0644);
-MODULE_PARM_DESC(timeout_ms, "a transfer that takes longer has failed (default 5000)");
+MODULE_PARM_DESC(timeout_ms, "milliseconds after which a transfer has failed (default 5000)");
 
 static DEFINE_IDA(card_indices);
 

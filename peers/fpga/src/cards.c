@@ -292,7 +292,8 @@ void job_why(const struct job *job, struct why *why)
 		text = "no GPU driver knows this address: is its peerdma provider loaded (peerdma_nvidia.ko)?";
 		break;
 	case EFAULT:
-		text = "no memory at this address that can be pinned: for a GPU's, is its peerdma provider loaded (peerdma_nvidia.ko)?";
+		text = "no memory at this address can be pinned: if it is GPU memory, is its peerdma provider loaded "
+		"(peerdma_nvidia.ko)?";
 		break;
 	case ENOMEM:
 		text = "no room: for host memory, see the locked-memory limit (ulimit -l)";

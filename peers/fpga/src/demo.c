@@ -139,7 +139,8 @@ static void show_devices(const struct demo *demo)
 	screen_title("FPGA cards copy one GPU surface into another: no host memory, no CPU",
 		     right);
 	if (module_refs("softgpu") >= 0)
-		screen_note("softgpu is a software GPU and QEMU plays the cards: the path is real, its times are no hardware's.");
+		screen_note("softgpu is a software GPU and QEMU plays the cards: the path is real, its times say nothing about "
+			    "hardware.");
 	for (int i = 0; i < demo->gpu_count; i++) {
 		struct gpu_usage usage = gpu_usage(&demo->gpus[i]);
 		char label[32], vram[SCREEN_CELL], bar1[SCREEN_CELL];

@@ -107,7 +107,7 @@ static void addresses_row(const char *name, const struct surface *s, const struc
 	const char *cells[] = { name, va, phys, dma };
 
 	if (s->exported.dmabuf)
-		snprintf(phys, sizeof(phys), "the exporter's affair");
+		snprintf(phys, sizeof(phys), "chosen by the exporter");
 	else if (bar >= 0)
 		snprintf(phys, sizeof(phys), "%#" PRIx64 " (BAR %d + %#" PRIx64 ")",
 			 (uint64_t)end->phys_addr, bar, offset);

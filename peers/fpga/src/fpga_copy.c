@@ -220,11 +220,11 @@ static int prepare(struct run *run)
 	if (highest != HOST && !gpus_open(run->gpus, &run->gpu_count, &run->why))
 		return complain(run, EXIT_MISSING);
 	if (highest >= run->gpu_count && highest != HOST) {
-		why_set(&run->why, "there is no GPU %d: CUDA finds %d", highest, run->gpu_count);
+		why_set(&run->why, "there is no GPU %d: CUDA has %d GPUs", highest, run->gpu_count);
 		return complain(run, EXIT_MISSING);
 	}
 	if (opt->revoke && highest != HOST && opt->dst_make->outlives) {
-		why_set(&run->why, "--revoke: what is pinned of this memory outlives its free (%s)", opt->dst_make->free);
+		why_set(&run->why, "--revoke: pins of this memory outlive its free (%s)", opt->dst_make->free);
 		return complain(run, EXIT_USAGE);
 	}
 	if (!choose(run, opt->src, opt->src_make, &run->as_other[0], &src) ||

@@ -67,7 +67,7 @@ bool hip_find(const char *pci, int *device, struct why *why)
 		if (!hip.hipDeviceGetPCIBusId(id, sizeof(id), *device) && same_pci(id, pci))
 			return true;
 	}
-	why_set(why, "HIP knows no GPU %s: it has %d others", pci, n);
+	why_set(why, "HIP has no GPU %s: it has %d GPUs", pci, n);
 	return false;
 }
 

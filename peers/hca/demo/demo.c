@@ -97,7 +97,7 @@ static bool begin(struct demo *d)
 	uname(&os);
 	snprintf(right, sizeof(right), "Linux %.60s", os.release);
 	screen_title("RDMA writes GPU memory to GPU memory: no copy in host memory", right);
-	screen_note("The GPUs and the adapters are software: the path is real, its times are no hardware's.");
+	screen_note("The GPUs and the adapters are software: the path is real, its times say nothing about hardware.");
 	remote_hello(&d->a, &d->hello_a);
 	if (!ask(d, ORDER_HELLO, 0, &d->hello_b))
 		return false;
@@ -359,7 +359,7 @@ static bool count_step(struct demo *d)
 	struct counts a_now, b_now;
 	struct translation left;
 
-	screen_step(5, "Count", "everything must be as it was before step 1, at both ends");
+	screen_step(5, "Count", "all counts must be as before step 1, at both ends");
 	if (d->broken == BREAK_LEAVE_MR && !side_register(&d->a, WAY_PEER, d->size, &left))
 		return false;
 	if (!counts(d, &a_now, &b_now))

@@ -61,7 +61,7 @@ bool kernel_adapter_pci(const char *adapter, char *pci, size_t size, struct why 
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", adapter);
 	if (last_of_link(path, pci, size) && pci_present(pci))
 		return true;
-	why_set(why, "%s is no PCI function: it is not peerdma_hca's", adapter);
+	why_set(why, "%s is not a PCI function, so not an adapter of peerdma_hca", adapter);
 	return false;
 }
 

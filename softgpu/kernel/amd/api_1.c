@@ -27,7 +27,7 @@ static int get_pages(uint64_t address, uint64_t length, struct pid *pid, struct 
 		return -EINVAL;
 	*info = NULL;
 	if (!PAGE_ALIGNED(address | length)) {
-		pr_err_ratelimited("get_pages(%#llx, %#llx): not whole pages, which version 1.0 leaves to its clients\n",
+		pr_err_ratelimited("get_pages(%#llx, %#llx): not whole pages; with version 1.0 the client must round\n",
 				   address, length);
 		return -EINVAL;
 	}

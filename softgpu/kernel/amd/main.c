@@ -45,7 +45,7 @@ static int __init amd_init(void)
 	int err;
 
 	if (rdma_api != 1 && rdma_api != 2) {
-		pr_err("rdma_api=%u: there are 1 and 2\n", rdma_api);
+		pr_err("rdma_api=%u: must be 1 or 2\n", rdma_api);
 		return -EINVAL;
 	}
 	err = misc_register(&kfd);

@@ -15,11 +15,11 @@
 
 static bool callbacks = true;
 module_param(callbacks, bool, 0644);
-MODULE_PARM_DESC(callbacks, "Memory that goes away is taken from its pins (default Y); N: pins keep it until put_pages, as with newer drivers");
+MODULE_PARM_DESC(callbacks, "Freed memory is revoked from its pins (default Y); N: pins keep it until put_pages, as with newer drivers");
 
 static ulong told_page_size = PAGE_SIZE;
 module_param_named(page_size, told_page_size, ulong, 0644);
-MODULE_PARM_DESC(page_size, "What get_page_size says, to try what clients do with another size (default: the CPU's page)");
+MODULE_PARM_DESC(page_size, "Page size that get_page_size reports, to test clients with another one (default: the CPU's page)");
 
 static bool short_table;
 module_param(short_table, bool, 0644);
@@ -27,11 +27,11 @@ MODULE_PARM_DESC(short_table, "Tables lack their last segment, to try whether cl
 
 static bool any_memory;
 module_param(any_memory, bool, 0644);
-MODULE_PARM_DESC(any_memory, "Takes the other make's memory for its own, to try what clients do with an address that two drivers know (default N)");
+MODULE_PARM_DESC(any_memory, "Also claims the other vendor's memory, to test clients with an address that two drivers claim (default N)");
 
 static unsigned int put_delay_ms;
 module_param(put_delay_ms, uint, 0644);
-MODULE_PARM_DESC(put_delay_ms, "Milliseconds that put_pages takes to begin, so that the memory's free can overtake it (default 0)");
+MODULE_PARM_DESC(put_delay_ms, "Milliseconds that put_pages waits before it does anything, so that a free can overtake it (default 0)");
 
 static struct amd_pin *pin_of(struct sg_pin *pin)
 {
@@ -324,9 +324,9 @@ int amd_put(struct amd_info **info)
 		return 0;
 	}
 	if (err == -EDEADLK)
-		pr_err_ratelimited("a client calls put_pages in that memory's own free callback: it must not, all of it is released when that returns; ignored\n");
+		pr_err_ratelimited("a client calls put_pages in the free callback of the same memory: ignored; the pin ends when the callback returns\n");
 	else
 		/* Not an error of the client if the callback came first. */
-		pr_info_ratelimited("put_pages of what is not held, or not any more: ignored\n");
+		pr_info_ratelimited("put_pages of memory that is not pinned, or no longer: ignored\n");
 	return -EINVAL;
 }

@@ -46,7 +46,7 @@ static void set_aside(struct buffer *b, struct place *p)
 	if (b->aside) {
 		if (!place_intact(b->aside)) {
 			b->stale++;
-			pr_warn("dmabuf_mover: buffer %u: somebody wrote to memory that all importers had let go of\n",
+			pr_warn("dmabuf_mover: buffer %u: memory was written after all importers had released it\n",
 				b->number);
 		}
 		place_free(b->aside);
@@ -145,7 +145,7 @@ static void name_late(struct buffer *b)
 			continue;
 		m->named = true;
 		b->late++;
-		pr_warn("dmabuf_mover: buffer %u: %s has not let go within %u ms (%s importer); its memory is kept for it\n",
+		pr_warn("dmabuf_mover: buffer %u: %s has not released it within %u ms (%s importer); its memory stays allocated\n",
 			b->number, dev_name(m->dev), b->timeout_ms,
 			m->attach->importer_ops ? "dynamic" : "static");
 	}

@@ -16,7 +16,7 @@
 
 static unsigned int callback_ms = 1000;
 module_param(callback_ms, uint, 0644);
-MODULE_PARM_DESC(callback_ms, "Free callbacks that take more milliseconds are logged; 0: none is (default 1000, for emulated machines; the guide allows a few)");
+MODULE_PARM_DESC(callback_ms, "Log free callbacks that take more milliseconds than this; 0: never (default 1000, for emulated machines; the guide allows a few)");
 
 /* On the stack of a thread that runs a callback. */
 struct running {
@@ -155,7 +155,7 @@ static int module_changes(struct notifier_block *nb, unsigned long state, void *
 		return NOTIFY_OK;
 	n = disarm_all_of(module, &code);
 	if (n)
-		nvp2p_mistake(NVP2P_UNLOADED, code, "it is unloaded with %u pins whose free callbacks are armed", n);
+		nvp2p_mistake(NVP2P_UNLOADED, code, "it is unloaded with %u pins whose free callbacks may still run", n);
 	nvp2p_client_gone(module);
 	return NOTIFY_OK;
 }

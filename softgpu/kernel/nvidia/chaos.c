@@ -49,11 +49,11 @@ MODULE_PARM_DESC(page_size, "FAULT INJECTION, for tests: the pages of tables and
 
 static unsigned int put_delay_ms;
 module_param(put_delay_ms, uint, 0644);
-MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: nvidia_p2p_put_pages waits for so long before it does anything (default 0)");
+MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: milliseconds that nvidia_p2p_put_pages waits before it does anything (default 0)");
 
 static unsigned int pin_delay_us;
 module_param(pin_delay_us, uint, 0644);
-MODULE_PARM_DESC(pin_delay_us, "get_pages takes so much longer: up to milliseconds on real GPUs (default 0)");
+MODULE_PARM_DESC(pin_delay_us, "added time of get_pages, which takes up to milliseconds on real GPUs (default 0)");
 
 void nvp2p_pin_delay(void)
 {
@@ -117,7 +117,7 @@ bool nvp2p_fill_pages(struct nvp2p_table *t)
 		for (part = SG_PAGE_SIZE; part < size; part += SG_PAGE_SIZE) {
 			if (address(t, offset + part) == phys + part)
 				continue;
-			pr_notice_ratelimited("page_size=%llu: VRAM behind %#llx is not contiguous for so long: not pinned\n",
+			pr_notice_ratelimited("page_size=%llu: VRAM at %#llx is not contiguous over so many bytes: not pinned\n",
 					      size / SZ_1K, t->pin.va + offset);
 			return false;
 		}

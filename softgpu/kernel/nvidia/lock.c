@@ -66,7 +66,7 @@ static void set_holder(const struct task_struct *task, const char *what)
 static void deadlock(const char *what, const void *code)
 {
 	char comm[TASK_COMM_LEN] = "?";
-	const char *does = "nothing any more";
+	const char *does = "no call";
 	pid_t pid = 0;
 
 	spin_lock(&holder_lock);
@@ -76,7 +76,7 @@ static void deadlock(const char *what, const void *code)
 		pid = holder.pid;
 	}
 	spin_unlock(&holder_lock);
-	nvp2p_mistake(NVP2P_DEADLOCK, code, "%s waits for the driver's lock for %u ms, which %s[%d] holds in %s", what,
+	nvp2p_mistake(NVP2P_DEADLOCK, code, "%s has waited %u ms for the driver's lock; %s[%d] holds it in %s", what,
 		      READ_ONCE(driver_lock_ms), comm, pid, does);
 }
 

@@ -51,7 +51,7 @@ static int look(struct mm_struct *mm, const struct table *t, const char *when)
 		if (!(vma->vm_flags & VM_PFNMAP) || softgpu_first_pfn(vma, &pfn) || !is_ours(t, pfn) ||
 		    is_write_combined(vma->vm_page_prot) == t->write_combined)
 			continue;
-		pr_err_ratelimited("%s has pages of %#llx, allocated %s, mapped %s at %#lx%s: undefined; a driver's mmap %s\n",
+		pr_err_ratelimited("%s: pages of %#llx are allocated %s, but mapped %s at %#lx%s: undefined behaviour; a driver's mmap %s\n",
 				   t->comm, t->pub.vaddr,
 				   t->write_combined ? "write-combined" : "cached",
 				   t->write_combined ? "cached" : "write-combined", vma->vm_start, when,

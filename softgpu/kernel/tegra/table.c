@@ -37,7 +37,7 @@ MODULE_PARM_DESC(short_table, "FAULT INJECTION, for tests: page tables say that 
 
 static unsigned int put_delay_ms;
 module_param(put_delay_ms, uint, 0644);
-MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: nvidia_p2p_put_pages waits for so long before it does anything (default 0)");
+MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: milliseconds that nvidia_p2p_put_pages waits before it does anything (default 0)");
 
 DEFINE_MUTEX(tegra_lock);
 static LIST_HEAD(tables);
@@ -152,7 +152,7 @@ int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
 		return -EINVAL;
 	err = end(t);
 	if (err)
-		pr_err_ratelimited("a client calls %s(%#llx) in that pin's own free callback: it must not, the pin ends when the callback returns; ignored\n",
+		pr_err_ratelimited("a client calls %s(%#llx) in the free callback of the same pin: ignored; the pin ends when the callback returns\n",
 				   __func__, t->pub.vaddr);
 	table_put(t);
 	return err ? -EINVAL : 0;
@@ -168,7 +168,7 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 	t = table_find(page_table);
 	live = t && t->state == TABLE_LIVE;
 	if (live)
-		pr_err_ratelimited("a client frees the page table of %#llx, which is pinned: put_pages comes first; ignored\n",
+		pr_err_ratelimited("a client frees the page table of %#llx, which is still pinned: ignored; call put_pages first\n",
 				   t->pub.vaddr);
 	if (t && !live)
 		list_del(&t->node);
@@ -208,7 +208,7 @@ static int find_host(u64 vaddr, u64 size, struct sg_found_host *found)
 		return -EINVAL;
 	}
 	if (found->device_va != vaddr) {
-		pr_info_ratelimited("get_pages(%#llx): the host's pointer, and this GPU has that memory at %#llx: use cudaHostGetDevicePointer()'s (cudaDevAttrCanUseHostPointerForRegisteredMem is 0)\n",
+		pr_info_ratelimited("get_pages(%#llx): this is a host pointer; use the device pointer of cudaHostGetDevicePointer(), %#llx (cudaDevAttrCanUseHostPointerForRegisteredMem is 0)\n",
 				    vaddr, found->device_va);
 		return -EINVAL;
 	}
@@ -309,7 +309,7 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 		return -EINVAL;
 	*page_table = NULL;
 	if (PAGE_SIZE != SZ_4K) {
-		pr_warn_once("get_pages: a table's pages are of 4 KiB, and this kernel's are of %lu: refused\n",
+		pr_warn_once("get_pages refused: page tables have pages of 4 KiB, and this kernel has pages of %lu bytes\n",
 			     PAGE_SIZE / SZ_1K);
 		return -EOPNOTSUPP;
 	}

@@ -10,7 +10,7 @@
 static int no_open(unsigned int index[SOFTGPU_MAX_GPUS])
 {
 	(void)index;
-	sgu_log("HSA's GPUs need /dev/softgpu0: with SOFTGPU_INPROCESS=1 it has the CPU's pool and signals only");
+	sgu_log("HSA's GPUs need /dev/softgpu0; with SOFTGPU_INPROCESS=1 HSA has only the CPU's pool and signals");
 	return -EOPNOTSUPP;
 }
 

@@ -118,7 +118,7 @@ static int make_contexts(void)
 	}
 	/* A GPU in exclusive mode has no second one: then the CPU's pool is files, as without a driver. */
 	if (!err && hsa_gpu_count && make_context(0, SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM, &hsa_system_ctx))
-		sgu_log("the CPU's pool is no memory of the driver: GPU 0 has no context for it");
+		sgu_log("the CPU's pool does not use the driver: GPU 0 gave it no context");
 	return err;
 }
 

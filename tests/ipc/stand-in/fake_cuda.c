@@ -120,6 +120,7 @@ int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, CUdevic
 	int ret = 0;
 
 	pthread_mutex_lock(&lock);
+	fake_ipc_cuda.looks++;
 	for (unsigned int i = 0; i < n && !ret; i++)
 		ret = one_attribute(data[i], attributes[i], at(ptr));
 	pthread_mutex_unlock(&lock);

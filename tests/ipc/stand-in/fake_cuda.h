@@ -16,7 +16,7 @@ struct fake_ipc_cuda {
 	/* What calls fail with. */
 	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error, batch_error;
 	/* Counted. */
-	unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies, batches, streams;
+	unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies, batches, streams, looks;
 	/* Called by each open, which fails with what it returns.  NULL: none. */
 	int (*opening)(void);
 	/* Called by each call that makes a stream.  NULL: none. */
