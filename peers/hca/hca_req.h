@@ -33,6 +33,18 @@ static inline bool hca_wait(struct rxe_qp *qp, struct rxe_send_wqe *wqe, int err
 }
 
 /*
+ * Many packets of the queue pair are in the net device's queue.  Returns whether rxe_skb_tx_dtor() will schedule the task when
+ * they have left.
+ */
+static inline bool hca_waits_for_packets(struct rxe_qp *qp)
+{
+	qp->need_req_skb = 1;
+	/* Read the counter again: the last packet's destructor either saw need_req_skb, or has decremented the counter before. */
+	smp_mb();
+	return atomic_read(&qp->skb_out) > 0;
+}
+
+/*
  * Returns whether all packets of the request are acknowledged.  A retry must skip such a request.  It can only be the oldest
  * one: if its last acknowledgement came while it was being sent again, rxe completes it only with a later acknowledgement.  rxe's
  * own retry would send an empty packet for it, with a packet number behind its last one.  All later packets would then have

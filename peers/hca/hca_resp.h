@@ -16,6 +16,14 @@ static inline enum resp_states hca_again(struct rxe_qp *qp)
 	return RESPST_ERR_RNR;
 }
 
+/* Drops the region of a packet that was not finished.  Otherwise the region could not be deregistered before the queue pair. */
+static inline void hca_let_go(struct rxe_qp *qp)
+{
+	if (qp->resp.mr)
+		rxe_put(qp->resp.mr);
+	qp->resp.mr = NULL;
+}
+
 /* Returns whether a receive work request was kept; then none is taken from the SRQ. */
 static inline bool hca_kept_wqe(struct rxe_qp *qp)
 {

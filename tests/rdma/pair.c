@@ -70,14 +70,15 @@ static void create_qp(struct pair *p, int which)
 		die("ibv_create_qp");
 }
 
-static void modify(struct pair *p, int which, enum ibv_qp_state state)
+int pair_modify(struct pair *p, int which, enum ibv_qp_state state)
 {
 	const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	struct ibv_qp_attr attr = {
 		.qp_state = state, .port_num = 1, .qp_access_flags = all,
-		.path_mtu = p->mtu, .dest_qp_num = p->qp[!which]->qp_num, .max_dest_rd_atomic = 16, .min_rnr_timer = 1,
+		.path_mtu = p->mtu, .dest_qp_num = p->qp[!which]->qp_num, .max_dest_rd_atomic = 16, .min_rnr_timer = p->min_rnr_timer,
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = p->gid, .sgid_index = p->gid_index, .hop_limit = 1 } },
-		.timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 16,
+		.timeout = p->timeout, .retry_cnt = p->retry_cnt, .rnr_retry = 7, .max_rd_atomic = 16,
+		.rq_psn = p->psn[!which], .sq_psn = p->psn[which],
 	};
 	static const int masks[] = {
 		[IBV_QPS_RESET] = IBV_QP_STATE,
@@ -85,9 +86,16 @@ static void modify(struct pair *p, int which, enum ibv_qp_state state)
 		[IBV_QPS_RTR] = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 				IBV_QP_MIN_RNR_TIMER,
 		[IBV_QPS_RTS] = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+		[IBV_QPS_SQD] = IBV_QP_STATE,
+		[IBV_QPS_ERR] = IBV_QP_STATE,
 	};
 
-	errno = ibv_modify_qp(p->qp[which], &attr, masks[state]);
+	return ibv_modify_qp(p->qp[which], &attr, masks[state]);
+}
+
+static void modify(struct pair *p, int which, enum ibv_qp_state state)
+{
+	errno = pair_modify(p, which, state);
 	if (errno)
 		die("ibv_modify_qp to state %d", state);
 }
@@ -119,7 +127,7 @@ void pair_open(struct pair *p, const char *name, int srq)
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = DEPTH, .max_sge = 2 } };
 	int i;
 
-	memset(p, 0, sizeof(*p));
+	*p = (struct pair){ .timeout = 14, .retry_cnt = 7, .min_rnr_timer = 1 };
 	p->device = open_device(name);
 	find_gid(p);
 	p->pd = ibv_alloc_pd(p->device);

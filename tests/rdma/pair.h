@@ -18,6 +18,9 @@ struct pair {
 	enum ibv_mtu mtu;
 	union ibv_gid gid;
 	int gid_index;
+	/* For the next connection: as in ibv_qp_attr.  psn: the first packet's number that each queue pair sends. */
+	uint8_t timeout, retry_cnt, min_rnr_timer;
+	uint32_t psn[2];
 };
 
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *fmt, ...);
@@ -26,6 +29,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void die(const char *fmt, ...);
 void pair_open(struct pair *p, const char *name, int srq);
 /* Usable again, after an error; what was posted is lost. */
 void pair_connect(struct pair *p);
+/* One of them to RESET, INIT, RTR, RTS, SQD or ERR. 0, or ibv_modify_qp()'s error. */
+int pair_modify(struct pair *p, int which, enum ibv_qp_state state);
 void pair_close(struct pair *p);
 
 /* One work request of one element, by queue pair 0 or 1; id is the completion's wr_id. */

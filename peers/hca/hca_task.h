@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * hca_task.h - stops a task of a queue pair, before Linux 6.4.  Part of rxe_task.c.
+ *
+ * rxe_disable_task() stops the tasklet alone.  But rxe also runs the task directly, for system calls and for packets that
+ * arrive, and a reset would free what the task is using.
+ */
+#ifndef PEERDMA_HCA_TASK_H
+#define PEERDMA_HCA_TASK_H
+
+/* Waits until the task does not run, and prevents that it runs.  May sleep. */
+static void hca_task_take(struct rxe_task *task)
+{
+	bool taken;
+
+	do {
+		cond_resched();
+		spin_lock_bh(&task->state_lock);
+		taken = task->state == TASK_STATE_START;
+		if (taken)
+			task->state = TASK_STATE_BUSY;
+		spin_unlock_bh(&task->state_lock);
+	} while (!taken);
+}
+
+/* Lets the task run again, once the tasklet is enabled: it may have been requested in the meantime. */
+static void hca_task_give(struct rxe_task *task)
+{
+	spin_lock_bh(&task->state_lock);
+	task->state = TASK_STATE_START;
+	spin_unlock_bh(&task->state_lock);
+	rxe_sched_task(task);
+}
+
+#endif

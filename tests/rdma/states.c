@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: MIT
+/*
+ * states.c - queue pairs that change their state, or begin again, while requests wait, fail or are repeated: each request is
+ * completed once, and a queue pair that was reset is as good as a new one.
+ *
+ *	states ADAPTER SECONDS		SECONDS: how long queue pairs are reset while packets arrive
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "pair.h"
+
+#define SIZE (1UL << 20)
+#define MANY 32
+#define A_SECOND 1000000
+
+static struct pair p;
+static struct memory here, there;	/* of queue pair 0, and what it reads and writes */
+static struct ibv_mr *local, *remote;
+static uint32_t mtu;			/* in bytes */
+static int failures;
+
+__attribute__((format(printf, 1, 2))) static void wrong(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	printf("not ok: ");
+	vprintf(fmt, args);
+	printf("\n");
+	va_end(args);
+	failures++;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void expect(const char *what, enum ibv_wc_status status, enum ibv_wc_status expected)
+{
+	if (status != expected)
+		wrong("%s: %s, expected %s", what, ibv_wc_status_str(status), ibv_wc_status_str(expected));
+}
+
+static void no_more(const char *what, int which)
+{
+	struct ibv_wc wc;
+
+	usleep(20000);
+	if (ibv_poll_cq(p.cq[which], 1, &wc))
+		wrong("%s: one more completion, %s", what, ibv_wc_status_str(wc.status));
+}
+
+static struct request request(enum ibv_wr_opcode opcode, uint32_t length)
+{
+	return (struct request){ .opcode = opcode, .local = local, .local_addr = here.addr, .length = length,
+				 .remote_addr = there.addr, .rkey = remote->rkey, .compare_add = 1 };
+}
+
+static enum ibv_wc_status operation(enum ibv_wr_opcode opcode, uint32_t length)
+{
+	struct request r = request(opcode, length);
+
+	return pair_do(&p, &r);
+}
+
+static void post(int which, enum ibv_wr_opcode opcode, uint32_t length)
+{
+	struct request r = request(opcode, length);
+
+	if (pair_post(&p, which, &r))
+		die("posting a request");
+}
+
+/* Its second element has no valid key. */
+static void post_half_bad(enum ibv_wr_opcode opcode)
+{
+	struct ibv_sge sge[2] = { { .addr = here.addr, .length = mtu, .lkey = local->lkey }, { .addr = here.addr, .length = mtu } };
+	struct ibv_send_wr *bad, wr = { .sg_list = sge, .num_sge = 2, .opcode = opcode,
+					.wr.rdma = { .remote_addr = there.addr, .rkey = remote->rkey } };
+
+	if (ibv_post_send(p.qp[0], &wr, &bad))
+		die("posting a request of two elements");
+}
+
+static void must_modify(int which, enum ibv_qp_state state)
+{
+	errno = pair_modify(&p, which, state);
+	if (errno)
+		die("queue pair %d to state %d", which, state);
+}
+
+/* The same queue pair again; the other one keeps its packet numbers. */
+static void reset(int which)
+{
+	must_modify(which, IBV_QPS_RESET);
+	must_modify(which, IBV_QPS_INIT);
+	must_modify(which, IBV_QPS_RTR);
+	must_modify(which, IBV_QPS_RTS);
+}
+
+static void reset_both(void)
+{
+	must_modify(0, IBV_QPS_RESET);
+	reset(1);
+	reset(0);
+}
+
+static void usual(void)
+{
+	p.timeout = 14;
+	p.retry_cnt = 7;
+	p.min_rnr_timer = 1;
+	p.psn[0] = p.psn[1] = 0;
+	pair_connect(&p);
+}
+
+/* ---- what was before a reset has no effect behind it ---- */
+
+static void read_failed(void)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
+		usual();
+		post_half_bad(IBV_WR_RDMA_READ);
+		expect("a read into memory without a key", pair_wait(&p, 0, NULL), IBV_WC_LOC_PROT_ERR);
+		reset_both();
+		expect("a request after a read that failed in its middle, and a reset", operation(ops[i], 8), IBV_WC_SUCCESS);
+		no_more("after a read that failed", 0);
+	}
+}
+
+static void waited(void)
+{
+	usual();
+	p.min_rnr_timer = 26;	/* 82 ms */
+	pair_connect(&p);
+	post(0, IBV_WR_SEND, 8);
+	usleep(10000);
+	reset_both();
+	expect("a write, where a message waited before a reset", operation(IBV_WR_RDMA_WRITE, 8), IBV_WC_SUCCESS);
+	usleep(100000);
+	expect("a write, when its timer has run out", operation(IBV_WR_RDMA_WRITE, 8), IBV_WC_SUCCESS);
+	no_more("after a message that waited", 0);
+}
+
+/* ---- an error, and the end ---- */
+
+/* Receive requests that are posted to a queue pair in error stay there: librxe does not tell the kernel of them. */
+static void flushed(void)
+{
+	unsigned int i, error;
+
+	usual();
+	for (error = 0; error < 2; error++) {
+		for (i = 0; i < MANY; i++) {
+			post(0, IBV_WR_SEND, 8);
+			if (!error)
+				pair_receive(&p, 0, local, here.addr, 8);
+		}
+		if (!error)
+			must_modify(0, IBV_QPS_ERR);
+		for (i = 0; i < (error ? MANY : 2 * MANY); i++)
+			expect("a request of a queue pair in error", pair_wait(&p, 0, NULL), IBV_WC_WR_FLUSH_ERR);
+		no_more("a queue pair in error", 0);
+	}
+}
+
+/* A message whose first packet arrived, and took a receive request: this is the queue pair's, to the end. */
+static void half_a_message(void)
+{
+	struct ibv_mr *mrs[2] = { local, remote };
+	struct pair q;
+
+	usual();
+	q = p;
+	pair_open(&p, ibv_get_device_name(q.device->device), 1);
+	local = memory_register(&here, p.pd);
+	remote = memory_register(&there, p.pd);
+	pair_receive(&p, 1, remote, there.addr, 2 * mtu);
+	post_half_bad(IBV_WR_SEND);
+	if (pair_wait(&p, 0, NULL) == IBV_WC_SUCCESS)
+		wrong("a message from memory without a key: sent");
+	usleep(100000);
+	must_modify(1, IBV_QPS_ERR);
+	expect("the receive request that half a message has arrived for", pair_wait(&p, 1, NULL), IBV_WC_WR_FLUSH_ERR);
+	no_more("half a message", 1);
+	if (ibv_dereg_mr(local) || ibv_dereg_mr(remote))
+		die("ibv_dereg_mr");
+	pair_close(&p);
+	p = q;
+	local = mrs[0];
+	remote = mrs[1];
+}
+
+/* A request that nobody answers. */
+static void destroyed(void)
+{
+	double begin;
+
+	usual();
+	must_modify(1, IBV_QPS_RESET);
+	post(0, IBV_WR_RDMA_WRITE, 8);
+	usleep(100000);
+	begin = now();
+	pair_connect(&p);
+	if (now() - begin > 5)
+		wrong("destroying a queue pair that repeats a request took %.0f s", now() - begin);
+}
+
+/* The completion queue of the receiving end is full: the queue pair fails, and lets go of the memory. */
+static void overflow(void)
+{
+	struct ibv_cq *large = p.cq[1], *small = ibv_create_cq(p.device, 1, NULL, NULL, 0);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	double begin;
+	unsigned int i;
+
+	if (!small)
+		die("ibv_create_cq");
+	p.cq[1] = small;
+	usual();
+	for (i = 0; i < 8; i++)
+		pair_receive(&p, 1, remote, there.addr, 8);
+	for (i = 0; i < 8; i++)
+		post(0, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
+	for (begin = now(); attr.qp_state != IBV_QPS_ERR && now() - begin < 10; usleep(1000))
+		if (ibv_query_qp(p.qp[1], &attr, IBV_QP_STATE, &init))
+			die("ibv_query_qp");
+	if (attr.qp_state != IBV_QPS_ERR)
+		wrong("a full completion queue: no error");
+	begin = now();
+	if (ibv_dereg_mr(remote))
+		die("ibv_dereg_mr");
+	if (now() - begin > 5)
+		wrong("a full completion queue: the memory is deregistered after %.0f s only", now() - begin);
+	remote = memory_register(&there, p.pd);
+	p.cq[1] = large;
+	pair_connect(&p);
+	if (ibv_destroy_cq(small))
+		die("ibv_destroy_cq");
+}
+
+/* ---- waiting ---- */
+
+/* An RNR NAK is an answer: the requester waits as long as it says, and that counts for rnr_retry alone. */
+static void not_ready(void)
+{
+	usual();
+	p.timeout = 15;		/* 134 ms */
+	p.retry_cnt = 2;
+	p.min_rnr_timer = 0;	/* 655 ms */
+	pair_connect(&p);
+	post(0, IBV_WR_SEND, 8);
+	usleep(2 * A_SECOND + A_SECOND / 2);
+	pair_receive(&p, 1, remote, there.addr, 8);
+	expect("a message to a receiver that was not ready for 2.5 s", pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
+}
+
+static void drained(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	double begin = now();
+	unsigned int i;
+
+	usual();
+	/* The queue's entries are all used before. */
+	for (i = 0; i < 200; i++)
+		expect("a write", operation(IBV_WR_RDMA_WRITE, 8), IBV_WC_SUCCESS);
+	must_modify(0, IBV_QPS_SQD);
+	usleep(10000);
+	post(0, IBV_WR_RDMA_WRITE, 8);
+	post(0, IBV_WR_RDMA_WRITE, 8);
+	no_more("a send queue that is drained", 0);
+	while (ibv_modify_qp(p.qp[0], &attr, IBV_QP_STATE) && now() - begin < 10)
+		usleep(1000);
+	if (now() - begin >= 10) {
+		wrong("an idle send queue is not drained in ten seconds");
+		return;
+	}
+	expect("a request that was posted while the send queue was drained", pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
+	expect("another", pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
+}
+
+/* ---- packet numbers ---- */
+
+/* Each kind of request, with packets on both sides of the largest number. */
+static void wrap(void)
+{
+	unsigned char *bytes = malloc(SIZE), *seen = malloc(SIZE);
+	uint32_t before;
+	size_t i;
+
+	if (!bytes || !seen)
+		die("no memory");
+	for (before = 0; before < 8; before++) {
+		usual();
+		p.psn[0] = p.psn[1] = 0x1000000 - before;
+		p.psn[0] &= 0xffffff;
+		p.psn[1] &= 0xffffff;
+		pair_connect(&p);
+		for (i = 0; i < 4 * mtu; i++)
+			bytes[i] = (unsigned char)(i * 7 + i / 251 + before);
+		memory_write(&here, 0, bytes, 4 * mtu);
+		expect("a write around the largest packet number", operation(IBV_WR_RDMA_WRITE, 4 * mtu), IBV_WC_SUCCESS);
+		memory_read(&there, 0, seen, 4 * mtu);
+		if (memcmp(bytes, seen, 4 * mtu))
+			wrong("a write around the largest packet number: other bytes");
+		memory_fill(&here, 0);
+		expect("a read around the largest packet number", operation(IBV_WR_RDMA_READ, 4 * mtu), IBV_WC_SUCCESS);
+		memory_read(&here, 0, seen, 4 * mtu);
+		if (memcmp(bytes, seen, 4 * mtu))
+			wrong("a read around the largest packet number: other bytes");
+		pair_receive(&p, 1, remote, there.addr, 4 * mtu);
+		expect("a message around the largest packet number", operation(IBV_WR_SEND, 4 * mtu), IBV_WC_SUCCESS);
+		expect("its receive request", pair_wait(&p, 1, NULL), IBV_WC_SUCCESS);
+		expect("an atomic behind it", operation(IBV_WR_ATOMIC_FETCH_AND_ADD, 8), IBV_WC_SUCCESS);
+	}
+	free(bytes);
+	free(seen);
+}
+
+/* A read, perhaps a request behind it, and then the read again with the same packet number, as if its answer were lost. */
+static void again(const char *what, uint32_t length, uint32_t key, int behind)
+{
+	struct request r = request(IBV_WR_RDMA_READ, length);
+	uint32_t value = 0x5eed0000 + length, seen = 0;
+
+	usual();
+	memory_write(&there, 0, &value, sizeof(value));
+	r.rkey = key;
+	expect(what, pair_do(&p, &r), IBV_WC_SUCCESS);
+	if (behind >= 0)
+		expect("a request behind it", operation(IBV_WR_RDMA_WRITE, (uint32_t)behind), IBV_WC_SUCCESS);
+	memory_write(&there, 0, &value, sizeof(value));
+	memory_fill(&here, 0);
+	reset(0);
+	errno = pair_post(&p, 0, &r);
+	if (errno)
+		die("posting a read");
+	expect(what, pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
+	memory_read(&here, 0, &seen, sizeof(seen));
+	if (length && seen != value)
+		wrong("%s: %#x, not %#x", what, seen, value);
+}
+
+static void repeated(void)
+{
+	again("a read, repeated", 8, remote->rkey, -1);
+	again("a read, repeated behind a write", 8, remote->rkey, 8);
+	again("a read, repeated behind a write of no bytes", 8, remote->rkey, 0);
+	again("a long read, repeated behind a write of no bytes", 4 * mtu, remote->rkey, 0);
+	again("a read of no bytes, repeated", 0, remote->rkey, -1);
+	again("a read of no bytes, repeated behind a write", 0, remote->rkey, 8);
+	again("a read of no bytes without a key, repeated", 0, 0, -1);
+	again("a read of no bytes without a key, repeated behind a write", 0, 0, 8);
+}
+
+/* ---- resets while packets arrive ---- */
+
+static struct ibv_qp *uc[2];
+static struct ibv_cq *uc_cq[2];
+static int running;
+
+static void uc_modify(int which, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = state, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE,
+		.path_mtu = IBV_MTU_256, .dest_qp_num = uc[!which]->qp_num,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = p.gid, .sgid_index = (uint8_t)p.gid_index, .hop_limit = 1 } },
+	};
+	static const int masks[] = {
+		[IBV_QPS_RESET] = IBV_QP_STATE,
+		[IBV_QPS_INIT] = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		[IBV_QPS_RTR] = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+		[IBV_QPS_RTS] = IBV_QP_STATE | IBV_QP_SQ_PSN,
+	};
+
+	errno = ibv_modify_qp(uc[which], &attr, masks[state]);
+	if (errno)
+		die("ibv_modify_qp to state %d", state);
+}
+
+static void uc_reset(int which)
+{
+	uc_modify(which, IBV_QPS_RESET);
+	uc_modify(which, IBV_QPS_INIT);
+	uc_modify(which, IBV_QPS_RTR);
+	uc_modify(which, IBV_QPS_RTS);
+}
+
+/* Whatever may be posted, while either end is reset. */
+static void *traffic(void *unused)
+{
+	struct ibv_sge to = { .addr = there.addr, .length = 4096, .lkey = remote->lkey };
+	struct ibv_recv_wr *bad_recv, recv = { .sg_list = &to, .num_sge = 1 };
+	struct ibv_wc wc[16];
+	unsigned int n = 0;
+
+	(void)unused;
+	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
+		struct ibv_sge sge = { .addr = here.addr, .length = 4096, .lkey = local->lkey };
+		struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = n++ % 4 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
+						.wr.rdma = { .remote_addr = there.addr, .rkey = remote->rkey } };
+
+		ibv_post_recv(uc[1], &recv, &bad_recv);
+		ibv_post_send(uc[0], &wr, &bad);
+		while (ibv_poll_cq(uc_cq[0], 16, wc) > 0)
+			;
+		while (ibv_poll_cq(uc_cq[1], 16, wc) > 0)
+			;
+	}
+	return NULL;
+}
+
+static void reset_under_load(int which, unsigned int seconds)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_UC, .sq_sig_all = 1,
+					 .cap = { .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 2, .max_recv_sge = 2 } };
+	unsigned int rounds = 0;
+	struct ibv_wc wc;
+	pthread_t thread;
+	double end;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		uc_cq[i] = ibv_create_cq(p.device, 1024, NULL, NULL, 0);
+		attr.send_cq = attr.recv_cq = uc_cq[i];
+		uc[i] = uc_cq[i] ? ibv_create_qp(p.pd, &attr) : NULL;
+		if (!uc[i])
+			die("an unreliable connection");
+	}
+	uc_reset(0);
+	uc_reset(1);
+	running = 1;
+	if (pthread_create(&thread, NULL, traffic, NULL))
+		die("pthread_create");
+	for (end = now() + seconds; now() < end; rounds++)
+		uc_reset(which);
+	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	printf("reset %s %u times under load\n", which ? "the receiving end" : "the sending end", rounds);
+	/* What is posted now is done: nothing is left of what was before. */
+	uc_reset(1);
+	uc_reset(0);
+	usleep(50000);
+	for (i = 0; i < 2; i++)
+		while (ibv_poll_cq(uc_cq[i], 1, &wc) > 0)
+			;
+	for (i = 0; i < 100; i++) {
+		struct ibv_sge sge = { .addr = here.addr, .length = 4096, .lkey = local->lkey };
+		struct ibv_send_wr *bad, wr = { .wr_id = 1000 + (uint64_t)i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+						.wr.rdma = { .remote_addr = there.addr, .rkey = remote->rkey } };
+
+		errno = ibv_post_send(uc[0], &wr, &bad);
+		if (errno)
+			die("a write after the resets");
+		for (end = now() + 10; !ibv_poll_cq(uc_cq[0], 1, &wc);)
+			if (now() > end)
+				die("a write after the resets is not completed");
+		if (wc.status != IBV_WC_SUCCESS || wc.wr_id != 1000 + (uint64_t)i) {
+			wrong("a write after the resets: %s, of request %llu, not %d", ibv_wc_status_str(wc.status),
+			      (unsigned long long)wc.wr_id, 1000 + i);
+			break;
+		}
+	}
+	end = now();
+	for (i = 0; i < 2; i++)
+		if (ibv_destroy_qp(uc[i]) || ibv_destroy_cq(uc_cq[i]))
+			die("destroying the unreliable connection");
+	if (now() - end > 5)
+		wrong("destroying a queue pair that was reset under load took %.0f s", now() - end);
+}
+
+static void run(const char *name, void (*test)(void))
+{
+	int before = failures;
+
+	test();
+	printf("%s %s\n", failures == before ? "ok:" : "failed:", name);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		die("usage: states ADAPTER SECONDS");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	pair_open(&p, argv[1], 0);
+	mtu = 128U << p.mtu;
+	memory_alloc(&here, MEMORY_HOST, SIZE);
+	memory_alloc(&there, MEMORY_HOST, SIZE);
+	local = memory_register(&here, p.pd);
+	remote = memory_register(&there, p.pd);
+	run("a read that failed, then a reset", read_failed);
+	run("a wait, then a reset", waited);
+	run("flushed", flushed);
+	run("half a message", half_a_message);
+	run("destroyed", destroyed);
+	run("a receiver that is not ready", not_ready);
+	run("drained", drained);
+	run("packet numbers", wrap);
+	run("repeated reads", repeated);
+	run("a full completion queue", overflow);
+	usual();
+	reset_under_load(1, (unsigned int)atoi(argv[2]));
+	reset_under_load(0, (unsigned int)atoi(argv[2]));
+	if (ibv_dereg_mr(local) || ibv_dereg_mr(remote))
+		die("ibv_dereg_mr");
+	pair_close(&p);
+	memory_free(&here);
+	memory_free(&there);
+	printf("%d failures\n", failures);
+	return !!failures;
+}
