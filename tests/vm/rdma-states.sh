@@ -5,6 +5,7 @@
 # and while packets arrive.
 # vm-allow: rxe0: (qp|pd|mr|cq)#[0-9]+ 
 # vm: --nics 1 --cards 0 --gpus 1 --timeout 300 --env SECONDS_EACH=3
+# vm: --nics 1 --cards 0 --gpus 1 --timeout 300 --kernel 6.12 --env SECONDS_EACH=2
 # vm-more: --nics 1 --cards 0 --gpus 1 --timeout 3000 --kernel {6.1,6.12,7.2} --env SECONDS_EACH=60
 
 . "$TOP/tests/vm/lib.sh"
