@@ -5,9 +5,10 @@
 
 #include "mappings.h"
 
+/* Of this thread: /proc/self/maps is the first thread's, and empty once that has ended. */
 bool mappings_open(struct mappings *m)
 {
-	*m = (struct mappings){ .file = fopen("/proc/self/maps", "re") };
+	*m = (struct mappings){ .file = fopen("/proc/thread-self/maps", "re") };
 	return m->file;
 }
 

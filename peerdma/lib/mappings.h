@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mappings.h - what this process has mapped, from /proc/self/maps, in the order of
+ * mappings.h - what this process has mapped, from /proc/thread-self/maps, in the order of
  * addresses.  It changes while it is read: what is found is a guess for other threads'
  * mappings.
  */

@@ -553,12 +553,54 @@ static void closing(void)
 	CHECK(done == 200, "each is exported: %d of 200", done);
 }
 
+/* The first thread of the process has ended, and what /proc/self says of memory and descriptors with it. */
+static void *without_main(void *unused)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC), c;
+	struct peerdma_ipc_handle h;
+	char *p, *r;
+
+	do {
+		FILE *maps = fopen("/proc/self/maps", "re");
+
+		usleep(100);
+		c = maps ? getc(maps) : EOF;
+		if (maps)
+			fclose(maps);
+	} while (c != EOF);
+	if (fd < 0 || ftruncate(fd, 8192))
+		abort();
+	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	r = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 4096);
+	CHECK(!peerdma_ipc_export(p, 4096, PEERDMA_IPC_I_UNEXPORT, &h) && !peerdma_ipc_unexport(&h), "a file's memory is exported");
+	CHECK(!peerdma_ipc_export(r, 4096, PEERDMA_IPC_I_UNEXPORT, &h) && !peerdma_ipc_unexport(&h), "and for reading only");
+	fflush(stdout);
+	_exit(failures);
+	return unused;
+}
+
+static void end_of_main(void)
+{
+	pthread_t thread;
+
+	if (!pthread_create(&thread, NULL, without_main, NULL))
+		pthread_exit(NULL);
+}
+
+static void main_ended(void)
+{
+	pid_t pid = process(end_of_main);
+	int status;
+
+	CHECK(waitpid(pid, &status, 0) == pid && !status, "a process without its first thread");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
 		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "freeing", freeing },
 		{ "replaced", replaced }, { "files", files }, { "quiet", quiet }, { "none-left", none_left }, { "cancelled", cancelled },
-		{ "children", children }, { "closing", closing },
+		{ "children", children }, { "closing", closing }, { "main-ended", main_ended },
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -19,7 +19,7 @@
 
 #include "ipc.h"
 
-/* A line of /proc/self/maps. */
+/* A line of /proc/thread-self/maps.  Without "thread-", it is the first thread's, and empty once that has ended. */
 struct map {
 	uint64_t from, to, offset;
 	bool shared, writable;
@@ -31,15 +31,15 @@ struct map {
 /* 0; -ENXIO: nothing is mapped there; -errno, all with text. */
 static int find_map(const void *ptr, struct map *m)
 {
-	FILE *file = fopen("/proc/self/maps", "re");
+	FILE *file = fopen("/proc/thread-self/maps", "re");
 	uint64_t p = (uintptr_t)ptr;
 	char *line = NULL;
 	size_t size = 0;
 	bool found = false;
 
 	if (!file)
-		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? fail(-errno, "/proc/self/maps: %s", error_words(-errno)) :
-		       fail(-ENXIO, "/proc/self/maps: %s; mount /proc", strerror(errno));
+		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? fail(-errno, "/proc/thread-self/maps: %s", error_words(-errno)) :
+		       fail(-ENXIO, "/proc/thread-self/maps: %s; mount /proc", strerror(errno));
 	while (!found && getline(&line, &size, file) > 0) {
 		char perms[5];
 		int at = 0;
@@ -123,7 +123,7 @@ static int by_name(const struct map *m)
  */
 static int by_descriptor(const struct map *m)
 {
-	DIR *dir = opendir("/proc/self/fd");
+	DIR *dir = opendir("/proc/thread-self/fd");
 	struct dirent *e;
 	int found = -ENOENT;
 
@@ -155,7 +155,7 @@ static int only_reads(int fd)
 
 	if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
 		return fd;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	snprintf(name, sizeof(name), "/proc/thread-self/fd/%d", fd);
 	other = open(name, O_RDONLY | O_CLOEXEC);
 	close(fd);
 	return other;

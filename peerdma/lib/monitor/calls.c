@@ -70,7 +70,7 @@ static struct span huge_span(long from, long length)
 /*
  * shmdt() detaches each piece of the segment that is where shmat() put it: as far from the address as in the
  * segment.  There may be holes and other memory between, and nothing at the address itself.  Of
- * /proc/self/maps, without memory of our own.
+ * /proc/thread-self/maps (/proc/self/maps is empty once the first thread has ended), without memory of our own.
  */
 struct maps {
 	int fd;
@@ -144,7 +144,7 @@ static bool maps_line(struct maps *m, struct mapping *out)
 
 static struct span segment_at(uintptr_t p)
 {
-	static const char name[] = "/proc/self/maps";
+	static const char name[] = "/proc/thread-self/maps";
 	long args[6] = { AT_FDCWD, (long)name, 0 };
 	struct mapping next;
 	struct span s = { p, p };

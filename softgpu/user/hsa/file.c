@@ -40,10 +40,10 @@ int hsa_file_make(const char *name, size_t size)
 /* What a descriptor of this process is, as the kernel names it. */
 static int check_name(int fd, const char *name)
 {
-	char path[32], is[2 * HSA_FILE_NAME], wanted[2 * HSA_FILE_NAME];
+	char path[40], is[2 * HSA_FILE_NAME], wanted[2 * HSA_FILE_NAME];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
 	snprintf(wanted, sizeof(wanted), "/memfd:%s (deleted)", name);
 	n = readlink(path, is, sizeof(is));
 	return n == (ssize_t)strlen(wanted) && !memcmp(is, wanted, (size_t)n) ? 0 : -ENOENT;
@@ -64,7 +64,7 @@ int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 	if (seen < 0)
 		return -errno;
 	err = check_name(seen, name);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", seen);
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", seen);
 	file = err ? err : open(path, O_RDWR | O_CLOEXEC);
 	if (!err && file < 0)
 		file = -errno;
