@@ -206,8 +206,8 @@ static void several(struct peerdma_ipc_memory *m, struct exporter *e, int kind)
 	free(local);
 }
 
-/* Device memory at both ends, at odd places, of odd lengths: by engines, or by a kernel where the GPU runs any. */
-static void within(struct peerdma_ipc_memory *m, int kind, uint32_t flags)
+/* Device memory at both ends, at odd places, of odd lengths: by engines, or by a kernel where the GPU runs any: whether it did. */
+static bool within(struct peerdma_ipc_memory *m, int kind, uint32_t flags)
 {
 	struct peerdma_ipc_transfer t[200];
 	char *local = malloc(PART), *there = malloc(PART), *device = gpu_alloc(kind, PART);
@@ -254,12 +254,14 @@ static void within(struct peerdma_ipc_memory *m, int kind, uint32_t flags)
 	gpu_free(kind, device, PART);
 	free(local);
 	free(there);
+	return paths[PEERDMA_IPC_PATH_KERNEL];
 }
 
 /* One small copy after another, at odd places, of odd lengths, to and fro; with pauses in which a kernel that waits for them ends. */
-static void one_by_one(struct peerdma_ipc_memory *m, int kind)
+static void one_by_one(struct peerdma_ipc_memory *m, int kind, bool kernels)
 {
 	char *local = malloc(PART), *there = malloc(PART), *device = gpu_alloc(kind, PART);
+	static const size_t lengths[] = { 24591, 24592, 32769, 65535, 65536 };
 	unsigned int paths[PEERDMA_IPC_PATHS] = { 0 };
 	size_t bad = 0;
 
@@ -268,15 +270,17 @@ static void one_by_one(struct peerdma_ipc_memory *m, int kind)
 	memset(there, 0, PART);
 	gpu_put(m->ptr, there, PART);
 	gpu_put(device, local, PART);
-	for (size_t i = 0; i < 600; i++) {
-		size_t offset = i % 3 ? i * 977 % (PART / 2) : i * 4096 % (PART / 2), length = i % 5 ? 1 + i * i % 700 : 16 * i + i % 16;
+	for (size_t i = 0; i < 1000; i++) {
+		size_t offset = i % 3 ? i * 977 % (PART / 2) : i * 4096 % (PART / 2);
+		size_t length = i % 50 == 0 ? lengths[i / 50 % 5] : i % 5 ? 1 + i * i % 700 : 16 * (i % 600) + i % 16;
 		struct peerdma_ipc_transfer t = {
 			.size = sizeof(t), .flags = PEERDMA_IPC_POLL | (i % 2 ? PEERDMA_IPC_READ : 0), .memory = m, .offset = offset,
-			.local = device + offset + (i % 4 == 3 ? 5 : 0), .length = length,
+			.local = device + offset + (i % 4 == 3 ? 5 : i % 8 == 1 ? 8 : 0), .length = length,
 		};
 
-		if (i % 150 == 149)
-			usleep(20000);
+		/* It ends after 500 us without a command. */
+		if (i % 4 == 1)
+			usleep(i % 200 == 1 ? 20000 : 400 + i % 200);
 		bad += peerdma_ipc_copy(&t, 1, NULL, 0) || t.error;
 		paths[t.path]++;
 		memcpy(i % 2 ? local + ((char *)t.local - device) : there + offset, i % 2 ? there + offset : local + ((char *)t.local - device),
@@ -289,7 +293,21 @@ static void one_by_one(struct peerdma_ipc_memory *m, int kind)
 		bad += !!memcmp(is, i ? there : local, PART);
 		free(is);
 	}
-	CHECK(!bad, "600 small copies to and fro: %u by engines, %u by the kernel that waits for them, %u by HSA", paths[PEERDMA_IPC_PATH_CUDA],
+	/* Memory that there was not when the kernel began. */
+	for (int i = 0; i < 20; i++) {
+		char *fresh = gpu_alloc(kind, 4096), is[64];
+		struct peerdma_ipc_transfer t = {
+			.size = sizeof(t), .flags = PEERDMA_IPC_POLL | PEERDMA_IPC_READ, .memory = m, .offset = (uint64_t)i * 64, .local = fresh,
+			.length = sizeof(is),
+		};
+
+		bad += peerdma_ipc_copy(&t, 1, NULL, 0) || t.error;
+		paths[t.path]++;
+		gpu_get(is, fresh, sizeof(is));
+		bad += !!memcmp(is, there + i * 64, sizeof(is));
+		gpu_free(kind, fresh, 4096);
+	}
+	CHECK(!bad && (paths[PEERDMA_IPC_PATH_POLL] || !kernels), "1,020 small copies to and fro: %u by engines, %u by the kernel that waits for them, %u by HSA", paths[PEERDMA_IPC_PATH_CUDA],
 	      paths[PEERDMA_IPC_PATH_POLL], paths[PEERDMA_IPC_PATH_HSA]);
 	memset(local, 9, PART);		/* as it was */
 	gpu_put(m->ptr, local, PART);
@@ -378,8 +396,7 @@ static void one_kind(int kind)
 	CHECK(!transfer(m, local, PART, 0) && !ASK(&e, LOOK, .kind = kind, .fill = 9, .value = PART).ret, "copied to it");
 	several(m, &e, kind);
 	within(m, kind, 0);
-	within(m, kind, PEERDMA_IPC_KERNEL);
-	one_by_one(m, kind);
+	one_by_one(m, kind, within(m, kind, PEERDMA_IPC_KERNEL));
 	if (gpu_new_context()) {
 		CHECK(!OPEN(&a.handle, &again) && (again != m) == !strcmp(gpu_provider[kind], "cuda"),
 		      "in another context: another mapping, if mappings are a context's");

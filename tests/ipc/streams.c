@@ -321,6 +321,20 @@ static int poll_copy(struct peerdma_ipc_transfer *t, enum peerdma_ipc_path path)
 	return ret ? ret : t->error || t->path != path;
 }
 
+/* Until it went that way: a kernel begins and ends when it likes.  Each try copies. */
+static int until(struct peerdma_ipc_transfer *t, enum peerdma_ipc_path path)
+{
+	int ret;
+
+	t->flags |= PEERDMA_IPC_POLL;
+	do {
+		ret = peerdma_ipc_copy(t, 1, NULL, 0);
+		if (t->path != path)
+			usleep(100);
+	} while (!ret && t->path != path);
+	return ret;
+}
+
 struct poller {
 	struct peerdma_ipc_memory *memory;
 	char *local;
@@ -357,7 +371,7 @@ static void polls_and_fails(const struct offered *o)
 	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, LENGTH), "memory of another context");
 	t = reads(m, (void *)(uintptr_t)device, 0, 8);
 	fake_ipc_cuda.query_error = 700;
-	CHECK(poll_copy(&t, PEERDMA_IPC_PATH_POLL) == -EIO && t.error == -EIO && t.path == PEERDMA_IPC_PATH_NONE,
+	CHECK(until(&t, PEERDMA_IPC_PATH_POLL) == -EIO && t.error == -EIO && t.path == PEERDMA_IPC_PATH_NONE,
 	      "a kernel that fails: an error");
 	fake_ipc_cuda.query_error = 0;
 	CHECK(!poll_copy(&t, PEERDMA_IPC_PATH_CUDA), "then engines");
@@ -376,11 +390,11 @@ static void polls(const struct offered *o)
 	unsigned long long device = 0;
 	pthread_t threads[2];
 	char host[16], *local;
+	unsigned int by_poll = 0, tries = 0;
 	int bad = 0;
 
 	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, 2 * LENGTH) && !peerdma_ipc_signal_create(0, 0, &done), "memory");
 	local = (char *)(uintptr_t)device;
-	peerdma_ipc_counters(&before);
 	t[0] = reads(m, local, 0, 100);
 	fake_ipc_cuda.module_error = 906;
 	CHECK(!poll_copy(t, engine), "no kernel while the program records a graph");
@@ -389,9 +403,13 @@ static void polls(const struct offered *o)
 	CHECK(!poll_copy(t, engine), "no memory to launch it: an engine");
 	fake_ipc_cuda.kernel_error = 0;
 	memset(local, 0, 128);
-	CHECK(!poll_copy(t, poll) && local[99] == 5 && !local[100], "later it copies, and nothing beside");
+	CHECK(!until(t, poll) && local[99] == 5 && !local[100], "later it copies, and nothing beside");
 	t[0] = reads(m, local, 0, LENGTH);
-	CHECK(!poll_copy(t, poll) && local[LENGTH - 1] == 5, "64 KiB");
+	CHECK(!until(t, poll) && local[LENGTH - 1] == 5, "64 KiB");
+	t[0] = reads(m, local + 8, 0, LENGTH - 8);
+	CHECK(!poll_copy(t, engine), "not if it can move 8 bytes at a time only");
+	t[0] = reads(m, local + 1, 0, 4096);
+	CHECK(!poll_copy(t, engine), "or one");
 	t[0] = reads(m, local, 16, 0);
 	CHECK(!poll_copy(t, PEERDMA_IPC_PATH_NONE), "nothing");
 	t[0] = reads(m, host, 0, sizeof(host));
@@ -401,17 +419,37 @@ static void polls(const struct offered *o)
 	CHECK(!peerdma_ipc_copy(t, 2, NULL, 0) && t[0].path == engine, "of two, engines");
 	CHECK(!peerdma_ipc_copy(t, 1, done, 1) && !peerdma_ipc_signal_wait(done, PEERDMA_IPC_EQ, 1, 10000000000, NULL) &&
 	      t[0].path == engine, "with a signal, too");
-	/* It ends after any number of looks, and each command is done once. */
-	fake_ipc_cuda.poll_looks = 20;
-	fake_ipc_cuda.polls = 0;
-	for (int i = 0; i < 5000; i++) {
-		t[0] = reads(m, local + LENGTH, (uint64_t)i % 100, 8);
-		if (i % 2)
-			t[0].flags &= ~PEERDMA_IPC_READ;
-		memset(local + LENGTH, i % 2 ? 5 : i, 16);
-		bad += poll_copy(t, poll) || local[LENGTH] != 5 || (i % 2 == 0 && local[LENGTH + 8] != (char)i);
+	/* It ends after any number of looks; then that copy goes by an engine, and is not made again later. */
+	fake_ipc_cuda.poll_looks = 200;
+	fake_ipc_cuda.polls = fake_ipc_cuda.polled = 0;
+	peerdma_ipc_counters(&before);
+	fake_ipc_cuda.copies = 0;
+	for (int i = 0; i < 5000 || by_poll < 1000 || fake_ipc_cuda.polls < 20; i++, tries++) {
+		char value = (char)(i % 100 + 10);
+		size_t at = LENGTH + (size_t)i % 11, offset = 100 + (size_t)i % 200, length = 1 + (size_t)i % 64;
+
+		/* There, and back to another place. */
+		memset(local + LENGTH, 0, 512);
+		memset(local + at, value, length);
+		t[0] = reads(m, local + at, offset, length);
+		t[0].flags = PEERDMA_IPC_POLL;
+		t[1] = reads(m, local + LENGTH + 256, offset - 1, length + 2);
+		t[1].flags |= PEERDMA_IPC_POLL;
+		bad += peerdma_ipc_copy(&t[0], 1, NULL, 0) || peerdma_ipc_copy(&t[1], 1, NULL, 0) || local[LENGTH + 256] != 5 ||
+		       local[LENGTH + 257] != value || local[LENGTH + 256 + length] != value || local[LENGTH + 257 + length] != 5;
+		by_poll += (t[0].path == poll) + (t[1].path == poll);
+		/* As it was. */
+		memset(local + at, 5, length);
+		t[0].flags = 0;
+		bad += peerdma_ipc_copy(&t[0], 1, NULL, 0);
 	}
-	CHECK(!bad && fake_ipc_cuda.polls > 100, "5,000 copies by %u kernels, one after another", fake_ipc_cuda.polls);
+	CHECK(!bad && by_poll == fake_ipc_cuda.polled && by_poll + fake_ipc_cuda.copies == 3 * tries,
+	      "%u copies, %u of them by %u kernels, one after another", 2 * tries, by_poll, fake_ipc_cuda.polls);
+	t[0] = reads(m, local, 0, 8);
+	fake_ipc_cuda.poll_held = fake_ipc_cuda.poll_ends = 1;
+	CHECK(!until(t, engine) && !until(t, engine) && !poll_copy(t, engine), "a GPU that is full of other kernels: an engine");
+	fake_ipc_cuda.poll_held = fake_ipc_cuda.poll_ends = 0;
+	CHECK(!until(t, poll), "later");
 	for (int i = 0; i < 2; i++) {
 		beside[i] = (struct poller) { .memory = m, .local = local + i * 4096 };
 		pthread_create(&threads[i], NULL, polls_beside, &beside[i]);
@@ -422,17 +460,16 @@ static void polls(const struct offered *o)
 	}
 	CHECK(!bad, "two threads: %u and %u by the kernel", beside[0].paths[poll], beside[1].paths[poll]);
 	peerdma_ipc_counters(&c);
-	CHECK(c.copies[poll] - before.copies[poll] == 5002 + beside[0].paths[poll] + beside[1].paths[poll], "all counted");
+	CHECK(c.copies[poll] - before.copies[poll] == fake_ipc_cuda.polled && fake_ipc_cuda.polled > by_poll, "all counted");
 	t[0] = reads(m, local, 0, LENGTH + 1);
 	CHECK(poll_copy(t, poll) == -EINVAL, "too long for the memory");
-	fake_ipc_cuda.poll_looks = 1;
-	usleep(10000);
 	fake_ipc_cuda.kernel_error = 700;
 	t[0] = reads(m, local, 0, 8);
-	CHECK(!poll_copy(t, engine), "a GPU that launches no more: an engine");
-	fake_ipc_cuda.kernel_error = 0;
+	fake_ipc_cuda.poll_ends = 1;
+	/* Once because the kernel has ended, and once because there is no other. */
+	CHECK(!until(t, engine) && !poll_copy(t, engine), "a GPU that launches no more: an engine");
+	fake_ipc_cuda.kernel_error = fake_ipc_cuda.poll_ends = 0;
 	CHECK(!poll_copy(t, engine), "from then on");
-	fake_ipc_cuda.poll_looks = 1000;
 	polls_and_fails(o);
 	peerdma_ipc_signal_close(done);
 	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");

@@ -6,8 +6,11 @@
  * kernel polls a page of host memory for the next command, copies, and writes there that it did.
  *
  * A program may wait for the whole GPU: cuCtxSynchronize(), cuMemFree().  So the kernel ends when there was no
- * command for IDLE_NS, and after MOST_NS in any case; the next copy launches it again.  A command that was
- * written as it ended is the first one of its successor.
+ * command for IDLE_NS, and after MOST_NS in any case; the next copy launches it again.  A command that it did not see
+ * before it ended is nobody's: that copy goes another way, and later launches begin with later commands.
+ *
+ * Nor is there a command for a kernel that does not run yet: the program's kernels may have all of the GPU, and may even
+ * wait for this copy.
  *
  * One copy at a time in each context: who comes meanwhile is not kept waiting.
  */
@@ -24,24 +27,27 @@
 #define IDLE_NS		500000ULL
 #define MOST_NS		5000000ULL
 #define THREADS		512U
-#define CONTEXTS	16
+#define CONTEXTS	16		/* of a process that may have such a kernel: the first ones that ask */
 #define LOOKS		4096		/* at the page, before the stream is asked whether it failed */
+#define BEGIN_NS	100000ULL	/* for a kernel to begin, most often 5 us */
 
 static struct poller {
-	uint64_t context;		/* whose number is never used twice; 0: of none yet */
+	bool used;
+	uint64_t context;		/* whose number is never used twice */
 	pthread_mutex_t busy;		/* protects what follows */
 	bool tried;
 	void *stream, *function;
 	struct ipc_poll_page *page;	/* NULL: this GPU runs no such kernel */
 	CUdeviceptr device;		/* the page's address there */
-	uint64_t turn, launches;
+	uint64_t turn, launches;	/* the last ones */
 } pollers[CONTEXTS];
 static uint64_t made_in;		/* process_id() */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
  * Loads are volatile: a line that a multiprocessor keeps would be as old as the kernel.  The block's first thread makes all
- * threads' stores visible everywhere, after the barrier, before it writes that they are done.
+ * threads' stores visible everywhere, after the barrier, before it writes that they are done.  It ends by its own count of looks, too, should
+ * the GPU's clock stand still.
  */
 static const char ptx[] =
 	".version 6.0\n"
@@ -52,7 +58,7 @@ static const char ptx[] =
 	".shared .align 8 .b64 said[4];\n"	/* to, from, length; whether there is a command */
 	".reg .pred %p, %q, %first;\n"
 	".reg .b16 %byte;\n"
-	".reg .b32 %thread, %threads, %lane, %w<4>, %x<4>, %y<4>, %z<4>;\n"
+	".reg .b32 %thread, %threads, %lane, %looks, %w<4>, %x<4>, %y<4>, %z<4>;\n"
 	".reg .b64 %page, %turn, %tag, %idle, %most, %start, %last, %now, %word, %command, %a, %b, %to, %from, %n, %at, %step, %units, %three;\n"
 	"mov.u32 %thread, %tid.x;\n"
 	"mov.u32 %threads, %ntid.x;\n"
@@ -64,6 +70,8 @@ static const char ptx[] =
 	"setp.eq.u32 %first, %thread, 0;\n"
 	"mov.u64 %start, %globaltimer;\n"
 	"mov.u64 %last, %start;\n"
+	"ld.param.u64 %a, [p_launch];\n"
+	"@%first st.volatile.global.u64 [%page+80], %a;\n"
 	"next:\n"
 	"setp.ge.u32 %p, %thread, 32;\n"
 	"@%p bra wait;\n"
@@ -73,6 +81,8 @@ static const char ptx[] =
 	"mul.wide.u32 %word, %lane, 8;\n"
 	"add.u64 %word, %page, %word;\n"
 	"and.b64 %tag, %turn, 127;\n"
+	"mov.u32 %looks, 0;\n"
+	"bar.warp.sync 0xffffffff;\n"
 	"poll:\n"
 	"ld.volatile.global.u64 %command, [%word];\n"
 	"shr.u64 %a, %command, 57;\n"
@@ -84,6 +94,8 @@ static const char ptx[] =
 	"setp.gt.u64 %p, %a, %idle;\n"
 	"sub.u64 %a, %now, %start;\n"
 	"setp.gt.or.u64 %p, %a, %most, %p;\n"
+	"add.u32 %looks, %looks, 1;\n"
+	"setp.gt.or.u32 %p, %looks, 65536, %p;\n"
 	"vote.sync.any.pred %q, %p, 0xffffffff;\n"
 	"@!%q bra poll;\n"
 	"mov.u64 %a, 0;\n"
@@ -114,9 +126,13 @@ static const char ptx[] =
 	"cvt.u64.u32 %step, %threads;\n"
 	"mov.u64 %units, 0;\n"
 	"or.b64 %a, %to, %from;\n"
-	"and.b64 %a, %a, 15;\n"
-	"setp.ne.u64 %p, %a, 0;\n"
+	"and.b64 %b, %a, 7;\n"
+	"setp.ne.u64 %p, %b, 0;\n"
 	"@%p bra bytes;\n"
+	"and.b64 %b, %a, 15;\n"
+	"setp.ne.u64 %p, %b, 0;\n"
+	"setp.lt.or.u64 %p, %n, 16, %p;\n"
+	"@%p bra eights;\n"
 	"shr.u64 %units, %n, 4;\n"
 	"mul.lo.u64 %three, %step, 3;\n"
 	/* Four units at once, while there are as many. */
@@ -147,7 +163,7 @@ static const char ptx[] =
 	"bra four;\n"
 	"unit:\n"
 	"setp.ge.u64 %p, %at, %units;\n"
-	"@%p bra bytes;\n"
+	"@%p bra rest;\n"
 	"shl.b64 %a, %at, 4;\n"
 	"add.u64 %word, %from, %a;\n"
 	"ld.volatile.global.v4.b32 {%w0, %w1, %w2, %w3}, [%word];\n"
@@ -155,8 +171,24 @@ static const char ptx[] =
 	"st.global.v4.b32 [%word], {%w0, %w1, %w2, %w3};\n"
 	"add.u64 %at, %at, %step;\n"
 	"bra unit;\n"
+	"rest:\n"
+	"shl.b64 %units, %units, 1;\n"
+	"bra bytes;\n"
+	/* A word of eight bytes is never seen half written. */
+	"eights:\n"
+	"shr.u64 %units, %n, 3;\n"
+	"eight:\n"
+	"setp.ge.u64 %p, %at, %units;\n"
+	"@%p bra bytes;\n"
+	"shl.b64 %a, %at, 3;\n"
+	"add.u64 %word, %from, %a;\n"
+	"ld.volatile.global.u64 %b, [%word];\n"
+	"add.u64 %word, %to, %a;\n"
+	"st.volatile.global.u64 [%word], %b;\n"
+	"add.u64 %at, %at, %step;\n"
+	"bra eight;\n"
 	"bytes:\n"
-	"shl.b64 %at, %units, 4;\n"
+	"shl.b64 %at, %units, 3;\n"
 	"cvt.u64.u32 %a, %thread;\n"
 	"add.u64 %at, %at, %a;\n"
 	"byte:\n"
@@ -185,7 +217,7 @@ static const char ptx[] =
 	"ret;\n"
 	"}\n";
 
-_Static_assert(offsetof(struct ipc_poll_page, done) == 64 && offsetof(struct ipc_poll_page, gone) == 72, "as in the text above");
+_Static_assert(offsetof(struct ipc_poll_page, done) == 64 && offsetof(struct ipc_poll_page, gone) == 72 && offsetof(struct ipc_poll_page, begun) == 80, "as in the text above");
 
 /* The context's, or a new one; NULL: there are too many. */
 static struct poller *find(uint64_t context)
@@ -198,7 +230,8 @@ static struct poller *find(uint64_t context)
 		made_in = process_id();
 	}
 	for (int i = 0; i < CONTEXTS && !found; i++) {
-		if (!pollers[i].context) {
+		if (!pollers[i].used) {
+			pollers[i].used = true;
 			pollers[i].context = context;
 			pthread_mutex_init(&pollers[i].busy, NULL);
 		}
@@ -209,49 +242,53 @@ static struct poller *find(uint64_t context)
 	return found;
 }
 
+/* Before CUDA 12 contexts have no number, and another one may get the address. */
 static bool functions(const struct cuda_ipc *cuda)
 {
-	return cuda->module_load && cuda->module_unload && cuda->module_function && cuda->launch && cuda->stream_create &&
+	return cuda->ctx_id && cuda->module_load && cuda->module_unload && cuda->module_function && cuda->launch && cuda->stream_create &&
 	       cuda->stream_query && cuda->host_register && cuda->host_device_pointer && cuda->host_unregister;
 }
 
-/* busy: what is made here goes with the context. */
-static void make(struct poller *p)
+/* busy: what is made here goes with the context.  0 or CUDA's error. */
+static CUresult make(struct poller *p)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 	void *module = NULL, *page;
-	CUresult r;
+	CUresult r = cuda->module_load(&module, ptx);
 
-	if (!functions(cuda)) {
-		p->tried = true;
-		return;
-	}
-	r = cuda->module_load(&module, ptx);
-	p->tried = !ipc_cuda_passing(r);
 	if (r)
-		return;
+		return r;
 	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
-		goto unload;
-	if (cuda->host_register(page, PAGE, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP))
+	r = page == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : cuda->host_register(page, PAGE, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP);
+	if (r)
 		goto unmap;
-	if (!cuda->host_device_pointer(&p->device, page, 0) && !cuda->module_function(&p->function, module, "peerdma_ipc_poll") &&
-	    !cuda->stream_create(&p->stream, CUDA_STREAM_NON_BLOCKING)) {
+	r = cuda->host_device_pointer(&p->device, page, 0);
+	if (!r)
+		r = cuda->module_function(&p->function, module, "peerdma_ipc_poll");
+	if (!r)
+		r = cuda->stream_create(&p->stream, CUDA_STREAM_NON_BLOCKING);
+	if (!r) {
 		p->page = page;
-		return;
+		return 0;
 	}
 	cuda->host_unregister(page);
 unmap:
-	munmap(page, PAGE);
-unload:
+	if (page != MAP_FAILED)
+		munmap(page, PAGE);
 	cuda->module_unload(module);
+	return r;
 }
 
-/* busy: of a kernel that does this turn first. */
+static uint64_t seen(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+/* busy: a kernel that does the next turn first.  0 or CUDA's error. */
 static CUresult launch(struct poller *p)
 {
-	uint64_t id = p->launches + 1, idle = IDLE_NS, most = MOST_NS;
-	void *arguments[] = { &p->device, &p->turn, &id, &idle, &most };
+	uint64_t turn = p->turn + 1, id = p->launches + 1, idle = IDLE_NS, most = MOST_NS;
+	void *arguments[] = { &p->device, &turn, &id, &idle, &most };
 	CUresult r = ipc_cuda_api()->launch(p->function, 1, 1, 1, THREADS, 1, 1, 0, p->stream, arguments, NULL);
 
 	if (!r)
@@ -259,35 +296,42 @@ static CUresult launch(struct poller *p)
 	return r;
 }
 
-/* busy: of the turn's bytes. */
-static bool done(const struct poller *p)
+/* busy: whether a kernel looks for commands, or did a moment ago. */
+static bool runs(struct poller *p)
 {
-	return __atomic_load_n(&p->page->done, __ATOMIC_ACQUIRE) == p->turn;
+	uint64_t end;
+	CUresult r;
+
+	if (seen(&p->page->gone) == p->launches) {
+		r = launch(p);
+		if (r && !ipc_cuda_passing(r))
+			p->page = NULL;
+		if (r)
+			return false;
+		for (end = now_ns() + BEGIN_NS; seen(&p->page->begun) != p->launches && now_ns() < end;)
+			ipc_relax();
+	}
+	return seen(&p->page->begun) == p->launches;
 }
 
-/* busy: 0 or -errno. */
+/* busy: 0 or -errno, of the last command. */
 static int finish(struct poller *p)
 {
-	for (unsigned int looks = 1; !done(p); looks++) {
-		CUresult r = 0;
+	for (unsigned int looks = 1;; looks++) {
+		CUresult r = looks % LOOKS ? CUDA_ERROR_NOT_READY : ipc_cuda_api()->stream_query(p->stream);
+		/* Before the answer is looked at: a kernel that has ended answers no more. */
+		bool gone = seen(&p->page->gone) == p->launches;
 
-		/* None runs, and the last one did not find the command. */
-		if (__atomic_load_n(&p->page->gone, __ATOMIC_ACQUIRE) == p->launches && !done(p)) {
-			r = launch(p);
-			if (r && !ipc_cuda_passing(r))
-				p->page = NULL;
-			if (r)
-				return -EOPNOTSUPP;
-		}
-		if (looks % LOOKS == 0)
-			r = ipc_cuda_api()->stream_query(p->stream);
-		if (r && r != CUDA_ERROR_NOT_READY && !ipc_cuda_passing(r)) {
+		if (seen(&p->page->done) == p->turn)
+			return 0;
+		if (gone)
+			return -EOPNOTSUPP;
+		if (r != CUDA_ERROR_NOT_READY && (r < CUDA_ERROR_CAPTURE_FIRST || r > CUDA_ERROR_CAPTURE_LAST)) {
 			p->page = NULL;		/* not unmapped: the GPU may have it yet */
-			return fail(-EIO, "the kernel that copies failed with CUDA error %d", r);
+			return fail(-EIO, "the kernel that copies ended with CUDA error %d and no answer", r);
 		}
 		ipc_relax();
 	}
-	return 0;
 }
 
 static void tell(struct poller *p, uint64_t to, uint64_t from, uint64_t length)
@@ -307,8 +351,8 @@ int ipc_cuda_poll(uint64_t context, uint64_t to, uint64_t from, uint64_t length)
 	if (!p || (to | from | length) >> POLL_SHIFT || pthread_mutex_trylock(&p->busy))
 		return -EOPNOTSUPP;
 	if (!p->tried)
-		make(p);
-	if (p->page) {
+		p->tried = !functions(ipc_cuda_api()) || !ipc_cuda_passing(make(p));
+	if (p->page && runs(p)) {
 		tell(p, to, from, length);
 		ret = finish(p);
 	}

@@ -22,7 +22,8 @@ struct ipc_poll_page {
 	/* By the GPU, on a line of its own. */
 	uint64_t done;			/* the last turn whose bytes are there */
 	uint64_t gone;			/* the last launch that looks no more */
-	uint64_t unused[6];
+	uint64_t begun;			/* the last launch that looks */
+	uint64_t unused[5];
 };
 
 #endif

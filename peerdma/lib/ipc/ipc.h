@@ -312,6 +312,13 @@ void *ipc_cuda_kernel_load(void **module, bool *later);
 int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copies, unsigned int n);
 /* cuda_poll.c: one copy by a kernel that waits for it.  0, -EIO with text, or -EOPNOTSUPP: not here, or not now; nothing was copied. */
 int ipc_cuda_poll(uint64_t context, uint64_t to, uint64_t from, uint64_t length);
+static inline uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
 /* Between looks at a word that another processor writes. */
 static inline void ipc_relax(void)
 {

@@ -36,14 +36,6 @@ struct waitv {			/* struct futex_waitv of newer headers */
 	uint32_t flags, reserved;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* ---- making ---- */
 
 /* lock: a line in the arena; IPC_LINES: all are taken. */

@@ -171,6 +171,13 @@ int cuCtxGetCurrent(void **ctx)
 	return 0;
 }
 
+int cuCtxGetId(void *ctx, unsigned long long *id);
+int cuCtxGetId(void *ctx, unsigned long long *id)
+{
+	*id = (uintptr_t)ctx;
+	return 0;
+}
+
 int cuCtxGetDevice(int *device);
 int cuCtxGetDevice(int *device)
 {
@@ -418,13 +425,17 @@ struct poll_arguments {
 	struct ipc_poll_page *page;
 	uint64_t turn, launch;
 	unsigned int looks;
+	bool fails;		/* as it begins */
 };
 
 static bool has(const struct ipc_poll_page *page, uint64_t turn, uint64_t words[3])
 {
 	bool all = true;
 
-	for (int i = POLL_LENGTH; i >= POLL_TO; i--) {
+	/* In any order, as a GPU may. */
+	for (int n = 0, first = rand(); n < 3; n++) {
+		int i = (first + (first & 1 ? n : 2 * n)) % 3;
+
 		words[i] = __atomic_load_n(&page->command[i], __ATOMIC_ACQUIRE);
 		all &= words[i] >> POLL_SHIFT == (turn & POLL_TURNS);
 		words[i] &= (1ULL << POLL_SHIFT) - 1;
@@ -437,15 +448,20 @@ static void *polling(void *arguments)
 	struct poll_arguments *a = arguments;
 	uint64_t words[3];
 
-	for (unsigned int looks = 0; looks < a->looks; looks++) {
+	while (fake_ipc_cuda.poll_held)
+		usleep(100);
+	__atomic_store_n(&a->page->begun, a->launch, __ATOMIC_RELEASE);
+	for (unsigned int looks = 0; !a->fails && looks < a->looks && !fake_ipc_cuda.poll_ends; looks++) {
 		if (!has(a->page, a->turn, words)) {
 			usleep(looks % 8 == 7);
 			continue;
 		}
 		memmove((void *)(uintptr_t)words[POLL_TO], (void *)(uintptr_t)words[POLL_FROM], words[POLL_LENGTH]);
+		fake_ipc_cuda.polled++;
 		__atomic_store_n(&a->page->done, a->turn++, __ATOMIC_RELEASE);
 	}
-	__atomic_store_n(&a->page->gone, a->launch, __ATOMIC_RELEASE);
+	if (!a->fails)
+		__atomic_store_n(&a->page->gone, a->launch, __ATOMIC_RELEASE);
 	free(a);
 	return NULL;
 }
@@ -456,12 +472,8 @@ static int launch_polling(void **arguments)
 	pthread_t thread;
 
 	*a = (struct poll_arguments) { *(struct ipc_poll_page **)arguments[0], *(uint64_t *)arguments[1], *(uint64_t *)arguments[2],
-				       1 + (unsigned int)rand() % fake_ipc_cuda.poll_looks };
+				       1 + (unsigned int)rand() % fake_ipc_cuda.poll_looks, fake_ipc_cuda.query_error != 0 };
 	fake_ipc_cuda.polls++;
-	if (fake_ipc_cuda.query_error) {	/* it fails as it begins */
-		free(a);
-		return 0;
-	}
 	pthread_create(&thread, NULL, polling, a);
 	return pthread_detach(thread);
 }

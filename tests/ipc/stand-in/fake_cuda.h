@@ -17,8 +17,10 @@ struct fake_ipc_cuda {
 	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error, batch_error, query_error;
 	/* Counted. */
 	unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies, batches, streams, looks, polls;
-	/* How often the kernel that polls looks for a command before it ends; a random number below that. */
-	unsigned int poll_looks;
+	_Atomic unsigned int polled;	/* commands done by it */
+	/* The kernel that polls ends after that many looks, a random number below this, or at once. */
+	_Atomic unsigned int poll_looks, poll_ends;
+	_Atomic unsigned int poll_held;	/* it does not begin */
 	/* Called by each open, which fails with what it returns.  NULL: none. */
 	int (*opening)(void);
 	/* Called by each call that makes a stream.  NULL: none. */
