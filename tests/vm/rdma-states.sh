@@ -14,4 +14,3 @@
 rdma_start
 with_verbs rdma_states rxe0 "${SECONDS_EACH:-3}" || die "states"
 rdma_stop
-unload_modules
