@@ -168,6 +168,8 @@ static int killed_in(int (*call)(void))
 	time_t end;
 
 	MUST(!pthread_create(&thread, NULL, run_waiter, &w));
+	while (!__atomic_load_n(&w.self, __ATOMIC_SEQ_CST))
+		usleep(100);
 	usleep(5000);
 	wake_all();
 	usleep(1000);
