@@ -86,8 +86,8 @@ fi
 # Mapped, as peerdma's card does it, data arrives, in both directions.
 load_modules
 $doctor --probe "$card" "$gpu" >"$told"
-finding ok Data.*written.to.the.GPU,.*read.from.the.GPU "all 9000 bytes are what was sent"
-finding ok "A GPU's memory.*written by the CPU.*read by the CPU" "all 9000 bytes are what was sent"
+finding ok Data.*written.to.the.GPU,.*read.from.the.GPU "all 9000 bytes arrived as sent"
+finding ok "A GPU's memory.*written by the CPU.*read by the CPU" "all 9000 bytes arrived as sent"
 finding ok "A GPU's memory.*dma-buf" "a dma-buf of 2097152 bytes"
 
 # With an RDMA device and a drive, where this machine has them.  The device is software, takes no GPU's memory
@@ -121,7 +121,7 @@ else
 	ready rxe1
 	PEERDMA_PROVIDER=soft SOFTGPU_INPROCESS=1 $doctor --probe >"$told"
 	finding ok "Data moved by an RDMA device.*RDMA write to the GPU.*write from the GPU.*read into the GPU.*read from the GPU, by the CPU's view" \
-		"all 9000 bytes are what was sent"
+		"all 9000 bytes arrived as sent"
 	rdma link delete rxe1
 fi
 
