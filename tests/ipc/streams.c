@@ -421,7 +421,8 @@ static void polls(const struct offered *o)
 	      t[0].path == engine, "with a signal, too");
 	/* It ends after any number of looks; then that copy goes by an engine, and is not made again later. */
 	fake_ipc_cuda.poll_looks = 200;
-	fake_ipc_cuda.polls = fake_ipc_cuda.polled = 0;
+	fake_ipc_cuda.polls = 0;
+	fake_ipc_cuda.polled = 0;
 	peerdma_ipc_counters(&before);
 	fake_ipc_cuda.copies = 0;
 	for (int i = 0; i < 5000 || by_poll < 1000 || fake_ipc_cuda.polls < 20; i++, tries++) {
@@ -446,9 +447,11 @@ static void polls(const struct offered *o)
 	CHECK(!bad && by_poll == fake_ipc_cuda.polled && by_poll + fake_ipc_cuda.copies == 3 * tries,
 	      "%u copies, %u of them by %u kernels, one after another", 2 * tries, by_poll, fake_ipc_cuda.polls);
 	t[0] = reads(m, local, 0, 8);
-	fake_ipc_cuda.poll_held = fake_ipc_cuda.poll_ends = 1;
+	fake_ipc_cuda.poll_held = 1;
+	fake_ipc_cuda.poll_ends = 1;
 	CHECK(!until(t, engine) && !until(t, engine) && !poll_copy(t, engine), "a GPU that is full of other kernels: an engine");
-	fake_ipc_cuda.poll_held = fake_ipc_cuda.poll_ends = 0;
+	fake_ipc_cuda.poll_held = 0;
+	fake_ipc_cuda.poll_ends = 0;
 	CHECK(!until(t, poll), "later");
 	for (int i = 0; i < 2; i++) {
 		beside[i] = (struct poller) { .memory = m, .local = local + i * 4096 };
@@ -468,7 +471,8 @@ static void polls(const struct offered *o)
 	fake_ipc_cuda.poll_ends = 1;
 	/* Once because the kernel has ended, and once because there is no other. */
 	CHECK(!until(t, engine) && !poll_copy(t, engine), "a GPU that launches no more: an engine");
-	fake_ipc_cuda.kernel_error = fake_ipc_cuda.poll_ends = 0;
+	fake_ipc_cuda.kernel_error = 0;
+	fake_ipc_cuda.poll_ends = 0;
 	CHECK(!poll_copy(t, engine), "from then on");
 	polls_and_fails(o);
 	peerdma_ipc_signal_close(done);
