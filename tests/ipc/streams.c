@@ -245,7 +245,9 @@ static void batches(const struct offered *o)
 		for (int i = 0; i < SMALL; i++)
 			t[i] = reads(m, local + i * 64, (uint64_t)i * 64, (uint64_t)i % 60);
 		t[7].local = host;
-		fake_ipc_cuda.copies = fake_ipc_cuda.batches = fake_ipc_cuda.looks = 0;
+		fake_ipc_cuda.copies = 0;
+		fake_ipc_cuda.batches = 0;
+		fake_ipc_cuda.looks = 0;
 		fake_ipc_cuda.batch_error = round ? 801 : 0;
 		CHECK(!peerdma_ipc_copy(t, SMALL, NULL, 0) && fake_ipc_cuda.batches == 2 &&
 		      fake_ipc_cuda.copies == (round ? SMALL - 4 : 1), "%u calls of %d copies, %u for one", fake_ipc_cuda.batches, SMALL,
@@ -627,7 +629,8 @@ int main(void)
 	polls(&o[0]);
 	reach(&o[0]);
 	firsts(&o[0]);
-	fake_ipc_cuda.opens = fake_ipc_cuda.closes = 0;
+	fake_ipc_cuda.opens = 0;
+	fake_ipc_cuda.closes = 0;
 	memory(&o[0]);
 	sock = socks[1];
 	replaced(&o[1]);

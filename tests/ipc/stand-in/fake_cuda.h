@@ -15,8 +15,8 @@ struct fake_ipc_cuda {
 	int shareable;			/* memory is made as by cuMemCreate(), and of no context */
 	/* What calls fail with. */
 	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error, batch_error, query_error;
-	/* Counted. */
-	unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies, batches, streams, looks, polls;
+	/* Counted, in any thread. */
+	_Atomic unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies, batches, streams, looks, polls;
 	_Atomic unsigned int polled;	/* commands done by it */
 	/* The kernel that polls ends after that many looks, a random number below this, or at once. */
 	_Atomic unsigned int poll_looks, poll_ends;
