@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <time.h>
 
+#include "../lib/main_ended.h"
 #include "other.h"
 #include "peerdma_monitor.h"
 #include "util.h"
@@ -553,21 +554,13 @@ static void closing(void)
 	CHECK(done == 200, "each is exported: %d of 200", done);
 }
 
-/* The first thread of the process has ended, and what /proc/self says of memory and descriptors with it. */
 static void *without_main(void *unused)
 {
-	int fd = memfd_create("test", MFD_CLOEXEC), c;
+	int fd = memfd_create("test", MFD_CLOEXEC);
 	struct peerdma_ipc_handle h;
 	char *p, *r;
 
-	do {
-		FILE *maps = fopen("/proc/self/maps", "re");
-
-		usleep(100);
-		c = maps ? getc(maps) : EOF;
-		if (maps)
-			fclose(maps);
-	} while (c != EOF);
+	await_end_of_main();
 	if (fd < 0 || ftruncate(fd, 8192))
 		abort();
 	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

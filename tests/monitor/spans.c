@@ -12,6 +12,7 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
+#include "../lib/main_ended.h"
 #include "peerdma.h"
 #include "peerdma_monitor.h"
 
@@ -105,19 +106,9 @@ static void pieces_of_a_segment(void)
 	shmctl(small, IPC_RMID, NULL);
 }
 
-/* As the last thread: /proc/self/maps is empty once the first one has ended. */
 static void *without_main(void *unused)
 {
-	int c;
-
-	do {
-		FILE *maps = fopen("/proc/self/maps", "re");
-
-		usleep(100);
-		c = maps ? getc(maps) : EOF;
-		if (maps)
-			fclose(maps);
-	} while (c != EOF);
+	await_end_of_main();
 	printf("# without the first thread\n");
 	pieces_of_a_segment();
 	fflush(stdout);

@@ -317,7 +317,7 @@ static int start(struct batch *b, void **stream, bool *pending)
 }
 
 /* The kernel moves 16 bytes at once where it can, and else 8, or one: then an engine is soon faster. */
-static bool soon(uint64_t to, uint64_t from, uint64_t length)
+static bool small_enough(uint64_t to, uint64_t from, uint64_t length)
 {
 	uint64_t odd = to | from;
 
@@ -333,7 +333,7 @@ static int polled(struct batch *b)
 	struct ipc_reach reach = { 0 };
 	int ret;
 
-	if (b->n > 1 || b->done || !(t->flags & PEERDMA_IPC_POLL) || !t->length || !soon(there, local, t->length) || !is_cuda(t) || live(t) ||
+	if (b->n > 1 || b->done || !(t->flags & PEERDMA_IPC_POLL) || !t->length || !small_enough(there, local, t->length) || !is_cuda(t) || live(t) ||
 	    !kernel_can(t, &reach))
 		return -EOPNOTSUPP;
 	t->path = PEERDMA_IPC_PATH_POLL;
