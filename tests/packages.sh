@@ -21,7 +21,8 @@ complain() {
 	failed=1
 }
 
-DEB_BUILD_OPTIONS=noautodbgsym "$top/packaging/build-deb" "$work" >/dev/null
+# What debug information would be stripped to packages of its own takes a fifth of the time.
+DEB_BUILD_OPTIONS=noautodbgsym DEB_CFLAGS_APPEND=-g0 "$top/packaging/build-deb" "$work" >/dev/null
 version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p" "$top/meson.build")
 
 # There is no report in Debian's tracker that asks for the package.

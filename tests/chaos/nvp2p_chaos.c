@@ -5,7 +5,6 @@
  *
  *   nvp2p_chaos [BDF-OF-A-DMA-CARD]      such as 0x0200 for 02:00.0
  */
-#define _GNU_SOURCE
 #include "../kernel/nvp2p_test.h"
 #include "../kernel/sgraw.h"
 

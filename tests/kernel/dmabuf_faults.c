@@ -3,7 +3,6 @@
  * dmabuf_faults.c - a program looks at a dma-buf while that is moved, and the move waits
  * for a copy whose page does not come: the rest of the program goes on meanwhile.
  */
-#define _GNU_SOURCE
 #include <linux/dma-buf.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>

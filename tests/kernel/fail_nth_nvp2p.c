@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* fail_nth_nvp2p.c - the calls that drivers make of nvidia_p2p. */
-#define _GNU_SOURCE
 #include "fail_nth.h"
 #include "fail_nth_test.h"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* fail_nth_peerdma.c - every call of /dev/peerdma, importers of its dma-bufs, and a DMA card. */
-#define _GNU_SOURCE
 #include "fail_nth.h"
 #include "fail_nth_test.h"
 #include "fpga_ioctl.h"

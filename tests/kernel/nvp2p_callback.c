@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* nvp2p_callback.c - the free callback: when, where, how often, and what may be done in it. */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* nvp2p_dma.c - DMA mappings, and the calls that need no memory. */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include "nvp2p_rules.h"
 

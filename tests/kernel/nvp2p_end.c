@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* nvp2p_end.c - put, plain and persistent: every pin ends once. */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <sys/wait.h>
 #include "nvp2p_rules.h"

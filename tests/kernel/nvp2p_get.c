@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* nvp2p_get.c - what may be pinned, what a table says, and how get_pages refuses. */
-#define _GNU_SOURCE
 #include "nvp2p_rules.h"
 
 /* ---- success ---- */

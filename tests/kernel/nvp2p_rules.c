@@ -5,7 +5,6 @@
  *
  *   nvp2p_rules [PART OF A CASE'S NAME]
  */
-#define _GNU_SOURCE
 #include "nvp2p_rules.h"
 
 /* ---- running ---- */

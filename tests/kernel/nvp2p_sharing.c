@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* nvp2p_sharing.c - pins of several processes in one context; and BAR1 that pins do not share. */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -8,7 +8,6 @@
  *
  *   nvp2p_stress [ROUNDS [SEED]]
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* nvp2p_util.c - nvp2p_test.ko's operations, and the peers there are, for programs in the virtual machine. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <limits.h>
 #include <time.h>

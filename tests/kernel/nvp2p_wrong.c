@@ -8,7 +8,6 @@
  *                          the client is freshly loaded, for this is one mistake
  *   nvp2p_wrong leave      pins, and waits: for the client to be unloaded under that
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/wait.h>
 #include "nvp2p_rules.h"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#define _GNU_SOURCE
 #include <stdarg.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_abuse.c - files in the wrong hands, mappings, loads from device addresses. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/socket.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_deaths.c - processes that are killed, and memory and files that go, while the GPU works for them. */
-#define _GNU_SOURCE
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>

@@ -6,7 +6,6 @@
  *
  *   softgpu_removal_test unbind|remove PCI-ADDRESS-OF-GPU-0
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <time.h>
 #include "nvp2p_test.h"

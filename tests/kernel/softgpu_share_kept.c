@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_share_kept.c - memory, aperture and the module stay for as long as an export, an import or a mapping needs them. */
-#define _GNU_SOURCE
 #include "softgpu_share.h"
 
 static void memory_and_aperture_are_kept(struct gpu *g)

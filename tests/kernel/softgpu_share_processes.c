@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_share_processes.c - four processes on one GPU, each pinning its own and the others' memory. */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <sys/wait.h>
 #include "nvp2p_test.h"

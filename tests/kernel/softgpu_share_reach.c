@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_share_reach.c - real data through a dma-buf's addresses, over one allocation and over several. */
-#define _GNU_SOURCE
 #include "softgpu_share.h"
 
 /* Memory of one's own choice at va, of `length' bytes. */

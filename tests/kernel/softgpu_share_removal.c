@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_share_removal.c - the GPU is taken away while its memory is exported. */
-#define _GNU_SOURCE
 #include "softgpu_share.h"
 
 static void touch(void *arg)

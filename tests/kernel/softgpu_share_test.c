@@ -7,7 +7,6 @@
  *   removal ADDRESS     the same, when the GPU at this PCI address is taken away
  *   four-processes      four processes on one GPU, each pinning by nvp2p_test.ko
  */
-#define _GNU_SOURCE
 #include "softgpu_share.h"
 
 static void bad_arguments(struct gpu *g)

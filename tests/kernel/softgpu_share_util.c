@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_share_util.c - exports, imports, and a DMA card that is driven by hand. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include "softgpu_share.h"
 
