@@ -151,13 +151,14 @@ int hca_sender(void *qp);
 
 /*
  * hca_window_open: returns the region of the window with this key, with a reference, or
- * NULL: it is not bound, or with another key, or does not contain all of these bytes.
+ * NULL: it is not bound, or not for this queue pair and access, or with another key, or does
+ * not contain all of these bytes. rxe checks most of this, too, but without the window's lock.
  * *offset: add it to va to get an address of the region. Any context.
  * hca_window_region: the same for the rest of a read; in the meantime the window may have
- * been bound anew with the same key.
+ * been bound anew with the same key, also to another queue pair.
  */
-struct rxe_mr *hca_window_open(struct rxe_mw *mw, u32 rkey, u64 va, u64 length, u64 *offset);
-struct rxe_mr *hca_window_region(struct rxe_mw *mw, u32 rkey, u64 addr, u64 length);
+struct rxe_mr *hca_window_open(const struct rxe_qp *qp, struct rxe_mw *mw, int access, u32 rkey, u64 va, u64 length, u64 *offset);
+struct rxe_mr *hca_window_region(const struct rxe_qp *qp, struct rxe_mw *mw, u32 rkey, u64 addr, u64 length);
 /*
  * Checks whether the window may be bound like this. If so, and if there is a region, counts
  * the window as bound to it. 0, or -EINVAL. mw->lock held.

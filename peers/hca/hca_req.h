@@ -96,13 +96,33 @@ static inline void hca_flush_retry(struct rxe_qp *qp)
 }
 #endif
 
+/* A packet was sent.  hca_end: behind the last packet number that was ever sent; a retry sets req.psn back. */
+static inline void hca_sent(struct rxe_qp *qp)
+{
+	if (psn_compare(qp->req.psn, qp->req.hca_end) > 0)
+		qp->req.hca_end = qp->req.psn;
+}
+
+/*
+ * Returns whether this answers a packet that was not sent.  It may be a late answer to an earlier connection of the queue pair.
+ * rxe takes an acknowledgement for one of all packets before it.
+ */
+static inline bool hca_is_ghost(const struct rxe_qp *qp, const struct rxe_pkt_info *pkt)
+{
+	return psn_compare(pkt->psn, qp->req.hca_end) >= 0;
+}
+
 /*
  * Returns whether this is a NAK that reports an error of the responder's queue pair, and the request is not one that the NAK
  * acknowledges.  If the request is a read, an atomic, or is being sent again, rxe takes such a NAK for a lost answer and repeats
  * the request, but a responder in error never answers.  With a retry_cnt of 7, which rxe takes as unlimited, it repeats for ever.
  */
-static inline bool hca_is_over(struct rxe_pkt_info *pkt, const struct rxe_send_wqe *wqe)
+static inline bool hca_is_over(const struct rxe_qp *qp, struct rxe_pkt_info *pkt, const struct rxe_send_wqe *wqe)
 {
+	/* No packet waits for an answer, or it is an answer to a request before this one. */
+	if (psn_compare(qp->comp.psn, qp->req.hca_end) >= 0 ||
+	    (psn_compare(pkt->psn, qp->comp.psn) < 0 && psn_compare(pkt->psn, wqe->first_psn) < 0))
+		return false;
 	if (pkt->opcode != IB_OPCODE_RC_ACKNOWLEDGE || (aeth_syn(pkt) & AETH_TYPE_MASK) != AETH_NAK ||
 	    aeth_syn(pkt) == AETH_NAK_PSN_SEQ_ERROR)
 		return false;

@@ -24,6 +24,15 @@ static inline void hca_let_go(struct rxe_qp *qp)
 	qp->resp.mr = NULL;
 }
 
+/* Returns whether this is the first time that the queue pair is flushed, since it was created or reset. */
+static inline bool hca_first_flush(struct rxe_qp *qp)
+{
+	bool first = !qp->resp.hca_flushed;
+
+	qp->resp.hca_flushed = true;
+	return first;
+}
+
 /* Returns whether a receive work request was kept; then none is taken from the SRQ. */
 static inline bool hca_kept_wqe(struct rxe_qp *qp)
 {

@@ -23,13 +23,20 @@ static void hca_task_take(struct rxe_task *task)
 	} while (!taken);
 }
 
-/* Lets the task run again, once the tasklet is enabled: it may have been requested in the meantime. */
+/*
+ * Lets the task run again, once the tasklet is enabled.  If it was requested in the meantime, it is requested again, but not
+ * otherwise: in the reset state, the responder drops receive requests, and the program may post new ones from now on.
+ */
 static void hca_task_give(struct rxe_task *task)
 {
+	bool requested;
+
 	spin_lock_bh(&task->state_lock);
+	requested = task->state == TASK_STATE_ARMED;
 	task->state = TASK_STATE_START;
 	spin_unlock_bh(&task->state_lock);
-	rxe_sched_task(task);
+	if (requested)
+		rxe_sched_task(task);
 }
 
 #endif

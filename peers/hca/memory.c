@@ -266,12 +266,16 @@ static void *reach(struct hca_memory *memory, u64 at, size_t *length, bool write
 
 static int copy(struct hca_memory *memory, u64 at, void *buffer, size_t length, bool to_memory)
 {
+	int err = 0;
+
 	while (length) {
 		size_t piece = length;
 		void *there = reach(memory, at, &piece, to_memory);
 
-		if (!there)
-			return -EFAULT;
+		if (!there) {
+			err = -EFAULT;
+			break;
+		}
 		if (to_memory)
 			memcpy(there, buffer, piece);
 		else
@@ -280,9 +284,10 @@ static int copy(struct hca_memory *memory, u64 at, void *buffer, size_t length, 
 		buffer += piece;
 		length -= piece;
 	}
+	/* Flushes write-combined data before the acknowledgement, and before the gate is left; also what a fault has left. */
 	if (to_memory)
-		wmb();	/* flushes write-combined data before the acknowledgement */
-	return 0;
+		wmb();
+	return err;
 }
 
 /* Our atomic operations exclude each other only, as do rxe's. */

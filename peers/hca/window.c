@@ -54,36 +54,38 @@ static bool in_window(const struct rxe_mw *mw, u64 start, u64 va, u64 length)
 	return va >= start && length <= mw->length && va - start <= mw->length - length;
 }
 
-/* Returns the window's region with a reference, if the key matches. */
-static struct rxe_mr *region_of(struct rxe_mw *mw, u32 rkey)
+/* Returns the window's region with a reference, if the key matches, and the queue pair may access it like this. */
+static struct rxe_mr *region_of(const struct rxe_qp *qp, struct rxe_mw *mw, int access, u32 rkey)
 {
 	struct rxe_mr *mr = mw->mr;
 
 	lockdep_assert_held(&mw->lock);
 	if (mw->rkey != rkey || mw->state != RXE_MW_STATE_VALID || !mr || mr->state != RXE_MR_STATE_VALID)
 		return NULL;
+	if (rxe_mw_pd(mw) != qp->pd || (mw->ibmw.type == IB_MW_TYPE_2 && mw->qp != qp) || access & ~mw->access)
+		return NULL;
 	rxe_get(mr);
 	return mr;
 }
 
-struct rxe_mr *hca_window_region(struct rxe_mw *mw, u32 rkey, u64 addr, u64 length)
+struct rxe_mr *hca_window_region(const struct rxe_qp *qp, struct rxe_mw *mw, u32 rkey, u64 addr, u64 length)
 {
 	struct rxe_mr *mr = NULL;
 
 	spin_lock_bh(&mw->lock);
-	if (mw->access & IB_ACCESS_REMOTE_READ && in_window(mw, mw->addr, addr, length))
-		mr = region_of(mw, rkey);
+	if (in_window(mw, mw->addr, addr, length))
+		mr = region_of(qp, mw, IB_ACCESS_REMOTE_READ, rkey);
 	spin_unlock_bh(&mw->lock);
 	return mr;
 }
 
-struct rxe_mr *hca_window_open(struct rxe_mw *mw, u32 rkey, u64 va, u64 length, u64 *offset)
+struct rxe_mr *hca_window_open(const struct rxe_qp *qp, struct rxe_mw *mw, int access, u32 rkey, u64 va, u64 length, u64 *offset)
 {
 	struct rxe_mr *mr = NULL;
 
 	spin_lock_bh(&mw->lock);
 	if (in_window(mw, mw->access & IB_ZERO_BASED ? 0 : mw->addr, va, length))
-		mr = region_of(mw, rkey);
+		mr = region_of(qp, mw, access, rkey);
 	if (mr && mw->access & IB_ZERO_BASED)
 		*offset = mw->addr;
 	spin_unlock_bh(&mw->lock);

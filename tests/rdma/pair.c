@@ -72,10 +72,9 @@ static void create_qp(struct pair *p, int which)
 
 int pair_modify(struct pair *p, int which, enum ibv_qp_state state)
 {
-	const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	struct ibv_qp_attr attr = {
-		.qp_state = state, .port_num = 1, .qp_access_flags = all,
-		.path_mtu = p->mtu, .dest_qp_num = p->qp[!which]->qp_num, .max_dest_rd_atomic = 16, .min_rnr_timer = p->min_rnr_timer,
+		.qp_state = state, .port_num = 1, .qp_access_flags = p->access,
+		.path_mtu = p->mtu, .dest_qp_num = p->qp[!which]->qp_num, .max_dest_rd_atomic = p->dest_rd_atomic, .min_rnr_timer = p->min_rnr_timer,
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = p->gid, .sgid_index = p->gid_index, .hop_limit = 1 } },
 		.timeout = p->timeout, .retry_cnt = p->retry_cnt, .rnr_retry = 7, .max_rd_atomic = 16,
 		.rq_psn = p->psn[!which], .sq_psn = p->psn[which],
@@ -127,7 +126,8 @@ void pair_open(struct pair *p, const char *name, int srq)
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = DEPTH, .max_sge = 2 } };
 	int i;
 
-	*p = (struct pair){ .timeout = 14, .retry_cnt = 7, .min_rnr_timer = 1 };
+	*p = (struct pair){ .timeout = 14, .retry_cnt = 7, .min_rnr_timer = 1, .dest_rd_atomic = 16 };
+	p->access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	p->device = open_device(name);
 	find_gid(p);
 	p->pd = ibv_alloc_pd(p->device);

@@ -19,7 +19,8 @@ struct pair {
 	union ibv_gid gid;
 	int gid_index;
 	/* For the next connection: as in ibv_qp_attr.  psn: the first packet's number that each queue pair sends. */
-	uint8_t timeout, retry_cnt, min_rnr_timer;
+	uint8_t timeout, retry_cnt, min_rnr_timer, dest_rd_atomic;
+	unsigned int access;
 	uint32_t psn[2];
 };
 

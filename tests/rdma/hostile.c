@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: MIT
+/*
+ * hostile.c - the other end of a connection is no adapter: it sends requests that no adapter would make, repeats them when their
+ * right has gone, and answers what was not asked.  The kernel stays well, no memory is read without a right, and no request
+ * succeeds or fails by an answer that is not its own.
+ *
+ *	hostile ADAPTER NETDEV		NETDEV: where the adapter's packets arrive, such as the other end of a veth pair
+ *
+ * The adapter has an IPv4 address that ends in 1; the other end is the address with a 2.  Run as root.
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <netpacket/packet.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "pair.h"
+
+#define SIZE 65536UL
+#define PORT 4791
+#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define FLUSH_GLOBAL 0x100	/* as the kernel's; older headers of libibverbs do not have it */
+
+/* Opcodes of packets. */
+enum {
+	SEND_ONLY = 0x04, WRITE_ONLY = 0x0a, READ_REQUEST = 0x0c, READ_FIRST = 0x0d, READ_MIDDLE = 0x0e, READ_ONLY = 0x10,
+	ACKNOWLEDGE = 0x11, FLUSH = 0x1c
+};
+
+/* Syndromes of acknowledgements. */
+enum { ACK = 0x1f, NAK_INVALID = 0x61, NAK_ACCESS = 0x62, NAK_OPERATION = 0x63 };
+
+struct frame {
+	struct ether_header ether;
+	struct iphdr ip;
+	struct udphdr udp;
+	uint8_t opcode, flags;
+	uint16_t pkey;
+	uint32_t qpn, psn;
+	uint8_t more[2048];
+} __attribute__((packed));
+
+struct reth {
+	uint64_t addr;
+	uint32_t key, length;
+} __attribute__((packed));
+
+static struct pair p;
+static struct memory here, there;
+static struct ibv_mr *local, *remote;
+static int wire, failures;
+static uint8_t macs[2][6];	/* of NETDEV, and of the adapter's net device */
+static uint32_t mtu;
+
+__attribute__((format(printf, 1, 2))) static void wrong(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	printf("not ok: ");
+	vprintf(fmt, args);
+	printf("\n");
+	va_end(args);
+	failures++;
+}
+
+/* ---- packets ---- */
+
+static uint32_t crc(uint32_t state, const void *data, size_t length)
+{
+	const uint8_t *at = data;
+	int bit;
+
+	while (length--)
+		for (state ^= *at++, bit = 0; bit < 8; bit++)
+			state = state >> 1 ^ (state & 1 ? 0xedb88320 : 0);
+	return state;
+}
+
+static uint16_t checksum(const void *data, size_t length)
+{
+	const uint8_t *at = data;
+	uint32_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < length; i += 2)
+		sum += (uint32_t)at[i] << 8 | at[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return htons((uint16_t)~sum);
+}
+
+/* The invariant CRC: of the headers, with ones where they may change on the way. */
+static uint32_t icrc(const struct frame *f, size_t more)
+{
+	struct frame masked = *f;
+
+	masked.ip.ttl = 0xff;
+	masked.ip.tos = 0xff;
+	masked.ip.check = 0xffff;
+	masked.udp.check = 0xffff;
+	masked.qpn |= htonl(0xff000000);
+	return ~crc(crc(0xdebb20e3, &masked.ip, sizeof(masked.ip) + sizeof(masked.udp) + 12), f->more, more);
+}
+
+/* To queue pair `which', as from the other one; more: headers and payload. */
+static void transmit(int which, uint8_t opcode, uint32_t psn, const void *more, size_t length)
+{
+	struct frame f = { .opcode = opcode, .pkey = 0xffff, .qpn = htonl(p.qp[which]->qp_num), .psn = htonl(0x80000000 | (psn & 0xffffff)) };
+	uint32_t sum;
+
+	memcpy(f.ether.ether_dhost, macs[1], 6);
+	memcpy(f.ether.ether_shost, macs[0], 6);
+	f.ether.ether_type = htons(ETHERTYPE_IP);
+	memcpy(f.more, more, length);
+	f.ip = (struct iphdr){ .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP };
+	memcpy(&f.ip.saddr, p.gid.raw + 12, 4);
+	f.ip.daddr = f.ip.saddr ^ htonl(1 ^ 2);
+	f.ip.tot_len = htons((uint16_t)(20 + 8 + 12 + length + 4));
+	f.ip.check = checksum(&f.ip, sizeof(f.ip));
+	f.udp.source = htons(0xc000);
+	f.udp.dest = htons(PORT);
+	f.udp.len = htons((uint16_t)(8 + 12 + length + 4));
+	sum = icrc(&f, length);
+	memcpy(f.more + length, &sum, 4);
+	if (send(wire, &f, offsetof(struct frame, more) + length + 4, 0) < 0)
+		die("sending a packet");
+}
+
+/* The adapter's next packet, within so many milliseconds; 0: none, else its opcode, and where more begins. */
+static int received(int ms, struct frame *f, uint32_t *psn)
+{
+	struct pollfd fd = { .fd = wire, .events = POLLIN };
+	struct timespec t;
+	long end, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	end = t.tv_sec * 1000 + t.tv_nsec / 1000000 + ms;
+	for (;;) {
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		now = t.tv_sec * 1000 + t.tv_nsec / 1000000;
+		if (now >= end || poll(&fd, 1, (int)(end - now)) <= 0)
+			return 0;
+		if (recv(wire, f, sizeof(*f), 0) <= 0 || memcmp(f->ether.ether_shost, macs[1], 6) ||
+		    f->ether.ether_type != htons(ETHERTYPE_IP) || f->ip.protocol != IPPROTO_UDP || f->udp.dest != htons(PORT))
+			continue;
+		*psn = ntohl(f->psn) & 0xffffff;
+		return f->opcode;
+	}
+}
+
+/* The next answer's opcode, or 0; *syndrome: of its AETH. */
+static int answer(int *syndrome, uint32_t *psn, void *data, size_t length)
+{
+	struct frame f;
+	int opcode = received(300, &f, psn);
+
+	*syndrome = opcode ? f.more[0] : 0;
+	if (opcode == READ_ONLY && data)
+		memcpy(data, f.more + 4, length);
+	return opcode;
+}
+
+static void nothing_waits(void)
+{
+	struct frame f;
+	uint32_t psn;
+
+	while (received(20, &f, &psn))
+		;
+}
+
+static void connect_again(void)
+{
+	pair_connect(&p);
+	nothing_waits();
+}
+
+static struct reth reth(uint64_t addr, uint32_t key, uint32_t length)
+{
+	return (struct reth){ .addr = htobe64(addr), .key = htonl(key), .length = htonl(length) };
+}
+
+static void ask_to_read(uint32_t psn, uint64_t addr, uint32_t key, uint32_t length)
+{
+	struct reth r = reth(addr, key, length);
+
+	transmit(1, READ_REQUEST, psn, &r, sizeof(r));
+}
+
+static void must_read(const char *what, uint32_t psn, uint64_t addr, uint32_t key, uint64_t value)
+{
+	uint64_t seen = 0;
+	uint32_t at;
+	int syndrome, opcode;
+
+	ask_to_read(psn, addr, key, sizeof(seen));
+	opcode = answer(&syndrome, &at, &seen, sizeof(seen));
+	if (opcode != READ_ONLY || at != psn || seen != value)
+		wrong("%s: answer %#x of packet %#x, syndrome %#x, %#llx", what, opcode, at, syndrome, (unsigned long long)seen);
+}
+
+/* The answer is a NAK, or there is none. */
+static void must_not_read(const char *what, uint32_t psn, uint64_t addr, uint32_t key, uint32_t length)
+{
+	uint32_t at;
+	int syndrome, opcode;
+
+	ask_to_read(psn, addr, key, length);
+	opcode = answer(&syndrome, &at, NULL, 0);
+	if (opcode && (opcode != ACKNOWLEDGE || syndrome != NAK_ACCESS))
+		wrong("%s: answer %#x, syndrome %#x", what, opcode, syndrome);
+}
+
+/* ---- requests ---- */
+
+/* A write whose header names no bytes, and no memory, has some. */
+static void write_of_nothing(void)
+{
+	struct {
+		struct reth r;
+		uint64_t bytes;
+	} more = { .r = reth(there.addr, remote->rkey, 0) };
+	uint32_t psn;
+	int syndrome, opcode;
+
+	connect_again();
+	transmit(1, WRITE_ONLY, 0, &more, sizeof(more));
+	opcode = answer(&syndrome, &psn, NULL, 0);
+	if (opcode != ACKNOWLEDGE || syndrome != NAK_INVALID)
+		wrong("a write of no bytes that has some: answer %#x, syndrome %#x", opcode, syndrome);
+}
+
+static void bind_to(int which, struct ibv_mw *mw, struct ibv_mr *mr, uint32_t rkey, unsigned int access)
+{
+	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_BIND_MW,
+					.bind_mw = { .mw = mw, .rkey = rkey, .bind_info = { .mr = mr, .addr = there.addr + 64, .length = 64,
+											    .mw_access_flags = access } } };
+
+	errno = ibv_post_send(p.qp[which], &wr, &bad);
+	if (errno || pair_wait(&p, which, NULL) != IBV_WC_SUCCESS)
+		die("binding a window");
+	mw->rkey = rkey;
+}
+
+static void unbind_from(int which, uint32_t rkey)
+{
+	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = rkey };
+
+	errno = ibv_post_send(p.qp[which], &wr, &bad);
+	if (errno || pair_wait(&p, which, NULL) != IBV_WC_SUCCESS)
+		die("ending a window");
+}
+
+/* A request that was answered is repeated, when its window is another queue pair's, with the same key. */
+static void anothers_window(void)
+{
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+	uint64_t value = 0x5eed5eed;
+	uint32_t key;
+
+	connect_again();
+	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)there.addr, SIZE, ALL | IBV_ACCESS_MW_BIND);
+	mw = ibv_alloc_mw(p.pd, IBV_MW_TYPE_2);
+	if (!mr || !mw)
+		die("a window");
+	memory_write(&there, 64, &value, sizeof(value));
+	key = ibv_inc_rkey(mw->rkey);
+	bind_to(1, mw, mr, key, IBV_ACCESS_REMOTE_READ);
+	must_read("a read by a window", 0, there.addr + 64, key, value);
+	must_read("a read by a window, repeated", 0, there.addr + 64, key, value);
+	unbind_from(1, key);
+	bind_to(0, mw, mr, key, IBV_ACCESS_REMOTE_READ);
+	must_not_read("a read by what is another queue pair's window by now", 0, there.addr + 64, key, sizeof(value));
+	connect_again();
+	if (ibv_dealloc_mw(mw) || ibv_dereg_mr(mr))
+		die("a window's end");
+}
+
+/* Addresses in it begin at zero. */
+static void zero_based_window(void)
+{
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+	uint64_t value = 0x5eed0000;
+	uint32_t key;
+
+	connect_again();
+	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)there.addr, SIZE, ALL | IBV_ACCESS_MW_BIND);
+	mw = ibv_alloc_mw(p.pd, IBV_MW_TYPE_2);
+	if (!mr || !mw)
+		die("a window");
+	memory_write(&there, 64 + 8, &value, sizeof(value));
+	key = ibv_inc_rkey(mw->rkey);
+	bind_to(1, mw, mr, key, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED);
+	must_read("a read by a window that begins at zero", 0, 8, key, value);
+	must_read("a read by a window that begins at zero, repeated", 0, 8, key, value);
+	must_read("again", 0, 8, key, value);
+	connect_again();
+	if (ibv_dealloc_mw(mw) || ibv_dereg_mr(mr))
+		die("a window's end");
+}
+
+/* A request that was answered is repeated, when the region may not be read any more. */
+static void another_right(void)
+{
+	struct ibv_mr *mr;
+	uint64_t value = 0x5eed5eed5eed;
+
+	connect_again();
+	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)there.addr, SIZE, ALL);
+	if (!mr)
+		die("ibv_reg_mr");
+	memory_write(&there, 0, &value, sizeof(value));
+	must_read("a read", 0, there.addr, mr->rkey, value);
+	if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE)) {
+		printf("regions cannot be registered again: %s\n", strerror(errno));
+	} else {
+		must_not_read("a read of what may not be read any more", 0, there.addr, mr->rkey, sizeof(value));
+		connect_again();
+	}
+	if (ibv_dereg_mr(mr))
+		die("ibv_dereg_mr");
+}
+
+/* Since Linux 6.3. False: not there. */
+static int flush(uint32_t psn, uint64_t addr, uint32_t key, uint32_t length, int region, int *opcode, int *syndrome)
+{
+	struct {
+		uint32_t feth;
+		struct reth r;
+	} __attribute__((packed)) more = { .feth = htonl(1 | (region ? 0x10U : 0)), .r = reth(addr, key, length) };
+	uint32_t at;
+
+	transmit(1, FLUSH, psn, &more, sizeof(more));
+	*opcode = answer(syndrome, &at, NULL, 0);
+	return *opcode != 0;
+}
+
+static void flushes(void)
+{
+	struct ibv_pd *other = ibv_alloc_pd(p.device);
+	struct ibv_mr *mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)there.addr, SIZE, ALL | FLUSH_GLOBAL);
+	struct ibv_mr *secret = other ? ibv_reg_mr(other, (void *)(uintptr_t)here.addr, SIZE, IBV_ACCESS_LOCAL_WRITE) : NULL;
+	uint64_t value = 0x5eed;
+	int opcode, syndrome;
+
+	if (!mr || !secret) {
+		printf("no flushes: %s\n", strerror(errno));
+		goto out;
+	}
+	p.access = ALL | FLUSH_GLOBAL;
+	connect_again();
+	if (!flush(0, there.addr, mr->rkey, 64, 0, &opcode, &syndrome))
+		wrong("a flush has no answer");
+	if (!flush(0, there.addr, mr->rkey, 64, 0, &opcode, &syndrome) || opcode != READ_ONLY)
+		wrong("a flush, repeated: answer %#x, syndrome %#x", opcode, syndrome);
+	/* What is kept of a request must not be taken for a request of another kind. */
+	p.dest_rd_atomic = 1;
+	connect_again();
+	memory_write(&there, 0, &value, sizeof(value));
+	must_read("a read before a flush", 0, there.addr, mr->rkey, value);
+	flush(1, (uint64_t)0x80000000 << 32 | secret->rkey, mr->rkey, 1, 1, &opcode, &syndrome);
+	must_not_read("a read of another protection domain", 0, here.addr, secret->rkey, 8);
+	/* The adapter may keep no request. */
+	p.dest_rd_atomic = 0;
+	connect_again();
+	if (!flush(0, there.addr, mr->rkey, 64, 0, &opcode, &syndrome) || opcode != ACKNOWLEDGE || syndrome != NAK_INVALID)
+		wrong("a flush where none is allowed: answer %#x, syndrome %#x", opcode, syndrome);
+	p.dest_rd_atomic = 16;
+	p.access = ALL;
+	connect_again();
+out:
+	if ((mr && ibv_dereg_mr(mr)) || (secret && ibv_dereg_mr(secret)) || (other && ibv_dealloc_pd(other)))
+		die("the end of flushes");
+}
+
+/* ---- answers ---- */
+
+static void acknowledge(uint32_t psn, uint8_t syndrome)
+{
+	uint8_t aeth[4] = { syndrome };
+
+	transmit(0, ACKNOWLEDGE, psn, aeth, sizeof(aeth));
+}
+
+static void post(enum ibv_wr_opcode opcode, uint32_t length)
+{
+	struct request r = { .opcode = opcode, .local = local, .local_addr = here.addr, .length = length,
+			     .remote_addr = there.addr, .rkey = remote->rkey };
+
+	if (pair_post(&p, 0, &r))
+		die("posting a request");
+}
+
+static void not_completed(const char *what)
+{
+	struct ibv_wc wc;
+
+	usleep(30000);
+	if (ibv_poll_cq(p.cq[0], 1, &wc))
+		wrong("a message is completed by %s: %s", what, ibv_wc_status_str(wc.status));
+}
+
+/* Answers to what was not sent, as late ones of an earlier connection are. */
+static void others_answers(void)
+{
+	static const struct {
+		const char *what;
+		uint32_t psn;	/* the message's is 0x1000 */
+		uint8_t syndrome;
+	} all[] = {
+		{ "an acknowledgement of a packet that was not sent", 0x1001, ACK },
+		{ "an acknowledgement of a packet far behind it", 0x70000, ACK },
+		{ "a NAK of a packet that was not sent", 0x1001, NAK_OPERATION },
+		{ "a NAK of a packet far behind it", 0x70000, NAK_ACCESS },
+		{ "a NAK of a packet before it", 0xfff, NAK_OPERATION },
+	};
+	struct frame f;
+	uint32_t psn;
+	size_t i;
+
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		p.psn[0] = 0x1000;
+		connect_again();
+		/* What arrives before a request must not wait for it. */
+		acknowledge(all[i].psn, all[i].syndrome);
+		usleep(10000);
+		post(IBV_WR_SEND, 8);
+		if (received(1000, &f, &psn) != SEND_ONLY || psn != 0x1000)
+			die("no message");
+		acknowledge(all[i].psn, all[i].syndrome);
+		not_completed(all[i].what);
+		acknowledge(0x1000, ACK);
+		if (pair_wait(&p, 0, NULL) != IBV_WC_SUCCESS)
+			wrong("a message after %s: not completed", all[i].what);
+	}
+	p.psn[0] = 0;
+}
+
+/* The NAK of a packet of a request that is being repeated is its own. */
+static void own_answer(void)
+{
+	enum ibv_wc_status status;
+	struct frame f;
+	uint32_t psn, i;
+
+	p.timeout = 10;		/* 4 ms */
+	connect_again();
+	post(IBV_WR_RDMA_WRITE, 4 * mtu);
+	for (i = 0; i < 12; i++)
+		if (!received(1000, &f, &psn))
+			die("no write");
+	acknowledge(3, NAK_ACCESS);
+	status = pair_wait(&p, 0, NULL);
+	if (status != IBV_WC_REM_ACCESS_ERR)
+		wrong("a write whose last packet is refused: %s", ibv_wc_status_str(status));
+	p.timeout = 14;
+}
+
+/* A read's answer that begins in its middle; an answer to a read that is none to reads. */
+static void wrong_answers(void)
+{
+	static const uint8_t opcodes[] = { READ_MIDDLE, 0x12 /* of an atomic */ };
+	uint8_t *bytes = calloc(1, mtu);
+	enum ibv_wc_status status;
+	struct frame f;
+	uint32_t psn;
+	size_t i;
+
+	if (!bytes)
+		die("no memory");
+	for (i = 0; i < sizeof(opcodes); i++) {
+		connect_again();
+		post(IBV_WR_RDMA_READ, 4 * mtu);
+		if (received(1000, &f, &psn) != READ_REQUEST)
+			die("no read");
+		transmit(0, opcodes[i], psn, bytes, opcodes[i] == READ_MIDDLE ? mtu : 12);
+		status = pair_wait(&p, 0, NULL);
+		if (status == IBV_WC_SUCCESS)
+			wrong("a read that is answered by packet %#x succeeds", opcodes[i]);
+	}
+	free(bytes);
+}
+
+static void open_wire(const char *netdev)
+{
+	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = (int)if_nametoindex(netdev) };
+	socklen_t length = sizeof(at);
+
+	wire = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_IP));
+	if (wire < 0 || bind(wire, (struct sockaddr *)&at, sizeof(at)) || getsockname(wire, (struct sockaddr *)&at, &length))
+		die("net device %s", netdev);
+	memcpy(macs[0], at.sll_addr, 6);
+}
+
+/* The adapter's own packets have its address. */
+static void find_the_adapter(void)
+{
+	struct frame f;
+	int opcode;
+
+	post(IBV_WR_SEND, 8);
+	do {
+		if (recv(wire, &f, sizeof(f), 0) < 0)
+			die("no packet of the adapter");
+		opcode = f.udp.dest == htons(PORT) ? f.opcode : 0;
+	} while (opcode != SEND_ONLY);
+	memcpy(macs[1], f.ether.ether_shost, 6);
+}
+
+static void run(const char *name, void (*test)(void))
+{
+	int before = failures;
+
+	test();
+	printf("%s %s\n", failures == before ? "ok:" : "failed:", name);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		die("usage: hostile ADAPTER NETDEV");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	pair_open(&p, argv[1], 0);
+	open_wire(argv[2]);
+	p.gid.raw[15] ^= 1 ^ 2;
+	mtu = 128U << p.mtu;
+	memory_alloc(&here, MEMORY_HOST, SIZE);
+	memory_alloc(&there, MEMORY_HOST, SIZE);
+	local = memory_register(&here, p.pd);
+	remote = memory_register(&there, p.pd);
+	pair_connect(&p);
+	find_the_adapter();
+	run("a write of nothing", write_of_nothing);
+	run("another's window", anothers_window);
+	run("a window that begins at zero", zero_based_window);
+	run("another right", another_right);
+	run("flushes", flushes);
+	run("others' answers", others_answers);
+	run("its own answer", own_answer);
+	run("wrong answers", wrong_answers);
+	if (ibv_dereg_mr(local) || ibv_dereg_mr(remote))
+		die("ibv_dereg_mr");
+	pair_close(&p);
+	memory_free(&here);
+	memory_free(&there);
+	close(wire);
+	printf("%d failures\n", failures);
+	return !!failures;
+}
