@@ -47,6 +47,11 @@
  * when the calls that name it have returned.  Of other memory in a cache's region CUDA is asked only where it is
  * (cuMemGetAddressRange), which does not crash.
  *
+ * CUDA graphs.  Calls may be made while any thread captures a stream, in every capture mode. They are no part of the
+ * graph, and do not end the capture: meanwhile the calling thread's own mode is "relaxed" (cuThreadExchangeStreamCaptureMode()).
+ * Except peerdma_sync() of a staging region and its pin: cuMemcpy() uses CUDA's default stream, which ends the capture of a stream
+ * that was made without CU_STREAM_NON_BLOCKING.
+ *
  * Locks of the program.  Any may be held across any call, except one that a callback of the
  * program takes (peerdma_cache.h, peerdma_hooks.h).
  *

@@ -38,6 +38,7 @@ enum {	/* CUdevice_attribute */
 	DEVICE_WRITES_ORDERING = 118,
 };
 
+#define CAPTURE_RELAXED		2	/* CU_STREAM_CAPTURE_MODE_RELAXED */
 #define HANDLE_DMA_BUF		1	/* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
 #define FLUSH_FROM_HOST		1	/* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST */
 #define FLUSH_CURRENT_CONTEXT	0	/* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX */
@@ -64,6 +65,7 @@ struct api {
 	CUresult (*flush_writes)(int target, int scope);
 	CUresult (*ctx_get_device)(int *device);
 	CUresult (*device_get_attribute)(int *value, int attribute, int device);
+	CUresult (*capture_mode)(int *mode);	/* since CUDA 10.1; NULL before */
 };
 
 enum policy { POLICY_NOTICE, POLICY_LOAD, POLICY_OFF };
@@ -121,6 +123,7 @@ static const struct api *search(int flags)
 		api->flush_writes = dlsym(library, "cuFlushGPUDirectRDMAWrites");
 		api->ctx_get_device = dlsym(library, "cuCtxGetDevice");
 		api->device_get_attribute = dlsym(library, "cuDeviceGetAttribute");
+		api->capture_mode = dlsym(library, "cuThreadExchangeStreamCaptureMode");
 		if (api->pointer_get_attributes && api->pointer_set_attribute && api->device_get &&
 		    api->device_get_pci_bus_id && atomic_compare_exchange_strong(&published, &first, api))
 			return api;
@@ -333,15 +336,32 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 	return CUDA_KNOWN;
 }
 
+int cuda_capture_leave(void)
+{
+	const struct api *cuda = atomic_load_explicit(&published, memory_order_acquire) ? cuda_to_ask() : NULL;
+	int mode = CAPTURE_RELAXED;
+
+	return cuda && cuda->capture_mode && !cuda->capture_mode(&mode) ? mode : CAPTURE_RELAXED;
+}
+
+void cuda_capture_return(int mode)
+{
+	if (mode != CAPTURE_RELAXED)
+		atomic_load_explicit(&published, memory_order_acquire)->capture_mode(&mode);
+}
+
 enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error)
 {
 	const struct api *cuda = cuda_to_ask();
 	unsigned int on = 1;
+	int capture;
 	CUresult r;
 
 	if (!cuda)
 		return CUDA_ABSENT;
+	capture = cuda_capture_leave();
 	r = cuda->pointer_set_attribute(&on, ATTRIBUTE_SYNC_MEMOPS, (uintptr_t)ptr);
+	cuda_capture_return(capture);
 	if (r == CUDA_ERROR_NOT_SUPPORTED)	/* memory of cuMemCreate has no such attribute */
 		return CUDA_ABSENT;
 	return r ? failure(r, error) : CUDA_KNOWN;
@@ -373,28 +393,34 @@ enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size)
 enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *error)
 {
 	const struct api *cuda = cuda_to_ask();
+	int capture;
 
 	if (!cuda || !cuda->copy)
 		return CUDA_ABSENT;
+	capture = cuda_capture_leave();
 	*error = cuda->copy((uintptr_t)to, (uintptr_t)from, length);
+	cuda_capture_return(capture);
 	return *error ? CUDA_FAILED : CUDA_KNOWN;
 }
 
 enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
 {
 	const struct api *cuda = cuda_to_ask();
+	int capture;
 
 	/* Without the other there would be no telling what becomes of it. */
 	if (!cuda || !cuda->get_handle || !cuda->pointer_get_attribute)
 		return CUDA_ABSENT;
+	capture = cuda_capture_leave();
 	*error = cuda->get_handle(fd, ptr, length, HANDLE_DMA_BUF, 0);
+	cuda_capture_return(capture);
 	return *error ? CUDA_FAILED : CUDA_KNOWN;
 }
 
 enum cuda_answer cuda_flush_writes(int scope, int *error)
 {
 	const struct api *cuda = cuda_to_ask();
-	int device, options = 0, ordering = 0;
+	int device, options = 0, ordering = 0, capture;
 	CUresult r;
 
 	if (!cuda)
@@ -411,7 +437,9 @@ enum cuda_answer cuda_flush_writes(int scope, int *error)
 		return CUDA_KNOWN;
 	if (cuda->device_get_attribute(&options, DEVICE_FLUSH_WRITES_OPTIONS, device) || !(options & FLUSH_FROM_HOST))
 		return CUDA_UNKNOWN;
+	capture = cuda_capture_leave();
 	r = cuda->flush_writes(FLUSH_CURRENT_CONTEXT, scope);
+	cuda_capture_return(capture);
 	*error = r;
 	return !r ? CUDA_KNOWN : r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_UNKNOWN : CUDA_FAILED;
 }

@@ -488,6 +488,42 @@ static void meet(void)
 	pthread_barrier_wait(&both);
 }
 
+/* While a thread of the program records a graph: nothing is refused, and the recording goes on. */
+static void captures(const struct offered *o)
+{
+	void *context = fake_ipc_cuda.context;
+	struct peerdma_ipc_signal *s = NULL;
+	struct peerdma_ipc_handle handle;
+	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_transfer t;
+	unsigned long long local = 0;
+	static char another;
+	void *stream = NULL;
+	int mode = 0;
+
+	fake_ipc_cuda.context = &another;	/* where nothing has been made yet */
+	CHECK(!cuMemAlloc_v2(&local, LENGTH) && !cuStreamCreate(&stream, 1) && !peerdma_ipc_signal_create(0, PEERDMA_IPC_ANY_USER, &s), "a graph is recorded");
+	fake_ipc_cuda.capturing = 1;
+	CHECK(!peerdma_ipc_export((void *)(uintptr_t)local, LENGTH, PEERDMA_IPC_I_UNEXPORT, &handle) && !peerdma_ipc_unexport(&handle), "export");
+	CHECK(!peerdma_ipc_open(&o->memory, sizeof(o->memory), 0, &m), "open: %s", peerdma_last_error());
+	t = reads(m, (void *)(uintptr_t)local, 0, LENGTH);
+	CHECK(!peerdma_ipc_copy(&t, 1, NULL, 0), "an engine copies: %s", peerdma_last_error());
+	CHECK(!peerdma_ipc_copy(&t, 1, s, 3) && !peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 3, 10000000000, NULL) && !t.error, "and sets a signal");
+	t.flags |= PEERDMA_IPC_KERNEL;
+	CHECK(!peerdma_ipc_copy(&t, 1, NULL, 0) && t.path == PEERDMA_IPC_PATH_KERNEL, "a kernel copies, which is loaded now");
+	t.flags |= PEERDMA_IPC_POLL;
+	t.length = 64;
+	CHECK(!until(&t, PEERDMA_IPC_PATH_POLL), "one that waits copies");
+	CHECK(!peerdma_ipc_signal_stream_set(s, stream, 4) && !peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 4, 10000000000, NULL), "a stream sets a signal");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim(), "close: %s", peerdma_last_error());
+	peerdma_ipc_signal_close(s);
+	CHECK(!cuThreadExchangeStreamCaptureMode(&mode) && mode == 0, "the thread's own mode is back");
+	CHECK(!fake_ipc_cuda.unsafe, "%u calls would have ended the recording", fake_ipc_cuda.unsafe);
+	fake_ipc_cuda.capturing = 0;
+	cuMemFree_v2(local);
+	fake_ipc_cuda.context = context;
+}
+
 static void *first_copy(void *t)
 {
 	return (void *)(intptr_t)peerdma_ipc_copy(t, 1, NULL, 0);
@@ -628,6 +664,7 @@ int main(void)
 	batches(&o[0]);
 	polls(&o[0]);
 	reach(&o[0]);
+	captures(&o[0]);
 	firsts(&o[0]);
 	fake_ipc_cuda.opens = 0;
 	fake_ipc_cuda.closes = 0;

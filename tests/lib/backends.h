@@ -35,6 +35,7 @@ void host_views(void **state);
 void dmabuf(void **state);
 void dmabuf_fails(void **state);
 void by_id(void **state);
+void captured(void **state);
 void staging(void **state);
 void staging_mapped(void **state);
 

@@ -108,6 +108,31 @@ void dmabuf(void **state)
 	peerdma_close(ctx);
 }
 
+/* While the program records a graph. */
+void captured(void **state)
+{
+	struct peerdma_region *region;
+	struct peerdma *ctx;
+	int fd;
+
+	(void)state;
+	fake.open_error = -ENOENT;
+	cuda->capturing = 1;
+	ctx = open_with(NULL, 0);
+	assert_int_equal(peerdma_pin(ctx, memory, 2 * PAGE, PEERDMA_DIRECT, NULL, &region), 0);
+	is_of(region, "dmabuf", 1);
+	assert_int_equal(peerdma_export_dmabuf(region, 0, 0, &fd), 0);
+	close(fd);
+	assert_int_equal(peerdma_unpin(region), 0);
+	cuda->export_error = 801;
+	assert_int_equal(peerdma_pin(ctx, memory, 2 * PAGE, PEERDMA_STAGING, NULL, &region), 0);
+	is_of(region, "staging", 0);
+	assert_int_equal(peerdma_sync(region, 0, 0, PEERDMA_TO_DEVICE), 0);
+	assert_int_equal(peerdma_unpin(region), 0);
+	peerdma_close(ctx);
+	assert_int_equal(cuda->capture_mode, 0);
+}
+
 void dmabuf_fails(void **state)
 {
 	static const struct {

@@ -299,6 +299,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cause_first, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(no_provider, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(managed, reset_cuda, no_cuda),
+		cmocka_unit_test_setup_teardown(captured, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(staging, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(staging_mapped, reset_cuda, no_cuda),
 	};

@@ -388,7 +388,7 @@ static int run(struct batch *b)
 EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, struct peerdma_ipc_signal *done, uint64_t value)
 {
 	struct batch b = { .transfers = (char *)transfers, .n = n, .done = done, .value = value };
-	int ret, was;
+	int ret, was, capture;
 
 	if (!n || !transfers)
 		return fail(-EINVAL, "peerdma_ipc_copy: no transfers");
@@ -402,8 +402,11 @@ EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, st
 	ret = check(&b);
 	if (!ret && done)
 		ret = ipc_signal_usable(done, "the signal");
-	if (!ret)
+	if (!ret) {
+		capture = cuda_capture_leave();
 		ret = run(&b);
+		cuda_capture_return(capture);
+	}
 	cancel_back(was);
 	return ret ? fail(ret, "peerdma_ipc_copy: %s", peerdma_last_error()) : 0;
 }

@@ -174,7 +174,7 @@ int ipc_cuda_register(void *addr, size_t length)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 	uint64_t context;
-	int ret = ipc_cuda_context(&context);
+	int ret = ipc_cuda_context(&context), capture;
 	CUresult r;
 
 	if (ret)
@@ -182,7 +182,9 @@ int ipc_cuda_register(void *addr, size_t length)
 	if (!cuda->stream_wait || !cuda->stream_write || !cuda->host_register || !cuda->host_device_pointer)
 		return fail(-EOPNOTSUPP, "this libcuda has no cuStreamWaitValue64_v2() and cuStreamWriteValue64_v2(); wait with "
 			    "peerdma_ipc_signal_wait(), and set the signal in a function of cuLaunchHostFunc()");
+	capture = cuda_capture_leave();
 	r = cuda->host_register(addr, length, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP);
+	cuda_capture_return(capture);
 	if (r == CUDA_ERROR_ALREADY_REGISTERED)	/* another thread was first */
 		return 0;
 	return r ? fail(-EIO, "cuMemHostRegister of a signal's page failed with CUDA error %d", r) : 0;
@@ -191,9 +193,13 @@ int ipc_cuda_register(void *addr, size_t length)
 void ipc_cuda_unregister(void *addr)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
+	int capture;
 
-	if (cuda && cuda->host_unregister)
+	if (cuda && cuda->host_unregister) {
+		capture = cuda_capture_leave();
 		cuda->host_unregister(addr);
+		cuda_capture_return(capture);
+	}
 }
 
 static int result(CUresult r, const char *call)

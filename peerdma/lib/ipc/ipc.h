@@ -270,6 +270,9 @@ int ipc_identify(const void *ptr, struct ipc_offer *offer);
 /* Makes the rest of the offer.  0 or -errno with text. */
 int ipc_offer(const void *ptr, struct ipc_offer *offer);
 const struct ipc_provider *ipc_provider(uint32_t id);
+/* The mapping's provider's calls. */
+int ipc_provider_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd);
+int ipc_provider_close(struct ipc_mapping *m);
 bool ipc_same_memory(const struct ipc_offer *a, const struct ipc_offer *b);
 /* host.c, cuda.c, hsa.c: -ENOENT: not its memory, no text. */
 int ipc_identify_host(const void *ptr, struct ipc_offer *offer);	/* -errno with text */

@@ -137,7 +137,7 @@ static int unmap(struct ipc *ipc, struct ipc_mapping *m)
 		range_free(ipc, m->ranges);
 	pthread_mutex_unlock(&ipc->lock);
 	if (!m->gone)
-		ret = m->provider->close(m);
+		ret = ipc_provider_close(m);
 	pthread_mutex_lock(&ipc->lock);
 	unlink_mapping(ipc, m);
 	ipc_peer_put(ipc, m->peer);
@@ -253,13 +253,13 @@ static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const s
 		if (ret)
 			return ret;
 	}
-	ret = provider->open(m, reply, fd);
+	ret = ipc_provider_open(m, reply, fd);
 	/* It may have ended since the exporter answered, which is why a provider fails, too: it is as if it had been before. */
 	live = ipc_peer_live(m->peer, m->slot, m->generation);
 	if (!live)
 		return ret;
 	if (!ret)
-		provider->close(m);
+		ipc_provider_close(m);
 	return ipc_fail_live(m->peer, live);
 }
 

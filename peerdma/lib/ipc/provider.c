@@ -19,13 +19,18 @@ bool ipc_same_memory(const struct ipc_offer *a, const struct ipc_offer *b)
 
 int ipc_offer(const void *ptr, struct ipc_offer *offer)
 {
+	int capture, ret;
+
 	offer->fd = -1;
 	switch (offer->provider) {
 	case IPC_HOST:
 		return ipc_offer_host(ptr, offer);
 	case IPC_CUDA:
 	case IPC_CUDA_VMM:
-		return ipc_offer_cuda(offer);
+		capture = cuda_capture_leave();
+		ret = ipc_offer_cuda(offer);
+		cuda_capture_return(capture);
+		return ret;
 	case IPC_HSA:
 		return ipc_offer_hsa(offer);
 	}
@@ -41,4 +46,20 @@ const struct ipc_provider *ipc_provider(uint32_t id)
 			return all[i];
 	}
 	return NULL;
+}
+
+int ipc_provider_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
+{
+	int capture = cuda_capture_leave(), ret = m->provider->open(m, reply, fd);
+
+	cuda_capture_return(capture);
+	return ret;
+}
+
+int ipc_provider_close(struct ipc_mapping *m)
+{
+	int capture = cuda_capture_leave(), ret = m->provider->close(m);
+
+	cuda_capture_return(capture);
+	return ret;
 }

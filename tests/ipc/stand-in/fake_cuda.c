@@ -42,6 +42,31 @@ static struct memory {
 } memory[MEMORY];
 static unsigned long long next_id = 1;
 
+/* ---- graphs ---- */
+
+enum { CAPTURE_GLOBAL, CAPTURE_RELAXED = 2, CAPTURE_UNSUPPORTED = 900 };
+
+static __thread int capture_mode = CAPTURE_GLOBAL;
+
+int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+	int was = capture_mode;
+
+	capture_mode = *mode;
+	*mode = was;
+	return 0;
+}
+
+static int unsafe(void)
+{
+	if (!fake_ipc_cuda.capturing || capture_mode == CAPTURE_RELAXED)
+		return 0;
+	fake_ipc_cuda.unsafe++;
+	return CAPTURE_UNSUPPORTED;
+}
+
+/* ---- memory ---- */
+
 /* lock */
 static struct memory *at(CUdeviceptr p)
 {
@@ -147,7 +172,7 @@ int cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr)
 	(void)value;
 	(void)attribute;
 	(void)ptr;
-	return 0;
+	return unsafe();
 }
 
 int cuDeviceGet(int *device, int ordinal);
@@ -193,8 +218,8 @@ int cuIpcGetMemHandle(struct handle *handle, CUdeviceptr ptr)
 	const struct memory *m;
 	struct stat st;
 
-	if (fake_ipc_cuda.get_error)
-		return fake_ipc_cuda.get_error;
+	if (fake_ipc_cuda.get_error || unsafe())
+		return fake_ipc_cuda.get_error ? fake_ipc_cuda.get_error : CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&lock);
 	m = at(ptr);
 	if (m && !m->opened && !fstat(m->fd, &st))
@@ -211,6 +236,8 @@ int cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, struct handle handle, unsigned int f
 	int fd, ret;
 
 	ret = fake_ipc_cuda.opening ? fake_ipc_cuda.opening() : fake_ipc_cuda.open_error;
+	if (!ret)
+		ret = unsafe();
 	if (ret || flags != 1)
 		return ret ? ret : INVALID_VALUE;
 	snprintf(path, sizeof(path), "/proc/%u/fd/%u", handle.pid, handle.fd);
@@ -228,8 +255,8 @@ int cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, struct handle handle, unsigned int f
 int cuIpcCloseMemHandle(CUdeviceptr ptr);
 int cuIpcCloseMemHandle(CUdeviceptr ptr)
 {
-	if (fake_ipc_cuda.close_error)
-		return fake_ipc_cuda.close_error;
+	if (fake_ipc_cuda.close_error || unsafe())
+		return fake_ipc_cuda.close_error ? fake_ipc_cuda.close_error : CAPTURE_UNSUPPORTED;
 	fake_ipc_cuda.closes++;
 	return drop(ptr, true);
 }
@@ -310,6 +337,8 @@ int cuStreamCreate(void **stream, unsigned int flags)
 
 	if (fake_ipc_cuda.creating)
 		fake_ipc_cuda.creating();
+	if (unsafe())
+		return CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&lock);
 	*stream = &streams[n++ % 64];
 	fake_ipc_cuda.streams++;
@@ -331,6 +360,8 @@ int cuStreamSynchronize(void *stream)
 	uint64_t until;
 
 	(void)stream;
+	if (unsafe())
+		return CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&lock);
 	until = queued;
 	while (done < until)
@@ -383,7 +414,7 @@ int cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
 {
 	(void)p;
 	fake_ipc_cuda.registered++;
-	return size % 4096 || flags != 3 ? INVALID_VALUE : 0;
+	return size % 4096 || flags != 3 ? INVALID_VALUE : unsafe();
 }
 
 int cuMemHostUnregister(void *p);
@@ -391,7 +422,7 @@ int cuMemHostUnregister(void *p)
 {
 	(void)p;
 	fake_ipc_cuda.unregistered++;
-	return 0;
+	return unsafe();
 }
 
 int cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *p, unsigned int flags);
@@ -481,12 +512,14 @@ static int launch_polling(void **arguments)
 int cuStreamQuery(void *stream);
 int cuStreamQuery(void *stream)
 {
-	return !stream ? INVALID_VALUE : fake_ipc_cuda.query_error ? fake_ipc_cuda.query_error : 600;
+	return !stream ? INVALID_VALUE : fake_ipc_cuda.query_error ? fake_ipc_cuda.query_error : unsafe() ? CAPTURE_UNSUPPORTED : 600;
 }
 
 int cuModuleLoadData(void **module, const void *image);
 int cuModuleLoadData(void **module, const void *image)
 {
+	if (unsafe())
+		return CAPTURE_UNSUPPORTED;
 	*module = strstr(image, ".entry peerdma_ipc_copies(") ? (void *)&fake_ipc_cuda :
 		  strstr(image, ".entry peerdma_ipc_poll(") ? (void *)&poll_kernel : NULL;
 	fake_ipc_cuda.modules += !fake_ipc_cuda.module_error;

@@ -21,6 +21,8 @@ struct fake_ipc_cuda {
 	/* The kernel that polls ends after that many looks, a random number below this, or at once. */
 	_Atomic unsigned int poll_looks, poll_ends;
 	_Atomic unsigned int poll_held;	/* it does not begin */
+	/* A thread records a graph: calls that are unsafe there fail in threads that do not bear it, and are counted. */
+	_Atomic unsigned int capturing, unsafe;
 	/* Called by each open, which fails with what it returns.  NULL: none. */
 	int (*opening)(void);
 	/* Called by each call that makes a stream.  NULL: none. */
@@ -33,6 +35,7 @@ int cuMemAlloc_v2(unsigned long long *ptr, size_t size);
 int cuMemFree_v2(unsigned long long ptr);
 int cuStreamCreate(void **stream, unsigned int flags);
 int cuStreamSynchronize(void *stream);
+int cuThreadExchangeStreamCaptureMode(int *mode);
 int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t length, void *stream);
 
 #endif

@@ -4,6 +4,7 @@
  * CUDA driver API.
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 
 #include "fake_cuda.h"
 #include "pointer_attributes.h"
+
+enum { CAPTURE_UNSUPPORTED = 900 };	/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
 
 static struct fake_cuda fake = { .state = 3 };
 
@@ -106,13 +109,28 @@ int cuMemGetAddressRange_v2(unsigned long long *base, size_t *size, unsigned lon
 	return 0;
 }
 
+int cuThreadExchangeStreamCaptureMode(int *mode);
+int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+	int was = fake.capture_mode;
+
+	fake.capture_mode = *mode;
+	*mode = was;
+	return 0;
+}
+
+static bool unsafe(void)
+{
+	return fake.capturing && fake.capture_mode != 2;	/* CU_STREAM_CAPTURE_MODE_RELAXED */
+}
+
 int cuPointerSetAttribute(const void *value, int attribute, unsigned long long p)
 {
 	struct fake_memory *m = asked_of(p);
 
 	fake.calls++;
-	if (fake.state)
-		return fake.state;
+	if (fake.state || unsafe())
+		return fake.state ? fake.state : CAPTURE_UNSUPPORTED;
 	if (!m || attribute != 6)
 		return 1;
 	if (m->no_sync_memops)
@@ -133,8 +151,8 @@ int cuMemcpy(unsigned long long to, unsigned long long from, size_t length)
 {
 	if (fake.state)
 		return fake.state;
-	if (fake.copy_error)
-		return fake.copy_error;
+	if (fake.copy_error || unsafe())
+		return fake.copy_error ? fake.copy_error : CAPTURE_UNSUPPORTED;
 	memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, length);
 	return 0;
 }
@@ -147,8 +165,8 @@ int cuMemGetHandleForAddressRange(void *handle, unsigned long long p, size_t siz
 
 	if (fake.state)
 		return fake.state;
-	if (fake.export_error)
-		return fake.export_error;
+	if (fake.export_error || unsafe())
+		return fake.export_error ? fake.export_error : CAPTURE_UNSUPPORTED;
 	if (!m || type != 1 || flags || (p | size) % 4096 || (fake.one_by_one && find(p + size - 1) != m))
 		return 1;
 	fd = memfd_create("fake-dma-buf", MFD_CLOEXEC);

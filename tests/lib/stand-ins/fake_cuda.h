@@ -30,6 +30,8 @@ struct fake_cuda {
 	int export_error;	/* what an export as dma-buf fails with; 0: it works */
 	int one_by_one;		/* no export over several allocations */
 	int copy_error;		/* of cuMemcpy, likewise */
+	int capturing;		/* a thread records a graph: what is unsafe there fails in threads that do not bear it */
+	int capture_mode;	/* of all threads: 0 "global", the default; 2 "relaxed" */
 	int reallocate;		/* the next one is of memory that changes hands meanwhile */
 	int exports;		/* counted */
 	/* The base of an allocation that another thread is unmapping: NVIDIA's libcuda may crash when it is asked about it. */
