@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * behind.c - GPU memory is freed behind a registration cache's back, and other memory
- * comes to be at its address. What was registered there must not be used again.
+ * behind.c - frees GPU memory without notifying the registration cache, and allocates other
+ * memory at the same address. The cache must not return the old registration.
  *
  *	cc -o behind behind.c $(pkg-config --cflags --libs libpeerdma) -lcuda
- *	./behind					found stale by the next get, or
- *	LD_PRELOAD=libpeerdma-hooks.so.0 ./behind	ended by the free itself
+ *	./behind					the next get finds it stale, or
+ *	LD_PRELOAD=libpeerdma-hooks.so.0 ./behind	the free itself ends it
  *
- * -lcuda is CUDA's, whose toolkit says where it is. The software GPU's: $(pkg-config --cflags --libs libpeerdma softgpu)
- * instead, and PEERDMA_PROVIDER=soft when it runs, with LD_LIBRARY_PATH=$(pkg-config --variable=libdir softgpu)/softgpu.
+ * -lcuda needs the -I and -L options of your CUDA toolkit. To run on the software GPU, compile with
+ * $(pkg-config --cflags --libs libpeerdma softgpu) instead, and set PEERDMA_PROVIDER=soft and
+ * LD_LIBRARY_PATH=$(pkg-config --variable=libdir softgpu)/softgpu when it runs.
  *
- * With peerdma.ko what is registered are pins, and the kernel's page of generations
- * tells that one has ended. Without, this program stands for a middleware with
- * registrations of its own, and compares CUDA's buffer ids at each get.
+ * With peerdma.ko the registrations are pins, and each get compares the kernel's page of
+ * generations. Without it, this program acts as a communication library with registrations of
+ * its own, and compares CUDA's buffer ids at each get.
  */
 #include <cuda.h>
 #include <peerdma_cache.h>

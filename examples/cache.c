@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * cache.c - sends the same buffers again and again: each is pinned once. Then frees
- * one behind the cache's back: what is mapped there afterwards is pinned anew.
+ * cache.c - sends the same buffers many times: the cache pins each only once. Then it frees one
+ * without notifying the cache, and maps other memory there: the cache pins the new memory.
  *
  *	cc cache.c $(pkg-config --cflags --libs libpeerdma)
  */

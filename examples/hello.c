@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * hello.c - pins memory, looks at it through the CPU's view, lets it go.
+ * hello.c - pins memory, accesses it through a CPU view, and unpins it.
  *
  *	cc hello.c $(pkg-config --cflags --libs libpeerdma)
  */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * import.c - pins what another driver exports as a dma-buf, and has it mapped for a
- * PCI device until the exporter takes it away.
+ * import.c - pins a dma-buf of another driver, and maps it for a PCI device until the
+ * exporter revokes it.
  *
  *	cc import.c $(pkg-config --cflags --libs libpeerdma)
  *	./import 0000:02:00.0 FD "echo revoke >/sys/kernel/debug/dmabuf_mover/1"
  *
- * FD is a dma-buf that the program has inherited; the command is run while the memory
- * is mapped.
+ * FD is the descriptor of a dma-buf that the program has inherited. It runs the command
+ * while the memory is mapped.
  */
 #include <peerdma.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * ipc.c - memory and a signal between two processes: one fills the memory and sets the signal, the
- * other waits, reads, and learns that the memory was freed.
+ * ipc.c - two processes share memory and a signal: one fills the memory and sets the signal, the
+ * other waits, reads, and detects that the memory was freed.
  *
  *	cc ipc.c $(pkg-config --cflags --libs libpeerdma)
  */

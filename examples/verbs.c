@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * verbs.c - an RDMA device, and a registration cache: buffers are sent again and again,
- * and each is registered once.
+ * verbs.c - an RDMA device with a registration cache: it writes the same buffers many times,
+ * and registers each only once.
  *
  *	cc -o verbs verbs.c $(pkg-config --cflags --libs libpeerdma libibverbs) -lcuda	(or softgpu: behind.c)
  *	./verbs [gpu] [DEVICE]			on one machine
- *	./verbs -s [gpu] [DEVICE]		on two: waits for the other one, and is written to
- *	./verbs -c HOST [gpu] [DEVICE]		and writes to it
- *	-n ROUNDS				not 1000; the same at both ends
+ *	./verbs -s [gpu] [DEVICE]		on two machines: waits for the client, which writes to it
+ *	./verbs -c HOST [gpu] [DEVICE]		the client
+ *	-n ROUNDS				default 1000; the same on both machines
  *
- * Buffers in host memory, or a GPU's, written by the device from one to the other: to those of another machine, or of
- * this program, by a queue pair that is connected to itself. Any device does, a software one too: "rdma link
- * add rxe0 type rxe netdev lo". What cannot be brought to the memory itself is given a
- * copy, and says so.
+ * The buffers are in host memory, or with "gpu" in GPU memory. The device writes from one buffer to another: of the
+ * other machine, or of the same program, by a queue pair that is connected to itself. Any RDMA device can be used,
+ * also a software one: "rdma link add rxe0 type rxe netdev lo". If the device cannot access the memory itself, the
+ * program uses a copy in host memory, and prints that.
  */
 #include <cuda.h>
 #include <errno.h>

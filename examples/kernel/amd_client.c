@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * amd_client.c - a driver that lets its card reach an AMD GPU's memory, through
- * amd_rdma_interface 2.0 alone.  A program writes "ADDRESS LENGTH" (of hipMalloc's
+ * amd_client.c - a driver that gives its card access to AMD GPU memory, by
+ * amd_rdma_interface 2.0 only.  A program writes "ADDRESS LENGTH" (of hipMalloc's
  * memory) to /dev/amd_client and reads back the card's DMA addresses, a line per
- * segment, or "revoked" once the memory is gone.  Closing the file lets go.
+ * segment, or "revoked" once the memory was freed.  Closing the file unpins.
  *
  *	insmod amd_client.ko card=0000:01:00.0
  */

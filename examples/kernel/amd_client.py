@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The user side of amd_client.ko: memory of HIP, told to the driver, and freed under it."""
+"""The program for amd_client.ko: passes HIP memory to the driver, and frees it while it is pinned."""
 
 import ctypes
 import os

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* compat.h - what an importer of dma-bufs meets on older kernels. */
+/* compat.h - differences between kernels for a dma-buf importer. */
 #include <linux/version.h>
 
 /* 7.1: another name, and a promise: whoever has it unmaps soon after it is called. */

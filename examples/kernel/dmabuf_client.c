@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * dmabuf_client.c - a driver that lets its card reach the memory of any dma-buf, as
- * a dynamic importer: the exporter may move the memory or take it away at any time.
+ * dmabuf_client.c - a driver that gives its card access to the memory of any dma-buf, as
+ * a dynamic importer: the exporter may move or revoke the memory at any time.
  * A program writes a dma-buf's file descriptor to /dev/dmabuf_client.  A read maps
- * the memory, where that is not done, and tells the card's addresses, a line per
- * segment; after a move they are others.  Closing the file lets go.
+ * the memory, unless it is mapped, and returns the card's addresses, a line per
+ * segment; after a move they differ.  Closing the file detaches.
  *
  *	insmod dmabuf_client.ko card=0000:01:00.0
  */

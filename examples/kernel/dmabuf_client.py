@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The user side of dmabuf_client.ko: HIP's memory as a dma-buf, moved and freed under the driver."""
+"""The program for dmabuf_client.ko: exports HIP memory as a dma-buf, moves it, and frees it while the driver uses it."""
 
 import ctypes
 import os

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvidia_client.c - a driver that lets its card reach an NVIDIA GPU's memory, through
- * <nv-p2p.h> alone.  A program writes "ADDRESS LENGTH" (of cudaMalloc's memory) to
+ * nvidia_client.c - a driver that gives its card access to NVIDIA GPU memory, by
+ * <nv-p2p.h> only.  A program writes "ADDRESS LENGTH" (of cudaMalloc's memory) to
  * /dev/nvidia_client and reads back the card's DMA addresses, a line per GPU page, or
- * "revoked" once the memory is gone.  Closing the file lets go.
+ * "revoked" once the memory was freed.  Closing the file unpins.
  *
  *	insmod nvidia_client.ko card=0000:01:00.0
  */

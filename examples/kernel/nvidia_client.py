@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The user side of nvidia_client.ko: memory of cudaMalloc(), told to the driver, and freed under it."""
+"""The program for nvidia_client.ko: passes memory of cudaMalloc() to the driver, and frees it while it is pinned."""
 
 import ctypes
 import os

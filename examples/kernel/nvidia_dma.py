@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The whole path in one page: GPU memory, pinned by nvidia_client.ko, copied by a card that does the DMA.
+"""The whole path on one page: nvidia_client.ko pins GPU memory, and a card copies it by DMA.
 
-The card is QEMU's edu. It has a small buffer and four registers, which this program sets from user
-space to keep the page short; in earnest, the driver does that.
+The card is QEMU's edu. It has a small buffer and four registers. To keep the page short, this program
+sets the registers from user space; normally the driver does that.
 
     insmod nvidia_client.ko card=0000:02:00.0 && ./nvidia_dma.py 0000:02:00.0
     ... ./nvidia_dma.py 0000:02:00.0 late       uses an address after the memory was freed

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * collectives.c - the common collectives on each kind of memory, 8 B to 1 MiB for each rank; every byte is looked at.
- * A line for each: COLLECTIVE, KIND, "right" or what is wrong.  The argument, if any, is a list of kinds.
+ * collectives.c - the common collectives on each kind of memory, 8 B to 1 MiB for each rank; every byte is checked.
+ * Prints a line for each: COLLECTIVE, KIND, "right" or the error.  The argument, if any, is a list of kinds.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * counters.h - which of UCX's transports has carried how many bytes in this process.
+ * counters.h - the number of bytes that each of UCX's transports has transferred in this process.
  *
- * UCX counts when it was configured with --enable-stats and the environment has
+ * UCX counts if it was configured with --enable-stats and the environment has
  * UCX_STATS_DEST=file:NAME.
  */
 #ifndef COUNTERS_H

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 # vm: --cards 0 --gpus 2 --vram 1G --memory 3G
 #
-# MPI's screen, in each guest: two ranks exchange all kinds of memory, in one guest over IPC, in two over RDMA; the same
-# again without GPUDirect; then collectives, windows and OpenSHMEM.  "make demo-mpi" builds everything, boots the machines
-# and runs it.  MPI is the folder with UCX and Open MPI, PROGRAMS that of the examples.
+# The MPI demonstration, run in each guest: two ranks exchange all kinds of memory, in one guest over IPC, in two over RDMA;
+# the same again without GPUDirect; then collectives, windows and OpenSHMEM.  "make demo-mpi" builds everything, boots the
+# machines and runs it.  MPI is the folder with UCX and Open MPI, PROGRAMS that of the examples.
 #
-#   demo.sh [pairs] [collectives] [onesided] [oshmem]      only those
+#   demo.sh [pairs] [collectives] [onesided] [oshmem]      only the named parts
 
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.h - the kinds of memory that the examples send from and receive into, and what is in them. */
+/* memory.h - the kinds of memory that the examples send and receive, and the data in them. */
 #ifndef MEMORY_H
 #define MEMORY_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * onesided.c - MPI's windows in each kind of memory: rank 0 puts into rank 1's window and gets from it, 8 B to 16 MiB, from
- * memory of the same kind, and both add to a counter there.  A line for each kind.  The argument, if any, is a list
- * of kinds.
+ * memory of the same kind, and both add to a counter there.  Prints a line for each kind.  The argument, if any, is a
+ * list of kinds.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * oshmem.c - OpenSHMEM: put and get between each kind of memory here and the symmetric memory of the other side, 8 B to
- * 16 MiB, and atomics there.  The symmetric memory itself is the host's: Open MPI has no other.
+ * 16 MiB, and atomics there.  The symmetric memory itself is host memory: Open MPI supports no other.
  */
 #include <shmem.h>
 #include <stdio.h>

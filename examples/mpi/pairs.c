@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * pairs.c - rank 0 sends from each kind of memory into each kind of memory of rank 1, 8 B to 16 MiB; every byte that
- * arrives is looked at, and those around it.
+ * arrives is checked, and the bytes around it.
  *
- * A line for each pair: FROM, TO, "right" or what is wrong, the transports that carried it with their MiB, and the MiB
- * that were copied between a GPU and host memory for it.  Exit code: 1 when anything was wrong.
+ * Prints a line for each pair: FROM, TO, "right" or the error, the transports used with their MiB, and the MiB that
+ * were copied between a GPU and host memory for it.  Exit code: 1 if anything was wrong.
  *
  *   pairs [KIND,... [KIND,...]]        from all kinds to all, or from these to those
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * tegra_client.c - a driver that lets its card reach memory of cudaHostAlloc() on a
- * Tegra, through <linux/nv-p2p.h> alone.  A program writes "ADDRESS LENGTH" to
- * /dev/tegra_client and reads back the card's DMA addresses, a line per run, or
- * "revoked" once the memory is gone.  Closing the file lets go.
+ * tegra_client.c - a driver that gives its card access to memory of cudaHostAlloc() on a
+ * Tegra, by <linux/nv-p2p.h> only.  A program writes "ADDRESS LENGTH" to
+ * /dev/tegra_client and reads back the card's DMA addresses, a line per contiguous piece,
+ * or "revoked" once the memory was freed.  Closing the file unpins.
  *
  *	insmod tegra_client.ko card=0000:01:00.0
  */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The user side of tegra_client.ko: memory of cudaHostAlloc(), told to the driver, and freed under it."""
+"""The program for tegra_client.ko: passes memory of cudaHostAlloc() to the driver, and frees it while it is pinned."""
 
 import ctypes
 import os
