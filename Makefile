@@ -80,8 +80,8 @@ demo-process-help: demo-process
 demo-%:
 	@echo "make demo: there is no MODE=$*; it is vm or process" >&2; exit 2
 
-# $(call options,PROGRAM[,BEFORE]): checks DEMO_ARGS before a machine is booted, for which one program has to be built.
-options = $(if $(ARCH),,@$(MAKE) -s --no-print-directory user-setup && $(2)ninja -C build/user --quiet $(1) && \
+# $(call options,PROGRAM): checks DEMO_ARGS before a machine is booted, for which one program has to be built.
+options = $(if $(ARCH),,@$(MAKE) -s --no-print-directory user-setup && ninja -C build/user --quiet $(1) && \
 	build/user/$(1) $(DEMO_ARGS) --help $(if $(help),,>/dev/null))
 demo-vm-help:
 	$(call options,peers/fpga/fpga-demo)
@@ -121,9 +121,7 @@ demo-rdma-%:
 demo-rdma-vm-help demo-rdma-one-help:
 	@vm/deps.sh user rdma
 	$(rdma-options)
-# A build folder from before libibverbs was there has no rdma-demo.
-rdma-options = $(call options,peers/hca/demo/rdma-demo,{ grep -q hca/demo/rdma-demo build/user/build.ninja || \
-	meson setup --reconfigure build/user >build/user-setup.log; } && )
+rdma-options = $(call options,peers/hca/demo/rdma-demo)
 demo-rdma-vm: rdma-machines = --guests 2 --cards 0 --gpus 1 --iommu on
 demo-rdma-one: rdma-machines = $$(sed -n 's/^. vm: *//p' peers/hca/demo.sh)
 demo-rdma-vm demo-rdma-one:

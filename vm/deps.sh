@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Installs the Debian packages that a job needs and that are missing. This is
-# the only place that asks for root; when nothing is missing it does nothing.
+# the only place that asks for root; when nothing is missing it installs nothing.
 #
 #   vm/deps.sh GROUP...        groups: the functions below
 #   vm/deps.sh --list GROUP... only print the packages
@@ -96,7 +96,18 @@ if [ -n "$fetches_kernel" ] && [ ! -e "$top/build/cache/kernel/6.1/kernel.json" 
    ! apt-cache show linux-image-amd64 >/dev/null 2>&1; then
 	update=1
 fi
-[ -n "$missing$update" ] || exit 0
+
+# What was not there when a build folder was set up is not built there, nor are its tests.
+set_up_again() {
+	for folder in "$top"/build/user "$top"/build/user-*; do
+		[ "$folder/build.ninja" -ot /var/lib/dpkg/status ] && [ -e "$folder/build.ninja" ] || continue
+		meson setup --reconfigure "$folder" >"$folder-setup.log" 2>&1 || { cat "$folder-setup.log" >&2; exit 1; }
+	done
+}
+if [ -z "$missing$update" ]; then
+	set_up_again
+	exit
+fi
 
 if [ "$(id -u)" = 0 ]; then
 	root=
@@ -116,3 +127,4 @@ apt() {
 # A broken third-party archive must not keep us from Debian's.
 apt update || echo "vm/deps.sh: apt-get update failed in part; trying to go on" >&2
 [ -z "$missing" ] || apt install -y --no-install-recommends $missing
+set_up_again
