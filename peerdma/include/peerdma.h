@@ -41,19 +41,20 @@
  * Threads.  Any thread may make any call at any time.  The call that ends an object must
  * be the last use of that object in all threads.
  *
- * Memory that is leaving.  peerdma_query(), peerdma_pin(), a get from a cache, peerdma_status() and their like ask
- * CUDA about the GPU memory that they are given.  NVIDIA's libcuda (580.159.04) may crash if another thread
- * frees or unmaps that memory meanwhile, in its own calls as in these.  So, as with CUDA's calls, memory is freed
- * when the calls that name it have returned.  Of other memory in a cache's region CUDA is asked only where it is
- * (cuMemGetAddressRange), which does not crash.
+ * Memory that is being freed.  peerdma_query(), peerdma_query_range(), peerdma_pin(), peerdma_status() and a get from a
+ * cache ask CUDA about the GPU memory that they are given.  NVIDIA's libcuda (580.159.04) may crash if another thread
+ * frees or unmaps that memory meanwhile; CUDA's own calls may crash in the same way.  So free memory only after the
+ * calls that name it have returned.  For other memory in a cache's region, the library asks CUDA only for the address
+ * range (cuMemGetAddressRange), which does not crash.
  *
- * CUDA graphs.  Calls may be made while any thread captures a stream, in every capture mode. They are no part of the
- * graph, and do not end the capture: meanwhile the calling thread's own mode is "relaxed" (cuThreadExchangeStreamCaptureMode()).
- * Except peerdma_sync() of a staging region and its pin: cuMemcpy() uses CUDA's default stream, which ends the capture of a stream
- * that was made without CU_STREAM_NON_BLOCKING.
+ * CUDA graphs.  Any call may be made while any thread captures a stream, in every capture mode.  The call is not part of
+ * the graph and does not end the capture: the library sets the calling thread's mode to "relaxed" for the duration of
+ * its CUDA calls (cuThreadExchangeStreamCaptureMode()).  One exception: peerdma_pin() and peerdma_sync() of a staging
+ * region call cuMemcpy() on CUDA's default stream, which ends the capture of a stream that was made without
+ * CU_STREAM_NON_BLOCKING.
  *
- * Locks of the program.  Any may be held across any call, except one that a callback of the
- * program takes (peerdma_cache.h, peerdma_hooks.h).
+ * Locks of the program.  The caller may hold any lock across any call, except a lock that one of
+ * the program's callbacks takes (peerdma_cache.h, peerdma_hooks.h).
  *
  * fork.  A context belongs to the process that opened it.  In a forked child every call on
  * a parent's object returns -EPERM, except three that leave the parent's objects alone:
@@ -323,8 +324,9 @@ struct peerdma_status {
 
 /*
  * Asks the back-end about a region.  Back-end host: reads /proc/self/maps, and finds out
- * whether the pages that it locked are still there; afterwards peerdma_valid() agrees.  By id, of a
- * cache's region over several allocations: whether there is one where each was, perhaps another.
+ * whether the pages that it locked are still there; afterwards peerdma_valid() agrees.  If out->by_id is
+ * set and a cache's region spans allocations, LIVE means only that each address still has an allocation,
+ * which may be a new one.
  *
  *   -EINVAL, -E2BIG  out->size
  *   -EPERM   the context belongs to a parent process

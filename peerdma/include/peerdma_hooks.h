@@ -12,18 +12,18 @@
  *	LD_PRELOAD=libpeerdma-hooks.so.0 program	or
  *	cc program.c -lpeerdma-hooks -lcuda ...		linked before libcuda
  *
- * Seen are calls:
+ * The library intercepts calls:
  *   - by name
  *   - by a pointer from dlsym() or cuGetProcAddress(). The CUDA runtime gets the driver's
  *     functions that way, linked dynamically or statically.
  *
- * Not seen are:
+ * It does not intercept:
  *   - calls by a pointer that was fetched before this library was loaded
  *   - calls in another namespace of dlmopen()
  *   - calls through undocumented tables of CUDA
  *   - frees that a CUDA graph makes as it runs
  *
- * peerdma_hooks_report() shows what is seen in the running process. A cache that must not
+ * peerdma_hooks_report() shows what the library intercepts in the running process. A cache that must not
  * miss any free of CUDA compares CUDA's buffer ids as well; HSA has no such ids.
  *
  * Any thread may call any function. A forked child inherits the subscriptions.

@@ -34,8 +34,8 @@
  *     -ESTALE for what it read. Nothing stops an importer's own access: agree on the end by a signal
  *     before the free, or allocate 2 MiB or more.
  *   - Files that are not in memory or not sealed with F_SEAL_SHRINK: what any process does to the
- *     file is seen, and if it is cut, accesses raise SIGBUS.
- * Importers of another user get neither. docs/ipc.md explains how.
+ *     file appears in the import, and an access behind a new, smaller end raises SIGBUS.
+ * Other users cannot open either kind (PEERDMA_IPC_ANY_USER refuses it). docs/ipc.md explains how.
  *
  * Results, units and structs are those of peerdma.h: 0 or -errno, peerdma_last_error() has the
  * text, a call that fails has changed nothing. Frees and exports of the same memory at the same time

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peerdma_monitor.h - monitors notify the caches of a process that memory goes away.
+ * peerdma_monitor.h - monitors notify a process's registration caches before and after memory is freed or unmapped.
  *
  * A registration cache must forget a buffer before its address can mean other memory. Each
  * kind of memory has one monitor in a process:
@@ -49,9 +49,9 @@ extern "C" {
 #define PEERDMA_MEMORY_DEVICE	(1U << 1)
 
 /*
- * From now on the caller calls peerdma_monitor_notify() for all memory of one kind that goes away, and caches
- * rely on that instead of the library's own monitor. This cannot be undone: the caller's library must stay
- * loaded. Call it before contexts and caches are opened. name: shown to people; it is not copied.
+ * Replaces the library's own monitor of one kind of memory: from now on the caller calls peerdma_monitor_notify()
+ * whenever such memory is freed or unmapped, and caches rely on that. This cannot be undone: the caller's library must
+ * stay loaded. Call it before contexts and caches are opened. name: shown to people; it is not copied.
  *
  *   -EBUSY   another monitor of this kind was started
  *   -EINVAL  memory is not exactly one kind, or name is NULL
@@ -86,8 +86,9 @@ void peerdma_monitor_notify(uint32_t memory, const void *ptr, size_t length, int
  * event->call names the function that frees; its range is what goes, in whole pages, or more.
  * fn runs in the thread that frees, inside malloc() or free():
  * it must not allocate, free, map or unmap memory, nor wait for a thread that may. It may
- * call peerdma_cache_invalidate(). In a forked child fn is called as well. The C library's headers promise the
- * compiler that munmap() and its like call nothing of the program's: what fn writes, others read as atomics or volatile.
+ * call peerdma_cache_invalidate(). In a forked child fn is called as well. The C library's headers declare munmap() and
+ * similar functions as leaf functions, so the compiler assumes that they change none of the program's variables: make
+ * what fn writes atomic or volatile.
  *
  *   -EOPNOTSUPP, -EACCES  there is no monitor of this kind in this process; the text says why
  *   -ENOMEM  out of memory
