@@ -69,7 +69,7 @@ has peerdma-doc /usr/share/doc/peerdma-doc/install.md
 
 # Nothing of a GPU vendor's name where programs and the kernel look by themselves.
 ! grep -hE "^$lib/lib(cuda|cudart|nvidia|hsa|hip|amdhip)|^/usr/include/(cuda|nvml|hip|hsa)" "$work"/*.list || \
-	complain "a look-alike is where the vendor's library is looked for"
+	complain "a stand-in of libsoftgpu lies in a folder where the vendor's library is searched"
 for package in libpeerdma0 libpeerdma-hooks0 peerdma-tools peerdma-dkms; do
 	! dpkg-deb -f "$work/${package}_"*.deb Depends Recommends | grep -q softgpu || complain "$package brings softgpu along"
 done

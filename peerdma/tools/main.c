@@ -17,14 +17,14 @@ static const struct command {
 	int (*run)(struct tool *tool, int argc, char **argv);
 	const char *summary;
 } commands[] = {
-	{ "bar1", cmd_bar1, "how full each GPU's aperture is, and of what" },
-	{ "bench", cmd_bench, "what the library's calls cost on this machine" },
-	{ "cache", cmd_cache, "the registration caches of running processes" },
-	{ "metrics", cmd_metrics, "pins, BAR1, caches and verdicts for Prometheus" },
-	{ "pins", cmd_pins, "who holds what memory" },
-	{ "doctor", cmd_doctor, "does GPUDirect RDMA work here, and if not, why" },
-	{ "top", cmd_top, "pins, BAR1, caches and DMA as they change" },
-	{ "topo", cmd_topo, "how far devices are from each other" },
+	{ "bar1", cmd_bar1, "show how much of each GPU's BAR1 aperture is in use, and by what" },
+	{ "bench", cmd_bench, "measure the library's calls on this machine" },
+	{ "cache", cmd_cache, "show the registration caches of running processes" },
+	{ "metrics", cmd_metrics, "print pins, BAR1, caches and verdicts for Prometheus" },
+	{ "pins", cmd_pins, "list pinned memory and its owners" },
+	{ "doctor", cmd_doctor, "check whether GPUDirect RDMA works here, and if not, why" },
+	{ "top", cmd_top, "watch pins, BAR1, caches and DMA" },
+	{ "topo", cmd_topo, "show how far devices are from each other" },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -32,16 +32,16 @@ static void help(FILE *to)
 {
 	fputs("Usage: peerdma [COMMAND [OPTIONS]]\n"
 	      "\n"
-	      "Alone it gives an overview of this machine.\n\n", to);
+	      "Without a command, peerdma prints an overview of this machine.\n\n", to);
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
-	fputs("  help     this text, or 'help COMMAND'\n"
+	fputs("  help     print this text, or, with a command's name, its help\n"
 	      "\n"
-	      "  --root DIR   reads a captured tree instead of this machine\n"
-	      "  --version    prints the version\n"
-	      "  --help       this text; after a command, its own\n"
+	      "  --root DIR   read a captured tree instead of this machine\n"
+	      "  --version    print the version\n"
+	      "  --help       print this text; after a command, that command's help\n"
 	      "\n"
-	      "Exit code: 0 ok, 1 error, 2 cannot tell (standard error has the reason).\n", to);
+	      "Exit code: 0 success, 1 error, 2 cannot tell (standard error has the reason).\n", to);
 }
 
 static void look_at_terminal(struct tool *tool)

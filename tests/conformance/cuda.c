@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cuda.c - the CUDA driver API, whoever's: NVIDIA's libcuda or a look-alike. */
+/* cuda.c - the CUDA driver API, of NVIDIA's libcuda or softgpu's. */
 #include "conform.h"
 
 #include <dlfcn.h>
