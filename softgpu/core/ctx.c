@@ -55,6 +55,8 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 	if (client->proc->server)
 		ctx->shared = &client->proc->server->at[ctx->gpu->index];
 	err = may_make_locked(ctx->gpu, ctx->shared);
+	if (!err)
+		err = sg_stream_count_locked(client->proc);
 	if (err) {
 		sg_mutex_unlock(&sg->lock);
 		sg_cond_destroy(&ctx->done);
@@ -76,6 +78,7 @@ void sg_ctx_free_locked(struct sg_ctx *ctx)
 	struct sg *sg = ctx->obj.client->sg;
 
 	SG_WARN_ON(!sg_list_empty(&ctx->bufs) || !sg_list_empty(&ctx->slabs));
+	ctx->obj.client->proc->streams--;
 	ctx->obj.client->ctxs--;
 	ctx->gpu->ctxs--;
 	sg_cond_broadcast(&sg->ended);

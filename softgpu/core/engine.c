@@ -53,8 +53,7 @@ bool sg_may_run_locked(const struct sg_stream *s, const struct sg_job *job)
 		return false;
 	if (!in_turn(s, job))
 		return false;
-	return job->op != SG_OP_WAIT ||
-	       !sg_event_record_locked(job->mark.event, job->mark.serial);
+	return job->op != SG_OP_WAIT || !sg_record_pending_locked(job->mark.record);
 }
 
 static struct sg_stream *pick_locked(struct sg_gpu *gpu)
@@ -310,6 +309,10 @@ void sg_complete_locked(struct sg_stream *s, struct sg_job *job)
 		}
 		sg_cond_broadcast(&sg->ended);
 	}
+	if (job->op == SG_OP_WAIT)
+		sg_job_put_locked(job->mark.record);
+	if (job->held)
+		ctx->obj.client->proc->held--;
 	if (job->op == SG_OP_RECORD || job->op == SG_OP_WAIT)
 		sg_obj_put_locked(&job->mark.event->obj);
 	else if (job->op == SG_OP_COPY || job->op == SG_OP_FILL)
@@ -320,7 +323,7 @@ void sg_complete_locked(struct sg_stream *s, struct sg_job *job)
 		sg_list_add_tail(&gpu->runnable, &s->in_runnable);
 	sg_cond_broadcast(&gpu->work);
 	sg_cond_broadcast(&ctx->done);
-	sg_free(job);
+	sg_job_put_locked(job);
 	sg_obj_put_locked(s == &ctx->stream0 ? &ctx->obj : &s->obj);
 }
 

@@ -60,6 +60,7 @@ int sg_client_open(struct sg *sg, u32 index, const void *proc_key, const struct 
 	client->ops = ops;
 	client->cookie = cookie;
 	sg_list_init(&client->objs);
+	sg_list_init(&client->ctx_objs);
 	sg_list_init(&client->bufs);
 	sg_list_init(&client->reservations);
 	*out = client;
@@ -78,7 +79,7 @@ void sg_client_set_user(struct sg_client *client, u64 user)
 	client->user = user;
 }
 
-/* Frees what else the client made: buffers without a context, reservations, handles. */
+/* Drops the lock.  Frees what else the client made: buffers without a context, reservations, handles. */
 static void close_rest_locked(struct sg_client *client)
 {
 	struct sg_obj *obj;
@@ -93,6 +94,9 @@ static void close_rest_locked(struct sg_client *client)
 		obj = sg_list_entry(client->objs.next, struct sg_obj, link);
 		sg_obj_retire_locked(obj);
 		sg_obj_put_locked(obj);
+		/* There may be millions: other threads get the lock in between. */
+		sg_mutex_unlock(&client->sg->lock);
+		sg_mutex_lock(&client->sg->lock);
 	}
 }
 
@@ -100,11 +104,11 @@ static struct sg_ctx *some_ctx_locked(struct sg_client *client)
 {
 	struct sg_obj *obj;
 
-	sg_list_for_each(obj, &client->objs, struct sg_obj, link) {
-		if (obj->type == SG_OBJ_CTX && sg_obj_retire_locked(obj))
-			return sg_ctx_of(obj);
-	}
-	return NULL;
+	if (sg_list_empty(&client->ctx_objs))
+		return NULL;
+	obj = sg_list_entry(client->ctx_objs.next, struct sg_obj, link);
+	sg_obj_retire_locked(obj);
+	return sg_ctx_of(obj);
 }
 
 void sg_client_close(struct sg_client *client)
@@ -151,7 +155,7 @@ u32 sg_obj_publish_locked(struct sg_obj *obj)
 	obj->node.key = proc->next_handle++;
 	sg_tree_insert(&proc->objs, &obj->node);
 	proc->sg->objects++;
-	sg_list_add_tail(&obj->client->objs, &obj->link);
+	sg_list_add_tail(obj->type == SG_OBJ_CTX ? &obj->client->ctx_objs : &obj->client->objs, &obj->link);
 	return (u32)obj->node.key;
 }
 

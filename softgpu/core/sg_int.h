@@ -163,6 +163,8 @@ struct sg_proc {
 	struct sg_tree reservations;	/* of cuMemAddressReserve, by address */
 	struct sg_tree objs;		/* by handle */
 	u32 next_handle;
+	u32 streams;			/* default streams included; at most SOFTGPU_MAX_STREAMS */
+	u64 held;			/* strict: jobs that were queued with `held' and are not done */
 };
 
 struct sg_client {
@@ -173,7 +175,9 @@ struct sg_client {
 	void *cookie;
 	u64 user;			/* fixed before its first call */
 	u32 ctxs;			/* contexts made through it that still exist */
-	struct sg_link objs, reservations;
+	struct sg_link ctx_objs;	/* contexts with a handle */
+	struct sg_link objs;		/* other objects with a handle */
+	struct sg_link reservations;
 	struct sg_link bufs;		/* bufs without a context */
 };
 
@@ -182,7 +186,7 @@ enum sg_obj_type { SG_OBJ_CTX = 1, SG_OBJ_STREAM, SG_OBJ_EVENT, SG_OBJ_PHYS };
 /* An object that has a handle. */
 struct sg_obj {
 	struct sg_node node;		/* in proc->objs while the handle is valid */
-	struct sg_link link;		/* in client->objs, likewise */
+	struct sg_link link;		/* in client->objs or ctx_objs, likewise */
 	enum sg_obj_type type;		/* fixed */
 	struct sg_client *client;	/* fixed */
 	u32 refs;			/* the handle is one */
@@ -192,7 +196,7 @@ struct sg_obj {
 struct sg_event {
 	struct sg_obj obj;
 	u64 recorded;			/* serial of the latest record, 0: never */
-	struct sg_link pending;		/* jobs that will complete a record */
+	struct sg_link pending;		/* jobs that will complete a record, the oldest first */
 	u64 time_ns;			/* of the latest completion */
 };
 
@@ -577,6 +581,8 @@ int sg_info_call(struct sg_client *client, struct softgpu_info *a);
 
 /* stream.c */
 void sg_stream_init(struct sg_stream *s, struct sg_ctx *ctx, bool non_blocking);
+/* Counts one more stream of the process. 0, or -ENOMEM: it has as many as it may. */
+int sg_stream_count_locked(struct sg_proc *proc);
 void sg_stream_free_locked(struct sg_stream *s);
 void sg_event_free_locked(struct sg_event *e);
 int sg_stream_create(struct sg_client *client, struct softgpu_stream_create *a);
@@ -588,8 +594,9 @@ int sg_event_record(struct sg_client *client, struct softgpu_event *a);
 int sg_event_query(struct sg_client *client, struct softgpu_event *a);
 int sg_event_sync(struct sg_client *client, struct softgpu_event *a);
 int sg_stream_wait(struct sg_client *client, struct softgpu_event *a);
-/* Returns the job that will complete this record, or NULL if it is done or never existed. */
-struct sg_job *sg_event_record_locked(const struct sg_event *e, u64 serial);
+/* Is this job a record that is not done yet? NULL: no. */
+bool sg_record_pending_locked(const struct sg_job *record);
+void sg_job_put_locked(struct sg_job *job);
 int sg_copy(struct sg_client *client, struct softgpu_copy *a);
 int sg_fill(struct sg_client *client, struct softgpu_fill *a);
 /*
@@ -655,6 +662,7 @@ struct sg_job {
 	struct sg_link link;		/* stream->jobs */
 	enum sg_op op;
 	bool held;			/* strict: may run only when seq < stream->released_seq */
+	u32 refs;			/* the stream, and RECORD: the jobs and threads that wait for it */
 	u64 seq;			/* from ctx->next_seq, when it was queued */
 	union {
 		struct {
@@ -665,9 +673,10 @@ struct sg_job {
 		} move;			/* COPY and FILL */
 		struct {
 			struct sg_event *event;	/* referenced */
-			u64 serial;
+			u64 serial;		/* RECORD only */
 			struct sg_stream *stream;
 			struct sg_link pending;	/* event->pending, RECORD only */
+			struct sg_job *record;	/* WAIT only: referenced; NULL: nothing to wait for */
 		} mark;
 		struct {
 			u64 va, result;

@@ -12,10 +12,23 @@ void sg_stream_init(struct sg_stream *s, struct sg_ctx *ctx, bool non_blocking)
 	sg_list_init(&s->jobs);
 }
 
+/*
+ * Some steps of the core look at all streams of a process with the lock held, which other
+ * users wait for.  So there is a limit.
+ */
+int sg_stream_count_locked(struct sg_proc *proc)
+{
+	if (proc->streams == SOFTGPU_MAX_STREAMS)
+		return -ENOMEM;
+	proc->streams++;
+	return 0;
+}
+
 void sg_stream_free_locked(struct sg_stream *s)
 {
 	struct sg_ctx *ctx = s->ctx;
 
+	ctx->obj.client->proc->streams--;
 	SG_WARN_ON(s->completed != s->submitted);
 	sg_list_del(&s->in_ctx);
 	sg_free(s);
@@ -89,6 +102,11 @@ int sg_stream_create(struct sg_client *client, struct softgpu_stream_create *a)
 		return -ENOMEM;
 	sg_mutex_lock(&client->sg->lock);
 	err = sg_ctx_get_locked(client, a->ctx, &ctx);
+	if (!err) {
+		err = sg_stream_count_locked(client->proc);
+		if (err)
+			sg_obj_put_locked(&ctx->obj);
+	}
 	if (!err) {
 		/* The stream takes over the reference to the context. */
 		sg_stream_init(s, ctx, a->flags & SOFTGPU_STREAM_NON_BLOCKING);
@@ -181,7 +199,10 @@ void sg_submit_locked(struct sg_stream *s, struct sg_job *job)
 		ctx->obj.refs++;
 	else
 		s->obj.refs++;
+	job->refs = 1;
 	job->seq = ctx->next_seq++;
+	if (job->held)
+		ctx->obj.client->proc->held++;
 	s->submitted++;
 	if (sg_list_empty(&s->jobs) && !s->running)
 		sg_list_add_tail(&gpu->runnable, &s->in_runnable);
@@ -332,6 +353,35 @@ static struct sg_event *get_event_locked(struct sg_client *client, u32 handle)
 	return obj ? container_of(obj, struct sg_event, obj) : NULL;
 }
 
+bool sg_record_pending_locked(const struct sg_job *record)
+{
+	return record && !sg_list_empty(&record->mark.pending);
+}
+
+/* Returns the event's latest record unless it is done.  Pending ones are in order, so it is the last. */
+static struct sg_job *latest_record_locked(const struct sg_event *e)
+{
+	struct sg_job *job = sg_list_entry(e->pending.prev, struct sg_job, mark.pending);
+
+	return !sg_list_empty(&e->pending) && job->mark.serial == e->recorded ? job : NULL;
+}
+
+/* A record that is not done stays allocated for the jobs and threads that wait for it. */
+static struct sg_job *record_get_locked(const struct sg_event *e)
+{
+	struct sg_job *record = latest_record_locked(e);
+
+	if (record)
+		record->refs++;
+	return record;
+}
+
+void sg_job_put_locked(struct sg_job *job)
+{
+	if (job && !--job->refs)
+		sg_free(job);
+}
+
 /* RECORD and STREAM_WAIT: queues a job that refers to an event. */
 static int submit_mark(struct sg_client *client, struct softgpu_event *a, enum sg_op op)
 {
@@ -352,13 +402,12 @@ static int submit_mark(struct sg_client *client, struct softgpu_event *a, enum s
 	if (!e)
 		goto put;
 	if (op == SG_OP_RECORD) {
-		e->recorded++;
+		job->mark.serial = ++e->recorded;
 		sg_list_add_tail(&e->pending, &job->mark.pending);
 	} else {
-		sg_list_init(&job->mark.pending);
+		job->mark.record = record_get_locked(e);
 	}
 	job->mark.event = e;	/* with the reference */
-	job->mark.serial = e->recorded;
 	job->mark.stream = s;
 	sg_submit_locked(s, job);
 	job = NULL;
@@ -381,22 +430,13 @@ int sg_stream_wait(struct sg_client *client, struct softgpu_event *a)
 	return submit_mark(client, a, SG_OP_WAIT);
 }
 
-struct sg_job *sg_event_record_locked(const struct sg_event *e, u64 serial)
-{
-	struct sg_job *job;
-
-	sg_list_for_each(job, &e->pending, struct sg_job, mark.pending) {
-		if (job->mark.serial == serial)
-			return job;
-	}
-	return NULL;
-}
-
 /* Releases the streams in which a record of the event is pending. */
 static void release_recorders_locked(struct sg_event *e)
 {
 	struct sg_job *job;
 
+	if (!e->obj.client->proc->held)
+		return;
 	sg_list_for_each(job, &e->pending, struct sg_job, mark.pending)
 		sg_strict_release_locked(job->mark.stream);
 }
@@ -410,7 +450,7 @@ int sg_event_query(struct sg_client *client, struct softgpu_event *a)
 	e = get_event_locked(client, a->event);
 	if (e) {
 		release_recorders_locked(e);
-		err = sg_event_record_locked(e, e->recorded) ? -EAGAIN : 0;
+		err = latest_record_locked(e) ? -EAGAIN : 0;
 		a->time_ns = e->time_ns;
 		sg_obj_put_locked(&e->obj);
 	}
@@ -421,18 +461,19 @@ int sg_event_query(struct sg_client *client, struct softgpu_event *a)
 int sg_event_sync(struct sg_client *client, struct softgpu_event *a)
 {
 	struct sg *sg = client->sg;
+	struct sg_job *record;
 	struct sg_event *e;
 	int err = -ENOENT;
-	u64 serial;
 
 	sg_mutex_lock(&sg->lock);
 	e = get_event_locked(client, a->event);
 	if (e) {
 		release_recorders_locked(e);
-		serial = e->recorded;
+		record = record_get_locked(e);
 		err = 0;
-		while (!err && sg_event_record_locked(e, serial))
+		while (!err && sg_record_pending_locked(record))
 			err = sg_cond_wait_killable(&sg->ended, &sg->lock);
+		sg_job_put_locked(record);
 		a->time_ns = e->time_ns;
 		sg_obj_put_locked(&e->obj);
 	}

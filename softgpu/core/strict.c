@@ -208,6 +208,8 @@ void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len)
 
 	if (sg_is_managed_copy(range))
 		sg_rule_break_locked(sg, SG_RULE_MANAGED);
+	if (!range->proc->held)
+		return;
 	sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
 		if (ctx->obj.client->proc == range->proc && holds_work_on_locked(ctx, va, len)) {
 			sg_rule_break_locked(sg, SG_RULE_SYNC_MEMOPS);
@@ -222,20 +224,33 @@ static bool ordered(const struct sg_stream *s, const struct sg_stream *other)
 	return s == other || !(s->non_blocking || other->non_blocking);
 }
 
+/* Does the process have held jobs? If not, no wait is for one: jobs wait for earlier ones only. */
+static bool held_locked(const struct sg_ctx *ctx)
+{
+	return ctx->obj.client->proc->held;
+}
+
+/* Releases the stream's jobs with a lower seq, and adds it to `todo`, to be followed. */
+static void release_stream_locked(struct sg_stream *s, u64 seq, struct sg_link *todo)
+{
+	if (s->released_seq >= seq)
+		return;
+	s->released_seq = seq;
+	if (sg_list_empty(&s->in_release))
+		sg_list_add_tail(todo, &s->in_release);
+}
+
 /*
  * Releases jobs with a lower seq in s and in the streams that are ordered with it.  Adds
- * these streams to `todo`, to be followed.
+ * these streams to `todo`.
  */
 static void release_before_locked(struct sg_stream *s, u64 seq, struct sg_link *todo)
 {
 	struct sg_stream *other;
 
 	sg_list_for_each(other, &s->ctx->streams, struct sg_stream, in_ctx) {
-		if (!ordered(s, other) || other->released_seq >= seq)
-			continue;
-		other->released_seq = seq;
-		if (sg_list_empty(&other->in_release))
-			sg_list_add_tail(todo, &other->in_release);
+		if (ordered(s, other))
+			release_stream_locked(other, seq, todo);
 	}
 	sg_cond_broadcast(&s->ctx->gpu->work);
 }
@@ -258,8 +273,8 @@ static void follow_locked(struct sg_link *todo)
 				break;
 			if (job->seq < s->followed_seq || job->op != SG_OP_WAIT)
 				continue;
-			record = sg_event_record_locked(job->mark.event, job->mark.serial);
-			if (record)
+			record = job->mark.record;
+			if (sg_record_pending_locked(record))
 				release_before_locked(record->mark.stream, record->seq, todo);
 		}
 		s->followed_seq = s->released_seq;
@@ -271,9 +286,12 @@ void sg_strict_release_ctx_locked(struct sg_ctx *ctx)
 	struct sg_stream *s;
 	struct sg_link todo;
 
+	if (!held_locked(ctx))
+		return;
 	sg_list_init(&todo);
 	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx)
-		release_before_locked(s, ctx->next_seq, &todo);
+		release_stream_locked(s, ctx->next_seq, &todo);
+	sg_cond_broadcast(&ctx->gpu->work);
 	follow_locked(&todo);
 }
 
@@ -285,6 +303,8 @@ void sg_strict_release_locked(struct sg_stream *s)
 {
 	struct sg_link todo;
 
+	if (!held_locked(s->ctx))
+		return;
 	sg_list_init(&todo);
 	release_before_locked(s, s->ctx->next_seq, &todo);
 	follow_locked(&todo);
@@ -307,7 +327,7 @@ void sg_strict_awaits_locked(const struct sg_job *wait)
 	struct sg_link todo;
 	struct sg_ctx *ctx;
 
-	if (!proc->sg->chaos.strict)
+	if (!proc->held)
 		return;
 	sg_list_init(&todo);
 	sg_list_for_each(ctx, &proc->sg->ctxs, struct sg_ctx, in_sg) {

@@ -30,7 +30,7 @@
  *   EACCES   the GPU's compute mode allows no contexts
  *   ENOENT   no such handle, or nothing at this address
  *   EEXIST   it is there already: something at these addresses, or this memory
- *   ENOMEM   the kernel is out of memory
+ *   ENOMEM   the kernel is out of memory; CTX_CREATE, STREAM_CREATE: the process has SOFTGPU_MAX_STREAMS already
  *   ENOSPC   VRAM, or the window of device addresses, has no room
  *   EBUSY    the object is in use: the handle's memory is mapped, work is queued,
  *            another context has it open, or has the GPU to itself
@@ -54,6 +54,7 @@
 
 #define SOFTGPU_ABI		3
 #define SOFTGPU_MAX_GPUS	16
+#define SOFTGPU_MAX_STREAMS	4096	/* of one process, each context's default stream included */
 #define SOFTGPU_PAGE_SHIFT	16	/* VRAM is mapped and pinned in 64 KiB pages */
 #define SOFTGPU_PAGE_SIZE	(1UL << SOFTGPU_PAGE_SHIFT)
 #define SOFTGPU_NAME_LEN	64

@@ -269,7 +269,7 @@ static int mapping_create(const struct export *x, struct device *dev, enum dma_d
 	m->dev = dev;
 	m->dir = dir;
 	m->resource = x->on_pci;
-	err = sg_alloc_table(&m->table, nsegments, GFP_KERNEL);
+	err = sg_alloc_table(&m->table, nsegments, GFP_KERNEL_ACCOUNT);
 	if (err) {
 		kvfree(m);
 		return err;

@@ -370,6 +370,65 @@ static void ordering(void **state)
 	}
 }
 
+/* A process has so many streams, whichever of its files and contexts they are of, and no more. */
+static void streams_are_limited(void **state)
+{
+	struct softgpu_stream_create sc = { .ctx = u.ctx };
+	struct softgpu_stream s = { .ctx = u.ctx };
+	struct softgpu_ctx_create cc = { 0 };
+	u32 i, round;
+	struct user other;
+
+	(void)state;
+	for (round = 0; round < 2; round++) {
+		/* The context that user_up() has made has one. */
+		for (i = 1; i < SOFTGPU_MAX_STREAMS; i++)
+			s.stream = new_stream(0);
+		assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), -ENOMEM);
+		assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &cc), -ENOMEM);
+		user_up(&other, &m, 0, &other_key);
+		user_down(&other);
+		assert_int_equal(CALL(u.client, SOFTGPU_STREAM_DESTROY, &s), 0);
+		assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &cc), 0);
+		assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), -ENOMEM);
+		user_down(&u);
+		user_up(&u, &m, 0, &key);
+	}
+}
+
+/* Who waits for one record of many waits for the latest at that time, not for later ones. */
+static void records_of_one_event(void **state)
+{
+	u32 word = 0, e = new_event(), s = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 other = new_stream(SOFTGPU_STREAM_NON_BLOCKING), waiter = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
+	struct softgpu_host_register reg = { .ctx = u.ctx, .va = HOST(&word) & ~4095ull, .length = 8192,
+					     .kind = SOFTGPU_KIND_REGISTERED };
+	struct softgpu_value value = { .ctx = u.ctx, .op = SOFTGPU_VALUE_EQ, .va = HOST(&word), .value = 1, .width = 4 };
+	struct softgpu_stream sync = { .ctx = u.ctx };
+	int i;
+
+	(void)state;
+	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &reg), 0);
+	for (i = 0; i < 100; i++)
+		assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_RECORD), s, e), 0);
+	assert_int_equal(mark(_IOC_NR(SOFTGPU_STREAM_WAIT), waiter, e), 0);
+	value.stream = other;
+	assert_int_equal(CALL(u.client, SOFTGPU_VALUE, &value), 0);
+	assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_RECORD), other, e), 0);
+	sync.stream = waiter;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, &sync), 0);
+	assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_QUERY), 0, e), -EAGAIN);
+	/* A record that is done before an earlier one. */
+	assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_RECORD), s, e), 0);
+	assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_SYNC), 0, e), 0);
+	assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_QUERY), 0, e), 0);
+	assert_int_equal(mark(_IOC_NR(SOFTGPU_STREAM_WAIT), waiter, e), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, &sync), 0);
+	__atomic_store_n(&word, 1, __ATOMIC_RELEASE);
+	sync.stream = other;
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, &sync), 0);
+}
+
 /* The default stream stands between the blocking ones. */
 static void default_stream(void **state)
 {
@@ -669,7 +728,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(sizes), T(unknown_flags), T(bad_ranges), T(tokens), T(put_by), T(limbo),
 		T(callback_before_reuse), T(persistent_outlives_all), T(copies), T(rows_and_fills),
-		T(fault_is_sticky), T(ordering), T(default_stream), T(handles_die), T(vmm),
+		T(fault_is_sticky), T(ordering), T(streams_are_limited), T(records_of_one_event), T(default_stream), T(handles_die), T(vmm),
 		T(host_memory), T(removal), T(fail_nth), T(undone),
 	};
 

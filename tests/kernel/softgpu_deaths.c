@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include "softgpu_uapi_test.h"
 
 /* ---- in mid copy, in mid call ---- */
@@ -332,11 +333,81 @@ static void killed_in_a_word(struct gpu *g)
 	killed_in_fault(g);
 }
 
+/* ---- and no user makes the others wait ---- */
+
+#define RECORDS		20000
+#define MANY_STREAMS	4000
+#define OPS		50
+#define OPS_IN_S	10
+
+/* Streams that wait for an event that is recorded often, behind a word that nobody writes.  Never returns. */
+static void queues_much(int ready)
+{
+	struct softgpu_stream_create stream = { .flags = SOFTGPU_STREAM_NON_BLOCKING };
+	struct softgpu_value value = { .op = SOFTGPU_VALUE_EQ, .value = 1, .width = 8 };
+	struct softgpu_event_create ec = { 0 };
+	struct softgpu_event event = { 0 };
+	struct gpu g;
+	uint64_t va;
+	int i;
+
+	NEED(!setgid(NOBODY) && !setuid(NOBODY));
+	g = gpu_up(0);
+	stream.ctx = ec.ctx = value.ctx = event.ctx = g.ctx;
+	NEED(!sg_alloc(g.fd, g.ctx, PAGE64, &va));
+	value.va = va;
+	NEED(!SG_CALL(g.fd, SOFTGPU_EVENT_CREATE, &ec));
+	event.event = ec.event;
+	NEED(!SG_CALL(g.fd, SOFTGPU_STREAM_CREATE, &stream));
+	value.stream = event.stream = stream.stream;
+	NEED(!SG_CALL(g.fd, SOFTGPU_VALUE, &value));
+	for (i = 0; i < RECORDS; i++)
+		NEED(!SG_CALL(g.fd, SOFTGPU_EVENT_RECORD, &event));
+	for (i = 0; i < MANY_STREAMS; i++) {
+		NEED(!SG_CALL(g.fd, SOFTGPU_STREAM_CREATE, &stream));
+		event.stream = stream.stream;
+		NEED(!SG_CALL(g.fd, SOFTGPU_STREAM_WAIT, &event));
+	}
+	NEED(write(ready, "x", 1) == 1);
+	for (;;)
+		pause();
+}
+
+static void beside_much(struct gpu *g)
+{
+	struct idle idle = idle_now(g->fd);
+	time_t begun;
+	int ready[2], i;
+	uint64_t va;
+	char byte;
+	pid_t pid;
+
+	NEED(!pipe(ready));
+	pid = fork();
+	NEED(pid >= 0);
+	if (!pid)
+		queues_much(ready[1]);
+	close(ready[1]);
+	NEED(read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
+	begun = time(NULL);
+	for (i = 0; i < OPS && time(NULL) <= begun + OPS_IN_S; i++) {
+		NEED(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
+		EXPECT(sg_copy(g->fd, g->ctx, va, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC), 0);
+		EXPECT(sg_free(g->fd, va), 0);
+	}
+	CHECK(i == OPS, "another user's queue makes each operation take %ld ms", OPS_IN_S * 1000L / i);
+	kill(pid, SIGKILL);
+	CHECK(is_gone(pid), "still there %d s after SIGKILL", GONE_IN_S);
+	check_idle(g->fd, &idle, "a process was killed that had queued much");
+}
+
 const struct test_case death_cases[] = {
 	{ "kill -9 in the middle of copies", killed_in_mid_copy },
 	{ "kill -9 in every call that waits", killed_while_waiting },
 	{ "kill -9 while a copy waits for a page", killed_in_a_copy },
 	{ "kill -9 while a word that is waited for waits for a page", killed_in_a_word },
+	{ "copies while another user has much queued", beside_much },
 	{ "memory unmapped in the middle of a copy", unmapped_in_mid_copy },
 	{ "a file closed in the middle of a call", closed_in_mid_call },
 	{ NULL, NULL }

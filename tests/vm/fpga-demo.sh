@@ -3,8 +3,8 @@
 #
 # The demonstration passes wherever the devices are plugged in, with and without
 # an IOMMU, with one and two GPUs, on both kernels: with the lines for --more, every
-# pair of these occurs.
-# vm: --cards 4
+# pair of these occurs.  strangers.sh runs it with the first line's options.
+# vm-more: --cards 4
 # vm: --cards 4 --topology switch --iommu on --gpus 2
 # vm: --cards 3 --kernel 6.12 --topology sockets --iommu pt --gpus 2
 # vm-more: --cards 4 --iommu on

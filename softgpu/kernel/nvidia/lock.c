@@ -19,7 +19,6 @@
 #include <linux/moduleparam.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
-#include <linux/sched.h>
 #include <linux/semaphore.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>

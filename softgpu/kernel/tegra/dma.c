@@ -100,7 +100,7 @@ static int mapping_create(struct device *dev, struct table *t, enum dma_data_dir
 	 * debugging reports that.
 	 */
 	err = sg_alloc_table_from_pages_segment(&m->table, t->pub.pages, t->npages, 0, t->pub.size,
-						max_t(u32, dma_get_max_seg_size(dev), PAGE_SIZE), GFP_KERNEL);
+						max_t(u32, dma_get_max_seg_size(dev), PAGE_SIZE), GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto free;
 	err = dma_map_sgtable(dev, &m->table, direction, DMA_ATTR_SKIP_CPU_SYNC);
