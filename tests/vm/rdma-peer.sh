@@ -20,6 +20,7 @@ load_modules
 for program in mrs windows ud rereg; do
 	"$BUILD/tests/rdma/rdma_$program" rxe0 peer || die "$program: memory registered by its address"
 done
+"$BUILD/tests/rdma/rdma_mrs" rxe0 managed || die "managed memory"
 for op in ${OPS:-write read atomic write-from read-into}; do
 	"$BUILD/tests/rdma/rdma_revoke" rxe0 peer "$op" "${ROUNDS:-2}" || die "$op: memory was reached after its free"
 done
