@@ -121,6 +121,12 @@ static struct ibv_mr *by_libpeerdma(const struct request *r)
 	return mr;
 }
 
+/* Looks at both ends: of a range that begins and ends in host memory, the GPU's within is not noticed. */
+static bool touches_gpu(const struct request *r)
+{
+	return memory_is_gpu(r->addr) || (r->length && memory_is_gpu((const char *)r->addr + (r->length - 1)));
+}
+
 /*
  * libibverbs would register host memory, not the GPU's, or might: verbs_forced.h. Then errno is that of kernels which refuse, or
  * of the trial.
@@ -130,7 +136,7 @@ static bool wrong_memory(const struct request *r)
 	const struct verbs_calls *v = verbs_calls();
 	int forced = 0;
 
-	if (!(r->access & (VERBS_WRITES | VERBS_ON_DEMAND)) && v->reg_mr && v->dereg_mr && memory_is_gpu(r->addr))
+	if (!(r->access & (VERBS_WRITES | VERBS_ON_DEMAND)) && v->reg_mr && v->dereg_mr && touches_gpu(r))
 		forced = verbs_forced(v->reg_mr, v->dereg_mr, r->pd, (int)r->access);
 	if (forced)
 		errno = forced < 0 ? -forced : EFAULT;

@@ -135,8 +135,11 @@ static struct dmabuf_memory *create(struct ib_device *ibdev, struct dma_buf *dma
 	struct dmabuf_memory *d;
 	int err;
 
-	if (!length || offset + length < offset || offset + length > dmabuf->size)
+	if (!length || offset + length < offset || offset + length > dmabuf->size) {
+		ibdev_notice_ratelimited(ibdev, "a dma-buf of %s is not registered: it has no %llu bytes from %llu on, but %zu in all\n",
+					 dmabuf->exp_name, length, offset, dmabuf->size);
 		return ERR_PTR(-EINVAL);
+	}
 	d = kzalloc(sizeof(*d), GFP_KERNEL_ACCOUNT);
 	if (!d)
 		return ERR_PTR(-ENOMEM);
@@ -160,8 +163,10 @@ int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u
 	struct dmabuf_memory *d;
 	int err;
 
-	if (IS_ERR(dmabuf))
+	if (IS_ERR(dmabuf)) {
+		ibdev_notice_ratelimited(ibdev, "file %d of %s (%d) is not a dma-buf\n", fd, current->comm, task_tgid_nr(current));
 		return PTR_ERR(dmabuf);
+	}
 	d = create(ibdev, dmabuf, offset, length);
 	if (IS_ERR(d)) {
 		dma_buf_put(dmabuf);

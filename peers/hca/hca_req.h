@@ -132,6 +132,12 @@ static inline bool hca_is_over(const struct rxe_qp *qp, struct rxe_pkt_info *pkt
 	       psn_compare(pkt->psn, wqe->last_psn) <= 0;
 }
 
+/* A read's bytes have been copied from this answer.  Returns whether the answer ends before the bytes do, or after them. */
+static inline bool hca_ends_wrongly(const struct rxe_pkt_info *pkt, const struct rxe_send_wqe *wqe)
+{
+	return !(pkt->mask & RXE_END_MASK) != !!wqe->dma.resid;
+}
+
 /* Advances past the packet's bytes. err: finish_packet()'s result; *lost: set if the packet counts as lost. */
 static inline int hca_pass(struct rxe_send_wqe *wqe, u32 payload, int err, bool *lost)
 {

@@ -148,6 +148,8 @@ static void not_by_force(void)
 	}
 	errno = 0;
 	CHECK(!ibv_reg_mr_iova(domain, buffer, 4096, 0, 0) && errno == EFAULT, "at another address: refused, as newer kernels do");
+	errno = 0;
+	CHECK(!ibv_reg_mr(domain, buffer - 4096, 8192, 0) && errno == EFAULT, "host memory, and the GPU's behind it: refused, too");
 	before = verbs->registered;
 	mr = ibv_reg_mr(domain, memory, sizeof(memory), 0);
 	CHECK(mr && real(mr) && verbs->registered == before + 1 && !ibv_dereg_mr(mr), "host memory: by libibverbs, with no trial");

@@ -14,6 +14,7 @@
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <netinet/ip.h>
+#include <netinet/ip6.h>
 #include <netinet/udp.h>
 #include <netpacket/packet.h>
 #include <poll.h>
@@ -36,8 +37,8 @@
 
 /* Opcodes of packets. */
 enum {
-	SEND_ONLY = 0x04, WRITE_ONLY = 0x0a, READ_REQUEST = 0x0c, READ_FIRST = 0x0d, READ_MIDDLE = 0x0e, READ_ONLY = 0x10,
-	ACKNOWLEDGE = 0x11, FLUSH = 0x1c
+	SEND_ONLY = 0x04, WRITE_ONLY = 0x0a, READ_REQUEST = 0x0c, READ_FIRST = 0x0d, READ_MIDDLE = 0x0e, READ_LAST = 0x0f,
+	READ_ONLY = 0x10, ACKNOWLEDGE = 0x11, ATOMIC_ACKNOWLEDGE = 0x12, FLUSH = 0x1c, DATAGRAM = 0x64
 };
 
 /* Syndromes of acknowledgements. */
@@ -389,6 +390,95 @@ out:
 		die("the end of flushes");
 }
 
+/* How many packets the adapter has accepted. */
+static long accepted(void)
+{
+	char path[128];
+	FILE *file;
+	long n;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/rcvd_pkts", ibv_get_device_name(p.device->device));
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%ld", &n) != 1)
+		die("%s", path);
+	fclose(file);
+	return n;
+}
+
+/* The address that the kernel makes of this one. */
+static struct in6_addr link_local(const uint8_t *mac)
+{
+	return (struct in6_addr){ .s6_addr = { 0xfe, 0x80, [8] = mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] } };
+}
+
+/* A datagram to the queue pair of connection managers, over IPv6, whose UDP header says that it has no length, or its length. */
+static void datagram(int has_length)
+{
+	struct {
+		struct ether_header ether;
+		struct ip6_hdr ip;
+		struct udphdr udp;
+		uint8_t opcode, flags;
+		uint16_t pkey;
+		uint32_t qpn, psn, qkey, from;
+		uint8_t bytes[24];
+		uint32_t icrc;
+	} __attribute__((packed)) f = { .opcode = DATAGRAM, .pkey = 0xffff, .qpn = htonl(1), .qkey = htonl(0x80010000), .from = htonl(1),
+	      .bytes = { 1 /* the version that the kernel knows */ } }, masked;
+	struct {
+		struct in6_addr from, to;
+		uint32_t length, protocol;
+		uint8_t all[sizeof(f) - offsetof(typeof(f), udp)];
+	} sum;
+
+	memcpy(f.ether.ether_dhost, macs[1], 6);
+	memcpy(f.ether.ether_shost, macs[0], 6);
+	f.ether.ether_type = htons(ETHERTYPE_IPV6);
+	f.ip.ip6_flow = htonl(6U << 28);
+	f.ip.ip6_plen = htons(sizeof(sum.all));
+	f.ip.ip6_nxt = IPPROTO_UDP;
+	f.ip.ip6_hlim = 64;
+	f.ip.ip6_src = link_local(macs[0]);
+	f.ip.ip6_dst = link_local(macs[1]);
+	f.udp.source = htons(0xc000);
+	f.udp.dest = htons(PORT);
+	f.udp.len = has_length ? htons(sizeof(sum.all)) : 0;
+	masked = f;
+	memset(&masked.ip.ip6_flow, 0xff, 4);
+	*(uint8_t *)&masked.ip = 0x6f;
+	masked.ip.ip6_hlim = 0xff;
+	masked.udp.check = 0xffff;
+	masked.qpn |= htonl(0xff000000);
+	f.icrc = ~crc(0xdebb20e3, &masked.ip, sizeof(f) - sizeof(f.ether) - sizeof(f.icrc));
+	sum.from = f.ip.ip6_src;
+	sum.to = f.ip.ip6_dst;
+	sum.length = htonl(sizeof(sum.all));
+	sum.protocol = htonl(IPPROTO_UDP);
+	memcpy(sum.all, &f.udp, sizeof(sum.all));
+	f.udp.check = checksum(&sum, sizeof(sum));
+	if (send(wire, &f, sizeof(f), 0) != sizeof(f))
+		die("sending a packet");
+	usleep(20000);
+}
+
+/* An adapter that computes with such a length reads far behind the packet, which only a kernel with KASAN notices. */
+static void datagram_of_nothing(void)
+{
+	long before = accepted();
+	int i;
+
+	/* The address is not used before the kernel has asked whether another machine has it. */
+	for (i = 0; i < 200 && accepted() == before; i++)
+		datagram(1);
+	if (accepted() == before)
+		wrong("a datagram does not arrive");
+	before = accepted();
+	for (i = 0; i < 10; i++)
+		datagram(0);
+	if (accepted() != before)
+		wrong("a datagram without a length arrives");
+}
+
 /* ---- answers ---- */
 
 static void acknowledge(uint32_t psn, uint8_t syndrome)
@@ -405,6 +495,21 @@ static void post(enum ibv_wr_opcode opcode, uint32_t length)
 
 	if (pair_post(&p, 0, &r))
 		die("posting a request");
+}
+
+/* Whether queue pair 0 has a completion within so many milliseconds. */
+static int completes(int ms, enum ibv_wc_status *status)
+{
+	struct ibv_wc wc;
+
+	while (ms--) {
+		if (ibv_poll_cq(p.cq[0], 1, &wc)) {
+			*status = wc.status;
+			return 1;
+		}
+		usleep(1000);
+	}
+	return 0;
 }
 
 static void not_completed(const char *what)
@@ -472,27 +577,47 @@ static void own_answer(void)
 	p.timeout = 14;
 }
 
-/* A read's answer that begins in its middle; an answer to a read that is none to reads. */
+/* Answers to a read of four packets that make no sense: they begin in the middle, are of another kind, end too early or not at all. */
 static void wrong_answers(void)
 {
-	static const uint8_t opcodes[] = { READ_MIDDLE, 0x12 /* of an atomic */ };
-	uint8_t *bytes = calloc(1, mtu);
+	static const struct {
+		const char *what;
+		int packets;
+		struct {
+			uint8_t opcode;
+			uint8_t header;	/* bytes before the data */
+			uint32_t data;	/* bytes; 0: as many as a packet may have */
+		} packet[4];
+	} all[] = {
+		{ "that begins in the middle", 1, { { READ_MIDDLE, 0, 0 }, } },
+		{ "of an atomic", 1, { { ATOMIC_ACKNOWLEDGE, 4, 8 }, } },
+		{ "with too few bytes", 1, { { READ_ONLY, 4, 8 }, } },
+		{ "that ends early", 2, { { READ_FIRST, 4, 0 }, { READ_LAST, 4, 0 }, } },
+		{ "without an end", 4, { { READ_FIRST, 4, 0 }, { READ_MIDDLE, 0, 0 }, { READ_MIDDLE, 0, 0 }, { READ_MIDDLE, 0, 0 } } },
+		{ "with too many bytes", 4, { { READ_FIRST, 4, 0 }, { READ_MIDDLE, 0, 0 }, { READ_MIDDLE, 0, 0 }, { READ_LAST, 4, 1028 } } },
+	};
+	uint8_t *bytes = calloc(1, 4 + mtu + 4);
 	enum ibv_wc_status status;
 	struct frame f;
-	uint32_t psn;
+	uint32_t psn, n;
 	size_t i;
+	int k;
 
 	if (!bytes)
 		die("no memory");
-	for (i = 0; i < sizeof(opcodes); i++) {
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		connect_again();
 		post(IBV_WR_RDMA_READ, 4 * mtu);
 		if (received(1000, &f, &psn) != READ_REQUEST)
 			die("no read");
-		transmit(0, opcodes[i], psn, bytes, opcodes[i] == READ_MIDDLE ? mtu : 12);
-		status = pair_wait(&p, 0, NULL);
-		if (status == IBV_WC_SUCCESS)
-			wrong("a read that is answered by packet %#x succeeds", opcodes[i]);
+		for (k = 0; k < all[i].packets; k++) {
+			n = all[i].packet[k].data ? all[i].packet[k].data : mtu;
+			transmit(0, all[i].packet[k].opcode, psn + (uint32_t)k, bytes, all[i].packet[k].header + n);
+		}
+		if (!completes(500, &status))
+			wrong("a read with an answer %s is not completed", all[i].what);
+		else if (status == IBV_WC_SUCCESS)
+			wrong("a read with an answer %s succeeds", all[i].what);
 	}
 	free(bytes);
 }
@@ -552,6 +677,7 @@ int main(int argc, char **argv)
 	run("a window that begins at zero", zero_based_window);
 	run("another right", another_right);
 	run("flushes", flushes);
+	run("a datagram without a length", datagram_of_nothing);
 	run("others' answers", others_answers);
 	run("its own answer", own_answer);
 	run("wrong answers", wrong_answers);

@@ -46,7 +46,7 @@ static void start_cuda(void)
 enum memory_kind memory_kind(const char *name)
 {
 	static const char *const names[] = { [MEMORY_HOST] = "host", [MEMORY_DMABUF] = "dmabuf", [MEMORY_PEER] = "peer",
-					      [MEMORY_EXPORT] = "export" };
+					      [MEMORY_EXPORT] = "export", [MEMORY_MANAGED] = "managed" };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -70,7 +70,10 @@ void memory_alloc(struct memory *m, enum memory_kind kind, size_t size)
 		return;
 	}
 	start_cuda();
-	cuda(cu.cuMemAlloc_v2(&p, size), "cuMemAlloc");
+	if (kind == MEMORY_MANAGED)
+		cuda(cu.cuMemAllocManaged(&p, size, 1), "cuMemAllocManaged");
+	else
+		cuda(cu.cuMemAlloc_v2(&p, size), "cuMemAlloc");
 	m->addr = p;
 }
 

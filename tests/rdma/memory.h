@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * memory.h - memory to register: the host's, or the software GPU's, registered by its address (peer), by a dma-buf of
- * CUDA's (dmabuf), which keeps the memory when it is freed, or by one of libpeerdma's (export), which does not.
+ * CUDA's (dmabuf), which keeps the memory when it is freed, or by one of libpeerdma's (export), which does not; or managed
+ * memory, which is the host's as well.
  */
 #ifndef MEMORY_H
 #define MEMORY_H
@@ -9,7 +10,7 @@
 #include <infiniband/verbs.h>
 #include <stddef.h>
 
-enum memory_kind { MEMORY_HOST, MEMORY_DMABUF, MEMORY_PEER, MEMORY_EXPORT };
+enum memory_kind { MEMORY_HOST, MEMORY_DMABUF, MEMORY_PEER, MEMORY_EXPORT, MEMORY_MANAGED };
 
 struct memory {
 	enum memory_kind kind;
@@ -18,7 +19,7 @@ struct memory {
 	struct peerdma_region *region;	/* of MEMORY_EXPORT, once registered */
 };
 
-/* "host", "dmabuf", "peer", "export"; else the program ends. */
+/* "host", "dmabuf", "peer", "export", "managed"; else the program ends. */
 enum memory_kind memory_kind(const char *name);
 
 void memory_alloc(struct memory *m, enum memory_kind kind, size_t size);

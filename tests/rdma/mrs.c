@@ -2,7 +2,7 @@
 /*
  * mrs.c - every operation on an MR, at either end: bytes arrive, bounds hold, and are errors that programs expect.
  *
- *	mrs ADAPTER host|dmabuf|export|peer
+ *	mrs ADAPTER host|dmabuf|export|peer|managed
  *
  * Run with LD_PRELOAD=libpeerdma-verbs.so.0: Debian's provider has no dma-bufs.
  */
@@ -179,7 +179,7 @@ static void refusals(void)
 int main(int argc, char **argv)
 {
 	if (argc != 3)
-		die("usage: mrs ADAPTER host|dmabuf|export|peer");
+		die("usage: mrs ADAPTER host|dmabuf|export|peer|managed");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	memory_alloc(&host, MEMORY_HOST, SIZE);
 	memory_alloc(&subject, memory_kind(argv[2]), SIZE);

@@ -2,7 +2,8 @@
 /*
  * refused.c - what a program without rights may not register, and by which errno it learns that.
  *
- *	refused ADAPTER peer|nobody|files	GPU addresses, where a peer-memory client is there, or none; dma-bufs
+ *	refused ADAPTER peer|nobody|files|no-function	GPU addresses, where a peer-memory client is there, or none; dma-bufs; both on an
+ *							adapter that is no PCI function
  *
  * It becomes user 1000 first.
  */
@@ -65,6 +66,27 @@ static int pages_on_demand(void)
 	return !!(attr.odp_caps.general_caps & IBV_ODP_SUPPORT);
 }
 
+/* There is GPU memory from start on and up to end, and none before and behind it. */
+static void mixed(uint64_t start, uint64_t end, int peer)
+{
+	void *pages[2] = { (void *)(uintptr_t)(start - 4096), (void *)(uintptr_t)end };
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (mmap(pages[i], 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != pages[i])
+			die("host memory beside the GPU's");
+	reg("host memory, and the GPU's behind it", start - 4096, 8192, RW, EFAULT);
+	reg("GPU memory, and the host's behind it", end - 4096, 8192, RW, EFAULT);
+	/* Kernels before 6.2 put pages of zeros in the place of GPU memory, if there is no client. */
+	if (peer) {
+		reg("host memory, and the GPU's behind it, only to be read", start - 4096, 8192, IBV_ACCESS_REMOTE_READ, EFAULT);
+		reg("GPU memory, and the host's behind it, only to be read", end - 4096, 8192, IBV_ACCESS_REMOTE_READ, EFAULT);
+	}
+	for (i = 0; i < 2; i++)
+		if (mmap(pages[i], 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != pages[i])
+			die("the addresses beside the GPU's memory");
+}
+
 static void addresses(int peer)
 {
 	struct memory a, b, host;
@@ -102,13 +124,17 @@ static void addresses(int peer)
 	}
 	if (waitpid(child, &status, 0) != child || status)
 		failures++;
+	mixed(a.addr < b.addr ? a.addr : b.addr, (a.addr > b.addr ? a.addr : b.addr) + 4 * MIB, peer);
 	memory_free(&a);
 	reg("freed", a.addr, a.size, RW, EFAULT);
-	if (b.addr == a.addr + a.size)
-		reg("half of it freed", a.addr, 2 * a.size, RW, EFAULT);
-	if (a.addr == b.addr + b.size)
-		reg("half of it freed", b.addr, 2 * b.size, RW, EFAULT);
+	if (b.addr != a.addr + a.size && a.addr != b.addr + b.size)
+		die("two allocations are no neighbours");
+	reg("half of it freed", a.addr < b.addr ? a.addr : b.addr, 2 * a.size, RW, EFAULT);
+	memory_alloc(&a, MEMORY_PEER, 4 * MIB);
 	memory_free(&b);
+	if (b.addr == a.addr + a.size || a.addr == b.addr + b.size)
+		reg("the other half freed", a.addr < b.addr ? a.addr : b.addr, 2 * a.size, RW, EFAULT);
+	memory_free(&a);
 	memory_free(&host);
 }
 
@@ -136,6 +162,27 @@ static void keys(void)
 		if (ibv_dereg_mr(mrs[i]))
 			die("ibv_dereg_mr");
 	memory_free(&host);
+}
+
+/* An adapter that is no PCI function.  The preload tries a dma-buf first, and returns its error. */
+static void no_function(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+	struct memory gpu, host;
+	int fd;
+
+	memory_alloc(&gpu, MEMORY_PEER, MIB);
+	memory_alloc(&host, MEMORY_HOST, MIB);
+	reg("GPU memory", gpu.addr, gpu.size, RW, preload ? EOPNOTSUPP : EFAULT);
+	reg("host memory", host.addr, host.size, RW, 0);
+	memory_free(&gpu);
+	memory_free(&host);
+	memory_alloc(&gpu, MEMORY_DMABUF, MIB);
+	fd = memory_export(&gpu);
+	errno = 0;
+	result("a dma-buf", ibv_reg_dmabuf_mr(p.pd, 0, MIB, 0, fd, RW), EOPNOTSUPP);
+	close(fd);
+	memory_free(&gpu);
 }
 
 static void dmabuf(const char *what, int fd, uint64_t offset, size_t size, uint64_t iova, int access, int error)
@@ -170,6 +217,8 @@ static void files(void)
 	dmabuf("remote write without local write", fd, 0, MIB, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL);
 	memory_free(&m);
 	close(fd);
+	close(ends[0]);
+	close(ends[1]);
 	memory_alloc(&m, MEMORY_EXPORT, 4 * MIB);
 	fd = memory_export(&m);
 	memory_free(&m);
@@ -341,10 +390,16 @@ static void requests(void)
 	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		struct request r = a_write(&host, mr);
 		enum ibv_wc_status status;
+		int tries = 0;
 
-		forge = all[i].forge;
-		status = pair_do(&p, &r);
-		if ((status == IBV_WC_SUCCESS) != all[i].done || forge) {
+		do {
+			/* The adapter, which the connection has woken, may take the request before it is forged. */
+			if (tries)
+				pair_connect(&p);
+			forge = all[i].forge;
+			status = pair_do(&p, &r);
+		} while ((status == IBV_WC_SUCCESS) != all[i].done && ++tries < 5);
+		if (tries == 5 || forge) {
 			printf("not ok: a request %s: %s\n", all[i].what, ibv_wc_status_str(status));
 			failures++;
 		}
@@ -456,12 +511,14 @@ static void changed_requests(unsigned int rounds)
 int main(int argc, char **argv)
 {
 	if (argc != 3)
-		die("usage: refused ADAPTER peer|nobody|files");
+		die("usage: refused ADAPTER peer|nobody|files|no-function");
 	if (setgid(1000) || setuid(1000))
 		die("setuid");
 	pair_open(&p, argv[1], 0);
 	if (!strcmp(argv[2], "files")) {
 		files();
+	} else if (!strcmp(argv[2], "no-function")) {
+		no_function();
 	} else {
 		addresses(!strcmp(argv[2], "peer"));
 		keys();

@@ -11,7 +11,8 @@
 # Newer rxe logs each request that fails.
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
 # vm: --nics 1 --cards 0 --timeout 300 --env SHORT=1
-# vm-more: --nics 1 --cards 0 --timeout 3000 --kernel {6.1,6.12,7.2} --iommu {off,on,pt} --env ROUNDS=100
+# vm-more: --nics 1 --cards 0 --timeout 7000 --kernel {6.1,6.12,7.2} --iommu {off,pt} --env ROUNDS=1000
+# vm-more: --nics 1 --cards 0 --timeout 7000 --kernel {6.1,6.12,7.2} --iommu on --append iommu.strict={0,1} --env ROUNDS=1000
 
 . "$TOP/tests/vm/lib.sh"
 . "$TOP/tests/vm/rdma.sh"

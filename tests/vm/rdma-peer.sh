@@ -7,7 +7,8 @@
 # vm-allow: ^peerdma_hca: .*Unable to pin memory region
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
 # vm: --nics 1 --cards 0 --timeout 300 --kernel 6.12 --iommu on --env ROUNDS=2
-# vm-more: --nics 1 --cards 0 --timeout 3000 --kernel {6.1,6.12,7.2} --iommu {off,on,pt} --env ROUNDS=100
+# vm-more: --nics 1 --cards 0 --timeout 7000 --kernel {6.1,6.12,7.2} --iommu {off,pt} --env ROUNDS=1000
+# vm-more: --nics 1 --cards 0 --timeout 7000 --kernel {6.1,6.12,7.2} --iommu on --append iommu.strict={0,1} --env ROUNDS=1000
 
 . "$TOP/tests/vm/lib.sh"
 . "$TOP/tests/vm/rdma.sh"
@@ -20,6 +21,7 @@ load_modules
 for program in mrs windows ud rereg; do
 	"$BUILD/tests/rdma/rdma_$program" rxe0 peer || die "$program: memory registered by its address"
 done
+"$BUILD/tests/rdma/rdma_mrs" rxe0 managed || die "managed memory"
 for op in ${OPS:-write read atomic write-from read-into}; do
 	"$BUILD/tests/rdma/rdma_revoke" rxe0 peer "$op" "${ROUNDS:-2}" || die "$op: memory was reached after its free"
 done

@@ -4,7 +4,7 @@
 # A program without rights registers what is not its own, or is no memory, and forges work requests: each is refused, with
 # the errno that programs expect and a line that says why, and the kernel stays well.
 # vm-allow: ^peerdma_hca: .*Unable to pin memory region
-# vm-allow: rxe0: (qp|pd|mr)#[0-9]+
+# vm-allow: rxe[01]: (qp|pd|mr)#[0-9]+
 # vm: --nics 1 --cards 0 --iommu on
 # vm-more: --nics 1 --cards 0 --kernel {6.1,6.12,7.2} --iommu {off,on}
 
@@ -18,8 +18,25 @@ load_modules
 dmesg | grep -q "peerdma_peer_core: rxe0: no client accepted 0x[0-9a-f]*, 4194304 bytes" || die "the log does not say who refused"
 ! grep -q "paging on demand" /tmp/told || dmesg | grep -q "rxe0: on-demand registration of 1048576 bytes" ||
 	die "the log does not say who refused to page"
+dmesg | grep -q "rxe0: no client accepted 0x[0-9a-f]*, 8192 bytes" || die "the log does not say who refused memory of two kinds"
+dmesg | grep -q "rxe0: 8192 bytes at 0x[0-9a-f]* of rdma_refused .* begin in host memory" ||
+	die "the log does not say who refused memory that begins in the host's"
 with_verbs rdma_refused rxe0 files || die "dma-bufs"
+dmesg | grep -q "rxe0: file [0-9]* of rdma_refused .* is not a dma-buf" || die "the log does not say that a file was no dma-buf"
+dmesg | grep -q "rxe0: a dma-buf of [a-z0-9_]* is not registered: it has no 4194305 bytes from 0 on" ||
+	die "the log does not say that the dma-buf was too short"
 dmesg | grep -q "rxe0: a dma-buf of peerdma is not registered" || die "the log does not say whose dma-buf it was"
+
+modprobe veth && ip link add virtual type veth peer name other && ip link set other up && ip link set virtual up &&
+	ip address add 10.98.0.1/24 dev virtual || die "no virtual net device"
+rdma link add rxe1 type rxe netdev virtual || die "no adapter without a PCI function"
+"$BUILD/tests/rdma/rdma_refused" rxe1 no-function || die "an adapter that is no PCI function"
+dmesg | grep -q "rxe1: gets no peer memory: it is not a PCI function" || die "the log does not say why there is no peer memory"
+with_verbs rdma_refused rxe1 no-function || die "an adapter that is no PCI function, by the preload"
+dmesg | grep -q "rxe1: is not a PCI function: it reaches host memory only" || die "the log does not say why there is no dma-buf"
+rdma link delete rxe1
+ip link delete virtual
+
 "$BUILD/tests/rdma/rdma_forged" rxe0 "${ROUNDS:-30}" || die "receive requests without end"
 rdma_stop
 unload_modules

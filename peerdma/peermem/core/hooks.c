@@ -42,15 +42,38 @@ static bool may_be_peers(unsigned long addr, size_t size, int access)
 	unsigned long end;
 
 	return peer_clients_any() && current->mm && size && !(access & IB_ACCESS_ON_DEMAND) &&
-	       !check_add_overflow(addr, size, &end) && PAGE_ALIGN(end) >= end &&
-	       begins_without_pages(addr);
+	       !check_add_overflow(addr, size, &end) && PAGE_ALIGN(end) >= end;
+}
+
+/* The kernel itself refuses sizes whose pages it cannot count, with EINVAL. */
+static bool is_countable(size_t size)
+{
+	return size >> PAGE_SHIFT < UINT_MAX;
+}
+
+/* For a range that begins in host memory: does it contain memory without access rights? */
+static bool goes_on_without_rights(unsigned long addr, size_t size)
+{
+	unsigned long end = PAGE_ALIGN(addr + size), at = addr;
+	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma;
+	bool forbidden = false;
+
+	if (!is_countable(size))
+		return false;
+	mmap_read_lock(mm);
+	while (!forbidden && at < end && (vma = vma_lookup(mm, at))) {
+		forbidden = !vma_is_accessible(vma);
+		at = vma->vm_end;
+	}
+	mmap_read_unlock(mm);
+	return forbidden;
 }
 
 /*
  * For memory that no client owns.  Memory without access rights is refused, as the kernel
  * does since 6.2: before, an MR that does not write would be made of zeroed pages that the
- * kernel allocates there by force.  The kernel itself refuses sizes whose pages it cannot
- * count, with EINVAL.
+ * kernel allocates there by force.
  */
 static struct ib_umem *not_from_peers(unsigned long addr, size_t size)
 {
@@ -60,7 +83,7 @@ static struct ib_umem *not_from_peers(unsigned long addr, size_t size)
 
 	mmap_read_lock(mm);
 	vma = vma_lookup(mm, addr);
-	forbidden = vma && !vma_is_accessible(vma) && size >> PAGE_SHIFT < UINT_MAX;
+	forbidden = vma && !vma_is_accessible(vma) && is_countable(size);
 	mmap_read_unlock(mm);
 	return forbidden ? ERR_PTR(-EFAULT) : NULL;
 }
@@ -74,6 +97,14 @@ static struct ib_umem *get_from_peers(struct ib_device *ibdev, unsigned long add
 
 	if (!may_be_peers(addr, size, access))
 		return NULL;
+	if (!begins_without_pages(addr)) {
+		/* The kernel refuses it, too, or registers zeroed pages: see not_from_peers(). */
+		if (!goes_on_without_rights(addr, size))
+			return NULL;
+		pr_info_ratelimited("%s: %zu bytes at %#lx of %s (%d) begin in host memory, and are not all of it\n",
+				    dev_name(&ibdev->dev), size, addr, current->comm, task_tgid_nr(current));
+		return ERR_PTR(-EFAULT);
+	}
 	if (!(flags & IB_PEER_MEM_ALLOW)) {
 		pr_info_ratelimited("%s: gets no peer memory: its driver may need struct pages\n",
 				    dev_name(&ibdev->dev));
