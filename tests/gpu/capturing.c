@@ -99,7 +99,7 @@ static int pin(void)
 {
 	const char *provider = getenv("PEERDMA_PROVIDER");
 
-	return peerdma_pin(ctx, (void *)target, SIZE, provider && !strcmp(provider, "staging") ? PEERDMA_STAGING : 0, NULL, &region);
+	return peerdma_pin(ctx, (void *)target, SIZE, provider && strstr(provider, "staging") ? PEERDMA_STAGING : 0, NULL, &region);
 }
 
 static int sync_it(void)
