@@ -284,9 +284,9 @@ static int copy(struct hca_memory *memory, u64 at, void *buffer, size_t length, 
 		buffer += piece;
 		length -= piece;
 	}
-	/* Flushes write-combined data before the acknowledgement, and before the gate is left; also what a fault has left. */
+	/* Also what was written before a fault. */
 	if (to_memory)
-		wmb();
+		wmb();	/* flushes write-combined data before the acknowledgement, and before the gate is left */
 	return err;
 }
 
