@@ -20,6 +20,30 @@ static inline void hca_later(struct rxe_qp *qp)
 	mod_timer(&qp->rnr_nak_timer, jiffies + msecs_to_jiffies(1));
 }
 
+/*
+ * The memory that an answer is written to has moved.  The answer stays the first one in the queue, and the completer looks at it
+ * again in a millisecond, without a retry.  If it were dropped, the responder would send it again only behind all its other
+ * answers.  By then, memory that moves often would have moved again, and a long read would never end.
+ */
+static inline bool hca_hold(struct rxe_qp *qp)
+{
+	hca_later(qp);
+	/* The answer has a reference to the queue pair: it must go if that is being destroyed. */
+	if (READ_ONCE(qp->resp.hca_ends))
+		return false;
+	WRITE_ONCE(qp->comp.hca_held, true);
+	return true;
+}
+
+/* The completer is done with the packet.  Returns whether it goes back into the queue. */
+static inline bool hca_kept(struct rxe_qp *qp, struct rxe_pkt_info *pkt)
+{
+	if (!qp->comp.hca_held)
+		return false;
+	skb_queue_head(&qp->resp_pkts, PKT_TO_SKB(pkt));
+	return true;
+}
+
 /* Returns whether the queue pair has to wait; the packet is then not sent. err: finish_packet()'s result. */
 static inline bool hca_wait(struct rxe_qp *qp, struct rxe_send_wqe *wqe, int err)
 {
