@@ -14,10 +14,31 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 PLACE = os.path.join(TOP, "build/mutate")
-SERIES = "6.1"          # the kernel of the virtual machines
+SERIES = "6.1"          # the kernel of virtual machines whose line names none
 VM_HANGS, VM_BROKEN = 124, 125      # vm/run's codes: no end in time; no machine
 FAILS = re.compile(r"^(FAIL|NOT OK|not ok)\b", re.MULTILINE)     # what tests in virtual machines print before they end
 SLOWEST = 60            # seconds that any test may take; more, if it takes long on the unchanged tree
+
+
+def script_of(test):
+    """vm/NAME[N]: the script, and the number."""
+    name, number = re.fullmatch(r"vm/([\w-]+)\[(\d)\]", test).groups()
+    return os.path.join("tests/vm", name + ".sh"), int(number)
+
+
+def asked(test):
+    """vm/NAME[N] is tests/vm/NAME.sh with the options of its Nth "# vm:" line: vm/run's. ValueError if it has none."""
+    script, number = script_of(test)
+    with open(os.path.join(TOP, script)) as f:
+        lines = [line[len("# vm:"):] for line in f if line.startswith("# vm:")]
+    if number >= len(lines):
+        raise ValueError(f"{test}: {script} has {len(lines)} lines \"# vm:\"")
+    return shlex.split(lines[number])
+
+
+def series(options):
+    """The kernel."""
+    return options[options.index("--kernel") + 1] if "--kernel" in options else SERIES
 
 
 class Copy:
@@ -108,7 +129,7 @@ class Copy:
             # The programs are those of the unchanged tree: it is the modules that are changed.
             if not self.modules and self.run(["ninja", "-C", user], None):
                 return False
-            return self.run(["vm/build-modules", SERIES, "KCFLAGS="], None) == 0
+            return self.run(["vm/build-modules", series(asked(test)), "KCFLAGS="], None) == 0
         if not self.introspect():
             return False
         if test not in self.tests:
@@ -151,15 +172,13 @@ class Copy:
         return "hangs" if code is None else "fails" if code else "passes"
 
     def vm(self, test, limit):
-        """vm/NAME[N] is tests/vm/NAME.sh with the options of its Nth "# vm:" line."""
-        name, number = re.fullmatch(r"vm/([\w-]+)\[(\d)\]", test).groups()
-        script = os.path.join(self.top, "tests/vm", name + ".sh")
-        with open(script) as f:
-            lines = f.readlines()
-        asked = [line[len("# vm:"):] for line in lines if line.startswith("# vm:")][int(number)]
-        allowed = [f"--allow={line[len('# vm-allow:'):].strip()}" for line in lines if line.startswith("# vm-allow:")]
-        modules = os.path.join(self.top, "build/modules", SERIES)
-        return [*shlex.split(self.options.vm_prefix), os.path.join(self.top, "vm/run"), *shlex.split(asked), *allowed,
-                "--kernel", SERIES, "--timeout", str(int(limit)),
+        """The command that runs it."""
+        options = asked(test)
+        script = script_of(test)[0]
+        with open(os.path.join(self.top, script)) as f:
+            allowed = [f"--allow={line[len('# vm-allow:'):].strip()}" for line in f if line.startswith("# vm-allow:")]
+        modules = os.path.join(self.top, "build/modules", series(options))
+        return [*shlex.split(self.options.vm_prefix), os.path.join(self.top, "vm/run"), *options, *allowed,
+                "--kernel", series(options), "--timeout", str(int(limit)),
                 "--env", f"BUILD={self.top}/build/user", "--env", f"MODDIR={modules}", "--env", f"TOP={self.top}",
-                "--", script]
+                "--", os.path.join(self.top, script)]

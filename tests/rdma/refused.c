@@ -138,6 +138,71 @@ static void addresses(int peer)
 	memory_free(&host);
 }
 
+/* Pages that this process has pinned, in KiB. */
+static long pinned(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[256];
+	long kib = -1;
+
+	while (f && kib < 0 && fgets(line, sizeof(line), f))
+		sscanf(line, "VmPin: %ld", &kib);
+	if (kib < 0)
+		die("VmPin");
+	fclose(f);
+	return kib;
+}
+
+/* Registered, it is no part of what the process has pinned. */
+static void not_counted(const char *what, struct ibv_mr *mr, long before)
+{
+	if (mr && pinned() != before) {
+		printf("not ok: %s: %ld KiB are pinned, before %ld\n", what, pinned(), before);
+		failures++;
+	}
+	result(what, mr, 0);
+}
+
+/* RLIMIT_MEMLOCK is about the host's memory: a program that may lock none registers the GPU's. */
+static void no_memlock(int dmabufs)
+{
+	struct memory gpu, host;
+	struct rlimit old, none;
+	struct ibv_mr *mr;
+	long before;
+	int fd;
+
+	memory_alloc(&gpu, dmabufs ? MEMORY_DMABUF : MEMORY_PEER, 4 * MIB);
+	memory_alloc(&host, MEMORY_HOST, MIB);
+	if (getrlimit(RLIMIT_MEMLOCK, &old))
+		die("getrlimit");
+	none = old;
+	none.rlim_cur = 0;
+	if (setrlimit(RLIMIT_MEMLOCK, &none))
+		die("setrlimit");
+	before = pinned();
+	errno = 0;
+	if (dmabufs) {
+		fd = memory_export(&gpu);
+		not_counted("a dma-buf, and no memory may be locked", ibv_reg_dmabuf_mr(p.pd, 0, gpu.size, 0, fd, RW), before);
+		close(fd);
+	} else {
+		not_counted("GPU memory, and no memory may be locked",
+			    ibv_reg_mr(p.pd, (void *)(uintptr_t)gpu.addr, gpu.size, RW), before);
+	}
+	reg("host memory, and none may be locked", host.addr, host.size, RW, ENOMEM);
+	if (setrlimit(RLIMIT_MEMLOCK, &old))
+		die("setrlimit");
+	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)host.addr, host.size, RW);
+	if (mr && pinned() < before + (long)(host.size >> 10)) {
+		printf("not ok: registered host memory does not count as pinned\n");
+		failures++;
+	}
+	result("host memory, and it may be locked", mr, 0);
+	memory_free(&gpu);
+	memory_free(&host);
+}
+
 /* Whoever knows the key of one MR must not know those of the others. */
 static void keys(void)
 {
@@ -517,10 +582,13 @@ int main(int argc, char **argv)
 	pair_open(&p, argv[1], 0);
 	if (!strcmp(argv[2], "files")) {
 		files();
+		no_memlock(1);
 	} else if (!strcmp(argv[2], "no-function")) {
 		no_function();
 	} else {
 		addresses(!strcmp(argv[2], "peer"));
+		if (!strcmp(argv[2], "peer"))
+			no_memlock(0);
 		keys();
 		window();
 		requests();
