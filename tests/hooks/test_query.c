@@ -52,7 +52,9 @@ static struct slot {
 	_Atomic int state;
 	_Atomic uint64_t id;
 	unsigned long long memory;	/* cuMemCreate's */
-} slots[SLOTS];
+	/* NVIDIA's libcuda crashes now and then if memory is freed while another thread asks about it (peerdma.h). */
+	pthread_rwlock_t asked;
+} slots[SLOTS] = { [0 ... SLOTS - 1] = { .asked = PTHREAD_RWLOCK_INITIALIZER } };
 
 static _Atomic int over;
 static _Atomic unsigned int refused;
@@ -108,9 +110,13 @@ static int cuda_takes(struct slot *s)
 
 static void cuda_gives_back(struct slot *s)
 {
+	if (!on_softgpu)
+		pthread_rwlock_wrlock(&s->asked);
 	cu.cuMemUnmap((uintptr_t)s->p, grain);
 	cu.cuMemRelease(s->memory);
 	cu.cuMemAddressFree((uintptr_t)s->p, grain);
+	if (!on_softgpu)
+		pthread_rwlock_unlock(&s->asked);
 }
 
 /* Somewhere else by the same way: what it is now, or as it was if that cannot be had. */
@@ -163,8 +169,13 @@ static int ask(struct slot *s, size_t offset)
 	unsigned int version = atomic_load(&s->version);
 	enum state state = atomic_load(&s->state);
 	uint64_t id = atomic_load(&s->id);
-	struct peerdma_memory m = query(s->p + offset);
+	struct peerdma_memory m;
 
+	if (!on_softgpu)
+		pthread_rwlock_rdlock(&s->asked);
+	m = query(s->p + offset);
+	if (!on_softgpu)
+		pthread_rwlock_unlock(&s->asked);
 	if (version & 1 || atomic_load(&s->version) != version)
 		return 0;
 	if (right(&m, state, id, s->p))

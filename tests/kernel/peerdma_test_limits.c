@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "patience.h"
 #include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
 #include "peerdma_test_users.h"
@@ -503,13 +504,12 @@ static void aperture(void)
 
 static void pins_of_all_lowered(void)
 {
-	const char *patience = getenv("PEERDMA_PATIENCE");
 	char text[16];
 	int fd = dev_open();
 
 	CHECK(info(fd).max_user_pins == most);
 	close(fd);
-	if (patience && atoi(patience) > 1)
+	if (patience() > 1)
 		most /= 8;
 	snprintf(text, sizeof(text), "%u", most);
 	lowered("max_pins_per_user", text, pins_of_all);

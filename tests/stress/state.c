@@ -87,13 +87,6 @@ static void read_cards(struct state *s)
 	}
 }
 
-int patience(void)
-{
-	const char *times = getenv("PEERDMA_PATIENCE");
-
-	return times && atoi(times) > 0 ? atoi(times) : 1;
-}
-
 void state_read(struct state *s, bool slow)
 {
 	char path[64], text[16384];

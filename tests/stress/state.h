@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../kernel/patience.h"
+
 #define MAX_GPUS	4
 #define MAX_CARDS	8
 #define MODULES		8
@@ -25,9 +27,6 @@ struct state {
 	int64_t gup_pins;	/* pages that pin_user_pages holds */
 	int refs[MODULES];
 };
-
-/* By how much longer than usual to wait: on kernels that are slow to find faults. */
-int patience(void);
 
 /* The counts that change at once, and with `slow' those that lag behind, too. */
 void state_read(struct state *s, bool slow);
