@@ -142,7 +142,8 @@ int main(int argc, char **argv)
 
 	if (pthread_create(&thread, NULL, keep_moving, &moves))
 		die("pthread_create");
-	for (end = now() + atof(argv[2]); now() < end; rounds++) {
+	/* All three ways at least, however slow the kernel is. */
+	for (end = now() + atof(argv[2]); now() < end || rounds < 3; rounds++) {
 		round_trip(rounds);
 		count();
 	}
@@ -167,5 +168,5 @@ int main(int argc, char **argv)
 	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
 		die("ibv_dereg_mr");
 	pair_close(&p);
-	return moves < 5 || rounds < 2;
+	return moves < 5;
 }

@@ -7,6 +7,7 @@
 # vm-allow: allocation failure
 # vm-allow: Unable to allocate
 # vm-allow: cacheline tracking ENOMEM
+# vm-allow: peerdma_fpga .*: Using [0-9]+-bit DMA addresses
 # vm: --kernel debug --cards 1 --timeout 300 --vram 32M --dmesg-max info
 # vm: --kernel debug --cards 1 --timeout 300 --vram 32M --dmesg-max info --iommu on
 
