@@ -163,42 +163,57 @@ static void not_counted(const char *what, struct ibv_mr *mr, long before)
 	result(what, mr, 0);
 }
 
-/* RLIMIT_MEMLOCK is about the host's memory: a program that may lock none registers the GPU's. */
+static void soft_limit(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit))
+		die("getrlimit");
+	limit.rlim_cur = bytes;
+	if (setrlimit(RLIMIT_MEMLOCK, &limit))
+		die("setrlimit");
+}
+
+/* RLIMIT_MEMLOCK is about the host's memory: a program that may lock none, or a page only, registers the GPU's. */
 static void no_memlock(int dmabufs)
 {
+	static const struct {
+		rlim_t bytes;
+		int error;
+	} limits[] = { { 0, EPERM }, { 4096, ENOMEM } };
 	struct memory gpu, host;
-	struct rlimit old, none;
+	struct rlimit old;
 	struct ibv_mr *mr;
 	long before;
-	int fd;
+	size_t i;
+	int fd = -1;
 
 	memory_alloc(&gpu, dmabufs ? MEMORY_DMABUF : MEMORY_PEER, 4 * MIB);
 	memory_alloc(&host, MEMORY_HOST, MIB);
+	if (dmabufs)
+		fd = memory_export(&gpu);
 	if (getrlimit(RLIMIT_MEMLOCK, &old))
 		die("getrlimit");
-	none = old;
-	none.rlim_cur = 0;
-	if (setrlimit(RLIMIT_MEMLOCK, &none))
-		die("setrlimit");
 	before = pinned();
-	errno = 0;
-	if (dmabufs) {
-		fd = memory_export(&gpu);
-		not_counted("a dma-buf, and no memory may be locked", ibv_reg_dmabuf_mr(p.pd, 0, gpu.size, 0, fd, RW), before);
-		close(fd);
-	} else {
-		not_counted("GPU memory, and no memory may be locked",
-			    ibv_reg_mr(p.pd, (void *)(uintptr_t)gpu.addr, gpu.size, RW), before);
+	for (i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		soft_limit(limits[i].bytes);
+		errno = 0;
+		if (dmabufs)
+			not_counted("a dma-buf, and no memory may be locked", ibv_reg_dmabuf_mr(p.pd, 0, gpu.size, 0, fd, RW), before);
+		else
+			not_counted("GPU memory, and no memory may be locked",
+				    ibv_reg_mr(p.pd, (void *)(uintptr_t)gpu.addr, gpu.size, RW), before);
+		reg("host memory, and none may be locked", host.addr, host.size, RW, limits[i].error);
 	}
-	reg("host memory, and none may be locked", host.addr, host.size, RW, ENOMEM);
-	if (setrlimit(RLIMIT_MEMLOCK, &old))
-		die("setrlimit");
+	soft_limit(old.rlim_cur);
 	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)host.addr, host.size, RW);
 	if (mr && pinned() < before + (long)(host.size >> 10)) {
 		printf("not ok: registered host memory does not count as pinned\n");
 		failures++;
 	}
 	result("host memory, and it may be locked", mr, 0);
+	if (dmabufs)
+		close(fd);
 	memory_free(&gpu);
 	memory_free(&host);
 }
