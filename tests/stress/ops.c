@@ -74,8 +74,9 @@ void child_check_revoked(struct child *c, struct held *h)
 	child_count(DID_REVOKED);
 	err = CALL(c->pd, PEERDMA_QUERY, &q);
 	if (err || q.state != PEERDMA_STATE_REVOKED || q.mappings)
-		child_fail("pin %u of freed memory: query says %s, state %u, %u mappings", h->handle,
-			   strerror(err), q.state, q.mappings);
+		child_fail("pin %u of freed memory, the child's pin %u of %u, view %p: query says %s, state %u, %u mappings, of [%#llx, +%#llx), flags %#x",
+			   h->handle, h->made, c->pins_made, (void *)h->view, strerror(err), q.state, q.mappings, (unsigned long long)q.addr,
+			   (unsigned long long)q.length, q.flags);
 	if (h->slot < GENERATIONS && c->generations && c->generations[h->slot] == h->generation)
 		child_fail("pin %u of freed memory: its generation is the same", h->handle);
 	if (h->view) {
