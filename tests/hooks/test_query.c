@@ -52,9 +52,10 @@ static struct slot {
 	_Atomic int state;
 	_Atomic uint64_t id;
 	unsigned long long memory;	/* cuMemCreate's */
-	/* NVIDIA's libcuda crashes now and then if memory is freed while another thread asks about it (peerdma.h). */
-	pthread_rwlock_t asked;
-} slots[SLOTS] = { [0 ... SLOTS - 1] = { .asked = PTHREAD_RWLOCK_INITIALIZER } };
+} slots[SLOTS];
+
+/* For each slot: NVIDIA's libcuda crashes now and then if memory is freed while another thread asks about it (peerdma.h). */
+static pthread_rwlock_t asked[SLOTS] = { [0 ... SLOTS - 1] = PTHREAD_RWLOCK_INITIALIZER };
 
 static _Atomic int over;
 static _Atomic unsigned int refused;
@@ -111,12 +112,12 @@ static int cuda_takes(struct slot *s)
 static void cuda_gives_back(struct slot *s)
 {
 	if (!on_softgpu)
-		pthread_rwlock_wrlock(&s->asked);
+		pthread_rwlock_wrlock(&asked[s - slots]);
 	cu.cuMemUnmap((uintptr_t)s->p, grain);
 	cu.cuMemRelease(s->memory);
 	cu.cuMemAddressFree((uintptr_t)s->p, grain);
 	if (!on_softgpu)
-		pthread_rwlock_unlock(&s->asked);
+		pthread_rwlock_unlock(&asked[s - slots]);
 }
 
 /* Somewhere else by the same way: what it is now, or as it was if that cannot be had. */
@@ -172,10 +173,10 @@ static int ask(struct slot *s, size_t offset)
 	struct peerdma_memory m;
 
 	if (!on_softgpu)
-		pthread_rwlock_rdlock(&s->asked);
+		pthread_rwlock_rdlock(&asked[s - slots]);
 	m = query(s->p + offset);
 	if (!on_softgpu)
-		pthread_rwlock_unlock(&s->asked);
+		pthread_rwlock_unlock(&asked[s - slots]);
 	if (version & 1 || atomic_load(&s->version) != version)
 		return 0;
 	if (right(&m, state, id, s->p))
