@@ -23,7 +23,7 @@ static inline void hca_later(struct rxe_qp *qp)
 /*
  * The memory that an answer is written to has moved.  The answer stays the first one in the queue, and the completer looks at it
  * again in a millisecond, without a retry.  If it were dropped, the responder would send it again only behind all its other
- * answers.  By then, memory that moves often would have moved again, and a long read would never end.
+ * answers.  By then, memory that moves often would have moved again, and a long read would never end.  Returns whether it stays.
  */
 static inline bool hca_hold(struct rxe_qp *qp)
 {

@@ -236,9 +236,9 @@ static bool is_gone(pid_t pid)
 	return false;
 }
 
-static void killed_while_waiting(struct gpu *g)
+/* Starts a child that runs fn(), and waits until it has written a byte. */
+static pid_t start(void (*fn)(int ready))
 {
-	struct idle idle = idle_now(g->fd);
 	int ready[2];
 	char byte;
 	pid_t pid;
@@ -247,10 +247,18 @@ static void killed_while_waiting(struct gpu *g)
 	pid = fork();
 	NEED(pid >= 0);
 	if (!pid)
-		waits_for_hours(ready[1]);
+		fn(ready[1]);
 	close(ready[1]);
 	NEED(read(ready[0], &byte, 1) == 1);
 	close(ready[0]);
+	return pid;
+}
+
+static void killed_while_waiting(struct gpu *g)
+{
+	struct idle idle = idle_now(g->fd);
+	pid_t pid = start(waits_for_hours);
+
 	kill(pid, SIGKILL);
 	CHECK(is_gone(pid), "still there %d s after SIGKILL", GONE_IN_S * patience());
 	check_idle(g->fd, &idle, "a process was killed that waited for its work");
@@ -377,20 +385,11 @@ static void queues_much(int ready)
 static void beside_much(struct gpu *g)
 {
 	struct idle idle = idle_now(g->fd);
+	pid_t pid = start(queues_much);
 	time_t begun;
-	int ready[2], i;
 	uint64_t va;
-	char byte;
-	pid_t pid;
+	int i;
 
-	NEED(!pipe(ready));
-	pid = fork();
-	NEED(pid >= 0);
-	if (!pid)
-		queues_much(ready[1]);
-	close(ready[1]);
-	NEED(read(ready[0], &byte, 1) == 1);
-	close(ready[0]);
 	begun = time(NULL);
 	for (i = 0; i < OPS && time(NULL) <= begun + OPS_IN_S; i++) {
 		NEED(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
