@@ -91,6 +91,8 @@ bool debugfs_field(uint32_t handle, const char *column, char *value, size_t size
 long long debugfs_stat(const char *name);
 /* Sets a module's parameter; false: it has no such, or not with that value. */
 bool module_set(const char *module, const char *parameter, const char *value);
+/* Sets a chaos knob of softgpu. */
+bool softgpu_chaos(const char *knob, const char *value);
 /* The number in a file, e.g. a module's reference count; -1: none. */
 long file_number(const char *path);
 

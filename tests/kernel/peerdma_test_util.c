@@ -261,20 +261,33 @@ long long debugfs_stat(const char *name)
 	return -1;
 }
 
-bool module_set(const char *module, const char *parameter, const char *value)
+static bool write_value(const char *path, const char *value)
 {
-	size_t length = strlen(value);
-	char path[128];
+	ssize_t length = strlen(value);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	bool done;
-	int fd;
 
-	snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", module, parameter);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	done = write(fd, value, length) == (ssize_t)length;
+	done = write(fd, value, length) == length;
 	close(fd);
 	return done;
+}
+
+bool module_set(const char *module, const char *parameter, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", module, parameter);
+	return write_value(path, value);
+}
+
+bool softgpu_chaos(const char *knob, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/softgpu/chaos/%s", knob);
+	return write_value(path, value);
 }
 
 long file_number(const char *path)

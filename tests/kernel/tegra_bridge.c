@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* tegra_bridge.c - the bridge over a Tegra's nvidia_p2p that answers what makes no sense, or late. */
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -26,6 +28,11 @@ static uint64_t alloc(size_t length, unsigned int flags, void **p)
 static void set(const char *name, const char *value)
 {
 	CHECK(module_set("nvidia_p2p", name, value));
+}
+
+static void slow_callbacks(const char *ms)
+{
+	CHECK(softgpu_chaos("callback_delay_ms", ms));
 }
 
 static int map(int fd, uint32_t handle)
@@ -210,6 +217,46 @@ static void put_of_a_freed_table(void)
 	close(fd);
 }
 
+struct pinner {
+	pthread_t thread;
+	int fd;
+	uint64_t va;
+	struct peerdma_pin_args pin;
+	int error;
+};
+
+static void *pin_thread(void *arg)
+{
+	struct pinner *p = arg;
+
+	p->error = pin_va(p->fd, p->va, LENGTH, PEERDMA_PIN_DEVICE, &p->pin) ? errno : 0;
+	return NULL;
+}
+
+/*
+ * The free ends while the driver has the pages and has not answered yet.  The pin must not
+ * be live afterwards, not even until its callback: that is slow here.
+ */
+static void freed_during_a_pin(void)
+{
+	int fd = dev_open();
+	struct pinner pinner = { .fd = fd };
+	void *p = NULL;
+
+	pinner.va = alloc(LENGTH, 0, &p);
+	set("get_delay_ms", "500");
+	slow_callbacks("500");
+	CHECK(!pthread_create(&pinner.thread, NULL, pin_thread, &pinner));
+	usleep(200000);
+	CHECK(!cuMemFreeHost(p));
+	pthread_join(pinner.thread, NULL);
+	set("get_delay_ms", "0");
+	slow_callbacks("0");
+	CHECK(pinner.error == ENXIO);
+	CHECK(live_pins(fd) == 0);
+	close(fd);
+}
+
 int main(void)
 {
 	CUcontext context = NULL;
@@ -222,6 +269,7 @@ int main(void)
 	run("Tegra: CPU views of the memory's type", memory_types);
 	run("Tegra: answers that make no sense", wrong_answers);
 	run("Tegra: memory freed while its pin is given back", put_of_a_freed_table);
+	run("Tegra: memory freed while it is pinned", freed_during_a_pin);
 	fd = dev_open();
 	CHECK(live_pins(fd) == 0);
 	close(fd);

@@ -35,6 +35,10 @@ static bool short_table;
 module_param(short_table, bool, 0644);
 MODULE_PARM_DESC(short_table, "FAULT INJECTION, for tests: page tables say that they have an entry less than they do (default N)");
 
+static unsigned int get_delay_ms;
+module_param(get_delay_ms, uint, 0644);
+MODULE_PARM_DESC(get_delay_ms, "FAULT INJECTION, for tests: milliseconds that nvidia_p2p_get_pages waits when it has the pages, so that a free can overtake it (default 0)");
+
 static unsigned int put_delay_ms;
 module_param(put_delay_ms, uint, 0644);
 MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: milliseconds that nvidia_p2p_put_pages waits before it does anything (default 0)");
@@ -298,6 +302,24 @@ static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *da
 	return t;
 }
 
+/*
+ * False: the memory was freed after it was found.  host_changed() did not see the table, so
+ * there is no pin: a pin that began now would be live after the free has returned.
+ */
+static bool table_publish(struct table *t)
+{
+	bool there;
+
+	mutex_lock(&tegra_lock);
+	there = still_there(t);
+	if (there) {
+		__module_get(THIS_MODULE);
+		list_add(&t->node, &tables);
+	}
+	mutex_unlock(&tegra_lock);
+	return there;
+}
+
 int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **page_table,
 			 void (*free_callback)(void *data), void *data)
 {
@@ -330,19 +352,13 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 		table_put(t);
 		return err;
 	}
-	__module_get(THIS_MODULE);
+	softgpu_delay_ms(READ_ONCE(get_delay_ms));
+	if (!table_publish(t)) {
+		unpin_user_pages(t->pub.pages, t->npages);
+		table_put(t);
+		return -EINVAL;
+	}
 	*page_table = &t->pub;
-	kref_get(&t->ref);
-	mutex_lock(&tegra_lock);
-	list_add(&t->node, &tables);
-	mutex_unlock(&tegra_lock);
-	/*
-	 * If the memory was freed before the table was in the list, host_changed() has not
-	 * seen the table.
-	 */
-	if (!still_there(t))
-		end_soon(t);
-	table_put(t);
 	revoke_some();
 	return 0;
 }
