@@ -126,8 +126,8 @@ class Copy:
         if not self.set_up():
             return False
         if test.startswith("vm/"):
-            # The programs are those of the unchanged tree: it is the modules that are changed.
-            if not self.modules and self.run(["ninja", "-C", user], None):
+            # Where a module is changed, the programs are those of the unchanged tree.
+            if not self.modules and not self.programs():
                 return False
             return self.run(["vm/build-modules", series(asked(test)), "KCFLAGS="], None) == 0
         if not self.introspect():
@@ -135,6 +135,10 @@ class Copy:
         if test not in self.tests:
             sys.exit(f"tests/mutate/run: there is no test \"{test}\"")
         return self.run(["ninja", "-C", user, *self.needs(test)], None) == 0
+
+    def programs(self):
+        """All that a machine may run; False if it does not build."""
+        return self.run(["ninja", "-C", os.path.join(self.top, "build/user")], None) == 0
 
     def set_up(self):
         user = os.path.join(self.top, "build/user")
