@@ -3,7 +3,7 @@
 #
 # The conformance suite on softgpu: every rule that can be tried is kept, the same
 # by its table and by its JSON; and the suite notices providers that are wrong.
-# vm: --timeout 300 --cards 1 --allow client.nvp2p_test
+# vm-more: --timeout 300 --cards 1 --allow client.nvp2p_test
 # vm-more: --timeout 300 --cards 1 --kernel 6.12 --allow client.nvp2p_test
 # vm-more: --timeout 300 --cards 1 --iommu on --allow client.nvp2p_test
 # vm: --timeout 300 --cards 1 --kernel 6.12 --iommu on --allow client.nvp2p_test
