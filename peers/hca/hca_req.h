@@ -13,6 +13,12 @@
 
 #include "compat.h"
 
+/* The queue pair is being destroyed: what it has asked for is of no use, and answers do not find it any more. */
+static inline bool hca_is_ending(struct rxe_qp *qp)
+{
+	return qp_type(qp) == IB_QPT_RC && READ_ONCE(qp->resp.hca_ends);
+}
+
 /* Much shorter than the acknowledgement timeout: by then, memory that moves often would have moved again. */
 static inline void hca_later(struct rxe_qp *qp)
 {
