@@ -13,6 +13,12 @@
 
 #include "compat.h"
 
+/* The queue pair is being destroyed: what it has asked for is of no use, and answers do not find it any more. */
+static inline bool hca_is_ending(struct rxe_qp *qp)
+{
+	return qp_type(qp) == IB_QPT_RC && READ_ONCE(qp->resp.hca_ends);
+}
+
 /* Much shorter than the acknowledgement timeout: by then, memory that moves often would have moved again. */
 static inline void hca_later(struct rxe_qp *qp)
 {
@@ -27,20 +33,84 @@ static inline void hca_later(struct rxe_qp *qp)
  */
 static inline bool hca_hold(struct rxe_qp *qp)
 {
-	hca_later(qp);
 	/* The answer has a reference to the queue pair: it must go if that is being destroyed. */
-	if (READ_ONCE(qp->resp.hca_ends))
+	qp->comp.hca_keeps = !READ_ONCE(qp->resp.hca_ends);
+	return qp->comp.hca_keeps;
+}
+
+/*
+ * Answers that wait do not belong to their sender any more.  If it is a queue pair of this machine, its end would wait for them
+ * otherwise, and the kernel gives up waiting after 50 s.
+ */
+static inline void hca_orphan_all(struct sk_buff_head *list)
+{
+	struct sk_buff *skb;
+	unsigned long flags;
+
+	spin_lock_irqsave(&list->lock, flags);
+	skb_queue_walk(list, skb)
+		skb_orphan(skb);
+	spin_unlock_irqrestore(&list->lock, flags);
+}
+
+/*
+ * The completer is done with the packet.  Returns whether it goes back into the queue.
+ *
+ * hca_held stays set while the completer looks at the answer again, as it does for each one that arrives behind it: the timer
+ * may expire meanwhile, and must not request a retry, which would bring all the answers again.
+ */
+static inline bool hca_kept(struct rxe_qp *qp, struct rxe_pkt_info *pkt)
+{
+	bool again = qp->comp.hca_held;
+
+	WRITE_ONCE(qp->comp.hca_held, qp->comp.hca_keeps);
+	if (!qp->comp.hca_keeps)
 		return false;
-	WRITE_ONCE(qp->comp.hca_held, true);
+	qp->comp.hca_keeps = false;
+	skb_queue_head(&qp->resp_pkts, PKT_TO_SKB(pkt));
+	/* Otherwise the timer has not expired since. */
+	if (!again || !qp->req.wait_for_rnr_timer) {
+		hca_orphan_all(&qp->resp_pkts);
+		hca_later(qp);
+	}
 	return true;
 }
 
-/* The completer is done with the packet.  Returns whether it goes back into the queue. */
-static inline bool hca_kept(struct rxe_qp *qp, struct rxe_pkt_info *pkt)
+/* The most answers of a queue pair that wait behind one that is held: more than come in the milliseconds of a usual move. */
+#define HCA_HELD_MAX 1024
+
+/*
+ * An answer has arrived.  False: it was dropped.  An answer may be held for as long as the exporter likes, and the other end may
+ * send whatever it likes meanwhile.
+ */
+static inline bool hca_may_wait(struct rxe_qp *qp, struct sk_buff *skb)
 {
-	if (!qp->comp.hca_held)
+	if (likely(!READ_ONCE(qp->comp.hca_held)))
+		return true;
+	if (skb_queue_len_lockless(&qp->resp_pkts) < HCA_HELD_MAX) {
+		skb_orphan(skb);
+		return true;
+	}
+	WRITE_ONCE(qp->comp.hca_dropped, true);
+	kfree_skb(skb);
+	ib_device_put(qp->ibqp.device);
+	/* Not the last reference: rxe_rcv_pkt() has one. */
+	rxe_put(qp);
+	return false;
+}
+
+/*
+ * Returns whether answers were dropped, and those that have waited are done: requests a retry, which begins with the first answer
+ * that was dropped.  The acknowledgement timeout would do the same later, or never if it is infinite.
+ */
+static inline bool hca_asks_again(struct rxe_qp *qp)
+{
+	if (likely(!READ_ONCE(qp->comp.hca_dropped)) || !skb_queue_empty(&qp->resp_pkts))
 		return false;
-	skb_queue_head(&qp->resp_pkts, PKT_TO_SKB(pkt));
+	WRITE_ONCE(qp->comp.hca_dropped, false);
+	if (psn_compare(qp->req.psn, qp->comp.psn) <= 0)
+		return false;
+	qp->req.need_retry = 1;
 	return true;
 }
 

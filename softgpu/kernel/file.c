@@ -113,12 +113,17 @@ void softgpu_host_changed_unregister(struct notifier_block *nb)
 }
 EXPORT_SYMBOL_GPL(softgpu_host_changed_unregister);
 
+void softgpu_host_changed(const void *proc_key)
+{
+	srcu_notifier_call_chain(&host_changed, 0, (void *)proc_key);
+}
+
 static int file_release(struct inode *inode, struct file *filp)
 {
 	struct softgpu_file *f = filp->private_data;
 
 	sg_client_close(f->client);
-	srcu_notifier_call_chain(&host_changed, 0, f->process);
+	softgpu_host_changed(f->process);
 	/*
 	 * Only now may another program of the process open a file: before, the old address
 	 * space still existed.
@@ -216,12 +221,15 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 					   &((struct softgpu_dmabuf __user *)uarg)->fd);
 	ret = sg_call(f->client, nr, arg, size);
 	if (cmd == SOFTGPU_HOST_UNREGISTER || cmd == SOFTGPU_CTX_DESTROY)
-		srcu_notifier_call_chain(&host_changed, 0, f->process);
+		softgpu_host_changed(f->process);
 	if (ret || !sg_call_answers(nr))
 		return ret;
 	ret = put_arg(uarg, arg, size);
-	if (ret)
+	if (ret) {
 		sg_call_undo(f->client, nr, arg);
+		/* Another thread may have pinned what this call had registered. */
+		softgpu_host_changed(f->process);
+	}
 	return ret;
 }
 

@@ -59,6 +59,8 @@ void softgpu_file_remove(const struct softgpu_device *device);
 
 /* The hide of struct sg_gpu_desc. */
 void softgpu_file_hide(void *priv, const void *proc_key, u64 va, u64 length);
+/* Calls the notifier of softgpu_kapi.h; no lock is held. */
+void softgpu_host_changed(const void *proc_key);
 
 /* ---- view.c: memory that the CPU sees at its own address ---- */
 

@@ -42,7 +42,8 @@ u64 softgpu_max_vram(void);
 
 /*
  * The notifier is called with a process's key whenever some of that process's host memory
- * may have been freed: by a call, with a context, or with an open file.  No lock is held.
+ * may have been freed: by a call, with a context, or with an open file.  NULL: some of any
+ * process's, with a GPU.  No lock is held.
  */
 int softgpu_host_changed_register(struct notifier_block *nb);
 void softgpu_host_changed_unregister(struct notifier_block *nb);

@@ -17,5 +17,6 @@ LD_PRELOAD=$verbs "$mover" 1048576 sh -c '"$0" rxe0 "$1" && cat "$MOVER_CONTROL"
 	{ cat /tmp/told; die "requests fail on memory that moves"; }
 cat /tmp/told
 grep -qx 'stale 0' /tmp/told || die "bytes went to a place that the buffer had left"
+LD_PRELOAD=$verbs "$mover" 33554432 "$BUILD/tests/rdma/rdma_held" rxe0 33554432 || die "answers that are held"
 rdma_stop
 unload_modules dmabuf_mover

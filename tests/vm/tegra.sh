@@ -48,6 +48,8 @@ done
 [ "$(cat /sys/kernel/debug/softgpu/chaos/device_pointers)" = 0 ] ||
 	dmesg | grep -q "nvidia_p2p: .*this is a host pointer; use the device pointer" || die "not named: the wrong pointer"
 
+"$BUILD/tests/kernel/tegra_ends" "$(lspci -Dn -d 1af4:1110 | head -1 | cut -d' ' -f1)" || die "pins outlive their memory"
+
 # A driver that was written from the header alone.
 insmod "$MODDIR/tegra_client.ko" card="$(lspci -Dn -d 1234:11e8 | head -1 | cut -d' ' -f1)" || die "tegra_client.ko does not load"
 "$TOP/examples/kernel/tegra/tegra_client.py" || die "the example does not work"

@@ -2,9 +2,9 @@
 /*
  * table.c - pins of memory of cudaHostAlloc(), and their end.
  *
- * softgpu.ko notifies us after an allocation, a context or an open file has ended, with the
- * process that it belonged to.  Then each table of that process is checked: does its
- * allocation still exist?  This module keeps the pages until the callback has returned, so
+ * softgpu.ko notifies us after an allocation, a context, an open file or a GPU has ended,
+ * with the process that it belonged to.  Then each table of that process is checked: does
+ * its allocation still exist?  This module keeps the pages until the callback has returned, so
  * they are not reused before, even if the process has unmapped them.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -366,13 +366,15 @@ EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages);
 
 /* ---- memory that ends ---- */
 
+/* NULL: of any process. */
 static struct table *next_gone(const void *process)
 {
 	struct table *t;
 
 	mutex_lock(&tegra_lock);
 	list_for_each_entry(t, &tables, node) {
-		if (t->process != process || t->state == TABLE_ENDED || t->thread == current || still_there(t))
+		if ((process && t->process != process) || t->state == TABLE_ENDED || t->thread == current ||
+		    still_there(t))
 			continue;
 		kref_get(&t->ref);
 		mutex_unlock(&tegra_lock);

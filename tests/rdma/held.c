@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+/*
+ * held.c - answers to a read wait at the requester, because the dma-buf that they are written to cannot be mapped.  However many
+ * there are, they take up little memory.  No queue pair's end waits for them, not even that of the other end.  Once the dma-buf
+ * can be mapped, the read goes on, and has all its bytes.
+ *
+ *	mover_fd BYTES held ADAPTER BYTES
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "pair.h"
+
+#define SOON 5.0	/* seconds */
+#define SHORT (1UL << 20)
+
+static int control;
+static struct pair p;
+static struct memory host;
+static struct ibv_mr *subject_mr, *host_mr;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* In KiB. */
+static long available(void)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	char line[128];
+	long n = -1;
+
+	while (file && n < 0 && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %ld", &n) != 1)
+			n = -1;
+	if (n < 0)
+		die("/proc/meminfo");
+	fclose(file);
+	return n;
+}
+
+static void command(const char *text)
+{
+	if (write(control, text, strlen(text)) != (ssize_t)strlen(text))
+		die("%s", text);
+}
+
+static void destroy(int which)
+{
+	double begin = now();
+
+	errno = ibv_destroy_qp(p.qp[which]);
+	if (errno)
+		die("ibv_destroy_qp");
+	p.qp[which] = NULL;
+	if (now() - begin > SOON)
+		die("destroying queue pair %d took %.1f s", which, now() - begin);
+}
+
+/* Posts a read whose answers are held, until let_go().  Returns how much memory they take up, in KiB. */
+static long hold(size_t size)
+{
+	struct request r = { .opcode = IBV_WR_RDMA_READ, .local = subject_mr, .length = (uint32_t)size,
+			     .remote_addr = host.addr, .rkey = host_mr->rkey };
+	struct ibv_wc wc;
+	long before;
+
+	/* No memory for the mapping, for long. */
+	command("refuse map 1000000 12");
+	command("move");
+	before = available();
+	if (pair_post(&p, 0, &r))
+		die("posting a read");
+	sleep(1);
+	if (ibv_poll_cq(p.cq[0], 1, &wc))
+		die("a read into memory that is not there: %s", ibv_wc_status_str(wc.status));
+	return before - available();
+}
+
+static void let_go(void)
+{
+	command("refuse map 0 12");
+}
+
+static void little_memory(int fd, size_t size)
+{
+	const void *subject = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	enum ibv_wc_status status;
+	long taken;
+
+	if (subject == MAP_FAILED)
+		die("mmap of the dma-buf");
+	taken = hold(size);
+	printf("%ld KiB for the answers to a read of %zu KiB\n", taken, size / 1024);
+	if (taken > (long)(size / 1024 / 2))
+		die("the answers take up %ld KiB", taken);
+	let_go();
+	status = pair_wait(&p, 0, NULL);
+	if (status != IBV_WC_SUCCESS)
+		die("the read: %s", ibv_wc_status_str(status));
+	if (memcmp(subject, (void *)(uintptr_t)host.addr, size))
+		die("other bytes were read");
+	munmap((void *)(uintptr_t)subject, size);
+}
+
+int main(int argc, char **argv)
+{
+	const char *fd = getenv("MOVER_FD"), *name = getenv("MOVER_CONTROL");
+	size_t size = argc == 3 ? strtoul(argv[2], NULL, 0) : 0, i;
+	int which;
+
+	if (!size || !fd || !name)
+		die("usage: mover_fd BYTES held ADAPTER BYTES");
+	control = open(name, O_RDWR);
+	memory_alloc(&host, MEMORY_HOST, size);
+	for (i = 0; i < size; i += sizeof(uint32_t))
+		*(uint32_t *)(uintptr_t)(host.addr + i) = (uint32_t)i * 2654435761U;
+	pair_open(&p, argv[1], 0);
+	host_mr = memory_register(&host, p.pd);
+	subject_mr = ibv_reg_dmabuf_mr(p.pd, 0, size, 0, atoi(fd), IBV_ACCESS_LOCAL_WRITE);
+	if (!subject_mr)
+		die("the dma-buf cannot be registered");
+	little_memory(atoi(fd), size);
+	for (which = 0; which < 2; which++) {
+		pair_connect(&p);
+		/* A long read's answers take a while to be sent, even if nobody takes them. */
+		hold(size < SHORT ? size : SHORT);
+		destroy(which);
+		let_go();
+		destroy(!which);
+	}
+	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
+		die("ibv_dereg_mr");
+	return 0;
+}
