@@ -162,6 +162,17 @@ static void bounds(void)
 	r.length = 4097;
 	check(pair_do(&p, &r) == IBV_WC_REM_ACCESS_ERR, "and no more than the part");
 	pair_connect(&p);
+	/* The adapter's own end, which no key of a request protects. */
+	r = (struct request){ .opcode = IBV_WR_RDMA_WRITE, .local = part, .local_addr = subject.addr + 8192 + 4000, .length = 97,
+			      .remote_addr = host.addr, .rkey = host_mr->rkey };
+	check(pair_do(&p, &r) == IBV_WC_LOC_PROT_ERR, "a write from behind it is a local protection error");
+	pair_connect(&p);
+	memory_fill(&subject, 0);
+	r.opcode = IBV_WR_RDMA_READ;
+	check(pair_do(&p, &r) == IBV_WC_LOC_PROT_ERR, "so is a read to behind it");
+	memory_read(&subject, 0, seen, SIZE);
+	check(!seen[8192 + 4096], "which writes nothing there");
+	pair_connect(&p);
 	if (ibv_dereg_mr(part))
 		die("ibv_dereg_mr");
 }
