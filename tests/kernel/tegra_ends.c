@@ -84,12 +84,13 @@ static void protect(int uffd, void *page, bool on)
 	NEED(!ioctl(uffd, UFFDIO_WRITEPROTECT, &wp));
 }
 
-static void wait_for_write(int uffd, const char *page)
+/* The page, 0 or 1, that a writer waits at. */
+static int wait_for_write(int uffd, const char *pages)
 {
 	struct uffd_msg m;
 
 	NEED(read(uffd, &m, sizeof(m)) == sizeof(m) && m.event == UFFD_EVENT_PAGEFAULT);
-	NEED(m.arg.pagefault.address - PTR(page) < PAGE);
+	return m.arg.pagefault.address - PTR(pages) >= PAGE;
 }
 
 /* Two pages whose writers wait until they are let go. -1: this kernel has no such pages. */
@@ -110,7 +111,7 @@ static int watched(char **pages)
 
 /*
  * The call registers the memory, and then cannot write its results.  In between, another thread pins.  The struct lies in
- * two pages: the first time that the call writes it, it waits at the second page, the next time at the first one.
+ * two pages.  The call may write it before, too, so it waits at one page and then at the other, until the pin works.
  */
 static void undone(void)
 {
@@ -118,6 +119,7 @@ static void undone(void)
 	struct softgpu_host_register h = host_memory(&g);
 	struct caller c = { .fd = g.fd };
 	int client = open_client();
+	int err = EINVAL, at;
 	char *pages;
 	int uffd = watched(&pages);
 
@@ -132,16 +134,27 @@ static void undone(void)
 	memcpy(c.arg, &h, sizeof(h));
 	protect(uffd, pages + PAGE, true);
 	NEED(!pthread_create(&c.thread, NULL, call, &c));
-	wait_for_write(uffd, pages + PAGE);
-	protect(uffd, pages, true);
-	protect(uffd, pages + PAGE, false);
-	wait_for_write(uffd, pages);
-	EXPECT(pin(client, pointer(&g, h.va)), 0);
-	NEED(!mprotect(pages, PAGE, PROT_READ));
+	for (int i = 0; i < 8 && err == EINVAL; i++) {
+		at = wait_for_write(uffd, pages);
+		err = pin(client, pointer(&g, h.va));
+		if (!err)
+			break;
+		protect(uffd, pages + !at * PAGE, true);
+		protect(uffd, pages + at * PAGE, false);
+	}
+	if (!err)
+		NEED(!mprotect(pages, 2 * PAGE, PROT_READ));
 	protect(uffd, pages, false);
+	protect(uffd, pages + PAGE, false);
 	NEED(!pthread_join(c.thread, NULL));
-	EXPECT(c.error, EFAULT);
-	CHECK(callbacks(client) == 1, "a registration was undone, and its pin lives on");
+	if (err) {
+		/* Seen on 6.12, where a write begins again after each page that it has waited for. */
+		EXPECT(err, EINVAL);
+		printf("# not tried: a registration that is undone: on this kernel the call does not stop where it has registered\n");
+	} else {
+		EXPECT(c.error, EFAULT);
+		CHECK(callbacks(client) == 1, "a registration was undone, and its pin lives on");
+	}
 	close(client);
 	close(uffd);
 	munmap(pages, 2 * PAGE);
