@@ -103,7 +103,8 @@ static void little_memory(int fd, size_t size)
 		die("mmap of the dma-buf");
 	taken = hold(size);
 	printf("%ld KiB for the answers to a read of %zu KiB\n", taken, size / 1024);
-	if (taken > (long)(size / 1024 / 2))
+	/* Without a bound they took 773 MB of a read of 32 MiB. */
+	if (taken > (long)(size / 1024))
 		die("the answers take up %ld KiB", taken);
 	let_go();
 	status = pair_wait(&p, 0, NULL);
