@@ -48,7 +48,13 @@ done
 [ "$(cat /sys/kernel/debug/softgpu/chaos/device_pointers)" = 0 ] ||
 	dmesg | grep -q "nvidia_p2p: .*this is a host pointer; use the device pointer" || die "not named: the wrong pointer"
 
-"$BUILD/tests/kernel/tegra_ends" "$(lspci -Dn -d 1af4:1110 | head -1 | cut -d' ' -f1)" || die "pins outlive their memory"
+"$BUILD/tests/kernel/tegra_ends" "$(lspci -Dn -d 1af4:1110 | head -1 | cut -d' ' -f1)" >/tmp/told ||
+	{ cat /tmp/told; die "pins outlive their memory"; }
+cat /tmp/told
+# On newer kernels the call does not stop where the test needs it.
+case $(uname -r) in
+6.1.*)	! grep -Eq "^# (not tried|skipped)" /tmp/told || die "an undone registration was not tried" ;;
+esac
 
 # A driver that was written from the header alone.
 insmod "$MODDIR/tegra_client.ko" card="$(lspci -Dn -d 1234:11e8 | head -1 | cut -d' ' -f1)" || die "tegra_client.ko does not load"
