@@ -397,6 +397,7 @@ static void repeated(void)
 
 static struct ibv_qp *uc[2];
 static struct ibv_cq *uc_cq[2];
+static pthread_mutex_t posting = PTHREAD_MUTEX_INITIALIZER;
 static int running;
 
 static void uc_modify(int which, enum ibv_qp_state state)
@@ -420,13 +421,16 @@ static void uc_modify(int which, enum ibv_qp_state state)
 
 static void uc_reset(int which)
 {
+	/* A request that is posted while its queue is emptied may leave garbage in it, which is an error, as it should be. */
+	pthread_mutex_lock(&posting);
 	uc_modify(which, IBV_QPS_RESET);
+	pthread_mutex_unlock(&posting);
 	uc_modify(which, IBV_QPS_INIT);
 	uc_modify(which, IBV_QPS_RTR);
 	uc_modify(which, IBV_QPS_RTS);
 }
 
-/* Whatever may be posted, while either end is reset. */
+/* Posts to both ends, while either is reset. */
 static void *traffic(void *unused)
 {
 	struct ibv_sge to = { .addr = there.addr, .length = 4096, .lkey = remote->lkey };
@@ -440,8 +444,10 @@ static void *traffic(void *unused)
 		struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = n++ % 4 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
 						.wr.rdma = { .remote_addr = there.addr, .rkey = remote->rkey } };
 
+		pthread_mutex_lock(&posting);
 		ibv_post_recv(uc[1], &recv, &bad_recv);
 		ibv_post_send(uc[0], &wr, &bad);
+		pthread_mutex_unlock(&posting);
 		while (ibv_poll_cq(uc_cq[0], 16, wc) > 0)
 			;
 		while (ibv_poll_cq(uc_cq[1], 16, wc) > 0)
