@@ -6,13 +6,16 @@
  * access requests a new mapping, which a work item makes; meanwhile packets are retried
  * (hca_resp.h).  If the exporter refuses to map, it has revoked the memory, and accesses
  * fail from then on.  If memory for the mapping cannot be allocated, accesses keep
- * requesting it.
+ * requesting it.  A mapping that an access has requested stays for a while: see stay().
  *
- * The reservation lock guards sgt.
+ * The reservation lock guards sgt, made and took.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
+#include <linux/jiffies.h>
+#include <linux/minmax.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -27,6 +30,7 @@ struct dmabuf_memory {
 	struct dma_buf *dmabuf;
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;		/* NULL: not mapped */
+	unsigned long made, took;	/* jiffies: when the mapping was made for an access, and how long that took */
 	u64 length;
 	struct work_struct map_again;
 };
@@ -57,6 +61,25 @@ static int map(struct dmabuf_memory *d)
 	return err;
 }
 
+/*
+ * An exporter that wants to move the memory waits for the reservation lock while a mapping is made.  It would then take the memory
+ * before the request that needs the mapping is repeated, and if it moves the memory again before the next mapping is made, and so
+ * on, the request never ends.  So a mapping that took long stays for the same time after its first access, or, if no access comes,
+ * after it was made.  The exporter waits at most twice as long as the mapping took, and never longer than twice MAX_STAY.
+ */
+#define MAX_STAY (HZ / 4)
+
+static void stay(const struct dmabuf_memory *d)
+{
+	while (d->took) {
+		unsigned long first = READ_ONCE(d->memory.first_access);
+
+		if (time_after_eq(jiffies, (first ?: d->made) + d->took))
+			break;
+		schedule_timeout_uninterruptible(1);
+	}
+}
+
 /* Called when the exporter moves or revokes the memory. */
 static void moved(struct dma_buf_attachment *attach)
 {
@@ -65,6 +88,7 @@ static void moved(struct dma_buf_attachment *attach)
 	dma_resv_assert_held(d->dmabuf->resv);
 	if (!d->sgt)
 		return;
+	stay(d);
 	hca_close(&d->memory, HCA_MOVED);
 	unmap(d);
 }
@@ -74,6 +98,16 @@ static const struct dma_buf_attach_ops attach_ops = {
 	.invalidate_mappings = moved,
 };
 
+static int map_for_access(struct dmabuf_memory *d)
+{
+	unsigned long begin = jiffies;
+	int err = map(d);
+
+	d->made = jiffies;
+	d->took = min(d->made - begin, MAX_STAY + 0UL);
+	return err;
+}
+
 static void map_again(struct work_struct *work)
 {
 	struct dmabuf_memory *d = container_of(work, struct dmabuf_memory, map_again);
@@ -81,7 +115,7 @@ static void map_again(struct work_struct *work)
 
 	dma_resv_lock(d->dmabuf->resv, NULL);
 	if (!d->sgt)
-		err = map(d);
+		err = map_for_access(d);
 	if (err && err != -ENOMEM)
 		hca_close(&d->memory, HCA_GONE);
 	dma_resv_unlock(d->dmabuf->resv);

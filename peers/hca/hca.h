@@ -56,6 +56,7 @@ struct hca_memory {
 	enum hca_state state;
 	struct hca_run *runs;
 	u32 nruns;
+	unsigned long first_access;	/* jiffies, since hca_open(); 0: none yet. May be read without the gate */
 };
 
 /*

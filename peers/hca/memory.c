@@ -12,6 +12,7 @@
 #include <linux/io.h>
 #include <linux/iommu.h>
 #include <linux/ioport.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -188,6 +189,7 @@ static void replace(struct hca_memory *memory, struct hca_run *runs, u32 nruns)
 	old_nruns = memory->nruns;
 	memory->runs = runs;
 	memory->nruns = nruns;
+	WRITE_ONCE(memory->first_access, 0);
 	if (memory->state != HCA_GONE)
 		memory->state = runs ? HCA_OPEN : HCA_MOVED;
 	write_unlock_bh(&memory->gate);
@@ -329,12 +331,20 @@ static int closed(const struct hca_memory *memory)
 	}
 }
 
+static void accessed(struct hca_memory *memory)
+{
+	if (unlikely(!READ_ONCE(memory->first_access)))
+		WRITE_ONCE(memory->first_access, jiffies ?: 1);
+}
+
 int hca_access(struct hca_memory *memory, u64 at, void *buffer, size_t length, bool to_memory)
 {
 	int err;
 
 	read_lock_bh(&memory->gate);
 	err = closed(memory) ?: copy(memory, memory->offset + at, buffer, length, to_memory);
+	if (!err)
+		accessed(memory);
 	read_unlock_bh(&memory->gate);
 	if (err == -EAGAIN)
 		memory->want(memory);
@@ -347,6 +357,8 @@ int hca_modify(struct hca_memory *memory, u64 at, struct hca_modify *op)
 
 	read_lock_bh(&memory->gate);
 	err = closed(memory) ?: modify(memory, memory->offset + at, op);
+	if (!err)
+		accessed(memory);
 	read_unlock_bh(&memory->gate);
 	if (err == -EAGAIN)
 		memory->want(memory);

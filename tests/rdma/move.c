@@ -3,7 +3,7 @@
  * move.c - a dma-buf that its exporter moves, again and again, under requests at either end: each succeeds, and all bytes
  * are where they belong.  Then it is revoked, and they fail.
  *
- *	mover_fd LENGTH move ADAPTER SECONDS
+ *	mover_fd LENGTH move ADAPTER SECONDS [MS]		MS: how long each mapping takes
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,14 +25,19 @@ static struct memory host;
 static struct ibv_mr *host_mr, *subject_mr;
 static unsigned char *bytes;	/* of the host's: one half is sent, the other is received */
 
+static void order(const char *command)
+{
+	if (write(control, command, strlen(command)) != (ssize_t)strlen(command))
+		die("the buffer does not obey \"%s\"", command);
+}
+
 static void *keep_moving(void *moves)
 {
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		/* Some of the next mappings find no memory (ENOMEM). */
-		if (*(int *)moves % 3 == 0 && write(control, "refuse map 2 12", 15) != 15)
-			die("the buffer refuses no mapping");
-		if (write(control, "move", 4) != 4)
-			die("the buffer does not move");
+		if (*(int *)moves % 3 == 0)
+			order("refuse map 2 12");
+		order("move");
 		++*(int *)moves;
 		usleep((unsigned int)rand() % 40000);
 	}
@@ -125,13 +130,18 @@ int main(int argc, char **argv)
 	const char *fd = getenv("MOVER_FD"), *name = getenv("MOVER_CONTROL");
 	const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	int moves = 0, rounds = 0, i;
+	char delay[32];
 	struct request r;
 	pthread_t thread;
 	double end;
 
-	if (argc != 3 || !fd || !name)
-		die("usage: mover_fd LENGTH move ADAPTER SECONDS");
+	if (argc < 3 || argc > 4 || !fd || !name)
+		die("usage: mover_fd LENGTH move ADAPTER SECONDS [MS]");
 	control = open(name, O_RDWR);
+	if (argc == 4) {
+		snprintf(delay, sizeof(delay), "delay %s", argv[3]);
+		order(delay);
+	}
 	memory_alloc(&host, MEMORY_HOST, 2 * SIZE);
 	bytes = (unsigned char *)(uintptr_t)host.addr;
 	pair_open(&p, argv[1], 1);
@@ -149,12 +159,10 @@ int main(int argc, char **argv)
 	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	if (write(control, "refuse map 0 12", 15) != 15)
-		die("the buffer refuses mappings");
+	order("refuse map 0 12");
 	printf("%d round trips while it moved %d times\n", rounds, moves);
 
-	if (write(control, "revoke", 6) != 6)
-		die("the buffer cannot be revoked");
+	order("revoke");
 	r = out(IBV_WR_RDMA_WRITE, 0, 4096, 0);
 	for (i = 0; i < 2; i++) {
 		if (pair_do(&p, &r) != IBV_WC_REM_ACCESS_ERR)
