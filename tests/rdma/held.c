@@ -128,6 +128,9 @@ int main(int argc, char **argv)
 	for (i = 0; i < size; i += sizeof(uint32_t))
 		*(uint32_t *)(uintptr_t)(host.addr + i) = (uint32_t)i * 2654435761U;
 	pair_open(&p, argv[1], 0);
+	/* Nothing is asked for again because of a timeout. */
+	p.timeout = 0;
+	pair_connect(&p);
 	host_mr = memory_register(&host, p.pd);
 	subject_mr = ibv_reg_dmabuf_mr(p.pd, 0, size, 0, atoi(fd), IBV_ACCESS_LOCAL_WRITE);
 	if (!subject_mr)

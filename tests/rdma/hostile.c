@@ -321,6 +321,7 @@ static void another_right(void)
 {
 	struct ibv_mr *mr;
 	uint64_t value = 0x5eed5eed5eed;
+	int error;
 
 	connect_again();
 	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)there.addr, SIZE, ALL);
@@ -328,8 +329,9 @@ static void another_right(void)
 		die("ibv_reg_mr");
 	memory_write(&there, 0, &value, sizeof(value));
 	must_read("a read", 0, there.addr, mr->rkey, value);
-	if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE)) {
-		printf("regions cannot be registered again: %s\n", strerror(errno));
+	error = memory_reregister(mr, IBV_REREG_MR_CHANGE_ACCESS, p.pd, 0, SIZE, IBV_ACCESS_LOCAL_WRITE);
+	if (error) {
+		printf("regions cannot be registered again: %s\n", strerror(error));
 	} else {
 		must_not_read("a read of what may not be read any more", 0, there.addr, mr->rkey, sizeof(value));
 		connect_again();
@@ -580,6 +582,34 @@ static void own_answer(void)
 	p.timeout = 14;
 }
 
+/*
+ * A request that is being repeated is acknowledged as a whole.  The rest of it is not sent any more, and nothing with a packet
+ * number behind it, which the other end would take for a part of the next request.
+ */
+static void late_answer(void)
+{
+	uint32_t psn = 0, last = SIZE / mtu - 1;
+	enum ibv_wc_status status;
+	struct frame f;
+	int i, seen;
+
+	for (i = 0; i < 20; i++) {
+		connect_again();
+		post(IBV_WR_RDMA_WRITE, SIZE);
+		/* All of it, and the beginning of its repetition. */
+		for (seen = 0; !seen || psn; seen |= psn == last)
+			if (!received(1000, &f, &psn))
+				die("no write");
+		acknowledge(last, ACK);
+		status = pair_wait(&p, 0, NULL);
+		if (status != IBV_WC_SUCCESS)
+			wrong("a write that is acknowledged while it is repeated: %s", ibv_wc_status_str(status));
+		while (received(20, &f, &psn))
+			if (psn > last)
+				wrong("a write that is acknowledged while it is repeated: a packet behind its last one");
+	}
+}
+
 /* Answers to a read of four packets that make no sense: they begin in the middle, are of another kind, end too early or not at all. */
 static void wrong_answers(void)
 {
@@ -683,6 +713,7 @@ int main(int argc, char **argv)
 	run("a datagram without a length", datagram_of_nothing);
 	run("others' answers", others_answers);
 	run("its own answer", own_answer);
+	run("a late answer", late_answer);
 	run("wrong answers", wrong_answers);
 	if (ibv_dereg_mr(local) || ibv_dereg_mr(remote))
 		die("ibv_dereg_mr");

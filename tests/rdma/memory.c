@@ -2,6 +2,7 @@
 /* memory.c - see memory.h. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <rdma/ib_user_verbs.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -163,4 +164,19 @@ struct ibv_mr *memory_register(struct memory *m, struct ibv_pd *pd)
 	if (!mr)
 		die("the memory cannot be registered");
 	return mr;
+}
+
+int memory_reregister(const struct ibv_mr *mr, uint32_t flags, const struct ibv_pd *pd, uint64_t addr, uint64_t size, unsigned int access)
+{
+	struct ib_uverbs_rereg_mr_resp resp;
+	struct {
+		struct ib_uverbs_cmd_hdr header;
+		struct ib_uverbs_rereg_mr cmd;
+	} __attribute__((packed)) c = {
+		.header = { IB_USER_VERBS_CMD_REREG_MR, sizeof(c) / 4, sizeof(resp) / 4 },
+		.cmd = { .response = (uintptr_t)&resp, .mr_handle = mr->handle, .flags = flags, .start = addr, .length = size,
+			 .hca_va = addr, .pd_handle = pd->handle, .access_flags = access },
+	};
+
+	return write(mr->context->cmd_fd, &c, sizeof(c)) == (ssize_t)sizeof(c) ? 0 : errno;
 }

@@ -37,5 +37,10 @@ int memory_export(struct memory *m);
 struct ibv_mr *memory_try_register(struct memory *m, struct ibv_pd *pd, size_t offset, size_t size);
 /* The same, or the program ends. */
 struct ibv_mr *memory_register(struct memory *m, struct ibv_pd *pd);
+/*
+ * ibv_rereg_mr() by the kernel's own command, since Debian's provider refuses before the kernel is asked. 0, or an errno. The
+ * library does not know of what has changed.
+ */
+int memory_reregister(const struct ibv_mr *mr, uint32_t flags, const struct ibv_pd *pd, uint64_t addr, uint64_t size, unsigned int access);
 
 #endif

@@ -136,6 +136,8 @@ static void atomics(void)
 	check(pair_post(&p, 0, &r) == EINVAL, "an atomic that is not aligned is refused");
 }
 
+#define PART 4000
+
 static void bounds(void)
 {
 	struct request r = { .opcode = IBV_WR_RDMA_WRITE, .local = host_mr, .local_addr = host.addr, .length = 2,
@@ -149,22 +151,23 @@ static void bounds(void)
 	r.rkey ^= 1;
 	check(pair_do(&p, &r) == IBV_WC_REM_ACCESS_ERR, "so is one with a wrong key");
 	pair_connect(&p);
-	part = memory_try_register(&subject, p.pd, 8192, 4096);
+	/* Not whole pages: behind its end is memory that it could reach. */
+	part = memory_try_register(&subject, p.pd, 8192, PART);
 	if (!part)
 		die("a part cannot be registered");
 	memory_fill(&subject, 0);
-	r = (struct request){ .opcode = IBV_WR_RDMA_WRITE, .local = host_mr, .local_addr = host.addr, .length = 4096,
+	r = (struct request){ .opcode = IBV_WR_RDMA_WRITE, .local = host_mr, .local_addr = host.addr, .length = PART,
 			      .remote_addr = subject.addr + 8192, .rkey = part->rkey };
-	random_bytes(expected, 4096);
-	memory_write(&host, 0, expected, 4096);
+	random_bytes(expected, PART);
+	memory_write(&host, 0, expected, PART);
 	pair_do(&p, &r);
 	memory_read(&subject, 0, seen, SIZE);
-	check(!memcmp(seen + 8192, expected, 4096) && !seen[8191] && !seen[8192 + 4096], "a part of it by itself");
-	r.length = 4097;
+	check(!memcmp(seen + 8192, expected, PART) && !seen[8191] && !seen[8192 + PART], "a part of it by itself");
+	r.length = PART + 1;
 	check(pair_do(&p, &r) == IBV_WC_REM_ACCESS_ERR, "and no more than the part");
 	pair_connect(&p);
 	/* The adapter's own end, which no key of a request protects. */
-	r = (struct request){ .opcode = IBV_WR_RDMA_WRITE, .local = part, .local_addr = subject.addr + 8192 + 4000, .length = 97,
+	r = (struct request){ .opcode = IBV_WR_RDMA_WRITE, .local = part, .local_addr = subject.addr + 8192 + PART - 96, .length = 97,
 			      .remote_addr = host.addr, .rkey = host_mr->rkey };
 	/* Newer rxe calls it another local error, where the memory is the host's. */
 	status = pair_do(&p, &r);
@@ -174,7 +177,7 @@ static void bounds(void)
 	r.opcode = IBV_WR_RDMA_READ;
 	check(pair_do(&p, &r) == IBV_WC_LOC_PROT_ERR, "so is a read to behind it");
 	memory_read(&subject, 0, seen, SIZE);
-	check(!seen[8192 + 4096], "which writes nothing there");
+	check(!seen[8192 + PART], "which writes nothing there");
 	pair_connect(&p);
 	if (ibv_dereg_mr(part))
 		die("ibv_dereg_mr");

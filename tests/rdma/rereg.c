@@ -4,14 +4,10 @@
  * registration is what it was.  So is a region with windows, which have the rights that it had when they were bound.
  *
  *	rereg ADAPTER dmabuf|export|peer
- *
- * By the kernel's own command as well: Debian's provider refuses before the kernel is asked.
  */
 #include <errno.h>
-#include <rdma/ib_user_verbs.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "pair.h"
@@ -36,20 +32,9 @@ static void check(int ok, const char *what)
 }
 
 /* The errno, or 0. */
-static int by_the_kernel(const struct ibv_mr *mr, uint32_t flags, const struct ibv_pd *pd, uint64_t addr, uint32_t access)
+static int by_the_kernel(const struct ibv_mr *mr, uint32_t flags, const struct ibv_pd *pd, uint64_t addr, unsigned int access)
 {
-	struct ib_uverbs_rereg_mr_resp resp;
-	struct {
-		struct ib_uverbs_cmd_hdr header;
-		struct ib_uverbs_rereg_mr cmd;
-	} __attribute__((packed)) c = {
-		.header = { IB_USER_VERBS_CMD_REREG_MR, sizeof(c) / 4, sizeof(resp) / 4 },
-		.cmd = { .response = (uintptr_t)&resp, .mr_handle = mr->handle, .flags = flags, .start = addr, .length = SIZE,
-			 .hca_va = addr, .pd_handle = pd->handle, .access_flags = access },
-	};
-
-	errno = 0;
-	return write(p.device->cmd_fd, &c, sizeof(c)) == (ssize_t)sizeof(c) ? 0 : errno;
+	return memory_reregister(mr, flags, pd, addr, SIZE, access);
 }
 
 static int holds(const struct memory *m, unsigned char byte)

@@ -308,6 +308,8 @@ static void drained(void)
 	usleep(10000);
 	post(0, IBV_WR_RDMA_WRITE, 8);
 	post(0, IBV_WR_RDMA_WRITE, 8);
+	/* No timer of the requests before may begin these. */
+	usleep(A_SECOND / 4);
 	no_more("a send queue that is drained", 0);
 	while (ibv_modify_qp(p.qp[0], &attr, IBV_QP_STATE) && now() - begin < 10)
 		usleep(1000);
