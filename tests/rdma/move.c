@@ -3,7 +3,9 @@
  * move.c - a dma-buf that its exporter moves, again and again, under requests at either end: each succeeds, and all bytes
  * are where they belong.  Then it is revoked, and they fail.
  *
- *	mover_fd LENGTH move ADAPTER SECONDS [MS]		MS: how long each mapping takes
+ *	mover_fd LENGTH move ADAPTER SECONDS [MS]
+ *
+ * With MS each mapping takes as long, and the memory does not rest between two moves: it moves whenever it is not being mapped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,7 @@
 
 #define SIZE (1UL << 20)
 
-static int control, stop;
+static int control, stop, rests = 1;
 static struct pair p;
 static struct memory host;
 static struct ibv_mr *host_mr, *subject_mr;
@@ -39,7 +41,8 @@ static void *keep_moving(void *moves)
 			order("refuse map 2 12");
 		order("move");
 		++*(int *)moves;
-		usleep((unsigned int)rand() % 40000);
+		if (rests)
+			usleep((unsigned int)rand() % 40000);
 	}
 	return NULL;
 }
@@ -141,6 +144,7 @@ int main(int argc, char **argv)
 	if (argc == 4) {
 		snprintf(delay, sizeof(delay), "delay %s", argv[3]);
 		order(delay);
+		rests = 0;
 	}
 	memory_alloc(&host, MEMORY_HOST, 2 * SIZE);
 	bytes = (unsigned char *)(uintptr_t)host.addr;

@@ -23,15 +23,15 @@ for test in "memory memory" "memory ends" "handles users" "signals signals" "pro
 	"$BUILD/tests/ipc/ipc_"$test || die "ipc_$test"
 done
 "$BUILD/tests/ipc/ipc_gpu_streams" || die "ipc_gpu_streams"
-"$BUILD/tests/ipc/ipc_rounds" 10000 7 || die "ipc_rounds"
+"$BUILD/tests/ipc/ipc_rounds" 3000 7 || die "ipc_rounds"
 for provider in cuda hsa; do
-	"$BUILD/tests/ipc/ipc_rounds_$provider" 3000 7 || die "ipc_rounds_$provider"
+	"$BUILD/tests/ipc/ipc_rounds_$provider" 1000 7 || die "ipc_rounds_$provider"
 done
 unload_modules softgpu
 
 # Where CUDA's small allocations share blocks, which an importer has as a whole.
 insmod "$MODDIR/softgpu.ko" blocks=1 || die "softgpu.ko does not load"
-for program in gpu_cuda gpu_cuda_hooks "rounds_cuda 3000 8"; do
+for program in gpu_cuda gpu_cuda_hooks "rounds_cuda 1000 8"; do
 	# shellcheck disable=SC2086 # a program and its arguments
 	"$BUILD/tests/ipc/ipc_"$program || die "ipc_$program with blocks=1"
 done

@@ -20,12 +20,12 @@ echo "$text" | grep -q 'modprobe peerdma' || die "no remedy: $text"
 # A GPU's driver without ours: its dma-bufs, and CUDA's word for what becomes of them.
 load_modules softgpu
 "$BUILD/tests/lib/live_regions" dmabuf || die "a check failed, with dma-bufs"
-"$BUILD/tests/lib/live_cache" dmabuf 1500 || die "the cache, with dma-bufs"
-LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_cache" dmabuf 1500 >/tmp/hooks ||
+"$BUILD/tests/lib/live_cache" dmabuf 500 || die "the cache, with dma-bufs"
+LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_cache" dmabuf 500 >/tmp/hooks ||
 	die "the cache, with dma-bufs and hooks: $(cat /tmp/hooks)"
 grep "hooks 1" /tmp/hooks || die "the hooks are not at work: $(cat /tmp/hooks)"
-"$BUILD/tests/lib/live_expandable" dmabuf 1500 || die "ranges over several allocations, with dma-bufs"
-LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_expandable" dmabuf 1500 >/tmp/hooks ||
+"$BUILD/tests/lib/live_expandable" dmabuf 500 || die "ranges over several allocations, with dma-bufs"
+LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_expandable" dmabuf 500 >/tmp/hooks ||
 	die "ranges over several allocations, with hooks: $(cat /tmp/hooks)"
 unload_modules softgpu
 
@@ -36,8 +36,8 @@ unload_modules softgpu peerdma
 
 load_modules
 PEERDMA_PROVIDER=kernel "$BUILD/tests/lib/texts" provided || die "what is said with a provider"
-PEERDMA_PROVIDER=kernel "$BUILD/tests/lib/live_expandable" kernel 1500 || die "ranges over several allocations"
-"$BUILD/tests/lib/live_cache" kernel 1500 || die "the cache, with the module"
+PEERDMA_PROVIDER=kernel "$BUILD/tests/lib/live_expandable" kernel 500 || die "ranges over several allocations"
+"$BUILD/tests/lib/live_cache" kernel 500 || die "the cache, with the module"
 "$peerdma" || die "no overview"
 "$hello" || die "the example fails"
 "$BUILD/peerdma/cache" || die "the cache's example fails"

@@ -13,7 +13,6 @@ load_modules dmabuf_mover
 rdma_start
 mount -t debugfs none /sys/kernel/debug 2>/dev/null
 mover=$BUILD/tests/kernel/mover_fd
-# moved SECONDS [MS]: MS is how long each mapping takes.
 moved() {
 	LD_PRELOAD=$verbs "$mover" 1048576 sh -c '"$0" rxe0 "$@" && cat "$MOVER_CONTROL"' "$BUILD/tests/rdma/rdma_move" "$@" >/tmp/told ||
 		{ cat /tmp/told; die "requests fail on memory that moves; arguments: $*"; }
@@ -21,8 +20,8 @@ moved() {
 	grep -qx 'stale 0' /tmp/told || die "bytes went to a place that the buffer had left"
 }
 moved "${SECONDS_OF:-5}"
-# Longer than the memory rests.
-moved 0 50
+# Each mapping takes half a second, and a move waits for it.
+moved 0 500
 LD_PRELOAD=$verbs "$mover" 33554432 "$BUILD/tests/rdma/rdma_held" rxe0 33554432 || die "answers that are held"
 rdma_stop
 unload_modules dmabuf_mover

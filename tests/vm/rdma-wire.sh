@@ -71,7 +71,7 @@ large host 16 kill
 tc qdisc del dev eth0 root
 
 # 8: a millisecond, and so the shortest that the kernel's clock has.
-wire host 8 delay 10ms 5ms
+[ -z "$more" ] || wire host 8 delay 10ms 5ms
 wire dmabuf 8 delay 10ms 5ms
 wire peer 14 loss 1% duplicate 1% reorder 2% delay 1ms
 wire host 8 loss 2%

@@ -22,9 +22,10 @@ ZEROS = "zeros"          # an NVMe disk without a file
 IOMMUS = ("off", "on", "pt")
 # The guest must fail, not wait: panics and oopses end it at once. The limits
 # are above the usual ones since an emulated processor on a busy machine is slow.
+# The kernel's tests of its own cryptography are a sixth of a boot.
 BOOT = ("loglevel=5 panic=-1 oops=panic softlockup_panic=1 hung_task_panic=1 "
         "watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 printk.devkmsg=on "
-        "log_buf_len=4M net.ifnames=0")
+        "log_buf_len=4M net.ifnames=0 cryptomgr.notests")
 
 # What differs between architectures.
 Board = namedtuple("Board", "qemu group machine with_iommu iommu_devices boot iommu_boot cpu")
