@@ -29,6 +29,7 @@ struct request {		/* of message.h: what a hostile process would have read there 
 
 #define MAGIC	0x31637069
 #define REPLY	128
+#define PASSRIGHTS 83	/* SO_PASSRIGHTS */
 
 static struct sockaddr_un address;
 static socklen_t address_length;
@@ -117,6 +118,18 @@ static int send_fds(int sock, const void *bytes, size_t size, int n)
 
 	/* Newer kernels do not pass them on. */
 	return ret < 0 && errno == EPERM && n ? send_fd(sock, bytes, size, sock, 0) : ret;
+}
+
+/* Since Linux 6.16 nobody can send descriptors to a socket that does not want them. */
+static void no_descriptors(void)
+{
+	int no = 0, fd = call();
+
+	if (!setsockopt(fd, SOL_SOCKET, PASSRIGHTS, &no, sizeof(no)))
+		CHECK(send_fd(fd, "", 1, fd, 1) < 0 && errno == EPERM, "the kernel takes no descriptors for it: %s", strerror(errno));
+	else
+		printf("# not tried: this kernel lets descriptors be sent to any socket\n");
+	close(fd);
 }
 
 static void garbage(void)
@@ -383,7 +396,7 @@ static void be_old(void)
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 83, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PASSRIGHTS, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -403,6 +416,7 @@ int main(int argc, char **argv)
 	memory = ASK(&exporter, OTHER_ALLOC, .value = 8192, .fill = 7, .flags = PEERDMA_IPC_ANY_USER);
 	signals = ASK(&exporter, OTHER_SIGNAL, .value = 7);
 	CHECK(!memory.ret && !signals.ret && find_address(), "an exporter, and its address");
+	no_descriptors();
 	garbage();
 	never_reads();
 	many();

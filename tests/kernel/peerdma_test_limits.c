@@ -136,8 +136,9 @@ static void reserve(void)
 	char *memory = host_memory(PAGE);
 	struct peerdma_pin_args a;
 	uid_t uid = 61021;
-	int fd = dev_open();
 	struct process p = begin(take_what_there_is, &uid);
+	/* Not the other process's, too: it is closed here. */
+	int fd = dev_open();
 
 	CHECK(hear(p.peer));
 	for (int i = 0; i < 100; i++)
