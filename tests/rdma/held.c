@@ -155,6 +155,7 @@ int main(int argc, char **argv)
 	if (!subject_mr)
 		die("the dma-buf cannot be registered");
 	little_memory(atoi(fd), size);
+	p.timeout = 14;	/* 67 ms */
 	for (which = 0; which < 2; which++) {
 		pair_connect(&p);
 		/* A long read's answers take a while to be sent, even if nobody takes them. */
