@@ -430,6 +430,7 @@ static int check_range(const struct peerdma_pin *pin, u64 offset, u64 length)
 
 int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file **file)
 {
+	struct address_space *views;
 	struct peerdma_export *ex;
 	struct dma_buf *dmabuf;
 	int err;
@@ -451,6 +452,8 @@ int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file 
 	err = peerdma_pin_usable(pin);
 	if (!err)
 		err = peerdma_made_enter(&ex->made, pin, &export_made_ops);
+	if (!err)
+		views = peerdma_view_mapping(pin);
 	mutex_unlock(&pin->lock);
 	if (err) {
 		export_free(&ex->made);
@@ -465,7 +468,7 @@ int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file 
 		return PTR_ERR(dmabuf);
 	}
 	/* CPU views of the dma-buf are views of the pin: view.c. */
-	dmabuf->file->f_mapping = peerdma_view_mapping();
+	dmabuf->file->f_mapping = views;
 	dma_resv_lock(&ex->resv, NULL);
 	ex->dmabuf = dmabuf;
 	dma_resv_unlock(&ex->resv);

@@ -182,16 +182,19 @@ static unsigned long peerdma_area(struct file *filp, unsigned long addr, unsigne
 static int peerdma_open(struct inode *inode, struct file *filp)
 {
 	struct peerdma_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	struct inode *views;
 
 	if (!file)
 		return -ENOMEM;
+	views = peerdma_view_inode();
+	if (IS_ERR(views))
+		goto no_views;
 	file->user = peerdma_user_get();
-	if (!file->user) {
-		kfree(file);
-		return -ENOMEM;
-	}
+	if (!file->user)
+		goto no_user;
 	file->owner.ops = &owner_ops;
 	file->owner.slots = &file->slots;
+	file->owner.views = views;
 	INIT_HLIST_HEAD(&file->owner.pins);
 	peerdma_slots_init(&file->slots);
 	spin_lock_init(&file->lock);
@@ -199,8 +202,14 @@ static int peerdma_open(struct inode *inode, struct file *filp)
 	init_waitqueue_head(&file->wait);
 	xa_init_flags(&file->maps, XA_FLAGS_ALLOC1);
 	filp->private_data = file;
-	filp->f_mapping = peerdma_view_mapping();
+	filp->f_mapping = views->i_mapping;
 	return stream_open(inode, filp);
+
+no_user:
+	iput(views);
+no_views:
+	kfree(file);
+	return -ENOMEM;
 }
 
 static int peerdma_release(struct inode *inode, struct file *filp)
@@ -216,6 +225,7 @@ static int peerdma_release(struct inode *inode, struct file *filp)
 	xa_destroy(&file->maps);
 	peerdma_slots_free(&file->slots);
 	peerdma_user_put(file->user);
+	iput(file->owner.views);
 	kfree(file);
 	return 0;
 }

@@ -18,6 +18,7 @@
  * In this file a pin's "name" is its handle.
  */
 #include <linux/capability.h>
+#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
@@ -261,6 +262,10 @@ void peerdma_pin_free(struct kref *ref)
 
 	if (unlikely(pin->import))
 		pin->import->free(pin);
+	if (unlikely(pin->views)) {
+		iput(pin->views);
+		pin->views = NULL;
+	}
 	peerdma_uncharge(pin->account, CHARGE_PINS);
 	spin_lock(&names_lock);
 	if (likely(nspares < max_spares)) {

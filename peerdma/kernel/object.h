@@ -139,6 +139,7 @@ struct peerdma_owner {
 	/* For owners whose pins user space knows by handle; names_lock of object.c. */
 	struct hlist_head pins;		/* peerdma_pin.owner_node */
 	struct peerdma_slots *slots;	/* NULL: pins have no slots, and are on no list */
+	struct inode *views;		/* of its pins: view.c; NULL: they have none */
 };
 
 struct peerdma_pin {
@@ -184,6 +185,7 @@ struct peerdma_pin {
 	bool charged;			/* pinned_length is charged to account->aperture */
 	u32 holds;
 	u32 wc_views;			/* view.c: CPU views that are write-combined */
+	struct inode *views;		/* view.c: of all views; a reference; NULL: there were none yet */
 	u32 pass;
 	struct list_head made;		/* peerdma_made.node */
 	/*

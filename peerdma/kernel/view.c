@@ -8,9 +8,12 @@
  * time: by one huge entry where kernel, alignment and memory allow it, else by a table of
  * small ones.
  *
- * All views of all pins are in one address_space, that of an inode which is used for
- * nothing else, at offset PEERDMA_MMAP_PIN(handle).  So one call finds and zaps every view
- * of a pin, whichever file it was made through.
+ * Each open file of /dev/peerdma has an address_space, that of an inode which is used for
+ * nothing else.  It has the views of all pins of the file at PEERDMA_MMAP_PIN(handle), those
+ * through the pins' dma-bufs as well, so one call finds and zaps every view of a pin.  It is
+ * not one address_space for all files: while views are zapped, others of the same
+ * address_space cannot be made or unmapped, and a user may have made so many that this takes
+ * seconds.
  *
  * Faults check the pin's state under pin->lock and insert under it.  Revocation changes the
  * state under the lock and zaps afterwards, so no entry survives.  It zaps without the
@@ -32,11 +35,21 @@
 #define PEERDMA_MAGIC	0x70656572	/* "peer" */
 
 static struct vfsmount *view_mount;
-static struct inode *view_inode;
 
-struct address_space *peerdma_view_mapping(void)
+struct inode *peerdma_view_inode(void)
 {
-	return view_inode->i_mapping;
+	return alloc_anon_inode(view_mount->mnt_sb);
+}
+
+/* The reference is dropped by peerdma_pin_free(): the file may be closed before the last dma-buf. */
+struct address_space *peerdma_view_mapping(struct peerdma_pin *pin)
+{
+	lockdep_assert_held(&pin->lock);
+	if (!pin->views) {
+		pin->views = pin->owner->views;
+		ihold(pin->views);
+	}
+	return pin->views->i_mapping;
 }
 
 /* One call of mmap, with all VMAs that remain of it after splits and partial unmaps. */
@@ -260,7 +273,7 @@ static void view_stop(struct peerdma_made *made)
 
 	if (pin->zapped)
 		return;
-	unmap_mapping_range(peerdma_view_mapping(), PEERDMA_MMAP_PIN(pin->handle),
+	unmap_mapping_range(pin->views->i_mapping, PEERDMA_MMAP_PIN(pin->handle),
 			    pin->pinned_length, 1);
 	pin->zapped = true;
 }
@@ -300,6 +313,7 @@ static int view_create(struct peerdma_pin *pin, struct view *view, struct vm_are
 		kfree(view);
 		return err;
 	}
+	peerdma_view_mapping(pin);
 	err = set_prot(view, vma);
 	if (err) {
 		peerdma_made_end(&view->made);
@@ -377,18 +391,10 @@ static struct file_system_type view_fs = {
 int peerdma_view_init(void)
 {
 	view_mount = kern_mount(&view_fs);
-	if (IS_ERR(view_mount))
-		return PTR_ERR(view_mount);
-	view_inode = alloc_anon_inode(view_mount->mnt_sb);
-	if (IS_ERR(view_inode)) {
-		kern_unmount(view_mount);
-		return PTR_ERR(view_inode);
-	}
-	return 0;
+	return PTR_ERR_OR_ZERO(view_mount);
 }
 
 void peerdma_view_exit(void)
 {
-	iput(view_inode);
 	kern_unmount(view_mount);
 }

@@ -7,8 +7,10 @@
 
 int peerdma_view_init(void);
 void peerdma_view_exit(void);
-/* The address_space of all views of all pins, whichever file they are made through. */
-struct address_space *peerdma_view_mapping(void);
+/* A new inode for the views of an owner's pins, or ERR_PTR(-ENOMEM); iput() ends it. */
+struct inode *peerdma_view_inode(void);
+/* The address_space of all views of the pin.  pin->lock held; the pin is usable, and its owner has views. */
+struct address_space *peerdma_view_mapping(struct peerdma_pin *pin);
 /* Makes a CPU view that begins at byte `offset' of the pin. 0, or an errno of peerdma_ioctl.h. */
 int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 offset);
 /*

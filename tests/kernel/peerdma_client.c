@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* peerdma_client.c - see peerdma_client.h.  For tests: whoever uses a file takes care of the order. */
+#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/miscdevice.h>
+#include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -16,6 +18,10 @@ struct client {
 	u32 delay_ms;
 	u32 begun, done;
 	u64 page;
+	/* CLIENT_HOLD */
+	struct mmu_notifier notifier;
+	u64 from, to;			/* 0, 0: nothing is held */
+	struct completion waits, go;
 };
 
 /* What a driver may do here: wait for its hardware, and ask the getters. */
@@ -61,6 +67,41 @@ static long unpin(struct client *c)
 	return 0;
 }
 
+static int hold_there(struct mmu_notifier *notifier, const struct mmu_notifier_range *range)
+{
+	struct client *c = container_of(notifier, struct client, notifier);
+
+	if (range->start < c->to && range->end > c->from && mmu_notifier_range_blockable(range)) {
+		complete(&c->waits);
+		wait_for_completion(&c->go);
+	}
+	return 0;
+}
+
+static const struct mmu_notifier_ops hold_ops = {
+	.invalidate_range_start = hold_there,
+};
+
+static long hold(struct client *c, const struct client_pin *a)
+{
+	int err;
+
+	if (c->to)
+		return -EINVAL;
+	c->from = a->addr;
+	c->to = a->addr + a->length;
+	c->notifier.ops = &hold_ops;
+	err = mmu_notifier_register(&c->notifier, current->mm);
+	if (err)
+		c->to = 0;
+	return err;
+}
+
+static void let_go(struct client *c)
+{
+	complete_all(&c->go);
+}
+
 static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	void __user *uarg = (void __user *)arg;
@@ -85,6 +126,13 @@ static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 			return -EFAULT;
 		peerdma_revoke(cookie);
 		return 0;
+	case CLIENT_HOLD:
+		return copy_from_user(&a, uarg, sizeof(a)) ? -EFAULT : hold(c, &a);
+	case CLIENT_HOLDS:
+		return wait_for_completion_timeout(&c->waits, 10 * HZ) ? 0 : -ETIMEDOUT;
+	case CLIENT_LET_GO:
+		let_go(c);
+		return 0;
 	default:
 		return -ENOTTY;
 	}
@@ -92,8 +140,14 @@ static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 static int client_open(struct inode *inode, struct file *file)
 {
-	file->private_data = kzalloc(sizeof(struct client), GFP_KERNEL);
-	return file->private_data ? 0 : -ENOMEM;
+	struct client *c = kzalloc(sizeof(*c), GFP_KERNEL);
+
+	if (!c)
+		return -ENOMEM;
+	init_completion(&c->waits);
+	init_completion(&c->go);
+	file->private_data = c;
+	return 0;
 }
 
 static int client_release(struct inode *inode, struct file *file)
@@ -101,6 +155,9 @@ static int client_release(struct inode *inode, struct file *file)
 	struct client *c = file->private_data;
 
 	unpin(c);
+	let_go(c);
+	if (c->to)
+		mmu_notifier_unregister(&c->notifier, c->notifier.mm);
 	kfree(c);
 	return 0;
 }

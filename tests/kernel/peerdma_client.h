@@ -28,4 +28,12 @@ struct client_state {
 /* As a provider that is late: a pin is revoked by generation << 32 | handle. */
 #define CLIENT_REVOKE	_IOW(0xb9, 3, __u64)
 
+/*
+ * Addresses of the calling process: whoever unmaps them waits until the file is closed or CLIENT_LET_GO.  Once per open file;
+ * delay_ms is not used.  CLIENT_HOLDS: waits up to 10 s until somebody waits there; ETIMEDOUT.
+ */
+#define CLIENT_HOLD	_IOW(0xb9, 4, struct client_pin)
+#define CLIENT_HOLDS	_IO(0xb9, 5)
+#define CLIENT_LET_GO	_IO(0xb9, 6)
+
 #endif

@@ -3,13 +3,17 @@
  * peerdma_test_limits.c - what a user may take of pins, mappings, views, dma-bufs and a
  * GPU's aperture: no more than the limit, and no other user runs short of it.
  */
+#include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "patience.h"
+#include "peerdma_client.h"
 #include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
 #include "peerdma_test_users.h"
@@ -375,6 +379,76 @@ static void three_views(void)
 	munmap(memory, PAGE);
 }
 
+/* ---- nobody waits for another's views ---- */
+
+static void *unpin_it(void *arg)
+{
+	struct peerdma_pin_args *a = arg;
+
+	WORKS(unpin(a->flags, a->handle));
+	return NULL;
+}
+
+/* Its unpin hangs, in the middle of unmapping its views, until it is told. */
+static int hangs(int peer, void *arg)
+{
+	int fd = dev_open(), client = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC);
+	struct client_pin held = { .length = PAGE };
+	struct peerdma_pin_args a;
+	pthread_t thread;
+	char *seen;
+
+	become(*(uid_t *)arg, 0);
+	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
+	seen = view(fd, a.handle, PAGE, PROT_READ | PROT_WRITE);
+	CHECK(seen != MAP_FAILED);
+	seen[0] = 1;
+	held.addr = (uintptr_t)seen;
+	WORKS(ioctl(client, CLIENT_HOLD, &held));
+	a.flags = (uint32_t)fd;
+	CHECK(!pthread_create(&thread, NULL, unpin_it, &a));
+	WORKS(ioctl(client, CLIENT_HOLDS));
+	say(peer);
+	hear(peer);
+	WORKS(ioctl(client, CLIENT_LET_GO));
+	pthread_join(thread, NULL);
+	close(client);
+	return 0;
+}
+
+static int sees_its_own(int peer, void *arg)
+{
+	char *memory = host_memory(PAGE), *seen;
+	struct peerdma_pin_args a;
+	int fd = dev_open();
+
+	become(*(uid_t *)arg, 0);
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	seen = view(fd, a.handle, PAGE, PROT_READ | PROT_WRITE);
+	CHECK(seen != MAP_FAILED);
+	seen[0] = 7;
+	CHECK(memory[0] == 7);
+	WORKS(unpin(fd, a.handle));
+	munmap(seen, PAGE);
+	say(peer);
+	return 0;
+}
+
+static void others_views(void)
+{
+	uid_t uid = 61016, other = 61017;
+	struct process p = begin(hangs, &uid), q;
+	struct pollfd answer = { .events = POLLIN };
+
+	CHECK(hear(p.peer));
+	q = begin(sees_its_own, &other);
+	answer.fd = q.peer;
+	CHECK(poll(&answer, 1, 10000) == 1);
+	say(p.peer);
+	CHECK(finish(&p) == 0 && finish(&q) == 0);
+	CHECK(nothing_left(uid) && nothing_left(other));
+}
+
 static int export_three(int peer, void *arg)
 {
 	struct peerdma_pin_args a;
@@ -564,5 +638,9 @@ void test_limits(bool gpu)
 	run("as many mappings as one may have", mappings_lowered);
 	run("as many views as one may have", views_lowered);
 	run("as many dma-bufs as one may have", exports_lowered);
+	if (access("/dev/peerdma_client", F_OK))
+		skip("nobody waits for another's views", "peerdma_client.ko is not loaded");
+	else
+		run("nobody waits for another's views", others_views);
 	run("generations are each file's own", own_generations);
 }
