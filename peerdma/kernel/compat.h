@@ -26,37 +26,38 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #endif
 
 /*
- * A long-term read-only pin of a private mapping must see later writes by its owner.  Since
- * 6.2 the kernel breaks copy-on-write by itself; before that, only a forced write fault
- * does so.
+ * Returns how many bytes from start on, at most length, can be pinned read-only with the same
+ * flags of get_user_pages(): *flags.  0: the process may not read there.
+ *
+ * Later writes by the process must be seen in the pinned pages.  Since 6.2 the kernel breaks
+ * copy-on-write for a long-term pin by itself; before that, only a forced write fault does
+ * so, which is refused where nothing is copied on write.  A forced fault would also allocate
+ * pages where the process has no read access, as at the addresses that CUDA reserves for GPU
+ * memory.  If the process changes the mapping after this check, only its own pin is affected.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
-#define PEERDMA_GUP_READONLY	(FOLL_LONGTERM | FOLL_WRITE | FOLL_FORCE)
-
-/*
- * A forced fault would also allocate pages where the process has no read access, as at the
- * addresses that CUDA reserves for GPU memory.  If the process changes the mapping after
- * this check, only its own pin is affected.
- */
-static inline bool peerdma_may_read(u64 start, u64 length)
+static inline u64 peerdma_readonly_part(u64 start, u64 length, unsigned int *flags)
 {
 	struct mm_struct *mm = current->mm;
 	struct vm_area_struct *vma;
+	u64 part = 0;
 
 	mmap_read_lock(mm);
 	vma = find_vma(mm, start);
-	while (vma && vma->vm_start < start + length && vma->vm_flags & VM_READ)
-		vma = find_vma(mm, vma->vm_end);
+	if (vma && vma->vm_start <= start && vma->vm_flags & VM_READ) {
+		part = min(length, vma->vm_end - start);
+		*flags = FOLL_LONGTERM;
+		if ((vma->vm_flags & (VM_SHARED | VM_MAYWRITE)) == VM_MAYWRITE)
+			*flags |= FOLL_WRITE | FOLL_FORCE;
+	}
 	mmap_read_unlock(mm);
-	return !vma || vma->vm_start >= start + length;
+	return part;
 }
 #else
-#define PEERDMA_GUP_READONLY	FOLL_LONGTERM
-
-/* The kernel checks read access itself. */
-static inline bool peerdma_may_read(u64 start, u64 length)
+static inline u64 peerdma_readonly_part(u64 start, u64 length, unsigned int *flags)
 {
-	return true;
+	*flags = FOLL_LONGTERM;
+	return length;
 }
 #endif
 

@@ -27,6 +27,7 @@ struct host_pin {
 
 #define SMALL_PIN 16		/* up to so many pages, the array is on the stack */
 
+/* 0, or an error and no page is pinned. */
 static long pin_all(u64 start, u32 npages, unsigned int gup_flags, struct page **pages)
 {
 	u32 done = 0;
@@ -43,6 +44,26 @@ static long pin_all(u64 start, u32 npages, unsigned int gup_flags, struct page *
 		}
 		done += n;
 		cond_resched();
+	}
+	return 0;
+}
+
+static long pin_readonly(u64 start, u32 npages, struct page **pages)
+{
+	unsigned int gup_flags;
+	u32 done = 0, part;
+	long err;
+
+	while (done < npages) {
+		u64 at = start + ((u64)done << PAGE_SHIFT);
+
+		part = peerdma_readonly_part(at, (u64)(npages - done) << PAGE_SHIFT, &gup_flags) >> PAGE_SHIFT;
+		err = part ? pin_all(at, part, gup_flags, pages + done) : -EFAULT;
+		if (err) {
+			unpin_user_pages(pages, done);
+			return err;
+		}
+		done += part;
 	}
 	return 0;
 }
@@ -73,16 +94,15 @@ static int find_pages(struct peerdma_pin *pin, struct host_pin *host)
 	struct page *few[SMALL_PIN], **pages = few;
 	int err;
 
-	if (pin->flags & PEERDMA_PIN_READONLY && !peerdma_may_read(pin->start, pin->pinned_length))
-		return -EFAULT;
-
 	if (host->npages > SMALL_PIN) {
 		pages = kvmalloc_array(host->npages, sizeof(*pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 		if (!pages)
 			return -ENOMEM;
 	}
-	err = pin_all(pin->start, host->npages, pin->flags & PEERDMA_PIN_READONLY ?
-		      PEERDMA_GUP_READONLY : FOLL_LONGTERM | FOLL_WRITE, pages);
+	if (pin->flags & PEERDMA_PIN_READONLY)
+		err = pin_readonly(pin->start, host->npages, pages);
+	else
+		err = pin_all(pin->start, host->npages, FOLL_LONGTERM | FOLL_WRITE, pages);
 	if (!err) {
 		err = make_runs(host, pages);
 		if (err)

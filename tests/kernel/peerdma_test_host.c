@@ -463,6 +463,30 @@ static void page_of_readonly(void)
 	unlink("/tmp/peerdma-readonly");
 }
 
+/* Of a file that others write: read-only, and beside private memory, which is found otherwise. */
+static void shared_readonly(void)
+{
+	int file = memfd_create("peerdma-shared", MFD_CLOEXEC), fd = dev_open();
+	char *memory = host_memory(3 * PAGE), *writer, *p;
+	struct peerdma_pin_args a;
+
+	CHECK(file >= 0 && !ftruncate(file, PAGE));
+	writer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	CHECK(mmap(memory + PAGE, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == memory + PAGE);
+	FAILS(EFAULT, pin(fd, memory + PAGE, PAGE, PEERDMA_PIN_HOST, &a));
+	WORKS(pin(fd, memory, 3 * PAGE, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY, &a));
+	p = view(fd, a.handle, 3 * PAGE, PROT_READ);
+	memory[7] = 1;
+	writer[7] = 2;
+	memory[2 * PAGE + 7] = 3;
+	CHECK(p[7] == 1 && p[PAGE + 7] == 2 && p[2 * PAGE + 7] == 3);
+	close(fd);
+	close(file);
+	munmap(p, 3 * PAGE);
+	munmap(writer, PAGE);
+	munmap(memory, 3 * PAGE);
+}
+
 /* As the addresses that CUDA reserves for GPU memory: there are no pages, and none must come by a pin. */
 static void reserved(void)
 {
@@ -566,6 +590,7 @@ void test_host(void)
 	run("many pins", many);
 	run("views of dma-bufs", dmabuf_views);
 	run("read-only pin of private pages", page_of_readonly);
+	run("read-only memory that others write", shared_readonly);
 	run("what no one may access", reserved);
 	run("threads on one file", crowd);
 }
