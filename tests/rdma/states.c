@@ -321,6 +321,30 @@ static void drained(void)
 	expect("another", pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
 }
 
+/* Whoever posts many requests at once does not wait until they are done. */
+static void many_at_once(void)
+{
+	struct ibv_sge sge = { .addr = here.addr, .length = SIZE, .lkey = local->lkey };
+	struct ibv_send_wr wrs[MANY] = { 0 }, *bad;
+	struct ibv_wc wc;
+	int i, done = 0;
+
+	usual();
+	for (i = 0; i < MANY; i++)
+		wrs[i] = (struct ibv_send_wr){ .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+					       .next = i + 1 < MANY ? &wrs[i + 1] : NULL,
+					       .wr.rdma = { .remote_addr = there.addr, .rkey = remote->rkey } };
+	if (ibv_post_send(p.qp[0], wrs, &bad))
+		die("posting many reads");
+	while (ibv_poll_cq(p.cq[0], 1, &wc))
+		done++;
+	printf("%d of %d reads are done when they are posted\n", done, MANY);
+	if (done > MANY / 2)
+		wrong("many reads at once: posting them waits for them");
+	for (; done < MANY; done++)
+		expect("a read of many", pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
+}
+
 /* ---- packet numbers ---- */
 
 /* Each kind of request, with packets on both sides of the largest number. */
@@ -544,6 +568,7 @@ int main(int argc, char **argv)
 	run("destroyed", destroyed);
 	run("a receiver that is not ready", not_ready);
 	run("drained", drained);
+	run("many at once", many_at_once);
 	run("packet numbers", wrap);
 	run("repeated reads", repeated);
 	run("a full completion queue", overflow);
