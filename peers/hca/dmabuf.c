@@ -31,6 +31,7 @@ struct dmabuf_memory {
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;		/* NULL: not mapped */
 	unsigned long made, took;	/* jiffies: when the mapping was made for an access, and how long that took */
+	unsigned long wanted;		/* jiffies: when an access last found no mapping; without a lock */
 	u64 length;
 	struct work_struct map_again;
 };
@@ -64,17 +65,20 @@ static int map(struct dmabuf_memory *d)
 /*
  * An exporter that wants to move the memory waits for the reservation lock while a mapping is made.  It would then take the memory
  * before the request that needs the mapping is repeated, and if it moves the memory again before the next mapping is made, and so
- * on, the request never ends.  So a mapping that took long stays for the same time after its first access, or, if no access comes,
- * after it was made.  The exporter waits at most twice as long as the mapping took, and never longer than twice MAX_STAY.
+ * on, the request never ends.  So a mapping that took long stays for the same time after it was made, and if an access comes by
+ * then, for the same time after the first access.  The exporter waits at most twice as long as the mapping took, and never longer
+ * than twice MAX_STAY; for all regions together, too, since they were all made before.
  */
 #define MAX_STAY (HZ / 4)
 
 static void stay(const struct dmabuf_memory *d)
 {
 	while (d->took) {
-		unsigned long first = READ_ONCE(d->memory.first_access);
+		unsigned long first = READ_ONCE(d->memory.first_access), end = d->made + d->took;
 
-		if (time_after_eq(jiffies, (first ?: d->made) + d->took))
+		if (first && time_before_eq(first, end))
+			end = first + d->took;
+		if (time_after_eq(jiffies, end))
 			break;
 		schedule_timeout_uninterruptible(1);
 	}
@@ -108,13 +112,23 @@ static int map_for_access(struct dmabuf_memory *d)
 	return err;
 }
 
+/*
+ * Many regions may wait for the reservation lock to be mapped one after the other, each for as long as the exporter takes, and
+ * whoever ends a region waits behind them.  So none is mapped that nobody has asked for lately: a request that still needs it is
+ * repeated after 655 ms at most (IBA's longest RNR timer), and asks again.
+ */
+static bool is_wanted(const struct dmabuf_memory *d)
+{
+	return READ_ONCE(d->memory.state) != HCA_GONE && time_before(jiffies, READ_ONCE(d->wanted) + 2 * HZ);
+}
+
 static void map_again(struct work_struct *work)
 {
 	struct dmabuf_memory *d = container_of(work, struct dmabuf_memory, map_again);
 	int err = 0;
 
 	dma_resv_lock(d->dmabuf->resv, NULL);
-	if (!d->sgt)
+	if (!d->sgt && is_wanted(d))
 		err = map_for_access(d);
 	if (err && err != -ENOMEM)
 		hca_close(&d->memory, HCA_GONE);
@@ -128,6 +142,7 @@ static void want(struct hca_memory *memory)
 {
 	struct dmabuf_memory *d = container_of(memory, struct dmabuf_memory, memory);
 
+	WRITE_ONCE(d->wanted, jiffies);
 	queue_work(system_dfl_wq, &d->map_again);
 }
 

@@ -2,7 +2,8 @@
 /*
  * held.c - answers to a read wait at the requester, because the dma-buf that they are written to cannot be mapped.  However many
  * there are, they take up little memory.  No queue pair's end waits for them, not even that of the other end.  Once the dma-buf
- * can be mapped, the read goes on, and has all its bytes.
+ * can be mapped, the read goes on, and has all its bytes.  And a region that no request needs any more is not mapped again: others
+ * of the same dma-buf would wait for it.
  *
  *	mover_fd BYTES held ADAPTER BYTES
  */
@@ -21,6 +22,7 @@
 #define SOON 5.0	/* seconds */
 #define SHORT (1UL << 20)
 #define PACKET 1024UL
+#define REGIONS 8
 
 static int control;
 static struct pair p;
@@ -134,6 +136,59 @@ static void little_memory(int fd, size_t size)
 	munmap((void *)(uintptr_t)subject, size);
 }
 
+/* How often the dma-buf was mapped. */
+static long maps(void)
+{
+	char text[4096] = "";
+	const char *line;
+
+	if (pread(control, text, sizeof(text) - 1, 0) <= 0)
+		die("reading the buffer's state");
+	line = strstr(text, "\nmaps ");
+	return line ? atol(line + 6) : -1;
+}
+
+static void not_needed(const char *adapter, int fd)
+{
+	struct ibv_mr *mrs[REGIONS];
+	struct pair pairs[REGIONS];
+	long before, made;
+	int i, which;
+
+	for (i = 0; i < REGIONS; i++) {
+		pair_open(&pairs[i], adapter, 0);
+		mrs[i] = ibv_reg_dmabuf_mr(pairs[i].pd, 0, PACKET, 0, fd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+		if (!mrs[i])
+			die("the dma-buf cannot be registered");
+		pair_connect(&pairs[i]);
+	}
+	command("delay 1000");
+	command("move");
+	before = maps();
+	for (i = 0; i < REGIONS; i++) {
+		struct request r = { .opcode = IBV_WR_RDMA_WRITE, .local = mrs[i], .length = 8, .rkey = mrs[i]->rkey };
+
+		if (pair_post(&pairs[i], 0, &r))
+			die("posting a write");
+	}
+	for (i = 0; i < REGIONS; i++)
+		for (which = 0; which < 2; which++) {
+			if (ibv_destroy_qp(pairs[i].qp[which]))
+				die("ibv_destroy_qp");
+			pairs[i].qp[which] = NULL;
+		}
+	for (i = 0; i < REGIONS; i++) {
+		if (ibv_dereg_mr(mrs[i]))
+			die("ibv_dereg_mr");
+		pair_close(&pairs[i]);
+	}
+	made = maps() - before;
+	printf("%ld of %d regions were mapped again for queue pairs that have ended\n", made, REGIONS);
+	if (made > REGIONS / 2)
+		die("regions are mapped that nobody needs");
+	command("delay 0");
+}
+
 int main(int argc, char **argv)
 {
 	const char *fd = getenv("MOVER_FD"), *name = getenv("MOVER_CONTROL");
@@ -166,5 +221,6 @@ int main(int argc, char **argv)
 	}
 	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
 		die("ibv_dereg_mr");
+	not_needed(argv[1], atoi(fd));
 	return 0;
 }

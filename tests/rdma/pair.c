@@ -151,7 +151,7 @@ void pair_close(struct pair *p)
 	int i;
 
 	for (i = 0; i < 2; i++)
-		if (ibv_destroy_qp(p->qp[i]) || ibv_destroy_cq(p->cq[i]))
+		if ((p->qp[i] && ibv_destroy_qp(p->qp[i])) || ibv_destroy_cq(p->cq[i]))
 			die("destroying the queues");
 	if ((p->srq && ibv_destroy_srq(p->srq)) || ibv_dealloc_pd(p->pd) || ibv_close_device(p->device))
 		die("closing the adapter");
