@@ -21,7 +21,7 @@ complain() {
 	failed=1
 }
 
-# Debug information, which would be stripped to packages of its own, takes a fifth of the time, and optimization another.
+# Debug information would be stripped to packages of its own, and nothing here is run: the code may be slow.
 DEB_BUILD_OPTIONS=noautodbgsym DEB_CFLAGS_APPEND="-g0 -O1" "$top/packaging/build-deb" "$work" >/dev/null
 version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p" "$top/meson.build")
 

@@ -313,6 +313,7 @@ static int view_create(struct peerdma_pin *pin, struct view *view, struct vm_are
 		kfree(view);
 		return err;
 	}
+	/* Holds the inode that view_stop() needs. */
 	peerdma_view_mapping(pin);
 	err = set_prot(view, vma);
 	if (err) {

@@ -67,7 +67,7 @@ static int map(struct dmabuf_memory *d)
  * before the request that needs the mapping is repeated, and if it moves the memory again before the next mapping is made, and so
  * on, the request never ends.  So a mapping that took long stays for the same time after it was made, and if an access comes by
  * then, for the same time after the first access.  The exporter waits at most twice as long as the mapping took, and never longer
- * than twice MAX_STAY; for all regions together, too, since they were all made before.
+ * than twice MAX_STAY.  That holds for several regions together: none is mapped while the exporter waits, so their times run at once.
  */
 #define MAX_STAY (HZ / 4)
 
@@ -108,7 +108,7 @@ static int map_for_access(struct dmabuf_memory *d)
 	int err = map(d);
 
 	d->made = jiffies;
-	d->took = min(d->made - begin, MAX_STAY + 0UL);
+	d->took = min_t(unsigned long, d->made - begin, MAX_STAY);
 	return err;
 }
 

@@ -29,8 +29,9 @@ struct client_state {
 #define CLIENT_REVOKE	_IOW(0xb9, 3, __u64)
 
 /*
- * Addresses of the calling process: whoever unmaps them waits until the file is closed or CLIENT_LET_GO.  Once per open file;
- * delay_ms is not used.  CLIENT_HOLDS: waits up to 10 s until somebody waits there; ETIMEDOUT.
+ * CLIENT_HOLD: a call that unmaps pages at these addresses of the calling process waits until CLIENT_LET_GO, or until this file is
+ * closed.  It can be given once per open file, and does not use delay_ms.  CLIENT_HOLDS returns when such a call waits; after 10 s
+ * without one it fails with ETIMEDOUT.
  */
 #define CLIENT_HOLD	_IOW(0xb9, 4, struct client_pin)
 #define CLIENT_HOLDS	_IO(0xb9, 5)

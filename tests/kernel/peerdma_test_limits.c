@@ -381,11 +381,16 @@ static void three_views(void)
 
 /* ---- nobody waits for another's views ---- */
 
+struct unpinned {
+	int fd;
+	uint32_t handle;
+};
+
 static void *unpin_it(void *arg)
 {
-	struct peerdma_pin_args *a = arg;
+	const struct unpinned *u = arg;
 
-	WORKS(unpin(a->flags, a->handle));
+	WORKS(unpin(u->fd, u->handle));
 	return NULL;
 }
 
@@ -395,6 +400,7 @@ static int hangs(int peer, void *arg)
 	int fd = dev_open(), client = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC);
 	struct client_pin held = { .length = PAGE };
 	struct peerdma_pin_args a;
+	struct unpinned u;
 	pthread_t thread;
 	char *seen;
 
@@ -405,8 +411,8 @@ static int hangs(int peer, void *arg)
 	seen[0] = 1;
 	held.addr = (uintptr_t)seen;
 	WORKS(ioctl(client, CLIENT_HOLD, &held));
-	a.flags = (uint32_t)fd;
-	CHECK(!pthread_create(&thread, NULL, unpin_it, &a));
+	u = (struct unpinned){ .fd = fd, .handle = a.handle };
+	CHECK(!pthread_create(&thread, NULL, unpin_it, &u));
 	WORKS(ioctl(client, CLIENT_HOLDS));
 	say(peer);
 	hear(peer);
