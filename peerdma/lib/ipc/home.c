@@ -156,7 +156,11 @@ void ipc_reap(struct ipc *ipc)
 
 void ipc_line_changed(struct ipc_line *line)
 {
-	__atomic_fetch_add(&line->changes, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&line->sleepers, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&line->sleepers, 0, __ATOMIC_SEQ_CST))
+	uint32_t was = __atomic_load_n(&line->changes, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(&line->changes, &was, (was + IPC_CHANGE) & ~IPC_SLEEPS, true, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED))
+		;
+	if (was & IPC_SLEEPS)
 		syscall(SYS_futex, &line->changes, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

@@ -52,10 +52,16 @@ struct ipc_home {
 /* A signal; all sides write it. */
 struct ipc_line {
 	uint64_t value;
-	uint32_t changes;	/* counted after each change of the value: what waiters sleep on */
-	uint32_t sleepers;	/* set by a waiter that is about to sleep, cleared by the setter that wakes */
+	/*
+	 * What waiters sleep on.  IPC_SLEEPS: set by one that is about to; from there on, the changes
+	 * of the value, each counted after it was made.  Whoever counts clears IPC_SLEEPS in the same
+	 * step: if it could be cleared later, that might be the next waiter's, whom nobody would wake.
+	 */
+	uint32_t changes;
+#define IPC_SLEEPS	1U
+#define IPC_CHANGE	2U
 	uint32_t polled;	/* a GPU writes the value: without counting, without a wake */
-	uint32_t reserved[11];
+	uint32_t reserved[12];
 } __attribute__((aligned(64)));
 
 /* ---- The exporter ---- */

@@ -13,7 +13,7 @@
 
 #include "handle.h"
 
-#define IPC_MESSAGE_MAGIC 0x31637069	/* changes with the format */
+#define IPC_MESSAGE_MAGIC 0x32637069	/* changes with the format */
 #define IPC_FDS 2			/* home, and the memory's or the signal's file */
 
 /*

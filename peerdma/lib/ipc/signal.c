@@ -2,8 +2,9 @@
 /*
  * signal.c - values that processes wait for.
  *
- * A setter counts the change, then looks at the sleepers' flag.  A waiter sets that flag, then looks
- * at the count, and sleeps only while it stays the same.  So at least one sees the other.
+ * A waiter sets a bit in the word that counts the changes, then looks at the value, and sleeps only
+ * while the word stays the same.  A setter changes the value, then counts that and clears the bit in
+ * one step; if the bit was set, it wakes.  So at least one sees the other.
  *
  * A creator learns that an importer ended from the connection that its thread has (serve.c); an
  * importer from the creator's `alive` word, which it waits for together with the value.  The
@@ -485,10 +486,8 @@ static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition co
 	uint32_t count = 0;
 	int ret;
 
-	if (s->line) {
-		__atomic_store_n(&s->line->sleepers, 1, __ATOMIC_SEQ_CST);
-		count = __atomic_load_n(&s->line->changes, __ATOMIC_SEQ_CST);
-	}
+	if (s->line)
+		count = __atomic_or_fetch(&s->line->changes, IPC_SLEEPS, __ATOMIC_SEQ_CST);
 	/* Before the value: what the other side did before it ended counts. */
 	ret = state_of(s);
 	*seen = peerdma_ipc_signal_get(s);

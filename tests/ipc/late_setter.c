@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+/*
+ * late_setter.c - a setter that stops anywhere in the middle of its call does not make others sleep for ever.
+ *
+ * Three processes have a signal.  One, late, adds 0; it is stopped after each number of instructions.  Then
+ * this process waits, and just before it sleeps, late goes on to the end of its call.  Some time after that
+ * the third sets the value, which has to wake this process.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "peerdma.h"
+#include "peerdma_ipc.h"
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+#define MOST_STEPS	100000
+
+static struct shared {
+	struct peerdma_ipc_handle handle;
+	_Atomic uint64_t asked, done;	/* rounds, of the setter */
+} *shared;
+
+static pid_t late;
+static bool late_is_stopped;	/* in the middle of its call */
+static uint64_t round_number;
+static unsigned int sleeps, lost;
+static long (*libc_syscall)(long number, ...);
+
+static void fatal(const char *what)
+{
+	fprintf(stderr, "late_setter: %s: %s\n", what, peerdma_last_error());
+	exit(1);
+}
+
+static void pause_ms(long ms)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+}
+
+static struct peerdma_ipc_signal *opened(void)
+{
+	struct peerdma_ipc_signal *s;
+
+	if (peerdma_ipc_signal_open(&shared->handle, sizeof(shared->handle), &s))
+		fatal("open");
+	return s;
+}
+
+/* Stops itself, adds 0, and so on. */
+static void be_late(void)
+{
+	struct peerdma_ipc_signal *s = opened();
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	for (;;) {
+		raise(SIGSTOP);
+		if (peerdma_ipc_signal_add(s, 0))
+			fatal("add");
+	}
+}
+
+static void set(void)
+{
+	struct peerdma_ipc_signal *s = opened();
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (uint64_t i = 1;; i++) {
+		while (atomic_load(&shared->asked) < i)
+			pause_ms(1);
+		/* By now the other sleeps. */
+		pause_ms(3);
+		if (peerdma_ipc_signal_set(s, i))
+			fatal("set");
+		atomic_store(&shared->done, i);
+	}
+}
+
+/* Where it stopped: true at the end of its call. */
+static bool at_its_end(void)
+{
+	int status;
+
+	if (waitpid(late, &status, 0) != late || !WIFSTOPPED(status))
+		fatal("the late setter ended");
+	return WSTOPSIG(status) == SIGSTOP;
+}
+
+/* Lets it do so many instructions of its next call: false, it was at the end before. */
+static bool step(unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		ptrace(PTRACE_SINGLESTEP, late, NULL, NULL);
+		if (at_its_end())
+			return false;
+	}
+	return true;
+}
+
+static void finish(void)
+{
+	if (!late_is_stopped)
+		return;
+	late_is_stopped = false;
+	ptrace(PTRACE_CONT, late, NULL, NULL);
+	if (!at_its_end())
+		fatal("the late setter met a signal");
+}
+
+/* The library calls this one: it is the first of its name that the loader finds. */
+long syscall(long number, ...)
+{
+	bool waits;
+	va_list args;
+	long a[6], ret;
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	waits = late && (number == SYS_futex_waitv || (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
+	if (waits) {
+		finish();
+		sleeps++;
+		atomic_store(&shared->asked, round_number);
+	}
+	ret = libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	/* It slept to the end of its patience, and the value was there. */
+	lost += waits && ret < 0 && errno == ETIMEDOUT && atomic_load(&shared->done) == round_number;
+	return ret;
+}
+
+int main(void)
+{
+	struct peerdma_ipc_signal *s;
+	unsigned int n = 0;
+	pid_t setter;
+
+	libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (peerdma_ipc_signal_create(0, 0, &s) || peerdma_ipc_signal_export(s, &shared->handle))
+		fatal("create");
+	setter = fork();
+	if (!setter)
+		set();
+	late = fork();
+	if (!late)
+		be_late();
+	if (!at_its_end())
+		fatal("it is not traced");
+	while (n < MOST_STEPS && step(n)) {
+		late_is_stopped = true;
+		round_number = ++n;
+		if (peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, round_number, 10000000000ULL, NULL))
+			fatal("wait");
+		finish();
+	}
+	kill(late, SIGKILL);
+	kill(setter, SIGKILL);
+	printf("stopped after each of %u instructions: %u sleeps, %u lost wakes\n", n, sleeps, lost);
+	return !n || sleeps < n || lost;
+}
