@@ -41,7 +41,9 @@ static int widen(struct peerdma_pin *pin, const struct peerdma_provider *p)
 	pin->start = pin->addr & ~mask;
 	pin->pinned_length = ((end + mask) & ~mask) - pin->start;
 	/* Each handle has 1 TiB of mmap offsets (view.c), and page numbers must fit into a u32. */
-	return pin->pinned_length > 1ULL << 40 ? -ENOMEM : 0;
+	if (pin->pinned_length > 1ULL << 40)
+		return p->host ? -ENOMEM : -ENXIO;
+	return 0;
 }
 
 /*

@@ -21,13 +21,13 @@
  * calls of ours.
  */
 #include <linux/fs.h>
-#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/pseudo_fs.h>
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "memtype.h"
 #include "view.h"
 
 #define HANDLE_SHIFT	40
@@ -208,7 +208,7 @@ static const struct vm_operations_struct view_vm_ops = {
 #endif
 };
 
-/* Calls arch_io_reserve_memtype_wc() or arch_io_free_memtype_wc() for each run in [0, end). */
+/* Reserves the memory of the runs in [0, end) as write-combined, or undoes that. */
 static int memtype(struct peerdma_pin *pin, u64 end, bool reserve)
 {
 	phys_addr_t phys;
@@ -218,10 +218,10 @@ static int memtype(struct peerdma_pin *pin, u64 end, bool reserve)
 	for (at = 0; at < end; at += n) {
 		n = peerdma_pin_run(pin, at, end - at, &phys);
 		if (!reserve) {
-			arch_io_free_memtype_wc(phys, n);
+			peerdma_memtype_free(phys, n);
 			continue;
 		}
-		err = arch_io_reserve_memtype_wc(phys, n);
+		err = peerdma_memtype_reserve(phys, n);
 		if (err) {
 			memtype(pin, at, false);
 			return err;
@@ -253,10 +253,7 @@ static int set_prot(struct view *view, struct vm_area_struct *vma)
 	peerdma_pin_run(pin, 0, 1, &phys);
 	if (page_is_ram(PHYS_PFN(phys)))
 		return 0;
-	/*
-	 * Reserved once for all views, since the kernel keeps reservations in one tree
-	 * shared by all.
-	 */
+	/* Once for all views of the pin. */
 	err = pin->wc_views ? 0 : memtype(pin, pin->pinned_length, true);
 	if (err)
 		return err == -EBUSY ? 0 : -ENOMEM;

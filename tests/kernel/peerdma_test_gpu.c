@@ -52,6 +52,8 @@ static void life(void)
 
 	/* Not one allocation, not the host's, not the GPU's, not there any more. */
 	FAILS(gpu_facts->too_long, gpu_pin(fd, va, 1UL << 32, 0, &a));
+	if (!(gpu_facts->kind & PEERDMA_PIN_HOST))
+		FAILS(ENXIO, gpu_pin(fd, va, 1UL << 44, 0, &a));
 	if (!gpu_facts->in_host)
 		FAILS(EFAULT, pin_va(fd, va, MIB, PEERDMA_PIN_HOST, &a));
 	FAILS(ENXIO, pin(fd, &a, sizeof(a), PEERDMA_PIN_DEVICE, &a));
@@ -101,6 +103,57 @@ static void cpu_view(void)
 	CHECK(!cu.MemFree(va));
 	munmap(there, length);
 	munmap(back, length);
+}
+
+/* How many ranges the processor's memory types are reserved for; -1: this kernel does not tell. */
+static int reserved_ranges(void)
+{
+	FILE *file = fopen("/sys/kernel/debug/x86/pat_memtype_list", "r");
+	char line[256];
+	int n = 0;
+
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file))
+		n++;
+	fclose(file);
+	return n;
+}
+
+/* Views of every range of an allocation's first pages: the kernel has one tree of reservations for all users. */
+static void overlapping_views(void)
+{
+	enum { PAGES = 12, VIEWS = PAGES * (PAGES + 1) / 2 };
+	uint64_t va = gpu_alloc(PAGES * GPU_PAGE);
+	uint32_t handles[VIEWS];
+	char *views[VIEWS];
+	struct peerdma_pin_args a;
+	int fd = dev_open(), before = reserved_ranges(), n = 0, added;
+
+	for (int begin = 0; begin < PAGES; begin++) {
+		for (int end = begin + 1; end <= PAGES; end++, n++) {
+			WORKS(gpu_pin(fd, va + begin * GPU_PAGE, (end - begin) * GPU_PAGE, 0, &a));
+			handles[n] = a.handle;
+			views[n] = view(fd, a.handle, a.pinned_length, PROT_READ | PROT_WRITE);
+			CHECK(views[n] != MAP_FAILED);
+		}
+	}
+	views[0][0] = 12;
+	CHECK(views[1][0] == 12);
+	added = reserved_ranges() - before;
+	/* Blocks of 2^n pages, each once: fewer than two for each page. */
+	CHECK(before < 0 || (added < 2 * PAGES && (added > 0 || gpu_facts->in_host)));
+	/* What is left needs what it shares with what ended. */
+	for (n = 1; n < VIEWS; n++)
+		WORKS(unpin(fd, handles[n]));
+	CHECK(before < 0 || gpu_facts->in_host || reserved_ranges() == before + 1);
+	CHECK(views[0][0] == 12 && signal_of_read(views[1]) == SIGBUS);
+	for (n = 0; n < VIEWS; n++)
+		munmap(views[n], GPU_PAGE);
+	close(fd);
+	/* Of the parts of longer views that are left: their pins have ended. */
+	CHECK(before < 0 || reserved_ranges() == before);
+	CHECK(!cu.MemFree(va));
 }
 
 static int events(int fd, struct peerdma_event *event)
@@ -371,6 +424,8 @@ bool test_gpu(void)
 	run("pin and unpin", life);
 	if (gpu_facts->has_view)
 		run("CPU view", cpu_view);
+	if (gpu_facts->has_view)
+		run("views of overlapping pins", overlapping_views);
 	run("memory taken away under views, a mapping and a dma-buf", taken_away);
 	if (gpu_facts->pins == ENDED_BY_FREE || (gpu_facts->pins == ENDED_IF_MAPPED && card_open()))
 		run("events", event_order);

@@ -27,15 +27,17 @@
  *   EINVAL      malformed: size, flags, reserved field, zero or wrapping length
  *   E2BIG       the struct's surplus bytes are not zero
  *   ENOTTY      no such call
- *   EFAULT      the argument cannot be read or written, or the host range has no memory behind it
+ *   EFAULT      the argument cannot be read or written, or the host range has no memory behind it (before Linux 6.2
+ *               also if the memory is registered with userfaultfd)
  *   ENOENT      no such handle in this open file
- *   ENXIO       no provider knows this address as its memory (PIN of a GPU range), or it spans allocations
+ *   ENXIO       no provider knows this address as its memory (PIN of a GPU range), or it spans allocations, or is
+ *               longer than 1 TiB
  *   ESTALE      the pin is revoked, or was while it was made
  *   ENODEV      no such PCI device; on machines other than PCs also: no driver is bound to it, so it has no DMA
  *   EPERM       the caller may not do this: MAP needs CAP_SYS_RAWIO; a READONLY pin is not mapped for writing
  *   ENOMEM      the kernel has no memory; or, for pins of host memory, the user would have more memory locked, in
- *               all processes together, than RLIMIT_MEMLOCK allows (CAP_IPC_LOCK is exempt).  Pages of generations
- *               count too, from the second page of a file on
+ *               all processes together, than RLIMIT_MEMLOCK allows (CAP_IPC_LOCK is exempt), or the range is longer
+ *               than 1 TiB.  Pages of generations count too, from the second page of a file on
  *   ENOSPC      the provider's aperture (BAR1) is exhausted
  *   EDQUOT      a limit per user is reached: PIN: pins (parameter max_pins_per_user), MAP: mappings, mmap():
  *               CPU views, EXPORT: dma-bufs.  INFO has count and limit.  CAP_SYS_RESOURCE is exempt
@@ -215,7 +217,8 @@ struct peerdma_map_args {
 
 /*
  * Exports [offset, offset + length) of the pinned range as a dma-buf.  The file
- * descriptor is close-on-exec.
+ * descriptor is close-on-exec.  It is open for reading only if the pin is READONLY, else for
+ * writing, too, whatever the mode in which this file was opened.
  *
  * Revocable importers (dynamic, with the callback for invalidation) may attach to any
  * of them.  Others (static, or, up to Linux 7.0, dynamic but calling dma_buf_pin) may
@@ -254,7 +257,9 @@ struct peerdma_export_args {
 
 /*
  * poll() returns POLLIN while an event waits; read() returns whole events, oldest
- * first.  One event per revoked pin; none is lost, because the pin contains it.
+ * first.  One event per revoked pin; none is lost, because the pin contains it.  Memory
+ * may be freed as soon as it is pinned: one thread may read the event before PIN has
+ * returned the handle to another.
  */
 #define PEERDMA_EVENT_REVOKED	1
 
