@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 import sys
 from collections import namedtuple
 
@@ -250,18 +251,34 @@ def _as_ever(root, release):
 
 
 def _unpack_image(packed, plain):
-    """Saves an emulated guest seven seconds of unpacking itself; QEMU boots the plain file too.
+    """Saves an emulated guest the seconds of unpacking itself; QEMU boots the plain file too.
 
-    Only where Python knows how (xz, not zstd). Where the packed kernel lies in
-    the file: the kernel's Documentation/arch/x86/boot.rst.
+    Where the packed kernel lies in the file: the kernel's Documentation/arch/x86/boot.rst. It is left as it is where it is
+    packed in another way than Debian's.
     """
     with open(packed, "rb") as file:
         data = file.read()
     start = ((data[0x1f1] or 4) + 1) * 512 + struct.unpack_from("<I", data, 0x248)[0]
     payload = data[start:start + struct.unpack_from("<I", data, 0x24c)[0]]
+    image = None
     if payload[:6] == b"\xfd7zXZ\0":
+        image = lzma.LZMADecompressor(format=lzma.FORMAT_XZ).decompress(payload)
+    elif payload[:4] == b"\x28\xb5\x2f\xfd":
+        # Behind it is its size, which the kernel's own build adds.
+        image = subprocess.run([tool("zstd", "vm"), "-dcq"], input=payload[:-4], stdout=subprocess.PIPE, check=True).stdout
+    if image:
         with open(plain, "wb") as file:
-            file.write(lzma.LZMADecompressor(format=lzma.FORMAT_XZ).decompress(payload))
+            file.write(image)
+
+
+def ticks_per_second(kernel):
+    """CONFIG_HZ of a kernel that was fetched or built here; None of another."""
+    try:
+        with open(os.path.join(os.path.dirname(kernel.image), f"config-{kernel.release}")) as config:
+            found = re.search(r"^CONFIG_HZ=(\d+)$", config.read(), re.MULTILINE)
+    except FileNotFoundError:
+        return None
+    return int(found[1]) if found else None
 
 
 def _link_headers(kernel):

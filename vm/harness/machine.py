@@ -14,7 +14,7 @@ from collections import namedtuple
 
 from . import foreign, wire
 from .errors import HarnessError
-from .kernel import arch
+from .kernel import arch, ticks_per_second
 from .paths import tool
 
 TOPOLOGIES = ("ports", "switch", "sockets")
@@ -145,6 +145,29 @@ def _processor(options, board):
     return argv
 
 
+def _frequency():
+    """The host's, which an emulated TSC counts at, in Hz: rather too high than too low; None: not known."""
+    found = []
+    try:
+        with open("/proc/cpuinfo") as file:
+            for value, unit in re.findall(r"^cpu MHz\s*: ([\d.]+)$|@ ([\d.]+)GHz$", file.read(), re.MULTILINE):
+                found.append(float(value) * 10**6 if value else float(unit) * 10**9)
+        with open("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq") as file:
+            found.append(float(file.read()) * 1000)
+    except FileNotFoundError:
+        pass
+    return max(found, default=None)
+
+
+def _delay_loop(options, kernel):
+    """Processors but the first would measure how long a loop takes, for seconds, and not succeed: QEMU's timers come late.
+    With too large a number the kernel waits too long now and then, with too small a one too short."""
+    ticks, frequency = ticks_per_second(kernel), _frequency()
+    if options.accel == "kvm" or options.icount or arch(kernel.image) or not ticks or not frequency:
+        return None
+    return f"lpj={int(frequency / ticks)}"
+
+
 def command_line(options, kernel, initramfs, ports, netdevs):
     """ports: the file descriptors of the host's ends, by name (see vm/init/main.c); netdevs: of wire.Plugs."""
     kind = arch(kernel.image)
@@ -157,7 +180,8 @@ def command_line(options, kernel, initramfs, ports, netdevs):
             "-machine", board.machine + (board.with_iommu if with_iommu else "")]
     argv += _processor(options, board) + (board.iommu_devices if with_iommu else [])
     argv += ["-kernel", kernel.image, "-initrd", initramfs,
-             "-append", " ".join(filter(None, [board.boot, BOOT, board.iommu_boot[options.iommu], options.append.strip()]))]
+             "-append", " ".join(filter(None, [board.boot, BOOT, _delay_loop(options, kernel), board.iommu_boot[options.iommu],
+                                           options.append.strip()]))]
     argv += ["-chardev", f"socket,id=console,fd={ports['console']}", "-serial", "chardev:console",
              "-device", "virtio-serial-pci,max_ports=8"]
     for name in ("ctl", "out", "err", "kmsg", "tty", "meet"):
