@@ -126,6 +126,7 @@ static void overlapping_views(void)
 	enum { PAGES = 12, VIEWS = PAGES * (PAGES + 1) / 2 };
 	uint64_t va = gpu_alloc(PAGES * GPU_PAGE);
 	uint32_t handles[VIEWS];
+	uint64_t lengths[VIEWS];
 	char *views[VIEWS];
 	struct peerdma_pin_args a;
 	int fd = dev_open(), before = reserved_ranges(), n = 0, added;
@@ -134,6 +135,7 @@ static void overlapping_views(void)
 		for (int end = begin + 1; end <= PAGES; end++, n++) {
 			WORKS(gpu_pin(fd, va + begin * GPU_PAGE, (end - begin) * GPU_PAGE, 0, &a));
 			handles[n] = a.handle;
+			lengths[n] = a.pinned_length;
 			views[n] = view(fd, a.handle, a.pinned_length, PROT_READ | PROT_WRITE);
 			CHECK(views[n] != MAP_FAILED);
 		}
@@ -149,9 +151,10 @@ static void overlapping_views(void)
 	CHECK(before < 0 || gpu_facts->in_host || reserved_ranges() == before + 1);
 	CHECK(views[0][0] == 12 && signal_of_read(views[1]) == SIGBUS);
 	for (n = 0; n < VIEWS; n++)
-		munmap(views[n], GPU_PAGE);
+		munmap(views[n], lengths[n]);
 	close(fd);
-	/* Of the parts of longer views that are left: their pins have ended. */
+	CHECK(live_pins(fd = dev_open()) == 0);
+	close(fd);
 	CHECK(before < 0 || reserved_ranges() == before);
 	CHECK(!cu.MemFree(va));
 }

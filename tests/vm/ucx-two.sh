@@ -4,6 +4,7 @@
 # The distribution's UCX, built with CUDA against softgpu (tests/thirdparty/build-mpi ucx), between two machines over the
 # software adapter: its own benchmark passes by ud, and by rc, which connects by datagrams, on the host's memory and CUDA's.
 # Of a large message between two GPUs, GPUDirect copies nothing between GPU and host memory; without it, all of it.
+# vm-needs: build/cache/mpi/root/.ucx: UCX is not built: tests/thirdparty/build-mpi ucx
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
 # vm: --guests 2 --cards 0 --gpus 1 --vram 1G --memory 2G --timeout 900 --iommu on
 # vm-more: --guests 2 --cards 0 --gpus 1 --vram 1G --memory 2G --timeout 3000 --iommu {on,off} --kernel {6.1,6.12,7.2} --env ALL=1
