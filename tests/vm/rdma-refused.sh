@@ -37,6 +37,15 @@ dmesg | grep -q "rxe1: is not a PCI function: it reaches host memory only" || di
 rdma link delete rxe1
 ip link delete virtual
 
+# The kernel's own limit on what a group of processes has of an adapter.
+group=/sys/fs/cgroup/few
+mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+echo +rdma >/sys/fs/cgroup/cgroup.subtree_control && mkdir $group && echo "rxe0 hca_object=20" >$group/rdma.max || die "no cgroup"
+[ "$("$BUILD/tests/rdma/rdma_objects" rxe0 40)" = "40 all" ] || die "40 objects without a limit"
+told=$(echo 0 >$group/cgroup.procs && exec "$BUILD/tests/rdma/rdma_objects" rxe0 40)
+[ "$told" = "20 EAGAIN" ] || die "objects of a cgroup: $told"
+rmdir $group
+
 "$BUILD/tests/rdma/rdma_forged" rxe0 "${ROUNDS:-30}" || die "receive requests without end"
 rdma_stop
 unload_modules
