@@ -273,12 +273,10 @@ def _unpack_image(packed, plain):
 
 def ticks_per_second(kernel):
     """CONFIG_HZ of a kernel that was fetched or built here; None of another."""
-    try:
-        with open(os.path.join(os.path.dirname(kernel.image), f"config-{kernel.release}")) as config:
-            found = re.search(r"^CONFIG_HZ=(\d+)$", config.read(), re.MULTILINE)
-    except FileNotFoundError:
+    if not kernel.headers:
         return None
-    return int(found[1]) if found else None
+    with open(os.path.join(kernel.headers, ".config")) as config:
+        return int(re.search(r"^CONFIG_HZ=(\d+)$", config.read(), re.MULTILINE)[1])
 
 
 def _link_headers(kernel):
