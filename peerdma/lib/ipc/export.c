@@ -398,7 +398,7 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 		return fail_full();
 	r = &ipc->records[*slot];
 	r->making = true;
-	generation = ipc_generation(ipc, *slot);
+	generation = r->generation;
 	pthread_mutex_unlock(&ipc->lock);
 	ret = same_still(ipc, ptr, offer) ? ipc_offer(ptr, offer) : fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
 	pthread_mutex_lock(&ipc->lock);

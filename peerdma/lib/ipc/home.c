@@ -98,7 +98,10 @@ uint32_t ipc_record_get(struct ipc *ipc)
 
 void ipc_record_publish(struct ipc *ipc, uint32_t slot)
 {
-	__atomic_store_n(&ipc->home->slot[slot], ipc_generation(ipc, slot) + 1, __ATOMIC_SEQ_CST);
+	struct ipc_record *r = &ipc->records[slot];
+
+	r->generation = ipc_generation(ipc, slot) + 1;
+	__atomic_store_n(&ipc->home->slot[slot], r->generation, __ATOMIC_SEQ_CST);
 }
 
 void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name)
@@ -112,7 +115,7 @@ void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name
 	name->uid = ipc->uid;
 	name->pid = (uint32_t)getpid();
 	name->slot = slot;
-	name->generation = ipc_generation(ipc, slot);
+	name->generation = r->generation;
 }
 
 bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation)

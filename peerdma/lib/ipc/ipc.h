@@ -87,6 +87,7 @@ struct ipc_record {
 	uint32_t in_doubt;		/* atomic: a free of that memory has passed, which may have begun before the export */
 	enum ipc_what what;		/* from here on cleared when it is used again */
 	bool used;			/* not in the free list */
+	uint64_t generation;		/* that it was published with; a free may have changed that of the slot since */
 	bool making;			/* live for frees, and the rest is not there yet */
 	unsigned int count;		/* exports less unexports */
 	uint32_t flags;

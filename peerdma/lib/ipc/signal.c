@@ -118,7 +118,7 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 	if (s->line)
 		__atomic_store_n(&s->line->value, value, __ATOMIC_RELAXED);
 	ipc_record_publish(ipc, s->slot);
-	s->generation = ipc_generation(ipc, s->slot);
+	s->generation = r->generation;
 	memcpy(s->key, r->key, IPC_KEY);
 out:
 	pthread_mutex_unlock(&ipc->lock);
