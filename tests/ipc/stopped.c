@@ -3,7 +3,8 @@
  * stopped.c - a thread that is stopped anywhere in the middle of a call, while others go on.
  *
  * The exporter is a child, one thread of which is traced, and stops where a function of the C library is called or after
- * a number of instructions from there.  Meanwhile its first thread carries out commands.
+ * a number of instructions from there.  Meanwhile its first thread carries out commands.  In the last test
+ * a system call waits instead.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,6 +44,19 @@ static struct shared {
 } *shared;
 
 static char *memory;
+static long (*libc_syscall)(long number, ...);
+static atomic_bool fails, failing, second_returned;	/* set_robust_list(), once */
+
+/* The library's first thread begins with it.  It fails, when another call has had its time. */
+static bool robust_list_fails(void)
+{
+	if (!atomic_exchange(&fails, false))
+		return false;
+	atomic_store(&failing, true);
+	for (int i = 0; i < 300 && !atomic_load(&second_returned); i++)
+		usleep(1000);
+	return true;
+}
 
 static void stop_here(enum place place)
 {
@@ -55,6 +69,22 @@ static void stop_here(enum place place)
 }
 
 /* The library calls these: they are the first of their names that the loader finds. */
+long syscall(long number, ...)
+{
+	va_list args;
+	long a[6];
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_set_robust_list && robust_list_fails()) {
+		errno = ENOSYS;
+		return -1;
+	}
+	return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
 ssize_t getrandom(void *bytes, size_t size, unsigned int flags)
 {
 	stop_here(RANDOM);
@@ -310,12 +340,50 @@ static void test_late_free(void)
 	CHECK(!wrong, "a signal that has the record of what was freed stays: %u times not", wrong);
 }
 
+static int first_result;
+
+static void *first(void *unused)
+{
+	struct peerdma_ipc_signal *s;
+
+	(void)unused;
+	first_result = peerdma_ipc_signal_create(0, 0, &s);
+	return NULL;
+}
+
+/* The process's first two calls, of which the first fails after it has begun. */
+static void test_first_fails(void)
+{
+	struct peerdma_ipc_signal *s = NULL;
+	struct peerdma_ipc_handle handle;
+	pthread_t thread;
+	int ret;
+
+	memory = peerdma_ipc_alloc(LENGTH, 0, (void **)&memory) ? NULL : memory;
+	atomic_store(&fails, true);
+	if (!memory || pthread_create(&thread, NULL, first, NULL))
+		fatal("memory, or a thread");
+	while (!atomic_load(&failing))
+		usleep(1000);
+	ret = peerdma_ipc_export(memory, LENGTH, 0, &handle);
+	atomic_store(&second_returned, true);
+	pthread_join(thread, NULL);
+	CHECK(first_result == -ENOSYS, "the first call fails");
+	CHECK(!ret, "the second does not");
+	CHECK(!peerdma_ipc_unexport(&handle), "what it exported is there");
+	CHECK(!peerdma_ipc_signal_create(0, 0, &s), "and so is what is made later");
+	peerdma_ipc_signal_close(s);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
 		{ "export-freed", test_export_freed },
 		{ "late-free", test_late_free },
+		{ "first-fails", test_first_fails },
 	};
+
+	libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
 
 	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

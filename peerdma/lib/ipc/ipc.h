@@ -182,6 +182,7 @@ struct ipc {
 
 	/* The exporter: home.c, export.c.  NULL until something is exported. */
 	struct ipc_home *home;		/* atomic */
+	bool home_opens;		/* a thread is at it */
 	struct ipc_record *records;	/* IPC_SLOTS */
 	uint32_t high, free;		/* high: atomic; free: a list, IPC_SLOTS ends it */
 	uint32_t to_reap;		/* atomic: a free has ended records */
@@ -230,7 +231,7 @@ int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **add
 /* Maps what another process sent, if it has that size and cannot shrink. */
 int ipc_file_map(int fd, size_t size, bool write, void **addr);
 
-/* home.c.  All with the lock.  0 or -errno with text. */
+/* home.c.  All with the lock.  0 or -errno with text; it may give up the lock meanwhile. */
 int ipc_home_open(struct ipc *ipc);
 /* A record with a key, IPC_SLOTS: none is left; it is live from ipc_record_publish() on. */
 uint32_t ipc_record_get(struct ipc *ipc);
