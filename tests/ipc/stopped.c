@@ -3,7 +3,7 @@
  * stopped.c - a thread that is stopped anywhere in the middle of a call, while others go on.
  *
  * The exporter is a child, one thread of which is traced, and stops where a function of the C library is called or after
- * a number of instructions from there.  Meanwhile its first thread carries out commands.  In the last test
+ * a number of instructions from there.  Meanwhile its first thread carries out commands.  In the last tests
  * a system call waits instead.
  */
 #include <dlfcn.h>
@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -27,6 +28,7 @@
 
 #define LENGTH		65536
 #define WINDOW		300	/* instructions from getrandom() on: what is done with the lock, and some more */
+#define PATIENCE_S	10	/* of an exporter, for a connection that asks nothing */
 #define MOST_STEPS	20000
 #define STRIDE		3	/* a step takes as long as two switches between processes */
 
@@ -89,6 +91,17 @@ ssize_t getrandom(void *bytes, size_t size, unsigned int flags)
 {
 	stop_here(RANDOM);
 	return syscall(SYS_getrandom, bytes, size, flags);
+}
+
+static bool late;	/* the next message is sent when its receiver has lost patience */
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	if (late) {
+		late = false;
+		sleep(PATIENCE_S + 1);
+	}
+	return syscall(SYS_sendmsg, fd, message, flags);
 }
 
 pid_t getpid(void)
@@ -340,6 +353,26 @@ static void test_late_free(void)
 	CHECK(!wrong, "a signal that has the record of what was freed stays: %u times not", wrong);
 }
 
+/* This process is stopped between connecting and asking. */
+static void test_late_question(void)
+{
+	struct peerdma_ipc_signal *s = NULL;
+	struct peerdma_ipc_memory *m = NULL;
+	int ret;
+
+	start();
+	CHECK(!command(EXPORT), "an export");
+	late = true;
+	ret = OPEN(&shared->handle, &m);
+	CHECK(!ret && !late, "opened after %d s: %d", PATIENCE_S + 1, ret);
+	peerdma_ipc_close(m);
+	CHECK(!command(REPLACE), "a signal");
+	late = true;
+	ret = peerdma_ipc_signal_open(&shared->handle, sizeof(shared->handle), &s);
+	CHECK(!ret && !late, "opened after %d s: %d", PATIENCE_S + 1, ret);
+	peerdma_ipc_signal_close(s);
+}
+
 static int first_result;
 
 static void *first(void *unused)
@@ -381,6 +414,7 @@ int main(int argc, char **argv)
 		{ "export-freed", test_export_freed },
 		{ "late-free", test_late_free },
 		{ "first-fails", test_first_fails },
+		{ "late-question", test_late_question },
 	};
 
 	libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
