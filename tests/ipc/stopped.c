@@ -26,6 +26,9 @@
 #include "peerdma_monitor.h"
 #include "util.h"
 
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv	449
+#endif
 #define LENGTH		65536
 #define WINDOW		300	/* instructions from getrandom() on: what is done with the lock, and some more */
 #define PATIENCE_S	10	/* of an exporter, for a connection that asks nothing */
@@ -48,6 +51,9 @@ static struct shared {
 static char *memory;
 static long (*libc_syscall)(long number, ...);
 static atomic_bool fails, failing, second_returned;	/* set_robust_list(), once */
+
+static bool forbidden;			/* futex_waitv() is, as by filters of system calls that do not know it */
+static unsigned int waits;
 
 /* The library's first thread begins with it.  It fails, when another call has had its time. */
 static bool robust_list_fails(void)
@@ -80,6 +86,13 @@ long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(args, long);
 	va_end(args);
+	if (number == SYS_futex_waitv) {
+		waits++;
+		if (forbidden) {
+			errno = EPERM;
+			return -1;
+		}
+	}
 	if (number == SYS_set_robust_list && robust_list_fails()) {
 		errno = ENOSYS;
 		return -1;
@@ -373,6 +386,19 @@ static void test_late_question(void)
 	peerdma_ipc_signal_close(s);
 }
 
+static void test_waitv_forbidden(void)
+{
+	struct peerdma_ipc_signal *s = NULL;
+	int ret;
+
+	start();
+	CHECK(!command(EXPORT) && !command(REPLACE) && !peerdma_ipc_signal_open(&shared->handle, sizeof(shared->handle), &s), "a signal");
+	forbidden = true;
+	ret = peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 1, 200000000, NULL);
+	CHECK(ret == -EAGAIN && waits < 3, "a wait of 200 ms tries %u times what is forbidden", waits);
+	peerdma_ipc_signal_close(s);
+}
+
 static int first_result;
 
 static void *first(void *unused)
@@ -415,6 +441,7 @@ int main(int argc, char **argv)
 		{ "late-free", test_late_free },
 		{ "first-fails", test_first_fails },
 		{ "late-question", test_late_question },
+		{ "waitv-forbidden", test_waitv_forbidden },
 	};
 
 	libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
