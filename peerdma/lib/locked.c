@@ -369,8 +369,11 @@ static void events_begin(void)
 	static bool begun;
 
 	pthread_once(&once, table_make);
-	if (table && !__atomic_exchange_n(&begun, true, __ATOMIC_RELAXED) && monitor_subscribe(MONITOR_HOST, on_event, NULL))
-		__atomic_store_n(&begun, false, __ATOMIC_RELAXED);
+	if (!table || __atomic_load_n(&begun, __ATOMIC_ACQUIRE) || monitor_subscribe(MONITOR_HOST, on_event, NULL))
+		return;
+	/* No pin is made before there is a subscription. Another thread was first: until here events came twice, which does no harm. */
+	if (__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL))
+		monitor_unsubscribe(MONITOR_HOST, on_event, NULL);
 }
 
 /* What the segments say of a pin that was made in a turn. */

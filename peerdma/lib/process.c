@@ -28,20 +28,20 @@
 
 #include "internal.h"
 
-static _Atomic(_Atomic uint64_t *) page;
-static _Atomic bool no_page;		/* then it stays so: a process has one number */
+static _Atomic uint64_t none;		/* stands for a page where there is none to be had */
+static _Atomic(_Atomic uint64_t *) page;	/* set once, whichever it is: a process has one number */
 static _Atomic uint64_t last_number;	/* inherited by children */
 
 static _Atomic uint64_t *page_make(void)
 {
-	_Atomic uint64_t *expected = NULL;
+	_Atomic uint64_t *expected = NULL, *made = &none;
 	long size = sysconf(_SC_PAGESIZE);
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (p == MAP_FAILED)
-		return NULL;
-	if (madvise(p, size, MADV_WIPEONFORK) ||
-	    !atomic_compare_exchange_strong(&page, &expected, p))
+	if (p != MAP_FAILED && !madvise(p, size, MADV_WIPEONFORK))
+		made = p;
+	/* Another thread may have been first, with more luck or less. */
+	if ((!atomic_compare_exchange_strong(&page, &expected, made) || made == &none) && p != MAP_FAILED)
 		munmap(p, size);
 	return atomic_load(&page);
 }
@@ -51,13 +51,9 @@ uint64_t process_id(void)
 	_Atomic uint64_t *number = atomic_load_explicit(&page, memory_order_acquire);
 	uint64_t n, expected = 0;
 
-	if (!number && !atomic_load(&no_page))
-		number = page_make();
-	if (!number) {
-		atomic_store(&no_page, true);
-		number = atomic_load(&page);	/* another thread had more luck, and its number counts */
-	}
 	if (!number)
+		number = page_make();
+	if (number == &none)
 		return getpid();	/* no page to be had, or a kernel before 4.14: a system call each time */
 
 	n = atomic_load_explicit(number, memory_order_relaxed);

@@ -208,7 +208,7 @@ static void false_exporter(void)
 		uint8_t blob[64];
 		char pci[20];
 		uint32_t fds;
-	} reply = { .magic = 0x31637069, .provider = 9 };
+	} reply = { .magic = 0x32637069, .provider = 9 };
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;

@@ -27,7 +27,7 @@ struct request {		/* of message.h: what a hostile process would have read there 
 	uint8_t key[16];
 };
 
-#define MAGIC	0x31637069
+#define MAGIC	0x32637069
 #define REPLY	128
 #define PASSRIGHTS 83	/* SO_PASSRIGHTS */
 

@@ -7,12 +7,14 @@
  */
 #include <pthread.h>
 
+#include "fork_lock.h"
 #include "thread_end.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool key_there;
 static struct thread_end *ends;		/* atomic: only ever added to */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A destructor of another library may run later and call into this one: what is made anew for that is freed in turn. */
 static void thread_ends(void *unused)
@@ -29,8 +31,6 @@ static void key_make(void)
 
 static void make_known(struct thread_end *end)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
 	pthread_mutex_lock(&lock);
 	if (!end->known) {
 		end->next = ends;
@@ -47,3 +47,6 @@ bool thread_end_told(struct thread_end *end)
 		make_known(end);
 	return key_there && !pthread_setspecific(key, &once);
 }
+
+/* Every error comes by here for its text: also that of a child, which would find the lock held by a thread that it does not have. */
+HOLD_OVER_FORK(lock)

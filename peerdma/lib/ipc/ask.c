@@ -131,7 +131,7 @@ void ipc_close_fds(const struct ipc_name *name, int fds[IPC_FDS])
 	}
 }
 
-int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS], int *conn)
+static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS], int *conn)
 {
 	struct ipc_request q = {
 		.magic = IPC_MESSAGE_MAGIC, .op = op, .slot = name->slot, .open = open, .generation = name->generation,
@@ -152,4 +152,17 @@ int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, stru
 	if (ret)
 		ipc_close_fds(name, fds);
 	return ret;
+}
+
+int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS], int *conn)
+{
+	bool fresh = *conn < 0;
+	int ret = ask(name, op, open, reply, fds, conn);
+
+	/* An exporter hangs up on a process that was stopped for a while before it asked.  If it has ended, no connection is made. */
+	if (ret != -EOWNERDEAD || !fresh || *conn < 0)
+		return ret;
+	ipc_hang_up(*conn, name->uid);
+	*conn = -1;
+	return ask(name, op, open, reply, fds, conn);
 }

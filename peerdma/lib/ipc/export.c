@@ -157,15 +157,18 @@ void ipc_recheck(struct ipc *ipc)
 	for (uint32_t slot = 0; slot < __atomic_load_n(&ipc->high, __ATOMIC_ACQUIRE); slot++) {
 		struct ipc_record *r = &ipc->records[slot];
 		uint64_t generation;
+		bool host;
 
 		if (!__atomic_exchange_n(&r->in_doubt, 0, __ATOMIC_SEQ_CST))
 			continue;
 		pthread_mutex_lock(&ipc->lock);
 		generation = ipc_generation(ipc, slot);
 		was = r->offer;
+		/* The thread that freed may have meant what this record had before: now it may be a signal. */
+		host = r->what == IPC_MEMORY && !r->device;
 		pthread_mutex_unlock(&ipc->lock);
 		now = (struct ipc_offer) { .fd = -1 };
-		if (was.borrowed || (!ipc_identify_host((void *)(uintptr_t)was.base, &now) && ipc_same_memory(&was, &now)))
+		if (!host || was.borrowed || (!ipc_identify_host((void *)(uintptr_t)was.base, &now) && ipc_same_memory(&was, &now)))
 			continue;
 		if (ipc_record_end(ipc, slot, generation)) {
 			ipc_count(ipc, ended);
@@ -395,7 +398,7 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 		return fail_full();
 	r = &ipc->records[*slot];
 	r->making = true;
-	generation = ipc_generation(ipc, *slot);
+	generation = r->generation;
 	pthread_mutex_unlock(&ipc->lock);
 	ret = same_still(ipc, ptr, offer) ? ipc_offer(ptr, offer) : fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
 	pthread_mutex_lock(&ipc->lock);

@@ -30,14 +30,12 @@ static void undo(struct ipc *ipc, struct ipc_home *home)
 	__atomic_store_n(&ipc->home, NULL, __ATOMIC_RELEASE);
 }
 
-int ipc_home_open(struct ipc *ipc)
+static int open_now(struct ipc *ipc)
 {
 	struct ipc_home *home = NULL;
 	void *p;
 	int ret;
 
-	if (ipc->home)
-		return 0;
 	ipc->uid = geteuid();
 	if (!ipc_random(&ipc->self, sizeof(ipc->self)))
 		return fail(-EIO, "getrandom: the kernel gives no random bytes");
@@ -62,6 +60,22 @@ int ipc_home_open(struct ipc *ipc)
 		return 0;
 fail:
 	undo(ipc, home);
+	return ret;
+}
+
+int ipc_home_open(struct ipc *ipc)
+{
+	int ret;
+
+	/* The thread that opens it gives up the lock meanwhile, and may fail yet. */
+	while (ipc->home_opens)
+		cancel_safe_wait(&ipc->settled, &ipc->lock);
+	if (ipc->home)
+		return 0;
+	ipc->home_opens = true;
+	ret = open_now(ipc);
+	ipc->home_opens = false;
+	pthread_cond_broadcast(&ipc->settled);
 	return ret;
 }
 
@@ -98,7 +112,10 @@ uint32_t ipc_record_get(struct ipc *ipc)
 
 void ipc_record_publish(struct ipc *ipc, uint32_t slot)
 {
-	__atomic_store_n(&ipc->home->slot[slot], ipc_generation(ipc, slot) + 1, __ATOMIC_SEQ_CST);
+	struct ipc_record *r = &ipc->records[slot];
+
+	r->generation = ipc_generation(ipc, slot) + 1;
+	__atomic_store_n(&ipc->home->slot[slot], r->generation, __ATOMIC_SEQ_CST);
 }
 
 void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name)
@@ -112,7 +129,7 @@ void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name
 	name->uid = ipc->uid;
 	name->pid = (uint32_t)getpid();
 	name->slot = slot;
-	name->generation = ipc_generation(ipc, slot);
+	name->generation = r->generation;
 }
 
 bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation)

@@ -87,6 +87,7 @@ struct ipc_record {
 	uint32_t in_doubt;		/* atomic: a free of that memory has passed, which may have begun before the export */
 	enum ipc_what what;		/* from here on cleared when it is used again */
 	bool used;			/* not in the free list */
+	uint64_t generation;		/* that it was published with; a free may have changed that of the slot since */
 	bool making;			/* live for frees, and the rest is not there yet */
 	unsigned int count;		/* exports less unexports */
 	uint32_t flags;
@@ -181,6 +182,7 @@ struct ipc {
 
 	/* The exporter: home.c, export.c.  NULL until something is exported. */
 	struct ipc_home *home;		/* atomic */
+	bool home_opens;		/* a thread is at it */
 	struct ipc_record *records;	/* IPC_SLOTS */
 	uint32_t high, free;		/* high: atomic; free: a list, IPC_SLOTS ends it */
 	uint32_t to_reap;		/* atomic: a free has ended records */
@@ -229,7 +231,7 @@ int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **add
 /* Maps what another process sent, if it has that size and cannot shrink. */
 int ipc_file_map(int fd, size_t size, bool write, void **addr);
 
-/* home.c.  All with the lock.  0 or -errno with text. */
+/* home.c.  All with the lock.  0 or -errno with text; it may give up the lock meanwhile. */
 int ipc_home_open(struct ipc *ipc);
 /* A record with a key, IPC_SLOTS: none is left; it is live from ipc_record_publish() on. */
 uint32_t ipc_record_get(struct ipc *ipc);

@@ -118,7 +118,7 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 	if (s->line)
 		__atomic_store_n(&s->line->value, value, __ATOMIC_RELAXED);
 	ipc_record_publish(ipc, s->slot);
-	s->generation = ipc_generation(ipc, s->slot);
+	s->generation = r->generation;
 	memcpy(s->key, r->key, IPC_KEY);
 out:
 	pthread_mutex_unlock(&ipc->lock);
@@ -466,7 +466,8 @@ static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until
 		ret = syscall(SYS_futex_waitv, both, 2, 0, &t, CLOCK_MONOTONIC);
 		if (ret == 1)
 			wake_alive(home);	/* the kernel woke one for all */
-		if (ret < 0 && errno == ENOSYS)
+		/* A filter of system calls may say EPERM of what it does not know. */
+		if (ret < 0 && (errno == ENOSYS || errno == EPERM))
 			__atomic_store_n(&no_waitv, 1, __ATOMIC_RELAXED);
 		return ret < 0 && errno == EINTR ? -EINTR : 0;
 	}

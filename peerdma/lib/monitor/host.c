@@ -125,18 +125,38 @@ static int begin(void)
 	return fail(ret, "%s", own);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool begun, done;
+static char why[256];
+static int result;
+
+/*
+ * In a child.  fork() does not wait for the lock: its thread waits for the loader's, which the thread that forks may have.
+ * What that thread had begun is left as it is, since code may be half redirected.
+ */
+static void forked(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	if (!atomic_load(&begun) || atomic_load(&done))
+		return;
+	result = -EOPNOTSUPP;
+	strcpy(why, "this process was forked by one that was about to begin with it");
+	atomic_store(&done, true);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
 int host_monitor_begin(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static _Atomic bool done;
-	static char why[256];
-	static int result;
-
 	if (monitor_outside(MONITOR_HOST))
 		return 0;
 	if (!atomic_load(&done)) {
 		pthread_mutex_lock(&lock);
 		if (!atomic_load(&done)) {
+			atomic_store(&begun, true);
 			result = begin();
 			if (result)
 				snprintf(why, sizeof(why), "%s", peerdma_last_error());

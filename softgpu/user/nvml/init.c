@@ -13,6 +13,17 @@ static unsigned int sessions;
 static pid_t opened_by;
 static int gpu_count;
 
+/* In the child.  A thread that is not there may have held the lock: a new one takes its place. */
+static void forked(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+static void __attribute__((constructor)) begin(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
 /* A handle is the address of a byte here. */
 static char devices[SOFTGPU_MAX_GPUS];
 
