@@ -23,6 +23,11 @@
 #define pr_err	pr_err_ratelimited
 #endif
 
+/* Since 6.3 a mapping's flags are changed by functions; some releases of older kernels have them, too. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define vm_flags_set(vma, flags)	((vma)->vm_flags |= (flags))
+#endif
+
 /* Since 6.18 the workqueue bound to no processor has a new name, and 7.2 warns of the old one. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #define system_dfl_wq	system_unbound_wq

@@ -139,6 +139,11 @@ void hca_sq_take(struct rxe_qp *qp);
 void hca_sq_done(struct rxe_qp *qp);
 void hca_sq_cleanup(struct rxe_qp *qp);
 
+/* Memory for a queue, which a program may map: vmalloc_user(), charged to the caller's memory cgroup. vfree() frees it. */
+void *hca_queue_alloc(size_t size);
+/* remap_vmalloc_range(vma, queue, 0), for such memory.  The caller has checked that the vma is not longer. */
+int hca_queue_map(struct vm_area_struct *vma, void *queue);
+
 /* Resets a request's progress to its first byte. */
 void hca_rewind(struct rxe_dma_info *dma, u32 num_sge);
 

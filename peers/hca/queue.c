@@ -10,16 +10,35 @@
  * Requests have the same index in both. sq.sq_lock guards the producer index of sq.queue.
  * The program's producer index is trusted only as far as there are free entries.
  */
-#include <linux/version.h>
+#include <linux/mm.h>
+#include <linux/vmalloc.h>
 
 #include "rxe.h"
 #include "rxe_loc.h"
 #include "rxe_queue.h"
 
+#include "compat.h"
+
 /* Since 6.3; older versions have no such request. */
 #define ATOMIC_WRITE 0xf
 /* rxe fails a request with an unknown opcode. */
 #define NO_OPCODE U32_MAX
+
+void *hca_queue_alloc(size_t size)
+{
+	return __vmalloc(PAGE_ALIGN(size), GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+}
+
+int hca_queue_map(struct vm_area_struct *vma, void *queue)
+{
+	unsigned long at;
+	int err = 0;
+
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	for (at = vma->vm_start; !err && at < vma->vm_end; at += PAGE_SIZE)
+		err = vm_insert_page(vma, at, vmalloc_to_page(queue + (at - vma->vm_start)));
+	return err;
+}
 
 int hca_sq_share(struct rxe_qp *qp)
 {

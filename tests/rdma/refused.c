@@ -4,6 +4,7 @@
  *
  *	refused ADAPTER peer|nobody|files|no-function	GPU addresses, where a peer-memory client is there, or none; dma-bufs; both on an
  *							adapter that is no PCI function
+ *	refused ADAPTER MEMORY.CURRENT			queues that this cgroup does not count: its file of that name
  *
  * It becomes user 1000 first.
  */
@@ -216,6 +217,39 @@ static void no_memlock(int dmabufs)
 		close(fd);
 	memory_free(&gpu);
 	memory_free(&host);
+}
+
+static long cgroup_bytes(const char *group)
+{
+	FILE *file = fopen(group, "r");
+	long bytes;
+
+	if (!file || fscanf(file, "%ld", &bytes) != 1)
+		die("%s", group);
+	fclose(file);
+	return bytes;
+}
+
+/* The program's memory cgroup limits its queues, too. group: that cgroup's memory.current. */
+static void queues_counted(const char *group)
+{
+	enum { QUEUES = 8, ENTRIES = 16000 };
+	long before = cgroup_bytes(group), least = (long)QUEUES * ENTRIES * 64;
+	struct ibv_cq *cq[QUEUES];
+	int i;
+
+	for (i = 0; i < QUEUES; i++) {
+		cq[i] = ibv_create_cq(p.device, ENTRIES, NULL, NULL, 0);
+		if (!cq[i])
+			die("ibv_create_cq");
+	}
+	if (cgroup_bytes(group) - before < least) {
+		printf("not ok: %ld bytes of queues count as %ld\n", least, cgroup_bytes(group) - before);
+		failures++;
+	}
+	for (i = 0; i < QUEUES; i++)
+		if (ibv_destroy_cq(cq[i]))
+			die("ibv_destroy_cq");
 }
 
 /* Whoever knows the key of one MR must not know those of the others. */
@@ -591,7 +625,7 @@ static void changed_requests(unsigned int rounds)
 int main(int argc, char **argv)
 {
 	if (argc != 3)
-		die("usage: refused ADAPTER peer|nobody|files|no-function");
+		die("usage: refused ADAPTER peer|nobody|files|no-function|MEMORY.CURRENT");
 	if (setgid(1000) || setuid(1000))
 		die("setuid");
 	pair_open(&p, argv[1], 0);
@@ -600,6 +634,8 @@ int main(int argc, char **argv)
 		no_memlock(1);
 	} else if (!strcmp(argv[2], "no-function")) {
 		no_function();
+	} else if (argv[2][0] == '/') {
+		queues_counted(argv[2]);
 	} else {
 		addresses(!strcmp(argv[2], "peer"));
 		if (!strcmp(argv[2], "peer"))

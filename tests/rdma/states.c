@@ -180,18 +180,24 @@ static void flushed(void)
 	}
 }
 
-/* How many events wait that no receive request of the SRQ will be used any more; kernels before 6.5 report none. */
-static int last_ones(void)
+/* How many events of a type wait, and no others afterwards. */
+static int events(enum ibv_event_type type)
 {
 	struct pollfd fd = { .fd = p.device->async_fd, .events = POLLIN };
 	struct ibv_async_event event;
 	int n = 0;
 
 	while (poll(&fd, 1, 50) > 0 && !ibv_get_async_event(p.device, &event)) {
-		n += event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED;
+		n += event.event_type == type;
 		ibv_ack_async_event(&event);
 	}
 	return n;
+}
+
+/* No receive request of the SRQ will be used any more; kernels before 6.5 report none. */
+static int last_ones(void)
+{
+	return events(IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 /* A message whose first packet arrived, and took a receive request: this is the queue pair's, to the end. */
@@ -244,7 +250,10 @@ static void destroyed(void)
 		wrong("destroying a queue pair that repeats a request took %.0f s", now() - begin);
 }
 
-/* The completion queue of the receiving end is full: the queue pair fails, and lets go of the memory. */
+/*
+ * The completion queue of the receiving end is full: the queue pair fails, and lets go of the memory.  More completions without room
+ * are no more events, which would take the kernel's memory until the program reads them.
+ */
 static void overflow(void)
 {
 	struct ibv_cq *large = p.cq[1], *small = ibv_create_cq(p.device, 1, NULL, NULL, 0);
@@ -252,6 +261,7 @@ static void overflow(void)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
 	double begin;
 	unsigned int i;
+	int n;
 
 	if (!small)
 		die("ibv_create_cq");
@@ -266,6 +276,13 @@ static void overflow(void)
 			die("ibv_query_qp");
 	if (attr.qp_state != IBV_QPS_ERR)
 		wrong("a full completion queue: no error");
+	for (i = 0; i < 32; i++) {
+		post(1, IBV_WR_RDMA_WRITE, 8);
+		usleep(1000);
+	}
+	n = events(IBV_EVENT_CQ_ERR);
+	if (n != 1)
+		wrong("a full completion queue: %d events, expected one", n);
 	begin = now();
 	if (ibv_dereg_mr(remote))
 		die("ibv_dereg_mr");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * ud.c - datagrams out of memory and into it: their bytes arrive behind the 40 of the routing header, and nothing beside;
- * the header has the receiver's address where the completion says; and memory that was freed is neither sent nor written.
+ * the header has the receiver's address where the completion says; memory that was freed is neither sent nor written; and no
+ * program chooses the address that a datagram comes from.
  *
  *	ud ADAPTER host|dmabuf|export|peer
  */
@@ -9,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "memory.h"
 #include "pair.h"
+#include "queues.h"
 
 #define SIZE 65536UL
 #define HEADER 40UL
@@ -265,6 +268,35 @@ static void received_after_the_free(void)
 	up(1);
 }
 
+/*
+ * A request of the program's own making, which names no address handle, but addresses of its choice; old providers' requests
+ * do so.  Last, because the queue pair fails.
+ */
+static void forged_address(void)
+{
+	struct ibv_sge sge = part(&host, host_mr, 0, 64);
+	struct ibv_send_wr *bad, wr = { .wr_id = 0x466f7267656421, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+					.wr.ud = { .ah = ah, .remote_qpn = qp[1]->qp_num, .remote_qkey = QKEY } };
+	struct rxe_av av = { .port_num = 1, .network_type = RXE_NETWORK_TYPE_IPV6, .grh.hop_limit = 1 };
+	struct in6_addr address = { .s6_addr = { 0xfe, 0x80, [14] = 0xba, [15] = 0xd } };
+	int fd = p.device->cmd_fd;
+	struct rxe_send_wqe *wqe;
+
+	/* The adapter is not told yet. */
+	p.device->cmd_fd = -1;
+	ibv_post_send(qp[0], &wr, &bad);
+	p.device->cmd_fd = fd;
+	wqe = queue_find(wr.wr_id, NULL);
+	memcpy(av.grh.dgid.raw, p.gid.raw, sizeof(av.grh.dgid.raw));
+	av.dgid_addr._sockaddr_in6.sin6_family = AF_INET6;
+	memcpy(&av.dgid_addr._sockaddr_in6.sin6_addr, p.gid.raw, sizeof(p.gid.raw));
+	av.sgid_addr._sockaddr_in6.sin6_family = AF_INET6;
+	av.sgid_addr._sockaddr_in6.sin6_addr = address;
+	wqe->wr.wr.ud.av = av;
+	wqe->wr.wr.ud.ah_num = 0;
+	check(send_from(&sge, 1) == IBV_WC_LOC_QP_OP_ERR, "a forged source address: refused");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3)
@@ -289,6 +321,7 @@ int main(int argc, char **argv)
 	connect_over_ipv6();
 	datagram(1, "sent from it, over IPv6");
 	datagram(0, "received into it, over IPv6");
+	forged_address();
 
 	if (ibv_destroy_ah(ah) || ibv_destroy_qp(qp[0]) || ibv_destroy_qp(qp[1]))
 		die("destroying the queues");

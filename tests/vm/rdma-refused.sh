@@ -27,6 +27,12 @@ dmesg | grep -q "rxe0: a dma-buf of [a-z0-9_]* is not registered: it has no 4194
 	die "the log does not say that the dma-buf was too short"
 dmesg | grep -q "rxe0: a dma-buf of peerdma is not registered" || die "the log does not say whose dma-buf it was"
 
+group=/sys/fs/cgroup/queues
+{ [ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup; } &&
+	echo +memory >/sys/fs/cgroup/cgroup.subtree_control && mkdir $group || die "no memory cgroup"
+(sh -c 'echo $PPID' >$group/cgroup.procs && exec "$BUILD/tests/rdma/rdma_refused" rxe0 $group/memory.current) ||
+	die "queues do not count for the memory cgroup"
+
 modprobe veth && ip link add virtual type veth peer name other && ip link set other up && ip link set virtual up &&
 	ip address add 10.98.0.1/24 dev virtual || die "no virtual net device"
 rdma link add rxe1 type rxe netdev virtual || die "no adapter without a PCI function"
