@@ -120,40 +120,41 @@ static int reserved_ranges(void)
 	return n;
 }
 
-/* Views of every range of an allocation's first pages: the kernel has one tree of reservations for all users. */
+/*
+ * Views of every range of an allocation's pages: the kernel has one tree of reservations for all users.  Where a kernel warns of
+ * so many pins of a page, since a provider maps each for its GPU: of one page only.
+ */
 static void overlapping_views(void)
 {
 	enum { PAGES = 12, VIEWS = PAGES * (PAGES + 1) / 2 };
-	uint64_t va = gpu_alloc(PAGES * GPU_PAGE);
-	uint32_t handles[VIEWS];
-	uint64_t lengths[VIEWS];
-	char *views[VIEWS];
+	const int views = (int)times_mapped(VIEWS), pages = views == VIEWS ? PAGES : 1;
+	uint64_t va = gpu_alloc(PAGES * GPU_PAGE), lengths[VIEWS];
+	int fd = dev_open(), before = reserved_ranges(), begin = 0, end = 1, added;
 	struct peerdma_pin_args a;
-	int fd = dev_open(), before = reserved_ranges(), n = 0, added;
+	uint32_t handles[VIEWS];
+	char *shown[VIEWS];
 
-	for (int begin = 0; begin < PAGES; begin++) {
-		for (int end = begin + 1; end <= PAGES; end++, n++) {
-			WORKS(gpu_pin(fd, va + begin * GPU_PAGE, (end - begin) * GPU_PAGE, 0, &a));
-			handles[n] = a.handle;
-			lengths[n] = a.pinned_length;
-			views[n] = view(fd, a.handle, a.pinned_length, PROT_READ | PROT_WRITE);
-			CHECK(views[n] != MAP_FAILED);
-		}
+	for (int i = 0; i < views; i++) {
+		WORKS(gpu_pin(fd, va + begin * GPU_PAGE, (end - begin) * GPU_PAGE, 0, &a));
+		handles[i] = a.handle;
+		lengths[i] = a.pinned_length;
+		shown[i] = view(fd, a.handle, a.pinned_length, PROT_READ | PROT_WRITE);
+		CHECK(shown[i] != MAP_FAILED);
+		if (++end > pages)
+			end = (begin = (begin + 1) % pages) + 1;
 	}
-	views[0][0] = 12;
-	CHECK(views[1][0] == 12);
+	shown[0][0] = 12;
+	CHECK(shown[1][0] == 12);
 	added = reserved_ranges() - before;
 	/* Blocks of 2^n pages, each once: fewer than two for each page. */
-	CHECK(before < 0 || (added < 2 * PAGES && (added > 0 || gpu_facts->in_host)));
+	CHECK(before < 0 || (added < 2 * pages && (added > 0 || gpu_facts->in_host)));
 	/* What is left needs what it shares with what ended. */
-	for (n = 1; n < VIEWS; n++)
-		WORKS(unpin(fd, handles[n]));
+	for (int i = 1; i < views; i++)
+		WORKS(unpin(fd, handles[i]));
 	CHECK(before < 0 || gpu_facts->in_host || reserved_ranges() == before + 1);
-	CHECK(views[0][0] == 12 && signal_of_read(views[1]) == SIGBUS);
-	for (n = 0; n < VIEWS; n++)
-		munmap(views[n], lengths[n]);
-	close(fd);
-	CHECK(live_pins(fd = dev_open()) == 0);
+	CHECK(shown[0][0] == 12 && signal_of_read(shown[1]) == SIGBUS);
+	for (int i = 0; i < views; i++)
+		munmap(shown[i], lengths[i]);
 	close(fd);
 	CHECK(before < 0 || reserved_ranges() == before);
 	CHECK(!cu.MemFree(va));
