@@ -125,7 +125,9 @@ static void little_memory(int fd, size_t size)
 	taken = hold(size);
 	printf("%ld KiB for the answers to a read of %zu KiB\n", taken, size / 1024);
 	/* Without a bound they took 773 MB of a read of 32 MiB. */
-	if (taken > (long)(size / 1024))
+	if (getenv("PEERDMA_PATIENCE"))
+		printf("not compared: on a kernel with KASAN, freed packets stay in its quarantine, of a 32nd of the memory\n");
+	else if (taken > (long)(size / 1024))
 		die("the answers take up %ld KiB", taken);
 	let_go();
 	status = wait_for_all(subject, size);

@@ -507,9 +507,10 @@ static void requests(void)
 		int tries = 0;
 
 		do {
-			/* The adapter, which the connection has woken, may take the request before it is forged. */
+			/* The adapter, which the connection wakes, may take the request before it is forged: it is left to come to rest. */
 			if (tries)
 				pair_connect(&p);
+			usleep(2000U << (3 * tries));
 			forge = all[i].forge;
 			status = pair_do(&p, &r);
 		} while ((status == IBV_WC_SUCCESS) != all[i].done && ++tries < 5);
