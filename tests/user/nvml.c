@@ -88,6 +88,8 @@ static void facts(void **state)
 	OK(cuDeviceGetPCIBusId(bus_id, sizeof(bus_id), 0));
 	assert_int_equal(strcasecmp(pci.busIdLegacy, bus_id), 0);
 	assert_int_equal(strlen(pci.busId), strlen("00000000:00:00.0"));
+	assert_int_equal(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetHandleByUUID(NULL, &found));
+	assert_int_equal(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetHandleByUUID(text, NULL));
 	NOK(nvmlDeviceGetHandleByPciBusId(pci.busId, &found));
 	assert_ptr_equal(found, device);
 	NOK(nvmlDeviceGetHandleByPciBusId(bus_id, &found));

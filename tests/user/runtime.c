@@ -154,6 +154,8 @@ static void copies(void **state)
 	RFAILS(cudaErrorInvalidMemcpyDirection, cudaMemcpy(out, d, 9, (enum cudaMemcpyKind)9));
 	RFAILS(cudaErrorInvalidValue, cudaMemcpy(out, in, 9, cudaMemcpyHostToDevice));
 	RFAILS(cudaErrorInvalidValue, cudaMemcpy(out, d, 1001, cudaMemcpyDeviceToHost));
+	RFAILS(cudaErrorInvalidValue, cudaMemset(out, 0, 9));
+	RFAILS(cudaErrorInvalidValue, cudaMemsetAsync(out, 0, 9, s));
 
 	ROK(cudaEventRecord(e, s));
 	ROK(cudaMemsetAsync(d, 0x5a, 1000, s));
