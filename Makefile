@@ -34,7 +34,7 @@ help:
 	@echo '  make demo-rdma MODE=one   the same in one machine'
 	@echo '  make demo-mpi             MPI and OpenSHMEM over UCX on memory of all kinds, in one machine; the first time it'
 	@echo '                            builds UCX and Open MPI (half an hour); MODE=two: between two machines, over RDMA'
-	@echo '  make check                all tests, in virtual machines too (25 to 30 minutes on 2 cores)'
+	@echo '  make check                all tests, in virtual machines too (about 20 minutes on 2 cores)'
 	@echo '  make check-fast           only those that need no virtual machine'
 	@echo '  make check-thirdparty GDRCOPY=... LIBNVM=...   drivers of others, see docs/third-party.md'
 	@echo '  make check-gpu            the tests that CUDA is enough for, on this machine'"'"'s GPU: docs/real-gpu.md'
