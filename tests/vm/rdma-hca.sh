@@ -4,6 +4,7 @@
 # The software RDMA adapter: every operation on memory of the host and on dma-bufs of a GPU; memory that is freed under
 # requests; the same with an adapter that does not stop: then requests reach memory that another owns, or the IOMMU stops
 # them.  Only one of it and rdma_rxe is loaded; it goes with its PCI function, and unloads.
+# vm-allow: peerdma_hca: qp#[0-9]+ Failed no address vector
 # vm-allow: rxe0: DMA (read|write) fault at .* no translation in the IOMMU domain of
 # vm-allow: ^peerdma_hca: (not loaded: rdma_rxe|rdma_rxe is refused)
 # The preload tries the address first, and no client knows it.
