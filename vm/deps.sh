@@ -13,7 +13,7 @@ set -eu
 process="gcc libc6-dev"
 # Meson builds the tests along with what they test: hence cmocka.
 user="$process make dpkg-dev pkg-config python3 meson ninja-build libjson-c-dev nettle-dev scdoc libcmocka-dev abigail-tools"
-modules="$process make python3 kmod libelf1 xz-utils"
+modules="$process make python3 kmod libelf1 xz-utils zstd"
 vm="$process python3 qemu-system-x86 kmod pciutils zstd"
 debug_kernel="$modules bc bison flex libelf-dev libssl-dev xz-utils"
 # An RDMA adapter in the guest, and programs for it.

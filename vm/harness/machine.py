@@ -148,6 +148,8 @@ def _processor(options, board):
 def _frequency():
     """The host's, which an emulated TSC counts at, in Hz: rather too high than too low; None: not known."""
     found = []
+    if os.uname().machine != "x86_64":      # there the TSC has another clock
+        return None
     try:
         with open("/proc/cpuinfo") as file:
             for value, unit in re.findall(r"^cpu MHz\s*: ([\d.]+)$|@ ([\d.]+)GHz$", file.read(), re.MULTILINE):

@@ -53,9 +53,10 @@ struct ipc_home {
 struct ipc_line {
 	uint64_t value;
 	/*
-	 * What waiters sleep on.  IPC_SLEEPS: set by one that is about to; from there on, the changes
-	 * of the value, each counted after it was made.  Whoever counts clears IPC_SLEEPS in the same
-	 * step: if it could be cleared later, that might be the next waiter's, whom nobody would wake.
+	 * Waiters sleep on this word.  The lowest bit, IPC_SLEEPS, is set by a waiter that is about to
+	 * sleep.  The rest counts changes of the value: a setter adds IPC_CHANGE after each, and clears
+	 * IPC_SLEEPS in the same step.  If it cleared the bit in a second step, another waiter might
+	 * have set it in between, and nobody would wake that one.
 	 */
 	uint32_t changes;
 #define IPC_SLEEPS	1U
