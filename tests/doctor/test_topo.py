@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import threading
 import unittest
 import xml.etree.ElementTree
 
@@ -81,6 +82,28 @@ class Topo(Case):
         self.assertEqual([bar["length"] for bar in gpu["bars"]], [16 << 20, 256 << 30, 32 << 20])
         self.assertEqual((gpu["numa_node"], gpu["iommu_group"], gpu["iommu"], gpu["driver"]), (0, None, "off", "nvidia"))
         self.assertEqual(next(d for d in told["devices"] if d["pci"] == "0000:12:00.0")["acs"], "off")
+
+    def test_while_others_rename(self):
+        """Below a root the kernel opens no path with ".." in it while anybody renames anything (EAGAIN)."""
+        m = machines.server(self.folder())
+        said = run("topo", "--json", root=m.path).stdout
+        names = [os.path.join(self.folder(), "a"), os.path.join(self.folder(), "b")]
+        os.mkdir(names[0])
+        end = threading.Event()
+
+        def rename():
+            while not end.is_set():
+                os.rename(*names)
+                names.reverse()
+
+        other = threading.Thread(target=rename)
+        other.start()
+        try:
+            for _ in range(20):
+                self.assertEqual(run("topo", "--json", root=m.path).stdout, said)
+        finally:
+            end.set()
+            other.join()
 
     def test_two_switches_in_a_row(self):
         m = machines.Machine(self.folder())

@@ -11,14 +11,19 @@
 
 #include "tree_inside.h"
 
+/* The kernel gives up a path with ".." in it, as links in sysfs have, when anything anywhere was renamed or mounted meanwhile. */
+#define TRIES	1000
+
 int tree_open_below(const struct tree *t, const char *path, int flags)
 {
 	struct open_how how = { .flags = (unsigned int)flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
-	int fd;
+	int fd, left = TRIES;
 
 	if (t->root < 0)
 		return open(path, flags | O_CLOEXEC);
-	fd = (int)syscall(SYS_openat2, t->root, path, &how, sizeof(how));
+	do {
+		fd = (int)syscall(SYS_openat2, t->root, path, &how, sizeof(how));
+	} while (fd < 0 && errno == EAGAIN && --left);
 	/* A kernel before 5.6, or a sandbox that does not know the call: then links are not followed at the end. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		fd = openat(t->root, *path == '/' ? path + 1 : path, flags | O_CLOEXEC | O_NOFOLLOW);
