@@ -138,8 +138,9 @@ static void notify(int after)
 static void *stopped(void *unused)
 {
 	(void)unused;
-	atomic_store(&shared->thread, (pid_t)syscall(SYS_gettid));
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	/* Whoever knows it may wait for it. */
+	atomic_store(&shared->thread, (pid_t)syscall(SYS_gettid));
 	for (;;) {
 		raise(SIGSTOP);
 		if (atomic_load(&shared->job) == EXPORT)
