@@ -160,8 +160,12 @@ static vm_fault_t view_huge_fault(struct vm_fault *vmf, unsigned int order)
 	if (order != PMD_ORDER || from < vma->vm_start || from + PMD_SIZE > vma->vm_end)
 		return VM_FAULT_FALLBACK;
 	mutex_lock(&pin->lock);
-	/* Not LIVE: the fallback fault returns the error. */
-	if (pin->state == PIN_LIVE &&
+	/*
+	 * Not LIVE: the fallback fault returns the error.  A table: another thread has filled it
+	 * since the caller looked, while PR_SET_THP_DISABLE was set, and the kernel warns of an
+	 * insertion there.
+	 */
+	if (pin->state == PIN_LIVE && (pmd_none(READ_ONCE(*vmf->pmd)) || is_huge(vmf)) &&
 	    peerdma_pin_run(pin, offset_of(vma, from), PMD_SIZE, &phys) == PMD_SIZE &&
 	    IS_ALIGNED(phys, PMD_SIZE))
 		ret = peerdma_insert_pmd(vmf, PHYS_PFN(phys), vma->vm_flags & VM_WRITE);
