@@ -218,7 +218,7 @@ static int peerdma_release(struct inode *inode, struct file *filp)
 	struct peerdma_pin *pin;
 
 	while ((pin = peerdma_pin_of(&file->owner))) {
-		peerdma_pin_end(pin, NULL);
+		peerdma_pin_end(pin, false);
 		peerdma_pin_put(pin);
 		cond_resched();
 	}

@@ -54,7 +54,7 @@ static __always_inline struct peerdma_pin *pin_by(u64 token, u32 va_space, u64 a
 		return ERR_PTR(err);
 	}
 	if (!ops->revoke && peerdma_pin_revocable(pin)) {
-		peerdma_pin_end(pin, NULL);
+		peerdma_pin_end(pin, false);
 		return ERR_PTR(-EINVAL);
 	}
 	/* The caller runs code of this module, so it is loaded. */
@@ -125,7 +125,7 @@ void peerdma_unpin(struct peerdma_pin *pin)
 	 */
 	WARN(has_maps(pin), "peerdma: %s unpins handle %u while it is mapped\n",
 	     ops->name, pin->handle);
-	WARN_ON(!peerdma_pin_end(pin, NULL));
+	WARN_ON(peerdma_pin_end(pin, false));
 	module_put(ops->owner);
 }
 EXPORT_SYMBOL_GPL(peerdma_unpin);

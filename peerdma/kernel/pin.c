@@ -21,6 +21,12 @@ static noinline void wait_down(const struct peerdma_pin *pin)
 	wait_event(pin_wait, smp_load_acquire(&pin->down));
 }
 
+/* The same for a system call, which SIGKILL ends: -EINTR. */
+static noinline int wait_down_killable(const struct peerdma_pin *pin)
+{
+	return wait_event_killable(pin_wait, smp_load_acquire(&pin->down)) ? -EINTR : 0;
+}
+
 static void set_state(struct peerdma_pin *pin, enum peerdma_state state)
 {
 	lockdep_assert_held(&pin->lock);
@@ -414,21 +420,27 @@ static noinline void end_made(struct peerdma_pin *pin)
 	peerdma_pin_drop_hold(pin);
 }
 
-bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy)
+int peerdma_pin_end(struct peerdma_pin *pin, bool asked)
 {
 	bool made;
+	int err;
 
 	mutex_lock(&pin->lock);
 	while (pin->state == PIN_REVOKING) {
 		mutex_unlock(&pin->lock);
-		wait_down(pin);
+		if (!asked) {
+			wait_down(pin);
+		} else {
+			err = wait_down_killable(pin);
+			if (err)
+				return err;
+		}
 		mutex_lock(&pin->lock);
 	}
-	if (pin->state >= PIN_ENDING || (busy && pin->holds > 1)) {
-		if (busy)
-			*busy = pin->state < PIN_ENDING;
+	if (pin->state >= PIN_ENDING || (asked && pin->holds > 1)) {
+		err = pin->state < PIN_ENDING ? -EBUSY : -ENOENT;
 		mutex_unlock(&pin->lock);
-		return false;
+		return err;
 	}
 	if (pin->state == PIN_LIVE)
 		peerdma_generation_end(pin);
@@ -446,5 +458,5 @@ bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy)
 		end_made(pin);
 	else
 		finish(pin);
-	return true;
+	return 0;
 }

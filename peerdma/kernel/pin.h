@@ -62,11 +62,12 @@ int peerdma_pin_start(struct peerdma_pin *pin);
  */
 int peerdma_pin_start_at(struct peerdma_pin *pin, struct peerdma_provider *provider);
 /*
- * Ends a pin, and takes over the owner's reference.  Returns false if another thread has
- * ended it.  With `busy', a pin that an importer holds is left alone, *busy is set and the
- * result is false.
+ * Ends a pin, and takes over the owner's reference.  May sleep.  -ENOENT: another thread has
+ * ended it.  With `asked', for a program that can ask again: -EBUSY, an importer holds the
+ * pin; -EINTR, this process was killed while it waited for a revocation.  Then nothing has
+ * changed.
  */
-bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy);
+int peerdma_pin_end(struct peerdma_pin *pin, bool asked);
 /* Gives up one hold of the memory; no lock held. */
 void peerdma_pin_drop_hold(struct peerdma_pin *pin);
 

@@ -192,7 +192,7 @@ static int call_pin(const struct call *c)
 	}
 	err = give_pin(c, pin);
 	if (err)
-		peerdma_pin_end(pin, NULL);
+		peerdma_pin_end(pin, false);
 	else
 		publish(pin);
 	return err;
@@ -237,7 +237,7 @@ static int call_pin_dmabuf(const struct call *c)
 	if (!err)
 		publish(pin);
 	else
-		peerdma_pin_end(pin, NULL);
+		peerdma_pin_end(pin, false);
 	return err;
 }
 
@@ -257,7 +257,6 @@ static int fetch_handle(const struct call *c, u32 *handle)
 static int call_unpin(const struct call *c)
 {
 	struct peerdma_pin *pin;
-	bool busy = false;
 	u32 handle;
 	int err = fetch_handle(c, &handle);
 
@@ -266,8 +265,7 @@ static int call_unpin(const struct call *c)
 	pin = find(c, handle);
 	if (IS_ERR(pin))
 		return PTR_ERR(pin);
-	if (!peerdma_pin_end(pin, &busy))
-		err = busy ? -EBUSY : -ENOENT;
+	err = peerdma_pin_end(pin, true);
 	peerdma_pin_put(pin);
 	return err;
 }

@@ -164,7 +164,7 @@ static void touch_small(int fd, uint32_t handle, size_t length)
  */
 static void large_over_small(void)
 {
-	enum { ROUNDS = 5000, SECONDS = 10 };
+	enum { ROUNDS = 5000, SECONDS = 4 };
 	struct shown s = { .length = 2 * LARGE };
 	uint64_t va = gpu_alloc(s.length);
 	time_t end = time(NULL) + SECONDS;

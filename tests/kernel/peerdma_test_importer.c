@@ -297,6 +297,10 @@ static void while_driver_is_busy(void)
 	WORKS(gpu_pin(fd, va, 2 * MIB, PEERDMA_PIN_PERSISTENT, &a));
 	dmabuf = export(fd, a.handle, 0, 2 * MIB);
 	WORKS(attach(im, dmabuf, IMPORTER_DYNAMIC));
+	/* The driver is asked for the path between two devices once: not below. */
+	WORKS(card_map(fd, a.handle, PEERDMA_MAP_TO_DEVICE, segs, &count, &mapping));
+	WORKS(unmap(fd, mapping));
+	count = 2;
 	driver_begun = driver_done = 0;
 	CHECK(module_set("nvidia", "pin_delay_us", DRIVER_BUSY_US));
 	CHECK(!pthread_create(&busy, NULL, keep_driver_busy, &va));

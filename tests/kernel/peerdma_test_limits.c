@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "patience.h"
 #include "peerdma_client.h"
@@ -455,6 +456,63 @@ static void others_views(void)
 	CHECK(nothing_left(uid) && nothing_left(other));
 }
 
+/* ---- a killed process does not wait for a revocation ---- */
+
+static int unpins_when_told(int peer, void *arg)
+{
+	const struct unpinned *u = arg;
+
+	hear(peer);
+	say(peer);
+	unpin(u->fd, u->handle);
+	return 0;
+}
+
+static void *free_it(void *arg)
+{
+	CHECK(!cu.MemFree(*(uint64_t *)arg));
+	return NULL;
+}
+
+/* The file is open here, too: its pins do not end with the killed process. */
+static void killed_in_unpin(void)
+{
+	int fd = dev_open(), client = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC), left = 100;
+	uint64_t va = gpu_alloc(1 << 20);
+	struct peerdma_pin_args a;
+	struct client_pin held = { .length = PAGE };
+	struct unpinned u;
+	struct process p;
+	pthread_t thread;
+	char *seen;
+
+	WORKS(gpu_pin(fd, va, 1 << 20, 0, &a));
+	u = (struct unpinned){ .fd = fd, .handle = a.handle };
+	p = begin(unpins_when_told, &u);
+	seen = view(fd, a.handle, PAGE, PROT_READ | PROT_WRITE);
+	CHECK(seen != MAP_FAILED);
+	seen[0] = 1;
+	held.addr = (uintptr_t)seen;
+	WORKS(ioctl(client, CLIENT_HOLD, &held));
+	CHECK(!pthread_create(&thread, NULL, free_it, &va));
+	WORKS(ioctl(client, CLIENT_HOLDS));
+	say(p.peer);
+	CHECK(hear(p.peer));
+	usleep(200 * 1000);
+	CHECK(!waitpid(p.pid, NULL, WNOHANG));
+	CHECK(!kill(p.pid, SIGKILL));
+	while (!waitpid(p.pid, NULL, WNOHANG) && --left)
+		usleep(100 * 1000);
+	CHECK(left);
+	WORKS(ioctl(client, CLIENT_LET_GO));
+	pthread_join(thread, NULL);
+	WORKS(unpin(fd, a.handle));
+	munmap(seen, PAGE);
+	close(p.peer);
+	close(client);
+	close(fd);
+}
+
 static int export_three(int peer, void *arg)
 {
 	struct peerdma_pin_args a;
@@ -631,6 +689,10 @@ void test_limits(bool gpu)
 	if (gpu) {
 		if (gpu_facts->pins == ENDED_BY_FREE)
 			run("a user is told of its own revocations", own_revocations);
+		if (access("/dev/peerdma_client", F_OK))
+			skip("a killed process does not wait for a revocation", "peerdma_client.ko is not loaded");
+		else if (gpu_facts->has_view && gpu_facts->pins == ENDED_BY_FREE)
+			run("a killed process does not wait for a revocation", killed_in_unpin);
 		if (!gpu_facts->in_host)
 			run("as much of the aperture as one may have", aperture_lowered);
 		return;

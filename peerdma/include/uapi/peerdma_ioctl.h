@@ -128,8 +128,11 @@ struct peerdma_pin_args {
 };
 
 /*
- * UNPIN waits for a revocation under way and removes everything that was made from
- * the pin, mapping handles included.  UNMAP does so for one mapping.
+ * UNPIN waits for a revocation under way (SIGKILL ends that wait) and removes everything
+ * that was made from the pin, mapping handles included.  The pin is charged to its user
+ * until its views are unmapped and its dma-bufs are closed, too.
+ *
+ * UNMAP removes one mapping.
  */
 struct peerdma_handle_args {
 	__u32 size;
