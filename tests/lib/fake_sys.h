@@ -18,7 +18,10 @@ struct fake_kernel {
 	int open_error;		/* what the next open fails with; 0: it works */
 	unsigned int abi;
 	int pin_error, unpin_error, map_error, view_error, export_error;	/* likewise, until reset */
+	int info_error, query_error, unmap_error, generations_error, read_error, poll_error;	/* likewise */
+	int short_read;		/* the next reads give half an event */
 	int full_error;		/* when there are FAKE_PINS */
+	uint32_t mappings_of, views_of, exports_of;	/* what PEERDMA_QUERY says of each pin */
 	struct peerdma_info info;	/* what PEERDMA_INFO says, but for abi */
 	int old;		/* a module whose INFO ends with `revocations' */
 	uint64_t memlock;	/* sys_memlock_limit() */
@@ -32,6 +35,13 @@ struct fake_kernel {
 
 	int opens, closes, unpins, unmaps, mmaps, munmaps;	/* counted */
 	unsigned int last_domain, last_bus, last_devfn;
+	/* What the last call of each was given. */
+	struct peerdma_pin_args last_pin;
+	struct peerdma_pin_dmabuf_args last_dmabuf;
+	struct peerdma_map_args last_map;
+	struct peerdma_export_args last_export;
+	uint64_t last_offset, last_length;	/* of a mapping of memory */
+	int last_prot;
 	struct {
 		int live, revoked;
 		uint32_t flags, generation;
