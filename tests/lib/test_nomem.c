@@ -244,6 +244,7 @@ int main(void)
 	cuda = get_cuda();
 	verbs = get_verbs();
 	fake_reset();
+	peerdma_open(&ctx, ~0U);	/* the thread's text is made once */
 
 	sweep("opening", "kernel", 0, false, opening);
 	sweep("opening several", "kernel,dmabuf,host,staging", 0, false, opening);
