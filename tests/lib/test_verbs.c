@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -513,6 +514,59 @@ static void full(void **state)
 	peerdma_close(ctx);
 }
 
+/* One that ends makes room. */
+static void makes_room(struct fake_mr *mr)
+{
+	(void)mr;
+	verbs->error = 0;
+}
+
+/* What says that there is no room, for which idle MRs end, and what does not. */
+static void full_by_errno(void **state)
+{
+	static const struct {
+		int error;
+		bool again;
+	} errors[] = {
+		{ ENOMEM, true }, { ENOSPC, true }, { EDQUOT, true }, { EMFILE, false }, { ENFILE, false }, { ENOBUFS, false }, { EINVAL, false },
+		{ EOPNOTSUPP, false }, { EIO, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		struct peerdma_cached *hold, *idle;
+		struct peerdma *ctx = open_with("kernel");
+		const struct peerdma_mr *mr, *none = (void *)1;
+		struct peerdma_cache *cache;
+		int ret;
+
+		assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
+		assert_int_equal(peerdma_cache_get(cache, memory + 8 * PAGE, 1, &idle), 0);
+		assert_int_equal(peerdma_cache_mr(cache, idle, one, 0, &mr), 0);
+		peerdma_cache_put(cache, idle);
+		assert_int_equal(peerdma_cache_get(cache, memory, 1, &hold), 0);
+		verbs->error = errors[i].error;
+		verbs->at_dereg = makes_room;
+		ret = peerdma_cache_mr(cache, hold, one, 0, &none);
+		verbs->at_dereg = NULL;
+		verbs->error = 0;
+		if (errors[i].again ? ret || none == (void *)1 : !ret || none != (void *)1 || !strstr(peerdma_last_error(), "ibv_reg_mr"))
+			fail_msg("errno %d: %d, \"%s\"", errors[i].error, ret, peerdma_last_error());
+		assert_int_equal(live(), 1);
+		assert_int_equal(verbs->deregistered, errors[i].again);
+		/* And if nothing is idle, the error is the caller's. */
+		assert_int_equal(peerdma_cache_trim(cache, 64), !errors[i].again);
+		verbs->error = errors[i].error;
+		ret = peerdma_cache_mr(cache, hold, two, 0, &none);
+		verbs->error = 0;
+		assert_int_equal(ret, errors[i].again || (errors[i].error != EINVAL && errors[i].error != EIO) ? -errors[i].error : -EOPNOTSUPP);
+		peerdma_cache_put(cache, hold);
+		peerdma_cache_close(cache);
+		peerdma_close(ctx);
+		memset(verbs, 0, sizeof(*verbs));
+	}
+}
+
 /* Host memory without the kernel module: the library's own monitor ends what goes away, or the program does. */
 static void of_host(void **state)
 {
@@ -606,6 +660,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(child, reset, over),
 		cmocka_unit_test_setup_teardown(cached, reset, over),
 		cmocka_unit_test_setup_teardown(full, reset, over),
+		cmocka_unit_test_setup_teardown(full_by_errno, reset, over),
 		cmocka_unit_test_setup_teardown(of_host, reset, over),
 		cmocka_unit_test_setup_teardown(threads, reset, over),
 	};
