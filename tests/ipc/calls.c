@@ -5,7 +5,10 @@
  *
  * usage: calls TEST
  */
+#include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -373,6 +376,60 @@ static void facts(void)
 	other_end(&o2, SIGKILL);
 }
 
+/* ---- the thread ---- */
+
+/* The signals that the thread of that name blocks; 0: there is none. */
+static unsigned long long blocked_by(const char *thread)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned long long mask = 0;
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		char path[64], line[128];
+		bool is = false;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", e->d_name);
+		f = fopen(path, "re");
+		while (f && fgets(line, sizeof(line), f)) {
+			if (!strncmp(line, "Name:", 5))
+				is = strstr(line, thread);
+			if (is)
+				sscanf(line, "SigBlk: %llx", &mask);
+		}
+		if (f)
+			fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return mask;
+}
+
+/* The program's handlers do not run in the thread that answers importers, and its own threads block what they did. */
+static void thread(void)
+{
+	static const int of_programs[] = { SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGCHLD, SIGIO, SIGPROF, SIGVTALRM };
+	struct peerdma_ipc_signal *s = NULL;
+	unsigned long long mask;
+	sigset_t before, after;
+	bool same = true;
+
+	sigemptyset(&before);
+	sigaddset(&before, SIGUSR2);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	CHECK(!blocked_by("peerdma-ipc"), "there is no thread");
+	CHECK(!peerdma_ipc_signal_create(0, 0, &s), "until something is made");
+	mask = blocked_by("peerdma-ipc");
+	for (size_t i = 0; i < sizeof(of_programs) / sizeof(of_programs[0]); i++)
+		CHECK(mask >> (of_programs[i] - 1) & 1, "it blocks signal %d", of_programs[i]);
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	for (int sig = 1; sig < 32; sig++)
+		same &= sigismember(&before, sig) == sigismember(&after, sig);
+	CHECK(same, "the caller's mask is what it was");
+	peerdma_ipc_signal_close(s);
+}
+
 /* ---- a handler ---- */
 
 static void handler(int sig)
@@ -397,7 +454,8 @@ static void interrupted(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "wrong", wrong }, { "child", child }, { "no-descriptors", descriptors_out }, { "facts", facts }, { "interrupted", interrupted },
+		{ "wrong", wrong }, { "child", child }, { "no-descriptors", descriptors_out }, { "facts", facts }, { "thread", thread },
+		{ "interrupted", interrupted },
 	};
 
 	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

@@ -354,10 +354,20 @@ int sys_poll_in(int fd, int timeout_ms)
 	int ret;
 
 	(void)fd;
-	(void)timeout_ms;
 	if (fake.poll_error)
 		return fake.poll_error;
 	pthread_mutex_lock(&lock);
+	if (!fake.polls++)
+		fake.first_timeout = timeout_ms;
+	fake.last_timeout = timeout_ms;
+	if (fake.spurious) {
+		bool last = !--fake.spurious;
+
+		pthread_mutex_unlock(&lock);
+		if (last && timeout_ms > 0)
+			usleep(((unsigned int)timeout_ms + 2) * 1000);
+		return 1;
+	}
 	ret = event_count > 0;
 	pthread_mutex_unlock(&lock);
 	return ret;

@@ -19,6 +19,7 @@ struct fake_kernel {
 	unsigned int abi;
 	int pin_error, unpin_error, map_error, view_error, export_error;	/* likewise, until reset */
 	int info_error, query_error, unmap_error, generations_error, read_error, poll_error;	/* likewise */
+	int spurious;		/* so many polls say that there is an event; the last one takes all its time, and more */
 	int short_read;		/* the next reads give half an event */
 	int full_error;		/* when there are FAKE_PINS */
 	uint32_t mappings_of, views_of, exports_of;	/* what PEERDMA_QUERY says of each pin */
@@ -42,6 +43,7 @@ struct fake_kernel {
 	struct peerdma_export_args last_export;
 	uint64_t last_offset, last_length;	/* of a mapping of memory */
 	int last_prot;
+	int polls, first_timeout, last_timeout;	/* counted, and in milliseconds */
 	struct {
 		int live, revoked;
 		uint32_t flags, generation;

@@ -338,6 +338,42 @@ static void given(void **state)
 	assert_int_equal(peerdma_unpin(r), 0);
 }
 
+/* ---- waits ---- */
+
+/* How long the kernel is asked to wait: what is left of it, when it was for nothing. */
+static void waits(void **state)
+{
+	static const struct {
+		int timeout, spurious, polls, first_from, first_to, last_from, last_to;
+		const char *says;
+	} cases[] = {
+		{ 0, 0, 1, 0, 0, 0, 0, "in 0 ms" },
+		{ -1, 0, 1, -1, -1, -1, -1, "in -1 ms" },
+		{ -1, 3, 4, -1, -1, -1, -1, "in -1 ms" },
+		{ 60000, 0, 1, 1, 60000, 1, 60000, "in 60000 ms" },
+		{ 20, 1, 2, 1, 20, 0, 0, "in 20 ms" },		/* the time is over */
+		{ 20, 4, 5, 1, 20, 0, 0, "in 20 ms" },
+		{ 1, 1, 2, 0, 1, 0, 0, "in 1 ms" },
+	};
+	struct peerdma_notice n = { .size = sizeof(n) };
+
+	(void)state;
+	for (size_t i = 0; i < N(cases); i++) {
+		fake.spurious = cases[i].spurious;
+		fake.polls = 0;
+		assert_int_equal(peerdma_next_event(ctx, &n, cases[i].timeout), -EAGAIN);
+		says("peerdma_next_event: no pin was revoked ", cases[i].says);
+		assert_int_equal(fake.polls, cases[i].polls);
+		assert_in_range(fake.first_timeout + 1, cases[i].first_from + 1, cases[i].first_to + 1);
+		assert_in_range(fake.last_timeout + 1, cases[i].last_from + 1, cases[i].last_to + 1);
+	}
+	/* What is there needs no wait. */
+	fake.polls = 0;
+	fake_revoke(1);
+	assert_int_equal(peerdma_next_event(ctx, &n, -1), 0);
+	assert_int_equal(fake.polls, 0);
+}
+
 /* ---- wrong arguments ---- */
 
 static int failed_with(int ret, int error, const char *call, const char *text)
@@ -546,6 +582,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(of_the_kernel, setup, teardown),
 		cmocka_unit_test_setup_teardown(given, setup, teardown),
+		cmocka_unit_test_setup_teardown(waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_pins, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_a_child, setup, teardown),
