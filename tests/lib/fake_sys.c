@@ -235,10 +235,17 @@ static size_t size_of(unsigned long request)
 	}
 }
 
+static bool nth_fails(unsigned long call)
+{
+	return fake.nth_call == call && fake.nth && !--fake.nth;
+}
+
 static int do_ioctl(unsigned long request, void *arg)
 {
 	if (request != PEERDMA_INFO && *(uint32_t *)arg != size_of(request))
 		return -EINVAL;
+	if (nth_fails(request))
+		return fake.nth_error;
 	switch (request) {
 	case PEERDMA_INFO:
 		return do_info(arg);
@@ -305,6 +312,8 @@ int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr)
 	(void)prot;
 	if (fake.view_error)
 		return fake.view_error;
+	if (nth_fails(FAKE_VIEW))
+		return fake.nth_error;
 	if (mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		return -ENOMEM;
 	pthread_mutex_lock(&lock);

@@ -13,6 +13,7 @@
 #include "uapi/peerdma_ioctl.h"
 
 #define FAKE_PINS 64
+#define FAKE_VIEW 1UL	/* no ioctl has this number */
 
 struct fake_kernel {
 	int open_error;		/* what the next open fails with; 0: it works */
@@ -31,6 +32,8 @@ struct fake_kernel {
 	int revoked_at_once;	/* so many pins are revoked before the call returns, and another thread has read the event */
 	uint64_t allocation, origin;	/* no pin goes beyond a multiple of the first, from the second on; 0: any may */
 	int fail_nth, nth_error;	/* the nth pin from now on fails so */
+	unsigned long nth_call;	/* the ioctl, or FAKE_VIEW, of which the nth from now on fails with nth_error; 0: none */
+	int nth;
 	uint32_t busy;		/* the pin with this handle is not ended: -EBUSY */
 	int keep_events;	/* of pins that are unpinned, as if they were being read just then */
 

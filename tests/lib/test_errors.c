@@ -59,6 +59,14 @@ static void says(const char *call, const char *text)
 		fail_msg("\"%s\" does not begin with \"%s\" and say \"%s\"", error, call, text);
 }
 
+static int failed_with(int ret, int error, const char *call, const char *text)
+{
+	if (ret != error)
+		fail_msg("%s: %d, not %d", call, ret, error);
+	says(call, text);
+	return 0;
+}
+
 /* ---- errors of the kernel ---- */
 
 static int call_open(void)
@@ -267,6 +275,128 @@ static void of_the_kernel(void **state)
 	assert_int_equal(peerdma_unpin(region), 0);
 }
 
+/* ---- one of several pins ---- */
+
+#define SEGMENTS 4
+#define GPU_PAGE 65536UL
+
+static struct peerdma_region *several;
+static struct peerdma_mapping *over_all;
+
+static int map_all(void)
+{
+	struct peerdma_mapping *m = (void *)1;
+	int ret = peerdma_map(several, "03:00.0", PEERDMA_TO_DEVICE, &m);
+
+	if (ret)
+		assert_ptr_equal(m, (void *)1);
+	else
+		over_all = m;
+	return ret;
+}
+
+static int unmap_all(void)
+{
+	return peerdma_unmap(over_all);
+}
+
+static int view_all(void)
+{
+	void *view = (void *)1;
+	int ret = peerdma_cpu_view(several, &view);
+
+	if (ret)
+		assert_ptr_equal(view, (void *)1);
+	else
+		assert_int_equal(peerdma_cpu_view_end(several, view), 0);
+	return ret;
+}
+
+static int status_of_all(void)
+{
+	struct peerdma_status s = { .size = sizeof(s) };
+	int ret = peerdma_status(several, &s);
+
+	if (!ret)
+		assert_true(s.segments == SEGMENTS && s.state == PEERDMA_STATE_LIVE && s.exports == SEGMENTS * 5 && s.direct && s.notified &&
+			    s.mappings <= 1 && !s.views && s.pinned_length == SEGMENTS * GPU_PAGE);
+	return ret;
+}
+
+static int unpin_all(void)
+{
+	return peerdma_unpin(several);
+}
+
+/* Each of them in turn fails: the call says so and names itself, all is as before, and the next time it works. */
+static void of_segments(void **state)
+{
+	static const struct {
+		const char *name;
+		int (*call)(void);
+		unsigned long kernels;
+		bool undone;		/* what came before it is taken back; else it stays done */
+	} calls[] = {
+		{ "peerdma_status: pin ", status_of_all, PEERDMA_QUERY, true }, { "peerdma_cpu_view: ", view_all, FAKE_VIEW, true },
+		{ "peerdma_map: 03:00.0: ", map_all, PEERDMA_MAP, true }, { "peerdma_unmap: mapping ", unmap_all, PEERDMA_UNMAP, false },
+		{ "peerdma_unpin: pin ", unpin_all, PEERDMA_UNPIN, false },
+	};
+
+	(void)state;
+	assert_int_equal(peerdma_unmap(mapping), 0);
+	assert_int_equal(peerdma_unpin(region), 0);
+	fake.device_memory = 1;
+	fake.allocation = GPU_PAGE;
+	fake.origin = (uintptr_t)memory;
+	fake.exports_of = 5;
+	cuda->state = 0;
+	for (int i = 0; i < SEGMENTS; i++)
+		cuda->memory[i] = (struct fake_memory){
+			.base = (uintptr_t)memory + (size_t)i * GPU_PAGE, .size = GPU_PAGE, .type = 2, .context = cuda, .id = 7 + (uint64_t)i,
+		};
+	assert_int_equal(peerdma_pin(ctx, memory, SEGMENTS * GPU_PAGE, 0, NULL, &several), 0);
+	for (size_t i = 0; i < N(calls); i++) {
+		for (int nth = 1; nth <= SEGMENTS; nth++) {
+			int maps = fake.mappings, mapped = fake.mmaps - fake.munmaps, ret;
+
+			/* Of those that stay done the next is the first of the rest. */
+			fake.nth_call = calls[i].kernels;
+			fake.nth = calls[i].undone ? nth : nth == 1 ? 1 : 2;
+			fake.nth_error = -EIO;
+			ret = calls[i].call();
+			fake.nth_call = 0;
+			if (ret != -EIO)
+				fail_msg("%s number %d: %d", calls[i].name, nth, ret);
+			says(calls[i].name, "");
+			if (calls[i].undone && (fake.mappings != maps || fake.mmaps - fake.munmaps != mapped))
+				fail_msg("%s number %d: something is left", calls[i].name, nth);
+			if (calls[i].kernels == PEERDMA_UNPIN)
+				break;	/* all others have ended */
+			if (calls[i].kernels == PEERDMA_UNMAP)
+				assert_int_equal(fake.mappings, SEGMENTS - nth + 1);
+		}
+		assert_int_equal(calls[i].call(), 0);
+	}
+	assert_int_equal(fake.mappings, 0);
+	for (int h = 0; h < FAKE_PINS; h++)
+		assert_int_equal(fake.pins[h].live, 0);
+
+	/* The pin of one of them: the others end. */
+	for (int nth = 2; nth <= SEGMENTS + 1; nth++) {
+		struct peerdma_region *none = (void *)1;
+
+		fake.nth_call = PEERDMA_PIN;
+		fake.nth = nth;		/* the first is of the whole */
+		fake.nth_error = -EIO;
+		failed_with(peerdma_pin(ctx, memory, SEGMENTS * GPU_PAGE, 0, NULL, &none), -EIO, "peerdma_pin: [", "that the range spans: ");
+		fake.nth_call = 0;
+		assert_ptr_equal(none, (void *)1);
+		for (int h = 0; h < FAKE_PINS; h++)
+			assert_int_equal(fake.pins[h].live, 0);
+	}
+	cuda->state = 3;
+}
+
 /* ---- what the kernel gets, and what of its answer becomes the caller's ---- */
 
 static void given(void **state)
@@ -375,14 +505,6 @@ static void waits(void **state)
 }
 
 /* ---- wrong arguments ---- */
-
-static int failed_with(int ret, int error, const char *call, const char *text)
-{
-	if (ret != error)
-		fail_msg("%s: %d, not %d", call, ret, error);
-	says(call, text);
-	return 0;
-}
 
 static void wrong_pins(void **state)
 {
@@ -582,6 +704,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(of_the_kernel, setup, teardown),
 		cmocka_unit_test_setup_teardown(given, setup, teardown),
+		cmocka_unit_test_setup_teardown(of_segments, setup, teardown),
 		cmocka_unit_test_setup_teardown(waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_pins, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_others, setup, teardown),
