@@ -195,7 +195,7 @@ int backends_open(struct peerdma *ctx)
 
 		ret = open_one(ctx, o);
 		if (!ret && o->error && !passing(o->error))
-			ret = o->error;		/* with its text */
+			ret = fail(o->error, "peerdma_open: %s", o->why);
 		if (ret)
 			break;
 		if (o->error)

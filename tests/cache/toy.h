@@ -60,6 +60,11 @@ void adds_that_want_each_other(void);
 void sliding_windows(void);
 void aperture_pages(void);
 
+/* calls_tables.c */
+void each_option(void);
+void each_errno(void);
+void each_counter(void);
+
 /* calls_with.c */
 void access_bits(void);
 void requests(void);

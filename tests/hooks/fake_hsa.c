@@ -24,6 +24,11 @@ struct pointer_info {
 static char *base;
 static size_t length;
 
+/* Of the host's, known to a GPU at another address. */
+#define LOCKED_HOST	0x200000UL
+#define LOCKED_GPU	0x900000UL
+#define LOCKED_LENGTH	0x3000UL
+
 static int get(size_t size, void **p)
 {
 	if (base || !size)
@@ -83,6 +88,11 @@ EXPORT int hsa_amd_vmem_unmap(void *p, size_t size)
 	return p && size ? SUCCESS : INVALID_ARGUMENT;
 }
 
+EXPORT int hsa_amd_memory_unlock(void *p)
+{
+	return (uintptr_t)p - LOCKED_HOST < LOCKED_LENGTH ? SUCCESS : INVALID_ARGUMENT;
+}
+
 EXPORT int hsa_shut_down(void)
 {
 	return SUCCESS;
@@ -95,7 +105,12 @@ EXPORT int hsa_amd_pointer_info(const void *p, struct pointer_info *info, void *
 	if (info->size < sizeof(*info) || alloc || n || agents)
 		return INVALID_ARGUMENT;
 	*info = (struct pointer_info){ .size = sizeof(*info) };
-	if (base && at >= base && at < base + length) {
+	if ((uintptr_t)p - LOCKED_HOST < LOCKED_LENGTH) {
+		info->type = 2;
+		info->agent_base = (void *)LOCKED_GPU;
+		info->host_base = (void *)LOCKED_HOST;
+		info->length = LOCKED_LENGTH;
+	} else if (base && at >= base && at < base + length) {
 		info->type = 1;
 		info->agent_base = base;
 		info->length = length;

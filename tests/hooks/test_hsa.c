@@ -77,7 +77,7 @@ static void report(void)
 		CHECK(!r[i].missed);
 		CHECK(r[i].events > 0);
 	}
-	CHECK(seen == 9);
+	CHECK(seen == 10);
 }
 
 int main(int argc, char **argv)
@@ -121,6 +121,11 @@ int main(int argc, char **argv)
 	CHECK(!attach(&exported, SIZE, 1, &agent, &p) && was_made(p, SIZE, "hsa_amd_ipc_memory_attach"));
 	release = (int (*)(void *))(uintptr_t)dlsym(hsa, "hsa_amd_ipc_memory_detach");
 	CHECK(!release(p) && was_ended(p, SIZE, "hsa_amd_ipc_memory_detach"));
+
+	/* Host memory that is made known to a GPU ends at the host's addresses. */
+	release = (int (*)(void *))(uintptr_t)dlsym(hsa, "hsa_amd_memory_unlock");
+	CHECK(!release((void *)0x200100UL) && was_ended((void *)0x200000UL, 0x3000, "hsa_amd_memory_unlock"));
+	CHECK(release(NULL) && !ntold);
 
 	p = (void *)(uintptr_t)0x100000;
 	CHECK(!map(p, SIZE, 0, (struct handle){ 10 }, 0) && was_made(p, SIZE, "hsa_amd_vmem_map"));

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,8 +116,15 @@ static struct offered begin(pid_t *pid)
 
 /* ---- here ---- */
 
+static void handler(int sig)
+{
+	(void)sig;
+}
+
 static void signals(const struct offered *o)
 {
+	struct itimerval often = { .it_value.tv_usec = 20000, .it_interval.tv_usec = 10000 }, never = { 0 };
+	struct sigaction was;
 	struct peerdma_ipc_signal *s = NULL, *mine = NULL;
 	void *stream = NULL;
 	uint64_t seen;
@@ -136,6 +144,13 @@ static void signals(const struct offered *o)
 	CHECK(!peerdma_ipc_signal_stream_set(s, stream, 8), "a stream here sets it");
 	CHECK(!peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 9, 10000000000, NULL), "and it went on");
 	CHECK(fake_ipc_cuda.registered == 1, "registered once");
+	/* Again and again, so that one comes in one of its short sleeps. */
+	sigaction(SIGALRM, &(struct sigaction) { .sa_handler = handler }, &was);
+	setitimer(ITIMER_REAL, &often, NULL);
+	CHECK(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 77, 60000000000, NULL) == -EINTR, "a handler ran");
+	setitimer(ITIMER_REAL, &never, NULL);
+	sigaction(SIGALRM, &was, NULL);
+	CHECK(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 77, 1000000, &seen) == -EAGAIN && seen == 9, "or none, and it is not set");
 	CHECK(!peerdma_ipc_signal_stream_wait(s, stream, PEERDMA_IPC_EQ, 9) && !cuStreamSynchronize(stream), "a stream here waits");
 	CHECK(peerdma_ipc_signal_stream_wait(s, stream, PEERDMA_IPC_LT, 9) == -EOPNOTSUPP, "not so");
 	fake_ipc_cuda.wait_error = fake_ipc_cuda.write_error = 801;

@@ -87,6 +87,8 @@ static int do_info(struct peerdma_info *a)
 	struct peerdma_info info = fake.info;
 	uint32_t size = a->size;
 
+	if (fake.info_error)
+		return fake.info_error;
 	for (size_t i = known; i < size; i++)
 		if (((char *)a)[i])
 			return -E2BIG;
@@ -100,6 +102,7 @@ static int do_pin(struct peerdma_pin_args *a)
 {
 	uint32_t h;
 
+	fake.last_pin = *a;
 	if (fake.pin_error)
 		return fake.pin_error;
 	if (fake.allocation && (a->addr - fake.origin) / fake.allocation != (a->addr + a->length - 1 - fake.origin) / fake.allocation)
@@ -133,8 +136,10 @@ static int do_pin(struct peerdma_pin_args *a)
 static int do_pin_dmabuf(struct peerdma_pin_dmabuf_args *a)
 {
 	struct peerdma_pin_args pin = { .flags = PEERDMA_PIN_DEVICE, .addr = a->offset, .length = a->length };
-	int ret = do_pin(&pin);
+	int ret;
 
+	fake.last_dmabuf = *a;
+	ret = do_pin(&pin);
 	if (ret)
 		return ret;
 	a->handle = pin.handle;
@@ -164,6 +169,8 @@ static int do_unpin(struct peerdma_handle_args *a)
 
 static int do_query(struct peerdma_query_args *a)
 {
+	if (fake.query_error)
+		return fake.query_error;
 	if (a->handle >= FAKE_PINS || !fake.pins[a->handle].live)
 		return -ENOENT;
 	a->state = fake.pins[a->handle].revoked ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;
@@ -172,6 +179,9 @@ static int do_query(struct peerdma_query_args *a)
 	a->length = fake.pins[a->handle].length;
 	a->pinned_length = fake.pins[a->handle].pinned_length;
 	a->page_shift = 16;
+	a->mappings = fake.mappings_of;
+	a->cpu_views = fake.views_of;
+	a->exports = fake.exports_of;
 	strcpy(a->provider, fake.device_memory ? "nvidia" : "host");
 	return 0;
 }
@@ -180,6 +190,7 @@ static int do_map(struct peerdma_map_args *a)
 {
 	struct peerdma_segment *s = (void *)(uintptr_t)a->segments;
 
+	fake.last_map = *a;
 	if (fake.map_error)
 		return fake.map_error;
 	fake.last_domain = a->domain;
@@ -198,14 +209,43 @@ static int do_map(struct peerdma_map_args *a)
 /* The descriptor is of a file in memory, as long as the pin. */
 static int do_export(struct peerdma_export_args *a)
 {
+	fake.last_export = *a;
 	if (fake.export_error)
 		return fake.export_error;
 	a->fd = memfd_create("fake-export", MFD_CLOEXEC);
 	return a->fd < 0 || ftruncate(a->fd, (off_t)fake.pins[a->handle].pinned_length) ? -errno : 0;
 }
 
+/* As the module, which knows what each call's struct is; INFO's may have another size. */
+static size_t size_of(unsigned long request)
+{
+	switch (request) {
+	case PEERDMA_PIN:
+		return sizeof(struct peerdma_pin_args);
+	case PEERDMA_PIN_DMABUF_FD:
+		return sizeof(struct peerdma_pin_dmabuf_args);
+	case PEERDMA_QUERY:
+		return sizeof(struct peerdma_query_args);
+	case PEERDMA_EXPORT:
+		return sizeof(struct peerdma_export_args);
+	case PEERDMA_MAP:
+		return sizeof(struct peerdma_map_args);
+	default:
+		return sizeof(struct peerdma_handle_args);
+	}
+}
+
+static bool nth_fails(unsigned long call)
+{
+	return fake.nth_call == call && fake.nth && !--fake.nth;
+}
+
 static int do_ioctl(unsigned long request, void *arg)
 {
+	if (request != PEERDMA_INFO && *(uint32_t *)arg != size_of(request))
+		return -EINVAL;
+	if (nth_fails(request))
+		return fake.nth_error;
 	switch (request) {
 	case PEERDMA_INFO:
 		return do_info(arg);
@@ -222,6 +262,8 @@ static int do_ioctl(unsigned long request, void *arg)
 	case PEERDMA_MAP:
 		return do_map(arg);
 	case PEERDMA_UNMAP:
+		if (fake.unmap_error)
+			return fake.unmap_error;
 		fake.mappings--;
 		fake.unmaps++;
 		return 0;
@@ -246,14 +288,16 @@ int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 	void *p;
 
 	(void)fd;
-	(void)prot;
-	if (offset != PEERDMA_MMAP_GENERATIONS && fake.view_error)
-		return fake.view_error;
+	if (offset == PEERDMA_MMAP_GENERATIONS ? fake.generations_error : fake.view_error)
+		return offset == PEERDMA_MMAP_GENERATIONS ? fake.generations_error : fake.view_error;
 	p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return -ENOMEM;
 	pthread_mutex_lock(&lock);
 	fake.mmaps++;
+	fake.last_offset = offset;
+	fake.last_length = length;
+	fake.last_prot = prot;
 	pthread_mutex_unlock(&lock);
 	if (offset == PEERDMA_MMAP_GENERATIONS)
 		generations = p;
@@ -268,6 +312,8 @@ int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr)
 	(void)prot;
 	if (fake.view_error)
 		return fake.view_error;
+	if (nth_fails(FAKE_VIEW))
+		return fake.nth_error;
 	if (mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		return -ENOMEM;
 	pthread_mutex_lock(&lock);
@@ -298,6 +344,10 @@ int sys_read(int fd, void *buf, size_t length)
 	(void)fd;
 	if (length < sizeof(events[0]))
 		return -EINVAL;
+	if (fake.read_error)
+		return fake.read_error;
+	if (fake.short_read)
+		return sizeof(events[0]) / 2;
 	pthread_mutex_lock(&lock);
 	if (event_count) {
 		memcpy(buf, &events[0], sizeof(events[0]));
@@ -313,8 +363,20 @@ int sys_poll_in(int fd, int timeout_ms)
 	int ret;
 
 	(void)fd;
-	(void)timeout_ms;
+	if (fake.poll_error)
+		return fake.poll_error;
 	pthread_mutex_lock(&lock);
+	if (!fake.polls++)
+		fake.first_timeout = timeout_ms;
+	fake.last_timeout = timeout_ms;
+	if (fake.spurious) {
+		bool last = !--fake.spurious;
+
+		pthread_mutex_unlock(&lock);
+		if (last && timeout_ms > 0)
+			usleep(((unsigned int)timeout_ms + 2) * 1000);
+		return 1;
+	}
 	ret = event_count > 0;
 	pthread_mutex_unlock(&lock);
 	return ret;

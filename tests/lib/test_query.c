@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +21,7 @@
 
 #include "fake_cuda.h"
 #include "peerdma.h"
+#include "peerdma_copy.h"
 
 #define WINDOW (1UL << 20)
 
@@ -230,6 +232,127 @@ static void other_kinds(void **state)
 	assert_int_equal(query(window + 0x80000).flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_POOL);
 }
 
+/* What cuMemCreate() and pools made may be pinned if CUDA says so; of what cuMemAlloc() made that is known. */
+static void pinnable(void **state)
+{
+	struct fake_memory *f = add(5, 0xa0000, 0x10000, 2);
+
+	(void)state;
+	assert_int_equal(query(window + 0xa0000).flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_PINNABLE);
+	f->context = NULL;
+	f->rdma_capable = 1;
+	assert_int_equal(query(window + 0xa0000).flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_VMM | PEERDMA_MEMORY_PINNABLE);
+	f->rdma_capable = 2;		/* another bit says nothing */
+	assert_int_equal(query(window + 0xa0000).flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_VMM);
+	f->pool = f;
+	assert_int_equal(query(window + 0xa0000).flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_POOL);
+	f->rdma_capable = 1;
+	assert_int_equal(query(window + 0xa0000).flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_POOL | PEERDMA_MEMORY_PINNABLE);
+	f->managed = 1;
+	assert_int_equal(query(window + 0xa0000).flags, PEERDMA_MEMORY_CUDA);
+}
+
+/* A GPU's address on the bus: asked for once, unless that fails; and at all, however many GPUs there are. */
+static void addresses_of_gpus(void **state)
+{
+	struct fake_memory *f = add(6, 0xb0000, 0x10000, 2);
+
+	(void)state;
+	f->device = 5;
+	cuda->device_error = 101;
+	assert_string_equal(query(window + 0xb0000).pci, "");
+	cuda->device_error = 0;
+	cuda->pci_error = 101;
+	assert_string_equal(query(window + 0xb0000).pci, "");
+	cuda->pci_error = 0;
+	assert_string_equal(query(window + 0xb0000).pci, "0000:a5:00.0");
+	cuda->pci_error = 101;
+	assert_string_equal(query(window + 0xb0000).pci, "0000:a5:00.0");
+	cuda->pci_error = 0;
+	for (int device = 0; device < 70; device++) {
+		char expected[32];
+
+		snprintf(expected, sizeof(expected), "0000:%02x:00.0", 0xa0 + device);
+		f->device = device;
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(query(window + 0xb0000).device, device);
+			assert_string_equal(query(window + 0xb0000).pci, expected);
+		}
+	}
+	cuda->memory[6].size = 0;
+}
+
+/* What CUDA's error means: it is not there, the memory is not its own, or it has failed. */
+static void each_error(void **state)
+{
+	static const int unknown[] = { 1, 3, 4, 100, 201 }, failures[] = { 2, 101, 304, 700, 719, 800, 801, 999 };
+	struct peerdma_memory m = { .size = sizeof(m), .kind = 77 };
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+		cuda->state = unknown[i];
+		m = query(window + 100);
+		assert_int_equal(m.kind, PEERDMA_KIND_UNKNOWN);
+		assert_int_equal(m.flags, 0);
+		assert_int_equal(m.device, -1);
+	}
+	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+		cuda->state = failures[i];
+		assert_int_equal(peerdma_query(NULL, window, &m), -EIO);
+		snprintf(text, sizeof(text), "failed with CUDA error %d;", failures[i]);
+		assert_non_null(strstr(peerdma_last_error(), text));
+		assert_int_equal(strncmp(peerdma_last_error(), "peerdma_query: ", 15), 0);
+	}
+	cuda->state = 0;
+}
+
+static void flushes(void **state)
+{
+	static const struct {
+		int context, ordering_error, ordering, options_error, options, flush, scope, ret, flushed;
+		const char *says;
+	} cases[] = {
+		{ .options = 1, .scope = 100, .flushed = 1 }, { .options = 1, .scope = 200, .flushed = 1 },
+		{ .options = 3, .scope = 200, .flushed = 1 },
+		{ .ordering = 100, .options = 1, .scope = 100 }, { .ordering = 200, .options = 1, .scope = 100 },
+		{ .ordering = 200, .scope = 200 },		/* it keeps the order by itself */
+		{ .ordering = 100, .options = 1, .scope = 200, .flushed = 1 }, { .ordering = 99, .options = 1, .scope = 100, .flushed = 1 },
+		{ .ordering_error = 1, .ordering = 200, .options = 1, .scope = 200, .flushed = 1 },
+		{ .options = 2, .scope = 100, .ret = -EOPNOTSUPP, .says = "cannot flush" },
+		{ .options = 0, .scope = 100, .ret = -EOPNOTSUPP, .says = "cannot flush" },
+		{ .options_error = 1, .options = 1, .scope = 100, .ret = -EOPNOTSUPP, .says = "cannot flush" },
+		{ .options = 1, .flush = 801, .scope = 100, .ret = -EOPNOTSUPP, .flushed = 1, .says = "cannot flush" },
+		{ .options = 1, .flush = 700, .scope = 100, .ret = -EIO, .flushed = 1, .says = "failed with CUDA error 700" },
+		{ .context = 201, .options = 1, .scope = 100, .ret = -ENODEV, .says = "no current context" },
+		{ .context = 3, .options = 1, .scope = 100, .ret = -ENODEV, .says = "no CUDA" },
+		{ .context = 4, .options = 1, .scope = 100, .ret = -ENODEV, .says = "no CUDA" },
+		{ .context = 719, .options = 1, .scope = 100, .ret = -EIO, .says = "CUDA error 719" },
+		{ .options = 1, .scope = 0, .ret = -EINVAL, .says = "0 is neither" }, { .options = 1, .scope = 99, .ret = -EINVAL, .says = "99 is neither" },
+		{ .options = 1, .scope = 101, .ret = -EINVAL, .says = "101 is neither" }, { .options = 1, .scope = 201, .ret = -EINVAL, .says = "201 is" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int ret;
+
+		cuda->context_error = cases[i].context;
+		cuda->ordering_error = cases[i].ordering_error;
+		cuda->ordering = cases[i].ordering;
+		cuda->options_error = cases[i].options_error;
+		cuda->options = cases[i].options;
+		cuda->flush_error = cases[i].flush;
+		cuda->flushes = cuda->device_asked = 0;
+		ret = peerdma_flush_inbound(cases[i].scope);
+		if (ret != cases[i].ret || cuda->flushes != cases[i].flushed)
+			fail_msg("case %zu: %d, %d flushes", i, ret, cuda->flushes);
+		if (cases[i].flushed)
+			assert_true(cuda->flush_target == 0 && cuda->flush_scope == cases[i].scope && cuda->device_asked == 107);
+		if (ret && (strncmp(peerdma_last_error(), "peerdma_flush_inbound: ", 23) || !strstr(peerdma_last_error(), cases[i].says)))
+			fail_msg("case %zu: \"%s\"", i, peerdma_last_error());
+	}
+}
+
 static void cuda_fails(void **state)
 {
 	struct peerdma_memory m = { .size = sizeof(m), .kind = 77 };
@@ -307,7 +430,11 @@ int main(void)
 		cmocka_unit_test(device_memory),
 		cmocka_unit_test(other_kinds),
 		cmocka_unit_test(threads),
+		cmocka_unit_test(pinnable),
+		cmocka_unit_test(addresses_of_gpus),
+		cmocka_unit_test(flushes),
 		cmocka_unit_test(cuda_fails),
+		cmocka_unit_test(each_error),
 		cmocka_unit_test(forked),
 	};
 

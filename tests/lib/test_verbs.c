@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@
 #include "fake_verbs.h"
 #include "peerdma_cache.h"
 #include "peerdma_verbs.h"
+#include "verbs.h"
+#include "verbs_forced.h"
 
 #define PAGE	4096UL
 #define MEMORY	(64 * PAGE)
@@ -190,6 +193,122 @@ static void wrong(void **state)
 	assert_int_equal(peerdma_verbs_mr(region, NULL, 0, &mr), -EINVAL);
 	mr_of(region, one, REMOTE_READ);
 	peerdma_close(ctx);
+}
+
+/* Each bit of access goes on as it is, but for those that the pin, or the addresses, rule out. */
+static void access_bits(void **state)
+{
+	struct peerdma *ctx = open_with("kernel");
+	struct peerdma_region *region = pin(ctx, 0), *readonly = pin(ctx, PEERDMA_READONLY);
+
+	(void)state;
+	for (int bit = 0; bit < 20; bit++) {
+		if (1 << bit == ZERO_BASED) {
+			refuses(region, 1 << bit, -EINVAL, "peerdma_verbs_mr: access 0x20: addresses are the program's own");
+			continue;
+		}
+		assert_int_equal(made(mr_of(region, one, 1 << bit))->access, 1 << bit);
+		/* Local and remote writes, and atomics. */
+		if (bit == 0 || bit == 1 || bit == 3)
+			refuses(readonly, 1 << bit, -EINVAL, "the memory was pinned PEERDMA_READONLY");
+		else
+			assert_int_equal(made(mr_of(readonly, one, 1 << bit))->access, 1 << bit);
+	}
+	peerdma_close(ctx);
+}
+
+/* What libibverbs says of memory that it does not register: whether another way may do, or there is no room. */
+static void each_errno(void **state)
+{
+	static const struct {
+		int error, becomes;
+		const char *says;
+	} rows[] = {
+		{ ENOMEM, -ENOMEM, "ibv_reg_mr: no memory, or the locked-memory limit" }, { EMFILE, -EMFILE, "RLIMIT_NOFILE" },
+		{ ENFILE, -ENFILE, "fs.file-max" }, { ENOSPC, -ENOSPC, "No space left" }, { EDQUOT, -EDQUOT, "quota" },
+		{ ENOBUFS, -ENOBUFS, "buffer space" }, { EINVAL, -EOPNOTSUPP, "Invalid argument" }, { EFAULT, -EOPNOTSUPP, "Bad address" },
+		{ EPERM, -EOPNOTSUPP, "not permitted" }, { EAGAIN, -EOPNOTSUPP, "unavailable" }, { EOPNOTSUPP, -EOPNOTSUPP, "not supported" },
+		{ -1, -EOPNOTSUPP, "Input/output error" },	/* what is no errno is taken for that */
+	};
+	struct peerdma *ctx = open_with("kernel");
+	struct peerdma_region *region = pin(ctx, 0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		verbs->error = rows[i].error;
+		refuses(region, 0, rows[i].becomes, rows[i].says);
+		refuses(region, 0, rows[i].becomes, "peerdma_verbs_mr: [");
+		refuses(region, 0, rows[i].becomes, "host: ibv_reg_mr: ");
+	}
+	verbs->error = 0;
+	assert_int_equal(verbs->registered, 0);
+	mr_of(region, one, 0);
+
+	/* Of a dma-buf: what the kernel says behind the provider library, which has no such call. */
+	gpu();
+	region = pin(ctx, 0);
+	verbs->dmabuf_error = EOPNOTSUPP;
+	verbs->not_memory = memory + 100;
+	verbs->kernel_has_dmabuf = 1;
+	for (size_t i = 0; i < 6; i++) {
+		verbs->kernel_error = rows[i].error;
+		refuses(region, LOCAL_WRITE, rows[i].becomes, "dmabuf: ibv_reg_dmabuf_mr: ");
+	}
+	verbs->kernel_error = 0;
+	assert_int_equal(verbs->by_kernel, 0);
+	assert_int_equal(peerdma_unpin(region), 0);
+	peerdma_close(ctx);
+}
+
+/* ---- the trial of verbs_forced.c ---- */
+
+static int trials, ended, trial_error;
+static char *tried;
+
+static struct ibv_mr *try_page(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	unsigned char there;
+
+	assert_ptr_equal(pd, one);
+	assert_true(length == PAGE && access == (REMOTE_READ | 1 << 20) && !mincore(addr, length, &there));
+	trials++;
+	tried = addr;
+	errno = trial_error;
+	return trial_error ? NULL : (struct ibv_mr *)addr;
+}
+
+static int end_trial(struct ibv_mr *mr)
+{
+	assert_ptr_equal(mr, tried);
+	ended++;
+	return 0;
+}
+
+static void forced(void **state)
+{
+	static const int no_room[] = { ENOMEM, ENOSPC, EDQUOT, ENOBUFS, EMFILE, ENFILE, EAGAIN, EINTR };
+	static const int refused[] = { EFAULT, EINVAL, EPERM, EACCES, EOPNOTSUPP, EIO, ENODEV };
+	unsigned char there;
+
+	(void)state;
+	trials = ended = 0;
+	for (int bit = 0; bit < 20; bit++) {
+		if (VERBS_WRITES >> bit & 1 || 1 << bit == VERBS_ON_DEMAND)
+			assert_int_equal(verbs_forced(try_page, end_trial, one, 1 << bit | REMOTE_READ | 1 << 20), 0);
+	}
+	assert_int_equal(trials, 0);
+	trial_error = 0;
+	assert_int_equal(verbs_forced(try_page, end_trial, one, REMOTE_READ | 1 << 20), 1);
+	assert_true(trials == 1 && ended == 1 && mincore(tried, PAGE, &there));
+	for (size_t i = 0; i < sizeof(no_room) / sizeof(no_room[0]); i++) {
+		trial_error = no_room[i];
+		assert_int_equal(verbs_forced(try_page, end_trial, one, REMOTE_READ | 1 << 20), -no_room[i]);
+	}
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		trial_error = refused[i];
+		assert_int_equal(verbs_forced(try_page, end_trial, one, REMOTE_READ | 1 << 20), 0);
+	}
+	assert_int_equal(ended, 1);
 }
 
 static int no_room_for_a_trial(const void *addr)
@@ -513,6 +632,59 @@ static void full(void **state)
 	peerdma_close(ctx);
 }
 
+/* One that ends makes room. */
+static void makes_room(struct fake_mr *mr)
+{
+	(void)mr;
+	verbs->error = 0;
+}
+
+/* What says that there is no room, for which idle MRs end, and what does not. */
+static void full_by_errno(void **state)
+{
+	static const struct {
+		int error;
+		bool again;
+	} errors[] = {
+		{ ENOMEM, true }, { ENOSPC, true }, { EDQUOT, true }, { EMFILE, false }, { ENFILE, false }, { ENOBUFS, false }, { EINVAL, false },
+		{ EOPNOTSUPP, false }, { EIO, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		struct peerdma_cached *hold, *idle;
+		struct peerdma *ctx = open_with("kernel");
+		const struct peerdma_mr *mr, *none = (void *)1;
+		struct peerdma_cache *cache;
+		int ret;
+
+		assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
+		assert_int_equal(peerdma_cache_get(cache, memory + 8 * PAGE, 1, &idle), 0);
+		assert_int_equal(peerdma_cache_mr(cache, idle, one, 0, &mr), 0);
+		peerdma_cache_put(cache, idle);
+		assert_int_equal(peerdma_cache_get(cache, memory, 1, &hold), 0);
+		verbs->error = errors[i].error;
+		verbs->at_dereg = makes_room;
+		ret = peerdma_cache_mr(cache, hold, one, 0, &none);
+		verbs->at_dereg = NULL;
+		verbs->error = 0;
+		if (errors[i].again ? ret || none == (void *)1 : !ret || none != (void *)1 || !strstr(peerdma_last_error(), "ibv_reg_mr"))
+			fail_msg("errno %d: %d, \"%s\"", errors[i].error, ret, peerdma_last_error());
+		assert_int_equal(live(), 1);
+		assert_int_equal(verbs->deregistered, errors[i].again);
+		/* And if nothing is idle, the error is the caller's. */
+		assert_int_equal(peerdma_cache_trim(cache, 64), !errors[i].again);
+		verbs->error = errors[i].error;
+		ret = peerdma_cache_mr(cache, hold, two, 0, &none);
+		verbs->error = 0;
+		assert_int_equal(ret, errors[i].again || (errors[i].error != EINVAL && errors[i].error != EIO) ? -errors[i].error : -EOPNOTSUPP);
+		peerdma_cache_put(cache, hold);
+		peerdma_cache_close(cache);
+		peerdma_close(ctx);
+		memset(verbs, 0, sizeof(*verbs));
+	}
+}
+
 /* Host memory without the kernel module: the library's own monitor ends what goes away, or the program does. */
 static void of_host(void **state)
 {
@@ -597,6 +769,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(once, reset, over),
 		cmocka_unit_test_setup_teardown(wrong, reset, over),
+		cmocka_unit_test_setup_teardown(access_bits, reset, over),
+		cmocka_unit_test_setup_teardown(each_errno, reset, over),
+		cmocka_unit_test(forced),
 		cmocka_unit_test_setup_teardown(ways, reset, over),
 		cmocka_unit_test_setup_teardown(staging, reset, over),
 		cmocka_unit_test_setup_teardown(imported, reset, over),
@@ -606,6 +781,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(child, reset, over),
 		cmocka_unit_test_setup_teardown(cached, reset, over),
 		cmocka_unit_test_setup_teardown(full, reset, over),
+		cmocka_unit_test_setup_teardown(full_by_errno, reset, over),
 		cmocka_unit_test_setup_teardown(of_host, reset, over),
 		cmocka_unit_test_setup_teardown(threads, reset, over),
 	};

@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,40 @@ static void calls(void)
 	CHECK(peerdma_monitor_subscribe(3, note, NULL) == -EINVAL && peerdma_monitor_subscribe(1, NULL, NULL) == -EINVAL &&
 	      peerdma_monitor_start(0, "x") == -EINVAL && peerdma_monitor_start(1, NULL) == -EINVAL, "bad arguments");
 	CHECK(peerdma_monitor_start_ucm() == -ENODEV, "there is no ucm here");
+	CHECK(!strncmp(peerdma_last_error(), "peerdma_monitor_start_ucm: libucm.so.0: ", 40), "and the text says so");
+	for (uint32_t memory = 0; memory < 5; memory++) {
+		bool one = memory == PEERDMA_MEMORY_HOST || memory == PEERDMA_MEMORY_DEVICE;
+
+		CHECK(one || (peerdma_monitor_subscribe(memory, note, NULL) == -EINVAL &&
+			      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: memory 0x", 36)), "subscribe: memory %u", memory);
+		CHECK(peerdma_monitor_subscribe(memory, NULL, NULL) == -EINVAL &&
+		      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: memory 0x", 36) && strstr(peerdma_last_error(), "fn NULL"), "no function");
+		CHECK(one || (peerdma_monitor_start(memory, "x") == -EINVAL &&
+			      !strncmp(peerdma_last_error(), "peerdma_monitor_start: memory 0x", 32)), "start: memory %u", memory);
+		CHECK(peerdma_monitor_start(memory, NULL) == -EINVAL && strstr(peerdma_last_error(), "name NULL"), "no name");
+		CHECK(memory == PEERDMA_MEMORY_HOST || !peerdma_monitor_name(memory), "nothing monitors memory %u", memory);
+		peerdma_monitor_unsubscribe(memory, NULL, NULL);
+	}
+	/* GPU memory: nobody sees its frees, until another library says that it does. */
+	CHECK(peerdma_monitor_subscribe(PEERDMA_MEMORY_DEVICE, note, &where) == -EOPNOTSUPP &&
+	      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: GPU memory is not monitored", 54), "no monitor of GPU memory");
+	CHECK(!peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, "theirs") && !strcmp(peerdma_monitor_name(PEERDMA_MEMORY_DEVICE), "theirs"), "started");
+	CHECK(peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, "mine") == -EBUSY &&
+	      !strncmp(peerdma_last_error(), "peerdma_monitor_start: mine: 'theirs' already", 45), "not two");
+	told = 0;
+	CHECK(!peerdma_monitor_subscribe(PEERDMA_MEMORY_DEVICE, note, &where), "a subscriber of GPU memory");
+	peerdma_monitor_notify(PEERDMA_MEMORY_HOST, p, LENGTH, 0);
+	CHECK(!told, "hears nothing of host memory");
+	peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, p, LENGTH, 5);
+	CHECK(told == 100, "and of the GPU's after it went");
+	peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, p, 0, 0);
+	CHECK(told == 100, "but of none");
+	peerdma_monitor_unsubscribe(PEERDMA_MEMORY_HOST, note, &where);
+	peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, p, LENGTH, 0);
+	CHECK(told == 101, "another kind's end is not its own");
+	peerdma_monitor_unsubscribe(PEERDMA_MEMORY_DEVICE, note, &where);
+	peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, p, LENGTH, 0);
+	CHECK(told == 101, "unsubscribed");
 }
 
 static void own(void)

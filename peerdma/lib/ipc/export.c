@@ -167,7 +167,6 @@ void ipc_recheck(struct ipc *ipc)
 		/* The thread that freed may have meant what this record had before: now it may be a signal. */
 		host = r->what == IPC_MEMORY && !r->device;
 		pthread_mutex_unlock(&ipc->lock);
-		now = (struct ipc_offer) { .fd = -1 };
 		if (!host || was.borrowed || (!ipc_identify_host((void *)(uintptr_t)was.base, &now) && ipc_same_memory(&was, &now)))
 			continue;
 		if (ipc_record_end(ipc, slot, generation)) {
@@ -188,7 +187,7 @@ static int alloc(size_t length, void **ptr)
 	if (!b)
 		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
 	b->length = memory_rounded(length);
-	ret = b->length < length ? fail(-ENOMEM, "%zu bytes are more than the address space", length) :
+	ret = b->length < length || b->length > INT64_MAX ? fail(-ENOMEM, "%zu bytes are more than the address space", length) :
 	      ipc_file_make("peerdma-ipc-memory", b->length, false, &b->fd, &b->addr);
 	if (ret) {
 		free(b);
@@ -361,13 +360,22 @@ static void name_of(struct ipc *ipc, uint32_t slot, uint64_t offset, uint64_t le
 	ipc_handle_make(&name, handle);
 }
 
-/* Whether that memory is still what it was, now that a free of it would end the export. */
-static bool same_still(struct ipc *ipc, const void *ptr, const struct ipc_offer *was)
+static int fail_freed(const void *ptr)
+{
+	return fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
+}
+
+/* 0: that memory is still what it was, now that a free of it would end the export. */
+static int same_still(struct ipc *ipc, const void *ptr, const struct ipc_offer *was)
 {
 	struct ipc_offer now;
 	bool block;
+	int ret = identify(ipc, ptr, &now, &block);
 
-	return !identify(ipc, ptr, &now, &block) && !block && ipc_same_memory(&now, was);
+	/* It could not be asked: that says nothing of the memory. */
+	if (ret == -EMFILE || ret == -ENFILE || ret == -ENOMEM)
+		return ret;
+	return !ret && !block && ipc_same_memory(&now, was) ? 0 : fail_freed(ptr);
 }
 
 static int fail_full(void)
@@ -381,7 +389,7 @@ static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offe
 	offer->fd = block_fd(ipc, offer->base);
 	offer->borrowed = true;
 	if (offer->fd < 0)
-		return fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
+		return fail_freed(ptr);
 	*slot = publish(ipc, offer, flags);
 	return *slot == IPC_SLOTS ? fail_full() : 0;
 }
@@ -400,7 +408,9 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 	r->making = true;
 	generation = r->generation;
 	pthread_mutex_unlock(&ipc->lock);
-	ret = same_still(ipc, ptr, offer) ? ipc_offer(ptr, offer) : fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
+	ret = same_still(ipc, ptr, offer);
+	if (!ret)
+		ret = ipc_offer(ptr, offer);
 	pthread_mutex_lock(&ipc->lock);
 	r->making = false;
 	r->offer = *offer;
@@ -409,7 +419,7 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 		return 0;
 	ipc_record_end(ipc, *slot, generation);
 	ipc_reap_one(ipc, *slot);
-	return ret ? ret : fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
+	return ret ? ret : fail_freed(ptr);
 }
 
 /* lock, which it gives up meanwhile. */

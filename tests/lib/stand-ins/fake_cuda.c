@@ -64,6 +64,9 @@ static int get(int attribute, const struct fake_memory *m, void *data)
 	if (fake.old)
 		return 1;
 	switch (attribute) {
+	case 15:
+		*(unsigned int *)data = m->rdma_capable;
+		return 0;
 	case 17:
 		*(void **)data = m->pool;
 		return 0;
@@ -184,11 +187,35 @@ int cuMemGetHandleForAddressRange(void *handle, unsigned long long p, size_t siz
 int cuDeviceGet(int *device, int ordinal)
 {
 	*device = ordinal + 100;	/* a CUdevice need not be its ordinal */
-	return 0;
+	return fake.device_error;
 }
 
 int cuDeviceGetPCIBusId(char *id, int length, int device)
 {
 	snprintf(id, length, "0000:%02X:00.0", device - 100 + 0xa0);
-	return 0;
+	return fake.pci_error;
+}
+
+int cuCtxGetDevice(int *device);
+int cuCtxGetDevice(int *device)
+{
+	*device = 107;
+	return fake.context_error;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device);
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+	fake.device_asked = device;
+	*value = attribute == 117 ? fake.options : attribute == 118 ? fake.ordering : 0;
+	return attribute == 117 ? fake.options_error : attribute == 118 ? fake.ordering_error : 1;
+}
+
+int cuFlushGPUDirectRDMAWrites(int target, int scope);
+int cuFlushGPUDirectRDMAWrites(int target, int scope)
+{
+	fake.flushes++;
+	fake.flush_target = target;
+	fake.flush_scope = scope;
+	return fake.flush_error;
 }

@@ -21,6 +21,7 @@ struct fake_memory {
 	void *pool;
 	int no_sync_memops;	/* as cuMemCreate's */
 	int sync_memops;	/* out: was set */
+	unsigned int rdma_capable;	/* of what cuMemAlloc() did not make */
 };
 
 struct fake_cuda {
@@ -32,6 +33,10 @@ struct fake_cuda {
 	int copy_error;		/* of cuMemcpy, likewise */
 	int capturing;		/* a thread records a graph: what is unsafe there fails in threads that do not bear it */
 	int capture_mode;	/* of all threads: 0 "global", the default; 2 "relaxed" */
+	int pci_error, device_error;	/* of cuDeviceGetPCIBusId() and cuDeviceGet(), likewise */
+	/* What each call of a flush returns, what the device says of itself, and what it was asked for. */
+	int context_error, ordering_error, ordering, options_error, options, flush_error;
+	int flushes, flush_target, flush_scope, device_asked;
 	int reallocate;		/* the next one is of memory that changes hands meanwhile */
 	int exports;		/* counted */
 	/* The base of an allocation that another thread is unmapping: NVIDIA's libcuda may crash when it is asked about it. */

@@ -132,6 +132,8 @@ int ibv_cmd_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iov
 	(void)pd, (void)iova, (void)fd, (void)access, (void)attributes;
 	if (!fake.kernel_has_dmabuf)
 		return EPROTONOSUPPORT;
+	if (fake.kernel_error)
+		return fake.kernel_error;
 	mr->addr = (void *)(uintptr_t)offset;
 	mr->length = length;
 	mr->lkey = 77;

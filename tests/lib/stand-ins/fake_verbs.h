@@ -30,6 +30,7 @@ struct fake_verbs {
 	int (*peer)(const void *addr);	/* whether a peer-memory client has this address */
 	int forces;		/* as Linux before 6.2: what is not to be written is registered all the same, at any address */
 	int dmabuf_error;	/* likewise, of dma-bufs, by the provider library */
+	int kernel_error;	/* of the kernel's own registration of a dma-buf, if it has that */
 	int kernel_has_dmabuf;	/* so that it works without the provider library */
 	int dereg_error;
 	int registered, by_dmabuf, deregistered, by_kernel, reregistered, domains_ended;	/* counted */
