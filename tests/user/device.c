@@ -34,13 +34,13 @@ void device_fail(unsigned long cmd, unsigned int nth, int error)
 {
 	fail_cmd = cmd;
 	fail_error = error;
-	device_failed = false;
+	device_failed = device_failed && !nth;
 	__atomic_store_n(&fail_in, nth, __ATOMIC_SEQ_CST);
 }
 
 static bool fails(unsigned long cmd)
 {
-	if (!__atomic_load_n(&fail_in, __ATOMIC_SEQ_CST) || (fail_cmd && fail_cmd != cmd) ||
+	if (!__atomic_load_n(&fail_in, __ATOMIC_SEQ_CST) || fail_cmd != cmd ||
 	    __atomic_sub_fetch(&fail_in, 1, __ATOMIC_SEQ_CST))
 		return false;
 	device_failed = true;
@@ -283,7 +283,7 @@ static void *maps(void *at, size_t length, int prot, int flags, int fd, off_t of
 
 	if (!client)
 		return map(at, length, prot, flags, fd, offset);
-	if (fails(0))
+	if (fails(DEVICE_MMAP))
 		return MAP_FAILED;
 	if (flags != (MAP_SHARED | MAP_FIXED) || prot != (PROT_READ | PROT_WRITE))
 		abort();

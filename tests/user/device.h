@@ -27,7 +27,8 @@ extern struct sg *device_core;
 /* open() fails so; 0: it does not. */
 extern int device_open_error;
 
-/* The nth call of this kind fails (0: none does); cmd 0: of any kind, mmap() among them. */
+#define DEVICE_MMAP	1ul	/* among the commands of device_fail() */
+/* The nth call of this kind fails; n is 0: none does. */
 void device_fail(unsigned long cmd, unsigned int nth, int error);
 extern bool device_failed;	/* it has */
 
