@@ -19,7 +19,8 @@
 struct sg *device_core;
 int device_open_error;
 bool device_failed;
-unsigned int device_open_files;
+unsigned int device_open_files, device_calls[256];
+u32 device_abi_more;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t owner;
@@ -40,8 +41,9 @@ void device_fail(unsigned long cmd, unsigned int nth, int error)
 
 static bool fails(unsigned long cmd)
 {
-	if (!__atomic_load_n(&fail_in, __ATOMIC_SEQ_CST) || fail_cmd != cmd ||
-	    __atomic_sub_fetch(&fail_in, 1, __ATOMIC_SEQ_CST))
+	unsigned int in = __atomic_load_n(&fail_in, __ATOMIC_SEQ_CST);
+
+	if (!in || fail_cmd != cmd || (in != DEVICE_EACH && __atomic_sub_fetch(&fail_in, 1, __ATOMIC_SEQ_CST)))
 		return false;
 	device_failed = true;
 	errno = fail_error;
@@ -246,10 +248,13 @@ int ioctl(int fd, unsigned long cmd, ...)
 	va_end(args);
 	if (!client)
 		return (int)syscall(SYS_ioctl, fd, cmd, arg);
+	__atomic_add_fetch(&device_calls[_IOC_NR(cmd)], 1, __ATOMIC_RELAXED);
 	if (fails(cmd))
 		return -1;
 	err = getpid() != owner ? -EPERM : cmd == SOFTGPU_DMABUF ? dmabuf(arg) :
 		sg_call(client, _IOC_NR(cmd), arg, *(u32 *)arg);
+	if (cmd == SOFTGPU_INFO && !err)
+		((struct softgpu_info *)arg)->abi += device_abi_more;
 	errno = -err;
 	return err ? -1 : 0;
 }

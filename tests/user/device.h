@@ -28,11 +28,16 @@ extern struct sg *device_core;
 extern int device_open_error;
 
 #define DEVICE_MMAP	1ul	/* among the commands of device_fail() */
-/* The nth call of this kind fails; n is 0: none does. */
+#define DEVICE_EACH	0xffffffffu
+/* The nth call of this kind fails, or each; n is 0: none does. */
 void device_fail(unsigned long cmd, unsigned int nth, int error);
 extern bool device_failed;	/* it has */
 
+extern unsigned int device_calls[256];	/* by number */
 extern unsigned int device_open_files;
+
+/* What SOFTGPU_INFO says of the interface is this much more. */
+extern u32 device_abi_more;
 
 /* Another process's client of a GPU, with a window and a context with these flags. */
 struct sg_client *device_other(u32 gpu, u32 flags, u32 *ctx);
