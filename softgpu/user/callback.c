@@ -21,7 +21,7 @@ struct job {
 	int gpu;
 	uint32_t kctx;
 	uint32_t event;		/* what the function comes after */
-	uint32_t done;		/* event: the gate was passed, so that it can serve again */
+	uint32_t done;		/* event: the gate was passed, so that it can serve again; 0: never */
 	uint32_t opener;	/* stream */
 	uint64_t gate;		/* two words: what is polled, and what was seen */
 	CUstream stream;
@@ -108,16 +108,19 @@ static bool start_locked(void)
 	return started;
 }
 
+static void destroy_event(int gpu, uint32_t handle)
+{
+	struct softgpu_handle event = { .size = sizeof(event), .handle = handle };
+
+	if (handle)
+		sgu_call(gpu, SOFTGPU_EVENT_DESTROY, &event);
+}
+
 /* Gives back what the driver made for a job; of a context that ended, its events are left. */
 static void job_end(struct job *job)
 {
-	struct softgpu_handle event = { .size = sizeof(event) };
-
-	for (int i = 0; i < 2; i++) {
-		event.handle = i ? job->done : job->event;
-		if (event.handle)
-			sgu_call(job->gpu, SOFTGPU_EVENT_DESTROY, &event);
-	}
+	destroy_event(job->gpu, job->event);
+	destroy_event(job->gpu, job->done);
 	free(job);
 }
 
@@ -173,7 +176,7 @@ static struct job *job_new(const struct sgu_queue *queue)
 }
 
 /* What the stream does: closes the gate, says that it is there, and waits. */
-static int put_gate(const struct job *job, uint32_t stream)
+static int put_gate(struct job *job, uint32_t stream)
 {
 	struct softgpu_watch watch = {
 		.size = sizeof(watch), .ctx = job->kctx, .stream = stream, .va = job->gate,
@@ -185,8 +188,11 @@ static int put_gate(const struct job *job, uint32_t stream)
 		err = record(job, stream, job->event);
 	if (!err)
 		err = sgu_call(job->gpu, SOFTGPU_WATCH, &watch);
-	if (!err)
-		err = record(job, stream, job->done);
+	/* The stream waits already, so there is no way back. */
+	if (!err && record(job, stream, job->done)) {
+		destroy_event(job->gpu, job->done);
+		job->done = 0;
+	}
 	return err;
 }
 
@@ -218,10 +224,8 @@ static CUresult add(CUstream stream, CUstreamCallback callback, CUhostFn fn, voi
 		pthread_cond_broadcast(&changed);
 	}
 	pthread_mutex_unlock(&lock);
-	if (err) {
-		set_gate(job, job->opener, 1, SOFTGPU_OP_SYNC);
+	if (err)
 		job_end(job);
-	}
 	sgu_queue_put(&queue);
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }

@@ -51,16 +51,13 @@ SGU_HOOKED(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
 	CUresult result;
 
 	if (!dptr || !pPitch || !WidthInBytes || !Height ||
-	    (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+	    (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) ||
+	    __builtin_add_overflow(WidthInBytes, 511, &pitch) ||
+	    __builtin_mul_overflow(pitch & ~(size_t)511, Height, &bytes))
 		return sgu_enter() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_add_overflow(WidthInBytes, 511, &pitch))
-		return CUDA_ERROR_INVALID_VALUE;
-	pitch &= ~(size_t)511;
-	if (__builtin_mul_overflow(pitch, Height, &bytes))
-		return CUDA_ERROR_INVALID_VALUE;
 	result = hooked_cuMemAlloc_v2(dptr, bytes);
 	if (!result)
-		*pPitch = pitch;
+		*pPitch = pitch & ~(size_t)511;
 	return result;
 }
 

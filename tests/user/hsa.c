@@ -59,8 +59,11 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(uninitialized), cmocka_unit_test(forked_early), HSA_TESTS(T)
 	};
+	const struct CMUnitTest alone[] = { cmocka_unit_test(uninitialized), cmocka_unit_test(forked_early), HSA_ALONE(T) };
 
 	if (argc > 2 && !strcmp(argv[1], "--role"))
 		return role(argv[2]);
+	if (argc > 1 && !strcmp(argv[1], "--alone"))
+		return cmocka_run_group_tests(alone, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

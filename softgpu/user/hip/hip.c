@@ -273,6 +273,17 @@ SGU_EXPORT hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemc
 	return size ? of_status(hsa_memory_copy(dst, src, size)) : hipSuccess;
 }
 
+/* Whether the bytes are all of one allocation, or the first of them is of none. */
+static bool fits(const void *ptr, size_t size)
+{
+	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
+
+	if (hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL) ||
+	    (info.type != HSA_EXT_POINTER_TYPE_HSA && info.type != HSA_EXT_POINTER_TYPE_IPC))
+		return true;
+	return size <= info.sizeInBytes - (size_t)((const char *)ptr - (const char *)info.agentBaseAddress);
+}
+
 SGU_EXPORT hipError_t hipMemset(void *dst, int value, size_t size)
 {
 	unsigned char byte = (unsigned char)value, *at = dst;
@@ -283,13 +294,14 @@ SGU_EXPORT hipError_t hipMemset(void *dst, int value, size_t size)
 		return error;
 	if (!size)
 		return hipSuccess;
-	if (!dst)
+	if (!dst || !fits(dst, size))
 		return hipErrorInvalidValue;
 	/* HSA fills words; the CPU sees the memory, too. */
 	for (; size && (uintptr_t)at % 4; size--)
 		*at++ = byte;
 	words = size / 4;
-	error = of_status(hsa_amd_memory_fill(at, byte * 0x01010101u, words));
+	if (words)
+		error = of_status(hsa_amd_memory_fill(at, byte * 0x01010101u, words));
 	for (size_t i = words * 4; !error && i < size; i++)
 		at[i] = byte;
 	return error;
