@@ -407,7 +407,27 @@ def bench(s):
     s.text = s.anonymous(said.decode()).replace("\x1b", "<ESC>")
 
 
-SESSIONS = (bench,) if "bench_outputs" in COMMAND else (topo, topo_others, doctor, doctor_ill, doctor_software, bundle, counters, wrong)
+def probe(s):
+    """What probe_outputs.c prints, instead of the command."""
+    m = mixed(s.root)
+    m.folder(f"sys/devices/{m.where['0000:81:00.0']}/nvme/nvme0/device")
+    m.folder(f"sys/devices/{m.where['0000:81:00.0']}/nvme/nvme0/nvme0c0n1")
+    m.folder(f"sys/devices/{m.where['0000:81:00.0']}/nvme/nvme0/nvme0n1")
+    m.put("drive", bytes(n * n % 251 for n in range(3 * 4096)))
+    m.put("small", b"x" * 4095)
+    # Beside the adapter's own: a program's over it, and one over nothing.
+    m.put_device("0000:04:00.0", "infiniband/fake0/node_type", "1: CA\n")
+    for name, over in (("rxe0", "ibs0"), ("rxe1", "lo")):
+        m.software_adapter(name)
+        m.put(f"sys/class/infiniband/{name}/ports/1/gid_attrs/ndevs/0", over + "\n")
+    m.link("sys/class/net/ibs0", f"../../devices/{m.where['0000:04:00.0']}/net/ibs0")
+    m.link("sys/class/net/lo", "../../devices/virtual/net/lo")
+    bench(s)
+
+
+SPECIAL = {"bench_outputs": bench, "probe_outputs": probe}
+SESSIONS = (SPECIAL[os.path.basename(COMMAND)],) if os.path.basename(COMMAND) in SPECIAL else (topo, topo_others, doctor, doctor_ill, doctor_software, bundle,
+                                                                                             counters, wrong)
 
 
 class Outputs(unittest.TestCase):
