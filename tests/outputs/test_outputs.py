@@ -12,14 +12,18 @@ and look at the difference. The commands run with standard input closed: the fir
 
 import difflib
 import errno
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
 import tempfile
+import termios
 import unittest
 
 sys.dont_write_bytecode = True
@@ -379,6 +383,42 @@ def counters(s):
         s.run(line)
 
 
+def screen(s):
+    """Terminals of several sizes, and what keys do."""
+    two_gpus(s.root)
+    for columns, rows, keys, more in ((80, 24, "pngdrh", []), (150, 40, "+++--?x?", ["-d", "900"]), (41, 12, "-----", []),
+                                      (40, 60, "", []), (9, 3, "", ["--sort", "revocations"])):
+        s.say(f"== {columns} columns, {rows} rows, {' '.join(more)}, keys {keys}")
+        master, slave = pty.openpty()
+        fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        with subprocess.Popen([COMMAND, "top", "-d", "3600", *more, "--root", s.root], stdin=slave, stdout=slave, stderr=slave,
+                              env={**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm", "TZ": "UTC"}, start_new_session=True) as done:
+            os.close(slave)
+            text = b""
+            while not text.endswith(b"\x1b[J"):
+                text += os.read(master, 65536)
+            os.write(master, keys.encode() + b"q")
+            try:
+                while part := os.read(master, 65536):
+                    text += part
+            except OSError:         # the other end is closed
+                pass
+        os.close(master)
+        last = None
+        for number, shown in enumerate(text.decode().split("\x1b[H")):
+            shown = re.sub(r"(?<=top  )\d\d:\d\d:\d\d", "00:00:00", shown.replace("\r", "")).replace("\x1b[K", "").split("\n")
+            # Of what follows the first screen, what differs.
+            if number < 2:
+                lines = shown
+            else:
+                lines = [line for line in shown if line not in last]
+            for line in lines:
+                s.say("|" + line.replace("\x1b", "<ESC>") + "|")
+            s.say("")
+            last = shown
+        s.say(f"[{done.returncode}]")
+
+
 def wrong(s):
     """Wrong usage: what is said, and the exit codes."""
     for line in ("nothing", "--nothing", "-x", "help nothing", "--root", "pins x", "pins --tsv", "pins --nothing", "bar1 --json --tsv",
@@ -425,9 +465,15 @@ def probe(s):
     bench(s)
 
 
-SPECIAL = {"bench_outputs": bench, "probe_outputs": probe}
-SESSIONS = (SPECIAL[os.path.basename(COMMAND)],) if os.path.basename(COMMAND) in SPECIAL else (topo, topo_others, doctor, doctor_ill, doctor_software, bundle,
-                                                                                             counters, wrong)
+def rates(s):
+    """What top_outputs.c prints, instead of the command."""
+    bench(s)
+
+
+SPECIAL = {"bench_outputs": bench, "top_outputs": rates, "probe_outputs": probe}
+SESSIONS = (topo, topo_others, doctor, doctor_ill, doctor_software, bundle, counters, screen, wrong)
+if os.path.basename(COMMAND) in SPECIAL:
+    SESSIONS = (SPECIAL[os.path.basename(COMMAND)],)
 
 
 class Outputs(unittest.TestCase):
