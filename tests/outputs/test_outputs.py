@@ -444,7 +444,8 @@ def wrong(s):
 def bench(s):
     """What bench_outputs.c prints, instead of the command."""
     said = subprocess.run([COMMAND, s.root], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=True).stdout
-    s.text = s.anonymous(said.decode()).replace("\x1b", "<ESC>")
+    text = re.sub(r"^\{\n(?:[ ].*\n)*\}\n", lambda json_object: compact(json.loads(json_object[0])) + "\n", said.decode(), flags=re.M)
+    s.text = s.anonymous(text).replace("\x1b", "<ESC>")
 
 
 def probe(s):
@@ -470,7 +471,12 @@ def rates(s):
     bench(s)
 
 
-SPECIAL = {"bench_outputs": bench, "top_outputs": rates, "probe_outputs": probe}
+def caches(s):
+    """What cache_outputs.c prints, instead of the command."""
+    bench(s)
+
+
+SPECIAL = {"bench_outputs": bench, "cache_outputs": caches, "top_outputs": rates, "probe_outputs": probe}
 SESSIONS = (topo, topo_others, doctor, doctor_ill, doctor_software, bundle, counters, screen, wrong)
 if os.path.basename(COMMAND) in SPECIAL:
     SESSIONS = (SPECIAL[os.path.basename(COMMAND)],)
