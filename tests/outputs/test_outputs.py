@@ -322,10 +322,79 @@ def doctor_software(s):
     s.run("topo")
 
 
+KINDS = ((0x10de, 0x1eb8, 0x030200), (0x1002, 0x73bf, 0x030000), (0x8086, 0x56c0, 0x038000), (0x8087, 0x56c0, 0x038000),
+         (0x1a03, 0x2000, 0x030000), (0x1002, 0x740f, 0x120000), (0x10de, 0x740f, 0x120000), (0x1af4, 0x1110, 0x050000), (0x1af4, 0x1111, 0x050000),
+         (0x15b3, 0x1021, 0x020700), (0x8086, 0x1521, 0x020000), (0x144d, 0xa824, 0x010802), (0x144d, 0xa825, 0x010700),
+         (0x10ee, 1, 0x058000), (0x1172, 1, 0xff0000), (0x1204, 1, 0xff0000), (0x11aa, 1, 0xff0000), (0x11ab, 1, 0xff0000),
+         (0x1234, 0x11e8, 0x00ff00), (0x1234, 0x11e9, 0x00ff00), (0x1234, 1, 0x040000), (0x1234, 1, 0x040100), (0x1234, 1, 0x118000), (0x1234, 1, 0x130000))
+
+
+def odd(s):
+    """One of each kind of device; then what is seldom so."""
+    m = machines.Machine(s.root)
+    m.nodes(3)
+    for number, (vendor, device, kind) in enumerate(KINDS):
+        speed = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0)[number // 2 % 6]
+        m.device(f"{number // 9:04x}:{number + 1:02x}:00.{number % 8}", f"pci{number // 9:04x}:00", (vendor, device), kind, number % 4 - 1,
+                 speed=None if number % 2 else (f"{speed} GT/s PCIe", 1 << number % 5), best=("64.0 GT/s PCIe", 16),
+                 bars=((0, 4096 << number),), space=machines.config(number % 10, number % 3 or None))
+    m.put("usr/share/hwdata/pci.ids", "1002  Advanced Micro Devices\n\t73bf  Navi 21\n\t73bf 1002 0001  a subsystem\n1a03  ASPEED\n"
+          "8086  Intel\n\t1521\n\t56c0 one blank\nffff  Last\nC 00  Class\n\t1521  not a device\n")
+    s.run("topo")
+    s.run("doctor --all GPU2 NIC0")
+    m.put("sys/hypervisor/type", "xen\n")
+    m.put("sys/class/dmi/id/product_name", "HVM domU\n")
+    s.note("a virtual machine by its hypervisor")
+    s.run("topo --tree", brief=True)
+    s.run("doctor GPU0 NIC0")
+
+    clear(s.root)
+    m = machines.Machine(s.root)
+    m.gpu("0000:10:00.0", "pci0000:10", -1)
+    m.device("0000:11:00.0", "pci0000:10", machines.CX7, 0x020700, 2, speed=("64.0 GT/s PCIe", 8), bars=((0, 4096),))
+    m.device("0000:12:00.0", "pci0000:10", (0x144d, 1), 0x010802, 1, speed=("8.0 GT/s PCIe", 4))
+    m.device("0000:20:00.0", "pci0000:20", (0x10ee, 1), 0x058000, -1, speed=("2.5 GT/s PCIe", 1), best=("64.0 GT/s PCIe", 32))
+    s.note("host bridges whose first devices do not say where they are")
+    s.run("topo --svg")
+
+    clear(s.root)
+    m = server(s.root)
+    gpu, other = m.gpus
+    m.bars(gpu, (0, 16 * MIB, 0x140204))
+    m.put("nvml.tsv", f"index\tpci\tname\tuuid\tbar1_total\tbar1_used\tbar1_free\n0\t{gpu}\tNVIDIA H200\tGPU-0\t-\t-\t-\n"
+          f"1\t{other}\tNVIDIA H200\tGPU-1\t1000\t899\t101\n2\t0000:77:00.0\tNVIDIA H200\tGPU-1\t1000\t901\t99\n")
+    shutil.rmtree(s.root + "/proc/driver")
+    m.put("proc/sys/kernel/osrelease", "5.11.0\n")
+    m.kernel = "5.11.0"
+    m.kernel_config()
+    m.module("peerdma_peermem")
+    shutil.rmtree(s.root + "/sys/kernel/mm")
+    m.put("sys/module/peerdma_peermem/parameters/persistent", "Y\n")
+    m.folder("sys/kernel/mm/memory_peers/nv_mem")
+    shutil.rmtree(s.root + "/sys/module/mlx5_core")
+    for name, place in (("soft0", "virtual/infiniband/soft0"), ("far0", "pci0000:ff/0000:ff:00.0/infiniband/far0")):
+        m.folder("sys/devices/" + place)
+        m.link("sys/class/infiniband/" + name, "../../devices/" + place)
+    m.put(f"sys/devices/{m.where['0000:14:00.0']}/iommu_group", "no link")
+    m.link(f"sys/devices/{m.where['0000:15:00.0']}/iommu_group", "../../7x")
+    s.note("little that is usual")
+    s.run("doctor --all")
+    s.run("bar1 --ascii --color")
+    m.put("nvml.tsv", "")
+    m.nvidia()
+    m.index = [line for line in m.index if line[1] != "/dev/nvidia1"]
+    m.error("node", "/dev/nvidia1", errno.EACCES)
+    s.note("NVML's figures are empty")
+    s.run("doctor GPU0 NIC0")
+
+
 def bundle(s):
     """What a bundle has in it, and what two bundles differ in."""
     m = mixed(os.path.join(s.root, "a"))
     m.error("read", "/proc/self/limits", errno.EACCES)
+    m.put("commands/modinfo-nvidia-peermem", "filename: x\ndepends: nvidia\n")
+    shutil.rmtree(m.path + "/sys/module/nvidia_peermem")
+    m.put_device("0000:04:00.0", "infiniband/" + "long" * 25 + "/x", "")
     ill(os.path.join(s.root, "b"))
     for name in "ab":
         s.run(f"doctor --bundle ROOT/{name}.tar --root ROOT/{name}", root=False, brief=True)
@@ -437,7 +506,8 @@ def wrong(s):
     for line in ("topo", "doctor", "doctor GPU0 NIC0"):
         s.run(f"{line} --root ROOT/none", root=False, brief=True)
     mixed(s.root)
-    for line in ("doctor GPU0 GPU0", "doctor GPU0 GPU9", "doctor GPU GPU0", "doctor 0000:99:00.0 GPU0", "doctor --bundle ROOT/none/x", "doctor --probe"):
+    for line in ("doctor GPU0 GPU0", "doctor GPU0 GPU9", "doctor GPU GPU0", "doctor 0000:99:00.0 GPU0", "doctor --bundle ROOT/none/x",
+                 "doctor --probe"):
         s.run(line, brief=True)
 
 
@@ -477,7 +547,7 @@ def caches(s):
 
 
 SPECIAL = {"bench_outputs": bench, "cache_outputs": caches, "top_outputs": rates, "probe_outputs": probe}
-SESSIONS = (topo, topo_others, doctor, doctor_ill, doctor_software, bundle, counters, screen, wrong)
+SESSIONS = (topo, topo_others, doctor, doctor_ill, doctor_software, odd, bundle, counters, screen, wrong)
 if os.path.basename(COMMAND) in SPECIAL:
     SESSIONS = (SPECIAL[os.path.basename(COMMAND)],)
 
