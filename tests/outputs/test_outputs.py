@@ -338,6 +338,8 @@ def odd(s):
         m.device(f"{number // 9:04x}:{number + 1:02x}:00.{number % 8}", f"pci{number // 9:04x}:00", (vendor, device), kind, number % 4 - 1,
                  speed=None if number % 2 else (f"{speed} GT/s PCIe", 1 << number % 5), best=("64.0 GT/s PCIe", 16),
                  bars=((0, 4096 << number),), space=machines.config(number % 10, number % 3 or None))
+    for name in ("infiniband/a0", "infiniband/b0", "infiniband/c0", "net/d0"):
+        m.put_device("0001:0a:00.1", name + "/x", "")
     m.put("usr/share/hwdata/pci.ids", "1002  Advanced Micro Devices\n\t73bf  Navi 21\n\t73bf 1002 0001  a subsystem\n1a03  ASPEED\n"
           "8086  Intel\n\t1521\n\t56c0 one blank\nffff  Last\nC 00  Class\n\t1521  not a device\n")
     s.run("topo")
