@@ -517,7 +517,7 @@ def bench(s):
     """What bench_outputs.c prints, instead of the command."""
     said = subprocess.run([COMMAND, s.root], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=True).stdout
     text = re.sub(r"^\{\n(?:[ ].*\n)*\}\n", lambda json_object: compact(json.loads(json_object[0])) + "\n", said.decode(), flags=re.M)
-    s.text = s.anonymous(text).replace("\x1b", "<ESC>")
+    s.text = re.sub(r" +$", "", s.anonymous(text).replace("\x1b", "<ESC>"), flags=re.M)
 
 
 def probe(s):
@@ -548,7 +548,12 @@ def caches(s):
     bench(s)
 
 
-SPECIAL = {"bench_outputs": bench, "cache_outputs": caches, "top_outputs": rates, "probe_outputs": probe}
+def cases(s):
+    """What bench_cases.c prints, instead of the command."""
+    bench(s)
+
+
+SPECIAL = {"bench_outputs": bench, "bench_cases": cases, "cache_outputs": caches, "top_outputs": rates, "probe_outputs": probe}
 SESSIONS = (topo, topo_others, doctor, doctor_ill, doctor_software, odd, bundle, counters, screen, wrong)
 if os.path.basename(COMMAND) in SPECIAL:
     SESSIONS = (SPECIAL[os.path.basename(COMMAND)],)
