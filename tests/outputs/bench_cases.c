@@ -11,9 +11,10 @@
 #include "peerdma_cache.h"
 #include "peerdma_copy.h"
 
-static char host[4096], gpu_memory[4096];
+static char host[1 << 21], other[1 << 21], gpu_memory[4096];
 static const char *fails;
 static int failing, had, gets;
+static bool taken;		/* host is: the next memory is the other one */
 
 /* Of many calls in a row the first three are shown. */
 static void call(const char *name, unsigned long a, unsigned long b)
@@ -35,13 +36,19 @@ void *subject_alloc(bool device, size_t length)
 	if (result("alloc"))
 		return NULL;
 	had++;
-	return device ? gpu_memory : host;
+	if (device)
+		return gpu_memory;
+	if (taken)
+		return other;
+	taken = true;
+	return host;
 }
 
 void subject_free(bool device, void *p, size_t length)
 {
 	call(device ? "free, device" : "free", length, 0);
-	had -= p == (device ? gpu_memory : host);
+	had -= device ? p == gpu_memory : p == host || p == other;
+	taken &= device || p != host;
 }
 
 void subject_provider(struct bench *b, bool device, struct peerdma_region *region)

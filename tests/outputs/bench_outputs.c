@@ -184,10 +184,10 @@ void bench_query(struct bench *b)
 		return;
 	/* As many lines as there are marks for, and in any order of sizes. */
 	for (uint64_t i = 0; i < 20; i++) {
-		char *name = calloc(1, 32);
+		static char names[20][32];
 
-		snprintf(name, 32, "case %c", (int)('a' + i / 2));
-		measured(b, "query", name, "bytes", i % 2 ? 4096 : 1 << 20, 16, 100 << i / 2, false);
+		snprintf(names[i], sizeof(names[i]), "case %c", (int)('a' + i / 2));
+		measured(b, "query", names[i], "bytes", i % 2 ? 4096 : 1 << 20, 16, 100 << i / 2, false);
 		if (i < 4)
 			also(b, 2, 2);
 		if (i < 2) {
@@ -331,7 +331,7 @@ int main(int argc, char **argv)
 	many = true;
 	for (int i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%s/bench.svg", argv[1]);
-		snprintf(line, sizeof(line), "bench%s --threads 1 --count 20 --svg %s", i ? " cache" : "", path);
+		snprintf(line, sizeof(line), "bench%s --threads 1 --count 20 --svg %s", i ? " cache --sizes 1000,1001,1015,1030,1100,1200,1400,1000" : "", path);
 		run(line);
 		drawn = fopen(path, "r");
 		while (drawn && (c = fgetc(drawn)) != EOF)
@@ -340,6 +340,7 @@ int main(int argc, char **argv)
 			fclose(drawn);
 		has_gpu = false;
 		processors = 1;
+		many = false;
 	}
 	return 0;
 }
