@@ -55,6 +55,38 @@ class Bench(unittest.TestCase):
         answer = told("copy", "--sizes", "1K,64K,1M")
         self.assertEqual(sorted({result["size"] for result in answer["results"]}), [1 << 10, 1 << 16, 1 << 20])
 
+    def test_usual_sizes(self):
+        """What is measured, and in which sizes, where nobody says; pins only where this user may lock so much."""
+        pins, copies = (4096, 65536, 1 << 20, 16 << 20), (64, 4096, 65536, 1 << 20, 16 << 20)
+        batches = {"cache": 64, "query": 16, "pin": 1, "map": 1}
+        wanted = {("cache", name): (16, 1024, 65536) for name in ("hit", "hit, word", "miss and end")}
+        wanted["cache", "hit, pins"] = (16,)
+        wanted |= {("query", name): (1,) for name in ("stack", "heap", "mapped", "device")}
+        wanted["query", "mapped, by turns"] = (4096,)
+        for where in ("host", "device"):
+            wanted |= {("pin", where): pins, ("map", "CPU view, " + where): pins, ("copy", "to a view, " + where): copies,
+                       ("copy", "from a view, " + where): copies}
+            wanted["query", "range, " + {"host": "mapped"}.get(where, where)] = (4096, 1 << 20, 64 << 20)
+        wanted["copy", "memcpy"] = copies
+        soft = {"PEERDMA_CUDA": "", "SOFTGPU_INPROCESS": "1", "PEERDMA_PROVIDER": "soft",
+                "LD_LIBRARY_PATH": CUDA + ":" + os.environ.get("LD_LIBRARY_PATH", "")}
+        done = run("--json", "--count", "1", "--seconds", "0.001", "--threads", "1", env=soft)
+        answer = json.loads(done.stdout)
+        found = {}
+        for r in answer["results"]:
+            found.setdefault((r["what"], r["case"]), []).append(r["size"])
+            batch = batches.get(r["what"], 16 if r["size"] < 65536 else 1)
+            self.assertEqual((r["samples"], r["calls_per_sample"], r["size_of"], "bytes_per_second" in r),
+                             (1, batch, "regions" if r["what"] == "cache" else "bytes", r["what"] == "copy"), r)
+        limited = {left["what"] for left in answer["left_out"]}
+        self.assertLessEqual(limited, {"pin", "map", "copy", "cache"})
+        for key, sizes in wanted.items():
+            if key[0] not in limited:
+                self.assertEqual(tuple(found.pop(key, ())), sizes, key)
+        self.assertEqual({key for key in found if key[0] not in limited}, set())
+        if not limited:
+            self.assertEqual((answer["pins"]["host"], answer["pins"]["device"]), ("host", "softgpu"))
+
     def test_pin(self):
         """Where nothing can be pinned the reason is given; else pins are measured, and who pins is told."""
         done = run("pin", "--json", *FEW, "--sizes", "4096")

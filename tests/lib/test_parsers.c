@@ -193,6 +193,8 @@ static void text(void **state)
 	assert_true(text_u64("18446744073709551615", 20, &n) && n == UINT64_MAX);
 	assert_true(text_u64("0xffffffffffffffff", 18, &n) && n == UINT64_MAX);
 	assert_true(text_u64("010", 3, &n) && n == 10);		/* no octal */
+	assert_true(text_u64("00000000000000000000017", 23, &n) && n == 17);
+	assert_false(text_u64("000000000000000000000017", 24, &n));
 	assert_false(text_u64("18446744073709551616", 20, &n));
 	assert_false(text_u64("1\0", 2, &n));
 	assert_false(text_u64("+1", 2, &n));

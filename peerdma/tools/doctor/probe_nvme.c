@@ -23,6 +23,7 @@ struct drive {
 	int fd;
 	unsigned char *block;	/* the first of it */
 	char why[160];
+	const char *remedy;	/* for that */
 };
 
 /* The drive's first namespace that is a block device. */
@@ -57,11 +58,13 @@ static bool open_drive(struct doctor *d, const struct device *nvme, struct drive
 
 	if (!find_node(d, nvme, drive->node)) {
 		snprintf(drive->why, sizeof(drive->why), "no block device of it: is its driver nvme?");
+		drive->remedy = "modprobe nvme, and see dmesg";
 		return false;
 	}
 	drive->fd = open(drive->node, O_RDONLY | O_DIRECT | O_CLOEXEC);
 	if (drive->fd < 0) {
 		snprintf(drive->why, sizeof(drive->why), "%s: %s", drive->node, strerror(errno));
+		drive->remedy = "run as root: only root may read a drive's blocks";
 		return false;
 	}
 	drive->block = aligned_alloc(BLOCK, BLOCK);
@@ -73,6 +76,7 @@ static bool open_drive(struct doctor *d, const struct device *nvme, struct drive
 	if (n == BLOCK)
 		return true;
 	snprintf(drive->why, sizeof(drive->why), "%s, into memory of the host: %s", drive->node, n < 0 ? strerror(errno) : "too short");
+	drive->remedy = "see dmesg for the drive's errors";
 	return false;
 }
 
@@ -161,9 +165,9 @@ static void one(struct doctor *d, const struct device *gpu, const struct device 
 		d->no_memory = true;
 	} else if (!open_drive(d, nvme, &drive) || !probe_open_gpu(&p, gpu)) {
 		f = say(d, VERDICT_UNKNOWN, "%s", subject);
-		evidence(d, f, drive.block ? "CUDA" : "drive", "%s", *drive.why ? drive.why : p.why);
+		evidence(d, f, drive.remedy ? "drive" : "CUDA", "%s", drive.remedy ? drive.why : p.why);
 		consequence(d, f, "nothing was read from the drive into the GPU's memory");
-		remedy(d, f, *drive.why ? "run as root: only root may read a drive's blocks" : "see that CUDA works here");
+		remedy(d, f, "%s", drive.remedy ? drive.remedy : "see that CUDA works here");
 	} else {
 		with_gpu(d, &p, gpu, &drive, subject);
 		probe_close_gpu(&p);

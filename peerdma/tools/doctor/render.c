@@ -12,7 +12,7 @@
 #include "json.h"
 #include "tool.h"
 
-#define EVIDENCE_SHOWN	4
+#define EVIDENCE_SHOWN	5
 #define SUBJECTS_SHOWN	6
 
 static bool same_text(const char *a, const char *b)
