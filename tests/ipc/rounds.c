@@ -31,6 +31,7 @@
 #define HELD		8	/* by each process */
 #define PAGE		4096
 #define KILL_EVERY	150	/* rounds, about */
+#define TOO_LONG_S	300
 
 /* On offer: read without a lock, so a reader looks twice. */
 struct post {
@@ -398,6 +399,32 @@ static void mark_ended(unsigned int number)
 	}
 }
 
+/* Where each process is: nothing goes on any more. */
+static void tell_of_all(const pid_t *pids)
+{
+	static const char *const files[] = { "wchan", "syscall", "stack" };
+	char path[64], text[2000];
+
+	for (unsigned int i = 0; i < PROCESSES; i++) {
+		printf("rounds: process %u, %d, is %sready\n", i, pids[i], atomic_load(&shared->ready[i]) ? "" : "not ");
+		for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++) {
+			snprintf(path, sizeof(path), "/proc/%d/%s", pids[i], files[f]);
+			FILE *file = fopen(path, "re");
+			size_t n = file ? fread(text, 1, sizeof(text), file) : 0;
+
+			printf("%s: %.*s\n", files[f], (int)n, text);
+			if (file)
+				fclose(file);
+		}
+	}
+}
+
+/* It ended by itself, or was killed. */
+static bool ended_well(int status, bool was_killed)
+{
+	return !status || (was_killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 static pid_t begin(unsigned int number, uint64_t seed)
 {
 	pid_t pid;
@@ -417,6 +444,7 @@ int main(int argc, char **argv)
 	pid_t pids[PROCESSES], killed[PROCESSES] = { 0 };
 	time_t start = time(NULL);
 	uint64_t next = 0;
+	int status = 0;
 
 	if (argc < 2) {
 		fprintf(stderr, "usage: rounds ROUNDS [SEED]\n");
@@ -442,24 +470,29 @@ int main(int argc, char **argv)
 			atomic_fetch_add(&shared->kills, 1);
 		}
 		for (i = 0; i < PROCESSES; i++) {
-			pid = waitpid(pids[i], NULL, WNOHANG);
+			pid = waitpid(pids[i], &status, WNOHANG);
 			if (pid == pids[i]) {
+				if (!ended_well(status, killed[i] == pid)) {
+					printf("rounds: process %u ended with %#x after %llu rounds\n", i, status,
+					       (unsigned long long)shared->rounds);
+					return WIFEXITED(status) && WEXITSTATUS(status) == 77 && !shared->rounds ? 77 : 1;
+				}
 				mark_ended(i);
 				atomic_store(&shared->ready[i], 0);
 				pids[i] = shared->rounds < limit ? begin(i, rnd(UINT64_MAX)) : -1;
 			}
 		}
-		if (time(NULL) - start > 600) {
-			printf("rounds: no end after 600 s\n");
+		if (time(NULL) - start > TOO_LONG_S) {
+			printf("rounds: no end after %d s, but %llu rounds\n", TOO_LONG_S, (unsigned long long)shared->rounds);
+			tell_of_all(pids);
 			return 1;
 		}
 	}
 	for (unsigned int i = 0; i < PROCESSES; i++) {
-		int status = 0;
-
+		status = 0;
 		if (pids[i] > 0)
 			waitpid(pids[i], &status, 0);
-		if (status && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && killed[i] == pids[i])) {
+		if (!ended_well(status, killed[i] == pids[i])) {
 			printf("rounds: process %u ended with %#x\n", i, status);
 			shared->faults++;
 		}
