@@ -4,7 +4,7 @@
 # The distribution's UCX, built with CUDA and ROCm against softgpu (tests/thirdparty/build-mpi ucx), on the driver: it finds
 # both makes of GPUs, and its own benchmark passes between two processes on each kind of memory.
 # vm-needs: build/cache/mpi/root/.ucx: UCX is not built: tests/thirdparty/build-mpi ucx
-# vm: --cards 0 --gpus 1 --vram 1G --memory 3G --timeout 400
+# vm: --cards 0 --gpus 1 --vram 1G --memory 3G --timeout 900
 # vm-more: --cards 0 --gpus 2 --vram 1G --memory 3G --timeout 2400 --kernel {6.1,6.12,7.2} --env ALL=1
 
 . "$TOP/tests/vm/lib.sh"
