@@ -655,6 +655,37 @@ static void in_a_child(void **state)
 	peerdma_cache_close(cache);
 }
 
+/* Device memory of which CUDA, which is there, knows nothing: another vendor's. */
+static void of_another_provider(void **state)
+{
+	struct peerdma_status s = { .size = sizeof(s) };
+	struct peerdma_region *r;
+
+	(void)state;
+	fake.device_memory = 1;
+	cuda->state = 0;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &r), 0);
+	assert_int_equal(peerdma_status(r, &s), 0);
+	assert_true(!s.sync_memops && s.flags == PEERDMA_DEVICE);
+	assert_int_equal(peerdma_unpin(r), 0);
+	cuda->state = 3;
+}
+
+/* A back-end that is named twice is there once, whichever it is. */
+static void named_twice(void **state)
+{
+	struct peerdma *both = NULL;
+
+	(void)state;
+	fake_reset();
+	setenv("PEERDMA_PROVIDER", "kernel,kernel,host,host,kernel,soft,host,soft,staging,dmabuf,staging,dmabuf", 1);
+	assert_int_equal(peerdma_open(&both, 0), 0);
+	assert_int_equal(fake.opens, 1);
+	peerdma_close(both);
+	assert_int_equal(fake.closes, 1);
+	setenv("PEERDMA_PROVIDER", "kernel", 1);
+}
+
 /* ---- descriptors of the library's own ---- */
 
 /* A context whose notices come from the library needs one or two: with none left it is not opened, and leaves none. */
@@ -716,6 +747,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(wrong_pins, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_a_child, setup, teardown),
+		cmocka_unit_test_setup_teardown(of_another_provider, setup, teardown),
+		cmocka_unit_test(named_twice),
 		cmocka_unit_test(no_descriptors),
 		cmocka_unit_test(heap),
 	};
