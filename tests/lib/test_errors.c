@@ -678,7 +678,7 @@ static void named_twice(void **state)
 
 	(void)state;
 	fake_reset();
-	setenv("PEERDMA_PROVIDER", "kernel,kernel,host,host,kernel,soft,host,soft,staging,dmabuf,staging,dmabuf", 1);
+	setenv("PEERDMA_PROVIDER", "kernel,kernel,host,host,kernel,staging,dmabuf,staging,dmabuf", 1);
 	assert_int_equal(peerdma_open(&both, 0), 0);
 	assert_int_equal(fake.opens, 1);
 	peerdma_close(both);
