@@ -31,7 +31,8 @@ void each_option(void)
 		uint32_t granularity;
 		bool right;
 	} granularities[] = {
-		{ 0, true }, { 1, false }, { 2048, false }, { 4095, false }, { 4096, true }, { 4097, false }, { 6144, false }, { 8192, true },
+		{ 0, true }, { 1, false }, { 2048, false }, { 4095, false }, { 4096, true }, { 4097, false }, { 6144, false },
+		{ 8192, true },
 		{ 1U << 30, true }, { (1U << 30) - 4096, false }, { 1U << 31, false }, { UINT32_MAX, false },
 	};
 
@@ -42,7 +43,8 @@ void each_option(void)
 		options.access = 1U << bit;
 		makes(bit < PEERDMA_ACCESS_BITS ? 0 : -EINVAL, "this kind of cache supports 0xffff");
 		ops.monitors = 1U << bit;
-		makes(ops.monitors == PEERDMA_MONITOR_WORD || ops.monitors == PEERDMA_MONITOR_HOST ? 0 : -EINVAL, "unknown ops->monitors 0x");
+		makes(ops.monitors == PEERDMA_MONITOR_WORD || ops.monitors == PEERDMA_MONITOR_HOST ? 0 : -EINVAL,
+		      "unknown ops->monitors 0x");
 	}
 	for (size_t i = 0; i < MANY(options.reserved); i++) {
 		options.reserved[i] = 1ULL << 63;
@@ -90,7 +92,8 @@ void each_errno(void)
 		bool again;
 	} errors[] = {
 		{ ENOSPC, true }, { ENOMEM, true }, { EMFILE, true }, { ENFILE, true }, { EDQUOT, true }, { ENOBUFS, true },
-		{ EPERM, false }, { EACCES, false }, { EINVAL, false }, { EBUSY, false }, { EFAULT, false }, { EIO, false }, { ENXIO, false },
+		{ EPERM, false }, { EACCES, false }, { EINVAL, false }, { EBUSY, false }, { EFAULT, false }, { EIO, false },
+		{ ENXIO, false },
 		{ ENODEV, false }, { EOPNOTSUPP, false }, { ESTALE, false },
 	};
 	struct peerdma_cached *hold;
@@ -124,7 +127,8 @@ static void counted(const struct peerdma_cache_counters *expected, int line)
 	MUST(!peerdma_cache_counters(cache, &c));
 	for (size_t i = 0; i < sizeof(c) / 8; i++) {
 		if (((uint64_t *)&c)[i] != ((const uint64_t *)expected)[i]) {
-			fprintf(stderr, "line %d: the word %zu of the counters is %llu, not %llu\n", line, i, (unsigned long long)((uint64_t *)&c)[i],
+			fprintf(stderr, "line %d: the word %zu of the counters is %llu, not %llu\n", line, i,
+				(unsigned long long)((uint64_t *)&c)[i],
 				(unsigned long long)((const uint64_t *)expected)[i]);
 			abort();
 		}
@@ -161,7 +165,8 @@ void each_counter(void)
 	peerdma_cache_put(cache, a);
 	counted(&c, __LINE__);
 	MUST(peerdma_cache_list(cache, 0, e, 3) == 1);
-	MUST(e[0].size == sizeof(e[0]) && !e[0].access && e[0].addr == BASE && e[0].length == PAGE && e[0].gets == 3 && e[0].holds == 1);
+	MUST(e[0].size == sizeof(e[0]) && !e[0].access && e[0].addr == BASE && e[0].length == PAGE && e[0].gets == 3 &&
+	     e[0].holds == 1);
 	/* The memory goes while it is held. */
 	MUST(peerdma_cache_invalidate(cache, AT(0), 1) == 1);
 	c.invalidations = c.dead = 1;

@@ -61,13 +61,16 @@ static void wrong(void)
 	for (unsigned int bit = 2; bit < 32; bit++)
 		FAILS(peerdma_ipc_export(p, 8, 1U << bit, &h), -EINVAL, "peerdma_ipc_export: ", "unknown flags");
 	FAILS(peerdma_ipc_export(p, SIZE_MAX, 0, &h), -EINVAL, "peerdma_ipc_export: ", "the end of addresses");
-	FAILS(peerdma_ipc_export((char *)p + 1, LENGTH, 0, &h), -ENXIO, "peerdma_ipc_export: ", "passes the end of its allocation");
+	FAILS(peerdma_ipc_export((char *)p + 1, LENGTH, 0, &h), -ENXIO, "peerdma_ipc_export: ",
+	      "passes the end of its allocation");
 	FAILS(peerdma_ipc_export(NULL, 1, 0, &h), -ENXIO, "peerdma_ipc_export: ", "nothing is mapped there");
 	FAILS(peerdma_ipc_export(bytes, 1, 0, &h), -EOPNOTSUPP, "peerdma_ipc_export: ", "private memory");
 	FAILS(peerdma_ipc_export(m->ptr, 1, 0, &h), -EEXIST, "peerdma_ipc_export: ", "let its owner export it");
-	FAILS(peerdma_ipc_export((char *)m->ptr + LENGTH - 1, 1, 0, &h), -EEXIST, "peerdma_ipc_export: ", "let its owner export it");
+	FAILS(peerdma_ipc_export((char *)m->ptr + LENGTH - 1, 1, 0, &h), -EEXIST, "peerdma_ipc_export: ",
+	      "let its owner export it");
 	CHECK(!peerdma_ipc_export((char *)p + LENGTH - 1, 1, 0, &h), "the last byte");
-	FAILS(peerdma_ipc_export(p, 8, PEERDMA_IPC_ANY_USER, &mine_h), -EINVAL, "peerdma_ipc_export: flags 0x1", "is exported with 0");
+	FAILS(peerdma_ipc_export(p, 8, PEERDMA_IPC_ANY_USER, &mine_h), -EINVAL, "peerdma_ipc_export: flags 0x1",
+	      "is exported with 0");
 	FAILS(peerdma_ipc_unexport(NULL), -EINVAL, "peerdma_ipc_unexport: ", "cut short");
 	FAILS(peerdma_ipc_unexport(&a.handle), -EINVAL, "peerdma_ipc_unexport: ", "no export of this handle");
 	FAILS(peerdma_ipc_unexport(&b.handle), -EINVAL, "peerdma_ipc_unexport: ", "peerdma_ipc_signal_open()");
@@ -80,24 +83,28 @@ static void wrong(void)
 	FAILS(peerdma_ipc_open(&a.handle, 129, 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 129 bytes", "128");
 	FAILS(peerdma_ipc_open(&b.handle, sizeof(a.handle), 0, &m), -EINVAL, "peerdma_ipc_open: ", "peerdma_ipc_signal_open()");
 	FAILS(peerdma_ipc_open(&h, sizeof(h), 0, &m), -EEXIST, "peerdma_ipc_open: ", "made by this process");
-	FAILS(peerdma_ipc_signal_open(&a.handle, sizeof(a.handle), &mine), -EINVAL, "peerdma_ipc_signal_open: ", "peerdma_ipc_open()");
+	FAILS(peerdma_ipc_signal_open(&a.handle, sizeof(a.handle), &mine), -EINVAL, "peerdma_ipc_signal_open: ",
+	      "peerdma_ipc_open()");
 	FAILS(peerdma_ipc_signal_open(NULL, 5, &mine), -EINVAL, "peerdma_ipc_signal_open: ", "0 bytes");
 	CHECK(!peerdma_ipc_close(NULL) && !peerdma_ipc_signal_close(NULL), "NULL is ignored");
 
 	FAILS(peerdma_ipc_signal_create(0, 0, NULL), -EINVAL, "peerdma_ipc_signal_create: ", "signal is NULL");
 	for (unsigned int bit = 1; bit < 32; bit++) {
 		if (1U << bit != PEERDMA_IPC_HSA)
-			FAILS(peerdma_ipc_signal_create(0, 1U << bit, &mine), -EINVAL, "peerdma_ipc_signal_create: ", "unknown flags");
+			FAILS(peerdma_ipc_signal_create(0, 1U << bit, &mine), -EINVAL, "peerdma_ipc_signal_create: ",
+			      "unknown flags");
 	}
 	FAILS(peerdma_ipc_signal_export(s, &h), -EINVAL, "peerdma_ipc_signal_export: ", "another process's signal");
 	FAILS(peerdma_ipc_signal_wait(s, 4, 0, 0, NULL), -EINVAL, "peerdma_ipc_signal_wait: condition 4", "enum");
 	FAILS(peerdma_ipc_signal_wait(s, -1, 0, 0, NULL), -EINVAL, "peerdma_ipc_signal_wait: condition -1", "enum");
-	FAILS(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 6, 0, NULL), -EAGAIN, "peerdma_ipc_signal_wait: timed out", "the value, 5,");
+	FAILS(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 6, 0, NULL), -EAGAIN, "peerdma_ipc_signal_wait: timed out",
+	      "the value, 5,");
 	FAILS(peerdma_ipc_signal_stream_wait(s, NULL, PEERDMA_IPC_NE, 1), -EOPNOTSUPP, "peerdma_ipc_signal_stream_wait: ", "");
 	FAILS(peerdma_ipc_signal_stream_wait(s, NULL, PEERDMA_IPC_LT, 1), -EOPNOTSUPP, "peerdma_ipc_signal_stream_wait: ", "");
 	FAILS(peerdma_ipc_signal_stream_set(s, NULL, 1), -ENODEV, "peerdma_ipc_signal_stream_set: ", "");
 
-	FAILS(peerdma_ipc_query(m->ptr, &(struct peerdma_ipc_info){ .size = 4 }), -EINVAL, "peerdma_ipc_query: ", "size field is 4");
+	FAILS(peerdma_ipc_query(m->ptr, &(struct peerdma_ipc_info){ .size = 4 }), -EINVAL, "peerdma_ipc_query: ",
+	      "size field is 4");
 	FAILS(peerdma_ipc_query(bytes, &info), -ENOENT, "peerdma_ipc_query: ", "not in memory that this process has opened");
 	FAILS(peerdma_ipc_counters(&counters), -EINVAL, "peerdma_ipc_counters: ", "size field is 4");
 
@@ -128,8 +135,8 @@ static void wrong(void)
 	t[0] = t[1] = good;
 	t[1].offset = LENGTH - 8;
 	t[1].local = bytes + 100;
-	CHECK(!peerdma_ipc_copy(t, 2, NULL, 0) && bytes[0] == 7 && bytes[7] == 7 && bytes[8] == 1 && bytes[99] == 1 && bytes[107] == 7 &&
-	      bytes[108] == 1, "the last bytes");
+	CHECK(!peerdma_ipc_copy(t, 2, NULL, 0) && bytes[0] == 7 && bytes[7] == 7 && bytes[8] == 1 && bytes[99] == 1 &&
+	      bytes[107] == 7 && bytes[108] == 1, "the last bytes");
 	CHECK(!t[0].error && t[0].path == PEERDMA_IPC_PATH_CPU && !t[1].error && t[1].path == PEERDMA_IPC_PATH_CPU, "by the CPU");
 	t[0].length = 0;
 	t[0].error = t[0].path = 77;
@@ -167,7 +174,8 @@ static void child(void)
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		struct peerdma_ipc_transfer t = { .size = sizeof(t), .memory = m, .local = &byte, .length = 1, .flags = PEERDMA_IPC_READ };
+		struct peerdma_ipc_transfer t = { .size = sizeof(t), .memory = m, .local = &byte, .length = 1,
+			.flags = PEERDMA_IPC_READ };
 
 		failures = 0;
 		for (int i = 0; i < 2; i++) {
@@ -176,9 +184,11 @@ static void child(void)
 			FAILS(peerdma_ipc_signal_export(s, &h), -EPERM, "peerdma_ipc_signal_export: ", "parent");
 			FAILS(peerdma_ipc_signal_set(s, 1), -EPERM, "peerdma_ipc_signal_set: ", "parent");
 			FAILS(peerdma_ipc_signal_add(s, 1), -EPERM, "peerdma_ipc_signal_add: ", "parent");
-			FAILS(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 5, 0, NULL), -EPERM, "peerdma_ipc_signal_wait: ", "parent");
+			FAILS(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 5, 0, NULL), -EPERM, "peerdma_ipc_signal_wait: ",
+			      "parent");
 			FAILS(peerdma_ipc_signal_stream_set(s, NULL, 1), -EPERM, "peerdma_ipc_signal_stream_set: ", "parent");
-			FAILS(peerdma_ipc_signal_stream_wait(s, NULL, PEERDMA_IPC_EQ, 1), -EPERM, "peerdma_ipc_signal_stream_wait: ", "parent");
+			FAILS(peerdma_ipc_signal_stream_wait(s, NULL, PEERDMA_IPC_EQ, 1), -EPERM,
+			      "peerdma_ipc_signal_stream_wait: ", "parent");
 			CHECK(!peerdma_ipc_signal_close(s), "close");
 		}
 		FAILS(peerdma_ipc_copy(&t, 1, NULL, 0), -EPERM, "peerdma_ipc_copy: transfer 0: ", "parent");
@@ -328,13 +338,16 @@ static void facts(void)
 	counted(&c, __LINE__);
 	memset(&i, 0xff, sizeof(i));
 	i.size = sizeof(i);
-	CHECK(!peerdma_ipc_query((char *)m->ptr + 5, &i) && i.size == sizeof(i) && i.live == 1 && i.pid == o.pid && i.uid == getuid() &&
+	CHECK(!peerdma_ipc_query((char *)m->ptr + 5, &i) && i.size == sizeof(i) && i.live == 1 && i.pid == o.pid &&
+	      i.uid == getuid() &&
 	      i.base == (uintptr_t)m->ptr - 100 && i.length == LENGTH && i.offset == 105 && i.exporter_ptr == a.value + 105 &&
 	      i.references == 2 && !strcmp(i.provider, "host") && !memcmp(i.pci, none.pci, sizeof(i.pci)) &&
 	      !memcmp(i.reserved, none.reserved, sizeof(i.reserved)), "query");
-	CHECK(!peerdma_ipc_query((char *)m->ptr - 100, &i) && !peerdma_ipc_query((char *)m->ptr - 101 + LENGTH, &i), "from end to end");
+	CHECK(!peerdma_ipc_query((char *)m->ptr - 100, &i) && !peerdma_ipc_query((char *)m->ptr - 101 + LENGTH, &i),
+	      "from end to end");
 	CHECK(peerdma_ipc_query((char *)m->ptr - 101, &i) == -ENOENT || i.base != (uintptr_t)m->ptr - 100, "and no further");
-	CHECK(peerdma_ipc_query((char *)m->ptr - 100 + LENGTH, &i) == -ENOENT || i.base != (uintptr_t)m->ptr - 100, "on either side");
+	CHECK(peerdma_ipc_query((char *)m->ptr - 100 + LENGTH, &i) == -ENOENT || i.base != (uintptr_t)m->ptr - 100,
+	      "on either side");
 	t.memory = m;
 	t.local = bytes;
 	memset(bytes, 3, sizeof(bytes));
@@ -354,7 +367,8 @@ static void facts(void)
 	c.imports = 0;
 	counted(&c, __LINE__);
 
-	CHECK(!peerdma_ipc_alloc(LENGTH, 0, &p) && !peerdma_ipc_export(p, LENGTH, 0, &h[0]) && !peerdma_ipc_export(p, 1, 0, &h[1]), "export");
+	CHECK(!peerdma_ipc_alloc(LENGTH, 0, &p) && !peerdma_ipc_export(p, LENGTH, 0, &h[0]) &&
+	      !peerdma_ipc_export(p, 1, 0, &h[1]), "export");
 	c.exports = 1;
 	counted(&c, __LINE__);
 	b = ASK(&o, OTHER_OPEN, .handle = h[1]);
@@ -409,7 +423,8 @@ static unsigned long long blocked_by(const char *thread)
 /* The program's handlers do not run in the thread that answers importers, and its own threads block what they did. */
 static void thread(void)
 {
-	static const int of_programs[] = { SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGCHLD, SIGIO, SIGPROF, SIGVTALRM };
+	static const int of_programs[] = { SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGCHLD, SIGIO, SIGPROF,
+		SIGVTALRM };
 	struct peerdma_ipc_signal *s = NULL;
 	unsigned long long mask;
 	sigset_t before, after;
@@ -446,7 +461,8 @@ static void interrupted(void)
 	CHECK(!peerdma_ipc_signal_create(1, 0, &s), "created");
 	sigaction(SIGALRM, &(struct sigaction) { .sa_handler = handler }, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);
-	FAILS(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 2, 60000000000, NULL), -EINTR, "peerdma_ipc_signal_wait: ", "interrupted by a signal");
+	FAILS(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 2, 60000000000, NULL), -EINTR, "peerdma_ipc_signal_wait: ",
+	      "interrupted by a signal");
 	setitimer(ITIMER_REAL, &never, NULL);
 	peerdma_ipc_signal_close(s);
 }
@@ -454,7 +470,8 @@ static void interrupted(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "wrong", wrong }, { "child", child }, { "no-descriptors", descriptors_out }, { "facts", facts }, { "thread", thread },
+		{ "wrong", wrong }, { "child", child }, { "no-descriptors", descriptors_out }, { "facts", facts },
+		{ "thread", thread },
 		{ "interrupted", interrupted },
 	};
 

@@ -23,7 +23,8 @@
 #include "util.h"
 
 enum call {
-	MEMFD_CREATE, FTRUNCATE, FALLOCATE, MMAP, EVENTFD, SOCKET, BIND, LISTEN, EPOLL_CREATE1, EPOLL_CTL, GETRANDOM, PTHREAD_CREATE,
+	MEMFD_CREATE, FTRUNCATE, FALLOCATE, MMAP, EVENTFD, SOCKET, BIND, LISTEN, EPOLL_CREATE1, EPOLL_CTL, GETRANDOM,
+	PTHREAD_CREATE,
 	CONNECT, GETSOCKOPT, FSTAT, CALLS
 };
 
@@ -32,7 +33,8 @@ static struct {
 	int error;
 } calls[CALLS] = {
 	[MEMFD_CREATE] = { "memfd_create", EMFILE }, [FTRUNCATE] = { "ftruncate", ENOMEM }, [FALLOCATE] = { "fallocate", ENOSPC },
-	[MMAP] = { "mmap", ENOMEM }, [EVENTFD] = { "eventfd", ENFILE }, [SOCKET] = { "socket", EMFILE }, [BIND] = { "bind", ENOMEM },
+	[MMAP] = { "mmap", ENOMEM }, [EVENTFD] = { "eventfd", ENFILE }, [SOCKET] = { "socket", EMFILE },
+	[BIND] = { "bind", ENOMEM },
 	[LISTEN] = { "listen", ENOMEM }, [EPOLL_CREATE1] = { "epoll_create1", EMFILE }, [EPOLL_CTL] = { "epoll_ctl", ENOMEM },
 	[GETRANDOM] = { "getrandom", ENOSYS }, [PTHREAD_CREATE] = { "pthread_create", EAGAIN }, [CONNECT] = { "connect", ENOMEM },
 	[GETSOCKOPT] = { "getsockopt", ENOMEM }, [FSTAT] = { "fstat", EIO },
@@ -66,7 +68,8 @@ static bool fails_now(enum call call)
 FAILING(MEMFD_CREATE, int, memfd_create, (const char *name, unsigned int flags), (name, flags), -1)
 FAILING(FTRUNCATE, int, ftruncate, (int fd, off_t size), (fd, size), -1)
 FAILING(FALLOCATE, int, fallocate, (int fd, int mode, off_t from, off_t size), (fd, mode, from, size), -1)
-FAILING(MMAP, void *, mmap, (void *p, size_t size, int prot, int flags, int fd, off_t from), (p, size, prot, flags, fd, from), MAP_FAILED)
+FAILING(MMAP, void *, mmap, (void *p, size_t size, int prot, int flags, int fd, off_t from), (p, size, prot, flags, fd, from),
+	MAP_FAILED)
 FAILING(EVENTFD, int, eventfd, (unsigned int n, int flags), (n, flags), -1)
 FAILING(SOCKET, int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
 FAILING(BIND, int, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), -1)
@@ -74,7 +77,8 @@ FAILING(LISTEN, int, listen, (int fd, int n), (fd, n), -1)
 FAILING(EPOLL_CREATE1, int, epoll_create1, (int flags), (flags), -1)
 FAILING(EPOLL_CTL, int, epoll_ctl, (int fd, int op, int of, struct epoll_event *e), (fd, op, of, e), -1)
 FAILING(GETRANDOM, ssize_t, getrandom, (void *p, size_t n, unsigned int flags), (p, n, flags), -1)
-FAILING(PTHREAD_CREATE, int, pthread_create, (pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg), (t, a, fn, arg),
+FAILING(PTHREAD_CREATE, int, pthread_create, (pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg),
+	(t, a, fn, arg),
 	calls[PTHREAD_CREATE].error)
 FAILING(CONNECT, int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), -1)
 FAILING(GETSOCKOPT, int, getsockopt, (int fd, int level, int name, void *p, socklen_t *n), (fd, level, name, p, n), -1)
@@ -232,7 +236,8 @@ static void sweep(const char *what, int (*run)(void), const bool *needed)
 int main(void)
 {
 	static const bool exporter[CALLS] = {
-		[MEMFD_CREATE] = true, [FTRUNCATE] = true, [FALLOCATE] = true, [MMAP] = true, [EVENTFD] = true, [SOCKET] = true, [BIND] = true,
+		[MEMFD_CREATE] = true, [FTRUNCATE] = true, [FALLOCATE] = true, [MMAP] = true, [EVENTFD] = true, [SOCKET] = true,
+		[BIND] = true,
 		[LISTEN] = true, [EPOLL_CREATE1] = true, [EPOLL_CTL] = true, [GETRANDOM] = true, [PTHREAD_CREATE] = true,
 	};
 	static const bool importer[CALLS] = {

@@ -150,7 +150,8 @@ static void signals(const struct offered *o)
 	CHECK(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 77, 60000000000, NULL) == -EINTR, "a handler ran");
 	setitimer(ITIMER_REAL, &never, NULL);
 	sigaction(SIGALRM, &was, NULL);
-	CHECK(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 77, 1000000, &seen) == -EAGAIN && seen == 9, "or none, and it is not set");
+	CHECK(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 77, 1000000, &seen) == -EAGAIN && seen == 9,
+	      "or none, and it is not set");
 	CHECK(!peerdma_ipc_signal_stream_wait(s, stream, PEERDMA_IPC_EQ, 9) && !cuStreamSynchronize(stream), "a stream here waits");
 	CHECK(peerdma_ipc_signal_stream_wait(s, stream, PEERDMA_IPC_LT, 9) == -EOPNOTSUPP, "not so");
 	fake_ipc_cuda.wait_error = fake_ipc_cuda.write_error = 801;

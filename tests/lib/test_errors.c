@@ -175,7 +175,8 @@ static const struct row {
 	{ "peerdma_open: /dev/peerdma: ", call_open, &fake.open_error, -ENOMEM, -ENOMEM, "out of memory" },
 	{ "peerdma_open: /dev/peerdma: ", call_open, &fake.open_error, -EIO, -EIO, "cannot open: Input/output error" },
 	{ "peerdma_open: /dev/peerdma: ", call_open, &fake.info_error, -ENOTTY, -EPROTO, "Inappropriate ioctl" },
-	{ "peerdma_open: /dev/peerdma: ", call_open, &fake.generations_error, -ENOMEM, -ENOMEM, "generation page: out of memory" },
+	{ "peerdma_open: /dev/peerdma: ", call_open, &fake.generations_error, -ENOMEM, -ENOMEM,
+		"generation page: out of memory" },
 	{ "peerdma_open: /dev/peerdma: ", call_open, &fake.generations_error, -EAGAIN, -EAGAIN, "generation page: Resource" },
 
 	{ "peerdma_pin: [", call_pin, &fake.pin_error, -EINVAL, -EINVAL, "give PEERDMA_HOST, PEERDMA_DEVICE or neither" },
@@ -318,7 +319,8 @@ static int status_of_all(void)
 	int ret = peerdma_status(several, &s);
 
 	if (!ret)
-		assert_true(s.segments == SEGMENTS && s.state == PEERDMA_STATE_LIVE && s.exports == SEGMENTS * 5 && s.direct && s.notified &&
+		assert_true(s.segments == SEGMENTS && s.state == PEERDMA_STATE_LIVE && s.exports == SEGMENTS * 5 && s.direct &&
+			    s.notified &&
 			    s.mappings <= 1 && !s.views && s.pinned_length == SEGMENTS * GPU_PAGE);
 	return ret;
 }
@@ -337,8 +339,10 @@ static void of_segments(void **state)
 		unsigned long kernels;
 		bool undone;		/* what came before it is taken back; else it stays done */
 	} calls[] = {
-		{ "peerdma_status: pin ", status_of_all, PEERDMA_QUERY, true }, { "peerdma_cpu_view: ", view_all, FAKE_VIEW, true },
-		{ "peerdma_map: 03:00.0: ", map_all, PEERDMA_MAP, true }, { "peerdma_unmap: mapping ", unmap_all, PEERDMA_UNMAP, false },
+		{ "peerdma_status: pin ", status_of_all, PEERDMA_QUERY, true },
+		{ "peerdma_cpu_view: ", view_all, FAKE_VIEW, true },
+		{ "peerdma_map: 03:00.0: ", map_all, PEERDMA_MAP, true },
+		{ "peerdma_unmap: mapping ", unmap_all, PEERDMA_UNMAP, false },
 		{ "peerdma_unpin: pin ", unpin_all, PEERDMA_UNPIN, false },
 	};
 
@@ -352,7 +356,8 @@ static void of_segments(void **state)
 	cuda->state = 0;
 	for (int i = 0; i < SEGMENTS; i++)
 		cuda->memory[i] = (struct fake_memory){
-			.base = (uintptr_t)memory + (size_t)i * GPU_PAGE, .size = GPU_PAGE, .type = 2, .context = cuda, .id = 7 + (uint64_t)i,
+			.base = (uintptr_t)memory + (size_t)i * GPU_PAGE, .size = GPU_PAGE, .type = 2, .context = cuda,
+			.id = 7 + (uint64_t)i,
 		};
 	assert_int_equal(peerdma_pin(ctx, memory, SEGMENTS * GPU_PAGE, 0, NULL, &several), 0);
 	for (size_t i = 0; i < N(calls); i++) {
@@ -388,7 +393,8 @@ static void of_segments(void **state)
 		fake.nth_call = PEERDMA_PIN;
 		fake.nth = nth;		/* the first is of the whole */
 		fake.nth_error = -EIO;
-		failed_with(peerdma_pin(ctx, memory, SEGMENTS * GPU_PAGE, 0, NULL, &none), -EIO, "peerdma_pin: [", "that the range spans: ");
+		failed_with(peerdma_pin(ctx, memory, SEGMENTS * GPU_PAGE, 0, NULL, &none), -EIO, "peerdma_pin: [",
+			    "that the range spans: ");
 		fake.nth_call = 0;
 		assert_ptr_equal(none, (void *)1);
 		for (int h = 0; h < FAKE_PINS; h++)
@@ -534,7 +540,8 @@ static void wrong_pins(void **state)
 			    pins[i].says ? -EINVAL : -EFAULT, "peerdma_pin: ", pins[i].says ? pins[i].says : "");
 	for (unsigned int bit = 0; bit < 32; bit++) {
 		if (1U << bit != PEERDMA_READONLY)
-			failed_with(peerdma_pin_dmabuf(ctx, 3, 0, PAGE, 1U << bit, NULL, &none), -EINVAL, "peerdma_pin_dmabuf: flags",
+			failed_with(peerdma_pin_dmabuf(ctx, 3, 0, PAGE, 1U << bit, NULL, &none), -EINVAL,
+				    "peerdma_pin_dmabuf: flags",
 				    "0 or PEERDMA_READONLY");
 	}
 }
@@ -648,6 +655,37 @@ static void in_a_child(void **state)
 	peerdma_cache_close(cache);
 }
 
+/* Device memory of which CUDA, which is there, knows nothing: another vendor's. */
+static void of_another_provider(void **state)
+{
+	struct peerdma_status s = { .size = sizeof(s) };
+	struct peerdma_region *r;
+
+	(void)state;
+	fake.device_memory = 1;
+	cuda->state = 0;
+	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &r), 0);
+	assert_int_equal(peerdma_status(r, &s), 0);
+	assert_true(!s.sync_memops && s.flags == PEERDMA_DEVICE);
+	assert_int_equal(peerdma_unpin(r), 0);
+	cuda->state = 3;
+}
+
+/* A back-end that is named twice is there once, whichever it is. */
+static void named_twice(void **state)
+{
+	struct peerdma *both = NULL;
+
+	(void)state;
+	fake_reset();
+	setenv("PEERDMA_PROVIDER", "kernel,kernel,host,host,kernel,staging,dmabuf,staging,dmabuf", 1);
+	assert_int_equal(peerdma_open(&both, 0), 0);
+	assert_int_equal(fake.opens, 1);
+	peerdma_close(both);
+	assert_int_equal(fake.closes, 1);
+	setenv("PEERDMA_PROVIDER", "kernel", 1);
+}
+
 /* ---- descriptors of the library's own ---- */
 
 /* A context whose notices come from the library needs one or two: with none left it is not opened, and leaves none. */
@@ -709,6 +747,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(wrong_pins, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_a_child, setup, teardown),
+		cmocka_unit_test_setup_teardown(of_another_provider, setup, teardown),
+		cmocka_unit_test(named_twice),
 		cmocka_unit_test(no_descriptors),
 		cmocka_unit_test(heap),
 	};

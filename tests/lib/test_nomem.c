@@ -39,7 +39,8 @@ static void gpu(int n)
 	cuda->state = n ? 0 : 3;
 	for (int i = 0; i < n; i++)
 		cuda->memory[i] = (struct fake_memory){
-			.base = (uintptr_t)memory + (size_t)i * 2 * PAGE, .size = 2 * PAGE, .type = 2, .context = memory, .id = 5 + (uint64_t)i,
+			.base = (uintptr_t)memory + (size_t)i * 2 * PAGE, .size = 2 * PAGE, .type = 2, .context = memory,
+			.id = 5 + (uint64_t)i,
 		};
 }
 
@@ -226,7 +227,8 @@ static void sweep(const char *what, const char *provider, int gpus, bool with_co
 	CHECK(n > 1 && n < 300 && !ret, "%s: after %u failures", what, n - 1);
 	CHECK(!run() && !alive(), "%s: nothing is left", what);
 	peerdma_close(ctx);
-	CHECK(fake.mmaps == fake.munmaps && fake.opens == fake.closes && allocated() == first, "%s: all is closed and freed", what);
+	CHECK(fake.mmaps == fake.munmaps && fake.opens == fake.closes && allocated() == first, "%s: all is closed and freed",
+	      what);
 }
 
 int main(void)

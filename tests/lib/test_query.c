@@ -317,7 +317,8 @@ static void flushes(void **state)
 		{ .options = 3, .scope = 200, .flushed = 1 },
 		{ .ordering = 100, .options = 1, .scope = 100 }, { .ordering = 200, .options = 1, .scope = 100 },
 		{ .ordering = 200, .scope = 200 },		/* it keeps the order by itself */
-		{ .ordering = 100, .options = 1, .scope = 200, .flushed = 1 }, { .ordering = 99, .options = 1, .scope = 100, .flushed = 1 },
+		{ .ordering = 100, .options = 1, .scope = 200, .flushed = 1 },
+		{ .ordering = 99, .options = 1, .scope = 100, .flushed = 1 },
 		{ .ordering_error = 1, .ordering = 200, .options = 1, .scope = 200, .flushed = 1 },
 		{ .options = 2, .scope = 100, .ret = -EOPNOTSUPP, .says = "cannot flush" },
 		{ .options = 0, .scope = 100, .ret = -EOPNOTSUPP, .says = "cannot flush" },
@@ -328,8 +329,10 @@ static void flushes(void **state)
 		{ .context = 3, .options = 1, .scope = 100, .ret = -ENODEV, .says = "no CUDA" },
 		{ .context = 4, .options = 1, .scope = 100, .ret = -ENODEV, .says = "no CUDA" },
 		{ .context = 719, .options = 1, .scope = 100, .ret = -EIO, .says = "CUDA error 719" },
-		{ .options = 1, .scope = 0, .ret = -EINVAL, .says = "0 is neither" }, { .options = 1, .scope = 99, .ret = -EINVAL, .says = "99 is neither" },
-		{ .options = 1, .scope = 101, .ret = -EINVAL, .says = "101 is neither" }, { .options = 1, .scope = 201, .ret = -EINVAL, .says = "201 is" },
+		{ .options = 1, .scope = 0, .ret = -EINVAL, .says = "0 is neither" },
+		{ .options = 1, .scope = 99, .ret = -EINVAL, .says = "99 is neither" },
+		{ .options = 1, .scope = 101, .ret = -EINVAL, .says = "101 is neither" },
+		{ .options = 1, .scope = 201, .ret = -EINVAL, .says = "201 is" },
 	};
 
 	(void)state;
@@ -348,7 +351,8 @@ static void flushes(void **state)
 			fail_msg("case %zu: %d, %d flushes", i, ret, cuda->flushes);
 		if (cases[i].flushed)
 			assert_true(cuda->flush_target == 0 && cuda->flush_scope == cases[i].scope && cuda->device_asked == 107);
-		if (ret && (strncmp(peerdma_last_error(), "peerdma_flush_inbound: ", 23) || !strstr(peerdma_last_error(), cases[i].says)))
+		if (ret && (strncmp(peerdma_last_error(), "peerdma_flush_inbound: ", 23) ||
+			    !strstr(peerdma_last_error(), cases[i].says)))
 			fail_msg("case %zu: \"%s\"", i, peerdma_last_error());
 	}
 }

@@ -73,12 +73,13 @@ static char *map(size_t length)
 	return mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Not at a multiple of a huge page, nor is any page of it. */
+/* Begins a page behind a multiple of a huge page; the next multiple is none of a gigabyte's. */
 static char *arena(void)
 {
-	char *p = map(2 * HUGE);
+	char *p = map(4 * HUGE);
 
-	return p + (HUGE - ((uintptr_t)p & (HUGE - 1))) % HUGE + PAGE;
+	p += -(uintptr_t)p & (HUGE - 1);
+	return p + (((uintptr_t)p + HUGE) % (1UL << 30) ? 0 : HUGE) + PAGE;
 }
 
 static void munmaps(void)
@@ -152,9 +153,12 @@ static void madvises(void)
 		int advice;
 		bool discards;
 	} advices[] = {
-		{ MADV_DONTNEED, true }, { MADV_FREE, true }, { MADV_REMOVE, true }, { MADV_DONTNEED_LOCKED, true }, { 102, true },
-		{ MADV_NORMAL, false }, { MADV_RANDOM, false }, { MADV_SEQUENTIAL, false }, { MADV_WILLNEED, false }, { MADV_DONTFORK, false },
-		{ MADV_DOFORK, false }, { MADV_HUGEPAGE, false }, { MADV_NOHUGEPAGE, false }, { MADV_DONTDUMP, false }, { MADV_COLD, false },
+		{ MADV_DONTNEED, true }, { MADV_FREE, true }, { MADV_REMOVE, true }, { MADV_DONTNEED_LOCKED, true },
+		{ 102, true },
+		{ MADV_NORMAL, false }, { MADV_RANDOM, false }, { MADV_SEQUENTIAL, false }, { MADV_WILLNEED, false },
+		{ MADV_DONTFORK, false },
+		{ MADV_DOFORK, false }, { MADV_HUGEPAGE, false }, { MADV_NOHUGEPAGE, false }, { MADV_DONTDUMP, false },
+		{ MADV_COLD, false },
 		{ MADV_MERGEABLE, false }, { 103, false },
 	};
 	char *p = arena();
@@ -178,7 +182,8 @@ static void breaks(void)
 	top += 4 * PAGE;
 	WATCH(brk(top - 3 * PAGE));
 	CHECK(count == 2 && seen[0].addr == ((uintptr_t)(top - 3 * PAGE) & -PAGE) && !strcmp(seen[0].call, "brk") &&
-	      seen[0].addr + seen[0].length >= (uintptr_t)top && seen[0].addr + seen[0].length < (uintptr_t)top + PAGE, "down: what is above");
+	      seen[0].addr + seen[0].length >= (uintptr_t)top && seen[0].addr + seen[0].length < (uintptr_t)top + PAGE,
+	      "down: what is above");
 	WATCH((void *)syscall(SYS_brk, NULL));
 	CHECK(!count, "nor by its number");
 }
@@ -200,7 +205,8 @@ static void segments(void)
 	WATCH(q = shmat(id, p, SHM_REMAP), 1);
 	CHECK(q == p && one("shmat", p, 3 * PAGE), "shmat() in the place of others");
 	WATCH(q = shmat(-1, p + 8 * PAGE, SHM_REMAP), 1);
-	CHECK(q == (void *)-1 && count == 2 && seen[0].addr == (uintptr_t)p + 8 * PAGE && seen[0].addr + seen[0].length == UINTPTR_MAX,
+	CHECK(q == (void *)-1 && count == 2 && seen[0].addr == (uintptr_t)p + 8 * PAGE &&
+	      seen[0].addr + seen[0].length == UINTPTR_MAX,
 	      "of a segment that is not there: nobody knows how much");
 	shmdt(p);
 	shmctl(id, IPC_RMID, NULL);

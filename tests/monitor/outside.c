@@ -119,19 +119,25 @@ static void calls(void)
 		bool one = memory == PEERDMA_MEMORY_HOST || memory == PEERDMA_MEMORY_DEVICE;
 
 		CHECK(one || (peerdma_monitor_subscribe(memory, note, NULL) == -EINVAL &&
-			      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: memory 0x", 36)), "subscribe: memory %u", memory);
+			      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: memory 0x", 36)),
+			      	"subscribe: memory %u", memory);
 		CHECK(peerdma_monitor_subscribe(memory, NULL, NULL) == -EINVAL &&
-		      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: memory 0x", 36) && strstr(peerdma_last_error(), "fn NULL"), "no function");
+		      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: memory 0x", 36) && strstr(peerdma_last_error(),
+													   "fn NULL"),
+													   	"no function");
 		CHECK(one || (peerdma_monitor_start(memory, "x") == -EINVAL &&
-			      !strncmp(peerdma_last_error(), "peerdma_monitor_start: memory 0x", 32)), "start: memory %u", memory);
+			      !strncmp(peerdma_last_error(), "peerdma_monitor_start: memory 0x", 32)), "start: memory %u",
+			      	memory);
 		CHECK(peerdma_monitor_start(memory, NULL) == -EINVAL && strstr(peerdma_last_error(), "name NULL"), "no name");
 		CHECK(memory == PEERDMA_MEMORY_HOST || !peerdma_monitor_name(memory), "nothing monitors memory %u", memory);
 		peerdma_monitor_unsubscribe(memory, NULL, NULL);
 	}
 	/* GPU memory: nobody sees its frees, until another library says that it does. */
 	CHECK(peerdma_monitor_subscribe(PEERDMA_MEMORY_DEVICE, note, &where) == -EOPNOTSUPP &&
-	      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: GPU memory is not monitored", 54), "no monitor of GPU memory");
-	CHECK(!peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, "theirs") && !strcmp(peerdma_monitor_name(PEERDMA_MEMORY_DEVICE), "theirs"), "started");
+	      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: GPU memory is not monitored", 54),
+	      	"no monitor of GPU memory");
+	CHECK(!peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, "theirs") && !strcmp(peerdma_monitor_name(PEERDMA_MEMORY_DEVICE),
+										 "theirs"), "started");
 	CHECK(peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, "mine") == -EBUSY &&
 	      !strncmp(peerdma_last_error(), "peerdma_monitor_start: mine: 'theirs' already", 45), "not two");
 	told = 0;

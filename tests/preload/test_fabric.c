@@ -54,9 +54,11 @@ static void calls(void)
 	      fake->arguments[1] == &b && fake->arguments[2] == &c, "the first version");
 	CHECK(fabric_1_1(&c, &a, &b) == 7 && !strcmp(fake->called, "fi_fabric@FABRIC_1.1") && fake->arguments[0] == &c &&
 	      fake->arguments[1] == &a && fake->arguments[2] == &b, "the second");
-	CHECK(fabric2_1_8(&b, &c, 1ULL << 40, &a) == 7 && !strcmp(fake->called, "fi_fabric2@FABRIC_1.8") && fake->arguments[0] == &b &&
+	CHECK(fabric2_1_8(&b, &c, 1ULL << 40, &a) == 7 && !strcmp(fake->called, "fi_fabric2@FABRIC_1.8") &&
+	      fake->arguments[0] == &b &&
 	      fake->arguments[1] == &c && fake->arguments[2] == &a && fake->flags == 1ULL << 40, "fi_fabric2");
-	CHECK(fake->opens == 1 && fake->version == FI_VERSION(1, 13) && !strcmp(fake->name, "mr_cache"), "the cache is opened once");
+	CHECK(fake->opens == 1 && fake->version == FI_VERSION(1, 13) && !strcmp(fake->name, "mr_cache"),
+	      "the cache is opened once");
 	CHECK(fake->closes == !fake->open_error && fake->binds == !fake->open_error, "and closed");
 }
 
@@ -70,7 +72,8 @@ static void monitor(void)
 	CHECK(!ops->start(m), "starts");
 	CHECK(!told(p, 4 * GRANULE), "of what was not asked about nothing is told");
 	p = (char *)(((uintptr_t)map(16 * GRANULE) + GRANULE - 1) & -GRANULE);
-	CHECK(!ops->subscribe(m, p, 0) && !ops->subscribe(m, p + 4 * GRANULE + 100, 2 * GRANULE - 100), "two granules, and nothing");
+	CHECK(!ops->subscribe(m, p, 0) && !ops->subscribe(m, p + 4 * GRANULE + 100, 2 * GRANULE - 100),
+	      "two granules, and nothing");
 	CHECK(!told(p, 4096) && !told(p + 4 * GRANULE - 4096, 4096), "what is below is not");
 	CHECK(!told(p + 6 * GRANULE, 4096), "nor what is above");
 	CHECK(told(p + 4 * GRANULE, 4096) && told(p + 6 * GRANULE - 4096, 4096), "what is in them is");
@@ -113,7 +116,8 @@ static void too_large(void)
 
 static void absent(void)
 {
-	CHECK(fabric_1_0(NULL, NULL, NULL) == -ENOSYS && fabric_1_1(NULL, NULL, NULL) == -ENOSYS && fabric2_1_8(NULL, NULL, 0, NULL) == -ENOSYS,
+	CHECK(fabric_1_0(NULL, NULL, NULL) == -ENOSYS && fabric_1_1(NULL, NULL, NULL) == -ENOSYS && fabric2_1_8(NULL, NULL, 0,
+														NULL) == -ENOSYS,
 	      "without libfabric there is nothing to go on to");
 }
 

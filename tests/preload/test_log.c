@@ -133,7 +133,8 @@ static void levels(void)
 	CHECK(!cu.cuMemAlloc_v2(&p, LENGTH), "GPU memory");
 #define AT ((void *)(uintptr_t)p)
 	for (int i = 0; i < 3; i++) {
-		CHECK(!*printed(NULL, i, AT, 0) && !*printed("", i, AT, 0) && !*printed("0", i, AT, 0), "what works is not printed");
+		CHECK(!*printed(NULL, i, AT, 0) && !*printed("", i, AT, 0) && !*printed("0", i, AT, 0),
+		      "what works is not printed");
 		printed("1", i, AT, 0);
 		CHECK(has(entries[i], "+4096): a GPU's memory, lkey 0x"), "unless that is asked for: %s", text);
 		CHECK(!*printed("1", i, host, 0), "and nothing of host memory");
@@ -154,7 +155,8 @@ static void levels(void)
 	mr = ibv_reg_dmabuf_mr(domain, 8192, 4096, 0, 0, 1);
 	catch_end();
 	CHECK(mr && !ibv_dereg_mr(mr), "a dma-buf");
-	CHECK(has("ibv_reg_dmabuf_mr", "[0x2000, +4096): by the kernel, not the provider library, lkey 0x4d"), "by the kernel: %s", text);
+	CHECK(has("ibv_reg_dmabuf_mr", "[0x2000, +4096): by the kernel, not the provider library, lkey 0x4d"),
+	      "by the kernel: %s", text);
 	verbs->dmabuf_error = verbs->kernel_has_dmabuf = 0;
 
 	CHECK(!ibv_dealloc_pd(domain) && verbs->domains_ended == 1, "the domain ends");
