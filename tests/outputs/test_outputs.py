@@ -496,8 +496,7 @@ def wrong(s):
                  "bar1 --js --ts", "top -d 0.09", "top -d 3601", "top -d 1x", "top -d", "top -n x", "top -n -1", "top --sort x", "top x",
                  "topo --json --svg", "topo --tree --matrix", "topo x", "doctor GPU0", "doctor GPU0 GPU0 GPU1", "doctor --compare a",
                  "doctor --compare a b --probe", "doctor --compare a b --bundle c", "doctor --compare ROOT/none ROOT/none",
-                 "doctor --bundle", "metrics x", "metrics --format x", "metrics --format", "metrics -o ROOT", "metrics -o /dev/null",
-                 "metrics -o ROOT/none/x", "cache x", "cache 0", "cache 1 2", "cache --regions", "cache --regions x 1", "cache --json=1",
+                 "doctor --bundle", "metrics x", "metrics --format x", "metrics --format", "cache x", "cache 0", "cache 1 2", "cache --regions", "cache --regions x 1", "cache --json=1",
                  "bench x", "bench --sizes 0", "bench --sizes 65G", "bench --sizes 1,,2", "bench --threads 65", "bench --count 10000001",
                  "bench --seconds 3601", "bench --seconds .5", "bench --svg ROOT"):
         s.run(line, root=False, brief=True)
@@ -509,7 +508,7 @@ def wrong(s):
         s.run(f"{line} --root ROOT/none", root=False, brief=True)
     mixed(s.root)
     for line in ("doctor GPU0 GPU0", "doctor GPU0 GPU9", "doctor GPU GPU0", "doctor 0000:99:00.0 GPU0", "doctor --bundle ROOT/none/x",
-                 "doctor --probe"):
+                 "doctor --probe", "metrics -o ROOT", "metrics -o /dev/null", "metrics -o ROOT/none/x", "metrics -o ROOT/metrics"):
         s.run(line, brief=True)
 
 
