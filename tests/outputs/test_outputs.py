@@ -552,7 +552,14 @@ def cases(s):
     bench(s)
 
 
-SPECIAL = {"bench_outputs": bench, "bench_cases": cases, "cache_outputs": caches, "top_outputs": rates, "probe_outputs": probe}
+def nomem(s):
+    """What nomem_outputs.c prints, instead of the command."""
+    machines.desktop(s.root)
+    two_gpus(s.root)
+    bench(s)
+
+
+SPECIAL = {"bench_outputs": bench, "nomem_outputs": nomem, "bench_cases": cases, "cache_outputs": caches, "top_outputs": rates, "probe_outputs": probe}
 SESSIONS = (topo, topo_others, doctor, doctor_ill, doctor_software, odd, bundle, counters, screen, wrong)
 if os.path.basename(COMMAND) in SPECIAL:
     SESSIONS = (SPECIAL[os.path.basename(COMMAND)],)
