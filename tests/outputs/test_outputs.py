@@ -355,7 +355,14 @@ def odd(s):
     m.gpu("0000:10:00.0", "pci0000:10", -1)
     m.device("0000:11:00.0", "pci0000:10", machines.CX7, 0x020700, 2, speed=("64.0 GT/s PCIe", 8), bars=((0, 4096),))
     m.device("0000:12:00.0", "pci0000:10", (0x144d, 1), 0x010802, 1, speed=("8.0 GT/s PCIe", 4))
-    m.device("0000:20:00.0", "pci0000:20", (0x10ee, 1), 0x058000, -1, speed=("2.5 GT/s PCIe", 1), best=("64.0 GT/s PCIe", 32))
+    m.device("0000:40:00.0", "pci0000:40", (0x10ee, 1), 0x058000, -1, speed=("2.5 GT/s PCIe", 1), best=("64.0 GT/s PCIe", 32))
+    # One far below; still deeper is what is not drawn.
+    above = "pci0000:18"
+    for level in range(9):
+        above = m.port(f"0000:{0x18 + level:02x}:00.0", above, 4 if not level else 5 + level % 2)
+    m.nic("0000:22:00.0", above, 0, 0)
+    for level in range(8):
+        above = m.port(f"0000:{0x30 + level:02x}:00.0", above, 5 + level % 2)
     s.note("host bridges whose first devices do not say where they are")
     s.run("topo --svg")
 
