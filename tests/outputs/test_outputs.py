@@ -146,6 +146,7 @@ def two_gpus(path):
     m.gpus((0, "0000:03:00.0", "NVIDIA T4", "GPU-1", 256 * MIB, 40 * MIB + 1, 216 * MIB - 1),
            (1, "0000:04:00.0", "NVIDIA H200", "GPU-2", 128 * GIB, 0, 128 * GIB), (2, "-", "NVIDIA A1", "GPU-3", "-", "-", "-"))
     m.accounts((1000, 4, 1, 2, 3, 65536, 4096), (1001, 0, 16, 0, 0, 0, 0), (7, 0, 0, 0, 0, 0, 0), (0, 1, 1, 1, 1, 1, 1))
+    m.put("sys/kernel/debug/peerdma/users", counted.table(("pid", "comm", "revocations"), (43, "serve", 5), (48, "gone", 2), (49, "idle", 0)))
     m.put("sys/kernel/debug/peerdma_fpga/clients", counted.table(
         "pid comm device copies bytes_read bytes_written revocations".split(), (42, "train", "0000:05:00.0", 3, MIB, 2 * MIB, 1),
         (45, "mover", "0000:07:00.0", 1, 10, 0, 0)))
