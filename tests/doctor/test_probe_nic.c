@@ -284,6 +284,38 @@ static void device(void **state)
 	assert_int_equal(r.gid_index, 2);
 }
 
+/* A completion that takes its time, and one that never comes for the queue is broken; what cannot be made or posted. */
+static void errors(void **state)
+{
+	(void)state;
+	fake->slow = 5;
+	try();
+	assert_int_equal(fake->slow, 0);
+	assert_int_equal(rows(MOVED_EQUAL, "dma-buf"), 4);
+	rdma_close(&r);
+	fake->poll_error = -1;
+	refused("fake0", "ibv_poll_cq: failed");
+	fake->poll_error = 0;
+	fake->post_error = EINVAL;
+	refused("fake0", "ibv_post_send: Invalid argument");
+	fake->post_error = -EIO;
+	refused("fake0", "ibv_post_send: Input/output error");
+	fake->post_error = 0;
+	fake->open_error = EACCES;
+	refused("fake0", "ibv_open_device: Permission denied");
+	fake->open_error = 0;
+	fake->pd_error = ENOMEM;
+	refused("fake0", "ibv_alloc_pd: Cannot allocate memory");
+	fake->pd_error = 0;
+	fake->cq_error = EMFILE;
+	refused("fake0", "ibv_create_cq: Too many open files");
+	fake->cq_error = 0;
+	/* In an InfiniBand subnet no address of that kind is needed. */
+	fake->lid = true;
+	assert_true(rdma_open(&r, "fake0"));
+	assert_int_equal(r.gid_index, -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(late, setup, over),
 		cmocka_unit_test_setup_teardown(cuda_fails, setup, over),
 		cmocka_unit_test_setup_teardown(device, setup, over),
+		cmocka_unit_test_setup_teardown(errors, setup, over),
 	};
 	void *library = dlopen("libibverbs.so.1", RTLD_NOW);
 	struct fake_rdma *(*get)(void);

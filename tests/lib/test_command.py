@@ -459,6 +459,20 @@ class Nvml(unittest.TestCase):
         done = run("bar1", env={"LD_LIBRARY_PATH": STAND_INS, "FAKE_NVML": "many"})
         self.assertEqual(done.returncode, 2)
         self.assertIn("impossible", done.stderr)
+        done = run("bar1", env={"LD_LIBRARY_PATH": STAND_INS, "FAKE_NVML": "uncounted"})
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("nvmlDeviceGetCount: Unknown Error", done.stderr)
+
+    def test_most(self):
+        done = run("bar1", "--tsv", env={"LD_LIBRARY_PATH": STAND_INS, "FAKE_NVML": "most"})
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 1025))
+
+    def test_what_is_not_told(self):
+        """Nothing of what a call left behind that failed."""
+        done = run("bar1", "--tsv", env={"LD_LIBRARY_PATH": STAND_INS, "FAKE_NVML": "dumb"})
+        self.assertEqual((done.returncode, done.stdout), (0, NVML + "0\t-\t\t\t-\t-\t-\n1\t-\t\t\t-\t-\t-\n"))
+        done = run("bar1", "--tsv", env={"LD_LIBRARY_PATH": STAND_INS, "FAKE_NVML": "lost"})
+        self.assertEqual(done.stdout.splitlines()[2], "1\t-\t\t\t-\t-\t-")
 
 
 if __name__ == "__main__":

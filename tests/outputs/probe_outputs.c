@@ -19,6 +19,7 @@
 #include "doctor/doctor.h"
 #include "doctor/probe.h"
 #include "fpga_ioctl.h"
+#include "json.h"
 #include "peerdma.h"
 #include "peerdma_copy.h"
 #include "tool.h"
@@ -461,6 +462,12 @@ static void run(const char *what, const char *a, const char *as_a, const char *b
 		return;
 	}
 	show(&d);
+	if (!wrong[0].call) {
+		struct json_object *o = json_new("peerdma-doctor/1");
+
+		moved_json(&d, json_array_in(o, "moved"));
+		json_print(o);
+	}
 	if (live || allocated || retained || pinned)
 		printf("left open: %d, memory: %d, contexts: %d, pinned: %d\n", live, allocated, retained, pinned);
 	live = allocated = retained = pinned = 0;

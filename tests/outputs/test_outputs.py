@@ -146,6 +146,7 @@ def two_gpus(path):
     m.gpus((0, "0000:03:00.0", "NVIDIA T4", "GPU-1", 256 * MIB, 40 * MIB + 1, 216 * MIB - 1),
            (1, "0000:04:00.0", "NVIDIA H200", "GPU-2", 128 * GIB, 0, 128 * GIB), (2, "-", "NVIDIA A1", "GPU-3", "-", "-", "-"))
     m.accounts((1000, 4, 1, 2, 3, 65536, 4096), (1001, 0, 16, 0, 0, 0, 0), (7, 0, 0, 0, 0, 0, 0), (0, 1, 1, 1, 1, 1, 1))
+    m.put("sys/kernel/debug/peerdma/users", counted.table(("pid", "comm", "revocations"), (43, "serve", 5), (48, "gone", 2), (49, "idle", 0)))
     m.put("sys/kernel/debug/peerdma_fpga/clients", counted.table(
         "pid comm device copies bytes_read bytes_written revocations".split(), (42, "train", "0000:05:00.0", 3, MIB, 2 * MIB, 1),
         (45, "mover", "0000:07:00.0", 1, 10, 0, 0)))
@@ -355,7 +356,14 @@ def odd(s):
     m.gpu("0000:10:00.0", "pci0000:10", -1)
     m.device("0000:11:00.0", "pci0000:10", machines.CX7, 0x020700, 2, speed=("64.0 GT/s PCIe", 8), bars=((0, 4096),))
     m.device("0000:12:00.0", "pci0000:10", (0x144d, 1), 0x010802, 1, speed=("8.0 GT/s PCIe", 4))
-    m.device("0000:20:00.0", "pci0000:20", (0x10ee, 1), 0x058000, -1, speed=("2.5 GT/s PCIe", 1), best=("64.0 GT/s PCIe", 32))
+    m.device("0000:40:00.0", "pci0000:40", (0x10ee, 1), 0x058000, -1, speed=("2.5 GT/s PCIe", 1), best=("64.0 GT/s PCIe", 32))
+    # One far below; still deeper is what is not drawn.
+    above = "pci0000:18"
+    for level in range(9):
+        above = m.port(f"0000:{0x18 + level:02x}:00.0", above, 4 if not level else 5 + level % 2)
+    m.nic("0000:22:00.0", above, 0, 0)
+    for level in range(8):
+        above = m.port(f"0000:{0x30 + level:02x}:00.0", above, 5 + level % 2)
     s.note("host bridges whose first devices do not say where they are")
     s.run("topo --svg")
 
@@ -496,8 +504,7 @@ def wrong(s):
                  "bar1 --js --ts", "top -d 0.09", "top -d 3601", "top -d 1x", "top -d", "top -n x", "top -n -1", "top --sort x", "top x",
                  "topo --json --svg", "topo --tree --matrix", "topo x", "doctor GPU0", "doctor GPU0 GPU0 GPU1", "doctor --compare a",
                  "doctor --compare a b --probe", "doctor --compare a b --bundle c", "doctor --compare ROOT/none ROOT/none",
-                 "doctor --bundle", "metrics x", "metrics --format x", "metrics --format", "metrics -o ROOT", "metrics -o /dev/null",
-                 "metrics -o ROOT/none/x", "cache x", "cache 0", "cache 1 2", "cache --regions", "cache --regions x 1", "cache --json=1",
+                 "doctor --bundle", "metrics x", "metrics --format x", "metrics --format", "cache x", "cache 0", "cache 1 2", "cache --regions", "cache --regions x 1", "cache --json=1",
                  "bench x", "bench --sizes 0", "bench --sizes 65G", "bench --sizes 1,,2", "bench --threads 65", "bench --count 10000001",
                  "bench --seconds 3601", "bench --seconds .5", "bench --svg ROOT"):
         s.run(line, root=False, brief=True)
@@ -509,7 +516,7 @@ def wrong(s):
         s.run(f"{line} --root ROOT/none", root=False, brief=True)
     mixed(s.root)
     for line in ("doctor GPU0 GPU0", "doctor GPU0 GPU9", "doctor GPU GPU0", "doctor 0000:99:00.0 GPU0", "doctor --bundle ROOT/none/x",
-                 "doctor --probe"):
+                 "doctor --probe", "metrics -o ROOT", "metrics -o /dev/null", "metrics -o ROOT/none/x", "metrics -o ROOT/metrics"):
         s.run(line, brief=True)
 
 
@@ -553,7 +560,14 @@ def cases(s):
     bench(s)
 
 
-SPECIAL = {"bench_outputs": bench, "bench_cases": cases, "cache_outputs": caches, "top_outputs": rates, "probe_outputs": probe}
+def nomem(s):
+    """What nomem_outputs.c prints, instead of the command."""
+    machines.desktop(s.root)
+    two_gpus(s.root)
+    bench(s)
+
+
+SPECIAL = {"bench_outputs": bench, "nomem_outputs": nomem, "bench_cases": cases, "cache_outputs": caches, "top_outputs": rates, "probe_outputs": probe}
 SESSIONS = (topo, topo_others, doctor, doctor_ill, doctor_software, odd, bundle, counters, screen, wrong)
 if os.path.basename(COMMAND) in SPECIAL:
     SESSIONS = (SPECIAL[os.path.basename(COMMAND)],)

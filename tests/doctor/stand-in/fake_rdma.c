@@ -101,6 +101,12 @@ static int post_send(struct verbs_qp *qp, struct verbs_request *r, struct verbs_
 {
 	bool is_write = r->opcode == VERBS_RDMA_WRITE;
 
+	if (fake.post_error) {
+		*bad = r;
+		/* Some providers return the error, some set errno. */
+		errno = fake.post_error < 0 ? -fake.post_error : 0;
+		return fake.post_error < 0 ? -1 : fake.post_error;
+	}
 	if (qp != &queue || state != VERBS_RTS || pending) {
 		*bad = r;
 		return EINVAL;
@@ -125,6 +131,10 @@ static int post_send(struct verbs_qp *qp, struct verbs_request *r, struct verbs_
 static int poll_cq(void *cq, int count, struct verbs_done *out)
 {
 	(void)cq;
+	if (fake.slow && fake.slow--)
+		return 0;
+	if (fake.poll_error)
+		return fake.poll_error;
 	if (!pending || count < 1)
 		return 0;
 	pending = 0;
@@ -144,6 +154,9 @@ struct verbs_opened *ibv_open_device(void *d)
 	int (*poll)(void *cq, int count, struct verbs_done *out) = poll_cq;
 	int (*post)(struct verbs_qp *qp, struct verbs_request *r, struct verbs_request **bad) = post_send;
 
+	errno = fake.open_error;
+	if (errno)
+		return NULL;
 	opened.device = d;
 	memcpy(&opened.ops[VERBS_POLL_CQ], &poll, sizeof(poll));
 	memcpy(&opened.ops[VERBS_POST_SEND], &post, sizeof(post));
@@ -168,7 +181,8 @@ int ibv_query_port(struct verbs_opened *o, uint8_t port, struct verbs_port *out)
 	(void)o;
 	if (port > 2)
 		return EINVAL;
-	*out = (struct verbs_port){ .state = port > fake.port_down ? VERBS_PORT_ACTIVE : 1, .active_mtu = 3, .gids = GIDS };
+	*out = (struct verbs_port){ .state = port > fake.port_down ? VERBS_PORT_ACTIVE : 1, .active_mtu = 3, .gids = GIDS,
+				    .lid = fake.lid ? 7 : 0 };
 	return 0;
 }
 
@@ -183,6 +197,9 @@ int ibv_query_gid(struct verbs_opened *o, uint8_t port, int index, void *gid)
 
 void *ibv_alloc_pd(struct verbs_opened *o)
 {
+	errno = fake.pd_error;
+	if (errno)
+		return NULL;
 	domain.context = o;
 	fake.live++;
 	return &domain;
@@ -199,7 +216,8 @@ void *ibv_create_cq(struct verbs_opened *o, int entries, void *own, void *channe
 	(void)o;
 	(void)own;
 	(void)channel;
-	if (entries < 1 || vector)
+	errno = fake.cq_error ? fake.cq_error : entries < 1 || vector ? EINVAL : 0;
+	if (errno)
 		return NULL;
 	fake.live++;
 	return &completions;

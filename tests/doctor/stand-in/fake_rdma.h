@@ -23,6 +23,10 @@ struct fake_rdma {
 	int dmabuf_error;
 	int kernel_error;	/* of dma-bufs that are registered past the provider; 0: EOPNOTSUPP, -1: none */
 	int create_error;	/* of queue pairs */
+	int open_error, pd_error, cq_error, post_error;
+	int slow;		/* so many looks at the queue see nothing yet */
+	int poll_error;		/* what a look returns then, if not 0 */
+	bool lid;		/* an InfiniBand port's */
 	int transfers, live, dmabufs, past;	/* counted; past: dma-bufs that no provider registered; live: objects that were not given back */
 };
 

@@ -2,7 +2,9 @@
 /*
  * fake_nvml.c - a stand-in for libnvidia-ml.so.1 with the functions that the
  * peerdma command calls.  FAKE_NVML: "" two GPUs, one without BAR1 figures;
- * "fail" nvmlInit fails; "many" an impossible number of GPUs.
+ * "fail" nvmlInit fails; "many" an impossible number of GPUs; "most" the most that are possible; "uncounted" their
+ * number is not told; "lost" the second does not answer; "dumb" names, addresses and figures are not told, after
+ * something was written.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,14 +44,14 @@ const char *nvmlErrorString(int r)
 
 int nvmlDeviceGetCount_v2(unsigned int *n)
 {
-	*n = mode("many") ? 4000000000U : 2;
-	return 0;
+	*n = mode("many") ? 1025 : mode("most") ? 1024 : 2;
+	return mode("uncounted") ? 999 : 0;
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned int i, void **device)
 {
 	*device = (void *)(unsigned long)(i + 1);
-	return 0;
+	return mode("lost") && i == 1 ? 15 : 0;
 }
 
 /* The first GPU has MIG, the second a board that has no such thing. */
@@ -79,25 +81,29 @@ int nvmlDeviceGetName(void *device, char *name, unsigned int length)
 {
 	(void)device;
 	snprintf(name, length, "Stand-in \xff GPU");	/* not UTF-8 */
-	return 0;
+	return mode("dumb") ? 3 : 0;
 }
 
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length)
 {
 	snprintf(uuid, length, "GPU-%lu", (unsigned long)device);
-	return 0;
+	return mode("dumb") ? 3 : 0;
 }
 
 int nvmlDeviceGetPciInfo_v3(void *device, struct pci *pci)
 {
 	memset(pci, 0, sizeof(*pci));
 	snprintf(pci->bus_id, sizeof(pci->bus_id), "00000000:%02lX:00.0", 0xc0 + (unsigned long)device);
-	return 0;
+	/* Not an address, and no end of a text. */
+	if (mode("dumb"))
+		memset(pci->bus_id, 'x', sizeof(pci->bus_id));
+	return mode("dumb") && device == (void *)1 ? 3 : 0;
 }
 
 int nvmlDeviceGetBAR1MemoryInfo(void *device, struct bar1 *bar1)
 {
-	if (device == (void *)2)
+	bar1->total = bar1->used = bar1->free = 1;
+	if (device == (void *)2 || mode("dumb"))
 		return 3;	/* NVML_ERROR_NOT_SUPPORTED */
 	bar1->total = 256ULL << 20;
 	bar1->used = 36ULL << 20;
