@@ -8,8 +8,9 @@ makes the same code of, those of mutations.toml, and those that were reviewed an
 found to change nothing that anybody may rely on: equivalent.toml.
 
 A change is tested by every test of Meson's that is built from the file, the
-quickest first, until one fails; then by the virtual machines that more.toml
-names for its folder.
+quickest first, until one fails; with --vm then by the virtual machines that
+more.toml names for its folder; with --asan then by Meson's tests again, built
+with AddressSanitizer.
 """
 
 import collections
@@ -191,11 +192,51 @@ class Concern:
         return max(SLOWEST, 4 * self.seconds.get(test, 0))
 
 
+class Sanitized:
+    """The same tests with AddressSanitizer, as `make check` runs them: for what survives without it."""
+
+    def __init__(self, options):
+        self.copy = Copy(options, "asan", ["-Db_sanitize=address,undefined", "-Db_lundef=false"])
+        self.lock = threading.Lock()
+        self.left_out = set()
+        if not self.copy.introspect():
+            sys.exit(f"tests/mutate/run: the unchanged tree cannot be set up: see {self.copy.log}")
+
+    def _try(self, content, site, tests, limit):
+        """The first test that does not pass, and what it does."""
+        copy = self.copy
+        copy.write(site["file"], content)
+        needs = sorted({need for test in tests for need in copy.needs(test)})
+        if needs and copy.run(["ninja", "-C", os.path.join(copy.top, "build/user"), *needs], None):
+            return None, "does not build"
+        for test in tests:
+            result = copy.test(test, 4 * limit(test))
+            if result != "passes":
+                return test, result
+        return None, "passes"
+
+    def judge(self, site, text, tests, limit):
+        with self.lock:
+            tests = [test for test in tests if test in self.copy.tests and test not in self.left_out]
+            while tests:
+                test, result = self._try(changed(text, site), site, tests, limit)
+                if not test:
+                    break
+                if self._try(text, site, [test], limit)[1] == "passes":
+                    return "caught" if result == "fails" else "hangs", test + ", with AddressSanitizer"
+                # Unchanged it does not pass either.
+                self.left_out.add(test)
+                tests = tests[tests.index(test) + 1:]
+            self.copy.write(site["file"], text)
+        return "SURVIVES", f"{len(tests)} tests, and with AddressSanitizer"
+
+
 class Sample:
     def __init__(self, options, listed):
         self.options = options
         self.listed = listed
         self.lock = threading.Lock()
+        self.sanitized = None
         self.machines = read("more.toml")["virtual machines"] if options.vm else {}
         self.limits = {}
 
@@ -235,6 +276,8 @@ class Sample:
             copy.write(site["file"], changed(text, site))
             site["result"], site["by"] = self.judge(copy, concern, site)
             copy.write(site["file"], text)
+            if site["result"] == "SURVIVES" and self.sanitized:
+                site["result"], site["by"] = self.sanitized.judge(site, text, concern.tests(site["file"]), concern.limit)
         finally:
             copies.put(copy)
         with self.lock:
@@ -271,6 +314,8 @@ class Sample:
         concern = Concern(copies[0], self.options.longest)
         concern.measure({site["file"] for site in sites})
         self.baseline(copies, sites)
+        if self.options.asan:
+            self.sanitized = Sanitized(self.options)
         free = queue.Queue()
         for copy in copies:
             free.put(copy)

@@ -44,18 +44,20 @@ def series(options):
 class Copy:
     """A worker's tree, build and tests. It is kept from run to run, so that builds are short."""
 
-    def __init__(self, options):
+    def __init__(self, options, kind="", setup=()):
+        """setup: Meson's options, for all copies of that kind."""
         self.options = options
+        self.setup = setup
         for number in itertools.count():
             # Two workers in one folder would spoil each other, be they of one run or of two.
-            self.lock = open(os.path.join(PLACE, f"{number}.lock"), "w")
+            self.lock = open(os.path.join(PLACE, f"{kind}{number}.lock"), "w")
             try:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 self.lock.close()
-        self.top = os.path.join(PLACE, str(number))
-        self.log = os.path.join(PLACE, f"{number}.log")
+        self.top = os.path.join(PLACE, f"{kind}{number}")
+        self.log = os.path.join(PLACE, f"{kind}{number}.log")
         self.tests = None
         self.modules = False
         os.makedirs(os.path.join(self.top, "build"), exist_ok=True)
@@ -143,7 +145,8 @@ class Copy:
     def set_up(self):
         user = os.path.join(self.top, "build/user")
         # What a mutation leaves unused is no error here.
-        return os.path.exists(os.path.join(user, "build.ninja")) or not self.run(["meson", "setup", "-Dwerror=false", user], None)
+        return os.path.exists(os.path.join(user, "build.ninja")) or not self.run(
+            ["meson", "setup", "-Dwerror=false", *self.setup, user], None)
 
     def introspect(self):
         """Meson's tests by name, and its targets' files; False if the build files cannot be made."""
