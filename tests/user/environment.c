@@ -59,13 +59,15 @@ static const struct number {
 	/* as much as there is VRAM: 32 MiB */
 	{ BAR1, NULL, 32 * MIB, NULL }, { BAR1, "1", MIB, NULL }, { BAR1, "1048576", (uint64_t)1 << 40, NULL },
 	{ BAR1, "0", 32 * MIB, "1 to 1048576: using 32" }, { BAR1, "1048577", 32 * MIB, "1 to 1048576: using 32" },
-	{ RESERVED, NULL, MIB, NULL }, { RESERVED, "0", 0, NULL }, { RESERVED, "64", 64 * KIB, NULL }, { RESERVED, "192", 192 * KIB, NULL },
+	{ RESERVED, NULL, MIB, NULL }, { RESERVED, "0", 0, NULL }, { RESERVED, "64", 64 * KIB, NULL },
+	{ RESERVED, "192", 192 * KIB, NULL },
 	{ RESERVED, "1073741825", 0, "0 to 1073741824: using 0" }, { RESERVED, "x", 0, "0 to 1073741824: using 0" },
 	{ PER_PIN, NULL, 0, NULL }, { PER_PIN, "0", 0, NULL }, { PER_PIN, "1", 1, NULL }, { PER_PIN, "2", 0, "0 to 1: using 0" },
 	{ BLOCKS, NULL, 0, NULL }, { BLOCKS, "0", 0, NULL }, { BLOCKS, "1", 1, NULL }, { BLOCKS, "2", 0, "0 to 1: using 0" },
 	{ ENGINES, NULL, 2, NULL }, { ENGINES, "1", 1, NULL }, { ENGINES, "16", 16, NULL }, { ENGINES, "0", 2, "1 to 16: using 2" },
 	{ ENGINES, "17", 2, "1 to 16: using 2" },
-	{ MODE, NULL, 0, NULL }, { MODE, "0", 0, NULL }, { MODE, "2", 2, NULL }, { MODE, "3", 3, NULL }, { MODE, "4", 0, "0 to 3: using 0" },
+	{ MODE, NULL, 0, NULL }, { MODE, "0", 0, NULL }, { MODE, "2", 2, NULL }, { MODE, "3", 3, NULL },
+	{ MODE, "4", 0, "0 to 3: using 0" },
 };
 
 static uint64_t value_of(enum what what)
@@ -147,7 +149,8 @@ static const struct chaos {
 	{ "callback_delay_ms=60001", CUDA_ERROR_INVALID_VALUE, { 0 },
 	  "softgpu: SOFTGPU_CHAOS: 'callback_delay_ms=60001': is too large\n" },
 	{ "fail_pin=4294967296", CUDA_ERROR_INVALID_VALUE, { 0 }, "softgpu: SOFTGPU_CHAOS: 'fail_pin=4294967296': is too large\n" },
-#define KNOBS ": no such knob; there are fail_pin fail_map fail_alloc callback_delay_ms bar1_limit revoke_every seed strict device_pointers\n"
+#define KNOBS ": no such knob; there are fail_pin fail_map fail_alloc callback_delay_ms bar1_limit revoke_every seed strict " \
+	"device_pointers\n"
 	{ "stric=1", CUDA_ERROR_INVALID_VALUE, { 0 }, "softgpu: SOFTGPU_CHAOS: 'stric=1'" KNOBS },
 	{ "stricter=1", CUDA_ERROR_INVALID_VALUE, { 0 }, "softgpu: SOFTGPU_CHAOS: 'stricter=1'" KNOBS },
 	{ "=1", CUDA_ERROR_INVALID_VALUE, { 0 }, "softgpu: SOFTGPU_CHAOS: '=1'" KNOBS },
@@ -176,7 +179,8 @@ static const struct place {
 	bool begun;
 	bool inside;
 } places[] = {
-	{ "1", false, true }, { "1", true, true }, { "0", false, false }, { "0", true, false }, { "", true, false }, { "11", true, false },
+	{ "1", false, true }, { "1", true, true }, { "0", false, false }, { "0", true, false }, { "", true, false },
+	{ "11", true, false },
 	{ NULL, true, true }, { NULL, false, false },
 };
 

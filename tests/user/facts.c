@@ -996,8 +996,8 @@ static void who_has_it(void **state)
 	FINE(hsa_amd_memory_pool_free(p));
 	IS(OUT_OF_RESOURCES, hsa_amd_memory_pool_allocate(gpu_pool, DEVICE_VRAM + 1, 0, &at));
 	device_calls[_IOC_NR(SOFTGPU_MEM_ALLOC)] = 0;
-	IS(OUT_OF_RESOURCES, hsa_amd_memory_pool_allocate(cpu_pool, ((size_t)sysconf(_SC_PHYS_PAGES) + 1) * (size_t)sysconf(_SC_PAGESIZE),
-							  0, &at));
+	IS(OUT_OF_RESOURCES, hsa_amd_memory_pool_allocate(cpu_pool, ((size_t)sysconf(_SC_PHYS_PAGES) + 1) *
+							  (size_t)sysconf(_SC_PAGESIZE), 0, &at));
 	assert_int_equal(device_calls[_IOC_NR(SOFTGPU_MEM_ALLOC)], 0);
 	/* What the driver does not take for a length is too much. */
 	device_fail(SOFTGPU_MEM_ALLOC, 1, EINVAL);
