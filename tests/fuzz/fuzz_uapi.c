@@ -181,12 +181,10 @@ void peerdma_pin_leave(struct peerdma_pin *pin, bool held)
 	now.pins--;
 }
 
-bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy)
+int peerdma_pin_end(struct peerdma_pin *pin, bool asked)
 {
-	if (busy && now.fail & BUSY) {
-		*busy = true;
-		return false;
-	}
+	if (asked && now.fail & BUSY)
+		return -EBUSY;
 	while (pin->made.next != &pin->made) {
 		struct peerdma_map *map = container_of(pin->made.next, struct peerdma_map, made.node);
 
@@ -194,7 +192,7 @@ bool peerdma_pin_end(struct peerdma_pin *pin, bool *busy)
 		peerdma_made_end(&map->made);
 	}
 	forget(pin);
-	return true;
+	return 0;
 }
 
 struct peerdma_pin *peerdma_pin_find(const struct peerdma_owner *owner, u32 handle)

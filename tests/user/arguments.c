@@ -366,7 +366,7 @@ static void CUDA_CB function(void *arg)
 	X(SUCCESS, cuMemAllocHost(&host, 0)) \
 	X(SUCCESS, cuMemFreeHost(NULL)) \
 	X(INVALID_VALUE, cuMemFreeHost(text)) \
-	X(INVALID_VALUE, cuMemFreeHost((char *)host_memory + 1)) \
+	X(INVALID_VALUE, cuMemFreeHost((void *)((uintptr_t)host_memory + 1))) \
 	X(INVALID_VALUE, cuMemHostRegister(NULL, 1, 0)) \
 	X(INVALID_VALUE, cuMemHostRegister(text, 0, 0)) \
 	X(INVALID_VALUE, cuMemHostRegister(text, 1, 0x10)) \

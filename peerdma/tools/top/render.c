@@ -44,7 +44,7 @@ static const char *bytes_rate(bool known, double rate, char buf[CELL])
 	if (rate < 1024)
 		snprintf(buf, CELL, "%.0f B/s", rate);
 	else
-		snprintf(buf, CELL, "%s/s", text_size((uint64_t)rate, size));
+		snprintf(buf, CELL, "%s/s", text_size(rate < 0x1p64 ? (uint64_t)rate : UINT64_MAX, size));
 	return buf;
 }
 
