@@ -426,7 +426,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (i = 1; i <= PINS; i++) {
 		if (pins[i])
-			peerdma_pin_end(pins[i], NULL);
+			peerdma_pin_end(pins[i], false);
 	}
 	MUST(!now.pins && !now.maps);
 	free(user_memory);
