@@ -268,7 +268,7 @@ static void persistent(void)
  * buffer's reservation lock while it maps, which a thread that frees may want: so no mapping
  * waits for the driver.
  */
-#define DRIVER_BUSY_US	"3000000"
+#define DRIVER_BUSY_US	"60000000"	/* until it is told that it is not */
 
 static atomic_int driver_begun, driver_done;
 
@@ -309,7 +309,7 @@ static void while_driver_is_busy(void)
 	usleep(300 * 1000);
 	WORKS(map(im, BIDIRECTIONAL, &m));
 	WORKS(card_map(fd, a.handle, PEERDMA_MAP_TO_DEVICE, segs, &count, &mapping));
-	/* Had one of them waited, the driver would be done by now, or in a moment. */
+	/* Had one of them waited, the driver would be done in a moment. */
 	usleep(300 * 1000);
 	CHECK(!driver_done);
 	WORKS(ioctl(im, IMPORTER_UNMAP));

@@ -57,7 +57,13 @@ MODULE_PARM_DESC(pin_delay_us, "added time of get_pages, which takes up to milli
 
 void nvp2p_pin_delay(void)
 {
-	softgpu_delay_us(READ_ONCE(pin_delay_us));
+	u64 all, left, done;
+
+	/* In pieces: a shorter time that is set meanwhile counts. */
+	for (done = 0; (all = READ_ONCE(pin_delay_us)) > done; done += left) {
+		left = min_t(u64, all - done, 100 * USEC_PER_MSEC);
+		softgpu_delay_us(left);
+	}
 }
 
 void nvp2p_put_delay(void)
