@@ -24,6 +24,7 @@ static noinline void wait_down(const struct peerdma_pin *pin)
 /* The same for a system call, which SIGKILL ends: -EINTR. */
 static noinline int wait_down_killable(const struct peerdma_pin *pin)
 {
+	/* Acquire: as above. */
 	return wait_event_killable(pin_wait, smp_load_acquire(&pin->down)) ? -EINTR : 0;
 }
 

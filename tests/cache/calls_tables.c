@@ -105,7 +105,7 @@ void each_errno(void)
 		touch(AT(2), PAGE);
 		toy.refuse = -errors[i].error;
 		MUST(peerdma_cache_get(cache, AT(4), PAGE, &hold) == -errors[i].error);
-		MUST(!strncmp(peerdma_last_error(), "peerdma_cache_get: ", 19) && 
+		MUST(!strncmp(peerdma_last_error(), "peerdma_cache_get: ", 19) &&
 		     strstr(peerdma_last_error(), errors[i].error == ESTALE ? "again and again" : "add() returned -"));
 		MUST(counters().failures == 1 && counters().misses == 3);
 		/* As long as there is something idle that it may help to end. */
