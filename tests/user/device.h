@@ -21,7 +21,7 @@
 #define DEVICE_FUNCTION	6u
 #define DEVICE_VRAM	((u64)64 << 20)
 
-/* NULL: nobody has opened a GPU. */
+/* NULL if no GPU has been opened. */
 extern struct sg *device_core;
 
 /* open() fails so; 0: it does not. */

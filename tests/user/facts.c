@@ -14,15 +14,6 @@
 #define HIP(call)		assert_int_equal(call, hipSuccess)
 #define LENGTH(array)		(sizeof(array) / sizeof((array)[0]))
 
-/* In a child, whose cmocka is not asked. */
-#define MUST(what)									\
-	do {										\
-		if (!(what)) {								\
-			print_error("%s:%d: does not hold: %s\n", __FILE__, __LINE__, #what);	\
-			_exit(1);							\
-		}									\
-	} while (0)
-
 /* ---- starts, each in a process of its own ---- */
 
 static void none(void *unused)
@@ -32,26 +23,26 @@ static void none(void *unused)
 
 	(void)unused;
 	device_open_error = ENOENT;
-	MUST(cuInit(0) == CUDA_ERROR_NO_DEVICE);
-	MUST(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED);
-	MUST(nvmlInit() == NVML_ERROR_DRIVER_NOT_LOADED);
-	MUST(nvmlInitWithFlags(NVML_INIT_FLAG_NO_ATTACH) == NVML_ERROR_DRIVER_NOT_LOADED);
-	MUST(nvmlShutdown() == NVML_ERROR_UNINITIALIZED);
-	MUST(nvmlInitWithFlags(4) == NVML_ERROR_INVALID_ARGUMENT);
-	MUST(!nvmlInitWithFlags(NVML_INIT_FLAG_NO_GPUS) && !nvmlDeviceGetCount(&n) && n == 0);
-	MUST(hsa_init() == HSA_STATUS_ERROR);
-	MUST(hipInit(0) == hipErrorNoDevice && hipInit(1) == hipErrorInvalidValue);
-	MUST(hipGetDeviceCount(&count) == hipErrorNoDevice && count == 0);
-	MUST(hipGetDeviceCount(NULL) == hipErrorInvalidValue);
-	MUST(hipSetDevice(0) == hipErrorNoDevice && hipGetDevice(&count) == hipErrorNoDevice);
+	HOLDS(cuInit(0) == CUDA_ERROR_NO_DEVICE);
+	HOLDS(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED);
+	HOLDS(nvmlInit() == NVML_ERROR_DRIVER_NOT_LOADED);
+	HOLDS(nvmlInitWithFlags(NVML_INIT_FLAG_NO_ATTACH) == NVML_ERROR_DRIVER_NOT_LOADED);
+	HOLDS(nvmlShutdown() == NVML_ERROR_UNINITIALIZED);
+	HOLDS(nvmlInitWithFlags(4) == NVML_ERROR_INVALID_ARGUMENT);
+	HOLDS(!nvmlInitWithFlags(NVML_INIT_FLAG_NO_GPUS) && !nvmlDeviceGetCount(&n) && n == 0);
+	HOLDS(hsa_init() == HSA_STATUS_ERROR);
+	HOLDS(hipInit(0) == hipErrorNoDevice && hipInit(1) == hipErrorInvalidValue);
+	HOLDS(hipGetDeviceCount(&count) == hipErrorNoDevice && count == 0);
+	HOLDS(hipGetDeviceCount(NULL) == hipErrorInvalidValue);
+	HOLDS(hipSetDevice(0) == hipErrorNoDevice && hipGetDevice(&count) == hipErrorNoDevice);
 	/* Another time there may be. */
 	device_open_error = 0;
-	MUST(!cuInit(0) && !hsa_init() && !hipInit(0));
-	MUST(!hipGetDeviceCount(&count) && count == 2);
-	MUST(!cuDeviceGetCount(&count) && count == 2);
-	MUST(!nvmlShutdown() && !nvmlInit() && !nvmlDeviceGetCount(&n) && n == 2);
-	MUST(device_open_files == 6);
-	MUST(!nvmlShutdown() && device_open_files == 4);
+	HOLDS(!cuInit(0) && !hsa_init() && !hipInit(0));
+	HOLDS(!hipGetDeviceCount(&count) && count == 2);
+	HOLDS(!cuDeviceGetCount(&count) && count == 2);
+	HOLDS(!nvmlShutdown() && !nvmlInit() && !nvmlDeviceGetCount(&n) && n == 2);
+	HOLDS(device_open_files == 6);
+	HOLDS(!nvmlShutdown() && device_open_files == 4);
 }
 
 /* Each error of the driver, in each library's terms: of open(), and of the first call. */
@@ -91,29 +82,29 @@ static void refused(void *unused)
 		bool none = errors[i].error == ENOENT || errors[i].error == ENODEV;
 
 		device_open_error = errors[i].error;
-		MUST(cuInit(0) == errors[i].open);
-		MUST(nvmlInit() == (none ? NVML_ERROR_DRIVER_NOT_LOADED : errors[i].nvml));
-		MUST(hsa_init() == (none ? HSA_STATUS_ERROR : errors[i].hsa));
+		HOLDS(cuInit(0) == errors[i].open);
+		HOLDS(nvmlInit() == (none ? NVML_ERROR_DRIVER_NOT_LOADED : errors[i].nvml));
+		HOLDS(hsa_init() == (none ? HSA_STATUS_ERROR : errors[i].hsa));
 		device_open_error = 0;
 		for (unsigned int gpu = 1; gpu <= 2; gpu++) {
 			device_fail(SOFTGPU_INFO, gpu, errors[i].error);
-			MUST(cuInit(0) == errors[i].cuda && device_failed);
-			MUST(device_open_files == 0);
+			HOLDS(cuInit(0) == errors[i].cuda && device_failed);
+			HOLDS(device_open_files == 0);
 			device_fail(SOFTGPU_INFO, gpu, errors[i].error);
-			MUST(hsa_init() == errors[i].hsa && device_failed);
-			MUST(device_open_files == 0);
+			HOLDS(hsa_init() == errors[i].hsa && device_failed);
+			HOLDS(device_open_files == 0);
 		}
-		MUST(!nvmlInit() && !nvmlDeviceGetHandleByIndex(0, &device));
+		HOLDS(!nvmlInit() && !nvmlDeviceGetHandleByIndex(0, &device));
 		device_fail(SOFTGPU_INFO, 1, errors[i].error);
-		MUST(nvmlDeviceGetMemoryInfo(device, &m) == errors[i].nvml);
-		MUST(!nvmlDeviceGetMemoryInfo(device, &m) && !nvmlShutdown());
+		HOLDS(nvmlDeviceGetMemoryInfo(device, &m) == errors[i].nvml);
+		HOLDS(!nvmlDeviceGetMemoryInfo(device, &m) && !nvmlShutdown());
 	}
 	device_abi_more = 1;
-	MUST(cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH && hsa_init() == HSA_STATUS_ERROR);
+	HOLDS(cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH && hsa_init() == HSA_STATUS_ERROR);
 	device_abi_more = (u32)-1;
-	MUST(cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH && hsa_init() == HSA_STATUS_ERROR);
+	HOLDS(cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH && hsa_init() == HSA_STATUS_ERROR);
 	device_abi_more = 0;
-	MUST(!cuInit(0) && !hsa_init());
+	HOLDS(!cuInit(0) && !hsa_init());
 }
 
 /* The window of addresses: what is taken is tried elsewhere, anything else is an error at once. */
@@ -126,20 +117,20 @@ static void windows(void *unused)
 
 	(void)unused;
 	device_fail(SOFTGPU_WINDOW, DEVICE_EACH, EINVAL);
-	MUST(cuInit(0) == CUDA_ERROR_INVALID_VALUE && *calls == 1);
-	MUST(hsa_init() == HSA_STATUS_ERROR_INVALID_ARGUMENT && *calls == 2);
+	HOLDS(cuInit(0) == CUDA_ERROR_INVALID_VALUE && *calls == 1);
+	HOLDS(hsa_init() == HSA_STATUS_ERROR_INVALID_ARGUMENT && *calls == 2);
 	device_fail(SOFTGPU_WINDOW, DEVICE_EACH, EEXIST);
-	MUST(cuInit(0) == CUDA_ERROR_MPS_MAX_CLIENTS_REACHED);
+	HOLDS(cuInit(0) == CUDA_ERROR_MPS_MAX_CLIENTS_REACHED);
 	/* 64 GiB at each multiple of it, then 16 there, 4, and 1; and each anywhere. */
-	MUST(*calls > 40 && *calls <= 2 + 4 * 15 + 4);
+	HOLDS(*calls > 40 && *calls <= 2 + 4 * 15 + 4);
 	device_fail(SOFTGPU_WINDOW, DEVICE_EACH, ENOMEM);
-	MUST(cuInit(0) == CUDA_ERROR_OUT_OF_MEMORY);
+	HOLDS(cuInit(0) == CUDA_ERROR_OUT_OF_MEMORY);
 	device_fail(SOFTGPU_WINDOW, 2, EEXIST);
 	*calls = 0;
-	MUST(!cuInit(0) && *calls == 4 && device_failed);
-	MUST(!cuCtxCreate(&context, 0, 0) && !cuMemAlloc(&p, 1));
-	MUST(p >= (u64)64 << 30 && p < (u64)1 << 40);
-	MUST(!cuDeviceGetAttribute(&on, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0) && on == 0);
+	HOLDS(!cuInit(0) && *calls == 4 && device_failed);
+	HOLDS(!cuCtxCreate(&context, 0, 0) && !cuMemAlloc(&p, 1));
+	HOLDS(p >= (u64)64 << 30 && p < (u64)1 << 40);
+	HOLDS(!cuDeviceGetAttribute(&on, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0) && on == 0);
 }
 
 static const struct {
@@ -160,11 +151,11 @@ static void server(void *arg)
 
 	setenv("SOFTGPU_MPS", servers[i].text, 1);
 	if (!servers[i].good) {
-		MUST(cuInit(0) == CUDA_ERROR_INVALID_VALUE && hsa_init() == HSA_STATUS_ERROR_INVALID_ARGUMENT);
+		HOLDS(cuInit(0) == CUDA_ERROR_INVALID_VALUE && hsa_init() == HSA_STATUS_ERROR_INVALID_ARGUMENT);
 		return;
 	}
-	MUST(!cuInit(0) && !cuDeviceGetAttribute(&on, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0) && on == servers[i].enabled);
-	MUST(!cuCtxCreate(&context, 0, 0) && !cuMemAlloc(&p, 1) && p >= (u64)64 << 30 && p < (u64)1 << 40);
+	HOLDS(!cuInit(0) && !cuDeviceGetAttribute(&on, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0) && on == servers[i].enabled);
+	HOLDS(!cuCtxCreate(&context, 0, 0) && !cuMemAlloc(&p, 1) && p >= (u64)64 << 30 && p < (u64)1 << 40);
 }
 
 static void modes(void *arg)
@@ -176,12 +167,12 @@ static void modes(void *arg)
 	char text[4] = { (char)('0' + mode), 0 };
 
 	setenv("DEVICE_MODE", text, 1);
-	MUST(!cuInit(0) && !cuDeviceGetAttribute(&seen, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0) && seen == mode);
-	MUST(!nvmlInit() && !nvmlDeviceGetHandleByIndex(0, &device));
-	MUST(!nvmlDeviceGetComputeMode(device, &told) && (int)told == mode);
-	MUST(cuCtxCreate(&a, 0, 0) == (mode == CU_COMPUTEMODE_PROHIBITED ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS));
+	HOLDS(!cuInit(0) && !cuDeviceGetAttribute(&seen, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0) && seen == mode);
+	HOLDS(!nvmlInit() && !nvmlDeviceGetHandleByIndex(0, &device));
+	HOLDS(!nvmlDeviceGetComputeMode(device, &told) && (int)told == mode);
+	HOLDS(cuCtxCreate(&a, 0, 0) == (mode == CU_COMPUTEMODE_PROHIBITED ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS));
 	if (mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS)
-		MUST(cuCtxCreate(&b, 0, 0) == CUDA_ERROR_DEVICE_UNAVAILABLE);
+		HOLDS(cuCtxCreate(&b, 0, 0) == CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
 static void starts(void **state)

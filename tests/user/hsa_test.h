@@ -62,15 +62,6 @@ extern bool in_role;	/* this is the second one */
 /* Its exit status. */
 int role(const char *name);
 
-/* In the other process. */
-#define HOLDS(what)									\
-	do {										\
-		if (!(what)) {								\
-			print_error("%s:%d: does not hold: %s\n", __FILE__, __LINE__, #what);	\
-			_exit(1);							\
-		}									\
-	} while (0)
-
 struct message {
 	hsa_amd_ipc_signal_t signal;
 	hsa_amd_ipc_memory_t memory;

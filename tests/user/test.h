@@ -49,6 +49,15 @@ static inline CUdeviceptr P(const void *p)
 	return (uintptr_t)p;
 }
 
+/* In a child: cmocka belongs to the parent. */
+#define HOLDS(what)									\
+	do {										\
+		if (!(what)) {								\
+			print_error("%s:%d: does not hold: %s\n", __FILE__, __LINE__, #what);	\
+			_exit(1);							\
+		}									\
+	} while (0)
+
 bool on_softgpu(void);
 
 /* A group's setup: cuInit, and GPU 0's primary context made current.  No GPU: the program skips. */
