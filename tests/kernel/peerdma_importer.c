@@ -32,6 +32,7 @@ struct importer {
 };
 
 static struct pci_dev *card;
+static u64 card_mask;	/* of its addresses, when this module was loaded */
 
 static void notify(struct dma_buf_attachment *attach)
 {
@@ -266,6 +267,7 @@ static long call(struct importer *im, unsigned int cmd, void __user *arg)
 	struct importer_state s;
 	struct importer_peek k;
 	struct importer_view v;
+	u32 bits;
 	long err;
 
 	switch (cmd) {
@@ -288,6 +290,10 @@ static long call(struct importer *im, unsigned int cmd, void __user *arg)
 		return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
 	case IMPORTER_PROMISES:
 		return PEERDMA_IMPORTERS_PROMISE;
+	case IMPORTER_BITS:
+		if (copy_from_user(&bits, arg, sizeof(bits)))
+			return -EFAULT;
+		return dma_set_mask(&card->dev, bits ? DMA_BIT_MASK(min(bits, 64U)) : card_mask);
 	case IMPORTER_VMAP:
 		if (copy_from_user(&v, arg, sizeof(v)))
 			return -EFAULT;
@@ -367,6 +373,7 @@ static int __init importer_init(void)
 	card = pci_get_device(0x1234, 0x11e8, NULL);
 	if (!card)
 		return -ENODEV;
+	card_mask = dma_get_mask(&card->dev);
 	err = misc_register(&importer_misc);
 	if (err)
 		pci_dev_put(card);

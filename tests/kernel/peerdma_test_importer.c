@@ -159,6 +159,42 @@ static void readonly(void)
 	munmap(memory, PAGE);
 }
 
+/* The mapping fails when its memory is there and its addresses are lacking: nothing is left of it. */
+static void out_of_addresses(void)
+{
+	/* More than there is with so few bits, and more than one buffer in which the kernel could copy. */
+	const uint32_t few = 24, usual = 0;
+	const size_t length = 32 * MIB;
+	char *memory = host_memory(length);
+	struct peerdma_pin_args a;
+	struct peerdma_query_args q;
+	struct importer_map m;
+	int fd = dev_open(), im = importer(), dmabuf, half;
+
+	WORKS(pin(fd, memory, length, PEERDMA_PIN_HOST, &a));
+	dmabuf = export(fd, a.handle, 0, 0);
+	WORKS(attach(im, dmabuf, IMPORTER_DYNAMIC));
+	WORKS(ioctl(im, IMPORTER_BITS, &few));
+	CHECK(map(im, BIDIRECTIONAL, &m) == -1 && errno != EINVAL);
+	WORKS(ioctl(im, IMPORTER_BITS, &usual));
+	WORKS(query(fd, a.handle, &q));
+	CHECK(q.state == PEERDMA_STATE_LIVE && q.mappings == 0);
+	WORKS(ioctl(im, IMPORTER_DETACH));
+	/* Less: until the next such unmap, the kernel refuses the device as much as it had no addresses for. */
+	half = export(fd, a.handle, 0, length / 2);
+	WORKS(attach(im, half, IMPORTER_DYNAMIC));
+	WORKS(map(im, BIDIRECTIONAL, &m));
+	CHECK(m.length == length / 2);
+	WORKS(unpin(fd, a.handle));
+	CHECK(state(im).notified == 1 && !state(im).mapped);
+	CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
+	close(im);
+	close(half);
+	close(dmabuf);
+	close(fd);
+	munmap(memory, length);
+}
+
 static int view_errno(int im, int dmabuf)
 {
 	struct importer_view v = { .fd = dmabuf };
@@ -349,6 +385,7 @@ void test_importer(bool gpu)
 		run("dma-buf that outlives its file", outlives_file);
 		run("dma-buf of a read-only pin", readonly);
 		run("dma-buf that a driver looks at", kernel_view);
+		run("dma-buf for whose mapping a device has too few addresses", out_of_addresses);
 		return;
 	}
 	/* Host memory, which is never revoked, is above; other drivers' dma-bufs have one already. */
