@@ -191,16 +191,18 @@ for device in /sys/bus/pci/devices/*; do
 done | sort
 END
 
-# check TOPOLOGY IOMMU DOMAIN KERNEL, with two GPUs and two cards
+# check TOPOLOGY IOMMU DOMAIN KERNEL [OPTION...], with two GPUs and two cards
 check() {
 	out=$work/devices.$1.$2
-	vm --topology "$1" --iommu "$2" --kernel "$4" --gpus 2 --vram 64M,128M --cards 2 -- sh "$work/devices.sh" >"$out" 2>&1
+	topology=$1 iommu=$2 domain=$3 kernel=$4
+	shift 4
+	vm --topology "$topology" --iommu "$iommu" --kernel "$kernel" --gpus 2 --vram 64M,128M --cards 2 "$@" -- sh "$work/devices.sh" >"$out" 2>&1
 	code=$?
-	expect "boots: $1, IOMMU $2, $4" 0 $code
+	expect "boots: $topology, IOMMU $iommu, $kernel" 0 $code
 	[ $code = 0 ] || sed 's/^/    /' "$out"
-	expect "two GPUs and two cards: $1, IOMMU $2" "2 2" "$(grep -c ^gpu "$out") $(grep -c ^card "$out")"
-	expect "each with its IOMMU domain: $1, IOMMU $2" 4 "$(grep -c "domain=$3" "$out")"
-	case $1 in
+	expect "two GPUs and two cards: $topology, IOMMU $iommu" "2 2" "$(grep -c ^gpu "$out") $(grep -c ^card "$out")"
+	expect "each with its IOMMU domain: $topology, IOMMU $iommu" 4 "$(grep -c "^\(gpu\|card\) .*domain=$domain" "$out")"
+	case $topology in
 	switch)	# root port, upstream, downstream, device; all below one root port
 		expect "one switch" "4 1" "$(grep -c bridges=4 "$out") $(grep -o 'port=[^ ]*' "$out" | sort -u | wc -l)" ;;
 	sockets)
@@ -212,15 +214,16 @@ check() {
 }
 newer=6.12
 "$top/vm/fetch-kernel" --known 6.12 >/dev/null || newer=6.1
-check sockets off none 6.1
+truncate -s 16M "$work/disk"
+check sockets pt identity 6.1 --nvme "$work/disk"
+expect "an NVMe disk on the second socket" 1 "$(grep -c '^nvme .*node=1' "$work/devices.sockets.pt")"
 check switch on DMA $newer
 
-# One GPU and several cards: all cards on the other socket; an NVMe disk too. And an IOMMU that passes through.
-truncate -s 16M "$work/disk"
-vm --topology sockets --iommu pt --cards 3 --nvme "$work/disk" -- sh "$work/devices.sh" >"$work/stdout" 2>&1
-expect "GPU on socket 0, cards on socket 1" "1 3 1" "$(grep -c '^gpu .*node=0' "$work/stdout") \
-$(grep -c '^card .*node=1' "$work/stdout") $(grep -c '^nvme .*node=1' "$work/stdout")"
-expect "each with its IOMMU domain: sockets, IOMMU pt" 5 "$(grep -c domain=identity "$work/stdout")"
+# One GPU and several cards: all cards on the other socket.
+vm --dry-run --topology sockets --cards 3 >"$work/stdout" 2>&1
+places() { grep -o "$1,[^ ]*bus=slot[0-9]*" "$work/stdout" | sed 's/.*bus=//' | while read -r slot; do
+	grep -o "id=$slot,bus=socket[01]" "$work/stdout"; done | sed 's/.*bus=//' | sort | uniq -c | xargs; }
+expect "the GPU on socket 0, all cards on socket 1" "1 socket0 3 socket1" "$(places ivshmem-plain) $(places edu)"
 
 # Instructions are counted: the same work takes the same guest time, twice.
 small --icount -- true

@@ -6,7 +6,8 @@
 # pair of these occurs.  strangers.sh runs it with the first line's options.
 # vm-more: --cards 4
 # vm: --cards 4 --topology switch --iommu on --gpus 2
-# vm: --cards 3 --kernel 6.12 --topology sockets --iommu pt --gpus 2
+# vm: --cards 3 --kernel 6.12 --topology sockets --iommu pt --gpus 2 --env MAKES=amd,nvidia
+# vm-more: --cards 3 --kernel 6.12 --topology sockets --iommu pt --gpus 2
 # vm-more: --cards 4 --iommu on
 # vm-more: --cards 4 --topology sockets --iommu on --gpus 2
 # vm-more: --cards 3 --topology sockets --iommu pt
@@ -17,7 +18,7 @@
 # By a dma-buf, and with memory of the host's. And with AMD's on one side.
 # vm-more: --cards 1 --kernel 6.12 --env MAKES=dmabuf,host
 # vm-more: --cards 1 --kernel 6.12 --iommu pt --env MAKES=dmabuf,host
-# vm: --cards 4 --kernel 6.12 --iommu on --gpus 2 --env MAKES=amd,nvidia
+# vm-more: --cards 4 --kernel 6.12 --iommu on --gpus 2 --env MAKES=amd,nvidia
 # With Tegra's on both, or on one; and by the dma-bufs of both makes.
 # vm: --cards 4 --iommu on --env MAKES=tegra-wc,tegra
 # vm-more: --cards 2 --kernel 6.12 --env MAKES=tegra,amd

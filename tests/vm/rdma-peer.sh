@@ -4,6 +4,7 @@
 # ibv_reg_mr of a GPU pointer, all parts together: peerdma's peer memory core and client, and the software RDMA adapter.
 # Every operation on such memory, windows and datagrams, too, and memory that is freed under requests.
 # rxe logs registrations that fail, newer ones each request, too.
+# vm-allow: ^peerdma_hca: qp#[0-9]+ Failed no address vector
 # vm-allow: ^peerdma_hca: .*Unable to pin memory region
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
 # vm: --nics 1 --cards 0 --timeout 300 --kernel 6.12 --iommu on --env ROUNDS=2

@@ -4,8 +4,8 @@
 # /dev/softgpu0 as its header describes it: bad arguments, foreign files, sudden
 # deaths. With VRAM on a PCI device, and in system memory when there is none.
 # vm: --timeout 300
-# vm: --timeout 300 --kernel 6.12 --iommu on
-# vm: --timeout 300 --gpus 0
+# vm: --timeout 300 --gpus 0 --kernel 6.12
+# vm-more: --timeout 300 --kernel {6.12,7.2} --iommu on
 
 . "$TOP/tests/vm/lib.sh"
 
