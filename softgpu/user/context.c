@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* context.c - contexts, and which one is current in each thread. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "callback.h"
@@ -207,38 +208,45 @@ CUcontext sgu_ctx_of_driver(uint32_t kctx)
 	return handle;
 }
 
+/*
+ * The oldest context that lives, of those whose ids are above `after': its handle of the driver's, 0 if there is none.  Ids only
+ * grow, so whoever goes on from the last one misses none, whatever is created and destroyed meanwhile.
+ */
+static uint32_t next_live(unsigned long long *after, int *gpu)
+{
+	unsigned long long oldest = ULLONG_MAX;
+	uint32_t found = 0;
+
+	pthread_mutex_lock(&sgu_lock);
+	for (struct sgu_ctx *ctx = contexts; ctx; ctx = ctx->next) {
+		unsigned long long id = atomic_load(&ctx->id);
+		uint32_t kctx = atomic_load(&ctx->kctx);
+
+		if (!kctx || id <= *after || id >= oldest)
+			continue;
+		oldest = id;
+		found = kctx;
+		*gpu = ctx->gpu;
+	}
+	pthread_mutex_unlock(&sgu_lock);
+	*after = oldest;
+	return found;
+}
+
 CUresult sgu_ctx_sync_all(void)
 {
-	struct { int gpu; uint32_t kctx; } live[64];
 	struct softgpu_handle sync = { .size = sizeof(sync) };
+	unsigned long long last = 0;
 	CUresult result = CUDA_SUCCESS;
-	unsigned int skip = 0, n;
-	int err;
+	int gpu, err;
 
-	/* in batches, since waiting with the lock held would stop everything */
-	do {
-		unsigned int seen = 0;
-
-		n = 0;
-		pthread_mutex_lock(&sgu_lock);
-		for (struct sgu_ctx *ctx = contexts; ctx && n < 64; ctx = ctx->next) {
-			uint32_t kctx = atomic_load(&ctx->kctx);
-
-			if (!kctx || seen++ < skip)
-				continue;
-			live[n].gpu = ctx->gpu;
-			live[n++].kctx = kctx;
-		}
-		pthread_mutex_unlock(&sgu_lock);
-		for (unsigned int i = 0; i < n; i++) {
-			sync.handle = live[i].kctx;
-			err = sgu_call(live[i].gpu, SOFTGPU_CTX_SYNC, &sync);
-			/* one that has ended meanwhile, is dead, or lost its GPU has no work left */
-			if (err && err != -ENOENT && err != -EIO && err != -ENODEV && !result)
-				result = sgu_result(err);
-		}
-		skip += n;
-	} while (n == 64);
+	/* one at a time, since waiting with the lock held would stop everything */
+	while ((sync.handle = next_live(&last, &gpu))) {
+		err = sgu_call(gpu, SOFTGPU_CTX_SYNC, &sync);
+		/* one that has ended meanwhile, is dead, or lost its GPU has no work left */
+		if (err && err != -ENOENT && err != -EIO && err != -ENODEV && !result)
+			result = sgu_result(err);
+	}
 	return result;
 }
 

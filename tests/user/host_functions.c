@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* host_functions.c - functions that a stream calls on the CPU. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -108,6 +109,59 @@ static void context_ends(void **state)
 	OK(cuCtxSetCurrent(test_context()));
 }
 
+static void *free_host(void *p)
+{
+	OK(cuMemFreeHost(p));
+	atomic_fetch_add(&calls, 1);
+	return NULL;
+}
+
+/* Memory of the host is freed when the work of all contexts is done, however many they are, and if one of them ends meanwhile. */
+static void many_contexts(void **state)
+{
+	CUcontext ctx[70];
+	pthread_t thread;
+	CUdeviceptr at;
+	atomic_uint *value;
+	CUstream s;
+	void *p;
+
+	(void)state;
+	if (!on_softgpu())
+		skip();		/* a context takes hundreds of MiB there */
+	atomic_store(&calls, 0);
+	atomic_store(&may_go, false);
+	OK(cuMemAllocHost(&p, 4096));
+	OK(cuMemAllocHost((void **)&value, 4096));
+	atomic_init(value, 0);
+	OK(cuMemHostGetDevicePointer(&at, value, 0));
+	for (int i = 0; i < 70; i++) {
+		OK(cuCtxCreate(&ctx[i], 0, 0));
+		if (i != 5 && i != 69)
+			continue;
+		OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+		if (i == 5)
+			OK(cuLaunchHostFunc(s, wait_for_go, NULL));
+		else
+			OK(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+	}
+	assert_int_equal(pthread_create(&thread, NULL, free_host, p), 0);
+	sleep_ms(100);
+	OK(cuCtxDestroy(ctx[40]));
+	atomic_store(value, 1);
+	sleep_ms(100);
+	assert_int_equal(calls, 0);
+	atomic_store(&may_go, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(calls, 2);
+	for (int i = 0; i < 70; i++) {
+		if (i != 40)
+			OK(cuCtxDestroy(ctx[i]));
+	}
+	OK(cuCtxSetCurrent(test_context()));
+	OK(cuMemFreeHost(value));
+}
+
 static void wrong(void **state)
 {
 	CUstream s;
@@ -128,6 +182,7 @@ int main(void)
 		cmocka_unit_test(in_order),
 		cmocka_unit_test(holds_up),
 		cmocka_unit_test(context_ends),
+		cmocka_unit_test(many_contexts),
 		cmocka_unit_test(wrong),
 	};
 
