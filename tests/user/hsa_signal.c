@@ -2,6 +2,7 @@
 /* hsa_signal.c - signals within a process. */
 #include <pthread.h>
 
+#include "../ipc/until_woken.h"
 #include "hsa_test.h"
 
 void signal_life(void **state)
@@ -110,7 +111,7 @@ static void *answer(void *arg)
 	return NULL;
 }
 
-/* No wake is lost, whichever side sleeps. */
+/* No wake is lost, whichever side sleeps; also where a sleep would end by itself. */
 void wakes(void **state)
 {
 	hsa_signal_t kinds[2] = { signal_of(0) };
@@ -121,6 +122,7 @@ void wakes(void **state)
 	for (int k = 0; k < 2; k++) {
 		struct pingpong p = { .s = kinds[k], .rounds = 3000 };
 
+		until_woken = true;
 		assert_int_equal(pthread_create(&id, NULL, answer, &p), 0);
 		for (int i = 0; i < p.rounds; i++) {
 			if (i % 100 == 0)
@@ -130,6 +132,31 @@ void wakes(void **state)
 								   i % 2 ? BLOCKED : HSA_WAIT_STATE_ACTIVE), 2 * i + 2);
 		}
 		pthread_join(id, NULL);
+		until_woken = false;
 		FINE(hsa_signal_destroy(p.s));
 	}
+}
+
+static void *wait_for_7(void *s)
+{
+	return (void *)(intptr_t)hsa_signal_wait_scacquire(*(hsa_signal_t *)s, HSA_SIGNAL_CONDITION_EQ, 7, UINT64_MAX, BLOCKED);
+}
+
+/* A process that changed the value, and was killed before it woke anybody: in its place a store that wakes nobody. */
+void not_woken(void **state)
+{
+	hsa_signal_t s;
+	pthread_t id;
+	void *seen;
+
+	(void)state;
+	FINE(hsa_amd_signal_create(0, 0, NULL, HSA_AMD_SIGNAL_IPC, &s));
+	assert_int_equal(pthread_create(&id, NULL, wait_for_7, &s), 0);
+	usleep(100000);
+	hsa_signal_silent_store_relaxed(s, 7);
+	assert_int_equal(pthread_join(id, &seen), 0);
+	assert_int_equal((intptr_t)seen, 7);
+	/* And a time that is over ends the wait none the less. */
+	assert_int_equal(hsa_signal_wait_scacquire(s, HSA_SIGNAL_CONDITION_EQ, 8, 1, BLOCKED), 7);
+	FINE(hsa_signal_destroy(s));
 }

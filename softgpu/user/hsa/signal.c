@@ -5,7 +5,8 @@
  * A handle is the address of a struct hsa_signal, looked up in a tree by the calls that
  * return a status.  Whoever changes a value looks whether somebody sleeps, counts up what
  * they sleep on, and wakes them; both sides do so in one order that all agree on, so none
- * sleeps through a change.
+ * sleeps through a change.  Only a process that is killed in between wakes nobody: what
+ * processes share is looked at every second.
  */
 #include <errno.h>
 #include <limits.h>
@@ -96,12 +97,27 @@ static bool deadline(uint64_t ns, struct timespec *until)
 	return true;
 }
 
+static bool before(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
 /* Ends with ETIMEDOUT; 0 is any other end: look again. */
 static int sleep_once(struct hsa_signal *s, hsa_signal_condition_t condition, int64_t against,
 		      const struct timespec *until, const atomic_bool *stop)
 {
+	struct timespec second;
+	bool again = false;
 	uint32_t seen;
 	int err = 0;
+
+	/* A process that changes the value may be killed before it wakes anybody. */
+	if (s->shared) {
+		deadline(1000000000, &second);
+		again = !until || before(&second, until);
+		if (again)
+			until = &second;
+	}
 
 	atomic_fetch_add(&s->at->waiters, 1);
 	seen = atomic_load(&s->at->changes);
@@ -109,7 +125,7 @@ static int sleep_once(struct hsa_signal *s, hsa_signal_condition_t condition, in
 	    futex(s, FUTEX_WAIT_BITSET, seen, until) < 0)
 		err = errno;
 	atomic_fetch_sub(&s->at->waiters, 1);
-	return err == ETIMEDOUT ? err : 0;
+	return err == ETIMEDOUT && !again ? err : 0;
 }
 
 static int64_t wait_for(struct hsa_signal *s, hsa_signal_condition_t condition, int64_t against, uint64_t timeout,
