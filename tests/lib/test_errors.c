@@ -671,6 +671,17 @@ static void of_another_provider(void **state)
 	cuda->state = 3;
 }
 
+/* What is wrong with a cache's options is told of the call that was made. */
+static void cache_of_pins(void **state)
+{
+	struct peerdma_cache_options options = { .size = sizeof(options), .flags = 1U << 31 };
+	struct peerdma_cache *cache;
+
+	(void)state;
+	assert_int_equal(peerdma_cache_open(ctx, &options, &cache), -EINVAL);
+	assert_non_null(strstr(peerdma_last_error(), "peerdma_cache_open: flags 0x80000000: this kind of cache supports"));
+}
+
 /* A back-end that is named twice is there once, whichever it is. */
 static void named_twice(void **state)
 {
@@ -748,6 +759,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(wrong_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_a_child, setup, teardown),
 		cmocka_unit_test_setup_teardown(of_another_provider, setup, teardown),
+		cmocka_unit_test_setup_teardown(cache_of_pins, setup, teardown),
 		cmocka_unit_test(named_twice),
 		cmocka_unit_test(no_descriptors),
 		cmocka_unit_test(heap),

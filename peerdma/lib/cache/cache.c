@@ -25,25 +25,26 @@
 
 /* ---- making and closing ---- */
 
-static int options_take(struct peerdma_cache_options *o, const struct peerdma_cache_options *from, uint32_t flags,
+/* call: the function that the program has called, for texts. */
+static int options_take(const char *call, struct peerdma_cache_options *o, const struct peerdma_cache_options *from, uint32_t flags,
 			uint32_t access)
 {
-	int ret = take_in("peerdma_cache_create", o, sizeof(*o), OPTIONS_FIRST, from);
+	int ret = take_in(call, o, sizeof(*o), OPTIONS_FIRST, from);
 
 	if (ret)
 		return ret;
 	if (o->flags & ~flags)
-		return fail(-EINVAL, "peerdma_cache_create: flags 0x%x: this kind of cache supports 0x%x", o->flags, flags);
+		return fail(-EINVAL, "%s: flags 0x%x: this kind of cache supports 0x%x", call, o->flags, flags);
 	if (o->access & ~access)
-		return fail(-EINVAL, "peerdma_cache_create: access 0x%x: this kind of cache supports 0x%x", o->access, access);
+		return fail(-EINVAL, "%s: access 0x%x: this kind of cache supports 0x%x", call, o->access, access);
 	if (!all_zero(o->reserved, sizeof(o->reserved)))
-		return fail(-EINVAL, "peerdma_cache_create: reserved fields of the options are not zero");
+		return fail(-EINVAL, "%s: reserved fields of the options are not zero", call);
 	if (o->granularity && (o->granularity & (o->granularity - 1) || o->granularity < GRANULARITY_MIN ||
 			       o->granularity > GRANULARITY_MAX))
-		return fail(-EINVAL, "peerdma_cache_create: granularity %u is not a power of two from %u to %u",
+		return fail(-EINVAL, "%s: granularity %u is not a power of two from %u to %u", call,
 			    o->granularity, GRANULARITY_MIN, GRANULARITY_MAX);
 	if (o->capacity > CAPACITY_MAX)
-		return fail(-EINVAL, "peerdma_cache_create: capacity %u is above %u", o->capacity, CAPACITY_MAX);
+		return fail(-EINVAL, "%s: capacity %u is above %u", call, o->capacity, CAPACITY_MAX);
 	return 0;
 }
 
@@ -86,16 +87,15 @@ static void serial_give(uint64_t serial)
 	__atomic_fetch_and(&words_taken, ~(1ULL << serial % SERIAL_WORDS), __ATOMIC_RELAXED);
 }
 
-static int no_space(const struct peerdma_cache_options *o)
+static int no_space(const char *call, const struct peerdma_cache_options *o)
 {
-	return fail(-ENOMEM, "peerdma_cache_create: no address space for %u regions (ulimit -v?); give a smaller capacity",
-		    o->capacity);
+	return fail(-ENOMEM, "%s: no address space for %u regions (ulimit -v?); give a smaller capacity", call, o->capacity);
 }
 
 EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 			 const struct peerdma_cache_options *options, struct peerdma_cache **out)
 {
-	return cache_make(ops, arg, options, PEERDMA_CACHE_OFF, (1U << PEERDMA_ACCESS_BITS) - 1, out);
+	return cache_make("peerdma_cache_create", ops, arg, options, PEERDMA_CACHE_OFF, (1U << PEERDMA_ACCESS_BITS) - 1, out);
 }
 
 static int ops_take(struct peerdma_cache_ops *ops, const struct peerdma_cache_ops *from)
@@ -149,8 +149,8 @@ static bool turned_off(void)
 	return word && !strcmp(word, "off");
 }
 
-int cache_make(const struct peerdma_cache_ops *ops_in, void *arg, const struct peerdma_cache_options *options, uint32_t flags,
-	       uint32_t access, struct peerdma_cache **out)
+int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *arg, const struct peerdma_cache_options *options,
+	       uint32_t flags, uint32_t access, struct peerdma_cache **out)
 {
 	struct peerdma_cache_options o = { .size = sizeof(o) };
 	struct peerdma_cache_ops own, *ops = &own;
@@ -158,7 +158,7 @@ int cache_make(const struct peerdma_cache_ops *ops_in, void *arg, const struct p
 	int ret;
 
 	if (options) {
-		ret = options_take(&o, options, flags, access);
+		ret = options_take(call, &o, options, flags, access);
 		if (ret)
 			return ret;
 	}
@@ -175,12 +175,12 @@ int cache_make(const struct peerdma_cache_ops *ops_in, void *arg, const struct p
 
 	cache = cache_get();
 	if (!cache)
-		return no_space(&o);
+		return no_space(call, &o);
 	cache->capacity = o.capacity;
 	cache->payload_step = (ops->payload + 15) / 16 * 16;
 	if (!memory_take(cache)) {
 		memory_give(cache);
-		return no_space(&o);
+		return no_space(call, &o);
 	}
 	cache->ops = *ops;
 	cache->arg = arg;

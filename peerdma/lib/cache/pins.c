@@ -183,11 +183,13 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 		.add = add, .remove = end_pin, .extent = extent, .check = check,
 	};
 	struct pins *p;
-	int ret = check_owner(ctx, "peerdma_cache_open");
+	static const char call[] = "peerdma_cache_open";
+	int ret = check_owner(ctx, call);
 
 	if (ret)
 		return ret;
-	ret = cache_make(&ops, NULL, options, PEERDMA_CACHE_WHOLE | PEERDMA_CACHE_CALLS | PEERDMA_CACHE_STAGING | PEERDMA_CACHE_OFF,
+	ret = cache_make(call, &ops, NULL, options,
+			 PEERDMA_CACHE_WHOLE | PEERDMA_CACHE_CALLS | PEERDMA_CACHE_STAGING | PEERDMA_CACHE_OFF,
 			 PEERDMA_ACCESS_READ | PEERDMA_ACCESS_WRITE, cache);
 	if (ret)
 		return ret;

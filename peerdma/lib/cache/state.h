@@ -366,8 +366,11 @@ int cache_monitor_host(struct peerdma_cache *cache);
 void cache_seen_begin(struct peerdma_cache *cache);
 void cache_seen_end(struct peerdma_cache *cache);
 
-/* cache.c: peerdma_cache_create().  flags and access: those that this kind of cache has. */
-int cache_make(const struct peerdma_cache_ops *ops, void *arg, const struct peerdma_cache_options *options, uint32_t flags,
-	       uint32_t access, struct peerdma_cache **out);
+/*
+ * cache.c: peerdma_cache_create(), and what other calls that make a cache have in common with it.  call: theirs, for texts.
+ * flags and access: those that this kind of cache has.
+ */
+int cache_make(const char *call, const struct peerdma_cache_ops *ops, void *arg, const struct peerdma_cache_options *options,
+	       uint32_t flags, uint32_t access, struct peerdma_cache **out);
 
 #endif

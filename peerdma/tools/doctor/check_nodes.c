@@ -47,21 +47,27 @@ static void verbs(struct doctor *d)
 	}
 }
 
+static void nvidia(struct doctor *d)
+{
+	unsigned int number = 0;	/* the driver's, of all its GPUs */
+	char path[64];
+
+	node(d, "/dev/nvidiactl", "CUDA programs do not start", "nvidia-modprobe, or modprobe nvidia");
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		const struct device *g = &d->machine->devices[i];
+
+		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_NVIDIA || !*g->label)
+			continue;
+		snprintf(path, sizeof(path), "/dev/nvidia%u", number++);
+		if (device_concerned(d, i))
+			node(d, path, "CUDA programs do not see this GPU", "nvidia-modprobe -c NUMBER");
+	}
+}
+
 static void run(struct doctor *d)
 {
-	char path[64];
-	unsigned int nvidia = 0;
-
-	for (unsigned int i = 0; i < d->machine->shown_count; i++)
-		nvidia += d->machine->devices[d->machine->shown[i]].vendor == VENDOR_NVIDIA &&
-			  d->machine->devices[d->machine->shown[i]].kind == DEVICE_GPU;
-	if (nvidia) {
-		node(d, "/dev/nvidiactl", "CUDA programs do not start", "nvidia-modprobe, or modprobe nvidia");
-		for (unsigned int i = 0; i < nvidia; i++) {
-			snprintf(path, sizeof(path), "/dev/nvidia%u", i);
-			node(d, path, "CUDA programs do not see this GPU", "nvidia-modprobe -c NUMBER");
-		}
-	}
+	if (any_gpu_of(d, VENDOR_NVIDIA))
+		nvidia(d);
 	if (any_gpu_of(d, VENDOR_AMD))
 		node(d, "/dev/kfd", "ROCm programs do not start", "modprobe amdgpu");
 	if (any_of_kind(d, DEVICE_NIC))
