@@ -81,6 +81,7 @@ void dmabuf(void **state)
 	assert_int_equal(peerdma_status(region, &s), 0);
 	assert_int_equal(s.by_id, 1);
 	assert_int_equal(s.sync_memops, 1);
+	assert_int_equal(s.flags & (PEERDMA_HOST | PEERDMA_DEVICE), PEERDMA_DEVICE);
 	assert_true(s.pinned_addr == (uintptr_t)memory && s.pinned_length == 3 * PAGE);
 	assert_int_equal(s.state, PEERDMA_STATE_LIVE);
 	assert_false(peerdma_valid(region));	/* nobody vouches for it */
