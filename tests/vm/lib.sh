@@ -9,11 +9,8 @@
 # In the order of their needs.
 modules="softgpu nvidia peerdma peerdma_nvidia peerdma_fpga"
 
-# softgpu's libcuda, NVML and HIP, wherever Meson has put them.
-for library in libcuda.so.1 libnvidia-ml.so.1 libamdhip64.so.6; do
-	place=$(find -L "$BUILD/softgpu" -name "$library" -print -quit)
-	[ -z "$place" ] || LD_LIBRARY_PATH=${place%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-done
+# softgpu's libcuda, NVML and HIP.
+LD_LIBRARY_PATH=$BUILD/softgpu/user${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 
 die() {
