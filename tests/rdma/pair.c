@@ -202,13 +202,13 @@ enum ibv_wc_status pair_wait(struct pair *p, int which, struct ibv_wc *wc)
 	if (!wc)
 		wc = &own;
 	while (!(n = ibv_poll_cq(p->cq[which], 1, wc))) {
-		if (now() - begin > 60)
-			die("no completion of queue pair %d in a minute", which);
+		if (now() - begin > 10)
+			die("no completion of queue pair %d in ten seconds", which);
 		nanosleep(&a_while, NULL);
 	}
 	if (n < 0)
 		die("ibv_poll_cq");
-	/* A debug kernel on a busy machine: so that who reads of a failure knows that it is slow. */
+	/* So that whoever reads of a failure sees whether others were slow, too. */
 	if (now() - begin > 5)
 		printf("a completion of queue pair %d came after %.0f s\n", which, now() - begin);
 	return wc->status;

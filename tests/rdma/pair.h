@@ -50,7 +50,7 @@ struct request {
 int pair_post(struct pair *p, int which, const struct request *r);
 void pair_receive(struct pair *p, int which, const struct ibv_mr *mr, uint64_t addr, uint32_t length);
 
-/* The next completion's status, within a minute. wc may be NULL. */
+/* The next completion's status, within ten seconds. wc may be NULL. */
 enum ibv_wc_status pair_wait(struct pair *p, int which, struct ibv_wc *wc);
 
 /* Both: posts at 0 and waits. */
