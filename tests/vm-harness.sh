@@ -221,8 +221,12 @@ check switch on DMA $newer
 
 # One GPU and several cards: all cards on the other socket.
 vm --dry-run --topology sockets --cards 3 >"$work/stdout" 2>&1
-places() { grep -o "$1,[^ ]*bus=slot[0-9]*" "$work/stdout" | sed 's/.*bus=//' | while read -r slot; do
-	grep -o "id=$slot,bus=socket[01]" "$work/stdout"; done | sed 's/.*bus=//' | sort | uniq -c | xargs; }
+# places DEVICE: how many of these are on which socket
+places() {
+	for slot in $(grep -o "$1,[^ ]*bus=slot[0-9]*" "$work/stdout" | sed 's/.*bus=//'); do
+		grep -o "id=$slot,bus=socket[01]" "$work/stdout" | sed 's/.*bus=//'
+	done | sort | uniq -c | xargs
+}
 expect "the GPU on socket 0, all cards on socket 1" "1 socket0 3 socket1" "$(places ivshmem-plain) $(places edu)"
 
 # Instructions are counted: the same work takes the same guest time, twice.

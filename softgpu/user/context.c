@@ -209,12 +209,12 @@ CUcontext sgu_ctx_of_driver(uint32_t kctx)
 }
 
 /*
- * The oldest context that lives, of those whose ids are above `after': its handle of the driver's, 0 if there is none.  Ids only
- * grow, so whoever goes on from the last one misses none, whatever is created and destroyed meanwhile.
+ * Finds the live context with the lowest id above *after, and sets *after to that id.  Returns the driver's handle of it, 0 if
+ * there is none.  Ids are never used twice, so a loop over them misses no context, whatever is created and destroyed meanwhile.
  */
 static uint32_t next_live(unsigned long long *after, int *gpu)
 {
-	unsigned long long oldest = ULLONG_MAX;
+	unsigned long long lowest = ULLONG_MAX;
 	uint32_t found = 0;
 
 	pthread_mutex_lock(&sgu_lock);
@@ -222,14 +222,14 @@ static uint32_t next_live(unsigned long long *after, int *gpu)
 		unsigned long long id = atomic_load(&ctx->id);
 		uint32_t kctx = atomic_load(&ctx->kctx);
 
-		if (!kctx || id <= *after || id >= oldest)
+		if (!kctx || id <= *after || id >= lowest)
 			continue;
-		oldest = id;
+		lowest = id;
 		found = kctx;
 		*gpu = ctx->gpu;
 	}
 	pthread_mutex_unlock(&sgu_lock);
-	*after = oldest;
+	*after = lowest;
 	return found;
 }
 

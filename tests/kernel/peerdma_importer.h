@@ -69,7 +69,7 @@ struct importer_progress {
 #define IMPORTER_VUNMAP	_IO(0xb7, 9)
 /* 1: who can be told promises to unmap soon after, even if he has pinned (Linux 7.1 and later); 0: he who pins keeps. */
 #define IMPORTER_PROMISES	_IO(0xb7, 10)
-/* From now on the card has addresses of so many bits; 0: of as many as before. */
+/* Sets the width of the DMA addresses that the card can use, in bits; 0: as it was when the module was loaded. */
 #define IMPORTER_BITS	_IOW(0xb7, 11, __u32)
 
 #endif

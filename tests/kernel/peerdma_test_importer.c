@@ -159,10 +159,10 @@ static void readonly(void)
 	munmap(memory, PAGE);
 }
 
-/* The mapping fails when its memory is there and its addresses are lacking: nothing is left of it. */
+/* The mapping fails because the device has no DMA addresses left; nothing remains of it. */
 static void out_of_addresses(void)
 {
-	/* More than there is with so few bits, and more than one buffer in which the kernel could copy. */
+	/* 24 bits are 16 MiB: too few addresses for an IOMMU, and without one most memory lies above. */
 	const uint32_t few = 24, usual = 0;
 	const size_t length = 32 * MIB;
 	char *memory = host_memory(length);
@@ -180,7 +180,7 @@ static void out_of_addresses(void)
 	WORKS(query(fd, a.handle, &q));
 	CHECK(q.state == PEERDMA_STATE_LIVE && q.mappings == 0);
 	WORKS(ioctl(im, IMPORTER_DETACH));
-	/* Less: until the next such unmap, the kernel refuses the device as much as it had no addresses for. */
+	/* Half of it: after such a failure the kernel refuses the same length until it has unmapped something for the device. */
 	half = export(fd, a.handle, 0, length / 2);
 	WORKS(attach(im, half, IMPORTER_DYNAMIC));
 	WORKS(map(im, BIDIRECTIONAL, &m));

@@ -208,7 +208,7 @@ enum ibv_wc_status pair_wait(struct pair *p, int which, struct ibv_wc *wc)
 	}
 	if (n < 0)
 		die("ibv_poll_cq");
-	/* So that whoever reads of a failure sees whether others were slow, too. */
+	/* When another one fails, this tells whether the machine was just slow. */
 	if (now() - begin > 5)
 		printf("a completion of queue pair %d came after %.0f s\n", which, now() - begin);
 	return wc->status;

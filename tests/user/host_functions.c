@@ -116,7 +116,7 @@ static void *free_host(void *p)
 	return NULL;
 }
 
-/* Memory of the host is freed when the work of all contexts is done, however many they are, and if one of them ends meanwhile. */
+/* cuMemFreeHost() waits for the work of all contexts, also if there are many and one of them is destroyed meanwhile. */
 static void many_contexts(void **state)
 {
 	CUcontext ctx[70];
@@ -146,6 +146,7 @@ static void many_contexts(void **state)
 			OK(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_EQ));
 	}
 	assert_int_equal(pthread_create(&thread, NULL, free_host, p), 0);
+	/* It waits for one end of the list, and the other end has work, too, when one in the middle goes. */
 	sleep_ms(100);
 	OK(cuCtxDestroy(ctx[40]));
 	atomic_store(value, 1);

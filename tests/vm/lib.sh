@@ -9,7 +9,7 @@
 # In the order of their needs.
 modules="softgpu nvidia peerdma peerdma_nvidia peerdma_fpga"
 
-# softgpu's libcuda, NVML and HIP.
+# softgpu's libcuda, NVML and HIP lie here; a search over the guest's file system would be slow.
 LD_LIBRARY_PATH=$BUILD/softgpu/user${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 

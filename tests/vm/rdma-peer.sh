@@ -3,7 +3,7 @@
 #
 # ibv_reg_mr of a GPU pointer, all parts together: peerdma's peer memory core and client, and the software RDMA adapter.
 # Every operation on such memory, windows and datagrams, too, and memory that is freed under requests.
-# rxe logs registrations that fail, newer ones each request, too.
+# rxe logs registrations that fail, newer ones each request, too; 6.1 logs the request without an address handle that rdma_ud makes.
 # vm-allow: ^peerdma_hca: qp#[0-9]+ Failed no address vector
 # vm-allow: ^peerdma_hca: .*Unable to pin memory region
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 

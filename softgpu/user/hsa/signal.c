@@ -5,8 +5,8 @@
  * A handle is the address of a struct hsa_signal, looked up in a tree by the calls that
  * return a status.  Whoever changes a value looks whether somebody sleeps, counts up what
  * they sleep on, and wakes them; both sides do so in one order that all agree on, so none
- * sleeps through a change.  Only a process that is killed in between wakes nobody: what
- * processes share is looked at every second.
+ * sleeps through a change.  A process that is killed after its change and before the wake
+ * wakes nobody, so a waiter looks at a signal that processes share every second.
  */
 #include <errno.h>
 #include <limits.h>
