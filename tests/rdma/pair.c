@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* pair.c - see pair.h. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -192,24 +193,52 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* What the adapter has counted, if not 0.  Printed twice, it shows whether packets still move, and of which kind. */
+static void print_counters(const struct pair *p)
+{
+	char path[128], value[32], *dir;
+	struct dirent *entry;
+	DIR *d;
+	FILE *f;
+
+	if (asprintf(&dir, "/sys/class/infiniband/%s/ports/1/hw_counters", ibv_get_device_name(p->device->device)) < 0)
+		return;
+	d = opendir(dir);
+	while (d && (entry = readdir(d))) {
+		snprintf(path, sizeof(path), "%s/%.40s", dir, entry->d_name);
+		f = fopen(path, "r");
+		if (f && fgets(value, sizeof(value), f) && strcmp(value, "0\n"))
+			printf("\t%s %s", entry->d_name, value);
+		if (f)
+			fclose(f);
+	}
+	if (d)
+		closedir(d);
+	free(dir);
+	fflush(stdout);
+}
+
 enum ibv_wc_status pair_wait(struct pair *p, int which, struct ibv_wc *wc)
 {
 	const struct timespec a_while = { .tv_nsec = 100000 };
 	double begin = now();
 	struct ibv_wc own;
-	int n;
+	int n, slow = 0;
 
 	if (!wc)
 		wc = &own;
 	while (!(n = ibv_poll_cq(p->cq[which], 1, wc))) {
-		if (now() - begin > 10)
-			die("no completion of queue pair %d in ten seconds", which);
+		if (now() - begin > (slow ? 10 : 5)) {
+			printf("no completion of queue pair %d in %s seconds; the adapter's counters:\n", which, slow ? "ten" : "five");
+			print_counters(p);
+			if (slow++)
+				die("no completion of queue pair %d in ten seconds", which);
+		}
 		nanosleep(&a_while, NULL);
 	}
 	if (n < 0)
 		die("ibv_poll_cq");
-	/* When another one fails, this tells whether the machine was just slow. */
-	if (now() - begin > 5)
+	if (slow)
 		printf("a completion of queue pair %d came after %.0f s\n", which, now() - begin);
 	return wc->status;
 }
