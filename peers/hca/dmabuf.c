@@ -8,7 +8,7 @@
  * fail from then on.  If memory for the mapping cannot be allocated, accesses keep
  * requesting it.  A mapping that an access has requested stays for a while: see stay().
  *
- * The reservation lock guards sgt, made and took.
+ * The reservation lock guards sgt, for_access, begun and made.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -30,7 +30,8 @@ struct dmabuf_memory {
 	struct dma_buf *dmabuf;
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;		/* NULL: not mapped */
-	unsigned long made, took;	/* jiffies: when the mapping was made for an access, and how long that took */
+	bool for_access;		/* the mapping was made because an access found none */
+	unsigned long begun, made;	/* jiffies: when that began, and ended */
 	unsigned long wanted;		/* jiffies: when an access last found no mapping; without a lock */
 	u64 length;
 	struct work_struct map_again;
@@ -63,25 +64,28 @@ static int map(struct dmabuf_memory *d)
 }
 
 /*
- * An exporter that wants to move the memory waits for the reservation lock while a mapping is made.  It would then take the memory
- * before the request that needs the mapping is repeated, and if it moves the memory again before the next mapping is made, and so
- * on, the request never ends.  So a mapping that took long stays for the same time after it was made, and if an access comes by
- * then, for the same time after the first access.  The exporter waits at most twice as long as the mapping took, and never longer
- * than twice MAX_STAY.  That holds for several regions together: none is mapped while the exporter waits, so their times run at once.
+ * A request that found no mapping is repeated when its requester gets to it: after a timer, and behind packets that the requester
+ * had sent meanwhile and that were of no use.  If the exporter moved the memory again before, and so on, the request would never
+ * end.  So a mapping that was made for an access stays until an access comes, and then as long again as that took since the mapping
+ * was begun: so many more packets of the same requester get through.  Either wait of the exporter is MAX_STAY at most.  That holds
+ * for several regions together: none is mapped while the exporter waits, so their times run at once.
  */
 #define MAX_STAY (HZ / 4)
 
+static unsigned long stays_until(const struct dmabuf_memory *d)
+{
+	unsigned long first = READ_ONCE(d->memory.first_access);
+
+	if (!first)
+		return d->made + MAX_STAY;
+	/* A jiffy more: the first may have just ended. */
+	return first + 1 + min_t(unsigned long, first - d->begun, MAX_STAY);
+}
+
 static void stay(const struct dmabuf_memory *d)
 {
-	while (d->took) {
-		unsigned long first = READ_ONCE(d->memory.first_access), end = d->made + d->took;
-
-		if (first && time_before_eq(first, end))
-			end = first + d->took;
-		if (time_after_eq(jiffies, end))
-			break;
+	while (d->for_access && time_before(jiffies, stays_until(d)))
 		schedule_timeout_uninterruptible(1);
-	}
 }
 
 /* Called when the exporter moves or revokes the memory. */
@@ -104,11 +108,12 @@ static const struct dma_buf_attach_ops attach_ops = {
 
 static int map_for_access(struct dmabuf_memory *d)
 {
-	unsigned long begin = jiffies;
-	int err = map(d);
+	int err;
 
+	d->begun = jiffies;
+	err = map(d);
 	d->made = jiffies;
-	d->took = min_t(unsigned long, d->made - begin, MAX_STAY);
+	d->for_access = !err;
 	return err;
 }
 
