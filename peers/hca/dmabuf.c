@@ -74,12 +74,13 @@ static int map(struct dmabuf_memory *d)
 
 static unsigned long stays_until(const struct dmabuf_memory *d)
 {
-	unsigned long first = READ_ONCE(d->memory.first_access);
+	unsigned long first = READ_ONCE(d->memory.first_access), end = d->made + MAX_STAY;
 
-	if (!first)
-		return d->made + MAX_STAY;
-	/* A jiffy more: the first may have just ended. */
-	return first + 1 + min_t(unsigned long, first - d->begun, MAX_STAY);
+	/* A later access does not count: it could come while the exporter waits for another region, and so on. */
+	if (first && time_before_eq(first, end))
+		/* A jiffy more: the first may have just ended. */
+		end = first + 1 + min_t(unsigned long, first - d->begun, MAX_STAY);
+	return end;
 }
 
 static void stay(const struct dmabuf_memory *d)
