@@ -7,6 +7,9 @@
  * they sleep on, and wakes them; both sides do so in one order that all agree on, so none
  * sleeps through a change.  A process that is killed after its change and before the wake
  * wakes nobody, so a waiter looks at a signal that processes share every second.
+ *
+ * Whoever sees a value may destroy the signal at once, while the call that changed it, and
+ * others that wait for it, still use it.  So each of these calls holds it.
  */
 #include <errno.h>
 #include <limits.h>
@@ -33,6 +36,13 @@ static struct hsa_signal *of(hsa_signal_t signal)
 	return (struct hsa_signal *)(uintptr_t)signal.handle;
 }
 
+/* Before its value changes, or is waited for. */
+static struct hsa_signal *hold(hsa_signal_t signal)
+{
+	hsa_signal_get(of(signal));
+	return of(signal);
+}
+
 static int compare(const void *a, const void *b)
 {
 	return (uintptr_t)a < (uintptr_t)b ? -1 : a != b;
@@ -56,6 +66,12 @@ static void changed(struct hsa_signal *s)
 {
 	if (atomic_load(&s->at->waiters))
 		hsa_signal_poke(s);
+}
+
+static void changed_and_put(struct hsa_signal *s)
+{
+	changed(s);
+	hsa_signal_put(s);
 }
 
 static bool holds(int64_t value, hsa_signal_condition_t condition, int64_t against)
@@ -179,21 +195,29 @@ void hsa_signal_complete(struct hsa_signal *s, bool failed)
 #define STORE(order)								\
 	SGU_EXPORT void hsa_signal_store_##order(hsa_signal_t signal, hsa_signal_value_t value)	\
 	{									\
-		atomic_store(&of(signal)->at->value, value);			\
-		changed(of(signal));						\
+		struct hsa_signal *s = hold(signal);				\
+										\
+		atomic_store(&s->at->value, value);				\
+		changed_and_put(s);						\
 	}
 #define WAIT(order)								\
 	SGU_EXPORT hsa_signal_value_t hsa_signal_wait_##order(hsa_signal_t signal,	\
 			hsa_signal_condition_t condition, hsa_signal_value_t compare_value,	\
 			uint64_t timeout_hint, hsa_wait_state_t wait_state_hint)	\
 	{									\
-		return wait_for(of(signal), condition, compare_value, timeout_hint, wait_state_hint, NULL);	\
+		struct hsa_signal *s = hold(signal);				\
+		hsa_signal_value_t value = wait_for(s, condition, compare_value, timeout_hint, wait_state_hint, NULL);	\
+										\
+		hsa_signal_put(s);						\
+		return value;							\
 	}
 #define CHANGE(name, order, function)						\
 	SGU_EXPORT void hsa_signal_##name##_##order(hsa_signal_t signal, hsa_signal_value_t value)	\
 	{									\
-		function(&of(signal)->at->value, value);			\
-		changed(of(signal));						\
+		struct hsa_signal *s = hold(signal);				\
+										\
+		function(&s->at->value, value);					\
+		changed_and_put(s);						\
 	}
 #define CHANGES(order)								\
 	CHANGE(add, order, atomic_fetch_add)					\
@@ -203,16 +227,20 @@ void hsa_signal_complete(struct hsa_signal *s, bool failed)
 	CHANGE(xor, order, atomic_fetch_xor)					\
 	SGU_EXPORT hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal, hsa_signal_value_t value)	\
 	{									\
-		hsa_signal_value_t before = atomic_exchange(&of(signal)->at->value, value);	\
+		struct hsa_signal *s = hold(signal);				\
+		hsa_signal_value_t before = atomic_exchange(&s->at->value, value);	\
 										\
-		changed(of(signal));						\
+		changed_and_put(s);						\
 		return before;							\
 	}									\
 	SGU_EXPORT hsa_signal_value_t hsa_signal_cas_##order(hsa_signal_t signal, hsa_signal_value_t expected,	\
 							     hsa_signal_value_t value)	\
 	{									\
-		if (atomic_compare_exchange_strong(&of(signal)->at->value, &expected, value))	\
-			changed(of(signal));					\
+		struct hsa_signal *s = hold(signal);				\
+										\
+		if (atomic_compare_exchange_strong(&s->at->value, &expected, value))	\
+			changed(s);						\
+		hsa_signal_put(s);						\
 		return expected;						\
 	}
 
@@ -243,7 +271,7 @@ void hsa_signal_put(struct hsa_signal *s)
 	free(s);
 }
 
-/* The last handle is gone; copies may still use it, but nobody else finds it. */
+/* The last handle is gone; copies and calls may still use it, but nobody else finds it. */
 static void unpublish(struct hsa_signal *s)
 {
 	tdelete(s, &signals, compare);

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+/*
+ * hsa_ends.c - what ends while a call of HSA's uses it: a signal that is destroyed.
+ *
+ * The runtime makes some calls of the C library while it uses them. Here they come through this program, which lets the
+ * other thread in at that point. So no test depends on which thread is faster.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+
+#include "hsa_test.h"
+
+#define TOO_LONG_S 25
+
+/* ---- the C library's calls ---- */
+
+/* Instead of the call, or around it; NULL: the call alone. */
+static long (*_Atomic on_sleep)(long *args);
+static long (*_Atomic on_wake)(long *args);
+
+static long libc_syscall(long number, const long *a)
+{
+	long (*real)(long number, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+
+	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static long futex(long *a)
+{
+	return libc_syscall(SYS_futex, a);
+}
+
+/* It reads more arguments than there may be. */
+__attribute__((no_sanitize("address"))) long syscall(long number, ...)
+{
+	long (*instead)(long *args) = NULL;
+	va_list args;
+	long a[6];
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET)
+		instead = on_sleep;
+	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE_BITSET)
+		instead = on_wake;
+	return instead ? instead(a) : libc_syscall(number, a);
+}
+
+static void *_Atomic watched;
+static atomic_bool gone;	/* what is watched was freed */
+
+/* Sanitizers have an allocator of their own, and tell it when what is freed is used. */
+#ifdef OWN_FREE
+void __libc_free(void *p);
+
+void free(void *p)
+{
+	if (p && p == watched)
+		gone = true;
+	__libc_free(p);
+}
+#endif
+
+static void watch(hsa_signal_t s)
+{
+	gone = false;
+	watched = (void *)(uintptr_t)s.handle;
+}
+
+static void is_gone(void)
+{
+#ifdef OWN_FREE
+	assert_true(gone);
+#endif
+	watched = NULL;
+}
+
+static hsa_signal_t signal_1(bool ipc)
+{
+	hsa_signal_t s;
+
+	FINE(hsa_amd_signal_create(1, 0, NULL, ipc ? HSA_AMD_SIGNAL_IPC : 0, &s));
+	watch(s);
+	return s;
+}
+
+/* ---- signals ---- */
+
+static sem_t asleep;
+static pthread_t waiter;
+static bool gone_inside;
+
+/* The runtime counts the waiter already. A process's signal is looked at every second; here only a wake ends the sleep. */
+static long sleeps(long *a)
+{
+	sem_post(&asleep);
+	a[3] = 0;
+	return futex(a);
+}
+
+static void *wait_and_destroy(void *arg)
+{
+	hsa_signal_t s = *(hsa_signal_t *)arg;
+
+	if (hsa_signal_wait_scacquire(s, HSA_SIGNAL_CONDITION_NE, 1, UINT64_MAX, BLOCKED) == 1)
+		return arg;
+	return hsa_signal_destroy(s) ? arg : NULL;
+}
+
+/* The waiter sees the value and destroys the signal, before the one who changed it is out of its call. */
+static long destroyed_in_wake(long *a)
+{
+	long woken = futex(a);
+	void *failed;
+
+	if (pthread_join(waiter, &failed) || failed)
+		_exit(90);
+	gone_inside = gone;
+	if (!gone)
+		(void)atomic_load((_Atomic(uint32_t) *)a[0]);
+	return woken;
+}
+
+#define BY(name, call)					\
+	static void name(hsa_signal_t s) { call; }
+#define BY_ORDER(order)					\
+	BY(add_##order, hsa_signal_add_##order(s, 1))	\
+	BY(subtract_##order, hsa_signal_subtract_##order(s, 1))	\
+	BY(and_##order, hsa_signal_and_##order(s, 2))	\
+	BY(or_##order, hsa_signal_or_##order(s, 2))	\
+	BY(xor_##order, hsa_signal_xor_##order(s, 1))	\
+	BY(exchange_##order, hsa_signal_exchange_##order(s, 3))	\
+	BY(cas_##order, hsa_signal_cas_##order(s, 1, 4))
+BY(store_relaxed, hsa_signal_store_relaxed(s, 0))
+BY(store_screlease, hsa_signal_store_screlease(s, 0))
+BY(store_release, hsa_signal_store_release(s, 0))
+HSA_SIGNAL_ORDERS(BY_ORDER)
+
+#define OF_ORDER(order) \
+	add_##order, subtract_##order, and_##order, or_##order, xor_##order, exchange_##order, cas_##order,
+static void (*const changes[])(hsa_signal_t s) = {
+	store_relaxed, store_screlease, store_release, HSA_SIGNAL_ORDERS(OF_ORDER)
+};
+
+static void destroyed_by_the_waiter(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(changes) / sizeof(changes[0]); i++) {
+		hsa_signal_t s = signal_1(i % 2);
+
+		on_sleep = sleeps;
+		on_wake = destroyed_in_wake;
+		assert_int_equal(pthread_create(&waiter, NULL, wait_and_destroy, &s), 0);
+		sem_wait(&asleep);
+		changes[i / 2](s);
+		on_sleep = on_wake = NULL;
+		assert_false(gone_inside);
+		is_gone();
+	}
+}
+
+/* One that changes nothing leaves nothing behind, either. */
+static void no_change(void **state)
+{
+	hsa_signal_t s;
+
+	(void)state;
+	for (int ipc = 0; ipc < 2; ipc++) {
+		s = signal_1(ipc);
+		assert_int_equal(hsa_signal_cas_relaxed(s, 5, 6), 1);
+		assert_int_equal(hsa_signal_wait_scacquire(s, HSA_SIGNAL_CONDITION_EQ, 2, 0, BLOCKED), 1);
+		assert_int_equal(hsa_signal_load_relaxed(s), 1);
+		FINE(hsa_signal_destroy(s));
+		is_gone();
+	}
+}
+
+static hsa_signal_t awaited;
+static hsa_status_t destroyed;
+
+/* As another thread does that waited for the same value, and was faster. */
+static long destroyed_asleep(long *a)
+{
+	(void)a;
+	hsa_signal_silent_store_relaxed(awaited, 0);
+	destroyed = hsa_signal_destroy(awaited);
+	gone_inside = gone;
+	errno = EAGAIN;
+	return -1;
+}
+
+static void destroyed_under_a_waiter(void **state)
+{
+	(void)state;
+	for (int ipc = 0; ipc < 2; ipc++) {
+		awaited = signal_1(ipc);
+		on_sleep = destroyed_asleep;
+		assert_int_equal(hsa_signal_wait_scacquire(awaited, HSA_SIGNAL_CONDITION_EQ, 0, UINT64_MAX, BLOCKED), 0);
+		on_sleep = NULL;
+		FINE(destroyed);
+		assert_false(gone_inside);
+		is_gone();
+	}
+}
+
+int main(int argc, char **argv)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, up, down)
+	const struct CMUnitTest tests[] = {
+		T(destroyed_by_the_waiter), T(no_change), T(destroyed_under_a_waiter),
+	};
+
+	if (argc > 2 && !strcmp(argv[1], "--role"))
+		return role(argv[2]);
+	sem_init(&asleep, 0, 0);
+	/* One that waits for what never comes. */
+	alarm(TOO_LONG_S);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
