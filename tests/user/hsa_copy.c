@@ -76,22 +76,88 @@ void copy_of_what_went(void **state)
 {
 	hsa_signal_t done = signal_of(9), go = signal_of(1);
 	char *from = memory(true, 4096), local[16];
+	hsa_agent_t owner = gpus ? gpu : cpu;
 
 	(void)state;
-	if (!gpus)
-		skip();
-	FINE(hsa_amd_memory_async_copy(local, cpu, from, gpu, 16, 1, &go, done));
+	FINE(hsa_amd_memory_async_copy(local, cpu, from, owner, 16, 1, &go, done));
 	FINE(hsa_amd_memory_pool_free(from));
 	hsa_signal_store_screlease(go, 0);
 	assert_int_equal(hsa_signal_wait_scacquire(done, HSA_SIGNAL_CONDITION_LT, 9, UINT64_MAX, BLOCKED), -1);
 	/* And the next one does not. */
 	from = memory(true, 4096);
 	hsa_signal_store_relaxed(done, 1);
-	FINE(hsa_amd_memory_async_copy(local, cpu, from, gpu, 16, 0, NULL, done));
+	FINE(hsa_amd_memory_async_copy(local, cpu, from, owner, 16, 0, NULL, done));
 	assert_int_equal(hsa_signal_wait_scacquire(done, HSA_SIGNAL_CONDITION_NE, 1, UINT64_MAX, BLOCKED), 0);
 	FINE(hsa_amd_memory_pool_free(from));
 	FINE(hsa_signal_destroy(done));
 	FINE(hsa_signal_destroy(go));
+}
+
+/* Other memory at the address of what was freed; own: of the program's. */
+static char *replace(char *freed, bool own, size_t size)
+{
+	char *p = own ? mmap(freed, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) :
+		memory(true, size);
+
+	assert_ptr_equal(p, freed);
+	memset(p, 3, size);
+	return p;
+}
+
+/* Freed while the copy waits, and something else lies there: the copy fails, and changes nothing. */
+void copy_of_what_was_replaced(void **state)
+{
+	const size_t size = 65536;
+
+	(void)state;
+	for (int side = 0; side < 2; side++) {
+		hsa_signal_t done = signal_of(9), go = signal_of(1);
+		char *kept = calloc(1, size), *freed = memory(true, size), *there;
+
+		FINE(hsa_amd_memory_async_copy(side ? kept : freed, cpu, side ? freed : kept, cpu, size, 1, &go, done));
+		FINE(hsa_amd_memory_pool_free(freed));
+		/* The driver gives the address out again; without it the kernel may, to anybody. */
+		there = replace(freed, !gpus, size);
+		hsa_signal_store_screlease(go, 0);
+		assert_int_equal(hsa_signal_wait_scacquire(done, HSA_SIGNAL_CONDITION_LT, 9, UINT64_MAX, BLOCKED), -1);
+		for (size_t i = 0; i < size; i++)
+			assert_true(there[i] == 3 && !kept[i]);
+		if (gpus)
+			FINE(hsa_amd_memory_pool_free(there));
+		else
+			munmap(there, size);
+		free(kept);
+		FINE(hsa_signal_destroy(done));
+		FINE(hsa_signal_destroy(go));
+	}
+}
+
+/* Of no allocation when it was asked for: an allocation that takes the place is not what was meant. */
+void copy_over_an_allocation(void **state)
+{
+	char *own = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), byte = 1, *p = NULL, *all[1000];
+	hsa_signal_t done = signal_of(9), go = signal_of(1);
+	int n = 0;
+
+	(void)state;
+	FINE(hsa_amd_memory_async_copy(own, cpu, &byte, cpu, 1, 1, &go, done));
+	munmap(own, 65536);
+	/* The driver's are elsewhere; else it is the kernel that says where. */
+	while (!gpus && p != own && n < 1000)
+		all[n++] = p = memory(false, 65536);
+	hsa_signal_store_screlease(go, 0);
+	if (p == own) {
+		assert_int_equal(hsa_signal_wait_scacquire(done, HSA_SIGNAL_CONDITION_LT, 9, UINT64_MAX, BLOCKED), -1);
+		assert_int_equal(p[0], 0);
+	} else {
+		hsa_signal_wait_scacquire(done, HSA_SIGNAL_CONDITION_LT, 9, UINT64_MAX, BLOCKED);
+	}
+	while (n)
+		FINE(hsa_amd_memory_pool_free(all[--n]));
+	FINE(hsa_signal_destroy(done));
+	FINE(hsa_signal_destroy(go));
+	if (p != own)
+		skip();
 }
 
 /* Memory that is not there, or not for writing: the copy fails, and the program goes on. */

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
- * hsa_ends.c - what ends while a call of HSA's uses it: a signal that is destroyed.
+ * hsa_ends.c - what ends while a call of HSA's uses it: a signal that is destroyed, memory that is freed.
  *
  * The runtime makes some calls of the C library while it uses them. Here they come through this program, which lets the
  * other thread in at that point. So no test depends on which thread is faster.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "hsa_test.h"
 
@@ -23,6 +26,7 @@
 /* Instead of the call, or around it; NULL: the call alone. */
 static long (*_Atomic on_sleep)(long *args);
 static long (*_Atomic on_wake)(long *args);
+static void (*_Atomic on_copy)(void);
 
 static long libc_syscall(long number, const long *a)
 {
@@ -52,6 +56,14 @@ __attribute__((no_sanitize("address"))) long syscall(long number, ...)
 	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE_BITSET)
 		instead = on_wake;
 	return instead ? instead(a) : libc_syscall(number, a);
+}
+
+ssize_t process_vm_writev(pid_t pid, const struct iovec *from, unsigned long n, const struct iovec *to, unsigned long m,
+			  unsigned long flags)
+{
+	if (on_copy)
+		on_copy();
+	return libc_syscall(SYS_process_vm_writev, (long[]){ pid, (long)from, (long)n, (long)to, (long)m, (long)flags });
 }
 
 static void *_Atomic watched;
@@ -211,16 +223,181 @@ static void destroyed_under_a_waiter(void **state)
 	}
 }
 
+/* ---- memory ---- */
+
+static struct {
+	sem_t go;
+	pthread_t thread;
+	atomic_int tid;
+	atomic_bool returned, early;
+	hsa_status_t (*call)(void *p);
+	char *memory;
+	hsa_status_t status;
+} freer;
+
+static void *frees(void *arg)
+{
+	freer.tid = (int)gettid();
+	sem_wait(&freer.go);
+	freer.status = freer.call(freer.memory);
+	freer.returned = true;
+	return arg;
+}
+
+/* The letter of /proc/PID/task/TID/stat. */
+static char state_of(int tid)
+{
+	char path[64], text[256], *end;
+	ssize_t n = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = 0;
+	end = strrchr(text, ')');
+	return end && end[1] ? end[2] : 0;
+}
+
+/* In the middle of a copy: the other thread frees, until it is done or waits. */
+static void freed_in_copy(void)
+{
+	on_copy = NULL;
+	sem_post(&freer.go);
+	while (!freer.returned && state_of(freer.tid) != 'S')
+		sched_yield();
+	freer.early = freer.returned;
+}
+
+static void freer_start(hsa_status_t (*call)(void *p), char *p)
+{
+	freer.returned = freer.early = false;
+	freer.call = call;
+	freer.memory = p;
+	freer.tid = 0;
+	assert_int_equal(pthread_create(&freer.thread, NULL, frees, NULL), 0);
+	while (!freer.tid)
+		sched_yield();
+}
+
+static void freer_end(void)
+{
+	pthread_join(freer.thread, NULL);
+	assert_false(freer.early);
+	FINE(freer.status);
+	assert_int_equal(info_of(freer.memory).type, HSA_EXT_POINTER_TYPE_UNKNOWN);
+}
+
+enum { TO, FROM, WITHIN };
+
+static void free_in_copy(hsa_status_t (*call)(void *p), char *p, int side, bool later)
+{
+	hsa_signal_t done = signal_of(1);
+	char bytes[64], *to = side == FROM ? bytes : p, *from = side == TO ? bytes : p + 16 * (side == WITHIN);
+
+	memset(bytes, 1, sizeof(bytes));
+	memset(p, 2, 128);
+	freer_start(call, p);
+	on_copy = freed_in_copy;
+	if (later) {
+		FINE(hsa_amd_memory_async_copy(to, cpu, from, cpu, 64, 0, NULL, done));
+		assert_int_equal(hsa_signal_wait_scacquire(done, HSA_SIGNAL_CONDITION_NE, 1, UINT64_MAX, BLOCKED), 0);
+	} else {
+		FINE(hsa_memory_copy(to, from, 64));
+	}
+	freer_end();
+	if (side == FROM)
+		assert_int_equal(bytes[63], 2);
+	FINE(hsa_signal_destroy(done));
+}
+
+static void freed_while_copied(void **state)
+{
+	(void)state;
+	for (int side = TO; side <= WITHIN; side++) {
+		for (int later = 0; later < 2; later++)
+			free_in_copy(hsa_amd_memory_pool_free, memory(false, 4096), side, later);
+	}
+}
+
+static void detached_while_copied(void **state)
+{
+	struct child c = child_start("exporter");
+	struct message m;
+	void *p;
+
+	(void)state;
+	hear(c.fd, &m, sizeof(m));
+	for (int side = TO; side <= WITHIN; side++) {
+		FINE(hsa_amd_ipc_memory_attach(&m.memory, m.length, 0, NULL, &p));
+		free_in_copy(hsa_amd_ipc_memory_detach, p, side, side % 2);
+	}
+	child_kill(&c);
+}
+
+/* Another call made the copy wait; then all of HSA ends. */
+static hsa_status_t ends(void *p)
+{
+	(void)p;
+	return hsa_shut_down();
+}
+
+static void shut_down_while_copied(void **state)
+{
+	char *p = memory(false, 4096), byte = 1;
+
+	(void)state;
+	freer_start(ends, p);
+	on_copy = freed_in_copy;
+	FINE(hsa_memory_copy(p, &byte, 1));
+	pthread_join(freer.thread, NULL);
+	assert_false(freer.early);
+	FINE(freer.status);
+	FINE(hsa_init());
+	assert_int_equal(info_of(p).type, HSA_EXT_POINTER_TYPE_UNKNOWN);
+}
+
+static char *filled;
+
+/* In the middle of a fill, which makes no call: at a page that it may not write. */
+static void freed_in_fill(int sig)
+{
+	(void)sig;
+	freed_in_copy();
+	if (freer.early)
+		_exit(91);
+	mprotect(filled, 4096, PROT_READ | PROT_WRITE);
+}
+
+static void freed_while_filled(void **state)
+{
+	struct sigaction action = { .sa_handler = freed_in_fill }, before;
+
+	(void)state;
+	filled = memory(false, 4096);
+	freer_start(hsa_amd_memory_pool_free, filled);
+	sigaction(SIGSEGV, &action, &before);
+	mprotect(filled, 4096, PROT_READ);
+	FINE(hsa_amd_memory_fill(filled, 7, 1024));
+	sigaction(SIGSEGV, &before, NULL);
+	freer_end();
+}
+
 int main(int argc, char **argv)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, up, down)
 	const struct CMUnitTest tests[] = {
-		T(destroyed_by_the_waiter), T(no_change), T(destroyed_under_a_waiter),
+		T(destroyed_by_the_waiter), T(no_change), T(destroyed_under_a_waiter), T(freed_while_copied),
+		T(detached_while_copied), T(shut_down_while_copied), T(freed_while_filled),
 	};
 
 	if (argc > 2 && !strcmp(argv[1], "--role"))
 		return role(argv[2]);
 	sem_init(&asleep, 0, 0);
+	sem_init(&freer.go, 0, 0);
 	/* One that waits for what never comes. */
 	alarm(TOO_LONG_S);
 	return cmocka_run_group_tests(tests, NULL, NULL);

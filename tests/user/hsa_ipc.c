@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* hsa_ipc.c - memory and signals of other processes, under both sets of names. */
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -120,6 +121,40 @@ void dead_exporter(void **state)
 	assert_int_equal(hsa_signal_load_relaxed(s), 4);
 	FINE(hsa_amd_ipc_memory_detach(p));
 	FINE(hsa_signal_destroy(s));
+}
+
+/* Detached while a copy waits: it fails, and leaves alone what lies there then. */
+void detached_before_a_copy(void **state)
+{
+	struct child c = child_start("exporter");
+	hsa_signal_t done = signal_of(9), go = signal_of(1);
+	char bytes[100] = { 0 }, *p, *there;
+	struct message m;
+
+	(void)state;
+	hear(c.fd, &m, sizeof(m));
+	FINE(hsa_amd_ipc_memory_attach(&m.memory, m.length, 0, NULL, (void **)&p));
+	FINE(hsa_amd_memory_async_copy(p, cpu, bytes, cpu, sizeof(bytes), 1, &go, done));
+	FINE(hsa_amd_ipc_memory_detach(p));
+	/* The same once more, or memory of the program's: neither is what the copy was of. */
+	if (gpus) {
+		FINE(hsa_amd_ipc_memory_attach(&m.memory, m.length, 0, NULL, (void **)&there));
+	} else {
+		there = mmap(p, m.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		assert_ptr_equal(there, p);
+		memset(there, 9, m.length);
+	}
+	hsa_signal_store_screlease(go, 0);
+	assert_int_equal(hsa_signal_wait_scacquire(done, HSA_SIGNAL_CONDITION_LT, 9, UINT64_MAX, BLOCKED), -1);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		assert_int_equal(there[i], 9);
+	if (gpus)
+		FINE(hsa_amd_ipc_memory_detach(there));
+	else
+		munmap(there, m.length);
+	child_kill(&c);
+	FINE(hsa_signal_destroy(done));
+	FINE(hsa_signal_destroy(go));
 }
 
 /* Any bit of a handle wrong, and handles that name files of other kinds: nothing opens, nothing hangs. */

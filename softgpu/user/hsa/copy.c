@@ -25,6 +25,7 @@ struct copy {
 	size_t size;
 	int gpu;
 	uint32_t ctx;
+	uint64_t to, from;	/* the allocations: by the time that it runs, others may be at these addresses */
 };
 
 struct job {
@@ -50,6 +51,8 @@ static void choose(struct copy *c)
 
 	c->gpu = by ? by->gpu : -1;
 	c->ctx = by ? by->ctx : 0;
+	c->to = to ? to->id : 0;
+	c->from = from ? from->id : 0;
 }
 
 /* The kernel copies: an address that is not there ends the copy, not the process. */
@@ -97,7 +100,7 @@ static bool copy_by_cpu(char *dst, const char *src, size_t size)
 	return true;
 }
 
-static hsa_status_t run(const struct copy *c)
+static hsa_status_t make(const struct copy *c)
 {
 	struct softgpu_copy copy = {
 		.size = sizeof(copy), .flags = SOFTGPU_OP_SYNC, .ctx = c->ctx, .dst = (uintptr_t)c->dst,
@@ -107,6 +110,22 @@ static hsa_status_t run(const struct copy *c)
 	if (c->gpu >= 0)
 		return hsa_status_of(sgu_call(c->gpu, SOFTGPU_COPY, &copy));
 	return copy_by_cpu(c->dst, c->src, c->size) ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR;
+}
+
+/* What was freed since the copy was asked for, it does not touch; what it touches, is not freed until it has ended. */
+static hsa_status_t run(const struct copy *c)
+{
+	hsa_status_t status = HSA_STATUS_ERROR;
+	struct hsa_memory *to, *from;
+
+	if (!hsa_memory_hold(c->dst, c->to, &to))
+		return status;
+	if (hsa_memory_hold(c->src, c->from, &from)) {
+		status = make(c);
+		hsa_memory_let_go(from);
+	}
+	hsa_memory_let_go(to);
+	return status;
 }
 
 /* With hsa_lock held. */
@@ -138,6 +157,7 @@ SGU_EXPORT hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t co
 	};
 	struct copy c = { .dst = ptr, .src = ptr, .size = count * sizeof(value) };
 	hsa_status_t status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	struct hsa_memory *held;
 
 	pthread_mutex_lock(&hsa_lock);
 	if (!hsa_ready())
@@ -149,12 +169,15 @@ SGU_EXPORT hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t co
 	pthread_mutex_unlock(&hsa_lock);
 	if (status || !count)
 		return status;
+	if (!hsa_memory_hold(ptr, c.to, &held))
+		return HSA_STATUS_ERROR;
 	fill.ctx = c.ctx;
 	if (c.gpu >= 0)
-		return hsa_status_of(sgu_call(c.gpu, SOFTGPU_FILL, &fill));
-	for (size_t i = 0; i < count; i++)
+		status = hsa_status_of(sgu_call(c.gpu, SOFTGPU_FILL, &fill));
+	for (size_t i = 0; i < count && c.gpu < 0; i++)
 		((uint32_t *)ptr)[i] = value;
-	return HSA_STATUS_SUCCESS;
+	hsa_memory_let_go(held);
+	return status;
 }
 
 /* ---- later ---- */

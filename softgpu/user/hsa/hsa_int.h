@@ -4,7 +4,7 @@
  *
  * One lock, hsa_lock, for all that they keep; it is not held while a callback of the
  * program's runs, nor while the driver frees memory.  What is in the table of
- * allocations is mapped.  copy.c has a lock of its own, taken after it.
+ * allocations is mapped.  copy.c and memory.c have a lock each, taken after it.
  */
 #ifndef SGU_HSA_INT_H
 #define SGU_HSA_INT_H
@@ -64,6 +64,8 @@ struct hsa_memory {
 	uint32_t mapped;	/* GPUs, a bit each */
 	uint32_t flags;		/* of its allocation */
 	unsigned int attached;	/* another process's: how often less detached */
+	unsigned int copies;	/* with memory.c's lock: those that hold it */
+	uint64_t id;		/* no other allocation ever has it; not 0 */
 	int fd;			/* memory that no driver knows is a file's; else -1 */
 	uint64_t key[2];	/* of that file */
 	void *userdata;
@@ -76,12 +78,19 @@ bool hsa_memory_covers(const void *ptr, size_t size);
 /* Memory of this file that is attached; NULL: it is not. */
 struct hsa_memory *hsa_memory_attached(const uint64_t key[2]);
 void hsa_memory_add(struct hsa_memory *memory);
-/* It is no longer in the table, nor seen by the CPU; its addresses stay taken. */
-void hsa_memory_drop(struct hsa_memory *memory);
+/*
+ * It is no longer in the table, nor seen by the CPU; its addresses stay taken.  False: a copy held it, so hsa_lock was given
+ * up for a while: look at everything again.
+ */
+bool hsa_memory_drop(struct hsa_memory *memory);
 /* The CPU's view of memory that the driver knows: 0 or -errno. */
 int hsa_memory_show(const struct hsa_memory *memory);
-/* Forgets all allocations, and unmaps them. */
+/* Forgets all allocations, and unmaps them, once no copy holds them. */
 void hsa_memory_end(void);
+
+/* These two without hsa_lock.  Whether ptr is still in the allocation of that id (0: in none); until let_go it stays there. */
+bool hsa_memory_hold(const void *ptr, uint64_t id, struct hsa_memory **held);
+void hsa_memory_let_go(struct hsa_memory *held);
 
 /* ---- lock.c ---- */
 

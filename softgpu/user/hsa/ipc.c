@@ -209,31 +209,39 @@ out:
 	return status;
 }
 
+/* With hsa_lock held.  *m is NULL if that is an error. */
+static hsa_status_t attached_at(const void *ptr, struct hsa_memory **m)
+{
+	struct hsa_memory *there;
+
+	*m = NULL;
+	if (!hsa_ready())
+		return HSA_STATUS_ERROR_NOT_INITIALIZED;
+	there = hsa_memory_at(ptr);
+	if (!there || there->base != ptr || !there->attached)
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	*m = there;
+	return HSA_STATUS_SUCCESS;
+}
+
 SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)
 {
 	struct softgpu_va close = { .size = sizeof(close), .flags = SOFTGPU_FREE_VISIBLE, .va = (uintptr_t)mapped_ptr };
-	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
-	struct hsa_memory *m = NULL;
+	struct hsa_memory *m;
+	hsa_status_t status;
 	int gpu = -1;
 
 	pthread_mutex_lock(&hsa_lock);
-	if (!hsa_ready())
-		goto out;
-	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	m = hsa_memory_at(mapped_ptr);
-	if (!m || m->base != mapped_ptr || !m->attached) {
-		m = NULL;
-		goto out;
+	do {
+		status = attached_at(mapped_ptr, &m);
+	} while (m && m->attached == 1 && !hsa_memory_drop(m));
+	if (m) {
+		gpu = m->gpu;
+		if (--m->attached)
+			m = NULL;
 	}
-	status = HSA_STATUS_SUCCESS;
-	gpu = m->gpu;
-	if (--m->attached)
-		m = NULL;
-	else
-		hsa_memory_drop(m);
-out:
 	pthread_mutex_unlock(&hsa_lock);
-	/* It waits for copies, and for who has it pinned. */
+	/* It waits for who has it pinned. */
 	if (gpu >= 0)
 		status = hsa_status_of(sgu_call(gpu, SOFTGPU_IPC_CLOSE, &close));
 	free(m);

@@ -6,6 +6,10 @@
  * is memory of the driver's, too.  It is unmapped before it is freed, so what is freed
  * elsewhere meanwhile never finds this in its place.  Without a driver the CPU's pool is
  * files in memory, which other processes can map.
+ *
+ * The table is changed with hsa_lock and table_lock held: who has either may read it.  A copy
+ * has table_lock alone, and not while it copies: hsa_shut_down has hsa_lock, and waits for
+ * copies.  A copy holds its allocations, and what ends them waits for that.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +31,9 @@
 	__attribute__((used)) hsa_status_t hooked_##name(__VA_ARGS__)
 
 static struct hsa_memory *all;
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;	/* of an allocation that no copy holds any longer */
+static uint64_t last_id;	/* addresses are given out again, these are not */
 
 struct hsa_memory *hsa_memory_at(const void *ptr)
 {
@@ -55,8 +62,36 @@ struct hsa_memory *hsa_memory_attached(const uint64_t key[2])
 
 void hsa_memory_add(struct hsa_memory *m)
 {
+	pthread_mutex_lock(&table_lock);
+	m->id = ++last_id;
 	m->next = all;
 	all = m;
+	pthread_mutex_unlock(&table_lock);
+}
+
+bool hsa_memory_hold(const void *ptr, uint64_t id, struct hsa_memory **held)
+{
+	struct hsa_memory *m;
+	bool same;
+
+	pthread_mutex_lock(&table_lock);
+	m = hsa_memory_at(ptr);
+	same = (m ? m->id : 0) == id;
+	if (m && same)
+		m->copies++;
+	pthread_mutex_unlock(&table_lock);
+	*held = same ? m : NULL;
+	return same;
+}
+
+void hsa_memory_let_go(struct hsa_memory *held)
+{
+	if (!held)
+		return;
+	pthread_mutex_lock(&table_lock);
+	if (!--held->copies)
+		pthread_cond_broadcast(&let_go);
+	pthread_mutex_unlock(&table_lock);
 }
 
 /* The driver's addresses are taken by nobody until it gives them out again. */
@@ -70,14 +105,25 @@ static void hide(struct hsa_memory *m)
 	}
 }
 
-void hsa_memory_drop(struct hsa_memory *m)
+bool hsa_memory_drop(struct hsa_memory *m)
 {
 	struct hsa_memory **at = &all;
 
+	pthread_mutex_lock(&table_lock);
+	if (m->copies) {
+		/* Others may go on; and one of them may end it as well. */
+		pthread_mutex_unlock(&hsa_lock);
+		pthread_cond_wait(&let_go, &table_lock);
+		pthread_mutex_unlock(&table_lock);
+		pthread_mutex_lock(&hsa_lock);
+		return false;
+	}
 	while (*at != m)
 		at = &(*at)->next;
 	*at = m->next;
+	pthread_mutex_unlock(&table_lock);
 	hide(m);
+	return true;
 }
 
 int hsa_memory_show(const struct hsa_memory *m)
@@ -177,24 +223,35 @@ out:
 	return status;
 }
 
+/* With hsa_lock held.  *m is NULL where there is nothing to free, or an error. */
+static hsa_status_t freeable(const void *ptr, struct hsa_memory **m)
+{
+	struct hsa_memory *there;
+
+	*m = NULL;
+	if (!hsa_ready())
+		return HSA_STATUS_ERROR_NOT_INITIALIZED;
+	if (!ptr)
+		return HSA_STATUS_SUCCESS;
+	there = hsa_memory_at(ptr);
+	if (!there || there->base != ptr)
+		return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+	if (there->attached)
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	*m = there;
+	return HSA_STATUS_SUCCESS;
+}
+
 HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
 {
 	struct softgpu_va va = { .size = sizeof(va), .flags = SOFTGPU_FREE_VISIBLE, .va = (uintptr_t)ptr };
-	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
-	struct hsa_memory *m = NULL;
+	struct hsa_memory *m;
+	hsa_status_t status;
 
 	pthread_mutex_lock(&hsa_lock);
-	if (hsa_ready() && ptr) {
-		m = hsa_memory_at(ptr);
-		status = !m || m->base != ptr ? HSA_STATUS_ERROR_INVALID_ALLOCATION :
-			m->attached ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_SUCCESS;
-	} else if (hsa_ready()) {
-		status = HSA_STATUS_SUCCESS;
-	}
-	if (status)
-		m = NULL;
-	if (m)
-		hsa_memory_drop(m);
+	do {
+		status = freeable(ptr, &m);
+	} while (m && !hsa_memory_drop(m));
 	pthread_mutex_unlock(&hsa_lock);
 	/* It waits for who has the memory pinned: others may go on. */
 	if (m && m->gpu >= 0)
@@ -206,12 +263,19 @@ HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
 /* The driver frees it with its contexts, which comes next. */
 void hsa_memory_end(void)
 {
-	while (all) {
-		struct hsa_memory *m = all;
+	struct hsa_memory *m;
 
-		hsa_memory_drop(m);
+	pthread_mutex_lock(&table_lock);
+	while ((m = all)) {
+		if (m->copies) {
+			pthread_cond_wait(&let_go, &table_lock);
+			continue;
+		}
+		all = m->next;
+		hide(m);
 		free(m);
 	}
+	pthread_mutex_unlock(&table_lock);
 }
 
 SGU_EXPORT hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t *agents,

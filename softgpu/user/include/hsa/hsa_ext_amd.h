@@ -108,7 +108,10 @@ hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent, hsa_amd_memor
 						hsa_amd_agent_memory_pool_info_t attribute, void *value);
 /* A GPU's memory is seen by the CPU where it stands.  flags: of hsa_amd_memory_pool_flag_t, kept for pointer_info. */
 hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags, void **ptr);
-/* NULL is nothing; INVALID_ARGUMENT for what hsa_amd_ipc_memory_attach() gave. */
+/*
+ * NULL is nothing; INVALID_ARGUMENT for what hsa_amd_ipc_memory_attach() gave.  Waits for copies and fills that run; a copy
+ * that begins later fails.
+ */
 hsa_status_t hsa_amd_memory_pool_free(void *ptr);
 /*
  * The GPUs that have an allocation mapped, from now on: those of the list, and its owner.
@@ -167,7 +170,9 @@ hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata);
 /*
  * Once the dependencies' values are 0 the copy is made; then the completion signal is
  * decremented, or set to -1 when the copy failed.  Copies are in no order but that of
- * their dependencies.  With size 0 the signal stays as it is.
+ * their dependencies.  With size 0 the signal stays as it is.  A copy is of the
+ * allocations that are there at the time of this call: if one is freed or detached before
+ * the copy begins it fails, whatever is at the address then.
  */
 hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent,
 				       size_t size, uint32_t num_dep_signals, const hsa_signal_t *dep_signals,
@@ -199,6 +204,7 @@ hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory
 /* mapping_agents: the GPUs that have it mapped; none: all. */
 hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len, uint32_t num_agents,
 				       const hsa_agent_t *mapping_agents, void **mapped_ptr);
+/* The last one waits for copies that run, as a free does. */
 hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr);
 /* Of a signal made with HSA_AMD_SIGNAL_IPC; else INVALID_ARGUMENT.  Good until the signal is destroyed. */
 hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t signal, hsa_amd_ipc_signal_t *handle);
