@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* hsa_ipc.c - memory and signals of other processes, under both sets of names. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -187,6 +188,55 @@ void wrong_handles(void **state)
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_signal_attach(&wrong, &s));
 	close(fds[0]);
 	close(fds[1]);
+	child_kill(&c);
+}
+
+/* No descriptor is left, or one where two are needed: that, and not the handle, is what is wrong. */
+void no_descriptors(void **state)
+{
+	struct child c = child_start("exporter");
+	hsa_amd_ipc_memory_handle_t name;
+	struct rlimit before, few;
+	hsa_status_t said[5];
+	struct message m;
+	hsa_signal_t s;
+	int lowest;
+	char *own = memory(true, 5000);
+	void *p;
+
+	(void)state;
+	hear(c.fd, &m, sizeof(m));
+	FINE(hsa_amd_ipc_get_memory_handle(own, &name));
+	lowest = open("/dev/null", O_RDONLY);
+	assert_true(lowest >= 0);
+	close(lowest);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	for (int left = 0; left < 2; left++) {
+		few = before;
+		few.rlim_cur = (rlim_t)(lowest + left);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		said[0] = hsa_amd_ipc_signal_attach(&m.signal, &s);
+		said[1] = hsa_amd_ipc_open_signal_handle(m.short_signal, &s);
+		said[2] = hsa_amd_ipc_open_memory_handle(m.short_memory, &p);
+		said[3] = hsa_amd_ipc_close_memory_handle(name);
+		said[4] = hsa_amd_ipc_memory_attach(&m.memory, m.length, 0, NULL, &p);
+		setrlimit(RLIMIT_NOFILE, &before);
+		for (int i = 0; i < 4; i++)
+			IS(OUT_OF_RESOURCES, said[i]);
+		/* The driver's needs none. */
+		if (gpus) {
+			FINE(said[4]);
+			FINE(hsa_amd_ipc_memory_detach(p));
+		} else {
+			IS(OUT_OF_RESOURCES, said[4]);
+		}
+	}
+	FINE(hsa_amd_ipc_signal_attach(&m.signal, &s));
+	FINE(hsa_signal_destroy(s));
+	FINE(hsa_amd_ipc_open_memory_handle(m.short_memory, &p));
+	FINE(hsa_amd_ipc_memory_pool_free(p));
+	FINE(hsa_amd_ipc_close_memory_handle(name));
+	FINE(hsa_amd_memory_pool_free(own));
 	child_kill(&c);
 }
 

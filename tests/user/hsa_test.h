@@ -78,7 +78,7 @@ struct message {
 	T(copy_over_an_allocation) T(copy_of_nothing) T(chain) T(many_copies) T(shut_down_with_copies) T(managed) T(forked)
 /* Those with a second process, which must be one of the same driver. */
 #define HSA_TESTS(T) \
-	HSA_ALONE(T) T(signals_elsewhere) T(killed_waiter) T(memory_elsewhere) T(dead_exporter) T(detached_before_a_copy) T(wrong_handles) \
+	HSA_ALONE(T) T(signals_elsewhere) T(killed_waiter) T(memory_elsewhere) T(dead_exporter) T(detached_before_a_copy) T(wrong_handles) T(no_descriptors) \
 	T(first_names) T(killed_importers)
 #define HSA_DECLARE(test) void test(void **state);
 HSA_TESTS(HSA_DECLARE)

@@ -46,6 +46,8 @@ static int check_name(int fd, const char *name)
 	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
 	snprintf(wanted, sizeof(wanted), "/memfd:%s (deleted)", name);
 	n = readlink(path, is, sizeof(is));
+	if (n < 0)
+		return -errno;
 	return n == (ssize_t)strlen(wanted) && !memcmp(is, wanted, (size_t)n) ? 0 : -ENOENT;
 }
 
@@ -79,6 +81,12 @@ int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 	}
 	*size = (size_t)st.st_size;
 	return file;
+}
+
+hsa_status_t hsa_file_status(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? HSA_STATUS_ERROR_OUT_OF_RESOURCES :
+		HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
 void *hsa_file_map(int fd, size_t size)

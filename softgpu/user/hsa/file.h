@@ -12,10 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hsa/hsa.h"
+
 /* A descriptor, close-on-exec, of size bytes of zero; or -errno. */
 int hsa_file_make(const char *name, size_t size);
 /* The descriptor of what process pid has open as fd, if it is such a file of that name, and its size; or -errno. */
 int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size);
+/* What such an error is in HSA's terms: no means to open it, or INVALID_ARGUMENT: it is not there. */
+hsa_status_t hsa_file_status(int err);
 /* Mapped for reading and writing, not for forked children: NULL: no. */
 void *hsa_file_map(int fd, size_t size);
 /* 128 bits that cannot be guessed: 0 or -errno. */

@@ -5,6 +5,7 @@
  * A handle says which descriptor of which process holds the runtime's own handle, in a
  * file in memory, and has some bits of that file's name.  Closing it closes the file.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,7 +71,7 @@ static hsa_status_t get(const char *kind, const struct content *content, uint64_
 	return HSA_STATUS_SUCCESS;
 }
 
-/* The file of a handle in the process that got it; negative: there is none. */
+/* The file of a handle in the process that got it, or -errno. */
 static int find(const char *kind, uint64_t handle)
 {
 	char name[HSA_FILE_NAME];
@@ -81,7 +82,7 @@ static int find(const char *kind, uint64_t handle)
 	fd = hsa_file_open(pid_of(handle), fd_of(handle), name, &size);
 	if (fd >= 0 && size != sizeof(struct content)) {
 		close(fd);
-		fd = -1;
+		fd = -ENOENT;
 	}
 	return fd;
 }
@@ -89,21 +90,24 @@ static int find(const char *kind, uint64_t handle)
 static hsa_status_t open_file(const char *kind, uint64_t handle, struct content *content)
 {
 	int fd = find(kind, handle);
-	ssize_t got = fd < 0 ? -1 : pread(fd, content, sizeof(*content), 0);
+	ssize_t got;
 
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return hsa_file_status(fd);
+	got = pread(fd, content, sizeof(*content), 0);
+	close(fd);
 	return got == sizeof(*content) ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
 static hsa_status_t close_file(const char *kind, uint64_t handle)
 {
-	int fd = pid_of(handle) == (uint32_t)getpid() ? find(kind, handle) : -1;
+	int fd;
 
 	if (!ready())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
+	fd = pid_of(handle) == (uint32_t)getpid() ? find(kind, handle) : -ENOENT;
 	if (fd < 0)
-		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+		return hsa_file_status(fd);
 	close(fd);
 	close((int)fd_of(handle));
 	return HSA_STATUS_SUCCESS;

@@ -6,6 +6,7 @@
  * is freed or its process has ended.  Signals, and memory where there is no driver, are
  * files in memory, found through the process that has them: file.h.
  */
+#include <errno.h>
 #include <string.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -145,14 +146,14 @@ static hsa_status_t attach_file(const struct handle *h, size_t len, void **mappe
 	char name[HSA_FILE_NAME];
 	struct hsa_memory *m;
 	size_t size = 0;
-	int fd = -1;
+	int fd = -ENOENT;
 
 	hsa_file_name(name, "hsa-memory", h->key, h->where);
 	/* One's own is not attached, as the driver's is not. */
 	if (h->where != (uint32_t)getpid() && h->id <= INT32_MAX)
 		fd = hsa_file_open(h->where, (uint32_t)h->id, name, &size);
 	if (fd < 0)
-		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+		return hsa_file_status(fd);
 	m = size == len ? hsa_memory_attached(h->key) : NULL;
 	if (size != len || m) {
 		close(fd);
@@ -292,10 +293,10 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ha
 	memcpy(&h, handle, sizeof(h));
 	hsa_file_name(name, "hsa-signal", h.key, h.where);
 	/* Opened in any case: so its maker has it still. */
-	fd = h.kind == OF_SIGNAL && h.id <= INT32_MAX ? hsa_file_open(h.where, (uint32_t)h.id, name, &size) : -1;
+	fd = h.kind == OF_SIGNAL && h.id <= INT32_MAX ? hsa_file_open(h.where, (uint32_t)h.id, name, &size) : -ENOENT;
 	if (fd < 0)
-		goto out;
-	if (size == HSA_PAGE)
+		status = hsa_file_status(fd);
+	else if (size == HSA_PAGE)
 		status = hsa_signal_adopt(fd, h.key, signal);
 	else
 		close(fd);

@@ -201,14 +201,14 @@ typedef hsa_amd_ipc_memory_t hsa_amd_ipc_signal_t;
  * it is detached, as often as it was attached.  INVALID_ARGUMENT: nothing is there any more.
  */
 hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle);
-/* mapping_agents: the GPUs that have it mapped; none: all. */
+/* mapping_agents: the GPUs that have it mapped; none: all.  OUT_OF_RESOURCES: no memory, or no file descriptor. */
 hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len, uint32_t num_agents,
 				       const hsa_agent_t *mapping_agents, void **mapped_ptr);
 /* The last one waits for copies that run, as a free does. */
 hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr);
 /* Of a signal made with HSA_AMD_SIGNAL_IPC; else INVALID_ARGUMENT.  Good until the signal is destroyed. */
 hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t signal, hsa_amd_ipc_signal_t *handle);
-/* To be destroyed once for each time that it was attached; in its own process it is the same signal. */
+/* To be destroyed once for each time that it was attached; in its own process it is the same signal.  OUT_OF_RESOURCES: as above. */
 hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle, hsa_signal_t *signal);
 
 /* ---- dma-bufs ---- */
