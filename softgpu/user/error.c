@@ -97,7 +97,7 @@ static const struct {
 	{ ENOMEM, CUDA_ERROR_OUT_OF_MEMORY },
 	{ ENOSPC, CUDA_ERROR_OUT_OF_MEMORY },
 	{ EBUSY, CUDA_ERROR_INVALID_VALUE },
-	{ EAGAIN, CUDA_ERROR_NOT_READY },
+	{ EAGAIN, CUDA_ERROR_OUT_OF_MEMORY },		/* of the system: no threads, no more locked memory */
 	{ ENODEV, CUDA_ERROR_DEVICE_UNAVAILABLE },
 	{ EIO, CUDA_ERROR_ILLEGAL_ADDRESS },
 	{ EACCES, CUDA_ERROR_NO_DEVICE },
@@ -116,4 +116,9 @@ CUresult sgu_result(int err)
 CUresult sgu_result_enoent(int err, CUresult enoent)
 {
 	return err == -ENOENT ? enoent : sgu_result(err);
+}
+
+CUresult sgu_result_query(int err)
+{
+	return err == -EAGAIN ? CUDA_ERROR_NOT_READY : sgu_result_enoent(err, CUDA_ERROR_INVALID_HANDLE);
 }

@@ -159,7 +159,7 @@ static CUresult ask(struct event *event, unsigned long cmd, uint64_t *time_ns)
 	int err = sgu_call(event->ctx->gpu, cmd, &call);
 
 	*time_ns = call.time_ns;
-	return sgu_result_enoent(err, CUDA_ERROR_INVALID_HANDLE);
+	return sgu_result_query(err);
 }
 
 static CUresult ask_handle(CUevent hEvent, unsigned long cmd)

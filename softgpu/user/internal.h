@@ -53,6 +53,8 @@ static inline bool sgu_device_ok(CUdevice dev)
 CUresult sgu_result(int err);
 /* The same, for a call where -ENOENT means this. */
 CUresult sgu_result_enoent(int err, CUresult enoent);
+/* The same, for a question to a stream or an event: -EAGAIN is the answer that it is not done. */
+CUresult sgu_result_query(int err);
 
 /* ---- context.c ---- */
 

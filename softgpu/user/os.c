@@ -53,7 +53,8 @@ int sg_thread_start(struct sg_thread *t, void (*fn)(void *), void *arg, const ch
 	(void)name;
 	t->fn = fn;
 	t->arg = arg;
-	return -pthread_create(&t->t, NULL, thread_main, t);
+	/* The core's EAGAIN is for questions alone: "not finished yet". */
+	return pthread_create(&t->t, NULL, thread_main, t) ? -ENOMEM : 0;
 }
 
 void sg_thread_join(struct sg_thread *t)

@@ -137,7 +137,7 @@ static CUresult ask(CUstream hStream, unsigned long cmd)
 		return result;
 	stream.ctx = queue.kctx;
 	stream.stream = queue.stream;
-	result = sgu_result_enoent(sgu_call(queue.gpu, cmd, &stream), CUDA_ERROR_INVALID_HANDLE);
+	result = sgu_result_query(sgu_call(queue.gpu, cmd, &stream));
 	sgu_queue_put(&queue);
 	return result;
 }

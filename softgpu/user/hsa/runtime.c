@@ -58,6 +58,7 @@ hsa_status_t hsa_status_of(int err)
 		return HSA_STATUS_ERROR_INVALID_ALLOCATION;
 	case -ENOMEM:
 	case -ENOSPC:
+	case -EAGAIN:
 	case -EMFILE:
 	case -ENFILE:
 		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;

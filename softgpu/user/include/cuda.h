@@ -721,7 +721,10 @@ typedef CUDA_MEMCPY2D_v2 CUDA_MEMCPY2D;
 
 /* ---- start, errors, entry points ---- */
 
-/* Opens every /dev/softgpuN and reserves the window of CUDA addresses. */
+/*
+ * Opens every /dev/softgpuN and reserves the window of CUDA addresses.  OUT_OF_MEMORY: also if there is no thread to be had for
+ * the GPUs inside the process.  Then it can be called again.
+ */
 CUresult CUDAAPI cuInit(unsigned int Flags);
 /* 12060. */
 CUresult CUDAAPI cuDriverGetVersion(int *driverVersion);
