@@ -222,6 +222,10 @@ static struct span *first_in(uint64_t va, uint64_t end)
 	return m;
 }
 
+/*
+ * As NVIDIA's driver (580), which passes over what is not mapped, although CUDA's reference
+ * asks for the entire range that was mapped.
+ */
 SGU_HOOKED(cuMemUnmap, CUdeviceptr ptr, size_t size)
 {
 	uint64_t end = ptr + size, va;
