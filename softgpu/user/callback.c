@@ -4,9 +4,11 @@
  * cuLaunchHostFunc.
  *
  * One thread of the library calls them all, in the order in which they were added.  It
- * waits for an event behind the stream's earlier work.  What holds up the later work is
- * the driver's stand-in for a kernel that polls a word of GPU memory (SOFTGPU_WATCH);
- * the thread writes the word when the function has returned, on a stream of its own.
+ * waits for an event behind the stream's earlier work.  What holds up the later work is a
+ * wait for a word of GPU memory (SOFTGPU_VALUE): the gate, of which each context has one.
+ * The functions are numbered.  When one has returned, the thread writes its number to the
+ * gate, on a stream of the gate's own, and all that waits for this number or a lower one
+ * goes on.  So a function that has returned leaves nothing behind.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,16 +16,20 @@
 #include "callback.h"
 #include "internal.h"
 
-#define GATE_MS		60000	/* as long as a watch can last */
+struct gate {
+	struct gate *next;
+	int gpu;
+	uint32_t kctx;
+	uint32_t opener;	/* stream; 0: still to be made */
+	uint64_t word;		/* address; 0: still to be made */
+	uint64_t added;		/* how many functions; under `lock' */
+};
 
 struct job {
 	struct job *next;
-	int gpu;
-	uint32_t kctx;
+	const struct gate *gate;
+	uint32_t number;	/* of its gate's functions, from 1; may wrap, as the wait expects */
 	uint32_t event;		/* what the function comes after */
-	uint32_t done;		/* event: the gate was passed, so that it can serve again; 0: never */
-	uint32_t opener;	/* stream */
-	uint64_t gate;		/* two words: what is polled, and what was seen */
 	CUstream stream;
 	CUstreamCallback callback;	/* this or fn */
 	CUhostFn fn;
@@ -33,38 +39,42 @@ struct job {
 /* All under `lock', which is innermost. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static struct job *queued, **queue_end = &queued, *spent;
-static const struct job *running;
+static struct gate *gates;
+static struct job *queued, **queue_end = &queued;
+static const struct gate *running;
 static bool started;
 
-static int record(const struct job *job, uint32_t stream, uint32_t event)
-{
-	struct softgpu_event call = { .size = sizeof(call), .ctx = job->kctx, .stream = stream, .event = event };
-
-	return sgu_call(job->gpu, SOFTGPU_EVENT_RECORD, &call);
-}
-
-/* The gate's word becomes value, in the order of that stream. */
-static int set_gate(const struct job *job, uint32_t stream, uint32_t value, uint32_t flags)
+/* The gate's word becomes number. */
+static int open_gate(const struct gate *gate, uint32_t number)
 {
 	struct softgpu_fill fill = {
-		.size = sizeof(fill), .ctx = job->kctx, .stream = stream, .flags = flags, .dst = job->gate,
-		.width = 1, .height = 1, .pitch = sizeof(value), .value = value, .elem = sizeof(value),
+		.size = sizeof(fill), .ctx = gate->kctx, .stream = gate->opener, .flags = SOFTGPU_OP_SYNC, .dst = gate->word,
+		.width = 1, .height = 1, .pitch = sizeof(number), .value = number, .elem = sizeof(number),
 	};
 
-	return sgu_call(job->gpu, SOFTGPU_FILL, &fill);
+	return sgu_call(gate->gpu, SOFTGPU_FILL, &fill);
+}
+
+static void destroy_event(const struct job *job)
+{
+	struct softgpu_handle event = { .size = sizeof(event), .handle = job->event };
+
+	sgu_call(job->gate->gpu, SOFTGPU_EVENT_DESTROY, &event);
 }
 
 static void call(struct job *job)
 {
-	struct softgpu_event wait = { .size = sizeof(wait), .ctx = job->kctx, .event = job->event };
-	int err = sgu_call(job->gpu, SOFTGPU_EVENT_SYNC, &wait);
+	struct softgpu_event wait = { .size = sizeof(wait), .ctx = job->gate->kctx, .event = job->event };
+	int err = sgu_call(job->gate->gpu, SOFTGPU_EVENT_SYNC, &wait);
 
+	/* Now, since whoever waits for the stream is to find it gone. */
+	destroy_event(job);
 	if (job->callback)
 		job->callback(job->stream, sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED), job->data);
 	else if (!err)
 		job->fn(job->data);
-	set_gate(job, job->opener, 1, SOFTGPU_OP_SYNC);
+	open_gate(job->gate, job->number);
+	free(job);
 }
 
 static void *work(void *unused)
@@ -81,13 +91,11 @@ static void *work(void *unused)
 		queued = job->next;
 		if (!queued)
 			queue_end = &queued;
-		running = job;
+		running = job->gate;
 		pthread_mutex_unlock(&lock);
 		call(job);
 		pthread_mutex_lock(&lock);
 		running = NULL;
-		job->next = spent;
-		spent = job;
 		pthread_cond_broadcast(&changed);
 	}
 	return NULL;
@@ -108,92 +116,89 @@ static bool start_locked(void)
 	return started;
 }
 
-static void destroy_event(int gpu, uint32_t handle)
+static struct gate **find_locked(int gpu, uint32_t kctx)
 {
-	struct softgpu_handle event = { .size = sizeof(event), .handle = handle };
+	struct gate **p = &gates;
 
-	if (handle)
-		sgu_call(gpu, SOFTGPU_EVENT_DESTROY, &event);
+	while (*p && ((*p)->gpu != gpu || (*p)->kctx != kctx))
+		p = &(*p)->next;
+	return p;
 }
 
-/* Gives back what the driver made for a job; of a context that ended, its events are left. */
-static void job_end(struct job *job)
+/* What the context's first function makes, or the next one if there was no memory for it.  It goes with the context. */
+static int gate_make_locked(struct gate *gate)
 {
-	destroy_event(job->gpu, job->event);
-	destroy_event(job->gpu, job->done);
-	free(job);
-}
-
-/* A job of that context whose gate has been passed, off the list; any: passed or not. */
-static struct job *take_spent(int gpu, uint32_t kctx, bool any)
-{
-	struct softgpu_event query = { .size = sizeof(query), .ctx = kctx };
-	struct job *job;
-
-	pthread_mutex_lock(&lock);
-	for (struct job **p = &spent; (job = *p); p = &job->next) {
-		query.event = job->done;
-		if (job->gpu == gpu && job->kctx == kctx && (any || !sgu_call(gpu, SOFTGPU_EVENT_QUERY, &query))) {
-			*p = job->next;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&lock);
-	return job;
-}
-
-static struct job *job_new(const struct sgu_queue *queue)
-{
-	struct softgpu_mem_alloc gate = { .size = sizeof(gate), .ctx = queue->kctx, .length = 2 * sizeof(uint32_t) };
 	struct softgpu_stream_create opener = {
-		.size = sizeof(opener), .ctx = queue->kctx, .flags = SOFTGPU_STREAM_NON_BLOCKING,
+		.size = sizeof(opener), .ctx = gate->kctx, .flags = SOFTGPU_STREAM_NON_BLOCKING,
 	};
-	struct softgpu_event_create event = { .size = sizeof(event), .ctx = queue->kctx };
-	struct job *job = take_spent(queue->gpu, queue->kctx, false);
+	struct softgpu_mem_alloc word = { .size = sizeof(word), .ctx = gate->kctx, .length = sizeof(uint32_t) };
+	int err = 0;
 
-	if (job)
-		return job;
-	job = calloc(1, sizeof(*job));
-	if (!job)
-		return NULL;
-	job->gpu = queue->gpu;
-	job->kctx = queue->kctx;
-	if (!sgu_call(job->gpu, SOFTGPU_EVENT_CREATE, &event)) {
-		job->event = event.event;
-		if (!sgu_call(job->gpu, SOFTGPU_EVENT_CREATE, &event)) {
-			job->done = event.event;
-			if (!sgu_call(job->gpu, SOFTGPU_STREAM_CREATE, &opener) &&
-			    !sgu_call(job->gpu, SOFTGPU_MEM_ALLOC, &gate)) {
-				job->opener = opener.stream;
-				job->gate = gate.va;
-				return job;
-			}
-		}
+	if (!gate->opener) {
+		err = sgu_call(gate->gpu, SOFTGPU_STREAM_CREATE, &opener);
+		gate->opener = err ? 0 : opener.stream;
 	}
-	/* a stream that was made goes with its context */
-	job_end(job);
-	return NULL;
+	if (!err && !gate->word) {
+		err = sgu_call(gate->gpu, SOFTGPU_MEM_ALLOC, &word);
+		gate->word = err ? 0 : word.va;
+	}
+	return err ? err : open_gate(gate, 0);
 }
 
-/* What the stream does: closes the gate, says that it is there, and waits. */
+static int gate_get_locked(const struct sgu_queue *queue, struct gate **out)
+{
+	struct gate **p = find_locked(queue->gpu, queue->kctx);
+
+	if (!*p) {
+		*p = calloc(1, sizeof(**p));
+		if (!*p)
+			return -ENOMEM;
+		(*p)->gpu = queue->gpu;
+		(*p)->kctx = queue->kctx;
+	}
+	*out = *p;
+	return (*p)->added ? 0 : gate_make_locked(*p);
+}
+
+/* What the stream does: it says that it is there, and waits. */
 static int put_gate(struct job *job, uint32_t stream)
 {
-	struct softgpu_watch watch = {
-		.size = sizeof(watch), .ctx = job->kctx, .stream = stream, .va = job->gate,
-		.result = job->gate + sizeof(uint32_t), .expected = 1, .timeout_ms = GATE_MS,
+	struct softgpu_event reached = {
+		.size = sizeof(reached), .ctx = job->gate->kctx, .stream = stream, .event = job->event,
 	};
-	int err = set_gate(job, stream, 0, 0);
+	struct softgpu_value wait = {
+		.size = sizeof(wait), .ctx = job->gate->kctx, .stream = stream, .op = SOFTGPU_VALUE_GEQ,
+		.va = job->gate->word, .value = job->number, .width = sizeof(job->number),
+	};
+	int err = sgu_call(job->gate->gpu, SOFTGPU_EVENT_RECORD, &reached);
+
+	return err ? err : sgu_call(job->gate->gpu, SOFTGPU_VALUE, &wait);
+}
+
+/* One after the other, so that the thread's order is each stream's and the gate's. */
+static int add_locked(struct job *job, const struct sgu_queue *queue)
+{
+	struct softgpu_event_create event = { .size = sizeof(event), .ctx = queue->kctx };
+	struct gate *gate;
+	int err = start_locked() ? gate_get_locked(queue, &gate) : -ENOMEM;
 
 	if (!err)
-		err = record(job, stream, job->event);
-	if (!err)
-		err = sgu_call(job->gpu, SOFTGPU_WATCH, &watch);
-	/* The stream waits already, so there is no way back. */
-	if (!err && record(job, stream, job->done)) {
-		destroy_event(job->gpu, job->done);
-		job->done = 0;
+		err = sgu_call(queue->gpu, SOFTGPU_EVENT_CREATE, &event);
+	if (err)
+		return err;
+	job->gate = gate;
+	job->event = event.event;
+	job->number = (uint32_t)(gate->added + 1);
+	err = put_gate(job, queue->stream);
+	if (err) {
+		destroy_event(job);
+		return err;
 	}
-	return err;
+	gate->added++;
+	*queue_end = job;
+	queue_end = &job->next;
+	pthread_cond_broadcast(&changed);
+	return 0;
 }
 
 static CUresult add(CUstream stream, CUstreamCallback callback, CUhostFn fn, void *data)
@@ -201,41 +206,32 @@ static CUresult add(CUstream stream, CUstreamCallback callback, CUhostFn fn, voi
 	struct sgu_queue queue;
 	CUresult result = sgu_queue_get(stream, &queue);
 	struct job *job;
-	int err;
+	int err = -ENOMEM;
 
 	if (result)
 		return result;
-	job = job_new(&queue);
-	if (!job) {
-		sgu_queue_put(&queue);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	job = calloc(1, sizeof(*job));
+	if (job) {
+		job->stream = stream;
+		job->callback = callback;
+		job->fn = fn;
+		job->data = data;
+		pthread_mutex_lock(&lock);
+		err = add_locked(job, &queue);
+		pthread_mutex_unlock(&lock);
+		if (err)
+			free(job);
 	}
-	job->next = NULL;
-	job->stream = stream;
-	job->callback = callback;
-	job->fn = fn;
-	job->data = data;
-	/* one after the other, so that the thread's order is each stream's */
-	pthread_mutex_lock(&lock);
-	err = start_locked() ? put_gate(job, queue.stream) : -ENOMEM;
-	if (!err) {
-		*queue_end = job;
-		queue_end = &job->next;
-		pthread_cond_broadcast(&changed);
-	}
-	pthread_mutex_unlock(&lock);
-	if (err)
-		job_end(job);
 	sgu_queue_put(&queue);
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-static bool waiting_locked(int gpu, uint32_t kctx)
+static bool waiting_locked(const struct gate *gate)
 {
-	if (running && running->gpu == gpu && running->kctx == kctx)
+	if (running == gate)
 		return true;
 	for (const struct job *job = queued; job; job = job->next) {
-		if (job->gpu == gpu && job->kctx == kctx)
+		if (job->gate == gate)
 			return true;
 	}
 	return false;
@@ -243,14 +239,17 @@ static bool waiting_locked(int gpu, uint32_t kctx)
 
 void sgu_callbacks_finish(int gpu, uint32_t kctx)
 {
-	struct job *job;
+	struct gate **p, *gate;
 
 	pthread_mutex_lock(&lock);
-	while (waiting_locked(gpu, kctx))
+	/* Looked up anew after each wait: others come and go in the list. */
+	while (*(p = find_locked(gpu, kctx)) && waiting_locked(*p))
 		pthread_cond_wait(&changed, &lock);
+	gate = *p;
+	if (gate)
+		*p = gate->next;
 	pthread_mutex_unlock(&lock);
-	while ((job = take_spent(gpu, kctx, true)))
-		job_end(job);
+	free(gate);
 }
 
 SGU_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,

@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "inprocess.h"
+#include "sg.h"
 #include "test.h"
 
 static atomic_int calls, order[64];
@@ -163,6 +165,92 @@ static void many_contexts(void **state)
 	OK(cuMemFreeHost(value));
 }
 
+struct left {
+	int streams;		/* how many more can be made */
+	size_t memory;
+	unsigned int objects;	/* that the driver has made; 0: not known */
+};
+
+static struct left what_is_left(void)
+{
+	struct sg *core = softgpu_inprocess_core();
+	struct sg_gpu_stats stats = { 0 };
+	static CUstream s[4096];
+	CUresult result = CUDA_SUCCESS;
+	size_t memory, total;
+	int n = 0;
+
+	if (core)
+		assert_int_equal(sg_gpu_stats(core, 0, &stats), 0);
+
+	while (n < 4096 && !(result = cuStreamCreate(&s[n], 0)))
+		n++;
+	FAILS(CUDA_ERROR_OUT_OF_MEMORY, result);
+	for (int i = 0; i < n; i++)
+		OK(cuStreamDestroy(s[i]));
+	OK(cuMemGetInfo(&memory, &total));
+	return (struct left) { n, memory, stats.objects };
+}
+
+/* Of functions that waited together nothing stays when they have run. */
+static void nothing_stays(void **state)
+{
+	struct left before, after;
+	CUstream s;
+
+	(void)state;
+	if (!on_softgpu())
+		skip();		/* no limit is known there */
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuLaunchHostFunc(s, note, NULL));
+	OK(cuStreamSynchronize(s));
+	before = what_is_left();
+	atomic_store(&calls, 0);
+	atomic_store(&may_go, false);
+	OK(cuLaunchHostFunc(s, wait_for_go, NULL));
+	for (int i = 1; i < 40; i++)
+		OK(cuLaunchHostFunc(s, note, NULL));
+	atomic_store(&may_go, true);
+	OK(cuStreamSynchronize(s));
+	assert_int_equal(calls, 40);
+	after = what_is_left();
+	assert_int_equal(after.streams, before.streams);
+	assert_int_equal(after.memory, before.memory);
+	assert_int_equal(after.objects, before.objects);
+	OK(cuStreamDestroy(s));
+}
+
+/* A context's first function that finds no stream or no memory fails, and takes nothing. */
+static void no_room(void **state)
+{
+	static CUdeviceptr taken[4096];
+	static CUstream streams[4096];
+	CUcontext ctx;
+	int n = 0, m = 0;
+
+	(void)state;
+	if (!on_softgpu())
+		skip();
+	atomic_store(&calls, 0);
+	OK(cuCtxCreate(&ctx, 0, 0));
+	while (!cuStreamCreate(&streams[n], 0))
+		n++;
+	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuLaunchHostFunc(streams[0], note, NULL));
+	OK(cuStreamDestroy(streams[--n]));
+	for (size_t size = 64 * MIB; size >= 64 * KIB; size /= 2) {
+		while (m < 4096 && !cuMemAlloc(&taken[m], size))
+			m++;
+	}
+	for (int i = 0; i < 3; i++)
+		FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuLaunchHostFunc(streams[0], note, NULL));
+	OK(cuMemFree(taken[--m]));
+	OK(cuLaunchHostFunc(streams[0], note, NULL));
+	OK(cuStreamSynchronize(streams[0]));
+	assert_int_equal(calls, 1);
+	OK(cuCtxDestroy(ctx));
+	OK(cuCtxSetCurrent(test_context()));
+}
+
 static void wrong(void **state)
 {
 	CUstream s;
@@ -184,6 +272,8 @@ int main(void)
 		cmocka_unit_test(holds_up),
 		cmocka_unit_test(context_ends),
 		cmocka_unit_test(many_contexts),
+		cmocka_unit_test(nothing_stays),
+		cmocka_unit_test(no_room),
 		cmocka_unit_test(wrong),
 	};
 
