@@ -15,6 +15,7 @@
 
 #include "callback.h"
 #include "internal.h"
+#include "uncancelled.h"
 
 struct gate {
 	struct gate *next;
@@ -239,6 +240,7 @@ static bool waiting_locked(const struct gate *gate)
 
 void sgu_callbacks_finish(int gpu, uint32_t kctx)
 {
+	SGU_UNCANCELLED;
 	struct gate **p, *gate;
 
 	pthread_mutex_lock(&lock);

@@ -16,6 +16,7 @@
 #include "advice.h"
 #include "hook.h"
 #include "internal.h"
+#include "uncancelled.h"
 
 /* One piece of host memory that the library made. */
 struct host {
@@ -285,6 +286,7 @@ SGU_HOOKED(cuMemAllocManaged, CUdeviceptr *dptr, size_t bytesize, unsigned int f
 
 SGU_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
+	SGU_UNCANCELLED;
 	struct softgpu_host_register reg = {
 		.size = sizeof(reg), .kind = SOFTGPU_KIND_REGISTERED,
 		.host_flags = Flags | CU_MEMHOSTREGISTER_DEVICEMAP,

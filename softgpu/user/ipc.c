@@ -9,6 +9,7 @@
 
 #include "internal.h"
 #include "pool.h"
+#include "uncancelled.h"
 
 /* What a CUipcMemHandle holds: 64 bytes that processes pass on as they are. */
 struct handle {
@@ -128,6 +129,7 @@ SGU_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr
 						  CUmemRangeHandleType handleType,
 						  unsigned long long flags)
 {
+	SGU_UNCANCELLED;
 	struct softgpu_dmabuf export = { .size = sizeof(export), .va = dptr, .length = size };
 	uint64_t in_page = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	CUresult result = sgu_ctx_needed();

@@ -71,6 +71,7 @@ u64 sg_thread_self(void)
 
 u64 sg_random64(void)
 {
+	SGU_UNCANCELLED;
 	u64 r;
 
 	/* Eight bytes are never cut short, and early boot is long over. */
@@ -89,6 +90,7 @@ u64 sg_now_ns(void)
 
 void sg_sleep_ms(u32 ms)
 {
+	SGU_UNCANCELLED;
 	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
 
 	while (nanosleep(&ts, &ts) && errno == EINTR)

@@ -6,6 +6,7 @@
 
 #include "pool_int.h"
 #include "share.h"
+#include "uncancelled.h"
 
 /* Under sgu_pool_lock; a reference each, never given back. */
 static struct pool *default_pool[SOFTGPU_MAX_GPUS], *current_pool[SOFTGPU_MAX_GPUS];
@@ -27,6 +28,7 @@ static CUmemoryPool handle_of(const struct pool *pool)
 
 struct pool *sgu_pool_new(int gpu, const CUmemPoolProps *props)
 {
+	SGU_UNCANCELLED;
 	struct pool *pool = calloc(1, sizeof(*pool));
 
 	if (!pool)

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "sg_os_libc.h"
+#include "uncancelled.h"
 
 #define sg_info(...) ((void)0)
 #define sg_err(fmt, ...) fprintf(stderr, "softgpu: " fmt "\n", ##__VA_ARGS__)
@@ -61,6 +62,8 @@ static inline void sg_cond_destroy(struct sg_cond *c)
 
 static inline void sg_cond_wait(struct sg_cond *c, struct sg_mutex *m)
 {
+	SGU_UNCANCELLED;
+
 	pthread_cond_wait(&c->c, &m->m);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "share.h"
+#include "uncancelled.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -18,6 +19,7 @@ struct content {
 
 CUresult sgu_share_make(const struct sgu_share *share, int *fd)
 {
+	SGU_UNCANCELLED;
 	int file = memfd_create("softgpu-share", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct content content;
 
@@ -37,6 +39,7 @@ CUresult sgu_share_make(const struct sgu_share *share, int *fd)
 /* The seals come first: no other file has them, and of one that has, nothing changes any more. */
 CUresult sgu_share_read(int fd, enum sgu_share_type type, struct sgu_share *share)
 {
+	SGU_UNCANCELLED;
 	struct content content;
 
 	if ((fcntl(fd, F_GET_SEALS) & SEALS) != SEALS ||

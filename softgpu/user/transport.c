@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "transport.h"
+#include "uncancelled.h"
 
 static const struct sgu_transport *transport;
 static unsigned int gpu_index[SOFTGPU_MAX_GPUS];
@@ -17,6 +18,7 @@ static int gpus;
 
 void sgu_log(const char *fmt, ...)
 {
+	SGU_UNCANCELLED;
 	char line[512];
 	va_list ap;
 
@@ -42,6 +44,7 @@ bool sgu_wants_inprocess(void)
 
 int sgu_open(void)
 {
+	SGU_UNCANCELLED;
 	const char *inprocess = getenv("SOFTGPU_INPROCESS");
 	int n;
 

@@ -339,6 +339,8 @@ static FILE *opens_stream(const char *path, const char *how)
 {
 	int fd;
 
+	/* As it may in the C library's. */
+	pthread_testcancel();
 	if (!strncmp(path, "/sys/bus/pci/", strlen("/sys/bus/pci/")))
 		return pci_file(path);
 	if (how[0] != 'r')

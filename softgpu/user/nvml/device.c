@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "../parse.h"
+#include "../uncancelled.h"
 #include "nvml_int.h"
 
 static nvmlReturn_t check_index(unsigned int index)
@@ -147,6 +148,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsi
 /* A number that the kernel knows of the PCI device; 0 if it does not. */
 static unsigned int sysfs_id(const char *bus_id, const char *name)
 {
+	SGU_UNCANCELLED;
 	unsigned int id = 0;
 	char path[128];
 	FILE *f;

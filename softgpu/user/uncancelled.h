@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * uncancelled.h - no call of these libraries is a cancellation point (pthreads(7)).  A thread
+ * that ended in the middle of one would leave locks taken and work half done.
+ */
+#ifndef SGU_UNCANCELLED_H
+#define SGU_UNCANCELLED_H
+
+#include <pthread.h>
+
+static inline int sgu_uncancelled_begin(void)
+{
+	int before = PTHREAD_CANCEL_ENABLE;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static inline void sgu_uncancelled_end(const int *before)
+{
+	pthread_setcancelstate(*before, NULL);
+}
+
+/* For a function that calls one of the C library's cancellation points: there is none from here to the end of the block. */
+#define SGU_UNCANCELLED	\
+	const int cancelled_before __attribute__((unused, cleanup(sgu_uncancelled_end))) = sgu_uncancelled_begin()
+
+#endif
