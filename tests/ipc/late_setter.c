@@ -6,11 +6,8 @@
  * this process waits, and just before it sleeps, late goes on to the end of its call.  Some time after that
  * the third sets the value, which has to wake this process.
  */
-#include <dlfcn.h>
 #include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,17 +15,14 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "peerdma.h"
 #include "peerdma_ipc.h"
+#include "syscalls.h"
 
-#ifndef SYS_futex_waitv
-#define SYS_futex_waitv 449
-#endif
 #define MOST_STEPS	100000
 
 static struct shared {
@@ -40,7 +34,6 @@ static pid_t late;
 static bool late_is_stopped;	/* in the middle of its call */
 static uint64_t round_number;
 static unsigned int sleeps, lost;
-static long (*libc_syscall)(long number, ...);
 
 static void fatal(const char *what)
 {
@@ -123,24 +116,17 @@ static void finish(void)
 		fatal("the late setter met a signal");
 }
 
-/* The library calls this one: it is the first of its name that the loader finds. */
-long syscall(long number, ...)
+static long own_syscall(long number, long a[6])
 {
-	bool waits;
-	va_list args;
-	long a[6], ret;
+	bool waits = late && is_sleep(number, a);
+	long ret;
 
-	va_start(args, number);
-	for (int i = 0; i < 6; i++)
-		a[i] = va_arg(args, long);
-	va_end(args);
-	waits = late && (number == SYS_futex_waitv || (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
 	if (waits) {
 		finish();
 		sleeps++;
 		atomic_store(&shared->asked, round_number);
 	}
-	ret = libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	ret = pass_on(number, a);
 	/* It slept to the end of its patience, and the value was there. */
 	lost += waits && ret < 0 && errno == ETIMEDOUT && atomic_load(&shared->done) == round_number;
 	return ret;
@@ -152,7 +138,6 @@ int main(void)
 	unsigned int n = 0;
 	pid_t setter;
 
-	libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (peerdma_ipc_signal_create(0, 0, &s) || peerdma_ipc_signal_export(s, &shared->handle))
 		fatal("create");

@@ -6,11 +6,9 @@
  * a number of instructions from there.  Meanwhile its first thread carries out commands.  In the last tests
  * a system call waits instead.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,16 +17,13 @@
 #include <sys/ptrace.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "peerdma.h"
 #include "peerdma_monitor.h"
+#include "syscalls.h"
 #include "util.h"
 
-#ifndef SYS_futex_waitv
-#define SYS_futex_waitv	449
-#endif
 #define LENGTH		65536
 #define WINDOW		300	/* instructions from getrandom() on: what is done with the lock, and some more */
 #define PATIENCE_S	10	/* of an exporter, for a connection that asks nothing */
@@ -49,7 +44,6 @@ static struct shared {
 } *shared;
 
 static char *memory;
-static long (*libc_syscall)(long number, ...);
 static atomic_bool fails, failing, second_returned;	/* set_robust_list(), once */
 
 static bool forbidden;			/* futex_waitv() is, as by filters of system calls that do not know it */
@@ -76,16 +70,8 @@ static void stop_here(enum place place)
 		raise(SIGSTOP);
 }
 
-/* The library calls these: they are the first of their names that the loader finds. */
-long syscall(long number, ...)
+static long own_syscall(long number, long a[6])
 {
-	va_list args;
-	long a[6];
-
-	va_start(args, number);
-	for (int i = 0; i < 6; i++)
-		a[i] = va_arg(args, long);
-	va_end(args);
 	if (number == SYS_futex_waitv) {
 		waits++;
 		if (forbidden) {
@@ -97,9 +83,10 @@ long syscall(long number, ...)
 		errno = ENOSYS;
 		return -1;
 	}
-	return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return pass_on(number, a);
 }
 
+/* The library calls these, too: they are the first of their names that the loader finds. */
 ssize_t getrandom(void *bytes, size_t size, unsigned int flags)
 {
 	stop_here(RANDOM);
@@ -444,8 +431,6 @@ int main(int argc, char **argv)
 		{ "late-question", test_late_question },
 		{ "waitv-forbidden", test_waitv_forbidden },
 	};
-
-	libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
 
 	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

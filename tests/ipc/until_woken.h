@@ -8,19 +8,14 @@
 #ifndef UNTIL_WOKEN_H
 #define UNTIL_WOKEN_H
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef SYS_futex_waitv
-#define SYS_futex_waitv 449
-#endif
+#include "syscalls.h"
+
 #define LOST_AFTER_S 60
 
 static atomic_bool until_woken;
@@ -33,27 +28,17 @@ static void wake_is_lost(int sig)
 	_exit(write(1, says, sizeof(says) - 1) < 0 ? 2 : 1);
 }
 
-/* The library calls this one: it is the first of its name that the loader finds. It reads more arguments than there may be. */
-__attribute__((no_sanitize("address"))) long syscall(long number, ...)
+static long own_syscall(long number, long a[6])
 {
-	static long (*libc_syscall)(long number, ...);
-	va_list args;
-	long a[6], ret;
-	bool sleeps;
+	bool sleeps = until_woken && is_sleep(number, a);
+	long ret;
 
-	if (!libc_syscall)
-		libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
-	va_start(args, number);
-	for (int i = 0; i < 6; i++)
-		a[i] = va_arg(args, long);
-	va_end(args);
-	sleeps = until_woken && (number == SYS_futex_waitv || (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
 	if (sleeps) {
 		signal(SIGALRM, wake_is_lost);
 		alarm(LOST_AFTER_S);
 		a[3] = 0;
 	}
-	ret = libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	ret = pass_on(number, a);
 	if (sleeps) {
 		int error = errno;
 
