@@ -141,8 +141,8 @@ void peerdma_close(struct peerdma *ctx);
 
 /*
  * The text of this thread's last failed call: "CALL: WHAT: cause; remedy", on one line, then
- * what other back-ends reported.  "" if no call has failed.  Never NULL.  The library's;
- * valid until this thread's next call.
+ * what other back-ends reported.  "" if no call has failed.  Never NULL.  A call that succeeds
+ * leaves the text as it is.  The library's; valid until this thread's next call.
  */
 const char *peerdma_last_error(void);
 

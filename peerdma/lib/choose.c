@@ -251,7 +251,7 @@ const char *reason_keep(struct peerdma *ctx, const char *text)
 	return r ? r->text : NULL;
 }
 
-int backends_pin(struct peerdma_region *region)
+static int pin_by_first(struct peerdma_region *region)
 {
 	struct peerdma *ctx = region->ctx;
 	struct passed p = { 0 };
@@ -284,6 +284,13 @@ int backends_pin(struct peerdma_region *region)
 	snprintf(what, sizeof(what), "peerdma_pin: [%p, +%llu): ", (void *)(uintptr_t)region->addr,
 		 (unsigned long long)region->length);
 	return fail_passed(&p, what);
+}
+
+int backends_pin(struct peerdma_region *region)
+{
+	uint32_t was = attempt_begin();
+
+	return attempt_end(was, pin_by_first(region));
 }
 
 const char *backend_refused(const struct peerdma *ctx, const struct backend *backend)

@@ -11,19 +11,27 @@
 #include "internal.h"
 
 #define TEXT_MAX 2048
+#define LEVELS 4		/* attempts in one another that have texts of their own */
 
 /*
  * Not the text itself: the loader keeps little room for threads' variables of a
  * library that dlopen() brings, and without it the library cannot be loaded so.
  */
-static _Thread_local char *text __attribute__((tls_model("initial-exec")));
+static _Thread_local char (*texts)[TEXT_MAX] __attribute__((tls_model("initial-exec")));
+static _Thread_local unsigned int level __attribute__((tls_model("initial-exec")));
 static _Thread_local bool no_room __attribute__((tls_model("initial-exec")));
 static _Thread_local uint32_t failures __attribute__((tls_model("initial-exec")));
 
 static void text_end(void)
 {
-	free(text);
-	text = NULL;
+	free(texts);
+	texts = NULL;
+}
+
+/* Where fail() writes now: 0 is the caller's, the others are those of attempts. */
+static char *text_now(void)
+{
+	return texts ? texts[level < LEVELS ? level : LEVELS - 1] : NULL;
 }
 
 static struct thread_end end = { .fn = text_end };
@@ -34,17 +42,37 @@ int fail(int error, const char *fmt, ...)
 	va_list args;
 
 	failures++;
-	if (!text) {
-		text = thread_end_told(&end) ? malloc(TEXT_MAX) : NULL;
-		no_room = !text;
+	if (!texts) {
+		texts = thread_end_told(&end) ? calloc(LEVELS, TEXT_MAX) : NULL;
+		no_room = !texts;
 	}
-	if (!text)
+	if (!texts)
 		return error;
 	va_start(args, fmt);
 	vsnprintf(made, sizeof(made), fmt, args);
 	va_end(args);
-	strcpy(text, made);
+	strcpy(text_now(), made);
 	return error;
+}
+
+uint32_t attempt_begin(void)
+{
+	level++;
+	if (texts && level < LEVELS)
+		*text_now() = 0;
+	return failures;
+}
+
+int attempt_end(uint32_t was, int ret)
+{
+	const char *made = level < LEVELS ? text_now() : NULL;
+
+	level--;
+	if (ret >= 0)
+		failures = was;
+	else if (failures != was && made)
+		memmove(text_now(), made, strlen(made) + 1);
+	return ret;
 }
 
 uint32_t fail_count(void)
@@ -76,6 +104,8 @@ const char *error_words(int error)
 
 EXPORT const char *peerdma_last_error(void)
 {
+	const char *text = text_now();
+
 	if (text)
 		return text;
 	return no_room ? "out of memory, for the text of this error, too" : "";

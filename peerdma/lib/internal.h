@@ -142,7 +142,19 @@ struct peerdma {
  * there may be part of the new one: parts that serve several calls leave "CALL: " to those.
  */
 int fail(int error, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* How often this thread called it: whether a function of the caller's has left a text. */
+/*
+ * A call that succeeds leaves the text alone, whatever failed on the way. So a call that tries several ways, or that does more
+ * than was asked for, does it in an attempt: what fails meanwhile has a text that the caller sees only if the attempt fails.
+ *
+ *	uint32_t was = attempt_begin();
+ *	...				peerdma_last_error() has the texts of what fails here
+ *	return attempt_end(was, ret);	ret; if it is 0 or more, the text is again what it was before
+ *
+ * Attempts may be made in an attempt. They take no memory and no lock.
+ */
+uint32_t attempt_begin(void);
+int attempt_end(uint32_t was, int ret);
+/* How often this thread called it, but for attempts that did not fail: whether a function of the caller's has left a text. */
 uint32_t fail_count(void);
 /* strerror(), and where a limit of the process was met: which, and what to do. */
 const char *error_words(int error);

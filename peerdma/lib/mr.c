@@ -181,7 +181,7 @@ static bool no_room(int error)
 	       error == -ENOBUFS || error == -ESTALE;
 }
 
-static int make(struct making *m, unsigned int flags)
+static int by_first_way(struct making *m, unsigned int flags)
 {
 	char why[1500] = "";
 	size_t used = 0;
@@ -203,6 +203,13 @@ static int make(struct making *m, unsigned int flags)
 	}
 	return fail(no_room(ret) ? ret : -EOPNOTSUPP, "peerdma_verbs_mr: [%p, +%llu): %s", (void *)(uintptr_t)m->region->addr,
 		    (unsigned long long)m->region->length, why);
+}
+
+static int make(struct making *m, unsigned int flags)
+{
+	uint32_t was = attempt_begin();
+
+	return attempt_end(was, by_first_way(m, flags));
 }
 
 /* ---- the list ---- */

@@ -86,6 +86,7 @@ void region_revoked(struct peerdma_region *region)
 	int (*mrs_end)(struct peerdma_region *region, bool over);
 	struct peerdma *ctx = region->ctx;
 	bool mrs = false;
+	uint32_t was;
 
 	/* First of all: what is read after this was not pinned. */
 	__atomic_store_n(&region->word, region->validity.generation + 1, __ATOMIC_RELEASE);
@@ -99,8 +100,11 @@ void region_revoked(struct peerdma_region *region)
 	pthread_mutex_unlock(&ctx->lock);
 	if (!mrs_end)
 		return;
+	/* This thread frees memory, and asked for nothing that could fail. */
+	was = attempt_begin();
 	if (!whole)
 		mrs_end(region, true);
 	else if (mrs)
 		mrs_end(whole, true);
+	attempt_end(was, 0);
 }

@@ -6,7 +6,7 @@
 
 #include "backend.h"
 
-EXPORT int peerdma_open(struct peerdma **out, unsigned int flags)
+static int open_context(struct peerdma **out, unsigned int flags)
 {
 	struct peerdma *ctx;
 	int ret;
@@ -50,6 +50,13 @@ err_free:
 	return ret;
 }
 
+EXPORT int peerdma_open(struct peerdma **out, unsigned int flags)
+{
+	uint32_t was = attempt_begin();
+
+	return attempt_end(was, open_context(out, flags));
+}
+
 /*
  * Pins are ended one by one, not left to the last close of the file: a forked
  * child may have it open still.  In such a child only the child's copies go.
@@ -59,10 +66,12 @@ err_free:
 EXPORT void peerdma_close(struct peerdma *ctx)
 {
 	struct peerdma_region *region;
+	uint32_t was;
 	bool owner;
 
 	if (!ctx)
 		return;
+	was = attempt_begin();
 	owner = is_owner(ctx);
 	told_end(ctx);
 	while ((region = ctx->regions)) {
@@ -85,4 +94,5 @@ EXPORT void peerdma_close(struct peerdma *ctx)
 		pthread_mutex_destroy(&ctx->lock);
 	}
 	free(ctx);
+	attempt_end(was, 0);
 }

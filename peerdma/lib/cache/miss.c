@@ -430,8 +430,11 @@ static int make(struct peerdma_cache *cache, struct front *f, struct asked *aske
 /* A thread that ended in add(), or while it waits for another's, would leave others to wait for ever. */
 int region_make(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct region **out)
 {
-	int was = cancel_off(), ret = make(cache, f, asked, out);
+	int was = cancel_off(), ret;
+	uint32_t texts = attempt_begin();
 
+	/* What fails on the way may be made good: by less memory, or when others were removed. */
+	ret = attempt_end(texts, make(cache, f, asked, out));
 	cancel_back(was);
 	return ret;
 }

@@ -101,10 +101,13 @@ static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, 
 /* -EBUSY: an importer that cannot be revoked has a dma-buf of it.  Then the context keeps the pin until it is closed. */
 static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
+	uint32_t was = attempt_begin();
+
 	(void)arg;
 	(void)addr;
 	(void)length;
 	peerdma_unpin(handle);
+	attempt_end(was, 0);
 }
 
 /* The last allocation of a range that begins in m; false: it is not all memory of that kind. */
@@ -235,6 +238,7 @@ static int monitor_for_mr(struct peerdma_cache *cache, const struct peerdma_regi
 EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *hold, struct ibv_pd *pd, int access,
 			    const struct peerdma_mr **mr)
 {
+	uint32_t was;
 	int ret;
 
 	if (cache->ops.add != add)
@@ -242,8 +246,9 @@ EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *
 	ret = monitor_for_mr(cache, hold->registration, access);
 	if (ret)
 		return ret;
+	was = attempt_begin();
 	do {
 		ret = peerdma_verbs_mr(hold->registration, pd, access, mr);
 	} while ((ret == -ENOMEM || ret == -ENOSPC || ret == -EDQUOT) && peerdma_cache_trim(cache, TRIM) > 0);
-	return ret;
+	return attempt_end(was, ret);
 }

@@ -389,6 +389,7 @@ EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, st
 {
 	struct batch b = { .transfers = (char *)transfers, .n = n, .done = done, .value = value };
 	int ret, was, capture;
+	uint32_t texts;
 
 	if (!n || !transfers)
 		return fail(-EINVAL, "peerdma_ipc_copy: no transfers");
@@ -404,7 +405,8 @@ EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, st
 		ret = ipc_signal_usable(done, "the signal");
 	if (!ret) {
 		capture = cuda_capture_leave();
-		ret = run(&b);
+		texts = attempt_begin();
+		ret = attempt_end(texts, run(&b));
 		cuda_capture_return(capture);
 	}
 	cancel_back(was);

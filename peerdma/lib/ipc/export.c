@@ -132,6 +132,8 @@ static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t 
 	struct ipc_record *r = &ipc->records[slot];
 	struct ipc_offer now = { .fd = -1 };
 	uint64_t base = __atomic_load_n(&r->base, __ATOMIC_RELAXED), id = __atomic_load_n(&r->id, __ATOMIC_RELAXED);
+	uint32_t was;
+	bool gone;
 
 	if (!provider) {
 		/* It cannot be looked at here, inside of munmap() or free(). */
@@ -141,7 +143,10 @@ static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t 
 		return;
 	}
 	/* HSA numbers nothing: such an export ends, whichever memory's it is. */
-	if ((!id || ipc_identify_cuda((void *)(uintptr_t)base, &now) || now.id != id) && ipc_record_end(ipc, slot, generation)) {
+	was = attempt_begin();
+	gone = !id || ipc_identify_cuda((void *)(uintptr_t)base, &now) || now.id != id;
+	attempt_end(was, 0);
+	if (gone && ipc_record_end(ipc, slot, generation)) {
 		ipc_count(ipc, ended);
 		__atomic_store_n(&ipc->to_reap, 1, __ATOMIC_RELEASE);
 		wake(ipc);
@@ -474,6 +479,7 @@ static int export(const void *ptr, size_t length, unsigned int flags, struct pee
 
 EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle)
 {
+	uint32_t texts;
 	int was, ret;
 
 	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) || !length || (uintptr_t)ptr + length < (uintptr_t)ptr || !handle)
@@ -481,7 +487,8 @@ EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags
 			    flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) ? "unknown flags; set those of peerdma_ipc.h only" :
 			    "the range passes the end of addresses");
 	was = cancel_off();
-	ret = export(ptr, length, flags, handle);
+	texts = attempt_begin();
+	ret = attempt_end(texts, export(ptr, length, flags, handle));
 	cancel_back(was);
 	return ret ? fail(ret, "peerdma_ipc_export: %s", peerdma_last_error()) : 0;
 }

@@ -457,15 +457,18 @@ EXPORT int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags,
 	struct ipc_range *range = NULL;
 	struct ipc_name name;
 	struct ipc *ipc;
+	uint32_t texts;
 	int ret, was;
 
 	if (flags || !memory)
 		return fail(-EINVAL, "peerdma_ipc_open: %s", memory ? "unknown flags; pass 0" : "memory is NULL");
 	was = cancel_off();
+	texts = attempt_begin();
 	ret = ipc_handle_parse(handle, size, IPC_MEMORY, &name);
 	ipc = ret ? NULL : ipc_get();
 	if (!ret)
 		ret = ipc ? open_memory(ipc, &name, &range) : -ENOMEM;
+	attempt_end(texts, ret);
 	cancel_back(was);
 	if (ret)
 		return fail(ret, "peerdma_ipc_open: %s", peerdma_last_error());
@@ -478,11 +481,13 @@ EXPORT int peerdma_ipc_close(struct peerdma_ipc_memory *memory)
 	struct ipc_range *r = (struct ipc_range *)memory;
 	uint64_t context = 0;
 	struct ipc *ipc;
+	uint32_t texts;
 	int ret, was;
 
 	if (!memory || !ipc_mine(r->ipc))
 		return 0;
 	was = cancel_off();
+	texts = attempt_begin();
 	ipc = r->ipc;
 	if (r->mapping->provider->context)
 		context = context_now();
@@ -490,6 +495,7 @@ EXPORT int peerdma_ipc_close(struct peerdma_ipc_memory *memory)
 	range_put(ipc, r);
 	ret = sweep(ipc, context, CACHED_MOST);
 	pthread_mutex_unlock(&ipc->lock);
+	attempt_end(texts, ret);
 	cancel_back(was);
 	return ret ? fail(ret, "peerdma_ipc_close: %s", peerdma_last_error()) : 0;
 }
@@ -498,15 +504,18 @@ EXPORT int peerdma_ipc_trim(void)
 {
 	struct ipc *ipc = ipc_there();
 	uint64_t context;
+	uint32_t texts;
 	int ret, was;
 
 	if (!ipc)
 		return 0;
 	was = cancel_off();
+	texts = attempt_begin();
 	context = context_now();
 	pthread_mutex_lock(&ipc->lock);
 	ret = sweep(ipc, context, 0);
 	pthread_mutex_unlock(&ipc->lock);
+	attempt_end(texts, ret);
 	cancel_back(was);
 	return ret ? fail(ret, "peerdma_ipc_trim: %s", peerdma_last_error()) : 0;
 }

@@ -288,6 +288,7 @@ EXPORT int peerdma_ipc_signal_open(const void *handle, size_t size, struct peerd
 	struct peerdma_ipc_signal *s = NULL;
 	struct ipc_name name;
 	int ret, was = cancel_off();
+	uint32_t texts = attempt_begin();
 
 	ret = ipc_handle_parse(handle, size, IPC_SIGNAL, &name);
 	if (!ret) {
@@ -298,6 +299,7 @@ EXPORT int peerdma_ipc_signal_open(const void *handle, size_t size, struct peerd
 		free(s);
 	else
 		*signal = s;
+	attempt_end(texts, ret);
 	cancel_back(was);
 	return ret ? fail(ret, "peerdma_ipc_signal_open: %s", peerdma_last_error()) : 0;
 }

@@ -151,15 +151,19 @@ __attribute__((constructor)) static void watch_forks(void)
 
 int host_monitor_begin(void)
 {
+	uint32_t was;
+
 	if (monitor_outside(MONITOR_HOST))
 		return 0;
 	if (!atomic_load(&done)) {
 		pthread_mutex_lock(&lock);
 		if (!atomic_load(&done)) {
 			atomic_store(&begun, true);
+			was = attempt_begin();
 			result = begin();
 			if (result)
 				snprintf(why, sizeof(why), "%s", peerdma_last_error());
+			attempt_end(was, 0);
 			atomic_store(&done, true);
 		}
 		pthread_mutex_unlock(&lock);

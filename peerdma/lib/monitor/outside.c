@@ -95,9 +95,15 @@ EXPORT void peerdma_monitor_unsubscribe(uint32_t memory, peerdma_hook_fn fn, voi
 
 EXPORT const char *peerdma_monitor_name(uint32_t memory)
 {
+	const char *name;
+	uint32_t was;
+
 	if (memory == PEERDMA_MEMORY_HOST)
 		return host_monitor_name();
 	if (memory != PEERDMA_MEMORY_DEVICE)
 		return NULL;
-	return monitor_outside(MONITOR_DEVICE) ? monitor_outside(MONITOR_DEVICE) : hooks_begin() > 0 ? "libpeerdma-hooks" : NULL;
+	was = attempt_begin();
+	name = monitor_outside(MONITOR_DEVICE) ? monitor_outside(MONITOR_DEVICE) : hooks_begin() > 0 ? "libpeerdma-hooks" : NULL;
+	attempt_end(was, 0);
+	return name;
 }
