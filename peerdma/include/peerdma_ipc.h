@@ -41,7 +41,8 @@
  * text, a call that fails has changed nothing. Frees and exports of the same memory at the same time
  * are the program's mistake: such an export fails, or ends with the free or soon after.
  *
- * Threads.  Any thread may make any call; the call that ends an object is its last use. No lock
+ * Threads.  Any thread may make any call; the call that ends an object is its last use. A thread that
+ * sees the value of a signal may close it, though the call that set it has not returned yet. No lock
  * is held while a provider's function runs. The first export starts one thread, which runs no
  * function of a provider. Only peerdma_ipc_valid() and peerdma_ipc_signal_get() are safe in a
  * signal handler. No call is a cancellation point, except peerdma_ipc_signal_wait().
@@ -250,7 +251,7 @@ int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct peerdma_
  */
 int peerdma_ipc_signal_open(const void *handle, size_t size, struct peerdma_ipc_signal **signal);
 
-/* Ends the caller's use of it. NULL is ignored. */
+/* Ends the caller's use of it. NULL is ignored. What is about to set it, such as a copy, still does so. */
 int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal);
 
 /* The value, with acquire order. */
@@ -349,7 +350,7 @@ struct peerdma_ipc_transfer {
  *
  * done NULL: returns when all are complete. Else the signal is set to `value` when all are, and
  * the transfers stay the library's until then; transfers that the CPU makes are complete when the
- * call returns. Copies of CUDA are not ordered with the program's own streams.
+ * call returns. Whoever sees the value may close the signal at once. Copies of CUDA are not ordered with the program's own streams.
  *
  * Returns the first error of a transfer that is known by then:
  *

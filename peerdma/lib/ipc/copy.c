@@ -263,8 +263,10 @@ static void finish_later(void *stream, int error, void *arg)
 	if (error)
 		ipc_cuda_stream_lost(stream);
 	finish(b);
-	if (ipc_mine(b->done->ipc))
+	if (ipc_mine(b->done->ipc)) {
 		ipc_signal_store(b->done, b->value);
+		ipc_signal_put(b->done, true);
+	}
 	free(b);
 }
 
@@ -363,8 +365,10 @@ static int run(struct batch *b)
 		later = malloc(sizeof(*later));
 		if (later) {
 			*later = *b;
+			ipc_signal_hold(b->done);
 			if (!ipc_cuda_then(stream, finish_later, later))
 				return ret;
+			ipc_signal_put(b->done, false);
 			free(later);
 		}
 	}
@@ -404,10 +408,14 @@ EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, st
 	if (!ret && done)
 		ret = ipc_signal_usable(done, "the signal");
 	if (!ret) {
+		if (done)
+			ipc_signal_hold(done);
 		capture = cuda_capture_leave();
 		texts = attempt_begin();
 		ret = attempt_end(texts, run(&b));
 		cuda_capture_return(capture);
+		if (done)
+			ipc_signal_put(done, false);
 	}
 	cancel_back(was);
 	return ret ? fail(ret, "peerdma_ipc_copy: %s", peerdma_last_error()) : 0;

@@ -163,6 +163,12 @@ void ipc_reap_one(struct ipc *ipc, uint32_t slot)
 	ipc->free = slot;
 }
 
+void ipc_record_left(struct ipc *ipc, uint32_t slot)
+{
+	ipc->records[slot].openers--;
+	ipc_reap_one(ipc, slot);
+}
+
 void ipc_reap(struct ipc *ipc)
 {
 	if (!__atomic_exchange_n(&ipc->to_reap, 0, __ATOMIC_ACQ_REL))

@@ -96,7 +96,7 @@ struct ipc_record {
 	struct ipc_offer offer;		/* offer.fd is the record's */
 	struct ipc_line *line;		/* of a signal */
 	uint32_t line_number;		/* in the arena; IPC_LINES: it has a file of its own */
-	unsigned int openers;		/* connections of processes that have the signal open */
+	unsigned int openers;		/* opens of the signal by other processes, and one of this one until its close is through */
 	uint32_t deaths;		/* of those that ended with it open, not reported yet */
 	uint32_t next;			/* in the free list */
 };
@@ -243,6 +243,8 @@ bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation);
 /* What ended goes back to the free list, once it is not in use: one record, or all that frees have ended. */
 void ipc_reap_one(struct ipc *ipc, uint32_t slot);
 void ipc_reap(struct ipc *ipc);
+/* One opener less of a signal. */
+void ipc_record_left(struct ipc *ipc, uint32_t slot);
 /* No lock; by the exporter's thread: looks at host memory whose free has passed, and ends what is gone. */
 void ipc_recheck(struct ipc *ipc);
 static inline uint64_t ipc_generation(const struct ipc *ipc, uint32_t slot)
@@ -360,7 +362,9 @@ void ipc_hsa_signal_wait(uint64_t handle, int condition, uint64_t value, uint64_
 struct ipc_peer *ipc_peer_find(struct ipc *ipc, const struct ipc_id *process);
 /* lock.  Of the descriptor that came with a reply, or the one that is there: 0 or -errno with text. */
 int ipc_peer_get(struct ipc *ipc, const struct ipc_name *name, int home_fd, struct ipc_peer **peer);
-void ipc_peer_put(struct ipc *ipc, struct ipc_peer *peer);		/* lock, which it gives up meanwhile */
+/* lock, which it gives up meanwhile.  callback: of CUDA's: what CUDA has to be told stays for a later call. */
+void ipc_peer_put(struct ipc *ipc, struct ipc_peer *peer, bool callback);
+void ipc_peers_end(struct ipc *ipc);	/* the same: those that stayed */
 /* 0, -EOWNERDEAD or -ESTALE: what was opened there.  No lock. */
 int ipc_peer_live(const struct ipc_peer *peer, uint32_t slot, uint64_t generation);
 int ipc_fail_live(const struct ipc_peer *peer, int error);	/* the text for that; error */

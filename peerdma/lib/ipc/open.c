@@ -140,7 +140,7 @@ static int unmap(struct ipc *ipc, struct ipc_mapping *m)
 		ret = ipc_provider_close(m);
 	pthread_mutex_lock(&ipc->lock);
 	unlink_mapping(ipc, m);
-	ipc_peer_put(ipc, m->peer);
+	ipc_peer_put(ipc, m->peer, false);
 	free(m);
 	__atomic_fetch_sub(&ipc->counters.imports, 1, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&ipc->settled);
@@ -316,7 +316,7 @@ static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t conte
 		goto out;
 	m = mapping_begin(ipc, name, peer);
 	if (!m) {
-		ipc_peer_put(ipc, peer);
+		ipc_peer_put(ipc, peer, false);
 		ret = fail(-ENOMEM, "%s", error_words(-ENOMEM));
 		goto out;
 	}
@@ -336,7 +336,7 @@ static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t conte
 		}
 	} else {
 		unlink_mapping(ipc, m);
-		ipc_peer_put(ipc, m->peer);
+		ipc_peer_put(ipc, m->peer, false);
 		free(m);
 	}
 	pthread_cond_broadcast(&ipc->settled);
@@ -514,6 +514,7 @@ EXPORT int peerdma_ipc_trim(void)
 	context = context_now();
 	pthread_mutex_lock(&ipc->lock);
 	ret = sweep(ipc, context, 0);
+	ipc_peers_end(ipc);
 	pthread_mutex_unlock(&ipc->lock);
 	attempt_end(texts, ret);
 	cancel_back(was);

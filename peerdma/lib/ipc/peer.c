@@ -88,12 +88,10 @@ int ipc_peer_get(struct ipc *ipc, const struct ipc_name *name, int home_fd, stru
 	return 0;
 }
 
-void ipc_peer_put(struct ipc *ipc, struct ipc_peer *peer)
+static void end(struct ipc *ipc, struct ipc_peer *peer)
 {
 	struct ipc_peer **at;
 
-	if (--peer->refs)
-		return;
 	for (at = &ipc->peers; *at != peer; at = &(*at)->next)
 		;
 	*at = peer->next;
@@ -105,4 +103,25 @@ void ipc_peer_put(struct ipc *ipc, struct ipc_peer *peer)
 	munmap((void *)(uintptr_t)peer->home, sizeof(*peer->home));
 	free(peer);
 	pthread_mutex_lock(&ipc->lock);
+}
+
+void ipc_peers_end(struct ipc *ipc)
+{
+	struct ipc_peer *p = ipc->peers;
+
+	while (p) {
+		if (p->refs) {
+			p = p->next;
+			continue;
+		}
+		end(ipc, p);
+		p = ipc->peers;
+	}
+}
+
+void ipc_peer_put(struct ipc *ipc, struct ipc_peer *peer, bool callback)
+{
+	if (--peer->refs || (callback && peer->arena_registered))
+		return;
+	ipc_peers_end(ipc);
 }

@@ -117,13 +117,6 @@ static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_
 }
 
 /* lock */
-static void one_less(struct ipc *ipc, uint32_t slot)
-{
-	ipc->records[slot].openers--;
-	ipc_reap_one(ipc, slot);
-}
-
-/* lock */
 static void close_signal(struct ipc *ipc, struct connection *c, const struct ipc_request *q)
 {
 	uint32_t slot = c->opens[q->open];
@@ -132,7 +125,7 @@ static void close_signal(struct ipc *ipc, struct connection *c, const struct ipc
 		return;
 	c->opens[q->open] = NOT_OPEN;
 	c->count--;
-	one_less(ipc, slot);
+	ipc_record_left(ipc, slot);
 }
 
 /* False: the connection ends. */
@@ -256,7 +249,7 @@ static void hang_up(struct server *s, struct connection *c)
 		__atomic_fetch_add(&r->deaths, 1, __ATOMIC_RELEASE);
 		if (r->line)
 			ipc_line_changed(r->line);
-		one_less(ipc, c->opens[i]);
+		ipc_record_left(ipc, c->opens[i]);
 	}
 	pthread_mutex_unlock(&ipc->lock);
 	s->strangers -= c->uid != ipc->uid;

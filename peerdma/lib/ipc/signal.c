@@ -119,6 +119,7 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 		__atomic_store_n(&s->line->value, value, __ATOMIC_RELAXED);
 	ipc_record_publish(ipc, s->slot);
 	s->generation = r->generation;
+	r->openers = 1;		/* this process */
 	memcpy(s->key, r->key, IPC_KEY);
 out:
 	pthread_mutex_unlock(&ipc->lock);
@@ -132,10 +133,12 @@ static struct peerdma_ipc_signal *signal_alloc(void)
 	struct ipc *ipc = ipc_get();
 	struct peerdma_ipc_signal *s = ipc ? calloc(1, sizeof(*s)) : NULL;
 
-	if (s)
+	if (s) {
 		s->ipc = ipc;
-	else
+		s->refs = 1;
+	} else {
 		fail(-ENOMEM, "%s", error_words(-ENOMEM));
+	}
 	return s;
 }
 
@@ -277,7 +280,7 @@ static int open_signal(struct peerdma_ipc_signal *s, const struct ipc_name *name
 	if (!ret)
 		ret = take(s, name, &reply, fds);
 	if (ret && s->peer)
-		ipc_peer_put(ipc, s->peer);
+		ipc_peer_put(ipc, s->peer, false);
 	pthread_mutex_unlock(&ipc->lock);
 	ipc_close_fds(name, fds);
 	return ret;
@@ -304,34 +307,56 @@ EXPORT int peerdma_ipc_signal_open(const void *handle, size_t size, struct peerd
 	return ret ? fail(ret, "peerdma_ipc_signal_open: %s", peerdma_last_error()) : 0;
 }
 
+void ipc_signal_hold(struct peerdma_ipc_signal *s)
+{
+	__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+}
+
+void ipc_signal_put(struct peerdma_ipc_signal *s, bool callback)
+{
+	struct ipc *ipc = s->ipc;
+
+	if (__atomic_fetch_sub(&s->refs, 1, __ATOMIC_ACQ_REL) > 1)
+		return;
+	if (s->hsa)
+		ipc_hsa_signal_end(s->hsa);
+	pthread_mutex_lock(&ipc->lock);
+	if (s->peer) {
+		ipc_link_drop(ipc, s->link, s->peer, s->number, false);
+		if (s->own_page)
+			munmap(s->line, memory_rounded(sizeof(*s->line)));
+		ipc_peer_put(ipc, s->peer, callback);
+	} else {
+		ipc_record_left(ipc, s->slot);
+	}
+	pthread_mutex_unlock(&ipc->lock);
+	free(s);
+}
+
 EXPORT int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal)
 {
 	struct ipc *ipc;
+	uint32_t texts;
 	int was;
 
 	if (!signal || !ipc_mine(signal->ipc))
 		return 0;
 	was = cancel_off();
+	texts = attempt_begin();
 	ipc = signal->ipc;
 	if (signal->registered)
 		ipc_cuda_unregister(signal->line);
-	if (signal->hsa)
-		ipc_hsa_signal_end(signal->hsa);
-	pthread_mutex_lock(&ipc->lock);
-	if (signal->peer) {
-		ipc_link_drop(ipc, signal->link, signal->peer, signal->number, false);
-		if (signal->own_page)
-			munmap(signal->line, memory_rounded(sizeof(*signal->line)));
-		ipc_peer_put(ipc, signal->peer);
-	} else {
+	if (!signal->peer) {
+		/* First: who fails to open it because HSA's signal is gone finds that this one is, too. */
+		pthread_mutex_lock(&ipc->lock);
 		ipc_record_end(ipc, signal->slot, signal->generation);
 		/* Waiters learn it, before the line can be another signal's. */
 		if (signal->line)
 			ipc_line_changed(signal->line);
-		ipc_reap_one(ipc, signal->slot);
+		pthread_mutex_unlock(&ipc->lock);
 	}
-	pthread_mutex_unlock(&ipc->lock);
-	free(signal);
+	ipc_signal_put(signal, false);
+	attempt_end(texts, 0);
 	cancel_back(was);
 	return 0;
 }
@@ -382,9 +407,12 @@ EXPORT int peerdma_ipc_signal_set(struct peerdma_ipc_signal *signal, uint64_t va
 {
 	int ret = ipc_signal_usable(signal, "peerdma_ipc_signal_set");
 
-	if (!ret)
-		ipc_signal_store(signal, value);
-	return ret;
+	if (ret)
+		return ret;
+	ipc_signal_hold(signal);
+	ipc_signal_store(signal, value);
+	ipc_signal_put(signal, false);
+	return 0;
 }
 
 EXPORT int peerdma_ipc_signal_add(struct peerdma_ipc_signal *signal, uint64_t value)
@@ -393,12 +421,14 @@ EXPORT int peerdma_ipc_signal_add(struct peerdma_ipc_signal *signal, uint64_t va
 
 	if (ret)
 		return ret;
+	ipc_signal_hold(signal);
 	if (signal->line) {
 		__atomic_fetch_add(&signal->line->value, value, __ATOMIC_RELEASE);
 		ipc_line_changed(signal->line);
 	} else {
 		ipc_hsa_signal_add(signal->hsa, value);
 	}
+	ipc_signal_put(signal, false);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 
 #include "ipc.h"
 
-/* All fixed but `registered`. */
+/* All fixed but `registered` and `refs`. */
 struct peerdma_ipc_signal {
 	struct ipc *ipc;
 	struct ipc_peer *peer;		/* its creator; NULL: this process */
@@ -18,10 +18,20 @@ struct peerdma_ipc_signal {
 	bool own_page;			/* it is in no arena */
 	bool registered;		/* that page, with CUDA */
 	uint64_t hsa;
+	uint32_t refs;			/* atomic: the program's until its close; and those of calls and copies that set the value */
 };
+
+/*
+ * A waiter may close a signal as soon as it sees the value. So whoever changes the value holds the signal from before
+ * that until its waiters are woken. The last put ends what the close left.
+ * callback: of CUDA's, in which CUDA must not be called.
+ */
+void ipc_signal_hold(struct peerdma_ipc_signal *s);
+void ipc_signal_put(struct peerdma_ipc_signal *s, bool callback);
 
 /* 0, -EPERM, -ESTALE or -EOWNERDEAD with text: whether it may be changed. */
 int ipc_signal_usable(const struct peerdma_ipc_signal *s, const char *call);
+/* Held by the caller. */
 void ipc_signal_store(struct peerdma_ipc_signal *s, uint64_t value);
 
 #endif

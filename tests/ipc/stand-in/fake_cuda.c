@@ -275,6 +275,7 @@ struct op {
 static struct op ops[OPS];
 static uint64_t begun, queued, done;
 static pid_t runs_in;
+static _Thread_local bool calls_back;
 
 static bool holds(const struct op *op)
 {
@@ -298,7 +299,9 @@ static void *run(void *unused)
 			memcpy((void *)(uintptr_t)op.to, (void *)(uintptr_t)op.from, op.value);
 			break;
 		case CALL:
+			calls_back = true;
 			op.fn(op.stream, fake_ipc_cuda.stream_error, op.arg);
+			calls_back = false;
 			break;
 		case WAIT:
 			while (!holds(&op))
@@ -422,6 +425,7 @@ int cuMemHostUnregister(void *p)
 {
 	(void)p;
 	fake_ipc_cuda.unregistered++;
+	fake_ipc_cuda.in_callback += calls_back;
 	return unsafe();
 }
 

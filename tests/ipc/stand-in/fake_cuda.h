@@ -23,6 +23,7 @@ struct fake_ipc_cuda {
 	_Atomic unsigned int poll_held;	/* it does not begin */
 	/* A thread records a graph: calls that are unsafe there fail in threads that do not bear it, and are counted. */
 	_Atomic unsigned int capturing, unsafe;
+	_Atomic unsigned int in_callback;	/* calls in a callback, where CUDA allows none */
 	/* Called by each open, which fails with what it returns.  NULL: none. */
 	int (*opening)(void);
 	/* Called by each call that makes a stream.  NULL: none. */
