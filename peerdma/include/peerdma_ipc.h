@@ -272,7 +272,8 @@ int peerdma_ipc_signal_add(struct peerdma_ipc_signal *signal, uint64_t value);
  *   -EAGAIN      not met in that time
  *   -EINTR       a handler of a Unix signal ran; if it has SA_RESTART the call may as well go on
  *   -EOWNERDEAD  not met, and a process that had the signal open ended without closing it. The
- *                creator gets it once for each such process; importers always when the creator ended
+ *                creator gets it once for each such process, however often that had opened the signal;
+ *                importers always when the creator ended
  *   -ESTALE      not met, and the creator closed the signal
  *   -EINVAL      condition
  *   -EPERM       a parent's

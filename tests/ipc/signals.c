@@ -120,10 +120,42 @@ static void signals(void)
 	other_end(&o2, SIGKILL);
 }
 
+/* A process that had a signal open several times, on several connections, ends once; and so does another. */
+static void deaths(void)
+{
+	struct other often = other_make(getuid()), once = other_make(getuid()), last = other_make(getuid());
+	struct peerdma_ipc_signal *s = NULL, *beside = NULL;
+	struct peerdma_ipc_handle h, h2;
+	unsigned int told = 0, bad = 0;
+	int ret;
+
+	CHECK(!peerdma_ipc_signal_create(1, 0, &s) && !peerdma_ipc_signal_export(s, &h) && !peerdma_ipc_signal_create(1, 0, &beside) &&
+	      !peerdma_ipc_signal_export(beside, &h2), "created");
+	for (int i = 0; i < 150; i++)		/* of which a connection has 64 */
+		bad += !!ASK(&often, OTHER_OPEN_SIGNAL, .handle = i % 3 ? h : h2).ret;
+	CHECK(!bad && !ASK(&once, OTHER_OPEN_SIGNAL, .handle = h).ret, "opened 100 times by one process, and once by another");
+	other_end(&often, SIGKILL);
+	other_end(&once, SIGKILL);
+	/* What is asked later is answered later. */
+	CHECK(!ASK(&last, OTHER_OPEN_SIGNAL, .handle = h).ret, "and by one that lives");
+	while ((ret = peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 9, 0, NULL)) == -EOWNERDEAD)
+		told++;
+	CHECK(ret == -EAGAIN && told == 2, "two processes ended: said %u times", told);
+	CHECK(peerdma_ipc_signal_wait(beside, PEERDMA_IPC_EQ, 9, 0, NULL) == -EOWNERDEAD &&
+	      peerdma_ipc_signal_wait(beside, PEERDMA_IPC_EQ, 9, 0, NULL) == -EAGAIN, "of the other signal it is said once");
+	/* One that closes one open of two, and then ends. */
+	CHECK(!ASK(&last, OTHER_OPEN_SIGNAL, .handle = h).ret && !ASK(&last, OTHER_CLOSE).ret, "opened twice, closed once");
+	other_end(&last, SIGKILL);
+	CHECK(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 9, 10000000000, NULL) == -EOWNERDEAD &&
+	      peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 9, 0, NULL) == -EAGAIN, "it ended with the signal open");
+	peerdma_ipc_signal_close(s);
+	peerdma_ipc_signal_close(beside);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "signals", signals },
+		{ "signals", signals }, { "deaths", deaths },
 	};
 
 	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

@@ -37,6 +37,7 @@
 struct connection {
 	int fd;
 	uint32_t uid;
+	pid_t pid;		/* 0: of a pid namespace that this process does not see */
 	int64_t since;		/* it was made, was answered, or closed something */
 	unsigned int count;	/* signals it has open */
 	uint32_t opens[IPC_OPENS];	/* their slots, by the number of the open; NOT_OPEN */
@@ -179,7 +180,7 @@ static bool has_room(const struct server *s, uint32_t uid)
 	return s->strangers < STRANGERS && same < OF_ONE_STRANGER && ipc_closing_apart() < APART;
 }
 
-static int accepted(struct server *s, int fd, uint32_t uid)
+static int accepted(struct server *s, int fd, uint32_t uid, pid_t pid)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	struct connection *c;
@@ -192,7 +193,7 @@ static int accepted(struct server *s, int fd, uint32_t uid)
 		free(c);
 		return -ENOMEM;
 	}
-	*c = (struct connection) { .fd = fd, .uid = uid, .since = now_ms() };
+	*c = (struct connection) { .fd = fd, .uid = uid, .pid = pid, .since = now_ms() };
 	for (unsigned int i = 0; i < IPC_OPENS; i++)
 		c->opens[i] = NOT_OPEN;
 	s->connections[s->count++] = c;
@@ -223,7 +224,7 @@ static void hear(struct server *s)
 		return;
 	}
 	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size))
-		reply.error = accepted(s, fd, cred.uid);
+		reply.error = accepted(s, fd, cred.uid, cred.pid);
 	else
 		reply.error = -ENOMEM;
 	if (!reply.error)
@@ -231,6 +232,32 @@ static void hear(struct server *s)
 	/* Else it would look as if this process had ended. */
 	ipc_send(fd, &reply, sizeof(reply), NULL, 0);
 	end_socket(s, fd, cred.uid);
+}
+
+static bool opens(const struct connection *c, unsigned int n, uint32_t slot)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		if (c->opens[i] == slot)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether that open, of a connection that ends, is the last that its process has of the signal. One process may open a signal
+ * several times, also on several connections, which all end with it.
+ */
+static bool last_open(const struct server *s, const struct connection *c, unsigned int n)
+{
+	if (opens(c, n, c->opens[n]))
+		return false;
+	for (unsigned int i = 0; c->pid && i < s->count; i++) {
+		const struct connection *o = s->connections[i];
+
+		if (o != c && o->pid == c->pid && o->count && opens(o, IPC_OPENS, c->opens[n]))
+			return false;
+	}
+	return true;
 }
 
 /* Its process ended, or has nothing open any more. */
@@ -246,9 +273,11 @@ static void hang_up(struct server *s, struct connection *c)
 		if (c->opens[i] == NOT_OPEN)
 			continue;
 		r = &ipc->records[c->opens[i]];
-		__atomic_fetch_add(&r->deaths, 1, __ATOMIC_RELEASE);
-		if (r->line)
-			ipc_line_changed(r->line);
+		if (last_open(s, c, i)) {
+			__atomic_fetch_add(&r->deaths, 1, __ATOMIC_RELEASE);
+			if (r->line)
+				ipc_line_changed(r->line);
+		}
 		ipc_record_left(ipc, c->opens[i]);
 	}
 	pthread_mutex_unlock(&ipc->lock);
