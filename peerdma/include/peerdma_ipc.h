@@ -268,6 +268,7 @@ int peerdma_ipc_signal_add(struct peerdma_ipc_signal *signal, uint64_t value);
  * Waits until the value meets the condition: spins for a few microseconds, then sleeps. timeout_ns:
  * 0: only looks; UINT64_MAX: without limit. *seen (NULL: none) is the value that was seen last.
  * The call returns 0 only for a value that met the condition, also if another thread changed it since.
+ * Signals of HSA, and those that a GPU sets, are looked at every 50 us.
  *
  *   -EAGAIN      not met in that time
  *   -EINTR       a handler of a Unix signal ran; if it has SA_RESTART the call may as well go on

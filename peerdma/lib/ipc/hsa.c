@@ -30,8 +30,7 @@ static const struct hsa_ipc *search(void)
 		NAME(signal_create, "hsa_amd_signal_create"), NAME(signal_export, "hsa_amd_ipc_signal_create"),
 		NAME(signal_attach, "hsa_amd_ipc_signal_attach"), NAME(signal_destroy, "hsa_signal_destroy"),
 		NAME(signal_load, "hsa_signal_load_scacquire"), NAME(signal_store, "hsa_signal_store_screlease"),
-		NAME(signal_add, "hsa_signal_add_screlease"), NAME(signal_wait, "hsa_signal_wait_scacquire"),
-		NAME(system_info, "hsa_system_get_info"),
+		NAME(signal_add, "hsa_signal_add_screlease"),
 #undef NAME
 	};
 

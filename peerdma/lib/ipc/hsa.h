@@ -26,8 +26,8 @@ struct hsa_info {
 
 enum { HSA_POINTER_HSA = 1, HSA_POINTER_IPC = 4 };
 enum { HSA_AGENT_BDFID = 0xa006, HSA_AGENT_DOMAIN = 0xa00f, HSA_AGENT_DEVICE = 17, HSA_DEVICE_GPU = 1 };
-enum { HSA_SIGNAL_FOR_IPC = 2, HSA_TIMESTAMP_FREQUENCY = 3, HSA_WAIT_BLOCKED = 0 };
-enum { HSA_NOT_INITIALIZED = 0x100b };
+enum { HSA_SIGNAL_FOR_IPC = 2 };
+enum { HSA_OUT_OF_RESOURCES = 0x1008, HSA_NOT_INITIALIZED = 0x100b };
 
 struct hsa_ipc {
 	int (*pointer_info)(const void *ptr, struct hsa_info *info, void *(*alloc)(size_t), uint32_t *n, struct hsa_handle **agents);
@@ -43,8 +43,6 @@ struct hsa_ipc {
 	int64_t (*signal_load)(struct hsa_handle signal);
 	void (*signal_store)(struct hsa_handle signal, int64_t value);
 	void (*signal_add)(struct hsa_handle signal, int64_t value);
-	int64_t (*signal_wait)(struct hsa_handle signal, int condition, int64_t value, uint64_t timeout, int state);
-	int (*system_info)(int attribute, void *value);
 };
 
 /* NULL: the process has no HSA runtime, or not these functions. */

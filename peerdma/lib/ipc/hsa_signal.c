@@ -73,15 +73,3 @@ void ipc_hsa_signal_add(uint64_t handle, uint64_t value)
 {
 	ipc_hsa_api()->signal_add(at(handle), (int64_t)value);
 }
-
-void ipc_hsa_signal_wait(uint64_t handle, int condition, uint64_t value, uint64_t ns)
-{
-	const struct hsa_ipc *hsa = ipc_hsa_api();
-	uint64_t frequency = 0;
-
-	/* The time is in ticks of a clock of HSA's. */
-	if (hsa->system_info(HSA_TIMESTAMP_FREQUENCY, &frequency) || !frequency)
-		frequency = 1000000000;
-	hsa->signal_wait(at(handle), condition, (int64_t)value, (uint64_t)((double)ns * (double)frequency / 1e9) + 1,
-			 HSA_WAIT_BLOCKED);
-}

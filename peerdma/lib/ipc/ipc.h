@@ -356,7 +356,6 @@ void ipc_hsa_signal_end(uint64_t handle);
 uint64_t ipc_hsa_signal_get(uint64_t handle);
 void ipc_hsa_signal_set(uint64_t handle, uint64_t value);
 void ipc_hsa_signal_add(uint64_t handle, uint64_t value);
-void ipc_hsa_signal_wait(uint64_t handle, int condition, uint64_t value, uint64_t ns);
 
 /* peer.c.  lock.  The caller's reference; NULL: this process has nothing open of it. */
 struct ipc_peer *ipc_peer_find(struct ipc *ipc, const struct ipc_id *process);

@@ -9,9 +9,14 @@
  * A creator learns that an importer ended from the connection that its thread has (serve.c); an
  * importer from the creator's `alive` word, which it waits for together with the value.  The
  * kernel wakes one that waits for that word; that one wakes the others.
+ *
+ * Where nobody wakes a waiter it looks every now and then. HSA's own wait cannot be used: it goes on when a handler of a Unix
+ * signal has run. Such signals are blocked but for the sleeps between looks, so that none comes unnoticed in between.
  */
 #include <linux/futex.h>
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,10 +32,9 @@
 #endif
 
 #define SPIN_NS		20000ULL
-#define POLL_NS		50000ULL	/* where a GPU writes */
+#define POLL_NS		50000ULL	/* where none that changes the value wakes: a GPU, or HSA */
 #define SLICE_NS	1000000000ULL	/* a wake that got lost with a killed process costs no more */
 #define OLD_SLICE_NS	20000000ULL	/* kernels before 5.16 cannot wait for two words */
-#define HSA_SLICE_NS	20000000ULL
 
 struct waitv {			/* struct futex_waitv of newer headers */
 	uint64_t value, addr;
@@ -510,16 +514,55 @@ static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until
 	return ret < 0 && errno == EINTR ? -EINTR : 0;
 }
 
+/* The signal mask of a thread that waits: blocked for the time in which it looks. */
+struct unblocked {
+	bool blocked;
+	sigset_t was;
+};
+
+/* All that a handler could be meant to end the wait by; not what the thread's own mistakes raise. */
+static void signals_block(struct unblocked *u)
+{
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+	sigset_t all;
+
+	if (u->blocked)
+		return;
+	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&all, own[i]);
+	pthread_sigmask(SIG_BLOCK, &all, &u->was);
+	u->blocked = true;
+}
+
+static void signals_back(void *arg)
+{
+	struct unblocked *u = arg;
+
+	if (u->blocked)
+		pthread_sigmask(SIG_SETMASK, &u->was, NULL);
+}
+
+/* Until the next look is due: -EAGAIN, or -EINTR.  A handler may have to run since the last look: it runs now. */
+static int nap(uint64_t ns, const struct unblocked *u)
+{
+	struct timespec t = at_ns(ns < POLL_NS ? ns : POLL_NS);
+
+	return ppoll(NULL, 0, &t, &u->was) < 0 && errno == EINTR ? -EINTR : -EAGAIN;
+}
+
 /* One look, and a sleep if that was not enough: 0 met, -EAGAIN look again, or the answer. */
 static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
-		     uint64_t *seen)
+		     struct unblocked *unblocked, uint64_t *seen)
 {
+	bool looks = !s->line || __atomic_load_n(&s->line->polled, __ATOMIC_RELAXED);
 	uint64_t now, end;
-	struct timespec t;
 	uint32_t count = 0;
 	int ret;
 
-	if (s->line)
+	if (looks && until)
+		signals_block(unblocked);
+	else if (!looks)
 		count = __atomic_or_fetch(&s->line->changes, IPC_SLEEPS, __ATOMIC_SEQ_CST);
 	/* Before the value: what the other side did before it ended counts. */
 	ret = state_of(s);
@@ -533,14 +576,8 @@ static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition co
 	now = now_ns();
 	if (now >= until)
 		return -ETIMEDOUT;
-	if (!s->line) {
-		ipc_hsa_signal_wait(s->hsa, condition, value, until - now < HSA_SLICE_NS ? until - now : HSA_SLICE_NS);
-		return -EAGAIN;
-	}
-	if (__atomic_load_n(&s->line->polled, __ATOMIC_RELAXED)) {
-		t = at_ns(until - now < POLL_NS ? until - now : POLL_NS);
-		return nanosleep(&t, NULL) && errno == EINTR ? -EINTR : -EAGAIN;
-	}
+	if (looks)
+		return nap(until - now, unblocked);
 	end = until - now < SLICE_NS ? until : now + SLICE_NS;
 	ret = sleep_on(s, count, end);
 	return ret ? ret : -EAGAIN;
@@ -555,11 +592,11 @@ static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condit
 
 	if (!__atomic_load_n(&processors, __ATOMIC_RELAXED))
 		__atomic_store_n(&processors, (int)sysconf(_SC_NPROCESSORS_ONLN), __ATOMIC_RELAXED);
-	if (__atomic_load_n(&processors, __ATOMIC_RELAXED) < 2 || !s->line)
+	if (__atomic_load_n(&processors, __ATOMIC_RELAXED) < 2)
 		return false;
 	do {
 		for (int i = 0; i < 64; i++) {
-			*seen = __atomic_load_n(&s->line->value, __ATOMIC_ACQUIRE);
+			*seen = peerdma_ipc_signal_get(s);
 			if (meets(*seen, condition, value))
 				return true;
 			ipc_relax();
@@ -571,11 +608,27 @@ static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condit
 	return false;
 }
 
+/* Each look, until one has the answer; cancelled at any of them. */
+static __attribute__((noinline)) int wait_until(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value,
+						uint64_t until, uint64_t *seen)
+{
+	struct unblocked unblocked = { .blocked = false };
+	int ret;
+
+	pthread_cleanup_push(signals_back, &unblocked);
+	do {
+		pthread_testcancel();
+		ret = wait_once(s, condition, value, until, &unblocked, seen);
+	} while (ret == -EAGAIN);
+	pthread_cleanup_pop(1);
+	return ret;
+}
+
 EXPORT int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerdma_ipc_condition condition, uint64_t value,
 				   uint64_t timeout_ns, uint64_t *seen)
 {
 	uint64_t until, unseen;
-	int ret = -EAGAIN;
+	int ret;
 
 	if (!ipc_mine(signal->ipc))
 		return ipc_not_mine("peerdma_ipc_signal_wait");
@@ -590,10 +643,7 @@ EXPORT int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerd
 	until = timeout_ns > UINT64_MAX - until ? UINT64_MAX : until + timeout_ns;
 	if (timeout_ns && spin(signal, condition, value, until, seen))
 		return 0;
-	while (ret == -EAGAIN) {
-		pthread_testcancel();
-		ret = wait_once(signal, condition, value, until, seen);
-	}
+	ret = wait_until(signal, condition, value, until, seen);
 	switch (ret) {
 	case 0:
 		return 0;
