@@ -17,6 +17,134 @@
 #include "other.h"
 #include "util.h"
 
+enum { INVALID_ARGUMENT = 0x1001 };
+
+static struct other o;
+static struct other_answer there;
+static struct shared {
+	_Atomic int destroying, go_on;
+} *shared;
+
+static void begin(void)
+{
+	fake_hsa_share();
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	o = other_make(getuid());
+	there = ASK(&o, OTHER_SIGNAL, .value = 5, .flags = PEERDMA_IPC_HSA);
+	CHECK(!there.ret, "a signal there");
+}
+
+static int open_there(struct peerdma_ipc_signal **s)
+{
+	return peerdma_ipc_signal_open(&there.handle, sizeof(there.handle), s);
+}
+
+/* ---- it ends while it is opened ---- */
+
+static int nothing(void)
+{
+	return INVALID_ARGUMENT;
+}
+
+static int its_creator_closes(void)
+{
+	ASK(&o, OTHER_CLOSE);
+	return INVALID_ARGUMENT;
+}
+
+static int its_creator_closes_late(void)
+{
+	ASK(&o, OTHER_CLOSE);
+	return 0;
+}
+
+static int its_creator_is_killed(void)
+{
+	other_end(&o, SIGKILL);
+	return INVALID_ARGUMENT;
+}
+
+/* As a process that is being killed: it answers no more, and is not marked as ended yet. */
+static int its_creator_answers_no_more(void)
+{
+	ASK(&o, OTHER_SILENT);
+	return INVALID_ARGUMENT;
+}
+
+static void open_while(int (*event)(void), int expected, const char *what)
+{
+	struct peerdma_ipc_signal *s = NULL;
+	int ret;
+
+	begin();
+	fake_hsa.attaching = event;
+	ret = open_there(&s);
+	fake_hsa.attaching = NULL;
+	CHECK(ret == expected, "%s: %d, not %d", what, ret, expected);
+	CHECK(!fake_hsa.attached, "nothing is left attached");
+	other_end(&o, SIGKILL);
+}
+
+static void ends(void)
+{
+	struct peerdma_ipc_signal *s = NULL;
+
+	open_while(its_creator_closes, -ESTALE, "its creator closes it, and HSA has it no more");
+	open_while(its_creator_closes_late, -ESTALE, "its creator closes it, and HSA had it yet");
+	open_while(its_creator_is_killed, -EOWNERDEAD, "its creator is killed");
+	open_while(its_creator_answers_no_more, -EOWNERDEAD, "its creator is about to end");
+	open_while(nothing, -EIO, "it is there, and HSA fails");
+	/* Nor does what was asked meanwhile count as another open, whose process ends. */
+	begin();
+	fake_hsa.attaching = nothing;
+	CHECK(open_there(&s) == -EIO && strstr(peerdma_last_error(), "hsa_amd_ipc_signal_attach failed with HSA status 0x1001"), "why");
+	fake_hsa.attaching = NULL;
+	CHECK(!open_there(&s) && peerdma_ipc_signal_get(s) == 5 && !peerdma_ipc_signal_close(s), "later it works");
+	CHECK(ASK(&o, OTHER_WAIT, .value = 5).ret == 0 && ASK(&o, OTHER_GET).value == 5, "and is the creator's");
+	other_end(&o, SIGKILL);
+}
+
+/* ---- its creator is in the middle of the close ---- */
+
+static void destroy(void)
+{
+	atomic_store(&shared->destroying, 1);
+	while (!atomic_load(&shared->go_on))
+		usleep(100);
+}
+
+static int gone(void)
+{
+	return atomic_load(&shared->destroying) ? INVALID_ARGUMENT : 0;
+}
+
+static void *ask_close(void *unused)
+{
+	(void)unused;
+	ASK(&o, OTHER_CLOSE);
+	return NULL;
+}
+
+static void closing(void)
+{
+	struct peerdma_ipc_signal *s = NULL;
+	pthread_t thread;
+	int ret;
+
+	fake_hsa.destroying = destroy;		/* there: it is forked now */
+	begin();
+	fake_hsa.destroying = NULL;
+	fake_hsa.attaching = gone;
+	pthread_create(&thread, NULL, ask_close, NULL);
+	while (!atomic_load(&shared->destroying))
+		usleep(100);
+	ret = open_there(&s);
+	CHECK(ret == -ESTALE, "HSA's signal goes first: opening it gives %d", ret);
+	atomic_store(&shared->go_on, 1);
+	pthread_join(thread, NULL);
+	other_end(&o, SIGKILL);
+}
+
 /* ---- Unix signals ---- */
 
 static _Atomic unsigned int naps, handled;
@@ -88,7 +216,7 @@ static void handlers(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "handlers", handlers },
+		{ "ends", ends }, { "closing", closing }, { "handlers", handlers },
 	};
 
 	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

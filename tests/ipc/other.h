@@ -35,6 +35,7 @@ enum other_op {
 	OTHER_EXIT,
 	OTHER_EXEC,
 	OTHER_STOP,
+	OTHER_SILENT,		/* closes all descriptors but the one that it is asked by */
 };
 
 struct other_ask {
@@ -133,6 +134,12 @@ static inline void other_do(const struct other_ask *ask, struct other_answer *an
 		break;
 	case OTHER_STOP:
 		raise(SIGSTOP);
+		break;
+	case OTHER_SILENT:
+		for (int fd = 3; fd < 100; fd++) {
+			if (fd != own.sock)
+				close(fd);
+		}
 		break;
 	}
 }

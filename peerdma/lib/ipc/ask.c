@@ -154,6 +154,15 @@ static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, s
 	return ret;
 }
 
+int ipc_ended(uint32_t attempt, int ret, int error)
+{
+	/* Where it could not be asked, it is not known to have ended. */
+	if (ret != -ESTALE && ret != -EOWNERDEAD && ret != -EACCES)
+		ret = 0;
+	attempt_end(attempt, ret);
+	return ret ? ret : error;
+}
+
 int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS], int *conn)
 {
 	bool fresh = *conn < 0;

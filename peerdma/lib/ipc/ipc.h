@@ -263,6 +263,11 @@ int ipc_serve(struct ipc *ipc);
  * came later.  fds: the caller's, -1 where none came.  open: the number of a signal's open there.
  */
 int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS], int *conn);
+/*
+ * A provider failed with `error` and its text. The exporter was asked once more, in that attempt, and answered `ret`: what it
+ * says of its end, with its text; else `error`, with the provider's.
+ */
+int ipc_ended(uint32_t attempt, int ret, int error);
 /* Closes what came with an answer: after unlocking. */
 void ipc_close_fds(const struct ipc_name *name, int fds[IPC_FDS]);
 

@@ -273,10 +273,12 @@ static int why_failed(const struct ipc_name *name, int error)
 	int fds[IPC_FDS], conn = -1, ret;
 	struct ipc_reply reply;
 
+	uint32_t was = attempt_begin();
+
 	ret = ipc_ask(name, IPC_OP_MEMORY, 0, &reply, fds, &conn);
 	ipc_hang_up(conn, name->uid);
 	ipc_close_fds(name, fds);
-	return ret ? ret : error;
+	return ipc_ended(was, ret, error);
 }
 
 /*

@@ -238,6 +238,41 @@ static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct
 	return ret;
 }
 
+/* lock, which it gives up meanwhile.  HSA failed, perhaps because the signal's creator is about to end (open.c has more of that). */
+static int why_failed(struct ipc *ipc, struct ipc_peer *peer, const struct ipc_name *name, int error)
+{
+	struct peerdma_ipc_signal again = { .ipc = ipc, .peer = peer };
+	int fds[IPC_FDS] = { -1, -1 }, ret;
+	uint32_t was = attempt_begin();
+	struct ipc_reply reply;
+
+	ret = ask(&again, name, &reply, fds);
+	if (!ret) {
+		ipc_link_keep(peer, again.link);
+		ipc_link_drop(ipc, again.link, peer, again.number, false);
+	}
+	pthread_mutex_unlock(&ipc->lock);
+	ipc_close_fds(name, fds);
+	pthread_mutex_lock(&ipc->lock);
+	return ipc_ended(was, ret, error);
+}
+
+/* lock, which it gives up meanwhile: HSA's signal, which may go while it is opened, as its creator closes it or ends. */
+static int take_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply)
+{
+	int ret, live;
+
+	pthread_mutex_unlock(&s->ipc->lock);
+	ret = ipc_hsa_signal_open(reply->blob, &s->hsa);
+	live = ipc_peer_live(s->peer, s->slot, s->generation);
+	if (live && !ret)
+		ipc_hsa_signal_end(s->hsa);
+	pthread_mutex_lock(&s->ipc->lock);
+	if (live)
+		return ipc_fail_live(s->peer, live);
+	return ret == -EIO ? why_failed(s->ipc, s->peer, name, ret) : ret;
+}
+
 /* lock, which it gives up meanwhile: the signal that the answer describes. */
 static int take(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply, const int fds[IPC_FDS])
 {
@@ -249,15 +284,12 @@ static int take(struct peerdma_ipc_signal *s, const struct ipc_name *name, const
 		return ret;
 	}
 	ipc_link_keep(s->peer, s->link);
-	if (reply->provider == IPC_HOST) {
+	if (reply->provider == IPC_HOST)
 		ret = take_place(s, reply, fds[1]);
-	} else if (reply->provider == IPC_HSA) {
-		pthread_mutex_unlock(&ipc->lock);
-		ret = ipc_hsa_signal_open(reply->blob, &s->hsa);
-		pthread_mutex_lock(&ipc->lock);
-	} else {
+	else if (reply->provider == IPC_HSA)
+		ret = take_hsa(s, name, reply);
+	else
 		ret = fail(-EPROTO, "the signal is of a provider that this release does not know (%u)", reply->provider);
-	}
 	if (ret)
 		ipc_link_drop(ipc, s->link, s->peer, s->number, false);
 	return ret;
