@@ -17,7 +17,7 @@
 #include "other.h"
 #include "util.h"
 
-enum { INVALID_ARGUMENT = 0x1001 };
+enum { INVALID_ARGUMENT = 0x1001, OUT_OF_RESOURCES = 0x1008 };
 
 static struct other o;
 static struct other_answer there;
@@ -145,6 +145,45 @@ static void closing(void)
 	other_end(&o, SIGKILL);
 }
 
+/* ---- no resources ---- */
+
+static int no_resources(void)
+{
+	return OUT_OF_RESOURCES;
+}
+
+static void resources(void)
+{
+	struct peerdma_ipc_signal *s = NULL, *mine = NULL;
+	struct rlimit was, now;
+	int ret, created;
+
+	begin();
+	CHECK(!open_there(&s) && !peerdma_ipc_signal_create(1, PEERDMA_IPC_HSA, &mine), "with enough");
+	fake_hsa.attaching = fake_hsa.creating = no_resources;
+	getrlimit(RLIMIT_NOFILE, &was);
+	now = was;
+	now.rlim_cur = (rlim_t)dup(0);
+	close((int)now.rlim_cur);
+	now.rlim_cur++;		/* for what comes with the answer */
+	setrlimit(RLIMIT_NOFILE, &now);
+	ret = open_there(&s);
+	CHECK(ret == -EMFILE && strstr(peerdma_last_error(), "RLIMIT_NOFILE"), "open without descriptors: %d", ret);
+	fake_hsa.attaching = nothing;
+	ret = open_there(&s);
+	CHECK(ret == -EIO && strstr(peerdma_last_error(), "0x1001"), "another failure, of whose cause nobody can be asked: %d", ret);
+	fake_hsa.attaching = no_resources;
+	now.rlim_cur--;
+	setrlimit(RLIMIT_NOFILE, &now);
+	created = peerdma_ipc_signal_create(1, PEERDMA_IPC_HSA, &mine);
+	CHECK(created == -EMFILE && strstr(peerdma_last_error(), "RLIMIT_NOFILE"), "create: %d", created);
+	setrlimit(RLIMIT_NOFILE, &was);
+	ret = open_there(&s);
+	CHECK(ret == -ENOMEM && strstr(peerdma_last_error(), "0x1008: out of memory"), "with descriptors: %d", ret);
+	CHECK(!peerdma_ipc_signal_close(s) && !peerdma_ipc_signal_close(mine), "closed");
+	other_end(&o, SIGKILL);
+}
+
 /* ---- Unix signals ---- */
 
 static _Atomic unsigned int naps, handled;
@@ -216,7 +255,7 @@ static void handlers(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "ends", ends }, { "closing", closing }, { "handlers", handlers },
+		{ "ends", ends }, { "closing", closing }, { "resources", resources }, { "handlers", handlers },
 	};
 
 	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "hsa.h"
 #include "ipc.h"
@@ -53,6 +55,22 @@ const struct hsa_ipc *ipc_hsa_api(void)
 	return api ? api : search();
 }
 
+int ipc_hsa_failed(const char *call, int status)
+{
+	int fd, ret = -ENOMEM;
+
+	if (status != HSA_OUT_OF_RESOURCES)
+		return fail(status == HSA_NOT_INITIALIZED ? -ENODEV : -EIO, "%s failed with HSA status 0x%x%s", call, status,
+			    status == HSA_NOT_INITIALIZED ? "; call hsa_init() first" : "");
+	/* HSA does not say which resource: descriptors, if this process gets no more. */
+	fd = eventfd(0, EFD_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	else if (errno == EMFILE || errno == ENFILE)
+		ret = -errno;
+	return fail(ret, "%s failed with HSA status 0x%x: %s", call, status, error_words(ret));
+}
+
 static bool info_of(const struct hsa_ipc *hsa, const void *ptr, struct hsa_info *info)
 {
 	memset(info, 0, sizeof(*info));
@@ -89,7 +107,7 @@ int ipc_offer_hsa(struct ipc_offer *offer)
 	int r = ipc_hsa_api()->create((void *)(uintptr_t)offer->base, offer->length, &handle);
 
 	if (r)
-		return fail(-EIO, "hsa_amd_ipc_memory_create failed with HSA status 0x%x", r);
+		return ipc_hsa_failed("hsa_amd_ipc_memory_create", r);
 	memcpy(offer->blob, &handle, sizeof(handle));
 	return 0;
 }
@@ -109,7 +127,7 @@ static int hsa_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 	if (r == HSA_NOT_INITIALIZED)
 		return fail(-ENODEV, "it is HSA's memory, and this process has not called hsa_init()");
 	if (r)
-		return fail(-EIO, "hsa_amd_ipc_memory_attach failed with HSA status 0x%x", r);
+		return ipc_hsa_failed("hsa_amd_ipc_memory_attach", r);
 	m->base = ptr;
 	return 0;
 }

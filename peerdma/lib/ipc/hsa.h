@@ -47,5 +47,7 @@ struct hsa_ipc {
 
 /* NULL: the process has no HSA runtime, or not these functions. */
 const struct hsa_ipc *ipc_hsa_api(void);
+/* What a status of HSA's means, with text: -ENODEV, -EMFILE, -ENFILE, -ENOMEM, -EIO. */
+int ipc_hsa_failed(const char *call, int status);
 
 #endif

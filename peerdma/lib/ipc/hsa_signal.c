@@ -21,11 +21,11 @@ int ipc_hsa_signal_make(uint64_t value, uint64_t *handle, uint8_t blob[64])
 		return fail(-ENODEV, "this process has not loaded libhsa-runtime64.so.1; call hsa_init() first");
 	r = hsa->signal_create((int64_t)value, 0, NULL, HSA_SIGNAL_FOR_IPC, &signal);
 	if (r)
-		return fail(r == HSA_NOT_INITIALIZED ? -ENODEV : -EIO, "hsa_amd_signal_create failed with HSA status 0x%x", r);
+		return ipc_hsa_failed("hsa_amd_signal_create", r);
 	r = hsa->signal_export(signal, &bytes);
 	if (r) {
 		hsa->signal_destroy(signal);
-		return fail(-EIO, "hsa_amd_ipc_signal_create failed with HSA status 0x%x", r);
+		return ipc_hsa_failed("hsa_amd_ipc_signal_create", r);
 	}
 	memcpy(blob, &bytes, sizeof(bytes));
 	*handle = signal.handle;
@@ -44,7 +44,7 @@ int ipc_hsa_signal_open(const uint8_t blob[64], uint64_t *handle)
 	memcpy(&bytes, blob, sizeof(bytes));
 	r = hsa->signal_attach(&bytes, &signal);
 	if (r)
-		return fail(r == HSA_NOT_INITIALIZED ? -ENODEV : -EIO, "hsa_amd_ipc_signal_attach failed with HSA status 0x%x", r);
+		return ipc_hsa_failed("hsa_amd_ipc_signal_attach", r);
 	*handle = signal.handle;
 	return 0;
 }
