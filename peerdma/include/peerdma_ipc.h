@@ -81,6 +81,7 @@ struct peerdma_ipc_handle {
  * CUDA (cuMemHostRegister) or pinned (peerdma_pin). It takes one file descriptor. flags: 0.
  *
  *   -EINVAL  flags; length is 0
+ *   -EFBIG   more than the process may write to a file (RLIMIT_FSIZE)
  *   -ENOMEM, -EMFILE, -ENFILE
  */
 int peerdma_ipc_alloc(size_t length, unsigned int flags, void **ptr);
@@ -111,6 +112,7 @@ int peerdma_ipc_free(void *ptr);
  *   -ENOSPC      the process has 65536 exports
  *   -EIO         the provider failed; the text has its error number
  *   -ENODEV      /proc is not mounted; or no context of CUDA is current
+ *   -EFBIG       RLIMIT_FSIZE is too small for the pages that importers read; 1 MiB is enough
  *   -EMFILE, -ENFILE, -ENOMEM, -EAGAIN (no thread)
  */
 int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle);
@@ -238,6 +240,7 @@ enum peerdma_ipc_condition {
  *   -ENODEV  HSA: the process has no HSA runtime, or has not called hsa_init()
  *   -ENOSPC  16384 signals or 65536 exports
  *   -EIO     HSA failed
+ *   -EFBIG   as peerdma_ipc_export()
  *   -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (no thread)
  */
 int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal **signal);

@@ -17,6 +17,7 @@
 #include <sys/time.h>
 
 #include "other.h"
+#include "peerdma_cache.h"
 #include "util.h"
 
 #define LENGTH 8192UL
@@ -304,6 +305,91 @@ static void descriptors_out(void)
 	other_end(&o, SIGKILL);
 }
 
+/* ---- no room in files ---- */
+
+static int open_cache(void)
+{
+	struct peerdma_cache *cache;
+	struct peerdma *ctx;
+	int ret = peerdma_open(&ctx, 0);
+
+	if (ret)
+		return ret;
+	ret = peerdma_cache_open(ctx, NULL, &cache);
+	if (!ret)
+		peerdma_cache_close(cache);
+	peerdma_close(ctx);
+	return ret;
+}
+
+static int alloc_much(void)
+{
+	void *p;
+
+	return peerdma_ipc_alloc(65537, 0, &p);
+}
+
+static int alloc_shared(void)
+{
+	return peerdma_ipc_alloc(65536, 0, &shared);
+}
+
+static int create_in_arena(void)
+{
+	struct peerdma_ipc_signal *s;
+	int ret = peerdma_ipc_signal_create(0, 0, &s);
+
+	if (!ret)
+		peerdma_ipc_signal_close(s);
+	return ret;
+}
+
+/* What this program prints may go to a file, too, so only the call is under the limit. */
+static int limited(rlim_t size, int (*call)(void))
+{
+	struct rlimit was, now;
+	int ret;
+
+	getrlimit(RLIMIT_FSIZE, &was);
+	now = was;
+	now.rlim_cur = size;
+	setrlimit(RLIMIT_FSIZE, &now);
+	ret = call();
+	setrlimit(RLIMIT_FSIZE, &was);
+	return ret;
+}
+
+/* In a process of its own, which the kernel would kill. */
+static void small_files(void)
+{
+	FAILS(limited(65536, alloc_much), -EFBIG, "peerdma_ipc_alloc: ", "RLIMIT_FSIZE");
+	CHECK(!limited(65536, alloc_shared), "as much as a file may have");
+	FAILS(limited(65536, export), -EFBIG, "peerdma_ipc_export: ", "RLIMIT_FSIZE");
+	FAILS(limited(65536, create_in_arena), -EFBIG, "peerdma_ipc_signal_create: ", "RLIMIT_FSIZE");
+	CHECK(!export(), "later it works");
+	FAILS(limited(0, create_in_arena), -EFBIG, "peerdma_ipc_signal_create: ", "RLIMIT_FSIZE");
+	FAILS(limited(0, create), -EFBIG, "peerdma_ipc_signal_create: ", "RLIMIT_FSIZE");
+	CHECK(!create_in_arena() && !create() && !limited(0, create_in_arena), "later it works, and what is there is enough");
+	CHECK(!limited(0, open_cache), "a cache does without a file");
+	peerdma_ipc_free(shared);
+}
+
+static void file_size(void)
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		small_files();
+		fflush(stdout);
+		_exit(failures);
+	}
+	waitpid(pid, &status, 0);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "it lives: %#x", status);
+}
+
 /* ---- what is filled in, and counted ---- */
 
 static bool counted(struct peerdma_ipc_counters *expected, int line)
@@ -470,7 +556,7 @@ static void interrupted(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "wrong", wrong }, { "child", child }, { "no-descriptors", descriptors_out }, { "facts", facts },
+		{ "wrong", wrong }, { "child", child }, { "no-descriptors", descriptors_out }, { "file-size", file_size }, { "facts", facts },
 		{ "thread", thread },
 		{ "interrupted", interrupted },
 	};

@@ -2,8 +2,10 @@
 /*
  * memory.c - big arrays of which only what is used costs memory.
  */
+#include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "memory.h"
 
@@ -80,4 +82,11 @@ void memory_put(void *memory, size_t size)
 {
 	if (memory)
 		munmap(memory, memory_rounded(size));
+}
+
+int file_may_have(size_t size)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur ? -EFBIG : 0;
 }

@@ -21,6 +21,11 @@ static inline size_t memory_rounded(size_t size)
 
 	return (size + page - 1) / page * page;
 }
+/*
+ * Before ftruncate() of a file in memory: beyond the process's limit the kernel would send SIGXFSZ, which kills the program.
+ * 0 or -EFBIG.
+ */
+int file_may_have(size_t size);
 /* Allocates the pages of [offset, offset + length), as far as they are there, in one call. */
 void memory_ahead(void *memory, size_t size, size_t offset, size_t length);
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../base/memory.h"
 #include "../internal.h"
 #include "lock.h"
 #include "seen.h"
@@ -38,7 +39,7 @@ static struct seen_page *page_make(void)
 
 	if (fd < 0)
 		return NULL;
-	page = ftruncate(fd, sizeof(*page)) ? MAP_FAILED :
+	page = file_may_have(sizeof(*page)) || ftruncate(fd, sizeof(*page)) ? MAP_FAILED :
 	       mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (page == MAP_FAILED)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../base/memory.h"
 #include "ipc.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -29,10 +30,11 @@ int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **add
 		ret = -errno;
 		return fail(ret, "memfd_create: %s", error_words(ret));
 	}
-	if (ftruncate(file, (off_t)size)) {
+	ret = file_may_have(size);
+	if (!ret && ftruncate(file, (off_t)size))
 		ret = -errno;
+	if (ret)
 		goto close;
-	}
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (p == MAP_FAILED) {
 		ret = -errno;
