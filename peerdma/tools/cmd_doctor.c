@@ -50,12 +50,12 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 	const struct tool_own own[] = {
 		{ .name = "all", .given = &w->all }, { .name = "probe", .given = &w->probe },
 		{ .name = "compare", .given = &w->compare },
-		{ .name = "bundle", .value = &w->bundle }, { .value = &w->devices[0] }, { .value = &w->devices[1] },
+		{ .name = "bundle", .value = &w->bundle, .path = true }, { .value = &w->devices[0] }, { .value = &w->devices[1] },
 	};
 	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_COLOR, own, sizeof(own) / sizeof(own[0]), usage);
 
 	if (ret >= 0)
-		return ret == EXIT_OK ? EXIT_OK : EXIT_FAILED;
+		return ret == EXIT_ERROR ? EXIT_FAILED : ret;
 	if (w->compare && (!w->devices[1] || w->probe || w->bundle || *tool->root)) {
 		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" : "doctor: --compare: give two bundles, A and B");
 		fputs(usage, stderr);

@@ -103,7 +103,7 @@ int cmd_metrics(struct tool *tool, int argc, char **argv)
 	const char *file = NULL, *word = "openmetrics";
 	bool no_doctor = false, no_processes = false;
 	const struct tool_own own[] = {
-		{ .name = "output", .letter = 'o', .value = &file }, { .name = "format", .value = &word },
+		{ .name = "output", .letter = 'o', .value = &file, .path = true }, { .name = "format", .value = &word },
 		{ .name = "no-doctor", .given = &no_doctor }, { .name = "no-processes", .given = &no_processes },
 	};
 	enum metrics_format format = METRICS_OPENMETRICS;

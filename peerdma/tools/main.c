@@ -93,6 +93,8 @@ static int run(struct tool *tool, int argc, char **argv)
 			puts("peerdma " TOOL_VERSION);
 			return EXIT_OK;
 		case 'r':
+			if (!tool_path_given(NULL, "root", optarg))
+				return EXIT_UNKNOWN;
 			tool->root = optarg;
 			break;
 		default:

@@ -14,18 +14,30 @@ int tool_options(struct tool *tool, int argc, char **argv, unsigned int takes, c
 	return tool_options_own(tool, argc, argv, takes, NULL, 0, usage);
 }
 
-static bool take_own(const struct tool_own *own, size_t count, int c)
+bool tool_path_given(const char *name, const char *option, const char *path)
+{
+	if (*path)
+		return true;
+	warn("%s%s--%s: the path is empty; give one, or leave the option out (is a variable of the shell not set?)", name ? name : "",
+	     name ? ": " : "", option);
+	return false;
+}
+
+/* -1: none of its own; else 0, or the exit code to end with. */
+static int take_own(const char *name, const struct tool_own *own, size_t count, int c)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (c != OPT_OWN + (int)i && (c != own[i].letter || !own[i].letter))
 			continue;
+		if (own[i].path && !tool_path_given(name, own[i].name, optarg))
+			return EXIT_UNKNOWN;
 		if (own[i].value)
 			*own[i].value = optarg;
 		else
 			*own[i].given = true;
-		return true;
+		return 0;
 	}
-	return false;
+	return -1;
 }
 
 int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_own *own,
@@ -47,7 +59,7 @@ int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int take
 	char letters[2 * TOOL_OWN_MAX + 3] = "+h", *letter = letters + 2, *name = argv[0];
 	static char prefix[64];
 	size_t n = 0;
-	int c;
+	int c, ret;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		if ((all[i].needs & takes) == all[i].needs)
@@ -77,6 +89,8 @@ int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int take
 			puts("peerdma " TOOL_VERSION);
 			return EXIT_OK;
 		case OPT_ROOT:
+			if (!tool_path_given(name, "root", optarg))
+				return EXIT_UNKNOWN;
 			tool->root = optarg;
 			break;
 		case OPT_JSON:
@@ -92,8 +106,11 @@ int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int take
 			tool->color = true;
 			break;
 		default:
-			if (take_own(own, count, c))
+			ret = take_own(name, own, count, c);
+			if (!ret)
 				break;
+			if (ret > 0)
+				return ret;
 			fputs(usage, stderr);
 			return EXIT_ERROR;
 		}

@@ -52,8 +52,14 @@ struct tool_own {
 	char letter;		/* its short form, or 0 */
 	const char **value;	/* where what follows it goes, or NULL: nothing follows, and: */
 	bool *given;
+	bool path;		/* that value is the path of a file or a folder: not empty */
 };
 #define TOOL_OWN_MAX	8
+/*
+ * An empty path is most often a shell's variable that is not set, and must not be taken for no path. False: it is one, and that was
+ * said; then the command ends with EXIT_UNKNOWN. name: the subcommand, or NULL.
+ */
+bool tool_path_given(const char *name, const char *option, const char *path);
 int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_own *own,
 		     size_t count, const char *usage);
 

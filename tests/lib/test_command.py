@@ -99,6 +99,17 @@ class General(unittest.TestCase):
             self.assertTrue(done.stderr.startswith(who), done.stderr)
             self.assertNotIn(COMMAND, done.stderr)
 
+    def test_empty_path(self):
+        # As of a shell's variable that is not set: not this machine.
+        for args in (["--root", "", "doctor"], ["--root=", "pins"], ["--root", ""], ["pins", "--root", ""], ["doctor", "--root="],
+                     ["topo", "--root", ""], ["metrics", "--root", ""], ["metrics", "--output", ""], ["metrics", "-o", ""],
+                     ["doctor", "--bundle", ""], ["bench", "--svg", ""]):
+            done = run(*args)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), args)
+            self.assertIn(": the path is empty; give one, or leave the option out", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertTrue(done.stderr.startswith("peerdma: --" if args[0].startswith("-") else f"peerdma: {args[0]}: --"), done.stderr)
+
     def test_output_fails(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run([COMMAND, "help"], stdout=full, stderr=subprocess.PIPE, check=False)

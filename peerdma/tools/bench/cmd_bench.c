@@ -261,7 +261,7 @@ int cmd_bench(struct tool *tool, int argc, char **argv)
 	const struct tool_own own[] = {
 		{ .name = "sizes", .value = &sizes }, { .name = "threads", .value = &threads },
 		{ .name = "count", .value = &count }, { .name = "seconds", .value = &seconds },
-		{ .name = "svg", .value = &svg }, { .name = "pci", .value = &b.options.pci }, { .value = &what },
+		{ .name = "svg", .value = &svg, .path = true }, { .name = "pci", .value = &b.options.pci }, { .value = &what },
 	};
 	bool known = false;
 	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_ASCII | OPTION_COLOR, own,
