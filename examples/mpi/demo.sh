@@ -64,16 +64,18 @@ if [ -n "$two" ]; then
 	between="two machines, over RDMA"
 	transports="-x UCX_TLS=rc,cuda_copy,rocm_copy -x UCX_NET_DEVICES=rxe0:1"
 	without="-x UCX_IB_GPU_DIRECT_RDMA=n"
-	# Only the older protocols use GPUDirect.  They end with an assertion where both makes of GPUs meet.
+	# Only the older protocols use GPUDirect.  They end with an assertion where both makes of GPUs meet, so with one at a time.
 	cuda="-x UCX_TLS=rc,cuda_copy -x UCX_NET_DEVICES=rxe0:1"
-	cuda_protocols=
 	amd="-x UCX_TLS=rc,rocm_copy -x UCX_NET_DEVICES=rxe0:1"
+	direct=
+	amd_too=host,amd
 else
 	between="one machine, over IPC"
 	transports="-x UCX_TLS=posix,sysv,cma,cuda_copy,cuda_ipc,rocm_copy"
 	without="-x UCX_TLS=posix,sysv,cma,cuda_copy,rocm_copy"
 	cuda=$transports
-	cuda_protocols=$newer
+	direct=$newer
+	amd_too=amd
 	# On a machine with both makes UCX would copy from host memory by rocm_ipc, which cannot do that.
 	amd="-x UCX_TLS=posix,sysv,cma,rocm_copy,rocm_ipc"
 fi
@@ -114,17 +116,17 @@ if wants pairs; then
 	title "Sent from one kind of memory into another, 8 B to 16 MiB (17.1 MiB together); MiB by transport"
 	# shellcheck disable=SC2086 # several words
 	{
-		protocols=$cuda_protocols
+		protocols=$direct
 		mpi $cuda sh -c "$counted" "$PROGRAMS/pairs" host,cuda,managed host,cuda,managed >/tmp/with || failed=1
+		mpi $cuda $without sh -c "$counted" "$PROGRAMS/pairs" host,cuda,managed host,cuda,managed >/tmp/without || failed=1
 		protocols=$newer
 		mpi $transports sh -c "$counted" "$PROGRAMS/pairs" host,cuda,managed amd >>/tmp/with || failed=1
 		mpi $transports -x UCX_RNDV_THRESH=inf sh -c "$counted" "$PROGRAMS/pairs" amd >>/tmp/with || failed=1
-		mpi $amd sh -c "$counted" "$PROGRAMS/pairs" amd amd >>/tmp/with || failed=1
-		protocols=$cuda_protocols
-		mpi $cuda $without sh -c "$counted" "$PROGRAMS/pairs" host,cuda,managed host,cuda,managed >/tmp/without || failed=1
-		protocols=$newer
 		mpi $transports $without sh -c "$counted" "$PROGRAMS/pairs" host,cuda,managed amd >>/tmp/without || failed=1
 		mpi $transports $without -x UCX_RNDV_THRESH=inf sh -c "$counted" "$PROGRAMS/pairs" amd >>/tmp/without || failed=1
+		protocols=$direct
+		mpi $amd sh -c "$counted" "$PROGRAMS/pairs" $amd_too $amd_too >>/tmp/with || failed=1
+		protocols=$newer
 	}
 	awk -F '\t' '
 		function column(transports, staged) {
@@ -152,7 +154,7 @@ if wants collectives; then
 	# Some collectives pass on what they have received: AMD's memory is sent from, too, where it is only received into.
 	# shellcheck disable=SC2086
 	{
-		protocols=$cuda_protocols
+		protocols=$direct
 		mpi $cuda "$PROGRAMS/collectives" host,cuda,managed host,cuda,managed >/tmp/collectives || failed=1
 		protocols=$newer
 		mpi $transports -x UCX_RNDV_THRESH=inf "$PROGRAMS/collectives" host,cuda,managed amd >>/tmp/collectives || failed=1
