@@ -115,6 +115,8 @@ int sgu_shared(void)
 
 void sgu_forget(void)
 {
+	SGU_UNCANCELLED;
+
 	if (transport)
 		transport->forget();
 }
