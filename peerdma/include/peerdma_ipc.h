@@ -355,7 +355,8 @@ struct peerdma_ipc_transfer {
  *
  * done NULL: returns when all are complete. Else the signal is set to `value` when all are, and
  * the transfers stay the library's until then; transfers that the CPU makes are complete when the
- * call returns. Whoever sees the value may close the signal at once. Copies of CUDA are not ordered with the program's own streams.
+ * call returns. A thread that sees the value may close the signal at once. Copies of CUDA are not ordered with the
+ * program's own streams.
  *
  * Returns the first error of a transfer that is known by then:
  *

@@ -67,7 +67,7 @@ static int map(struct dmabuf_memory *d)
  * A request that found no mapping is repeated when its requester gets to it: after a timer, and behind packets that the requester
  * had sent meanwhile and that were of no use.  If the exporter moved the memory again before, and so on, the request would never
  * end.  So a mapping that was made for an access stays until an access comes, and then as long again as that took since the mapping
- * was begun: so many more packets of the same requester get through.  Either wait of the exporter is MAX_STAY at most.  That holds
+ * was begun: then further packets of a slow requester get through, too.  Either wait of the exporter is MAX_STAY at most.  That holds
  * for several regions together: none is mapped while the exporter waits, so their times run at once.
  */
 #define MAX_STAY (HZ / 4)

@@ -5,18 +5,15 @@
  * The runtime makes some calls of the C library while it uses them. Here they come through this program, which lets the
  * other thread in at that point. So no test depends on which thread is faster.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "../ipc/syscalls.h"
 #include "hsa_test.h"
 
 #define TOO_LONG_S 25
@@ -28,34 +25,20 @@ static long (*_Atomic on_sleep)(long *args);
 static long (*_Atomic on_wake)(long *args);
 static void (*_Atomic on_copy)(void);
 
-static long libc_syscall(long number, const long *a)
+static long own_syscall(long number, long a[6])
 {
-	long (*real)(long number, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	long (*instead)(long *args) = NULL;
 
-	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (is_sleep(number, a))
+		instead = on_sleep;
+	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE_BITSET)
+		instead = on_wake;
+	return instead ? instead(a) : pass_on(number, a);
 }
 
 static long futex(long *a)
 {
-	return libc_syscall(SYS_futex, a);
-}
-
-/* It reads more arguments than there may be. */
-__attribute__((no_sanitize("address"))) long syscall(long number, ...)
-{
-	long (*instead)(long *args) = NULL;
-	va_list args;
-	long a[6];
-
-	va_start(args, number);
-	for (int i = 0; i < 6; i++)
-		a[i] = va_arg(args, long);
-	va_end(args);
-	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET)
-		instead = on_sleep;
-	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE_BITSET)
-		instead = on_wake;
-	return instead ? instead(a) : libc_syscall(number, a);
+	return pass_on(SYS_futex, a);
 }
 
 ssize_t process_vm_writev(pid_t pid, const struct iovec *from, unsigned long n, const struct iovec *to, unsigned long m,
@@ -63,7 +46,7 @@ ssize_t process_vm_writev(pid_t pid, const struct iovec *from, unsigned long n, 
 {
 	if (on_copy)
 		on_copy();
-	return libc_syscall(SYS_process_vm_writev, (long[]){ pid, (long)from, (long)n, (long)to, (long)m, (long)flags });
+	return pass_on(SYS_process_vm_writev, (long[]){ pid, (long)from, (long)n, (long)to, (long)m, (long)flags });
 }
 
 static void *_Atomic watched;

@@ -22,9 +22,9 @@ struct peerdma_ipc_signal {
 };
 
 /*
- * A waiter may close a signal as soon as it sees the value. So whoever changes the value holds the signal from before
- * that until its waiters are woken. The last put ends what the close left.
- * callback: of CUDA's, in which CUDA must not be called.
+ * A reference. Another thread may close the signal as soon as it sees the value: a call that changes the value takes a
+ * reference before, and drops it when the waiters are woken. The signal is freed with the last reference.
+ * callback: the caller is a callback of CUDA's, which must not call CUDA.
  */
 void ipc_signal_hold(struct peerdma_ipc_signal *s);
 void ipc_signal_put(struct peerdma_ipc_signal *s, bool callback);

@@ -100,8 +100,8 @@ typedef enum {
 hsa_status_t hsa_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers, const hsa_agent_t *consumers,
 			       hsa_signal_t *signal);
 /*
- * By whoever has seen the last value, at once: the call that set it, and waits for it, may still run in other threads.  No
- * call with the signal may begin after this one.
+ * A thread that has seen the last value may destroy the signal at once, while calls that set it or wait for it still run in
+ * other threads.  No call with the signal may begin after this one.
  */
 hsa_status_t hsa_signal_destroy(hsa_signal_t signal);
 
