@@ -176,7 +176,7 @@ class Session:
         has long replaced. Before the command has begun nothing is loaded that could be to blame, and nothing is lost.
         """
         return self.started is None and self.options.accel == "tcg" and \
-            any("Oops: int3" in line for line in self._console_lines())
+            any("int3: 0000 [#1]" in line for line in self._console_lines())
 
     # ---- the verdict ---------------------------------------------------
 
