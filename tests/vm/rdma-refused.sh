@@ -48,6 +48,8 @@ if grep -q cgroup2 /proc/filesystems; then
 	[ "$("$BUILD/tests/rdma/rdma_objects" rxe0 40)" = "40 all" ] || die "40 objects without a limit"
 	told=$(echo 0 >$groups/few/cgroup.procs && exec "$BUILD/tests/rdma/rdma_objects" rxe0 40)
 	[ "$told" = "20 EAGAIN" ] || die "objects of a cgroup: $told"
+	# Linux 6.1 (rdmacg_css_offline) keeps a limit of a cgroup that is removed, and writes to the cgroup when the adapter goes.
+	echo "rxe0 hca_object=max" >$groups/few/rdma.max || die "the limit does not go"
 	rmdir $groups/few
 else
 	echo "limits of cgroups: not run, this kernel was built without"
