@@ -20,4 +20,6 @@
 
 . "$TOP/tests/vm/lib.sh"
 
+# As on users' machines.
+echo 2 >/proc/sys/kernel/randomize_va_space
 exec "$BUILD/tests/stress/stress" ${SEED:+--seed "$SEED"} --rounds "${ROUNDS:-850}" ${TEGRA-} $STRESS_ARGS

@@ -15,6 +15,8 @@
 
 modules="softgpu nvidia peerdma peerdma_nvidia peerdma_peer_core peerdma_peermem"
 rdma_start
+# As on users' machines.
+echo 2 >/proc/sys/kernel/randomize_va_space
 load_modules
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 with_verbs rdma_life rxe0 eth0 "${SEED:-$(date +%s)}" "${ROUNDS:-1000}" || exit

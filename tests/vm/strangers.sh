@@ -14,6 +14,8 @@
 
 copy=$BUILD/peers/fpga/fpga-copy
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+# As on users' machines.
+echo 2 >/proc/sys/kernel/randomize_va_space
 load_modules
 chmod 0666 /dev/fpga*
 "$BUILD/tests/kernel/strangers" mob 4600 sh -ec "$copy --size 9000; $copy --size 4093 --cards 1" ||

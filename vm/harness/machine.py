@@ -27,6 +27,10 @@ BOOT = ("loglevel=5 panic=-1 oops=panic softlockup_panic=1 hung_task_panic=1 "
         "watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 printk.devkmsg=on "
         "log_buf_len=4M net.ifnames=0 cryptomgr.notests")
 
+# QEMU translates a program's code anew wherever it lies: with addresses at random, each start of a shell command costs
+# 35 ms more, and a test a third of its time. The guest may switch them on: kernel.randomize_va_space.
+EMULATED = "norandmaps"
+
 # What differs between architectures.
 Board = namedtuple("Board", "qemu group machine with_iommu iommu_devices boot iommu_boot cpu")
 """qemu: the program, of a group of vm/deps.sh; machine: QEMU's, and with_iommu what --iommu adds to it; boot and
@@ -182,7 +186,8 @@ def command_line(options, kernel, initramfs, ports, netdevs):
             "-machine", board.machine + (board.with_iommu if with_iommu else "")]
     argv += _processor(options, board) + (board.iommu_devices if with_iommu else [])
     argv += ["-kernel", kernel.image, "-initrd", initramfs,
-             "-append", " ".join(filter(None, [board.boot, BOOT, _delay_loop(options, kernel), board.iommu_boot[options.iommu],
+             "-append", " ".join(filter(None, [board.boot, BOOT, EMULATED if options.accel == "tcg" else None,
+                                           _delay_loop(options, kernel), board.iommu_boot[options.iommu],
                                            options.append.strip()]))]
     argv += ["-chardev", f"socket,id=console,fd={ports['console']}", "-serial", "chardev:console",
              "-device", "virtio-serial-pci,max_ports=8"]
