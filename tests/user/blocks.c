@@ -119,7 +119,7 @@ static void contexts(void **state)
 }
 
 #define IN_BLOCK	(BLOCK / 512)
-#define BLOCKS		16
+#define BLOCKS		4
 
 static int by_address(const void *a, const void *b)
 {

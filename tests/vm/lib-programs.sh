@@ -70,13 +70,13 @@ verbs() {
 	text=$(env "$@" 2>&1) || die "verbs: $text"
 	echo "$text"
 	expect "$words" "$text"
-	expect "1001 transfers, 5 pins made" "$text"
+	expect "201 transfers, 5 pins made" "$text"
 	expect "; 1 ended with its memory" "$text"
 }
-verbs "of back-end kernel, an MR by way of host" "$BUILD/peerdma/verbs"
+verbs "of back-end kernel, an MR by way of host" "$BUILD/peerdma/verbs" -n 200
 # This device takes no dma-bufs and knows no peer's memory: both are tried, and a copy says so.
 verbs "of back-end kernel, an MR by way of staging; dmabuf: ibv_reg_dmabuf_mr: Operation not supported; peer: ibv_reg_mr: " \
-	"$BUILD/peerdma/verbs" gpu
+	"$BUILD/peerdma/verbs" -n 200 gpu
 
 # A program that knows nothing of peerdma. By itself it cannot; with the preload the reason is printed: this device takes no dma-bufs.
 plain() {
@@ -100,8 +100,8 @@ plain "is a GPU's memory and was not registered: peerdma_verbs_mr: " LD_PRELOAD=
 unload_modules
 
 # Without the modules: host memory that is locked, and a GPU in the process, whose memory the device does reach.
-verbs "of back-end host, an MR by way of host" "$BUILD/peerdma/verbs"
-verbs "of back-end soft, an MR by way of view" PEERDMA_PROVIDER=soft SOFTGPU_INPROCESS=1 "$BUILD/peerdma/verbs" gpu
+verbs "of back-end host, an MR by way of host" "$BUILD/peerdma/verbs" -n 200
+verbs "of back-end soft, an MR by way of view" PEERDMA_PROVIDER=soft SOFTGPU_INPROCESS=1 "$BUILD/peerdma/verbs" -n 200 gpu
 # libfabric's cache of registrations: off by itself when its own monitor is, and on with ours.
 if [ ! -x "$BUILD/tests/preload/fabric_plain" ]; then
 	echo "libfabric: not run: it was built without libfabric-dev"

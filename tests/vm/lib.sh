@@ -54,10 +54,12 @@ unload_modules() {
 		reversed="$module $reversed"
 	done
 	for module in $reversed; do
-		for _ in $(seq 600); do
-			[ "$(cat "/sys/module/$module/refcnt" 2>/dev/null)" != 0 ] || break
+		tries=0
+		# No commands: starting one takes as long as unloading a module.
+		while read -r uses 2>/dev/null <"/sys/module/$module/refcnt" && [ "$uses" != 0 ] && [ $tries -lt 600 ]; do
 			sleep 0.1
+			tries=$((tries + 1))
 		done
-		rmmod "$module" || die "$module does not unload: $(cat "/sys/module/$module/refcnt") uses are left"
+		rmmod "$module" || die "$module does not unload: $uses uses are left"
 	done
 }

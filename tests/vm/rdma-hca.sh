@@ -24,7 +24,7 @@ rdma_start
 dmesg -C
 
 # Both want UDP port 4791 and driver id 14.
-rxe=$(find "/lib/modules/$(uname -r)" -name 'rdma_rxe.ko*')
+rxe=$(modinfo -n rdma_rxe 2>/dev/null)
 if [ ! "$rxe" ]; then
 	echo "beside rdma_rxe: not run, this kernel was built without"
 else
