@@ -28,9 +28,9 @@
 #define vm_flags_set(vma, flags)	((vma)->vm_flags |= (flags))
 #endif
 
-/* Since 6.18 the workqueue bound to no processor has a new name, and 7.2 warns of the old one. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
-#define system_dfl_wq	system_unbound_wq
+/* Flushes, and the rights for them, came in 6.2. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define IB_ACCESS_FLUSH_PERSISTENT	0
 #endif
 
 /* Since 7.1 the callback that notifies importers has another name. */

@@ -13,6 +13,7 @@
 #include <linux/notifier.h>
 #include <linux/pci.h>
 #include <linux/rtnetlink.h>
+#include <net/net_namespace.h>
 
 #include "rxe.h"
 #include "rxe_loc.h"
@@ -40,21 +41,25 @@ void hca_set_parent(struct ib_device *ibdev, struct net_device *ndev)
 /* Returns an adapter of that function with a reference to its device; NULL: none is left. */
 static struct ib_device *adapter_of(const struct device *dev)
 {
+	struct ib_device *found = NULL;
 	struct net_device *ndev;
 	struct rxe_dev *rxe;
+	struct net *net;
 
 	rtnl_lock();
-	for_each_netdev(&init_net, ndev) {
-		rxe = rxe_get_dev_from_net(ndev);
-		if (rxe && rxe->ib_dev.dev.parent == dev) {
-			rtnl_unlock();
-			return &rxe->ib_dev;
+	down_read(&net_rwsem);
+	for_each_net(net) {
+		for_each_netdev(net, ndev) {
+			rxe = found ? NULL : rxe_get_dev_from_net(ndev);
+			if (rxe && rxe->ib_dev.dev.parent == dev)
+				found = &rxe->ib_dev;
+			else if (rxe)
+				ib_device_put(&rxe->ib_dev);
 		}
-		if (rxe)
-			ib_device_put(&rxe->ib_dev);
 	}
+	up_read(&net_rwsem);
 	rtnl_unlock();
-	return NULL;
+	return found;
 }
 
 /*
@@ -102,10 +107,13 @@ static struct notifier_block module_notifier = { .notifier_call = module_event }
 
 int hca_start(void)
 {
-	int err = register_module_notifier(&module_notifier);
+	int err = hca_dmabuf_start();
 
 	if (err)
 		return err;
+	err = register_module_notifier(&module_notifier);
+	if (err)
+		goto no_notifier;
 	if (other_is_loaded()) {
 		pr_err("not loaded: %s uses the same UDP port and driver id; rmmod %s first\n", other, other);
 		err = -EBUSY;
@@ -120,6 +128,8 @@ int hca_start(void)
 
 no_other:
 	unregister_module_notifier(&module_notifier);
+no_notifier:
+	hca_dmabuf_stop();
 	return err;
 }
 
@@ -127,4 +137,5 @@ void hca_stop(void)
 {
 	bus_unregister_notifier(&pci_bus_type, &function_notifier);
 	unregister_module_notifier(&module_notifier);
+	hca_dmabuf_stop();
 }

@@ -37,6 +37,12 @@ struct dmabuf_memory {
 	struct work_struct map_again;
 };
 
+/*
+ * A work item waits for an exporter's lock, and a program may have thousands of regions.  In the system's workqueue they would keep
+ * everything else waiting, such as the loading of modules.
+ */
+static struct workqueue_struct *mappings;
+
 /* ---- the mapping; the reservation lock is held ---- */
 
 static void unmap(struct dmabuf_memory *d)
@@ -149,7 +155,7 @@ static void want(struct hca_memory *memory)
 	struct dmabuf_memory *d = container_of(memory, struct dmabuf_memory, memory);
 
 	WRITE_ONCE(d->wanted, jiffies);
-	queue_work(system_dfl_wq, &d->map_again);
+	queue_work(mappings, &d->map_again);
 }
 
 /* ---- a region ---- */
@@ -239,6 +245,17 @@ int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u
 	mr->ibmr.length = length;
 	hca_mr_set(mr, &d->memory, access);
 	return 0;
+}
+
+int hca_dmabuf_start(void)
+{
+	mappings = alloc_workqueue(KBUILD_MODNAME, WQ_UNBOUND, 0);
+	return mappings ? 0 : -ENOMEM;
+}
+
+void hca_dmabuf_stop(void)
+{
+	destroy_workqueue(mappings);
 }
 
 HCA_IMPORT_DMA_BUF;
