@@ -111,11 +111,6 @@ void hca_mr_release(struct rxe_mr *mr);
 /* ib_umem_get(), or ib_umem_get_peer() if a peer-memory core is loaded. */
 struct ib_umem *hca_umem_get(struct ib_device *ibdev, unsigned long start, size_t length, int access);
 bool hca_umem_is_peer(const struct ib_umem *umem);
-/*
- * 0, or -EOPNOTSUPP, which is logged: no host memory is mapped at start, so it cannot be
- * registered on demand.
- */
-int hca_on_demand(struct ib_device *ibdev, u64 start, u64 length);
 /* Takes over the umem, also if it fails. */
 int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem *umem, u64 length, int access);
 

@@ -68,29 +68,6 @@ bool hca_umem_is_peer(const struct ib_umem *umem)
 	return result;
 }
 
-/*
- * Refuses registration on demand if nothing, device memory, or memory without access rights
- * is mapped at start, as at a GPU's addresses (the core asks clients under the same
- * condition).  It also refuses addresses where host memory may be mapped later: only a
- * registration can return an error to the program.
- */
-int hca_on_demand(struct ib_device *ibdev, u64 start, u64 length)
-{
-	struct vm_area_struct *vma;
-	bool pages;
-
-	mmap_read_lock(current->mm);
-	vma = vma_lookup(current->mm, start);
-	pages = vma && !(vma->vm_flags & (VM_IO | VM_PFNMAP)) && vma_is_accessible(vma);
-	mmap_read_unlock(current->mm);
-	/* start 0: a registration of the whole address space. */
-	if (pages || !start)
-		return 0;
-	ibdev_notice_ratelimited(ibdev, "on-demand registration of %llu bytes at %#llx of %s (%d) failed: this is not host memory; register GPU memory without IBV_ACCESS_ON_DEMAND\n",
-				 length, start, current->comm, task_tgid_nr(current));
-	return -EOPNOTSUPP;
-}
-
 static int activate(struct peer_memory *peer, umem_invalidate_func_t func)
 {
 	typeof(ib_umem_activate_invalidation_notifier) *call = symbol_get(ib_umem_activate_invalidation_notifier);
@@ -137,9 +114,15 @@ static void release(struct hca_memory *memory)
 
 int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem *umem, u64 length, int access)
 {
-	struct peer_memory *peer = kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
+	struct peer_memory *peer;
 	int err;
 
+	/* Nothing says what a client's memory keeps without power. */
+	if (access & IB_ACCESS_FLUSH_PERSISTENT) {
+		put_umem(umem);
+		return -EINVAL;
+	}
+	peer = kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
 	if (!peer) {
 		put_umem(umem);
 		return -ENOMEM;

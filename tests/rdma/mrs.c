@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "memory.h"
 #include "pair.h"
@@ -193,6 +195,28 @@ static void refusals(void)
 	check(!memory_try_register(&subject, p.pd, ~0UL - 4095, 4096), "an offset far behind it: refused");
 }
 
+/* The same 2 MiB again and again: what counts is the number of pages. */
+static void over_a_gigabyte(void)
+{
+	const size_t piece = 2UL << 20, size = (1UL << 30) + piece;
+	char *start = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int fd = memfd_create("mrs", MFD_CLOEXEC);
+	struct ibv_mr *mr;
+	size_t at;
+
+	if (start == MAP_FAILED || fd < 0 || ftruncate(fd, (off_t)piece))
+		die("a gigabyte of addresses");
+	for (at = 0; at < size; at += piece)
+		if (mmap(start + at, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+			die("mmap");
+	mr = ibv_reg_mr(p.pd, start, size, IBV_ACCESS_LOCAL_WRITE);
+	check(mr != NULL, "more than a gigabyte");
+	if (mr && ibv_dereg_mr(mr))
+		die("ibv_dereg_mr");
+	munmap(start, size);
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3)
@@ -214,6 +238,8 @@ int main(int argc, char **argv)
 	bounds();
 	if (subject.kind != MEMORY_HOST)
 		refusals();
+	else
+		over_a_gigabyte();
 
 	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
 		die("ibv_dereg_mr");

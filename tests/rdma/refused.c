@@ -10,10 +10,13 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/rdma_user_ioctl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -58,6 +61,12 @@ static void reg_by_kernel(const char *what, uint64_t addr, int access, int error
 	result(what, mr, (mr ? 0 : errno) == other ? other : error);
 }
 
+static void check(int ok, const char *what)
+{
+	printf("%s - %s\n", ok ? "ok" : "not ok", what);
+	failures += !ok;
+}
+
 static int pages_on_demand(void)
 {
 	struct ibv_device_attr_ex attr;
@@ -65,6 +74,41 @@ static int pages_on_demand(void)
 	if (ibv_query_device_ex(p.device, NULL, &attr))
 		die("ibv_query_device_ex");
 	return !!(attr.odp_caps.general_caps & IBV_ODP_SUPPORT);
+}
+
+/* ibv_advise_mr() as the kernel has it: Debian's librxe has none.  Of a region that is none for paging on demand, in rxe a panic. */
+static int advise(const struct ibv_mr *mr, enum ib_uverbs_advise_mr_advice advice, unsigned int flags)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)mr->addr, .length = 4096, .lkey = mr->lkey };
+	struct {
+		struct ib_uverbs_ioctl_hdr header;
+		struct ib_uverbs_attr attrs[4];
+	} c = {
+		.header = { .length = sizeof(c), .object_id = UVERBS_OBJECT_MR, .method_id = UVERBS_METHOD_ADVISE_MR, .num_attrs = 4,
+			    .driver_id = RDMA_DRIVER_RXE },
+		.attrs = {
+			{ .attr_id = UVERBS_ATTR_ADVISE_MR_PD_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY, .data_s64 = p.pd->handle },
+			{ .attr_id = UVERBS_ATTR_ADVISE_MR_ADVICE, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = advice },
+			{ .attr_id = UVERBS_ATTR_ADVISE_MR_FLAGS, .len = 4, .flags = UVERBS_ATTR_F_MANDATORY, .data = flags },
+			{ .attr_id = UVERBS_ATTR_ADVISE_MR_SGE_LIST, .len = sizeof(sge), .flags = UVERBS_ATTR_F_MANDATORY,
+			  .data = (uintptr_t)&sge },
+		},
+	};
+
+	return ioctl(p.device->cmd_fd, RDMA_VERBS_IOCTL, &c) ? errno : 0;
+}
+
+static void advice(struct memory *m, const char *what)
+{
+	struct ibv_mr *mr = memory_register(m, p.pd);
+	int sync = advise(mr, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE, IB_UVERBS_ADVISE_MR_FLAG_FLUSH);
+	int later = advise(mr, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH, 0);
+
+	printf("%s: advice: %s, %s\n", what, strerror(sync), strerror(later));
+	check(sync == EOPNOTSUPP || sync == EPROTONOSUPPORT, "there is no advice");
+	check(later == sync, "nor is there later");
+	if (ibv_dereg_mr(mr))
+		die("ibv_dereg_mr");
 }
 
 /* There is GPU memory from start on and up to end, and none before and behind it. */
@@ -104,11 +148,12 @@ static void addresses(int peer)
 	reg("to the end of the addresses", a.addr, -a.addr, RW, EINVAL);
 	reg("wrapping", a.addr, -a.addr + 4096, RW, EINVAL);
 	reg("2^62 bytes", a.addr, 1UL << 62, RW, EINVAL);
+	check(!pages_on_demand(), "no paging on demand");
 	reg_by_kernel("on demand", a.addr, RW | IBV_ACCESS_ON_DEMAND, EINVAL, EOPNOTSUPP);
-	if (pages_on_demand()) {
-		printf("there is paging on demand\n");
-		reg("the host's memory on demand", host.addr, MIB, RW | IBV_ACCESS_ON_DEMAND, 0);
-	}
+	reg_by_kernel("the host's memory on demand", host.addr, RW | IBV_ACCESS_ON_DEMAND, EINVAL, EOPNOTSUPP);
+	advice(&host, "host memory");
+	if (peer)
+		advice(&a, "GPU memory");
 	reg("remote write without local write", a.addr, a.size, IBV_ACCESS_REMOTE_WRITE, EINVAL);
 	reg("relaxed ordering", a.addr, a.size, RW | IBV_ACCESS_RELAXED_ORDERING, peer ? 0 : EFAULT);
 	reg("windows", a.addr, a.size, RW | IBV_ACCESS_MW_BIND, peer ? 0 : EFAULT);
@@ -329,6 +374,7 @@ static void files(void)
 	dmabuf("on demand", fd, 0, MIB, 0, RW | IBV_ACCESS_ON_DEMAND, EINVAL);
 	dmabuf("windows", fd, 0, MIB, 0, RW | IBV_ACCESS_MW_BIND, EINVAL);
 	dmabuf("remote write without local write", fd, 0, MIB, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL);
+	advice(&m, "a dma-buf");
 	memory_free(&m);
 	close(fd);
 	close(ends[0]);
