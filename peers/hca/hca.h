@@ -116,7 +116,7 @@ int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem 
 
 /* ---- dmabuf.c ---- */
 
-/* Around all the others. */
+/* Before the first, and after the last, call of the other functions here. */
 int hca_dmabuf_start(void);
 void hca_dmabuf_stop(void);
 int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u64 length, u64 iova, int fd, int access);

@@ -76,7 +76,7 @@ static int pages_on_demand(void)
 	return !!(attr.odp_caps.general_caps & IBV_ODP_SUPPORT);
 }
 
-/* ibv_advise_mr() as the kernel has it: Debian's librxe has none.  Of a region that is none for paging on demand, in rxe a panic. */
+/* ibv_advise_mr(), which Debian's librxe does not have.  7.2's rxe panics on it if the region has no paging on demand. */
 static int advise(const struct ibv_mr *mr, enum ib_uverbs_advise_mr_advice advice, unsigned int flags)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)mr->addr, .length = 4096, .lkey = mr->lkey };
