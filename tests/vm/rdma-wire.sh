@@ -74,7 +74,8 @@ tc qdisc del dev eth0 root
 [ -z "$more" ] || wire host 8 delay 10ms 5ms
 wire dmabuf 8 delay 10ms 5ms
 wire peer 14 loss 1% duplicate 1% reorder 2% delay 1ms
-wire host 8 loss 2%
+# And a net device that drops what its queue has no place for.
+wire host 8 loss 2% limit 8
 
 rdma_stop
 unload_modules
