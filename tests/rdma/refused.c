@@ -80,22 +80,21 @@ static int pages_on_demand(void)
 static int advise(const struct ibv_mr *mr, enum ib_uverbs_advise_mr_advice advice, unsigned int flags)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)mr->addr, .length = 4096, .lkey = mr->lkey };
-	struct {
-		struct ib_uverbs_ioctl_hdr header;
-		struct ib_uverbs_attr attrs[4];
-	} c = {
-		.header = { .length = sizeof(c), .object_id = UVERBS_OBJECT_MR, .method_id = UVERBS_METHOD_ADVISE_MR, .num_attrs = 4,
-			    .driver_id = RDMA_DRIVER_RXE },
-		.attrs = {
-			{ .attr_id = UVERBS_ATTR_ADVISE_MR_PD_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY, .data_s64 = p.pd->handle },
-			{ .attr_id = UVERBS_ATTR_ADVISE_MR_ADVICE, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = advice },
-			{ .attr_id = UVERBS_ATTR_ADVISE_MR_FLAGS, .len = 4, .flags = UVERBS_ATTR_F_MANDATORY, .data = flags },
-			{ .attr_id = UVERBS_ATTR_ADVISE_MR_SGE_LIST, .len = sizeof(sge), .flags = UVERBS_ATTR_F_MANDATORY,
-			  .data = (uintptr_t)&sge },
-		},
+	const struct ib_uverbs_attr attrs[] = {
+		{ .attr_id = UVERBS_ATTR_ADVISE_MR_PD_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY, .data_s64 = p.pd->handle },
+		{ .attr_id = UVERBS_ATTR_ADVISE_MR_ADVICE, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = advice },
+		{ .attr_id = UVERBS_ATTR_ADVISE_MR_FLAGS, .len = 4, .flags = UVERBS_ATTR_F_MANDATORY, .data = flags },
+		{ .attr_id = UVERBS_ATTR_ADVISE_MR_SGE_LIST, .len = sizeof(sge), .flags = UVERBS_ATTR_F_MANDATORY, .data = (uintptr_t)&sge },
 	};
+	const struct ib_uverbs_ioctl_hdr header = {
+		.length = sizeof(header) + sizeof(attrs), .object_id = UVERBS_OBJECT_MR, .method_id = UVERBS_METHOD_ADVISE_MR,
+		.num_attrs = sizeof(attrs) / sizeof(*attrs), .driver_id = RDMA_DRIVER_RXE,
+	};
+	uint64_t call[(sizeof(header) + sizeof(attrs)) / sizeof(uint64_t)];
 
-	return ioctl(p.device->cmd_fd, RDMA_VERBS_IOCTL, &c) ? errno : 0;
+	memcpy(call, &header, sizeof(header));
+	memcpy((char *)call + sizeof(header), attrs, sizeof(attrs));
+	return ioctl(p.device->cmd_fd, RDMA_VERBS_IOCTL, call) ? errno : 0;
 }
 
 static void advice(struct memory *m, const char *what)
