@@ -13,19 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "memory.h"
 #include "pair.h"
 
 #define SIZE (1UL << 20)
-
-static int failures;
-
-static void check(int ok, const char *what)
-{
-	printf("%s - %s\n", ok ? "ok" : "not ok", what);
-	fflush(stdout);
-	failures += !ok;
-}
 
 static struct pair p;
 static struct memory subject, host;

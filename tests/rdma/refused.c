@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "../lib/cuda_calls.h"
+#include "check.h"
 #include "memory.h"
 #include "pair.h"
 #include "queues.h"
@@ -32,7 +33,6 @@
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
 static struct pair p;
-static int failures;
 
 /* error: of the registration; 0: it succeeds. */
 static void result(const char *what, struct ibv_mr *mr, int error)
@@ -59,12 +59,6 @@ static void reg_by_kernel(const char *what, uint64_t addr, int access, int error
 	struct ibv_mr *mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)addr, MIB, access);
 
 	result(what, mr, (mr ? 0 : errno) == other ? other : error);
-}
-
-static void check(int ok, const char *what)
-{
-	printf("%s - %s\n", ok ? "ok" : "not ok", what);
-	failures += !ok;
 }
 
 static int pages_on_demand(void)

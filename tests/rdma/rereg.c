@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
 #include "memory.h"
 #include "pair.h"
 
@@ -17,19 +18,11 @@
 #define SENT 0x77
 #define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-static int failures;
 static struct pair p;
 static struct memory subject, host, source;
 static struct ibv_mr *subject_mr, *host_mr, *source_mr;
 static struct ibv_pd *other;
 static unsigned char seen[SIZE];
-
-static void check(int ok, const char *what)
-{
-	printf("%s - %s\n", ok ? "ok" : "not ok", what);
-	fflush(stdout);
-	failures += !ok;
-}
 
 /* The errno, or 0. */
 static int by_the_kernel(const struct ibv_mr *mr, uint32_t flags, const struct ibv_pd *pd, uint64_t addr, unsigned int access)

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "memory.h"
 #include "pair.h"
 #include "queues.h"
@@ -24,20 +25,12 @@
 #define OURS 0x77
 #define SECRET 0x55
 
-static int failures;
 static struct pair p;		/* its adapter, protection domain and completion queues */
 static struct ibv_qp *qp[2];
 static struct ibv_ah *ah;
 static struct memory subject, host;
 static struct ibv_mr *subject_mr, *host_mr;
 static unsigned char expected[SIZE], seen[SIZE];
-
-static void check(int ok, const char *what)
-{
-	printf("%s - %s\n", ok ? "ok" : "not ok", what);
-	fflush(stdout);
-	failures += !ok;
-}
 
 /* ---- two queue pairs ---- */
 
