@@ -102,7 +102,8 @@ both = ["the sky is falling", "WARNING: CPU: 0 not fine"]
 # How an oops begins, on one kernel or the other; and what only looks alike.
 oopses = ["invalid opcode: 0000 [#1] PREEMPT SMP NOPTI", "Oops: invalid opcode: 0000 [#1] SMP", "Oops: 0002 [#1] SMP",
           "divide error: 0000 [#2] SMP", "general protection fault, probably for address 0x6: 0000 [#1] SMP",
-          "Internal error: Oops: 0000000096000004 [#1] SMP", "kernel BUG at lib/list_debug.c:59!"]
+          "Internal error: Oops: 0000000096000004 [#1] SMP", "kernel BUG at lib/list_debug.c:59!",
+          "traps: prog[12] general protection fault ip:401000 sp:7ffe0000 error:0 in prog[401000+1000]"]
 print(Judge(5, []).faults(oopses + ["pci 0000:00:01.0: [1234:11e8] type 00", "nvme0: 0000 [#]"]) == oopses)
 print(complaints() == both, complaints("--allow", "sky is") == both[1:], complaints("--dmesg-max", "warning") == both[1:],
       complaints("--dmesg-max", "info") == [both[0], "a notice", both[1]], complaints("--allow", "sky", "--allow", "not fine") == [])

@@ -23,7 +23,8 @@ ALLOWED = [
 ]
 
 # A fault whatever level it was logged at, and whatever level is allowed.
-FATAL = re.compile(r"WARNING: (CPU|\S+:\d+ at )|BUG:|kernel BUG at|: [0-9a-f]{4,16} \[#\d+\]|Kernel panic|soft lockup|hard LOCKUP"
+FATAL = re.compile(r"WARNING: (CPU|\S+:\d+ at )|BUG:|kernel BUG at|Oops|: [0-9a-f]{4,16} \[#\d+\]|Kernel panic"
+                   r"|general protection fault|soft lockup|hard LOCKUP"
                    r"|rcu.*detected.*stall|blocked for more than|possible recursive locking"
                    r"|circular locking dependency|unreferenced object|KASAN|UBSAN|DMA-API: .*(error|leak|overlap|exceed)")
 

@@ -28,7 +28,7 @@ BOOT = ("loglevel=5 panic=-1 oops=panic softlockup_panic=1 hung_task_panic=1 "
         "log_buf_len=4M net.ifnames=0 cryptomgr.notests")
 
 # QEMU translates a program's code anew wherever it lies: with addresses at random, each start of a shell command costs
-# 35 ms more, and a test a third of its time. The guest may switch them on: kernel.randomize_va_space.
+# 35 ms more, and tests of many commands take half as long again. The guest may switch them on: kernel.randomize_va_space.
 EMULATED = "norandmaps"
 
 # What differs between architectures.
