@@ -3,8 +3,8 @@
  * dmabuf.c - MRs of dma-bufs: a dynamic attachment of the adapter's PCI function.
  *
  * When the exporter moves the memory, it is closed for accesses and unmapped.  The next
- * access requests a new mapping, which a work item makes; meanwhile packets are retried
- * (hca_resp.h).  If the exporter refuses to map, it has revoked the memory, and accesses
+ * access requests a new mapping, which the dma-buf's mapper makes; meanwhile packets are
+ * retried (hca_resp.h).  If the exporter refuses to map, it has revoked the memory, and accesses
  * fail from then on.  If memory for the mapping cannot be allocated, accesses keep
  * requesting it.  A mapping that an access has requested stays for a while: see stay().
  *
@@ -12,11 +12,15 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
+#include <linux/hashtable.h>
 #include <linux/jiffies.h>
+#include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
 #include "rxe.h"
@@ -25,22 +29,36 @@
 #include "compat.h"
 #include "hca.h"
 
+/*
+ * Maps the regions of one dma-buf again, one after the other. While it waits for the exporter, it keeps a worker busy. A program
+ * may have thousands of regions: if each waited by itself, no worker would be left for other programs.
+ */
+struct mapper {
+	struct hlist_node hash;		/* in mappers, by dma-buf; guarded by mappers_lock */
+	const struct dma_buf *dmabuf;
+	unsigned long users;		/* regions; guarded by mappers_lock */
+	struct work_struct work;
+	spinlock_t lock;		/* guards waiting */
+	struct list_head waiting;	/* regions for which an access has found no mapping */
+};
+
+static DEFINE_HASHTABLE(mappers, 8);
+static DEFINE_MUTEX(mappers_lock);
+
 struct dmabuf_memory {
 	struct hca_memory memory;	/* first */
 	struct dma_buf *dmabuf;
+	struct mapper *mapper;
+	struct list_head waiting;	/* in mapper->waiting, or empty; removed with the reservation lock held, too */
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;		/* NULL: not mapped */
 	bool for_access;		/* the mapping was made because an access found none */
 	unsigned long begun, made;	/* jiffies: when that began, and ended */
 	unsigned long wanted;		/* jiffies: when an access last found no mapping; without a lock */
 	u64 length;
-	struct work_struct map_again;
 };
 
-/*
- * A work item waits for an exporter's lock, and a program may have thousands of regions.  In the system's workqueue they would keep
- * everything else waiting, such as the loading of modules.
- */
+/* Not the system's workqueue: exporters may keep all workers busy, and then everything else would wait, such as the loading of modules. */
 static struct workqueue_struct *mappings;
 
 /* ---- the mapping; the reservation lock is held ---- */
@@ -134,44 +152,135 @@ static bool is_wanted(const struct dmabuf_memory *d)
 	return READ_ONCE(d->memory.state) != HCA_GONE && time_before(jiffies, READ_ONCE(d->wanted) + 2 * HZ);
 }
 
-static void map_again(struct work_struct *work)
+static void map_again(struct dmabuf_memory *d)
 {
-	struct dmabuf_memory *d = container_of(work, struct dmabuf_memory, map_again);
 	int err = 0;
 
-	dma_resv_lock(d->dmabuf->resv, NULL);
 	if (!d->sgt && is_wanted(d))
 		err = map_for_access(d);
-	if (err && err != -ENOMEM)
-		hca_close(&d->memory, HCA_GONE);
-	dma_resv_unlock(d->dmabuf->resv);
-	if (err && err != -ENOMEM)
-		ibdev_dbg(d->memory.ibdev, "a dma-buf is treated as revoked: it cannot be mapped again, error %d\n", err);
+	if (!err || err == -ENOMEM)
+		return;
+	hca_close(&d->memory, HCA_GONE);
+	ibdev_dbg(d->memory.ibdev, "a dma-buf is treated as revoked: it cannot be mapped again, error %d\n", err);
+}
+
+/* ---- the mapper of a dma-buf ---- */
+
+static struct dmabuf_memory *next_waiting(struct mapper *mapper)
+{
+	struct dmabuf_memory *d;
+
+	spin_lock_bh(&mapper->lock);
+	d = list_first_entry_or_null(&mapper->waiting, struct dmabuf_memory, waiting);
+	if (d)
+		list_del_init(&d->waiting);
+	spin_unlock_bh(&mapper->lock);
+	return d;
+}
+
+static void map_waiting(struct work_struct *work)
+{
+	struct mapper *mapper = container_of(work, struct mapper, work);
+	struct dma_resv *resv = mapper->dmabuf->resv;
+	struct dmabuf_memory *d;
+
+	do {
+		/* For each anew: others wait for the lock, too.  A region ends with it held, so that d remains until it is released. */
+		dma_resv_lock(resv, NULL);
+		d = next_waiting(mapper);
+		if (d)
+			map_again(d);
+		dma_resv_unlock(resv);
+	} while (d);
 }
 
 /* Called when an access finds the memory not mapped. */
 static void want(struct hca_memory *memory)
 {
 	struct dmabuf_memory *d = container_of(memory, struct dmabuf_memory, memory);
+	struct mapper *mapper = d->mapper;
 
 	WRITE_ONCE(d->wanted, jiffies);
-	queue_work(mappings, &d->map_again);
+	spin_lock_bh(&mapper->lock);
+	if (list_empty(&d->waiting))
+		list_add_tail(&d->waiting, &mapper->waiting);
+	spin_unlock_bh(&mapper->lock);
+	queue_work(mappings, &mapper->work);
+}
+
+static struct mapper *mapper_find(const struct dma_buf *dmabuf)
+{
+	struct mapper *mapper;
+
+	hash_for_each_possible(mappers, mapper, hash, (unsigned long)dmabuf)
+		if (mapper->dmabuf == dmabuf)
+			return mapper;
+	return NULL;
+}
+
+static struct mapper *mapper_create(const struct dma_buf *dmabuf)
+{
+	struct mapper *mapper = kzalloc(sizeof(*mapper), GFP_KERNEL_ACCOUNT);
+
+	if (!mapper)
+		return NULL;
+	mapper->dmabuf = dmabuf;
+	INIT_WORK(&mapper->work, map_waiting);
+	spin_lock_init(&mapper->lock);
+	INIT_LIST_HEAD(&mapper->waiting);
+	hash_add(mappers, &mapper->hash, (unsigned long)dmabuf);
+	return mapper;
+}
+
+/* The caller has a reference to the dma-buf for as long as it has the mapper. */
+static struct mapper *mapper_get(const struct dma_buf *dmabuf)
+{
+	struct mapper *mapper;
+
+	mutex_lock(&mappers_lock);
+	mapper = mapper_find(dmabuf) ?: mapper_create(dmabuf);
+	if (mapper)
+		mapper->users++;
+	mutex_unlock(&mappers_lock);
+	return mapper;
+}
+
+static void mapper_put(struct mapper *mapper)
+{
+	bool last;
+
+	mutex_lock(&mappers_lock);
+	last = !--mapper->users;
+	if (last)
+		hash_del(&mapper->hash);
+	mutex_unlock(&mappers_lock);
+	if (!last)
+		return;
+	cancel_work_sync(&mapper->work);
+	kfree(mapper);
 }
 
 /* ---- a region ---- */
+
+static void no_longer_waiting(struct dmabuf_memory *d)
+{
+	spin_lock_bh(&d->mapper->lock);
+	list_del_init(&d->waiting);
+	spin_unlock_bh(&d->mapper->lock);
+}
 
 static void release(struct hca_memory *memory)
 {
 	struct dmabuf_memory *d = container_of(memory, struct dmabuf_memory, memory);
 
 	hca_close(memory, HCA_GONE);
-	cancel_work_sync(&d->map_again);
-	if (d->attach) {
-		dma_resv_lock(d->dmabuf->resv, NULL);
-		unmap(d);
-		dma_resv_unlock(d->dmabuf->resv);
+	dma_resv_lock(d->dmabuf->resv, NULL);
+	no_longer_waiting(d);
+	unmap(d);
+	dma_resv_unlock(d->dmabuf->resv);
+	if (d->attach)
 		dma_buf_detach(d->dmabuf, d->attach);
-	}
+	mapper_put(d->mapper);
 	dma_buf_put(d->dmabuf);
 	hca_memory_end(memory);
 	kfree(d);
@@ -205,17 +314,26 @@ static struct dmabuf_memory *create(struct ib_device *ibdev, struct dma_buf *dma
 	if (!d)
 		return ERR_PTR(-ENOMEM);
 	err = hca_memory_init(&d->memory, ibdev);
-	if (err) {
-		kfree(d);
-		return ERR_PTR(err);
+	if (err)
+		goto no_memory;
+	d->mapper = mapper_get(dmabuf);
+	if (!d->mapper) {
+		err = -ENOMEM;
+		goto no_mapper;
 	}
 	d->memory.offset = offset;
 	d->memory.want = want;
 	d->memory.release = release;
 	d->dmabuf = dmabuf;
 	d->length = length;
-	INIT_WORK(&d->map_again, map_again);
+	INIT_LIST_HEAD(&d->waiting);
 	return d;
+
+no_mapper:
+	hca_memory_end(&d->memory);
+no_memory:
+	kfree(d);
+	return ERR_PTR(err);
 }
 
 int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u64 length, u64 iova, int fd, int access)

@@ -13,8 +13,9 @@
  * packets and completions. Before memory is taken away, hca_close() is called: when it
  * returns, no access is under way, and later ones fail.
  *
- * Lock order: a dma-buf's reservation lock, then memory->gate. The gate is taken in any
- * context; no code sleeps while it is held.
+ * Lock order: a dma-buf's reservation lock, then the mutex of bar.c. Or the reservation
+ * lock, then memory->gate, or the lock of a mapper (dmabuf.c). These two are taken in any
+ * context; no code sleeps while one is held.
  */
 #ifndef PEERDMA_HCA_H
 #define PEERDMA_HCA_H

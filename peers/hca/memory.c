@@ -3,8 +3,8 @@
  * memory.c - memory of other devices, by its DMA addresses for the adapter's PCI function.
  *
  * A run is a part with consecutive DMA addresses, whose physical addresses were
- * consecutive, too, when it was made.  The kernel maps these in advance, since an access
- * must not sleep.  Each access translates its DMA addresses anew, page by page.  If an
+ * consecutive, too, when it was made; it ends where a part of a BAR ends (bar.h).  The
+ * kernel maps these addresses in advance, since an access must not sleep.  Each access translates its DMA addresses anew, page by page.  If an
  * address has no translation any more, or another one, that is an error, as it is on a bus
  * with an IOMMU.
  */
@@ -22,6 +22,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "access.h"
+#include "bar.h"
 #include "hca.h"
 
 static bool ignore_stop;
@@ -33,7 +34,8 @@ struct hca_run {
 	u64 length;
 	dma_addr_t dma;
 	phys_addr_t phys;	/* translation of dma when the run was made */
-	void *kernel;		/* mapping of phys */
+	struct hca_bar_part *part;	/* NULL: not in a BAR, or in a small one */
+	void *kernel;		/* mapping of phys: in the part, or the run's own */
 };
 
 /* ---- translation ---- */
@@ -60,19 +62,36 @@ static void free_runs(struct hca_run *runs, u32 nruns)
 {
 	u32 i;
 
-	for (i = 0; i < nruns; i++)
-		if (runs[i].kernel)
+	for (i = 0; i < nruns; i++) {
+		if (runs[i].part)
+			hca_bar_part_put(runs[i].part);
+		else if (runs[i].kernel)
 			memunmap(runs[i].kernel);
+	}
 	kvfree(runs);
 }
 
-/* Maps device memory write-combined, as its drivers do, and host memory cached. */
-static int map_run(struct hca_run *run)
+/* Host memory is mapped already: memremap() only returns its address. */
+static int map_alone(struct hca_run *run)
 {
 	bool ram = region_intersects(run->phys, run->length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) == REGION_INTERSECTS;
 
 	run->kernel = memremap(run->phys, run->length, ram ? MEMREMAP_WB : MEMREMAP_WC);
 	return run->kernel ? 0 : -ENOMEM;
+}
+
+/* Maps device memory write-combined, as its drivers do, and host memory cached. */
+static int map_run(struct hca_run *run)
+{
+	struct hca_bar_part *part = hca_bar_part_get(run->phys);
+
+	if (part == ERR_PTR(-ENOENT))
+		return map_alone(run);
+	if (IS_ERR(part))
+		return PTR_ERR(part);
+	run->part = part;
+	run->kernel = hca_bar_part_address(part, run->phys);
+	return 0;
 }
 
 struct builder {
@@ -92,7 +111,7 @@ static int add_page(struct builder *b, dma_addr_t dma, u64 length)
 
 	if (phys == no_translation)
 		return -EFAULT;
-	if (!b->n || dma != b->next_dma || phys != b->next_phys) {
+	if (!b->n || dma != b->next_dma || phys != b->next_phys || IS_ALIGNED(phys, HCA_BAR_PART)) {
 		/* Translations have changed since the runs were counted. */
 		if (b->runs && b->n == b->limit)
 			return -EFAULT;

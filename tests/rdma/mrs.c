@@ -187,6 +187,37 @@ static void refusals(void)
 	check(!memory_try_register(&subject, p.pd, ~0UL - 4095, 4096), "an offset far behind it: refused");
 }
 
+/* How many areas of its own addresses the kernel has mapped to devices. */
+static int mappings(void)
+{
+	FILE *file = fopen("/proc/vmallocinfo", "r");
+	char line[512];
+	int n = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		n += !!strstr(line, " ioremap");
+	if (!file || fclose(file))
+		die("/proc/vmallocinfo");
+	return n;
+}
+
+/* What a mapping takes is charged to nobody, so that further regions of the same memory must not have their own. */
+static void mapped_once(void)
+{
+	struct ibv_mr *mrs[32];
+	int before = mappings(), i;
+
+	for (i = 0; i < 32; i++) {
+		mrs[i] = memory_try_register(&subject, p.pd, 0, SIZE);
+		if (!mrs[i])
+			die("registering it once more");
+	}
+	check(mappings() == before, "further regions of it take no mapping of the kernel's");
+	for (i = 0; i < 32; i++)
+		if (ibv_dereg_mr(mrs[i]))
+			die("ibv_dereg_mr");
+}
+
 /* The same 2 MiB again and again: what counts is the number of pages. */
 static void over_a_gigabyte(void)
 {
@@ -228,10 +259,12 @@ int main(int argc, char **argv)
 	sends(0);
 	atomics();
 	bounds();
-	if (subject.kind != MEMORY_HOST)
+	if (subject.kind != MEMORY_HOST) {
 		refusals();
-	else
+		mapped_once();
+	} else {
 		over_a_gigabyte();
+	}
 
 	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
 		die("ibv_dereg_mr");

@@ -24,5 +24,7 @@ moved "${SECONDS_OF:-5}"
 moved 0 500
 moved 0 0
 LD_PRELOAD=$verbs "$mover" 33554432 "$BUILD/tests/rdma/rdma_held" rxe0 33554432 || die "answers that are held"
+LD_PRELOAD=$verbs "$mover" 4096 env sh -c 'SLOW_FD=$MOVER_FD SLOW_CONTROL=$MOVER_CONTROL exec "$0" 4096 "$@"' "$mover" \
+	"$BUILD/tests/rdma/rdma_crowd" rxe0 || die "a program waits for another's slow exporter"
 rdma_stop
 unload_modules dmabuf_mover

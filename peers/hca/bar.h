@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * bar.h - the kernel's mappings of PCI BARs, which all regions share.
+ *
+ * A mapping takes memory for page tables, which the kernel charges to nobody.  If each
+ * region had its own, a program could exhaust the machine's memory by registering the same
+ * bytes again and again.  So a BAR is mapped in parts, each at most once.
+ *
+ * All of this may sleep.
+ */
+#ifndef PEERDMA_HCA_BAR_H
+#define PEERDMA_HCA_BAR_H
+
+#include <linux/sizes.h>
+#include <linux/types.h>
+
+/* One page-table entry of the second level maps that much. */
+#define HCA_BAR_PART	SZ_2M
+
+struct hca_bar_part;
+
+/*
+ * Maps the aligned HCA_BAR_PART bytes around this physical address, write-combined, or
+ * takes a reference to their mapping. -ENOENT: no BAR contains them all; -ENOMEM.
+ */
+struct hca_bar_part *hca_bar_part_get(phys_addr_t phys);
+/* The last one unmaps. */
+void hca_bar_part_put(struct hca_bar_part *part);
+/* The kernel's address of a byte of the part. */
+void *hca_bar_part_address(const struct hca_bar_part *part, phys_addr_t phys);
+
+#endif
