@@ -24,7 +24,12 @@ moved "${SECONDS_OF:-5}"
 moved 0 500
 moved 0 0
 LD_PRELOAD=$verbs "$mover" 33554432 "$BUILD/tests/rdma/rdma_held" rxe0 33554432 || die "answers that are held"
-LD_PRELOAD=$verbs "$mover" 4096 env sh -c 'SLOW_FD=$MOVER_FD SLOW_CONTROL=$MOVER_CONTROL exec "$0" 4096 "$@"' "$mover" \
-	"$BUILD/tests/rdma/rdma_crowd" rxe0 || die "a program waits for another's slow exporter"
+if [ -e /sys/kernel/debug/dma-api ]; then
+	echo "many regions of a slow exporter: not run; this kernel checks DMA mappings, and permits seven of a page"
+else
+	# shellcheck disable=SC2016 # the inner shell has these variables
+	LD_PRELOAD=$verbs "$mover" 4096 sh -c 'SLOW_FD=$MOVER_FD SLOW_CONTROL=$MOVER_CONTROL exec "$0" 4096 "$@"' "$mover" \
+		"$BUILD/tests/rdma/rdma_crowd" rxe0 || die "a program waits for another's slow exporter"
+fi
 rdma_stop
 unload_modules dmabuf_mover
