@@ -31,7 +31,10 @@ static bool in_bar_of(struct pci_dev *pdev, phys_addr_t start)
 	for (i = 0; i < PCI_STD_NUM_BARS; i++) {
 		const struct resource *bar = &pdev->resource[i];
 
-		if (resource_type(bar) == IORESOURCE_MEM && bar->start <= start && start + HCA_BAR_PART - 1 <= bar->end)
+		/* A BAR without an address has a range that begins at 0. */
+		if (resource_type(bar) != IORESOURCE_MEM || bar->flags & IORESOURCE_UNSET)
+			continue;
+		if (bar->start <= start && start + HCA_BAR_PART - 1 <= bar->end)
 			return true;
 	}
 	return false;

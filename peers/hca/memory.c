@@ -71,22 +71,27 @@ static void free_runs(struct hca_run *runs, u32 nruns)
 	kvfree(runs);
 }
 
-/* Host memory is mapped already: memremap() only returns its address. */
-static int map_alone(struct hca_run *run)
+static bool is_ram(const struct hca_run *run)
 {
-	bool ram = region_intersects(run->phys, run->length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) == REGION_INTERSECTS;
+	return region_intersects(run->phys, run->length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) == REGION_INTERSECTS;
+}
 
-	run->kernel = memremap(run->phys, run->length, ram ? MEMREMAP_WB : MEMREMAP_WC);
+static int map_alone(struct hca_run *run, unsigned long flags)
+{
+	run->kernel = memremap(run->phys, run->length, flags);
 	return run->kernel ? 0 : -ENOMEM;
 }
 
-/* Maps device memory write-combined, as its drivers do, and host memory cached. */
+/* Maps device memory write-combined, as its drivers do. Host memory is mapped already: memremap() only returns its address. */
 static int map_run(struct hca_run *run)
 {
-	struct hca_bar_part *part = hca_bar_part_get(run->phys);
+	struct hca_bar_part *part;
 
+	if (is_ram(run))
+		return map_alone(run, MEMREMAP_WB);
+	part = hca_bar_part_get(run->phys);
 	if (part == ERR_PTR(-ENOENT))
-		return map_alone(run);
+		return map_alone(run, MEMREMAP_WC);
 	if (IS_ERR(part))
 		return PTR_ERR(part);
 	run->part = part;
