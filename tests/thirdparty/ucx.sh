@@ -27,11 +27,15 @@ known_in_process="cuda_ipc/test_md.reg/0 cuda_ipc/test_md.reg_perf/0"
 # HSA there has the CPU only (docs/amd.md).  UCX lists its transports all the same, and their tests need hipMalloc.
 not_in_process='rocm_copy/*:rocm_ipc/*:rocm_cpy/*'
 
-# in_process_filter: the filter without those; what is behind its first "-" is left out.
-in_process_filter() {
+# Both end the program.  UCX 1.13 does not empty this registration cache at a fork, and its test finds that a page has moved.
+# The other measures speed, for longer than the quarter of an hour that UCX gives a test, unless the machine has KVM.
+not_in_guest='rocm_cpy/test_md_fork*:cuda_copy/test_uct_loopback_cuda.envelope*'
+
+# without TESTS: the filter without them; what is behind its first "-" is left out.
+without() {
 	case $filter in
-	*-*) echo "$filter:$not_in_process" ;;
-	*) echo "$filter-$not_in_process" ;;
+	*-*) echo "$filter:$1" ;;
+	*) echo "$filter-$1" ;;
 	esac
 }
 
@@ -48,25 +52,26 @@ gtest() {
 
 in_process() {
 	# The rendezvous protocol wants 512 MiB of it, and some tests copy 1.5 GiB at once.
-	export LD_LIBRARY_PATH="$ucx/lib:$user/softgpu/user" UCX_MODULE_DIR="$ucx/lib/ucx"
+	# With the modules' folder: the test program, too, needs one of them, and would load another copy from where it was built.
+	export LD_LIBRARY_PATH="$ucx/lib:$ucx/lib/ucx:$user/softgpu/user" UCX_MODULE_DIR="$ucx/lib/ucx"
 	export SOFTGPU_INPROCESS=1 SOFTGPU_VRAM_MIB=2048
 	"$ucx/bin/ucx_info" -d >"$logs/info.log" 2>&1 || die "ucx_info fails: $logs/info.log"
 	for transport in cuda_copy cuda_ipc; do
 		grep -q "Transport: $transport" "$logs/info.log" || die "ucx_info does not list $transport: $logs/info.log"
 		echo "PASS ucx_info lists $transport"
 	done
-	say "UCX's unit tests in one process: $(in_process_filter)"
-	gtest "$logs/gtest-process.log" "$known_in_process" env GTEST_FILTER="$(in_process_filter)" "$ucx/bin/ucx_gtest"
+	say "UCX's unit tests in one process: $(without "$not_in_process")"
+	gtest "$logs/gtest-process.log" "$known_in_process" env GTEST_FILTER="$(without "$not_in_process")" "$ucx/bin/ucx_gtest"
 }
 
 in_guest() {
 	"$top/vm/deps.sh" modules vm
 	make -s -C "$top" --no-print-directory modules KVER="$series"
-	say "UCX's unit tests on the driver: $filter"
+	say "UCX's unit tests on the driver: $(without "$not_in_guest")"
 	# shellcheck disable=SC2086 # VM_ARGS are several
 	gtest "$logs/gtest-guest.log" "" "$top/vm/run" --kernel "$series" --timeout "${TIMEOUT:-3000}" \
 		--log "$logs/guest.kernel.log" --cards 0 --gpus 1 --vram 2G --memory 4G --env TOP="$top" --env BUILD="$user" \
-		--env MODDIR="$modules" --env UCX_ROOT="$ucx" --env GTEST_FILTER="$filter" ${VM_ARGS-} -- "$top/tests/thirdparty/ucx-guest.sh"
+		--env MODDIR="$modules" --env UCX_ROOT="$ucx" --env GTEST_FILTER="$(without "$not_in_guest")" ${VM_ARGS-} -- "$top/tests/thirdparty/ucx-guest.sh"
 }
 
 code=0
