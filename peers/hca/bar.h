@@ -2,9 +2,9 @@
 /*
  * bar.h - the kernel's mappings of PCI BARs, which all regions share.
  *
- * A mapping takes memory for page tables, which the kernel charges to nobody.  If each
- * region had its own, a program could exhaust the machine's memory by registering the same
- * bytes again and again.  So a BAR is mapped in parts, each at most once.
+ * No cgroup is charged for the page tables of a mapping.  If each region had a mapping of
+ * its own, a program could exhaust the machine's memory by registering the same bytes again
+ * and again.  So a BAR is mapped in parts, each at most once.
  *
  * All of this may sleep.
  */

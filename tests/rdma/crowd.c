@@ -111,6 +111,7 @@ __attribute__((noreturn)) static void crowd(const char *adapter, int ready)
 int main(int argc, char **argv)
 {
 	struct request r = { .opcode = IBV_WR_RDMA_WRITE, .length = 8 };
+	struct ibv_wc wc = { .status = IBV_WC_GENERAL_ERR };
 	double begin, took;
 	int up[2];
 	struct pair p;
@@ -132,9 +133,11 @@ int main(int argc, char **argv)
 	begin = now();
 	if (pair_post(&p, 0, &r))
 		die("posting a write");
-	while (now() - begin < 10 * SOON && !ibv_poll_cq(p.cq[0], 1, &(struct ibv_wc){ 0 }))
+	while (now() - begin < 10 * SOON && !ibv_poll_cq(p.cq[0], 1, &wc))
 		usleep(1000);
 	took = now() - begin;
+	if (took <= SOON && wc.status != IBV_WC_SUCCESS)
+		die("a write to memory that has moved: %s", ibv_wc_status_str(wc.status));
 	printf("%.1f s for a write to memory that has moved, beside %d regions of a slow exporter\n", took, REGIONS);
 	command("SLOW_CONTROL", "delay 0");
 	if (kill(child, SIGKILL) || waitpid(child, NULL, 0) != child)

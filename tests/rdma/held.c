@@ -96,21 +96,6 @@ static void let_go(void)
 	command("refuse map 0 12");
 }
 
-/* How many packets the adapter has received. */
-static long packets(void)
-{
-	char path[128];
-	FILE *file;
-	long n;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/rcvd_pkts", ibv_get_device_name(p.device->device));
-	file = fopen(path, "r");
-	if (!file || fscanf(file, "%ld", &n) != 1)
-		die("%s", path);
-	fclose(file);
-	return n;
-}
-
 /*
  * Waits for the read, for as long as packets arrive: the answers that did not wait are requested again only behind the others, and
  * on a slow kernel these take a while.
@@ -118,7 +103,7 @@ static long packets(void)
 static enum ibv_wc_status wait_for_all(const unsigned char *subject, size_t size)
 {
 	const unsigned char *original = (const unsigned char *)(uintptr_t)host.addr;
-	long had, received = packets();
+	long had, received = pair_packets(&p);
 	struct ibv_wc wc;
 	size_t at = 0;
 	double end;
@@ -128,7 +113,7 @@ static enum ibv_wc_status wait_for_all(const unsigned char *subject, size_t size
 			if (ibv_poll_cq(p.cq[0], 1, &wc))
 				return wc.status;
 		had = received;
-		received = packets();
+		received = pair_packets(&p);
 	} while (received > had);
 	while (at < size && !memcmp(subject + at, original + at, PACKET))
 		at += PACKET;

@@ -392,21 +392,6 @@ out:
 		die("the end of flushes");
 }
 
-/* How many packets the adapter has accepted. */
-static long accepted(void)
-{
-	char path[128];
-	FILE *file;
-	long n;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/rcvd_pkts", ibv_get_device_name(p.device->device));
-	file = fopen(path, "r");
-	if (!file || fscanf(file, "%ld", &n) != 1)
-		die("%s", path);
-	fclose(file);
-	return n;
-}
-
 /* The address that the kernel makes of this one. */
 static struct in6_addr link_local(const uint8_t *mac)
 {
@@ -466,18 +451,18 @@ static void datagram(int has_length)
 /* An adapter that computes with such a length reads far behind the packet, which only a kernel with KASAN notices. */
 static void datagram_of_nothing(void)
 {
-	long before = accepted();
+	long before = pair_packets(&p);
 	int i;
 
 	/* The address is not used before the kernel has asked whether another machine has it. */
-	for (i = 0; i < 200 && accepted() == before; i++)
+	for (i = 0; i < 200 && pair_packets(&p) == before; i++)
 		datagram(1);
-	if (accepted() == before)
+	if (pair_packets(&p) == before)
 		wrong("a datagram does not arrive");
-	before = accepted();
+	before = pair_packets(&p);
 	for (i = 0; i < 10; i++)
 		datagram(0);
-	if (accepted() != before)
+	if (pair_packets(&p) != before)
 		wrong("a datagram without a length arrives");
 }
 

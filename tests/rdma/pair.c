@@ -185,6 +185,20 @@ void pair_receive(struct pair *p, int which, const struct ibv_mr *mr, uint64_t a
 		die("posting a receive");
 }
 
+long pair_packets(const struct pair *p)
+{
+	char path[128];
+	FILE *file;
+	long n;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/rcvd_pkts", ibv_get_device_name(p->device->device));
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%ld", &n) != 1)
+		die("%s", path);
+	fclose(file);
+	return n;
+}
+
 static double now(void)
 {
 	struct timespec t;

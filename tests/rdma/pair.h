@@ -53,6 +53,9 @@ void pair_receive(struct pair *p, int which, const struct ibv_mr *mr, uint64_t a
 /* The next completion's status, within ten seconds. wc may be NULL. */
 enum ibv_wc_status pair_wait(struct pair *p, int which, struct ibv_wc *wc);
 
+/* How many packets the adapter has received and accepted. */
+long pair_packets(const struct pair *p);
+
 /* Both: posts at 0 and waits. */
 enum ibv_wc_status pair_do(struct pair *p, const struct request *r);
 

@@ -52,9 +52,9 @@ gtest() {
 }
 
 in_process() {
-	# The rendezvous protocol wants 512 MiB of it, and some tests copy 1.5 GiB at once.
 	# With the modules' folder: the test program, too, needs one of them, and would load another copy from where it was built.
 	export LD_LIBRARY_PATH="$ucx/lib:$ucx/lib/ucx:$user/softgpu/user" UCX_MODULE_DIR="$ucx/lib/ucx"
+	# The rendezvous protocol takes 512 MiB of GPU memory, and some tests copy 1.5 GiB at once.
 	export SOFTGPU_INPROCESS=1 SOFTGPU_VRAM_MIB=2048
 	"$ucx/bin/ucx_info" -d >"$logs/info.log" 2>&1 || die "ucx_info fails: $logs/info.log"
 	for transport in cuda_copy cuda_ipc; do
