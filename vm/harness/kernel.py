@@ -157,7 +157,8 @@ def _packages(series):
     if series in NEWER:     # the image is in three packages, and what they all have is in one more
         pinned += [f"linux-{part}-{release}={version}" for part in ("base", "binary", "modules")]
         compiler = re.search(r"gcc-\d+", versions[0]["Depends"])[0]
-        pinned += apt.with_needs([compiler, "libelf1t64", "zlib1g"])
+        # Makefiles of others call the compiler gcc, a name that only that package has.
+        pinned += apt.with_needs([compiler, "gcc", "libelf1t64", "zlib1g"])
     return release, version, [f"{name}={version}", f"{headers}={version}"] + pinned
 
 
