@@ -15,10 +15,12 @@
 #include <linux/hashtable.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
+#include <linux/memcontrol.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -49,6 +51,7 @@ struct dmabuf_memory {
 	struct hca_memory memory;	/* first */
 	struct dma_buf *dmabuf;
 	struct mapper *mapper;
+	struct mem_cgroup *memcg;	/* the program's, which is charged for each mapping; NULL: none */
 	struct list_head waiting;	/* in mapper->waiting, or empty; removed with the reservation lock held, too */
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;		/* NULL: not mapped */
@@ -133,10 +136,12 @@ static const struct dma_buf_attach_ops attach_ops = {
 
 static int map_for_access(struct dmabuf_memory *d)
 {
+	struct mem_cgroup *worker = set_active_memcg(d->memcg);
 	int err;
 
 	d->begun = jiffies;
 	err = map(d);
+	set_active_memcg(worker);
 	d->made = jiffies;
 	d->for_access = !err;
 	return err;
@@ -283,6 +288,7 @@ static void release(struct hca_memory *memory)
 	mapper_put(d->mapper);
 	dma_buf_put(d->dmabuf);
 	hca_memory_end(memory);
+	mem_cgroup_put(d->memcg);
 	kfree(d);
 }
 
@@ -325,6 +331,7 @@ static struct dmabuf_memory *create(struct ib_device *ibdev, struct dma_buf *dma
 	d->memory.want = want;
 	d->memory.release = release;
 	d->dmabuf = dmabuf;
+	d->memcg = get_mem_cgroup_from_mm(current->mm);
 	d->length = length;
 	INIT_LIST_HEAD(&d->waiting);
 	return d;

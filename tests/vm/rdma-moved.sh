@@ -30,6 +30,11 @@ else
 	# shellcheck disable=SC2016 # the inner shell has these variables
 	LD_PRELOAD=$verbs "$mover" 4096 sh -c 'SLOW_FD=$MOVER_FD SLOW_CONTROL=$MOVER_CONTROL exec "$0" 4096 "$@"' "$mover" \
 		"$BUILD/tests/rdma/rdma_crowd" rxe0 || die "a program waits for another's slow exporter"
+	if rdma_cgroup; then
+		(echo 0 >"$group/cgroup.procs" && LD_PRELOAD=$verbs exec "$mover" 4096 "$BUILD/tests/rdma/rdma_charged" rxe0 "$group/memory.stat") ||
+			die "mapping again is not charged"
+		rmdir "$group"
+	fi
 fi
 rdma_stop
 unload_modules dmabuf_mover

@@ -36,21 +36,16 @@ rdma link delete rxe1
 ip link delete virtual
 
 # What the kernel limits for a group of processes: an adapter's objects, and memory, that of queues as well.
-groups=/sys/fs/cgroup
-if grep -q cgroup2 /proc/filesystems; then
-	[ -e $groups/cgroup.controllers ] || mount -t cgroup2 none $groups || die "no cgroups"
-	echo +memory +rdma >$groups/cgroup.subtree_control && mkdir $groups/few || die "no cgroup"
-	(echo 0 >$groups/few/cgroup.procs && exec "$BUILD/tests/rdma/rdma_refused" rxe0 $groups/few/memory.current) ||
+if rdma_cgroup; then
+	(echo 0 >"$group/cgroup.procs" && exec "$BUILD/tests/rdma/rdma_refused" rxe0 "$group/memory.current") ||
 		die "queues do not count for the memory cgroup"
-	echo "rxe0 hca_object=20" >$groups/few/rdma.max || die "no limit on objects"
+	echo "rxe0 hca_object=20" >"$group/rdma.max" || die "no limit on objects"
 	[ "$("$BUILD/tests/rdma/rdma_objects" rxe0 40)" = "40 all" ] || die "40 objects without a limit"
-	told=$(echo 0 >$groups/few/cgroup.procs && exec "$BUILD/tests/rdma/rdma_objects" rxe0 40)
+	told=$(echo 0 >"$group/cgroup.procs" && exec "$BUILD/tests/rdma/rdma_objects" rxe0 40)
 	[ "$told" = "20 EAGAIN" ] || die "objects of a cgroup: $told"
 	# Linux 6.1 (rdmacg_css_offline) keeps a limit of a cgroup that is removed, and writes to the cgroup when the adapter goes.
-	echo "rxe0 hca_object=max" >$groups/few/rdma.max || die "the limit does not go"
-	rmdir $groups/few
-else
-	echo "limits of cgroups: not run, this kernel was built without"
+	echo "rxe0 hca_object=max" >"$group/rdma.max" || die "the limit does not go"
+	rmdir "$group"
 fi
 
 "$BUILD/tests/rdma/rdma_forged" rxe0 "${ROUNDS:-30}" || die "receive requests without end"

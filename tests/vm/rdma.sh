@@ -25,6 +25,15 @@ rdma_stop() {
 	unload_modules peerdma_hca
 }
 
+# rdma_cgroup: makes the cgroup whose folder is $group. False, said: this kernel was built without.
+rdma_cgroup() {
+	grep -q cgroup2 /proc/filesystems || { echo "limits of cgroups: not run, this kernel was built without"; return 1; }
+	[ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup || die "no cgroups"
+	echo +memory +rdma >/sys/fs/cgroup/cgroup.subtree_control || die "no cgroup"
+	group=/sys/fs/cgroup/few
+	mkdir $group || die "no cgroup"
+}
+
 # Debian's provider asks for no dma-bufs.
 verbs=$BUILD/peerdma/preload/libpeerdma-verbs.so.0
 
