@@ -24,12 +24,43 @@ static const char other[] = "rdma_rxe";
 
 /* ---- the PCI function ---- */
 
-void hca_set_parent(struct ib_device *ibdev, struct net_device *ndev)
+struct device *hca_lock_function(struct net_device *ndev)
 {
 	struct device *dev = ndev->dev.parent;
+	int err;
 
 	while (dev && !dev_is_pci(dev))
 		dev = dev->parent;
+	if (!dev)
+		return NULL;
+	get_device(dev);
+	err = device_lock_interruptible(dev);
+	if (err)
+		goto no_lock;
+	/* Its driver was unbound meanwhile. */
+	if (READ_ONCE(ndev->reg_state) != NETREG_REGISTERED) {
+		err = -ENODEV;
+		goto no_driver;
+	}
+	return dev;
+
+no_driver:
+	device_unlock(dev);
+no_lock:
+	put_device(dev);
+	return ERR_PTR(err);
+}
+
+void hca_unlock_function(struct device *dev)
+{
+	if (!dev)
+		return;
+	device_unlock(dev);
+	put_device(dev);
+}
+
+void hca_set_parent(struct ib_device *ibdev, struct net_device *ndev, struct device *dev)
+{
 	if (dev) {
 		ibdev->dev.parent = dev;
 		pr_info("%s: the adapter is PCI function %s\n", ndev->name, dev_name(dev));
@@ -65,7 +96,8 @@ static struct ib_device *adapter_of(const struct device *dev)
 /*
  * The function's driver is being unbound.  Without this the adapter would end only some
  * time after its net device is gone; memory that is mapped for the function must not stay
- * mapped that long.
+ * mapped that long.  The caller holds the function's device lock, so that no adapter is made
+ * meanwhile.
  */
 static int function_event(struct notifier_block *nb, unsigned long event, void *data)
 {
@@ -75,6 +107,7 @@ static int function_event(struct notifier_block *nb, unsigned long event, void *
 		return NOTIFY_DONE;
 	while ((ibdev = adapter_of(data))) {
 		dev_info(data, "its driver is unbound: %s is removed once no program uses it\n", dev_name(&ibdev->dev));
+		rxe_net_del(ibdev);
 		ib_unregister_device_and_put(ibdev);
 	}
 	return NOTIFY_OK;

@@ -15,7 +15,9 @@
  *
  * Lock order: a dma-buf's reservation lock, then the mutex of bar.c. Or the reservation
  * lock, then memory->gate, or the lock of a mapper (dmabuf.c). These two are taken in any
- * context; no code sleeps while one is held.
+ * context; no code sleeps while one is held. An adapter is registered and unregistered with
+ * its function's device lock held; nothing of this module calls for that lock with another
+ * one held.
  */
 #ifndef PEERDMA_HCA_H
 #define PEERDMA_HCA_H
@@ -187,10 +189,15 @@ void rxe_do_invalidate_mw(struct rxe_mw *mw);
 /* ---- device.c: the PCI function, and conflicts with rdma_rxe ---- */
 
 /*
- * Makes the PCI function below the net device, if there is one, the adapter's parent. To be
- * called before it is registered.
+ * Returns the PCI function below the net device, with a reference and its device lock held:
+ * its driver stays bound, and so the adapter can be registered.  NULL: there is none. -EINTR;
+ * -ENODEV: its driver is gone. May sleep.
  */
-void hca_set_parent(struct ib_device *ibdev, struct net_device *ndev);
+struct device *hca_lock_function(struct net_device *ndev);
+/* NULL is permitted. */
+void hca_unlock_function(struct device *dev);
+/* Makes the function the adapter's parent, unless it is NULL. To be called before it is registered. */
+void hca_set_parent(struct ib_device *ibdev, struct net_device *ndev, struct device *dev);
 int hca_start(void);
 void hca_stop(void);
 

@@ -11,6 +11,10 @@
 # vm-allow: rxe_(mr_init_user|reg_user_mr): .*err = -14
 # Newer rxe logs each request that fails.
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
+# A second one, without a function; and one with a name that is taken.
+# vm-allow: ^virtual speed is unknown, defaulting to 1000
+# vm-allow: peerdma_hca: (rxe_newlink: |)failed to add (virtual|eth0)
+# vm-allow: rxe_register_device.* error -23
 # vm: --nics 1 --cards 0 --timeout 300 --env SHORT=1
 # vm-more: --nics 1 --cards 0 --timeout 7000 --kernel {6.1,6.12,7.2} --iommu {off,pt} --env ROUNDS=1000
 # vm-more: --nics 1 --cards 0 --timeout 7000 --kernel {6.1,6.12,7.2} --iommu on --append iommu.strict={0,1} --env ROUNDS=1000
@@ -66,10 +70,64 @@ for op in write read atomic write-from read-into; do
 	[ "${SHORT-}" ] && [ $op != write ] || broken "$op"
 done
 
-# Its function loses its driver, and it is gone.
+# await COMMAND...: until it succeeds.
+await() {
+	for _ in $(seq 300); do
+		! "$@" || return 0
+		sleep 0.1
+	done
+	die "this does not come: $*"
+}
+# opened ADAPTER: a process has it open; its number is in $holder.
+opened() {
+	verbs_device=$(dirname "$(grep -lx "$1" /sys/class/infiniband_verbs/*/ibdev)")
+	sh -c 'exec 3<>"$0" && echo open && exec sleep 1000' "/dev/infiniband/${verbs_device##*/}" >/tmp/holder &
+	holder=$!
+	await grep -q open /tmp/holder
+}
+logged() { dmesg | grep -q "$1"; }
+# Newer rxe listens while there is an adapter, older rxe always.
+listens() { ss -lunH | grep -c ':4791 '; }
+
+# One that cannot be made leaves nothing. One is deleted, and while that waits for a process, so is its network device: another
+# still receives.
+modprobe dummy numdummies=0 && ip link add virtual type dummy || die "no virtual network device"
+! rdma link add rxe0 type rxe netdev virtual 2>/dev/null || die "two adapters have one name"
+rdma link add rxe1 type rxe netdev virtual || die "no second adapter"
+opened rxe1
+rdma link delete rxe1 &
+deleted=$!
+sleep 1
+ip link delete virtual &
+deleted="$deleted $!"
+sleep 1
+[ "$(listens)" -gt 0 ] || die "the end of an adapter takes the port from another"
+kill $holder
+for job in $deleted; do
+	wait "$job" || die "the second adapter is not deleted"
+done
+
+# Its function loses its driver, and it is gone, once no process has it open; none is made instead before the function is gone, too.
 function=$(basename "$(readlink -f /sys/class/infiniband/rxe0/device)")
-echo "$function" >/sys/bus/pci/drivers/virtio-pci/unbind
+load_modules slow_unbind
+opened rxe0
+dmesg -C
+echo "$function" >/sys/bus/pci/drivers/virtio-pci/unbind &
+unbound=$!
+await logged "rxe0 is removed once no program uses it"
+[ -e /sys/class/infiniband/rxe0 ] || die "the adapter does not wait for the process"
+kill $holder
+await logged "others have been notified"
 [ ! -e /sys/class/infiniband/rxe0 ] || die "the adapter stays when its function goes"
+code=0
+timeout 1 rdma link add rxe1 type rxe netdev eth0 || code=$?
+[ $code = 124 ] || die "an adapter is made for a function that loses its driver: $code"
+wait $unbound || die "the function's driver is not unbound"
+[ ! -e /sys/class/infiniband/rxe1 ] || die "an adapter is there without its function"
+left=$(listens)
+unload_modules peerdma_hca slow_unbind
+load_modules peerdma_hca
+[ "$left" = "$(listens)" ] || die "the adapter's port is open when its function is gone"
 unload_modules peerdma_hca
 
 [ "$rxe" ] || { unload_modules; exit 0; }
