@@ -66,7 +66,7 @@ static struct hca_bar_part *create(phys_addr_t start)
 		return ERR_PTR(-ENOMEM);
 	part->start = start;
 	part->kernel = memremap(start, HCA_BAR_PART, MEMREMAP_WC);
-	err = part->kernel ? xa_err(xa_store(&parts, number_of(start), part, GFP_KERNEL)) : -ENOMEM;
+	err = part->kernel ? xa_err(xa_store(&parts, number_of(start), part, GFP_KERNEL)) : -ENOENT;
 	if (!err)
 		return part;
 	if (part->kernel)

@@ -21,7 +21,9 @@ struct hca_bar_part;
 
 /*
  * Maps the aligned HCA_BAR_PART bytes around this physical address, write-combined, or
- * takes a reference to their mapping. -ENOENT: no BAR contains them all; -ENOMEM.
+ * takes a reference to their mapping. -ENOENT: no BAR contains them all, or they cannot be
+ * mapped as one: drivers have mapped some with one caching attribute, and some with another.
+ * -ENOMEM.
  */
 struct hca_bar_part *hca_bar_part_get(phys_addr_t phys);
 /* The last one unmaps. */

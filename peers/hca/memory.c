@@ -76,10 +76,11 @@ static bool is_ram(const struct hca_run *run)
 	return region_intersects(run->phys, run->length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) == REGION_INTERSECTS;
 }
 
+/* Not -ENOMEM, with which callers try again: usually a driver has mapped it with several caching attributes. */
 static int map_alone(struct hca_run *run, unsigned long flags)
 {
 	run->kernel = memremap(run->phys, run->length, flags);
-	return run->kernel ? 0 : -ENOMEM;
+	return run->kernel ? 0 : -EBUSY;
 }
 
 /* Maps device memory write-combined, as its drivers do. Host memory is mapped already: memremap() only returns its address. */
@@ -174,8 +175,10 @@ static int make_runs(struct hca_memory *memory, const struct sg_table *sgt, u64 
 		return -ENOMEM;
 	b.limit = count.n;
 	err = add_all(&b, sgt, to);
-	for (i = 0; !err && i < b.n; i++)
+	for (i = 0; !err && i < b.n; i++) {
 		err = map_run(&b.runs[i]);
+		cond_resched();
+	}
 	if (err) {
 		free_runs(b.runs, count.n);
 		return err;
@@ -329,6 +332,9 @@ static int modify(struct hca_memory *memory, u64 at, struct hca_modify *op)
 	there = reach(memory, at, &length, true);
 	if (!there)
 		return -EFAULT;
+	/* An exporter's pieces may end anywhere. */
+	if (length < sizeof(u64))
+		return -EINVAL;
 	spin_lock_bh(&atomics);
 	op->original = READ_ONCE(*there);
 	if (op->kind == HCA_STORE)
