@@ -197,7 +197,6 @@ class Sanitized:
 
     def __init__(self, options):
         self.copy = Copy(options, "asan", ["-Db_sanitize=address,undefined", "-Db_lundef=false"])
-        self.lock = threading.Lock()
         self.left_out = set()
         if not self.copy.introspect():
             sys.exit(f"tests/mutate/run: the unchanged tree cannot be set up: see {self.copy.log}")
@@ -216,18 +215,17 @@ class Sanitized:
         return None, "passes"
 
     def judge(self, site, text, tests, limit):
-        with self.lock:
-            tests = [test for test in tests if test in self.copy.tests and test not in self.left_out]
-            while tests:
-                test, result = self._try(changed(text, site), site, tests, limit)
-                if not test:
-                    break
-                if self._try(text, site, [test], limit)[1] == "passes":
-                    return "caught" if result == "fails" else "hangs", test + ", with AddressSanitizer"
-                # Unchanged it does not pass either.
-                self.left_out.add(test)
-                tests = tests[tests.index(test) + 1:]
-            self.copy.write(site["file"], text)
+        tests = [test for test in tests if test in self.copy.tests and test not in self.left_out]
+        while tests:
+            test, result = self._try(changed(text, site), site, tests, limit)
+            if not test:
+                break
+            if self._try(text, site, [test], limit)[1] == "passes":
+                return "caught" if result == "fails" else "hangs", test + ", with AddressSanitizer"
+            # Unchanged it does not pass either.
+            self.left_out.add(test)
+            tests = tests[tests.index(test) + 1:]
+        self.copy.write(site["file"], text)
         return "SURVIVES", f"{len(tests)} tests, and with AddressSanitizer"
 
 
@@ -236,7 +234,7 @@ class Sample:
         self.options = options
         self.listed = listed
         self.lock = threading.Lock()
-        self.sanitized = None
+        self.sanitized = queue.Queue()
         self.machines = read("more.toml")["virtual machines"] if options.vm else {}
         self.limits = {}
 
@@ -276,8 +274,12 @@ class Sample:
             copy.write(site["file"], changed(text, site))
             site["result"], site["by"] = self.judge(copy, concern, site)
             copy.write(site["file"], text)
-            if site["result"] == "SURVIVES" and self.sanitized:
-                site["result"], site["by"] = self.sanitized.judge(site, text, concern.tests(site["file"]), concern.limit)
+            if site["result"] == "SURVIVES" and self.options.asan:
+                sanitized = self.sanitized.get()
+                try:
+                    site["result"], site["by"] = sanitized.judge(site, text, concern.tests(site["file"]), concern.limit)
+                finally:
+                    self.sanitized.put(sanitized)
         finally:
             copies.put(copy)
         with self.lock:
@@ -314,8 +316,9 @@ class Sample:
         concern = Concern(copies[0], self.options.longest)
         concern.measure({site["file"] for site in sites})
         self.baseline(copies, sites)
-        if self.options.asan:
-            self.sanitized = Sanitized(self.options)
+        # A quarter of the changes comes here, and each takes longer.
+        for _ in range((self.options.jobs + 1) // 2 if self.options.asan else 0):
+            self.sanitized.put(Sanitized(self.options))
         free = queue.Queue()
         for copy in copies:
             free.put(copy)
