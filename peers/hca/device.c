@@ -94,7 +94,7 @@ static struct ib_device *adapter_of(const struct device *dev)
 }
 
 /*
- * The function's driver is being unbound.  Without this the adapter would end only some
+ * A driver of a PCI function is being unbound, which may be an adapter's.  Without this the adapter would end only some
  * time after its net device is gone; memory that is mapped for the function must not stay
  * mapped that long.  The caller holds the function's device lock, so that no adapter is made
  * meanwhile.
@@ -103,6 +103,9 @@ static int function_event(struct notifier_block *nb, unsigned long event, void *
 {
 	struct ib_device *ibdev;
 
+	/* Until its driver is gone, memory may be registered. */
+	if (event == BUS_NOTIFY_UNBIND_DRIVER || event == BUS_NOTIFY_UNBOUND_DRIVER)
+		hca_device_gone(to_pci_dev(data));
 	if (event != BUS_NOTIFY_UNBIND_DRIVER)
 		return NOTIFY_DONE;
 	while ((ibdev = adapter_of(data))) {

@@ -75,16 +75,16 @@ static void unmap(struct dmabuf_memory *d)
 
 static int map(struct dmabuf_memory *d)
 {
+	int err, removals = hca_removals();
 	struct sg_table *sgt = dma_buf_map_attachment(d->attach, DMA_BIDIRECTIONAL);
 	long waited;
-	int err;
 
 	if (IS_ERR_OR_NULL(sgt))
 		return sgt ? PTR_ERR(sgt) : -ENOMEM;
 	d->sgt = sgt;
 	/* The exporter may still be copying its contents. */
 	waited = dma_resv_wait_timeout(d->dmabuf->resv, DMA_RESV_USAGE_KERNEL, false, MAX_SCHEDULE_TIMEOUT);
-	err = waited < 0 ? waited : hca_open(&d->memory, sgt, d->length);
+	err = waited < 0 ? waited : hca_open(&d->memory, sgt, d->length, removals);
 	if (err)
 		unmap(d);
 	return err;

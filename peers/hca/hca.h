@@ -14,14 +14,15 @@
  * returns, no access is under way, and later ones fail.
  *
  * Lock order: a dma-buf's reservation lock, then the mutex of bar.c. Or the reservation
- * lock, then memory->gate, or the lock of a mapper (dmabuf.c). These two are taken in any
- * context; no code sleeps while one is held. An adapter is registered and unregistered with
+ * lock, or the mutex of memory.c, then memory->gate, or the lock of a mapper (dmabuf.c). These
+ * two are taken in any context; no code sleeps while one is held. An adapter is registered and unregistered with
  * its function's device lock held; nothing of this module calls for that lock with another
  * one held.
  */
 #ifndef PEERDMA_HCA_H
 #define PEERDMA_HCA_H
 
+#include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
@@ -32,6 +33,7 @@ struct ib_device;
 struct ib_umem;
 struct iommu_domain;
 struct net_device;
+struct pci_dev;
 struct rxe_dma_info;
 struct rxe_mr;
 struct rxe_mw;
@@ -48,6 +50,7 @@ enum hca_state {
 };
 
 struct hca_memory {
+	struct list_head node;		/* memory.c's */
 	struct ib_device *ibdev;	/* for messages; its parent is the PCI function */
 	struct device *dev;		/* the PCI function; a reference */
 	struct iommu_domain *domain;	/* of dev; NULL: DMA addresses are physical ones */
@@ -70,12 +73,18 @@ int hca_memory_init(struct hca_memory *memory, struct ib_device *ibdev);
 /* Closes the memory for accesses, and frees what hca_open() has made. May sleep. */
 void hca_memory_end(struct hca_memory *memory);
 
+/* How many PCI devices have lost their drivers. To be called before memory is mapped, for hca_open(). */
+int hca_removals(void);
 /*
  * Sets the DMA addresses to those of sgt, which must have length bytes from memory->offset
- * on. May sleep; calls must not overlap. HCA_GONE does not change.
- * -EFAULT: an address has no translation; -EINVAL: sgt is too short; -ENOMEM.
+ * on; seen: hca_removals() before sgt was mapped. May sleep; calls must not overlap. HCA_GONE
+ * does not change.
+ * -EFAULT: an address has no translation; -EINVAL: sgt is too short; -EBUSY: the kernel
+ * cannot map it; -ENOMEM, also if a device has lost its driver since: map it again.
  */
-int hca_open(struct hca_memory *memory, const struct sg_table *sgt, u64 length);
+int hca_open(struct hca_memory *memory, const struct sg_table *sgt, u64 length, int seen);
+/* Sets all memory in this device's BARs, and all memory of this function, to HCA_GONE. May sleep. */
+void hca_device_gone(struct pci_dev *pdev);
 
 /*
  * Sets the state to HCA_MOVED or HCA_GONE, unless it is HCA_GONE. When this returns, no

@@ -8,13 +8,16 @@
  * address has no translation any more, or another one, that is an error, as it is on a bus
  * with an IOMMU.
  */
+#include <linux/atomic.h>
 #include <linux/device.h>
 #include <linux/io.h>
 #include <linux/iommu.h>
 #include <linux/ioport.h>
 #include <linux/jiffies.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -37,6 +40,15 @@ struct hca_run {
 	struct hca_bar_part *part;	/* NULL: not in a BAR, or in a small one */
 	void *kernel;		/* mapping of phys: in the part, or the run's own */
 };
+
+/*
+ * A device that loses its driver may come back, and its BARs with other memory in them.  Its
+ * driver takes the memory away from its importers, but static exporters, such as NVIDIA's,
+ * have no way to notify them, and without an IOMMU that translates nothing else stops us.
+ */
+static DEFINE_MUTEX(all_lock);
+static LIST_HEAD(all);			/* guarded by all_lock */
+static atomic_t removals;
 
 /* ---- translation ---- */
 
@@ -203,6 +215,9 @@ int hca_memory_init(struct hca_memory *memory, struct ib_device *ibdev)
 	memory->domain = iommu_get_domain_for_dev(dev);
 	rwlock_init(&memory->gate);
 	memory->state = HCA_MOVED;
+	mutex_lock(&all_lock);
+	list_add(&memory->node, &all);
+	mutex_unlock(&all_lock);
 	return 0;
 }
 
@@ -223,15 +238,25 @@ static void replace(struct hca_memory *memory, struct hca_run *runs, u32 nruns)
 	free_runs(old_runs, old_nruns);
 }
 
-int hca_open(struct hca_memory *memory, const struct sg_table *sgt, u64 length)
+int hca_removals(void)
+{
+	return atomic_read(&removals);
+}
+
+int hca_open(struct hca_memory *memory, const struct sg_table *sgt, u64 length, int seen)
 {
 	struct hca_run *runs;
 	u32 nruns;
 	int err = make_runs(memory, sgt, memory->offset + length, &runs, &nruns);
 
-	if (!err)
-		replace(memory, runs, nruns);
-	return err;
+	if (err)
+		return err;
+	replace(memory, runs, nruns);
+	/* hca_device_gone() may have come too early to find the runs. */
+	if (hca_removals() == seen)
+		return 0;
+	hca_close(memory, HCA_MOVED);
+	return -ENOMEM;
 }
 
 void hca_close(struct hca_memory *memory, enum hca_state state)
@@ -244,8 +269,48 @@ void hca_close(struct hca_memory *memory, enum hca_state state)
 	write_unlock_bh(&memory->gate);
 }
 
+static bool in_a_bar_of(const struct hca_run *run, const struct pci_dev *pdev)
+{
+	int i;
+
+	for (i = 0; i < PCI_STD_NUM_BARS; i++) {
+		const struct resource *bar = &pdev->resource[i];
+
+		if (resource_type(bar) == IORESOURCE_MEM && bar->start <= run->phys && run->phys <= bar->end)
+			return true;
+	}
+	return false;
+}
+
+static bool reaches(struct hca_memory *memory, const struct pci_dev *pdev)
+{
+	bool found = memory->dev == &pdev->dev;
+	u32 i;
+
+	read_lock_bh(&memory->gate);
+	for (i = 0; i < memory->nruns && !found; i++)
+		found = in_a_bar_of(&memory->runs[i], pdev);
+	read_unlock_bh(&memory->gate);
+	return found;
+}
+
+void hca_device_gone(struct pci_dev *pdev)
+{
+	struct hca_memory *memory;
+
+	atomic_inc(&removals);
+	mutex_lock(&all_lock);
+	list_for_each_entry(memory, &all, node)
+		if (reaches(memory, pdev))
+			hca_close(memory, HCA_GONE);
+	mutex_unlock(&all_lock);
+}
+
 void hca_memory_end(struct hca_memory *memory)
 {
+	mutex_lock(&all_lock);
+	list_del(&memory->node);
+	mutex_unlock(&all_lock);
 	hca_close(memory, HCA_GONE);
 	replace(memory, NULL, 0);
 	put_device(memory->dev);

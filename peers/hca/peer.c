@@ -137,7 +137,7 @@ int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem 
 	peer->memory.offset = ib_umem_offset(umem);
 	peer->memory.want = want;
 	peer->memory.release = release;
-	err = hca_open(&peer->memory, &umem->sgt_append.sgt, length) ?: activate(peer, invalidate);
+	err = hca_open(&peer->memory, &umem->sgt_append.sgt, length, hca_removals()) ?: activate(peer, invalidate);
 	if (err) {
 		release(&peer->memory);
 		return err;

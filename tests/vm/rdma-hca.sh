@@ -70,6 +70,15 @@ for op in write read atomic write-from read-into; do
 	[ "${SHORT-}" ] && [ $op != write ] || broken "$op"
 done
 
+# A GPU loses its driver, and gets it back. CUDA's dma-bufs have no way to tell that to importers.
+gpu=$(grep -lx 0x1110 /sys/bus/pci/devices/*/device | head -1)
+gpu=$(basename "${gpu%/device}")
+driver=/sys/bus/pci/devices/$gpu/driver
+for kind in dmabuf export; do
+	with_verbs rdma_removed rxe0 $kind "echo $gpu >$driver/unbind && echo $gpu >/sys/bus/pci/drivers/softgpu/bind" ||
+		die "memory of kind $kind of a GPU that was away is reached"
+done
+
 # await COMMAND...: until it succeeds.
 await() {
 	for _ in $(seq 300); do
