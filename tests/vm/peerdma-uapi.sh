@@ -7,7 +7,7 @@
 # vm-allow: ^peerdma: .*: bus mastering is off
 # vm-allow: ^peerdma_amd: the GPU driver .*(this module does not support|in an unsupported format)
 # vm-allow: ^peerdma: pin refused: providers .* both claim
-# vm: --timeout 400 --cards 1 --gpus 1
+# vm-more: --timeout 400 --cards 1 --gpus 1
 # vm-more: --timeout 400 --cards 1 --gpus 1 --iommu on
 # vm-more: --timeout 400 --cards 1 --gpus 1 --kernel 6.12
 # vm: --timeout 400 --cards 1 --gpus 1 --iommu on --kernel 6.12
