@@ -144,6 +144,11 @@ static void flags(void **state)
 	(void)state;
 	BAD(cuStreamWriteValue64(s, host, 1, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
 	BAD(cuStreamWriteValue32(s, host, 1, 2));
+	/* where a right one has just been, what is left of which could be taken for this one */
+	OK(cuStreamWriteValue64(s, host + 16, 1, 0));
+	BAD(cuStreamWriteValue64(s, host, 1, 8));
+	OK(cuStreamWriteValue32(s, host + 24, 1, 0));
+	BAD(cuStreamWriteValue32(s, host, 1, 8));
 	BAD(cuStreamWaitValue64(s, host, 0, 4));
 	BAD(cuStreamWaitValue32(s, host, 0, 1 << 29));
 	FAILS(CUDA_ERROR_NOT_SUPPORTED, cuStreamWaitValue64(s, host, 0, FLUSH));
@@ -343,12 +348,19 @@ static void batches(void **state)
 	OK(cuStreamBatchMemOp(s, 1, ops, 0));
 	ops[0].operation = 77;
 	BAD(cuStreamBatchMemOp(s, 1, ops, 0));
-	/* none of them if one is wrong */
+	/* none of them if one is wrong: its place, its operation, its flags */
 	ops[0] = write_op(host, 9);
 	ops[1] = write_op(host + 1, 9);
 	BAD(cuStreamBatchMemOp(s, 2, ops, 0));
+	ops[1].operation = 77;
+	BAD(cuStreamBatchMemOp(s, 2, ops, 0));
+	ops[1] = write_op(host + 8, 9);
+	ops[1].writeValue.flags = 8;
+	BAD(cuStreamBatchMemOp(s, 2, ops, 0));
+	ops[1].operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+	BAD(cuStreamBatchMemOp(s, 2, ops, 0));
 	OK(cuStreamSynchronize(s));
-	assert_true(words[0] == 1);
+	assert_true(words[0] == 1 && words[1] == 1);
 	OK(cuMemFreeHost((void *)words));
 	OK(cuStreamDestroy(s));
 }
