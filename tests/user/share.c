@@ -18,15 +18,21 @@ static CUmemAllocationProp prop = {
 };
 static size_t g;
 
-static CUdeviceptr mapped(CUmemGenericAllocationHandle handle)
+/* For the GPU of the location. */
+static CUdeviceptr mapped_for(CUmemGenericAllocationHandle handle, CUmemLocation location)
 {
-	CUmemAccessDesc rw = { .location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUmemAccessDesc rw = { .location = location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 	CUdeviceptr w;
 
 	OK(cuMemAddressReserve(&w, g, 0, 0, 0));
 	OK(cuMemMap(w, g, 0, handle, 0));
 	OK(cuMemSetAccess(w, g, &rw, 1));
 	return w;
+}
+
+static CUdeviceptr mapped(CUmemGenericAllocationHandle handle)
+{
+	return mapped_for(handle, here);
 }
 
 static void unmapped(CUdeviceptr w)
@@ -91,6 +97,53 @@ static void here_again(void **state)
 		BAD(import(&c, fd));	/* nothing is left that it opens */
 	}
 	close(fd);
+}
+
+/* A second GPU's is that GPU's, whatever GPU the importer uses. */
+static void second_gpu(void **state)
+{
+	CUmemAllocationProp second = prop, back;
+	CUmemGenericAllocationHandle a, b;
+	unsigned char byte = 0;
+	CUdeviceptr v, w;
+	CUcontext ctx;
+	int gpus, fd, gpu = -1;
+	size_t before;
+
+	(void)state;
+	OK(cuDeviceGetCount(&gpus));
+	if (gpus < 2)
+		skip();
+	second.location.id = 1;
+	OK(cuDevicePrimaryCtxRetain(&ctx, 1));
+	OK(cuCtxSetCurrent(ctx));
+	before = free_memory();
+	OK(cuMemCreate(&a, g, &second, 0));
+	OK(cuMemExportToShareableHandle(&fd, a, FD, 0));
+	OK(cuCtxSetCurrent(test_context()));
+	OK(import(&b, fd));
+	close(fd);
+	OK(cuMemGetAllocationPropertiesFromHandle(&back, b));
+	assert_int_equal(back.location.id, 1);
+	OK(cuCtxSetCurrent(ctx));
+	v = mapped_for(a, second.location);
+	w = mapped_for(b, second.location);
+	OK(cuPointerGetAttribute(&gpu, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, w));
+	assert_int_equal(gpu, 1);
+	OK(cuMemsetD8(v, 43, g));
+	OK(cuCtxSynchronize());
+	OK(cuMemcpyDtoH(&byte, w + g - 1, 1));
+	assert_int_equal(byte, 43);
+	unmapped(v);
+	unmapped(w);
+	OK(cuMemRelease(a));
+	if (on_softgpu())
+		assert_int_equal(free_memory(), before - g);
+	OK(cuMemRelease(b));
+	if (on_softgpu())
+		assert_int_equal(free_memory(), before);
+	OK(cuCtxSetCurrent(test_context()));
+	OK(cuDevicePrimaryCtxRelease(1));
 }
 
 static void wrong(void **state)
@@ -336,6 +389,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(here_again),
+		cmocka_unit_test(second_gpu),
 		cmocka_unit_test(wrong),
 		cmocka_unit_test(elsewhere),
 		cmocka_unit_test(pool_elsewhere),
