@@ -32,6 +32,7 @@ extern int device_open_error;
 /* The nth call of this kind fails, or each; n is 0: none does. */
 void device_fail(unsigned long cmd, unsigned int nth, int error);
 extern bool device_failed;	/* it has */
+extern bool device_no_sysfs;	/* the kernel's files say nothing of the GPUs */
 
 extern unsigned int device_calls[256];	/* by number */
 extern unsigned int device_open_files;

@@ -58,6 +58,13 @@ void nvml(void **state)
 	assert_int_equal(pci.device, DEVICE_SLOT);
 	assert_int_equal(pci.pciDeviceId, 0x233110de);
 	assert_int_equal(pci.pciSubSystemId, 0x16c11af4);
+	device_no_sysfs = true;
+	memset(&pci, 0x5a, sizeof(pci));
+	N(nvmlDeviceGetPciInfo(device, &pci));
+	device_no_sysfs = false;
+	assert_string_equal(pci.busId, "00010001:A8:15.6");
+	assert_int_equal(pci.pciDeviceId, 0);
+	assert_int_equal(pci.pciSubSystemId, 0);
 	NIS(INVALID_ARGUMENT, nvmlDeviceGetPciInfo(device, NULL));
 	NIS(INVALID_ARGUMENT, nvmlDeviceGetPciInfo(NULL, &pci));
 	for (size_t i = 0; i < bus_id_count; i++) {
