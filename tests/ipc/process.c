@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -56,6 +57,107 @@ static void forks(void)
 	peerdma_ipc_close(m);
 	peerdma_ipc_free(v);
 	other_end(&o, SIGKILL);
+}
+
+/* ---- descriptors ---- */
+
+#define MOST	1024
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* By its name: for the thread sanitizer, fstat() would use what another thread makes. */
+static bool is_socket(int fd)
+{
+	char path[32], name[8] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, name, sizeof(name)) > 0 && !memcmp(name, "socket:", 7);
+}
+
+static bool before[MOST];		/* descriptors that were open before the library's */
+
+/* A forked child has what this process has, but for the library's sockets, which are so many. */
+static void inherited(int sockets)
+{
+	bool was[MOST], lost[MOST];
+	int status = -1, found = 0;
+	pid_t pid;
+
+	for (int fd = 0; fd < MOST; fd++) {
+		was[fd] = is_open(fd);
+		lost[fd] = !before[fd] && is_socket(fd);
+		found += lost[fd];
+	}
+	CHECK(found == sockets, "%d sockets of the library's", found);
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		failures = 0;
+		for (int fd = 0; fd < MOST; fd++) {
+			if (is_open(fd) != (was[fd] && !lost[fd]))
+				CHECK(0, "child: descriptor %d is %s", fd, is_open(fd) ? "open" : "closed");
+		}
+		_exit(failures ? 1 : 0);
+	}
+	waitpid(pid, &status, 0);
+	CHECK(!status, "a child has all descriptors but those");
+	for (int fd = 0; fd < MOST; fd++) {
+		if (is_open(fd) != was[fd])
+			CHECK(0, "descriptor %d is %s", fd, is_open(fd) ? "open" : "closed");
+	}
+}
+
+/* What is free below `first' is taken, by no sockets. */
+static void fill_below(int first)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDONLY);
+	} while (fd >= 0 && fd < first);
+	close(fd);
+}
+
+/* Whatever numbers the library's sockets have. */
+static void numbers(void)
+{
+	/* Before this process uses the library. */
+	struct other o[4] = { other_make(getuid()), other_make(getuid()), other_make(getuid()), other_make(getuid()) };
+	struct other_answer a[4];
+	struct peerdma_ipc_signal *s[5];
+	struct peerdma_ipc_handle h = { { 0 } };
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max < MOST ? limit.rlim_max : MOST;
+	CHECK(limit.rlim_cur == MOST && !setrlimit(RLIMIT_NOFILE, &limit), "%d descriptors", MOST);
+	for (int i = 0; i < 4; i++)
+		a[i] = ASK(&o[i], OTHER_SIGNAL, .value = 7);
+	for (int fd = 0; fd < MOST; fd++)
+		before[fd] = is_open(fd);
+	/* The first of the numbers that share a word. */
+	for (int i = 0; i < 2; i++) {
+		int fd = 64 << i;
+
+		fill_below(fd);
+		CHECK(!peerdma_ipc_signal_open(&a[i].handle, sizeof(a[i].handle), &s[i]) && is_socket(fd), "a connection by descriptor %d", fd);
+		inherited(1 + i);
+	}
+	/* The first fifteen of them, for all that is made now. */
+	fill_below(15 * 64);
+	CHECK(!peerdma_ipc_signal_open(&a[2].handle, sizeof(a[2].handle), &s[2]) && !peerdma_ipc_signal_create(1, 0, &s[3]) &&
+	      !peerdma_ipc_signal_export(s[3], &h) && !ASK(&o[3], OTHER_OPEN_SIGNAL, .handle = h).ret,
+	      "one that connects, one that listens, one that was accepted");
+	inherited(5);
+	CHECK(!peerdma_ipc_signal_open(&a[3].handle, sizeof(a[3].handle), &s[4]) && peerdma_ipc_signal_get(s[4]) == 7 &&
+	      !ASK(&o[3], OTHER_OPEN_SIGNAL, .handle = h).ret, "and the library works");
+	for (int i = 0; i < 5; i++)
+		peerdma_ipc_signal_close(s[i]);
+	for (int i = 0; i < 4; i++)
+		other_end(&o[i], SIGKILL);
 }
 
 /* ---- threads ---- */
@@ -207,7 +309,7 @@ static void stopped(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "forks", forks }, { "threads", threads }, { "limits", limits }, { "stopped", stopped },
+		{ "forks", forks }, { "numbers", numbers }, { "threads", threads }, { "limits", limits }, { "stopped", stopped },
 	};
 
 	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
