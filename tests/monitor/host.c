@@ -215,6 +215,27 @@ static void fork_child(void)
 	munmap(p, LENGTH);
 }
 
+/* Code that is changed is writable only meanwhile: an attacker who can write should find none. */
+static void code_is_closed(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4352], may[5];
+	int lines = 0, open = 0;
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%*x-%*x %4s", may) != 1)
+			continue;
+		lines++;
+		if (may[1] == 'w' && may[2] == 'x') {
+			printf("%s", line);
+			open++;
+		}
+	}
+	if (maps)
+		fclose(maps);
+	CHECK(lines && !open, "no code is writable");
+}
+
 int main(int argc, char **argv)
 {
 	struct peerdma_cache_ops ops = { .size = sizeof(ops), .monitors = PEERDMA_MONITOR_HOST, .add = counted_add, .remove = counted_remove };
@@ -233,6 +254,7 @@ int main(int argc, char **argv)
 	}
 	peerdma_cache_counters(cache, &c);
 	CHECK(c.monitors & PEERDMA_MONITOR_HOST, "host memory is monitored");
+	code_is_closed();
 	calls();
 #ifndef KEEPING_MALLOC
 	allocator();
