@@ -5,13 +5,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -494,6 +499,110 @@ static void lists(void **state)
 	tree_close(t);
 }
 
+/* Written twice, into one that is open: what was opened for that is closed. */
+static void bundles(void **state)
+{
+	struct tree *t = tree_open(folder);
+	const char *data;
+	char path[256];
+	struct stat st;
+	int fd, next;
+
+	(void)state;
+	put("told", 4, "word");
+	assert_int_equal(tree_read(t, "/told", &data, NULL), 0);
+	snprintf(path, sizeof(path), "%s/bundle.tar", folder);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_true(fd >= 0);
+	next = dup(fd);
+	close(next);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(tree_bundle(t, fd), 0);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_true(st.st_size >= 512 * 3 && st.st_size % 512 == 0);
+		assert_int_equal(dup(fd), next);
+		close(next);
+	}
+	close(fd);
+	tree_close(t);
+}
+
+/* From here on, openat2() is unknown, as to a kernel before 5.6; or forbidden, as by a sandbox that does not know it. */
+static bool forget_openat2(int error)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned int)error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* In a child: 0, the number of what does not hold, or 77. */
+static int without_openat2(int error)
+{
+	const char *data;
+	size_t length;
+	struct tree *t;
+
+	if (!forget_openat2(error))
+		return 77;
+	if (syscall(SYS_openat2, AT_FDCWD, "/", NULL, 0) != -1 || errno != error)
+		return 1;
+	t = tree_open(folder);
+	if (!t || tree_is_live(t))
+		return 2;
+	if (tree_read(t, "/old/file", &data, &length) || length != 4 || memcmp(data, "text", 4))
+		return 3;
+	/* There is one of that name outside, too. */
+	if (tree_read(t, "/etc/passwd", &data, &length) || length != 5 || memcmp(data, "ours\n", 5))
+		return 4;
+	if (tree_read(t, "old/file", &data, &length) || length != 4)
+		return 5;
+	if (tree_list(t, "/old", &data) || memcmp(data, "file\0out\0", 10))
+		return 6;
+	if (tree_link(t, "/old/out", &data) || strcmp(data, "/etc/passwd"))
+		return 7;
+	/* It would lead out. */
+	if (tree_read(t, "/old/out", &data, &length) != -ELOOP)
+		return 8;
+	if (tree_read(t, "/old/none", &data, &length) != -ENOENT || tree_read(t, "/ld/file", &data, &length) != -ENOENT)
+		return 9;
+	tree_close(t);
+	return 0;
+}
+
+static void old_kernels(void **state)
+{
+	static const int errors[] = { ENOSYS, EPERM };
+	char path[256];
+	int status;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/old", folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/etc", folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	put("old/file", 4, "text");
+	put("etc/passwd", 5, "ours\n");
+	snprintf(path, sizeof(path), "%s/old/out", folder);
+	assert_int_equal(symlink("/etc/passwd", path), 0);
+	for (size_t i = 0; i < 2; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(without_openat2(errors[i]));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		if (WEXITSTATUS(status) == 77)
+			skip();		/* no seccomp here */
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+}
+
 static int begin(void **state)
 {
 	(void)state;
@@ -515,7 +624,7 @@ int main(void)
 		cmocka_unit_test(svg_widths), cmocka_unit_test(svg_cuts), cmocka_unit_test(svg_marks), cmocka_unit_test(sizes),
 		cmocka_unit_test(padding), cmocka_unit_test(utf8), cmocka_unit_test(tables), cmocka_unit_test(fields),
 		cmocka_unit_test(runs), cmocka_unit_test(pci_edges), cmocka_unit_test(whole_files), cmocka_unit_test(trees),
-		cmocka_unit_test(lists),
+		cmocka_unit_test(lists), cmocka_unit_test(bundles), cmocka_unit_test(old_kernels),
 	};
 
 	return cmocka_run_group_tests(tests, begin, finish);
