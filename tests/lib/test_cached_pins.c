@@ -2,6 +2,7 @@
 /*
  * test_cached_pins.c - a cache of pins, on a stand-in for the kernel.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -221,6 +222,44 @@ static void dmabuf(void **state)
 	assert_non_null(strstr(peerdma_last_error(), "dmabuf_addr"));
 }
 
+/*
+ * The caller knows where the range begins, and what follows is of no known kind, because CUDA fails: it is
+ * registered as it was asked for, beside what is there, and not taken for GPU memory that ends where the first does.
+ */
+static void unknown_end(void **state)
+{
+	struct peerdma_memory device = {
+		.size = sizeof(device), .kind = PEERDMA_KIND_DEVICE, .base = (uintptr_t)memory, .length = MIB,
+	};
+	struct peerdma_cache_request q = {
+		.size = sizeof(q), .access = PEERDMA_ACCESS_READ | PEERDMA_ACCESS_WRITE, .memory = &device,
+	};
+	struct peerdma_cache_counters before = { .size = sizeof(before) }, c = { .size = sizeof(c) };
+	struct peerdma_memory m = { .size = sizeof(m) };
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	struct peerdma_cached *first, *hold;
+	struct fake_cuda *(*cuda)(void);
+
+	(void)state;
+	assert_non_null(library);
+	*(void **)&cuda = dlsym(library, "fake_cuda");
+	assert_non_null(cuda);
+	assert_int_equal(peerdma_cache_get_with(cache, memory + MIB - 65536, 60000, &q, &first), 0);
+	assert_int_equal(peerdma_cache_counters(cache, &before), 0);
+	assert_true(before.aperture);
+	cuda()->state = 700;
+	assert_int_equal(peerdma_query(ctx, memory + MIB, &m), -EIO);
+	assert_int_equal(peerdma_cache_get_with(cache, memory + MIB - 8192, 16384, &q, &hold), 0);
+	cuda()->state = 3;
+	assert_ptr_equal(hold->addr, memory + MIB - 8192);
+	assert_int_equal(hold->length, 16384);
+	assert_int_equal(peerdma_cache_counters(cache, &c), 0);
+	assert_int_equal(c.aperture, before.aperture);
+	peerdma_cache_put(cache, first);
+	peerdma_cache_put(cache, hold);
+	dlclose(library);
+}
+
 static void mapped_once(void **state)
 {
 	struct peerdma_cached *hold = get(memory, 1000);
@@ -254,6 +293,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(upgraded, setup, teardown),
 		cmocka_unit_test_setup_teardown(known, setup, teardown),
 		cmocka_unit_test_setup_teardown(dmabuf, setup, teardown),
+		cmocka_unit_test_setup_teardown(unknown_end, setup, teardown),
 	};
 
 	memory = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
