@@ -9,7 +9,9 @@
  * memory makes of it, live_regions tries in a virtual machine.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -57,6 +59,69 @@ static int one(size_t at, size_t from, size_t n)
 	return right && !memcmp(other, want, ROOM);
 }
 
+/* ---- what a device would see ---- */
+
+static unsigned char *passing;		/* the page of the view that may be touched */
+static int passing_prot;
+static volatile sig_atomic_t passes, comes_back;
+
+/* Goes on with the next page, and no more with the one before it. */
+static void touched(int sig, siginfo_t *info, void *context)
+{
+	unsigned char *at = info->si_addr;
+
+	(void)sig;
+	(void)context;
+	if (at >= passing + 4096 && at < passing + 8192) {
+		mprotect(passing, 4096, PROT_NONE);
+		passing += 4096;
+		passes++;
+	} else if (at >= passing - 4096 && at < passing) {
+		comes_back++;
+		passing -= 4096;	/* or this would never end */
+		if (mprotect(passing, ROOM, PROT_READ | PROT_WRITE))
+			_exit(2);
+		return;
+	} else {
+		_exit(3);
+	}
+	if (mprotect(passing, 4096, passing_prot))
+		_exit(2);
+}
+
+/* With head and end.  What lies in a view may be a device's, which sees each access, and each takes long. */
+static bool once(bool to)
+{
+	passing = view;
+	passing_prot = to ? PROT_READ | PROT_WRITE : PROT_READ;
+	passes = comes_back = 0;
+	if (mprotect(view, 4096, passing_prot) || mprotect(view + 4096, 4096, PROT_NONE))
+		exit(2);
+	if (to)
+		peerdma_copy_to_view(view + 3, other + 3, ROOM - 8);
+	else
+		peerdma_copy_from_view(other + 3, view + 3, ROOM - 8);
+	if (mprotect(view, ROOM, PROT_READ | PROT_WRITE))
+		exit(2);
+	return passes == 1 && !comes_back && !memcmp(other + 3, view + 3, ROOM - 8);
+}
+
+static void touches(const char *method)
+{
+	struct sigaction action = { .sa_sigaction = touched, .sa_flags = SA_SIGINFO }, was;
+
+	for (size_t i = 0; i < ROOM; i++) {
+		view[i] = (unsigned char)(i * 3);
+		other[i] = (unsigned char)(i * 5);
+	}
+	sigaction(SIGSEGV, &action, &was);
+	CHECK(once(true), "%s: writes forwards, and never goes back", method);
+	for (size_t i = 0; i < ROOM; i++)
+		other[i] = 0;
+	CHECK(once(false), "%s: reads forwards, and never goes back", method);
+	sigaction(SIGSEGV, &was, NULL);
+}
+
 static void copy(const char *method)
 {
 	static const size_t sizes[] = { 0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 31, 33, 63, 64, 65, 127, 128, 129, 191, 200, 256, 1000 };
@@ -80,6 +145,7 @@ static void copy(const char *method)
 		wrong += !one(ROOM - sizes[i], ROOM - sizes[i], sizes[i]) + !one(0, 0, sizes[i]);
 	CHECK(!wrong, "%s: up to where memory ends, %d wrong", method, wrong);
 	CHECK(one(3, 1, ROOM - 3) && one(0, 0, ROOM), "%s: all of it", method);
+	touches(method);
 	printf("%lu copies each way\n", copies);
 	free(want);
 }
