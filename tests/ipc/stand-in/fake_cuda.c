@@ -416,6 +416,8 @@ int cuMemHostRegister_v2(void *p, size_t size, unsigned int flags);
 int cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
 {
 	(void)p;
+	if (fake_ipc_cuda.register_error)
+		return fake_ipc_cuda.register_error;
 	fake_ipc_cuda.registered++;
 	return size % 4096 || flags != 3 ? INVALID_VALUE : unsafe();
 }
@@ -554,9 +556,14 @@ int cuLaunchKernel(void *function, unsigned int blocks, unsigned int rows, unsig
 	} *copies = arguments[0];
 
 	(void)stream;
+	/* As NVIDIA's does. */
+	if (!blocks || !rows || !z || !threads || !ty || !tz) {
+		fake_ipc_cuda.wrong++;
+		return INVALID_VALUE;
+	}
 	if (function == &poll_kernel)
 		return fake_ipc_cuda.kernel_error ? fake_ipc_cuda.kernel_error : launch_polling(arguments);
-	if (function != &fake_ipc_cuda || !blocks || !rows || z != 1 || threads * ty * tz > 1024 || shared || extra)
+	if (function != &fake_ipc_cuda || z != 1 || threads * ty * tz > 1024 || shared || extra)
 		return INVALID_VALUE;
 	if (fake_ipc_cuda.kernel_error)
 		return fake_ipc_cuda.kernel_error;
