@@ -24,7 +24,7 @@ static unsigned long number_of(phys_addr_t phys)
 	return phys / HCA_BAR_PART;
 }
 
-static bool in_bar_of(struct pci_dev *pdev, phys_addr_t start)
+bool hca_in_bar_of(const struct pci_dev *pdev, phys_addr_t start, u64 length)
 {
 	int i;
 
@@ -34,7 +34,7 @@ static bool in_bar_of(struct pci_dev *pdev, phys_addr_t start)
 		/* A BAR without an address has a range that begins at 0. */
 		if (resource_type(bar) != IORESOURCE_MEM || bar->flags & IORESOURCE_UNSET)
 			continue;
-		if (bar->start <= start && start + HCA_BAR_PART - 1 <= bar->end)
+		if (bar->start <= start && start + length - 1 <= bar->end)
 			return true;
 	}
 	return false;
@@ -46,7 +46,7 @@ static bool in_a_bar(phys_addr_t start)
 	struct pci_dev *pdev = NULL;
 
 	for_each_pci_dev(pdev) {
-		if (in_bar_of(pdev, start)) {
+		if (hca_in_bar_of(pdev, start, HCA_BAR_PART)) {
 			pci_dev_put(pdev);
 			return true;
 		}

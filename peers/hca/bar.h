@@ -6,7 +6,7 @@
  * its own, a program could exhaust the machine's memory by registering the same bytes again
  * and again.  So a BAR is mapped in parts, each at most once.
  *
- * All of this may sleep.
+ * All of this may sleep, unless it says otherwise.
  */
 #ifndef PEERDMA_HCA_BAR_H
 #define PEERDMA_HCA_BAR_H
@@ -18,6 +18,10 @@
 #define HCA_BAR_PART	SZ_2M
 
 struct hca_bar_part;
+struct pci_dev;
+
+/* Whether one of the device's BARs contains all of these bytes. Any context. */
+bool hca_in_bar_of(const struct pci_dev *pdev, phys_addr_t start, u64 length);
 
 /*
  * Maps the aligned HCA_BAR_PART bytes around this physical address, write-combined, or

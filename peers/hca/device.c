@@ -94,10 +94,10 @@ static struct ib_device *adapter_of(const struct device *dev)
 }
 
 /*
- * A driver of a PCI function is being unbound, which may be an adapter's.  Without this the adapter would end only some
- * time after its net device is gone; memory that is mapped for the function must not stay
- * mapped that long.  The caller holds the function's device lock, so that no adapter is made
- * meanwhile.
+ * A PCI function loses its driver.  If it is an adapter's, then without this the adapter
+ * would end only some time after its net device is gone; memory that is mapped for the
+ * function must not stay mapped that long.  The caller holds the function's device lock, so
+ * that no adapter is made meanwhile.
  */
 static int function_event(struct notifier_block *nb, unsigned long event, void *data)
 {

@@ -15,9 +15,9 @@
  *
  * Lock order: a dma-buf's reservation lock, then the mutex of bar.c. Or the reservation
  * lock, or the mutex of memory.c, then memory->gate, or the lock of a mapper (dmabuf.c). These
- * two are taken in any context; no code sleeps while one is held. An adapter is registered and unregistered with
- * its function's device lock held; nothing of this module calls for that lock with another
- * one held.
+ * two are taken in any context; no code sleeps while one is held. An adapter is registered and
+ * unregistered with its function's device lock held; nothing in this module takes that lock
+ * while it holds another one.
  */
 #ifndef PEERDMA_HCA_H
 #define PEERDMA_HCA_H

@@ -269,19 +269,6 @@ void hca_close(struct hca_memory *memory, enum hca_state state)
 	write_unlock_bh(&memory->gate);
 }
 
-static bool in_a_bar_of(const struct hca_run *run, const struct pci_dev *pdev)
-{
-	int i;
-
-	for (i = 0; i < PCI_STD_NUM_BARS; i++) {
-		const struct resource *bar = &pdev->resource[i];
-
-		if (resource_type(bar) == IORESOURCE_MEM && bar->start <= run->phys && run->phys <= bar->end)
-			return true;
-	}
-	return false;
-}
-
 static bool reaches(struct hca_memory *memory, const struct pci_dev *pdev)
 {
 	bool found = memory->dev == &pdev->dev;
@@ -289,7 +276,7 @@ static bool reaches(struct hca_memory *memory, const struct pci_dev *pdev)
 
 	read_lock_bh(&memory->gate);
 	for (i = 0; i < memory->nruns && !found; i++)
-		found = in_a_bar_of(&memory->runs[i], pdev);
+		found = hca_in_bar_of(pdev, memory->runs[i].phys, 1);
 	read_unlock_bh(&memory->gate);
 	return found;
 }
