@@ -7,6 +7,8 @@
  * provider by this id, and the kernel finds the devices to unregister when a module is
  * unloaded.
  */
+#include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
@@ -24,6 +26,23 @@ static const char other[] = "rdma_rxe";
 
 /* ---- the PCI function ---- */
 
+/*
+ * Whoever unbinds the driver holds the lock, and waits until nobody has a reference to the
+ * net device, which our caller has.  So this must not wait for the lock without end.
+ */
+static int lock_soon(struct device *dev)
+{
+	unsigned long end = jiffies + HZ / 2;
+
+	while (!device_trylock(dev)) {
+		if (time_after(jiffies, end))
+			return -EBUSY;
+		if (msleep_interruptible(10))
+			return -EINTR;
+	}
+	return 0;
+}
+
 struct device *hca_lock_function(struct net_device *ndev)
 {
 	struct device *dev = ndev->dev.parent;
@@ -34,19 +53,11 @@ struct device *hca_lock_function(struct net_device *ndev)
 	if (!dev)
 		return NULL;
 	get_device(dev);
-	err = device_lock_interruptible(dev);
-	if (err)
-		goto no_lock;
-	/* Its driver was unbound meanwhile. */
-	if (READ_ONCE(ndev->reg_state) != NETREG_REGISTERED) {
-		err = -ENODEV;
-		goto no_driver;
-	}
-	return dev;
-
-no_driver:
-	device_unlock(dev);
-no_lock:
+	err = lock_soon(dev);
+	if (!err)
+		return dev;
+	if (err == -EBUSY)
+		pr_notice("%s: no adapter is made: the driver of %s is being bound or unbound\n", ndev->name, dev_name(dev));
 	put_device(dev);
 	return ERR_PTR(err);
 }

@@ -16,8 +16,8 @@
  * Lock order: a dma-buf's reservation lock, then the mutex of bar.c. Or the reservation
  * lock, or the mutex of memory.c, then memory->gate, or the lock of a mapper (dmabuf.c). These
  * two are taken in any context; no code sleeps while one is held. An adapter is registered and
- * unregistered with its function's device lock held; nothing in this module takes that lock
- * while it holds another one.
+ * unregistered with its function's device lock held; who registers one gives up after half a
+ * second without it (device.c).
  */
 #ifndef PEERDMA_HCA_H
 #define PEERDMA_HCA_H
@@ -199,8 +199,8 @@ void rxe_do_invalidate_mw(struct rxe_mw *mw);
 
 /*
  * Returns the PCI function below the net device, with a reference and its device lock held:
- * its driver stays bound, and so the adapter can be registered.  NULL: there is none. -EINTR;
- * -ENODEV: its driver is gone. May sleep.
+ * its driver stays bound, and so the adapter can be registered.  NULL: there is none. -EBUSY:
+ * its driver is being bound or unbound; -EINTR. May sleep.
  */
 struct device *hca_lock_function(struct net_device *ndev);
 /* NULL is permitted. */
