@@ -363,7 +363,8 @@ static void files(void)
 	dmabuf("no bytes", fd, 0, 0, 0, RW, EINVAL);
 	dmabuf("wrapping", fd, 4096, -4096UL, 4096, RW, EINVAL);
 	dmabuf("other place in the page", fd, 1, 1, 0, RW, EINVAL);
-	dmabuf("wrapping addresses", fd, 0, MIB, -4096UL, RW, 0);
+	dmabuf("wrapping addresses", fd, 0, MIB, -4096UL, RW, EINVAL);
+	dmabuf("addresses up to the last one", fd, 0, MIB, -MIB, RW, 0);
 	dmabuf("on demand", fd, 0, MIB, 0, RW | IBV_ACCESS_ON_DEMAND, EINVAL);
 	dmabuf("windows", fd, 0, MIB, 0, RW | IBV_ACCESS_MW_BIND, EINVAL);
 	dmabuf("remote write without local write", fd, 0, MIB, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL);

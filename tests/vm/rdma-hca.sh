@@ -11,8 +11,7 @@
 # vm-allow: rxe_(mr_init_user|reg_user_mr): .*err = -14
 # Newer rxe logs each request that fails.
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
-# A second one, without a function; and one with a name that is taken.
-# vm-allow: ^virtual speed is unknown, defaulting to 1000
+# One with a name that is taken, and one whose function loses its driver.
 # vm-allow: peerdma_hca: (rxe_newlink: |)failed to add (virtual|eth0)
 # vm-allow: rxe_register_device.* error -23
 # vm: --nics 1 --cards 0 --timeout 300 --env SHORT=1
@@ -100,7 +99,7 @@ listens() { ss -lunH | grep -c ':4791 '; }
 
 # One that cannot be made leaves nothing. One is deleted, and while that waits for a process, so is its network device: another
 # still receives.
-modprobe dummy numdummies=0 && ip link add virtual type dummy || die "no virtual network device"
+modprobe veth && ip link add virtual type veth peer name other || die "no virtual network device"
 ! rdma link add rxe0 type rxe netdev virtual 2>/dev/null || die "two adapters have one name"
 rdma link add rxe1 type rxe netdev virtual || die "no second adapter"
 opened rxe1
