@@ -295,13 +295,17 @@ static void release(struct hca_memory *memory)
 static int attach(struct dmabuf_memory *d)
 {
 	struct dma_buf_attachment *at = dma_buf_dynamic_attach(d->dmabuf, d->memory.dev, &attach_ops, d);
-	int err;
+	int err, removals;
 
 	if (IS_ERR(at))
 		return PTR_ERR(at);
 	d->attach = at;
 	dma_resv_lock(d->dmabuf->resv, NULL);
-	err = map(d);
+	do {
+		removals = hca_removals();
+		err = map(d);
+		/* Any device may have lost its driver meanwhile. */
+	} while (err == -ENOMEM && removals != hca_removals());
 	dma_resv_unlock(d->dmabuf->resv);
 	return err;
 }

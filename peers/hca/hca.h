@@ -120,11 +120,11 @@ void hca_mr_release(struct rxe_mr *mr);
 
 /* ---- peer.c: memory of PeerDirect clients ---- */
 
-/* ib_umem_get(), or ib_umem_get_peer() if a peer-memory core is loaded. */
-struct ib_umem *hca_umem_get(struct ib_device *ibdev, unsigned long start, size_t length, int access);
+/* ib_umem_get(), or ib_umem_get_peer() if a peer-memory core is loaded. *removals: hca_removals() before that. */
+struct ib_umem *hca_umem_get(struct ib_device *ibdev, unsigned long start, size_t length, int access, int *removals);
 bool hca_umem_is_peer(const struct ib_umem *umem);
 /* Takes over the umem, also if it fails. */
-int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem *umem, u64 length, int access);
+int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem *umem, u64 length, int access, int removals);
 
 /* ---- dmabuf.c ---- */
 

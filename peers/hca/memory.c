@@ -182,7 +182,8 @@ static int make_runs(struct hca_memory *memory, const struct sg_table *sgt, u64 
 
 	if (err)
 		return err;
-	b.runs = kvcalloc(count.n, sizeof(*b.runs), GFP_KERNEL_ACCOUNT);
+	/* At a cgroup's limit this fails, and nothing is killed: the exporter's lock is held, and others wait for it. */
+	b.runs = kvcalloc(count.n, sizeof(*b.runs), GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!b.runs)
 		return -ENOMEM;
 	b.limit = count.n;
@@ -221,10 +222,17 @@ int hca_memory_init(struct hca_memory *memory, struct ib_device *ibdev)
 	return 0;
 }
 
-static void replace(struct hca_memory *memory, struct hca_run *runs, u32 nruns)
+int hca_removals(void)
+{
+	return atomic_read(&removals);
+}
+
+/* False: a device has lost its driver since `seen`; hca_device_gone() may have come too early to find these runs. */
+static bool replace(struct hca_memory *memory, struct hca_run *runs, u32 nruns, int seen)
 {
 	struct hca_run *old_runs;
 	u32 old_nruns;
+	bool valid;
 
 	write_lock_bh(&memory->gate);
 	old_runs = memory->runs;
@@ -232,15 +240,12 @@ static void replace(struct hca_memory *memory, struct hca_run *runs, u32 nruns)
 	memory->runs = runs;
 	memory->nruns = nruns;
 	WRITE_ONCE(memory->first_access, 0);
+	valid = hca_removals() == seen;
 	if (memory->state != HCA_GONE)
-		memory->state = runs ? HCA_OPEN : HCA_MOVED;
+		memory->state = runs && valid ? HCA_OPEN : HCA_MOVED;
 	write_unlock_bh(&memory->gate);
 	free_runs(old_runs, old_nruns);
-}
-
-int hca_removals(void)
-{
-	return atomic_read(&removals);
+	return valid;
 }
 
 int hca_open(struct hca_memory *memory, const struct sg_table *sgt, u64 length, int seen)
@@ -251,12 +256,7 @@ int hca_open(struct hca_memory *memory, const struct sg_table *sgt, u64 length, 
 
 	if (err)
 		return err;
-	replace(memory, runs, nruns);
-	/* hca_device_gone() may have come too early to find the runs. */
-	if (hca_removals() == seen)
-		return 0;
-	hca_close(memory, HCA_MOVED);
-	return -ENOMEM;
+	return replace(memory, runs, nruns, seen) ? 0 : -ENOMEM;
 }
 
 void hca_close(struct hca_memory *memory, enum hca_state state)
@@ -299,7 +299,7 @@ void hca_memory_end(struct hca_memory *memory)
 	list_del(&memory->node);
 	mutex_unlock(&all_lock);
 	hca_close(memory, HCA_GONE);
-	replace(memory, NULL, 0);
+	replace(memory, NULL, 0, hca_removals());
 	put_device(memory->dev);
 }
 

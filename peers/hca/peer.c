@@ -32,11 +32,12 @@ static bool has_no_pages(struct ib_umem *umem)
 	return !umem->is_odp && sgt->sgl && sgt->orig_nents && !sg_page(sgt->sgl);
 }
 
-struct ib_umem *hca_umem_get(struct ib_device *ibdev, unsigned long start, size_t length, int access)
+struct ib_umem *hca_umem_get(struct ib_device *ibdev, unsigned long start, size_t length, int access, int *removals)
 {
 	typeof(ib_umem_get_peer) *get = symbol_get(ib_umem_get_peer);
 	struct ib_umem *umem;
 
+	*removals = hca_removals();
 	if (get) {
 		umem = get(ibdev, start, length, access, IB_PEER_MEM_ALLOW | IB_PEER_MEM_INVAL_SUPP);
 		/* A peer's umem keeps the symbol's reference. */
@@ -112,7 +113,7 @@ static void release(struct hca_memory *memory)
 	kfree(peer);
 }
 
-int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem *umem, u64 length, int access)
+int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem *umem, u64 length, int access, int removals)
 {
 	struct peer_memory *peer;
 	int err;
@@ -137,7 +138,7 @@ int hca_mr_init_peer(struct rxe_mr *mr, struct ib_device *ibdev, struct ib_umem 
 	peer->memory.offset = ib_umem_offset(umem);
 	peer->memory.want = want;
 	peer->memory.release = release;
-	err = hca_open(&peer->memory, &umem->sgt_append.sgt, length, hca_removals()) ?: activate(peer, invalidate);
+	err = hca_open(&peer->memory, &umem->sgt_append.sgt, length, removals) ?: activate(peer, invalidate);
 	if (err) {
 		release(&peer->memory);
 		return err;
