@@ -96,6 +96,22 @@ static void chosen_pin(void **state)
 	assert_int_equal(sg_pin_put(m.sg, &persistent.pin, true), 0);
 }
 
+/* The callback comes later; whoever frees the memory waits for it. */
+static void late_callback(void **state)
+{
+	static struct tpin t;
+	u64 va, begun;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
+	set((struct sg_chaos){ .callback_delay_ms = 30 });
+	begun = sg_now_ns();
+	assert_int_equal(mem_free(&u, va), 0);
+	assert_true(sg_now_ns() - begun >= 30000000);
+	assert_int_equal(t.callbacks, 1);
+}
+
 static void random_pins(void **state)
 {
 	static struct tpin t[64];
@@ -355,7 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(the_nth_fails), T(aperture_shrinks), T(chosen_pin), T(random_pins), T(before_cuda_7),
+		T(the_nth_fails), T(aperture_shrinks), T(chosen_pin), T(late_callback), T(random_pins), T(before_cuda_7),
 		T(strict_wrong), T(strict_right), T(strict_ends),
 		T(strict_across_contexts), T(strict_lets_go_what_must),
 	};
