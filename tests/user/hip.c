@@ -202,14 +202,30 @@ static hsa_status_t count_gpu(hsa_agent_t agent, void *data)
 	return hsa_amd_agent_iterate_memory_pools(agent, count_pool, &counts[1]);
 }
 
-/* It is an agent without memory, so no device of HIP's. */
+/* It is an agent without memory, so no device of HIP's, and the log says why. */
 static void small_bar(void **state)
 {
-	int counts[2] = { 0, 0 }, n = -1;
+	int counts[2] = { 0, 0 }, n = -1, file = memfd_create("log", MFD_CLOEXEC), standard = dup(2);
+	char text[1000] = "", wanted[60];
+	hsa_status_t status;
+	size_t total = 0;
 	void *p;
 
 	(void)state;
-	assert_int_equal(hsa_init(), HSA_STATUS_SUCCESS);
+	assert_int_equal(dup2(file, 2), 2);
+	setenv("SOFTGPU_LOG", "1", 1);
+	status = hsa_init();
+	unsetenv("SOFTGPU_LOG");
+	dup2(standard, 2);
+	assert_int_equal(status, HSA_STATUS_SUCCESS);
+	assert_true(pread(file, text, sizeof(text) - 1, 0) > 0);
+	fputs(text, stderr);
+	OK(cuInit(0));
+	OK(cuDeviceTotalMem(&total, 0));
+	snprintf(wanted, sizeof(wanted), " of %zu MiB, and must show all", total >> 20);
+	assert_non_null(strstr(text, wanted));
+	close(standard);
+	close(file);
 	assert_int_equal(hsa_iterate_agents(count_gpu, counts), HSA_STATUS_SUCCESS);
 	assert_true(counts[0] > 0);
 	assert_int_equal(counts[1], 0);
