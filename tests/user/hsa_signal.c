@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* hsa_signal.c - signals within a process. */
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 
 #include "../ipc/until_woken.h"
@@ -26,6 +28,28 @@ void signal_life(void **state)
 	FINE(hsa_amd_signal_create(INT64_MIN, 0, NULL, HSA_AMD_SIGNAL_AMD_GPU_ONLY, &s));
 	assert_true(hsa_signal_load_relaxed(s) == INT64_MIN);
 	FINE(hsa_signal_destroy(s));
+}
+
+/* The signal's file has descriptor 0 where that is free. */
+void descriptor_zero(void **state)
+{
+	int standard = dup(0), there, gone;
+	hsa_signal_t s = { 0 };
+	hsa_status_t status;
+
+	(void)state;
+	close(0);
+	errno = EIO;	/* of an earlier call */
+	status = hsa_amd_signal_create(8, 0, NULL, HSA_AMD_SIGNAL_IPC, &s);
+	there = fcntl(0, F_GETFD);
+	if (!status)
+		hsa_signal_destroy(s);
+	gone = fcntl(0, F_GETFD);
+	dup2(standard, 0);
+	close(standard);
+	FINE(status);
+	assert_true(there >= 0);
+	assert_true(gone < 0);
 }
 
 #define CHANGES(order)									\
