@@ -26,11 +26,12 @@ def pin(**changes):
     return "\t".join(str(values[name]) for name in COLUMNS)
 
 
-def resource(start=BASE, size=256 << 20):
+def resource(start=BASE, size=256 << 20, number=2):
+    """The aperture has this number; what has 2 otherwise is the registers'."""
     none = "0x0000000000000000 0x0000000000000000 0x0000000000000000"
     lines = [none] * 13
-    lines[0] = "0x00000000fea00000 0x00000000fea00fff 0x0000000000040200"
-    lines[2] = f"{start:#018x} {start + size - 1:#018x} 0x000000000014220c"
+    lines[2 - number] = "0x00000000fea00000 0x00000000fea00fff 0x0000000000040200"
+    lines[number] = f"{start:#018x} {start + size - 1:#018x} 0x000000000014220c"
     return "\n".join(lines) + "\n"
 
 
@@ -328,6 +329,12 @@ class Bar1(unittest.TestCase):
         done = run("bar1", "--ascii", tree=tree).stdout
         self.assertIn("the aperture is 64 MiB of this", done)
         self.assertNotIn("free: ", done)
+
+    def test_first_resource(self):
+        tree = Tree(self).gpu().put("sys/bus/pci/devices/0000:03:00.0/resource", resource(number=0)).pins(pin())
+        self.assertIn("Aperture (PCI resource 0): pins of peerdma hold 64 KiB\n", run("bar1", tree=tree).stdout)
+        told = json.loads(run("bar1", "--json", tree=tree).stdout)["gpus"][0]["aperture"]
+        self.assertEqual((told["resource"], told["start"], told["held_by_peerdma"]), (0, f"{BASE:#x}", 65536))
 
     def test_shared_cell(self):
         tree = Tree(self).gpu().pins(pin(), pin(pid=43))
