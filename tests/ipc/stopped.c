@@ -94,12 +94,17 @@ ssize_t getrandom(void *bytes, size_t size, unsigned int flags)
 }
 
 static bool late;	/* the next message is sent when its receiver has lost patience */
+static int send_error;	/* what messages fail with; 0: none does */
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	if (late) {
 		late = false;
 		sleep(PATIENCE_S + 1);
+	}
+	if (send_error) {
+		errno = send_error;
+		return -1;
 	}
 	return syscall(SYS_sendmsg, fd, message, flags);
 }
@@ -374,6 +379,26 @@ static void test_late_question(void)
 	peerdma_ipc_signal_close(s);
 }
 
+/* A question that cannot be sent. */
+static void test_unasked(void)
+{
+	static const int errors[][2] = { { ENOBUFS, -ENOBUFS }, { EPERM, -EPERM }, { EAGAIN, -ETIMEDOUT } };
+
+	start();
+	CHECK(!command(EXPORT), "an export");
+	for (int i = 0; i < 3; i++) {
+		struct peerdma_ipc_memory *m = NULL;
+		int ret;
+
+		send_error = errors[i][0];
+		ret = OPEN(&shared->handle, &m);
+		send_error = 0;
+		CHECK(ret == errors[i][1] && !m && strstr(peerdma_last_error(), "the connection to the exporter failed: ") &&
+		      strstr(peerdma_last_error(), strerror(errors[i][0])), "%s: %d, %s", strerror(errors[i][0]), ret,
+		      peerdma_last_error());
+	}
+}
+
 static void test_waitv_forbidden(void)
 {
 	struct peerdma_ipc_signal *s = NULL;
@@ -429,6 +454,7 @@ int main(int argc, char **argv)
 		{ "late-free", test_late_free },
 		{ "first-fails", test_first_fails },
 		{ "late-question", test_late_question },
+		{ "unasked", test_unasked },
 		{ "waitv-forbidden", test_waitv_forbidden },
 	};
 
