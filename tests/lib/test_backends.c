@@ -206,6 +206,7 @@ static void cause_first(void **state)
 	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -EOPNOTSUPP);
 	begins("dmabuf: this GPU");
 	says(". Other back-ends: kernel: /dev/peerdma");
+	says("; host: ");
 	peerdma_close(ctx);
 	ctx = open_with("host", 0);
 	assert_int_equal(peerdma_pin(ctx, hole, 10, 0, NULL, &region), -EFAULT);

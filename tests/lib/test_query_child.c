@@ -89,6 +89,15 @@ static int load(void)
 	return failed;
 }
 
+static int open_loads(void)
+{
+	struct peerdma *ctx = NULL;
+	int failed = check("a context with CUDA", !peerdma_open(&ctx, PEERDMA_OPEN_CUDA) && ctx);
+
+	peerdma_close(ctx);
+	return failed + check("has loaded libcuda", !!loaded(RTLD_NOLOAD));
+}
+
 static int off(void)
 {
 	put_memory(loaded(0));
@@ -149,10 +158,12 @@ int main(int argc, char **argv)
 		return notice();
 	if (!strcmp(mode, "load"))
 		return load();
+	if (!strcmp(mode, "open"))
+		return open_loads();
 	if (!strcmp(mode, "off"))
 		return off();
 	if (!strcmp(mode, "confined"))
 		return confined();
-	fprintf(stderr, "Usage: test_query_child child|notice|load|off|confined\n");
+	fprintf(stderr, "Usage: test_query_child child|notice|load|open|off|confined\n");
 	return 1;
 }
