@@ -674,7 +674,22 @@ static void memory(const struct offered *o)
 	free(local);
 }
 
-int main(void)
+/* There contexts have no number, and another one may get the address. */
+static void before_12(const struct offered *o)
+{
+	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_transfer t;
+	unsigned long long device = 0;
+
+	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, LENGTH), "memory");
+	t = reads(m, (void *)(uintptr_t)device, 0, 64);
+	for (int i = 0; i < 3; i++)
+		CHECK(!poll_copy(&t, PEERDMA_IPC_PATH_CUDA), "contexts without numbers: an engine");
+	CHECK(!fake_ipc_cuda.launched && !fake_ipc_cuda.registered, "no kernel looks for commands");
+	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
+}
+
+int main(int argc, char **argv)
 {
 	struct offered o[2];
 	int socks[2];
@@ -686,6 +701,10 @@ int main(void)
 		socks[i] = sock;
 	}
 	sock = socks[0];
+	if (argc > 1 && !strcmp(argv[1], "before-12")) {
+		before_12(&o[0]);
+		goto end;
+	}
 	frees(&o[0]);
 	signals(&o[0]);
 	kernels(&o[0]);
@@ -699,6 +718,7 @@ int main(void)
 	memory(&o[0]);
 	sock = socks[1];
 	replaced(&o[1]);
+end:
 	for (int i = 0; i < 2; i++) {
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);

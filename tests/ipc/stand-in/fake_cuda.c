@@ -196,12 +196,14 @@ int cuCtxGetCurrent(void **ctx)
 	return 0;
 }
 
+#ifndef BEFORE_12
 int cuCtxGetId(void *ctx, unsigned long long *id);
 int cuCtxGetId(void *ctx, unsigned long long *id)
 {
 	*id = (uintptr_t)ctx;
 	return 0;
 }
+#endif
 
 int cuCtxGetDevice(int *device);
 int cuCtxGetDevice(int *device)
