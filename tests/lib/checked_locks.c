@@ -18,6 +18,13 @@
 #if defined(__GLIBC__) && !defined(SANITIZED) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static _Thread_local int self;	/* the thread's number; 0: not asked for yet, -1: any will do */
 
+/* Others' handlers in the child may come before this file's. */
+static void forks(void)
+{
+	if (!self)
+		self = (int)syscall(SYS_gettid);
+}
+
 /* A child has another number, and holds what its parent's thread held. */
 static void forked(void)
 {
@@ -26,7 +33,7 @@ static void forked(void)
 
 static void __attribute__((constructor)) begin(void)
 {
-	pthread_atfork(NULL, NULL, forked);
+	pthread_atfork(forks, NULL, forked);
 }
 
 int pthread_mutex_unlock(pthread_mutex_t *mutex)
