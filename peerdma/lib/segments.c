@@ -99,9 +99,12 @@ static int pin_all(struct peerdma_region *whole, const struct backend *backend)
 	whole->provider = first->provider;
 	whole->by_id = first->by_id;
 	whole->validity.several = !!whole->words;
-	/* For programs built before there were several words, and where frees are not reported: its own word never matches. */
+	/*
+	 * For programs built before there were several words, and where frees are not reported: its own word never matches.
+	 * It is 0, or 1 if a segment was revoked a moment ago, or 3 if that happens later.
+	 */
 	if (whole->words || (whole->by_id && !(whole->flags & PEERDMA_PERSISTENT)))
-		whole->validity.generation = 1;
+		whole->validity.generation = 2;
 	whole->backend = &backend_segments;
 	return 0;
 }
