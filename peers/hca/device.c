@@ -64,7 +64,7 @@ struct device *hca_lock_function(struct net_device *ndev)
 
 void hca_unlock_function(struct device *dev)
 {
-	if (!dev)
+	if (IS_ERR_OR_NULL(dev))
 		return;
 	device_unlock(dev);
 	put_device(dev);
@@ -121,7 +121,9 @@ static int function_event(struct notifier_block *nb, unsigned long event, void *
 		return NOTIFY_DONE;
 	while ((ibdev = adapter_of(data))) {
 		dev_info(data, "its driver is unbound: %s is removed once no program uses it\n", dev_name(&ibdev->dev));
+		rtnl_lock();
 		rxe_net_del(ibdev);
+		rtnl_unlock();
 		ib_unregister_device_and_put(ibdev);
 	}
 	return NOTIFY_OK;

@@ -203,7 +203,7 @@ void rxe_do_invalidate_mw(struct rxe_mw *mw);
  * its driver is being bound or unbound; -EINTR. May sleep.
  */
 struct device *hca_lock_function(struct net_device *ndev);
-/* NULL is permitted. */
+/* NULL and errors are permitted. */
 void hca_unlock_function(struct device *dev);
 /* Makes the function the adapter's parent, unless it is NULL. To be called before it is registered. */
 void hca_set_parent(struct ib_device *ibdev, struct net_device *ndev, struct device *dev);
