@@ -73,7 +73,7 @@ int hca_memory_init(struct hca_memory *memory, struct ib_device *ibdev);
 /* Closes the memory for accesses, and frees what hca_open() has made. May sleep. */
 void hca_memory_end(struct hca_memory *memory);
 
-/* How many PCI devices have lost their drivers. To be called before memory is mapped, for hca_open(). */
+/* A number that changes whenever a PCI device loses its driver. To be called before memory is mapped, for hca_open(). */
 int hca_removals(void);
 /*
  * Sets the DMA addresses to those of sgt, which must have length bytes from memory->offset

@@ -32,7 +32,7 @@ else
 		"$BUILD/tests/rdma/rdma_crowd" rxe0 || die "a program waits for another's slow exporter"
 	if rdma_cgroup; then
 		(echo 0 >"$group/cgroup.procs" && LD_PRELOAD=$verbs exec "$mover" 4096 "$BUILD/tests/rdma/rdma_charged" rxe0 "$group/memory.stat") ||
-			die "mapping again is not charged"
+			die "what the adapter maps again is not charged to the program"
 		rmdir "$group"
 	fi
 fi

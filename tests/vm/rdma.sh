@@ -25,7 +25,7 @@ rdma_stop() {
 	unload_modules peerdma_hca
 }
 
-# rdma_cgroup: makes the cgroup whose folder is $group. False, said: this kernel was built without.
+# rdma_cgroup: makes a cgroup and sets $group to its folder. If this kernel has no cgroups, prints that and returns 1.
 rdma_cgroup() {
 	grep -q cgroup2 /proc/filesystems || { echo "limits of cgroups: not run, this kernel was built without"; return 1; }
 	[ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup || die "no cgroups"
