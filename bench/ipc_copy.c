@@ -24,15 +24,20 @@
 #define MOST		64
 #define STREAMS		8
 
+/* Where the parts of a list lie: at twice their length from each other, or shuffled, differently on both sides. */
+enum layout { APART, SHUFFLED };
+
 static struct options options = { .repeats = 21 };
 static CUdeviceptr here, there;
 static struct peerdma_ipc_memory *memory;
 static CUstream streams[STREAMS];
+static size_t here_at[MOST], there_at[MOST];
 
 static struct {
 	typeof(cuStreamCreate) *stream_create;
 	typeof(cuStreamSynchronize) *stream_synchronize;
 	typeof(cuMemcpyBatchAsync_v2) *batch;
+	typeof(cuMemcpy2DAsync) *copy_2d;
 	typeof(cuMemHostAlloc) *host_alloc;
 	/* softgpu runs no kernels. */
 	CUresult (*module_load)(void **module, const void *image);
@@ -49,6 +54,7 @@ static void load(void)
 	more.stream_create = dlsym(lib, "cuStreamCreate");
 	more.stream_synchronize = dlsym(lib, "cuStreamSynchronize");
 	more.batch = dlsym(lib, "cuMemcpyBatchAsync_v2");
+	more.copy_2d = dlsym(lib, "cuMemcpy2DAsync_v2");
 	more.host_alloc = dlsym(lib, "cuMemHostAlloc");
 	more.module_load = dlsym(lib, "cuModuleLoadData");
 	more.module_function = dlsym(lib, "cuModuleGetFunction");
@@ -68,7 +74,7 @@ static void complete(int n)
 static void raw(size_t length, int count, int over)
 {
 	for (int i = 0; i < count; i++)
-		cu_check(cu.copy_dtod(there + i * length, here + i * length, length, streams[i % over]), "cuMemcpyDtoDAsync");
+		cu_check(cu.copy_dtod(there + there_at[i], here + here_at[i], length, streams[i % over]), "cuMemcpyDtoDAsync");
 	complete(over < count ? over : count);
 }
 
@@ -94,11 +100,22 @@ static void raw_batch(size_t length, int count)
 	CUmemcpyAttributes how = { .srcAccessOrder = 1 };	/* in the stream's order */
 
 	for (int i = 0; i < count; i++) {
-		to[i] = there + i * length;
-		from[i] = here + i * length;
+		to[i] = there + there_at[i];
+		from[i] = here + here_at[i];
 		lengths[i] = length;
 	}
 	cu_check(more.batch(to, from, lengths, (size_t)count, &how, &first, 1, streams[0]), "cuMemcpyBatchAsync");
+	complete(1);
+}
+
+static void raw_2d(size_t length, int count)
+{
+	CUDA_MEMCPY2D rows = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = here, .srcPitch = here_at[1], .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = there, .dstPitch = there_at[1], .WidthInBytes = length, .Height = (size_t)count,
+	};
+
+	cu_check(more.copy_2d(&rows, streams[0]), "cuMemcpy2DAsync");
 	complete(1);
 }
 
@@ -108,8 +125,8 @@ static void copy(size_t length, int count, uint32_t flags, unsigned int paths[PE
 
 	for (int i = 0; i < count; i++)
 		t[i] = (struct peerdma_ipc_transfer) {
-			.size = sizeof(t[0]), .flags = flags, .memory = memory, .offset = i * length, .local = (void *)(uintptr_t)(here + i * length),
-			.length = length,
+			.size = sizeof(t[0]), .flags = flags, .memory = memory, .offset = there_at[i],
+			.local = (void *)(uintptr_t)(here + here_at[i]), .length = length,
 		};
 	if (peerdma_ipc_copy(t, (size_t)count, NULL, 0)) {
 		fprintf(stderr, "bench-ipc-copy: %s\n", peerdma_last_error());
@@ -206,17 +223,39 @@ static const struct way {
 } ways[] = {
 	{ "peerdma_ipc_copy", ours }, { "its kernel", ours_kernel },
 	{ "its waiting kernel", ours_poll }, { "a bare one", bare }, { "CUDA, one stream", raw_one }, { "CUDA, two streams", raw_two },
-	{ "CUDA, four streams", raw_four }, { "CUDA, a batch", raw_batch },
+	{ "CUDA, four streams", raw_four }, { "CUDA, a batch", raw_batch }, { "CUDA, a 2D copy", raw_2d },
 };
 #define WAYS ((int)(sizeof(ways) / sizeof(ways[0])))
 
 static const struct row {
 	size_t length;
 	int count;
+	enum layout layout;
 } rows[] = {
-	{ 8, 1 }, { 4096, 1 }, { 4096, 64 }, { 65536, 1 }, { 65536, 64 }, { 1 << 20, 1 }, { 1 << 20, 64 }, { 4 << 20, 1 },
-	{ 4 << 20, 16 }, { 16 << 20, 1 }, { 64 << 20, 1 }, { MEMORY, 1 },
+	{ 8, 1, 0 }, { 4096, 1, 0 }, { 4096, 64, APART }, { 4096, 64, SHUFFLED }, { 65536, 1, 0 }, { 65536, 4, APART }, { 65536, 16, APART },
+	{ 65536, 64, APART }, { 65536, 64, SHUFFLED }, { 1 << 20, 1, 0 }, { 1 << 20, 64, APART }, { 1 << 20, 64, SHUFFLED },
+	{ 4 << 20, 1, 0 }, { 4 << 20, 16, APART }, { 4 << 20, 16, SHUFFLED }, { 16 << 20, 1, 0 }, { 64 << 20, 1, 0 }, { MEMORY, 1, 0 },
 };
+
+static void lay_out(const struct row *row)
+{
+	static uint64_t random = 1;
+
+	for (int i = 0; i < row->count; i++)
+		here_at[i] = there_at[i] = 2 * row->length * i;
+	for (int i = row->count - 1; row->layout == SHUFFLED && i > 0; i--) {
+		size_t *sides[] = { here_at, there_at };
+
+		for (int side = 0; side < 2; side++) {
+			size_t was = sides[side][i], other;
+
+			random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+			other = (random >> 33) % ((size_t)i + 1);
+			sides[side][i] = sides[side][other];
+			sides[side][other] = was;
+		}
+	}
+}
 
 static bool can(const struct way *way, const struct row *row)
 {
@@ -226,6 +265,8 @@ static bool can(const struct way *way, const struct row *row)
 		return row->length == 8 && more.module_load && more.module_function && more.launch;
 	if (way->copy == raw_batch)
 		return more.batch && row->count > 1;
+	if (way->copy == raw_2d)
+		return more.copy_2d && row->count > 1 && row->layout == APART;
 	return row->count > 1 || (way->copy != raw_two && way->copy != raw_four);
 }
 
@@ -234,7 +275,10 @@ static void measure(const struct row *row, bool first)
 	static double samples[WAYS][MAX_REPEATS];
 	double bytes = (double)row->length * row->count;
 	struct stats s[WAYS];
+	const char *layout = row->count == 1 ? "" : row->layout == APART ? "apart" : "shuffled";
 	int times = bytes < 1 << 20 ? 50 : 5;
+
+	lay_out(row);
 
 	for (int r = -1; r < options.repeats; r++) {
 		for (int w = 0; w < WAYS; w++) {
@@ -261,11 +305,11 @@ static void measure(const struct row *row, bool first)
 			continue;
 		s[w] = stats_of(samples[w], options.repeats);
 		if (options.json)
-			printf("%s{\"bytes\": %zu, \"count\": %d, \"way\": \"%s\", \"us\": %.2f, \"low\": %.2f, \"high\": %.2f}",
-			       first && !w ? "" : ",\n", row->length, row->count, ways[w].name, s[w].median / 1e3, s[w].low / 1e3,
+			printf("%s{\"bytes\": %zu, \"count\": %d, \"layout\": \"%s\", \"way\": \"%s\", \"us\": %.2f, \"low\": %.2f, \"high\": %.2f}",
+			       first && !w ? "" : ",\n", row->length, row->count, layout, ways[w].name, s[w].median / 1e3, s[w].low / 1e3,
 			       s[w].high / 1e3);
 		else
-			printf("%10zu x %-3d %-20s %9.2f us (%.2f to %.2f) %9.2f GB/s  %5.2f\n", row->length, row->count, ways[w].name,
+			printf("%10zu x %-3d %-8s %-20s %9.2f us (%.2f to %.2f) %9.2f GB/s  %5.2f\n", row->length, row->count, layout, ways[w].name,
 			       s[w].median / 1e3, s[w].low / 1e3, s[w].high / 1e3, bytes / s[w].median, s[0].median / s[w].median);
 	}
 }
@@ -317,7 +361,7 @@ int main(int argc, char **argv)
 	if (options.json)
 		printf("[");
 	else
-		printf("%14s %-20s %s; the last column: peerdma's time by it\n", "bytes", "", "median (half of the rounds)");
+		printf("%14s %-8s %-20s %s; the last column: peerdma's time by it\n", "bytes", "", "", "median (half of the rounds)");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		measure(&rows[i], !i);
 	if (options.json)

@@ -206,8 +206,25 @@ static void several(struct peerdma_ipc_memory *m, struct exporter *e, int kind)
 	free(local);
 }
 
-/* Device memory at both ends, at odd places, of odd lengths: by engines, or by a kernel where the GPU runs any: whether it did. */
-static bool within(struct peerdma_ipc_memory *m, int kind, uint32_t flags)
+/* Where copies lie: at odd places, of odd lengths; as rows, forwards and backwards; and one behind the other. */
+enum shape { ODD, ROWS, BACK, JOINED, SHAPES };
+
+static void place(enum shape shape, size_t i, size_t *there, size_t *here, size_t *length)
+{
+	size_t n = shape == BACK ? 199 - i : i;
+
+	*length = shape == JOINED ? 8192 : 3000;
+	*there = n * 8192;
+	*here = shape == JOINED ? n * 8192 : n * 5000 + 1;
+	if (shape == ODD) {
+		*there = i * 8192 + i * i % 61;
+		*here = *there - (i % 2 ? 0 : *there % 16);
+		*length = i % 3 ? 1 + i * i % 8000 : 16 * i;
+	}
+}
+
+/* Device memory at both ends: by engines, or by a kernel where the GPU runs any: whether it did. */
+static bool within(struct peerdma_ipc_memory *m, int kind, uint32_t flags, enum shape shape)
 {
 	struct peerdma_ipc_transfer t[200];
 	char *local = malloc(PART), *there = malloc(PART), *device = gpu_alloc(kind, PART);
@@ -221,14 +238,13 @@ static bool within(struct peerdma_ipc_memory *m, int kind, uint32_t flags)
 	gpu_put(m->ptr, there, PART);
 	memset(t, 0, sizeof(t));
 	for (size_t i = 0; i < 200; i++) {
-		size_t offset = i * 8192 + i * i % 61, length = i % 3 ? 1 + i * i % 8000 : 16 * i;
+		size_t offset, from, length;
 
+		place(shape, i, &offset, &from, &length);
 		t[i] = (struct peerdma_ipc_transfer) {
-			.size = sizeof(t[0]), .flags = flags, .memory = m, .offset = offset,
-			.local = device + offset - (i % 2 ? 0 : offset % 16), .length = length,
+			.size = sizeof(t[0]), .flags = flags, .memory = m, .offset = offset, .local = device + from, .length = length,
 		};
-		for (size_t j = 0; j < length; j++)
-			there[offset + j] = local[(size_t)((char *)t[i].local - device) + j];
+		memcpy(there + offset, local + from, length);
 	}
 	CHECK(!peerdma_ipc_copy(t, 200, NULL, 0), "200 copies within the GPU: %s", peerdma_last_error());
 	for (int i = 0; i < 200; i++) {
@@ -395,8 +411,9 @@ static void one_kind(int kind)
 	memset(local, 9, PART);
 	CHECK(!transfer(m, local, PART, 0) && !ASK(&e, LOOK, .kind = kind, .fill = 9, .value = PART).ret, "copied to it");
 	several(m, &e, kind);
-	within(m, kind, 0);
-	one_by_one(m, kind, within(m, kind, PEERDMA_IPC_KERNEL));
+	for (enum shape shape = ODD; shape < SHAPES; shape++)
+		within(m, kind, 0, shape);
+	one_by_one(m, kind, within(m, kind, PEERDMA_IPC_KERNEL, ODD));
 	if (gpu_new_context()) {
 		CHECK(!OPEN(&a.handle, &again) && (again != m) == !strcmp(gpu_provider[kind], "cuda"),
 		      "in another context: another mapping, if mappings are a context's");

@@ -255,54 +255,6 @@ static void kernels(const struct offered *o)
 	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
 }
 
-/* The same by engines: one call for many; if the driver fails it, one for each. */
-static void batches(const struct offered *o)
-{
-	static struct peerdma_ipc_transfer t[SMALL];
-	struct peerdma_ipc_memory *m = NULL, *there = NULL;
-	unsigned long long device = 0;
-	static char host[16];
-	int bad = 0;
-
-	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, LENGTH), "memory of this process");
-	for (int round = 0; round < 2; round++) {
-		char *local = (char *)(uintptr_t)device;
-
-		memset(local, 0, LENGTH);
-		for (int i = 0; i < SMALL; i++)
-			t[i] = reads(m, local + i * 64, (uint64_t)i * 64, (uint64_t)i % 60);
-		t[7].local = host;
-		fake_ipc_cuda.copies = 0;
-		fake_ipc_cuda.batches = 0;
-		fake_ipc_cuda.looks = 0;
-		fake_ipc_cuda.batch_error = round ? 801 : 0;
-		CHECK(!peerdma_ipc_copy(t, SMALL, NULL, 0) && fake_ipc_cuda.batches == 2 &&
-		      fake_ipc_cuda.copies == (round ? SMALL - 4 : 1), "%u calls of %d copies, %u for one", fake_ipc_cuda.batches, SMALL,
-		      fake_ipc_cuda.copies);
-		CHECK(fake_ipc_cuda.looks <= 2, "the driver was asked %u times what memory it is", fake_ipc_cuda.looks);
-		for (int i = 0; i < SMALL; i++) {
-			const char *at = t[i].local;
-
-			bad += t[i].error || t[i].path != (t[i].length ? PEERDMA_IPC_PATH_CUDA : PEERDMA_IPC_PATH_NONE) ||
-			       (t[i].length && (at[0] != 5 || at[t[i].length - 1] != 5)) || (i != 7 && at[t[i].length]);
-		}
-	}
-	CHECK(!bad, "right ones, and no byte beside; of host memory by a call of its own");
-	fake_ipc_cuda.copy_error = 700;
-	CHECK(peerdma_ipc_copy(t, 8, NULL, 0) == -EIO && t[1].error == -EIO && t[1].path == PEERDMA_IPC_PATH_NONE && !t[0].error,
-	      "neither way: each says so");
-	fake_ipc_cuda.batch_error = fake_ipc_cuda.copy_error = 0;
-	CHECK(!peerdma_ipc_copy(t, 2, NULL, 0) && fake_ipc_cuda.batches == 3, "one is no batch");
-	CHECK(!OPEN(&o->host, &there), "host memory of the other process");
-	for (int i = 0; i < 3; i++)
-		t[i] = reads(there, (char *)(uintptr_t)device + i * 64, (uint64_t)i * 64, 64);
-	fake_ipc_cuda.copies = 0;
-	CHECK(!peerdma_ipc_copy(t, 3, NULL, 0) && fake_ipc_cuda.batches == 3 && fake_ipc_cuda.copies == 3 &&
-	      *(char *)(uintptr_t)(device + 191) == 8, "CUDA has not registered it: in no batch either");
-	CHECK(!peerdma_ipc_close(there), "closed");
-	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
-}
-
 static enum peerdma_ipc_path path_of(struct peerdma_ipc_memory *m, unsigned long long local)
 {
 	struct peerdma_ipc_transfer t = reads(m, (void *)(uintptr_t)local, 0, 64);
@@ -708,7 +660,6 @@ int main(int argc, char **argv)
 	frees(&o[0]);
 	signals(&o[0]);
 	kernels(&o[0]);
-	batches(&o[0]);
 	polls(&o[0]);
 	reach(&o[0]);
 	captures(&o[0]);

@@ -13,6 +13,12 @@
 
 #define KERNEL_MOST	(16ULL << 20)
 #define POLL_MOST	(64ULL << 10)
+/*
+ * A 2D copy takes the time of two copies of a batch.  Rows that are longer, within one GPU, take more time than as many
+ * copies: then nothing waits for the submission.
+ */
+#define ROWS_FEWEST	3
+#define ROW_LONGEST	(2ULL << 20)
 #define TRANSFER_FIRST END_OF(struct peerdma_ipc_transfer, reserved)
 
 struct batch {
@@ -84,22 +90,25 @@ static bool kernel_can(const struct peerdma_ipc_transfer *t, struct ipc_reach *r
 	return t->length <= KERNEL_MOST && ipc_cuda_kernel_reaches(reach, range_of(t)->mapping, t->local, t->length);
 }
 
-static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach, enum peerdma_ipc_path *path)
+static int choose_by_local(const struct peerdma_ipc_transfer *t, enum peerdma_ipc_path *path)
 {
 	struct peerdma_memory local = { .size = sizeof(local) };
-	int ret = 0;
+	int ret = peerdma_query(NULL, t->local, &local);
 
-	if (is_cuda(t)) {
-		*path = t->flags & PEERDMA_IPC_KERNEL && kernel_can(t, reach) ? PEERDMA_IPC_PATH_KERNEL : PEERDMA_IPC_PATH_CUDA;
-		return 0;
-	}
-	ret = peerdma_query(NULL, t->local, &local);
 	if (ret)
 		return ret;
 	if (local.kind == PEERDMA_KIND_DEVICE || local.kind == PEERDMA_KIND_MANAGED)
 		*path = local.flags & PEERDMA_MEMORY_HSA ? PEERDMA_IPC_PATH_HSA : PEERDMA_IPC_PATH_CUDA;
 	else
 		*path = range_of(t)->mapping->provider->id == IPC_HSA ? PEERDMA_IPC_PATH_HSA : PEERDMA_IPC_PATH_CPU;
+	return 0;
+}
+
+static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach, enum peerdma_ipc_path *path)
+{
+	if (!is_cuda(t))
+		return choose_by_local(t, path);
+	*path = t->flags & PEERDMA_IPC_KERNEL && kernel_can(t, reach) ? PEERDMA_IPC_PATH_KERNEL : PEERDMA_IPC_PATH_CUDA;
 	return 0;
 }
 
@@ -117,6 +126,7 @@ static void count(const struct peerdma_ipc_transfer *t)
 struct together {
 	struct ipc_copies copies;
 	struct peerdma_ipc_transfer *of[IPC_COPIES];
+	unsigned int groups[IPC_COPIES];	/* copies of one group are from one buffer to one buffer */
 	unsigned int n;
 };
 
@@ -129,6 +139,9 @@ struct given {
 	bool many;		/* there are several transfers */
 	uintptr_t base;		/* of the device memory that was last looked at, with its length */
 	uint64_t length;
+	const struct ipc_mapping *mapping;	/* of the last copy for engines, and its flags */
+	uint32_t flags;
+	unsigned int group;
 };
 
 static int add(struct together *g, struct peerdma_ipc_transfer *t, void *to, const void *from)
@@ -163,12 +176,61 @@ static int launch(struct given *given)
 	return ret;
 }
 
+/* Buffers that lie side by side are still two: CUDA copies within one. */
+static void set_group(struct given *given, const struct peerdma_ipc_transfer *t)
+{
+	if (given->mapping != range_of(t)->mapping || given->flags != t->flags)
+		given->group++;
+	given->mapping = range_of(t)->mapping;
+	given->flags = t->flags;
+	given->engines.groups[given->engines.n] = given->group;
+}
+
+static int copy_rows(void *stream, const struct ipc_rows *rows, bool all)
+{
+	const struct ipc_copy *first = rows->first;
+
+	if (rows->n == 1)
+		return -EOPNOTSUPP;
+	if (rows->to_pitch == first->length && rows->from_pitch == first->length)
+		return ipc_cuda_copy(stream, first->to, first->from, rows->n * first->length);
+	return (all || rows->n >= ROWS_FEWEST) && first->length <= ROW_LONGEST ? ipc_cuda_rows(stream, rows) : -EOPNOTSUPP;
+}
+
+/* Copies what is rows; the others stay, in their order. */
+static void take_rows(struct given *given)
+{
+	struct together *g = &given->engines;
+	unsigned int left = 0;
+	struct ipc_rows rows;
+
+	for (unsigned int i = 0; i < g->n; i += rows.n) {
+		bool taken;
+
+		rows = ipc_rows(g->copies.copy, g->groups, i, g->n);
+		taken = !copy_rows(given->stream, &rows, rows.n == g->n);
+		if (!taken && rows.n > 1 && rows.n < ROWS_FEWEST)
+			rows.n--;	/* the last one may be the first of others */
+		for (unsigned int j = i; j < i + rows.n; j++) {
+			if (taken) {
+				began(g->of[j], 0);
+				continue;
+			}
+			g->copies.copy[left] = g->copies.copy[j];
+			g->of[left++] = g->of[j];
+		}
+	}
+	g->n = left;
+}
+
 /* The first error.  What a batch cannot have, or a driver not do, is copied one by one. */
 static int engines(struct given *given)
 {
 	struct together *g = &given->engines;
-	int together = g->n > 1 ? ipc_cuda_batch(given->stream, &g->copies, g->n) : -EOPNOTSUPP, first = 0;
+	int together, first = 0;
 
+	take_rows(given);
+	together = g->n > 1 ? ipc_cuda_batch(given->stream, &g->copies, g->n) : -EOPNOTSUPP;
 	for (unsigned int i = 0; i < g->n; i++) {
 		int ret = together ? ipc_cuda_copy(given->stream, g->copies.copy[i].to, g->copies.copy[i].from, g->copies.copy[i].length) : 0;
 
@@ -187,24 +249,28 @@ static int full(struct given *given)
 	return given->engines.n == IPC_COPIES ? engines(given) : 0;
 }
 
-/* Most often the next part of one buffer, which nobody frees meanwhile. */
-static bool on_device(struct given *given, const void *ptr)
+static bool look(struct given *given, const void *ptr)
 {
 	struct peerdma_memory memory = { .size = sizeof(memory) };
 
-	if ((uintptr_t)ptr - given->base < given->length)
-		return true;
 	if (peerdma_query(NULL, ptr, &memory) || memory.kind != PEERDMA_KIND_DEVICE || memory.flags & PEERDMA_MEMORY_HSA)
 		return false;
 	given->base = memory.base;
 	given->length = memory.length;
+	given->group++;
 	return true;
 }
 
-/* Between GPUs a batch takes half the time of as many calls.  What is on the host may be pageable, and is not in it. */
-static bool batched(struct given *given, const struct peerdma_ipc_transfer *t)
+/* Most often the next part of one buffer, which nobody frees meanwhile. */
+static bool on_device(struct given *given, const void *ptr)
 {
-	return given->many && ipc_cuda_batches() && is_cuda(t) && on_device(given, t->local);
+	return (uintptr_t)ptr - given->base < given->length || look(given, ptr);
+}
+
+/* Between GPUs a batch takes half the time of as many calls, and rows a tenth.  What is on the host may be pageable, and is in neither. */
+static bool together(struct given *given, const struct peerdma_ipc_transfer *t)
+{
+	return given->many && is_cuda(t) && on_device(given, t->local);
 }
 
 static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
@@ -218,8 +284,10 @@ static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
 		return ipc_fail_live(range_of(t)->mapping->peer, ret);
 	switch (t->path) {
 	case PEERDMA_IPC_PATH_CUDA:
-		if (batched(given, t))
+		if (together(given, t)) {
+			set_group(given, t);
 			return add(&given->engines, t, to, from);
+		}
 		ret = ipc_cuda_copy(given->stream, (uintptr_t)to, (uintptr_t)from, t->length);
 		return began(t, ret) ? ret : -EINPROGRESS;
 	case PEERDMA_IPC_PATH_KERNEL:
@@ -282,6 +350,8 @@ static int start(struct batch *b, void **stream, bool *pending)
 	given.asked = false;
 	given.many = b->n > 1;
 	given.base = given.length = 0;
+	given.mapping = NULL;
+	given.flags = given.group = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		struct peerdma_ipc_transfer *t = at(b, i);
 		enum peerdma_ipc_path path = PEERDMA_IPC_PATH_NONE;

@@ -36,7 +36,7 @@ static const struct cuda_ipc *search(void)
 		NAME(ctx_current, "cuCtxGetCurrent"), NAME(ctx_id, "cuCtxGetId"), NAME(ctx_device, "cuCtxGetDevice"),
 		NAME(device_count, "cuDeviceGetCount"),
 		NAME(stream_create, "cuStreamCreate"), NAME(stream_destroy, "cuStreamDestroy_v2"), NAME(stream_sync, "cuStreamSynchronize"), NAME(stream_query, "cuStreamQuery"),
-		NAME(copy, "cuMemcpyAsync"),
+		NAME(copy, "cuMemcpyAsync"), NAME(copy_2d, "cuMemcpy2DAsync_v2"),
 		NAME(batch, "cuMemcpyBatchAsync_v2"),
 		NAME(callback, "cuStreamAddCallback"), NAME(host_register, "cuMemHostRegister_v2"),
 		NAME(host_unregister, "cuMemHostUnregister"), NAME(host_device_pointer, "cuMemHostGetDevicePointer_v2"),

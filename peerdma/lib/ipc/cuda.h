@@ -46,7 +46,24 @@ struct cuda_batch {
 
 enum { CUDA_ORDER_STREAM = 1 };
 
-_Static_assert(sizeof(struct cuda_batch) == 24, "CUDA's layout");
+/* CUDA_MEMCPY2D. */
+struct cuda_side {
+	size_t x, y;
+	int type;		/* CUDA_MEMORY_DEVICE */
+	void *host;
+	CUdeviceptr device;
+	void *array;
+	size_t pitch;		/* bytes from a row to the next */
+};
+
+struct cuda_2d {
+	struct cuda_side from, to;
+	size_t width, height;	/* bytes, rows */
+};
+
+enum { CUDA_MEMORY_DEVICE = 2 };
+
+_Static_assert(sizeof(struct cuda_batch) == 24 && sizeof(struct cuda_2d) == 128, "CUDA's layouts");
 _Static_assert(sizeof(struct cuda_prop) == 32 && sizeof(struct cuda_access) == 12, "CUDA's layouts");
 
 enum { CUDA_HANDLE_POSIX_FD = 1, CUDA_LAZY_PEER_ACCESS = 1, CUDA_STREAM_NON_BLOCKING = 1 };
@@ -80,6 +97,7 @@ struct cuda_ipc {
 	CUresult (*stream_sync)(void *stream);
 	CUresult (*stream_query)(void *stream);
 	CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream);
+	CUresult (*copy_2d)(const struct cuda_2d *copy, void *stream);
 	/* Since CUDA 13. */
 	CUresult (*batch)(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *lengths, size_t n, const struct cuda_batch *how,
 			  const size_t *first, size_t hows, void *stream);

@@ -134,9 +134,18 @@ int ipc_cuda_copy(void *stream, uint64_t to, uint64_t from, uint64_t length)
 	return r ? fail(-EIO, "cuMemcpyAsync of %llu bytes failed with CUDA error %d", (unsigned long long)length, r) : 0;
 }
 
-bool ipc_cuda_batches(void)
+int ipc_cuda_rows(void *stream, const struct ipc_rows *rows)
 {
-	return ipc_cuda_api()->batch;
+	const struct ipc_copy *first = rows->first;
+	const struct cuda_2d copy = {
+		.from = { .type = CUDA_MEMORY_DEVICE, .device = first->from, .pitch = rows->from_pitch },
+		.to = { .type = CUDA_MEMORY_DEVICE, .device = first->to, .pitch = rows->to_pitch },
+		.width = first->length, .height = rows->n,
+	};
+
+	if (!ipc_cuda_api()->copy_2d)
+		return -EOPNOTSUPP;
+	return ipc_cuda_api()->copy_2d(&copy, stream) ? -EIO : 0;
 }
 
 int ipc_cuda_batch(void *stream, const struct ipc_copies *copies, unsigned int n)
@@ -145,6 +154,8 @@ int ipc_cuda_batch(void *stream, const struct ipc_copies *copies, unsigned int n
 	CUdeviceptr to[IPC_COPIES], from[IPC_COPIES];
 	size_t lengths[IPC_COPIES], first = 0;
 
+	if (!ipc_cuda_api()->batch)
+		return -EOPNOTSUPP;
 	for (unsigned int i = 0; i < n; i++) {
 		to[i] = copies->copy[i].to;
 		from[i] = copies->copy[i].from;

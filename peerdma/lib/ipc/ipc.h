@@ -298,17 +298,26 @@ int ipc_offer_host(const void *ptr, struct ipc_offer *offer);
 int ipc_offer_cuda(struct ipc_offer *offer);
 int ipc_offer_hsa(struct ipc_offer *offer);
 #define IPC_COPIES 128
-struct ipc_copies {
-	struct {
-		uint64_t to, from, length;
-	} copy[IPC_COPIES];
+struct ipc_copy {
+	uint64_t to, from, length;
 };
+struct ipc_copies {
+	struct ipc_copy copy[IPC_COPIES];
+};
+/* rows.c: copies of one length, each as far from the one before as that one was from its own. */
+struct ipc_rows {
+	const struct ipc_copy *first;		/* the one at the lowest addresses */
+	unsigned int n;
+	uint64_t to_pitch, from_pitch;		/* bytes from a row to the next */
+};
+/* The rows that copy[begin] begins, at least 1 of them.  Only copies of the same group share rows. */
+struct ipc_rows ipc_rows(const struct ipc_copy *copies, const unsigned int *groups, unsigned int begin, unsigned int end);
 /* cuda_copy.c: copies of the current context, on a stream.  0 or -errno with text. */
 int ipc_cuda_stream(void **stream);
 void ipc_cuda_stream_lost(void *stream);
 int ipc_cuda_copy(void *stream, uint64_t to, uint64_t from, uint64_t length);
-/* Several of GPU memory by one call, if there is such a call: in no order.  An error: some of them may be on their way. */
-bool ipc_cuda_batches(void);
+/* Several of GPU memory by one call, in no order.  -EOPNOTSUPP: there is no such call; -EIO: some of them may be on their way. */
+int ipc_cuda_rows(void *stream, const struct ipc_rows *rows);
 int ipc_cuda_batch(void *stream, const struct ipc_copies *copies, unsigned int n);
 int ipc_cuda_wait(void *stream);
 /* The kernel of this stream's context, for ipc_cuda_kernel(), compiled once; NULL: the GPU, or libcuda, runs none. */

@@ -269,6 +269,7 @@ struct op {
 	enum { COPY, CALL, WAIT, WRITE } what;
 	CUdeviceptr to, from;
 	uint64_t value;
+	size_t rows, to_pitch, from_pitch;	/* of a 2D copy, else 0 */
 	unsigned int flags;
 	void (*fn)(void *stream, int error, void *arg);
 	void *stream, *arg;
@@ -298,7 +299,11 @@ static void *run(void *unused)
 		pthread_mutex_unlock(&lock);
 		switch (op.what) {
 		case COPY:
-			memcpy((void *)(uintptr_t)op.to, (void *)(uintptr_t)op.from, op.value);
+			do {
+				memcpy((void *)(uintptr_t)op.to, (void *)(uintptr_t)op.from, op.value);
+				op.to += op.to_pitch;
+				op.from += op.from_pitch;
+			} while (op.rows && --op.rows);
 			break;
 		case CALL:
 			calls_back = true;
@@ -375,12 +380,57 @@ int cuStreamSynchronize(void *stream)
 	return fake_ipc_cuda.sync_error;
 }
 
+/* Host memory is in nobody's list. */
+static void look_at_end(CUdeviceptr p, size_t length)
+{
+	const struct memory *m;
+
+	pthread_mutex_lock(&lock);
+	m = at(p);
+	if (m && p + length > m->base + m->size)
+		fake_ipc_cuda.crossing++;
+	pthread_mutex_unlock(&lock);
+}
+
 int cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream)
 {
 	(void)stream;
 	fake_ipc_cuda.copies++;
+	look_at_end(to, length);
+	look_at_end(from, length);
 	return fake_ipc_cuda.copy_error ? fake_ipc_cuda.copy_error :
 	       queue((struct op) { .what = COPY, .to = to, .from = from, .value = length });
+}
+
+struct side {
+	size_t x, y;
+	int type;
+	void *host;
+	CUdeviceptr device;
+	void *array;
+	size_t pitch;
+};
+
+struct rectangle {
+	struct side from, to;
+	size_t width, height;
+};
+
+static bool usable(const struct side *s, const struct rectangle *r)
+{
+	look_at_end(s->device, s->pitch * (r->height - 1) + r->width);
+	return !s->x && !s->y && s->type == 2 && !s->host && !s->array && s->pitch >= r->width && s->pitch < 1UL << 31;
+}
+
+int cuMemcpy2DAsync_v2(const struct rectangle *r, void *stream);
+int cuMemcpy2DAsync_v2(const struct rectangle *r, void *stream)
+{
+	fake_ipc_cuda.rows++;
+	if (!stream || !r->width || !r->height || !usable(&r->from, r) || !usable(&r->to, r))
+		return INVALID_VALUE;
+	return fake_ipc_cuda.rows_error ? fake_ipc_cuda.rows_error :
+	       queue((struct op) { .what = COPY, .to = r->to.device, .from = r->from.device, .value = r->width, .rows = r->height,
+				   .to_pitch = r->to.pitch, .from_pitch = r->from.pitch });
 }
 
 struct attributes {

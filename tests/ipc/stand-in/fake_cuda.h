@@ -14,9 +14,9 @@ struct fake_ipc_cuda {
 	int device;			/* its */
 	int shareable;			/* memory is made as by cuMemCreate(), and of no context */
 	/* What calls fail with. */
-	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error, batch_error, query_error, register_error;
+	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error, batch_error, rows_error, query_error, register_error;
 	/* Counted, in any thread. */
-	_Atomic unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies, batches, streams, looks, polls;
+	_Atomic unsigned int opens, closes, registered, unregistered, launched, modules, kernels, copies, batches, rows, streams, looks, polls;
 	_Atomic unsigned int polled;	/* commands done by it */
 	/* The kernel that polls ends after that many looks, a random number below this, or at once. */
 	_Atomic unsigned int poll_looks, poll_ends;
@@ -24,6 +24,7 @@ struct fake_ipc_cuda {
 	/* A thread records a graph: calls that are unsafe there fail in threads that do not bear it, and are counted. */
 	_Atomic unsigned int capturing, unsafe;
 	_Atomic unsigned int wrong;	/* launches with dimensions that CUDA refuses */
+	_Atomic unsigned int crossing;	/* copies that pass the end of a memory's, into another's or none */
 	_Atomic unsigned int in_callback;	/* calls in a callback, where CUDA allows none */
 	/* Called by each open, which fails with what it returns.  NULL: none. */
 	int (*opening)(void);
