@@ -231,6 +231,9 @@ class Topo(Case):
     def test_svg(self):
         files = [self.drawn(name, root) for name, root in self.machines()]
         self.assertGreaterEqual(len(files), 12)
+        # Set where a sanitizer is at work: it does not change a drawing.
+        if "PICTURES_WITHOUT_LOOK" in os.environ:
+            return
         done = subprocess.run([PICTURES, *files], capture_output=True, text=True, timeout=300, check=False)
         if done.returncode == 77:
             self.skipTest(done.stderr.strip())

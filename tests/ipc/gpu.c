@@ -252,10 +252,8 @@ static bool within(struct peerdma_ipc_memory *m, int kind, uint32_t flags, enum 
 		paths[t[i].path]++;
 	}
 	gpu_get(local, m->ptr, PART);
-	for (size_t i = 0; i < PART; i++)
-		bad += local[i] != there[i];
-	CHECK(!bad, "each byte in its place, none beside: %u by engines, %u by the kernel, %u by HSA", paths[PEERDMA_IPC_PATH_CUDA],
-	      paths[PEERDMA_IPC_PATH_KERNEL], paths[PEERDMA_IPC_PATH_HSA]);
+	CHECK(!bad && !memcmp(local, there, PART), "each byte in its place, none beside: %u by engines, %u by the kernel, %u by HSA",
+	      paths[PEERDMA_IPC_PATH_CUDA], paths[PEERDMA_IPC_PATH_KERNEL], paths[PEERDMA_IPC_PATH_HSA]);
 	/* And back, aligned: larger than a turn of the grid. */
 	memset(local, 0, PART);
 	gpu_put(device, local, PART);

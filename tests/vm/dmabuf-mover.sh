@@ -15,10 +15,7 @@ load_modules dmabuf_mover peerdma peerdma_importer
 "$BUILD/tests/kernel/mover_test" || exit
 
 # The library's call, in a program that is given a dma-buf.
-card=$(lspci -D -d 1234:11e8 2>/dev/null | cut -d ' ' -f 1 | head -1)
-[ -n "$card" ] || for device in /sys/bus/pci/devices/*; do
-	[ "$(cat "$device/vendor" "$device/device" | tr '\n' ' ')" != "0x1234 0x11e8 " ] || card=${device##*/}
-done
+card=$(devices 0x1234 0x11e8)
 for command in "refuse map 0" revoke; do
 	text=$("$BUILD/tests/kernel/mover_fd" 65536 sh -c \
 		"'$BUILD/peerdma/import' $card \$MOVER_FD \"echo $command >\$MOVER_CONTROL\"") || die "import: $text"

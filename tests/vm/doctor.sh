@@ -17,13 +17,8 @@ doctor="$BUILD/peerdma/tools/peerdma doctor --all"
 export COLUMNS=2000
 told=$(mktemp)
 
-address() {
-	for device in /sys/bus/pci/devices/*; do
-		[ "$(cat "$device/vendor") $(cat "$device/device")" != "$1" ] || echo "${device##*/}"
-	done
-}
-gpu=$(address "0x1af4 0x1110")
-card=$(address "0x1234 0x11e8")
+gpu=$(devices 0x1af4 0x1110)
+card=$(devices 0x1234 0x11e8)
 [ -n "$gpu" ] && [ -n "$card" ] || die "the devices are not there"
 path=$("$BUILD/peerdma/tools/peerdma" topo --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["pairs"][0]["path"])')
 

@@ -31,9 +31,7 @@ text=$(LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/peerdma/beh
 expect "registered anew; the old registration was ended by interception of the free" "$text"
 
 # Every thing that is measured, on pins of both kinds of memory.
-card=$(for device in /sys/bus/pci/devices/*; do
-	[ "$(cat "$device/vendor" "$device/device" | tr '\n' ' ')" = "0x1234 0x11e8 " ] && echo "${device##*/}"
-done | head -n 1)
+card=$(devices 0x1234 0x11e8)
 text=$("$peerdma" bench --count 2 --seconds 0.01 --threads 1,2 --sizes 64,4096 --pci "$card") || die "bench: $text"
 expect "host memory by 'host', a GPU's by 'nvidia'" "$text"
 expect "say nothing about hardware" "$text"

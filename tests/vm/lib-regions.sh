@@ -42,9 +42,7 @@ PEERDMA_PROVIDER=kernel "$BUILD/tests/lib/live_expandable" kernel 500 || die "ra
 "$hello" || die "the example fails"
 "$BUILD/peerdma/cache" || die "the cache's example fails"
 
-card=$(for device in /sys/bus/pci/devices/*; do
-	[ "$(cat "$device/vendor" "$device/device" | tr '\n' ' ')" = "0x1234 0x11e8 " ] && echo "${device##*/}"
-done | head -n 1)
+card=$(devices 0x1234 0x11e8)
 [ -n "$card" ] || die "no DMA card"
 "$BUILD/tests/lib/live_regions" kernel "$card" "$peerdma" || die "a check failed"
 

@@ -34,6 +34,15 @@ bind_cards() {
 	done
 }
 
+# devices VENDOR DEVICE: the addresses of all PCI devices of that kind. No commands: a machine has many devices.
+devices() {
+	for found in /sys/bus/pci/devices/*; do
+		read -r vendor <"$found/vendor"
+		read -r model <"$found/device"
+		[ "$vendor $model" != "$1 $2" ] || echo "${found##*/}"
+	done
+}
+
 # load_modules [MODULE...]: all of them, or those named; then what vm/run --chaos asked for.
 load_modules() {
 	bind_cards unbind

@@ -12,11 +12,11 @@
 # pin's callback may come when there is no one left who knows its table.
 # vm-allow: ^nvidia: client peerdma_nvidia: put_pages\(0x[0-9a-f]+\) (in another process|by a token)
 # vm-allow: ^nvidia: client peerdma_nvidia: the free callback of 0x[0-9a-f]+ ends without
-# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=60
+# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=45
 # vm-more: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=80 --kernel 6.12 --iommu on
 #
 # And with Tegra's interface instead of the desktop's.
-# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=50 --kernel 6.12 --env TEGRA=--tegra
+# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=40 --kernel 6.12 --env TEGRA=--tegra
 
 . "$TOP/tests/vm/lib.sh"
 
