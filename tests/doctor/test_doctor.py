@@ -175,6 +175,14 @@ class Doctor(Case):
         self.expect(m, "bar1-size", "slow", "256 MiB", "unpin early")
         m.put_device(GPU, "config", machines.config(0, None, (2, (256, 65536))))
         self.expect(m, "bar1-size", "slow", "up to 64 GiB", "Resizable BAR")
+        # A second BAR's entry, whose last byte is not in the file.
+        config = bytearray(machines.config(0, None, (2, (256, 65536)), length=0x100 + 20))
+        config[0x100 + 8] = 2 | 2 << 5
+        config[0x100 + 12:] = machines.struct.pack("<II", 1 << 4 + 17, 2)
+        m.put_device(GPU, "config", bytes(config[:-1]))
+        self.expect(m, "bar1-size", "slow", "up to 64 GiB", "Resizable BAR")
+        m.put_device(GPU, "config", bytes(config))
+        self.expect(m, "bar1-size", "slow", "up to 128 GiB", "Resizable BAR")
 
     def test_bar1_full(self):
         m = self.server()

@@ -156,6 +156,11 @@ class Topo(Case):
         self.assertNotIn("both ends", run("topo", root=m.path).stdout)
         m.put_device("0000:01:00.0", "current_link_width", "0\n")
         self.assertIn("down", run("topo", root=m.path).stdout)
+        # no link has so many lanes, or none at best
+        for width in ("63\n", "0\n"):
+            m.put_device("0000:01:00.0", "max_link_width", width)
+            m.put_device("0000:01:00.0", "current_link_width", "4\n")
+            self.assertNotIn("x4", run("topo", root=m.path).stdout)
 
     def test_people(self):
         m = machines.server(self.folder(), machines.REDIRECT)

@@ -353,7 +353,7 @@ static void files(void)
 	struct other o = other_make(getuid());
 	struct peerdma_ipc_handle h;
 	struct peerdma_ipc_memory *m = NULL;
-	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), status;
 	const unsigned int any = PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT;
 	char *p;
 	pid_t pid;
@@ -373,8 +373,23 @@ static void files(void)
 		fflush(stdout);
 		_exit(failures);
 	}
-	waitpid(pid, &fd, 0);
-	CHECK(!fd, "in another process");
+	waitpid(pid, &status, 0);
+	CHECK(!status, "in another process");
+
+	/* Not from its beginning. */
+	CHECK(pwrite(fd, "second", 6, 4096) == 6, "written");
+	p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 4096);
+	CHECK(!peerdma_ipc_export(p, 4096, PEERDMA_IPC_I_UNEXPORT, &shared->h[1]), "the file's second page");
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		failures = 0;
+		CHECK(!OPEN(&shared->h[1], &m) && !memcmp(m->ptr, "second", 7), "is what another process opens");
+		fflush(stdout);
+		_exit(failures);
+	}
+	waitpid(pid, &status, 0);
+	CHECK(!status, "there");
 	other_end(&o, SIGKILL);
 }
 
