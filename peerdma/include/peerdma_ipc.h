@@ -318,7 +318,7 @@ enum peerdma_ipc_path {
 #define PEERDMA_IPC_READ	(1U << 0)	/* from the imported memory to local; else to the imported memory */
 /*
  * CUDA's device memory at both ends may be copied by a kernel: all such transfers of a call by one
- * launch, which is much faster for many small ones. It takes multiprocessors from the program's own
+ * launch, which is much faster for many small ones, unless they lie at equal distances. It takes multiprocessors from the program's own
  * kernels, and the first call in a context compiles it (milliseconds; it may wait for kernels that run).
  * Copy engines are used for transfers above 16 MiB, for host memory, for local memory that is another GPU's
  * or another context's than the current one, and on GPUs that run no kernels: `path` tells.
