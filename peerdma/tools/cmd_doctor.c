@@ -55,12 +55,14 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_COLOR, own, sizeof(own) / sizeof(own[0]), usage);
 
 	if (ret >= 0)
-		return ret == EXIT_ERROR ? EXIT_FAILED : ret;
+		return ret ? EXIT_FAILED : 0;
 	if (w->compare && (!w->devices[1] || w->probe || w->bundle || *tool->root)) {
 		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" : "doctor: --compare: give two bundles, A and B");
 		fputs(usage, stderr);
 		return EXIT_FAILED;
 	}
+	if (w->compare && !(tool_path_given("doctor", "compare", w->devices[0]) && tool_path_given("doctor", "compare", w->devices[1])))
+		return EXIT_FAILED;
 	if (w->devices[0] && !w->devices[1]) {
 		warn("doctor: give two devices, or none");
 		fputs(usage, stderr);

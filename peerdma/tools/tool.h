@@ -57,7 +57,7 @@ struct tool_own {
 #define TOOL_OWN_MAX	8
 /*
  * An empty path is most often a shell's variable that is not set, and must not be taken for no path. False: it is one, and that was
- * said; then the command ends with EXIT_UNKNOWN. name: the subcommand, or NULL.
+ * said; then the command ends with EXIT_UNKNOWN, or what else it has for errors. name: the subcommand, or NULL.
  */
 bool tool_path_given(const char *name, const char *option, const char *path);
 int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_own *own,

@@ -201,6 +201,8 @@ class Compare(Case):
             self.refused(*args, words=[word])
 
     def test_not_there(self):
+        self.refused(CAPTURED[0], "", words=["--compare: the path is empty"])
+        self.refused("", CAPTURED[0], words=["--compare: the path is empty"])
         folder = self.folder()
         with open(folder + "/text", "w", encoding="utf-8") as file:
             file.write("text")
