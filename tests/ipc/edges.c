@@ -197,6 +197,7 @@ static void apart(void)
 /* ---- an exporter that answers what no release does ---- */
 
 static int listener;
+static struct peerdma_ipc_handle forged;
 
 static void false_exporter(void)
 {
@@ -208,7 +209,7 @@ static void false_exporter(void)
 		uint8_t blob[64];
 		char pci[20];
 		uint32_t fds;
-	} reply = { .magic = 0x32637069, .provider = 9 };
+	} reply = { .magic = 0x32637069, .provider = 9, .length = 4096 };
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
@@ -226,8 +227,8 @@ static void false_exporter(void)
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, home, 0);
 	memcpy(p, "pdmahome", 8);
 	*(uint32_t *)(void *)(p + 8) = 65536;
-	memcpy(&slot, shared->h[0].bytes + 72, 4);
-	memcpy(p + 4096 + 8 * slot, shared->h[0].bytes + 80, 8);
+	memcpy(&slot, forged.bytes + 72, 4);
+	memcpy(p + 4096 + 8 * slot, forged.bytes + 80, 8);
 	fcntl(home, F_ADD_SEALS, F_SEAL_SHRINK);
 	conn = accept(listener, NULL, NULL);
 	if (recv(conn, request, sizeof(request), 0) < 0)
@@ -240,29 +241,50 @@ static void false_exporter(void)
 	pause();
 }
 
-static void provider(void)
+/* Of what the handle names, in a process that there is not. */
+static pid_t start_false_exporter(const struct peerdma_ipc_handle *handle)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct peerdma_ipc_signal *own = NULL, *s = NULL;
 	pid_t pid;
-	int n, ret;
+	int n;
 
-	create(1, &own, 1);
+	forged = *handle;
 	for (int i = 32; i < 48; i++)
-		shared->h[0].bytes[i] ^= 0x5a;
-	handle_sign(&shared->h[0]);
+		forged.bytes[i] ^= 0x5a;
+	handle_sign(&forged);
 	n = sprintf(address.sun_path + 1, "peerdma-ipc/");
 	for (int i = 32; i < 48; i++)
-		n += sprintf(address.sun_path + 1 + n, "%02x", shared->h[0].bytes[i]);
+		n += sprintf(address.sun_path + 1 + n, "%02x", forged.bytes[i]);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	if (bind(listener, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) || listen(listener, 5))
 		abort();
 	pid = process(false_exporter);
 	close(listener);
-	ret = OPEN_SIGNAL(&shared->h[0], &s);
+	return pid;
+}
+
+/* Later releases have other providers. */
+static void provider(void)
+{
+	struct peerdma_ipc_signal *own = NULL, *s = NULL;
+	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_handle handle;
+	void *p = NULL;
+	pid_t pid;
+	int ret;
+
+	create(1, &own, 1);
+	pid = start_false_exporter(&shared->h[0]);
+	ret = OPEN_SIGNAL(&forged, &s);
 	CHECK(ret == -EPROTO, "a signal of a provider that there is not: %d", ret);
-	peerdma_ipc_signal_close(own);
 	end(pid);
+	CHECK(!peerdma_ipc_alloc(4096, 0, &p) && !peerdma_ipc_export(p, 4096, 0, &handle), "memory");
+	pid = start_false_exporter(&handle);
+	ret = OPEN(&forged, &m);
+	CHECK(ret == -EPROTO && strstr(peerdma_last_error(), "does not know"), "memory of such a provider: %d", ret);
+	end(pid);
+	peerdma_ipc_signal_close(own);
+	peerdma_ipc_free(p);
 }
 
 /* ---- a free beside an export ---- */
