@@ -20,22 +20,29 @@
  * processes of every user that do. The kernel names the importer's user; a thread in the exporter
  * compares the key. Importers get the whole allocation that contains the exported range, because
  * no provider shares less; of a file's mapping a descriptor of the whole file, that reads, and
- * writes if the mapping can be written. The user is the effective one at the first export; user
+ * writes if the mapping can be written; of memory of a CUDA pool a descriptor of the whole pool, with
+ * which a process can map all memory of the pool, also what is allocated later. The user is the effective one at the first export; user
  * 65534 is also how the kernel names those that the exporter's user namespace does not map.
  *
  * Never stale.  An export ends when the exporter frees the memory, calls peerdma_ipc_unexport(),
  * exits, calls execve(2) or is killed. peerdma_ipc_valid() is 0 from then on, before the memory
  * can be used for something else, and no call opens the handle again. What an importer has open
  * stays mapped and allocated until it closes it: an access after the end reads old bytes, never
- * another's, and does not fault. Two exceptions:
+ * another's, and does not fault. Three exceptions:
  *   - Allocations of cuMemAlloc that are smaller than 2 MiB. NVIDIA's driver puts several into one
  *     block of 2 MiB and shares the block. So an importer reaches the allocations beside, and after a
  *     free its accesses reach what the exporter allocates in that place. peerdma_ipc_copy() reports
  *     -ESTALE for what it read. Nothing stops an importer's own access: agree on the end by a signal
  *     before the free, or allocate 2 MiB or more.
+ *   - Memory of CUDA's stream-ordered pools, of any size. The pool belongs to the exporter, which
+ *     allocates in it again as soon as it has freed memory there: then an importer's accesses may reach
+ *     what is there now, as for small allocations. While an importer has the freed memory open, its
+ *     peerdma_ipc_open() of what the exporter allocated in that place fails with -EADDRINUSE; from that call
+ *     on the old address may show the new memory. The export ends when cuMemFreeAsync() is called, before
+ *     the work that is queued in its stream. CUDA requires that importers close the memory before that call.
  *   - Files that are not in memory or not sealed with F_SEAL_SHRINK: what any process does to the
  *     file appears in the import, and an access behind a new, smaller end raises SIGBUS.
- * Other users cannot open either kind (PEERDMA_IPC_ANY_USER refuses it). docs/ipc.md explains how.
+ * Other users cannot open any of these (PEERDMA_IPC_ANY_USER refuses them). docs/ipc.md explains how.
  *
  * Results, units and structs are those of peerdma.h: 0 or -errno, peerdma_last_error() has the
  * text, a call that fails has changed nothing. Frees and exports of the same memory at the same time
@@ -43,7 +50,8 @@
  *
  * Threads.  Any thread may make any call; the call that ends an object is its last use. A thread that
  * sees the value of a signal may close it, though the call that set it has not returned yet. No lock
- * is held while a provider's function runs. The first export starts one thread, which runs no
+ * is held while a provider's function runs, except one while memory of a CUDA pool is opened or
+ * unmapped, for which other such calls wait. The first export starts one thread, which runs no
  * function of a provider. Only peerdma_ipc_valid() and peerdma_ipc_signal_get() are safe in a
  * signal handler. No call is a cancellation point, except peerdma_ipc_signal_wait().
  *
@@ -97,12 +105,17 @@ int peerdma_ipc_free(void *ptr);
  * Memory that can be exported:
  *   cuda      cuMemAlloc, cudaMalloc: cuIpcGetMemHandle
  *   cuda-vmm  cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, mapped whole by cuMemMap
+ *   cuda-pool cuMemAllocFromPoolAsync, cuMemAllocAsync: of a pool that cuMemPoolCreate made with
+ *             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR. The allocation must have completed in its
+ *             stream before an importer uses the memory. Frees by a CUDA graph are not reported:
+ *             call peerdma_ipc_unexport() before the graph runs
  *   hsa       memory pools, hipMalloc: hsa_amd_ipc_memory_create
  *   host      peerdma_ipc_alloc(); a shared mapping of a file that this process has open or can
  *             open by its name; with PEERDMA_IPC_ANY_USER one in memory, sealed with F_SEAL_SHRINK
- * With PEERDMA_IPC_ANY_USER memory of cuMemAlloc must be an allocation of 2 MiB or more.
+ * With PEERDMA_IPC_ANY_USER memory of cuMemAlloc must be an allocation of 2 MiB or more, and none of a pool.
  * Not: private host memory, and shared mappings without a file (MAP_ANONYMOUS, shmat): no other
- * process can map those pages. Managed memory and stream-ordered pools: not supported.
+ * process can map those pages. Managed memory, and memory of pools that were not made to be shared,
+ * such as a GPU's default pool: not supported.
  *
  *   -EINVAL      unknown flags; length is 0 or wraps; the flags differ from an earlier export's
  *   -ENXIO       the range is not in one allocation; nothing is mapped there
@@ -140,7 +153,7 @@ struct peerdma_ipc_memory {
 /*
  * Opens what a handle names. size: sizeof(struct peerdma_ipc_handle). Each open is one reference;
  * opening a handle that this process has open, or closed lately, is a lookup. Memory of CUDA needs a
- * current context; that of cuMemAlloc() has one mapping for each context.
+ * current context, and that of a pool needs one to be unmapped; that of cuMemAlloc() has one mapping for each context.
  *
  *   -EINVAL        cut short or altered: size, checksum or ranges are wrong; flags is not 0
  *   -EPROTO        made by a release with another format
@@ -153,8 +166,8 @@ struct peerdma_ipc_memory {
  *   -EOWNERDEAD    the exporter has ended, or is in another network namespace
  *   -ETIMEDOUT     the exporter did not answer within 10 seconds: it is stopped
  *   -EBUSY         the exporter has as many connections as it takes: 4096, 256 of other users, 64 of each
- *   -EADDRINUSE    the place in a block of CUDA's, see above, is open as what the exporter had there
- *                  before: close that; or this process opened it without this library
+ *   -EADDRINUSE    the place in a block or pool of CUDA's, see above, is open as what the exporter had
+ *                  there before: close that; or this process opened the block without this library
  *   -ENODEV        this process has not initialised the provider, or no context is current; /proc
  *                  is not mounted
  *   -EIO           the provider failed; the text has its error number
@@ -200,7 +213,7 @@ struct peerdma_ipc_info {
 	uint64_t offset;	/* of ptr in it */
 	uint64_t exporter_ptr;	/* ptr's address in the exporter */
 	uint64_t references;	/* opens less closes, of all ranges of the allocation */
-	char provider[12];	/* "host", "cuda", "cuda-vmm", "hsa" */
+	char provider[12];	/* "host", "cuda", "cuda-vmm", "cuda-pool", "hsa" */
 	char pci[20];		/* of the GPU, as the exporter sees it; "" if none */
 	uint32_t reserved[6];	/* 0 */
 };

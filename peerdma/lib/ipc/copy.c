@@ -81,7 +81,7 @@ static bool is_cuda(const struct peerdma_ipc_transfer *t)
 {
 	enum ipc_provider_id provider = range_of(t)->mapping->provider->id;
 
-	return provider == IPC_CUDA || provider == IPC_CUDA_VMM;
+	return provider == IPC_CUDA || provider == IPC_CUDA_VMM || provider == IPC_CUDA_POOL;
 }
 
 /* For large copies engines are as fast, and take nothing from others. */

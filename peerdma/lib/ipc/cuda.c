@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * cuda.c - CUDA's memory for other processes: cuMemAlloc's by cuIpcGetMemHandle, and
- * cuMemCreate's by a file descriptor.
+ * cuMemCreate's by a file descriptor.  That of pools is cuda_pool.c's.
  *
  * CUDA keeps memory allocated for as long as an importer has it mapped: the exporter's free
  * takes its own mapping away.  So an importer that has not noticed the end of an export
@@ -34,7 +34,10 @@ static const struct cuda_ipc *search(void)
 		NAME(reserve, "cuMemAddressReserve"), NAME(unreserve, "cuMemAddressFree"), NAME(map, "cuMemMap"),
 		NAME(unmap, "cuMemUnmap"), NAME(access, "cuMemSetAccess"), NAME(pointer_attribute, "cuPointerGetAttribute"),
 		NAME(ctx_current, "cuCtxGetCurrent"), NAME(ctx_id, "cuCtxGetId"), NAME(ctx_device, "cuCtxGetDevice"),
-		NAME(device_count, "cuDeviceGetCount"),
+		NAME(device_count, "cuDeviceGetCount"), NAME(device_attribute, "cuDeviceGetAttribute"),
+		NAME(pool_to_shareable, "cuMemPoolExportToShareableHandle"), NAME(pool_export, "cuMemPoolExportPointer"),
+		NAME(pool_from_shareable, "cuMemPoolImportFromShareableHandle"), NAME(pool_access, "cuMemPoolSetAccess"),
+		NAME(pool_import, "cuMemPoolImportPointer"), NAME(pool_destroy, "cuMemPoolDestroy"), NAME(free, "cuMemFree_v2"),
 		NAME(stream_create, "cuStreamCreate"), NAME(stream_destroy, "cuStreamDestroy_v2"), NAME(stream_sync, "cuStreamSynchronize"), NAME(stream_query, "cuStreamQuery"),
 		NAME(copy, "cuMemcpyAsync"), NAME(copy_2d, "cuMemcpy2DAsync_v2"),
 		NAME(batch, "cuMemcpyBatchAsync_v2"),
@@ -94,10 +97,10 @@ int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer)
 	}
 	if (m.kind == PEERDMA_KIND_HOST)	/* page-locked by CUDA; a shared file it may be */
 		return -ENOENT;
-	if (m.kind == PEERDMA_KIND_MANAGED || m.flags & PEERDMA_MEMORY_POOL)
-		return fail(-EOPNOTSUPP, "%p: %s memory of CUDA cannot be exported; allocate it with cuMemAlloc() or cuMemCreate()", ptr,
-			    m.kind == PEERDMA_KIND_MANAGED ? "managed" : "stream-ordered");
-	offer->provider = m.flags & PEERDMA_MEMORY_VMM ? IPC_CUDA_VMM : IPC_CUDA;
+	if (m.kind == PEERDMA_KIND_MANAGED)
+		return fail(-EOPNOTSUPP, "%p: managed memory of CUDA cannot be exported, because it moves between the host and GPUs; "
+			    "allocate it with cuMemAlloc() or cuMemCreate()", ptr);
+	offer->provider = m.flags & PEERDMA_MEMORY_VMM ? IPC_CUDA_VMM : m.flags & PEERDMA_MEMORY_POOL ? IPC_CUDA_POOL : IPC_CUDA;
 	offer->base = m.base;
 	offer->length = m.length;
 	offer->id = m.buffer_id;
@@ -158,7 +161,7 @@ int ipc_offer_cuda(struct ipc_offer *offer)
 
 /* ---- the importer ---- */
 
-static int opened(struct ipc_mapping *m, CUdeviceptr ptr)
+int ipc_cuda_opened(struct ipc_mapping *m, CUdeviceptr ptr)
 {
 	unsigned long long id = 0;
 
@@ -169,7 +172,7 @@ static int opened(struct ipc_mapping *m, CUdeviceptr ptr)
 }
 
 /* In a block that the process has open, CUDA keeps the ranges that were opened first. */
-static int in_the_way(void)
+int ipc_cuda_in_the_way(void)
 {
 	return fail(-EADDRINUSE, "CUDA still has other memory open at this address: memory that the exporter has freed and this "
 		    "process has not closed, or that the program opened itself by cuIpcOpenMemHandle(); close it first");
@@ -188,18 +191,18 @@ static int cuda_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	memcpy(&handle, reply->blob, sizeof(handle));
 	r = cuda->open(&ptr, handle, CUDA_LAZY_PEER_ACCESS);
 	if (r == CUDA_ERROR_ALREADY_MAPPED)
-		return in_the_way();
+		return ipc_cuda_in_the_way();
 	if (r)
 		return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "cuIpcOpenMemHandle failed with CUDA error %d", r);
 	/* What another process says is believed where CUDA says the same. */
 	if (cuda_query((const void *)(uintptr_t)ptr, &there, &error) != CUDA_KNOWN || there.base + there.length - ptr < m->length) {
 		cuda->close(ptr);
-		return m->length < CUDA_BLOCK ? in_the_way() : fail(-EPROTO, "CUDA opened less memory than the exporter said it is");
+		return m->length < CUDA_BLOCK ? ipc_cuda_in_the_way() : fail(-EPROTO, "CUDA opened less memory than the exporter said it is");
 	}
-	return opened(m, ptr);
+	return ipc_cuda_opened(m, ptr);
 }
 
-static bool cuda_still(const struct ipc_mapping *m)
+bool ipc_cuda_still(const struct ipc_mapping *m)
 {
 	return !m->id || cuda_has_id((uintptr_t)m->base, m->id);
 }
@@ -212,39 +215,48 @@ static int cuda_close(struct ipc_mapping *m)
 }
 
 /* The devices that may touch it: a bit each, of the first 64. */
-static uint64_t device_bit(int device)
+uint64_t ipc_cuda_device_bit(int device)
 {
 	return device >= 0 && device < 64 ? 1ULL << device : 0;
 }
 
 bool ipc_cuda_vmm_reached(const struct ipc_mapping *m, int device)
 {
-	return m->handle & device_bit(device);
+	return m->handle & ipc_cuda_device_bit(device);
 }
 
 /* The mapping is the process's, not a context's: GPUs that can reach the memory may. */
-static uint64_t others_access(const struct cuda_ipc *cuda, CUdeviceptr ptr, size_t length, int but)
+uint64_t ipc_cuda_give_access(int first, ipc_cuda_give give, void *memory, CUresult *r)
 {
-	struct cuda_access access = { .location.type = 1, .flags = 3 };
-	uint64_t devices = 0;
+	struct cuda_access access = { .location = { .type = 1, .id = first }, .flags = 3 };
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	uint64_t devices = ipc_cuda_device_bit(first);
 	int count = 0;
 
-	if (!cuda->device_count || cuda->device_count(&count))
-		return 0;
+	*r = give(cuda, &access, memory);
+	if (*r || !cuda->device_count || cuda->device_count(&count))
+		return *r ? 0 : devices;
 	for (access.location.id = 0; access.location.id < count; access.location.id++) {
-		if (access.location.id != but && !cuda->access(ptr, length, &access, 1))
-			devices |= device_bit(access.location.id);
+		if (access.location.id != first && !give(cuda, &access, memory))
+			devices |= ipc_cuda_device_bit(access.location.id);
 	}
 	return devices;
+}
+
+static CUresult vmm_give(const struct cuda_ipc *cuda, const struct cuda_access *access, void *memory)
+{
+	const struct ipc_mapping *m = memory;
+
+	return cuda->access((uintptr_t)m->base, m->length, access, 1);
 }
 
 static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
-	struct cuda_access access = { .location.type = 1, .flags = 3 };
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr ptr = 0;
 	const char *call;
+	int device;
 	CUresult r;
 
 	(void)reply;
@@ -254,7 +266,7 @@ static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of cuMemCreate()");
 	if (fd < 0)
 		return fail(-EPROTO, "the exporter sent no descriptor of its memory");
-	if (cuda->ctx_device(&access.location.id))
+	if (cuda->ctx_device(&device))
 		return fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
 	call = "cuMemImportFromShareableHandle";
 	r = cuda->from_shareable(&handle, (void *)(intptr_t)fd, CUDA_HANDLE_POSIX_FD);
@@ -269,12 +281,12 @@ static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 	if (r)
 		goto unreserve;
 	call = "cuMemSetAccess";
-	r = cuda->access(ptr, m->length, &access, 1);
+	m->base = (char *)(uintptr_t)ptr;
+	m->handle = ipc_cuda_give_access(device, vmm_give, m, &r);
 	if (r)
 		goto unmap;
 	cuda->release(handle);	/* the mapping keeps it */
-	m->handle = device_bit(access.location.id) | others_access(cuda, ptr, m->length, access.location.id);
-	return opened(m, ptr);
+	return ipc_cuda_opened(m, ptr);
 unmap:
 	cuda->unmap(ptr, m->length);
 unreserve:
@@ -296,7 +308,7 @@ static int vmm_close(struct ipc_mapping *m)
 }
 
 const struct ipc_provider ipc_cuda = {
-	.id = IPC_CUDA, .name = "cuda", .context = ipc_cuda_context, .still = cuda_still, .open = cuda_open, .close = cuda_close,
+	.id = IPC_CUDA, .name = "cuda", .context = ipc_cuda_context, .still = ipc_cuda_still, .open = cuda_open, .close = cuda_close,
 };
 const struct ipc_provider ipc_cuda_vmm = {
 	.id = IPC_CUDA_VMM, .name = "cuda-vmm", .open = vmm_open, .close = vmm_close,

@@ -20,6 +20,11 @@ struct cuda_ipc_handle {
 	char bytes[64];
 };
 
+/* CUmemPoolPtrExportData: where in a pool an allocation is. */
+struct cuda_pool_pointer {
+	unsigned char bytes[64];
+};
+
 struct cuda_location {
 	int type;		/* 1: a device */
 	int id;
@@ -71,7 +76,8 @@ enum { CUDA_HOST_PORTABLE = 1, CUDA_HOST_DEVICEMAP = 2 };
 enum { CUDA_WAIT_GEQ = 0, CUDA_WAIT_EQ = 1 };
 enum { CUDA_ERROR_NOT_READY = 600, CUDA_ERROR_ALREADY_MAPPED = 208, CUDA_ERROR_ALREADY_REGISTERED = 712 };
 enum { CUDA_ERROR_CAPTURE_FIRST = 900, CUDA_ERROR_CAPTURE_LAST = 908 };	/* CUDA_ERROR_STREAM_CAPTURE_* */
-enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_BUFFER_ID = 7 };
+enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_BUFFER_ID = 7, ATTRIBUTE_DEVICE_ORDINAL = 9, ATTRIBUTE_MEMPOOL_HANDLE = 17 };
+enum { DEVICE_MEMPOOL_HANDLE_TYPES = 119 };	/* CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES */
 
 struct cuda_ipc {
 	CUresult (*get)(struct cuda_ipc_handle *handle, CUdeviceptr ptr);
@@ -88,10 +94,19 @@ struct cuda_ipc {
 	CUresult (*unmap)(CUdeviceptr ptr, size_t size);
 	CUresult (*access)(CUdeviceptr ptr, size_t size, const struct cuda_access *access, size_t count);
 	CUresult (*pointer_attribute)(void *data, int attribute, CUdeviceptr ptr);
+	/* Of pools: since CUDA 11.2. */
+	CUresult (*pool_to_shareable)(void *shareable, void *pool, int type, unsigned long long flags);
+	CUresult (*pool_export)(struct cuda_pool_pointer *data, CUdeviceptr ptr);
+	CUresult (*pool_from_shareable)(void **pool, void *shareable, int type, unsigned long long flags);
+	CUresult (*pool_access)(void *pool, const struct cuda_access *access, size_t count);
+	CUresult (*pool_import)(CUdeviceptr *ptr, void *pool, struct cuda_pool_pointer *data);
+	CUresult (*pool_destroy)(void *pool);
+	CUresult (*free)(CUdeviceptr ptr);
 	CUresult (*ctx_current)(void **ctx);
 	CUresult (*ctx_id)(void *ctx, unsigned long long *id);		/* since CUDA 12 */
 	CUresult (*ctx_device)(int *device);
 	CUresult (*device_count)(int *count);
+	CUresult (*device_attribute)(int *value, int attribute, int device);
 	CUresult (*stream_create)(void **stream, unsigned int flags);
 	CUresult (*stream_destroy)(void *stream);
 	CUresult (*stream_sync)(void *stream);
@@ -122,7 +137,19 @@ struct cuda_ipc {
 const struct cuda_ipc *ipc_cuda_api(void);
 /* The current context's number: 0, or -ENODEV with text. */
 int ipc_cuda_context(uint64_t *context);
-/* Whether that device may touch what was opened of cuMemCreate()'s. */
+/* Notes the address, and CUDA's buffer id, of what was opened: 0. */
+int ipc_cuda_opened(struct ipc_mapping *m, CUdeviceptr ptr);
+int ipc_cuda_in_the_way(void);	/* -EADDRINUSE with text */
+/* Whether what was opened is there still. */
+bool ipc_cuda_still(const struct ipc_mapping *m);
+/*
+ * Lets the device `first` touch memory, then all others that can: give() does so for one. The bits
+ * of those that may, for ipc_cuda_vmm_reached(); *r: what it failed with for the first.
+ */
+typedef CUresult (*ipc_cuda_give)(const struct cuda_ipc *cuda, const struct cuda_access *access, void *memory);
+uint64_t ipc_cuda_give_access(int first, ipc_cuda_give give, void *memory, CUresult *r);
+uint64_t ipc_cuda_device_bit(int device);	/* 0: it is not among the first 64 */
+/* Whether that device may touch what was opened of cuMemCreate()'s, or of a pool. */
 bool ipc_cuda_vmm_reached(const struct ipc_mapping *m, int device);
 
 #endif

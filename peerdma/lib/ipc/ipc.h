@@ -6,7 +6,7 @@
  *	stream.c  signal.c	signals
  *	open.c			what this process has opened
  *	export.c		what it exports
- *	provider.c		which provider's memory it is: host.c, cuda.c, hsa.c
+ *	provider.c		which provider's memory it is: host.c, cuda.c, cuda_pool.c, hsa.c
  *	peer.c			an exporter, as its importers see it
  *	link.c			its connections to an exporter, for signals
  *	ask.c			an importer's request to an exporter
@@ -15,9 +15,10 @@
  *	state.c			the process's one struct ipc, and forks
  *	handle.c  message.c  file.c  apart.c
  *
- * One lock, ipc->lock.  It guards everything in struct ipc, in records, peers, mappings and
+ * One lock for data, ipc->lock.  It guards everything in struct ipc, in records, peers, mappings and
  * signals that is not marked "atomic" or "fixed".  It is not held across a call of a
  * provider, nor while another process is waited for.  Frees (export.c) take no lock.
+ * cuda_pool.c has one of its own for CUDA's calls, ipc->pools_lock, which is taken before ipc->lock.
  */
 #ifndef IPC_INT_H
 #define IPC_INT_H
@@ -69,7 +70,8 @@ struct ipc_line {
 
 /* What a provider makes of memory, for another process. */
 struct ipc_offer {
-	enum ipc_provider_id { IPC_HOST = 1, IPC_CUDA, IPC_CUDA_VMM, IPC_HSA } provider;
+	/* Sent to importers: a new one goes to the end. */
+	enum ipc_provider_id { IPC_HOST = 1, IPC_CUDA, IPC_CUDA_VMM, IPC_HSA, IPC_CUDA_POOL } provider;
 	uint64_t base, length;		/* of the allocation */
 	uint64_t id;			/* CUDA's buffer id, or the file's inode; 0: none */
 	uint64_t device;		/* that the file is on */
@@ -133,12 +135,13 @@ struct ipc_mapping {
 	uint8_t key[IPC_KEY];
 	const struct ipc_provider *provider;
 	uint64_t context;		/* CUDA's; 0: none */
-	uint64_t id;			/* CUDA's buffer id here; 0: none */
+	uint64_t id;			/* CUDA's buffer id here; 0: none.  Of a pool's: pools_lock */
 	char *base;
 	uint64_t length;
 	uint64_t exporter_base;
 	char pci[20];
 	uint64_t handle;		/* the provider's own */
+	void *pool;			/* CUDA's, of whose memory it is: the handle here; both locks write it.  NULL: none */
 	enum { IPC_OPENING, IPC_OPEN, IPC_CLOSING } state;
 	uint64_t sweep;			/* the last that looked */
 	bool gone;			/* with its context: there is nothing to unmap */
@@ -160,8 +163,9 @@ struct ipc_range {
 struct ipc_provider {
 	enum ipc_provider_id id;
 	const char *name;
-	/* The context that memory opened now belongs to: 0, or -errno with text. */
+	/* The context that memory opened now belongs to: 0, or -errno with text.  NULL: it is the process's. */
 	int (*context)(uint64_t *context);
+	bool in_context;	/* such memory is unmapped only where some context is current, whichever it is */
 	/* Whether what was mapped is there still.  NULL: always. */
 	bool (*still)(const struct ipc_mapping *m);
 	/* 0 or -errno with text.  fd stays the caller's.  Fills in base, handle, id; m->length bytes must be there. */
@@ -169,7 +173,7 @@ struct ipc_provider {
 	int (*close)(struct ipc_mapping *m);
 };
 
-extern const struct ipc_provider ipc_host, ipc_cuda, ipc_cuda_vmm, ipc_hsa;
+extern const struct ipc_provider ipc_host, ipc_cuda, ipc_cuda_vmm, ipc_cuda_pool, ipc_hsa;
 
 #define IPC_BUCKETS 1024
 
@@ -177,6 +181,7 @@ struct ipc {
 	uint64_t process;		/* process_id() */
 	struct ipc *parent;		/* of the process that forked this one: kept, never used */
 	pthread_mutex_t lock;
+	pthread_mutex_t pools_lock;	/* CUDA's imports of pools and of their memory: cuda_pool.c */
 	pthread_cond_t settled;		/* a mapping was opened or closed, an export made */
 	bool boot_known;
 	struct ipc_id boot;		/* of the machine's kernel */
@@ -296,6 +301,7 @@ int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer);
 int ipc_identify_hsa(const void *ptr, struct ipc_offer *offer);
 int ipc_offer_host(const void *ptr, struct ipc_offer *offer);
 int ipc_offer_cuda(struct ipc_offer *offer);
+int ipc_offer_pool(struct ipc_offer *offer);
 int ipc_offer_hsa(struct ipc_offer *offer);
 #define IPC_COPIES 128
 struct ipc_copy {

@@ -147,10 +147,12 @@ static int unmap(struct ipc *ipc, struct ipc_mapping *m)
 	return ret;
 }
 
-/* Whether it can be unmapped now: what belongs to a context, with that context current. */
+/* Whether it can be unmapped now: what belongs to a context, with that context current.  context: 0: none is. */
 static bool can_unmap(const struct ipc_mapping *m, uint64_t context)
 {
-	return m->state == IPC_OPEN && !m->refs && (m->gone || !m->provider->context || m->context == context);
+	if (m->state != IPC_OPEN || m->refs || m->gone)
+		return m->state == IPC_OPEN && !m->refs;
+	return m->provider->context ? m->context == context : context || !m->provider->in_context;
 }
 
 /* lock, which it gives up meanwhile: finds what has gone with another context, which will never be current again. */
@@ -491,7 +493,7 @@ EXPORT int peerdma_ipc_close(struct peerdma_ipc_memory *memory)
 	was = cancel_off();
 	texts = attempt_begin();
 	ipc = r->ipc;
-	if (r->mapping->provider->context)
+	if (r->mapping->provider->context || r->mapping->provider->in_context)
 		context = context_now();
 	pthread_mutex_lock(&ipc->lock);
 	range_put(ipc, r);

@@ -27,8 +27,9 @@ int ipc_offer(const void *ptr, struct ipc_offer *offer)
 		return ipc_offer_host(ptr, offer);
 	case IPC_CUDA:
 	case IPC_CUDA_VMM:
+	case IPC_CUDA_POOL:
 		capture = cuda_capture_leave();
-		ret = ipc_offer_cuda(offer);
+		ret = offer->provider == IPC_CUDA_POOL ? ipc_offer_pool(offer) : ipc_offer_cuda(offer);
 		cuda_capture_return(capture);
 		return ret;
 	case IPC_HSA:
@@ -39,7 +40,7 @@ int ipc_offer(const void *ptr, struct ipc_offer *offer)
 
 const struct ipc_provider *ipc_provider(uint32_t id)
 {
-	static const struct ipc_provider *const all[] = { &ipc_host, &ipc_cuda, &ipc_cuda_vmm, &ipc_hsa };
+	static const struct ipc_provider *const all[] = { &ipc_host, &ipc_cuda, &ipc_cuda_vmm, &ipc_cuda_pool, &ipc_hsa };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		if (all[i]->id == id)

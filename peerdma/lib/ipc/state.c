@@ -136,6 +136,7 @@ struct ipc *ipc_get(void)
 		made->home_fd = made->arena_fd = made->listener = made->wake = -1;
 		made->free = IPC_SLOTS;
 		pthread_mutex_init(&made->lock, NULL);
+		pthread_mutex_init(&made->pools_lock, NULL);
 		pthread_cond_init(&made->settled, NULL);
 		if (__atomic_compare_exchange_n(&current, &ipc, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return made;

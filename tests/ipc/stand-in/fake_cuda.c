@@ -13,6 +13,7 @@
 #include "../../../peerdma/lib/ipc/cuda_poll.h"
 #include "../../lib/stand-ins/pointer_attributes.h"
 #include "fake_cuda.h"
+#include "fake_pool.h"
 
 typedef unsigned long long CUdeviceptr;
 
@@ -52,6 +53,8 @@ int cuThreadExchangeStreamCaptureMode(int *mode)
 {
 	int was = capture_mode;
 
+	if (fake_ipc_cuda.exchanging)
+		fake_ipc_cuda.exchanging();
 	capture_mode = *mode;
 	*mode = was;
 	return 0;
@@ -63,6 +66,11 @@ static int unsafe(void)
 		return 0;
 	fake_ipc_cuda.unsafe++;
 	return CAPTURE_UNSUPPORTED;
+}
+
+int fake_unsafe(void)
+{
+	return unsafe();
 }
 
 /* ---- memory ---- */
@@ -125,7 +133,9 @@ int cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 
 int cuMemFree_v2(CUdeviceptr ptr)
 {
-	return drop(ptr, false);
+	int error;
+
+	return fake_pool_free(ptr, &error) ? error : drop(ptr, false);
 }
 
 /* ---- what a pointer is ---- */
@@ -147,8 +157,10 @@ int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, CUdevic
 
 	pthread_mutex_lock(&lock);
 	fake_ipc_cuda.looks++;
-	for (unsigned int i = 0; i < n && !ret; i++)
-		ret = one_attribute(data[i], attributes[i], at(ptr));
+	for (unsigned int i = 0; i < n && !ret; i++) {
+		if (!fake_pool_attribute(ptr, attributes[i], data[i], &ret))
+			ret = one_attribute(data[i], attributes[i], at(ptr));
+	}
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -159,6 +171,8 @@ int cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ptr)
 	const struct memory *m;
 	int ret;
 
+	if (fake_pool_attribute(ptr, attribute, data, &ret))
+		return ret;
 	pthread_mutex_lock(&lock);
 	m = at(ptr);
 	ret = m ? one_attribute(data, attribute, m) : INVALID_VALUE;

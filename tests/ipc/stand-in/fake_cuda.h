@@ -28,11 +28,16 @@ struct fake_ipc_cuda {
 	_Atomic unsigned int in_callback;	/* calls in a callback, where CUDA allows none */
 	/* Called by each open, which fails with what it returns.  NULL: none. */
 	int (*opening)(void);
+	/* Called by each call that changes a thread's mode of capture, as the library does when it opens or closes memory.  NULL: none. */
+	void (*exchanging)(void);
 	/* Called by each call that makes a stream.  NULL: none. */
 	void (*creating)(void);
 };
 
 extern struct fake_ipc_cuda fake_ipc_cuda;
+
+/* An error if a graph is recorded, and this thread does not bear what is unsafe then. */
+int fake_unsafe(void);
 
 int cuMemAlloc_v2(unsigned long long *ptr, size_t size);
 int cuMemFree_v2(unsigned long long ptr);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fake_pool.h - the stand-in's memory pools (fake_cuda.h), as those of NVIDIA's driver 580 are. A pool gives an address
+ * again as soon as it is freed. An importer that has it mapped sees the old bytes until it imports what is there now.
+ * No import is counted: the second one of a pool has the first one's handle, the second one of an address is that
+ * address, and one free, or the pool's destruction, unmaps it.
+ */
+#ifndef IPC_FAKE_POOL_H
+#define IPC_FAKE_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../../lib/stand-ins/pointer_attributes.h"
+
+struct fake_pools {
+	/* What calls fail with. */
+	int export_error, export_pointer_error, import_error, access_error, import_pointer_error, free_error, destroy_error;
+	int gpu_shares_none;		/* a GPU whose pools cannot be shared */
+	int devices;			/* of this machine; 0: 1 */
+	int no_access;			/* a device that cannot reach the memory; 0: none, as the first one can */
+	size_t shorter;			/* than exported, what is imported seems to be */
+	/*
+	 * The importer's calls that succeeded, in order: i imports a pool, a lets a device touch it, p imports a pointer,
+	 * f frees one, d destroys a pool.
+	 */
+	char log[256];
+	unsigned int pools, pointers;	/* that are imported now */
+	unsigned int wrong;		/* calls about what there is not, or not any more; pools destroyed with memory in them */
+	void (*imported)(void);		/* called by each import of a pointer, when it is done.  NULL: none */
+};
+
+extern struct fake_pools fake_pools;
+
+int fake_pool_create(void **pool, bool shareable);
+/* What was imported goes, as with a context that is destroyed; the pools' handles become worthless. */
+void fake_pool_lose(void);
+/* For the rest of the stand-in. */
+bool fake_pool_attribute(unsigned long long ptr, int attribute, void *data, int *error);
+bool fake_pool_free(unsigned long long ptr, int *error);
+
+int cuMemAllocFromPoolAsync(unsigned long long *ptr, size_t size, void *pool, void *stream);
+int cuMemPoolDestroy(void *pool);
+
+#endif
