@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* gpu_cuda.c - CUDA's memory: cuMemAlloc's and cuMemCreate's. */
+/* gpu_cuda.c - CUDA's memory: cuMemAlloc's, cuMemCreate's, and that of a pool. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,10 +14,11 @@
 	}									\
 } while (0)
 
-enum { ALLOC, VMM };
+enum { ALLOC, VMM, POOL };
 
-const char *const gpu_provider[] = { "cuda", "cuda-vmm", NULL };
+const char *const gpu_provider[] = { "cuda", "cuda-vmm", "cuda-pool", NULL };
 static CUcontext context;
+static CUmemoryPool pool;
 
 bool gpu_begin(void)
 {
@@ -61,6 +62,24 @@ static size_t whole(size_t length)
 	return (length + g - 1) / g * g;
 }
 
+/* A pool that can be shared, or the GPU's own, where none can be. */
+static void *pool_alloc(size_t length)
+{
+	const CUmemPoolProps props = {
+		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, .location = prop.location,
+	};
+	CUresult result = pool ? CUDA_SUCCESS : cuMemPoolCreate(&pool, &props);
+	CUdeviceptr p;
+
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		OK(cuDeviceGetDefaultMemPool(&pool, 0));
+	else
+		OK(result);
+	OK(cuMemAllocFromPoolAsync(&p, length, pool, NULL));
+	OK(cuStreamSynchronize(NULL));
+	return (void *)p;
+}
+
 void *gpu_alloc(int kind, size_t length)
 {
 	CUmemAccessDesc rw = { .location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
@@ -71,6 +90,8 @@ void *gpu_alloc(int kind, size_t length)
 		OK(cuMemAlloc(&p, length));
 		return (void *)p;
 	}
+	if (kind == POOL)
+		return pool_alloc(length);
 	OK(cuMemCreate(&handle, whole(length), &prop, 0));
 	OK(cuMemAddressReserve(&p, whole(length), 0, 0, 0));
 	OK(cuMemMap(p, whole(length), 0, handle, 0));
@@ -83,6 +104,11 @@ void gpu_free(int kind, void *p, size_t length)
 {
 	if (kind == ALLOC) {
 		OK(cuMemFree((CUdeviceptr)p));
+		return;
+	}
+	if (kind == POOL) {
+		OK(cuMemFreeAsync((CUdeviceptr)p, NULL));
+		OK(cuStreamSynchronize(NULL));
 		return;
 	}
 	OK(cuMemUnmap((CUdeviceptr)p, whole(length)));

@@ -18,6 +18,9 @@ for program in cuda cuda_hooks hsa hsa_hooks; do
 	*"not on this machine"* | *"not exported:"*) die "ipc_gpu_$program: not all of it was tried" ;;
 	esac
 done
+out=$(LD_LIBRARY_PATH=$BUILD/softgpu/user LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so "$BUILD/tests/gpu/pools" 2>&1) ||
+	die "pools: $out"
+echo "$out"
 for test in "memory memory" "memory ends" "handles users" "signals signals" "process forks"; do
 	# shellcheck disable=SC2086 # a program and its test
 	"$BUILD/tests/ipc/ipc_"$test || die "ipc_$test"
@@ -27,6 +30,7 @@ done
 for provider in cuda hsa; do
 	"$BUILD/tests/ipc/ipc_rounds_$provider" 1000 7 || die "ipc_rounds_$provider"
 done
+"$BUILD/tests/ipc/ipc_rounds_cuda" 3000 9 2 || die "ipc_rounds_cuda with memory of pools"
 unload_modules softgpu
 
 # Where CUDA's small allocations share blocks, which an importer has as a whole.
