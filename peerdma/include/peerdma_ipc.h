@@ -37,9 +37,9 @@
  *   - Memory of CUDA's stream-ordered pools, of any size. The pool belongs to the exporter, which
  *     allocates in it again as soon as it has freed memory there: then an importer's accesses may reach
  *     what is there now, as for small allocations. While an importer has the freed memory open, its
- *     peerdma_ipc_open() of what the exporter allocated in that place fails with -EADDRINUSE; from that call
- *     on the old address may show the new memory. The export ends when cuMemFreeAsync() is called, before
- *     the work that is queued in its stream. CUDA requires that importers close the memory before that call.
+ *     peerdma_ipc_open() of what the exporter allocated in that place fails with -EADDRINUSE. The export
+ *     ends when cuMemFreeAsync() is called, before the work that is queued in its stream. CUDA requires
+ *     that importers close the memory before that call.
  *   - Files that are not in memory or not sealed with F_SEAL_SHRINK: what any process does to the
  *     file appears in the import, and an access behind a new, smaller end raises SIGBUS.
  * Other users cannot open any of these (PEERDMA_IPC_ANY_USER refuses them). docs/ipc.md explains how.

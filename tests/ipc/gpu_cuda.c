@@ -2,6 +2,7 @@
 /* gpu_cuda.c - CUDA's memory: cuMemAlloc's, cuMemCreate's, and that of a pool. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cuda.h"
 #include "gpu.h"
@@ -62,9 +63,19 @@ static size_t whole(size_t length)
 	return (length + g - 1) / g * g;
 }
 
+/* CUDA keeps a descriptor of a pool that was ever shared: from here on, so that a test that counts has it from its beginning. */
+static void share_once(void)
+{
+	int fd;
+
+	OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	close(fd);
+}
+
 /* A pool that can be shared, or the GPU's own, where none can be. */
 static void *pool_alloc(size_t length)
 {
+	bool first = !pool;
 	const CUmemPoolProps props = {
 		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, .location = prop.location,
 	};
@@ -75,6 +86,8 @@ static void *pool_alloc(size_t length)
 		OK(cuDeviceGetDefaultMemPool(&pool, 0));
 	else
 		OK(result);
+	if (first && result == CUDA_SUCCESS)
+		share_once();
 	OK(cuMemAllocFromPoolAsync(&p, length, pool, NULL));
 	OK(cuStreamSynchronize(NULL));
 	return (void *)p;

@@ -223,7 +223,7 @@ static void shared(void)
 		h[i] = exported(0, i, (uint8_t)(i + 7));
 	for (int i = 0; i < 2; i++)
 		CHECK(!OPEN(&h[i], &m[i]) && byte_at(m[i], 0) == i + 7 && byte_at(m[i], LENGTH - 1) == i + 7, "allocation %d of a pool", i);
-	CHECK(log_is("iapiap"), "the pool is imported with each, and may be accessed");
+	CHECK(log_is("iapap"), "the pool is imported once, and may be accessed");
 	CHECK(!OPEN(&h[0], &again) && again == m[0] && !peerdma_ipc_close(again) && log_is(""), "opened again: a lookup");
 	CHECK(!peerdma_ipc_query((char *)m[1]->ptr + 5, &info) && !strcmp(info.provider, "cuda-pool") && info.pid == exporter &&
 	      info.length == LENGTH && info.live && !strcmp(info.pci, "0000:0a:00.0"), "whose it is: %s", info.provider);
@@ -261,13 +261,13 @@ static void devices(void)
 		CHECK(!copy(m, (void *)(uintptr_t)mine[i], PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL, &path) &&
 		      path == PEERDMA_IPC_PATH_KERNEL && *(uint8_t *)(uintptr_t)mine[i] == 5, "its kernel copies");
 	}
-	CHECK(!OPEN(&h[1], &second) && log_is("iaap"), "by the other GPU");
+	CHECK(!OPEN(&h[1], &second) && log_is("aap"), "by the other GPU");
 	CHECK(!copy(second, (void *)(uintptr_t)mine[1], PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL, &path) && path == PEERDMA_IPC_PATH_KERNEL,
 	      "a kernel copies from that, too");
 	peerdma_ipc_close(second);
 	fake_ipc_cuda.device = 2;
 	CHECK(!peerdma_ipc_trim() && log_is("f") && OPEN(&h[1], &second) == -EIO && strstr(peerdma_last_error(), "cuMemPoolSetAccess") &&
-	      log_is("i"), "a GPU that cannot: %s", peerdma_last_error());
+	      log_is(""), "a GPU that cannot: %s", peerdma_last_error());
 	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("fd") && nothing_left(), "closed");
 	end();
 }
@@ -297,11 +297,10 @@ static void frees(void)
 	forget_log();
 	CHECK(OPEN(&after, &next) == -EADDRINUSE && strstr(peerdma_last_error(), "close it first"), "what is there now, while that is open: %s",
 	      peerdma_last_error());
-	CHECK(byte_at(m[0], 0) == 9 && !peerdma_ipc_valid(m[0]) && fake_pools.pointers == 2 && log_is("iapiap"),
-	      "CUDA shows it at the old one's address");
+	CHECK(byte_at(m[0], 0) == 7 && !peerdma_ipc_valid(m[0]) && fake_pools.pointers == 2 && log_is(""), "nor does that see it");
 	/* In another context CUDA is asked whether it is there still. */
 	fake_ipc_cuda.context = &other_context;
-	CHECK(!peerdma_ipc_close(m[0]) && log_is("f") && !OPEN(&after, &next) && log_is("iap"), "the old one closed: opened");
+	CHECK(!peerdma_ipc_close(m[0]) && log_is("f") && !OPEN(&after, &next) && log_is("ap"), "the old one closed: opened");
 	CHECK((uintptr_t)next->ptr == was && byte_at(next, 1) == 9 && peerdma_ipc_valid(next), "at that address");
 	CHECK(byte_at(m[1], 0) == 8, "the pool's other memory is there");
 	peerdma_ipc_close(next);
@@ -322,9 +321,9 @@ static void another_pool(void)
 	CHECK(!OPEN(&h, &old) && log_is("iap"), "memory of a pool");
 	CHECK(!ASK(FREE, .n = 0).ret && !ASK(DESTROY, .pool = 0).ret && !ASK(MAKE, .pool = 0, .flags = true).ret, "another pool");
 	h = exported(0, 0, 8);
-	CHECK(!OPEN(&h, &m) && byte_at(m, 0) == 8 && log_is("iap"), "its memory: %s", peerdma_last_error());
-	CHECK(byte_at(old, 0) == 7, "and what was opened before is the old pool's");
-	CHECK(!peerdma_ipc_close(old) && log_is("fd") && !peerdma_ipc_close(m) && !peerdma_ipc_trim() && nothing_left(), "closed");
+	CHECK(OPEN(&h, &m) == -EADDRINUSE && log_is("") && byte_at(old, 0) == 7, "its memory, at the same address: %s", peerdma_last_error());
+	CHECK(!peerdma_ipc_close(old) && log_is("fd") && !OPEN(&h, &m) && byte_at(m, 0) == 8 && log_is("iap"), "the old one closed: opened");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && nothing_left(), "closed");
 	end();
 }
 
@@ -341,7 +340,7 @@ static void again(void)
 	h = exported(0, 1, 8);
 	CHECK(!OPEN(&h, &m) && byte_at(m, 0) == 8 && log_is("iap") && fake_pools.pools == 1, "other memory of it is opened");
 	CHECK(!peerdma_ipc_close(old) && byte_at(m, 0) == 8 && log_is("f"), "and stays so when the first one is closed");
-	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("fd") && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("fdd") && nothing_left(), "closed, and destroyed as often as imported");
 	end();
 }
 
@@ -380,7 +379,6 @@ static void cached(void)
 
 /* ---- two threads ---- */
 
-static _Atomic bool is_imported;
 static _Atomic unsigned int at_once, most;
 
 /* Gives the other thread time to come by. */
@@ -390,7 +388,6 @@ static void importing(void)
 
 	if (now > most)
 		most = now;
-	is_imported = true;
 	usleep(20000);
 	at_once--;
 }
@@ -435,7 +432,7 @@ static void threads(void)
 	struct peerdma_ipc_memory *m[2] = { NULL };
 	struct peerdma_ipc_handle h[2];
 	pthread_t thread;
-	void *opened;
+	void *closed;
 
 	begin();
 	ASK(MAKE, .pool = 0, .flags = true);
@@ -450,27 +447,16 @@ static void threads(void)
 	two_at_once(h, m);
 	CHECK(!m[0] && !m[1] && nothing_left(), "neither, if it cannot be imported");
 	fake_pools.import_error = 0;
-	/* One thread closes what the exporter has freed, while another one has just imported what is there now. */
+	/* The thread that closes what the exporter has freed takes its time: the open of what is there now waits for that. */
 	CHECK(!OPEN(&h[0], &m[0]) && !ASK(FREE, .n = 0).ret, "opened, and freed");
-	h[0] = exported(0, 0, 3);
-	is_imported = false;
-	pthread_create(&thread, NULL, opens, &h[0]);
-	while (!is_imported)
-		usleep(100);
-	CHECK(!peerdma_ipc_close(m[0]), "closed");
-	pthread_join(thread, &opened);
-	if (!CHECK(opened && fake_pools.pointers == 1 && byte_at(opened, 0) == 3, "opened: the new memory"))
-		return;
-	/* The thread that closes it takes its time: the open waits for that. */
-	ASK(FREE, .n = 0);
 	h[0] = exported(0, 0, 4);
 	fake_pools.imported = NULL;
 	fake_ipc_cuda.exchanging = exchanging;
-	pthread_create(&thread, NULL, closes_slowly, opened);
+	pthread_create(&thread, NULL, closes_slowly, m[0]);
 	usleep(20000);
 	CHECK(!OPEN(&h[0], &m[0]) && byte_at(m[0], 0) == 4, "opened when that is closed: %s", peerdma_last_error());
-	pthread_join(thread, &opened);
-	CHECK(opened && !peerdma_ipc_close(m[0]) && !peerdma_ipc_trim() && nothing_left(), "nothing is left");
+	pthread_join(thread, &closed);
+	CHECK(closed && !peerdma_ipc_close(m[0]) && !peerdma_ipc_trim() && nothing_left(), "nothing is left");
 	end();
 }
 
@@ -511,7 +497,7 @@ static void overtaken(void)
 	forget_log();
 	fake_ipc_cuda.exchanging = overtake;
 	CHECK(OPEN(&h[0], &m) == -ESTALE && overtaking, "freed after the exporter has answered");
-	CHECK(byte_at(overtaking, 0) == 8 && peerdma_ipc_valid(overtaking) && log_is("iap"), "what is there now stays there");
+	CHECK(byte_at(overtaking, 0) == 8 && peerdma_ipc_valid(overtaking) && log_is("ap"), "what is there now stays there");
 	CHECK(!peerdma_ipc_close(overtaking) && !peerdma_ipc_close(first) && !peerdma_ipc_trim() && nothing_left(), "closed");
 	end();
 }
@@ -676,8 +662,7 @@ static void not_opened(void)
 	fake_pool_lose();
 	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && log_is("iap"), "opened");
 	fake_pools.destroy_error = 999;
-	CHECK(peerdma_ipc_trim() == -EIO && strstr(peerdma_last_error(), "cuMemPoolDestroy failed with CUDA error 999") && log_is("f"),
-	      "not destroyed");
+	CHECK(!peerdma_ipc_trim() && log_is("f"), "not destroyed, about which the caller can do nothing");
 	end();
 }
 
@@ -720,7 +705,7 @@ static void gone(void)
 	fake_pool_lose();
 	fake_ipc_cuda.context = &other_context;
 	CHECK(!OPEN(&h[1], &other) && byte_at(other, 0) == 8 && log_is("iap"), "lost; other memory of that pool is opened");
-	CHECK(!OPEN(&h[0], &again) && again != m && byte_at(again, 0) == 7 && log_is("iap"), "and the same, again");
+	CHECK(!OPEN(&h[0], &again) && again != m && byte_at(again, 0) == 7 && log_is("ap"), "and the same, again");
 	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("") && byte_at(again, 0) == 7, "the first one, closed");
 	CHECK(!peerdma_ipc_close(again) && !peerdma_ipc_close(other) && !peerdma_ipc_trim() && log_is("ffd") && nothing_left(), "and the others");
 	end();

@@ -507,8 +507,8 @@ int main(int argc, char **argv)
 	       (unsigned long long)shared->next_number - 1, (unsigned long long)shared->frees, (unsigned long long)shared->opens,
 	       (unsigned long long)shared->stale, (unsigned long long)shared->dead, (unsigned long long)shared->copies,
 	       (unsigned long long)shared->exits, (unsigned long long)shared->kills, (unsigned long long)shared->faults);
-	/* Few opens may by chance name nothing that was freed, or no process that is dead. */
+	/* Few opens may by chance name nothing that was freed, or no process that is dead, and be followed by no copy. */
 	if (shared->opens + shared->stale + shared->dead >= ENOUGH && (!shared->stale || !shared->dead))
 		return 1;
-	return shared->faults || !shared->copies ? 1 : 0;
+	return shared->faults || (shared->opens >= ENOUGH / 5 && !shared->copies) ? 1 : 0;
 }

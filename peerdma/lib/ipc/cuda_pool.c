@@ -6,12 +6,18 @@
  * The pool belongs to the exporter, which allocates in it again as soon as it has freed memory there,
  * whatever importers have mapped: so an access after the end of an export may reach another allocation.
  *
- * CUDA counts no imports in a process.  The second import of a pool gives the handle of the first one, and one
- * cuMemPoolDestroy() ends both.  An import of memory at an address that is imported already gives that address, shows
- * from then on what the exporter allocated there last, and one cuMemFree() unmaps it for all.  So this file counts: a
- * pool is destroyed with the last mapping that has its handle, and an address has one mapping at a time.
+ * The second import of a pool in a process gives the handle of the first one.  The first cuMemPoolDestroy() unmaps what
+ * either has; but each import keeps a descriptor until there were as many cuMemPoolDestroy().  An import of memory at an
+ * address that is imported already gives that address, shows from then on what the exporter allocated there last, and
+ * one cuMemFree() unmaps it for all.  So this file counts: a pool is imported once for all memory of it, and destroyed with
+ * the last mapping that has its handle; what lies where an older import does is not imported before that is closed.
  * ipc->pools_lock is held from an import until the mapping can be found, and from a cuMemFree() until it cannot:
  * else one thread would free what another one has just imported.
+ *
+ * By the descriptor alone an importer cannot tell that it has the pool already, so exporters number pools.  CUDA gives
+ * the handle of a pool that was destroyed to another one.  But memory that is exported is allocated, which keeps its
+ * pool: a pool has its number for as long as an export of it is live, and may have another one later.  Then it is
+ * imported again, as the same handle.
  */
 #include <string.h>
 #include <unistd.h>
@@ -32,6 +38,24 @@ static int not_shareable(const struct cuda_ipc *cuda, const struct ipc_offer *of
 			    "software GPU inside a process");
 	return fail(-EOPNOTSUPP, "the memory is of a pool that was not made to be shared, such as the GPU's default pool; give "
 		    "cuMemPoolCreate() the handle type CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, or allocate the memory with cuMemAlloc()");
+}
+
+static uint64_t number_of(uint64_t pool)
+{
+	struct ipc *ipc = ipc_get();
+	uint64_t number = 0;
+
+	pthread_mutex_lock(&ipc->lock);
+	for (uint32_t slot = 0; slot < ipc->high && !number; slot++) {
+		const struct ipc_record *r = &ipc->records[slot];
+
+		if (r->used && r->offer.pool == pool && ipc_generation(ipc, slot) & 1)
+			number = r->offer.pool_number;
+	}
+	if (!number)
+		number = ++ipc->pool_numbers;
+	pthread_mutex_unlock(&ipc->lock);
+	return number;
 }
 
 int ipc_offer_pool(struct ipc_offer *offer)
@@ -61,30 +85,67 @@ int ipc_offer_pool(struct ipc_offer *offer)
 	}
 	memcpy(offer->blob, &data, sizeof(data));
 	offer->fd = fd;
+	offer->pool = (uintptr_t)pool;
+	offer->pool_number = number_of(offer->pool);
 	return 0;
 }
 
 /* ---- the importer ---- */
 
-/* ipc->lock: a mapping of that pool that has one of these addresses. */
-static struct ipc_mapping *there(struct ipc *ipc, const void *pool, uint64_t first, uint64_t last)
+/*
+ * pools_lock: whether memory of that exporter is open that was where it has this now.  Importers have a pool's memory at the
+ * distances that the exporter has it at.
+ */
+static int in_the_way(struct ipc *ipc, const struct ipc_mapping *wanted, uint64_t base, uint64_t length)
 {
-	for (struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
-		if (m->pool == pool && !m->gone && (uintptr_t)m->base <= last && first < (uintptr_t)m->base + m->length)
-			return m;
-	}
-	return NULL;
-}
-
-/* pools_lock: destroys the pool if no mapping has it. */
-static CUresult put_pool(struct ipc *ipc, const struct cuda_ipc *cuda, void *pool)
-{
-	bool used;
+	int ret = 0;
 
 	pthread_mutex_lock(&ipc->lock);
-	used = there(ipc, pool, 0, UINT64_MAX);
+	for (const struct ipc_mapping *m = ipc->mappings; m && !ret; m = m->next) {
+		if (m->pool && m->peer == wanted->peer && !m->gone && m->exporter_base < base + length && base < m->exporter_base + m->length)
+			/* One that is being closed goes: then this is tried again. */
+			ret = m->state == IPC_OPEN ? -EADDRINUSE : -EAGAIN;
+	}
 	pthread_mutex_unlock(&ipc->lock);
-	return used ? 0 : cuda->pool_destroy(pool);
+	return ret == -EADDRINUSE ? fail(ret, "this process still has memory of that exporter open which was freed, and in whose place this "
+					"is; close it first") : ret;
+}
+
+/* pools_lock: the pool, if memory of it is open, and did not go with a context: CUDA does not check the handle. */
+static void *imported(struct ipc *ipc, const struct ipc_mapping *wanted, uint64_t number)
+{
+	uint64_t base = 0, id = 0;
+	void *pool = NULL;
+
+	pthread_mutex_lock(&ipc->lock);
+	for (const struct ipc_mapping *m = ipc->mappings; m && !pool; m = m->next) {
+		if (m->peer == wanted->peer && m->pool_number == number && !m->gone) {
+			pool = m->pool;
+			base = (uintptr_t)m->base;
+			id = m->id;
+		}
+	}
+	pthread_mutex_unlock(&ipc->lock);
+	return !id || cuda_has_id(base, id) ? pool : NULL;
+}
+
+/*
+ * pools_lock: so many imports of the pool are not needed any more.  If a mapping has it, that takes them over, since the
+ * first destruction would unmap its memory.  Nobody can do anything about a pool that CUDA does not destroy.
+ */
+static void put_pool(struct ipc *ipc, const struct cuda_ipc *cuda, void *pool, unsigned int imports)
+{
+	struct ipc_mapping *heir;
+
+	pthread_mutex_lock(&ipc->lock);
+	heir = ipc->mappings;
+	while (heir && (heir->pool != pool || heir->gone))
+		heir = heir->next;
+	if (heir)
+		heir->pool_imports += imports;
+	pthread_mutex_unlock(&ipc->lock);
+	while (!heir && imports--)
+		cuda->pool_destroy(pool);
 }
 
 static CUresult give(const struct cuda_ipc *cuda, const struct cuda_access *access, void *pool)
@@ -93,23 +154,12 @@ static CUresult give(const struct cuda_ipc *cuda, const struct cuda_access *acce
 }
 
 /* pools_lock: the memory, which CUDA has imported, becomes the mapping's: 0 or -errno with text, and then it is not. */
-static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, void *pool, CUdeviceptr ptr)
+static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, void *pool, uint64_t number, unsigned int imports,
+		CUdeviceptr ptr)
 {
 	struct peerdma_memory memory = { .device = -1 };
-	struct ipc_mapping *old;
-	int error, ret = 0;
+	int error;
 
-	pthread_mutex_lock(&ipc->lock);
-	old = there(ipc, pool, ptr, ptr + m->length - 1);
-	if (old) {
-		/* CUDA may have numbered it anew, and it is there still. */
-		old->id = 0;
-		/* One that is being opened or closed goes, or can be found when this is tried again. */
-		ret = old->state == IPC_OPEN ? -EADDRINUSE : -EAGAIN;
-	}
-	pthread_mutex_unlock(&ipc->lock);
-	if (ret)
-		return ret == -EAGAIN ? ret : ipc_cuda_in_the_way();
 	/* What another process says is believed where CUDA says the same. */
 	if (cuda_query((const void *)(uintptr_t)ptr, &memory, &error) != CUDA_KNOWN || memory.base + memory.length - ptr < m->length) {
 		cuda->free(ptr);
@@ -118,6 +168,8 @@ static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping
 	ipc_cuda_opened(m, ptr);
 	pthread_mutex_lock(&ipc->lock);
 	m->pool = pool;
+	m->pool_number = number;
+	m->pool_imports = imports;
 	pthread_mutex_unlock(&ipc->lock);
 	return 0;
 }
@@ -126,13 +178,15 @@ static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping
 static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, const struct ipc_reply *reply, int fd, int device)
 {
 	const char *call = "cuMemPoolImportFromShareableHandle";
+	void *pool = imported(ipc, m, reply->fd_offset);
+	unsigned int imports = !pool;
 	struct cuda_pool_pointer data;
-	void *pool = NULL;
 	CUdeviceptr ptr;
+	CUresult r = 0;
 	int ret = 0;
-	CUresult r;
 
-	r = cuda->pool_from_shareable(&pool, (void *)(intptr_t)fd, CUDA_HANDLE_POSIX_FD, 0);
+	if (!pool)
+		r = cuda->pool_from_shareable(&pool, (void *)(intptr_t)fd, CUDA_HANDLE_POSIX_FD, 0);
 	if (r)
 		goto fail;
 	call = "cuMemPoolSetAccess";
@@ -144,11 +198,11 @@ static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mappi
 	r = cuda->pool_import(&ptr, pool, &data);
 	if (r)
 		goto put;
-	ret = take(ipc, cuda, m, pool, ptr);
+	ret = take(ipc, cuda, m, pool, reply->fd_offset, imports, ptr);
 	if (!ret)
 		return 0;
 put:
-	put_pool(ipc, cuda, pool);
+	put_pool(ipc, cuda, pool, imports);
 fail:
 	if (ret)
 		return ret;
@@ -174,43 +228,31 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	pthread_mutex_lock(&ipc->pools_lock);
 	/* If it has been freed, another thread may have open what is at its address now, and would see this in its place. */
 	ret = ipc_peer_live(m->peer, m->slot, m->generation);
-	ret = ret ? ipc_fail_live(m->peer, ret) : import(ipc, cuda, m, reply, fd, device);
+	ret = ret ? ipc_fail_live(m->peer, ret) : in_the_way(ipc, m, reply->base, reply->length);
+	if (!ret)
+		ret = import(ipc, cuda, m, reply, fd, device);
 	pthread_mutex_unlock(&ipc->pools_lock);
 	return ret;
-}
-
-/* While another thread imports, CUDA's number of what is at that address may be another one. */
-static bool pool_still(const struct ipc_mapping *m)
-{
-	struct ipc *ipc = ipc_get();
-	bool still;
-
-	pthread_mutex_lock(&ipc->pools_lock);
-	still = ipc_cuda_still(m);
-	pthread_mutex_unlock(&ipc->pools_lock);
-	return still;
 }
 
 /* CUDA wants the memory freed before its pool. */
 static int pool_close(struct ipc_mapping *m)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
-	CUresult freed, destroyed;
 	struct ipc *ipc = ipc_get();
 	void *pool = m->pool;
+	CUresult r;
 
 	pthread_mutex_lock(&ipc->pools_lock);
-	freed = cuda->free((uintptr_t)m->base);
+	r = cuda->free((uintptr_t)m->base);
 	pthread_mutex_lock(&ipc->lock);
 	m->pool = NULL;
 	pthread_mutex_unlock(&ipc->lock);
-	destroyed = put_pool(ipc, cuda, pool);
+	put_pool(ipc, cuda, pool, m->pool_imports);
 	pthread_mutex_unlock(&ipc->pools_lock);
-	if (!freed && !destroyed)
-		return 0;
-	return fail(-EIO, "%s failed with CUDA error %d", freed ? "cuMemFree" : "cuMemPoolDestroy", freed ? freed : destroyed);
+	return r ? fail(-EIO, "cuMemFree failed with CUDA error %d", r) : 0;
 }
 
 const struct ipc_provider ipc_cuda_pool = {
-	.id = IPC_CUDA_POOL, .name = "cuda-pool", .in_context = true, .still = pool_still, .open = pool_open, .close = pool_close,
+	.id = IPC_CUDA_POOL, .name = "cuda-pool", .in_context = true, .still = ipc_cuda_still, .open = pool_open, .close = pool_close,
 };

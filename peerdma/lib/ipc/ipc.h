@@ -80,6 +80,7 @@ struct ipc_offer {
 	int fd;				/* -1: none */
 	bool borrowed;			/* it is a block's: peerdma_ipc_free() ends the record first */
 	uint64_t fd_offset;
+	uint64_t pool, pool_number;	/* CUDA's, of whose memory it is: its handle, and the number that importers get; 0: none */
 	char pci[20];
 };
 
@@ -135,13 +136,15 @@ struct ipc_mapping {
 	uint8_t key[IPC_KEY];
 	const struct ipc_provider *provider;
 	uint64_t context;		/* CUDA's; 0: none */
-	uint64_t id;			/* CUDA's buffer id here; 0: none.  Of a pool's: pools_lock */
+	uint64_t id;			/* CUDA's buffer id here; 0: none */
 	char *base;
 	uint64_t length;
 	uint64_t exporter_base;
 	char pci[20];
 	uint64_t handle;		/* the provider's own */
 	void *pool;			/* CUDA's, of whose memory it is: the handle here; both locks write it.  NULL: none */
+	uint64_t pool_number;		/* the exporter's number for it: pools_lock, as the next */
+	unsigned int pool_imports;	/* of that handle, which this mapping made, or took over from one that is closed */
 	enum { IPC_OPENING, IPC_OPEN, IPC_CLOSING } state;
 	uint64_t sweep;			/* the last that looked */
 	bool gone;			/* with its context: there is nothing to unmap */
@@ -181,6 +184,7 @@ struct ipc {
 	uint64_t process;		/* process_id() */
 	struct ipc *parent;		/* of the process that forked this one: kept, never used */
 	pthread_mutex_t lock;
+	uint64_t pool_numbers;		/* given to pools so far */
 	pthread_mutex_t pools_lock;	/* CUDA's imports of pools and of their memory: cuda_pool.c */
 	pthread_cond_t settled;		/* a mapping was opened or closed, an export made */
 	bool boot_known;

@@ -39,7 +39,7 @@ struct ipc_reply {
 	uint32_t provider;		/* enum ipc_provider_id */
 	uint32_t line;			/* of a signal; IPC_LINES: the first of a file of its own */
 	uint64_t base, length;		/* of the allocation in the exporter */
-	uint64_t fd_offset;
+	uint64_t fd_offset;		/* of CUDA's pools: the pool's number */
 	uint8_t blob[64];
 	char pci[20];
 	uint32_t fds;			/* that came with it, as bits of IPC_FDS */

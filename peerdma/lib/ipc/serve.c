@@ -109,7 +109,7 @@ static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_
 	reply->line = r->line_number;
 	reply->base = r->offer.base;
 	reply->length = r->offer.length;
-	reply->fd_offset = r->offer.fd_offset;
+	reply->fd_offset = r->offer.pool ? r->offer.pool_number : r->offer.fd_offset;
 	memcpy(reply->blob, r->offer.blob, sizeof(reply->blob));
 	memcpy(reply->pci, r->offer.pci, sizeof(reply->pci));
 	fds[0] = ipc->home_fd;

@@ -14,14 +14,15 @@
 typedef unsigned long long CUdeviceptr;
 
 enum { INVALID_VALUE = 1 };
-enum { POOLS = 16, POINTERS = 64, PLACES = 16, UNIT = 65536, ARENA = PLACES * UNIT, FILE_SIZE = 1 << 28, FD = 1 };
+enum { POOLS = 16, POINTERS = 64, PLACES = 16, UNIT = 65536, ARENA = PLACES * UNIT, FILE_SIZE = 1 << 28, FD = 1, IMPORTS = 64 };
 
 struct fake_pools fake_pools;
 
 /* A handle is the place in the table: the next pool has the handle of one that was destroyed. */
 static struct pool {
-	bool used, shareable, imported;
-	int fd;
+	bool used, shareable;
+	unsigned int imported;		/* how often; then there are as many descriptors */
+	int fd, fds[IMPORTS];
 	char *arena;			/* addresses: each place of it has nothing, or a unit of the file */
 	uint64_t secret;		/* also in the file's first unit */
 	uint64_t fresh;			/* the file's units from here on were never allocated */
@@ -221,9 +222,12 @@ int cuMemPoolImportFromShareableHandle(void **out, void *fd, int type, unsigned 
 	}
 	if (!p) {
 		p = new_pool(fcntl((int)(intptr_t)fd, F_DUPFD_CLOEXEC, 0));
-		p->imported = true;
 		fake_pools.pools++;
 	}
+	if (p->imported == IMPORTS)
+		fake_pools.wrong++;
+	else
+		p->fds[p->imported++] = fcntl((int)(intptr_t)fd, F_DUPFD_CLOEXEC, 0);
 	*out = p;
 	note('i');
 	pthread_mutex_unlock(&lock);
@@ -306,16 +310,17 @@ int cuMemPoolDestroy(void *pool)
 	p = pool_of(pool);
 	for (int i = 0; p && i < POINTERS; i++) {
 		if (pointers[i].size && pointers[i].pool == p) {
-			fake_pools.pointers -= p->imported;
+			fake_pools.pointers -= !!p->imported;
 			fake_pools.wrong++;
 			unmap(&pointers[i]);
 		}
 	}
 	if (p && p->imported) {
-		fake_pools.pools--;
+		close(p->fds[--p->imported]);
 		note('d');
+		fake_pools.pools -= !p->imported;
 	}
-	if (p)
+	if (p && !p->imported)
 		end_pool(p);
 	pthread_mutex_unlock(&lock);
 	return p ? 0 : INVALID_VALUE;

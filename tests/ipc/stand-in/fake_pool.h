@@ -2,8 +2,8 @@
 /*
  * fake_pool.h - the stand-in's memory pools (fake_cuda.h), as those of NVIDIA's driver 580 are. A pool gives an address
  * again as soon as it is freed. An importer that has it mapped sees the old bytes until it imports what is there now.
- * No import is counted: the second one of a pool has the first one's handle, the second one of an address is that
- * address, and one free, or the pool's destruction, unmaps it.
+ * The second import of a pool has the first one's handle; each has a descriptor until the pool is destroyed as often. The
+ * second import of an address is that address, and one free, or the pool's first destruction, unmaps it.
  */
 #ifndef IPC_FAKE_POOL_H
 #define IPC_FAKE_POOL_H
