@@ -394,11 +394,14 @@ static void importing(void)
 
 /* In the thread that is slow: between what it decides and what it does. */
 static _Thread_local bool slow;
+static _Atomic bool in_between;
 
 static void exchanging(void)
 {
-	if (slow)
-		usleep(100000);
+	if (!slow)
+		return;
+	in_between = true;
+	usleep(100000);
 }
 
 static void *closes_slowly(void *memory)
@@ -453,7 +456,8 @@ static void threads(void)
 	fake_pools.imported = NULL;
 	fake_ipc_cuda.exchanging = exchanging;
 	pthread_create(&thread, NULL, closes_slowly, m[0]);
-	usleep(20000);
+	while (!in_between)
+		usleep(100);
 	CHECK(!OPEN(&h[0], &m[0]) && byte_at(m[0], 0) == 4, "opened when that is closed: %s", peerdma_last_error());
 	pthread_join(thread, &closed);
 	CHECK(closed && !peerdma_ipc_close(m[0]) && !peerdma_ipc_trim() && nothing_left(), "nothing is left");
