@@ -39,7 +39,7 @@
  *     what is there now, as for small allocations. While an importer has the freed memory open, its
  *     peerdma_ipc_open() of what the exporter allocated in that place fails with -EADDRINUSE. The export
  *     ends when cuMemFreeAsync() is called, before the work that is queued in its stream. CUDA requires
- *     that importers close the memory before that call.
+ *     that importers unmap the memory before that call: peerdma_ipc_close(), then peerdma_ipc_trim().
  *   - Files that are not in memory or not sealed with F_SEAL_SHRINK: what any process does to the
  *     file appears in the import, and an access behind a new, smaller end raises SIGBUS.
  * Other users cannot open any of these (PEERDMA_IPC_ANY_USER refuses them). docs/ipc.md explains how.
