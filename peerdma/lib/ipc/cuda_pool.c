@@ -104,7 +104,7 @@ static int in_the_way(struct ipc *ipc, const struct ipc_mapping *wanted, uint64_
 	for (const struct ipc_mapping *m = ipc->mappings; m && !ret; m = m->next) {
 		if (m->pool && m->peer == wanted->peer && !m->gone && m->exporter_base < base + length && base < m->exporter_base + m->length)
 			/* One that is being closed goes: then this is tried again. */
-			ret = m->state == IPC_OPEN ? -EADDRINUSE : -EAGAIN;
+			ret = m->state == IPC_OPEN ? -EADDRINUSE : IPC_LOOK_AGAIN;
 	}
 	pthread_mutex_unlock(&ipc->lock);
 	return ret == -EADDRINUSE ? fail(ret, "this process still has memory of that exporter open which was freed, and in whose place this "
@@ -221,8 +221,11 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
 	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import || !cuda->pool_destroy || !cuda->free)
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of pools");
-	if (fd < 0)
-		return fail(-EPROTO, "the exporter sent no descriptor of its pool");
+	/* Its own library does not share a pool with other users, and what it says of addresses is believed. */
+	if (m->peer->uid != geteuid())
+		return fail(-EACCES, "user %u exported memory of a pool, which only that user may open", m->peer->uid);
+	if (fd < 0 || reply->base + reply->length < reply->base)
+		return fail(-EPROTO, "the exporter sent no descriptor of its pool, or no range of addresses");
 	if (cuda->ctx_device(&device))
 		return fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
 	pthread_mutex_lock(&ipc->pools_lock);

@@ -37,7 +37,7 @@ int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **add
 		goto close;
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (p == MAP_FAILED) {
-		ret = -errno;
+		ret = ipc_mmap_error();
 		goto close;
 	}
 	if (fcntl(file, F_ADD_SEALS, seals)) {
@@ -64,7 +64,7 @@ int ipc_file_map(int fd, size_t size, bool write, void **addr)
 			    "use one release of libpeerdma on both sides");
 	p = mmap(NULL, size, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED) {
-		ret = -errno;
+		ret = ipc_mmap_error();
 		return fail(ret, "mmap of %zu bytes that the exporter shares: %s", size, error_words(ret));
 	}
 	*addr = p;

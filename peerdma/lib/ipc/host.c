@@ -224,7 +224,7 @@ static int host_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	if (p == MAP_FAILED && errno == EACCES)
 		p = mmap(NULL, m->length, PROT_READ, MAP_SHARED, fd, (off_t)reply->fd_offset);
 	if (p == MAP_FAILED) {
-		ret = -errno;
+		ret = ipc_mmap_error();
 		return fail(ret, "mmap of %llu bytes: %s", (unsigned long long)m->length, error_words(ret));
 	}
 	m->base = p;

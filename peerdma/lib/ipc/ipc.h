@@ -180,6 +180,9 @@ extern const struct ipc_provider ipc_host, ipc_cuda, ipc_cuda_vmm, ipc_cuda_pool
 
 #define IPC_BUCKETS 1024
 
+/* Of an open, beside 0 and -errno: what this process has open has changed, look again.  No errno: the kernel has EAGAIN, too. */
+#define IPC_LOOK_AGAIN 1
+
 struct ipc {
 	uint64_t process;		/* process_id() */
 	struct ipc *parent;		/* of the process that forked this one: kept, never used */
@@ -238,6 +241,11 @@ unsigned int ipc_closing_apart(void);	/* threads that wait for a close */
 
 /* file.c: a sealed file in memory, mapped: 0 or -errno with text.  fixed: it can be written through `addr` only. */
 int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **addr);
+/* Why mmap() failed.  EAGAIN: the process locks all its memory, and this is more than RLIMIT_MEMLOCK. */
+static inline int ipc_mmap_error(void)
+{
+	return errno == EAGAIN ? -ENOMEM : -errno;
+}
 /* Maps what another process sent, if it has that size and cannot shrink. */
 int ipc_file_map(int fd, size_t size, bool write, void **addr);
 

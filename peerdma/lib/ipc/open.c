@@ -312,7 +312,7 @@ static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t conte
 		return ret;
 	/* Another thread may have been as far; then there is something to find, or to wait for. */
 	if (find_mapping(ipc, name, context)) {
-		ret = -EAGAIN;
+		ret = IPC_LOOK_AGAIN;
 		goto out;
 	}
 	ret = ipc_peer_get(ipc, name, fds[0], &peer);
@@ -351,7 +351,7 @@ out:
 	return ret;
 }
 
-/* lock.  -EAGAIN: something changed, look again. */
+/* lock.  IPC_LOOK_AGAIN, too. */
 static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t context, struct ipc_range **range, bool *hit)
 {
 	struct ipc_mapping *m;
@@ -371,7 +371,7 @@ static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t co
 	}
 	if (m->state != IPC_OPEN) {
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
-		return -EAGAIN;
+		return IPC_LOOK_AGAIN;
 	}
 	if (memcmp(&m->peer->boot, &name->boot, sizeof(name->boot)))
 		return fail(-EREMOTE, "the handle was made on another machine, or before this one was last booted");
@@ -436,10 +436,10 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 		if (ret == -EADDRINUSE && !swept) {
 			sweep(ipc, context, CACHED_MOST);
 			swept = true;
-			ret = -EAGAIN;
+			ret = IPC_LOOK_AGAIN;
 		}
 		pthread_mutex_unlock(&ipc->lock);
-		if (ret == -EAGAIN)
+		if (ret == IPC_LOOK_AGAIN)
 			continue;
 		if (ret || !hit || !(*range)->mapping->provider->still || (*range)->mapping->provider->still((*range)->mapping))
 			break;
