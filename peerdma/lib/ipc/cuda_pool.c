@@ -11,8 +11,8 @@
  * address that is imported already gives that address, shows from then on what the exporter allocated there last, and
  * one cuMemFree() unmaps it for all.  So this file counts: a pool is imported once for all memory of it, and destroyed with
  * the last mapping that has its handle; what lies where an older import does is not imported before that is closed.
- * ipc->pools_lock is held from an import until the mapping can be found, and from a cuMemFree() until it cannot:
- * else one thread would free what another one has just imported.
+ * ipc->pools_lock is held from the look at what is open until what was imported can be found there, and while a pool is
+ * given back: else two threads would not see each other.
  *
  * By the descriptor alone an importer cannot tell that it has the pool already, so exporters number pools.  CUDA gives
  * the handle of a pool that was destroyed to another one.  But memory that is exported is allocated, which keeps its
