@@ -167,7 +167,8 @@ struct peerdma_ipc_memory {
  *   -ETIMEDOUT     the exporter did not answer within 10 seconds: it is stopped
  *   -EBUSY         the exporter has as many connections as it takes: 4096, 256 of other users, 64 of each
  *   -EADDRINUSE    the place in a block or pool of CUDA's, see above, is open as what the exporter had
- *                  there before: close that; or this process opened the block without this library
+ *                  there before, or exported before: close that; or this process opened the block
+ *                  without this library
  *   -ENODEV        this process has not initialised the provider, or no context is current; /proc
  *                  is not mounted
  *   -EIO           the provider failed; the text has its error number

@@ -8,6 +8,7 @@
  * softgpu, too; exit code 77: no CUDA, or no such pools.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,6 +54,7 @@ static int (*stream_create)(void **stream, unsigned int flags);
 static int (*stream_wait)(void *stream, gpu_ptr at, uint64_t value, unsigned int flags);
 static int (*host_pointer)(gpu_ptr *p, void *host, unsigned int flags);
 static int (*synchronize)(void);
+static int (*primary_reset)(int device);
 
 static const struct {
 	const char *name;
@@ -61,7 +63,8 @@ static const struct {
 	{ "cuDeviceGetAttribute", &device_attribute }, { "cuDeviceGetDefaultMemPool", &default_pool }, { "cuMemPoolCreate", &pool_create },
 	{ "cuMemPoolDestroy", &pool_destroy }, { "cuMemPoolTrimTo", &pool_trim }, { "cuMemAllocFromPoolAsync", &pool_alloc },
 	{ "cuStreamCreate", &stream_create }, { "cuStreamWaitValue64_v2", &stream_wait }, { "cuMemHostGetDevicePointer_v2", &host_pointer },
-	{ "cuCtxSynchronize", &synchronize }, { "cuDeviceCanAccessPeer", &can_access_peer },	/* softgpu has not the last one */
+	{ "cuCtxSynchronize", &synchronize }, { "cuDevicePrimaryCtxReset_v2", &primary_reset },
+	{ "cuDeviceCanAccessPeer", &can_access_peer },	/* softgpu has not the last one */
 };
 
 static bool load(void)
@@ -302,6 +305,15 @@ static struct peerdma_ipc_handle exported(int n, size_t length, uint8_t fill)
 	a = ASK(EXPORT, .n = n, .length = length);
 	CHECK(!a.ret, "exported: %d %s", a.ret, a.text);
 	return a.handle;
+}
+
+static unsigned int descriptors(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
 }
 
 static bool empty(void)
@@ -573,6 +585,51 @@ static void context_ends(void)
 	end();
 }
 
+/* Pools, and memory of them, belong to no context. */
+static void own_contexts_end(void)
+{
+	struct peerdma_ipc_memory *m[2] = { NULL }, *again = NULL;
+	struct peerdma_ipc_handle h[2];
+	void *context;
+
+	begin();
+	need(ASK(MAKE).ret, "a pool");
+	for (int i = 0; i < 2; i++)
+		h[i] = exported(i, LENGTH, (uint8_t)(i + 7));
+	start_cuda(0);
+	need(cu.cuCtxCreate_v2(&context, 0, 0), "cuCtxCreate");
+	CHECK(!open_it(&h[0], &m[0]) && bytes(m[0]) == 7, "opened in a context");
+	need(cu.cuCtxDestroy_v2(context) || primary_reset(0), "the ends of all contexts");
+	CHECK(!unmapped((gpu_ptr)m[0]->ptr) && peerdma_ipc_valid(m[0]), "all contexts of the importer have ended: it is there");
+	start_cuda(0);
+	CHECK(bytes(m[0]) == 7 && !open_it(&h[0], &again) && again == m[0] && !peerdma_ipc_close(again), "its bytes: %d", bytes(m[0]));
+	CHECK(!open_it(&h[1], &m[1]) && bytes(m[1]) == 8, "other memory of the pool: %s", peerdma_last_error());
+	for (int i = 0; i < 2; i++)
+		CHECK(!peerdma_ipc_close(m[i]), "closed: %s", peerdma_last_error());
+	CHECK(empty() && !ASK(FREE, .n = 0).ret && !ASK(FREE, .n = 1).ret && !ASK(DESTROY).ret, "nothing is left: %s", peerdma_last_error());
+	end();
+}
+
+/* The program imports the pool itself, too, and frees what the library has mapped. */
+static void freed_by_program(void)
+{
+	struct peerdma_ipc_memory *m = NULL, *again = NULL;
+	struct peerdma_ipc_handle h;
+	unsigned int before;
+
+	begin();
+	need(ASK(MAKE).ret, "a pool");
+	h = exported(0, LENGTH, 7);
+	start_cuda(0);
+	before = descriptors();
+	CHECK(!open_it(&h, &m) && bytes(m) == 7, "opened");
+	need(cu.cuMemFree_v2((gpu_ptr)m->ptr), "cuMemFree");
+	CHECK(!open_it(&h, &again) && again != m && bytes(again) == 7, "freed by the program, and opened again");
+	CHECK(!peerdma_ipc_close(m) && bytes(again) == 7 && !peerdma_ipc_close(again) && empty() && descriptors() <= before,
+	      "closed: %u descriptors, before %u, %s", descriptors(), before, peerdma_last_error());
+	end();
+}
+
 /* An export ends, and memory of its pool is exported anew, while the first is open. */
 static void anew(void)
 {
@@ -635,7 +692,7 @@ static const struct part {
 	{ "two allocations", two }, { "refused", refused }, { "a free that is held", held }, { "closed after the free", closed_after },
 	{ "closed before the free", closed_before }, { "a larger one in its place", larger_there }, { "a larger one around it", larger_before },
 	{ "a pool that is gone", pool_gone }, { "an exporter that is killed", killed }, { "a context's end", context_ends },
-	{ "exported anew", anew }, { "a second GPU", second_gpu },
+	{ "the importer's contexts end", own_contexts_end }, { "freed by the program", freed_by_program }, { "exported anew", anew }, { "a second GPU", second_gpu },
 };
 
 /* In a process of its own, which has not used CUDA. */

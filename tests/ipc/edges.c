@@ -198,6 +198,12 @@ static void apart(void)
 
 static int listener;
 static struct peerdma_ipc_handle forged;
+static struct answers {
+	uint32_t provider;
+	uint64_t base;
+	bool file;			/* one comes with it */
+	uint32_t uid;			/* whose exporter it is */
+} answers;
 
 static void false_exporter(void)
 {
@@ -209,9 +215,9 @@ static void false_exporter(void)
 		uint8_t blob[64];
 		char pci[20];
 		uint32_t fds;
-	} reply = { .magic = 0x32637069, .provider = 9, .length = 4096 };
+	} reply = { .magic = 0x32637069, .provider = answers.provider, .base = answers.base, .length = 4096, .fds = answers.file ? 3 : 1 };
 	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
 		struct cmsghdr align;
 	} control = { { 0 } };
 	struct iovec iov = { .iov_base = &reply, .iov_len = sizeof(reply) };
@@ -237,18 +243,26 @@ static void false_exporter(void)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &home, sizeof(int));
+	if (answers.file) {
+		c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+		memcpy(CMSG_DATA(c) + sizeof(int), &home, sizeof(int));
+	} else {
+		msg.msg_controllen = CMSG_SPACE(sizeof(int));
+	}
 	sendmsg(conn, &msg, 0);
 	pause();
 }
 
 /* Of what the handle names, in a process that there is not. */
-static pid_t start_false_exporter(const struct peerdma_ipc_handle *handle)
+static pid_t start_false_exporter(const struct peerdma_ipc_handle *handle, struct answers what)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	pid_t pid;
 	int n;
 
 	forged = *handle;
+	answers = what;
+	memcpy(forged.bytes + 64, &what.uid, sizeof(what.uid));
 	for (int i = 32; i < 48; i++)
 		forged.bytes[i] ^= 0x5a;
 	handle_sign(&forged);
@@ -256,7 +270,11 @@ static pid_t start_false_exporter(const struct peerdma_ipc_handle *handle)
 	for (int i = 32; i < 48; i++)
 		n += sprintf(address.sun_path + 1 + n, "%02x", forged.bytes[i]);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	if (seteuid(what.uid))
+		abort();
 	if (bind(listener, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) || listen(listener, 5))
+		abort();
+	if (seteuid(getuid()))
 		abort();
 	pid = process(false_exporter);
 	close(listener);
@@ -274,16 +292,44 @@ static void provider(void)
 	int ret;
 
 	create(1, &own, 1);
-	pid = start_false_exporter(&shared->h[0]);
+	pid = start_false_exporter(&shared->h[0], (struct answers) { .provider = 9, .uid = getuid() });
 	ret = OPEN_SIGNAL(&forged, &s);
 	CHECK(ret == -EPROTO, "a signal of a provider that there is not: %d", ret);
 	end(pid);
 	CHECK(!peerdma_ipc_alloc(4096, 0, &p) && !peerdma_ipc_export(p, 4096, 0, &handle), "memory");
-	pid = start_false_exporter(&handle);
+	pid = start_false_exporter(&handle, (struct answers) { .provider = 9, .uid = getuid() });
 	ret = OPEN(&forged, &m);
 	CHECK(ret == -EPROTO && strstr(peerdma_last_error(), "does not know"), "memory of such a provider: %d", ret);
 	end(pid);
 	peerdma_ipc_signal_close(own);
+	peerdma_ipc_free(p);
+}
+
+/* What it says of memory of CUDA's pool, of which a descriptor comes, is refused before CUDA is asked. */
+static void pool_of(const struct peerdma_ipc_handle *handle, uint32_t uid, uint64_t base, bool file, int ret, const char *text)
+{
+	pid_t pid = start_false_exporter(handle, (struct answers) { .provider = 5, .base = base, .file = file, .uid = uid });
+	struct peerdma_ipc_memory *m = NULL;
+	int got = OPEN(&forged, &m);
+
+	CHECK(got == ret && strstr(peerdma_last_error(), text), "a pool's memory of user %u at %#llx: %d, %s", uid, (unsigned long long)base,
+	      got, peerdma_last_error());
+	end(pid);
+}
+
+static void pool(void)
+{
+	struct peerdma_ipc_handle handle;
+	void *p = NULL;
+
+	CHECK(!peerdma_ipc_alloc(4096, 0, &p) && !peerdma_ipc_export(p, 4096, 0, &handle), "memory");
+	pool_of(&handle, getuid(), UINT64_MAX - 100, true, -EPROTO, "no range of addresses");
+	pool_of(&handle, getuid(), 1 << 20, false, -EPROTO, "no descriptor");
+	pool_of(&handle, getuid(), 1 << 20, true, -ENODEV, "libcuda");
+	if (getuid())
+		printf("# not tried: only root can be another user\n");
+	else
+		pool_of(&handle, 1001, 1 << 20, true, -EACCES, "only that user may open");
 	peerdma_ipc_free(p);
 }
 
@@ -628,7 +674,7 @@ static void main_ended(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "freeing", freeing },
+		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "pool", pool }, { "freeing", freeing },
 		{ "replaced", replaced }, { "files", files }, { "quiet", quiet }, { "none-left", none_left }, { "cancelled", cancelled },
 		{ "children", children }, { "closing", closing }, { "main-ended", main_ended },
 	};

@@ -659,11 +659,11 @@ static void not_opened(void)
 
 	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && log_is("iap"), "opened");
 	fake_pools.free_error = 999;
-	CHECK(peerdma_ipc_trim() == -EIO && strstr(peerdma_last_error(), "cuMemFree failed with CUDA error 999") && log_is("d"),
-	      "not freed: the pool goes all the same");
+	CHECK(peerdma_ipc_trim() == -EIO && strstr(peerdma_last_error(), "cuMemFree failed with CUDA error 999") && log_is(""),
+	      "not freed");
 	fake_pools.free_error = 0;
 	fake_pools.wrong = 0;		/* the stand-in counts the destruction of a pool with memory */
-	fake_pool_lose();
+	fake_pool_lose(false);
 	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && log_is("iap"), "opened");
 	fake_pools.destroy_error = 999;
 	CHECK(!peerdma_ipc_trim() && log_is("f"), "not destroyed, about which the caller can do nothing");
@@ -694,24 +694,47 @@ static void contexts(void)
 	end();
 }
 
-/* Its memory went with a context, and with it the pool: nothing is done with either any more. The next pool has that one's handle. */
+/* The program has freed it itself: it is not freed again, and the pool is given back. */
 static void gone(void)
 {
 	struct peerdma_ipc_memory *m = NULL, *other = NULL, *again = NULL;
 	struct peerdma_ipc_handle h[2];
-	char other_context;
 
 	begin();
 	ASK(MAKE, .pool = 0, .flags = true);
 	for (int i = 0; i < 2; i++)
 		h[i] = exported(0, i, (uint8_t)(i + 7));
 	CHECK(!OPEN(&h[0], &m) && log_is("iap"), "opened");
-	fake_pool_lose();
-	fake_ipc_cuda.context = &other_context;
-	CHECK(!OPEN(&h[1], &other) && byte_at(other, 0) == 8 && log_is("iap"), "lost; other memory of that pool is opened");
+	fake_pool_lose(false);
+	CHECK(!OPEN(&h[1], &other) && byte_at(other, 0) == 8 && log_is("ap"), "freed; other memory of that pool is opened");
 	CHECK(!OPEN(&h[0], &again) && again != m && byte_at(again, 0) == 7 && log_is("ap"), "and the same, again");
 	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("") && byte_at(again, 0) == 7, "the first one, closed");
 	CHECK(!peerdma_ipc_close(again) && !peerdma_ipc_close(other) && !peerdma_ipc_trim() && log_is("ffd") && nothing_left(), "and the others");
+	for (int others = 0; others < 2; others++) {
+		CHECK(!OPEN(&h[0], &m) && !OPEN(&h[1], &other) && log_is("iapap"), "opened");
+		fake_pool_lose(others);
+		CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_close(other) && !peerdma_ipc_trim() && log_is(others ? "" : "d"),
+		      "freed, and %s there: closed", others ? "other memory is" : "nothing is");
+	}
+	fake_pool_lose(false);
+	end();
+}
+
+/* The one that has the pool's import was freed by the program; then the other is closed, and after that the first. */
+static void gone_heir(void)
+{
+	struct peerdma_ipc_memory *m = NULL, *other = NULL;
+	struct peerdma_ipc_handle h[2];
+
+	begin();
+	ASK(MAKE, .pool = 0, .flags = true);
+	for (int i = 0; i < 2; i++)
+		h[i] = exported(0, i, (uint8_t)(i + 7));
+	CHECK(!OPEN(&h[0], &m) && !OPEN(&h[1], &other) && log_is("iapap"), "opened");
+	fake_pool_lose(false);
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is(""), "the one that imported the pool is closed: the pool stays");
+	CHECK(!OPEN(&h[0], &m) && byte_at(m, 0) == 7 && log_is("ap"), "and is not imported again");
+	CHECK(!peerdma_ipc_close(other) && !peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("fd") && nothing_left(), "closed");
 	end();
 }
 
@@ -769,7 +792,7 @@ int main(int argc, char **argv)
 		{ "anew", anew }, { "cached", cached }, { "threads", threads }, { "overtaken", overtaken },
 		{ "races", races },
 		{ "not-exported", not_exported }, { "not-opened", not_opened },
-		{ "contexts", contexts }, { "gone", gone }, { "killed", killed },
+		{ "contexts", contexts }, { "gone", gone }, { "gone-heir", gone_heir }, { "killed", killed },
 #ifdef NOMEM
 		{ "nomem", nomem },
 #endif

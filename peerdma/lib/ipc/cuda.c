@@ -209,7 +209,7 @@ bool ipc_cuda_still(const struct ipc_mapping *m)
 
 static int cuda_close(struct ipc_mapping *m)
 {
-	CUresult r = ipc_cuda_api()->close((uintptr_t)m->base);
+	CUresult r = m->gone ? 0 : ipc_cuda_api()->close((uintptr_t)m->base);
 
 	return r ? fail(-EIO, "cuIpcCloseMemHandle failed with CUDA error %d", r) : 0;
 }

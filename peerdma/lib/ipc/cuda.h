@@ -54,7 +54,7 @@ enum { CUDA_ORDER_STREAM = 1 };
 /* CUDA_MEMCPY2D. */
 struct cuda_side {
 	size_t x, y;
-	int type;		/* CUDA_MEMORY_DEVICE */
+	int type;		/* CUDA_MEMORY_UNIFIED */
 	void *host;
 	CUdeviceptr device;
 	void *array;
@@ -66,7 +66,7 @@ struct cuda_2d {
 	size_t width, height;	/* bytes, rows */
 };
 
-enum { CUDA_MEMORY_DEVICE = 2 };
+enum { CUDA_MEMORY_UNIFIED = 4 };	/* CUDA finds out where it is, and of which context */
 
 _Static_assert(sizeof(struct cuda_batch) == 24 && sizeof(struct cuda_2d) == 128, "CUDA's layouts");
 _Static_assert(sizeof(struct cuda_prop) == 32 && sizeof(struct cuda_access) == 12, "CUDA's layouts");

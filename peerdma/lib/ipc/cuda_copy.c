@@ -138,8 +138,8 @@ int ipc_cuda_rows(void *stream, const struct ipc_rows *rows)
 {
 	const struct ipc_copy *first = rows->first;
 	const struct cuda_2d copy = {
-		.from = { .type = CUDA_MEMORY_DEVICE, .device = first->from, .pitch = rows->from_pitch },
-		.to = { .type = CUDA_MEMORY_DEVICE, .device = first->to, .pitch = rows->to_pitch },
+		.from = { .type = CUDA_MEMORY_UNIFIED, .device = first->from, .pitch = rows->from_pitch },
+		.to = { .type = CUDA_MEMORY_UNIFIED, .device = first->to, .pitch = rows->to_pitch },
 		.width = first->length, .height = rows->n,
 	};
 

@@ -6,13 +6,15 @@
  * The pool belongs to the exporter, which allocates in it again as soon as it has freed memory there,
  * whatever importers have mapped: so an access after the end of an export may reach another allocation.
  *
- * The second import of a pool in a process gives the handle of the first one.  The first cuMemPoolDestroy() unmaps what
- * either has; but each import keeps a descriptor until there were as many cuMemPoolDestroy().  An import of memory at an
- * address that is imported already gives that address, shows from then on what the exporter allocated there last, and
- * one cuMemFree() unmaps it for all.  So this file counts: a pool is imported once for all memory of it, and destroyed with
- * the last mapping that has its handle; what lies where an older import does is not imported before that is closed.
- * ipc->pools_lock is held from the look at what is open until what was imported can be found there, and while a pool is
- * given back: else two threads would not see each other.
+ * Pools, and memory of them, belong to the process: they stay where they are when contexts end.  The second import of a
+ * pool in a process gives the handle of the first one; each keeps a descriptor until there were as many cuMemPoolDestroy(),
+ * which fails while memory of the pool is imported.  An import of memory at an address that is imported already gives that
+ * address, shows from then on what the exporter allocated there last, and one cuMemFree() unmaps it for all.  So this file
+ * counts: a pool is imported once for all memory of it, and destroyed with the last mapping that has its handle; what lies
+ * where an older import does is not imported before that is closed.  ipc->pools_lock is held from the look at what is open
+ * until what was imported can be found there, and while a pool is given back: else two threads would not see each other.
+ *
+ * The program may import the same pool itself, and by freeing its import unmaps this one.
  *
  * By the descriptor alone an importer cannot tell that it has the pool already, so exporters number pools.  CUDA gives
  * the handle of a pool that was destroyed to another one.  But memory that is exported is allocated, which keeps its
@@ -107,31 +109,27 @@ static int in_the_way(struct ipc *ipc, const struct ipc_mapping *wanted, uint64_
 			ret = m->state == IPC_OPEN ? -EADDRINUSE : IPC_LOOK_AGAIN;
 	}
 	pthread_mutex_unlock(&ipc->lock);
-	return ret == -EADDRINUSE ? fail(ret, "this process still has memory of that exporter open which was freed, and in whose place this "
-					"is; close it first") : ret;
+	return ret == -EADDRINUSE ? fail(ret, "this process still has memory of that exporter open in whose place this is, and which was freed, "
+					"or its export ended; close it first") : ret;
 }
 
-/* pools_lock: the pool, if memory of it is open, and did not go with a context: CUDA does not check the handle. */
+/* pools_lock: the pool, if memory of it is open. */
 static void *imported(struct ipc *ipc, const struct ipc_mapping *wanted, uint64_t number)
 {
-	uint64_t base = 0, id = 0;
 	void *pool = NULL;
 
 	pthread_mutex_lock(&ipc->lock);
 	for (const struct ipc_mapping *m = ipc->mappings; m && !pool; m = m->next) {
-		if (m->peer == wanted->peer && m->pool_number == number && !m->gone) {
+		if (m->peer == wanted->peer && m->pool_number == number)
 			pool = m->pool;
-			base = (uintptr_t)m->base;
-			id = m->id;
-		}
 	}
 	pthread_mutex_unlock(&ipc->lock);
-	return !id || cuda_has_id(base, id) ? pool : NULL;
+	return pool;
 }
 
 /*
- * pools_lock: so many imports of the pool are not needed any more.  If a mapping has it, that takes them over, since the
- * first destruction would unmap its memory.  Nobody can do anything about a pool that CUDA does not destroy.
+ * pools_lock: so many imports of the pool are not needed any more.  If a mapping has it, that takes them over, since CUDA
+ * does not destroy a pool with memory.  Nobody can do anything about a pool that CUDA does not destroy.
  */
 static void put_pool(struct ipc *ipc, const struct cuda_ipc *cuda, void *pool, unsigned int imports)
 {
@@ -139,7 +137,7 @@ static void put_pool(struct ipc *ipc, const struct cuda_ipc *cuda, void *pool, u
 
 	pthread_mutex_lock(&ipc->lock);
 	heir = ipc->mappings;
-	while (heir && (heir->pool != pool || heir->gone))
+	while (heir && heir->pool != pool)
 		heir = heir->next;
 	if (heir)
 		heir->pool_imports += imports;
@@ -217,15 +215,15 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	struct ipc *ipc = ipc_get();
 	int device, ret;
 
-	if (!cuda)
-		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
-	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import || !cuda->pool_destroy || !cuda->free)
-		return fail(-EOPNOTSUPP, "this driver cannot share memory of pools");
 	/* Its own library does not share a pool with other users, and what it says of addresses is believed. */
 	if (m->peer->uid != geteuid())
 		return fail(-EACCES, "user %u exported memory of a pool, which only that user may open", m->peer->uid);
 	if (fd < 0 || reply->base + reply->length < reply->base)
 		return fail(-EPROTO, "the exporter sent no descriptor of its pool, or no range of addresses");
+	if (!cuda)
+		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
+	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import || !cuda->pool_destroy || !cuda->free)
+		return fail(-EOPNOTSUPP, "this driver cannot share memory of pools");
 	if (cuda->ctx_device(&device))
 		return fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
 	pthread_mutex_lock(&ipc->pools_lock);
@@ -244,10 +242,12 @@ static int pool_close(struct ipc_mapping *m)
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 	struct ipc *ipc = ipc_get();
 	void *pool = m->pool;
-	CUresult r;
+	CUresult r = 0;
 
 	pthread_mutex_lock(&ipc->pools_lock);
-	r = cuda->free((uintptr_t)m->base);
+	/* Else another's memory may be there. */
+	if (!m->gone && ipc_cuda_still(m))
+		r = cuda->free((uintptr_t)m->base);
 	pthread_mutex_lock(&ipc->lock);
 	m->pool = NULL;
 	pthread_mutex_unlock(&ipc->lock);

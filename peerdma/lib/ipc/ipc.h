@@ -147,7 +147,7 @@ struct ipc_mapping {
 	unsigned int pool_imports;	/* of that handle, which this mapping made, or took over from one that is closed */
 	enum { IPC_OPENING, IPC_OPEN, IPC_CLOSING } state;
 	uint64_t sweep;			/* the last that looked */
-	bool gone;			/* with its context: there is nothing to unmap */
+	bool gone;			/* with its context, or freed by the program: there is nothing to unmap */
 	unsigned int refs;		/* of its ranges */
 	unsigned int range_count;
 	struct ipc_range *ranges;
@@ -169,10 +169,11 @@ struct ipc_provider {
 	/* The context that memory opened now belongs to: 0, or -errno with text.  NULL: it is the process's. */
 	int (*context)(uint64_t *context);
 	bool in_context;	/* such memory is unmapped only where some context is current, whichever it is */
-	/* Whether what was mapped is there still.  NULL: always. */
+	/* Whether what was mapped is there still.  NULL: always; not NULL where there is .context. */
 	bool (*still)(const struct ipc_mapping *m);
 	/* 0 or -errno with text.  fd stays the caller's.  Fills in base, handle, id; m->length bytes must be there. */
 	int (*open)(struct ipc_mapping *m, const struct ipc_reply *reply, int fd);
+	/* Also of what is gone. */
 	int (*close)(struct ipc_mapping *m);
 };
 

@@ -130,14 +130,13 @@ static void unlink_mapping(struct ipc *ipc, struct ipc_mapping *m)
 /* lock, which it gives up meanwhile: unmaps what has no references. */
 static int unmap(struct ipc *ipc, struct ipc_mapping *m)
 {
-	int ret = 0;
+	int ret;
 
 	m->state = IPC_CLOSING;
 	while (m->ranges)
 		range_free(ipc, m->ranges);
 	pthread_mutex_unlock(&ipc->lock);
-	if (!m->gone)
-		ret = ipc_provider_close(m);
+	ret = ipc_provider_close(m);
 	pthread_mutex_lock(&ipc->lock);
 	unlink_mapping(ipc, m);
 	ipc_peer_put(ipc, m->peer, false);
@@ -150,12 +149,17 @@ static int unmap(struct ipc *ipc, struct ipc_mapping *m)
 /* Whether it can be unmapped now: what belongs to a context, with that context current.  context: 0: none is. */
 static bool can_unmap(const struct ipc_mapping *m, uint64_t context)
 {
-	if (m->state != IPC_OPEN || m->refs || m->gone)
-		return m->state == IPC_OPEN && !m->refs;
-	return m->provider->context ? m->context == context : context || !m->provider->in_context;
+	if (m->state != IPC_OPEN || m->refs)
+		return false;
+	if (m->provider->in_context)
+		return context;
+	return m->gone || !m->provider->context || m->context == context;
 }
 
-/* lock, which it gives up meanwhile: finds what has gone with another context, which will never be current again. */
+/*
+ * lock, which it gives up meanwhile: finds what has gone with another context, which will never be current again. What belongs
+ * to no context can be unmapped without that.
+ */
 static void find_gone(struct ipc *ipc, uint64_t context)
 {
 	uint64_t sweep = ++ipc->sweeps;
@@ -164,7 +168,7 @@ static void find_gone(struct ipc *ipc, uint64_t context)
 	while (m) {
 		bool gone;
 
-		if (m->sweep >= sweep || m->state != IPC_OPEN || m->refs || m->gone || !m->provider->still || m->context == context) {
+		if (m->sweep >= sweep || m->state != IPC_OPEN || m->refs || m->gone || !m->provider->context || m->context == context) {
 			m = m->next;
 			continue;
 		}
@@ -443,7 +447,7 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 			continue;
 		if (ret || !hit || !(*range)->mapping->provider->still || (*range)->mapping->provider->still((*range)->mapping))
 			break;
-		/* Its context was destroyed, and with it the mapping. */
+		/* Its context was destroyed, and with it the mapping; or the program has freed it. */
 		pthread_mutex_lock(&ipc->lock);
 		(*range)->mapping->gone = true;
 		range_put(ipc, *range);

@@ -433,7 +433,7 @@ struct rectangle {
 static bool usable(const struct side *s, const struct rectangle *r)
 {
 	look_at_end(s->device, s->pitch * (r->height - 1) + r->width);
-	return !s->x && !s->y && s->type == 2 && !s->host && !s->array && s->pitch >= r->width && s->pitch < 1UL << 31;
+	return !s->x && !s->y && s->type == 4 && !s->host && !s->array && s->pitch >= r->width && s->pitch < 1UL << 31;
 }
 
 int cuMemcpy2DAsync_v2(const struct rectangle *r, void *stream);

@@ -309,10 +309,9 @@ int cuMemPoolDestroy(void *pool)
 	pthread_mutex_lock(&lock);
 	p = pool_of(pool);
 	for (int i = 0; p && i < POINTERS; i++) {
-		if (pointers[i].size && pointers[i].pool == p) {
-			fake_pools.pointers -= !!p->imported;
+		if (pointers[i].size && pointers[i].pool == p && p->imported) {
 			fake_pools.wrong++;
-			unmap(&pointers[i]);
+			p = NULL;
 		}
 	}
 	if (p && p->imported) {
@@ -320,24 +319,29 @@ int cuMemPoolDestroy(void *pool)
 		note('d');
 		fake_pools.pools -= !p->imported;
 	}
+	for (int i = 0; p && i < POINTERS && !p->imported; i++) {
+		if (pointers[i].size && pointers[i].pool == p)
+			unmap(&pointers[i]);
+	}
 	if (p && !p->imported)
 		end_pool(p);
 	pthread_mutex_unlock(&lock);
 	return p ? 0 : INVALID_VALUE;
 }
 
-void fake_pool_lose(void)
+void fake_pool_lose(bool others)
 {
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < POINTERS; i++) {
-		if (pointers[i].size && pointers[i].pool->imported)
-			memset(&pointers[i], 0, sizeof(pointers[i]));
+		if (!pointers[i].size || !pointers[i].pool->imported)
+			continue;
+		if (others) {
+			pointers[i].id = next_id++;
+			continue;
+		}
+		fake_pools.pointers--;
+		unmap(&pointers[i]);
 	}
-	for (int i = 0; i < POOLS; i++) {
-		if (pools[i].imported)
-			end_pool(&pools[i]);
-	}
-	fake_pools.pools = fake_pools.pointers = 0;
 	pthread_mutex_unlock(&lock);
 }
 

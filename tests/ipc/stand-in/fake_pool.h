@@ -2,8 +2,8 @@
 /*
  * fake_pool.h - the stand-in's memory pools (fake_cuda.h), as those of NVIDIA's driver 580 are. A pool gives an address
  * again as soon as it is freed. An importer that has it mapped sees the old bytes until it imports what is there now.
- * The second import of a pool has the first one's handle; each has a descriptor until the pool is destroyed as often. The
- * second import of an address is that address, and one free, or the pool's first destruction, unmaps it.
+ * The second import of a pool has the first one's handle; each has a descriptor until the pool is destroyed as often, which
+ * fails while it has memory. The second import of an address is that address, and one free unmaps it. Contexts end nothing.
  */
 #ifndef IPC_FAKE_POOL_H
 #define IPC_FAKE_POOL_H
@@ -26,15 +26,15 @@ struct fake_pools {
 	 */
 	char log[256];
 	unsigned int pools, pointers;	/* that are imported now */
-	unsigned int wrong;		/* calls about what there is not, or not any more; pools destroyed with memory in them */
+	unsigned int wrong;		/* calls about what there is not, or not any more; imported pools destroyed with memory in them */
 	void (*imported)(void);		/* called by each import of a pointer, when it is done.  NULL: none */
 };
 
 extern struct fake_pools fake_pools;
 
 int fake_pool_create(void **pool, bool shareable);
-/* What was imported goes, as with a context that is destroyed; the pools' handles become worthless. */
-void fake_pool_lose(void);
+/* The program frees all that was imported, by no call of the library's.  others: and other memory is there now. */
+void fake_pool_lose(bool others);
 /* For the rest of the stand-in. */
 bool fake_pool_attribute(unsigned long long ptr, int attribute, void *data, int *error);
 bool fake_pool_free(unsigned long long ptr, int *error);
