@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool_exporter.h - for pools.c: a process that allocates from pools of the stand-in for libcuda, exports and frees as it
+ * is asked to over a socket.
+ */
+#ifndef IPC_POOL_EXPORTER_H
+#define IPC_POOL_EXPORTER_H
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "fake_cuda.h"
+#include "fake_pool.h"
+#include "peerdma_monitor.h"
+#include "util.h"
+
+#define LENGTH	4096UL
+#define MANY	8
+
+enum op { MAKE, ALLOC, EXPORT, FREE, UNEXPORT, READ, DESTROY, FAIL, COUNT, KILL };
+enum call { NONE, EXPORT_POOL, EXPORT_POINTER, GPU };
+
+struct ask {
+	enum op op;
+	int pool, n;			/* of the exporter's */
+	uint8_t fill;
+	unsigned int flags;
+	enum call call;			/* what fails, with that error */
+	int error;
+};
+
+struct answer {
+	int ret;
+	uint8_t byte;
+	unsigned int descriptors;
+	unsigned long long at;
+	struct peerdma_ipc_handle handle;
+	char text[400];
+};
+
+static int sock;
+static pid_t exporter;
+
+static void fail_at(enum call call, int error)
+{
+	fake_pools.export_error = call == EXPORT_POOL ? error : 0;
+	fake_pools.export_pointer_error = call == EXPORT_POINTER ? error : 0;
+	fake_pools.gpu_shares_none = call == GPU;
+}
+
+/* As libpeerdma-hooks reports it. */
+static int free_it(unsigned long long p)
+{
+	int ret;
+
+	peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, (void *)(uintptr_t)p, LENGTH, 0);
+	ret = cuMemFree_v2(p);
+	peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, (void *)(uintptr_t)p, LENGTH, 1);
+	return ret;
+}
+
+static void serve(void)
+{
+	struct peerdma_ipc_handle handles[MANY];
+	unsigned long long p[MANY] = { 0 };
+	void *pools[MANY] = { NULL };
+	struct answer a;
+	struct ask q;
+
+	if (peerdma_monitor_start(PEERDMA_MEMORY_DEVICE, "this test"))
+		_exit(1);
+	while (read(sock, &q, sizeof(q)) == sizeof(q)) {
+		memset(&a, 0, sizeof(a));
+		switch (q.op) {
+		case MAKE:
+			a.ret = fake_pool_create(&pools[q.pool], q.flags);
+			break;
+		case ALLOC:
+			a.ret = cuMemAllocFromPoolAsync(&p[q.n], LENGTH, pools[q.pool], NULL);
+			memset((void *)(uintptr_t)p[q.n], q.fill, LENGTH);
+			a.at = p[q.n];
+			break;
+		case EXPORT:
+			fail_at(q.call, q.error);
+			a.ret = peerdma_ipc_export((void *)(uintptr_t)p[q.n], LENGTH, q.flags, &handles[q.n]);
+			snprintf(a.text, sizeof(a.text), "%.399s", peerdma_last_error());
+			fail_at(NONE, 0);
+			a.handle = handles[q.n];
+			break;
+		case FREE:
+			a.ret = free_it(p[q.n]);
+			break;
+		case UNEXPORT:
+			a.ret = peerdma_ipc_unexport(&handles[q.n]);
+			break;
+		case READ:
+			a.byte = *(uint8_t *)(uintptr_t)p[q.n];
+			break;
+		case DESTROY:
+			a.ret = cuMemPoolDestroy(pools[q.pool]);
+			break;
+		case FAIL:
+			fake_ipc_cuda.capturing = q.flags;
+			break;
+		case COUNT:
+			a.descriptors = descriptors(getpid());
+			break;
+		case KILL:
+			kill(getpid(), SIGKILL);
+		}
+		if (write(sock, &a, sizeof(a)) != sizeof(a))
+			break;
+	}
+	_exit(0);
+}
+
+static struct answer ask(struct ask q)
+{
+	struct answer a = { .ret = -EPIPE };
+
+	if (write(sock, &q, sizeof(q)) != sizeof(q) || read(sock, &a, sizeof(a)) != sizeof(a))
+		a.ret = -EPIPE;
+	return a;
+}
+
+#define ASK(...) ask((struct ask) { .op = __VA_ARGS__ })
+
+/* Before this process uses CUDA. */
+static void begin(void)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		abort();
+	fflush(stdout);
+	exporter = fork();
+	sock = pair[!exporter];
+	close(pair[!!exporter]);
+	if (!exporter) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		serve();
+	}
+}
+
+static void end(void)
+{
+	kill(exporter, SIGKILL);
+	waitpid(exporter, NULL, 0);
+}
+
+static struct peerdma_ipc_handle exported(int pool, int n, uint8_t fill)
+{
+	struct answer a = ASK(ALLOC, .pool = pool, .n = n, .fill = fill);
+
+	if (a.ret)
+		abort();
+	a = ASK(EXPORT, .n = n);
+	CHECK(!a.ret, "exported: %s", a.text);
+	return a.handle;
+}
+
+#endif
