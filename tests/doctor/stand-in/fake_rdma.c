@@ -25,6 +25,7 @@ static struct region regions[REGIONS];
 static struct verbs_opened opened;
 static struct verbs_qp queue;
 static struct verbs_qp_attr attr;
+static struct verbs_cap cap;	/* the queue's */
 static int state, pending, status;
 static char completions, device;
 /* As libibverbs' own begins. */
@@ -107,9 +108,13 @@ static int post_send(struct verbs_qp *qp, struct verbs_request *r, struct verbs_
 		errno = fake.post_error < 0 ? -fake.post_error : 0;
 		return fake.post_error < 0 ? -1 : fake.post_error;
 	}
-	if (qp != &queue || state != VERBS_RTS || pending) {
+	if (qp != &queue || state != VERBS_RTS || pending || (uint32_t)r->count > cap.send_sge) {
 		*bad = r;
 		return EINVAL;
+	}
+	if (!cap.send_wr) {
+		*bad = r;
+		return ENOMEM;
 	}
 	pending = 1;
 	status = 0;
@@ -229,12 +234,16 @@ int ibv_destroy_cq(void *cq)
 	return gone();
 }
 
+/* Some adapters, such as those of mlx4, make no queue that has no room to receive, whether anything is to be received or not. */
 struct verbs_qp *ibv_create_qp(void *pd, struct verbs_qp_init *init)
 {
-	errno = fake.create_error ? fake.create_error : pd != &domain || init->type != VERBS_RC ? EINVAL : 0;
+	bool none = init->send_cq != &completions || init->recv_cq != &completions || !init->cap.recv_wr || !init->cap.recv_sge;
+
+	errno = fake.create_error ? fake.create_error : pd != &domain || init->type != VERBS_RC || none ? EINVAL : 0;
 	if (errno)
 		return NULL;
 	fake.live++;
+	cap = init->cap;
 	queue.number++;
 	state = pending = 0;
 	late.length = 0;
