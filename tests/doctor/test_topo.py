@@ -140,6 +140,22 @@ class Topo(Case):
         self.assertRegex(tree, r"NIC0  0000:02:00.0  .* \(rxe0, software\)")
         self.assertRegex(tree, r"NIC1  0000:03:00.0  .* \(mlx5_0, ibs0\)")
 
+    def test_ids_that_are_none(self):
+        """A number that cannot be read, or is none, is 0: no other vendor's, and no other kind of device."""
+        for text in ("", "none\n", "-1\n", "0x\n", "0x1000000\n", None):
+            m = machines.desktop(self.folder())
+            m.gpu("0000:0a:00.0", "pci0000:00")
+            m.nic("0000:0b:00.0", "pci0000:00", 7)
+            for address, file in (("0000:0a:00.0", "class"), ("0000:0b:00.0", "vendor"), ("0000:0b:00.0", "device")):
+                if text is None:
+                    m.remove(f"sys/devices/{m.where[address]}/{file}")
+                else:
+                    m.put_device(address, file, text)
+            told = json.loads(run("topo", "--json", root=m.path).stdout)
+            nic = next(d for d in told["devices"] if d["pci"] == "0000:0b:00.0")
+            self.assertEqual((nic["id"], nic["title"]), ("0000:0000", "0000:0000"), text)
+            self.assertEqual([d["label"] for d in told["devices"] if d["label"]], ["GPU0", "NIC0", "NIC1"], text)
+
     def test_no_numa(self):
         m = machines.Machine(self.folder())
         m.nodes(2)
