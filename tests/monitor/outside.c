@@ -220,6 +220,19 @@ static int trimmed(void)
 	return ret;
 }
 
+/* Whatever reports it, subscribers hear of memory before it goes, and when it has gone. */
+static void both_times(void)
+{
+	char *p = map();
+	uintptr_t where = (uintptr_t)p;
+
+	told = 0;
+	CHECK(!peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, note, &where), "a subscriber");
+	munmap(p, LENGTH);
+	CHECK(told % 100 && told / 100, "it is called before munmap and after it: %d", told);
+	peerdma_monitor_unsubscribe(PEERDMA_MEMORY_HOST, note, &where);
+}
+
 static void everything(void)
 {
 	char *p = map(), *q;
@@ -260,6 +273,7 @@ int main(int argc, char **argv)
 		make(PEERDMA_MONITOR_HOST);
 		ucm();
 		everything();
+		both_times();
 		CHECK(!strcmp(peerdma_monitor_name(PEERDMA_MEMORY_HOST), "system calls of the C library"), "ours is at work");
 	} else {
 		ucm();
@@ -267,6 +281,7 @@ int main(int argc, char **argv)
 			CHECK(!peerdma_monitor_start_ucm(), "ucm becomes the monitor");
 		make(PEERDMA_MONITOR_HOST);
 		everything();
+		both_times();
 		CHECK(!strcmp(peerdma_monitor_name(PEERDMA_MEMORY_HOST), "ucm"), "ucm is at work");
 	}
 	peerdma_cache_close(cache);
