@@ -397,6 +397,48 @@ static void whole_files(void **state)
 	free(longest);
 }
 
+static unsigned int descriptors(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* `peerdma top` may read for days: what is opened is closed, also where there is too much, or nothing to be read. */
+static void nothing_left_open(void **state)
+{
+	const char *listed, *target;
+	char path[256], *data;
+	int64_t number;
+	size_t length;
+	unsigned int before;
+
+	(void)state;
+	put("short", 2, "7\n");
+	put("long", 0, "");
+	snprintf(path, sizeof(path), "%s/long", folder);
+	assert_int_equal(truncate(path, FILE_MAX + 1), 0);
+	before = descriptors();
+	for (int i = 0; i < 3; i++) {
+		struct tree *t = tree_open(folder);
+
+		assert_int_equal(file_read(folder, "/short", &data, &length), 0);
+		free(data);
+		assert_int_equal(file_read(folder, "/long", &data, &length), -EFBIG);
+		assert_int_equal(file_read(folder, "/", &data, &length), -EISDIR);
+		assert_int_equal(tree_number(t, "/short", &number), 0);
+		assert_int_equal(number, 7);
+		assert_true(tree_read(t, "/long", &listed, &length) < 0 && tree_read(t, "/", &listed, &length) < 0);
+		assert_int_equal(tree_list(t, "/", &listed), 0);
+		assert_true(tree_list(t, "/short", &listed) < 0 && tree_link(t, "/short", &target) < 0);
+		tree_close(t);
+	}
+	assert_int_equal(descriptors(), before);
+	unlink(path);
+}
+
 static bool with_a(const char *line, size_t length, void *arg)
 {
 	(*(int *)arg)++;
@@ -623,7 +665,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(svg_widths), cmocka_unit_test(svg_cuts), cmocka_unit_test(svg_marks), cmocka_unit_test(sizes),
 		cmocka_unit_test(padding), cmocka_unit_test(utf8), cmocka_unit_test(tables), cmocka_unit_test(fields),
-		cmocka_unit_test(runs), cmocka_unit_test(pci_edges), cmocka_unit_test(whole_files), cmocka_unit_test(trees),
+		cmocka_unit_test(runs), cmocka_unit_test(pci_edges), cmocka_unit_test(whole_files), cmocka_unit_test(nothing_left_open),
+		cmocka_unit_test(trees),
 		cmocka_unit_test(lists), cmocka_unit_test(bundles), cmocka_unit_test(old_kernels),
 	};
 
