@@ -11,6 +11,7 @@
  * Exits with 77 when this process may not lock as much memory as it takes.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -293,6 +294,37 @@ static void revocation(void)
 	CHECK(!peerdma_unpin(r) && peerdma_next_event(ctx, &n, 0) == -EAGAIN, "revoked, unpinned: no event");
 }
 
+/* In a daemon that has closed its standard input, what a context opens may be descriptor 0. */
+static void without_input(void)
+{
+	struct peerdma_notice n = { .size = sizeof(n) };
+	struct pollfd poll_for = { .events = POLLIN };
+	struct peerdma_region *r;
+	struct peerdma *own;
+	int kept = dup(0);
+	gpu_ptr p;
+
+	close(0);
+	if (!CHECK(!peerdma_open(&own, 0), "a context without standard input: %s", peerdma_last_error()))
+		return;
+	poll_for.fd = peerdma_event_fd(own);
+	cu.cuMemAlloc_v2(&p, MIB);
+	CHECK(!peerdma_pin(own, ptr(p), MIB, PEERDMA_DEVICE, NULL, &r), "its pin");
+	CHECK(peerdma_next_event(own, &n, 0) == -EAGAIN && !poll(&poll_for, 1, 0), "no events on descriptor %d", poll_for.fd);
+	cu.cuMemFree_v2(p);
+	alarm(60);	/* where it is reported, and not found, this call would wait for ever */
+	CHECK(poll(&poll_for, 1, 1000) == 1 && !peerdma_next_event(own, &n, 1000) && n.region == r, "the free is reported");
+	alarm(0);
+	CHECK(peerdma_next_event(own, &n, 0) == -EAGAIN && !poll(&poll_for, 1, 0), "once");
+	CHECK(!peerdma_unpin(r), "unpinned");
+	peerdma_close(own);
+	CHECK(fcntl(0, F_GETFD) < 0, "closed with the context");
+	if (kept >= 0) {
+		dup2(kept, 0);
+		close(kept);
+	}
+}
+
 /* Through a write-combined view, at odd places; CUDA and the view see what the other wrote. */
 static void moving(void)
 {
@@ -514,6 +546,7 @@ int main(int argc, char **argv)
 		moving();
 	if (subject->tells) {
 		revocation();
+		without_input();
 		racing();
 	} else {
 		freed_unseen();
