@@ -96,6 +96,24 @@ static void results_that_are_none(void)
 	finish();
 }
 
+/* Freed while a region is registered for which the thread's table must grow: the put that follows removes what was freed. */
+static void freed_while_a_table_grows(void)
+{
+	struct peerdma_cached *hold;
+
+	fresh();
+	begin();
+	/* With 1024 regions a table begins. */
+	for (uint64_t n = 0; n < 1024; n++)
+		touch(AT(2 * n), PAGE);
+	toy.in_add = free_once_in_add;
+	hold = get(AT(2 * 1024), PAGE);
+	MUST(!toy.removes && counters().deferred == 1);
+	peerdma_cache_put(cache, hold);
+	MUST(toy.removes == 1 && !counters().deferred);
+	finish();
+}
+
 void from_inside(void)
 {
 	struct peerdma_cached *hold;
@@ -124,4 +142,5 @@ void from_inside(void)
 	while_it_closes(true);
 	a_word_that_was_not_announced();
 	results_that_are_none();
+	freed_while_a_table_grows();
 }
