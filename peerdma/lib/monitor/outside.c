@@ -35,8 +35,13 @@ EXPORT int peerdma_monitor_start(uint32_t memory, const char *name)
 
 EXPORT int peerdma_monitor_start_ucm(void)
 {
-	int ret = ucm_begin();
+	const char *is = monitor_outside(MONITOR_HOST);
+	int ret;
 
+	/* Before ucm has our functions: it takes them away from all that set them. */
+	if (is)
+		return fail(-EBUSY, "peerdma_monitor_start_ucm: '%s' already monitors host memory; start only one monitor", is);
+	ret = ucm_begin();
 	return ret ? fail(ret, "peerdma_monitor_start_ucm: %s", peerdma_last_error()) : peerdma_monitor_start(PEERDMA_MEMORY_HOST, "ucm");
 }
 
