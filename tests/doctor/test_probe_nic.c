@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,8 @@
 
 static struct fake_rdma *fake;
 static char *memory;		/* the GPU's */
-static int cuda_error;
+static int cuda_error, handle_error;
+static unsigned int descriptors_before;
 static struct doctor d;
 static struct check check;
 static struct probe p;
@@ -45,8 +47,18 @@ static cuda_result get_handle(void *handle, cuda_pointer at, size_t size, int ty
 	assert_int_equal(at, (uintptr_t)memory);
 	assert_int_equal(size, PROBE_MEMORY);
 	assert_int_equal(type, 1);
-	*(int *)handle = dup(0);
-	return 0;
+	if (!handle_error)
+		*(int *)handle = dup(1);
+	return handle_error;
+}
+
+static unsigned int descriptors(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
 }
 
 static int setup(void **state)
@@ -55,7 +67,8 @@ static int setup(void **state)
 	*fake = (struct fake_rdma){ 0 };
 	fake->not_host = memory;
 	fake->not_host_length = PROBE_MEMORY;
-	cuda_error = 0;
+	cuda_error = handle_error = 0;
+	descriptors_before = descriptors();
 	d = (struct doctor){ .check = &check, .probe = true };
 	assert_true(probe_begin(&p));
 	p.memory = (uintptr_t)memory;
@@ -70,7 +83,7 @@ static int over(void **state)
 	rdma_close(&r);
 	probe_end(&p);
 	doctor_free(&d);
-	return fake->live;
+	return fake->live || descriptors() != descriptors_before;
 }
 
 /* Opens, and counts transfers from there on. */
@@ -182,6 +195,40 @@ static void no_way(void **state)
 	/* Of a program's device that tells nothing of adapters. */
 	probe_nic_try(&d, &p, &r, "GPU0 and rxe0", true);
 	assert_int_equal(d.findings[1].verdict, VERDICT_UNKNOWN);
+}
+
+/* CUDA gives no dma-buf of it, or is too old to. */
+static void no_dmabuf(void **state)
+{
+	handle_error = 801;
+	try();
+	assert_int_equal(rows(MOVED_NOT_TAKEN, "dma-buf"), 1);
+	assert_int_equal(rows(MOVED_EQUAL, "peer memory"), 4);
+	assert_true(told("cuMemGetHandleForAddressRange: CUDA error 801"));
+	assert_int_equal(over(state), 0);
+	setup(state);
+	p.cuda.get_handle = NULL;
+	try();
+	assert_int_equal(rows(MOVED_NOT_TAKEN, "dma-buf"), 1);
+	assert_int_equal(rows(MOVED_EQUAL, "peer memory"), 4);
+	assert_true(told("libcuda.so.1 has no cuMemGetHandleForAddressRange"));
+	assert_int_equal(fake->dmabufs, 0);
+}
+
+/* Not even memory of the host can be registered: that says nothing of the GPU, and nothing is moved. */
+static void no_host_memory(void **state)
+{
+	(void)state;
+	fake->not_host = (char *)p.room;
+	fake->not_host_length = PROBE_ROOM;
+	fake->reg_error = ENOMEM;
+	try();
+	assert_int_equal(d.count, 1);
+	assert_int_equal(d.findings[0].verdict, VERDICT_UNKNOWN);
+	assert_true(told("ibv_reg_mr: Cannot allocate memory"));
+	assert_string_equal(d.findings[0].consequence, "no data was moved");
+	assert_non_null(strstr(d.findings[0].remedy, "ulimit -l"));
+	assert_int_equal(d.moved_count + (unsigned int)fake->transfers, 0);
 }
 
 /* Each of the four transfers in turn. */
@@ -323,6 +370,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_way, setup, over),
 		cmocka_unit_test_setup_teardown(past_the_provider, setup, over),
 		cmocka_unit_test_setup_teardown(no_way, setup, over),
+		cmocka_unit_test_setup_teardown(no_dmabuf, setup, over),
+		cmocka_unit_test_setup_teardown(no_host_memory, setup, over),
 		cmocka_unit_test_setup_teardown(success_is_not_believed, setup, over),
 		cmocka_unit_test_setup_teardown(error, setup, over),
 		cmocka_unit_test_setup_teardown(late, setup, over),

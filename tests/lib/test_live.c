@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -225,6 +226,15 @@ static void kernel_log_without_end(void **state)
 
 /* ---- commands and nodes ---- */
 
+static unsigned int descriptors(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
 static void commands(void **state)
 {
 	static const char *const echo[] = { "echo", "a b", "$HOME", NULL }, *const environment[] = { "env", NULL },
@@ -233,6 +243,7 @@ static void commands(void **state)
 				 *const most[] = { "head", "-c", "1048576", "/dev/zero", NULL },
 				 *const more[] = { "head", "-c", "99999999", "/dev/zero", NULL };
 	struct tree *t = tree_open("");
+	unsigned int before = descriptors();
 	const char *data;
 	size_t length;
 
@@ -254,6 +265,9 @@ static void commands(void **state)
 	assert_int_equal(tree_command(t, "more", more, &data, &length), -EFBIG);
 	assert_int_equal(tree_command(t, "input", input, &data, &length), 0);
 	assert_string_equal(data, "1<>\n");
+	assert_int_equal(descriptors(), before);
+	/* No process is left either: all were waited for. */
+	assert_true(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
 	tree_close(t);
 }
 
