@@ -285,6 +285,39 @@ static void limits(void)
 	other_end(&o, SIGKILL);
 }
 
+/* As many signals as a process can have: what was refused is there when one has been closed, and each has a value of its own. */
+static void full(void)
+{
+	enum { SIGNALS = 16384 };
+	static struct peerdma_ipc_signal *s[SIGNALS];
+	struct peerdma_ipc_signal *more = NULL;
+	struct peerdma_ipc_handle h;
+	uint64_t value;
+	int ret = 0, made = 0, wrong = 0;
+	void *v;
+
+	while (made < SIGNALS && !(ret = peerdma_ipc_signal_create((uint64_t)made, 0, &s[made])))
+		made++;
+	CHECK(made == SIGNALS, "%d signals: %d", made, ret);
+	for (int i = 0; i < 2; i++) {
+		ret = peerdma_ipc_signal_create(1, 0, &more);
+		CHECK(ret == -ENOSPC && !more && strstr(peerdma_last_error(), "peerdma_ipc_signal_create: this process has 16384 signals"),
+		      "one more: %s", peerdma_last_error());
+	}
+	for (int i = 0; i < SIGNALS; i++)
+		wrong += peerdma_ipc_signal_wait(s[i], PEERDMA_IPC_EQ, (uint64_t)i, 0, &value) || value != (uint64_t)i;
+	CHECK(!wrong, "%d have another's value", wrong);
+	/* Memory, and signals of other kinds, are counted apart. */
+	CHECK(!peerdma_ipc_alloc(4096, 0, &v) && !peerdma_ipc_export(v, 4096, 0, &h), "memory can be exported");
+	CHECK(!peerdma_ipc_signal_create(7, PEERDMA_IPC_ANY_USER, &more) && !peerdma_ipc_signal_close(more), "a signal for any user made");
+	CHECK(!peerdma_ipc_signal_close(s[77]) && !peerdma_ipc_signal_create(5, 0, &s[77]), "one closed, one made");
+	CHECK(!peerdma_ipc_signal_wait(s[77], PEERDMA_IPC_EQ, 5, 0, NULL), "with its value");
+	for (int i = 0; i < made; i++)
+		wrong += !!peerdma_ipc_signal_close(s[i]);
+	CHECK(!wrong && !peerdma_ipc_signal_create(1, 0, &more) && !peerdma_ipc_signal_close(more), "all closed");
+	peerdma_ipc_free(v);
+}
+
 /* An exporter that is stopped: others are not held up for good. */
 static void stopped(void)
 {
@@ -309,7 +342,8 @@ static void stopped(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "forks", forks }, { "numbers", numbers }, { "threads", threads }, { "limits", limits }, { "stopped", stopped },
+		{ "forks", forks }, { "numbers", numbers }, { "threads", threads }, { "limits", limits }, { "full", full },
+		{ "stopped", stopped },
 	};
 
 	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
