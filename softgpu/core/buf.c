@@ -232,6 +232,18 @@ int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out
 	return err;
 }
 
+int sg_ctx_for_memory_locked(struct sg_client *client, u32 handle, struct sg_ctx **out)
+{
+	if (handle)
+		return sg_ctx_live_locked(client, handle, out);
+	*out = NULL;
+	if (client->gpu->removed)
+		return -ENODEV;
+	*out = client->no_ctx;
+	(*out)->obj.refs++;
+	return 0;
+}
+
 /* The CPU maps visible memory by the page, so such allocations share no page. */
 static bool is_small(const struct sg_ctx *ctx, u64 len)
 {
@@ -278,8 +290,8 @@ static int alloc_pages(struct sg_client *client, struct sg_ctx *ctx, struct sg_b
 	if (!range || (is_small(ctx, len) && !slots))
 		goto fail;
 	range->visible = ctx->visible;
-	/* The context may have been destroyed meanwhile. */
-	err = ctx->obj.gone ? -ENOENT : sg_range_place_locked(range);
+	/* The context may have been destroyed meanwhile, or the GPU removed: what it had was freed. */
+	err = ctx->obj.gone ? -ENOENT : ctx->gpu->removed ? -ENODEV : sg_range_place_locked(range);
 	if (err)
 		goto fail;
 	range->slots = slots;
@@ -312,7 +324,7 @@ int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 	if (!buf)
 		return -ENOMEM;
 	sg_mutex_lock(&sg->lock);
-	err = sg_ctx_live_locked(client, a->ctx, &ctx);
+	err = sg_ctx_for_memory_locked(client, a->ctx, &ctx);
 	/* After this check sums with len do not wrap. */
 	if (len > (ctx && ctx->system ? SYSTEM_MAX : client->gpu->desc.vram_size)) {
 		if (ctx)

@@ -24,6 +24,28 @@ static int may_make_locked(const struct sg_gpu *gpu, const struct sg_shared_ctx 
 	return gpu->desc.compute_mode == SOFTGPU_COMPUTE_EXCLUSIVE && gpu->ctxs ? -EBUSY : 0;
 }
 
+struct sg_ctx *sg_ctx_new(struct sg_client *client)
+{
+	struct sg_ctx *ctx = sg_zalloc(sizeof(*ctx));
+
+	if (!ctx)
+		return NULL;
+	sg_obj_init(&ctx->obj, SG_OBJ_CTX, client);
+	sg_cond_init(&ctx->done);
+	sg_list_init(&ctx->streams);
+	sg_list_init(&ctx->bufs);
+	sg_list_init(&ctx->slabs);
+	sg_stream_init(&ctx->stream0, ctx, false);
+	return ctx;
+}
+
+void sg_ctx_free(struct sg_ctx *ctx)
+{
+	SG_WARN_ON(!sg_list_empty(&ctx->bufs) || !sg_list_empty(&ctx->slabs));
+	sg_cond_destroy(&ctx->done);
+	sg_free(ctx);
+}
+
 int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 {
 	struct sg *sg = client->sg;
@@ -36,20 +58,14 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 	/* VRAM beyond the BAR cannot be shown to the CPU, and any page may be asked for. */
 	if (flags == SOFTGPU_CTX_VISIBLE && client->gpu->desc.bar1_size < client->gpu->desc.vram_size)
 		return -EOPNOTSUPP;
-	ctx = sg_zalloc(sizeof(*ctx));
+	ctx = sg_ctx_new(client);
 	if (!ctx)
 		return -ENOMEM;
-	sg_obj_init(&ctx->obj, SG_OBJ_CTX, client);
 	ctx->gpu = client->gpu;
 	ctx->visible = flags & SOFTGPU_CTX_VISIBLE;
 	ctx->system = flags & SOFTGPU_CTX_SYSTEM;
 	ctx->p2p_token = random_nonzero();
 	ctx->va_space_token = (u32)random_nonzero();
-	sg_cond_init(&ctx->done);
-	sg_list_init(&ctx->streams);
-	sg_list_init(&ctx->bufs);
-	sg_list_init(&ctx->slabs);
-	sg_stream_init(&ctx->stream0, ctx, false);
 
 	sg_mutex_lock(&sg->lock);
 	if (client->proc->server)
@@ -59,8 +75,7 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 		err = sg_stream_count_locked(client->proc);
 	if (err) {
 		sg_mutex_unlock(&sg->lock);
-		sg_cond_destroy(&ctx->done);
-		sg_free(ctx);
+		sg_ctx_free(ctx);
 		return err;
 	}
 	sg_shared_enter_locked(ctx);
@@ -77,13 +92,11 @@ void sg_ctx_free_locked(struct sg_ctx *ctx)
 {
 	struct sg *sg = ctx->obj.client->sg;
 
-	SG_WARN_ON(!sg_list_empty(&ctx->bufs) || !sg_list_empty(&ctx->slabs));
 	ctx->obj.client->proc->streams--;
 	ctx->obj.client->ctxs--;
 	ctx->gpu->ctxs--;
 	sg_cond_broadcast(&sg->ended);
-	sg_cond_destroy(&ctx->done);
-	sg_free(ctx);
+	sg_ctx_free(ctx);
 }
 
 /* Is any job with a lower seq not done yet? */

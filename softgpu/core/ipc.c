@@ -177,7 +177,7 @@ int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a)
 	int err;
 
 	sg_mutex_lock(&sg->lock);
-	err = sg_ctx_live_locked(client, a->ctx, &ctx);
+	err = sg_ctx_for_memory_locked(client, a->ctx, &ctx);
 	if (err)
 		goto out;
 	err = -ENOKEY;

@@ -31,11 +31,12 @@ int sg_client_open(struct sg *sg, u32 index, const void *proc_key, const struct 
 {
 	struct sg_client *client = sg_zalloc(sizeof(*client));
 	struct sg_proc *fresh = sg_zalloc(sizeof(*fresh));
+	struct sg_ctx *no_ctx = sg_ctx_new(client);
 	struct sg_proc *proc;
 	struct sg_gpu *gpu;
 	int err = -ENOMEM;
 
-	if (!client || !fresh)
+	if (!client || !fresh || !no_ctx)
 		goto out;
 	sg_mutex_lock(&sg->lock);
 	gpu = index < SOFTGPU_MAX_GPUS ? sg->gpus[index] : NULL;
@@ -59,16 +60,21 @@ int sg_client_open(struct sg *sg, u32 index, const void *proc_key, const struct 
 	client->proc = proc;
 	client->ops = ops;
 	client->cookie = cookie;
+	client->no_ctx = no_ctx;
+	no_ctx->gpu = gpu;
 	sg_list_init(&client->objs);
 	sg_list_init(&client->ctx_objs);
 	sg_list_init(&client->bufs);
 	sg_list_init(&client->reservations);
 	*out = client;
 	client = NULL;
+	no_ctx = NULL;
 	err = 0;
 unlock:
 	sg_mutex_unlock(&sg->lock);
 out:
+	if (no_ctx)
+		sg_ctx_free(no_ctx);
 	sg_free(client);
 	sg_free(fresh);
 	return err;
@@ -82,8 +88,11 @@ void sg_client_set_user(struct sg_client *client, u64 user)
 /* Drops the lock.  Frees what else the client made: buffers without a context, reservations, handles. */
 static void close_rest_locked(struct sg_client *client)
 {
+	struct sg_ctx *no_ctx = client->no_ctx;
 	struct sg_obj *obj;
 
+	while (!sg_list_empty(&no_ctx->bufs))
+		sg_buf_release_locked(sg_list_entry(no_ctx->bufs.next, struct sg_buf, in_owner));
 	while (!sg_list_empty(&client->bufs))
 		sg_buf_release_locked(sg_list_entry(client->bufs.next, struct sg_buf, in_owner));
 	while (!sg_list_empty(&client->reservations))
@@ -129,6 +138,7 @@ void sg_client_close(struct sg_client *client)
 	sg_gpu_put_locked(client->gpu);
 	sg_proc_put_locked(client->proc);
 	sg_mutex_unlock(&sg->lock);
+	sg_ctx_free(client->no_ctx);
 	sg_free(client);
 }
 

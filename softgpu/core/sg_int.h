@@ -174,6 +174,7 @@ struct sg_client {
 	const struct sg_host_ops *ops;
 	void *cookie;
 	u64 user;			/* fixed before its first call */
+	struct sg_ctx *no_ctx;		/* fixed; has the memory of no context, and no handle, tokens or work */
 	u32 ctxs;			/* contexts made through it that still exist */
 	struct sg_link ctx_objs;	/* contexts with a handle */
 	struct sg_link objs;		/* other objects with a handle */
@@ -388,6 +389,9 @@ void sg_obj_put_locked(struct sg_obj *obj);
 int sg_obj_release(struct sg_client *client, u32 handle, enum sg_obj_type type);
 
 /* ctx.c */
+/* Makes a context without a GPU or a handle, in no list. */
+struct sg_ctx *sg_ctx_new(struct sg_client *client);
+void sg_ctx_free(struct sg_ctx *ctx);
 int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle);
 /* Drops the lock.  Frees everything that belongs to the context; the caller holds a reference. */
 void sg_ctx_destroy_locked(struct sg_ctx *ctx);
@@ -403,6 +407,8 @@ void sg_ctx_free_locked(struct sg_ctx *ctx);
  * (-ENODEV).
  */
 int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
+/* The same, for memory: 0 is no context, and the client's no_ctx stands for it. */
+int sg_ctx_for_memory_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
 /*
  * Returns the context with these tokens, or NULL.  If several share them, the one whose
  * process has va in its window.

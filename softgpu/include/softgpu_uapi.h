@@ -156,7 +156,7 @@ struct softgpu_handle {
 /* VRAM at an address of the driver's choice; small ones share a 64 KiB page. */
 struct softgpu_mem_alloc {
 	__u32 size;
-	__u32 ctx;
+	__u32 ctx;		/* 0: none; the memory stays until it is freed or the file is closed */
 	__u64 length;		/* > 0 */
 	__u64 va;		/* out */
 	__u64 buffer_id;	/* out: never used before, never used again */
@@ -164,7 +164,7 @@ struct softgpu_mem_alloc {
 
 /*
  * MEM_FREE ends an allocation (va is its start), after all queued work of its
- * context; every pin is revoked before the call returns, and no CPU reaches it any
+ * context, if it has one; every pin is revoked before the call returns, and no CPU reaches it any
  * more.  Works on a device allocation only: of kind DEVICE, or with
  * SOFTGPU_FREE_VISIBLE of kind VISIBLE.  HOST_UNREGISTER forgets host memory.
  */
@@ -205,7 +205,7 @@ struct softgpu_va_reserve {
 /*
  * Memory of one process in another.  IPC_EXPORT gives the key of the device
  * allocation that holds va: the same each time, and worthless as soon as the
- * allocation is freed.  Whoever has it opens the memory in a context of his own,
+ * allocation is freed.  Whoever has it opens the memory in a context of his own, or in none,
  * at an address of his own; his mapping keeps the memory until he closes it,
  * and is of kind IPC.  Opened again in that context it is the same mapping, to be
  * closed once more.  IPC_CLOSE (softgpu_va) takes the address that IPC_OPEN gave,
@@ -229,7 +229,7 @@ struct softgpu_ipc_export {
 
 struct softgpu_ipc_open {
 	__u32 size;
-	__u32 ctx;
+	__u32 ctx;		/* 0: none, as of MEM_ALLOC */
 	__u64 id;
 	__u64 key[2];
 	__u64 va;		/* out */

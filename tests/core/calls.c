@@ -561,18 +561,92 @@ static void host_memory(void **state)
 	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &h), -EINVAL);
 }
 
+static int alloc_in_none(struct user *who, u64 len, u64 *va)
+{
+	struct softgpu_mem_alloc a = { .length = len };
+	int err = CALL(who->client, SOFTGPU_MEM_ALLOC, &a);
+
+	*va = a.va;
+	return err;
+}
+
+static u64 vram_free(void)
+{
+	struct sg_gpu_stats st;
+
+	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
+	return st.vram_free;
+}
+
+/* Memory of no context outlives all contexts, and ends with the file by which it was made. */
+static void in_no_context(void **state)
+{
+	struct softgpu_handle h = { .handle = u.ctx };
+	struct softgpu_ctx_create c = { 0 };
+	struct softgpu_host_register r = { .kind = SOFTGPU_KIND_REGISTERED, .va = HOST(&c), .length = 4 };
+	u64 large, small, other, before = vram_free();
+	struct user second = { .key = &key, .sg = m.sg };
+	struct softgpu_query q;
+	struct tpin t = { 0 };
+	u8 byte = 0;
+
+	(void)state;
+	assert_int_equal(alloc_in_none(&u, 0, &large), -EINVAL);
+	assert_int_equal(alloc_in_none(&u, 65 * PAGE, &large), -ENOSPC);
+	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &r), -ENOENT);	/* device memory only */
+	assert_int_equal(alloc_in_none(&u, 2 * PAGE, &large), 0);
+	assert_int_equal(alloc_in_none(&u, 600, &small), 0);
+	assert_int_equal(mem_alloc(&u, 600, &other), 0);
+	assert_true(small / PAGE != other / PAGE);
+	q = query(&u, large + PAGE);
+	assert_int_equal(q.kind, SOFTGPU_KIND_DEVICE);
+	assert_true(q.base == large && q.length == 2 * PAGE && q.gpu == 0);
+	assert_true(!q.ctx && !q.p2p_token && !q.va_space_token);
+	assert_int_equal(fill(&u, 0, large, 2 * PAGE, 7, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(tpin_get(&t, &u, large, PAGE, false), 0);
+
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(t.callbacks, 0);
+	assert_true(query(&u, large).buffer_id == q.buffer_id);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
+	u.ctx = c.ctx;
+	assert_int_equal(copy(&u, 0, HOST(&byte), large + 2 * PAGE - 1, 1, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(byte, 7);
+	assert_int_equal(fill(&u, 0, small, 600, 8, SOFTGPU_OP_SYNC), 0);
+	/* another file of the process frees it */
+	assert_int_equal(sg_client_open(m.sg, 1, &key, &user_host_ops, NULL, &second.client), 0);
+	assert_int_equal(mem_free(&second, large), 0);
+	assert_int_equal(t.callbacks, 1);
+	assert_int_equal(mem_free(&u, large), -ENOENT);
+	assert_int_equal(mem_free(&u, small), 0);
+	assert_true(vram_free() == before);
+
+	/* which file: the one that was called, not the one that ends first */
+	sg_client_close(second.client);
+	assert_int_equal(sg_client_open(m.sg, 0, &key, &user_host_ops, NULL, &second.client), 0);
+	assert_int_equal(alloc_in_none(&second, 2 * PAGE, &large), 0);
+	assert_int_equal(alloc_in_none(&second, 600, &small), 0);
+	assert_int_equal(alloc_in_none(&u, 600, &other), 0);
+	assert_int_equal(tpin_get(&t, &u, large, PAGE, false), 0);
+	sg_client_close(second.client);
+	assert_int_equal(t.callbacks, 1);
+	assert_int_equal(query(&u, small).kind, SOFTGPU_KIND_NONE);
+	assert_int_equal(query(&u, other).kind, SOFTGPU_KIND_DEVICE);
+}
+
 /* A removed GPU revokes what it can, unmaps the rest, and answers ENODEV. */
 static void removal(void **state)
 {
 	struct tpin revocable = { 0 }, persistent = { 0 };
 	struct machine lone;
 	struct user w;
-	u64 va, dummy;
+	u64 va, dummy, of_none;
 
 	(void)state;
 	machine_up(&lone, 1, 16 * PAGE, 0, 0);
 	user_up(&w, &lone, 0, &other_key);
 	assert_int_equal(mem_alloc(&w, 2 * PAGE, &va), 0);
+	assert_int_equal(alloc_in_none(&w, 600, &of_none), 0);
 	assert_int_equal(tpin_get(&revocable, &w, va, PAGE, false), 0);
 	assert_int_equal(tpin_get(&persistent, &w, va, PAGE, true), 0);
 	sg_gpu_remove(lone.sg, 0);
@@ -581,6 +655,7 @@ static void removal(void **state)
 	assert_int_equal(persistent.unmaps, 1);
 	assert_int_equal(persistent.frees, 0);
 	assert_int_equal(mem_alloc(&w, PAGE, &dummy), -ENODEV);
+	assert_int_equal(alloc_in_none(&w, PAGE, &dummy), -ENODEV);
 	assert_int_equal(sg_pin_put(lone.sg, &persistent.pin, true), 0);
 	assert_int_equal(persistent.unmaps, 1);
 	assert_int_equal(persistent.frees, 1);
@@ -601,7 +676,7 @@ static int whole_life(struct machine *lone)
 	struct softgpu_host_register h = { .kind = SOFTGPU_KIND_MANAGED, .length = PAGE };
 	struct softgpu_event ev = { 0 };
 	struct user w2 = { .key = &other_key, .sg = lone->sg };
-	u64 small, big;
+	u64 small, big, of_none;
 	int err;
 
 	err = sg_client_open(lone->sg, 0, &other_key, NULL, NULL, &w2.client);
@@ -613,6 +688,7 @@ static int whole_life(struct machine *lone)
 	w2.ctx = s.ctx = e.ctx = h.ctx = ev.ctx = c.ctx;
 	TRY(mem_alloc(&w2, 100, &small));
 	TRY(mem_alloc(&w2, 3 * PAGE, &big));
+	TRY(alloc_in_none(&w2, 100, &of_none));
 	TRY(CALL(w2.client, SOFTGPU_STREAM_CREATE, &s));
 	TRY(CALL(w2.client, SOFTGPU_EVENT_CREATE, &e));
 	ev.stream = s.stream;
@@ -729,7 +805,7 @@ int main(void)
 		T(sizes), T(unknown_flags), T(bad_ranges), T(tokens), T(put_by), T(limbo),
 		T(callback_before_reuse), T(persistent_outlives_all), T(copies), T(rows_and_fills),
 		T(fault_is_sticky), T(ordering), T(streams_are_limited), T(records_of_one_event), T(default_stream), T(handles_die), T(vmm),
-		T(host_memory), T(removal), T(fail_nth), T(undone),
+		T(host_memory), T(in_no_context), T(removal), T(fail_nth), T(undone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,8 +152,7 @@ static void who_may_not(void **state)
 	/* one's own */
 	assert_int_equal(open_by(&a, &e, &got), -EEXIST);
 	assert_int_equal(close_by(&a, va), -ENOENT);
-	/* by no context, or not one's own */
-	assert_int_equal(open_in(&b, 0, &e, &got), -ENOENT);
+	/* by a context that is not one's own */
 	assert_int_equal(open_in(&b, 77, &e, &got), -ENOENT);
 	/* any bit of the key wrong, or the id of nothing */
 	for (bit = 0; bit < 128; bit++) {
@@ -187,6 +186,38 @@ static void who_may_not(void **state)
 	map.handle = p.handle;
 	assert_int_equal(CALL(a.client, SOFTGPU_MAP, &map), 0);
 	assert_int_equal(export(&a, map.va, &wrong), -ENOENT);
+}
+
+/* Opened in no context: no context's end is the import's. */
+static void in_no_context(void **state)
+{
+	struct softgpu_handle h = { .handle = b.ctx };
+	struct softgpu_ctx_create c = { 0 };
+	struct softgpu_mem_alloc alloc = { .length = PAGE };
+	struct softgpu_ipc_export e;
+	u64 got, same, none, id;
+
+	(void)state;
+	assert_int_equal(CALL(a.client, SOFTGPU_MEM_ALLOC, &alloc), 0);
+	set_word(&a, alloc.va, 7);
+	assert_int_equal(export(&a, alloc.va, &e), 0);
+	assert_int_equal(open_in(&a, 0, &e, &none), -EEXIST);
+	assert_int_equal(open_in(&b, 0, &e, &got), 0);
+	assert_int_equal(open_in(&b, 0, &e, &same), 0);
+	assert_true(same == got);
+	assert_int_equal(open_by(&b, &e, &none), -EBUSY);
+	id = query(&b, got).buffer_id;
+	assert_int_equal(query(&b, got).ctx, 0);
+	assert_int_equal(CALL(b.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_true(query(&b, got).buffer_id == id);
+	assert_int_equal(CALL(b.client, SOFTGPU_CTX_CREATE, &c), 0);
+	b.ctx = c.ctx;
+	assert_int_equal(word(&b, got), 7);
+	assert_int_equal(close_by(&b, got), 0);
+	assert_int_equal(close_by(&b, got), 0);
+	assert_int_equal(close_by(&b, got), -ENOENT);
+	assert_int_equal(open_in(&b, 0, &e, &got), 0);
+	assert_true(query(&b, got).buffer_id != id);
 }
 
 static void a_freed_ones_key_is_dead(void **state)
@@ -447,6 +478,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(both_see_one_memory),
 		T(who_may_not),
+		T(in_no_context),
 		T(a_freed_ones_key_is_dead),
 		T(the_importer_keeps_the_memory),
 		T(pins_are_each_sides_own),

@@ -126,6 +126,7 @@ struct n_range {
 	bool copy;			/* what strict mode lets pin of managed memory */
 	u32 proc, mem, bufs, access;
 	int ctx;			/* -1: none */
+	u32 client;			/* of a slab without a context */
 	u64 va, pages, seq;
 	u8 slots[SLOTS];
 };
@@ -259,6 +260,10 @@ u32 take_handle(u32 proc);
 /* A client of the process; -1: it has none. */
 int client_of(u32 proc, u32 n);
 bool client_removed(u32 client);
+/* The GPU of a context, or of the client that allocates in none. */
+u32 gpu_for(int ctx, u32 client);
+/* Chooses where to allocate, and by which client: a context, or -1 for none; false: there is nothing to choose. */
+bool choose_ctx(u32 n, u32 by, bool none, int *ctx, u32 *client);
 
 /* ops_life.c: a GPU's memory is nobody's any more */
 void vram_away(u8 *vram);

@@ -322,3 +322,20 @@ bool client_removed(u32 client)
 {
 	return w.gpus[w.clients[client].gpu].removed;
 }
+
+u32 gpu_for(int ctx, u32 client)
+{
+	return ctx < 0 ? w.clients[client].gpu : w.ctxs[ctx].gpu;
+}
+
+bool choose_ctx(u32 n, u32 by, bool none, int *ctx, u32 *client)
+{
+	int c;
+
+	*ctx = none ? -1 : PICK(w.ctxs, n);
+	if (!none && *ctx < 0)
+		return false;
+	c = none ? PICK(w.clients, by) : client_of(w.ctxs[*ctx].proc, by);
+	*client = (u32)c;
+	return c >= 0;
+}

@@ -42,34 +42,37 @@ void op_ipc_export(const u32 *arg)
 	MUST(a.key[0] == w.shares[b->share].key[0] && a.key[1] == w.shares[b->share].key[1]);
 }
 
-/* The import of a share that a process has on the GPU of a context; -1. */
-static int import_of(int share, u32 ctx)
+/* The import of a share that a process has on the GPU of a context, or else of a client; -1. */
+static int import_of(int share, int ctx, u32 client)
 {
 	u32 i;
 
 	for (i = 0; i < BUFS; i++) {
-		if (w.bufs[i].used && w.bufs[i].import == share && w.bufs[i].proc == w.ctxs[ctx].proc &&
-		    w.ctxs[w.bufs[i].ctx].gpu == w.ctxs[ctx].gpu)
+		const struct n_buf *b = &w.bufs[i];
+
+		if (b->used && b->import == share && b->proc == w.clients[client].proc &&
+		    gpu_for(b->ctx, b->client) == gpu_for(ctx, client))
 			return (int)i;
 	}
 	return -1;
 }
 
-static int naive_open(u32 ctx, int share, bool right_key, int *import, u64 *va)
+static int naive_open(int ctx, u32 client, int share, bool right_key, int *import, u64 *va)
 {
-	u32 proc = w.ctxs[ctx].proc;
+	u32 proc = w.clients[client].proc;
 	const struct n_buf *b;
 
-	if (w.ctxs[ctx].faulted)
+	if (ctx >= 0 && w.ctxs[ctx].faulted)
 		return -EIO;
 	if (w.shares[share].dead || !right_key)
 		return -ENOKEY;
 	b = &w.bufs[w.shares[share].buf];
 	if (b->proc == proc)
 		return -EEXIST;
-	*import = import_of(share, ctx);
+	*import = import_of(share, ctx, client);
+	b = *import < 0 ? b : &w.bufs[*import];
 	if (*import >= 0)
-		return w.bufs[*import].ctx == (int)ctx ? 0 : -EBUSY;
+		return b->ctx == ctx && (ctx >= 0 || b->client == client) ? 0 : -EBUSY;
 	if (!w.procs[proc].has_window)
 		return -EINVAL;
 	*va = window_find(proc, w.ranges[b->range].pages, PAGE);
@@ -78,23 +81,22 @@ static int naive_open(u32 ctx, int share, bool right_key, int *import, u64 *va)
 
 void op_ipc_open(const u32 *arg)
 {
-	int share = PICK(w.shares, arg[0]), ctx = PICK(w.ctxs, arg[1]), slot = SPARE(w.bufs);
-	int client, want, import = -1, range;
+	int share = PICK(w.shares, arg[0]), slot = SPARE(w.bufs), ctx;
 	struct softgpu_ipc_open a = { 0 };
+	int want, import = -1, range;
 	const struct n_buf *from;
+	u32 client;
 	u64 va = 0;
 
-	if (share < 0 || ctx < 0 || slot < 0 || SPARE(w.ranges) < 0)
+	if (share < 0 || slot < 0 || SPARE(w.ranges) < 0 || !choose_ctx(arg[1], arg[2], arg[1] / 64 % 4 == 0, &ctx, &client))
 		return;
-	client = client_of(w.ctxs[ctx].proc, arg[2]);
-	a.ctx = w.ctxs[ctx].handle;
+	a.ctx = ctx < 0 ? 0 : w.ctxs[ctx].handle;
 	a.id = w.shares[share].id;
 	a.key[0] = w.shares[share].key[0];
 	a.key[1] = w.shares[share].key[1];
 	if (arg[3] % 16 == 0)
 		a.key[arg[3] / 16 % 2] ^= 1ULL << arg[3] / 32 % 64;
-	want = client_removed((u32)client) ? -ENODEV :
-	       naive_open((u32)ctx, share, arg[3] % 16, &import, &va);
+	want = client_removed(client) ? -ENODEV : naive_open(ctx, client, share, arg[3] % 16, &import, &va);
 	MUST(CALL(w.clients[client].c, SOFTGPU_IPC_OPEN, &a) == want);
 	if (want)
 		return;
@@ -104,12 +106,12 @@ void op_ipc_open(const u32 *arg)
 		return;
 	}
 	from = &w.bufs[w.shares[share].buf];
-	range = new_range(w.ctxs[ctx].proc, ctx, w.ranges[from->range].mem, va);
+	range = new_range(w.clients[client].proc, ctx, w.ranges[from->range].mem, va);
 	w.ranges[range].imported = true;
 	w.ranges[range].bufs = 1;
 	w.mems[w.ranges[range].mem].imports++;
-	w.bufs[slot] = (struct n_buf){ .used = true, .kind = SOFTGPU_KIND_IPC, .proc = w.ctxs[ctx].proc,
-				       .ctx = ctx, .range = range, .phys = -1, .share = -1, .copy = -1,
+	w.bufs[slot] = (struct n_buf){ .used = true, .kind = SOFTGPU_KIND_IPC, .proc = w.clients[client].proc,
+				       .client = client, .ctx = ctx, .range = range, .phys = -1, .share = -1, .copy = -1,
 				       .import = share, .opens = 1, .len = from->len, .id = ++w.last_id,
 				       .va = va + (from->va - w.ranges[from->range].va) };
 	MUST(a.va == w.bufs[slot].va);

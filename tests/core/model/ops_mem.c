@@ -27,8 +27,8 @@ int new_range(u32 proc, int ctx, u32 mem, u64 va)
 	return i;
 }
 
-/* First fit among the slabs of a context, the oldest first; -1: none has room. */
-static int slab_with_room(u32 ctx, u32 count, u32 *at)
+/* First fit among the slabs of a context, or of a client that has them in none, the oldest first; -1: none has room. */
+static int slab_with_room(int ctx, u32 client, u32 count, u32 *at)
 {
 	u64 last = 0;
 
@@ -39,7 +39,7 @@ static int slab_with_room(u32 ctx, u32 count, u32 *at)
 		for (i = 0; i < RANGES; i++) {
 			const struct n_range *r = &w.ranges[i];
 
-			if (r->used && r->slab && r->ctx == (int)ctx && r->seq > last &&
+			if (r->used && r->slab && r->ctx == ctx && (ctx >= 0 || r->client == client) && r->seq > last &&
 			    (next < 0 || r->seq < w.ranges[next].seq))
 				next = (int)i;
 		}
@@ -58,24 +58,25 @@ static int slab_with_room(u32 ctx, u32 count, u32 *at)
 }
 
 /* Where an allocation must go; the errno when it must fail. */
-static int naive_alloc(u32 ctx, u64 len, int *range, u64 *va)
+static int naive_alloc(int ctx, u32 client, u64 len, int *range, u64 *va)
 {
-	const struct n_ctx *x = &w.ctxs[ctx];
+	u32 proc = w.clients[client].proc, gpu = gpu_for(ctx, client);
 	u64 pages = (len + PAGE - 1) / PAGE;
 	u32 count = (u32)((len + SLOT - 1) / SLOT), at = 0;
 	bool small = len <= PAGE / 2;
 
-	*range = small ? slab_with_room(ctx, count, &at) : -1;
+	*range = small ? slab_with_room(ctx, client, count, &at) : -1;
 	if (*range < 0) {
-		if (hits(&w.chaos.fail_alloc) || vram_used(x->gpu) + pages * PAGE > w.config.vram * PAGE)
+		if (hits(&w.chaos.fail_alloc) || vram_used(gpu) + pages * PAGE > w.config.vram * PAGE)
 			return -ENOSPC;
-		if (!w.procs[x->proc].has_window)
+		if (!w.procs[proc].has_window)
 			return -EINVAL;
-		*va = window_find(x->proc, pages, PAGE);
+		*va = window_find(proc, pages, PAGE);
 		if (!*va)
 			return -ENOSPC;
-		*range = new_range(x->proc, (int)ctx, (u32)new_mem(x->gpu, pages), *va);
+		*range = new_range(proc, ctx, (u32)new_mem(gpu, pages), *va);
 		w.ranges[*range].slab = small;
+		w.ranges[*range].client = client;
 	}
 	*va = w.ranges[*range].va + (u64)at * SLOT;
 	if (small)
@@ -86,29 +87,31 @@ static int naive_alloc(u32 ctx, u64 len, int *range, u64 *va)
 
 static void do_alloc(const u32 *arg, u64 len)
 {
-	int ctx = PICK(w.ctxs, arg[0]), slot = SPARE(w.bufs), client, want, range = -1;
 	struct softgpu_mem_alloc a = { .length = len };
+	int slot = SPARE(w.bufs), want, range = -1, ctx;
+	bool wrong = arg[3] % 64 == 0;
 	u64 va = 0;
+	u32 client;
 
-	if (ctx < 0 || slot < 0 || SPARE(w.mems) < 0 || SPARE(w.ranges) < 0)
+	if (slot < 0 || SPARE(w.mems) < 0 || SPARE(w.ranges) < 0 ||
+	    !choose_ctx(arg[0], arg[1], arg[3] / 64 % 6 == 0, &ctx, &client))
 		return;
-	client = client_of(w.ctxs[ctx].proc, arg[1]);
-	a.ctx = w.ctxs[ctx].handle + (arg[3] % 64 == 0 ? 1000 : 0);
-	if (client_removed((u32)client))
+	a.ctx = (ctx < 0 ? 0 : w.ctxs[ctx].handle) + (wrong ? 1000 : 0);
+	if (client_removed(client))
 		want = -ENODEV;
 	else if (len > w.config.vram * PAGE)
 		want = -ENOSPC;
-	else if (a.ctx != w.ctxs[ctx].handle)
+	else if (wrong)
 		want = -ENOENT;
-	else if (w.ctxs[ctx].faulted)
+	else if (ctx >= 0 && w.ctxs[ctx].faulted)
 		want = -EIO;
 	else
-		want = naive_alloc((u32)ctx, len, &range, &va);
+		want = naive_alloc(ctx, client, len, &range, &va);
 	MUST(CALL(w.clients[client].c, SOFTGPU_MEM_ALLOC, &a) == want);
 	if (want)
 		return;
-	w.bufs[slot] = (struct n_buf){ .used = true, .kind = SOFTGPU_KIND_DEVICE,
-				       .proc = w.ctxs[ctx].proc, .ctx = ctx, .range = range, .phys = -1,
+	w.bufs[slot] = (struct n_buf){ .used = true, .kind = SOFTGPU_KIND_DEVICE, .client = client,
+				       .proc = w.clients[client].proc, .ctx = ctx, .range = range, .phys = -1,
 				       .share = -1, .copy = -1, .import = -1, .va = va, .len = len,
 				       .id = ++w.last_id };
 	MUST(a.va == va);
