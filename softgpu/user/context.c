@@ -6,7 +6,6 @@
 
 #include "callback.h"
 #include "internal.h"
-#include "pool.h"
 
 /* Every context that exists, alive or not.  Under sgu_lock. */
 static struct sgu_ctx *contexts;
@@ -188,7 +187,6 @@ CUresult sgu_life_finish(const struct sgu_life *life)
 
 	sgu_callbacks_finish(life->gpu, life->kctx);
 	err = sgu_call(life->gpu, SOFTGPU_CTX_DESTROY, &end);
-	sgu_pool_forget(life->gpu, life->kctx);
 	sgu_host_forget(life->id);
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }

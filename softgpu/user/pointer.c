@@ -74,9 +74,8 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 	*v = 0;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		/* mappings of VMM and memory of pools belong to no context */
-		if (q->kind != SOFTGPU_KIND_VMM && !sgu_pool_facts(q->va, &pool))
-			*v = (uintptr_t)sgu_ctx_of_driver(q->ctx);
+		/* NULL: mappings of VMM and memory of pools belong to none */
+		*v = (uintptr_t)sgu_ctx_of_driver(q->ctx);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*v = sgu_is_vram(q) || q->kind == SOFTGPU_KIND_MANAGED ?
@@ -150,8 +149,8 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 
 /*
  * Whoever asks for tokens is about to let a device reach the memory, so they
- * come with SYNC_MEMOPS.  VMM memory belongs to no context, and has none: both
- * are 0, with which the owning process pins.
+ * come with SYNC_MEMOPS.  VMM memory and pools' belongs to no context, and has none:
+ * both are 0, with which the owning process pins.
  */
 static CUresult get_tokens(const struct softgpu_query *q, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *tokens)
 {

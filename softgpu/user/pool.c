@@ -2,9 +2,10 @@
 /*
  * pool.c - memory of pools: cuMemAllocAsync, cuMemFreeAsync.
  *
- * It is cuMemAlloc's memory with another owner as far as programs can see.  A free waits
- * for the work that may be using it, as the driver does at the end of any allocation, so
- * memory never goes from one stream to another before its time.
+ * It is cuMemAlloc's memory with another owner as far as programs can see, and in no
+ * context of the driver: contexts end without it.  A free waits for the work that may be
+ * using it, as the driver does at the end of an allocation that has a context, so memory
+ * never goes from one stream to another before its time.
  */
 #include <errno.h>
 #include <search.h>
@@ -35,28 +36,48 @@ struct piece *sgu_piece_at(uint64_t va)
 	return node ? *node : NULL;
 }
 
-bool sgu_piece_add(const struct piece *piece)
+/* With sgu_pool_lock held: out of the tree and of the figures. */
+static void unlist(struct piece *piece)
 {
-	struct piece *copy = malloc(sizeof(*copy));
-	void *node = NULL;
+	tdelete(piece, &pieces, by_va);
+	if (!piece->opens)
+		piece->pool->used -= piece->length;
+}
+
+static void forget(struct piece *piece)
+{
+	sgu_obj_put(&piece->pool->obj);
+	free(piece);
+}
+
+int sgu_piece_add(const struct piece *piece)
+{
+	struct piece *copy = malloc(sizeof(*copy)), **node;
+	int err;
 
 	if (!copy)
-		return false;
+		return -ENOMEM;
 	*copy = *piece;
 	pthread_mutex_lock(&sgu_pool_lock);
-	node = tsearch(copy, &pieces, by_va);
-	if (node && !copy->opens) {
+	while ((node = tsearch(copy, &pieces, by_va)) && *node != copy) {
+		struct piece *old = *node;
+
+		/* the driver has given its addresses away: it went with its GPU */
+		unlist(old);
+		forget(old);
+	}
+	err = node ? 0 : -ENOMEM;
+	if (!err && !copy->opens) {
 		copy->pool->used += copy->length;
 		if (copy->pool->high < copy->pool->used)
 			copy->pool->high = copy->pool->used;
 	}
 	pthread_mutex_unlock(&sgu_pool_lock);
-	if (!node) {
+	if (err)
 		free(copy);
-		return false;
-	}
-	atomic_store(&used, true);
-	return true;
+	else
+		atomic_store(&used, true);
+	return err;
 }
 
 bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts)
@@ -75,108 +96,76 @@ bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts)
 	return piece;
 }
 
-/* With sgu_pool_lock held: out of the tree and of the figures. */
-static void unlist(struct piece *piece)
+/* Does memory of a pool begin at va?  Then takes one open off, and with the last it out of the tree, if take. */
+static struct piece *begins_at(uint64_t va, bool take, unsigned int *opens)
 {
-	tdelete(piece, &pieces, by_va);
-	if (!piece->opens)
-		piece->pool->used -= piece->length;
-}
-
-bool sgu_pool_free(uint64_t va, CUresult *result)
-{
-	struct softgpu_va end = { .size = sizeof(end), .va = va };
 	struct piece *piece;
-	bool last = false;
-	unsigned int opens;
 
 	if (!atomic_load(&used))
-		return false;
+		return NULL;
 	pthread_mutex_lock(&sgu_pool_lock);
 	piece = sgu_piece_at(va);
 	if (piece && piece->va != va)
 		piece = NULL;
-	if (piece) {
-		opens = piece->opens;
-		last = opens <= 1;
-		if (last)
-			unlist(piece);
-		else
+	if (piece && take) {
+		*opens = piece->opens;
+		if (*opens > 1)
 			piece->opens--;
+		else
+			unlist(piece);
 	}
 	pthread_mutex_unlock(&sgu_pool_lock);
+	return piece;
+}
+
+/* Without waiting. */
+static bool release(uint64_t va, CUresult *result)
+{
+	struct softgpu_va end = { .size = sizeof(end), .va = va };
+	unsigned int opens;
+	struct piece *piece = begins_at(va, true, &opens);
+
 	if (!piece)
 		return false;
 	*result = sgu_result(sgu_call_any(opens ? SOFTGPU_IPC_CLOSE : SOFTGPU_MEM_FREE, &end));
-	if (last) {
-		sgu_obj_put(&piece->pool->obj);
-		free(piece);
-	}
+	if (opens <= 1)
+		forget(piece);
 	return true;
 }
 
-struct sweep {
-	int gpu;
-	uint32_t kctx;
-	struct piece *found;
-};
-
-static void sweep_node(const void *node, VISIT visit, void *arg)
+bool sgu_pool_free(uint64_t va, CUresult *result)
 {
-	struct piece *piece = *(struct piece *const *)node;
-	struct sweep *sweep = arg;
-
-	if ((visit == postorder || visit == leaf) && piece->kctx == sweep->kctx && piece->pool->gpu == sweep->gpu)
-		sweep->found = piece;
-}
-
-void sgu_pool_forget(int gpu, uint32_t kctx)
-{
-	struct sweep sweep = { .gpu = gpu, .kctx = kctx };
-
-	do {
-		sweep.found = NULL;
-		pthread_mutex_lock(&sgu_pool_lock);
-		twalk_r(pieces, sweep_node, &sweep);
-		if (sweep.found)
-			unlist(sweep.found);
-		pthread_mutex_unlock(&sgu_pool_lock);
-		if (sweep.found)
-			sgu_obj_put(&sweep.found->pool->obj);
-		free(sweep.found);
-	} while (sweep.found);
+	if (!begins_at(va, false, NULL))
+		return false;
+	/* queued copies of any context may be using it; what they end with is for their context to tell */
+	sgu_ctx_sync_all();
+	return release(va, result);
 }
 
 /* ---- entry points ---- */
 
-uint32_t sgu_pool_kctx(int gpu, const struct sgu_queue *queue)
+CUresult sgu_queue_alive(const struct sgu_queue *queue)
 {
-	uint32_t kctx = 0;
+	struct softgpu_event_create event = { .size = sizeof(event), .ctx = queue->kctx };
+	struct softgpu_handle destroy = { .size = sizeof(destroy) };
+	int err = sgu_call(queue->gpu, SOFTGPU_EVENT_CREATE, &event);
 
-	if (queue->gpu == gpu)
-		return queue->kctx;
-	pthread_mutex_lock(&sgu_lock);
-	if (sgu_gpus[gpu].primary)
-		kctx = atomic_load(&sgu_gpus[gpu].primary->kctx);
-	pthread_mutex_unlock(&sgu_lock);
-	return kctx;
+	destroy.handle = event.event;
+	if (!err)
+		sgu_call(queue->gpu, SOFTGPU_EVENT_DESTROY, &destroy);
+	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
 /* Takes over the reference to the pool. */
-static CUresult alloc(struct pool *pool, const struct sgu_queue *queue, size_t bytes, CUdeviceptr *dptr)
+static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
 {
-	struct softgpu_mem_alloc alloc = {
-		.size = sizeof(alloc), .length = bytes, .ctx = sgu_pool_kctx(pool->gpu, queue),
-	};
+	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytes };
 	struct softgpu_va undo = { .size = sizeof(undo) };
-	struct piece piece = { .length = bytes, .pool = pool, .kctx = alloc.ctx };
+	struct piece piece = { .length = bytes, .pool = pool };
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	bool full;
 
 	if (!dptr || !bytes || pool->imported)
-		goto fail;
-	result = CUDA_ERROR_INVALID_CONTEXT;
-	if (!alloc.ctx)
 		goto fail;
 	result = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&sgu_pool_lock);
@@ -187,9 +176,6 @@ static CUresult alloc(struct pool *pool, const struct sgu_queue *queue, size_t b
 	switch (sgu_call(pool->gpu, SOFTGPU_MEM_ALLOC, &alloc)) {
 	case 0:
 		break;
-	case -ENOENT:
-		result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-		goto fail;
 	case -ENODEV:
 		result = CUDA_ERROR_DEVICE_UNAVAILABLE;
 		goto fail;
@@ -197,7 +183,7 @@ static CUresult alloc(struct pool *pool, const struct sgu_queue *queue, size_t b
 		goto fail;
 	}
 	piece.va = alloc.va;
-	if (sgu_piece_add(&piece)) {
+	if (!sgu_piece_add(&piece)) {
 		*dptr = alloc.va;
 		return CUDA_SUCCESS;
 	}
@@ -208,7 +194,8 @@ fail:
 	return result;
 }
 
-SGU_HOOKED(cuMemAllocAsync, CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+/* The pool is the stream's GPU's current one where handle is NULL. */
+static CUresult alloc_in_stream(CUdeviceptr *dptr, size_t bytes, const CUmemoryPool *handle, CUstream hStream)
 {
 	struct sgu_queue queue;
 	CUresult result = sgu_queue_get(hStream, &queue);
@@ -216,40 +203,44 @@ SGU_HOOKED(cuMemAllocAsync, CUdeviceptr *dptr, size_t bytesize, CUstream hStream
 
 	if (result)
 		return result;
-	pool = sgu_pool_current(queue.gpu);
-	result = pool ? alloc(pool, &queue, bytesize, dptr) : CUDA_ERROR_OUT_OF_MEMORY;
+	result = sgu_queue_alive(&queue);
+	if (!result) {
+		pool = handle ? sgu_pool_get(*handle) : sgu_pool_current(queue.gpu);
+		if (pool)
+			result = alloc(pool, bytes, dptr);
+		else
+			result = handle ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	sgu_queue_put(&queue);
 	return result;
 }
 
+SGU_HOOKED(cuMemAllocAsync, CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	return alloc_in_stream(dptr, bytesize, NULL, hStream);
+}
+
 SGU_HOOKED(cuMemAllocFromPoolAsync, CUdeviceptr *dptr, size_t bytesize, CUmemoryPool handle, CUstream hStream)
 {
-	struct sgu_queue queue;
-	CUresult result = sgu_queue_get(hStream, &queue);
-	struct pool *pool;
-
-	if (result)
-		return result;
-	pool = sgu_pool_get(handle);
-	result = pool ? alloc(pool, &queue, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE;
-	sgu_queue_put(&queue);
-	return result;
+	return alloc_in_stream(dptr, bytesize, &handle, hStream);
 }
 
 SGU_HOOKED(cuMemFreeAsync, CUdeviceptr dptr, CUstream hStream)
 {
 	struct softgpu_va end = { .size = sizeof(end), .va = dptr };
+	struct softgpu_handle sync = { .size = sizeof(sync) };
 	struct sgu_queue queue;
 	CUresult result = sgu_queue_get(hStream, &queue);
 
 	if (result)
 		return result;
+	/* the driver waits for the work of the memory's context, which pools' has not */
+	sync.handle = queue.kctx;
+	result = sgu_result_enoent(sgu_call(queue.gpu, SOFTGPU_CTX_SYNC, &sync), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	sgu_queue_put(&queue);
-	/* the stream's work may be another context's than the memory's */
-	result = cuStreamSynchronize(hStream);
 	if (result || !dptr)
 		return result ? result : CUDA_ERROR_INVALID_VALUE;
-	if (!sgu_pool_free(dptr, &result))
+	if (!release(dptr, &result))
 		result = sgu_result(sgu_call_any(SOFTGPU_MEM_FREE, &end));
 	return result;
 }

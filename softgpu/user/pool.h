@@ -16,10 +16,7 @@ struct sgu_pool_facts {
 /* Is va in memory of a pool?  Costs a lock and a look-up once a pool has been used, nothing before. */
 bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts);
 
-/* Frees the memory of a pool that begins at va; false: it is none. */
+/* Frees the memory of a pool that begins at va, after all work of this process; false: it is none. */
 bool sgu_pool_free(uint64_t va, CUresult *result);
-
-/* That context of the driver has ended, with all memory that was allocated in it. */
-void sgu_pool_forget(int gpu, uint32_t kctx);
 
 #endif

@@ -22,7 +22,6 @@ struct pool {
 struct piece {
 	uint64_t va, length;
 	struct pool *pool;		/* a reference */
-	uint32_t kctx;			/* of the pool's GPU */
 	unsigned int opens;		/* imported: how often; else 0 */
 };
 
@@ -36,11 +35,11 @@ struct pool *sgu_pool_new(int gpu, const CUmemPoolProps *props);
 /* A reference to the pool that allocations on the GPU come from now. */
 struct pool *sgu_pool_current(int gpu);
 
-/* Records a piece, taking over the caller's reference to the pool when it succeeds. */
-bool sgu_piece_add(const struct piece *piece);
+/* Records a piece, taking over the caller's reference to the pool when it succeeds: 0, or -ENOMEM. */
+int sgu_piece_add(const struct piece *piece);
 /* The piece at va, with sgu_pool_lock held. */
 struct piece *sgu_piece_at(uint64_t va);
-/* The context in which memory of the GPU is made or opened: the queue's, else the GPU's primary one; 0: neither. */
-uint32_t sgu_pool_kctx(int gpu, const struct sgu_queue *queue);
+/* That a fault has not killed the queue's context, which the driver does not ask: memory of pools is in none. */
+CUresult sgu_queue_alive(const struct sgu_queue *queue);
 
 #endif

@@ -108,9 +108,9 @@ SGU_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
 }
 
 /* Opened: recorded, or counted once more. */
-static CUresult record(struct pool *pool, uint32_t kctx, uint64_t va, uint64_t length)
+static CUresult record(struct pool *pool, uint64_t va, uint64_t length)
 {
-	struct piece piece = { .va = va, .length = length, .pool = pool, .kctx = kctx, .opens = 1 };
+	struct piece piece = { .va = va, .length = length, .pool = pool, .opens = 1 };
 	struct piece *there;
 
 	pthread_mutex_lock(&sgu_pool_lock);
@@ -121,7 +121,7 @@ static CUresult record(struct pool *pool, uint32_t kctx, uint64_t va, uint64_t l
 	if (there)
 		return CUDA_SUCCESS;
 	sgu_obj_ref(&pool->obj);
-	if (sgu_piece_add(&piece))
+	if (!sgu_piece_add(&piece))
 		return CUDA_SUCCESS;
 	sgu_obj_put(&pool->obj);
 	sgu_call_any(SOFTGPU_IPC_CLOSE, &(struct softgpu_va) { .size = sizeof(struct softgpu_va), .va = va });
@@ -140,7 +140,10 @@ SGU_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool ha
 
 	if (result)
 		return result;
+	result = sgu_queue_alive(&queue);
 	sgu_queue_put(&queue);
+	if (result)
+		return result;
 	pool = ptr_out && shareData ? sgu_pool_get(handle) : NULL;
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -151,17 +154,13 @@ SGU_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool ha
 		goto out;
 	open.id = pointer.id;
 	memcpy(open.key, pointer.key, sizeof(open.key));
-	open.ctx = sgu_pool_kctx(pool->gpu, &queue);
-	result = CUDA_ERROR_INVALID_CONTEXT;
-	if (!open.ctx)
-		goto out;
 	err = sgu_call(pool->gpu, SOFTGPU_IPC_OPEN, &open);
 	if (err == -EEXIST)
 		result = CUDA_ERROR_INVALID_CONTEXT;	/* one's own memory */
 	else
-		result = sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+		result = sgu_result(err);
 	if (!err)
-		result = record(pool, open.ctx, open.va, pointer.length);
+		result = record(pool, open.va, pointer.length);
 	if (!result)
 		*ptr_out = open.va;
 out:

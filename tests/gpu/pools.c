@@ -569,7 +569,7 @@ static void killed(void)
 	CHECK(!peerdma_ipc_close(m) && empty(), "closed: %s", peerdma_last_error());
 }
 
-/* It may end memory of the pool, and does on softgpu. */
+/* Memory of the pool stays, but the library does not tell apart what ends with a context. */
 static void context_ends(void)
 {
 	struct peerdma_ipc_memory *m = NULL;

@@ -42,6 +42,7 @@ static void mode(void **state)
 	/* in process each has a GPU of its own, which is of no interest here */
 	bool shared = !getenv("SOFTGPU_INPROCESS");
 	CUcontext ctx, further;
+	CUdeviceptr p = 0;
 	int mode;
 
 	(void)state;
@@ -64,9 +65,13 @@ static void mode(void **state)
 		OK(cuDevicePrimaryCtxRelease(0));
 		OK(in_the_other());
 	}
+	/* memory of pools belongs to no context, and is none */
+	if (on_softgpu())
+		OK(cuMemAllocAsync(&p, MIB, NULL));
 	OK(cuCtxDestroy(ctx));
 	OK(in_the_other());
 	OK(cuDevicePrimaryCtxRetain(&ctx, 0));
+	OK(cuMemFree(p));
 	OK(cuDevicePrimaryCtxRelease(0));
 }
 

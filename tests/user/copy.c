@@ -379,6 +379,7 @@ static void fault(void **state)
 	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
 	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemcpyHtoD(p, buf, 16));
 	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc(&p, 100));
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAllocAsync(&p, 100, NULL));
 	OK(cuCtxPopCurrent(NULL));
 	OK(cuMemcpyHtoD(mine, buf, 16));
 	OK(cuCtxSynchronize());

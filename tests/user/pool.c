@@ -199,26 +199,132 @@ static void access_of_pools(void **state)
 	OK(cuMemPoolDestroy(pool));
 }
 
-/* Memory of a context that ended is not the pool's any more. */
-static void context_ends(void **state)
+static uint64_t id_of(CUdeviceptr p)
+{
+	uint64_t v = 0;
+
+	OK(cuPointerGetAttribute(&v, A(BUFFER_ID), p));
+	return v;
+}
+
+/* The current context's view of it. */
+static void holds(CUdeviceptr p, size_t length, int want)
+{
+	unsigned char byte = 0;
+
+	OK(cuMemcpyDtoH(&byte, p + length - 1, 1));
+	assert_int_equal(byte, want);
+}
+
+/* Pools, and memory of them, belong to no context: none ends with any. */
+static void contexts_end(void **state)
 {
 	CUmemoryPool pool;
+	CUcontext ctx, again;
+	CUdeviceptr p, q, small;
+	uint64_t id[3];
+	CUstream s;
+	void *owner = &s;
+
+	(void)state;
+	OK(cuMemPoolCreate(&pool, &props));
+	OK(cuCtxCreate(&ctx, 0, 0));
+	OK(cuStreamCreate(&s, 0));
+	OK(cuMemAllocFromPoolAsync(&p, MIB, pool, NULL));
+	OK(cuMemAllocAsync(&q, MIB, s));
+	OK(cuMemAllocFromPoolAsync(&small, 100, pool, s));
+	OK(cuMemsetD8Async(p, 5, MIB, s));
+	OK(cuMemsetD8Async(q, 6, MIB, s));
+	OK(cuMemsetD8Async(small, 7, 100, s));
+	OK(cuCtxSynchronize());
+	id[0] = id_of(p);
+	id[1] = id_of(q);
+	id[2] = id_of(small);
+	OK(cuCtxDestroy(ctx));
+	assert_true(id_of(p) == id[0] && id_of(q) == id[1] && id_of(small) == id[2]);
+	OK(cuCtxSetCurrent(test_context()));
+	holds(p, MIB, 5);
+	holds(q, MIB, 6);
+	holds(small, 100, 7);
+	OK(cuPointerGetAttribute(&owner, A(CONTEXT), small));
+	assert_null(owner);
+
+	/* nor with the primary one, whichever way that ends */
+	OK(cuDevicePrimaryCtxReset(0));
+	assert_true(id_of(p) == id[0] && id_of(q) == id[1] && id_of(small) == id[2]);
+	OK(cuDevicePrimaryCtxRelease(0));
+	OK(cuDevicePrimaryCtxRetain(&again, 0));
+	OK(cuCtxSetCurrent(again));
+	holds(p, MIB, 5);
+	OK(cuDevicePrimaryCtxRelease(0));
+	assert_true(id_of(p) == id[0] && id_of(q) == id[1] && id_of(small) == id[2]);
+	OK(cuDevicePrimaryCtxRetain(&again, 0));
+	OK(cuCtxSetCurrent(again));
+	holds(q, MIB, 6);
+	if (on_softgpu())
+		assert_int_equal(used(pool), MIB + 100);
+	OK(cuMemFree(p));
+	OK(cuMemFreeAsync(q, NULL));
+	OK(cuMemFreeAsync(small, NULL));
+	OK(cuStreamSynchronize(NULL));
+	if (on_softgpu())
+		assert_int_equal(used(pool), 0);
+	OK(cuMemPoolDestroy(pool));
+}
+
+static void CUDA_CB slow(void *unused)
+{
+	(void)unused;
+	usleep(20000);
+}
+
+/* A free waits for work that is under way: of the stream's context, or without a stream of whichever. */
+static void frees_wait(void **state)
+{
 	CUcontext ctx;
 	CUdeviceptr p;
-	uint64_t v;
+	CUstream s;
 
 	(void)state;
 	if (!on_softgpu())
-		skip();		/* there it stays */
-	OK(cuMemPoolCreate(&pool, &props));
+		skip();		/* there it is the program that has to wait */
 	OK(cuCtxCreate(&ctx, 0, 0));
-	OK(cuMemAllocFromPoolAsync(&p, MIB, pool, NULL));
-	OK(cuMemAllocFromPoolAsync(&p, MIB, pool, NULL));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	for (int i = 0; i < 3; i++) {
+		OK(cuMemAllocAsync(&p, MIB, s));
+		OK(cuLaunchHostFunc(s, slow, NULL));
+		OK(cuMemsetD8Async(p, 1, MIB, s));
+		if (i == 2)
+			OK(cuCtxSetCurrent(test_context()));
+		OK(i == 2 ? cuMemFree(p) : cuMemFreeAsync(p, i ? NULL : s));
+		OK(cuStreamQuery(s));
+	}
+	OK(cuCtxSetCurrent(ctx));
+	OK(cuCtxSynchronize());
 	OK(cuCtxDestroy(ctx));
 	OK(cuCtxSetCurrent(test_context()));
-	assert_int_equal(used(pool), 0);
-	BAD(cuPointerGetAttribute(&v, A(MEMPOOL_HANDLE), p));
-	BAD(cuMemFree(p));
+}
+
+/* Of a GPU that has no context. */
+static void of_another_gpu(void **state)
+{
+	CUmemPoolProps second = props;
+	CUmemoryPool pool;
+	CUdeviceptr p;
+	int count, gpu = -1;
+
+	(void)state;
+	OK(cuDeviceGetCount(&count));
+	if (count < 2)
+		skip();
+	second.location.id = 1;
+	OK(cuMemPoolCreate(&pool, &second));
+	OK(cuMemAllocFromPoolAsync(&p, MIB, pool, NULL));
+	OK(cuStreamSynchronize(NULL));
+	OK(cuPointerGetAttribute(&gpu, A(DEVICE_ORDINAL), p));
+	assert_int_equal(gpu, 1);
+	OK(cuMemFreeAsync(p, NULL));
+	OK(cuStreamSynchronize(NULL));
 	OK(cuMemPoolDestroy(pool));
 }
 
@@ -255,7 +361,9 @@ int main(void)
 		cmocka_unit_test(bad_memory),
 		cmocka_unit_test(pools),
 		cmocka_unit_test(access_of_pools),
-		cmocka_unit_test(context_ends),
+		cmocka_unit_test(contexts_end),
+		cmocka_unit_test(frees_wait),
+		cmocka_unit_test(of_another_gpu),
 		cmocka_unit_test(runtime),
 	};
 

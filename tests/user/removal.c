@@ -37,9 +37,10 @@ static bool take_out(int gpu)
 static void removal(void **state)
 {
 	const CUresult gone = CUDA_ERROR_DEVICE_UNAVAILABLE;
-	CUdeviceptr here, there, p;
+	CUdeviceptr here, there, lost, p, q;
 	unsigned int type;
 	size_t free, total;
+	CUmemoryPool pool, its;
 	CUcontext ctx;
 	CUstream s;
 	CUevent e;
@@ -58,6 +59,7 @@ static void removal(void **state)
 	OK(cuMemHostAlloc(&h, 100, 0));
 	OK(cuStreamCreate(&s, 0));
 	OK(cuEventCreate(&e, 0));
+	OK(cuMemAllocAsync(&lost, 100 * KIB, s));	/* and never freed */
 	OK(cuMemcpyDtoD(there, here, sizeof(buf)));
 	OK(cuCtxSynchronize());
 	if (!take_out(1)) {
@@ -92,6 +94,17 @@ static void removal(void **state)
 	OK(cuMemcpyDtoDAsync(p, P(h), 100, NULL));
 	OK(cuMemFreeHost(h));
 	OK(cuMemFree(p));
+	/* its memory may be where the lost one was */
+	OK(cuDeviceGetDefaultMemPool(&pool, 0));
+	OK(cuMemAllocAsync(&p, 100 * KIB, NULL));
+	OK(cuMemAllocAsync(&q, 100 * KIB, NULL));
+	print_message("%#llx was lost, %#llx and %#llx are new\n", lost, p, q);
+	OK(cuPointerGetAttribute(&its, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+	assert_ptr_equal(its, pool);
+	OK(cuPointerGetAttribute(&its, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, q));
+	assert_ptr_equal(its, pool);
+	OK(cuMemFreeAsync(p, NULL));
+	OK(cuMemFree(q));
 	OK(cuMemFree(here));
 	OK(cuCtxSynchronize());
 	OK(cuCtxPopCurrent(NULL));
