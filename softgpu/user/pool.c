@@ -40,7 +40,9 @@ struct piece *sgu_piece_at(uint64_t va)
 static void unlist(struct piece *piece)
 {
 	tdelete(piece, &pieces, by_va);
-	if (!piece->opens)
+	if (piece->pool->imported)
+		piece->pool->mapped--;
+	else
 		piece->pool->used -= piece->length;
 }
 
@@ -50,24 +52,30 @@ static void forget(struct piece *piece)
 	free(piece);
 }
 
+static bool imported_again(const struct piece *old, const struct piece *piece)
+{
+	return piece->pool->imported && old->pool == piece->pool && old->va == piece->va;
+}
+
 int sgu_piece_add(const struct piece *piece)
 {
 	struct piece *copy = malloc(sizeof(*copy)), **node;
-	int err;
+	int err = -ENOMEM;
 
 	if (!copy)
 		return -ENOMEM;
 	*copy = *piece;
 	pthread_mutex_lock(&sgu_pool_lock);
-	while ((node = tsearch(copy, &pieces, by_va)) && *node != copy) {
+	while ((node = tsearch(copy, &pieces, by_va)) && *node != copy && !imported_again(*node, copy)) {
 		struct piece *old = *node;
 
 		/* the driver has given its addresses away: it went with its GPU */
 		unlist(old);
 		forget(old);
 	}
-	err = node ? 0 : -ENOMEM;
-	if (!err && !copy->opens) {
+	if (node)
+		err = *node == copy ? 0 : -EEXIST;
+	if (!err && !copy->pool->imported) {
 		copy->pool->used += copy->length;
 		if (copy->pool->high < copy->pool->used)
 			copy->pool->high = copy->pool->used;
@@ -96,8 +104,8 @@ bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts)
 	return piece;
 }
 
-/* Does memory of a pool begin at va?  Then takes one open off, and with the last it out of the tree, if take. */
-static struct piece *begins_at(uint64_t va, bool take, unsigned int *opens)
+/* Does memory of a pool begin at va?  Then takes it out of the tree and of the figures, if take. */
+static struct piece *begins_at(uint64_t va, bool take)
 {
 	struct piece *piece;
 
@@ -107,13 +115,8 @@ static struct piece *begins_at(uint64_t va, bool take, unsigned int *opens)
 	piece = sgu_piece_at(va);
 	if (piece && piece->va != va)
 		piece = NULL;
-	if (piece && take) {
-		*opens = piece->opens;
-		if (*opens > 1)
-			piece->opens--;
-		else
-			unlist(piece);
-	}
+	if (piece && take)
+		unlist(piece);
 	pthread_mutex_unlock(&sgu_pool_lock);
 	return piece;
 }
@@ -122,20 +125,18 @@ static struct piece *begins_at(uint64_t va, bool take, unsigned int *opens)
 static bool release(uint64_t va, CUresult *result)
 {
 	struct softgpu_va end = { .size = sizeof(end), .va = va };
-	unsigned int opens;
-	struct piece *piece = begins_at(va, true, &opens);
+	struct piece *piece = begins_at(va, true);
 
 	if (!piece)
 		return false;
-	*result = sgu_result(sgu_call_any(opens ? SOFTGPU_IPC_CLOSE : SOFTGPU_MEM_FREE, &end));
-	if (opens <= 1)
-		forget(piece);
+	*result = sgu_result(sgu_call_any(piece->pool->imported ? SOFTGPU_IPC_CLOSE : SOFTGPU_MEM_FREE, &end));
+	forget(piece);
 	return true;
 }
 
 bool sgu_pool_free(uint64_t va, CUresult *result)
 {
-	if (!begins_at(va, false, NULL))
+	if (!begins_at(va, false))
 		return false;
 	/* queued copies of any context may be using it; what they end with is for their context to tell */
 	sgu_ctx_sync_all();

@@ -16,13 +16,15 @@ struct pool {
 	uint64_t threshold, used, high;
 	int reuse[3];
 	uint8_t access[SOFTGPU_MAX_GPUS];
+	/* imported: how often, less cuMemPoolDestroy(); its pieces, and imports of pieces under way; all such pools */
+	unsigned int imports, mapped;
+	struct pool *next;
 };
 
 /* A piece of memory: allocated from a pool, or imported by one. */
 struct piece {
 	uint64_t va, length;
-	struct pool *pool;		/* a reference */
-	unsigned int opens;		/* imported: how often; else 0 */
+	struct pool *pool;		/* a reference; imported: a count in pool->mapped, too */
 };
 
 /* Guards the pieces and the pools' figures.  Innermost, never held across a call of the driver. */
@@ -32,10 +34,15 @@ extern pthread_mutex_t sgu_pool_lock;
 struct pool *sgu_pool_get(CUmemoryPool handle);
 /* A new pool with a handle, or NULL. */
 struct pool *sgu_pool_new(int gpu, const CUmemPoolProps *props);
+/* Imports another process's pool once more: the same handle each time, until it was destroyed as often; NULL: no memory. */
+CUmemoryPool sgu_pool_import(const CUmemPoolProps *props, const uint64_t secret[2]);
 /* A reference to the pool that allocations on the GPU come from now. */
 struct pool *sgu_pool_current(int gpu);
 
-/* Records a piece, taking over the caller's reference to the pool when it succeeds: 0, or -ENOMEM. */
+/*
+ * Records a piece, taking over the caller's reference to the pool, and its count, when it succeeds: 0.
+ * -EEXIST: one is there; -ENOMEM.
+ */
 int sgu_piece_add(const struct piece *piece);
 /* The piece at va, with sgu_pool_lock held. */
 struct piece *sgu_piece_at(uint64_t va);

@@ -57,7 +57,7 @@ SGU_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, v
 	};
 	CUresult result = sgu_enter();
 	struct sgu_share share;
-	struct pool *pool;
+	CUmemoryPool pool;
 
 	if (result)
 		return result;
@@ -69,12 +69,10 @@ SGU_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, v
 	props.location.id = sgu_gpu_of_index(share.gpu);
 	if (props.location.id < 0)
 		return CUDA_ERROR_INVALID_DEVICE;
-	pool = sgu_pool_new(props.location.id, &props);
+	pool = sgu_pool_import(&props, share.key);
 	if (!pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pool->imported = true;
-	memcpy(pool->secret, share.key, sizeof(pool->secret));
-	*pool_out = (CUmemoryPool)(uintptr_t)pool->obj.handle;
+	*pool_out = pool;
 	return CUDA_SUCCESS;
 }
 
@@ -90,7 +88,7 @@ SGU_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
 		return result;
 	pthread_mutex_lock(&sgu_pool_lock);
 	piece = sgu_piece_at(ptr);
-	ok = shareData_out && piece && piece->va == ptr && !piece->opens && piece->pool->props.handleTypes;
+	ok = shareData_out && piece && piece->va == ptr && !piece->pool->imported && piece->pool->props.handleTypes;
 	if (ok) {
 		pointer.length = piece->length;
 		memcpy(pointer.secret, piece->pool->secret, sizeof(pointer.secret));
@@ -107,36 +105,60 @@ SGU_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
 	return CUDA_SUCCESS;
 }
 
-/* Opened: recorded, or counted once more. */
-static CUresult record(struct pool *pool, uint64_t va, uint64_t length)
+/* Opened: to be recorded, unless that was done before.  The driver counts opens, and a free is to end them all. */
+static CUresult record(struct pool *pool, uint64_t va, uint64_t length, bool *kept)
 {
-	struct piece piece = { .va = va, .length = length, .pool = pool, .opens = 1 };
-	struct piece *there;
+	struct piece piece = { .va = va, .length = length, .pool = pool };
+	int err;
 
-	pthread_mutex_lock(&sgu_pool_lock);
-	there = sgu_piece_at(va);
-	if (there)
-		there->opens++;
-	pthread_mutex_unlock(&sgu_pool_lock);
-	if (there)
-		return CUDA_SUCCESS;
 	sgu_obj_ref(&pool->obj);
-	if (!sgu_piece_add(&piece))
+	err = sgu_piece_add(&piece);
+	*kept = !err;
+	if (!err)
 		return CUDA_SUCCESS;
 	sgu_obj_put(&pool->obj);
 	sgu_call_any(SOFTGPU_IPC_CLOSE, &(struct softgpu_va) { .size = sizeof(struct softgpu_va), .va = va });
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	return err == -EEXIST ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The memory is counted in the pool first, so that this is not destroyed meanwhile. */
+static CUresult import(struct pool *pool, const struct pointer *pointer, CUdeviceptr *va)
+{
+	struct softgpu_ipc_open open = { .size = sizeof(open), .id = pointer->id, .key = { pointer->key[0], pointer->key[1] } };
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	bool counted, kept = false;
+	int err;
+
+	pthread_mutex_lock(&sgu_pool_lock);
+	counted = pool->imports;
+	pool->mapped += counted;
+	pthread_mutex_unlock(&sgu_pool_lock);
+	if (!counted)
+		return result;
+	err = sgu_call(pool->gpu, SOFTGPU_IPC_OPEN, &open);
+	if (err == -EEXIST)
+		result = CUDA_ERROR_INVALID_CONTEXT;	/* one's own memory */
+	else
+		result = sgu_result(err);
+	if (!err)
+		result = record(pool, open.va, pointer->length, &kept);
+	if (!result)
+		*va = open.va;
+	if (kept)
+		return result;
+	pthread_mutex_lock(&sgu_pool_lock);
+	pool->mapped--;
+	pthread_mutex_unlock(&sgu_pool_lock);
+	return result;
 }
 
 SGU_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool handle,
 					   CUmemPoolPtrExportData *shareData)
 {
-	struct softgpu_ipc_open open = { .size = sizeof(open) };
 	struct sgu_queue queue;
 	struct pointer pointer;
 	struct pool *pool;
 	CUresult result = sgu_queue_get(NULL, &queue);
-	int err;
 
 	if (result)
 		return result;
@@ -147,23 +169,12 @@ SGU_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool ha
 	pool = ptr_out && shareData ? sgu_pool_get(handle) : NULL;
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = CUDA_ERROR_INVALID_VALUE;
 	memcpy(&pointer, shareData, sizeof(pointer));
 	if (!pool->imported || memcmp(pointer.magic, blank.magic, sizeof(blank.magic)) ||
 	    memcmp(pointer.secret, pool->secret, sizeof(pool->secret)))
-		goto out;
-	open.id = pointer.id;
-	memcpy(open.key, pointer.key, sizeof(open.key));
-	err = sgu_call(pool->gpu, SOFTGPU_IPC_OPEN, &open);
-	if (err == -EEXIST)
-		result = CUDA_ERROR_INVALID_CONTEXT;	/* one's own memory */
+		result = CUDA_ERROR_INVALID_VALUE;
 	else
-		result = sgu_result(err);
-	if (!err)
-		result = record(pool, open.va, pointer.length);
-	if (!result)
-		*ptr_out = open.va;
-out:
+		result = import(pool, &pointer, ptr_out);
 	sgu_obj_put(&pool->obj);
 	return result;
 }

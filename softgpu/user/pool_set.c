@@ -11,6 +11,8 @@
 /* Under sgu_pool_lock; a reference each, never given back. */
 static struct pool *default_pool[SOFTGPU_MAX_GPUS], *current_pool[SOFTGPU_MAX_GPUS];
 
+static struct pool *imported_pools;	/* under sgu_pool_lock; no references: the last destroy takes a pool out */
+
 static void pool_free(struct sgu_obj *obj)
 {
 	free(obj);
@@ -43,6 +45,47 @@ struct pool *sgu_pool_new(int gpu, const CUmemPoolProps *props)
 		return pool;
 	free(pool);
 	return NULL;
+}
+
+CUmemoryPool sgu_pool_import(const CUmemPoolProps *props, const uint64_t secret[2])
+{
+	CUmemoryPool handle = NULL;
+	struct pool *pool;
+
+	pthread_mutex_lock(&sgu_pool_lock);
+	for (pool = imported_pools; pool && memcmp(pool->secret, secret, sizeof(pool->secret)); pool = pool->next)
+		;
+	if (!pool) {
+		pool = sgu_pool_new(props->location.id, props);
+		if (pool) {
+			pool->imported = true;
+			memcpy(pool->secret, secret, sizeof(pool->secret));
+			pool->next = imported_pools;
+			imported_pools = pool;
+		}
+	}
+	if (pool) {
+		pool->imports++;
+		handle = handle_of(pool);
+	}
+	pthread_mutex_unlock(&sgu_pool_lock);
+	return handle;
+}
+
+/* With sgu_pool_lock held: takes one import off.  *last: it was the last, and the handle is to go. */
+static CUresult unimport(struct pool *pool, bool *last)
+{
+	struct pool **p = &imported_pools;
+
+	if (!pool->imports || pool->mapped)
+		return CUDA_ERROR_INVALID_VALUE;
+	*last = !--pool->imports;
+	if (*last) {
+		while (*p != pool)
+			p = &(*p)->next;
+		*p = pool->next;
+	}
+	return CUDA_SUCCESS;
 }
 
 /* With sgu_pool_lock held. */
@@ -161,7 +204,7 @@ SGU_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
 	CUresult result = sgu_enter();
 	struct pool *pool, *current = NULL;
-	bool is_default = false;
+	bool last = true;
 
 	if (result)
 		return result;
@@ -169,17 +212,18 @@ SGU_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&sgu_pool_lock);
-	is_default = default_pool[pool->gpu] == pool;
-	if (!is_default && current_pool[pool->gpu] == pool) {
+	if (pool->imported) {
+		result = unimport(pool, &last);
+	} else if (default_pool[pool->gpu] == pool) {
+		result = CUDA_ERROR_INVALID_VALUE;
+	} else if (current_pool[pool->gpu] == pool) {
 		current = pool;
 		current_pool[pool->gpu] = NULL;
 	}
 	pthread_mutex_unlock(&sgu_pool_lock);
 	if (current)
 		sgu_obj_put(&current->obj);
-	if (is_default)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else if (sgu_obj_take((uintptr_t)handle, SGU_POOL, NULL))
+	if (!result && last && sgu_obj_take((uintptr_t)handle, SGU_POOL, NULL))
 		sgu_obj_put(&pool->obj);
 	sgu_obj_put(&pool->obj);
 	return result;

@@ -427,13 +427,6 @@ static void held(void)
 	end();
 }
 
-static bool is_softgpu(void)
-{
-	char name[64] = "";
-
-	return !cu.cuDeviceGetName(name, sizeof(name), 0) && !strncmp(name, "softgpu", 7);
-}
-
 /* CUDA does not count imports: what was closed is not there any more. */
 static bool unmapped(gpu_ptr p)
 {
@@ -442,10 +435,7 @@ static bool unmapped(gpu_ptr p)
 	return cu.cuPointerGetAttribute(&id, BUFFER_ID, p);
 }
 
-/*
- * Opens what may be at the address of what is open and has ended: that is in the way until it is closed. softgpu counts imports,
- * so that both can be open.
- */
+/* Opens what may be at the address of what is open and has ended: that is in the way until it is closed. */
 static void open_over(const struct peerdma_ipc_handle *h, struct peerdma_ipc_memory *old, uint8_t byte)
 {
 	struct peerdma_ipc_memory *m = NULL;
@@ -458,7 +448,7 @@ static void open_over(const struct peerdma_ipc_handle *h, struct peerdma_ipc_mem
 		CHECK(!peerdma_ipc_close(old), "closed: %s", peerdma_last_error());
 		CHECK(!open_it(h, &m), "then the new memory is opened: %s", peerdma_last_error());
 	} else {
-		CHECK(is_softgpu() || m->ptr != old->ptr, "opened beside the old memory (%p, %p)", m->ptr, old->ptr);
+		CHECK(m->ptr != old->ptr, "opened beside the old memory (%p, %p)", m->ptr, old->ptr);
 		CHECK(!peerdma_ipc_close(old), "the old memory closed: %s", peerdma_last_error());
 	}
 	if (!m)

@@ -242,13 +242,42 @@ static int use_memory(int fd)
 	return cuMemUnmap(w, g) || cuMemRelease(handle) ? -3 : byte;
 }
 
+static uint64_t id_of(CUdeviceptr p)
+{
+	uint64_t id = 0;
+
+	return cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p) ? 0 : id;
+}
+
+/* In a context that ends; afterwards, and after the ends of the primary one, it is the same memory. */
+static int outlives_contexts(CUmemoryPool pool, CUmemPoolPtrExportData *pointer)
+{
+	CUcontext ctx, primary;
+	CUdeviceptr p;
+	uint64_t id;
+
+	if (cuCtxCreate(&ctx, 0, 0) || cuMemPoolImportPointer(&p, pool, pointer))
+		return -30;
+	id = id_of(p);
+	if (!id || cuCtxDestroy(ctx) || id_of(p) != id || cuDevicePrimaryCtxReset(0) || id_of(p) != id)
+		return -31;
+	if (cuDevicePrimaryCtxRetain(&primary, 0) || cuDevicePrimaryCtxRelease(0) || cuDevicePrimaryCtxRelease(0) || id_of(p) != id)
+		return -32;
+	if (cuDevicePrimaryCtxRetain(&primary, 0) || cuCtxSetCurrent(primary) || touch(p, MIB) < 0)
+		return -33;
+	return cuMemFreeAsync(p, NULL) || cuStreamSynchronize(NULL) || id_of(p) ? -34 : 0;
+}
+
 static int use_pool(int fd, CUmemPoolPtrExportData *pointer)
 {
 	CUmemoryPool pool, theirs = NULL;
 	CUdeviceptr p, again;
-	int byte;
+	uint64_t id;
+	int byte, status;
 
-	if (cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, FD, 0))
+	/* the same handle each time */
+	if (cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, FD, 0) ||
+	    cuMemPoolImportFromShareableHandle(&theirs, (void *)(intptr_t)fd, FD, 0) || theirs != pool)
 		return -10;
 	if (cuMemAllocFromPoolAsync(&p, 64, pool, NULL) != CUDA_ERROR_INVALID_VALUE)
 		return -11;
@@ -257,14 +286,32 @@ static int use_pool(int fd, CUmemPoolPtrExportData *pointer)
 	if (cuPointerGetAttribute(&theirs, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p) || theirs != pool)
 		return -13;
 	byte = touch(p, MIB);
-	if (cuMemPoolImportPointer(&again, pool, pointer) || again != p)
+	/* one free for all imports, before which the pool cannot be destroyed */
+	id = id_of(p);
+	if (cuMemPoolImportPointer(&again, pool, pointer) || again != p || id_of(p) != id)
 		return -14;
-	if (cuMemFreeAsync(p, NULL) || touch(p, MIB) < 0 || cuMemFree(p) || touch(p, MIB) >= 0)
+	if (cuMemPoolDestroy(pool) != CUDA_ERROR_INVALID_VALUE || touch(p, MIB) < 0)
 		return -15;
+	if (cuMemFree(p) || touch(p, MIB) >= 0 || cuMemFree(p) != CUDA_ERROR_INVALID_VALUE)
+		return -16;
+	/* one destroy for each import of the pool */
+	if (cuMemPoolDestroy(pool) || cuMemPoolImportPointer(&p, pool, pointer) || id_of(p) == id || touch(p, MIB) < 0)
+		return -17;
+	if (cuMemPoolDestroy(pool) != CUDA_ERROR_INVALID_VALUE || cuMemFreeAsync(p, NULL) || cuStreamSynchronize(NULL))
+		return -18;
+	status = outlives_contexts(pool, pointer);
+	if (status)
+		return status;
 	pointer->reserved[8] ^= 1;
 	if (cuMemPoolImportPointer(&p, pool, pointer) != CUDA_ERROR_INVALID_VALUE)
-		return -16;
-	return cuMemPoolDestroy(pool) ? -17 : byte;
+		return -19;
+	if (cuMemPoolDestroy(pool))
+		return -20;
+	/* a real driver takes the pointer that it was */
+	if (on_softgpu() && (cuMemPoolDestroy(pool) != CUDA_ERROR_INVALID_VALUE ||
+			     cuMemPoolImportPointer(&p, pool, pointer) != CUDA_ERROR_INVALID_VALUE))
+		return -21;
+	return byte;
 }
 
 static void start_peer(void)
