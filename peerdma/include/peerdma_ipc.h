@@ -36,10 +36,12 @@
  *     before the free, or allocate 2 MiB or more.
  *   - Memory of CUDA's stream-ordered pools, of any size. The pool belongs to the exporter, which
  *     allocates in it again as soon as it has freed memory there: then an importer's accesses may reach
- *     what is there now, as for small allocations. While an importer has the freed memory open, its
- *     peerdma_ipc_open() of what the exporter allocated in that place fails with -EADDRINUSE. The export
- *     ends when cuMemFreeAsync() is called, before the work that is queued in its stream. CUDA requires
- *     that importers unmap the memory before that call: peerdma_ipc_close(), then peerdma_ipc_trim().
+ *     what is there now, as for small allocations. The export ends when cuMemFreeAsync() is called,
+ *     before the work that is queued in its stream. CUDA requires that importers unmap the memory before
+ *     that call: peerdma_ipc_close(), then peerdma_ipc_trim(). An importer that has ended memory of an
+ *     exporter's pools open gets -EADDRINUSE for any other memory of that exporter's pools until it has
+ *     closed that, because NVIDIA's driver could map only a part of it. A process that opens memory of
+ *     pools here must not import the same pools by CUDA's own calls: one cuMemFree() unmaps for both.
  *   - Files that are not in memory or not sealed with F_SEAL_SHRINK: what any process does to the
  *     file appears in the import, and an access behind a new, smaller end raises SIGBUS.
  * Other users cannot open any of these (PEERDMA_IPC_ANY_USER refuses them). docs/ipc.md explains how.
@@ -166,13 +168,14 @@ struct peerdma_ipc_memory {
  *   -EOWNERDEAD    the exporter has ended, or is in another network namespace
  *   -ETIMEDOUT     the exporter did not answer within 10 seconds: it is stopped
  *   -EBUSY         the exporter has as many connections as it takes: 4096, 256 of other users, 64 of each
- *   -EADDRINUSE    the place in a block or pool of CUDA's, see above, is open as what the exporter had
- *                  there before, or exported before: close that; or this process opened the block
- *                  without this library
+ *   -EADDRINUSE    ended memory in the same block of CUDA's, or of any pool of that exporter, is open,
+ *                  see above: close that; or this process opened the block without this library
  *   -ENODEV        this process has not initialised the provider, or no context is current; /proc
  *                  is not mounted
  *   -EIO           the provider failed; the text has its error number
  *   -EMFILE, -ENFILE, -ENOMEM
+ *
+ * It may be called while any thread records a CUDA graph, as every call here: it is no part of the graph.
  */
 int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags, struct peerdma_ipc_memory **memory);
 
@@ -184,7 +187,13 @@ int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags, struct
  */
 int peerdma_ipc_close(struct peerdma_ipc_memory *memory);
 
-/* Unmaps all that is cached without references: CUDA frees memory of another process only then. 0 or -EIO. */
+/*
+ * Unmaps all that is cached without references: CUDA frees memory of another process only then. What
+ * cuMemAlloc() made is unmapped in the context in which it was opened: call it once with each current.
+ *
+ *   -ENODEV  memory of CUDA's pools stays mapped, because no context is current; the rest is unmapped
+ *   -EIO     the provider failed to unmap something; the rest is unmapped
+ */
 int peerdma_ipc_trim(void);
 
 /*
@@ -373,7 +382,9 @@ struct peerdma_ipc_transfer {
  * call returns. A thread that sees the value may close the signal at once. Copies of CUDA are not ordered with the
  * program's own streams.
  *
- * Returns the first error of a transfer that is known by then:
+ * Returns the first error of a transfer that is known by then. -EINVAL, -E2BIG and -EPERM: nothing was copied, and
+ * `done` is not set. After any other error the remaining transfers are copied all the same, each has its own
+ * `error`, and `done` is set when they are complete: wait for it before the transfers are used again.
  *
  *   -EINVAL      flags, reserved; n is 0; a range passes the end of the opened memory, or wraps
  *   -E2BIG       size

@@ -336,6 +336,11 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 	return CUDA_KNOWN;
 }
 
+bool cuda_there(void)
+{
+	return cuda_to_ask();
+}
+
 int cuda_capture_leave(void)
 {
 	const struct api *cuda = atomic_load_explicit(&published, memory_order_acquire) ? cuda_to_ask() : NULL;

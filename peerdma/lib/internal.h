@@ -301,10 +301,12 @@ enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *err
 enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error);
 /*
  * While any thread records a CUDA graph in CUDA's default mode, calls that might be unsafe there fail in all threads, and
- * end the recording.  The library's own calls are no part of a graph: between these two its thread may make them.
+ * end the recording.  The library's own calls are no part of a graph: between these two its thread may make them, if
+ * any function above has found CUDA before.
  */
 int cuda_capture_leave(void);			/* what cuda_capture_return() takes */
 void cuda_capture_return(int mode);
+bool cuda_there(void);				/* whether this process has CUDA's library, and may use it */
 int cuda_load(void);				/* 0 or -ENODEV, with text */
 /* Whether it is a GPU's memory that HSA knows; then *out is filled in, but for size. */
 bool hsa_query(const void *ptr, struct peerdma_memory *out);

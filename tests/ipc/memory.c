@@ -123,12 +123,16 @@ static void exports(void)
 	struct other o = other_make(getuid());
 	struct peerdma_ipc_handle h, h2, first = { { 0 } };
 	struct other_answer b;
-	char name[] = "/tmp/peerdma-ipc-XXXXXX", *p, *plain = malloc(MIB);
+	char name[] = "/tmp/peerdma-ipc-XXXXXX", *p, *plain = malloc(MIB), *reserved;
 	struct peerdma_ipc_counters counters = { .size = sizeof(counters) };
 	void *v;
 	int fd = mkstemp(name);
 
 	CHECK(peerdma_ipc_export(plain, 100, 0, &h) == -EOPNOTSUPP, "private memory");
+	reserved = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(peerdma_ipc_export(reserved, 100, 0, &h) == -ENXIO && strstr(peerdma_last_error(), "reserved"), "addresses without memory: %s",
+	      peerdma_last_error());
+	munmap(reserved, 4096);
 	CHECK(peerdma_ipc_export(plain, 0, 0, &h) == -EINVAL, "no bytes");
 	CHECK(peerdma_ipc_export((void *)-8, 100, 0, &h) == -EINVAL, "past the end of addresses");
 	CHECK(peerdma_ipc_export((void *)8, 100, 0, &h) == -ENXIO, "nothing there");

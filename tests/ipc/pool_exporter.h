@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -24,7 +25,7 @@
 #define MANY	8
 
 enum op { MAKE, ALLOC, EXPORT, FREE, UNEXPORT, READ, DESTROY, FAIL, COUNT, KILL };
-enum call { NONE, EXPORT_POOL, EXPORT_POINTER, GPU };
+enum call { NONE, EXPORT_POOL, EXPORT_POINTER, GPU, FULL };	/* FULL: no descriptor is left, too */
 
 struct ask {
 	enum op op;
@@ -49,9 +50,24 @@ static pid_t exporter;
 
 static void fail_at(enum call call, int error)
 {
-	fake_pools.export_error = call == EXPORT_POOL ? error : 0;
+	fake_pools.export_error = call == EXPORT_POOL || call == FULL ? error : 0;
 	fake_pools.export_pointer_error = call == EXPORT_POINTER ? error : 0;
 	fake_pools.gpu_shares_none = call == GPU;
+}
+
+static void full(bool is)
+{
+	static struct rlimit was;
+	struct rlimit now;
+
+	if (is) {
+		getrlimit(RLIMIT_NOFILE, &was);
+		now = was;
+		now.rlim_cur = 0;
+		setrlimit(RLIMIT_NOFILE, &now);
+	} else if (was.rlim_max) {
+		setrlimit(RLIMIT_NOFILE, &was);
+	}
 }
 
 /* As libpeerdma-hooks reports it. */
@@ -88,8 +104,10 @@ static void serve(void)
 			break;
 		case EXPORT:
 			fail_at(q.call, q.error);
+			full(q.call == FULL);
 			a.ret = peerdma_ipc_export((void *)(uintptr_t)p[q.n], LENGTH, q.flags, &handles[q.n]);
 			snprintf(a.text, sizeof(a.text), "%.399s", peerdma_last_error());
+			full(false);
 			fail_at(NONE, 0);
 			a.handle = handles[q.n];
 			break;

@@ -6,13 +6,19 @@
  * The pool belongs to the exporter, which allocates in it again as soon as it has freed memory there,
  * whatever importers have mapped: so an access after the end of an export may reach another allocation.
  *
+ * CUDA wants importers to free memory before the exporter does.  What is imported from an exporter while memory of it is
+ * mapped here that it has freed already may be mapped in part only (NVIDIA 580, seen in 1 of 200 imports): CUDA then takes
+ * the rest for the host's, and a copy of it ends the program.  So nothing of an exporter's pools is imported before all of
+ * it that has ended is unmapped: not_now().  The exporter's record ends before it frees, so what it allocates after a free
+ * cannot come here before that is seen.
+ *
  * Pools, and memory of them, belong to the process: they stay where they are when contexts end.  The second import of a
  * pool in a process gives the handle of the first one; each keeps a descriptor until there were as many cuMemPoolDestroy(),
  * which fails while memory of the pool is imported.  An import of memory at an address that is imported already gives that
  * address, shows from then on what the exporter allocated there last, and one cuMemFree() unmaps it for all.  So this file
- * counts: a pool is imported once for all memory of it, and destroyed with the last mapping that has its handle; what lies
- * where an older import does is not imported before that is closed.  ipc->pools_lock is held from the look at what is open
- * until what was imported can be found there, and while a pool is given back: else two threads would not see each other.
+ * counts: a pool is imported once for all memory of it, and destroyed with the last mapping that has its handle.
+ * ipc->pools_lock is held from the look at what is open until what was imported can be found there, and while a pool is
+ * given back: else two threads would not see each other.
  *
  * The program may import the same pool itself, and by freeing its import unmaps this one.
  *
@@ -76,6 +82,8 @@ int ipc_offer_pool(struct ipc_offer *offer)
 	if (cuda->pointer_attribute(&pool, ATTRIBUTE_MEMPOOL_HANDLE, offer->base) || !pool)
 		return fail(-ENXIO, "%#llx: the memory was freed meanwhile", (unsigned long long)offer->base);
 	r = cuda->pool_to_shareable(&fd, pool, CUDA_HANDLE_POSIX_FD, 0);
+	if (r == CUDA_ERROR_OPERATING_SYSTEM && !ipc_descriptors_left())
+		return fail(-errno, "cuMemPoolExportToShareableHandle: %s; NVIDIA's driver fails for this pool from now on", error_words(-errno));
 	if (r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_NOT_SUPPORTED)
 		return not_shareable(cuda, offer);
 	if (r)
@@ -94,23 +102,22 @@ int ipc_offer_pool(struct ipc_offer *offer)
 
 /* ---- the importer ---- */
 
-/*
- * pools_lock: whether memory of that exporter is open that was where it has this now.  Importers have a pool's memory at the
- * distances that the exporter has it at.
- */
-static int in_the_way(struct ipc *ipc, const struct ipc_mapping *wanted, uint64_t base, uint64_t length)
+/* pools_lock: 0, if memory of that exporter's pools may be imported now: this is live, and all of it that is mapped. */
+static int not_now(struct ipc *ipc, const struct ipc_mapping *wanted)
 {
-	int ret = 0;
+	int ret = ipc_peer_live(wanted->peer, wanted->slot, wanted->generation);
 
+	if (ret)
+		return ipc_fail_live(wanted->peer, ret);
 	pthread_mutex_lock(&ipc->lock);
 	for (const struct ipc_mapping *m = ipc->mappings; m && !ret; m = m->next) {
-		if (m->pool && m->peer == wanted->peer && !m->gone && m->exporter_base < base + length && base < m->exporter_base + m->length)
+		if (m->pool && m->peer == wanted->peer && !m->gone && ipc_peer_live(m->peer, m->slot, m->generation))
 			/* One that is being closed goes: then this is tried again. */
 			ret = m->state == IPC_OPEN ? -EADDRINUSE : IPC_LOOK_AGAIN;
 	}
 	pthread_mutex_unlock(&ipc->lock);
-	return ret == -EADDRINUSE ? fail(ret, "this process still has memory of that exporter open in whose place this is, and which was freed, "
-					"or its export ended; close it first") : ret;
+	return ret == -EADDRINUSE ? fail(ret, "this process still has memory of that exporter's pools open which was freed, or whose export "
+					"ended; close it first") : ret;
 }
 
 /* pools_lock: the pool, if memory of it is open. */
@@ -155,15 +162,13 @@ static CUresult give(const struct cuda_ipc *cuda, const struct cuda_access *acce
 static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, void *pool, uint64_t number, unsigned int imports,
 		CUdeviceptr ptr)
 {
-	struct peerdma_memory memory = { .device = -1 };
-	int error;
-
-	/* What another process says is believed where CUDA says the same. */
-	if (cuda_query((const void *)(uintptr_t)ptr, &memory, &error) != CUDA_KNOWN || memory.base + memory.length - ptr < m->length) {
-		cuda->free(ptr);
-		return fail(-EPROTO, "CUDA opened less memory than the exporter said it is");
-	}
 	ipc_cuda_opened(m, ptr);
+	/* What another process says is believed where CUDA says the same, to the last byte. */
+	if (!m->id || !cuda_has_id(ptr + m->length - 1, m->id)) {
+		cuda->free(ptr);
+		return fail(-EIO, "CUDA opened less memory than the exporter said it is; this happens if memory of its pools was imported "
+			    "by the program itself, and freed by the exporter before it was unmapped");
+	}
 	pthread_mutex_lock(&ipc->lock);
 	m->pool = pool;
 	m->pool_number = number;
@@ -215,11 +220,11 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	struct ipc *ipc = ipc_get();
 	int device, ret;
 
-	/* Its own library does not share a pool with other users, and what it says of addresses is believed. */
+	/* Its own library does not share a pool with other users. */
 	if (m->peer->uid != geteuid())
 		return fail(-EACCES, "user %u exported memory of a pool, which only that user may open", m->peer->uid);
-	if (fd < 0 || reply->base + reply->length < reply->base)
-		return fail(-EPROTO, "the exporter sent no descriptor of its pool, or no range of addresses");
+	if (fd < 0)
+		return fail(-EPROTO, "the exporter sent no descriptor of its pool");
 	if (!cuda)
 		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
 	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import || !cuda->pool_destroy || !cuda->free)
@@ -227,8 +232,7 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	if (cuda->ctx_device(&device))
 		return fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
 	pthread_mutex_lock(&ipc->pools_lock);
-	/* Also another thread's, which has open what is at this address by now: then the caller finds that this was freed. */
-	ret = in_the_way(ipc, m, reply->base, reply->length);
+	ret = not_now(ipc, m);
 	if (!ret)
 		ret = import(ipc, cuda, m, reply, fd, device);
 	pthread_mutex_unlock(&ipc->pools_lock);

@@ -2,6 +2,7 @@
 /* file.c - files in memory that processes share. */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +52,15 @@ int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **add
 close:
 	close(file);
 	return fail(ret, "cannot create a shared file of %zu bytes: %s", size, error_words(ret));
+}
+
+bool ipc_descriptors_left(void)
+{
+	int fd = eventfd(0, EFD_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || (errno != EMFILE && errno != ENFILE);
 }
 
 int ipc_file_map(int fd, size_t size, bool write, void **addr)

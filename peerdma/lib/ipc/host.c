@@ -22,7 +22,7 @@
 /* A line of /proc/thread-self/maps.  Without "thread-", it is the first thread's, and empty once that has ended. */
 struct map {
 	uint64_t from, to, offset;
-	bool shared, writable;
+	bool none, shared, writable;
 	unsigned int major, minor;
 	unsigned long inode;
 	char name[512];
@@ -47,6 +47,7 @@ static int find_map(const void *ptr, struct map *m)
 		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m->from, &m->to, perms, &m->offset, &m->major, &m->minor,
 			   &m->inode, &at) < 7)
 			continue;
+		m->none = !strncmp(perms, "---", 3);
 		m->shared = perms[3] == 's';
 		m->writable = perms[1] == 'w';
 		snprintf(m->name, sizeof(m->name), "%.*s", (int)strcspn(line + at, "\n"), line + at);
@@ -54,7 +55,10 @@ static int find_map(const void *ptr, struct map *m)
 	}
 	free(line);
 	fclose(file);
-	return found ? 0 : fail(-ENXIO, "%p: nothing is mapped there", ptr);
+	if (!found)
+		return fail(-ENXIO, "%p: nothing is mapped there", ptr);
+	/* CUDA keeps the addresses of what was freed. */
+	return m->none && !m->shared ? fail(-ENXIO, "%p: no memory is there, only addresses that are reserved; was it freed?", ptr) : 0;
 }
 
 static void describe(const struct map *m, struct ipc_offer *offer)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "hsa.h"
@@ -57,16 +56,13 @@ const struct hsa_ipc *ipc_hsa_api(void)
 
 int ipc_hsa_failed(const char *call, int status)
 {
-	int fd, ret = -ENOMEM;
+	int ret = -ENOMEM;
 
 	if (status != HSA_OUT_OF_RESOURCES)
 		return fail(status == HSA_NOT_INITIALIZED ? -ENODEV : -EIO, "%s failed with HSA status 0x%x%s", call, status,
 			    status == HSA_NOT_INITIALIZED ? "; call hsa_init() first" : "");
 	/* HSA does not say which resource: descriptors, if this process gets no more. */
-	fd = eventfd(0, EFD_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
-	else if (errno == EMFILE || errno == ENFILE)
+	if (!ipc_descriptors_left())
 		ret = -errno;
 	return fail(ret, "%s failed with HSA status 0x%x: %s", call, status, error_words(ret));
 }

@@ -247,6 +247,8 @@ static inline int ipc_mmap_error(void)
 {
 	return errno == EAGAIN ? -ENOMEM : -errno;
 }
+/* Whether this process gets one more; else errno: EMFILE or ENFILE. */
+bool ipc_descriptors_left(void);
 /* Maps what another process sent, if it has that size and cannot shrink. */
 int ipc_file_map(int fd, size_t size, bool write, void **addr);
 

@@ -508,6 +508,16 @@ EXPORT int peerdma_ipc_close(struct peerdma_ipc_memory *memory)
 	return ret ? fail(ret, "peerdma_ipc_close: %s", peerdma_last_error()) : 0;
 }
 
+/* lock: whether anything without references waits for a context, whichever it is. */
+static bool waits_for_context(const struct ipc *ipc)
+{
+	for (const struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
+		if (m->state == IPC_OPEN && !m->refs && m->provider->in_context)
+			return true;
+	}
+	return false;
+}
+
 EXPORT int peerdma_ipc_trim(void)
 {
 	struct ipc *ipc = ipc_there();
@@ -522,6 +532,8 @@ EXPORT int peerdma_ipc_trim(void)
 	context = context_now();
 	pthread_mutex_lock(&ipc->lock);
 	ret = sweep(ipc, context, 0);
+	if (!ret && !context && waits_for_context(ipc))
+		ret = fail(-ENODEV, "memory of CUDA's pools stays mapped, because no CUDA context is current; call cuCtxSetCurrent() first");
 	ipc_peers_end(ipc);
 	pthread_mutex_unlock(&ipc->lock);
 	attempt_end(texts, ret);

@@ -51,8 +51,11 @@ const struct ipc_provider *ipc_provider(uint32_t id)
 
 int ipc_provider_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
 {
-	int capture = cuda_capture_leave(), ret = m->provider->open(m, reply, fd);
+	int capture, ret;
 
+	cuda_there();		/* this may be the process's first question about CUDA's memory */
+	capture = cuda_capture_leave();
+	ret = m->provider->open(m, reply, fd);
 	cuda_capture_return(capture);
 	return ret;
 }

@@ -57,6 +57,25 @@ static void note(char what)
 		fake_pools.log[n] = what;
 }
 
+/* Where in the file a unit's note is: what was allocated first after it was freed; 0: it was not. */
+static off_t note_of(uint64_t unit)
+{
+	return 4096 + (off_t)(unit / UNIT * sizeof(uint64_t));
+}
+
+/* lock: whether the pool has memory imported that was freed before this was allocated: CUDA may map a part of it then. */
+static bool too_late(const struct pool *pool, uint64_t unit)
+{
+	for (int i = 0; i < POINTERS; i++) {
+		uint64_t first = 0;
+
+		if (pointers[i].size && pointers[i].pool == pool &&
+		    pread(pool->fd, &first, sizeof(first), note_of(pointers[i].unit)) == sizeof(first) && first && first <= unit)
+			return true;
+	}
+	return false;
+}
+
 /* lock */
 static struct pool *pool_of(void *handle)
 {
@@ -269,7 +288,8 @@ int cuMemPoolImportPointer(CUdeviceptr *ptr, void *pool, const struct place *pla
 	if (!ret) {
 		*ptr = (uintptr_t)p->arena + place->offset;
 		fake_pools.pointers += !at(*ptr);
-		map(p, place->offset, place->unit, place->size - fake_pools.shorter);
+		fake_pools.wrong += too_late(p, place->unit);
+		map(p, place->offset, place->unit, place->size);
 		note('p');
 	}
 	pthread_mutex_unlock(&lock);
@@ -294,6 +314,8 @@ bool fake_pool_free(CUdeviceptr ptr, int *error)
 		note('f');
 	} else {
 		p->pool->taken[(p->base - (uintptr_t)p->pool->arena) / UNIT] = false;
+		if (pwrite(p->pool->fd, &p->pool->fresh, sizeof(p->pool->fresh), note_of(p->unit)) != sizeof(p->pool->fresh))
+			fake_pools.wrong++;
 	}
 	unmap(p);
 	pthread_mutex_unlock(&lock);
@@ -353,6 +375,8 @@ bool fake_pool_attribute(CUdeviceptr ptr, int attribute, void *data, int *error)
 
 	pthread_mutex_lock(&lock);
 	p = at(ptr);
+	if (p && p->pool->imported && ptr - p->base >= p->size - fake_pools.partly)
+		p = NULL;
 	if (p) {
 		const struct pointer_attributes a = { .type = 2, .id = p->id, .base = p->base, .size = p->size };
 

@@ -19,14 +19,18 @@ struct fake_pools {
 	int gpu_shares_none;		/* a GPU whose pools cannot be shared */
 	int devices;			/* of this machine; 0: 1 */
 	int no_access;			/* a device that cannot reach the memory; 0: none, as the first one can */
-	size_t shorter;			/* than exported, what is imported seems to be */
+	size_t partly;			/* so many bytes at the end of what is imported CUDA does not know */
 	/*
 	 * The importer's calls that succeeded, in order: i imports a pool, a lets a device touch it, p imports a pointer,
 	 * f frees one, d destroys a pool.
 	 */
 	char log[256];
 	unsigned int pools, pointers;	/* that are imported now */
-	unsigned int wrong;		/* calls about what there is not, or not any more; imported pools destroyed with memory in them */
+	/*
+	 * Calls about what there is not, or not any more; imported pools destroyed with memory in them; imports beside what was
+	 * freed before they were allocated.
+	 */
+	unsigned int wrong;
 	void (*imported)(void);		/* called by each import of a pointer, when it is done.  NULL: none */
 };
 
