@@ -292,6 +292,14 @@ static void rows_and_fills(void **state)
 	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), -EINVAL);
 	c.src_pitch = 39;
 	assert_int_equal(CALL(u.client, SOFTGPU_COPY, &c), -EINVAL);
+	for (i = 0; i < 4; i++) {
+		struct softgpu_copy none = { .ctx = u.ctx, .flags = SOFTGPU_OP_SYNC, .width = 40, .height = 1, .dst = c.dst, .src = c.src };
+
+		none.width = i == 0 ? 0 : i == 1 ? ((u64)1 << 48) + 1 : 40;
+		none.height = i == 2 ? 0 : i == 3 ? ((u64)1 << 32) + 1 : 1;
+		none.dst_pitch = none.src_pitch = 64;
+		assert_int_equal(CALL(u.client, SOFTGPU_COPY, &none), -EINVAL);
+	}
 	/* Host memory is filled as well: managed memory is. */
 	assert_int_equal(fill(&u, 0, HOST(out), 4096, 7, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(out[4095], 7);
