@@ -175,13 +175,15 @@ struct peerdma_ipc_memory {
  *   -EIO           the provider failed; the text has its error number
  *   -EMFILE, -ENFILE, -ENOMEM
  *
- * It may be called while any thread records a CUDA graph, as every call here: it is no part of the graph.
+ * It may be called while any thread records a CUDA graph, as every call here, and is no part of the graph, except
+ * what peerdma_ipc_signal_stream_wait() and _set() put into a stream that is recorded.
  */
 int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags, struct peerdma_ipc_memory **memory);
 
 /*
  * Gives one reference back. Without references a live mapping stays cached, at most 64 of them; one
- * that has ended is unmapped. NULL is ignored. For CUDA's memory: work on it must have completed.
+ * that has ended is unmapped, of CUDA only in a thread with a context, as peerdma_ipc_trim() says. NULL is
+ * ignored. For CUDA's memory: work on it must have completed.
  *
  *   -EIO  the provider failed to unmap it; the reference is given back
  */
@@ -191,7 +193,7 @@ int peerdma_ipc_close(struct peerdma_ipc_memory *memory);
  * Unmaps all that is cached without references: CUDA frees memory of another process only then. What
  * cuMemAlloc() made is unmapped in the context in which it was opened: call it once with each current.
  *
- *   -ENODEV  memory of CUDA's pools stays mapped, because no context is current; the rest is unmapped
+ *   -ENODEV  memory of CUDA's pools stays mapped, because no context is current
  *   -EIO     the provider failed to unmap something; the rest is unmapped
  */
 int peerdma_ipc_trim(void);

@@ -49,7 +49,8 @@ struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct s
 
 	if (range) {
 		range->proc = proc;
-		range->ctx = ctx;
+		/* A pin may outlive the file, and no_ctx with it. */
+		range->ctx = ctx && ctx == ctx->obj.client->no_ctx ? NULL : ctx;
 		range->mem = mem;
 		range->tree = &proc->ranges;
 		range->access = SG_READ | SG_WRITE;

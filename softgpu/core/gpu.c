@@ -180,7 +180,7 @@ static struct sg_ctx *some_ctx_locked(struct sg_gpu *gpu)
 	return NULL;
 }
 
-/* Returns a buffer in this GPU's VRAM, mapped by cuMemMap without a context; NULL: none is left. */
+/* Returns a buffer in this GPU's VRAM, mapped by cuMemMap, or a pool's; NULL: none is left. */
 static struct sg_buf *some_buf_locked(struct sg_gpu *gpu)
 {
 	struct sg_proc *proc;

@@ -156,7 +156,7 @@ struct softgpu_handle {
 /* VRAM at an address of the driver's choice; small ones share a 64 KiB page. */
 struct softgpu_mem_alloc {
 	__u32 size;
-	__u32 ctx;		/* 0: none; the memory stays until it is freed or the file is closed */
+	__u32 ctx;		/* 0: none; the memory stays until it is freed, the file is closed or the GPU removed */
 	__u64 length;		/* > 0 */
 	__u64 va;		/* out */
 	__u64 buffer_id;	/* out: never used before, never used again */

@@ -27,7 +27,7 @@ struct piece {
 	struct pool *pool;		/* a reference; imported: a count in pool->mapped, too */
 };
 
-/* Guards the pieces and the pools' figures.  Innermost, never held across a call of the driver. */
+/* Guards the pieces and the pools' figures.  Before the table of objects' lock; not held across a call of the driver. */
 extern pthread_mutex_t sgu_pool_lock;
 
 /* A reference to the pool behind a handle, or NULL. */

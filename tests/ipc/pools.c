@@ -260,6 +260,38 @@ static void cached(void)
 	end();
 }
 
+static unsigned int exchanges;
+
+/*
+ * After the look at what has ended, and before the import: the first time, and the second one. Between them are the end of the
+ * first, and the beginning and end of a close.
+ */
+static void frees_next(void)
+{
+	exchanges++;
+	if (exchanges == 1 || exchanges == 5)
+		ASK(FREE, .n = (int)(exchanges / 5));
+}
+
+/* What is cached ends while something else is opened, one after the other: nothing that the program has open is in the way. */
+static void cached_meanwhile(void)
+{
+	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_handle h[3];
+
+	begin();
+	ASK(MAKE, .pool = 0, .flags = true);
+	for (int i = 0; i < 3; i++)
+		h[i] = exported(0, i, (uint8_t)(i + 7));
+	for (int i = 0; i < 2; i++)
+		CHECK(!OPEN(&h[i], &m) && !peerdma_ipc_close(m), "opened and closed");
+	fake_ipc_cuda.exchanging = frees_next;
+	CHECK(!OPEN(&h[2], &m) && byte_at(m, 0) == 9 && !peerdma_ipc_trim() && log_is("iapapffdiap"), "opened: %s", peerdma_last_error());
+	fake_ipc_cuda.exchanging = NULL;
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && nothing_left(), "closed");
+	end();
+}
+
 /* ---- two threads ---- */
 
 static _Atomic unsigned int at_once, most;
@@ -540,15 +572,16 @@ static void not_opened(void)
 	fake_ipc_cuda.capturing = 0;
 
 	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && log_is("iap"), "opened");
+	fake_pools.destroy_error = 999;
+	CHECK(!peerdma_ipc_trim() && log_is("f"), "not destroyed, about which the caller can do nothing");
+	fake_pools.destroy_error = 0;
+	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && log_is("iap"), "opened");
 	fake_pools.free_error = 999;
 	CHECK(peerdma_ipc_trim() == -EIO && strstr(peerdma_last_error(), "cuMemFree failed with CUDA error 999") && log_is(""),
 	      "not freed");
 	fake_pools.free_error = 0;
 	fake_pools.wrong = 0;		/* the stand-in counts the destruction of a pool with memory */
-	fake_pool_lose(false);
-	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && log_is("iap"), "opened");
-	fake_pools.destroy_error = 999;
-	CHECK(!peerdma_ipc_trim() && log_is("f"), "not destroyed, about which the caller can do nothing");
+	CHECK(OPEN(&h, &m) == -EIO && strstr(peerdma_last_error(), "could not be unmapped") && log_is(""), "nothing of that exporter's is opened any more");
 	end();
 }
 
@@ -673,7 +706,7 @@ int main(int argc, char **argv)
 	static const struct named_test tests[] = {
 		{ "shared", shared }, { "devices", devices }, { "frees", frees }, { "another-pool", another_pool }, { "again", again },
 		{ "beside", beside }, { "captured", captured },
-		{ "anew", anew }, { "cached", cached }, { "threads", threads }, { "overtaken", overtaken },
+		{ "anew", anew }, { "cached", cached }, { "cached-meanwhile", cached_meanwhile }, { "threads", threads }, { "overtaken", overtaken },
 		{ "races", races },
 		{ "not-exported", not_exported }, { "not-opened", not_opened },
 		{ "contexts", contexts }, { "gone", gone }, { "gone-heir", gone_heir }, { "killed", killed },

@@ -6,11 +6,11 @@
  * The pool belongs to the exporter, which allocates in it again as soon as it has freed memory there,
  * whatever importers have mapped: so an access after the end of an export may reach another allocation.
  *
- * CUDA wants importers to free memory before the exporter does.  What is imported from an exporter while memory of it is
- * mapped here that it has freed already may be mapped in part only (NVIDIA 580, seen in 1 of 200 imports): CUDA then takes
- * the rest for the host's, and a copy of it ends the program.  So nothing of an exporter's pools is imported before all of
- * it that has ended is unmapped: not_now().  The exporter's record ends before it frees, so what it allocates after a free
- * cannot come here before that is seen.
+ * CUDA wants importers to free memory before the exporter does.  What an exporter has allocated after it freed other memory
+ * that is still mapped here may be mapped in part only (NVIDIA 580, seen in 1 of 200 imports): CUDA then takes the rest for
+ * the host's, and a copy of it ends the program.  So nothing of an exporter's pools is imported before all of them that has
+ * ended is unmapped: not_now().  The exporter's record ends before it frees, so what it allocates after a free cannot come
+ * here before that is seen.
  *
  * Pools, and memory of them, belong to the process: they stay where they are when contexts end.  The second import of a
  * pool in a process gives the handle of the first one; each keeps a descriptor until there were as many cuMemPoolDestroy(),
@@ -109,15 +109,31 @@ static int not_now(struct ipc *ipc, const struct ipc_mapping *wanted)
 
 	if (ret)
 		return ipc_fail_live(wanted->peer, ret);
+	if (wanted->peer->pools_lost)
+		return fail(-EIO, "memory of that exporter's pools could not be unmapped: cuMemFree failed");
 	pthread_mutex_lock(&ipc->lock);
 	for (const struct ipc_mapping *m = ipc->mappings; m && !ret; m = m->next) {
 		if (m->pool && m->peer == wanted->peer && !m->gone && ipc_peer_live(m->peer, m->slot, m->generation))
-			/* One that is being closed goes: then this is tried again. */
-			ret = m->state == IPC_OPEN ? -EADDRINUSE : IPC_LOOK_AGAIN;
+			/* One that is being closed, or has no references, goes: then this is tried again. */
+			ret = m->state == IPC_OPEN && m->refs ? -EADDRINUSE : IPC_LOOK_AGAIN;
 	}
 	pthread_mutex_unlock(&ipc->lock);
 	return ret == -EADDRINUSE ? fail(ret, "this process still has memory of that exporter's pools open which was freed, or whose export "
 					"ended; close it first") : ret;
+}
+
+/* pools_lock: what CUDA does not unmap is there for ever, and no mapping has it any more; so the peer stays, too. */
+static CUresult unmap(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_peer *peer, CUdeviceptr ptr)
+{
+	CUresult r = cuda->free(ptr);
+
+	pthread_mutex_lock(&ipc->lock);
+	if (r && !peer->pools_lost) {
+		peer->pools_lost = true;
+		peer->refs++;
+	}
+	pthread_mutex_unlock(&ipc->lock);
+	return r;
 }
 
 /* pools_lock: the pool, if memory of it is open. */
@@ -165,7 +181,7 @@ static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping
 	ipc_cuda_opened(m, ptr);
 	/* What another process says is believed where CUDA says the same, to the last byte. */
 	if (!m->id || !cuda_has_id(ptr + m->length - 1, m->id)) {
-		cuda->free(ptr);
+		unmap(ipc, cuda, m->peer, ptr);
 		return fail(-EIO, "CUDA opened less memory than the exporter said it is; this happens if memory of its pools was imported "
 			    "by the program itself, and freed by the exporter before it was unmapped");
 	}
@@ -211,6 +227,8 @@ fail:
 		return ret;
 	if (r == CUDA_ERROR_ALREADY_MAPPED)
 		return ipc_cuda_in_the_way();
+	if (r == CUDA_ERROR_OPERATING_SYSTEM && !ipc_descriptors_left())
+		return fail(-errno, "%s: %s", call, error_words(-errno));
 	return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s failed with CUDA error %d", call, r);
 }
 
@@ -250,7 +268,7 @@ static int pool_close(struct ipc_mapping *m)
 	pthread_mutex_lock(&ipc->pools_lock);
 	/* Else another's memory may be there. */
 	if (!m->gone && ipc_cuda_still(m))
-		r = cuda->free((uintptr_t)m->base);
+		r = unmap(ipc, cuda, m->peer, (uintptr_t)m->base);
 	pthread_mutex_lock(&ipc->lock);
 	m->pool = NULL;
 	pthread_mutex_unlock(&ipc->lock);

@@ -34,8 +34,8 @@ enum { HOST, DEVICE };
 
 /*
  * Whether an event that names no memory can be of this provider's: contexts take cuMemAlloc()'s
- * with them, and may take what was allocated from pools. What modules have is not exported. A pool
- * that is destroyed or trimmed leaves what is allocated from it.
+ * with them. What modules have is not exported. Pools belong to the process, and one that is destroyed
+ * or trimmed leaves what is allocated from it.
  */
 static bool may_free(const char *call, uint32_t provider)
 {
@@ -49,7 +49,7 @@ static bool may_free(const char *call, uint32_t provider)
 	}
 	if (!strncmp(call, "hsa_", 4))
 		return provider == IPC_HSA;
-	return provider == IPC_CUDA || provider == IPC_CUDA_POOL || strncmp(call, "cu", 2);
+	return provider == IPC_CUDA || strncmp(call, "cu", 2);
 }
 
 /* No cancellation point, as free() is none. */

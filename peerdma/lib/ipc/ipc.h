@@ -115,6 +115,7 @@ struct ipc_peer {
 	const struct ipc_home *home;
 	struct ipc_line *arena;		/* NULL: no signal of it was opened yet */
 	bool arena_registered;		/* with CUDA */
+	bool pools_lost;		/* memory of its pools is mapped that cuMemFree() did not unmap; both locks write it */
 	struct ipc_link *links;		/* to it, for signals */
 };
 

@@ -53,7 +53,9 @@ int ipc_provider_open(struct ipc_mapping *m, const struct ipc_reply *reply, int 
 {
 	int capture, ret;
 
-	cuda_there();		/* this may be the process's first question about CUDA's memory */
+	/* This may be the process's first question about CUDA's memory. */
+	if (m->provider->id != IPC_HOST && m->provider->id != IPC_HSA)
+		cuda_there();
 	capture = cuda_capture_leave();
 	ret = m->provider->open(m, reply, fd);
 	cuda_capture_return(capture);
