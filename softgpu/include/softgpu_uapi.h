@@ -205,10 +205,10 @@ struct softgpu_va_reserve {
 /*
  * Memory of one process in another.  IPC_EXPORT gives the key of the device
  * allocation that holds va: the same each time, and worthless as soon as the
- * allocation is freed.  Whoever has it opens the memory in a context of his own, or in none,
- * at an address of his own; his mapping keeps the memory until he closes it,
- * and is of kind IPC.  Opened again in that context it is the same mapping, to be
- * closed once more.  IPC_CLOSE (softgpu_va) takes the address that IPC_OPEN gave,
+ * allocation is freed.  A process that has the key opens the memory in one of its
+ * contexts, or in no context, at an address of its own.  The mapping keeps the memory
+ * until the process closes it, and is of kind IPC.  Opened again in that context, or
+ * again in none, it is the same mapping, to be closed once more.  IPC_CLOSE (softgpu_va) takes the address that IPC_OPEN gave,
  * waits for the context's work and, the last time, revokes the mapping's pins.
  *
  * Memory of kind VISIBLE is exported with SOFTGPU_IPC_VISIBLE, opens in a context with the

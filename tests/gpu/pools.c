@@ -559,7 +559,7 @@ static void killed(void)
 	CHECK(!peerdma_ipc_close(m) && empty(), "closed: %s", peerdma_last_error());
 }
 
-/* Pools, and memory of them, belong to no context. */
+/* Pools, and memory of them, belong to no context: of the exporter, */
 static void context_ends(void)
 {
 	struct peerdma_ipc_memory *m = NULL;
@@ -575,6 +575,7 @@ static void context_ends(void)
 	end();
 }
 
+/* or of the importer. */
 static void own_contexts_end(void)
 {
 	struct peerdma_ipc_memory *m[2] = { NULL }, *again = NULL;

@@ -122,7 +122,7 @@ static int not_now(struct ipc *ipc, const struct ipc_mapping *wanted)
 					"ended; close it first") : ret;
 }
 
-/* pools_lock: what CUDA does not unmap is there for ever, and no mapping has it any more; so the peer stays, too. */
+/* pools_lock: what CUDA fails to unmap stays mapped, and nothing here has it any more: so the peer notes it, and stays. */
 static CUresult unmap(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_peer *peer, CUdeviceptr ptr)
 {
 	CUresult r = cuda->free(ptr);

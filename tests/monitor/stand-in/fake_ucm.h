@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake_ucm.h - a stand-in for UCX's libucm.so.0: it sets handlers or refuses to, and reports the calls of munmap(), mremap() and
- * madvise() that it is told to report.
+ * fake_ucm.h - a stand-in for UCX's libucm.so.0. It sets handlers, or refuses to. The test chooses which of munmap(), mremap()
+ * and madvise() it reports.
  */
 #ifndef FAKE_UCM_H
 #define FAKE_UCM_H
