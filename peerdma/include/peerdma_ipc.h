@@ -34,7 +34,7 @@
  *     free its accesses reach what the exporter allocates in that place. peerdma_ipc_copy() reports
  *     -ESTALE for what it read. Nothing stops an importer's own access: agree on the end by a signal
  *     before the free, or allocate 2 MiB or more.
- *   - Memory of CUDA's stream-ordered pools, of any size. The pool belongs to the exporter, which
+ *   - Memory of CUDA's stream-ordered pools. The pool belongs to the exporter, which
  *     allocates in it again as soon as it has freed memory there: then an importer's accesses may reach
  *     what is there now, as for small allocations. The export ends when cuMemFreeAsync() is called,
  *     before the work that is queued in its stream. CUDA requires that importers unmap the memory before
@@ -108,7 +108,8 @@ int peerdma_ipc_free(void *ptr);
  *   cuda      cuMemAlloc, cudaMalloc: cuIpcGetMemHandle
  *   cuda-vmm  cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, mapped whole by cuMemMap
  *   cuda-pool cuMemAllocFromPoolAsync, cuMemAllocAsync: of a pool that cuMemPoolCreate made with
- *             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR. The allocation must have completed in its
+ *             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, at most 4 GiB by one allocation, because
+ *             NVIDIA's driver crashes importers of more. The allocation must have completed in its
  *             stream before an importer uses the memory. Frees by a CUDA graph are not reported:
  *             call peerdma_ipc_unexport() before the graph runs
  *   hsa       memory pools, hipMalloc: hsa_amd_ipc_memory_create
@@ -183,17 +184,20 @@ int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags, struct
 /*
  * Gives one reference back. Without references a live mapping stays cached, at most 64 of them; one
  * that has ended is unmapped, of CUDA only in a thread with a context, as peerdma_ipc_trim() says. NULL is
- * ignored. For CUDA's memory: work on it must have completed.
+ * ignored. For CUDA's memory: work on it must have completed. After the last memory of a pool the import of the
+ * pool stays, with one descriptor, until a later call finds that its exporter has ended, that it was not used for 10
+ * seconds, or that more than 16 are not used: NVIDIA's driver may fail when it destroys one while other threads use CUDA.
  *
  *   -EIO  the provider failed to unmap it; the reference is given back
  */
 int peerdma_ipc_close(struct peerdma_ipc_memory *memory);
 
 /*
- * Unmaps all that is cached without references: CUDA frees memory of another process only then. What
- * cuMemAlloc() made is unmapped in the context in which it was opened: call it once with each current.
+ * Unmaps all that is cached without references, and destroys the imports of pools of which nothing is open: CUDA frees
+ * memory of another process only then. What cuMemAlloc() made is unmapped in the context in which it was opened: call it
+ * once with each current. If pools are in use, other threads had better not use CUDA meanwhile: see peerdma_ipc_close().
  *
- *   -ENODEV  memory of CUDA's pools stays mapped, because no context is current
+ *   -ENODEV  memory of CUDA's pools stays mapped, or a pool imported, because no context is current
  *   -EIO     the provider failed to unmap something; the rest is unmapped
  */
 int peerdma_ipc_trim(void);

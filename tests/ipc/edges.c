@@ -200,7 +200,7 @@ static int listener;
 static struct peerdma_ipc_handle forged;
 static struct answers {
 	uint32_t provider;
-	uint64_t base;
+	uint64_t base, length;		/* length: 0: 4096 */
 	bool file;			/* one comes with it */
 	uint32_t uid;			/* whose exporter it is */
 } answers;
@@ -215,7 +215,8 @@ static void false_exporter(void)
 		uint8_t blob[64];
 		char pci[20];
 		uint32_t fds;
-	} reply = { .magic = 0x32637069, .provider = answers.provider, .base = answers.base, .length = 4096, .fds = answers.file ? 3 : 1 };
+	} reply = { .magic = 0x32637069, .provider = answers.provider, .base = answers.base,
+		    .length = answers.length ? answers.length : 4096, .fds = answers.file ? 3 : 1 };
 	union {
 		char bytes[CMSG_SPACE(2 * sizeof(int))];
 		struct cmsghdr align;
@@ -306,29 +307,39 @@ static void provider(void)
 }
 
 /* What it says of memory of CUDA's pool, of which a descriptor comes, is refused before CUDA is asked. */
-static void pool_of(const struct peerdma_ipc_handle *handle, uint32_t uid, uint64_t base, bool file, int ret, const char *text)
+static void pool_of(const struct peerdma_ipc_handle *handle, struct answers what, int ret, const char *text)
 {
-	pid_t pid = start_false_exporter(handle, (struct answers) { .provider = 5, .base = base, .file = file, .uid = uid });
 	struct peerdma_ipc_memory *m = NULL;
-	int got = OPEN(&forged, &m);
+	pid_t pid;
+	int got;
 
-	CHECK(got == ret && strstr(peerdma_last_error(), text), "a pool's memory of user %u at %#llx: %d, %s", uid, (unsigned long long)base,
-	      got, peerdma_last_error());
+	what.provider = 5;
+	what.base = 1 << 20;
+	pid = start_false_exporter(handle, what);
+	got = OPEN(&forged, &m);
+	CHECK(got == ret && strstr(peerdma_last_error(), text), "%llu bytes of a pool of user %u: %d, %s", (unsigned long long)what.length,
+	      what.uid, got, peerdma_last_error());
 	end(pid);
 }
 
 static void pool(void)
 {
+	struct answers what = { .length = 1 << 20, .uid = getuid() };
 	struct peerdma_ipc_handle handle;
 	void *p = NULL;
 
 	CHECK(!peerdma_ipc_alloc(4096, 0, &p) && !peerdma_ipc_export(p, 4096, 0, &handle), "memory");
-	pool_of(&handle, getuid(), 1 << 20, false, -EPROTO, "no descriptor");
-	pool_of(&handle, getuid(), 1 << 20, true, -ENODEV, "libcuda");
+	pool_of(&handle, what, -EPROTO, "no descriptor");
+	what.file = true;
+	what.length = 4UL << 30;
+	pool_of(&handle, what, -ENODEV, "libcuda");
+	what.length++;
+	pool_of(&handle, what, -EOPNOTSUPP, "crashes NVIDIA's driver");
+	what.uid = 1001;
 	if (getuid())
 		printf("# not tried: only root can be another user\n");
 	else
-		pool_of(&handle, 1001, 1 << 20, true, -EACCES, "only that user may open");
+		pool_of(&handle, what, -EACCES, "only that user may open");
 	peerdma_ipc_free(p);
 }
 

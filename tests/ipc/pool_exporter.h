@@ -7,6 +7,7 @@
 #define IPC_POOL_EXPORTER_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,10 +23,10 @@
 #include "util.h"
 
 #define LENGTH	4096UL
-#define MANY	8
+#define MANY	24
 
-enum op { MAKE, ALLOC, EXPORT, FREE, UNEXPORT, READ, DESTROY, FAIL, COUNT, KILL };
-enum call { NONE, EXPORT_POOL, EXPORT_POINTER, GPU, FULL };	/* FULL: no descriptor is left, too */
+enum op { MAKE, ALLOC, EXPORT, EXPORT_TWO, FREE, UNEXPORT, READ, DESTROY, FAIL, COUNT, KILL };
+enum call { NONE, EXPORT_POOL, EXPORT_POINTER, GPU, LONG, FULL };	/* LONG: 4 GiB, FULL: no descriptor is left, too */
 
 struct ask {
 	enum op op;
@@ -53,6 +54,7 @@ static void fail_at(enum call call, int error)
 	fake_pools.export_error = call == EXPORT_POOL || call == FULL ? error : 0;
 	fake_pools.export_pointer_error = call == EXPORT_POINTER ? error : 0;
 	fake_pools.gpu_shares_none = call == GPU;
+	fake_pools.longer = call == LONG ? 4UL << 30 : 0;
 }
 
 static void full(bool is)
@@ -79,6 +81,36 @@ static int free_it(unsigned long long p)
 	ret = cuMemFree_v2(p);
 	peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, (void *)(uintptr_t)p, LENGTH, 1);
 	return ret;
+}
+
+static pthread_barrier_t both;
+
+static void wait_for_both(void)
+{
+	pthread_barrier_wait(&both);
+}
+
+static void *exports(void *p)
+{
+	struct peerdma_ipc_handle handle;
+
+	return peerdma_ipc_export(p, LENGTH, 0, &handle) ? p : NULL;
+}
+
+/* By two threads, each of which begins before the other ends. */
+static int export_two(void *p, void *q)
+{
+	pthread_t threads[2];
+	void *failed[2];
+
+	pthread_barrier_init(&both, NULL, 2);
+	fake_pools.exporting = wait_for_both;
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, exports, i ? q : p);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], &failed[i]);
+	fake_pools.exporting = NULL;
+	return failed[0] || failed[1] ? -EIO : 0;
 }
 
 static void serve(void)
@@ -110,6 +142,9 @@ static void serve(void)
 			full(false);
 			fail_at(NONE, 0);
 			a.handle = handles[q.n];
+			break;
+		case EXPORT_TWO:
+			a.ret = export_two((void *)(uintptr_t)p[q.n], (void *)(uintptr_t)p[q.n + 1]);
 			break;
 		case FREE:
 			a.ret = free_it(p[q.n]);

@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct ipc;
 struct ipc_mapping;
+struct ipc_peer;
+struct ipc_pool;
 
 typedef int CUresult;
 typedef unsigned long long CUdeviceptr;
@@ -151,5 +154,12 @@ uint64_t ipc_cuda_give_access(int first, ipc_cuda_give give, void *memory, CUres
 uint64_t ipc_cuda_device_bit(int device);	/* 0: it is not among the first 64 */
 /* Whether that device may touch what was opened of cuMemCreate()'s, or of a pool. */
 bool ipc_cuda_vmm_reached(const struct ipc_mapping *m, int device);
+
+/*
+ * cuda_imports.c.  pools_lock.  The exporter's pool of that number, imported by the descriptor if it is not yet; one user more.
+ * Any error of cuMemPoolImportFromShareableHandle(), or CUDA_ERROR_OUT_OF_MEMORY.
+ */
+CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_peer *peer, uint64_t number, int fd, struct ipc_pool **pool);
+void ipc_cuda_pool_put(struct ipc *ipc, struct ipc_pool *pool);	/* pools_lock: one user less */
 
 #endif

@@ -12,26 +12,27 @@
  * ended is unmapped: not_now().  The exporter's record ends before it frees, so what it allocates after a free cannot come
  * here before that is seen.
  *
- * Pools, and memory of them, belong to the process: they stay where they are when contexts end.  The second import of a
- * pool in a process gives the handle of the first one; each keeps a descriptor until there were as many cuMemPoolDestroy(),
- * which fails while memory of the pool is imported.  An import of memory at an address that is imported already gives that
- * address, shows from then on what the exporter allocated there last, and one cuMemFree() unmaps it for all.  So this file
- * counts: a pool is imported once for all memory of it, and destroyed with the last mapping that has its handle.
- * ipc->pools_lock is held from the look at what is open until what was imported can be found there, and while a pool is
- * given back: else two threads would not see each other.
+ * An import of memory at an address that is imported already gives that address, shows from then on what the exporter
+ * allocated there last, and one cuMemFree() unmaps it for all.  ipc->pools_lock is held from the look at what is open until
+ * what was imported can be found there: else two threads would not see each other.
  *
  * The program may import the same pool itself, and by freeing its import unmaps this one.
  *
- * By the descriptor alone an importer cannot tell that it has the pool already, so exporters number pools.  CUDA gives
- * the handle of a pool that was destroyed to another one.  But memory that is exported is allocated, which keeps its
- * pool: a pool has its number for as long as an export of it is live, and may have another one later.  Then it is
- * imported again, as the same handle.
+ * cuMemPoolImportPointer() of 5250 MiB ends the process (NVIDIA 580: it calls address 0); of 5248 it does not.
  */
 #include <string.h>
 #include <unistd.h>
 
 #include "cuda.h"
 #include "ipc.h"
+
+#define LENGTH_MOST	(4ULL << 30)
+
+static int too_long(uint64_t length)
+{
+	return fail(-EOPNOTSUPP, "an allocation of %llu MiB of a pool: to import more than %llu MiB crashes NVIDIA's driver; allocate it "
+		    "with cuMemAlloc() or cuMemCreate(), or in several parts", (unsigned long long)length >> 20, LENGTH_MOST >> 20);
+}
 
 /* ---- the exporter ---- */
 
@@ -46,24 +47,6 @@ static int not_shareable(const struct cuda_ipc *cuda, const struct ipc_offer *of
 			    "software GPU inside a process");
 	return fail(-EOPNOTSUPP, "the memory is of a pool that was not made to be shared, such as the GPU's default pool; give "
 		    "cuMemPoolCreate() the handle type CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, or allocate the memory with cuMemAlloc()");
-}
-
-static uint64_t number_of(uint64_t pool)
-{
-	struct ipc *ipc = ipc_get();
-	uint64_t number = 0;
-
-	pthread_mutex_lock(&ipc->lock);
-	for (uint32_t slot = 0; slot < ipc->high && !number; slot++) {
-		const struct ipc_record *r = &ipc->records[slot];
-
-		if (r->used && r->offer.pool == pool && ipc_generation(ipc, slot) & 1)
-			number = r->offer.pool_number;
-	}
-	if (!number)
-		number = ++ipc->pool_numbers;
-	pthread_mutex_unlock(&ipc->lock);
-	return number;
 }
 
 int ipc_offer_pool(struct ipc_offer *offer)
@@ -81,6 +64,8 @@ int ipc_offer_pool(struct ipc_offer *offer)
 			    "all memory of the pool; allocate the memory with cuMemAlloc()");
 	if (cuda->pointer_attribute(&pool, ATTRIBUTE_MEMPOOL_HANDLE, offer->base) || !pool)
 		return fail(-ENXIO, "%#llx: the memory was freed meanwhile", (unsigned long long)offer->base);
+	if (offer->length > LENGTH_MOST)
+		return too_long(offer->length);
 	r = cuda->pool_to_shareable(&fd, pool, CUDA_HANDLE_POSIX_FD, 0);
 	if (r == CUDA_ERROR_OPERATING_SYSTEM && !ipc_descriptors_left())
 		return fail(-errno, "cuMemPoolExportToShareableHandle: %s; NVIDIA's driver fails for this pool from now on", error_words(-errno));
@@ -96,7 +81,6 @@ int ipc_offer_pool(struct ipc_offer *offer)
 	memcpy(offer->blob, &data, sizeof(data));
 	offer->fd = fd;
 	offer->pool = (uintptr_t)pool;
-	offer->pool_number = number_of(offer->pool);
 	return 0;
 }
 
@@ -136,47 +120,13 @@ static CUresult unmap(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_p
 	return r;
 }
 
-/* pools_lock: the pool, if memory of it is open. */
-static void *imported(struct ipc *ipc, const struct ipc_mapping *wanted, uint64_t number)
-{
-	void *pool = NULL;
-
-	pthread_mutex_lock(&ipc->lock);
-	for (const struct ipc_mapping *m = ipc->mappings; m && !pool; m = m->next) {
-		if (m->peer == wanted->peer && m->pool_number == number)
-			pool = m->pool;
-	}
-	pthread_mutex_unlock(&ipc->lock);
-	return pool;
-}
-
-/*
- * pools_lock: so many imports of the pool are not needed any more.  If a mapping has it, that takes them over, since CUDA
- * does not destroy a pool with memory.  Nobody can do anything about a pool that CUDA does not destroy.
- */
-static void put_pool(struct ipc *ipc, const struct cuda_ipc *cuda, void *pool, unsigned int imports)
-{
-	struct ipc_mapping *heir;
-
-	pthread_mutex_lock(&ipc->lock);
-	heir = ipc->mappings;
-	while (heir && heir->pool != pool)
-		heir = heir->next;
-	if (heir)
-		heir->pool_imports += imports;
-	pthread_mutex_unlock(&ipc->lock);
-	while (!heir && imports--)
-		cuda->pool_destroy(pool);
-}
-
 static CUresult give(const struct cuda_ipc *cuda, const struct cuda_access *access, void *pool)
 {
 	return cuda->pool_access(pool, access, 1);
 }
 
 /* pools_lock: the memory, which CUDA has imported, becomes the mapping's: 0 or -errno with text, and then it is not. */
-static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, void *pool, uint64_t number, unsigned int imports,
-		CUdeviceptr ptr)
+static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, struct ipc_pool *pool, CUdeviceptr ptr)
 {
 	ipc_cuda_opened(m, ptr);
 	/* What another process says is believed where CUDA says the same, to the last byte. */
@@ -187,42 +137,47 @@ static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping
 	}
 	pthread_mutex_lock(&ipc->lock);
 	m->pool = pool;
-	m->pool_number = number;
-	m->pool_imports = imports;
 	pthread_mutex_unlock(&ipc->lock);
 	return 0;
 }
 
-/* pools_lock.  All of a pool's memory is mapped for a device at once. */
+/* pools_lock.  All of a pool's memory is mapped for a device at once, also what is imported later. */
+static CUresult give_access(struct ipc_pool *pool, int device)
+{
+	CUresult r = 0;
+
+	if (!(pool->devices & ipc_cuda_device_bit(device)))
+		pool->devices |= ipc_cuda_give_access(device, give, pool->handle, &r);
+	return r;
+}
+
+/* pools_lock */
 static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, const struct ipc_reply *reply, int fd, int device)
 {
 	const char *call = "cuMemPoolImportFromShareableHandle";
-	void *pool = imported(ipc, m, reply->fd_offset);
-	unsigned int imports = !pool;
 	struct cuda_pool_pointer data;
+	struct ipc_pool *pool = NULL;
 	CUdeviceptr ptr;
-	CUresult r = 0;
 	int ret = 0;
+	CUresult r;
 
-	if (!pool)
-		r = cuda->pool_from_shareable(&pool, (void *)(intptr_t)fd, CUDA_HANDLE_POSIX_FD, 0);
-	if (r)
-		goto fail;
-	call = "cuMemPoolSetAccess";
-	m->handle = ipc_cuda_give_access(device, give, pool, &r);
-	if (r)
-		goto put;
-	call = "cuMemPoolImportPointer";
-	memcpy(&data, reply->blob, sizeof(data));
-	r = cuda->pool_import(&ptr, pool, &data);
-	if (r)
-		goto put;
-	ret = take(ipc, cuda, m, pool, reply->fd_offset, imports, ptr);
-	if (!ret)
+	r = ipc_cuda_pool_get(ipc, m->peer, reply->fd_offset, fd, &pool);
+	if (!r) {
+		call = "cuMemPoolSetAccess";
+		r = give_access(pool, device);
+		m->handle = pool->devices;
+	}
+	if (!r) {
+		call = "cuMemPoolImportPointer";
+		memcpy(&data, reply->blob, sizeof(data));
+		r = cuda->pool_import(&ptr, pool->handle, &data);
+	}
+	if (!r)
+		ret = take(ipc, cuda, m, pool, ptr);
+	if (!r && !ret)
 		return 0;
-put:
-	put_pool(ipc, cuda, pool, imports);
-fail:
+	if (pool)
+		ipc_cuda_pool_put(ipc, pool);
 	if (ret)
 		return ret;
 	if (r == CUDA_ERROR_ALREADY_MAPPED)
@@ -243,6 +198,8 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 		return fail(-EACCES, "user %u exported memory of a pool, which only that user may open", m->peer->uid);
 	if (fd < 0)
 		return fail(-EPROTO, "the exporter sent no descriptor of its pool");
+	if (m->length > LENGTH_MOST)
+		return too_long(m->length);
 	if (!cuda)
 		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
 	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import || !cuda->pool_destroy || !cuda->free)
@@ -257,12 +214,11 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	return ret;
 }
 
-/* CUDA wants the memory freed before its pool. */
 static int pool_close(struct ipc_mapping *m)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 	struct ipc *ipc = ipc_get();
-	void *pool = m->pool;
+	struct ipc_pool *pool = m->pool;
 	CUresult r = 0;
 
 	pthread_mutex_lock(&ipc->pools_lock);
@@ -272,7 +228,7 @@ static int pool_close(struct ipc_mapping *m)
 	pthread_mutex_lock(&ipc->lock);
 	m->pool = NULL;
 	pthread_mutex_unlock(&ipc->lock);
-	put_pool(ipc, cuda, pool, m->pool_imports);
+	ipc_cuda_pool_put(ipc, pool);
 	pthread_mutex_unlock(&ipc->pools_lock);
 	return r ? fail(-EIO, "cuMemFree failed with CUDA error %d", r) : 0;
 }

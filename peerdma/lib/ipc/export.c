@@ -400,6 +400,18 @@ static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offe
 	return *slot == IPC_SLOTS ? fail_full() : 0;
 }
 
+/* lock: the number by which importers know that pool of CUDA's: that of its other exports, or a new one. */
+static uint64_t number_of(struct ipc *ipc, uint64_t pool)
+{
+	for (uint32_t slot = 0; slot < ipc->high; slot++) {
+		const struct ipc_record *r = &ipc->records[slot];
+
+		if (r->used && r->offer.pool == pool && r->offer.pool_number && ipc_generation(ipc, slot) & 1)
+			return r->offer.pool_number;
+	}
+	return ++ipc->pool_numbers;
+}
+
 /* lock, which it gives up for the provider. */
 static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
 {
@@ -419,6 +431,8 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 		ret = ipc_offer(ptr, offer);
 	pthread_mutex_lock(&ipc->lock);
 	r->making = false;
+	if (offer->pool)
+		offer->pool_number = number_of(ipc, offer->pool);
 	r->offer = *offer;
 	pthread_cond_broadcast(&ipc->settled);
 	if (!ret && ipc_generation(ipc, *slot) == generation)

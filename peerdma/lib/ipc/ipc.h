@@ -7,6 +7,7 @@
  *	open.c			what this process has opened
  *	export.c		what it exports
  *	provider.c		which provider's memory it is: host.c, cuda.c, cuda_pool.c, hsa.c
+ *	cuda_imports.c		pools that it has imported
  *	peer.c			an exporter, as its importers see it
  *	link.c			its connections to an exporter, for signals
  *	ask.c			an importer's request to an exporter
@@ -18,7 +19,7 @@
  * One lock for data, ipc->lock.  It guards everything in struct ipc, in records, peers, mappings and
  * signals that is not marked "atomic" or "fixed".  It is not held across a call of a
  * provider, nor while another process is waited for.  Frees (export.c) take no lock.
- * cuda_pool.c has one of its own for CUDA's calls, ipc->pools_lock, which is taken before ipc->lock.
+ * cuda_pool.c and cuda_imports.c have one of their own for CUDA's calls, ipc->pools_lock, which is taken before ipc->lock.
  */
 #ifndef IPC_INT_H
 #define IPC_INT_H
@@ -116,7 +117,19 @@ struct ipc_peer {
 	struct ipc_line *arena;		/* NULL: no signal of it was opened yet */
 	bool arena_registered;		/* with CUDA */
 	bool pools_lost;		/* memory of its pools is mapped that cuMemFree() did not unmap; both locks write it */
+	struct ipc_pool *pools;		/* imported; both locks write them */
 	struct ipc_link *links;		/* to it, for signals */
+};
+
+/* A pool of an exporter's, that this process has imported: cuda_imports.c.  Keeps a reference of the peer. */
+struct ipc_pool {
+	struct ipc_pool *next;		/* of the peer */
+	uint64_t number;		/* the exporter's for it: pools_lock, as the next four */
+	void *handle;			/* CUDA's, here */
+	unsigned int imports;		/* of that handle */
+	uint64_t devices;		/* that may access it: ipc_cuda_device_bit() */
+	unsigned int users;		/* mappings that have memory of it; both locks write it, and the next */
+	uint64_t unused_since;		/* now_ns() */
 };
 
 /* A connection to an exporter, that keeps signals open there: link.c. */
@@ -143,9 +156,7 @@ struct ipc_mapping {
 	uint64_t exporter_base;
 	char pci[20];
 	uint64_t handle;		/* the provider's own */
-	void *pool;			/* CUDA's, of whose memory it is: the handle here; both locks write it.  NULL: none */
-	uint64_t pool_number;		/* the exporter's number for it: pools_lock, as the next */
-	unsigned int pool_imports;	/* of that handle, which this mapping made, or took over from one that is closed */
+	struct ipc_pool *pool;		/* of whose memory it is; both locks write it.  NULL: none */
 	enum { IPC_OPENING, IPC_OPEN, IPC_CLOSING } state;
 	uint64_t sweep;			/* the last that looked */
 	bool gone;			/* with its context, or freed by the program: there is nothing to unmap */
@@ -405,6 +416,13 @@ int ipc_peer_live(const struct ipc_peer *peer, uint32_t slot, uint64_t generatio
 int ipc_fail_live(const struct ipc_peer *peer, int error);	/* the text for that; error */
 /* Whether this process may ask for it: another process of this boot.  0 or -errno with text. */
 int ipc_name_check(struct ipc *ipc, const struct ipc_name *name);
+
+/*
+ * cuda_imports.c.  lock, which it gives up meanwhile; some CUDA context is current: destroys the imports of pools that are not
+ * used, and have not been for long, or whose exporter has ended.  all: those used a moment ago, too.
+ */
+void ipc_cuda_pools_end(struct ipc *ipc, bool all);
+bool ipc_cuda_pools_unused(const struct ipc *ipc);	/* lock: whether that has something to do */
 
 /* open.c.  lock. */
 bool ipc_imported(struct ipc *ipc, uint64_t addr);

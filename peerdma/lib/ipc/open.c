@@ -204,11 +204,14 @@ static int sweep(struct ipc *ipc, uint64_t context, unsigned int most)
 				next = m;
 		}
 		if (!next)
-			return ret;
+			break;
 		error = unmap(ipc, next);
 		if (!ret)
 			ret = error;
 	}
+	if (context)
+		ipc_cuda_pools_end(ipc, !most);
+	return ret;
 }
 
 /* The calling thread's CUDA context, if this process has anything of one. */
@@ -511,6 +514,8 @@ EXPORT int peerdma_ipc_close(struct peerdma_ipc_memory *memory)
 /* lock: whether anything without references waits for a context, whichever it is. */
 static bool waits_for_context(const struct ipc *ipc)
 {
+	if (ipc_cuda_pools_unused(ipc))
+		return true;
 	for (const struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
 		if (m->state == IPC_OPEN && !m->refs && m->provider->in_context)
 			return true;
@@ -533,7 +538,7 @@ EXPORT int peerdma_ipc_trim(void)
 	pthread_mutex_lock(&ipc->lock);
 	ret = sweep(ipc, context, 0);
 	if (!ret && !context && waits_for_context(ipc))
-		ret = fail(-ENODEV, "memory of CUDA's pools stays mapped, because no CUDA context is current; call cuCtxSetCurrent() first");
+		ret = fail(-ENODEV, "memory of CUDA's pools stays mapped, or a pool imported, because no CUDA context is current; call cuCtxSetCurrent() first");
 	ipc_peers_end(ipc);
 	pthread_mutex_unlock(&ipc->lock);
 	attempt_end(texts, ret);

@@ -14,7 +14,7 @@
 typedef unsigned long long CUdeviceptr;
 
 enum { INVALID_VALUE = 1 };
-enum { POOLS = 16, POINTERS = 64, PLACES = 16, UNIT = 65536, ARENA = PLACES * UNIT, FILE_SIZE = 1 << 28, FD = 1, IMPORTS = 64 };
+enum { POOLS = 32, POINTERS = 64, PLACES = 16, UNIT = 65536, ARENA = PLACES * UNIT, FILE_SIZE = 1 << 28, FD = 1, IMPORTS = 64 };
 
 struct fake_pools fake_pools;
 
@@ -210,6 +210,8 @@ int cuMemPoolExportPointer(struct place *out, CUdeviceptr ptr)
 
 	if (fake_pools.export_pointer_error || fake_unsafe())
 		return fake_pools.export_pointer_error ? fake_pools.export_pointer_error : INVALID_VALUE;
+	if (fake_pools.exporting)
+		fake_pools.exporting();
 	pthread_mutex_lock(&lock);
 	p = at(ptr);
 	if (p && p->base == ptr && !p->pool->imported)
@@ -378,7 +380,7 @@ bool fake_pool_attribute(CUdeviceptr ptr, int attribute, void *data, int *error)
 	if (p && p->pool->imported && ptr - p->base >= p->size - fake_pools.partly)
 		p = NULL;
 	if (p) {
-		const struct pointer_attributes a = { .type = 2, .id = p->id, .base = p->base, .size = p->size };
+		const struct pointer_attributes a = { .type = 2, .id = p->id, .base = p->base, .size = p->size + fake_pools.longer };
 
 		*error = attribute == 17 ? 0 : pointer_attribute(&a, attribute, data);
 		if (attribute == 17)

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cuda_imports.c - the pools of other processes that this one has imported.
+ *
+ * Pools belong to the process: they stay where they are when contexts end.  The second import of a pool gives the handle of
+ * the first one; each keeps a descriptor until there were as many cuMemPoolDestroy(), which fails while memory of the pool is
+ * imported.  So a pool is imported once for all memory of it.
+ *
+ * NVIDIA's driver (580) may fail when the last import of a pool is destroyed while other threads copy or synchronize,
+ * whatever memory: one of ten busy threads then ends the process by an assertion, or waits forever (with CUDA alone, once in
+ * 20,000 to 50,000 destructions; never in 475,000 with the other threads idle, nor in 300,000 of imports that were not the
+ * last).  So a pool stays imported when its last memory is closed.  But not forever, because meanwhile the GPU's memory of it
+ * is not free, though the exporter has destroyed the pool, or has ended.
+ *
+ * By the descriptor alone an importer cannot tell that it has the pool already, so exporters number pools.  CUDA gives the
+ * handle of a pool that was destroyed to another one.  But memory that is exported is allocated, which keeps its pool: a pool
+ * has its number for as long as an export of it is live, and may have another one later.  Then it is imported again, and has
+ * the same handle here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cuda.h"
+#include "ipc.h"
+
+#define UNUSED_NS	10000000000ULL
+#define UNUSED_MOST	16	/* in the process: each has a descriptor */
+
+static struct ipc_pool *find(const struct ipc_peer *peer, uint64_t number, const void *handle)
+{
+	struct ipc_pool *p = peer->pools;
+
+	while (p && (handle ? p->handle != handle : p->number != number))
+		p = p->next;
+	return p;
+}
+
+CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_peer *peer, uint64_t number, int fd, struct ipc_pool **pool)
+{
+	struct ipc_pool *p = find(peer, number, NULL), *made = NULL;
+	void *handle;
+	CUresult r;
+
+	if (!p) {
+		made = calloc(1, sizeof(*made));
+		if (!made)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		r = ipc_cuda_api()->pool_from_shareable(&handle, (void *)(intptr_t)fd, CUDA_HANDLE_POSIX_FD, 0);
+		if (r) {
+			free(made);
+			return r;
+		}
+		p = find(peer, 0, handle);
+		if (p)
+			free(made);
+	}
+	pthread_mutex_lock(&ipc->lock);
+	if (!p) {
+		p = made;
+		p->handle = handle;
+		p->next = peer->pools;
+		peer->pools = p;
+		peer->refs++;
+	}
+	if (made) {
+		p->number = number;
+		p->imports++;
+	}
+	p->users++;
+	pthread_mutex_unlock(&ipc->lock);
+	*pool = p;
+	return 0;
+}
+
+void ipc_cuda_pool_put(struct ipc *ipc, struct ipc_pool *pool)
+{
+	unsigned int left;
+
+	pthread_mutex_lock(&ipc->lock);
+	left = --pool->users;
+	if (!left)
+		pool->unused_since = now_ns();
+	pthread_mutex_unlock(&ipc->lock);
+	while (!left && pool->imports > 1 && !ipc_cuda_api()->pool_destroy(pool->handle))
+		pool->imports--;
+}
+
+/* lock: one that is not to stay imported. */
+static struct ipc_pool *due(const struct ipc *ipc, bool all, struct ipc_peer **exporter)
+{
+	struct ipc_pool *oldest = NULL;
+	unsigned int unused = 0;
+	uint64_t now = 0;
+
+	for (struct ipc_peer *peer = ipc->peers; peer; peer = peer->next) {
+		for (struct ipc_pool *p = peer->pools; p; p = p->next) {
+			if (p->users)
+				continue;
+			if (!now)
+				now = now_ns();
+			if (all || now - p->unused_since >= UNUSED_NS || ipc_peer_live(peer, 0, 0) == -EOWNERDEAD) {
+				*exporter = peer;
+				return p;
+			}
+			unused++;
+			if (!oldest || p->unused_since < oldest->unused_since) {
+				oldest = p;
+				*exporter = peer;
+			}
+		}
+	}
+	return unused > UNUSED_MOST ? oldest : NULL;
+}
+
+bool ipc_cuda_pools_unused(const struct ipc *ipc)
+{
+	struct ipc_peer *exporter;
+
+	return due(ipc, true, &exporter);
+}
+
+void ipc_cuda_pools_end(struct ipc *ipc, bool all)
+{
+	struct ipc_peer *exporter = NULL;
+	struct ipc_pool *pool, **at;
+	int capture;
+
+	while (due(ipc, all, &exporter)) {
+		pthread_mutex_unlock(&ipc->lock);
+		capture = cuda_capture_leave();
+		pthread_mutex_lock(&ipc->pools_lock);
+		pthread_mutex_lock(&ipc->lock);
+		pool = due(ipc, all, &exporter);	/* another thread may use it again, or have ended it */
+		if (pool) {
+			for (at = &exporter->pools; *at != pool; at = &(*at)->next)
+				;
+			*at = pool->next;
+		}
+		pthread_mutex_unlock(&ipc->lock);
+		/* Nobody can do anything about a pool that CUDA does not destroy. */
+		for (; pool && pool->imports; pool->imports--)
+			ipc_cuda_api()->pool_destroy(pool->handle);
+		free(pool);
+		pthread_mutex_unlock(&ipc->pools_lock);
+		cuda_capture_return(capture);
+		pthread_mutex_lock(&ipc->lock);
+		if (pool)
+			ipc_peer_put(ipc, exporter, false);
+	}
+}
