@@ -20,83 +20,13 @@
 #include <unistd.h>
 
 #include "checks.h"
-#include "cuda_calls.h"
-#include "peerdma_ipc.h"
+#include "pool_calls.h"
 
 #define LENGTH	(3UL << 20)
 #define LARGE	(96UL << 20)
 #define MANY	8
-#define FD	1		/* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
 
 enum { BUFFER_ID = 7 };			/* CUpointer_attribute */
-enum { POOL_HANDLE_TYPES = 119 };	/* CUdevice_attribute */
-
-/* CUmemPoolProps */
-struct pool_props {
-	int type, handle_types, location_type, location_id;
-	void *win32;
-	size_t max;
-	unsigned short usage;
-	unsigned char reserved[54];
-};
-
-_Static_assert(sizeof(struct pool_props) == 88, "CUDA's layout");
-
-static struct cuda_calls cu;
-static int (*device_attribute)(int *value, int attribute, int device);
-static int (*default_pool)(void **pool, int device);
-static int (*can_access_peer)(int *can, int device, int peer);
-static int (*pool_create)(void **pool, const struct pool_props *props);
-static int (*pool_destroy)(void *pool);
-static int (*pool_trim)(void *pool, size_t keep);
-static int (*pool_alloc)(gpu_ptr *p, size_t size, void *pool, void *stream);
-static int (*stream_create)(void **stream, unsigned int flags);
-static int (*stream_wait)(void *stream, gpu_ptr at, uint64_t value, unsigned int flags);
-static int (*host_pointer)(gpu_ptr *p, void *host, unsigned int flags);
-static int (*synchronize)(void);
-static int (*primary_reset)(int device);
-
-static const struct {
-	const char *name;
-	void *at;
-} names[] = {
-	{ "cuDeviceGetAttribute", &device_attribute }, { "cuDeviceGetDefaultMemPool", &default_pool }, { "cuMemPoolCreate", &pool_create },
-	{ "cuMemPoolDestroy", &pool_destroy }, { "cuMemPoolTrimTo", &pool_trim }, { "cuMemAllocFromPoolAsync", &pool_alloc },
-	{ "cuStreamCreate", &stream_create }, { "cuStreamWaitValue64_v2", &stream_wait }, { "cuMemHostGetDevicePointer_v2", &host_pointer },
-	{ "cuCtxSynchronize", &synchronize }, { "cuDevicePrimaryCtxReset_v2", &primary_reset },
-	{ "cuDeviceCanAccessPeer", &can_access_peer },	/* softgpu has not the last one */
-};
-
-static bool load(void)
-{
-	void *library = dlopen("libcuda.so.1", RTLD_NOW), *symbol;
-	bool all = library && cuda_calls_load(&cu);
-
-	for (size_t i = 0; all && i < sizeof(names) / sizeof(names[0]); i++) {
-		symbol = dlsym(library, names[i].name);
-		memcpy(names[i].at, &symbol, sizeof(symbol));
-		all = symbol || names[i].at == &can_access_peer;
-	}
-	return all;
-}
-
-static void need(int failed, const char *what)
-{
-	if (!failed)
-		return;
-	printf("not ok - %s: %d, %s\n", what, failed, peerdma_last_error());
-	fflush(stdout);
-	_exit(1);
-}
-
-static void start_cuda(int device)
-{
-	void *context;
-
-	need(cu.cuInit(0), "cuInit");
-	need(cu.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-	need(cu.cuCtxSetCurrent(context), "cuCtxSetCurrent");
-}
 
 /* ---- the exporter ---- */
 
@@ -638,6 +568,26 @@ static void anew(void)
 	end();
 }
 
+/* What the exporter has given up is free memory of the GPU after a trim: with NVIDIA's driver not before. */
+static void given_back(void)
+{
+	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_handle h;
+	size_t at_first, open, after, all;
+
+	begin();
+	need(ASK(MAKE).ret, "a pool");
+	start_cuda(0);
+	need(memory_info(&at_first, &all), "cuMemGetInfo");
+	h = exported(0, LARGE, 7);
+	CHECK(!open_it(&h, &m) && bytes(m) == 7, "opened");
+	need(memory_info(&open, &all), "cuMemGetInfo");
+	CHECK(!ASK(FREE, .n = 0).ret && !peerdma_ipc_close(m) && !ASK(DESTROY).ret && empty(), "closed, destroyed, and trimmed");
+	need(memory_info(&after, &all), "cuMemGetInfo");
+	CHECK(open + LARGE <= at_first && after + LARGE / 2 > at_first, "%zu MiB are free, then %zu, then %zu", at_first >> 20, open >> 20, after >> 20);
+	end();
+}
+
 static void second_gpu(void)
 {
 	struct peerdma_ipc_memory *m = NULL;
@@ -682,7 +632,8 @@ static const struct part {
 	{ "two allocations", two }, { "refused", refused }, { "a free that is held", held }, { "closed after the free", closed_after },
 	{ "closed before the free", closed_before }, { "a larger one in its place", larger_there }, { "a larger one around it", larger_before },
 	{ "a pool that is gone", pool_gone }, { "an exporter that is killed", killed }, { "a context's end", context_ends },
-	{ "the importer's contexts end", own_contexts_end }, { "freed by the program", freed_by_program }, { "exported anew", anew }, { "a second GPU", second_gpu },
+	{ "the importer's contexts end", own_contexts_end }, { "freed by the program", freed_by_program }, { "exported anew", anew },
+	{ "given back", given_back }, { "a second GPU", second_gpu },
 };
 
 /* In a process of its own, which has not used CUDA. */
@@ -707,35 +658,11 @@ static int run(const struct part *part)
 	return status ? 1 : 0;
 }
 
-/* 0, or 77 with the reason printed: in a process of its own, too. */
-static int there(void)
-{
-	int types = 0, status;
-	pid_t pid = fork();
-
-	if (!pid) {
-		int r = cu.cuInit(0);
-
-		if (!r)
-			r = device_attribute(&types, POOL_HANDLE_TYPES, 0);
-		if (r || !(types & FD))
-			printf("skipped: no GPU whose pools can be shared: %d\n", r);
-		fflush(stdout);
-		_exit(r || !(types & FD) ? 77 : 0);
-	}
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
 int main(void)
 {
 	int bad = 0, ret;
 
-	if (!load()) {
-		printf("skipped: no libcuda.so.1, or not all of its functions for pools\n");
-		return 77;
-	}
-	ret = there();
+	ret = pools_there();
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
