@@ -53,7 +53,7 @@
  * Threads.  Any thread may make any call; the call that ends an object is its last use. A thread that
  * sees the value of a signal may close it, though the call that set it has not returned yet. No lock
  * is held while a provider's function runs, except one while memory of a CUDA pool is opened or
- * unmapped, for which other such calls wait. The first export starts one thread, which runs no
+ * unmapped, or an import of a pool destroyed, for which other such calls wait. The first export starts one thread, which runs no
  * function of a provider. Only peerdma_ipc_valid() and peerdma_ipc_signal_get() are safe in a
  * signal handler. No call is a cancellation point, except peerdma_ipc_signal_wait().
  *
@@ -109,7 +109,7 @@ int peerdma_ipc_free(void *ptr);
  *   cuda-vmm  cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, mapped whole by cuMemMap
  *   cuda-pool cuMemAllocFromPoolAsync, cuMemAllocAsync: of a pool that cuMemPoolCreate made with
  *             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, at most 4 GiB by one allocation, because
- *             NVIDIA's driver crashes importers of more. The allocation must have completed in its
+ *             NVIDIA's driver crashes who imports 5 GiB. The allocation must have completed in its
  *             stream before an importer uses the memory. Frees by a CUDA graph are not reported:
  *             call peerdma_ipc_unexport() before the graph runs
  *   hsa       memory pools, hipMalloc: hsa_amd_ipc_memory_create
@@ -184,23 +184,35 @@ int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags, struct
 /*
  * Gives one reference back. Without references a live mapping stays cached, at most 64 of them; one
  * that has ended is unmapped, of CUDA only in a thread with a context, as peerdma_ipc_trim() says. NULL is
- * ignored. For CUDA's memory: work on it must have completed. After the last memory of a pool the import of the
- * pool stays, with one descriptor, until a later call finds that its exporter has ended, that it was not used for 10
- * seconds, or that more than 16 are not used: NVIDIA's driver may fail when it destroys one while other threads use CUDA.
+ * ignored. For CUDA's memory: work on it must have completed.
  *
  *   -EIO  the provider failed to unmap it; the reference is given back
  */
 int peerdma_ipc_close(struct peerdma_ipc_memory *memory);
 
 /*
- * Unmaps all that is cached without references, and destroys the imports of pools of which nothing is open: CUDA frees
- * memory of another process only then. What cuMemAlloc() made is unmapped in the context in which it was opened: call it
- * once with each current. If pools are in use, other threads had better not use CUDA meanwhile: see peerdma_ipc_close().
+ * Unmaps all that is cached without references: CUDA frees memory of another process only then. What
+ * cuMemAlloc() made is unmapped in the context in which it was opened: call it once with each current.
+ *
+ *   -ENODEV  memory of CUDA's pools stays mapped, because no context is current
+ *   -EIO     the provider failed to unmap something; the rest is unmapped
+ */
+int peerdma_ipc_trim(void);
+
+/*
+ * The same, and destroys the imports of CUDA's pools of which nothing is mapped. Call it while no other thread uses CUDA:
+ * NVIDIA's driver 580 may else end the process, or wait forever (1 of 20,000 to 50,000 destructions beside ten busy threads).
+ *
+ * That is why an import stays when its last memory is unmapped, with one descriptor; and GPU memory of the pool stays
+ * allocated with it, even if the exporter has destroyed the pool or has ended. Without this call it is destroyed by the next
+ * call that opens, closes or trims, except an open that is a lookup, in a thread with a context, if the exporter has ended,
+ * if no memory of the pool was mapped for 10 seconds, or if more than 16 such imports are there: then the one that was used
+ * least recently.
  *
  *   -ENODEV  memory of CUDA's pools stays mapped, or a pool imported, because no context is current
  *   -EIO     the provider failed to unmap something; the rest is unmapped
  */
-int peerdma_ipc_trim(void);
+int peerdma_ipc_trim_pools(void);
 
 /*
  * Whether the export is live: non-zero until it ends. Two loads, no system call. What was read

@@ -250,7 +250,7 @@ static bool empty(void)
 {
 	struct peerdma_ipc_counters c = { .size = sizeof(c) };
 
-	if (peerdma_ipc_trim())
+	if (peerdma_ipc_trim_pools())
 		return false;
 	peerdma_ipc_counters(&c);
 	return !c.imports;
@@ -521,6 +521,7 @@ static void own_contexts_end(void)
 	CHECK(!open_it(&h[0], &m[0]) && bytes(m[0]) == 7, "opened in a context");
 	need(cu.cuCtxDestroy_v2(context) || primary_reset(0), "the ends of all contexts");
 	CHECK(!unmapped((gpu_ptr)m[0]->ptr) && peerdma_ipc_valid(m[0]), "all contexts of the importer have ended: it is there");
+	CHECK(open_it(&h[1], &m[1]) == -ENODEV, "in the one that is current nothing is opened: %s", peerdma_last_error());
 	start_cuda(0);
 	CHECK(bytes(m[0]) == 7 && !open_it(&h[0], &again) && again == m[0] && !peerdma_ipc_close(again), "its bytes: %d", bytes(m[0]));
 	CHECK(!open_it(&h[1], &m[1]) && bytes(m[1]) == 8, "other memory of the pool: %s", peerdma_last_error());

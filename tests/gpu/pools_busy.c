@@ -199,7 +199,7 @@ static void imports(int number)
 		need(pthread_create(&all[i], NULL, looks, (void *)(uintptr_t)i), "pthread_create");
 	for (int i = 0; i < threads; i++)
 		pthread_join(all[i], NULL);
-	need(peerdma_ipc_trim(), "peerdma_ipc_trim");
+	need(peerdma_ipc_trim_pools(), "peerdma_ipc_trim_pools");
 	peerdma_ipc_counters(&c);
 	need((int)c.imports, "everything is unmapped");
 }

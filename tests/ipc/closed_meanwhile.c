@@ -108,6 +108,9 @@ static struct peerdma_ipc_signal *signal_of(enum kind kind, struct other *creato
 	return s;
 }
 
+/* What CUDA has to be told is told by the next trim. */
+static bool trims = true;
+
 static void one(enum way way, enum kind kind, struct other *creator, struct peerdma_ipc_memory *memory, char *host, char *device, void *stream)
 {
 	struct job job = { .way = way, .memory = memory, .local = way == CUDA_COPY ? device : host };
@@ -137,15 +140,15 @@ static void one(enum way way, enum kind kind, struct other *creator, struct peer
 	/* The callback is over, too. */
 	CHECK(!job.ret && !cuStreamSynchronize(stream), "set");
 	CHECK(atomic_load(&was_there), "the signal's line is there until the waiters are woken");
-	if (streams)
+	if (streams && trims)
 		peerdma_ipc_trim();
-	if (kind != OWN)
+	if (kind != OWN && (!streams || trims))
 		CHECK(!mapped(atomic_load(&line)), "and is given back");
 }
 
 int main(void)
 {
-	struct other exporter = other_make(getuid()), creator = other_make(getuid());
+	struct other exporter = other_make(getuid()), creator = other_make(getuid()), second = other_make(getuid());
 	struct other_answer a = ASK(&exporter, OTHER_ALLOC, .value = LENGTH, .fill = 7);
 	struct peerdma_ipc_memory *memory = NULL;
 	unsigned int registered;
@@ -161,10 +164,16 @@ int main(void)
 		for (enum kind kind = 0; kind < KINDS; kind++)
 			one(way, kind, &creator, memory, host, (char *)(uintptr_t)device, stream);
 	}
+	/* A callback that ends one creator does not tell CUDA of another one, that CUDA has. */
+	trims = false;
+	one(CUDA_COPY, OPENED, &creator, memory, host, (char *)(uintptr_t)device, stream);
+	one(CUDA_COPY, OPENED_PAGE, &second, memory, host, (char *)(uintptr_t)device, stream);
+	peerdma_ipc_trim();
 	CHECK(fake_ipc_cuda.registered - fake_ipc_cuda.unregistered == registered && !fake_ipc_cuda.in_callback,
 	      "CUDA was told of all that went, and never in a callback");
 	peerdma_ipc_close(memory);
 	other_end(&exporter, SIGKILL);
 	other_end(&creator, SIGKILL);
+	other_end(&second, SIGKILL);
 	return failures ? 1 : 0;
 }

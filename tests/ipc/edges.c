@@ -306,6 +306,34 @@ static void provider(void)
 	peerdma_ipc_free(p);
 }
 
+/* It answers in the name of a process of another user, of which something is open. */
+static void pretender(void)
+{
+	struct peerdma_ipc_memory *m = NULL, *other = NULL;
+	struct peerdma_ipc_handle handle[2];
+	void *p[2] = { NULL };
+	pid_t pid;
+	int ret;
+
+	for (int i = 0; i < 2; i++)
+		CHECK(!peerdma_ipc_alloc(4096, 0, &p[i]) && !peerdma_ipc_export(p[i], 4096, 0, &handle[i]), "memory");
+	pid = start_false_exporter(&handle[0], (struct answers) { .provider = 1, .file = true, .uid = getuid() });
+	CHECK(!OPEN(&forged, &m), "opened: %s", peerdma_last_error());
+	end(pid);
+	if (getuid()) {
+		printf("# not tried: only root can be another user\n");
+	} else {
+		pid = start_false_exporter(&handle[1], (struct answers) { .provider = 1, .file = true, .uid = 1001 });
+		ret = OPEN(&forged, &other);
+		CHECK(ret == -EACCES && strstr(peerdma_last_error(), "the exporter runs as user 0"), "by another user: %d, %s", ret,
+		      peerdma_last_error());
+		end(pid);
+	}
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim(), "closed");
+	for (int i = 0; i < 2; i++)
+		peerdma_ipc_free(p[i]);
+}
+
 /* What it says of memory of CUDA's pool, of which a descriptor comes, is refused before CUDA is asked. */
 static void pool_of(const struct peerdma_ipc_handle *handle, struct answers what, int ret, const char *text)
 {
@@ -334,7 +362,7 @@ static void pool(void)
 	what.length = 4UL << 30;
 	pool_of(&handle, what, -ENODEV, "libcuda");
 	what.length++;
-	pool_of(&handle, what, -EOPNOTSUPP, "crashes NVIDIA's driver");
+	pool_of(&handle, what, -EOPNOTSUPP, "more than 4 GiB");
 	what.uid = 1001;
 	if (getuid())
 		printf("# not tried: only root can be another user\n");
@@ -684,7 +712,7 @@ static void main_ended(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "pool", pool }, { "freeing", freeing },
+		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "pool", pool }, { "pretender", pretender }, { "freeing", freeing },
 		{ "replaced", replaced }, { "files", files }, { "quiet", quiet }, { "none-left", none_left }, { "cancelled", cancelled },
 		{ "children", children }, { "closing", closing }, { "main-ended", main_ended },
 	};

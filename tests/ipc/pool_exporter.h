@@ -25,7 +25,7 @@
 #define LENGTH	4096UL
 #define MANY	24
 
-enum op { MAKE, ALLOC, EXPORT, EXPORT_TWO, FREE, UNEXPORT, READ, DESTROY, FAIL, COUNT, KILL };
+enum op { MAKE, ALLOC, EXPORT, EXPORT_TWO, EXPORT_HOST, FREE, UNEXPORT, READ, DESTROY, FAIL, COUNT, KILL };
 enum call { NONE, EXPORT_POOL, EXPORT_POINTER, GPU, LONG, FULL };	/* LONG: 4 GiB, FULL: no descriptor is left, too */
 
 struct ask {
@@ -117,7 +117,7 @@ static void serve(void)
 {
 	struct peerdma_ipc_handle handles[MANY];
 	unsigned long long p[MANY] = { 0 };
-	void *pools[MANY] = { NULL };
+	void *pools[MANY] = { NULL }, *host;
 	struct answer a;
 	struct ask q;
 
@@ -145,6 +145,9 @@ static void serve(void)
 			break;
 		case EXPORT_TWO:
 			a.ret = export_two((void *)(uintptr_t)p[q.n], (void *)(uintptr_t)p[q.n + 1]);
+			break;
+		case EXPORT_HOST:
+			a.ret = peerdma_ipc_alloc(LENGTH, 0, &host) || peerdma_ipc_export(host, LENGTH, 0, &a.handle);
 			break;
 		case FREE:
 			a.ret = free_it(p[q.n]);

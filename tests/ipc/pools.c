@@ -78,7 +78,7 @@ static void shared(void)
 	CHECK(!copy(m[0], local, PEERDMA_IPC_READ, &path) && path == PEERDMA_IPC_PATH_CUDA && local[LENGTH - 1] == 7, "and from it");
 	peerdma_ipc_close(m[0]);
 	peerdma_ipc_close(m[1]);
-	CHECK(log_is("") && !peerdma_ipc_trim() && log_is("ffd"), "closed: all memory of the pool first");
+	CHECK(log_is("") && !peerdma_ipc_trim_pools() && log_is("ffd"), "closed: all memory of the pool first");
 	CHECK(nothing_left(), "nothing is left");
 	end();
 }
@@ -110,9 +110,9 @@ static void devices(void)
 	      "a kernel copies from that, too");
 	peerdma_ipc_close(second);
 	fake_ipc_cuda.device = 2;
-	CHECK(!peerdma_ipc_trim() && log_is("f") && OPEN(&h[1], &second) == -EIO && strstr(peerdma_last_error(), "cuMemPoolSetAccess") &&
+	CHECK(!peerdma_ipc_trim_pools() && log_is("f") && OPEN(&h[1], &second) == -EIO && strstr(peerdma_last_error(), "cuMemPoolSetAccess") &&
 	      log_is(""), "a GPU that cannot: %s", peerdma_last_error());
-	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("fd") && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && log_is("fd") && nothing_left(), "closed");
 	end();
 }
 
@@ -149,7 +149,7 @@ static void frees(void)
 	CHECK(byte_at(m[1], 0) == 8, "the pool's other memory is there");
 	peerdma_ipc_close(next);
 	peerdma_ipc_close(m[1]);
-	CHECK(!ASK(DESTROY, .pool = 0).ret && !peerdma_ipc_trim() && log_is("ffd") && nothing_left(), "nothing is left");
+	CHECK(!ASK(DESTROY, .pool = 0).ret && !peerdma_ipc_trim_pools() && log_is("ffd") && nothing_left(), "nothing is left");
 	end();
 }
 
@@ -168,7 +168,7 @@ static void another_pool(void)
 	CHECK(OPEN(&h, &m) == -EADDRINUSE && log_is("") && byte_at(old, 0) == 7, "its memory, at the same address: %s", peerdma_last_error());
 	CHECK(!peerdma_ipc_close(old) && log_is("f") && !OPEN(&h, &m) && byte_at(m, 0) == 8 && log_is("iap") && fake_pools.pools == 2,
 	      "the old one closed: opened");
-	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("fdd") && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && log_is("fdd") && nothing_left(), "closed");
 	end();
 }
 
@@ -188,11 +188,11 @@ static void beside(void)
 		CHECK(OPEN(&h[i], &m) == -EADDRINUSE && strstr(peerdma_last_error(), "close it first") && log_is(""), "%s memory of the pool: %s",
 		      i == 1 ? "older" : "newer", peerdma_last_error());
 	CHECK(!peerdma_ipc_close(old) && log_is("f") && !OPEN(&h[2], &m) && byte_at(m, 0) == 9 && log_is("p"), "closed: it can be opened");
-	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("fd") && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && log_is("fd") && nothing_left(), "closed");
 	fake_pools.partly = 1;
 	CHECK(OPEN(&h[2], &m) == -EIO && strstr(peerdma_last_error(), "less memory") && log_is("iapf"), "mapped but for a byte: %s",
 	      peerdma_last_error());
-	CHECK(!peerdma_ipc_trim() && log_is("d") && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_trim_pools() && log_is("d") && nothing_left(), "closed");
 	end();
 }
 
@@ -207,7 +207,7 @@ static void captured(void)
 	h = exported(0, 0, 7);
 	fake_ipc_cuda.capturing = 1;
 	CHECK(!OPEN(&h, &m) && log_is("iap") && !fake_ipc_cuda.unsafe, "opened: %s", peerdma_last_error());
-	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && nothing_left() && !fake_ipc_cuda.unsafe, "closed");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && nothing_left() && !fake_ipc_cuda.unsafe, "closed");
 	end();
 }
 
@@ -222,7 +222,7 @@ static void again(void)
 	h = exported(0, 0, 7);
 	CHECK(!OPEN(&h, &old) && log_is("iap"), "memory of a pool");
 	fake_pool_lose(false);
-	CHECK(!OPEN(&h, &m) && m != old && !peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("pf"), "freed by the program, opened again, closed");
+	CHECK(!OPEN(&h, &m) && m != old && !peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && log_is("pf"), "freed by the program, opened again, closed");
 	CHECK(!ASK(UNEXPORT, .n = 0).ret, "no export of the pool is left");
 	h = exported(0, 1, 8);
 	CHECK(!OPEN(&h, &m) && byte_at(m, 0) == 8 && log_is("ip") && fake_pools.pools == 1, "other memory of it is opened");
@@ -230,7 +230,7 @@ static void again(void)
 	fake_pools.destroy_error = 999;
 	CHECK(!ASK(FREE, .n = 1).ret && !peerdma_ipc_close(m) && log_is("f"), "closed, and an import of two is not destroyed");
 	fake_pools.destroy_error = 0;
-	CHECK(!peerdma_ipc_trim() && log_is("dd") && nothing_left(), "destroyed as often as imported");
+	CHECK(!peerdma_ipc_trim_pools() && log_is("dd") && nothing_left(), "destroyed as often as imported");
 	end();
 }
 
@@ -252,7 +252,7 @@ static void numbered(void)
 	CHECK(log_is("iapp"), "one pool");
 	for (int i = 0; i < 2; i++)
 		CHECK(!peerdma_ipc_close(m[i]), "closed");
-	CHECK(!peerdma_ipc_trim() && log_is("ffd") && nothing_left(), "nothing is left");
+	CHECK(!peerdma_ipc_trim_pools() && log_is("ffd") && nothing_left(), "nothing is left");
 	end();
 }
 
@@ -279,11 +279,13 @@ static void used(int pool)
 /* The import of a pool outlives what is open of it, because its destruction beside other threads may fail in NVIDIA's driver. */
 static void kept(void)
 {
-	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_memory *m = NULL, *host = NULL;
 	struct peerdma_ipc_handle h;
 	void *context = fake_ipc_cuda.context;
 
 	begin();
+	h = ASK(EXPORT_HOST).handle;
+	CHECK(!OPEN(&h, &host), "host memory");
 	for (int i = 0; i < 18; i++)
 		ASK(MAKE, .pool = i, .flags = true);
 	ASK(ALLOC, .pool = 17, .n = 1, .fill = 5);
@@ -293,16 +295,18 @@ static void kept(void)
 	CHECK(log_is("iapfipfdipfd"), "imported again by another number, and never destroyed to the last");
 	CHECK(fake_pools.pools == 1, "it stays");
 	fake_ipc_cuda.context = NULL;
-	CHECK(peerdma_ipc_trim() == -ENODEV && log_is(""), "without a context it is not given back: %s", peerdma_last_error());
+	CHECK(!peerdma_ipc_trim() && peerdma_ipc_trim_pools() == -ENODEV && log_is(""), "without a context it is not given back: %s",
+	      peerdma_last_error());
 	fake_ipc_cuda.context = context;
-	CHECK(!peerdma_ipc_trim() && log_is("d") && nothing_left(), "by a trim it is");
+	CHECK(!peerdma_ipc_trim() && log_is("") && !peerdma_ipc_trim_pools() && log_is("d") && !fake_pools.pools, "by a trim of pools it is");
 
 	used(0);
 	seconds_later += 9;
 	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && log_is("iapfiap"), "9 seconds later it is still there");
 	seconds_later += 2;
-	CHECK(!OPEN(&h, &m) && log_is("") && !peerdma_ipc_close(m) && log_is("d"), "after 11 the next close destroys it");
-	CHECK(!peerdma_ipc_trim() && log_is("fd") && nothing_left(), "nothing is left");
+	CHECK(!OPEN(&h, &m) && log_is("") && !peerdma_ipc_close(host) && log_is("d"), "after 11 the next close destroys it, of any memory");
+	peerdma_ipc_close(m);
+	CHECK(!peerdma_ipc_trim_pools() && log_is("fd") && nothing_left(), "nothing is left");
 
 	for (int i = 0; i < 16; i++)
 		used(i);
@@ -332,7 +336,7 @@ static void anew(void)
 	a = ASK(EXPORT, .n = 0);
 	CHECK(OPEN(&a.handle, &m) == -EADDRINUSE && byte_at(old, 0) == 7, "exported anew, and not opened beside");
 	CHECK(!peerdma_ipc_close(old) && !OPEN(&a.handle, &m) && byte_at(m, 0) == 7, "opened when the first one is closed");
-	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && nothing_left(), "closed");
 	end();
 }
 
@@ -348,7 +352,7 @@ static void cached(void)
 	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && !ASK(FREE, .n = 0).ret && log_is("iap"), "opened, closed, freed");
 	h = exported(0, 0, 8);
 	CHECK(!OPEN(&h, &m) && byte_at(m, 0) == 8 && log_is("fip"), "closed for the next one, by which the pool is known then");
-	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && nothing_left(), "closed");
 	end();
 }
 
@@ -378,9 +382,9 @@ static void cached_meanwhile(void)
 	for (int i = 0; i < 2; i++)
 		CHECK(!OPEN(&h[i], &m) && !peerdma_ipc_close(m), "opened and closed");
 	fake_ipc_cuda.exchanging = frees_next;
-	CHECK(!OPEN(&h[2], &m) && byte_at(m, 0) == 9 && !peerdma_ipc_trim() && log_is("iappffp"), "opened: %s", peerdma_last_error());
+	CHECK(!OPEN(&h[2], &m) && byte_at(m, 0) == 9 && !peerdma_ipc_trim_pools() && log_is("iappffp"), "opened: %s", peerdma_last_error());
 	fake_ipc_cuda.exchanging = NULL;
-	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && nothing_left(), "closed");
 	end();
 }
 
@@ -452,7 +456,7 @@ static void threads(void)
 	two_at_once(h, m);
 	if (CHECK(m[0] && m[1] && fake_pools.pools == 1 && most == 1, "two threads, one after the other: %u", most))
 		CHECK(byte_at(m[0], 0) == 1 && byte_at(m[1], 0) == 2, "each has its memory");
-	CHECK(!peerdma_ipc_close(m[0]) && !peerdma_ipc_close(m[1]) && !peerdma_ipc_trim() && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_close(m[0]) && !peerdma_ipc_close(m[1]) && !peerdma_ipc_trim_pools() && nothing_left(), "closed");
 	fake_pools.import_error = 999;
 	two_at_once(h, m);
 	CHECK(!m[0] && !m[1] && nothing_left(), "neither, if it cannot be imported");
@@ -467,7 +471,29 @@ static void threads(void)
 		usleep(100);
 	CHECK(!OPEN(&h[0], &m[0]) && byte_at(m[0], 0) == 4, "opened when that is closed: %s", peerdma_last_error());
 	pthread_join(thread, &closed);
-	CHECK(closed && !peerdma_ipc_close(m[0]) && !peerdma_ipc_trim() && nothing_left(), "nothing is left");
+	CHECK(closed && !peerdma_ipc_close(m[0]) && !peerdma_ipc_trim_pools() && nothing_left(), "nothing is left");
+	end();
+}
+
+/* What another thread is closing is unmapped, too, when a trim returns. */
+static void trimmed(void)
+{
+	struct peerdma_ipc_memory *m = NULL;
+	struct peerdma_ipc_handle h;
+	pthread_t thread;
+	void *closed;
+
+	begin();
+	ASK(MAKE, .pool = 0, .flags = true);
+	h = exported(0, 0, 1);
+	CHECK(!OPEN(&h, &m) && !ASK(FREE, .n = 0).ret, "opened, and freed");
+	fake_ipc_cuda.exchanging = exchanging;
+	pthread_create(&thread, NULL, closes_slowly, m);
+	while (!in_between)
+		usleep(100);
+	CHECK(log_is("iap") && !peerdma_ipc_trim() && log_is("f"), "unmapped by another thread");
+	pthread_join(thread, &closed);
+	CHECK(closed && !peerdma_ipc_trim_pools() && nothing_left(), "nothing is left");
 	end();
 }
 
@@ -509,7 +535,7 @@ static void overtaken(void)
 	fake_ipc_cuda.exchanging = overtake;
 	CHECK(OPEN(&h[0], &m) == -ESTALE && overtaking, "freed after the exporter has answered");
 	CHECK(byte_at(overtaking, 0) == 8 && peerdma_ipc_valid(overtaking) && log_is("p"), "what is there now stays there");
-	CHECK(!peerdma_ipc_close(overtaking) && !peerdma_ipc_close(first) && !peerdma_ipc_trim() && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_close(overtaking) && !peerdma_ipc_close(first) && !peerdma_ipc_trim_pools() && nothing_left(), "closed");
 	end();
 }
 
@@ -585,7 +611,7 @@ static void races(void)
 	for (int i = 0; i < 2; i++)
 		pthread_join(all[i], NULL);
 	CHECK(!wrong_all && opened_all > 20, "%u opens, %u refused, %u wrong", opened_all, refused_all, wrong_all);
-	CHECK(!peerdma_ipc_trim() && nothing_left(), "nothing is left");
+	CHECK(!peerdma_ipc_trim_pools() && nothing_left(), "nothing is left");
 	end();
 }
 
@@ -615,7 +641,7 @@ static void not_exported(void)
 	refuses((struct ask) { .pool = 1 }, -EOPNOTSUPP, "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR");
 	refuses((struct ask) { .pool = 1, .call = GPU }, -EOPNOTSUPP, "inside a process");
 	refuses((struct ask) { .flags = PEERDMA_IPC_ANY_USER }, -EOPNOTSUPP, "PEERDMA_IPC_ANY_USER");
-	refuses((struct ask) { .call = LONG }, -EOPNOTSUPP, "crashes NVIDIA's driver");
+	refuses((struct ask) { .call = LONG }, -EOPNOTSUPP, "more than 4 GiB");
 	refuses((struct ask) { .call = EXPORT_POOL, .error = 801 }, -EOPNOTSUPP, "not made to be shared");
 	refuses((struct ask) { .call = EXPORT_POOL, .error = 999 }, -EIO, "cuMemPoolExportToShareableHandle failed with CUDA error 999");
 	refuses((struct ask) { .call = EXPORT_POOL, .error = 304 }, -EIO, "CUDA error 304");
@@ -637,7 +663,7 @@ static void not_opened_then(const struct peerdma_ipc_handle *h, int *error, int 
 	got = OPEN(h, &m);
 	CHECK(got == ret && strstr(peerdma_last_error(), text), "%d: %s", got, peerdma_last_error());
 	*error = 0;
-	CHECK(!peerdma_ipc_trim() && log_is(calls) && nothing_left(), "undone");
+	CHECK(!peerdma_ipc_trim_pools() && log_is(calls) && nothing_left(), "undone");
 }
 
 static void not_opened(void)
@@ -660,17 +686,17 @@ static void not_opened(void)
 	CHECK(OPEN(&h, &m) == -ENODEV && log_is(""), "no context");
 	fake_ipc_cuda.context = context;
 	fake_ipc_cuda.capturing = 1;
-	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("iapfd") && !fake_ipc_cuda.unsafe,
+	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && log_is("iapfd") && !fake_ipc_cuda.unsafe,
 	      "while a graph is recorded");
 	fake_ipc_cuda.capturing = 0;
 
 	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && log_is("iap"), "opened");
 	fake_pools.destroy_error = 999;
-	CHECK(!peerdma_ipc_trim() && log_is("f"), "not destroyed, about which the caller can do nothing");
+	CHECK(!peerdma_ipc_trim_pools() && log_is("f"), "not destroyed, about which the caller can do nothing");
 	fake_pools.destroy_error = 0;
 	CHECK(!OPEN(&h, &m) && !peerdma_ipc_close(m) && log_is("iap"), "opened");
 	fake_pools.free_error = 999;
-	CHECK(peerdma_ipc_trim() == -EIO && strstr(peerdma_last_error(), "cuMemFree failed with CUDA error 999") && log_is(""),
+	CHECK(peerdma_ipc_trim_pools() == -EIO && strstr(peerdma_last_error(), "cuMemFree failed with CUDA error 999") && log_is(""),
 	      "not freed");
 	fake_pools.free_error = 0;
 	fake_pools.wrong = 0;		/* the stand-in counts the destruction of a pool with memory */
@@ -698,7 +724,13 @@ static void contexts(void)
 	CHECK(!peerdma_ipc_close(m) && log_is("") && peerdma_ipc_trim() == -ENODEV && log_is(""), "without a context it cannot be unmapped: %s",
 	      peerdma_last_error());
 	fake_ipc_cuda.context = &other_context;
-	CHECK(!peerdma_ipc_trim() && log_is("fd") && nothing_left(), "in any it can");
+	fake_ipc_cuda.destroyed = true;
+	CHECK(peerdma_ipc_trim() == -ENODEV && log_is(""), "nor in one that was destroyed");
+	h = exported(0, 1, 8);
+	CHECK(OPEN(&h, &again) == -ENODEV && strstr(peerdma_last_error(), "was destroyed") && log_is(""), "nor is anything opened: %s",
+	      peerdma_last_error());
+	fake_ipc_cuda.destroyed = false;
+	CHECK(!peerdma_ipc_trim_pools() && log_is("fd") && nothing_left(), "in any other it can");
 	fake_ipc_cuda.context = context;
 	end();
 }
@@ -717,12 +749,12 @@ static void gone(void)
 	fake_pool_lose(false);
 	CHECK(!OPEN(&h[1], &other) && byte_at(other, 0) == 8 && log_is("p"), "freed; other memory of that pool is opened");
 	CHECK(!OPEN(&h[0], &again) && again != m && byte_at(again, 0) == 7 && log_is("p"), "and the same, again");
-	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("") && byte_at(again, 0) == 7, "the first one, closed");
-	CHECK(!peerdma_ipc_close(again) && !peerdma_ipc_close(other) && !peerdma_ipc_trim() && log_is("ffd") && nothing_left(), "and the others");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && log_is("") && byte_at(again, 0) == 7, "the first one, closed");
+	CHECK(!peerdma_ipc_close(again) && !peerdma_ipc_close(other) && !peerdma_ipc_trim_pools() && log_is("ffd") && nothing_left(), "and the others");
 	for (int others = 0; others < 2; others++) {
 		CHECK(!OPEN(&h[0], &m) && !OPEN(&h[1], &other) && log_is("iapp"), "opened");
 		fake_pool_lose(others);
-		CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_close(other) && !peerdma_ipc_trim() && log_is(others ? "" : "d"),
+		CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_close(other) && !peerdma_ipc_trim_pools() && log_is(others ? "" : "d"),
 		      "freed, and %s there: closed", others ? "other memory is" : "nothing is");
 	}
 	fake_pool_lose(false);
@@ -741,9 +773,9 @@ static void gone_heir(void)
 		h[i] = exported(0, i, (uint8_t)(i + 7));
 	CHECK(!OPEN(&h[0], &m) && !OPEN(&h[1], &other) && log_is("iapp"), "opened");
 	fake_pool_lose(false);
-	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is(""), "the one that imported the pool is closed: the pool stays");
+	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && log_is(""), "the one that imported the pool is closed: the pool stays");
 	CHECK(!OPEN(&h[0], &m) && byte_at(m, 0) == 7 && log_is("p"), "and is not imported again");
-	CHECK(!peerdma_ipc_close(other) && !peerdma_ipc_close(m) && !peerdma_ipc_trim() && log_is("fd") && nothing_left(), "closed");
+	CHECK(!peerdma_ipc_close(other) && !peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && log_is("fd") && nothing_left(), "closed");
 	end();
 }
 
@@ -784,7 +816,7 @@ static void nomem(void)
 		fail_in = 0;
 		if (!ret)
 			peerdma_ipc_close(m);
-		peerdma_ipc_trim();
+		peerdma_ipc_trim_pools();
 		if (!failed)
 			break;
 		CHECK((!ret || ret == -ENOMEM) && nothing_left(), "allocation %u fails: %d", n, ret);
@@ -799,7 +831,7 @@ int main(int argc, char **argv)
 	static const struct named_test tests[] = {
 		{ "shared", shared }, { "devices", devices }, { "frees", frees }, { "another-pool", another_pool }, { "again", again },
 		{ "numbered", numbered }, { "kept", kept }, { "beside", beside }, { "captured", captured },
-		{ "anew", anew }, { "cached", cached }, { "cached-meanwhile", cached_meanwhile }, { "threads", threads }, { "overtaken", overtaken },
+		{ "anew", anew }, { "cached", cached }, { "cached-meanwhile", cached_meanwhile }, { "threads", threads }, { "trimmed", trimmed }, { "overtaken", overtaken },
 		{ "races", races },
 		{ "not-exported", not_exported }, { "not-opened", not_opened },
 		{ "contexts", contexts }, { "gone", gone }, { "gone-heir", gone_heir }, { "killed", killed },

@@ -304,7 +304,7 @@ static void leaks(unsigned int before)
 		put(&open_now[i]);
 		drop(&mines[i]);
 	}
-	peerdma_ipc_trim();
+	peerdma_ipc_trim_pools();
 	peerdma_ipc_counters(&c);
 	atomic_fetch_add(&shared->hits, c.hits);
 	if (c.exports || c.imports)
@@ -372,7 +372,7 @@ static void process(unsigned int number, uint64_t seed)
 			break;
 		case 11:
 			if (rnd(8) == 0)
-				peerdma_ipc_trim();
+				rnd(2) ? peerdma_ipc_trim() : peerdma_ipc_trim_pools();
 			break;
 		default:
 			look(&open_now[rnd(HELD)]);

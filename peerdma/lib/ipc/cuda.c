@@ -77,8 +77,20 @@ int ipc_cuda_context(uint64_t *context)
 		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
 	if (cuda->ctx_current(&ctx) || !ctx)
 		return fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
-	*context = cuda->ctx_id && !cuda->ctx_id(ctx, &id) ? id : (uintptr_t)ctx;
+	if (cuda->ctx_id && cuda->ctx_id(ctx, &id))
+		return fail(-ENODEV, "it is CUDA's memory, and the current CUDA context was destroyed; make another one current");
+	*context = cuda->ctx_id ? id : (uintptr_t)ctx;
 	return 0;
+}
+
+int ipc_cuda_device(int *device)
+{
+	uint64_t context;
+	int ret = ipc_cuda_context(&context);
+
+	if (!ret && ipc_cuda_api()->ctx_device(device))
+		ret = fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
+	return ret;
 }
 
 int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer)
@@ -256,7 +268,7 @@ static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr ptr = 0;
 	const char *call;
-	int device;
+	int device, ret;
 	CUresult r;
 
 	(void)reply;
@@ -266,8 +278,9 @@ static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of cuMemCreate()");
 	if (fd < 0)
 		return fail(-EPROTO, "the exporter sent no descriptor of its memory");
-	if (cuda->ctx_device(&device))
-		return fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
+	ret = ipc_cuda_device(&device);
+	if (ret)
+		return ret;
 	call = "cuMemImportFromShareableHandle";
 	r = cuda->from_shareable(&handle, (void *)(intptr_t)fd, CUDA_HANDLE_POSIX_FD);
 	if (r)

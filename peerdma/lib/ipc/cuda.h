@@ -140,6 +140,7 @@ struct cuda_ipc {
 const struct cuda_ipc *ipc_cuda_api(void);
 /* The current context's number: 0, or -ENODEV with text. */
 int ipc_cuda_context(uint64_t *context);
+int ipc_cuda_device(int *device);	/* the current context's: the same */
 /* Notes the address, and CUDA's buffer id, of what was opened: 0. */
 int ipc_cuda_opened(struct ipc_mapping *m, CUdeviceptr ptr);
 int ipc_cuda_in_the_way(void);	/* -EADDRINUSE with text */

@@ -9,8 +9,8 @@
  * NVIDIA's driver (580) may fail when the last import of a pool is destroyed while other threads copy or synchronize,
  * whatever memory: one of ten busy threads then ends the process by an assertion, or waits forever (with CUDA alone, once in
  * 20,000 to 50,000 destructions; never in 475,000 with the other threads idle, nor in 300,000 of imports that were not the
- * last).  So a pool stays imported when its last memory is closed.  But not forever, because meanwhile the GPU's memory of it
- * is not free, though the exporter has destroyed the pool, or has ended.
+ * last).  So a pool stays imported when its last memory is unmapped.  But not forever, because meanwhile the GPU's memory of
+ * it is not free, though the exporter has destroyed the pool, or has ended.
  *
  * By the descriptor alone an importer cannot tell that it has the pool already, so exporters number pools.  CUDA gives the
  * handle of a pool that was destroyed to another one.  But memory that is exported is allocated, which keeps its pool: a pool
@@ -38,10 +38,11 @@ static struct ipc_pool *find(const struct ipc_peer *peer, uint64_t number, const
 CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_peer *peer, uint64_t number, int fd, struct ipc_pool **pool)
 {
 	struct ipc_pool *p = find(peer, number, NULL), *made = NULL;
+	bool import = !p;
 	void *handle;
 	CUresult r;
 
-	if (!p) {
+	if (import) {
 		made = calloc(1, sizeof(*made));
 		if (!made)
 			return CUDA_ERROR_OUT_OF_MEMORY;
@@ -51,23 +52,26 @@ CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_peer *peer, uint64_t numb
 			return r;
 		}
 		p = find(peer, 0, handle);
-		if (p)
-			free(made);
 	}
 	pthread_mutex_lock(&ipc->lock);
-	if (!p) {
+	if (p) {
+		if (!p->users)
+			__atomic_fetch_sub(&ipc->pools_unused, 1, __ATOMIC_RELAXED);
+	} else {
 		p = made;
+		made = NULL;
 		p->handle = handle;
 		p->next = peer->pools;
 		peer->pools = p;
 		peer->refs++;
 	}
-	if (made) {
+	if (import) {
 		p->number = number;
 		p->imports++;
 	}
 	p->users++;
 	pthread_mutex_unlock(&ipc->lock);
+	free(made);
 	*pool = p;
 	return 0;
 }
@@ -78,8 +82,10 @@ void ipc_cuda_pool_put(struct ipc *ipc, struct ipc_pool *pool)
 
 	pthread_mutex_lock(&ipc->lock);
 	left = --pool->users;
-	if (!left)
+	if (!left) {
 		pool->unused_since = now_ns();
+		__atomic_fetch_add(&ipc->pools_unused, 1, __ATOMIC_RELAXED);
+	}
 	pthread_mutex_unlock(&ipc->lock);
 	while (!left && pool->imports > 1 && !ipc_cuda_api()->pool_destroy(pool->handle))
 		pool->imports--;
@@ -112,20 +118,13 @@ static struct ipc_pool *due(const struct ipc *ipc, bool all, struct ipc_peer **e
 	return unused > UNUSED_MOST ? oldest : NULL;
 }
 
-bool ipc_cuda_pools_unused(const struct ipc *ipc)
-{
-	struct ipc_peer *exporter;
-
-	return due(ipc, true, &exporter);
-}
-
 void ipc_cuda_pools_end(struct ipc *ipc, bool all)
 {
 	struct ipc_peer *exporter = NULL;
 	struct ipc_pool *pool, **at;
 	int capture;
 
-	while (due(ipc, all, &exporter)) {
+	while (__atomic_load_n(&ipc->pools_unused, __ATOMIC_RELAXED) && due(ipc, all, &exporter)) {
 		pthread_mutex_unlock(&ipc->lock);
 		capture = cuda_capture_leave();
 		pthread_mutex_lock(&ipc->pools_lock);
@@ -135,6 +134,7 @@ void ipc_cuda_pools_end(struct ipc *ipc, bool all)
 			for (at = &exporter->pools; *at != pool; at = &(*at)->next)
 				;
 			*at = pool->next;
+			__atomic_fetch_sub(&ipc->pools_unused, 1, __ATOMIC_RELAXED);
 		}
 		pthread_mutex_unlock(&ipc->lock);
 		/* Nobody can do anything about a pool that CUDA does not destroy. */
@@ -147,4 +147,11 @@ void ipc_cuda_pools_end(struct ipc *ipc, bool all)
 		if (pool)
 			ipc_peer_put(ipc, exporter, false);
 	}
+	if (!all)
+		return;
+	/* Another thread may be at one. */
+	pthread_mutex_unlock(&ipc->lock);
+	pthread_mutex_lock(&ipc->pools_lock);
+	pthread_mutex_unlock(&ipc->pools_lock);
+	pthread_mutex_lock(&ipc->lock);
 }

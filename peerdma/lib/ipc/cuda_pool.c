@@ -30,8 +30,8 @@
 
 static int too_long(uint64_t length)
 {
-	return fail(-EOPNOTSUPP, "an allocation of %llu MiB of a pool: to import more than %llu MiB crashes NVIDIA's driver; allocate it "
-		    "with cuMemAlloc() or cuMemCreate(), or in several parts", (unsigned long long)length >> 20, LENGTH_MOST >> 20);
+	return fail(-EOPNOTSUPP, "an allocation of %llu bytes of a pool: NVIDIA's driver crashes who imports 5 GiB, so more than 4 GiB is "
+		    "refused; allocate it with cuMemAlloc() or cuMemCreate(), or in several parts", (unsigned long long)length);
 }
 
 /* ---- the exporter ---- */
@@ -204,8 +204,9 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
 	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import || !cuda->pool_destroy || !cuda->free)
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of pools");
-	if (cuda->ctx_device(&device))
-		return fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
+	ret = ipc_cuda_device(&device);
+	if (ret)
+		return ret;
 	pthread_mutex_lock(&ipc->pools_lock);
 	ret = not_now(ipc, m);
 	if (!ret)

@@ -116,19 +116,19 @@ struct ipc_peer {
 	const struct ipc_home *home;
 	struct ipc_line *arena;		/* NULL: no signal of it was opened yet */
 	bool arena_registered;		/* with CUDA */
-	bool pools_lost;		/* memory of its pools is mapped that cuMemFree() did not unmap; both locks write it */
-	struct ipc_pool *pools;		/* imported; both locks write them */
+	bool pools_lost;		/* memory of its pools is mapped that cuMemFree() did not unmap; written with both locks held */
+	struct ipc_pool *pools;		/* imported; written with both locks held */
 	struct ipc_link *links;		/* to it, for signals */
 };
 
 /* A pool of an exporter's, that this process has imported: cuda_imports.c.  Keeps a reference of the peer. */
 struct ipc_pool {
 	struct ipc_pool *next;		/* of the peer */
-	uint64_t number;		/* the exporter's for it: pools_lock, as the next four */
+	uint64_t number;		/* the exporter's for it: pools_lock, as the next three */
 	void *handle;			/* CUDA's, here */
 	unsigned int imports;		/* of that handle */
 	uint64_t devices;		/* that may access it: ipc_cuda_device_bit() */
-	unsigned int users;		/* mappings that have memory of it; both locks write it, and the next */
+	unsigned int users;		/* mappings that have memory of it; written with both locks held, as the next */
 	uint64_t unused_since;		/* now_ns() */
 };
 
@@ -156,7 +156,7 @@ struct ipc_mapping {
 	uint64_t exporter_base;
 	char pci[20];
 	uint64_t handle;		/* the provider's own */
-	struct ipc_pool *pool;		/* of whose memory it is; both locks write it.  NULL: none */
+	struct ipc_pool *pool;		/* of whose memory it is; written with both locks held.  NULL: none */
 	enum { IPC_OPENING, IPC_OPEN, IPC_CLOSING } state;
 	uint64_t sweep;			/* the last that looked */
 	bool gone;			/* with its context, or freed by the program: there is nothing to unmap */
@@ -201,7 +201,8 @@ struct ipc {
 	struct ipc *parent;		/* of the process that forked this one: kept, never used */
 	pthread_mutex_t lock;
 	uint64_t pool_numbers;		/* given to pools so far */
-	pthread_mutex_t pools_lock;	/* CUDA's imports of pools and of their memory: cuda_pool.c */
+	pthread_mutex_t pools_lock;	/* CUDA's imports of pools and of their memory: cuda_pool.c, cuda_imports.c */
+	unsigned int pools_unused;	/* atomic: imported, and no mapping has memory of them */
 	pthread_cond_t settled;		/* a mapping was opened or closed, an export made */
 	bool boot_known;
 	struct ipc_id boot;		/* of the machine's kernel */
@@ -410,7 +411,7 @@ struct ipc_peer *ipc_peer_find(struct ipc *ipc, const struct ipc_id *process);
 int ipc_peer_get(struct ipc *ipc, const struct ipc_name *name, int home_fd, struct ipc_peer **peer);
 /* lock, which it gives up meanwhile.  callback: of CUDA's: what CUDA has to be told stays for a later call. */
 void ipc_peer_put(struct ipc *ipc, struct ipc_peer *peer, bool callback);
-void ipc_peers_end(struct ipc *ipc);	/* the same: those that stayed */
+void ipc_peers_end(struct ipc *ipc, bool callback);	/* the same: all without references */
 /* 0, -EOWNERDEAD or -ESTALE: what was opened there.  No lock. */
 int ipc_peer_live(const struct ipc_peer *peer, uint32_t slot, uint64_t generation);
 int ipc_fail_live(const struct ipc_peer *peer, int error);	/* the text for that; error */
@@ -419,10 +420,10 @@ int ipc_name_check(struct ipc *ipc, const struct ipc_name *name);
 
 /*
  * cuda_imports.c.  lock, which it gives up meanwhile; some CUDA context is current: destroys the imports of pools that are not
- * used, and have not been for long, or whose exporter has ended.  all: those used a moment ago, too.
+ * used, and have not been for long, or whose exporter has ended.  all: those used a moment ago, too, and no other thread is at
+ * one when it returns.
  */
 void ipc_cuda_pools_end(struct ipc *ipc, bool all);
-bool ipc_cuda_pools_unused(const struct ipc *ipc);	/* lock: whether that has something to do */
 
 /* open.c.  lock. */
 bool ipc_imported(struct ipc *ipc, uint64_t addr);

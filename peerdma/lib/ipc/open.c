@@ -210,7 +210,7 @@ static int sweep(struct ipc *ipc, uint64_t context, unsigned int most)
 			ret = error;
 	}
 	if (context)
-		ipc_cuda_pools_end(ipc, !most);
+		ipc_cuda_pools_end(ipc, false);
 	return ret;
 }
 
@@ -500,7 +500,8 @@ EXPORT int peerdma_ipc_close(struct peerdma_ipc_memory *memory)
 	was = cancel_off();
 	texts = attempt_begin();
 	ipc = r->ipc;
-	if (r->mapping->provider->context || r->mapping->provider->in_context)
+	if (r->mapping->provider->context || r->mapping->provider->in_context ||
+	    __atomic_load_n(&ipc->pools_unused, __ATOMIC_RELAXED))
 		context = context_now();
 	pthread_mutex_lock(&ipc->lock);
 	range_put(ipc, r);
@@ -514,8 +515,6 @@ EXPORT int peerdma_ipc_close(struct peerdma_ipc_memory *memory)
 /* lock: whether anything without references waits for a context, whichever it is. */
 static bool waits_for_context(const struct ipc *ipc)
 {
-	if (ipc_cuda_pools_unused(ipc))
-		return true;
 	for (const struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
 		if (m->state == IPC_OPEN && !m->refs && m->provider->in_context)
 			return true;
@@ -523,7 +522,31 @@ static bool waits_for_context(const struct ipc *ipc)
 	return false;
 }
 
-EXPORT int peerdma_ipc_trim(void)
+/* lock: whether another thread is at it. */
+static bool closing(const struct ipc *ipc)
+{
+	for (const struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
+		if (m->state == IPC_CLOSING)
+			return true;
+	}
+	return false;
+}
+
+/* lock, which it gives up meanwhile: when it returns, no other thread is at something that was there before. */
+static int unmap_all(struct ipc *ipc, uint64_t context)
+{
+	int ret = sweep(ipc, context, 0), error;
+
+	while (closing(ipc)) {
+		cancel_safe_wait(&ipc->settled, &ipc->lock);
+		error = sweep(ipc, context, 0);
+		if (!ret)
+			ret = error;
+	}
+	return ret;
+}
+
+static int trim(const char *call, bool pools)
 {
 	struct ipc *ipc = ipc_there();
 	uint64_t context;
@@ -536,14 +559,27 @@ EXPORT int peerdma_ipc_trim(void)
 	texts = attempt_begin();
 	context = context_now();
 	pthread_mutex_lock(&ipc->lock);
-	ret = sweep(ipc, context, 0);
-	if (!ret && !context && waits_for_context(ipc))
-		ret = fail(-ENODEV, "memory of CUDA's pools stays mapped, or a pool imported, because no CUDA context is current; call cuCtxSetCurrent() first");
-	ipc_peers_end(ipc);
+	ret = unmap_all(ipc, context);
+	if (!ret && !context && (waits_for_context(ipc) || (pools && __atomic_load_n(&ipc->pools_unused, __ATOMIC_RELAXED))))
+		ret = fail(-ENODEV, "memory of CUDA's pools stays mapped, or a pool imported, because no CUDA context is current; call "
+			   "cuCtxSetCurrent() first");
+	if (pools && context)
+		ipc_cuda_pools_end(ipc, true);
+	ipc_peers_end(ipc, false);
 	pthread_mutex_unlock(&ipc->lock);
 	attempt_end(texts, ret);
 	cancel_back(was);
-	return ret ? fail(ret, "peerdma_ipc_trim: %s", peerdma_last_error()) : 0;
+	return ret ? fail(ret, "%s: %s", call, peerdma_last_error()) : 0;
+}
+
+EXPORT int peerdma_ipc_trim(void)
+{
+	return trim("peerdma_ipc_trim", false);
+}
+
+EXPORT int peerdma_ipc_trim_pools(void)
+{
+	return trim("peerdma_ipc_trim_pools", true);
 }
 
 /* ---- questions ---- */

@@ -62,6 +62,11 @@ int ipc_peer_get(struct ipc *ipc, const struct ipc_name *name, int home_fd, stru
 	int ret;
 
 	*peer = p;
+	/* What another user sends is not the peer's, whatever its handle says. */
+	if (p && p->uid != name->uid) {
+		p->refs--;
+		return fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", p->uid, name->uid);
+	}
 	if (p)
 		return 0;
 	ret = ipc_file_map(home_fd, sizeof(struct ipc_home), false, &home);
@@ -105,12 +110,12 @@ static void end(struct ipc *ipc, struct ipc_peer *peer)
 	pthread_mutex_lock(&ipc->lock);
 }
 
-void ipc_peers_end(struct ipc *ipc)
+void ipc_peers_end(struct ipc *ipc, bool callback)
 {
 	struct ipc_peer *p = ipc->peers;
 
 	while (p) {
-		if (p->refs) {
+		if (p->refs || (callback && p->arena_registered)) {
 			p = p->next;
 			continue;
 		}
@@ -121,7 +126,6 @@ void ipc_peers_end(struct ipc *ipc)
 
 void ipc_peer_put(struct ipc *ipc, struct ipc_peer *peer, bool callback)
 {
-	if (--peer->refs || (callback && peer->arena_registered))
-		return;
-	ipc_peers_end(ipc);
+	if (!--peer->refs)
+		ipc_peers_end(ipc, callback);
 }

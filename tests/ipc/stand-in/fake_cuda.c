@@ -17,7 +17,7 @@
 
 typedef unsigned long long CUdeviceptr;
 
-enum { INVALID_VALUE = 1, INVALID_CONTEXT = 201 };
+enum { INVALID_VALUE = 1, INVALID_CONTEXT = 201, CONTEXT_IS_DESTROYED = 709 };
 enum { MEMORY = 256, OPS = 4096 };
 
 struct handle {
@@ -215,7 +215,7 @@ int cuCtxGetId(void *ctx, unsigned long long *id);
 int cuCtxGetId(void *ctx, unsigned long long *id)
 {
 	*id = (uintptr_t)ctx;
-	return 0;
+	return fake_ipc_cuda.destroyed ? CONTEXT_IS_DESTROYED : 0;
 }
 #endif
 

@@ -12,6 +12,7 @@
 struct fake_ipc_cuda {
 	void *context;			/* the current one, of all threads; NULL: none */
 	int device;			/* its */
+	int destroyed;			/* it was destroyed, and is still current */
 	int shareable;			/* memory is made as by cuMemCreate(), and of no context */
 	/* What calls fail with. */
 	int get_error, open_error, close_error, copy_error, sync_error, stream_error, wait_error, write_error, module_error, kernel_error, batch_error, rows_error, query_error, register_error;

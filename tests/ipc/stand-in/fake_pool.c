@@ -306,7 +306,7 @@ bool fake_pool_free(CUdeviceptr ptr, int *error)
 
 	pthread_mutex_lock(&lock);
 	p = at(ptr);
-	*error = fake_pools.free_error ? fake_pools.free_error : fake_ipc_cuda.context ? 0 : INVALID_VALUE;
+	*error = fake_pools.free_error ? fake_pools.free_error : fake_ipc_cuda.context && !fake_ipc_cuda.destroyed ? 0 : INVALID_VALUE;
 	if (!p || *error) {
 		pthread_mutex_unlock(&lock);
 		return p;
