@@ -70,7 +70,7 @@ int sys_open(const char *path)
 	if (fake.open_error)
 		return fake.open_error;
 	fake.opens++;
-	return 1000;
+	return FAKE_FD;
 }
 
 int sys_close(int fd)

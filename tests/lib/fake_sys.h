@@ -13,6 +13,7 @@
 #include "uapi/peerdma_ioctl.h"
 
 #define FAKE_PINS 64
+#define FAKE_FD 1000	/* the descriptor of each open; it is not open unless the test opens it */
 #define FAKE_VIEW 1UL	/* no ioctl has this number */
 
 struct fake_kernel {
