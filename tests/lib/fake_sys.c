@@ -285,12 +285,14 @@ int sys_ioctl(int fd, unsigned long request, void *arg)
 
 int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 {
+	bool at = offset != PEERDMA_MMAP_GENERATIONS && fake.view_at;
 	void *p;
 
 	(void)fd;
 	if (offset == PEERDMA_MMAP_GENERATIONS ? fake.generations_error : fake.view_error)
 		return offset == PEERDMA_MMAP_GENERATIONS ? fake.generations_error : fake.view_error;
-	p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p = mmap(at ? fake.view_at : NULL, length, at ? PROT_NONE : PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
 	if (p == MAP_FAILED)
 		return -ENOMEM;
 	pthread_mutex_lock(&lock);

@@ -27,6 +27,7 @@ struct fake_kernel {
 	uint32_t mappings_of, views_of, exports_of;	/* what PEERDMA_QUERY says of each pin */
 	struct peerdma_info info;	/* what PEERDMA_INFO says, but for abi */
 	int old;		/* a module whose INFO ends with `revocations' */
+	void *view_at;		/* where views are mapped; as views of device memory, the kernel cannot read them.  NULL: anywhere */
 	uint64_t memlock;	/* sys_memlock_limit() */
 	unsigned int segments;	/* that a mapping has */
 	int device_memory;	/* pins are of provider "nvidia" */

@@ -8,6 +8,7 @@
  *	test_remembered missed		one call can be missed: nothing is remembered
  *	test_remembered inactive	the hooks are not in front: likewise
  *	test_remembered old		they have no word: likewise
+ *	test_remembered views		the library maps a view; the kernel is a stand-in, too
  *
  * The order of what is tried in "seen" matters.
  */
@@ -26,6 +27,9 @@
 #include "peerdma.h"
 #include "peerdma_hooks.h"
 #include "checks.h"
+#ifdef VIEWS
+#include "fake_sys.h"
+#endif
 
 #define PAGE 4096UL
 #define EXPORT __attribute__((visibility("default")))
@@ -185,6 +189,34 @@ static void collisions(void)
 	leave(0);
 	munmap(mine, PAGE);
 }
+
+/* ---- views ---- */
+
+#ifdef VIEWS
+#define GPU_PAGE 65536UL	/* the stand-in's: what a view has at least */
+
+/* Host memory is unmapped, which is not reported, and the library maps a view of device memory there. */
+static void views(void)
+{
+	char *host = mmap(NULL, GPU_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *pinned = aligned_alloc(GPU_PAGE, GPU_PAGE), *view = NULL;
+	struct peerdma_region *region;
+	struct peerdma *ctx;
+
+	fake_reset();
+	fake.device_memory = 1;
+	if (!CHECK(pinned && !peerdma_open(&ctx, 0), "a context") ||
+	    !CHECK(!peerdma_pin(ctx, pinned, GPU_PAGE, PEERDMA_NO_SYNC_MEMOPS, NULL, &region), "a pin"))
+		return;
+	CHECK(asked(host, PEERDMA_KIND_HOST) == 1 && asked(host, PEERDMA_KIND_HOST) == 0, "host memory is remembered");
+	munmap(host, GPU_PAGE);
+	fake.view_at = host;
+	CHECK(!peerdma_cpu_view(region, &view) && view == host, "a view is where it was");
+	CHECK(asked(view, PEERDMA_KIND_UNKNOWN) == 1, "it is asked for, and is not host memory");
+	peerdma_close(ctx);
+	free(pinned);
+}
+#endif
 
 /* ---- in every order ---- */
 
@@ -416,6 +448,11 @@ int main(int argc, char **argv)
 	inactive = !strcmp(mode, "inactive");
 	kind(p);	/* before there is a CUDA: nothing follows from that */
 	load();
+#ifdef VIEWS
+	kind(p);
+	views();
+	return failures != 0;
+#endif
 	if (strcmp(mode, "seen")) {
 		for (int i = 0; i < 4; i++)
 			CHECK(asked(p, PEERDMA_KIND_HOST) == 1, "it is asked for each time");
