@@ -182,7 +182,7 @@ static void known(void **state)
 
 	(void)state;
 	assert_int_equal(peerdma_cache_get_with(cache, memory + 3 * MIB, 10, &q, &hold), 0);
-	assert_true(fake.pins[1].flags & PEERDMA_HOST);
+	assert_int_equal(fake.last_pin.flags, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY);
 	peerdma_cache_put(cache, hold);
 	q.memory = &device;
 	assert_int_equal(peerdma_cache_get_with(cache, memory, 10, &q, &hold), 0);
