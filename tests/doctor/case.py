@@ -15,7 +15,8 @@ COMMAND = sys.argv.pop(1)
 def run(*args, root=None, env=None):
     if root:
         args += ("--root", root)
-    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **(env or {})}
+    # Allocated memory is not zero before it is written: a value that is read too early is seen.
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "MALLOC_PERTURB_": "165", **(env or {})}
     for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"):
         if name in os.environ:
             environment[name] = os.environ[name]

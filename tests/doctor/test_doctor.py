@@ -69,6 +69,21 @@ class Doctor(Case):
         self.assertEqual((done.returncode, done.stdout.splitlines()[0]),
                          (0, "No problem found."))
 
+    def test_cannot_tell_and_slow(self):
+        """The exit code reports a check that could not run, also if that is the first finding, and another one is slow."""
+        m = machines.Machine(self.folder())
+        m.device("0000:11:00.0", m.port("0000:10:01.0", "pci0000:10", 4, ids=machines.ICE_LAKE), (0x8086, 0x0bd5), 0x038000,
+                 bars=((2, 64 * machines.GIB),), driver="xe")
+        m.nic("0000:21:00.0", m.port("0000:20:01.0", "pci0000:20", 4, ids=machines.ICE_LAKE), 0)
+        m.rdma(1)
+        findings = self.told(m)
+        self.assertEqual(findings[0]["verdict"], "cannot tell")
+        self.assertEqual([(f["check"], f["verdict"]) for f in findings if f["verdict"] != "ok"],
+                         [("gpu", "cannot tell"), ("path", "slow")])
+        done = run("doctor", root=m.path)
+        self.assertEqual((done.returncode, done.stdout.splitlines()[0]),
+                         (2, "No blocking problem found. It may be slow, and some checks could not run."))
+
     # ---- the GPU and its driver
 
     def test_no_gpu(self):
