@@ -49,17 +49,22 @@ def changed(text, site):
     return text[:start] + site["new"].encode() + text[start + len(site["old"].encode()):]
 
 
-def reviewed(text, site):
-    """An entry of equivalent.toml is this change: the same text, in the same line, below the same line."""
+def reviewed(text, site, entries):
+    """An entry of equivalent.toml is this change: the same text, in the same line, below the same line, after the same text."""
     here, above = line_of(text, site["line"]), line_of(text, site["line"] - 1)
+    before = text[text.rfind(b"\n", 0, site["offset"]) + 1:site["offset"]].decode().strip()
     return any(entry["file"] == site["file"] and entry["line"] == here and entry.get("below", above) == above and
-               entry["old"] == site["old"] and entry["new"] == site["new"] for entry in read("equivalent.toml")["reviewed"])
+               entry.get("after", before) == before and entry["old"] == site["old"] and entry["new"] == site["new"]
+               for entry in entries)
 
 
 def check():
-    """What is wrong with equivalent.toml: entries whose lines are no longer there."""
+    """What is wrong with equivalent.toml: entries whose lines are no longer there, or have the text elsewhere."""
     wrong = []
     for entry in read("equivalent.toml")["reviewed"]:
+        after, line = entry.get("after", ""), entry["line"]
+        if "after" in entry and not (line.startswith(after) and line[len(after):].lstrip().startswith(entry["old"])):
+            wrong.append(f"equivalent.toml: \"{entry['old']}\" does not follow \"{after}\" in \"{line}\"")
         try:
             with open(os.path.join(TOP, entry["file"])) as f:
                 lines = [line.strip() for line in f]
@@ -124,6 +129,7 @@ class Choice:
 
     def draw(self, seed, number, listed):
         """NUMBER sites that differ, and how many were drawn and were no good."""
+        entries = read("equivalent.toml")["reviewed"]
         by_kind = {kind: [] for kind in KINDS}
         for site in self.sites():
             by_kind[site["kind"]].append(site)
@@ -136,7 +142,7 @@ class Choice:
             site = by_kind[kind].pop()
             text = self.text(site["file"])
             line = line_of(text, site["line"])
-            if reviewed(text, site):
+            if reviewed(text, site, entries):
                 no_good["reviewed"] += 1
             elif " ".join(changed(text, site).decode().split()) in listed.get(site["file"], ()):
                 no_good["listed"] += 1
