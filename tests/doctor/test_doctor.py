@@ -206,6 +206,17 @@ class Doctor(Case):
         m.put("nvml.tsv", "rubbish\n")
         self.assertIn("cannot tell", [f["verdict"] for f in self.told(m) if f["check"] == "bar1-free"])
 
+    def test_bar1_unknown(self):
+        first = machines.Machine(self.folder())
+        first.cpu(flags="fpu sse2 hypervisor")
+        first.gpu("0000:00:01.0", "pci0000:00", numa=-1)
+        machines.software(first, 0)
+        for m in (self.server(), first):
+            m.nvml(used=0, total=0)
+            found = [f for f in self.told(m) if f["check"] == "bar1-free"]
+            self.assertEqual([(f["verdict"], f["subject"]) for f in found],
+                             [("cannot tell", f"GPU{i}") for i in range(len(m.gpus))])
+
     def test_amd_bar(self):
         m = machines.amd(self.folder())
         m.put_device("0000:23:00.0", "mem_info_vis_vram_total", "268435456\n")

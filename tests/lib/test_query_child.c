@@ -126,6 +126,8 @@ static int look(void)
 	int failed = check("unreadable", kind() == PEERDMA_KIND_UNKNOWN);
 
 	failed += check("readable", !peerdma_query(NULL, big + 4095, &m) && m.kind == PEERDMA_KIND_HOST);
+	mprotect(big + 4096, 4096, PROT_NONE);
+	failed += check("readable, before what is not", !peerdma_query(NULL, big + 4095, &m) && m.kind == PEERDMA_KIND_HOST);
 	munmap(big, 1 << 20);
 	failed += check("gone", !peerdma_query(NULL, big + 4095, &m) && m.kind == PEERDMA_KIND_UNKNOWN);
 	return failed;

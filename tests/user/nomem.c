@@ -22,6 +22,11 @@ static const CUmemPoolProps pool_props = {
 static char bytes[SIZE] __attribute__((aligned(4096)));
 static CUdeviceptr memory;	/* of all sequences */
 
+/* What fills the table of handles, if a test does. */
+#define FILL	20000
+static CUevent fill[FILL];
+static unsigned int filled;
+
 /* The first error, which the later calls of a sequence do not hide. */
 static CUresult first_of(CUresult a, CUresult b)
 {
@@ -240,7 +245,8 @@ static void each_fails(void **state)
 	CUresult r;
 
 	/* What it allocates once, for later. */
-	OK(sequence());
+	if (!filled)
+		OK(sequence());
 	device = free_memory();
 	host = allocated();
 	for (n = 1; n < MOST; n++) {
@@ -261,6 +267,53 @@ static void each_fails(void **state)
 	print_message("%u allocations\n", n - 1);
 	assert_int_equal(free_memory(), device);
 	assert_int_equal(allocated(), host);
+}
+
+/* ---- the table of what has a handle ---- */
+
+static CUresult another(uint32_t allocations)
+{
+	CUresult r;
+
+	assert_in_range(filled, 0, FILL - 1);
+	failed = false;
+	fail_in = allocations;
+	r = cuEventCreate(&fill[filled], CU_EVENT_DISABLE_TIMING);
+	if (!r)
+		filled++;
+	return r;
+}
+
+static void one_less(void)
+{
+	OK(cuEventDestroy(fill[--filled]));
+}
+
+/* Events, until the next object needs a larger table: an allocation more. */
+static void fill_table(unsigned int spare)
+{
+	uint32_t usual;
+
+	do {
+		OK(another(MOST));
+		usual = MOST - fail_in;
+	} while (!another(usual + 1));
+	fail_in = 0;
+	assert_true(failed);
+	while (spare--)
+		one_less();
+}
+
+/* It is full when the sequence makes its first object, its second one and so on. */
+static void table_is_full(void **state)
+{
+	for (unsigned int spare = 0; spare < 4; spare++) {
+		OK(((CUresult (*)(void))*state)());
+		fill_table(spare);
+		each_fails(state);
+		while (filled)
+			one_less();
+	}
 }
 
 static int setup(void **state)
@@ -290,6 +343,10 @@ int main(void)
 		{ "virtual memory", each_fails, NULL, NULL, (void *)virtual_memory },
 		{ "pools", each_fails, NULL, NULL, (void *)pools },
 		{ "attributes", each_fails, NULL, NULL, (void *)attributes },
+		{ "contexts in a full table", table_is_full, NULL, NULL, (void *)contexts },
+		{ "streams and events in a full table", table_is_full, NULL, NULL, (void *)events },
+		{ "virtual memory in a full table", table_is_full, NULL, NULL, (void *)virtual_memory },
+		{ "pools in a full table", table_is_full, NULL, NULL, (void *)pools },
 	};
 
 	return cmocka_run_group_tests_name("nomem", tests, setup, teardown);
