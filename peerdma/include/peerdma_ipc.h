@@ -39,8 +39,8 @@
  *     what is there now, as for small allocations. The export ends when cuMemFreeAsync() is called,
  *     before the work that is queued in its stream. CUDA requires that importers unmap the memory before
  *     that call: peerdma_ipc_close(), then peerdma_ipc_trim(). An importer that has ended memory of an
- *     exporter's pools open gets -EADDRINUSE for any other memory of that exporter's pools until it has
- *     closed that, because NVIDIA's driver could map only a part of it. A process that opens memory of
+ *     exporter's pools open gets -EADDRINUSE for all memory of that exporter's pools that is not mapped here yet,
+ *     until it has closed that, because NVIDIA's driver could map only a part of it. A process that opens memory of
  *     pools here must not import the same pools by CUDA's own calls: one cuMemFree() unmaps for both.
  *   - Files that are not in memory or not sealed with F_SEAL_SHRINK: what any process does to the
  *     file appears in the import, and an access behind a new, smaller end raises SIGBUS.
@@ -59,7 +59,9 @@
  *
  * fork.  Exports, imports and signals belong to the process that made them. In a forked child
  * every call on a parent's object returns -EPERM, but peerdma_ipc_close(), _signal_close(),
- * _unexport() and _free(), which return 0 and leave it alone. The child may export and open anew.
+ * _unexport() and _free(), which return 0 and leave it alone, and peerdma_ipc_query(), which returns
+ * -ENOENT. The child may export and open anew. It has CUDA's descriptors, too, and so does a program that a process
+ * with memory of a pool starts: GPU memory stays allocated while they have them.
  */
 #ifndef PEERDMA_IPC_H
 #define PEERDMA_IPC_H
@@ -107,7 +109,7 @@ int peerdma_ipc_free(void *ptr);
  * Memory that can be exported:
  *   cuda      cuMemAlloc, cudaMalloc: cuIpcGetMemHandle
  *   cuda-vmm  cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, mapped whole by cuMemMap
- *   cuda-pool cuMemAllocFromPoolAsync, cuMemAllocAsync: of a pool that cuMemPoolCreate made with
+ *   cuda-pool cuMemAllocFromPoolAsync, cuMemAllocAsync: of a pool of device memory that cuMemPoolCreate made with
  *             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, at most 4 GiB by one allocation, because
  *             NVIDIA's driver crashes who imports 5 GiB. The allocation must have completed in its
  *             stream before an importer uses the memory. Frees by a CUDA graph are not reported:
@@ -155,7 +157,7 @@ struct peerdma_ipc_memory {
 
 /*
  * Opens what a handle names. size: sizeof(struct peerdma_ipc_handle). Each open is one reference;
- * opening a handle that this process has open, or closed lately, is a lookup. Memory of CUDA needs a
+ * opening a handle that this process has open, or closed lately, is a lookup. Else memory of CUDA needs a
  * current context, and that of a pool needs one to be unmapped; that of cuMemAlloc() has one mapping for each context.
  *
  *   -EINVAL        cut short or altered: size, checksum or ranges are wrong; flags is not 0
@@ -171,7 +173,7 @@ struct peerdma_ipc_memory {
  *   -EBUSY         the exporter has as many connections as it takes: 4096, 256 of other users, 64 of each
  *   -EADDRINUSE    ended memory in the same block of CUDA's, or of any pool of that exporter, is open,
  *                  see above: close that; or this process opened the block without this library
- *   -ENODEV        this process has not initialised the provider, or no context is current; /proc
+ *   -ENODEV        this process has not initialised the provider, or no context is current, or it was destroyed; /proc
  *                  is not mounted
  *   -EIO           the provider failed; the text has its error number
  *   -EMFILE, -ENFILE, -ENOMEM
@@ -194,7 +196,7 @@ int peerdma_ipc_close(struct peerdma_ipc_memory *memory);
  * Unmaps all that is cached without references: CUDA frees memory of another process only then. What
  * cuMemAlloc() made is unmapped in the context in which it was opened: call it once with each current.
  *
- *   -ENODEV  memory of CUDA's pools stays mapped, because no context is current
+ *   -ENODEV  memory of CUDA's pools stays mapped, because no context is current, or the current one was destroyed
  *   -EIO     the provider failed to unmap something; the rest is unmapped
  */
 int peerdma_ipc_trim(void);
@@ -209,7 +211,7 @@ int peerdma_ipc_trim(void);
  * if no memory of the pool was mapped for 10 seconds, or if more than 16 such imports are there: then the one that was used
  * least recently.
  *
- *   -ENODEV  memory of CUDA's pools stays mapped, or a pool imported, because no context is current
+ *   -ENODEV  memory of CUDA's pools stays mapped, or a pool imported, because no context is current, or it was destroyed
  *   -EIO     the provider failed to unmap something; the rest is unmapped
  */
 int peerdma_ipc_trim_pools(void);

@@ -7,6 +7,7 @@
 #define IPC_POOL_EXPORTER_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -26,7 +27,7 @@
 #define MANY	24
 
 enum op { MAKE, ALLOC, EXPORT, EXPORT_TWO, EXPORT_HOST, FREE, UNEXPORT, READ, DESTROY, FAIL, COUNT, KILL };
-enum call { NONE, EXPORT_POOL, EXPORT_POINTER, GPU, LONG, FULL };	/* LONG: 4 GiB, FULL: no descriptor is left, too */
+enum call { NONE, EXPORT_POOL, EXPORT_POINTER, GPU, HOST, LONG, FULL };	/* LONG: 4 GiB, FULL: no descriptor is left, too */
 
 struct ask {
 	enum op op;
@@ -40,7 +41,7 @@ struct ask {
 struct answer {
 	int ret;
 	uint8_t byte;
-	unsigned int descriptors;
+	unsigned int descriptors, inherited;	/* inherited: those that a program has, too, which this process starts */
 	unsigned long long at;
 	struct peerdma_ipc_handle handle;
 	char text[400];
@@ -54,6 +55,7 @@ static void fail_at(enum call call, int error)
 	fake_pools.export_error = call == EXPORT_POOL || call == FULL ? error : 0;
 	fake_pools.export_pointer_error = call == EXPORT_POINTER ? error : 0;
 	fake_pools.gpu_shares_none = call == GPU;
+	fake_pools.host = call == HOST;
 	fake_pools.longer = call == LONG ? 4UL << 30 : 0;
 }
 
@@ -81,6 +83,15 @@ static int free_it(unsigned long long p)
 	ret = cuMemFree_v2(p);
 	peerdma_monitor_notify(PEERDMA_MEMORY_DEVICE, (void *)(uintptr_t)p, LENGTH, 1);
 	return ret;
+}
+
+static unsigned int inherited(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0 && !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	return n;
 }
 
 static pthread_barrier_t both;
@@ -166,6 +177,7 @@ static void serve(void)
 			break;
 		case COUNT:
 			a.descriptors = descriptors(getpid());
+			a.inherited = inherited();
 			break;
 		case KILL:
 			kill(getpid(), SIGKILL);

@@ -629,7 +629,7 @@ static void refuses(struct ask q, int ret, const char *text)
 
 static void not_exported(void)
 {
-	unsigned int before;
+	unsigned int before, inherited;
 
 	begin();
 	for (int i = 0; i < 2; i++) {
@@ -638,9 +638,11 @@ static void not_exported(void)
 	}
 	exported(0, 2, 1);	/* what the first export makes is there */
 	before = ASK(COUNT).descriptors;
+	inherited = ASK(COUNT).inherited;
 	refuses((struct ask) { .pool = 1 }, -EOPNOTSUPP, "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR");
 	refuses((struct ask) { .pool = 1, .call = GPU }, -EOPNOTSUPP, "inside a process");
 	refuses((struct ask) { .flags = PEERDMA_IPC_ANY_USER }, -EOPNOTSUPP, "PEERDMA_IPC_ANY_USER");
+	refuses((struct ask) { .call = HOST }, -EOPNOTSUPP, "host memory cannot be exported");
 	refuses((struct ask) { .call = LONG }, -EOPNOTSUPP, "more than 4 GiB");
 	refuses((struct ask) { .call = EXPORT_POOL, .error = 801 }, -EOPNOTSUPP, "not made to be shared");
 	refuses((struct ask) { .call = EXPORT_POOL, .error = 999 }, -EIO, "cuMemPoolExportToShareableHandle failed with CUDA error 999");
@@ -648,7 +650,8 @@ static void not_exported(void)
 	refuses((struct ask) { .call = FULL, .error = 304 }, -EMFILE, "from now on");
 	refuses((struct ask) { .call = EXPORT_POINTER, .error = 999 }, -EIO, "cuMemPoolExportPointer failed with CUDA error 999");
 	CHECK(ASK(COUNT).descriptors == before, "no descriptor is left");
-	CHECK(!ASK(EXPORT, .n = 0).ret && ASK(COUNT).descriptors == before + 1, "it can be exported: with one descriptor");
+	CHECK(!ASK(EXPORT, .n = 0).ret && ASK(COUNT).descriptors == before + 1 && ASK(COUNT).inherited == inherited,
+	      "it can be exported: with one descriptor, which no program inherits");
 	CHECK(!ASK(UNEXPORT, .n = 0).ret && ASK(COUNT).descriptors == before, "which is closed with it");
 	CHECK(!ASK(FAIL, .flags = true).ret && !ASK(EXPORT, .n = 0).ret, "while a graph is recorded");
 	end();

@@ -93,6 +93,14 @@ int ipc_cuda_device(int *device)
 	return ret;
 }
 
+static bool of_pool(uint64_t addr)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
+	void *pool = NULL;
+
+	return cuda && !cuda->pointer_attribute(&pool, ATTRIBUTE_MEMPOOL_HANDLE, addr) && pool;
+}
+
 int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer)
 {
 	struct peerdma_memory m = { .device = -1 };
@@ -107,6 +115,8 @@ int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer)
 	case CUDA_KNOWN:
 		break;
 	}
+	if (m.kind == PEERDMA_KIND_HOST && of_pool(m.base))
+		return fail(-EOPNOTSUPP, "memory of a CUDA pool that is host memory cannot be exported; allocate it with peerdma_ipc_alloc()");
 	if (m.kind == PEERDMA_KIND_HOST)	/* page-locked by CUDA; a shared file it may be */
 		return -ENOENT;
 	if (m.kind == PEERDMA_KIND_MANAGED)
@@ -143,6 +153,7 @@ static int offer_vmm(const struct cuda_ipc *cuda, struct ipc_offer *offer)
 	cuda->release(handle);
 	if (r)
 		return fail(-EIO, "cuMemExportToShareableHandle failed with CUDA error %d", r);
+	ipc_not_inherited(fd);
 	offer->fd = fd;
 	return 0;
 }

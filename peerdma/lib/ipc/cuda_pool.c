@@ -73,6 +73,7 @@ int ipc_offer_pool(struct ipc_offer *offer)
 		return not_shareable(cuda, offer);
 	if (r)
 		return fail(-EIO, "cuMemPoolExportToShareableHandle failed with CUDA error %d", r);
+	ipc_not_inherited(fd);
 	r = cuda->pool_export(&data, offer->base);
 	if (r) {
 		close(fd);

@@ -80,3 +80,8 @@ int ipc_file_map(int fd, size_t size, bool write, void **addr)
 	*addr = p;
 	return 0;
 }
+
+void ipc_not_inherited(int fd)
+{
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+}

@@ -262,6 +262,8 @@ static inline int ipc_mmap_error(void)
 }
 /* Whether this process gets one more; else errno: EMFILE or ENFILE. */
 bool ipc_descriptors_left(void);
+/* CUDA makes descriptors that programs inherit, which this one starts; these would have the exported memory. */
+void ipc_not_inherited(int fd);
 /* Maps what another process sent, if it has that size and cannot shrink. */
 int ipc_file_map(int fd, size_t size, bool write, void **addr);
 

@@ -561,8 +561,8 @@ static int trim(const char *call, bool pools)
 	pthread_mutex_lock(&ipc->lock);
 	ret = unmap_all(ipc, context);
 	if (!ret && !context && (waits_for_context(ipc) || (pools && __atomic_load_n(&ipc->pools_unused, __ATOMIC_RELAXED))))
-		ret = fail(-ENODEV, "memory of CUDA's pools stays mapped, or a pool imported, because no CUDA context is current; call "
-			   "cuCtxSetCurrent() first");
+		ret = fail(-ENODEV, "memory of CUDA's pools stays mapped, or a pool imported, because no CUDA context is current, or the "
+			   "current one was destroyed; call cuCtxSetCurrent() first");
 	if (pools && context)
 		ipc_cuda_pools_end(ipc, true);
 	ipc_peers_end(ipc, false);

@@ -195,7 +195,7 @@ int cuMemPoolExportToShareableHandle(void *out, void *pool, int type, unsigned l
 	pthread_mutex_lock(&lock);
 	p = pool_of(pool);
 	if (p && p->shareable && type == FD && !flags) {
-		fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 0);
+		fd = dup(p->fd);	/* not closed by exec, as CUDA's */
 		memcpy(out, &fd, sizeof(fd));
 		ret = 0;
 	}
@@ -380,7 +380,7 @@ bool fake_pool_attribute(CUdeviceptr ptr, int attribute, void *data, int *error)
 	if (p && p->pool->imported && ptr - p->base >= p->size - fake_pools.partly)
 		p = NULL;
 	if (p) {
-		const struct pointer_attributes a = { .type = 2, .id = p->id, .base = p->base, .size = p->size + fake_pools.longer };
+		const struct pointer_attributes a = { .type = fake_pools.host ? 1 : 2, .id = p->id, .base = p->base, .size = p->size + fake_pools.longer };
 
 		*error = attribute == 17 ? 0 : pointer_attribute(&a, attribute, data);
 		if (attribute == 17)

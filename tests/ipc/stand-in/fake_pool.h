@@ -20,6 +20,7 @@ struct fake_pools {
 	int devices;			/* of this machine; 0: 1 */
 	int no_access;			/* a device that cannot reach the memory; 0: none, as the first one can */
 	size_t partly;			/* so many bytes at the end of what is imported CUDA does not know */
+	int host;			/* pools are of host memory */
 	size_t longer;			/* so many more than there are it says that an allocation of the exporter's has */
 	/*
 	 * The importer's calls that succeeded, in order: i imports a pool, a lets a device touch it, p imports a pointer,
