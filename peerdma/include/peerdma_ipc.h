@@ -111,7 +111,7 @@ int peerdma_ipc_free(void *ptr);
  *   cuda-vmm  cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, mapped whole by cuMemMap
  *   cuda-pool cuMemAllocFromPoolAsync, cuMemAllocAsync: of a pool of device memory that cuMemPoolCreate made with
  *             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, at most 4 GiB by one allocation, because
- *             NVIDIA's driver crashes who imports 5 GiB. The allocation must have completed in its
+ *             NVIDIA's driver crashes a process that imports some 5 GiB. The allocation must have completed in its
  *             stream before an importer uses the memory. Frees by a CUDA graph are not reported:
  *             call peerdma_ipc_unexport() before the graph runs
  *   hsa       memory pools, hipMalloc: hsa_amd_ipc_memory_create

@@ -30,8 +30,9 @@
 
 static int too_long(uint64_t length)
 {
-	return fail(-EOPNOTSUPP, "an allocation of %llu bytes of a pool: NVIDIA's driver crashes who imports 5 GiB, so more than 4 GiB is "
-		    "refused; allocate it with cuMemAlloc() or cuMemCreate(), or in several parts", (unsigned long long)length);
+	return fail(-EOPNOTSUPP, "an allocation of %llu bytes of a pool: more than 4 GiB is refused, because NVIDIA's driver crashes a "
+		    "process that imports some 5 GiB; allocate it with cuMemAlloc() or cuMemCreate(), or in several parts",
+		    (unsigned long long)length);
 }
 
 /* ---- the exporter ---- */
