@@ -21,7 +21,7 @@ done
 out=$(LD_LIBRARY_PATH=$BUILD/softgpu/user LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so "$BUILD/tests/gpu/pools" 2>&1) ||
 	die "pools: $out"
 echo "$out"
-out=$(LD_LIBRARY_PATH=$BUILD/softgpu/user LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so "$BUILD/tests/gpu/pools_busy" 10 2 3 2>&1) ||
+out=$(LD_LIBRARY_PATH=$BUILD/softgpu/user LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so "$BUILD/tests/gpu/pools_busy" 5 2 3 2>&1) ||
 	die "pools_busy: $out"
 echo "$out"
 for test in "memory memory" "memory ends" "handles users" "signals signals" "process forks"; do
