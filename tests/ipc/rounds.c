@@ -371,8 +371,10 @@ static void process(unsigned int number, uint64_t seed)
 			put(&open_now[rnd(HELD)]);
 			break;
 		case 11:
-			if (rnd(8) == 0)
-				rnd(2) ? peerdma_ipc_trim() : peerdma_ipc_trim_pools();
+			if (rnd(16) == 0)
+				peerdma_ipc_trim_pools();
+			else if (rnd(15) == 0)
+				peerdma_ipc_trim();
 			break;
 		default:
 			look(&open_now[rnd(HELD)]);

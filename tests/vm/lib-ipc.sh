@@ -18,12 +18,12 @@ for program in cuda cuda_hooks hsa hsa_hooks; do
 	*"not on this machine"* | *"not exported:"*) die "ipc_gpu_$program: not all of it was tried" ;;
 	esac
 done
-out=$(LD_LIBRARY_PATH=$BUILD/softgpu/user LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so "$BUILD/tests/gpu/pools" 2>&1) ||
-	die "pools: $out"
-echo "$out"
-out=$(LD_LIBRARY_PATH=$BUILD/softgpu/user LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so "$BUILD/tests/gpu/pools_busy" 5 2 3 2>&1) ||
-	die "pools_busy: $out"
-echo "$out"
+for program in pools "pools_busy 5 2 3"; do
+	# shellcheck disable=SC2086 # a program and its arguments
+	out=$(LD_LIBRARY_PATH=$BUILD/softgpu/user LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so "$BUILD/tests/gpu/"$program 2>&1) ||
+		die "$program: $out"
+	echo "$out"
+done
 for test in "memory memory" "memory ends" "handles users" "signals signals" "process forks"; do
 	# shellcheck disable=SC2086 # a program and its test
 	"$BUILD/tests/ipc/ipc_"$test || die "ipc_$test"

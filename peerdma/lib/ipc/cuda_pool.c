@@ -8,9 +8,9 @@
  *
  * CUDA wants importers to free memory before the exporter does.  What an exporter has allocated after it freed other memory
  * that is still mapped here may be mapped in part only (NVIDIA 580, seen in 1 of 200 imports): CUDA then takes the rest for
- * the host's, and a copy of it ends the program.  So nothing of an exporter's pools is imported before all of them that has
- * ended is unmapped: not_now().  The exporter's record ends before it frees, so what it allocates after a free cannot come
- * here before that is seen.
+ * the host's, and a copy of it ends the program.  So nothing of an exporter's pools is imported before all memory of them
+ * that has ended is unmapped: not_now().  The exporter's record ends before it frees, so what it allocates after a free cannot
+ * come here before that is seen.
  *
  * An import of memory at an address that is imported already gives that address, shows from then on what the exporter
  * allocated there last, and one cuMemFree() unmaps it for all.  ipc->pools_lock is held from the look at what is open until
