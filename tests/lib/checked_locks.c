@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * checked_locks.c - the program's pthread_mutex_unlock() ends it if the thread does not hold the mutex, whoever calls it: so a
- * lock that is not taken is noticed without a second thread that happens to come by. Sanitizers have one of their own.
+ * lock that is not taken is noticed without a second thread that happens to come by. Only for glibc, and not for sanitizers,
+ * which have one of their own.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -9,13 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED
-#endif
-#endif
-
-#if defined(__GLIBC__) && !defined(SANITIZED) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifdef __GLIBC__
 static _Thread_local int self;	/* the thread's number; 0: not asked for yet, -1: any will do */
 
 /* Others' handlers in the child may come before this file's. */

@@ -18,7 +18,7 @@ for program in cuda cuda_hooks hsa hsa_hooks; do
 	*"not on this machine"* | *"not exported:"*) die "ipc_gpu_$program: not all of it was tried" ;;
 	esac
 done
-for program in pools "pools_busy 5 2 3"; do
+for program in pools "pools_busy 2 2 3"; do
 	# shellcheck disable=SC2086 # a program and its arguments
 	out=$(LD_LIBRARY_PATH=$BUILD/softgpu/user LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so "$BUILD/tests/gpu/"$program 2>&1) ||
 		die "$program: $out"
@@ -29,16 +29,16 @@ for test in "memory memory" "memory ends" "handles users" "signals signals" "pro
 	"$BUILD/tests/ipc/ipc_"$test || die "ipc_$test"
 done
 "$BUILD/tests/ipc/ipc_gpu_streams" || die "ipc_gpu_streams"
-"$BUILD/tests/ipc/ipc_rounds" 3000 7 || die "ipc_rounds"
+"$BUILD/tests/ipc/ipc_rounds" 1000 7 || die "ipc_rounds"
 for provider in cuda hsa; do
-	"$BUILD/tests/ipc/ipc_rounds_$provider" 1000 7 || die "ipc_rounds_$provider"
+	"$BUILD/tests/ipc/ipc_rounds_$provider" 500 7 || die "ipc_rounds_$provider"
 done
-"$BUILD/tests/ipc/ipc_rounds_cuda" 3000 9 2 || die "ipc_rounds_cuda with memory of pools"
+"$BUILD/tests/ipc/ipc_rounds_cuda" 1500 9 2 || die "ipc_rounds_cuda with memory of pools"
 unload_modules softgpu
 
 # Where CUDA's small allocations share blocks, which an importer has as a whole.
 insmod "$MODDIR/softgpu.ko" blocks=1 || die "softgpu.ko does not load"
-for program in gpu_cuda gpu_cuda_hooks "rounds_cuda 1000 8"; do
+for program in gpu_cuda gpu_cuda_hooks "rounds_cuda 500 8"; do
 	# shellcheck disable=SC2086 # a program and its arguments
 	"$BUILD/tests/ipc/ipc_"$program || die "ipc_$program with blocks=1"
 done

@@ -5,7 +5,6 @@
 # answers as no adapter does.
 # vm-allow: rxe0: (qp|mr)#[0-9]+ 
 # vm: --cards 0 --gpus 1 --timeout 300
-# vm: --cards 0 --gpus 1 --timeout 300 --kernel 6.12
 # vm-more: --cards 0 --gpus 1 --timeout 300 --kernel {6.1,6.12,7.2}
 
 . "$TOP/tests/vm/lib.sh"

@@ -6,8 +6,7 @@
 # vm-allow: rxe0: cq#[0-9]+ .*queue full
 # vm-allow: rxe0: qp#[0-9]+ .*qp not ready to send
 # vm-allow: rxe0: qp#[0-9]+ .*non-flush error status = 4
-# vm: --nics 1 --cards 0 --gpus 1 --timeout 300 --env SECONDS_EACH=3
-# vm: --nics 1 --cards 0 --gpus 1 --timeout 300 --kernel 6.12 --env SECONDS_EACH=2
+# vm: --nics 1 --cards 0 --gpus 1 --timeout 300 --kernel 6.12 --env SECONDS_EACH=3
 # vm-more: --nics 1 --cards 0 --gpus 1 --timeout 3000 --kernel {6.1,6.12,7.2} --env SECONDS_EACH=60
 
 . "$TOP/tests/vm/lib.sh"
