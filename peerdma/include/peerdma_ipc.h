@@ -203,7 +203,7 @@ int peerdma_ipc_trim(void);
 
 /*
  * The same, and destroys the imports of CUDA's pools of which nothing is mapped. Call it while no other thread uses CUDA:
- * NVIDIA's driver 580 may else end the process, or wait forever (1 of 20,000 to 50,000 destructions beside ten busy threads).
+ * NVIDIA's driver 580 may else end the process, or wait forever (1 of 300 to 50,000 destructions beside ten busy threads).
  *
  * That is why an import stays when its last memory is unmapped, with one descriptor; and GPU memory of the pool stays
  * allocated with it, even if the exporter has destroyed the pool or has ended. Without this call it is destroyed by the next

@@ -8,8 +8,8 @@
  *
  * NVIDIA's driver (580) may fail when the last import of a pool is destroyed while other threads copy or synchronize,
  * whatever memory: one of ten busy threads then ends the process by an assertion, or waits forever (with CUDA alone, once in
- * 20,000 to 50,000 destructions; never in 475,000 with the other threads idle, nor in 300,000 of imports that were not the
- * last).  So a pool stays imported when its last memory is unmapped.  But not forever, because meanwhile the GPU's memory of
+ * 300 to 50,000 destructions, by how busy they are; never in 835,000 with the other threads idle, nor in 300,000 of imports
+ * that were not the last: tests/gpu/pool_destroyed.c).  So a pool stays imported when its last memory is unmapped.  But not forever, because meanwhile the GPU's memory of
  * it is not free, though the exporter has destroyed the pool, or has ended.
  *
  * By the descriptor alone an importer cannot tell that it has the pool already, so exporters number pools.  CUDA gives the
