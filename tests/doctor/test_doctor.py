@@ -620,6 +620,9 @@ class Doctor(Case):
         self.expect(m, "limits", "slow", "65536", "memlock")
         m.limits(nofile=1024)
         self.expect(m, "limits", "slow", "1024", "nofile")
+        m.put("proc/self/limits", "Max locked memory         unlimited            unlimited            bytes     \n")
+        found = [f for f in json.loads(run("doctor", "--json", "--all", root=m.path).stdout)["findings"] if f["check"] == "limits"]
+        self.assertEqual([(f["subject"], f["verdict"]) for f in found], [("Max locked memory", "ok"), ("Max open files", "cannot tell")])
         m.remove("proc/self/limits")
         self.expect(m, "limits", "cannot tell")
 

@@ -175,7 +175,7 @@ static void pools(void **state)
 
 static void access_of_pools(void **state)
 {
-	CUmemAccessDesc desc = { .location = props.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE };
+	CUmemAccessDesc desc = { .location = props.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE }, both[2] = { desc, desc };
 	CUmemLocation here = props.location;
 	CUmemAccess_flags flags;
 	CUmemoryPool pool;
@@ -195,6 +195,17 @@ static void access_of_pools(void **state)
 		OK(cuMemPoolSetAccess(pool, &desc, 1));
 		OK(cuMemPoolGetAccess(&flags, pool, &here));
 		assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+		/* several at once: all of them, or none */
+		both[0].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		both[1].location.id = 1;
+		OK(cuMemPoolSetAccess(pool, both, 2));
+		OK(cuMemPoolGetAccess(&flags, pool, &here));
+		assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+		both[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		both[0].flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		BAD(cuMemPoolSetAccess(pool, both, 2));
+		OK(cuMemPoolGetAccess(&flags, pool, &here));
+		assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	}
 	OK(cuMemPoolDestroy(pool));
 }

@@ -346,6 +346,10 @@ static void batches(void **state)
 	assert_true(words[3] == 254);
 	ops[0] = (CUstreamBatchMemOpParams) { .operation = CU_STREAM_MEM_OP_BARRIER };
 	OK(cuStreamBatchMemOp(s, 1, ops, 0));
+	ops[0].memoryBarrier.flags = CU_STREAM_MEMORY_BARRIER_TYPE_GPU;
+	OK(cuStreamBatchMemOp(s, 1, ops, 0));
+	ops[0].memoryBarrier.flags = CU_STREAM_MEMORY_BARRIER_TYPE_GPU + 1;
+	BAD(cuStreamBatchMemOp(s, 1, ops, 0));
 	ops[0].operation = 77;
 	BAD(cuStreamBatchMemOp(s, 1, ops, 0));
 	/* none of them if one is wrong: its place, its operation, its flags */

@@ -30,17 +30,8 @@ struct items {
 static bool is_nameless(const char *path)
 {
 	size_t prefix = strlen(PCI_DEVICES);
-	char name[PCI_NAME_MAX];
 
-	if (strncmp(path, PCI_DEVICES, prefix))
-		return false;
-	path += prefix;
-	prefix = strcspn(path, "/");
-	if (prefix >= sizeof(name))
-		return true;
-	memcpy(name, path, prefix);
-	name[prefix] = 0;
-	return strchr(name, ':');
+	return !strncmp(path, PCI_DEVICES, prefix) && memchr(path + prefix, ':', strcspn(path + prefix, "/"));
 }
 
 static int collect(const struct tree_entry *e, void *arg)

@@ -155,6 +155,8 @@ int cuPointerGetAttributes(unsigned int n, int *attributes, void **data, CUdevic
 {
 	int ret = 0;
 
+	if (fake_ipc_cuda.looking)
+		fake_ipc_cuda.looking();
 	pthread_mutex_lock(&lock);
 	fake_ipc_cuda.looks++;
 	for (unsigned int i = 0; i < n && !ret; i++) {
@@ -260,7 +262,7 @@ int cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, struct handle handle, unsigned int f
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return INVALID_VALUE;
-	ret = fstat(fd, &st) || st.st_ino != handle.inode ? INVALID_VALUE : map(fd, handle.size, true, ptr);
+	ret = fstat(fd, &st) || st.st_ino != handle.inode ? INVALID_VALUE : map(fd, handle.size - fake_ipc_cuda.less, true, ptr);
 	if (ret)
 		close(fd);
 	else

@@ -29,6 +29,9 @@ struct fake_ipc_cuda {
 	_Atomic unsigned int in_callback;	/* calls in a callback, where CUDA allows none */
 	/* Called by each open, which fails with what it returns.  NULL: none. */
 	int (*opening)(void);
+	/* Called by each question what a pointer is.  NULL: none. */
+	void (*looking)(void);
+	size_t less;			/* an open maps that many bytes less than there are */
 	/* Called by each call that changes a thread's mode of capture, as the library does when it opens or closes memory.  NULL: none. */
 	void (*exchanging)(void);
 	/* Called by each call that makes a stream.  NULL: none. */
