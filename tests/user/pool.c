@@ -201,8 +201,8 @@ static void access_of_pools(void **state)
 		OK(cuMemPoolSetAccess(pool, both, 2));
 		OK(cuMemPoolGetAccess(&flags, pool, &here));
 		assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
-		both[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-		both[0].flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		both[0] = desc;
+		both[1].location = props.location;
 		BAD(cuMemPoolSetAccess(pool, both, 2));
 		OK(cuMemPoolGetAccess(&flags, pool, &here));
 		assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
