@@ -102,6 +102,7 @@ static const struct {
 	{ EIO, CUDA_ERROR_ILLEGAL_ADDRESS },
 	{ EACCES, CUDA_ERROR_NO_DEVICE },
 	{ ENOKEY, CUDA_ERROR_INVALID_VALUE },
+	{ EADDRINUSE, CUDA_ERROR_ALREADY_MAPPED },	/* what was freed there is open still, and had another size */
 };
 
 CUresult sgu_result(int err)

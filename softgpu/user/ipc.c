@@ -71,8 +71,6 @@ SGU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle han
 		return CUDA_ERROR_INVALID_CONTEXT;	/* one's own memory */
 	case -EBUSY:
 		return CUDA_ERROR_INVALID_HANDLE;	/* open in another context */
-	case -EADDRINUSE:
-		return CUDA_ERROR_ALREADY_MAPPED;	/* what was freed there is open still, and had another size */
 	default:
 		return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	}
