@@ -19,22 +19,11 @@
 
 enum { POOL_HANDLE_TYPES = 119 };	/* CUdevice_attribute */
 
-/* CUmemPoolProps */
-struct pool_props {
-	int type, handle_types, location_type, location_id;
-	void *win32;
-	size_t max;
-	unsigned short usage;
-	unsigned char reserved[54];
-};
-
-_Static_assert(sizeof(struct pool_props) == 88, "CUDA's layout");
-
 static struct cuda_calls cu;
 static int (*device_attribute)(int *value, int attribute, int device);
 static int (*default_pool)(void **pool, int device);
 static int (*can_access_peer)(int *can, int device, int peer);
-static int (*pool_create)(void **pool, const struct pool_props *props);
+static int (*pool_create)(void **pool, const struct cuda_pool_props *props);
 static int (*pool_destroy)(void *pool);
 static int (*pool_trim)(void *pool, size_t keep);
 static int (*pool_alloc)(gpu_ptr *p, size_t size, void *pool, void *stream);

@@ -28,22 +28,13 @@
 
 enum { FD = 1, LENGTH = 2 << 20, THREADS_MOST = 64, HANGS_S = 10, NO_CUDA = 2 };
 
-/* CUmemPoolProps */
-struct pool_props {
-	int type, handle_types, location_type, location_id;
-	void *win32;
-	size_t max;
-	unsigned short usage;
-	unsigned char reserved[54];
-};
-
 /* CUmemPoolPtrExportData */
 struct exported {
 	unsigned char data[64];
 };
 
 static struct cuda_calls cu;
-static int (*pool_create)(void **pool, const struct pool_props *props);
+static int (*pool_create)(void **pool, const struct cuda_pool_props *props);
 static int (*pool_destroy)(void *pool);
 static int (*pool_alloc)(gpu_ptr *p, size_t size, void *pool, void *stream);
 static int (*pool_access)(void *pool, const struct cuda_access *list, size_t count);
@@ -107,7 +98,7 @@ static int send_fd(int to, int fd)
 
 static int exports(int to)
 {
-	const struct pool_props props = { .type = 1, .handle_types = FD, .location_type = 1 };
+	const struct cuda_pool_props props = { .type = 1, .handle_types = FD, .location_type = 1 };
 	void *pool;
 	gpu_ptr p;
 	int fd;

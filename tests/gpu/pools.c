@@ -84,7 +84,7 @@ static int free_held(gpu_ptr p)
 
 static void serve(void)
 {
-	const struct pool_props props = { .type = 1, .handle_types = FD, .location_type = 1 };
+	const struct cuda_pool_props props = { .type = 1, .handle_types = FD, .location_type = 1 };
 	struct peerdma_ipc_handle handles[MANY];
 	void *pool = NULL, *own = NULL, *context;
 	gpu_ptr p[MANY] = { 0 }, plain;

@@ -56,7 +56,7 @@ struct exporter {
 
 static void make(void **pool)
 {
-	const struct pool_props props = { .type = 1, .handle_types = FD, .location_type = 1 };
+	const struct cuda_pool_props props = { .type = 1, .handle_types = FD, .location_type = 1 };
 
 	need(pool_create(pool, &props), "cuMemPoolCreate");
 	shared->pools++;

@@ -21,6 +21,17 @@ struct cuda_prop {
 	unsigned char reserved[4];
 };
 
+/* CUmemPoolProps */
+struct cuda_pool_props {
+	int type, handle_types, location_type, location_id;
+	void *win32;
+	size_t max;
+	unsigned short usage;
+	unsigned char reserved[54];
+};
+
+_Static_assert(sizeof(struct cuda_pool_props) == 88, "CUDA's layout");
+
 /* CUmemAccessDesc */
 struct cuda_access {
 	int location_type, location_id, flags;
