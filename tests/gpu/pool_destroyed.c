@@ -8,7 +8,7 @@
  * A process imports a pool of another one, imports an allocation of it, frees that, and destroys the pool, again and again.
  * Meanwhile its other threads copy memory of their own, or (idle) wait; or (kept) the pool stays imported a second time.  With
  * NVIDIA's libcuda 580.159.04 the first way ends by an assertion or hangs, after some 300 to 1,100 times.  Exit code: 0: none did;
- * 1: one did, which is no fault of who runs this; 2: CUDA does not start, or has no such pools.
+ * 1: one did, which is no fault of who runs this; 2: CUDA does not start, or has no such pools.  Runs on softgpu, too.
  */
 #include <errno.h>
 #include <pthread.h>

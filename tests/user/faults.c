@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "softgpu_inprocess.h"
 #include "test.h"
@@ -43,8 +44,9 @@ static void by_address(void **state)
 {
 	struct softgpu_pin *front, *back, *kept;
 	char text[16];
+	unsigned char resident;
+	void *view, *other;
 	CUdeviceptr p;
-	void *view;
 
 	(void)state;
 	OK(cuMemAlloc(&p, SIZE));
@@ -54,6 +56,11 @@ static void by_address(void **state)
 	assert_int_equal(softgpu_inprocess_pin(p + SIZE / 2, SIZE / 2, 0, on_revoke, &notices[1], &back), 0);
 	assert_int_equal(softgpu_inprocess_pin(p, SIZE, SOFTGPU_PIN_PERSISTENT, on_revoke, &notices[1], &kept), 0);
 	assert_int_equal(softgpu_inprocess_view(front, 1, &view), 0);
+	assert_memory_equal(view, "still here", 11);
+	/* Of several views one that ends. */
+	assert_int_equal(softgpu_inprocess_view(front, 0, &other), 0);
+	softgpu_inprocess_view_end(front, other);
+	assert_true(mincore(other, 4096, &resident) && errno == ENOMEM);
 	assert_memory_equal(view, "still here", 11);
 
 	assert_int_equal(softgpu_inprocess_revoke(p + SIZE), 0);

@@ -18,7 +18,7 @@ for program in cuda cuda_hooks hsa hsa_hooks; do
 	*"not on this machine"* | *"not exported:"*) die "ipc_gpu_$program: not all of it was tried" ;;
 	esac
 done
-for program in pools "pools_busy 2 2 3"; do
+for program in pools "pools_busy 2 2 3" "pool_destroyed 1 4"; do
 	# shellcheck disable=SC2086 # a program and its arguments
 	out=$(LD_LIBRARY_PATH=$BUILD/softgpu/user LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so "$BUILD/tests/gpu/"$program 2>&1) ||
 		die "$program: $out"
