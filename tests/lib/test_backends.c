@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -91,6 +92,18 @@ static void best(void **state)
 	assert_int_equal(fake.unpins, 1);
 }
 
+/* What a pin has not is told with the reason why it has no better back-end, if there is one. */
+static void cannot(struct peerdma_region *region)
+{
+	char text[2048];
+	int fd;
+
+	snprintf(text, sizeof(text), "peerdma_export_dmabuf: this pin is of back-end 'host', which has no dma-bufs%s%s%s",
+		 *peerdma_why(region) ? " (" : "", peerdma_why(region), *peerdma_why(region) ? ")" : "");
+	assert_int_equal(peerdma_export_dmabuf(region, 0, 0, &fd), -EOPNOTSUPP);
+	assert_string_equal(peerdma_last_error(), text);
+}
+
 static void next_best(void **state)
 {
 	struct peerdma_region *region, *other;
@@ -105,11 +118,17 @@ static void next_best(void **state)
 	why = peerdma_why(region);
 	assert_non_null(strstr(why, "kernel: "));
 	assert_non_null(strstr(why, "modprobe peerdma"));
+	cannot(region);
 	/* The same reason is one text. */
 	assert_int_equal(peerdma_pin(ctx, memory + PAGE, 10, PEERDMA_HOST, NULL, &other), 0);
 	assert_ptr_equal(why, peerdma_why(other));
 	assert_int_equal(peerdma_unpin(region), 0);
 	assert_ptr_equal(why, peerdma_why(other));
+	peerdma_close(ctx);
+	ctx = open_with("host", 0);
+	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_HOST, NULL, &region), 0);
+	assert_string_equal(peerdma_why(region), "");
+	cannot(region);
 	peerdma_close(ctx);
 
 	/* It is there, but does not know the memory. */
