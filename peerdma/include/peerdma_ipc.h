@@ -8,60 +8,64 @@
  *	... send the 128 bytes of handle ...		peerdma_ipc_open(&handle, sizeof(handle), 0, &memory);
  *							... use memory->ptr ...
  *							if (!peerdma_ipc_valid(memory))
- *								... what was just read is worthless ...
+ *								... discard what was just read ...
  *	peerdma_ipc_unexport(&handle);			peerdma_ipc_close(memory);
  *	cuMemFree(ptr);
  *
  * Handle.  128 bytes without pointers. Any channel may carry it, to any number of importers. It
  * names the machine, its boot, the exporting process and the memory, and contains a random key
- * of 128 bits. Treat it as a password: the key is what proves the right to open the memory.
+ * of 128 bits. Treat it as a password: the key proves the right to open the memory.
  *
  * Who may open.  Processes of the exporter's user that present the key; with PEERDMA_IPC_ANY_USER
- * processes of every user that do. The kernel names the importer's user; a thread in the exporter
- * compares the key. Importers get the whole allocation that contains the exported range, because
- * no provider shares less; of a file's mapping a descriptor of the whole file, that reads, and
- * writes if the mapping can be written; of memory of a CUDA pool a descriptor of the whole pool, with
- * which a process can map all memory of the pool, also what is allocated later. The user is the effective one at the first export; user
- * 65534 is also how the kernel names those that the exporter's user namespace does not map.
+ * processes of every user that present the key. The kernel reports the importer's user; a thread in
+ * the exporter compares the key. The exporter's user is its effective user at the first export. The
+ * kernel reports all users that the exporter's user namespace does not map as 65534.
+ *
+ * What importers get.  The whole allocation that contains the exported range, because no provider
+ * shares less. Of a file's mapping: a descriptor of the whole file, which reads, and also writes if
+ * the mapping is writable. Of memory of a CUDA pool: a descriptor of the whole pool, with which a
+ * process can map all memory of the pool, also memory that is allocated later.
  *
  * Never stale.  An export ends when the exporter frees the memory, calls peerdma_ipc_unexport(),
  * exits, calls execve(2) or is killed. peerdma_ipc_valid() is 0 from then on, before the memory
- * can be used for something else, and no call opens the handle again. What an importer has open
- * stays mapped and allocated until it closes it: an access after the end reads old bytes, never
- * another's, and does not fault. Three exceptions:
+ * can be used for something else, and no call opens the handle again. Memory that an importer has
+ * open stays mapped and allocated until it closes it: an access after the end of the export reads old
+ * bytes, never another allocation's, and does not fault. Three exceptions:
  *   - Allocations of cuMemAlloc that are smaller than 2 MiB. NVIDIA's driver puts several into one
- *     block of 2 MiB and shares the block. So an importer reaches the allocations beside, and after a
- *     free its accesses reach what the exporter allocates in that place. peerdma_ipc_copy() reports
- *     -ESTALE for what it read. Nothing stops an importer's own access: agree on the end by a signal
- *     before the free, or allocate 2 MiB or more.
- *   - Memory of CUDA's stream-ordered pools. The pool belongs to the exporter, which
- *     allocates in it again as soon as it has freed memory there: then an importer's accesses may reach
- *     what is there now, as for small allocations. The export ends when cuMemFreeAsync() is called,
- *     before the work that is queued in its stream. CUDA requires that importers unmap the memory before
- *     that call: peerdma_ipc_close(), then peerdma_ipc_trim(). An importer that has ended memory of an
- *     exporter's pools open gets -EADDRINUSE for all memory of that exporter's pools that is not mapped here yet,
- *     until it has closed that, because NVIDIA's driver could map only a part of it. A process that opens memory of
- *     pools here must not import the same pools by CUDA's own calls: one cuMemFree() unmaps for both.
+ *     block of 2 MiB and shares the block. So an importer reaches the neighbouring allocations, and
+ *     after a free its accesses reach what the exporter allocates in that place. peerdma_ipc_copy()
+ *     reports -ESTALE for what it read. Nothing stops an importer's own access: agree on the end by a
+ *     signal before the free, or allocate 2 MiB or more.
+ *   - Memory of CUDA's stream-ordered pools. The exporter may allocate in a place as soon as it has
+ *     freed the memory there: then an importer's accesses may reach the new allocation, as for small
+ *     allocations. The export ends when cuMemFreeAsync() is called, before the work that is queued in
+ *     its stream. CUDA requires that importers unmap the memory before that call: peerdma_ipc_close(),
+ *     then peerdma_ipc_trim(). While an importer has memory of an exporter's pools open whose export
+ *     has ended, it gets -EADDRINUSE for all memory of that exporter's pools that it has not mapped yet,
+ *     because NVIDIA's driver could map only a part of that memory. A process that opens memory of pools
+ *     here must not import the same pools by CUDA's own calls: one cuMemFree() unmaps for both.
  *   - Files that are not in memory or not sealed with F_SEAL_SHRINK: what any process does to the
- *     file appears in the import, and an access behind a new, smaller end raises SIGBUS.
- * Other users cannot open any of these (PEERDMA_IPC_ANY_USER refuses them). docs/ipc.md explains how.
+ *     file appears in the import, and an access past a new, smaller end raises SIGBUS.
+ * Other users cannot open any of these (PEERDMA_IPC_ANY_USER is refused for them). docs/ipc.md
+ * explains how this works.
  *
  * Results, units and structs are those of peerdma.h: 0 or -errno, peerdma_last_error() has the
  * text, a call that fails has changed nothing. Frees and exports of the same memory at the same time
  * are the program's mistake: such an export fails, or ends with the free or soon after.
  *
  * Threads.  Any thread may make any call; the call that ends an object is its last use. A thread that
- * sees the value of a signal may close it, though the call that set it has not returned yet. No lock
- * is held while a provider's function runs, except one while memory of a CUDA pool is opened or
- * unmapped, or an import of a pool destroyed, for which other such calls wait. The first export starts one thread, which runs no
- * function of a provider. Only peerdma_ipc_valid() and peerdma_ipc_signal_get() are safe in a
+ * sees the value of a signal may close the signal before the call that set it has returned. No lock is
+ * held while a provider's function runs, with one exception: calls that open or unmap memory of a CUDA
+ * pool, or destroy the import of a pool, wait for each other. The first export starts one thread, which
+ * runs no function of a provider. Only peerdma_ipc_valid() and peerdma_ipc_signal_get() are safe in a
  * signal handler. No call is a cancellation point, except peerdma_ipc_signal_wait().
  *
- * fork.  Exports, imports and signals belong to the process that made them. In a forked child
- * every call on a parent's object returns -EPERM, but peerdma_ipc_close(), _signal_close(),
- * _unexport() and _free(), which return 0 and leave it alone, and peerdma_ipc_query(), which returns
- * -ENOENT. The child may export and open anew. It has CUDA's descriptors, too, and so does a program that a process
- * with memory of a pool starts: GPU memory stays allocated while they have them.
+ * fork.  Exports, imports and signals belong to the process that made them. In a forked child every
+ * call on a parent's object returns -EPERM, with these exceptions: peerdma_ipc_close(),
+ * _signal_close(), _unexport() and _free() return 0 and do nothing, and peerdma_ipc_query() returns
+ * -ENOENT. The child may export and open memory of its own. It inherits CUDA's descriptors, and so does
+ * a program that is started by a process with memory of a pool: GPU memory stays allocated while they
+ * have these descriptors.
  */
 #ifndef PEERDMA_IPC_H
 #define PEERDMA_IPC_H
@@ -79,7 +83,7 @@ struct peerdma_ipc_handle {
 
 /* ---- The exporter's side ---- */
 
-#define PEERDMA_IPC_ANY_USER	(1U << 0)	/* any process that has the handle may open it, of every user */
+#define PEERDMA_IPC_ANY_USER	(1U << 0)	/* any process of any user that has the handle may open it */
 /*
  * The caller ends the export with peerdma_ipc_unexport() before it frees the memory. Needed where
  * nothing reports frees: device memory without libpeerdma-hooks (peerdma_hooks.h), host memory
@@ -102,32 +106,34 @@ int peerdma_ipc_alloc(size_t length, unsigned int flags, void **ptr);
 int peerdma_ipc_free(void *ptr);
 
 /*
- * Makes a handle of [ptr, ptr + length), which lies in one allocation. The export stays until
+ * Makes a handle of [ptr, ptr + length), which must lie in one allocation. The export stays until
  * peerdma_ipc_unexport() has been called as often as this function for the allocation, or the
- * memory is freed. flags: PEERDMA_IPC_*; those of an allocation's exports are equal.
+ * memory is freed. flags: PEERDMA_IPC_*, the same for all exports of an allocation.
  *
  * Memory that can be exported:
  *   cuda      cuMemAlloc, cudaMalloc: cuIpcGetMemHandle
  *   cuda-vmm  cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, mapped whole by cuMemMap
- *   cuda-pool cuMemAllocFromPoolAsync, cuMemAllocAsync: of a pool of device memory that cuMemPoolCreate made with
- *             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, at most 4 GiB by one allocation, because
- *             NVIDIA's driver crashes a process that imports some 5 GiB. The allocation must have completed in its
- *             stream before an importer uses the memory. Frees by a CUDA graph are not reported:
- *             call peerdma_ipc_unexport() before the graph runs
+ *   cuda-pool cuMemAllocFromPoolAsync, cuMemAllocAsync: from a pool of device memory that
+ *             cuMemPoolCreate made with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR. An allocation may have
+ *             at most 4 GiB, because NVIDIA's driver crashes a process that imports some 5 GiB. The
+ *             allocation must have completed in its stream before an importer uses the memory. Frees by
+ *             a CUDA graph are not reported: call peerdma_ipc_unexport() before the graph runs
  *   hsa       memory pools, hipMalloc: hsa_amd_ipc_memory_create
  *   host      peerdma_ipc_alloc(); a shared mapping of a file that this process has open or can
  *             open by its name; with PEERDMA_IPC_ANY_USER one in memory, sealed with F_SEAL_SHRINK
- * With PEERDMA_IPC_ANY_USER memory of cuMemAlloc must be an allocation of 2 MiB or more, and none of a pool.
- * Not: private host memory, and shared mappings without a file (MAP_ANONYMOUS, shmat): no other
- * process can map those pages. Managed memory, and memory of pools that were not made to be shared,
- * such as a GPU's default pool: not supported.
+ * With PEERDMA_IPC_ANY_USER, an allocation of cuMemAlloc must have 2 MiB or more, and memory of pools
+ * cannot be exported.
+ *
+ * Memory that cannot be exported: private host memory, and shared mappings without a file
+ * (MAP_ANONYMOUS, shmat), because no other process can map those pages; managed memory; memory of pools
+ * that were not made to be shared, such as a GPU's default pool.
  *
  *   -EINVAL      unknown flags; length is 0 or wraps; the flags differ from an earlier export's
  *   -ENXIO       the range is not in one allocation; nothing is mapped there
  *   -EOPNOTSUPP  this kind of memory cannot be exported; or nothing reports its free, and
  *                PEERDMA_IPC_I_UNEXPORT is not set
  *   -EEXIST      the memory is an import: its exporter exports it
- *   -ENOSPC      the process has 65536 exports
+ *   -ENOSPC      the process has 65536 exports and signals
  *   -EIO         the provider failed; the text has its error number
  *   -ENODEV      /proc is not mounted; or no context of CUDA is current
  *   -EFBIG       RLIMIT_FSIZE is too small for the pages that importers read; 1 MiB is enough
@@ -136,9 +142,10 @@ int peerdma_ipc_free(void *ptr);
 int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle);
 
 /*
- * Takes one export back; the last one ends it: importers find peerdma_ipc_valid() 0 when the call
- * returns. 0 also if the memory was freed meanwhile. An importer that writes at that moment may
- * still do so: agree on the end by a signal before the exporter uses the memory for something else.
+ * Takes back one call of peerdma_ipc_export(). Taking back the last one ends the export: when this call
+ * returns, peerdma_ipc_valid() is 0 in every importer. Returns 0 also if the memory was freed meanwhile.
+ * An importer that writes at that moment may still do so: agree on the end by a signal before the
+ * exporter uses the memory for something else.
  *
  *   -EINVAL  not a handle, or another process's
  */
@@ -146,9 +153,9 @@ int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle);
 
 /* ---- The importer's side ---- */
 
-/* The library's; constant while it is open. Later releases may add to its end. */
+/* Belongs to the library; constant while the memory is open. Later releases may add fields at the end. */
 struct peerdma_ipc_memory {
-	void *ptr;			/* the exported range in this process: of the provider that exported it */
+	void *ptr;			/* the exported range in this process, a pointer of the exporter's provider */
 	uint64_t length;
 	const uint64_t *slot;		/* for peerdma_ipc_valid(): in pages that the exporter shares, read-only */
 	uint64_t generation;
@@ -157,44 +164,46 @@ struct peerdma_ipc_memory {
 
 /*
  * Opens what a handle names. size: sizeof(struct peerdma_ipc_handle). Each open is one reference;
- * opening a handle that this process has open, or closed lately, is a lookup. Else memory of CUDA needs a
- * current context, and that of a pool needs one to be unmapped; that of cuMemAlloc() has one mapping for each context.
+ * opening a handle that this process has open, or closed lately, is a lookup. Any other open of CUDA's
+ * memory needs a current context, and so does unmapping memory of a pool. Memory of cuMemAlloc() has one
+ * mapping for each context.
  *
  *   -EINVAL        cut short or altered: size, checksum or ranges are wrong; flags is not 0
  *   -EPROTO        made by a release with another format
  *   -EREMOTE       made on another machine, or before this machine's last boot
  *   -EEXIST        made by this process: use the pointer itself
  *   -EKEYREJECTED  the key is not this memory's: guessed, or of an earlier export
- *   -EACCES        exported by another user without PEERDMA_IPC_ANY_USER; or, of another user's,
- *                  any reason below: it is not disclosed; or a security module forbids it
+ *   -EACCES        another user's: exported without PEERDMA_IPC_ANY_USER, or the key is wrong, or the export
+ *                  has ended (which of these is not disclosed); or a security module forbids it
  *   -ESTALE        freed, or unexported
  *   -EOWNERDEAD    the exporter has ended, or is in another network namespace
- *   -ETIMEDOUT     the exporter did not answer within 10 seconds: it is stopped
- *   -EBUSY         the exporter has as many connections as it takes: 4096, 256 of other users, 64 of each
- *   -EADDRINUSE    ended memory in the same block of CUDA's, or of any pool of that exporter, is open,
- *                  see above: close that; or this process opened the block without this library
- *   -ENODEV        this process has not initialised the provider, or no context is current, or it was destroyed; /proc
- *                  is not mounted
+ *   -ETIMEDOUT     the exporter did not answer within 10 seconds: it is stopped, or out of descriptors
+ *   -EBUSY         the exporter's limit of connections: 4096, 256 of other users together, 64 of each of them
+ *   -EADDRINUSE    memory is open whose export has ended, in the same block of CUDA's or of any pool of
+ *                  that exporter (see above): close it; or this process opened the block without this library
+ *   -ENODEV        this process has not initialised the provider; or no context is current, or the
+ *                  current one was destroyed; or /proc is not mounted
  *   -EIO           the provider failed; the text has its error number
  *   -EMFILE, -ENFILE, -ENOMEM
  *
- * It may be called while any thread records a CUDA graph, as every call here, and is no part of the graph, except
- * what peerdma_ipc_signal_stream_wait() and _set() put into a stream that is recorded.
+ * Like every call here, it may be made while any thread records a CUDA graph. No call becomes a part of
+ * the graph, except what peerdma_ipc_signal_stream_wait() and _set() put into a stream that is recorded.
  */
 int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags, struct peerdma_ipc_memory **memory);
 
 /*
- * Gives one reference back. Without references a live mapping stays cached, at most 64 of them; one
- * that has ended is unmapped, of CUDA only in a thread with a context, as peerdma_ipc_trim() says. NULL is
- * ignored. For CUDA's memory: work on it must have completed.
+ * Gives one reference back. At most 64 mappings without references stay cached while their exports are
+ * live. A mapping whose export has ended is unmapped; CUDA's memory only in a thread with a context, as
+ * peerdma_ipc_trim() describes. Work on CUDA's memory must have completed. NULL is ignored.
  *
  *   -EIO  the provider failed to unmap it; the reference is given back
  */
 int peerdma_ipc_close(struct peerdma_ipc_memory *memory);
 
 /*
- * Unmaps all that is cached without references: CUDA frees memory of another process only then. What
- * cuMemAlloc() made is unmapped in the context in which it was opened: call it once with each current.
+ * Unmaps all memory that is cached without references. Only then does CUDA free memory that the
+ * exporter has freed. Memory of cuMemAlloc() is unmapped in the context in which it was opened: call
+ * this function once with each such context current.
  *
  *   -ENODEV  memory of CUDA's pools stays mapped, because no context is current, or the current one was destroyed
  *   -EIO     the provider failed to unmap something; the rest is unmapped
@@ -202,23 +211,27 @@ int peerdma_ipc_close(struct peerdma_ipc_memory *memory);
 int peerdma_ipc_trim(void);
 
 /*
- * The same, and destroys the imports of CUDA's pools of which nothing is mapped. Call it while no other thread uses CUDA:
- * NVIDIA's driver 580 may else end the process, or wait forever (1 of 300 to 50,000 destructions beside ten busy threads).
+ * As peerdma_ipc_trim(), and also destroys the imports of CUDA's pools of which nothing is mapped. Call it
+ * while no other thread uses CUDA. Otherwise NVIDIA's driver 580 may end the process, or wait forever (1 of
+ * 300 to 50,000 destructions beside ten busy threads).
  *
- * That is why an import stays when its last memory is unmapped, with one descriptor; and GPU memory of the pool stays
- * allocated with it, even if the exporter has destroyed the pool or has ended. Without this call it is destroyed by the next
- * call that opens, closes or trims, except an open that is a lookup, in a thread with a context, if the exporter has ended,
- * if no memory of the pool was mapped for 10 seconds, or if more than 16 such imports are there: then the one that was used
- * least recently.
+ * That is why an import stays, with one descriptor, when its last memory is unmapped. GPU memory of the
+ * pool stays allocated as long as the import, even if the exporter has destroyed the pool or has ended.
+ * Without this call, an import of which nothing is mapped is destroyed by the next call that opens, closes
+ * or trims in a thread with a context, except an open that is a lookup,
+ *   - if the exporter has ended;
+ *   - if no memory of the pool was mapped for 10 seconds;
+ *   - if there are more than 16 such imports: then the one that was used least recently.
  *
- *   -ENODEV  memory of CUDA's pools stays mapped, or a pool imported, because no context is current, or it was destroyed
+ *   -ENODEV  memory of CUDA's pools stays mapped, or a pool imported, because no context is current, or the
+ *            current one was destroyed
  *   -EIO     the provider failed to unmap something; the rest is unmapped
  */
 int peerdma_ipc_trim_pools(void);
 
 /*
- * Whether the export is live: non-zero until it ends. Two loads, no system call. What was read
- * before this call returned non-zero was the exporter's. After a 0 it stays 0.
+ * Whether the export is live: non-zero until it ends. Two loads, no system call. If the call returns
+ * non-zero, what was read before it was the exporter's memory. Once it returned 0, it always does.
  */
 static inline int peerdma_ipc_valid(const struct peerdma_ipc_memory *memory)
 {
@@ -242,14 +255,14 @@ struct peerdma_ipc_info {
 	uint64_t base, length;	/* of the exporter's allocation, in this process */
 	uint64_t offset;	/* of ptr in it */
 	uint64_t exporter_ptr;	/* ptr's address in the exporter */
-	uint64_t references;	/* opens less closes, of all ranges of the allocation */
+	uint64_t references;	/* opens minus closes, of all ranges of the allocation */
 	char provider[12];	/* "host", "cuda", "cuda-vmm", "cuda-pool", "hsa" */
 	char pci[20];		/* of the GPU, as the exporter sees it; "" if none */
 	uint32_t reserved[6];	/* 0 */
 };
 
 /*
- * Whose memory ptr is, which may point anywhere in an imported allocation.
+ * Describes the imported allocation that ptr points into, at any place, and its exporter.
  *
  *   -ENOENT  ptr is not in memory that this process has open or cached
  *   -EINVAL, -E2BIG  info->size
@@ -260,7 +273,7 @@ int peerdma_ipc_query(const void *ptr, struct peerdma_ipc_info *info);
 
 /*
  * A value of 64 bits that processes, CUDA streams and HSA change and wait for.  Its creator exports
- * it, importers open it; both close it. Once the creator closed it or ended, the others' calls
+ * it, importers open it; both close it. Once the creator has closed it or has ended, importers' calls
  * return -ESTALE or -EOWNERDEAD.
  */
 struct peerdma_ipc_signal;
@@ -281,7 +294,7 @@ enum peerdma_ipc_condition {
  *
  *   -EINVAL  flags
  *   -ENODEV  HSA: the process has no HSA runtime, or has not called hsa_init()
- *   -ENOSPC  16384 signals or 65536 exports
+ *   -ENOSPC  65536 exports and signals; or 16384 signals without PEERDMA_IPC_ANY_USER and PEERDMA_IPC_HSA
  *   -EIO     HSA failed
  *   -EFBIG   as peerdma_ipc_export()
  *   -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (no thread)
@@ -292,38 +305,38 @@ int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct peerdma
 int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct peerdma_ipc_handle *handle);
 
 /*
- * Opens a signal; once for each close. One descriptor, here and in the exporter, serves up to 64
+ * Opens a signal. Each open needs one close. One descriptor, here and in the exporter, serves up to 64
  * signals that this process opens of that exporter. Errors: as peerdma_ipc_open().
  */
 int peerdma_ipc_signal_open(const void *handle, size_t size, struct peerdma_ipc_signal **signal);
 
-/* Ends the caller's use of it. NULL is ignored. What is about to set it, such as a copy, still does so. */
+/* Ends the caller's use of the signal. NULL is ignored. What has yet to set it, such as a copy, still does so. */
 int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal);
 
 /* The value, with acquire order. */
 uint64_t peerdma_ipc_signal_get(const struct peerdma_ipc_signal *signal);
 
 /*
- * Stores or adds with release order, and wakes waiters. 0, -ESTALE or -EOWNERDEAD: the creator
- * closed it or ended, nothing was written; -EPERM: a parent's.
+ * Stores or adds with release order, and wakes waiters. Returns 0; -ESTALE or -EOWNERDEAD: the creator
+ * has closed the signal or has ended, and nothing was written; -EPERM: a parent's signal.
  */
 int peerdma_ipc_signal_set(struct peerdma_ipc_signal *signal, uint64_t value);
 int peerdma_ipc_signal_add(struct peerdma_ipc_signal *signal, uint64_t value);
 
 /*
- * Waits until the value meets the condition: spins for a few microseconds, then sleeps. timeout_ns:
- * 0: only looks; UINT64_MAX: without limit. *seen (NULL: none) is the value that was seen last.
- * The call returns 0 only for a value that met the condition, also if another thread changed it since.
- * Signals of HSA, and those that a GPU sets, are looked at every 50 us.
+ * Waits until the value meets the condition: spins for 20 microseconds, then sleeps. timeout_ns: 0: does
+ * not wait; UINT64_MAX: without limit. *seen (NULL: not wanted) is the value that was seen last. If the
+ * call returns 0, this value met the condition; another thread may have changed it since. The values of
+ * HSA's signals, and of those that a GPU sets, are checked every 50 us.
  *
  *   -EAGAIN      not met in that time
- *   -EINTR       a handler of a Unix signal ran; if it has SA_RESTART the call may as well go on
+ *   -EINTR       a handler of a Unix signal ran; if it has SA_RESTART, the call may go on instead
  *   -EOWNERDEAD  not met, and a process that had the signal open ended without closing it. The
- *                creator gets it once for each such process, however often that had opened the signal;
- *                importers always when the creator ended
+ *                creator gets it once for each such process, however often that process had opened the
+ *                signal; importers get it from the creator's end on
  *   -ESTALE      not met, and the creator closed the signal
  *   -EINVAL      condition
- *   -EPERM       a parent's
+ *   -EPERM       a parent's signal
  */
 int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerdma_ipc_condition condition, uint64_t value,
 			    uint64_t timeout_ns, uint64_t *seen);
@@ -332,9 +345,9 @@ int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerdma_ipc_
  * CUDA: stream (a CUstream of the current context) waits for the condition (EQ or GE), or sets the
  * value when work before it has completed. Registers the signal's page with CUDA the first time
  * and needs cuStreamWaitValue64_v2 and cuStreamWriteValue64_v2. From the first stream_set on,
- * sleeping waiters look every 50 us, because a GPU cannot wake them.
+ * waiters check the value every 50 us, because a GPU cannot wake them.
  *
- *   -EOPNOTSUPP  this driver or GPU has no such operations; stream_wait with NE or LT; HSA's signal
+ *   -EOPNOTSUPP  this driver or GPU has no such operations; stream_wait with NE or LT; a signal of HSA
  *   -ENODEV      no CUDA in this process, or no current context
  *   -EIO         CUDA failed
  *   -ESTALE, -EOWNERDEAD, -EPERM, -EINVAL
@@ -360,23 +373,31 @@ enum peerdma_ipc_path {
 
 #define PEERDMA_IPC_READ	(1U << 0)	/* from the imported memory to local; else to the imported memory */
 /*
- * CUDA's device memory at both ends may be copied by a kernel: all such transfers of a call by one
- * launch, which is much faster for many small ones, unless they lie at equal distances. It takes multiprocessors from the program's own
- * kernels, and the first call in a context compiles it (milliseconds; it may wait for kernels that run).
- * Copy engines are used for transfers above 16 MiB, for host memory, for local memory that is another GPU's
- * or another context's than the current one, and on GPUs that run no kernels: `path` tells.
+ * Transfers with CUDA's device memory at both ends may be made by a kernel, up to 128 of a call by one
+ * launch. This is much faster for many small transfers, unless they lie at equal distances. The kernel takes
+ * multiprocessors from the program's own kernels, and the first call in a context compiles it (milliseconds;
+ * it may wait for kernels that run). Copy engines are used for transfers above 16 MiB, for host memory, for
+ * local memory of another GPU or another context than the current one, and on GPUs that run no kernels.
+ * `path` returns what was used.
  */
 #define PEERDMA_IPC_KERNEL	(1U << 1)
 /*
- * A call of one transfer of up to 64 KiB, with `done` NULL, of CUDA's device memory at both ends, may be copied by a kernel
- * that keeps running and polls host memory for the next one: in 0.6 of an engine's time between two H100 for 8 bytes, 0.7 for
- * 64 KiB. It occupies a multiprocessor until there was no such call for 0.5 ms, at most for 5 ms; then the next
- * call launches it again. Calls that wait for the whole GPU, as cuMemFree() and cuCtxSynchronize(), wait for that, and so
- * may another process that shares the GPU, and a stream that has to share a hardware queue with the kernel's. The calling
- * thread does not sleep meanwhile; the first call compiles, as with PEERDMA_IPC_KERNEL. The transfer goes as without the
- * flag where the kernel cannot: another thread of the context is at it, the GPU is full of the program's own kernels, an
- * address is no multiple of 16 and the transfer larger than 16 KiB (of 8: 2 KiB), before CUDA 12, and in contexts
- * after the 16th that asked for it in a process. `path` tells.
+ * For calls of one transfer of up to 64 KiB, with CUDA's device memory at both ends and `done` NULL. The
+ * transfer may be made by a kernel that keeps running and polls host memory for the next one. Between two
+ * H100 this takes 0.6 of an engine's time for 8 bytes, and 0.7 for 64 KiB. The kernel occupies a
+ * multiprocessor until there was no such call for 0.5 ms, at most for 5 ms; then the next call launches it
+ * again. Calls that wait for the whole GPU, such as cuMemFree() and cuCtxSynchronize(), wait for the kernel's
+ * end. So may another process that shares the GPU, and a stream that has to share a hardware queue with the
+ * kernel's stream. The calling thread does not sleep meanwhile; the first call compiles the kernel, as with
+ * PEERDMA_IPC_KERNEL.
+ *
+ * The transfer is made as without the flag
+ *   - while another thread of the context uses the kernel;
+ *   - while the program's own kernels occupy the whole GPU;
+ *   - if an address is no multiple of 16 and the length is above 16 KiB, or no multiple of 8 and above 2 KiB;
+ *   - before CUDA 12;
+ *   - in contexts after the 16th that asked for the kernel in a process.
+ * `path` returns what was used.
  */
 #define PEERDMA_IPC_POLL	(1U << 2)
 
@@ -393,24 +414,25 @@ struct peerdma_ipc_transfer {
 };
 
 /*
- * Copies n transfers, all with the size of the first; their order is not defined. Checks each range
+ * Copies n transfers, whose `size` fields are equal; their order is not defined. Checks each range
  * before anything is copied, and peerdma_ipc_valid() before and after. Transfers of CUDA's device memory that follow each
  * other in the list at equal distances, with one length of up to 2 MiB, are made by one command of a copy engine.
  *
- * done NULL: returns when all are complete. Else the signal is set to `value` when all are, and
- * the transfers stay the library's until then; transfers that the CPU makes are complete when the
- * call returns. A thread that sees the value may close the signal at once. Copies of CUDA are not ordered with the
- * program's own streams.
+ * If `done` is NULL, the call returns when all transfers are complete. Otherwise it sets the signal to
+ * `value` when they are, and the transfer structs belong to the library until then; transfers that the CPU
+ * or HSA makes are complete when the call returns. A thread that sees the value may close the signal at
+ * once. Copies of CUDA are not ordered with the program's own streams.
  *
- * Returns the first error of a transfer that is known by then. -EINVAL, -E2BIG and -EPERM: nothing was copied, and
- * `done` is not set. After any other error the remaining transfers are copied all the same, each has its own
- * `error`, and `done` is set when they are complete: wait for it before the transfers are used again.
+ * Returns the first error of a transfer that is known by then. -EINVAL, -E2BIG and -EPERM: nothing was
+ * copied, and `done` is not set. After any other error the remaining transfers are copied all the same, each
+ * has its own `error`, and `done` is set when they are complete: wait for it before you use the transfers
+ * again.
  *
  *   -EINVAL      flags, reserved; n is 0; a range passes the end of the opened memory, or wraps
  *   -E2BIG       size
- *   -ESTALE      the export has ended, or ended meanwhile: what was read is worthless
+ *   -ESTALE      the export has ended, or ended meanwhile: discard what was read
  *   -EOWNERDEAD  the same, and the exporter's process ended
- *   -ENODEV      CUDA's memory, and no current context
+ *   -ENODEV      it is CUDA's memory, and no context is current
  *   -EIO         CUDA failed
  *   -EPERM       a parent's memory or signal
  *   -ENOMEM
@@ -424,13 +446,13 @@ struct peerdma_ipc_counters {
 	uint32_t reserved;		/* 0 */
 	uint64_t exports;		/* live now */
 	uint64_t imports;		/* mapped now, with references and without */
-	uint64_t opens, hits;		/* peerdma_ipc_open() that succeeded; and those that were a lookup */
+	uint64_t opens, hits;		/* peerdma_ipc_open() that succeeded; of these, those that were a lookup */
 	uint64_t ended;			/* exports of this process that a free ended */
 	uint64_t served, refused;	/* requests of importers */
 	uint64_t copies[PEERDMA_IPC_PATHS], bytes[PEERDMA_IPC_PATHS];	/* by enum peerdma_ipc_path */
 };
 
-/* This process's, since its first call. -EINVAL, -E2BIG: size. */
+/* The counts of this process since its first call. -EINVAL, -E2BIG: size. */
 int peerdma_ipc_counters(struct peerdma_ipc_counters *counters);
 
 #ifdef __cplusplus
