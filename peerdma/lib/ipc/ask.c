@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * ask.c - asks an exporter.  Its address holds 128 random bits, so that no later process has
- * the same by chance.  The kernel names the user of the process that listens there, so that a
- * process of another user that took the address is found out.
+ * ask.c - asks an exporter. The exporter's address contains 128 random bits, so that no later
+ * process has the same address by chance. The kernel reports the user of the process that listens
+ * there, so that a process of another user that took the address is detected.
  */
 #include <poll.h>
 #include <string.h>

@@ -2,9 +2,10 @@
 /*
  * copy.c - copies between this process's memory and what it has opened.
  *
- * Everything is checked before anything is copied.  Whether the export is live is asked before
- * and after: bytes that were read from one that ended meanwhile are reported as worthless.  An
- * importer's mapping keeps the memory allocated, so that no copy ever touches another's.
+ * Everything is checked before anything is copied. Whether the export is live is checked before and
+ * after: bytes that were read from an export that ended meanwhile are reported as worthless. An
+ * importer's mapping keeps the memory allocated, so that no copy touches another allocation, except
+ * in small allocations (cuda.c) and pools (cuda_pool.c) of CUDA.
  */
 #include <stdlib.h>
 #include <string.h>

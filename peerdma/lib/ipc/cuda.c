@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda.c - CUDA's memory for other processes: cuMemAlloc's by cuIpcGetMemHandle, and
- * cuMemCreate's by a file descriptor.  That of pools is cuda_pool.c's.
+ * cuda.c - CUDA's memory for other processes: that of cuMemAlloc by cuIpcGetMemHandle, and that of
+ * cuMemCreate by a file descriptor. cuda_pool.c shares the memory of pools.
  *
- * CUDA keeps memory allocated for as long as an importer has it mapped: the exporter's free
- * takes its own mapping away.  So an importer that has not noticed the end of an export
- * reads old bytes, and not what was allocated there since.  Not so in blocks of 2 MiB that several
- * small allocations share: those are what is mapped, and the exporter goes on allocating in them.
+ * CUDA keeps memory allocated for as long as an importer has it mapped: the exporter's free removes
+ * only the exporter's mapping. So an importer that has not noticed the end of an export reads old
+ * bytes, and not what was allocated since. This does not hold for blocks of 2 MiB that several
+ * small allocations share: importers map the block, and the exporter goes on allocating in it.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>

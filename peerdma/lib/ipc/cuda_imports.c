@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda_imports.c - the pools of other processes that this one has imported.
+ * cuda_imports.c - the pools of other processes that this process has imported.
  *
- * Pools belong to the process: they stay where they are when contexts end.  The second import of a pool gives the handle of
- * the first one; each keeps a descriptor until there were as many cuMemPoolDestroy(), which fails while memory of the pool is
- * imported.  So a pool is imported once for all memory of it.
+ * Imported pools belong to the process: they stay when contexts end. The second import of a pool returns the handle of the
+ * first one. Each import keeps a descriptor, until cuMemPoolDestroy() was called as often as the pool was imported; these
+ * calls fail while memory of the pool is imported. So a pool is imported once for all memory of it.
  *
  * NVIDIA's driver (580) may fail when the last import of a pool is destroyed while other threads copy or synchronize,
- * whatever memory: one of ten busy threads then ends the process by an assertion, or waits forever (with CUDA alone, once in
- * 300 to 50,000 destructions, by how busy they are; never in 835,000 with the other threads idle, nor in 300,000 of imports
- * that were not the last: tests/gpu/pool_destroyed.c).  So a pool stays imported when its last memory is unmapped.  But not forever, because meanwhile the GPU's memory of
- * it is not free, though the exporter has destroyed the pool, or has ended.
+ * whatever memory: one of ten busy threads then ends the process by an assertion, or waits forever. With CUDA alone this
+ * happens once in 300 to 50,000 destructions, depending on how busy the threads are. It never happened in 835,000 with the
+ * other threads idle, nor in 300,000 of imports that were not the last (tests/gpu/pool_destroyed.c). So a pool stays
+ * imported when its last memory is unmapped, but not forever: the GPU's memory of the pool stays allocated meanwhile, even
+ * if the exporter has destroyed the pool, or has ended.
  *
- * By the descriptor alone an importer cannot tell that it has the pool already, so exporters number pools.  CUDA gives the
- * handle of a pool that was destroyed to another one.  But memory that is exported is allocated, which keeps its pool: a pool
- * has its number for as long as an export of it is live, and may have another one later.  Then it is imported again, and has
+ * An importer cannot tell by the descriptor alone that it has the pool already, so exporters number their pools. CUDA may
+ * give the handle of a destroyed pool to another pool. But exported memory is allocated, which keeps its pool: a pool has
+ * its number for as long as an export of it is live, and may have another number later. Then it is imported again, and has
  * the same handle here.
  */
 #include <errno.h>

@@ -2,12 +2,13 @@
 /*
  * cuda_kernel.c - copies by a kernel: many by one launch.
  *
- * The list of copies is the kernel's parameter, so nothing is allocated or copied for it.  A row of
- * the grid makes one copy: 16 bytes a thread and turn where both addresses are multiples of 16, and
- * else, or at the end, a byte.
+ * The list of copies is the kernel's parameter, so nothing is allocated or copied for it. A row of the
+ * grid makes one copy. Where both addresses are multiples of 16, each thread copies 16 bytes at a time;
+ * otherwise, and at the end of the range, it copies single bytes.
  *
- * A kernel that touches what its context does not reach ends the context, with all that the program has
- * in it; an engine copies from wherever CUDA's memory is.  So a kernel gets what surely is within reach.
+ * A kernel that accesses memory which its context does not reach destroys the context, with all that the
+ * program has in it. An engine can copy any memory of CUDA. So a kernel gets only memory that is surely
+ * within reach.
  */
 #include <string.h>
 

@@ -2,17 +2,19 @@
 /*
  * cuda_poll.c - small copies by a kernel that is already running.
  *
- * Starting a kernel or an engine and learning that it is done takes most of a small copy's time.  This
- * kernel polls a page of host memory for the next command, copies, and writes there that it did.
+ * Most of a small copy's time is spent starting a kernel or an engine, and waiting for its completion. This kernel polls
+ * a page of host memory for the next command, makes the copy, and writes there that it is done.
  *
- * A program may wait for the whole GPU: cuCtxSynchronize(), cuMemFree().  So the kernel ends when there was no
- * command for IDLE_NS, and after MOST_NS in any case; the next copy launches it again.  A command that it did not see
- * before it ended is nobody's: that copy goes another way, and later launches begin with later commands.
+ * A program may wait for the whole GPU: cuCtxSynchronize(), cuMemFree(). So the kernel ends when there was no command
+ * for IDLE_NS, and after MOST_NS in any case; the next copy launches it again. If the kernel ended before it saw a
+ * command, no kernel executes that command: the copy is made as without PEERDMA_IPC_POLL, and later launches begin with
+ * later commands.
  *
- * Nor is there a command for a kernel that does not run yet: the program's kernels may have all of the GPU, and may even
- * wait for this copy.
+ * A kernel that does not run yet gets no command: the program's kernels may occupy the whole GPU, and may even wait for
+ * this copy.
  *
- * One copy at a time in each context: who comes meanwhile is not kept waiting.
+ * Each context makes one such copy at a time. A second thread does not wait: its copy is made as without the
+ * flag.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda_pool.c - memory of CUDA's stream-ordered pools, for other processes.  The exporter sends a
- * descriptor of the pool and 64 bytes that say where in it the allocation is.  The importer imports both.
+ * cuda_pool.c - memory of CUDA's stream-ordered pools, for other processes. The exporter sends a descriptor of the pool and
+ * 64 bytes that contain the place of the allocation in it. The importer imports both.
  *
- * The pool belongs to the exporter, which allocates in it again as soon as it has freed memory there,
- * whatever importers have mapped: so an access after the end of an export may reach another allocation.
+ * The pool belongs to the exporter. It may allocate in a place again as soon as it has freed memory there, whatever
+ * importers have mapped. So an access after the end of an export may reach another allocation.
  *
- * CUDA wants importers to free memory before the exporter does.  What an exporter has allocated after it freed other memory
- * that is still mapped here may be mapped in part only (NVIDIA 580, seen in 1 of 200 imports): CUDA then takes the rest for
- * the host's, and a copy of it ends the program.  So nothing of an exporter's pools is imported before all memory of them
- * that has ended is unmapped: not_now().  The exporter's record ends before it frees, so what it allocates after a free cannot
- * come here before that is seen.
+ * CUDA requires that importers free memory before the exporter does. If an exporter allocates memory after it freed other
+ * memory that is still mapped here, the new memory may be mapped only in part (NVIDIA 580, seen in 1 of 200 imports): CUDA
+ * then takes the rest for host memory, and a copy of it ends the program. So nothing of an exporter's pools is imported
+ * before all memory of them whose export has ended is unmapped: not_now(). The exporter ends its record before it frees. So
+ * when memory that was allocated after a free is imported here, the end of the freed memory can be seen already.
  *
- * An import of memory at an address that is imported already gives that address, shows from then on what the exporter
- * allocated there last, and one cuMemFree() unmaps it for all.  ipc->pools_lock is held from the look at what is open until
- * what was imported can be found there: else two threads would not see each other.
+ * An import of memory at an address that is imported already returns that address. From then on the address shows what the
+ * exporter allocated there last, and one cuMemFree() unmaps it for all imports. ipc->pools_lock is held from the check of
+ * what is open until the new import can be found there: otherwise two threads would not see each other's imports.
  *
- * The program may import the same pool itself, and by freeing its import unmaps this one.
+ * The program may import the same pool itself. If it frees its import, this one is unmapped, too.
  *
- * cuMemPoolImportPointer() of 5250 MiB ends the process (NVIDIA 580: it calls address 0); of 5248 it does not.
+ * cuMemPoolImportPointer() of 5250 MiB ends the process (NVIDIA 580: it calls address 0); of 5248 MiB it does not.
  */
 #include <string.h>
 #include <unistd.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * export.c - what this process exports, and the end of it when the memory is freed.
+ * export.c - what this process exports, and the end of exports when memory is freed.
  *
- * A free is seen before it happens (peerdma_monitor.h), in the thread that frees: freed() ends the
- * exports of that memory by a store each that importers see, takes no lock and allocates nothing.
- * Then the free goes on.  An export is made in this order: from publish() on a free ends it; then
- * its memory is looked at again; and its handle is handed out if nothing has ended it since.  If the
- * free began before that, the event after it raises doubt().
+ * A free is reported before it happens (peerdma_monitor.h), in the thread that frees: freed() ends
+ * each export of that memory by one store that importers see, takes no lock and allocates nothing.
+ * Then the free goes on. An export is made in this order: from publish() on a free ends it; then its
+ * memory is identified again; then its handle is returned if nothing has ended it since. If a free
+ * began before publish(), the event after the free calls doubt().
  */
 #include <stdlib.h>
 #include <string.h>

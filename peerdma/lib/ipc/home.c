@@ -2,8 +2,8 @@
 /*
  * home.c - what this process shares with its importers, and the records of what it exports.
  *
- * A record is live while its slot in the shared pages is odd.  Ending it is one exchange of
- * that word, which any thread may make inside free(); the rest of its end is ipc_reap()'s.
+ * A record is live while its slot in the shared pages is odd. Ending it is one exchange of that
+ * word, which any thread may make inside free(); ipc_reap() does the rest.
  */
 #include <linux/futex.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * hsa.c - memory of AMD's HSA runtime (hipMalloc, memory pools) for other processes:
- * hsa_amd_ipc_memory_create() and attach().  As CUDA, the driver keeps memory allocated for as
- * long as an importer has it attached.
+ * hsa_amd_ipc_memory_create() and attach(). Like CUDA's driver, AMD's keeps memory
+ * allocated for as long as an importer has it attached.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* hsa_signal.c - signals whose value is an HSA signal's. */
+/* hsa_signal.c - signals whose value is that of an HSA signal. */
 #include <string.h>
 
 #include "hsa.h"

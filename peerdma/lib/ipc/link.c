@@ -2,9 +2,10 @@
 /*
  * link.c - connections to an exporter that keep its signals open.
  *
- * One thread at a time asks on a link, and a link on which an answer did not come is asked on no
- * more: so an answer is always that of the last question.  A link opens at most IPC_OPENS signals in its
- * life: so what is sent on it, its closes among that, always fits the buffer of an exporter that is stopped.
+ * Only one thread at a time sends a request on a link. If an answer did not come, no further request is sent
+ * on that link. So an answer is always the one to the last request. A link opens at most IPC_OPENS signals
+ * in its life. So the messages on it, including those that close signals, always fit into the socket's
+ * buffer, even if the exporter is stopped.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * open.c - memory of other processes: opened once for each allocation and context, found again
- * by its handle.
+ * open.c - memory of other processes: opened once for each allocation and context, found again by
+ * its handle.
  *
- * A mapping is IPC_OPEN while it can be found; OPENING and CLOSING have one thread at work, outside
- * the lock, and others wait for it.  A mapping that its exporter has ended is not found any more
+ * A mapping is IPC_OPEN while it can be found. While it is OPENING or CLOSING, one thread works on
+ * it outside the lock, and others wait. A mapping whose export has ended is not found any more
  * (live()), stays for as long as it has references, and is unmapped by the next call that notices.
  */
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * peer.c - an exporter, as its importers see it: its shared pages, which stay mapped for as
- * long as something of it is open, so that it can always be asked whether that is live.
+ * peer.c - an exporter, as its importers see it: its shared pages. They stay mapped for as long as
+ * this process has something of the exporter open, so that it can always check whether that is
+ * live.
  */
 #include <linux/futex.h>
 #include <stdlib.h>

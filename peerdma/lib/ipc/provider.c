@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* provider.c - whose memory it is.  A GPU's runtime is asked first: to the kernel its memory may look like a file's. */
+/* provider.c - finds the provider of memory. GPU runtimes are asked first: to the kernel, GPU memory may look like a file's. */
 #include "ipc.h"
 
 int ipc_identify(const void *ptr, struct ipc_offer *offer)

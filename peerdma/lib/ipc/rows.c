@@ -2,7 +2,7 @@
 /*
  * rows.c - finds copies in a list that are rows: of one length, at equal distances on both sides.
  *
- * An engine takes all rows by one command, and CUDA calls them a 2D copy.  Such lists are common: a layer of
+ * An engine copies all rows with one command, which CUDA calls a 2D copy. Such lists are common: a layer of
  * each block of a cache, the edge of a matrix, one buffer cut into pieces.
  */
 #include "ipc.h"

@@ -3,11 +3,11 @@
  * serve.c - the exporter's thread: it holds home->alive for as long as the process lives, and
  * answers importers, which connect to an abstract address with the process's random number.
  *
- * It calls no function of a provider: what an answer needs was made when the memory was
- * exported.  It waits for no importer: what cannot be sent at once is not sent.
+ * It calls no function of a provider: all that an answer needs was prepared when the memory was
+ * exported. It waits for no importer: what cannot be sent at once is not sent.
  *
- * An importer with signals open keeps its connection.  The kernel closes it when that process
- * ends, and waiters of the signals are woken.
+ * An importer with signals open keeps its connection. The kernel closes the connection when that
+ * process ends, and the thread wakes waiters of the signals.
  */
 #include <linux/futex.h>
 #include <poll.h>

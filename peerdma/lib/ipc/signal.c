@@ -2,16 +2,17 @@
 /*
  * signal.c - values that processes wait for.
  *
- * A waiter sets a bit in the word that counts the changes, then looks at the value, and sleeps only
- * while the word stays the same.  A setter changes the value, then counts that and clears the bit in
- * one step; if the bit was set, it wakes.  So at least one sees the other.
+ * A waiter sets a bit in the word that counts the changes, then checks the value, and sleeps only while the word stays the
+ * same. A setter changes the value; then it counts the change and clears the bit in one step, and if the bit was set, wakes
+ * the waiters. So the waiter sees the new value, or the setter sees the bit.
  *
- * A creator learns that an importer ended from the connection that its thread has (serve.c); an
- * importer from the creator's `alive` word, which it waits for together with the value.  The
- * kernel wakes one that waits for that word; that one wakes the others.
+ * A creator learns of an importer's end by the connection that the creator's thread has (serve.c). An importer learns of
+ * the creator's end by the creator's `alive` word, for which it waits together with the value. The kernel wakes only one
+ * waiter of that word; this one wakes the others.
  *
- * Where nobody wakes a waiter it looks every now and then. HSA's own wait cannot be used: it goes on when a handler of a Unix
- * signal has run. Such signals are blocked but for the sleeps between looks, so that none comes unnoticed in between.
+ * Where nothing wakes a waiter, it checks the value at intervals. HSA's own wait cannot be used, because it goes on when a
+ * handler of a Unix signal has run. Unix signals are blocked except during the sleeps between checks, so that every handler
+ * ends the wait.
  */
 #include <linux/futex.h>
 #include <poll.h>

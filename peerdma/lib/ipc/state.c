@@ -2,13 +2,13 @@
 /*
  * state.c - the one struct ipc of a process, and what forked children must not have.
  *
- * A child notices that it is one by process_id(), however it was forked, and makes a struct
- * of its own: a thread of the parent may have held any lock.  The parent's is kept, because
+ * A child detects by process_id() that it is one, however it was forked, and makes a struct of its
+ * own, because a thread of the parent may have held any lock. The parent's struct is kept, because
  * objects point to it.
  *
- * Sockets that a child kept open would outlive the parent, and its end would go unnoticed, so
- * they are closed in the child before fork() returns.  A child of _Fork() or clone() keeps
- * them; then importers learn of the exporter's end by home->alive alone, which no child holds.
+ * Sockets that a child kept open would outlive the parent, and the parent's end would go unnoticed.
+ * So they are closed in the child before fork() returns. A child of _Fork() or clone() keeps them;
+ * then importers learn of the exporter's end by home->alive alone, which no child holds.
  */
 #include <fcntl.h>
 #include <stdlib.h>
