@@ -2,9 +2,9 @@
 /*
  * capturing.c - the library's calls while the program records a CUDA graph.
  *
- * A capture in mode "global", CUDA's default, ends with an error if any thread makes a call meanwhile that might be
- * unsafe, an allocation for example; and the call fails.  A library's calls are not what the program captures: none
- * of them may end the capture, and each does what it does at other times.  softgpu has no graphs: run by tests/gpu/run.
+ * In capture mode "global", CUDA's default, a call that might be unsafe, such as an allocation in any thread, fails,
+ * and ends the capture with an error. The program does not mean to capture a library's calls: none of them may end the
+ * capture, and each must do what it does at other times. softgpu has no graphs, so only tests/gpu/run runs this.
  */
 #include <pthread.h>
 #include <signal.h>

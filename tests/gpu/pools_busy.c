@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * pools_busy.c - memory of CUDA's pools under load: exporters allocate, export and free without a pause, and destroy a pool now
- * and then; the threads of importers open, read and close it. Faults that a driver shows once in 100,000 times show here.
+ * and then; the threads of importers open, read and close it. Driver faults that occur once in 100,000 times show here.
  *
- *	LD_PRELOAD=.../libpeerdma-hooks.so pools_busy [SECONDS [IMPORTERS [THREADS]]]	(20 3 10)
+ *	LD_PRELOAD=.../libpeerdma-hooks.so pools_busy [SECONDS [IMPORTERS [THREADS]]]	(default: 20 3 10)
  *
  * Runs on softgpu, too; exit code 77: no CUDA, or no such pools.
  */

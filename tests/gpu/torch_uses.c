@@ -2,9 +2,9 @@
 /*
  * torch_uses.c - what pytorch.py does with a tensor's memory: a get of a cache of pins, and a put.
  *
- * When a get registers, the buffer ids of all allocations under the pin are noted.  CUDA never uses
- * an id twice.  So a later get that finds the registration although an id under its range is
- * another one has found memory that was freed.
+ * When a get registers, the buffer ids of all allocations under the pin are noted. CUDA never uses
+ * an id twice. So if a later get finds the registration although an id under its range has changed,
+ * it has found memory that was freed.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * unmapped.c - which of libcuda's calls may be made about memory that another thread
- * unmaps or frees at that moment.  Nothing of this project is in it.
+ * unmapped.c - which of libcuda's calls may be made about memory that another thread unmaps or frees at that moment. Uses
+ * nothing of this project.
  *
- *	unmapped [SECONDS]	for each call; 10
+ *	unmapped [SECONDS]	for each call; default: 10
  *
- * Each call is tried in a process of its own, by four threads, while a fifth ends the
- * allocation that they ask about (cuMemUnmap; cuMemFree; cuCtxDestroy), and makes another.  The calls return errors then;
- * of NVIDIA's libcuda 580.159.04 some end in a segmentation fault, some of the time.  Exit
- * code: 0: none did; 1: one did, which is no fault of who runs this; 2: CUDA does not start.
+ * Each call is tried in a process of its own, by four threads. Meanwhile a fifth thread destroys the allocation that they
+ * ask about (cuMemUnmap; cuMemFree; cuCtxDestroy), and makes another. The calls should return errors then; some calls of
+ * NVIDIA's libcuda 580.159.04 sometimes end in a segmentation fault. Exit code: 0: none did; 1: one did, which is a fault
+ * of the driver, not of this machine's setup; 2: CUDA does not start.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * batches.c - many copies in one call of peerdma_ipc_copy(): by few calls of CUDA's, of rows where the
- * list has some; each byte compared with a copy made by the CPU.  On a stand-in for libcuda (stand-in/).
+ * batches.c - many copies in one call of peerdma_ipc_copy(): made by few CUDA calls, and as rows where
+ * the list has rows. Each byte is compared with a copy made by the CPU. Runs on a stand-in for libcuda
+ * (stand-in/).
  *
- *   ipc_batches [ROUNDS [SEED]]
+ *	ipc_batches [ROUNDS [SEED]]
  */
 #include <errno.h>
 #include <signal.h>

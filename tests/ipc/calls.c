@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * calls.c - what each call of peerdma_ipc.h says of wrong arguments, in a forked child, and where there are no descriptors
- * left: the errno, and a text that names the call and the reason. And what it fills in and counts when it works.
+ * calls.c - what each call of peerdma_ipc.h returns for wrong arguments, in a forked child, and without free descriptors:
+ * the errno, and a text that names the call and the reason. Also what a successful call fills in and counts.
  *
  * usage: calls TEST
  */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * closed_meanwhile.c - a signal that is closed by who sees its value, while who set it has not woken the waiters yet.
+ * closed_meanwhile.c - a thread that sees a signal's value closes the signal before the setter has woken the waiters.
  *
- * The setter is held where it wakes: in this program's syscall(), until the signal has been closed. The signal's line must be
- * there until then, and must be given back after that. The setter is a thread in a call, or CUDA's callback at the end of a copy.
+ * The test holds the setter where it wakes waiters, in this program's syscall(), until the signal has been closed. The
+ * signal's line must still be there at that moment, and must be given back after the wake. The setter is a thread in a
+ * call, or CUDA's callback at the end of a copy.
  */
 #include <dlfcn.h>
 #include <linux/futex.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda_memory.c - memory of CUDA's, on a stand-in that does what CUDA does at a moment of bad luck: the memory is replaced while
- * it is exported, and an open gives less than the exporter said.
+ * cuda_memory.c - CUDA's memory, on a stand-in that does what CUDA does in rare cases: the memory is replaced while it is
+ * exported, and an open gives less memory than the exporter said.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * gpu.c - device memory between two processes, by a provider's own IPC (gpu_cuda.c, gpu_hsa.c).
- * HOOKS is defined where libpeerdma-hooks is in front: frees end exports by themselves.
+ * With HOOKS defined, libpeerdma-hooks intercepts frees, so that a free ends exports without
+ * peerdma_ipc_unexport().
  *
  * usage: ipc_gpu_*
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* gpu_cuda.c - CUDA's memory: cuMemAlloc's, cuMemCreate's, and that of a pool. */
+/* gpu_cuda.c - CUDA's memory: of cuMemAlloc, of cuMemCreate, and of a pool. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

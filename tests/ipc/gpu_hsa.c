@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* gpu_hsa.c - memory of HSA's pools: the CPU's, and a GPU's where there is one. */
+/* gpu_hsa.c - memory of HSA's pools: of the CPU, and of a GPU if there is one. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * hostile.c - processes that talk to an exporter otherwise than the library does: its address can be
- * read in /proc/net/unix.  It goes on serving others, keeps no descriptor, and gives nothing away.
+ * hostile.c - processes that send an exporter other messages than the library does; any process can
+ * read its address in /proc/net/unix. The exporter must go on serving others, keep no descriptor,
+ * and give nothing away.
  *
  * usage: hostile [old]: as on kernels before 6.16, which let descriptors be sent to any socket
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * hsa_ends.c - HSA's signals whose creator ends them while another process opens them, HSA without resources, and Unix signals
- * while one is waited for.  On a stand-in for HSA, which says when.
+ * hsa_ends.c - HSA's signals: the creator closes one or ends while another process opens it, HSA is out of resources, and
+ * Unix signals arrive during a wait. Runs on a stand-in for HSA, which controls when these happen.
  *
  * usage: hsa_ends TEST
  */

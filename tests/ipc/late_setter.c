@@ -2,9 +2,9 @@
 /*
  * late_setter.c - a setter that stops anywhere in the middle of its call does not make others sleep for ever.
  *
- * Three processes have a signal.  One, late, adds 0; it is stopped after each number of instructions.  Then
- * this process waits, and just before it sleeps, late goes on to the end of its call.  Some time after that
- * the third sets the value, which has to wake this process.
+ * Three processes have a signal open. The second, late, adds 0. In each round it is stopped after another
+ * number of instructions. Then this process waits for the signal, and just before it sleeps, late goes on to
+ * the end of its call. Some time after that the third process sets the value, which must wake this process.
  */
 #include <errno.h>
 #include <signal.h>

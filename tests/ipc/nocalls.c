@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * nocalls.c - the first, second, third ... call of each function of the system fails, in a child each, until a sequence of calls
- * of peerdma_ipc.h needs no more of them: each returns what the header says, with a text that names the call; no descriptor,
- * mapping, export or import is left; and the next sequence works.
+ * nocalls.c - the first, second, third ... call of each system function fails, in one child each, until a sequence of calls
+ * of peerdma_ipc.h makes no such call any more. Each call of the sequence must return what the header says, with a text
+ * that names the call; no descriptor, mapping, export or import may be left; and the next sequence must work.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * nomem.c - the first, second, third ... allocation of each sequence of calls fails, until the sequence
- * needs no more: each call returns 0 or -ENOMEM, nothing is left over, and the next sequence works.
- * Then the same with address space.
+ * makes no further one. Each call must return 0 or -ENOMEM (or -EAGAIN: no thread), nothing may be left
+ * over, and the next sequence must work. Then the same for lack of address space.
  */
 #include <stdio.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * pool_imports.c - how often the library imports a pool of CUDA's, and when it destroys the import: on the same stand-in for
+ * pool_imports.c - how often the library imports a CUDA pool, and when it destroys the import: on the same stand-in for
  * libcuda as pools.c.
  *
  * usage: pool_imports TEST

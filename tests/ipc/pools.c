@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * pools.c - memory of CUDA's stream-ordered pools, between processes: on a stand-in for libcuda
- * (stand-in/fake_pool.h), whose pools give freed addresses again at once, and whose calls fail on demand.
+ * (stand-in/fake_pool.h), whose pools reuse freed addresses at once, and whose calls fail on demand.
  *
  * usage: pools TEST
  */

@@ -2,14 +2,15 @@
 /*
  * rounds.c - five processes export, open, copy, free, exit and kill each other, at random.
  *
- * Every byte of an allocation is its own number, which no other ever has, mixed with its place.
- * So an importer knows from the handle's message what has to be there, and a byte of other memory
- * shows.  A record of what was freed or unexported, in memory of the test, is written as soon as it was:
- * an open or a copy that succeeds and began after the memory was freed is a fault.
+ * Each allocation has a number that no other ever has, and each of its bytes is made of this number and the byte's
+ * place. So an importer knows from the message with the handle which bytes must be there, and detects bytes of
+ * other memory. As soon as memory was freed or unexported, this is recorded in memory of the test: an open or a
+ * copy that succeeds and began after that is a fault.
  *
  * At the end nothing may be left: descriptors, mappings and exports of each process are counted.
  *
- * With GPU defined, the memory is a provider's (gpu.h), of KIND there (0), and libpeerdma-hooks is in front of it.
+ * With GPU defined, the memory is that of a provider (gpu.h), of its kind KIND (default: 0), and libpeerdma-hooks
+ * intercepts its frees.
  *
  * usage: rounds ROUNDS [SEED [KIND]]
  */

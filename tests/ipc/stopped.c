@@ -2,9 +2,9 @@
 /*
  * stopped.c - a thread that is stopped anywhere in the middle of a call, while others go on.
  *
- * The exporter is a child, one thread of which is traced, and stops where a function of the C library is called or after
- * a number of instructions from there.  Meanwhile its first thread carries out commands.  In the last tests
- * a system call waits instead.
+ * The exporter is a child. One of its threads is traced, and stops where it calls a function of the C library, or after
+ * a number of instructions from there. Meanwhile the child's first thread carries out commands. In the last tests a
+ * system call waits instead.
  */
 #include <errno.h>
 #include <pthread.h>

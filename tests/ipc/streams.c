@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * streams.c - CUDA's calls, as peerdma_ipc.h makes them: signals on streams, asynchronous copies,
- * contexts, and what CUDA refuses.  On a stand-in for libcuda (stand-in/); no GPU has all of these.
+ * contexts, and what CUDA refuses. Runs on a stand-in for libcuda (stand-in/), because no GPU shows
+ * all of these.
  */
 #include <errno.h>
 #include <pthread.h>
