@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * pool_destroyed.c - whether cuMemPoolDestroy() of an imported memory pool stands other threads that use CUDA.  Nothing of this
- * project is in it.
+ * pool_destroyed.c - whether cuMemPoolDestroy() of an imported memory pool is safe while other threads use CUDA. Uses
+ * nothing of this project.
  *
- *	pool_destroyed [SECONDS [THREADS]]	for each way; 60 seconds, 10 threads
+ *	pool_destroyed [SECONDS [THREADS]]	for each way; default: 60 seconds, 10 threads
  *
  * A process imports a pool of another one, imports an allocation of it, frees that, and destroys the pool, again and again.
- * Meanwhile its other threads copy memory of their own, or (idle) wait; or (kept) the pool stays imported a second time.  With
- * NVIDIA's libcuda 580.159.04 the first way ends by an assertion or hangs, after some 300 to 1,100 times.  Exit code: 0: none did;
- * 1: one did, which is no fault of who runs this; 2: CUDA does not start, or has no such pools.  Runs on softgpu, too.
+ * There are three ways: its other threads copy memory of their own meanwhile; they wait (idle); they copy, and the pool
+ * stays imported a second time (kept). With NVIDIA's libcuda 580.159.04 the first way ends by an assertion or hangs, after
+ * 270 to 1,100 destructions. Exit code: 0: no way failed; 1: one did, which is the driver's fault; 2: CUDA does not start,
+ * or has no such pools. Runs on softgpu, too.
  */
 #include <errno.h>
 #include <pthread.h>

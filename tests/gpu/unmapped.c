@@ -7,8 +7,8 @@
  *
  * Each call is tried in a process of its own, by four threads. Meanwhile a fifth thread destroys the allocation that they
  * ask about (cuMemUnmap; cuMemFree; cuCtxDestroy), and makes another. The calls should return errors then; some calls of
- * NVIDIA's libcuda 580.159.04 sometimes end in a segmentation fault. Exit code: 0: none did; 1: one did, which is a fault
- * of the driver, not of this machine's setup; 2: CUDA does not start.
+ * NVIDIA's libcuda 580.159.04 sometimes end in a segmentation fault. Exit code: 0: none did; 1: one did, which is the
+ * driver's fault; 2: CUDA does not start.
  */
 #include <errno.h>
 #include <pthread.h>
