@@ -50,7 +50,7 @@
  * explains how this works.
  *
  * Results, units and structs are those of peerdma.h: 0 or -errno, peerdma_last_error() has the
- * text, a call that fails has changed nothing. Frees and exports of the same memory at the same time
+ * text, a call that fails has changed nothing unless its description says so. Frees and exports of the same memory at the same time
  * are the program's mistake: such an export fails, or ends with the free or soon after.
  *
  * Threads.  Any thread may make any call; the call that ends an object is its last use. A thread that
@@ -62,8 +62,8 @@
  *
  * fork.  Exports, imports and signals belong to the process that made them. In a forked child every
  * call on a parent's object returns -EPERM, with these exceptions: peerdma_ipc_close(),
- * _signal_close(), _unexport() and _free() return 0 and do nothing, and peerdma_ipc_query() returns
- * -ENOENT. The child may export and open memory of its own. It inherits CUDA's descriptors, and so does
+ * _signal_close(), _unexport() and _free() return 0 and do nothing, peerdma_ipc_query() returns
+ * -ENOENT, and peerdma_ipc_signal_get() and _signal_hsa() return what they return to the parent. The child may export and open memory of its own. It inherits CUDA's descriptors, and so does
  * a program that is started by a process with memory of a pool: GPU memory stays allocated while they
  * have these descriptors.
  */
@@ -148,6 +148,7 @@ int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags, struc
  * exporter uses the memory for something else.
  *
  *   -EINVAL  not a handle, or another process's
+ *   -EPROTO  made by a release with another format
  */
 int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle);
 
@@ -175,7 +176,8 @@ struct peerdma_ipc_memory {
  *   -EKEYREJECTED  the key is not this memory's: guessed, or of an earlier export
  *   -EACCES        another user's: exported without PEERDMA_IPC_ANY_USER, or the key is wrong, or the export
  *                  has ended (which of these is not disclosed); or a security module forbids it
- *   -ESTALE        freed, or unexported
+ *   -ESTALE        freed, or unexported; or the file was made shorter
+ *   -EOPNOTSUPP    memory of a CUDA pool: the allocation has more than 4 GiB, or this driver has no such calls
  *   -EOWNERDEAD    the exporter has ended, or is in another network namespace
  *   -ETIMEDOUT     the exporter did not answer within 10 seconds: it is stopped, or out of descriptors
  *   -EBUSY         the exporter's limit of connections: 4096, 256 of other users together, 64 of each of them
@@ -430,8 +432,9 @@ struct peerdma_ipc_transfer {
  *
  *   -EINVAL      flags, reserved; n is 0; a range passes the end of the opened memory, or wraps
  *   -E2BIG       size
- *   -ESTALE      the export has ended, or ended meanwhile: discard what was read
- *   -EOWNERDEAD  the same, and the exporter's process ended
+ *   -ESTALE      the export has ended, or ended meanwhile: discard what was read. Or the creator of `done`
+ *                has closed it: nothing was copied, and each transfer has this error
+ *   -EOWNERDEAD  the same, and the exporter's process, or the creator of `done`, ended
  *   -ENODEV      it is CUDA's memory, and no context is current
  *   -EIO         CUDA failed
  *   -EPERM       a parent's memory or signal

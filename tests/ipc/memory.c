@@ -213,8 +213,9 @@ static void monitored(void)
 static void copies(void)
 {
 	struct other o = other_make(getuid());
-	struct other_answer a = ASK(&o, OTHER_ALLOC, .value = MIB, .offset = 4096, .fill = 7);
+	struct other_answer a = ASK(&o, OTHER_ALLOC, .value = MIB, .offset = 4096, .fill = 7), b;
 	struct peerdma_ipc_counters counters = { .size = sizeof(counters) };
+	struct peerdma_ipc_signal *late = NULL;
 	struct peerdma_ipc_transfer t[3];
 	struct peerdma_ipc_memory *m = NULL;
 	struct peerdma_ipc_signal *done = NULL;
@@ -263,6 +264,15 @@ static void copies(void)
 	CHECK(peerdma_ipc_copy(t, 0, NULL, 0) == -EINVAL, "no transfers");
 	peerdma_ipc_counters(&counters);
 	CHECK(counters.copies[PEERDMA_IPC_PATH_CPU] == 4 && counters.bytes[PEERDMA_IPC_PATH_CPU] == 4000, "counted by path");
+	/* A signal that its creator has closed: nobody could be told. */
+	b = ASK(&o, OTHER_SIGNAL);
+	CHECK(!b.ret && !peerdma_ipc_signal_open(&b.handle, sizeof(b.handle), &late) && !ASK(&o, OTHER_CLOSE).ret, "another's signal");
+	memset(local, 6, 3000);
+	t[1] = t[0];
+	t[1].path = PEERDMA_IPC_PATH_CPU;
+	CHECK(peerdma_ipc_copy(t, 2, late, 1) == -ESTALE && t[0].error == -ESTALE && t[1].error == -ESTALE &&
+	      t[1].path == PEERDMA_IPC_PATH_NONE && all_are(m->ptr, 1000, 8), "its creator closed it: nothing is written");
+	peerdma_ipc_signal_close(late);
 	ASK(&o, OTHER_UNEXPORT);
 	memset(local, 5, 3000);
 	CHECK(peerdma_ipc_copy(t, 1, NULL, 0) == -ESTALE && t[0].error == -ESTALE && t[0].path == PEERDMA_IPC_PATH_NONE, "ended");

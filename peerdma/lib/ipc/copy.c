@@ -476,8 +476,11 @@ EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, st
 		return ret;
 	was = cancel_off();
 	ret = check(&b);
-	if (!ret && done)
+	if (!ret && done) {
 		ret = ipc_signal_usable(done, "the signal");
+		for (size_t i = 0; ret && i < n; i++)
+			began(at(&b, i), ret);
+	}
 	if (!ret) {
 		if (done)
 			ipc_signal_hold(done);

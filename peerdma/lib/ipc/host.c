@@ -28,7 +28,7 @@ struct map {
 	char name[512];
 };
 
-/* 0; -ENXIO: nothing is mapped there; -errno, all with text. */
+/* 0; -ENXIO: nothing is mapped there; -ENODEV: there is no /proc; -errno, all with text. */
 static int find_map(const void *ptr, struct map *m)
 {
 	FILE *file = fopen("/proc/thread-self/maps", "re");
@@ -39,7 +39,7 @@ static int find_map(const void *ptr, struct map *m)
 
 	if (!file)
 		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? fail(-errno, "/proc/thread-self/maps: %s", error_words(-errno)) :
-		       fail(-ENXIO, "/proc/thread-self/maps: %s; mount /proc", strerror(errno));
+		       fail(-ENODEV, "/proc/thread-self/maps: %s; mount /proc", strerror(errno));
 	while (!found && getline(&line, &size, file) > 0) {
 		char perms[5];
 		int at = 0;
