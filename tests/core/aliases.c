@@ -73,6 +73,8 @@ static void both_pointers(void **state)
 	assert_int_equal(sg_find_host(m.sg, &key, HOST(host) + 10, &found), 0);
 	assert_int_equal(found.base, HOST(host));
 	assert_int_equal(found.device_va, device);
+	assert_int_equal(sg_find_host(m.sg, &key, device - 10 + LENGTH - 1, &found), 0);
+	assert_int_equal(found.host_va, HOST(host) + LENGTH - 1);
 	assert_int_equal(sg_find_host(m.sg, &key, device - 10 + LENGTH, &found), -ENOENT);
 
 	assert_int_equal(discharge(&u, device - 10), -ENOENT);

@@ -482,6 +482,14 @@ class Nvml(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("nvmlDeviceGetCount: Unknown Error", done.stderr)
 
+    @unittest.skipUnless(os.path.isdir("/sys/bus/pci/devices"), "no PCI here")
+    def test_modes_of_none(self):
+        for fault in ("many", "uncounted"):
+            file = os.path.join(Tree(self).path, "bundle.tar")
+            run("doctor", "--bundle", file, env={"LD_LIBRARY_PATH": STAND_INS, "FAKE_NVML": fault})
+            with tarfile.open(file) as bundle:
+                self.assertEqual(bundle.extractfile("nvml-modes.tsv").read(), b"all\tconfidential\t1\n")
+
     def test_most(self):
         done = run("bar1", "--tsv", env={"LD_LIBRARY_PATH": STAND_INS, "FAKE_NVML": "most"})
         self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 1025))

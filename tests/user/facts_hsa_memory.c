@@ -17,12 +17,16 @@ void attached(void **state)
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
 	struct sg_client *client;
 	void *mine, *p = NULL, *again;
+	unsigned int sync = 0;
 	uint32_t n;
 	int fd;
 	uint64_t offset;
 
 	(void)state;
 	FINE(hsa_amd_memory_pool_allocate(gpu_pool, 10000, 0, &mine));
+	/* What a call has done with it, devices see. */
+	OK(cuPointerGetAttribute(&sync, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (uintptr_t)mine + 9999));
+	assert_int_equal(sync, 1);
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_memory_create(mine, 9999, &handle));
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_memory_create(mine, 10001, &handle));
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_memory_create(mine, 10000, NULL));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* pool.c - memory pools in one process.  share.c: in others. */
+#include <unistd.h>
+
 #include "test.h"
 #include "cuda_runtime_api.h"
 
@@ -210,6 +212,35 @@ static void access_of_pools(void **state)
 	OK(cuMemPoolDestroy(pool));
 }
 
+/* An import of a pool is one handle, and is there until each import was destroyed. */
+static void imports(void **state)
+{
+	CUmemPoolProps shared = props;
+	CUmemoryPool pool, one, again;
+	int fd, round, types = 0;
+
+	(void)state;
+	OK(cuDeviceGetAttribute(&types, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0));
+	if (!(types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+		skip();		/* a GPU inside the process has no others to share with */
+	shared.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	OK(cuMemPoolCreate(&pool, &shared));
+	OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	for (round = 0; round < 2; round++) {
+		OK(cuMemPoolImportFromShareableHandle(&one, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+		OK(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+		assert_ptr_equal(one, again);
+		OK(cuMemPoolDestroy(one));
+		OK(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+		assert_ptr_equal(one, again);
+		OK(cuMemPoolDestroy(one));
+		OK(cuMemPoolDestroy(one));
+		BAD(cuMemPoolDestroy(one));
+	}
+	close(fd);
+	OK(cuMemPoolDestroy(pool));
+}
+
 static uint64_t id_of(CUdeviceptr p)
 {
 	uint64_t v = 0;
@@ -372,6 +403,7 @@ int main(void)
 		cmocka_unit_test(bad_memory),
 		cmocka_unit_test(pools),
 		cmocka_unit_test(access_of_pools),
+		cmocka_unit_test(imports),
 		cmocka_unit_test(contexts_end),
 		cmocka_unit_test(frees_wait),
 		cmocka_unit_test(of_another_gpu),
