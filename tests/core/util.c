@@ -93,20 +93,26 @@ void machine_down(struct machine *m)
 	sg_destroy(m->sg);
 }
 
+static void copy_word(void *to, const void *from, u64 len)
+{
+	if (len == 8)
+		__atomic_store_n((u64 *)to, __atomic_load_n((const u64 *)from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+	else
+		__atomic_store_n((u32 *)to, __atomic_load_n((const u32 *)from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+}
+
 static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
 {
+	void *theirs = (void *)(uintptr_t)addr;
+
 	(void)cookie;
 	if (addr < 4096)
 		return -EFAULT;
 	/* A word that streams write and wait for is read and written whole: others do so meanwhile. */
-	if (len == 8 && !((addr | HOST(local)) % 8)) {
-		u64 *from = to_process ? local : (u64 *)(uintptr_t)addr, *to = to_process ? (u64 *)(uintptr_t)addr : local;
-
-		__atomic_store_n(to, __atomic_load_n(from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
-	} else if (to_process)
-		memcpy((void *)(uintptr_t)addr, local, len);
+	if ((len == 8 || len == 4) && !((addr | HOST(local)) % len))
+		copy_word(to_process ? theirs : local, to_process ? local : theirs, len);
 	else
-		memcpy(local, (const void *)(uintptr_t)addr, len);
+		memcpy(to_process ? theirs : local, to_process ? local : theirs, len);
 	return 0;
 }
 
