@@ -62,8 +62,8 @@ static const char *const ways[WAYS] = { "threads copy", "threads idle", "threads
 static int seconds = 60, threads = 10, stop;
 static struct shared {
 	struct exported exported;
-	unsigned long times, copies;
-	int finished;
+	_Atomic unsigned long times, copies;
+	_Atomic int copying, error, finished;	/* threads that have begun; the first error of CUDA's after the start */
 } *shared;
 
 static int start(void)
@@ -128,25 +128,29 @@ static int receive_fd(int from)
 
 static void *copies(void *unused)
 {
-	char *bytes = malloc(LENGTH);
-	void *stream;
-	gpu_ptr p;
+	static char bytes[THREADS_MOST][4096];
+	char *to = bytes[shared->copying++];
+	void *stream = NULL;
+	gpu_ptr p = 0;
+	int r = cu.cuCtxSetCurrent(context);
 
 	(void)unused;
-	if (!bytes || cu.cuCtxSetCurrent(context) || stream_create(&stream, 1) || cu.cuMemAlloc_v2(&p, LENGTH)) {
-		free(bytes);
-		return NULL;
-	}
-	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+	if (!r)
+		r = stream_create(&stream, 1);
+	if (!r)
+		r = cu.cuMemAlloc_v2(&p, LENGTH);
+	while (!r && !__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
 		if (way == IDLE) {
 			usleep(1000);
 			continue;
 		}
-		if (cu.cuMemcpyDtoH_v2(bytes, p, 4096) || cu.cuStreamSynchronize(stream))
-			break;
-		__atomic_add_fetch(&shared->copies, 1, __ATOMIC_RELAXED);
+		r = cu.cuMemcpyDtoH_v2(to, p, sizeof(bytes[0]));
+		if (!r)
+			r = cu.cuStreamSynchronize(stream);
+		shared->copies += !r;
 	}
-	free(bytes);
+	if (r)
+		shared->error = r;
 	return NULL;
 }
 
@@ -182,19 +186,18 @@ static int imports(int from)
 
 	if (fd < 0 || !start() || (way == KEPT && import(&kept, fd)))
 		return NO_CUDA;
-	for (int i = 0; i < threads; i++)
-		pthread_create(&all[i], NULL, copies, NULL);
-	for (; !r && time(NULL) < end; shared->times++)
-		r = once(fd);
-	if (r) {
-		printf("CUDA's error %d\n", r);
-		fflush(stdout);
-		return NO_CUDA;
+	for (int i = 0; i < threads; i++) {
+		if (pthread_create(&all[i], NULL, copies, NULL))
+			return NO_CUDA;
 	}
+	for (; !r && !shared->error && time(NULL) < end; shared->times++)
+		r = once(fd);
+	if (r)
+		shared->error = r;
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < threads; i++)
 		pthread_join(all[i], NULL);
-	shared->finished = 1;
+	shared->finished = !shared->error && (way == IDLE || shared->copies);
 	return 0;
 }
 
@@ -228,7 +231,7 @@ static int try(void)
 	close(pair[1]);
 	while (!waitpid(importer, &status, WNOHANG)) {
 		sleep(1);
-		still = shared->times == last && shared->copies ? still + 1 : 0;
+		still = shared->times == last && shared->copying ? still + 1 : 0;
 		last = shared->times;
 		if (still == HANGS_S) {
 			kill(importer, SIGKILL);
@@ -240,11 +243,13 @@ static int try(void)
 	waitpid(exporter, NULL, 0);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_CUDA)
 		return NO_CUDA;
-	printf("%lu times", shared->times);
+	printf("%lu times", (unsigned long)shared->times);
 	if (shared->finished)
-		printf(", beside %lu copies\n", shared->copies);
+		printf(", beside %lu copies\n", (unsigned long)shared->copies);
 	else if (still == HANGS_S)
 		printf(", then it hung\n");
+	else if (shared->error)
+		printf(", then an error of CUDA's: %d\n", shared->error);
 	else
 		printf(", then: %s\n", WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it ended");
 	return !shared->finished;

@@ -25,7 +25,7 @@
 enum call {
 	MEMFD_CREATE, FTRUNCATE, FALLOCATE, MMAP, EVENTFD, SOCKET, BIND, LISTEN, EPOLL_CREATE1, EPOLL_CTL, GETRANDOM,
 	PTHREAD_CREATE,
-	CONNECT, GETSOCKOPT, FSTAT, CALLS
+	CONNECT, GETSOCKOPT, FSTAT, FOPEN, CALLS
 };
 
 static struct {
@@ -38,6 +38,7 @@ static struct {
 	[LISTEN] = { "listen", ENOMEM }, [EPOLL_CREATE1] = { "epoll_create1", EMFILE }, [EPOLL_CTL] = { "epoll_ctl", ENOMEM },
 	[GETRANDOM] = { "getrandom", ENOSYS }, [PTHREAD_CREATE] = { "pthread_create", EAGAIN }, [CONNECT] = { "connect", ENOMEM },
 	[GETSOCKOPT] = { "getsockopt", ENOMEM }, [FSTAT] = { "fstat", EIO },
+	[FOPEN] = { "fopen", ENOENT },
 };
 
 static pthread_t caller;		/* calls of other threads work */
@@ -73,6 +74,7 @@ FAILING(FTRUNCATE, int, ftruncate, (int fd, off_t size), (fd, size), -1)
 FAILING(FALLOCATE, int, fallocate, (int fd, int mode, off_t from, off_t size), (fd, mode, from, size), -1)
 FAILING(MMAP, void *, mmap, (void *p, size_t size, int prot, int flags, int fd, off_t from), (p, size, prot, flags, fd, from),
 	MAP_FAILED)
+FAILING(FOPEN, FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
 FAILING(EVENTFD, int, eventfd, (unsigned int n, int flags), (n, flags), -1)
 FAILING(SOCKET, int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
 FAILING(BIND, int, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), -1)
@@ -90,6 +92,7 @@ FAILING(FSTAT, int, fstat, (int fd, struct stat *st), (fd, st), -1)
 /* ---- the sequences ---- */
 
 static struct other_answer memory, signal_of;
+static void *file_memory;		/* a shared mapping of a file */
 static const char *at;			/* the call that is made */
 static char said[512];			/* by the one that failed */
 
@@ -102,7 +105,8 @@ static int ended(int ret)
 static int exporting(void)
 {
 	struct peerdma_ipc_signal *s[2] = { NULL };
-	struct peerdma_ipc_handle h;
+	struct peerdma_ipc_handle h, of_file;
+	bool of_file_made;
 	void *p = NULL;
 	int ret;
 
@@ -112,6 +116,9 @@ static int exporting(void)
 		return ended(ret);
 	at = "peerdma_ipc_export: ";
 	ret = peerdma_ipc_export(p, 100, 0, &h);
+	if (!ret)
+		ret = peerdma_ipc_export(file_memory, 100, PEERDMA_IPC_I_UNEXPORT, &of_file);
+	of_file_made = !ret;
 	for (int i = 0; !ret && i < 2; i++) {
 		at = "peerdma_ipc_signal_create: ";
 		ret = peerdma_ipc_signal_create(1, i ? PEERDMA_IPC_ANY_USER : 0, &s[i]);
@@ -119,6 +126,8 @@ static int exporting(void)
 	ended(ret);
 	for (int i = 0; i < 2; i++)
 		peerdma_ipc_signal_close(s[i]);
+	if (of_file_made)
+		peerdma_ipc_unexport(&of_file);
 	peerdma_ipc_free(p);
 	return ret;
 }
@@ -170,7 +179,9 @@ static bool right(enum call call, int ret)
 	case GETSOCKOPT:
 		return ret == -EACCES || !ret;
 	case FSTAT:
-		return ret == -ESTALE || ret == -EPROTO;
+		return ret == -ESTALE || ret == -EPROTO || ret == -EOPNOTSUPP;
+	case FOPEN:
+		return ret == -ENODEV;	/* as where /proc is not mounted */
 	case MMAP:
 		return !ret || ret == -ENOMEM;
 	default:
@@ -243,12 +254,16 @@ int main(void)
 		[MEMFD_CREATE] = true, [FTRUNCATE] = true, [FALLOCATE] = true, [MMAP] = true, [EVENTFD] = true, [SOCKET] = true,
 		[BIND] = true,
 		[LISTEN] = true, [EPOLL_CREATE1] = true, [EPOLL_CTL] = true, [GETRANDOM] = true, [PTHREAD_CREATE] = true,
+		[FOPEN] = true,
 	};
 	static const bool importer[CALLS] = {
 		[MMAP] = true, [SOCKET] = true, [CONNECT] = true, [GETSOCKOPT] = true, [FSTAT] = true,
 	};
 	struct other o = other_make(getuid());
+	int fd = memfd_create("file", MFD_CLOEXEC);
 
+	CHECK(fd >= 0 && !ftruncate(fd, 4096), "a file");
+	file_memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	memory = ASK(&o, OTHER_ALLOC, .value = 8192, .fill = 7);
 	signal_of = ASK(&o, OTHER_SIGNAL, .value = 5);
 	CHECK(!memory.ret && !signal_of.ret, "something to open");

@@ -233,4 +233,13 @@ static struct peerdma_ipc_handle exported(int pool, int n, uint8_t fill)
 	return a.handle;
 }
 
+/* Begins with n exports of memory of one pool, filled with 7, 8 and so on. */
+static void begin_with(struct peerdma_ipc_handle *h, int n)
+{
+	begin();
+	ASK(MAKE, .pool = 0, .flags = true);
+	for (int i = 0; i < n; i++)
+		h[i] = exported(0, i, (uint8_t)(i + 7));
+}
+
 #endif

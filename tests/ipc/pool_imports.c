@@ -128,10 +128,7 @@ static void gone(void)
 	struct peerdma_ipc_memory *m = NULL, *other = NULL, *again = NULL;
 	struct peerdma_ipc_handle h[2];
 
-	begin();
-	ASK(MAKE, .pool = 0, .flags = true);
-	for (int i = 0; i < 2; i++)
-		h[i] = exported(0, i, (uint8_t)(i + 7));
+	begin_with(h, 2);
 	CHECK(!OPEN(&h[0], &m) && log_is("iap"), "opened");
 	fake_pool_lose(false);
 	CHECK(!OPEN(&h[1], &other) && byte_at(other, 0) == 8 && log_is("p"), "freed; other memory of that pool is opened");
@@ -154,10 +151,7 @@ static void gone_heir(void)
 	struct peerdma_ipc_memory *m = NULL, *other = NULL;
 	struct peerdma_ipc_handle h[2];
 
-	begin();
-	ASK(MAKE, .pool = 0, .flags = true);
-	for (int i = 0; i < 2; i++)
-		h[i] = exported(0, i, (uint8_t)(i + 7));
+	begin_with(h, 2);
 	CHECK(!OPEN(&h[0], &m) && !OPEN(&h[1], &other) && log_is("iapp"), "opened");
 	fake_pool_lose(false);
 	CHECK(!peerdma_ipc_close(m) && !peerdma_ipc_trim_pools() && log_is(""), "the one that imported the pool is closed: the pool stays");

@@ -29,10 +29,7 @@ static void shared(void)
 	enum peerdma_ipc_path path;
 	static uint8_t local[LENGTH];
 
-	begin();
-	ASK(MAKE, .pool = 0, .flags = true);
-	for (int i = 0; i < 2; i++)
-		h[i] = exported(0, i, (uint8_t)(i + 7));
+	begin_with(h, 2);
 	for (int i = 0; i < 2; i++)
 		CHECK(!OPEN(&h[i], &m[i]) && byte_at(m[i], 0) == i + 7 && byte_at(m[i], LENGTH - 1) == i + 7, "allocation %d of a pool", i);
 	CHECK(log_is("iapp"), "the pool is imported once, and made accessible once");
@@ -146,10 +143,7 @@ static void beside(void)
 	struct peerdma_ipc_memory *old = NULL, *m = NULL;
 	struct peerdma_ipc_handle h[3];
 
-	begin();
-	ASK(MAKE, .pool = 0, .flags = true);
-	for (int i = 0; i < 2; i++)
-		h[i] = exported(0, i, (uint8_t)(i + 7));
+	begin_with(h, 2);
 	CHECK(!OPEN(&h[0], &old) && !ASK(FREE, .n = 0).ret && log_is("iap"), "memory of a pool, which is freed");
 	h[2] = exported(0, 2, 9);
 	for (int i = 1; i < 3; i++)
@@ -231,10 +225,7 @@ static void cached_meanwhile(void)
 	struct peerdma_ipc_memory *m = NULL;
 	struct peerdma_ipc_handle h[3];
 
-	begin();
-	ASK(MAKE, .pool = 0, .flags = true);
-	for (int i = 0; i < 3; i++)
-		h[i] = exported(0, i, (uint8_t)(i + 7));
+	begin_with(h, 3);
 	for (int i = 0; i < 2; i++)
 		CHECK(!OPEN(&h[i], &m) && !peerdma_ipc_close(m), "opened and closed");
 	fake_ipc_cuda.exchanging = frees_next;

@@ -379,7 +379,7 @@ static int same_still(struct ipc *ipc, const void *ptr, const struct ipc_offer *
 	int ret = identify(ipc, ptr, &now, &block);
 
 	/* It could not be asked: that says nothing of the memory. */
-	if (ret == -EMFILE || ret == -ENFILE || ret == -ENOMEM)
+	if (ret == -EMFILE || ret == -ENFILE || ret == -ENOMEM || ret == -ENODEV)
 		return ret;
 	return !ret && !block && ipc_same_memory(&now, was) ? 0 : fail_freed(ptr);
 }
