@@ -147,13 +147,18 @@ static void buffer(struct entry e)
 		sched_cond_broadcast(&buffers[t].filled);
 }
 
+/*
+ * A store into the thread's own buffer is seen by no other: before it nobody else is let on.  Before the thread's next
+ * step they are, with all the choices that they had here, and one more: to let the store out.
+ */
 void order_store(volatile void *p, size_t size, uint64_t value)
 {
-	sched_yield_here();
-	if (buffered())
+	if (buffered()) {
 		buffer((struct entry){ .p = p, .size = size, .value = value });
-	else
-		put_memory(p, size, value);
+		return;
+	}
+	sched_yield_here();
+	put_memory(p, size, value);
 }
 
 int order_index_remove(struct index *index, uint64_t key)

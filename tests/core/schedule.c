@@ -89,6 +89,9 @@ static void reschedule(void)
 	int options[SCHED_MAX_THREADS], n = 0, i, next, from = current;
 	bool can_stay = enabled(&threads[from]);
 
+	/* Nearly always. */
+	if (can_stay && (!apart || !preemptions_left))
+		return;
 	/* The current one first, so that choice 0 is "no switch". */
 	if (can_stay)
 		options[n++] = from;
@@ -100,7 +103,7 @@ static void reschedule(void)
 		sched_deadlock();
 		abort();
 	}
-	if (!apart || (can_stay && !preemptions_left))
+	if (!apart)
 		n = 1;
 	next = options[choose(n)];
 	if (next == from)
