@@ -25,7 +25,7 @@ IOMMUS = ("off", "on", "pt")
 # The kernel's tests of its own cryptography are a sixth of a boot.
 BOOT = ("loglevel=5 panic=-1 oops=panic softlockup_panic=1 hung_task_panic=1 "
         "watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 printk.devkmsg=on "
-        "log_buf_len=4M net.ifnames=0 cryptomgr.notests")
+        "log_buf_len=1M net.ifnames=0 cryptomgr.notests")
 
 # QEMU translates a program's code anew wherever it lies: with addresses at random, each start of a shell command costs
 # 35 ms more, and tests of many commands take half as long again. The guest may switch them on: kernel.randomize_va_space.
