@@ -12,14 +12,17 @@
 # pin's callback may come when there is no one left who knows its table.
 # vm-allow: ^nvidia: client peerdma_nvidia: put_pages\(0x[0-9a-f]+\) (in another process|by a token)
 # vm-allow: ^nvidia: client peerdma_nvidia: the free callback of 0x[0-9a-f]+ ends without
-# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=45
+# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=45 --env TEGRA=40
 # vm-more: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=80 --kernel 6.12 --iommu on
-#
-# And with Tegra's interface instead of the desktop's.
-# vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=40 --kernel 6.12 --env TEGRA=--tegra
+# vm-more: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=45 --kernel 6.12 --env TEGRA=40
 
 . "$TOP/tests/vm/lib.sh"
 
 # As on users' machines.
 echo 2 >/proc/sys/kernel/randomize_va_space
-exec "$BUILD/tests/stress/stress" ${SEED:+--seed "$SEED"} --rounds "${ROUNDS:-850}" ${TEGRA-} $STRESS_ARGS
+"$BUILD/tests/stress/stress" ${SEED:+--seed "$SEED"} --rounds "${ROUNDS:-850}" $STRESS_ARGS || exit
+# And so many with Tegra's interface, whose functions have the same names as the desktop's.
+if [ -n "${TEGRA-}" ]; then
+	unload_modules softgpu nvidia amdgpu dmabuf_mover peerdma peerdma_nvidia peerdma_amd peerdma_fpga
+	exec "$BUILD/tests/stress/stress" ${SEED:+--seed "$SEED"} --rounds "$TEGRA" --tegra $STRESS_ARGS
+fi
