@@ -151,6 +151,30 @@ print(slipped(oops), slipped(oops.replace(b"Oops: ", b"")), slipped(oops, starte
 END
 expect "whose fault an early panic is" "True True False False False" "$(python3 "$work/slips.py" "$top/vm")"
 
+# Tests that share a machine: whose the failure is.
+cat >"$work/turns.py" <<'END'
+import importlib.machinery, importlib.util, sys
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("tests_run", sys.argv[1] + "/tests/run")
+run = importlib.util.module_from_spec(importlib.util.spec_from_loader("tests_run", loader))
+loader.exec_module(run)
+run.LOGS = sys.argv[2]
+
+def turns(text, status="PASS", reason="exit code 0"):
+    with open(sys.argv[2] + "/whole.log", "w") as log:
+        log.write(text)
+    whole = run.Result("a", status, reason, 9, sys.argv[2] + "/whole.log", 3)
+    return " ".join(result.status for result in run.in_turn(["a", "b", "c"], whole))
+
+a, b, c = ("in-turn: begin /x.sh\n" + text for text in ("fine\nin-turn: end 0 1.5\n", "no GPU\nin-turn: end 77 0.1\n", "in-turn: end 0 2\n"))
+broken = "in-turn: begin /x.sh\nin-turn: end 3 1\n"
+print(turns(a + b + c), turns(a + broken, "FAIL", "exit code 1"), turns(a + "in-turn: begin /x.sh\n", "FAIL", "exit code 124"), sep=", ")
+print(turns(a + a + c, "FAIL", "exit code 126; vm/run: FAILED (126): the kernel complained"), turns("", "FAIL", "exit code 125"), sep=", ")
+END
+mkdir "$work/logs"
+expect "whose a failure is in a shared machine" "PASS SKIP PASS, PASS FAIL FAIL, PASS FAIL FAIL
+FAIL FAIL FAIL, FAIL FAIL FAIL" "$(python3 "$work/turns.py" "$top" "$work/logs")"
+
 vm --no-such-option -- true >"$work/stdout" 2>&1
 expect "a wrong option" 125 $?
 vm --vram 3M -- true >"$work/stdout" 2>&1

@@ -3,6 +3,7 @@
 #
 # The conformance suite of AMD's interface on softgpu: both versions, with the free
 # callback and without; beside the NVIDIA personality; and it notices what is wrong.
+# vm-with: nvp2p-conformance
 # vm-allow: ^amdgpu: a client calls put_pages in the free callback
 # vm-allow: ^amdgpu: get_pages\(.*not whole pages
 # vm-more: --timeout 300 --cards 1

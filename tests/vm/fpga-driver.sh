@@ -3,6 +3,7 @@
 #
 # The card's driver when things go wrong: calls with bad arguments, timeouts,
 # signals, a removed card, a module in use.
+# vm-with: softgpu-nvp2p
 # vm-more: --cards 2
 # vm: --cards 2 --kernel 6.12 --iommu on
 

@@ -4,7 +4,7 @@
 # libpeerdma and the peerdma command on the real modules: pins, views, mappings,
 # dma-bufs, revocation, fork; what the command shows of them; the example.
 # vm-more: --cards 1 --timeout 300
-# vm: --cards 1 --iommu on --kernel 6.12 --timeout 300
+# vm: --cards 1 --iommu on --kernel 6.12 --timeout 600
 
 . "$TOP/tests/vm/lib.sh"
 

@@ -6,7 +6,7 @@
 # vm-more: --timeout 300 --cards 1 --allow client.nvp2p_test
 # vm-more: --timeout 300 --cards 1 --kernel 6.12 --allow client.nvp2p_test
 # vm-more: --timeout 300 --cards 1 --iommu on --allow client.nvp2p_test
-# vm: --timeout 300 --cards 1 --kernel 6.12 --iommu on --allow client.nvp2p_test
+# vm: --timeout 600 --cards 1 --kernel 6.12 --iommu on --allow client.nvp2p_test
 
 . "$TOP/tests/vm/lib.sh"
 

@@ -3,6 +3,7 @@
 #
 # All that a program can see of /dev/peerdma: calls, host memory, a DMA card; and, by
 # one body of tests, the memory of each provider.
+# vm-with: nvp2p-conformance
 # vm-allow: ^(peerdma|softgpu): .*has not released .*within 50 ms
 # vm-allow: ^peerdma: .*: bus mastering is off
 # vm-allow: ^peerdma_amd: the GPU driver .*(this module does not support|in an unsupported format)

@@ -3,6 +3,7 @@
 #
 # What peerdma doctor and topo say of the software RDMA adapter, part by part of the RDMA stack; the probe moves bytes in each
 # way that the adapter has, and says what it moved.
+# vm-with: rdma-life
 # vm-allow: ^peerdma_hca: .*Unable to pin memory region
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+
 # vm: --nics 1 --cards 0 --iommu on --timeout 300

@@ -3,6 +3,7 @@
 #
 # A connection of the software RDMA adapter whose other end is a program with a raw socket: it makes requests, repeats them and
 # answers as no adapter does.
+# vm-with: rdma-life
 # vm-allow: rxe0: (qp|mr)#[0-9]+ 
 # vm: --cards 0 --gpus 1 --timeout 300
 # vm-more: --cards 0 --gpus 1 --timeout 300 --kernel {6.1,6.12,7.2}

@@ -7,7 +7,7 @@
 # rxe says that registrations fail (where a module is gone), and newer ones each request.
 # vm-allow: ^peerdma_hca: .*Unable to pin memory region
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
-# vm: --nics 1 --cards 0 --timeout 300 --iommu on --env SEED=20261123 --env ROUNDS=10
+# vm: --nics 1 --cards 0 --timeout 600 --iommu on --env SEED=20261123 --env ROUNDS=10
 # vm-more: --nics 1 --cards 0 --timeout 3600 --kernel {6.1,6.12,7.2} --iommu {off,on} --env ROUNDS=1000
 
 . "$TOP/tests/vm/lib.sh"

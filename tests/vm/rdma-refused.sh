@@ -3,6 +3,7 @@
 #
 # A program without rights registers what is not its own, or is no memory, and forges work requests: each is refused, with
 # the errno that programs expect and a line that says why, and the kernel stays well.
+# vm-with: rdma-life
 # vm-allow: ^peerdma_hca: .*Unable to pin memory region
 # vm-allow: rxe[01]: (qp|pd|mr)#[0-9]+
 # vm: --nics 1 --cards 0 --iommu on

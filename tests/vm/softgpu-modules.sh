@@ -4,6 +4,7 @@
 # The modules themselves: what they show, when they may go, and GPUs that are
 # taken away under open files and live pins.
 # The wrong parameters are told in the log.
+# vm-with: softgpu-nvp2p
 # vm-allow: ^softgpu: (bar1_reserved|engines|sysmem_gpus)=
 # vm-more: --timeout 300 --gpus 2 --cards 1
 # vm: --timeout 300 --gpus 2 --cards 1 --kernel 6.12 --iommu on

@@ -3,6 +3,7 @@
 #
 # Pins against all that ends them, at random: programs that free, destroy, close,
 # fork, exit and are killed in any order. Everything is given back each time.
+# vm-with: lib-regions
 # vm-more: --timeout 600 --env ROUNDS=1000
 # vm: --timeout 600 --kernel 6.12 --iommu on
 

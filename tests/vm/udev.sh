@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
+# vm-with: lib-programs
 # vm: --gpus 1
 #
 # The udev rule that packages install: /dev/peerdma is for a group (for root alone without the rule), and a provider comes with the bridge, whichever of
@@ -57,4 +58,5 @@ modprobe peerdma
 comes peerdma_nvidia "the bridge was loaded after the driver"
 modprobe -r peerdma_nvidia peerdma nvidia softgpu
 udevadm control --exit
+umount "/lib/modules/$release"
 echo "the provider comes in either order; /dev/peerdma is $rights"
