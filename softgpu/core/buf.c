@@ -358,21 +358,29 @@ int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg
 {
 	struct sg_buf *buf;
 	u64 id = 0;
+	int err = 0;
 
 	for (;;) {
 		buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, va), struct sg_buf);
+		/* The lock was dropped: is it still the same buf? */
+		if (buf && buf->buffer_id == id) {
+			buf->frees--;
+			break;
+		}
+		if (err)
+			return err;
 		if (!buf || !(kinds & (1u << buf->kind)))
 			return -ENOENT;
-		/* The lock was dropped: is it still the same buf? */
-		if (buf->buffer_id == id || !buf->ctx)
+		if (!buf->ctx)
 			break;
 		id = buf->buffer_id;
+		buf->frees++;
 		/* After a fault all jobs are done, too. */
 		if (sg_ctx_drain_locked(buf->ctx) == -EINTR)
-			return -EINTR;
+			err = -EINTR;
 	}
 	*out = buf;
-	return 0;
+	return err;
 }
 
 int sg_buf_free(struct sg_client *client, u64 va, u32 kinds)

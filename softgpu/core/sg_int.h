@@ -273,6 +273,7 @@ struct sg_buf {
 	struct sg_share *share;		/* opened by its IPC key; NULL until requested */
 	struct sg_link in_share;	/* IPC: share->imports, while the share exists */
 	u32 opens;			/* IPC: opens minus closes */
+	u32 frees;			/* calls that wait to free it, or to close it */
 	u32 kind;			/* fixed; enum softgpu_kind */
 	u32 host_flags;
 	bool sync_memops;
@@ -333,6 +334,17 @@ static inline bool sg_may_access(const struct sg_range *range, u32 access)
 static inline bool sg_in_window(const struct sg_proc *proc, u64 va)
 {
 	return proc->has_window && va - proc->window_base < proc->window_len;
+}
+
+/*
+ * Is memory there that a call is about to free?  Nothing is queued on it any more: the call waits only for what was queued
+ * before it.  What a program registered stays the program's.
+ */
+static inline bool sg_is_leaving(const struct sg_proc *proc, u64 va)
+{
+	const struct sg_buf *buf = sg_buf_at(proc, va);
+
+	return buf && buf->frees && buf->frees >= buf->opens && buf->kind != SOFTGPU_KIND_REGISTERED;
 }
 
 /* Is va in the window, but neither in VRAM nor in host memory of ours?  Then nothing is there. */

@@ -212,7 +212,7 @@ void sg_submit_locked(struct sg_stream *s, struct sg_job *job)
 
 /*
  * Returns false if [va, va + span) begins in VRAM and is not mapped for this access from
- * end to end, or if it begins in a hole.  Other addresses are not checked here: they are
+ * end to end, or if it begins in a hole, or in memory that is being freed.  Other addresses are not checked here: they are
  * the process's own memory.
  */
 static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span, u32 access)
@@ -220,6 +220,8 @@ static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span, u32 access)
 	struct sg_range *range = sg_range_at(proc, va);
 	u64 end = va + span;
 
+	if (sg_is_leaving(proc, va))
+		return false;
 	if (!range)
 		return !sg_is_hole(proc, va);
 	while (range && sg_may_access(range, access) && range->node.key + range->node.len < end)

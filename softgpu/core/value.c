@@ -141,7 +141,7 @@ static bool known_locked(const struct sg_stream *s, struct sg_job *job, u32 acce
 	const struct sg_proc *proc = s->ctx->obj.client->proc;
 	const struct sg_buf *buf;
 
-	if (!sg_alias_resolve_locked(proc, &job->value.va, job->value.width))
+	if (!sg_alias_resolve_locked(proc, &job->value.va, job->value.width) || sg_is_leaving(proc, job->value.va))
 		return false;
 	if (sg_range_at(proc, job->value.va))
 		return sg_word_at_locked(s, job->value.va, access);

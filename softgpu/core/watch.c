@@ -155,7 +155,8 @@ int sg_watch(struct sg_client *client, struct softgpu_watch *a)
 		goto out;
 	job->watch.stream = s;
 	err = -EFAULT;
-	if (!word_at_locked(job, a->va, SG_READ) || !word_at_locked(job, a->result, SG_WRITE))
+	if (!word_at_locked(job, a->va, SG_READ) || !word_at_locked(job, a->result, SG_WRITE) ||
+	    sg_is_leaving(client->proc, a->va) || sg_is_leaving(client->proc, a->result))
 		goto put;
 	err = sg_watcher_start_locked(s->ctx->gpu);
 	if (err)

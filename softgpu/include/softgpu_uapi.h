@@ -165,7 +165,8 @@ struct softgpu_mem_alloc {
 /*
  * MEM_FREE ends an allocation (va is its start), after all queued work of its
  * context, if it has one; every pin is revoked before the call returns, and no CPU reaches it any
- * more.  Works on a device allocation only: of kind DEVICE, or with
+ * more.  Work on it that comes while the call waits is refused with EFAULT, as after the call.
+ * Works on a device allocation only: of kind DEVICE, or with
  * SOFTGPU_FREE_VISIBLE of kind VISIBLE.  HOST_UNREGISTER forgets host memory.
  */
 #define SOFTGPU_FREE_VISIBLE	1

@@ -7,7 +7,9 @@
 
 #include "util.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 static struct machine m;
 static struct user u, other;
@@ -161,6 +163,82 @@ static void gpu_goes(void **state)
 	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, 0), -ENODEV);
 }
 
+static int watch(u32 stream, u64 va, u64 result)
+{
+	struct softgpu_watch w = { .ctx = u.ctx, .stream = stream, .va = va, .result = result, .timeout_ms = 1 };
+
+	return CALL(u.client, SOFTGPU_WATCH, &w);
+}
+
+static void *discharge_it(void *arg)
+{
+	(void)arg;
+	return (void *)(intptr_t)discharge(&u, HOST(host));
+}
+
+static u64 freed;
+
+static void *free_it(void *arg)
+{
+	(void)arg;
+	return (void *)(intptr_t)mem_free(&u, freed);
+}
+
+/*
+ * A free waits for what is queued.  What comes meanwhile is refused, as after the free: it would find the memory gone, and
+ * the context would be dead.
+ */
+static void memory_goes(void **state)
+{
+	u32 waiting = stream_new(&u), s = stream_new(&u);
+	pthread_t thread;
+	int err = 0, i;
+	void *ret;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &freed), 0);
+	assert_int_equal(value_on(&u, waiting, SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
+	assert_int_equal(pthread_create(&thread, NULL, free_it, NULL), 0);
+	/* In ten seconds it has begun. */
+	for (i = 0; i < 10000 && !err; i++) {
+		err = copy(&u, s, freed, flag, 8, 0);
+		usleep(1000);
+	}
+	assert_int_equal(err, -EFAULT);
+	assert_int_equal(copy(&u, s, flag, freed, 8, 0), -EFAULT);
+	assert_int_equal(fill(&u, s, freed, 8, 0, 0), -EFAULT);
+	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, freed, 1, 8), -EFAULT);
+	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_EQ, freed, 1, 8), -EFAULT);
+	assert_int_equal(watch(s, freed, flag), -EFAULT);
+	assert_int_equal(watch(s, flag, freed), -EFAULT);
+	assert_int_equal(copy(&u, s, flag, HOST(&host[1]), 8, 0), 0);
+	host[0] = 1;
+	pthread_join(thread, &ret);
+	assert_null(ret);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, waiting), 0);
+}
+
+/* What a program registered stays its memory: copies to it go on while that ends. */
+static void registration_goes(void **state)
+{
+	u32 waiting = stream_new(&u), s = stream_new(&u);
+	pthread_t thread;
+	void *ret;
+
+	(void)state;
+	assert_int_equal(value_on(&u, waiting, SOFTGPU_VALUE_EQ, flag, 1, 8), 0);
+	assert_int_equal(pthread_create(&thread, NULL, discharge_it, NULL), 0);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(copy(&u, s, HOST(host), flag, 8, 0), 0);
+		usleep(1000);
+	}
+	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, flag, 1, 8), 0);
+	pthread_join(thread, &ret);
+	assert_null(ret);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
+}
+
 /* The word goes: the context is dead, as after a copy that faults. */
 static void word_goes(void **state)
 {
@@ -253,6 +331,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(context_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(client_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(gpu_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(memory_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(registration_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(word_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(device_writes, setup, teardown),
 		cmocka_unit_test_setup_teardown(strict, setup, teardown),
