@@ -64,7 +64,7 @@ int peerdma_monitor_start(uint32_t memory, const char *name);
  *
  *   -ENODEV      libucm.so.0 is not loaded
  *   -EOPNOTSUPP  it installs no handler, or does not report munmap(), mremap() and madvise(), which are tried
- *   -EBUSY       another monitor of host memory was started
+ *   -EBUSY       another monitor of host memory was started, or another thread is starting this one
  */
 int peerdma_monitor_start_ucm(void);
 

@@ -8,6 +8,7 @@
  *   other	another monitor was started before
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -51,6 +52,21 @@ static void refused(int error, const char *text, const char *what)
 	CHECK(!fake_ucm.handlers, "no handler of it is left: %d", fake_ucm.handlers);
 }
 
+static void *second(void *arg)
+{
+	(void)arg;
+	CHECK(peerdma_monitor_start_ucm() == -EBUSY && strstr(peerdma_last_error(), "another thread is starting it"),
+	      "two threads start it: %s", peerdma_last_error());
+	return NULL;
+}
+
+static void meanwhile(void)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, second, NULL) && !pthread_join(thread, NULL), "a thread");
+}
+
 static void ucm(void)
 {
 	fake_ucm.reports = ALL;
@@ -61,6 +77,7 @@ static void ucm(void)
 	for (fake_ucm.reports = 0; fake_ucm.reports < ALL; fake_ucm.reports++)
 		refused(-EOPNOTSUPP, "munmap(), mremap() or madvise() is not seen", "not all is reported");
 	CHECK(!peerdma_monitor_name(PEERDMA_MEMORY_HOST), "there is no monitor yet");
+	fake_ucm.meanwhile = meanwhile;
 	CHECK(!peerdma_monitor_start_ucm() && fake_ucm.handlers == 2, "ucm becomes the monitor: %s", peerdma_last_error());
 	CHECK(!strcmp(peerdma_monitor_name(PEERDMA_MEMORY_HOST), "ucm"), "and is at work");
 	for (int i = 0; i < 2; i++) {

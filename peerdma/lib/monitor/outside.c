@@ -35,14 +35,23 @@ EXPORT int peerdma_monitor_start(uint32_t memory, const char *name)
 
 EXPORT int peerdma_monitor_start_ucm(void)
 {
-	const char *is = monitor_outside(MONITOR_HOST);
+	static bool starting;
+	const char *is;
 	int ret;
 
-	/* Before ucm has our functions: it takes them away from all that set them. */
+	/* Before ucm has our functions: whoever takes them away again takes them from all that set them. */
+	if (__atomic_exchange_n(&starting, true, __ATOMIC_ACQUIRE))
+		return fail(-EBUSY, "peerdma_monitor_start_ucm: another thread is starting it; start only one monitor");
+	is = monitor_outside(MONITOR_HOST);
+	ret = is ? -EBUSY : ucm_begin();
 	if (is)
-		return fail(-EBUSY, "peerdma_monitor_start_ucm: '%s' already monitors host memory; start only one monitor", is);
-	ret = ucm_begin();
-	return ret ? fail(ret, "peerdma_monitor_start_ucm: %s", peerdma_last_error()) : peerdma_monitor_start(PEERDMA_MEMORY_HOST, "ucm");
+		fail(ret, "peerdma_monitor_start_ucm: '%s' already monitors host memory; start only one monitor", is);
+	else if (ret)
+		fail(ret, "peerdma_monitor_start_ucm: %s", peerdma_last_error());
+	else
+		ret = peerdma_monitor_start(PEERDMA_MEMORY_HOST, "ucm");
+	__atomic_store_n(&starting, false, __ATOMIC_RELEASE);
+	return ret;
 }
 
 EXPORT void peerdma_monitor_notify(uint32_t memory, const void *ptr, size_t length, int after)

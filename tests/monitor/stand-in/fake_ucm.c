@@ -38,6 +38,11 @@ static struct handler {
 int ucm_set_event_handler(int events, int priority, callback fn, void *arg);
 int ucm_set_event_handler(int events, int priority, callback fn, void *arg)
 {
+	void (*meanwhile)(void) = fake_ucm.meanwhile;
+
+	fake_ucm.meanwhile = NULL;
+	if (meanwhile)
+		meanwhile();
 	if (++fake_ucm.calls == fake_ucm.refuse || fake_ucm.handlers == MOST)
 		return fake_ucm.error;
 	handlers[fake_ucm.handlers++] = (struct handler){ events, priority, fn, arg };

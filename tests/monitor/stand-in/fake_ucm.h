@@ -12,6 +12,7 @@ struct fake_ucm {
 	int refuse;			/* this call of ucm_set_event_handler(), from 1, fails with `error` */
 	int error;
 	int reports;			/* FAKE_* */
+	void (*meanwhile)(void);	/* called once, while a handler is set */
 	int calls, handlers;		/* counted: calls of ucm_set_event_handler(), handlers that are set */
 };
 
