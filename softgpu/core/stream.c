@@ -212,8 +212,8 @@ void sg_submit_locked(struct sg_stream *s, struct sg_job *job)
 
 /*
  * Returns false if [va, va + span) begins in VRAM and is not mapped for this access from
- * end to end, or if it begins in a hole, or in memory that is being freed.  Other addresses are not checked here: they are
- * the process's own memory.
+ * end to end, or if it begins in a hole, or in memory that is being freed.  Other
+ * addresses are not checked here: they are the process's own memory.
  */
 static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span, u32 access)
 {
