@@ -11,6 +11,7 @@
  * everything, and keeps it.  The command is run as the user UID.
  */
 #include <linux/dma-buf.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -455,9 +456,35 @@ static void collect_sockets(void)
 	}
 }
 
+/* By their status: what changed its user is root's in /proc. */
+static bool any_process_of(uid_t uid)
+{
+	char path[300], line[128];
+	bool found = false;
+	DIR *proc = opendir("/proc");
+	const struct dirent *e;
+	unsigned int of;
+	FILE *f;
+
+	CHECK(proc);
+	while (proc && !found && (e = readdir(proc))) {
+		snprintf(path, sizeof(path), "/proc/%s/status", e->d_name);
+		f = strtol(e->d_name, NULL, 10) > 0 ? fopen(path, "re") : NULL;
+		while (f && fgets(line, sizeof(line), f))
+			found |= sscanf(line, "Uid: %u", &of) == 1 && of == uid;
+		if (f)
+			fclose(f);
+	}
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
+/* Until they are gone: what they held in messages is collected behind that. */
 static void kill_all_of(uid_t uid)
 {
 	pid_t pid = fork();
+	int tries = 0;
 
 	if (!pid) {
 		become(uid, 0);
@@ -465,6 +492,9 @@ static void kill_all_of(uid_t uid)
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);
+	while (any_process_of(uid) && ++tries < 3000)
+		usleep(10000);
+	CHECK(tries < 3000);
 }
 
 int main(int argc, char **argv)
