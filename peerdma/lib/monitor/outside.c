@@ -33,23 +33,26 @@ EXPORT int peerdma_monitor_start(uint32_t memory, const char *name)
 	return 0;
 }
 
+static int start_ucm(void)
+{
+	const char *is = monitor_outside(MONITOR_HOST);
+	int ret;
+
+	/* Before ucm has our functions: it takes them away from all that set them. */
+	if (is)
+		return fail(-EBUSY, "peerdma_monitor_start_ucm: '%s' already monitors host memory; start only one monitor", is);
+	ret = ucm_begin();
+	return ret ? fail(ret, "peerdma_monitor_start_ucm: %s", peerdma_last_error()) : peerdma_monitor_start(PEERDMA_MEMORY_HOST, "ucm");
+}
+
 EXPORT int peerdma_monitor_start_ucm(void)
 {
 	static bool starting;
-	const char *is;
 	int ret;
 
-	/* Before ucm has our functions: whoever takes them away again takes them from all that set them. */
 	if (__atomic_exchange_n(&starting, true, __ATOMIC_ACQUIRE))
 		return fail(-EBUSY, "peerdma_monitor_start_ucm: another thread is starting it; start only one monitor");
-	is = monitor_outside(MONITOR_HOST);
-	ret = is ? -EBUSY : ucm_begin();
-	if (is)
-		fail(ret, "peerdma_monitor_start_ucm: '%s' already monitors host memory; start only one monitor", is);
-	else if (ret)
-		fail(ret, "peerdma_monitor_start_ucm: %s", peerdma_last_error());
-	else
-		ret = peerdma_monitor_start(PEERDMA_MEMORY_HOST, "ucm");
+	ret = start_ucm();
 	__atomic_store_n(&starting, false, __ATOMIC_RELEASE);
 	return ret;
 }
