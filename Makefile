@@ -279,7 +279,7 @@ check-arm64:
 check-packages:
 	@vm/deps.sh deb bare rpm
 	@packaging/build-deb
-	@lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs $(BUILD)/deb/*.changes
+	@tests/packages/lint $(BUILD)/deb/*.changes
 	@tests/packages/bare $(SUITES)
 	@packaging/build-rpm
 	@tests/packages/rpm

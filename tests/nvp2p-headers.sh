@@ -5,19 +5,10 @@
 # from a folder that has nothing else of this tree, with headers that have more and
 # less of the interface, and it asks a driver for no symbol that its header lacks.
 set -eu
-# Nobody reads debug information of what is built here: it is a sixth of the compiler's work.
-export KCFLAGS=-g0
 
-top=$(cd "$(dirname "$0")/.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/host.sh"
 headers=$("$top/vm/fetch-kernel" 6.1 --print headers)
 full=$top/softgpu/kernel/nvidia/nv-p2p.h
-
-die() {
-	echo "$0: $*" >&2
-	exit 1
-}
 
 mkdir -p "$work/tests/kernel"
 cp -r "$top/tests/conformance" "$work/tests/"
