@@ -170,10 +170,12 @@ a, b, c = ("in-turn: begin /x.sh\n" + text for text in ("fine\nin-turn: end 0 1.
 broken = "in-turn: begin /x.sh\nin-turn: end 3 1\n"
 print(turns(a + b + c), turns(a + broken, "FAIL", "exit code 1"), turns(a + "in-turn: begin /x.sh\n", "FAIL", "exit code 124"), sep=", ")
 print(turns(a + a + c, "FAIL", "exit code 126; vm/run: FAILED (126): the kernel complained"), turns("", "FAIL", "exit code 125"), sep=", ")
+print(turns(a + b + c, "FAIL", "exit code 125"))
 END
 mkdir "$work/logs"
 expect "whose a failure is in a shared machine" "PASS SKIP PASS, PASS FAIL FAIL, PASS FAIL FAIL
-FAIL FAIL FAIL, FAIL FAIL FAIL" "$(python3 "$work/turns.py" "$top" "$work/logs")"
+FAIL FAIL FAIL, FAIL FAIL FAIL
+FAIL FAIL FAIL" "$(python3 "$work/turns.py" "$top" "$work/logs")"
 
 vm --no-such-option -- true >"$work/stdout" 2>&1
 expect "a wrong option" 125 $?

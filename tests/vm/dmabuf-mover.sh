@@ -3,7 +3,6 @@
 #
 # Importers of dma-bufs, the bridge among them, against an exporter that moves and
 # revokes at every step.
-# vm-with: lib-regions
 # vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
 # vm-allow: ^dmabuf_mover: .* has not released it within (50|100) ms
 # vm-more: --timeout 400 --cards 1 --allow ^dmabuf_mover:.*memory.was.written

@@ -4,7 +4,6 @@
 # A device that uses an address after its pin has ended reaches nothing: the
 # IOMMU stops it, and says so in the log.  It is told of each unmapping at once;
 # by default Linux lets these gather for some milliseconds.
-# vm-with: stale-race
 # vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
 # vm: --cards 1 --vram 4M --iommu on
 
