@@ -222,7 +222,7 @@ static void memory_goes(void **state)
 	assert_int_equal(watch(s, freed, flag), -EFAULT);
 	assert_int_equal(watch(s, flag, freed), -EFAULT);
 	assert_int_equal(copy(&u, s, flag, HOST(&host[1]), 8, 0), 0);
-	host[0] = 1;
+	__atomic_store_n(&host[0], 1, __ATOMIC_RELEASE);
 	pthread_join(thread, &ret);
 	assert_null(ret);
 	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
