@@ -41,6 +41,14 @@ void power_off(void) __attribute__((noreturn));
 /* The guest cannot do its job: tell the host why and end. */
 void fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
+/* ---- near.c ------------------------------------------------------------ */
+
+/*
+ * Copies what programs open each time they start, such as the C library, from the
+ * host's file system to the layer above it. What cannot be copied stays where it is.
+ */
+void bring_near(void);
+
 /* ---- net.c ------------------------------------------------------------- */
 
 /*
