@@ -280,6 +280,7 @@ check-packages:
 	@vm/deps.sh deb bare rpm
 	@packaging/build-deb
 	@tests/packages/lint $(BUILD)/deb/*.changes
+	@tests/packages/bridge
 	@tests/packages/bare $(SUITES)
 	@packaging/build-rpm
 	@tests/packages/rpm

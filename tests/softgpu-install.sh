@@ -100,22 +100,6 @@ done
 [ "$(modinfo -F depends "$work/tegra/tegra_client.ko")" = nvidia_p2p ] || die "Tegra's client does not depend on nvidia_p2p.ko"
 [ "$(modinfo -F depends "$work/amd/amd_client.ko")" = amdgpu ] || die "AMD's client does not depend on amdgpu.ko"
 
-# ---- the bridge alone, and gone again ----
-DESTDIR=$root "$top/packaging/install-modules" bridge "$kernel" >"$work/log" 2>&1 || {
-	cat "$work/log"
-	die "make install-modules fails"
-}
-bridge=$root/lib/modules/$release/updates/peerdma
-wanted=$(cut -d' ' -f2 "$top/build/bridge/$release/modules" | sort | xargs)
-[ "$(cd "$bridge" && ls | sed 's/\.ko$//' | sort | xargs)" = "$wanted" ] || die "installed are $(ls "$bridge"), not $wanted"
-for module in peerdma peerdma_nvidia peerdma_amd; do
-	echo "$wanted" | grep -qw "$module" || die "make install-modules leaves $module.ko out"
-done
-[ "$(modinfo -F depends "$bridge/peerdma_nvidia.ko" | tr , '\n' | sort | xargs)" = "nvidia peerdma" ] || \
-	die "peerdma_nvidia.ko does not depend on nvidia.ko"
-DESTDIR=$root "$top/packaging/install-modules" --uninstall bridge "$kernel" >/dev/null
-[ ! -e "$bridge" ] || die "make uninstall-modules leaves $(ls "$bridge")"
-
 # ---- a GPU driver's headers are found, those of its version first ----
 mkdir -p "$work/src/nvidia-535.1/nvidia" "$work/src/nvidia-current-open-550.2/nvidia" "$work/src/amdgpu-6.8/include/drm"
 [ -z "$(SRC=$work/src "$top/packaging/kernel/gpu-headers" nvidia no-kernel)" ] || die "headers are found where none are"
