@@ -25,6 +25,13 @@ echo "also to stderr" >/dev/stderr
 echo "arg:$1 env:$COLOUR cwd:$(pwd) user:$(id -u) stdin:$(wc -c)"
 echo "kernel:$(uname -r) modules:$(ls /lib/modules/$(uname -r)/modules.dep)"
 mount | grep -q '/sys/kernel/debug ' && mount | grep -q '/sys/kernel/tracing ' && echo mounts
+# Of two programs that ran before, one has copies of all that it opens, and one does not.
+trace=/sys/kernel/tracing
+cat /proc/uptime >/dev/null; /bin/true
+echo 1 >$trace/events/9p/9p_client_req/enable
+cat /proc/uptime >/dev/null; /bin/true
+echo 0 >$trace/events/9p/9p_client_req/enable
+grep -q ' true-.*9p_client_req' $trace/trace && echo "requests to the host: $(grep -c ' cat-.*9p_client_req' $trace/trace)"
 grep -q 127.0.0.1 /proc/net/fib_trie && echo loopback
 echo written >/usr/vm-harness-test && echo "root is writable"
 echo "from the guest" >"$OUT/file"
@@ -55,6 +62,7 @@ contains "arguments, environment, folder, user, standard input" \
 	"^arg:two words env:blue cwd:$work/cwd user:0 stdin:0$" "$work/stdout"
 contains "the kernel's own modules" "^kernel:6.1\..* modules:/lib/modules/6.1\..*/modules.dep$" "$work/stdout"
 contains "debugfs and tracefs" "^mounts$" "$work/stdout"
+contains "what programs open as they start is copied up" "^requests to the host: 0$" "$work/stdout"
 contains "loopback is up" "^loopback$" "$work/stdout"
 contains "the guest can write everywhere" "^root is writable$" "$work/stdout"
 if [ -e /usr/vm-harness-test ]; then fail "and the host does not see it"; else pass "and the host does not see it"; fi

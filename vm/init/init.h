@@ -41,13 +41,13 @@ void power_off(void) __attribute__((noreturn));
 /* The guest cannot do its job: tell the host why and end. */
 void fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* ---- near.c ------------------------------------------------------------ */
+/* ---- copyup.c ---------------------------------------------------------- */
 
 /*
- * Copies what programs open each time they start, such as the C library, from the
- * host's file system to the layer above it. What cannot be copied stays where it is.
+ * Copies what each program opens as it starts, such as the C library, from the host's
+ * file system to the layer above it. What cannot be copied is opened there as before.
  */
-void bring_near(void);
+void copy_up(void);
 
 /* ---- net.c ------------------------------------------------------------- */
 

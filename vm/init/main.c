@@ -118,12 +118,12 @@ static void build_root(const struct orders *o)
 {
 	char layers[128];
 
-	must_mount("root", "/host", "9p", MS_RDONLY, P9_OPTIONS ",cache=loose,access=any,noxattr");
+	must_mount("root", "/host", "9p", MS_RDONLY, P9_OPTIONS ",cache=loose,access=any");
 	must_mount("layer", "/layer", "tmpfs", 0, "size=75%");
 	mkdir("/layer/root", 0755);
 	mkdir("/layer/root-work", 0755);
 	if (o->above)
-		must_mount(o->above, "/above", "9p", MS_RDONLY, P9_OPTIONS ",cache=loose,access=any,noxattr");
+		must_mount(o->above, "/above", "9p", MS_RDONLY, P9_OPTIONS ",cache=loose,access=any");
 	snprintf(layers, sizeof(layers), "lowerdir=%s/host,upperdir=/layer/root,workdir=/layer/root-work",
 		 o->above ? "/above:" : "");
 	must_mount("overlay", NEW_ROOT, "overlay", 0, layers);
@@ -147,7 +147,7 @@ static void build_root(const struct orders *o)
 		fail("cannot make /dev/fd and friends: %s", strerror(errno));
 	if (chdir(NEW_ROOT) || mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") || chdir("/"))
 		fail("cannot change to the new root: %s", strerror(errno));
-	bring_near();
+	copy_up();
 }
 
 /* ---- the command ------------------------------------------------------- */
