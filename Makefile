@@ -277,7 +277,7 @@ check-arm64:
 
 # In bare systems below build/; it needs root, and what a mirror has.
 check-packages:
-	@vm/deps.sh deb bare rpm
+	@vm/deps.sh deb lint bare rpm
 	@packaging/build-deb
 	@tests/packages/lint $(BUILD)/deb/*.changes
 	@tests/packages/bridge

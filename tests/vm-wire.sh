@@ -39,7 +39,7 @@ case $GUEST in
 esac
 END
 mkdir "$work/out"
-set -- --timeout 120 --gpus 0 --cards 0 --env "WORK=$work" --out "$work/out" --log "$work/wire.log"
+set -- --timeout 120 --cpus 1 --gpus 0 --cards 0 --env "WORK=$work" --out "$work/out" --log "$work/wire.log"
 "$top/vm/run" "$@" -- bash "$work/three.sh" \
 	--- --nics 2 --allow 'sky is' -- bash "$work/three.sh" \
 	--- --nics 2 -- bash "$work/three.sh" >"$work/stdout" 2>"$work/stderr"

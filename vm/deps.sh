@@ -23,7 +23,8 @@ bench="libucx-dev valgrind"
 mpi="$user $vm $rdma autoconf automake libtool g++ perl"
 # For arm64, on another machine: nothing is installed of that architecture.
 arm64="$user $modules gcc-aarch64-linux-gnu qemu-user-static qemu-system-arm"
-deb="make dpkg-dev debhelper dh-dkms meson pkg-config libjson-c-dev nettle-dev libibverbs-dev libfabric-dev scdoc lintian xz-utils"
+deb="make dpkg-dev debhelper dh-dkms meson pkg-config libjson-c-dev nettle-dev libibverbs-dev libfabric-dev scdoc xz-utils"
+lint="lintian"
 rpm="$user rpm"
 bare="mmdebstrap"
 # Finds what can be changed in C files; Python's of Debian itself.
@@ -35,7 +36,7 @@ pictures="gir1.2-rsvg-2.0 python3-gi-cairo fonts-dejavu-core"
 check="$user $modules $vm $deb $rdma $pictures udev jq libfabric-dev libucx0 clang libclang-rt-14-dev g++ sparse perl"
 
 usage() {
-	echo "usage: vm/deps.sh [--list] process|user|modules|vm|rdma|mpi|debug-kernel|bench|arm64|deb|rpm|bare|mutate|site|check..." >&2
+	echo "usage: vm/deps.sh [--list] process|user|modules|vm|rdma|mpi|debug-kernel|bench|arm64|deb|lint|rpm|bare|mutate|site|check..." >&2
 	exit 2
 }
 
@@ -55,6 +56,7 @@ for group in "$@"; do
 	mpi)	packages="$packages $mpi" ;;
 	bench)	packages="$packages $bench" ;;
 	deb)	packages="$packages $deb" ;;
+	lint)	packages="$packages $lint" ;;
 	rpm)	packages="$packages $rpm" ;;
 	bare)	packages="$packages $bare" ;;
 	mutate)	packages="$packages $mutate" ;;

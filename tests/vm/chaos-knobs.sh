@@ -5,7 +5,7 @@
 # refuses what it cannot trust and leaves nothing behind, and that vm/run and
 # the modules know the same ones.
 # vm-allow: ^peerdma_nvidia: the GPU driver returned a page table in an unsupported format
-# vm: --cards 1 --vram 32M --timeout 600 --chaos seed=7
+# vm: --cpus 1 --cards 1 --vram 32M --timeout 600 --chaos seed=7
 # vm-more: --cards 1 --vram 32M --timeout 600 --chaos seed=7 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"

@@ -8,7 +8,7 @@
 # vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
 # vm-allow: ^(eth0|lo) speed is unknown
 # vm-allow: (rxe_mr_init_user: Unable to pin|rxe_reg_user_mr: returned)
-# vm: --topology ports --iommu off --kernel 6.1 --nics 1 --nvme zeros
+# vm: --cpus 1 --topology ports --iommu off --kernel 6.1 --nics 1 --nvme zeros
 # vm-more: --topology {ports,switch,sockets} --iommu {off,on,pt} --kernel {6.1,6.12}
 
 . "$TOP/tests/vm/lib.sh"

@@ -5,7 +5,7 @@
 # purpose; and passes again right after.
 # vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
 # vm-more: --cards 4
-# vm: --cards 4 --iommu on
+# vm: --cpus 1 --cards 4 --iommu on
 
 . "$TOP/tests/vm/lib.sh"
 

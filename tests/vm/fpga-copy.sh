@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # fpga-copy: every pair of ends, files, bounce buffers, revocation, exit codes.
+# vm-with: softgpu-nvp2p
 # vm-more: --cards 2 --gpus 2
-# vm: --cards 2 --gpus 2 --iommu on --kernel 6.12 --topology switch
+# vm: --cpus 1 --cards 2 --gpus 2 --iommu on --kernel 6.12 --topology switch
 
 . "$TOP/tests/vm/lib.sh"
 

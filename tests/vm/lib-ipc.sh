@@ -4,7 +4,7 @@
 # Device memory between processes, on a GPU that they share: CUDA's and HSA's, with
 # libpeerdma-hooks and without; and the random rounds on this kernel.
 # vm-more: --timeout 400 --gpus 1
-# vm: --timeout 400 --gpus 1 --kernel 6.12
+# vm: --cpus 1 --timeout 400 --gpus 1 --kernel 6.12
 
 . "$TOP/tests/vm/lib.sh"
 

@@ -4,9 +4,10 @@
 # What programs do with libpeerdma, on the real modules: the examples that need a GPU or
 # an RDMA device (a software one, on the loopback interface), the caches of a running
 # process, the benchmark, `peerdma top`, and the limits of a process.
+# vm-with: softgpu-cuda
 # vm-allow: ^lo speed is unknown
 # vm-allow: (rxe_mr_init_user: Unable to pin|rxe_reg_user_mr: returned)
-# vm: --cards 1 --timeout 600
+# vm: --cpus 1 --cards 1 --timeout 600
 
 . "$TOP/tests/vm/lib.sh"
 

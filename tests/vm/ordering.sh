@@ -3,7 +3,7 @@
 #
 # The pairs of programs of tests/ordering on softgpu.ko, where the DMA is an FPGA
 # card's: in strict mode the right one is right, and the wrong one wrong.
-# vm: --cards 1 --timeout 600 --chaos strict=1
+# vm: --cpus 1 --cards 1 --timeout 600 --chaos strict=1
 # vm-more: --cards 1 --timeout 600 --chaos strict=1 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"

@@ -10,7 +10,7 @@
 # vm-allow: ^peerdma_nvidia: the GPU driver denies 0000:[0-9a-f:.]+ access to this GPU's memory: because of the PCI topology
 # What a kernel with P2PDMA says of that host bridge.
 # vm-allow: ^pcieport 0000:60:00.0: Host bridge not in P2PDMA whitelist
-# vm: --gpus 0 --cards 0 --kernel 6.1 --iommu off --qemu=-readconfig --qemu=tests/vm/path.cfg
+# vm: --cpus 1 --gpus 0 --cards 0 --kernel 6.1 --iommu off --qemu=-readconfig --qemu=tests/vm/path.cfg
 # vm-more: --gpus 0 --cards 0 --kernel 6.12 --iommu pt --qemu=-readconfig --qemu=tests/vm/path.cfg
 
 . "$TOP/tests/vm/lib.sh"

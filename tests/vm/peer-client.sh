@@ -6,7 +6,7 @@
 # vm-allow: ^peerdma_peermem: (not loaded|\S+ is refused): 
 # vm-allow: ^amdp2p: 
 # vm: --timeout 200 --cards 2 --vram 64M --iommu on
-# vm: --timeout 200 --cards 2 --vram 64M --env AGAIN=1
+# vm: --cpus 1 --timeout 200 --cards 2 --vram 64M --env AGAIN=1
 # vm-more: --timeout 200 --cards 2 --vram 64M --kernel 6.12
 #
 # vm-more: --timeout 200 --cards 2 --vram 64M

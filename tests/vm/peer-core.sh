@@ -3,7 +3,8 @@
 #
 # The peer-memory core against its conformance table, and how it comes and goes: sysfs, the refusal
 # to unload, the distribution's own RDMA modules under it.
-# vm: --timeout 200 --cards 1 --gpus 0
+# vm-with: peer-client
+# vm: --cpus 1 --timeout 200 --cards 1 --gpus 0
 # vm-more: --timeout 200 --cards 1 --gpus 0 --kernel 6.12 --iommu on
 # vm-more: --timeout 300 --cards 1 --gpus 0 --kernel 7.2
 # vm-allow: peerdma_peer_core: (twins?|missing): (a client of that name|the client has no)

@@ -14,7 +14,7 @@
 # One with a name that is taken, and one whose function loses its driver.
 # vm-allow: peerdma_hca: (rxe_newlink: |)failed to add (virtual|eth0)
 # vm-allow: rxe_register_device.* error -23
-# vm: --nics 1 --cards 0 --timeout 300 --env SHORT=1
+# vm: --cpus 1 --nics 1 --cards 0 --timeout 300 --env SHORT=1
 # vm-more: --nics 1 --cards 0 --timeout 7000 --kernel {6.1,6.12,7.2} --iommu {off,pt} --env ROUNDS=1000
 # vm-more: --nics 1 --cards 0 --timeout 7000 --kernel {6.1,6.12,7.2} --iommu on --append iommu.strict={0,1} --env ROUNDS=1000
 

@@ -3,7 +3,7 @@
 #
 # examples/verbs.c between two machines: the GPU's memory and the host's, and each written from the other.
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
-# vm: --guests 2 --cards 0 --gpus 1 --timeout 300 --iommu on
+# vm: --cpus 1 --guests 2 --cards 0 --gpus 1 --timeout 300 --iommu on
 # vm-more: --guests 2 --cards 0 --gpus 1 --timeout 600 --iommu {on,off} --kernel {6.1,6.12,7.2}
 
 . "$TOP/tests/vm/lib.sh"

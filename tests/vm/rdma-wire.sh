@@ -7,7 +7,7 @@
 # Messages of several MiB, too: their packets wait for the net device, so that none is lost there and sent again.  A read that
 # waits so ends at once where its queue pair is destroyed or the process killed.
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+ 
-# vm: --guests 2 --cards 0 --gpus 1 --timeout 300 --iommu on --env REQUESTS=40
+# vm: --cpus 1 --guests 2 --cards 0 --gpus 1 --timeout 300 --iommu on --env REQUESTS=40
 # vm-more: --guests 2 --cards 0 --gpus 1 --timeout 3000 --kernel {6.1,6.12,7.2} --iommu {on,off} --env REQUESTS=20000
 
 . "$TOP/tests/vm/lib.sh"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # The user libraries' tests (tests/user) on the module instead of in process.
-# vm: --timeout 600 --gpus 2
+# vm: --cpus 1 --timeout 600 --gpus 2
 # vm-more: --timeout 600 --gpus 1 --kernel 6.12 --iommu on
 
 . "$TOP/tests/vm/lib.sh"

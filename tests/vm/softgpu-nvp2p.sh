@@ -7,7 +7,7 @@
 # vm-allow: ^nvidia: \S+ cannot address GPU memory
 # vm-more: --timeout 300 --gpus 2 --cards 2
 # vm-more: --timeout 300 --cards 2 --iommu on
-# vm: --timeout 600 --gpus 2 --cards 2 --iommu on --kernel 6.12
+# vm: --cpus 1 --timeout 600 --gpus 2 --cards 2 --iommu on --kernel 6.12 --topology switch
 # vm-more: --timeout 300 --cards 1 --iommu pt --kernel 6.12
 # vm-more: --timeout 300 --gpus 0 --cards 1
 

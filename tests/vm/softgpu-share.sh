@@ -7,7 +7,7 @@
 # vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
 # vm-more: --timeout 400 --gpus 1 --cards 1
 # vm-more: --timeout 400 --gpus 1 --cards 1 --iommu on
-# vm: --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on
+# vm: --cpus 1 --timeout 400 --gpus 1 --cards 1 --kernel 6.12 --iommu on
 # vm-more: --timeout 400 --gpus 0 --cards 1
 
 . "$TOP/tests/vm/lib.sh"

@@ -3,7 +3,7 @@
 #
 # /dev/softgpu0 as its header describes it: bad arguments, foreign files, sudden
 # deaths. With VRAM on a PCI device, and in system memory when there is none.
-# vm: --timeout 300 --kernel 6.12
+# vm: --cpus 1 --timeout 300 --kernel 6.12
 # vm-more: --timeout 300 --kernel 6.1
 # vm-more: --timeout 300 --kernel {6.12,7.2} --iommu on
 

@@ -5,7 +5,7 @@
 # IOMMU stops it, and says so in the log.  It is told of each unmapping at once;
 # by default Linux lets these gather for some milliseconds.
 # vm-allow: ^DMAR: (DRHD: handling fault|\[DMA (Read|Write).*PTE (Read|Write) access is not set)
-# vm: --cards 1 --vram 4M --iommu on
+# vm: --cpus 1 --cards 1 --vram 4M --iommu on
 
 . "$TOP/tests/vm/lib.sh"
 

@@ -9,7 +9,7 @@
 # vm-allow: ^nvidia(_p2p)?: exports duplicate symbol nvidia_p2p_
 # vm-allow: ^nvidia_p2p: .* mapped (cached|write-combined) at .*: undefined behaviour;
 # vm-allow: ^nvidia_p2p: a client (calls \S+ in the free callback|frees the page table|has not freed the page table)
-# vm: --timeout 400 --cards 1 --vram 32M --iommu on
+# vm: --cpus 1 --timeout 400 --cards 1 --vram 32M --iommu on
 # vm-more: --timeout 400 --cards 1 --vram 32M --kernel {6.1,6.12} --chaos device_pointers=1
 #
 # vm-more: --timeout 400 --cards 1 --vram 32M --kernel 6.12 --iommu on

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# vm-with: lib-programs
+# vm-with: softgpu-cuda
 # vm: --gpus 1
 #
 # The udev rule that packages install: /dev/peerdma is for a group (for root alone without the rule), and a provider comes with the bridge, whichever of
