@@ -56,25 +56,28 @@ uint64_t dma_address_at(int importer, uint64_t offset)
 
 static uint8_t *card;
 
+/* The first one by address: as the importer takes it, for whom the addresses are mapped. */
 static char *card_path(const char *file)
 {
 	static char path[600];
-	char id[64] = "";
-	struct dirent *d;
-	DIR *dir = opendir("/sys/bus/pci/devices");
-	FILE *f;
+	struct dirent **list;
+	int count = scandir("/sys/bus/pci/devices", &list, NULL, alphasort);
 
-	while (dir && (d = readdir(dir))) {
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/modalias", d->d_name);
+	for (int i = 0; i < count; i++) {
+		char id[64] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/modalias", list[i]->d_name);
 		f = fopen(path, "r");
-		if (f && fgets(id, sizeof(id), f) && strstr(id, "v00001234d000011E8")) {
-			snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", d->d_name, file);
-			fclose(f);
-			closedir(dir);
+		if (!f)
+			continue;
+		if (!fgets(id, sizeof(id), f))
+			id[0] = 0;
+		fclose(f);
+		if (strstr(id, "v00001234d000011E8")) {
+			snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", list[i]->d_name, file);
 			return path;
 		}
-		if (f)
-			fclose(f);
 	}
 	printf("not ok: no DMA card\n");
 	exit(1);
