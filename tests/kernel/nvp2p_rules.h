@@ -4,6 +4,7 @@
 #define NVP2P_RULES_H
 
 #include "nvp2p_test.h"
+#include "peers.h"
 #include "sgraw.h"
 
 /* The kernel's own: not supported.  No program sees it but through the test client. */
@@ -61,11 +62,6 @@ void t_pages(int slot, uint64_t *pages, int n);
 		 out_names[r_.out], out_names[left]);				\
 } while (0)
 extern const char *const out_names[];
-
-/* A peer to map for: the nth DMA card; 0 when there is none. */
-uint32_t peer_bdf(int n);
-/* Whether its IOMMU translates. */
-bool peer_is_translated(int n);
 
 /* Allocates or ends the test. */
 uint64_t need_alloc(struct gpu *g, uint64_t len);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include "nvp2p_test.h"
+#include "peers.h"
 #include "sgraw.h"
 
 #define THREADS		3
@@ -156,20 +157,6 @@ static bool one_round(uint64_t seed, uint32_t bdf)
 	return !WIFEXITED(status) || !WEXITSTATUS(status);
 }
 
-/* The first DMA card; peers are optional here. */
-static uint32_t find_card(void)
-{
-	FILE *f = popen("lspci -Dn -d 1234:11e8", "r");
-	unsigned int domain, bus, device, function;
-	uint32_t bdf = 0;
-
-	if (f && fscanf(f, "%x:%x:%x.%u", &domain, &bus, &device, &function) == 4)
-		bdf = bus << 8 | device << 3 | function;
-	if (f)
-		pclose(f);
-	return bdf;
-}
-
 int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 200, round;
@@ -185,7 +172,7 @@ int main(int argc, char **argv)
 		printf("skip: load softgpu.ko, nvidia.ko and nvp2p_test.ko first\n");
 		return EXIT_SKIP;
 	}
-	bdf = find_card();
+	bdf = peer_bdf(0);	/* 0: no DMA mappings */
 	idle = idle_now(info_fd);
 	printf("%d rounds, seed %llu, %s\n", rounds, (unsigned long long)seed,
 	       bdf ? "with DMA mappings" : "no DMA card");

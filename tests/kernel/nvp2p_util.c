@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* nvp2p_util.c - nvp2p_test.ko's operations, and the peers there are, for programs in the virtual machine. */
-#include <dirent.h>
-#include <limits.h>
+/* nvp2p_util.c - nvp2p_test.ko's operations, for programs in the virtual machine. */
 #include <time.h>
 #include "nvp2p_rules.h"
 
@@ -45,61 +43,4 @@ void nap_ms(int ms)
 	const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 
 	nanosleep(&t, NULL);
-}
-
-/* ---- peers ---- */
-
-#define PCI	"/sys/bus/pci/devices"
-
-static bool file_says(const char *device, const char *file, const char *want)
-{
-	char path[512], text[32] = "";
-	FILE *f;
-
-	snprintf(path, sizeof(path), PCI "/%s/%s", device, file);
-	f = fopen(path, "r");
-	if (!f)
-		return false;
-	if (!fgets(text, sizeof(text), f))
-		text[0] = 0;
-	fclose(f);
-	return !strncmp(text, want, strlen(want));
-}
-
-/* The nth of QEMU's edu cards, by name, in the order of their addresses. */
-static bool find_card(int n, char name[NAME_MAX + 1])
-{
-	struct dirent **list;
-	int i, count = scandir(PCI, &list, NULL, alphasort);
-	bool found = false;
-
-	for (i = 0; i < count; i++) {
-		if (list[i]->d_name[0] != '.' && file_says(list[i]->d_name, "vendor", "0x1234") &&
-		    file_says(list[i]->d_name, "device", "0x11e8") && !n--) {
-			strcpy(name, list[i]->d_name);
-			found = true;
-		}
-		free(list[i]);
-	}
-	if (count >= 0)
-		free(list);
-	return found;
-}
-
-uint32_t peer_bdf(int n)
-{
-	unsigned int domain, bus, device, function;
-	char name[NAME_MAX + 1];
-
-	if (!find_card(n, name) ||
-	    sscanf(name, "%x:%x:%x.%u", &domain, &bus, &device, &function) != 4 || domain)
-		return 0;
-	return bus << 8 | device << 3 | function;
-}
-
-bool peer_is_translated(int n)
-{
-	char name[NAME_MAX + 1];
-
-	return find_card(n, name) && file_says(name, "iommu_group/type", "DMA");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_share_util.c - exports, imports, and a DMA card that is driven by hand. */
-#include <dirent.h>
+#include "peers.h"
 #include "softgpu_share.h"
 
 int export_err(struct gpu *g, uint64_t va, uint64_t length, int *fd)
@@ -56,31 +56,18 @@ uint64_t dma_address_at(int importer, uint64_t offset)
 
 static uint8_t *card;
 
-/* The first one by address: as the importer takes it, for whom the addresses are mapped. */
+/* A file of the card for which the importer maps: the first one. */
 static char *card_path(const char *file)
 {
 	static char path[600];
-	struct dirent **list;
-	int count = scandir("/sys/bus/pci/devices", &list, NULL, alphasort);
+	char name[NAME_MAX + 1];
 
-	for (int i = 0; i < count; i++) {
-		char id[64] = "";
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/modalias", list[i]->d_name);
-		f = fopen(path, "r");
-		if (!f)
-			continue;
-		if (!fgets(id, sizeof(id), f))
-			id[0] = 0;
-		fclose(f);
-		if (strstr(id, "v00001234d000011E8")) {
-			snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", list[i]->d_name, file);
-			return path;
-		}
+	if (!peer_name(0, name)) {
+		printf("not ok: no DMA card\n");
+		exit(1);
 	}
-	printf("not ok: no DMA card\n");
-	exit(1);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", name, file);
+	return path;
 }
 
 void card_up(void)
