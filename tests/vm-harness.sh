@@ -159,13 +159,19 @@ print(slipped(oops), slipped(oops.replace(b"Oops: ", b"")), slipped(oops, starte
 END
 expect "whose fault an early panic is" "True True False False False" "$(python3 "$work/slips.py" "$top/vm")"
 
-# Tests that share a machine: whose the failure is.
-cat >"$work/turns.py" <<'END'
+# tests/run, for the two that follow.
+cat >"$work/runner.py" <<'END'
 import importlib.machinery, importlib.util, sys
 sys.dont_write_bytecode = True
 loader = importlib.machinery.SourceFileLoader("tests_run", sys.argv[1] + "/tests/run")
 run = importlib.util.module_from_spec(importlib.util.spec_from_loader("tests_run", loader))
 loader.exec_module(run)
+END
+
+# Tests that share a machine: whose the failure is.
+cat >"$work/turns.py" <<'END'
+import sys
+from runner import run
 run.LOGS = sys.argv[2]
 
 def turns(text, status="PASS", reason="exit code 0"):
@@ -184,6 +190,19 @@ mkdir "$work/logs"
 expect "whose a failure is in a shared machine" "PASS SKIP PASS, PASS FAIL FAIL, PASS FAIL FAIL
 FAIL FAIL FAIL, FAIL FAIL FAIL
 FAIL FAIL FAIL" "$(python3 "$work/turns.py" "$top" "$work/logs")"
+
+# What is run now and then has two processors.
+cat >"$work/processors.py" <<'END'
+import sys
+from runner import run
+with open(sys.argv[2], "w") as script:
+    script.write("# vm: --cpus 1 --gpus 2\n# vm: --gpus 1 --cpus 1\n# vm-more: --gpus 3\n")
+for kernel, more in (None, False), ("7.2", False), (None, True):
+    print(run.configurations(sys.argv[2], kernel, more))
+END
+expect "--cpus 1, with and without --kernel and --more" "['--cpus 1 --gpus 2', '--gpus 1 --cpus 1']
+['--gpus 2 --kernel 7.2', '--gpus 1 --kernel 7.2']
+['--gpus 2', '--gpus 1', '--gpus 3']" "$(python3 "$work/processors.py" "$top" "$work/script")"
 
 vm --no-such-option -- true >"$work/stdout" 2>&1
 expect "a wrong option" 125 $?

@@ -3,7 +3,6 @@
 #
 # Queue pairs of the software RDMA adapter that change their state, or begin again, while requests wait, fail or are repeated,
 # and while packets arrive.
-# vm-with: rdma-peer
 # vm-allow: rxe0: cq#[0-9]+ .*queue full
 # vm-allow: rxe0: qp#[0-9]+ .*qp not ready to send
 # vm-allow: rxe0: qp#[0-9]+ .*non-flush error status = 4
