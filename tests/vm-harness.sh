@@ -32,6 +32,8 @@ echo 1 >$trace/events/9p/9p_client_req/enable
 cat /proc/uptime >/dev/null; /bin/true
 echo 0 >$trace/events/9p/9p_client_req/enable
 grep -q ' true-.*9p_client_req' $trace/trace && echo "requests to the host: $(grep -c ' cat-.*9p_client_req' $trace/trace)"
+# Where the kernel uses it, it is to leave all flags but one alone.
+echo "cmpxchg16b: $(grep -qw cx16 /proc/cpuinfo || echo not used,) $("${0%/*}/flags")"
 grep -q 127.0.0.1 /proc/net/fib_trie && echo loopback
 echo written >/usr/vm-harness-test && echo "root is writable"
 echo "from the guest" >"$OUT/file"
@@ -48,6 +50,24 @@ for device in glob.glob("/sys/bus/pci/devices/*"):
         bar = mmap.mmap(os.open(device + "/resource2", os.O_RDWR), 1 << 20)
         bar[4096:4101] = b"hello"
 END
+cat >"$work/flags.c" <<'END'
+#include <stdio.h>
+
+static struct { unsigned long low, high; } __attribute__((aligned(16))) pair;
+
+int main(void)
+{
+	unsigned long before, after, sum = 0, none = 0;
+
+	/* popf: from here on QEMU has the flags as such. add: it then keeps what they follow from. Equal: ZF, 0x40, is set. */
+	__asm__ volatile("pushf\n\tpopf\n\tadd %[much], %[sum]\n\tpushf\n\tpop %[before]\n\t"
+			 "pushf\n\tpopf\n\tadd %[much], %[sum]\n\tcmpxchg16b %[pair]\n\tpushf\n\tpop %[after]"
+			 : [before] "=&r"(before), [after] "=&r"(after), [pair] "+m"(pair), [sum] "+r"(sum), "+a"(none), "+d"(none)
+			 : [much] "r"(0x04046000UL), "b"(0UL), "c"(0UL) : "cc", "memory");
+	return printf("%s: %#lx, %#lx\n", after == (before | 0x40) ? "right" : "wrong", before, after) < 0;
+}
+END
+cc -O1 -mno-red-zone -Wall -Werror -o "$work/flags" "$work/flags.c"
 (
 	cd "$work/cwd" || exit
 	COLOUR=blue vm --vram 1M --vram-file "$work/vram" --out "$work/out folder" --env COLOUR --env "OUT=$work/out folder" --log "$work/log" \
@@ -63,6 +83,7 @@ contains "arguments, environment, folder, user, standard input" \
 contains "the kernel's own modules" "^kernel:6.1\..* modules:/lib/modules/6.1\..*/modules.dep$" "$work/stdout"
 contains "debugfs and tracefs" "^mounts$" "$work/stdout"
 contains "what programs open as they start is copied up" "^requests to the host: 0$" "$work/stdout"
+contains "cmpxchg16b is right, or the kernel does not use it" "^cmpxchg16b: \(not used,\| right:\)" "$work/stdout"
 contains "loopback is up" "^loopback$" "$work/stdout"
 contains "the guest can write everywhere" "^root is writable$" "$work/stdout"
 if [ -e /usr/vm-harness-test ]; then fail "and the host does not see it"; else pass "and the host does not see it"; fi

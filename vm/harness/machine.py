@@ -15,7 +15,7 @@ from collections import namedtuple
 from . import foreign, wire
 from .errors import HarnessError
 from .kernel import arch, ticks_per_second
-from .paths import tool
+from .paths import call, tool
 
 TOPOLOGIES = ("ports", "switch", "sockets")
 ZEROS = "zeros"          # an NVMe disk without a file
@@ -26,10 +26,6 @@ IOMMUS = ("off", "on", "pt")
 BOOT = ("loglevel=5 panic=-1 oops=panic softlockup_panic=1 hung_task_panic=1 "
         "watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 printk.devkmsg=on "
         "log_buf_len=1M net.ifnames=0 cryptomgr.notests")
-
-# QEMU translates a program's code anew wherever it lies: with addresses at random, each start of a shell command costs
-# 35 ms more, and tests of many commands take half as long again. The guest may switch them on: kernel.randomize_va_space.
-EMULATED = "norandmaps"
 
 # What differs between architectures.
 Board = namedtuple("Board", "qemu group machine with_iommu iommu_devices boot iommu_boot cpu")
@@ -174,6 +170,23 @@ def _delay_loop(options, kernel):
     return f"lpj={int(frequency / ticks)}"
 
 
+def _emulated(options, board):
+    """For the command line of a kernel whose processor is emulated."""
+    if options.accel != "tcg":
+        return None
+    # QEMU translates a program's code anew wherever it lies: with addresses at random, each start of a shell command costs
+    # 35 ms more, and tests of many commands take half as long again. The guest may switch them on: kernel.randomize_va_space.
+    words = "norandmaps"
+    # QEMU before 8.0 leaves wrong flags behind cmpxchg16b: they follow from an earlier instruction, and can be the bits of a
+    # number that this one added. An interrupt right after it saves them, and its iret fails: one boot in thousands ended in
+    # a general protection fault. The kernel would use it in each allocation, and is told that it is not there; programs may
+    # use it still: some do so without asking.
+    version = re.search(r"version (\d+)", call(tool(board.qemu, board.group), "--version"))
+    if board is PC and version and int(version[1]) < 8:
+        words += " clearcpuid=cx16"
+    return words
+
+
 def command_line(options, kernel, initramfs, ports, netdevs):
     """ports: the file descriptors of the host's ends, by name (see vm/init/main.c); netdevs: of wire.Plugs."""
     kind = arch(kernel.image)
@@ -186,7 +199,7 @@ def command_line(options, kernel, initramfs, ports, netdevs):
             "-machine", board.machine + (board.with_iommu if with_iommu else "")]
     argv += _processor(options, board) + (board.iommu_devices if with_iommu else [])
     argv += ["-kernel", kernel.image, "-initrd", initramfs,
-             "-append", " ".join(filter(None, [board.boot, BOOT, EMULATED if options.accel == "tcg" else None,
+             "-append", " ".join(filter(None, [board.boot, BOOT, _emulated(options, board),
                                            _delay_loop(options, kernel), board.iommu_boot[options.iommu],
                                            options.append.strip()]))]
     argv += ["-chardev", f"socket,id=console,fd={ports['console']}", "-serial", "chardev:console",
