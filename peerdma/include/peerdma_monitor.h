@@ -30,8 +30,8 @@
  *
  * The monitor of system calls does not see: system calls that a program makes without the C
  * library (Go), pages that leave a file or a shared segment by ftruncate() or fallocate(),
- * process_madvise() by this process or another, io_uring's madvise, and userfaultfd's UFFDIO_MOVE. It needs glibc on x86-64, and
- * a process that may change its code: SELinux and systemd's MemoryDenyWriteExecute can forbid that.
+ * process_madvise() by this process or another, io_uring's madvise, and userfaultfd's UFFDIO_MOVE. It needs glibc on x86-64, a
+ * processor with cmpxchg16b, and a process that may change its code: SELinux and systemd's MemoryDenyWriteExecute can forbid that.
  */
 #ifndef PEERDMA_MONITOR_H
 #define PEERDMA_MONITOR_H

@@ -26,7 +26,7 @@ long monitor_system_call(long number, const long *args);
 /* The call itself. */
 long system_call(long number, const long *args);
 
-/* Whether the processor's instructions are known here. */
+/* Whether the processor's instructions are known here, and it can store 16 bytes at once. */
 bool sites_known(void);
 /*
  * Finds the places in [text, end), and redirects them to stubs in [room, room_end).  How many;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* sites_x86_64.c - see sites.h. */
 #ifdef __x86_64__
+#include <cpuid.h>
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -88,9 +89,12 @@ __asm__(
 
 void monitor_entry(void) __attribute__((visibility("hidden")));
 
+/* store() needs cmpxchg16b, which the first processors of this architecture did not have. */
 bool sites_known(void)
 {
-	return true;
+	unsigned int a, b, c = 0, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_CMPXCHG16B);
 }
 
 /* Without a sanitizer's calls between the registers. */
