@@ -134,7 +134,7 @@ int peerdma_ipc_free(void *ptr);
  *                PEERDMA_IPC_I_UNEXPORT is not set
  *   -EEXIST      the memory is an import: its exporter exports it
  *   -ENOSPC      the process has 65536 exports and signals
- *   -EIO         the provider failed; the text has its error number
+ *   -EIO         the provider failed, and the text has its error number; or the kernel gives no random bytes
  *   -ENODEV      /proc is not mounted; or no context of CUDA is current
  *   -EFBIG       RLIMIT_FSIZE is too small for the pages that importers read; 1 MiB is enough
  *   -EMFILE, -ENFILE, -ENOMEM, -EAGAIN (no thread)
@@ -297,7 +297,7 @@ enum peerdma_ipc_condition {
  *   -EINVAL  flags
  *   -ENODEV  HSA: the process has no HSA runtime, or has not called hsa_init()
  *   -ENOSPC  65536 exports and signals; or 16384 signals without PEERDMA_IPC_ANY_USER and PEERDMA_IPC_HSA
- *   -EIO     HSA failed
+ *   -EIO     HSA failed; or the kernel gives no random bytes
  *   -EFBIG   as peerdma_ipc_export()
  *   -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (no thread)
  */

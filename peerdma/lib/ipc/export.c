@@ -334,15 +334,15 @@ static int block_fd(const struct ipc *ipc, uint64_t base)
 	return -1;
 }
 
-/* lock.  From here on a free ends it; no other process has its key yet.  IPC_SLOTS: none is left. */
-static uint32_t publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int flags)
+/* lock.  From here on a free ends it; no other process has its key yet. */
+static int publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
 {
-	uint32_t slot = ipc_record_get(ipc);
 	struct ipc_record *r;
+	int ret = ipc_record_get(ipc, slot);
 
-	if (slot == IPC_SLOTS)
-		return slot;
-	r = &ipc->records[slot];
+	if (ret)
+		return ret;
+	r = &ipc->records[*slot];
 	r->what = IPC_MEMORY;
 	r->flags = flags;
 	r->offer = *offer;
@@ -350,8 +350,8 @@ static uint32_t publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned
 	__atomic_store_n(&r->id, offer->id, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->base, offer->base, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->length, offer->length, __ATOMIC_RELAXED);
-	ipc_record_publish(ipc, slot);
-	return slot;
+	ipc_record_publish(ipc, *slot);
+	return 0;
 }
 
 static void name_of(struct ipc *ipc, uint32_t slot, uint64_t offset, uint64_t length, const struct ipc_id *boot,
@@ -384,11 +384,6 @@ static int same_still(struct ipc *ipc, const void *ptr, const struct ipc_offer *
 	return !ret && !block && ipc_same_memory(&now, was) ? 0 : fail_freed(ptr);
 }
 
-static int fail_full(void)
-{
-	return fail(-ENOSPC, "this process has %d exports and signals, the most that it can have; end some", IPC_SLOTS);
-}
-
 /* lock: of a block, which peerdma_ipc_free() frees with the lock. */
 static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
 {
@@ -396,8 +391,7 @@ static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offe
 	offer->borrowed = true;
 	if (offer->fd < 0)
 		return fail_freed(ptr);
-	*slot = publish(ipc, offer, flags);
-	return *slot == IPC_SLOTS ? fail_full() : 0;
+	return publish(ipc, offer, flags, slot);
 }
 
 /* lock: the number by which importers know that pool of CUDA's: that of its other exports, or a new one. */
@@ -417,11 +411,10 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 {
 	struct ipc_record *r;
 	uint64_t generation;
-	int ret;
+	int ret = publish(ipc, offer, flags, slot);
 
-	*slot = publish(ipc, offer, flags);
-	if (*slot == IPC_SLOTS)
-		return fail_full();
+	if (ret)
+		return ret;
 	r = &ipc->records[*slot];
 	r->making = true;
 	generation = r->generation;

@@ -37,8 +37,9 @@ static int open_now(struct ipc *ipc)
 	int ret;
 
 	ipc->uid = geteuid();
-	if (!ipc_random(&ipc->self, sizeof(ipc->self)))
-		return fail(-EIO, "getrandom: the kernel gives no random bytes");
+	ret = ipc_random(&ipc->self, sizeof(ipc->self));
+	if (ret)
+		return ret;
 	ipc->records = memory_get(IPC_SLOTS * sizeof(*ipc->records), false);
 	if (!ipc->records)
 		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
@@ -79,35 +80,35 @@ int ipc_home_open(struct ipc *ipc)
 	return ret;
 }
 
-uint32_t ipc_record_get(struct ipc *ipc)
+int ipc_record_get(struct ipc *ipc, uint32_t *got)
 {
+	uint8_t key[IPC_KEY];
 	uint32_t slot;
 	struct ipc_record *r;
+	int ret;
 
 	ipc_reap(ipc);
+	ret = ipc_random(key, sizeof(key));
+	if (ret)
+		return ret;
 	slot = ipc->free;
 	if (slot < IPC_SLOTS)
 		ipc->free = ipc->records[slot].next;
 	else if (ipc->high < IPC_SLOTS)
 		slot = ipc->high;
 	else
-		return IPC_SLOTS;
+		return fail(-ENOSPC, "this process has %d exports and signals, the most that it can have; end some", IPC_SLOTS);
 	r = &ipc->records[slot];
 	__atomic_store_n(&r->in_doubt, 0, __ATOMIC_RELAXED);
 	memset(&r->what, 0, sizeof(*r) - offsetof(struct ipc_record, what));
-	if (!ipc_random(r->key, sizeof(r->key))) {
-		r->next = ipc->free;
-		ipc->free = slot;
-		if (slot == ipc->high)
-			__atomic_store_n(&ipc->high, slot + 1, __ATOMIC_RELEASE);
-		return IPC_SLOTS;
-	}
+	memcpy(r->key, key, sizeof(key));
 	r->used = true;
 	r->count = 1;
 	r->offer.fd = -1;
 	if (slot == ipc->high)
 		__atomic_store_n(&ipc->high, slot + 1, __ATOMIC_RELEASE);
-	return slot;
+	*got = slot;
+	return 0;
 }
 
 void ipc_record_publish(struct ipc *ipc, uint32_t slot)

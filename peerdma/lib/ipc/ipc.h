@@ -246,7 +246,7 @@ int ipc_socket(void);
 int ipc_accept(int listener);
 void ipc_close_fd(int fd);		/* of such a socket; -1: nothing */
 void ipc_hang_up(int fd, uint32_t uid);	/* the same; what waits in it is that user's */
-bool ipc_random(void *bytes, size_t size);
+int ipc_random(void *bytes, size_t size);	/* 0, or -EIO with text */
 int ipc_boot(struct ipc *ipc, struct ipc_id *boot);	/* no lock.  0, or -errno with text */
 
 /* apart.c: closes what another process sent; whatever it is, the caller does not wait for it. */
@@ -269,8 +269,8 @@ int ipc_file_map(int fd, size_t size, bool write, void **addr);
 
 /* home.c.  All with the lock.  0 or -errno with text; it may give up the lock meanwhile. */
 int ipc_home_open(struct ipc *ipc);
-/* A record with a key, IPC_SLOTS: none is left; it is live from ipc_record_publish() on. */
-uint32_t ipc_record_get(struct ipc *ipc);
+/* A record with a key, which is live from ipc_record_publish() on. */
+int ipc_record_get(struct ipc *ipc, uint32_t *slot);
 void ipc_record_publish(struct ipc *ipc, uint32_t slot);
 void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name);
 /* From here on it is not live; any thread, no lock.  False: it was not. */

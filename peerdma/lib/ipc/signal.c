@@ -97,9 +97,8 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 		return ret;
 	pthread_mutex_lock(&ipc->lock);
 	ret = ipc_home_open(ipc);
-	s->slot = ret ? IPC_SLOTS : ipc_record_get(ipc);
-	if (!ret && s->slot == IPC_SLOTS)
-		ret = fail(-ENOSPC, "this process has %d exports and signals, the most that it can have; end some", IPC_SLOTS);
+	if (!ret)
+		ret = ipc_record_get(ipc, &s->slot);
 	if (ret)
 		goto out;
 	r = &ipc->records[s->slot];

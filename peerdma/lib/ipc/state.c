@@ -155,7 +155,7 @@ int ipc_not_mine(const char *call)
 	return fail(-EPERM, "%s: a parent process made this object; export or open it again in this process", call);
 }
 
-bool ipc_random(void *bytes, size_t size)
+int ipc_random(void *bytes, size_t size)
 {
 	char *p = bytes;
 
@@ -165,11 +165,11 @@ bool ipc_random(void *bytes, size_t size)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return false;
+			return fail(-EIO, "getrandom: the kernel gives no random bytes");
 		p += n;
 		size -= (size_t)n;
 	}
-	return true;
+	return 0;
 }
 
 static int digit(char c)
