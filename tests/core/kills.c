@@ -200,12 +200,13 @@ static void every_wait_ends(void (*hold_up)(void))
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		assert_int_equal(killed_in(calls[i]), -EINTR);
-	/* What was to be freed is there, and is freed by the next who asks. */
+	/* What was to be freed is there, can be worked on, and is freed by the next who asks. */
 	assert_int_equal(query(&u, idle).kind, SOFTGPU_KIND_DEVICE);
 	assert_int_equal(query(&u, HOST(host)).kind, SOFTGPU_KIND_REGISTERED);
 	assert_int_equal(query(&u, import).kind, SOFTGPU_KIND_IPC);
 	dma_write(&m, &u, flag, 0x01010101);
 	assert_int_equal(ctx_sync(), 0);
+	assert_int_equal(fill_sync(), 0);
 	assert_int_equal(free_memory(), 0);
 	assert_int_equal(unregister(), 0);
 	assert_int_equal(ipc_close(), 0);
