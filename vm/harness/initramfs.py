@@ -7,7 +7,7 @@ import lzma
 import os
 
 from .errors import HarnessError
-from .foreign import triplet
+from .foreign import find, triplet
 from .kernel import arch
 from .paths import CACHE, VM, call, locked, tool
 
@@ -44,8 +44,10 @@ def _compile(foreign):
             key.update(file.read())
     program = os.path.join(CACHE, f"init-{foreign + '-' if foreign else ''}{key.hexdigest()[:16]}")
     if not os.path.exists(program):
-        compiler = tool(triplet(foreign) + "-gcc", foreign) if foreign else tool("cc", "process")
-        call(compiler, "-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror",
+        compiler = [tool("cc", "process")]
+        if foreign:     # the same C library as for everything else there: a compiler for another machine may come without one
+            compiler = [tool(triplet(foreign) + "-gcc", foreign), "--sysroot=" + find(foreign)]
+        call(*compiler, "-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror",
              "-o", program + ".new", *(path for path in files if path.endswith(".c")))
         os.rename(program + ".new", program)
     return program
