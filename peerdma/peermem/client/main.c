@@ -72,10 +72,13 @@ static struct peer_memory_client lasting_client = {
 /*
  * Weak: without these symbols this module still loads as far as its init function, which
  * reports what is missing.  If they exist, the kernel compares their versions as for any
- * other symbol.
+ * other symbol.  They are read from memory (READ_ONCE()): in its code, a compiler for arm64
+ * looks weak symbols up in a table of offsets, which modules do not have.
  */
 #pragma weak ib_register_peer_memory_client
 #pragma weak ib_unregister_peer_memory_client
+static typeof(ib_register_peer_memory_client) *register_client __ro_after_init = ib_register_peer_memory_client;
+static typeof(ib_unregister_peer_memory_client) *unregister_client __ro_after_init = ib_unregister_peer_memory_client;
 
 static int enter(void)
 {
@@ -84,7 +87,7 @@ static int enter(void)
 	revocable_client.client.version[IB_PEER_MEMORY_VER_MAX - 1] = 1;
 	strscpy(revocable_client.client.name, name, IB_PEER_MEMORY_NAME_MAX);
 	snprintf(lasting_client.name, IB_PEER_MEMORY_NAME_MAX, "%.40s_nc", name);
-	handle = ib_register_peer_memory_client(&revocable_client.client, &revocable.invalidate);
+	handle = READ_ONCE(register_client)(&revocable_client.client, &revocable.invalidate);
 	/* Release: a thread that sees the handle also sees `invalidate'. */
 	smp_store_release(&revocable.handle, handle);
 	if (!handle) {
@@ -93,11 +96,11 @@ static int enter(void)
 	}
 	if (!persistent)
 		return 0;
-	lasting.handle = ib_register_peer_memory_client(&lasting_client, NULL);
+	lasting.handle = READ_ONCE(register_client)(&lasting_client, NULL);
 	if (lasting.handle)
 		return 0;
 	pr_err(NAME "the RDMA core refuses the client %s\n", lasting_client.name);
-	ib_unregister_peer_memory_client(revocable.handle);
+	READ_ONCE(unregister_client)(revocable.handle);
 	return -EINVAL;
 }
 
@@ -105,7 +108,7 @@ static int __init peerdma_peermem_init(void)
 {
 	int err;
 
-	if (!ib_register_peer_memory_client || !ib_unregister_peer_memory_client) {
+	if (!READ_ONCE(register_client) || !READ_ONCE(unregister_client)) {
 		pr_err(NAME "not loaded: no RDMA core here takes peer-memory clients; load peerdma_peer_core, or install DOCA-OFED, then load this again\n");
 		return -ENOENT;
 	}
@@ -130,8 +133,8 @@ others_exit:
 static void __exit peerdma_peermem_exit(void)
 {
 	if (lasting.handle)
-		ib_unregister_peer_memory_client(lasting.handle);
-	ib_unregister_peer_memory_client(revocable.handle);
+		READ_ONCE(unregister_client)(lasting.handle);
+	READ_ONCE(unregister_client)(revocable.handle);
 	peermem_regions_exit();
 	peermem_others_exit();
 }
