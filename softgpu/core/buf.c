@@ -356,30 +356,29 @@ out:
 
 int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out)
 {
-	struct sg_buf *buf;
-	u64 id = 0;
+	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, va), struct sg_buf);
+	u64 id;
+	u32 late;
 	int err = 0;
 
-	for (;;) {
-		buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, va), struct sg_buf);
-		/* The lock was dropped: is it still the same buf? */
-		if (buf && buf->buffer_id == id) {
-			buf->frees--;
-			break;
-		}
-		if (err)
-			return err;
-		if (!buf || !(kinds & (1u << buf->kind)))
-			return -ENOENT;
-		if (!buf->ctx)
-			break;
-		id = buf->buffer_id;
-		buf->frees++;
+	if (!buf || !(kinds & (1u << buf->kind)))
+		return -ENOENT;
+	*out = buf;
+	if (!buf->ctx)
+		return 0;
+	id = buf->buffer_id;
+	buf->frees++;
+	do {
+		late = buf->late;
 		/* After a fault all jobs are done, too. */
 		if (sg_ctx_drain_locked(buf->ctx) == -EINTR)
 			err = -EINTR;
-	}
-	*out = buf;
+		/* The lock was dropped: is it still the same buf? */
+		buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, va), struct sg_buf);
+		if (!buf || buf->buffer_id != id)
+			return err ? err : -ENOENT;
+	} while (!err && buf->late != late);
+	buf->frees--;
 	return err;
 }
 

@@ -302,6 +302,7 @@ void sg_complete_locked(struct sg_stream *s, struct sg_job *job)
 	if (job->op == SG_OP_RECORD) {
 		sg_list_del(&job->mark.pending);
 		job->mark.event->time_ns = sg_now_ns();
+		job->mark.event->failed = ctx->faulted;
 		/* Streams of any GPU, and threads, may wait for the event. */
 		for (i = 0; i < SOFTGPU_MAX_GPUS; i++) {
 			if (sg->gpus[i] && sg->gpus[i] != gpu)

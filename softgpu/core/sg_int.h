@@ -199,6 +199,7 @@ struct sg_event {
 	u64 recorded;			/* serial of the latest record, 0: never */
 	struct sg_link pending;		/* jobs that will complete a record, the oldest first */
 	u64 time_ns;			/* of the latest completion */
+	bool failed;			/* which came because the context was dead */
 };
 
 struct sg_stream {
@@ -274,6 +275,7 @@ struct sg_buf {
 	struct sg_link in_share;	/* IPC: share->imports, while the share exists */
 	u32 opens;			/* IPC: opens minus closes */
 	u32 frees;			/* calls that wait to free it, or to close it */
+	u32 late;			/* SOFTGPU_VALUE_WRITEs that were queued meanwhile, ever */
 	u32 kind;			/* fixed; enum softgpu_kind */
 	u32 host_flags;
 	bool sync_memops;
@@ -337,8 +339,8 @@ static inline bool sg_in_window(const struct sg_proc *proc, u64 va)
 }
 
 /*
- * Is memory there that a call is about to free?  Nothing is queued on it any more: the call waits only for what was queued
- * before it.  What a program registered stays the program's.
+ * Is memory there that a call is about to free?  Nothing is queued on it any more, since the call waits only for what was
+ * queued before it, but SOFTGPU_VALUE_WRITE: the call may wait for that.  What a program registered stays the program's.
  */
 static inline bool sg_is_leaving(const struct sg_proc *proc, u64 va)
 {

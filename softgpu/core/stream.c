@@ -452,7 +452,7 @@ int sg_event_query(struct sg_client *client, struct softgpu_event *a)
 	e = get_event_locked(client, a->event);
 	if (e) {
 		release_recorders_locked(e);
-		err = latest_record_locked(e) ? -EAGAIN : 0;
+		err = latest_record_locked(e) ? -EAGAIN : e->failed ? -EIO : 0;
 		a->time_ns = e->time_ns;
 		sg_obj_put_locked(&e->obj);
 	}
@@ -476,6 +476,8 @@ int sg_event_sync(struct sg_client *client, struct softgpu_event *a)
 		while (!err && sg_record_pending_locked(record))
 			err = sg_cond_wait_killable(&sg->ended, &sg->lock);
 		sg_job_put_locked(record);
+		if (!err && e->failed)
+			err = -EIO;
 		a->time_ns = e->time_ns;
 		sg_obj_put_locked(&e->obj);
 	}

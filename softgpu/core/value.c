@@ -141,7 +141,8 @@ static bool known_locked(const struct sg_stream *s, struct sg_job *job, u32 acce
 	const struct sg_proc *proc = s->ctx->obj.client->proc;
 	const struct sg_buf *buf;
 
-	if (!sg_alias_resolve_locked(proc, &job->value.va, job->value.width) || sg_is_leaving(proc, job->value.va))
+	if (!sg_alias_resolve_locked(proc, &job->value.va, job->value.width) ||
+	    (access == SG_READ && sg_is_leaving(proc, job->value.va)))
 		return false;
 	if (sg_range_at(proc, job->value.va))
 		return sg_word_at_locked(s, job->value.va, access);
@@ -153,6 +154,7 @@ static bool known_locked(const struct sg_stream *s, struct sg_job *job, u32 acce
 int sg_value(struct sg_client *client, struct softgpu_value *a)
 {
 	bool write = a->op == SOFTGPU_VALUE_WRITE;
+	struct sg_buf *buf;
 	struct sg_stream *s;
 	struct sg_job *job;
 	int err;
@@ -179,6 +181,9 @@ int sg_value(struct sg_client *client, struct softgpu_value *a)
 	err = write ? 0 : sg_watcher_start_locked(s->ctx->gpu);
 	if (err)
 		goto put;
+	buf = sg_buf_at(client->proc, job->value.va);
+	if (write && buf)
+		buf->late++;
 	sg_submit_locked(s, job);
 	/* A write is what others wait for, without a call: held work before it would hold it up for ever. */
 	if (write)

@@ -165,7 +165,9 @@ struct softgpu_mem_alloc {
 /*
  * MEM_FREE ends an allocation (va is its start), after all queued work of its
  * context, if it has one; every pin is revoked before the call returns, and no CPU reaches it any
- * more.  Work on it that comes while the call waits is refused with EFAULT, as after the call.
+ * more.  Work on it that comes while the call waits is refused with EFAULT, as after the call;
+ * but not VALUE's WRITE, which the call may be waiting for, and which it waits for if it is the
+ * context's.  ENOENT, too, if the memory goes meanwhile with its context.
  * Works on a device allocation only: of kind DEVICE, or with
  * SOFTGPU_FREE_VISIBLE of kind VISIBLE.  HOST_UNREGISTER forgets host memory.
  */
@@ -374,6 +376,7 @@ struct softgpu_event_create {
  * EVENT_RECORD: the event is done when all that the stream holds now is.
  * STREAM_WAIT: what the stream gets from now on waits for the event's latest record.
  * EVENT_QUERY: 0 (done, or never recorded) or EAGAIN; EVENT_SYNC waits.  Both fill time_ns.
+ * EIO: the context was dead by then, and what came before the event was not done.
  */
 struct softgpu_event {
 	__u32 size;

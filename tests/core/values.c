@@ -217,7 +217,6 @@ static void memory_goes(void **state)
 	assert_int_equal(copy(&u, s, freed, flag, 8, 0), -EFAULT);
 	assert_int_equal(copy(&u, s, flag, freed, 8, 0), -EFAULT);
 	assert_int_equal(fill(&u, s, freed, 8, 0, 0), -EFAULT);
-	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, freed, 1, 8), -EFAULT);
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_EQ, freed, 1, 8), -EFAULT);
 	assert_int_equal(watch(s, freed, flag), -EFAULT);
 	assert_int_equal(watch(s, flag, freed), -EFAULT);
@@ -227,6 +226,58 @@ static void memory_goes(void **state)
 	assert_null(ret);
 	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
 	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, waiting), 0);
+}
+
+/* A write to it may be what the free waits for; and one that has its turn later finds the memory there. */
+static void memory_goes_with_its_word(void **state)
+{
+	u32 waiting = stream_new(&u), s = stream_new(&u);
+	pthread_t thread;
+	void *ret;
+
+	(void)state;
+	host[0] = 0;
+	assert_int_equal(mem_alloc(&u, PAGE, &freed), 0);
+	assert_int_equal(fill(&u, 0, freed, PAGE, 0, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(value_on(&u, waiting, SOFTGPU_VALUE_EQ, freed, 1, 8), 0);
+	assert_int_equal(pthread_create(&thread, NULL, free_it, NULL), 0);
+	until_leaving(freed);
+	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
+	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, freed + 8, 1, 8), 0);
+	assert_int_equal(value_on(&u, stream_new(&u), SOFTGPU_VALUE_WRITE, freed, 1, 8), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, waiting), 0);
+	__atomic_store_n(&host[0], 1, __ATOMIC_RELEASE);
+	pthread_join(thread, &ret);
+	assert_null(ret);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
+}
+
+/* While a free waits, its memory goes with the context, and another's comes to its address: that is not freed. */
+static void anothers_memory_comes(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	host[0] = 0;
+	for (i = 0; i < 100; i++) {
+		struct softgpu_ctx_create second = { 0 };
+		struct user owner = { .client = u.client };
+		pthread_t thread;
+		u64 came;
+		void *ret;
+
+		assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &second), 0);
+		owner.ctx = second.ctx;
+		assert_int_equal(mem_alloc(&owner, PAGE, &freed), 0);
+		assert_int_equal(value_on(&owner, 0, SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
+		assert_int_equal(pthread_create(&thread, NULL, free_it, NULL), 0);
+		until_leaving(freed);
+		assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = second.ctx }), 0);
+		assert_int_equal(mem_alloc(&u, PAGE, &came), 0);
+		pthread_join(thread, &ret);
+		assert_true(!ret || (intptr_t)ret == -ENOENT);
+		assert_int_equal(mem_free(&u, came), 0);
+	}
 }
 
 /* What a program registered stays its memory: copies to it go on while that ends. */
@@ -251,13 +302,23 @@ static void registration_goes(void **state)
 static void word_goes(void **state)
 {
 	struct softgpu_ctx_create second = { 0 };
+	struct softgpu_event_create made = { 0 };
+	struct softgpu_event e = { 0 };
 
 	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &second), 0);
+	made.ctx = second.ctx;
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &made), 0);
+	e.ctx = second.ctx;
+	e.event = made.event;
 	/* the flag belongs to the first context: what frees it does not wait for this one */
 	assert_int_equal(value_on(&(struct user){ .client = u.client, .ctx = second.ctx }, 0, SOFTGPU_VALUE_EQ, flag, 1, 8), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
 	assert_int_equal(mem_free(&u, flag), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &(struct softgpu_handle){ .handle = second.ctx }), -EIO);
+	/* what was to come before the event did not */
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_SYNC, &e), -EIO);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_QUERY, &e), -EIO);
 	/* an address in the zero page faults in this process, whatever is said of it */
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_REGISTERED, 64, 64), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_EQ, 64, 1, 8), 0);
@@ -340,6 +401,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(client_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(gpu_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(memory_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(memory_goes_with_its_word, setup, teardown),
+		cmocka_unit_test_setup_teardown(anothers_memory_comes, setup, teardown),
 		cmocka_unit_test_setup_teardown(registration_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(word_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(device_writes, setup, teardown),

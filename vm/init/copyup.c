@@ -35,7 +35,8 @@ void copy_up(void)
 
 		if (!lstat(path, &st) && S_ISLNK(st.st_mode))
 			(void)!lchown(path, st.st_uid, st.st_gid);
-		close(open(path, O_WRONLY | O_CLOEXEC));
+		/* What is no file is not waited for. */
+		close(open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 	}
 	globfree(&found);
 }
