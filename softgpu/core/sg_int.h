@@ -275,7 +275,7 @@ struct sg_buf {
 	struct sg_link in_share;	/* IPC: share->imports, while the share exists */
 	u32 opens;			/* IPC: opens minus closes */
 	u32 frees;			/* calls that wait to free it, or to close it */
-	u32 late;			/* SOFTGPU_VALUE_WRITEs that were queued meanwhile, ever */
+	u32 late;			/* SOFTGPU_VALUE_WRITEs that were queued on it, ever */
 	u32 kind;			/* fixed; enum softgpu_kind */
 	u32 host_flags;
 	bool sync_memops;
