@@ -32,7 +32,7 @@ echo 1 >$trace/events/9p/9p_client_req/enable
 cat /proc/uptime >/dev/null; /bin/true
 echo 0 >$trace/events/9p/9p_client_req/enable
 grep -q ' true-.*9p_client_req' $trace/trace && echo "requests to the host: $(grep -c ' cat-.*9p_client_req' $trace/trace)"
-# Where the kernel uses it, it is to leave all flags but one alone.
+# If the kernel uses cmpxchg16b, the instruction must change ZF and no other flag.
 echo "cmpxchg16b: $(grep -qw cx16 /proc/cpuinfo || echo not used,) $("${0%/*}/flags")"
 grep -q 127.0.0.1 /proc/net/fib_trie && echo loopback
 echo written >/usr/vm-harness-test && echo "root is writable"
@@ -59,7 +59,10 @@ int main(void)
 {
 	unsigned long before, after, sum = 0, none = 0;
 
-	/* popf: from here on QEMU has the flags as such. add: it then keeps what they follow from. Equal: ZF, 0x40, is set. */
+	/*
+	 * popf makes QEMU store the flags themselves. add makes it keep the operands instead, and compute the flags when they
+	 * are needed. Both numbers are equal, so cmpxchg16b must set ZF (0x40) and change no other flag.
+	 */
 	__asm__ volatile("pushf\n\tpopf\n\tadd %[much], %[sum]\n\tpushf\n\tpop %[before]\n\t"
 			 "pushf\n\tpopf\n\tadd %[much], %[sum]\n\tcmpxchg16b %[pair]\n\tpushf\n\tpop %[after]"
 			 : [before] "=&r"(before), [after] "=&r"(after), [pair] "+m"(pair), [sum] "+r"(sum), "+a"(none), "+d"(none)

@@ -339,8 +339,9 @@ static inline bool sg_in_window(const struct sg_proc *proc, u64 va)
 }
 
 /*
- * Is memory there that a call is about to free?  Nothing is queued on it any more, since the call waits only for what was
- * queued before it, but SOFTGPU_VALUE_WRITE: the call may wait for that.  What a program registered stays the program's.
+ * Is memory there that a call is about to free?  The call waits only for what was queued before it, so nothing is queued on
+ * that memory any more.  SOFTGPU_VALUE_WRITE is: the call may be waiting for that write.  What a program registered stays
+ * the program's.
  */
 static inline bool sg_is_leaving(const struct sg_proc *proc, u64 va)
 {

@@ -45,7 +45,7 @@ def _compile(foreign):
     program = os.path.join(CACHE, f"init-{foreign + '-' if foreign else ''}{key.hexdigest()[:16]}")
     if not os.path.exists(program):
         compiler = [tool("cc", "process")]
-        if foreign:     # the same C library as for everything else there: a compiler for another machine may come without one
+        if foreign:     # with the C library that was fetched: a cross compiler can be installed without one
             compiler = [tool(triplet(foreign) + "-gcc", foreign), "--sysroot=" + find(foreign)]
         call(*compiler, "-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror",
              "-o", program + ".new", *(path for path in files if path.endswith(".c")))

@@ -177,10 +177,10 @@ def _emulated(options, board):
     # QEMU translates a program's code anew wherever it lies: with addresses at random, each start of a shell command costs
     # 35 ms more, and tests of many commands take half as long again. The guest may switch them on: kernel.randomize_va_space.
     words = "norandmaps"
-    # QEMU before 8.0 leaves wrong flags behind cmpxchg16b: they follow from an earlier instruction, and can be the bits of a
-    # number that this one added. An interrupt right after it saves them, and its iret fails: one boot in thousands ended in
-    # a general protection fault. The kernel would use it in each allocation, and is told that it is not there; programs may
-    # use it still: some do so without asking.
+    # QEMU before 8.0 sets wrong flags after cmpxchg16b: they can be the bits of a number that an earlier instruction added.
+    # If an interrupt comes at that moment, the wrong flags are kept, and a later iret fails: a boot has ended in a general
+    # protection fault so. The kernel would use the instruction in each allocation, and is told that the processor lacks it.
+    # Programs can still use it, and some do without asking the processor.
     version = re.search(r"version (\d+)", call(tool(board.qemu, board.group), "--version"))
     if board is PC and version and int(version[1]) < 8:
         words += " clearcpuid=cx16"

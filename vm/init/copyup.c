@@ -35,7 +35,7 @@ void copy_up(void)
 
 		if (!lstat(path, &st) && S_ISLNK(st.st_mode))
 			(void)!lchown(path, st.st_uid, st.st_gid);
-		/* What is no file is not waited for. */
+		/* Without O_NONBLOCK, a FIFO would wait for a reader. */
 		close(open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 	}
 	globfree(&found);

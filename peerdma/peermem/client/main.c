@@ -72,8 +72,9 @@ static struct peer_memory_client lasting_client = {
 /*
  * Weak: without these symbols this module still loads as far as its init function, which
  * reports what is missing.  If they exist, the kernel compares their versions as for any
- * other symbol.  They are read from memory (READ_ONCE()): in its code, a compiler for arm64
- * looks weak symbols up in a table of offsets, which modules do not have.
+ * other symbol.  Both are called through pointers in data, which READ_ONCE() reads: in code,
+ * gcc for arm64 finds a weak symbol through a global offset table, and the kernel there loads
+ * no module that needs one.
  */
 #pragma weak ib_register_peer_memory_client
 #pragma weak ib_unregister_peer_memory_client
