@@ -3,7 +3,7 @@
  * pool_destroyed.c - whether cuMemPoolDestroy() of an imported memory pool is safe while other threads use CUDA. Uses
  * nothing of this project.
  *
- *	pool_destroyed [SECONDS [THREADS]]	for each way; default: 60 seconds, 10 threads
+ *	pool_destroyed [SECONDS [THREADS]]	for each way, once its threads run; default: 60 seconds, 10 threads
  *
  * A process imports a pool of another one, imports an allocation of it, frees that, and destroys the pool, again and again.
  * There are three ways: its other threads copy memory of their own meanwhile; they wait (idle); they copy, and the pool
@@ -22,10 +22,10 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cuda_calls.h"
+#include "now.h"
 
 enum { FD = 1, LENGTH = 2 << 20, THREADS_MOST = 64, HANGS_S = 10, NO_CUDA = 2 };
 
@@ -63,7 +63,7 @@ static int seconds = 60, threads = 10, stop;
 static struct shared {
 	struct exported exported;
 	_Atomic unsigned long times, copies;
-	_Atomic int copying, error, finished;	/* threads that have begun; the first error of CUDA's after the start */
+	_Atomic int begun, ready, error, finished;	/* threads that have begun; that go round; the first error of CUDA's */
 } *shared;
 
 static int start(void)
@@ -129,7 +129,7 @@ static int receive_fd(int from)
 static void *copies(void *unused)
 {
 	static char bytes[THREADS_MOST][4096];
-	char *to = bytes[shared->copying++];
+	char *to = bytes[shared->begun++];
 	void *stream = NULL;
 	gpu_ptr p = 0;
 	int r = cu.cuCtxSetCurrent(context);
@@ -139,7 +139,9 @@ static void *copies(void *unused)
 		r = stream_create(&stream, 1);
 	if (!r)
 		r = cu.cuMemAlloc_v2(&p, LENGTH);
-	while (!r && !__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+	for (int rounds = 0; !r && !__atomic_load_n(&stop, __ATOMIC_ACQUIRE); rounds++) {
+		if (rounds == 1)
+			shared->ready++;
 		if (way == IDLE) {
 			usleep(1000);
 			continue;
@@ -181,7 +183,7 @@ static int imports(int from)
 {
 	int fd = receive_fd(from), r = 0;
 	pthread_t all[THREADS_MOST];
-	time_t end = time(NULL) + seconds;
+	double end;
 	void *kept;
 
 	if (fd < 0 || !start() || (way == KEPT && import(&kept, fd)))
@@ -190,14 +192,20 @@ static int imports(int from)
 		if (pthread_create(&all[i], NULL, copies, NULL))
 			return NO_CUDA;
 	}
-	for (; !r && !shared->error && time(NULL) < end; shared->times++)
+	/* Not from the start: on a slow machine the time would be over before a thread has copied. */
+	while (shared->ready < threads && !shared->error)
+		usleep(1000);
+	end = now() + seconds;
+	do {
 		r = once(fd);
+		shared->times += !r;
+	} while (!r && !shared->error && now() < end);
 	if (r)
 		shared->error = r;
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < threads; i++)
 		pthread_join(all[i], NULL);
-	shared->finished = !shared->error && (way == IDLE || shared->copies);
+	shared->finished = !shared->error;
 	return 0;
 }
 
@@ -231,7 +239,7 @@ static int try(void)
 	close(pair[1]);
 	while (!waitpid(importer, &status, WNOHANG)) {
 		sleep(1);
-		still = shared->times == last && shared->copying ? still + 1 : 0;
+		still = shared->times == last && shared->begun ? still + 1 : 0;
 		last = shared->times;
 		if (still == HANGS_S) {
 			kill(importer, SIGKILL);

@@ -5,6 +5,8 @@
  *
  *	LD_PRELOAD=.../libpeerdma-hooks.so pools_busy [SECONDS [IMPORTERS [THREADS]]]	(default: 20 3 10)
  *
+ * The seconds count from when each importer has opened something.
+ *
  * Runs on softgpu, too; exit code 77: no CUDA, or no such pools.
  */
 #include <errno.h>
@@ -18,7 +20,7 @@
 
 #include "pool_calls.h"
 
-enum { EXPORTERS = 2, POOLS = 6, PLACES = 64, IMPORTERS_MOST = 16, THREADS_MOST = 64, LONGEST = 4 << 20, HANGS_S = 10 };
+enum { EXPORTERS = 2, POOLS = 6, PLACES = 64, IMPORTERS_MOST = 16, THREADS_MOST = 64, LONGEST = 4 << 20, HANGS_S = 10, BEGINS_S = 60 };
 
 /* What an exporter has exported. Its generation is odd while it is there, and changes before it is freed. */
 struct place {
@@ -223,10 +225,12 @@ static pid_t start(void (*run)(int), int number)
 static int watch(pid_t *pids)
 {
 	uint64_t last[IMPORTERS_MOST] = { 0 };
-	int still[IMPORTERS_MOST] = { 0 }, bad = 0, status;
+	int still[IMPORTERS_MOST] = { 0 }, bad = 0, waited = 0, s = 0, status;
+	bool begun;
 
-	for (int s = 0; s < seconds; s++) {
+	while (s < seconds && bad < importers) {
 		sleep(1);
+		begun = true;
 		for (int i = 0; i < importers; i++) {
 			const struct importer *m = &shared->importers[i];
 
@@ -243,9 +247,13 @@ static int watch(pid_t *pids)
 				pids[i] = 0;
 				bad++;
 			}
+			begun &= m->opens || !pids[i];
 		}
-		if (s % 5 == 4)
-			printf("# %d of %d seconds\n", s + 1, seconds);
+		if (!begun && waited++ < BEGINS_S)
+			continue;
+		s++;
+		if (s % 5 == 0)
+			printf("# %d of %d seconds\n", s, seconds);
 	}
 	return bad;
 }

@@ -20,11 +20,11 @@
 #include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cuda.h>
 
+#include "now.h"
 #include "tegra/tegra_test.h"
 
 #define PAGE 4096UL
@@ -355,14 +355,6 @@ static unsigned int callbacks_within(int fd, int ms)
 	for (; ms && !state(fd).callbacks; ms--)
 		usleep(1000);
 	return state(fd).callbacks;
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void chaos_rules(void)

@@ -14,23 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "memory.h"
+#include "now.h"
 #include "pair.h"
 
 #define REGIONS 1200
 #define SOON 5.0	/* seconds */
 #define LENGTH 4096UL
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static const char *variable(const char *name)
 {

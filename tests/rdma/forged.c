@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "memory.h"
+#include "now.h"
 #include "pair.h"
 #include "queues.h"
 
@@ -31,14 +31,6 @@ static struct rxe_queue_buf *queue, *completions;
 static int forging, forged;
 static unsigned long flushed;
 static uint32_t most;		/* completed while one call was under way */
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* The kernel works on the processor of the thread that calls it, and must not keep the other one from forging. */
 static void on_processor(unsigned int number)

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "memory.h"
+#include "now.h"
 #include "pair.h"
 
 #define SOON 5.0	/* seconds */
@@ -28,14 +28,6 @@ static int control;
 static struct pair p;
 static struct memory host;
 static struct ibv_mr *subject_mr, *host_mr;
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* In KiB. */
 static long available(void)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "memory.h"
+#include "now.h"
 #include "two.h"
 
 #define MIB (1UL << 20)
@@ -30,14 +31,6 @@ static struct two two;
 static struct memory memory;
 static uint64_t *words;
 static size_t size;
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* The port's, since the adapter is there. */
 static unsigned long counter(const char *adapter, const char *name)

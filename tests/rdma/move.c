@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "memory.h"
+#include "now.h"
 #include "pair.h"
 
 #define SIZE (1UL << 20)
@@ -115,14 +115,6 @@ static void count(void)
 		if (value != (uint64_t)i)
 			die("the %dth addition found %llu", i, (unsigned long long)value);
 	}
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "now.h"
 #include "pair.h"
 
 #define DEPTH 64
@@ -197,14 +198,6 @@ long pair_packets(const struct pair *p)
 		die("%s", path);
 	fclose(file);
 	return n;
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* What the adapter has counted, if not 0.  Printed twice, it shows whether packets still move, and of which kind. */

@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "memory.h"
+#include "now.h"
 #include "pair.h"
 
 #define SIZE (1UL << 20)
@@ -38,14 +38,6 @@ __attribute__((format(printf, 1, 2))) static void wrong(const char *fmt, ...)
 	printf("\n");
 	va_end(args);
 	failures++;
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void expect(const char *what, enum ibv_wc_status status, enum ibv_wc_status expected)
