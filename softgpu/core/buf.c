@@ -354,6 +354,71 @@ out:
 	return err;
 }
 
+struct sg_buf *sg_buf_same_locked(const struct sg_proc *proc, u64 va, u64 id)
+{
+	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, va), struct sg_buf);
+
+	return buf && buf->buffer_id == id ? buf : NULL;
+}
+
+/* How many of the stream's jobs must be done until none of them uses that memory; 0: none does. */
+static u64 uses_until(const struct sg_stream *s, u64 va, u64 len)
+{
+	u64 n = s->completed, last = 0;
+	struct sg_job *job;
+
+	if (s->running) {
+		n++;
+		last = sg_job_touches(s->running, va, len) ? n : 0;
+	}
+	sg_list_for_each(job, &s->jobs, struct sg_job, link) {
+		n++;
+		last = sg_job_touches(job, va, len) ? n : last;
+	}
+	return last;
+}
+
+/* Returns a stream of the process's contexts other than this one that still has work on that memory, with a reference. */
+static struct sg_stream *user_of_locked(const struct sg_proc *proc, const struct sg_ctx *except, u64 va, u64 len, u64 *upto)
+{
+	struct sg_stream *s;
+	struct sg_ctx *ctx;
+
+	sg_list_for_each(ctx, &proc->sg->ctxs, struct sg_ctx, in_sg) {
+		if (ctx == except || ctx->obj.client->proc != proc)
+			continue;
+		sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
+			*upto = uses_until(s, va, len);
+			if (*upto) {
+				sg_stream_hold_locked(s);
+				return s;
+			}
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Drops the lock.  Waits until no other context's work uses this memory.  -EINTR.  Only for memory that is leaving, as on other
+ * memory work may be queued without an end.
+ */
+static int others_done_locked(const struct sg_buf *buf)
+{
+	const struct sg_proc *proc = buf->proc;
+	const struct sg_ctx *ctx = buf->ctx;
+	u64 va = buf->node.key, len = buf->node.len, upto;
+	struct sg_stream *s;
+	int err = 0;
+
+	if (!sg_is_leaving(proc, va))
+		return 0;
+	while (err != -EINTR && (s = user_of_locked(proc, ctx, va, len, &upto))) {
+		err = sg_stream_drain_locked(s, upto);
+		sg_stream_put_locked(s);
+	}
+	return err == -EINTR ? err : 0;
+}
+
 int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out)
 {
 	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, va), struct sg_buf);
@@ -364,7 +429,9 @@ int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg
 	if (!buf || !(kinds & (1u << buf->kind)))
 		return -ENOENT;
 	*out = buf;
-	if (!buf->ctx)
+	if (sg_is_contextless(buf) && sg_is_leaving(client->proc, va))
+		return -ENOENT;
+	if (!buf->ctx || sg_is_contextless(buf))
 		return 0;
 	id = buf->buffer_id;
 	buf->frees++;
@@ -374,8 +441,12 @@ int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg
 		if (sg_ctx_drain_locked(buf->ctx) == -EINTR)
 			err = -EINTR;
 		/* The lock was dropped: is it still the same buf? */
-		buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, va), struct sg_buf);
-		if (!buf || buf->buffer_id != id)
+		buf = sg_buf_same_locked(client->proc, va, id);
+		if (buf && !err) {
+			err = others_done_locked(buf);
+			buf = sg_buf_same_locked(client->proc, va, id);
+		}
+		if (!buf)
 			return err ? err : -ENOENT;
 	} while (!err && buf->late != late);
 	buf->frees--;

@@ -14,6 +14,7 @@
 DIRECT(call_window, sg_vmm_window)
 DIRECT(call_info, sg_info_call)
 DIRECT(call_mem_alloc, sg_buf_alloc)
+DIRECT(call_mem_free_async, sg_mem_free_async)
 DIRECT(call_host_register, sg_buf_register)
 DIRECT(call_ipc_export, sg_ipc_export)
 DIRECT(call_ipc_open, sg_ipc_open)
@@ -37,6 +38,9 @@ DIRECT(call_copy, sg_copy)
 DIRECT(call_fill, sg_fill)
 DIRECT(call_watch, sg_watch)
 DIRECT(call_value, sg_value)
+DIRECT(call_host_func, sg_host_func)
+DIRECT(call_host_func_next, sg_host_func_next)
+DIRECT(call_host_func_done, sg_host_func_done)
 
 static int call_ctx_create(struct sg_client *c, void *arg)
 {
@@ -218,6 +222,11 @@ static void undo_event_create(struct sg_client *c, const void *arg)
 	sg_obj_release(c, a->event, SG_OBJ_EVENT);
 }
 
+static void undo_host_func_next(struct sg_client *c, const void *arg)
+{
+	sg_host_func_untake(c, arg);
+}
+
 /* The call changes nothing, or would return the same again. */
 static void undo_nothing(struct sg_client *c, const void *arg)
 {
@@ -247,6 +256,7 @@ static const struct call calls[] = {
 	CALL(SOFTGPU_CTX_SYNC, call_ctx_sync, softgpu_handle),
 	ANSWER(SOFTGPU_MEM_ALLOC, call_mem_alloc, undo_mem_alloc, softgpu_mem_alloc),
 	CALL(SOFTGPU_MEM_FREE, call_mem_free, softgpu_va),
+	CALL(SOFTGPU_MEM_FREE_ASYNC, call_mem_free_async, softgpu_mem_free_async),
 	ANSWER(SOFTGPU_HOST_REGISTER, call_host_register, undo_host_register, softgpu_host_register),
 	CALL(SOFTGPU_HOST_UNREGISTER, call_host_unregister, softgpu_va),
 	ANSWER(SOFTGPU_VA_RESERVE, call_va_reserve, undo_va_reserve, softgpu_va_reserve),
@@ -273,6 +283,9 @@ static const struct call calls[] = {
 	CALL(SOFTGPU_WATCH, call_watch, softgpu_watch),
 	CALL(SOFTGPU_FLUSH, call_flush, softgpu_handle),
 	CALL(SOFTGPU_VALUE, call_value, softgpu_value),
+	CALL(SOFTGPU_HOST_FUNC, call_host_func, softgpu_host_func),
+	ANSWER(SOFTGPU_HOST_FUNC_NEXT, call_host_func_next, undo_host_func_next, softgpu_host_func),
+	CALL(SOFTGPU_HOST_FUNC_DONE, call_host_func_done, softgpu_host_func),
 	ANSWER(SOFTGPU_IPC_EXPORT, call_ipc_export, undo_nothing, softgpu_ipc_export),
 	ANSWER(SOFTGPU_IPC_OPEN, call_ipc_open, undo_ipc_open, softgpu_ipc_open),
 	CALL(SOFTGPU_IPC_CLOSE, call_ipc_close, softgpu_va),

@@ -32,6 +32,8 @@ struct sg_ctx *sg_ctx_new(struct sg_client *client)
 		return NULL;
 	sg_obj_init(&ctx->obj, SG_OBJ_CTX, client);
 	sg_cond_init(&ctx->done);
+	sg_cond_init(&ctx->reached);
+	sg_list_init(&ctx->funcs);
 	sg_list_init(&ctx->streams);
 	sg_list_init(&ctx->bufs);
 	sg_list_init(&ctx->slabs);
@@ -43,6 +45,7 @@ void sg_ctx_free(struct sg_ctx *ctx)
 {
 	SG_WARN_ON(!sg_list_empty(&ctx->bufs) || !sg_list_empty(&ctx->slabs));
 	sg_cond_destroy(&ctx->done);
+	sg_cond_destroy(&ctx->reached);
 	sg_free(ctx);
 }
 
@@ -163,6 +166,7 @@ void sg_ctx_destroy_locked(struct sg_ctx *ctx)
 	sg_shared_leave_locked(ctx);
 	ctx->dead = true;
 	sg_cond_broadcast(&ctx->gpu->work);
+	sg_funcs_end_locked(ctx);
 	while (sg_ctx_busy_locked(ctx))
 		sg_cond_wait(&ctx->done, &sg->lock);
 	retire_objs_locked(ctx);

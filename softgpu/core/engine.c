@@ -325,7 +325,7 @@ void sg_complete_locked(struct sg_stream *s, struct sg_job *job)
 	sg_cond_broadcast(&gpu->work);
 	sg_cond_broadcast(&ctx->done);
 	sg_job_put_locked(job);
-	sg_obj_put_locked(s == &ctx->stream0 ? &ctx->obj : &s->obj);
+	sg_stream_put_locked(s);
 }
 
 static void engine_main(void *arg)
@@ -362,6 +362,8 @@ static void engine_main(void *arg)
 			sg_wait_begin_locked(s, job);
 			continue;
 		}
+		if (job->op == SG_OP_HOST_FUNC && sg_func_begin_locked(s, job))
+			continue;
 		/*
 		 * The lock is dropped even if the job is dropped, so that other threads get
 		 * it in between.
@@ -371,6 +373,8 @@ static void engine_main(void *arg)
 		sg_mutex_lock(&sg->lock);
 		if (err)
 			sg_fault_locked(s->ctx);
+		if (job->op == SG_OP_FREE)
+			sg_free_job_locked(job);
 		sg_complete_locked(s, job);
 	}
 	sg_mutex_unlock(&sg->lock);

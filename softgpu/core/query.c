@@ -51,6 +51,9 @@ int sg_query(struct sg_client *client, struct softgpu_query *a)
 	sg_mutex_lock(&client->sg->lock);
 	alias = sg_alias_at(proc, va);
 	buf = alias ? alias->buf : sg_buf_at(proc, va);
+	/* What a stream will free is gone for the program at once, if it is in no context. */
+	if (buf && sg_is_contextless(buf) && sg_is_leaving(proc, va))
+		buf = NULL;
 	r = sg_covering(&proc->reservations, va);
 	if (buf) {
 		fill_buf(a, buf);

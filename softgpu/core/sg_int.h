@@ -16,8 +16,10 @@
  *    The call fails with -EINTR and has done nothing but what it had queued.
  *      stream.c  STREAM_SYNC, EVENT_SYNC, COPY and FILL that synchronize
  *      ctx.c     sg_ctx_drain_locked(): CTX_SYNC, and calls that free memory: MEM_FREE,
- *                HOST_UNREGISTER, IPC_CLOSE (sg_buf_settled_locked())
+ *                HOST_UNREGISTER, IPC_CLOSE (sg_buf_settled_locked(), which also waits in
+ *                sg_stream_drain_locked())
  *      keep.c    a move waits for copies under way on its GPU
+ *      hostfunc.c  HOST_FUNC_NEXT, which a thread of the program waits in all the time
  *
  *    bounded: sg_cond_wait(), for another thread's work that does not itself wait for the program.
  *    Teardown must complete, whether the process was killed or not.
@@ -226,6 +228,8 @@ struct sg_ctx {
 	bool dead;			/* faulted or being destroyed: jobs are dropped */
 	bool faulted;
 	struct sg_cond done;		/* broadcast when a job of one of its streams completes */
+	struct sg_cond reached;		/* broadcast when a call joins funcs, and when the context ends */
+	struct sg_link funcs;		/* HOST_FUNC jobs that their streams have come to */
 	struct sg_link streams;		/* with stream0 */
 	struct sg_stream stream0;
 	u64 next_seq;			/* seq of the next job; orders blocking streams */
@@ -274,7 +278,8 @@ struct sg_buf {
 	struct sg_share *share;		/* opened by its IPC key; NULL until requested */
 	struct sg_link in_share;	/* IPC: share->imports, while the share exists */
 	u32 opens;			/* IPC: opens minus closes */
-	u32 frees;			/* calls that wait to free it, or to close it */
+	u32 frees;			/* calls that wait to free it, or to close it; queued frees of memory of no context */
+	u32 queued;			/* FREE jobs */
 	u32 late;			/* SOFTGPU_VALUE_WRITEs that were queued on it, ever */
 	u32 kind;			/* fixed; enum softgpu_kind */
 	u32 host_flags;
@@ -339,8 +344,8 @@ static inline bool sg_in_window(const struct sg_proc *proc, u64 va)
 }
 
 /*
- * Is memory there that a call is about to free?  The call waits only for what was queued before it, so nothing is queued on
- * that memory any more.  SOFTGPU_VALUE_WRITE is: the call may be waiting for that write.  What a program registered stays
+ * Is memory there that a call is about to free, or memory of no context that a stream will free?  A call waits only for what was
+ * queued before it, so nothing is queued on that memory any more.  SOFTGPU_VALUE_WRITE is: the call may be waiting for that write.  What a program registered stays
  * the program's.
  */
 static inline bool sg_is_leaving(const struct sg_proc *proc, u64 va)
@@ -348,6 +353,11 @@ static inline bool sg_is_leaving(const struct sg_proc *proc, u64 va)
 	const struct sg_buf *buf = sg_buf_at(proc, va);
 
 	return buf && buf->frees && buf->frees >= buf->opens && buf->kind != SOFTGPU_KIND_REGISTERED;
+}
+
+static inline bool sg_is_contextless(const struct sg_buf *buf)
+{
+	return buf->ctx && buf->ctx == buf->ctx->obj.client->no_ctx;
 }
 
 /* Is va in the window, but neither in VRAM nor in host memory of ours?  Then nothing is there. */
@@ -458,6 +468,8 @@ int sg_buf_register(struct sg_client *client, struct softgpu_host_register *a);
 int sg_buf_unregister(struct sg_client *client, u64 va);
 /* Drops the lock.  Frees a buf.  If it was its range's last, the range's pins are revoked. */
 void sg_buf_release_locked(struct sg_buf *buf);
+/* The buf that begins at va, if it has this buffer_id. */
+struct sg_buf *sg_buf_same_locked(const struct sg_proc *proc, u64 va, u64 id);
 struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_ctx *ctx, u32 kind);
 void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *owner);
 /* On success, the caller's reference to mem is the range's. */
@@ -478,8 +490,9 @@ int sg_range_place_locked(struct sg_range *range);
 /* Makes freed slots of a slab available again, if its last pin, import and keep are gone. */
 void sg_range_unpinned_locked(struct sg_range *range);
 /*
- * Drops the lock.  Finds the buf that begins at va and is of one of these kinds (bits),
- * after waiting for its context's work.  -ENOENT, -EINTR.
+ * Drops the lock.  Finds the buf that begins at va and is of one of these kinds (bits), after
+ * waiting for its context's work, and for that of the process's other contexts that uses it.
+ * Of no context: does not wait.  -ENOENT, -EINTR.
  */
 int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out);
 
@@ -615,6 +628,15 @@ int sg_event_record(struct sg_client *client, struct softgpu_event *a);
 int sg_event_query(struct sg_client *client, struct softgpu_event *a);
 int sg_event_sync(struct sg_client *client, struct softgpu_event *a);
 int sg_stream_wait(struct sg_client *client, struct softgpu_event *a);
+/*
+ * Waits until the stream's first `upto' jobs are done.  -EINTR: killed; they are done or dropped later.  -ENODEV, -EIO: they
+ * are, but the GPU was removed, or the context has faulted.
+ */
+int sg_stream_drain_locked(struct sg_stream *s, u64 upto);
+/* Does the job read or write any of these bytes? */
+bool sg_job_touches(const struct sg_job *job, u64 va, u64 len);
+/* Is it a copy or fill that writes any of them? */
+bool sg_job_writes(const struct sg_job *job, u64 va, u64 len);
 /* Is this job a record that is not done yet? NULL: no. */
 bool sg_record_pending_locked(const struct sg_job *record);
 void sg_job_put_locked(struct sg_job *job);
@@ -631,6 +653,8 @@ void sg_submit_locked(struct sg_stream *s, struct sg_job *job);
  */
 int sg_stream_get_locked(struct sg_client *client, u32 ctx, u32 handle, struct sg_stream **out);
 void sg_stream_put_locked(struct sg_stream *s);
+/* One more reference. */
+void sg_stream_hold_locked(struct sg_stream *s);
 /* As sg_ctx_live_locked(). */
 int sg_ctx_get_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
 
@@ -659,6 +683,22 @@ void sg_wait_begin_locked(struct sg_stream *s, struct sg_job *job);
 /* Drops the lock.  For the watcher: checks once each word that streams wait for. */
 void sg_waits_poll_locked(struct sg_gpu *gpu);
 
+/* freejob.c */
+int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a);
+/* Drops the lock.  The job is next in its stream, or is being dropped: frees the memory. */
+void sg_free_job_locked(const struct sg_job *job);
+
+/* hostfunc.c */
+int sg_host_func(struct sg_client *client, struct softgpu_host_func *a);
+int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a);
+int sg_host_func_done(struct sg_client *client, struct softgpu_host_func *a);
+/* The caller of sg_host_func_next() did not get the answer: the call is handed out again. */
+void sg_host_func_untake(struct sg_client *client, const struct softgpu_host_func *a);
+/* The job is next in its stream.  False: it is to be dropped. */
+bool sg_func_begin_locked(struct sg_stream *s, struct sg_job *job);
+/* The context has lost its handle: drops all calls, and ends all waits for one. */
+void sg_funcs_end_locked(struct sg_ctx *ctx);
+
 /* engine.c */
 int sg_engines_start(struct sg_gpu *gpu);
 void sg_engines_stop(struct sg_gpu *gpu);
@@ -677,13 +717,16 @@ void sg_fault_locked(struct sg_ctx *ctx);
  * A job of a stream.  Fields other than the links are fixed once it is queued; an engine
  * that runs the job owns it.
  */
-enum sg_op { SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT, SG_OP_WATCH, SG_OP_WRITE_VALUE, SG_OP_WAIT_VALUE };
+enum sg_op {
+	SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT, SG_OP_WATCH, SG_OP_WRITE_VALUE, SG_OP_WAIT_VALUE, SG_OP_HOST_FUNC,
+	SG_OP_FREE,
+};
 
 struct sg_job {
 	struct sg_link link;		/* stream->jobs */
 	enum sg_op op;
 	bool held;			/* strict: may run only when seq < stream->released_seq */
-	u32 refs;			/* the stream, and RECORD: the jobs and threads that wait for it */
+	u32 refs;			/* the stream; RECORD: the jobs and threads that wait for it; HOST_FUNC: ctx->funcs, if failed */
 	u64 seq;			/* from ctx->next_seq, when it was queued */
 	union {
 		struct {
@@ -714,6 +757,18 @@ struct sg_job {
 			struct sg_stream *stream;
 			struct sg_link in_gpu;	/* gpu->waits, WAIT_VALUE only */
 		} value;		/* WRITE_VALUE and WAIT_VALUE */
+		struct {
+			u64 id;			/* the caller's */
+			struct sg_stream *stream;
+			struct sg_link in_ctx;	/* ctx->funcs, from when the stream has come to it */
+			bool taken;		/* handed out */
+			bool failed;		/* handed out as failed; the stream does not wait for it */
+		} func;
+		struct {
+			struct sg_proc *proc;
+			u64 va, buffer_id;
+			bool hidden;		/* counted in buf->frees */
+		} free;
 	};
 };
 

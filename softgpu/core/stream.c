@@ -81,6 +81,14 @@ int sg_stream_get_locked(struct sg_client *client, u32 ctx_handle, u32 handle, s
 	return s ? 0 : -ENOENT;
 }
 
+void sg_stream_hold_locked(struct sg_stream *s)
+{
+	if (s == &s->ctx->stream0)
+		s->ctx->obj.refs++;
+	else
+		s->obj.refs++;
+}
+
 void sg_stream_put_locked(struct sg_stream *s)
 {
 	if (s == &s->ctx->stream0)
@@ -157,11 +165,7 @@ int sg_stream_query(struct sg_client *client, struct softgpu_stream *a)
 	return err;
 }
 
-/*
- * Waits until the stream's first `upto` jobs are done.  -EINTR: killed; they are done or
- * dropped later.
- */
-static int wait_locked(struct sg_stream *s, u64 upto)
+int sg_stream_drain_locked(struct sg_stream *s, u64 upto)
 {
 	struct sg_ctx *ctx = s->ctx;
 
@@ -183,7 +187,7 @@ int sg_stream_sync(struct sg_client *client, struct softgpu_stream *a)
 	sg_mutex_lock(&client->sg->lock);
 	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
 	if (!err) {
-		err = wait_locked(s, s->submitted);
+		err = sg_stream_drain_locked(s, s->submitted);
 		sg_stream_put_locked(s);
 	}
 	sg_mutex_unlock(&client->sg->lock);
@@ -195,10 +199,7 @@ void sg_submit_locked(struct sg_stream *s, struct sg_job *job)
 	struct sg_ctx *ctx = s->ctx;
 	struct sg_gpu *gpu = ctx->gpu;
 
-	if (s == &ctx->stream0)
-		ctx->obj.refs++;
-	else
-		s->obj.refs++;
+	sg_stream_hold_locked(s);
 	job->refs = 1;
 	job->seq = ctx->next_seq++;
 	if (job->held)
@@ -247,6 +248,40 @@ static u64 span_of(u64 base, u64 width, u64 height, u64 pitch)
 	return base + span < base ? 0 : span;
 }
 
+/* Number of bytes from a move's first to its last. */
+static u64 span(const struct sg_job *job, u64 pitch)
+{
+	return job->move.height > 1 ? (job->move.height - 1) * pitch + job->move.width : job->move.width;
+}
+
+static bool overlap(u64 a, u64 a_len, u64 b, u64 b_len)
+{
+	return a < b + b_len && b < a + a_len;
+}
+
+bool sg_job_writes(const struct sg_job *job, u64 va, u64 len)
+{
+	return (job->op == SG_OP_COPY || job->op == SG_OP_FILL) &&
+	       overlap(job->move.dst, span(job, job->move.dst_pitch), va, len);
+}
+
+bool sg_job_touches(const struct sg_job *job, u64 va, u64 len)
+{
+	switch (job->op) {
+	case SG_OP_COPY:
+		return sg_job_writes(job, va, len) || overlap(job->move.src, span(job, job->move.src_pitch), va, len);
+	case SG_OP_FILL:
+		return sg_job_writes(job, va, len);
+	case SG_OP_WRITE_VALUE:
+	case SG_OP_WAIT_VALUE:
+		return overlap(job->value.va, job->value.width, va, len);
+	case SG_OP_WATCH:
+		return overlap(job->watch.va, 4, va, len) || overlap(job->watch.result, 4, va, len);
+	default:
+		return false;
+	}
+}
+
 static int submit_move(struct sg_client *client, u32 ctx, u32 stream, u32 flags, struct sg_job *job,
 		       u64 dst_span, u64 src_span)
 {
@@ -269,7 +304,7 @@ static int submit_move(struct sg_client *client, u32 ctx, u32 stream, u32 flags,
 		job->held = !(flags & SOFTGPU_OP_SYNC) && sg_strict_holds_locked(s, job);
 		sg_submit_locked(s, job);
 		job = NULL;
-		err = flags & SOFTGPU_OP_SYNC ? wait_locked(s, s->submitted) : 0;
+		err = flags & SOFTGPU_OP_SYNC ? sg_stream_drain_locked(s, s->submitted) : 0;
 	}
 	sg_stream_put_locked(s);
 out:

@@ -55,37 +55,13 @@ bool sg_sync_memops_locked(struct sg_proc *proc, u64 va)
 	return buf && buf->sync_memops;
 }
 
-static bool overlap(u64 a, u64 a_len, u64 b, u64 b_len)
-{
-	return a < b + b_len && b < a + a_len;
-}
-
-/* Number of bytes from a copy's first to its last. */
-static u64 span(const struct sg_job *job, u64 pitch)
-{
-	return job->move.height > 1 ? (job->move.height - 1) * pitch + job->move.width : job->move.width;
-}
-
-static bool writes(const struct sg_job *job, u64 va, u64 len)
-{
-	return (job->op == SG_OP_COPY || job->op == SG_OP_FILL) &&
-	       overlap(job->move.dst, span(job, job->move.dst_pitch), va, len);
-}
-
-static bool touches(const struct sg_job *job, u64 va, u64 len)
-{
-	return writes(job, va, len) ||
-	       (job->op == SG_OP_COPY &&
-		overlap(job->move.src, span(job, job->move.src_pitch), va, len));
-}
-
 /* Does the job touch any of these pins? */
 static bool touches_any(const struct sg_job *job, struct sg_link *pins)
 {
 	struct sg_pin *pin;
 
 	sg_list_for_each(pin, pins, struct sg_pin, link) {
-		if (touches(job, pin->va, pin->length))
+		if (sg_job_touches(job, pin->va, pin->length))
 			return true;
 	}
 	return false;
@@ -130,7 +106,7 @@ static void remember_locked(struct sg_proc *proc, struct sg_job *job)
 /* Returns whether `wait` is a stream's wait for a word that the job writes. */
 static bool is_awaited(const struct sg_job *wait, const struct sg_job *job)
 {
-	return wait && wait->op == SG_OP_WAIT_VALUE && writes(job, wait->value.va, wait->value.width);
+	return wait && wait->op == SG_OP_WAIT_VALUE && sg_job_writes(job, wait->value.va, wait->value.width);
 }
 
 static bool stream_awaits_locked(const struct sg_stream *s, const struct sg_job *job)
@@ -194,7 +170,7 @@ static bool holds_work_on_locked(const struct sg_ctx *ctx, u64 va, u64 len)
 
 	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
 		sg_list_for_each(job, &s->jobs, struct sg_job, link) {
-			if (job->held && job->seq >= s->released_seq && touches(job, va, len))
+			if (job->held && job->seq >= s->released_seq && sg_job_touches(job, va, len))
 				return true;
 		}
 	}

@@ -386,6 +386,20 @@ struct softgpu_event {
 	__u64 time_ns;		/* out of QUERY and SYNC: when it was done (monotonic) */
 };
 
+/*
+ * Frees memory of kind DEVICE, or closes one of kind IPC, when the stream comes to that.  Memory of no context
+ * is gone for the program at once: a QUERY finds nothing, and what is queued on it later is refused (EFAULT).
+ * Nobody waits for work of other streams that uses the memory: that makes its context dead (EIO).
+ * EFAULT: no such memory begins at va, or it is being freed.
+ */
+struct softgpu_mem_free_async {
+	__u32 size;
+	__u32 ctx;
+	__u32 stream;
+	__u32 flags;		/* 0 */
+	__u64 va;
+};
+
 #define SOFTGPU_OP_SYNC		1	/* return when the copy is done */
 
 /*
@@ -470,6 +484,26 @@ struct softgpu_value {
 	__u32 reserved;		/* 0 */
 };
 
+/*
+ * A function of the program's that a stream calls on the CPU.  HOST_FUNC queues the call: when the stream
+ * comes to it, it stands still until HOST_FUNC_DONE.  In strict mode it releases what was held back before it.
+ *
+ * HOST_FUNC_NEXT waits until a stream of the context has come to a call, and hands it out: each call once, in
+ * the order in which they were come to.  If `error' is 0, the caller runs the function, and then says HOST_FUNC_DONE,
+ * also if the context is dead meanwhile.  If it is EIO, the context was dead before: the function is not to be
+ * run, nothing waits for it, and HOST_FUNC_DONE frees what the driver knows of it.
+ *
+ * ENOENT: no such context, or it was destroyed; HOST_FUNC_DONE: no call with that id is handed out.  With the
+ * context go its calls.  Threads may wait in HOST_FUNC_NEXT at the same time.
+ */
+struct softgpu_host_func {
+	__u32 size;
+	__u32 ctx;
+	__u32 stream;		/* HOST_FUNC */
+	__u32 error;		/* 0; out of HOST_FUNC_NEXT: 0 or EIO */
+	__u64 id;		/* the caller's; out of HOST_FUNC_NEXT */
+};
+
 #define SOFTGPU_IOC_MAGIC	0xb5
 #define SOFTGPU_IOC(nr)		_IOC(_IOC_READ | _IOC_WRITE, SOFTGPU_IOC_MAGIC, nr, 0)
 
@@ -490,6 +524,7 @@ struct softgpu_value {
 #define SOFTGPU_MAP			SOFTGPU_IOC(0x28)	/* softgpu_map */
 #define SOFTGPU_UNMAP			SOFTGPU_IOC(0x29)	/* softgpu_va_range */
 #define SOFTGPU_ACCESS			SOFTGPU_IOC(0x2a)	/* softgpu_va_range */
+#define SOFTGPU_MEM_FREE_ASYNC		SOFTGPU_IOC(0x2b)	/* softgpu_mem_free_async */
 #define SOFTGPU_QUERY			SOFTGPU_IOC(0x30)	/* softgpu_query */
 #define SOFTGPU_SET_ATTR		SOFTGPU_IOC(0x31)	/* softgpu_set_attr */
 #define SOFTGPU_STREAM_CREATE		SOFTGPU_IOC(0x40)	/* softgpu_stream_create */
@@ -507,6 +542,9 @@ struct softgpu_value {
 #define SOFTGPU_WATCH			SOFTGPU_IOC(0x52)	/* softgpu_watch */
 #define SOFTGPU_FLUSH			SOFTGPU_IOC(0x53)	/* softgpu_handle */
 #define SOFTGPU_VALUE			SOFTGPU_IOC(0x54)	/* softgpu_value */
+#define SOFTGPU_HOST_FUNC		SOFTGPU_IOC(0x55)	/* softgpu_host_func */
+#define SOFTGPU_HOST_FUNC_NEXT		SOFTGPU_IOC(0x56)	/* softgpu_host_func */
+#define SOFTGPU_HOST_FUNC_DONE		SOFTGPU_IOC(0x57)	/* softgpu_host_func */
 #define SOFTGPU_IPC_EXPORT		SOFTGPU_IOC(0x60)	/* softgpu_ipc_export */
 #define SOFTGPU_IPC_OPEN		SOFTGPU_IOC(0x61)	/* softgpu_ipc_open */
 #define SOFTGPU_IPC_CLOSE		SOFTGPU_IOC(0x62)	/* softgpu_va */

@@ -3,12 +3,9 @@
  * callback.c - functions that a stream calls on the CPU: cuStreamAddCallback and
  * cuLaunchHostFunc.
  *
- * One thread of the library calls them all, in the order in which they were added.  It
- * waits for an event behind the stream's earlier work.  What holds up the later work is a
- * wait for a word of GPU memory (SOFTGPU_VALUE): the gate, of which each context has one.
- * The functions are numbered.  When one has returned, the thread writes its number to the
- * gate, on a stream of the gate's own, and all that waits for this number or a lower one
- * goes on.  So a function that has returned leaves nothing behind.
+ * A stream stands still at a function until the library has called it: SOFTGPU_HOST_FUNC.  Each
+ * context that has had one has a thread, which calls the functions of all its streams, in the
+ * order in which the streams come to them.  The thread ends with the context.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,188 +14,149 @@
 #include "internal.h"
 #include "uncancelled.h"
 
-struct gate {
-	struct gate *next;
-	int gpu;
-	uint32_t kctx;
-	uint32_t opener;	/* stream; 0: still to be made */
-	uint64_t word;		/* address; 0: still to be made */
-	uint64_t added;		/* how many functions; under `lock' */
-};
-
-struct job {
-	struct job *next;
-	const struct gate *gate;
-	uint32_t number;	/* of its gate's functions, from 1; may wrap, as the wait expects */
-	uint32_t event;		/* what the function comes after */
+/* A function that is to be called.  The driver knows it by its address. */
+struct func {
+	struct func *next;
 	CUstream stream;
 	CUstreamCallback callback;	/* this or fn */
 	CUhostFn fn;
 	void *data;
 };
 
+/* Of one context of the driver. */
+struct caller {
+	struct caller *next;
+	pthread_t thread;
+	int gpu;
+	uint32_t kctx;
+	struct func *funcs;		/* not called yet, or being called */
+	bool over;			/* the context is gone, or its GPU: no function joins funcs any more */
+};
+
 /* All under `lock', which is innermost. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static struct gate *gates;
-static struct job *queued, **queue_end = &queued;
-static const struct gate *running;
-static bool started;
+static struct caller *callers;
 
-/* The gate's word becomes number. */
-static int open_gate(const struct gate *gate, uint32_t number)
+static _Thread_local bool calling;
+
+bool sgu_in_callback(void)
 {
-	struct softgpu_fill fill = {
-		.size = sizeof(fill), .ctx = gate->kctx, .stream = gate->opener, .flags = SOFTGPU_OP_SYNC, .dst = gate->word,
-		.width = 1, .height = 1, .pitch = sizeof(number), .value = number, .elem = sizeof(number),
-	};
-
-	return sgu_call(gate->gpu, SOFTGPU_FILL, &fill);
+	return calling;
 }
 
-static void destroy_event(const struct job *job)
+static void remove_locked(struct caller *caller, const struct func *func)
 {
-	struct softgpu_handle event = { .size = sizeof(event), .handle = job->event };
+	struct func **p = &caller->funcs;
 
-	sgu_call(job->gate->gpu, SOFTGPU_EVENT_DESTROY, &event);
+	while (*p && *p != func)
+		p = &(*p)->next;
+	if (*p)
+		*p = func->next;
+	pthread_cond_broadcast(&changed);
 }
 
-static void call(struct job *job)
+static void call(const struct func *func, int err)
 {
-	struct softgpu_event wait = { .size = sizeof(wait), .ctx = job->gate->kctx, .event = job->event };
-	int err = sgu_call(job->gate->gpu, SOFTGPU_EVENT_SYNC, &wait);
-
-	/* Now, since whoever waits for the stream is to find it gone. */
-	destroy_event(job);
-	if (job->callback)
-		job->callback(job->stream, sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED), job->data);
+	calling = true;
+	if (func->callback)
+		func->callback(func->stream, sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED), func->data);
 	else if (!err)
-		job->fn(job->data);
-	open_gate(job->gate, job->number);
-	free(job);
+		func->fn(func->data);
+	calling = false;
 }
 
-static void *work(void *unused)
+/* The context is gone, or its GPU: what was still to be called learns that. */
+static void call_rest(struct caller *caller, int err)
 {
-	(void)unused;
-	pthread_mutex_lock(&lock);
-	for (;;) {
-		struct job *job = queued;
+	struct func *func;
 
-		if (!job) {
-			pthread_cond_wait(&changed, &lock);
-			continue;
-		}
-		queued = job->next;
-		if (!queued)
-			queue_end = &queued;
-		running = job->gate;
+	pthread_mutex_lock(&lock);
+	caller->over = true;
+	while ((func = caller->funcs)) {
 		pthread_mutex_unlock(&lock);
-		call(job);
+		call(func, err);
 		pthread_mutex_lock(&lock);
-		running = NULL;
-		pthread_cond_broadcast(&changed);
+		remove_locked(caller, func);
+		free(func);
 	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void *work(void *arg)
+{
+	struct softgpu_host_func a = { .size = sizeof(a) };
+	struct caller *caller = arg;
+	struct func *func;
+	int err;
+
+	a.ctx = caller->kctx;
+	for (;;) {
+		a.error = 0;
+		err = sgu_call(caller->gpu, SOFTGPU_HOST_FUNC_NEXT, &a);
+		if (err)
+			break;
+		func = (struct func *)(uintptr_t)a.id;
+		call(func, -(int)a.error);
+		a.error = 0;
+		/* Before it is gone for cuCtxDestroy(), which would make this fail. */
+		sgu_call(caller->gpu, SOFTGPU_HOST_FUNC_DONE, &a);
+		pthread_mutex_lock(&lock);
+		remove_locked(caller, func);
+		pthread_mutex_unlock(&lock);
+		free(func);
+	}
+	call_rest(caller, err);
 	return NULL;
 }
 
-static bool start_locked(void)
+/* Where the caller of that context stands in the list, or would. */
+static struct caller **place_locked(int gpu, uint32_t kctx)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-
-	if (started)
-		return true;
-	if (pthread_attr_init(&attr))
-		return false;
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	started = !pthread_create(&thread, &attr, work, NULL);
-	pthread_attr_destroy(&attr);
-	return started;
-}
-
-static struct gate **find_locked(int gpu, uint32_t kctx)
-{
-	struct gate **p = &gates;
+	struct caller **p = &callers;
 
 	while (*p && ((*p)->gpu != gpu || (*p)->kctx != kctx))
 		p = &(*p)->next;
 	return p;
 }
 
-/* What the context's first function makes, or the next one if there was no memory for it.  It goes with the context. */
-static int gate_make_locked(struct gate *gate)
+static int caller_get_locked(const struct sgu_queue *queue, struct caller **out)
 {
-	struct softgpu_stream_create opener = {
-		.size = sizeof(opener), .ctx = gate->kctx, .flags = SOFTGPU_STREAM_NON_BLOCKING,
-	};
-	struct softgpu_mem_alloc word = { .size = sizeof(word), .ctx = gate->kctx, .length = sizeof(uint32_t) };
-	int err = 0;
+	struct caller *caller = *place_locked(queue->gpu, queue->kctx);
 
-	if (!gate->opener) {
-		err = sgu_call(gate->gpu, SOFTGPU_STREAM_CREATE, &opener);
-		gate->opener = err ? 0 : opener.stream;
+	*out = caller;
+	if (caller)
+		return caller->over ? -ENODEV : 0;
+	caller = calloc(1, sizeof(*caller));
+	if (!caller)
+		return -ENOMEM;
+	caller->gpu = queue->gpu;
+	caller->kctx = queue->kctx;
+	if (pthread_create(&caller->thread, NULL, work, caller)) {
+		free(caller);
+		return -ENOMEM;
 	}
-	if (!err && !gate->word) {
-		err = sgu_call(gate->gpu, SOFTGPU_MEM_ALLOC, &word);
-		gate->word = err ? 0 : word.va;
-	}
-	return err ? err : open_gate(gate, 0);
+	caller->next = callers;
+	callers = caller;
+	*out = caller;
+	return 0;
 }
 
-static int gate_get_locked(const struct sgu_queue *queue, struct gate **out)
+/* With the lock held all along: the thread cannot take a function that is not in its list yet. */
+static int add_locked(struct func *func, const struct sgu_queue *queue)
 {
-	struct gate **p = find_locked(queue->gpu, queue->kctx);
-
-	if (!*p) {
-		*p = calloc(1, sizeof(**p));
-		if (!*p)
-			return -ENOMEM;
-		(*p)->gpu = queue->gpu;
-		(*p)->kctx = queue->kctx;
-	}
-	*out = *p;
-	return (*p)->added ? 0 : gate_make_locked(*p);
-}
-
-/* What the stream does: it says that it is there, and waits. */
-static int put_gate(struct job *job, uint32_t stream)
-{
-	struct softgpu_event reached = {
-		.size = sizeof(reached), .ctx = job->gate->kctx, .stream = stream, .event = job->event,
+	struct softgpu_host_func a = {
+		.size = sizeof(a), .ctx = queue->kctx, .stream = queue->stream, .id = (uintptr_t)func,
 	};
-	struct softgpu_value wait = {
-		.size = sizeof(wait), .ctx = job->gate->kctx, .stream = stream, .op = SOFTGPU_VALUE_GEQ,
-		.va = job->gate->word, .value = job->number, .width = sizeof(job->number),
-	};
-	int err = sgu_call(job->gate->gpu, SOFTGPU_EVENT_RECORD, &reached);
-
-	return err ? err : sgu_call(job->gate->gpu, SOFTGPU_VALUE, &wait);
-}
-
-/* One after the other, so that the thread's order is each stream's and the gate's. */
-static int add_locked(struct job *job, const struct sgu_queue *queue)
-{
-	struct softgpu_event_create event = { .size = sizeof(event), .ctx = queue->kctx };
-	struct gate *gate;
-	int err = start_locked() ? gate_get_locked(queue, &gate) : -ENOMEM;
+	struct caller *caller;
+	int err = caller_get_locked(queue, &caller);
 
 	if (!err)
-		err = sgu_call(queue->gpu, SOFTGPU_EVENT_CREATE, &event);
+		err = sgu_call(queue->gpu, SOFTGPU_HOST_FUNC, &a);
 	if (err)
 		return err;
-	job->gate = gate;
-	job->event = event.event;
-	job->number = (uint32_t)(gate->added + 1);
-	err = put_gate(job, queue->stream);
-	if (err) {
-		destroy_event(job);
-		return err;
-	}
-	gate->added++;
-	*queue_end = job;
-	queue_end = &job->next;
-	pthread_cond_broadcast(&changed);
+	func->next = caller->funcs;
+	caller->funcs = func;
 	return 0;
 }
 
@@ -206,65 +164,74 @@ static CUresult add(CUstream stream, CUstreamCallback callback, CUhostFn fn, voi
 {
 	struct sgu_queue queue;
 	CUresult result = sgu_queue_get(stream, &queue);
-	struct job *job;
+	struct func *func;
 	int err = -ENOMEM;
 
 	if (result)
 		return result;
-	job = calloc(1, sizeof(*job));
-	if (job) {
-		job->stream = stream;
-		job->callback = callback;
-		job->fn = fn;
-		job->data = data;
+	func = calloc(1, sizeof(*func));
+	if (func) {
+		func->stream = stream;
+		func->callback = callback;
+		func->fn = fn;
+		func->data = data;
 		pthread_mutex_lock(&lock);
-		err = add_locked(job, &queue);
+		err = add_locked(func, &queue);
 		pthread_mutex_unlock(&lock);
 		if (err)
-			free(job);
+			free(func);
 	}
 	sgu_queue_put(&queue);
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-static bool waiting_locked(const struct gate *gate)
-{
-	if (running == gate)
-		return true;
-	for (const struct job *job = queued; job; job = job->next) {
-		if (job->gate == gate)
-			return true;
-	}
-	return false;
-}
-
 void sgu_callbacks_finish(int gpu, uint32_t kctx)
 {
 	SGU_UNCANCELLED;
-	struct gate **p, *gate;
+	const struct caller *caller;
 
 	pthread_mutex_lock(&lock);
-	/* Looked up anew after each wait: others come and go in the list. */
-	while (*(p = find_locked(gpu, kctx)) && waiting_locked(*p))
+	caller = *place_locked(gpu, kctx);
+	while (caller && caller->funcs)
 		pthread_cond_wait(&changed, &lock);
-	gate = *p;
-	if (gate)
-		*p = gate->next;
 	pthread_mutex_unlock(&lock);
-	free(gate);
+}
+
+void sgu_callbacks_ended(int gpu, uint32_t kctx)
+{
+	SGU_UNCANCELLED;
+	struct caller **place, *caller;
+
+	pthread_mutex_lock(&lock);
+	place = place_locked(gpu, kctx);
+	caller = *place;
+	if (caller)
+		*place = caller->next;
+	pthread_mutex_unlock(&lock);
+	if (caller)
+		pthread_join(caller->thread, NULL);
+	free(caller);
 }
 
 SGU_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
 					unsigned int flags)
 {
-	if (!callback || flags)
-		return sgu_enter() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = sgu_enter_named();
+
+	if (!result && (!callback || flags))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result)
+		return result;
 	return add(hStream, callback, NULL, userData);
 }
 
 SGU_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
-	if (!fn)
-		return sgu_enter() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = sgu_enter_named();
+
+	if (!result && !fn)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result)
+		return result;
 	return add(hStream, NULL, fn, userData);
 }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* callback.h - for context.c: functions that streams call end with their context. */
+/* callback.h - functions that streams call. */
 #ifndef SGU_CALLBACK_H
 #define SGU_CALLBACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+/* Is the calling thread in such a function? */
+bool sgu_in_callback(void);
 /* Waits until no function of that context of the driver is still to be called. */
 void sgu_callbacks_finish(int gpu, uint32_t kctx);
+/* The same context has ended, and so does its thread: to be called by whoever ended it, after that. */
+void sgu_callbacks_ended(int gpu, uint32_t kctx);
 
 #endif

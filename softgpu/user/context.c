@@ -79,7 +79,9 @@ CUresult sgu_ctx_live(struct sgu_ctx **ctx, uint32_t *kctx)
 	if (result)
 		return result;
 	*kctx = atomic_load(&(*ctx)->kctx);
-	return *kctx ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	if (!*kctx)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return sgu_faulted() ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 }
 
 CUresult sgu_ctx_needed(void)
@@ -155,13 +157,13 @@ CUresult sgu_ctx_activate(struct sgu_ctx *ctx)
 {
 	static atomic_ullong ids;
 	struct softgpu_ctx_create create = { .size = sizeof(create) };
-	int err = sgu_call(ctx->gpu, SOFTGPU_CTX_CREATE, &create);
+	int err = sgu_faulted() ? -EIO : sgu_call(ctx->gpu, SOFTGPU_CTX_CREATE, &create);
 
 	/* the compute mode: somebody has the GPU to himself, or nobody may */
 	if (err == -EBUSY || err == -EACCES)
 		return CUDA_ERROR_DEVICE_UNAVAILABLE;
 	/* a fault of another client: not before they have all ended */
-	if (err == -EIO)
+	if (err == -EIO && !sgu_faulted())
 		return CUDA_ERROR_MPS_SERVER_NOT_READY;
 	if (err)
 		return sgu_result(err);
@@ -187,6 +189,7 @@ CUresult sgu_life_finish(const struct sgu_life *life)
 
 	sgu_callbacks_finish(life->gpu, life->kctx);
 	err = sgu_call(life->gpu, SOFTGPU_CTX_DESTROY, &end);
+	sgu_callbacks_ended(life->gpu, life->kctx);
 	sgu_host_forget(life->id);
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
@@ -303,7 +306,7 @@ SGU_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsA
 				   unsigned int flags, CUdevice dev)
 {
 	if (paramsArray || numParams)
-		return sgu_enter() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_NOT_SUPPORTED;
+		return sgu_refuse(CUDA_ERROR_NOT_SUPPORTED);
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
 
@@ -313,7 +316,7 @@ SGU_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreate
 	/* clients of release 13's headers pass parameters that ask for nothing */
 	if (ctxCreateParams && (ctxCreateParams->execAffinityParams || ctxCreateParams->numExecAffinityParams ||
 				ctxCreateParams->cigParams))
-		return sgu_enter() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_NOT_SUPPORTED;
+		return sgu_refuse(CUDA_ERROR_NOT_SUPPORTED);
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
 
@@ -435,9 +438,10 @@ SGU_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 SGU_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 {
 	struct sgu_ctx *ctx;
-	uint32_t kctx;
-	CUresult result = sgu_ctx_live(&ctx, &kctx);
+	CUresult result = sgu_ctx_current(&ctx);
 
+	if (!result && !atomic_load(&ctx->kctx))
+		result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (result)
 		return result;
 	if (!sgu_ctx_flags_ok(flags))

@@ -105,8 +105,23 @@ static const struct {
 	{ EADDRINUSE, CUDA_ERROR_ALREADY_MAPPED },	/* what was freed there is open still, and had another size */
 };
 
+/* A copy has faulted.  Nothing of the process works on any GPU from then on. */
+static atomic_bool faulted;
+
+bool sgu_faulted(void)
+{
+	return atomic_load(&faulted);
+}
+
+void sgu_not_faulted(void)
+{
+	atomic_store(&faulted, false);
+}
+
 CUresult sgu_result(int err)
 {
+	if (err == -EIO)
+		atomic_store(&faulted, true);
 	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
 		if (results[i].err == -err)
 			return results[i].result;

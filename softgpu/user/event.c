@@ -25,7 +25,7 @@ static void event_free(struct sgu_obj *obj)
 /* A reference to an event whose context is alive. */
 static CUresult event_get(CUevent handle, struct event **out)
 {
-	CUresult result = sgu_enter();
+	CUresult result = sgu_enter_named();
 	struct event *event;
 
 	if (result)
@@ -83,7 +83,7 @@ SGU_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 SGU_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 {
 	struct softgpu_handle destroy = { .size = sizeof(destroy) };
-	CUresult result = sgu_enter();
+	CUresult result = sgu_enter_named();
 	struct event *event;
 
 	if (result)

@@ -262,7 +262,7 @@ SGU_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 
 SGU_HOOKED(cuMemFreeHost, void *p)
 {
-	CUresult result = sgu_enter();
+	CUresult result = sgu_enter_alive();
 
 	if (result || !p)
 		return result;
@@ -320,7 +320,7 @@ SGU_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int 
 SGU_EXPORT CUresult cuMemHostUnregister(void *p)
 {
 	struct softgpu_va unregister = { .size = sizeof(unregister), .va = (uintptr_t)p };
-	CUresult result = sgu_enter();
+	CUresult result = sgu_enter_alive();
 	struct softgpu_query q;
 	int err;
 

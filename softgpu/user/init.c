@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "callback.h"
 #include "internal.h"
 
 pthread_mutex_t sgu_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -23,10 +24,38 @@ int sgu_gpu_count(void)
 	return gpu_count;
 }
 
-CUresult sgu_enter(void)
+static CUresult ready(void)
 {
 	return atomic_load_explicit(&state, memory_order_acquire) == STATE_READY ?
 		CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult sgu_enter(void)
+{
+	CUresult result = ready();
+
+	return !result && sgu_in_callback() ? CUDA_ERROR_NOT_PERMITTED : result;
+}
+
+CUresult sgu_enter_alive(void)
+{
+	CUresult result = sgu_enter();
+
+	return !result && sgu_faulted() ? CUDA_ERROR_ILLEGAL_ADDRESS : result;
+}
+
+CUresult sgu_enter_named(void)
+{
+	CUresult result = ready();
+
+	return !result && sgu_faulted() ? CUDA_ERROR_ILLEGAL_ADDRESS : result;
+}
+
+CUresult sgu_refuse(CUresult error)
+{
+	CUresult result = sgu_enter();
+
+	return result ? result : error;
 }
 
 /*
@@ -94,12 +123,14 @@ SGU_EXPORT CUresult cuInit(unsigned int Flags)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	}
 	pthread_mutex_lock(&sgu_lock);
-	result = sgu_enter();
+	result = ready();
 	if (result) {
 		atomic_store(&state, STATE_STARTING);
 		result = start();
 		if (result)
 			sgu_forget();
+		else
+			sgu_not_faulted();
 		atomic_store_explicit(&state, result ? STATE_NEW : STATE_READY, memory_order_release);
 	}
 	pthread_mutex_unlock(&sgu_lock);

@@ -39,8 +39,20 @@ extern struct sgu_gpu sgu_gpus[SOFTGPU_MAX_GPUS];
 /* How many GPUs there are; valid after sgu_enter(). */
 int sgu_gpu_count(void);
 
-/* First in every entry point: CUDA_SUCCESS, or CUDA_ERROR_NOT_INITIALIZED. */
+/*
+ * The first thing in an entry point is one of these:
+ *
+ *	sgu_enter()		CUDA_ERROR_NOT_INITIALIZED; in a function that a stream calls, CUDA_ERROR_NOT_PERMITTED
+ *	sgu_enter_alive()	the same, and CUDA_ERROR_ILLEGAL_ADDRESS after a fault
+ *	sgu_enter_named()	for what names its stream or event: such a function may call it; after a fault it fails
+ *
+ * What gets its context by sgu_ctx_live() or its stream by sgu_queue_get() needs none: they begin with it.
+ */
 CUresult sgu_enter(void);
+CUresult sgu_enter_alive(void);
+CUresult sgu_enter_named(void);
+/* For an entry point that can only fail: this error, unless sgu_enter() has another. */
+CUresult sgu_refuse(CUresult error);
 
 static inline bool sgu_device_ok(CUdevice dev)
 {
@@ -49,8 +61,12 @@ static inline bool sgu_device_ok(CUdevice dev)
 
 /* ---- error.c ---- */
 
-/* What the driver's -errno means in CUDA's terms. */
+/* What the driver's -errno means in CUDA's terms.  -EIO is a fault: see sgu_faulted(). */
 CUresult sgu_result(int err);
+/* Has any call told the process of a fault? Then all calls that need a context, a stream or an event fail with it. */
+bool sgu_faulted(void);
+/* For cuInit: what failed until now was no work. */
+void sgu_not_faulted(void);
 /* The same, for a call where -ENOENT means this. */
 CUresult sgu_result_enoent(int err, CUresult enoent);
 /* The same, for a question to a stream or an event: -EAGAIN is the answer that it is not done. */
@@ -126,6 +142,18 @@ static inline bool sgu_is_vram(const struct softgpu_query *q)
 extern atomic_uint sgu_registered;
 
 CUresult sgu_set_sync_memops(uint64_t va, bool on);
+
+/* ---- memory.c ---- */
+
+/*
+ * SOFTGPU_MEM_ALLOC.  If there is no room, and the program has freed memory on a stream, it may be that the stream has not come to
+ * that: then it is tried again after the work of this context.
+ */
+int sgu_mem_alloc(int gpu, struct softgpu_mem_alloc *alloc, uint32_t kctx);
+/* Ends memory that was allocated, for a pool or not: what cuMemFree does. */
+CUresult sgu_mem_free(uint64_t at);
+/* The program has freed memory on a stream. */
+void sgu_freed_async(void);
 
 /* ---- host.c ---- */
 

@@ -24,6 +24,24 @@ SGU_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 	return CUDA_SUCCESS;
 }
 
+static atomic_bool some_freed_async;
+
+void sgu_freed_async(void)
+{
+	atomic_store(&some_freed_async, true);
+}
+
+int sgu_mem_alloc(int gpu, struct softgpu_mem_alloc *alloc, uint32_t kctx)
+{
+	struct softgpu_handle sync = { .size = sizeof(sync), .handle = kctx };
+	int err = sgu_call(gpu, SOFTGPU_MEM_ALLOC, alloc);
+
+	if (err != -ENOSPC || !atomic_load(&some_freed_async))
+		return err;
+	err = sgu_call(gpu, SOFTGPU_CTX_SYNC, &sync);
+	return err ? err : sgu_call(gpu, SOFTGPU_MEM_ALLOC, alloc);
+}
+
 SGU_HOOKED(cuMemAlloc_v2, CUdeviceptr *dptr, size_t bytesize)
 {
 	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytesize };
@@ -35,7 +53,7 @@ SGU_HOOKED(cuMemAlloc_v2, CUdeviceptr *dptr, size_t bytesize)
 		return result;
 	if (!dptr || !bytesize)
 		return CUDA_ERROR_INVALID_VALUE;
-	err = sgu_call(ctx->gpu, SOFTGPU_MEM_ALLOC, &alloc);
+	err = sgu_mem_alloc(ctx->gpu, &alloc, alloc.ctx);
 	if (err == -EINVAL)
 		return CUDA_ERROR_OUT_OF_MEMORY;	/* more than any GPU can have */
 	if (err)
@@ -54,11 +72,25 @@ SGU_HOOKED(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
 	    (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) ||
 	    __builtin_add_overflow(WidthInBytes, 511, &pitch) ||
 	    __builtin_mul_overflow(pitch & ~(size_t)511, Height, &bytes))
-		return sgu_enter() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_VALUE;
+		return sgu_refuse(CUDA_ERROR_INVALID_VALUE);
 	result = hooked_cuMemAlloc_v2(dptr, bytes);
 	if (!result)
 		*pPitch = pitch & ~(size_t)511;
 	return result;
+}
+
+CUresult sgu_mem_free(uint64_t at)
+{
+	struct softgpu_va va = { .size = sizeof(va), .va = at };
+	CUresult result;
+	int err;
+
+	if (sgu_pool_free(at, &result))
+		return result;
+	err = sgu_call_any(SOFTGPU_MEM_FREE, &va);
+	if (err == -ENOENT || err == -EINVAL)
+		return sgu_managed_free(at);
+	return sgu_result(err);
 }
 
 /*
@@ -67,20 +99,9 @@ SGU_HOOKED(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
  */
 SGU_HOOKED(cuMemFree_v2, CUdeviceptr dptr)
 {
-	struct softgpu_va va = { .size = sizeof(va), .va = dptr };
-	CUresult result = sgu_enter();
-	int err;
+	CUresult result = sgu_enter_alive();
 
-	if (result)
-		return result;
-	if (!dptr)
-		return CUDA_SUCCESS;
-	if (sgu_pool_free(dptr, &result))
-		return result;
-	err = sgu_call_any(SOFTGPU_MEM_FREE, &va);
-	if (err == -ENOENT || err == -EINVAL)
-		return sgu_managed_free(dptr);
-	return sgu_result(err);
+	return result || !dptr ? result : sgu_mem_free(dptr);
 }
 
 /* The plain names: stubs of their own, so that a patch at one is not met behind the other. */

@@ -3,9 +3,9 @@
  * pool.c - memory of pools: cuMemAllocAsync, cuMemFreeAsync.
  *
  * It is cuMemAlloc's memory with another owner as far as programs can see, and in no
- * context of the driver: contexts end without it.  A free waits for the work that may be
- * using it, as the driver does at the end of an allocation that has a context, so memory
- * never goes from one stream to another before its time.
+ * context of the driver: contexts end without it.  No free waits: cuMemFree ends the memory at
+ * once, cuMemFreeAsync when the stream comes to that.  Nor does the driver wait for other work
+ * that still uses it.
  */
 #include <errno.h>
 #include <search.h>
@@ -104,43 +104,31 @@ bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts)
 	return piece;
 }
 
-/* Does memory of a pool begin at va?  Then takes it out of the tree and of the figures, if take. */
-static struct piece *begins_at(uint64_t va, bool take)
+/* With sgu_pool_lock held: the memory of a pool that begins at va, or NULL. */
+static struct piece *begins_at(uint64_t va)
 {
+	struct piece *piece = sgu_piece_at(va);
+
+	return piece && piece->va == va ? piece : NULL;
+}
+
+bool sgu_pool_free(uint64_t va, CUresult *result)
+{
+	struct softgpu_va end = { .size = sizeof(end), .va = va };
 	struct piece *piece;
 
 	if (!atomic_load(&used))
-		return NULL;
+		return false;
 	pthread_mutex_lock(&sgu_pool_lock);
-	piece = sgu_piece_at(va);
-	if (piece && piece->va != va)
-		piece = NULL;
-	if (piece && take)
+	piece = begins_at(va);
+	if (piece)
 		unlist(piece);
 	pthread_mutex_unlock(&sgu_pool_lock);
-	return piece;
-}
-
-/* Without waiting. */
-static bool release(uint64_t va, CUresult *result)
-{
-	struct softgpu_va end = { .size = sizeof(end), .va = va };
-	struct piece *piece = begins_at(va, true);
-
 	if (!piece)
 		return false;
 	*result = sgu_result(sgu_call_any(piece->pool->imported ? SOFTGPU_IPC_CLOSE : SOFTGPU_MEM_FREE, &end));
 	forget(piece);
 	return true;
-}
-
-bool sgu_pool_free(uint64_t va, CUresult *result)
-{
-	if (!begins_at(va, false))
-		return false;
-	/* queued copies of any context may be using it; what they end with is for their context to tell */
-	sgu_ctx_sync_all();
-	return release(va, result);
 }
 
 /* ---- entry points ---- */
@@ -158,7 +146,7 @@ CUresult sgu_queue_alive(const struct sgu_queue *queue)
 }
 
 /* Takes over the reference to the pool. */
-static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
+static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr, uint32_t kctx)
 {
 	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytes };
 	struct softgpu_va undo = { .size = sizeof(undo) };
@@ -174,7 +162,7 @@ static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
 	pthread_mutex_unlock(&sgu_pool_lock);
 	if (full)
 		goto fail;
-	switch (sgu_call(pool->gpu, SOFTGPU_MEM_ALLOC, &alloc)) {
+	switch (sgu_mem_alloc(pool->gpu, &alloc, kctx)) {
 	case 0:
 		break;
 	case -ENODEV:
@@ -199,16 +187,18 @@ fail:
 static CUresult alloc_in_stream(CUdeviceptr *dptr, size_t bytes, const CUmemoryPool *handle, CUstream hStream)
 {
 	struct sgu_queue queue;
-	CUresult result = sgu_queue_get(hStream, &queue);
+	CUresult result = sgu_enter();
 	struct pool *pool;
 
+	if (!result)
+		result = sgu_queue_get(hStream, &queue);
 	if (result)
 		return result;
 	result = sgu_queue_alive(&queue);
 	if (!result) {
 		pool = handle ? sgu_pool_get(*handle) : sgu_pool_current(queue.gpu);
 		if (pool)
-			result = alloc(pool, bytes, dptr);
+			result = alloc(pool, bytes, dptr, queue.kctx);
 		else
 			result = handle ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -226,22 +216,47 @@ SGU_HOOKED(cuMemAllocFromPoolAsync, CUdeviceptr *dptr, size_t bytesize, CUmemory
 	return alloc_in_stream(dptr, bytesize, &handle, hStream);
 }
 
+/* With the lock held all along, since other memory may come to its place as soon as the stream has freed it. */
+static CUresult free_on(const struct sgu_queue *queue, uint64_t va)
+{
+	struct softgpu_mem_free_async end = { .size = sizeof(end), .ctx = queue->kctx, .stream = queue->stream, .va = va };
+	struct piece *piece;
+	int err;
+
+	pthread_mutex_lock(&sgu_pool_lock);
+	piece = begins_at(va);
+	err = sgu_call(queue->gpu, SOFTGPU_MEM_FREE_ASYNC, &end);
+	if (!err && piece)
+		unlist(piece);
+	pthread_mutex_unlock(&sgu_pool_lock);
+	if (!err && piece)
+		forget(piece);
+	if (!err)
+		sgu_freed_async();
+	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+/* For want of memory no free fails. */
+static CUresult free_after(const struct sgu_queue *queue, uint64_t va)
+{
+	struct softgpu_handle sync = { .size = sizeof(sync), .handle = queue->kctx };
+	CUresult result = sgu_result_enoent(sgu_call(queue->gpu, SOFTGPU_CTX_SYNC, &sync), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+
+	return result ? result : sgu_mem_free(va);
+}
+
 SGU_HOOKED(cuMemFreeAsync, CUdeviceptr dptr, CUstream hStream)
 {
-	struct softgpu_va end = { .size = sizeof(end), .va = dptr };
-	struct softgpu_handle sync = { .size = sizeof(sync) };
 	struct sgu_queue queue;
-	CUresult result = sgu_queue_get(hStream, &queue);
+	CUresult result = sgu_enter();
 
+	if (!result)
+		result = sgu_queue_get(hStream, &queue);
 	if (result)
 		return result;
-	/* the driver waits for the work of the memory's context, which pools' has not */
-	sync.handle = queue.kctx;
-	result = sgu_result_enoent(sgu_call(queue.gpu, SOFTGPU_CTX_SYNC, &sync), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	result = free_on(&queue, dptr);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		result = free_after(&queue, dptr);
 	sgu_queue_put(&queue);
-	if (result || !dptr)
-		return result ? result : CUDA_ERROR_INVALID_VALUE;
-	if (!release(dptr, &result))
-		result = sgu_result(sgu_call_any(SOFTGPU_MEM_FREE, &end));
 	return result;
 }

@@ -35,6 +35,8 @@ SGU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		return result;
 	if (!pctx)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (sgu_faulted())
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	pthread_mutex_lock(&sgu_lock);
 	ctx = primary_of(dev);
 	if (!ctx)

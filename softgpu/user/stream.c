@@ -23,7 +23,7 @@ static void stream_free(struct sgu_obj *obj)
 
 CUresult sgu_queue_get(CUstream handle, struct sgu_queue *queue)
 {
-	CUresult result = sgu_enter();
+	CUresult result = sgu_enter_named();
 	struct stream *stream;
 	struct sgu_ctx *ctx;
 
@@ -107,7 +107,7 @@ SGU_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int 
 SGU_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
 	struct softgpu_stream destroy = { .size = sizeof(destroy) };
-	CUresult result = sgu_enter();
+	CUresult result = sgu_enter_named();
 	struct stream *stream;
 	int err = 0;
 

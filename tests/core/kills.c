@@ -132,6 +132,14 @@ static int ipc_close(void)
 	return CALL(u.client, SOFTGPU_IPC_CLOSE, &a);
 }
 
+/* A function that no stream has come to. */
+static int host_func_next(void)
+{
+	struct softgpu_host_func f = { .ctx = u.ctx };
+
+	return CALL(u.client, SOFTGPU_HOST_FUNC_NEXT, &f);
+}
+
 struct waiter {
 	int (*call)(void);
 	u64 self;	/* atomic, as the next */
@@ -155,8 +163,10 @@ static void wake_all(void)
 	struct sg_ctx *ctx;
 
 	sg_mutex_lock(&m.sg->lock);
-	sg_list_for_each(ctx, &m.sg->ctxs, struct sg_ctx, in_sg)
+	sg_list_for_each(ctx, &m.sg->ctxs, struct sg_ctx, in_sg) {
 		sg_cond_broadcast(&ctx->done);
+		sg_cond_broadcast(&ctx->reached);
+	}
 	sg_cond_broadcast(&m.sg->ended);
 	sg_mutex_unlock(&m.sg->lock);
 }
@@ -191,6 +201,7 @@ static void every_wait_ends(void (*hold_up)(void))
 	struct softgpu_event e = { 0 };
 	static int (*const calls[])(void) = {
 		ctx_sync, stream_sync, event_sync, copy_sync, fill_sync, free_memory, unregister, ipc_close,
+		host_func_next,
 	};
 	size_t i;
 
@@ -224,6 +235,25 @@ static void for_a_value(void **state)
 	every_wait_ends(wait_value);
 }
 
+/* A free that waits for another context's work; then it is as if nobody had called it. */
+static void for_another_context(void **state)
+{
+	struct softgpu_ctx_create second = { 0 };
+	u32 own = u.ctx;
+
+	(void)state;
+	MUST(!CALL(u.client, SOFTGPU_CTX_CREATE, &second));
+	u.ctx = second.ctx;
+	wait_value();
+	MUST(!fill(&u, 0, idle, PAGE, 1, 0));
+	u.ctx = own;
+	assert_int_equal(killed_in(free_memory), -EINTR);
+	assert_int_equal(query(&u, idle).kind, SOFTGPU_KIND_DEVICE);
+	assert_int_equal(fill_sync(), 0);
+	dma_write(&m, &u, flag, 0x01010101);
+	assert_int_equal(free_memory(), 0);
+}
+
 /* The file is closed: queued work goes, and does not have its turn first. */
 static void work_is_dropped(void (*hold_up)(void))
 {
@@ -255,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(for_a_watch, setup, teardown),
 		cmocka_unit_test_setup_teardown(for_a_value, setup, teardown),
+		cmocka_unit_test_setup_teardown(for_another_context, setup, teardown),
 		cmocka_unit_test_setup_teardown(watches_are_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(values_are_dropped, setup, teardown),
 	};

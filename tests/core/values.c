@@ -301,6 +301,7 @@ static void registration_goes(void **state)
 /* The word goes: the context is dead, as after a copy that faults. */
 static void word_goes(void **state)
 {
+	struct softgpu_mem_alloc pool = { .length = PAGE };
 	struct softgpu_ctx_create second = { 0 };
 	struct softgpu_event_create made = { 0 };
 	struct softgpu_event e = { 0 };
@@ -311,10 +312,11 @@ static void word_goes(void **state)
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &made), 0);
 	e.ctx = second.ctx;
 	e.event = made.event;
-	/* the flag belongs to the first context: what frees it does not wait for this one */
-	assert_int_equal(value_on(&(struct user){ .client = u.client, .ctx = second.ctx }, 0, SOFTGPU_VALUE_EQ, flag, 1, 8), 0);
+	/* the word belongs to no context: what frees it does not wait for this one */
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_ALLOC, &pool), 0);
+	assert_int_equal(value_on(&(struct user){ .client = u.client, .ctx = second.ctx }, 0, SOFTGPU_VALUE_EQ, pool.va, 1, 8), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
-	assert_int_equal(mem_free(&u, flag), 0);
+	assert_int_equal(mem_free(&u, pool.va), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_SYNC, &(struct softgpu_handle){ .handle = second.ctx }), -EIO);
 	/* what was to come before the event did not */
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_SYNC, &e), -EIO);

@@ -103,6 +103,16 @@ static void tame(u32 nr, void *arg, u32 size)
 	}
 }
 
+/* Nobody else is there to take a function from its stream. */
+static void run_function(struct user *u, u32 ctx)
+{
+	struct softgpu_host_func f = { .ctx = ctx };
+
+	MUST(!CALL(u->client, SOFTGPU_HOST_FUNC_NEXT, &f));
+	f.error = 0;
+	MUST(!CALL(u->client, SOFTGPU_HOST_FUNC_DONE, &f));
+}
+
 static const u8 *one_call(const u8 *data, const u8 *end)
 {
 	u64 arg[40] = { 0 };	/* longer than any struct */
@@ -129,8 +139,13 @@ static const u8 *one_call(const u8 *data, const u8 *end)
 		size = 4;
 	*(u32 *)arg = size;
 	tame(nr, arg, size);
-	if (!sg_call(u->client, nr, arg, size))
+	if (nr == _IOC_NR(SOFTGPU_HOST_FUNC_NEXT))
+		return data;
+	if (!sg_call(u->client, nr, arg, size)) {
 		learn(arg, size / 4);
+		if (nr == _IOC_NR(SOFTGPU_HOST_FUNC))
+			run_function(u, ((struct softgpu_host_func *)arg)->ctx);
+	}
 	return data;
 }
 

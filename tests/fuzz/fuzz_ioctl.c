@@ -250,7 +250,8 @@ static void one_call(const u8 *head, const u8 *bytes, size_t length)
 	if (!owner)
 		return;
 	/* They would wait for a minute, or until somebody comes: slow, not wrong. */
-	if (nr == _IOC_NR(SOFTGPU_WATCH) || nr == _IOC_NR(SOFTGPU_VALUE))
+	if (nr == _IOC_NR(SOFTGPU_WATCH) || nr == _IOC_NR(SOFTGPU_VALUE) || nr == _IOC_NR(SOFTGPU_HOST_FUNC) ||
+	    nr == _IOC_NR(SOFTGPU_HOST_FUNC_NEXT))
 		return;
 	memset(user_memory, 0, MEMORY);
 	memcpy(user_memory + at, bytes, length);

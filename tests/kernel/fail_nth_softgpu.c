@@ -314,6 +314,68 @@ static int value(void)
 	return err ? err : SG_CALL(g.fd, SOFTGPU_VALUE, &v);
 }
 
+/* A function of the stream's: queued, handed out, done. */
+static enum { NO_FUNC, QUEUED, TAKEN } func;
+
+static int call_func(unsigned long nr, int becomes)
+{
+	struct softgpu_host_func f = { .ctx = g.ctx, .id = 5 };
+	int err = SG_CALL(g.fd, nr, &f);
+
+	if (!err)
+		func = becomes;
+	return err;
+}
+
+static int host_func(void)
+{
+	return call_func(SOFTGPU_HOST_FUNC, QUEUED);
+}
+
+static int host_func_next(void)
+{
+	return call_func(SOFTGPU_HOST_FUNC_NEXT, TAKEN);
+}
+
+static int host_func_done(void)
+{
+	return call_func(SOFTGPU_HOST_FUNC_DONE, NO_FUNC);
+}
+
+static void need_host_func(void)
+{
+	NEED(!host_func());
+}
+
+static void need_host_func_next(void)
+{
+	need_host_func();
+	NEED(!host_func_next());
+}
+
+/* Whatever has failed. */
+static void end_host_func(void)
+{
+	NEED(func != QUEUED || !host_func_next());
+	NEED(func != TAKEN || !host_func_done());
+	sync_ctx();
+}
+
+static int free_async(void)
+{
+	struct softgpu_mem_free_async a = { .ctx = g.ctx };
+	uint64_t at;
+	int err = sg_alloc(g.fd, g.ctx, PAGE64, &at);
+
+	if (err)
+		return err;
+	a.va = at;
+	err = SG_CALL(g.fd, SOFTGPU_MEM_FREE_ASYNC, &a);
+	if (err)
+		sg_free(g.fd, at);
+	return err;
+}
+
 static int flush(void)
 {
 	struct softgpu_handle h = { .handle = g.ctx };
@@ -386,6 +448,10 @@ static const struct stage alone[] = {
 	{ "softgpu event_sync", .before = need_event_create, .op = event_sync, .after = need_event_destroy },
 	{ "softgpu stream_wait", .before = need_event_create, .op = stream_wait, .undo = sync_ctx, .after = need_event_destroy },
 	{ "softgpu flush", .op = flush },
+	{ "softgpu host_func", .op = host_func, .after = end_host_func },
+	{ "softgpu host_func_next", .before = need_host_func, .op = host_func_next, .after = end_host_func },
+	{ "softgpu host_func_done", .before = need_host_func_next, .op = host_func_done, .after = end_host_func },
+	{ "softgpu mem_free_async", .op = free_async, .undo = sync_ctx },
 	{ "softgpu close", .flags = FN_CANNOT_FAIL | FN_MAY_BE_CLEAN, .before = full_file, .op = close_full },
 };
 

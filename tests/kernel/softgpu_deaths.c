@@ -172,8 +172,16 @@ static void *in_unregister(void *arg)
 	return arg;
 }
 
+static void *in_host_func_next(void *arg)
+{
+	struct softgpu_host_func a = { .ctx = stuck.g.ctx };
+
+	SG_CALL(stuck.g.fd, SOFTGPU_HOST_FUNC_NEXT, &a);
+	return arg;
+}
+
 static void *(*const waits[])(void *) = {
-	in_ctx_sync, in_stream_sync, in_event_sync, in_copy, in_free, in_unregister,
+	in_ctx_sync, in_stream_sync, in_event_sync, in_copy, in_free, in_unregister, in_host_func_next,
 };
 #define NWAITS	(sizeof(waits) / sizeof(waits[0]))
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* copy.c - copies and fills, of every kind of memory, against a plain memcpy. */
-#include <sys/mman.h>
 
 #include "test.h"
 
@@ -359,36 +358,6 @@ static void refused(void **state)
 	OK(cuMemFreeHost(h));
 }
 
-/* A copy that meets nothing at a host address kills its context, and no other. */
-static void fault(void **state)
-{
-	CUcontext ctx;
-	CUdeviceptr p, mine;
-	char *nothing, buf[16];
-	void *h;
-
-	(void)state;
-	if (!on_softgpu())
-		skip();		/* NVIDIA's library touches the memory itself, and crashes */
-	nothing = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	OK(cuMemAlloc(&mine, 100));
-	OK(cuCtxCreate(&ctx, 0, 0));
-	OK(cuMemAlloc(&p, 100));
-	OK(cuMemHostAlloc(&h, 100, 0));
-	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemcpyHtoD(p, nothing, 16));
-	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
-	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemcpyHtoD(p, buf, 16));
-	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc(&p, 100));
-	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAllocAsync(&p, 100, NULL));
-	OK(cuCtxPopCurrent(NULL));
-	OK(cuMemcpyHtoD(mine, buf, 16));
-	OK(cuCtxSynchronize());
-	OK(cuMemFreeHost(h));
-	OK(cuCtxDestroy(ctx));
-	OK(cuMemFree(mine));
-	munmap(nothing, 4096);
-}
-
 /* Copies go anywhere; a fill is made by the GPU of the stream, and reaches what that reaches. */
 static void others_memory(void **state)
 {
@@ -484,7 +453,6 @@ int main(void)
 		cmocka_unit_test(others_memory),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(batch),
-		cmocka_unit_test(fault),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -41,5 +41,6 @@ void hip(void **state);
 void attached(void **state);
 void dmabufs(void **state);
 void who_has_it(void **state);
+void dead(void **state);
 
 #endif

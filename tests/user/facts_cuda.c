@@ -131,10 +131,22 @@ void cuda(void **state)
 	for (size_t i = 0; i < error_count; i++) {
 		CUresult wanted = errors[i].error == ENOENT ? CUDA_ERROR_CONTEXT_IS_DESTROYED : errors[i].cuda;
 
+		if (errors[i].error == EIO)
+			continue;	/* for the end */
 		device_fail(SOFTGPU_CTX_SYNC, 1, errors[i].error);
 		FAILS(wanted, cuCtxSynchronize());
 		device_fail(SOFTGPU_FLUSH, 1, errors[i].error);
 		FAILS(wanted, cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
 							 CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
 	}
+}
+
+/* The process's work has faulted: nothing works any more. */
+void dead(void **state)
+{
+	(void)state;
+	device_fail(SOFTGPU_CTX_SYNC, 1, EIO);
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc(&(CUdeviceptr) { 0 }, 100));
 }

@@ -220,7 +220,7 @@ static void nothing_stays(void **state)
 	OK(cuStreamDestroy(s));
 }
 
-/* A context's first function that finds no stream or no memory fails, and takes nothing. */
+/* A function needs neither a stream of its own nor memory. */
 static void no_room(void **state)
 {
 	static CUdeviceptr taken[4096];
@@ -235,20 +235,196 @@ static void no_room(void **state)
 	OK(cuCtxCreate(&ctx, 0, 0));
 	while (!cuStreamCreate(&streams[n], 0))
 		n++;
-	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuLaunchHostFunc(streams[0], note, NULL));
-	OK(cuStreamDestroy(streams[--n]));
 	for (size_t size = 64 * MIB; size >= 64 * KIB; size /= 2) {
 		while (m < 4096 && !cuMemAlloc(&taken[m], size))
 			m++;
 	}
-	for (int i = 0; i < 3; i++)
-		FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuLaunchHostFunc(streams[0], note, NULL));
-	OK(cuMemFree(taken[--m]));
 	OK(cuLaunchHostFunc(streams[0], note, NULL));
 	OK(cuStreamSynchronize(streams[0]));
 	assert_int_equal(calls, 1);
 	OK(cuCtxDestroy(ctx));
 	OK(cuCtxSetCurrent(test_context()));
+}
+
+static void until_called(int n)
+{
+	for (int ms = 0; ms < 20000 && atomic_load(&calls) < n; ms++)
+		sleep_ms(1);
+	assert_int_equal(calls, n);
+}
+
+static void CUDA_CB set_value(void *value)
+{
+	atomic_store((atomic_uint *)value, 1);
+	note((void *)3);
+}
+
+/* A function whose stream has not come to it holds up no other stream's, of its context or of another. */
+static void streams_apart(void **state)
+{
+	CUcontext ctx;
+	atomic_uint *value;
+	CUstream s, t, u;
+	CUdeviceptr at;
+
+	(void)state;
+	atomic_store(&calls, 0);
+	OK(cuMemAllocHost((void **)&value, 4096));
+	atomic_init(value, 0);
+	OK(cuMemHostGetDevicePointer(&at, value, 0));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));
+	OK(cuCtxCreate(&ctx, 0, 0));
+	OK(cuStreamCreate(&u, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuLaunchHostFunc(s, note, (void *)1));
+	OK(cuLaunchHostFunc(t, note, (void *)2));
+	until_called(1);
+	assert_int_equal(order[0], 2);
+	OK(cuLaunchHostFunc(u, set_value, value));
+	OK(cuStreamSynchronize(s));
+	OK(cuStreamSynchronize(u));
+	assert_int_equal(calls, 3);
+	OK(cuCtxDestroy(ctx));
+	OK(cuCtxSetCurrent(test_context()));
+	OK(cuStreamDestroy(s));
+	OK(cuStreamDestroy(t));
+	OK(cuMemFreeHost(value));
+}
+
+static atomic_int inside, most_inside;
+static pthread_t callers[4];
+
+static void CUDA_CB look_around(void *data)
+{
+	int n = atomic_fetch_add(&inside, 1) + 1;
+
+	if (n > atomic_load(&most_inside))
+		atomic_store(&most_inside, n);
+	callers[(intptr_t)data] = pthread_self();
+	sleep_ms(50);
+	atomic_fetch_sub(&inside, 1);
+}
+
+/* One thread calls the functions of all a context's streams. */
+static void one_at_a_time(void **state)
+{
+	CUstream s[4];
+
+	(void)state;
+	atomic_store(&most_inside, 0);
+	for (int i = 0; i < 4; i++) {
+		OK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
+		OK(cuLaunchHostFunc(s[i], look_around, (void *)(intptr_t)i));
+	}
+	OK(cuCtxSynchronize());
+	assert_int_equal(most_inside, 1);
+	for (int i = 0; i < 4; i++) {
+		assert_true(pthread_equal(callers[i], callers[0]));
+		OK(cuStreamDestroy(s[i]));
+	}
+}
+
+struct things {
+	CUcontext ctx;
+	CUstream stream;
+	CUevent event;
+	CUdeviceptr memory;
+	CUdeviceptr word;
+	int wrong;
+};
+
+/* In a function that a stream calls, where a failed assertion would not end the test. */
+#define GIVES(t, want, call)						\
+	do {								\
+		CUresult got = call;					\
+									\
+		if (got != (want)) {					\
+			print_error("%s: %d\n", #call, got);		\
+			(t)->wrong++;					\
+		}							\
+	} while (0)
+
+#define NOT_NOW(t, call)	GIVES(t, CUDA_ERROR_NOT_PERMITTED, call)
+
+static void CUDA_CB calls_cuda(void *data)
+{
+	static char host[4096];
+	struct things *t = data;
+	unsigned long long id;
+	unsigned int flags;
+	CUdeviceptr p;
+	CUcontext ctx;
+	CUmemoryPool pool;
+	CUstream s;
+	CUevent e;
+	size_t a, b;
+	float ms;
+	void *h;
+	int i;
+
+	/* what needs a context or a device */
+	NOT_NOW(t, cuDeviceGetCount(&i));
+	NOT_NOW(t, cuDeviceGet(&i, 0));
+	NOT_NOW(t, cuDeviceGetAttribute(&i, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
+	NOT_NOW(t, cuDevicePrimaryCtxRetain(&ctx, 0));
+	NOT_NOW(t, cuCtxGetCurrent(&ctx));
+	NOT_NOW(t, cuCtxSetCurrent(t->ctx));
+	NOT_NOW(t, cuCtxSynchronize());
+	NOT_NOW(t, cuCtxGetId(t->ctx, &id));
+	NOT_NOW(t, cuMemGetInfo(&a, &b));
+	NOT_NOW(t, cuMemAlloc(&p, 4096));
+	NOT_NOW(t, cuMemFree(0));
+	NOT_NOW(t, cuMemFree(t->memory));
+	NOT_NOW(t, cuMemAllocHost(&h, 4096));
+	NOT_NOW(t, cuMemGetAddressRange(&p, &a, t->memory));
+	NOT_NOW(t, cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, t->memory));
+	NOT_NOW(t, cuMemcpyDtoDAsync(t->memory, t->memory + 4096, 4096, t->stream));
+	NOT_NOW(t, cuMemcpyDtoH(host, t->memory, 4096));
+	NOT_NOW(t, cuMemsetD8(t->memory, 1, 4096));
+	NOT_NOW(t, cuMemAllocAsync(&p, 4096, t->stream));
+	NOT_NOW(t, cuDeviceGetDefaultMemPool(&pool, 0));
+	NOT_NOW(t, cuMemAddressReserve(&p, 2 * MIB, 0, 0, 0));
+	NOT_NOW(t, cuStreamCreate(&s, 0));
+	NOT_NOW(t, cuEventCreate(&e, 0));
+	/* what names its stream or event */
+	GIVES(t, CUDA_SUCCESS, cuMemsetD8Async(t->memory, 1, 4096, t->stream));
+	GIVES(t, CUDA_SUCCESS, cuStreamGetFlags(t->stream, &flags));
+	GIVES(t, CUDA_SUCCESS, cuStreamGetCtx(t->stream, &ctx));
+	GIVES(t, CUDA_SUCCESS, cuStreamWriteValue32(t->stream, t->word, 5, 0));
+	GIVES(t, CUDA_SUCCESS, cuStreamWaitEvent(t->stream, t->event, 0));
+	GIVES(t, CUDA_SUCCESS, cuEventRecord(t->event, t->stream));
+	GIVES(t, CUDA_SUCCESS, cuEventSynchronize(t->event));
+	GIVES(t, CUDA_SUCCESS, cuEventQuery(t->event));
+	GIVES(t, CUDA_SUCCESS, cuEventElapsedTime(&ms, t->event, t->event));
+	GIVES(t, CUDA_SUCCESS, cuLaunchHostFunc(t->stream, note, NULL));
+	atomic_fetch_add(&calls, 1);
+}
+
+/* As an H200 with driver 580 answers. */
+static void what_it_may_call(void **state)
+{
+	struct things t = { .ctx = test_context() };
+	CUstream s;
+
+	(void)state;
+	atomic_store(&calls, 0);
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&t.stream, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&t.event, 0));
+	OK(cuEventRecord(t.event, t.stream));
+	OK(cuMemAlloc(&t.memory, MIB));
+	OK(cuMemAlloc(&t.word, 4));
+	OK(cuLaunchHostFunc(s, calls_cuda, &t));
+	OK(cuStreamSynchronize(s));
+	OK(cuStreamSynchronize(t.stream));
+	assert_int_equal(calls, 2);
+	assert_int_equal(t.wrong, 0);
+	OK(cuMemFree(t.memory));
+	OK(cuMemFree(t.word));
+	OK(cuEventDestroy(t.event));
+	OK(cuStreamDestroy(t.stream));
+	OK(cuStreamDestroy(s));
 }
 
 static void wrong(void **state)
@@ -274,6 +450,9 @@ int main(void)
 		cmocka_unit_test(many_contexts),
 		cmocka_unit_test(nothing_stays),
 		cmocka_unit_test(no_room),
+		cmocka_unit_test(streams_apart),
+		cmocka_unit_test(one_at_a_time),
+		cmocka_unit_test(what_it_may_call),
 		cmocka_unit_test(wrong),
 	};
 

@@ -156,6 +156,7 @@ static void pools(void **state)
 	OK(cuMemsetD8(p, 1, MIB));
 	OK(cuDeviceGetMemPool(&other, 0));
 	assert_ptr_equal(other, first);
+	OK(cuCtxSynchronize());		/* that cuMemFree does not wait, for pools' memory */
 	OK(cuMemFree(p));
 	if (on_softgpu()) {	/* a real driver takes the pointer that it is */
 		BAD(cuMemPoolDestroy(pool));
@@ -320,31 +321,123 @@ static void CUDA_CB slow(void *unused)
 	usleep(20000);
 }
 
-/* A free waits for work that is under way: of the stream's context, or without a stream of whichever. */
-static void frees_wait(void **state)
+/* cuMemFreeAsync ends the memory when the stream comes to that; for the program it is gone at once. */
+static void freed_later(void **state)
 {
-	CUcontext ctx;
+	CUmemoryPool pool;
+	CUdeviceptr p, word;
+	unsigned int *value;
+	size_t size, before = 0;
+	uint64_t v;
+	CUstream s;
+
+	(void)state;
+	OK(cuMemAllocHost((void **)&value, 4096));
+	*value = 0;
+	OK(cuMemHostGetDevicePointer(&word, value, 0));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuMemPoolCreate(&pool, &props));
+	if (on_softgpu())
+		before = free_memory();
+	OK(cuMemAllocFromPoolAsync(&p, MIB, pool, s));
+	OK(cuStreamWaitValue32(s, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuMemsetD8Async(p, 1, MIB, s));
+	OK(cuMemFreeAsync(p, s));	/* in the middle of it all, the call returns */
+	assert_int_equal(used(pool), 0);
+	BAD(cuPointerGetAttribute(&v, A(BUFFER_ID), p));
+	FAILS(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&word, &size, p));
+	BAD(cuMemsetD8Async(p, 1, MIB, s));
+	BAD(cuMemFreeAsync(p, s));
+	BAD(cuMemFree(p));
+	if (on_softgpu())
+		assert_int_equal(before - free_memory(), MIB);
+	__atomic_store_n(value, 1, __ATOMIC_SEQ_CST);
+	OK(cuStreamSynchronize(s));	/* the memset was done before the memory went */
+	if (on_softgpu())
+		assert_int_equal(free_memory(), before);
+	OK(cuMemPoolDestroy(pool));
+	OK(cuStreamDestroy(s));
+	OK(cuMemFreeHost(value));
+}
+
+/* The same for cuMemAlloc's, which is there until then. */
+static void plain_freed_later(void **state)
+{
+	CUdeviceptr p, word;
+	unsigned int *value;
+	unsigned char byte;
+	uint64_t v;
+	CUstream s;
+
+	(void)state;
+	OK(cuMemAllocHost((void **)&value, 4096));
+	*value = 0;
+	OK(cuMemHostGetDevicePointer(&word, value, 0));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&p, MIB));
+	OK(cuMemsetD8(p, 3, MIB));
+	OK(cuCtxSynchronize());
+	OK(cuStreamWaitValue32(s, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuMemFreeAsync(p, s));
+	OK(cuMemcpyDtoH(&byte, p, 1));
+	assert_int_equal(byte, 3);
+	if (on_softgpu())
+		BAD(cuMemFreeAsync(p, s));
+	__atomic_store_n(value, 1, __ATOMIC_SEQ_CST);
+	OK(cuStreamSynchronize(s));
+	BAD(cuPointerGetAttribute(&v, A(BUFFER_ID), p));
+	BAD(cuMemFree(p));
+	OK(cuStreamDestroy(s));
+	OK(cuMemFreeHost(value));
+}
+
+/* cuMemFree ends a pool's memory at once, whatever streams have still to do. */
+static void freed_at_once(void **state)
+{
+	CUdeviceptr p, word;
+	unsigned int *value;
+	uint64_t v;
+	CUstream s;
+
+	(void)state;
+	OK(cuMemAllocHost((void **)&value, 4096));
+	*value = 0;
+	OK(cuMemHostGetDevicePointer(&word, value, 0));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAllocAsync(&p, MIB, s));
+	OK(cuStreamSynchronize(s));
+	OK(cuStreamWaitValue32(s, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuMemFree(p));
+	BAD(cuPointerGetAttribute(&v, A(BUFFER_ID), p));
+	FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
+	__atomic_store_n(value, 1, __ATOMIC_SEQ_CST);
+	OK(cuStreamSynchronize(s));
+	OK(cuStreamDestroy(s));
+	OK(cuMemFreeHost(value));
+}
+
+/* What finds no room waits for frees that streams have still to come to. */
+static void room_comes(void **state)
+{
+	size_t most;
 	CUdeviceptr p;
 	CUstream s;
 
 	(void)state;
 	if (!on_softgpu())
-		skip();		/* there it is the program that has to wait */
-	OK(cuCtxCreate(&ctx, 0, 0));
+		skip();		/* there is too much to fill it */
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-	for (int i = 0; i < 3; i++) {
-		OK(cuMemAllocAsync(&p, MIB, s));
+	most = free_memory() / 4 * 3;
+	for (int i = 0; i < 4; i++) {
+		OK(cuMemAllocAsync(&p, most, s));
 		OK(cuLaunchHostFunc(s, slow, NULL));
-		OK(cuMemsetD8Async(p, 1, MIB, s));
-		if (i == 2)
-			OK(cuCtxSetCurrent(test_context()));
-		OK(i == 2 ? cuMemFree(p) : cuMemFreeAsync(p, i ? NULL : s));
-		OK(cuStreamQuery(s));
+		OK(cuMemsetD8Async(p, 1, KIB, s));
+		OK(cuMemFreeAsync(p, s));
 	}
-	OK(cuCtxSetCurrent(ctx));
-	OK(cuCtxSynchronize());
-	OK(cuCtxDestroy(ctx));
-	OK(cuCtxSetCurrent(test_context()));
+	OK(cuMemAlloc(&p, most));
+	OK(cuMemFree(p));
+	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&p, most * 2, s));
+	OK(cuStreamDestroy(s));
 }
 
 /* Of a GPU that has no context. */
@@ -405,7 +498,10 @@ int main(void)
 		cmocka_unit_test(access_of_pools),
 		cmocka_unit_test(imports),
 		cmocka_unit_test(contexts_end),
-		cmocka_unit_test(frees_wait),
+		cmocka_unit_test(freed_later),
+		cmocka_unit_test(plain_freed_later),
+		cmocka_unit_test(freed_at_once),
+		cmocka_unit_test(room_comes),
 		cmocka_unit_test(of_another_gpu),
 		cmocka_unit_test(runtime),
 	};

@@ -9,7 +9,7 @@
 
 load_modules softgpu
 failed=
-for t in init context memory managed pointer tokens vmm pool copy prologues stream values reserved host_functions cancel threads runtime nvml mps hip hsa "removal --really"; do
+for t in init context memory managed pointer tokens vmm pool copy after_fault prologues stream values reserved host_functions cancel threads runtime nvml mps hip hsa "removal --really"; do
 	echo "== $t"
 	# shellcheck disable=SC2086
 	"$BUILD/tests/user/user_"$t || [ $? = 77 ] || failed="$failed $t"

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+/*
+ * hostfunc.c - functions of the program's that streams call on the CPU: what cuLaunchHostFunc
+ * and cuStreamAddCallback stand on.
+ *
+ * A call is a job without an engine.  When its stream comes to it, it joins ctx->funcs, and
+ * the stream stands still.  A thread of the program takes it from there (HOST_FUNC_NEXT), runs
+ * the function, and says so (HOST_FUNC_DONE); then the job is done.  So the calls of different
+ * streams do not wait for one another.
+ *
+ * Behind a fault the function is not to run, but the program must learn of it.  Such a call is
+ * handed out as failed, and its stream does not wait for it.
+ */
+#include "sg_int.h"
+
+bool sg_func_begin_locked(struct sg_stream *s, struct sg_job *job)
+{
+	struct sg_ctx *ctx = s->ctx;
+
+	if (ctx->obj.gone)
+		return false;
+	sg_list_add_tail(&ctx->funcs, &job->func.in_ctx);
+	sg_cond_broadcast(&ctx->reached);
+	job->func.failed = ctx->dead;
+	if (job->func.failed)
+		job->refs++;
+	return !job->func.failed;
+}
+
+static void end_locked(struct sg_job *job)
+{
+	sg_list_del(&job->func.in_ctx);
+	if (job->func.failed)
+		sg_job_put_locked(job);
+	else
+		sg_complete_locked(job->func.stream, job);
+}
+
+void sg_funcs_end_locked(struct sg_ctx *ctx)
+{
+	while (!sg_list_empty(&ctx->funcs))
+		end_locked(sg_list_entry(ctx->funcs.next, struct sg_job, func.in_ctx));
+	sg_cond_broadcast(&ctx->reached);
+}
+
+/* The first call with this id that was handed out, or the first that was not. */
+static struct sg_job *find_locked(const struct sg_ctx *ctx, bool taken, u64 id)
+{
+	struct sg_job *job;
+
+	sg_list_for_each(job, &ctx->funcs, struct sg_job, func.in_ctx) {
+		if (job->func.taken == taken && (!taken || job->func.id == id))
+			return job;
+	}
+	return NULL;
+}
+
+int sg_host_func(struct sg_client *client, struct softgpu_host_func *a)
+{
+	struct sg_stream *s;
+	struct sg_job *job;
+	int err;
+
+	if (a->error)
+		return -EINVAL;
+	job = sg_zalloc(sizeof(*job));
+	if (!job)
+		return -ENOMEM;
+	job->op = SG_OP_HOST_FUNC;
+	job->func.id = a->id;
+	sg_list_init(&job->func.in_ctx);
+	sg_mutex_lock(&client->sg->lock);
+	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
+	if (!err) {
+		job->func.stream = s;
+		sg_submit_locked(s, job);
+		/* It may be what others wait for, without a call: held work before it would hold it up for ever. */
+		sg_strict_release_locked(s);
+		sg_stream_put_locked(s);
+		job = NULL;
+	}
+	sg_mutex_unlock(&client->sg->lock);
+	sg_free(job);
+	return err;
+}
+
+int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a)
+{
+	struct sg *sg = client->sg;
+	struct sg_job *job = NULL;
+	struct sg_ctx *ctx;
+	int err = 0;
+
+	if (a->error)
+		return -EINVAL;
+	sg_mutex_lock(&sg->lock);
+	ctx = sg_ctx_of(sg_obj_get_locked(client->proc, a->ctx, SG_OBJ_CTX));
+	if (!ctx) {
+		sg_mutex_unlock(&sg->lock);
+		return -ENOENT;
+	}
+	while (!err && !ctx->obj.gone) {
+		job = find_locked(ctx, false, 0);
+		if (job)
+			break;
+		err = sg_cond_wait_killable(&ctx->reached, &sg->lock);
+	}
+	if (job) {
+		job->func.taken = true;
+		a->id = job->func.id;
+		a->error = job->func.failed ? EIO : 0;
+	} else if (!err) {
+		err = ctx->gpu->removed ? -ENODEV : -ENOENT;
+	}
+	sg_obj_put_locked(&ctx->obj);
+	sg_mutex_unlock(&sg->lock);
+	return err;
+}
+
+/* Returns a call that was handed out, with a reference to its context; NULL: none. */
+static struct sg_job *taken_locked(struct sg_client *client, const struct softgpu_host_func *a, struct sg_ctx **ctx)
+{
+	*ctx = sg_ctx_of(sg_obj_get_locked(client->proc, a->ctx, SG_OBJ_CTX));
+	return *ctx ? find_locked(*ctx, true, a->id) : NULL;
+}
+
+int sg_host_func_done(struct sg_client *client, struct softgpu_host_func *a)
+{
+	struct sg_ctx *ctx;
+	struct sg_job *job;
+
+	if (a->error)
+		return -EINVAL;
+	sg_mutex_lock(&client->sg->lock);
+	job = taken_locked(client, a, &ctx);
+	if (job)
+		end_locked(job);
+	if (ctx)
+		sg_obj_put_locked(&ctx->obj);
+	sg_mutex_unlock(&client->sg->lock);
+	return job ? 0 : -ENOENT;
+}
+
+void sg_host_func_untake(struct sg_client *client, const struct softgpu_host_func *a)
+{
+	struct sg_ctx *ctx;
+	struct sg_job *job;
+
+	sg_mutex_lock(&client->sg->lock);
+	job = taken_locked(client, a, &ctx);
+	if (job) {
+		job->func.taken = false;
+		sg_cond_broadcast(&ctx->reached);
+	}
+	if (ctx)
+		sg_obj_put_locked(&ctx->obj);
+	sg_mutex_unlock(&client->sg->lock);
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+/* hostfunc.c - functions that streams call on the CPU: in which order they are handed out, and what ends them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "util.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+static struct machine m;
+static struct user u;
+static int key;
+static u64 word;
+
+static int setup(void **state)
+{
+	(void)state;
+	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
+	user_up(&u, &m, 0, &key);
+	word = 0;
+	MUST(!enlist(&u, SOFTGPU_KIND_REGISTERED, HOST(&word), sizeof(word)));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (u.client)
+		user_down(&u);
+	machine_down(&m);
+	return 0;
+}
+
+static u32 stream_new(u32 flags)
+{
+	struct softgpu_stream_create s = { .ctx = u.ctx, .flags = flags };
+
+	MUST(!CALL(u.client, SOFTGPU_STREAM_CREATE, &s));
+	return s.stream;
+}
+
+static int func(u32 stream, u64 id)
+{
+	struct softgpu_host_func a = { .ctx = u.ctx, .stream = stream, .id = id };
+
+	return CALL(u.client, SOFTGPU_HOST_FUNC, &a);
+}
+
+static int next(u64 *id, u32 *error)
+{
+	struct softgpu_host_func a = { .ctx = u.ctx, .id = ~0ull };
+	int err = CALL(u.client, SOFTGPU_HOST_FUNC_NEXT, &a);
+
+	*id = a.id;
+	*error = a.error;
+	return err;
+}
+
+static int done(u64 id)
+{
+	struct softgpu_host_func a = { .ctx = u.ctx, .id = id };
+
+	return CALL(u.client, SOFTGPU_HOST_FUNC_DONE, &a);
+}
+
+static int ask(u32 call, u32 stream)
+{
+	struct softgpu_stream s = { .size = sizeof(s), .ctx = u.ctx, .stream = stream };
+
+	return sg_call(u.client, _IOC_NR(call), &s, sizeof(s));
+}
+
+static void waits_for_word(u32 stream)
+{
+	struct softgpu_value v = {
+		.ctx = u.ctx, .stream = stream, .op = SOFTGPU_VALUE_EQ, .va = HOST(&word), .value = 1, .width = 8,
+	};
+
+	MUST(!CALL(u.client, SOFTGPU_VALUE, &v));
+}
+
+static void set_word(void)
+{
+	__atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The next is this one, and its stream has not faulted. */
+static void comes(u64 want)
+{
+	u32 error;
+	u64 id;
+
+	assert_int_equal(next(&id, &error), 0);
+	assert_int_equal(id, want);
+	assert_int_equal(error, 0);
+}
+
+static void in_order(void **state)
+{
+	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+
+	(void)state;
+	assert_int_equal(func(s, 1), 0);
+	assert_int_equal(func(s, 2), 0);
+	comes(1);
+	assert_int_equal(ask(SOFTGPU_STREAM_QUERY, s), -EAGAIN);
+	assert_int_equal(done(2), -ENOENT);	/* not handed out yet */
+	assert_int_equal(done(1), 0);
+	assert_int_equal(done(1), -ENOENT);
+	comes(2);
+	assert_int_equal(done(2), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, s), 0);
+}
+
+/* A stream that is not that far holds up no other stream's functions. */
+static void streams_apart(void **state)
+{
+	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+
+	(void)state;
+	waits_for_word(s);
+	assert_int_equal(func(s, 1), 0);
+	assert_int_equal(func(t, 2), 0);
+	comes(2);
+	set_word();
+	comes(1);	/* also while the other's runs */
+	assert_int_equal(done(1), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, s), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_QUERY, t), -EAGAIN);
+	assert_int_equal(done(2), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, t), 0);
+}
+
+/* Blocking streams and the default stream wait for one another's functions. */
+static void default_stream(void **state)
+{
+	u32 s = stream_new(0);
+
+	(void)state;
+	assert_int_equal(func(s, 1), 0);
+	assert_int_equal(func(0, 2), 0);
+	assert_int_equal(func(s, 3), 0);
+	for (u64 id = 1; id <= 3; id++) {
+		comes(id);
+		assert_int_equal(done(id), 0);
+	}
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, 0), 0);
+}
+
+static void refused(void **state)
+{
+	struct softgpu_host_func a = { .ctx = u.ctx, .error = 1 };
+	u32 nr[] = { SOFTGPU_HOST_FUNC, SOFTGPU_HOST_FUNC_NEXT, SOFTGPU_HOST_FUNC_DONE };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		a.size = sizeof(a);
+		a.ctx = u.ctx;
+		a.error = 1;
+		assert_int_equal(sg_call(u.client, _IOC_NR(nr[i]), &a, sizeof(a)), -EINVAL);
+		a.error = 0;
+		a.ctx = u.ctx + 1000;
+		assert_int_equal(sg_call(u.client, _IOC_NR(nr[i]), &a, sizeof(a)), -ENOENT);
+	}
+	assert_int_equal(func(u.ctx, 1), -ENOENT);	/* a handle, but no stream */
+	assert_int_equal(done(0), -ENOENT);
+}
+
+/* What the caller could not be told is handed out again, before what came after it. */
+static void not_delivered(void **state)
+{
+	struct softgpu_host_func a = { .size = sizeof(a), .ctx = u.ctx };
+	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+
+	(void)state;
+	assert_int_equal(func(s, 1), 0);
+	comes(1);
+	assert_int_equal(func(t, 2), 0);
+	a.id = 1;
+	assert_true(sg_call_answers(_IOC_NR(SOFTGPU_HOST_FUNC_NEXT)));
+	sg_call_undo(u.client, _IOC_NR(SOFTGPU_HOST_FUNC_NEXT), &a);
+	assert_int_equal(done(1), -ENOENT);
+	comes(1);
+	comes(2);
+	a.ctx = u.ctx + 1000;
+	sg_call_undo(u.client, _IOC_NR(SOFTGPU_HOST_FUNC_NEXT), &a);
+	assert_int_equal(done(2), 0);
+	assert_int_equal(done(1), 0);
+}
+
+/* Behind a fault they are handed out as failed, and hold up nothing. */
+static void after_a_fault(void **state)
+{
+	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
+	u64 id, va;
+
+	(void)state;
+	assert_int_equal(func(t, 1), 0);
+	comes(1);		/* it runs when the fault comes */
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	waits_for_word(s);
+	assert_int_equal(copy(&u, s, va, 64, 8, 0), 0);	/* host memory that is not there */
+	assert_int_equal(func(s, 2), 0);
+	assert_int_equal(func(s, 3), 0);
+	set_word();
+	for (u64 want = 2; want <= 3; want++) {
+		assert_int_equal(next(&id, &error), 0);
+		assert_int_equal(id, want);
+		assert_int_equal(error, EIO);
+	}
+	assert_int_equal(done(3), 0);
+	assert_int_equal(done(1), 0);
+	assert_int_equal(func(s, 4), -EIO);
+	/* one is still known; it goes with its context */
+}
+
+static void *destroy_ctx(void *arg)
+{
+	struct softgpu_handle h = { .handle = u.ctx };
+
+	while (!__atomic_load_n((int *)arg, __ATOMIC_SEQ_CST))
+		sched_yield();
+	usleep(5000);
+	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &h));
+	return NULL;
+}
+
+/* With the context go its calls: run, reached, queued; and who waits for one learns it. */
+static void context_ends(void **state)
+{
+	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
+	pthread_t thread;
+	int go = 0;
+	u64 id;
+
+	(void)state;
+	assert_int_equal(func(s, 1), 0);
+	comes(1);
+	assert_int_equal(func(s, 2), 0);
+	assert_int_equal(func(t, 3), 0);
+	comes(3);
+	assert_int_equal(func(t, 4), 0);
+	assert_int_equal(pthread_create(&thread, NULL, destroy_ctx, &go), 0);
+	__atomic_store_n(&go, 1, __ATOMIC_SEQ_CST);
+	assert_int_equal(next(&id, &error), -ENOENT);
+	pthread_join(thread, NULL);
+	assert_int_equal(done(1), -ENOENT);
+	assert_int_equal(next(&id, &error), -ENOENT);
+	u.ctx = 0;
+}
+
+static void *remove_gpu(void *arg)
+{
+	while (!__atomic_load_n((int *)arg, __ATOMIC_SEQ_CST))
+		sched_yield();
+	usleep(5000);
+	sg_gpu_remove(m.sg, 0);
+	return NULL;
+}
+
+static void gpu_goes(void **state)
+{
+	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
+	pthread_t thread;
+	int go = 0;
+	u64 id;
+
+	(void)state;
+	assert_int_equal(func(s, 1), 0);
+	comes(1);
+	assert_int_equal(func(s, 2), 0);
+	assert_int_equal(pthread_create(&thread, NULL, remove_gpu, &go), 0);
+	__atomic_store_n(&go, 1, __ATOMIC_SEQ_CST);
+	assert_int_equal(next(&id, &error), -ENODEV);
+	pthread_join(thread, NULL);
+	assert_int_equal(done(1), -ENODEV);
+}
+
+/* A client that closes its file leaves nothing, whatever it was about. */
+static void client_goes(void **state)
+{
+	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	struct sg_gpu_stats stats;
+
+	(void)state;
+	assert_int_equal(func(s, 1), 0);
+	comes(1);
+	assert_int_equal(func(s, 2), 0);
+	assert_int_equal(func(0, 3), 0);
+	user_down(&u);
+	u.client = NULL;
+	assert_int_equal(sg_gpu_stats(m.sg, 0, &stats), 0);
+	assert_int_equal(stats.objects, 0);
+}
+
+/* Strict mode: a function may be what others wait for, so what was held back before it goes. */
+static void strict(void **state)
+{
+	struct sg_chaos chaos = { .strict = true };
+	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u64 va;
+
+	(void)state;
+	sg_chaos_set(m.sg, &chaos);
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	assert_int_equal(fill(&u, s, va, PAGE, 5, 0), 0);
+	assert_int_equal(func(s, 1), 0);
+	comes(1);
+	assert_int_equal(done(1), 0);
+	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, s), 0);
+}
+
+int main(void)
+{
+#define T(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(in_order), T(streams_apart), T(default_stream), T(refused), T(not_delivered), T(after_a_fault),
+		T(context_ends), T(gpu_goes), T(client_goes), T(strict),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
