@@ -145,31 +145,39 @@ CUresult sgu_queue_alive(const struct sgu_queue *queue)
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
+#define POOL_CHUNK	(32u << 20)	/* NVIDIA's driver takes memory for pools in this unit, and maxSize counts it */
+
 /* Takes over the reference to the pool. */
 static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr, uint32_t kctx)
 {
 	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytes };
 	struct softgpu_va undo = { .size = sizeof(undo) };
 	struct piece piece = { .length = bytes, .pool = pool };
+	uint64_t most = (pool->props.maxSize + POOL_CHUNK - 1) & ~(uint64_t)(POOL_CHUNK - 1);
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	bool full;
 
-	if (!dptr || !bytes || pool->imported)
-		goto fail;
+	if (!dptr || pool->imported)
+		goto out;
+	if (!bytes) {
+		*dptr = 0;
+		result = CUDA_SUCCESS;
+		goto out;
+	}
 	result = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&sgu_pool_lock);
-	full = pool->props.maxSize && (bytes > pool->props.maxSize || pool->used > pool->props.maxSize - bytes);
+	full = most && (bytes > most || pool->used > most - bytes);
 	pthread_mutex_unlock(&sgu_pool_lock);
 	if (full)
-		goto fail;
+		goto out;
 	switch (sgu_mem_alloc(pool->gpu, &alloc, kctx)) {
 	case 0:
 		break;
 	case -ENODEV:
 		result = CUDA_ERROR_DEVICE_UNAVAILABLE;
-		goto fail;
+		goto out;
 	default:
-		goto fail;
+		goto out;
 	}
 	piece.va = alloc.va;
 	if (!sgu_piece_add(&piece)) {
@@ -178,7 +186,7 @@ static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr, uint32
 	}
 	undo.va = alloc.va;
 	sgu_call(pool->gpu, SOFTGPU_MEM_FREE, &undo);
-fail:
+out:
 	sgu_obj_put(&pool->obj);
 	return result;
 }
@@ -254,7 +262,7 @@ SGU_HOOKED(cuMemFreeAsync, CUdeviceptr dptr, CUstream hStream)
 		result = sgu_queue_get(hStream, &queue);
 	if (result)
 		return result;
-	result = free_on(&queue, dptr);
+	result = dptr ? free_on(&queue, dptr) : CUDA_SUCCESS;
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)
 		result = free_after(&queue, dptr);
 	sgu_queue_put(&queue);

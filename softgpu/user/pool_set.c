@@ -186,7 +186,7 @@ SGU_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
 	if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE || poolProps->usage)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!sgu_device_ok(poolProps->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
+		return CUDA_ERROR_INVALID_VALUE;
 	result = sgu_handle_types_ok(poolProps->handleTypes);
 	/* its pointers go by the driver's keys, which one process alone has no use for */
 	if (!result && poolProps->handleTypes && !sgu_shared())
@@ -314,13 +314,23 @@ SGU_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute
 	return attribute(pool, attr, value, false);
 }
 
-static bool access_ok(const struct pool *pool, const CUmemAccessDesc *desc)
+/* The errors are those of an H200 with driver 580. */
+static CUresult check_access(const struct pool *pool, const CUmemAccessDesc *desc)
 {
-	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE || !sgu_device_ok(desc->location.id))
-		return false;
-	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
-		return desc->location.id != pool->gpu;	/* its own GPU always has access */
-	return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ || desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!sgu_device_ok(desc->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	switch (desc->flags) {
+	case CU_MEM_ACCESS_FLAGS_PROT_NONE:
+		return desc->location.id == pool->gpu ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+	case CU_MEM_ACCESS_FLAGS_PROT_READ:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	case CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
 }
 
 SGU_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
@@ -330,13 +340,11 @@ SGU_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDes
 
 	if (result)
 		return result;
-	pool = map && count ? sgu_pool_get(handle) : NULL;
+	pool = map || !count ? sgu_pool_get(handle) : NULL;
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count && !result; i++) {
-		if (!access_ok(pool, &map[i]))
-			result = CUDA_ERROR_INVALID_VALUE;
-	}
+	for (size_t i = 0; i < count && !result; i++)
+		result = check_access(pool, &map[i]);
 	pthread_mutex_lock(&sgu_pool_lock);
 	for (size_t i = 0; i < count && !result; i++)
 		pool->access[map[i].location.id] = map[i].flags;

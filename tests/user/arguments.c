@@ -160,7 +160,7 @@ static void CUDA_CB function(void *arg)
 	X(SUCCESS, SUCCESS, cuMemAdvise_v2(managed, 4096, CU_MEM_ADVISE_UNSET_READ_MOSTLY, on_gpu)) \
 	X(SUCCESS, SUCCESS, cuMemRangeGetAttribute(&n, 4, READ_MOSTLY, managed, 4096)) \
 	X(SUCCESS, SUCCESS, cuMemRangeGetAttributes(datas, four, range_attributes, 1, managed, 4096)) \
-	X(INVALID_DEVICE, INVALID_DEVICE, cuMemPoolCreate(&other_pool, &no_props)) \
+	X(INVALID_VALUE, INVALID_VALUE, cuMemPoolCreate(&other_pool, &no_props)) \
 	X(INVALID_VALUE, INVALID_VALUE, cuMemPoolDestroy(NULL)) \
 	X(SUCCESS, SUCCESS, cuMemPoolTrimTo(pool, 0)) \
 	X(SUCCESS, SUCCESS, cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &id)) \
@@ -313,17 +313,17 @@ static void CUDA_CB function(void *arg)
 	X(INVALID_VALUE, cuMemRangeGetAttributes(datas, four, NULL, 1, managed, 4096)) \
 	X(INVALID_VALUE, cuMemRangeGetAttributes(datas, four, range_attributes, 0, managed, 4096)) \
 	X(INVALID_VALUE, cuMemAllocAsync(NULL, 1, NULL)) \
-	X(INVALID_VALUE, cuMemAllocAsync(&ptr, 0, NULL)) \
+	X(SUCCESS, cuMemAllocAsync(&ptr, 0, NULL)) \
 	X(INVALID_HANDLE, cuMemAllocAsync(&ptr, 1, (CUstream)text)) \
 	X(INVALID_VALUE, cuMemAllocFromPoolAsync(NULL, 1, pool, NULL)) \
 	X(INVALID_VALUE, cuMemAllocFromPoolAsync(&ptr, 1, NULL, NULL)) \
 	X(INVALID_VALUE, cuMemAllocFromPoolAsync(&ptr, 1, (CUmemoryPool)text, NULL)) \
-	X(INVALID_VALUE, cuMemFreeAsync(0, NULL)) \
+	X(SUCCESS, cuMemFreeAsync(0, NULL)) \
 	X(INVALID_VALUE, cuMemFreeAsync(7, NULL)) \
 	X(INVALID_VALUE, cuMemFreeAsync(memory + 1, NULL)) \
 	X(INVALID_VALUE, cuMemPoolCreate(NULL, &props)) \
 	X(INVALID_VALUE, cuMemPoolCreate(&other_pool, NULL)) \
-	X(INVALID_DEVICE, cuMemPoolCreate(&other_pool, &no_props)) \
+	X(INVALID_VALUE, cuMemPoolCreate(&other_pool, &no_props)) \
 	X(INVALID_VALUE, cuMemPoolDestroy(NULL)) \
 	X(INVALID_VALUE, cuMemPoolDestroy((CUmemoryPool)text)) \
 	X(INVALID_VALUE, cuMemPoolTrimTo(NULL, 0)) \
@@ -338,7 +338,7 @@ static void CUDA_CB function(void *arg)
 	X(INVALID_VALUE, cuMemPoolSetAttribute(pool, (CUmemPool_attribute)99, &id)) \
 	X(INVALID_VALUE, cuMemPoolSetAccess(NULL, &accessor, 1)) \
 	X(INVALID_VALUE, cuMemPoolSetAccess(pool, NULL, 1)) \
-	X(INVALID_VALUE, cuMemPoolSetAccess(pool, &accessor, 0)) \
+	X(SUCCESS, cuMemPoolSetAccess(pool, &accessor, 0)) \
 	X(INVALID_VALUE, cuMemPoolGetAccess(NULL, pool, &on_gpu)) \
 	X(INVALID_VALUE, cuMemPoolGetAccess(&access_flags, NULL, &on_gpu)) \
 	X(INVALID_VALUE, cuMemPoolGetAccess(&access_flags, pool, NULL)) \

@@ -99,10 +99,13 @@ static void bad_memory(void **state)
 
 	(void)state;
 	BAD(cuMemAllocAsync(NULL, 100, NULL));
-	BAD(cuMemAllocAsync(&p, 0, NULL));
+	BAD(cuMemAllocAsync(NULL, 0, NULL));
+	p = 7;
+	OK(cuMemAllocAsync(&p, 0, NULL));
+	assert_int_equal(p, 0);
 	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&p, (size_t)1 << 50, NULL));
 	BAD(cuMemAllocFromPoolAsync(&p, 100, NULL, NULL));
-	BAD(cuMemFreeAsync(0, NULL));
+	OK(cuMemFreeAsync(0, NULL));
 	OK(cuMemAllocAsync(&p, 4096, NULL));
 	BAD(cuMemFreeAsync(p + 8, NULL));
 	OK(cuMemFreeAsync(p, NULL));
@@ -116,10 +119,13 @@ static void pools(void **state)
 	uint64_t v = 1234;
 
 	(void)state;
-	small.maxSize = 4 * MIB;
+	small.maxSize = 33 * MIB;	/* it counts in units of 32 MiB */
 	OK(cuMemPoolCreate(&pool, &small));
-	OK(cuMemAllocFromPoolAsync(&p, 3 * MIB, pool, NULL));
-	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync(&q, 2 * MIB, pool, NULL));
+	OK(cuMemAllocFromPoolAsync(&p, 48 * MIB, pool, NULL));
+	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync(&q, 32 * MIB, pool, NULL));
+	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync(&q, 65 * MIB, pool, NULL));
+	OK(cuMemAllocFromPoolAsync(&q, 8 * MIB, pool, NULL));
+	OK(cuMemFreeAsync(q, NULL));
 	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &v));
 	v = 0;
 	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &v));
@@ -127,7 +133,7 @@ static void pools(void **state)
 	OK(cuMemFreeAsync(p, NULL));
 	OK(cuCtxSynchronize());
 	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &v));
-	assert_true(v >= 3 * MIB);
+	assert_true(v >= 56 * MIB);
 	v = 0;
 	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &v));
 	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &v));
@@ -167,7 +173,7 @@ static void pools(void **state)
 	BAD(cuMemPoolCreate(&pool, &wrong));
 	wrong = props;
 	wrong.location.id = 1000;
-	FAILS(CUDA_ERROR_INVALID_DEVICE, cuMemPoolCreate(&pool, &wrong));
+	BAD(cuMemPoolCreate(&pool, &wrong));
 	BAD(cuMemPoolCreate(NULL, &props));
 	if (on_softgpu()) {
 		wrong = props;
@@ -178,7 +184,7 @@ static void pools(void **state)
 
 static void access_of_pools(void **state)
 {
-	CUmemAccessDesc desc = { .location = props.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE }, both[2] = { desc, desc };
+	CUmemAccessDesc desc = { .location = props.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE }, both[2] = { desc, desc }, own = desc;
 	CUmemLocation here = props.location;
 	CUmemAccess_flags flags;
 	CUmemoryPool pool;
@@ -188,7 +194,21 @@ static void access_of_pools(void **state)
 	OK(cuMemPoolCreate(&pool, &props));
 	OK(cuMemPoolGetAccess(&flags, pool, &here));
 	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-	BAD(cuMemPoolSetAccess(pool, &desc, 1));	/* its own GPU's */
+	FAILS(CUDA_ERROR_INVALID_DEVICE, cuMemPoolSetAccess(pool, &desc, 1));	/* its own GPU's */
+	FAILS(CUDA_ERROR_INVALID_DEVICE, cuMemPoolSetAccess(pool, both, 2));
+	own.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+	FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolSetAccess(pool, &own, 1));
+	own.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	OK(cuMemPoolSetAccess(pool, &own, 1));
+	OK(cuMemPoolSetAccess(pool, &own, 0));
+	BAD(cuMemPoolSetAccess(pool, NULL, 1));
+	own.flags = (CUmemAccess_flags)7;
+	BAD(cuMemPoolSetAccess(pool, &own, 1));
+	own.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	own.location.id = 99;
+	FAILS(CUDA_ERROR_INVALID_DEVICE, cuMemPoolSetAccess(pool, &own, 1));
+	own.location.type = CU_MEM_LOCATION_TYPE_HOST;
+	FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolSetAccess(pool, &own, 1));
 	OK(cuDeviceGetCount(&count));
 	if (count > 1) {
 		desc.location.id = here.id = 1;
@@ -206,7 +226,7 @@ static void access_of_pools(void **state)
 		assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 		both[0] = desc;
 		both[1].location = props.location;
-		BAD(cuMemPoolSetAccess(pool, both, 2));
+		FAILS(CUDA_ERROR_INVALID_DEVICE, cuMemPoolSetAccess(pool, both, 2));
 		OK(cuMemPoolGetAccess(&flags, pool, &here));
 		assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	}
@@ -236,7 +256,8 @@ static void imports(void **state)
 		assert_ptr_equal(one, again);
 		OK(cuMemPoolDestroy(one));
 		OK(cuMemPoolDestroy(one));
-		BAD(cuMemPoolDestroy(one));
+		if (on_softgpu())	/* a real driver takes the pointer that it is */
+			BAD(cuMemPoolDestroy(one));
 	}
 	close(fd);
 	OK(cuMemPoolDestroy(pool));
