@@ -16,6 +16,7 @@
 #include "sg_int.h"
 
 #define SYSTEM_MAX	((u64)1 << 48)		/* larger than any system memory */
+#define LOOKS		1024			/* at most so many jobs are looked at with the lock held */
 
 struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_ctx *ctx, u32 kind)
 {
@@ -27,6 +28,7 @@ struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_ctx *ctx, u32 kind)
 		buf->kind = kind;
 		sg_list_init(&buf->in_owner);
 		sg_list_init(&buf->in_share);
+		sg_list_init(&buf->in_ended);
 	}
 	return buf;
 }
@@ -66,6 +68,9 @@ void sg_range_publish_locked(struct sg_range *range, u64 va)
 	range->node.key = va;
 	range->node.len = range->mem->size;
 	sg_tree_insert(range->tree, &range->node);
+	/* Pins name it until they have ended, which may be after the context has. */
+	if (range->ctx)
+		range->ctx->obj.refs++;
 }
 
 void sg_range_hide_locked(const struct sg_range *range)
@@ -81,6 +86,7 @@ void sg_range_hide_locked(const struct sg_range *range)
 void sg_range_end_locked(struct sg_range *range)
 {
 	struct sg_proc *proc = range->proc;
+	struct sg_ctx *ctx = range->ctx;
 	struct sg *sg = proc->sg;
 
 	sg_tree_erase(range->tree, &range->node);
@@ -96,6 +102,8 @@ void sg_range_end_locked(struct sg_range *range)
 	sg_mem_put_locked(range->mem);
 	sg_free(range->slots);
 	sg_free(range);
+	if (ctx)
+		sg_obj_put_locked(&ctx->obj);
 	sg_proc_put_locked(proc);
 	sg_cond_broadcast(&sg->ended);
 }
@@ -155,6 +163,7 @@ void sg_buf_release_locked(struct sg_buf *buf)
 	sg_tree_erase(&buf->proc->bufs, &buf->node);
 	buf->proc->sg->objects--;
 	sg_list_del(&buf->in_owner);
+	sg_list_del(&buf->in_ended);
 	sg_ipc_forget_locked(buf);
 	sg_alias_end_locked(buf);
 	if (range && range->slots)
@@ -311,6 +320,31 @@ fail:
 	return err;
 }
 
+/*
+ * Drops the lock.  There is no room: waits until a stream has freed memory of no context, and releases it. 0: try again;
+ * -ENOSPC: no stream will; -EINTR.
+ */
+static int room_comes_locked(struct sg_proc *proc)
+{
+	struct sg *sg = proc->sg;
+	struct sg_ctx *ctx;
+
+	if (sg_list_empty(&proc->ended)) {
+		if (!proc->hidden_frees)
+			return -ENOSPC;
+		if (proc->held) {
+			sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
+				if (ctx->obj.client->proc == proc)
+					sg_strict_release_ctx_locked(ctx);
+			}
+		}
+		if (sg_cond_wait_killable(&sg->ended, &sg->lock))
+			return -EINTR;
+	}
+	sg_reap_locked(proc);
+	return 0;
+}
+
 int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 {
 	u64 len = a->length, va = 0;
@@ -319,7 +353,7 @@ int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 	struct sg_buf *buf;
 	int err;
 
-	if (!len)
+	if (!len || a->flags & ~(u32)SOFTGPU_ALLOC_WAIT || a->reserved)
 		return -EINVAL;
 	buf = sg_buf_new(client->proc, NULL, SOFTGPU_KIND_DEVICE);
 	if (!buf)
@@ -337,9 +371,14 @@ int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 	buf->ctx = ctx;
 	if (ctx->visible)
 		buf->kind = SOFTGPU_KIND_VISIBLE;
-	if (!is_small(ctx, len) || !place_small_locked(ctx, buf, len, &va)) {
+	while (!is_small(ctx, len) || !place_small_locked(ctx, buf, len, &va)) {
 		sg_mutex_unlock(&sg->lock);
 		err = alloc_pages(client, ctx, buf, len, &va);
+		if (err != -ENOSPC || !(a->flags & SOFTGPU_ALLOC_WAIT))
+			break;
+		err = room_comes_locked(client->proc);
+		if (err)
+			break;
 	}
 	if (!err) {
 		sg_buf_publish_locked(buf, va, len, &ctx->bufs);
@@ -361,25 +400,38 @@ struct sg_buf *sg_buf_same_locked(const struct sg_proc *proc, u64 va, u64 id)
 	return buf && buf->buffer_id == id ? buf : NULL;
 }
 
-/* How many of the stream's jobs must be done until none of them uses that memory; 0: none does. */
-static u64 uses_until(const struct sg_stream *s, u64 va, u64 len)
+/*
+ * Drops the lock now and then, since a stream may have millions of jobs.  The caller has a reference to the stream.  Returns how
+ * many of its jobs must be done until none of them uses that memory; 0: none does.
+ */
+static u64 uses_until_locked(const struct sg_stream *s, u64 va, u64 len)
 {
-	u64 n = s->completed, last = 0;
-	struct sg_job *job;
+	struct sg *sg = s->ctx->gpu->sg;
+	struct sg_link *at = s->jobs.next;
+	u64 last = s->running && sg_job_touches(s->running, va, len) ? s->running->index : 0;
+	u32 n = 0;
 
-	if (s->running) {
-		n++;
-		last = sg_job_touches(s->running, va, len) ? n : 0;
-	}
-	sg_list_for_each(job, &s->jobs, struct sg_job, link) {
-		n++;
-		last = sg_job_touches(job, va, len) ? n : last;
+	while (at != &s->jobs) {
+		struct sg_job *job = sg_list_entry(at, struct sg_job, link);
+
+		if (sg_job_touches(job, va, len))
+			last = job->index;
+		if (++n % LOOKS) {
+			at = at->next;
+			continue;
+		}
+		job->refs++;
+		sg_mutex_unlock(&sg->lock);
+		sg_mutex_lock(&sg->lock);
+		/* If it is not queued any more, nor is what came before it. */
+		at = sg_list_empty(&job->link) ? s->jobs.next : job->link.next;
+		sg_job_put_locked(job);
 	}
 	return last;
 }
 
-/* Returns a stream of the process's contexts other than this one that still has work on that memory, with a reference. */
-static struct sg_stream *user_of_locked(const struct sg_proc *proc, const struct sg_ctx *except, u64 va, u64 len, u64 *upto)
+/* Returns a stream of the process's other contexts that may have work on that memory, with a reference. */
+static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const struct sg_ctx *except, u64 id)
 {
 	struct sg_stream *s;
 	struct sg_ctx *ctx;
@@ -388,8 +440,7 @@ static struct sg_stream *user_of_locked(const struct sg_proc *proc, const struct
 		if (ctx == except || ctx->obj.client->proc != proc)
 			continue;
 		sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
-			*upto = uses_until(s, va, len);
-			if (*upto) {
+			if (s->completed != s->submitted && s->done_with != id) {
 				sg_stream_hold_locked(s);
 				return s;
 			}
@@ -406,14 +457,18 @@ static int others_done_locked(const struct sg_buf *buf)
 {
 	const struct sg_proc *proc = buf->proc;
 	const struct sg_ctx *ctx = buf->ctx;
-	u64 va = buf->node.key, len = buf->node.len, upto;
+	u64 va = buf->node.key, len = buf->node.len, id = buf->buffer_id, upto;
 	struct sg_stream *s;
 	int err = 0;
 
-	if (!sg_is_leaving(proc, va))
-		return 0;
-	while (err != -EINTR && (s = user_of_locked(proc, ctx, va, len, &upto))) {
-		err = sg_stream_drain_locked(s, upto);
+	while (err != -EINTR && sg_buf_same_locked(proc, va, id) && sg_is_leaving(proc, va)) {
+		s = other_stream_locked(proc, ctx, id);
+		if (!s)
+			break;
+		upto = uses_until_locked(s, va, len);
+		err = upto ? sg_stream_drain_locked(s, upto) : 0;
+		if (err != -EINTR)
+			s->done_with = id;
 		sg_stream_put_locked(s);
 	}
 	return err == -EINTR ? err : 0;

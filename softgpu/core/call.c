@@ -254,7 +254,7 @@ static const struct call calls[] = {
 	ANSWER(SOFTGPU_CTX_CREATE, call_ctx_create, undo_ctx_create, softgpu_ctx_create),
 	CALL(SOFTGPU_CTX_DESTROY, call_ctx_destroy, softgpu_handle),
 	CALL(SOFTGPU_CTX_SYNC, call_ctx_sync, softgpu_handle),
-	ANSWER(SOFTGPU_MEM_ALLOC, call_mem_alloc, undo_mem_alloc, softgpu_mem_alloc),
+	GREW(SOFTGPU_MEM_ALLOC, call_mem_alloc, undo_mem_alloc, softgpu_mem_alloc, flags),
 	CALL(SOFTGPU_MEM_FREE, call_mem_free, softgpu_va),
 	CALL(SOFTGPU_MEM_FREE_ASYNC, call_mem_free_async, softgpu_mem_free_async),
 	ANSWER(SOFTGPU_HOST_REGISTER, call_host_register, undo_host_register, softgpu_host_register),
@@ -339,17 +339,21 @@ int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size)
 		return -EINVAL;
 	if (size > call->size && !all_zero((u8 *)arg + call->size, size - call->size))
 		return -E2BIG;
+	sg_reap(client);
 	if (client->gpu->removed)
 		return -ENODEV;
-	if (size >= call->size)
-		return call->fn(client, arg);
-	/*
-	 * An older caller: fields that it does not know are zero, and their results are not
-	 * returned.
-	 */
-	memset(full, 0, sizeof(full));
-	memcpy(full, arg, size);
-	err = call->fn(client, full);
-	memcpy(arg, full, size);
+	if (size >= call->size) {
+		err = call->fn(client, arg);
+	} else {
+		/*
+		 * An older caller: fields that it does not know are zero, and their results are
+		 * not returned.
+		 */
+		memset(full, 0, sizeof(full));
+		memcpy(full, arg, size);
+		err = call->fn(client, full);
+		memcpy(arg, full, size);
+	}
+	sg_reap(client);
 	return err;
 }

@@ -34,6 +34,7 @@ struct sg_ctx *sg_ctx_new(struct sg_client *client)
 	sg_cond_init(&ctx->done);
 	sg_cond_init(&ctx->reached);
 	sg_list_init(&ctx->funcs);
+	sg_list_init(&ctx->taken);
 	sg_list_init(&ctx->streams);
 	sg_list_init(&ctx->bufs);
 	sg_list_init(&ctx->slabs);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * freejob.c - memory that is freed when a stream comes to that: what cuMemFreeAsync stands on.
+ * freejob.c - memory that is freed when a stream has come to that: what cuMemFreeAsync stands on.
  *
- * An engine frees it, and revokes its pins.  Nobody waits for work of other streams that still
- * uses it: that is the program's business, and such work faults.
+ * Its pins are revoked, and clients called, by a thread of the process, as with every free: the
+ * first that makes a call after that, or returns from one (sg_reap()).  Engines must not wait for
+ * a client.  Nobody waits for work of other streams that still uses the memory: that is the
+ * program's business, and such work faults.
  */
 #include "sg_int.h"
 
@@ -26,7 +28,7 @@ int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a
 		goto out;
 	err = -EFAULT;
 	buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, a->va), struct sg_buf);
-	if (!buf || (buf->kind != SOFTGPU_KIND_DEVICE && buf->kind != SOFTGPU_KIND_IPC) ||
+	if (!buf || (buf->kind != SOFTGPU_KIND_DEVICE && (buf->kind != SOFTGPU_KIND_IPC || !sg_is_contextless(buf))) ||
 	    buf->queued >= (buf->opens ? buf->opens : 1) || sg_is_leaving(client->proc, a->va))
 		goto put;
 	buf->queued++;
@@ -34,9 +36,15 @@ int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a
 	job->free.va = a->va;
 	job->free.buffer_id = buf->buffer_id;
 	job->free.hidden = sg_is_contextless(buf);
-	if (job->free.hidden)
-		buf->frees++;
+	buf->frees += job->free.hidden;
+	client->proc->hidden_frees += job->free.hidden;
 	sg_submit_locked(s, job);
+	/* If nothing is before it, it is done, and not when an engine comes by. */
+	if (!s->running && s->jobs.next == &job->link && sg_may_run_locked(s, job)) {
+		sg_take_job_locked(s);
+		sg_free_job_locked(job);
+		sg_complete_locked(s, job);
+	}
 	job = NULL;
 	err = 0;
 put:
@@ -49,16 +57,39 @@ out:
 
 void sg_free_job_locked(const struct sg_job *job)
 {
-	struct sg_buf *buf = sg_buf_same_locked(job->free.proc, job->free.va, job->free.buffer_id);
+	struct sg_proc *proc = job->free.proc;
+	struct sg_buf *buf = sg_buf_same_locked(proc, job->free.va, job->free.buffer_id);
 
+	proc->hidden_frees -= job->free.hidden;
+	sg_cond_broadcast(&proc->sg->ended);
 	/* Its context may have ended, and other memory come to its place. */
 	if (!buf)
 		return;
 	buf->queued--;
-	if (job->free.hidden)
-		buf->frees--;
-	if (buf->opens)
+	if (buf->opens > 1) {
 		buf->opens--;
-	if (!buf->opens)
-		sg_buf_release_locked(buf);
+		buf->frees -= job->free.hidden;
+		return;
+	}
+	/* From here on nothing is queued on it, whosever it was. */
+	buf->frees += !job->free.hidden;
+	if (sg_list_empty(&buf->in_ended))
+		sg_list_add_tail(&proc->ended, &buf->in_ended);
+	__atomic_store_n(&proc->has_ended, true, __ATOMIC_RELEASE);
+}
+
+void sg_reap_locked(struct sg_proc *proc)
+{
+	while (!sg_list_empty(&proc->ended))
+		sg_buf_release_locked(sg_list_entry(proc->ended.next, struct sg_buf, in_ended));
+	__atomic_store_n(&proc->has_ended, false, __ATOMIC_RELEASE);
+}
+
+void sg_reap(struct sg_client *client)
+{
+	if (!__atomic_load_n(&client->proc->has_ended, __ATOMIC_ACQUIRE))
+		return;
+	sg_mutex_lock(&client->sg->lock);
+	sg_reap_locked(client->proc);
+	sg_mutex_unlock(&client->sg->lock);
 }

@@ -36,20 +36,30 @@ static void end_locked(struct sg_job *job)
 		sg_complete_locked(job->func.stream, job);
 }
 
+static void end_all_locked(struct sg *sg, struct sg_link *funcs)
+{
+	while (!sg_list_empty(funcs)) {
+		end_locked(sg_list_entry(funcs->next, struct sg_job, func.in_ctx));
+		/* There may be millions: other threads get the lock in between. */
+		sg_mutex_unlock(&sg->lock);
+		sg_mutex_lock(&sg->lock);
+	}
+}
+
 void sg_funcs_end_locked(struct sg_ctx *ctx)
 {
-	while (!sg_list_empty(&ctx->funcs))
-		end_locked(sg_list_entry(ctx->funcs.next, struct sg_job, func.in_ctx));
+	end_all_locked(ctx->gpu->sg, &ctx->taken);
+	end_all_locked(ctx->gpu->sg, &ctx->funcs);
 	sg_cond_broadcast(&ctx->reached);
 }
 
-/* The first call with this id that was handed out, or the first that was not. */
-static struct sg_job *find_locked(const struct sg_ctx *ctx, bool taken, u64 id)
+/* The oldest call with this id that was handed out. */
+static struct sg_job *find_locked(const struct sg_ctx *ctx, u64 id)
 {
 	struct sg_job *job;
 
-	sg_list_for_each(job, &ctx->funcs, struct sg_job, func.in_ctx) {
-		if (job->func.taken == taken && (!taken || job->func.id == id))
+	sg_list_for_each(job, &ctx->taken, struct sg_job, func.in_ctx) {
+		if (job->func.id == id)
 			return job;
 	}
 	return NULL;
@@ -87,7 +97,7 @@ int sg_host_func(struct sg_client *client, struct softgpu_host_func *a)
 int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a)
 {
 	struct sg *sg = client->sg;
-	struct sg_job *job = NULL;
+	struct sg_job *job;
 	struct sg_ctx *ctx;
 	int err = 0;
 
@@ -99,18 +109,19 @@ int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a)
 		sg_mutex_unlock(&sg->lock);
 		return -ENOENT;
 	}
-	while (!err && !ctx->obj.gone) {
-		job = find_locked(ctx, false, 0);
-		if (job)
-			break;
+	while (!err && !ctx->obj.gone && sg_list_empty(&ctx->funcs))
 		err = sg_cond_wait_killable(&ctx->reached, &sg->lock);
-	}
-	if (job) {
-		job->func.taken = true;
+	if (!err && ctx->obj.gone) {
+		err = ctx->gpu->removed ? -ENODEV : -ENOENT;
+	} else if (!err && ctx->taken_count == SOFTGPU_MAX_FUNCS) {
+		err = -EBUSY;
+	} else if (!err) {
+		job = sg_list_entry(ctx->funcs.next, struct sg_job, func.in_ctx);
+		sg_list_del(&job->func.in_ctx);
+		sg_list_add_tail(&ctx->taken, &job->func.in_ctx);
+		ctx->taken_count++;
 		a->id = job->func.id;
 		a->error = job->func.failed ? EIO : 0;
-	} else if (!err) {
-		err = ctx->gpu->removed ? -ENODEV : -ENOENT;
 	}
 	sg_obj_put_locked(&ctx->obj);
 	sg_mutex_unlock(&sg->lock);
@@ -121,7 +132,7 @@ int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a)
 static struct sg_job *taken_locked(struct sg_client *client, const struct softgpu_host_func *a, struct sg_ctx **ctx)
 {
 	*ctx = sg_ctx_of(sg_obj_get_locked(client->proc, a->ctx, SG_OBJ_CTX));
-	return *ctx ? find_locked(*ctx, true, a->id) : NULL;
+	return *ctx ? find_locked(*ctx, a->id) : NULL;
 }
 
 int sg_host_func_done(struct sg_client *client, struct softgpu_host_func *a)
@@ -133,8 +144,10 @@ int sg_host_func_done(struct sg_client *client, struct softgpu_host_func *a)
 		return -EINVAL;
 	sg_mutex_lock(&client->sg->lock);
 	job = taken_locked(client, a, &ctx);
-	if (job)
+	if (job) {
+		ctx->taken_count--;
 		end_locked(job);
+	}
 	if (ctx)
 		sg_obj_put_locked(&ctx->obj);
 	sg_mutex_unlock(&client->sg->lock);
@@ -149,7 +162,9 @@ void sg_host_func_untake(struct sg_client *client, const struct softgpu_host_fun
 	sg_mutex_lock(&client->sg->lock);
 	job = taken_locked(client, a, &ctx);
 	if (job) {
-		job->func.taken = false;
+		ctx->taken_count--;
+		sg_list_del(&job->func.in_ctx);
+		sg_list_add_tail(ctx->funcs.next, &job->func.in_ctx);	/* the first */
 		sg_cond_broadcast(&ctx->reached);
 	}
 	if (ctx)

@@ -45,7 +45,7 @@ int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a)
 	sg_list_init(&fresh->imports);
 
 	sg_mutex_lock(&sg->lock);
-	buf = sg_buf_at(client->proc, a->va);
+	buf = sg_buf_seen_at(client->proc, a->va);
 	if (!buf || buf->kind != (a->flags ? SOFTGPU_KIND_VISIBLE : SOFTGPU_KIND_DEVICE)) {
 		err = -ENOENT;
 		goto out;

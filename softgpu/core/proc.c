@@ -50,6 +50,7 @@ int sg_client_open(struct sg *sg, u32 index, const void *proc_key, const struct 
 		proc->sg = sg;
 		proc->key = proc_key;
 		proc->next_handle = 1;
+		sg_list_init(&proc->ended);
 		sg_list_add_tail(&sg->procs, &proc->link);
 	}
 	proc->refs++;

@@ -50,10 +50,7 @@ int sg_query(struct sg_client *client, struct softgpu_query *a)
 	a->va = va;
 	sg_mutex_lock(&client->sg->lock);
 	alias = sg_alias_at(proc, va);
-	buf = alias ? alias->buf : sg_buf_at(proc, va);
-	/* What a stream will free is gone for the program at once, if it is in no context. */
-	if (buf && sg_is_contextless(buf) && sg_is_leaving(proc, va))
-		buf = NULL;
+	buf = alias ? alias->buf : sg_buf_seen_at(proc, va);
 	r = sg_covering(&proc->reservations, va);
 	if (buf) {
 		fill_buf(a, buf);
@@ -97,7 +94,7 @@ int sg_set_attr(struct sg_client *client, struct softgpu_set_attr *a)
 		return -EINVAL;
 	sg_mutex_lock(&client->sg->lock);
 	sg_alias_resolve_locked(client->proc, &a->va, 1);
-	buf = sg_buf_at(client->proc, a->va);
+	buf = sg_buf_seen_at(client->proc, a->va);
 	if (buf)
 		buf->sync_memops = a->value;
 	else

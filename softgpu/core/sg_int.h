@@ -20,6 +20,7 @@
  *                sg_stream_drain_locked())
  *      keep.c    a move waits for copies under way on its GPU
  *      hostfunc.c  HOST_FUNC_NEXT, which a thread of the program waits in all the time
+ *      buf.c     MEM_ALLOC with SOFTGPU_ALLOC_WAIT waits for streams that are to free memory
  *
  *    bounded: sg_cond_wait(), for another thread's work that does not itself wait for the program.
  *    Teardown must complete, whether the process was killed or not.
@@ -167,6 +168,9 @@ struct sg_proc {
 	u32 next_handle;
 	u32 streams;			/* default streams included; at most SOFTGPU_MAX_STREAMS */
 	u64 held;			/* strict: jobs that were queued with `held' and are not done */
+	struct sg_link ended;		/* bufs that a stream has freed, to be released by the process's next call */
+	bool has_ended;			/* there are some; atomic, read without the lock */
+	u32 hidden_frees;		/* FREE jobs of memory of no context that are not done */
 };
 
 struct sg_client {
@@ -213,6 +217,7 @@ struct sg_stream {
 	struct sg_job *running;
 	bool non_blocking;		/* fixed */
 	u64 submitted, completed;	/* jobs, ever */
+	u64 done_with;			/* a free found that no job uses the buf with this id; 0: none */
 	u64 released_seq;		/* strict: jobs with a lower seq are not held back */
 	u64 followed_seq;		/* strict: nor those that jobs below this seq wait for */
 	struct sg_link in_release;	/* strict: on follow_locked()'s list */
@@ -229,7 +234,9 @@ struct sg_ctx {
 	bool faulted;
 	struct sg_cond done;		/* broadcast when a job of one of its streams completes */
 	struct sg_cond reached;		/* broadcast when a call joins funcs, and when the context ends */
-	struct sg_link funcs;		/* HOST_FUNC jobs that their streams have come to */
+	struct sg_link funcs;		/* HOST_FUNC jobs that their streams have come to, and that were not handed out */
+	struct sg_link taken;		/* those that were */
+	u32 taken_count;		/* at most SOFTGPU_MAX_FUNCS */
 	struct sg_link streams;		/* with stream0 */
 	struct sg_stream stream0;
 	u64 next_seq;			/* seq of the next job; orders blocking streams */
@@ -280,6 +287,7 @@ struct sg_buf {
 	u32 opens;			/* IPC: opens minus closes */
 	u32 frees;			/* calls that wait to free it, or to close it; queued frees of memory of no context */
 	u32 queued;			/* FREE jobs */
+	struct sg_link in_ended;	/* proc->ended */
 	u32 late;			/* SOFTGPU_VALUE_WRITEs that were queued on it, ever */
 	u32 kind;			/* fixed; enum softgpu_kind */
 	u32 host_flags;
@@ -329,6 +337,11 @@ static inline struct sg_buf *sg_buf_at(const struct sg_proc *proc, u64 va)
 	return SG_NODE_OF(sg_covering(&proc->bufs, va), struct sg_buf);
 }
 
+static inline bool sg_is_contextless(const struct sg_buf *buf)
+{
+	return buf->ctx && buf->ctx == buf->ctx->obj.client->no_ctx;
+}
+
 /* The bits of softgpu_va_range.access. */
 #define SG_READ		1u
 #define SG_WRITE	2u
@@ -355,9 +368,12 @@ static inline bool sg_is_leaving(const struct sg_proc *proc, u64 va)
 	return buf && buf->frees && buf->frees >= buf->opens && buf->kind != SOFTGPU_KIND_REGISTERED;
 }
 
-static inline bool sg_is_contextless(const struct sg_buf *buf)
+/* The same as sg_buf_at(), as the program sees it: memory of no context that a stream will free is gone. */
+static inline struct sg_buf *sg_buf_seen_at(const struct sg_proc *proc, u64 va)
 {
-	return buf->ctx && buf->ctx == buf->ctx->obj.client->no_ctx;
+	struct sg_buf *buf = sg_buf_at(proc, va);
+
+	return buf && sg_is_contextless(buf) && sg_is_leaving(proc, va) ? NULL : buf;
 }
 
 /* Is va in the window, but neither in VRAM nor in host memory of ours?  Then nothing is there. */
@@ -685,8 +701,12 @@ void sg_waits_poll_locked(struct sg_gpu *gpu);
 
 /* freejob.c */
 int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a);
-/* Drops the lock.  The job is next in its stream, or is being dropped: frees the memory. */
+/* The job is next in its stream, or is being dropped: the process's next call frees the memory. */
 void sg_free_job_locked(const struct sg_job *job);
+/* Drops the lock.  Frees what the process's streams have come to. */
+void sg_reap_locked(struct sg_proc *proc);
+/* The same.  At the beginning and the end of each call. */
+void sg_reap(struct sg_client *client);
 
 /* hostfunc.c */
 int sg_host_func(struct sg_client *client, struct softgpu_host_func *a);
@@ -696,7 +716,7 @@ int sg_host_func_done(struct sg_client *client, struct softgpu_host_func *a);
 void sg_host_func_untake(struct sg_client *client, const struct softgpu_host_func *a);
 /* The job is next in its stream.  False: it is to be dropped. */
 bool sg_func_begin_locked(struct sg_stream *s, struct sg_job *job);
-/* The context has lost its handle: drops all calls, and ends all waits for one. */
+/* Drops the lock.  The context has lost its handle: drops all calls, and ends all waits for one. */
 void sg_funcs_end_locked(struct sg_ctx *ctx);
 
 /* engine.c */
@@ -728,6 +748,7 @@ struct sg_job {
 	bool held;			/* strict: may run only when seq < stream->released_seq */
 	u32 refs;			/* the stream; RECORD: the jobs and threads that wait for it; HOST_FUNC: ctx->funcs, if failed */
 	u64 seq;			/* from ctx->next_seq, when it was queued */
+	u64 index;			/* among its stream's jobs, from 1 */
 	union {
 		struct {
 			u64 dst, src, width, height, dst_pitch, src_pitch;
@@ -760,8 +781,7 @@ struct sg_job {
 		struct {
 			u64 id;			/* the caller's */
 			struct sg_stream *stream;
-			struct sg_link in_ctx;	/* ctx->funcs, from when the stream has come to it */
-			bool taken;		/* handed out */
+			struct sg_link in_ctx;	/* ctx->funcs or ctx->taken, from when the stream has come to it */
 			bool failed;		/* handed out as failed; the stream does not wait for it */
 		} func;
 		struct {

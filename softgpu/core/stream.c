@@ -204,7 +204,7 @@ void sg_submit_locked(struct sg_stream *s, struct sg_job *job)
 	job->seq = ctx->next_seq++;
 	if (job->held)
 		ctx->obj.client->proc->held++;
-	s->submitted++;
+	job->index = ++s->submitted;
 	if (sg_list_empty(&s->jobs) && !s->running)
 		sg_list_add_tail(&gpu->runnable, &s->in_runnable);
 	sg_list_add_tail(&s->jobs, &job->link);

@@ -142,7 +142,8 @@ static bool known_locked(const struct sg_stream *s, struct sg_job *job, u32 acce
 	const struct sg_buf *buf;
 
 	if (!sg_alias_resolve_locked(proc, &job->value.va, job->value.width) ||
-	    (access == SG_READ && sg_is_leaving(proc, job->value.va)))
+	    (access == SG_READ && sg_is_leaving(proc, job->value.va)) ||
+	    (sg_buf_at(proc, job->value.va) && !sg_buf_seen_at(proc, job->value.va)))
 		return false;
 	if (sg_range_at(proc, job->value.va))
 		return sg_word_at_locked(s, job->value.va, access);
@@ -182,8 +183,10 @@ int sg_value(struct sg_client *client, struct softgpu_value *a)
 	if (err)
 		goto put;
 	buf = sg_buf_at(client->proc, job->value.va);
-	if (write && buf)
+	if (write && buf) {
 		buf->late++;
+		s->done_with = 0;
+	}
 	sg_submit_locked(s, job);
 	/* A write is what others wait for, without a call: held work before it would hold it up for ever. */
 	if (write)

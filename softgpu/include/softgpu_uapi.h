@@ -160,11 +160,16 @@ struct softgpu_mem_alloc {
 	__u64 length;		/* > 0 */
 	__u64 va;		/* out */
 	__u64 buffer_id;	/* out: never used before, never used again */
+	__u32 flags;		/* SOFTGPU_ALLOC_* */
+	__u32 reserved;		/* 0 */
 };
+
+/* If there is no room (ENOSPC), wait for streams that are to free memory of no context, as long as there are such. */
+#define SOFTGPU_ALLOC_WAIT	1
 
 /*
  * MEM_FREE ends an allocation (va is its start), after all queued work of its
- * context, if it has one; every pin is revoked before the call returns, and no CPU reaches it any
+ * context, if it has one, and after that of the process's other contexts that uses it; every pin is revoked before the call returns, and no CPU reaches it any
  * more.  Work on it that comes while the call waits is refused with EFAULT, as after the call;
  * but not VALUE's WRITE, which the call may be waiting for, and which it waits for if it is the
  * context's.  ENOENT, too, if the memory goes meanwhile with its context.
@@ -387,7 +392,8 @@ struct softgpu_event {
 };
 
 /*
- * Frees memory of kind DEVICE, or closes one of kind IPC, when the stream comes to that.  Memory of no context
+ * Frees memory of kind DEVICE, or closes one of kind IPC that was opened in no context, when the stream has come to
+ * that: its pins are revoked in the process's next call, or in the one that waits for the stream.  Memory of no context
  * is gone for the program at once: a QUERY finds nothing, and what is queued on it later is refused (EFAULT).
  * Nobody waits for work of other streams that uses the memory: that makes its context dead (EIO).
  * EFAULT: no such memory begins at va, or it is being freed.
@@ -493,9 +499,11 @@ struct softgpu_value {
  * also if the context is dead meanwhile.  If it is EIO, the context was dead before: the function is not to be
  * run, nothing waits for it, and HOST_FUNC_DONE frees what the driver knows of it.
  *
- * ENOENT: no such context, or it was destroyed; HOST_FUNC_DONE: no call with that id is handed out.  With the
- * context go its calls.  Threads may wait in HOST_FUNC_NEXT at the same time.
+ * ENOENT: no such context, or it was destroyed; HOST_FUNC_DONE: no call with that id is handed out.  EBUSY: so many
+ * calls of the context are handed out, and not done.  With the context go its calls.  Threads may wait in HOST_FUNC_NEXT at the same time.
  */
+#define SOFTGPU_MAX_FUNCS	4096
+
 struct softgpu_host_func {
 	__u32 size;
 	__u32 ctx;

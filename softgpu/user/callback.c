@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "callback.h"
 #include "internal.h"
@@ -16,7 +17,7 @@
 
 /* A function that is to be called.  The driver knows it by its address. */
 struct func {
-	struct func *next;
+	TAILQ_ENTRY(func) in_caller;
 	CUstream stream;
 	CUstreamCallback callback;	/* this or fn */
 	CUhostFn fn;
@@ -29,7 +30,7 @@ struct caller {
 	pthread_t thread;
 	int gpu;
 	uint32_t kctx;
-	struct func *funcs;		/* not called yet, or being called */
+	TAILQ_HEAD(funcs, func) funcs;	/* not called yet, or being called, the first first */
 	bool over;			/* the context is gone, or its GPU: no function joins funcs any more */
 };
 
@@ -45,14 +46,10 @@ bool sgu_in_callback(void)
 	return calling;
 }
 
-static void remove_locked(struct caller *caller, const struct func *func)
+static void end_locked(struct caller *caller, struct func *func)
 {
-	struct func **p = &caller->funcs;
-
-	while (*p && *p != func)
-		p = &(*p)->next;
-	if (*p)
-		*p = func->next;
+	TAILQ_REMOVE(&caller->funcs, func, in_caller);
+	free(func);
 	pthread_cond_broadcast(&changed);
 }
 
@@ -73,12 +70,13 @@ static void call_rest(struct caller *caller, int err)
 
 	pthread_mutex_lock(&lock);
 	caller->over = true;
-	while ((func = caller->funcs)) {
+	while ((func = TAILQ_FIRST(&caller->funcs))) {
 		pthread_mutex_unlock(&lock);
 		call(func, err);
+		if (sgu_forked())
+			return;
 		pthread_mutex_lock(&lock);
-		remove_locked(caller, func);
-		free(func);
+		end_locked(caller, func);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -98,19 +96,19 @@ static void *work(void *arg)
 			break;
 		func = (struct func *)(uintptr_t)a.id;
 		call(func, -(int)a.error);
+		/* By the function: the others are the parent's to call, and the lock may be taken for good. */
+		if (sgu_forked())
+			return NULL;
 		a.error = 0;
-		/* Before it is gone for cuCtxDestroy(), which would make this fail. */
 		sgu_call(caller->gpu, SOFTGPU_HOST_FUNC_DONE, &a);
 		pthread_mutex_lock(&lock);
-		remove_locked(caller, func);
+		end_locked(caller, func);
 		pthread_mutex_unlock(&lock);
-		free(func);
 	}
 	call_rest(caller, err);
 	return NULL;
 }
 
-/* Where the caller of that context stands in the list, or would. */
 static struct caller **place_locked(int gpu, uint32_t kctx)
 {
 	struct caller **p = &callers;
@@ -130,6 +128,7 @@ static int caller_get_locked(const struct sgu_queue *queue, struct caller **out)
 	caller = calloc(1, sizeof(*caller));
 	if (!caller)
 		return -ENOMEM;
+	TAILQ_INIT(&caller->funcs);
 	caller->gpu = queue->gpu;
 	caller->kctx = queue->kctx;
 	if (pthread_create(&caller->thread, NULL, work, caller)) {
@@ -142,22 +141,26 @@ static int caller_get_locked(const struct sgu_queue *queue, struct caller **out)
 	return 0;
 }
 
-/* With the lock held all along: the thread cannot take a function that is not in its list yet. */
+/*
+ * With the lock held all along: the thread cannot end a function that is not in its list yet, and a context that is alive now is
+ * so until sgu_callbacks_finish() has had the lock.
+ */
 static int add_locked(struct func *func, const struct sgu_queue *queue)
 {
 	struct softgpu_host_func a = {
 		.size = sizeof(a), .ctx = queue->kctx, .stream = queue->stream, .id = (uintptr_t)func,
 	};
 	struct caller *caller;
-	int err = caller_get_locked(queue, &caller);
+	int err;
 
+	if (atomic_load(&queue->ctx->kctx) != queue->kctx)
+		return -ENOENT;
+	err = caller_get_locked(queue, &caller);
 	if (!err)
 		err = sgu_call(queue->gpu, SOFTGPU_HOST_FUNC, &a);
-	if (err)
-		return err;
-	func->next = caller->funcs;
-	caller->funcs = func;
-	return 0;
+	if (!err)
+		TAILQ_INSERT_TAIL(&caller->funcs, func, in_caller);
+	return err;
 }
 
 static CUresult add(CUstream stream, CUstreamCallback callback, CUhostFn fn, void *data)
@@ -192,7 +195,7 @@ void sgu_callbacks_finish(int gpu, uint32_t kctx)
 
 	pthread_mutex_lock(&lock);
 	caller = *place_locked(gpu, kctx);
-	while (caller && caller->funcs)
+	while (caller && !TAILQ_EMPTY(&caller->funcs))
 		pthread_cond_wait(&changed, &lock);
 	pthread_mutex_unlock(&lock);
 }

@@ -8,7 +8,10 @@
 
 /* Is the calling thread in such a function? */
 bool sgu_in_callback(void);
-/* Waits until no function of that context of the driver is still to be called. */
+/*
+ * Waits until no function of that context of the driver is still to be called.  The caller has ended its context's life: no
+ * function joins any more.
+ */
 void sgu_callbacks_finish(int gpu, uint32_t kctx);
 /* The same context has ended, and so does its thread: to be called by whoever ended it, after that. */
 void sgu_callbacks_ended(int gpu, uint32_t kctx);

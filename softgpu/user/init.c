@@ -30,6 +30,11 @@ static CUresult ready(void)
 		CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
+bool sgu_forked(void)
+{
+	return atomic_load(&state) == STATE_FORKED;
+}
+
 CUresult sgu_enter(void)
 {
 	CUresult result = ready();

@@ -51,6 +51,8 @@ int sgu_gpu_count(void);
 CUresult sgu_enter(void);
 CUresult sgu_enter_alive(void);
 CUresult sgu_enter_named(void);
+/* Is this the child of a process that was using the library? */
+bool sgu_forked(void);
 /* For an entry point that can only fail: this error, unless sgu_enter() has another. */
 CUresult sgu_refuse(CUresult error);
 
@@ -145,15 +147,8 @@ CUresult sgu_set_sync_memops(uint64_t va, bool on);
 
 /* ---- memory.c ---- */
 
-/*
- * SOFTGPU_MEM_ALLOC.  If there is no room, and the program has freed memory on a stream, it may be that the stream has not come to
- * that: then it is tried again after the work of this context.
- */
-int sgu_mem_alloc(int gpu, struct softgpu_mem_alloc *alloc, uint32_t kctx);
 /* Ends memory that was allocated, for a pool or not: what cuMemFree does. */
 CUresult sgu_mem_free(uint64_t at);
-/* The program has freed memory on a stream. */
-void sgu_freed_async(void);
 
 /* ---- host.c ---- */
 
@@ -167,6 +162,7 @@ void sgu_host_forget(uint64_t ctx_id);
 /* Where work goes. */
 struct sgu_queue {
 	int gpu;
+	const struct sgu_ctx *ctx;	/* stays valid until sgu_queue_put() */
 	uint32_t kctx;
 	uint32_t stream;		/* 0: the context's default stream */
 	bool sync_memops;		/* the context's flag */

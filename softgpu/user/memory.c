@@ -24,24 +24,6 @@ SGU_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 	return CUDA_SUCCESS;
 }
 
-static atomic_bool some_freed_async;
-
-void sgu_freed_async(void)
-{
-	atomic_store(&some_freed_async, true);
-}
-
-int sgu_mem_alloc(int gpu, struct softgpu_mem_alloc *alloc, uint32_t kctx)
-{
-	struct softgpu_handle sync = { .size = sizeof(sync), .handle = kctx };
-	int err = sgu_call(gpu, SOFTGPU_MEM_ALLOC, alloc);
-
-	if (err != -ENOSPC || !atomic_load(&some_freed_async))
-		return err;
-	err = sgu_call(gpu, SOFTGPU_CTX_SYNC, &sync);
-	return err ? err : sgu_call(gpu, SOFTGPU_MEM_ALLOC, alloc);
-}
-
 SGU_HOOKED(cuMemAlloc_v2, CUdeviceptr *dptr, size_t bytesize)
 {
 	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytesize };
@@ -53,7 +35,7 @@ SGU_HOOKED(cuMemAlloc_v2, CUdeviceptr *dptr, size_t bytesize)
 		return result;
 	if (!dptr || !bytesize)
 		return CUDA_ERROR_INVALID_VALUE;
-	err = sgu_mem_alloc(ctx->gpu, &alloc, alloc.ctx);
+	err = sgu_call(ctx->gpu, SOFTGPU_MEM_ALLOC, &alloc);
 	if (err == -EINVAL)
 		return CUDA_ERROR_OUT_OF_MEMORY;	/* more than any GPU can have */
 	if (err)

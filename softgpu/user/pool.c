@@ -148,9 +148,9 @@ CUresult sgu_queue_alive(const struct sgu_queue *queue)
 #define POOL_CHUNK	(32u << 20)	/* NVIDIA's driver takes memory for pools in this unit, and maxSize counts it */
 
 /* Takes over the reference to the pool. */
-static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr, uint32_t kctx)
+static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
 {
-	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytes };
+	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytes, .flags = SOFTGPU_ALLOC_WAIT };
 	struct softgpu_va undo = { .size = sizeof(undo) };
 	struct piece piece = { .length = bytes, .pool = pool };
 	uint64_t most = (pool->props.maxSize + POOL_CHUNK - 1) & ~(uint64_t)(POOL_CHUNK - 1);
@@ -170,7 +170,7 @@ static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr, uint32
 	pthread_mutex_unlock(&sgu_pool_lock);
 	if (full)
 		goto out;
-	switch (sgu_mem_alloc(pool->gpu, &alloc, kctx)) {
+	switch (sgu_call(pool->gpu, SOFTGPU_MEM_ALLOC, &alloc)) {
 	case 0:
 		break;
 	case -ENODEV:
@@ -206,7 +206,7 @@ static CUresult alloc_in_stream(CUdeviceptr *dptr, size_t bytes, const CUmemoryP
 	if (!result) {
 		pool = handle ? sgu_pool_get(*handle) : sgu_pool_current(queue.gpu);
 		if (pool)
-			result = alloc(pool, bytes, dptr, queue.kctx);
+			result = alloc(pool, bytes, dptr);
 		else
 			result = handle ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -239,8 +239,6 @@ static CUresult free_on(const struct sgu_queue *queue, uint64_t va)
 	pthread_mutex_unlock(&sgu_pool_lock);
 	if (!err && piece)
 		forget(piece);
-	if (!err)
-		sgu_freed_async();
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 

@@ -50,6 +50,7 @@ CUresult sgu_queue_get(CUstream handle, struct sgu_queue *queue)
 		queue->stream = stream->handle;
 		queue->obj = &stream->obj;
 	}
+	queue->ctx = ctx;
 	queue->gpu = ctx->gpu;
 	queue->sync_memops = atomic_load(&ctx->flags) & CU_CTX_SYNC_MEMOPS;
 	return CUDA_SUCCESS;

@@ -30,7 +30,7 @@ static int setup(void **state)
 	second = u;
 	second.ctx = c.ctx;
 	word = 0;
-	MUST(!enlist(&u, SOFTGPU_KIND_REGISTERED, HOST(&word), sizeof(word)));
+	MUST(!enlist(&far, SOFTGPU_KIND_REGISTERED, HOST(&word), sizeof(word)));
 	MUST(!mem_alloc(&second, PAGE, &idle));
 	return 0;
 }
@@ -211,6 +211,94 @@ static void other_goes(void **state)
 	other_ends(true);
 }
 
+/* One job of thousands uses the memory: the free waits for it, and for none behind it. */
+static void many_jobs(void **state)
+{
+	struct softgpu_stream_create apart = { .ctx = second.ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
+	struct softgpu_host_func func = { .ctx = second.ctx };
+	pthread_t thread;
+	void *ret;
+	int i;
+
+	(void)state;
+	MUST(!CALL(u.client, SOFTGPU_STREAM_CREATE, &apart));
+	func.stream = apart.stream;
+	MUST(!mem_alloc(&u, PAGE, &freed));
+	waits_for_word(&second, apart.stream);
+	for (i = 0; i < 5000; i++)
+		MUST(!fill(&second, apart.stream, i == 3000 ? freed : idle, 8, 1, 0));
+	MUST(!CALL(u.client, SOFTGPU_HOST_FUNC, &func));	/* which nobody takes until the free is over */
+	thread = start_free();
+	usleep(20000);
+	assert_false(__atomic_load_n(&over, __ATOMIC_SEQ_CST));
+	set_word();
+	pthread_join(thread, &ret);
+	assert_null(ret);
+	MUST(!CALL(u.client, SOFTGPU_HOST_FUNC_NEXT, &func));
+	MUST(!CALL(u.client, SOFTGPU_HOST_FUNC_DONE, &func));
+	assert_int_equal(sync_ctx(&second), 0);
+}
+
+/* While the free waits, its memory goes with its context, and other memory comes to its place: work on that is none of its business. */
+static void others_come(void **state)
+{
+	struct softgpu_stream_create apart = { .ctx = second.ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
+	struct softgpu_value never = { .ctx = second.ctx, .op = SOFTGPU_VALUE_EQ, .value = 77, .width = 8 };
+	pthread_t thread;
+	void *ret;
+	u64 came;
+
+	(void)state;
+	MUST(!CALL(u.client, SOFTGPU_STREAM_CREATE, &apart));
+	MUST(!mem_alloc(&u, PAGE, &freed));
+	waits_for_word(&second, 0);
+	MUST(!fill(&second, 0, freed, 8, 1, 0));
+	thread = start_free();
+	usleep(20000);
+	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = u.ctx }));
+	MUST(!mem_alloc(&second, PAGE, &came));
+	assert_true(came == freed);
+	never.va = came;
+	never.stream = apart.stream;
+	MUST(!CALL(u.client, SOFTGPU_VALUE, &never));
+	set_word();
+	pthread_join(thread, &ret);
+	assert_int_equal((intptr_t)ret, -ENOENT);
+}
+
+static int in_callback, may_return;
+
+static void linger(struct tpin *t)
+{
+	(void)t;
+	__atomic_store_n(&in_callback, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&may_return, __ATOMIC_SEQ_CST))
+		sched_yield();
+}
+
+/* A context ends while pins of its memory are being revoked: who asks whose they are finds no context that is gone. */
+static void context_of_pins(void **state)
+{
+	struct tpin first = { .on_callback = linger }, next = { 0 };
+	struct sg_pin_who who = { .proc_key = &key };
+	pthread_t thread;
+
+	(void)state;
+	who.p2p_token = query(&second, idle).p2p_token;
+	in_callback = may_return = 0;
+	MUST(!mem_alloc(&u, PAGE, &freed));
+	MUST(!tpin_get(&first, &u, freed, PAGE, false));
+	MUST(!tpin_get(&next, &u, freed, PAGE, false));
+	thread = start_free();
+	while (!__atomic_load_n(&in_callback, __ATOMIC_SEQ_CST))
+		sched_yield();
+	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = u.ctx }));
+	assert_false(sg_pin_is_of(&next.pin, &who));
+	__atomic_store_n(&may_return, 1, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+	assert_int_equal(tpin_count(&next.callbacks), 1);
+}
+
 /* ---- memory that a stream frees ---- */
 
 static int free_async(struct user *who, u32 stream, u64 va)
@@ -259,6 +347,89 @@ static void pools(void **state)
 	assert_int_equal(tpin_count(&pin.callbacks), 1);
 	assert_true(vram_free() == before);
 	assert_int_equal(tpin_put(&pin, &u, false), -ENOENT);
+}
+
+/* What else a program could do with it. */
+static void hidden(void **state)
+{
+	struct softgpu_set_attr set = { .attr = SOFTGPU_ATTR_SYNC_MEMOPS, .value = 1 };
+	struct softgpu_value write = { .ctx = u.ctx, .op = SOFTGPU_VALUE_WRITE, .width = 8 };
+	struct softgpu_ipc_export export = { 0 };
+
+	(void)state;
+	set.va = write.va = export.va = pool_memory(&u, PAGE);
+	waits_for_word(&u, 0);
+	assert_int_equal(free_async(&u, 0, set.va), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_VALUE, &write), -EFAULT);
+	assert_int_equal(CALL(u.client, SOFTGPU_SET_ATTR, &set), -ENOENT);
+	assert_int_equal(CALL(u.client, SOFTGPU_IPC_EXPORT, &export), -ENOENT);
+	set_word();
+	assert_int_equal(sync_ctx(&u), 0);
+}
+
+static pthread_t revoked_in;
+
+static void note_thread(struct tpin *t)
+{
+	(void)t;
+	revoked_in = pthread_self();
+	/* a client may work on the very stream */
+	MUST(!fill(&u, 0, freed, 8, 1, SOFTGPU_OP_SYNC));
+}
+
+/* Clients are called by threads of the process, not by engines, which others need. */
+static void in_the_process(void **state)
+{
+	struct tpin pin = { .on_callback = note_thread };
+
+	(void)state;
+	for (int busy = 0; busy < 2; busy++) {
+		u64 va = pool_memory(&u, PAGE);
+
+		MUST(!mem_alloc(&u, PAGE, &freed));
+		MUST(!tpin_get(&pin, &u, va, PAGE, false));
+		if (busy)
+			waits_for_word(&u, 0);
+		assert_int_equal(free_async(&u, 0, va), 0);
+		assert_int_equal(tpin_count(&pin.callbacks), !busy);	/* at once if nothing is before it */
+		set_word();
+		assert_int_equal(sync_ctx(&u), 0);
+		assert_int_equal(tpin_count(&pin.callbacks), 1);
+		assert_true(pthread_equal(revoked_in, pthread_self()));
+		assert_int_equal(mem_free(&u, freed), 0);
+		word = 0;
+	}
+}
+
+static void *set_soon(void *arg)
+{
+	usleep(20000);
+	set_word();
+	return arg;
+}
+
+/* An allocation that finds no room waits, if it is told to, and if there is something to wait for. */
+static void room(void **state)
+{
+	struct softgpu_mem_alloc a = { .length = 48 * PAGE, .flags = SOFTGPU_ALLOC_WAIT };
+	pthread_t thread;
+
+	(void)state;
+	waits_for_word(&second, 0);
+	MUST(!CALL(u.client, SOFTGPU_MEM_ALLOC, &a));
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_ALLOC, &a), -ENOSPC);
+	assert_int_equal(free_async(&second, 0, a.va), 0);
+	a.flags = 0;
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_ALLOC, &a), -ENOSPC);
+	a.flags = SOFTGPU_ALLOC_WAIT;
+	MUST(!pthread_create(&thread, NULL, set_soon, NULL));
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_ALLOC, &a), 0);
+	pthread_join(thread, NULL);
+	a.flags = 2;
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_ALLOC, &a), -EINVAL);
+	a.flags = 0;
+	a.reserved = 1;
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_ALLOC, &a), -EINVAL);
 }
 
 /* Memory of a context stays what it was until then. */
@@ -317,6 +488,39 @@ static void stream_ends(void **state)
 	assert_true(vram_free() == before + PAGE);
 }
 
+/* What was opened in a context is closed by IPC_CLOSE alone; without one, each open by one free. */
+static void imports(void **state)
+{
+	static int exporters_key;
+	struct softgpu_ipc_open in_ctx, without = { 0 };
+	struct softgpu_ipc_export e = { 0 };
+	struct user exporter;
+
+	(void)state;
+	user_up(&exporter, &m, 0, &exporters_key);
+	MUST(!mem_alloc(&exporter, PAGE, &e.va));
+	MUST(!CALL(exporter.client, SOFTGPU_IPC_EXPORT, &e));
+	without.id = e.id;
+	memcpy(without.key, e.key, sizeof(e.key));
+	in_ctx = without;
+	in_ctx.ctx = u.ctx;
+	MUST(!CALL(u.client, SOFTGPU_IPC_OPEN, &in_ctx));
+	assert_int_equal(free_async(&u, 0, in_ctx.va), -EFAULT);
+	assert_int_equal(CALL(u.client, SOFTGPU_IPC_CLOSE, &(struct softgpu_va){ .va = in_ctx.va }), 0);
+	for (int i = 0; i < 2; i++)
+		MUST(!CALL(u.client, SOFTGPU_IPC_OPEN, &without));
+	waits_for_word(&u, 0);
+	assert_int_equal(free_async(&u, 0, without.va), 0);
+	assert_int_equal(query(&u, without.va).kind, SOFTGPU_KIND_IPC);
+	assert_int_equal(free_async(&u, 0, without.va), 0);
+	assert_int_equal(query(&u, without.va).kind, SOFTGPU_KIND_NONE);
+	assert_int_equal(free_async(&u, 0, without.va), -EFAULT);
+	set_word();
+	assert_int_equal(sync_ctx(&u), 0);
+	assert_int_equal(query(&exporter, e.va).kind, SOFTGPU_KIND_DEVICE);
+	user_down(&exporter);
+}
+
 static void refused(void **state)
 {
 	struct softgpu_mem_free_async a = { .ctx = u.ctx, .va = idle, .flags = 1 };
@@ -333,7 +537,8 @@ int main(void)
 {
 #define T(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(other_contexts), T(unrelated), T(other_dies), T(other_goes), T(pools), T(plain), T(anothers_memory), T(stream_ends), T(refused),
+		T(other_contexts), T(unrelated), T(other_dies), T(other_goes), T(many_jobs), T(others_come), T(context_of_pins),
+		T(pools), T(hidden), T(in_the_process), T(room), T(plain), T(anothers_memory), T(stream_ends), T(imports), T(refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,6 +297,29 @@ static void client_goes(void **state)
 	assert_int_equal(stats.objects, 0);
 }
 
+/* More than a program can run at once are not handed out. */
+static void too_many(void **state)
+{
+	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
+	u64 id, va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
+	waits_for_word(s);
+	assert_int_equal(copy(&u, s, va, 64, 8, 0), 0);
+	/* behind a fault no function holds up the next */
+	for (u64 i = 0; i < SOFTGPU_MAX_FUNCS + 2; i++)
+		assert_int_equal(func(s, i), 0);
+	set_word();
+	for (u64 i = 0; i < SOFTGPU_MAX_FUNCS; i++)
+		assert_int_equal(next(&id, &error), 0);
+	assert_int_equal(next(&id, &error), -EBUSY);
+	assert_int_equal(done(7), 0);
+	assert_int_equal(next(&id, &error), 0);
+	assert_int_equal(id, SOFTGPU_MAX_FUNCS);
+	assert_int_equal(next(&id, &error), -EBUSY);
+}
+
 /* Strict mode: a function may be what others wait for, so what was held back before it goes. */
 static void strict(void **state)
 {
@@ -319,7 +342,7 @@ int main(void)
 #define T(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(in_order), T(streams_apart), T(default_stream), T(refused), T(not_delivered), T(after_a_fault),
-		T(context_ends), T(gpu_goes), T(client_goes), T(strict),
+		T(context_ends), T(gpu_goes), T(client_goes), T(too_many), T(strict),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static const struct call calls[] = {
 	C(SOFTGPU_CTX_CREATE, softgpu_ctx_create),
 	C(SOFTGPU_CTX_DESTROY, softgpu_handle),
 	C(SOFTGPU_CTX_SYNC, softgpu_handle),
-	C(SOFTGPU_MEM_ALLOC, softgpu_mem_alloc),
+	{ SOFTGPU_MEM_ALLOC, "SOFTGPU_MEM_ALLOC", sizeof(struct softgpu_mem_alloc), offsetof(struct softgpu_mem_alloc, flags) },
 	C(SOFTGPU_MEM_FREE, softgpu_va),
 	C(SOFTGPU_HOST_REGISTER, softgpu_host_register),
 	C(SOFTGPU_HOST_UNREGISTER, softgpu_va),

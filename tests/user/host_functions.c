@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* host_functions.c - functions that a stream calls on the CPU. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "inprocess.h"
@@ -19,6 +21,12 @@ static void sleep_ms(int ms)
 static void CUDA_CB note(void *data)
 {
 	order[atomic_fetch_add(&calls, 1)] = (int)(intptr_t)data;
+}
+
+static void CUDA_CB note_call(void *unused)
+{
+	(void)unused;
+	atomic_fetch_add(&calls, 1);
 }
 
 static void CUDA_CB wait_for_go(void *data)
@@ -427,6 +435,91 @@ static void what_it_may_call(void **state)
 	OK(cuStreamDestroy(s));
 }
 
+static atomic_int *shared_calls;
+
+static void CUDA_CB count(void *unused)
+{
+	(void)unused;
+	atomic_fetch_add(shared_calls, 1);
+}
+
+static void CUDA_CB forks(void *status)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		return;		/* the child's only thread */
+	waitpid(pid, status, 0);
+	atomic_fetch_add(shared_calls, 1);
+}
+
+/* A function forks, and its child returns: the other functions are the parent's. */
+static void child_returns(void **state)
+{
+	int status = -1;
+	CUstream s;
+
+	(void)state;
+	if (!on_softgpu())
+		skip();		/* nothing is promised there */
+	shared_calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(shared_calls != MAP_FAILED);
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuLaunchHostFunc(s, forks, &status));
+	for (int i = 0; i < 5; i++)
+		OK(cuLaunchHostFunc(s, count, NULL));
+	OK(cuStreamSynchronize(s));
+	assert_int_equal(status, 0);
+	assert_int_equal(*shared_calls, 6);
+	OK(cuStreamDestroy(s));
+	munmap(shared_calls, 4096);
+}
+
+static _Atomic(CUstream) target;
+static atomic_int launched;
+static atomic_bool no_more;
+
+static void *launches(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&no_more)) {
+		if (!cuLaunchHostFunc(atomic_load(&target), note_call, NULL))
+			atomic_fetch_add(&launched, 1);
+	}
+	return NULL;
+}
+
+/* Contexts end while others launch functions in them: what was accepted is called. */
+static void context_ends_meanwhile(void **state)
+{
+	pthread_t threads[2];
+	CUcontext ctx;
+	CUstream s;
+
+	(void)state;
+	if (!on_softgpu())
+		skip();		/* a handle of a stream that is gone crashes there */
+	atomic_store(&calls, 0);
+	atomic_store(&launched, 0);
+	atomic_store(&no_more, false);
+	atomic_store(&target, NULL);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, launches, NULL), 0);
+	for (int i = 0; i < 200; i++) {
+		OK(cuCtxCreate(&ctx, 0, 0));
+		OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+		atomic_store(&target, s);
+		while (i % 2 && atomic_load(&launched) <= i)
+			sched_yield();
+		OK(cuCtxDestroy(ctx));
+	}
+	atomic_store(&no_more, true);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(calls, launched);
+	OK(cuCtxSetCurrent(test_context()));
+}
+
 static void wrong(void **state)
 {
 	CUstream s;
@@ -453,6 +546,8 @@ int main(void)
 		cmocka_unit_test(streams_apart),
 		cmocka_unit_test(one_at_a_time),
 		cmocka_unit_test(what_it_may_call),
+		cmocka_unit_test(child_returns),
+		cmocka_unit_test(context_ends_meanwhile),
 		cmocka_unit_test(wrong),
 	};
 

@@ -440,8 +440,8 @@ static void freed_at_once(void **state)
 /* What finds no room waits for frees that streams have still to come to. */
 static void room_comes(void **state)
 {
+	CUdeviceptr p, q;
 	size_t most;
-	CUdeviceptr p;
 	CUstream s;
 
 	(void)state;
@@ -455,9 +455,14 @@ static void room_comes(void **state)
 		OK(cuMemsetD8Async(p, 1, KIB, s));
 		OK(cuMemFreeAsync(p, s));
 	}
+	OK(cuStreamSynchronize(s));
 	OK(cuMemAlloc(&p, most));
+	/* nothing is to be freed: nobody waits */
+	OK(cuLaunchHostFunc(s, slow, NULL));
+	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&q, most, s));
+	FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
+	OK(cuStreamSynchronize(s));
 	OK(cuMemFree(p));
-	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&p, most * 2, s));
 	OK(cuStreamDestroy(s));
 }
 
