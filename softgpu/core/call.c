@@ -327,6 +327,32 @@ static bool all_zero(const u8 *p, u32 len)
 	return !len;
 }
 
+/*
+ * In which calls that memory is released, and clients are called, which the process's streams have freed: those that end or wait for
+ * work or ask for it, give or take memory, or show how much there is.  libcuda holds none of its locks in them, as clients may
+ * call it.
+ */
+static bool reaps(u32 nr)
+{
+	switch (nr) {
+	case _IOC_NR(SOFTGPU_INFO):
+	case _IOC_NR(SOFTGPU_CTX_DESTROY):
+	case _IOC_NR(SOFTGPU_CTX_SYNC):
+	case _IOC_NR(SOFTGPU_MEM_ALLOC):
+	case _IOC_NR(SOFTGPU_MEM_FREE):
+	case _IOC_NR(SOFTGPU_MEM_FREE_ASYNC):
+	case _IOC_NR(SOFTGPU_STREAM_QUERY):
+	case _IOC_NR(SOFTGPU_STREAM_SYNC):
+	case _IOC_NR(SOFTGPU_EVENT_QUERY):
+	case _IOC_NR(SOFTGPU_EVENT_SYNC):
+	case _IOC_NR(SOFTGPU_COPY):
+	case _IOC_NR(SOFTGPU_FILL):
+		return true;
+	default:
+		return false;
+	}
+}
+
 int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size)
 {
 	const struct call *call = find_call(nr);
@@ -339,7 +365,8 @@ int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size)
 		return -EINVAL;
 	if (size > call->size && !all_zero((u8 *)arg + call->size, size - call->size))
 		return -E2BIG;
-	sg_reap(client);
+	if (reaps(nr))
+		sg_reap(client);
 	if (client->gpu->removed)
 		return -ENODEV;
 	if (size >= call->size) {
@@ -354,6 +381,7 @@ int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size)
 		err = call->fn(client, full);
 		memcpy(arg, full, size);
 	}
-	sg_reap(client);
+	if (reaps(nr))
+		sg_reap(client);
 	return err;
 }

@@ -3,7 +3,7 @@
  * freejob.c - memory that is freed when a stream has come to that: what cuMemFreeAsync stands on.
  *
  * Its pins are revoked, and clients called, by a thread of the process, as with every free: the
- * first that makes a call after that, or returns from one (sg_reap()).  Engines must not wait for
+ * first that makes one of some calls after that, or returns from one (reaps() of call.c).  Engines must not wait for
  * a client.  Nobody waits for work of other streams that still uses the memory: that is the
  * program's business, and such work faults.
  */

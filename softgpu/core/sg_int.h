@@ -705,7 +705,7 @@ int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a
 void sg_free_job_locked(const struct sg_job *job);
 /* Drops the lock.  Frees what the process's streams have come to. */
 void sg_reap_locked(struct sg_proc *proc);
-/* The same.  At the beginning and the end of each call. */
+/* The same.  At the beginning and the end of some calls. */
 void sg_reap(struct sg_client *client);
 
 /* hostfunc.c */

@@ -145,11 +145,6 @@ extern atomic_uint sgu_registered;
 
 CUresult sgu_set_sync_memops(uint64_t va, bool on);
 
-/* ---- memory.c ---- */
-
-/* Ends memory that was allocated, for a pool or not: what cuMemFree does. */
-CUresult sgu_mem_free(uint64_t at);
-
 /* ---- host.c ---- */
 
 /* Frees managed memory at va; CUDA_ERROR_INVALID_VALUE when it is not. */

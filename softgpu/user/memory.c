@@ -61,29 +61,26 @@ SGU_HOOKED(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
 	return result;
 }
 
-CUresult sgu_mem_free(uint64_t at)
-{
-	struct softgpu_va va = { .size = sizeof(va), .va = at };
-	CUresult result;
-	int err;
-
-	if (sgu_pool_free(at, &result))
-		return result;
-	err = sgu_call_any(SOFTGPU_MEM_FREE, &va);
-	if (err == -ENOENT || err == -EINVAL)
-		return sgu_managed_free(at);
-	return sgu_result(err);
-}
-
 /*
  * Programs free in destructors and in threads of their own, where no context
  * is current, so the address alone says what to free.
  */
 SGU_HOOKED(cuMemFree_v2, CUdeviceptr dptr)
 {
+	struct softgpu_va va = { .size = sizeof(va), .va = dptr };
 	CUresult result = sgu_enter_alive();
+	int err;
 
-	return result || !dptr ? result : sgu_mem_free(dptr);
+	if (result)
+		return result;
+	if (!dptr)
+		return CUDA_SUCCESS;
+	if (sgu_pool_free(dptr, &result))
+		return result;
+	err = sgu_call_any(SOFTGPU_MEM_FREE, &va);
+	if (err == -ENOENT || err == -EINVAL)
+		return sgu_managed_free(dptr);
+	return sgu_result(err);
 }
 
 /* The plain names: stubs of their own, so that a patch at one is not met behind the other. */

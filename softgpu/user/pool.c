@@ -104,29 +104,47 @@ bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts)
 	return piece;
 }
 
-/* With sgu_pool_lock held: the memory of a pool that begins at va, or NULL. */
-static struct piece *begins_at(uint64_t va)
+/* The memory of a pool that begins at va, now out of the tree and of the figures; NULL: none does. */
+static struct piece *take(uint64_t va)
 {
-	struct piece *piece = sgu_piece_at(va);
+	struct piece *piece;
 
-	return piece && piece->va == va ? piece : NULL;
+	if (!atomic_load(&used))
+		return NULL;
+	pthread_mutex_lock(&sgu_pool_lock);
+	piece = sgu_piece_at(va);
+	if (piece && piece->va != va)
+		piece = NULL;
+	if (piece)
+		unlist(piece);
+	pthread_mutex_unlock(&sgu_pool_lock);
+	return piece;
+}
+
+/* It could not be freed. */
+static void put_back(struct piece *piece)
+{
+	if (sgu_piece_add(piece))
+		forget(piece);
+	else
+		free(piece);
+}
+
+/* At once. */
+static int end(const struct piece *piece, uint64_t va)
+{
+	struct softgpu_va end = { .size = sizeof(end), .va = va };
+
+	return sgu_call_any(piece && piece->pool->imported ? SOFTGPU_IPC_CLOSE : SOFTGPU_MEM_FREE, &end);
 }
 
 bool sgu_pool_free(uint64_t va, CUresult *result)
 {
-	struct softgpu_va end = { .size = sizeof(end), .va = va };
-	struct piece *piece;
+	struct piece *piece = take(va);
 
-	if (!atomic_load(&used))
-		return false;
-	pthread_mutex_lock(&sgu_pool_lock);
-	piece = begins_at(va);
-	if (piece)
-		unlist(piece);
-	pthread_mutex_unlock(&sgu_pool_lock);
 	if (!piece)
 		return false;
-	*result = sgu_result(sgu_call_any(piece->pool->imported ? SOFTGPU_IPC_CLOSE : SOFTGPU_MEM_FREE, &end));
+	*result = sgu_result(end(piece, va));
 	forget(piece);
 	return true;
 }
@@ -224,31 +242,28 @@ SGU_HOOKED(cuMemAllocFromPoolAsync, CUdeviceptr *dptr, size_t bytesize, CUmemory
 	return alloc_in_stream(dptr, bytesize, &handle, hStream);
 }
 
-/* With the lock held all along, since other memory may come to its place as soon as the stream has freed it. */
+/*
+ * Out of the tree before the call: other memory may come to its place as soon as the stream has freed it, and in the call clients
+ * may be told of pins that end, and ask for what the lock guards.
+ */
 static CUresult free_on(const struct sgu_queue *queue, uint64_t va)
 {
-	struct softgpu_mem_free_async end = { .size = sizeof(end), .ctx = queue->kctx, .stream = queue->stream, .va = va };
-	struct piece *piece;
-	int err;
+	struct softgpu_mem_free_async on = { .size = sizeof(on), .ctx = queue->kctx, .stream = queue->stream, .va = va };
+	struct softgpu_handle sync = { .size = sizeof(sync), .handle = queue->kctx };
+	struct piece *piece = take(va);
+	int err = sgu_call(queue->gpu, SOFTGPU_MEM_FREE_ASYNC, &on);
 
-	pthread_mutex_lock(&sgu_pool_lock);
-	piece = begins_at(va);
-	err = sgu_call(queue->gpu, SOFTGPU_MEM_FREE_ASYNC, &end);
-	if (!err && piece)
-		unlist(piece);
-	pthread_mutex_unlock(&sgu_pool_lock);
-	if (!err && piece)
+	/* For want of memory no free fails. */
+	if (err == -ENOMEM) {
+		err = sgu_call(queue->gpu, SOFTGPU_CTX_SYNC, &sync);
+		if (!err)
+			err = end(piece, va);
+	}
+	if (piece && err)
+		put_back(piece);
+	else if (piece)
 		forget(piece);
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-}
-
-/* For want of memory no free fails. */
-static CUresult free_after(const struct sgu_queue *queue, uint64_t va)
-{
-	struct softgpu_handle sync = { .size = sizeof(sync), .handle = queue->kctx };
-	CUresult result = sgu_result_enoent(sgu_call(queue->gpu, SOFTGPU_CTX_SYNC, &sync), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-
-	return result ? result : sgu_mem_free(va);
 }
 
 SGU_HOOKED(cuMemFreeAsync, CUdeviceptr dptr, CUstream hStream)
@@ -261,8 +276,6 @@ SGU_HOOKED(cuMemFreeAsync, CUdeviceptr dptr, CUstream hStream)
 	if (result)
 		return result;
 	result = dptr ? free_on(&queue, dptr) : CUDA_SUCCESS;
-	if (result == CUDA_ERROR_OUT_OF_MEMORY)
-		result = free_after(&queue, dptr);
 	sgu_queue_put(&queue);
 	return result;
 }

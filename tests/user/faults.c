@@ -108,11 +108,69 @@ static void knobs(void **state)
 	OK(cuMemFree(p));
 }
 
+static CUdeviceptr other;
+static CUstream stream;
+
+static void CUDA_CB nothing(void *unused)
+{
+	(void)unused;
+}
+
+/* With no lock held: it may call CUDA, also on what is being freed. */
+static void calls_cuda(void *seen)
+{
+	CUmemoryPool pool;
+	unsigned char byte;
+	CUdeviceptr p;
+
+	OK(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, other));
+	OK(cuMemcpyDtoH(&byte, other, 1));
+	OK(cuLaunchHostFunc(stream, nothing, NULL));
+	OK(cuMemAllocAsync(&p, SIZE, stream));
+	OK(cuMemFreeAsync(p, stream));
+	OK(cuStreamSynchronize(stream));
+	++*(int *)seen;
+}
+
+/* A pin of a pool's memory ends in the thread that frees it, or that waits for the stream that does. */
+static void freed_on_a_stream(void **state)
+{
+	struct softgpu_pin *pin;
+	unsigned int *value;
+	CUdeviceptr p, word;
+	int seen;
+
+	(void)state;
+	OK(cuMemAllocHost((void **)&value, 4096));
+	OK(cuMemHostGetDevicePointer(&word, value, 0));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAllocAsync(&other, SIZE, stream));
+	for (int waits = 0; waits < 2; waits++) {
+		seen = 0;
+		*value = 0;
+		OK(cuMemAllocAsync(&p, SIZE, stream));
+		assert_int_equal(softgpu_inprocess_pin(p, SIZE, 0, calls_cuda, &seen, &pin), 0);
+		if (waits)
+			OK(cuStreamWaitValue32(stream, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+		OK(cuMemFreeAsync(p, stream));
+		assert_int_equal(seen, !waits);
+		__atomic_store_n(value, 1, __ATOMIC_SEQ_CST);
+		OK(cuStreamSynchronize(stream));
+		assert_int_equal(seen, 1);
+		softgpu_inprocess_unpin(pin);
+	}
+	OK(cuMemFreeAsync(other, stream));
+	OK(cuStreamSynchronize(stream));
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFreeHost(value));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_address),
 		cmocka_unit_test(knobs),
+		cmocka_unit_test(freed_on_a_stream),
 	};
 
 	/* Before there is a GPU. */

@@ -32,7 +32,9 @@ void softgpu_inprocess_begin(void);
  * Pins [va, va + length), multiples of 64 KiB in one allocation's pages.
  *
  * revoked(arg) is called when the memory goes away, once, in the thread that frees
- * it, with no lock held; it may be before this call returns.  From there on views
+ * it, with no lock held; it may be before this call returns.  Memory that cuMemFreeAsync
+ * freed goes in the process's first call after the stream has come to that which waits for
+ * work, gives or takes memory, or copies, and in the thread that makes it.  From there on views
  * end; when it returns they reach the memory no more (a touch raises SIGBUS), and
  * only then is the memory used for something else.  In it no call of this header
  * may be made on this pin.
