@@ -430,8 +430,8 @@ static u64 uses_until_locked(const struct sg_stream *s, u64 va, u64 len)
 	return last;
 }
 
-/* Returns a stream of the process's other contexts that may have work on that memory, with a reference. */
-static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const struct sg_ctx *except, u64 id)
+/* Returns a stream of the process's other contexts that this look has not done yet, with a reference. */
+static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const struct sg_ctx *except, u64 look)
 {
 	struct sg_stream *s;
 	struct sg_ctx *ctx;
@@ -440,7 +440,7 @@ static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const s
 		if (ctx == except || ctx->obj.client->proc != proc)
 			continue;
 		sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
-			if (s->completed != s->submitted && s->done_with != id) {
+			if (s->completed != s->submitted && s->looked_at != look) {
 				sg_stream_hold_locked(s);
 				return s;
 			}
@@ -457,18 +457,18 @@ static int others_done_locked(const struct sg_buf *buf)
 {
 	const struct sg_proc *proc = buf->proc;
 	const struct sg_ctx *ctx = buf->ctx;
-	u64 va = buf->node.key, len = buf->node.len, id = buf->buffer_id, upto;
+	u64 va = buf->node.key, len = buf->node.len, id = buf->buffer_id, look = ++proc->sg->looks, upto;
 	struct sg_stream *s;
 	int err = 0;
 
 	while (err != -EINTR && sg_buf_same_locked(proc, va, id) && sg_is_leaving(proc, va)) {
-		s = other_stream_locked(proc, ctx, id);
+		s = other_stream_locked(proc, ctx, look);
 		if (!s)
 			break;
 		upto = uses_until_locked(s, va, len);
 		err = upto ? sg_stream_drain_locked(s, upto) : 0;
 		if (err != -EINTR)
-			s->done_with = id;
+			s->looked_at = look;
 		sg_stream_put_locked(s);
 	}
 	return err == -EINTR ? err : 0;

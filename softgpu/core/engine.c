@@ -284,6 +284,14 @@ struct sg_job *sg_take_job_locked(struct sg_stream *s)
 	return job;
 }
 
+bool sg_take_if_first_locked(struct sg_stream *s, struct sg_job *job)
+{
+	if (s->running || s->jobs.next != &job->link || !sg_may_run_locked(s, job))
+		return false;
+	sg_take_job_locked(s);
+	return true;
+}
+
 static void completed_move_locked(struct sg_gpu *gpu, struct sg_job *job)
 {
 	gpu->copies++;

@@ -2,10 +2,12 @@
 /*
  * freejob.c - memory that is freed when a stream has come to that: what cuMemFreeAsync stands on.
  *
- * Its pins are revoked, and clients called, by a thread of the process, as with every free: the
- * first that makes one of some calls after that, or returns from one (reaps() of call.c).  Engines must not wait for
- * a client.  Nobody waits for work of other streams that still uses the memory: that is the
- * program's business, and such work faults.
+ * Its pins are revoked, and clients called, by a thread of the process, as with every free: by the
+ * first that makes one of some calls after that, or returns from one (reaps() of call.c).  Engines
+ * must not wait for a client.
+ *
+ * The free does not wait for work of other streams that still uses the memory: CUDA's documentation
+ * leaves that to the program, and such work faults.
  */
 #include "sg_int.h"
 
@@ -39,9 +41,8 @@ int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a
 	buf->frees += job->free.hidden;
 	client->proc->hidden_frees += job->free.hidden;
 	sg_submit_locked(s, job);
-	/* If nothing is before it, it is done, and not when an engine comes by. */
-	if (!s->running && s->jobs.next == &job->link && sg_may_run_locked(s, job)) {
-		sg_take_job_locked(s);
+	/* It needs no engine. */
+	if (sg_take_if_first_locked(s, job)) {
 		sg_free_job_locked(job);
 		sg_complete_locked(s, job);
 	}

@@ -78,6 +78,7 @@ struct sg {
 	u64 next_buffer_id;
 	u64 next_share_id;
 	u64 next_pin_serial;
+	u64 looks;			/* for users of memory that is leaving, ever */
 	struct sg_chaos chaos;
 	u32 pins_until_revoke;		/* countdown; 0: off */
 	u64 random;			/* state of the generator, from chaos.seed */
@@ -217,7 +218,7 @@ struct sg_stream {
 	struct sg_job *running;
 	bool non_blocking;		/* fixed */
 	u64 submitted, completed;	/* jobs, ever */
-	u64 done_with;			/* a free found that no job uses the buf with this id; 0: none */
+	u64 looked_at;			/* the latest look for users of leaving memory (sg->looks) that is done here */
 	u64 released_seq;		/* strict: jobs with a lower seq are not held back */
 	u64 followed_seq;		/* strict: nor those that jobs below this seq wait for */
 	struct sg_link in_release;	/* strict: on follow_locked()'s list */
@@ -720,6 +721,8 @@ bool sg_func_begin_locked(struct sg_stream *s, struct sg_job *job);
 void sg_funcs_end_locked(struct sg_ctx *ctx);
 
 /* engine.c */
+/* A job that was just queued: if nothing is before it and it may run, takes it from the queue, and the caller runs it now. */
+bool sg_take_if_first_locked(struct sg_stream *s, struct sg_job *job);
 int sg_engines_start(struct sg_gpu *gpu);
 void sg_engines_stop(struct sg_gpu *gpu);
 /* Returns the seq of the job that a stream runs, or would run next; ~0 if it has none. */

@@ -183,10 +183,8 @@ int sg_value(struct sg_client *client, struct softgpu_value *a)
 	if (err)
 		goto put;
 	buf = sg_buf_at(client->proc, job->value.va);
-	if (write && buf) {
+	if (write && buf)
 		buf->late++;
-		s->done_with = 0;
-	}
 	sg_submit_locked(s, job);
 	/* A write is what others wait for, without a call: held work before it would hold it up for ever. */
 	if (write)

@@ -163,8 +163,8 @@ int sg_watch(struct sg_client *client, struct softgpu_watch *a)
 		goto put;
 	sg_submit_locked(s, job);
 	/* If nothing is before it, its launch is now and not when an engine comes by. */
-	if (!s->running && s->jobs.next == &job->link && sg_may_run_locked(s, job))
-		sg_watch_begin_locked(s, sg_take_job_locked(s));
+	if (sg_take_if_first_locked(s, job))
+		sg_watch_begin_locked(s, job);
 	job = NULL;
 put:
 	sg_stream_put_locked(s);

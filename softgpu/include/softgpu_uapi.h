@@ -395,7 +395,8 @@ struct softgpu_event {
  * Frees memory of kind DEVICE, or closes one of kind IPC that was opened in no context, when the stream has come to
  * that: its pins are revoked in the process's next call that waits for work, gives or takes memory or copies.  Memory of no context
  * is gone for the program at once: a QUERY finds nothing, and what is queued on it later is refused (EFAULT).
- * Nobody waits for work of other streams that uses the memory: that makes its context dead (EIO).
+ * The driver does not wait for work of other streams that uses the memory.  Such work faults, and its context is
+ * dead then (EIO).
  * EFAULT: no such memory begins at va, or it is being freed.
  */
 struct softgpu_mem_free_async {

@@ -13,7 +13,7 @@ bool sgu_in_callback(void);
  * function joins any more.
  */
 void sgu_callbacks_finish(int gpu, uint32_t kctx);
-/* The same context has ended, and so does its thread: to be called by whoever ended it, after that. */
+/* Waits until the thread has ended that called the context's functions.  The caller has destroyed the context in the driver. */
 void sgu_callbacks_ended(int gpu, uint32_t kctx);
 
 #endif

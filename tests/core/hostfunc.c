@@ -8,7 +8,6 @@
 #include "util.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 
 static struct machine m;
@@ -218,23 +217,44 @@ static void after_a_fault(void **state)
 	/* one is still known; it goes with its context */
 }
 
-static void *destroy_ctx(void *arg)
+static void destroy_ctx(void)
 {
 	struct softgpu_handle h = { .handle = u.ctx };
 
-	while (!__atomic_load_n((int *)arg, __ATOMIC_SEQ_CST))
-		sched_yield();
-	usleep(5000);
 	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &h));
-	return NULL;
+}
+
+static void remove_gpu(void)
+{
+	sg_gpu_remove(m.sg, 0);
+}
+
+static void (*what_ends)(void);
+
+static void *ends_soon(void *arg)
+{
+	usleep(20000);
+	what_ends();
+	return arg;
+}
+
+/* A thread waits for a function when that ends what it waits in. */
+static void ends_while_waiting(void (*ends)(void), int want)
+{
+	pthread_t thread;
+	u32 error;
+	u64 id;
+
+	what_ends = ends;
+	MUST(!pthread_create(&thread, NULL, ends_soon, NULL));
+	assert_int_equal(next(&id, &error), want);
+	pthread_join(thread, NULL);
 }
 
 /* With the context go its calls: run, reached, queued; and who waits for one learns it. */
 static void context_ends(void **state)
 {
 	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
-	pthread_t thread;
-	int go = 0;
 	u64 id;
 
 	(void)state;
@@ -244,39 +264,21 @@ static void context_ends(void **state)
 	assert_int_equal(func(t, 3), 0);
 	comes(3);
 	assert_int_equal(func(t, 4), 0);
-	assert_int_equal(pthread_create(&thread, NULL, destroy_ctx, &go), 0);
-	__atomic_store_n(&go, 1, __ATOMIC_SEQ_CST);
-	assert_int_equal(next(&id, &error), -ENOENT);
-	pthread_join(thread, NULL);
+	ends_while_waiting(destroy_ctx, -ENOENT);
 	assert_int_equal(done(1), -ENOENT);
 	assert_int_equal(next(&id, &error), -ENOENT);
 	u.ctx = 0;
 }
 
-static void *remove_gpu(void *arg)
-{
-	while (!__atomic_load_n((int *)arg, __ATOMIC_SEQ_CST))
-		sched_yield();
-	usleep(5000);
-	sg_gpu_remove(m.sg, 0);
-	return NULL;
-}
-
 static void gpu_goes(void **state)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
-	pthread_t thread;
-	int go = 0;
-	u64 id;
+	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
 
 	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(s, 2), 0);
-	assert_int_equal(pthread_create(&thread, NULL, remove_gpu, &go), 0);
-	__atomic_store_n(&go, 1, __ATOMIC_SEQ_CST);
-	assert_int_equal(next(&id, &error), -ENODEV);
-	pthread_join(thread, NULL);
+	ends_while_waiting(remove_gpu, -ENODEV);
 	assert_int_equal(done(1), -ENODEV);
 }
 

@@ -254,6 +254,39 @@ static void for_another_context(void **state)
 	assert_int_equal(free_memory(), 0);
 }
 
+/* What an interrupted free has seen of the other context's streams is not what the next one finds. */
+static void work_comes_between(void **state)
+{
+	struct softgpu_value v = { .op = SOFTGPU_VALUE_EQ, .va = flag, .value = 0x01010101, .width = 4 };
+	struct softgpu_stream_create s = { .flags = SOFTGPU_STREAM_NON_BLOCKING };
+	struct softgpu_ctx_create second = { 0 };
+	struct softgpu_stream sync = { 0 };
+	u32 own = u.ctx;
+
+	(void)state;
+	MUST(!CALL(u.client, SOFTGPU_CTX_CREATE, &second));
+	s.ctx = v.ctx = sync.ctx = second.ctx;
+	MUST(!CALL(u.client, SOFTGPU_STREAM_CREATE, &s));
+	sync.stream = s.stream;
+	v.stream = s.stream;
+	MUST(!CALL(u.client, SOFTGPU_VALUE, &v));
+	v.stream = 0;
+	MUST(!mem_alloc(&u, PAGE, &v.va));
+	MUST(!CALL(u.client, SOFTGPU_VALUE, &v));
+	u.ctx = second.ctx;
+	MUST(!fill(&u, s.stream, idle, PAGE, 1, 0));
+	u.ctx = own;
+	assert_int_equal(killed_in(free_memory), -EINTR);
+	u.ctx = second.ctx;
+	MUST(!fill(&u, 0, idle, PAGE, 1, 0));
+	u.ctx = own;
+	dma_write(&m, &u, flag, 0x01010101);
+	MUST(!CALL(u.client, SOFTGPU_STREAM_SYNC, &sync));
+	assert_int_equal(killed_in(free_memory), -EINTR);
+	dma_write(&m, &u, v.va, 0x01010101);
+	assert_int_equal(free_memory(), 0);
+}
+
 /* The file is closed: queued work goes, and does not have its turn first. */
 static void work_is_dropped(void (*hold_up)(void))
 {
@@ -286,6 +319,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(for_a_watch, setup, teardown),
 		cmocka_unit_test_setup_teardown(for_a_value, setup, teardown),
 		cmocka_unit_test_setup_teardown(for_another_context, setup, teardown),
+		cmocka_unit_test_setup_teardown(work_comes_between, setup, teardown),
 		cmocka_unit_test_setup_teardown(watches_are_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(values_are_dropped, setup, teardown),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* now.h - the time of a clock that nobody sets, in seconds. */
+/* now.h - CLOCK_MONOTONIC in seconds. */
 #ifndef NOW_H
 #define NOW_H
 

@@ -342,99 +342,115 @@ static void CUDA_CB slow(void *unused)
 	usleep(20000);
 }
 
+/* A stream, and a word of the host's that it can wait for. */
+struct held_up {
+	CUstream stream;
+	unsigned int *value;
+	CUdeviceptr word;
+};
+
+static void new_held_up(struct held_up *h)
+{
+	OK(cuMemAllocHost((void **)&h->value, 4096));
+	*h->value = 0;
+	OK(cuMemHostGetDevicePointer(&h->word, h->value, 0));
+	OK(cuStreamCreate(&h->stream, CU_STREAM_NON_BLOCKING));
+}
+
+static void hold_up(struct held_up *h)
+{
+	OK(cuStreamWaitValue32(h->stream, h->word, 1, CU_STREAM_WAIT_VALUE_EQ));
+}
+
+static void go_on(struct held_up *h)
+{
+	__atomic_store_n(h->value, 1, __ATOMIC_SEQ_CST);
+}
+
+static void end_held_up(struct held_up *h)
+{
+	OK(cuStreamDestroy(h->stream));
+	OK(cuMemFreeHost(h->value));
+}
+
 /* cuMemFreeAsync ends the memory when the stream comes to that; for the program it is gone at once. */
 static void freed_later(void **state)
 {
 	CUmemoryPool pool;
-	CUdeviceptr p, word;
-	unsigned int *value;
+	CUdeviceptr p, base;
 	size_t size, before = 0;
 	uint64_t v;
-	CUstream s;
+	struct held_up h;
 
 	(void)state;
-	OK(cuMemAllocHost((void **)&value, 4096));
-	*value = 0;
-	OK(cuMemHostGetDevicePointer(&word, value, 0));
-	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	new_held_up(&h);
 	OK(cuMemPoolCreate(&pool, &props));
 	if (on_softgpu())
 		before = free_memory();
-	OK(cuMemAllocFromPoolAsync(&p, MIB, pool, s));
-	OK(cuStreamWaitValue32(s, word, 1, CU_STREAM_WAIT_VALUE_EQ));
-	OK(cuMemsetD8Async(p, 1, MIB, s));
-	OK(cuMemFreeAsync(p, s));	/* in the middle of it all, the call returns */
+	OK(cuMemAllocFromPoolAsync(&p, MIB, pool, h.stream));
+	hold_up(&h);
+	OK(cuMemsetD8Async(p, 1, MIB, h.stream));
+	OK(cuMemFreeAsync(p, h.stream));	/* in the middle of it all, the call returns */
 	assert_int_equal(used(pool), 0);
 	BAD(cuPointerGetAttribute(&v, A(BUFFER_ID), p));
-	FAILS(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&word, &size, p));
-	BAD(cuMemsetD8Async(p, 1, MIB, s));
-	BAD(cuMemFreeAsync(p, s));
+	FAILS(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&base, &size, p));
+	BAD(cuMemsetD8Async(p, 1, MIB, h.stream));
+	BAD(cuMemFreeAsync(p, h.stream));
 	BAD(cuMemFree(p));
 	if (on_softgpu())
 		assert_int_equal(before - free_memory(), MIB);
-	__atomic_store_n(value, 1, __ATOMIC_SEQ_CST);
-	OK(cuStreamSynchronize(s));	/* the memset was done before the memory went */
+	go_on(&h);
+	OK(cuStreamSynchronize(h.stream));	/* the memset was done before the memory went */
 	if (on_softgpu())
 		assert_int_equal(free_memory(), before);
 	OK(cuMemPoolDestroy(pool));
-	OK(cuStreamDestroy(s));
-	OK(cuMemFreeHost(value));
+	end_held_up(&h);
 }
 
 /* The same for cuMemAlloc's, which is there until then. */
 static void plain_freed_later(void **state)
 {
-	CUdeviceptr p, word;
-	unsigned int *value;
+	CUdeviceptr p;
 	unsigned char byte;
 	uint64_t v;
-	CUstream s;
+	struct held_up h;
 
 	(void)state;
-	OK(cuMemAllocHost((void **)&value, 4096));
-	*value = 0;
-	OK(cuMemHostGetDevicePointer(&word, value, 0));
-	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	new_held_up(&h);
 	OK(cuMemAlloc(&p, MIB));
 	OK(cuMemsetD8(p, 3, MIB));
 	OK(cuCtxSynchronize());
-	OK(cuStreamWaitValue32(s, word, 1, CU_STREAM_WAIT_VALUE_EQ));
-	OK(cuMemFreeAsync(p, s));
+	hold_up(&h);
+	OK(cuMemFreeAsync(p, h.stream));
 	OK(cuMemcpyDtoH(&byte, p, 1));
 	assert_int_equal(byte, 3);
 	if (on_softgpu())
-		BAD(cuMemFreeAsync(p, s));
-	__atomic_store_n(value, 1, __ATOMIC_SEQ_CST);
-	OK(cuStreamSynchronize(s));
+		BAD(cuMemFreeAsync(p, h.stream));
+	go_on(&h);
+	OK(cuStreamSynchronize(h.stream));
 	BAD(cuPointerGetAttribute(&v, A(BUFFER_ID), p));
 	BAD(cuMemFree(p));
-	OK(cuStreamDestroy(s));
-	OK(cuMemFreeHost(value));
+	end_held_up(&h);
 }
 
 /* cuMemFree ends a pool's memory at once, whatever streams have still to do. */
 static void freed_at_once(void **state)
 {
-	CUdeviceptr p, word;
-	unsigned int *value;
+	CUdeviceptr p;
 	uint64_t v;
-	CUstream s;
+	struct held_up h;
 
 	(void)state;
-	OK(cuMemAllocHost((void **)&value, 4096));
-	*value = 0;
-	OK(cuMemHostGetDevicePointer(&word, value, 0));
-	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-	OK(cuMemAllocAsync(&p, MIB, s));
-	OK(cuStreamSynchronize(s));
-	OK(cuStreamWaitValue32(s, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+	new_held_up(&h);
+	OK(cuMemAllocAsync(&p, MIB, h.stream));
+	OK(cuStreamSynchronize(h.stream));
+	hold_up(&h);
 	OK(cuMemFree(p));
 	BAD(cuPointerGetAttribute(&v, A(BUFFER_ID), p));
-	FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
-	__atomic_store_n(value, 1, __ATOMIC_SEQ_CST);
-	OK(cuStreamSynchronize(s));
-	OK(cuStreamDestroy(s));
-	OK(cuMemFreeHost(value));
+	FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(h.stream));
+	go_on(&h);
+	OK(cuStreamSynchronize(h.stream));
+	end_held_up(&h);
 }
 
 /* What finds no room waits for frees that streams have still to come to. */
