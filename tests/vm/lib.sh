@@ -55,6 +55,12 @@ load_modules() {
 	[ -z "${PEERDMA_CHAOS-}" ] || [ ! -e /sys/module/softgpu ] || "$TOP/vm/chaos" || die "vm/run --chaos cannot be followed"
 }
 
+# load_fuse: for tests/kernel/unanswered.h; /dev/fuse is open to all users, as udev's rule has it.
+load_fuse() {
+	[ -c /dev/fuse ] || modprobe fuse || die "no FUSE on this kernel"
+	chmod 0666 /dev/fuse
+}
+
 # unload_modules [MODULE...]: in reverse; each must go, with nothing left that holds it.
 # Not at once: peerdma_nvidia is held until the process is gone whose pin another gave back.
 unload_modules() {
