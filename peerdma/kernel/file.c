@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "charge.h"
 #include "file.h"
 #include "map.h"
 #include "view.h"
@@ -181,7 +182,7 @@ static unsigned long peerdma_area(struct file *filp, unsigned long addr, unsigne
 
 static int peerdma_open(struct inode *inode, struct file *filp)
 {
-	struct peerdma_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	struct peerdma_file *file = peerdma_zalloc(sizeof(*file));
 	struct inode *views;
 
 	if (!file)
@@ -253,6 +254,7 @@ static struct miscdevice peerdma_misc = {
 
 int peerdma_file_init(void)
 {
+	peerdma_users_init();
 	return misc_register(&peerdma_misc);
 }
 

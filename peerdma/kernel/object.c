@@ -24,6 +24,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
+#include "charge.h"
 #include "object.h"
 #include "slots.h"
 
@@ -407,13 +408,29 @@ static void pin_construct(void *object)
 	INIT_LIST_HEAD(&pin->event_node);
 }
 
+/* To lockdep: pin->lock is taken after what is charged was allocated (charge.h). */
+static void teach_order(void)
+{
+	struct peerdma_pin *pin = IS_ENABLED(CONFIG_LOCKDEP) ? kmem_cache_alloc(pin_cache, GFP_KERNEL) : NULL;
+	unsigned int subclass;
+
+	if (!pin)
+		return;
+	for (subclass = 0; subclass <= PIN_LOCK_EXPORTED; subclass++)
+		PEERDMA_CHARGE_BEFORE(&pin->lock, subclass);
+	kmem_cache_free(pin_cache, pin);
+}
+
 int peerdma_object_init(void)
 {
 	BUILD_BUG_ON(1U << HANDLE_BITS != PEERDMA_MAX_PINS);
 	/* No SLAB_ACCOUNT: a spare pin may serve another user than the one who made it. */
 	pin_cache = kmem_cache_create("peerdma_pin", sizeof(struct peerdma_pin), 0, 0,
 				      pin_construct);
-	return pin_cache ? 0 : -ENOMEM;
+	if (!pin_cache)
+		return -ENOMEM;
+	teach_order();
+	return 0;
 }
 
 /* The module is unloaded: no file is open, so nothing is mapped, and no driver holds a pin. */

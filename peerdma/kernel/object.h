@@ -101,8 +101,11 @@ struct peerdma_map {
 	struct peerdma_segment *segs;
 	u32 nsegs;
 	u32 segs_room;
+	u32 wants_segs;			/* of an attempt that failed: see room.h */
+	u32 wants_ents;
 	u32 handle;			/* file.c: in file->maps, or 0 */
 	bool live;			/* pin->lock: the device's addresses are valid */
+	bool program;			/* pin->lock: a program's, not a driver's or an importer's */
 	bool bus;			/* segs are bus addresses, which no IOMMU translates */
 	bool lent;			/* export.c: an importer must unmap it at the pin's end */
 	bool late;			/* export.c: the importer did not unmap it in time */

@@ -4,6 +4,7 @@
 #include <linux/mm.h>
 
 #include "account.h"
+#include "charge.h"
 #include "compat.h"
 #include "peerdma_ioctl.h"
 #include "slots.h"
@@ -57,7 +58,7 @@ void peerdma_slots_free(struct peerdma_slots *slots)
 /* NULL: out of memory, or the user's limit on locked memory is reached. */
 static struct slot_page *make_page(unsigned long i)
 {
-	struct slot_page *p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
+	struct slot_page *p = peerdma_zalloc(sizeof(*p));
 	struct peerdma_account *account = i ? peerdma_account() : NULL;
 
 	if (!p)
@@ -65,7 +66,7 @@ static struct slot_page *make_page(unsigned long i)
 	/* The first page is not charged: it counts as part of the open file. */
 	if (i && (!account || peerdma_lock_pages(&p->locked, account, LOCKED_PAGES)))
 		goto free;
-	p->page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	p->page = peerdma_alloc_page();
 	if (p->page)
 		return p;
 	if (i)
@@ -84,7 +85,7 @@ static struct page *page_at(struct peerdma_slots *slots, unsigned long i)
 	p = make_page(i);
 	if (!p)
 		return NULL;
-	there = xa_cmpxchg(&slots->pages, i, NULL, p, GFP_KERNEL_ACCOUNT);
+	there = peerdma_xa_cmpxchg(&slots->pages, i, NULL, p);
 	if (!there)
 		return p->page;
 	free_page_of(p);
@@ -93,7 +94,7 @@ static struct page *page_at(struct peerdma_slots *slots, unsigned long i)
 
 struct peerdma_slot *peerdma_slot_make(struct peerdma_slots *slots)
 {
-	struct peerdma_slot *slot = kmalloc(sizeof(*slot), GFP_KERNEL_ACCOUNT);
+	struct peerdma_slot *slot = peerdma_zalloc(sizeof(*slot));
 	struct page *page;
 	int index;
 

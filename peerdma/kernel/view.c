@@ -24,8 +24,8 @@
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/pseudo_fs.h>
-#include <linux/slab.h>
 
+#include "charge.h"
 #include "compat.h"
 #include "memtype.h"
 #include "view.h"
@@ -58,6 +58,7 @@ struct view {
 	u64 offset;			/* of the range in the pin */
 	u64 length;
 	u32 areas;			/* pin->lock: number of VMAs */
+	u32 making_tables;		/* pin->lock: faults that make a page table: no huge entry there */
 	bool wc;			/* pin->lock: counts in pin->wc_views */
 };
 
@@ -134,14 +135,48 @@ static bool is_huge(const struct vm_fault *vmf)
 #endif
 }
 
+static int leave_pte(pte_t *pte, unsigned long addr, void *data)
+{
+	return 0;
+}
+
+/*
+ * The page table is charged to the process, so it is made without pin->lock.  Meanwhile
+ * view_huge_fault() inserts nothing at this place.
+ */
+static int make_table(struct vm_fault *vmf, struct peerdma_pin *pin)
+{
+	struct view *view = vmf->vma->vm_private_data;
+	int err;
+
+	lockdep_assert_held(&pin->lock);
+	view->making_tables++;
+	mutex_unlock(&pin->lock);
+	peerdma_charge_waits();
+	err = apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, leave_pte, NULL);
+	mutex_lock(&pin->lock);
+	view->making_tables--;
+	return err;
+}
+
+static bool reaches(const struct vm_fault *vmf, const struct peerdma_pin *pin)
+{
+	return pin->state == PIN_LIVE && offset_of(vmf->vma, vmf->address) < pin->pinned_length;
+}
+
 static vm_fault_t view_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct peerdma_pin *pin = pin_of(vma);
 	vm_fault_t ret = VM_FAULT_SIGBUS;
+	int err = 0;
 
 	mutex_lock(&pin->lock);
-	if (pin->state == PIN_LIVE && offset_of(vma, vmf->address) < pin->pinned_length)
+	if (reaches(vmf, pin) && pmd_none(READ_ONCE(*vmf->pmd)))
+		err = make_table(vmf, pin);
+	if (err)
+		ret = VM_FAULT_OOM;
+	else if (reaches(vmf, pin))
 		ret = is_huge(vmf) ? VM_FAULT_NOPAGE : fill_small(vma, pin, vmf->address);
 	mutex_unlock(&pin->lock);
 	atomic64_inc(&peerdma_stats.faults);
@@ -149,6 +184,17 @@ static vm_fault_t view_fault(struct vm_fault *vmf)
 }
 
 #ifdef PEERDMA_HUGE_VIEWS
+/*
+ * Is the entry free for a huge one?  A table there: another thread has filled it since the
+ * caller looked, while PR_SET_THP_DISABLE was set, and the kernel warns of an insertion.
+ */
+static bool is_free(const struct vm_fault *vmf)
+{
+	const struct view *view = vmf->vma->vm_private_data;
+
+	return !view->making_tables && (pmd_none(READ_ONCE(*vmf->pmd)) || is_huge(vmf));
+}
+
 static vm_fault_t view_huge_fault(struct vm_fault *vmf, unsigned int order)
 {
 	unsigned long from = vmf->address & PMD_MASK;
@@ -160,12 +206,8 @@ static vm_fault_t view_huge_fault(struct vm_fault *vmf, unsigned int order)
 	if (order != PMD_ORDER || from < vma->vm_start || from + PMD_SIZE > vma->vm_end)
 		return VM_FAULT_FALLBACK;
 	mutex_lock(&pin->lock);
-	/*
-	 * Not LIVE: the fallback fault returns the error.  A table: another thread has filled it
-	 * since the caller looked, while PR_SET_THP_DISABLE was set, and the kernel warns of an
-	 * insertion there.
-	 */
-	if (pin->state == PIN_LIVE && (pmd_none(READ_ONCE(*vmf->pmd)) || is_huge(vmf)) &&
+	/* Not LIVE: the fallback fault returns the error. */
+	if (pin->state == PIN_LIVE && is_free(vmf) &&
 	    peerdma_pin_run(pin, offset_of(vma, from), PMD_SIZE, &phys) == PMD_SIZE &&
 	    IS_ALIGNED(phys, PMD_SIZE))
 		ret = peerdma_insert_pmd(vmf, PHYS_PFN(phys), vma->vm_flags & VM_WRITE);
@@ -212,53 +254,84 @@ static const struct vm_operations_struct view_vm_ops = {
 #endif
 };
 
-/* Reserves the memory of the runs in [0, end) as write-combined, or undoes that. */
-static int memtype(struct peerdma_pin *pin, u64 end, bool reserve)
+/* ---- write-combined memory, by the runs of a pin ---- */
+
+static u32 wc_blocks(struct peerdma_pin *pin)
+{
+	phys_addr_t phys;
+	u32 count = 0;
+	u64 at, n;
+
+	for (at = 0; at < pin->pinned_length; at += n) {
+		n = peerdma_pin_run(pin, at, pin->pinned_length - at, &phys);
+		count += peerdma_memtype_blocks(phys, n);
+	}
+	return count;
+}
+
+/* The runs in [0, end). */
+static void wc_free(struct peerdma_pin *pin, u64 end)
+{
+	phys_addr_t phys;
+	u64 at, n;
+
+	for (at = 0; at < end; at += n) {
+		n = peerdma_pin_run(pin, at, end - at, &phys);
+		peerdma_memtype_free(phys, n);
+	}
+}
+
+static int wc_reserve(struct peerdma_pin *pin, struct peerdma_spare_blocks *spares)
 {
 	phys_addr_t phys;
 	u64 at, n;
 	int err;
 
-	for (at = 0; at < end; at += n) {
-		n = peerdma_pin_run(pin, at, end - at, &phys);
-		if (!reserve) {
-			peerdma_memtype_free(phys, n);
-			continue;
-		}
-		err = peerdma_memtype_reserve(phys, n);
+	for (at = 0; at < pin->pinned_length; at += n) {
+		n = peerdma_pin_run(pin, at, pin->pinned_length - at, &phys);
+		err = peerdma_memtype_reserve(phys, n, spares);
 		if (err) {
-			memtype(pin, at, false);
+			wc_free(pin, at);
 			return err;
 		}
 	}
 	return 0;
 }
 
-/*
- * RAM is cached, unless its owner has it write-combined.  A BAR is write-combined, which is
- * reserved with the kernel, so that all mappings of it agree.  If it has a cached mapping
- * already (EBUSY: a GPU whose memory is system memory or has struct pages), this view is
- * cached, too.
- */
-static int set_prot(struct view *view, struct vm_area_struct *vma)
+/* RAM is cached, unless its owner has it write-combined.  A BAR is write-combined. */
+static enum peerdma_memory memory_of(struct peerdma_pin *pin)
 {
-	struct peerdma_pin *pin = view->made.pin;
 	const struct peerdma_provider *p = pin->provider;
 	enum peerdma_memory memory = p->memory ? p->memory(pin) : MEMORY_BAR;
 	phys_addr_t phys;
+
+	if (pin->flags & PEERDMA_PIN_HOST)
+		return MEMORY_CACHED;
+	if (memory != MEMORY_BAR)
+		return memory;
+	peerdma_pin_run(pin, 0, 1, &phys);
+	return page_is_ram(PHYS_PFN(phys)) ? MEMORY_CACHED : MEMORY_BAR;
+}
+
+/*
+ * That a BAR is write-combined is reserved with the kernel, so that all mappings of it
+ * agree.  If it has a cached mapping already (EBUSY: a GPU whose memory is system memory or
+ * has struct pages), this view is cached, too.
+ */
+static int set_prot(struct view *view, struct vm_area_struct *vma, struct peerdma_spare_blocks *spares)
+{
+	struct peerdma_pin *pin = view->made.pin;
+	enum peerdma_memory memory = memory_of(pin);
 	int err;
 
-	if (pin->flags & PEERDMA_PIN_HOST || memory == MEMORY_CACHED)
+	if (memory == MEMORY_CACHED)
 		return 0;
 	if (memory == MEMORY_COMBINED) {
 		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
 		return 0;
 	}
-	peerdma_pin_run(pin, 0, 1, &phys);
-	if (page_is_ram(PHYS_PFN(phys)))
-		return 0;
 	/* Once for all views of the pin. */
-	err = pin->wc_views ? 0 : memtype(pin, pin->pinned_length, true);
+	err = pin->wc_views ? 0 : wc_reserve(pin, spares);
 	if (err)
 		return err == -EBUSY ? 0 : -ENOMEM;
 	pin->wc_views++;
@@ -285,7 +358,7 @@ static void view_down(struct peerdma_made *made)
 	struct view *view = container_of(made, struct view, made);
 
 	if (view->wc && !--made->pin->wc_views)
-		memtype(made->pin, made->pin->pinned_length, false);
+		wc_free(made->pin, made->pin->pinned_length);
 	view->wc = false;
 }
 
@@ -301,22 +374,38 @@ static const struct peerdma_made_ops view_ops = {
 	.free = view_free,
 };
 
-/* pin->lock held. */
-static int view_create(struct peerdma_pin *pin, struct view *view, struct vm_area_struct *vma)
+/*
+ * What a view needs, beside itself: allocated before pin->lock is taken.  A view that fails
+ * is freed by its last reference, or is still here.
+ */
+struct preparation {
+	struct view *view;
+	struct peerdma_account *account;
+	struct peerdma_spare_blocks spares;
+	u32 missing;			/* spares: -EAGAIN */
+};
+
+/* pin->lock held.  -EAGAIN: `missing' says how many spares are to be there. */
+static int view_create(struct peerdma_pin *pin, struct preparation *p, struct vm_area_struct *vma)
 {
+	struct view *view = p->view;
 	int err = peerdma_pin_usable(pin);
 
 	if (!err && !pin->provider->page)
 		err = -EOPNOTSUPP;
-	if (!err)
-		err = peerdma_made_enter(&view->made, pin, &view_ops);
-	if (err) {
-		kfree(view);
+	if (err)
 		return err;
-	}
+	if (!pin->wc_views && memory_of(pin) == MEMORY_BAR)
+		p->missing = wc_blocks(pin);
+	if (p->spares.count < p->missing)
+		return -EAGAIN;
+	err = peerdma_made_enter(&view->made, pin, &view_ops, p->account);
+	if (err)
+		return err;
+	p->view = NULL;
 	/* Holds the inode that view_stop() needs. */
 	peerdma_view_mapping(pin);
-	err = set_prot(view, vma);
+	err = set_prot(view, vma, &p->spares);
 	if (err) {
 		peerdma_made_end(&view->made);
 		return err;
@@ -325,9 +414,28 @@ static int view_create(struct peerdma_pin *pin, struct view *view, struct vm_are
 	return 0;
 }
 
+static int prepare_and_create(struct peerdma_pin *pin, struct preparation *p, struct vm_area_struct *vma)
+{
+	int err;
+
+	p->account = peerdma_account();
+	if (!p->account)
+		return -ENOMEM;
+	do {
+		err = peerdma_memtype_fill(&p->spares, p->missing);
+		if (err)
+			return err;
+		mutex_lock(&pin->lock);
+		err = view_create(pin, p, vma);
+		mutex_unlock(&pin->lock);
+	} while (err == -EAGAIN);
+	return err;
+}
+
 int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 offset)
 {
 	u64 length = vma->vm_end - vma->vm_start;
+	struct preparation p = {};
 	struct view *view;
 	int err;
 
@@ -342,14 +450,15 @@ int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 o
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
 
-	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
+	view = peerdma_zalloc(sizeof(*view));
 	if (!view)
 		return -ENOMEM;
 	view->offset = offset;
 	view->length = length;
-	mutex_lock(&pin->lock);
-	err = view_create(pin, view, vma);
-	mutex_unlock(&pin->lock);
+	p.view = view;
+	err = prepare_and_create(pin, &p, vma);
+	peerdma_memtype_drop(&p.spares);
+	kfree(p.view);
 	if (err)
 		return err;
 
@@ -392,6 +501,7 @@ static struct file_system_type view_fs = {
 
 int peerdma_view_init(void)
 {
+	peerdma_memtype_init();
 	view_mount = kern_mount(&view_fs);
 	return PTR_ERR_OR_ZERO(view_mount);
 }

@@ -41,6 +41,26 @@ struct peerdma_account {
 static unsigned int peerdma_limits[CHARGES];
 static unsigned int peerdma_aperture_mib;
 struct peerdma_account *peerdma_account(void);
+static void charge(void);
+
+/* A charge waits for the user, so no lock may be held; nor may it be a second one. */
+#define PEERDMA_CHARGE_H
+static inline void *peerdma_kvarray(size_t n, size_t size, bool now)
+{
+	MUST(!now);
+	charge();
+	return memory_short ? NULL : calloc(n ? n : 1, size);
+}
+
+static inline int peerdma_xa_reserve_cyclic(struct xarray *x, u32 *id, u32 *next)
+{
+	(void)x;
+	charge();
+	if (memory_short || *next >= XA_MAX - 1)
+		return memory_short ? -ENOMEM : -EBUSY;
+	*id = ++*next;
+	return 0;
+}
 
 #include "../../peerdma/kernel/uapi.c"
 
@@ -75,6 +95,15 @@ static struct pci_bus pci_bus = { .number = 1 };
 static struct pci_dev pdev = { .bus = &pci_bus };
 static struct file dmabuf;
 static char imported;		/* stands for a dma-buf of others */
+
+static void charge(void)
+{
+	u32 i;
+
+	MUST(!pdev.dev.locked && !open_file.maps.locked);
+	for (i = 1; i <= PINS; i++)
+		MUST(!pins[i] || !pins[i]->lock.locked);
+}
 
 u32 peerdma_provider_count(void)
 {
@@ -214,7 +243,7 @@ int peerdma_pin_usable(const struct peerdma_pin *pin)
 
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
-				       const struct peerdma_made_ops *ops)
+				       const struct peerdma_made_ops *ops, struct peerdma_room *room)
 {
 	struct peerdma_map *map;
 	u32 i;
@@ -223,6 +252,11 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	MUST(dir == DMA_BIDIRECTIONAL || dir == DMA_TO_DEVICE || dir == DMA_FROM_DEVICE);
 	if (now.fail & FAIL_MAP)
 		return ERR_PTR(-EOPNOTSUPP);
+	/* What it takes shows when it is made. */
+	if (!room->map) {
+		room->wants_map = true;
+		return ERR_PTR(-EAGAIN);
+	}
 	map = calloc(1, sizeof(*map));
 	MUST(map);
 	map->pub.pin = pin;
@@ -240,6 +274,24 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	pin->made.prev = &map->made.node;
 	now.maps++;
 	return map;
+}
+
+int peerdma_room_make(struct peerdma_room *room)
+{
+	charge();
+	if (memory_short)
+		return -ENOMEM;
+	if (room->wants_map && !room->map) {
+		room->map = malloc(1);
+		MUST(room->map);
+	}
+	return 0;
+}
+
+void peerdma_room_free(struct peerdma_room *room)
+{
+	free(room->map);
+	room->map = NULL;
 }
 
 const struct peerdma_made_ops peerdma_runs_ops = { .charge = CHARGE_MAPPINGS };
@@ -291,8 +343,8 @@ struct pci_dev *pci_get_domain_bus_and_slot(int domain, unsigned int bus, unsign
 
 void pci_dev_put(struct pci_dev *dev)
 {
-	MUST(dev == &pdev);
-	now.devices--;
+	MUST(!dev || dev == &pdev);
+	now.devices -= !!dev;
 }
 
 int get_unused_fd_flags(int flags)
