@@ -29,6 +29,8 @@
  *
  * Lock order, outermost first:
  *
+ *	waiting for a user: faulting in user memory, a charge to the user's cgroup (charge.h;
+ *	    to lockdep it is a lock)
  *	a lock that a provider holds around peerdma_revoke()
  *	a client's own locks
  *	a turn at the provider (turns.h), held for a whole get, put or `reach'
