@@ -218,7 +218,7 @@ void peerdma_debugfs_init(void)
 {
 	dir = debugfs_create_dir("peerdma", NULL);
 	debugfs_create_file("pins", 0400, dir, NULL, &pins_fops);
-	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
+	debugfs_create_file("stats", 0400, dir, NULL, &stats_fops);
 	debugfs_create_file("users", 0400, dir, NULL, &users_fops);
 	debugfs_create_file("accounts", 0400, dir, NULL, &accounts_fops);
 }
