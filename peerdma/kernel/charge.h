@@ -85,7 +85,16 @@ static inline void *peerdma_xa_cmpxchg(struct xarray *xa, unsigned long i, void 
 	return xa_cmpxchg(xa, i, old, entry, GFP_KERNEL_ACCOUNT);
 }
 
-/* Reserves an index for an entry that is stored later: 0 or -errno. */
+/*
+ * Reserve an index for an entry that is stored later, without an allocation.  0, -ENOMEM or
+ * -EBUSY: all are in use.
+ */
+static inline int peerdma_xa_reserve(struct xarray *xa, u32 *i, struct xa_limit limit)
+{
+	peerdma_charge_waits();
+	return xa_alloc(xa, i, NULL, limit, GFP_KERNEL_ACCOUNT);
+}
+
 static inline int peerdma_xa_reserve_cyclic(struct xarray *xa, u32 *i, u32 *next)
 {
 	int err;

@@ -66,14 +66,14 @@ static int device_event(struct notifier_block *nb, unsigned long event, void *da
 {
 	struct peerdma_pin *pin;
 	struct device *dev = data;
-	u32 handle = 1;
+	u32 id = 1;
 
 	if (event != BUS_NOTIFY_UNBIND_DRIVER && event != BUS_NOTIFY_REMOVED_DEVICE)
 		return NOTIFY_DONE;
 	if (event == BUS_NOTIFY_REMOVED_DEVICE)
 		device_lock(dev);
-	while ((pin = peerdma_pin_from(handle))) {
-		handle = pin->handle + 1;
+	while ((pin = peerdma_pin_from(id))) {
+		id = pin->id + 1;
 		take_down(pin, dev);
 		peerdma_pin_put(pin);
 	}

@@ -399,7 +399,7 @@ static void wait_fences(struct peerdma_export *ex)
 		return;
 	atomic64_inc(&peerdma_stats.late);
 	pr_warn("peerdma: a fence on a dma-buf of pin %u (%s, process %d) was not signalled in time\n",
-		pin->handle, pin->provider->name, pin->tgid);
+		pin->id, pin->provider->name, pin->tgid);
 	/* If all devices are behind an IOMMU, it stops what is still under way. */
 	if (ex->untranslated)
 		dma_resv_wait_timeout(&ex->resv, DMA_RESV_USAGE_BOOKKEEP, false,

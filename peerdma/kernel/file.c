@@ -83,7 +83,7 @@ static int give_event(struct peerdma_file *file, struct peerdma_pin *pin, char _
 	struct peerdma_event event = {
 		.type = PEERDMA_EVENT_REVOKED,
 		.handle = pin->handle,
-		.slot = pin->slot_index,
+		.slot = peerdma_slot_index(pin->handle),
 		.generation = pin->generation,
 		.addr = pin->addr,
 		.length = pin->length,

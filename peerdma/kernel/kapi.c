@@ -123,8 +123,7 @@ void peerdma_unpin(struct peerdma_pin *pin)
 	 * A bug of the caller: the device loses its addresses all the same, but the mapping
 	 * objects leak.
 	 */
-	WARN(has_maps(pin), "peerdma: %s unpins handle %u while it is mapped\n",
-	     ops->name, pin->handle);
+	WARN(has_maps(pin), "peerdma: %s unpins pin %u while it is mapped\n", ops->name, pin->id);
 	WARN_ON(peerdma_pin_end(pin, false));
 	module_put(ops->owner);
 }

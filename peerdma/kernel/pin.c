@@ -379,7 +379,7 @@ static void leave_owner(struct peerdma_pin *pin, bool held)
 		pin->owner = NULL;
 }
 
-/* ENDED: gives the memory back, then releases the handle.  Only references are left. */
+/* ENDED: gives the memory back, then releases the id.  Only references are left. */
 static __always_inline void finish(struct peerdma_pin *pin)
 {
 	struct peerdma_provider *p = pin->provider;
@@ -391,7 +391,7 @@ static __always_inline void finish(struct peerdma_pin *pin)
 		leave_owner(pin, false);
 	module_put(p->owner);
 	atomic64_inc(&peerdma_stats.unpins);
-	/* Only now may another pin get the handle: until put returned, the callback could come. */
+	/* Only now may another pin get the id: until put returned, the callback could come. */
 	peerdma_pin_put(pin);
 }
 

@@ -38,8 +38,9 @@
  *	peerdma_pin.lock (of an import; inside it, that of the pin that is exported)
  *	locks that a provider's get and dma_map take (see provider.h: none of the outermost
  *	    where there is a reservation lock), those of the page tables
- *	names_lock (object.c), peerdma_file.lock, peerdma_file.maps.xa_lock; blocks_lock
- *	    (memtype.c), in which the kernel's own locks for memory types are taken
+ *	names_lock (object.c), in which the lock of its xarray is taken; peerdma_file.lock,
+ *	    peerdma_file.maps.xa_lock; blocks_lock (memtype.c), in which the kernel's own locks
+ *	    for memory types are taken
  *
  * Reservation locks (dma_resv) are taken without a ww ticket, one at a time and while no
  * other one is held.  So a driver that holds some and waits for more never waits for a lock

@@ -144,7 +144,7 @@ static int give_pin(const struct call *c, const struct peerdma_pin *pin)
 		return -EFAULT;
 	unsafe_put_user(pin->handle, &u->handle, fault);
 	unsafe_put_user(pin->page_shift, &u->page_shift, fault);
-	unsafe_put_user(pin->slot_index, &u->slot, fault);
+	unsafe_put_user(peerdma_slot_index(pin->handle), &u->slot, fault);
 	unsafe_put_user(pin->generation, &u->generation, fault);
 	unsafe_put_user(pin->addr - pin->start, &u->offset, fault);
 	unsafe_put_user(pin->pinned_length, &u->pinned_length, fault);
@@ -173,7 +173,7 @@ static void drop(struct peerdma_pin *pin)
 static void publish(struct peerdma_pin *pin)
 {
 	/* Release: from here on another thread may find the pin, and end it. */
-	smp_store_release(&pin->published, true);
+	smp_store_release(&pin->slot->pin, pin);
 }
 
 static int call_pin(const struct call *c)
@@ -228,7 +228,7 @@ static int call_pin_dmabuf(const struct call *c)
 	}
 	a.handle = pin->handle;
 	a.page_shift = pin->page_shift;
-	a.slot = pin->slot_index;
+	a.slot = peerdma_slot_index(pin->handle);
 	a.generation = pin->generation;
 	a.length = pin->length;
 	a.page_offset = pin->addr - pin->start;

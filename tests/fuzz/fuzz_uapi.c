@@ -14,13 +14,20 @@
 struct peerdma_turns {
 	int none;
 };
-/* Nor slots, and dma-bufs are made of nothing. */
+/* Slots have nothing but their pin, and dma-bufs are made of nothing. */
 #define PEERDMA_SLOTS_H
+struct peerdma_pin;
 struct peerdma_slots {
 	int none;
 };
+struct peerdma_slot {
+	struct peerdma_pin *pin;
+};
+static inline u32 peerdma_slot_index(u32 handle)
+{
+	return handle - 1;
+}
 #define PEERDMA_EXPORT_H
-struct peerdma_pin;
 struct file;
 int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file **file);
 /* Every caller is the one user. */
@@ -89,6 +96,7 @@ static struct {
 
 #define PINS	8
 static struct peerdma_pin *pins[PINS + 1];
+static struct peerdma_slot slots[PINS + 1];	/* by handle */
 static struct peerdma_file open_file;
 static struct peerdma_provider provider = { .name = "fuzz" };
 static struct pci_bus pci_bus = { .number = 1 };
@@ -133,9 +141,9 @@ struct peerdma_pin *peerdma_pin_new(struct peerdma_owner *owner)
 	pin->ref.count = 1;
 	pin->handle = i;
 	pin->owner = owner;
-	pin->slot_index = 5;
+	pin->slot = &slots[i];
+	slots[i].pin = NULL;
 	pin->lock.locked = 0;
-	pin->published = false;
 	pin->made.next = pin->made.prev = &pin->made;
 	pin->state = PIN_LIVE;
 	pin->import = NULL;
@@ -154,6 +162,7 @@ static void forget(struct peerdma_pin *pin)
 {
 	MUST(pins[pin->handle] == pin);
 	pins[pin->handle] = NULL;
+	slots[pin->handle].pin = NULL;
 	now.pins--;
 	peerdma_pin_put(pin);
 }
@@ -205,7 +214,7 @@ int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_
 
 void peerdma_pin_leave(struct peerdma_pin *pin, bool held)
 {
-	MUST(!pin->published && !held && pins[pin->handle] == pin);
+	MUST(!pin->slot->pin && !held && pins[pin->handle] == pin);
 	pins[pin->handle] = NULL;
 	now.pins--;
 }
@@ -226,10 +235,10 @@ int peerdma_pin_end(struct peerdma_pin *pin, bool asked)
 
 struct peerdma_pin *peerdma_pin_find(const struct peerdma_owner *owner, u32 handle)
 {
-	struct peerdma_pin *pin = handle <= PINS ? pins[handle] : NULL;
+	struct peerdma_pin *pin = handle <= PINS ? slots[handle].pin : NULL;
 
 	MUST(owner == &open_file.owner);
-	if (!pin || !pin->published)
+	if (!pin)
 		return NULL;
 	pin->ref.count++;
 	return pin;
@@ -448,7 +457,7 @@ static void one_call(const u8 *head, const u8 *bytes, size_t length)
 		MUST(now.pins <= pins_before + 1 && now.maps <= maps_before + 1);
 	}
 	for (i = 1; i <= PINS; i++)
-		MUST(!pins[i] || (pins[i]->published && !pins[i]->lock.locked && pins[i]->ref.count == 1));
+		MUST(!pins[i] || (slots[i].pin == pins[i] && !pins[i]->lock.locked && pins[i]->ref.count == 1));
 	/* MAP alone writes elsewhere: to the segments' place. */
 	if (nr == _IOC_NR(PEERDMA_MAP))
 		return;

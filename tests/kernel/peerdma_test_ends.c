@@ -222,43 +222,44 @@ static void unpinned_late(void)
 	close(fd);
 }
 
-/* What the provider's callback has for this pin. */
-static uint64_t cookie_of(uint32_t handle)
+/* A number in the line that debugfs has for this pin; "cookie" is what the provider's callback has for it. */
+static uint64_t number_of(uint32_t handle, const char *column)
 {
 	char value[32] = "0";
 
-	CHECK(debugfs_field(handle, "cookie", value, sizeof(value)));
+	CHECK(debugfs_field(handle, column, value, sizeof(value)));
 	return strtoull(value, NULL, 0);
 }
 
-/* A callback that comes late means a pin that is gone, not the one that has its handle now. */
+/* A callback that comes late means a pin that is gone, not the one that has its id now. */
 static void revoked_late(void)
 {
 	char *memory = host_memory(PAGE);
 	struct peerdma_pin_args old, new;
 	struct peerdma_query_args q;
 	int fd = dev_open(), late = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC), again = 0;
-	uint64_t cookie;
+	uint64_t cookie, id;
 
 	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &old));
 	for (int i = 0; i < 20; i++) {
-		cookie = cookie_of(old.handle);
+		cookie = number_of(old.handle, "cookie");
+		id = number_of(old.handle, "id");
 		WORKS(unpin(fd, old.handle));
 		WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &new));
-		again += new.handle == old.handle;
+		again += number_of(new.handle, "id") == id;
 		WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 		WORKS(query(fd, new.handle, &q));
 		CHECK(q.state == PEERDMA_STATE_LIVE);
 		old = new;
 	}
 	CHECK(again);
-	/* A handle alone is nobody's name; this is. */
-	cookie = old.handle;
+	/* An id alone is not enough; the cookie is. */
+	cookie = number_of(old.handle, "id");
 	WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 	WORKS(query(fd, old.handle, &q));
 	CHECK(q.state == PEERDMA_STATE_LIVE);
-	cookie = cookie_of(old.handle);
+	cookie = number_of(old.handle, "cookie");
 	WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 	WORKS(query(fd, old.handle, &q));
 	CHECK(q.state == PEERDMA_STATE_REVOKED);
