@@ -163,23 +163,6 @@ static int peerdma_mmap(struct file *filp, struct vm_area_struct *vma)
 	return err;
 }
 
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-static unsigned long peerdma_area(struct file *filp, unsigned long addr, unsigned long len,
-				  unsigned long pgoff, unsigned long flags)
-{
-	u32 handle = ((u64)pgoff << PAGE_SHIFT) >> 40;
-	struct peerdma_file *file = filp->private_data;
-	struct peerdma_pin *pin = peerdma_pin_find(&file->owner, handle);
-	unsigned long area;
-
-	if (!pin)
-		return thp_get_unmapped_area(filp, addr, len, pgoff, flags);
-	area = peerdma_view_area(pin, filp, addr, len, pgoff, flags);
-	peerdma_pin_put(pin);
-	return area;
-}
-#endif
-
 static int peerdma_open(struct inode *inode, struct file *filp)
 {
 	struct peerdma_file *file = peerdma_zalloc(sizeof(*file));
@@ -240,9 +223,6 @@ static const struct file_operations peerdma_fops = {
 	.read = peerdma_read,
 	.poll = peerdma_poll,
 	.mmap = peerdma_mmap,
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-	.get_unmapped_area = peerdma_area,
-#endif
 };
 
 static struct miscdevice peerdma_misc = {

@@ -3,10 +3,9 @@
  * view.c - CPU views of pinned memory: mmap of /dev/peerdma and of the dma-bufs exported
  * from it.
  *
- * Views are bare page frames (VM_PFNMAP), for RAM as well.  They hold no page reference, so
- * zapping them is enough to give the memory back.  They are filled on fault, 2 MiB at a
- * time: by one huge entry where kernel, alignment and memory allow it, else by a table of
- * small ones.
+ * Views are bare page frames, for RAM as well.  They hold no page reference, and no other
+ * part of the kernel takes one through them (VIEW_FLAGS), so zapping them is enough to give
+ * the memory back.  They are filled on fault, a table of 2 MiB at a time.
  *
  * Each open file of /dev/peerdma has an address_space, that of an inode which is used for
  * nothing else.  It has the views of all pins of the file at PEERDMA_MMAP_PIN(handle), those
@@ -34,6 +33,25 @@
 #define WITHIN_PIN	((1ULL << HANDLE_SHIFT) - 1)
 #define PEERDMA_MAGIC	0x70656572	/* "peer" */
 
+/*
+ * What a view is to the rest of the kernel: VM_MIXEDMAP with special entries, and neither
+ * VM_PFNMAP nor VM_IO.  Then get_user_pages() finds no page (-EEXIST), and the functions
+ * that return a bare frame refuse the area.  With other flags, parts of the kernel use the
+ * frame that an entry has, and zapping the entry does not stop them:
+ *
+ * - VM_PFNMAP: VFIO maps the frame in its IOMMU domain (vaddr_get_pfns(), 6.1 to 7.2).
+ * - VM_IO or VM_PFNMAP: follow_pfn(), follow_pte() and follow_pfnmap_start() return the
+ *   frame.  KVM before 6.13 keeps it while a nested guest runs (kvm_vcpu_map()).
+ *
+ * So there are no entries of 2 MiB.  Outside of VM_PFNMAP areas the kernel, 7.2 included,
+ * looks for the struct page of such an entry: get_user_pages(), madvise(MADV_COLD),
+ * /proc/PID/clear_refs.
+ *
+ * VM_SPECIAL, of which VM_MIXEDMAP and VM_DONTEXPAND are part, also excludes mlock, merging,
+ * guard pages and core dumps.
+ */
+#define VIEW_FLAGS	(VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY)
+
 static struct vfsmount *view_mount;
 
 struct inode *peerdma_view_inode(void)
@@ -58,7 +76,6 @@ struct view {
 	u64 offset;			/* of the range in the pin */
 	u64 length;
 	u32 areas;			/* pin->lock: number of VMAs */
-	u32 making_tables;		/* pin->lock: faults that make a page table: no huge entry there */
 	bool wc;			/* pin->lock: counts in pin->wc_views */
 };
 
@@ -126,42 +143,18 @@ static vm_fault_t fill_small(struct vm_area_struct *vma, struct peerdma_pin *pin
 	return VM_FAULT_NOPAGE;
 }
 
-static bool is_huge(const struct vm_fault *vmf)
-{
-#ifdef PEERDMA_HUGE_VIEWS
-	return vmf->pmd && pmd_leaf(READ_ONCE(*vmf->pmd));
-#else
-	return false;
-#endif
-}
-
 static int leave_pte(pte_t *pte, unsigned long addr, void *data)
 {
 	return 0;
 }
 
-/*
- * The page table is charged to the process, so it is made without pin->lock.  Meanwhile
- * view_huge_fault() inserts nothing at this place.
- */
-static int make_table(struct vm_fault *vmf, struct peerdma_pin *pin)
+/* The page table is charged to the process, so it is made without pin->lock. */
+static int make_table(const struct vm_fault *vmf)
 {
-	struct view *view = vmf->vma->vm_private_data;
-	int err;
-
-	lockdep_assert_held(&pin->lock);
-	view->making_tables++;
-	mutex_unlock(&pin->lock);
+	if (!pmd_none(READ_ONCE(*vmf->pmd)))
+		return 0;
 	peerdma_charge_waits();
-	err = apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, leave_pte, NULL);
-	mutex_lock(&pin->lock);
-	view->making_tables--;
-	return err;
-}
-
-static bool reaches(const struct vm_fault *vmf, const struct peerdma_pin *pin)
-{
-	return pin->state == PIN_LIVE && offset_of(vmf->vma, vmf->address) < pin->pinned_length;
+	return apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, leave_pte, NULL);
 }
 
 static vm_fault_t view_fault(struct vm_fault *vmf)
@@ -169,54 +162,16 @@ static vm_fault_t view_fault(struct vm_fault *vmf)
 	struct vm_area_struct *vma = vmf->vma;
 	struct peerdma_pin *pin = pin_of(vma);
 	vm_fault_t ret = VM_FAULT_SIGBUS;
-	int err = 0;
 
+	if (make_table(vmf))
+		return VM_FAULT_OOM;
 	mutex_lock(&pin->lock);
-	if (reaches(vmf, pin) && pmd_none(READ_ONCE(*vmf->pmd)))
-		err = make_table(vmf, pin);
-	if (err)
-		ret = VM_FAULT_OOM;
-	else if (reaches(vmf, pin))
-		ret = is_huge(vmf) ? VM_FAULT_NOPAGE : fill_small(vma, pin, vmf->address);
+	if (pin->state == PIN_LIVE && offset_of(vma, vmf->address) < pin->pinned_length)
+		ret = fill_small(vma, pin, vmf->address);
 	mutex_unlock(&pin->lock);
 	atomic64_inc(&peerdma_stats.faults);
 	return ret;
 }
-
-#ifdef PEERDMA_HUGE_VIEWS
-/*
- * Is the entry free for a huge one?  A table there: another thread has filled it since the
- * caller looked, while PR_SET_THP_DISABLE was set, and the kernel warns of an insertion.
- */
-static bool is_free(const struct vm_fault *vmf)
-{
-	const struct view *view = vmf->vma->vm_private_data;
-
-	return !view->making_tables && (pmd_none(READ_ONCE(*vmf->pmd)) || is_huge(vmf));
-}
-
-static vm_fault_t view_huge_fault(struct vm_fault *vmf, unsigned int order)
-{
-	unsigned long from = vmf->address & PMD_MASK;
-	struct vm_area_struct *vma = vmf->vma;
-	struct peerdma_pin *pin = pin_of(vma);
-	vm_fault_t ret = VM_FAULT_FALLBACK;
-	phys_addr_t phys;
-
-	if (order != PMD_ORDER || from < vma->vm_start || from + PMD_SIZE > vma->vm_end)
-		return VM_FAULT_FALLBACK;
-	mutex_lock(&pin->lock);
-	/* Not LIVE: the fallback fault returns the error. */
-	if (pin->state == PIN_LIVE && is_free(vmf) &&
-	    peerdma_pin_run(pin, offset_of(vma, from), PMD_SIZE, &phys) == PMD_SIZE &&
-	    IS_ALIGNED(phys, PMD_SIZE))
-		ret = peerdma_insert_pmd(vmf, PHYS_PFN(phys), vma->vm_flags & VM_WRITE);
-	mutex_unlock(&pin->lock);
-	if (ret != VM_FAULT_FALLBACK)
-		atomic64_inc(&peerdma_stats.faults);
-	return ret;
-}
-#endif
 
 static void view_open(struct vm_area_struct *vma)
 {
@@ -249,9 +204,6 @@ static const struct vm_operations_struct view_vm_ops = {
 	.open = view_open,
 	.close = view_close,
 	.fault = view_fault,
-#ifdef PEERDMA_HUGE_VIEWS
-	.huge_fault = view_huge_fault,
-#endif
 };
 
 /* ---- write-combined memory, by the runs of a pin ---- */
@@ -462,30 +414,12 @@ int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 o
 	if (err)
 		return err;
 
-	vm_flags_set(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
+	vm_flags_set(vma, VIEW_FLAGS);
 	vma->vm_pgoff = (PEERDMA_MMAP_PIN(pin->handle) + offset) >> PAGE_SHIFT;
 	vma->vm_private_data = view;
 	vma->vm_ops = &view_vm_ops;
 	return 0;
 }
-
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-unsigned long peerdma_view_area(struct peerdma_pin *pin, struct file *file, unsigned long addr,
-				unsigned long len, unsigned long pgoff, unsigned long flags)
-{
-	u64 offset = ((u64)pgoff << PAGE_SHIFT) & WITHIN_PIN;
-	phys_addr_t phys;
-
-	mutex_lock(&pin->lock);
-	/* Only if a huge entry is possible: the address shows where the memory lies. */
-	if (pin->state == PIN_LIVE && pin->provider->page && offset < pin->pinned_length &&
-	    peerdma_pin_run(pin, offset, pin->pinned_length - offset, &phys) >= PMD_SIZE)
-		pgoff = PHYS_PFN(phys);
-	mutex_unlock(&pin->lock);
-	/* Chooses an address that is congruent to pgoff modulo 2 MiB. */
-	return thp_get_unmapped_area(file, addr, len, pgoff, flags);
-}
-#endif
 
 static int view_fs_init(struct fs_context *fc)
 {

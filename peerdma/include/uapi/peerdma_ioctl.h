@@ -294,7 +294,11 @@ struct peerdma_event {
  * page on: write-combined for a GPU's BAR, cached for host memory.  After
  * revocation or UNPIN an access raises SIGBUS.  MAP_SHARED only; EINVAL past the
  * end; EPERM for a writable view of a READONLY pin.  Children of fork() do not
- * inherit it.  read(), poll() and mmap() work for every process that holds the file.
+ * inherit it, unless the program asks for that with MADV_DOFORK, which newer
+ * kernels refuse.  Loads and stores are all that it is for: calls that look for
+ * the pages behind an address fail with EFAULT or EEXIST, such as VFIO's and KVM's use as
+ * guest memory, O_DIRECT, ibv_reg_mr(), io_uring's buffers, vmsplice() and ptrace().
+ * read(), poll() and mmap() work for every process that holds the file.
  */
 #define PEERDMA_MMAP_GENERATIONS	0ULL
 #define PEERDMA_MMAP_GENERATIONS_SIZE	(PEERDMA_MAX_PINS * 4ULL)
