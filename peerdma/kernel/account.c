@@ -4,15 +4,15 @@
 #include <linux/export.h>
 #include <linux/hash.h>
 #include <linux/moduleparam.h>
-#include <linux/mutex.h>
 #include <linux/rculist.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/user.h>
 #include <linux/seq_file.h>
-#include <linux/slab.h>
+#include <linux/spinlock.h>
 
 #include "account.h"
+#include "charge.h"
 
 unsigned int peerdma_limits[CHARGES] = {
 	[CHARGE_PINS] = 1 << 16,
@@ -49,7 +49,7 @@ static const char *const names[CHARGES] = {
  */
 #define TABLE_BITS 6
 static struct hlist_head table[1 << TABLE_BITS];
-static DEFINE_MUTEX(table_lock);	/* writers */
+static DEFINE_SPINLOCK(table_lock);	/* writers */
 struct peerdma_account *peerdma_last_account;
 
 static struct hlist_head *bucket(kuid_t uid)
@@ -102,18 +102,19 @@ static struct peerdma_account *find(kuid_t uid)
 
 static noinline struct peerdma_account *make(kuid_t uid)
 {
-	struct peerdma_account *account;
+	struct peerdma_account *fresh = peerdma_zalloc(sizeof(*fresh)), *account;
 
-	mutex_lock(&table_lock);
+	if (!fresh)
+		return NULL;
+	fresh->uid = uid;
+	spin_lock(&table_lock);
 	account = find(uid);
-	if (!account) {
-		account = kzalloc(sizeof(*account), GFP_KERNEL_ACCOUNT);
-		if (account) {
-			account->uid = uid;
-			hlist_add_head_rcu(&account->node, bucket(uid));
-		}
-	}
-	mutex_unlock(&table_lock);
+	if (!account)
+		hlist_add_head_rcu(&fresh->node, bucket(uid));
+	spin_unlock(&table_lock);
+	if (!account)
+		return fresh;
+	kfree(fresh);
 	return account;
 }
 

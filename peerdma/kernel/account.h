@@ -16,7 +16,8 @@
  * exempts from limits on objects, CAP_IPC_LOCK from RLIMIT_MEMLOCK, as elsewhere in Linux.
  * Exempt callers are charged as well, so that the sums are right.
  *
- * All calls may sleep; charging takes no lock.
+ * All calls may sleep; charging takes no lock.  Finding the account may allocate it, so it
+ * is done before a lock is taken (charge.h).
  */
 #ifndef PEERDMA_ACCOUNT_H
 #define PEERDMA_ACCOUNT_H

@@ -24,10 +24,10 @@
 #include <linux/module.h>
 #include <linux/platform_device.h>
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
 
 #include <drm/amd_rdma.h>
 
+#include "charge.h"
 #include "map.h"
 
 #define NAME "peerdma_amd: "
@@ -36,10 +36,10 @@ static const struct amd_rdma_interface *rdma;
 static struct platform_device *plain;	/* no IOMMU translates for it */
 
 struct amd_memory {
-	struct amd_p2p_info *info;
+	struct amd_p2p_info *info;	/* freed by the driver when the callback returns */
 	enum peerdma_memory memory;
 	u32 nruns;
-	struct peerdma_run runs[];
+	struct peerdma_run *runs;
 };
 
 static void free_callback(void *data)
@@ -100,27 +100,63 @@ static bool understood(const struct peerdma_pin *pin, const struct amd_p2p_info 
 	return false;
 }
 
-static struct amd_memory *read_table(const struct peerdma_pin *pin, struct amd_p2p_info *info, u32 nruns)
+static int count_runs(struct peerdma_pin *pin, u32 *nruns)
 {
-	struct amd_memory *m;
+	const struct amd_memory *m = pin->priv;
+	int err = -ESTALE;
+
+	mutex_lock(&pin->lock);
+	if (!pin->revoked)
+		err = understood(pin, m->info, nruns) ? 0 : -EOPNOTSUPP;
+	mutex_unlock(&pin->lock);
+	return err;
+}
+
+static int fill_runs(struct peerdma_pin *pin, struct peerdma_run *runs, u32 nruns)
+{
+	struct amd_memory *m = pin->priv;
 	struct scatterlist *sg;
 	u32 page = 0;
 	int i;
 
-	m = kvzalloc(struct_size(m, runs, nruns), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!m)
-		return NULL;
-	m->info = info;
-	for_each_sg(info->pages->sgl, sg, nruns, i) {
-		m->runs[i].phys = sg_dma_address(sg);
-		m->runs[i].first = page;
+	mutex_lock(&pin->lock);
+	if (pin->revoked) {
+		mutex_unlock(&pin->lock);
+		return -ESTALE;
+	}
+	for_each_sg(m->info->pages->sgl, sg, nruns, i) {
+		runs[i].phys = sg_dma_address(sg);
+		runs[i].first = page;
 		page += sg_dma_len(sg) >> PAGE_SHIFT;
 	}
+	m->runs = runs;
 	m->nruns = nruns;
-	if (region_intersects(m->runs[0].phys, PAGE_SIZE, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) ==
+	mutex_unlock(&pin->lock);
+	return 0;
+}
+
+/* Copies the driver's table. */
+static int amd_read(struct peerdma_pin *pin)
+{
+	struct amd_memory *m = pin->priv;
+	struct peerdma_run *runs;
+	u32 nruns;
+	int err = count_runs(pin, &nruns);
+
+	if (err)
+		return err;
+	runs = peerdma_kvarray(nruns, sizeof(*runs), false);
+	if (!runs)
+		return -ENOMEM;
+	err = fill_runs(pin, runs, nruns);
+	if (err) {
+		kvfree(runs);
+		return err;
+	}
+	if (region_intersects(runs[0].phys, PAGE_SIZE, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) ==
 	    REGION_INTERSECTS)
 		m->memory = MEMORY_CACHED;
-	return m;
+	return 0;
 }
 
 static bool amd_claims(const struct peerdma_pin *pin)
@@ -131,8 +167,7 @@ static bool amd_claims(const struct peerdma_pin *pin)
 static int amd_get(struct peerdma_pin *pin)
 {
 	struct amd_p2p_info *info = NULL;
-	struct amd_memory *m = NULL;
-	u32 nruns = 0;
+	struct amd_memory *m;
 	int err;
 
 	/* Only another vendor has tokens. */
@@ -140,31 +175,18 @@ static int amd_get(struct peerdma_pin *pin)
 		return -ENXIO;
 	if (!page_size_understood(pin))
 		return -EOPNOTSUPP;
-	/*
-	 * The callback for this pin waits for pin->lock, so the table is not freed while it
-	 * is read.
-	 */
+	/* Not charged, as the pin itself is not: a charge would keep others from their turn. */
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (!m)
+		return -ENOMEM;
 	err = get_pages(pin, &info);
-	if (err || !info)
+	if (err || !info) {
+		kfree(m);
 		return pin_errno(pin, err);
-	err = -EOPNOTSUPP;
-	if (understood(pin, info, &nruns)) {
-		err = -ENOMEM;
-		m = read_table(pin, info, nruns);
 	}
-	if (m) {
-		pin->priv = m;
-		return 0;
-	}
-	/*
-	 * The driver's pin cannot be put here, since its callback may wait for pin->lock.
-	 * The caller calls `put', which needs pin->priv: so that gets a struct without
-	 * runs.
-	 */
-	m = kzalloc(sizeof(*m), GFP_KERNEL | __GFP_NOFAIL);
 	m->info = info;
 	pin->priv = m;
-	return err;
+	return 0;
 }
 
 static void amd_put(struct peerdma_pin *pin)
@@ -179,7 +201,10 @@ static void amd_put(struct peerdma_pin *pin)
 
 static void amd_release(struct peerdma_pin *pin)
 {
-	kvfree(pin->priv);
+	struct amd_memory *m = pin->priv;
+
+	kvfree(m->runs);
+	kfree(m);
 	pin->priv = NULL;
 }
 
@@ -209,6 +234,7 @@ static struct peerdma_provider amd_provider = {
 	.aperture = true,
 	.page_shift = PAGE_SHIFT,
 	.get = amd_get,
+	.read = amd_read,
 	.claims = amd_claims,
 	.put = amd_put,
 	.release = amd_release,

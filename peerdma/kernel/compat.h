@@ -12,6 +12,9 @@
 #ifndef CONFIG_64BIT
 #error "peerdma needs a 64-bit kernel: mmap offsets and callback cookies are 64 bits wide"
 #endif
+#ifndef CONFIG_ARCH_HAS_PTE_SPECIAL
+#error "peerdma needs page tables that mark an entry without a struct page: see view.c"
+#endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
@@ -59,21 +62,6 @@ static inline u64 peerdma_readonly_part(u64 start, u64 length, unsigned int *fla
 	*flags = FOLL_LONGTERM;
 	return length;
 }
-#endif
-
-/*
- * Mappings of 2 MiB need page tables that mark such an entry as "no struct page here" (6.12
- * on x86).  On older kernels get_user_pages() would look for the struct page.
- */
-#ifdef CONFIG_ARCH_SUPPORTS_HUGE_PFNMAP
-#define PEERDMA_HUGE_VIEWS	1
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
-#define peerdma_insert_pmd(vmf, pfn, write) vmf_insert_pfn_pmd(vmf, pfn, write)
-#else
-#include <linux/pfn_t.h>
-#define peerdma_insert_pmd(vmf, pfn, write) \
-	vmf_insert_pfn_pmd(vmf, pfn_to_pfn_t(pfn), write)
-#endif
 #endif
 
 /* The source name of a string field is given once since 6.10. */

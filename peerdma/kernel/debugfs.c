@@ -2,7 +2,8 @@
 /*
  * debugfs.c - /sys/kernel/debug/peerdma: pins, users (processes) and accounts (resources
  * charged to each user) are tables, tab-separated; their first line names the columns, and
- * new columns come last. stats has counters.
+ * new columns come last. stats has counters.  In pins, id is what the kernel's log calls a
+ * pin, and handle what the program that pinned calls it; pins of drivers have no handle, 0.
  */
 #include <linux/debugfs.h>
 #include <linux/device.h>
@@ -108,7 +109,7 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 		maps += peerdma_map_of(made) && peerdma_map_of(made)->live;
 		made_of[made->ops->charge]++;
 	}
-	seq_printf(s, "%u\t%d\t", pin->handle, pin->tgid);
+	seq_printf(s, "%u\t%d\t", pin->id, pin->tgid);
 	show_comm(s, pin);
 	seq_printf(s, "\t%s\t%s\t%s\t", pin->client,
 		   pin->provider->name, state_names[pin->state]);
@@ -122,17 +123,18 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 	show_devices(s, pin, false);
 	seq_putc(s, '\t');
 	show_devices(s, pin, true);
-	seq_printf(s, "\t%u\t%#llx\n", from_kuid(seq_user_ns(s), pin->account->uid), pin->cookie);
+	seq_printf(s, "\t%u\t%#llx\t%u\n", from_kuid(seq_user_ns(s), pin->account->uid),
+		   pin->cookie, pin->handle);
 unlock:
 	mutex_unlock(&pin->lock);
 }
 
-/* *pos is the last handle shown, so each pin is shown at most once even if pins come and go. */
+/* *pos is the last id shown, so each pin is shown at most once even if pins come and go. */
 static struct peerdma_pin *next_pin(loff_t *pos)
 {
 	struct peerdma_pin *pin = peerdma_pin_from(*pos + 1);
 
-	*pos = pin ? pin->handle : PEERDMA_MAX_PINS;
+	*pos = pin ? pin->id : PEERDMA_MAX_PINS;
 	return pin;
 }
 
@@ -166,7 +168,7 @@ static void pins_stop(struct seq_file *s, void *v)
 static int pins_show(struct seq_file *s, void *v)
 {
 	if (v == SEQ_START_TOKEN)
-		seq_puts(s, "id\tpid\tcomm\tclient\tprovider\tstate\tflags\taddr\tlength\tpinned_length\tpage_shift\tmappings\tviews\texports\tfirst_phys\tgeneration\tsegments\tdevices\tlate\tuid\tcookie\n");
+		seq_puts(s, "id\tpid\tcomm\tclient\tprovider\tstate\tflags\taddr\tlength\tpinned_length\tpage_shift\tmappings\tviews\texports\tfirst_phys\tgeneration\tsegments\tdevices\tlate\tuid\tcookie\thandle\n");
 	else
 		show_pin(s, v);
 	return 0;
@@ -216,7 +218,7 @@ void peerdma_debugfs_init(void)
 {
 	dir = debugfs_create_dir("peerdma", NULL);
 	debugfs_create_file("pins", 0400, dir, NULL, &pins_fops);
-	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
+	debugfs_create_file("stats", 0400, dir, NULL, &stats_fops);
 	debugfs_create_file("users", 0400, dir, NULL, &users_fops);
 	debugfs_create_file("accounts", 0400, dir, NULL, &accounts_fops);
 }

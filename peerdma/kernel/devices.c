@@ -20,6 +20,31 @@
 #include "devices.h"
 #include "map.h"
 
+static bool is_for(struct peerdma_made *made, const struct device *dev)
+{
+	const struct peerdma_map *map = peerdma_map_of(made);
+
+	return map && map->program && map->pub.dev == dev;
+}
+
+/*
+ * Most pins have no such mapping.  Of these no lock but pin->lock is taken: the reservation
+ * lock of an imported dma-buf may be held for long by its exporter or another importer.
+ */
+static bool has_mapping(struct peerdma_pin *pin, const struct device *dev)
+{
+	struct peerdma_made *made;
+	bool has = false;
+
+	if (list_empty_careful(&pin->made))
+		return false;
+	mutex_lock(&pin->lock);
+	list_for_each_entry(made, &pin->made, node)
+		has |= is_for(made, dev);
+	mutex_unlock(&pin->lock);
+	return has;
+}
+
 static void take_down(struct peerdma_pin *pin, struct device *dev)
 {
 	struct peerdma_made *made;
@@ -28,15 +53,12 @@ static void take_down(struct peerdma_pin *pin, struct device *dev)
 	 * NEW: nothing is mapped.  Acquire: in any other state pin->import, which
 	 * peerdma_maps_lock() reads, is set.
 	 */
-	if (smp_load_acquire(&pin->state) == PIN_NEW)
+	if (smp_load_acquire(&pin->state) == PIN_NEW || !has_mapping(pin, dev))
 		return;
 	peerdma_maps_lock(pin, NULL, DMA_NONE);
-	list_for_each_entry(made, &pin->made, node) {
-		struct peerdma_map *map = peerdma_map_of(made);
-
-		if (map && map->handle && map->pub.dev == dev)
+	list_for_each_entry(made, &pin->made, node)
+		if (is_for(made, dev))
 			peerdma_made_down(made);
-	}
 	peerdma_maps_unlock(pin);
 }
 
@@ -44,14 +66,14 @@ static int device_event(struct notifier_block *nb, unsigned long event, void *da
 {
 	struct peerdma_pin *pin;
 	struct device *dev = data;
-	u32 handle = 1;
+	u32 id = 1;
 
 	if (event != BUS_NOTIFY_UNBIND_DRIVER && event != BUS_NOTIFY_REMOVED_DEVICE)
 		return NOTIFY_DONE;
 	if (event == BUS_NOTIFY_REMOVED_DEVICE)
 		device_lock(dev);
-	while ((pin = peerdma_pin_from(handle))) {
-		handle = pin->handle + 1;
+	while ((pin = peerdma_pin_from(id))) {
+		id = pin->id + 1;
 		take_down(pin, dev);
 		peerdma_pin_put(pin);
 	}

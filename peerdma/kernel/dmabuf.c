@@ -19,6 +19,7 @@
 #include <linux/dma-resv.h>
 #include <linux/slab.h>
 
+#include "charge.h"
 #include "compat.h"
 #include "dmabuf.h"
 #include "map.h"
@@ -83,7 +84,7 @@ static int map_errno(int err)
 
 static struct import *import_create(struct source *source, u64 cookie, struct device *dev)
 {
-	struct import *im = kzalloc(sizeof(*im), GFP_KERNEL_ACCOUNT);
+	struct import *im = peerdma_zalloc(sizeof(*im));
 
 	if (!im)
 		return ERR_PTR(-ENOMEM);
@@ -99,14 +100,18 @@ static struct import *import_create(struct source *source, u64 cookie, struct de
 	return im;
 }
 
+static void detach(struct import *im)
+{
+	dma_buf_detach(im->source->dmabuf, im->attach);
+	kfree(im);
+}
+
 static void detach_all(struct list_head *idle)
 {
 	struct import *im, *next;
 
-	list_for_each_entry_safe(im, next, idle, node) {
-		dma_buf_detach(im->source->dmabuf, im->attach);
-		kfree(im);
-	}
+	list_for_each_entry_safe(im, next, idle, node)
+		detach(im);
 }
 
 /* ---- mappings; the reservation lock is held ---- */
@@ -158,7 +163,13 @@ static int lock_maps(struct peerdma_pin *pin, struct device *dev, enum dma_data_
 		if (IS_ERR(im))
 			return PTR_ERR(im);
 	}
-	dma_resv_lock(source->dmabuf->resv, NULL);
+	/* The exporter and its other importers decide how long the lock is held. */
+	if (im && dma_resv_lock_interruptible(source->dmabuf->resv, NULL)) {
+		detach(im);
+		return -ERESTARTSYS;
+	}
+	if (!im)
+		dma_resv_lock(source->dmabuf->resv, NULL);
 	if (im) {
 		err = import_map(im, dir, true);
 		/* An exporter that refuses to pin may still map, and move later. */
@@ -166,8 +177,7 @@ static int lock_maps(struct peerdma_pin *pin, struct device *dev, enum dma_data_
 			err = import_map(im, dir, false);
 		if (err) {
 			dma_resv_unlock(source->dmabuf->resv);
-			dma_buf_detach(source->dmabuf, im->attach);
-			kfree(im);
+			detach(im);
 			return map_errno(err);
 		}
 		source->ready = im;
@@ -314,7 +324,7 @@ int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf)
 
 	if (err)
 		return err;
-	source = kzalloc(sizeof(*source), GFP_KERNEL_ACCOUNT);
+	source = peerdma_zalloc(sizeof(*source));
 	if (!source)
 		return -ENOMEM;
 	get_dma_buf(dmabuf);

@@ -26,8 +26,8 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
-#include <linux/slab.h>
 
+#include "charge.h"
 #include "compat.h"
 #include "export.h"
 #include "importers.h"
@@ -57,6 +57,16 @@ static bool insists(struct dma_buf_attachment *attach, const struct peerdma_pin 
 	return has_pinned(a);
 }
 
+static void free_attached(struct attached *a)
+{
+	peerdma_room_free(&a->room);
+	kfree(a);
+}
+
+/*
+ * An importer maps with the reservation lock held, which a revocation takes.  So the memory
+ * for a mapping is allocated here, where no lock is held.
+ */
 static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct peerdma_export *ex = dmabuf->priv;
@@ -76,10 +86,17 @@ static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *atta
 	mutex_unlock(&pin->lock);
 	if (err)
 		return err;
-	a = kzalloc(sizeof(*a), GFP_KERNEL_ACCOUNT);
+	a = peerdma_zalloc(sizeof(*a));
 	if (!a)
 		return -ENOMEM;
 	a->ex = ex;
+	a->room.wants_map = true;
+	peerdma_map_want(pin, attach->dev, ex->offset, dmabuf->size, &a->room);
+	err = peerdma_room_make(&a->room);
+	if (err) {
+		free_attached(a);
+		return err;
+	}
 	attach->priv = a;
 	return 0;
 }
@@ -95,7 +112,7 @@ static void export_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *att
 
 	if (a->hold)
 		peerdma_pin_drop_hold(ex->made.pin);
-	kfree(a);
+	free_attached(a);
 }
 
 /* dma_buf_pin() promises that the memory stays, mapped or not: takes a hold of the pin. */
@@ -198,17 +215,32 @@ static void lend(struct dma_buf_attachment *attach, struct peerdma_map *map)
 	ex->untranslated |= !peerdma_translated(attach->dev);
 }
 
+static struct peerdma_map *try_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
+{
+	struct peerdma_export *ex = attach->dmabuf->priv;
+	struct attached *a = attach->priv;
+
+	return peerdma_map_create(ex->made.pin, attach->dev, dir, ex->offset, attach->dmabuf->size,
+				  &importer_ops, &a->room);
+}
+
 static struct sg_table *export_map(struct dma_buf_attachment *attach,
 				   enum dma_data_direction dir)
 {
 	struct peerdma_export *ex = attach->dmabuf->priv;
 	struct peerdma_pin *pin = ex->made.pin;
+	struct attached *a = attach->priv;
 	struct peerdma_map *map;
+	int err;
 
 	dma_resv_assert_held(&ex->resv);
 	mutex_lock(&pin->lock);
-	map = peerdma_map_create(pin, attach->dev, dir, ex->offset, attach->dmabuf->size,
-				 &importer_ops);
+	map = try_map(attach, dir);
+	/* The attachment has a mapping already, which has the room, or the device's limits changed. */
+	while (map == ERR_PTR(-EAGAIN)) {
+		err = peerdma_room_make_now(&a->room);
+		map = err ? ERR_PTR(err) : try_map(attach, dir);
+	}
 	if (!IS_ERR(map))
 		lend(attach, map);
 	mutex_unlock(&pin->lock);
@@ -229,6 +261,7 @@ static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 	mutex_lock_nested(&pin->lock, PIN_LOCK_EXPORTED);
 	a->maps--;
 	peerdma_importer_down(map);
+	peerdma_map_return_room(map, &a->room);
 	peerdma_made_end(&map->made);
 	mutex_unlock(&pin->lock);
 }
@@ -366,7 +399,7 @@ static void wait_fences(struct peerdma_export *ex)
 		return;
 	atomic64_inc(&peerdma_stats.late);
 	pr_warn("peerdma: a fence on a dma-buf of pin %u (%s, process %d) was not signalled in time\n",
-		pin->handle, pin->provider->name, pin->tgid);
+		pin->id, pin->provider->name, pin->tgid);
 	/* If all devices are behind an IOMMU, it stops what is still under way. */
 	if (ex->untranslated)
 		dma_resv_wait_timeout(&ex->resv, DMA_RESV_USAGE_BOOKKEEP, false,
@@ -430,6 +463,7 @@ static int check_range(const struct peerdma_pin *pin, u64 offset, u64 length)
 
 int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file **file)
 {
+	struct peerdma_account *account;
 	struct address_space *views;
 	struct peerdma_export *ex;
 	struct dma_buf *dmabuf;
@@ -438,7 +472,8 @@ int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file 
 	err = check_range(pin, offset, length);
 	if (err)
 		return err;
-	ex = kzalloc(sizeof(*ex), GFP_KERNEL_ACCOUNT);
+	account = peerdma_account();
+	ex = account ? peerdma_zalloc(sizeof(*ex)) : NULL;
 	if (!ex)
 		return -ENOMEM;
 	dma_resv_init(&ex->resv);
@@ -451,7 +486,7 @@ int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file 
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
 	if (!err)
-		err = peerdma_made_enter(&ex->made, pin, &export_made_ops);
+		err = peerdma_made_enter(&ex->made, pin, &export_made_ops, account);
 	if (!err)
 		views = peerdma_view_mapping(pin);
 	mutex_unlock(&pin->lock);

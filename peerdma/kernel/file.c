@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "charge.h"
 #include "file.h"
 #include "map.h"
 #include "view.h"
@@ -82,7 +83,7 @@ static int give_event(struct peerdma_file *file, struct peerdma_pin *pin, char _
 	struct peerdma_event event = {
 		.type = PEERDMA_EVENT_REVOKED,
 		.handle = pin->handle,
-		.slot = pin->slot_index,
+		.slot = peerdma_slot_index(pin->handle),
 		.generation = pin->generation,
 		.addr = pin->addr,
 		.length = pin->length,
@@ -162,26 +163,9 @@ static int peerdma_mmap(struct file *filp, struct vm_area_struct *vma)
 	return err;
 }
 
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-static unsigned long peerdma_area(struct file *filp, unsigned long addr, unsigned long len,
-				  unsigned long pgoff, unsigned long flags)
-{
-	u32 handle = ((u64)pgoff << PAGE_SHIFT) >> 40;
-	struct peerdma_file *file = filp->private_data;
-	struct peerdma_pin *pin = peerdma_pin_find(&file->owner, handle);
-	unsigned long area;
-
-	if (!pin)
-		return thp_get_unmapped_area(filp, addr, len, pgoff, flags);
-	area = peerdma_view_area(pin, filp, addr, len, pgoff, flags);
-	peerdma_pin_put(pin);
-	return area;
-}
-#endif
-
 static int peerdma_open(struct inode *inode, struct file *filp)
 {
-	struct peerdma_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	struct peerdma_file *file = peerdma_zalloc(sizeof(*file));
 	struct inode *views;
 
 	if (!file)
@@ -239,9 +223,6 @@ static const struct file_operations peerdma_fops = {
 	.read = peerdma_read,
 	.poll = peerdma_poll,
 	.mmap = peerdma_mmap,
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-	.get_unmapped_area = peerdma_area,
-#endif
 };
 
 static struct miscdevice peerdma_misc = {
@@ -253,6 +234,7 @@ static struct miscdevice peerdma_misc = {
 
 int peerdma_file_init(void)
 {
+	peerdma_users_init();
 	return misc_register(&peerdma_misc);
 }
 

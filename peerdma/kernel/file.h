@@ -44,6 +44,7 @@ void peerdma_file_exit(void);
 struct peerdma_user *peerdma_user_get(void);
 void peerdma_user_put(struct peerdma_user *user);
 void peerdma_users_show(struct seq_file *s);
+void peerdma_users_init(void);
 void peerdma_users_exit(void);
 
 /* uapi.c */

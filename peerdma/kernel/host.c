@@ -12,6 +12,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
+#include "charge.h"
 #include "compat.h"
 #include "host.h"
 #include "pin.h"
@@ -74,7 +75,7 @@ static int make_runs(struct host_pin *host, struct page **pages)
 
 	for (i = 1; i < host->npages; i++)
 		n += page_to_pfn(pages[i]) != page_to_pfn(pages[i - 1]) + 1;
-	host->runs = kvmalloc_array(n, sizeof(*host->runs), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	host->runs = peerdma_kvarray(n, sizeof(*host->runs), false);
 	if (!host->runs)
 		return -ENOMEM;
 	for (i = 0; i < host->npages; i++) {
@@ -95,7 +96,7 @@ static int find_pages(struct peerdma_pin *pin, struct host_pin *host)
 	int err;
 
 	if (host->npages > SMALL_PIN) {
-		pages = kvmalloc_array(host->npages, sizeof(*pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		pages = peerdma_kvarray(host->npages, sizeof(*pages), false);
 		if (!pages)
 			return -ENOMEM;
 	}
@@ -120,7 +121,7 @@ static int host_get(struct peerdma_pin *pin)
 
 	if (!access_ok((void __user *)pin->start, pin->pinned_length))
 		return -EFAULT;
-	host = kzalloc(sizeof(*host), GFP_KERNEL_ACCOUNT);
+	host = peerdma_zalloc(sizeof(*host));
 	if (!host)
 		return -ENOMEM;
 	host->npages = pin->pinned_length >> PAGE_SHIFT;

@@ -82,7 +82,7 @@ static void name_late(struct peerdma_export *ex)
 		map->late = true;
 		atomic64_inc(&peerdma_stats.late);
 		pr_warn("peerdma: %s (driver %s) has not released a dma-buf of pin %u (%s, process %d) within %u ms\n",
-			dev_name(map->pub.dev), dev_driver_string(map->pub.dev), pin->handle,
+			dev_name(map->pub.dev), dev_driver_string(map->pub.dev), pin->id,
 			pin->provider->name, pin->tgid, READ_ONCE(timeout_ms));
 	}
 	mutex_unlock(&pin->lock);

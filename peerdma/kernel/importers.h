@@ -32,6 +32,7 @@ struct attached {
 	u32 maps;
 	bool hold;			/* pin->lock: counts in pin->holds, until detached */
 	bool unmapped;			/* pin->lock: `hold' is for dma_buf_pin(), not a mapping */
+	struct peerdma_room room;	/* of the next mapping */
 };
 
 /* The time that importers have, in jiffies, and how much of it is left for this export. */

@@ -123,8 +123,7 @@ void peerdma_unpin(struct peerdma_pin *pin)
 	 * A bug of the caller: the device loses its addresses all the same, but the mapping
 	 * objects leak.
 	 */
-	WARN(has_maps(pin), "peerdma: %s unpins handle %u while it is mapped\n",
-	     ops->name, pin->handle);
+	WARN(has_maps(pin), "peerdma: %s unpins pin %u while it is mapped\n", ops->name, pin->id);
 	WARN_ON(peerdma_pin_end(pin, false));
 	module_put(ops->owner);
 }
@@ -133,13 +132,10 @@ EXPORT_SYMBOL_GPL(peerdma_unpin);
 static struct peerdma_mapping *map_by(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
 				      const struct peerdma_made_ops *ops)
 {
-	struct peerdma_map *map;
-	int err = peerdma_maps_lock_for(pin, dev, dir);
+	struct peerdma_map *map = peerdma_map_make(pin, dev, dir, ops);
 
-	if (err)
-		return ERR_PTR(err);
-	map = peerdma_map_create(pin, dev, dir, 0, pin->pinned_length, ops);
-	peerdma_maps_unlock(pin);
+	if (map == ERR_PTR(-ERESTARTSYS))
+		return ERR_PTR(-EINTR);
 	return IS_ERR(map) ? ERR_CAST(map) : &map->pub;
 }
 

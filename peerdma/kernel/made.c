@@ -33,15 +33,15 @@ void peerdma_made_put(struct peerdma_made *made)
 }
 
 int peerdma_made_enter(struct peerdma_made *made, struct peerdma_pin *pin,
-		       const struct peerdma_made_ops *ops)
+		       const struct peerdma_made_ops *ops, struct peerdma_account *account)
 {
 	int err;
 
 	lockdep_assert_held(&pin->lock);
-	made->account = peerdma_account();
-	err = made->account ? peerdma_charge(made->account, ops->charge) : -ENOMEM;
+	err = peerdma_charge(account, ops->charge);
 	if (err)
 		return err;
+	made->account = account;
 	kref_get(&pin->ref);
 	made->pin = pin;
 	made->ops = ops;

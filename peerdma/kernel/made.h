@@ -29,12 +29,11 @@ static inline void peerdma_maps_unlock(struct peerdma_pin *pin)
 }
 
 /*
- * Charges a new object to the calling process's user and enters it in the pin's list, or
- * refuses it (-EDQUOT, -ENOMEM). pin->lock held, the pin usable.  The list has the first
- * reference.
+ * Charges a new object to the account and enters it in the pin's list, or refuses it
+ * (-EDQUOT). pin->lock held, the pin usable.  The list has the first reference.
  */
 int peerdma_made_enter(struct peerdma_made *made, struct peerdma_pin *pin,
-		       const struct peerdma_made_ops *ops);
+		       const struct peerdma_made_ops *ops, struct peerdma_account *account);
 /*
  * The maker of the object ends it: takes it down and frees it.  When this returns, no
  * device reaches the memory through it; if the pin is ending, that holds when the pin's end

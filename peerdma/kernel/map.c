@@ -7,10 +7,10 @@
  * that need it, as an sg_table of the same, cut into pieces that the device can take.
  */
 #include <linux/dma-mapping.h>
-#include <linux/slab.h>
 
 #include "map.h"
 #include "path.h"
+#include "room.h"
 #include "trace.h"
 
 /*
@@ -35,31 +35,14 @@ static void free_segments(struct peerdma_map *map)
 		kvfree(map->segs);
 }
 
-static noinline int grow(struct peerdma_map *map)
-{
-	u32 room = 2 * map->segs_room;
-	struct peerdma_segment *segs;
-
-	if (room < map->segs_room)
-		return -ENOMEM;
-	segs = kvmalloc_array(room, sizeof(*segs), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!segs)
-		return -ENOMEM;
-	memcpy(segs, map->segs, map->nsegs * sizeof(*segs));
-	free_segments(map);
-	map->segs = segs;
-	map->segs_room = room;
-	return 0;
-}
-
+/* -EAGAIN: there is no room; the next attempt has more. */
 static int add_segment(struct peerdma_map *map, u64 addr, u64 length)
 {
-	int err;
-
 	if (unlikely(map->nsegs == map->segs_room)) {
-		err = grow(map);
-		if (err)
-			return err;
+		if (map->segs_room > U32_MAX / 2)
+			return -ENOMEM;
+		map->wants_segs = 2 * map->segs_room;
+		return -EAGAIN;
 	}
 	map->segs[map->nsegs].dma_addr = addr;
 	map->segs[map->nsegs].length = length;
@@ -146,6 +129,18 @@ static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length)
 	return err;
 }
 
+static u32 count_runs(const struct peerdma_pin *pin, u64 offset, u64 end)
+{
+	phys_addr_t phys;
+	u32 n;
+
+	for (n = 0; offset < end; n++) {
+		offset += peerdma_pin_run(pin, offset, end - offset, &phys);
+		cond_resched();
+	}
+	return n;
+}
+
 /* Segments are not merged here, since each one is unmapped by itself. */
 int peerdma_map_resource(struct peerdma_map *map)
 {
@@ -157,6 +152,8 @@ int peerdma_map_resource(struct peerdma_map *map)
 	for (;;) {
 		n = peerdma_pin_run(pin, offset, end - offset, &phys);
 		err = map_run(map, phys, n);
+		if (unlikely(err == -EAGAIN))
+			map->wants_segs = map->nsegs + count_runs(pin, offset, end);
 		if (err) {
 			peerdma_unmap_resource(map);
 			return err;
@@ -192,6 +189,15 @@ static u32 piece_max(struct device *dev)
 	return max_t(u32, PAGE_SIZE, PAGE_ALIGN_DOWN(min_t(u32, dma_get_max_seg_size(dev), SZ_2G)));
 }
 
+/* Does the table have so many entries?  -EAGAIN: the next attempt has another one. */
+static int table_fits(struct peerdma_map *map, u64 count)
+{
+	if (count > INT_MAX)
+		return -ENOMEM;
+	map->wants_ents = count;
+	return map->pub.sgt.orig_nents == count ? 0 : -EAGAIN;
+}
+
 /* The sg_table of the segments: addresses without pages. */
 static int fill_sgt(struct peerdma_map *map)
 {
@@ -202,12 +208,11 @@ static int fill_sgt(struct peerdma_map *map)
 
 	for (i = 0; i < map->nsegs; i++)
 		count += DIV_ROUND_UP_ULL(map->segs[i].length, most);
-	if (count > INT_MAX)
-		return -ENOMEM;
-	err = sg_alloc_table(&map->pub.sgt, count, GFP_KERNEL_ACCOUNT);
+	err = table_fits(map, count);
 	if (err)
 		return err;
 
+	map->pub.sgt.nents = count;
 	sg = map->pub.sgt.sgl;
 	for (i = 0; i < map->nsegs; i++) {
 		for (at = 0; at < map->segs[i].length; at += n, sg = sg_next(sg)) {
@@ -246,9 +251,7 @@ static int map_pages(struct peerdma_map *map)
 			return err;
 		count += DIV_ROUND_UP_ULL(n, most);
 	}
-	if (count > INT_MAX)
-		return -ENOMEM;
-	err = sg_alloc_table(sgt, count, GFP_KERNEL_ACCOUNT);
+	err = table_fits(map, count);
 	if (err)
 		return err;
 	sg = sgt->sgl;
@@ -265,7 +268,7 @@ static int map_pages(struct peerdma_map *map)
 
 	err = dma_map_sgtable(dev, sgt, map->pub.dir, MAP_ATTRS);
 	if (err)
-		goto free_table;
+		return err;
 	dma_sync_sgtable_for_device(dev, sgt, map->pub.dir);
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		/* With swiotlb=force and the like the device would use a bounce buffer. */
@@ -279,8 +282,6 @@ static int map_pages(struct peerdma_map *map)
 unmap:
 	unmap_pages(map);
 	map->nsegs = 0;
-free_table:
-	sg_free_table(sgt);
 	return err;
 }
 
@@ -339,15 +340,50 @@ static void map_down(struct peerdma_made *made)
 	peerdma_map_down(container_of(made, struct peerdma_map, made));
 }
 
-static struct peerdma_map *take_map(struct peerdma_pin *pin)
+/* NULL: there is none in the room. */
+static struct peerdma_map *take_map(struct peerdma_pin *pin, struct peerdma_room *room)
 {
+	struct peerdma_map *map = room->map;
+
 	lockdep_assert_held(&pin->lock);
 	/* Acquire: the thread that gave it back does not use it any more. */
-	if (unlikely(smp_load_acquire(&pin->map_taken)))
-		return kzalloc(sizeof(pin->map), GFP_KERNEL_ACCOUNT);
+	if (unlikely(smp_load_acquire(&pin->map_taken))) {
+		room->map = NULL;
+		return map;
+	}
 	pin->map_taken = true;
 	memset(&pin->map, 0, sizeof(pin->map));
 	return &pin->map;
+}
+
+/* What is not taken stays in the room. */
+static void take_room(struct peerdma_map *map, struct peerdma_room *room)
+{
+	map->segs = map->few;
+	map->segs_room = ARRAY_SIZE(map->few);
+	if (unlikely(room->segs)) {
+		map->segs = room->segs;
+		map->segs_room = room->nsegs;
+		room->segs = NULL;
+		room->nsegs = 0;
+	}
+	map->pub.sgt = room->sgt;
+	memset(&room->sgt, 0, sizeof(room->sgt));
+}
+
+void peerdma_map_return_room(struct peerdma_map *map, struct peerdma_room *room)
+{
+	lockdep_assert_held(&map->made.pin->lock);
+	if (map->segs != map->few && !room->segs) {
+		room->segs = map->segs;
+		room->nsegs = map->segs_room;
+		map->segs = map->few;
+		map->nsegs = 0;
+	}
+	if (!room->sgt.sgl) {
+		room->sgt = map->pub.sgt;
+		memset(&map->pub.sgt, 0, sizeof(map->pub.sgt));
+	}
 }
 
 static void give_map(struct peerdma_map *map)
@@ -413,9 +449,11 @@ int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer
 	if (err)
 		return err;
 	if (p->reach) {
-		peerdma_turn_enter(&p->turns, TURN_GET);
-		err = p->reach(pin, dev, importer);
-		peerdma_turn_leave(&p->turns);
+		err = peerdma_turn_enter_killable(&p->turns, TURN_GET);
+		if (!err) {
+			err = p->reach(pin, dev, importer);
+			peerdma_turn_leave(&p->turns);
+		}
 	}
 	module_put(p->owner);
 	return err;
@@ -457,9 +495,30 @@ int peerdma_map_path(struct peerdma_pin *pin, struct device *dev)
 	return peerdma_path_check(phys, n, dev, vouched(pin, dev), &path);
 }
 
+void peerdma_map_want(struct peerdma_pin *pin, struct device *dev, u64 offset, u64 length,
+		      struct peerdma_room *room)
+{
+	u64 end = offset + length, ents = 0, n;
+	u32 most = piece_max(dev), runs = 0;
+	phys_addr_t phys;
+
+	mutex_lock(&pin->lock);
+	if (pin->state == PIN_LIVE && pin->provider->page && end <= pin->pinned_length) {
+		for (; offset < end; offset += n, runs++) {
+			n = peerdma_pin_run(pin, offset, end - offset, &phys);
+			ents += DIV_ROUND_UP_ULL(n, most);
+			cond_resched();
+		}
+	}
+	mutex_unlock(&pin->lock);
+	/* An import's is known when it is mapped.  Nearly always it is one. */
+	room->wants_ents = clamp_t(u64, ents, 1, INT_MAX);
+	room->wants_segs = runs > ARRAY_SIZE(pin->map.few) ? runs : 0;
+}
+
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
-				       const struct peerdma_made_ops *ops)
+				       const struct peerdma_made_ops *ops, struct peerdma_room *room)
 {
 	struct peerdma_map *map;
 	int err;
@@ -468,27 +527,30 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	err = check(pin, dev, dir, offset, length);
 	if (err)
 		return ERR_PTR(err);
-	map = take_map(pin);
-	if (!map)
-		return ERR_PTR(-ENOMEM);
+	map = take_map(pin, room);
+	if (!map) {
+		room->wants_map = true;
+		return ERR_PTR(-EAGAIN);
+	}
 	map->pub.pin = pin;
 	map->pub.dev = get_device(dev);
 	map->pub.dir = dir;
 	map->offset = offset;
 	map->length = length;
-	map->segs = map->few;
-	map->segs_room = ARRAY_SIZE(map->few);
+	take_room(map, room);
 	/*
 	 * Entered in the list first, so that a mapping that fails half-way is flushed as
 	 * any other.
 	 */
-	err = peerdma_made_enter(&map->made, pin, ops);
+	err = peerdma_made_enter(&map->made, pin, ops, room->account);
 	if (err) {
-		give_map(map);
+		peerdma_map_free(&map->made);
 		return ERR_PTR(err);
 	}
 	err = map_device(map);
 	if (err) {
+		room->wants_segs = max(room->wants_segs, map->wants_segs);
+		room->wants_ents = map->wants_ents ?: room->wants_ents;
 		peerdma_made_stale(&map->made, dev);
 		peerdma_made_end(&map->made);
 		return ERR_PTR(err);
@@ -496,5 +558,27 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	map->live = true;
 	atomic64_inc(&peerdma_stats.maps);
 	trace_peerdma_map(pin, map);
+	return map;
+}
+
+struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev,
+				     enum dma_data_direction dir, const struct peerdma_made_ops *ops)
+{
+	struct peerdma_room room = {};
+	struct peerdma_map *map;
+	int err;
+
+	if (!ops->runs_only)
+		peerdma_map_want(pin, dev, 0, pin->pinned_length, &room);
+	do {
+		err = peerdma_room_make(&room) ?: peerdma_maps_lock_for(pin, dev, dir);
+		if (err) {
+			map = ERR_PTR(err);
+			break;
+		}
+		map = peerdma_map_create(pin, dev, dir, 0, pin->pinned_length, ops, &room);
+		peerdma_maps_unlock(pin);
+	} while (map == ERR_PTR(-EAGAIN));
+	peerdma_room_free(&room);
 	return map;
 }

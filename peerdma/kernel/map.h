@@ -4,6 +4,7 @@
 #define PEERDMA_MAP_H
 
 #include "pin.h"
+#include "room.h"
 
 /* For mappings of drivers and programs.  Mappings of an export's importers have their own. */
 extern const struct peerdma_made_ops peerdma_map_ops;
@@ -18,11 +19,23 @@ int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_
 
 /*
  * Maps [offset, offset + length) of the pin for dev. peerdma_maps_lock() held.  Undone by
- * peerdma_made_end().  ERR_PTR: as peerdma_map() of peerdma_kapi.h, and -EDQUOT.
+ * peerdma_made_end().  ERR_PTR: as peerdma_map() of peerdma_kapi.h, -EDQUOT, and -EAGAIN:
+ * nothing was done, and the room is to be made larger first (room.h).
  */
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
-				       const struct peerdma_made_ops *ops);
+				       const struct peerdma_made_ops *ops, struct peerdma_room *room);
+/*
+ * Says in the room what a mapping with an sg_table will take, as far as that is known before.
+ * No lock held.
+ */
+void peerdma_map_want(struct peerdma_pin *pin, struct device *dev, u64 offset, u64 length,
+		      struct peerdma_room *room);
+/* Moves the memory of a mapping that is down to an empty room. pin->lock held. */
+void peerdma_map_return_room(struct peerdma_map *map, struct peerdma_room *room);
+/* All of it, for the whole pin: room, locks, mapping.  No lock held. */
+struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev,
+				     enum dma_data_direction dir, const struct peerdma_made_ops *ops);
 /*
  * To be called before peerdma_map_create(). reach, with no lock held: would the provider
  * map the pin for the device? path, with pin->lock held: is there a path between the memory

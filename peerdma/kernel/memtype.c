@@ -12,12 +12,15 @@
 #include <linux/log2.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
-#include <linux/slab.h>
 
+#include "charge.h"
 #include "memtype.h"
 
-struct block {
-	struct rb_node node;
+struct peerdma_block {
+	union {
+		struct rb_node node;		/* in the tree */
+		struct peerdma_block *next;	/* in a list of spares */
+	};
 	/*
 	 * Twice the number of the first page, plus the number of pages: the middle, counted in
 	 * half pages.  No two aligned blocks have the same.
@@ -31,21 +34,21 @@ static DEFINE_MUTEX(blocks_lock);
 
 static int compare(const void *key, const struct rb_node *node)
 {
-	u64 middle = *(const u64 *)key, other = rb_entry(node, struct block, node)->middle;
+	u64 middle = *(const u64 *)key, other = rb_entry(node, struct peerdma_block, node)->middle;
 
 	return middle < other ? -1 : middle > other;
 }
 
 static int compare_nodes(struct rb_node *node, const struct rb_node *other)
 {
-	return compare(&rb_entry(node, struct block, node)->middle, other);
+	return compare(&rb_entry(node, struct peerdma_block, node)->middle, other);
 }
 
-static struct block *find(u64 middle)
+static struct peerdma_block *find(u64 middle)
 {
 	struct rb_node *node = rb_find(&middle, &blocks, compare);
 
-	return node ? rb_entry(node, struct block, node) : NULL;
+	return node ? rb_entry(node, struct peerdma_block, node) : NULL;
 }
 
 /* The number of pages of the largest block that begins at this page and ends by `end'. */
@@ -56,9 +59,61 @@ static u64 pages_at(u64 pfn, u64 end)
 	return pfn ? min(fit, pfn & -pfn) : fit;
 }
 
-static int get(u64 pfn, u64 pages)
+/* ---- spares ---- */
+
+u32 peerdma_memtype_blocks(phys_addr_t phys, u64 length)
 {
-	struct block *block;
+	u64 pfn = phys >> PAGE_SHIFT, end = (phys + length) >> PAGE_SHIFT;
+	u32 n;
+
+	for (n = 0; pfn < end; n++)
+		pfn += pages_at(pfn, end);
+	return n;
+}
+
+int peerdma_memtype_fill(struct peerdma_spare_blocks *spares, u32 count)
+{
+	struct peerdma_block *block;
+
+	while (spares->count < count) {
+		block = peerdma_zalloc(sizeof(*block));
+		if (!block)
+			return -ENOMEM;
+		block->next = spares->first;
+		spares->first = block;
+		spares->count++;
+		cond_resched();
+	}
+	return 0;
+}
+
+static struct peerdma_block *take(struct peerdma_spare_blocks *spares)
+{
+	struct peerdma_block *block = spares->first;
+
+	spares->first = block->next;
+	spares->count--;
+	return block;
+}
+
+static void give(struct peerdma_spare_blocks *spares, struct peerdma_block *block)
+{
+	block->next = spares->first;
+	spares->first = block;
+	spares->count++;
+}
+
+void peerdma_memtype_drop(struct peerdma_spare_blocks *spares)
+{
+	while (spares->first)
+		kfree(take(spares));
+}
+
+/* ---- reservations ---- */
+
+static int get(u64 pfn, u64 pages, struct peerdma_spare_blocks *spares)
+{
+	struct peerdma_block *block;
 	int err;
 
 	lockdep_assert_held(&blocks_lock);
@@ -67,12 +122,12 @@ static int get(u64 pfn, u64 pages)
 		block->users++;
 		return 0;
 	}
-	block = kzalloc(sizeof(*block), GFP_KERNEL_ACCOUNT);
-	if (!block)
+	if (WARN_ON_ONCE(!spares->first))
 		return -ENOMEM;
+	block = take(spares);
 	err = arch_io_reserve_memtype_wc(pfn << PAGE_SHIFT, pages << PAGE_SHIFT);
 	if (err) {
-		kfree(block);
+		give(spares, block);
 		return err;
 	}
 	block->middle = 2 * pfn + pages;
@@ -83,7 +138,7 @@ static int get(u64 pfn, u64 pages)
 
 static void put(u64 pfn, u64 pages)
 {
-	struct block *block;
+	struct peerdma_block *block;
 
 	lockdep_assert_held(&blocks_lock);
 	block = find(2 * pfn + pages);
@@ -94,7 +149,7 @@ static void put(u64 pfn, u64 pages)
 	kfree(block);
 }
 
-int peerdma_memtype_reserve(phys_addr_t phys, u64 length)
+int peerdma_memtype_reserve(phys_addr_t phys, u64 length, struct peerdma_spare_blocks *spares)
 {
 	u64 pfn = phys >> PAGE_SHIFT, end = (phys + length) >> PAGE_SHIFT, pages;
 	int err = 0;
@@ -103,7 +158,7 @@ int peerdma_memtype_reserve(phys_addr_t phys, u64 length)
 		pages = pages_at(pfn, end);
 		/* Not for the whole range: other users wait. */
 		mutex_lock(&blocks_lock);
-		err = get(pfn, pages);
+		err = get(pfn, pages, spares);
 		mutex_unlock(&blocks_lock);
 		if (err)
 			break;
@@ -124,4 +179,9 @@ void peerdma_memtype_free(phys_addr_t phys, u64 length)
 		put(pfn, pages);
 		mutex_unlock(&blocks_lock);
 	}
+}
+
+void peerdma_memtype_init(void)
+{
+	PEERDMA_CHARGE_BEFORE(&blocks_lock, 0);
 }

@@ -17,10 +17,11 @@
  *   persistent pins of it are mapped, by the driver and with pin->lock held, and importers
  *   are refused when they attach.
  * - nvidia_p2p_put_pages() finds only pins of the calling process.  From another process
- *   (the last close after fork) NVIDIA's driver does nothing and returns 0: the pages stay
- *   pinned until their owner frees them or exits, and then the callback comes.  By then the
- *   pin has ended for peerdma.  The callback's argument is a cookie, not a pointer, so the
- *   late callback finds no pin.  But this module must still be loaded: see struct stray.
+ *   (the last close after fork) NVIDIA's driver does nothing and returns 0, so it is not
+ *   called there: the pages stay pinned until their owner frees them or exits, and then the
+ *   callback comes.  By then the pin has ended for peerdma.  The callback's argument is a
+ *   cookie, not a pointer, so the late callback finds no pin.  But this module must still be
+ *   loaded: see struct stray.
  * - -ENOMEM means either "BAR1 is exhausted" or "the kernel has no memory". We return
  *   -ENOSPC, for the likelier of the two.
  */
@@ -163,9 +164,13 @@ static void strays_exit(void)
 		free_all(&strays[i]);
 }
 
+/*
+ * Called in a turn, so the record is not charged to the process's cgroup (charge.h): the
+ * limit on pins bounds their number.
+ */
 static void stray_add(const struct peerdma_pin *pin, unsigned long until)
 {
-	struct stray *s = kzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT | __GFP_NOFAIL);
+	struct stray *s = kzalloc(sizeof(*s), GFP_KERNEL | __GFP_NOFAIL);
 
 	rcu_read_lock();
 	s->owner = get_pid(find_pid_ns(pin->tgid, &init_pid_ns));
@@ -267,17 +272,13 @@ static int get_pages(struct peerdma_pin *pin, struct nvidia_p2p_page_table **tab
 				    table, free_callback, (void *)pin->cookie);
 }
 
-static void put_pages(struct peerdma_pin *pin, struct nvidia_p2p_page_table *table)
+static int put_pages(struct peerdma_pin *pin, struct nvidia_p2p_page_table *table)
 {
-	int err;
-
 #ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
 	if (persistent(pin))
-		err = nvidia_p2p_put_pages_persistent(pin->start, table, 0);
-	else
+		return nvidia_p2p_put_pages_persistent(pin->start, table, 0);
 #endif
-		err = nvidia_p2p_put_pages(pin->token, pin->va_space, pin->start, table);
-	WARN_ONCE(err, "peerdma_nvidia: the GPU driver failed to release a pin: error %d\n", err);
+	return nvidia_p2p_put_pages(pin->token, pin->va_space, pin->start, table);
 }
 
 static bool understood(const struct peerdma_pin *pin, struct nvidia_p2p_page_table *table)
@@ -310,15 +311,28 @@ static int nv_get(struct peerdma_pin *pin)
 
 static void nv_put(struct peerdma_pin *pin)
 {
+	bool tokens = pin->token | pin->va_space;
+	int err;
+
+	/* The driver would do nothing: it looks for the pin among those of this process. */
+	if (!persistent(pin) && !tokens && current->tgid != pin->tgid) {
+		stray_add(pin, 0);
+		return;
+	}
 	/*
 	 * With tokens any process can put, unless their context ends at this moment; then
 	 * the callback comes soon.
 	 */
-	if (!persistent(pin) && (pin->token | pin->va_space))
+	if (tokens)
 		stray_add(pin, jiffies + TOKEN_STRAY);
-	else if (!persistent(pin) && current->tgid != pin->tgid)
+	err = put_pages(pin, pin->priv);
+	/* The callback has come meanwhile: older drivers do not find the pin, and say so. */
+	if (likely(!err) || READ_ONCE(pin->revoked))
+		return;
+	pr_warn_once("peerdma_nvidia: the GPU driver failed to release a pin (error %d): it keeps the memory, which stays charged, until the memory is freed\n",
+		     err);
+	if (!persistent(pin) && !tokens)
 		stray_add(pin, 0);
-	put_pages(pin, pin->priv);
 }
 
 static phys_addr_t nv_page(const struct peerdma_pin *pin, u32 i)

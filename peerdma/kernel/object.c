@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * object.c - allocates pins and finds them by handle or cookie.
+ * object.c - allocates pins, and finds them by handle, id or cookie.
  *
- * A handle is a small number, unique in the system, that names one pin at a time: in system
- * calls, in the mmap offsets of its CPU views, and in the table of all pins in debugfs.  A
- * cookie names a pin for ever: it is the handle with a serial number above it.  Providers
- * have it as their callback's argument, and the callback may come after the pin has ended.
+ * A handle names a pin in one open file: in system calls, and in the mmap offsets of its CPU
+ * views.  It is that of the pin's slot (slots.h), so it does not depend on the pins of other
+ * files, and a look-up touches no pin of other files.
+ *
+ * An id is a small number, unique in the system, that names one pin at a time: in the
+ * kernel's log, in tracepoints, and in the table of all pins in debugfs.  Programs do not
+ * learn it, since ids that are taken and freed show what other users do.
+ *
+ * A cookie names a pin for ever: it is the id with a serial number above it.  Providers have
+ * it as their callback's argument, and the callback may come after the pin has ended.
  *
  * Pinning is a hot path for programs that cannot cache registrations, and allocating a pin
- * and its handle would be a third of it.  So pins that have ended are kept with their
- * handles as spares for the next ones; beyond MAX_SPARES they are freed.
+ * and its id would be a third of it.  So pins that have ended are kept with their ids as
+ * spares for the next ones; beyond MAX_SPARES they are freed.
  *
- * The last handles are reserved for CAP_SYS_RESOURCE, so that an administrator can still
- * pin when users have taken all others.  While handles of the reserve are in use no pin is
- * kept as a spare, since any user might get it.
- *
- * In this file a pin's "name" is its handle.
+ * The last ids are reserved for CAP_SYS_RESOURCE, so that an administrator can still pin
+ * when users have taken all others.  While ids of the reserve are in use no pin is kept as a
+ * spare, since any user might get it.
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -23,40 +27,39 @@
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/xarray.h>
 
+#include "charge.h"
 #include "object.h"
 #include "slots.h"
 
 struct peerdma_stats peerdma_stats;
 
-#define HANDLE_BITS	20		/* PEERDMA_MAX_PINS */
-#define CHUNK_NAMES	((u32)(PAGE_SIZE / sizeof(unsigned long)))
-#define CHUNKS		(PEERDMA_MAX_PINS / CHUNK_NAMES)
+#define ID_BITS		20		/* PEERDMA_MAX_PINS */
+#define IDS		XA_LIMIT(1, PEERDMA_MAX_PINS - 1)
 
-/*
- * By handle: a pin, or the next free handle << 1 | 1.  Chunks are allocated when first
- * needed, and kept.
- */
-static unsigned long *chunks[CHUNKS];
+/* By id: all pins, spares too. */
+static DEFINE_XARRAY_ALLOC1(ids);
 static struct kmem_cache *pin_cache;
 
-/* Guards the variables below, the contents of the chunks, and owners' lists of pins and slots. */
+/*
+ * Guards the variables below, owners' lists of pins and slots, and pins that are found by id
+ * until they have a reference.
+ */
 static DEFINE_SPINLOCK(names_lock);
-static u32 first_free;			/* 0: none */
-static u32 used = 1;			/* handles from here on were never used; 0 is no handle */
 /* 44 bits: at a million pins a second, cookies repeat after 200 days. */
 static u64 serial;
 #define MAX_SPARES 1024
-static struct peerdma_pin *spares;	/* without references, with a handle; linked by priv */
+static struct peerdma_pin *spares;	/* without references, with an id; linked by priv */
 static unsigned int nspares;
 static unsigned int max_spares = MAX_SPARES;
-static u32 named;			/* number of handles in use, including those of spares */
+static u32 named;			/* number of ids in use, including those of spares */
 
 static unsigned int reserved_pins = PEERDMA_MAX_PINS / 16;
 module_param(reserved_pins, uint, 0644);
 MODULE_PARM_DESC(reserved_pins, "Pins, of 1048576, that are reserved for processes with CAP_SYS_RESOURCE (default 65536)");
 
-/* The next handle to be taken is in the reserve, or none is left. */
+/* The next id to be taken is in the reserve, or none is left. */
 static bool in_reserve(void)
 {
 	u32 all = PEERDMA_MAX_PINS - 1;
@@ -65,84 +68,48 @@ static bool in_reserve(void)
 }
 
 /* names_lock held. */
-static void count_names(int change)
+static void count_ids(int change)
 {
+	lockdep_assert_held(&names_lock);
 	named += change;
 	max_spares = in_reserve() ? 0 : MAX_SPARES;
 }
 
-static unsigned long *name_at(u32 handle)
+/* From here on the pin can be found by its id, but it has no references to get. */
+static int take_id(struct peerdma_pin *pin)
 {
-	return &chunks[handle / CHUNK_NAMES][handle % CHUNK_NAMES];
-}
-
-/* Takes a free handle, or one that was never used if its chunk exists; else returns 0. */
-static u32 take_name(struct peerdma_pin *pin)
-{
-	u32 handle = first_free;
-
-	lockdep_assert_held(&names_lock);
-	if (handle)
-		first_free = *name_at(handle) >> 1;
-	else if (used < PEERDMA_MAX_PINS && chunks[used / CHUNK_NAMES])
-		handle = used++;
-	else
-		return 0;
-	pin->handle = handle;
-	*name_at(handle) = (unsigned long)pin;
-	count_names(1);
-	return handle;
-}
-
-/*
- * Allocates the chunk for handles that were never used.  -ENFILE: all handles are in use;
- * -ENOMEM.
- */
-static noinline int make_names(void)
-{
-	u32 missing = READ_ONCE(used) / CHUNK_NAMES;
-	unsigned long page;
-
-	if (missing == CHUNKS)
-		return -ENFILE;
-	page = get_zeroed_page(GFP_KERNEL);
-	if (!page)
-		return -ENOMEM;
-	spin_lock(&names_lock);
-	if (!chunks[missing]) {
-		chunks[missing] = (unsigned long *)page;
-		page = 0;
-	}
-	spin_unlock(&names_lock);
-	free_page(page);
-	return 0;
-}
-
-/* Allocates a pin with a handle, in the state of a spare. */
-static noinline struct peerdma_pin *make_spare(void)
-{
-	struct peerdma_pin *pin = kmem_cache_alloc(pin_cache, GFP_KERNEL);
 	/* No audit: mostly the result does not matter. */
 	bool exempt = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
 	bool refused;
-	u32 handle = 0;
+	int err;
+
+	spin_lock(&names_lock);
+	refused = in_reserve() && !exempt;
+	if (!refused)
+		count_ids(1);
+	spin_unlock(&names_lock);
+	if (refused)
+		return -ENFILE;
+	err = xa_alloc(&ids, &pin->id, pin, IDS, GFP_KERNEL);
+	if (!err)
+		return 0;
+	spin_lock(&names_lock);
+	count_ids(-1);
+	spin_unlock(&names_lock);
+	return err == -EBUSY ? -ENFILE : err;
+}
+
+/* Allocates a pin with an id, in the state of a spare. */
+static noinline struct peerdma_pin *make_spare(void)
+{
+	struct peerdma_pin *pin = kmem_cache_alloc(pin_cache, GFP_KERNEL);
 	int err;
 
 	if (!pin)
 		return ERR_PTR(-ENOMEM);
-	/* From take_name() on the pin can be found, but it has no references to get. */
-	for (;;) {
-		spin_lock(&names_lock);
-		refused = in_reserve() && !exempt;
-		if (!refused)
-			handle = take_name(pin);
-		spin_unlock(&names_lock);
-		if (handle)
-			return pin;
-		err = refused ? -ENFILE : make_names();
-		if (err)
-			break;
-	}
+	err = take_id(pin);
+	if (!err)
+		return pin;
 	kmem_cache_free(pin_cache, pin);
 	return ERR_PTR(err);
 }
@@ -153,10 +120,9 @@ static void set_up(struct peerdma_pin *pin, struct peerdma_owner *owner,
 {
 	struct peerdma_slot *slot;
 
-	pin->cookie = ++serial << HANDLE_BITS | pin->handle;
+	pin->cookie = ++serial << ID_BITS | pin->id;
 	pin->account = account;
 	pin->state = PIN_NEW;
-	pin->published = false;
 	pin->going = false;
 	pin->revoked = false;
 	pin->down = false;
@@ -165,11 +131,12 @@ static void set_up(struct peerdma_pin *pin, struct peerdma_owner *owner,
 	pin->priv = NULL;
 	pin->import = NULL;
 	pin->owner = owner;
+	pin->handle = 0;
 	pin->slot_generation = &pin->no_slot;
 	if (owner->slots) {
 		slot = peerdma_slot_take(owner->slots);
 		pin->slot = slot;
-		pin->slot_index = slot->index;
+		pin->handle = slot->handle;
 		pin->slot_generation = slot->generation;
 		hlist_add_head(&pin->owner_node, &owner->pins);
 	}
@@ -248,11 +215,12 @@ void peerdma_pin_leave(struct peerdma_pin *pin, bool held)
 	spin_lock(&names_lock);
 	pin->owner = NULL;
 	hlist_del(&pin->owner_node);
+	pin->slot->pin = NULL;
 	if (likely(!held)) {
 		peerdma_slot_give(owner->slots, pin->slot);
 	} else {
 		WRITE_ONCE(pin->slot_generation, &pin->no_slot);
-		peerdma_slot_abandon(owner->slots, pin->slot);
+		peerdma_slot_abandon(owner->slots);
 	}
 	spin_unlock(&names_lock);
 }
@@ -275,43 +243,27 @@ void peerdma_pin_free(struct kref *ref)
 		nspares++;
 		pin = NULL;
 	} else {
-		*name_at(pin->handle) = (unsigned long)first_free << 1 | 1;
-		first_free = pin->handle;
-		count_names(-1);
+		xa_erase(&ids, pin->id);
+		count_ids(-1);
 	}
 	spin_unlock(&names_lock);
 	if (unlikely(pin))
 		kmem_cache_free(pin_cache, pin);
 }
 
-/* Returns the pin of this handle with a reference, or NULL if there is none or it has ended. */
-static struct peerdma_pin *get_at(u32 handle)
-{
-	struct peerdma_pin *pin;
-	unsigned long value;
-
-	lockdep_assert_held(&names_lock);
-	if (!handle || handle >= used)
-		return NULL;
-	value = *name_at(handle);
-	if (!value || value & 1)
-		return NULL;
-	pin = (struct peerdma_pin *)value;
-	return kref_get_unless_zero(&pin->ref) ? pin : NULL;
-}
-
 struct peerdma_pin *peerdma_pin_find(const struct peerdma_owner *owner, u32 handle)
 {
+	struct peerdma_slot *slot = peerdma_slot_find(owner->slots, handle);
 	struct peerdma_pin *pin;
 
-	spin_lock(&names_lock);
-	pin = get_at(handle);
-	/* Acquire: a published pin is complete, and its maker does not use it any more. */
-	if (likely(pin) && unlikely(pin->owner != owner || !smp_load_acquire(&pin->published))) {
-		spin_unlock(&names_lock);
-		peerdma_pin_put(pin);
+	if (unlikely(!slot))
 		return NULL;
-	}
+	spin_lock(&names_lock);
+	/* Acquire: a published pin is complete, and its maker does not use it any more. */
+	pin = smp_load_acquire(&slot->pin);
+	/* While a pin has its slot, it has its owner's reference. */
+	if (likely(pin))
+		kref_get(&pin->ref);
 	spin_unlock(&names_lock);
 	return pin;
 }
@@ -329,13 +281,20 @@ struct peerdma_pin *peerdma_pin_of(struct peerdma_owner *owner)
 	return pin;
 }
 
+/* NULL, too, if the pin has ended. */
+static struct peerdma_pin *get_unless_ended(struct peerdma_pin *pin)
+{
+	lockdep_assert_held(&names_lock);
+	return pin && kref_get_unless_zero(&pin->ref) ? pin : NULL;
+}
+
 struct peerdma_pin *peerdma_pin_by_cookie(u64 cookie)
 {
 	struct peerdma_pin *pin;
 	bool same;
 
 	spin_lock(&names_lock);
-	pin = get_at(cookie & (PEERDMA_MAX_PINS - 1));
+	pin = get_unless_ended(xa_load(&ids, cookie & (PEERDMA_MAX_PINS - 1)));
 	same = pin && pin->cookie == cookie;
 	spin_unlock(&names_lock);
 	if (pin && !same) {
@@ -345,15 +304,20 @@ struct peerdma_pin *peerdma_pin_by_cookie(u64 cookie)
 	return pin;
 }
 
-struct peerdma_pin *peerdma_pin_from(u32 handle)
+struct peerdma_pin *peerdma_pin_from(u32 id)
 {
-	struct peerdma_pin *pin = NULL;
+	struct peerdma_pin *pin, *found = NULL;
+	unsigned long at;
 
 	spin_lock(&names_lock);
-	for (; handle < used && !(pin = get_at(handle)); handle++)
+	xa_for_each_start(&ids, at, pin, id) {
+		found = get_unless_ended(pin);
+		if (found)
+			break;
 		cond_resched_lock(&names_lock);
+	}
 	spin_unlock(&names_lock);
-	return pin;
+	return found;
 }
 
 /* ---- queries of one pin ---- */
@@ -408,26 +372,40 @@ static void pin_construct(void *object)
 	INIT_LIST_HEAD(&pin->event_node);
 }
 
+/* To lockdep: pin->lock is taken after what is charged was allocated (charge.h). */
+static void teach_order(void)
+{
+	struct peerdma_pin *pin = IS_ENABLED(CONFIG_LOCKDEP) ? kmem_cache_alloc(pin_cache, GFP_KERNEL) : NULL;
+	unsigned int subclass;
+
+	if (!pin)
+		return;
+	for (subclass = 0; subclass <= PIN_LOCK_EXPORTED; subclass++)
+		PEERDMA_CHARGE_BEFORE(&pin->lock, subclass);
+	kmem_cache_free(pin_cache, pin);
+}
+
 int peerdma_object_init(void)
 {
-	BUILD_BUG_ON(1U << HANDLE_BITS != PEERDMA_MAX_PINS);
+	BUILD_BUG_ON(1U << ID_BITS != PEERDMA_MAX_PINS);
 	/* No SLAB_ACCOUNT: a spare pin may serve another user than the one who made it. */
 	pin_cache = kmem_cache_create("peerdma_pin", sizeof(struct peerdma_pin), 0, 0,
 				      pin_construct);
-	return pin_cache ? 0 : -ENOMEM;
+	if (!pin_cache)
+		return -ENOMEM;
+	teach_order();
+	return 0;
 }
 
 /* The module is unloaded: no file is open, so nothing is mapped, and no driver holds a pin. */
 void peerdma_object_exit(void)
 {
 	struct peerdma_pin *pin;
-	u32 i;
 
 	while ((pin = spares)) {
 		spares = pin->priv;
 		kmem_cache_free(pin_cache, pin);
 	}
 	kmem_cache_destroy(pin_cache);
-	for (i = 0; i < CHUNKS; i++)
-		free_page((unsigned long)chunks[i]);
+	xa_destroy(&ids);
 }

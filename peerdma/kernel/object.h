@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * object.h - struct peerdma_pin, the objects made from a pin, and look-up of pins by
- * handle. pin.h has the states of a pin and the lock order.
+ * handle, id or cookie. pin.h has the states of a pin and the lock order.
  */
 #ifndef PEERDMA_OBJECT_H
 #define PEERDMA_OBJECT_H
@@ -101,8 +101,11 @@ struct peerdma_map {
 	struct peerdma_segment *segs;
 	u32 nsegs;
 	u32 segs_room;
+	u32 wants_segs;			/* of an attempt that failed: see room.h */
+	u32 wants_ents;
 	u32 handle;			/* file.c: in file->maps, or 0 */
 	bool live;			/* pin->lock: the device's addresses are valid */
+	bool program;			/* pin->lock: a program's, not a driver's or an importer's */
 	bool bus;			/* segs are bus addresses, which no IOMMU translates */
 	bool lent;			/* export.c: an importer must unmap it at the pin's end */
 	bool late;			/* export.c: the importer did not unmap it in time */
@@ -145,10 +148,10 @@ struct peerdma_owner {
 struct peerdma_pin {
 	/* Set before the pin can be found, by object.c and the caller of peerdma_pin_new(). */
 	struct kref ref;
-	u32 handle;			/* also the mmap offset; until the last put */
+	u32 id;				/* of all pins of the system, none other has it until the last put */
+	u32 handle;			/* in its owner's slots, also the mmap offset; 0: it has no slot */
 	u64 cookie;			/* names this pin for ever */
 	u32 generation;			/* while LIVE, of the slot */
-	u32 slot_index;
 	u32 *slot_generation;		/* user space reads it if the owner has slots */
 	u32 no_slot;			/* slot_generation points here if it has none */
 	u32 flags;			/* PEERDMA_PIN_*, HOST or DEVICE set */
@@ -179,7 +182,6 @@ struct peerdma_pin {
 	/* lock guards all fields from here on. state is also read without it. */
 	struct mutex lock;
 	enum peerdma_state state;
-	bool published;			/* file.c: user space knows the handle */
 	bool revoked;			/* peerdma_revoke() was called for it */
 	bool down;			/* all that was made from the pin is taken down */
 	bool zapped;			/* view.c: no CPU view shows it any more */
@@ -222,7 +224,7 @@ static inline u64 peerdma_pins_live(void)
 /* ---- pins by name ---- */
 
 /*
- * Returns a new pin of this owner with a handle and one reference, charged to the calling
+ * Returns a new pin of this owner with an id and one reference, charged to the calling
  * process's user.  ERR_PTR: -ENOMEM, -ENFILE, -EDQUOT.  The caller sets all of flags, addr,
  * length, token, va_space and what the owner needs, and starts the pin (pin.c).  If
  * starting fails, the caller removes the pin from its owner and puts it.
@@ -241,13 +243,13 @@ static inline void peerdma_pin_put(struct peerdma_pin *pin)
 
 /*
  * Look-up; each returns a pin with a reference, or NULL if there is none. find: the
- * published pin of this owner and handle. by_cookie: the pin that a provider knows by this
- * cookie. from: the first pin whose handle is not less than this one. of: any pin of this
- * owner.
+ * published pin of this owner, which has slots, and handle; no other owner's pin is looked
+ * at. by_cookie: the pin that a provider knows by this cookie. from: the first pin whose id
+ * is not less than this one. of: any pin of this owner.
  */
 struct peerdma_pin *peerdma_pin_find(const struct peerdma_owner *owner, u32 handle);
 struct peerdma_pin *peerdma_pin_by_cookie(u64 cookie);
-struct peerdma_pin *peerdma_pin_from(u32 handle);
+struct peerdma_pin *peerdma_pin_from(u32 id);
 struct peerdma_pin *peerdma_pin_of(struct peerdma_owner *owner);
 /*
  * begin: an odd generation tells user space that the pin is valid. end: an even one, that

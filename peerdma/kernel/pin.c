@@ -102,19 +102,25 @@ static int refuse_shared(const struct peerdma_pin *pin, const struct peerdma_pro
  * `get' is still reading.  Host memory is never revoked, and its `get' takes mmap_lock,
  * which comes before pin->lock.
  */
-static __always_inline int get_locked(struct peerdma_pin *pin, struct peerdma_provider *p,
-		      const struct peerdma_provider *other)
+static __always_inline int get_locked(struct peerdma_pin *pin, struct peerdma_provider *p)
 {
 	int err;
 
-	if (p->host || p->takes_mmap_lock) {
-		err = p->get(pin);
-		mutex_lock(&pin->lock);
-	} else {
-		mutex_lock_nested(&pin->lock, PIN_LOCK_NEW);
-		err = p->get(pin);
-	}
-	if (!err && pin->revoked)
+	if (p->host || p->takes_mmap_lock)
+		return p->get(pin);
+	mutex_lock_nested(&pin->lock, PIN_LOCK_NEW);
+	err = p->get(pin);
+	mutex_unlock(&pin->lock);
+	return err;
+}
+
+/* If the provider has taken the memory back already, the pin does not start. */
+static __always_inline int make_live(struct peerdma_pin *pin, const struct peerdma_provider *other)
+{
+	int err = 0;
+
+	mutex_lock(&pin->lock);
+	if (pin->revoked)
 		err = -ESTALE;
 	if (!err && unlikely(other))
 		err = refuse_shared(pin, other);
@@ -126,16 +132,30 @@ static __always_inline int get_locked(struct peerdma_pin *pin, struct peerdma_pr
 	return err;
 }
 
+static __always_inline int get_in_turn(struct peerdma_pin *pin, struct peerdma_provider *p)
+{
+	int err;
+
+	if (p->host || p->takes_mmap_lock)
+		return get_locked(pin, p);
+	err = peerdma_turn_enter_killable(&p->turns, TURN_GET);
+	if (unlikely(err))
+		return err;
+	err = get_locked(pin, p);
+	peerdma_turn_leave(&p->turns);
+	return err;
+}
+
 static __always_inline int get_live(struct peerdma_pin *pin, struct peerdma_provider *p)
 {
 	struct peerdma_provider *other = other_owner(pin, p);
 	int err;
 
-	if (!p->host && !p->takes_mmap_lock)
-		peerdma_turn_enter(&p->turns, TURN_GET);
-	err = get_locked(pin, p, other);
-	if (!p->host && !p->takes_mmap_lock)
-		peerdma_turn_leave(&p->turns);
+	err = get_in_turn(pin, p);
+	if (!err && unlikely(p->read))
+		err = p->read(pin);
+	if (likely(!err))
+		err = make_live(pin, other);
 	if (unlikely(other))
 		module_put(other->owner);
 	/* Without pin->lock: a provider's put may wait for the callback. */
@@ -361,7 +381,7 @@ static void leave_owner(struct peerdma_pin *pin, bool held)
 		pin->owner = NULL;
 }
 
-/* ENDED: gives the memory back, then releases the handle.  Only references are left. */
+/* ENDED: gives the memory back, then releases the id.  Only references are left. */
 static __always_inline void finish(struct peerdma_pin *pin)
 {
 	struct peerdma_provider *p = pin->provider;
@@ -373,7 +393,7 @@ static __always_inline void finish(struct peerdma_pin *pin)
 		leave_owner(pin, false);
 	module_put(p->owner);
 	atomic64_inc(&peerdma_stats.unpins);
-	/* Only now may another pin get the handle: until put returned, the callback could come. */
+	/* Only now may another pin get the id: until put returned, the callback could come. */
 	peerdma_pin_put(pin);
 }
 

@@ -29,6 +29,8 @@
  *
  * Lock order, outermost first:
  *
+ *	waiting for a user: faulting in user memory, a charge to the user's cgroup (charge.h;
+ *	    to lockdep it is a lock)
  *	a lock that a provider holds around peerdma_revoke()
  *	a client's own locks
  *	a turn at the provider (turns.h), held for a whole get, put or `reach'; none where
@@ -37,8 +39,9 @@
  *	peerdma_pin.lock (of an import; inside it, that of the pin that is exported)
  *	locks that a provider's get and dma_map take (see provider.h: none of the outermost
  *	    where there is a reservation lock), those of the page tables
- *	names_lock (object.c), peerdma_file.lock, peerdma_file.maps.xa_lock; blocks_lock
- *	    (memtype.c), in which the kernel's own locks for memory types are taken
+ *	names_lock (object.c), in which the lock of its xarray is taken; peerdma_file.lock,
+ *	    peerdma_file.maps.xa_lock; blocks_lock (memtype.c), in which the kernel's own locks
+ *	    for memory types are taken
  *	held->lock, lane->lock and lanes_lock of tegra/: taken in MMU notifiers, so nothing is
  *	    allocated under them
  *

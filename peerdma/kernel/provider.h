@@ -58,6 +58,15 @@ struct peerdma_provider {
 	int (*get)(struct peerdma_pin *pin);
 
 	/*
+	 * The second half of `get', for what needs memory that is charged: `get' allocates
+	 * none, since other users wait for its turn.  No lock held.  The memory may be revoked
+	 * before and during this call: what belongs to the provider is read with pin->lock
+	 * held, and only if pin->revoked is false.  If it fails, `put' is called.  NULL:
+	 * nothing to do.
+	 */
+	int (*read)(struct peerdma_pin *pin);
+
+	/*
 	 * Returns whether this provider owns the memory at pin->addr in this process, as
 	 * `get' would find.  No lock of ours held.  NULL: only a pin can answer that.
 	 * Providers without `claims' are asked to pin first, so that a second provider's

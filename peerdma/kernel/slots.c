@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* slots.c - the generations of one open file's pins; slots.h explains them. */
+/* slots.c - the slots of one open file's pins; slots.h explains them. */
 #include <linux/err.h>
+#include <linux/math.h>
 #include <linux/mm.h>
+#include <linux/slab.h>
 
 #include "account.h"
+#include "charge.h"
 #include "compat.h"
 #include "peerdma_ioctl.h"
 #include "slots.h"
 
 #define PAGE_SLOTS	((u32)(PAGE_SIZE / sizeof(u32)))
 #define PAGES		(PEERDMA_MAX_PINS / PAGE_SLOTS)
+/* Handles are PEERDMA_MAX_PINS - 1 at most, as many as there can be pins. */
+#define HANDLES		XA_LIMIT(1, PEERDMA_MAX_PINS - 1)
 /*
- * Pages that one page of generations and its slots take.  They are kept as long as the file
- * is open, even if the pins end.
+ * Pages that one page of generations, its slots and the nodes of the xarray that finds them
+ * take.  They are kept as long as the file is open, even if the pins end.
  */
-#define LOCKED_PAGES	(1 + PAGE_SLOTS * roundup_pow_of_two(sizeof(struct peerdma_slot)) / PAGE_SIZE)
+#define SLOT_BYTES	(PAGE_SLOTS * roundup_pow_of_two(sizeof(struct peerdma_slot)))
+#define NODE_BYTES	(PAGE_SLOTS / XA_CHUNK_SIZE * sizeof(struct xa_node))
+#define LOCKED_PAGES	(1 + DIV_ROUND_UP(SLOT_BYTES + NODE_BYTES, PAGE_SIZE))
 
 struct slot_page {
 	struct page *page;
@@ -25,7 +32,7 @@ void peerdma_slots_init(struct peerdma_slots *slots)
 {
 	slots->free = NULL;
 	slots->kept = false;
-	atomic_set(&slots->used, 0);
+	xa_init_flags(&slots->slots, XA_FLAGS_ALLOC1);
 	xa_init(&slots->pages);
 }
 
@@ -45,10 +52,9 @@ void peerdma_slots_free(struct peerdma_slots *slots)
 
 	if (slots->kept)
 		synchronize_rcu();
-	while ((slot = slots->free)) {
-		slots->free = slot->next;
+	xa_for_each(&slots->slots, i, slot)
 		kfree(slot);
-	}
+	xa_destroy(&slots->slots);
 	xa_for_each(&slots->pages, i, p)
 		free_page_of(p);
 	xa_destroy(&slots->pages);
@@ -57,7 +63,7 @@ void peerdma_slots_free(struct peerdma_slots *slots)
 /* NULL: out of memory, or the user's limit on locked memory is reached. */
 static struct slot_page *make_page(unsigned long i)
 {
-	struct slot_page *p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
+	struct slot_page *p = peerdma_zalloc(sizeof(*p));
 	struct peerdma_account *account = i ? peerdma_account() : NULL;
 
 	if (!p)
@@ -65,7 +71,7 @@ static struct slot_page *make_page(unsigned long i)
 	/* The first page is not charged: it counts as part of the open file. */
 	if (i && (!account || peerdma_lock_pages(&p->locked, account, LOCKED_PAGES)))
 		goto free;
-	p->page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	p->page = peerdma_alloc_page();
 	if (p->page)
 		return p;
 	if (i)
@@ -84,7 +90,7 @@ static struct page *page_at(struct peerdma_slots *slots, unsigned long i)
 	p = make_page(i);
 	if (!p)
 		return NULL;
-	there = xa_cmpxchg(&slots->pages, i, NULL, p, GFP_KERNEL_ACCOUNT);
+	there = peerdma_xa_cmpxchg(&slots->pages, i, NULL, p);
 	if (!there)
 		return p->page;
 	free_page_of(p);
@@ -93,23 +99,35 @@ static struct page *page_at(struct peerdma_slots *slots, unsigned long i)
 
 struct peerdma_slot *peerdma_slot_make(struct peerdma_slots *slots)
 {
-	struct peerdma_slot *slot = kmalloc(sizeof(*slot), GFP_KERNEL_ACCOUNT);
+	struct peerdma_slot *slot = peerdma_zalloc(sizeof(*slot));
 	struct page *page;
-	int index;
+	u32 index;
+	int err;
 
 	if (!slot)
 		return ERR_PTR(-ENOMEM);
-	do {
-		index = atomic_read(&slots->used);
-		page = index < PEERDMA_MAX_PINS ? page_at(slots, index / PAGE_SLOTS) : NULL;
-		if (!page) {
-			kfree(slot);
-			return ERR_PTR(index < PEERDMA_MAX_PINS ? -ENOMEM : -ENFILE);
-		}
-	} while (atomic_cmpxchg(&slots->used, index, index + 1) != index);
+	/* Reserves a handle, which finds nothing before the slot is complete. */
+	err = peerdma_xa_reserve(&slots->slots, &slot->handle, HANDLES);
+	if (err) {
+		err = err == -EBUSY ? -ENFILE : err;
+		goto free;
+	}
+	index = peerdma_slot_index(slot->handle);
+	page = page_at(slots, index / PAGE_SLOTS);
+	if (!page) {
+		err = -ENOMEM;
+		goto release;
+	}
 	slot->generation = (u32 *)page_address(page) + index % PAGE_SLOTS;
-	slot->index = index;
+	/* Allocates nothing, so does not fail: the entry is there. */
+	xa_store(&slots->slots, slot->handle, slot, GFP_NOWAIT);
 	return slot;
+
+release:
+	xa_erase(&slots->slots, slot->handle);
+free:
+	kfree(slot);
+	return ERR_PTR(err);
 }
 
 static vm_fault_t slots_fault(struct vm_fault *vmf)

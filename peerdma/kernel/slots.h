@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * slots.h - the generations of one open file's pins, which user space reads.
+ * slots.h - the slots of one open file's pins: their handles and generations.
  *
- * A slot is the index of a pin in its file's array of generations,
- * PEERDMA_MMAP_GENERATIONS.  A generation is odd while a pin with that slot is valid, and
- * changes when the pin's validity ends, before any other effect of that end.  It never
- * decreases: a slot whose numbers are used up is not used again, nor is one whose pin an
- * importer kept after its unpin.
+ * While a pin belongs to a file, it has one of the file's slots.  The slot's number names
+ * the pin for user space: number + 1 is its handle, and number is its index in the file's
+ * array of generations, PEERDMA_MMAP_GENERATIONS, which user space reads.  A generation is
+ * odd while a pin with that slot is valid, and changes when the pin's validity ends, before
+ * any other effect of that end.  It never decreases: a slot whose generations are used up
+ * is not used again, nor is one whose pin an importer kept after its unpin.
  *
- * Each file has an array of its own, so that a program does not learn what other programs
+ * Each file has slots of its own, so that a program does not learn what other programs
  * pin.
  */
 #ifndef PEERDMA_SLOTS_H
 #define PEERDMA_SLOTS_H
 
-#include <linux/slab.h>
 #include <linux/xarray.h>
 
+struct peerdma_pin;
 struct vm_area_struct;
 
 struct peerdma_slot {
+	struct peerdma_pin *pin;	/* that user space knows by the handle, or NULL */
 	struct peerdma_slot *next;	/* list of free slots */
 	u32 *generation;
-	u32 index;
+	u32 handle;
 };
 
 struct peerdma_slots {
-	struct peerdma_slot *free;	/* the caller's lock guards this list */
+	struct peerdma_slot *free;	/* the caller's lock guards this list, and each slot's pin */
+	struct xarray slots;		/* by handle; they stay as long as the file */
 	struct xarray pages;		/* of generations; allocated when first needed, and kept */
-	atomic_t used;			/* slots from this index on were never used */
 	bool kept;			/* a slot was abandoned: a notifier may still write to it */
 };
 
@@ -37,9 +39,20 @@ void peerdma_slots_init(struct peerdma_slots *slots);
 void peerdma_slots_free(struct peerdma_slots *slots);
 /* Allocates a slot that was never used.  No lock held.  ERR_PTR: -ENOMEM, -ENFILE. */
 struct peerdma_slot *peerdma_slot_make(struct peerdma_slots *slots);
+static inline u32 peerdma_slot_index(u32 handle)
+{
+	return handle - 1;
+}
+
+/* The slot of a handle that user space has given, or NULL.  It exists as long as the file. */
+static inline struct peerdma_slot *peerdma_slot_find(struct peerdma_slots *slots, u32 handle)
+{
+	return xa_load(&slots->slots, handle);
+}
+
 /*
- * take: removes a slot from the free list, which must not be empty. give: puts it back.
- * abandon: frees it.  The caller holds its lock.
+ * take: removes a slot from the free list, which must not be empty. give: puts it back, if
+ * it can be used again. abandon: it is never used again.  The caller holds its lock.
  */
 static inline struct peerdma_slot *peerdma_slot_take(struct peerdma_slots *slots)
 {
@@ -54,19 +67,15 @@ static inline struct peerdma_slot *peerdma_slot_take(struct peerdma_slots *slots
 
 static inline void peerdma_slot_give(struct peerdma_slots *slots, struct peerdma_slot *slot)
 {
-	if (unlikely(*slot->generation > PEERDMA_LAST_GENERATION)) {
-		kfree(slot);
+	if (unlikely(*slot->generation > PEERDMA_LAST_GENERATION))
 		return;
-	}
 	slot->next = slots->free;
 	slots->free = slot;
 }
 
-/* The slot is never used again; its page stays until all slots are freed. */
-static inline void peerdma_slot_abandon(struct peerdma_slots *slots, struct peerdma_slot *slot)
+static inline void peerdma_slot_abandon(struct peerdma_slots *slots)
 {
 	slots->kept = true;
-	kfree(slot);
 }
 
 int peerdma_slots_mmap(struct peerdma_slots *slots, struct vm_area_struct *vma);

@@ -16,6 +16,7 @@ DECLARE_EVENT_CLASS(peerdma_pin_class,
 	TP_PROTO(const struct peerdma_pin *pin),
 	TP_ARGS(pin),
 	TP_STRUCT__entry(
+		__field(u32, id)
 		__field(u32, handle)
 		__field(u32, generation)
 		__field(pid_t, owner)
@@ -25,6 +26,7 @@ DECLARE_EVENT_CLASS(peerdma_pin_class,
 		__string(provider, pin->provider->name)
 	),
 	TP_fast_assign(
+		__entry->id = pin->id;
 		__entry->handle = pin->handle;
 		__entry->generation = pin->generation;
 		__entry->owner = pin->tgid;
@@ -33,8 +35,8 @@ DECLARE_EVENT_CLASS(peerdma_pin_class,
 		__entry->flags = pin->flags;
 		peerdma_assign_str(provider, pin->provider->name);
 	),
-	TP_printk("pid=%d handle=%u generation=%u provider=%s addr=%#llx length=%#llx flags=%#x",
-		  __entry->owner, __entry->handle, __entry->generation, __get_str(provider),
+	TP_printk("pid=%d id=%u handle=%u generation=%u provider=%s addr=%#llx length=%#llx flags=%#x",
+		  __entry->owner, __entry->id, __entry->handle, __entry->generation, __get_str(provider),
 		  __entry->addr, __entry->length, __entry->flags)
 );
 
@@ -51,6 +53,7 @@ DECLARE_EVENT_CLASS(peerdma_map_class,
 	TP_PROTO(const struct peerdma_pin *pin, const struct peerdma_map *map),
 	TP_ARGS(pin, map),
 	TP_STRUCT__entry(
+		__field(u32, id)
 		__field(u32, handle)
 		__field(pid_t, owner)
 		__field(u64, addr)
@@ -62,6 +65,7 @@ DECLARE_EVENT_CLASS(peerdma_map_class,
 		__string(device, dev_name(map->pub.dev))
 	),
 	TP_fast_assign(
+		__entry->id = pin->id;
 		__entry->handle = pin->handle;
 		__entry->owner = pin->tgid;
 		__entry->addr = pin->addr;
@@ -72,8 +76,8 @@ DECLARE_EVENT_CLASS(peerdma_map_class,
 		peerdma_assign_str(provider, pin->provider->name);
 		peerdma_assign_str(device, dev_name(map->pub.dev));
 	),
-	TP_printk("pid=%d handle=%u provider=%s addr=%#llx device=%s offset=%#llx length=%#llx dma_addr=%#llx segments=%u",
-		  __entry->owner, __entry->handle, __get_str(provider), __entry->addr,
+	TP_printk("pid=%d id=%u handle=%u provider=%s addr=%#llx device=%s offset=%#llx length=%#llx dma_addr=%#llx segments=%u",
+		  __entry->owner, __entry->id, __entry->handle, __get_str(provider), __entry->addr,
 		  __get_str(device), __entry->offset, __entry->length, __entry->dma_addr,
 		  __entry->segments)
 );

@@ -12,6 +12,11 @@
  * Entering and leaving each take one atomic operation unless the other kind is inside or
  * waits.  A thread that finds the other kind waiting queues up behind it, so neither kind
  * starves.
+ *
+ * All users share the turns of a provider.  So a thread inside waits for the provider alone:
+ * it faults no user memory in, and allocates nothing that is charged (charge.h).  The wait
+ * for a turn is as long as the provider's calls that are under way.  SIGKILL ends it where
+ * the caller can do without the turn.
  */
 #ifndef PEERDMA_TURNS_H
 #define PEERDMA_TURNS_H
@@ -19,6 +24,7 @@
 #include <linux/atomic.h>
 #include <linux/kernel.h>
 #include <linux/list.h>
+#include <linux/lockdep.h>
 #include <linux/spinlock.h>
 
 enum peerdma_turn {
@@ -34,11 +40,23 @@ struct peerdma_turns {
 	atomic_t state;
 	spinlock_t lock;		/* guards the lists and setting TURNS_WAITED */
 	struct list_head waiting[2];	/* by kind */
+#ifdef CONFIG_LOCKDEP
+	struct lockdep_map dep_map;	/* to lockdep, a turn is a lock */
+#endif
 };
 
 void peerdma_turns_init(struct peerdma_turns *turns);
-void peerdma_turn_wait(struct peerdma_turns *turns, enum peerdma_turn kind);
+/* -EINTR: only with `killable'. */
+int peerdma_turn_wait(struct peerdma_turns *turns, enum peerdma_turn kind, bool killable);
 void peerdma_turn_pass(struct peerdma_turns *turns, int state);
+
+#ifdef CONFIG_LOCKDEP
+#define peerdma_turn_acquired(turns)	lock_map_acquire(&(turns)->dep_map)
+#define peerdma_turn_released(turns)	lock_map_release(&(turns)->dep_map)
+#else
+#define peerdma_turn_acquired(turns)	do { } while (0)
+#define peerdma_turn_released(turns)	do { } while (0)
+#endif
 
 /* Enters if the other kind is neither inside nor waiting.  False: *state says why not. */
 static inline bool peerdma_turn_try(struct peerdma_turns *turns, enum peerdma_turn kind,
@@ -57,7 +75,7 @@ static inline bool peerdma_turn_try(struct peerdma_turns *turns, enum peerdma_tu
 }
 
 /*
- * May sleep until all threads of the other kind have left.  Both calls are full barriers:
+ * May sleep until all threads of the other kind have left.  All calls are full barriers:
  * the caller sees what those threads did.  Do not enter again before leaving.
  */
 static inline void peerdma_turn_enter(struct peerdma_turns *turns, enum peerdma_turn kind)
@@ -65,12 +83,28 @@ static inline void peerdma_turn_enter(struct peerdma_turns *turns, enum peerdma_
 	int state;
 
 	if (unlikely(!peerdma_turn_try(turns, kind, &state)))
-		peerdma_turn_wait(turns, kind);
+		peerdma_turn_wait(turns, kind, false);
+	peerdma_turn_acquired(turns);
+}
+
+/* The same, or -EINTR: this process was killed while it waited. */
+static inline int peerdma_turn_enter_killable(struct peerdma_turns *turns, enum peerdma_turn kind)
+{
+	int state, err = 0;
+
+	if (unlikely(!peerdma_turn_try(turns, kind, &state)))
+		err = peerdma_turn_wait(turns, kind, true);
+	if (likely(!err))
+		peerdma_turn_acquired(turns);
+	return err;
 }
 
 static inline void peerdma_turn_leave(struct peerdma_turns *turns)
 {
-	int state = atomic_dec_return(&turns->state);
+	int state;
+
+	peerdma_turn_released(turns);
+	state = atomic_dec_return(&turns->state);
 
 	if (unlikely(state & TURNS_WAITED && !(state & TURNS_COUNT)))
 		peerdma_turn_pass(turns, state);

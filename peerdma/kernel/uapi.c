@@ -5,9 +5,9 @@
 #include <linux/nospec.h>
 #include <linux/file.h>
 #include <linux/pci.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "charge.h"
 #include "export.h"
 #include "file.h"
 #include "dmabuf.h"
@@ -144,7 +144,7 @@ static int give_pin(const struct call *c, const struct peerdma_pin *pin)
 		return -EFAULT;
 	unsafe_put_user(pin->handle, &u->handle, fault);
 	unsafe_put_user(pin->page_shift, &u->page_shift, fault);
-	unsafe_put_user(pin->slot_index, &u->slot, fault);
+	unsafe_put_user(peerdma_slot_index(pin->handle), &u->slot, fault);
 	unsafe_put_user(pin->generation, &u->generation, fault);
 	unsafe_put_user(pin->addr - pin->start, &u->offset, fault);
 	unsafe_put_user(pin->pinned_length, &u->pinned_length, fault);
@@ -173,7 +173,7 @@ static void drop(struct peerdma_pin *pin)
 static void publish(struct peerdma_pin *pin)
 {
 	/* Release: from here on another thread may find the pin, and end it. */
-	smp_store_release(&pin->published, true);
+	smp_store_release(&pin->slot->pin, pin);
 }
 
 static int call_pin(const struct call *c)
@@ -228,7 +228,7 @@ static int call_pin_dmabuf(const struct call *c)
 	}
 	a.handle = pin->handle;
 	a.page_shift = pin->page_shift;
-	a.slot = pin->slot_index;
+	a.slot = peerdma_slot_index(pin->handle);
 	a.generation = pin->generation;
 	a.length = pin->length;
 	a.page_offset = pin->addr - pin->start;
@@ -309,63 +309,74 @@ static int call_query(const struct call *c)
 	return err ?: GIVE(c, &a);
 }
 
-/* Returns a copy of the segments with adjacent ones merged. */
-static struct peerdma_segment *merged(const struct peerdma_map *map, u32 *count)
+/*
+ * One MAP: what is allocated and looked up before the device is locked, and what becomes of
+ * it.
+ */
+struct map_call {
+	struct peerdma_file *file;
+	struct peerdma_pin *pin;
+	struct pci_dev *pdev;
+	enum dma_data_direction dir;
+	u32 handle;			/* reserved in file->maps, or 0 */
+	struct peerdma_map *map;
+	u32 nsegs;			/* of the mapping, not merged */
+	struct peerdma_segment *segs;	/* room for a merged copy */
+	u32 count;			/* of segs */
+};
+
+/* Copies the segments, with adjacent ones merged. */
+static void copy_segments(struct map_call *m)
 {
-	struct peerdma_segment *segs;
+	const struct peerdma_segment *from = m->map->segs;
 	u32 i, n = 0;
 
-	segs = kvmalloc_array(map->nsegs, sizeof(*segs), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!segs)
-		return ERR_PTR(-ENOMEM);
-	for (i = 0; i < map->nsegs; i++) {
-		if (n && segs[n - 1].dma_addr + segs[n - 1].length == map->segs[i].dma_addr)
-			segs[n - 1].length += map->segs[i].length;
+	for (i = 0; i < m->nsegs; i++) {
+		if (n && m->segs[n - 1].dma_addr + m->segs[n - 1].length == from[i].dma_addr)
+			m->segs[n - 1].length += from[i].length;
 		else
-			segs[n++] = map->segs[i];
+			m->segs[n++] = from[i];
 	}
-	*count = n;
-	return segs;
+	m->count = n;
 }
 
-/*
- * Maps the pin and gives the mapping a handle, if its segments fit into `room'.  Returns
- * the segments and their number.  *handle is 0 if nothing is mapped.
- */
-static struct peerdma_segment *map_and_name(struct peerdma_file *file, struct peerdma_pin *pin,
-					    struct pci_dev *pdev, enum dma_data_direction dir,
-					    u32 room, u32 *handle, u32 *count)
+/* Gives the mapping its handle, if its segments fit into the caller's `space'; else ends it. */
+static int name_map(struct map_call *m, u32 space)
 {
-	struct peerdma_segment *segs;
-	struct peerdma_map *map;
+	struct peerdma_map *map = m->map;
+	int err = 0;
+
+	peerdma_maps_lock(m->pin, NULL, DMA_NONE);
+	/* The pin has ended meanwhile, or the device has lost its driver (devices.c). */
+	if (!map->live)
+		err = peerdma_pin_usable(m->pin) ?: -ENODEV;
+	else
+		copy_segments(m);
+	if (err || m->count > space) {
+		peerdma_made_end(&map->made);
+		m->map = NULL;
+	} else {
+		map->handle = m->handle;
+		/* The place is reserved, so nothing is allocated. */
+		xa_store(&m->file->maps, m->handle, map, GFP_NOWAIT);
+	}
+	peerdma_maps_unlock(m->pin);
+	return err;
+}
+
+static int name_or_end(struct map_call *m, u32 space)
+{
 	int err;
 
-	*handle = 0;
-	err = peerdma_maps_lock_for(pin, &pdev->dev, dir);
-	if (err)
-		return ERR_PTR(err);
-	map = peerdma_map_create(pin, &pdev->dev, dir, 0, pin->pinned_length, &peerdma_runs_ops);
-	if (IS_ERR(map)) {
-		peerdma_maps_unlock(pin);
-		return ERR_CAST(map);
-	}
-	segs = merged(map, count);
-	if (!IS_ERR(segs) && *count <= room) {
-		err = xa_alloc_cyclic(&file->maps, &map->handle, map, xa_limit_32b,
-				      &file->next_map, GFP_KERNEL_ACCOUNT);
-		if (err >= 0)
-			*handle = map->handle;
-	}
-	if (!*handle) {
-		map->handle = 0;
-		peerdma_made_end(&map->made);
-	}
-	peerdma_maps_unlock(pin);
-	if (err < 0) {
-		kvfree(segs);
-		return ERR_PTR(-ENOMEM);
-	}
-	return segs;
+	m->segs = peerdma_kvarray(m->nsegs, sizeof(*m->segs), false);
+	err = m->segs ? peerdma_xa_reserve_cyclic(&m->file->maps, &m->handle, &m->file->next_map) : -ENOMEM;
+	if (!err)
+		return name_map(m, space);
+	peerdma_maps_lock(m->pin, NULL, DMA_NONE);
+	peerdma_made_end(&m->map->made);
+	peerdma_maps_unlock(m->pin);
+	m->map = NULL;
+	return err;
 }
 
 static int unmap(struct peerdma_file *file, u32 handle)
@@ -418,34 +429,61 @@ static bool on_the_bus(struct pci_dev *pdev)
 	return found == pdev;
 }
 
-static int map_for(const struct call *c, struct peerdma_map_args *a, struct peerdma_pin *pin,
-		   struct pci_dev *pdev, enum dma_data_direction dir)
+/* The device's lock is held: no driver may be bound or unbound, as that may change its DMA. */
+static struct peerdma_map *map_locked(struct map_call *m, struct peerdma_room *room)
 {
-	struct peerdma_segment *segs;
-	u32 count = 0;
-	int err = 0;
+	struct peerdma_map *map;
+	int err;
 
-	/* No driver may be bound or unbound meanwhile: that may change the device's DMA. */
-	device_lock(&pdev->dev);
-	if (pdev->driver && pdev->driver->driver_managed_dma)
-		segs = ERR_PTR(-EOPNOTSUPP);
-	else if (!dma_is_set_up(pdev) || !on_the_bus(pdev))
-		segs = ERR_PTR(-ENODEV);
-	else
-		segs = map_and_name(c->file, pin, pdev, dir, a->segment_count, &a->mapping,
-				    &count);
-	device_unlock(&pdev->dev);
-	if (IS_ERR(segs))
-		return PTR_ERR(segs);
+	if (m->pdev->driver && m->pdev->driver->driver_managed_dma)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!dma_is_set_up(m->pdev) || !on_the_bus(m->pdev))
+		return ERR_PTR(-ENODEV);
+	err = peerdma_maps_lock_for(m->pin, &m->pdev->dev, m->dir);
+	if (err)
+		return ERR_PTR(err);
+	map = peerdma_map_create(m->pin, &m->pdev->dev, m->dir, 0, m->pin->pinned_length, &peerdma_runs_ops, room);
+	if (!IS_ERR(map)) {
+		map->program = true;
+		m->nsegs = map->nsegs;
+	}
+	peerdma_maps_unlock(m->pin);
+	return map;
+}
 
-	a->segment_count = count;
-	if (a->mapping &&
-	    copy_to_user(u64_to_user_ptr(a->segments), segs, (size_t)count * sizeof(*segs)))
+static int map_device(struct map_call *m)
+{
+	struct peerdma_room room = {};
+	int err;
+
+	do {
+		err = peerdma_room_make(&room);
+		if (err)
+			break;
+		device_lock(&m->pdev->dev);
+		m->map = map_locked(m, &room);
+		device_unlock(&m->pdev->dev);
+		err = PTR_ERR_OR_ZERO(m->map);
+	} while (err == -EAGAIN);
+	peerdma_room_free(&room);
+	return err;
+}
+
+static int map_for(const struct call *c, struct peerdma_map_args *a, struct map_call *m)
+{
+	int err = map_device(m) ?: name_or_end(m, a->segment_count);
+
+	a->segment_count = m->count;
+	a->mapping = m->map ? m->handle : 0;
+	if (!err && a->mapping &&
+	    copy_to_user(u64_to_user_ptr(a->segments), m->segs, (size_t)m->count * sizeof(*m->segs)))
 		err = -EFAULT;
-	kvfree(segs);
 	err = err ?: GIVE(c, a);
 	if (err && a->mapping)
 		unmap(c->file, a->mapping);
+	else if (!a->mapping && m->handle)
+		xa_erase(&c->file->maps, m->handle);
+	kvfree(m->segs);
 	return err;
 }
 
@@ -456,9 +494,8 @@ static int call_map(const struct call *c)
 		[PEERDMA_MAP_FROM_DEVICE] = DMA_FROM_DEVICE,
 		[PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE] = DMA_BIDIRECTIONAL,
 	};
+	struct map_call m = { .file = c->file };
 	struct peerdma_map_args a;
-	struct peerdma_pin *pin;
-	struct pci_dev *pdev;
 	int err = FETCH(c, &a, segments);
 
 	if (err)
@@ -467,18 +504,15 @@ static int call_map(const struct call *c)
 		return -EPERM;
 	if (!a.flags || a.flags >= ARRAY_SIZE(dirs))
 		return -EINVAL;
-	pin = find(c, a.handle);
-	if (IS_ERR(pin))
-		return PTR_ERR(pin);
-	pdev = a.domain > INT_MAX || a.bus > 0xff || a.devfn > 0xff ? NULL :
-		pci_get_domain_bus_and_slot(a.domain, a.bus, a.devfn);
-	if (pdev) {
-		err = map_for(c, &a, pin, pdev, dirs[a.flags]);
-		pci_dev_put(pdev);
-	} else {
-		err = -ENODEV;
-	}
-	peerdma_pin_put(pin);
+	m.dir = dirs[a.flags];
+	m.pin = find(c, a.handle);
+	if (IS_ERR(m.pin))
+		return PTR_ERR(m.pin);
+	m.pdev = a.domain > INT_MAX || a.bus > 0xff || a.devfn > 0xff ? NULL :
+		 pci_get_domain_bus_and_slot(a.domain, a.bus, a.devfn);
+	err = m.pdev ? map_for(c, &a, &m) : -ENODEV;
+	pci_dev_put(m.pdev);
+	peerdma_pin_put(m.pin);
 	return err;
 }
 

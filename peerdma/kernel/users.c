@@ -9,8 +9,8 @@
 #include <linux/hashtable.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
-#include <linux/slab.h>
 
+#include "charge.h"
 #include "file.h"
 #include "pin.h"
 
@@ -55,21 +55,26 @@ static struct peerdma_user *find(void)
 
 struct peerdma_user *peerdma_user_get(void)
 {
-	struct peerdma_user *user;
+	struct peerdma_user *fresh = peerdma_zalloc(sizeof(*fresh)), *user;
+
+	if (!fresh)
+		return NULL;
+	fresh->process = get_pid(task_tgid(current));
+	get_task_comm(fresh->comm, current->group_leader);
 
 	mutex_lock(&users_lock);
 	user = find();
 	if (!user) {
-		user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
-		if (!user)
-			goto unlock;
-		user->process = get_pid(task_tgid(current));
-		get_task_comm(user->comm, current->group_leader);
+		user = fresh;
 		hash_add(users, &user->node, (unsigned long)user->process);
 	}
 	user->files++;
-unlock:
 	mutex_unlock(&users_lock);
+
+	if (user != fresh) {
+		put_pid(fresh->process);
+		kfree(fresh);
+	}
 	return user;
 }
 
@@ -97,6 +102,11 @@ void peerdma_users_show(struct seq_file *s)
 		seq_printf(s, "\t%lld\n", atomic64_read(&user->revocations));
 	}
 	mutex_unlock(&users_lock);
+}
+
+void peerdma_users_init(void)
+{
+	PEERDMA_CHARGE_BEFORE(&users_lock, 0);
 }
 
 /* No file is open. */

@@ -3,10 +3,9 @@
  * view.c - CPU views of pinned memory: mmap of /dev/peerdma and of the dma-bufs exported
  * from it.
  *
- * Views are bare page frames (VM_PFNMAP), for RAM as well.  They hold no page reference, so
- * zapping them is enough to give the memory back.  They are filled on fault, 2 MiB at a
- * time: by one huge entry where kernel, alignment and memory allow it, else by a table of
- * small ones.
+ * Views are bare page frames, for RAM as well.  They hold no page reference, and no other
+ * part of the kernel takes one through them (VIEW_FLAGS), so zapping them is enough to give
+ * the memory back.  They are filled on fault, a table of 2 MiB at a time.
  *
  * Each open file of /dev/peerdma has an address_space, that of an inode which is used for
  * nothing else.  It has the views of all pins of the file at PEERDMA_MMAP_PIN(handle), those
@@ -24,8 +23,8 @@
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/pseudo_fs.h>
-#include <linux/slab.h>
 
+#include "charge.h"
 #include "compat.h"
 #include "memtype.h"
 #include "view.h"
@@ -33,6 +32,25 @@
 #define HANDLE_SHIFT	40
 #define WITHIN_PIN	((1ULL << HANDLE_SHIFT) - 1)
 #define PEERDMA_MAGIC	0x70656572	/* "peer" */
+
+/*
+ * What a view is to the rest of the kernel: VM_MIXEDMAP with special entries, and neither
+ * VM_PFNMAP nor VM_IO.  Then get_user_pages() finds no page (-EEXIST), and the functions
+ * that return a bare frame refuse the area.  With other flags, parts of the kernel use the
+ * frame that an entry has, and zapping the entry does not stop them:
+ *
+ * - VM_PFNMAP: VFIO maps the frame in its IOMMU domain (vaddr_get_pfns(), 6.1 to 7.2).
+ * - VM_IO or VM_PFNMAP: follow_pfn(), follow_pte() and follow_pfnmap_start() return the
+ *   frame.  KVM before 6.13 keeps it while a nested guest runs (kvm_vcpu_map()).
+ *
+ * So there are no entries of 2 MiB.  Outside of VM_PFNMAP areas the kernel, 7.2 included,
+ * looks for the struct page of such an entry: get_user_pages(), madvise(MADV_COLD),
+ * /proc/PID/clear_refs.
+ *
+ * VM_SPECIAL, of which VM_MIXEDMAP and VM_DONTEXPAND are part, also excludes mlock, merging,
+ * guard pages and core dumps.
+ */
+#define VIEW_FLAGS	(VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY)
 
 static struct vfsmount *view_mount;
 
@@ -125,13 +143,18 @@ static vm_fault_t fill_small(struct vm_area_struct *vma, struct peerdma_pin *pin
 	return VM_FAULT_NOPAGE;
 }
 
-static bool is_huge(const struct vm_fault *vmf)
+static int leave_pte(pte_t *pte, unsigned long addr, void *data)
 {
-#ifdef PEERDMA_HUGE_VIEWS
-	return vmf->pmd && pmd_leaf(READ_ONCE(*vmf->pmd));
-#else
-	return false;
-#endif
+	return 0;
+}
+
+/* The page table is charged to the process, so it is made without pin->lock. */
+static int make_table(const struct vm_fault *vmf)
+{
+	if (!pmd_none(READ_ONCE(*vmf->pmd)))
+		return 0;
+	peerdma_charge_waits();
+	return apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, leave_pte, NULL);
 }
 
 static vm_fault_t view_fault(struct vm_fault *vmf)
@@ -140,41 +163,15 @@ static vm_fault_t view_fault(struct vm_fault *vmf)
 	struct peerdma_pin *pin = pin_of(vma);
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 
+	if (make_table(vmf))
+		return VM_FAULT_OOM;
 	mutex_lock(&pin->lock);
 	if (pin->state == PIN_LIVE && offset_of(vma, vmf->address) < pin->pinned_length)
-		ret = is_huge(vmf) ? VM_FAULT_NOPAGE : fill_small(vma, pin, vmf->address);
+		ret = fill_small(vma, pin, vmf->address);
 	mutex_unlock(&pin->lock);
 	atomic64_inc(&peerdma_stats.faults);
 	return ret;
 }
-
-#ifdef PEERDMA_HUGE_VIEWS
-static vm_fault_t view_huge_fault(struct vm_fault *vmf, unsigned int order)
-{
-	unsigned long from = vmf->address & PMD_MASK;
-	struct vm_area_struct *vma = vmf->vma;
-	struct peerdma_pin *pin = pin_of(vma);
-	vm_fault_t ret = VM_FAULT_FALLBACK;
-	phys_addr_t phys;
-
-	if (order != PMD_ORDER || from < vma->vm_start || from + PMD_SIZE > vma->vm_end)
-		return VM_FAULT_FALLBACK;
-	mutex_lock(&pin->lock);
-	/*
-	 * Not LIVE: the fallback fault returns the error.  A table: another thread has filled it
-	 * since the caller looked, while PR_SET_THP_DISABLE was set, and the kernel warns of an
-	 * insertion there.
-	 */
-	if (pin->state == PIN_LIVE && (pmd_none(READ_ONCE(*vmf->pmd)) || is_huge(vmf)) &&
-	    peerdma_pin_run(pin, offset_of(vma, from), PMD_SIZE, &phys) == PMD_SIZE &&
-	    IS_ALIGNED(phys, PMD_SIZE))
-		ret = peerdma_insert_pmd(vmf, PHYS_PFN(phys), vma->vm_flags & VM_WRITE);
-	mutex_unlock(&pin->lock);
-	if (ret != VM_FAULT_FALLBACK)
-		atomic64_inc(&peerdma_stats.faults);
-	return ret;
-}
-#endif
 
 static void view_open(struct vm_area_struct *vma)
 {
@@ -207,58 +204,86 @@ static const struct vm_operations_struct view_vm_ops = {
 	.open = view_open,
 	.close = view_close,
 	.fault = view_fault,
-#ifdef PEERDMA_HUGE_VIEWS
-	.huge_fault = view_huge_fault,
-#endif
 };
 
-/* Reserves the memory of the runs in [0, end) as write-combined, or undoes that. */
-static int memtype(struct peerdma_pin *pin, u64 end, bool reserve)
+/* ---- write-combined memory, by the runs of a pin ---- */
+
+static u32 wc_blocks(struct peerdma_pin *pin)
+{
+	phys_addr_t phys;
+	u32 count = 0;
+	u64 at, n;
+
+	for (at = 0; at < pin->pinned_length; at += n) {
+		n = peerdma_pin_run(pin, at, pin->pinned_length - at, &phys);
+		count += peerdma_memtype_blocks(phys, n);
+	}
+	return count;
+}
+
+/* The runs in [0, end). */
+static void wc_free(struct peerdma_pin *pin, u64 end)
+{
+	phys_addr_t phys;
+	u64 at, n;
+
+	for (at = 0; at < end; at += n) {
+		n = peerdma_pin_run(pin, at, end - at, &phys);
+		peerdma_memtype_free(phys, n);
+	}
+}
+
+static int wc_reserve(struct peerdma_pin *pin, struct peerdma_spare_blocks *spares)
 {
 	phys_addr_t phys;
 	u64 at, n;
 	int err;
 
-	for (at = 0; at < end; at += n) {
-		n = peerdma_pin_run(pin, at, end - at, &phys);
-		if (!reserve) {
-			peerdma_memtype_free(phys, n);
-			continue;
-		}
-		err = peerdma_memtype_reserve(phys, n);
+	for (at = 0; at < pin->pinned_length; at += n) {
+		n = peerdma_pin_run(pin, at, pin->pinned_length - at, &phys);
+		err = peerdma_memtype_reserve(phys, n, spares);
 		if (err) {
-			memtype(pin, at, false);
+			wc_free(pin, at);
 			return err;
 		}
 	}
 	return 0;
 }
 
-/*
- * RAM is cached, unless its owner has it write-combined.  A BAR is write-combined, which is
- * reserved with the kernel, so that all mappings of it agree.  If it has a cached mapping
- * already (EBUSY: a GPU whose memory is system memory or has struct pages), this view is
- * cached, too.
- */
-static int set_prot(struct view *view, struct vm_area_struct *vma)
+/* RAM is cached, unless its owner has it write-combined.  A BAR is write-combined. */
+static enum peerdma_memory memory_of(struct peerdma_pin *pin)
 {
-	struct peerdma_pin *pin = view->made.pin;
 	const struct peerdma_provider *p = pin->provider;
 	enum peerdma_memory memory = p->memory ? p->memory(pin) : MEMORY_BAR;
 	phys_addr_t phys;
+
+	if (pin->flags & PEERDMA_PIN_HOST)
+		return MEMORY_CACHED;
+	if (memory != MEMORY_BAR)
+		return memory;
+	peerdma_pin_run(pin, 0, 1, &phys);
+	return page_is_ram(PHYS_PFN(phys)) ? MEMORY_CACHED : MEMORY_BAR;
+}
+
+/*
+ * That a BAR is write-combined is reserved with the kernel, so that all mappings of it
+ * agree.  If it has a cached mapping already (EBUSY: a GPU whose memory is system memory or
+ * has struct pages), this view is cached, too.
+ */
+static int set_prot(struct view *view, struct vm_area_struct *vma, struct peerdma_spare_blocks *spares)
+{
+	struct peerdma_pin *pin = view->made.pin;
+	enum peerdma_memory memory = memory_of(pin);
 	int err;
 
-	if (pin->flags & PEERDMA_PIN_HOST || memory == MEMORY_CACHED)
+	if (memory == MEMORY_CACHED)
 		return 0;
 	if (memory == MEMORY_COMBINED) {
 		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
 		return 0;
 	}
-	peerdma_pin_run(pin, 0, 1, &phys);
-	if (page_is_ram(PHYS_PFN(phys)))
-		return 0;
 	/* Once for all views of the pin. */
-	err = pin->wc_views ? 0 : memtype(pin, pin->pinned_length, true);
+	err = pin->wc_views ? 0 : wc_reserve(pin, spares);
 	if (err)
 		return err == -EBUSY ? 0 : -ENOMEM;
 	pin->wc_views++;
@@ -285,7 +310,7 @@ static void view_down(struct peerdma_made *made)
 	struct view *view = container_of(made, struct view, made);
 
 	if (view->wc && !--made->pin->wc_views)
-		memtype(made->pin, made->pin->pinned_length, false);
+		wc_free(made->pin, made->pin->pinned_length);
 	view->wc = false;
 }
 
@@ -301,22 +326,38 @@ static const struct peerdma_made_ops view_ops = {
 	.free = view_free,
 };
 
-/* pin->lock held. */
-static int view_create(struct peerdma_pin *pin, struct view *view, struct vm_area_struct *vma)
+/*
+ * What a view needs, beside itself: allocated before pin->lock is taken.  A view that fails
+ * is freed by its last reference, or is still here.
+ */
+struct preparation {
+	struct view *view;
+	struct peerdma_account *account;
+	struct peerdma_spare_blocks spares;
+	u32 missing;			/* spares: -EAGAIN */
+};
+
+/* pin->lock held.  -EAGAIN: `missing' says how many spares are to be there. */
+static int view_create(struct peerdma_pin *pin, struct preparation *p, struct vm_area_struct *vma)
 {
+	struct view *view = p->view;
 	int err = peerdma_pin_usable(pin);
 
 	if (!err && !pin->provider->page)
 		err = -EOPNOTSUPP;
-	if (!err)
-		err = peerdma_made_enter(&view->made, pin, &view_ops);
-	if (err) {
-		kfree(view);
+	if (err)
 		return err;
-	}
+	if (!pin->wc_views && memory_of(pin) == MEMORY_BAR)
+		p->missing = wc_blocks(pin);
+	if (p->spares.count < p->missing)
+		return -EAGAIN;
+	err = peerdma_made_enter(&view->made, pin, &view_ops, p->account);
+	if (err)
+		return err;
+	p->view = NULL;
 	/* Holds the inode that view_stop() needs. */
 	peerdma_view_mapping(pin);
-	err = set_prot(view, vma);
+	err = set_prot(view, vma, &p->spares);
 	if (err) {
 		peerdma_made_end(&view->made);
 		return err;
@@ -325,9 +366,28 @@ static int view_create(struct peerdma_pin *pin, struct view *view, struct vm_are
 	return 0;
 }
 
+static int prepare_and_create(struct peerdma_pin *pin, struct preparation *p, struct vm_area_struct *vma)
+{
+	int err;
+
+	p->account = peerdma_account();
+	if (!p->account)
+		return -ENOMEM;
+	do {
+		err = peerdma_memtype_fill(&p->spares, p->missing);
+		if (err)
+			return err;
+		mutex_lock(&pin->lock);
+		err = view_create(pin, p, vma);
+		mutex_unlock(&pin->lock);
+	} while (err == -EAGAIN);
+	return err;
+}
+
 int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 offset)
 {
 	u64 length = vma->vm_end - vma->vm_start;
+	struct preparation p = {};
 	struct view *view;
 	int err;
 
@@ -342,41 +402,24 @@ int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 o
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
 
-	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
+	view = peerdma_zalloc(sizeof(*view));
 	if (!view)
 		return -ENOMEM;
 	view->offset = offset;
 	view->length = length;
-	mutex_lock(&pin->lock);
-	err = view_create(pin, view, vma);
-	mutex_unlock(&pin->lock);
+	p.view = view;
+	err = prepare_and_create(pin, &p, vma);
+	peerdma_memtype_drop(&p.spares);
+	kfree(p.view);
 	if (err)
 		return err;
 
-	vm_flags_set(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
+	vm_flags_set(vma, VIEW_FLAGS);
 	vma->vm_pgoff = (PEERDMA_MMAP_PIN(pin->handle) + offset) >> PAGE_SHIFT;
 	vma->vm_private_data = view;
 	vma->vm_ops = &view_vm_ops;
 	return 0;
 }
-
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-unsigned long peerdma_view_area(struct peerdma_pin *pin, struct file *file, unsigned long addr,
-				unsigned long len, unsigned long pgoff, unsigned long flags)
-{
-	u64 offset = ((u64)pgoff << PAGE_SHIFT) & WITHIN_PIN;
-	phys_addr_t phys;
-
-	mutex_lock(&pin->lock);
-	/* Only if a huge entry is possible: the address shows where the memory lies. */
-	if (pin->state == PIN_LIVE && pin->provider->page && offset < pin->pinned_length &&
-	    peerdma_pin_run(pin, offset, pin->pinned_length - offset, &phys) >= PMD_SIZE)
-		pgoff = PHYS_PFN(phys);
-	mutex_unlock(&pin->lock);
-	/* Chooses an address that is congruent to pgoff modulo 2 MiB. */
-	return thp_get_unmapped_area(file, addr, len, pgoff, flags);
-}
-#endif
 
 static int view_fs_init(struct fs_context *fc)
 {
@@ -392,6 +435,7 @@ static struct file_system_type view_fs = {
 
 int peerdma_view_init(void)
 {
+	peerdma_memtype_init();
 	view_mount = kern_mount(&view_fs);
 	return PTR_ERR_OR_ZERO(view_mount);
 }

@@ -13,11 +13,5 @@ struct inode *peerdma_view_inode(void);
 struct address_space *peerdma_view_mapping(struct peerdma_pin *pin);
 /* Makes a CPU view that begins at byte `offset' of the pin. 0, or an errno of peerdma_ioctl.h. */
 int peerdma_view_mmap(struct peerdma_pin *pin, struct vm_area_struct *vma, u64 offset);
-/*
- * For get_unmapped_area: returns an address at which the pin's 2 MiB pages can be mapped as
- * such.
- */
-unsigned long peerdma_view_area(struct peerdma_pin *pin, struct file *file, unsigned long addr,
-				unsigned long len, unsigned long pgoff, unsigned long flags);
 
 #endif

@@ -247,7 +247,7 @@ static int kernel_unpin(struct peerdma_region *region)
 	struct peerdma_handle_args args = { .size = sizeof(args), .handle = region->kernel.handle };
 	int ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_UNPIN, &args);
 
-	return ret ? fail(ret, "pin %u: %s", args.handle, error_words(ret)) : 0;
+	return ret ? fail(ret, "handle %u: %s", args.handle, error_words(ret)) : 0;
 }
 
 static int kernel_status(struct peerdma_region *region, struct peerdma_status *status)
@@ -256,7 +256,7 @@ static int kernel_status(struct peerdma_region *region, struct peerdma_status *s
 	int ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_QUERY, &args);
 
 	if (ret)
-		return fail(ret, "peerdma_status: pin %u: %s", args.handle, error_words(ret));
+		return fail(ret, "peerdma_status: handle %u: %s", args.handle, error_words(ret));
 	status->state = args.state;
 	status->flags = args.flags & KERNEL_FLAGS;
 	status->page_size = 1U << args.page_shift;

@@ -28,7 +28,7 @@ static const char usage[] =
 static void print_table(const struct pins_table *pins)
 {
 	static const char *const titles[] = {
-		"PID>", "COMMAND", "CLIENT", "PROVIDER", "STATE", "FLAGS", "ADDRESS", "SIZE>", "PAGES>", "MAPPINGS>",
+		"ID>", "PID>", "HANDLE>", "COMMAND", "CLIENT", "PROVIDER", "STATE", "FLAGS", "ADDRESS", "SIZE>", "PAGES>", "MAPPINGS>",
 		"VIEWS>", "DMA-BUFS>", "UID>",
 	};
 	struct table *table = table_new(titles, sizeof(titles) / sizeof(titles[0]));
@@ -36,7 +36,11 @@ static void print_table(const struct pins_table *pins)
 	for (size_t i = 0; i < pins->count; i++) {
 		const struct pin *p = &pins->pins[i];
 		char pid[24], addr[24], size[32], pages[64] = "?", mappings[24], views[24], exports[24], page[32], uid[24] = "?";
+		char id[24], handle[24] = "-";
 
+		snprintf(id, sizeof(id), "%" PRIu64, p->id);
+		if (p->handle)
+			snprintf(handle, sizeof(handle), "%" PRIu64, p->handle);
 		snprintf(pid, sizeof(pid), "%" PRIu64, p->pid);
 		snprintf(addr, sizeof(addr), "0x%" PRIx64, p->addr);
 		if (p->page_shift)
@@ -48,8 +52,8 @@ static void print_table(const struct pins_table *pins)
 		if (p->uid != UINT64_MAX)
 			snprintf(uid, sizeof(uid), "%" PRIu64, p->uid);
 		table_add(table, (const char *[]){
-			pid, p->comm, p->client, p->provider, p->state, p->flags, addr, text_size(p->length, size), pages,
-			mappings, views, exports, uid });
+			id, pid, handle, p->comm, p->client, p->provider, p->state, p->flags, addr, text_size(p->length, size),
+			pages, mappings, views, exports, uid });
 	}
 	table_print(table, "");
 }

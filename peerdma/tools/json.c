@@ -117,6 +117,10 @@ void json_pin(struct json_object *o, const struct pin *pin)
 {
 	json_number(o, "id", pin->id);
 	json_number(o, "pid", pin->pid);
+	if (pin->handle)
+		json_number(o, "handle", pin->handle);
+	else
+		json_null(o, "handle");
 	json_text(o, "comm", pin->comm);
 	json_text(o, "client", pin->client);
 	json_text(o, "provider", pin->provider);

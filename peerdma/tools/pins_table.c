@@ -42,6 +42,7 @@ static const struct column columns[] = {
 	COLUMN(segments, SEGMENTS, false),
 	COLUMN(devices, TEXT, false),
 	COLUMN(uid, NUMBER, false),
+	COLUMN(handle, NUMBER, false),
 };
 #define KNOWN (sizeof(columns) / sizeof(columns[0]))
 

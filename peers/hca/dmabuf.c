@@ -233,20 +233,30 @@ static struct mapper *mapper_create(const struct dma_buf *dmabuf)
 	INIT_WORK(&mapper->work, map_waiting);
 	spin_lock_init(&mapper->lock);
 	INIT_LIST_HEAD(&mapper->waiting);
-	hash_add(mappers, &mapper->hash, (unsigned long)dmabuf);
 	return mapper;
 }
 
-/* The caller has a reference to the dma-buf for as long as it has the mapper. */
+/*
+ * The caller has a reference to the dma-buf for as long as it has the mapper.  A new one is
+ * allocated before the lock is taken: its charge may wait for the user's cgroup, and all
+ * users share the lock.
+ */
 static struct mapper *mapper_get(const struct dma_buf *dmabuf)
 {
-	struct mapper *mapper;
+	struct mapper *fresh = mapper_create(dmabuf), *mapper;
 
+	if (!fresh)
+		return NULL;
 	mutex_lock(&mappers_lock);
-	mapper = mapper_find(dmabuf) ?: mapper_create(dmabuf);
-	if (mapper)
-		mapper->users++;
+	mapper = mapper_find(dmabuf);
+	if (!mapper) {
+		mapper = fresh;
+		hash_add(mappers, &mapper->hash, (unsigned long)dmabuf);
+	}
+	mapper->users++;
 	mutex_unlock(&mappers_lock);
+	if (mapper != fresh)
+		kfree(fresh);
 	return mapper;
 }
 

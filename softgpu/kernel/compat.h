@@ -79,26 +79,6 @@ static inline struct class *softgpu_class_create(const char *name)
 #endif
 }
 
-/*
- * 6.12: follow_pfnmap_start() for follow_pfn().  Gets the page frame at a VMA's start;
- * mmap_lock is held.
- */
-static inline int softgpu_first_pfn(struct vm_area_struct *vma, unsigned long *pfn)
-{
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
-	return follow_pfn(vma, vma->vm_start, pfn);
-#else
-	struct follow_pfnmap_args args = { .vma = vma, .address = vma->vm_start };
-	int err = follow_pfnmap_start(&args);
-
-	if (err)
-		return err;
-	*pfn = args.pfn;
-	follow_pfnmap_end(&args);
-	return 0;
-#endif
-}
-
 /* 6.5: no longer returns the VMAs.  The calling process's pages; mmap_lock is held. */
 static inline long softgpu_get_user_pages(unsigned long start, unsigned long n, unsigned int flags,
 					  struct page **pages)

@@ -31,6 +31,7 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include "../include/softgpu_uapi.h"
+#include "charge.h"
 #include "compat.h"
 #include "dmabuf.h"
 #include "peer.h"
@@ -263,13 +264,13 @@ static int mapping_create(const struct export *x, struct device *dev, enum dma_d
 		nruns++;
 		nsegments += DIV_ROUND_UP_ULL(run, segment_max);
 	}
-	m = kvzalloc(struct_size(m, runs, nruns), GFP_KERNEL_ACCOUNT);
+	m = softgpu_kvzalloc(struct_size(m, runs, nruns));
 	if (!m)
 		return -ENOMEM;
 	m->dev = dev;
 	m->dir = dir;
 	m->resource = x->on_pci;
-	err = sg_alloc_table(&m->table, nsegments, GFP_KERNEL_ACCOUNT);
+	err = softgpu_sg_alloc(&m->table, nsegments);
 	if (err) {
 		kvfree(m);
 		return err;

@@ -2,18 +2,17 @@
 /* os.c - implements what the core needs from its environment, with kernel functions. */
 #include <linux/err.h>
 #include <linux/kthread.h>
-#include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/timekeeping.h>
+#include "charge.h"
 #include "delay.h"
 #include "sg_os_kernel.h"
 
-/* Programs decide how many objects there are, so these are charged to their memory cgroup. */
 void *sg_zalloc(size_t size)
 {
-	return kvzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	return softgpu_kvzalloc(size);
 }
 
 void sg_free(void *p)

@@ -14,13 +14,20 @@
 struct peerdma_turns {
 	int none;
 };
-/* Nor slots, and dma-bufs are made of nothing. */
+/* Slots have nothing but their pin, and dma-bufs are made of nothing. */
 #define PEERDMA_SLOTS_H
+struct peerdma_pin;
 struct peerdma_slots {
 	int none;
 };
+struct peerdma_slot {
+	struct peerdma_pin *pin;
+};
+static inline u32 peerdma_slot_index(u32 handle)
+{
+	return handle - 1;
+}
 #define PEERDMA_EXPORT_H
-struct peerdma_pin;
 struct file;
 int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file **file);
 /* Every caller is the one user. */
@@ -41,6 +48,26 @@ struct peerdma_account {
 static unsigned int peerdma_limits[CHARGES];
 static unsigned int peerdma_aperture_mib;
 struct peerdma_account *peerdma_account(void);
+static void charge(void);
+
+/* A charge waits for the user, so no lock may be held; nor may it be a second one. */
+#define PEERDMA_CHARGE_H
+static inline void *peerdma_kvarray(size_t n, size_t size, bool now)
+{
+	MUST(!now);
+	charge();
+	return memory_short ? NULL : calloc(n ? n : 1, size);
+}
+
+static inline int peerdma_xa_reserve_cyclic(struct xarray *x, u32 *id, u32 *next)
+{
+	(void)x;
+	charge();
+	if (memory_short || *next >= XA_MAX - 1)
+		return memory_short ? -ENOMEM : -EBUSY;
+	*id = ++*next;
+	return 0;
+}
 
 #include "../../peerdma/kernel/uapi.c"
 
@@ -69,12 +96,22 @@ static struct {
 
 #define PINS	8
 static struct peerdma_pin *pins[PINS + 1];
+static struct peerdma_slot slots[PINS + 1];	/* by handle */
 static struct peerdma_file open_file;
 static struct peerdma_provider provider = { .name = "fuzz" };
 static struct pci_bus pci_bus = { .number = 1 };
 static struct pci_dev pdev = { .bus = &pci_bus };
 static struct file dmabuf;
 static char imported;		/* stands for a dma-buf of others */
+
+static void charge(void)
+{
+	u32 i;
+
+	MUST(!pdev.dev.locked && !open_file.maps.locked);
+	for (i = 1; i <= PINS; i++)
+		MUST(!pins[i] || !pins[i]->lock.locked);
+}
 
 u32 peerdma_provider_count(void)
 {
@@ -104,9 +141,9 @@ struct peerdma_pin *peerdma_pin_new(struct peerdma_owner *owner)
 	pin->ref.count = 1;
 	pin->handle = i;
 	pin->owner = owner;
-	pin->slot_index = 5;
+	pin->slot = &slots[i];
+	slots[i].pin = NULL;
 	pin->lock.locked = 0;
-	pin->published = false;
 	pin->made.next = pin->made.prev = &pin->made;
 	pin->state = PIN_LIVE;
 	pin->import = NULL;
@@ -125,6 +162,7 @@ static void forget(struct peerdma_pin *pin)
 {
 	MUST(pins[pin->handle] == pin);
 	pins[pin->handle] = NULL;
+	slots[pin->handle].pin = NULL;
 	now.pins--;
 	peerdma_pin_put(pin);
 }
@@ -176,7 +214,7 @@ int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_
 
 void peerdma_pin_leave(struct peerdma_pin *pin, bool held)
 {
-	MUST(!pin->published && !held && pins[pin->handle] == pin);
+	MUST(!pin->slot->pin && !held && pins[pin->handle] == pin);
 	pins[pin->handle] = NULL;
 	now.pins--;
 }
@@ -197,10 +235,10 @@ int peerdma_pin_end(struct peerdma_pin *pin, bool asked)
 
 struct peerdma_pin *peerdma_pin_find(const struct peerdma_owner *owner, u32 handle)
 {
-	struct peerdma_pin *pin = handle <= PINS ? pins[handle] : NULL;
+	struct peerdma_pin *pin = handle <= PINS ? slots[handle].pin : NULL;
 
 	MUST(owner == &open_file.owner);
-	if (!pin || !pin->published)
+	if (!pin)
 		return NULL;
 	pin->ref.count++;
 	return pin;
@@ -214,7 +252,7 @@ int peerdma_pin_usable(const struct peerdma_pin *pin)
 
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
-				       const struct peerdma_made_ops *ops)
+				       const struct peerdma_made_ops *ops, struct peerdma_room *room)
 {
 	struct peerdma_map *map;
 	u32 i;
@@ -223,6 +261,11 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	MUST(dir == DMA_BIDIRECTIONAL || dir == DMA_TO_DEVICE || dir == DMA_FROM_DEVICE);
 	if (now.fail & FAIL_MAP)
 		return ERR_PTR(-EOPNOTSUPP);
+	/* What it takes shows when it is made. */
+	if (!room->map) {
+		room->wants_map = true;
+		return ERR_PTR(-EAGAIN);
+	}
 	map = calloc(1, sizeof(*map));
 	MUST(map);
 	map->pub.pin = pin;
@@ -240,6 +283,24 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	pin->made.prev = &map->made.node;
 	now.maps++;
 	return map;
+}
+
+int peerdma_room_make(struct peerdma_room *room)
+{
+	charge();
+	if (memory_short)
+		return -ENOMEM;
+	if (room->wants_map && !room->map) {
+		room->map = malloc(1);
+		MUST(room->map);
+	}
+	return 0;
+}
+
+void peerdma_room_free(struct peerdma_room *room)
+{
+	free(room->map);
+	room->map = NULL;
 }
 
 const struct peerdma_made_ops peerdma_runs_ops = { .charge = CHARGE_MAPPINGS };
@@ -291,8 +352,8 @@ struct pci_dev *pci_get_domain_bus_and_slot(int domain, unsigned int bus, unsign
 
 void pci_dev_put(struct pci_dev *dev)
 {
-	MUST(dev == &pdev);
-	now.devices--;
+	MUST(!dev || dev == &pdev);
+	now.devices -= !!dev;
 }
 
 int get_unused_fd_flags(int flags)
@@ -396,7 +457,7 @@ static void one_call(const u8 *head, const u8 *bytes, size_t length)
 		MUST(now.pins <= pins_before + 1 && now.maps <= maps_before + 1);
 	}
 	for (i = 1; i <= PINS; i++)
-		MUST(!pins[i] || (pins[i]->published && !pins[i]->lock.locked && pins[i]->ref.count == 1));
+		MUST(!pins[i] || (slots[i].pin == pins[i] && !pins[i]->lock.locked && pins[i]->ref.count == 1));
 	/* MAP alone writes elsewhere: to the segments' place. */
 	if (nr == _IOC_NR(PEERDMA_MAP))
 		return;

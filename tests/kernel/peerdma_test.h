@@ -84,9 +84,9 @@ int in_child(int (*function)(void *arg), void *arg);
 int signal_of_read(const volatile void *addr);
 int signal_of_write(volatile void *addr, char value);
 
-/* The line of a pin in debugfs without its newline, or false. */
-bool debugfs_pin(uint32_t handle, char *line, size_t size);
-/* A field by its name in the table's first line. */
+/* How many pins of this process have this handle in debugfs: one for each open file of it at most. */
+unsigned int debugfs_pins(uint32_t handle);
+/* A field of the first of them, by its name in the table's first line; false: there is none. */
 bool debugfs_field(uint32_t handle, const char *column, char *value, size_t size);
 long long debugfs_stat(const char *name);
 /* Sets a module's parameter; false: it has no such, or not with that value. */
@@ -113,5 +113,6 @@ void test_importer(bool gpu);
 void test_late(bool gpu);
 void test_ends(bool gpu);
 void test_limits(bool gpu);
+void test_handles(bool gpu);
 
 #endif

@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "peerdma_client.h"
@@ -139,6 +141,62 @@ static void unpinned_twice(void)
 	close(fd);
 }
 
+static int pin_and_wait(void *arg)
+{
+	struct peerdma_pin_args a;
+
+	/* It is not this process's memory; what counts is that the provider is asked. */
+	return pin_va(*(int *)arg, GPU_PAGE, GPU_PAGE, PEERDMA_PIN_DEVICE, &a);
+}
+
+/* Returns the state of the process in /proc: 'D' while it sleeps in a system call that only SIGKILL ends. */
+static char sleeps(pid_t pid)
+{
+	char path[32], line[256] = "", *end;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "r");
+	if (f) {
+		if (!fgets(line, sizeof(line), f))
+			line[0] = 0;
+		fclose(f);
+	}
+	end = strrchr(line, ')');
+	return end && end[1] ? end[2] : 0;
+}
+
+/* A process that waits until another one has given memory back can be killed. */
+static void killed_in_turn(void)
+{
+	uint64_t va = gpu_alloc(MIB);
+	struct peerdma_query_args q;
+	struct peerdma_pin_args a;
+	struct unpinner u;
+	int fd = dev_open(), status = 0;
+	pid_t child;
+
+	if (!put_delay("3000")) {
+		skip("killed while it waits for the provider", "this provider has no such knob");
+	} else {
+		WORKS(gpu_pin(fd, va, MIB, 0, &a));
+		unpin_begin(&u, fd, a.handle);
+		while (!query(fd, a.handle, &q))
+			sched_yield();
+		child = fork();
+		if (!child)
+			_exit(pin_and_wait(&fd) ? 1 : 0);
+		while (sleeps(child) != 'D' && !waitpid(child, &status, WNOHANG))
+			sched_yield();
+		CHECK(!kill(child, SIGKILL) && waitpid(child, &status, 0) == child);
+		CHECK(WIFSIGNALED(status) && pthread_tryjoin_np(u.thread, NULL) == EBUSY);
+		CHECK(!unpin_end(&u) && live_pins(fd) == 0);
+		put_delay("0");
+	}
+	CHECK(!cu.MemFree(va));
+	close(fd);
+}
+
 /*
  * What a provider knew a revoked pin by, it may know another by now: unpinning
  * the first leaves the second alone, which is told when its own memory goes.
@@ -164,43 +222,44 @@ static void unpinned_late(void)
 	close(fd);
 }
 
-/* What the provider's callback has for this pin. */
-static uint64_t cookie_of(uint32_t handle)
+/* A number in the line that debugfs has for this pin; "cookie" is what the provider's callback has for it. */
+static uint64_t number_of(uint32_t handle, const char *column)
 {
 	char value[32] = "0";
 
-	CHECK(debugfs_field(handle, "cookie", value, sizeof(value)));
+	CHECK(debugfs_field(handle, column, value, sizeof(value)));
 	return strtoull(value, NULL, 0);
 }
 
-/* A callback that comes late means a pin that is gone, not the one that has its handle now. */
+/* A callback that comes late means a pin that is gone, not the one that has its id now. */
 static void revoked_late(void)
 {
 	char *memory = host_memory(PAGE);
 	struct peerdma_pin_args old, new;
 	struct peerdma_query_args q;
 	int fd = dev_open(), late = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC), again = 0;
-	uint64_t cookie;
+	uint64_t cookie, id;
 
 	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &old));
 	for (int i = 0; i < 20; i++) {
-		cookie = cookie_of(old.handle);
+		cookie = number_of(old.handle, "cookie");
+		id = number_of(old.handle, "id");
 		WORKS(unpin(fd, old.handle));
 		WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &new));
-		again += new.handle == old.handle;
+		again += number_of(new.handle, "id") == id;
 		WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 		WORKS(query(fd, new.handle, &q));
 		CHECK(q.state == PEERDMA_STATE_LIVE);
 		old = new;
 	}
 	CHECK(again);
-	/* A handle alone is nobody's name; this is. */
-	cookie = old.handle;
+	/* An id alone is not enough; the cookie is. */
+	cookie = number_of(old.handle, "id");
 	WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 	WORKS(query(fd, old.handle, &q));
 	CHECK(q.state == PEERDMA_STATE_LIVE);
-	cookie = cookie_of(old.handle);
+	cookie = number_of(old.handle, "cookie");
 	WORKS(ioctl(late, CLIENT_REVOKE, &cookie));
 	WORKS(query(fd, old.handle, &q));
 	CHECK(q.state == PEERDMA_STATE_REVOKED);
@@ -228,6 +287,7 @@ void test_ends(bool gpu)
 	run("a driver's revoke asks the getters", getters_in_revoke);
 	run("a driver's unpin waits for its revoke", unpin_waits_for_revoke);
 	run("unpinned twice at once", unpinned_twice);
+	run("killed while it waits for the provider", killed_in_turn);
 	run("unpinned late", unpinned_late);
 	if (access("/dev/peerdma_importer", F_OK))
 		skip("memory freed while it is unpinned", "peerdma_importer.ko is not loaded");

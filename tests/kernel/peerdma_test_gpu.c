@@ -3,9 +3,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,8 +13,6 @@
 
 #define BOTH (PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE)
 #define MIB (1UL << 20)
-/* What one entry of a higher table covers. */
-#define LARGE (2 * MIB)
 /* Of memory whose pages are each somewhere. */
 #define SEGMENTS 1024
 
@@ -95,7 +91,7 @@ static void cpu_view(void)
 	CHECK(p != MAP_FAILED);
 	faults = debugfs_stat("faults");
 	CHECK(!memcmp(p, there, length));
-	/* What a table of the CPU's covers at a time, 2 MiB with pages of 4 KiB, whatever the entries are. */
+	/* What a table of the CPU's covers at a time, 2 MiB with pages of 4 KiB. */
 	faults = debugfs_stat("faults") - faults;
 	CHECK(faults >= at_least && faults <= at_least + 1);
 
@@ -111,93 +107,6 @@ static void cpu_view(void)
 	CHECK(!cu.MemFree(va));
 	munmap(there, length);
 	munmap(back, length);
-}
-
-/* ---- large entries, and tables of small ones ---- */
-
-struct shown {
-	pthread_barrier_t barrier;
-	char *view;
-	size_t length;
-	atomic_bool over;
-};
-
-static void touch(const struct shown *s)
-{
-	for (size_t at = 0; at < s->length; at += LARGE)
-		*(volatile char *)(s->view + at) = 1;
-}
-
-/* Without large pages from a moment on at which the other thread has begun, or has not. */
-static void *touch_without(void *arg)
-{
-	struct shown *s = arg;
-
-	for (;;) {
-		pthread_barrier_wait(&s->barrier);
-		if (s->over)
-			return NULL;
-		prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-		touch(s);
-		pthread_barrier_wait(&s->barrier);
-	}
-}
-
-/* Holds the pin's lock often: where the view stands it has small entries only. */
-static void touch_small(int fd, uint32_t handle, size_t length)
-{
-	char *at = mmap(NULL, length + LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	at += LARGE - (uintptr_t)at % LARGE;
-	at -= (uintptr_t)at % LARGE ? 0 : PAGE;
-	for (;;) {
-		if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)PEERDMA_MMAP_PIN(handle)) != at)
-			_exit(1);
-		for (size_t i = 0; i < length; i += MIB)
-			*(volatile char *)(at + i) = 1;
-		munmap(at, length);
-	}
-}
-
-/*
- * A thread is about to insert a large entry, where another one has filled a table of small ones since the process has switched
- * large pages off.  The kernel warns if the entry is inserted nevertheless.
- */
-static void large_over_small(void)
-{
-	enum { ROUNDS = 5000, SECONDS = 4 };
-	struct shown s = { .length = 2 * LARGE };
-	uint64_t va = gpu_alloc(s.length);
-	time_t end = time(NULL) + SECONDS;
-	struct peerdma_pin_args a;
-	int fd = dev_open();
-	pthread_t thread;
-	pid_t other;
-
-	WORKS(gpu_pin(fd, va, s.length, 0, &a));
-	other = fork();
-	if (!other)
-		touch_small(fd, a.handle, s.length);
-	CHECK(!pthread_barrier_init(&s.barrier, NULL, 2));
-	CHECK(!pthread_create(&thread, NULL, touch_without, &s));
-	for (int i = 0; i < ROUNDS && time(NULL) < end; i++) {
-		prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
-		s.view = view(fd, a.handle, s.length, PROT_READ | PROT_WRITE);
-		CHECK(s.view != MAP_FAILED);
-		pthread_barrier_wait(&s.barrier);
-		touch(&s);
-		pthread_barrier_wait(&s.barrier);
-		munmap(s.view, s.length);
-	}
-	s.over = true;
-	pthread_barrier_wait(&s.barrier);
-	pthread_join(thread, NULL);
-	pthread_barrier_destroy(&s.barrier);
-	prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
-	CHECK(!kill(other, SIGKILL) && waitpid(other, NULL, 0) == other);
-	WORKS(unpin(fd, a.handle));
-	close(fd);
-	CHECK(!cu.MemFree(va));
 }
 
 /* How many ranges the processor's memory types are reserved for; -1: this kernel does not tell. */
@@ -525,8 +434,6 @@ bool test_gpu(void)
 		run("CPU view", cpu_view);
 	if (gpu_facts->has_view)
 		run("views of overlapping pins", overlapping_views);
-	if (gpu_facts->has_view && !gpu_facts->in_host)
-		run("a view's large entries, switched off and on", large_over_small);
 	run("memory taken away under views, a mapping and a dma-buf", taken_away);
 	if (gpu_facts->pins == ENDED_BY_FREE || (gpu_facts->pins == ENDED_IF_MAPPED && card_open()))
 		run("events", event_order);

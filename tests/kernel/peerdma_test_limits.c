@@ -91,7 +91,7 @@ static void pins_of_all(void)
 	CHECK(hear(p.peer));
 	/* The page, and generations but for the first page of them: peerdma_test_locked.c. */
 	CHECK(taken(taker, "pins") == most);
-	CHECK(taken(taker, "locked") == (long long)(PAGE + (most * sizeof(uint32_t) / PAGE - 1) * 9 * PAGE));
+	CHECK(taken(taker, "locked") == (long long)(PAGE + (most * sizeof(uint32_t) / PAGE - 1) * 12 * PAGE));
 	CHECK(in_child(pin_a_hundred, &other) == 0);
 	CHECK(!kill(p.pid, SIGKILL) && finish(&p) == 128 + SIGKILL);
 	CHECK(nothing_left(taker) && nothing_left(other));

@@ -186,7 +186,7 @@ static void locked_before_exec(void)
 
 /* ---- generations ---- */
 
-#define SLOT_PAGES	9	/* what a page of generations after the first takes, with its slots */
+#define SLOT_PAGES	12	/* what a page of generations after the first takes, with its slots */
 #define SLOTS		(PAGE / sizeof(uint32_t))
 
 /* Pins of a dma-buf lock nothing. */

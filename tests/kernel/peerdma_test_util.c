@@ -212,41 +212,55 @@ static char *debugfs_read(const char *name)
 	return text;
 }
 
-bool debugfs_pin(uint32_t handle, char *line, size_t size)
+/* The field of this column of a line; both begin a text, and end with a newline or it. */
+static bool field_of(const char *names, const char *line, const char *column, char *value, size_t size)
 {
-	char *text = debugfs_read("pins"), *at, *save;
+	size_t n = strlen(column), length;
 
-	for (at = text ? strtok_r(text, "\n", &save) : NULL; at; at = strtok_r(NULL, "\n", &save)) {
-		if ((uint32_t)strtoul(at, NULL, 10) == handle && at[0] != 'i') {
-			snprintf(line, size, "%s", at);
+	for (;;) {
+		length = strcspn(names, "\t\n");
+		if (length == n && !strncmp(names, column, n)) {
+			snprintf(value, size, "%.*s", (int)strcspn(line, "\t\n"), line);
 			return true;
 		}
+		names += length;
+		line += strcspn(line, "\t\n");
+		if (*names++ != '\t' || *line++ != '\t')
+			return false;
 	}
-	return false;
+}
+
+static long long number_of(const char *names, const char *line, const char *column)
+{
+	char value[32];
+
+	return field_of(names, line, column, value, sizeof(value)) ? strtoll(value, NULL, 0) : -1;
+}
+
+/* The line after this one that has a pin of this process with this handle, or NULL. */
+static const char *next_pin(const char *names, const char *line, uint32_t handle)
+{
+	while ((line = strchr(line, '\n')) && *++line)
+		if (number_of(names, line, "handle") == handle && number_of(names, line, "pid") == getpid())
+			return line;
+	return NULL;
+}
+
+unsigned int debugfs_pins(uint32_t handle)
+{
+	const char *names = debugfs_read("pins"), *line = names;
+	unsigned int n = 0;
+
+	while (line && (line = next_pin(names, line, handle)))
+		n++;
+	return n;
 }
 
 bool debugfs_field(uint32_t handle, const char *column, char *value, size_t size)
 {
-	/* Columns follow the one of the pages, each of which may be a run of its own. */
-	static char line[1 << 20];
-	char *names = debugfs_read("pins"), *name, *rest = line, *field;
+	const char *names = debugfs_read("pins"), *line = names ? next_pin(names, names, handle) : NULL;
 
-	if (!names)
-		return false;
-	names[strcspn(names, "\n")] = 0;
-	names = strdup(names);
-	if (!debugfs_pin(handle, line, sizeof(line)))
-		return free(names), false;
-	for (char *n = names; (name = strsep(&n, "\t"));) {
-		field = strsep(&rest, "\t");
-		if (!field || strcmp(name, column))
-			continue;
-		snprintf(value, size, "%s", field);
-		free(names);
-		return true;
-	}
-	free(names);
-	return false;
+	return line && field_of(names, line, column, value, size);
 }
 
 long long debugfs_stat(const char *name)

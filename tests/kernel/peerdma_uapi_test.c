@@ -22,6 +22,7 @@ static bool body(const char *provider)
 	test_late(true);
 	test_ends(true);
 	test_limits(true);
+	test_handles(true);
 	return true;
 }
 
@@ -34,6 +35,7 @@ static void rest(void)
 	test_late(false);
 	test_ends(false);
 	test_limits(false);
+	test_handles(false);
 }
 
 int main(int argc, char **argv)
@@ -42,6 +44,8 @@ int main(int argc, char **argv)
 
 	if (argc == 5 && !strcmp(argv[1], "--child"))
 		return gpu_child(argv[2], atoi(argv[3]), atoi(argv[4]));
+	if (argc == 4 && !strcmp(argv[1], "--unpin"))
+		return unpin(atoi(argv[2]), (uint32_t)atoi(argv[3])) ? errno : 0;
 	fd = dev_open();
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

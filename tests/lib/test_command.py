@@ -152,7 +152,7 @@ class Pins(unittest.TestCase):
         self.assertEqual(told["schema"], "peerdma-pins/1")
         self.assertEqual(told["malformed_lines"], 0)
         self.assertEqual(told["pins"][0], {
-            "id": 1, "pid": 42, "comm": "train", "client": "user", "provider": "nvidia", "state": "live",
+            "id": 1, "pid": 42, "handle": None, "comm": "train", "client": "user", "provider": "nvidia", "state": "live",
             "flags": "device", "addr": "0x7f0000000000", "length": 65000, "pinned_length": 65536, "page_size": 65536,
             "mappings": 1, "views": 2, "exports": 3, "generation": 5,
             "segments": [{"phys": f"{BASE:#x}", "length": 65536}]})

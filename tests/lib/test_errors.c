@@ -205,11 +205,11 @@ static const struct row {
 	{ "peerdma_pin_dmabuf: ", call_pin_dmabuf, &fake.pin_error, -EBUSY, -EBUSY, "resource busy" },
 	{ "peerdma_pin_dmabuf: ", call_pin_dmabuf, &fake.revoked_at_once, 1, -ESTALE, "taken away during the call" },
 
-	{ "peerdma_unpin: pin 1: ", call_unpin, &fake.unpin_error, -EBUSY, -EBUSY, "resource busy" },
-	{ "peerdma_unpin: pin 1: ", call_unpin, &fake.unpin_error, -ENOENT, -ENOENT, "No such file" },
+	{ "peerdma_unpin: handle 1: ", call_unpin, &fake.unpin_error, -EBUSY, -EBUSY, "resource busy" },
+	{ "peerdma_unpin: handle 1: ", call_unpin, &fake.unpin_error, -ENOENT, -ENOENT, "No such file" },
 
-	{ "peerdma_status: pin 1: ", call_status, &fake.query_error, -ENOENT, -ENOENT, "No such file" },
-	{ "peerdma_status: pin 1: ", call_status, &fake.query_error, -EIO, -EIO, "Input/output" },
+	{ "peerdma_status: handle 1: ", call_status, &fake.query_error, -ENOENT, -ENOENT, "No such file" },
+	{ "peerdma_status: handle 1: ", call_status, &fake.query_error, -EIO, -EIO, "Input/output" },
 
 	{ "peerdma_map: 03:00.0: ", call_map, &fake.map_error, -ENODEV, -ENODEV, "lspci -k -s 03:00.0" },
 	{ "peerdma_map: 03:00.0: ", call_map, &fake.map_error, -EPERM, -EPERM, "CAP_SYS_RAWIO" },
@@ -339,11 +339,11 @@ static void of_segments(void **state)
 		unsigned long kernels;
 		bool undone;		/* what came before it is taken back; else it stays done */
 	} calls[] = {
-		{ "peerdma_status: pin ", status_of_all, PEERDMA_QUERY, true },
+		{ "peerdma_status: handle ", status_of_all, PEERDMA_QUERY, true },
 		{ "peerdma_cpu_view: ", view_all, FAKE_VIEW, true },
 		{ "peerdma_map: 03:00.0: ", map_all, PEERDMA_MAP, true },
 		{ "peerdma_unmap: mapping ", unmap_all, PEERDMA_UNMAP, false },
-		{ "peerdma_unpin: pin ", unpin_all, PEERDMA_UNPIN, false },
+		{ "peerdma_unpin: handle ", unpin_all, PEERDMA_UNPIN, false },
 	};
 
 	(void)state;

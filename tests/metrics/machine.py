@@ -5,7 +5,7 @@ import os
 import sys
 
 PINS = ("id pid comm client provider state flags addr length pinned_length page_shift mappings views exports "
-        "first_phys generation segments devices uid").split()
+        "first_phys generation segments devices uid handle").split()
 ACCOUNTS = "uid pins mappings views exports aperture locked".split()
 LIMITS = {"max_pins_per_user": 65536, "max_mappings_per_user": 0, "max_views_per_user": 16, "max_exports_per_user": 8,
           "max_aperture_mib_per_user": 64}
@@ -16,7 +16,7 @@ def pin(**changes):
     values = dict(id=1, pid=42, comm="train", client="user", provider="nvidia", state="live", flags="device",
                   addr="0x7f0000000000", length=65000, pinned_length=65536, page_shift=16, mappings=1, views=2,
                   exports=3, first_phys=hex(BASE), generation=5, segments=f"{BASE:#x}:65536", devices="0000:05:00.0:1",
-                  uid=1000)
+                  uid=1000, handle=1)
     values.update(changes)
     return [values[name] for name in PINS]
 

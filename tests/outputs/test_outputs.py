@@ -163,11 +163,11 @@ def two_gpus(path):
 
     return m.pins(
         pin(**at(0, 4 * MIB)), pin(id=2, pid=43, comm="serve", state="revoked", devices="", **at(4 * MIB, MIB)),
-        pin(id=3, provider="host", page_shift=12, pinned_length=8192, length=5000, segments="-", uid=0,
+        pin(id=3, handle=2, provider="host", page_shift=12, pinned_length=8192, length=5000, segments="-", uid=0,
             devices="0000:05:00.0:2,0000:06:00.0:1"),
         pin(id=4, pid=45, comm="mover", **at(16 * MIB, 8 * MIB)), pin(id=5, pid=44, comm="Jürgen", **at(17 * MIB, 64 * KIB)),
         pin(id=6, pid=46, comm="small", page_shift=0, devices="", **at(40 * MIB + 64 * KIB, 64 * KIB)),
-        pin(id=7, pid=46, comm="small", client="kernel", flags="-", mappings=0, **at(GIB, 3 * GIB, 1 << 40)))
+        pin(id=7, handle=0, pid=46, comm="small", client="kernel", flags="-", mappings=0, **at(GIB, 3 * GIB, 1 << 40)))
 
 
 # ---- sessions ------------------------------------------------------------------

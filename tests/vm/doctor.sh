@@ -109,7 +109,7 @@ else
 	$doctor --probe GPU0 NVME0 >"$told"
 	finding "cannot tell" "Data read by an NVMe drive: GPU0 and NVME0" "into memory of the host: read"
 	finding "cannot tell" "Data read by an NVMe drive" "into CUDA's address: pread with O_DIRECT: Bad address"
-	finding "cannot tell" "Data read by an NVMe drive" "CPU's view of BAR1: pread with O_DIRECT: Bad address"
+	finding "cannot tell" "Data read by an NVMe drive" "CPU's view of BAR1: pread with O_DIRECT: File exists"
 	finding "cannot tell" "Data read by an NVMe drive" "p2pmem/size: No such file"
 	rdma link delete rxe0
 	ip link set lo up && rdma link add rxe1 type rxe netdev lo || die "no software RDMA device on lo"

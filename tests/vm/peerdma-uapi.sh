@@ -21,6 +21,9 @@ load_modules peerdma peerdma_importer peerdma_client
 # The same tests with memory of each provider, all of them loaded: in one process.
 load_modules softgpu nvidia amdgpu dmabuf_mover peerdma_nvidia peerdma_amd
 "$BUILD/tests/kernel/peerdma_uapi_test" nvidia amd dmabuf host || exit
+load_fuse
+"$BUILD/tests/kernel/unanswered_test" nvidia || exit
+"$BUILD/tests/kernel/unanswered_test" amd || exit
 "$BUILD/tests/kernel/dmabuf_kinds_test" || exit
 "$BUILD/tests/kernel/bad_input_test" || exit
 "$BUILD/tests/lib/live_hip" || exit

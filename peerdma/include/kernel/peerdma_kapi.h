@@ -59,8 +59,9 @@ struct peerdma_mapping {
 
 /*
  * Pins [addr, addr + length) of the current process.  flags: PEERDMA_PIN_* of
- * peerdma_ioctl.h.  ERR_PTR with the errnos given there; the same for _token,
- * which pins the memory that the two tokens name, of any process.
+ * peerdma_ioctl.h.  ERR_PTR with the errnos given there, and -EINTR: this process was
+ * killed while it waited for the provider.  The same for _token, which pins the memory that
+ * the two tokens name, of any process.
  */
 struct peerdma_pin *peerdma_pin_user(u64 addr, u64 length, u32 flags,
 				     const struct peerdma_client_ops *ops, void *priv);
@@ -86,7 +87,8 @@ void peerdma_unpin(struct peerdma_pin *pin);
  * ERR_PTR: -ESTALE: the pin is revoked; -EOPNOTSUPP: no path between the two devices (the
  * kernel's log has the reason and the remedy); -EDQUOT: the user of the pin has reached the
  * limit on mappings (module parameter max_mappings_per_user); -EPERM: the pin is READONLY and
- * the device would write; -EIO: the provider's driver does not map it (Tegra); -ENOMEM; -EINVAL.
+ * the device would write; -EIO: the provider's driver does not map it (Tegra); -EINTR: this process
+ * was killed, or, of a dma-buf, a signal arrived, while it waited; -ENOMEM; -EINVAL.
  *
  * When peerdma_unmap() returns, the device reaches nothing by these addresses.  An IOMMU in
  * lazy mode has been flushed.

@@ -4,8 +4,10 @@
  * use libpeerdma (peerdma.h) instead.
  *
  * A pin keeps a range of memory in place: GPU memory, through the interface of the
- * GPU's driver, or host memory.  Its handle is valid in the open file that made it.  The
- * pin ends with PEERDMA_UNPIN or the last close (mappings of the file keep it open).
+ * GPU's driver, or host memory.  Its handle is valid in the open file that made it:
+ * another open file has other pins under the same numbers.  Handles, slots and
+ * generations do not depend on what is done with other files.  The pin ends with
+ * PEERDMA_UNPIN or the last close (mappings of the file keep it open).
  * The memory is that of the process that calls PEERDMA_PIN.  Other processes that hold the
  * file (after fork, or over a socket) may use and end its pins.
  *
@@ -79,7 +81,7 @@ struct peerdma_info {
 	__u32 providers;	/* out: how many are loaded, host memory included */
 	/*
 	 * Of all open files and drivers for callers with CAP_SYS_ADMIN; for others of the calling
-	 * process's user, so that users cannot observe each other.
+	 * process's user only, so that the counts do not show what other users do.
 	 */
 	__u64 pins;		/* out: live ones */
 	__u64 revocations;	/* out: since the module was loaded */
@@ -281,7 +283,7 @@ struct peerdma_event {
  * PEERDMA_MMAP_GENERATIONS: an array of __u32, read-only, one slot per pin of this
  * open file; EINVAL past its end, SIGBUS where the file has no slot yet (never on the
  * first page).  A page of slots lives as long as the file.  Each page but the first, with
- * the kernel's data for it, counts as 9 pages of locked memory of the user who needed it.
+ * the kernel's data for it, counts as 12 pages of locked memory of the user who needed it.
  * A pin is valid as long as its slot holds its generation: one load, no system call.  The
  * slot changes before a revocation reaches any device or view, and when the pin is
  * unpinned.  A pin of host memory is never revoked, but its slot changes when the process
@@ -292,7 +294,11 @@ struct peerdma_event {
  * page on: write-combined for a GPU's BAR, cached for host memory.  After
  * revocation or UNPIN an access raises SIGBUS.  MAP_SHARED only; EINVAL past the
  * end; EPERM for a writable view of a READONLY pin.  Children of fork() do not
- * inherit it.  read(), poll() and mmap() work for every process that holds the file.
+ * inherit it, unless the program asks for that with MADV_DOFORK, which newer
+ * kernels refuse.  Loads and stores are all that it is for: calls that look for
+ * the pages behind an address fail with EFAULT or EEXIST, such as VFIO's and KVM's use as
+ * guest memory, O_DIRECT, ibv_reg_mr(), io_uring's buffers, vmsplice() and ptrace().
+ * read(), poll() and mmap() work for every process that holds the file.
  */
 #define PEERDMA_MMAP_GENERATIONS	0ULL
 #define PEERDMA_MMAP_GENERATIONS_SIZE	(PEERDMA_MAX_PINS * 4ULL)

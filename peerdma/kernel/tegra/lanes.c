@@ -5,6 +5,7 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
+#include "charge.h"
 #include "lanes.h"
 
 struct lane {
@@ -48,7 +49,7 @@ static struct lane *find(struct peerdma_account *account)
 
 static struct lane *make(struct peerdma_account *account)
 {
-	struct lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL_ACCOUNT), *there;
+	struct lane *lane = peerdma_zalloc(sizeof(*lane)), *there;
 
 	if (!lane)
 		return NULL;

@@ -30,6 +30,7 @@
 
 #include <linux/nv-p2p.h>
 
+#include "charge.h"
 #include "lanes.h"
 #include "map.h"
 #include "watch.h"
@@ -226,7 +227,7 @@ unlock:
 
 static struct held *held_create(struct peerdma_pin *pin)
 {
-	struct held *held = kzalloc(sizeof(*held), GFP_KERNEL_ACCOUNT);
+	struct held *held = peerdma_zalloc(sizeof(*held));
 
 	if (!held)
 		return NULL;

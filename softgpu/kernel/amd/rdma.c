@@ -8,7 +8,7 @@
 #include <linux/module.h>
 #include <linux/pid.h>
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
+#include "../charge.h"
 #include "../delay.h"
 #include "../peer.h"
 #include "amd.h"
@@ -119,7 +119,7 @@ static void destroy(struct amd_pin *p)
 	sg_free_table(&p->table);
 	put_device(p->dev);
 	put_pid(p->info.pid);
-	kfree(p);
+	kvfree(p);
 }
 
 static void pin_callback(struct sg_pin *pin)
@@ -206,7 +206,7 @@ static int fill(struct amd_pin *p, u64 start, u64 end, u64 most)
 		most = max_t(u64, PAGE_SIZE, round_down(dma_get_max_seg_size(p->dev), PAGE_SIZE));
 	for (va = start; va < end; va += run_at(p, va, end, most, &phys))
 		n++;
-	err = sg_alloc_table(&p->table, n, GFP_KERNEL_ACCOUNT);
+	err = softgpu_sg_alloc(&p->table, n);
 	if (err)
 		return err;
 	sg = p->table.sgl;
@@ -257,7 +257,7 @@ static int get(const struct amd_request *r, struct pid *process, struct amd_info
 	err = find(process, start, end);
 	if (err)
 		return err;
-	p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
+	p = softgpu_kvzalloc(sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	p->info.va = r->address;

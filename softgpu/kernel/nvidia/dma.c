@@ -13,8 +13,8 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/pci.h>
-#include <linux/slab.h>
 #include <linux/sysfs.h>
+#include "../charge.h"
 #include "../peer.h"
 #include "p2p.h"
 
@@ -107,7 +107,7 @@ static int mapping_create(struct pci_dev *peer, struct nvp2p_table *t, struct nv
 	struct nvp2p_mapping *m;
 	int err;
 
-	m = kvzalloc(struct_size(m, addresses, entries), GFP_KERNEL_ACCOUNT);
+	m = softgpu_kvzalloc(struct_size(m, addresses, entries));
 	if (!m)
 		return -ENOMEM;
 	m->resource = backing->pdev;

@@ -5,7 +5,7 @@
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
-#include <linux/slab.h>
+#include "../charge.h"
 #include "p2p.h"
 
 static struct nvp2p_table *table_of(struct sg_pin *pin)
@@ -60,7 +60,7 @@ static struct nvp2p_table *table_create(u64 length, u32 shift, void (*callback)(
 	size_t pointers;
 
 	pointers = struct_size(t, pages, entries);
-	t = kvzalloc(pointers + array_size(entries, sizeof(void *)), GFP_KERNEL_ACCOUNT);
+	t = softgpu_kvzalloc(pointers + array_size(entries, sizeof(void *)));
 	if (!t)
 		return NULL;
 	t->page_shift = shift;

@@ -49,8 +49,7 @@ typedef u64 dma_addr_t, phys_addr_t;
 #define PAGE_SIZE	4096u
 #define PAGE_SHIFT	12
 #define TASK_COMM_LEN	16
-#define GFP_KERNEL_ACCOUNT	0
-#define __GFP_NOWARN	0
+#define GFP_NOWAIT	0
 
 /* ---- user memory ---- */
 
@@ -134,6 +133,7 @@ static inline bool IS_ERR(const void *p)
 
 #define PTR_ERR(p)	((int)(long)(p))
 #define ERR_CAST(p)	((void *)(p))
+#define PTR_ERR_OR_ZERO(p)	(IS_ERR(p) ? PTR_ERR(p) : 0)
 
 /* ---- objects ---- */
 
@@ -202,12 +202,6 @@ static inline long strscpy(char *to, const char *from, size_t size)
 /* Of memory, every so often none; the target says when. */
 extern bool memory_short;
 
-static inline void *kvmalloc_array(size_t n, size_t size, int flags)
-{
-	(void)flags;
-	return memory_short ? NULL : calloc(n ? n : 1, size);
-}
-
 static inline void kvfree(const void *p)
 {
 	if (!IS_ERR(p))
@@ -219,20 +213,17 @@ struct xarray {
 	void *entries[XA_MAX];
 	int locked;
 };
-#define xa_limit_32b	0
 #define xa_lock(x)	((void)MUST_BE(!(x)->locked++))
 #define xa_unlock(x)	((void)MUST_BE(!--(x)->locked))
 #define MUST_BE(cond)	((cond) ? 0 : (abort(), 0))
 
-static inline int xa_alloc_cyclic(struct xarray *x, u32 *id, void *entry, int limit, u32 *next, int flags)
+static inline void *xa_store(struct xarray *x, unsigned long id, void *entry, int flags)
 {
-	(void)limit;
+	void *before = x->entries[id];
+
 	(void)flags;
-	if (memory_short || *next >= XA_MAX - 1)
-		return memory_short ? -ENOMEM : -EBUSY;
-	*id = ++*next;
-	x->entries[*id] = entry;
-	return 0;
+	x->entries[id] = entry;
+	return before;
 }
 
 static inline void xa_erase(struct xarray *x, unsigned long id)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * room.h - the memory that one mapping takes.  It is allocated before pin->lock is taken
+ * (charge.h); peerdma_map_create() only uses it.  How much a mapping takes is known for sure
+ * only when it is made: if the room was too small, the attempt says what it wants, and is
+ * repeated.
+ */
+#ifndef PEERDMA_ROOM_H
+#define PEERDMA_ROOM_H
+
+#include <linux/scatterlist.h>
+#include <linux/types.h>
+
+struct peerdma_account;
+struct peerdma_map;
+struct peerdma_segment;
+
+struct peerdma_room {
+	struct peerdma_account *account;	/* that the mapping is charged to */
+	struct peerdma_map *map;		/* NULL: only if the pin's own one is free */
+	struct peerdma_segment *segs;
+	u32 nsegs;
+	struct sg_table sgt;			/* sgl is NULL: none */
+
+	bool wants_map;
+	u32 wants_segs;				/* at least */
+	u32 wants_ents;				/* of sgt, exactly; 0: none */
+};
+
+/*
+ * Allocates what is wanted and not there yet.  0 or -ENOMEM.  make: no lock of ours held.
+ * make_now: for a caller that holds one; never waits for the user's cgroup, and so fails
+ * more easily.
+ */
+int peerdma_room_make(struct peerdma_room *room);
+int peerdma_room_make_now(struct peerdma_room *room);
+void peerdma_room_free(struct peerdma_room *room);
+
+#endif
