@@ -211,6 +211,7 @@ static const struct gpu_facts all[] = {
 	  .put_delay = "amdgpu", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "tegra", .open = tegra_open, .has_contexts = true, .in_host = true, .any_memory = true,
+	  .no_turns = true,
 	  .put_delay = "nvidia_p2p", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "dmabuf", .open = dmabuf_open, .in_host = true,
