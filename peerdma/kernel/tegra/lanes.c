@@ -81,11 +81,15 @@ struct lane *lane_get(struct peerdma_account *account)
 
 void lane_put(struct lane *lane)
 {
-	if (!refcount_dec_and_lock(&lane->users, &lanes_lock))
-		return;
-	list_del(&lane->node);
+	bool last;
+
+	spin_lock(&lanes_lock);
+	last = refcount_dec_and_test(&lane->users);
+	if (last)
+		list_del(&lane->node);
 	spin_unlock(&lanes_lock);
-	kfree(lane);
+	if (last)
+		kfree(lane);
 }
 
 void lane_add(struct lane *lane, struct list_head *item)
