@@ -135,6 +135,11 @@ struct peerdma_pin_args {
  * until its views are unmapped and its dma-bufs are closed, too.
  *
  * UNMAP removes one mapping.
+ *
+ * After a revocation, addresses of MAP that an IOMMU translates reach nothing, and the
+ * device gets them for no other mapping until UNMAP or UNPIN, or until it loses its driver
+ * or is removed.  (Exception: the provider's driver has made the mapping: Tegra's, that of
+ * a coherent GPU of NVIDIA, and of an imported dma-buf the exporter.)
  */
 struct peerdma_handle_args {
 	__u32 size;
