@@ -25,6 +25,7 @@
  * errno, one meaning each:
  *   EINVAL      malformed: size, flags, reserved field, zero or wrapping length, overlapping ranges, no dma-buf
  *   EBADF       no open file has this descriptor
+ *   EACCES      dst_fd is open for reading only
  *   E2BIG       the struct's surplus bytes are not zero
  *   ENOTTY      no such call
  *   EFAULT      the argument cannot be read or written, or a host range has no memory behind it
