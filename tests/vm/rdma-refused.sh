@@ -51,6 +51,9 @@ if rdma_cgroup; then
 	rmdir "$group"
 fi
 
+load_fuse
+"$BUILD/tests/rdma/rdma_beside" rxe0 || die "a user waits for a page of another one"
+
 "$BUILD/tests/rdma/rdma_forged" rxe0 "${ROUNDS:-30}" || die "receive requests without end"
 rdma_stop
 unload_modules
