@@ -278,6 +278,7 @@ int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flag
  *   -EINVAL      unknown flags; offset and length are not within the dma-buf
  *   -ENXIO       the range, widened to pages, passes the end of the dma-buf
  *   -EBADF       fd is not a dma-buf
+ *   -EACCES      fd is open for reading only, and flags has no PEERDMA_READONLY
  *   -ENODEV      the context has no back-end kernel, the only one that imports
  *   -EOPNOTSUPP  the loaded module is older than this call
  *   -EDQUOT, -ENFILE, -ENOMEM, -EPERM  as peerdma_pin(); RLIMIT_MEMLOCK does not apply

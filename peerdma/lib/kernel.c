@@ -222,6 +222,9 @@ int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf)
 		break;
 	case -EBADF:
 		return fail(ret, "descriptor %d is no dma-buf", dmabuf);
+	case -EACCES:
+		return fail(ret, "descriptor %d is open for reading only; pass PEERDMA_READONLY, or export the dma-buf for writing, too",
+			    dmabuf);
 	case -ENXIO:
 	case -EINVAL:
 		return fail(ret, "the range is not in the dma-buf; lseek(fd, 0, SEEK_END) returns its length");

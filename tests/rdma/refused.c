@@ -27,6 +27,7 @@
 #include "check.h"
 #include "memory.h"
 #include "pair.h"
+#include "peerdma.h"
 #include "queues.h"
 
 #define MIB (1UL << 20)
@@ -343,6 +344,31 @@ static void dmabuf(const char *what, int fd, uint64_t offset, size_t size, uint6
 	result(what, ibv_reg_dmabuf_mr(p.pd, offset, size, iova, fd, access), error);
 }
 
+/* A dma-buf that its exporter has opened for reading only. */
+static void reading_only(void)
+{
+	static const int writing[] = { IBV_ACCESS_LOCAL_WRITE, RW, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC };
+	struct peerdma_region *region;
+	struct peerdma *ctx;
+	struct memory m;
+	size_t i;
+	int fd;
+
+	memory_alloc(&m, MEMORY_HOST, MIB);
+	if (peerdma_open(&ctx, 0) ||
+	    peerdma_pin(ctx, (void *)(uintptr_t)m.addr, MIB, PEERDMA_HOST | PEERDMA_READONLY, NULL, &region) ||
+	    peerdma_export_dmabuf(region, 0, 0, &fd))
+		die("a dma-buf for reading: %s", peerdma_last_error());
+	for (i = 0; i < sizeof(writing) / sizeof(*writing); i++)
+		dmabuf("a dma-buf for reading, to be written", fd, 0, MIB, 0, writing[i], EACCES);
+	dmabuf("a dma-buf for reading", fd, 0, MIB, 0, IBV_ACCESS_REMOTE_READ, 0);
+	close(fd);
+	if (peerdma_unpin(region))
+		die("peerdma_unpin");
+	peerdma_close(ctx);
+	memory_free(&m);
+}
+
 static void files(void)
 {
 	struct memory m;
@@ -379,6 +405,7 @@ static void files(void)
 	dmabuf("a dma-buf whose memory was freed", fd, 0, MIB, 0, RW, ESTALE);
 	close(fd);
 	memory_release(&m);
+	reading_only();
 }
 
 /* Of another protection domain, which is another program's as a rule; without bytes, a window of type 1 is closed. */

@@ -77,6 +77,7 @@ struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 len
 /*
  * Pins [offset, offset + length) of a dma-buf; length 0: all from there on.  flags: 0
  * or PEERDMA_PIN_READONLY.  The caller keeps its reference to the dma-buf, and may drop it.
+ * -EACCES: the dma-buf's file is open for reading only, and the pin is not READONLY.
  *
  * The exporter revokes with the dma-buf's reservation lock held, and peerdma_map() and
  * peerdma_unmap() of such a pin take that lock.  So hold no lock across these two that your
