@@ -93,7 +93,7 @@ struct peerdma_region {
 		struct softgpu_pin *soft;
 		int dmabuf;			/* a descriptor */
 		struct {
-			uint64_t turn;		/* of the locks that were made for it, at most */
+			uint64_t turn;		/* no segment that counts it has a later one; 0: none counts it */
 		} host;
 		struct {
 			void *base;		/* pinned_length bytes */
