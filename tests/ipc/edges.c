@@ -435,6 +435,10 @@ static void freeing(void)
 	peerdma_monitor_notify(PEERDMA_MEMORY_HOST, freed_at, 4096, 1);
 	usleep(200000);
 	CHECK(!ASK(&o, OTHER_OPEN, .handle = h).ret, "the end of a free is not the end of what came after it");
+	/* More of them than the thread that looks can keep up with. */
+	for (int i = 0; i < 20000; i++)
+		peerdma_monitor_notify(PEERDMA_MEMORY_HOST, i % 3 ? freed_at : unrelated, 4096, 1);
+	CHECK(!ASK(&o, OTHER_OPEN, .handle = h).ret, "20,000 times");
 	other_end(&o, SIGKILL);
 }
 

@@ -6,6 +6,7 @@
  * word, which any thread may make inside free(); ipc_reap() does the rest.
  */
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -15,7 +16,6 @@
 #include "../base/memory.h"
 #include "../base/order.h"
 #include "ipc.h"
-
 
 static void undo(struct ipc *ipc, struct ipc_home *home)
 {
@@ -30,6 +30,17 @@ static void undo(struct ipc *ipc, struct ipc_home *home)
 	__atomic_store_n(&ipc->home, NULL, __ATOMIC_RELEASE);
 }
 
+/* For host memory, and for device memory. Once made they stay, also if the rest fails: a thread that frees may be looking. */
+static bool ranges_make(struct ipc *ipc)
+{
+	size_t each = ranges_size(IPC_SLOTS);
+	char *memory = ipc->ranges[0].nodes ? NULL : memory_get(2 * each, false);
+
+	for (int i = 0; memory && i < 2; i++)
+		ranges_init(&ipc->ranges[i], memory + i * each, IPC_SLOTS);
+	return ipc->ranges[0].nodes;
+}
+
 static int open_now(struct ipc *ipc)
 {
 	struct ipc_home *home = NULL;
@@ -41,8 +52,10 @@ static int open_now(struct ipc *ipc)
 	if (ret)
 		return ret;
 	ipc->records = memory_get(IPC_SLOTS * sizeof(*ipc->records), false);
-	if (!ipc->records)
-		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
+	if (!ipc->records || !ranges_make(ipc)) {
+		ret = fail(-ENOMEM, "%s", error_words(-ENOMEM));
+		goto fail;
+	}
 	ret = ipc_file_make("peerdma-ipc", sizeof(*home), true, &ipc->home_fd, &p);
 	if (ret)
 		goto fail;
@@ -99,14 +112,13 @@ int ipc_record_get(struct ipc *ipc, uint32_t *got)
 	else
 		return fail(-ENOSPC, "this process has %d exports and signals, the most that it can have; end some", IPC_SLOTS);
 	r = &ipc->records[slot];
-	__atomic_store_n(&r->in_doubt, 0, __ATOMIC_RELAXED);
 	memset(&r->what, 0, sizeof(*r) - offsetof(struct ipc_record, what));
 	memcpy(r->key, key, sizeof(key));
 	r->used = true;
 	r->count = 1;
 	r->offer.fd = -1;
 	if (slot == ipc->high)
-		__atomic_store_n(&ipc->high, slot + 1, __ATOMIC_RELEASE);
+		ipc->high++;
 	*got = slot;
 	return 0;
 }
@@ -115,6 +127,7 @@ void ipc_record_publish(struct ipc *ipc, uint32_t slot)
 {
 	struct ipc_record *r = &ipc->records[slot];
 
+	ipc_count(ipc, exports);
 	r->generation = ipc_generation(ipc, slot) + 1;
 	__atomic_store_n(&ipc->home->slot[slot], r->generation, __ATOMIC_SEQ_CST);
 }
@@ -136,7 +149,44 @@ void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name
 bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation)
 {
 	/* Importers see it before what the memory is used for next: the exchange alone is no fence on arm64. */
-	return generation & 1 && ord_replace(&ipc->home->slot[slot], generation, generation + 1);
+	if (!(generation & 1) || !ord_replace(&ipc->home->slot[slot], generation, generation + 1))
+		return false;
+	__atomic_fetch_sub(&ipc->counters.exports, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+/*
+ * A record is in a list at most once: the thread that sets `waits` adds it.  Another that finds it set may rely on it that what
+ * it has done before is seen: `waits` is cleared before the record is looked at.
+ */
+void ipc_todo_add(struct ipc *ipc, enum ipc_todo what, uint32_t slot)
+{
+	struct ipc_record *r = &ipc->records[slot];
+	uint32_t first = __atomic_load_n(&ipc->todo[what], __ATOMIC_RELAXED);
+
+	if (__atomic_exchange_n(&r->todo[what].waits, 1, __ATOMIC_SEQ_CST))
+		return;
+	do
+		r->todo[what].next = first;
+	while (!__atomic_compare_exchange_n(&ipc->todo[what], &first, slot + 1, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+}
+
+uint32_t ipc_todo_take(struct ipc *ipc, enum ipc_todo what)
+{
+	return __atomic_exchange_n(&ipc->todo[what], 0, __ATOMIC_SEQ_CST);
+}
+
+bool ipc_todo_next(struct ipc *ipc, enum ipc_todo what, uint32_t *at, uint32_t *slot)
+{
+	struct ipc_record *r;
+
+	if (!*at)
+		return false;
+	*slot = *at - 1;
+	r = &ipc->records[*slot];
+	*at = r->todo[what].next;
+	__atomic_exchange_n(&r->todo[what].waits, 0, __ATOMIC_SEQ_CST);
+	return true;
 }
 
 static void line_put(struct ipc *ipc, const struct ipc_record *r)
@@ -147,6 +197,18 @@ static void line_put(struct ipc *ipc, const struct ipc_record *r)
 		munmap(r->line, memory_rounded(sizeof(*r->line)));
 }
 
+static void pool_put(struct ipc *ipc, struct ipc_exported_pool *pool)
+{
+	struct ipc_exported_pool **at;
+
+	if (--pool->records)
+		return;
+	for (at = &ipc->pools; *at != pool; at = &(*at)->next)
+		;
+	*at = pool->next;
+	free(pool);
+}
+
 void ipc_reap_one(struct ipc *ipc, uint32_t slot)
 {
 	struct ipc_record *r = &ipc->records[slot];
@@ -154,6 +216,10 @@ void ipc_reap_one(struct ipc *ipc, uint32_t slot)
 	/* A process that has a signal open may still write to its line. */
 	if (!r->used || ipc_generation(ipc, slot) & 1 || r->openers || r->making)
 		return;
+	if (r->ranged)
+		ranges_remove(&ipc->ranges[!!r->device], slot);
+	if (r->pool)
+		pool_put(ipc, r->pool);
 	if (r->offer.fd >= 0 && !r->offer.borrowed)
 		close(r->offer.fd);
 	if (r->line)
@@ -172,9 +238,9 @@ void ipc_record_left(struct ipc *ipc, uint32_t slot)
 
 void ipc_reap(struct ipc *ipc)
 {
-	if (!__atomic_exchange_n(&ipc->to_reap, 0, __ATOMIC_ACQ_REL))
-		return;
-	for (uint32_t slot = 0; slot < ipc->high; slot++)
+	uint32_t at = ipc_todo_take(ipc, IPC_REAP), slot;
+
+	while (ipc_todo_next(ipc, IPC_REAP, &at, &slot))
 		ipc_reap_one(ipc, slot);
 }
 

@@ -6,6 +6,7 @@
  *	stream.c  signal.c	signals
  *	open.c			what this process has opened
  *	export.c		what it exports
+ *	ranges.c		where that is, in the order of addresses
  *	provider.c		which provider's memory it is: host.c, cuda.c, cuda_pool.c, hsa.c
  *	cuda_imports.c		pools that it has imported
  *	peer.c			an exporter, as its importers see it
@@ -30,6 +31,7 @@
 #include "../internal.h"
 #include "handle.h"
 #include "message.h"
+#include "ranges.h"
 
 #define IPC_SLOTS	65536
 #define IPC_LINES	16384
@@ -85,19 +87,34 @@ struct ipc_offer {
 	char pci[20];
 };
 
+/* What a thread that frees leaves to the exporter's thread: a list for each. */
+enum ipc_todo { IPC_REAP, IPC_RECHECK, IPC_TODOS };
+
+/* A pool of CUDA's of which memory is exported. Each takes descriptors, so they are few. */
+struct ipc_exported_pool {
+	struct ipc_exported_pool *next;
+	uint64_t pool, number;		/* CUDA's handle; the number by which importers know it */
+	unsigned int records;
+};
+
 struct ipc_record {
 	uint64_t base, length;		/* atomic, for frees; 0: nothing */
 	uint32_t device;		/* atomic: the provider of device memory; 0: host memory, or a signal */
 	uint64_t id;			/* atomic: as offer.id */
-	uint32_t in_doubt;		/* atomic: a free of that memory has passed, which may have begun before the export */
+	struct {
+		uint32_t waits;		/* atomic: it is in that list, or about to be */
+		uint32_t next;		/* in it: number + 1 */
+	} todo[IPC_TODOS];
 	enum ipc_what what;		/* from here on cleared when it is used again */
 	bool used;			/* not in the free list */
 	uint64_t generation;		/* that it was published with; a free may have changed that of the slot since */
 	bool making;			/* live for frees, and the rest is not there yet */
+	bool ranged;			/* it is in ipc->ranges */
 	unsigned int count;		/* exports less unexports */
 	uint32_t flags;
 	uint8_t key[IPC_KEY];
 	struct ipc_offer offer;		/* offer.fd is the record's */
+	struct ipc_exported_pool *pool;	/* NULL: no memory of one */
 	struct ipc_line *line;		/* of a signal */
 	uint32_t line_number;		/* in the arena; IPC_LINES: it has a file of its own */
 	unsigned int openers;		/* opens of the signal by other processes, and one of this one until its close is through */
@@ -211,9 +228,10 @@ struct ipc {
 	struct ipc_home *home;		/* atomic */
 	bool home_opens;		/* a thread is at it */
 	struct ipc_record *records;	/* IPC_SLOTS */
-	uint32_t high, free;		/* high: atomic; free: a list, IPC_SLOTS ends it */
-	uint32_t to_reap;		/* atomic: a free has ended records */
-	uint32_t in_doubt;		/* atomic: as that of records */
+	uint32_t high, free;		/* records from `high` on were never used; free: a list, IPC_SLOTS ends it */
+	uint32_t todo[IPC_TODOS];	/* atomic: lists of records, by number + 1 */
+	struct ranges ranges[2];	/* of memory that is exported: host memory, device memory */
+	struct ipc_exported_pool *pools;
 	struct ipc_id self;
 	uint32_t uid;			/* that listens */
 	int home_fd, arena_fd, listener, wake;
@@ -275,6 +293,11 @@ void ipc_record_publish(struct ipc *ipc, uint32_t slot);
 void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name);
 /* From here on it is not live; any thread, no lock.  False: it was not. */
 bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation);
+/* Any thread, no lock: puts the record into that list.  Takes all that is in it, as numbers + 1, which ipc_todo_next() goes through. */
+void ipc_todo_add(struct ipc *ipc, enum ipc_todo what, uint32_t slot);
+uint32_t ipc_todo_take(struct ipc *ipc, enum ipc_todo what);
+/* The record at `at`, which may be added again from here on, and *at is the next.  False: no more. */
+bool ipc_todo_next(struct ipc *ipc, enum ipc_todo what, uint32_t *at, uint32_t *slot);
 /* What ended goes back to the free list, once it is not in use: one record, or all that frees have ended. */
 void ipc_reap_one(struct ipc *ipc, uint32_t slot);
 void ipc_reap(struct ipc *ipc);

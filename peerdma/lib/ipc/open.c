@@ -632,14 +632,11 @@ EXPORT int peerdma_ipc_counters(struct peerdma_ipc_counters *counters)
 	if (ipc) {
 		was = cancel_off();
 		pthread_mutex_lock(&ipc->lock);
-		for (size_t i = offsetof(struct peerdma_ipc_counters, opens); i < sizeof(c); i += sizeof(uint64_t)) {
+		for (size_t i = offsetof(struct peerdma_ipc_counters, exports); i < sizeof(c); i += sizeof(uint64_t)) {
 			uint64_t n = __atomic_load_n((uint64_t *)(void *)((char *)&ipc->counters + i), __ATOMIC_RELAXED);
 
 			memcpy((char *)&c + i, &n, sizeof(n));
 		}
-		c.imports = __atomic_load_n(&ipc->counters.imports, __ATOMIC_RELAXED);
-		for (uint32_t slot = 0; slot < ipc->high; slot++)
-			c.exports += ipc_generation(ipc, slot) & 1;
 		pthread_mutex_unlock(&ipc->lock);
 		cancel_back(was);
 	}
