@@ -20,7 +20,8 @@ static bool counts;		/* before there are threads */
 		if (after_store)					\
 			after_store();					\
 	} while (0)
-#define RANGES_LOOKED() ((void)(counts && looks++))
+static void (*at_look)(void);
+#define RANGES_LOOKED() ((void)(counts && looks++), at_look ? at_look() : (void)0)
 
 #include "../../peerdma/lib/ipc/ranges.c"
 
@@ -140,6 +141,33 @@ static void stores(void)
 	CHECK(!missed && searches > ROUNDS, "%u searches, each after a store of a writer: %u missed a range that was there", searches, missed);
 }
 
+/* The writer has its turn at some looks of a reader: it moves many of the others, also the one that the reader is at. */
+static unsigned int until;
+
+static void move_some(void)
+{
+	if (until--)
+		return;
+	at_look = NULL;
+	for (int i = 0; i < 40; i++)
+		change((uint32_t)below(SOME / 2) * 2 + 1);
+}
+
+static void looks_between(void)
+{
+	begin(SOME);
+	for (uint32_t i = 0; i < SOME; i++)
+		change(i);
+	missed = searches = 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		until = (unsigned int)below(20);
+		at_look = move_some;
+		find_all_that_stay();
+	}
+	at_look = NULL;
+	CHECK(!missed, "%u searches, in the middle of which others are moved: %u missed a range that was there", searches, missed);
+}
+
 /* Ranges of a page each, two pages apart, in a random order: looks of a search, and of an insertion, on average. */
 static void fill(uint32_t count, double *search, double *insertion)
 {
@@ -234,7 +262,7 @@ static void threads(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "order", order }, { "stores", stores }, { "growth", growth }, { "threads", threads },
+		{ "order", order }, { "stores", stores }, { "looks", looks_between }, { "growth", growth }, { "threads", threads },
 	};
 
 	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 
 #include "../base/memory.h"
+#include "../base/own_fd.h"
 #include "../monitor/monitor.h"
 #include "ipc.h"
 #include "peerdma_monitor.h"
@@ -25,7 +26,7 @@ struct ipc_block {
 	struct ipc_block *next;
 	void *addr;
 	size_t length;		/* whole pages */
-	int fd;
+	struct own_fd file;
 };
 
 enum { HOST, DEVICE };
@@ -52,19 +53,9 @@ static bool may_free(const char *call, uint32_t provider)
 	return provider == IPC_CUDA || strncmp(call, "cu", 2);
 }
 
-/* No cancellation point, as free() is none. */
-static void wake(struct ipc *ipc)
-{
-	uint64_t one = 1;
-	int error = errno;
-
-	if (syscall(SYS_write, ipc->wake, &one, sizeof(one)) < 0)	/* it has been woken before */
-		errno = error;
-}
-
 static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider);
 
-/* A free ends it; its descriptor is closed by the thread that answers importers.  False: it had ended. */
+/* A free ends it; its descriptor is closed by another thread.  False: it had ended. */
 static bool end_freed(struct ipc *ipc, uint32_t slot, uint64_t generation)
 {
 	if (!ipc_record_end(ipc, slot, generation))
@@ -104,7 +95,7 @@ static void freed(void *arg, const struct peerdma_hook_event *event)
 			any |= end_freed(ipc, slot, generation);
 	}
 	if (any)
-		wake(ipc);
+		ipc_wake(ipc);
 }
 
 /* Frees of that kind of memory are seen from here on: 0, or -EOPNOTSUPP with text. */
@@ -143,7 +134,7 @@ static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t 
 	if (!provider) {
 		/* It cannot be looked at here, inside of munmap() or free(). */
 		ipc_todo_add(ipc, IPC_RECHECK, slot);
-		wake(ipc);
+		ipc_wake(ipc);
 		return;
 	}
 	/* HSA numbers nothing: such an export ends, whichever memory's it is. */
@@ -151,7 +142,7 @@ static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t 
 	gone = !id || ipc_identify_cuda((void *)(uintptr_t)base, &now) || now.id != id;
 	attempt_end(was, 0);
 	if (gone && end_freed(ipc, slot, generation))
-		wake(ipc);
+		ipc_wake(ipc);
 }
 
 void ipc_recheck(struct ipc *ipc)
@@ -182,27 +173,28 @@ static int alloc(size_t length, void **ptr)
 {
 	struct ipc *ipc = ipc_get();
 	struct ipc_block *b = ipc ? calloc(1, sizeof(*b)) : NULL;
-	int ret;
+	int fd, ret;
 
 	if (!b)
 		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
 	b->length = memory_rounded(length);
 	ret = b->length < length || b->length > INT64_MAX ? fail(-ENOMEM, "%zu bytes are more than the address space", length) :
-	      ipc_file_make("peerdma-ipc-memory", b->length, false, &b->fd, &b->addr);
+	      ipc_file_make("peerdma-ipc-memory", b->length, false, &fd, &b->addr);
 	if (ret) {
 		free(b);
 		return ret;
 	}
 	/* All of it now: later a page that cannot be had would be a SIGBUS. */
 	do
-		ret = fallocate(b->fd, 0, 0, (off_t)b->length) ? -errno : 0;
+		ret = fallocate(fd, 0, 0, (off_t)b->length) ? -errno : 0;
 	while (ret == -EINTR);
 	if (ret && ret != -EOPNOTSUPP) {
 		munmap(b->addr, b->length);
-		close(b->fd);
+		close(fd);
 		free(b);
 		return fail(-ENOMEM, "cannot allocate %zu bytes of shared memory: %s", length, strerror(-ret));
 	}
+	b->file = own_fd(fd);
 	*ptr = b->addr;
 	pthread_mutex_lock(&ipc->lock);
 	b->next = ipc->blocks;
@@ -272,7 +264,7 @@ EXPORT int peerdma_ipc_free(void *ptr)
 	}
 	if (b) {
 		munmap(b->addr, b->length);
-		close(b->fd);
+		own_fd_close(&b->file);
 		free(b);
 	}
 	cancel_back(was);
@@ -320,14 +312,14 @@ static int identify(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, b
 	return *block ? 0 : ipc_identify(ptr, offer);
 }
 
-/* lock: the descriptor of a block, which stays its own; -1: there is no such block. */
-static int block_fd(const struct ipc *ipc, uint64_t base)
+/* lock: the descriptor of a block, which stays its own; NULL: there is no such block. */
+static const struct own_fd *block_file(const struct ipc *ipc, uint64_t base)
 {
 	for (const struct ipc_block *b = ipc->blocks; b; b = b->next) {
 		if ((uintptr_t)b->addr == base)
-			return b->fd;
+			return &b->file;
 	}
-	return -1;
+	return NULL;
 }
 
 /* lock.  From here on a free ends it; no other process has its key yet. */
@@ -385,11 +377,19 @@ static int same_still(struct ipc *ipc, const void *ptr, const struct ipc_offer *
 /* lock: of a block, which peerdma_ipc_free() frees with the lock. */
 static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
 {
-	offer->fd = block_fd(ipc, offer->base);
-	offer->borrowed = true;
-	if (offer->fd < 0)
+	const struct own_fd *file = block_file(ipc, offer->base);
+	int ret;
+
+	if (!file)
 		return fail_freed(ptr);
-	return publish(ipc, offer, flags, slot);
+	if (!own_fd_still(file))
+		return fail(-EBADF, "%p: the program has closed the descriptor of this memory, as a daemon does; allocate it after that", ptr);
+	offer->fd = file->fd;
+	offer->borrowed = true;
+	ret = publish(ipc, offer, flags, slot);
+	if (!ret)
+		ipc->records[*slot].file = *file;
+	return ret;
 }
 
 /*
@@ -439,6 +439,7 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 		offer->pool_number = ret ? 0 : r->pool->number;
 	}
 	r->offer = *offer;
+	r->file = own_fd(offer->fd);
 	pthread_cond_broadcast(&ipc->settled);
 	if (!ret && ipc_generation(ipc, *slot) == generation)
 		return 0;

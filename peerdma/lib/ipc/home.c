@@ -8,7 +8,6 @@
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,10 +21,8 @@ static void undo(struct ipc *ipc, struct ipc_home *home)
 	if (home)
 		munmap(home, sizeof(*home));
 	memory_put(ipc->records, IPC_SLOTS * sizeof(*ipc->records));
-	ipc_close_fd(ipc->home_fd);
-	ipc_close_fd(ipc->wake);
-	ipc_close_fd(ipc->listener);
-	ipc->home_fd = ipc->wake = ipc->listener = -1;
+	own_fd_close(&ipc->home_file);
+	ipc_close_socket(&ipc->listener);
 	ipc->records = NULL;
 	__atomic_store_n(&ipc->home, NULL, __ATOMIC_RELEASE);
 }
@@ -45,7 +42,7 @@ static int open_now(struct ipc *ipc)
 {
 	struct ipc_home *home = NULL;
 	void *p;
-	int ret;
+	int fd, ret;
 
 	ipc->uid = geteuid();
 	ret = ipc_random(&ipc->self, sizeof(ipc->self));
@@ -56,18 +53,13 @@ static int open_now(struct ipc *ipc)
 		ret = fail(-ENOMEM, "%s", error_words(-ENOMEM));
 		goto fail;
 	}
-	ret = ipc_file_make("peerdma-ipc", sizeof(*home), true, &ipc->home_fd, &p);
+	ret = ipc_file_make("peerdma-ipc", sizeof(*home), true, &fd, &p);
 	if (ret)
 		goto fail;
+	ipc->home_file = own_fd(fd);
 	home = p;
 	memcpy(home->magic, IPC_HOME_MAGIC, sizeof(home->magic));
 	home->slots = IPC_SLOTS;
-	ipc->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (ipc->wake < 0) {
-		ret = -errno;
-		fail(ret, "eventfd: %s", error_words(ret));
-		goto fail;
-	}
 	__atomic_store_n(&ipc->home, home, __ATOMIC_RELEASE);
 	ret = ipc_serve(ipc);
 	if (!ret)
@@ -84,8 +76,11 @@ int ipc_home_open(struct ipc *ipc)
 	/* The thread that opens it gives up the lock meanwhile, and may fail yet. */
 	while (ipc->home_opens)
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
-	if (ipc->home)
+	if (ipc->home && own_fd_still(&ipc->listener) && own_fd_still(&ipc->home_file))
 		return 0;
+	if (ipc->home)
+		return fail(-EBADF, "the program has closed the descriptors by which importers reach it, as a daemon does; make the first "
+			    "export or signal after that");
 	ipc->home_opens = true;
 	ret = open_now(ipc);
 	ipc->home_opens = false;
@@ -117,6 +112,7 @@ int ipc_record_get(struct ipc *ipc, uint32_t *got)
 	r->used = true;
 	r->count = 1;
 	r->offer.fd = -1;
+	r->file = OWN_FD_NONE;
 	if (slot == ipc->high)
 		ipc->high++;
 	*got = slot;
@@ -171,6 +167,15 @@ void ipc_todo_add(struct ipc *ipc, enum ipc_todo what, uint32_t slot)
 	while (!__atomic_compare_exchange_n(&ipc->todo[what], &first, slot + 1, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 }
 
+void ipc_wake(struct ipc *ipc)
+{
+	int error = errno;
+
+	__atomic_fetch_add(&ipc->todos, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &ipc->todos, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = error;
+}
+
 uint32_t ipc_todo_take(struct ipc *ipc, enum ipc_todo what)
 {
 	return __atomic_exchange_n(&ipc->todo[what], 0, __ATOMIC_SEQ_CST);
@@ -220,8 +225,8 @@ void ipc_reap_one(struct ipc *ipc, uint32_t slot)
 		ranges_remove(&ipc->ranges[!!r->device], slot);
 	if (r->pool)
 		pool_put(ipc, r->pool);
-	if (r->offer.fd >= 0 && !r->offer.borrowed)
-		close(r->offer.fd);
+	if (!r->offer.borrowed)
+		own_fd_close(&r->file);
 	if (r->line)
 		line_put(ipc, r);
 	__atomic_store_n(&r->length, 0, __ATOMIC_RELAXED);

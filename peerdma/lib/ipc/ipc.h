@@ -28,6 +28,7 @@
 #include <pthread.h>
 
 #include "../base/cancel.h"
+#include "../base/own_fd.h"
 #include "../internal.h"
 #include "handle.h"
 #include "message.h"
@@ -87,7 +88,7 @@ struct ipc_offer {
 	char pci[20];
 };
 
-/* What a thread that frees leaves to the exporter's thread: a list for each. */
+/* What a thread that frees leaves to a thread of the library: a list for each. */
 enum ipc_todo { IPC_REAP, IPC_RECHECK, IPC_TODOS };
 
 /* A pool of CUDA's of which memory is exported. Each takes descriptors, so they are few. */
@@ -113,7 +114,8 @@ struct ipc_record {
 	unsigned int count;		/* exports less unexports */
 	uint32_t flags;
 	uint8_t key[IPC_KEY];
-	struct ipc_offer offer;		/* offer.fd is the record's */
+	struct ipc_offer offer;
+	struct own_fd file;		/* offer.fd */
 	struct ipc_exported_pool *pool;	/* NULL: no memory of one */
 	struct ipc_line *line;		/* of a signal */
 	uint32_t line_number;		/* in the arena; IPC_LINES: it has a file of its own */
@@ -152,7 +154,7 @@ struct ipc_pool {
 /* A connection to an exporter, that keeps signals open there: link.c. */
 struct ipc_link {
 	struct ipc_link *next;		/* of the peer */
-	int fd;				/* -1: not connected yet */
+	struct own_fd conn;		/* none: not connected yet */
 	uint32_t uid;			/* the exporter's */
 	unsigned int asked;		/* opens in its life, at most IPC_OPENS */
 	unsigned int open;		/* of these open now, or being opened */
@@ -234,7 +236,9 @@ struct ipc {
 	struct ipc_exported_pool *pools;
 	struct ipc_id self;
 	uint32_t uid;			/* that listens */
-	int home_fd, arena_fd, listener, wake;
+	struct own_fd home_file, arena_file, listener;
+	bool attended;			/* the thread is there that does what is in todo[] */
+	uint32_t todos;			/* atomic: futex of that thread */
 	struct ipc_line *arena;
 	bool arena_registered;
 	uint64_t lines_taken[IPC_LINES / 64];
@@ -262,8 +266,8 @@ int ipc_not_mine(const char *call);	/* -EPERM with text */
 /* Sockets that no forked child has: each is closed in it before it runs.  -errno: none. */
 int ipc_socket(void);
 int ipc_accept(int listener);
-void ipc_close_fd(int fd);		/* of such a socket; -1: nothing */
-void ipc_hang_up(int fd, uint32_t uid);	/* the same; what waits in it is that user's */
+void ipc_close_socket(struct own_fd *f);
+void ipc_hang_up(struct own_fd *f, uint32_t uid);	/* the same; what waits in it is that user's */
 int ipc_random(void *bytes, size_t size);	/* 0, or -EIO with text */
 int ipc_boot(struct ipc *ipc, struct ipc_id *boot);	/* no lock.  0, or -errno with text */
 
@@ -287,6 +291,8 @@ int ipc_file_map(int fd, size_t size, bool write, void **addr);
 
 /* home.c.  All with the lock.  0 or -errno with text; it may give up the lock meanwhile. */
 int ipc_home_open(struct ipc *ipc);
+/* No lock, and no descriptor: the program may have closed them all.  The thread that does what is in todo[] goes on. */
+void ipc_wake(struct ipc *ipc);
 /* A record with a key, which is live from ipc_record_publish() on. */
 int ipc_record_get(struct ipc *ipc, uint32_t *slot);
 void ipc_record_publish(struct ipc *ipc, uint32_t slot);
@@ -303,7 +309,7 @@ void ipc_reap_one(struct ipc *ipc, uint32_t slot);
 void ipc_reap(struct ipc *ipc);
 /* One opener less of a signal. */
 void ipc_record_left(struct ipc *ipc, uint32_t slot);
-/* No lock; by the exporter's thread: looks at host memory whose free has passed, and ends what is gone. */
+/* No lock; by the thread that does what is in todo[]: looks at host memory whose free has passed, and ends what is gone. */
 void ipc_recheck(struct ipc *ipc);
 static inline uint64_t ipc_generation(const struct ipc *ipc, uint32_t slot)
 {
@@ -316,11 +322,12 @@ void ipc_line_changed(struct ipc_line *line);
 int ipc_serve(struct ipc *ipc);
 
 /*
- * ask.c: sends the request to the process that `name` names, and awaits the answer.  *conn >= 0:
- * a connection that is there; else it is made, and is the caller's, also after an error that
+ * ask.c: sends the request to the process that `name` names, and awaits the answer.  *conn: a
+ * connection that is there; or none: it is made, and is the caller's, also after an error that
  * came later.  fds: the caller's, -1 where none came.  open: the number of a signal's open there.
  */
-int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS], int *conn);
+int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
+	    struct own_fd *conn);
 /*
  * A provider failed with `error` and its text. The exporter was asked once more, in that attempt, and answered `ret`: what it
  * says of its end, with its text; else `error`, with the provider's.
