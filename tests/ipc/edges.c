@@ -5,6 +5,7 @@
  *
  * usage: edges TEST
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -458,6 +459,39 @@ static void freeing(void)
 	other_end(&o, SIGKILL);
 }
 
+/* A copy of the library's file is another library to the loader. */
+static void second_copy(void)
+{
+	int (*subscribe)(uint32_t memory, peerdma_hook_fn fn, void *arg);
+	const char *(*last_error)(void);
+	char bytes[4096], path[64];
+	int in, out = memfd_create("libpeerdma.so.0", 0), ret;
+	void *copy;
+	Dl_info info;
+	ssize_t n;
+
+	if (peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, subscriber, NULL)) {
+		printf("skipped: %s\n", peerdma_last_error());
+		exit(77);
+	}
+	CHECK(dladdr((void *)(uintptr_t)peerdma_last_error, &info) && info.dli_fname, "the library's file");
+	in = open(info.dli_fname, O_RDONLY);
+	while ((n = read(in, bytes, sizeof(bytes))) > 0) {
+		if (write(out, bytes, (size_t)n) != n)
+			abort();
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", out);
+	copy = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	CHECK(copy, "a copy: %s", copy ? "loaded" : dlerror());
+	if (!copy)
+		return;
+	*(void **)&subscribe = dlsym(copy, "peerdma_monitor_subscribe");
+	*(void **)&last_error = dlsym(copy, "peerdma_last_error");
+	ret = subscribe(PEERDMA_MEMORY_HOST, subscriber, NULL);
+	CHECK(ret == -EOPNOTSUPP && strstr(last_error(), "another copy of libpeerdma in this process"), "it says why it sees no frees: %s",
+	      last_error());
+}
+
 /* Frees that nothing reports: the same address is another file's. */
 static void replaced(void)
 {
@@ -887,7 +921,7 @@ int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
 		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "pool", pool }, { "pretender", pretender }, { "freeing", freeing },
-		{ "replaced", replaced }, { "files", files }, { "quiet", quiet }, { "daemon", daemon_closes }, { "none-left", none_left }, { "cancelled", cancelled },
+		{ "replaced", replaced }, { "second-copy", second_copy }, { "files", files }, { "quiet", quiet }, { "daemon", daemon_closes }, { "none-left", none_left }, { "cancelled", cancelled },
 		{ "children", children }, { "closing", closing }, { "main-ended", main_ended },
 	};
 
