@@ -482,7 +482,7 @@ static void second_copy(void)
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", out);
 	copy = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	CHECK(copy, "a copy: %s", copy ? "loaded" : dlerror());
+	CHECK(copy != NULL, "a copy: %s", copy ? "loaded" : dlerror());
 	if (!copy)
 		return;
 	*(void **)&subscribe = dlsym(copy, "peerdma_monitor_subscribe");
