@@ -149,7 +149,7 @@ static void start(enum subject which)
 
 static struct round turn(enum subject which)
 {
-	struct round r;
+	struct round r = { 0 };
 	char byte = 0;
 
 	if (write(subjects[which].to, &byte, 1) != 1 || read(subjects[which].from, &r, sizeof(r)) != sizeof(r))

@@ -709,7 +709,7 @@ static pid_t silent_importer(const struct peerdma_ipc_handle *handle)
 /* One descriptor was closed: the importer does not get what has its number. */
 static void one_is_closed(struct other *o)
 {
-	struct peerdma_ipc_handle h;
+	struct peerdma_ipc_handle h = { { 0 } };
 	int fd = dup(0), secret;
 	void *p;
 
@@ -728,13 +728,13 @@ static void daemon_closes(void)
 {
 	struct other o = other_make(getuid());
 	struct other_answer a = ASK(&o, OTHER_SIGNAL, .value = 1);
-	struct peerdma_ipc_signal *of_other, *s, *any;
-	struct peerdma_ipc_handle h, of_block, of_any;
+	struct peerdma_ipc_signal *of_other = NULL, *s = NULL, *any = NULL;
+	struct peerdma_ipc_handle h = { { 0 } }, of_block, of_any;
 	char *file = map_file(NULL, "exported");
 	int ret = peerdma_ipc_export(file, 4096, 0, &h), status = -1;
 	pid_t importer, child;
 	uint64_t before;
-	void *block;
+	void *block = NULL;
 
 	if (ret == -EOPNOTSUPP) {
 		printf("skipped: %s\n", peerdma_last_error());
