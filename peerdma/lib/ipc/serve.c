@@ -222,7 +222,7 @@ static void hear(struct server *s)
 	struct ipc_reply reply = { .magic = IPC_MESSAGE_MAGIC };
 	struct ucred cred = { .uid = (uid_t)-1 };
 	socklen_t size = sizeof(cred);
-	int fd = ipc_accept(s->ipc->listener.fd);
+	int fd = own_fd_still(&s->ipc->listener) ? ipc_accept(s->ipc->listener.fd) : -EAGAIN;
 	struct own_fd conn;
 
 	if (fd == -EAGAIN || fd == -ECONNABORTED)
