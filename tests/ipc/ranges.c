@@ -159,7 +159,7 @@ static void looks_between(void)
 	for (uint32_t i = 0; i < SOME; i++)
 		change(i);
 	missed = searches = 0;
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < ROUNDS / 8; i++) {
 		until = (unsigned int)below(20);
 		at_look = move_some;
 		find_all_that_stay();
