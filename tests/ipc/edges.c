@@ -428,6 +428,7 @@ static void freeing(void)
 	char *unrelated = map_file(NULL, "unrelated");
 	pthread_t thread;
 	int ret = peerdma_ipc_export(unrelated, 4096, 0, &h), first;
+	unsigned int had;
 
 	if (ret == -EOPNOTSUPP) {
 		printf("skipped: %s\n", peerdma_last_error());
@@ -454,8 +455,13 @@ static void freeing(void)
 	for (int i = 0; i < 20000; i++)
 		peerdma_monitor_notify(PEERDMA_MEMORY_HOST, i % 3 ? freed_at : unrelated, 4096, 1);
 	CHECK(!ASK(&o, OTHER_OPEN, .handle = h).ret, "20,000 times");
+	had = descriptors(getpid());
 	munmap(freed_at, 4096);
 	CHECK(ended_before == 2 && ended() == 2, "its own free ends it before it happens");
+	/* The thread is through with them, and closes the export's descriptor. */
+	for (int i = 0; i < 1000 && descriptors(getpid()) == had; i++)
+		usleep(10000);
+	CHECK(descriptors(getpid()) == had - 1, "and its descriptor is closed");
 	other_end(&o, SIGKILL);
 }
 
