@@ -515,6 +515,7 @@ struct peerdma_notice {
  *   -EINTR   a signal arrived
  *   -EINVAL, -E2BIG  out->size
  *   -EPERM   the context belongs to a parent process
+ *   -EBADF   the program has closed the context's descriptors, as a daemon does: call peerdma_open() after that
  */
 int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, int timeout_ms);
 

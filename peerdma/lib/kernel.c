@@ -79,6 +79,7 @@ static int kernel_open(struct peerdma *ctx)
 		return ret;
 	}
 	ctx->kernel.fd = fd;
+	ctx->kernel.file = own_fd(fd);
 	ctx->kernel.generations = generations;
 	ctx->kernel.generations_size = PEERDMA_MMAP_GENERATIONS_SIZE;
 	return 0;
@@ -94,7 +95,9 @@ static void kernel_close(struct peerdma *ctx, bool owner)
 	if (owner)	/* a thread of the parent may have been turning the tree when the child was forked */
 		tdestroy(ctx->kernel.by_handle, ignore);
 	sys_munmap((void *)ctx->kernel.generations, ctx->kernel.generations_size);
-	sys_close(ctx->kernel.fd);
+	/* If the program has closed it, and has another file there, that one stays open. */
+	if (!ctx->kernel.file.inode || own_fd_still(&ctx->kernel.file))
+		sys_close(ctx->kernel.fd);
 }
 
 /* ---- pins ---- */

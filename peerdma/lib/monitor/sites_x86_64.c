@@ -206,6 +206,22 @@ static int find(uintptr_t text, uintptr_t end, uintptr_t *sites)
 	return n;
 }
 
+/* Whether there are jumps to such stubs instead: another copy of this library has been here. */
+CODE_ACCESS static bool is_redirected(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end)
+{
+	for (uintptr_t p = text; p + SITE <= end; p++) {
+		const uint8_t *code = (const uint8_t *)p;
+		int32_t distance;
+
+		if (code[0] != 0xe9 || code[5] != 0x0f || code[6] != 0x05)
+			continue;
+		copy(&distance, code + 1, sizeof(distance));
+		if (p + INSTRUCTION + (uintptr_t)(intptr_t)distance - room < room_end - room)
+			return true;
+	}
+	return false;
+}
+
 /* The jump, or false: it would not be one store in 16 aligned bytes. */
 CODE_ACCESS static bool make_jump(uintptr_t site, uintptr_t stub, uint8_t *jump)
 {
@@ -250,6 +266,8 @@ int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room
 	uint8_t jump[INSTRUCTION];
 	int n = find(text, end, found), ret;
 
+	if (!n && is_redirected(text, end, room, room_end))
+		return -EEXIST;
 	if (n <= 0)
 		return n;
 	ret = protect(room, room_end, OPEN_CODE);
