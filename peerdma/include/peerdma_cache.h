@@ -162,7 +162,7 @@ struct peerdma_cache_ops {
 
 /* For caches of pins only: */
 #define PEERDMA_CACHE_WHOLE	(1U << 0) /* register the whole allocation, where it is known */
-#define PEERDMA_CACHE_CALLS	(1U << 1) /* the program calls peerdma_cache_invalidate() for host memory, too: peerdma_cache_mr() */
+#define PEERDMA_CACHE_CALLS	(1U << 1) /* the program calls peerdma_cache_invalidate() for host memory, too */
 #define PEERDMA_CACHE_STAGING	(1U << 2) /* PEERDMA_STAGING */
 /* For all caches: */
 /*
@@ -234,6 +234,11 @@ int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
  * free GPU memory; at every hit, a comparison of the buffer id of each allocation in the get's range,
  * and of where CUDA has the region's others.  With that last one a region's dma-buf keeps
  * memory that was freed until a get finds it gone; preload or link the hooks where that matters.
+ *
+ * Back-end host is not notified of frees.  So the first get that pins host memory through it starts a monitor of host
+ * memory (peerdma_monitor.h), unless the program has started one, or calls peerdma_cache_invalidate() itself and sets
+ * PEERDMA_CACHE_CALLS.  (Where only MRs with IBV_ACCESS_ON_DEMAND are used, which follow the addresses, that flag needs no
+ * calls.)
  */
 int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_options *options,
 		       struct peerdma_cache **cache);
@@ -259,6 +264,7 @@ void peerdma_cache_close(struct peerdma_cache *cache);
  *   -EDEADLK  add() called it, for memory that this add() registers, or that another thread's
  *	       add() registers which waits for this one's.  Threads that wait through two caches are not detected.
  *   -EPERM    the cache belongs to a parent process
+ *   -EOPNOTSUPP  for pins: host memory of back-end host, and this process can have no monitor of it; the text says why
  *   what add() returned: for pins, as peerdma_pin()
  */
 int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, size_t length,

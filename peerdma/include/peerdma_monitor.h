@@ -10,8 +10,8 @@
  *           C library: munmap, mremap, mmap with MAP_FIXED, madvise (DONTNEED, FREE,
  *           REMOVE, GUARD_INSTALL), brk, shmdt and shmat. free(), malloc_trim(), the end of a
  *           thread and dlclose() come through these. It begins with the first call
- *           that needs it: peerdma_cache_mr() of host memory, a cache of the caller's own
- *           with PEERDMA_MONITOR_HOST, or peerdma_monitor_subscribe().
+ *           that needs it: a get that pins host memory for a cache of pins, a cache of the
+ *           caller's own with PEERDMA_MONITOR_HOST, or peerdma_monitor_subscribe().
  *   device  libpeerdma-hooks (peerdma_hooks.h), where it is in front of CUDA or HSA
  *
  * Either can be replaced by another library's: UCX's ucm, libfabric's monitor, or a

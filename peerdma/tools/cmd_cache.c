@@ -39,13 +39,13 @@ static const struct {
 
 /* What guards a region, and why not what would be better. */
 static const char *const guards[] = {
-	[GUARD_WORD] = "word", [GUARD_HOOKS] = "hooks", [GUARD_CHECK] = "check", [GUARD_CALLS] = "calls", [GUARD_NOBODY] = "none",
+	[GUARD_WORD] = "word", [GUARD_HOOKS] = "hooks", [GUARD_CHECK] = "check", [GUARD_CALLS] = "calls",
 };
 
 /* A monitor of host memory guards what nothing better does. */
 static bool by_host(enum remote_guard guard, uint32_t monitors)
 {
-	return monitors & PEERDMA_MONITOR_HOST && (guard == GUARD_NOBODY || guard == GUARD_CALLS);
+	return monitors & PEERDMA_MONITOR_HOST && guard == GUARD_CALLS;
 }
 
 static const char *guard_name(enum remote_guard guard, uint32_t monitors)
@@ -68,8 +68,6 @@ static const char *guard_why(enum remote_guard guard, uint32_t monitors)
 		       "the registration has no word, and libpeerdma-hooks is not there: each hit asks whose memory it is";
 	case GUARD_CALLS:
 		return "the registration has no word, and the cache has nothing to ask: the program must call peerdma_cache_invalidate()";
-	case GUARD_NOBODY:
-		return "what is registered is a range of the host's addresses, whatever memory is there";
 	}
 	return "";
 }
@@ -118,7 +116,7 @@ static void print_regions(const struct remote_cache *cache)
 		used[r->guard] = true;
 	}
 	table_print(table, "  ");
-	for (enum remote_guard g = GUARD_WORD; g <= GUARD_NOBODY; g++) {
+	for (enum remote_guard g = GUARD_WORD; g <= GUARD_CALLS; g++) {
 		if (used[g])
 			printf("  %s: %s\n", guard_name(g, cache->counters.monitors), guard_why(g, cache->counters.monitors));
 	}

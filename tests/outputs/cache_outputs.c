@@ -36,7 +36,7 @@ static void regions(struct remote_cache *c)
 	for (size_t i = 0; i < c->region_count; i++)
 		c->regions[i] = (struct remote_region){
 			.addr = 0x7f0000000000 + (i << 24), .length = 4096 << i, .gets = 100 - i, .hits = 99 - 2 * i, .holds = (int64_t)i - 1,
-			.dead = i == 2, .aperture = i % 2, .guard = (enum remote_guard)(i % 5) };
+			.dead = i == 2, .aperture = i % 2, .guard = (enum remote_guard)(i % 4) };
 	for (size_t i = 0; i < 4; i++)
 		c->ended[i] = (struct remote_ended){ .addr = 0x7e0000000000 + (i << 16), .length = 65536 + i, .gets = i, .why = why[i] };
 	c->ended_count = 4;
