@@ -212,8 +212,8 @@ int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_memory *o
  * Writes at most n entries and sets *count to the number of pieces; n may be 0.
  *
  * Where CUDA reports no allocation, one byte stands for more: in a gap between mappings for
- * the gap, in private memory for its mapping (/proc/self/maps), and elsewhere for 2 MiB, the
- * unit in which CUDA takes addresses.
+ * the gap, in private memory for its mapping (/proc/self/maps), and in another mapping for what is
+ * left of it or of 2 MiB, the unit in which CUDA takes addresses; without /proc always for the latter.
  *
  *   -EINVAL, -E2BIG  out->size; length is 0 or wraps
  *   -EIO     CUDA failed; the text has CUDA's error number

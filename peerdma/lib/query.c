@@ -79,26 +79,24 @@ static bool alike(const struct peerdma_memory *a, const struct peerdma_memory *b
 }
 
 /*
- * CUDA does not know what is at `at`: how far does that go?  Memory that CUDA does know has
- * addresses that nothing else gets, so it is no hole among the process's mappings; nor is
+ * CUDA does not know what is at `at`: how far does that go?  Not beyond the mapping that has it, or the hole.  Memory
+ * that CUDA does know has addresses that nothing else gets, so it is no hole among the process's mappings; nor is
  * it private memory that the CPU reads, but for what the program has had page-locked.
- * What is left is asked of again where CUDA may have begun another allocation.
+ * Other mappings are asked of again where CUDA may have begun another allocation.
  */
 static uint64_t unknown_until(struct mappings *mappings, uint64_t at, uint64_t end)
 {
 	uint64_t next = (at | (CUDA_GRAIN - 1)) + 1;
 
-	if (next >= end || next <= at)
+	if ((at ^ (end - 1)) < page_size())	/* a page is all of one kind */
 		return end;
 	if (!mappings->file && !mappings_open(mappings))
 		return next;
 	if (!mappings_find(mappings, at))
 		return end;
 	if (mappings->from > at)
-		next = mappings->from;
-	else if (mappings->plain)
-		next = mappings->to;
-	return next;
+		return mappings->from;
+	return mappings->plain || mappings->to < next ? mappings->to : next;
 }
 
 EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length, struct peerdma_memory *out,
