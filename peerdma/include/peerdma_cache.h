@@ -133,7 +133,8 @@ struct peerdma_cache_ops {
 	/*
 	 * PEERDMA_MONITOR_WORD: add() sets words.  Without it or check() a get of which add() sets
 	 * one fails with -EINVAL.  PEERDMA_MONITOR_HOST: registers host memory too, so
-	 * the cache needs a monitor of host memory.
+	 * the cache needs a monitor of host memory.  PEERDMA_MONITOR_CALLS: every cache has it, set or not.
+	 * CHECK and HOOKS are not set here: check() is the one, and the cache finds the other.
 	 */
 	uint32_t monitors;
 	/*
@@ -283,11 +284,14 @@ int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, size_t lengt
 int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, size_t length,
 			   const struct peerdma_cache_request *request, struct peerdma_cached **hold) PEERDMA_NOT_READ(2);
 
-/* The payload of a held region: ops.payload bytes, aligned to 16, which add() has filled in.  No cache line of the hold is read. */
+/*
+ * The payload of a held region: ops.payload bytes, aligned to 16, which add() has filled in.  No cache line of the hold is read.
+ * NULL: cache or hold is NULL.
+ */
 void *peerdma_cache_payload(const struct peerdma_cache *cache, const struct peerdma_cached *hold);
 
 /*
- * Gives a hold back; not NULL.  Any thread may call it, once for each get.  More puts than
+ * Gives a hold back.  NULL is ignored.  Any thread may call it, once for each get.  More puts than
  * gets may end a region that another thread still uses.  The counter bad_puts counts them,
  * usually when the region ends; a library built without optimization aborts then.
  */
@@ -295,7 +299,7 @@ void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_cached *hold)
 
 /*
  * Ends all regions that touch [ptr, ptr + length), whose memory is about to be freed: no
- * get that begins after the return finds them.  Returns how many; -EPERM, without a text.
+ * get that begins after the return finds them.  Returns how many; -EPERM, and -EINVAL for a cache that is NULL, without a text.
  *
  * May be called from anywhere, also inside malloc(), free() and the functions of ops.  It does
  * not allocate, free, map or unmap, and waits only for short stretches of other threads'

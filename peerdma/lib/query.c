@@ -51,6 +51,8 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 	int error;
 
 	(void)ctx;	/* CUDA's and the kernel's answers are the process's, not the context's */
+	if (!out)
+		return check_given("peerdma_query", "out", out, NULL);
 	error = check_size("peerdma_query", out->size, MEMORY_FIRST);
 	if (error)
 		return error;
@@ -105,17 +107,20 @@ EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t leng
 	uint64_t at = (uintptr_t)ptr, end = at + length;
 	struct peerdma_memory last = { 0 };
 	struct mappings mappings = { 0 };
-	uint32_t size = n ? out->size : sizeof(*out);
+	uint32_t size;
 	size_t found = 0;
 	int error;
 
 	(void)ctx;
-	error = check_size("peerdma_query_range", size, MEMORY_FIRST);
+	error = check_given("peerdma_query_range", "out", n ? (void *)out : &size, "count", count, NULL);
 	if (error)
 		return error;
-	if (!length || end < at)
-		return fail(-EINVAL, "peerdma_query_range: [%p, +%zu) is %s", ptr, length,
-			    length ? "past the end of the address space" : "empty");
+	size = n ? out->size : sizeof(*out);
+	error = check_size("peerdma_query_range", size, MEMORY_FIRST);
+	if (!error)
+		error = check_range("peerdma_query_range", at, length);
+	if (error)
+		return error;
 	while (at < end) {
 		struct peerdma_memory m = the_hosts;
 		uint64_t next;

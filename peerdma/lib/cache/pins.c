@@ -221,8 +221,10 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	};
 	struct pins *p;
 	static const char call[] = "peerdma_cache_open";
-	int ret = check_owner(ctx, call);
+	int ret = check_given(call, "ctx", ctx, NULL);
 
+	if (!ret)
+		ret = check_owner(ctx, call);
 	if (ret)
 		return ret;
 	ret = cache_make(call, &ops, NULL, options,
@@ -247,6 +249,10 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached *hold, const char *pci,
 			     unsigned int flags, struct peerdma_mapping **mapping)
 {
+	int ret = check_given("peerdma_cache_map", "cache", cache, "hold", hold, "pci", pci, "mapping", mapping, NULL);
+
+	if (ret)
+		return ret;
 	if (cache->ops.add != add)
 		return fail(-EINVAL, "peerdma_cache_map: this is no cache of pins");
 	return map_shared(hold->registration, pci, flags, mapping);
@@ -255,9 +261,11 @@ EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached 
 EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *hold, struct ibv_pd *pd, int access,
 			    const struct peerdma_mr **mr)
 {
+	int ret = check_given("peerdma_cache_mr", "cache", cache, "hold", hold, "pd", pd, "mr", mr, NULL);
 	uint32_t was;
-	int ret;
 
+	if (ret)
+		return ret;
 	if (cache->ops.add != add)
 		return fail(-EINVAL, "peerdma_cache_mr: this is no cache of pins");
 	was = attempt_begin();
