@@ -418,7 +418,8 @@ int peerdma_unmap(struct peerdma_mapping *mapping);
  * order only across a fence (sfence; peerdma_copy.h).  An access after revocation raises
  * SIGBUS.
  *
- *   -EOPNOTSUPP  the CPU cannot reach this provider's memory
+ *   -EOPNOTSUPP  the CPU cannot reach this provider's memory, or not by this back-end; then the text has why
+ *                no better one was used
  *   -ESTALE      the region is revoked
  *   -EDQUOT      the user's limit on views is reached (max_views_per_user)
  *   -ENOMEM      out of memory or address space

@@ -115,6 +115,7 @@ static const struct {
 	{ ENFILE, "this machine has as many files open as it can (fs.file-max)" },
 	{ ESTALE, "the memory was freed" },
 	{ EINTR, "interrupted by a signal" },
+	{ 524, "not supported by the driver" },		/* ENOTSUPP, which the kernel's headers keep to themselves */
 };
 
 const char *error_words(int error)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "json.h"
 #include "remote_cache.h"
@@ -199,7 +200,8 @@ static void print_processes(const struct remote_process *processes, size_t count
 	if (table)
 		table_print(table, "");
 	if (refused)
-		printf("%zu process%s may not be looked at; run as root to see all.\n", refused, refused == 1 ? "" : "es");
+		printf("%zu process%s may not be looked at; %s.\n", refused, refused == 1 ? "" : "es",
+		       geteuid() ? "run as root to see all" : "this root lacks CAP_SYS_PTRACE there, or a security module forbids it");
 }
 
 /* ---- for programs ---- */
@@ -279,8 +281,12 @@ static int why(uint64_t pid, int error)
 		warn("cache: there is no process %" PRIu64 "; 'peerdma cache' lists those that have a cache", pid);
 		return EXIT_UNKNOWN;
 	case -EACCES:
-		warn("cache: the memory of process %" PRIu64 " may not be read by this user; run as root or as its owner "
-		     "(then kernel.yama.ptrace_scope must be 0)", pid);
+		if (geteuid())
+			warn("cache: the memory of process %" PRIu64 " may not be read by this user; run as root or as its owner "
+			     "(then kernel.yama.ptrace_scope must be 0)", pid);
+		else
+			warn("cache: the memory of process %" PRIu64 " may not be read, even by this root; run outside the container, or with "
+			     "CAP_SYS_PTRACE in the process's user namespace, and see that kernel.yama.ptrace_scope is not 3", pid);
 		return EXIT_UNKNOWN;
 	case -ENODATA:
 		warn("cache: process %" PRIu64 " has no registration cache: it does not use libpeerdma's, or has closed it, "

@@ -6,12 +6,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "remote_cache.h"
 #include "tool.h"
 #include "top/top.h"
 
 static int error, count;
+static uid_t user = 1000;
+
+/* Who runs the command: what is missing differs. */
+uid_t geteuid(void)
+{
+	return user;
+}
+
 static size_t refused, asked;
 
 /* A cache whose numbers all differ. */
@@ -138,6 +147,13 @@ int main(void)
 	run("cache");
 	error = -ENOMEM;
 	run("cache");
+	user = 0;
+	error = -EACCES;
+	run("cache 17");
+	error = 0;
+	run("cache");
+	user = 1000;
+	error = -ENOMEM;
 	printf("%d\n", top_read_caches(&tool, &s));
 	error = -EIO;
 	printf("%d\n", top_read_caches(&tool, &s));
