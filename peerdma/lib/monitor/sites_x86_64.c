@@ -228,6 +228,23 @@ static int find(uintptr_t text, uintptr_t end, uintptr_t *sites)
 	return n;
 }
 
+/* Whether there are places where another copy of this library has put its jumps. */
+CODE_ACCESS static bool redirected(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end)
+{
+	for (const uint8_t *p = (const uint8_t *)text; (uintptr_t)p + SITE <= end; p++) {
+		uintptr_t to;
+		int32_t distance;
+
+		if (p[0] != 0xe9 || p[5] != 0x0f || p[6] != 0x05)
+			continue;
+		copy(&distance, p + 1, 4);
+		to = (uintptr_t)p + INSTRUCTION + (uintptr_t)(intptr_t)distance;
+		if (to >= room && to < room_end)
+			return true;
+	}
+	return false;
+}
+
 /* The jump, or false: it would not be one store in 16 aligned bytes. */
 CODE_ACCESS static bool make_jump(uintptr_t site, uintptr_t stub, uint8_t *jump)
 {
@@ -272,6 +289,8 @@ int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room
 	uint8_t jump[INSTRUCTION];
 	int n = find(text, end, found), ret;
 
+	if (!n && redirected(text, end, room, room_end))
+		return -EALREADY;
 	if (n <= 0)
 		return n;
 	ret = protect(room, room_end, OPEN_CODE);
