@@ -11,6 +11,7 @@
  * allocation ever gets; of a range over several allocations, each of them.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -114,6 +115,17 @@ static int dmabuf_status(struct peerdma_region *region, struct peerdma_status *s
 	return 0;
 }
 
+/* A driver's mmap() may return an errno that is the kernel's own. */
+static int no_view(const struct peerdma_region *region, int error)
+{
+	char what[160];
+
+	if (error == -ENOMEM)
+		return fail(error, "peerdma_cpu_view: no memory or address space for it");
+	snprintf(what, sizeof(what), "view for the CPU: the GPU's driver does not allow its dma-bufs to be mapped (%s)", error_words(error));
+	return backend_cannot(region, "peerdma_cpu_view", what);
+}
+
 static int dmabuf_view(struct peerdma_region *region, bool writable, void **base)
 {
 	void *p;
@@ -122,7 +134,7 @@ static int dmabuf_view(struct peerdma_region *region, bool writable, void **base
 		return fail(-EBADF, "peerdma_cpu_view: the program has closed the region's descriptor; unpin the memory, and pin it again");
 	p = mmap(NULL, region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, region->dmabuf.fd, 0);
 	if (p == MAP_FAILED)
-		return fail(-EOPNOTSUPP, "peerdma_cpu_view: the GPU's driver does not allow its dma-bufs to be mapped (%s)", strerror(errno));
+		return no_view(region, -errno);
 	madvise(p, region->pinned_length, MADV_DONTFORK);
 	*base = p;
 	return 0;

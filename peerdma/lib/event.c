@@ -111,8 +111,10 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 	struct peerdma_notice notice;
 	int64_t deadline = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
 	int wait = timeout_ms;
-	int ret = check_owner(ctx, "peerdma_next_event");
+	int ret = check_given("peerdma_next_event", "ctx", ctx, "out", out, NULL);
 
+	if (!ret)
+		ret = check_owner(ctx, "peerdma_next_event");
 	if (!ret)
 		ret = check_size("peerdma_next_event", out->size, NOTICE_FIRST);
 	if (ret)
@@ -143,7 +145,9 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 
 EXPORT int peerdma_event_fd(const struct peerdma *ctx)
 {
-	int ret = check_owner(ctx, "peerdma_event_fd");
+	int ret = check_given("peerdma_event_fd", "ctx", ctx, NULL);
 
+	if (!ret)
+		ret = check_owner(ctx, "peerdma_event_fd");
 	return ret ? ret : ctx->event_fd;
 }

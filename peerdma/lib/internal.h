@@ -162,6 +162,14 @@ uint32_t fail_count(void);
 const char *error_words(int error);
 
 /*
+ * arguments.c: what every call checks of its arguments first.  0, or -EINVAL with text.
+ * check_given(): pointers that must not be NULL: a name and a pointer each, then NULL.
+ * check_range(): [addr, addr + length) is not empty and ends below the last address of all.
+ */
+int check_given(const char *call, ...) __attribute__((sentinel));
+int check_range(const char *call, uint64_t addr, uint64_t length);
+
+/*
  * structs.c: structs that the caller sized, and the rule for them.  check_size(): 0, -EINVAL
  * or -E2BIG.  put_out(): to a caller's, whose size was checked and stands in `from`.
  * take_in(): a caller's struct to one of this release; 0, -EINVAL or -E2BIG.

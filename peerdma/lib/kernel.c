@@ -41,7 +41,7 @@ static int open_failed(int error)
 	case -EACCES:
 	case -EPERM:
 		return fail(-EACCES, DEVICE ": this user may not open it; "
-			    "join the group that 'ls -l " DEVICE "' shows, or run as root");
+			    "join the group that 'ls -l " DEVICE "' shows, run as root, or let the container have the device");
 	default:
 		return fail(error, DEVICE ": cannot open: %s", error_words(error));
 	}
