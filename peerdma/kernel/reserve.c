@@ -43,6 +43,7 @@ bool peerdma_reserve(struct peerdma_map *map)
 		struct peerdma_segment *seg = &map->segs[i];
 
 		WARN_ON(iommu_unmap_fast(domain, seg->dma_addr, seg->length, &gather) != seg->length);
+		cond_resched();
 	}
 	if (!gather.queued)
 		iommu_iotlb_sync(domain, &gather);
@@ -68,6 +69,7 @@ static int fill(struct iommu_domain *domain, u64 start, u64 length)
 				iommu_unmap(domain, start, at - start);
 			return err;
 		}
+		cond_resched();
 	}
 	return 0;
 }
@@ -76,8 +78,8 @@ void peerdma_unreserve(struct peerdma_map *map)
 {
 	struct device *dev = map->pub.dev;
 	/*
-	 * Not the one of peerdma_reserve(): the device was given to VFIO, or an administrator
-	 * has changed the type of its domain.  The old one may not exist any more.
+	 * If not: the device was given to VFIO, or an administrator has changed the type of
+	 * its domain.  Then that of peerdma_reserve() may not exist any more.
 	 */
 	bool same = iommu_get_domain_for_dev(dev) == map->domain;
 	u32 i;

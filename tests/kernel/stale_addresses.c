@@ -23,8 +23,11 @@
 #define LARGE		((2UL << 20) + GPU_PAGE)
 #define REVOKED		12	/* mappings of each owner, at most; half of them large */
 #define OTHERS		8	/* mappings of other memory, after each of those */
-/* By how much the lowest address may fall in all the rounds; one address lost in ten makes more. */
-#define ROOM		(64UL << 20)
+/*
+ * By how much the lowest address may fall in all the rounds: Linux frees addresses in batches
+ * of up to 256, for each of two processors.  One address lost in three makes more.
+ */
+#define ROOM		(2 * 256 * LARGE)
 /* Memory that may be gone after them; a page lost with each large mapping makes more. */
 #define GROWN_KIB	(3L << 10)
 
