@@ -12,7 +12,7 @@
 #include "sg_int.h"
 
 #define STREAMS	6	/* more than there are engines */
-#define LENGTH	(3 << 20)
+#define LENGTH	((1 << 20) + 4096)	/* more than one piece */
 
 static struct machine m;
 static struct user slow, other;
@@ -65,7 +65,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&pages, 0, sizeof(pages));
-	machine_up(&m, 1, 128 * PAGE, 64 * PAGE, 0);
+	machine_up(&m, 1, 256 * PAGE, 64 * PAGE, 0);
 	user_up(&slow, &m, 0, &slow_key);
 	user_up(&other, &m, 0, &other_key);
 	slow.client->ops = &slow_ops;
@@ -129,10 +129,10 @@ static void waits_alone(void **state)
 
 	(void)state;
 	memset(memory, 0x5a, LENGTH);
-	assert_int_equal(mem_alloc(&slow, LENGTH, &va), 0);
+	assert_int_equal(mem_alloc(&slow, STREAMS * LENGTH, &va), 0);
 	for (i = 0; i < STREAMS; i++) {
 		streams[i] = new_stream();
-		assert_int_equal(copy(&slow, streams[i], va, HOST(memory), LENGTH, 0), 0);
+		assert_int_equal(copy(&slow, streams[i], va + (u64)i * LENGTH, HOST(memory), LENGTH, 0), 0);
 	}
 	for (i = 0; i < STREAMS; i++) {
 		struct sg_fetch *f = until_fetched();
@@ -156,7 +156,7 @@ static void waits_alone(void **state)
 		assert_int_equal(sync_stream(streams[i]), 0);
 	}
 	memset(memory, 0, LENGTH);
-	assert_int_equal(copy(&slow, 0, HOST(memory), va, LENGTH, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(copy(&slow, 0, HOST(memory), va + (STREAMS - 1) * (u64)LENGTH, LENGTH, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(memory[0], 0x5a);
 	assert_int_equal(memory[LENGTH - 1], 0x5a);
 }
