@@ -254,7 +254,7 @@ int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length,
  *   -ENXIO       no provider supports this memory, or its module is not loaded; the range
  *                is not GPU memory from end to end; managed memory without PEERDMA_HOST
  *   -EFAULT      part of the host range is not mapped, or is read-only
- *   -ENOMEM      the kernel is out of memory; host memory: the user's limit RLIMIT_MEMLOCK, which
+ *   -ENOMEM      the kernel is out of memory; host memory, or on a Tegra: the user's limit RLIMIT_MEMLOCK, which
  *                counts the locked memory of all the user's processes, is reached
  *   -EDQUOT      the user's limit on pins is reached (peerdma.ko's parameter max_pins_per_user)
  *   -ENOBUFS     the user's limit on pinned device memory is reached (max_aperture_mib_per_user)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* account.c - resources charged to each user; account.h says which ones, and who a user is. */
 #include <linux/capability.h>
+#include <linux/export.h>
 #include <linux/hash.h>
 #include <linux/moduleparam.h>
 #include <linux/rculist.h>
@@ -200,6 +201,7 @@ int peerdma_lock_pages(struct peerdma_locked *locked, struct peerdma_account *ac
 	locked->npages = npages;
 	return 0;
 }
+EXPORT_SYMBOL_GPL(peerdma_lock_pages);
 
 void peerdma_unlock_pages(struct peerdma_locked *locked)
 {
@@ -209,6 +211,7 @@ void peerdma_unlock_pages(struct peerdma_locked *locked)
 	mmdrop(locked->mm);
 	put_cred(locked->cred);
 }
+EXPORT_SYMBOL_GPL(peerdma_unlock_pages);
 
 /* ---- debugfs ---- */
 

@@ -123,6 +123,7 @@ static void set_up(struct peerdma_pin *pin, struct peerdma_owner *owner,
 	pin->cookie = ++serial << ID_BITS | pin->id;
 	pin->account = account;
 	pin->state = PIN_NEW;
+	pin->going = false;
 	pin->revoked = false;
 	pin->down = false;
 	pin->zapped = false;
@@ -326,7 +327,7 @@ int peerdma_pin_usable(const struct peerdma_pin *pin)
 	lockdep_assert_held(&pin->lock);
 	switch (pin->state) {
 	case PIN_LIVE:
-		return 0;
+		return READ_ONCE(pin->going) ? -ESTALE : 0;
 	case PIN_REVOKING:
 	case PIN_REVOKED:
 		return -ESTALE;

@@ -165,6 +165,7 @@ struct peerdma_pin {
 	u32 *slot_generation;		/* user space reads it if the owner has slots */
 	u32 no_slot;			/* slot_generation points here if it has none */
 	u32 flags;			/* PEERDMA_PIN_*, HOST or DEVICE set */
+	bool going;			/* peerdma_pin_going() */
 	u64 token;
 	u64 addr;			/* as asked for */
 	u64 length;
@@ -275,6 +276,20 @@ static inline void peerdma_generation_end(struct peerdma_pin *pin)
 	WRITE_ONCE(*READ_ONCE(pin->slot_generation), pin->generation + 1);
 	/* User space sees this before any effect of the pin's end on devices and views. */
 	smp_mb();
+}
+
+/*
+ * The pin's memory is going, and peerdma_revoke() will be called later.  User space sees
+ * that from now on, and no new object is made from the pin.  May run where sleeping is not
+ * allowed, and takes no lock.  The caller knows that the pin has not left its owner.
+ */
+static inline void peerdma_pin_going(struct peerdma_pin *pin)
+{
+	WRITE_ONCE(pin->going, true);
+	/* The slot's file may be closing: slots.h. */
+	rcu_read_lock();
+	peerdma_generation_end(pin);
+	rcu_read_unlock();
 }
 
 /* 0; -ESTALE: the pin was revoked; -ENOENT: it is not started or is ending. pin->lock held. */

@@ -55,7 +55,7 @@ static int widen(struct peerdma_pin *pin, const struct peerdma_provider *p)
 
 /*
  * Gives the memory back to the provider, unless it was revoked.  The callback may still
- * come while the put is under way: the turn handles that.
+ * come while the put is under way: the turn handles that, or a provider that has none.
  */
 static __always_inline void give_back(struct peerdma_pin *pin)
 {
@@ -65,10 +65,12 @@ static __always_inline void give_back(struct peerdma_pin *pin)
 		p->put(pin);
 		return;
 	}
-	peerdma_turn_enter(&p->turns, TURN_PUT);
+	if (!p->takes_mmap_lock)
+		peerdma_turn_enter(&p->turns, TURN_PUT);
 	if (!READ_ONCE(pin->revoked))
 		p->put(pin);
-	peerdma_turn_leave(&p->turns);
+	if (!p->takes_mmap_lock)
+		peerdma_turn_leave(&p->turns);
 	if (p->release)
 		p->release(pin);
 }
@@ -134,7 +136,7 @@ static __always_inline int get_in_turn(struct peerdma_pin *pin, struct peerdma_p
 {
 	int err;
 
-	if (p->host)
+	if (p->host || p->takes_mmap_lock)
 		return get_locked(pin, p);
 	err = peerdma_turn_enter_killable(&p->turns, TURN_GET);
 	if (unlikely(err))

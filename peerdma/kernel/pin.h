@@ -33,7 +33,8 @@
  *	    to lockdep it is a lock)
  *	a lock that a provider holds around peerdma_revoke()
  *	a client's own locks
- *	a turn at the provider (turns.h), held for a whole get, put or `reach'
+ *	a turn at the provider (turns.h), held for a whole get, put or `reach'; none where
+ *	    `get' takes mmap_lock (provider.h)
  *	mmap_lock, dma_resv of an export or of an imported dma-buf
  *	peerdma_pin.lock (of an import; inside it, that of the pin that is exported)
  *	locks that a provider's get and dma_map take (see provider.h: none of the outermost
@@ -41,6 +42,8 @@
  *	names_lock (object.c), in which the lock of its xarray is taken; peerdma_file.lock,
  *	    peerdma_file.maps.xa_lock; blocks_lock (memtype.c), in which the kernel's own locks
  *	    for memory types are taken
+ *	held->lock, lane->lock and lanes_lock of tegra/: taken in MMU notifiers, so nothing is
+ *	    allocated under them
  *
  * Reservation locks (dma_resv) are taken without a ww ticket, one at a time and while no
  * other one is held.  So a driver that holds some and waits for more never waits for a lock

@@ -97,7 +97,8 @@ int peerdma_register_provider(struct peerdma_provider *provider)
 
 	if (!provider->name || strlen(provider->name) >= PEERDMA_PROVIDER_NAME ||
 	    !provider->get || !provider->put || !provider->page || provider->host ||
-	    provider->page_shift < PAGE_SHIFT || !provider->dma_map != !provider->dma_unmap)
+	    provider->page_shift < PAGE_SHIFT || !provider->dma_map != !provider->dma_unmap ||
+	    (provider->takes_mmap_lock && provider->reach))
 		return -EINVAL;
 	mutex_lock(&providers_lock);
 	err = place(provider, &i);

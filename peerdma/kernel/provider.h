@@ -33,9 +33,16 @@ struct peerdma_provider {
 	bool can_persist;
 	bool aperture;		/* pins use up a device's limited aperture */
 	/*
-	 * `get' takes mmap_lock, which comes before pin->lock, so pin->lock is not held
-	 * around `get'.  A pin that is revoked meanwhile fails to start, and `get' itself
-	 * must not read what the provider has freed by then.
+	 * `get' takes mmap_lock and faults pages in: user code decides how long that takes.
+	 * So no lock of ours and no turn is held around `get' and `put', and:
+	 *
+	 * - The provider keeps what `get' reads, and its identifier of the pin, until
+	 *   it ends the pin itself, whether that was put or revoked.  So no other pin can
+	 *   have that identifier, which turns would ensure otherwise (turns.h).
+	 * - peerdma_revoke() may come before `get' has returned; then the pin fails to
+	 *   start.  `put' may run at the same time as peerdma_revoke() and after it has
+	 *   returned: the provider decides which of the two ends the pin.
+	 * - There is no `reach'.
 	 */
 	bool takes_mmap_lock;
 	u8 page_shift;		/* ranges are widened to this */
@@ -72,7 +79,7 @@ struct peerdma_provider {
 	 * called for a pin whose peerdma_revoke() has returned.  A peerdma_revoke() may
 	 * begin and return while this runs; then there is nothing to give back.  No `get'
 	 * runs meanwhile, so the provider's identifier of this pin cannot be reused for
-	 * another pin yet.
+	 * another pin yet (except with takes_mmap_lock).
 	 */
 	void (*put)(struct peerdma_pin *pin);
 
@@ -154,7 +161,8 @@ int peerdma_register_provider(struct peerdma_provider *provider);
 void peerdma_unregister_provider(struct peerdma_provider *provider);
 
 /*
- * The provider calls this when the memory is being freed, in the thread that frees it.
+ * The provider calls this when the memory is being freed, in the thread that frees it; or
+ * later, if it keeps the memory from being used for anything else until this has returned.
  * When it returns, nothing made from the pin reaches the memory.  A cookie holds no
  * reference: if the pin has ended, the call does nothing, so a provider need not know
  * whether its own `put' disarmed the callback.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* watch.c - ends a host pin's generation when its range changes; watch.h says why. */
+/* watch.c - notices when the range of a process's pin changes; watch.h says why. */
+#include <linux/export.h>
 #include <linux/sched.h>
 
 #include "pin.h"
@@ -23,6 +24,10 @@ static bool changed(struct mmu_interval_notifier *notifier,
 		fallthrough;
 	case MMU_NOTIFY_UNMAP:		/* munmap(), mremap() */
 	case MMU_NOTIFY_RELEASE:	/* exit, exec */
+		if (watch->gone) {
+			watch->gone(watch);
+			break;
+		}
 		/* The slot's file may be closing: slots.h. */
 		rcu_read_lock();
 		peerdma_generation_end(watch->pin);
@@ -45,13 +50,16 @@ int peerdma_watch_begin(struct peerdma_watch *watch, struct peerdma_pin *pin)
 	return mmu_interval_notifier_insert(&watch->notifier, current->mm, pin->start,
 					    pin->pinned_length, &ops);
 }
+EXPORT_SYMBOL_GPL(peerdma_watch_begin);
 
 void peerdma_watch_found(struct peerdma_watch *watch)
 {
 	WRITE_ONCE(watch->looking_up, NULL);
 }
+EXPORT_SYMBOL_GPL(peerdma_watch_found);
 
 void peerdma_watch_end(struct peerdma_watch *watch)
 {
 	mmu_interval_notifier_remove(&watch->notifier);
 }
+EXPORT_SYMBOL_GPL(peerdma_watch_end);

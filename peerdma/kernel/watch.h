@@ -2,10 +2,11 @@
 /*
  * watch.h - does a process still map the host memory that it pinned?
  *
- * The pages of a pin stay in place, even if the mapping that they were found through is
+ * The pages of a pin of host memory stay in place, even if the mapping that they were found through is
  * removed.  But a registration cache must know when the address begins to refer to other
  * memory.  So the pin's generation ends when part of the range is unmapped, moved or given
- * other pages.  The pin and all that was made from it live on until they are ended.
+ * other pages.  The pin and all that was made from it live on until they are ended.  For
+ * memory that is revoked then (tegra/), `gone' is called instead.
  */
 #ifndef PEERDMA_WATCH_H
 #define PEERDMA_WATCH_H
@@ -20,10 +21,15 @@ struct peerdma_watch {
 	struct mmu_interval_notifier notifier;
 	struct peerdma_pin *pin;
 	struct task_struct *looking_up;	/* the thread that pins, until the pages are found */
+	/*
+	 * NULL: the pin's generation ends.  Called from an MMU notifier, perhaps often: it
+	 * must not sleep, nor take a lock that is held around an allocation.
+	 */
+	void (*gone)(struct peerdma_watch *watch);
 };
 
 /*
- * begin: watches the pin's range in the current process; called before its pages are looked
+ * `gone' is set before. begin: watches the pin's range in the current process; called before its pages are looked
  * up, so that no change is missed. end: waits for a change that is being handled.  Both may
  * sleep, and are called without mmap_lock.
  */

@@ -152,7 +152,7 @@ static int pin_failed(int error, struct peerdma_region *region)
 	case -ENOMEM:
 		if (region->imported || region->flags & PEERDMA_DEVICE)
 			return fail(error, "the kernel or the device's driver is out of memory; or the generations of thousands of "
-				    "pins take more than RLIMIT_MEMLOCK ('ulimit -l')");
+				    "pins, or memory pinned on a Tegra, take more than RLIMIT_MEMLOCK ('ulimit -l')");
 		return fail(error, "%s", limit_locked(fd, region->addr, region->length, text, sizeof(text)));
 	case -EDQUOT:
 		return fail(error, "%s", limit_quota(fd, QUOTA_PINS, text, sizeof(text)));

@@ -79,6 +79,17 @@ static inline struct class *softgpu_class_create(const char *name)
 #endif
 }
 
+/* 6.5: no longer returns the VMAs.  The calling process's pages; mmap_lock is held. */
+static inline long softgpu_get_user_pages(unsigned long start, unsigned long n, unsigned int flags,
+					  struct page **pages)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+	return get_user_pages(start, n, flags, pages, NULL);
+#else
+	return get_user_pages(start, n, flags, pages);
+#endif
+}
+
 /* 6.3: vm_flags are changed by functions. */
 static inline void softgpu_vm_flags(struct vm_area_struct *vma, unsigned long set,
 				    unsigned long clear)

@@ -179,8 +179,6 @@ void softgpu_device_remove(struct softgpu_device *device)
 	softgpu_debugfs_remove(device);
 	/* Pins that are being ended still ask for their backing, so forget() comes after. */
 	sg_gpu_remove(softgpu_sg, device->index);
-	/* Its contexts are gone, and their host memory with them. */
-	softgpu_host_changed(NULL);
 	forget(device);
 }
 

@@ -21,7 +21,6 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/notifier.h>
 #include <linux/pid.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -98,33 +97,12 @@ drop:
 	return err;
 }
 
-/* Personalities that have pinned host memory check whether it still exists. */
-SRCU_NOTIFIER_HEAD_STATIC(host_changed);
-
-int softgpu_host_changed_register(struct notifier_block *nb)
-{
-	return srcu_notifier_chain_register(&host_changed, nb);
-}
-EXPORT_SYMBOL_GPL(softgpu_host_changed_register);
-
-void softgpu_host_changed_unregister(struct notifier_block *nb)
-{
-	srcu_notifier_chain_unregister(&host_changed, nb);
-}
-EXPORT_SYMBOL_GPL(softgpu_host_changed_unregister);
-
-void softgpu_host_changed(const void *proc_key)
-{
-	srcu_notifier_call_chain(&host_changed, 0, (void *)proc_key);
-}
-
 static int file_release(struct inode *inode, struct file *filp)
 {
 	struct softgpu_file *f = filp->private_data;
 
 	if (sg_client_close(f->client))
 		softgpu_fetch_left();
-	softgpu_host_changed(f->process);
 	/*
 	 * Only now may another program of the process open a file: before, the old address
 	 * space still existed.
@@ -221,16 +199,11 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 		return softgpu_dmabuf_call(f->client, (void *)arg,
 					   &((struct softgpu_dmabuf __user *)uarg)->fd);
 	ret = sg_call(f->client, nr, arg, size);
-	if (cmd == SOFTGPU_HOST_UNREGISTER || cmd == SOFTGPU_CTX_DESTROY)
-		softgpu_host_changed(f->process);
 	if (ret || !sg_call_answers(nr))
 		return ret;
 	ret = put_arg(uarg, arg, size);
-	if (ret) {
+	if (ret)
 		sg_call_undo(f->client, nr, arg);
-		/* Another thread may have pinned what this call had registered. */
-		softgpu_host_changed(f->process);
-	}
 	return ret;
 }
 

@@ -9,8 +9,8 @@
  * killable: for importers of a dma-buf that is moved (dmabuf_move.c, wait_told()).  And
  * bounded: for their fences (10 s), for a command under way when a dma-buf ends
  * (dmabuf_timeout_ms), for a page fault of an engine (hostcopy.c, 30 s), for a client's
- * callback (file.c, host_changed; the personalities' puts), for a get_pages that still
- * fills in a pin (`filled'), and for delays that root has set by knobs.
+ * callback (the personalities' puts), for a get_pages that still fills in a pin (`filled'),
+ * and for delays that root has set by knobs.
  */
 #ifndef SOFTGPU_H
 #define SOFTGPU_H
@@ -59,8 +59,6 @@ void softgpu_file_remove(const struct softgpu_device *device);
 
 /* The hide of struct sg_gpu_desc. */
 void softgpu_file_hide(void *priv, const void *proc_key, u64 va, u64 length);
-/* Calls the notifier of softgpu_kapi.h; no lock is held. */
-void softgpu_host_changed(const void *proc_key);
 
 /* ---- view.c: memory that the CPU sees at its own address ---- */
 

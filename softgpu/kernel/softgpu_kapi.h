@@ -13,7 +13,6 @@
 #include <linux/types.h>
 #include "../core/sg.h"
 
-struct notifier_block;
 struct pci_dev;
 
 /* Never NULL while the module is loaded. */
@@ -39,14 +38,6 @@ enum softgpu_topo softgpu_topology(void);
 
 /* The size of the largest VRAM that ever existed: no pin is longer. */
 u64 softgpu_max_vram(void);
-
-/*
- * The notifier is called with a process's key whenever some of that process's host memory
- * may have been freed: by a call, with a context, or with an open file.  NULL: some of any
- * process's, with a GPU.  No lock is held.
- */
-int softgpu_host_changed_register(struct notifier_block *nb);
-void softgpu_host_changed_unregister(struct notifier_block *nb);
 
 /* Where a GPU's VRAM is. */
 struct softgpu_backing {

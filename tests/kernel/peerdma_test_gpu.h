@@ -37,6 +37,8 @@ struct gpu_facts {
 	bool has_address;		/* it is pinned by address, by drivers too; else by a descriptor */
 	bool has_view;			/* of the CPU's, and dma-bufs */
 	bool in_host;			/* pages of the machine's memory, each where it happens to be */
+	bool any_memory;		/* the process's, whoever allocated it */
+	bool no_turns;			/* a pin does not wait for other pins' ends */
 	bool can_persist;
 	bool has_contexts;
 	int too_long;			/* errno of a range past the allocation's end */

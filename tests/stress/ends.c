@@ -283,14 +283,14 @@ static void be_heir(struct child *c)
 			ioctl(c->pd, PEERDMA_UNPIN, &p);
 		}
 	}
-	/* Pins of the owner's memory are not for it to make. */
+	/* Pins of the owner's memory are not for it to make, but host memory is the child's, too. */
 	for (i = 0; i < AREAS && c->pd >= 0; i++) {
 		struct peerdma_pin_args p = {
 			.size = sizeof(p), .addr = c->areas[i].va, .length = c->areas[i].len,
 			.flags = PEERDMA_PIN_DEVICE,
 		};
 
-		if (c->areas[i].len && c->areas[i].device &&
+		if (c->areas[i].len && c->areas[i].device && !c->gpu.ops->in_host &&
 		    !ioctl(c->pd, PEERDMA_PIN, &p))
 			child_fail("a child of the owner could pin its memory");
 	}

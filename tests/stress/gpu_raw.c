@@ -80,6 +80,59 @@ static int raw_export(struct user_gpu *g, uint64_t va, uint64_t length, int *fd)
 	return err;
 }
 
+/* The process's host memory, which goes with its context. */
+struct host {
+	struct host *next;
+	uint64_t va, length;
+};
+
+static struct host *hosts;
+
+static void host_unmap(const struct host *h)
+{
+	mmap((void *)(uintptr_t)h->va, h->length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
+static int host_mapped(uint64_t va, uint64_t length)
+{
+	struct host *h = malloc(sizeof(*h));
+
+	if (!h)
+		return ENOMEM;
+	*h = (struct host){ .next = hosts, .va = va, .length = length };
+	/* Shared, as libcuda's: a fork leaves its page tables as they are. */
+	if (mmap((void *)(uintptr_t)va, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+		free(h);
+		return ENOMEM;
+	}
+	hosts = h;
+	return 0;
+}
+
+/* va 0: all. */
+static void host_gone(uint64_t va)
+{
+	struct host **at = &hosts, *h;
+
+	while ((h = *at)) {
+		if (va && h->va != va) {
+			at = &h->next;
+			continue;
+		}
+		*at = h->next;
+		host_unmap(h);
+		free(h);
+	}
+}
+
+static int host_ctx_destroy(struct user_gpu *g)
+{
+	int err = raw_ctx_destroy(g);
+
+	host_gone(0);
+	return err;
+}
+
 /* What libcuda does for cudaHostAlloc(): memory in the window, of which the driver is told. */
 static int host_alloc(struct user_gpu *g, uint64_t length, uint64_t *va)
 {
@@ -93,27 +146,20 @@ static int host_alloc(struct user_gpu *g, uint64_t length, uint64_t *va)
 	if (err)
 		return err;
 	*va = h.va = r.va;
-	if (mmap((void *)(uintptr_t)r.va, r.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		 0) == MAP_FAILED)
-		return errno;
-	return SG_CALL(g->fd, SOFTGPU_HOST_REGISTER, &h);
+	err = host_mapped(r.va, r.length);
+	return err ? err : SG_CALL(g->fd, SOFTGPU_HOST_REGISTER, &h);
 }
 
 static int host_free(struct user_gpu *g, uint64_t va)
 {
 	struct softgpu_va a = { .va = va };
-	struct softgpu_query q;
-	uint64_t length;
-	int err = sg_query(g->fd, va, &q);
-
-	length = (q.length + PAGE64 - 1) & ~(PAGE64 - 1);
 	/* Work that is queued would meet memory that is gone. */
-	if (!err && g->ctx)
-		err = raw_sync(g);
+	int err = g->ctx ? raw_sync(g) : 0;
+
 	err = err ?: SG_CALL(g->fd, SOFTGPU_HOST_UNREGISTER, &a);
 	if (err)
 		return err;
-	mmap((void *)(uintptr_t)va, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	host_gone(va);
 	return SG_CALL(g->fd, SOFTGPU_VA_RELEASE, &a);
 }
 
@@ -159,7 +205,7 @@ const struct gpu_ops gpu_raw_tegra = {
 	.in_host = true,
 	.open = raw_open,
 	.ctx_create = raw_ctx_create,
-	.ctx_destroy = raw_ctx_destroy,
+	.ctx_destroy = host_ctx_destroy,
 	.alloc = host_alloc,
 	.free = host_free,
 	.copy = raw_copy,

@@ -64,12 +64,29 @@ static void do_alloc(struct child *c)
 		child_count(DID_ALLOC);
 }
 
+/* Pins of a Tegra's memory are revoked at once, and taken down by another thread of the kernel. */
+static void wait_for_bridge(void)
+{
+	for (int ms = 0, ending = 1; ending && ms < 10000; ms++) {
+		FILE *f = fopen("/sys/module/peerdma_tegra/parameters/ending", "r");
+
+		if (!f || fscanf(f, "%d", &ending) != 1)
+			ending = 0;
+		if (f)
+			fclose(f);
+		if (ending)
+			usleep(1000);
+	}
+}
+
 void child_check_revoked(struct child *c, struct held *h)
 {
 	struct peerdma_query_args q = { .handle = h->handle };
 	uint64_t value;
 	int err, sig;
 
+	if (c->gpu.ops->in_host)
+		wait_for_bridge();
 	h->revoked = true;
 	child_count(DID_REVOKED);
 	err = CALL(c->pd, PEERDMA_QUERY, &q);

@@ -97,7 +97,8 @@ int child_pin(struct child *c, struct area *a, struct held *h)
 		child_expect(c, "tokens", c->gpu.ops->tokens(&c->gpu, a->va, &token,
 							      &p.va_space_token));
 	p.p2p_token = token;
-	if (rnd_chance(&c->rnd, 60))
+	/* On a Tegra all memory is a device's, if it is not asked for as the host's. */
+	if (rnd_chance(&c->rnd, 60) || (!a->device && c->gpu.ops->in_host))
 		p.flags |= a->device ? PEERDMA_PIN_DEVICE : PEERDMA_PIN_HOST;
 	if (rnd_chance(&c->rnd, 5))
 		p.flags |= PEERDMA_PIN_READONLY;

@@ -17,6 +17,7 @@
 #include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/workqueue.h>
 
 static char *card;
 module_param(card, charp, 0444);
@@ -27,27 +28,40 @@ static struct pci_dev *pdev;
 struct client {
 	unsigned long used;			/* bit 0: get_pages has been called */
 	struct nvidia_p2p_page_table *table;	/* ours until the file is closed */
-	struct completion got;			/* get_pages has returned: the callback has what it needs */
-	struct completion over;			/* and the callback has done all that it does */
+	struct completion got;			/* get_pages has returned, and what follows it is done */
+	struct work_struct end;
+	bool revoked;
 	struct mutex lock;			/* what follows */
 	struct nvidia_p2p_dma_mapping *map;
-	bool revoked;
 };
 
-/* Once for each pin: the memory goes, or put_pages was called. */
+/*
+ * Once for each pin: the memory goes, or put_pages was called.  The caller is an MMU notifier,
+ * with mmap_lock or other locks of the process's memory held.  It may be reclaiming memory,
+ * or be the OOM killer, which does not let its callees sleep.  So this only takes a note.
+ * There is time for the rest: the pages are referenced until the table is freed.
+ */
 static void let_go(void *data)
 {
 	struct client *c = data;
 
+	WRITE_ONCE(c->revoked, true);
+	schedule_work(&c->end);
+}
+
+static void client_end(struct work_struct *work)
+{
+	struct client *c = container_of(work, struct client, end);
+
 	wait_for_completion(&c->got);
 	mutex_lock(&c->lock);
 	/* A real driver stops its card's transfers here, and waits for those under way. */
-	c->revoked = true;
 	if (c->map)
 		nvidia_p2p_free_dma_mapping(c->map);
 	c->map = NULL;
 	mutex_unlock(&c->lock);
-	complete(&c->over);
+	/* The pages may be used for something else from here on. */
+	nvidia_p2p_free_page_table(c->table);
 }
 
 static ssize_t client_write(struct file *file, const char __user *buffer, size_t size, loff_t *pos)
@@ -64,7 +78,10 @@ static ssize_t client_write(struct file *file, const char __user *buffer, size_t
 		return -EINVAL;
 	if (test_and_set_bit(0, &c->used))
 		return -EBUSY;
-	/* Multiples of 4 KiB, or it fails.  It takes mmap_lock, so the lock is not held. */
+	/*
+	 * Multiples of 4 KiB, or it fails.  It takes mmap_lock, and waits for pages as long as
+	 * their file system makes it wait.  So no lock is held.
+	 */
 	err = nvidia_p2p_get_pages(address, length, &table, let_go, c);
 	if (err) {
 		clear_bit(0, &c->used);
@@ -75,7 +92,7 @@ static ssize_t client_write(struct file *file, const char __user *buffer, size_t
 	err = NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) ?
 		nvidia_p2p_dma_map_pages(&pdev->dev, table, &c->map, DMA_BIDIRECTIONAL) : -EINVAL;
 	mutex_unlock(&c->lock);
-	/* From here on the callback may run.  What failed is let go of when the file is closed. */
+	/* From here on client_end() may run.  What failed is let go of when the file is closed. */
 	complete_all(&c->got);
 	return err ?: size;
 }
@@ -90,10 +107,11 @@ static ssize_t client_read(struct file *file, char __user *buffer, size_t size, 
 	if (!text)
 		return -ENOMEM;
 	mutex_lock(&c->lock);
-	if (c->revoked)
+	if (READ_ONCE(c->revoked))
 		n = scnprintf(text, PAGE_SIZE, "revoked\n");
-	for (i = 0; c->map && i < c->map->entries; i++)
-		n += scnprintf(text + n, PAGE_SIZE - n, "%#llx %u\n", (u64)c->map->hw_address[i], c->map->hw_len[i]);
+	else
+		for (i = 0; c->map && i < c->map->entries; i++)
+			n += scnprintf(text + n, PAGE_SIZE - n, "%#llx %u\n", (u64)c->map->hw_address[i], c->map->hw_len[i]);
 	mutex_unlock(&c->lock);
 	n = simple_read_from_buffer(buffer, size, pos, text, n);
 	free_page((unsigned long)text);
@@ -107,7 +125,7 @@ static int client_open(struct inode *inode, struct file *file)
 	if (!c)
 		return -ENOMEM;
 	init_completion(&c->got);
-	init_completion(&c->over);
+	INIT_WORK(&c->end, client_end);
 	mutex_init(&c->lock);
 	file->private_data = c;
 	return 0;
@@ -117,15 +135,10 @@ static int client_release(struct inode *inode, struct file *file)
 {
 	struct client *c = file->private_data;
 
-	/*
-	 * put_pages calls let_go(), if nobody has.  It knows the table by its address, which
-	 * is nobody else's for as long as the table is not freed: so that comes last, here.
-	 */
-	if (c->table) {
+	/* put_pages calls let_go(), if it has not been called.  After it, put_pages must not be called. */
+	if (c->table && !READ_ONCE(c->revoked))
 		nvidia_p2p_put_pages(c->table);
-		wait_for_completion(&c->over);
-		nvidia_p2p_free_page_table(c->table);
-	}
+	flush_work(&c->end);
 	kfree(c);
 	return 0;
 }

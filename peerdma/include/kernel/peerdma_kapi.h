@@ -10,7 +10,7 @@
  *	peerdma_unpin(pin);
  *
  * Revocation.  When the memory goes away, ops->revoke runs once, in the thread
- * that frees it.  It must stop the device: when it returns, no DMA of your device
+ * that frees it (on a Tegra in a thread of peerdma's, which keeps the memory until then).  It must stop the device: when it returns, no DMA of your device
  * may be under way or start.  It may sleep, but should take no longer than your
  * hardware needs.  After it has returned, peerdma removes the mappings itself.
  * The pin and mapping objects stay yours: end each with peerdma_unmap() and

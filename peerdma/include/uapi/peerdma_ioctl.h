@@ -12,7 +12,7 @@
  * file (after fork, or over a socket) may use and end its pins.
  *
  * A pin is revoked when its memory goes away (freed, its context or process ended, the
- * GPU removed).  Before the memory can be used for anything else, every DMA address, CPU
+ * GPU removed; on a Tegra also when part of the range is unmapped, moved or protected).  Before the memory can be used for anything else, every DMA address, CPU
  * view and dma-buf made from the pin has stopped reaching it.  The handle stays taken
  * until PEERDMA_UNPIN.
  *
@@ -37,8 +37,8 @@
  *   ESTALE      the pin is revoked, or was while it was made
  *   ENODEV      no such PCI device; on machines other than PCs also: no driver is bound to it, so it has no DMA
  *   EPERM       the caller may not do this: MAP needs CAP_SYS_RAWIO; a READONLY pin is not mapped for writing
- *   ENOMEM      the kernel has no memory; or, for pins of host memory, the user would have more memory locked, in
- *               all processes together, than RLIMIT_MEMLOCK allows (CAP_IPC_LOCK is exempt), or the range is longer
+ *   ENOMEM      the kernel has no memory; or, for pins of host memory and on a Tegra, the user would have more memory
+ *               locked, in all processes together, than RLIMIT_MEMLOCK allows (CAP_IPC_LOCK is exempt), or the range is longer
  *               than 1 TiB.  Pages of generations count too, from the second page of a file on
  *   ENOSPC      the provider's aperture (BAR1) is exhausted
  *   EDQUOT      a limit per user is reached: PIN: pins (parameter max_pins_per_user), MAP: mappings, mmap():
@@ -100,7 +100,7 @@ struct peerdma_info {
 	__u32 max_user_exports;
 	__u64 user_aperture;	/* bytes of device memory pinned while there is a limit, overlapping pins counted each */
 	__u64 max_user_aperture;
-	__u64 user_locked;	/* bytes of host memory pinned, and of generations: RLIMIT_MEMLOCK is the limit */
+	__u64 user_locked;	/* bytes of host memory pinned (a Tegra's too), and of generations: RLIMIT_MEMLOCK is the limit */
 };
 
 /* PEERDMA_PIN flags: which memory.  Exactly one of HOST and DEVICE, or none: the first provider that knows the address. */

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * tegra.c - peerdma_tegra.ko: memory of cudaHostAlloc() on a Tegra, through any
- * implementation of its nvidia_p2p_*.
+ * tegra.c - peerdma_tegra.ko: memory of a process on a Tegra, through any implementation of
+ * its nvidia_p2p_*.
  *
- * - The callback comes once for each pin, also when the client puts it.  The client frees
- *   the page table, in the callback or later. put names the pin by the table's address, so
- *   the table must not be freed while a put for it is under way: another client's table
- *   could get the same address.  The callback or the put frees the table, whichever begins
- *   first.
- * - get_pages() looks the pages up in the process, under mmap_lock.
+ * - The callback comes once for each pin, also when the client puts it.  NVIDIA's driver
+ *   calls it from an MMU notifier: the calling thread holds mmap_lock or locks of reclaim,
+ *   and may not be allowed to sleep.  So the callback only notes that the memory is going,
+ *   which ends the pin's generation, and queues the rest in the user's lane (lanes.h): there
+ *   peerdma_revoke() takes down what was made from the pin, and then the table is freed.
+ *   The driver's page references last until then, so the memory is not used for anything
+ *   else before.
+ * - The driver notices a change of a pin's first page only, and none between its look-up of
+ *   the pages and the end of get_pages().  So the whole range is watched as well (watch.h),
+ *   from before get_pages().  Either notices first.
+ * - Exactly one thread ends a pin's memory: the one that moves it out of HELD (the notifier,
+ *   for the lane; or tegra_put()), or a tegra_get() that fails.
+ * - get_pages() takes any memory that the process can write, and charges nothing.  So it is
+ *   charged here, as host memory is.
  * - The table does not say how the memory was allocated, and if the memory is
  *   write-combined, CPU views must be so, too.  The process's own VMA at that address shows
  *   it.  Where the GPU's pointers differ from host pointers there is no such VMA: the view
@@ -16,50 +24,151 @@
  */
 #include <linux/completion.h>
 #include <linux/mm.h>
+#include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
 #include <linux/nv-p2p.h>
 
+#include "charge.h"
+#include "lanes.h"
 #include "map.h"
+#include "watch.h"
 
 /* The page size of the interface, independent of the CPU's. */
 #define TEGRA_PAGE_SHIFT	12
 
-enum freer { NOBODY, CALLBACK, PUT };
+enum held_state {
+	GETTING,	/* tegra_get() runs, and ends it if it fails */
+	HELD,
+	GOING,		/* in the user's lane */
+	PUTTING,	/* tegra_put() ends it */
+};
 
 struct held {
-	struct kref ref;		/* the pin's and the callback's */
+	struct kref ref;		/* the pin's, the callback's, and the memory's until its end */
+	spinlock_t lock;		/* taken in MMU notifiers; what follows */
+	enum held_state state;
+	bool gone;			/* the memory went while GETTING */
+	bool called;			/* the driver's callback has come */
+	bool awaited;			/* end_batch(): and all notifiers that may have called it are over */
+	struct peerdma_pin *pin;	/* NULL: it was released */
+
 	struct nvidia_p2p_page_table *table;
 	u64 cookie;
 	enum peerdma_memory memory;
-	atomic_t freer;			/* enum freer: who frees the table */
-	struct task_struct *putter;	/* PUT: a callback in this thread frees the table */
-	bool freed;			/* by the callback in the putter's thread */
-	struct completion got;		/* tegra_get() is done with the table */
-	struct completion done;		/* the callback has freed the table */
+	struct peerdma_watch watch;
+	struct peerdma_locked locked;
+	struct lane *lane;
+	struct list_head node;		/* in the lane */
+	struct completion over;		/* the lane has ended the memory */
 };
+
+/* For tests and administrators; exact only while it does not change. */
+static atomic_t ending = ATOMIC_INIT(0);
+
+static int ending_show(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%d\n", atomic_read(&ending));
+}
+
+static const struct kernel_param_ops ending_ops = { .get = ending_show };
+module_param_cb(ending, &ending_ops, NULL, 0444);
+MODULE_PARM_DESC(ending, "Read only: the number of pins whose memory has gone, and that are being taken down");
 
 static void held_free(struct kref *ref)
 {
 	kfree(container_of(ref, struct held, ref));
 }
 
+static void held_put(struct held *held)
+{
+	kref_put(&held->ref, held_free);
+}
+
+/* ---- the memory's end ---- */
+
+/* Never sleeps. */
+static void goes(struct held *held)
+{
+	lockdep_assert_held(&held->lock);
+	held->gone = true;
+	if (held->pin)
+		peerdma_pin_going(held->pin);
+	if (held->state != HELD)
+		return;
+	held->state = GOING;
+	atomic_inc(&ending);
+	lane_add(held->lane, &held->node);
+}
+
+static void range_changed(struct peerdma_watch *watch)
+{
+	struct held *held = container_of(watch, struct held, watch);
+
+	spin_lock(&held->lock);
+	goes(held);
+	spin_unlock(&held->lock);
+}
+
+/* May run in the thread that puts or gets the pin, too. */
 static void free_callback(void *data)
 {
 	struct held *held = data;
 	bool first;
 
-	wait_for_completion(&held->got);
-	first = atomic_cmpxchg(&held->freer, NOBODY, CALLBACK) == NOBODY;
-	peerdma_revoke(held->cookie);
-	if (first || READ_ONCE(held->putter) == current) {
-		held->freed = true;
-		nvidia_p2p_free_page_table(held->table);
-	}
-	complete_all(&held->done);
-	kref_put(&held->ref, held_free);
+	spin_lock(&held->lock);
+	first = !held->called;
+	WRITE_ONCE(held->called, true);
+	goes(held);
+	spin_unlock(&held->lock);
+	if (first)
+		held_put(held);
 }
+
+/* The callback may come until this returns. */
+static void end_table(struct held *held)
+{
+	if (!READ_ONCE(held->called))
+		nvidia_p2p_put_pages(held->table);
+	else if (!held->awaited)
+		/* The notifier that has called back is part of the table. */
+		mmu_notifier_synchronize();
+	nvidia_p2p_free_page_table(held->table);
+}
+
+static void end_memory(struct held *held)
+{
+	peerdma_watch_end(&held->watch);
+	end_table(held);
+	peerdma_unlock_pages(&held->locked);
+	lane_put(held->lane);
+	if (READ_ONCE(held->state) == GOING)
+		atomic_dec(&ending);
+	complete_all(&held->over);
+	held_put(held);
+}
+
+/*
+ * All of one user's.  The watch notices a change before the driver's notifier does.  A put
+ * at that time would race with that notifier, so all notifiers under way are awaited first,
+ * and then those of which the driver has called back.
+ */
+static void end_batch(struct list_head *batch)
+{
+	struct held *held, *next;
+
+	list_for_each_entry(held, batch, node)
+		peerdma_revoke(held->cookie);
+	mmu_notifier_synchronize();
+	list_for_each_entry(held, batch, node)
+		held->awaited = READ_ONCE(held->called);
+	mmu_notifier_synchronize();
+	list_for_each_entry_safe(held, next, batch, node)
+		end_memory(held);
+}
+
+/* ---- a pin ---- */
 
 static int pin_errno(int err)
 {
@@ -78,67 +187,141 @@ static bool understood(const struct peerdma_pin *pin, const struct nvidia_p2p_pa
 }
 
 /* An allocation has one VMA, or several with the same protection. */
-static enum peerdma_memory memory_at(u64 vaddr)
+static int find_memory(u64 vaddr, enum peerdma_memory *memory)
 {
-	enum peerdma_memory memory = MEMORY_CACHED;
 	struct vm_area_struct *vma;
 
-	mmap_read_lock(current->mm);
+	if (mmap_read_lock_killable(current->mm))
+		return -EINTR;
+	*memory = MEMORY_CACHED;
 	vma = vma_lookup(current->mm, vaddr);
 	if (vma && pgprot_val(vma->vm_page_prot) == pgprot_val(pgprot_writecombine(vma->vm_page_prot)))
-		memory = MEMORY_COMBINED;
+		*memory = MEMORY_COMBINED;
 	mmap_read_unlock(current->mm);
-	return memory;
+	return 0;
+}
+
+static int get_pages(struct peerdma_pin *pin, struct held *held)
+{
+	int err = peerdma_lock_pages(&held->locked, pin->account, pin->pinned_length >> PAGE_SHIFT);
+
+	if (err)
+		return err;
+	err = peerdma_watch_begin(&held->watch, pin);
+	if (err)
+		goto unlock;
+	err = nvidia_p2p_get_pages(pin->start, pin->pinned_length, &held->table, free_callback, held);
+	if (err) {
+		err = pin_errno(err);
+		goto unwatch;
+	}
+	peerdma_watch_found(&held->watch);
+	return 0;
+
+unwatch:
+	peerdma_watch_end(&held->watch);
+unlock:
+	peerdma_unlock_pages(&held->locked);
+	return err;
+}
+
+static struct held *held_create(struct peerdma_pin *pin)
+{
+	struct held *held = peerdma_zalloc(sizeof(*held));
+
+	if (!held)
+		return NULL;
+	held->lane = lane_get(pin->account);
+	if (!held->lane) {
+		kfree(held);
+		return NULL;
+	}
+	kref_init(&held->ref);
+	kref_get(&held->ref);
+	kref_get(&held->ref);
+	spin_lock_init(&held->lock);
+	init_completion(&held->over);
+	held->watch.gone = range_changed;
+	held->pin = pin;
+	held->cookie = pin->cookie;
+	return held;
+}
+
+/* From here on the lane or tegra_put() ends the memory.  -ESTALE: it has gone already. */
+static int hold(struct held *held)
+{
+	int err = 0;
+
+	spin_lock(&held->lock);
+	if (held->gone)
+		err = -ESTALE;
+	else
+		held->state = HELD;
+	spin_unlock(&held->lock);
+	return err;
+}
+
+/* The pin is not used any more. */
+static void let_go(struct held *held)
+{
+	spin_lock(&held->lock);
+	held->pin = NULL;
+	spin_unlock(&held->lock);
+	held_put(held);
 }
 
 static int tegra_get(struct peerdma_pin *pin)
 {
-	struct nvidia_p2p_page_table *table = NULL;
-	struct held *held;
+	struct held *held = held_create(pin);
 	int err;
 
-	held = kzalloc(sizeof(*held), GFP_KERNEL_ACCOUNT);
 	if (!held)
 		return -ENOMEM;
-	held->cookie = pin->cookie;
-	kref_init(&held->ref);
-	kref_get(&held->ref);
-	init_completion(&held->got);
-	init_completion(&held->done);
-	err = nvidia_p2p_get_pages(pin->start, pin->pinned_length, &table, free_callback, held);
+	err = find_memory(pin->start, &held->memory) ?: get_pages(pin, held);
 	if (err) {
+		lane_put(held->lane);
 		kfree(held);
-		return pin_errno(err);
+		return err;
 	}
-	held->table = table;
-	held->memory = memory_at(pin->start);
-	pin->priv = held;
-	err = understood(pin, table) ? 0 : -EOPNOTSUPP;
-	/* From here on the callback may free the table. */
-	complete_all(&held->got);
+	err = understood(pin, held->table) ? 0 : -EOPNOTSUPP;
+	/* The table is not read after this, except with pin->lock and the pin alive. */
+	if (!err) {
+		pin->priv = held;
+		err = hold(held);
+	}
+	if (err) {
+		pin->priv = NULL;
+		end_memory(held);
+		let_go(held);
+	}
 	return err;
 }
 
 static void tegra_put(struct peerdma_pin *pin)
 {
 	struct held *held = pin->priv;
+	bool ours;
 
-	WRITE_ONCE(held->putter, current);
-	if (atomic_cmpxchg(&held->freer, NOBODY, PUT) != NOBODY) {
-		/* The callback began first: the pin ends when it is done. */
-		wait_for_completion(&held->done);
-		return;
-	}
-	nvidia_p2p_put_pages(held->table);
-	if (!held->freed)
-		nvidia_p2p_free_page_table(held->table);
+	spin_lock(&held->lock);
+	ours = held->state == HELD;
+	if (ours)
+		held->state = PUTTING;
+	spin_unlock(&held->lock);
+	if (ours)
+		end_memory(held);
 }
 
+/*
+ * If the lane ends the memory, waits for it a while, so that the user is no longer charged
+ * for the memory of a pin that has ended.
+ */
 static void tegra_release(struct peerdma_pin *pin)
 {
 	struct held *held = pin->priv;
 
-	kref_put(&held->ref, held_free);
+	if (READ_ONCE(held->state) == GOING)
+		wait_for_completion_killable_timeout(&held->over, HZ);
+	let_go(held);
 }
 
 static phys_addr_t tegra_page(const struct peerdma_pin *pin, u32 i)
@@ -199,7 +382,7 @@ static int tegra_dma_map(struct peerdma_map *map)
 	 * wrongly.
 	 */
 	if (err == -EINVAL)
-		return -EIO;
+		return READ_ONCE(held->gone) ? -ESTALE : -EIO;
 	if (err)
 		return err == -ENOMEM ? -ENOMEM : -EOPNOTSUPP;
 	map->priv = m;
@@ -233,23 +416,33 @@ static struct peerdma_provider tegra_provider = {
 
 static int __init peerdma_tegra_init(void)
 {
+	int err;
+
 	if (PAGE_SHIFT != TEGRA_PAGE_SHIFT) {
 		pr_err("peerdma_tegra: not loaded: Tegra's page tables have pages of 4 KiB, and this kernel has pages of %lu bytes\n",
 		       PAGE_SIZE / SZ_1K);
 		return -EOPNOTSUPP;
 	}
-	return peerdma_register_provider(&tegra_provider);
+	err = lanes_init(end_batch);
+	if (err)
+		return err;
+	err = peerdma_register_provider(&tegra_provider);
+	if (err)
+		lanes_exit();
+	return err;
 }
 
 static void __exit peerdma_tegra_exit(void)
 {
+	/* No pin is left.  The memory of pins that were revoked may be left in lanes. */
 	peerdma_unregister_provider(&tegra_provider);
+	lanes_exit();
 }
 
 module_init(peerdma_tegra_init);
 module_exit(peerdma_tegra_exit);
 
 MODULE_AUTHOR("peerdma developers");
-MODULE_DESCRIPTION("peerdma: memory of cudaHostAlloc() through Tegra's nvidia_p2p");
+MODULE_DESCRIPTION("peerdma: memory of processes through Tegra's nvidia_p2p");
 MODULE_VERSION("0.1.0");
 MODULE_LICENSE("Dual MIT/GPL");

@@ -37,16 +37,27 @@ static void mapping_free(struct mapping *m)
 	kfree(m);
 }
 
-void mappings_end(struct table *t)
+/* A client may still name them to dma_unmap_pages, so each leaves the lists first. */
+static struct mapping *first_of(struct table *t)
 {
-	struct mapping *m, *next;
+	struct mapping *m;
 
-	lockdep_assert_held(&tegra_lock);
-	list_for_each_entry_safe(m, next, &t->mappings, node) {
+	spin_lock(&tegra_lock);
+	m = list_first_entry_or_null(&t->mappings, struct mapping, node);
+	if (m) {
 		list_del(&m->node);
 		list_del(&m->all);
-		mapping_free(m);
 	}
+	spin_unlock(&tegra_lock);
+	return m;
+}
+
+void mappings_end(struct table *t)
+{
+	struct mapping *m;
+
+	while ((m = first_of(t)))
+		mapping_free(m);
 }
 
 /*
@@ -126,57 +137,96 @@ free:
 	return err;
 }
 
+/* False: the pin has ended while it was mapped. */
+static bool mapping_publish(struct mapping *m, struct table *t)
+{
+	bool live;
+
+	spin_lock(&tegra_lock);
+	live = t->state == TABLE_LIVE;
+	if (live) {
+		list_add(&m->node, &t->mappings);
+		list_add(&m->all, &mappings);
+	}
+	spin_unlock(&tegra_lock);
+	return live;
+}
+
+static int map_table(struct device *dev, struct table *t, struct nvidia_p2p_dma_mapping **map,
+		     enum dma_data_direction direction)
+{
+	struct mapping *m;
+	int err;
+
+	if (READ_ONCE(t->state) != TABLE_LIVE)
+		return -EINVAL;
+	err = protection_check(t) ?: sg_chaos_map(softgpu_core()) ?: check_reach(dev, t) ?:
+		mapping_create(dev, t, direction, &m);
+	if (err)
+		return err;
+	if (!mapping_publish(m, t)) {
+		mapping_free(m);
+		return -EINVAL;
+	}
+	*map = &m->pub;
+	return 0;
+}
+
 int nvidia_p2p_dma_map_pages(struct device *dev, struct nvidia_p2p_page_table *page_table,
 			     struct nvidia_p2p_dma_mapping **map, enum dma_data_direction direction)
 {
-	struct mapping *m;
 	struct table *t;
-	int err = -EINVAL;
+	int err;
 
 	if (!map)
 		return -EINVAL;
 	*map = NULL;
 	if (!dev || !dev->dma_mask || !valid_dma_direction(direction))
 		return -EINVAL;
-	mutex_lock(&tegra_lock);
-	t = table_find(page_table);
-	if (t && t->state == TABLE_LIVE)
-		err = protection_check(t);
-	if (!err)
-		err = sg_chaos_map(softgpu_core()) ?: check_reach(dev, t);
-	if (!err)
-		err = mapping_create(dev, t, direction, &m);
-	if (!err) {
-		list_add(&m->node, &t->mappings);
-		list_add(&m->all, &mappings);
-		*map = &m->pub;
-	}
-	mutex_unlock(&tegra_lock);
+	t = table_get(page_table);
+	if (!t)
+		return -EINVAL;
+	err = map_table(dev, t, map, direction);
+	table_put(t);
 	return err;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_dma_map_pages);
+
+/* The mapping at this address, which may be any value, off the lists, and its table; or NULL. */
+static struct mapping *take(const struct nvidia_p2p_dma_mapping *map, struct table **t)
+{
+	struct mapping *m;
+
+	spin_lock(&tegra_lock);
+	list_for_each_entry(m, &mappings, all) {
+		if (&m->pub != map)
+			continue;
+		*t = container_of(m->pub.page_table, struct table, pub);
+		table_check_sleep(*t, "dma_unmap_pages");
+		kref_get(&(*t)->ref);
+		list_del(&m->node);
+		list_del(&m->all);
+		spin_unlock(&tegra_lock);
+		return m;
+	}
+	spin_unlock(&tegra_lock);
+	return NULL;
+}
 
 int nvidia_p2p_dma_unmap_pages(struct nvidia_p2p_dma_mapping *map)
 {
 	struct mapping *m;
 	struct table *t;
-	int err = -EINVAL;
 
-	mutex_lock(&tegra_lock);
-	list_for_each_entry(m, &mappings, all) {
-		if (&m->pub != map)
-			continue;
-		t = container_of(m->pub.page_table, struct table, pub);
-		if (t->state == TABLE_LIVE)
-			protection_check(t);
-		list_del(&m->node);
-		list_del(&m->all);
-		mapping_free(m);
-		err = 0;
-		break;
-	}
-	mutex_unlock(&tegra_lock);
-	return err;
+	might_sleep();
+	m = take(map, &t);
+	if (!m)
+		return -EINVAL;
+	if (READ_ONCE(t->state) == TABLE_LIVE)
+		protection_check(t);
+	mapping_free(m);
+	table_put(t);
+	return 0;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_dma_unmap_pages);
 

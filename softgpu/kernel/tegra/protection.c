@@ -10,16 +10,15 @@
  *
  * The checks are in the calls that come once a program has its mapping: dma_map_pages,
  * dma_unmap_pages, put_pages.  In these a client may hold a lock that its mmap takes under
- * mmap_lock, so we do not wait for mmap_lock there.  If it is taken, a work item, which
- * holds no lock, checks later.
+ * mmap_lock, so we do not wait for mmap_lock.  If it is taken, this call checks nothing,
+ * and a later one does.  No other thread waits for it on behalf of this one: the program
+ * decides how long its mmap_lock is taken.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched.h>
-#include <linux/sched/mm.h>
-#include <linux/workqueue.h>
 
 #include "../compat.h"
 #include "tegra.h"
@@ -69,7 +68,7 @@ static bool first_pfn(const struct vm_area_struct *vma, unsigned long *pfn)
 }
 
 /* Logs and returns -EINVAL for VMAs with the wrong protection. mmap_lock is held. */
-static int look(struct mm_struct *mm, const struct table *t, const char *when)
+static int look(struct mm_struct *mm, const struct table *t)
 {
 	struct vm_area_struct *vma;
 	struct vma_iterator vmi;
@@ -82,57 +81,25 @@ static int look(struct mm_struct *mm, const struct table *t, const char *when)
 		    !is_ours(t, pfn) ||
 		    is_write_combined(vma->vm_page_prot) == t->write_combined)
 			continue;
-		pr_err_ratelimited("%s: pages of %#llx are allocated %s, but mapped %s at %#lx%s: undefined behaviour; a driver's mmap %s\n",
+		pr_err_ratelimited("%s: pages of %#llx are allocated %s, but mapped %s at %#lx: undefined behaviour; a driver's mmap %s\n",
 				   t->comm, t->pub.vaddr,
 				   t->write_combined ? "write-combined" : "cached",
-				   t->write_combined ? "cached" : "write-combined", vma->vm_start, when,
+				   t->write_combined ? "cached" : "write-combined", vma->vm_start,
 				   t->write_combined ? "must use pgprot_writecombine()" : "must leave vm_page_prot as it is");
 		err = -EINVAL;
 	}
 	return err;
 }
 
-static void look_later(struct work_struct *work)
-{
-	struct table *t = container_of(work, struct table, look);
-	struct mm_struct *mm = t->pub.mm;
-
-	if (mmget_not_zero(mm)) {
-		mmap_read_lock(mm);
-		mutex_lock(&tegra_lock);
-		/* The pages of an ended table may belong to others. */
-		if (t->state == TABLE_LIVE)
-			look(mm, t, " (seen later)");
-		mutex_unlock(&tegra_lock);
-		mmap_read_unlock(mm);
-		mmput(mm);
-	}
-	table_put(t);
-	module_put(THIS_MODULE);
-}
-
-void protection_init(struct table *t)
-{
-	INIT_WORK(&t->look, look_later);
-}
-
-int protection_check(struct table *t)
+int protection_check(const struct table *t)
 {
 	struct mm_struct *mm = current->mm;
 	int err;
 
-	lockdep_assert_held(&tegra_lock);
-	if (mm == t->pub.mm && mmap_read_trylock(mm)) {
-		err = look(mm, t, "");
-		mmap_read_unlock(mm);
-		return err;
-	}
-	/* A live table holds the module, so __module_get() is allowed. */
-	kref_get(&t->ref);
-	__module_get(THIS_MODULE);
-	if (!schedule_work(&t->look)) {
-		table_put(t);
-		module_put(THIS_MODULE);
-	}
-	return 0;
+	/* How other memory was allocated is not known. */
+	if (!t->allocated || mm != t->pub.mm || !mmap_read_trylock(mm))
+		return 0;
+	err = look(mm, t);
+	mmap_read_unlock(mm);
+	return err;
 }

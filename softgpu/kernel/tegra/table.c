@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * table.c - pins of memory of cudaHostAlloc(), and their end.
+ * table.c - pins of a process's memory, and their end, as in NVIDIA's driver for Tegra:
  *
- * softgpu.ko notifies us after an allocation, a context, an open file or a GPU has ended,
- * with the process that it belonged to.  Then each table of that process is checked: does
- * its allocation still exist?  This module keeps the pages until the callback has returned, so
- * they are not reused before, even if the process has unmapped them.
+ * - get_pages() takes a reference to each page of any address that the process can write.
+ *   It need not be memory of cudaHostAlloc().
+ * - An MMU notifier calls the client's callback as soon as the kernel changes the page
+ *   tables where the pin begins, in any way: munmap(), mremap(), madvise(), mprotect(),
+ *   reclaim, and at exit.  So it runs under locks of the process's memory (mmap_lock, of the
+ *   page tables, of reclaim), and must not sleep where the OOM killer takes the memory.
+ *   A change that spares the pin's first page is not noticed.
+ * - put_pages() removes the notifier, which calls the callback, too.
+ * - The pages are referenced until the client frees the table.
+ *
+ * For memory of cudaHostAlloc(), pointers and protections are checked as well.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/mm.h>
+#include <linux/mmu_notifier.h>
 #include <linux/module.h>
-#include <linux/notifier.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "../compat.h"
 #include "../delay.h"
 #include "../softgpu_kapi.h"
 #include "../../include/softgpu_uapi.h"
@@ -37,13 +45,13 @@ MODULE_PARM_DESC(short_table, "FAULT INJECTION, for tests: page tables say that 
 
 static unsigned int get_delay_ms;
 module_param(get_delay_ms, uint, 0644);
-MODULE_PARM_DESC(get_delay_ms, "FAULT INJECTION, for tests: milliseconds that nvidia_p2p_get_pages waits when it has the pages, so that a free can overtake it (default 0)");
+MODULE_PARM_DESC(get_delay_ms, "FAULT INJECTION, for tests: milliseconds that nvidia_p2p_get_pages waits when it has the pages and is not notified yet, so that a free can overtake it (default 0)");
 
 static unsigned int put_delay_ms;
 module_param(put_delay_ms, uint, 0644);
 MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: milliseconds that nvidia_p2p_put_pages waits before it does anything (default 0)");
 
-DEFINE_MUTEX(tegra_lock);
+DEFINE_SPINLOCK(tegra_lock);
 static LIST_HEAD(tables);
 
 struct table *table_find(const struct nvidia_p2p_page_table *pub)
@@ -55,6 +63,18 @@ struct table *table_find(const struct nvidia_p2p_page_table *pub)
 		if (&t->pub == pub)
 			return t;
 	return NULL;
+}
+
+struct table *table_get(const struct nvidia_p2p_page_table *pub)
+{
+	struct table *t;
+
+	spin_lock(&tegra_lock);
+	t = table_find(pub);
+	if (t)
+		kref_get(&t->ref);
+	spin_unlock(&tegra_lock);
+	return t;
 }
 
 static void table_free(struct kref *ref)
@@ -71,176 +91,267 @@ void table_put(struct table *t)
 	kref_put(&t->ref, table_free);
 }
 
+void table_check_sleep(const struct table *t, const char *call)
+{
+	lockdep_assert_held(&tegra_lock);
+	if (t->thread == current && t->atomic)
+		pr_err_ratelimited("a client calls %s in the free callback of %#llx, which may not sleep: the OOM killer takes the memory; do it later, in another thread\n",
+				   call, t->pub.vaddr);
+}
+
+static void pages_put(struct table *t)
+{
+	u32 i;
+
+	for (i = 0; i < t->npages; i++) {
+		set_page_dirty_lock(t->pub.pages[i]);
+		put_page(t->pub.pages[i]);
+		cond_resched();
+	}
+}
+
 /* ---- a pin's end ---- */
 
-/* A chaos knob: delays the callback. */
-static void callback_delay(void)
+/*
+ * A chaos knob: delays the callback.  Asking the core takes its lock, which the notifier may
+ * not do.
+ */
+static u32 callback_delay(void)
 {
 	struct sg_chaos chaos;
 
 	sg_chaos_get(softgpu_core(), &chaos);
-	softgpu_delay_ms(chaos.callback_delay_ms);
+	return chaos.callback_delay_ms;
 }
 
-/*
- * Ends a pin: one thread runs the callback, and others wait for it.  -EDEADLK: called from
- * that callback.
- */
-static int end(struct table *t)
+/* Runs the callback, unless it has begun in another thread. */
+static void end(struct table *t, bool atomic)
 {
-	mutex_lock(&tegra_lock);
+	spin_lock(&tegra_lock);
 	if (t->state != TABLE_LIVE) {
-		bool own = t->thread == current;
-
-		mutex_unlock(&tegra_lock);
-		if (own)
-			return -EDEADLK;
-		wait_for_completion(&t->ended);
-		return 0;
+		spin_unlock(&tegra_lock);
+		return;
 	}
 	t->state = TABLE_ENDING;
 	t->thread = current;
-	mutex_unlock(&tegra_lock);
+	t->atomic = atomic;
+	/* The callback may free the table. */
+	kref_get(&t->ref);
+	spin_unlock(&tegra_lock);
 
-	callback_delay();
+	if (!atomic)
+		softgpu_delay_ms(READ_ONCE(t->delay_ms));
 	t->pub.free_callback(t->pub.data);
 
-	mutex_lock(&tegra_lock);
-	mappings_end(t);
+	spin_lock(&tegra_lock);
 	t->state = TABLE_ENDED;
 	t->thread = NULL;
-	mutex_unlock(&tegra_lock);
-	unpin_user_pages_dirty_lock(t->pub.pages, t->npages, true);
+	t->ended_at = jiffies;
+	spin_unlock(&tegra_lock);
 	complete_all(&t->ended);
+	table_put(t);
 	module_put(THIS_MODULE);
+}
+
+static struct table *of_notifier(struct mmu_notifier *mn)
+{
+	return container_of(mn, struct table, pub.mn);
+}
+
+static void mm_released(struct mmu_notifier *mn, struct mm_struct *mm)
+{
+	end(of_notifier(mn), false);
+}
+
+static int mm_changes(struct mmu_notifier *mn, const struct mmu_notifier_range *range)
+{
+	struct table *t = of_notifier(mn);
+
+	if (t->host_va >= range->start && t->host_va < range->end)
+		end(t, !mmu_notifier_range_blockable(range));
 	return 0;
+}
+
+static void notifier_free(struct mmu_notifier *mn)
+{
+	table_put(of_notifier(mn));
+}
+
+static const struct mmu_notifier_ops notifier_ops = {
+	.release = mm_released,
+	.invalidate_range_start = mm_changes,
+	.free_notifier = notifier_free,
+};
+
+/* Returns whether the caller is the one to remove the notifier. */
+static bool take_notifier(struct table *t)
+{
+	bool watched;
+
+	spin_lock(&tegra_lock);
+	watched = t->watched;
+	t->watched = false;
+	spin_unlock(&tegra_lock);
+	return watched;
 }
 
 static void end_later(struct work_struct *work)
 {
 	struct table *t = container_of(work, struct table, work);
 
-	end(t);
+	end(t, false);
 	table_put(t);
 	module_put(THIS_MODULE);
 }
 
-/* Ends a pin in a work item: this thread's client may hold a lock that its callback takes. */
+/*
+ * Ends a pin in a work item: this thread's client may hold a lock that its callback takes.
+ * tegra_lock held; the table is live, and so holds the module.
+ */
 static void end_soon(struct table *t)
 {
 	kref_get(&t->ref);
-	/* The caller, or the client whose call this is, holds the module. */
 	__module_get(THIS_MODULE);
 	if (schedule_work(&t->work))
 		return;
-	table_put(t);
+	kref_put(&t->ref, table_free);
 	module_put(THIS_MODULE);
+}
+
+/* 0, or -EINVAL: a client may not put now. */
+static int check_put(const struct table *t)
+{
+	bool own, ended, late;
+
+	spin_lock(&tegra_lock);
+	own = t->thread == current;
+	ended = t->state == TABLE_ENDED;
+	/* The two may race: then the client could not know. */
+	late = ended && time_after(jiffies, t->ended_at + HZ);
+	spin_unlock(&tegra_lock);
+	if (own)
+		pr_err_ratelimited("a client calls put_pages(%#llx) in the free callback of the same pin: ignored; on a Tegra it waits for itself\n",
+				   t->pub.vaddr);
+	else if (late)
+		pr_err_ratelimited("a client calls put_pages(%#llx) after the pin's free callback: ignored; on a Tegra it drops a reference to the process twice\n",
+				   t->pub.vaddr);
+	return own || ended ? -EINVAL : 0;
 }
 
 int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
 {
-	struct table *t;
+	struct table *t = table_get(page_table);
 	int err;
 
-	softgpu_delay_ms(READ_ONCE(put_delay_ms));
-	mutex_lock(&tegra_lock);
-	t = table_find(page_table);
-	if (t) {
-		kref_get(&t->ref);
-		/* Also logs wrong mappings made since the last check. */
-		if (t->state == TABLE_LIVE)
-			protection_check(t);
-	}
-	mutex_unlock(&tegra_lock);
 	if (!t)
 		return -EINVAL;
-	err = end(t);
+	err = check_put(t);
 	if (err)
-		pr_err_ratelimited("a client calls %s(%#llx) in the free callback of the same pin: ignored; the pin ends when the callback returns\n",
-				   __func__, t->pub.vaddr);
+		goto put;
+	softgpu_delay_ms(READ_ONCE(put_delay_ms));
+	/* Also logs wrong mappings made since the last check. */
+	protection_check(t);
+	WRITE_ONCE(t->delay_ms, callback_delay());
+	/* Calls mm_released(), unless the process has ended, and waits for callbacks under way. */
+	if (take_notifier(t)) {
+		mmu_notifier_unregister(&t->pub.mn, t->pub.mm);
+		table_put(t);
+	}
+	/* Another put_pages(), or end_later(), may be running it. */
+	wait_for_completion(&t->ended);
+put:
 	table_put(t);
-	return err ? -EINVAL : 0;
+	return err;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_put_pages);
+
+static void table_end(struct table *t)
+{
+	mappings_end(t);
+	pages_put(t);
+	/* Does not wait: this may be that notifier. */
+	if (take_notifier(t))
+		mmu_notifier_put(&t->pub.mn);
+	table_put(t);
+}
 
 int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 {
 	struct table *t;
 	bool live;
 
-	mutex_lock(&tegra_lock);
+	might_sleep();
+	spin_lock(&tegra_lock);
 	t = table_find(page_table);
 	live = t && t->state == TABLE_LIVE;
 	if (live)
 		pr_err_ratelimited("a client frees the page table of %#llx, which is still pinned: ignored; call put_pages first\n",
 				   t->pub.vaddr);
-	if (t && !live)
+	if (t && !live) {
+		table_check_sleep(t, "free_page_table");
 		list_del(&t->node);
-	mutex_unlock(&tegra_lock);
+	}
+	spin_unlock(&tegra_lock);
 	if (!t || live)
 		return -EINVAL;
-	table_put(t);
+	table_end(t);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_free_page_table);
 
 /* ---- a pin's beginning ---- */
 
-/* Does the allocation that was pinned still exist? */
-static bool still_there(const struct table *t)
+/*
+ * What CUDA knows of the address.  Without cudaDevAttrCanUseHostPointerForRegisteredMem the
+ * pointer of cudaHostGetDevicePointer() is no address of the CPU's: the pages are those at
+ * the host pointer.
+ */
+static void find_host(struct table *t)
 {
 	struct sg_found_host found;
 
-	return !sg_find_host(softgpu_core(), t->process, t->pub.vaddr, &found) &&
-		found.buffer_id == t->buffer_id;
+	t->host_va = t->pub.vaddr;
+	if (sg_find_host(softgpu_core(), softgpu_current_key(), t->pub.vaddr, &found) ||
+	    found.kind != SOFTGPU_KIND_HOST)
+		return;
+	t->allocated = true;
+	t->host_va = found.host_va;
+	t->write_combined = found.host_flags & WRITE_COMBINED;
+	if (found.device_va != t->pub.vaddr)
+		pr_info_ratelimited("get_pages(%#llx): this is a host pointer; use the device pointer of cudaHostGetDevicePointer(), %#llx (cudaDevAttrCanUseHostPointerForRegisteredMem is 0)\n",
+				    t->pub.vaddr, found.device_va);
 }
 
-static int find_host(u64 vaddr, u64 size, struct sg_found_host *found)
+/* Clients may ask about any address, so nothing is logged for others. */
+static void explain(const struct table *t)
 {
 	struct sg_found device;
-	u64 last;
 
-	if (sg_find_host(softgpu_core(), softgpu_current_key(), vaddr, found) ||
-	    found->kind != SOFTGPU_KIND_HOST) {
-		/*
-		 * Clients may ask about any memory of a program, so nothing is logged for
-		 * other memory.
-		 */
-		if (!sg_find(softgpu_core(), softgpu_current_key(), vaddr, &device))
-			pr_info_ratelimited("get_pages(%#llx): memory of cudaMalloc(), which on Tegra cannot be pinned: use cudaHostAlloc()\n",
-					    vaddr);
-		return -EINVAL;
-	}
-	if (found->device_va != vaddr) {
-		pr_info_ratelimited("get_pages(%#llx): this is a host pointer; use the device pointer of cudaHostGetDevicePointer(), %#llx (cudaDevAttrCanUseHostPointerForRegisteredMem is 0)\n",
-				    vaddr, found->device_va);
-		return -EINVAL;
-	}
-	/* The rest of its last page holds no other allocation. */
-	last = PAGE_ALIGN(found->base + found->length);
-	if (vaddr + size > last) {
-		pr_info_ratelimited("get_pages(%#llx, %#llx): the allocation ends at %#llx\n", vaddr, size,
-				    last);
-		return -EINVAL;
-	}
-	return 0;
+	if (!t->allocated && !sg_find(softgpu_core(), softgpu_current_key(), t->pub.vaddr, &device))
+		pr_info_ratelimited("get_pages(%#llx): memory of cudaMalloc(), which on Tegra cannot be pinned: use cudaHostAlloc()\n",
+				    t->pub.vaddr);
 }
 
-static int pin_all(struct table *t)
+/* A page that is not there is faulted in with mmap_lock held for reading all the while. */
+static int pages_get(struct table *t)
 {
+	struct mm_struct *mm = t->pub.mm;
 	u32 done = 0;
-	int n;
+	long n = 1;
 
-	while (done < t->npages) {
-		n = pin_user_pages_fast(t->host_va + ((u64)done << PAGE_SHIFT), t->npages - done,
-					FOLL_WRITE | FOLL_LONGTERM, t->pub.pages + done);
-		if (n <= 0) {
-			unpin_user_pages(t->pub.pages, done);
-			return n == -ENOMEM ? -ENOMEM : -EFAULT;
-		}
-		done += n;
+	mmap_read_lock(mm);
+	while (done < t->npages && n > 0) {
+		n = softgpu_get_user_pages(t->host_va + ((u64)done << PAGE_SHIFT), t->npages - done,
+					   FOLL_WRITE, t->pub.pages + done);
+		if (n > 0)
+			done += n;
 	}
-	return 0;
+	mmap_read_unlock(mm);
+	if (done == t->npages)
+		return 0;
+	release_pages(t->pub.pages, done);
+	explain(t);
+	return n == -ENOMEM ? -ENOMEM : -EFAULT;
 }
 
 /*
@@ -255,7 +366,7 @@ static void revoke_some(void)
 
 	if (!sg_chaos_pinned(softgpu_core(), &random))
 		return;
-	mutex_lock(&tegra_lock);
+	spin_lock(&tegra_lock);
 	list_for_each_entry(t, &tables, node)
 		live += t->state == TABLE_LIVE;
 	if (live)
@@ -266,7 +377,7 @@ static void revoke_some(void)
 		end_soon(t);
 		break;
 	}
-	mutex_unlock(&tegra_lock);
+	spin_unlock(&tegra_lock);
 }
 
 static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *data), void *data)
@@ -279,8 +390,7 @@ static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *da
 	INIT_LIST_HEAD(&t->mappings);
 	init_completion(&t->ended);
 	INIT_WORK(&t->work, end_later);
-	protection_init(t);
-	t->process = softgpu_current_key();
+	t->delay_ms = callback_delay();
 	get_task_comm(t->comm, current);
 	t->pub.version = READ_ONCE(table_version) ?: NVIDIA_P2P_PAGE_TABLE_VERSION;
 	t->pub.page_size = READ_ONCE(told_page_size);
@@ -290,6 +400,7 @@ static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *da
 	t->pub.vaddr = vaddr;
 	t->pub.mapped = NVIDIA_P2P_PINNED;
 	t->pub.mm = current->mm;
+	t->pub.mn.ops = &notifier_ops;
 	mutex_init(&t->pub.lock);
 	t->pub.free_callback = callback;
 	t->pub.data = data;
@@ -302,28 +413,31 @@ static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *da
 	return t;
 }
 
-/*
- * False: the memory was freed after it was found.  host_changed() did not see the table, so
- * there is no pin: a pin that began now would be live after the free has returned.
- */
-static bool table_publish(struct table *t)
+/* From when the notifier is registered the callback may come, also before this returns. */
+static int table_publish(struct table *t)
 {
-	bool there;
+	int err;
 
-	mutex_lock(&tegra_lock);
-	there = still_there(t);
-	if (there) {
-		__module_get(THIS_MODULE);
-		list_add(&t->node, &tables);
-	}
-	mutex_unlock(&tegra_lock);
-	return there;
+	kref_get(&t->ref);		/* the notifier's */
+	t->watched = true;
+	__module_get(THIS_MODULE);
+	spin_lock(&tegra_lock);
+	list_add(&t->node, &tables);
+	spin_unlock(&tegra_lock);
+	err = mmu_notifier_register(&t->pub.mn, t->pub.mm);
+	if (!err)
+		return 0;
+	spin_lock(&tegra_lock);
+	list_del(&t->node);
+	spin_unlock(&tegra_lock);
+	table_put(t);
+	module_put(THIS_MODULE);
+	return err;
 }
 
 int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **page_table,
 			 void (*free_callback)(void *data), void *data)
 {
-	struct sg_found_host found;
 	struct table *t;
 	int err;
 
@@ -338,82 +452,44 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 	if (!free_callback || !size || !PAGE_ALIGNED(vaddr | size) || vaddr + size < vaddr ||
 	    size >> PAGE_SHIFT > INT_MAX || !current->mm)
 		return -EINVAL;
-	err = find_host(vaddr, size, &found) ?: sg_chaos_pin(softgpu_core());
+	err = sg_chaos_pin(softgpu_core());
 	if (err)
 		return err;
 	t = table_create(vaddr, size, free_callback, data);
 	if (!t)
 		return -ENOMEM;
-	t->host_va = found.host_va;
-	t->buffer_id = found.buffer_id;
-	t->write_combined = found.host_flags & WRITE_COMBINED;
-	err = pin_all(t);
-	if (err) {
-		table_put(t);
-		return err;
-	}
+	find_host(t);
+	err = pages_get(t);
+	if (err)
+		goto put;
 	softgpu_delay_ms(READ_ONCE(get_delay_ms));
-	if (!table_publish(t)) {
-		unpin_user_pages(t->pub.pages, t->npages);
-		table_put(t);
-		return -EINVAL;
-	}
 	*page_table = &t->pub;
+	err = table_publish(t);
+	if (err) {
+		*page_table = NULL;
+		pages_put(t);
+		goto put;
+	}
 	revoke_some();
 	return 0;
+
+put:
+	table_put(t);
+	return err;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages);
-
-/* ---- memory that ends ---- */
-
-/* NULL: of any process. */
-static struct table *next_gone(const void *process)
-{
-	struct table *t;
-
-	mutex_lock(&tegra_lock);
-	list_for_each_entry(t, &tables, node) {
-		if ((process && t->process != process) || t->state == TABLE_ENDED || t->thread == current ||
-		    still_there(t))
-			continue;
-		kref_get(&t->ref);
-		mutex_unlock(&tegra_lock);
-		return t;
-	}
-	mutex_unlock(&tegra_lock);
-	return NULL;
-}
-
-static int host_changed(struct notifier_block *nb, unsigned long unused, void *process)
-{
-	struct table *t;
-
-	while ((t = next_gone(process))) {
-		end(t);
-		table_put(t);
-	}
-	return NOTIFY_OK;
-}
-
-static struct notifier_block notifier = {
-	.notifier_call = host_changed,
-};
-
-int tables_init(void)
-{
-	return softgpu_host_changed_register(&notifier);
-}
 
 void tables_exit(void)
 {
 	struct table *t, *next;
 
-	softgpu_host_changed_unregister(&notifier);
 	/* Each live table holds the module.  These have ended, but were not freed. */
 	list_for_each_entry_safe(t, next, &tables, node) {
 		pr_err("a client has not freed the page table of %#llx of %s, in its callback or after it: it leaks\n",
 		       t->pub.vaddr, t->comm);
 		list_del(&t->node);
-		table_put(t);
+		table_end(t);
 	}
+	/* Notifiers of freed tables may still be called, and are freed by code of this module. */
+	mmu_notifier_synchronize();
 }

@@ -2,8 +2,10 @@
 /*
  * tegra.h - declarations shared by the files of the Tegra personality.
  *
- * Locks: tegra_lock guards the lists of tables and mappings and their states.  No client
- * code runs under it. mmap_lock comes before it.
+ * Locks: tegra_lock, a spinlock, guards the lists of tables and mappings and their states.
+ * It is all that an MMU notifier takes here: the thread that changes the process's pages
+ * holds mmap_lock or locks of page tables, may be reclaiming memory, and may not be allowed
+ * to sleep.  No client code runs under it.
  */
 #ifndef TEGRA_H
 #define TEGRA_H
@@ -11,8 +13,8 @@
 #include <linux/completion.h>
 #include <linux/kref.h>
 #include <linux/list.h>
-#include <linux/mutex.h>
 #include <linux/nv-p2p.h>
+#include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
 enum table_state {
@@ -23,41 +25,49 @@ enum table_state {
 
 struct table {
 	struct nvidia_p2p_page_table pub;	/* the client's */
-	struct kref ref;
+	struct kref ref;	/* the client's, the notifier's, and one of each call under way */
 	struct list_head node;			/* tables, until the client frees it */
 	struct list_head mappings;
 	enum table_state state;
 	struct task_struct *thread;		/* the thread that runs the callback */
+	bool atomic;				/* that callback may not sleep */
+	bool watched;				/* pub.mn is registered */
+	unsigned long ended_at;			/* jiffies */
 	struct completion ended;
 	u64 host_va;				/* the process's host address of the pages */
 	u32 npages;				/* true count; pub.entries may be falsified */
-	const void *process;
-	u64 buffer_id;
-	bool write_combined;
+	u32 delay_ms;				/* before its callback */
+	bool allocated;				/* by cudaHostAlloc() */
+	bool write_combined;			/* as allocated */
 	char comm[TASK_COMM_LEN];		/* for messages */
 	struct work_struct work;		/* end_soon(): ends it in another thread */
-	struct work_struct look;		/* protection.c */
 };
 
-extern struct mutex tegra_lock;
+extern spinlock_t tegra_lock;
 
 /* tegra_lock held.  Returns the table at this address, which may be any value, or NULL. */
 struct table *table_find(const struct nvidia_p2p_page_table *pub);
+/*
+ * As table_find(), with a reference and no lock held.  The table may be ended or freed
+ * meanwhile.
+ */
+struct table *table_get(const struct nvidia_p2p_page_table *pub);
+void table_put(struct table *t);
+/*
+ * tegra_lock held.  Says in the log that a client calls what sleeps in a callback that may
+ * not.
+ */
+void table_check_sleep(const struct table *t, const char *call);
 
-/* dma.c; tegra_lock held.  Ends mappings that the client has left. */
+/* dma.c.  Ends mappings that the client has left.  The table is on no list any more. */
 void mappings_end(struct table *t);
 
-void table_put(struct table *t);
-
 /*
- * protection.c; tegra_lock held, the table is live. 0, or -EINVAL if a mapping is wrong,
- * which is logged.  If the address space is busy, returns 0, and the check is made and
- * logged a little later.
+ * protection.c; the caller has a reference to the table. 0, or -EINVAL if a mapping is
+ * wrong, which is logged.  If the address space is busy, nothing is checked: 0.
  */
-int protection_check(struct table *t);
-void protection_init(struct table *t);
+int protection_check(const struct table *t);
 
-int tables_init(void);
 void tables_exit(void);
 
 #endif

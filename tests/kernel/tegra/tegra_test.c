@@ -14,48 +14,62 @@
 #include "tegra_test.h"
 
 struct client {
-	struct completion got;		/* no get is under way: the callback may use its table */
-	struct mutex lock;		/* what follows; taken under mmap_lock, and by the callback */
+	struct completion got;		/* no get is under way: the work item may use its table */
+	struct work_struct work;	/* what the callback queues */
+	u32 flags;			/* not changed while there is a table */
+	atomic_t callbacks;
+	s32 put_inside;
+	struct mutex lock;		/* what follows; taken under mmap_lock, and held around allocations */
 	struct nvidia_p2p_page_table *table;
 	struct nvidia_p2p_dma_mapping *map;
-	u32 flags;
-	struct tegra_state state;
 	struct nvidia_p2p_page_table *kept;	/* for FREE_TABLE */
 };
 
 static struct pci_dev *card;
 
+/* Called from an MMU notifier: takes no lock, and does not sleep unless FREE_INSIDE is set. */
 static void free_callback(void *data)
 {
 	struct client *c = data;
+
+	if (c->flags & TEGRA_PUT_INSIDE)
+		c->put_inside = nvidia_p2p_put_pages(READ_ONCE(c->table));
+	if (c->flags & TEGRA_FREE_INSIDE)
+		nvidia_p2p_free_page_table(xchg(&c->table, NULL));
+	atomic_inc(&c->callbacks);
+	schedule_work(&c->work);
+}
+
+static void end(struct work_struct *work)
+{
+	struct client *c = container_of(work, struct client, work);
 	struct nvidia_p2p_page_table *table;
 
 	wait_for_completion(&c->got);
 	mutex_lock(&c->lock);
-	table = c->table;
+	table = xchg(&c->table, NULL);
 	if (c->map && !(c->flags & TEGRA_KEEP_MAPPING))
 		nvidia_p2p_free_dma_mapping(c->map);
 	c->map = NULL;
-	c->table = NULL;
-	if (c->flags & TEGRA_PUT_INSIDE)
-		c->state.put_inside = nvidia_p2p_put_pages(table);
 	if (c->flags & TEGRA_KEEP_TABLE)
 		c->kept = table;
 	else
 		nvidia_p2p_free_page_table(table);
-	c->state.callbacks++;
 	mutex_unlock(&c->lock);
 }
 
-/* The callback comes with the table; this one's lock is not held, as it takes it. */
+/* The work item takes the lock. */
 static int put(struct client *c)
 {
 	struct nvidia_p2p_page_table *table;
+	int err;
 
 	mutex_lock(&c->lock);
-	table = c->table;
+	table = c->table ?: c->kept;
 	mutex_unlock(&c->lock);
-	return nvidia_p2p_put_pages(table);
+	err = nvidia_p2p_put_pages(table);
+	flush_work(&c->work);
+	return err;
 }
 
 /* What a driver can know of how the memory was allocated: what the process's own area says. */
@@ -71,7 +85,10 @@ static bool is_combined(u64 vaddr)
 	return combined;
 }
 
-/* get_pages() takes mmap_lock, so the lock cannot be held. */
+/*
+ * get_pages() takes mmap_lock, so the lock cannot be held.  With FREE_INSIDE, no other
+ * thread may change the memory meanwhile.
+ */
 static int get(struct client *c, struct tegra_get *g)
 {
 	struct nvidia_p2p_page_table *table = (void *)1;
@@ -79,7 +96,8 @@ static int get(struct client *c, struct tegra_get *g)
 
 	mutex_lock(&c->lock);
 	err = c->table ? -EBUSY : 0;
-	c->flags = g->flags;
+	if (!err)
+		c->flags = g->flags;
 	mutex_unlock(&c->lock);
 	if (err) {
 		g->null_table = false;
@@ -90,14 +108,13 @@ static int get(struct client *c, struct tegra_get *g)
 	err = nvidia_p2p_get_pages(g->vaddr, g->size, &table,
 				   g->flags & TEGRA_NO_CALLBACK ? NULL : free_callback, c);
 	g->null_table = !table;
+	/* The callback may have come.  Without FREE_INSIDE, the table is there until `got'. */
 	if (!err) {
 		g->entries = table->entries;
 		g->version = table->version;
 		g->page_size = table->page_size;
 		g->table_size = table->size;
-		mutex_lock(&c->lock);
-		c->table = table;
-		mutex_unlock(&c->lock);
+		WRITE_ONCE(c->table, table);
 	}
 	complete_all(&c->got);
 	return err;
@@ -152,6 +169,7 @@ static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct client *c = file->private_data;
 	void __user *u = (void __user *)arg;
+	struct tegra_state state;
 	struct tegra_get g;
 	struct tegra_map m;
 	int err;
@@ -178,7 +196,10 @@ static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case TEGRA_FREE_TABLE:
 		return free_table(c);
 	case TEGRA_STATE:
-		return copy_to_user(u, &c->state, sizeof(c->state)) ? -EFAULT : 0;
+		flush_work(&c->work);
+		state.callbacks = atomic_read(&c->callbacks);
+		state.put_inside = c->put_inside;
+		return copy_to_user(u, &state, sizeof(state)) ? -EFAULT : 0;
 	default:
 		return -ENOTTY;
 	}
@@ -188,16 +209,18 @@ static int client_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	unsigned long length = vma->vm_end - vma->vm_start, at;
 	struct client *c = file->private_data;
+	struct nvidia_p2p_page_table *table;
 	bool wc = vma->vm_pgoff;
 	int err = -EINVAL;
 
 	if (wc)
 		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
 	mutex_lock(&c->lock);
-	if (c->table && length <= c->table->size)
+	table = c->table ?: c->kept;
+	if (table && length <= table->size)
 		for (at = 0, err = 0; !err && at < length; at += PAGE_SIZE)
 			err = remap_pfn_range(vma, vma->vm_start + at,
-					      page_to_pfn(c->table->pages[at >> PAGE_SHIFT]), PAGE_SIZE,
+					      page_to_pfn(table->pages[at >> PAGE_SHIFT]), PAGE_SIZE,
 					      vma->vm_page_prot);
 	mutex_unlock(&c->lock);
 	return err;
@@ -210,6 +233,7 @@ static int client_open(struct inode *inode, struct file *file)
 	if (!c)
 		return -ENOMEM;
 	mutex_init(&c->lock);
+	INIT_WORK(&c->work, end);
 	init_completion(&c->got);
 	complete_all(&c->got);
 	file->private_data = c;
@@ -220,7 +244,9 @@ static int client_release(struct inode *inode, struct file *file)
 {
 	struct client *c = file->private_data;
 
-	put(c);
+	if (c->table)
+		put(c);
+	flush_work(&c->work);
 	if (c->kept && !(c->flags & TEGRA_LEAK_TABLE))
 		nvidia_p2p_free_page_table(c->kept);
 	kfree(c);

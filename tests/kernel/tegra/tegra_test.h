@@ -6,12 +6,13 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* What the callback leaves out or does wrong. */
-#define TEGRA_KEEP_TABLE	1	/* frees it not there, but at FREE_TABLE or the last close */
+/* The callback queues a work item, which unmaps and frees the table.  What it leaves out or does otherwise: */
+#define TEGRA_KEEP_TABLE	1	/* frees it at FREE_TABLE or the last close; mmap() shows its pages until then */
 #define TEGRA_KEEP_MAPPING	2	/* leaves its mapping to the driver */
 #define TEGRA_PUT_INSIDE	4	/* calls put_pages there */
 #define TEGRA_NO_CALLBACK	8	/* gives none */
 #define TEGRA_LEAK_TABLE	16	/* with KEEP_TABLE: nobody frees it, ever */
+#define TEGRA_FREE_INSIDE	32	/* frees it in the callback, which may not be allowed to sleep */
 
 struct tegra_get {
 	__u64 vaddr;

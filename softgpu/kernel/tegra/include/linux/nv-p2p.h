@@ -7,13 +7,22 @@
  * What is other than on the desktop:
  *
  * - There are no tokens, and pages are 4 KiB.
- * - The memory is what the calling process has from cudaHostAlloc(), whole or in part.
+ * - The memory is the host's, in GPU programs that of cudaHostAlloc(), whole or in part.
  * - The free callback runs once for each pin, also when that is put, and the client
  *   frees the page table, there or after it.
  * - Mapping is for any device and for one direction.
  *
- * Every call may sleep.  No lock is held while a client's callback runs, so a client
- * may hold its own across any call, except put_pages one that its callback takes.
+ * The free callback comes from an MMU notifier.  The thread that calls it holds locks of
+ * the process's memory: mmap_lock, those of page tables and of reclaim.  So the callback
+ * must not allocate memory, and must not take mmap_lock or a lock that is held around an
+ * allocation or around one of these calls.  It must not wait for a thread that does so.
+ * Where the OOM killer takes a process's memory, it must not sleep at all.  All of the
+ * calls below may sleep.  So a client notes in the callback that the pin has ended, and
+ * queues the rest: it stops its device, unmaps, and frees the table.  Until it has freed
+ * the table, the pages are used for nothing else.
+ *
+ * A client may hold its own locks across any call, except for get_pages, which takes
+ * mmap_lock, those that its mmap takes, and for put_pages those that its callback takes.
  */
 #ifndef __NVIDIA_P2P_H__
 #define __NVIDIA_P2P_H__
@@ -84,31 +93,39 @@ typedef struct nvidia_p2p_dma_mapping {
 } nvidia_p2p_dma_mapping_t;
 
 /*
- * Pins [vaddr, vaddr + size), multiples of 4 KiB, of the calling process.
- * free_callback must not be NULL.  It runs when the memory is freed, its context
- * destroyed or the process has ended, and in put_pages.  While it runs the table and
- * what was mapped are still good; it must stop the device.  The table is the client's
- * to free from then on; until then no other has its address.
+ * Pins [vaddr, vaddr + size), multiples of 4 KiB, of the calling process: any memory that
+ * it can write, by its host address; memory of cudaHostAlloc() also by its device pointer.
+ * Takes mmap_lock, and waits with it for pages that are not there.
  *
- * -EINVAL  misaligned, or not all inside one allocation of cudaHostAlloc(): the
- *          kernel's log says which.  -ENOMEM, -EFAULT.  *page_table is NULL then.
+ * free_callback must not be NULL.  It runs when the kernel changes the process's mapping of
+ * the pin's first page: when the memory is freed, its context destroyed or the process has
+ * ended, and also where the page stays (mprotect(), reclaim).  A change of other pages is
+ * not noticed.  It runs in put_pages, too, and may run before get_pages returns.  The
+ * pages, the table and what was mapped stay good until the client frees the table.
+ *
+ * -EINVAL  misaligned.  -EFAULT: not all of it is memory that the process can write; the
+ *          kernel's log says if it is cudaMalloc()'s.  -ENOMEM.  *page_table is NULL then.
  */
 int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **page_table,
 			 void (*free_callback)(void *data), void *data);
 
 /*
- * Ends the pin by way of its callback, and waits for one that runs already.  Not from
- * the callback itself.  -EINVAL: no table that is pinned.
+ * Ends the pin by way of its callback, and waits for one that runs already, and for MMU
+ * notifiers of other processes that run at this time.  Not from a callback, nor after the
+ * pin's.  -EINVAL: no table that is pinned.
  */
 int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table);
 
-/* In the free callback, or after it.  -EINVAL: no such table, or it is still pinned. */
+/*
+ * In the free callback where that may sleep, or after it.  Unmaps what is left, and lets
+ * the pages go.  -EINVAL: no such table, or it is still pinned.
+ */
 int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
 
 /*
  * -EINVAL: no such table, its callback has begun, no direction; or the process has the
  * pages in its page tables with another protection than they were allocated with (the
- * kernel's log says where; where its mmap_lock is taken, the log alone, and later).
+ * kernel's log says where; nothing is checked while its mmap_lock is taken).
  * -ENOMEM, -EIO: the device cannot reach them.
  */
 int nvidia_p2p_dma_map_pages(struct device *dev, struct nvidia_p2p_page_table *page_table,
@@ -117,7 +134,7 @@ int nvidia_p2p_dma_map_pages(struct device *dev, struct nvidia_p2p_page_table *p
 /* Ends and frees a mapping.  -EINVAL: no such mapping. */
 int nvidia_p2p_dma_unmap_pages(struct nvidia_p2p_dma_mapping *map);
 
-/* The same, from the free callback.  What is left is unmapped after it. */
+/* The same, from the free callback where that may sleep, or after it. */
 int nvidia_p2p_free_dma_mapping(struct nvidia_p2p_dma_mapping *dma_mapping);
 
 #endif
