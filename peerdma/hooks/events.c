@@ -14,7 +14,8 @@ EXPORT int peerdma_hooks_subscribe(peerdma_hook_fn fn, void *arg)
 
 EXPORT void peerdma_hooks_unsubscribe(peerdma_hook_fn fn, void *arg)
 {
-	subscribers_remove(&subscribers, fn, arg);
+	if (fn)
+		subscribers_remove(&subscribers, fn, arg);
 }
 
 /* Alone in its cache line: others read it all the time.  Never 0. */

@@ -78,7 +78,7 @@ EXPORT unsigned int peerdma_hooks_report(struct peerdma_hook_report *reports, un
 	if (!any_library())
 		return 0;
 	for (i = 0; hooks[i].name; i++)
-		if (i < n)
+		if (reports && i < n)
 			reports[i] = try_all(&hooks[i]);
 	return i;
 }

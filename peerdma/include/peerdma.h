@@ -20,7 +20,11 @@
  * with its meaning.  A call that fails has changed nothing.  peerdma_last_error() then
  * returns a text: the cause in one sentence, and the remedy.
  *
- * Units.  Sizes, lengths and offsets are in bytes.  Addresses are uint64_t.
+ * NULL.  A pointer that the call needs and that is NULL: -EINVAL, and the text names it.  Calls that return no errno do
+ * nothing, and return NULL, 0 or "".  This holds for peerdma.h, peerdma_cache.h, peerdma_monitor.h and peerdma_verbs.h, but
+ * not for peerdma_valid(), which takes no longer than the check would.
+ *
+ * Units.  Sizes, lengths and offsets are in bytes.  Addresses are uint64_t.  A range that ends at 2^64 or beyond wraps.
  *
  * Ownership.  The caller owns each object that a call returns (context, region, mapping,
  * view, descriptor) and ends it with the matching call.  peerdma_unpin() ends what was
@@ -123,7 +127,7 @@ struct peerdma_mapping;	/* a region's addresses for one device */
  * Opens a context with every back-end that can be opened.  flags: 0 or PEERDMA_OPEN_*.
  * Fails if no back-end can be opened, with the errno of the first.
  *
- *   -EINVAL  unknown flags; PEERDMA_PROVIDER names an unknown back-end
+ *   -EINVAL  ctx is NULL; unknown flags; PEERDMA_PROVIDER names an unknown back-end
  *   -ENODEV  /dev/peerdma is not there: the module is not loaded; or, with
  *            PEERDMA_OPEN_CUDA, libcuda.so.1 cannot be loaded
  *   -EACCES  this user may not open /dev/peerdma
@@ -141,7 +145,8 @@ void peerdma_close(struct peerdma *ctx);
 
 /*
  * The text of this thread's last failed call: "CALL: WHAT: cause; remedy", on one line, then
- * what other back-ends reported.  "" if no call has failed.  Never NULL.  A call that succeeds
+ * what other back-ends reported.  What a terminal could take as a command, in names that the environment or other processes
+ * have given, is in it as \xNN.  "" if no call has failed.  Never NULL.  A call that succeeds
  * leaves the text as it is.  The library's; valid until this thread's next call.
  */
 const char *peerdma_last_error(void);
@@ -212,8 +217,8 @@ int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_memory *o
  * Writes at most n entries and sets *count to the number of pieces; n may be 0.
  *
  * Where CUDA reports no allocation, one byte stands for more: in a gap between mappings for
- * the gap, in private memory for its mapping (/proc/self/maps), and elsewhere for 2 MiB, the
- * unit in which CUDA takes addresses.
+ * the gap, in private memory for its mapping (/proc/self/maps), and in another mapping for what is
+ * left of it or of 2 MiB, the unit in which CUDA takes addresses; without /proc always for the latter.
  *
  *   -EINVAL, -E2BIG  out->size; length is 0 or wraps
  *   -EIO     CUDA failed; the text has CUDA's error number
@@ -275,9 +280,10 @@ int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flag
  * peerdma_cpu_view() and peerdma_export_dmabuf() are not supported: mmap(2) or pass on the
  * dma-buf itself.
  *
- *   -EINVAL      unknown flags; offset and length are not within the dma-buf
+ *   -EINVAL      unknown flags; offset and length are not within the dma-buf, or wrap
  *   -ENXIO       the range, widened to pages, passes the end of the dma-buf
  *   -EBADF       fd is not a dma-buf
+ *   -EACCES      fd is open for reading only, and flags has no PEERDMA_READONLY
  *   -ENODEV      the context has no back-end kernel, the only one that imports
  *   -EOPNOTSUPP  the loaded module is older than this call
  *   -EDQUOT, -ENFILE, -ENOMEM, -EPERM  as peerdma_pin(); RLIMIT_MEMLOCK does not apply
@@ -413,7 +419,8 @@ int peerdma_unmap(struct peerdma_mapping *mapping);
  * order only across a fence (sfence; peerdma_copy.h).  An access after revocation raises
  * SIGBUS.
  *
- *   -EOPNOTSUPP  the CPU cannot reach this provider's memory
+ *   -EOPNOTSUPP  the CPU cannot reach this provider's memory, or not by this back-end; then the text has why
+ *                no better one was used
  *   -ESTALE      the region is revoked
  *   -EDQUOT      the user's limit on views is reached (max_views_per_user)
  *   -ENOMEM      out of memory or address space
@@ -514,6 +521,7 @@ struct peerdma_notice {
  *   -EINTR   a signal arrived
  *   -EINVAL, -E2BIG  out->size
  *   -EPERM   the context belongs to a parent process
+ *   -EBADF   the program has closed the context's descriptors, as a daemon does: call peerdma_open() after that
  */
 int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, int timeout_ms);
 

@@ -133,7 +133,8 @@ struct peerdma_cache_ops {
 	/*
 	 * PEERDMA_MONITOR_WORD: add() sets words.  Without it or check() a get of which add() sets
 	 * one fails with -EINVAL.  PEERDMA_MONITOR_HOST: registers host memory too, so
-	 * the cache needs a monitor of host memory.
+	 * the cache needs a monitor of host memory.  PEERDMA_MONITOR_CALLS: every cache has it, set or not.
+	 * CHECK and HOOKS are not set here: check() is the one, and the cache finds the other.
 	 */
 	uint32_t monitors;
 	/*
@@ -162,7 +163,7 @@ struct peerdma_cache_ops {
 
 /* For caches of pins only: */
 #define PEERDMA_CACHE_WHOLE	(1U << 0) /* register the whole allocation, where it is known */
-#define PEERDMA_CACHE_CALLS	(1U << 1) /* the program calls peerdma_cache_invalidate() for host memory, too: peerdma_cache_mr() */
+#define PEERDMA_CACHE_CALLS	(1U << 1) /* the program calls peerdma_cache_invalidate() for host memory, too */
 #define PEERDMA_CACHE_STAGING	(1U << 2) /* PEERDMA_STAGING */
 /* For all caches: */
 /*
@@ -234,6 +235,11 @@ int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
  * free GPU memory; at every hit, a comparison of the buffer id of each allocation in the get's range,
  * and of where CUDA has the region's others.  With that last one a region's dma-buf keeps
  * memory that was freed until a get finds it gone; preload or link the hooks where that matters.
+ *
+ * Back-end host is not notified of frees.  So the first get that pins host memory through it starts a monitor of host
+ * memory (peerdma_monitor.h), unless the program has started one, or calls peerdma_cache_invalidate() itself and sets
+ * PEERDMA_CACHE_CALLS.  (Where only MRs with IBV_ACCESS_ON_DEMAND are used, which follow the addresses, that flag needs no
+ * calls.)
  */
 int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_options *options,
 		       struct peerdma_cache **cache);
@@ -259,6 +265,7 @@ void peerdma_cache_close(struct peerdma_cache *cache);
  *   -EDEADLK  add() called it, for memory that this add() registers, or that another thread's
  *	       add() registers which waits for this one's.  Threads that wait through two caches are not detected.
  *   -EPERM    the cache belongs to a parent process
+ *   -EOPNOTSUPP  for pins: host memory of back-end host, and this process can have no monitor of it; the text says why
  *   what add() returned: for pins, as peerdma_pin()
  */
 int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, size_t length,
@@ -277,11 +284,14 @@ int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, size_t lengt
 int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, size_t length,
 			   const struct peerdma_cache_request *request, struct peerdma_cached **hold) PEERDMA_NOT_READ(2);
 
-/* The payload of a held region: ops.payload bytes, aligned to 16, which add() has filled in.  No cache line of the hold is read. */
+/*
+ * The payload of a held region: ops.payload bytes, aligned to 16, which add() has filled in.  No cache line of the hold is read.
+ * NULL: cache or hold is NULL.
+ */
 void *peerdma_cache_payload(const struct peerdma_cache *cache, const struct peerdma_cached *hold);
 
 /*
- * Gives a hold back; not NULL.  Any thread may call it, once for each get.  More puts than
+ * Gives a hold back.  NULL is ignored.  Any thread may call it, once for each get.  More puts than
  * gets may end a region that another thread still uses.  The counter bad_puts counts them,
  * usually when the region ends; a library built without optimization aborts then.
  */
@@ -289,7 +299,7 @@ void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_cached *hold)
 
 /*
  * Ends all regions that touch [ptr, ptr + length), whose memory is about to be freed: no
- * get that begins after the return finds them.  Returns how many; -EPERM, without a text.
+ * get that begins after the return finds them.  Returns how many; -EPERM, and -EINVAL for a cache that is NULL, without a text.
  *
  * May be called from anywhere, also inside malloc(), free() and the functions of ops.  It does
  * not allocate, free, map or unmap, and waits only for short stretches of other threads'

@@ -115,7 +115,7 @@ struct peerdma_hook_report {
 };
 
 /*
- * Tries each way for each function, without calling the function. Writes up to n reports and
+ * Tries each way for each function, without calling the function. Writes up to n reports (none, if reports is NULL) and
  * returns the number of functions; 0 if the process has neither libcuda.so.1 nor
  * libhsa-runtime64.so.1. With PEERDMA_HOOKS=report in the environment, the same report is
  * printed to stderr when the process ends.

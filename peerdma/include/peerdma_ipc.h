@@ -23,7 +23,10 @@
  *
  * What importers get.  The whole allocation that contains the exported range, because no provider
  * shares less. Of a file's mapping: a descriptor of the whole file, which reads, and also writes if
- * the mapping is writable. Of memory of a CUDA pool: a descriptor of the whole pool, with which a
+ * the mapping is writable. A process of the exporter's user can open that file again for writing, also if
+ * the mapping is read-only. For other users (PEERDMA_IPC_ANY_USER) an export of a read-only mapping prevents
+ * that: it takes the write permission of group and others from the file, unless the file is sealed with
+ * F_SEAL_FUTURE_WRITE or F_SEAL_WRITE, and is refused if the process does not own the file. Of memory of a CUDA pool: a descriptor of the whole pool, with which a
  * process can map all memory of the pool, also memory that is allocated later.
  *
  * Never stale.  An export ends when the exporter frees the memory, calls peerdma_ipc_unexport(),
@@ -56,9 +59,13 @@
  * Threads.  Any thread may make any call; the call that ends an object is its last use. A thread that
  * sees the value of a signal may close the signal before the call that set it has returned. No lock is
  * held while a provider's function runs, with one exception: calls that open or unmap memory of a CUDA
- * pool, or destroy the import of a pool, wait for each other. The first export starts one thread, which
- * runs no function of a provider. Only peerdma_ipc_valid() and peerdma_ipc_signal_get() are safe in a
+ * pool, or destroy the import of a pool, wait for each other. The first export starts two threads, which
+ * run no function of a provider. Only peerdma_ipc_valid() and peerdma_ipc_signal_get() are safe in a
  * signal handler. No call is a cancellation point, except peerdma_ipc_signal_wait().
+ *
+ * Descriptors.  A program that closes all descriptors, as a daemon does, closes the library's, too. The
+ * library does not use what has their numbers afterwards. Then importers open nothing more of this process,
+ * and new exports and signals are refused with -EBADF: make the first one after closing.
  *
  * fork.  Exports, imports and signals belong to the process that made them. In a forked child every
  * call on a parent's object returns -EPERM, with these exceptions: peerdma_ipc_close(),
@@ -120,7 +127,8 @@ int peerdma_ipc_free(void *ptr);
  *             a CUDA graph are not reported: call peerdma_ipc_unexport() before the graph runs
  *   hsa       memory pools, hipMalloc: hsa_amd_ipc_memory_create
  *   host      peerdma_ipc_alloc(); a shared mapping of a file that this process has open or can
- *             open by its name; with PEERDMA_IPC_ANY_USER one in memory, sealed with F_SEAL_SHRINK
+ *             open by its name; with PEERDMA_IPC_ANY_USER one in memory, sealed with F_SEAL_SHRINK, and,
+ *             if the mapping is read-only, owned by this process's user or sealed with F_SEAL_FUTURE_WRITE
  * With PEERDMA_IPC_ANY_USER, an allocation of cuMemAlloc must have 2 MiB or more, and memory of pools
  * cannot be exported.
  *
@@ -136,6 +144,7 @@ int peerdma_ipc_free(void *ptr);
  *   -ENOSPC      the process has 65536 exports and signals
  *   -EIO         the provider failed, and the text has its error number; or the kernel gives no random bytes
  *   -ENODEV      /proc is not mounted; or no context of CUDA is current
+ *   -EBADF       the program has closed the library's descriptors, or that of this memory
  *   -EFBIG       RLIMIT_FSIZE is too small for the pages that importers read; 1 MiB is enough
  *   -EMFILE, -ENFILE, -ENOMEM, -EAGAIN (no thread)
  */
@@ -298,7 +307,7 @@ enum peerdma_ipc_condition {
  *   -ENODEV  HSA: the process has no HSA runtime, or has not called hsa_init()
  *   -ENOSPC  65536 exports and signals; or 16384 signals without PEERDMA_IPC_ANY_USER and PEERDMA_IPC_HSA
  *   -EIO     HSA failed; or the kernel gives no random bytes
- *   -EFBIG   as peerdma_ipc_export()
+ *   -EBADF, -EFBIG  as peerdma_ipc_export()
  *   -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (no thread)
  */
 int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal **signal);

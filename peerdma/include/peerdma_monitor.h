@@ -10,8 +10,8 @@
  *           C library: munmap, mremap, mmap with MAP_FIXED, madvise (DONTNEED, FREE,
  *           REMOVE, GUARD_INSTALL), brk, shmdt and shmat. free(), malloc_trim(), the end of a
  *           thread and dlclose() come through these. It begins with the first call
- *           that needs it: peerdma_cache_mr() of host memory, a cache of the caller's own
- *           with PEERDMA_MONITOR_HOST, or peerdma_monitor_subscribe().
+ *           that needs it: a get that pins host memory for a cache of pins, a cache of the
+ *           caller's own with PEERDMA_MONITOR_HOST, or peerdma_monitor_subscribe().
  *   device  libpeerdma-hooks (peerdma_hooks.h), where it is in front of CUDA or HSA
  *
  * Either can be replaced by another library's: UCX's ucm, libfabric's monitor, or a
@@ -28,10 +28,17 @@
  * other subscribers must allow it too. While a thread is in one of these functions, a handler must not leave it by
  * siglongjmp(), and a child of vfork() must not be killed: a cache's lock would stay locked.
  *
- * The monitor of system calls does not see: system calls that a program makes without the C
- * library (Go), pages that leave a file or a shared segment by ftruncate() or fallocate(),
- * process_madvise() by this process or another, io_uring's madvise, and userfaultfd's UFFDIO_MOVE. It needs glibc on x86-64, a
- * processor with cmpxchg16b, and a process that may change its code: SELinux and systemd's MemoryDenyWriteExecute can forbid that.
+ * The monitor of system calls does not see:
+ *   - system calls that a program makes without the C library (Go), or by the C library of another
+ *     dlmopen() namespace
+ *   - pages that leave a file or a shared segment by ftruncate() or fallocate()
+ *   - process_madvise() by this process or another, io_uring's madvise, and userfaultfd's UFFDIO_MOVE
+ *
+ * It needs glibc on x86-64, a processor with cmpxchg16b, and a process that may change its code: SELinux and systemd's
+ * MemoryDenyWriteExecute can forbid that.
+ *
+ * UCX's ucm sees less, where it is the monitor. It also misses syscall(SYS_munmap) and the like, MADV_GUARD_INSTALL,
+ * remap_file_pages() and, with UCX_MEM_MMAP_HOOK_MODE=reloc, the stack of a thread that has ended.
  */
 #ifndef PEERDMA_MONITOR_H
 #define PEERDMA_MONITOR_H

@@ -80,12 +80,8 @@ int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, int acces
  * The same for a held region of a cache of pins; the MR lives as long as the region in the
  * cache.  -EINVAL also: not a cache of pins.
  *
- * An MR keeps the pages that it was registered with.  For host memory of back-end host the first
- * call switches on a monitor of host memory (peerdma_monitor.h), which ends regions whose memory
- * goes away.  No monitor is needed if the program notifies the cache (PEERDMA_CACHE_CALLS) or the
- * device follows the addresses (IBV_ACCESS_ON_DEMAND).
- *
- *   -EOPNOTSUPP  also: host memory, and this process can have no monitor of it; the text says why
+ * An MR keeps the pages that it was registered with.  It ends with its region, when the memory goes
+ * away: the get that pinned host memory has started a monitor (peerdma_cache_open()).
  */
 int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *hold, struct ibv_pd *pd, int access,
 		     const struct peerdma_mr **mr);

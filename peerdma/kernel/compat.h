@@ -97,6 +97,22 @@ static inline u64 peerdma_readonly_part(u64 start, u64 length, unsigned int *fla
 #define dma_buf_vunmap_unlocked(dmabuf, map)	dma_buf_vunmap(dmabuf, map)
 #endif
 
+/* For the page tables of an IOMMU.  Neither sleeps, nor waits for memory. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define peerdma_iommu_map_readable(domain, iova, phys, size) \
+	iommu_map_atomic(domain, iova, phys, size, IOMMU_READ)
+#else
+#define peerdma_iommu_map_readable(domain, iova, phys, size) \
+	iommu_map(domain, iova, phys, size, IOMMU_READ, GFP_ATOMIC | __GFP_NOWARN)
+#endif
+
+/* The list of page tables that a driver frees after a flush is a struct since 6.16. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+#define peerdma_freelist(gather)	(&(gather)->freelist)
+#else
+#define peerdma_freelist(gather)	(&(gather)->freelist.pages)
+#endif
+
 /* Since 6.18 it has this name; the old name prints a warning. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #define system_percpu_wq	system_wq

@@ -6,7 +6,8 @@
  * DMA mappings belong to a device's driver: the next driver, or the removal of the device,
  * expects that none is left.  A driver takes its own mappings down, but does not know those
  * of programs.  The mapping's handle stays valid until it is unmapped, but has no addresses
- * any more.
+ * any more.  Addresses that are kept after a revocation (reserve.c) are given back here, too,
+ * whose mapping it was: the domain that they belong to may end with the device.
  *
  * Locks: programs' mappings are made under device_lock (map_for() in uapi.c).  When a
  * driver is unbound, the driver core calls us with that lock held.  When a device is
@@ -24,7 +25,7 @@ static bool is_for(struct peerdma_made *made, const struct device *dev)
 {
 	const struct peerdma_map *map = peerdma_map_of(made);
 
-	return map && map->program && map->pub.dev == dev;
+	return map && map->pub.dev == dev && (map->program || map->reserved);
 }
 
 /*
@@ -58,7 +59,7 @@ static void take_down(struct peerdma_pin *pin, struct device *dev)
 	peerdma_maps_lock(pin, NULL, DMA_NONE);
 	list_for_each_entry(made, &pin->made, node)
 		if (is_for(made, dev))
-			peerdma_made_down(made);
+			peerdma_made_let_go(made);
 	peerdma_maps_unlock(pin);
 }
 

@@ -303,6 +303,9 @@ static int set_range(struct peerdma_pin *pin, const struct dma_buf *dmabuf)
 {
 	if (pin->flags & ~PEERDMA_PIN_READONLY)
 		return -EINVAL;
+	/* The kernel checks this in mmap() only; importers have to do so themselves. */
+	if (!(pin->flags & PEERDMA_PIN_READONLY) && !(dmabuf->file->f_mode & FMODE_WRITE))
+		return -EACCES;
 	/* 0: up to the end of the dma-buf. */
 	if (!pin->length) {
 		if (pin->addr >= dmabuf->size)

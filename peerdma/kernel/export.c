@@ -187,9 +187,15 @@ static void importer_down(struct peerdma_made *made)
 		peerdma_importer_down(map);
 }
 
+static void importer_let_go(struct peerdma_made *made)
+{
+	peerdma_importer_let_go(container_of(made, struct peerdma_map, made));
+}
+
 static const struct peerdma_made_ops importer_ops = {
 	.charge = CHARGE_MAPPINGS,
 	.down = importer_down,
+	.let_go = importer_let_go,
 	.free = peerdma_map_free,
 };
 
@@ -260,7 +266,7 @@ static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 	 */
 	mutex_lock_nested(&pin->lock, PIN_LOCK_EXPORTED);
 	a->maps--;
-	peerdma_importer_down(map);
+	peerdma_importer_let_go(map);
 	peerdma_map_return_room(map, &a->room);
 	peerdma_made_end(&map->made);
 	mutex_unlock(&pin->lock);

@@ -39,17 +39,29 @@ unsigned long peerdma_importers_timeout(void)
 	return msecs_to_jiffies(READ_ONCE(timeout_ms));
 }
 
-void peerdma_importer_down(struct peerdma_map *map)
+static void unlend(struct peerdma_map *map)
 {
 	struct peerdma_export *ex;
 
-	if (!peerdma_map_down(map) || !map->lent)
+	if (!map->lent)
 		return;
 	ex = map->attached->ex;
 	map->lent = false;
 	/* Release: a thread that sees zero also sees all unmapped. */
 	smp_store_release(&ex->lent, ex->lent - 1);
 	wake_up_all(&returned);
+}
+
+void peerdma_importer_down(struct peerdma_map *map)
+{
+	if (peerdma_map_down(map))
+		unlend(map);
+}
+
+void peerdma_importer_let_go(struct peerdma_map *map)
+{
+	if (peerdma_map_let_go(map))
+		unlend(map);
 }
 
 static bool all_returned(const struct peerdma_export *ex)

@@ -44,8 +44,12 @@ static inline unsigned long peerdma_export_left(const struct peerdma_export *ex)
 	return time_after(ex->deadline, now) ? ex->deadline - now : 0;
 }
 
-/* Unmaps for an importer, if not done yet. made.c flushes. pin->lock held. */
+/*
+ * Both unmap for an importer, if not done yet. made.c flushes. pin->lock held. down: the
+ * importer has not unmapped, so its addresses stay reserved until let_go.
+ */
 void peerdma_importer_down(struct peerdma_map *map);
+void peerdma_importer_let_go(struct peerdma_map *map);
 /*
  * Waits until the importers of this export have unmapped.  Importers that are late are
  * named in the log; then, with `taken', it waits until none of them can reach the memory,

@@ -12,6 +12,7 @@
 #include <linux/device.h>
 #include <linux/iommu.h>
 
+#include "compat.h"
 #include "made.h"
 #include "path.h"
 
@@ -46,6 +47,7 @@ int peerdma_made_enter(struct peerdma_made *made, struct peerdma_pin *pin,
 	made->pin = pin;
 	made->ops = ops;
 	made->stale = NULL;
+	INIT_LIST_HEAD(&made->tables);
 	made->pass = 0;
 	made->gone = false;
 	kref_init(&made->ref);
@@ -68,6 +70,18 @@ static void forget_stale(struct peerdma_made *made)
 	made->stale = NULL;
 }
 
+/* Frees page tables that the IOMMU has forgotten, which only its driver can do. */
+static void free_tables(struct iommu_domain *domain, struct iommu_iotlb_gather *gather)
+{
+	if (list_empty(peerdma_freelist(gather)))
+		return;
+	/* The driver also flushes a range, which must not be empty. */
+	gather->start = 0;
+	gather->end = PAGE_SIZE - 1;
+	gather->pgsize = PAGE_SIZE;
+	iommu_iotlb_sync(domain, gather);
+}
+
 /*
  * Flushes the domain of this object's device, and marks this and all later objects of the
  * same domain as flushed.
@@ -75,15 +89,21 @@ static void forget_stale(struct peerdma_made *made)
 static void flush_from(struct peerdma_pin *pin, struct peerdma_made *made)
 {
 	struct iommu_domain *domain = iommu_get_domain_for_dev(made->stale);
+	struct iommu_iotlb_gather gather;
 
+	iommu_iotlb_gather_init(&gather);
+	list_for_each_entry_from(made, &pin->made, node) {
+		if (made->stale && iommu_get_domain_for_dev(made->stale) == domain) {
+			list_splice_init(&made->tables, peerdma_freelist(&gather));
+			forget_stale(made);
+		}
+	}
 	/* No domain: the device was removed, and its domain with it. */
 	if (domain && domain->type & __IOMMU_DOMAIN_PAGING) {
 		iommu_flush_iotlb_all(domain);
+		free_tables(domain, &gather);
 		atomic64_inc(&peerdma_stats.flushes);
 	}
-	list_for_each_entry_from(made, &pin->made, node)
-		if (made->stale && iommu_get_domain_for_dev(made->stale) == domain)
-			forget_stale(made);
 }
 
 static void flush_all(struct peerdma_pin *pin)
@@ -97,10 +117,18 @@ static void flush_all(struct peerdma_pin *pin)
 
 /* ---- an end ---- */
 
-void peerdma_made_down(struct peerdma_made *made)
+static void let_go(struct peerdma_made *made)
+{
+	if (made->ops->let_go)
+		made->ops->let_go(made);
+	else if (made->ops->down)
+		made->ops->down(made);
+}
+
+void peerdma_made_let_go(struct peerdma_made *made)
 {
 	lockdep_assert_held(&made->pin->lock);
-	made->ops->down(made);
+	let_go(made);
 	if (made->stale)
 		flush_from(made->pin, made);
 }
@@ -116,8 +144,7 @@ void peerdma_made_end(struct peerdma_made *made)
 	struct peerdma_pin *pin = made->pin;
 
 	lockdep_assert_held(&pin->lock);
-	if (made->ops->down)
-		made->ops->down(made);
+	let_go(made);
 	/* While the pin ends, one flush at the end serves all its objects. */
 	if (made->stale && !pin->down && pin->state != PIN_LIVE) {
 		made->gone = true;

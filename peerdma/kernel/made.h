@@ -46,8 +46,8 @@ void peerdma_made_put(struct peerdma_made *made);
  * them until the flush.
  */
 void peerdma_made_stale(struct peerdma_made *made, struct device *dev);
-/* Takes an object down before its end, and flushes. pin->lock held. */
-void peerdma_made_down(struct peerdma_made *made);
+/* Lets go of an object before its end, and flushes. pin->lock held. */
+void peerdma_made_let_go(struct peerdma_made *made);
 
 /* For the pin's end: stops all objects, then waits for all of them.  No lock held. */
 void peerdma_made_stop_all(struct peerdma_pin *pin, bool taken);

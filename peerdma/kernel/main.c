@@ -8,6 +8,7 @@
 #include "file.h"
 #include "host.h"
 #include "path.h"
+#include "reserve.h"
 #include "view.h"
 
 static int __init peerdma_init(void)
@@ -19,9 +20,12 @@ static int __init peerdma_init(void)
 	err = peerdma_object_init();
 	if (err)
 		return err;
-	err = peerdma_view_init();
+	err = peerdma_reserve_init();
 	if (err)
 		goto object_exit;
+	err = peerdma_view_init();
+	if (err)
+		goto reserve_exit;
 	peerdma_debugfs_init();
 	err = peerdma_path_init();
 	if (err)
@@ -41,6 +45,8 @@ path_exit:
 debugfs_exit:
 	peerdma_debugfs_exit();
 	peerdma_view_exit();
+reserve_exit:
+	peerdma_reserve_exit();
 object_exit:
 	peerdma_object_exit();
 	peerdma_accounts_exit();
@@ -54,6 +60,7 @@ static void __exit peerdma_exit(void)
 	peerdma_path_exit();
 	peerdma_debugfs_exit();
 	peerdma_view_exit();
+	peerdma_reserve_exit();
 	peerdma_object_exit();
 	peerdma_accounts_exit();
 }

@@ -10,6 +10,7 @@
 
 #include "map.h"
 #include "path.h"
+#include "reserve.h"
 #include "room.h"
 #include "trace.h"
 
@@ -149,6 +150,7 @@ int peerdma_map_resource(struct peerdma_map *map)
 	phys_addr_t phys;
 	int err;
 
+	map->resource = true;
 	for (;;) {
 		n = peerdma_pin_run(pin, offset, end - offset, &phys);
 		err = map_run(map, phys, n);
@@ -316,28 +318,47 @@ static void unmap_device(struct peerdma_map *map)
 		peerdma_unmap_resource(map);
 }
 
-static void take_down(struct peerdma_map *map)
-{
-	trace_peerdma_unmap(map->made.pin, map);
-	unmap_device(map);
-	if (!map->bus)
-		peerdma_made_stale(&map->made, map->pub.dev);
-	atomic64_inc(&peerdma_stats.unmaps);
-}
-
-bool peerdma_map_down(struct peerdma_map *map)
+static bool take_down(struct peerdma_map *map, bool reserve)
 {
 	lockdep_assert_held(&map->made.pin->lock);
 	if (!map->live)
 		return false;
 	map->live = false;
-	take_down(map);
+	trace_peerdma_unmap(map->made.pin, map);
+	if (!reserve || !peerdma_reserve(map))
+		unmap_device(map);
+	if (!map->bus)
+		peerdma_made_stale(&map->made, map->pub.dev);
+	atomic64_inc(&peerdma_stats.unmaps);
 	return true;
+}
+
+bool peerdma_map_down(struct peerdma_map *map)
+{
+	return take_down(map, true);
+}
+
+bool peerdma_map_let_go(struct peerdma_map *map)
+{
+	if (map->reserved) {
+		peerdma_unreserve(map);
+		peerdma_made_stale(&map->made, map->pub.dev);
+	}
+	return take_down(map, false);
+}
+
+static void map_let_go(struct peerdma_made *made)
+{
+	peerdma_map_let_go(container_of(made, struct peerdma_map, made));
 }
 
 static void map_down(struct peerdma_made *made)
 {
-	peerdma_map_down(container_of(made, struct peerdma_map, made));
+	/* The owner of a pin that ends has the mappings, too, and lets go of them. */
+	if (made->pin->state >= PIN_ENDING)
+		map_let_go(made);
+	else
+		peerdma_map_down(container_of(made, struct peerdma_map, made));
 }
 
 /* NULL: there is none in the room. */
@@ -411,6 +432,7 @@ void peerdma_map_free(struct peerdma_made *made)
 const struct peerdma_made_ops peerdma_map_ops = {
 	.charge = CHARGE_MAPPINGS,
 	.down = map_down,
+	.let_go = map_let_go,
 	.free = peerdma_map_free,
 };
 
@@ -418,6 +440,7 @@ const struct peerdma_made_ops peerdma_runs_ops = {
 	.charge = CHARGE_MAPPINGS,
 	.runs_only = true,
 	.down = map_down,
+	.let_go = map_let_go,
 	.free = peerdma_map_free,
 };
 

@@ -43,8 +43,13 @@ struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev
  */
 int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer);
 int peerdma_map_path(struct peerdma_pin *pin, struct device *dev);
-/* Unmaps, without the flush.  Returns false if it was unmapped already. pin->lock held. */
+/*
+ * Both unmap, without the flush, and return false if it was unmapped already. pin->lock
+ * held. down: behind an IOMMU, the device gets these addresses for nothing else until
+ * let_go: the owner of the mapping, or the device's driver, uses them no more.
+ */
 bool peerdma_map_down(struct peerdma_map *map);
+bool peerdma_map_let_go(struct peerdma_map *map);
 void peerdma_map_free(struct peerdma_made *made);
 
 /* Returns the mapping that this object is, or NULL if it is another kind. */

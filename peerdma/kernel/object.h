@@ -76,6 +76,11 @@ struct peerdma_made_ops {
 	 * NULL: stop was enough.
 	 */
 	void (*down)(struct peerdma_made *made);
+	/*
+	 * As `down', and gives back what that has kept for the maker: the maker ends the
+	 * object, or loses the device.  NULL: `down' keeps nothing.
+	 */
+	void (*let_go)(struct peerdma_made *made);
 	void (*free)(struct peerdma_made *made);
 };
 
@@ -86,11 +91,13 @@ struct peerdma_made {
 	struct kref ref;		/* the list has one of them */
 	struct list_head node;		/* pin->lock: pin->made */
 	struct device *stale;		/* IOMMU not flushed yet for this device; a reference */
+	struct list_head tables;	/* page tables of the IOMMU, which the flush frees */
 	u32 pass;			/* number of the last pass that visited it */
 	bool gone;			/* its maker has ended it; the pin's end frees it */
 };
 
 struct attached;
+struct iommu_domain;
 
 /* A pin made usable for one device: for user space, a driver or a dma-buf importer (map.h). */
 struct peerdma_map {
@@ -107,6 +114,9 @@ struct peerdma_map {
 	bool live;			/* pin->lock: the device's addresses are valid */
 	bool program;			/* pin->lock: a program's, not a driver's or an importer's */
 	bool bus;			/* segs are bus addresses, which no IOMMU translates */
+	bool resource;			/* segs are those of peerdma_map_resource() */
+	u32 reserved;			/* reserve.c: number of segs that are kept, not translated */
+	struct iommu_domain *domain;	/* ... and the domain that they are of */
 	bool lent;			/* export.c: an importer must unmap it at the pin's end */
 	bool late;			/* export.c: the importer did not unmap it in time */
 	struct attached *attached;	/* export.c */

@@ -176,7 +176,10 @@ void peerdma_unregister_provider(struct peerdma_provider *provider);
  */
 void *peerdma_revoke(u64 cookie);
 
-/* dma_map for memory that has bus addresses only, and its counterpart. */
+/*
+ * dma_map for memory that has bus addresses only, and its counterpart.  After a revocation
+ * reserve.c keeps the addresses of such a mapping, and dma_unmap is not called for it.
+ */
 int peerdma_map_resource(struct peerdma_map *map);
 void peerdma_unmap_resource(struct peerdma_map *map);
 

@@ -11,6 +11,7 @@
  * allocation ever gets; of a range over several allocations, each of them.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -80,15 +81,16 @@ static int dmabuf_pin(struct peerdma_region *region)
 {
 	uint64_t from = region->addr & ~(page_size() - 1);
 	uint64_t to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
-	int ret = look(region);
+	int ret = look(region), fd;
 
 	if (!ret)
-		ret = export(from, to - from, &region->dmabuf);
+		ret = export(from, to - from, &fd);
 	if (ret)
 		return ret;
 	/* Its allocations are what they were before the export. */
 	if (!pieces_still(region, region->addr, region->length))
-		return replaced(&region->dmabuf);
+		return replaced(&fd);
+	region->dmabuf = own_fd(fd);
 	region->offset = region->addr - from;
 	region->pinned_length = to - from;
 	region->page_size = (uint32_t)page_size();
@@ -102,7 +104,7 @@ static int dmabuf_pin(struct peerdma_region *region)
 
 static int dmabuf_unpin(struct peerdma_region *region)
 {
-	close(region->dmabuf);
+	own_fd_close(&region->dmabuf);
 	return 0;
 }
 
@@ -113,12 +115,26 @@ static int dmabuf_status(struct peerdma_region *region, struct peerdma_status *s
 	return 0;
 }
 
+/* A driver's mmap() may return an errno that is the kernel's own. */
+static int no_view(const struct peerdma_region *region, int error)
+{
+	char what[160];
+
+	if (error == -ENOMEM)
+		return fail(error, "peerdma_cpu_view: no memory or address space for it");
+	snprintf(what, sizeof(what), "view for the CPU: the GPU's driver does not allow its dma-bufs to be mapped (%s)", error_words(error));
+	return backend_cannot(region, "peerdma_cpu_view", what);
+}
+
 static int dmabuf_view(struct peerdma_region *region, bool writable, void **base)
 {
-	void *p = mmap(NULL, region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, region->dmabuf, 0);
+	void *p;
 
+	if (!own_fd_still(&region->dmabuf))
+		return fail(-EBADF, "peerdma_cpu_view: the program has closed the region's descriptor; unpin the memory, and pin it again");
+	p = mmap(NULL, region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, region->dmabuf.fd, 0);
 	if (p == MAP_FAILED)
-		return fail(-EOPNOTSUPP, "peerdma_cpu_view: the GPU's driver does not allow its dma-bufs to be mapped (%s)", strerror(errno));
+		return no_view(region, -errno);
 	madvise(p, region->pinned_length, MADV_DONTFORK);
 	*base = p;
 	return 0;
@@ -140,7 +156,10 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 	int ret;
 
 	if (!offset && (!length || length == region->pinned_length)) {
-		ret = fcntl(region->dmabuf, F_DUPFD_CLOEXEC, 0);
+		if (!own_fd_still(&region->dmabuf))
+			return fail(-EBADF, "peerdma_export_dmabuf: the program has closed the region's descriptor; unpin the memory, and pin "
+				    "it again");
+		ret = fcntl(region->dmabuf.fd, F_DUPFD_CLOEXEC, 0);
 		if (ret < 0)
 			return fail(-errno, "peerdma_export_dmabuf: %s", strerror(errno));
 		*fd = ret;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clean.h"
 #include "base/thread_end.h"
 #include "internal.h"
 
@@ -36,6 +37,28 @@ static char *text_now(void)
 
 static struct thread_end end = { .fn = text_end };
 
+/* One line, of TEXT_MAX bytes at most: a text may name what the environment or another process has given. */
+static void put_clean(char *to, const char *from)
+{
+	const unsigned char *s = (const unsigned char *)from;
+	size_t left = strlen(from), used = 0;
+
+	while (left) {
+		size_t n = clean_character(s, left), taken = n ? n : 1;
+
+		if (used + (n ? n : CLEAN_ESCAPE) >= TEXT_MAX)
+			break;
+		if (n)
+			memcpy(to + used, s, n);
+		else
+			clean_escape(to + used, *s);
+		used += n ? n : CLEAN_ESCAPE;
+		s += taken;
+		left -= taken;
+	}
+	to[used] = 0;
+}
+
 int fail(int error, const char *fmt, ...)
 {
 	char made[TEXT_MAX];
@@ -51,7 +74,7 @@ int fail(int error, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(made, sizeof(made), fmt, args);
 	va_end(args);
-	strcpy(text_now(), made);
+	put_clean(text_now(), made);
 	return error;
 }
 
@@ -92,6 +115,7 @@ static const struct {
 	{ ENFILE, "this machine has as many files open as it can (fs.file-max)" },
 	{ ESTALE, "the memory was freed" },
 	{ EINTR, "interrupted by a signal" },
+	{ 524, "not supported by the driver" },		/* ENOTSUPP, which the kernel's headers keep to themselves */
 };
 
 const char *error_words(int error)

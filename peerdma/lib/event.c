@@ -2,12 +2,12 @@
 /*
  * event.c - reports revocations: peerdma_next_event(), peerdma_event_fd().
  *
- * The descriptor to poll is the kernel's file if only the kernel reports, a counter that
- * is raised while notices wait if only the library does, else one that has both.
+ * The descriptor to poll is the kernel's file if only the kernel reports, a pipe that has
+ * a byte while notices wait if only the library does, else one that has both.
  */
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ static int both_in_one(struct peerdma *ctx)
 	int fd = epoll_create1(EPOLL_CLOEXEC);
 
 	if (fd >= 0 && !epoll_ctl(fd, EPOLL_CTL_ADD, ctx->kernel.fd, &in) &&
-	    !epoll_ctl(fd, EPOLL_CTL_ADD, ctx->notice_fd, &in)) {
+	    !epoll_ctl(fd, EPOLL_CTL_ADD, ctx->notice[0].fd, &in)) {
 		ctx->event_fd = fd;
 		return 0;
 	}
@@ -41,18 +41,19 @@ static int both_in_one(struct peerdma *ctx)
 
 int notices_open(struct peerdma *ctx)
 {
-	int ret = 0;
+	int ret = 0, ends[2];
 
-	ctx->notice_fd = -1;
+	ctx->notice[0] = ctx->notice[1] = OWN_FD_NONE;
 	ctx->event_fd = ctx->kernel.fd;
 	if (ctx->kernel.fd >= 0 && !tells_here(ctx) && !ctx->hooked)
 		return 0;
-	ctx->notice_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (ctx->notice_fd < 0)
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
 		ret = -errno;
-	else if (ctx->kernel.fd < 0)
-		ctx->event_fd = ctx->notice_fd;
-	else
+	for (int i = 0; !ret && i < 2; i++)
+		ctx->notice[i] = own_fd(ends[i]);
+	if (!ret && ctx->kernel.fd < 0)
+		ctx->event_fd = ctx->notice[0].fd;
+	else if (!ret)
 		ret = both_in_one(ctx);
 	if (ret) {
 		fail(ret, "peerdma_open: no descriptor for notices: %s", error_words(ret));
@@ -61,19 +62,32 @@ int notices_open(struct peerdma *ctx)
 	return ret;
 }
 
+/* Whether the program has closed neither it nor the pipe. Epolls look alike; this one has the pipe already. */
+static bool both_still(const struct peerdma *ctx)
+{
+	struct epoll_event in = { .events = 0 };
+
+	if (!own_fd_still(&ctx->notice[0]))
+		return false;
+	if (epoll_ctl(ctx->event_fd, EPOLL_CTL_ADD, ctx->notice[0].fd, &in))
+		return errno == EEXIST;
+	epoll_ctl(ctx->event_fd, EPOLL_CTL_DEL, ctx->notice[0].fd, NULL);
+	return false;
+}
+
 void notices_close(struct peerdma *ctx)
 {
-	if (ctx->event_fd != ctx->kernel.fd && ctx->event_fd != ctx->notice_fd)
+	if (ctx->event_fd != ctx->kernel.fd && ctx->event_fd != ctx->notice[0].fd && both_still(ctx))
 		close(ctx->event_fd);
-	if (ctx->notice_fd >= 0)
-		close(ctx->notice_fd);
+	own_fd_close(&ctx->notice[0]);
+	own_fd_close(&ctx->notice[1]);
 }
 
 /* ---- the calls ---- */
 
 static int next(struct peerdma *ctx, struct peerdma_notice *notice)
 {
-	int ret = ctx->notice_fd >= 0 && notice_take(ctx, notice) ? 0 : -EAGAIN;
+	int ret = ctx->notice[0].fd >= 0 && notice_take(ctx, notice) ? 0 : -EAGAIN;
 
 	for (unsigned int i = 0; ret == -EAGAIN && i < ctx->offer_count; i++) {
 		const struct offer *o = &ctx->offers[i];
@@ -97,8 +111,10 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 	struct peerdma_notice notice;
 	int64_t deadline = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
 	int wait = timeout_ms;
-	int ret = check_owner(ctx, "peerdma_next_event");
+	int ret = check_given("peerdma_next_event", "ctx", ctx, "out", out, NULL);
 
+	if (!ret)
+		ret = check_owner(ctx, "peerdma_next_event");
 	if (!ret)
 		ret = check_size("peerdma_next_event", out->size, NOTICE_FIRST);
 	if (ret)
@@ -114,6 +130,9 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 
 			wait = left > 0 ? (int)left : 0;
 		}
+		if (ctx->notice[0].fd >= 0 && !own_fd_still(&ctx->notice[0]))
+			return fail(-EBADF, "peerdma_next_event: the program has closed the descriptor that shows events, as a daemon "
+				    "does; call peerdma_open() after that");
 		ret = sys_poll_in(ctx->event_fd, wait);
 		if (ret < 0)
 			return fail(ret, "peerdma_next_event: cannot wait: %s", error_words(ret));
@@ -126,7 +145,9 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 
 EXPORT int peerdma_event_fd(const struct peerdma *ctx)
 {
-	int ret = check_owner(ctx, "peerdma_event_fd");
+	int ret = check_given("peerdma_event_fd", "ctx", ctx, NULL);
 
+	if (!ret)
+		ret = check_owner(ctx, "peerdma_event_fd");
 	return ret ? ret : ctx->event_fd;
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/own_fd.h"
 #include "peerdma.h"
 #include "uapi/peerdma_ioctl.h"
 
@@ -91,9 +92,9 @@ struct peerdma_region {
 			uint32_t handle, slot;
 		} kernel;
 		struct softgpu_pin *soft;
-		int dmabuf;			/* a descriptor */
+		struct own_fd dmabuf;
 		struct {
-			uint64_t turn;		/* of the locks that were made for it, at most */
+			uint64_t turn;		/* no segment that counts it has a later one; 0: none counts it */
 		} host;
 		struct {
 			void *base;		/* pinned_length bytes */
@@ -118,7 +119,7 @@ struct peerdma {
 	struct offer offers[OFFERS_MAX];	/* the better first */
 	struct reason *reasons;			/* texts that regions point to */
 	int event_fd;				/* for poll(2) */
-	int notice_fd;				/* readable while ctx->notices is not empty; -1: no back-end fills it */
+	struct own_fd notice[2];		/* a pipe, readable while ctx->notices is not empty; none: no back-end fills it */
 	pthread_mutex_t lock;
 	pthread_cond_t mrs_settled;		/* an MR that was being ended is so no more */
 	struct peerdma_region *regions;
@@ -131,6 +132,7 @@ struct peerdma {
 	int (*mrs_end)(struct peerdma_region *region, bool over);
 	struct {				/* kernel.c's */
 		int fd;				/* -1: not open */
+		struct own_fd file;		/* fd, which all opens of the device look like */
 		const uint32_t *generations;
 		size_t generations_size;
 		void *by_handle;		/* tsearch() tree of its regions */
@@ -158,6 +160,14 @@ int attempt_end(uint32_t was, int ret);
 uint32_t fail_count(void);
 /* strerror(), and where a limit of the process was met: which, and what to do. */
 const char *error_words(int error);
+
+/*
+ * arguments.c: what every call checks of its arguments first.  0, or -EINVAL with text.
+ * check_given(): pointers that must not be NULL: a name and a pointer each, then NULL.
+ * check_range(): [addr, addr + length) is not empty and ends below the last address of all.
+ */
+int check_given(const char *call, ...) __attribute__((sentinel));
+int check_range(const char *call, uint64_t addr, uint64_t length);
 
 /*
  * structs.c: structs that the caller sized, and the rule for them.  check_size(): 0, -EINVAL

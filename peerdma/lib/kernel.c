@@ -41,7 +41,7 @@ static int open_failed(int error)
 	case -EACCES:
 	case -EPERM:
 		return fail(-EACCES, DEVICE ": this user may not open it; "
-			    "join the group that 'ls -l " DEVICE "' shows, or run as root");
+			    "join the group that 'ls -l " DEVICE "' shows, run as root, or let the container have the device");
 	default:
 		return fail(error, DEVICE ": cannot open: %s", error_words(error));
 	}
@@ -79,6 +79,7 @@ static int kernel_open(struct peerdma *ctx)
 		return ret;
 	}
 	ctx->kernel.fd = fd;
+	ctx->kernel.file = own_fd(fd);
 	ctx->kernel.generations = generations;
 	ctx->kernel.generations_size = PEERDMA_MMAP_GENERATIONS_SIZE;
 	return 0;
@@ -94,7 +95,9 @@ static void kernel_close(struct peerdma *ctx, bool owner)
 	if (owner)	/* a thread of the parent may have been turning the tree when the child was forked */
 		tdestroy(ctx->kernel.by_handle, ignore);
 	sys_munmap((void *)ctx->kernel.generations, ctx->kernel.generations_size);
-	sys_close(ctx->kernel.fd);
+	/* If the program has closed it, and has another file there, that one stays open. */
+	if (!ctx->kernel.file.inode || own_fd_still(&ctx->kernel.file))
+		sys_close(ctx->kernel.fd);
 }
 
 /* ---- pins ---- */
@@ -222,6 +225,9 @@ int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf)
 		break;
 	case -EBADF:
 		return fail(ret, "descriptor %d is no dma-buf", dmabuf);
+	case -EACCES:
+		return fail(ret, "descriptor %d is open for reading only; pass PEERDMA_READONLY, or export the dma-buf for writing, too",
+			    dmabuf);
 	case -ENXIO:
 	case -EINVAL:
 		return fail(ret, "the range is not in the dma-buf; lseek(fd, 0, SEEK_END) returns its length");

@@ -16,6 +16,10 @@
  * is locked there afterwards is the program's (replaced()).  Events come inside malloc() and
  * in signal handlers, so a thread blocks signals while it has the lock.
  *
+ * A segment counts the pins of the memory that is there now, and no others: a pin is counted in
+ * a segment if and only if the segment's turn is not later than the pin's.  Where memory was
+ * replaced, the count begins anew, so that the end of an older pin changes nothing there.
+ *
  * The lock is never held across a system call.  A segment whose pages are being locked
  * or unlocked is `busy`: it belongs to one thread, and others that want it wait.  A
  * thread waits only while it has no busy segment itself.
@@ -39,7 +43,7 @@
 /* A range that `count` pins hold.  Neighbours differ, or a pin has begun or ended between them. */
 struct segment {
 	uint64_t from, to;
-	uint64_t turn;		/* in which its pages were locked */
+	uint64_t turn;		/* in which its pages were locked, and the count began */
 	union {
 		uint32_t count;
 		uint32_t next;	/* of a free one: the next's number + 1 */
@@ -199,109 +203,11 @@ static void busy_end(struct segment *s)
 	pthread_cond_broadcast(&table->idle);
 }
 
-/* If there is no segment to cut with, the range stays locked, and no harm is done. */
-static void release(uint64_t from, uint64_t to)
-{
-	struct segment *s;
-	uint64_t at;
-	bool full;
-
-	for (at = from; at < to && (s = piece(at, to, &full)); ) {
-		at = s->to;
-		if (--s->count)
-			continue;
-		if (s->ours) {
-			busy_begin(s);
-			resident_unlock(s->from, s->to);
-			busy_end(s);
-		}
-		segment_drop(s);
-	}
-	join(from);
-	join(to);
-}
-
 static bool take_first(void *first, uint32_t n)
 {
 	*(uint64_t *)first = table->segments[n].from;
 	return false;
 }
-
-/* A new segment from `at` on, as long as it may be: to what the program locked, or to the end of that. */
-static int hold_gap(uint64_t at, uint64_t to, uint64_t *next)
-{
-	struct segment fresh = { .from = at, .to = to, .count = 1, .ours = true }, *s;
-	uint64_t end;
-	int ret = 0;
-
-	index_visit(&table->index, at, to, take_first, &fresh.to);
-	s = segment_add(&fresh);
-	if (!s)
-		return -ENOSPC;
-	busy_begin(s);
-	end = s->to;
-	if (resident_any(at, end)) {
-		end = resident_end(at, end);
-		fresh.ours = !resident_any(at, end);
-	}
-	if (fresh.ours)
-		ret = resident_lock(at, end);
-	busy_end(s);
-	s->to = end;
-	s->ours = fresh.ours;
-	s->turn = ++table->turn;
-	*next = end;
-	if (ret)
-		segment_drop(s);
-	return ret;
-}
-
-/* One more pin of a segment.  Is what was locked still there? */
-static int hold_more(struct segment *s)
-{
-	bool lost;
-	int ret = 0;
-
-	busy_begin(s);
-	lost = !resident_any(s->from, s->to);
-	if (lost)
-		ret = resident_lock(s->from, s->to);
-	busy_end(s);
-	if (ret)
-		return ret;
-	s->count++;
-	if (lost) {
-		s->ours = true;
-		s->turn = ++table->turn;
-	}
-	return 0;
-}
-
-/* *turn: the segments' last. */
-static int hold(uint64_t from, uint64_t to, uint64_t *turn)
-{
-	uint64_t at = from, next;
-	struct segment *s;
-	bool full;
-	int ret = 0;
-
-	while (at < to) {
-		s = piece(at, to, &full);
-		next = s ? s->to : to;
-		ret = full ? -ENOSPC : s ? hold_more(s) : hold_gap(at, to, &next);
-		if (ret)
-			break;
-		at = next;
-	}
-	if (ret)
-		release(from, at);
-	join(from);
-	join(to);
-	*turn = table->turn;
-	return ret;
-}
-
-/* ---- what a monitor reports ---- */
 
 /* Where the first segment at or behind `at` begins; or `to`. */
 static uint64_t next_from(uint64_t at, uint64_t to)
@@ -315,8 +221,151 @@ static uint64_t next_from(uint64_t at, uint64_t to)
 }
 
 /*
+ * The end of a pin of that turn, or of a part of it.  If there is no segment to cut with, the range stays locked, and no
+ * harm is done.
+ */
+static void release(uint64_t from, uint64_t to, uint64_t turn)
+{
+	struct segment *s;
+	uint64_t at = from;
+	bool full = false;
+
+	while ((at = next_from(at, to)) < to && !full) {
+		s = piece(at, to, &full);
+		if (!s)
+			continue;
+		at = s->to;
+		if (s->turn > turn || --s->count)
+			continue;
+		if (s->ours) {
+			busy_begin(s);
+			resident_unlock(s->from, s->to);
+			busy_end(s);
+		}
+		segment_drop(s);
+	}
+	join(from);
+	join(to);
+}
+
+/* A new segment from `at` on, as long as it may be: to what the program locked, or to the end of that. */
+static int hold_gap(uint64_t at, uint64_t to, uint64_t *next)
+{
+	struct segment fresh = { .from = at, .to = to, .count = 1, .ours = true, .turn = table->turn + 1 }, *s;
+	uint64_t end;
+	int ret = 0;
+
+	index_visit(&table->index, at, to, take_first, &fresh.to);
+	s = segment_add(&fresh);
+	if (!s)
+		return -ENOSPC;
+	table->turn++;
+	busy_begin(s);
+	end = s->to;
+	if (resident_any(at, end)) {
+		end = resident_end(at, end);
+		fresh.ours = !resident_any(at, end);
+	}
+	if (fresh.ours)
+		ret = resident_lock(at, end);
+	busy_end(s);
+	s->to = end;
+	s->ours = fresh.ours;
+	*next = end;
+	if (ret)
+		segment_drop(s);
+	return ret;
+}
+
+/* One more pin of a segment.  Is what was locked still there?  If not, the pins so far are of memory that has gone. */
+static int hold_more(struct segment *s)
+{
+	bool lost;
+	int ret = 0;
+
+	busy_begin(s);
+	lost = !resident_any(s->from, s->to);
+	if (lost)
+		ret = resident_lock(s->from, s->to);
+	busy_end(s);
+	if (ret) {
+		segment_drop(s);
+		return ret;
+	}
+	s->count++;
+	if (lost) {
+		s->count = 1;
+		s->ours = true;
+		s->turn = ++table->turn;
+	}
+	return 0;
+}
+
+/* What the segments say of a pin that was made in a turn. */
+static uint32_t state_of(uint64_t from, uint64_t to, uint64_t turn)
+{
+	uint32_t state = PEERDMA_STATE_LIVE;
+
+	while (from < to) {
+		const struct segment *s = covering(from);
+
+		if (!s || s->turn > turn)
+			return PEERDMA_STATE_REVOKED;
+		if (!s->ours)
+			state = PEERDMA_STATE_UNKNOWN;
+		from = s->to;
+	}
+	return state;
+}
+
+/*
+ * Whether another thread replaced memory of [from, at) while this one, with the lock open, held what is at `at`.  If only
+ * this one has begun a count since, there is no need to look.
+ */
+static bool replaced_meanwhile(uint64_t from, uint64_t at, uint64_t turn)
+{
+	uint64_t own = covering(at)->turn > turn;
+
+	return table->turn != turn + own && state_of(from, at, turn) == PEERDMA_STATE_REVOKED;
+}
+
+/*
+ * *turn: the pin's.  The lock is open meanwhile: if another thread replaces memory that the pin has already, the pin is
+ * revoked from its beginning, and has nothing (turn 0).
+ */
+static int hold(uint64_t from, uint64_t to, uint64_t *turn)
+{
+	uint64_t at = from, next, now = table->turn;
+	struct segment *s;
+	bool full;
+	int ret = 0;
+
+	while (at < to) {
+		s = piece(at, to, &full);
+		next = s ? s->to : to;
+		ret = full ? -ENOSPC : s ? hold_more(s) : hold_gap(at, to, &next);
+		if (ret || replaced_meanwhile(from, at, now))
+			break;
+		now = table->turn;
+		at = next;
+	}
+	*turn = now;
+	if (at < to) {
+		release(from, at, now);
+		if (!ret)
+			release(at, next, table->turn);
+		*turn = 0;
+	}
+	join(from);
+	join(to);
+	return ret;
+}
+
+/* ---- what a monitor reports ---- */
+
+/*
  * After memory went away, perhaps: pages of ours that are not locked now are other memory's, which the
- * program may lock; the pins of those are revoked, and unlock nothing.  What another thread is locking or
+ * program may lock.  Their segments go, so the pins of those are revoked, and unlock nothing.  What another thread is locking or
  * unlocking just now is passed over.  Of a range that is wider than what went, since pages may be huge, what went
  * is at its beginning.
  */
@@ -336,10 +385,8 @@ static void replaced(uint64_t at, uint64_t to)
 		busy_begin(s);
 		end = resident_none_to(s->from, s->to);
 		busy_end(s);
-		if (end > s->from && split(s, end)) {
-			s->ours = false;
-			s->turn = ++table->turn;
-		}
+		if (end > s->from && split(s, end))
+			segment_drop(s);
 	}
 }
 
@@ -374,23 +421,6 @@ static void events_begin(void)
 	/* No pin is made before there is a subscription. Another thread was first: until here events came twice, which does no harm. */
 	if (__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL))
 		monitor_unsubscribe(MONITOR_HOST, on_event, NULL);
-}
-
-/* What the segments say of a pin that was made in a turn. */
-static uint32_t state_of(uint64_t from, uint64_t to, uint64_t turn)
-{
-	uint32_t state = PEERDMA_STATE_LIVE;
-
-	while (from < to) {
-		const struct segment *s = covering(from);
-
-		if (!s || s->turn > turn)
-			return PEERDMA_STATE_REVOKED;
-		if (!s->ours)
-			state = PEERDMA_STATE_UNKNOWN;
-		from = s->to;
-	}
-	return state;
 }
 
 /* ---- the back-end ---- */
@@ -444,7 +474,7 @@ static int locked_pin(struct peerdma_region *region)
 	}
 	if (!ret && !(region->flags & PEERDMA_READONLY) && !resident_writable(from, to)) {
 		table_lock();
-		release(from, to);
+		release(from, to, region->host.turn);
 		pthread_mutex_unlock(&table->lock);
 		ret = -EACCES;
 	}
@@ -466,7 +496,7 @@ static int locked_unpin(struct peerdma_region *region)
 
 	undisturbed_begin(&was);
 	table_lock();
-	release(from, from + region->pinned_length);
+	release(from, from + region->pinned_length, region->host.turn);
 	pthread_mutex_unlock(&table->lock);
 	undisturbed_end(&was);
 	return 0;

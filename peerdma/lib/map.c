@@ -16,12 +16,16 @@ EXPORT int peerdma_map(struct peerdma_region *region, const char *pci, unsigned 
 {
 	struct peerdma_map_args args = { .size = sizeof(args), .flags = flags };
 	struct peerdma_mapping *m;
-	int ret = check_owner(region->ctx, "peerdma_map");
+	int ret = check_given("peerdma_map", "region", region, "pci", pci, "mapping", out, NULL);
 
+	if (!ret)
+		ret = check_owner(region->ctx, "peerdma_map");
 	if (ret)
 		return ret;
 	if (!map_parse_pci(pci, &args))
 		return fail(-EINVAL, "peerdma_map: '%s' is not a PCI address like 0000:03:00.0", pci);
+	if (!flags || flags & ~(PEERDMA_TO_DEVICE | PEERDMA_FROM_DEVICE))
+		return fail(-EINVAL, "peerdma_map: %s: flags 0x%x: give PEERDMA_TO_DEVICE, PEERDMA_FROM_DEVICE or both", pci, flags);
 	if (!region->backend->map)
 		return backend_cannot(region, "peerdma_map", "addresses for devices");
 	ret = region->backend->map(region, pci, &args, &m);
@@ -82,8 +86,9 @@ int map_shared(struct peerdma_region *region, const char *pci, unsigned int flag
 
 EXPORT const struct peerdma_range *peerdma_ranges(const struct peerdma_mapping *mapping, size_t *count)
 {
-	*count = mapping->count;
-	return mapping->ranges;
+	if (count)
+		*count = mapping ? mapping->count : 0;
+	return mapping ? mapping->ranges : NULL;
 }
 
 static void mapping_unlink(struct peerdma_mapping *mapping)
@@ -137,8 +142,10 @@ void mappings_free(struct peerdma_region *region)
 
 EXPORT int peerdma_export_dmabuf(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
 {
-	int ret = check_owner(region->ctx, "peerdma_export_dmabuf");
+	int ret = check_given("peerdma_export_dmabuf", "region", region, "fd", fd, NULL);
 
+	if (!ret)
+		ret = check_owner(region->ctx, "peerdma_export_dmabuf");
 	if (ret)
 		return ret;
 	if (!region->backend->export)

@@ -389,8 +389,10 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 	struct peerdma_status status = { .size = sizeof(status) };
 	struct making making = { .region = region, .pd = pd, .access = access };
 	struct mr *mr;
-	int ret = check_owner(region->ctx, "peerdma_verbs_mr");
+	int ret = check_given("peerdma_verbs_mr", "region", region, "pd", pd, "mr", out, NULL);
 
+	if (!ret)
+		ret = check_owner(region->ctx, "peerdma_verbs_mr");
 	if (ret)
 		return ret;
 	mr = find(region, pd, access);
@@ -398,8 +400,8 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 		*out = &mr->pub;
 		return 0;
 	}
-	if (!pd || access & VERBS_ZERO_BASED || (access & VERBS_WRITES && region->flags & PEERDMA_READONLY))
-		return fail(-EINVAL, "peerdma_verbs_mr: access 0x%x: %s", access, !pd ? "the domain is NULL" : access & VERBS_ZERO_BASED ?
+	if (access & VERBS_ZERO_BASED || (access & VERBS_WRITES && region->flags & PEERDMA_READONLY))
+		return fail(-EINVAL, "peerdma_verbs_mr: access 0x%x: %s", access, access & VERBS_ZERO_BASED ?
 			    "addresses are the program's own, not from zero" : "the memory was pinned PEERDMA_READONLY");
 	ret = verbs_find();
 	if (ret)
@@ -462,8 +464,10 @@ static void take_all(struct peerdma_region *region, const struct ibv_pd *pd, str
 EXPORT int peerdma_verbs_end(struct peerdma *ctx, struct ibv_pd *pd)
 {
 	struct mr *chain = NULL;
-	int ret = check_owner(ctx, "peerdma_verbs_end");
+	int ret = check_given("peerdma_verbs_end", "ctx", ctx, NULL);
 
+	if (!ret)
+		ret = check_owner(ctx, "peerdma_verbs_end");
 	if (ret || !pd)
 		return ret;
 	pthread_mutex_lock(&ctx->lock);

@@ -11,6 +11,9 @@ static int open_context(struct peerdma **out, unsigned int flags)
 	struct peerdma *ctx;
 	int ret;
 
+	ret = check_given("peerdma_open", "ctx", out, NULL);
+	if (ret)
+		return ret;
 	if (flags & ~(PEERDMA_OPEN_CUDA | PEERDMA_OPEN_DIRECT))
 		return fail(-EINVAL, "peerdma_open: unknown flags 0x%x", flags);
 	if (flags & PEERDMA_OPEN_CUDA) {

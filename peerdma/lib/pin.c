@@ -149,8 +149,12 @@ int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags
 	       struct peerdma_region **out)
 {
 	struct peerdma_region *region;
-	int ret = check_owner(ctx, "peerdma_pin");
+	int ret = check_given("peerdma_pin", "ctx", ctx, "region", out, NULL);
 
+	if (!ret)
+		ret = check_owner(ctx, "peerdma_pin");
+	if (!ret)
+		ret = check_range("peerdma_pin", (uintptr_t)ptr, length);
 	if (ret)
 		return ret;
 	if (flags & ~PIN_FLAGS)
@@ -158,9 +162,8 @@ int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags
 	if (flags & PEERDMA_HOST && flags & (PEERDMA_STAGING | PEERDMA_NO_SYNC_MEMOPS))
 		return fail(-EINVAL, "peerdma_pin: flags 0x%x: PEERDMA_STAGING and PEERDMA_NO_SYNC_MEMOPS are for GPU memory, not with "
 			    "PEERDMA_HOST", flags);
-	if ((flags & PEERDMA_HOST && flags & PEERDMA_DEVICE) || !length || (uintptr_t)ptr + (length - 1) < (uintptr_t)ptr)
-		return fail(-EINVAL, "peerdma_pin: [%p, +%zu), flags 0x%x: give PEERDMA_HOST, PEERDMA_DEVICE or neither, and a length "
-			    "above 0 that does not wrap", ptr, length, flags);
+	if (flags & PEERDMA_HOST && flags & PEERDMA_DEVICE)
+		return fail(-EINVAL, "peerdma_pin: flags 0x%x: memory is not both; give PEERDMA_HOST, PEERDMA_DEVICE or neither", flags);
 
 	region = calloc(1, sizeof(*region));
 	if (!region)
@@ -208,12 +211,19 @@ int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t len
 		      bool cached, struct peerdma_region **out)
 {
 	struct peerdma_region *region;
-	int ret = check_owner(ctx, "peerdma_pin_dmabuf");
+	int ret = check_given("peerdma_pin_dmabuf", "ctx", ctx, "region", out, NULL);
 
+	if (!ret)
+		ret = check_owner(ctx, "peerdma_pin_dmabuf");
 	if (ret)
 		return ret;
 	if (flags & ~PEERDMA_READONLY)
-		return fail(-EINVAL, "peerdma_pin_dmabuf: flags 0x%x: 0 or PEERDMA_READONLY", flags);
+		return fail(-EINVAL, "peerdma_pin_dmabuf: flags 0x%x: give 0 or PEERDMA_READONLY", flags);
+	if (offset + length < offset)
+		return fail(-EINVAL, "peerdma_pin_dmabuf: [%llu, +%llu) is not in any dma-buf; lseek(fd, 0, SEEK_END) returns its length",
+			    (unsigned long long)offset, (unsigned long long)length);
+	if (fd < 0)
+		return fail(-EBADF, "peerdma_pin_dmabuf: descriptor %d is no dma-buf", fd);
 	if (ctx->kernel.fd < 0)
 		return fail(-ENODEV, "peerdma_pin_dmabuf: only back-end 'kernel' pins dma-bufs, and this context does not have it: "
 			    "load peerdma.ko and, if PEERDMA_PROVIDER is set, name 'kernel' in it");

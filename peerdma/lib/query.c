@@ -51,6 +51,8 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 	int error;
 
 	(void)ctx;	/* CUDA's and the kernel's answers are the process's, not the context's */
+	if (!out)
+		return check_given("peerdma_query", "out", out, NULL);
 	error = check_size("peerdma_query", out->size, MEMORY_FIRST);
 	if (error)
 		return error;
@@ -79,26 +81,24 @@ static bool alike(const struct peerdma_memory *a, const struct peerdma_memory *b
 }
 
 /*
- * CUDA does not know what is at `at`: how far does that go?  Memory that CUDA does know has
- * addresses that nothing else gets, so it is no hole among the process's mappings; nor is
+ * CUDA does not know what is at `at`: how far does that go?  Not beyond the mapping that has it, or the hole.  Memory
+ * that CUDA does know has addresses that nothing else gets, so it is no hole among the process's mappings; nor is
  * it private memory that the CPU reads, but for what the program has had page-locked.
- * What is left is asked of again where CUDA may have begun another allocation.
+ * Other mappings are asked of again where CUDA may have begun another allocation.
  */
 static uint64_t unknown_until(struct mappings *mappings, uint64_t at, uint64_t end)
 {
 	uint64_t next = (at | (CUDA_GRAIN - 1)) + 1;
 
-	if (next >= end || next <= at)
+	if ((at ^ (end - 1)) < page_size())	/* a page is all of one kind */
 		return end;
 	if (!mappings->file && !mappings_open(mappings))
 		return next;
 	if (!mappings_find(mappings, at))
 		return end;
 	if (mappings->from > at)
-		next = mappings->from;
-	else if (mappings->plain)
-		next = mappings->to;
-	return next;
+		return mappings->from;
+	return mappings->plain || mappings->to < next ? mappings->to : next;
 }
 
 EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length, struct peerdma_memory *out,
@@ -107,17 +107,20 @@ EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t leng
 	uint64_t at = (uintptr_t)ptr, end = at + length;
 	struct peerdma_memory last = { 0 };
 	struct mappings mappings = { 0 };
-	uint32_t size = n ? out->size : sizeof(*out);
+	uint32_t size;
 	size_t found = 0;
 	int error;
 
 	(void)ctx;
-	error = check_size("peerdma_query_range", size, MEMORY_FIRST);
+	error = check_given("peerdma_query_range", "out", n ? (void *)out : &size, "count", count, NULL);
 	if (error)
 		return error;
-	if (!length || end < at)
-		return fail(-EINVAL, "peerdma_query_range: [%p, +%zu) is %s", ptr, length,
-			    length ? "past the end of the address space" : "empty");
+	size = n ? out->size : sizeof(*out);
+	error = check_size("peerdma_query_range", size, MEMORY_FIRST);
+	if (!error)
+		error = check_range("peerdma_query_range", at, length);
+	if (error)
+		return error;
 	while (at < end) {
 		struct peerdma_memory m = the_hosts;
 		uint64_t next;

@@ -50,13 +50,17 @@ int region_facts(struct peerdma_region *region, struct peerdma_status *status)
 
 EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *out)
 {
-	struct peerdma_status status = { .size = out->size };
-	int ret = check_owner(region->ctx, "peerdma_status");
+	struct peerdma_status status = { 0 };
+	int ret = check_given("peerdma_status", "region", region, "out", out, NULL);
 
 	if (!ret)
-		ret = check_size("peerdma_status", out->size, STATUS_FIRST);
+		ret = check_owner(region->ctx, "peerdma_status");
 	if (!ret)
-		ret = region_facts(region, &status);
+		ret = check_size("peerdma_status", out->size, STATUS_FIRST);
+	if (ret)
+		return ret;
+	status.size = out->size;
+	ret = region_facts(region, &status);
 	if (!ret && region->by_id && !region_usable(region))
 		status.state = PEERDMA_STATE_REVOKED;
 	if (!ret)
@@ -66,13 +70,14 @@ EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *
 
 EXPORT struct peerdma_region *const *peerdma_segments(const struct peerdma_region *region, size_t *count)
 {
-	*count = region->segments ? region->segment_count : 1;
-	return region->segments ? region->segments : &region->one;
+	if (count)
+		*count = !region ? 0 : region->segments ? region->segment_count : 1;
+	return !region ? NULL : region->segments ? region->segments : &region->one;
 }
 
 EXPORT const char *peerdma_why(const struct peerdma_region *region)
 {
-	return region->why ? region->why : "";
+	return region && region->why ? region->why : "";
 }
 
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what)

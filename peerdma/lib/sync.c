@@ -4,9 +4,11 @@
 
 EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length, unsigned int flags)
 {
-	int ret = check_owner(region->ctx, "peerdma_sync");
+	int ret = check_given("peerdma_sync", "region", region, NULL);
 	struct peerdma_region *copy;
 
+	if (!ret)
+		ret = check_owner(region->ctx, "peerdma_sync");
 	if (ret)
 		return ret;
 	if ((flags != PEERDMA_TO_DEVICE && flags != PEERDMA_FROM_DEVICE) ||

@@ -113,7 +113,7 @@ int verbs_dereg(struct ibv_mr *mr)
 
 	if (!verbs_kernel_dereg(verbs->library, mr, &error))
 		error = verbs->dereg(mr);
-	return error ? fail(-error, "ibv_dereg_mr: %s", strerror(error)) : 0;
+	return error ? fail(-error, "ibv_dereg_mr: %s", error_words(-error)) : 0;
 }
 
 int verbs_reg_is_forced(struct ibv_pd *pd, int access)

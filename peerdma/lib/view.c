@@ -11,8 +11,10 @@ EXPORT int peerdma_cpu_view(struct peerdma_region *region, void **addr)
 {
 	struct view *view;
 	void *base;
-	int ret = check_owner(region->ctx, "peerdma_cpu_view");
+	int ret = check_given("peerdma_cpu_view", "region", region, "addr", addr, NULL);
 
+	if (!ret)
+		ret = check_owner(region->ctx, "peerdma_cpu_view");
 	if (ret)
 		return ret;
 	if (!region->backend->view)
@@ -39,8 +41,10 @@ EXPORT int peerdma_cpu_view(struct peerdma_region *region, void **addr)
 EXPORT int peerdma_cpu_view_end(struct peerdma_region *region, void *addr)
 {
 	struct view **p, *view = NULL;
-	int ret = check_owner(region->ctx, "peerdma_cpu_view_end");
+	int ret = check_given("peerdma_cpu_view_end", "region", region, NULL);
 
+	if (!ret)
+		ret = check_owner(region->ctx, "peerdma_cpu_view_end");
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&region->ctx->lock);

@@ -63,7 +63,7 @@ bool segments_valid(const struct peerdma_region *region)
 
 EXPORT int peerdma_segments_valid(const struct peerdma_region *region)
 {
-	return segments_valid(region);
+	return region && segments_valid(region);
 }
 
 static int by_slot(const void *a, const void *b)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "json.h"
 #include "remote_cache.h"
@@ -39,13 +40,13 @@ static const struct {
 
 /* What guards a region, and why not what would be better. */
 static const char *const guards[] = {
-	[GUARD_WORD] = "word", [GUARD_HOOKS] = "hooks", [GUARD_CHECK] = "check", [GUARD_CALLS] = "calls", [GUARD_NOBODY] = "none",
+	[GUARD_WORD] = "word", [GUARD_HOOKS] = "hooks", [GUARD_CHECK] = "check", [GUARD_CALLS] = "calls",
 };
 
 /* A monitor of host memory guards what nothing better does. */
 static bool by_host(enum remote_guard guard, uint32_t monitors)
 {
-	return monitors & PEERDMA_MONITOR_HOST && (guard == GUARD_NOBODY || guard == GUARD_CALLS);
+	return monitors & PEERDMA_MONITOR_HOST && guard == GUARD_CALLS;
 }
 
 static const char *guard_name(enum remote_guard guard, uint32_t monitors)
@@ -68,8 +69,6 @@ static const char *guard_why(enum remote_guard guard, uint32_t monitors)
 		       "the registration has no word, and libpeerdma-hooks is not there: each hit asks whose memory it is";
 	case GUARD_CALLS:
 		return "the registration has no word, and the cache has nothing to ask: the program must call peerdma_cache_invalidate()";
-	case GUARD_NOBODY:
-		return "what is registered is a range of the host's addresses, whatever memory is there";
 	}
 	return "";
 }
@@ -118,7 +117,7 @@ static void print_regions(const struct remote_cache *cache)
 		used[r->guard] = true;
 	}
 	table_print(table, "  ");
-	for (enum remote_guard g = GUARD_WORD; g <= GUARD_NOBODY; g++) {
+	for (enum remote_guard g = GUARD_WORD; g <= GUARD_CALLS; g++) {
 		if (used[g])
 			printf("  %s: %s\n", guard_name(g, cache->counters.monitors), guard_why(g, cache->counters.monitors));
 	}
@@ -201,7 +200,8 @@ static void print_processes(const struct remote_process *processes, size_t count
 	if (table)
 		table_print(table, "");
 	if (refused)
-		printf("%zu process%s may not be looked at; run as root to see all.\n", refused, refused == 1 ? "" : "es");
+		printf("%zu process%s may not be looked at; %s.\n", refused, refused == 1 ? "" : "es",
+		       geteuid() ? "run as root to see all" : "this root lacks CAP_SYS_PTRACE there, or a security module forbids it");
 }
 
 /* ---- for programs ---- */
@@ -281,8 +281,12 @@ static int why(uint64_t pid, int error)
 		warn("cache: there is no process %" PRIu64 "; 'peerdma cache' lists those that have a cache", pid);
 		return EXIT_UNKNOWN;
 	case -EACCES:
-		warn("cache: the memory of process %" PRIu64 " may not be read by this user; run as root or as its owner "
-		     "(then kernel.yama.ptrace_scope must be 0)", pid);
+		if (geteuid())
+			warn("cache: the memory of process %" PRIu64 " may not be read by this user; run as root or as its owner "
+			     "(then kernel.yama.ptrace_scope must be 0)", pid);
+		else
+			warn("cache: the memory of process %" PRIu64 " may not be read, even by this root; run outside the container, or with "
+			     "CAP_SYS_PTRACE in the process's user namespace, and see that kernel.yama.ptrace_scope is not 3", pid);
 		return EXIT_UNKNOWN;
 	case -ENODATA:
 		warn("cache: process %" PRIu64 " has no registration cache: it does not use libpeerdma's, or has closed it, "

@@ -103,7 +103,7 @@ static enum remote_guard guard_of(const struct peerdma_cache *cache, const struc
 	if (!r->word)
 		return cache->ops.check ? GUARD_CHECK : GUARD_CALLS;
 	/* A foreign address may be any, also none. */
-	return r->word == cache->by_hooks ? GUARD_HOOKS : r->word == cache->by_nobody ? GUARD_NOBODY : GUARD_WORD;
+	return r->word == cache->by_hooks ? GUARD_HOOKS : r->word == cache->by_calls ? GUARD_CALLS : GUARD_WORD;
 }
 
 /* A thread's, of the first so many regions. */

@@ -32,7 +32,7 @@ struct remote_memory {
 #define REMOTE_BUDGET_GLANCE	(16ULL << 20)	/* for totals only */
 
 /* What guards a region. */
-enum remote_guard { GUARD_WORD, GUARD_HOOKS, GUARD_CHECK, GUARD_CALLS, GUARD_NOBODY };
+enum remote_guard { GUARD_WORD, GUARD_HOOKS, GUARD_CHECK, GUARD_CALLS };
 
 struct remote_region {
 	uint64_t addr, length;

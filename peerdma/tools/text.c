@@ -8,65 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../lib/base/clean.h"
 #include "tool.h"
-
-/* Length of the valid UTF-8 sequence at s, 0 if there is none.  Overlong forms and surrogates are not valid. */
-static size_t utf8_sequence(const unsigned char *s, size_t left)
-{
-	unsigned char min = 0x80, max = 0xbf;
-	size_t n;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf) {
-		n = 2;
-	} else if (s[0] >= 0xe0 && s[0] <= 0xef) {
-		n = 3;
-		if (s[0] == 0xe0)
-			min = 0xa0;
-		if (s[0] == 0xed)
-			max = 0x9f;
-	} else if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-		n = 4;
-		if (s[0] == 0xf0)
-			min = 0x90;
-		if (s[0] == 0xf4)
-			max = 0x8f;
-	} else {
-		return 0;
-	}
-	if (n > left || s[1] < min || s[1] > max)
-		return 0;
-	for (size_t i = 2; i < n; i++) {
-		if (s[i] < 0x80 || s[i] > 0xbf)
-			return 0;
-	}
-	return n;
-}
-
-/* C0, DEL, and C1: what a terminal may take as a command. */
-static bool is_control(const unsigned char *s, size_t n)
-{
-	return (n == 1 && (s[0] < 0x20 || s[0] == 0x7f)) || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
-}
 
 char *text_clean(const char *s, size_t length)
 {
 	const unsigned char *p = (const unsigned char *)s;
-	char *out = malloc(length * 4 + 1), *o = out;
+	char *out = malloc(length * CLEAN_ESCAPE + 1), *o = out;
 
 	if (!out)
 		return NULL;
 	for (size_t i = 0; i < length;) {
-		size_t n = utf8_sequence(p + i, length - i);
+		size_t n = clean_character(p + i, length - i);
 
-		if (n && !is_control(p + i, n)) {
+		if (n) {
 			memcpy(o, p + i, n);
 			o += n;
 			i += n;
 		} else {
-			for (n = n ? n : 1; n; n--)
-				o += sprintf(o, "\\x%02x", p[i++]);
+			clean_escape(o, p[i++]);
+			o += CLEAN_ESCAPE;
 		}
 	}
 	*o = 0;

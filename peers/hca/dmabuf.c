@@ -55,6 +55,7 @@ struct dmabuf_memory {
 	struct list_head waiting;	/* in mapper->waiting, or empty; removed with the reservation lock held, too */
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;		/* NULL: not mapped */
+	enum dma_data_direction dir;
 	bool for_access;		/* the mapping was made because an access found none */
 	unsigned long begun, made;	/* jiffies: when that began, and ended */
 	unsigned long wanted;		/* jiffies: when an access last found no mapping; without a lock */
@@ -69,14 +70,14 @@ static struct workqueue_struct *mappings;
 static void unmap(struct dmabuf_memory *d)
 {
 	if (d->sgt)
-		dma_buf_unmap_attachment(d->attach, d->sgt, DMA_BIDIRECTIONAL);
+		dma_buf_unmap_attachment(d->attach, d->sgt, d->dir);
 	d->sgt = NULL;
 }
 
 static int map(struct dmabuf_memory *d)
 {
 	int err, removals = hca_removals();
-	struct sg_table *sgt = dma_buf_map_attachment(d->attach, DMA_BIDIRECTIONAL);
+	struct sg_table *sgt = dma_buf_map_attachment(d->attach, d->dir);
 	long waited;
 
 	if (IS_ERR_OR_NULL(sgt))
@@ -320,7 +321,16 @@ static int attach(struct dmabuf_memory *d)
 	return err;
 }
 
-static struct dmabuf_memory *create(struct ib_device *ibdev, struct dma_buf *dmabuf, u64 offset, u64 length)
+/* The kernel checks this in mmap() only; importers have to do so themselves. */
+static int check_mode(struct ib_device *ibdev, const struct dma_buf *dmabuf, int access)
+{
+	if (!ib_access_writable(access) || dmabuf->file->f_mode & FMODE_WRITE)
+		return 0;
+	ibdev_notice_ratelimited(ibdev, "a dma-buf of %s is not registered: it is open for reading only\n", dmabuf->exp_name);
+	return -EACCES;
+}
+
+static struct dmabuf_memory *create(struct ib_device *ibdev, struct dma_buf *dmabuf, u64 offset, u64 length, int access)
 {
 	struct dmabuf_memory *d;
 	int err;
@@ -330,6 +340,9 @@ static struct dmabuf_memory *create(struct ib_device *ibdev, struct dma_buf *dma
 					 dmabuf->exp_name, length, offset, dmabuf->size);
 		return ERR_PTR(-EINVAL);
 	}
+	err = check_mode(ibdev, dmabuf, access);
+	if (err)
+		return ERR_PTR(err);
 	d = kzalloc(sizeof(*d), GFP_KERNEL_ACCOUNT);
 	if (!d)
 		return ERR_PTR(-ENOMEM);
@@ -347,6 +360,7 @@ static struct dmabuf_memory *create(struct ib_device *ibdev, struct dma_buf *dma
 	d->dmabuf = dmabuf;
 	d->memcg = get_mem_cgroup_from_mm(current->mm);
 	d->length = length;
+	d->dir = ib_access_writable(access) ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 	INIT_LIST_HEAD(&d->waiting);
 	return d;
 
@@ -367,7 +381,7 @@ int hca_mr_init_dmabuf(struct rxe_mr *mr, struct ib_device *ibdev, u64 offset, u
 		ibdev_notice_ratelimited(ibdev, "file %d of %s (%d) is not a dma-buf\n", fd, current->comm, task_tgid_nr(current));
 		return PTR_ERR(dmabuf);
 	}
-	d = create(ibdev, dmabuf, offset, length);
+	d = create(ibdev, dmabuf, offset, length, access);
 	if (IS_ERR(d)) {
 		dma_buf_put(dmabuf);
 		return PTR_ERR(d);

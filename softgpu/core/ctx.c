@@ -167,6 +167,7 @@ void sg_ctx_destroy_locked(struct sg_ctx *ctx)
 	sg_shared_leave_locked(ctx);
 	ctx->dead = true;
 	sg_cond_broadcast(&ctx->gpu->work);
+	sg_missing_drop_locked(ctx);
 	sg_funcs_end_locked(ctx);
 	while (sg_ctx_busy_locked(ctx))
 		sg_cond_wait(&ctx->done, &sg->lock);

@@ -154,14 +154,13 @@ static void copy_torn(struct sg_job *job, u8 *to, const u8 *now, u64 src, u64 le
 static int move(struct sg_engine *e, const struct sg_client *client, struct sg_job *job, const struct side *d,
 		 u64 dst, const struct side *s, u64 src, u64 len)
 {
-	const struct sg_host_ops *ops = client->ops;
 	int err = 0;
 
 	if (job->op == SG_OP_FILL) {
 		void *to = d->gpu ? d->vram : e->bounce;
 
 		fill_pattern(to, len, job->move.value, job->move.elem);
-		return d->gpu ? 0 : ops->copy(client->cookie, to, dst, len, true);
+		return d->gpu ? 0 : sg_host_copy(client, job, to, dst, len, true);
 	}
 	if (d->gpu && s->gpu) {
 		/* Overlapping copies are undefined in CUDA; here they are at least whole. */
@@ -172,11 +171,11 @@ static int move(struct sg_engine *e, const struct sg_client *client, struct sg_j
 		return 0;
 	}
 	if (d->gpu)
-		return ops->copy(client->cookie, d->vram, src, len, false);
+		return sg_host_copy(client, job, d->vram, src, len, false);
 	if (s->gpu)
-		return ops->copy(client->cookie, s->vram, dst, len, true);
-	err = ops->copy(client->cookie, e->bounce, src, len, false);
-	return err ? err : ops->copy(client->cookie, e->bounce, dst, len, true);
+		return sg_host_copy(client, job, s->vram, dst, len, true);
+	err = sg_host_copy(client, job, e->bounce, src, len, false);
+	return err ? err : sg_host_copy(client, job, e->bounce, dst, len, true);
 }
 
 /* Drops the lock.  Updates copies of managed memory with what was moved to or from host memory. */
@@ -193,60 +192,66 @@ static void moved_locked(struct sg_engine *e, struct sg_proc *proc, struct sg_jo
 		sg_managed_moved_locked(proc, src, local, len);
 }
 
-/* Moves one row, piece by piece. */
-static int move_row(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job, u64 dst, u64 src,
-		    u64 width)
+/* Moves the rest of one row, piece by piece. */
+static int move_row(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job)
 {
+	u64 dst = job->move.dst + job->move.row * job->move.dst_pitch;
+	u64 src = job->move.src + job->move.row * job->move.src_pitch;
 	struct sg_client *client = ctx->obj.client;
 	struct sg *sg = client->sg;
 	struct side d, s;
 	int err = 0;
 
-	while (width && !err) {
-		u64 len = width < CHUNK ? width : CHUNK;
+	while (job->move.at < job->move.width && !err) {
+		u64 left = job->move.width - job->move.at, len = left < CHUNK ? left : CHUNK;
 
 		memset(&s, 0, sizeof(s));
 		err = -EFAULT;
 		sg_mutex_lock(&sg->lock);
-		if (ctx->dead || !side_open_locked(client->proc, dst, &len, SG_WRITE, &d))
+		if (ctx->dead || !side_open_locked(client->proc, dst + job->move.at, &len, SG_WRITE, &d))
 			goto unlock;
-		if (job->op == SG_OP_COPY && !side_open_locked(client->proc, src, &len, SG_READ, &s))
+		if (job->op == SG_OP_COPY && !side_open_locked(client->proc, src + job->move.at, &len, SG_READ, &s))
 			goto close;
 		if (!d.gpu && !s.gpu && len > BOUNCE_SIZE)
 			len = BOUNCE_SIZE;
 		sg_mutex_unlock(&sg->lock);
-		err = move(e, client, job, &d, dst, &s, src, len);
+		err = move(e, client, job, &d, dst + job->move.at, &s, src + job->move.at, len);
 		sg_mutex_lock(&sg->lock);
-		e->gpu->bytes_copied += len;
+		if (err != -EAGAIN)
+			e->gpu->bytes_copied += len;
 		if (d.gpu)
 			sg_watch_written_locked(d.gpu, d.vram, len);
 		if (!err)
-			moved_locked(e, client->proc, job, &d, dst, &s, src, len);
+			moved_locked(e, client->proc, job, &d, dst + job->move.at, &s, src + job->move.at, len);
 		side_close_locked(&s);
 close:
 		side_close_locked(&d);
 unlock:
 		sg_mutex_unlock(&sg->lock);
-		dst += len;
-		src += len;
-		width -= len;
+		if (!err) {
+			job->move.at += len;
+			job->missing.tries = 0;
+		}
 	}
 	return err;
 }
 
+/* 0, -EFAULT; -EAGAIN: host memory is not there. */
 static int run(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job)
 {
-	u64 row, dst = job->move.dst, src = job->move.src;
 	int err = 0;
 
 	if (job->op == SG_OP_WRITE_VALUE)
 		return sg_value_write(job);
 	if (job->op != SG_OP_COPY && job->op != SG_OP_FILL)
 		return 0;
-	for (row = 0; row < job->move.height && !err; row++) {
-		err = move_row(e, ctx, job, dst, src, job->move.width);
-		dst += job->move.dst_pitch;
-		src += job->move.src_pitch;
+	/* It may have stopped in the middle: fetch.c. */
+	while (job->move.row < job->move.height) {
+		err = move_row(e, ctx, job);
+		if (err)
+			break;
+		job->move.row++;
+		job->move.at = 0;
 	}
 	return err;
 }
@@ -341,6 +346,7 @@ static void engine_main(void *arg)
 	struct sg_engine *e = arg;
 	struct sg_gpu *gpu = e->gpu;
 	struct sg *sg = gpu->sg;
+	struct sg_fetch *f;
 	struct sg_stream *s;
 	struct sg_job *job;
 	bool dead;
@@ -378,7 +384,13 @@ static void engine_main(void *arg)
 		 */
 		sg_mutex_unlock(&sg->lock);
 		err = dead ? 0 : run(e, s->ctx, job);
+		f = err == -EAGAIN ? sg_zalloc(sizeof(*f)) : NULL;
 		sg_mutex_lock(&sg->lock);
+		if (err == -EAGAIN) {
+			err = sg_missing_locked(s, job, f);
+			if (!err)
+				continue;
+		}
 		if (err)
 			sg_fault_locked(s->ctx);
 		if (job->op == SG_OP_FREE)

@@ -67,6 +67,7 @@ int sg_client_open(struct sg *sg, u32 index, const void *proc_key, const struct 
 	sg_list_init(&client->ctx_objs);
 	sg_list_init(&client->bufs);
 	sg_list_init(&client->reservations);
+	sg_list_init(&client->missing);
 	*out = client;
 	client = NULL;
 	no_ctx = NULL;
@@ -121,10 +122,11 @@ static struct sg_ctx *some_ctx_locked(struct sg_client *client)
 	return sg_ctx_of(obj);
 }
 
-void sg_client_close(struct sg_client *client)
+bool sg_client_close(struct sg_client *client)
 {
 	struct sg *sg = client->sg;
 	struct sg_ctx *ctx;
+	bool fetching;
 
 	sg_mutex_lock(&sg->lock);
 	while ((ctx = some_ctx_locked(client))) {
@@ -135,12 +137,14 @@ void sg_client_close(struct sg_client *client)
 	/* A context that another thread is destroying still uses this client. */
 	while (client->ctxs)
 		sg_cond_wait(&sg->ended, &sg->lock);
+	fetching = sg_missing_close_locked(client);
 	client->gpu->clients--;
 	sg_gpu_put_locked(client->gpu);
 	sg_proc_put_locked(client->proc);
 	sg_mutex_unlock(&sg->lock);
 	sg_ctx_free(client->no_ctx);
 	sg_free(client);
+	return fetching;
 }
 
 const void *sg_client_key(const struct sg_client *client)

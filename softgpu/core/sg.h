@@ -190,15 +190,34 @@ const char *sg_rule_text(enum sg_rule rule);
 
 /* ---- clients: open files of /dev/softgpuN ---- */
 
+/* Memory of a process that is to be brought in.  The core's, but for va, len and write. */
+struct sg_fetch {
+	struct sg *sg;
+	struct sg_client *client;	/* NULL: closed meanwhile */
+	struct sg_job *job;		/* NULL: dropped meanwhile */
+	u64 va, len;
+	bool write;
+};
+
 /*
- * How the engines access the memory of the process behind a client. copy moves len bytes
- * between `local` (the engine's buffer) and the process's address; 0 or -EFAULT.  Called
- * from engine threads with no lock held.  It must finish in bounded time: threads that free
- * memory or close a client wait for it, and all processes share the engines.
+ * How the engines access the memory of the process behind a client.  Called with no lock held.
+ *
+ * copy moves len bytes between `local` (the engine's buffer) and the process's address; 0,
+ * -EFAULT, or -EAGAIN: some of the memory is not there.  All processes share the engines, and
+ * threads that free memory or close a client wait for it: so it must not wait for a page.
+ *
+ * fetch begins to bring [va, va + len) in, and returns 0; or -errno.  When it is there, or
+ * cannot be brought in, the embedder calls sg_fetched(), once, with 0 or -errno.  That may take
+ * for ever: the core waits for nothing but this call's return.  The cookie is valid until fetch
+ * returns.  NULL: copy never returns -EAGAIN.
  */
 struct sg_host_ops {
 	int (*copy)(void *cookie, void *local, u64 addr, u64 len, bool to_process);
+	int (*fetch)(void *cookie, struct sg_fetch *f);
 };
+
+/* Frees f.  False: the client has been closed meanwhile. */
+bool sg_fetched(struct sg_fetch *f, int err);
 
 /*
  * Opens a client. proc_key identifies the process: clients with equal keys share one
@@ -218,7 +237,8 @@ void sg_client_set_user(struct sg_client *client, u64 user);
  * Closes a client: finishes or drops its queued work, and frees everything made through it.
  * Pins are revoked in the calling thread.
  */
-void sg_client_close(struct sg_client *client);
+/* True: a fetch of its process's memory is still under way. */
+bool sg_client_close(struct sg_client *client);
 
 const void *sg_client_key(const struct sg_client *client);
 

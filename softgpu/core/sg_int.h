@@ -25,11 +25,12 @@
  *    bounded: sg_cond_wait(), for another thread's work that does not itself wait for the program.
  *    Teardown must complete, whether the process was killed or not.
  *      ctx.c     sg_ctx_destroy_locked(): queued jobs are dropped, watches and waits for values end
- *                at their next look, copies at their next piece (CHUNK of engine.c); if a page
- *                fault in it takes long, the embedder ends the copy (the kernel's hostcopy.c)
+ *                at their next look, copies at their next piece (CHUNK of engine.c), those whose
+ *                memory is not there at once (fetch.c)
  *      pin.c     a revocation or put waits for the client's callback, and for holds: a
  *                personality's call
  *      proc.c    sg_client_close() waits for a context that another thread is destroying
+ *      fetch.c   and for a thread that is in ops->fetch, which begins to fetch memory
  *      gpu.c     removal, which the administrator does and no process: waits for all of the above
  *    Engines and the watcher wait for work: they are the core's own threads. The lock itself
  *    is held for steps of the core only, the longest of which copies one allocation (keep.c).
@@ -187,6 +188,9 @@ struct sg_client {
 	struct sg_link objs;		/* other objects with a handle */
 	struct sg_link reservations;
 	struct sg_link bufs;		/* bufs without a context */
+	struct sg_link missing;		/* jobs whose host memory is being brought in, or will be, by job->link */
+	struct sg_fetch *fetch;		/* of the first of them; NULL: none is under way */
+	bool fetch_starts;		/* a thread is in ops->fetch */
 };
 
 enum sg_obj_type { SG_OBJ_CTX = 1, SG_OBJ_STREAM, SG_OBJ_EVENT, SG_OBJ_PHYS };
@@ -693,7 +697,7 @@ void *sg_word_at_locked(const struct sg_stream *s, u64 va, u32 access);
 
 /* value.c */
 int sg_value(struct sg_client *client, struct softgpu_value *a);
-/* Called by an engine, without the lock. 0 or -EFAULT. */
+/* Called by an engine, without the lock. 0, -EFAULT, or -EAGAIN, as sg_host_copy(). */
 int sg_value_write(struct sg_job *job);
 /* The job is next in its stream: from here on the watcher thread waits for the value. */
 void sg_wait_begin_locked(struct sg_stream *s, struct sg_job *job);
@@ -719,6 +723,19 @@ void sg_host_func_untake(struct sg_client *client, const struct softgpu_host_fun
 bool sg_func_begin_locked(struct sg_stream *s, struct sg_job *job);
 /* Drops the lock.  The context has lost its handle: drops all calls, and ends all waits for one. */
 void sg_funcs_end_locked(struct sg_ctx *ctx);
+
+/* fetch.c */
+/* ops->copy for a job; -EAGAIN: the job is to be given to sg_missing_locked().  Called without the lock. */
+int sg_host_copy(const struct sg_client *client, struct sg_job *job, void *local, u64 va, u64 len, bool to_process);
+/*
+ * Drops the lock.  Takes over a running job that sg_host_copy() has returned -EAGAIN for, and f, zeroed; or frees f, if that is not
+ * NULL, and returns an error.
+ */
+int sg_missing_locked(struct sg_stream *s, struct sg_job *job, struct sg_fetch *f);
+/* The context is dead: drops its jobs of that sort. */
+void sg_missing_drop_locked(struct sg_ctx *ctx);
+/* The client, which has no job any more, is being closed.  True: a fetch is under way. */
+bool sg_missing_close_locked(struct sg_client *client);
 
 /* engine.c */
 /* A job that was just queued: if nothing is before it and it may run, takes it from the queue, and the caller runs it now. */
@@ -746,15 +763,23 @@ enum sg_op {
 };
 
 struct sg_job {
-	struct sg_link link;		/* stream->jobs */
+	struct sg_link link;		/* stream->jobs, or client->missing */
 	enum sg_op op;
 	bool held;			/* strict: may run only when seq < stream->released_seq */
 	u32 refs;			/* the stream; RECORD: the jobs and threads that wait for it; HOST_FUNC: ctx->funcs, if failed */
 	u64 seq;			/* from ctx->next_seq, when it was queued */
 	u64 index;			/* among its stream's jobs, from 1 */
+	struct {
+		u64 va, len;		/* of the latest host memory that was accessed */
+		bool write;
+		u32 tries;		/* since the job last got on */
+		struct sg_stream *stream;
+		struct sg_fetch *fetch;
+	} missing;			/* fetch.c */
 	union {
 		struct {
 			u64 dst, src, width, height, dst_pitch, src_pitch;
+			u64 row, at;	/* done: rows, and bytes of the next one */
 			u32 value, elem;
 			u8 *seen;	/* strict: contents of src when queued; NULL: unknown */
 			bool late;	/* strict: src has changed since then */

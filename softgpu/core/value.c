@@ -55,11 +55,9 @@ static bool in_host_locked(const struct sg_job *job)
 }
 
 /* Without the lock: host memory may be long in coming. */
-static int host_word(const struct sg_job *job, void *word, bool to_process)
+static int host_word(struct sg_job *job, void *word, bool to_process)
 {
-	const struct sg_client *client = job->value.stream->ctx->obj.client;
-
-	return client->ops->copy(client->cookie, word, job->value.va, job->value.width, to_process);
+	return sg_host_copy(job->value.stream->ctx->obj.client, job, word, job->value.va, job->value.width, to_process);
 }
 
 int sg_value_write(struct sg_job *job)
@@ -91,8 +89,8 @@ void sg_wait_begin_locked(struct sg_stream *s, struct sg_job *job)
 	sg_cond_broadcast(&s->ctx->gpu->work);
 }
 
-/* Drops the lock.  One look: 1 when that was the last, 0, or -EFAULT. */
-static int look_locked(struct sg_job *job)
+/* Drops the lock.  One look: 1 when that was the last, 0, -EFAULT, or -EAGAIN: the word has to be fetched, by *f. */
+static int look_locked(struct sg_job *job, struct sg_fetch **f)
 {
 	struct sg_stream *s = job->value.stream;
 	struct sg *sg = s->ctx->gpu->sg;
@@ -109,6 +107,7 @@ static int look_locked(struct sg_job *job)
 	}
 	sg_mutex_unlock(&sg->lock);
 	err = host_word(job, job->value.width == 4 ? (void *)&low : (void *)&there, false);
+	*f = err == -EAGAIN ? sg_zalloc(sizeof(**f)) : NULL;
 	sg_mutex_lock(&sg->lock);
 	if (err)
 		return err;
@@ -117,21 +116,28 @@ static int look_locked(struct sg_job *job)
 
 void sg_waits_poll_locked(struct sg_gpu *gpu)
 {
+	struct sg_fetch *f;
 	struct sg_link *link;
+	struct sg_stream *s;
 	struct sg_job *job;
 	int ret;
 
 	/* Others add to the list while the lock is dropped; only this thread takes out of it. */
 	for (link = gpu->waits.next; link != &gpu->waits;) {
 		job = sg_list_entry(link, struct sg_job, value.in_gpu);
-		ret = look_locked(job);
+		ret = look_locked(job, &f);
 		link = link->next;
 		if (!ret)
 			continue;
-		if (ret < 0)
-			sg_fault_locked(job->value.stream->ctx);
+		s = job->value.stream;
 		sg_list_del(&job->value.in_gpu);
-		sg_complete_locked(job->value.stream, job);
+		if (ret == -EAGAIN)
+			ret = sg_missing_locked(s, job, f);
+		if (!ret)
+			continue;
+		if (ret < 0)
+			sg_fault_locked(s->ctx);
+		sg_complete_locked(s, job);
 	}
 }
 

@@ -101,7 +101,8 @@ static int file_release(struct inode *inode, struct file *filp)
 {
 	struct softgpu_file *f = filp->private_data;
 
-	sg_client_close(f->client);
+	if (sg_client_close(f->client))
+		softgpu_fetch_left();
 	/*
 	 * Only now may another program of the process open a file: before, the old address
 	 * space still existed.

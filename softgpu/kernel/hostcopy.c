@@ -2,22 +2,28 @@
 /*
  * hostcopy.c - engine threads access a program's memory: they use its mm during a copy.
  *
- * A page fault in it may take long or never end, if a file system in user space or
- * userfaultfd serves it.  All programs share the engines, and a used mm keeps a killed
- * program's files open.  So a copy is checked each second, and fails like one that faults
- * when the program is gone, or after 30 seconds.
+ * All programs share the engines, so an engine takes no page fault.  If a page is not there, a
+ * thread of the program's own brings it in (fetch.c of the core).  That may take long or never
+ * end, if a file system in user space or userfaultfd serves the page, and a used mm keeps a
+ * killed program's files open.  So the fetch is checked each second, and is ended when the
+ * program is gone, or after 30 seconds.  The kernel does not end every fault: a request that a
+ * FUSE server has read is waited for.  Such a thread stays until the file system goes.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/pagemap.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include "softgpu.h"
 
@@ -27,10 +33,21 @@
 #define LOOK_EVERY	HZ
 #define LONGEST		(30 * HZ)
 
-/* On the engine's stack, for the time of one chunk. */
+/* Clients that were closed, and whose fetch has not ended.  Further ones wait in close(). */
+#define MOST_LEFT	64
+
+static atomic_t left = ATOMIC_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(left_gone);
+
+struct fetch {
+	struct sg_fetch *core;
+	struct mm_struct *mm;
+};
+
+/* On the stack of the thread that fetches, for the time of one chunk. */
 struct guard {
 	struct delayed_work work;
-	struct task_struct *engine;
+	struct task_struct *thread;
 	struct mm_struct *mm;
 	unsigned long end;
 };
@@ -40,19 +57,19 @@ static void guard_look(struct work_struct *work)
 	struct guard *g = container_of(to_delayed_work(work), struct guard, work);
 	bool late = time_after_eq(jiffies, g->end);
 
-	/* The engine itself is one of the mm's users. */
+	/* The thread itself is one of the mm's users. */
 	if (!late && atomic_read(&g->mm->mm_users) > 1) {
 		schedule_delayed_work(&g->work, LOOK_EVERY);
 		return;
 	}
 	if (late)
 		pr_notice_ratelimited("a copy failed: it waited %u s for a page of a program\n", LONGEST / HZ);
-	send_sig(SIGKILL, g->engine, 1);
+	send_sig(SIGKILL, g->thread, 1);
 }
 
 static void guard_begin(struct guard *g, struct mm_struct *mm)
 {
-	g->engine = current;
+	g->thread = current;
 	g->mm = mm;
 	g->end = jiffies + LONGEST;
 	/* Only the kernel sends this signal.  It only ends a wait in a page fault. */
@@ -89,26 +106,19 @@ static int copy_here(void *local, u64 addr, u64 len, bool to_process)
 
 static int copy_chunk(struct mm_struct *mm, void *local, u64 addr, u64 len, bool to_process)
 {
-	struct guard guard;
 	int err = -EFAULT;
 
-	/*
-	 * A thread of the program can copy directly; threads of other programs cannot do it
-	 * at all.
-	 */
-	if (current->mm == mm)
-		return copy_here(local, addr, len, to_process);
 	if (SG_WARN_ON(!(current->flags & PF_KTHREAD)))
 		return -EFAULT;
 	if (!mmget_not_zero(mm))
 		return -EFAULT;
 	/* If this is the last reference, no program is left to use the data. */
 	if (atomic_read(&mm->mm_users) > 1) {
-		guard_begin(&guard, mm);
 		kthread_use_mm(mm);
-		err = copy_here(local, addr, len, to_process);
+		pagefault_disable();
+		err = copy_here(local, addr, len, to_process) ? -EAGAIN : 0;
+		pagefault_enable();
 		kthread_unuse_mm(mm);
-		guard_end(&guard);
 	}
 	mmput(mm);
 	return err;
@@ -130,6 +140,106 @@ static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_proce
 	return 0;
 }
 
+/* ---- pages that are not there: a thread for each fetch ---- */
+
+/* Page by page: for several, fault_in_safe_writeable() may return success if only the first could be written. */
+static int fault_in(u64 addr, u64 len, bool write)
+{
+	while (len) {
+		char __user *user = (char __user *)(uintptr_t)addr;
+		u64 n = min_t(u64, len, PAGE_SIZE - offset_in_page(addr));
+
+		if (!access_ok(user, n) ||
+		    (write ? fault_in_safe_writeable(user, n) : fault_in_readable(user, n)))
+			return -EFAULT;
+		addr += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static int fetch_chunk(struct mm_struct *mm, u64 addr, u64 len, bool write)
+{
+	struct guard guard;
+	int err = -EFAULT;
+
+	if (!mmget_not_zero(mm))
+		return -EFAULT;
+	if (atomic_read(&mm->mm_users) > 1) {
+		guard_begin(&guard, mm);
+		kthread_use_mm(mm);
+		err = fault_in(addr, len, write);
+		kthread_unuse_mm(mm);
+		guard_end(&guard);
+	}
+	mmput(mm);
+	return err;
+}
+
+static int fetch_all(const struct fetch *f)
+{
+	u64 addr = f->core->va, len = f->core->len;
+
+	while (len) {
+		u64 n = min_t(u64, len, CHUNK);
+		int err = fetch_chunk(f->mm, addr, n, f->core->write);
+
+		if (err)
+			return err;
+		addr += n;
+		len -= n;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int fetch_main(void *data)
+{
+	struct fetch *f = data;
+
+	if (!sg_fetched(f->core, fetch_all(f))) {
+		atomic_dec(&left);
+		wake_up_all(&left_gone);
+	}
+	mmdrop(f->mm);
+	kfree(f);
+	module_put_and_kthread_exit(0);
+	return 0;
+}
+
+static int host_fetch(void *cookie, struct sg_fetch *core)
+{
+	struct fetch *f = kmalloc(sizeof(*f), GFP_KERNEL);
+	struct task_struct *thread;
+
+	if (!f)
+		return -ENOMEM;
+	f->core = core;
+	f->mm = cookie;
+	mmgrab(f->mm);
+	/* The client is an open file, which holds the module. */
+	__module_get(THIS_MODULE);
+	thread = kthread_run(fetch_main, f, "softgpu-fetch");
+	if (!IS_ERR(thread))
+		return 0;
+	module_put(THIS_MODULE);
+	mmdrop(f->mm);
+	kfree(f);
+	return PTR_ERR(thread);
+}
+
+/*
+ * A client was closed while its fetch was under way.  Its process need not wait for that: the
+ * page's server may be the same process, whose files are closed after this one.  But programs
+ * must not leave threads behind without end.
+ */
+void softgpu_fetch_left(void)
+{
+	atomic_inc(&left);
+	wait_event_idle(left_gone, atomic_read(&left) <= MOST_LEFT);
+}
+
 const struct sg_host_ops softgpu_host_ops = {
 	.copy = host_copy,
+	.fetch = host_fetch,
 };

@@ -73,6 +73,8 @@ int softgpu_managed_mmap(struct vm_area_struct *vma);
 
 /* The cookie is the program's mm, on which a reference (mmgrab) is held. */
 extern const struct sg_host_ops softgpu_host_ops;
+/* A client was closed while its fetch was under way.  May wait for other such fetches. */
+void softgpu_fetch_left(void);
 
 /* ---- dmabuf.c: device memory as a dma-buf ---- */
 

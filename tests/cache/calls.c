@@ -31,7 +31,7 @@ static void arguments(void)
 	ops.size = 8;
 	MUST(peerdma_cache_create(&ops, &toy, &options, &cache) == -EINVAL);
 	ops.size = sizeof(ops);
-	ops.monitors = PEERDMA_MONITOR_CALLS;
+	ops.monitors = PEERDMA_MONITOR_CHECK;
 	MUST(peerdma_cache_create(&ops, &toy, &options, &cache) == -EINVAL);
 	ops.monitors = 0;
 	begin();

@@ -43,8 +43,9 @@ void each_option(void)
 		options.access = 1U << bit;
 		makes(bit < PEERDMA_ACCESS_BITS ? 0 : -EINVAL, "this kind of cache supports 0xffff");
 		ops.monitors = 1U << bit;
-		makes(ops.monitors == PEERDMA_MONITOR_WORD || ops.monitors == PEERDMA_MONITOR_HOST ? 0 : -EINVAL,
-		      "unknown ops->monitors 0x");
+		makes(ops.monitors & (PEERDMA_MONITOR_WORD | PEERDMA_MONITOR_CALLS | PEERDMA_MONITOR_HOST) ? 0 : -EINVAL,
+		      bit == 1 ? "PEERDMA_MONITOR_CHECK is not set: give check()" :
+		      bit == 3 ? "PEERDMA_MONITOR_HOOKS is not set: " : "unknown ops->monitors 0x");
 	}
 	for (size_t i = 0; i < MANY(options.reserved); i++) {
 		options.reserved[i] = 1ULL << 63;

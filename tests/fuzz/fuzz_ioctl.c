@@ -170,6 +170,11 @@ static int no_host(void *cookie, void *local, u64 addr, u64 len, bool to_process
 
 const struct sg_host_ops softgpu_host_ops = { .copy = no_host };
 
+void softgpu_fetch_left(void)
+{
+	MUST(0);
+}
+
 bool softgpu_device_ready(u32 index)
 {
 	return index < 2;

@@ -124,7 +124,9 @@ static void report(void)
 	struct peerdma_hook_report r[PEERDMA_HOOKS_MAX];
 	unsigned int n = peerdma_hooks_report(r, PEERDMA_HOOKS_MAX), absent = 0, there = 0;
 
-	CHECK(n && n <= PEERDMA_HOOKS_MAX && peerdma_hooks_report(r, 1) == n, "the report's length does not depend on the room");
+	CHECK(n && n <= PEERDMA_HOOKS_MAX && peerdma_hooks_report(r, 1) == n && peerdma_hooks_report(NULL, n) == n,
+	      "the report's length does not depend on the room");
+	peerdma_hooks_unsubscribe(NULL, NULL);
 	for (unsigned int i = 0; i < n; i++) {
 		if (!strcmp(r[i].call, "cuMemFree_v2")) {
 			there += !r[i].missed && r[i].events == 7;

@@ -91,12 +91,12 @@ int main(int argc, char **argv)
 	look(argv[1], "--json");
 	CHECK(region_says((void *)(uintptr_t)p, "monitor", argv[2]), "GPU memory: who tells of its end");
 	CHECK(region_says((void *)(uintptr_t)p, "why", "the registration has no word"), "and why not a word");
-	CHECK(region_says(host, "monitor", "none"), "host memory: nobody tells, and nobody needs to");
-	CHECK(region_says(host, "why", "what is registered is a range"), "and why");
+	CHECK(region_says(host, "monitor", "host"), "host memory: the monitor that its pin started");
+	CHECK(region_says(host, "why", "a monitor of host memory ends"), "and why");
 	if (failures)
 		puts(text);
 	look(argv[1], "");
-	CHECK(strstr(text, "none: what is registered is a range") != NULL, "people are told of nobody");
+	CHECK(strstr(text, "host: a monitor of host memory ends") != NULL, "people are told of it");
 	CHECK(strstr(text, strcmp(argv[2], "hooks") ? "check: the registration has no word, and libpeerdma-hooks is not" :
 		     "hooks: the registration has no word; libpeerdma-hooks sees every way") != NULL, "and of who");
 	if (failures)

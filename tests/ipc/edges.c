@@ -5,14 +5,17 @@
  *
  * usage: edges TEST
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
@@ -387,10 +390,22 @@ static void *export_meanwhile(void *unused)
 	return NULL;
 }
 
+static uint64_t ended(void)
+{
+	struct peerdma_ipc_counters c = { .size = sizeof(c) };
+
+	return peerdma_ipc_counters(&c) ? 0 : c.ended;
+}
+
+static uint64_t ended_before;		/* of exports, when the free of `freed_at` was about to happen */
+
 static void subscriber(void *arg, const struct peerdma_hook_event *event)
 {
 	(void)arg;
-	if (event->after || event->addr != (uintptr_t)freed_at || atomic_load(&state))
+	if (event->after || event->addr != (uintptr_t)freed_at)
+		return;
+	ended_before = ended();
+	if (atomic_load(&state))
 		return;
 	atomic_store(&state, 1);
 	while (atomic_load(&state) < 2)
@@ -413,6 +428,7 @@ static void freeing(void)
 	char *unrelated = map_file(NULL, "unrelated");
 	pthread_t thread;
 	int ret = peerdma_ipc_export(unrelated, 4096, 0, &h), first;
+	unsigned int had;
 
 	if (ret == -EOPNOTSUPP) {
 		printf("skipped: %s\n", peerdma_last_error());
@@ -435,7 +451,51 @@ static void freeing(void)
 	peerdma_monitor_notify(PEERDMA_MEMORY_HOST, freed_at, 4096, 1);
 	usleep(200000);
 	CHECK(!ASK(&o, OTHER_OPEN, .handle = h).ret, "the end of a free is not the end of what came after it");
+	/* More of them than the thread that looks can keep up with. */
+	for (int i = 0; i < 20000; i++)
+		peerdma_monitor_notify(PEERDMA_MEMORY_HOST, i % 3 ? freed_at : unrelated, 4096, 1);
+	CHECK(!ASK(&o, OTHER_OPEN, .handle = h).ret, "20,000 times");
+	had = descriptors(getpid());
+	munmap(freed_at, 4096);
+	CHECK(ended_before == 2 && ended() == 2, "its own free ends it before it happens");
+	/* The thread is through with them, and closes the export's descriptor. */
+	for (int i = 0; i < 1000 && descriptors(getpid()) == had; i++)
+		usleep(10000);
+	CHECK(descriptors(getpid()) == had - 1, "and its descriptor is closed");
 	other_end(&o, SIGKILL);
+}
+
+/* A copy of the library's file is another library to the loader. */
+static void second_copy(void)
+{
+	int (*subscribe)(uint32_t memory, peerdma_hook_fn fn, void *arg);
+	const char *(*last_error)(void);
+	char bytes[4096], path[64];
+	int in, out = memfd_create("libpeerdma.so.0", 0), ret;
+	void *copy;
+	Dl_info info;
+	ssize_t n;
+
+	if (peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, subscriber, NULL)) {
+		printf("skipped: %s\n", peerdma_last_error());
+		exit(77);
+	}
+	CHECK(dladdr((void *)(uintptr_t)peerdma_last_error, &info) && info.dli_fname, "the library's file");
+	in = open(info.dli_fname, O_RDONLY);
+	while ((n = read(in, bytes, sizeof(bytes))) > 0) {
+		if (write(out, bytes, (size_t)n) != n)
+			abort();
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", out);
+	copy = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	CHECK(copy != NULL, "a copy: %s", copy ? "loaded" : dlerror());
+	if (!copy)
+		return;
+	*(void **)&subscribe = dlsym(copy, "peerdma_monitor_subscribe");
+	*(void **)&last_error = dlsym(copy, "peerdma_last_error");
+	ret = subscribe(PEERDMA_MEMORY_HOST, subscriber, NULL);
+	CHECK(ret == -EOPNOTSUPP && strstr(last_error(), "another copy of libpeerdma in this process"), "it says why it sees no frees: %s",
+	      last_error());
 }
 
 /* Frees that nothing reports: the same address is another file's. */
@@ -567,6 +627,160 @@ static void none_left(void)
 /* ---- threads ---- */
 
 static bool came_through;
+
+/*
+ * A daemon closes all descriptors, and has files of its own under these numbers: what the library does afterwards reaches none
+ * of them.
+ */
+#define NUMBERS 200
+
+static void close_all(int but)
+{
+	for (int fd = 3; fd < NUMBERS; fd++) {
+		if (fd != but)
+			syscall(SYS_close, fd);		/* behind a sanitizer's back */
+	}
+}
+
+/* Under each number that is free: a file, or an epoll that has something to report, once. */
+static void take_all(bool epolls)
+{
+	static int full;
+	int fd, pair[2];
+
+	if (epolls && !full) {
+		if (pipe(pair) || write(pair[1], "", 1) != 1)
+			abort();
+		full = fcntl(pair[0], F_DUPFD, NUMBERS);
+	}
+	do {
+		struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = &full };
+
+		fd = epolls ? epoll_create1(0) : memfd_create("the program's", 0);
+		if (fd >= 0 && epolls)
+			epoll_ctl(fd, EPOLL_CTL_ADD, full, &event);
+	} while (fd >= 0 && fd < NUMBERS);
+	close(fd);
+}
+
+static void check_all(const char *when, int but, bool epolls)
+{
+	int gone = 0, written = 0, taken = 0;
+
+	for (int fd = 3; fd < NUMBERS; fd++) {
+		struct epoll_event event;
+		struct stat st;
+
+		if (fd == but)
+			continue;
+		gone += fcntl(fd, F_GETFD) < 0;
+		written += !epolls && !fstat(fd, &st) && st.st_size;
+		taken += epolls && !epoll_wait(fd, &event, 1, 0);
+	}
+	CHECK(!gone && !written && !taken, "%s: of the program's descriptors, %d are closed; %d files were written to, %d epolls have lost "
+	      "their event", when, gone, written, taken);
+}
+
+/* A connection that asks nothing, from a process that does not use the library: the thread hangs up on it some time later. */
+static pid_t silent_importer(const struct peerdma_ipc_handle *handle)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char byte, *at = address.sun_path + 1;
+	int ready[2];
+	pid_t pid;
+
+	if (pipe(ready))
+		abort();
+	at += sprintf(at, "peerdma-ipc/");
+	for (int i = 32; i < 48; i++)		/* where a handle has it */
+		at += sprintf(at, "%02x", handle->bytes[i]);
+	pid = fork();
+	if (!pid) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+		if (connect(fd, (struct sockaddr *)&address, (socklen_t)(at - (char *)&address)))
+			_exit(1);
+		byte = 0;
+		if (write(ready[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	CHECK(read(ready[0], &byte, 1) == 1, "a connection");
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+/* One descriptor was closed: the importer does not get what has its number. */
+static void one_is_closed(struct other *o)
+{
+	struct peerdma_ipc_handle h = { { 0 } };
+	int fd = dup(0), secret;
+	void *p;
+
+	close(fd);
+	CHECK(!peerdma_ipc_alloc(4096, 0, &p) && !peerdma_ipc_export(p, 4096, 0, &h) && fcntl(fd, F_GET_SEALS) > 0,
+	      "memory, of descriptor %d", fd);
+	syscall(SYS_close, fd);
+	secret = memfd_create("the program's", MFD_ALLOW_SEALING);
+	CHECK(secret == fd && !ftruncate(secret, 4096), "which is another file then");
+	CHECK(ASK(o, OTHER_OPEN, .handle = h).ret == -ESTALE, "that no importer gets");
+	CHECK(peerdma_ipc_export(p, 4096, 0, &h) == 0 && !peerdma_ipc_free(p) && fcntl(fd, F_GETFD) >= 0, "nor is it closed");
+	syscall(SYS_close, fd);
+}
+
+static void daemon_closes(void)
+{
+	struct other o = other_make(getuid());
+	struct other_answer a = ASK(&o, OTHER_SIGNAL, .value = 1);
+	struct peerdma_ipc_signal *of_other = NULL, *s = NULL, *any = NULL;
+	struct peerdma_ipc_handle h = { { 0 } }, of_block, of_any;
+	char *file = map_file(NULL, "exported");
+	int ret = peerdma_ipc_export(file, 4096, 0, &h), status = -1;
+	pid_t importer, child;
+	uint64_t before;
+	void *block = NULL;
+
+	if (ret == -EOPNOTSUPP) {
+		printf("skipped: %s\n", peerdma_last_error());
+		exit(77);
+	}
+	one_is_closed(&o);
+	CHECK(!ret && !peerdma_ipc_alloc(4096, 0, &block) && !peerdma_ipc_export(block, 4096, 0, &of_block) &&
+	      !peerdma_ipc_signal_create(0, 0, &s) && !peerdma_ipc_signal_create(0, PEERDMA_IPC_ANY_USER, &any) &&
+	      !peerdma_ipc_signal_export(any, &of_any) && !OPEN_SIGNAL(&a.handle, &of_other), "memory, and signals of both sides");
+	CHECK(!ASK(&o, OTHER_OPEN, .handle = h).ret, "opened");
+	importer = silent_importer(&h);
+	/* As long as it has a connection that asks nothing, the thread looks at its clock. */
+	before = ended();
+	close_all(o.sock);
+	take_all(false);
+	munmap(file, 4096);
+	CHECK(ended() == before + 1, "a free still ends the export");
+	CHECK(!peerdma_ipc_unexport(&of_block) && !peerdma_ipc_free(block), "what was allocated is freed");
+	CHECK(!peerdma_ipc_signal_close(s) && !peerdma_ipc_signal_close(any) && !peerdma_ipc_signal_close(of_other), "signals are closed");
+	ret = peerdma_ipc_signal_create(0, 0, &s);
+	CHECK(ret == -EBADF && strstr(peerdma_last_error(), "the program has closed the descriptors"),
+	      "none is made any more: %s", peerdma_last_error());
+	usleep(200000);
+	check_all("after all calls", o.sock, false);
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		failures = 0;
+		check_all("in a forked child", o.sock, false);
+		_exit(failures ? 1 : 0);
+	}
+	waitpid(child, &status, 0);
+	CHECK(!status, "a forked child has them all");
+	close_all(o.sock);
+	take_all(true);
+	sleep(11);	/* longer than the thread's patience with a connection */
+	check_all("when the thread has hung up on an importer", o.sock, true);
+	end(importer);
+	other_end(&o, SIGKILL);
+}
 
 static void *notify_cancelled(void *p)
 {
@@ -713,7 +927,7 @@ int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
 		{ "late", late }, { "closes", closes }, { "apart", apart }, { "provider", provider }, { "pool", pool }, { "pretender", pretender }, { "freeing", freeing },
-		{ "replaced", replaced }, { "files", files }, { "quiet", quiet }, { "none-left", none_left }, { "cancelled", cancelled },
+		{ "replaced", replaced }, { "second-copy", second_copy }, { "files", files }, { "quiet", quiet }, { "daemon", daemon_closes }, { "none-left", none_left }, { "cancelled", cancelled },
 		{ "children", children }, { "closing", closing }, { "main-ended", main_ended },
 	};
 

@@ -4,12 +4,21 @@
  *
  * usage: handles TEST
  */
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "other.h"
 #include "util.h"
 
 #define MIB (1UL << 20)
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
 static void handles(void)
 {
@@ -109,10 +118,135 @@ static void users(void)
 	other_end(&o, SIGKILL);
 }
 
+/* ---- a mapping that can only be read ---- */
+
+static struct {
+	_Atomic int exported;		/* 1: not yet */
+	struct peerdma_ipc_handle handle;
+	int opened, reopened, mapped, written;
+} *shared;
+
+static int received[2] = { -1, -1 };	/* descriptors that came, as a process that means harm keeps them */
+
+/* The library's, too: it is the first of its name. */
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	ssize_t n = syscall(SYS_recvmsg, fd, msg, flags);
+	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(msg) : NULL;
+	int came[2];
+
+	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(came))) {
+		memcpy(came, CMSG_DATA(c), sizeof(came));
+		for (int i = 0; i < 2; i++)
+			received[i] = dup(came[i]);
+	}
+	return n;
+}
+
+static void open_to_write(void)
+{
+	struct peerdma_ipc_memory *m;
+	char path[64];
+	int fd;
+
+	shared->opened = OPEN(&shared->handle, &m);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", received[1]);
+	fd = open(path, O_RDWR);
+	shared->reopened = fd < 0 ? -errno : 0;
+	shared->mapped = mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, fd < 0 ? received[1] : fd, 0) == MAP_FAILED ? -errno : 0;
+	shared->written = pwrite(fd < 0 ? received[1] : fd, "x", 1, 0) < 0 ? -errno : 0;
+}
+
+/* A child as that user does it, and ends; or goes on until it is killed. */
+static pid_t as(uid_t uid, void (*fn)(void *), void *arg, bool ends)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (setgid(1000) || setuid(uid))
+			_exit(1);
+		fn(arg);
+		while (!ends)
+			pause();
+		_exit(0);
+	}
+	if (ends)
+		waitpid(pid, NULL, 0);
+	return pid;
+}
+
+struct file {
+	int fd;				/* -1: the exporter makes it */
+	int seals;
+	mode_t mode;
+};
+
+static void export_to_read(void *arg)
+{
+	struct file *f = arg;
+	char *p;
+
+	if (f->fd < 0)
+		f->fd = memfd_create("to be read", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	p = ftruncate(f->fd, 4096) || fcntl(f->fd, F_ADD_SEALS, f->seals) || (f->mode && fchmod(f->fd, f->mode)) ? NULL :
+	    mmap(NULL, 4096, PROT_READ, MAP_SHARED, f->fd, 0);
+	shared->exported = peerdma_ipc_export(p, 4096, PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT, &shared->handle);
+}
+
+static void attack(void *unused)
+{
+	(void)unused;
+	open_to_write();
+}
+
+static int try_to_write(struct file f)
+{
+	pid_t exporter;
+
+	shared->exported = 1;
+	exporter = as(1000, export_to_read, &f, false);
+	while (shared->exported == 1)
+		usleep(1000);
+	if (!shared->exported)
+		as(1001, attack, NULL, true);
+	kill(exporter, SIGKILL);
+	waitpid(exporter, NULL, 0);
+	return shared->exported;
+}
+
+static void read_only(void)
+{
+	int ret, roots;
+
+	if (getuid()) {
+		printf("skipped: only root can be another user\n");
+		exit(77);
+	}
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (int i = 0; i < 3; i++) {
+		struct file f = { .fd = -1, .seals = F_SEAL_SHRINK | (i == 1 ? F_SEAL_FUTURE_WRITE : 0), .mode = i == 2 ? 0666 : 0 };
+
+		ret = try_to_write(f);
+		CHECK(!ret && !shared->opened, "%s: exported, and opened by another user", i == 1 ? "sealed" : i ? "mode 0666" : "mode 0777");
+		CHECK(shared->reopened == -EACCES || (i == 1 && shared->written == -EPERM), "opening its file for writing: %d", shared->reopened);
+		CHECK(shared->mapped && shared->written, "mapping it for writing: %d; writing: %d", shared->mapped, shared->written);
+	}
+	/* The group that both are of, too. */
+	roots = memfd_create("root's", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	CHECK(try_to_write((struct file) { .fd = roots, .seals = F_SEAL_SHRINK }) == -EOPNOTSUPP,
+	      "a file of which the exporter cannot forbid others to write is not exported");
+	fchmod(roots, 0644);
+	CHECK(try_to_write((struct file) { .fd = roots, .seals = F_SEAL_SHRINK }) == -EOPNOTSUPP, "nor one that its owner may write, another user");
+	roots = memfd_create("root's", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	CHECK(!try_to_write((struct file) { .fd = roots, .seals = F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE }) && !shared->opened &&
+	      shared->mapped && shared->written, "unless it is sealed");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "handles", handles }, { "users", users },
+		{ "handles", handles }, { "users", users }, { "read-only", read_only },
 	};
 
 	return run_named(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

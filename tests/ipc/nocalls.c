@@ -251,7 +251,7 @@ static void sweep(const char *what, int (*run)(void), const bool *needed)
 int main(void)
 {
 	static const bool exporter[CALLS] = {
-		[MEMFD_CREATE] = true, [FTRUNCATE] = true, [FALLOCATE] = true, [MMAP] = true, [EVENTFD] = true, [SOCKET] = true,
+		[MEMFD_CREATE] = true, [FTRUNCATE] = true, [FALLOCATE] = true, [MMAP] = true, [SOCKET] = true,
 		[BIND] = true,
 		[LISTEN] = true, [EPOLL_CREATE1] = true, [EPOLL_CTL] = true, [GETRANDOM] = true, [PTHREAD_CREATE] = true,
 		[FOPEN] = true,

@@ -25,7 +25,7 @@
 #include "util.h"
 
 #define LENGTH		65536
-#define WINDOW		380	/* instructions from getrandom() on: what is done with the lock, and some more */
+#define WINDOW		800	/* instructions from getrandom() on: what is done with the lock, and some more */
 #define PATIENCE_S	10	/* of an exporter, for a connection that asks nothing */
 #define MOST_STEPS	20000
 #define STRIDE		3	/* of a long call: a step takes as long as two switches between processes */

@@ -5,6 +5,7 @@
 #include <linux/miscdevice.h>
 #include <linux/mmu_notifier.h>
 #include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -15,6 +16,7 @@
 
 struct client {
 	struct peerdma_pin *pin;
+	struct peerdma_mapping *map;
 	u32 delay_ms;
 	u32 begun, done;
 	u64 page;
@@ -58,9 +60,40 @@ static long do_pin(struct client *c, const struct client_pin *a)
 	return 0;
 }
 
+static long map(struct client *c, struct client_map *m)
+{
+	struct pci_dev *card;
+
+	if (!c->pin || c->map)
+		return -EINVAL;
+	card = pci_get_device(0x1234, 0x11e8, NULL);
+	if (!card)
+		return -ENODEV;
+	c->map = peerdma_map_runs(c->pin, &card->dev, DMA_BIDIRECTIONAL);
+	/* The mapping has a reference of its own. */
+	pci_dev_put(card);
+	if (IS_ERR(c->map)) {
+		long err = PTR_ERR(c->map);
+
+		c->map = NULL;
+		return err;
+	}
+	m->length = peerdma_mapping_run(c->map, 0, &m->dma_addr);
+	return 0;
+}
+
+static long unmap(struct client *c)
+{
+	if (!c->map)
+		return -EINVAL;
+	peerdma_unmap(c->map);
+	c->map = NULL;
+	return 0;
+}
+
 static long unpin(struct client *c)
 {
-	if (!c->pin)
+	if (!c->pin || c->map)
 		return -EINVAL;
 	peerdma_unpin(c->pin);
 	c->pin = NULL;
@@ -107,8 +140,10 @@ static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	void __user *uarg = (void __user *)arg;
 	struct client *c = file->private_data;
 	struct client_state s;
+	struct client_map m;
 	struct client_pin a;
 	u64 cookie;
+	long err;
 
 	switch (cmd) {
 	case CLIENT_PIN:
@@ -133,6 +168,11 @@ static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case CLIENT_LET_GO:
 		let_go(c);
 		return 0;
+	case CLIENT_MAP:
+		err = map(c, &m);
+		return err ?: copy_to_user(uarg, &m, sizeof(m)) ? -EFAULT : 0;
+	case CLIENT_UNMAP:
+		return unmap(c);
 	default:
 		return -ENOTTY;
 	}
@@ -154,6 +194,7 @@ static int client_release(struct inode *inode, struct file *file)
 {
 	struct client *c = file->private_data;
 
+	unmap(c);
 	unpin(c);
 	let_go(c);
 	if (c->to)

@@ -22,6 +22,11 @@ struct client_state {
 	__u64 page;		/* what peerdma_pin_page() said inside; ~0: it was not asked */
 };
 
+struct client_map {
+	__u64 dma_addr;		/* out: of the first run */
+	__u64 length;
+};
+
 #define CLIENT_PIN	_IOW(0xb9, 0, struct client_pin)
 #define CLIENT_UNPIN	_IO(0xb9, 1)
 #define CLIENT_STATE	_IOR(0xb9, 2, struct client_state)
@@ -36,5 +41,9 @@ struct client_state {
 #define CLIENT_HOLD	_IOW(0xb9, 4, struct client_pin)
 #define CLIENT_HOLDS	_IO(0xb9, 5)
 #define CLIENT_LET_GO	_IO(0xb9, 6)
+
+/* Maps the pin for the DMA card, for both directions; one mapping per open file.  Without the card: ENODEV. */
+#define CLIENT_MAP	_IOR(0xb9, 7, struct client_map)
+#define CLIENT_UNMAP	_IO(0xb9, 8)
 
 #endif

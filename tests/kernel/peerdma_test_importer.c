@@ -135,6 +135,7 @@ static void kernel_view(void)
 
 static void readonly(void)
 {
+	struct peerdma_pin_dmabuf_args d = { .size = sizeof(d) };
 	char *memory = host_memory(PAGE);
 	struct peerdma_pin_args a;
 	struct importer_map m;
@@ -153,6 +154,11 @@ static void readonly(void)
 	WORKS(attach(im, dmabuf, IMPORTER_DYNAMIC));
 	FAILS(EPERM, map(im, FROM_DEVICE, &m));
 	WORKS(map(im, TO_DEVICE, &m));
+	d.fd = dmabuf;
+	FAILS(EACCES, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &d));
+	d.flags = PEERDMA_PIN_READONLY;
+	WORKS(ioctl(fd, PEERDMA_PIN_DMABUF_FD, &d));
+	WORKS(unpin(fd, d.handle));
 	close(im);
 	close(dmabuf);
 	close(fd);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include "patience.h"
 #include "softgpu_uapi_test.h"
+#include "unanswered.h"
 
 /* ---- in mid copy, in mid call ---- */
 
@@ -412,12 +413,110 @@ static void beside_much(struct gpu *g)
 	check_idle(g->fd, &idle, "a process was killed that had queued much");
 }
 
+/* More than there are engines. */
+#define UNANSWERED_STREAMS	8
+
+static struct {
+	volatile uint32_t *reads;
+	pid_t server;
+} *unanswered;
+
+/*
+ * A copy from and to a page that never comes in each of many streams, and a word there.  Returns
+ * only if one of them ends.
+ */
+static void uses_unanswered(int ready)
+{
+	struct softgpu_host_register reg = { .length = PAGE64, .kind = SOFTGPU_KIND_REGISTERED };
+	struct softgpu_stream_create stream = { .flags = SOFTGPU_STREAM_NON_BLOCKING };
+	struct softgpu_value value = { .op = SOFTGPU_VALUE_EQ, .value = 1, .width = 8 };
+	struct softgpu_copy copy = { .width = PAGE64, .height = 1 };
+	uint32_t streams[UNANSWERED_STREAMS];
+	struct softgpu_stream query = { 0 };
+	struct unanswered page;
+	struct gpu g;
+	uint64_t va;
+	int i;
+
+	NEED(!setgid(NOBODY) && !setuid(NOBODY));
+	NEED(!unanswered_begin(&page, PAGE64, unanswered->reads));
+	unanswered->server = page.server;
+	/* FUSE answers root's engines at once, but all wait for a page that is being read. */
+	if (!fork()) {
+		(void)*(volatile char *)page.memory;
+		_exit(0);
+	}
+	while (!*unanswered->reads)
+		usleep(1000);
+	g = gpu_up(0);
+	NEED(!sg_alloc(g.fd, g.ctx, PAGE64, &va));
+	reg.ctx = stream.ctx = value.ctx = copy.ctx = g.ctx;
+	reg.va = value.va = PTR(page.memory);
+	NEED(!SG_CALL(g.fd, SOFTGPU_HOST_REGISTER, &reg));
+	for (i = 0; i < UNANSWERED_STREAMS; i++) {
+		NEED(!SG_CALL(g.fd, SOFTGPU_STREAM_CREATE, &stream));
+		value.stream = copy.stream = streams[i] = stream.stream;
+		copy.src = i % 2 ? va : PTR(page.memory);
+		copy.dst = i % 2 ? PTR(page.memory) : va;
+		NEED(!(i % 4 == 3 ? SG_CALL(g.fd, SOFTGPU_VALUE, &value) : SG_CALL(g.fd, SOFTGPU_COPY, &copy)));
+	}
+	NEED(write(ready, "x", 1) == 1);
+	query.ctx = g.ctx;
+	for (i = 0; query.stream = streams[i], SG_CALL(g.fd, SOFTGPU_STREAM_QUERY, &query) == EAGAIN; i = (i + 1) % UNANSWERED_STREAMS)
+		usleep(1000);
+	_exit(0);
+}
+
+/* Copies both ways, and a wait for a word: what needs engines, and who looks at words. */
+static void copies_go_on(struct gpu *g)
+{
+	struct softgpu_host_register reg = { .ctx = g->ctx, .va = PTR(stuck.host), .length = sizeof(stuck.host),
+					     .kind = SOFTGPU_KIND_REGISTERED };
+	struct softgpu_value value = { .ctx = g->ctx, .op = SOFTGPU_VALUE_EQ, .va = PTR(stuck.host), .value = 1, .width = 8 };
+	struct softgpu_va a = { .va = PTR(stuck.host) };
+	uint64_t va;
+	int i;
+
+	NEED(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
+	for (i = 0; i < 10; i++) {
+		EXPECT(sg_copy(g->fd, g->ctx, va, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC), 0);
+		EXPECT(sg_copy(g->fd, g->ctx, PTR(stuck.host), va, sizeof(stuck.host), SOFTGPU_OP_SYNC), 0);
+	}
+	*(uint64_t *)(void *)stuck.host = 1;
+	EXPECT(SG_CALL(g->fd, SOFTGPU_HOST_REGISTER, &reg), 0);
+	EXPECT(SG_CALL(g->fd, SOFTGPU_VALUE, &value), 0);
+	EXPECT(sg_ctx_sync(g->fd, g->ctx), 0);
+	EXPECT(SG_CALL(g->fd, SOFTGPU_HOST_UNREGISTER, &a), 0);
+	EXPECT(sg_free(g->fd, va), 0);
+}
+
+static void beside_unanswered(struct gpu *g)
+{
+	struct idle idle = idle_now(g->fd);
+	pid_t pid;
+
+	unanswered = mmap(NULL, sizeof(*unanswered), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	NEED(unanswered != MAP_FAILED);
+	unanswered->reads = unanswered_counter();
+	NEED(unanswered->reads);
+	pid = start(uses_unanswered);
+	copies_go_on(g);
+	CHECK(!waitpid(pid, NULL, WNOHANG), "the other user's copies have ended");
+	kill(pid, SIGKILL);
+	/* Its server lives, so the page is still waited for; the process is not. */
+	CHECK(is_gone(pid), "still there %d s after SIGKILL", GONE_IN_S * patience());
+	check_idle(g->fd, &idle, "a process was killed whose copies waited for a page");
+	copies_go_on(g);
+	NEED(unanswered->server > 0 && !kill(unanswered->server, SIGKILL));
+}
+
 const struct test_case death_cases[] = {
 	{ "kill -9 in the middle of copies", killed_in_mid_copy },
 	{ "kill -9 in every call that waits", killed_while_waiting },
 	{ "kill -9 while a copy waits for a page", killed_in_a_copy },
 	{ "kill -9 while a word that is waited for waits for a page", killed_in_a_word },
 	{ "copies while another user has much queued", beside_much },
+	{ "copies while another user's wait for a page that never comes", beside_unanswered },
 	{ "memory unmapped in the middle of a copy", unmapped_in_mid_copy },
 	{ "a file closed in the middle of a call", closed_in_mid_call },
 	{ NULL, NULL }

@@ -46,14 +46,17 @@ static bool gpu_open(void)
 
 /* ---- what an end costs ---- */
 
-/* Flushes that the end of a pin takes which is mapped so often for each of the cards. */
+/*
+ * Flushes that a free takes, of memory that is mapped so often for each of the cards.  As many
+ * more end the mappings afterwards, when their addresses are given back.
+ */
 static long long flushes_of(unsigned int n, unsigned int times)
 {
 	struct peerdma_segment seg;
 	struct peerdma_pin_args a;
 	uint32_t count, mapping;
 	uint64_t va = gpu_alloc(GPU_PAGE);
-	long long before = debugfs_stat("flushes");
+	long long before = debugfs_stat("flushes"), taken;
 	int fd = dev_open();
 
 	WORKS(pin_va(fd, va, GPU_PAGE, PEERDMA_PIN_DEVICE, &a));
@@ -63,8 +66,10 @@ static long long flushes_of(unsigned int n, unsigned int times)
 	}
 	CHECK(debugfs_stat("flushes") == before);
 	CHECK(!cu.MemFree(va));
+	taken = debugfs_stat("flushes") - before;
 	close(fd);
-	return debugfs_stat("flushes") - before;
+	CHECK(debugfs_stat("flushes") == before + 2 * taken);
+	return taken;
 }
 
 static int cost(void *arg)

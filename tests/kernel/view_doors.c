@@ -5,8 +5,9 @@
  *
  *	view_doors CARD DISK
  *
- * CARD: the PCI address of a DMA card that is bound to vfio-pci, behind an IOMMU. DISK: a
- * block device. The process prepares as root, then tries each door as a user without rights.
+ * CARD: the PCI address of a DMA card that is bound to vfio-pci, behind an IOMMU, or "-" on a
+ * kernel without VFIO. DISK: a block device. The process prepares as root, then tries each
+ * door as a user without rights.
  *
  * The views are of GPU memory, by /dev/peerdma and by a dma-buf, and of host memory. A door
  * is closed if the kernel refuses the call, with an errno that is checked. Otherwise what was

@@ -39,7 +39,7 @@ extern const struct door doors_of_calls[];
 /* Before the process gives up its rights: opens what only root may. */
 void doors_of_calls_prepare(const char *disk);
 
-/* view_doors_vfio.c: `card' is the PCI address of a card that is bound to vfio-pci. */
+/* view_doors_vfio.c: `card' is the PCI address of a card that is bound to vfio-pci, or "-". */
 extern const struct door door_vfio;
 void door_vfio_prepare(const char *card);
 

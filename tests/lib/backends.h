@@ -34,6 +34,7 @@ void host_views(void **state);
 /* backends_cuda.c */
 void dmabuf(void **state);
 void dmabuf_fails(void **state);
+void no_views(void **state);
 void by_id(void **state);
 void captured(void **state);
 void staging(void **state);

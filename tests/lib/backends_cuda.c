@@ -109,6 +109,26 @@ void dmabuf(void **state)
 	peerdma_close(ctx);
 }
 
+/* What is missing is a better back-end: why there is none is in the text. */
+void no_views(void **state)
+{
+	struct peerdma_region *region;
+	struct peerdma *ctx;
+	void *view;
+
+	(void)state;
+	fake.open_error = -EACCES;
+	cuda->no_views = 1;
+	ctx = open_with(NULL, 0);
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, 0, NULL, &region), 0);
+	is_of(region, "dmabuf", 1);
+	assert_int_equal(peerdma_cpu_view(region, &view), -EOPNOTSUPP);
+	says("peerdma_cpu_view: this pin is of back-end 'dmabuf', which has no view for the CPU");
+	says("the GPU's driver does not allow its dma-bufs to be mapped (Operation not permitted)");
+	says("/dev/peerdma: this user may not open it");
+	peerdma_close(ctx);
+}
+
 /* While the program records a graph. */
 void captured(void **state)
 {

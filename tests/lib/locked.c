@@ -169,6 +169,20 @@ static void at_random(void)
 
 /* ---- other memory at the same address ---- */
 
+/* The pin of what was there before ends last, when the program has locked what is there now. */
+static void ended_last(char *p)
+{
+	struct peerdma_region *old = pin(p, 8), *new;
+
+	mmap(p + page, 6 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	new = pin(p + 2 * page, 4);
+	CHECK(locked(p, 8) == 0xbd, "a pin of other memory, beside the pin of what was there before");
+	CHECK(!peerdma_unpin(new) && locked(p, 8) == 0x81, "its end unlocks its pages, and leaves the other pin's (0x%x)", locked(p, 8));
+	CHECK(!lock(p + 3 * page, 2), "the program locks two pages");
+	CHECK(!peerdma_unpin(old) && locked(p, 8) == 0x18, "the end of the older pin leaves these, and no others (0x%x)", locked(p, 8));
+	unlock(p, 8);
+}
+
 static void replaced(void)
 {
 	struct peerdma_region *old, *new;
@@ -191,6 +205,9 @@ static void replaced(void)
 	CHECK(!peerdma_unpin(old) && locked(p, 4) == 0x6 && state(new) == PEERDMA_STATE_LIVE, "the end of the first leaves it alone");
 	CHECK(!peerdma_unpin(new) && locked(p, 4) == 0, "its own end does not");
 	munmap(p, 4 * page);
+	p = memory(8);
+	ended_last(p);
+	munmap(p, 8 * page);
 }
 
 static void seen(void *arg, const struct peerdma_hook_event *event)
@@ -279,6 +296,7 @@ static void locked_since(void)
 	CHECK(peerdma_cache_drain(cache) == 1 && locked(p, 8) == 0xf, "and leaves what the program has locked since");
 	peerdma_cache_close(cache);
 	unlock(p, 8);
+	ended_last(p);
 	gone_somewhere(p);
 	replaced_at_a_huge_page();
 	peerdma_monitor_unsubscribe(PEERDMA_MEMORY_HOST, seen, NULL);
@@ -383,6 +401,99 @@ static void several(void)
 	munmap(p, PAGES * page);
 }
 
+static void *pins_both(void *arg)
+{
+	struct slow *slow = arg;
+
+	return pin(slow->p, 2);
+}
+
+/* The first page is another's by the time at which the second has its memory: the pin counts in neither pin's segment. */
+static void replaced_while_pinning(void)
+{
+	struct slow slow = { .p = memory(2) };
+	struct uffdio_zeropage zero = { .range = { (uintptr_t)slow.p + page, page } };
+	struct peerdma_region *before = pin(slow.p, 1), *after, *both;
+	int fd = slow_memory(slow.p + page);
+	struct uffd_msg message;
+	pthread_t thread;
+	void *ret;
+
+	if (fd < 0) {
+		printf("# skipped: this user may not use userfaultfd(2)\n");
+		return;
+	}
+	pthread_create(&thread, NULL, pins_both, &slow);
+	CHECK(read(fd, &message, sizeof(message)) == sizeof(message), "a thread has pinned one page, and waits for the next");
+	mmap(slow.p, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	after = pin(slow.p, 1);
+	CHECK(!ioctl(fd, UFFDIO_ZEROPAGE, &zero), "the memory comes");
+	pthread_join(thread, &ret);
+	both = ret;
+	CHECK(state(both) == PEERDMA_STATE_REVOKED && state(after) == PEERDMA_STATE_LIVE, "its pin is revoked, the one made meanwhile is not");
+	CHECK(!peerdma_unpin(both) && locked(slow.p, 2) == 1, "its end leaves the other's page locked");
+	CHECK(!peerdma_unpin(before) && locked(slow.p, 2) == 1, "so does that of the pin before");
+	CHECK(!peerdma_unpin(after) && locked(slow.p, 2) == 0, "that one's own end does not");
+	close(fd);
+	munmap(slow.p, 2 * page);
+}
+
+static _Atomic int replacing;
+
+static void *replaces(void *arg)
+{
+	char *p = arg;
+
+	for (unsigned int i = 0; replacing; i++) {
+		unsigned int from = i * 7 % PAGES, count = 1 + i % (PAGES - from);
+
+		mmap(p + from * page, count * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	}
+	return NULL;
+}
+
+static void *churns_blindly(void *arg)
+{
+	char *p = arg;
+	unsigned int seed = (unsigned int)(uintptr_t)&p >> 4;
+
+	for (int i = 0; i < 2000; i++) {
+		struct peerdma_region *r[2] = { NULL, NULL };
+
+		for (int j = 0; j < 2; j++) {
+			unsigned int from = (unsigned int)rand_r(&seed) % PAGES, count = 1 + (unsigned int)rand_r(&seed) % (PAGES - from);
+
+			peerdma_pin(ctx, p + from * page, count * page, PEERDMA_HOST, NULL, &r[j]);
+		}
+		peerdma_unpin(r[0]);
+		peerdma_unpin(r[1]);
+	}
+	return NULL;
+}
+
+/* Whatever was replaced while it was being pinned: when all pins have ended, none is counted. */
+static void replaced_meanwhile(void)
+{
+	char *p = memory(PAGES);
+	pthread_t threads[3], other;
+
+	replacing = 1;
+	pthread_create(&other, NULL, replaces, p);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, churns_blindly, p);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	replacing = 0;
+	pthread_join(other, NULL);
+	CHECK(locked(p, PAGES) == 0, "memory is replaced while three threads pin it: nothing stays locked (0x%x)", locked(p, PAGES));
+	for (unsigned int i = 0; i < PAGES; i++) {
+		struct peerdma_region *r = pin(p + i * page, 1);
+
+		CHECK(state(r) == PEERDMA_STATE_LIVE && !peerdma_unpin(r) && locked(p, PAGES) == 0, "page %u: pinned once, unlocked once", i);
+	}
+	munmap(p, PAGES * page);
+}
+
 int main(void)
 {
 	int status = -1;
@@ -396,7 +507,9 @@ int main(void)
 	replaced();
 	locked_since();
 	others_wait_not();
+	replaced_while_pinning();
 	several();
+	replaced_meanwhile();
 	peerdma_close(ctx);
 
 	pid = fork();

@@ -315,6 +315,7 @@ int main(void)
 		cmocka_unit_test_setup(host_views, reset),
 		cmocka_unit_test_setup_teardown(dmabuf, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(dmabuf_fails, reset_cuda, no_cuda),
+		cmocka_unit_test_setup_teardown(no_views, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(by_id, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(cause_first, reset_cuda, no_cuda),
 		cmocka_unit_test_setup_teardown(no_provider, reset_cuda, no_cuda),

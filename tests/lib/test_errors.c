@@ -526,10 +526,11 @@ static void wrong_pins(void **state)
 		{ 4096, 10, PEERDMA_HOST | PEERDMA_NO_SYNC_MEMOPS, "not with PEERDMA_HOST" },
 		{ 4096, 10, PEERDMA_HOST | PEERDMA_DEVICE, "or neither" },
 		{ 4096, 0, 0, "above 0" },
-		{ UINTPTR_MAX, 2, 0, "does not wrap" },
-		{ 4096, SIZE_MAX, 0, "does not wrap" },
-		{ 1, SIZE_MAX, 0, NULL },	/* to the last byte: for the kernel to say */
-		{ UINTPTR_MAX, 1, 0, NULL },
+		{ UINTPTR_MAX, 2, 0, "past the end of the address space" },
+		{ 4096, SIZE_MAX, 0, "past the end of the address space" },
+		{ 1, SIZE_MAX, 0, "past the end of the address space" },
+		{ UINTPTR_MAX, 1, 0, "past the end of the address space" },
+		{ UINTPTR_MAX - 1, 1, 0, NULL },	/* for the kernel to say */
 	};
 	struct peerdma_region *none;
 

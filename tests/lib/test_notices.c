@@ -9,12 +9,15 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -137,6 +140,47 @@ static void other_order(void **state)
 	peerdma_close(ctx);
 }
 
+/* A daemon closes all descriptors: what has their numbers then is not written to, nor closed. */
+static void closed(void **state)
+{
+	struct peerdma_notice n = { .size = sizeof(n) };
+	bool was[64] = { false };
+	struct peerdma *ctx;
+	struct stat st;
+	gpu_ptr p;
+
+	(void)state;
+	for (int fd = 3; fd < 64; fd++)
+		was[fd] = fcntl(fd, F_GETFD) >= 0;
+	assert_int_equal(peerdma_open(&ctx, 0), 0);
+	fake.pin_error = -ENXIO;
+	assert_int_equal(cu.cuMemAlloc_v2(&p, LENGTH), 0);
+	pin(ctx, (void *)(uintptr_t)p, "soft");
+	for (int fd = 3; fd < 64; fd++) {
+		if (!was[fd] && fcntl(fd, F_GETFD) >= 0) {
+			int file = memfd_create("the program's", 0);
+
+			dup2(file, fd);
+			close(file);
+			was[fd] = true;
+		} else {
+			was[fd] = false;
+		}
+	}
+	assert_int_equal(cu.cuMemFree_v2(p), 0);
+	assert_int_equal(peerdma_next_event(ctx, &n, 0), 0);
+	assert_int_equal(peerdma_next_event(ctx, &n, 0), -EBADF);
+	assert_non_null(strstr(peerdma_last_error(), "the program has closed the descriptor"));
+	peerdma_close(ctx);
+	for (int fd = 3; fd < 64; fd++) {
+		if (!was[fd])
+			continue;
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(st.st_size, 0);
+		close(fd);
+	}
+}
+
 static int lowest(void)
 {
 	int fd = dup(0);
@@ -164,7 +208,7 @@ static void no_second(void **state)
 	(void)state;
 	getrlimit(RLIMIT_NOFILE, &was);
 	now = was;
-	now.rlim_cur = (rlim_t)first + 1;
+	now.rlim_cur = (rlim_t)first + 2;	/* for the pipe */
 	setrlimit(RLIMIT_NOFILE, &now);
 	not_opened(-EMFILE);
 	setrlimit(RLIMIT_NOFILE, &was);
@@ -193,6 +237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(both, kernel_file, no_file),
 		cmocka_unit_test_setup_teardown(other_order, kernel_file, no_file),
+		cmocka_unit_test_setup_teardown(closed, kernel_file, no_file),
 		cmocka_unit_test_setup_teardown(no_second, kernel_file, no_file),
 		cmocka_unit_test_setup_teardown(not_together, kernel_file, no_file),
 	};

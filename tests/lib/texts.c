@@ -33,6 +33,11 @@ static int form(const char *call, const char *cause, const char *remedy)
 	return at && (!remedy || strstr(at, remedy));
 }
 
+static int names(const char *what)
+{
+	return strstr(peerdma_last_error(), what) != NULL;
+}
+
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
 	(void)arg;
@@ -49,6 +54,9 @@ static void of_opening(void)
 	setenv("PEERDMA_PROVIDER", "karnel", 1);
 	CHECK(peerdma_open(&ctx, 0) == -EINVAL && form("peerdma_open", "'karnel'", "; give a comma-separated list"), "a back-end that "
 	      "there is not");
+	setenv("PEERDMA_PROVIDER", "host\n\033[2Jall is well\x7f\xc2\x9b\xff \xc3\xa9", 1);
+	CHECK(peerdma_open(&ctx, 0) == -EINVAL && form("peerdma_open", "'host\\x0a\\x1b[2Jall is well\\x7f\\xc2\\x9b\\xff \xc3\xa9'",
+							"; give a comma-separated list"), "a name is printed, whatever is in it");
 	setenv("PEERDMA_PROVIDER", "kernel", 1);
 	CHECK(peerdma_open(&ctx, 0) < 0 && form("peerdma_open", "/dev/peerdma: ", "; "), "no module, or one that this user may not use");
 	setenv("PEERDMA_PROVIDER", "host", 1);
@@ -79,9 +87,22 @@ static void of_pins(struct peerdma *ctx)
 	const struct peerdma_mr *mr;
 	int fd;
 
-	CHECK(peerdma_pin(ctx, memory, 0, 0, NULL, &region) == -EINVAL && form("peerdma_pin", "+0), flags 0x0", ": give PEERDMA_HOST"),
-	      "no length");
+	CHECK(peerdma_pin(ctx, memory, 0, 0, NULL, &region) == -EINVAL && form("peerdma_pin", "+0): empty", "; give a length") &&
+	      !names("PEERDMA_HOST"), "no length");
+	CHECK(peerdma_pin(ctx, memory, SIZE_MAX, 0, NULL, &region) == -EINVAL && form("peerdma_pin", "past the end", "; give a shorter") &&
+	      !names("PEERDMA_HOST"), "too great a length");
+	CHECK(peerdma_pin(ctx, (void *)-8192UL, 8192, 0, NULL, &region) == -EINVAL && form("peerdma_pin", "past the end", NULL),
+	      "a range that ends at 2^64");
+	CHECK(peerdma_pin(ctx, (void *)-8192UL, 100, 0, NULL, &region) == -EFAULT && form("peerdma_pin", "no memory behind it", NULL),
+	      "no memory, far up");
+	CHECK(peerdma_pin(ctx, memory, 100, PEERDMA_HOST | PEERDMA_DEVICE, NULL, &region) == -EINVAL &&
+	      form("peerdma_pin", "flags 0x3: memory is not both", "; give PEERDMA_HOST") && !names("length"), "two kinds of memory");
 	CHECK(peerdma_pin(ctx, NULL, 100, 0, NULL, &region) == -EFAULT && form("peerdma_pin", "+100): ", "part of the range has no memory"), "no memory");
+	CHECK(peerdma_pin_dmabuf(ctx, 0, 0, 0, PEERDMA_HOST, NULL, &region) == -EINVAL && form("peerdma_pin_dmabuf", "flags 0x1", ": give 0 or "),
+	      "flags of a dma-buf, where none can be pinned");
+	CHECK(peerdma_pin_dmabuf(ctx, 0, 4096, -4096ULL, 0, NULL, &region) == -EINVAL && form("peerdma_pin_dmabuf", "not in any dma-buf", NULL),
+	      "its range");
+	CHECK(peerdma_pin_dmabuf(ctx, -1, 0, 0, 0, NULL, &region) == -EBADF && form("peerdma_pin_dmabuf", "descriptor -1", NULL), "its number");
 	CHECK(peerdma_pin_dmabuf(ctx, 0, 0, 0, 0, NULL, &region) == -ENODEV && form("peerdma_pin_dmabuf", "only back-end 'kernel' "
 										    "pins dma-bufs", ": load peerdma.ko"),
 	      "a dma-buf without the module");
@@ -89,6 +110,10 @@ static void of_pins(struct peerdma *ctx)
 		return;
 	CHECK(peerdma_status(region, &status) == -EINVAL && form("peerdma_status", "size field is 1", "; set it"), "a struct without its size");
 	CHECK(peerdma_map(region, "here", PEERDMA_TO_DEVICE, &mapping) == -EINVAL && form("peerdma_map", "'here'", "PCI address like"), "no device");
+	for (unsigned int flags = 0; flags < 16; flags += 4)
+		CHECK(peerdma_map(region, "0000:00:00.0", flags, &mapping) == -EINVAL &&
+		      form("peerdma_map", "flags 0x", ": give PEERDMA_TO_DEVICE, PEERDMA_FROM_DEVICE or both"),
+		      "flags 0x%x, where nothing can be mapped", flags);
 	CHECK(peerdma_map(region, "0000:00:00.0", PEERDMA_TO_DEVICE, &mapping) == -EOPNOTSUPP && form("peerdma_map", "back-end 'host'", NULL),
 	      "no mappings");
 	CHECK(peerdma_export_dmabuf(region, 0, 0, &fd) == -EOPNOTSUPP && form("peerdma_export_dmabuf", "back-end 'host'", NULL), "no dma-bufs");

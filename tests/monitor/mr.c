@@ -7,16 +7,10 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fake_verbs.h"
@@ -24,6 +18,7 @@
 #include "peerdma_verbs.h"
 #include "../lib/checks.h"
 #include "../lib/counted.h"
+#include "forbid.h"
 
 #define LENGTH	(4UL << 20)
 #define ODP	(1 << 6)	/* IBV_ACCESS_ON_DEMAND */
@@ -82,7 +77,7 @@ static void granted(struct peerdma_cache *cache)
 
 	memset(p, 1, LENGTH);
 	peerdma_cache_counters(cache, &c);
-	CHECK(!(c.monitors & PEERDMA_MONITOR_HOST), "a cache without MRs of host memory needs no monitor");
+	CHECK(!(c.monitors & PEERDMA_MONITOR_HOST), "a cache that has pinned no host memory needs no monitor");
 	CHECK(!use(cache, p, 0), "an MR of host memory");
 	peerdma_cache_counters(cache, &c);
 	CHECK(c.monitors & PEERDMA_MONITOR_HOST, "from then on host memory is monitored");
@@ -94,22 +89,6 @@ static void granted(struct peerdma_cache *cache)
 	peerdma_cache_drain(cache);
 	CHECK(live() == 1, "and the old MR is gone");
 	munmap(p, LENGTH);
-}
-
-/* As systemd's MemoryDenyWriteExecute=yes: what is executed is not made writable and executable. */
-static int forbid(void)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 static void note(void *arg, const struct peerdma_hook_event *event)
@@ -138,14 +117,14 @@ static void refused(struct peerdma *ctx, struct peerdma_cache *cache)
 		exit(77);
 	}
 	CHECK(use(cache, p, 0) == -EOPNOTSUPP && !verbs->registered, "no MR of host memory that is not monitored");
-	CHECK(says("peerdma_cache_mr: host memory is not monitored: ", "PEERDMA_CACHE_CALLS"),
+	CHECK(says("peerdma_cache_get: host memory is not monitored: ", "PEERDMA_CACHE_CALLS"),
 	      "the text says why, and what helps");
-	CHECK(!use(cache, p, ODP), "a device that follows addresses needs no monitor");
 	CHECK(peerdma_cache_create(&ops, NULL, NULL, &other) == -EACCES, "no cache of the caller's own that needs it");
 	CHECK(says("peerdma_cache_create: host memory is not monitored: ", "; start a monitor"), "the text says why, and what helps");
 	CHECK(peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, note, NULL) == -EACCES, "no subscriber");
 	CHECK(says("peerdma_monitor_subscribe: host memory is not monitored: ", "; start a monitor"), "the text says why, and what helps");
-	CHECK(!peerdma_cache_open(ctx, &o, &other) && !use(other, p, 0), "a program that notifies the cache has its MR");
+	CHECK(!peerdma_cache_open(ctx, &o, &other) && !use(other, p, 0) && !use(other, p, ODP),
+	      "a program that notifies the cache has its MRs");
 	peerdma_cache_close(other);
 	free(p);
 }

@@ -6,12 +6,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "remote_cache.h"
 #include "tool.h"
 #include "top/top.h"
 
 static int error, count;
+static uid_t user = 1000;
+
+/* Who runs the command: what is missing differs. */
+uid_t geteuid(void)
+{
+	return user;
+}
+
 static size_t refused, asked;
 
 /* A cache whose numbers all differ. */
@@ -36,7 +45,7 @@ static void regions(struct remote_cache *c)
 	for (size_t i = 0; i < c->region_count; i++)
 		c->regions[i] = (struct remote_region){
 			.addr = 0x7f0000000000 + (i << 24), .length = 4096 << i, .gets = 100 - i, .hits = 99 - 2 * i, .holds = (int64_t)i - 1,
-			.dead = i == 2, .aperture = i % 2, .guard = (enum remote_guard)(i % 5) };
+			.dead = i == 2, .aperture = i % 2, .guard = (enum remote_guard)(i % 4) };
 	for (size_t i = 0; i < 4; i++)
 		c->ended[i] = (struct remote_ended){ .addr = 0x7e0000000000 + (i << 16), .length = 65536 + i, .gets = i, .why = why[i] };
 	c->ended_count = 4;
@@ -138,6 +147,13 @@ int main(void)
 	run("cache");
 	error = -ENOMEM;
 	run("cache");
+	user = 0;
+	error = -EACCES;
+	run("cache 17");
+	error = 0;
+	run("cache");
+	user = 1000;
+	error = -ENOMEM;
 	printf("%d\n", top_read_caches(&tool, &s));
 	error = -EIO;
 	printf("%d\n", top_read_caches(&tool, &s));

@@ -27,6 +27,7 @@
 #include "check.h"
 #include "memory.h"
 #include "pair.h"
+#include "peerdma.h"
 #include "queues.h"
 
 #define MIB (1UL << 20)
@@ -343,6 +344,31 @@ static void dmabuf(const char *what, int fd, uint64_t offset, size_t size, uint6
 	result(what, ibv_reg_dmabuf_mr(p.pd, offset, size, iova, fd, access), error);
 }
 
+/* A dma-buf that its exporter has opened for reading only. */
+static void reading_only(void)
+{
+	static const int writing[] = { IBV_ACCESS_LOCAL_WRITE, RW, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC };
+	struct peerdma_region *region;
+	struct peerdma *ctx;
+	struct memory m;
+	size_t i;
+	int fd;
+
+	memory_alloc(&m, MEMORY_HOST, MIB);
+	if (peerdma_open(&ctx, 0) ||
+	    peerdma_pin(ctx, (void *)(uintptr_t)m.addr, MIB, PEERDMA_HOST | PEERDMA_READONLY, NULL, &region) ||
+	    peerdma_export_dmabuf(region, 0, 0, &fd))
+		die("a dma-buf for reading: %s", peerdma_last_error());
+	for (i = 0; i < sizeof(writing) / sizeof(*writing); i++)
+		dmabuf("a dma-buf for reading, to be written", fd, 0, MIB, 0, writing[i], EACCES);
+	dmabuf("a dma-buf for reading", fd, 0, MIB, 0, IBV_ACCESS_REMOTE_READ, 0);
+	close(fd);
+	if (peerdma_unpin(region))
+		die("peerdma_unpin");
+	peerdma_close(ctx);
+	memory_free(&m);
+}
+
 static void files(void)
 {
 	struct memory m;
@@ -379,6 +405,7 @@ static void files(void)
 	dmabuf("a dma-buf whose memory was freed", fd, 0, MIB, 0, RW, ESTALE);
 	close(fd);
 	memory_release(&m);
+	reading_only();
 }
 
 /* Of another protection domain, which is another program's as a rule; without bytes, a window of type 1 is closed. */
@@ -431,18 +458,6 @@ static void window(void)
 /* ---- work requests, which the program writes into memory that it shares with the kernel ---- */
 
 #define OURS 0x5e0f5e0f5e0f5e0fUL
-
-static void (*forge)(struct rxe_send_wqe *wqe);
-
-/* The provider's doorbell. */
-ssize_t write(int fd, const void *buffer, size_t size)
-{
-	if (forge && p.device && fd == p.device->cmd_fd) {
-		forge(queue_find(OURS, NULL));
-		forge = NULL;
-	}
-	return syscall(SYS_write, fd, buffer, size);
-}
 
 static void kernels_own(struct rxe_send_wqe *wqe)
 {
@@ -544,17 +559,12 @@ static void requests(void)
 	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		struct request r = a_write(&host, mr);
 		enum ibv_wc_status status;
-		int tries = 0;
 
-		do {
-			/* The adapter, which the connection wakes, may take the request before it is forged: it is left to come to rest. */
-			if (tries)
-				pair_connect(&p);
-			usleep(2000U << (3 * tries));
-			forge = all[i].forge;
-			status = pair_do(&p, &r);
-		} while ((status == IBV_WC_SUCCESS) != all[i].done && ++tries < 5);
-		if (tries == 5 || forge) {
+		if (pair_do(&p, &r) != IBV_WC_SUCCESS)
+			die("a request that is not forged");
+		queue_forge(p.qp[0], OURS, all[i].forge);
+		status = pair_wait(&p, 0, NULL);
+		if ((status == IBV_WC_SUCCESS) != all[i].done) {
 			printf("not ok: a request %s: %s\n", all[i].what, ibv_wc_status_str(status));
 			failures++;
 		}

@@ -95,15 +95,20 @@ static void receive(const struct ibv_sge *sge, int n)
 		die("posting a receive");
 }
 
-static enum ibv_wc_status send_from(const struct ibv_sge *sge, int n)
+static enum ibv_wc_status send_as(uint64_t id, const struct ibv_sge *sge, int n)
 {
-	struct ibv_send_wr *bad, wr = { .sg_list = (struct ibv_sge *)sge, .num_sge = n, .opcode = IBV_WR_SEND_WITH_IMM,
+	struct ibv_send_wr *bad, wr = { .wr_id = id, .sg_list = (struct ibv_sge *)sge, .num_sge = n, .opcode = IBV_WR_SEND_WITH_IMM,
 					.imm_data = 0x61626364, .wr.ud = { .ah = ah, .remote_qpn = qp[1]->qp_num, .remote_qkey = QKEY } };
 
 	errno = ibv_post_send(qp[0], &wr, &bad);
 	if (errno)
 		die("posting a datagram");
 	return pair_wait(&p, 0, NULL);
+}
+
+static enum ibv_wc_status send_from(const struct ibv_sge *sge, int n)
+{
+	return send_as(0, sge, n);
 }
 
 static struct ibv_sge part(const struct memory *m, const struct ibv_mr *mr, size_t at, size_t length)
@@ -272,25 +277,13 @@ static void received_after_the_free(void)
 	up(1);
 }
 
-/*
- * A request of the program's own making, which names no address handle, but addresses of its choice; old providers' requests
- * do so.  Last, because the queue pair fails.
- */
-static void forged_address(void)
+#define FORGED 0x466f7267656421UL
+
+static void forge_source(struct rxe_send_wqe *wqe)
 {
-	struct ibv_sge sge = part(&host, host_mr, 0, 64);
-	struct ibv_send_wr *bad, wr = { .wr_id = 0x466f7267656421, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-					.wr.ud = { .ah = ah, .remote_qpn = qp[1]->qp_num, .remote_qkey = QKEY } };
 	struct rxe_av av = { .port_num = 1, .network_type = RXE_NETWORK_TYPE_IPV6, .grh.hop_limit = 1 };
 	struct in6_addr address = { .s6_addr = { 0xfe, 0x80, [14] = 0xba, [15] = 0xd } };
-	int fd = p.device->cmd_fd;
-	struct rxe_send_wqe *wqe;
 
-	/* The adapter is not told yet. */
-	p.device->cmd_fd = -1;
-	ibv_post_send(qp[0], &wr, &bad);
-	p.device->cmd_fd = fd;
-	wqe = queue_find(wr.wr_id, NULL);
 	memcpy(av.grh.dgid.raw, p.gid.raw, sizeof(av.grh.dgid.raw));
 	av.dgid_addr._sockaddr_in6.sin6_family = AF_INET6;
 	memcpy(&av.dgid_addr._sockaddr_in6.sin6_addr, p.gid.raw, sizeof(p.gid.raw));
@@ -298,7 +291,19 @@ static void forged_address(void)
 	av.sgid_addr._sockaddr_in6.sin6_addr = address;
 	wqe->wr.wr.ud.av = av;
 	wqe->wr.wr.ud.ah_num = 0;
-	check(send_from(&sge, 1) == IBV_WC_LOC_QP_OP_ERR, "a forged source address: refused");
+}
+
+/*
+ * A request of the program's own making, which names no address handle, but addresses of its choice; old providers' requests
+ * do so.  Last, because the queue pair fails.
+ */
+static void forged_address(void)
+{
+	struct ibv_sge sge = part(&host, host_mr, 0, 64);
+
+	check(send_as(FORGED, &sge, 1) == IBV_WC_SUCCESS, "a datagram before the forged one");
+	queue_forge(qp[0], FORGED, forge_source);
+	check(pair_wait(&p, 0, NULL) == IBV_WC_LOC_QP_OP_ERR, "a forged source address: refused");
 }
 
 int main(int argc, char **argv)

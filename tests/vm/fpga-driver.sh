@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # The card's driver when things go wrong: calls with bad arguments, timeouts,
-# signals, a removed card, a module in use.
+# signals, a removed card, a module in use, users who keep others waiting.
 # vm-with: softgpu-nvp2p
 # vm-more: --cards 2
 # vm: --cards 2 --kernel 6.12 --iommu on
@@ -66,6 +66,10 @@ for _ in $(seq 600); do
 	sleep 0.1
 done
 "$copy" --size 5000 --cards 1 || die "the card did not come back"
+
+# Users do not wait for one another, nor the administrator for them.
+load_fuse
+"$BUILD/tests/kernel/card_shared" || die "one user's copies reach another user's"
 
 # An open node holds the module.
 exec 3</dev/fpga0

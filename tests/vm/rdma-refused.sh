@@ -15,6 +15,8 @@
 modules="softgpu nvidia peerdma peerdma_nvidia peerdma_peer_core peerdma_peermem"
 rdma_start
 load_modules
+counts=$(find /sys/kernel/mm/memory_peers -name "num_*")
+[ "$(echo "$counts" | wc -l)" = 7 ] && [ -z "$(find $counts -perm /077)" ] || die "a user sees how much others register"
 "$BUILD/tests/rdma/rdma_refused" rxe0 peer >/tmp/told || { cat /tmp/told; die "addresses"; }
 dmesg | grep -q "peerdma_peer_core: rxe0: no client accepted 0x[0-9a-f]*, 4194304 bytes" || die "the log does not say who refused"
 dmesg | grep -q "rxe0: no client accepted 0x[0-9a-f]*, 8192 bytes" || die "the log does not say who refused memory of two kinds"
@@ -48,6 +50,9 @@ if rdma_cgroup; then
 	echo "rxe0 hca_object=max" >"$group/rdma.max" || die "the limit does not go"
 	rmdir "$group"
 fi
+
+load_fuse
+"$BUILD/tests/rdma/rdma_beside" rxe0 || die "a user waits for a page of another one"
 
 "$BUILD/tests/rdma/rdma_forged" rxe0 "${ROUNDS:-30}" || die "receive requests without end"
 rdma_stop

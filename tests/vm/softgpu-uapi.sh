@@ -16,6 +16,7 @@ conforms() {
 	unload_modules softgpu
 }
 
+load_fuse
 conforms
 for device in $(lspci -Dn -d 1af4:1110 | cut -d' ' -f1); do
 	echo 1 >"/sys/bus/pci/devices/$device/remove"

@@ -15,13 +15,19 @@
 
 load_modules softgpu nvidia peerdma peerdma_nvidia
 card=$(devices 0x1234 0x11e8)
-modprobe vfio-pci && modprobe vfio_iommu_type1 || die "no VFIO on this kernel"
-echo vfio-pci >"/sys/bus/pci/devices/$card/driver_override"
-echo "$card" >/sys/bus/pci/drivers_probe
+if modprobe -q vfio-pci && modprobe -q vfio_iommu_type1; then
+	[ ! -e "/sys/bus/pci/devices/$card/driver" ] || echo "$card" >"/sys/bus/pci/devices/$card/driver/unbind"
+	echo vfio-pci >"/sys/bus/pci/devices/$card/driver_override"
+	echo "$card" >/sys/bus/pci/drivers_probe
+else
+	# Of our kernels, the debug kernels alone lack it.
+	[ -n "${PEERDMA_PATIENCE-}" ] || die "no VFIO on this kernel"
+	card=-
+fi
 # Of the processors' two, the one that this machine has, or none; as udev opens it to users who may run machines.
 modprobe kvm_amd 2>/dev/null || modprobe kvm_intel 2>/dev/null || :
 [ ! -c /dev/kvm ] || chmod 0666 /dev/kvm
-modprobe nvme || die "no driver for the disk"
+modprobe -q nvme || [ -e /sys/bus/pci/drivers/nvme ] || die "no driver for the disk"
 for _ in $(seq 100); do
 	[ ! -e /dev/nvme0n1 ] || break
 	sleep 0.1

@@ -16,6 +16,12 @@
  * The pin and mapping objects stay yours: end each with peerdma_unmap() and
  * peerdma_unpin(), exactly once, later.
  *
+ * Behind an IOMMU the addresses of a revoked mapping stay reserved until
+ * peerdma_unmap(), or until your driver is unbound from the device: no other mapping
+ * of the device gets them, and an access by them faults.  Exception: mappings made by
+ * the provider's driver (Tegra, coherent GPUs of NVIDIA) or by the exporter of an
+ * imported dma-buf, which may use the addresses again.
+ *
  * Locks.  peerdma holds none while revoke runs.  Do not pin, map, unmap or unpin
  * while holding a lock that your revoke takes: these calls wait for a revoke under
  * way, or call the GPU's driver, which may hold a lock of its own while it frees
@@ -71,6 +77,7 @@ struct peerdma_pin *peerdma_pin_token(u64 token, u32 va_space, u64 addr, u64 len
 /*
  * Pins [offset, offset + length) of a dma-buf; length 0: all from there on.  flags: 0
  * or PEERDMA_PIN_READONLY.  The caller keeps its reference to the dma-buf, and may drop it.
+ * -EACCES: the dma-buf's file is open for reading only, and the pin is not READONLY.
  *
  * The exporter revokes with the dma-buf's reservation lock held, and peerdma_map() and
  * peerdma_unmap() of such a pin take that lock.  So hold no lock across these two that your

@@ -51,6 +51,7 @@
  *   EIO         MAP: the memory's driver does not map it (Tegra): it is being freed, or a program has it mapped with
  *               another memory type than it was allocated with; the kernel's log has the reason
  *   EBADF       PIN_DMABUF_FD: the descriptor is no dma-buf
+ *   EACCES      PIN_DMABUF_FD: the dma-buf is open for reading only, and the pin is not READONLY
  *   EBUSY       UNPIN: a dma-buf of the pin is in use by a device that the kernel cannot take it from
  *   ENFILE      the system holds PEERDMA_MAX_PINS - 1 pins; or all but those that only CAP_SYS_RESOURCE may make
  *               (parameter reserved_pins)
@@ -135,6 +136,11 @@ struct peerdma_pin_args {
  * until its views are unmapped and its dma-bufs are closed, too.
  *
  * UNMAP removes one mapping.
+ *
+ * After a revocation, addresses of MAP that an IOMMU translates reach nothing, and the
+ * device gets them for no other mapping until UNMAP or UNPIN, or until it loses its driver
+ * or is removed.  (Exception: the provider's driver has made the mapping: Tegra's, that of
+ * a coherent GPU of NVIDIA, and of an imported dma-buf the exporter.)
  */
 struct peerdma_handle_args {
 	__u32 size;

@@ -18,6 +18,9 @@
 #define GRANULARITY_MAX		(1U << 30)
 #define PAYLOAD_MAX		4096U
 
+#define MONITORS_KNOWN	(PEERDMA_MONITOR_WORD | PEERDMA_MONITOR_CHECK | PEERDMA_MONITOR_CALLS | PEERDMA_MONITOR_HOOKS | \
+			 PEERDMA_MONITOR_HOST)
+
 #define OPTIONS_FIRST	END_OF(struct peerdma_cache_options, reserved)
 #define OPS_FIRST	END_OF(struct peerdma_cache_ops, reserved)
 #define ENTRY_FIRST	END_OF(struct peerdma_cache_entry, holds)
@@ -98,14 +101,27 @@ EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 	return cache_make("peerdma_cache_create", ops, arg, options, PEERDMA_CACHE_OFF, (1U << PEERDMA_ACCESS_BITS) - 1, out);
 }
 
+/* Those that a cache can be asked for.  Each has calls. */
+static int monitors_check(uint32_t monitors)
+{
+	if (monitors & ~MONITORS_KNOWN)
+		return fail(-EINVAL, "peerdma_cache_create: unknown ops->monitors 0x%x", monitors & ~MONITORS_KNOWN);
+	if (monitors & PEERDMA_MONITOR_CHECK)
+		return fail(-EINVAL, "peerdma_cache_create: PEERDMA_MONITOR_CHECK is not set: give check()");
+	if (monitors & PEERDMA_MONITOR_HOOKS)
+		return fail(-EINVAL, "peerdma_cache_create: PEERDMA_MONITOR_HOOKS is not set: a cache uses the hooks where they are");
+	return 0;
+}
+
 static int ops_take(struct peerdma_cache_ops *ops, const struct peerdma_cache_ops *from)
 {
 	int ret = take_in("peerdma_cache_create", ops, sizeof(*ops), OPS_FIRST, from);
 
 	if (ret)
 		return ret;
-	if (ops->monitors & ~(PEERDMA_MONITOR_WORD | PEERDMA_MONITOR_HOST))
-		return fail(-EINVAL, "peerdma_cache_create: unknown ops->monitors 0x%x", ops->monitors);
+	ret = monitors_check(ops->monitors);
+	if (ret)
+		return ret;
 	if (!ops->add || !ops->remove)
 		return fail(-EINVAL, "peerdma_cache_create: add() and remove() are needed");
 	if (ops->payload > PAYLOAD_MAX)
@@ -155,8 +171,10 @@ int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *a
 	struct peerdma_cache_options o = { .size = sizeof(o) };
 	struct peerdma_cache_ops own, *ops = &own;
 	struct peerdma_cache *cache;
-	int ret;
+	int ret = check_given(call, "ops", ops_in, "cache", out, NULL);
 
+	if (ret)
+		return ret;
 	if (options) {
 		ret = options_take(call, &o, options, flags, access);
 		if (ret)
@@ -236,8 +254,10 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_cache_counters *out)
 {
 	struct peerdma_cache_counters c;
-	int ret = check_size("peerdma_cache_counters", out->size, COUNTERS_FIRST);
+	int ret = check_given("peerdma_cache_counters", "cache", cache, "out", out, NULL);
 
+	if (!ret)
+		ret = check_size("peerdma_cache_counters", out->size, COUNTERS_FIRST);
 	if (ret)
 		return ret;
 	if (cache_foreign(cache))
@@ -278,8 +298,10 @@ EXPORT int peerdma_cache_list(struct peerdma_cache *cache, uint64_t addr, struct
 		       size_t n)
 {
 	struct listing l = { cache, (char *)entries, 0, 0, n > INT32_MAX ? INT32_MAX : n };
-	int ret = n ? check_size("peerdma_cache_list", entries->size, ENTRY_FIRST) : 0;
+	int ret = check_given("peerdma_cache_list", "cache", cache, "entries", n ? (void *)entries : &l, NULL);
 
+	if (!ret && n)
+		ret = check_size("peerdma_cache_list", entries->size, ENTRY_FIRST);
 	if (ret)
 		return ret;
 	l.size = n ? entries->size : 0;

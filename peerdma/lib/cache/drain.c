@@ -57,8 +57,11 @@ uint32_t drain_now(struct peerdma_cache *cache, struct front *f)
 
 EXPORT int peerdma_cache_drain(struct peerdma_cache *cache)
 {
+	int ret = check_given("peerdma_cache_drain", "cache", cache, NULL);
 	uint32_t n;
 
+	if (ret)
+		return ret;
 	if (cache_foreign(cache))
 		return cache_refuse("peerdma_cache_drain");
 	n = drain_now(cache, front_if_any(cache));

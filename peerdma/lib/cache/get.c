@@ -84,11 +84,15 @@ static void __attribute__((noinline)) put_low(struct peerdma_cache *cache, struc
 /* As a hit, this saves no register: all that is not the common case is a call at its end. */
 EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_cached *hold)
 {
-	uint64_t gate = cache_gate(cache);
-	struct front *f = front_words.front[gate % FRONT_WORDS];
 	struct region *region = (struct region *)hold;
+	struct front *f;
+	uint64_t gate;
 	uint32_t word;
 
+	if (__builtin_expect(!cache || !hold, 0))
+		return;
+	gate = cache_gate(cache);
+	f = front_words.front[gate % FRONT_WORDS];
 	if (__builtin_expect(ord_load(&f->put_serial) != gate, 0))
 		put_carefully(cache, region);
 	else if (__builtin_expect(hold_give(record_of(f, region), false, &word) == HOLD_NO, 0))
@@ -198,12 +202,13 @@ static int __attribute__((noinline)) get_asked(struct peerdma_cache *cache, stru
 	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
 	uint64_t addr = asked->addr, length = asked->length;
 	struct region *region;
+	int ret;
 
 	if (cache_foreign(cache))
 		return cache_refuse("peerdma_cache_get");
-	if (!length || addr + (length - 1) < addr)
-		return fail(-EINVAL, "peerdma_cache_get: [0x%llx, +%llu) is empty or wraps",
-			    (unsigned long long)addr, (unsigned long long)length);
+	ret = check_range("peerdma_cache_get", addr, length);
+	if (ret)
+		return ret;
 	if (gate_closed(cache))
 		invalidate_left(cache);
 	if (f->serial != cache_serial(cache))
@@ -317,14 +322,23 @@ static int __attribute__((noinline)) get_elsewhere(struct peerdma_cache *cache, 
 	return get_known(cache, f, at, addr, length, hold);
 }
 
+static int __attribute__((noinline)) get_refused(const struct peerdma_cache *cache, struct peerdma_cached **hold)
+{
+	return check_given("peerdma_cache_get", "cache", cache, "hold", hold, NULL);
+}
+
 /* As put. */
 EXPORT HOT int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, size_t length,
 			     struct peerdma_cached **hold)
 {
-	uint64_t gate = cache_gate(cache), addr = (uintptr_t)ptr;
-	struct front *f = front_words.front[gate % FRONT_WORDS];
+	uint64_t gate, addr = (uintptr_t)ptr;
+	struct front *f;
 	uint32_t at;
 
+	if (__builtin_expect(!cache || !hold, 0))
+		return get_refused(cache, hold);
+	gate = cache_gate(cache);
+	f = front_words.front[gate % FRONT_WORDS];
 	if (__builtin_expect(ord_load(&f->get_serial) != gate, 0))
 		return get_carefully(cache, addr, length, hold);
 	at = *front_slot(f, addr, front_words.block[gate % FRONT_WORDS]);
@@ -338,12 +352,15 @@ EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, 
 {
 	struct peerdma_cache_request r;
 	struct asked asked = { .addr = (uintptr_t)ptr, .length = length, .request = &r };
-	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
 	struct region *region;
-	int ret = take_in("peerdma_cache_get_with", &r, sizeof(r), REQUEST_FIRST, request);
+	struct front *f;
+	int ret = check_given("peerdma_cache_get_with", "cache", cache, "request", request, "hold", hold, NULL);
 
+	if (!ret)
+		ret = take_in("peerdma_cache_get_with", &r, sizeof(r), REQUEST_FIRST, request);
 	if (ret)
 		return ret;
+	f = front_words.front[cache_gate(cache) % FRONT_WORDS];
 	if (r.flags & ~PEERDMA_REQUEST_DMABUF || r.access & ~cache->access_all || !all_zero(r.reserved, sizeof(r.reserved)))
 		return fail(-EINVAL, "peerdma_cache_get_with: flags 0x%x, access 0x%x: this cache knows flags 0x%x and access 0x%x; and "
 			    "reserved fields are 0", r.flags, r.access, PEERDMA_REQUEST_DMABUF, cache->access_all);
@@ -363,5 +380,7 @@ EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, 
 
 EXPORT void *peerdma_cache_payload(const struct peerdma_cache *cache, const struct peerdma_cached *hold)
 {
+	if (!cache || !hold)
+		return NULL;
 	return cache->payload + (size_t)region_number(cache, (const struct region *)hold) * cache->payload_step;
 }

@@ -134,6 +134,8 @@ EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr
 	uint32_t count;
 
 	/* No text: that would be an allocation. */
+	if (!cache)
+		return -EINVAL;
 	if (cache_foreign(cache))
 		return -EPERM;
 	/* The cache's own memory is freed, and its caller reports that, too. */
@@ -159,6 +161,10 @@ EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr
 
 EXPORT int peerdma_cache_trim(struct peerdma_cache *cache, uint32_t n)
 {
+	int ret = check_given("peerdma_cache_trim", "cache", cache, NULL);
+
+	if (ret)
+		return ret;
 	if (cache_foreign(cache))
 		return cache_refuse("peerdma_cache_trim");
 	drain_now(cache, front_if_any(cache));

@@ -11,7 +11,6 @@
 #include "../monitor/monitor.h"
 #include "state.h"
 #include "peerdma_verbs.h"
-#include "../verbs.h"
 
 #define GPU_PAGE 65536ULL
 #define TRIM 64		/* pins, with their MRs, where there is no room for another MR */
@@ -24,7 +23,7 @@ struct pins {
 };
 
 /* Two that differ by their addresses: 0 and expected to be. */
-static const uint32_t by_hooks, by_nobody;
+static const uint32_t by_hooks, by_calls;
 
 /* Of the request's dma-buf, if there is one and the range lies in it; else of the address. */
 static int pin(const struct pins *p, uint64_t addr, uint64_t length, const struct peerdma_registration *r,
@@ -44,17 +43,64 @@ static int pin(const struct pins *p, uint64_t addr, uint64_t length, const struc
 	return region_pin_dmabuf(p->ctx, q->dmabuf, addr - q->dmabuf_addr, length, flags & PEERDMA_READONLY, NULL, true, region);
 }
 
+/* -EBUSY: an importer that cannot be revoked has a dma-buf of it.  Then the context keeps the pin until it is closed. */
+static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
+{
+	uint32_t was = attempt_begin();
+
+	(void)arg;
+	(void)addr;
+	(void)length;
+	peerdma_unpin(handle);
+	attempt_end(was, 0);
+}
+
+/*
+ * Back-end host is not notified of frees: a region can be found again only if a monitor of host memory ends
+ * it in time, or the program does.
+ */
+static bool wants_monitor(const struct peerdma_cache *cache, const struct peerdma_region *region)
+{
+	return region->backend == &backend_locked && !(cache->options.flags & PEERDMA_CACHE_CALLS) && !cache->off &&
+	       !__atomic_load_n(&cache->host_monitored, __ATOMIC_ACQUIRE);
+}
+
+static int monitor_begin(struct peerdma_cache *cache)
+{
+	int ret = cache_monitor_host(cache);
+
+	if (!ret)
+		return 0;
+	if (ret == -ENOMEM)
+		return fail(ret, "peerdma_cache_get: %s", peerdma_last_error());
+	return fail(-EOPNOTSUPP, "peerdma_cache_get: %s; load peerdma.ko, or call peerdma_cache_invalidate() before memory goes and say so "
+		    "with PEERDMA_CACHE_CALLS", peerdma_last_error());
+}
+
+/* The cache's first pin of host memory that wants a monitor is made again: frees before the monitor began were not seen. */
+static int pin_monitored(const struct pins *p, uint64_t addr, uint64_t length, const struct peerdma_registration *r,
+			 struct peerdma_region **region)
+{
+	int ret = pin(p, addr, length, r, region);
+
+	if (ret || !wants_monitor(p->cache, *region))
+		return ret;
+	end_pin(NULL, addr, length, *region);
+	ret = monitor_begin(p->cache);
+	return ret ? ret : pin(p, addr, length, r, region);
+}
+
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
 	struct pins *p = arg;
 	struct peerdma_region *region;
-	int ret = pin(p, addr, length, out, &region);
+	int ret = pin_monitored(p, addr, length, out, &region);
 
 	if (ret)
 		return ret;
 	out->handle = region;
 	if (region->backend == &backend_locked) {
-		out->word = &by_nobody;
+		out->word = &by_calls;
 	} else if (!region->by_id) {
 		/* Of several words check() looks at all. */
 		out->word = region->validity.several ? NULL : region->validity.slot;
@@ -96,18 +142,6 @@ static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, 
 
 	(void)arg;
 	return !region->by_id ? segments_valid(region) : !mr_may_be_over(region, addr, length) && still(region, addr, length);
-}
-
-/* -EBUSY: an importer that cannot be revoked has a dma-buf of it.  Then the context keeps the pin until it is closed. */
-static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
-{
-	uint32_t was = attempt_begin();
-
-	(void)arg;
-	(void)addr;
-	(void)length;
-	peerdma_unpin(handle);
-	attempt_end(was, 0);
 }
 
 /* The last allocation of a range that begins in m; false: it is not all memory of that kind. */
@@ -187,8 +221,10 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	};
 	struct pins *p;
 	static const char call[] = "peerdma_cache_open";
-	int ret = check_owner(ctx, call);
+	int ret = check_given(call, "ctx", ctx, NULL);
 
+	if (!ret)
+		ret = check_owner(ctx, call);
 	if (ret)
 		return ret;
 	ret = cache_make(call, &ops, NULL, options,
@@ -206,46 +242,32 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	if (!(*cache)->options.access)
 		(*cache)->options.access = PEERDMA_ACCESS_READ | PEERDMA_ACCESS_WRITE;
 	(*cache)->by_hooks = &by_hooks;
-	(*cache)->by_nobody = &by_nobody;
+	(*cache)->by_calls = &by_calls;
 	return 0;
 }
 
 EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached *hold, const char *pci,
 			     unsigned int flags, struct peerdma_mapping **mapping)
 {
+	int ret = check_given("peerdma_cache_map", "cache", cache, "hold", hold, "pci", pci, "mapping", mapping, NULL);
+
+	if (ret)
+		return ret;
 	if (cache->ops.add != add)
 		return fail(-EINVAL, "peerdma_cache_map: this is no cache of pins");
 	return map_shared(hold->registration, pci, flags, mapping);
 }
 
-/*
- * An MR keeps the pages that it was made of.  Host memory that the kernel module does not watch needs
- * a monitor before an MR of it can be found again: ours, or the program.
- */
-static int monitor_for_mr(struct peerdma_cache *cache, const struct peerdma_region *region, int access)
-{
-	char why[300];
-
-	if (region->backend != &backend_locked || cache->options.flags & PEERDMA_CACHE_CALLS || access & VERBS_ON_DEMAND ||
-	    !cache_monitor_host(cache))
-		return 0;
-	strncpy(why, peerdma_last_error(), sizeof(why) - 1);
-	why[sizeof(why) - 1] = 0;
-	return fail(-EOPNOTSUPP, "peerdma_cache_mr: %s; load peerdma.ko, or call peerdma_cache_invalidate() before memory goes and "
-		    "say so with PEERDMA_CACHE_CALLS, or give IBV_ACCESS_ON_DEMAND", why);
-}
-
 EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *hold, struct ibv_pd *pd, int access,
 			    const struct peerdma_mr **mr)
 {
+	int ret = check_given("peerdma_cache_mr", "cache", cache, "hold", hold, "pd", pd, "mr", mr, NULL);
 	uint32_t was;
-	int ret;
 
-	if (cache->ops.add != add)
-		return fail(-EINVAL, "peerdma_cache_mr: this is no cache of pins");
-	ret = monitor_for_mr(cache, hold->registration, access);
 	if (ret)
 		return ret;
+	if (cache->ops.add != add)
+		return fail(-EINVAL, "peerdma_cache_mr: this is no cache of pins");
 	was = attempt_begin();
 	do {
 		ret = peerdma_verbs_mr(hold->registration, pd, access, mr);

@@ -37,7 +37,7 @@ static inline uint64_t seen_layout(void)
 		offsetof(struct peerdma_cache, capacity), offsetof(struct peerdma_cache, ops),
 		offsetof(struct peerdma_cache, word_will_do), offsetof(struct peerdma_cache, checked),
 		offsetof(struct peerdma_cache, hooked), offsetof(struct peerdma_cache, by_hooks),
-		offsetof(struct peerdma_cache, by_nobody), offsetof(struct peerdma_cache, fronts),
+		offsetof(struct peerdma_cache, by_calls), offsetof(struct peerdma_cache, fronts),
 		offsetof(struct peerdma_cache, used), offsetof(struct peerdma_cache, count),
 		offsetof(struct peerdma_cache, late_hits), offsetof(struct peerdma_cache, fences),
 		offsetof(struct peerdma_cache, gone_front_hits), offsetof(struct peerdma_cache, front_changes),

@@ -147,8 +147,8 @@ struct peerdma_cache {
 	bool hooked;			/* libpeerdma-hooks reports frees */
 	bool host_monitored;		/* atomic: a monitor of host memory does */
 	uint32_t closing;		/* atomic: invalidations and puts do nothing: remove() makes them, and so do frees of its own memory */
-	/* Words that never change, in caches of pins: of regions that the hooks monitor, and of regions without a monitor. */
-	const uint32_t *by_hooks, *by_nobody;
+	/* Words that never change, in caches of pins: of regions that the hooks end, and of those that calls end. */
+	const uint32_t *by_hooks, *by_calls;
 	struct peerdma_cache_options options;
 
 	struct index index;

@@ -33,14 +33,16 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int connect_to(const struct ipc_name *name, int64_t until, int *conn)
+static int connect_to(const struct ipc_name *name, int64_t until, struct own_fd *conn)
 {
 	struct ucred cred = { .uid = (uid_t)-1 };
 	socklen_t size = sizeof(cred);
 	struct sockaddr_un address;
 	socklen_t length = ipc_address(&name->process, &address);
+	struct own_fd made;
 	int fd = ipc_socket(), ret;
 
+	made = own_fd(fd);
 	if (fd < 0)
 		return fail(fd, "socket: %s", error_words(fd));
 	/* EAGAIN: its queue of connections is full. */
@@ -64,10 +66,10 @@ static int connect_to(const struct ipc_name *name, int64_t until, int *conn)
 			   "exporter", (int)cred.uid, name->uid);
 		goto close;
 	}
-	*conn = fd;
+	*conn = made;
 	return 0;
 close:
-	ipc_close_fd(fd);
+	ipc_close_socket(&made);
 	return ret;
 }
 
@@ -131,24 +133,25 @@ void ipc_close_fds(const struct ipc_name *name, int fds[IPC_FDS])
 	}
 }
 
-static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS], int *conn)
+static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
+	       struct own_fd *conn)
 {
 	struct ipc_request q = {
 		.magic = IPC_MESSAGE_MAGIC, .op = op, .slot = name->slot, .open = open, .generation = name->generation,
 	};
 	int64_t until = now_ms() + PATIENCE_MS;
-	int ret = *conn < 0 ? connect_to(name, until, conn) : 0;
+	int ret = conn->fd < 0 ? connect_to(name, until, conn) : 0;
 
 	memcpy(q.key, name->key, IPC_KEY);
 	memset(reply, 0, sizeof(*reply));
 	fds[0] = fds[1] = -1;
 	if (ret)
 		return ret;
-	ret = ipc_send(*conn, &q, sizeof(q), NULL, 0);
+	ret = ipc_send(conn->fd, &q, sizeof(q), NULL, 0);
 	/* An exporter that has no room says so, and hangs up before it is asked. */
 	if (ret && ret != -EPIPE && ret != -ECONNRESET)
 		return fail(ret == -EAGAIN ? -ETIMEDOUT : ret, "the connection to the exporter failed: %s", strerror(-ret));
-	ret = await(name, *conn, until, reply, fds);
+	ret = await(name, conn->fd, until, reply, fds);
 	if (ret)
 		ipc_close_fds(name, fds);
 	return ret;
@@ -163,15 +166,15 @@ int ipc_ended(uint32_t attempt, int ret, int error)
 	return ret ? ret : error;
 }
 
-int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS], int *conn)
+int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
+	    struct own_fd *conn)
 {
-	bool fresh = *conn < 0;
+	bool fresh = conn->fd < 0;
 	int ret = ask(name, op, open, reply, fds, conn);
 
 	/* An exporter hangs up on a process that was stopped for a while before it asked.  If it has ended, no connection is made. */
-	if (ret != -EOWNERDEAD || !fresh || *conn < 0)
+	if (ret != -EOWNERDEAD || !fresh || conn->fd < 0)
 		return ret;
-	ipc_hang_up(*conn, name->uid);
-	*conn = -1;
+	ipc_hang_up(conn, name->uid);
 	return ask(name, op, open, reply, fds, conn);
 }

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 
 #include "../base/memory.h"
+#include "../base/own_fd.h"
 #include "../monitor/monitor.h"
 #include "ipc.h"
 #include "peerdma_monitor.h"
@@ -25,7 +26,7 @@ struct ipc_block {
 	struct ipc_block *next;
 	void *addr;
 	size_t length;		/* whole pages */
-	int fd;
+	struct own_fd file;
 };
 
 enum { HOST, DEVICE };
@@ -52,37 +53,36 @@ static bool may_free(const char *call, uint32_t provider)
 	return provider == IPC_CUDA || strncmp(call, "cu", 2);
 }
 
-/* No cancellation point, as free() is none. */
-static void wake(struct ipc *ipc)
-{
-	uint64_t one = 1;
-	int error = errno;
-
-	if (syscall(SYS_write, ipc->wake, &one, sizeof(one)) < 0)	/* it has been woken before */
-		errno = error;
-}
-
 static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider);
+
+/* A free ends it; its descriptor is closed by another thread.  False: it had ended. */
+static bool end_freed(struct ipc *ipc, uint32_t slot, uint64_t generation)
+{
+	if (!ipc_record_end(ipc, slot, generation))
+		return false;
+	ipc_count(ipc, ended);
+	ipc_todo_add(ipc, IPC_REAP, slot);
+	return true;
+}
 
 static void freed(void *arg, const struct peerdma_hook_event *event)
 {
-	bool device = arg, all = device && !event->addr && event->length == UINT64_MAX;
-	uint32_t provider, high;
+	bool device = arg, all = device && !event->addr && event->length == UINT64_MAX, any = false;
+	struct ranges_place place = { 0 };
 	struct ipc *ipc = ipc_there();
 	uint64_t last = event->addr + event->length - 1;
-	bool any = false;
+	uint32_t slot;
 
 	if (event->kind != PEERDMA_HOOK_FREE || !event->length || !ipc || !__atomic_load_n(&ipc->home, __ATOMIC_ACQUIRE))
 		return;
 	if (last < event->addr)
 		last = UINT64_MAX;
-	high = __atomic_load_n(&ipc->high, __ATOMIC_ACQUIRE);
-	for (uint32_t slot = 0; slot < high; slot++) {
+	while ((slot = ranges_next(&ipc->ranges[device], event->addr, last, &place)) != RANGES_NONE) {
 		const struct ipc_record *r = &ipc->records[slot];
 		uint64_t generation = ipc_generation(ipc, slot), base, length;
+		uint32_t provider = __atomic_load_n(&r->device, __ATOMIC_RELAXED);
 
-		/* If the record is used again meanwhile, its generation is another. */
-		provider = __atomic_load_n(&r->device, __ATOMIC_RELAXED);
+		/* If the record is used again meanwhile, its generation is another; since the range was found, it may be for other memory. */
 		if (!(generation & 1) || !!provider != device || (all && !may_free(event->call, provider)))
 			continue;
 		base = __atomic_load_n(&r->base, __ATOMIC_RELAXED);
@@ -91,16 +91,11 @@ static void freed(void *arg, const struct peerdma_hook_event *event)
 			continue;
 		if (event->after)
 			doubt(ipc, slot, generation, provider);
-		else if (ipc_record_end(ipc, slot, generation)) {
-			ipc_count(ipc, ended);
-			any = true;
-		}
+		else
+			any |= end_freed(ipc, slot, generation);
 	}
-	if (!any)
-		return;
-	/* Its descriptor is closed by the thread that answers importers. */
-	__atomic_store_n(&ipc->to_reap, 1, __ATOMIC_RELEASE);
-	wake(ipc);
+	if (any)
+		ipc_wake(ipc);
 }
 
 /* Frees of that kind of memory are seen from here on: 0, or -EOPNOTSUPP with text. */
@@ -130,7 +125,7 @@ static int watch(struct ipc *ipc, int kind)
  */
 static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider)
 {
-	struct ipc_record *r = &ipc->records[slot];
+	const struct ipc_record *r = &ipc->records[slot];
 	struct ipc_offer now = { .fd = -1 };
 	uint64_t base = __atomic_load_n(&r->base, __ATOMIC_RELAXED), id = __atomic_load_n(&r->id, __ATOMIC_RELAXED);
 	uint32_t was;
@@ -138,35 +133,28 @@ static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t 
 
 	if (!provider) {
 		/* It cannot be looked at here, inside of munmap() or free(). */
-		__atomic_store_n(&r->in_doubt, 1, __ATOMIC_SEQ_CST);
-		__atomic_store_n(&ipc->in_doubt, 1, __ATOMIC_RELEASE);
-		wake(ipc);
+		ipc_todo_add(ipc, IPC_RECHECK, slot);
+		ipc_wake(ipc);
 		return;
 	}
 	/* HSA numbers nothing: such an export ends, whichever memory's it is. */
 	was = attempt_begin();
 	gone = !id || ipc_identify_cuda((void *)(uintptr_t)base, &now) || now.id != id;
 	attempt_end(was, 0);
-	if (gone && ipc_record_end(ipc, slot, generation)) {
-		ipc_count(ipc, ended);
-		__atomic_store_n(&ipc->to_reap, 1, __ATOMIC_RELEASE);
-		wake(ipc);
-	}
+	if (gone && end_freed(ipc, slot, generation))
+		ipc_wake(ipc);
 }
 
 void ipc_recheck(struct ipc *ipc)
 {
+	uint32_t at = ipc_todo_take(ipc, IPC_RECHECK), slot;
 	struct ipc_offer was, now;
 
-	if (!__atomic_exchange_n(&ipc->in_doubt, 0, __ATOMIC_ACQ_REL))
-		return;
-	for (uint32_t slot = 0; slot < __atomic_load_n(&ipc->high, __ATOMIC_ACQUIRE); slot++) {
+	while (ipc_todo_next(ipc, IPC_RECHECK, &at, &slot)) {
 		struct ipc_record *r = &ipc->records[slot];
 		uint64_t generation;
 		bool host;
 
-		if (!__atomic_exchange_n(&r->in_doubt, 0, __ATOMIC_SEQ_CST))
-			continue;
 		pthread_mutex_lock(&ipc->lock);
 		generation = ipc_generation(ipc, slot);
 		was = r->offer;
@@ -175,10 +163,7 @@ void ipc_recheck(struct ipc *ipc)
 		pthread_mutex_unlock(&ipc->lock);
 		if (!host || was.borrowed || (!ipc_identify_host((void *)(uintptr_t)was.base, &now) && ipc_same_memory(&was, &now)))
 			continue;
-		if (ipc_record_end(ipc, slot, generation)) {
-			ipc_count(ipc, ended);
-			__atomic_store_n(&ipc->to_reap, 1, __ATOMIC_RELEASE);
-		}
+		end_freed(ipc, slot, generation);
 	}
 }
 
@@ -188,27 +173,28 @@ static int alloc(size_t length, void **ptr)
 {
 	struct ipc *ipc = ipc_get();
 	struct ipc_block *b = ipc ? calloc(1, sizeof(*b)) : NULL;
-	int ret;
+	int fd, ret;
 
 	if (!b)
 		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
 	b->length = memory_rounded(length);
 	ret = b->length < length || b->length > INT64_MAX ? fail(-ENOMEM, "%zu bytes are more than the address space", length) :
-	      ipc_file_make("peerdma-ipc-memory", b->length, false, &b->fd, &b->addr);
+	      ipc_file_make("peerdma-ipc-memory", b->length, false, &fd, &b->addr);
 	if (ret) {
 		free(b);
 		return ret;
 	}
 	/* All of it now: later a page that cannot be had would be a SIGBUS. */
 	do
-		ret = fallocate(b->fd, 0, 0, (off_t)b->length) ? -errno : 0;
+		ret = fallocate(fd, 0, 0, (off_t)b->length) ? -errno : 0;
 	while (ret == -EINTR);
 	if (ret && ret != -EOPNOTSUPP) {
 		munmap(b->addr, b->length);
-		close(b->fd);
+		close(fd);
 		free(b);
 		return fail(-ENOMEM, "cannot allocate %zu bytes of shared memory: %s", length, strerror(-ret));
 	}
+	b->file = own_fd(fd);
 	*ptr = b->addr;
 	pthread_mutex_lock(&ipc->lock);
 	b->next = ipc->blocks;
@@ -232,11 +218,11 @@ EXPORT int peerdma_ipc_alloc(size_t length, unsigned int flags, void **ptr)
 /* lock */
 static void end_overlapping(struct ipc *ipc, uint64_t base, uint64_t length)
 {
-	for (uint32_t slot = 0; slot < ipc->high; slot++) {
-		const struct ipc_record *r = &ipc->records[slot];
+	struct ranges_place place = { 0 };
+	uint32_t slot;
 
-		if (r->used && r->what == IPC_MEMORY && !r->device && r->base < base + length && base < r->base + r->length &&
-		    ipc_record_end(ipc, slot, ipc_generation(ipc, slot))) {
+	while ((slot = ranges_next(&ipc->ranges[HOST], base, base + length - 1, &place)) != RANGES_NONE) {
+		if (ipc_record_end(ipc, slot, ipc_generation(ipc, slot))) {
 			ipc_count(ipc, ended);
 			ipc_reap_one(ipc, slot);
 		}
@@ -278,7 +264,7 @@ EXPORT int peerdma_ipc_free(void *ptr)
 	}
 	if (b) {
 		munmap(b->addr, b->length);
-		close(b->fd);
+		own_fd_close(&b->file);
 		free(b);
 	}
 	cancel_back(was);
@@ -292,10 +278,12 @@ EXPORT int peerdma_ipc_free(void *ptr)
 /* lock: the live export of this allocation; IPC_SLOTS: none. */
 static uint32_t find(struct ipc *ipc, const struct ipc_offer *offer)
 {
-	for (uint32_t slot = 0; slot < ipc->high; slot++) {
-		const struct ipc_record *r = &ipc->records[slot];
+	const struct ranges *ranges = &ipc->ranges[offer->provider != IPC_HOST];
+	struct ranges_place place = { 0 };
+	uint32_t slot;
 
-		if (r->used && r->what == IPC_MEMORY && ipc_generation(ipc, slot) & 1 && ipc_same_memory(&r->offer, offer))
+	while ((slot = ranges_next(ranges, offer->base, offer->base, &place)) != RANGES_NONE) {
+		if (ipc_generation(ipc, slot) & 1 && ipc_same_memory(&ipc->records[slot].offer, offer))
 			return slot;
 	}
 	return IPC_SLOTS;
@@ -324,14 +312,14 @@ static int identify(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, b
 	return *block ? 0 : ipc_identify(ptr, offer);
 }
 
-/* lock: the descriptor of a block, which stays its own; -1: there is no such block. */
-static int block_fd(const struct ipc *ipc, uint64_t base)
+/* lock: the descriptor of a block, which stays its own; NULL: there is no such block. */
+static const struct own_fd *block_file(const struct ipc *ipc, uint64_t base)
 {
 	for (const struct ipc_block *b = ipc->blocks; b; b = b->next) {
 		if ((uintptr_t)b->addr == base)
-			return b->fd;
+			return &b->file;
 	}
-	return -1;
+	return NULL;
 }
 
 /* lock.  From here on a free ends it; no other process has its key yet. */
@@ -350,6 +338,8 @@ static int publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int 
 	__atomic_store_n(&r->id, offer->id, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->base, offer->base, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->length, offer->length, __ATOMIC_RELAXED);
+	ranges_insert(&ipc->ranges[offer->provider != IPC_HOST], *slot, offer->base, offer->base + offer->length - 1);
+	r->ranged = true;
 	ipc_record_publish(ipc, *slot);
 	return 0;
 }
@@ -387,23 +377,43 @@ static int same_still(struct ipc *ipc, const void *ptr, const struct ipc_offer *
 /* lock: of a block, which peerdma_ipc_free() frees with the lock. */
 static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
 {
-	offer->fd = block_fd(ipc, offer->base);
-	offer->borrowed = true;
-	if (offer->fd < 0)
+	const struct own_fd *file = block_file(ipc, offer->base);
+	int ret;
+
+	if (!file)
 		return fail_freed(ptr);
-	return publish(ipc, offer, flags, slot);
+	if (!own_fd_still(file))
+		return fail(-EBADF, "%p: the program has closed the descriptor of this memory, as a daemon does; allocate it after that", ptr);
+	offer->fd = file->fd;
+	offer->borrowed = true;
+	ret = publish(ipc, offer, flags, slot);
+	if (!ret)
+		ipc->records[*slot].file = *file;
+	return ret;
 }
 
-/* lock: the number by which importers know that pool of CUDA's: that of its other exports, or a new one. */
-static uint64_t number_of(struct ipc *ipc, uint64_t pool)
+/*
+ * lock: the pool of CUDA's with that handle. Its other exports, if any, have its number already; else it gets a new one, since
+ * the handle may have been another pool's.  0 or -ENOMEM with text.
+ */
+static int pool_of(struct ipc *ipc, uint64_t handle, struct ipc_exported_pool **pool)
 {
-	for (uint32_t slot = 0; slot < ipc->high; slot++) {
-		const struct ipc_record *r = &ipc->records[slot];
+	struct ipc_exported_pool *p;
 
-		if (r->used && r->offer.pool == pool && r->offer.pool_number && ipc_generation(ipc, slot) & 1)
-			return r->offer.pool_number;
+	/* What frees have ended is no export of it any more. */
+	ipc_reap(ipc);
+	for (p = ipc->pools; p && p->pool != handle; p = p->next)
+		;
+	if (!p) {
+		p = calloc(1, sizeof(*p));
+		if (!p)
+			return fail(-ENOMEM, "%s", error_words(-ENOMEM));
+		*p = (struct ipc_exported_pool) { .next = ipc->pools, .pool = handle, .number = ++ipc->pool_numbers };
+		ipc->pools = p;
 	}
-	return ++ipc->pool_numbers;
+	p->records++;
+	*pool = p;
+	return 0;
 }
 
 /* lock, which it gives up for the provider. */
@@ -424,9 +434,12 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 		ret = ipc_offer(ptr, offer);
 	pthread_mutex_lock(&ipc->lock);
 	r->making = false;
-	if (offer->pool)
-		offer->pool_number = number_of(ipc, offer->pool);
+	if (!ret && offer->pool) {
+		ret = pool_of(ipc, offer->pool, &r->pool);
+		offer->pool_number = ret ? 0 : r->pool->number;
+	}
 	r->offer = *offer;
+	r->file = own_fd(offer->fd);
 	pthread_cond_broadcast(&ipc->settled);
 	if (!ret && ipc_generation(ipc, *slot) == generation)
 		return 0;

@@ -6,8 +6,8 @@
  * word, which any thread may make inside free(); ipc_reap() does the rest.
  */
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,45 +16,50 @@
 #include "../base/order.h"
 #include "ipc.h"
 
-
 static void undo(struct ipc *ipc, struct ipc_home *home)
 {
 	if (home)
 		munmap(home, sizeof(*home));
 	memory_put(ipc->records, IPC_SLOTS * sizeof(*ipc->records));
-	ipc_close_fd(ipc->home_fd);
-	ipc_close_fd(ipc->wake);
-	ipc_close_fd(ipc->listener);
-	ipc->home_fd = ipc->wake = ipc->listener = -1;
+	own_fd_close(&ipc->home_file);
+	ipc_close_socket(&ipc->listener);
 	ipc->records = NULL;
 	__atomic_store_n(&ipc->home, NULL, __ATOMIC_RELEASE);
+}
+
+/* For host memory, and for device memory. Once made they stay, also if the rest fails: a thread that frees may be looking. */
+static bool ranges_make(struct ipc *ipc)
+{
+	size_t each = ranges_size(IPC_SLOTS);
+	char *memory = ipc->ranges[0].nodes ? NULL : memory_get(2 * each, false);
+
+	for (int i = 0; memory && i < 2; i++)
+		ranges_init(&ipc->ranges[i], memory + i * each, IPC_SLOTS);
+	return ipc->ranges[0].nodes;
 }
 
 static int open_now(struct ipc *ipc)
 {
 	struct ipc_home *home = NULL;
 	void *p;
-	int ret;
+	int fd, ret;
 
 	ipc->uid = geteuid();
 	ret = ipc_random(&ipc->self, sizeof(ipc->self));
 	if (ret)
 		return ret;
 	ipc->records = memory_get(IPC_SLOTS * sizeof(*ipc->records), false);
-	if (!ipc->records)
-		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
-	ret = ipc_file_make("peerdma-ipc", sizeof(*home), true, &ipc->home_fd, &p);
+	if (!ipc->records || !ranges_make(ipc)) {
+		ret = fail(-ENOMEM, "%s", error_words(-ENOMEM));
+		goto fail;
+	}
+	ret = ipc_file_make("peerdma-ipc", sizeof(*home), true, &fd, &p);
 	if (ret)
 		goto fail;
+	ipc->home_file = own_fd(fd);
 	home = p;
 	memcpy(home->magic, IPC_HOME_MAGIC, sizeof(home->magic));
 	home->slots = IPC_SLOTS;
-	ipc->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (ipc->wake < 0) {
-		ret = -errno;
-		fail(ret, "eventfd: %s", error_words(ret));
-		goto fail;
-	}
 	__atomic_store_n(&ipc->home, home, __ATOMIC_RELEASE);
 	ret = ipc_serve(ipc);
 	if (!ret)
@@ -71,8 +76,11 @@ int ipc_home_open(struct ipc *ipc)
 	/* The thread that opens it gives up the lock meanwhile, and may fail yet. */
 	while (ipc->home_opens)
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
-	if (ipc->home)
+	if (ipc->home && own_fd_still(&ipc->listener) && own_fd_still(&ipc->home_file))
 		return 0;
+	if (ipc->home)
+		return fail(-EBADF, "the program has closed the descriptors by which importers reach it, as a daemon does; make the first "
+			    "export or signal after that");
 	ipc->home_opens = true;
 	ret = open_now(ipc);
 	ipc->home_opens = false;
@@ -99,14 +107,14 @@ int ipc_record_get(struct ipc *ipc, uint32_t *got)
 	else
 		return fail(-ENOSPC, "this process has %d exports and signals, the most that it can have; end some", IPC_SLOTS);
 	r = &ipc->records[slot];
-	__atomic_store_n(&r->in_doubt, 0, __ATOMIC_RELAXED);
 	memset(&r->what, 0, sizeof(*r) - offsetof(struct ipc_record, what));
 	memcpy(r->key, key, sizeof(key));
 	r->used = true;
 	r->count = 1;
 	r->offer.fd = -1;
+	r->file = OWN_FD_NONE;
 	if (slot == ipc->high)
-		__atomic_store_n(&ipc->high, slot + 1, __ATOMIC_RELEASE);
+		ipc->high++;
 	*got = slot;
 	return 0;
 }
@@ -115,6 +123,7 @@ void ipc_record_publish(struct ipc *ipc, uint32_t slot)
 {
 	struct ipc_record *r = &ipc->records[slot];
 
+	ipc_count(ipc, exports);
 	r->generation = ipc_generation(ipc, slot) + 1;
 	__atomic_store_n(&ipc->home->slot[slot], r->generation, __ATOMIC_SEQ_CST);
 }
@@ -136,7 +145,53 @@ void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name
 bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation)
 {
 	/* Importers see it before what the memory is used for next: the exchange alone is no fence on arm64. */
-	return generation & 1 && ord_replace(&ipc->home->slot[slot], generation, generation + 1);
+	if (!(generation & 1) || !ord_replace(&ipc->home->slot[slot], generation, generation + 1))
+		return false;
+	__atomic_fetch_sub(&ipc->counters.exports, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+/*
+ * A record is in a list at most once: the thread that sets `waits` adds it.  Another that finds it set may rely on it that what
+ * it has done before is seen: `waits` is cleared before the record is looked at.
+ */
+void ipc_todo_add(struct ipc *ipc, enum ipc_todo what, uint32_t slot)
+{
+	struct ipc_record *r = &ipc->records[slot];
+	uint32_t first = __atomic_load_n(&ipc->todo[what], __ATOMIC_RELAXED);
+
+	if (__atomic_exchange_n(&r->todo[what].waits, 1, __ATOMIC_SEQ_CST))
+		return;
+	do
+		r->todo[what].next = first;
+	while (!__atomic_compare_exchange_n(&ipc->todo[what], &first, slot + 1, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+}
+
+void ipc_wake(struct ipc *ipc)
+{
+	int error = errno;
+
+	__atomic_fetch_add(&ipc->todos, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &ipc->todos, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = error;
+}
+
+uint32_t ipc_todo_take(struct ipc *ipc, enum ipc_todo what)
+{
+	return __atomic_exchange_n(&ipc->todo[what], 0, __ATOMIC_SEQ_CST);
+}
+
+bool ipc_todo_next(struct ipc *ipc, enum ipc_todo what, uint32_t *at, uint32_t *slot)
+{
+	struct ipc_record *r;
+
+	if (!*at)
+		return false;
+	*slot = *at - 1;
+	r = &ipc->records[*slot];
+	*at = r->todo[what].next;
+	__atomic_exchange_n(&r->todo[what].waits, 0, __ATOMIC_SEQ_CST);
+	return true;
 }
 
 static void line_put(struct ipc *ipc, const struct ipc_record *r)
@@ -147,6 +202,18 @@ static void line_put(struct ipc *ipc, const struct ipc_record *r)
 		munmap(r->line, memory_rounded(sizeof(*r->line)));
 }
 
+static void pool_put(struct ipc *ipc, struct ipc_exported_pool *pool)
+{
+	struct ipc_exported_pool **at;
+
+	if (--pool->records)
+		return;
+	for (at = &ipc->pools; *at != pool; at = &(*at)->next)
+		;
+	*at = pool->next;
+	free(pool);
+}
+
 void ipc_reap_one(struct ipc *ipc, uint32_t slot)
 {
 	struct ipc_record *r = &ipc->records[slot];
@@ -154,8 +221,12 @@ void ipc_reap_one(struct ipc *ipc, uint32_t slot)
 	/* A process that has a signal open may still write to its line. */
 	if (!r->used || ipc_generation(ipc, slot) & 1 || r->openers || r->making)
 		return;
-	if (r->offer.fd >= 0 && !r->offer.borrowed)
-		close(r->offer.fd);
+	if (r->ranged)
+		ranges_remove(&ipc->ranges[!!r->device], slot);
+	if (r->pool)
+		pool_put(ipc, r->pool);
+	if (!r->offer.borrowed)
+		own_fd_close(&r->file);
 	if (r->line)
 		line_put(ipc, r);
 	__atomic_store_n(&r->length, 0, __ATOMIC_RELAXED);
@@ -172,9 +243,9 @@ void ipc_record_left(struct ipc *ipc, uint32_t slot)
 
 void ipc_reap(struct ipc *ipc)
 {
-	if (!__atomic_exchange_n(&ipc->to_reap, 0, __ATOMIC_ACQ_REL))
-		return;
-	for (uint32_t slot = 0; slot < ipc->high; slot++)
+	uint32_t at = ipc_todo_take(ipc, IPC_REAP), slot;
+
+	while (ipc_todo_next(ipc, IPC_REAP, &at, &slot))
 		ipc_reap_one(ipc, slot);
 }
 

@@ -19,6 +19,10 @@
 
 #include "ipc.h"
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
 /* A line of /proc/thread-self/maps.  Without "thread-", it is the first thread's, and empty once that has ended. */
 struct map {
 	uint64_t from, to, offset;
@@ -151,7 +155,10 @@ static int by_descriptor(const struct map *m)
 	return found;
 }
 
-/* Importers get no more access than the mapping has. */
+/*
+ * Importers get no more access than the mapping has. Of another user they cannot get more by opening the descriptor again,
+ * through /proc/self/fd: only_owner_writes().
+ */
 static int only_reads(int fd)
 {
 	char name[64];
@@ -173,6 +180,23 @@ static bool cannot_shrink(int fd)
 
 	/* The seals first: other files are of file systems that may not answer.  Pages of hugetlbfs can be out. */
 	return seals >= 0 && seals & F_SEAL_SHRINK && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
+}
+
+/*
+ * A file in memory may be opened by all for writing, unless its mode or a seal forbids it. 0, or -EOPNOTSUPP with text: this
+ * process may not change the mode, or is not the one that keeps the leave.
+ */
+static int only_owner_writes(int fd, const void *ptr)
+{
+	const mode_t others = S_IWGRP | S_IWOTH;
+	struct stat st;
+
+	if (fcntl(fd, F_GET_SEALS) & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+		return 0;
+	if (!fstat(fd, &st) && st.st_uid == geteuid() && (!(st.st_mode & others) || !fchmod(fd, st.st_mode & 07777 & ~others)))
+		return 0;
+	return fail(-EOPNOTSUPP, "%p: the mapping is read-only, but importers of other users could open its file for writing; seal "
+		    "the file with F_SEAL_FUTURE_WRITE or F_SEAL_WRITE", ptr);
 }
 
 int ipc_offer_host(const void *ptr, struct ipc_offer *offer)
@@ -201,12 +225,18 @@ int ipc_offer_host(const void *ptr, struct ipc_offer *offer)
 		return fail(-EOPNOTSUPP, "%p: this process has no descriptor of '%s', which is mapped there, and cannot open it by that "
 			    "name; keep one open, or allocate the memory with peerdma_ipc_alloc()", ptr,
 			    m.name[0] ? m.name : "shared memory");
-	if (!offer->any_user || cannot_shrink(offer->fd))
+	if (!offer->any_user)
+		return 0;
+	if (!cannot_shrink(offer->fd))
+		ret = fail(-EOPNOTSUPP, "%p: this is memory of a file that any user could shorten; allocate it with "
+			   "peerdma_ipc_alloc(), or seal the file with F_SEAL_SHRINK", ptr);
+	else
+		ret = m.writable ? 0 : only_owner_writes(offer->fd, ptr);
+	if (!ret)
 		return 0;
 	close(offer->fd);
 	offer->fd = -1;
-	return fail(-EOPNOTSUPP, "%p: this is memory of a file that any user could shorten; allocate it with "
-		    "peerdma_ipc_alloc(), or seal the file with F_SEAL_SHRINK", ptr);
+	return ret;
 }
 
 /* ---- the importer ---- */

@@ -6,6 +6,7 @@
  *	stream.c  signal.c	signals
  *	open.c			what this process has opened
  *	export.c		what it exports
+ *	ranges.c		where that is, in the order of addresses
  *	provider.c		which provider's memory it is: host.c, cuda.c, cuda_pool.c, hsa.c
  *	cuda_imports.c		pools that it has imported
  *	peer.c			an exporter, as its importers see it
@@ -27,9 +28,11 @@
 #include <pthread.h>
 
 #include "../base/cancel.h"
+#include "../base/own_fd.h"
 #include "../internal.h"
 #include "handle.h"
 #include "message.h"
+#include "ranges.h"
 
 #define IPC_SLOTS	65536
 #define IPC_LINES	16384
@@ -85,19 +88,35 @@ struct ipc_offer {
 	char pci[20];
 };
 
+/* What a thread that frees leaves to a thread of the library: a list for each. */
+enum ipc_todo { IPC_REAP, IPC_RECHECK, IPC_TODOS };
+
+/* A pool of CUDA's of which memory is exported. Each takes descriptors, so they are few. */
+struct ipc_exported_pool {
+	struct ipc_exported_pool *next;
+	uint64_t pool, number;		/* CUDA's handle; the number by which importers know it */
+	unsigned int records;
+};
+
 struct ipc_record {
 	uint64_t base, length;		/* atomic, for frees; 0: nothing */
 	uint32_t device;		/* atomic: the provider of device memory; 0: host memory, or a signal */
 	uint64_t id;			/* atomic: as offer.id */
-	uint32_t in_doubt;		/* atomic: a free of that memory has passed, which may have begun before the export */
+	struct {
+		uint32_t waits;		/* atomic: it is in that list, or about to be */
+		uint32_t next;		/* in it: number + 1 */
+	} todo[IPC_TODOS];
 	enum ipc_what what;		/* from here on cleared when it is used again */
 	bool used;			/* not in the free list */
 	uint64_t generation;		/* that it was published with; a free may have changed that of the slot since */
 	bool making;			/* live for frees, and the rest is not there yet */
+	bool ranged;			/* it is in ipc->ranges */
 	unsigned int count;		/* exports less unexports */
 	uint32_t flags;
 	uint8_t key[IPC_KEY];
-	struct ipc_offer offer;		/* offer.fd is the record's */
+	struct ipc_offer offer;
+	struct own_fd file;		/* offer.fd */
+	struct ipc_exported_pool *pool;	/* NULL: no memory of one */
 	struct ipc_line *line;		/* of a signal */
 	uint32_t line_number;		/* in the arena; IPC_LINES: it has a file of its own */
 	unsigned int openers;		/* opens of the signal by other processes, and one of this one until its close is through */
@@ -135,7 +154,7 @@ struct ipc_pool {
 /* A connection to an exporter, that keeps signals open there: link.c. */
 struct ipc_link {
 	struct ipc_link *next;		/* of the peer */
-	int fd;				/* -1: not connected yet */
+	struct own_fd conn;		/* none: not connected yet */
 	uint32_t uid;			/* the exporter's */
 	unsigned int asked;		/* opens in its life, at most IPC_OPENS */
 	unsigned int open;		/* of these open now, or being opened */
@@ -211,12 +230,15 @@ struct ipc {
 	struct ipc_home *home;		/* atomic */
 	bool home_opens;		/* a thread is at it */
 	struct ipc_record *records;	/* IPC_SLOTS */
-	uint32_t high, free;		/* high: atomic; free: a list, IPC_SLOTS ends it */
-	uint32_t to_reap;		/* atomic: a free has ended records */
-	uint32_t in_doubt;		/* atomic: as that of records */
+	uint32_t high, free;		/* records from `high` on were never used; free: a list, IPC_SLOTS ends it */
+	uint32_t todo[IPC_TODOS];	/* atomic: lists of records, by number + 1 */
+	struct ranges ranges[2];	/* of memory that is exported: host memory, device memory */
+	struct ipc_exported_pool *pools;
 	struct ipc_id self;
 	uint32_t uid;			/* that listens */
-	int home_fd, arena_fd, listener, wake;
+	struct own_fd home_file, arena_file, listener;
+	bool attended;			/* the thread is there that does what is in todo[] */
+	uint32_t todos;			/* atomic: futex of that thread */
 	struct ipc_line *arena;
 	bool arena_registered;
 	uint64_t lines_taken[IPC_LINES / 64];
@@ -244,8 +266,8 @@ int ipc_not_mine(const char *call);	/* -EPERM with text */
 /* Sockets that no forked child has: each is closed in it before it runs.  -errno: none. */
 int ipc_socket(void);
 int ipc_accept(int listener);
-void ipc_close_fd(int fd);		/* of such a socket; -1: nothing */
-void ipc_hang_up(int fd, uint32_t uid);	/* the same; what waits in it is that user's */
+void ipc_close_socket(struct own_fd *f);
+void ipc_hang_up(struct own_fd *f, uint32_t uid);	/* the same; what waits in it is that user's */
 int ipc_random(void *bytes, size_t size);	/* 0, or -EIO with text */
 int ipc_boot(struct ipc *ipc, struct ipc_id *boot);	/* no lock.  0, or -errno with text */
 
@@ -269,18 +291,25 @@ int ipc_file_map(int fd, size_t size, bool write, void **addr);
 
 /* home.c.  All with the lock.  0 or -errno with text; it may give up the lock meanwhile. */
 int ipc_home_open(struct ipc *ipc);
+/* No lock, and no descriptor: the program may have closed them all.  The thread that does what is in todo[] goes on. */
+void ipc_wake(struct ipc *ipc);
 /* A record with a key, which is live from ipc_record_publish() on. */
 int ipc_record_get(struct ipc *ipc, uint32_t *slot);
 void ipc_record_publish(struct ipc *ipc, uint32_t slot);
 void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name);
 /* From here on it is not live; any thread, no lock.  False: it was not. */
 bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation);
+/* Any thread, no lock: puts the record into that list.  Takes all that is in it, as numbers + 1, which ipc_todo_next() goes through. */
+void ipc_todo_add(struct ipc *ipc, enum ipc_todo what, uint32_t slot);
+uint32_t ipc_todo_take(struct ipc *ipc, enum ipc_todo what);
+/* The record at `at`, which may be added again from here on, and *at is the next.  False: no more. */
+bool ipc_todo_next(struct ipc *ipc, enum ipc_todo what, uint32_t *at, uint32_t *slot);
 /* What ended goes back to the free list, once it is not in use: one record, or all that frees have ended. */
 void ipc_reap_one(struct ipc *ipc, uint32_t slot);
 void ipc_reap(struct ipc *ipc);
 /* One opener less of a signal. */
 void ipc_record_left(struct ipc *ipc, uint32_t slot);
-/* No lock; by the exporter's thread: looks at host memory whose free has passed, and ends what is gone. */
+/* No lock; by the thread that does what is in todo[]: looks at host memory whose free has passed, and ends what is gone. */
 void ipc_recheck(struct ipc *ipc);
 static inline uint64_t ipc_generation(const struct ipc *ipc, uint32_t slot)
 {
@@ -293,11 +322,12 @@ void ipc_line_changed(struct ipc_line *line);
 int ipc_serve(struct ipc *ipc);
 
 /*
- * ask.c: sends the request to the process that `name` names, and awaits the answer.  *conn >= 0:
- * a connection that is there; else it is made, and is the caller's, also after an error that
+ * ask.c: sends the request to the process that `name` names, and awaits the answer.  *conn: a
+ * connection that is there; or none: it is made, and is the caller's, also after an error that
  * came later.  fds: the caller's, -1 where none came.  open: the number of a signal's open there.
  */
-int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS], int *conn);
+int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
+	    struct own_fd *conn);
 /*
  * A provider failed with `error` and its text. The exporter was asked once more, in that attempt, and answered `ret`: what it
  * says of its end, with its text; else `error`, with the provider's.

@@ -18,7 +18,7 @@ struct ipc_link *ipc_link_get(struct ipc_peer *peer, uint32_t uid, unsigned int 
 	struct ipc_link *link;
 
 	for (link = peer ? peer->links : NULL; link; link = link->next) {
-		if (!link->busy && link->asked < IPC_OPENS)
+		if (!link->busy && link->asked < IPC_OPENS && own_fd_still(&link->conn))
 			break;
 	}
 	if (!link) {
@@ -27,7 +27,7 @@ struct ipc_link *ipc_link_get(struct ipc_peer *peer, uint32_t uid, unsigned int 
 			fail(-ENOMEM, "%s", error_words(-ENOMEM));
 			return NULL;
 		}
-		link->fd = -1;
+		link->conn = OWN_FD_NONE;
 		link->uid = uid;
 	}
 	link->busy = true;
@@ -50,9 +50,9 @@ void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_peer *peer
 	struct ipc_request q = { .magic = IPC_MESSAGE_MAGIC, .op = IPC_OP_CLOSE_SIGNAL, .open = number };
 	struct ipc_link **at;
 
-	/* In order: if the open is answered yet, this ends it.  Fails only where the exporter has ended. */
-	if (link->fd >= 0)
-		ipc_send(link->fd, &q, sizeof(q), NULL, 0);
+	/* In order: if the open is answered yet, this ends it.  Fails only where the exporter has ended, or the program has closed it. */
+	if (own_fd_still(&link->conn))
+		ipc_send(link->conn.fd, &q, sizeof(q), NULL, 0);
 	if (failed)
 		link->asked = IPC_OPENS;
 	link->busy = link->busy && !failed;
@@ -63,7 +63,7 @@ void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_peer *peer
 	if (at && *at)
 		*at = link->next;
 	pthread_mutex_unlock(&ipc->lock);
-	ipc_hang_up(link->fd, link->uid);
+	ipc_hang_up(&link->conn, link->uid);
 	free(link);
 	pthread_mutex_lock(&ipc->lock);
 }

@@ -279,13 +279,13 @@ static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const s
  */
 static int why_failed(const struct ipc_name *name, int error)
 {
-	int fds[IPC_FDS], conn = -1, ret;
-	struct ipc_reply reply;
-
+	struct own_fd conn = OWN_FD_NONE;
 	uint32_t was = attempt_begin();
+	struct ipc_reply reply;
+	int fds[IPC_FDS], ret;
 
 	ret = ipc_ask(name, IPC_OP_MEMORY, 0, &reply, fds, &conn);
-	ipc_hang_up(conn, name->uid);
+	ipc_hang_up(&conn, name->uid);
 	ipc_close_fds(name, fds);
 	return ipc_ended(was, ret, error);
 }
@@ -306,14 +306,15 @@ static void replaced(struct ipc *ipc, const struct ipc_mapping *m)
 /* lock, which it gives up meanwhile: opens what is not there. */
 static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t context, struct ipc_range **range)
 {
-	int fds[IPC_FDS], conn = -1, ret;
+	struct own_fd conn = OWN_FD_NONE;
+	int fds[IPC_FDS], ret;
 	struct ipc_mapping *m = NULL;
 	struct ipc_peer *peer;
 	struct ipc_reply reply;
 
 	pthread_mutex_unlock(&ipc->lock);
 	ret = ipc_ask(name, IPC_OP_MEMORY, 0, &reply, fds, &conn);
-	ipc_hang_up(conn, name->uid);
+	ipc_hang_up(&conn, name->uid);
 	pthread_mutex_lock(&ipc->lock);
 	if (ret)
 		return ret;
@@ -632,14 +633,11 @@ EXPORT int peerdma_ipc_counters(struct peerdma_ipc_counters *counters)
 	if (ipc) {
 		was = cancel_off();
 		pthread_mutex_lock(&ipc->lock);
-		for (size_t i = offsetof(struct peerdma_ipc_counters, opens); i < sizeof(c); i += sizeof(uint64_t)) {
+		for (size_t i = offsetof(struct peerdma_ipc_counters, exports); i < sizeof(c); i += sizeof(uint64_t)) {
 			uint64_t n = __atomic_load_n((uint64_t *)(void *)((char *)&ipc->counters + i), __ATOMIC_RELAXED);
 
 			memcpy((char *)&c + i, &n, sizeof(n));
 		}
-		c.imports = __atomic_load_n(&ipc->counters.imports, __ATOMIC_RELAXED);
-		for (uint32_t slot = 0; slot < ipc->high; slot++)
-			c.exports += ipc_generation(ipc, slot) & 1;
 		pthread_mutex_unlock(&ipc->lock);
 		cancel_back(was);
 	}

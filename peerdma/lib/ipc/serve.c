@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * serve.c - the exporter's thread: it holds home->alive for as long as the process lives, and
- * answers importers, which connect to an abstract address with the process's random number.
+ * serve.c - the exporter's threads. One holds home->alive for as long as the process lives, and
+ * answers importers, which connect to an abstract address with the process's random number. The other
+ * does what threads that free memory leave to it; it needs no descriptor.
  *
  * It calls no function of a provider: all that an answer needs was prepared when the memory was
  * exported. It waits for no importer: what cannot be sent at once is not sent.
@@ -35,7 +36,7 @@
 #endif
 
 struct connection {
-	int fd;
+	struct own_fd conn;
 	uint32_t uid;
 	pid_t pid;		/* 0: of a pid namespace that this process does not see */
 	int64_t since;		/* it was made, was answered, or closed something */
@@ -94,12 +95,19 @@ static int may_open(struct ipc *ipc, const struct ipc_request *q, uint32_t uid)
 static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_request *q, struct ipc_reply *reply,
 			int fds[IPC_FDS])
 {
+	const struct own_fd *file;
 	struct ipc_record *r;
 
 	reply->error = may_open(ipc, q, c->uid);
 	if (reply->error)
 		return;
 	r = &ipc->records[q->slot];
+	file = r->what == IPC_SIGNAL && r->line && r->line_number < IPC_LINES ? &ipc->arena_file : &r->file;
+	/* No other file of the program's goes to an importer. */
+	if (!own_fd_still(&ipc->home_file) || (file->fd >= 0 && !own_fd_still(file))) {
+		reply->error = -ESTALE;
+		return;
+	}
 	if (r->what == IPC_SIGNAL) {
 		c->opens[q->open] = q->slot;
 		c->count++;
@@ -112,8 +120,8 @@ static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_
 	reply->fd_offset = r->offer.pool ? r->offer.pool_number : r->offer.fd_offset;
 	memcpy(reply->blob, r->offer.blob, sizeof(reply->blob));
 	memcpy(reply->pci, r->offer.pci, sizeof(reply->pci));
-	fds[0] = ipc->home_fd;
-	fds[1] = r->what == IPC_SIGNAL && r->line && r->line_number < IPC_LINES ? ipc->arena_fd : r->offer.fd;
+	fds[0] = ipc->home_file.fd;
+	fds[1] = file->fd;
 	reply->fds = fds[1] >= 0 ? 3 : 1;
 }
 
@@ -137,7 +145,7 @@ static bool answer(struct server *s, struct connection *c)
 	struct ipc_request q;
 	int fds[IPC_FDS] = { -1, -1 };
 	bool more;
-	int n = ipc_receive(c->fd, &q, sizeof(q), NULL, 0, &more);
+	int n = own_fd_still(&c->conn) ? ipc_receive(c->conn.fd, &q, sizeof(q), NULL, 0, &more) : -EBADF;
 
 	/* Reset: an importer that did not read the last answer has ended; what it sent before is there still. */
 	if (n == -EAGAIN || n == -ECONNRESET)
@@ -160,7 +168,7 @@ static bool answer(struct server *s, struct connection *c)
 	else
 		ipc_count(ipc, served);
 	/* With the lock: no thread closes the descriptors meanwhile. */
-	n = ipc_send(c->fd, &reply, sizeof(reply), fds, reply.fds == 3 ? 2 : reply.fds);
+	n = ipc_send(c->conn.fd, &reply, sizeof(reply), fds, reply.fds == 3 ? 2 : reply.fds);
 	pthread_mutex_unlock(&ipc->lock);
 	if (!reply.error)
 		c->since = now_ms();
@@ -193,7 +201,7 @@ static int accepted(struct server *s, int fd, uint32_t uid, pid_t pid)
 		free(c);
 		return -ENOMEM;
 	}
-	*c = (struct connection) { .fd = fd, .uid = uid, .pid = pid, .since = now_ms() };
+	*c = (struct connection) { .conn = own_fd(fd), .uid = uid, .pid = pid, .since = now_ms() };
 	for (unsigned int i = 0; i < IPC_OPENS; i++)
 		c->opens[i] = NOT_OPEN;
 	s->connections[s->count++] = c;
@@ -201,12 +209,12 @@ static int accepted(struct server *s, int fd, uint32_t uid, pid_t pid)
 	return 0;
 }
 
-static void end_socket(const struct server *s, int fd, uint32_t uid)
+static void end_socket(const struct server *s, struct own_fd *conn, uint32_t uid)
 {
 	if (s->no_rights)
-		ipc_close_fd(fd);
+		ipc_close_socket(conn);
 	else
-		ipc_hang_up(fd, uid);
+		ipc_hang_up(conn, uid);
 }
 
 static void hear(struct server *s)
@@ -214,7 +222,8 @@ static void hear(struct server *s)
 	struct ipc_reply reply = { .magic = IPC_MESSAGE_MAGIC };
 	struct ucred cred = { .uid = (uid_t)-1 };
 	socklen_t size = sizeof(cred);
-	int fd = ipc_accept(s->ipc->listener);
+	int fd = own_fd_still(&s->ipc->listener) ? ipc_accept(s->ipc->listener.fd) : -EAGAIN;
+	struct own_fd conn;
 
 	if (fd == -EAGAIN || fd == -ECONNABORTED)
 		return;
@@ -231,7 +240,8 @@ static void hear(struct server *s)
 		return;
 	/* Else it would look as if this process had ended. */
 	ipc_send(fd, &reply, sizeof(reply), NULL, 0);
-	end_socket(s, fd, cred.uid);
+	conn = own_fd(fd);
+	end_socket(s, &conn, cred.uid);
 }
 
 static bool opens(const struct connection *c, unsigned int n, uint32_t slot)
@@ -283,8 +293,9 @@ static void hang_up(struct server *s, struct connection *c)
 	pthread_mutex_unlock(&ipc->lock);
 	s->strangers -= c->uid != ipc->uid;
 	/* A child that was forked by clone() may have it, too: then closing it does not end it here. */
-	epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->fd, NULL);
-	end_socket(s, c->fd, c->uid);
+	if (own_fd_still(&c->conn))
+		epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->conn.fd, NULL);
+	end_socket(s, &c->conn, c->uid);
 	for (i = 0; s->connections[i] != c; i++)
 		;
 	s->connections[i] = s->connections[--s->count];
@@ -310,16 +321,22 @@ static int patience(struct server *s)
 	return (int)least;
 }
 
-static void woken(struct ipc *ipc)
+/*
+ * Whether the program has closed neither the listener nor the epoll: such numbers may be the program's by now. Epolls look
+ * alike; this one has the listener already, any other would take it.
+ */
+static bool open_still(const struct server *s)
 {
-	uint64_t count;
+	const struct own_fd *listener = &s->ipc->listener;
+	struct epoll_event event = { .events = 0 };
 
-	if (read(ipc->wake, &count, sizeof(count)) < 0)
-		return;
-	ipc_recheck(ipc);
-	pthread_mutex_lock(&ipc->lock);
-	ipc_reap(ipc);
-	pthread_mutex_unlock(&ipc->lock);
+	if (!own_fd_still(listener))
+		return false;
+	if (!epoll_ctl(s->epoll, EPOLL_CTL_ADD, listener->fd, &event)) {
+		epoll_ctl(s->epoll, EPOLL_CTL_DEL, listener->fd, NULL);
+		return false;
+	}
+	return errno == EEXIST;
 }
 
 /* Returns if the program has closed the library's descriptors. */
@@ -327,15 +344,13 @@ static void serve(struct server *s)
 {
 	struct epoll_event events[64];
 
-	for (;;) {
+	while (open_still(s)) {
 		int n = epoll_wait(s->epoll, events, 64, patience(s));
 
-		if (n < 0 && errno != EINTR)
+		if ((n < 0 && errno != EINTR) || (n > 0 && !open_still(s)))
 			return;
 		for (int i = 0; i < n; i++) {
-			if (events[i].data.ptr == &s->ipc->wake)
-				woken(s->ipc);
-			else if (events[i].data.ptr == &s->ipc->listener)
+			if (events[i].data.ptr == &s->ipc->listener)
 				hear(s);
 			else if (!answer(s, events[i].data.ptr))
 				hang_up(s, events[i].data.ptr);
@@ -381,27 +396,21 @@ static void *thread(void *arg)
 		pause();
 }
 
-static bool attend(const struct server *s, int *fd)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = fd };
-
-	return !epoll_ctl(s->epoll, EPOLL_CTL_ADD, *fd, &event);
-}
-
 static int listen_at(struct server *s, struct ipc *ipc)
 {
 	struct sockaddr_un address;
 	socklen_t length = ipc_address(&ipc->self, &address);
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &ipc->listener };
 	int fd = ipc_socket(), no = 0, ret;
 
 	if (fd < 0)
 		return fail(fd, "cannot open a socket for importers: %s", error_words(fd));
 	/* Before there can be a connection: they inherit it. */
 	s->no_rights = !setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
-	ipc->listener = fd;
+	ipc->listener = own_fd(fd);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (s->epoll >= 0 && !bind(fd, (struct sockaddr *)&address, length) && !listen(fd, 128) && attend(s, &ipc->listener) &&
-	    attend(s, &ipc->wake))
+	if (s->epoll >= 0 && !bind(fd, (struct sockaddr *)&address, length) && !listen(fd, 128) &&
+	    !epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event))
 		return 0;
 	ret = -errno;
 	return fail(ret, "cannot open a socket for importers: %s", error_words(ret));
@@ -431,28 +440,56 @@ static struct server *server_make(struct ipc *ipc)
 	return NULL;
 }
 
-int ipc_serve(struct ipc *ipc)
+/* What frees have left to do. */
+static void *attend(void *arg)
 {
-	struct server *s = server_make(ipc);
-	int ret = s ? listen_at(s, ipc) : fail(-ENOMEM, "%s", error_words(-ENOMEM));
+	struct ipc *ipc = arg;
+
+	prctl(PR_SET_NAME, "peerdma-ipc-end");
+	for (;;) {
+		uint32_t todos = __atomic_load_n(&ipc->todos, __ATOMIC_SEQ_CST);
+
+		ipc_recheck(ipc);
+		pthread_mutex_lock(&ipc->lock);
+		ipc_reap(ipc);
+		pthread_mutex_unlock(&ipc->lock);
+		syscall(SYS_futex, &ipc->todos, FUTEX_WAIT_PRIVATE, todos, NULL, NULL, 0);
+	}
+	return NULL;
+}
+
+/* 0 or -errno with text. */
+static int start(void *(*fn)(void *), void *arg)
+{
 	sigset_t all, was;
 	pthread_attr_t attr;
 	pthread_t id;
+	int ret;
 
-	if (ret)
-		goto fail;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	/* The program's signals are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &was);
-	ret = -pthread_create(&id, &attr, thread, s);
+	ret = -pthread_create(&id, &attr, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	pthread_attr_destroy(&attr);
-	if (ret) {
-		fail(ret, "cannot start the thread that answers importers: %s; raise 'ulimit -u'", strerror(-ret));
+	return ret ? fail(ret, "cannot start the threads that answer importers: %s; raise 'ulimit -u'", strerror(-ret)) : 0;
+}
+
+int ipc_serve(struct ipc *ipc)
+{
+	struct server *s = server_make(ipc);
+	int ret = s ? listen_at(s, ipc) : fail(-ENOMEM, "%s", error_words(-ENOMEM));
+
+	/* That one stays, also if the rest fails. */
+	if (!ret && !ipc->attended)
+		ret = start(attend, ipc);
+	ipc->attended |= !ret;
+	if (!ret)
+		ret = start(thread, s);
+	if (ret)
 		goto fail;
-	}
 	while (!s->started)
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
 	ret = s->error;

@@ -64,18 +64,20 @@ static uint32_t line_take(struct ipc *ipc)
 static int place(struct ipc *ipc, struct ipc_record *r, bool own_page)
 {
 	void *p;
-	int ret;
+	int fd, ret;
 
 	if (own_page) {
 		ret = ipc_file_make("peerdma-ipc-signal", memory_rounded(sizeof(*r->line)), false, &r->offer.fd, &p);
 		r->line_number = IPC_LINES;
 		r->line = ret ? NULL : p;
+		r->file = own_fd(r->offer.fd);
 		return ret;
 	}
 	if (!ipc->arena) {
-		ret = ipc_file_make("peerdma-ipc-signals", IPC_LINES * sizeof(*ipc->arena), false, &ipc->arena_fd, &p);
+		ret = ipc_file_make("peerdma-ipc-signals", IPC_LINES * sizeof(*ipc->arena), false, &fd, &p);
 		if (ret)
 			return ret;
+		ipc->arena_file = own_fd(fd);
 		ipc->arena = p;
 	}
 	r->line_number = line_take(ipc);
@@ -230,7 +232,7 @@ static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct
 			return -ENOMEM;
 		used = s->number;
 		pthread_mutex_unlock(&ipc->lock);
-		ret = ipc_ask(name, IPC_OP_SIGNAL, s->number, reply, fds, &s->link->fd);
+		ret = ipc_ask(name, IPC_OP_SIGNAL, s->number, reply, fds, &s->link->conn);
 		pthread_mutex_lock(&ipc->lock);
 		if (ret)
 			ipc_link_drop(ipc, s->link, s->peer, s->number, reply->error != ret);

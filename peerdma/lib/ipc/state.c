@@ -18,13 +18,14 @@
 
 #include "ipc.h"
 
-#define FDS (1U << 20)
+#define FDS (1 << 20)
 
 static struct ipc *current;		/* atomic */
 /* No fork falls between making or closing a socket and its bit.  Nothing is waited for with it, and no other lock taken. */
 static pthread_mutex_t forks = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t not_inherited[FDS / 64];	/* a bit for each descriptor */
-static unsigned int words;		/* of these may have bits */
+static uint64_t not_inherited[FDS];	/* the inode, for each descriptor that is a socket of the library's; pages are taken as they are used */
+static unsigned int most;		/* of these may be */
+static uint64_t device;			/* that all sockets are on */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void before_fork(void)
@@ -39,11 +40,15 @@ static void in_parent(void)
 
 static void in_child(void)
 {
-	for (unsigned int i = 0; i < words; i++) {
-		for (; not_inherited[i]; not_inherited[i] &= not_inherited[i] - 1)
-			close((int)(64 * i) + __builtin_ctzll(not_inherited[i]));
+	for (unsigned int i = 0; i < most; i++) {
+		struct own_fd f = { .fd = (int)i, .device = device, .inode = not_inherited[i] };
+
+		if (!f.inode)
+			continue;
+		own_fd_close(&f);
+		not_inherited[i] = 0;
 	}
-	words = 0;
+	most = 0;
 	pthread_mutex_unlock(&forks);
 }
 
@@ -55,17 +60,19 @@ static void watch_forks(void)
 /* forks: fd, or -errno, as the call that made it left it. */
 static int keep(int fd)
 {
-	unsigned int n = (unsigned int)fd;
+	struct own_fd f;
 
 	if (fd < 0)
 		return -errno;
-	if (n >= FDS) {
+	if (fd >= FDS) {
 		close(fd);
 		return -EMFILE;
 	}
-	not_inherited[n / 64] |= 1ULL << n % 64;
-	if (words <= n / 64)
-		words = n / 64 + 1;
+	f = own_fd(fd);
+	device = f.device;
+	not_inherited[fd] = f.inode;
+	if (most <= (unsigned int)fd)
+		most = (unsigned int)fd + 1;
 	return fd;
 }
 
@@ -90,28 +97,36 @@ int ipc_accept(int listener)
 	return fd;
 }
 
-void ipc_close_fd(int fd)
+/* forks: it is to be closed, or the program has closed it. */
+static void forget(const struct own_fd *f)
 {
-	if (fd < 0)
+	if (not_inherited[f->fd] == f->inode)
+		not_inherited[f->fd] = 0;
+}
+
+void ipc_close_socket(struct own_fd *f)
+{
+	if (f->fd < 0)
 		return;
 	pthread_mutex_lock(&forks);
-	not_inherited[fd / 64] &= ~(1ULL << fd % 64);
-	close(fd);
+	forget(f);
+	own_fd_close(f);
 	pthread_mutex_unlock(&forks);
 }
 
-void ipc_hang_up(int fd, uint32_t uid)
+void ipc_hang_up(struct own_fd *f, uint32_t uid)
 {
-	if (fd < 0 || uid == geteuid()) {
-		ipc_close_fd(fd);
+	if (f->fd < 0 || uid == geteuid() || !own_fd_still(f)) {
+		ipc_close_socket(f);
 		return;
 	}
 	/* What was sent before goes on being there to be read; a child that is forked from here on has a dead one. */
-	shutdown(fd, SHUT_RDWR);
+	shutdown(f->fd, SHUT_RDWR);
 	pthread_mutex_lock(&forks);
-	not_inherited[fd / 64] &= ~(1ULL << fd % 64);
+	forget(f);
 	pthread_mutex_unlock(&forks);
-	ipc_close_apart(&fd, 1);
+	ipc_close_apart(&f->fd, 1);
+	*f = OWN_FD_NONE;
 }
 
 struct ipc *ipc_there(void)
@@ -133,7 +148,7 @@ struct ipc *ipc_get(void)
 		}
 		made->process = process_id();
 		made->parent = ipc;
-		made->home_fd = made->arena_fd = made->listener = made->wake = -1;
+		made->home_file = made->arena_file = made->listener = OWN_FD_NONE;
 		made->free = IPC_SLOTS;
 		pthread_mutex_init(&made->lock, NULL);
 		pthread_mutex_init(&made->pools_lock, NULL);

@@ -65,6 +65,9 @@ static int redirect(const char *what, const void *inside, struct found *found)
 	if (found->n == -EACCES)
 		return fail(-EACCES, "this process may not change the code of %s (SELinux's execmod, or systemd's "
 			    "MemoryDenyWriteExecute)", what);
+	if (found->n == -EALREADY)
+		return fail(-EOPNOTSUPP, "another copy of libpeerdma in this process has redirected the system calls of %s; load one copy only",
+			    what);
 	if (found->n <= 0)
 		return fail(-EOPNOTSUPP, "the code of %s has no system calls where they are expected (%d)", what, found->n);
 	return 0;

@@ -31,7 +31,8 @@ bool sites_known(void);
 /*
  * Finds the places in [text, end), and redirects them to stubs in [room, room_end).  How many;
  * or -errno: -ENOSPC no room, -EOPNOTSUPP one cannot be replaced by one store, -EACCES
- * code may not be changed in this process.  The first `max` places are written to `sites`.
+ * code may not be changed in this process, -EALREADY there are jumps to that room instead.
+ * The first `max` places are written to `sites`.
  */
 int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end, uintptr_t *sites, size_t max);
 

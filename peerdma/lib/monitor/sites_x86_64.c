@@ -24,14 +24,32 @@ static const uint8_t numbers[] = {
  * Entered by a stub: the number, as pushed, is above the return address.  Like the kernel, it
  * changes rax, rcx and r11 only.  The C library's own code is between two of its instructions here:
  * vector registers may be in use, too, but not their upper halves.
+ *
+ * To unwinders this is called by the C library's function, not by the stub, of which the C library's tables know
+ * nothing.  So the frame begins above what the stub pushed, and the return address is where the stub's last
+ * jump leads: its distance is 9 bytes behind the address to which this function returns, and counts from 4 bytes further.
  */
+#define FRAME	"144"	/* from the stack pointer at entry to the C library's: return address, number, 128 bytes */
+#define RETURN_ADDRESS								\
+	"	.cfi_escape 0x16, 16, 18"		/* its value, of 18 bytes: the frame's address */ \
+	", 0x08, " FRAME ", 0x1c, 0x06"			/* - FRAME; what is there */ \
+	", 0x12, 0x23, 9, 0x94, 4"			/* twice; the 4 bytes at + 9 */ \
+	", 0x08, 32, 0x24, 0x08, 32, 0x26"		/* with their sign: << 32, >> 32 */ \
+	", 0x22, 0x23, 13\n"				/* added to the first, + 13 */
+
 __asm__(
 	".text\n"
 	".p2align 4\n"
 	".type monitor_entry, @function\n"
 	"monitor_entry:\n"
+	"	.cfi_startproc\n"
+	"	.cfi_def_cfa %rsp, " FRAME "\n"
+	RETURN_ADDRESS
 	"	push %rbp\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	.cfi_rel_offset %rbp, 0\n"
 	"	mov %rsp, %rbp\n"
+	"	.cfi_def_cfa_register %rbp\n"
 	"	push %r9\n"
 	"	push %r8\n"
 	"	push %r10\n"
@@ -84,7 +102,10 @@ __asm__(
 	"	pop %r8\n"
 	"	pop %r9\n"
 	"	pop %rbp\n"
+	"	.cfi_restore %rbp\n"
+	"	.cfi_def_cfa %rsp, " FRAME "\n"
 	"	ret\n"
+	"	.cfi_endproc\n"
 	".size monitor_entry, . - monitor_entry\n");
 
 void monitor_entry(void) __attribute__((visibility("hidden")));
@@ -171,6 +192,7 @@ CODE_ACCESS static void put_stub(struct writer *w, uintptr_t site, uintptr_t ent
 	PUT(w, 0x50);							/* push %rax */
 	PUT(w, 0xff, 0x15);						/* call *entry_word(%rip) */
 	put_distance(w, entry_word);
+	/* What RETURN_ADDRESS reads: 8 bytes, and then a jump. */
 	PUT(w, 0x48, 0x8d, 0xa4, 0x24, 0x88, 0, 0, 0);			/* lea 136(%rsp), %rsp */
 	PUT(w, 0xe9);							/* jmp: behind the system call */
 	put_distance(w, site + SITE);
@@ -204,6 +226,23 @@ static int find(uintptr_t text, uintptr_t end, uintptr_t *sites)
 		sites[n++] = p;
 	}
 	return n;
+}
+
+/* Whether there are places where another copy of this library has put its jumps. */
+CODE_ACCESS static bool redirected(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end)
+{
+	for (const uint8_t *p = (const uint8_t *)text; (uintptr_t)p + SITE <= end; p++) {
+		uintptr_t to;
+		int32_t distance;
+
+		if (p[0] != 0xe9 || p[5] != 0x0f || p[6] != 0x05)
+			continue;
+		copy(&distance, p + 1, 4);
+		to = (uintptr_t)p + INSTRUCTION + (uintptr_t)(intptr_t)distance;
+		if (to >= room && to < room_end)
+			return true;
+	}
+	return false;
 }
 
 /* The jump, or false: it would not be one store in 16 aligned bytes. */
@@ -250,6 +289,8 @@ int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room
 	uint8_t jump[INSTRUCTION];
 	int n = find(text, end, found), ret;
 
+	if (!n && redirected(text, end, room, room_end))
+		return -EALREADY;
 	if (n <= 0)
 		return n;
 	ret = protect(room, room_end, OPEN_CODE);

@@ -39,8 +39,9 @@ static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr, cha
 	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_client(kobj)->counts[count]));
 }
 
+/* For root: they show what other users do. */
 #define COUNT_ATTR(name, value) \
-	static struct count_attribute name##_attr = { __ATTR(name, 0444, count_show, NULL), value }
+	static struct count_attribute name##_attr = { __ATTR(name, 0400, count_show, NULL), value }
 COUNT_ATTR(num_alloc_mrs, PEER_ALLOC_MRS);
 COUNT_ATTR(num_dealloc_mrs, PEER_DEALLOC_MRS);
 COUNT_ATTR(num_reg_pages, PEER_REG_PAGES);

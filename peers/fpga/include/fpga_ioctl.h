@@ -25,6 +25,7 @@
  * errno, one meaning each:
  *   EINVAL      malformed: size, flags, reserved field, zero or wrapping length, overlapping ranges, no dma-buf
  *   EBADF       no open file has this descriptor
+ *   EACCES      dst_fd is open for reading only
  *   E2BIG       the struct's surplus bytes are not zero
  *   ENOTTY      no such call
  *   EFAULT      the argument cannot be read or written, or a host range has no memory behind it
@@ -102,8 +103,9 @@ struct fpga_end {
 
 /*
  * Copies [src, src + length) of the caller's memory to [dst, dst + length) through the
- * card.  Blocks until done.  One copy at a time per card; cards work in parallel, a thread
- * each.
+ * card.  Blocks until done.  The copies of a card take turns, for one piece each (at most
+ * `max_transfer' bytes): users one after another, and the copies of a user by turns in that
+ * user's.  Cards work in parallel, a thread each.
  */
 struct fpga_copy {
 	__u32 size;

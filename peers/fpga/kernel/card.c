@@ -87,34 +87,37 @@ irqreturn_t card_interrupt(int irq, void *data)
 	atomic64_inc(&card->interrupts);
 
 	spin_lock_irqsave(&card->lock, flags);
-	/* Only card_ready() checks an engine that was cut off. */
-	if (!card->cut_off && !engine_runs(card))
-		card->busy = false;
+	/* Only card_ready() checks an engine that was cut off: no job is running then. */
+	if (card->running && !engine_runs(card)) {
+		card->running->interrupts++;
+		card->running = NULL;
+	}
 	spin_unlock_irqrestore(&card->lock, flags);
 	wake_up_all(&card->idle);
 	return IRQ_HANDLED;
 }
 
 /*
- * Waits until the engine is idle, or makes it harmless.  Returns 0 or
+ * Waits until the engine has made the job's transfer, or makes it harmless.  Returns 0 or
  * -ETIMEDOUT.  Two threads may be here at once: a copy, and the revocation of
  * its pin.
  */
-static int card_wait_idle(struct fpga_card *card)
+static int card_wait(struct fpga_card *card, const struct card_job *job)
 {
 	unsigned long flags;
 	int ret = 0;
 
-	if (wait_event_timeout(card->idle, !READ_ONCE(card->busy) || READ_ONCE(card->cut_off),
+	if (wait_event_timeout(card->idle, READ_ONCE(card->running) != job,
 			       msecs_to_jiffies(card_timeout_ms)))
 		goto out;
 
 	spin_lock_irqsave(&card->lock, flags);
-	if (card->busy && !card->cut_off && !engine_runs(card)) {
-		card->busy = false;	/* done, but its interrupt got lost */
+	if (card->running == job && !engine_runs(card)) {
+		card->running = NULL;	/* done, but its interrupt got lost */
 		dev_info(&card->pdev->dev, "an interrupt got lost\n");
-	} else if (card->busy && !card->cut_off) {
+	} else if (card->running == job) {
 		pci_clear_master(card->pdev);
+		card->running = NULL;
 		card->cut_off = true;
 		atomic64_inc(&card->timeouts);
 		dev_info(&card->pdev->dev,
@@ -131,12 +134,10 @@ out:
 	return ret;
 }
 
-/* Enables a card again that was cut off, once its engine is idle. */
-int card_ready(struct fpga_card *card)
+/* Enables a card again that was cut off, once its engine is idle.  In a turn. */
+static int card_ready(struct fpga_card *card)
 {
 	int ret = 0;
-
-	lockdep_assert_held(&card->job);
 
 	spin_lock_irq(&card->lock);
 	if (card->gone) {
@@ -147,7 +148,6 @@ int card_ready(struct fpga_card *card)
 		} else {
 			/* Its interrupt (MSI) was a memory write, which was dropped. */
 			engine_ack(card);
-			card->busy = false;
 			card->cut_off = false;
 			pci_set_master(card->pdev);
 		}
@@ -156,30 +156,52 @@ int card_ready(struct fpga_card *card)
 	return ret;
 }
 
+int card_turn_begin(struct fpga_client *client)
+{
+	struct fpga_card *card = client->card;
+	int ret;
+
+	if (down_interruptible(&client->user->turn))
+		return -EINTR;
+	if (down_interruptible(&card->turn)) {
+		up(&client->user->turn);
+		return -EINTR;
+	}
+	ret = card_ready(card);
+	if (ret)
+		card_turn_end(client);
+	return ret;
+}
+
+void card_turn_end(struct fpga_client *client)
+{
+	up(&client->card->turn);
+	up(&client->user->turn);
+}
+
 /*
- * Makes one transfer. 0; -ECANCELED: *stop was set before it began; -ENODEV: the card was
- * removed; -ETIMEDOUT.  Not interruptible, since a transfer cannot be cancelled.
+ * Makes one transfer. 0; -ECANCELED: the job was stopped before it began; -ENODEV: the card
+ * was removed; -ETIMEDOUT.  Not interruptible, since a transfer cannot be cancelled.
  */
 int card_transfer(struct fpga_card *card, enum card_direction dir, u64 bus_addr, u32 length,
-		  const bool *stop)
+		  struct card_job *job)
 {
 	u64 cmd = CMD_RUN | CMD_IRQ;
 	int ret = 0;
 
-	lockdep_assert_held(&card->job);
 	if (WARN_ON_ONCE(!length || length > CARD_MAX_TRANSFER))
 		return -EINVAL;
 
 	spin_lock_irq(&card->lock);
 	if (card->gone)
 		ret = -ENODEV;
-	else if (*stop)
+	else if (job->stop)
 		ret = -ECANCELED;
 	if (ret) {
 		spin_unlock_irq(&card->lock);
 		return ret;
 	}
-	card->busy = true;
+	card->running = job;
 	atomic64_inc(&card->transfers);
 	if (dir == CARD_WRITES)
 		cmd |= CMD_CARD_TO_BUS;
@@ -189,7 +211,7 @@ int card_transfer(struct fpga_card *card, enum card_direction dir, u64 bus_addr,
 	writeq(cmd, card->regs + REG_DMA_CMD);
 	spin_unlock_irq(&card->lock);
 
-	ret = card_wait_idle(card);
+	ret = card_wait(card, job);
 	dev_dbg(&card->pdev->dev, "%s %u bytes at %#llx: %d\n",
 		dir == CARD_READS ? "read" : "wrote", length, bus_addr, ret);
 	if (ret)
@@ -198,18 +220,47 @@ int card_transfer(struct fpga_card *card, enum card_direction dir, u64 bus_addr,
 	return 0;
 }
 
-void card_stop(struct fpga_card *card, bool *stop)
+void card_stop(struct fpga_card *card, struct card_job *job)
 {
 	unsigned long flags;
 
 	/*
-	 * After this no transfer begins, since card_transfer() checks *stop under the same
-	 * lock.  One that has begun is waited for.
+	 * After this none of its transfers begins, since card_transfer() checks `stop' under
+	 * the same lock.  One that has begun is waited for.
 	 */
 	spin_lock_irqsave(&card->lock, flags);
-	*stop = true;
+	job->stop = true;
 	spin_unlock_irqrestore(&card->lock, flags);
-	card_wait_idle(card);
+	card_wait(card, job);
+}
+
+int card_enter(struct fpga_card *card)
+{
+	int ret = 0;
+
+	spin_lock_irq(&card->lock);
+	if (card->gone)
+		ret = -ENODEV;
+	else
+		card->inside++;
+	spin_unlock_irq(&card->lock);
+	return ret;
+}
+
+void card_leave(struct fpga_card *card)
+{
+	spin_lock_irq(&card->lock);
+	card->inside--;
+	spin_unlock_irq(&card->lock);
+	wake_up_all(&card->idle);
+}
+
+void card_close(struct fpga_card *card)
+{
+	spin_lock_irq(&card->lock);
+	card->gone = true;
+	wait_event_lock_irq(card->idle, !card->inside, card->lock);
+	spin_unlock_irq(&card->lock);
 }
 
 static void card_release(struct kref *ref)

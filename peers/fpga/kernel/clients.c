@@ -5,6 +5,7 @@
  * `peerdma top' reads such a file of every driver whose debugfs folder begins with
  * "peerdma_", since only a device's driver knows its DMA.
  */
+#include <linux/cred.h>
 #include <linux/debugfs.h>
 #include <linux/list.h>
 #include <linux/module.h>
@@ -14,22 +15,55 @@
 
 #include "card.h"
 
+/* Guards the list, and each card's users. */
 static DEFINE_MUTEX(clients_lock);
 static LIST_HEAD(clients);
 static struct dentry *dir;
+
+/* Takes `user', or frees it if the card knows this user.  clients_lock held. */
+static struct fpga_user *user_enter(struct fpga_card *card, struct fpga_user *user)
+{
+	struct fpga_user *known;
+
+	list_for_each_entry(known, &card->users, node) {
+		if (!uid_eq(known->uid, user->uid))
+			continue;
+		kfree(user);
+		known->files++;
+		return known;
+	}
+	user->files = 1;
+	list_add(&user->node, &card->users);
+	return user;
+}
+
+static void user_leave(struct fpga_user *user)
+{
+	if (--user->files)
+		return;
+	list_del(&user->node);
+	kfree(user);
+}
 
 /* To be called while the card's device exists. */
 struct fpga_client *client_new(struct fpga_card *card)
 {
 	struct fpga_client *client = kzalloc(sizeof(*client), GFP_KERNEL);
+	struct fpga_user *user = kzalloc(sizeof(*user), GFP_KERNEL);
 
-	if (!client)
+	if (!client || !user) {
+		kfree(user);
+		kfree(client);
 		return NULL;
+	}
+	user->uid = current_uid();
+	sema_init(&user->turn, 1);
 	client->card = card_get(card);
 	client->tgid = task_tgid_nr(current);
 	get_task_comm(client->comm, current->group_leader);
 	strscpy(client->device, pci_name(card->pdev), sizeof(client->device));
 	mutex_lock(&clients_lock);
+	client->user = user_enter(card, user);
 	list_add_tail(&client->node, &clients);
 	mutex_unlock(&clients_lock);
 	return client;
@@ -39,6 +73,7 @@ void client_end(struct fpga_client *client)
 {
 	mutex_lock(&clients_lock);
 	list_del(&client->node);
+	user_leave(client->user);
 	mutex_unlock(&clients_lock);
 	card_put(client->card);
 	kfree(client);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * copy.c - a copy: pins both ends and maps them for the card, transfers pieces that fit the
- * engine to the card and back, then unmaps and unpins.
+ * engine to the card and back, each in a turn of its own, then unmaps and unpins (card.h).
  *
  * When the memory of an end is freed, peerdma calls copy_revoke() in the thread that frees
  * it.  That function waits for the transfer under way, and the copy finds its stop flag set
@@ -43,7 +43,7 @@ struct copy_job {
 	struct fpga_client *client;
 	struct copy_end src;
 	struct copy_end dst;
-	bool stop;	/* card->lock */
+	struct card_job engine;
 };
 
 static void copy_revoke(struct peerdma_pin *pin, void *priv)
@@ -52,7 +52,7 @@ static void copy_revoke(struct peerdma_pin *pin, void *priv)
 	struct fpga_card *card = end->job->card;
 
 	WRITE_ONCE(end->revoked, true);
-	card_stop(card, &end->job->stop);
+	card_stop(card, &end->job->engine);
 	atomic64_inc(&card->revocations);
 	atomic64_inc(&end->job->client->revocations);
 }
@@ -110,40 +110,47 @@ static int end_rewind(struct copy_end *end, u64 length)
 	return 0;
 }
 
-static int end_open(struct copy_end *end, u64 addr, u64 length, u32 pin_flags, enum dma_data_direction dir)
+/* Faults in the caller's memory, which may never end: nothing is held meanwhile. */
+static int end_pin(struct copy_end *end, u64 addr, u64 length, u32 flags)
+{
+	struct peerdma_pin *pin;
+
+	pin = end->dmabuf ? peerdma_pin_dmabuf(end->dmabuf, addr, length, flags, &copy_client, end) :
+			    peerdma_pin_user(addr, length, flags, &copy_client, end);
+	if (IS_ERR(pin))
+		return PTR_ERR(pin);
+	end->pin = pin;
+	atomic_inc(&end->job->card->pins);
+	return 0;
+}
+
+static void end_unpin(struct copy_end *end)
+{
+	if (!end->pin)
+		return;
+	peerdma_unpin(end->pin);
+	atomic_dec(&end->job->card->pins);
+}
+
+/* Between card_enter() and card_leave(), as end_unmap(). */
+static int end_map(struct copy_end *end, u64 length, enum dma_data_direction dir)
 {
 	struct fpga_card *card = end->job->card;
-	int ret;
+	struct peerdma_mapping *map = peerdma_map(end->pin, &card->pdev->dev, dir);
 
-	end->pin = end->dmabuf ? peerdma_pin_dmabuf(end->dmabuf, addr, length, pin_flags, &copy_client, end) :
-		   peerdma_pin_user(addr, length, pin_flags, &copy_client, end);
-	if (IS_ERR(end->pin)) {
-		ret = PTR_ERR(end->pin);
-		end->pin = NULL;
-		return ret;
-	}
-	atomic_inc(&card->pins);
-	end->map = peerdma_map(end->pin, &card->pdev->dev, dir);
-	if (IS_ERR(end->map)) {
-		ret = PTR_ERR(end->map);
-		end->map = NULL;
-		goto err_unpin;
-	}
+	if (IS_ERR(map))
+		return PTR_ERR(map);
+	end->map = map;
 	atomic_inc(&card->mappings);
-	ret = end_rewind(end, length);
-	if (ret)
-		goto err_unmap;
-	return 0;
+	return end_rewind(end, length);
+}
 
-err_unmap:
+static void end_unmap(struct copy_end *end)
+{
+	if (!end->map)
+		return;
 	peerdma_unmap(end->map);
-	atomic_dec(&card->mappings);
-	end->map = NULL;
-err_unpin:
-	peerdma_unpin(end->pin);
-	atomic_dec(&card->pins);
-	end->pin = NULL;
-	return ret;
+	atomic_dec(&end->job->card->mappings);
 }
 
 /* Gets the end's dma-buf, if any.  Undone by end_put(). */
@@ -164,18 +171,6 @@ static void end_put(struct copy_end *end)
 {
 	if (end->dmabuf)
 		dma_buf_put(end->dmabuf);
-}
-
-static void end_close(struct copy_end *end)
-{
-	struct fpga_card *card = end->job->card;
-
-	if (!end->pin)
-		return;
-	peerdma_unmap(end->map);
-	atomic_dec(&card->mappings);
-	peerdma_unpin(end->pin);
-	atomic_dec(&card->pins);
 }
 
 static void end_report(const struct copy_end *end, struct fpga_end *out)
@@ -203,13 +198,13 @@ static int copy_piece(struct copy_job *job, u64 left, u32 *transfers)
 	piece = min3(end_room(&job->src), end_room(&job->dst), CARD_MAX_TRANSFER);
 	piece = min_t(u64, piece, left);
 
-	ret = card_transfer(card, CARD_READS, end_dma_addr(&job->src), piece, &job->stop);
+	ret = card_transfer(card, CARD_READS, end_dma_addr(&job->src), piece, &job->engine);
 	if (ret)
 		return ret;
 	++*transfers;
 	atomic64_add(piece, &job->client->bytes[CARD_READS]);
 	ret = card_transfer(card, CARD_WRITES, end_dma_addr(&job->dst) + end_fault(&job->dst),
-			    piece, &job->stop);
+			    piece, &job->engine);
 	if (ret)
 		return ret;
 	++*transfers;
@@ -219,6 +214,7 @@ static int copy_piece(struct copy_job *job, u64 left, u32 *transfers)
 	return piece;
 }
 
+/* Other copies have their turns between the pieces. */
 static int copy_carry(struct copy_job *job, struct fpga_copy *args)
 {
 	int ret;
@@ -226,7 +222,11 @@ static int copy_carry(struct copy_job *job, struct fpga_copy *args)
 	while (args->done < args->length) {
 		if (signal_pending(current))
 			return -EINTR;
+		ret = card_turn_begin(job->client);
+		if (ret)
+			return ret;
 		ret = copy_piece(job, args->length - args->done, &args->transfers);
+		card_turn_end(job->client);
 		if (ret < 0)
 			return ret;
 		args->done += ret;
@@ -254,37 +254,45 @@ static bool copy_overlaps(const struct copy_job *job, const struct fpga_copy *ar
 	       args->dst < args->src + args->length;
 }
 
-/* end_get() has succeeded for both ends. */
-static int copy_run(struct copy_job *job, struct fpga_copy *args)
+/* Both ends are pinned. */
+static int copy_pinned(struct copy_job *job, struct fpga_copy *args)
 {
-	struct fpga_card *card = job->card;
-	u64 interrupts;
-	ktime_t start;
 	int ret;
 
-	if (mutex_lock_interruptible(&card->job))
-		return -EINTR;
-	ret = card_ready(card);
+	ret = card_enter(job->card);
 	if (ret)
-		goto out_unlock;
-
-	start = ktime_get();
-	interrupts = atomic64_read(&card->interrupts);
-	ret = end_open(&job->src, args->src, args->length, PEERDMA_PIN_READONLY, DMA_TO_DEVICE);
+		return ret;
+	ret = end_map(&job->src, args->length, DMA_TO_DEVICE);
 	if (ret)
-		goto out_src;
-	ret = end_open(&job->dst, args->dst, args->length, 0, DMA_FROM_DEVICE);
+		goto out_unmap;
+	ret = end_map(&job->dst, args->length, DMA_FROM_DEVICE);
 	if (ret)
-		goto out_src;
+		goto out_unmap;
 	end_report(&job->src, &args->from);
 	end_report(&job->dst, &args->to);
 
 	atomic64_inc(&job->client->copies);
 	ret = copy_carry(job, args);
+out_unmap:
+	end_unmap(&job->dst);
+	end_unmap(&job->src);
+	card_leave(job->card);
+	return ret;
+}
 
-	end_close(&job->dst);
-out_src:
-	end_close(&job->src);
+/* end_get() has succeeded for both ends. */
+static int copy_run(struct copy_job *job, struct fpga_copy *args)
+{
+	ktime_t start = ktime_get();
+	int ret;
+
+	ret = end_pin(&job->src, args->src, args->length, PEERDMA_PIN_READONLY);
+	if (!ret)
+		ret = end_pin(&job->dst, args->dst, args->length, 0);
+	if (!ret)
+		ret = copy_pinned(job, args);
+	end_unpin(&job->dst);
+	end_unpin(&job->src);
 	/* After unpinning, no revocation is under way or will come. */
 	if (job->src.revoked)
 		args->revoked |= FPGA_REVOKED_SRC;
@@ -292,10 +300,8 @@ out_src:
 		args->revoked |= FPGA_REVOKED_DST;
 	if (ret == -ESTALE)
 		ret = -ECANCELED;	/* revoked before it was mapped: the same to the caller */
-	args->interrupts = atomic64_read(&card->interrupts) - interrupts;
+	args->interrupts = job->engine.interrupts;
 	args->time_ns = ktime_to_ns(ktime_sub(ktime_get(), start));
-out_unlock:
-	mutex_unlock(&card->job);
 	return ret;
 }
 

@@ -41,7 +41,7 @@ static int fpga_info(struct fpga_client *client, void *data)
 		.abi = FPGA_ABI,
 		.index = card->index,
 		.state = card->cut_off ? FPGA_STATE_CUT_OFF :
-			 card->busy ? FPGA_STATE_BUSY : FPGA_STATE_READY,
+			 card->running ? FPGA_STATE_BUSY : FPGA_STATE_READY,
 	};
 	spin_unlock_irqrestore(&card->lock, flags);
 

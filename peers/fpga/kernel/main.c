@@ -86,7 +86,8 @@ static int fpga_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (!card)
 		return -ENOMEM;
 	kref_init(&card->ref);
-	mutex_init(&card->job);
+	sema_init(&card->turn, 1);
+	INIT_LIST_HEAD(&card->users);
 	spin_lock_init(&card->lock);
 	init_waitqueue_head(&card->idle);
 	card->pdev = pdev;
@@ -131,13 +132,9 @@ static void fpga_remove(struct pci_dev *pdev)
 
 	misc_deregister(&card->misc);
 
-	spin_lock_irq(&card->lock);
-	card->gone = true;
-	spin_unlock_irq(&card->lock);
-	/* A copy under way sees `gone' before its next transfer, and unpins. */
-	mutex_lock(&card->job);
+	/* A copy under way ends before its next transfer, and unmaps. */
+	card_close(card);
 	fpga_hw_down(card);
-	mutex_unlock(&card->job);
 
 	ida_free(&card_indices, card->index);
 	card_put(card);

@@ -133,11 +133,11 @@ static void test_copy_arguments(void)
 	}
 }
 
-/* Exports host memory through the bridge. */
-static int export_memory(void)
+/* Exports host memory through the bridge.  flags: PEERDMA_PIN_READONLY or 0. */
+static int export_memory(__u32 flags)
 {
 	struct peerdma_pin_args pin = {
-		.size = sizeof(pin), .flags = PEERDMA_PIN_HOST, .addr = (uintptr_t)memory, .length = sizeof(memory),
+		.size = sizeof(pin), .flags = PEERDMA_PIN_HOST | flags, .addr = (uintptr_t)memory, .length = sizeof(memory),
 	};
 	struct peerdma_export_args export = { .size = sizeof(export) };
 	int fd = open("/dev/peerdma", O_RDWR | O_CLOEXEC);
@@ -155,7 +155,7 @@ static int export_memory(void)
  */
 static void test_copy_dmabufs(void)
 {
-	int dmabuf = export_memory();
+	int dmabuf = export_memory(0), readonly = export_memory(PEERDMA_PIN_READONLY);
 	struct fpga_copy copy = good_copy();
 
 	memset(memory, 0x5a, BYTES);
@@ -184,7 +184,14 @@ static void test_copy_dmabufs(void)
 	expect("into no file", FPGA_COPY, &copy, EBADF);
 	copy.dst_fd = -1;
 	expect("into a negative one", FPGA_COPY, &copy, EBADF);
+	copy.dst_fd = readonly;
+	expect("into one for reading only", FPGA_COPY, &copy, EACCES);
 	copy.dst_fd = dmabuf;
+	copy.src_fd = readonly;
+	copy.length = 100;
+	expect("out of one for reading only", FPGA_COPY, &copy, 0);
+	copy.src_fd = dmabuf;
+	copy.length = 5000;
 	copy.flags = FPGA_SRC_DMABUF;
 	expect("a dma-buf without its flag", FPGA_COPY, &copy, EINVAL);
 	/* From the dma-buf to host memory, and back. */
@@ -204,6 +211,7 @@ static void test_copy_dmabufs(void)
 		failures++;
 	}
 	close(dmabuf);
+	close(readonly);
 }
 
 static void test_copy_addresses(void)

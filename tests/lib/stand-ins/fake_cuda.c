@@ -3,6 +3,7 @@
  * fake_cuda.c - see fake_cuda.h.  Names, numbers and errors are those of the
  * CUDA driver API.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -172,8 +173,8 @@ int cuMemGetHandleForAddressRange(void *handle, unsigned long long p, size_t siz
 		return fake.export_error ? fake.export_error : CAPTURE_UNSUPPORTED;
 	if (!m || type != 1 || flags || (p | size) % 4096 || (fake.one_by_one && find(p + size - 1) != m))
 		return 1;
-	fd = memfd_create("fake-dma-buf", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)size))
+	fd = memfd_create("fake-dma-buf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || ftruncate(fd, (off_t)size) || (fake.no_views && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE)))
 		return 2;
 	memcpy(handle, &fd, sizeof(fd));
 	fake.exports++;

@@ -37,6 +37,7 @@ struct fake_cuda {
 	/* What each call of a flush returns, what the device says of itself, and what it was asked for. */
 	int context_error, ordering_error, ordering, options_error, options, flush_error;
 	int flushes, flush_target, flush_scope, device_asked;
+	int no_views;		/* its dma-bufs cannot be mapped */
 	int reallocate;		/* the next one is of memory that changes hands meanwhile */
 	int exports;		/* counted */
 	/* The base of an allocation that another thread is unmapping: NVIDIA's libcuda may crash when it is asked about it. */

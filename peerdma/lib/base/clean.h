@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * clean.h - text of others, which may have anything in it: names, paths, variables of the environment.  What a terminal
+ * may take as a command, what ends a line and what is no UTF-8 is written as \xNN, in the library's texts and the command's.
+ */
+#ifndef CLEAN_H
+#define CLEAN_H
+
+#include <stddef.h>
+
+#define CLEAN_ESCAPE	4	/* characters of \xNN */
+
+/* Length of the valid UTF-8 sequence at s, 0 if there is none.  Overlong forms and surrogates are not valid. */
+static inline size_t utf8_sequence(const unsigned char *s, size_t left)
+{
+	unsigned char min = 0x80, max = 0xbf;
+	size_t n;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf) {
+		n = 2;
+	} else if (s[0] >= 0xe0 && s[0] <= 0xef) {
+		n = 3;
+		if (s[0] == 0xe0)
+			min = 0xa0;
+		if (s[0] == 0xed)
+			max = 0x9f;
+	} else if (s[0] >= 0xf0 && s[0] <= 0xf4) {
+		n = 4;
+		if (s[0] == 0xf0)
+			min = 0x90;
+		if (s[0] == 0xf4)
+			max = 0x8f;
+	} else {
+		return 0;
+	}
+	if (n > left || s[1] < min || s[1] > max)
+		return 0;
+	for (size_t i = 2; i < n; i++) {
+		if (s[i] < 0x80 || s[i] > 0xbf)
+			return 0;
+	}
+	return n;
+}
+
+/* Bytes of the character at s, which may be printed; 0: a byte to be escaped.  C0, DEL and C1 are commands. */
+static inline size_t clean_character(const unsigned char *s, size_t left)
+{
+	size_t n = utf8_sequence(s, left);
+
+	if ((n == 1 && (s[0] < 0x20 || s[0] == 0x7f)) || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0))
+		return 0;
+	return n;
+}
+
+/* Escapes one byte, without a NUL behind it. */
+static inline void clean_escape(char *to, unsigned char byte)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	to[0] = '\\';
+	to[1] = 'x';
+	to[2] = digits[byte >> 4];
+	to[3] = digits[byte & 15];
+}
+
+#endif

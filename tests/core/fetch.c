@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT
+/* fetch.c - copies and words whose host memory has to be brought in first, which may take for ever. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "util.h"
+
+#include <sched.h>
+
+#include "sg_int.h"
+
+#define STREAMS	6	/* more than there are engines */
+#define LENGTH	((1 << 20) + 4096)	/* more than one piece */
+
+static struct machine m;
+static struct user slow, other;
+static int slow_key, other_key;
+static u8 memory[LENGTH] __attribute__((aligned(4096))), result[64];
+
+/* ---- a process whose memory comes when the test says so ---- */
+
+static struct {
+	bool there;		/* atomic, as all here */
+	int refusal;		/* of fetch */
+	int fetches;
+	struct sg_fetch *under_way;
+} pages;
+
+static int copy_if_there(void *cookie, void *local, u64 addr, u64 len, bool to_process)
+{
+	if (!__atomic_load_n(&pages.there, __ATOMIC_SEQ_CST))
+		return -EAGAIN;
+	return user_host_ops.copy(cookie, local, addr, len, to_process);
+}
+
+static int fetch(void *cookie, struct sg_fetch *f)
+{
+	(void)cookie;
+	__atomic_add_fetch(&pages.fetches, 1, __ATOMIC_SEQ_CST);
+	if (pages.refusal)
+		return pages.refusal;
+	MUST(!__atomic_exchange_n(&pages.under_way, f, __ATOMIC_SEQ_CST));
+	return 0;
+}
+
+static const struct sg_host_ops slow_ops = { .copy = copy_if_there, .fetch = fetch };
+
+static struct sg_fetch *until_fetched(void)
+{
+	struct sg_fetch *f;
+
+	while (!(f = __atomic_exchange_n(&pages.under_way, NULL, __ATOMIC_SEQ_CST)))
+		sched_yield();
+	return f;
+}
+
+static void come(bool there)
+{
+	__atomic_store_n(&pages.there, there, __ATOMIC_SEQ_CST);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&pages, 0, sizeof(pages));
+	machine_up(&m, 1, 256 * PAGE, 64 * PAGE, 0);
+	user_up(&slow, &m, 0, &slow_key);
+	user_up(&other, &m, 0, &other_key);
+	slow.client->ops = &slow_ops;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (slow.client)
+		user_down(&slow);
+	user_down(&other);
+	machine_down(&m);
+	return 0;
+}
+
+static u32 new_stream(void)
+{
+	struct softgpu_stream_create sc = { .ctx = slow.ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
+
+	assert_int_equal(CALL(slow.client, SOFTGPU_STREAM_CREATE, &sc), 0);
+	return sc.stream;
+}
+
+static int sync_stream(u32 stream)
+{
+	struct softgpu_stream s = { .ctx = slow.ctx, .stream = stream };
+
+	return CALL(slow.client, SOFTGPU_STREAM_SYNC, &s);
+}
+
+static int query_stream(u32 stream)
+{
+	struct softgpu_stream s = { .ctx = slow.ctx, .stream = stream };
+
+	return CALL(slow.client, SOFTGPU_STREAM_QUERY, &s);
+}
+
+/* ---- tests ---- */
+
+/* Another process's copies end, and the VRAM of the copy that waits can be moved. */
+static void others_go_on(void)
+{
+	u64 va;
+
+	assert_int_equal(mem_alloc(&other, PAGE, &va), 0);
+	assert_int_equal(copy(&other, 0, va, HOST(memory), 64, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(copy(&other, 0, HOST(result), va, 64, SOFTGPU_OP_SYNC), 0);
+	assert_memory_equal(result, memory, 64);
+	assert_int_equal(mem_free(&other, va), 0);
+	sg_mutex_lock(&m.sg->lock);
+	assert_int_equal(m.sg->gpus[0]->entered, 0);
+	sg_mutex_unlock(&m.sg->lock);
+}
+
+static void waits_alone(void **state)
+{
+	u32 streams[STREAMS];
+	u64 va;
+	int i;
+
+	(void)state;
+	memset(memory, 0x5a, LENGTH);
+	assert_int_equal(mem_alloc(&slow, STREAMS * LENGTH, &va), 0);
+	for (i = 0; i < STREAMS; i++) {
+		streams[i] = new_stream();
+		assert_int_equal(copy(&slow, streams[i], va + (u64)i * LENGTH, HOST(memory), LENGTH, 0), 0);
+	}
+	for (i = 0; i < STREAMS; i++) {
+		struct sg_fetch *f = until_fetched();
+
+		assert_false(f->write);
+		assert_int_equal(f->va, HOST(memory));
+		others_go_on();
+		come(i == STREAMS - 1);
+		/* All but the last find that it is gone again, and queue up behind the others. */
+		assert_true(sg_fetched(f, 0));
+	}
+	come(true);
+	for (i = 0; i < STREAMS; i++) {
+		while (query_stream(streams[i]) == -EAGAIN) {
+			struct sg_fetch *f = __atomic_exchange_n(&pages.under_way, NULL, __ATOMIC_SEQ_CST);
+
+			if (f)
+				assert_true(sg_fetched(f, 0));
+			sched_yield();
+		}
+		assert_int_equal(sync_stream(streams[i]), 0);
+	}
+	memset(memory, 0, LENGTH);
+	assert_int_equal(copy(&slow, 0, HOST(memory), va + (STREAMS - 1) * (u64)LENGTH, LENGTH, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(memory[0], 0x5a);
+	assert_int_equal(memory[LENGTH - 1], 0x5a);
+}
+
+/* What is behind it in the stream waits, and nothing else. */
+static void keeps_the_order(void **state)
+{
+	struct sg_fetch *f;
+	u32 first = new_stream(), second = new_stream();
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
+	memset(memory, 1, 64);
+	assert_int_equal(copy(&slow, first, va, HOST(memory), 64, 0), 0);
+	f = until_fetched();
+	assert_int_equal(fill(&slow, first, va, 32, 2, 0), 0);
+	assert_int_equal(fill(&slow, second, va + 512, 64, 3, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(query_stream(first), -EAGAIN);
+	come(true);
+	assert_true(sg_fetched(f, 0));
+	assert_int_equal(sync_stream(first), 0);
+	assert_int_equal(copy(&slow, 0, HOST(result), va, 64, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(result[0], 2);
+	assert_int_equal(result[63], 1);
+}
+
+static void into_the_process(void **state)
+{
+	struct sg_fetch *f;
+	u64 va;
+
+	(void)state;
+	memset(memory, 0, 64);
+	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
+	assert_int_equal(fill(&slow, 0, va, 64, 7, 0), 0);
+	assert_int_equal(copy(&slow, 0, HOST(memory), va, 64, 0), 0);
+	f = until_fetched();
+	assert_true(f->write);
+	assert_int_equal(f->len, 64);
+	come(true);
+	assert_true(sg_fetched(f, 0));
+	assert_int_equal(sync_stream(0), 0);
+	assert_int_equal(memory[63], 7);
+}
+
+/* A word that a stream waits for: the watcher serves all processes. */
+static void words(void **state)
+{
+	struct softgpu_value v = { .ctx = slow.ctx, .op = SOFTGPU_VALUE_EQ, .value = 5, .width = 8, .va = HOST(memory) };
+	struct softgpu_stream s = { .ctx = other.ctx };
+	struct softgpu_value theirs = v;
+	struct sg_fetch *f;
+
+	(void)state;
+	*(u64 *)(void *)memory = 0;
+	*(u64 *)(void *)result = 5;
+	theirs.ctx = other.ctx;
+	theirs.va = HOST(result);
+	assert_int_equal(enlist(&slow, SOFTGPU_KIND_REGISTERED, HOST(memory), 64), 0);
+	assert_int_equal(enlist(&other, SOFTGPU_KIND_REGISTERED, HOST(result), 64), 0);
+	assert_int_equal(CALL(slow.client, SOFTGPU_VALUE, &v), 0);
+	f = until_fetched();
+	assert_int_equal(CALL(other.client, SOFTGPU_VALUE, &theirs), 0);
+	assert_int_equal(CALL(other.client, SOFTGPU_STREAM_SYNC, &s), 0);
+	come(true);
+	assert_true(sg_fetched(f, 0));
+	assert_int_equal(query_stream(0), -EAGAIN);
+	__atomic_store_n((u64 *)(void *)memory, 5, __ATOMIC_SEQ_CST);
+	assert_int_equal(sync_stream(0), 0);
+
+	/* And one that a stream writes. */
+	come(false);
+	v.op = SOFTGPU_VALUE_WRITE;
+	v.value = 9;
+	assert_int_equal(CALL(slow.client, SOFTGPU_VALUE, &v), 0);
+	f = until_fetched();
+	assert_true(f->write);
+	come(true);
+	assert_true(sg_fetched(f, 0));
+	assert_int_equal(sync_stream(0), 0);
+	assert_int_equal(*(u64 *)(void *)memory, 9);
+	assert_int_equal(discharge(&slow, HOST(memory)), 0);
+	assert_int_equal(discharge(&other, HOST(result)), 0);
+}
+
+static void cannot_be_fetched(void **state)
+{
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
+	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
+	assert_true(sg_fetched(until_fetched(), -EFAULT));
+	assert_int_equal(sync_stream(0), -EIO);
+}
+
+static void fetches_are_refused(void **state)
+{
+	u32 streams[STREAMS];
+	u64 va;
+	int i;
+
+	(void)state;
+	pages.refusal = -ENOMEM;
+	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
+	for (i = 0; i < STREAMS; i++)
+		streams[i] = new_stream();
+	for (i = 0; i < STREAMS; i++)
+		copy(&slow, streams[i], va, HOST(memory), 64, 0);
+	assert_int_equal(sync_stream(streams[0]), -EIO);
+}
+
+/* It comes, and is gone when an engine looks, each time. */
+static void is_never_there(void **state)
+{
+	struct softgpu_stream s = { .ctx = slow.ctx };
+	struct sg_fetch *f;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
+	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
+	while (CALL(slow.client, SOFTGPU_STREAM_QUERY, &s) == -EAGAIN) {
+		f = __atomic_exchange_n(&pages.under_way, NULL, __ATOMIC_SEQ_CST);
+		if (f)
+			assert_true(sg_fetched(f, 0));
+		sched_yield();
+	}
+	assert_int_equal(sync_stream(0), -EIO);
+	assert_int_equal(pages.fetches, 100);
+}
+
+/* The context, the client and the GPU go at once. */
+static void ends_meanwhile(void **state)
+{
+	struct softgpu_handle h = { .handle = slow.ctx };
+	struct sg_fetch *f, *second;
+	struct softgpu_ctx_create c = { 0 };
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
+	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
+	f = until_fetched();
+	assert_int_equal(CALL(slow.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	/* The next context's work waits behind it. */
+	assert_int_equal(CALL(slow.client, SOFTGPU_CTX_CREATE, &c), 0);
+	slow.ctx = c.ctx;
+	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
+	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
+	assert_true(sg_fetched(f, 0));
+	second = until_fetched();
+	assert_true(sg_client_close(slow.client));
+	slow.client = NULL;
+	assert_false(sg_fetched(second, 0));
+}
+
+static void the_gpu_goes(void **state)
+{
+	struct sg_fetch *f;
+	u64 va;
+
+	(void)state;
+	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
+	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
+	f = until_fetched();
+	sg_gpu_remove(m.sg, 0);
+	assert_true(sg_fetched(f, 0));
+	assert_false(sg_client_close(slow.client));
+	slow.client = NULL;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(waits_alone), T(keeps_the_order), T(into_the_process), T(words), T(cannot_be_fetched), T(fetches_are_refused),
+		T(is_never_there), T(ends_meanwhile), T(the_gpu_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
