@@ -295,7 +295,7 @@ static uint64_t lowest_of_many(void)
 
 static uint64_t lowest_before;	/* when the test began */
 
-/* In lazy mode Linux frees addresses up to a second late. */
+/* In lazy mode Linux frees addresses in batches, after a timer at the latest: 10 ms, or a second. */
 static uint64_t lowest_after(void)
 {
 	uint64_t lowest = 0;
