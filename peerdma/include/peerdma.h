@@ -21,8 +21,8 @@
  * returns a text: the cause in one sentence, and the remedy.
  *
  * NULL.  A pointer that the call needs and that is NULL: -EINVAL, and the text names it.  Calls that return no errno do
- * nothing, and return NULL, 0 or "".  This holds for peerdma.h, peerdma_cache.h, peerdma_monitor.h and peerdma_verbs.h, but
- * not for peerdma_valid(), which takes no longer than the check would.
+ * nothing, and return NULL, 0 or "".  This holds for peerdma.h, peerdma_cache.h, peerdma_ipc.h, peerdma_monitor.h and
+ * peerdma_verbs.h, but not for peerdma_valid() and peerdma_ipc_valid(), which take no longer than the check would.
  *
  * Units.  Sizes, lengths and offsets are in bytes.  Addresses are uint64_t.  A range that ends at 2^64 or beyond wraps.
  *

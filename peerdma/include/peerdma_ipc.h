@@ -52,7 +52,7 @@
  * Other users cannot open any of these (PEERDMA_IPC_ANY_USER is refused for them). docs/ipc.md
  * explains how this works.
  *
- * Results, units and structs are those of peerdma.h: 0 or -errno, peerdma_last_error() has the
+ * Results, NULL, units and structs are those of peerdma.h: 0 or -errno, peerdma_last_error() has the
  * text, a call that fails has changed nothing unless its description says so. Frees and exports of the same memory at the same time
  * are the program's mistake: such an export fails, or ends with the free or soon after.
  *
@@ -439,7 +439,8 @@ struct peerdma_ipc_transfer {
  * has its own `error`, and `done` is set when they are complete: wait for it before you use the transfers
  * again.
  *
- *   -EINVAL      flags, reserved; n is 0; a range passes the end of the opened memory, or wraps
+ *   -EINVAL      flags, reserved; n is 0; a range passes the end of the opened memory, or wraps; a transfer has no
+ *                memory, or a length above 0 and no local
  *   -E2BIG       size
  *   -ESTALE      the export has ended, or ended meanwhile: discard what was read. Or the creator of `done`
  *                has closed it: nothing was copied, and each transfer has this error

@@ -57,7 +57,7 @@ static void wrong(void)
 	CHECK(!peerdma_ipc_alloc(LENGTH, 0, &p), "memory");
 	FAILS(peerdma_ipc_free((char *)p + 1), -EINVAL, "peerdma_ipc_free: ", "is not what");
 
-	FAILS(peerdma_ipc_export(p, 8, 0, NULL), -EINVAL, "peerdma_ipc_export: ", "handle is NULL");
+	FAILS(peerdma_ipc_export(p, 8, 0, NULL), -EINVAL, "peerdma_ipc_export: ", "'handle' is NULL");
 	FAILS(peerdma_ipc_export(p, 0, 0, &h), -EINVAL, "peerdma_ipc_export: ", "the length is 0");
 	for (unsigned int bit = 2; bit < 32; bit++)
 		FAILS(peerdma_ipc_export(p, 8, 1U << bit, &h), -EINVAL, "peerdma_ipc_export: ", "unknown flags");
@@ -72,24 +72,26 @@ static void wrong(void)
 	CHECK(!peerdma_ipc_export((char *)p + LENGTH - 1, 1, 0, &h), "the last byte");
 	FAILS(peerdma_ipc_export(p, 8, PEERDMA_IPC_ANY_USER, &mine_h), -EINVAL, "peerdma_ipc_export: flags 0x1",
 	      "is exported with 0");
-	FAILS(peerdma_ipc_unexport(NULL), -EINVAL, "peerdma_ipc_unexport: ", "cut short");
+	FAILS(peerdma_ipc_unexport(NULL), -EINVAL, "peerdma_ipc_unexport: ", "'handle' is NULL");
 	FAILS(peerdma_ipc_unexport(&a.handle), -EINVAL, "peerdma_ipc_unexport: ", "no export of this handle");
 	FAILS(peerdma_ipc_unexport(&b.handle), -EINVAL, "peerdma_ipc_unexport: ", "peerdma_ipc_signal_open()");
 	CHECK(!peerdma_ipc_unexport(&h) && !peerdma_ipc_unexport(&h), "unexport; it has ended");
 
-	FAILS(peerdma_ipc_open(&a.handle, sizeof(a.handle), 0, NULL), -EINVAL, "peerdma_ipc_open: ", "memory is NULL");
+	FAILS(peerdma_ipc_open(&a.handle, sizeof(a.handle), 0, NULL), -EINVAL, "peerdma_ipc_open: ", "'memory' is NULL");
 	FAILS(peerdma_ipc_open(&a.handle, sizeof(a.handle), 1, &m), -EINVAL, "peerdma_ipc_open: ", "unknown flags");
-	FAILS(peerdma_ipc_open(NULL, sizeof(a.handle), 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 0 bytes", "128");
+	FAILS(peerdma_ipc_open(NULL, sizeof(a.handle), 0, &m), -EINVAL, "peerdma_ipc_open: ", "'handle' is NULL");
+	FAILS(peerdma_ipc_open(&a.handle, 0, 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 0 bytes", "128");
 	FAILS(peerdma_ipc_open(&a.handle, 127, 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 127 bytes", "128");
 	FAILS(peerdma_ipc_open(&a.handle, 129, 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 129 bytes", "128");
 	FAILS(peerdma_ipc_open(&b.handle, sizeof(a.handle), 0, &m), -EINVAL, "peerdma_ipc_open: ", "peerdma_ipc_signal_open()");
 	FAILS(peerdma_ipc_open(&h, sizeof(h), 0, &m), -EEXIST, "peerdma_ipc_open: ", "made by this process");
 	FAILS(peerdma_ipc_signal_open(&a.handle, sizeof(a.handle), &mine), -EINVAL, "peerdma_ipc_signal_open: ",
 	      "peerdma_ipc_open()");
-	FAILS(peerdma_ipc_signal_open(NULL, 5, &mine), -EINVAL, "peerdma_ipc_signal_open: ", "0 bytes");
+	FAILS(peerdma_ipc_signal_open(NULL, 5, &mine), -EINVAL, "peerdma_ipc_signal_open: ", "'handle' is NULL");
+	FAILS(peerdma_ipc_signal_open(&b.handle, 5, &mine), -EINVAL, "peerdma_ipc_signal_open: ", "5 bytes");
 	CHECK(!peerdma_ipc_close(NULL) && !peerdma_ipc_signal_close(NULL), "NULL is ignored");
 
-	FAILS(peerdma_ipc_signal_create(0, 0, NULL), -EINVAL, "peerdma_ipc_signal_create: ", "signal is NULL");
+	FAILS(peerdma_ipc_signal_create(0, 0, NULL), -EINVAL, "peerdma_ipc_signal_create: ", "'signal' is NULL");
 	for (unsigned int bit = 1; bit < 32; bit++) {
 		if (1U << bit != PEERDMA_IPC_HSA)
 			FAILS(peerdma_ipc_signal_create(0, 1U << bit, &mine), -EINVAL, "peerdma_ipc_signal_create: ",
@@ -112,7 +114,7 @@ static void wrong(void)
 	good.memory = m;
 	good.local = bytes;
 	FAILS(peerdma_ipc_copy(&good, 0, NULL, 0), -EINVAL, "peerdma_ipc_copy: no transfers", "");
-	FAILS(peerdma_ipc_copy(NULL, 1, NULL, 0), -EINVAL, "peerdma_ipc_copy: no transfers", "");
+	FAILS(peerdma_ipc_copy(NULL, 1, NULL, 0), -EINVAL, "peerdma_ipc_copy: ", "'transfers' is NULL");
 #define COPY(error, begins, says, ...) do {								\
 	t[0] = t[1] = good;										\
 	__VA_ARGS__;											\
@@ -128,6 +130,7 @@ static void wrong(void)
 	COPY(-EINVAL, "transfer 1: unknown flags", "reserved", t[1].reserved[0] = 1);
 	COPY(-EINVAL, "transfer 1: unknown flags", "reserved", t[1].reserved[1] = 1U << 31);
 	COPY(-EINVAL, "transfer 1: memory is NULL", "", t[1].memory = NULL);
+	COPY(-EINVAL, "transfer 1: local is NULL", "", t[1].local = NULL);
 	COPY(-EINVAL, "transfer 1: [0, +8193)", "8192 bytes", t[1].length = LENGTH + 1);
 	COPY(-EINVAL, "transfer 1: [8185, +8)", "8192 bytes", t[1].offset = LENGTH - 7);
 	COPY(-EINVAL, "transfer 1: [18446744073709551615, +8)", "8192 bytes", t[1].offset = UINT64_MAX);
@@ -140,6 +143,7 @@ static void wrong(void)
 	      bytes[107] == 7 && bytes[108] == 1, "the last bytes");
 	CHECK(!t[0].error && t[0].path == PEERDMA_IPC_PATH_CPU && !t[1].error && t[1].path == PEERDMA_IPC_PATH_CPU, "by the CPU");
 	t[0].length = 0;
+	t[0].local = NULL;
 	t[0].error = t[0].path = 77;
 	CHECK(!peerdma_ipc_copy(t, 1, NULL, 0) && !t[0].error && t[0].path == PEERDMA_IPC_PATH_NONE, "nothing to copy");
 	ASK(&o, OTHER_CLOSE);

@@ -29,6 +29,7 @@ static struct peerdma_cache *cache;
 static struct peerdma_cached *hold;
 static struct ibv_pd *const domain = (struct ibv_pd *)0x1000;
 static char *memory;
+static struct peerdma_ipc_signal *shared_signal;
 
 /* What calls would write to. */
 static struct peerdma *new_ctx;
@@ -44,6 +45,13 @@ static struct peerdma_cache_counters counters = { .size = sizeof(counters) };
 static struct peerdma_cache_entry entry = { .size = sizeof(entry) };
 static struct peerdma_cache_request request = { .size = sizeof(request) };
 static struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = counted_add, .remove = counted_remove };
+static struct peerdma_ipc_memory *new_import;
+static struct peerdma_ipc_signal *new_signal;
+static struct peerdma_ipc_handle handle;
+static struct peerdma_ipc_info info = { .size = sizeof(info) };
+static struct peerdma_ipc_transfer transfer = { .size = sizeof(transfer) };
+static struct peerdma_ipc_counters ipc_counters = { .size = sizeof(ipc_counters) };
+static void *new_memory;
 static size_t count;
 static void *view;
 static int fd;
@@ -99,6 +107,26 @@ TRY(monitor_start, peerdma_monitor_start(PEERDMA_MEMORY_HOST, P(0, "mine")))
 TRY(monitor_subscribe, peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, P(0, note), NULL))
 TRY_VOID(monitor_unsubscribe, peerdma_monitor_unsubscribe(PEERDMA_MEMORY_HOST, P(0, note), NULL))
 TRY_VOID(monitor_notify, peerdma_monitor_notify(PEERDMA_MEMORY_HOST, P(0, NULL), 0, 0))
+TRY(ipc_alloc, peerdma_ipc_alloc(100, 0, P(0, &new_memory)))
+TRY(ipc_free, peerdma_ipc_free(P(0, NULL)))
+TRY(ipc_export, peerdma_ipc_export(memory, 100, 0, P(0, &handle)))
+TRY(ipc_unexport, peerdma_ipc_unexport(P(0, &handle)))
+TRY(ipc_open, peerdma_ipc_open(P(0, &handle), sizeof(handle), 0, P(1, &new_import)))
+TRY(ipc_close, peerdma_ipc_close(P(0, NULL)))
+TRY(ipc_query, peerdma_ipc_query(memory, P(0, &info)))
+TRY(ipc_copy, peerdma_ipc_copy(P(0, &transfer), 1, NULL, 0))
+TRY(ipc_counters, peerdma_ipc_counters(P(0, &ipc_counters)))
+TRY(ipc_signal_create, peerdma_ipc_signal_create(0, 0, P(0, &new_signal)))
+TRY(ipc_signal_export, peerdma_ipc_signal_export(P(0, shared_signal), P(1, &handle)))
+TRY(ipc_signal_open, peerdma_ipc_signal_open(P(0, &handle), sizeof(handle), P(1, &new_signal)))
+TRY(ipc_signal_close, peerdma_ipc_signal_close(P(0, NULL)))
+TRY(ipc_signal_get, peerdma_ipc_signal_get(P(0, shared_signal)))
+TRY(ipc_signal_set, peerdma_ipc_signal_set(P(0, shared_signal), 1))
+TRY(ipc_signal_add, peerdma_ipc_signal_add(P(0, shared_signal), 1))
+TRY(ipc_signal_wait, peerdma_ipc_signal_wait(P(0, shared_signal), PEERDMA_IPC_NE, 5, 0, NULL))
+TRY(ipc_signal_stream_wait, peerdma_ipc_signal_stream_wait(P(0, shared_signal), NULL, PEERDMA_IPC_EQ, 5))
+TRY(ipc_signal_stream_set, peerdma_ipc_signal_stream_set(P(0, shared_signal), NULL, 1))
+TRY(ipc_signal_hsa, peerdma_ipc_signal_hsa(P(0, shared_signal)))
 
 enum wanted {
 	REFUSED,	/* -EINVAL, with a text that names it */
@@ -152,10 +180,31 @@ static const struct {
 	{ "peerdma_monitor_subscribe", try_monitor_subscribe, REFUSED, { "fn" } },
 	{ "peerdma_monitor_unsubscribe", try_monitor_unsubscribe, NOTHING, { "fn" } },
 	{ "peerdma_monitor_notify", try_monitor_notify, NOTHING, { "ptr" } },
+	{ "peerdma_ipc_alloc", try_ipc_alloc, REFUSED, { "ptr" } },
+	{ "peerdma_ipc_free", try_ipc_free, NOTHING, { "ptr" } },
+	{ "peerdma_ipc_export", try_ipc_export, REFUSED, { "handle" } },
+	{ "peerdma_ipc_unexport", try_ipc_unexport, REFUSED, { "handle" } },
+	{ "peerdma_ipc_open", try_ipc_open, REFUSED, { "handle", "memory" } },
+	{ "peerdma_ipc_close", try_ipc_close, NOTHING, { "memory" } },
+	{ "peerdma_ipc_query", try_ipc_query, REFUSED, { "info" } },
+	{ "peerdma_ipc_copy", try_ipc_copy, REFUSED, { "transfers" } },
+	{ "peerdma_ipc_counters", try_ipc_counters, REFUSED, { "counters" } },
+	{ "peerdma_ipc_signal_create", try_ipc_signal_create, REFUSED, { "signal" } },
+	{ "peerdma_ipc_signal_export", try_ipc_signal_export, REFUSED, { "signal", "handle" } },
+	{ "peerdma_ipc_signal_open", try_ipc_signal_open, REFUSED, { "handle", "signal" } },
+	{ "peerdma_ipc_signal_close", try_ipc_signal_close, NOTHING, { "signal" } },
+	{ "peerdma_ipc_signal_get", try_ipc_signal_get, NOTHING, { "signal" } },
+	{ "peerdma_ipc_signal_set", try_ipc_signal_set, REFUSED, { "signal" } },
+	{ "peerdma_ipc_signal_add", try_ipc_signal_add, REFUSED, { "signal" } },
+	{ "peerdma_ipc_signal_wait", try_ipc_signal_wait, REFUSED, { "signal" } },
+	{ "peerdma_ipc_signal_stream_wait", try_ipc_signal_stream_wait, REFUSED, { "signal" } },
+	{ "peerdma_ipc_signal_stream_set", try_ipc_signal_stream_set, REFUSED, { "signal" } },
+	{ "peerdma_ipc_signal_hsa", try_ipc_signal_hsa, NOTHING, { "signal" } },
 	/* These have no pointers; or dereference what they are given, as their headers say. */
 	{ .name = "peerdma_last_error" }, { .name = "peerdma_version" }, { .name = "peerdma_valid" }, { .name = "peerdma_copy_to_view" },
 	{ .name = "peerdma_copy_from_view" }, { .name = "peerdma_copy_method" }, { .name = "peerdma_view_fence" },
 	{ .name = "peerdma_flush_inbound" }, { .name = "peerdma_monitor_start_ucm" }, { .name = "peerdma_monitor_name" },
+	{ .name = "peerdma_ipc_valid" }, { .name = "peerdma_ipc_trim" }, { .name = "peerdma_ipc_trim_pools" },
 };
 
 #define CALLS (sizeof(table) / sizeof(table[0]))
@@ -212,10 +261,13 @@ static void one(size_t i, int null)
 
 int main(int argc, char **argv)
 {
+	struct peerdma_ipc_counters before = { .size = sizeof(before) };
+
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	memory = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (peerdma_open(&ctx, 0) || peerdma_pin(ctx, memory, LENGTH, 0, NULL, &region) || peerdma_cache_open(ctx, NULL, &cache) ||
-	    peerdma_cache_get(cache, memory, LENGTH, &hold)) {
+	    peerdma_cache_get(cache, memory, LENGTH, &hold) || peerdma_ipc_signal_create(5, 0, &shared_signal) ||
+	    peerdma_ipc_counters(&before)) {
 		printf("not ok - %s\n", peerdma_last_error());
 		return 1;
 	}
@@ -228,7 +280,11 @@ int main(int argc, char **argv)
 	CHECK(!peerdma_status(region, &status) && !status.mappings && !status.views && !status.exports, "the region is as it was");
 	CHECK(!peerdma_cache_counters(cache, &counters) && counters.misses == 1 && counters.regions == 1 && !counters.bad_puts,
 	      "and the cache");
-	CHECK(!new_ctx && !new_region && !new_mapping && !new_cache && !new_hold && !new_mr, "nothing was made");
+	CHECK(peerdma_ipc_signal_get(shared_signal) == 5, "and the signal");
+	CHECK(!peerdma_ipc_counters(&ipc_counters) && !memcmp(&ipc_counters, &before, sizeof(before)), "and the counts of exports and opens");
+	CHECK(!new_ctx && !new_region && !new_mapping && !new_cache && !new_hold && !new_mr && !new_memory && !new_import && !new_signal,
+	      "nothing was made");
+	peerdma_ipc_signal_close(shared_signal);
 	peerdma_cache_put(cache, hold);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);

@@ -64,9 +64,10 @@ static int check(const struct batch *b)
 			return ret;
 		if (t->flags & ~(PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL | PEERDMA_IPC_POLL) || !all_zero(t->reserved, sizeof(t->reserved)))
 			return fail(-EINVAL, "transfer %zu: unknown flags, or something reserved is set; set both to zero", i);
-		if (!t->memory || !ipc_mine(range_of(t)->ipc))
-			return t->memory ? fail(-EPERM, "transfer %zu: a parent process opened the memory; open it here", i) :
-			       fail(-EINVAL, "transfer %zu: memory is NULL", i);
+		if (!t->memory || (!t->local && t->length))
+			return fail(-EINVAL, "transfer %zu: %s is NULL", i, t->memory ? "local" : "memory");
+		if (!ipc_mine(range_of(t)->ipc))
+			return fail(-EPERM, "transfer %zu: a parent process opened the memory; open it here", i);
 		if (t->length > t->memory->length || t->offset > t->memory->length - t->length ||
 		    (uintptr_t)t->local + t->length < (uintptr_t)t->local)
 			return fail(-EINVAL, "transfer %zu: [%llu, +%llu) passes the end of the memory, which has %llu bytes", i,
@@ -463,10 +464,12 @@ static int run(struct batch *b)
 EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, struct peerdma_ipc_signal *done, uint64_t value)
 {
 	struct batch b = { .transfers = (char *)transfers, .n = n, .done = done, .value = value };
-	int ret, was, capture;
+	int ret = check_given("peerdma_ipc_copy", "transfers", transfers, NULL), was, capture;
 	uint32_t texts;
 
-	if (!n || !transfers)
+	if (ret)
+		return ret;
+	if (!n)
 		return fail(-EINVAL, "peerdma_ipc_copy: no transfers");
 	b.size = transfers->size;
 	ret = check_size("peerdma_ipc_copy", transfers->size, TRANSFER_FIRST);

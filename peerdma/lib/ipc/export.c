@@ -205,8 +205,10 @@ static int alloc(size_t length, void **ptr)
 
 EXPORT int peerdma_ipc_alloc(size_t length, unsigned int flags, void **ptr)
 {
-	int was, ret;
+	int was, ret = check_given("peerdma_ipc_alloc", "ptr", ptr, NULL);
 
+	if (ret)
+		return ret;
 	if (flags || !length)
 		return fail(-EINVAL, "peerdma_ipc_alloc: %zu bytes, flags %#x: give a length, and 0 for flags", length, flags);
 	was = cancel_off();
@@ -501,10 +503,12 @@ static int export(const void *ptr, size_t length, unsigned int flags, struct pee
 EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle)
 {
 	uint32_t texts;
-	int was, ret;
+	int was, ret = check_given("peerdma_ipc_export", "handle", handle, NULL);
 
-	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) || !length || (uintptr_t)ptr + length < (uintptr_t)ptr || !handle)
-		return fail(-EINVAL, "peerdma_ipc_export: %s", !handle ? "handle is NULL" : !length ? "the length is 0" :
+	if (ret)
+		return ret;
+	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) || !length || (uintptr_t)ptr + length < (uintptr_t)ptr)
+		return fail(-EINVAL, "peerdma_ipc_export: %s", !length ? "the length is 0" :
 			    flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) ? "unknown flags; set those of peerdma_ipc.h only" :
 			    "the range passes the end of addresses");
 	was = cancel_off();
@@ -527,8 +531,11 @@ EXPORT int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle)
 {
 	struct ipc *ipc;
 	struct ipc_name name;
-	int ret = ipc_handle_parse(handle, sizeof(*handle), IPC_MEMORY, &name), was;
+	int ret = check_given("peerdma_ipc_unexport", "handle", handle, NULL), was;
 
+	if (ret)
+		return ret;
+	ret = ipc_handle_parse(handle, sizeof(*handle), IPC_MEMORY, &name);
 	if (ret)
 		return fail(ret, "peerdma_ipc_unexport: %s", peerdma_last_error());
 	was = cancel_off();

@@ -34,9 +34,8 @@ void ipc_handle_make(const struct ipc_name *name, struct peerdma_ipc_handle *han
 
 int ipc_handle_parse(const void *handle, size_t size, enum ipc_what what, struct ipc_name *name)
 {
-	if (!handle || size != sizeof(*name))
-		return fail(-EINVAL, "the handle has %zu bytes, not %zu: it was cut short or padded on its way",
-			    handle ? size : 0, sizeof(*name));
+	if (size != sizeof(*name))
+		return fail(-EINVAL, "the handle has %zu bytes, not %zu: it was cut short or padded on its way", size, sizeof(*name));
 	memcpy(name, handle, sizeof(*name));
 	if (memcmp(name->magic, magic, sizeof(magic)))
 		return fail(-EINVAL, "these bytes are not a handle of peerdma_ipc_export(): the first ones differ");

@@ -470,10 +470,12 @@ EXPORT int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags,
 	struct ipc_name name;
 	struct ipc *ipc;
 	uint32_t texts;
-	int ret, was;
+	int ret = check_given("peerdma_ipc_open", "handle", handle, "memory", memory, NULL), was;
 
-	if (flags || !memory)
-		return fail(-EINVAL, "peerdma_ipc_open: %s", memory ? "unknown flags; pass 0" : "memory is NULL");
+	if (ret)
+		return ret;
+	if (flags)
+		return fail(-EINVAL, "peerdma_ipc_open: unknown flags; pass 0");
 	was = cancel_off();
 	texts = attempt_begin();
 	ret = ipc_handle_parse(handle, size, IPC_MEMORY, &name);
@@ -587,14 +589,17 @@ EXPORT int peerdma_ipc_trim_pools(void)
 
 EXPORT int peerdma_ipc_query(const void *ptr, struct peerdma_ipc_info *info)
 {
-	struct peerdma_ipc_info i = { .size = info->size };
-	int ret = check_size("peerdma_ipc_query", info->size, INFO_FIRST), was;
+	int ret = check_given("peerdma_ipc_query", "info", info, NULL), was;
+	struct peerdma_ipc_info i = { 0 };
 	struct ipc *ipc = ipc_there();
 	uint64_t p = (uintptr_t)ptr;
 	bool found = false;
 
+	if (!ret)
+		ret = check_size("peerdma_ipc_query", info->size, INFO_FIRST);
 	if (ret)
 		return ret;
+	i.size = info->size;
 	if (ipc) {
 		was = cancel_off();
 		pthread_mutex_lock(&ipc->lock);
@@ -625,9 +630,11 @@ EXPORT int peerdma_ipc_query(const void *ptr, struct peerdma_ipc_info *info)
 EXPORT int peerdma_ipc_counters(struct peerdma_ipc_counters *counters)
 {
 	struct peerdma_ipc_counters c = { 0 };
-	int ret = check_size("peerdma_ipc_counters", counters->size, COUNTERS_FIRST), was;
+	int ret = check_given("peerdma_ipc_counters", "counters", counters, NULL), was;
 	struct ipc *ipc = ipc_there();
 
+	if (!ret)
+		ret = check_size("peerdma_ipc_counters", counters->size, COUNTERS_FIRST);
 	if (ret)
 		return ret;
 	if (ipc) {

@@ -151,11 +151,12 @@ static struct peerdma_ipc_signal *signal_alloc(void)
 EXPORT int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal **signal)
 {
 	struct peerdma_ipc_signal *s;
-	int was, ret;
+	int was, ret = check_given("peerdma_ipc_signal_create", "signal", signal, NULL);
 
-	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_HSA) || !signal)
-		return fail(-EINVAL, "peerdma_ipc_signal_create: %s", signal ? "unknown flags; set those of peerdma_ipc.h only" :
-			    "signal is NULL");
+	if (ret)
+		return ret;
+	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_HSA))
+		return fail(-EINVAL, "peerdma_ipc_signal_create: unknown flags; set those of peerdma_ipc.h only");
 	was = cancel_off();
 	s = signal_alloc();
 	ret = s ? create(value, flags, s) : -ENOMEM;
@@ -171,8 +172,10 @@ EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct p
 {
 	struct ipc_name name;
 	struct ipc_id boot;
-	int ret, was;
+	int ret = check_given("peerdma_ipc_signal_export", "signal", signal, "handle", handle, NULL), was;
 
+	if (ret)
+		return ret;
 	if (!ipc_mine(signal->ipc))
 		return ipc_not_mine("peerdma_ipc_signal_export");
 	if (signal->peer)
@@ -328,9 +331,13 @@ EXPORT int peerdma_ipc_signal_open(const void *handle, size_t size, struct peerd
 {
 	struct peerdma_ipc_signal *s = NULL;
 	struct ipc_name name;
-	int ret, was = cancel_off();
-	uint32_t texts = attempt_begin();
+	int ret = check_given("peerdma_ipc_signal_open", "handle", handle, "signal", signal, NULL), was;
+	uint32_t texts;
 
+	if (ret)
+		return ret;
+	was = cancel_off();
+	texts = attempt_begin();
 	ret = ipc_handle_parse(handle, size, IPC_SIGNAL, &name);
 	if (!ret) {
 		s = signal_alloc();
@@ -401,9 +408,14 @@ EXPORT int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal)
 
 /* ---- the value ---- */
 
+static inline uint64_t value_of(const struct peerdma_ipc_signal *s)
+{
+	return s->line ? __atomic_load_n(&s->line->value, __ATOMIC_ACQUIRE) : ipc_hsa_signal_get(s->hsa);
+}
+
 EXPORT uint64_t peerdma_ipc_signal_get(const struct peerdma_ipc_signal *signal)
 {
-	return signal->line ? __atomic_load_n(&signal->line->value, __ATOMIC_ACQUIRE) : ipc_hsa_signal_get(signal->hsa);
+	return __builtin_expect(!signal, 0) ? 0 : value_of(signal);
 }
 
 /* 0, -ESTALE, -EOWNERDEAD. */
@@ -425,6 +437,8 @@ int ipc_signal_usable(const struct peerdma_ipc_signal *s, const char *call)
 {
 	int ret;
 
+	if (__builtin_expect(!s, 0))
+		return check_given(call, "signal", s, NULL);
 	if (!ipc_mine(s->ipc))
 		return ipc_not_mine(call);
 	ret = state_of(s);
@@ -600,7 +614,7 @@ static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition co
 		count = __atomic_or_fetch(&s->line->changes, IPC_SLEEPS, __ATOMIC_SEQ_CST);
 	/* Before the value: what the other side did before it ended counts. */
 	ret = state_of(s);
-	*seen = peerdma_ipc_signal_get(s);
+	*seen = value_of(s);
 	if (meets(*seen, condition, value))
 		return 0;
 	if (ret)
@@ -630,7 +644,7 @@ static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condit
 		return false;
 	do {
 		for (int i = 0; i < 64; i++) {
-			*seen = peerdma_ipc_signal_get(s);
+			*seen = value_of(s);
 			if (meets(*seen, condition, value))
 				return true;
 			ipc_relax();
@@ -664,13 +678,15 @@ EXPORT int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerd
 	uint64_t until, unseen;
 	int ret;
 
+	if (__builtin_expect(!signal, 0))
+		return check_given("peerdma_ipc_signal_wait", "signal", signal, NULL);
 	if (!ipc_mine(signal->ipc))
 		return ipc_not_mine("peerdma_ipc_signal_wait");
 	if ((unsigned int)condition > PEERDMA_IPC_GE)
 		return fail(-EINVAL, "peerdma_ipc_signal_wait: condition %d; use those of enum peerdma_ipc_condition", (int)condition);
 	if (!seen)
 		seen = &unseen;
-	*seen = peerdma_ipc_signal_get(signal);
+	*seen = value_of(signal);
 	if (meets(*seen, condition, value))
 		return 0;
 	until = timeout_ns ? now_ns() : 0;
@@ -693,5 +709,5 @@ EXPORT int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerd
 
 EXPORT uint64_t peerdma_ipc_signal_hsa(const struct peerdma_ipc_signal *signal)
 {
-	return signal->hsa;
+	return signal ? signal->hsa : 0;
 }
