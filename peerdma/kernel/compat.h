@@ -64,6 +64,17 @@ static inline u64 peerdma_readonly_part(u64 start, u64 length, unsigned int *fla
 }
 #endif
 
+/*
+ * A kernel that checks its page tables (page_table_check=on) stops if a program's own page
+ * is writable at a second place, which a view of host memory is.
+ */
+#ifdef CONFIG_PAGE_TABLE_CHECK
+#include <linux/page_table_check.h>
+#define peerdma_page_tables_checked()	(!static_branch_likely(&page_table_check_disabled))
+#else
+#define peerdma_page_tables_checked()	false
+#endif
+
 /* The source name of a string field is given once since 6.10. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define peerdma_assign_str(dst, src)	__assign_str(dst, src)

@@ -6,10 +6,14 @@
  * DMA mappings belong to a device's driver: the next driver, or the removal of the device,
  * expects that none is left.  A driver takes its own mappings down, but does not know those
  * of programs.  The mapping's handle stays valid until it is unmapped, but has no addresses
- * any more.  Addresses that are kept after a revocation (reserve.c) are given back here, too,
- * whose mapping it was: the domain that they belong to may end with the device.
+ * any more.
  *
- * Locks: programs' mappings are made under device_lock (map_for() in uapi.c).  When a
+ * When a driver begins to be unbound, its device still runs.  So programs' mappings only lose
+ * their translations then, and their addresses stay reserved (reserve.c).  When the driver
+ * is gone, or the device is, all reserved addresses are given back, whose mapping it was: the
+ * domain that they belong to may end with the device.
+ *
+ * Locks: programs' mappings are made under device_lock (map_device() in uapi.c).  When a
  * driver is unbound, the driver core calls us with that lock held.  When a device is
  * removed, it calls us without the lock, after the device has left the bus: a thread that
  * takes the lock after us does not find the device there.
@@ -25,7 +29,8 @@ static bool is_for(struct peerdma_made *made, const struct device *dev)
 {
 	const struct peerdma_map *map = peerdma_map_of(made);
 
-	return map && map->pub.dev == dev && (map->program || map->reserved);
+	/* stale: to be flushed by a revocation that is under way, while the domain exists. */
+	return map && map->pub.dev == dev && (map->program || map->reserved || made->stale);
 }
 
 /*
@@ -46,7 +51,7 @@ static bool has_mapping(struct peerdma_pin *pin, const struct device *dev)
 	return has;
 }
 
-static void take_down(struct peerdma_pin *pin, struct device *dev)
+static void take_down(struct peerdma_pin *pin, struct device *dev, bool let_go)
 {
 	struct peerdma_made *made;
 
@@ -57,9 +62,14 @@ static void take_down(struct peerdma_pin *pin, struct device *dev)
 	if (smp_load_acquire(&pin->state) == PIN_NEW || !has_mapping(pin, dev))
 		return;
 	peerdma_maps_lock(pin, NULL, DMA_NONE);
-	list_for_each_entry(made, &pin->made, node)
-		if (is_for(made, dev))
+	list_for_each_entry(made, &pin->made, node) {
+		if (!is_for(made, dev))
+			continue;
+		if (let_go)
 			peerdma_made_let_go(made);
+		else if (peerdma_map_of(made)->program)
+			peerdma_made_down(made);
+	}
 	peerdma_maps_unlock(pin);
 }
 
@@ -69,13 +79,14 @@ static int device_event(struct notifier_block *nb, unsigned long event, void *da
 	struct device *dev = data;
 	u32 id = 1;
 
-	if (event != BUS_NOTIFY_UNBIND_DRIVER && event != BUS_NOTIFY_REMOVED_DEVICE)
+	if (event != BUS_NOTIFY_UNBIND_DRIVER && event != BUS_NOTIFY_UNBOUND_DRIVER &&
+	    event != BUS_NOTIFY_REMOVED_DEVICE)
 		return NOTIFY_DONE;
 	if (event == BUS_NOTIFY_REMOVED_DEVICE)
 		device_lock(dev);
 	while ((pin = peerdma_pin_from(id))) {
 		id = pin->id + 1;
-		take_down(pin, dev);
+		take_down(pin, dev, event != BUS_NOTIFY_UNBIND_DRIVER);
 		peerdma_pin_put(pin);
 	}
 	if (event == BUS_NOTIFY_REMOVED_DEVICE)

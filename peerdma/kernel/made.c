@@ -125,6 +125,14 @@ static void let_go(struct peerdma_made *made)
 		made->ops->down(made);
 }
 
+void peerdma_made_down(struct peerdma_made *made)
+{
+	lockdep_assert_held(&made->pin->lock);
+	made->ops->down(made);
+	if (made->stale)
+		flush_from(made->pin, made);
+}
+
 void peerdma_made_let_go(struct peerdma_made *made)
 {
 	lockdep_assert_held(&made->pin->lock);

@@ -46,7 +46,8 @@ void peerdma_made_put(struct peerdma_made *made);
  * them until the flush.
  */
 void peerdma_made_stale(struct peerdma_made *made, struct device *dev);
-/* Lets go of an object before its end, and flushes. pin->lock held. */
+/* Takes an object down, or lets go of it, before its end, and flushes. pin->lock held. */
+void peerdma_made_down(struct peerdma_made *made);
 void peerdma_made_let_go(struct peerdma_made *made);
 
 /* For the pin's end: stops all objects, then waits for all of them.  No lock held. */

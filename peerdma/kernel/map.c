@@ -168,13 +168,17 @@ int peerdma_map_resource(struct peerdma_map *map)
 }
 EXPORT_SYMBOL_GPL(peerdma_map_resource);
 
+void peerdma_unmap_segment(struct peerdma_map *map, const struct peerdma_segment *seg)
+{
+	dma_unmap_resource(map->pub.dev, seg->dma_addr, seg->length, map->pub.dir, MAP_ATTRS);
+}
+
 void peerdma_unmap_resource(struct peerdma_map *map)
 {
 	u32 i;
 
 	for (i = 0; i < map->nsegs && !map->bus; i++)
-		dma_unmap_resource(map->pub.dev, map->segs[i].dma_addr, map->segs[i].length,
-				   map->pub.dir, MAP_ATTRS);
+		peerdma_unmap_segment(map, &map->segs[i]);
 	map->nsegs = 0;
 }
 EXPORT_SYMBOL_GPL(peerdma_unmap_resource);
@@ -394,7 +398,7 @@ static void take_room(struct peerdma_map *map, struct peerdma_room *room)
 
 void peerdma_map_return_room(struct peerdma_map *map, struct peerdma_room *room)
 {
-	lockdep_assert_held(&map->made.pin->lock);
+	lockdep_assert_held(&map->pub.pin->lock);
 	if (map->segs != map->few && !room->segs) {
 		room->segs = map->segs;
 		room->nsegs = map->segs_room;
@@ -567,6 +571,7 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	 */
 	err = peerdma_made_enter(&map->made, pin, ops, room->account);
 	if (err) {
+		peerdma_map_return_room(map, room);
 		peerdma_map_free(&map->made);
 		return ERR_PTR(err);
 	}
@@ -574,6 +579,7 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	if (err) {
 		room->wants_segs = max(room->wants_segs, map->wants_segs);
 		room->wants_ents = map->wants_ents ?: room->wants_ents;
+		peerdma_map_return_room(map, room);
 		peerdma_made_stale(&map->made, dev);
 		peerdma_made_end(&map->made);
 		return ERR_PTR(err);

@@ -43,6 +43,8 @@ struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev
  */
 int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer);
 int peerdma_map_path(struct peerdma_pin *pin, struct device *dev);
+/* Unmaps one segment of peerdma_map_resource(). */
+void peerdma_unmap_segment(struct peerdma_map *map, const struct peerdma_segment *seg);
 /*
  * Both unmap, without the flush, and return false if it was unmapped already. pin->lock
  * held. down: behind an IOMMU, the device gets these addresses for nothing else until

@@ -188,6 +188,8 @@ static void stray_add(const struct peerdma_pin *pin, unsigned long until)
 	__module_get(THIS_MODULE);
 	s->held = true;
 	atomic_inc(&nstrays);
+	/* Before pin->revoked is read: pairs with the barrier in stray_called(). */
+	smp_mb__after_atomic();
 	spin_lock(&strays_lock);
 	nheld++;
 	hash_add(strays, &s->node, s->cookie);
@@ -209,6 +211,8 @@ static struct nvidia_p2p_page_table *stray_called(u64 cookie)
 	struct nvidia_p2p_page_table *table = NULL;
 	struct stray *s;
 
+	/* The pin was marked before. */
+	smp_mb();
 	if (likely(!atomic_read(&nstrays)))
 		return NULL;
 	spin_lock(&strays_lock);
@@ -329,9 +333,9 @@ static void nv_put(struct peerdma_pin *pin)
 	/* The callback has come meanwhile: older drivers do not find the pin, and say so. */
 	if (likely(!err) || READ_ONCE(pin->revoked))
 		return;
-	pr_warn_once("peerdma_nvidia: the GPU driver failed to release a pin (error %d): it keeps the memory, which stays charged, until the memory is freed\n",
+	pr_warn_once("peerdma_nvidia: the GPU driver failed to release a pin (error %d): it keeps the memory until that is freed\n",
 		     err);
-	if (!persistent(pin) && !tokens)
+	if (!persistent(pin))
 		stray_add(pin, 0);
 }
 

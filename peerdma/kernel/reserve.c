@@ -88,14 +88,13 @@ void peerdma_unreserve(struct peerdma_map *map)
 		struct peerdma_segment *seg = &map->segs[i];
 
 		if (same && !fill(map->domain, seg->dma_addr, seg->length))
-			map->segs[map->nsegs++] = *seg;
+			peerdma_unmap_segment(map, seg);
 		else
 			dev_warn_ratelimited(dev, "peerdma: its DMA addresses from %#llx on, %llu bytes, are never used again: %s\n",
 					     (u64)seg->dma_addr, (u64)seg->length,
 					     same ? "no memory for the IOMMU's page tables" : "its IOMMU domain has changed");
 	}
 	map->reserved = 0;
-	peerdma_unmap_resource(map);
 }
 
 int peerdma_reserve_init(void)

@@ -104,7 +104,7 @@ static int fill_pte(pte_t *pte, unsigned long addr, void *data)
 	struct fill *fill = data;
 
 	/* Another thread may have filled it. */
-	if (pte_none(*pte))
+	if (!pte_present(*pte))
 		set_pte_at(fill->mm, addr, pte, pte_mkspecial(pfn_pte(fill->pfn, fill->prot)));
 	fill->pfn++;
 	return 0;
@@ -343,7 +343,7 @@ static int view_create(struct peerdma_pin *pin, struct preparation *p, struct vm
 	struct view *view = p->view;
 	int err = peerdma_pin_usable(pin);
 
-	if (!err && !pin->provider->page)
+	if (!err && (!pin->provider->page || (pin->flags & PEERDMA_PIN_HOST && peerdma_page_tables_checked())))
 		err = -EOPNOTSUPP;
 	if (err)
 		return err;

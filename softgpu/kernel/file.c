@@ -33,7 +33,7 @@
 struct softgpu_file {
 	struct sg_client *client;
 	struct pid *process;
-	struct mm_struct *mm;
+	struct softgpu_host host;
 	struct address_space *mapping;	/* to find mappings made through this file */
 	struct list_head node;		/* files */
 };
@@ -52,7 +52,7 @@ static bool is_taken(const struct softgpu_file *f)
 	const struct softgpu_file *other;
 
 	list_for_each_entry(other, &files, node) {
-		if (other->process == f->process && other->mm != f->mm)
+		if (other->process == f->process && other->host.mm != f->host.mm)
 			return true;
 	}
 	return false;
@@ -71,14 +71,17 @@ static int file_open(struct inode *inode, struct file *filp)
 	f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
 	if (!f)
 		return -ENOMEM;
+	err = softgpu_host_init(&f->host);
+	if (err) {
+		kfree(f);
+		return err;
+	}
 	f->process = get_pid(task_tgid(current));
-	f->mm = current->mm;
 	f->mapping = filp->f_mapping;
-	mmgrab(f->mm);
 	mutex_lock(&files_lock);
 	err = -EBUSY;
 	if (!is_taken(f))
-		err = sg_client_open(softgpu_sg, index, f->process, &softgpu_host_ops, f->mm,
+		err = sg_client_open(softgpu_sg, index, f->process, &softgpu_host_ops, &f->host,
 				     &f->client);
 	if (!err) {
 		sg_client_set_user(f->client, from_kuid(&init_user_ns, current_euid()));
@@ -91,7 +94,7 @@ static int file_open(struct inode *inode, struct file *filp)
 	return nonseekable_open(inode, filp);
 
 drop:
-	mmdrop(f->mm);
+	softgpu_host_uninit(&f->host);
 	put_pid(f->process);
 	kfree(f);
 	return err;
@@ -101,8 +104,7 @@ static int file_release(struct inode *inode, struct file *filp)
 {
 	struct softgpu_file *f = filp->private_data;
 
-	if (sg_client_close(f->client))
-		softgpu_fetch_left();
+	sg_client_close(f->client);
 	/*
 	 * Only now may another program of the process open a file: before, the old address
 	 * space still existed.
@@ -110,7 +112,7 @@ static int file_release(struct inode *inode, struct file *filp)
 	mutex_lock(&files_lock);
 	list_del(&f->node);
 	mutex_unlock(&files_lock);
-	mmdrop(f->mm);
+	softgpu_host_uninit(&f->host);
 	put_pid(f->process);
 	kfree(f);
 	return 0;
@@ -132,7 +134,7 @@ void softgpu_file_hide(void *priv, const void *proc_key, u64 va, u64 length)
 /* After exec the mm differs, and the old addresses have no meaning. */
 static bool is_owner(const struct softgpu_file *f)
 {
-	return task_tgid(current) == f->process && current->mm == f->mm;
+	return task_tgid(current) == f->process && current->mm == f->host.mm;
 }
 
 /* Large enough for every struct of softgpu_uapi.h; an array of u64, for alignment. */

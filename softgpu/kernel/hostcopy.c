@@ -7,23 +7,28 @@
  * end, if a file system in user space or userfaultfd serves the page, and a used mm keeps a
  * killed program's files open.  So the fetch is checked each second, and is ended when the
  * program is gone, or after 30 seconds.  The kernel does not end every fault: a request that a
- * FUSE server has read is waited for.  Such a thread stays until the file system goes.
+ * FUSE server has read is waited for.  Such a thread stays until the file system goes, also
+ * when the program is gone.  So a user's fetches are limited in number; one more fails the
+ * copy that needs it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/cred.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pagemap.h>
 #include <linux/printk.h>
+#include <linux/refcount.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/uaccess.h>
-#include <linux/wait.h>
+#include <linux/user_namespace.h>
 #include <linux/workqueue.h>
 #include "softgpu.h"
 
@@ -33,16 +38,93 @@
 #define LOOK_EVERY	HZ
 #define LONGEST		(30 * HZ)
 
-/* Clients that were closed, and whose fetch has not ended.  Further ones wait in close(). */
-#define MOST_LEFT	64
+/* Of one user, at once.  A client has one at most. */
+#define MOST_FETCHES	1024
 
-static atomic_t left = ATOMIC_INIT(0);
-static DECLARE_WAIT_QUEUE_HEAD(left_gone);
+struct softgpu_user {
+	struct list_head node;		/* users */
+	kuid_t uid;
+	refcount_t refs;		/* the last one is dropped under users_lock */
+	atomic_t fetches;
+};
+
+static LIST_HEAD(users);
+static DEFINE_SPINLOCK(users_lock);
 
 struct fetch {
 	struct sg_fetch *core;
-	struct mm_struct *mm;
+	struct softgpu_host host;
 };
+
+/* ---- programs and users ---- */
+
+static struct softgpu_user *known_user(kuid_t uid)
+{
+	struct softgpu_user *user;
+
+	lockdep_assert_held(&users_lock);
+	list_for_each_entry(user, &users, node) {
+		if (uid_eq(user->uid, uid)) {
+			refcount_inc(&user->refs);
+			return user;
+		}
+	}
+	return NULL;
+}
+
+static struct softgpu_user *user_get(kuid_t uid)
+{
+	struct softgpu_user *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT), *user;
+
+	if (!fresh)
+		return NULL;
+	fresh->uid = uid;
+	refcount_set(&fresh->refs, 1);
+	spin_lock(&users_lock);
+	user = known_user(uid);
+	if (!user)
+		list_add(&fresh->node, &users);
+	spin_unlock(&users_lock);
+	if (!user)
+		return fresh;
+	kfree(fresh);
+	return user;
+}
+
+static void user_put(struct softgpu_user *user)
+{
+	if (!refcount_dec_and_lock(&user->refs, &users_lock))
+		return;
+	list_del(&user->node);
+	spin_unlock(&users_lock);
+	kfree(user);
+}
+
+int softgpu_host_init(struct softgpu_host *host)
+{
+	host->user = user_get(current_euid());
+	if (!host->user)
+		return -ENOMEM;
+	host->mm = current->mm;
+	mmgrab(host->mm);
+	return 0;
+}
+
+void softgpu_host_uninit(struct softgpu_host *host)
+{
+	mmdrop(host->mm);
+	user_put(host->user);
+}
+
+/* A second reference to both. */
+static void host_copy_of(struct softgpu_host *to, const struct softgpu_host *from)
+{
+	*to = *from;
+	mmgrab(to->mm);
+	refcount_inc(&to->user->refs);
+}
+
+/* ---- pages that are there ---- */
 
 /* On the stack of the thread that fetches, for the time of one chunk. */
 struct guard {
@@ -126,9 +208,11 @@ static int copy_chunk(struct mm_struct *mm, void *local, u64 addr, u64 len, bool
 
 static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
 {
+	const struct softgpu_host *host = cookie;
+
 	while (len) {
 		u64 n = min_t(u64, len, CHUNK);
-		int err = copy_chunk(cookie, local, addr, n, to_process);
+		int err = copy_chunk(host->mm, local, addr, n, to_process);
 
 		if (err)
 			return err;
@@ -182,7 +266,7 @@ static int fetch_all(const struct fetch *f)
 
 	while (len) {
 		u64 n = min_t(u64, len, CHUNK);
-		int err = fetch_chunk(f->mm, addr, n, f->core->write);
+		int err = fetch_chunk(f->host.mm, addr, n, f->core->write);
 
 		if (err)
 			return err;
@@ -197,11 +281,9 @@ static int fetch_main(void *data)
 {
 	struct fetch *f = data;
 
-	if (!sg_fetched(f->core, fetch_all(f))) {
-		atomic_dec(&left);
-		wake_up_all(&left_gone);
-	}
-	mmdrop(f->mm);
+	sg_fetched(f->core, fetch_all(f));
+	atomic_dec(&f->host.user->fetches);
+	softgpu_host_uninit(&f->host);
 	kfree(f);
 	module_put_and_kthread_exit(0);
 	return 0;
@@ -209,34 +291,33 @@ static int fetch_main(void *data)
 
 static int host_fetch(void *cookie, struct sg_fetch *core)
 {
-	struct fetch *f = kmalloc(sizeof(*f), GFP_KERNEL);
+	const struct softgpu_host *host = cookie;
 	struct task_struct *thread;
+	struct fetch *f;
 
-	if (!f)
+	if (atomic_inc_return(&host->user->fetches) > MOST_FETCHES) {
+		atomic_dec(&host->user->fetches);
+		pr_notice_ratelimited("a copy failed: user %u has %u copies that wait for pages\n",
+				      from_kuid(&init_user_ns, host->user->uid), MOST_FETCHES);
+		return -EAGAIN;
+	}
+	f = kmalloc(sizeof(*f), GFP_KERNEL);
+	if (!f) {
+		atomic_dec(&host->user->fetches);
 		return -ENOMEM;
+	}
 	f->core = core;
-	f->mm = cookie;
-	mmgrab(f->mm);
+	host_copy_of(&f->host, host);
 	/* The client is an open file, which holds the module. */
 	__module_get(THIS_MODULE);
 	thread = kthread_run(fetch_main, f, "softgpu-fetch");
 	if (!IS_ERR(thread))
 		return 0;
 	module_put(THIS_MODULE);
-	mmdrop(f->mm);
+	atomic_dec(&f->host.user->fetches);
+	softgpu_host_uninit(&f->host);
 	kfree(f);
 	return PTR_ERR(thread);
-}
-
-/*
- * A client was closed while its fetch was under way.  Its process need not wait for that: the
- * page's server may be the same process, whose files are closed after this one.  But programs
- * must not leave threads behind without end.
- */
-void softgpu_fetch_left(void)
-{
-	atomic_inc(&left);
-	wait_event_idle(left_gone, atomic_read(&left) <= MOST_LEFT);
 }
 
 const struct sg_host_ops softgpu_host_ops = {

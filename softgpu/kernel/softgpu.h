@@ -74,7 +74,17 @@ int softgpu_managed_mmap(struct vm_area_struct *vma);
 /* The cookie is the program's mm, on which a reference (mmgrab) is held. */
 extern const struct sg_host_ops softgpu_host_ops;
 /* A client was closed while its fetch was under way.  May wait for other such fetches. */
-void softgpu_fetch_left(void);
+
+/* A program's memory, as the core's cookie; its user, whose fetches are counted. */
+struct softgpu_user;
+struct softgpu_host {
+	struct mm_struct *mm;
+	struct softgpu_user *user;
+};
+
+/* The current process's; -ENOMEM.  A fetch that is left behind has references of its own. */
+int softgpu_host_init(struct softgpu_host *host);
+void softgpu_host_uninit(struct softgpu_host *host);
 
 /* ---- dmabuf.c: device memory as a dma-buf ---- */
 

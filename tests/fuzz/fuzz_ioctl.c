@@ -170,9 +170,18 @@ static int no_host(void *cookie, void *local, u64 addr, u64 len, bool to_process
 
 const struct sg_host_ops softgpu_host_ops = { .copy = no_host };
 
-void softgpu_fetch_left(void)
+int softgpu_host_init(struct softgpu_host *host)
 {
-	MUST(0);
+	if (memory_short)
+		return -ENOMEM;
+	host->mm = current->mm;
+	mmgrab(host->mm);
+	return 0;
+}
+
+void softgpu_host_uninit(struct softgpu_host *host)
+{
+	mmdrop(host->mm);
 }
 
 bool softgpu_device_ready(u32 index)
@@ -207,7 +216,7 @@ static void open_or_close(u32 i, u32 index)
 	for (k = 0; k < FILES; k++) {
 		const struct softgpu_file *other = open_files[k].private_data;
 
-		taken |= other && other->process == task.pid && other->mm != task.mm;
+		taken |= other && other->process == task.pid && other->host.mm != task.mm;
 	}
 	if (!f->private_data)
 		MUST(file_open(&inode, f) || !taken);
@@ -271,7 +280,7 @@ static void one_call(const u8 *head, const u8 *bytes, size_t length)
 	ret = file_ioctl(f, cmd, (unsigned long)(user_memory + at));
 
 	MUST(ret <= 0 && ret >= -4095);
-	if (owner->process != task.pid || owner->mm != task.mm)
+	if (owner->process != task.pid || owner->host.mm != task.mm)
 		MUST(ret == -EPERM);
 	if (!ret)
 		MUST(cmd == SOFTGPU_IOC(nr) && !malformed(nr, before + at, given));

@@ -26,6 +26,7 @@
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/module.h>
+#include <linux/of.h>
 #include <linux/slab.h>
 
 #include <linux/nv-p2p.h>
@@ -212,7 +213,8 @@ static int get_pages(struct peerdma_pin *pin, struct held *held)
 		goto unlock;
 	err = nvidia_p2p_get_pages(pin->start, pin->pinned_length, &held->table, free_callback, held);
 	if (err) {
-		err = pin_errno(err);
+		/* The pin's generation has ended then, so no other provider may be asked. */
+		err = READ_ONCE(held->gone) ? -ESTALE : pin_errno(err);
 		goto unwatch;
 	}
 	peerdma_watch_found(&held->watch);
@@ -319,7 +321,8 @@ static void tegra_release(struct peerdma_pin *pin)
 {
 	struct held *held = pin->priv;
 
-	if (READ_ONCE(held->state) == GOING)
+	/* Not in exit, where no other call of the process comes, and there may be many pins. */
+	if (READ_ONCE(held->state) == GOING && !(current->flags & PF_EXITING))
 		wait_for_completion_killable_timeout(&held->over, HZ);
 	let_go(held);
 }
@@ -414,10 +417,36 @@ static struct peerdma_provider tegra_provider = {
 	.dma_unmap = tegra_dma_unmap,
 };
 
+/*
+ * NVIDIA's driver has a race that a client cannot close: if memory is unmapped while its pin
+ * is put, both drop a reference to the process.  Any user of /dev/peerdma can bring that
+ * about with two threads.
+ */
+static bool trusted_users;
+module_param(trusted_users, bool, 0444);
+MODULE_PARM_DESC(trusted_users, "Load on a real Tegra: only users who are trusted may open /dev/peerdma (default N)");
+
+static bool is_real_tegra(void)
+{
+	static const char *const machines[] = {
+		"nvidia,tegra124", "nvidia,tegra210", "nvidia,tegra186", "nvidia,tegra194", "nvidia,tegra234",
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(machines); i++)
+		if (of_machine_is_compatible(machines[i]))
+			return true;
+	return false;
+}
+
 static int __init peerdma_tegra_init(void)
 {
 	int err;
 
+	if (is_real_tegra() && !trusted_users) {
+		pr_err("peerdma_tegra: not loaded: with NVIDIA's driver, a user of /dev/peerdma can crash this machine by unmapping memory while it is unpinned; where all of them are trusted, load it with trusted_users=1\n");
+		return -EPERM;
+	}
 	if (PAGE_SHIFT != TEGRA_PAGE_SHIFT) {
 		pr_err("peerdma_tegra: not loaded: Tegra's page tables have pages of 4 KiB, and this kernel has pages of %lu bytes\n",
 		       PAGE_SIZE / SZ_1K);

@@ -45,11 +45,14 @@ typedef u64 dma_addr_t, phys_addr_t;
 #define READ_ONCE(x)	(x)
 #define WRITE_ONCE(x, v)	((x) = (v))
 #define smp_mb()	((void)0)
+#define rcu_read_lock()	((void)0)
+#define rcu_read_unlock()	((void)0)
 #define EXPORT_SYMBOL_GPL(name)	struct fuzz_exported_##name
 #define PAGE_SIZE	4096u
 #define PAGE_SHIFT	12
 #define TASK_COMM_LEN	16
 #define GFP_NOWAIT	0
+#define GFP_KERNEL_ACCOUNT	0
 
 /* ---- user memory ---- */
 
