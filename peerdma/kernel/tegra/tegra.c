@@ -27,6 +27,8 @@
 #include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/of.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include <linux/nv-p2p.h>
@@ -208,6 +210,16 @@ static int get_pages(struct peerdma_pin *pin, struct held *held)
 
 	if (err)
 		return err;
+	/*
+	 * The driver holds mmap_lock while it waits for pages, and others of the process, and
+	 * those who read its /proc, wait for that.  Here the lock is dropped meanwhile.  What
+	 * cannot be faulted in the driver refuses.
+	 */
+	fault_in_safe_writeable((char __user *)pin->start, pin->pinned_length);
+	if (fatal_signal_pending(current)) {
+		err = -EINTR;
+		goto unlock;
+	}
 	err = peerdma_watch_begin(&held->watch, pin);
 	if (err)
 		goto unlock;
