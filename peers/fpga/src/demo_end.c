@@ -40,10 +40,13 @@ static bool free_under_copy(struct demo *demo, struct revocation *r)
 	r->free_ns = now_ns();
 	ok = surface_end(&r->dst, &demo->why);
 	r->free_ns = now_ns() - r->free_ns;
+	if (demo->make_b->later)
+		job_wait(&demo->job);
 	ok = ok && cards_totals(demo->cards, demo->card_count, &at_free, &demo->why);
 	sleep_ms(SETTLE_MS);
 	ok = ok && cards_totals(demo->cards, demo->card_count, &later, &demo->why);
-	job_wait(&demo->job);
+	if (!demo->make_b->later)
+		job_wait(&demo->job);
 	if (!ok || !demo_revocations(demo, &now))
 		return false;
 	r->callbacks = now - callbacks;
@@ -126,14 +129,15 @@ static bool revoke(struct demo *demo, struct revocation *r, size_t length)
 	if (!revocation_new(demo, r, length) || !free_under_copy(demo, r))
 		return false;
 	screen_check(r->callbacks == (uint64_t)job->count && r->callbacks_cards == r->callbacks,
-		     "callback", "took back %" PRIu64 " pins of %d cards; %s waited %s, for their transfers",
-		     r->callbacks, job->count, call, screen_time(took, r->free_ns));
+		     "callback", "took back %" PRIu64 " pins of %d cards; %s waited %s%s",
+		     r->callbacks, job->count, call, screen_time(took, r->free_ns),
+		     demo->make_b->later ? "; the pages stay until they have ended" : ", for their transfers");
 	screen_check(parts_cancelled(job) == job->count && job->done < length, "the copies",
 		     "%d of %d cancelled after %" PRIu64 " transfers, %" PRIu64 " of %zu bytes",
 		     parts_cancelled(job), job->count, job->transfers, job->done, length);
 	screen_check(!r->under_way && !r->begun_later, "DMA",
-		     "%" PRIu64 " transfers under way when %s returned, %" PRIu64 " begun later",
-		     r->under_way, call, r->begun_later);
+		     "%" PRIu64 " transfers under way when %s, %" PRIu64 " begun later",
+		     r->under_way, demo->make_b->later ? "the pins had ended" : "it returned", r->begun_later);
 	return check_canary(demo, job->parts[0].copy.to.phys_addr, length);
 }
 

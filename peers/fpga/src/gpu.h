@@ -29,6 +29,7 @@ struct gpu_make {
 	enum gpu_export export;	/* cards get it as a dma-buf, not by its address */
 	bool in_bar;		/* VRAM, which devices reach through BAR1; else system memory */
 	bool outlives;		/* pinned memory stays until unpinned, even if freed */
+	bool later;		/* a free does not wait for revocations: pinned memory stays until they are over */
 };
 extern const struct gpu_make make_nvidia;
 

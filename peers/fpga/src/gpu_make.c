@@ -6,7 +6,8 @@
 #include "gpu.h"
 
 #define TEGRA								\
-	.provider = "tegra", .calls = CALLS_CUDA_HOST, .free = "cuMemFreeHost", .pin = "Tegra's nvidia_p2p_get_pages"
+	.provider = "tegra", .calls = CALLS_CUDA_HOST, .free = "cuMemFreeHost",	\
+	.pin = "Tegra's nvidia_p2p_get_pages", .later = true
 #define IMPORTED							\
 	.provider = "dmabuf", .pin = "dma_buf_map_attachment", .in_bar = true, .outlives = true
 
