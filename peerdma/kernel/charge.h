@@ -58,11 +58,6 @@ static inline void *peerdma_zalloc(size_t size)
 	return peerdma_zalloc_gfp(size, false);
 }
 
-static inline void *peerdma_kvzalloc(size_t size)
-{
-	return kvzalloc(size, peerdma_charge_gfp(false));
-}
-
 static inline void *peerdma_kvarray(size_t n, size_t size, bool now)
 {
 	return kvcalloc(n, size, peerdma_charge_gfp(now));

@@ -37,7 +37,7 @@ struct gpu_facts {
 	bool has_address;		/* it is pinned by address, by drivers too; else by a descriptor */
 	bool has_view;			/* of the CPU's, and dma-bufs */
 	bool in_host;			/* pages of the machine's memory, each where it happens to be */
-	bool any_memory;		/* the process's, whoever allocated it */
+	bool any_memory;		/* it pins any memory of the process, not only the GPU's */
 	bool no_turns;			/* a pin does not wait for other pins' ends */
 	bool can_persist;
 	bool has_contexts;

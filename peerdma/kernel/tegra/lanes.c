@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* lanes.c - one work item for each user who has pins; lanes.h says why. */
+/* lanes.c - one work item for each account that has pins; see lanes.h. */
 #include <linux/refcount.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
