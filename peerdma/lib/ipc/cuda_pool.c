@@ -50,7 +50,7 @@ static int not_shareable(const struct cuda_ipc *cuda, const struct ipc_offer *of
 		    "cuMemPoolCreate() the handle type CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, or allocate the memory with cuMemAlloc()");
 }
 
-int ipc_offer_pool(struct ipc_offer *offer)
+static int pool_offer(const void *ptr, struct ipc_offer *offer)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 	struct cuda_pool_pointer data;
@@ -58,6 +58,7 @@ int ipc_offer_pool(struct ipc_offer *offer)
 	CUresult r;
 	int fd;
 
+	(void)ptr;
 	if (!cuda || !cuda->pool_to_shareable || !cuda->pool_export)
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of pools; allocate it with cuMemAlloc()");
 	if (offer->any_user)
@@ -237,5 +238,5 @@ static int pool_close(struct ipc_mapping *m)
 }
 
 const struct ipc_provider ipc_cuda_pool = {
-	.id = IPC_CUDA_POOL, .name = "cuda-pool", .in_context = true, .still = ipc_cuda_still, .open = pool_open, .close = pool_close,
+	.id = IPC_CUDA_POOL, .name = "cuda-pool", .cuda = true, .in_context = true, .offer = pool_offer, .still = ipc_cuda_still, .open = pool_open, .close = pool_close,
 };

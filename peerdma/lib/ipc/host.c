@@ -75,7 +75,7 @@ static void describe(const struct map *m, struct ipc_offer *offer)
 	offer->device = makedev(m->major, m->minor);
 }
 
-int ipc_identify_host(const void *ptr, struct ipc_offer *offer)
+static int host_identify(const void *ptr, struct ipc_offer *offer)
 {
 	struct map m;
 	int ret = find_map(ptr, &m);
@@ -199,7 +199,7 @@ static int only_owner_writes(int fd, const void *ptr)
 		    "the file with F_SEAL_FUTURE_WRITE or F_SEAL_WRITE", ptr);
 }
 
-int ipc_offer_host(const void *ptr, struct ipc_offer *offer)
+static int host_offer(const void *ptr, struct ipc_offer *offer)
 {
 	struct ipc_offer now = { .fd = -1 };
 	struct map m;
@@ -272,4 +272,6 @@ static int host_close(struct ipc_mapping *m)
 	return ret ? fail(-EIO, "munmap: %s", strerror(-ret)) : 0;
 }
 
-const struct ipc_provider ipc_host = { .id = IPC_HOST, .name = "host", .open = host_open, .close = host_close };
+const struct ipc_provider ipc_host = {
+	.id = IPC_HOST, .name = "host", .identify = host_identify, .offer = host_offer, .open = host_open, .close = host_close,
+};

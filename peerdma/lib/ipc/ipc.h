@@ -6,6 +6,8 @@
  *	stream.c  signal.c	signals
  *	open.c			what this process has opened
  *	export.c		what it exports
+ *	blocks.c		memory of peerdma_ipc_alloc()
+ *	shared_page.c		makes what is needed before an export
  *	ranges.c		where that is, in the order of addresses
  *	provider.c		which provider's memory it is: host.c, cuda.c, cuda_pool.c, hsa.c
  *	cuda_imports.c		pools that it has imported
@@ -13,7 +15,8 @@
  *	link.c			its connections to an exporter, for signals
  *	ask.c			an importer's request to an exporter
  *	serve.c			the exporter's answers, in a thread
- *	home.c			what an exporter shares with its importers
+ *	frees.c			ends exports of memory that is freed
+ *	home.c			records of exports, and their slots, which importers read
  *	state.c			the process's one struct ipc, and forks
  *	handle.c  message.c  file.c  apart.c
  *
@@ -197,6 +200,14 @@ struct ipc_range {
 struct ipc_provider {
 	enum ipc_provider_id id;
 	const char *name;
+	bool cuda;		/* its memory is CUDA's */
+	/*
+	 * What memory is at ptr: fills in provider, base, length, id, pci; -ENOENT: not this provider's, no text.  NULL: another
+	 * one's finds it.  0 or -errno with text.
+	 */
+	int (*identify)(const void *ptr, struct ipc_offer *offer);
+	/* Makes the rest of the offer.  0 or -errno with text. */
+	int (*offer)(const void *ptr, struct ipc_offer *offer);
 	/* The context that memory opened now belongs to: 0, or -errno with text.  NULL: it is the process's. */
 	int (*context)(uint64_t *context);
 	bool in_context;	/* such memory is unmapped only where some context is current, whichever it is */
@@ -289,8 +300,10 @@ void ipc_not_inherited(int fd);
 /* Maps what another process sent, if it has that size and cannot shrink. */
 int ipc_file_map(int fd, size_t size, bool write, void **addr);
 
-/* home.c.  All with the lock.  0 or -errno with text; it may give up the lock meanwhile. */
+/* shared_page.c.  lock, which it gives up meanwhile.  0 or -errno with text. */
 int ipc_home_open(struct ipc *ipc);
+
+/* home.c.  All with the lock. */
 /* No lock, and no descriptor: the program may have closed them all.  The thread that does what is in todo[] goes on. */
 void ipc_wake(struct ipc *ipc);
 /* A record with a key, which is live from ipc_record_publish() on. */
@@ -309,14 +322,22 @@ void ipc_reap_one(struct ipc *ipc, uint32_t slot);
 void ipc_reap(struct ipc *ipc);
 /* One opener less of a signal. */
 void ipc_record_left(struct ipc *ipc, uint32_t slot);
-/* No lock; by the thread that does what is in todo[]: looks at host memory whose free has passed, and ends what is gone. */
-void ipc_recheck(struct ipc *ipc);
 static inline uint64_t ipc_generation(const struct ipc *ipc, uint32_t slot)
 {
 	return __atomic_load_n(&ipc->home->slot[slot], __ATOMIC_ACQUIRE);
 }
 /* After a change of the value, or of what a waiter must see. */
 void ipc_line_changed(struct ipc_line *line);
+
+/* frees.c: frees of that kind of memory are seen from here on.  0, or -EOPNOTSUPP or -ENOMEM with text. */
+int ipc_watch_frees(struct ipc *ipc, bool device);
+/* No lock; by the thread that does what is in todo[]: looks at host memory whose free has passed, and ends what is gone. */
+void ipc_recheck(struct ipc *ipc);
+
+/* blocks.c: lock.  The block that has this address. */
+bool ipc_block_at(const struct ipc *ipc, uint64_t addr, uint64_t *base, uint64_t *length);
+/* The descriptor of a block, which stays its own; NULL: there is no such block. */
+const struct own_fd *ipc_block_file(const struct ipc *ipc, uint64_t base);
 
 /* serve.c: 0 or -errno with text; returns when the thread holds home->alive. */
 int ipc_serve(struct ipc *ipc);
@@ -354,15 +375,11 @@ const struct ipc_provider *ipc_provider(uint32_t id);
 /* The mapping's provider's calls. */
 int ipc_provider_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd);
 int ipc_provider_close(struct ipc_mapping *m);
-bool ipc_same_memory(const struct ipc_offer *a, const struct ipc_offer *b);
-/* host.c, cuda.c, hsa.c: -ENOENT: not its memory, no text. */
-int ipc_identify_host(const void *ptr, struct ipc_offer *offer);	/* -errno with text */
-int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer);
-int ipc_identify_hsa(const void *ptr, struct ipc_offer *offer);
-int ipc_offer_host(const void *ptr, struct ipc_offer *offer);
-int ipc_offer_cuda(struct ipc_offer *offer);
-int ipc_offer_pool(struct ipc_offer *offer);
-int ipc_offer_hsa(struct ipc_offer *offer);
+static inline bool ipc_same_memory(const struct ipc_offer *a, const struct ipc_offer *b)
+{
+	return a->provider == b->provider && a->base == b->base && a->length == b->length && a->id == b->id && a->device == b->device &&
+	       a->fd_offset == b->fd_offset;
+}
 #define IPC_COPIES 128
 struct ipc_copy {
 	uint64_t to, from, length;
