@@ -145,14 +145,14 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 	if (ret)
 		return ret;
 	r = &ipc->records[*slot];
-	r->making = true;
+	r->pending = true;
 	generation = r->generation;
 	pthread_mutex_unlock(&ipc->lock);
 	ret = same_still(ipc, ptr, offer);
 	if (!ret)
 		ret = ipc_offer(ptr, offer);
 	pthread_mutex_lock(&ipc->lock);
-	r->making = false;
+	r->pending = false;
 	if (!ret && offer->pool) {
 		ret = pool_of(ipc, offer->pool, &r->pool);
 		offer->pool_number = ret ? 0 : r->pool->number;
@@ -171,7 +171,7 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 static int export_locked(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, bool block, unsigned int flags, uint32_t *slot)
 {
 	/* Another thread may be making it: then it is there, or it is not. */
-	for (*slot = find(ipc, offer); *slot < IPC_SLOTS && ipc->records[*slot].making; *slot = find(ipc, offer))
+	for (*slot = find(ipc, offer); *slot < IPC_SLOTS && ipc->records[*slot].pending; *slot = find(ipc, offer))
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
 	if (*slot == IPC_SLOTS)
 		return block ? export_block(ipc, ptr, offer, flags, slot) : export_new(ipc, ptr, offer, flags, slot);
@@ -208,7 +208,7 @@ static int export(const void *ptr, size_t length, unsigned int flags, struct pee
 	offer.any_user = flags & PEERDMA_IPC_ANY_USER;
 
 	pthread_mutex_lock(&ipc->lock);
-	ret = ipc_home_open(ipc);
+	ret = ipc_page_open(ipc);
 	if (!ret)
 		ret = export_locked(ipc, ptr, &offer, block, flags, &slot);
 	if (!ret)
@@ -238,7 +238,7 @@ EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags
 static bool is_parents(const struct ipc *ipc, const struct ipc_id *process)
 {
 	for (; ipc; ipc = ipc->parent) {
-		if (ipc->home && !memcmp(&ipc->self, process, sizeof(*process)))
+		if (ipc->page && !memcmp(&ipc->self, process, sizeof(*process)))
 			return true;
 	}
 	return false;
@@ -260,7 +260,7 @@ EXPORT int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle)
 	ret = -EINVAL;
 	if (ipc && is_parents(ipc->parent, &name.process)) {
 		ret = 0;
-	} else if (ipc && ipc->home && !memcmp(&ipc->self, &name.process, sizeof(name.process))) {
+	} else if (ipc && ipc->page && !memcmp(&ipc->self, &name.process, sizeof(name.process))) {
 		pthread_mutex_lock(&ipc->lock);
 		if (name.slot < ipc->high && name.generation & 1 && name.generation <= ipc_generation(ipc, name.slot)) {
 			struct ipc_record *r = &ipc->records[name.slot];

@@ -54,7 +54,7 @@ static void freed(void *arg, const struct peerdma_hook_event *event)
 	uint64_t last = event->addr + event->length - 1;
 	uint32_t slot;
 
-	if (event->kind != PEERDMA_HOOK_FREE || !event->length || !ipc || !__atomic_load_n(&ipc->home, __ATOMIC_ACQUIRE))
+	if (event->kind != PEERDMA_HOOK_FREE || !event->length || !ipc || !__atomic_load_n(&ipc->page, __ATOMIC_ACQUIRE))
 		return;
 	if (last < event->addr)
 		last = UINT64_MAX;

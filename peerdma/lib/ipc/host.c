@@ -248,9 +248,9 @@ static int host_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	int ret;
 
 	/* A stranger could cut it while it is used here, and an access would raise SIGBUS. */
-	if (fd >= 0 && m->peer->uid != geteuid() && !cannot_shrink(fd))
+	if (fd >= 0 && m->exporter->uid != geteuid() && !cannot_shrink(fd))
 		return fail(-EACCES, "user %u could shorten the file behind the memory while it is used; let the exporter allocate it "
-			    "with peerdma_ipc_alloc()", m->peer->uid);
+			    "with peerdma_ipc_alloc()", m->exporter->uid);
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || reply->fd_offset + m->length < m->length ||
 	    (uint64_t)st.st_size < reply->fd_offset + m->length)
 		return fail(-ESTALE, "the file behind the memory is shorter than the memory: it was cut after it was exported");

@@ -9,15 +9,15 @@
 #include "../base/memory.h"
 #include "ipc.h"
 
-static void undo(struct ipc *ipc, struct ipc_home *home)
+static void undo(struct ipc *ipc, struct ipc_page *page)
 {
-	if (home)
-		munmap(home, sizeof(*home));
+	if (page)
+		munmap(page, sizeof(*page));
 	memory_put(ipc->records, IPC_SLOTS * sizeof(*ipc->records));
-	own_fd_close(&ipc->home_file);
+	own_fd_close(&ipc->page_file);
 	ipc_close_socket(&ipc->listener);
 	ipc->records = NULL;
-	__atomic_store_n(&ipc->home, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&ipc->page, NULL, __ATOMIC_RELEASE);
 }
 
 /* For host memory, and for device memory. Once made they stay, also if the rest fails: a thread that frees may be looking. */
@@ -33,7 +33,7 @@ static bool ranges_make(struct ipc *ipc)
 
 static int open_now(struct ipc *ipc)
 {
-	struct ipc_home *home = NULL;
+	struct ipc_page *page = NULL;
 	void *p;
 	int fd, ret;
 
@@ -46,37 +46,37 @@ static int open_now(struct ipc *ipc)
 		ret = fail(-ENOMEM, "%s", error_words(-ENOMEM));
 		goto fail;
 	}
-	ret = ipc_file_make("peerdma-ipc", sizeof(*home), true, &fd, &p);
+	ret = ipc_file_make("peerdma-ipc", sizeof(*page), true, &fd, &p);
 	if (ret)
 		goto fail;
-	ipc->home_file = own_fd(fd);
-	home = p;
-	memcpy(home->magic, IPC_HOME_MAGIC, sizeof(home->magic));
-	home->slots = IPC_SLOTS;
-	__atomic_store_n(&ipc->home, home, __ATOMIC_RELEASE);
-	ret = ipc_serve(ipc);
+	ipc->page_file = own_fd(fd);
+	page = p;
+	memcpy(page->magic, IPC_PAGE_MAGIC, sizeof(page->magic));
+	page->slots = IPC_SLOTS;
+	__atomic_store_n(&ipc->page, page, __ATOMIC_RELEASE);
+	ret = ipc_server_start(ipc);
 	if (!ret)
 		return 0;
 fail:
-	undo(ipc, home);
+	undo(ipc, page);
 	return ret;
 }
 
-int ipc_home_open(struct ipc *ipc)
+int ipc_page_open(struct ipc *ipc)
 {
 	int ret;
 
 	/* The thread that opens it gives up the lock meanwhile, and may fail yet. */
-	while (ipc->home_opens)
+	while (ipc->page_opening)
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
-	if (ipc->home && own_fd_still(&ipc->listener) && own_fd_still(&ipc->home_file))
+	if (ipc->page && own_fd_still(&ipc->listener) && own_fd_still(&ipc->page_file))
 		return 0;
-	if (ipc->home)
+	if (ipc->page)
 		return fail(-EBADF, "the program has closed the descriptors by which importers reach it, as a daemon does; make the first "
 			    "export or signal after that");
-	ipc->home_opens = true;
+	ipc->page_opening = true;
 	ret = open_now(ipc);
-	ipc->home_opens = false;
+	ipc->page_opening = false;
 	pthread_cond_broadcast(&ipc->settled);
 	return ret;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * serve.c - the exporter's threads. One holds home->alive for as long as the process lives, and
+ * server.c - the exporter's threads. One holds page->alive for as long as the process lives, and
  * answers importers, which connect to an abstract address with the process's random number. The other
  * does what threads that free memory leave to it; it needs no descriptor.
  *
@@ -24,11 +24,11 @@
 
 #include "ipc.h"
 
-#define PATIENCE_MS	10000	/* for a connection that has nothing open */
+#define TIMEOUT_MS	10000	/* for a connection that has nothing open */
 #define CONNECTIONS	4096
-#define STRANGERS	256	/* of these, connections of other users */
-#define OF_ONE_STRANGER	64	/* of these, of one of them */
-#define APART		STRANGERS	/* threads that close what strangers sent; more strangers are not heard until one is through */
+#define OTHER_USERS	256	/* of these, connections of other users */
+#define OF_ONE_OTHER_USER	64	/* of these, of one of them */
+#define PENDING_CLOSES		OTHER_USERS	/* threads that close what strangers sent; more strangers are not heard until one is through */
 #define NOT_OPEN	UINT32_MAX
 
 #ifndef SO_PASSRIGHTS
@@ -58,7 +58,7 @@ struct server {
 	struct ipc *ipc;
 	int epoll;
 	struct connection *connections[CONNECTIONS];
-	unsigned int count, strangers;
+	unsigned int count, of_other_users;
 	bool no_rights;		/* the kernel keeps descriptors from importers off its sockets */
 	struct robust *robust;
 	bool started;
@@ -102,9 +102,9 @@ static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_
 	if (reply->error)
 		return;
 	r = &ipc->records[q->slot];
-	file = r->what == IPC_SIGNAL && r->line && r->line_number < IPC_LINES ? &ipc->arena_file : &r->file;
+	file = r->what == IPC_SIGNAL && r->shared && r->arena_number < IPC_ARENA_SIGNALS ? &ipc->arena_file : &r->file;
 	/* No other file of the program's goes to an importer. */
-	if (!own_fd_still(&ipc->home_file) || (file->fd >= 0 && !own_fd_still(file))) {
+	if (!own_fd_still(&ipc->page_file) || (file->fd >= 0 && !own_fd_still(file))) {
 		reply->error = -ESTALE;
 		return;
 	}
@@ -114,13 +114,13 @@ static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_
 		r->openers++;
 	}
 	reply->provider = r->offer.provider;
-	reply->line = r->line_number;
+	reply->arena_number = r->arena_number;
 	reply->base = r->offer.base;
 	reply->length = r->offer.length;
 	reply->fd_offset = r->offer.pool ? r->offer.pool_number : r->offer.fd_offset;
 	memcpy(reply->blob, r->offer.blob, sizeof(reply->blob));
 	memcpy(reply->pci, r->offer.pci, sizeof(reply->pci));
-	fds[0] = ipc->home_file.fd;
+	fds[0] = ipc->page_file.fd;
 	fds[1] = file->fd;
 	reply->fds = fds[1] >= 0 ? 3 : 1;
 }
@@ -185,7 +185,7 @@ static bool has_room(const struct server *s, uint32_t uid)
 		return s->count < CONNECTIONS;
 	for (unsigned int i = 0; i < s->count; i++)
 		same += s->connections[i]->uid == uid;
-	return s->strangers < STRANGERS && same < OF_ONE_STRANGER && ipc_closing_apart() < APART;
+	return s->of_other_users < OTHER_USERS && same < OF_ONE_OTHER_USER && ipc_closes_pending() < PENDING_CLOSES;
 }
 
 static int accepted(struct server *s, int fd, uint32_t uid, pid_t pid)
@@ -205,7 +205,7 @@ static int accepted(struct server *s, int fd, uint32_t uid, pid_t pid)
 	for (unsigned int i = 0; i < IPC_OPENS; i++)
 		c->opens[i] = NOT_OPEN;
 	s->connections[s->count++] = c;
-	s->strangers += uid != s->ipc->uid;
+	s->of_other_users += uid != s->ipc->uid;
 	return 0;
 }
 
@@ -217,7 +217,7 @@ static void end_socket(const struct server *s, struct own_fd *conn, uint32_t uid
 		ipc_hang_up(conn, uid);
 }
 
-static void hear(struct server *s)
+static void accept_one(struct server *s)
 {
 	struct ipc_reply reply = { .magic = IPC_MESSAGE_MAGIC };
 	struct ucred cred = { .uid = (uid_t)-1 };
@@ -285,13 +285,13 @@ static void hang_up(struct server *s, struct connection *c)
 		r = &ipc->records[c->opens[i]];
 		if (last_open(s, c, i)) {
 			__atomic_fetch_add(&r->deaths, 1, __ATOMIC_RELEASE);
-			if (r->line)
-				ipc_line_changed(r->line);
+			if (r->shared)
+				ipc_signal_changed(r->shared);
 		}
 		ipc_record_left(ipc, c->opens[i]);
 	}
 	pthread_mutex_unlock(&ipc->lock);
-	s->strangers -= c->uid != ipc->uid;
+	s->of_other_users -= c->uid != ipc->uid;
 	/* A child that was forked by clone() may have it, too: then closing it does not end it here. */
 	if (own_fd_still(&c->conn))
 		epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->conn.fd, NULL);
@@ -303,13 +303,13 @@ static void hang_up(struct server *s, struct connection *c)
 }
 
 /* Hangs up on those with nothing open for long.  Milliseconds until the next one's time; -1: none. */
-static int patience(struct server *s)
+static int close_idle(struct server *s)
 {
 	int64_t now = now_ms(), least = -1;
 
 	for (unsigned int i = s->count; i--;) {
 		struct connection *c = s->connections[i];
-		int64_t left = c->since + PATIENCE_MS - now;
+		int64_t left = c->since + TIMEOUT_MS - now;
 
 		if (c->count)
 			continue;
@@ -345,13 +345,13 @@ static void serve(struct server *s)
 	struct epoll_event events[64];
 
 	while (open_still(s)) {
-		int n = epoll_wait(s->epoll, events, 64, patience(s));
+		int n = epoll_wait(s->epoll, events, 64, close_idle(s));
 
 		if ((n < 0 && errno != EINTR) || (n > 0 && !open_still(s)))
 			return;
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.ptr == &s->ipc->listener)
-				hear(s);
+				accept_one(s);
 			else if (!answer(s, events[i].data.ptr))
 				hang_up(s, events[i].data.ptr);
 		}
@@ -363,14 +363,14 @@ static void serve(struct server *s)
 /* From here on the kernel marks the word when this thread ends. */
 static int hold_alive(struct server *s)
 {
-	struct ipc_home *home = s->ipc->home;
+	struct ipc_page *page = s->ipc->page;
 	struct robust *r = s->robust;
 
 	r->head.list.next = &r->entry;
 	r->entry.next = &r->head.list;
-	r->head.futex_offset = (long)((intptr_t)&home->alive - (intptr_t)&r->entry);
+	r->head.futex_offset = (long)((intptr_t)&page->alive - (intptr_t)&r->entry);
 	r->head.list_op_pending = NULL;
-	__atomic_store_n(&home->alive, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&page->alive, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS, __ATOMIC_SEQ_CST);
 	return syscall(SYS_set_robust_list, &r->head, sizeof(r->head)) ? -errno : 0;
 }
 
@@ -441,7 +441,7 @@ static struct server *server_make(struct ipc *ipc)
 }
 
 /* What frees have left to do. */
-static void *attend(void *arg)
+static void *reaper(void *arg)
 {
 	struct ipc *ipc = arg;
 
@@ -477,15 +477,15 @@ static int start(void *(*fn)(void *), void *arg)
 	return ret ? fail(ret, "cannot start the threads that answer importers: %s; raise 'ulimit -u'", strerror(-ret)) : 0;
 }
 
-int ipc_serve(struct ipc *ipc)
+int ipc_server_start(struct ipc *ipc)
 {
 	struct server *s = server_make(ipc);
 	int ret = s ? listen_at(s, ipc) : fail(-ENOMEM, "%s", error_words(-ENOMEM));
 
 	/* That one stays, also if the rest fails. */
-	if (!ret && !ipc->attended)
-		ret = start(attend, ipc);
-	ipc->attended |= !ret;
+	if (!ret && !ipc->reaper_started)
+		ret = start(reaper, ipc);
+	ipc->reaper_started |= !ret;
 	if (!ret)
 		ret = start(thread, s);
 	if (ret)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * ask.c - asks an exporter. The exporter's address contains 128 random bits, so that no later
+ * client.c - asks an exporter. The exporter's address contains 128 random bits, so that no later
  * process has the same address by chance. The kernel reports the user of the process that listens
  * there, so that a process of another user that took the address is detected.
  */
@@ -11,7 +11,7 @@
 
 #include "ipc.h"
 
-#define PATIENCE_MS 10000
+#define TIMEOUT_MS 10000
 
 static int ended(const struct ipc_name *name)
 {
@@ -22,7 +22,7 @@ static int ended(const struct ipc_name *name)
 static int slow(const struct ipc_name *name)
 {
 	return fail(-ETIMEDOUT, "the exporter (pid %u) did not answer within %d s: it is stopped, or out of file descriptors",
-		    name->pid, PATIENCE_MS / 1000);
+		    name->pid, TIMEOUT_MS / 1000);
 }
 
 static int64_t now_ms(void)
@@ -128,7 +128,7 @@ void ipc_close_fds(const struct ipc_name *name, int fds[IPC_FDS])
 		if (name->uid == geteuid())
 			close(fds[i]);
 		else
-			ipc_close_apart(&fds[i], 1);
+			ipc_close_async(&fds[i], 1);
 		fds[i] = -1;
 	}
 }
@@ -139,7 +139,7 @@ static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, s
 	struct ipc_request q = {
 		.magic = IPC_MESSAGE_MAGIC, .op = op, .slot = name->slot, .open = open, .generation = name->generation,
 	};
-	int64_t until = now_ms() + PATIENCE_MS;
+	int64_t until = now_ms() + TIMEOUT_MS;
 	int ret = conn->fd < 0 ? connect_to(name, until, conn) : 0;
 
 	memcpy(q.key, name->key, IPC_KEY);
@@ -166,7 +166,7 @@ int ipc_ended(uint32_t attempt, int ret, int error)
 	return ret ? ret : error;
 }
 
-int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
+int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
 	    struct own_fd *conn)
 {
 	bool fresh = conn->fd < 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * home.c - what this process shares with its importers, and the records of what it exports.
+ * records.c - what this process shares with its importers, and the records of what it exports.
  *
  * A record is live while its slot in the shared pages is odd. Ending it is one exchange of that
  * word, which any thread may make inside free(); ipc_reap() does the rest.
@@ -53,7 +53,7 @@ void ipc_record_publish(struct ipc *ipc, uint32_t slot)
 
 	ipc_count(ipc, exports);
 	r->generation = ipc_generation(ipc, slot) + 1;
-	__atomic_store_n(&ipc->home->slot[slot], r->generation, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ipc->page->slot[slot], r->generation, __ATOMIC_SEQ_CST);
 }
 
 void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name)
@@ -73,7 +73,7 @@ void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name
 bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation)
 {
 	/* Importers see it before what the memory is used for next: the exchange alone is no fence on arm64. */
-	if (!(generation & 1) || !ord_replace(&ipc->home->slot[slot], generation, generation + 1))
+	if (!(generation & 1) || !ord_replace(&ipc->page->slot[slot], generation, generation + 1))
 		return false;
 	__atomic_fetch_sub(&ipc->counters.exports, 1, __ATOMIC_RELAXED);
 	return true;
@@ -122,12 +122,12 @@ bool ipc_todo_next(struct ipc *ipc, enum ipc_todo what, uint32_t *at, uint32_t *
 	return true;
 }
 
-static void line_put(struct ipc *ipc, const struct ipc_record *r)
+static void signal_put(struct ipc *ipc, const struct ipc_record *r)
 {
-	if (r->line_number < IPC_LINES)
-		ipc->lines_taken[r->line_number / 64] &= ~(1ULL << r->line_number % 64);
+	if (r->arena_number < IPC_ARENA_SIGNALS)
+		ipc->arena_taken[r->arena_number / 64] &= ~(1ULL << r->arena_number % 64);
 	else
-		munmap(r->line, memory_rounded(sizeof(*r->line)));
+		munmap(r->shared, memory_rounded(sizeof(*r->shared)));
 }
 
 static void pool_put(struct ipc *ipc, struct ipc_exported_pool *pool)
@@ -147,7 +147,7 @@ void ipc_reap_one(struct ipc *ipc, uint32_t slot)
 	struct ipc_record *r = &ipc->records[slot];
 
 	/* A process that has a signal open may still write to its line. */
-	if (!r->used || ipc_generation(ipc, slot) & 1 || r->openers || r->making)
+	if (!r->used || ipc_generation(ipc, slot) & 1 || r->openers || r->pending)
 		return;
 	if (r->ranged)
 		ranges_remove(&ipc->ranges[!!r->device], slot);
@@ -155,8 +155,8 @@ void ipc_reap_one(struct ipc *ipc, uint32_t slot)
 		pool_put(ipc, r->pool);
 	if (!r->offer.borrowed)
 		own_fd_close(&r->file);
-	if (r->line)
-		line_put(ipc, r);
+	if (r->shared)
+		signal_put(ipc, r);
 	__atomic_store_n(&r->length, 0, __ATOMIC_RELAXED);
 	r->used = false;
 	r->next = ipc->free;
@@ -177,13 +177,13 @@ void ipc_reap(struct ipc *ipc)
 		ipc_reap_one(ipc, slot);
 }
 
-void ipc_line_changed(struct ipc_line *line)
+void ipc_signal_changed(struct ipc_shared_signal *shared)
 {
-	uint32_t was = __atomic_load_n(&line->changes, __ATOMIC_RELAXED);
+	uint32_t was = __atomic_load_n(&shared->changes, __ATOMIC_RELAXED);
 
-	while (!__atomic_compare_exchange_n(&line->changes, &was, (was + IPC_CHANGE) & ~IPC_SLEEPS, true, __ATOMIC_SEQ_CST,
+	while (!__atomic_compare_exchange_n(&shared->changes, &was, (was + IPC_CHANGE) & ~IPC_SLEEPS, true, __ATOMIC_SEQ_CST,
 					    __ATOMIC_RELAXED))
 		;
 	if (was & IPC_SLEEPS)
-		syscall(SYS_futex, &line->changes, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+		syscall(SYS_futex, &shared->changes, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

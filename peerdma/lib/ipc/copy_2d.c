@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * rows.c - finds copies in a list that are rows: of one length, at equal distances on both sides.
+ * copy_2d.c - finds copies in a list that are rows: of one length, at equal distances on both sides.
  *
  * An engine copies all rows with one command, which CUDA calls a 2D copy. Such lists are common: a layer of
  * each block of a cache, the edge of a matrix, one buffer cut into pieces.
@@ -15,10 +15,10 @@ static bool is_pitch(uint64_t step, uint64_t length)
 	return step >= length && step <= PITCH_MOST;
 }
 
-struct ipc_rows ipc_rows(const struct ipc_copy *copies, const unsigned int *groups, unsigned int begin, unsigned int end)
+struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int *groups, unsigned int begin, unsigned int end)
 {
 	const struct ipc_copy *c = copies + begin;
-	struct ipc_rows rows = { .first = c, .n = 1 };
+	struct ipc_copy_2d rows = { .first = c, .n = 1 };
 	uint64_t to_step, from_step;
 	bool back;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * apart.c - closes descriptors that another user sent.  A close may wait for as long as that user
+ * async_close.c - closes descriptors that another user sent.  A close may wait for as long as that user
  * wishes: a socket lingers, a file system in user space answers when it will.  So a thread does it.
  */
 #include <fcntl.h>
@@ -18,7 +18,7 @@ struct fds {
 
 static unsigned int threads;	/* atomic */
 
-unsigned int ipc_closing_apart(void)
+unsigned int ipc_closes_pending(void)
 {
 	return __atomic_load_n(&threads, __ATOMIC_RELAXED);
 }
@@ -54,7 +54,7 @@ static bool start(struct fds *f)
 	return started;
 }
 
-void ipc_close_apart(const int *fds, unsigned int n)
+void ipc_close_async(const int *fds, unsigned int n)
 {
 	struct fds *f = malloc(sizeof(*f) + n * sizeof(f->fd[0]));
 	unsigned int slow = 0;
