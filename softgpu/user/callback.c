@@ -39,13 +39,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct caller *callers;
 
-static _Thread_local bool calling;
-
-bool sgu_in_callback(void)
-{
-	return calling;
-}
-
 static void end_locked(struct caller *caller, struct func *func)
 {
 	TAILQ_REMOVE(&caller->funcs, func, in_caller);
@@ -55,12 +48,12 @@ static void end_locked(struct caller *caller, struct func *func)
 
 static void call(const struct func *func, int err)
 {
-	calling = true;
+	sgu_in_callback = true;
 	if (func->callback)
 		func->callback(func->stream, sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED), func->data);
 	else if (!err)
 		func->fn(func->data);
-	calling = false;
+	sgu_in_callback = false;
 }
 
 /* The context is gone, or its GPU: what was still to be called learns that. */

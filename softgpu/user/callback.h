@@ -3,11 +3,8 @@
 #ifndef SGU_CALLBACK_H
 #define SGU_CALLBACK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-/* Is the calling thread in such a function? */
-bool sgu_in_callback(void);
 /*
  * Waits until no function of that context of the driver is still to be called.  The caller has ended its context's life: no
  * function joins any more.

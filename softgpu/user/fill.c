@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* fill.c - cuMemset in its shapes and sizes. */
-#include "callback.h"
 #include "copy.h"
 
 /* width elements of elem bytes in each of height rows. */
@@ -16,7 +15,7 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t ele
 	struct sgu_end end;
 	uint64_t bytes;
 	bool wait;
-	CUresult result = sgu_in_callback() ? CUDA_SUCCESS : sgu_ctx_needed();
+	CUresult result = sgu_in_callback ? CUDA_SUCCESS : sgu_ctx_needed();
 
 	if (!result)
 		result = sgu_queue_get(stream, &queue);

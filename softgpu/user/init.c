@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "callback.h"
 #include "internal.h"
 
 pthread_mutex_t sgu_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -15,6 +14,8 @@ enum state {
 	STATE_READY,
 	STATE_FORKED,		/* in the child of a process that was starting or ready: for good */
 };
+
+_Thread_local bool sgu_in_callback;
 
 static atomic_int state;
 static int gpu_count;
@@ -39,7 +40,7 @@ CUresult sgu_enter(void)
 {
 	CUresult result = ready();
 
-	return !result && sgu_in_callback() ? CUDA_ERROR_NOT_PERMITTED : result;
+	return !result && sgu_in_callback ? CUDA_ERROR_NOT_PERMITTED : result;
 }
 
 CUresult sgu_enter_alive(void)

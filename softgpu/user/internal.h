@@ -53,6 +53,8 @@ CUresult sgu_enter_alive(void);
 CUresult sgu_enter_named(void);
 /* Is this the child of a process that was using the library? */
 bool sgu_forked(void);
+/* The calling thread is in a function that a stream calls: most of CUDA is refused there. */
+extern _Thread_local bool sgu_in_callback;
 /* For an entry point that can only fail: this error, unless sgu_enter() has another. */
 CUresult sgu_refuse(CUresult error);
 
@@ -74,7 +76,7 @@ CUresult sgu_result_enoent(int err, CUresult enoent);
 /* The same, for a question to a stream or an event: -EAGAIN is the answer that it is not done. */
 CUresult sgu_result_query(int err);
 
-/* ---- context.c ---- */
+/* ---- context.c, current.c ---- */
 
 /*
  * A context.  A primary one lives as long as the library, and is active while
@@ -102,6 +104,9 @@ CUresult sgu_ctx_current(struct sgu_ctx **ctx);
 CUresult sgu_ctx_live(struct sgu_ctx **ctx, uint32_t *kctx);
 /* That there is such a one. */
 CUresult sgu_ctx_needed(void);
+/* Makes it current.  Takes over the caller's reference, also when it fails. */
+CUresult sgu_ctx_push(struct sgu_ctx *ctx);
+void sgu_ctx_pop_if_current(const struct sgu_ctx *ctx);
 /* A reference to the context behind a CUcontext. */
 CUresult sgu_ctx_get(CUcontext handle, struct sgu_ctx **ctx);
 /* The CUcontext that the driver knows as kctx, NULL if there is none. */
@@ -110,7 +115,7 @@ CUcontext sgu_ctx_of_driver(uint32_t kctx);
 CUresult sgu_ctx_sync_all(void);
 bool sgu_ctx_flags_ok(unsigned int flags);
 
-/* ---- context.c, for primary.c ---- */
+/* ---- context.c, for context_calls.c and primary.c ---- */
 
 /* One life of a context, from activation to end. */
 struct sgu_life {
@@ -120,13 +125,15 @@ struct sgu_life {
 };
 
 struct sgu_ctx *sgu_ctx_new(int gpu, unsigned int flags);
-void sgu_ctx_list(struct sgu_ctx *ctx);		/* with sgu_lock held */
+void sgu_ctx_list(struct sgu_ctx *ctx);		/* with sgu_lock held, as the next */
+void sgu_ctx_unlist(struct sgu_ctx *ctx);
 CUresult sgu_ctx_activate(struct sgu_ctx *ctx);
 /* CUDA_SUCCESS to the one caller that ended this life, who must then finish it. */
 CUresult sgu_ctx_end(struct sgu_ctx *ctx, struct sgu_life *life);
+/* context_calls.c */
 CUresult sgu_life_finish(const struct sgu_life *life);
 
-/* ---- pointer.c ---- */
+/* ---- query.c ---- */
 
 /*
  * What stands at va.  Never fails for an address nobody knows: kind is NONE.
@@ -143,6 +150,7 @@ static inline bool sgu_is_vram(const struct softgpu_query *q)
 /* 0 while no memory outside the window is registered; too high after a context took some with it. */
 extern atomic_uint sgu_registered;
 
+/* pointer.c */
 CUresult sgu_set_sync_memops(uint64_t va, bool on);
 
 /* ---- host.c ---- */

@@ -6,6 +6,8 @@
 #include "share.h"
 #include "vmm_int.h"
 
+pthread_mutex_t sgu_vmm_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void phys_free(struct sgu_obj *obj)
 {
 	free(obj);
@@ -134,25 +136,6 @@ SGU_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 		sgu_phys_end(phys);
 	sgu_obj_put(&phys->obj);
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-SGU_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
-{
-	CUresult result = sgu_enter();
-	const struct span *m;
-
-	if (result)
-		return result;
-	if (!handle)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&sgu_vmm_lock);
-	m = sgu_mapping_at((uintptr_t)addr);
-	if (m) {
-		m->phys->retained++;
-		*handle = m->phys->obj.handle;
-	}
-	pthread_mutex_unlock(&sgu_vmm_lock);
-	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 SGU_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,

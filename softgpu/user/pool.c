@@ -14,7 +14,6 @@
 #include "hook.h"
 #include "pool_int.h"
 
-pthread_mutex_t sgu_pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *pieces;		/* tsearch */
 static atomic_bool used;	/* there has been one: until then no look-up is needed */
 

@@ -8,6 +8,8 @@
 #include "share.h"
 #include "uncancelled.h"
 
+pthread_mutex_t sgu_pool_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* Under sgu_pool_lock; a reference each, never given back. */
 static struct pool *default_pool[SOFTGPU_MAX_GPUS], *current_pool[SOFTGPU_MAX_GPUS];
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* transport.c - choosing a transport, and calls by GPU number. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,20 +13,6 @@
 static const struct sgu_transport *transport;
 static unsigned int gpu_index[SOFTGPU_MAX_GPUS];
 static int gpus;
-
-void sgu_log(const char *fmt, ...)
-{
-	SGU_UNCANCELLED;
-	char line[512];
-	va_list ap;
-
-	if (!getenv("SOFTGPU_LOG"))
-		return;
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	fprintf(stderr, "softgpu: %s\n", line);
-}
 
 static atomic_bool inprocess_wanted;
 

@@ -7,7 +7,13 @@
 #include "hook.h"
 #include "vmm_int.h"
 
-pthread_mutex_t sgu_vmm_lock = PTHREAD_MUTEX_INITIALIZER;
+/* A piece of the window: a reservation, or a mapping inside one. */
+struct span {
+	uint64_t va, length;
+	struct phys *phys;				/* mapping: a count in phys->mapped */
+	uint8_t access[SOFTGPU_MAX_GPUS];		/* mapping: by GPU */
+};
+
 static void *reservations, *mappings;	/* tsearch */
 
 /* Spans in one tree do not overlap, so "overlaps" is an order's "equal". */
@@ -28,7 +34,8 @@ static struct span *find(void **tree, uint64_t va)
 	return node ? *node : NULL;
 }
 
-struct span *sgu_mapping_at(uint64_t va)
+/* The mapping at va, with sgu_vmm_lock held. */
+static struct span *mapping_at(uint64_t va)
 {
 	return find(&mappings, va);
 }
@@ -53,7 +60,7 @@ bool sgu_vmm_facts(uint64_t va, struct sgu_vmm_facts *facts)
 	const struct span *m, *r;
 
 	pthread_mutex_lock(&sgu_vmm_lock);
-	m = sgu_mapping_at(va);
+	m = mapping_at(va);
 	r = find(&reservations, va);
 	if (m && r) {
 		facts->reserved_base = r->va;
@@ -283,6 +290,25 @@ SGU_HOOKED(cuMemUnmap, CUdeviceptr ptr, size_t size)
 	return result;
 }
 
+SGU_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+{
+	CUresult result = sgu_enter();
+	const struct span *m;
+
+	if (result)
+		return result;
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&sgu_vmm_lock);
+	m = mapping_at((uintptr_t)addr);
+	if (m) {
+		m->phys->retained++;
+		*handle = m->phys->obj.handle;
+	}
+	pthread_mutex_unlock(&sgu_vmm_lock);
+	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* ---- access ---- */
 
 static bool access_ok(const CUmemAccessDesc *desc)
@@ -310,7 +336,7 @@ SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
 	/* whole mappings, and no gap between them */
 	pthread_mutex_lock(&sgu_vmm_lock);
 	for (va = ptr; va < end; va = m->va + m->length) {
-		m = sgu_mapping_at(va);
+		m = mapping_at(va);
 		if (!m || m->va != va || m->va + m->length > end) {
 			result = CUDA_ERROR_INVALID_VALUE;
 			break;
@@ -323,7 +349,7 @@ SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
 		int gpu = -1;
 
 		pthread_mutex_lock(&sgu_vmm_lock);
-		m = sgu_mapping_at(va);
+		m = mapping_at(va);
 		if (m) {
 			gpu = m->phys->gpu;
 			access.length = m->length;
@@ -353,7 +379,7 @@ SGU_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocatio
 	    !sgu_device_ok(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&sgu_vmm_lock);
-	m = sgu_mapping_at(ptr);
+	m = mapping_at(ptr);
 	if (m)
 		*flags = m->access[location->id];
 	pthread_mutex_unlock(&sgu_vmm_lock);

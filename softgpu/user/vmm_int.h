@@ -23,21 +23,11 @@ struct phys {
 	unsigned int mapped;		/* under sgu_vmm_lock */
 };
 
-/* A piece of the window: a reservation, or a mapping inside one. */
-struct span {
-	uint64_t va, length;
-	struct phys *phys;				/* mapping: a count in phys->mapped */
-	uint8_t access[SOFTGPU_MAX_GPUS];		/* mapping: by GPU */
-};
-
 /*
  * Guards the spans, and the counts in struct phys.  Never held across a call of
  * the driver, since unmapping waits for whoever has the memory pinned.
  */
 extern pthread_mutex_t sgu_vmm_lock;
-
-/* The mapping at va, with sgu_vmm_lock held. */
-struct span *sgu_mapping_at(uint64_t va);
 
 /* A reference to the memory behind a handle that is retained at least once. */
 struct phys *sgu_phys_get(CUmemGenericAllocationHandle handle);
