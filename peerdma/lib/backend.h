@@ -9,7 +9,7 @@
  *	locked.c	host memory, kept resident by mlock(2)
  *	segments.c	several pins of one of these, for a range that spans allocations
  *
- * choose.c tries one after the other; from then on the calls of peerdma.h use the
+ * select.c tries one after the other; from then on the calls of peerdma.h use the
  * one that pinned.  A function that is NULL is one that the back-end does not support:
  * -EOPNOTSUPP.
  */
@@ -89,7 +89,7 @@ static inline const struct backend *pinned_by(const struct peerdma_region *regio
 	return region->segments ? region->segments[0]->backend : region->backend;
 }
 
-/* choose.c: opens what the environment and the flags name; 0 if there is any. */
+/* select.c: opens what the environment and the flags name; 0 if there is any. */
 int backends_open(struct peerdma *ctx);
 void backends_close(struct peerdma *ctx, bool owner);
 /* Pins by the first that can; the region says which and why not one before.  Back-ends call ctx->pin(). */
@@ -102,7 +102,7 @@ const char *reason_keep(struct peerdma *ctx, const char *text);
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
 
 /*
- * notices.c: a back-end's word that the region's memory goes away: from here on it is
+ * event_queue.c: a back-end's word that the region's memory goes away: from here on it is
  * not valid, and its notice waits.  Once.
  */
 void region_revoked(struct peerdma_region *region);

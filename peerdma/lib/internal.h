@@ -84,7 +84,7 @@ struct peerdma_region {
 	bool by_peer;				/* atomic: it has or had an MR that ends as a whole when any of its memory goes */
 	bool notice_waits;			/* in ctx->notices */
 	bool recognized;			/* pin() failed with -ENXIO, but knows whose memory it is and what is missing */
-	bool telling;				/* lock: told.c is about to end it */
+	bool telling;				/* lock: hook_frees.c is about to end it */
 	struct peerdma_region *told_next, **told_link, *told_chain;
 	struct peerdma_region *notice_next;
 	union {					/* the back-end's */
@@ -126,7 +126,7 @@ struct peerdma {
 	struct peerdma_region *notices, **notices_end;
 	bool hooked;				/* libpeerdma-hooks reports frees */
 	struct peerdma_region *told;		/* lock: the pins whose frees only it reports */
-	/* What lies above back-ends.  choose.c's, since it opened them: pins by the first that can. */
+	/* What lies above back-ends.  select.c's, since it opened them: pins by the first that can. */
 	int (*pin)(struct peerdma_region *region);
 	/* Lock.  mr.c's mrs_end(), since the first MR of the context; until then NULL. */
 	int (*mrs_end)(struct peerdma_region *region, bool over);
@@ -211,13 +211,13 @@ int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf);
 /* event.c */
 int notices_open(struct peerdma *ctx);
 void notices_close(struct peerdma *ctx);
-/* notices.c */
+/* event_queue.c */
 void notice_fill(struct peerdma_notice *notice, struct peerdma_region *region);
 void notice_put(struct peerdma_region *region);		/* lock: at the end of the queue */
 void notice_forget(struct peerdma_region *region);	/* lock */
 bool notice_take(struct peerdma *ctx, struct peerdma_notice *notice);	/* the first, out of the queue; false: none waits */
 
-/* told.c.  begin: sets ctx->hooked; 0, or -ENOMEM with text. */
+/* hook_frees.c.  begin: sets ctx->hooked; 0, or -ENOMEM with text. */
 int told_begin(struct peerdma *ctx);
 void told_end(struct peerdma *ctx);
 /* Lock. */
@@ -225,7 +225,7 @@ void told_add(struct peerdma_region *region);
 void told_remove(struct peerdma_region *region);
 
 /*
- * pieces.c: fills in what the range is made of.  -ENXIO, -ENODEV, -EIO, -ENOMEM, with text.
+ * allocations.c: fills in what the range is made of.  -ENXIO, -ENODEV, -EIO, -ENOMEM, with text.
  * holes: NULL, or: whether it begins with GPU memory and is not all so.
  */
 int pieces_find(struct peerdma_region *region, bool *holes);
@@ -251,7 +251,7 @@ void region_free(struct peerdma_region *region);	/* this process's side only; it
 int region_facts(struct peerdma_region *region, struct peerdma_status *status);
 /* Whether the region still is what is at its address: by its word, or by asking CUDA, as it has to be. */
 bool region_still(const struct peerdma_region *region);
-/* The same; but of a cache's region, which has asked about the memory of its get, the rest may be leaving just now (pieces.c). */
+/* The same; but of a cache's region, which has asked about the memory of its get, the rest may be leaving just now (allocations.c). */
 bool region_usable(const struct peerdma_region *region);
 /* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
 int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);

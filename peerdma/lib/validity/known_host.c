@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* remembered.c - see remembered.h. */
+/* known_host.c - see known_host.h. */
 #include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "base/thread_end.h"
 #include "internal.h"
 #include "monitor/monitor.h"
-#include "remembered.h"
+#include "known_host.h"
 
 #define TABLE_SIZE (sizeof(struct remembered) << REMEMBERED_BITS)
 

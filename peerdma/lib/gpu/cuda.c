@@ -57,7 +57,7 @@ struct api {
 	CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t length);
 	CUresult (*device_get)(int *device, int ordinal);
 	CUresult (*device_get_pci_bus_id)(char *id, int length, int device);
-	/* NULL, or the one call about an allocation that does not crash while another thread frees it (pieces.c). */
+	/* NULL, or the one call about an allocation that does not crash while another thread frees it (allocations.c). */
 	CUresult (*get_range)(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
 	/* Since CUDA 11.7; NULL before. */
 	CUresult (*get_handle)(void *handle, CUdeviceptr ptr, size_t size, int type, unsigned long long flags);

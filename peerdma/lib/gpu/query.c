@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "internal.h"
-#include "mappings.h"
-#include "remembered.h"
+#include "base/mappings.h"
+#include "validity/known_host.h"
 
 #define CUDA_GRAIN (2UL << 20)	/* CUDA takes addresses from the system in no smaller pieces */
 

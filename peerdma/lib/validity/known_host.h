@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remembered.h - addresses that CUDA did not know when it was asked, and that it
+ * known_host.h - addresses that CUDA did not know when it was asked, and that it
  * cannot have taken since.
  *
  * Only where libpeerdma-hooks sees every call that creates addresses of CUDA.  Its word

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * notices.c - revocations reported by back-ends in this process: the queue in which their
+ * event_queue.c - revocations reported by back-ends in this process: the queue in which their
  * notices wait for peerdma_next_event().
  */
 #include <unistd.h>

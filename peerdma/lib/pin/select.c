@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * choose.c - chooses the back-end for a pin: the first that can, in the order of
+ * select.c - chooses the back-end for a pin: the first that can, in the order of
  * PEERDMA_PROVIDER or the default order.  The reasons of those that were passed over are
  * stored, for peerdma_why() and for the error if none can.
  */

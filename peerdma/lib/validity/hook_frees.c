@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * told.c - pins whose back-end reports no frees (status.by_id): libpeerdma-hooks reports
+ * hook_frees.c - pins whose back-end reports no frees (status.by_id): libpeerdma-hooks reports
  * them, if it sees every free.
  *
  * Before a free of a known range, pins there end with their MRs.  After it, and after a

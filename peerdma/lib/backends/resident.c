@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "mappings.h"
+#include "base/mappings.h"
 #include "resident.h"
 
 #ifndef MADV_POPULATE_WRITE

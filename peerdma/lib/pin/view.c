@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "backend.h"
-#include "remembered.h"
+#include "validity/known_host.h"
 
 EXPORT int peerdma_cpu_view(struct peerdma_region *region, void **addr)
 {

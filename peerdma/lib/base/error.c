@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clean.h"
-#include "base/thread_end.h"
+#include "clean.h"
+#include "thread_end.h"
 #include "internal.h"
 
 #define TEXT_MAX 2048

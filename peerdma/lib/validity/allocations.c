@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * pieces.c - the allocations that a range of GPU memory is made of.  A framework that
+ * allocations.c - the allocations that a range of GPU memory is made of.  A framework that
  * maps memory side by side (PyTorch's expandable segments) has tens of them behind one
  * pointer, and each ends at a time of its own.
  *

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/fork_lock.h"
+#include "../base/fork_lock.h"
 #include "verbs_kernel.h"
 
 /* struct verbs_mr, as libibverbs and its providers know it. */
