@@ -22,11 +22,9 @@ struct backend {
 	const char *name;	/* in PEERDMA_PROVIDER and peerdma_status */
 	bool direct;		/* devices, or what stands for them, reach the memory itself */
 	bool host;		/* pins host memory only */
-	bool tells;		/* calls region_revoked() */
-	bool notified;		/* events report that a pin's memory goes away: by region_revoked(), or the kernel's */
+	enum ends ends;		/* how the library learns that a pin's memory goes away */
 	bool view_is_memory;	/* a view is the process's memory: ibv_reg_mr() takes it */
-	bool by_id;		/* frees are not reported: CUDA is asked */
-	bool by_allocation;	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
+	bool one_allocation;	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
 
 	/* Once for each context.  0, or -errno with text: this context does without.  NULL: always there. */
 	int (*open)(struct peerdma *ctx);
@@ -78,6 +76,12 @@ struct backend {
 
 extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backend_locked, backend_staging;
 extern const struct backend backend_segments;	/* in no list of choices */
+
+static inline void region_set_backend(struct peerdma_region *region, const struct backend *backend)
+{
+	region->backend = backend;
+	region->ends = backend->ends;
+}
 
 /* segments.c: pins by this back-end, in one or, where it pins only one allocation at a time, in several. */
 int segments_or_one(struct peerdma_region *region, const struct backend *backend);

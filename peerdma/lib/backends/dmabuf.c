@@ -65,9 +65,9 @@ static int look(struct peerdma_region *region)
 
 	if (region->flags & PEERDMA_HOST)
 		return fail(-ENXIO, "has no host memory");
-	ret = pieces_find(region, NULL);
-	for (size_t i = 0; !ret && i < region->piece_count; i++) {
-		const struct piece *piece = &region->pieces[i];
+	ret = allocations_find(region, NULL);
+	for (size_t i = 0; !ret && i < region->allocation_count; i++) {
+		const struct allocation *piece = &region->allocations[i];
 
 		if (piece->kind == PEERDMA_KIND_MANAGED)
 			ret = fail(-ENXIO, "does not pin managed memory");
@@ -88,7 +88,7 @@ static int dmabuf_pin(struct peerdma_region *region)
 	if (ret)
 		return ret;
 	/* Its allocations are what they were before the export. */
-	if (!pieces_still(region, region->addr, region->length))
+	if (!allocations_valid(region, region->addr, region->length))
 		return replaced(&fd);
 	region->dmabuf = own_fd(fd);
 	region->offset = region->addr - from;
@@ -96,9 +96,11 @@ static int dmabuf_pin(struct peerdma_region *region)
 	region->page_size = (uint32_t)page_size();
 	region->provider = "cuda";
 	region->validity.slot = &region->word;
-	/* Persistent: there is nothing to tell. */
-	region->validity.generation = region->flags & PEERDMA_PERSISTENT ? 0 : 1;
-	region->by_id = !(region->flags & PEERDMA_PERSISTENT);
+	region->validity.generation = 1;
+	if (region->flags & PEERDMA_PERSISTENT) {
+		region->validity.generation = 0;
+		region->ends = ENDS_NEVER;
+	}
 	return 0;
 }
 
@@ -148,7 +150,7 @@ static void dmabuf_view_end(struct peerdma_region *region, void *base)
 /* Of a cache's region the part is asked about, which is named. */
 static bool part_still(const struct peerdma_region *region, uint64_t from, uint64_t length)
 {
-	return region_usable(region) && (!region->cached || pieces_still(region, from, length));
+	return region_usable(region) && (!region->cached || allocations_valid(region, from, length));
 }
 
 static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
@@ -169,7 +171,7 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 		return fail(-EINVAL, "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
 			    "within the %llu pinned bytes", (unsigned long long)offset, (unsigned long long)length,
 			    (unsigned long long)region->pinned_length);
-	if (!region->by_id)
+	if (region->ends == ENDS_NEVER)
 		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: back-end 'dmabuf' cannot export a part of persistent memory");
 	ret = export(region->addr - region->offset + offset, length, fd);
 	if (!ret && !part_still(region, region->addr - region->offset + offset, length))
@@ -179,8 +181,8 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 
 const struct backend backend_dmabuf = {
 	.name = "dmabuf",
-	.by_id = true,
-	.by_allocation = true,
+	.ends = ENDS_UNREPORTED,
+	.one_allocation = true,
 	.direct = true,
 	.pin = dmabuf_pin,
 	.unpin = dmabuf_unpin,

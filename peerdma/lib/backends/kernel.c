@@ -480,8 +480,8 @@ static int kernel_event(struct peerdma *ctx, struct peerdma_notice *notice)
 const struct backend backend_kernel = {
 	.name = "kernel",
 	.direct = true,
-	.by_allocation = true,
-	.notified = true,
+	.ends = ENDS_BY_KERNEL,
+	.one_allocation = true,
 	.open = kernel_open,
 	.close = kernel_close,
 	.pin = kernel_pin,

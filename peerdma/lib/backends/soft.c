@@ -188,9 +188,8 @@ static void soft_view_end(struct peerdma_region *region, void *base)
 const struct backend backend_soft = {
 	.name = "soft",
 	.direct = true,
-	.tells = true,
-	.by_allocation = true,
-	.notified = true,
+	.ends = ENDS_BY_CALLBACK,
+	.one_allocation = true,
 	.view_is_memory = true,
 	.open = soft_open,
 	.early = prepare,

@@ -28,9 +28,9 @@ static int look(struct peerdma_region *region)
 		return fail(-ENODEV, "is off unless asked for (PEERDMA_STAGING)");
 	if (region->flags & PEERDMA_PERSISTENT)
 		return fail(-EOPNOTSUPP, "has no persistent pins");
-	ret = pieces_find(region, NULL);
-	for (size_t i = 0; !ret && i < region->piece_count; i++) {
-		if (!region->pieces[i].id)
+	ret = allocations_find(region, NULL);
+	for (size_t i = 0; !ret && i < region->allocation_count; i++) {
+		if (!region->allocations[i].id)
 			ret = fail(-ENXIO, "this is not CUDA memory");
 	}
 	return ret;
@@ -57,7 +57,7 @@ static int pin_copy(struct peerdma_region *region)
 }
 
 /* What lies in one allocation, for cuMemcpy() need not take more. */
-static int move_one(const struct piece *piece, char *copy, uint64_t from, uint64_t to, bool back)
+static int move_one(const struct allocation *piece, char *copy, uint64_t from, uint64_t to, bool back)
 {
 	void *memory = (void *)(uintptr_t)from;
 	int error = 0;
@@ -82,8 +82,8 @@ static int move(struct peerdma_region *region, uint64_t offset, uint64_t length,
 	char *base = (char *)region->copy.base + region->offset;
 	int ret = 0;
 
-	for (size_t i = 0; !ret && i < region->piece_count; i++) {
-		const struct piece *p = &region->pieces[i];
+	for (size_t i = 0; !ret && i < region->allocation_count; i++) {
+		const struct allocation *p = &region->allocations[i];
 		uint64_t a = from > p->addr ? from : p->addr;
 		uint64_t b = end < p->addr + p->length ? end : p->addr + p->length;
 
@@ -118,7 +118,6 @@ static int staging_pin(struct peerdma_region *region)
 	}
 	region->validity.slot = &region->word;
 	region->validity.generation = 1;
-	region->by_id = true;
 	return 0;
 }
 
@@ -183,7 +182,7 @@ static int staging_export(struct peerdma_region *region, uint64_t offset, uint64
 
 const struct backend backend_staging = {
 	.name = "staging",
-	.by_id = true,
+	.ends = ENDS_UNREPORTED,
 	.pin = staging_pin,
 	.unpin = staging_unpin,
 	.forget = staging_forget,

@@ -66,7 +66,7 @@ int fail(int error, const char *fmt, ...)
 
 	failures++;
 	if (!texts) {
-		texts = thread_end_told(&end) ? calloc(LEVELS, TEXT_MAX) : NULL;
+		texts = thread_end_register(&end) ? calloc(LEVELS, TEXT_MAX) : NULL;
 		no_room = !texts;
 	}
 	if (!texts)

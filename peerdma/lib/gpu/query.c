@@ -17,7 +17,7 @@ static const struct peerdma_memory the_hosts = {
 /* When looking at the address alone was not enough. */
 static int ask(const char *call, const void *ptr, struct peerdma_memory *m)
 {
-	uint64_t word = remembered_word();	/* before CUDA is asked */
+	uint64_t word = known_host_word();	/* before CUDA is asked */
 	enum cuda_answer answer;
 	int error = 0;
 
@@ -40,7 +40,7 @@ static int ask(const char *call, const void *ptr, struct peerdma_memory *m)
 		m->kind = PEERDMA_KIND_UNKNOWN;
 		m->flags = 0;
 	} else if (answer == CUDA_UNKNOWN && !hsa_there()) {	/* some calls that create addresses of HSA are not counted */
-		remember_hosts(ptr, word);
+		known_host_add(ptr, word);
 	}
 	return 0;
 }
@@ -57,7 +57,7 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 	if (error)
 		return error;
 
-	if (host_for_certain(ptr) || remembered_hosts(ptr)) {
+	if (host_for_certain(ptr) || known_host(ptr)) {
 		if (out->size == sizeof(m)) {
 			*out = the_hosts;	/* a few nanoseconds, and this path has few */
 			return 0;

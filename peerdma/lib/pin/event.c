@@ -15,10 +15,10 @@
 
 /* ---- the context's descriptors ---- */
 
-static bool tells_here(const struct peerdma *ctx)
+static bool calls_back(const struct peerdma *ctx)
 {
 	for (unsigned int i = 0; i < ctx->offer_count; i++) {
-		if (!ctx->offers[i].error && ctx->offers[i].backend->tells)
+		if (!ctx->offers[i].error && ctx->offers[i].backend->ends == ENDS_BY_CALLBACK)
 			return true;
 	}
 	return false;
@@ -39,13 +39,13 @@ static int both_in_one(struct peerdma *ctx)
 	return -errno;
 }
 
-int notices_open(struct peerdma *ctx)
+int event_queue_open(struct peerdma *ctx)
 {
 	int ret = 0, ends[2];
 
 	ctx->notice[0] = ctx->notice[1] = OWN_FD_NONE;
 	ctx->event_fd = ctx->kernel.fd;
-	if (ctx->kernel.fd >= 0 && !tells_here(ctx) && !ctx->hooked)
+	if (ctx->kernel.fd >= 0 && !calls_back(ctx) && !ctx->hooked)
 		return 0;
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
 		ret = -errno;
@@ -57,7 +57,7 @@ int notices_open(struct peerdma *ctx)
 		ret = both_in_one(ctx);
 	if (ret) {
 		fail(ret, "peerdma_open: no descriptor for notices: %s", error_words(ret));
-		notices_close(ctx);
+		event_queue_close(ctx);
 	}
 	return ret;
 }
@@ -75,7 +75,7 @@ static bool both_still(const struct peerdma *ctx)
 	return false;
 }
 
-void notices_close(struct peerdma *ctx)
+void event_queue_close(struct peerdma *ctx)
 {
 	if (ctx->event_fd != ctx->kernel.fd && ctx->event_fd != ctx->notice[0].fd && both_still(ctx))
 		close(ctx->event_fd);
@@ -87,7 +87,7 @@ void notices_close(struct peerdma *ctx)
 
 static int next(struct peerdma *ctx, struct peerdma_notice *notice)
 {
-	int ret = ctx->notice[0].fd >= 0 && notice_take(ctx, notice) ? 0 : -EAGAIN;
+	int ret = ctx->notice[0].fd >= 0 && event_queue_take(ctx, notice) ? 0 : -EAGAIN;
 
 	for (unsigned int i = 0; ret == -EAGAIN && i < ctx->offer_count; i++) {
 		const struct offer *o = &ctx->offers[i];

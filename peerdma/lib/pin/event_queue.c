@@ -16,17 +16,17 @@ void notice_fill(struct peerdma_notice *notice, struct peerdma_region *region)
 	notice->length = region->length;
 }
 
-void notice_put(struct peerdma_region *region)
+void event_queue_add(struct peerdma_region *region)
 {
 	struct peerdma *ctx = region->ctx;
-	bool first = !ctx->notices;
+	bool first = !ctx->queue;
 	ssize_t written = 0;
 	int was;
 
-	region->notice_waits = true;
-	region->notice_next = NULL;
-	*ctx->notices_end = region;
-	ctx->notices_end = &region->notice_next;
+	region->queued = true;
+	region->queue_next = NULL;
+	*ctx->queue_end = region;
+	ctx->queue_end = &region->queue_next;
 	if (!first)
 		return;
 	was = cancel_off();
@@ -37,23 +37,23 @@ void notice_put(struct peerdma_region *region)
 	cancel_back(was);
 }
 
-void notice_forget(struct peerdma_region *region)
+void event_queue_remove(struct peerdma_region *region)
 {
 	struct peerdma *ctx = region->ctx;
-	struct peerdma_region **link = &ctx->notices;
+	struct peerdma_region **link = &ctx->queue;
 	ssize_t got = 0;
 	char byte;
 	int was;
 
-	if (!region->notice_waits)
+	if (!region->queued)
 		return;
 	while (*link != region)
-		link = &(*link)->notice_next;
-	*link = region->notice_next;
+		link = &(*link)->queue_next;
+	*link = region->queue_next;
 	if (!*link)
-		ctx->notices_end = link;
-	region->notice_waits = false;
-	if (ctx->notices)
+		ctx->queue_end = link;
+	region->queued = false;
+	if (ctx->queue)
 		return;
 	was = cancel_off();
 	if (own_fd_still(&ctx->notice[0]))
@@ -62,15 +62,15 @@ void notice_forget(struct peerdma_region *region)
 	cancel_back(was);
 }
 
-bool notice_take(struct peerdma *ctx, struct peerdma_notice *notice)
+bool event_queue_take(struct peerdma *ctx, struct peerdma_notice *notice)
 {
 	struct peerdma_region *region;
 
 	pthread_mutex_lock(&ctx->lock);
-	region = ctx->notices;
+	region = ctx->queue;
 	if (region) {
 		notice_fill(notice, region);
-		notice_forget(region);
+		event_queue_remove(region);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return region;
@@ -82,7 +82,7 @@ static bool revoked_locked(struct peerdma_region *region)
 	if (!region->revoked) {
 		__atomic_store_n(&region->revoked, true, __ATOMIC_RELEASE);
 		if (region->published)
-			notice_put(region);
+			event_queue_add(region);
 	}
 	return region->published;
 }

@@ -30,21 +30,21 @@ static int open_context(struct peerdma **out, unsigned int flags)
 	ctx->process = process_id();
 	ctx->flags = flags;
 	ctx->kernel.fd = -1;
-	ctx->notices_end = &ctx->notices;
+	ctx->queue_end = &ctx->queue;
 
 	ret = backends_open(ctx);
 	if (ret)
 		goto err_free;
-	ret = told_begin(ctx);
+	ret = hook_frees_begin(ctx);
 	if (!ret)
-		ret = notices_open(ctx);
+		ret = event_queue_open(ctx);
 	if (ret)
 		goto err_close;
 	*out = ctx;
 	return 0;
 
 err_close:
-	told_end(ctx);
+	hook_frees_end(ctx);
 	backends_close(ctx, true);
 err_free:
 	pthread_cond_destroy(&ctx->mrs_settled);
@@ -76,13 +76,13 @@ EXPORT void peerdma_close(struct peerdma *ctx)
 		return;
 	was = attempt_begin();
 	owner = is_owner(ctx);
-	told_end(ctx);
+	hook_frees_end(ctx);
 	while ((region = ctx->regions)) {
 		if (owner) {
 			/* It may be revoked by another thread just now. */
 			pthread_mutex_lock(&ctx->lock);
 			region->published = false;
-			notice_forget(region);
+			event_queue_remove(region);
 			pthread_mutex_unlock(&ctx->lock);
 			mrs_end(region, false);
 			region->backend->unpin(region);	/* -EBUSY: the last close waits for it */
@@ -90,7 +90,7 @@ EXPORT void peerdma_close(struct peerdma *ctx)
 		ctx->regions = region->next;
 		region_free(region);
 	}
-	notices_close(ctx);
+	event_queue_close(ctx);
 	backends_close(ctx, owner);
 	if (owner) {
 		pthread_cond_destroy(&ctx->mrs_settled);

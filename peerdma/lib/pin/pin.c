@@ -22,7 +22,7 @@ void region_free(struct peerdma_region *region)
 		region_free(region->segments[i]);
 	free(region->segments);
 	free(region->words);
-	free(region->pieces);
+	free(region->allocations);
 	free(region);
 }
 
@@ -77,9 +77,9 @@ static int region_publish(struct peerdma_region *region, bool fresh)
 			region->next->prev = region;
 		LIST_STORE(&ctx->regions, region);
 		region->published = true;
-		told_add(region);
+		hook_frees_add(region);
 		if (region->revoked)	/* before the caller had it */
-			notice_put(region);
+			event_queue_add(region);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return ret;
@@ -90,7 +90,7 @@ static void region_unpublish(struct peerdma_region *region)
 	struct peerdma *ctx = region->ctx;
 	size_t n;
 
-	told_remove(region);
+	hook_frees_remove(region);
 	peerdma_segments(region, &n);
 	unlist_pins(region, n);
 	if (region->next)
@@ -100,7 +100,7 @@ static void region_unpublish(struct peerdma_region *region)
 	else
 		ctx->regions = region->next;
 	region->published = false;
-	notice_forget(region);
+	event_queue_remove(region);
 }
 
 static int set_on_one(struct peerdma_region *region, uint64_t addr)
@@ -140,8 +140,8 @@ static int set_sync_memops(struct peerdma_region *region)
 	if (ret || status.flags & PEERDMA_HOST)
 		return ret;
 	ret = set_on_one(region, region->addr);
-	for (size_t i = 1; !ret && i < region->piece_count; i++)
-		ret = set_on_one(region, region->pieces[i].addr);
+	for (size_t i = 1; !ret && i < region->allocation_count; i++)
+		ret = set_on_one(region, region->allocations[i].addr);
 	return ret;
 }
 
@@ -196,7 +196,7 @@ err_unpin:
 	region_free(region);
 	return ret;
 err_free:
-	free(region->pieces);
+	free(region->allocations);
 	free(region);
 	return ret;
 }
@@ -231,7 +231,7 @@ int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t len
 	if (!region)
 		return fail(-ENOMEM, "peerdma_pin_dmabuf: out of memory");
 	region->ctx = ctx;
-	region->backend = &backend_kernel;
+	region_set_backend(region, &backend_kernel);
 	region->cookie = cookie;
 	region->addr = offset;
 	region->length = length;

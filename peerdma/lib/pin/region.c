@@ -6,16 +6,6 @@
 
 #include "backend.h"
 
-bool region_still(const struct peerdma_region *region)
-{
-	return region->by_id ? pieces_still(region, region->addr, region->length) : peerdma_valid(region);
-}
-
-bool region_usable(const struct peerdma_region *region)
-{
-	return region->cached && region->by_id && region->piece_count > 1 ? pieces_there(region, 0, 0) : region_still(region);
-}
-
 /* What the library itself knows of it; mappings and views are counted under the lock. */
 static void status_own(struct peerdma_region *region, struct peerdma_status *status)
 {
@@ -42,8 +32,8 @@ int region_facts(struct peerdma_region *region, struct peerdma_status *status)
 	status->sync_memops = region->sync_memops;
 	status->direct = region->backend->direct;
 	status->segments = region->segments ? (uint32_t)region->segment_count : 1;
-	status->by_id = region->by_id;
-	status->notified = region->backend->notified || (region->by_id && region->ctx->hooked && !region->cached);
+	status->by_id = region->ends == ENDS_UNREPORTED;
+	status->notified = region_notified(region);
 	strncpy(status->backend, region->backend->name, sizeof(status->backend) - 1);
 	return region->backend->status ? region->backend->status(region, status) : 0;
 }
@@ -61,7 +51,7 @@ EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *
 		return ret;
 	status.size = out->size;
 	ret = region_facts(region, &status);
-	if (!ret && region->by_id && !region_usable(region))
+	if (!ret && region->ends == ENDS_UNREPORTED && !region_usable(region))
 		status.state = PEERDMA_STATE_REVOKED;
 	if (!ret)
 		put_out(out, &status, sizeof(status));

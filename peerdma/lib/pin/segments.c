@@ -23,11 +23,11 @@
 /* Nothing was made from it. */
 static void segment_free(struct peerdma_region *s)
 {
-	free(s->pieces);
+	free(s->allocations);
 	free(s);
 }
 
-static int pin_segment(struct peerdma_region *whole, const struct backend *backend, const struct piece *piece)
+static int pin_segment(struct peerdma_region *whole, const struct backend *backend, const struct allocation *piece)
 {
 	struct peerdma_region *s = calloc(1, sizeof(*s));
 	int ret;
@@ -39,7 +39,7 @@ static int pin_segment(struct peerdma_region *whole, const struct backend *backe
 	s->length = piece->length;
 	s->flags = whole->flags | PEERDMA_DEVICE;
 	s->cached = whole->cached;
-	s->backend = backend;
+	region_set_backend(s, backend);
 	s->whole = whole;
 	s->one = s;
 	ret = backend->pin(s);
@@ -50,8 +50,8 @@ static int pin_segment(struct peerdma_region *whole, const struct backend *backe
 	segment_free(s);
 	/* It was there, and is not any more. */
 	if (ret == -ENXIO && piece->id && !cuda_has_id(piece->addr, piece->id))
-		return fail(-ESTALE, "allocation %zu of %zu was freed meanwhile", whole->segment_count + 1, whole->piece_count);
-	return fail(ret, "allocation %zu of the %zu that the range spans: %s", whole->segment_count + 1, whole->piece_count,
+		return fail(-ESTALE, "allocation %zu of %zu was freed meanwhile", whole->segment_count + 1, whole->allocation_count);
+	return fail(ret, "allocation %zu of the %zu that the range spans: %s", whole->segment_count + 1, whole->allocation_count,
 		    peerdma_last_error());
 }
 
@@ -73,13 +73,13 @@ static int pin_all(struct peerdma_region *whole, const struct backend *backend)
 	const struct peerdma_region *first, *last;
 	int ret = 0;
 
-	whole->segments = calloc(whole->piece_count, sizeof(struct peerdma_region *));
+	whole->segments = calloc(whole->allocation_count, sizeof(struct peerdma_region *));
 	if (!whole->segments)
 		return fail(-ENOMEM, "out of memory");
 	/* Before the first segment: it may be revoked at once. */
 	whole->validity.slot = &whole->word;
-	for (size_t i = 0; !ret && i < whole->piece_count; i++)
-		ret = pin_segment(whole, backend, &whole->pieces[i]);
+	for (size_t i = 0; !ret && i < whole->allocation_count; i++)
+		ret = pin_segment(whole, backend, &whole->allocations[i]);
 	if (!ret && __atomic_load_n(&whole->revoked, __ATOMIC_ACQUIRE))
 		ret = fail(-ESTALE, "part of the memory was freed meanwhile");
 	first = whole->segments[0];
@@ -97,13 +97,13 @@ static int pin_all(struct peerdma_region *whole, const struct backend *backend)
 	whole->pinned_length = last->addr - last->offset + last->pinned_length - (first->addr - first->offset);
 	whole->page_size = first->page_size;
 	whole->provider = first->provider;
-	whole->by_id = first->by_id;
+	whole->ends = first->ends;
 	whole->validity.several = !!whole->words;
 	/*
 	 * For programs built before there were several words, and where frees are not reported: its own word never matches.
 	 * It is 0, or 1 if a segment was revoked a moment ago, or 3 if that happens later.
 	 */
-	if (whole->words || (whole->by_id && !(whole->flags & PEERDMA_PERSISTENT)))
+	if (whole->words || (whole->ends == ENDS_UNREPORTED && !(whole->flags & PEERDMA_PERSISTENT)))
 		whole->validity.generation = 2;
 	whole->backend = &backend_segments;
 	return 0;
@@ -115,13 +115,13 @@ int segments_or_one(struct peerdma_region *region, const struct backend *backend
 	bool holes = false;
 	char why[512];
 
-	if (ret != -ENXIO || region->flags & PEERDMA_HOST || !backend->by_allocation)
+	if (ret != -ENXIO || region->flags & PEERDMA_HOST || !backend->one_allocation)
 		return ret;
 	snprintf(why, sizeof(why), "%s", peerdma_last_error());
-	ret = pieces_find(region, &holes);
+	ret = allocations_find(region, &holes);
 	if (ret == -ENOMEM || (ret && holes))
 		return ret;
-	if (ret || region->piece_count < 2)	/* that was not the reason */
+	if (ret || region->allocation_count < 2)	/* that was not the reason */
 		return fail(-ENXIO, "%s", why);
 	return pin_all(region, backend);
 }
@@ -169,7 +169,6 @@ static int segments_status(struct peerdma_region *region, struct peerdma_status 
 		status->exports += s.exports;
 		status->flags |= s.flags;
 		status->direct = s.direct;
-		status->notified |= pinned_by(region)->notified;
 		memcpy(status->provider, s.provider, sizeof(status->provider));
 		memcpy(status->backend, s.backend, sizeof(status->backend));
 	}
@@ -353,7 +352,7 @@ static bool all_still(const struct peerdma_region *region)
 {
 	if (region->cached)
 		return region_usable(region);
-	return pieces_still(region, region->addr, region->length) && (region->by_id || peerdma_valid(region));
+	return allocations_valid(region, region->addr, region->length) && (region->ends == ENDS_UNREPORTED || peerdma_valid(region));
 }
 
 /* CUDA's: over what was pinned, if all of that is there still when it has been made. */

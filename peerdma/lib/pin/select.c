@@ -27,9 +27,9 @@ static const struct {
 #define ORDER "kernel,dmabuf,host,staging"
 
 /* The back-ends that were passed over, as one line, and which part of it is the most useful. */
-struct passed {
+struct refusals {
 	int error;
-	int tells;
+	int rank;
 	size_t from, to;	/* that part's text */
 	size_t used;
 	char text[1500];
@@ -41,7 +41,7 @@ struct reason {
 	char text[];
 };
 
-static void __attribute__((format(printf, 2, 3))) append(struct passed *p, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) append(struct refusals *p, const char *fmt, ...)
 {
 	va_list args;
 	int n;
@@ -65,12 +65,12 @@ static bool another_may(int error)
  * not these flags; it does not know the memory; there is no device for it; it was not asked.
  */
 #define RECOGNIZED 5
-static int telling(int error, bool asked)
+static int rank_of(int error, bool asked)
 {
 	return !asked ? 1 : !another_may(error) ? 6 : error == -EOPNOTSUPP ? 4 : error == -ENXIO ? 3 : 2;
 }
 
-static void pass(struct passed *p, const struct peerdma *ctx, const struct backend *backend, int error, int tells,
+static void pass(struct refusals *p, const struct peerdma *ctx, const struct backend *backend, int error, int rank,
 		 const char *why)
 {
 	size_t from;
@@ -82,16 +82,16 @@ static void pass(struct passed *p, const struct peerdma *ctx, const struct backe
 	if (ctx->offer_count > 1)
 		append(p, "%s: ", backend->name);
 	append(p, "%s", why);
-	if (tells <= p->tells)
+	if (rank <= p->rank)
 		return;
 	p->error = error;
-	p->tells = tells;
+	p->rank = rank;
 	p->from = from;
 	p->to = p->used;
 }
 
 /* "CALL: WHAT: the cause. Other back-ends: ...": the most useful part, and then the others. */
-static int fail_passed(const struct passed *p, const char *what)
+static int fail_passed(const struct refusals *p, const char *what)
 {
 	size_t after = p->to < p->used ? p->to + 2 : p->used;	/* "; " */
 	size_t before = p->from ? p->from - (after == p->used ? 2 : 0) : 0;
@@ -183,7 +183,7 @@ static int open_one(struct peerdma *ctx, struct offer *o)
 int backends_open(struct peerdma *ctx)
 {
 	const char *names = secure_getenv("PEERDMA_PROVIDER");
-	struct passed p = { 0 };
+	struct refusals p = { 0 };
 	bool any = false;
 	int ret = offer_names(ctx, names && *names ? names : ORDER);
 
@@ -199,7 +199,7 @@ int backends_open(struct peerdma *ctx)
 		if (ret)
 			break;
 		if (o->error)
-			pass(&p, ctx, o->backend, o->error, telling(o->error, false), o->why);
+			pass(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
 		any |= !o->error;
 	}
 	if (!ret && !any)
@@ -254,7 +254,7 @@ const char *reason_keep(struct peerdma *ctx, const char *text)
 static int pin_by_first(struct peerdma_region *region)
 {
 	struct peerdma *ctx = region->ctx;
-	struct passed p = { 0 };
+	struct refusals p = { 0 };
 	char what[80];
 	int ret = 0;
 
@@ -262,22 +262,22 @@ static int pin_by_first(struct peerdma_region *region)
 		const struct offer *o = &ctx->offers[i];
 
 		if (o->error) {
-			pass(&p, ctx, o->backend, o->error, telling(o->error, false), o->why);
+			pass(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
 			continue;
 		}
 		if (region->flags & PEERDMA_DIRECT && !o->backend->direct) {
-			pass(&p, ctx, o->backend, -EOPNOTSUPP, telling(-EOPNOTSUPP, false), "refused, it is not a direct path "
+			pass(&p, ctx, o->backend, -EOPNOTSUPP, rank_of(-EOPNOTSUPP, false), "refused, it is not a direct path "
 			     "(PEERDMA_DIRECT)");
 			continue;
 		}
-		region->backend = o->backend;
+		region_set_backend(region, o->backend);
 		region->recognized = false;
 		ret = segments_or_one(region, o->backend);
 		if (!ret) {
 			region->why = reason_keep(ctx, p.text);
 			return 0;
 		}
-		pass(&p, ctx, o->backend, ret, region->recognized ? RECOGNIZED : telling(ret, true), peerdma_last_error());
+		pass(&p, ctx, o->backend, ret, region->recognized ? RECOGNIZED : rank_of(ret, true), peerdma_last_error());
 		if (!another_may(ret))
 			break;
 	}

@@ -28,7 +28,7 @@ EXPORT int peerdma_cpu_view(struct peerdma_region *region, void **addr)
 		return ret;
 	}
 	view->base = base;
-	remembered_over();
+	known_host_forget();
 
 	pthread_mutex_lock(&region->ctx->lock);
 	view->next = region->views;

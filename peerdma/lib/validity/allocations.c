@@ -42,59 +42,59 @@ static int ask(const struct peerdma_region *region, uint64_t at, struct peerdma_
 	return 0;
 }
 
-static bool grow(struct piece **pieces, size_t n)
+static bool grow(struct allocation **found, size_t n)
 {
-	struct piece *bigger;
+	struct allocation *bigger;
 
 	if (n & (n - 1))	/* there is room up to the next power of two */
 		return true;
-	bigger = realloc(*pieces, (n ? 2 * n : 1) * sizeof(*bigger));
+	bigger = realloc(*found, (n ? 2 * n : 1) * sizeof(*bigger));
 	if (bigger)
-		*pieces = bigger;
+		*found = bigger;
 	return bigger;
 }
 
-int pieces_find(struct peerdma_region *region, bool *holes)
+int allocations_find(struct peerdma_region *region, bool *holes)
 {
 	uint64_t end = region->addr + region->length, next;
-	struct piece *pieces = NULL;
+	struct allocation *found = NULL;
 	struct peerdma_memory m;
 	size_t n = 0;
 	int ret = 0;
 
 	for (uint64_t at = region->addr; at < end; at = next) {
 		ret = ask(region, at, &m);
-		if (!ret && !grow(&pieces, n))
+		if (!ret && !grow(&found, n))
 			ret = fail(-ENOMEM, "out of memory");
 		if (ret) {
-			free(pieces);
+			free(found);
 			if (holes)
 				*holes = n && ret == -ENXIO;
 			return ret;
 		}
 		next = m.base + m.length < end ? m.base + m.length : end;
-		pieces[n++] = (struct piece){ .addr = at, .length = next - at, .id = m.buffer_id,
-					      .kind = (enum peerdma_kind)m.kind };
+		found[n++] = (struct allocation){ .addr = at, .length = next - at, .id = m.buffer_id,
+						  .kind = (enum peerdma_kind)m.kind };
 	}
 	for (size_t i = 0; n > 1 && i < n; i++) {
-		if (cuda_range(pieces[i].addr, &pieces[i].base, &pieces[i].size) != CUDA_KNOWN)
-			pieces[i].size = 0;
+		if (cuda_range(found[i].addr, &found[i].base, &found[i].size) != CUDA_KNOWN)
+			found[i].size = 0;
 	}
-	free(region->pieces);
-	region->pieces = pieces;
-	region->piece_count = n;
+	free(region->allocations);
+	region->allocations = found;
+	region->allocation_count = n;
 	return 0;
 }
 
 /* The first that ends after the address. */
 static size_t first_at(const struct peerdma_region *region, uint64_t addr)
 {
-	size_t from = 0, to = region->piece_count;
+	size_t from = 0, to = region->allocation_count;
 
 	while (from < to) {
 		size_t i = (from + to) / 2;
 
-		if (region->pieces[i].addr + region->pieces[i].length > addr)
+		if (region->allocations[i].addr + region->allocations[i].length > addr)
 			to = i;
 		else
 			from = i + 1;
@@ -102,14 +102,14 @@ static size_t first_at(const struct peerdma_region *region, uint64_t addr)
 	return from;
 }
 
-bool pieces_still(const struct peerdma_region *region, uint64_t addr, uint64_t length)
+bool allocations_valid(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
 	size_t i = first_at(region, addr);
 
-	if (i == region->piece_count)
+	if (i == region->allocation_count)
 		return false;
-	for (; i < region->piece_count && region->pieces[i].addr < addr + length; i++) {
-		const struct piece *p = &region->pieces[i];
+	for (; i < region->allocation_count && region->allocations[i].addr < addr + length; i++) {
+		const struct allocation *p = &region->allocations[i];
 
 		/* Within what was asked for: other allocations may be where this one was. */
 		if (!cuda_has_id(p->addr > addr ? p->addr : addr, p->id))
@@ -118,10 +118,10 @@ bool pieces_still(const struct peerdma_region *region, uint64_t addr, uint64_t l
 	return true;
 }
 
-bool pieces_there(const struct peerdma_region *region, uint64_t addr, uint64_t length)
+bool allocations_present(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
-	for (size_t i = 0; region->piece_count > 1 && i < region->piece_count; i++) {
-		const struct piece *p = &region->pieces[i];
+	for (size_t i = 0; region->allocation_count > 1 && i < region->allocation_count; i++) {
+		const struct allocation *p = &region->allocations[i];
 		uint64_t base, size;
 		enum cuda_answer answer;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * hook_frees.c - pins whose back-end reports no frees (status.by_id): libpeerdma-hooks reports
+ * hook_frees.c - pins whose back-end reports no frees (ENDS_UNREPORTED): libpeerdma-hooks reports
  * them, if it sees every free.
  *
  * Before a free of a known range, pins there end with their MRs.  After it, and after a
@@ -24,14 +24,14 @@ static bool concerned(const struct peerdma_region *r, const struct peerdma_hook_
 /* Lock.  What another thread is about to end has ended when this returns. */
 static void wait_for_others(struct peerdma *ctx, const struct peerdma_hook_event *event)
 {
-	struct peerdma_region *r = ctx->told;
+	struct peerdma_region *r = ctx->hooked_regions;
 
 	while (r) {
-		if (concerned(r, event) && r->telling) {
+		if (concerned(r, event) && r->ending) {
 			cancel_safe_wait(&ctx->mrs_settled, &ctx->lock);
-			r = ctx->told;	/* all may be others now */
+			r = ctx->hooked_regions;	/* all may be others now */
 		} else {
-			r = r->told_next;
+			r = r->hooked_next;
 		}
 	}
 }
@@ -42,11 +42,11 @@ static struct peerdma_region *take(struct peerdma *ctx, const struct peerdma_hoo
 	struct peerdma_region *chain = NULL;
 
 	wait_for_others(ctx, event);
-	for (struct peerdma_region *r = ctx->told; r; r = r->told_next) {
+	for (struct peerdma_region *r = ctx->hooked_regions; r; r = r->hooked_next) {
 		if (!concerned(r, event))
 			continue;
-		r->telling = true;
-		r->told_chain = chain;
+		r->ending = true;
+		r->ending_next = chain;
 		chain = r;
 	}
 	return chain;
@@ -64,23 +64,23 @@ static void tell(void *arg, const struct peerdma_hook_event *event)
 	chain = take(ctx, event);
 	pthread_mutex_unlock(&ctx->lock);
 	for (; chain; chain = next) {
-		next = chain->told_chain;
+		next = chain->ending_next;
 		if (certain || !region_still(chain))
 			region_revoked(chain);
 		pthread_mutex_lock(&ctx->lock);
-		chain->telling = false;
+		chain->ending = false;
 		pthread_cond_broadcast(&ctx->mrs_settled);
 		pthread_mutex_unlock(&ctx->lock);
 	}
 }
 
-int told_begin(struct peerdma *ctx)
+int hook_frees_begin(struct peerdma *ctx)
 {
 	bool needed = false;
 	int ret;
 
 	for (unsigned int i = 0; i < ctx->offer_count; i++)
-		needed |= !ctx->offers[i].error && ctx->offers[i].backend->by_id;
+		needed |= !ctx->offers[i].error && ctx->offers[i].backend->ends == ENDS_UNREPORTED;
 	ret = needed ? hooks_begin() : 0;
 	if (!ret && !(needed && monitor_outside(MONITOR_DEVICE)))
 		return 0;
@@ -90,34 +90,34 @@ int told_begin(struct peerdma *ctx)
 	return ret ? fail(ret, "peerdma_open: %s", peerdma_last_error()) : 0;
 }
 
-void told_end(struct peerdma *ctx)
+void hook_frees_end(struct peerdma *ctx)
 {
 	if (ctx->hooked)
 		monitor_unsubscribe(MONITOR_DEVICE, tell, ctx);
 	ctx->hooked = false;
 }
 
-void told_add(struct peerdma_region *region)
+void hook_frees_add(struct peerdma_region *region)
 {
 	struct peerdma *ctx = region->ctx;
 
-	if (!ctx->hooked || !region->by_id || region->cached)
+	if (!ctx->hooked || region->ends != ENDS_UNREPORTED || region->cached)
 		return;
-	region->told_link = &ctx->told;
-	region->told_next = ctx->told;
-	if (region->told_next)
-		region->told_next->told_link = &region->told_next;
-	ctx->told = region;
+	region->hooked_link = &ctx->hooked_regions;
+	region->hooked_next = ctx->hooked_regions;
+	if (region->hooked_next)
+		region->hooked_next->hooked_link = &region->hooked_next;
+	ctx->hooked_regions = region;
 }
 
-void told_remove(struct peerdma_region *region)
+void hook_frees_remove(struct peerdma_region *region)
 {
-	if (!region->told_link)
+	if (!region->hooked_link)
 		return;
-	while (region->telling)
+	while (region->ending)
 		cancel_safe_wait(&region->ctx->mrs_settled, &region->ctx->lock);
-	*region->told_link = region->told_next;
-	if (region->told_next)
-		region->told_next->told_link = region->told_link;
-	region->told_link = NULL;
+	*region->hooked_link = region->hooked_next;
+	if (region->hooked_next)
+		region->hooked_next->hooked_link = region->hooked_link;
+	region->hooked_link = NULL;
 }

@@ -8,13 +8,13 @@
 #include "monitor/monitor.h"
 #include "known_host.h"
 
-#define TABLE_SIZE (sizeof(struct remembered) << REMEMBERED_BITS)
+#define TABLE_SIZE (sizeof(struct known_host_entry) << KNOWN_HOST_BITS)
 
 static const uint64_t not_seen;			/* the word of a process where not all is seen */
-static struct remembered none[1 << REMEMBERED_BITS];	/* of a thread that has none: never written */
+static struct known_host_entry none[1 << KNOWN_HOST_BITS];	/* of a thread that has none: never written */
 
-_Alignas(64) struct remembered_words remembered_words = { .making = &not_seen };
-_Thread_local struct remembered *remembered_table __attribute__((tls_model("initial-exec"))) = none;
+_Alignas(64) struct known_host_words known_host_words = { .making = &not_seen };
+_Thread_local struct known_host_entry *known_host_table __attribute__((tls_model("initial-exec"))) = none;
 
 /* ---- whether all is seen ---- */
 
@@ -40,23 +40,23 @@ static bool all_seen(void)
 		word = &not_seen;
 		atomic_store(&never, true);
 	}
-	__atomic_store_n(&remembered_words.making, word, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&known_host_words.making, word, __ATOMIC_SEQ_CST);
 	if (atomic_load(&never))	/* another thread may have found so meanwhile */
-		__atomic_store_n(&remembered_words.making, &not_seen, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&known_host_words.making, &not_seen, __ATOMIC_SEQ_CST);
 	atomic_store(&known, now);
 	return word != &not_seen;
 }
 
 /* ---- a thread's table ---- */
 
-static void remembered_end(void)
+static void known_host_end(void)
 {
-	if (remembered_table != none)
-		munmap(remembered_table, TABLE_SIZE);
-	remembered_table = none;
+	if (known_host_table != none)
+		munmap(known_host_table, TABLE_SIZE);
+	known_host_table = none;
 }
 
-static struct thread_end end = { .fn = remembered_end };
+static struct thread_end end = { .fn = known_host_end };
 
 /* A child, however it was forked, gets zeros: not all that is the parent's is the child's, too. */
 static bool table_make(void)
@@ -65,26 +65,26 @@ static bool table_make(void)
 
 	if (table == MAP_FAILED)
 		return false;
-	if (madvise(table, TABLE_SIZE, MADV_WIPEONFORK) || !thread_end_told(&end)) {
+	if (madvise(table, TABLE_SIZE, MADV_WIPEONFORK) || !thread_end_register(&end)) {
 		munmap(table, TABLE_SIZE);
 		return false;
 	}
-	remembered_table = table;
+	known_host_table = table;
 	return true;
 }
 
-void remember_hosts(const void *ptr, uint64_t word)
+void known_host_add(const void *ptr, uint64_t word)
 {
-	struct remembered *e;
+	struct known_host_entry *e;
 
-	if (!all_seen() || !word || word & PEERDMA_HOOKS_MAKING_NOW || (remembered_table == none && !table_make()))
+	if (!all_seen() || !word || word & PEERDMA_HOOKS_MAKING_NOW || (known_host_table == none && !table_make()))
 		return;
-	e = remembered_entry((uintptr_t)ptr);
+	e = known_host_entry((uintptr_t)ptr);
 	e->address = (uintptr_t)ptr;
 	e->word = word;
 }
 
-void remembered_over(void)
+void known_host_forget(void)
 {
-	__atomic_fetch_add(&remembered_words.views, PEERDMA_HOOKS_MAKING_ONE, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&known_host_words.views, PEERDMA_HOOKS_MAKING_ONE, __ATOMIC_RELEASE);
 }

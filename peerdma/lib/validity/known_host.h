@@ -33,46 +33,46 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define REMEMBERED_BITS	8	/* a page of entries */
+#define KNOWN_HOST_BITS	8	/* a page of entries */
 
-struct remembered {
+struct known_host_entry {
 	uintptr_t address;
 	uint64_t word;		/* 0: none; the hooks' never is */
 };
 
-struct remembered_words {
+struct known_host_words {
 	const uint64_t *making;	/* atomic: the hooks'; points to 0 where they do not see all */
 	uint64_t views;		/* atomic: counted as the hooks count, so that both add up */
 };
 
-extern struct remembered_words remembered_words;
-extern _Thread_local struct remembered *remembered_table __attribute__((tls_model("initial-exec")));
+extern struct known_host_words known_host_words;
+extern _Thread_local struct known_host_entry *known_host_table __attribute__((tls_model("initial-exec")));
 
 /* 0: nothing is remembered now.  Both only grow, but for the count of what is under way: the sum is the same only if they are. */
-static inline uint64_t remembered_word(void)
+static inline uint64_t known_host_word(void)
 {
-	const uint64_t *making = __atomic_load_n(&remembered_words.making, __ATOMIC_ACQUIRE);
+	const uint64_t *making = __atomic_load_n(&known_host_words.making, __ATOMIC_ACQUIRE);
 	uint64_t word = __atomic_load_n(making, __ATOMIC_ACQUIRE);
 
-	return word ? word + __atomic_load_n(&remembered_words.views, __ATOMIC_ACQUIRE) : 0;
+	return word ? word + __atomic_load_n(&known_host_words.views, __ATOMIC_ACQUIRE) : 0;
 }
 
-static inline struct remembered *remembered_entry(uintptr_t address)
+static inline struct known_host_entry *known_host_entry(uintptr_t address)
 {
-	return &remembered_table[address * 0x9e3779b97f4a7c15ULL >> (64 - REMEMBERED_BITS)];
+	return &known_host_table[address * 0x9e3779b97f4a7c15ULL >> (64 - KNOWN_HOST_BITS)];
 }
 
-static inline bool remembered_hosts(const void *ptr)
+static inline bool known_host(const void *ptr)
 {
-	const struct remembered *e = remembered_entry((uintptr_t)ptr);
+	const struct known_host_entry *e = known_host_entry((uintptr_t)ptr);
 
-	return e->address == (uintptr_t)ptr && e->word && e->word == remembered_word();
+	return e->address == (uintptr_t)ptr && e->word && e->word == known_host_word();
 }
 
 /* It was the host's, and neither CUDA nor HSA knew it; `word' was read before they were asked. */
-void remember_hosts(const void *ptr, uint64_t word);
+void known_host_add(const void *ptr, uint64_t word);
 
 /* The library has mapped something that is not the host's. */
-void remembered_over(void);
+void known_host_forget(void);
 
 #endif

@@ -99,7 +99,7 @@ static int by_view(struct making *m)
 
 static void copy_free(struct peerdma_region *copy)
 {
-	free(copy->pieces);
+	free(copy->allocations);
 	free(copy);
 }
 
@@ -117,7 +117,7 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 		return fail(-EOPNOTSUPP, "is off unless asked for (PEERDMA_STAGING)");
 	if (r->flags & PEERDMA_DIRECT)
 		return fail(-EOPNOTSUPP, "refused, it is not a direct path (PEERDMA_DIRECT)");
-	if (r->cached && r->piece_count > 1)
+	if (r->cached && r->allocation_count > 1)
 		return fail(-EOPNOTSUPP, "refused, the cache's region spans allocations that are perhaps being freed; pin the range "
 			    "with peerdma_pin()");
 	refused = backend_refused(r->ctx, &backend_staging);
@@ -130,7 +130,7 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 	copy->addr = r->addr;
 	copy->length = r->length;
 	copy->flags = r->flags;
-	copy->backend = &backend_staging;
+	region_set_backend(copy, &backend_staging);
 	ret = backend_staging.pin(copy);
 	if (ret) {
 		copy_free(copy);
