@@ -4,7 +4,7 @@
  *
  * One lock: ctx->lock guards ctx->regions, ctx->by_handle, the event queue of
  * the process and, of every region, ->views, ->mappings, ->published and what
-* ->queue*.  It is not held across calls into CUDA, the kernel or a back-end, because
+ * ->queue*.  It is not held across calls into CUDA, the kernel or a back-end, because
  * a back-end may report a revocation from any place where memory is freed.  Exceptions
  * are malloc() and writing to the descriptor that shows that a notice waits.
  */
