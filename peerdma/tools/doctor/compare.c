@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "compare.h"
-#include "tool.h"
+#include "base/tool.h"
 
 /* Where a value is found may have another number there; what counts is the value. */
 static int evidence_differs(const struct comparison *c, const struct finding *a, const struct finding *b)

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "compare.h"
-#include "pci.h"
-#include "tool.h"
+#include "base/pci.h"
+#include "base/tool.h"
 
 struct difference *compare_add(struct comparison *c, enum difference_kind kind)
 {

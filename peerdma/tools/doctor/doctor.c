@@ -9,7 +9,7 @@
 
 #include "doctor.h"
 #include "gpu_modes.h"
-#include "tool.h"
+#include "base/tool.h"
 
 /* ---- which pairs ------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "gpus.h"
+#include "machine/gpus.h"
 #include "machine/machine.h"
 
 enum verdict {			/* best first */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "tool.h"
+#include "base/tool.h"
 
 const char *verdict_word(enum verdict v)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "tool.h"
+#include "base/tool.h"
 
 void nvidia_release(struct doctor *d, struct driver_release *out)
 {

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "aperture.h"
+#include "bar1/aperture.h"
 #include "tool.h"
 
 #define ROWS		8

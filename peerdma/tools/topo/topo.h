@@ -5,8 +5,8 @@
 #ifndef PEERDMA_TOPO_H
 #define PEERDMA_TOPO_H
 
-#include "machine.h"
-#include "tool.h"
+#include "machine/machine.h"
+#include "base/tool.h"
 
 void topo_matrix(const struct machine *m);
 void topo_legend(void);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
+#include "base/json.h"
 #include "topo.h"
 
 static void text_or_null(struct json_object *o, const char *key, const char *s)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "json.h"
-#include "pins_table.h"
+#include "pins/pins_table.h"
 #include "tool.h"
 
 static struct json_object *need(struct json_object *o)

@@ -11,7 +11,7 @@
 
 #include "doctor/compare.h"
 #include "machine/bundle.h"
-#include "tool.h"
+#include "base/tool.h"
 
 static const char usage[] =
 	"Usage: peerdma doctor [--all | --json] [--bundle FILE] [--probe] [--color]\n"

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "accounts.h"
-#include "json.h"
+#include "base/json.h"
 #include "pins_table.h"
-#include "table.h"
-#include "tool.h"
+#include "base/table.h"
+#include "base/tool.h"
 
 static const char usage[] =
 	"Usage: peerdma pins [--json] [--root DIR]\n"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "gpus.h"
-#include "tool.h"
+#include "base/tool.h"
 
 typedef int nvml_result;	/* 0: success */
 typedef struct nvml_device_st *nvml_device;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "gpu_aperture.h"
-#include "json.h"
-#include "tool.h"
+#include "base/json.h"
+#include "base/tool.h"
 
 static const char usage[] =
 	"Usage: peerdma bar1 [--json | --tsv] [--ascii] [--color] [--root DIR]\n"

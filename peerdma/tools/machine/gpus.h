@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "pci.h"
+#include "base/pci.h"
 
 /* In a captured tree: the output of `peerdma bar1 --tsv`. */
 #define GPUS_PATH "/nvml.tsv"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gpus.h"
+#include "machine/gpus.h"
 #include "metrics/metrics.h"
 
 static const char usage[] =

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "aperture.h"
-#include "tool.h"
+#include "base/tool.h"
 
 #define BAR	32	/* characters of the longest one */
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "gpus.h"
-#include "tool.h"
+#include "base/tool.h"
 
 void gpus_free(struct gpus *gpus)
 {

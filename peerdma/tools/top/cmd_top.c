@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpus.h"
+#include "machine/gpus.h"
 #include "top/top.h"
 
 static const char usage[] =

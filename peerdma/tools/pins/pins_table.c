@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pins_table.h"
-#include "tool.h"
+#include "base/tool.h"
 
 #define COLUMNS_MAX 64
 

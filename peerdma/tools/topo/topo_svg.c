@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "svg.h"
+#include "base/svg.h"
 #include "topo.h"
 
 #define PAGE_W	1600	/* at most */

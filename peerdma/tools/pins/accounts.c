@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "accounts.h"
-#include "tool.h"
+#include "base/tool.h"
 
 #define COLUMNS_MAX 64
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pins_table.h"
+#include "pins/pins_table.h"
 
 struct owner {
 	uint64_t pid;

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "machine/topo.h"
-#include "tool.h"
+#include "topo.h"
+#include "base/tool.h"
 
 static const char usage[] =
 	"Usage: peerdma topo [--json | --svg | --matrix | --tree] [--ascii] [--root DIR]\n"

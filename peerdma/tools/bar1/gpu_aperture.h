@@ -4,7 +4,7 @@
 #define PEERDMA_GPU_APERTURE_H
 
 #include "aperture.h"
-#include "gpus.h"
+#include "machine/gpus.h"
 
 struct gpu_aperture {
 	int bar;		/* PCI resource; -1: not found */
