@@ -486,22 +486,30 @@ int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer
 	return err;
 }
 
-int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+int peerdma_map_prepare(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+			struct peerdma_room *room)
+{
+	int err = peerdma_room_make(room);
+
+	if (likely(!pin->import) || err || room->import)
+		return err;
+	err = peerdma_map_reach(pin, dev, false);
+	return err ?: pin->import->attach(pin, dev, dir, room);
+}
+
+int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, struct peerdma_room *room)
 {
 	int err;
 
-	/*
-	 * For an import, peerdma_maps_lock() attaches the device, and its provider has no
-	 * `reach'.
-	 */
-	if (likely(!pin->import)) {
-		peerdma_maps_lock(pin, dev, dir);
-		if (likely(pin->state == PIN_LIVE && (!pin->provider->reach || vouched(pin, dev))))
-			return 0;
-		peerdma_maps_unlock(pin);
-	}
+	/* The provider of imports has no `reach'. */
+	if (unlikely(pin->import))
+		return peerdma_maps_lock(pin, room);
+	peerdma_maps_lock(pin, room);
+	if (likely(pin->state == PIN_LIVE && (!pin->provider->reach || vouched(pin, dev))))
+		return 0;
+	peerdma_maps_unlock(pin);
 	err = peerdma_map_reach(pin, dev, false);
-	return err ?: peerdma_maps_lock(pin, dev, dir);
+	return err ?: peerdma_maps_lock(pin, room);
 }
 
 /*
@@ -600,7 +608,7 @@ struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev
 	if (!ops->runs_only)
 		peerdma_map_want(pin, dev, 0, pin->pinned_length, &room);
 	do {
-		err = peerdma_room_make(&room) ?: peerdma_maps_lock_for(pin, dev, dir);
+		err = peerdma_map_prepare(pin, dev, dir, &room) ?: peerdma_maps_lock_for(pin, dev, &room);
 		if (err) {
 			map = ERR_PTR(err);
 			break;

@@ -425,7 +425,7 @@ static noinline void end_made(struct peerdma_pin *pin)
 
 	if (!pin->down)
 		peerdma_made_stop_all(pin, false);
-	peerdma_maps_lock(pin, NULL, DMA_NONE);
+	peerdma_maps_lock(pin, NULL);
 	peerdma_made_down_all(pin);
 	/* Release: a revoker that waits may now let the memory be reused. */
 	smp_store_release(&pin->down, true);

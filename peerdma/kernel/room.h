@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * room.h - the memory that one mapping takes.  It is allocated before pin->lock is taken
- * (charge.h); peerdma_map_create() only uses it.  How much a mapping takes is known for sure
+ * (charge.h); peerdma_map_create() only uses it.  So is the attachment of an imported dma-buf,
+ * for which its exporter allocates, too.  How much a mapping takes is known for sure
  * only when it is made: if the room was too small, the attempt says what it wants, and is
  * repeated.
  */
@@ -12,6 +13,7 @@
 #include <linux/types.h>
 
 struct peerdma_account;
+struct peerdma_import;
 struct peerdma_map;
 struct peerdma_segment;
 
@@ -21,6 +23,7 @@ struct peerdma_room {
 	struct peerdma_segment *segs;
 	u32 nsegs;
 	struct sg_table sgt;			/* sgl is NULL: none */
+	struct peerdma_import *import;		/* dmabuf.c: no mapping has it yet; or NULL */
 
 	bool wants_map;
 	u32 wants_segs;				/* at least */
