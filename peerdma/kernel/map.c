@@ -551,6 +551,17 @@ void peerdma_map_want(struct peerdma_pin *pin, struct device *dev, u64 offset, u
 	room->wants_segs = runs > ARRAY_SIZE(pin->map.few) ? runs : 0;
 }
 
+/* The room was too small.  -EAGAIN, or: it is so however often it is tried (room.h). */
+static int try_again(const struct peerdma_pin *pin, struct device *dev, struct peerdma_room *room)
+{
+	if (++room->attempts < PEERDMA_ROOM_ATTEMPTS)
+		return -EAGAIN;
+	dev_warn_ratelimited(dev, "peerdma: pin %u is not mapped: the driver of its memory (%s) returns other segments each time\n",
+			     pin->id, pin->provider->name);
+	room->attempts = 0;
+	return -EOPNOTSUPP;
+}
+
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
 				       const struct peerdma_made_ops *ops, struct peerdma_room *room)
@@ -565,7 +576,7 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	map = take_map(pin, room);
 	if (!map) {
 		room->wants_map = true;
-		return ERR_PTR(-EAGAIN);
+		return ERR_PTR(try_again(pin, dev, room));
 	}
 	map->pub.pin = pin;
 	map->pub.dev = get_device(dev);
@@ -590,8 +601,9 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 		peerdma_map_return_room(map, room);
 		peerdma_made_stale(&map->made, dev);
 		peerdma_made_end(&map->made);
-		return ERR_PTR(err);
+		return ERR_PTR(err == -EAGAIN ? try_again(pin, dev, room) : err);
 	}
+	room->attempts = 0;
 	map->live = true;
 	atomic64_inc(&peerdma_stats.maps);
 	trace_peerdma_map(pin, map);

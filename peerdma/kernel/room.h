@@ -5,6 +5,15 @@
  * for which its exporter allocates, too.  How much a mapping takes is known for sure
  * only when it is made: if the room was too small, the attempt says what it wants, and is
  * repeated.
+ *
+ * The repetition ends.  A map that is wanted is there in the next attempt, or the pin's own is
+ * free.  The segments that are wanted are twice those of the attempt before, or as many as the
+ * pin has runs, so they are enough after 31 attempts.  Entries of the table are wanted exactly:
+ * they follow from the segments and from the device's largest segment.  Both are the same in
+ * each attempt for all memory whose addresses peerdma.ko makes.  But a driver may change its
+ * device's limit, and a provider that makes addresses itself (Tegra, NVIDIA's coherent GPUs, the
+ * exporter of a dma-buf) may cut the memory into other segments each time.  So after
+ * PEERDMA_ROOM_ATTEMPTS the mapping fails.
  */
 #ifndef PEERDMA_ROOM_H
 #define PEERDMA_ROOM_H
@@ -17,6 +26,8 @@ struct peerdma_import;
 struct peerdma_map;
 struct peerdma_segment;
 
+#define PEERDMA_ROOM_ATTEMPTS	40
+
 struct peerdma_room {
 	struct peerdma_account *account;	/* that the mapping is charged to */
 	struct peerdma_map *map;		/* NULL: only if the pin's own one is free */
@@ -28,6 +39,7 @@ struct peerdma_room {
 	bool wants_map;
 	u32 wants_segs;				/* at least */
 	u32 wants_ents;				/* of sgt, exactly; 0: none */
+	u32 attempts;				/* that found too little room, since the last mapping */
 };
 
 /*
