@@ -338,9 +338,9 @@ int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf)
 	pin->priv = source;
 	pin->import = &import_ops;
 	/* The caller runs code of this module, so it is loaded. */
-	__module_get(THIS_MODULE);
+	WARN_ON(!peerdma_provider_hold(&dmabuf_provider));
 	err = peerdma_pin_start_at(pin, &dmabuf_provider);
 	if (err)
-		module_put(THIS_MODULE);
+		peerdma_provider_let_go(&dmabuf_provider);
 	return err;
 }

@@ -469,9 +469,9 @@ int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
 	p = pin->provider;
-	/* A LIVE pin holds the module, so __module_get() is allowed. */
+	/* A LIVE pin has a hold, so another one cannot fail. */
 	if (!err)
-		__module_get(p->owner);
+		WARN_ON(!peerdma_provider_hold(p));
 	mutex_unlock(&pin->lock);
 	if (err)
 		return err;
@@ -482,7 +482,7 @@ int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer
 			peerdma_turn_leave(&p->turns);
 		}
 	}
-	module_put(p->owner);
+	peerdma_provider_let_go(p);
 	return err;
 }
 
