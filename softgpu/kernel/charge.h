@@ -9,7 +9,8 @@
  *
  * - softgpu_charged_now(), for the core, does not wait for the cgroup.  If free memory is
  *   short, memory that is not charged is allocated and freed again, which reclaims as usual.
- *   At the cgroup's limit the allocation fails, and with it the call.
+ *   At the cgroup's limit the allocation fails, and with it the call.  (More than 32 KiB, for
+ *   which there was no contiguous memory, reclaims as the functions below do: large tables.)
  * - The system call then makes room with no lock held, and is repeated: struct softgpu_room.
  *
  * Clients call get_pages and import dma-bufs with locks of their own held, and there no call
