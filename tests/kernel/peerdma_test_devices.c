@@ -71,7 +71,7 @@ static void card_bind(void)
 
 	card_name(name, sizeof(name));
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver_override", name);
-	write_to(path, "uio_pci_generic");
+	write_to(path, "idle_driver");
 	write_to("/sys/bus/pci/drivers_probe", name);
 }
 

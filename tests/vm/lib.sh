@@ -24,11 +24,11 @@ bind_cards() {
 	for card in $(grep -lx 0x11e8 /sys/bus/pci/devices/*/device); do
 		card=${card%/device}
 		[ "$(uname -m)" != x86_64 ] || [ -e "$card/iommu_group" ] || continue
-		modprobe uio_pci_generic || die "no driver for cards without one"
+		[ -e /sys/module/idle_driver ] || insmod "$MODDIR/idle_driver.ko" || die "no driver for cards without one"
 		case $1:$(readlink "$card/driver") in
-		bind:) echo uio_pci_generic >"$card/driver_override"
+		bind:) echo idle_driver >"$card/driver_override"
 			echo "${card##*/}" >/sys/bus/pci/drivers_probe ;;
-		unbind:*/uio_pci_generic) echo >"$card/driver_override"
+		unbind:*/idle_driver) echo >"$card/driver_override"
 			echo "${card##*/}" >"$card/driver/unbind" ;;
 		esac
 	done
