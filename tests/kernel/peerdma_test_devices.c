@@ -50,31 +50,6 @@ static void write_to(const char *path, const char *text)
 	close(fd);
 }
 
-/* Without a driver nothing is mapped for a device, except on a PC without an IOMMU. */
-static bool card_needs_driver(void)
-{
-#ifdef __x86_64__
-	char name[32], path[256];
-
-	card_name(name, sizeof(name));
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/iommu_group", name);
-	return !access(path, F_OK);
-#else
-	return true;
-#endif
-}
-
-/* As bind_cards of tests/vm/lib.sh does. */
-static void card_bind(void)
-{
-	char name[32], path[256];
-
-	card_name(name, sizeof(name));
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver_override", name);
-	write_to(path, "idle_driver");
-	write_to("/sys/bus/pci/drivers_probe", name);
-}
-
 static void without_a_driver(int fd, uint32_t handle)
 {
 	struct peerdma_segment segs[64];
