@@ -286,6 +286,7 @@ int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flag
  *   -EACCES      fd is open for reading only, and flags has no PEERDMA_READONLY
  *   -ENODEV      the context has no back-end kernel, the only one that imports
  *   -EOPNOTSUPP  the loaded module is older than this call
+ *   -ESTALE      the exporter took the memory away during the call
  *   -EDQUOT, -ENFILE, -ENOMEM, -EPERM  as peerdma_pin(); RLIMIT_MEMLOCK does not apply
  */
 int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length,
@@ -391,7 +392,8 @@ struct peerdma_range {
  *   -EINVAL      pci is not a PCI address; flags
  *   -ENODEV      no such device, or no driver is bound to it (needed behind an IOMMU, and on machines other than PCs):
  *                bind one, such as uio_pci_generic
- *   -EPERM       no CAP_SYS_RAWIO (DMA addresses are power over the machine); or a parent's context
+ *   -EPERM       no CAP_SYS_RAWIO (DMA addresses are power over the machine); PEERDMA_FROM_DEVICE of a
+ *                PEERDMA_READONLY region; or a parent's context
  *   -EOPNOTSUPP  there is no path between the two devices; the back-end has no device addresses
  *   -EIO         the GPU's driver does not map this memory; the kernel's log says why
  *   -ESTALE      the region is revoked
@@ -424,6 +426,7 @@ int peerdma_unmap(struct peerdma_mapping *mapping);
  *                no better one was used
  *   -ESTALE      the region is revoked
  *   -EDQUOT      the user's limit on views is reached (max_views_per_user)
+ *   -EBADF       back-end dmabuf: the program has closed the region's descriptor, as a daemon does: unpin, and pin again
  *   -ENOMEM      out of memory or address space
  *   -EPERM       the context belongs to a parent process
  */
@@ -456,6 +459,7 @@ int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length
  *   -ESTALE      the region is revoked
  *   -EOPNOTSUPP  the provider's memory cannot be exported
  *   -EDQUOT      the user's limit on dma-bufs is reached (max_exports_per_user)
+ *   -EBADF       back-end dmabuf: the program has closed the region's descriptor, as a daemon does: unpin, and pin again
  *   -EMFILE, -ENFILE  out of file descriptors: the process, the machine
  *   -ENOMEM      out of memory
  *   -EPERM       the context belongs to a parent process

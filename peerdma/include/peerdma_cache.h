@@ -372,7 +372,7 @@ struct peerdma_cache_counters {
 	uint64_t reserved[2];	/* 0 */
 };
 
-/* -EINVAL out->size; -EPERM. */
+/* -EINVAL, -E2BIG: out->size; -EPERM. */
 int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_cache_counters *out);
 
 struct peerdma_cache_entry {
@@ -384,7 +384,7 @@ struct peerdma_cache_entry {
 	int64_t holds;		/* now */
 };
 
-/* Lists the regions that begin at addr or later, in order, up to n.  How many were written; -EINVAL entries[0].size; -EPERM. */
+/* Lists the regions that begin at addr or later, in order, up to n.  How many were written; -EINVAL, -E2BIG: entries[0].size; -EPERM. */
 int peerdma_cache_list(struct peerdma_cache *cache, uint64_t addr, struct peerdma_cache_entry *entries,
 		       size_t n);
 

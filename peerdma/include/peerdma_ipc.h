@@ -312,7 +312,10 @@ enum peerdma_ipc_condition {
  */
 int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal **signal);
 
-/* The signal's handle, the same each time, valid until the creator closes it. -EINVAL: an opened signal; -EPERM. */
+/*
+ * The signal's handle, the same each time, valid until the creator closes it. -EINVAL: an opened signal; -ENODEV: /proc is not
+ * mounted; -EPERM.
+ */
 int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct peerdma_ipc_handle *handle);
 
 /*

@@ -233,6 +233,8 @@ def wrong_part(command, name, rest, user):
         return wrong_machine(rest) if rest != ["--help"] else None
     if name == "vm/run":
         return wrong_options([name], rest[:rest.index("--")] if "--" in rest else rest)
+    if name == "tests/run" and "--of" in rest:
+        return next(filter(None, map(wrong_path, rest)), None)
     if name == "tests/run":
         named = [word for word in rest if "/" in word]
         return next((f"there is no test {word}" for word in named if not any(test.startswith(word) for test in tests())), None)
