@@ -52,7 +52,7 @@ struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct s
 	if (range) {
 		range->proc = proc;
 		/* A pin may outlive the file, and no_ctx with it. */
-		range->ctx = ctx && ctx == ctx->obj.client->no_ctx ? NULL : ctx;
+		range->ctx = ctx && ctx == ctx->client->no_ctx ? NULL : ctx;
 		range->mem = mem;
 		range->tree = &proc->ranges;
 		range->access = SG_READ | SG_WRITE;
@@ -233,7 +233,7 @@ int sg_range_place_locked(struct sg_range *range)
 
 int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out)
 {
-	struct sg_ctx *ctx = sg_ctx_of(sg_obj_get_locked(client->proc, handle, SG_OBJ_CTX));
+	struct sg_ctx *ctx = sg_ctx_of(sg_obj_get_locked(&client->proc->handles, handle, SG_OBJ_CTX));
 	int err = !ctx ? -ENOENT : ctx->gpu->removed ? -ENODEV : ctx->faulted ? -EIO : 0;
 
 	if (err && ctx)
@@ -334,7 +334,7 @@ static int room_comes_locked(struct sg_proc *proc)
 			return -ENOSPC;
 		if (proc->held) {
 			sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
-				if (ctx->obj.client->proc == proc)
+				if (ctx->proc == proc)
 					sg_strict_release_ctx_locked(ctx);
 			}
 		}
@@ -437,7 +437,7 @@ static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const s
 	struct sg_ctx *ctx;
 
 	sg_list_for_each(ctx, &proc->sg->ctxs, struct sg_ctx, in_sg) {
-		if (ctx == except || ctx->obj.client->proc != proc)
+		if (ctx == except || ctx->proc != proc)
 			continue;
 		sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
 			if (s->completed != s->submitted && s->looked_at != look) {

@@ -42,6 +42,21 @@ DIRECT(call_host_func, sg_host_func)
 DIRECT(call_host_func_next, sg_host_func_next)
 DIRECT(call_host_func_done, sg_host_func_done)
 
+static int release_handle(struct sg_client *c, u32 handle, enum sg_obj_type type)
+{
+	struct sg_obj *obj;
+
+	sg_mutex_lock(&c->sg->lock);
+	obj = sg_obj_get_locked(&c->proc->handles, handle, type);
+	if (obj) {
+		if (sg_obj_retire_locked(obj))
+			sg_obj_put_locked(obj);
+		sg_obj_put_locked(obj);
+	}
+	sg_mutex_unlock(&c->sg->lock);
+	return obj ? 0 : -ENOENT;
+}
+
 static int call_ctx_create(struct sg_client *c, void *arg)
 {
 	struct softgpu_ctx_create *a = arg;
@@ -55,7 +70,7 @@ static int call_ctx_destroy(struct sg_client *c, void *arg)
 	struct sg_obj *obj;
 
 	sg_mutex_lock(&c->sg->lock);
-	obj = sg_obj_get_locked(c->proc, a->handle, SG_OBJ_CTX);
+	obj = sg_obj_get_locked(&c->proc->handles, a->handle, SG_OBJ_CTX);
 	if (obj) {
 		if (sg_obj_retire_locked(obj)) {
 			sg_ctx_destroy_locked(sg_ctx_of(obj));
@@ -74,7 +89,7 @@ static int call_ctx_sync(struct sg_client *c, void *arg)
 	int err = -ENOENT;
 
 	sg_mutex_lock(&c->sg->lock);
-	obj = sg_obj_get_locked(c->proc, a->handle, SG_OBJ_CTX);
+	obj = sg_obj_get_locked(&c->proc->handles, a->handle, SG_OBJ_CTX);
 	if (obj) {
 		err = sg_ctx_drain_locked(sg_ctx_of(obj));
 		sg_obj_put_locked(obj);
@@ -119,7 +134,7 @@ static int call_phys_release(struct sg_client *c, void *arg)
 {
 	struct softgpu_handle *a = arg;
 
-	return sg_obj_release(c, a->handle, SG_OBJ_PHYS);
+	return release_handle(c, a->handle, SG_OBJ_PHYS);
 }
 
 static int call_unmap(struct sg_client *c, void *arg)
@@ -140,7 +155,7 @@ static int call_event_destroy(struct sg_client *c, void *arg)
 {
 	struct softgpu_handle *a = arg;
 
-	return sg_obj_release(c, a->handle, SG_OBJ_EVENT);
+	return release_handle(c, a->handle, SG_OBJ_EVENT);
 }
 
 static int call_flush(struct sg_client *c, void *arg)
@@ -191,14 +206,14 @@ static void undo_phys_create(struct sg_client *c, const void *arg)
 {
 	const struct softgpu_phys_create *a = arg;
 
-	sg_obj_release(c, a->handle, SG_OBJ_PHYS);
+	release_handle(c, a->handle, SG_OBJ_PHYS);
 }
 
 static void undo_phys_import(struct sg_client *c, const void *arg)
 {
 	const struct softgpu_phys_import *a = arg;
 
-	sg_obj_release(c, a->handle, SG_OBJ_PHYS);
+	release_handle(c, a->handle, SG_OBJ_PHYS);
 }
 
 static void undo_map(struct sg_client *c, const void *arg)
@@ -219,7 +234,7 @@ static void undo_event_create(struct sg_client *c, const void *arg)
 {
 	const struct softgpu_event_create *a = arg;
 
-	sg_obj_release(c, a->event, SG_OBJ_EVENT);
+	release_handle(c, a->event, SG_OBJ_EVENT);
 }
 
 static void undo_host_func_next(struct sg_client *c, const void *arg)

@@ -30,7 +30,8 @@ struct sg_ctx *sg_ctx_new(struct sg_client *client)
 
 	if (!ctx)
 		return NULL;
-	sg_obj_init(&ctx->obj, SG_OBJ_CTX, client);
+	ctx->client = client;
+	ctx->obj.refs = 1;
 	sg_cond_init(&ctx->done);
 	sg_cond_init(&ctx->reached);
 	sg_list_init(&ctx->funcs);
@@ -50,6 +51,17 @@ void sg_ctx_free(struct sg_ctx *ctx)
 	sg_free(ctx);
 }
 
+static void release_locked(struct sg_obj *obj)
+{
+	struct sg_ctx *ctx = sg_ctx_of(obj);
+
+	ctx->proc->streams--;
+	ctx->client->ctxs--;
+	ctx->gpu->ctxs--;
+	sg_cond_broadcast(&ctx->gpu->sg->ended);
+	sg_ctx_free(ctx);
+}
+
 int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 {
 	struct sg *sg = client->sg;
@@ -65,6 +77,8 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 	ctx = sg_ctx_new(client);
 	if (!ctx)
 		return -ENOMEM;
+	sg_obj_init(&ctx->obj, SG_OBJ_CTX, &client->proc->handles, release_locked);
+	ctx->proc = client->proc;
 	ctx->gpu = client->gpu;
 	ctx->visible = flags & SOFTGPU_CTX_VISIBLE;
 	ctx->system = flags & SOFTGPU_CTX_SYSTEM;
@@ -87,20 +101,9 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 	sg_list_add_tail(&sg->ctxs, &ctx->in_sg);
 	client->ctxs++;
 	ctx->gpu->ctxs++;
-	*handle = sg_obj_publish_locked(&ctx->obj);
+	*handle = sg_obj_publish_locked(&ctx->obj, &client->ctx_objs);
 	sg_mutex_unlock(&sg->lock);
 	return 0;
-}
-
-void sg_ctx_free_locked(struct sg_ctx *ctx)
-{
-	struct sg *sg = ctx->obj.client->sg;
-
-	ctx->obj.client->proc->streams--;
-	ctx->obj.client->ctxs--;
-	ctx->gpu->ctxs--;
-	sg_cond_broadcast(&sg->ended);
-	sg_ctx_free(ctx);
 }
 
 /* Is any job with a lower seq not done yet? */
@@ -184,7 +187,7 @@ struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space
 	sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
 		u64 wrong = (ctx->p2p_token ^ p2p_token) | (u64)(ctx->va_space_token ^ va_space_token);
 
-		if (!wrong && (!found || sg_in_window(ctx->obj.client->proc, va)))
+		if (!wrong && (!found || sg_in_window(ctx->proc, va)))
 			found = ctx;
 	}
 	return found;

@@ -197,7 +197,7 @@ static int move_row(struct sg_engine *e, struct sg_ctx *ctx, struct sg_job *job)
 {
 	u64 dst = job->move.dst + job->move.row * job->move.dst_pitch;
 	u64 src = job->move.src + job->move.row * job->move.src_pitch;
-	struct sg_client *client = ctx->obj.client;
+	struct sg_client *client = ctx->client;
 	struct sg *sg = client->sg;
 	struct side d, s;
 	int err = 0;
@@ -326,7 +326,7 @@ void sg_complete_locked(struct sg_stream *s, struct sg_job *job)
 	if (job->op == SG_OP_WAIT)
 		sg_job_put_locked(job->mark.record);
 	if (job->held)
-		ctx->obj.client->proc->held--;
+		ctx->proc->held--;
 	if (job->op == SG_OP_RECORD || job->op == SG_OP_WAIT)
 		sg_obj_put_locked(&job->mark.event->obj);
 	else if (job->op == SG_OP_COPY || job->op == SG_OP_FILL)

@@ -99,7 +99,7 @@ static void next_locked(struct sg_client *client)
 
 int sg_missing_locked(struct sg_stream *s, struct sg_job *job, struct sg_fetch *f)
 {
-	struct sg_client *client = s->ctx->obj.client;
+	struct sg_client *client = s->ctx->client;
 
 	if (!f)
 		return -ENOMEM;
@@ -133,7 +133,7 @@ static struct sg_job *missing_of_locked(const struct sg_ctx *ctx)
 {
 	struct sg_job *job;
 
-	sg_list_for_each(job, &ctx->obj.client->missing, struct sg_job, link) {
+	sg_list_for_each(job, &ctx->client->missing, struct sg_job, link) {
 		if (job->missing.stream->ctx == ctx)
 			return job;
 	}
@@ -142,7 +142,7 @@ static struct sg_job *missing_of_locked(const struct sg_ctx *ctx)
 
 void sg_missing_drop_locked(struct sg_ctx *ctx)
 {
-	struct sg_fetch *under_way = ctx->obj.client->fetch;
+	struct sg_fetch *under_way = ctx->client->fetch;
 	struct sg_job *job;
 
 	while ((job = missing_of_locked(ctx))) {

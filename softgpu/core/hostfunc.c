@@ -104,7 +104,7 @@ int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a)
 	if (a->error)
 		return -EINVAL;
 	sg_mutex_lock(&sg->lock);
-	ctx = sg_ctx_of(sg_obj_get_locked(client->proc, a->ctx, SG_OBJ_CTX));
+	ctx = sg_ctx_of(sg_obj_get_locked(&client->proc->handles, a->ctx, SG_OBJ_CTX));
 	if (!ctx) {
 		sg_mutex_unlock(&sg->lock);
 		return -ENOENT;
@@ -131,7 +131,7 @@ int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a)
 /* Returns a call that was handed out, with a reference to its context; NULL: none. */
 static struct sg_job *taken_locked(struct sg_client *client, const struct softgpu_host_func *a, struct sg_ctx **ctx)
 {
-	*ctx = sg_ctx_of(sg_obj_get_locked(client->proc, a->ctx, SG_OBJ_CTX));
+	*ctx = sg_ctx_of(sg_obj_get_locked(&client->proc->handles, a->ctx, SG_OBJ_CTX));
 	return *ctx ? find_locked(*ctx, a->id) : NULL;
 }
 

@@ -107,7 +107,7 @@ static struct sg_range *import_range_locked(struct sg_ctx *ctx, const struct sg_
 /* Opens one more allocation of a slab that is open already. */
 static int import_more_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_range *range, struct sg_buf **out)
 {
-	struct sg_proc *proc = ctx->obj.client->proc;
+	struct sg_proc *proc = ctx->proc;
 	const struct sg_node *from = &share->buf->node;
 	u64 va = range->node.key + (from->key - share->buf->range->node.key);
 	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, va), struct sg_buf);
@@ -136,7 +136,7 @@ static int import_more_locked(struct sg_ctx *ctx, struct sg_share *share, struct
 /* Maps the exporter's range once more, for the importer. */
 static int import_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_buf **out)
 {
-	struct sg_proc *proc = ctx->obj.client->proc;
+	struct sg_proc *proc = ctx->proc;
 	struct sg_range *from = share->buf->range, *range;
 	struct sg_buf *buf;
 	int err = -ENOMEM;

@@ -35,7 +35,7 @@ static int create(struct sg_ctx *ctx, u64 len, struct sg_range **out)
 
 	if (err)
 		return err;
-	*out = sg_range_new(ctx->obj.client->proc, ctx, mem);
+	*out = sg_range_new(ctx->proc, ctx, mem);
 	if (*out)
 		return 0;
 	sg_mutex_lock(&sg->lock);

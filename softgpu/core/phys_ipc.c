@@ -30,7 +30,7 @@ int sg_phys_export(struct sg_client *client, struct softgpu_phys_export *a)
 	sg_key_make(fresh->key);
 
 	sg_mutex_lock(&sg->lock);
-	obj = sg_obj_get_locked(client->proc, a->handle, SG_OBJ_PHYS);
+	obj = sg_obj_get_locked(&client->proc->handles, a->handle, SG_OBJ_PHYS);
 	if (obj) {
 		mem = container_of(obj, struct sg_phys, obj)->mem;
 		if (!mem->key) {
@@ -63,7 +63,7 @@ int sg_phys_import(struct sg_client *client, struct softgpu_phys_import *a)
 	phys = sg_zalloc(sizeof(*phys));
 	if (!phys)
 		return -ENOMEM;
-	sg_obj_init(&phys->obj, SG_OBJ_PHYS, client);
+	sg_obj_init(&phys->obj, SG_OBJ_PHYS, &client->proc->handles, sg_phys_release_locked);
 
 	sg_mutex_lock(&sg->lock);
 	key = SG_NODE_OF(sg_tree_find(&sg->phys_keys, a->id), struct sg_phys_key);
@@ -75,7 +75,7 @@ int sg_phys_import(struct sg_client *client, struct softgpu_phys_import *a)
 	phys->mem = key->mem;
 	sg_mem_get_locked(phys->mem);
 	a->length = phys->mem->size;
-	a->handle = sg_obj_publish_locked(&phys->obj);
+	a->handle = sg_obj_publish_locked(&phys->obj, &client->objs);
 	phys = NULL;
 	err = 0;
 out:

@@ -43,7 +43,7 @@ int sg_resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 l
 		ctx = sg_ctx_by_token_locked(sg, who->p2p_token, who->va_space_token, va);
 		if (!ctx)
 			return -EINVAL;
-		proc = ctx->obj.client->proc;
+		proc = ctx->proc;
 	} else {
 		proc = sg_proc_by_key_locked(sg, who->proc_key);
 		if (!proc)

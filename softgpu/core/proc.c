@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* proc.c - clients, the processes behind them, and handles. */
+/* proc.c - clients and the processes behind them. */
 #include "sg_int.h"
 
 struct sg_proc *sg_proc_by_key_locked(struct sg *sg, const void *key)
@@ -18,7 +18,7 @@ void sg_proc_put_locked(struct sg_proc *proc)
 	if (--proc->refs)
 		return;
 	SG_WARN_ON(proc->bufs.root || proc->ranges.root || proc->copies.root || proc->reservations.root ||
-		   proc->objs.root);
+		   proc->handles.objs.root);
 	if (proc->has_window)
 		sg_space_fini(&proc->window);
 	sg_server_leave_locked(proc);
@@ -49,7 +49,7 @@ int sg_client_open(struct sg *sg, u32 index, const void *proc_key, const struct 
 		fresh = NULL;
 		proc->sg = sg;
 		proc->key = proc_key;
-		proc->next_handle = 1;
+		sg_handles_init(&proc->handles, &sg->objects);
 		sg_list_init(&proc->ended);
 		sg_list_add_tail(&sg->procs, &proc->link);
 	}
@@ -63,6 +63,7 @@ int sg_client_open(struct sg *sg, u32 index, const void *proc_key, const struct 
 	client->cookie = cookie;
 	client->no_ctx = no_ctx;
 	no_ctx->gpu = gpu;
+	no_ctx->proc = proc;
 	sg_list_init(&client->objs);
 	sg_list_init(&client->ctx_objs);
 	sg_list_init(&client->bufs);
@@ -150,83 +151,4 @@ bool sg_client_close(struct sg_client *client)
 const void *sg_client_key(const struct sg_client *client)
 {
 	return client->proc->key;
-}
-
-void sg_obj_init(struct sg_obj *obj, enum sg_obj_type type, struct sg_client *client)
-{
-	obj->type = type;
-	obj->client = client;
-	obj->refs = 1;
-	sg_list_init(&obj->link);
-}
-
-u32 sg_obj_publish_locked(struct sg_obj *obj)
-{
-	struct sg_proc *proc = obj->client->proc;
-
-	/* Handles wrap after 2^32; skip 0 and handles still in use. */
-	while (!proc->next_handle || sg_tree_find(&proc->objs, proc->next_handle))
-		proc->next_handle++;
-	obj->node.key = proc->next_handle++;
-	sg_tree_insert(&proc->objs, &obj->node);
-	proc->sg->objects++;
-	sg_list_add_tail(obj->type == SG_OBJ_CTX ? &obj->client->ctx_objs : &obj->client->objs, &obj->link);
-	return (u32)obj->node.key;
-}
-
-struct sg_obj *sg_obj_get_locked(struct sg_proc *proc, u32 handle, enum sg_obj_type type)
-{
-	struct sg_node *n = sg_tree_find(&proc->objs, handle);
-	struct sg_obj *obj = SG_NODE_OF(n, struct sg_obj);
-
-	if (!obj || obj->type != type)
-		return NULL;
-	obj->refs++;
-	return obj;
-}
-
-bool sg_obj_retire_locked(struct sg_obj *obj)
-{
-	if (obj->gone)
-		return false;
-	obj->gone = true;
-	sg_tree_erase(&obj->client->proc->objs, &obj->node);
-	obj->client->sg->objects--;
-	sg_list_del(&obj->link);
-	return true;
-}
-
-void sg_obj_put_locked(struct sg_obj *obj)
-{
-	if (--obj->refs)
-		return;
-	switch (obj->type) {
-	case SG_OBJ_CTX:
-		sg_ctx_free_locked(sg_ctx_of(obj));
-		break;
-	case SG_OBJ_STREAM:
-		sg_stream_free_locked(container_of(obj, struct sg_stream, obj));
-		break;
-	case SG_OBJ_EVENT:
-		sg_event_free_locked(container_of(obj, struct sg_event, obj));
-		break;
-	case SG_OBJ_PHYS:
-		sg_phys_free_locked(container_of(obj, struct sg_phys, obj));
-		break;
-	}
-}
-
-int sg_obj_release(struct sg_client *client, u32 handle, enum sg_obj_type type)
-{
-	struct sg_obj *obj;
-
-	sg_mutex_lock(&client->sg->lock);
-	obj = sg_obj_get_locked(client->proc, handle, type);
-	if (obj) {
-		if (sg_obj_retire_locked(obj))
-			sg_obj_put_locked(obj);
-		sg_obj_put_locked(obj);
-	}
-	sg_mutex_unlock(&client->sg->lock);
-	return obj ? 0 : -ENOENT;
 }

@@ -54,6 +54,7 @@
 #include "sg.h"
 #include "sg_hash.h"
 #include "sg_list.h"
+#include "sg_object.h"
 #include "sg_space.h"
 #include "sg_tree.h"
 
@@ -166,8 +167,7 @@ struct sg_proc {
 	struct sg_tree aliases;		/* device pointers unlike host pointers: alias.c */
 	struct sg_tree copies;		/* strict: VRAM copies of managed memory, by address */
 	struct sg_tree reservations;	/* of cuMemAddressReserve, by address */
-	struct sg_tree objs;		/* by handle */
-	u32 next_handle;
+	struct sg_handles handles;
 	u32 streams;			/* default streams included; at most SOFTGPU_MAX_STREAMS */
 	u64 held;			/* strict: jobs that were queued with `held' and are not done */
 	struct sg_link ended;		/* bufs that a stream has freed, to be released by the process's next call */
@@ -191,18 +191,6 @@ struct sg_client {
 	struct sg_link missing;		/* jobs whose host memory is being brought in, or will be, by job->link */
 	struct sg_fetch *fetch;		/* of the first of them; NULL: none is under way */
 	bool fetch_starts;		/* a thread is in ops->fetch */
-};
-
-enum sg_obj_type { SG_OBJ_CTX = 1, SG_OBJ_STREAM, SG_OBJ_EVENT, SG_OBJ_PHYS };
-
-/* An object that has a handle. */
-struct sg_obj {
-	struct sg_node node;		/* in proc->objs while the handle is valid */
-	struct sg_link link;		/* in client->objs or ctx_objs, likewise */
-	enum sg_obj_type type;		/* fixed */
-	struct sg_client *client;	/* fixed */
-	u32 refs;			/* the handle is one */
-	bool gone;			/* the handle is no longer valid */
 };
 
 struct sg_event {
@@ -230,7 +218,9 @@ struct sg_stream {
 
 struct sg_ctx {
 	struct sg_obj obj;
-	struct sg_gpu *gpu;		/* fixed */
+	struct sg_client *client;	/* fixed, as are the next two */
+	struct sg_proc *proc;
+	struct sg_gpu *gpu;
 	struct sg_link in_sg;		/* sg->ctxs, while its tokens are valid */
 	struct sg_shared_ctx *shared;	/* fixed; NULL: its process has no server */
 	u64 p2p_token;			/* fixed */
@@ -344,7 +334,7 @@ static inline struct sg_buf *sg_buf_at(const struct sg_proc *proc, u64 va)
 
 static inline bool sg_is_contextless(const struct sg_buf *buf)
 {
-	return buf->ctx && buf->ctx == buf->ctx->obj.client->no_ctx;
+	return buf->ctx && buf->ctx == buf->ctx->client->no_ctx;
 }
 
 /* The bits of softgpu_va_range.access. */
@@ -423,16 +413,6 @@ void sg_bar1_give_locked(struct sg_mem *mem, u64 offset, u64 len);
 /* Returns the process with this key, or NULL. */
 struct sg_proc *sg_proc_by_key_locked(struct sg *sg, const void *key);
 void sg_proc_put_locked(struct sg_proc *proc);
-void sg_obj_init(struct sg_obj *obj, enum sg_obj_type type, struct sg_client *client);
-/* Gives an object a handle: the last step of making one. */
-u32 sg_obj_publish_locked(struct sg_obj *obj);
-/* Returns the object with a handle of that type, with a reference; NULL: none. */
-struct sg_obj *sg_obj_get_locked(struct sg_proc *proc, u32 handle, enum sg_obj_type type);
-/* Invalidates a handle; false if that was done before.  The caller puts the handle's reference. */
-bool sg_obj_retire_locked(struct sg_obj *obj);
-void sg_obj_put_locked(struct sg_obj *obj);
-/* Invalidates a handle and puts its reference; takes the lock. 0 or -ENOENT. */
-int sg_obj_release(struct sg_client *client, u32 handle, enum sg_obj_type type);
 
 /* ctx.c */
 /* Makes a context without a GPU or a handle, in no list. */
@@ -447,7 +427,6 @@ void sg_ctx_destroy_locked(struct sg_ctx *ctx);
  */
 int sg_ctx_drain_locked(struct sg_ctx *ctx);
 bool sg_ctx_busy_locked(const struct sg_ctx *ctx);
-void sg_ctx_free_locked(struct sg_ctx *ctx);
 /*
  * Returns a context with a reference, unless it has faulted (-EIO) or its GPU was removed
  * (-ENODEV).
@@ -566,7 +545,7 @@ int sg_vmm_unmap(struct sg_client *client, u64 va, u64 len);
 int sg_vmm_access(struct sg_client *client, u64 va, u64 len, u32 access);
 /* Drops the lock.  Frees the bufs in a reservation, then the reservation. */
 void sg_reservation_destroy_locked(struct sg_proc *proc, struct sg_reservation *r);
-void sg_phys_free_locked(struct sg_phys *phys);
+void sg_phys_release_locked(struct sg_obj *obj);
 
 /* pin.c */
 /* May drop the lock.  Returns the range that contains [va, va + length), if `who` may pin it. */
@@ -638,8 +617,6 @@ int sg_info_call(struct sg_client *client, struct softgpu_info *a);
 void sg_stream_init(struct sg_stream *s, struct sg_ctx *ctx, bool non_blocking);
 /* Counts one more stream of the process. 0, or -ENOMEM: it has as many as it may. */
 int sg_stream_count_locked(struct sg_proc *proc);
-void sg_stream_free_locked(struct sg_stream *s);
-void sg_event_free_locked(struct sg_event *e);
 int sg_stream_create(struct sg_client *client, struct softgpu_stream_create *a);
 int sg_stream_destroy(struct sg_client *client, struct softgpu_stream *a);
 int sg_stream_query(struct sg_client *client, struct softgpu_stream *a);

@@ -24,26 +24,29 @@ int sg_stream_count_locked(struct sg_proc *proc)
 	return 0;
 }
 
-void sg_stream_free_locked(struct sg_stream *s)
+static void release_stream_locked(struct sg_obj *obj)
 {
+	struct sg_stream *s = container_of(obj, struct sg_stream, obj);
 	struct sg_ctx *ctx = s->ctx;
 
-	ctx->obj.client->proc->streams--;
+	ctx->proc->streams--;
 	SG_WARN_ON(s->completed != s->submitted);
 	sg_list_del(&s->in_ctx);
 	sg_free(s);
 	sg_obj_put_locked(&ctx->obj);
 }
 
-void sg_event_free_locked(struct sg_event *e)
+static void release_event_locked(struct sg_obj *obj)
 {
+	struct sg_event *e = container_of(obj, struct sg_event, obj);
+
 	SG_WARN_ON(!sg_list_empty(&e->pending));
 	sg_free(e);
 }
 
 int sg_ctx_get_locked(struct sg_client *client, u32 handle, struct sg_ctx **out)
 {
-	struct sg_ctx *ctx = sg_ctx_of(sg_obj_get_locked(client->proc, handle, SG_OBJ_CTX));
+	struct sg_ctx *ctx = sg_ctx_of(sg_obj_get_locked(&client->proc->handles, handle, SG_OBJ_CTX));
 
 	if (!ctx)
 		return -ENOENT;
@@ -70,7 +73,7 @@ int sg_stream_get_locked(struct sg_client *client, u32 ctx_handle, u32 handle, s
 		*out = &ctx->stream0;	/* kept by the context's reference */
 		return 0;
 	}
-	obj = sg_obj_get_locked(client->proc, handle, SG_OBJ_STREAM);
+	obj = sg_obj_get_locked(&client->proc->handles, handle, SG_OBJ_STREAM);
 	s = obj ? container_of(obj, struct sg_stream, obj) : NULL;
 	if (s && s->ctx != ctx) {
 		sg_obj_put_locked(obj);
@@ -118,9 +121,9 @@ int sg_stream_create(struct sg_client *client, struct softgpu_stream_create *a)
 	if (!err) {
 		/* The stream takes over the reference to the context. */
 		sg_stream_init(s, ctx, a->flags & SOFTGPU_STREAM_NON_BLOCKING);
-		sg_obj_init(&s->obj, SG_OBJ_STREAM, ctx->obj.client);
+		sg_obj_init(&s->obj, SG_OBJ_STREAM, &client->proc->handles, release_stream_locked);
 		sg_list_add_tail(&ctx->streams, &s->in_ctx);
-		a->stream = sg_obj_publish_locked(&s->obj);
+		a->stream = sg_obj_publish_locked(&s->obj, &ctx->client->objs);
 		s = NULL;
 	}
 	sg_mutex_unlock(&client->sg->lock);
@@ -203,7 +206,7 @@ void sg_submit_locked(struct sg_stream *s, struct sg_job *job)
 	job->refs = 1;
 	job->seq = ctx->next_seq++;
 	if (job->held)
-		ctx->obj.client->proc->held++;
+		ctx->proc->held++;
 	job->index = ++s->submitted;
 	if (sg_list_empty(&s->jobs) && !s->running)
 		sg_list_add_tail(&gpu->runnable, &s->in_runnable);
@@ -373,8 +376,8 @@ int sg_event_create(struct sg_client *client, struct softgpu_event_create *a)
 	sg_mutex_lock(&client->sg->lock);
 	err = sg_ctx_get_locked(client, a->ctx, &ctx);
 	if (!err) {
-		sg_obj_init(&e->obj, SG_OBJ_EVENT, ctx->obj.client);
-		a->event = sg_obj_publish_locked(&e->obj);
+		sg_obj_init(&e->obj, SG_OBJ_EVENT, &client->proc->handles, release_event_locked);
+		a->event = sg_obj_publish_locked(&e->obj, &ctx->client->objs);
 		sg_obj_put_locked(&ctx->obj);
 		e = NULL;
 	}
@@ -385,7 +388,7 @@ int sg_event_create(struct sg_client *client, struct softgpu_event_create *a)
 
 static struct sg_event *get_event_locked(struct sg_client *client, u32 handle)
 {
-	struct sg_obj *obj = sg_obj_get_locked(client->proc, handle, SG_OBJ_EVENT);
+	struct sg_obj *obj = sg_obj_get_locked(&client->proc->handles, handle, SG_OBJ_EVENT);
 
 	return obj ? container_of(obj, struct sg_event, obj) : NULL;
 }
@@ -468,11 +471,11 @@ int sg_stream_wait(struct sg_client *client, struct softgpu_event *a)
 }
 
 /* Releases the streams in which a record of the event is pending. */
-static void release_recorders_locked(struct sg_event *e)
+static void release_recorders_locked(const struct sg_client *client, struct sg_event *e)
 {
 	struct sg_job *job;
 
-	if (!e->obj.client->proc->held)
+	if (!client->proc->held)
 		return;
 	sg_list_for_each(job, &e->pending, struct sg_job, mark.pending)
 		sg_strict_release_locked(job->mark.stream);
@@ -486,7 +489,7 @@ int sg_event_query(struct sg_client *client, struct softgpu_event *a)
 	sg_mutex_lock(&client->sg->lock);
 	e = get_event_locked(client, a->event);
 	if (e) {
-		release_recorders_locked(e);
+		release_recorders_locked(client, e);
 		err = latest_record_locked(e) ? -EAGAIN : e->failed ? -EIO : 0;
 		a->time_ns = e->time_ns;
 		sg_obj_put_locked(&e->obj);
@@ -505,7 +508,7 @@ int sg_event_sync(struct sg_client *client, struct softgpu_event *a)
 	sg_mutex_lock(&sg->lock);
 	e = get_event_locked(client, a->event);
 	if (e) {
-		release_recorders_locked(e);
+		release_recorders_locked(client, e);
 		record = record_get_locked(e);
 		err = 0;
 		while (!err && sg_record_pending_locked(record))

@@ -124,12 +124,12 @@ static bool stream_awaits_locked(const struct sg_stream *s, const struct sg_job 
 
 static bool awaited_locked(const struct sg_stream *s, const struct sg_job *job)
 {
-	const struct sg_proc *proc = s->ctx->obj.client->proc;
+	const struct sg_proc *proc = s->ctx->proc;
 	const struct sg_stream *other;
 	const struct sg_ctx *ctx;
 
 	sg_list_for_each(ctx, &proc->sg->ctxs, struct sg_ctx, in_sg) {
-		if (ctx->obj.client->proc != proc)
+		if (ctx->proc != proc)
 			continue;
 		sg_list_for_each(other, &ctx->streams, struct sg_stream, in_ctx) {
 			if (stream_awaits_locked(other, job))
@@ -142,7 +142,7 @@ static bool awaited_locked(const struct sg_stream *s, const struct sg_job *job)
 bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job)
 {
 	struct sg_ctx *ctx = s->ctx;
-	struct sg_proc *proc = ctx->obj.client->proc;
+	struct sg_proc *proc = ctx->proc;
 	struct sg_range *dst, *src = NULL;
 
 	if (!ctx->gpu->sg->chaos.strict)
@@ -187,7 +187,7 @@ void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len)
 	if (!range->proc->held)
 		return;
 	sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
-		if (ctx->obj.client->proc == range->proc && holds_work_on_locked(ctx, va, len)) {
+		if (ctx->proc == range->proc && holds_work_on_locked(ctx, va, len)) {
 			sg_rule_break_locked(sg, SG_RULE_SYNC_MEMOPS);
 			return;
 		}
@@ -203,7 +203,7 @@ static bool ordered(const struct sg_stream *s, const struct sg_stream *other)
 /* Does the process have held jobs? If not, no wait is for one: jobs wait for earlier ones only. */
 static bool held_locked(const struct sg_ctx *ctx)
 {
-	return ctx->obj.client->proc->held;
+	return ctx->proc->held;
 }
 
 /* Releases the stream's jobs with a lower seq, and adds it to `todo`, to be followed. */
@@ -298,7 +298,7 @@ static void release_writers_locked(struct sg_stream *s, const struct sg_job *wai
 
 void sg_strict_awaits_locked(const struct sg_job *wait)
 {
-	struct sg_proc *proc = wait->value.stream->ctx->obj.client->proc;
+	struct sg_proc *proc = wait->value.stream->ctx->proc;
 	struct sg_stream *s;
 	struct sg_link todo;
 	struct sg_ctx *ctx;
@@ -307,7 +307,7 @@ void sg_strict_awaits_locked(const struct sg_job *wait)
 		return;
 	sg_list_init(&todo);
 	sg_list_for_each(ctx, &proc->sg->ctxs, struct sg_ctx, in_sg) {
-		if (ctx->obj.client->proc != proc)
+		if (ctx->proc != proc)
 			continue;
 		sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx)
 			release_writers_locked(s, wait, &todo);

@@ -49,7 +49,7 @@ static bool compares(const struct sg_job *job, u64 word)
 /* Whether the word is host memory: what is neither VRAM nor a hole is the process's own business. */
 static bool in_host_locked(const struct sg_job *job)
 {
-	const struct sg_proc *proc = job->value.stream->ctx->obj.client->proc;
+	const struct sg_proc *proc = job->value.stream->ctx->proc;
 
 	return !sg_range_at(proc, job->value.va) && !sg_is_hole(proc, job->value.va);
 }
@@ -57,7 +57,7 @@ static bool in_host_locked(const struct sg_job *job)
 /* Without the lock: host memory may be long in coming. */
 static int host_word(struct sg_job *job, void *word, bool to_process)
 {
-	return sg_host_copy(job->value.stream->ctx->obj.client, job, word, job->value.va, job->value.width, to_process);
+	return sg_host_copy(job->value.stream->ctx->client, job, word, job->value.va, job->value.width, to_process);
 }
 
 int sg_value_write(struct sg_job *job)
@@ -144,7 +144,7 @@ void sg_waits_poll_locked(struct sg_gpu *gpu)
 /* What the GPUs know there, from the word's first byte to its last. */
 static bool known_locked(const struct sg_stream *s, struct sg_job *job, u32 access)
 {
-	const struct sg_proc *proc = s->ctx->obj.client->proc;
+	const struct sg_proc *proc = s->ctx->proc;
 	const struct sg_buf *buf;
 
 	if (!sg_alias_resolve_locked(proc, &job->value.va, job->value.width) ||

@@ -151,20 +151,22 @@ int sg_vmm_create(struct sg_client *client, struct softgpu_phys_create *a)
 	phys = sg_zalloc(sizeof(*phys));
 	if (!phys)
 		return -ENOMEM;
-	sg_obj_init(&phys->obj, SG_OBJ_PHYS, client);
+	sg_obj_init(&phys->obj, SG_OBJ_PHYS, &client->proc->handles, sg_phys_release_locked);
 	err = sg_mem_create(client->gpu, a->length, &phys->mem);
 	if (err) {
 		sg_free(phys);
 		return err;
 	}
 	sg_mutex_lock(&client->sg->lock);
-	a->handle = sg_obj_publish_locked(&phys->obj);
+	a->handle = sg_obj_publish_locked(&phys->obj, &client->objs);
 	sg_mutex_unlock(&client->sg->lock);
 	return 0;
 }
 
-void sg_phys_free_locked(struct sg_phys *phys)
+void sg_phys_release_locked(struct sg_obj *obj)
 {
+	struct sg_phys *phys = container_of(obj, struct sg_phys, obj);
+
 	sg_mem_put_locked(phys->mem);
 	sg_free(phys);
 }
@@ -201,12 +203,12 @@ int sg_vmm_map(struct sg_client *client, struct softgpu_map *a)
 		return -ENOMEM;
 	sg_mutex_lock(&client->sg->lock);
 	err = -ENOENT;
-	obj = sg_obj_get_locked(proc, a->handle, SG_OBJ_PHYS);
+	obj = sg_obj_get_locked(&proc->handles, a->handle, SG_OBJ_PHYS);
 	if (!obj)
 		goto out;
 	phys = container_of(obj, struct sg_phys, obj);
 	if (a->ctx) {
-		ctx = sg_ctx_of(sg_obj_get_locked(proc, a->ctx, SG_OBJ_CTX));
+		ctx = sg_ctx_of(sg_obj_get_locked(&proc->handles, a->ctx, SG_OBJ_CTX));
 		if (!ctx)
 			goto put;
 	}

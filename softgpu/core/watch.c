@@ -14,7 +14,7 @@
 
 void *sg_word_at_locked(const struct sg_stream *s, u64 va, u32 access)
 {
-	struct sg_range *range = sg_range_at(s->ctx->obj.client->proc, va);
+	struct sg_range *range = sg_range_at(s->ctx->proc, va);
 	u64 run;
 
 	if (!range || !sg_may_access(range, access) || range->mem->gpu != s->ctx->gpu ||
