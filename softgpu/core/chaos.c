@@ -59,24 +59,6 @@ void sg_chaos_change(struct sg_chaos *chaos, u32 index, u64 value)
 	}
 }
 
-void sg_chaos_set(struct sg *sg, const struct sg_chaos *chaos)
-{
-	struct sg_ctx *ctx;
-
-	sg_mutex_lock(&sg->lock);
-	/* The sequence of revocations restarts only if one of its settings changes. */
-	if (chaos->seed != sg->chaos.seed || chaos->revoke_every != sg->chaos.revoke_every) {
-		sg->random = chaos->seed;
-		sg->pins_until_revoke = chaos->revoke_every;
-	}
-	sg->chaos = *chaos;
-	if (!chaos->strict) {
-		sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg)
-			sg_strict_release_ctx_locked(ctx);
-	}
-	sg_mutex_unlock(&sg->lock);
-}
-
 void sg_chaos_get(struct sg *sg, struct sg_chaos *chaos)
 {
 	sg_mutex_lock(&sg->lock);

@@ -106,43 +106,6 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 	return 0;
 }
 
-/* Is any job with a lower seq not done yet? */
-static bool busy_before_locked(const struct sg_ctx *ctx, u64 seq)
-{
-	struct sg_stream *s;
-
-	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
-		if (sg_oldest_seq_locked(s) < seq)
-			return true;
-	}
-	return false;
-}
-
-bool sg_ctx_busy_locked(const struct sg_ctx *ctx)
-{
-	return busy_before_locked(ctx, ctx->next_seq);
-}
-
-int sg_ctx_drain_locked(struct sg_ctx *ctx)
-{
-	struct sg *sg = ctx->gpu->sg;
-	u64 upto = ctx->next_seq;
-	int err = 0;
-
-	ctx->obj.refs++;
-	/*
-	 * Does not wait for jobs that other threads queue meanwhile: strict mode may hold
-	 * them back.
-	 */
-	sg_strict_release_ctx_locked(ctx);
-	while (!err && busy_before_locked(ctx, upto))
-		err = sg_cond_wait_killable(&ctx->done, &sg->lock);
-	if (!err && ctx->faulted)
-		err = -EIO;
-	sg_obj_put_locked(&ctx->obj);
-	return err;
-}
-
 /* The context's streams lose their handles with it. */
 static void retire_objs_locked(struct sg_ctx *ctx)
 {
@@ -172,7 +135,7 @@ void sg_ctx_destroy_locked(struct sg_ctx *ctx)
 	sg_cond_broadcast(&ctx->gpu->work);
 	sg_missing_drop_locked(ctx);
 	sg_funcs_end_locked(ctx);
-	while (sg_ctx_busy_locked(ctx))
+	while (sg_ctx_busy_before_locked(ctx, ctx->next_seq))
 		sg_cond_wait(&ctx->done, &sg->lock);
 	retire_objs_locked(ctx);
 	while (!sg_list_empty(&ctx->bufs))

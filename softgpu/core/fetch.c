@@ -28,18 +28,8 @@ int sg_host_copy(const struct sg_client *client, struct sg_job *job, void *local
 /* The memory is there, or was: an engine, or the watcher, looks again. */
 static void resume_locked(struct sg_job *job)
 {
-	struct sg_stream *s = job->missing.stream;
-	struct sg_gpu *gpu = s->ctx->gpu;
-
-	if (job->op == SG_OP_WAIT_VALUE) {
-		job->missing.tries = 0;
-		sg_wait_begin_locked(s, job);
-		return;
-	}
-	s->running = NULL;
-	sg_list_add_tail(s->jobs.next, &job->link);	/* the first */
-	sg_list_add_tail(&gpu->runnable, &s->in_runnable);
-	sg_cond_broadcast(&gpu->work);
+	if (!job->ops->begin || !job->ops->begin(job))
+		sg_requeue_locked(job);
 }
 
 static void end_locked(struct sg_fetch *f, int err)
@@ -55,8 +45,8 @@ static void end_locked(struct sg_fetch *f, int err)
 		resume_locked(job);
 		return;
 	}
-	sg_fault_locked(job->missing.stream->ctx);
-	sg_complete_locked(job->missing.stream, job);
+	sg_fault_locked(job->stream->ctx);
+	sg_complete_locked(job);
 }
 
 /* Drops the lock, since the embedder may start a thread; sg_missing_close_locked() waits for that. */
@@ -97,17 +87,17 @@ static void next_locked(struct sg_client *client)
 	}
 }
 
-int sg_missing_locked(struct sg_stream *s, struct sg_job *job, struct sg_fetch *f)
+int sg_missing_locked(struct sg_job *job, struct sg_fetch *f)
 {
-	struct sg_client *client = s->ctx->client;
+	struct sg_ctx *ctx = job->stream->ctx;
+	struct sg_client *client = ctx->client;
 
 	if (!f)
 		return -ENOMEM;
-	if (s->ctx->dead || job->missing.tries++ == TRIES_MAX) {
+	if (ctx->dead || job->missing.tries++ == TRIES_MAX) {
 		sg_free(f);
 		return -EFAULT;
 	}
-	job->missing.stream = s;
 	job->missing.fetch = f;
 	sg_list_add_tail(&client->missing, &job->link);
 	next_locked(client);
@@ -134,7 +124,7 @@ static struct sg_job *missing_of_locked(const struct sg_ctx *ctx)
 	struct sg_job *job;
 
 	sg_list_for_each(job, &ctx->client->missing, struct sg_job, link) {
-		if (job->missing.stream->ctx == ctx)
+		if (job->stream->ctx == ctx)
 			return job;
 	}
 	return NULL;
@@ -151,7 +141,7 @@ void sg_missing_drop_locked(struct sg_ctx *ctx)
 			under_way->job = NULL;
 		else
 			sg_free(job->missing.fetch);
-		sg_complete_locked(job->missing.stream, job);
+		sg_complete_locked(job);
 	}
 }
 

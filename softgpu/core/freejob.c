@@ -11,54 +11,34 @@
  */
 #include "sg_int.h"
 
-int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a)
+static int check(struct sg_job *job)
 {
-	struct sg_stream *s;
-	struct sg_buf *buf;
-	struct sg_job *job;
-	int err;
+	struct sg_proc *proc = job->stream->ctx->proc;
+	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, job->free.va), struct sg_buf);
 
-	if (a->flags)
-		return -EINVAL;
-	job = sg_zalloc(sizeof(*job));
-	if (!job)
-		return -ENOMEM;
-	job->op = SG_OP_FREE;
-	sg_mutex_lock(&client->sg->lock);
-	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
-	if (err)
-		goto out;
-	err = -EFAULT;
-	buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, a->va), struct sg_buf);
 	if (!buf || (buf->kind != SOFTGPU_KIND_DEVICE && (buf->kind != SOFTGPU_KIND_IPC || !sg_is_contextless(buf))) ||
-	    buf->queued >= (buf->opens ? buf->opens : 1) || sg_is_leaving(client->proc, a->va))
-		goto put;
+	    buf->queued >= (buf->opens ? buf->opens : 1) || sg_is_leaving(proc, job->free.va))
+		return -EFAULT;
 	buf->queued++;
-	job->free.proc = client->proc;
-	job->free.va = a->va;
 	job->free.buffer_id = buf->buffer_id;
 	job->free.hidden = sg_is_contextless(buf);
 	buf->frees += job->free.hidden;
-	client->proc->hidden_frees += job->free.hidden;
-	sg_submit_locked(s, job);
-	/* It needs no engine. */
-	if (sg_take_if_first_locked(s, job)) {
-		sg_free_job_locked(job);
-		sg_complete_locked(s, job);
-	}
-	job = NULL;
-	err = 0;
-put:
-	sg_stream_put_locked(s);
-out:
-	sg_mutex_unlock(&client->sg->lock);
-	sg_free(job);
-	return err;
+	proc->hidden_frees += job->free.hidden;
+	return 0;
 }
 
-void sg_free_job_locked(const struct sg_job *job)
+/* It needs no engine. */
+static int queued(struct sg_job *job)
 {
-	struct sg_proc *proc = job->free.proc;
+	if (sg_take_if_first_locked(job))
+		sg_complete_locked(job);
+	return 0;
+}
+
+/* The stream has come to the job, or it is dropped: the process's next call frees the memory. */
+static void end(struct sg_job *job)
+{
+	struct sg_proc *proc = job->stream->ctx->proc;
 	struct sg_buf *buf = sg_buf_same_locked(proc, job->free.va, job->free.buffer_id);
 
 	proc->hidden_frees -= job->free.hidden;
@@ -77,6 +57,21 @@ void sg_free_job_locked(const struct sg_job *job)
 	if (sg_list_empty(&buf->in_ended))
 		sg_list_add_tail(&proc->ended, &buf->in_ended);
 	__atomic_store_n(&proc->has_ended, true, __ATOMIC_RELEASE);
+}
+
+static const struct sg_job_ops free_ops = { .check = check, .queued = queued, .end = end };
+
+int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a)
+{
+	struct sg_job *job;
+
+	if (a->flags)
+		return -EINVAL;
+	job = sg_job_new(SG_OP_FREE, &free_ops);
+	if (!job)
+		return -ENOMEM;
+	job->free.va = a->va;
+	return sg_enqueue(client, a->ctx, a->stream, job);
 }
 
 void sg_reap_locked(struct sg_proc *proc)

@@ -133,8 +133,7 @@ int sg_gpu_add(struct sg *sg, const struct sg_gpu_desc *desc, u32 *index)
 		goto free_pins;
 	sg_cond_init(&gpu->work);
 	sg_list_init(&gpu->runnable);
-	sg_list_init(&gpu->watches);
-	sg_list_init(&gpu->waits);
+	sg_list_init(&gpu->polled);
 	sg_list_init(&gpu->pinned);
 	sg_list_init(&gpu->orphans);
 	gpu->refs = 1;

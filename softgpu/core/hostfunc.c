@@ -13,9 +13,9 @@
  */
 #include "sg_int.h"
 
-bool sg_func_begin_locked(struct sg_stream *s, struct sg_job *job)
+static bool begin(struct sg_job *job)
 {
-	struct sg_ctx *ctx = s->ctx;
+	struct sg_ctx *ctx = job->stream->ctx;
 
 	if (ctx->obj.gone)
 		return false;
@@ -33,7 +33,7 @@ static void end_locked(struct sg_job *job)
 	if (job->func.failed)
 		sg_job_put_locked(job);
 	else
-		sg_complete_locked(job->func.stream, job);
+		sg_complete_locked(job);
 }
 
 static void end_all_locked(struct sg *sg, struct sg_link *funcs)
@@ -65,33 +65,27 @@ static struct sg_job *find_locked(const struct sg_ctx *ctx, u64 id)
 	return NULL;
 }
 
+/* Other work may wait for this call without a call of its own, so strict mode holds back nothing before it. */
+static int queued(struct sg_job *job)
+{
+	sg_strict_release_locked(job->stream);
+	return 0;
+}
+
+static const struct sg_job_ops func_ops = { .queued = queued, .begin = begin };
+
 int sg_host_func(struct sg_client *client, struct softgpu_host_func *a)
 {
-	struct sg_stream *s;
 	struct sg_job *job;
-	int err;
 
 	if (a->error)
 		return -EINVAL;
-	job = sg_zalloc(sizeof(*job));
+	job = sg_job_new(SG_OP_HOST_FUNC, &func_ops);
 	if (!job)
 		return -ENOMEM;
-	job->op = SG_OP_HOST_FUNC;
 	job->func.id = a->id;
 	sg_list_init(&job->func.in_ctx);
-	sg_mutex_lock(&client->sg->lock);
-	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
-	if (!err) {
-		job->func.stream = s;
-		sg_submit_locked(s, job);
-		/* It may be what others wait for, without a call: held work before it would hold it up for ever. */
-		sg_strict_release_locked(s);
-		sg_stream_put_locked(s);
-		job = NULL;
-	}
-	sg_mutex_unlock(&client->sg->lock);
-	sg_free(job);
-	return err;
+	return sg_enqueue(client, a->ctx, a->stream, job);
 }
 
 int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a)

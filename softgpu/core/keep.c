@@ -104,7 +104,7 @@ static int may_move_locked(const struct sg_keep *keep)
 	/* Pins, other keeps, other ranges and copies under way have a reference each. */
 	if (mem->refs != 1 + (u32)!!range_of_locked(keep))
 		return -EBUSY;
-	return keep->sg->chaos.strict || !sg_list_empty(&mem->gpu->watches) ? -EBUSY : 0;
+	return keep->sg->chaos.strict || mem->gpu->watches ? -EBUSY : 0;
 }
 
 static void copy(const struct sg_mem *to, const struct sg_mem *from)

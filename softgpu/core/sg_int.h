@@ -64,6 +64,7 @@
 
 struct sg_engine;
 struct sg_job;
+struct sg_job_ops;
 struct sg_share;
 
 struct sg {
@@ -112,8 +113,8 @@ struct sg_gpu {
 	bool revoke_due;		/* chaos: the next engine revokes a random pin */
 	bool stop;
 
-	struct sg_link watches;		/* running jobs, by job->watch.in_gpu */
-	struct sg_link waits;		/* the same for values, by job->value.in_gpu */
+	struct sg_link polled;		/* jobs that the watcher looks at, by job->in_poll */
+	u32 watches;			/* of them, watches, which rely on the location of memory */
 	struct sg_thread watcher;
 	bool has_watcher;		/* the thread was started, by the first watch */
 };
@@ -421,18 +422,7 @@ void sg_ctx_free(struct sg_ctx *ctx);
 int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle);
 /* Drops the lock.  Frees everything that belongs to the context; the caller holds a reference. */
 void sg_ctx_destroy_locked(struct sg_ctx *ctx);
-/*
- * Drops the lock.  Waits until all jobs queued so far are done.  -EIO: a job of the context
- * has faulted; -EINTR.
- */
-int sg_ctx_drain_locked(struct sg_ctx *ctx);
-bool sg_ctx_busy_locked(const struct sg_ctx *ctx);
-/*
- * Returns a context with a reference, unless it has faulted (-EIO) or its GPU was removed
- * (-ENODEV).
- */
-int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
-/* The same, for memory: 0 is no context, and the client's no_ctx stands for it. */
+/* As sg_ctx_live_locked(), for memory: 0 is no context, and the client's no_ctx stands for it. */
 int sg_ctx_for_memory_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
 /*
  * Returns the context with these tokens, or NULL.  If several share them, the one whose
@@ -489,12 +479,6 @@ void sg_range_end_locked(struct sg_range *range);
 int sg_range_place_locked(struct sg_range *range);
 /* Makes freed slots of a slab available again, if its last pin, import and keep are gone. */
 void sg_range_unpinned_locked(struct sg_range *range);
-/*
- * Drops the lock.  Finds the buf that begins at va and is of one of these kinds (bits), after
- * waiting for its context's work, and for that of the process's other contexts that uses it.
- * Of no context: does not wait.  -ENOENT, -EINTR.
- */
-int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out);
 
 /* alias.c */
 /* Gives a buf a device pointer of its own, before it is published at va. */
@@ -576,7 +560,7 @@ void sg_chaos_pinned_locked(struct sg_gpu *gpu);
  * Returns whether this job, about to be queued, is held back; counts the rule that it breaks.
  * A job that writes a word that a stream waits for is not.
  */
-bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job);
+bool sg_strict_holds_locked(struct sg_job *job);
 /*
  * To be called when a wait for a value was queued: releases the jobs that write the word, and
  * those before them.
@@ -613,78 +597,203 @@ int sg_query(struct sg_client *client, struct softgpu_query *a);
 int sg_set_attr(struct sg_client *client, struct softgpu_set_attr *a);
 int sg_info_call(struct sg_client *client, struct softgpu_info *a);
 
-/* stream.c */
-void sg_stream_init(struct sg_stream *s, struct sg_ctx *ctx, bool non_blocking);
-/* Counts one more stream of the process. 0, or -ENOMEM: it has as many as it may. */
-int sg_stream_count_locked(struct sg_proc *proc);
-int sg_stream_create(struct sg_client *client, struct softgpu_stream_create *a);
-int sg_stream_destroy(struct sg_client *client, struct softgpu_stream *a);
-int sg_stream_query(struct sg_client *client, struct softgpu_stream *a);
-int sg_stream_sync(struct sg_client *client, struct softgpu_stream *a);
-int sg_event_create(struct sg_client *client, struct softgpu_event_create *a);
-int sg_event_record(struct sg_client *client, struct softgpu_event *a);
-int sg_event_query(struct sg_client *client, struct softgpu_event *a);
-int sg_event_sync(struct sg_client *client, struct softgpu_event *a);
-int sg_stream_wait(struct sg_client *client, struct softgpu_event *a);
 /*
- * Waits until the stream's first `upto' jobs are done.  -EINTR: killed; they are done or dropped later.  -ENODEV, -EIO: they
- * are, but the GPU was removed, or the context has faulted.
+ * A job of a stream.  Fields other than the links are fixed once it is queued; an engine
+ * that runs the job owns it.
  */
-int sg_stream_drain_locked(struct sg_stream *s, u64 upto);
+enum sg_op {
+	SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT, SG_OP_WATCH, SG_OP_WRITE_VALUE, SG_OP_WAIT_VALUE, SG_OP_HOST_FUNC,
+	SG_OP_FREE,
+};
+
+/*
+ * What a kind of job does.  NULL: nothing.  Each operation but run is called with the lock
+ * held, and all but poll return with it held throughout.
+ */
+struct sg_job_ops {
+	/* Before the job is queued, as the last step that may fail: 0 or -errno. */
+	int (*check)(struct sg_job *job);
+	/* Once it is queued; returns what the call returns.  May drop the lock. */
+	int (*queued)(struct sg_job *job);
+	/*
+	 * The stream has come to the job.  True: it goes on without an engine, and another
+	 * thread completes it.
+	 */
+	bool (*begin)(struct sg_job *job);
+	/* By an engine, without the lock: 0; -EFAULT; -EAGAIN: host memory is not there (fetch.c). */
+	int (*run)(struct sg_engine *e, struct sg_job *job);
+	/*
+	 * By the watcher, which may drop the lock.  0: look again; 1: done; -EFAULT; -EAGAIN, with *f
+	 * for sg_missing_locked().
+	 */
+	int (*poll)(struct sg_job *job, u64 now, struct sg_fetch **f);
+	/* It is done, or was dropped, and is freed next. */
+	void (*end)(struct sg_job *job);
+};
+
+struct sg_job {
+	struct sg_link link;		/* stream->jobs, or client->missing */
+	struct sg_link in_poll;		/* gpu->polled */
+	struct sg_stream *stream;	/* referenced once it is queued */
+	const struct sg_job_ops *ops;
+	enum sg_op op;
+	bool held;			/* strict: may run only when seq < stream->released_seq */
+	u32 refs;			/* the stream; RECORD: the jobs and threads that wait for it; HOST_FUNC: ctx->funcs, if failed */
+	u64 seq;			/* from ctx->next_seq, when it was queued */
+	u64 index;			/* among its stream's jobs, from 1 */
+	struct {
+		u64 va, len;		/* of the latest host memory that was accessed */
+		bool write;
+		u32 tries;		/* since the job last got on */
+		struct sg_fetch *fetch;
+	} missing;			/* fetch.c */
+	union {
+		struct {
+			u64 dst, src, width, height, dst_pitch, src_pitch;
+			u64 row, at;	/* done: rows, and bytes of the next one */
+			u32 value, elem;
+			bool sync;	/* the call waits until it is done */
+			u8 *seen;	/* strict: contents of src when queued; NULL: unknown */
+			bool late;	/* strict: src has changed since then */
+		} move;			/* COPY and FILL */
+		struct {
+			u32 handle;		/* of the event */
+			struct sg_event *event;	/* referenced */
+			u64 serial;		/* RECORD only */
+			struct sg_link pending;	/* event->pending, RECORD only */
+			struct sg_job *record;	/* WAIT only: referenced; NULL: nothing to wait for */
+		} mark;
+		struct {
+			u64 va, result;
+			u32 expected, timeout_ms;
+			u64 deadline_ns;
+			u32 view;	/* the value that the emulated kernel sees at va */
+		} watch;
+		struct {
+			u64 va, value;
+			u32 op;			/* enum softgpu_value_op */
+			u32 width;		/* 4 or 8 */
+		} value;		/* WRITE_VALUE and WAIT_VALUE */
+		struct {
+			u64 id;			/* the caller's */
+			struct sg_link in_ctx;	/* ctx->funcs or ctx->taken, from when the stream has come to it */
+			bool failed;		/* handed out as failed; the stream does not wait for it */
+		} func;
+		struct {
+			u64 va, buffer_id;
+			bool hidden;		/* counted in buf->frees */
+		} free;
+	};
+};
+
+/* job.c */
+struct sg_job *sg_job_new(enum sg_op op, const struct sg_job_ops *ops);
+void sg_job_put_locked(struct sg_job *job);
+/* Number of bytes from the first to the last that a copy or fill writes, or reads. */
+u64 sg_job_dst_span(const struct sg_job *job);
+u64 sg_job_src_span(const struct sg_job *job);
 /* Does the job read or write any of these bytes? */
 bool sg_job_touches(const struct sg_job *job, u64 va, u64 len);
 /* Is it a copy or fill that writes any of them? */
 bool sg_job_writes(const struct sg_job *job, u64 va, u64 len);
 /* Is this job a record that is not done yet? NULL: no. */
 bool sg_record_pending_locked(const struct sg_job *record);
-void sg_job_put_locked(struct sg_job *job);
-int sg_copy(struct sg_client *client, struct softgpu_copy *a);
-int sg_fill(struct sg_client *client, struct softgpu_fill *a);
+
+/* queue.c */
+void sg_stream_init(struct sg_stream *s, struct sg_ctx *ctx, bool non_blocking);
+/* One more reference, which sg_stream_put_locked() drops. */
+void sg_stream_hold_locked(struct sg_stream *s);
+void sg_stream_put_locked(struct sg_stream *s);
 /*
  * Queues a job; from here on the stream owns it.  The job holds the stream until it has
  * completed.
  */
-void sg_submit_locked(struct sg_stream *s, struct sg_job *job);
+void sg_submit_locked(struct sg_job *job);
+/* Takes a job that may run from some stream of the GPU; NULL: there is none.  The caller runs it. */
+struct sg_job *sg_take_any_locked(struct sg_gpu *gpu);
+/* A job that was just queued: if nothing is before it and it may run, takes it, and the caller runs it. */
+bool sg_take_if_first_locked(struct sg_job *job);
+/* Returns a job that was taken to the head of its stream. */
+void sg_requeue_locked(struct sg_job *job);
+/* A job is done or dropped: wakes all threads that may wait for it, and frees it. */
+void sg_complete_locked(struct sg_job *job);
+/* A job accessed unmapped memory: kills its context. */
+void sg_fault_locked(struct sg_ctx *ctx);
+/* Is any job with a lower seq not done yet? */
+bool sg_ctx_busy_before_locked(const struct sg_ctx *ctx, u64 seq);
+
+/* drain.c */
 /*
- * Finds a stream of a context by handle, 0 being the default stream, unless the context has
- * faulted or its GPU was removed. sg_stream_put_locked() drops the reference.
+ * Drops the lock.  Waits until the stream's first `upto' jobs are done.  -EINTR: killed; they
+ * are done or dropped later.  -ENODEV, -EIO: they are done, but the GPU was removed, or the
+ * context has faulted.
+ */
+int sg_stream_drain_locked(struct sg_stream *s, u64 upto);
+/*
+ * Drops the lock.  Waits until all jobs queued so far are done.  -EIO: a job of the context
+ * has faulted; -EINTR.
+ */
+int sg_ctx_drain_locked(struct sg_ctx *ctx);
+/*
+ * Drops the lock.  Finds the buf that begins at va and is of one of these kinds (bits), after
+ * waiting for its context's work, and for work of the process's other contexts that uses it.
+ * Does not wait for memory of no context.  -ENOENT, -EINTR.
+ */
+int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out);
+
+/* stream.c */
+/* Returns a context with a reference.  -ENOENT; -EIO: it has faulted; -ENODEV: its GPU was removed. */
+int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
+/*
+ * The same for a stream of a context, 0 being the default stream; sg_stream_put_locked() drops the
+ * reference.
  */
 int sg_stream_get_locked(struct sg_client *client, u32 ctx, u32 handle, struct sg_stream **out);
-void sg_stream_put_locked(struct sg_stream *s);
-/* One more reference. */
-void sg_stream_hold_locked(struct sg_stream *s);
-/* As sg_ctx_live_locked(). */
-int sg_ctx_get_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
+/* Counts one more stream of the process. 0, or -ENOMEM: it has as many as it may. */
+int sg_stream_count_locked(struct sg_proc *proc);
+/* Finds the stream, then checks and queues the job, as its operations say; frees it on an error. */
+int sg_enqueue(struct sg_client *client, u32 ctx, u32 stream, struct sg_job *job);
+int sg_stream_create(struct sg_client *client, struct softgpu_stream_create *a);
+int sg_stream_destroy(struct sg_client *client, struct softgpu_stream *a);
+int sg_stream_query(struct sg_client *client, struct softgpu_stream *a);
+int sg_stream_sync(struct sg_client *client, struct softgpu_stream *a);
 
-/* watch.c */
-int sg_watch(struct sg_client *client, struct softgpu_watch *a);
-int sg_flush(struct sg_client *client, u32 ctx);
-/* The job is next in its stream: from here on the watcher thread runs it. */
-void sg_watch_begin_locked(struct sg_stream *s, struct sg_job *job);
-/* An engine has written to VRAM there.  Emulated kernels see what the GPU itself writes. */
-void sg_watch_written_locked(struct sg_gpu *gpu, const void *vram, u64 len);
-void sg_watcher_stop(struct sg_gpu *gpu);
-/* Starts the GPU's watcher thread for watches and waits, unless it runs already. */
+/* event.c */
+int sg_event_create(struct sg_client *client, struct softgpu_event_create *a);
+int sg_event_record(struct sg_client *client, struct softgpu_event *a);
+int sg_event_query(struct sg_client *client, struct softgpu_event *a);
+int sg_event_sync(struct sg_client *client, struct softgpu_event *a);
+int sg_stream_wait(struct sg_client *client, struct softgpu_event *a);
+
+/* copy.c */
+int sg_copy(struct sg_client *client, struct softgpu_copy *a);
+int sg_fill(struct sg_client *client, struct softgpu_fill *a);
+
+/* watcher.c */
+/* Starts the GPU's watcher thread, unless it runs already. */
 int sg_watcher_start_locked(struct sg_gpu *gpu);
+void sg_watcher_stop(struct sg_gpu *gpu);
+/* From here on the watcher calls the job's poll operation until that returns other than 0. */
+void sg_poll_begin_locked(struct sg_job *job);
 /*
  * Returns the address of a word in VRAM of the stream's GPU, which a device may be writing;
  * NULL: not there, or this access is not allowed.
  */
 void *sg_word_at_locked(const struct sg_stream *s, u64 va, u32 access);
+/* width: 4 or 8 */
+u64 sg_word_load(const void *word, u32 width);
+
+/* watch.c */
+int sg_watch(struct sg_client *client, struct softgpu_watch *a);
+int sg_flush(struct sg_client *client, u32 ctx);
+/* An engine has written to VRAM there.  Emulated kernels see what the GPU itself writes. */
+void sg_watch_written_locked(struct sg_gpu *gpu, const void *vram, u64 len);
 
 /* value.c */
 int sg_value(struct sg_client *client, struct softgpu_value *a);
-/* Called by an engine, without the lock. 0, -EFAULT, or -EAGAIN, as sg_host_copy(). */
-int sg_value_write(struct sg_job *job);
-/* The job is next in its stream: from here on the watcher thread waits for the value. */
-void sg_wait_begin_locked(struct sg_stream *s, struct sg_job *job);
-/* Drops the lock.  For the watcher: checks once each word that streams wait for. */
-void sg_waits_poll_locked(struct sg_gpu *gpu);
 
 /* freejob.c */
 int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a);
-/* The job is next in its stream, or is being dropped: the process's next call frees the memory. */
-void sg_free_job_locked(const struct sg_job *job);
 /* Drops the lock.  Frees what the process's streams have come to. */
 void sg_reap_locked(struct sg_proc *proc);
 /* The same.  At the beginning and the end of some calls. */
@@ -696,8 +805,6 @@ int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a);
 int sg_host_func_done(struct sg_client *client, struct softgpu_host_func *a);
 /* The caller of sg_host_func_next() did not get the answer: the call is handed out again. */
 void sg_host_func_untake(struct sg_client *client, const struct softgpu_host_func *a);
-/* The job is next in its stream.  False: it is to be dropped. */
-bool sg_func_begin_locked(struct sg_stream *s, struct sg_job *job);
 /* Drops the lock.  The context has lost its handle: drops all calls, and ends all waits for one. */
 void sg_funcs_end_locked(struct sg_ctx *ctx);
 
@@ -705,96 +812,25 @@ void sg_funcs_end_locked(struct sg_ctx *ctx);
 /* ops->copy for a job; -EAGAIN: the job is to be given to sg_missing_locked().  Called without the lock. */
 int sg_host_copy(const struct sg_client *client, struct sg_job *job, void *local, u64 va, u64 len, bool to_process);
 /*
- * Drops the lock.  Takes over a running job that sg_host_copy() has returned -EAGAIN for, and f, zeroed; or frees f, if that is not
- * NULL, and returns an error.
+ * Drops the lock.  Takes over a running job that sg_host_copy() has returned -EAGAIN for, and
+ * f, which is zeroed; or frees f, if that is not NULL, and returns an error.
  */
-int sg_missing_locked(struct sg_stream *s, struct sg_job *job, struct sg_fetch *f);
+int sg_missing_locked(struct sg_job *job, struct sg_fetch *f);
 /* The context is dead: drops its jobs of that sort. */
 void sg_missing_drop_locked(struct sg_ctx *ctx);
 /* The client, which has no job any more, is being closed.  True: a fetch is under way. */
 bool sg_missing_close_locked(struct sg_client *client);
 
 /* engine.c */
-/* A job that was just queued: if nothing is before it and it may run, takes it from the queue, and the caller runs it now. */
-bool sg_take_if_first_locked(struct sg_stream *s, struct sg_job *job);
+#define SG_BOUNCE_SIZE	((u64)1 << 16)
+
+struct sg_engine {
+	struct sg_gpu *gpu;
+	struct sg_thread thread;
+	void *bounce;		/* for copies within a process's memory, and for fill patterns */
+};
+
 int sg_engines_start(struct sg_gpu *gpu);
 void sg_engines_stop(struct sg_gpu *gpu);
-/* Returns the seq of the job that a stream runs, or would run next; ~0 if it has none. */
-u64 sg_oldest_seq_locked(const struct sg_stream *s);
-/* May a stream's first job run now?  No job of that stream is running. */
-bool sg_may_run_locked(const struct sg_stream *s, const struct sg_job *job);
-/* Removes a stream's first job from the queue and marks it as running. */
-struct sg_job *sg_take_job_locked(struct sg_stream *s);
-/* A job is done or dropped: wakes all threads that may wait for it, and frees it. */
-void sg_complete_locked(struct sg_stream *s, struct sg_job *job);
-/* A job accessed unmapped memory: kills its context. */
-void sg_fault_locked(struct sg_ctx *ctx);
-
-/*
- * A job of a stream.  Fields other than the links are fixed once it is queued; an engine
- * that runs the job owns it.
- */
-enum sg_op {
-	SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT, SG_OP_WATCH, SG_OP_WRITE_VALUE, SG_OP_WAIT_VALUE, SG_OP_HOST_FUNC,
-	SG_OP_FREE,
-};
-
-struct sg_job {
-	struct sg_link link;		/* stream->jobs, or client->missing */
-	enum sg_op op;
-	bool held;			/* strict: may run only when seq < stream->released_seq */
-	u32 refs;			/* the stream; RECORD: the jobs and threads that wait for it; HOST_FUNC: ctx->funcs, if failed */
-	u64 seq;			/* from ctx->next_seq, when it was queued */
-	u64 index;			/* among its stream's jobs, from 1 */
-	struct {
-		u64 va, len;		/* of the latest host memory that was accessed */
-		bool write;
-		u32 tries;		/* since the job last got on */
-		struct sg_stream *stream;
-		struct sg_fetch *fetch;
-	} missing;			/* fetch.c */
-	union {
-		struct {
-			u64 dst, src, width, height, dst_pitch, src_pitch;
-			u64 row, at;	/* done: rows, and bytes of the next one */
-			u32 value, elem;
-			u8 *seen;	/* strict: contents of src when queued; NULL: unknown */
-			bool late;	/* strict: src has changed since then */
-		} move;			/* COPY and FILL */
-		struct {
-			struct sg_event *event;	/* referenced */
-			u64 serial;		/* RECORD only */
-			struct sg_stream *stream;
-			struct sg_link pending;	/* event->pending, RECORD only */
-			struct sg_job *record;	/* WAIT only: referenced; NULL: nothing to wait for */
-		} mark;
-		struct {
-			u64 va, result;
-			u32 expected, timeout_ms;
-			u64 deadline_ns;
-			u32 view;	/* the value that the emulated kernel sees at va */
-			struct sg_stream *stream;
-			struct sg_link in_gpu;	/* gpu->watches */
-		} watch;
-		struct {
-			u64 va, value;
-			u32 op;			/* enum softgpu_value_op */
-			u32 width;		/* 4 or 8 */
-			struct sg_stream *stream;
-			struct sg_link in_gpu;	/* gpu->waits, WAIT_VALUE only */
-		} value;		/* WRITE_VALUE and WAIT_VALUE */
-		struct {
-			u64 id;			/* the caller's */
-			struct sg_stream *stream;
-			struct sg_link in_ctx;	/* ctx->funcs or ctx->taken, from when the stream has come to it */
-			bool failed;		/* handed out as failed; the stream does not wait for it */
-		} func;
-		struct {
-			struct sg_proc *proc;
-			u64 va, buffer_id;
-			bool hidden;		/* counted in buf->frees */
-		} free;
-	};
-};
 
 #endif

@@ -139,8 +139,9 @@ static bool awaited_locked(const struct sg_stream *s, const struct sg_job *job)
 	return false;
 }
 
-bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job)
+bool sg_strict_holds_locked(struct sg_job *job)
 {
+	struct sg_stream *s = job->stream;
 	struct sg_ctx *ctx = s->ctx;
 	struct sg_proc *proc = ctx->proc;
 	struct sg_range *dst, *src = NULL;
@@ -158,7 +159,7 @@ bool sg_strict_holds_locked(struct sg_stream *s, struct sg_job *job)
 		return false;
 	if (touches_pinned_locked(job, dst) || (src && touches_pinned_locked(job, src)))
 		sg_rule_break_locked(ctx->gpu->sg, SG_RULE_SYNC_MEMOPS);
-	if (src && !sg_ctx_busy_locked(ctx))
+	if (src && !sg_ctx_busy_before_locked(ctx, ctx->next_seq))
 		remember_locked(proc, job);
 	return true;
 }
@@ -251,7 +252,7 @@ static void follow_locked(struct sg_link *todo)
 				continue;
 			record = job->mark.record;
 			if (sg_record_pending_locked(record))
-				release_before_locked(record->mark.stream, record->seq, todo);
+				release_before_locked(record->stream, record->seq, todo);
 		}
 		s->followed_seq = s->released_seq;
 	}
@@ -298,7 +299,7 @@ static void release_writers_locked(struct sg_stream *s, const struct sg_job *wai
 
 void sg_strict_awaits_locked(const struct sg_job *wait)
 {
-	struct sg_proc *proc = wait->value.stream->ctx->proc;
+	struct sg_proc *proc = wait->stream->ctx->proc;
 	struct sg_stream *s;
 	struct sg_link todo;
 	struct sg_ctx *ctx;
@@ -313,4 +314,22 @@ void sg_strict_awaits_locked(const struct sg_job *wait)
 			release_writers_locked(s, wait, &todo);
 	}
 	follow_locked(&todo);
+}
+
+void sg_chaos_set(struct sg *sg, const struct sg_chaos *chaos)
+{
+	struct sg_ctx *ctx;
+
+	sg_mutex_lock(&sg->lock);
+	/* The sequence of revocations restarts only if one of its settings changes. */
+	if (chaos->seed != sg->chaos.seed || chaos->revoke_every != sg->chaos.revoke_every) {
+		sg->random = chaos->seed;
+		sg->pins_until_revoke = chaos->revoke_every;
+	}
+	sg->chaos = *chaos;
+	if (!chaos->strict) {
+		sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg)
+			sg_strict_release_ctx_locked(ctx);
+	}
+	sg_mutex_unlock(&sg->lock);
 }
