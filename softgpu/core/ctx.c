@@ -24,28 +24,9 @@ static int may_make_locked(const struct sg_gpu *gpu, const struct sg_shared_ctx 
 	return gpu->desc.compute_mode == SOFTGPU_COMPUTE_EXCLUSIVE && gpu->ctxs ? -EBUSY : 0;
 }
 
-struct sg_ctx *sg_ctx_new(struct sg_client *client)
+static void free_ctx(struct sg_ctx *ctx)
 {
-	struct sg_ctx *ctx = sg_zalloc(sizeof(*ctx));
-
-	if (!ctx)
-		return NULL;
-	ctx->client = client;
-	ctx->obj.refs = 1;
-	sg_cond_init(&ctx->done);
-	sg_cond_init(&ctx->reached);
-	sg_list_init(&ctx->funcs);
-	sg_list_init(&ctx->taken);
-	sg_list_init(&ctx->streams);
-	sg_list_init(&ctx->bufs);
-	sg_list_init(&ctx->slabs);
-	sg_stream_init(&ctx->stream0, ctx, false);
-	return ctx;
-}
-
-void sg_ctx_free(struct sg_ctx *ctx)
-{
-	SG_WARN_ON(!sg_list_empty(&ctx->bufs) || !sg_list_empty(&ctx->slabs));
+	SG_WARN_ON(!sg_list_empty(&ctx->heap.bufs) || !sg_list_empty(&ctx->heap.slabs));
 	sg_cond_destroy(&ctx->done);
 	sg_cond_destroy(&ctx->reached);
 	sg_free(ctx);
@@ -59,7 +40,27 @@ static void release_locked(struct sg_obj *obj)
 	ctx->client->ctxs--;
 	ctx->gpu->ctxs--;
 	sg_cond_broadcast(&ctx->gpu->sg->ended);
-	sg_ctx_free(ctx);
+	free_ctx(ctx);
+}
+
+static struct sg_ctx *new_ctx(struct sg_client *client)
+{
+	struct sg_ctx *ctx = sg_zalloc(sizeof(*ctx));
+
+	if (!ctx)
+		return NULL;
+	sg_obj_init(&ctx->obj, SG_OBJ_CTX, &client->proc->handles, release_locked);
+	ctx->client = client;
+	ctx->proc = client->proc;
+	ctx->gpu = client->gpu;
+	sg_heap_init(&ctx->heap, &ctx->obj, ctx->gpu);
+	sg_cond_init(&ctx->done);
+	sg_cond_init(&ctx->reached);
+	sg_list_init(&ctx->funcs);
+	sg_list_init(&ctx->taken);
+	sg_list_init(&ctx->streams);
+	sg_stream_init(&ctx->stream0, ctx, false);
+	return ctx;
 }
 
 int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
@@ -74,14 +75,11 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 	/* VRAM beyond the BAR cannot be shown to the CPU, and any page may be asked for. */
 	if (flags == SOFTGPU_CTX_VISIBLE && client->gpu->desc.bar1_size < client->gpu->desc.vram_size)
 		return -EOPNOTSUPP;
-	ctx = sg_ctx_new(client);
+	ctx = new_ctx(client);
 	if (!ctx)
 		return -ENOMEM;
-	sg_obj_init(&ctx->obj, SG_OBJ_CTX, &client->proc->handles, release_locked);
-	ctx->proc = client->proc;
-	ctx->gpu = client->gpu;
-	ctx->visible = flags & SOFTGPU_CTX_VISIBLE;
-	ctx->system = flags & SOFTGPU_CTX_SYSTEM;
+	ctx->heap.visible = flags & SOFTGPU_CTX_VISIBLE;
+	ctx->heap.system = flags & SOFTGPU_CTX_SYSTEM;
 	ctx->p2p_token = random_nonzero();
 	ctx->va_space_token = (u32)random_nonzero();
 
@@ -93,7 +91,7 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 		err = sg_stream_count_locked(client->proc);
 	if (err) {
 		sg_mutex_unlock(&sg->lock);
-		sg_ctx_free(ctx);
+		free_ctx(ctx);
 		return err;
 	}
 	sg_shared_enter_locked(ctx);
@@ -138,8 +136,8 @@ void sg_ctx_destroy_locked(struct sg_ctx *ctx)
 	while (sg_ctx_busy_before_locked(ctx, ctx->next_seq))
 		sg_cond_wait(&ctx->done, &sg->lock);
 	retire_objs_locked(ctx);
-	while (!sg_list_empty(&ctx->bufs))
-		sg_buf_release_locked(sg_list_entry(ctx->bufs.next, struct sg_buf, in_owner));
+	while (!sg_list_empty(&ctx->heap.bufs))
+		sg_buf_release_locked(sg_list_entry(ctx->heap.bufs.next, struct sg_buf, in_owner));
 }
 
 struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space_token, u64 va)

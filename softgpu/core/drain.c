@@ -92,7 +92,7 @@ static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const s
 static int others_done_locked(const struct sg_buf *buf)
 {
 	const struct sg_proc *proc = buf->proc;
-	const struct sg_ctx *ctx = buf->ctx;
+	const struct sg_ctx *ctx = sg_ctx_of_heap(buf->heap);
 	u64 va = buf->node.key, len = buf->node.len, id = buf->buffer_id, look = ++proc->sg->looks, upto;
 	struct sg_stream *s;
 	int err = 0;
@@ -113,6 +113,7 @@ static int others_done_locked(const struct sg_buf *buf)
 int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out)
 {
 	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, va), struct sg_buf);
+	struct sg_ctx *ctx;
 	u64 id;
 	u32 late;
 	int err = 0;
@@ -122,14 +123,15 @@ int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg
 	*out = buf;
 	if (sg_is_contextless(buf) && sg_is_leaving(client->proc, va))
 		return -ENOENT;
-	if (!buf->ctx || sg_is_contextless(buf))
+	ctx = sg_ctx_of_heap(buf->heap);
+	if (!ctx)
 		return 0;
 	id = buf->buffer_id;
 	buf->frees++;
 	do {
 		late = buf->late;
 		/* After a fault all jobs are done, too. */
-		if (sg_ctx_drain_locked(buf->ctx) == -EINTR)
+		if (sg_ctx_drain_locked(ctx) == -EINTR)
 			err = -EINTR;
 		/* The lock was dropped: is it still the same buf? */
 		buf = sg_buf_same_locked(client->proc, va, id);

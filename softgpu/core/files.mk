@@ -1,2 +1,2 @@
 # The core's sources, for Kbuild, Meson and a bare compiler alike.
-CORE_SRCS := tree.c hash.c object.c space.c gpu.c mem.c proc.c server.c ctx.c buf.c vmm.c ipc.c phys_ipc.c pin.c keep.c query.c job.c queue.c drain.c stream.c event.c copy.c engine.c fetch.c watcher.c watch.c value.c hostfunc.c freejob.c chaos.c strict.c managed.c alias.c call.c
+CORE_SRCS := tree.c hash.c object.c space.c gpu.c key.c mem.c bar1.c proc.c slab.c pin.c range.c alias.c share.c buf.c alloc.c managed.c keep.c server.c ctx.c client.c machine.c allocate.c vmm.c ipc.c phys.c personality.c query.c job.c queue.c drain.c stream.c event.c copy.c engine.c fetch.c watcher.c watch.c value.c hostfunc.c freejob.c chaos.c strict.c call.c

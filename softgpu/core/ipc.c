@@ -3,9 +3,7 @@
  * ipc.c - one process's memory in another's address space: the basis of cuIpcGetMemHandle
  * and related calls.
  *
- * A share is what a key opens.  It belongs to one allocation and is freed with it: from
- * then on the key opens nothing, even if another allocation gets that address.  An import
- * is a buf of the importing process, on a range of its own over the same VRAM.  So its
+ * A key opens a share (share.c), which belongs to one allocation.  An import is a buf of the importing process, on a range of its own over the same VRAM.  So its
  * pins, access and end are separate from the exporter's; it keeps only the VRAM alive.
  *
  * A key for memory that the CPU sees can be opened only in a context for such memory, and
@@ -17,63 +15,34 @@
  * for all allocations that it opens in it.  If the exporter frees one and allocates another
  * at the same address, the new one is open already if it has the same length; with another
  * length it cannot be opened (-EADDRINUSE).
- *
- * The id in a key names the share; its 128 random bits prove the right to it.
  */
 #include "sg_int.h"
 
-struct sg_share {
-	struct sg_node node;		/* in sg->shares, by id */
-	struct sg_buf *buf;		/* fixed */
-	u64 key[2];			/* fixed */
-	struct sg_link imports;		/* bufs, by in_share */
-};
-
 int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a)
 {
-	struct sg *sg = client->sg;
-	struct sg_share *fresh, *share;
+	u32 kind = a->flags ? SOFTGPU_KIND_VISIBLE : SOFTGPU_KIND_DEVICE;
+	const struct sg_share *share;
+	struct sg_share *fresh;
 	struct sg_buf *buf;
-	int err = 0;
+	int err = -ENOENT;
 
 	if (a->flags & ~(u32)SOFTGPU_IPC_VISIBLE)
 		return -EINVAL;
-	fresh = sg_zalloc(sizeof(*fresh));
+	fresh = sg_share_new();
 	if (!fresh)
 		return -ENOMEM;
-	sg_key_make(fresh->key);
-	sg_list_init(&fresh->imports);
-
-	sg_mutex_lock(&sg->lock);
+	sg_mutex_lock(&client->sg->lock);
 	buf = sg_buf_seen_at(client->proc, a->va);
-	if (!buf || buf->kind != (a->flags ? SOFTGPU_KIND_VISIBLE : SOFTGPU_KIND_DEVICE)) {
-		err = -ENOENT;
-		goto out;
+	if (buf && buf->kind == kind) {
+		share = sg_share_locked(buf, &fresh);
+		a->id = share->node.key;
+		a->key[0] = share->key[0];
+		a->key[1] = share->key[1];
+		err = 0;
 	}
-	if (!buf->share) {
-		fresh->buf = buf;
-		fresh->node.key = sg->next_share_id++;
-		sg_tree_insert(&sg->shares, &fresh->node);
-		buf->share = fresh;
-		fresh = NULL;
-	}
-	share = buf->share;
-	a->id = share->node.key;
-	a->key[0] = share->key[0];
-	a->key[1] = share->key[1];
-out:
-	sg_mutex_unlock(&sg->lock);
+	sg_mutex_unlock(&client->sg->lock);
 	sg_free(fresh);
 	return err;
-}
-
-static struct sg_share *share_by_key_locked(struct sg *sg, u64 id, const u64 key[2])
-{
-	struct sg_share *share = SG_NODE_OF(sg_tree_find(&sg->shares, id), struct sg_share);
-
-	if (!share || !sg_key_opens(share->key, key))
-		return NULL;
-	return share;
 }
 
 /* Returns the import of this share that a process already has in contexts of this GPU, or NULL. */
@@ -83,7 +52,7 @@ static struct sg_buf *import_of_locked(struct sg_share *share, const struct sg_p
 	struct sg_buf *buf;
 
 	sg_list_for_each(buf, &share->imports, struct sg_buf, in_share) {
-		if (buf->proc == proc && buf->ctx->gpu == gpu)
+		if (buf->proc == proc && buf->heap->gpu == gpu)
 			return buf;
 	}
 	return NULL;
@@ -93,11 +62,11 @@ static struct sg_buf *import_of_locked(struct sg_share *share, const struct sg_p
  * Returns the range by which a context already has this memory open, for another allocation
  * in it; or NULL.
  */
-static struct sg_range *import_range_locked(struct sg_ctx *ctx, const struct sg_mem *mem)
+static struct sg_range *import_range_locked(struct sg_heap *heap, const struct sg_mem *mem)
 {
 	struct sg_buf *buf;
 
-	sg_list_for_each(buf, &ctx->bufs, struct sg_buf, in_owner) {
+	sg_list_for_each(buf, &heap->bufs, struct sg_buf, in_owner) {
 		if (buf->kind == SOFTGPU_KIND_IPC && buf->range->mem == mem)
 			return buf->range;
 	}
@@ -105,9 +74,9 @@ static struct sg_range *import_range_locked(struct sg_ctx *ctx, const struct sg_
 }
 
 /* Opens one more allocation of a slab that is open already. */
-static int import_more_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_range *range, struct sg_buf **out)
+static int import_more_locked(struct sg_proc *proc, struct sg_heap *heap, struct sg_share *share,
+			      struct sg_range *range, struct sg_buf **out)
 {
-	struct sg_proc *proc = ctx->proc;
 	const struct sg_node *from = &share->buf->node;
 	u64 va = range->node.key + (from->key - share->buf->range->node.key);
 	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, va), struct sg_buf);
@@ -121,12 +90,12 @@ static int import_more_locked(struct sg_ctx *ctx, struct sg_share *share, struct
 	} else if (sg_overlaps(&proc->bufs, va, from->len)) {
 		return -EADDRINUSE;
 	} else {
-		buf = sg_buf_new(proc, ctx, SOFTGPU_KIND_IPC);
+		buf = sg_buf_new(proc, heap, SOFTGPU_KIND_IPC);
 		if (!buf)
 			return -ENOMEM;
 		buf->range = range;
 		buf->opens = 1;
-		sg_buf_publish_locked(buf, va, from->len, &ctx->bufs);
+		sg_buf_publish_locked(buf, va, from->len, &heap->bufs);
 	}
 	sg_list_add_tail(&share->imports, &buf->in_share);
 	*out = buf;
@@ -134,18 +103,17 @@ static int import_more_locked(struct sg_ctx *ctx, struct sg_share *share, struct
 }
 
 /* Maps the exporter's range once more, for the importer. */
-static int import_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_buf **out)
+static int import_locked(struct sg_proc *proc, struct sg_heap *heap, struct sg_share *share, struct sg_buf **out)
 {
-	struct sg_proc *proc = ctx->proc;
 	struct sg_range *from = share->buf->range, *range;
 	struct sg_buf *buf;
 	int err = -ENOMEM;
 
-	range = from->mem->gpu->desc.blocks ? import_range_locked(ctx, from->mem) : NULL;
+	range = from->mem->gpu->desc.blocks ? import_range_locked(heap, from->mem) : NULL;
 	if (range)
-		return import_more_locked(ctx, share, range, out);
-	buf = sg_buf_new(proc, ctx, ctx->visible ? SOFTGPU_KIND_VISIBLE_IPC : SOFTGPU_KIND_IPC);
-	range = sg_range_new(proc, ctx, from->mem);
+		return import_more_locked(proc, heap, share, range, out);
+	buf = sg_buf_new(proc, heap, heap->visible ? SOFTGPU_KIND_VISIBLE_IPC : SOFTGPU_KIND_IPC);
+	range = sg_range_new(proc, heap, from->mem);
 	if (!buf || !range)
 		goto fail;
 	err = sg_range_place_locked(range);
@@ -154,11 +122,11 @@ static int import_locked(struct sg_ctx *ctx, struct sg_share *share, struct sg_b
 	sg_mem_get_locked(from->mem);
 	from->mem->imports++;
 	range->imported = true;
-	range->visible = ctx->visible;
+	range->visible = heap->visible;
 	buf->range = range;
 	buf->opens = 1;
 	sg_buf_publish_locked(buf, range->node.key + (share->buf->node.key - from->node.key),
-			      share->buf->node.len, &ctx->bufs);
+			      share->buf->node.len, &heap->bufs);
 	sg_list_add_tail(&share->imports, &buf->in_share);
 	*out = buf;
 	return 0;
@@ -172,32 +140,32 @@ int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a)
 {
 	struct sg *sg = client->sg;
 	struct sg_share *share;
-	struct sg_ctx *ctx;
+	struct sg_heap *heap;
 	struct sg_buf *buf;
 	int err;
 
 	sg_mutex_lock(&sg->lock);
-	err = sg_ctx_for_memory_locked(client, a->ctx, &ctx);
+	err = sg_heap_get_locked(client, a->ctx, &heap);
 	if (err)
 		goto out;
 	err = -ENOKEY;
-	share = share_by_key_locked(sg, a->id, a->key);
-	if (!share || share->buf->ctx->visible != ctx->visible || share->buf->ctx->system != ctx->system)
+	share = sg_share_by_key_locked(sg, a->id, a->key);
+	if (!share || share->buf->heap->visible != heap->visible || share->buf->heap->system != heap->system)
 		goto put;
 	err = -EEXIST;
 	if (share->buf->proc == client->proc)
 		goto put;
-	buf = import_of_locked(share, client->proc, ctx->gpu);
+	buf = import_of_locked(share, client->proc, heap->gpu);
 	if (buf) {
-		err = buf->ctx == ctx ? 0 : -EBUSY;
+		err = buf->heap == heap ? 0 : -EBUSY;
 		buf->opens += !err;
 	} else {
-		err = share->buf->range->mem->gpu->removed ? -ENODEV : import_locked(ctx, share, &buf);
+		err = share->buf->range->mem->gpu->removed ? -ENODEV : import_locked(client->proc, heap, share, &buf);
 	}
 	if (!err)
 		a->va = buf->node.key;
 put:
-	sg_obj_put_locked(&ctx->obj);
+	sg_heap_put_locked(heap);
 out:
 	sg_mutex_unlock(&sg->lock);
 	return err;
@@ -214,18 +182,4 @@ int sg_ipc_close(struct sg_client *client, u64 va, u32 kinds)
 		sg_buf_release_locked(buf);
 	sg_mutex_unlock(&client->sg->lock);
 	return err;
-}
-
-void sg_ipc_forget_locked(struct sg_buf *buf)
-{
-	struct sg_share *share = buf->share;
-
-	sg_list_del(&buf->in_share);
-	if (!share)
-		return;
-	sg_tree_erase(&buf->proc->sg->shares, &share->node);
-	while (!sg_list_empty(&share->imports))
-		sg_list_del(share->imports.next);
-	sg_free(share);
-	buf->share = NULL;
 }

@@ -10,8 +10,7 @@
  */
 #include "sg_int.h"
 
-/* Returns the mapping of the kept memory, if the process still has it. */
-static struct sg_range *range_of_locked(const struct sg_keep *keep)
+struct sg_range *sg_keep_range_locked(const struct sg_keep *keep)
 {
 	struct sg_proc *proc = sg_proc_by_key_locked(keep->sg, keep->proc_key);
 	struct sg_range *range = proc ? sg_range_at(proc, keep->va) : NULL;
@@ -34,31 +33,6 @@ u64 sg_mapping_end(struct sg *sg, const void *proc_key, u64 va)
 	return end;
 }
 
-int sg_keep_get(struct sg *sg, struct sg_keep *keep, const struct sg_pin_who *who, u64 va, u64 length)
-{
-	struct sg_range *range;
-	int err;
-
-	if (!length || (va | length) % SG_PAGE_SIZE || va + length < va)
-		return -EINVAL;
-	sg_mutex_lock(&sg->lock);
-	err = sg_resolve_locked(sg, who, va, length, &range);
-	if (!err && range->mem->gpu->removed)
-		err = -ENODEV;
-	if (!err) {
-		keep->sg = sg;
-		keep->mem = range->mem;
-		keep->proc_key = range->proc->key;
-		keep->va = va;
-		keep->length = length;
-		keep->offset = va - range->node.key;
-		sg_mem_get_locked(keep->mem);
-		keep->mem->keeps++;
-	}
-	sg_mutex_unlock(&sg->lock);
-	return err;
-}
-
 void sg_keep_put(struct sg_keep *keep)
 {
 	struct sg *sg = keep->sg;
@@ -67,26 +41,6 @@ void sg_keep_put(struct sg_keep *keep)
 	keep->mem->keeps--;
 	sg_mem_put_locked(keep->mem);
 	sg_mutex_unlock(&sg->lock);
-}
-
-int sg_keep_pin(struct sg_keep *keep, struct sg_pin *pin, const struct sg_pin_ops *ops)
-{
-	struct sg *sg = keep->sg;
-	struct sg_range *range;
-	int err;
-
-	sg_mutex_lock(&sg->lock);
-	/* Chaos does not count this pin: the caller may hold locks that a revocation takes. */
-	err = sg_pin_take_locked(pin, ops, keep->mem, keep->offset, keep->va, keep->length, true);
-	range = err ? NULL : range_of_locked(keep);
-	if (range) {
-		pin->range = range;
-		sg_list_add_tail(&range->kept, &pin->link);
-		if (sg->chaos.strict)
-			sg_strict_pinned_locked(range, keep->va, keep->length);
-	}
-	sg_mutex_unlock(&sg->lock);
-	return err;
 }
 
 u32 sg_keep_gpu_index(const struct sg_keep *keep)
@@ -102,7 +56,7 @@ static int may_move_locked(const struct sg_keep *keep)
 	if (mem->gpu->removed)
 		return -ENODEV;
 	/* Pins, other keeps, other ranges and copies under way have a reference each. */
-	if (mem->refs != 1 + (u32)!!range_of_locked(keep))
+	if (mem->refs != 1 + (u32)!!sg_keep_range_locked(keep))
 		return -EBUSY;
 	return keep->sg->chaos.strict || mem->gpu->watches ? -EBUSY : 0;
 }
@@ -127,7 +81,7 @@ static void copy(const struct sg_mem *to, const struct sg_mem *from)
  */
 static int quiet_locked(const struct sg_keep *keep)
 {
-	struct sg_range *range = range_of_locked(keep);
+	struct sg_range *range = sg_keep_range_locked(keep);
 	int err = 0;
 
 	if (range && range->visible)

@@ -26,46 +26,45 @@ static struct sg_buf *managed_at(const struct sg_proc *proc, u64 va)
 	return buf && buf->kind == SOFTGPU_KIND_MANAGED && buf->node.key % SG_PAGE_SIZE == 0 ? buf : NULL;
 }
 
-/* Called without the lock; the caller holds a reference to the context. */
-static int create(struct sg_ctx *ctx, u64 len, struct sg_range **out)
+/* Called without the lock; the caller holds a reference to the heap's context. */
+static int create(struct sg_proc *proc, struct sg_heap *heap, u64 len, struct sg_range **out)
 {
-	struct sg *sg = ctx->gpu->sg;
 	struct sg_mem *mem;
-	int err = sg_mem_create(ctx->gpu, (len + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1), &mem);
+	int err = sg_mem_create(heap->gpu, (len + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1), &mem);
 
 	if (err)
 		return err;
-	*out = sg_range_new(ctx->proc, ctx, mem);
+	*out = sg_range_new(proc, heap, mem);
 	if (*out)
 		return 0;
-	sg_mutex_lock(&sg->lock);
+	sg_mutex_lock(&proc->sg->lock);
 	sg_mem_put_locked(mem);
-	sg_mutex_unlock(&sg->lock);
+	sg_mutex_unlock(&proc->sg->lock);
 	return -ENOMEM;
 }
 
-int sg_managed_copy_locked(struct sg_proc *proc, const struct sg_ctx *ctx, u64 va, struct sg_range **out)
+int sg_managed_copy_locked(struct sg_proc *proc, u64 va, struct sg_range **out)
 {
 	struct sg *sg = proc->sg;
 	struct sg_buf *buf = managed_at(proc, va);
 	struct sg_range *fresh = NULL;
-	struct sg_ctx *owner;
+	struct sg_heap *heap;
 	u64 id, len;
 	int err;
 
 	*out = NULL;
-	if (!sg->chaos.strict || !buf || (ctx && !sg_ctx_same(ctx, buf->ctx)))
+	if (!sg->chaos.strict || !buf)
 		return -EINVAL;
 	*out = copy_at(proc, va);
 	if (*out)
 		return 0;
-	owner = buf->ctx;
+	heap = buf->heap;
 	id = buf->buffer_id;
 	len = buf->node.len;
 	/* Keeps its client and process, too. */
-	owner->obj.refs++;
+	heap->obj->refs++;
 	sg_mutex_unlock(&sg->lock);
-	err = create(owner, len, &fresh);
+	err = create(proc, heap, len, &fresh);
 	sg_mutex_lock(&sg->lock);
 	/* Meanwhile the buffer may have been freed, or another thread may have made the copy. */
 	buf = managed_at(proc, va);
@@ -82,7 +81,7 @@ int sg_managed_copy_locked(struct sg_proc *proc, const struct sg_ctx *ctx, u64 v
 		sg_mem_put_locked(fresh->mem);
 		sg_free(fresh);
 	}
-	sg_obj_put_locked(&owner->obj);
+	sg_obj_put_locked(heap->obj);
 	return err;
 }
 

@@ -25,104 +25,6 @@ static struct sg_pin *find_locked(struct sg *sg, const void *key)
 	return SG_NODE_OF(sg_hash_find(&sg->pins, (u64)(unsigned long)key), struct sg_pin);
 }
 
-static u32 memory_of(const struct sg_range *range)
-{
-	return range->visible ? SG_MEMORY_HSA : SG_MEMORY_CUDA;
-}
-
-int sg_resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length, struct sg_range **out)
-{
-	struct sg_ctx *ctx = NULL;
-	struct sg_proc *proc;
-	struct sg_range *range;
-	int err;
-
-	if (who->p2p_token || who->va_space_token) {
-		if (!who->va_space_token)
-			return -EIO;
-		ctx = sg_ctx_by_token_locked(sg, who->p2p_token, who->va_space_token, va);
-		if (!ctx)
-			return -EINVAL;
-		proc = ctx->proc;
-	} else {
-		proc = sg_proc_by_key_locked(sg, who->proc_key);
-		if (!proc)
-			return -EINVAL;
-	}
-	range = sg_range_at(proc, va);
-	if (!range && who->managed) {
-		err = sg_managed_copy_locked(proc, ctx, va, &range);
-		if (err)
-			return err;
-		/* sg_managed_copy_locked() has compared the context, which may be gone by now. */
-		ctx = NULL;
-	}
-	if (!range || (ctx && !sg_ctx_same(range->ctx, ctx)) || length > range->node.len - (va - range->node.key))
-		return -EINVAL;
-	if (who->memory && who->memory != memory_of(range))
-		return -EINVAL;
-	*out = range;
-	return 0;
-}
-
-/* Finds the buf at an address of a process, either on a GPU or in host memory. */
-static int find_buf_locked(struct sg *sg, const void *proc_key, u64 va, bool on_host, struct sg_buf **out)
-{
-	struct sg_proc *proc = sg_proc_by_key_locked(sg, proc_key);
-
-	if (!proc)
-		return -ESRCH;
-	*out = sg_buf_at(proc, va);
-	return *out && !(*out)->range == on_host ? 0 : -ENOENT;
-}
-
-int sg_find(struct sg *sg, const void *proc_key, u64 va, struct sg_found *out)
-{
-	struct sg_buf *buf;
-	int err;
-
-	sg_mutex_lock(&sg->lock);
-	err = find_buf_locked(sg, proc_key, va, false, &buf);
-	if (!err) {
-		out->base = buf->node.key;
-		out->length = buf->node.len;
-		out->memory = memory_of(buf->range);
-	}
-	sg_mutex_unlock(&sg->lock);
-	return err;
-}
-
-/* Finds a buf in host memory.  *va may be a device pointer; it is replaced by the host pointer. */
-static int find_host_locked(struct sg *sg, const void *proc_key, u64 *va, struct sg_buf **out)
-{
-	const struct sg_proc *proc = sg_proc_by_key_locked(sg, proc_key);
-
-	if (proc)
-		sg_alias_resolve_locked(proc, va, 1);
-	return find_buf_locked(sg, proc_key, *va, true, out);
-}
-
-int sg_find_host(struct sg *sg, const void *proc_key, u64 va, struct sg_found_host *out)
-{
-	struct sg_buf *buf;
-	u64 host = va;
-	int err;
-
-	sg_mutex_lock(&sg->lock);
-	err = find_host_locked(sg, proc_key, &host, &buf);
-	if (!err) {
-		out->base = buf->node.key + (va - host);
-		out->length = buf->node.len;
-		out->host_va = host;
-		out->device_va = buf->alias ? buf->alias->node.key + (host - buf->node.key) : host;
-		out->buffer_id = buf->buffer_id;
-		out->kind = buf->kind;
-		out->host_flags = buf->host_flags;
-	}
-	sg_mutex_unlock(&sg->lock);
-	return err;
-}
-
 int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct sg_mem *mem, u64 offset, u64 va,
 		       u64 length, bool persistent)
 {
@@ -159,30 +61,10 @@ int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct 
 	return 0;
 }
 
-int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
-	       const struct sg_pin_who *who, u64 va, u64 length, bool persistent)
+void sg_pin_attach_locked(struct sg_pin *pin, struct sg_range *range)
 {
-	struct sg_range *range;
-	int err;
-
-	if (!length || (va | length) % SG_PAGE_SIZE || va + length < va ||
-	    length / SG_PAGE_SIZE > 0xffffffffu)
-		return -EINVAL;
-	sg_mutex_lock(&sg->lock);
-	err = sg_resolve_locked(sg, who, va, length, &range);
-	if (err)
-		goto out;
-	err = sg_pin_take_locked(pin, ops, range->mem, va - range->node.key, va, length, persistent);
-	if (err)
-		goto out;
 	pin->range = range;
-	sg_list_add_tail(persistent ? &range->kept : &range->pins, &pin->link);
-	if (sg->chaos.strict)
-		sg_strict_pinned_locked(range, va, length);
-	sg_chaos_pinned_locked(pin->gpu);
-out:
-	sg_mutex_unlock(&sg->lock);
-	return err;
+	sg_list_add_tail(pin->persistent ? &range->kept : &range->pins, &pin->link);
 }
 
 /*
@@ -207,7 +89,7 @@ static void end_locked(struct sg_pin *pin, bool mapped)
 	/* Its range may be gone.  If not, slots that were freed meanwhile may be used again. */
 	if (pin->range) {
 		sg_list_del(&pin->link);
-		sg_range_unpinned_locked(pin->range);
+		sg_slab_unpinned_locked(pin->range);
 	}
 	sg_list_del(&pin->in_gpu);
 	sg_hash_del(&sg->pins, &pin->node);
@@ -218,29 +100,15 @@ static void end_locked(struct sg_pin *pin, bool mapped)
 	sg_mutex_lock(&sg->lock);
 }
 
-/*
- * Returns whether the pinned memory belongs to who's process or, if a token is given, to
- * the context that the token names.
- */
-static bool is_of_locked(const struct sg_pin *pin, const struct sg_pin_who *who)
+struct sg_pin *sg_pin_live_at_locked(struct sg *sg, const void *key, u64 serial)
 {
-	const struct sg_range *range = pin->range;
-	const struct sg_ctx *ctx;
-	bool is = false;
+	struct sg_pin *pin = find_locked(sg, key);
 
-	if (!range)
-		return false;
-	if (!who->p2p_token)
-		return range->proc->key == who->proc_key;
-	/* Looks at all contexts, so that the time taken reveals nothing about tokens. */
-	sg_list_for_each(ctx, &pin->sg->ctxs, struct sg_ctx, in_sg)
-		is |= !(ctx->p2p_token ^ who->p2p_token) && sg_ctx_same(range->ctx, ctx);
-	return is;
+	return pin && pin->state == PIN_LIVE && (!serial || pin->serial == serial) ? pin : NULL;
 }
 
-static int put_locked(struct sg *sg, const void *key, bool persistent, const struct sg_pin_claim *claim)
+int sg_pin_put_locked(struct sg *sg, const void *key, bool persistent, u64 serial, bool no_wait)
 {
-	u64 serial = claim->serial;
 	struct sg_pin *pin;
 	int err;
 
@@ -252,9 +120,6 @@ static int put_locked(struct sg *sg, const void *key, bool persistent, const str
 		err = -EINVAL;
 		if (pin->persistent != persistent)
 			break;
-		err = -EACCES;
-		if (claim->who && pin->state == PIN_LIVE && !is_of_locked(pin, claim->who))
-			break;
 		err = 0;
 		if (pin->state == PIN_LIVE || pin->state == PIN_ORPHAN) {
 			end_locked(pin, pin->state == PIN_LIVE);
@@ -264,7 +129,7 @@ static int put_locked(struct sg *sg, const void *key, bool persistent, const str
 		if (pin->callback_thread == sg_thread_self())
 			break;
 		err = -EBUSY;
-		if (claim->no_wait)
+		if (no_wait)
 			break;
 		serial = pin->serial;
 		sg_cond_wait(&sg->ended, &sg->lock);
@@ -274,33 +139,12 @@ static int put_locked(struct sg *sg, const void *key, bool persistent, const str
 
 int sg_pin_put(struct sg *sg, const void *key, bool persistent)
 {
-	const struct sg_pin_claim anybody = { .who = NULL };
 	int err;
 
 	sg_mutex_lock(&sg->lock);
-	err = put_locked(sg, key, persistent, &anybody);
+	err = sg_pin_put_locked(sg, key, persistent, 0, false);
 	sg_mutex_unlock(&sg->lock);
 	return err;
-}
-
-int sg_pin_put_by(struct sg *sg, const void *key, const struct sg_pin_claim *claim)
-{
-	int err;
-
-	sg_mutex_lock(&sg->lock);
-	err = put_locked(sg, key, false, claim);
-	sg_mutex_unlock(&sg->lock);
-	return err;
-}
-
-bool sg_pin_is_of(const struct sg_pin *pin, const struct sg_pin_who *who)
-{
-	bool is;
-
-	sg_mutex_lock(&pin->sg->lock);
-	is = is_of_locked(pin, who);
-	sg_mutex_unlock(&pin->sg->lock);
-	return is;
 }
 
 /* Drops the lock.  Revokes a live pin. */

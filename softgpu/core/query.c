@@ -15,7 +15,7 @@ static void fill_alias(struct softgpu_query *a, const struct sg_alias *alias, bo
 
 static void fill_buf(struct softgpu_query *a, const struct sg_buf *buf)
 {
-	const struct sg_ctx *ctx = buf->ctx;
+	const struct sg_ctx *ctx = sg_ctx_of_heap(buf->heap);
 
 	a->kind = buf->kind;
 	a->base = buf->node.key;
@@ -28,8 +28,9 @@ static void fill_buf(struct softgpu_query *a, const struct sg_buf *buf)
 		a->ctx = (u32)ctx->obj.node.key;
 		a->p2p_token = ctx->p2p_token;
 		a->va_space_token = ctx->va_space_token;
-		a->gpu = ctx->gpu->index;
 	}
+	if (buf->heap)
+		a->gpu = buf->heap->gpu->index;
 	if (buf->range)
 		a->gpu = buf->range->mem->gpu->index;
 	if (buf->phys && !buf->phys->obj.gone)

@@ -76,7 +76,7 @@ struct sg {
 	struct sg_link servers;
 	struct sg_hash pins;		/* by address */
 	struct sg_tree shares;		/* by id */
-	struct sg_tree phys_keys;	/* by id */
+	struct sg_tree mem_keys;	/* by id */
 	u32 objects;			/* handles, allocations, reservations of all processes */
 	u64 next_buffer_id;
 	u64 next_share_id;
@@ -133,7 +133,7 @@ struct sg_mem {
 	u32 imports;			/* ranges of other processes, by IPC */
 	u32 keeps;
 	bool moving;
-	struct sg_phys_key *key;	/* opens it in other processes; NULL until requested */
+	struct sg_mem_key *key;		/* opens it in other processes; NULL until requested */
 };
 
 /* State that the contexts of a server's clients share on one GPU. */
@@ -159,6 +159,7 @@ struct sg_proc {
 	const void *key;		/* fixed */
 	struct sg_link link;
 	u32 refs;			/* clients, and ranges that are being ended */
+	void (*release)(struct sg_proc *proc);	/* fixed; before it is freed */
 	bool has_window;
 	u64 window_base, window_len;
 	struct sg_space window;		/* its free parts */
@@ -176,6 +177,24 @@ struct sg_proc {
 	u32 hidden_frees;		/* FREE jobs of memory of no context that are not done */
 };
 
+/* The memory of a context, or of a client without a context. */
+struct sg_heap {
+	struct sg_obj *obj;		/* fixed; the context, which lives as long as the memory; NULL: none */
+	struct sg_gpu *gpu;		/* fixed */
+	bool visible;			/* fixed; the CPU can see its memory */
+	bool system;			/* fixed; its memory is system memory */
+	struct sg_link bufs;
+	struct sg_link slabs;		/* ranges shared by small allocations */
+};
+
+static inline void sg_heap_init(struct sg_heap *heap, struct sg_obj *obj, struct sg_gpu *gpu)
+{
+	heap->obj = obj;
+	heap->gpu = gpu;
+	sg_list_init(&heap->bufs);
+	sg_list_init(&heap->slabs);
+}
+
 struct sg_client {
 	struct sg *sg;			/* fixed, as are the next four */
 	struct sg_gpu *gpu;
@@ -183,7 +202,7 @@ struct sg_client {
 	const struct sg_host_ops *ops;
 	void *cookie;
 	u64 user;			/* fixed before its first call */
-	struct sg_ctx *no_ctx;		/* fixed; has the memory of no context, and no handle, tokens or work */
+	struct sg_heap heap;		/* memory of no context */
 	u32 ctxs;			/* contexts made through it that still exist */
 	struct sg_link ctx_objs;	/* contexts with a handle */
 	struct sg_link objs;		/* other objects with a handle */
@@ -236,10 +255,7 @@ struct sg_ctx {
 	struct sg_link streams;		/* with stream0 */
 	struct sg_stream stream0;
 	u64 next_seq;			/* seq of the next job; orders blocking streams */
-	bool visible;			/* fixed; the CPU can see memory allocated in it */
-	bool system;			/* fixed; that memory is system memory */
-	struct sg_link bufs;
-	struct sg_link slabs;		/* slabs: ranges shared by small allocations */
+	struct sg_heap heap;		/* its memory */
 };
 
 struct sg_phys {
@@ -251,10 +267,10 @@ struct sg_phys {
 struct sg_range {
 	struct sg_node node;		/* in *tree: va, length */
 	struct sg_tree *tree;		/* fixed; &proc->ranges or &proc->copies */
-	struct sg_link in_slabs;	/* ctx->slabs */
+	struct sg_link in_slabs;	/* heap->slabs */
 	struct sg_link pins, kept;	/* pins of this range; kept: persistent ones */
 	struct sg_proc *proc;		/* fixed */
-	struct sg_ctx *ctx;		/* NULL: mapped without a context */
+	struct sg_heap *heap;		/* NULL: of no context */
 	struct sg_mem *mem;		/* fixed */
 	struct sg_extent *window;	/* addresses to give back; NULL: part of a reservation */
 	u32 bufs;
@@ -271,9 +287,9 @@ enum sg_slot { SG_SLOT_FREE, SG_SLOT_USED, SG_SLOT_LIMBO };
 /* One allocation as the program knows it. */
 struct sg_buf {
 	struct sg_node node;		/* in proc->bufs: va, length asked for */
-	struct sg_link in_owner;	/* ctx->bufs, or client->bufs when it has none */
+	struct sg_link in_owner;	/* heap->bufs, or client->bufs when it has none */
 	struct sg_proc *proc;		/* fixed */
-	struct sg_ctx *ctx;		/* fixed; NULL: none */
+	struct sg_heap *heap;		/* fixed; NULL: none */
 	struct sg_range *range;		/* NULL: host memory */
 	struct sg_phys *phys;		/* VMM: a reference; queries return its handle */
 	struct sg_alias *alias;		/* device pointer, if unlike the host pointer; or NULL */
@@ -335,7 +351,7 @@ static inline struct sg_buf *sg_buf_at(const struct sg_proc *proc, u64 va)
 
 static inline bool sg_is_contextless(const struct sg_buf *buf)
 {
-	return buf->ctx && buf->ctx == buf->ctx->client->no_ctx;
+	return buf->heap && !buf->heap->obj;
 }
 
 /* The bits of softgpu_va_range.access. */
@@ -379,6 +395,9 @@ static inline bool sg_is_hole(const struct sg_proc *proc, u64 va)
 }
 
 /* gpu.c */
+/* Makes a GPU with one reference, which is in no list.  sg_gpu_free(): before it is in one. */
+int sg_gpu_new(struct sg *sg, const struct sg_gpu_desc *desc, struct sg_gpu **out);
+void sg_gpu_free(struct sg_gpu *gpu);
 void sg_gpu_get_locked(struct sg_gpu *gpu);
 void sg_gpu_put_locked(struct sg_gpu *gpu);
 /* desc.vram may be accessed between these two calls.  False: the GPU was removed. */
@@ -397,12 +416,15 @@ int sg_mem_create_system(struct sg_gpu *gpu, u64 size, struct sg_mem **out);
  * *run is the number of bytes that are contiguous there.
  */
 void *sg_mem_at(const struct sg_mem *mem, u64 offset, u64 *run);
+/* The same, of memory that is in VRAM: its offset there. */
+u64 sg_mem_vram_at(const struct sg_mem *mem, u64 offset, u64 *run);
 /*
  * Returns the physical address of `offset`. _pages: writes that of each 64 KiB page of
  * [offset, offset + len), one every `stride` bytes from `to` on.
  */
 u64 sg_mem_phys(const struct sg_mem *mem, u64 offset);
 void sg_mem_phys_pages(const struct sg_mem *mem, u64 offset, u64 len, u64 *to, size_t stride);
+/* bar1.c */
 /*
  * Charges the pages of [offset, offset + len) to the aperture if they are in VRAM, or
  * charges none and returns -ENOSPC.
@@ -416,14 +438,9 @@ struct sg_proc *sg_proc_by_key_locked(struct sg *sg, const void *key);
 void sg_proc_put_locked(struct sg_proc *proc);
 
 /* ctx.c */
-/* Makes a context without a GPU or a handle, in no list. */
-struct sg_ctx *sg_ctx_new(struct sg_client *client);
-void sg_ctx_free(struct sg_ctx *ctx);
 int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle);
 /* Drops the lock.  Frees everything that belongs to the context; the caller holds a reference. */
 void sg_ctx_destroy_locked(struct sg_ctx *ctx);
-/* As sg_ctx_live_locked(), for memory: 0 is no context, and the client's no_ctx stands for it. */
-int sg_ctx_for_memory_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
 /*
  * Returns the context with these tokens, or NULL.  If several share them, the one whose
  * process has va in its window.
@@ -437,6 +454,11 @@ static inline bool sg_ctx_same(const struct sg_ctx *a, const struct sg_ctx *b)
 static inline struct sg_ctx *sg_ctx_of(struct sg_obj *obj)
 {
 	return obj ? container_of(obj, struct sg_ctx, obj) : NULL;
+}
+/* NULL: of no context. */
+static inline struct sg_ctx *sg_ctx_of_heap(const struct sg_heap *heap)
+{
+	return heap ? sg_ctx_of(heap->obj) : NULL;
 }
 
 /* server.c */
@@ -460,10 +482,10 @@ int sg_buf_unregister(struct sg_client *client, u64 va);
 void sg_buf_release_locked(struct sg_buf *buf);
 /* The buf that begins at va, if it has this buffer_id. */
 struct sg_buf *sg_buf_same_locked(const struct sg_proc *proc, u64 va, u64 id);
-struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_ctx *ctx, u32 kind);
+struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_heap *heap, u32 kind);
 void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *owner);
 /* On success, the caller's reference to mem is the range's. */
-struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_ctx *ctx, struct sg_mem *mem);
+struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_heap *heap, struct sg_mem *mem);
 void sg_range_publish_locked(struct sg_range *range, u64 va);
 /*
  * Drops the lock.  When this returns, the CPU does not see the range any more, unless it is
@@ -478,7 +500,7 @@ void sg_range_end_locked(struct sg_range *range);
 /* Gives a new range addresses in its process's window, and publishes it. */
 int sg_range_place_locked(struct sg_range *range);
 /* Makes freed slots of a slab available again, if its last pin, import and keep are gone. */
-void sg_range_unpinned_locked(struct sg_range *range);
+void sg_slab_unpinned_locked(struct sg_range *range);
 
 /* alias.c */
 /* Gives a buf a device pointer of its own, before it is published at va. */
@@ -492,10 +514,9 @@ struct sg_alias *sg_alias_at(const struct sg_proc *proc, u64 va);
 bool sg_alias_resolve_locked(const struct sg_proc *proc, u64 *va, u64 span);
 
 /* phys_ipc.c */
+int sg_phys_create(struct sg_client *client, struct softgpu_phys_create *a);
 int sg_phys_export(struct sg_client *client, struct softgpu_phys_export *a);
 int sg_phys_import(struct sg_client *client, struct softgpu_phys_import *a);
-/* Frees the key of memory that is being freed. */
-void sg_phys_key_end_locked(struct sg_mem *mem);
 
 /*
  * 128 random bits that prove a right.  Compared without a branch, so that the time taken
@@ -512,31 +533,80 @@ static inline bool sg_key_opens(const u64 key[2], const u64 given[2])
 	return !((key[0] ^ given[0]) | (key[1] ^ given[1]));
 }
 
+/* key.c */
+struct sg_mem_key {
+	struct sg_node node;		/* in sg->mem_keys, by id */
+	struct sg_mem *mem;		/* fixed; no reference: the key is freed with mem */
+	u64 key[2];			/* fixed */
+};
+
+struct sg_mem_key *sg_mem_key_new(void);
+/* Returns the memory's key.  If it has none yet, it gets *fresh, which is then NULL. */
+const struct sg_mem_key *sg_mem_key_locked(struct sg_mem *mem, struct sg_mem_key **fresh);
+/* Returns the memory that this key opens, or NULL. */
+struct sg_mem *sg_mem_by_key_locked(struct sg *sg, u64 id, const u64 key[2]);
+void sg_mem_key_end_locked(struct sg_mem *mem);
+
+/* share.c */
+struct sg_share {
+	struct sg_node node;		/* in sg->shares, by id */
+	struct sg_buf *buf;		/* fixed */
+	u64 key[2];			/* fixed */
+	struct sg_link imports;		/* bufs, by in_share */
+};
+
+struct sg_share *sg_share_new(void);
+/* Returns the allocation's share.  If it has none yet, it gets *fresh, which is then NULL. */
+const struct sg_share *sg_share_locked(struct sg_buf *buf, struct sg_share **fresh);
+/* Returns the share that this key opens, or NULL. */
+struct sg_share *sg_share_by_key_locked(struct sg *sg, u64 id, const u64 key[2]);
+/* The allocation is being freed: its key opens nothing any more. */
+void sg_share_end_locked(struct sg_buf *buf);
+
+/* slab.c */
+void sg_slots_set(struct sg_range *slab, u32 first, u32 count, enum sg_slot state);
+u32 sg_slots_of(const struct sg_range *slab);
+u32 sg_slots_for(u64 len);
+/* Returns the first of so many free slots; the number of slots: no room. */
+u32 sg_slots_find(const struct sg_range *slab, u32 count);
+bool sg_slab_in_use_elsewhere(const struct sg_range *slab);
+
+/* alloc.c */
+/*
+ * May drop the lock.  Gives a new buf of buf->heap its range and address.  -ENOSPC, -ENOMEM;
+ * -ENOENT: the context was destroyed meanwhile; -ENODEV.
+ */
+int sg_buf_place_locked(struct sg_buf *buf, u64 len, u64 *va);
+
+/* allocate.c */
+/* Returns the heap of a context with a reference, as sg_ctx_live_locked(); 0: the client's own. */
+int sg_heap_get_locked(struct sg_client *client, u32 ctx, struct sg_heap **out);
+void sg_heap_put_locked(struct sg_heap *heap);
+
 /* ipc.c */
 int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a);
 int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a);
 int sg_ipc_close(struct sg_client *client, u64 va, u32 kinds);
-/* The buf is being freed: its key opens no call. */
-void sg_ipc_forget_locked(struct sg_buf *buf);
 
 /* vmm.c */
 int sg_vmm_window(struct sg_client *client, struct softgpu_window *a);
 int sg_vmm_reserve(struct sg_client *client, struct softgpu_va_reserve *a);
 int sg_vmm_release(struct sg_client *client, u64 va);
-int sg_vmm_create(struct sg_client *client, struct softgpu_phys_create *a);
 int sg_vmm_map(struct sg_client *client, struct softgpu_map *a);
 int sg_vmm_unmap(struct sg_client *client, u64 va, u64 len);
 int sg_vmm_access(struct sg_client *client, u64 va, u64 len, u32 access);
 /* Drops the lock.  Frees the bufs in a reservation, then the reservation. */
 void sg_reservation_destroy_locked(struct sg_proc *proc, struct sg_reservation *r);
-void sg_phys_release_locked(struct sg_obj *obj);
 
 /* pin.c */
-/* May drop the lock.  Returns the range that contains [va, va + length), if `who` may pin it. */
-int sg_resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length, struct sg_range **out);
-/* Makes a live pin of [offset, offset + length) of mem; the caller links it to a range. */
+/* Makes a live pin of [offset, offset + length) of mem, and of no range. */
 int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct sg_mem *mem, u64 offset, u64 va,
 		       u64 length, bool persistent);
+void sg_pin_attach_locked(struct sg_pin *pin, struct sg_range *range);
+/* Returns the live pin at this address, if its serial is this one or serial is 0; NULL: none. */
+struct sg_pin *sg_pin_live_at_locked(struct sg *sg, const void *key, u64 serial);
+/* May drop the lock.  As sg_pin_put(), of the pin with this serial, if that is not 0. */
+int sg_pin_put_locked(struct sg *sg, const void *key, bool persistent, u64 serial, bool no_wait);
 /*
  * Drops the lock.  Revokes the pins of a range that was removed from proc->ranges, and
  * unlinks its persistent pins.
@@ -547,6 +617,10 @@ void sg_pins_orphan_locked(struct sg_gpu *gpu);
 
 /* Drops the lock.  Revokes one random pin of the GPU. */
 void sg_pin_revoke_any_locked(struct sg_gpu *gpu);
+
+/* keep.c */
+/* Returns the mapping of the memory, if the process still has it. */
+struct sg_range *sg_keep_range_locked(const struct sg_keep *keep);
 
 /* chaos.c */
 /* Counts down; returns whether this operation is the one to fail. */
@@ -581,10 +655,9 @@ bool sg_sync_memops_locked(struct sg_proc *proc, u64 va);
 /* managed.c */
 /*
  * Drops the lock.  Strict mode: returns the copy of the managed memory at va that a pin
- * gets; ctx: the context that it must belong to, or NULL.  -EINVAL: no managed memory
- * there, or strict mode is off.
+ * gets.  -EINVAL: no managed memory there, or strict mode is off.
  */
-int sg_managed_copy_locked(struct sg_proc *proc, const struct sg_ctx *ctx, u64 va, struct sg_range **out);
+int sg_managed_copy_locked(struct sg_proc *proc, u64 va, struct sg_range **out);
 bool sg_is_managed_copy(const struct sg_range *range);
 /*
  * Drops the lock.  An engine has read or written host memory at va; `local` has the same

@@ -139,38 +139,6 @@ int sg_vmm_release(struct sg_client *client, u64 va)
 	return err;
 }
 
-int sg_vmm_create(struct sg_client *client, struct softgpu_phys_create *a)
-{
-	struct sg_phys *phys;
-	int err;
-
-	if (a->flags || a->reserved || !a->length || !page_multiple(a->length))
-		return -EINVAL;
-	if (a->length > client->gpu->desc.vram_size)
-		return -ENOSPC;
-	phys = sg_zalloc(sizeof(*phys));
-	if (!phys)
-		return -ENOMEM;
-	sg_obj_init(&phys->obj, SG_OBJ_PHYS, &client->proc->handles, sg_phys_release_locked);
-	err = sg_mem_create(client->gpu, a->length, &phys->mem);
-	if (err) {
-		sg_free(phys);
-		return err;
-	}
-	sg_mutex_lock(&client->sg->lock);
-	a->handle = sg_obj_publish_locked(&phys->obj, &client->objs);
-	sg_mutex_unlock(&client->sg->lock);
-	return 0;
-}
-
-void sg_phys_release_locked(struct sg_obj *obj)
-{
-	struct sg_phys *phys = container_of(obj, struct sg_phys, obj);
-
-	sg_mem_put_locked(phys->mem);
-	sg_free(phys);
-}
-
 /* Checks where a mapping is to be made. */
 static int map_place_locked(struct sg_proc *proc, const struct softgpu_map *a, const struct sg_phys *phys)
 {
@@ -216,16 +184,16 @@ int sg_vmm_map(struct sg_client *client, struct softgpu_map *a)
 	if (err)
 		goto put;
 	err = -ENOMEM;
-	range = sg_range_new(proc, ctx, phys->mem);
+	range = sg_range_new(proc, ctx ? &ctx->heap : NULL, phys->mem);
 	if (!range)
 		goto put;
 	sg_mem_get_locked(phys->mem);
 	sg_range_publish_locked(range, a->va);
-	buf->ctx = ctx;
+	buf->heap = ctx ? &ctx->heap : NULL;
 	buf->range = range;
 	buf->phys = phys;
 	range->access = 0;	/* until SOFTGPU_ACCESS allows some */
-	sg_buf_publish_locked(buf, a->va, a->length, ctx ? &ctx->bufs : &client->bufs);
+	sg_buf_publish_locked(buf, a->va, a->length, ctx ? &ctx->heap.bufs : &client->bufs);
 	a->buffer_id = buf->buffer_id;
 	buf = NULL;
 	obj = NULL;	/* the buf keeps the reference */
