@@ -18,9 +18,9 @@
 #define SG_H
 
 #include "sg_os.h"
-#include "sg_hash.h"
-#include "sg_list.h"
-#include "sg_tree.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/tree.h"
 #include "../include/softgpu_uapi.h"
 
 struct sg;

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include "sg_int.h"
+#include "clients/clients.h"
 
 static struct machine m;
 static struct user u, other;

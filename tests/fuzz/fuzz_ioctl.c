@@ -10,7 +10,7 @@
  */
 #include "util.h"
 
-#include "sg_int.h"
+#include "clients/clients.h"
 
 #include "kernel/kernel.h"
 

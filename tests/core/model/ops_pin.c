@@ -3,7 +3,7 @@
 #include <sched.h>
 
 #include "model.h"
-#include "sg_int.h"
+#include "clients/clients.h"
 
 /* What a client may and may not do inside its callback. */
 static void in_callback(struct tpin *t)
