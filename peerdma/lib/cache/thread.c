@@ -163,7 +163,7 @@ struct front *front_of(struct peerdma_cache *cache)
 	if (f)
 		return f;
 	orphans_free();
-	if (!thread_end_told(&end))
+	if (!thread_end_register(&end))
 		return NULL;
 	f = front_make(cache);
 	if (!f)
