@@ -350,7 +350,7 @@ int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
  * pin does.  Unlike a pin it does not fix the memory's location: it may be moved, and takes
  * no aperture space.  Storage of the caller; the core sets the fields.
  */
-struct sg_keep {
+struct sg_movable {
 	struct sg *sg;
 	struct sg_mem *mem;
 	const void *proc_key;		/* only compared, never dereferenced */
@@ -360,17 +360,17 @@ struct sg_keep {
 
 /*
  * Returns the end address of the mapping that contains va, or 0 if there is none.  The
- * mapping may be gone when this returns: only sg_keep_get() decides.
+ * mapping may be gone when this returns: only sg_movable_get() decides.
  */
 u64 sg_mapping_end(struct sg *sg, const void *proc_key, u64 va);
 /*
  * Keeps [va, va + length), with the same rules and errnos as sg_pin_get(), except ENOMEM
  * and ENOSPC.
  */
-int sg_keep_get(struct sg *sg, struct sg_keep *keep, const struct sg_pin_who *who, u64 va, u64 length);
-void sg_keep_put(struct sg_keep *keep);
+int sg_movable_get(struct sg *sg, struct sg_movable *movable, const struct sg_pin_who *who, u64 va, u64 length);
+void sg_movable_put(struct sg_movable *movable);
 /* Makes a persistent pin of the memory that is kept, as sg_pin_get() does; sg_pin_put() ends it. */
-int sg_keep_pin(struct sg_keep *keep, struct sg_pin *pin, const struct sg_pin_ops *ops);
+int sg_movable_pin(struct sg_movable *movable, struct sg_pin *pin, const struct sg_pin_ops *ops);
 enum sg_place {
 	SG_IN_VRAM,
 	SG_IN_SYSTEM,		/* no VRAM or aperture used; the GPU still reaches it */
@@ -386,10 +386,10 @@ enum sg_place {
  * -ENOMEM  nor in system memory             -EOPNOTSUPP  the embedder has none to give
  * -EINTR   the calling process was killed; nothing was moved
  */
-int sg_keep_move(struct sg_keep *keep, enum sg_place to);
-u32 sg_keep_gpu_index(const struct sg_keep *keep);
+int sg_movable_move(struct sg_movable *movable, enum sg_place to);
+u32 sg_movable_gpu_index(const struct sg_movable *movable);
 /* The memory's current location, until the next move. */
-enum sg_place sg_keep_place(const struct sg_keep *keep);
+enum sg_place sg_movable_place(const struct sg_movable *movable);
 
 /* An allocation of VRAM in a process's address space. */
 struct sg_found {
@@ -464,7 +464,7 @@ void sg_pin_pages(const struct sg_pin *pin, u64 *to, size_t stride);
 void sg_pin_uuid(const struct sg_pin *pin, u8 uuid[16]);
 u32 sg_pin_gpu_index(const struct sg_pin *pin);
 /*
- * Returns whether those pages are system memory, to which sg_keep_move() has moved the
+ * Returns whether those pages are system memory, to which sg_movable_move() has moved the
  * allocation.
  */
 bool sg_pin_in_system(const struct sg_pin *pin);

@@ -119,7 +119,7 @@ int sg_pin_put_by(struct sg *sg, const void *key, const struct sg_pin_claim *cla
 	return err;
 }
 
-int sg_keep_get(struct sg *sg, struct sg_keep *keep, const struct sg_pin_who *who, u64 va, u64 length)
+int sg_movable_get(struct sg *sg, struct sg_movable *movable, const struct sg_pin_who *who, u64 va, u64 length)
 {
 	struct sg_range *range;
 	int err;
@@ -131,33 +131,33 @@ int sg_keep_get(struct sg *sg, struct sg_keep *keep, const struct sg_pin_who *wh
 	if (!err && range->mem->gpu->removed)
 		err = -ENODEV;
 	if (!err) {
-		keep->sg = sg;
-		keep->mem = range->mem;
-		keep->proc_key = range->proc->key;
-		keep->va = va;
-		keep->length = length;
-		keep->offset = va - range->node.key;
-		sg_mem_get_locked(keep->mem);
-		keep->mem->keeps++;
+		movable->sg = sg;
+		movable->mem = range->mem;
+		movable->proc_key = range->proc->key;
+		movable->va = va;
+		movable->length = length;
+		movable->offset = va - range->node.key;
+		sg_mem_get_locked(movable->mem);
+		movable->mem->movables++;
 	}
 	sg_mutex_unlock(&sg->lock);
 	return err;
 }
 
-int sg_keep_pin(struct sg_keep *keep, struct sg_pin *pin, const struct sg_pin_ops *ops)
+int sg_movable_pin(struct sg_movable *movable, struct sg_pin *pin, const struct sg_pin_ops *ops)
 {
-	struct sg *sg = keep->sg;
+	struct sg *sg = movable->sg;
 	struct sg_range *range;
 	int err;
 
 	sg_mutex_lock(&sg->lock);
 	/* Chaos does not count this pin: the caller may hold locks that a revocation takes. */
-	err = sg_pin_take_locked(pin, ops, keep->mem, keep->offset, keep->va, keep->length, true);
-	range = err ? NULL : sg_keep_range_locked(keep);
+	err = sg_pin_take_locked(pin, ops, movable->mem, movable->offset, movable->va, movable->length, true);
+	range = err ? NULL : sg_movable_range_locked(movable);
 	if (range) {
 		sg_pin_attach_locked(pin, range);
 		if (sg->chaos.strict)
-			sg_strict_pinned_locked(range, keep->va, keep->length);
+			sg_strict_pinned_locked(range, movable->va, movable->length);
 	}
 	sg_mutex_unlock(&sg->lock);
 	return err;

@@ -20,7 +20,7 @@
  *                          free memory: MEM_FREE, HOST_UNREGISTER, IPC_CLOSE
  *      work/event.c        EVENT_SYNC
  *      work/hostfunc.c     HOST_FUNC_NEXT, which a thread of the program waits in all the time
- *      memory/keep.c       a move waits for copies under way on its GPU
+ *      memory/movable.c    a move waits for copies under way on its GPU
  *      clients/allocate.c  MEM_ALLOC with SOFTGPU_ALLOC_WAIT waits until a stream frees memory
  *
  *    bounded: sg_cond_wait(), for another thread's work that does not itself wait for the program.
@@ -34,7 +34,7 @@
  *      work/fetch.c        and for a thread that is in ops->fetch, which begins to fetch memory
  *      clients/machine.c   removal of a GPU, which an administrator does, waits for all of these
  *    Engines and the watcher wait for work: they are the core's own threads.  The lock itself
- *    is held for steps of the core only, the longest of which copies one allocation (keep.c).
+ *    is held for steps of the core only, the longest of which copies one allocation (movable.c).
  *
  * References:
  *
@@ -162,7 +162,7 @@ struct sg_proc {
 /*
  * Memory of one allocation: whole 64 KiB pages of VRAM, not necessarily contiguous, or
  * system memory that it was moved to.  Its location changes only while all users of the mem
- * are threads that look it up anew for each access: keep.c.
+ * are threads that look it up anew for each access: movable.c.
  */
 struct sg_mem {
 	struct sg_gpu *gpu;		/* fixed */
@@ -171,7 +171,7 @@ struct sg_mem {
 	void *system;
 	u32 refs;
 	u32 imports;			/* ranges of other processes, by IPC */
-	u32 keeps;
+	u32 movables;
 	bool moving;
 	struct sg_mem_key *key;		/* opens it in other processes; NULL until requested */
 };
@@ -510,10 +510,10 @@ bool sg_is_managed_copy(const struct sg_range *range);
  */
 void sg_managed_moved_locked(struct sg_proc *proc, u64 va, const void *local, u64 len);
 
-/* ---- keep.c ---- */
+/* ---- movable.c ---- */
 
 /* Returns the mapping of the memory, if the process still has it. */
-struct sg_range *sg_keep_range_locked(const struct sg_keep *keep);
+struct sg_range *sg_movable_range_locked(const struct sg_movable *movable);
 
 /* ---- chaos.c ---- */
 

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-/* ops_keep.c - memory that is kept without a place of its own, and moved: elsewhere in VRAM, or out of it. */
+/* ops_movable.c - memory that is kept without a place of its own, and moved: elsewhere in VRAM, or out of it. */
 #include "model.h"
 
-void op_keep(const u32 *arg)
+void op_movable(const u32 *arg)
 {
-	int r = PICK(w.ranges, arg[0]), slot = SPARE(w.keeps), at, want;
+	int r = PICK(w.ranges, arg[0]), slot = SPARE(w.movables), at, want;
 	struct sg_pin_who who = { 0 };
-	struct n_keep *k;
+	struct n_movable *k;
 	u64 va, pages;
 	u32 proc;
 
 	if (r < 0 || slot < 0)
 		return;
-	k = &w.keeps[slot];
+	k = &w.movables[slot];
 	proc = arg[3] / 4 % 16 ? w.ranges[r].proc : arg[3] / 64 % w.config.procs;
 	pages = some_pages(&w.ranges[r], arg, &va);
 	at = range_at(proc, va);
 	want = at < 0 || va + pages * PAGE > w.ranges[at].va + w.ranges[at].pages * PAGE ? -EINVAL : 0;
 	who.proc_key = &w.procs[proc].key;
-	MUST(sg_keep_get(w.sg, &k->k, &who, va, pages * PAGE) == want);
+	MUST(sg_movable_get(w.sg, &k->k, &who, va, pages * PAGE) == want);
 	if (want)
 		return;
 	k->used = true;
@@ -29,36 +29,36 @@ void op_keep(const u32 *arg)
 	k->pages = pages;
 }
 
-static bool has_pins(int keep)
+static bool has_pins(int movable)
 {
 	u32 i;
 
 	for (i = 0; i < PINS; i++) {
-		if (w.pins[i].used && w.pins[i].keep == keep)
+		if (w.pins[i].used && w.pins[i].movable == movable)
 			return true;
 	}
 	return false;
 }
 
-void op_keep_put(const u32 *arg)
+void op_movable_put(const u32 *arg)
 {
-	int i = PICK(w.keeps, arg[0]);
+	int i = PICK(w.movables, arg[0]);
 
 	if (i < 0 || has_pins(i))
 		return;
-	sg_keep_put(&w.keeps[i].k);
-	w.keeps[i].used = false;
+	sg_movable_put(&w.movables[i].k);
+	w.movables[i].used = false;
 }
 
-void op_keep_pin(const u32 *arg)
+void op_movable_pin(const u32 *arg)
 {
-	int i = PICK(w.keeps, arg[0]), slot = SPARE(w.pins), want = 0, range;
-	struct n_keep *k;
+	int i = PICK(w.movables, arg[0]), slot = SPARE(w.pins), want = 0, range;
+	struct n_movable *k;
 	struct n_pin *p;
 
 	if (i < 0 || slot < 0)
 		return;
-	k = &w.keeps[i];
+	k = &w.movables[i];
 	p = &w.pins[slot];
 	if (w.gpus[w.mems[k->mem].gpu].removed)
 		want = -ENODEV;
@@ -67,7 +67,7 @@ void op_keep_pin(const u32 *arg)
 	else if (bar1_short(k->mem, k->first, k->pages))
 		want = -ENOSPC;
 	memset(&p->t, 0, sizeof(p->t));
-	MUST(sg_keep_pin(&k->k, &p->t.pin, &tpin_ops) == want);
+	MUST(sg_movable_pin(&k->k, &p->t.pin, &tpin_ops) == want);
 	if (want)
 		return;
 	p->used = true;
@@ -76,7 +76,7 @@ void op_keep_pin(const u32 *arg)
 	/* The mapping, where it is still the keep's. */
 	range = range_at(k->proc, k->va);
 	p->range = range >= 0 && w.ranges[range].mem == k->mem ? range : -1;
-	p->keep = i;
+	p->movable = i;
 	p->mem = k->mem;
 	p->va = k->va;
 	p->first = k->first;
@@ -88,13 +88,13 @@ void op_keep_pin(const u32 *arg)
 }
 
 /* Who knows of it; the keep's own range does not matter, for it looks anew. */
-static u32 others(const struct n_keep *k)
+static u32 others(const struct n_movable *k)
 {
 	int own = range_at(k->proc, k->va);
 	u32 i, n = 0;
 
-	for (i = 0; i < KEEPS; i++)
-		n += w.keeps[i].used && &w.keeps[i] != k && w.keeps[i].mem == k->mem;
+	for (i = 0; i < MOVABLES; i++)
+		n += w.movables[i].used && &w.movables[i] != k && w.movables[i].mem == k->mem;
 	for (i = 0; i < RANGES; i++)
 		n += w.ranges[i].used && (int)i != own && w.ranges[i].mem == k->mem;
 	for (i = 0; i < PINS; i++)
@@ -104,7 +104,7 @@ static u32 others(const struct n_keep *k)
 	return n;
 }
 
-static int naive_move(const struct n_keep *k, bool system)
+static int naive_move(const struct n_movable *k, bool system)
 {
 	const struct n_mem *mem = &w.mems[k->mem];
 
@@ -119,9 +119,9 @@ static int naive_move(const struct n_keep *k, bool system)
 	return others(k) || w.config.strict ? -EBUSY : 0;
 }
 
-void op_keep_move(const u32 *arg)
+void op_movable_move(const u32 *arg)
 {
-	int i = PICK(w.keeps, arg[0]), want;
+	int i = PICK(w.movables, arg[0]), want;
 	bool system = arg[1] % 2;
 	struct n_mem *mem;
 
@@ -129,12 +129,12 @@ void op_keep_move(const u32 *arg)
 		return;
 	/* A copy under way is a reason to stay. */
 	settle_all();
-	want = naive_move(&w.keeps[i], system);
-	MUST(sg_keep_move(&w.keeps[i].k, system ? SG_IN_SYSTEM : SG_IN_VRAM) == want);
-	mem = &w.mems[w.keeps[i].mem];
+	want = naive_move(&w.movables[i], system);
+	MUST(sg_movable_move(&w.movables[i].k, system ? SG_IN_SYSTEM : SG_IN_VRAM) == want);
+	mem = &w.mems[w.movables[i].mem];
 	if (!want) {
 		mem->system = system;
 		memset(mem->phys, 0, sizeof(mem->phys));
 	}
-	MUST(sg_keep_place(&w.keeps[i].k) == (mem->system ? SG_IN_SYSTEM : SG_IN_VRAM));
+	MUST(sg_movable_place(&w.movables[i].k) == (mem->system ? SG_IN_SYSTEM : SG_IN_VRAM));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * keep.c - keeps VRAM allocated without pinning it, so that it may be moved.
+ * movable.c - keeps VRAM allocated without pinning it, so that it may be moved.
  *
  * A move takes other pages of the same GPU's VRAM, or system memory, and copies.  It
  * happens under the lock while no thread touches VRAM of this GPU: engines look up their
@@ -10,12 +10,12 @@
  */
 #include "memory.h"
 
-struct sg_range *sg_keep_range_locked(const struct sg_keep *keep)
+struct sg_range *sg_movable_range_locked(const struct sg_movable *movable)
 {
-	struct sg_proc *proc = sg_proc_by_key_locked(keep->sg, keep->proc_key);
-	struct sg_range *range = proc ? sg_range_at(proc, keep->va) : NULL;
+	struct sg_proc *proc = sg_proc_by_key_locked(movable->sg, movable->proc_key);
+	struct sg_range *range = proc ? sg_range_at(proc, movable->va) : NULL;
 
-	return range && range->mem == keep->mem ? range : NULL;
+	return range && range->mem == movable->mem ? range : NULL;
 }
 
 u64 sg_mapping_end(struct sg *sg, const void *proc_key, u64 va)
@@ -33,32 +33,32 @@ u64 sg_mapping_end(struct sg *sg, const void *proc_key, u64 va)
 	return end;
 }
 
-void sg_keep_put(struct sg_keep *keep)
+void sg_movable_put(struct sg_movable *movable)
 {
-	struct sg *sg = keep->sg;
+	struct sg *sg = movable->sg;
 
 	sg_mutex_lock(&sg->lock);
-	keep->mem->keeps--;
-	sg_mem_put_locked(keep->mem);
+	movable->mem->movables--;
+	sg_mem_put_locked(movable->mem);
 	sg_mutex_unlock(&sg->lock);
 }
 
-u32 sg_keep_gpu_index(const struct sg_keep *keep)
+u32 sg_movable_gpu_index(const struct sg_movable *movable)
 {
-	return keep->mem->gpu->index;
+	return movable->mem->gpu->index;
 }
 
 /* -EBUSY: a pin, another process or strict mode relies on the memory's location. */
-static int may_move_locked(const struct sg_keep *keep)
+static int may_move_locked(const struct sg_movable *movable)
 {
-	const struct sg_mem *mem = keep->mem;
+	const struct sg_mem *mem = movable->mem;
 
 	if (mem->gpu->removed)
 		return -ENODEV;
 	/* Pins, other keeps, other ranges and copies under way have a reference each. */
-	if (mem->refs != 1 + (u32)!!sg_keep_range_locked(keep))
+	if (mem->refs != 1 + (u32)!!sg_movable_range_locked(movable))
 		return -EBUSY;
-	return keep->sg->chaos.strict || mem->gpu->watches ? -EBUSY : 0;
+	return movable->sg->chaos.strict || mem->gpu->watches ? -EBUSY : 0;
 }
 
 static void copy(const struct sg_mem *to, const struct sg_mem *from)
@@ -79,17 +79,17 @@ static void copy(const struct sg_mem *to, const struct sg_mem *from)
  * May drop the lock.  Waits until no thread touches this GPU's VRAM and no CPU mapping
  * shows it; -EINTR.
  */
-static int quiet_locked(const struct sg_keep *keep)
+static int quiet_locked(const struct sg_movable *movable)
 {
-	struct sg_range *range = sg_keep_range_locked(keep);
+	struct sg_range *range = sg_movable_range_locked(movable);
 	int err = 0;
 
 	if (range && range->visible)
 		sg_range_hide_locked(range);
-	keep->mem->gpu->awaited++;
-	while (!err && keep->mem->gpu->entered)
-		err = sg_cond_wait_killable(&keep->sg->ended, &keep->sg->lock);
-	keep->mem->gpu->awaited--;
+	movable->mem->gpu->awaited++;
+	while (!err && movable->mem->gpu->entered)
+		err = sg_cond_wait_killable(&movable->sg->ended, &movable->sg->lock);
+	movable->mem->gpu->awaited--;
 	return err;
 }
 
@@ -104,36 +104,36 @@ static void swap_places(struct sg_mem *a, struct sg_mem *b)
 	b->system = system;
 }
 
-enum sg_place sg_keep_place(const struct sg_keep *keep)
+enum sg_place sg_movable_place(const struct sg_movable *movable)
 {
 	enum sg_place place;
 
-	sg_mutex_lock(&keep->sg->lock);
-	place = keep->mem->system ? SG_IN_SYSTEM : SG_IN_VRAM;
-	sg_mutex_unlock(&keep->sg->lock);
+	sg_mutex_lock(&movable->sg->lock);
+	place = movable->mem->system ? SG_IN_SYSTEM : SG_IN_VRAM;
+	sg_mutex_unlock(&movable->sg->lock);
 	return place;
 }
 
-int sg_keep_move(struct sg_keep *keep, enum sg_place to)
+int sg_movable_move(struct sg_movable *movable, enum sg_place to)
 {
-	struct sg_mem *mem = keep->mem, *other;
-	struct sg *sg = keep->sg;
+	struct sg_mem *mem = movable->mem, *other;
+	struct sg *sg = movable->sg;
 	int err;
 
-	if (to == SG_IN_SYSTEM && sg_keep_place(keep) == to)
+	if (to == SG_IN_SYSTEM && sg_movable_place(movable) == to)
 		return 0;
 	err = to == SG_IN_SYSTEM ? sg_mem_create_system(mem->gpu, mem->size, &other) :
 		sg_mem_create(mem->gpu, mem->size, &other);
 	if (err)
 		return err;
 	sg_mutex_lock(&sg->lock);
-	err = mem->moving ? -EBUSY : may_move_locked(keep);
+	err = mem->moving ? -EBUSY : may_move_locked(movable);
 	if (err)
 		goto out;
 	mem->moving = true;
-	err = quiet_locked(keep);
+	err = quiet_locked(movable);
 	if (!err)
-		err = may_move_locked(keep);
+		err = may_move_locked(movable);
 	if (!err) {
 		copy(other, mem);
 		swap_places(mem, other);
