@@ -301,7 +301,7 @@ struct sg_pin_ops {
  */
 struct sg_pin {
 	struct sg_hash_node node;	/* in sg->pins, by address of this struct */
-	struct sg_link link;		/* in range->pins, or range->kept */
+	struct sg_link link;		/* in range->pins, or range->persistent */
 	struct sg_link in_gpu;		/* gpu->pinned, or gpu->orphans */
 	struct sg *sg;
 	struct sg_gpu *gpu;

@@ -28,13 +28,13 @@ void sg_heap_put_locked(struct sg_heap *heap)
  * Drops the lock.  There is no room: waits until a stream has freed memory of no context, and releases it. 0: try again;
  * -ENOSPC: no stream will; -EINTR.
  */
-static int room_comes_locked(struct sg_proc *proc)
+static int wait_for_room_locked(struct sg_proc *proc)
 {
 	struct sg *sg = proc->sg;
 	struct sg_ctx *ctx;
 
-	if (sg_list_empty(&proc->ended)) {
-		if (!proc->hidden_frees)
+	if (sg_list_empty(&proc->freed)) {
+		if (!proc->contextless_frees)
 			return -ENOSPC;
 		if (proc->held) {
 			sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
@@ -45,7 +45,7 @@ static int room_comes_locked(struct sg_proc *proc)
 		if (sg_cond_wait_killable(&sg->ended, &sg->lock))
 			return -EINTR;
 	}
-	sg_reap_locked(proc);
+	sg_async_frees_release_locked(proc);
 	return 0;
 }
 
@@ -79,7 +79,7 @@ int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 		err = sg_buf_place_locked(buf, len, &va);
 		if (err != -ENOSPC || !(a->flags & SOFTGPU_ALLOC_WAIT))
 			break;
-		err = room_comes_locked(client->proc);
+		err = wait_for_room_locked(client->proc);
 		if (err)
 			break;
 	}
@@ -102,7 +102,7 @@ int sg_buf_free(struct sg_client *client, u64 va, u32 kinds)
 	int err;
 
 	sg_mutex_lock(&client->sg->lock);
-	err = sg_buf_settled_locked(client, va, kinds, &buf);
+	err = sg_buf_drain_locked(client, va, kinds, &buf);
 	if (!err)
 		sg_buf_release_locked(buf);
 	sg_mutex_unlock(&client->sg->lock);

@@ -239,7 +239,7 @@ static void undo_event_create(struct sg_client *c, const void *arg)
 
 static void undo_host_func_next(struct sg_client *c, const void *arg)
 {
-	sg_host_func_untake(c, arg);
+	sg_host_func_return(c, arg);
 }
 
 /* The call changes nothing, or would return the same again. */
@@ -347,7 +347,7 @@ static bool all_zero(const u8 *p, u32 len)
  * work or ask for it, give or take memory, or show how much there is.  libcuda holds none of its locks in them, as clients may
  * call it.
  */
-static bool reaps(u32 nr)
+static bool releases_async_frees(u32 nr)
 {
 	switch (nr) {
 	case _IOC_NR(SOFTGPU_INFO):
@@ -380,8 +380,8 @@ int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size)
 		return -EINVAL;
 	if (size > call->size && !all_zero((u8 *)arg + call->size, size - call->size))
 		return -E2BIG;
-	if (reaps(nr))
-		sg_reap(client);
+	if (releases_async_frees(nr))
+		sg_async_frees_release(client);
 	if (client->gpu->removed)
 		return -ENODEV;
 	if (size >= call->size) {
@@ -396,7 +396,7 @@ int sg_call(struct sg_client *client, u32 nr, void *arg, u32 size)
 		err = call->fn(client, full);
 		memcpy(arg, full, size);
 	}
-	if (reaps(nr))
-		sg_reap(client);
+	if (releases_async_frees(nr))
+		sg_async_frees_release(client);
 	return err;
 }

@@ -26,7 +26,7 @@ int sg_client_open(struct sg *sg, u32 index, const void *proc_key, const struct 
 		proc->key = proc_key;
 		proc->release = sg_server_leave_locked;
 		sg_handles_init(&proc->handles, &sg->objects);
-		sg_list_init(&proc->ended);
+		sg_list_init(&proc->freed);
 		sg_list_add_tail(&sg->procs, &proc->link);
 	}
 	proc->refs++;

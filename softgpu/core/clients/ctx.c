@@ -57,7 +57,7 @@ static struct sg_ctx *new_ctx(struct sg_client *client)
 	sg_cond_init(&ctx->done);
 	sg_cond_init(&ctx->reached);
 	sg_list_init(&ctx->funcs);
-	sg_list_init(&ctx->taken);
+	sg_list_init(&ctx->handed_out);
 	sg_list_init(&ctx->streams);
 	sg_stream_init(&ctx->stream0, ctx, false);
 	return ctx;

@@ -32,7 +32,7 @@ int sg_ipc_export(struct sg_client *client, struct softgpu_ipc_export *a)
 	if (!fresh)
 		return -ENOMEM;
 	sg_mutex_lock(&client->sg->lock);
-	buf = sg_buf_seen_at(client->proc, a->va);
+	buf = sg_buf_known_at(client->proc, a->va);
 	if (buf && buf->kind == kind) {
 		share = sg_share_locked(buf, &fresh);
 		a->id = share->node.key;
@@ -177,7 +177,7 @@ int sg_ipc_close(struct sg_client *client, u64 va, u32 kinds)
 	int err;
 
 	sg_mutex_lock(&client->sg->lock);
-	err = sg_buf_settled_locked(client, va, kinds, &buf);
+	err = sg_buf_drain_locked(client, va, kinds, &buf);
 	if (!err && !--buf->opens)
 		sg_buf_release_locked(buf);
 	sg_mutex_unlock(&client->sg->lock);

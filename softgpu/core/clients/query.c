@@ -51,7 +51,7 @@ int sg_query(struct sg_client *client, struct softgpu_query *a)
 	a->va = va;
 	sg_mutex_lock(&client->sg->lock);
 	alias = sg_alias_at(proc, va);
-	buf = alias ? alias->buf : sg_buf_seen_at(proc, va);
+	buf = alias ? alias->buf : sg_buf_known_at(proc, va);
 	r = sg_covering(&proc->reservations, va);
 	if (buf) {
 		fill_buf(a, buf);
@@ -95,7 +95,7 @@ int sg_set_attr(struct sg_client *client, struct softgpu_set_attr *a)
 		return -EINVAL;
 	sg_mutex_lock(&client->sg->lock);
 	sg_alias_resolve_locked(client->proc, &a->va, 1);
-	buf = sg_buf_seen_at(client->proc, a->va);
+	buf = sg_buf_known_at(client->proc, a->va);
 	if (buf)
 		buf->sync_memops = a->value;
 	else

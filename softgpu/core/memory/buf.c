@@ -23,7 +23,7 @@ struct sg_buf *sg_buf_new(struct sg_proc *proc, struct sg_heap *heap, u32 kind)
 		buf->kind = kind;
 		sg_list_init(&buf->in_owner);
 		sg_list_init(&buf->in_share);
-		sg_list_init(&buf->in_ended);
+		sg_list_init(&buf->in_freed);
 	}
 	return buf;
 }
@@ -49,7 +49,7 @@ void sg_buf_release_locked(struct sg_buf *buf)
 	sg_tree_erase(&buf->proc->bufs, &buf->node);
 	buf->proc->sg->objects--;
 	sg_list_del(&buf->in_owner);
-	sg_list_del(&buf->in_ended);
+	sg_list_del(&buf->in_freed);
 	sg_share_end_locked(buf);
 	sg_alias_end_locked(buf);
 	if (range && range->slots)

@@ -89,7 +89,7 @@ struct sg {
 
 	/* work */
 	struct sg_link ctxs;		/* contexts with valid tokens */
-	u64 looks;			/* searches for work that uses memory which is being freed, ever */
+	u64 searches;			/* searches for work that uses memory which is being freed, ever */
 	u64 broken[SG_RULES];
 
 	/* clients */
@@ -149,9 +149,9 @@ struct sg_proc {
 	/* work */
 	u32 streams;			/* default streams included; at most SOFTGPU_MAX_STREAMS */
 	u64 held;			/* strict: jobs that were queued with `held' and are not done */
-	struct sg_link ended;		/* bufs that a stream has freed, for the process's next call to release */
-	bool has_ended;			/* there are some; atomic, read without the lock */
-	u32 hidden_frees;		/* FREE jobs of memory of no context that are not done */
+	struct sg_link freed;		/* bufs that a stream has freed, for the process's next call to release */
+	bool has_freed;			/* there are some; atomic, read without the lock */
+	u32 contextless_frees;		/* FREE jobs of memory of no context that are not done */
 
 	/* clients */
 	struct sg_server *server;	/* fixed with the window; NULL: none */
@@ -191,7 +191,7 @@ struct sg_range {
 	struct sg_node node;		/* in *tree: va, length */
 	struct sg_tree *tree;		/* fixed; &proc->ranges or &proc->copies */
 	struct sg_link in_slabs;	/* heap->slabs */
-	struct sg_link pins, kept;	/* pins of this range; kept: persistent ones */
+	struct sg_link pins, persistent;	/* pins of this range; kept: persistent ones */
 	struct sg_proc *proc;		/* fixed */
 	struct sg_heap *heap;		/* fixed; of a context, which it references; NULL: of none */
 	struct sg_mem *mem;		/* fixed */
@@ -218,10 +218,10 @@ struct sg_buf {
 	struct sg_share *share;		/* opened by its IPC key; NULL until requested */
 	struct sg_link in_share;	/* IPC: share->imports, while the share exists */
 	u32 opens;			/* IPC: opens minus closes */
-	u32 frees;			/* calls that wait to free it, or to close it; queued frees of memory of no context */
-	u32 queued;			/* FREE jobs */
-	struct sg_link in_ended;	/* proc->ended */
-	u32 late;			/* SOFTGPU_VALUE_WRITEs that were queued on it, ever */
+	u32 freeing;			/* calls that wait to free it, or to close it; queued frees of memory of no context */
+	u32 queued_frees;			/* FREE jobs */
+	struct sg_link in_freed;	/* proc->freed */
+	u32 late_writes;			/* SOFTGPU_VALUE_WRITEs that were queued on it, ever */
 	u32 kind;			/* fixed; enum softgpu_kind */
 	u32 host_flags;
 	bool sync_memops;
@@ -300,19 +300,19 @@ static inline bool sg_in_window(const struct sg_proc *proc, u64 va)
  * waiting for a job that waits for that write.  Registered memory stays the program's, so it
  * never counts.
  */
-static inline bool sg_is_leaving(const struct sg_proc *proc, u64 va)
+static inline bool sg_is_being_freed(const struct sg_proc *proc, u64 va)
 {
 	const struct sg_buf *buf = sg_buf_at(proc, va);
 
-	return buf && buf->frees && buf->frees >= buf->opens && buf->kind != SOFTGPU_KIND_REGISTERED;
+	return buf && buf->freeing && buf->freeing >= buf->opens && buf->kind != SOFTGPU_KIND_REGISTERED;
 }
 
 /* As sg_buf_at(), but hides memory of no context that a stream will free, as the program sees it. */
-static inline struct sg_buf *sg_buf_seen_at(const struct sg_proc *proc, u64 va)
+static inline struct sg_buf *sg_buf_known_at(const struct sg_proc *proc, u64 va)
 {
 	struct sg_buf *buf = sg_buf_at(proc, va);
 
-	return buf && sg_is_contextless(buf) && sg_is_leaving(proc, va) ? NULL : buf;
+	return buf && sg_is_contextless(buf) && sg_is_being_freed(proc, va) ? NULL : buf;
 }
 
 /* Returns whether va is in the window, but in no range and no buf: nothing is mapped there. */

@@ -64,7 +64,7 @@ int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct 
 void sg_pin_attach_locked(struct sg_pin *pin, struct sg_range *range)
 {
 	pin->range = range;
-	sg_list_add_tail(pin->persistent ? &range->kept : &range->pins, &pin->link);
+	sg_list_add_tail(pin->persistent ? &range->persistent : &range->pins, &pin->link);
 }
 
 /*
@@ -191,8 +191,8 @@ void sg_pins_revoke_locked(struct sg_range *range)
 	while (!sg_list_empty(&range->pins))
 		sg_cond_wait(&sg->ended, &sg->lock);
 	/* Persistent pins remain: only unlink them. */
-	while (!sg_list_empty(&range->kept)) {
-		pin = sg_list_entry(range->kept.next, struct sg_pin, link);
+	while (!sg_list_empty(&range->persistent)) {
+		pin = sg_list_entry(range->persistent.next, struct sg_pin, link);
 		sg_list_del(&pin->link);
 		pin->range = NULL;
 	}

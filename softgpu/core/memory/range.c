@@ -17,7 +17,7 @@ struct sg_range *sg_range_new(struct sg_proc *proc, struct sg_heap *heap, struct
 		range->tree = &proc->ranges;
 		range->access = SG_READ | SG_WRITE;
 		sg_list_init(&range->pins);
-		sg_list_init(&range->kept);
+		sg_list_init(&range->persistent);
 		sg_list_init(&range->in_slabs);
 	}
 	return range;

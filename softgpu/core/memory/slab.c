@@ -35,7 +35,7 @@ u32 sg_slots_for(u64 len)
 /* May a device or another process still write to slots freed in this slab? */
 bool sg_slab_in_use_elsewhere(const struct sg_range *slab)
 {
-	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->kept) || slab->mem->movables ||
+	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->persistent) || slab->mem->movables ||
 	       (slab->mem->imports && !slab->mem->gpu->desc.blocks);
 }
 

@@ -20,7 +20,7 @@ static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span, u32 access)
 	struct sg_range *range = sg_range_at(proc, va);
 	u64 end = va + span;
 
-	if (sg_is_leaving(proc, va))
+	if (sg_is_being_freed(proc, va))
 		return false;
 	if (!range)
 		return !sg_is_hole(proc, va);
@@ -146,18 +146,18 @@ static void fill_pattern(void *to, u64 len, u32 value, u32 elem)
  */
 static void copy_torn(struct sg_job *job, u8 *to, const u8 *now, u64 src, u64 len)
 {
-	const u8 *seen = job->move.seen + (src - job->move.src);
+	const u8 *saved = job->move.saved + (src - job->move.src);
 	bool old = true;
 	u64 i;
 
 	for (i = 0; i < len; i++) {
 		to[i] = now[i];
-		if (now[i] == seen[i])
+		if (now[i] == saved[i])
 			continue;
 		if (old)
-			to[i] = seen[i];
+			to[i] = saved[i];
 		old = !old;
-		job->move.late = true;
+		job->move.changed = true;
 	}
 }
 
@@ -175,7 +175,7 @@ static int move(struct sg_engine *e, const struct sg_client *client, struct sg_j
 	}
 	if (d->gpu && s->gpu) {
 		/* Overlapping copies are undefined in CUDA; here they are at least whole. */
-		if (job->move.seen)
+		if (job->move.saved)
 			copy_torn(job, d->vram, s->vram, src, len);
 		else
 			memmove(d->vram, s->vram, len);
@@ -269,9 +269,9 @@ static void end(struct sg_job *job)
 	struct sg_gpu *gpu = job->stream->ctx->gpu;
 
 	gpu->copies++;
-	if (job->move.late)
+	if (job->move.changed)
 		sg_rule_break_locked(gpu->sg, SG_RULE_LAUNCH_AFTER_DMA);
-	sg_free(job->move.seen);
+	sg_free(job->move.saved);
 }
 
 static const struct sg_job_ops move_ops = { .check = check, .queued = queued, .run = run, .end = end };

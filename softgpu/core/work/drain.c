@@ -2,7 +2,7 @@
 /* drain.c - waits until queued work is done: that of a stream, of a context, or on some memory. */
 #include "work.h"
 
-#define LOOKS		1024	/* at most so many jobs are looked at with the lock held */
+#define JOBS_PER_HOLD		1024	/* at most so many jobs are looked at with the lock held */
 
 int sg_stream_drain_locked(struct sg_stream *s, u64 upto)
 {
@@ -52,7 +52,7 @@ static u64 uses_until_locked(const struct sg_stream *s, u64 va, u64 len)
 
 		if (sg_job_touches(job, va, len))
 			last = job->index;
-		if (++n % LOOKS) {
+		if (++n % JOBS_PER_HOLD) {
 			at = at->next;
 			continue;
 		}
@@ -67,7 +67,7 @@ static u64 uses_until_locked(const struct sg_stream *s, u64 va, u64 len)
 }
 
 /* Returns a stream of the process's other contexts that this look has not done yet, with a reference. */
-static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const struct sg_ctx *except, u64 look)
+static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const struct sg_ctx *except, u64 search)
 {
 	struct sg_stream *s;
 	struct sg_ctx *ctx;
@@ -76,7 +76,7 @@ static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const s
 		if (ctx == except || ctx->proc != proc)
 			continue;
 		sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
-			if (s->completed != s->submitted && s->looked_at != look) {
+			if (s->completed != s->submitted && s->searched != search) {
 				sg_stream_hold_locked(s);
 				return s;
 			}
@@ -93,24 +93,24 @@ static int others_done_locked(const struct sg_buf *buf)
 {
 	const struct sg_proc *proc = buf->proc;
 	const struct sg_ctx *ctx = sg_ctx_of_heap(buf->heap);
-	u64 va = buf->node.key, len = buf->node.len, id = buf->buffer_id, look = ++proc->sg->looks, upto;
+	u64 va = buf->node.key, len = buf->node.len, id = buf->buffer_id, search = ++proc->sg->searches, upto;
 	struct sg_stream *s;
 	int err = 0;
 
-	while (err != -EINTR && sg_buf_same_locked(proc, va, id) && sg_is_leaving(proc, va)) {
-		s = other_stream_locked(proc, ctx, look);
+	while (err != -EINTR && sg_buf_same_locked(proc, va, id) && sg_is_being_freed(proc, va)) {
+		s = other_stream_locked(proc, ctx, search);
 		if (!s)
 			break;
 		upto = uses_until_locked(s, va, len);
 		err = upto ? sg_stream_drain_locked(s, upto) : 0;
 		if (err != -EINTR)
-			s->looked_at = look;
+			s->searched = search;
 		sg_stream_put_locked(s);
 	}
 	return err == -EINTR ? err : 0;
 }
 
-int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out)
+int sg_buf_drain_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out)
 {
 	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&client->proc->bufs, va), struct sg_buf);
 	struct sg_ctx *ctx;
@@ -121,15 +121,15 @@ int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg
 	if (!buf || !(kinds & (1u << buf->kind)))
 		return -ENOENT;
 	*out = buf;
-	if (sg_is_contextless(buf) && sg_is_leaving(client->proc, va))
+	if (sg_is_contextless(buf) && sg_is_being_freed(client->proc, va))
 		return -ENOENT;
 	ctx = sg_ctx_of_heap(buf->heap);
 	if (!ctx)
 		return 0;
 	id = buf->buffer_id;
-	buf->frees++;
+	buf->freeing++;
 	do {
-		late = buf->late;
+		late = buf->late_writes;
 		/* After a fault all jobs are done, too. */
 		if (sg_ctx_drain_locked(ctx) == -EINTR)
 			err = -EINTR;
@@ -141,7 +141,7 @@ int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg
 		}
 		if (!buf)
 			return err ? err : -ENOENT;
-	} while (!err && buf->late != late);
-	buf->frees--;
+	} while (!err && buf->late_writes != late);
+	buf->freeing--;
 	return err;
 }

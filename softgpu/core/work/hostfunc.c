@@ -48,7 +48,7 @@ static void end_all_locked(struct sg *sg, struct sg_link *funcs)
 
 void sg_funcs_end_locked(struct sg_ctx *ctx)
 {
-	end_all_locked(ctx->gpu->sg, &ctx->taken);
+	end_all_locked(ctx->gpu->sg, &ctx->handed_out);
 	end_all_locked(ctx->gpu->sg, &ctx->funcs);
 	sg_cond_broadcast(&ctx->reached);
 }
@@ -58,7 +58,7 @@ static struct sg_job *find_locked(const struct sg_ctx *ctx, u64 id)
 {
 	struct sg_job *job;
 
-	sg_list_for_each(job, &ctx->taken, struct sg_job, func.in_ctx) {
+	sg_list_for_each(job, &ctx->handed_out, struct sg_job, func.in_ctx) {
 		if (job->func.id == id)
 			return job;
 	}
@@ -107,13 +107,13 @@ int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a)
 		err = sg_cond_wait_killable(&ctx->reached, &sg->lock);
 	if (!err && ctx->obj.gone) {
 		err = ctx->gpu->removed ? -ENODEV : -ENOENT;
-	} else if (!err && ctx->taken_count == SOFTGPU_MAX_FUNCS) {
+	} else if (!err && ctx->handed_out_count == SOFTGPU_MAX_FUNCS) {
 		err = -EBUSY;
 	} else if (!err) {
 		job = sg_list_entry(ctx->funcs.next, struct sg_job, func.in_ctx);
 		sg_list_del(&job->func.in_ctx);
-		sg_list_add_tail(&ctx->taken, &job->func.in_ctx);
-		ctx->taken_count++;
+		sg_list_add_tail(&ctx->handed_out, &job->func.in_ctx);
+		ctx->handed_out_count++;
 		a->id = job->func.id;
 		a->error = job->func.failed ? EIO : 0;
 	}
@@ -123,7 +123,7 @@ int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a)
 }
 
 /* Returns a call that was handed out, with a reference to its context; NULL: none. */
-static struct sg_job *taken_locked(struct sg_client *client, const struct softgpu_host_func *a, struct sg_ctx **ctx)
+static struct sg_job *handed_out_locked(struct sg_client *client, const struct softgpu_host_func *a, struct sg_ctx **ctx)
 {
 	*ctx = sg_ctx_of(sg_obj_get_locked(&client->proc->handles, a->ctx, SG_OBJ_CTX));
 	return *ctx ? find_locked(*ctx, a->id) : NULL;
@@ -137,9 +137,9 @@ int sg_host_func_done(struct sg_client *client, struct softgpu_host_func *a)
 	if (a->error)
 		return -EINVAL;
 	sg_mutex_lock(&client->sg->lock);
-	job = taken_locked(client, a, &ctx);
+	job = handed_out_locked(client, a, &ctx);
 	if (job) {
-		ctx->taken_count--;
+		ctx->handed_out_count--;
 		end_locked(job);
 	}
 	if (ctx)
@@ -148,15 +148,15 @@ int sg_host_func_done(struct sg_client *client, struct softgpu_host_func *a)
 	return job ? 0 : -ENOENT;
 }
 
-void sg_host_func_untake(struct sg_client *client, const struct softgpu_host_func *a)
+void sg_host_func_return(struct sg_client *client, const struct softgpu_host_func *a)
 {
 	struct sg_ctx *ctx;
 	struct sg_job *job;
 
 	sg_mutex_lock(&client->sg->lock);
-	job = taken_locked(client, a, &ctx);
+	job = handed_out_locked(client, a, &ctx);
 	if (job) {
-		ctx->taken_count--;
+		ctx->handed_out_count--;
 		sg_list_del(&job->func.in_ctx);
 		sg_list_add_tail(ctx->funcs.next, &job->func.in_ctx);	/* the first */
 		sg_cond_broadcast(&ctx->reached);

@@ -16,7 +16,7 @@
  */
 #include "work.h"
 
-#define SEEN_MAX	((u64)1 << 20)	/* longer copies do not save their source */
+#define SAVED_MAX	((u64)1 << 20)	/* longer copies do not save their source */
 
 static const char *const rule_texts[SG_RULES] = {
 	[SG_RULE_SYNC_MEMOPS] =
@@ -69,19 +69,19 @@ static bool touches_any(const struct sg_job *job, struct sg_link *pins)
 
 static bool touches_pinned_locked(const struct sg_job *job, struct sg_range *range)
 {
-	return touches_any(job, &range->pins) || touches_any(job, &range->kept);
+	return touches_any(job, &range->pins) || touches_any(job, &range->persistent);
 }
 
 /* Saves the source's contents; skipped if there is no memory for it. */
-static void remember_locked(struct sg_proc *proc, struct sg_job *job)
+static void save_source_locked(struct sg_proc *proc, struct sg_job *job)
 {
 	u64 va = job->move.src, left = job->move.width;
 	u8 *to;
 
-	if (job->move.height != 1 || left > SEEN_MAX)
+	if (job->move.height != 1 || left > SAVED_MAX)
 		return;
-	job->move.seen = sg_zalloc(left);
-	for (to = job->move.seen; to && left;) {
+	job->move.saved = sg_zalloc(left);
+	for (to = job->move.saved; to && left;) {
 		/* The caller has checked that the source is mapped from end to end. */
 		struct sg_range *range = sg_range_at(proc, va);
 		u64 run, in_range = range->node.len - (va - range->node.key);
@@ -92,8 +92,8 @@ static void remember_locked(struct sg_proc *proc, struct sg_job *job)
 		if (run > left)
 			run = left;
 		if (range->mem->gpu->removed) {
-			sg_free(job->move.seen);
-			job->move.seen = NULL;
+			sg_free(job->move.saved);
+			job->move.saved = NULL;
 			return;
 		}
 		memcpy(to, at, run);
@@ -160,7 +160,7 @@ bool sg_strict_holds_locked(struct sg_job *job)
 	if (touches_pinned_locked(job, dst) || (src && touches_pinned_locked(job, src)))
 		sg_rule_break_locked(ctx->gpu->sg, SG_RULE_SYNC_MEMOPS);
 	if (src && !sg_ctx_busy_before_locked(ctx, ctx->next_seq))
-		remember_locked(proc, job);
+		save_source_locked(proc, job);
 	return true;
 }
 
@@ -287,7 +287,7 @@ void sg_strict_release_locked(struct sg_stream *s)
 	follow_locked(&todo);
 }
 
-static void release_writers_locked(struct sg_stream *s, const struct sg_job *wait, struct sg_link *todo)
+static void release_stream_writers_locked(struct sg_stream *s, const struct sg_job *wait, struct sg_link *todo)
 {
 	const struct sg_job *job;
 
@@ -297,7 +297,7 @@ static void release_writers_locked(struct sg_stream *s, const struct sg_job *wai
 	}
 }
 
-void sg_strict_awaits_locked(const struct sg_job *wait)
+void sg_strict_release_writers_locked(const struct sg_job *wait)
 {
 	struct sg_proc *proc = wait->stream->ctx->proc;
 	struct sg_stream *s;
@@ -311,7 +311,7 @@ void sg_strict_awaits_locked(const struct sg_job *wait)
 		if (ctx->proc != proc)
 			continue;
 		sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx)
-			release_writers_locked(s, wait, &todo);
+			release_stream_writers_locked(s, wait, &todo);
 	}
 	follow_locked(&todo);
 }

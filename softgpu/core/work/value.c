@@ -111,8 +111,8 @@ static bool known_locked(struct sg_job *job, u32 access)
 	const struct sg_buf *buf;
 
 	if (!sg_alias_resolve_locked(proc, &job->value.va, job->value.width) ||
-	    (access == SG_READ && sg_is_leaving(proc, job->value.va)) ||
-	    (sg_buf_at(proc, job->value.va) && !sg_buf_seen_at(proc, job->value.va)))
+	    (access == SG_READ && sg_is_being_freed(proc, job->value.va)) ||
+	    (sg_buf_at(proc, job->value.va) && !sg_buf_known_at(proc, job->value.va)))
 		return false;
 	if (sg_range_at(proc, job->value.va))
 		return sg_word_at_locked(s, job->value.va, access);
@@ -129,7 +129,7 @@ static int check_write(struct sg_job *job)
 		return -EFAULT;
 	buf = sg_buf_at(job->stream->ctx->proc, job->value.va);
 	if (buf)
-		buf->late++;
+		buf->late_writes++;
 	return 0;
 }
 
@@ -149,7 +149,7 @@ static int check_wait(struct sg_job *job)
 
 static int queued_wait(struct sg_job *job)
 {
-	sg_strict_awaits_locked(job);
+	sg_strict_release_writers_locked(job);
 	return 0;
 }
 

@@ -34,7 +34,7 @@ static int check(struct sg_job *job)
 	const struct sg_ctx *ctx = job->stream->ctx;
 
 	if (!word_at_locked(job, va, SG_READ) || !word_at_locked(job, result, SG_WRITE) ||
-	    sg_is_leaving(ctx->proc, va) || sg_is_leaving(ctx->proc, result))
+	    sg_is_being_freed(ctx->proc, va) || sg_is_being_freed(ctx->proc, result))
 		return -EFAULT;
 	return sg_watcher_start_locked(ctx->gpu);
 }

@@ -50,7 +50,7 @@ struct sg_stream {
 	struct sg_job *running;
 	bool non_blocking;		/* fixed */
 	u64 submitted, completed;	/* jobs, ever */
-	u64 looked_at;			/* drain.c: the latest look (sg->looks) that is done here */
+	u64 searched;			/* drain.c: the latest look (sg->searches) that is done here */
 	u64 released_seq;		/* strict: jobs with a lower seq are not held back */
 	u64 followed_seq;		/* strict: nor those that jobs below this seq wait for */
 	struct sg_link in_release;	/* strict: on follow_locked()'s list */
@@ -70,8 +70,8 @@ struct sg_ctx {
 	struct sg_cond done;		/* broadcast when a job of one of its streams completes */
 	struct sg_cond reached;		/* broadcast when a call joins funcs, and when the context ends */
 	struct sg_link funcs;		/* HOST_FUNC jobs that their streams have reached, to be handed out */
-	struct sg_link taken;		/* those that were handed out */
-	u32 taken_count;		/* at most SOFTGPU_MAX_FUNCS */
+	struct sg_link handed_out;		/* those that were handed out */
+	u32 handed_out_count;		/* at most SOFTGPU_MAX_FUNCS */
 	struct sg_link streams;		/* with stream0 */
 	struct sg_stream stream0;
 	u64 next_seq;			/* seq of the next job; orders blocking streams */
@@ -158,8 +158,8 @@ struct sg_job {
 			u64 row, at;	/* done: rows, and bytes of the next one */
 			u32 value, elem;
 			bool sync;	/* the call waits until it is done */
-			u8 *seen;	/* strict: contents of src when queued; NULL: unknown */
-			bool late;	/* strict: src has changed since then */
+			u8 *saved;	/* strict: contents of src when queued; NULL: unknown */
+			bool changed;	/* strict: src has changed since then */
 		} move;			/* COPY and FILL */
 		struct {
 			u32 handle;		/* of the event */
@@ -181,12 +181,12 @@ struct sg_job {
 		} value;		/* WRITE_VALUE and WAIT_VALUE */
 		struct {
 			u64 id;			/* the caller's */
-			struct sg_link in_ctx;	/* ctx->funcs or ctx->taken, once the stream has reached it */
+			struct sg_link in_ctx;	/* ctx->funcs or ctx->handed_out, once the stream has reached it */
 			bool failed;		/* handed out as failed; the stream does not wait for it */
 		} func;
 		struct {
 			u64 va, buffer_id;
-			bool hidden;		/* counted in buf->frees */
+			bool contextless;		/* counted in buf->freeing */
 		} free;
 	};
 };
@@ -238,7 +238,7 @@ bool sg_strict_holds_locked(struct sg_job *job);
  * To be called when a wait for a value was queued: releases the jobs that write the word, and
  * those before them.
  */
-void sg_strict_awaits_locked(const struct sg_job *wait);
+void sg_strict_release_writers_locked(const struct sg_job *wait);
 /* To be called after a pin of these addresses: counts the rule that held work on them breaks. */
 void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len);
 void sg_rule_break_locked(struct sg *sg, enum sg_rule rule);
@@ -269,7 +269,7 @@ int sg_ctx_drain_locked(struct sg_ctx *ctx);
  * waiting for its context's work, and for work of the process's other contexts that uses it.
  * Does not wait for memory of no context.  -ENOENT, -EINTR.
  */
-int sg_buf_settled_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out);
+int sg_buf_drain_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_buf **out);
 
 /* ---- stream.c ---- */
 
@@ -336,13 +336,13 @@ void sg_watch_written_locked(struct sg_gpu *gpu, const void *vram, u64 len);
 
 int sg_value(struct sg_client *client, struct softgpu_value *a);
 
-/* ---- freejob.c ---- */
+/* ---- async_free.c ---- */
 
 int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a);
 /* Drops the lock.  Frees what the process's streams have come to. */
-void sg_reap_locked(struct sg_proc *proc);
+void sg_async_frees_release_locked(struct sg_proc *proc);
 /* The same.  At the beginning and the end of some calls. */
-void sg_reap(struct sg_client *client);
+void sg_async_frees_release(struct sg_client *client);
 
 /* ---- hostfunc.c ---- */
 
@@ -350,7 +350,7 @@ int sg_host_func(struct sg_client *client, struct softgpu_host_func *a);
 int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a);
 int sg_host_func_done(struct sg_client *client, struct softgpu_host_func *a);
 /* The caller of sg_host_func_next() did not get the answer: the call is handed out again. */
-void sg_host_func_untake(struct sg_client *client, const struct softgpu_host_func *a);
+void sg_host_func_return(struct sg_client *client, const struct softgpu_host_func *a);
 /* Drops the lock.  The context has lost its handle: drops all calls, and ends all waits for one. */
 void sg_funcs_end_locked(struct sg_ctx *ctx);
 

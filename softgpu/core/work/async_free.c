@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * freejob.c - memory that is freed when a stream has come to that: what cuMemFreeAsync stands on.
+ * async_free.c - memory that is freed when a stream has come to that: what cuMemFreeAsync stands on.
  *
  * Its pins are revoked, and clients called, by a thread of the process, as with every free: by the
- * first that makes one of some calls after that, or returns from one (reaps() of call.c).  Engines
+ * first that makes one of some calls after that, or returns from one (releases_async_frees() of call.c).  Engines
  * must not wait for a client.
  *
  * The free does not wait for work of other streams that still uses the memory: CUDA's documentation
@@ -17,13 +17,13 @@ static int check(struct sg_job *job)
 	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, job->free.va), struct sg_buf);
 
 	if (!buf || (buf->kind != SOFTGPU_KIND_DEVICE && (buf->kind != SOFTGPU_KIND_IPC || !sg_is_contextless(buf))) ||
-	    buf->queued >= (buf->opens ? buf->opens : 1) || sg_is_leaving(proc, job->free.va))
+	    buf->queued_frees >= (buf->opens ? buf->opens : 1) || sg_is_being_freed(proc, job->free.va))
 		return -EFAULT;
-	buf->queued++;
+	buf->queued_frees++;
 	job->free.buffer_id = buf->buffer_id;
-	job->free.hidden = sg_is_contextless(buf);
-	buf->frees += job->free.hidden;
-	proc->hidden_frees += job->free.hidden;
+	job->free.contextless = sg_is_contextless(buf);
+	buf->freeing += job->free.contextless;
+	proc->contextless_frees += job->free.contextless;
 	return 0;
 }
 
@@ -41,22 +41,22 @@ static void end(struct sg_job *job)
 	struct sg_proc *proc = job->stream->ctx->proc;
 	struct sg_buf *buf = sg_buf_same_locked(proc, job->free.va, job->free.buffer_id);
 
-	proc->hidden_frees -= job->free.hidden;
+	proc->contextless_frees -= job->free.contextless;
 	sg_cond_broadcast(&proc->sg->ended);
 	/* Its context may have ended, and other memory come to its place. */
 	if (!buf)
 		return;
-	buf->queued--;
+	buf->queued_frees--;
 	if (buf->opens > 1) {
 		buf->opens--;
-		buf->frees -= job->free.hidden;
+		buf->freeing -= job->free.contextless;
 		return;
 	}
 	/* From here on nothing is queued on it, whosever it was. */
-	buf->frees += !job->free.hidden;
-	if (sg_list_empty(&buf->in_ended))
-		sg_list_add_tail(&proc->ended, &buf->in_ended);
-	__atomic_store_n(&proc->has_ended, true, __ATOMIC_RELEASE);
+	buf->freeing += !job->free.contextless;
+	if (sg_list_empty(&buf->in_freed))
+		sg_list_add_tail(&proc->freed, &buf->in_freed);
+	__atomic_store_n(&proc->has_freed, true, __ATOMIC_RELEASE);
 }
 
 static const struct sg_job_ops free_ops = { .check = check, .queued = queued, .end = end };
@@ -74,18 +74,18 @@ int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a
 	return sg_enqueue(client, a->ctx, a->stream, job);
 }
 
-void sg_reap_locked(struct sg_proc *proc)
+void sg_async_frees_release_locked(struct sg_proc *proc)
 {
-	while (!sg_list_empty(&proc->ended))
-		sg_buf_release_locked(sg_list_entry(proc->ended.next, struct sg_buf, in_ended));
-	__atomic_store_n(&proc->has_ended, false, __ATOMIC_RELEASE);
+	while (!sg_list_empty(&proc->freed))
+		sg_buf_release_locked(sg_list_entry(proc->freed.next, struct sg_buf, in_freed));
+	__atomic_store_n(&proc->has_freed, false, __ATOMIC_RELEASE);
 }
 
-void sg_reap(struct sg_client *client)
+void sg_async_frees_release(struct sg_client *client)
 {
-	if (!__atomic_load_n(&client->proc->has_ended, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&client->proc->has_freed, __ATOMIC_ACQUIRE))
 		return;
 	sg_mutex_lock(&client->sg->lock);
-	sg_reap_locked(client->proc);
+	sg_async_frees_release_locked(client->proc);
 	sg_mutex_unlock(&client->sg->lock);
 }
