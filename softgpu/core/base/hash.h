@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hash.h - hash table of objects by key, with the nodes inside the objects: the cost of
- * a look-up does not depend on the number of objects.  Keys are unique.  The caller locks.
+ * a look-up does not depend on the number of objects.  Keys are unique.  The caller holds a
+ * lock.
  *
  * The table doubles when it has more objects than heads.  If there is no memory for that,
  * it keeps its size and gets slower; adding never fails.

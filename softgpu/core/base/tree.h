@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tree.h - balanced trees (AVL) of nodes with unique u64 keys, nodes inside
+ * tree.h - balanced trees (AVL) with unique u64 keys; the nodes are inside
  * the objects.  Each node also has a length, and knows the greatest length in
  * its subtree, so that "the lowest one that is long enough" takes O(log n) too.
  *
- * Everything is O(log n), allocates nothing and cannot fail.  The caller locks.
+ * Everything is O(log n), allocates nothing and cannot fail.  The caller holds a lock.
  */
 #ifndef SG_BASE_TREE_H
 #define SG_BASE_TREE_H

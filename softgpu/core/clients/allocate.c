@@ -25,8 +25,8 @@ void sg_heap_put_locked(struct sg_heap *heap)
 }
 
 /*
- * Drops the lock.  There is no room: waits until a stream has freed memory of no context, and releases it. 0: try again;
- * -ENOSPC: no stream will; -EINTR.
+ * Drops the lock.  VRAM is full: waits until a stream has freed memory of no context, and
+ * releases it.  0: try again; -ENOSPC: no such free is queued; -EINTR.
  */
 static int wait_for_room_locked(struct sg_proc *proc)
 {
@@ -64,7 +64,7 @@ int sg_buf_alloc(struct sg_client *client, struct softgpu_mem_alloc *a)
 		return -ENOMEM;
 	sg_mutex_lock(&sg->lock);
 	err = sg_heap_get_locked(client, a->ctx, &heap);
-	/* After this check sums with len do not wrap. */
+	/* After this check no sum with len overflows. */
 	if (len > (!err && heap->system ? SYSTEM_MAX : client->gpu->desc.vram_size)) {
 		if (!err)
 			sg_heap_put_locked(heap);
@@ -110,8 +110,8 @@ int sg_buf_free(struct sg_client *client, u64 va, u32 kinds)
 }
 
 /*
- * Host memory must lie in a reservation of the window; registered memory wholly outside the
- * window.
+ * Checks the place of host memory: allocated memory must lie in a reservation of the window,
+ * and registered memory wholly outside the window.
  */
 static int host_place_locked(struct sg_proc *proc, const struct softgpu_host_register *a)
 {

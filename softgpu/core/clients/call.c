@@ -104,7 +104,8 @@ static int call_mem_free(struct sg_client *c, void *arg)
 
 	if (a->flags & ~(u32)SOFTGPU_FREE_VISIBLE)
 		return -EINVAL;
-	return sg_buf_free(c, a->va, a->flags ? 1u << SOFTGPU_KIND_VISIBLE : 1u << SOFTGPU_KIND_DEVICE);
+	return sg_buf_free(c, a->va,
+			   a->flags ? 1u << SOFTGPU_KIND_VISIBLE : 1u << SOFTGPU_KIND_DEVICE);
 }
 
 static int call_host_unregister(struct sg_client *c, void *arg)
@@ -127,7 +128,8 @@ static int call_ipc_close(struct sg_client *c, void *arg)
 
 	if (a->flags & ~(u32)SOFTGPU_FREE_VISIBLE)
 		return -EINVAL;
-	return sg_ipc_close(c, a->va, a->flags ? 1u << SOFTGPU_KIND_VISIBLE_IPC : 1u << SOFTGPU_KIND_IPC);
+	return sg_ipc_close(c, a->va,
+			    a->flags ? 1u << SOFTGPU_KIND_VISIBLE_IPC : 1u << SOFTGPU_KIND_IPC);
 }
 
 static int call_phys_release(struct sg_client *c, void *arg)
@@ -242,7 +244,7 @@ static void undo_host_func_next(struct sg_client *c, const void *arg)
 	sg_host_func_return(c, arg);
 }
 
-/* The call changes nothing, or would return the same again. */
+/* For a call that changes nothing, or that would return the same if it were repeated. */
 static void undo_nothing(struct sg_client *c, const void *arg)
 {
 	(void)c;
@@ -343,9 +345,10 @@ static bool all_zero(const u8 *p, u32 len)
 }
 
 /*
- * In which calls that memory is released, and clients are called, which the process's streams have freed: those that end or wait for
- * work or ask for it, give or take memory, or show how much there is.  libcuda holds none of its locks in them, as clients may
- * call it.
+ * Returns whether a call also releases the memory that the process's streams have freed
+ * (async_free.c).  These are the calls that end, wait for or query work, that allocate or free
+ * memory, and that return how much is free.  They may call clients of pins, which may call
+ * libcuda; so libcuda holds none of its locks in these calls.
  */
 static bool releases_async_frees(u32 nr)
 {

@@ -59,13 +59,17 @@ void sg_client_set_user(struct sg_client *client, u64 user)
 	client->user = user;
 }
 
-/* Drops the lock.  Frees what else the client made: buffers without a context, reservations, handles. */
+/*
+ * Drops the lock.  Frees what else the client made: buffers without a context, reservations,
+ * handles.
+ */
 static void close_rest_locked(struct sg_client *client)
 {
 	struct sg_obj *obj;
 
 	while (!sg_list_empty(&client->heap.bufs))
-		sg_buf_release_locked(sg_list_entry(client->heap.bufs.next, struct sg_buf, in_owner));
+		sg_buf_release_locked(
+			sg_list_entry(client->heap.bufs.next, struct sg_buf, in_owner));
 	while (!sg_list_empty(&client->bufs))
 		sg_buf_release_locked(sg_list_entry(client->bufs.next, struct sg_buf, in_owner));
 	while (!sg_list_empty(&client->reservations))

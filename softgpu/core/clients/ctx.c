@@ -69,11 +69,12 @@ int sg_ctx_create(struct sg_client *client, u32 flags, u32 *handle)
 	struct sg_ctx *ctx;
 	int err;
 
-	if (flags & ~(u32)(SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM) || flags == SOFTGPU_CTX_SYSTEM ||
-	    (flags && !client->gpu->desc.hide))
+	if (flags & ~(u32)(SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM) ||
+	    flags == SOFTGPU_CTX_SYSTEM || (flags && !client->gpu->desc.hide))
 		return -EINVAL;
-	/* VRAM beyond the BAR cannot be shown to the CPU, and any page may be asked for. */
-	if (flags == SOFTGPU_CTX_VISIBLE && client->gpu->desc.bar1_size < client->gpu->desc.vram_size)
+	/* The CPU sees VRAM only in the BAR, and the memory may get any page of VRAM. */
+	if (flags == SOFTGPU_CTX_VISIBLE &&
+	    client->gpu->desc.bar1_size < client->gpu->desc.vram_size)
 		return -EOPNOTSUPP;
 	ctx = new_ctx(client);
 	if (!ctx)
@@ -146,7 +147,8 @@ struct sg_ctx *sg_ctx_by_token_locked(struct sg *sg, u64 p2p_token, u32 va_space
 
 	/* Looks at all contexts, so that the time taken reveals nothing about tokens. */
 	sg_list_for_each(ctx, &sg->ctxs, struct sg_ctx, in_sg) {
-		u64 wrong = (ctx->p2p_token ^ p2p_token) | (u64)(ctx->va_space_token ^ va_space_token);
+		u64 wrong = (ctx->p2p_token ^ p2p_token) |
+			    (u64)(ctx->va_space_token ^ va_space_token);
 
 		if (!wrong && (!found || sg_in_window(ctx->proc, va)))
 			found = ctx;

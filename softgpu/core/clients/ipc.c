@@ -3,8 +3,9 @@
  * ipc.c - one process's memory in another's address space: the basis of cuIpcGetMemHandle
  * and related calls.
  *
- * A key opens a share (share.c), which belongs to one allocation.  An import is a buf of the importing process, on a range of its own over the same VRAM.  So its
- * pins, access and end are separate from the exporter's; it keeps only the VRAM alive.
+ * A key opens a share (share.c), which belongs to one allocation.  An import is a buf of the
+ * importing process, in a range of its own over the same VRAM.  So its pins, access rights and
+ * end are independent of the exporter; it holds a reference only to the VRAM.
  *
  * A key for memory that the CPU sees can be opened only in a context for such memory, and
  * one for system memory only in a context for that; then the CPU sees the import, too.  So
@@ -103,7 +104,8 @@ static int import_more_locked(struct sg_proc *proc, struct sg_heap *heap, struct
 }
 
 /* Maps the exporter's range once more, for the importer. */
-static int import_locked(struct sg_proc *proc, struct sg_heap *heap, struct sg_share *share, struct sg_buf **out)
+static int import_locked(struct sg_proc *proc, struct sg_heap *heap, struct sg_share *share,
+			 struct sg_buf **out)
 {
 	struct sg_range *from = share->buf->range, *range;
 	struct sg_buf *buf;
@@ -150,7 +152,8 @@ int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a)
 		goto out;
 	err = -ENOKEY;
 	share = sg_share_by_key_locked(sg, a->id, a->key);
-	if (!share || share->buf->heap->visible != heap->visible || share->buf->heap->system != heap->system)
+	if (!share || share->buf->heap->visible != heap->visible ||
+	    share->buf->heap->system != heap->system)
 		goto put;
 	err = -EEXIST;
 	if (share->buf->proc == client->proc)
@@ -160,7 +163,9 @@ int sg_ipc_open(struct sg_client *client, struct softgpu_ipc_open *a)
 		err = buf->heap == heap ? 0 : -EBUSY;
 		buf->opens += !err;
 	} else {
-		err = share->buf->range->mem->gpu->removed ? -ENODEV : import_locked(client->proc, heap, share, &buf);
+		err = -ENODEV;
+		if (!share->buf->range->mem->gpu->removed)
+			err = import_locked(client->proc, heap, share, &buf);
 	}
 	if (!err)
 		a->va = buf->node.key;

@@ -84,7 +84,10 @@ static struct sg_ctx *some_ctx_locked(struct sg_gpu *gpu)
 	return NULL;
 }
 
-/* Returns a buffer in this GPU's VRAM, mapped by cuMemMap, or a pool's; NULL: none is left. */
+/*
+ * Returns a buf in this GPU's memory that belongs to no context (of cuMemMap or a pool); NULL:
+ * none is left.
+ */
 static struct sg_buf *some_buf_locked(struct sg_gpu *gpu)
 {
 	struct sg_proc *proc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * personality.c - what personalities ask for by process or by tokens: to pin memory, to keep
- * it, to find what is at an address.
+ * personality.c - the calls of personalities that name a process, by its key or by tokens: to
+ * pin memory, to refer to movable memory, and to find the allocation at an address.
  */
 #include "clients.h"
 
@@ -11,7 +11,8 @@ static u32 memory_of(const struct sg_range *range)
 }
 
 /* May drop the lock.  Returns the range that contains [va, va + length), if `who` may pin it. */
-static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length, struct sg_range **out)
+static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u64 length,
+			  struct sg_range **out)
 {
 	struct sg_ctx *ctx = NULL;
 	struct sg_proc *proc;
@@ -39,9 +40,10 @@ static int resolve_locked(struct sg *sg, const struct sg_pin_who *who, u64 va, u
 		err = sg_managed_copy_locked(proc, va, &range);
 		if (err)
 			return err;
-		ctx = NULL;	/* it was compared, and may be gone by now */
+		ctx = NULL;	/* was compared above, and may be gone by now */
 	}
-	if (!range || (ctx && !sg_ctx_same(sg_ctx_of_heap(range->heap), ctx)) || length > range->node.len - (va - range->node.key))
+	if (!range || (ctx && !sg_ctx_same(sg_ctx_of_heap(range->heap), ctx)) ||
+	    length > range->node.len - (va - range->node.key))
 		return -EINVAL;
 	if (who->memory && who->memory != memory_of(range))
 		return -EINVAL;
@@ -62,7 +64,8 @@ int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	err = resolve_locked(sg, who, va, length, &range);
 	if (err)
 		goto out;
-	err = sg_pin_take_locked(pin, ops, range->mem, va - range->node.key, va, length, persistent);
+	err = sg_pin_take_locked(pin, ops, range->mem, va - range->node.key, va, length,
+				 persistent);
 	if (err)
 		goto out;
 	sg_pin_attach_locked(pin, range);
@@ -75,8 +78,8 @@ out:
 }
 
 /*
- * Returns whether the pinned memory belongs to who's process or, if a token is given, to
- * the context that the token names.
+ * Returns whether the pinned memory belongs to the process of `who` or, if `who` has a token,
+ * to the context with that token.
  */
 static bool is_of_locked(const struct sg_pin *pin, const struct sg_pin_who *who)
 {
@@ -90,7 +93,8 @@ static bool is_of_locked(const struct sg_pin *pin, const struct sg_pin_who *who)
 		return range->proc->key == who->proc_key;
 	/* Looks at all contexts, so that the time taken reveals nothing about tokens. */
 	sg_list_for_each(ctx, &pin->sg->ctxs, struct sg_ctx, in_sg)
-		is |= !(ctx->p2p_token ^ who->p2p_token) && sg_ctx_same(sg_ctx_of_heap(range->heap), ctx);
+		is |= !(ctx->p2p_token ^ who->p2p_token) &&
+		      sg_ctx_same(sg_ctx_of_heap(range->heap), ctx);
 	return is;
 }
 
@@ -119,7 +123,8 @@ int sg_pin_put_by(struct sg *sg, const void *key, const struct sg_pin_claim *cla
 	return err;
 }
 
-int sg_movable_get(struct sg *sg, struct sg_movable *movable, const struct sg_pin_who *who, u64 va, u64 length)
+int sg_movable_get(struct sg *sg, struct sg_movable *movable, const struct sg_pin_who *who, u64 va,
+		   u64 length)
 {
 	struct sg_range *range;
 	int err;
@@ -151,8 +156,12 @@ int sg_movable_pin(struct sg_movable *movable, struct sg_pin *pin, const struct 
 	int err;
 
 	sg_mutex_lock(&sg->lock);
-	/* Chaos does not count this pin: the caller may hold locks that a revocation takes. */
-	err = sg_pin_take_locked(pin, ops, movable->mem, movable->offset, movable->va, movable->length, true);
+	/*
+	 * Chaos does not count this pin, because the caller may hold locks that a revocation
+	 * takes.
+	 */
+	err = sg_pin_take_locked(pin, ops, movable->mem, movable->offset, movable->va,
+				 movable->length, true);
 	range = err ? NULL : sg_movable_range_locked(movable);
 	if (range) {
 		sg_pin_attach_locked(pin, range);
@@ -164,7 +173,8 @@ int sg_movable_pin(struct sg_movable *movable, struct sg_pin *pin, const struct 
 }
 
 /* Finds the buf at an address of a process, either on a GPU or in host memory. */
-static int find_buf_locked(struct sg *sg, const void *proc_key, u64 va, bool on_host, struct sg_buf **out)
+static int find_buf_locked(struct sg *sg, const void *proc_key, u64 va, bool on_host,
+			   struct sg_buf **out)
 {
 	struct sg_proc *proc = sg_proc_by_key_locked(sg, proc_key);
 

@@ -79,7 +79,8 @@ int sg_visible_page(struct sg_client *client, u64 va,
 	} else if (range && range->visible && !range->mem->gpu->removed) {
 		u64 page = (va - range->node.key) & ~(SG_PAGE_SIZE - 1);
 
-		fn(arg, sg_mem_phys(range->mem, page), range->mem->gpu->desc.on_pci && !range->mem->system);
+		fn(arg, sg_mem_phys(range->mem, page),
+		   range->mem->gpu->desc.on_pci && !range->mem->system);
 		err = 0;
 	}
 	sg_mutex_unlock(&client->sg->lock);

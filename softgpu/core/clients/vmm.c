@@ -19,13 +19,15 @@ int sg_vmm_window(struct sg_client *client, struct softgpu_window *a)
 
 	sg_mutex_lock(&client->sg->lock);
 	if (!proc->has_window) {
-		if (a->flags || a->reserved || !a->base || !a->length || !page_multiple(a->base | a->length) ||
-		    a->base >= VA_LIMIT || a->length > VA_LIMIT - a->base)
+		if (a->flags || a->reserved || !a->base || !a->length ||
+		    !page_multiple(a->base | a->length) || a->base >= VA_LIMIT ||
+		    a->length > VA_LIMIT - a->base)
 			err = -EINVAL;
 		else
 			err = sg_space_init(&proc->window, a->base, a->length);
 		if (!err && a->server) {
-			err = sg_server_join_locked(proc, client->user, a->server, a->base, a->length);
+			err = sg_server_join_locked(proc, client->user, a->server, a->base,
+						    a->length);
 			if (err)
 				sg_space_fini(&proc->window);
 		}
@@ -80,7 +82,10 @@ out:
 	return err;
 }
 
-/* Makes a reservation unfindable: nothing new is mapped in it, and no other thread releases it. */
+/*
+ * Removes a reservation from the look-up, so that nothing new is mapped in it and only this
+ * thread releases it.
+ */
 static void reservation_hide_locked(struct sg_proc *proc, struct sg_reservation *r)
 {
 	sg_tree_erase(&proc->reservations, &r->node);
@@ -140,7 +145,8 @@ int sg_vmm_release(struct sg_client *client, u64 va)
 }
 
 /* Checks where a mapping is to be made. */
-static int map_place_locked(struct sg_proc *proc, const struct softgpu_map *a, const struct sg_phys *phys)
+static int map_place_locked(struct sg_proc *proc, const struct softgpu_map *a,
+			    const struct sg_phys *phys)
 {
 	struct sg_node *r = sg_covering(&proc->reservations, a->va);
 
@@ -252,7 +258,8 @@ int sg_vmm_access(struct sg_client *client, u64 va, u64 len, u32 access)
 	sg_mutex_lock(&client->sg->lock);
 	if (whole_mappings(proc, va, len)) {
 		while (va < end) {
-			struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, va), struct sg_buf);
+			struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, va),
+							struct sg_buf);
 
 			buf->range->access = access;
 			va += buf->node.len;

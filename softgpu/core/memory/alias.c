@@ -24,8 +24,8 @@ int sg_alias_new_locked(struct sg_buf *buf, u64 va, u64 len)
 	 * Both pointers have the same offset in a page, so alignment that a program checks
 	 * holds for both.
 	 */
-	err = sg_space_take(&proc->window, (in_page + len + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1), SG_PAGE_SIZE,
-			    &alias->window);
+	err = sg_space_take(&proc->window, (in_page + len + SG_PAGE_SIZE - 1) & ~(SG_PAGE_SIZE - 1),
+			    SG_PAGE_SIZE, &alias->window);
 	if (err) {
 		sg_free(alias);
 		return err;

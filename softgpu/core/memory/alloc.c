@@ -15,7 +15,10 @@ static bool place_small_locked(struct sg_buf *buf, u64 len, u64 *va)
 	u32 count = sg_slots_for(len), at;
 
 	sg_list_for_each(slab, &buf->heap->slabs, struct sg_range, in_slabs) {
-		/* The end of the last import or keep does not update the slots, so do it here. */
+		/*
+		 * The end of the last import or sg_movable does not update the slots, so do it
+		 * here.
+		 */
 		sg_slab_unpinned_locked(slab);
 		if (slab->unused < count)
 			continue;
@@ -33,7 +36,8 @@ static bool place_small_locked(struct sg_buf *buf, u64 len, u64 *va)
 /* The CPU maps visible memory by the page, so such allocations share no page. */
 static bool is_small(const struct sg_heap *heap, u64 len)
 {
-	return !heap->visible && (heap->gpu->desc.blocks ? len < SG_BLOCK_SIZE : len <= SG_SMALL_MAX);
+	return !heap->visible &&
+	       (heap->gpu->desc.blocks ? len < SG_BLOCK_SIZE : len <= SG_SMALL_MAX);
 }
 
 /* Allocates zeroed memory for a heap. */
@@ -76,8 +80,14 @@ static int alloc_pages(struct sg_buf *buf, u64 len, u64 *va)
 	if (!range || (is_small(heap, len) && !slots))
 		goto fail;
 	range->visible = heap->visible;
-	/* The context may have been destroyed meanwhile, or the GPU removed: what it had was freed. */
-	err = heap->obj && heap->obj->gone ? -ENOENT : heap->gpu->removed ? -ENODEV : sg_range_place_locked(range);
+	/*
+	 * Meanwhile the context may have been destroyed, or the GPU removed, with all of their
+	 * memory.
+	 */
+	if (heap->obj && heap->obj->gone)
+		err = -ENOENT;
+	else
+		err = heap->gpu->removed ? -ENODEV : sg_range_place_locked(range);
 	if (err)
 		goto fail;
 	range->slots = slots;

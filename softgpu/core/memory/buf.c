@@ -43,7 +43,8 @@ void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *
 void sg_buf_release_locked(struct sg_buf *buf)
 {
 	struct sg_range *range = buf->range;
-	struct sg_range *copy = SG_NODE_OF(sg_tree_find(&buf->proc->copies, buf->node.key), struct sg_range);
+	struct sg_range *copy = SG_NODE_OF(sg_tree_find(&buf->proc->copies, buf->node.key),
+					   struct sg_range);
 	struct sg_obj *phys = buf->phys;
 
 	sg_tree_erase(&buf->proc->bufs, &buf->node);

@@ -37,7 +37,8 @@ int sg_gpu_new(struct sg *sg, const struct sg_gpu_desc *desc, struct sg_gpu **ou
 	int err;
 
 	if (!desc->vram_size || desc->vram_size % SG_PAGE_SIZE || !desc->vram || !desc->phys ||
-	    !desc->engines || !compute_mode_ok(desc->compute_mode) || desc->bar1_size % SG_PAGE_SIZE)
+	    !desc->engines || !compute_mode_ok(desc->compute_mode) ||
+	    desc->bar1_size % SG_PAGE_SIZE)
 		return -EINVAL;
 	gpu = sg_zalloc(sizeof(*gpu));
 	if (!gpu)

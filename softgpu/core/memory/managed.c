@@ -23,7 +23,9 @@ static struct sg_buf *managed_at(const struct sg_proc *proc, u64 va)
 {
 	struct sg_buf *buf = sg_buf_at(proc, va);
 
-	return buf && buf->kind == SOFTGPU_KIND_MANAGED && buf->node.key % SG_PAGE_SIZE == 0 ? buf : NULL;
+	if (!buf || buf->kind != SOFTGPU_KIND_MANAGED || buf->node.key % SG_PAGE_SIZE)
+		return NULL;
+	return buf;
 }
 
 /* Called without the lock; the caller holds a reference to the heap's context. */
@@ -61,7 +63,7 @@ int sg_managed_copy_locked(struct sg_proc *proc, u64 va, struct sg_range **out)
 	heap = buf->heap;
 	id = buf->buffer_id;
 	len = buf->node.len;
-	/* Keeps its client and process, too. */
+	/* The reference also keeps the client and the process alive. */
 	heap->obj->refs++;
 	sg_mutex_unlock(&sg->lock);
 	err = create(proc, heap, len, &fresh);

@@ -157,7 +157,8 @@ void sg_mem_phys_pages(const struct sg_mem *mem, u64 offset, u64 len, u64 *to, s
 		if (run > len)
 			run = len;
 		for (i = 0; i < run; i += SG_PAGE_SIZE) {
-			*to = mem->system ? desc->system_phys(mem->system, at + i) : desc->phys(desc->priv, at + i);
+			*to = mem->system ? desc->system_phys(mem->system, at + i) :
+					    desc->phys(desc->priv, at + i);
 			to = (u64 *)(void *)((char *)to + stride);
 		}
 		offset += run;

@@ -46,8 +46,8 @@
  *    share  -> nothing               it belongs to its buf, and is freed with it
  *
  *    VRAM goes back to its GPU when the last reference to its mem is dropped.  References are
- *    held by ranges (including those of other processes' imports), handles, pins, keeps, and
- *    copies under way.
+ *    held by ranges (including those of other processes' imports), handles, pins, struct
+ *    sg_movable, and copies under way.
  */
 #ifndef SG_MEMORY_H
 #define SG_MEMORY_H
@@ -89,7 +89,7 @@ struct sg {
 
 	/* work */
 	struct sg_link ctxs;		/* contexts with valid tokens */
-	u64 searches;			/* searches for work that uses memory which is being freed, ever */
+	u64 searches;			/* for work on memory that is being freed (drain.c), ever */
 	u64 broken[SG_RULES];
 
 	/* clients */
@@ -148,8 +148,8 @@ struct sg_proc {
 
 	/* work */
 	u32 streams;			/* default streams included; at most SOFTGPU_MAX_STREAMS */
-	u64 held;			/* strict: jobs that were queued with `held' and are not done */
-	struct sg_link freed;		/* bufs that a stream has freed, for the process's next call to release */
+	u64 held;			/* strict: held jobs that are not done */
+	struct sg_link freed;		/* bufs freed by a stream; the next call releases them */
 	bool has_freed;			/* there are some; atomic, read without the lock */
 	u32 contextless_frees;		/* FREE jobs of memory of no context that are not done */
 
@@ -171,14 +171,14 @@ struct sg_mem {
 	void *system;
 	u32 refs;
 	u32 imports;			/* ranges of other processes, by IPC */
-	u32 movables;
+	u32 movables;			/* struct sg_movable that refer to it */
 	bool moving;
 	struct sg_mem_key *key;		/* opens it in other processes; NULL until requested */
 };
 
 /* The memory of a context, or of a client without a context. */
 struct sg_heap {
-	struct sg_obj *obj;		/* fixed; the context, which lives as long as the memory; NULL: none */
+	struct sg_obj *obj;		/* fixed; the context; NULL: none */
 	struct sg_gpu *gpu;		/* fixed */
 	bool visible;			/* fixed; the CPU can see its memory */
 	bool system;			/* fixed; its memory is system memory */
@@ -191,9 +191,9 @@ struct sg_range {
 	struct sg_node node;		/* in *tree: va, length */
 	struct sg_tree *tree;		/* fixed; &proc->ranges or &proc->copies */
 	struct sg_link in_slabs;	/* heap->slabs */
-	struct sg_link pins, persistent;	/* pins of this range; kept: persistent ones */
+	struct sg_link pins, persistent;	/* pins that a free revokes; pins that it leaves */
 	struct sg_proc *proc;		/* fixed */
-	struct sg_heap *heap;		/* fixed; of a context, which it references; NULL: of none */
+	struct sg_heap *heap;		/* fixed; a reference to its context; NULL: none */
 	struct sg_mem *mem;		/* fixed */
 	struct sg_extent *window;	/* addresses to give back; NULL: part of a reservation */
 	u32 bufs;
@@ -218,10 +218,10 @@ struct sg_buf {
 	struct sg_share *share;		/* opened by its IPC key; NULL until requested */
 	struct sg_link in_share;	/* IPC: share->imports, while the share exists */
 	u32 opens;			/* IPC: opens minus closes */
-	u32 freeing;			/* calls that wait to free it, or to close it; queued frees of memory of no context */
-	u32 queued_frees;			/* FREE jobs */
+	u32 freeing;			/* calls waiting to free it, or (no context) queued frees */
+	u32 queued_frees;		/* FREE jobs that are not done */
 	struct sg_link in_freed;	/* proc->freed */
-	u32 late_writes;			/* SOFTGPU_VALUE_WRITEs that were queued on it, ever */
+	u32 late_writes;		/* SOFTGPU_VALUE_WRITEs that were queued on it, ever */
 	u32 kind;			/* fixed; enum softgpu_kind */
 	u32 host_flags;
 	bool sync_memops;
@@ -304,10 +304,14 @@ static inline bool sg_is_being_freed(const struct sg_proc *proc, u64 va)
 {
 	const struct sg_buf *buf = sg_buf_at(proc, va);
 
-	return buf && buf->freeing && buf->freeing >= buf->opens && buf->kind != SOFTGPU_KIND_REGISTERED;
+	return buf && buf->freeing && buf->freeing >= buf->opens &&
+	       buf->kind != SOFTGPU_KIND_REGISTERED;
 }
 
-/* As sg_buf_at(), but hides memory of no context that a stream will free, as the program sees it. */
+/*
+ * As sg_buf_at(), but hides memory of no context that a stream will free, as the program sees
+ * it.
+ */
 static inline struct sg_buf *sg_buf_known_at(const struct sg_proc *proc, u64 va)
 {
 	struct sg_buf *buf = sg_buf_at(proc, va);
@@ -410,16 +414,19 @@ u32 sg_slots_for(u64 len);
 u32 sg_slots_find(const struct sg_range *slab, u32 count);
 /* May a device or another process still write to slots that are freed in this slab? */
 bool sg_slab_in_use_elsewhere(const struct sg_range *slab);
-/* Makes freed slots of a slab available again, if its last pin, import and keep are gone. */
+/* Makes freed slots of a slab available again, if its last pin, import and sg_movable are gone. */
 void sg_slab_unpinned_locked(struct sg_range *range);
 
 /* ---- pin.c ---- */
 
 /* Makes a live pin of [offset, offset + length) of mem, and of no range. */
-int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct sg_mem *mem, u64 offset, u64 va,
-		       u64 length, bool persistent);
+int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct sg_mem *mem,
+		       u64 offset, u64 va, u64 length, bool persistent);
 void sg_pin_attach_locked(struct sg_pin *pin, struct sg_range *range);
-/* Returns the live pin at this address.  NULL: none, or its serial is another one; 0 is any serial. */
+/*
+ * Returns the live pin at this address.  NULL: none, or its serial is another one; 0 is any
+ * serial.
+ */
 struct sg_pin *sg_pin_live_at_locked(struct sg *sg, const void *key, u64 serial);
 /* May drop the lock.  As sg_pin_put_by(), for any owner of the memory. */
 int sg_pin_put_locked(struct sg *sg, const void *key, bool persistent, u64 serial, bool no_wait);
@@ -473,7 +480,10 @@ struct sg_share {
 };
 
 struct sg_share *sg_share_new(void);
-/* Returns the share of this allocation.  The first call takes *fresh for it, and sets that to NULL. */
+/*
+ * Returns the share of this allocation.  The first call takes *fresh for it, and sets that to
+ * NULL.
+ */
 const struct sg_share *sg_share_locked(struct sg_buf *buf, struct sg_share **fresh);
 /* Returns the share that this key opens, or NULL. */
 struct sg_share *sg_share_by_key_locked(struct sg *sg, u64 id, const u64 key[2]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * movable.c - keeps VRAM allocated without pinning it, so that it may be moved.
+ * movable.c - movable VRAM: stays allocated without being pinned, so that it may be moved.
  *
  * A move takes other pages of the same GPU's VRAM, or system memory, and copies.  It
  * happens under the lock while no thread touches VRAM of this GPU: engines look up their
@@ -55,7 +55,7 @@ static int may_move_locked(const struct sg_movable *movable)
 
 	if (mem->gpu->removed)
 		return -ENODEV;
-	/* Pins, other keeps, other ranges and copies under way have a reference each. */
+	/* Each pin, other sg_movable, other range and copy under way has a reference. */
 	if (mem->refs != 1 + (u32)!!sg_movable_range_locked(movable))
 		return -EBUSY;
 	return movable->sg->chaos.strict || mem->gpu->watches ? -EBUSY : 0;

@@ -25,8 +25,8 @@ static struct sg_pin *find_locked(struct sg *sg, const void *key)
 	return SG_NODE_OF(sg_hash_find(&sg->pins, (u64)(unsigned long)key), struct sg_pin);
 }
 
-int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct sg_mem *mem, u64 offset, u64 va,
-		       u64 length, bool persistent)
+int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct sg_mem *mem,
+		       u64 offset, u64 va, u64 length, bool persistent)
 {
 	struct sg *sg = mem->gpu->sg;
 	int err;
@@ -68,8 +68,8 @@ void sg_pin_attach_locked(struct sg_pin *pin, struct sg_range *range)
 }
 
 /*
- * Drops the lock.  Ends a pin that has left LIVE or its callback. mapped: unmap was not
- * called yet.
+ * Drops the lock.  Ends a pin that has left LIVE, or whose callback has returned.  `mapped`:
+ * unmap was not called yet.
  */
 static void end_locked(struct sg_pin *pin, bool mapped)
 {
@@ -86,7 +86,10 @@ static void end_locked(struct sg_pin *pin, bool mapped)
 	}
 	sg_bar1_give_locked(pin->mem, pin->mem_offset, pin->length);
 	gpu->pins--;
-	/* Its range may be gone.  If not, slots that were freed meanwhile may be used again. */
+	/*
+	 * If its range still exists, slots that were freed while it was pinned may be used
+	 * again.
+	 */
 	if (pin->range) {
 		sg_list_del(&pin->link);
 		sg_slab_unpinned_locked(pin->range);
@@ -198,7 +201,7 @@ void sg_pins_revoke_locked(struct sg_range *range)
 	}
 }
 
-/* May this pin be revoked on demand?  Such pins are searched for among all, since that is rare. */
+/* May this pin be revoked on demand?  That is rare, so the search for one looks at all pins. */
 static bool may_be_revoked(const struct sg_pin *pin)
 {
 	return pin->state == PIN_LIVE && !pin->persistent;

@@ -17,8 +17,8 @@ void sg_proc_put_locked(struct sg_proc *proc)
 {
 	if (--proc->refs)
 		return;
-	SG_WARN_ON(proc->bufs.root || proc->ranges.root || proc->copies.root || proc->reservations.root ||
-		   proc->handles.objs.root);
+	SG_WARN_ON(proc->bufs.root || proc->ranges.root || proc->copies.root ||
+		   proc->reservations.root || proc->handles.objs.root);
 	if (proc->has_window)
 		sg_space_fini(&proc->window);
 	if (proc->release)

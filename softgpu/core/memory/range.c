@@ -28,7 +28,10 @@ void sg_range_publish_locked(struct sg_range *range, u64 va)
 	range->node.key = va;
 	range->node.len = range->mem->size;
 	sg_tree_insert(range->tree, &range->node);
-	/* A pin names its range's context until the pin has ended, which may be after the context's end. */
+	/*
+	 * A pin names its range's context until the pin has ended, which may be after the
+	 * context's end.
+	 */
 	if (range->heap)
 		range->heap->obj->refs++;
 }

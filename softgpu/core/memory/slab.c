@@ -35,8 +35,8 @@ u32 sg_slots_for(u64 len)
 /* May a device or another process still write to slots freed in this slab? */
 bool sg_slab_in_use_elsewhere(const struct sg_range *slab)
 {
-	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->persistent) || slab->mem->movables ||
-	       (slab->mem->imports && !slab->mem->gpu->desc.blocks);
+	return !sg_list_empty(&slab->pins) || !sg_list_empty(&slab->persistent) ||
+	       slab->mem->movables || (slab->mem->imports && !slab->mem->gpu->desc.blocks);
 }
 
 void sg_slab_unpinned_locked(struct sg_range *range)

@@ -87,7 +87,8 @@ int sg_space_take(struct sg_space *space, u64 len, u64 align, struct sg_extent *
 	struct sg_node *n;
 
 	/* More than one pass is needed only if align is greater than the extents' own alignment. */
-	for (n = sg_tree_fit(&space->free, 0, len); n; n = sg_tree_fit(&space->free, n->key + 1, len)) {
+	for (n = sg_tree_fit(&space->free, 0, len); n;
+	     n = sg_tree_fit(&space->free, n->key + 1, len)) {
 		u64 start = (n->key + align - 1) & ~(align - 1);
 
 		if (start >= n->key && start - n->key <= n->len - len)

@@ -5,7 +5,7 @@
  * the space stays compact.  O(log n).
  *
  * Taking may fail for lack of memory.  Giving back cannot fail: an allocated extent
- * contains the node that is needed to return it.  The caller locks.
+ * contains the node that is needed to return it.  The caller holds a lock.
  */
 #ifndef SG_MEMORY_SPACE_H
 #define SG_MEMORY_SPACE_H

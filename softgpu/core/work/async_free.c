@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * async_free.c - memory that is freed when a stream has come to that: what cuMemFreeAsync stands on.
+ * async_free.c - frees of memory that are queued on a stream: the basis of cuMemFreeAsync.
  *
- * Its pins are revoked, and clients called, by a thread of the process, as with every free: by the
- * first that makes one of some calls after that, or returns from one (releases_async_frees() of call.c).  Engines
- * must not wait for a client.
+ * When the stream reaches the free, the memory joins proc->freed.  A thread of the process
+ * releases it, revokes its pins and calls their clients, as in every free.  It does so at the
+ * beginning or the end of its next call of some kinds (releases_async_frees() in call.c).  An
+ * engine cannot do this, because engines must not wait for a client.
  *
- * The free does not wait for work of other streams that still uses the memory: CUDA's documentation
- * leaves that to the program, and such work faults.
+ * The free does not wait for work of other streams that still uses the memory.  CUDA's
+ * documentation makes the program responsible for that, and such work faults.
  */
 #include "work.h"
 
@@ -16,8 +17,11 @@ static int check(struct sg_job *job)
 	struct sg_proc *proc = job->stream->ctx->proc;
 	struct sg_buf *buf = SG_NODE_OF(sg_tree_find(&proc->bufs, job->free.va), struct sg_buf);
 
-	if (!buf || (buf->kind != SOFTGPU_KIND_DEVICE && (buf->kind != SOFTGPU_KIND_IPC || !sg_is_contextless(buf))) ||
-	    buf->queued_frees >= (buf->opens ? buf->opens : 1) || sg_is_being_freed(proc, job->free.va))
+	if (!buf ||
+	    (buf->kind != SOFTGPU_KIND_DEVICE &&
+	     (buf->kind != SOFTGPU_KIND_IPC || !sg_is_contextless(buf))) ||
+	    buf->queued_frees >= (buf->opens ? buf->opens : 1) ||
+	    sg_is_being_freed(proc, job->free.va))
 		return -EFAULT;
 	buf->queued_frees++;
 	job->free.buffer_id = buf->buffer_id;
@@ -27,7 +31,7 @@ static int check(struct sg_job *job)
 	return 0;
 }
 
-/* It needs no engine. */
+/* If nothing is before the free, it is done now, without an engine. */
 static int queued(struct sg_job *job)
 {
 	if (sg_take_if_first_locked(job))
@@ -35,7 +39,10 @@ static int queued(struct sg_job *job)
 	return 0;
 }
 
-/* The stream has come to the job, or it is dropped: the process's next call frees the memory. */
+/*
+ * The stream has reached the free, or drops it.  In both cases the process's next call releases
+ * the memory.
+ */
 static void end(struct sg_job *job)
 {
 	struct sg_proc *proc = job->stream->ctx->proc;
@@ -43,7 +50,7 @@ static void end(struct sg_job *job)
 
 	proc->contextless_frees -= job->free.contextless;
 	sg_cond_broadcast(&proc->sg->ended);
-	/* Its context may have ended, and other memory come to its place. */
+	/* If its context has ended, other memory may be at this address now. */
 	if (!buf)
 		return;
 	buf->queued_frees--;
@@ -52,7 +59,7 @@ static void end(struct sg_job *job)
 		buf->freeing -= job->free.contextless;
 		return;
 	}
-	/* From here on nothing is queued on it, whosever it was. */
+	/* From now on no work is queued on it, whether it belongs to a context or not. */
 	buf->freeing += !job->free.contextless;
 	if (sg_list_empty(&buf->in_freed))
 		sg_list_add_tail(&proc->freed, &buf->in_freed);

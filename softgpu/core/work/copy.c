@@ -29,7 +29,10 @@ static bool mapped_locked(struct sg_proc *proc, u64 va, u64 span, u32 access)
 	return range && sg_may_access(range, access);
 }
 
-/* Returns whether `height` rows that are `pitch` apart are valid: not empty, and no sum with them wraps. */
+/*
+ * Returns whether `height` rows, `pitch` apart, are valid: they are not empty, and no address
+ * wraps.
+ */
 static bool rows_ok(u64 base, u64 width, u64 height, u64 pitch)
 {
 	u64 span = width;
@@ -139,10 +142,9 @@ static void fill_pattern(void *to, u64 len, u32 value, u32 elem)
 }
 
 /*
- * Strict mode: copies len bytes from `now`, but every second byte that has changed since
- * the copy was queued gets its old value.  So neither a program that launched the copy
- * before the data had arrived nor one that overwrote the source too early gets what it
- * expects.
+ * Strict mode: copies len bytes from `now`.  Of the bytes that have changed since the copy
+ * was queued, every second one gets its old value.  So a program gets a wrong result if it
+ * launched the copy before the data had arrived, or overwrote the source too early.
  */
 static void copy_torn(struct sg_job *job, u8 *to, const u8 *now, u64 src, u64 len)
 {
@@ -162,8 +164,8 @@ static void copy_torn(struct sg_job *job, u8 *to, const u8 *now, u64 src, u64 le
 }
 
 /* Moves len bytes between two open sides. */
-static int move(struct sg_engine *e, const struct sg_client *client, struct sg_job *job, const struct side *d,
-		 u64 dst, const struct side *s, u64 src, u64 len)
+static int move(struct sg_engine *e, const struct sg_client *client, struct sg_job *job,
+		const struct side *d, u64 dst, const struct side *s, u64 src, u64 len)
 {
 	int err = 0;
 
@@ -174,7 +176,10 @@ static int move(struct sg_engine *e, const struct sg_client *client, struct sg_j
 		return d->gpu ? 0 : sg_host_copy(client, job, to, dst, len, true);
 	}
 	if (d->gpu && s->gpu) {
-		/* Overlapping copies are undefined in CUDA; here they are at least whole. */
+		/*
+		 * CUDA does not define overlapping copies; here the destination gets all of the
+		 * source.
+		 */
 		if (job->move.saved)
 			copy_torn(job, d->vram, s->vram, src, len);
 		else
@@ -189,9 +194,9 @@ static int move(struct sg_engine *e, const struct sg_client *client, struct sg_j
 	return err ? err : sg_host_copy(client, job, e->bounce, dst, len, true);
 }
 
-/* Drops the lock.  Updates copies of managed memory with what was moved to or from host memory. */
-static void moved_locked(struct sg_engine *e, struct sg_proc *proc, struct sg_job *job, const struct side *d, u64 dst,
-			 const struct side *s, u64 src, u64 len)
+/* Drops the lock.  After a move to or from host memory, updates the copies of managed memory. */
+static void moved_locked(struct sg_engine *e, struct sg_proc *proc, struct sg_job *job,
+			 const struct side *d, u64 dst, const struct side *s, u64 src, u64 len)
 {
 	const void *local = d->gpu ? d->vram : s->gpu ? s->vram : e->bounce;
 
@@ -220,9 +225,11 @@ static int move_row(struct sg_engine *e, struct sg_job *job)
 		memset(&s, 0, sizeof(s));
 		err = -EFAULT;
 		sg_mutex_lock(&sg->lock);
-		if (ctx->dead || !side_open_locked(client->proc, dst + job->move.at, &len, SG_WRITE, &d))
+		if (ctx->dead ||
+		    !side_open_locked(client->proc, dst + job->move.at, &len, SG_WRITE, &d))
 			goto unlock;
-		if (job->op == SG_OP_COPY && !side_open_locked(client->proc, src + job->move.at, &len, SG_READ, &s))
+		if (job->op == SG_OP_COPY &&
+		    !side_open_locked(client->proc, src + job->move.at, &len, SG_READ, &s))
 			goto close;
 		if (!d.gpu && !s.gpu && len > SG_BOUNCE_SIZE)
 			len = SG_BOUNCE_SIZE;
@@ -234,7 +241,8 @@ static int move_row(struct sg_engine *e, struct sg_job *job)
 		if (d.gpu)
 			sg_watch_written_locked(d.gpu, d.vram, len);
 		if (!err)
-			moved_locked(e, client->proc, job, &d, dst + job->move.at, &s, src + job->move.at, len);
+			moved_locked(e, client->proc, job, &d, dst + job->move.at, &s,
+				     src + job->move.at, len);
 		side_close_locked(&s);
 close:
 		side_close_locked(&d);
@@ -253,7 +261,7 @@ static int run(struct sg_engine *e, struct sg_job *job)
 {
 	int err;
 
-	/* It may have stopped in the middle: fetch.c. */
+	/* An earlier run may have stopped in the middle: fetch.c. */
 	while (job->move.row < job->move.height) {
 		err = move_row(e, job);
 		if (err)
@@ -274,7 +282,9 @@ static void end(struct sg_job *job)
 	sg_free(job->move.saved);
 }
 
-static const struct sg_job_ops move_ops = { .check = check, .queued = queued, .run = run, .end = end };
+static const struct sg_job_ops move_ops = {
+	.check = check, .queued = queued, .run = run, .end = end,
+};
 
 int sg_copy(struct sg_client *client, struct softgpu_copy *a)
 {

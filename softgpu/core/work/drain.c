@@ -2,7 +2,7 @@
 /* drain.c - waits until queued work is done: that of a stream, of a context, or on some memory. */
 #include "work.h"
 
-#define JOBS_PER_HOLD		1024	/* at most so many jobs are looked at with the lock held */
+#define JOBS_PER_HOLD	1024	/* jobs looked at before other threads get the lock */
 
 int sg_stream_drain_locked(struct sg_stream *s, u64 upto)
 {
@@ -24,8 +24,8 @@ int sg_ctx_drain_locked(struct sg_ctx *ctx)
 
 	ctx->obj.refs++;
 	/*
-	 * Does not wait for jobs that other threads queue meanwhile: strict mode may hold
-	 * them back.
+	 * Jobs that other threads queue meanwhile are not waited for, because strict mode may
+	 * hold them back.
 	 */
 	sg_strict_release_ctx_locked(ctx);
 	while (!err && sg_ctx_busy_before_locked(ctx, upto))
@@ -37,8 +37,9 @@ int sg_ctx_drain_locked(struct sg_ctx *ctx)
 }
 
 /*
- * Drops the lock now and then, since a stream may have millions of jobs.  The caller has a reference to the stream.  Returns how
- * many of its jobs must be done until none of them uses that memory; 0: none does.
+ * Drops the lock from time to time, since a stream may have millions of jobs.  The caller has
+ * a reference to the stream.  Returns the index of its last job that uses this memory; 0: no
+ * job does.
  */
 static u64 uses_until_locked(const struct sg_stream *s, u64 va, u64 len)
 {
@@ -59,15 +60,19 @@ static u64 uses_until_locked(const struct sg_stream *s, u64 va, u64 len)
 		job->refs++;
 		sg_mutex_unlock(&sg->lock);
 		sg_mutex_lock(&sg->lock);
-		/* If it is not queued any more, nor is what came before it. */
+		/* If this job has left the queue, so have all jobs before it. */
 		at = sg_list_empty(&job->link) ? s->jobs.next : job->link.next;
 		sg_job_put_locked(job);
 	}
 	return last;
 }
 
-/* Returns a stream of the process's other contexts that this look has not done yet, with a reference. */
-static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const struct sg_ctx *except, u64 search)
+/*
+ * Returns a stream of the process's other contexts that this search has not looked at, with a
+ * reference.
+ */
+static struct sg_stream *other_stream_locked(const struct sg_proc *proc,
+					     const struct sg_ctx *except, u64 search)
 {
 	struct sg_stream *s;
 	struct sg_ctx *ctx;
@@ -86,14 +91,15 @@ static struct sg_stream *other_stream_locked(const struct sg_proc *proc, const s
 }
 
 /*
- * Drops the lock.  Waits until no other context's work uses this memory.  -EINTR.  Only for memory that is leaving, as on other
- * memory work may be queued without an end.
+ * Drops the lock.  Waits until no other context's work uses this memory.  -EINTR.  Returns at
+ * once if the memory is not being freed: new work may be queued on it without end.
  */
 static int others_done_locked(const struct sg_buf *buf)
 {
 	const struct sg_proc *proc = buf->proc;
 	const struct sg_ctx *ctx = sg_ctx_of_heap(buf->heap);
-	u64 va = buf->node.key, len = buf->node.len, id = buf->buffer_id, search = ++proc->sg->searches, upto;
+	u64 va = buf->node.key, len = buf->node.len, id = buf->buffer_id, upto;
+	u64 search = ++proc->sg->searches;
 	struct sg_stream *s;
 	int err = 0;
 
@@ -130,10 +136,10 @@ int sg_buf_drain_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_b
 	buf->freeing++;
 	do {
 		late = buf->late_writes;
-		/* After a fault all jobs are done, too. */
+		/* After a fault (-EIO) all jobs are done, too. */
 		if (sg_ctx_drain_locked(ctx) == -EINTR)
 			err = -EINTR;
-		/* The lock was dropped: is it still the same buf? */
+		/* The lock was dropped, so look the buf up again. */
 		buf = sg_buf_same_locked(client->proc, va, id);
 		if (buf && !err) {
 			err = others_done_locked(buf);

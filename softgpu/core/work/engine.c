@@ -5,7 +5,10 @@
  */
 #include "work.h"
 
-/* Drops the lock.  Runs a job that was taken from its stream, or drops it if its context is dead. */
+/*
+ * Drops the lock.  Runs a job that was taken from its stream, or drops it if its context is
+ * dead.
+ */
 static void run_locked(struct sg_engine *e, struct sg_job *job)
 {
 	struct sg_ctx *ctx = job->stream->ctx;
@@ -62,7 +65,7 @@ static void engine_main(void *arg)
 int sg_engines_start(struct sg_gpu *gpu)
 {
 	u32 i, n = gpu->desc.engines;
-	int err = -ENOMEM;
+	int err;
 
 	gpu->engines = sg_zalloc(n * sizeof(*gpu->engines));
 	if (!gpu->engines)
@@ -72,7 +75,9 @@ int sg_engines_start(struct sg_gpu *gpu)
 
 		e->gpu = gpu;
 		e->bounce = sg_zalloc(SG_BOUNCE_SIZE);
-		err = e->bounce ? sg_thread_start(&e->thread, engine_main, e, "softgpu-engine") : -ENOMEM;
+		err = -ENOMEM;
+		if (e->bounce)
+			err = sg_thread_start(&e->thread, engine_main, e, "softgpu-engine");
 		if (err) {
 			sg_free(e->bounce);
 			e->bounce = NULL;

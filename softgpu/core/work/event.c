@@ -17,7 +17,10 @@ static struct sg_event *get_event_locked(struct sg_proc *proc, u32 handle)
 	return obj ? container_of(obj, struct sg_event, obj) : NULL;
 }
 
-/* Returns the event's latest record unless it is done.  Pending ones are in order, so it is the last. */
+/*
+ * Returns the event's latest record, or NULL if it is done.  The pending list is in order of
+ * records.
+ */
 static struct sg_job *latest_record_locked(const struct sg_event *e)
 {
 	struct sg_job *job = sg_list_entry(e->pending.prev, struct sg_job, mark.pending);

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: MIT
 /*
- * fetch.c - jobs whose host memory is not there: its pages have to be brought in first.
+ * fetch.c - brings in host memory that is not there when a job needs it.
  *
- * That may take for ever: the program, or a file system, decides how long.  So neither an engine
- * nor the watcher waits for it.  The job stays its stream's running one, joins client->missing,
- * and the embedder brings the memory in; then an engine goes on where the job had stopped.  A
- * client has one fetch at a time, so that a program costs the embedder one thread.
+ * The program, or a file system, decides how long that takes, possibly for ever.  So neither an
+ * engine nor the watcher waits for it.  The job stays its stream's running job and joins
+ * client->missing, and the embedder brings the memory in.  Then an engine continues where the
+ * job had stopped.  A client has one fetch at a time, so a program costs the embedder at most
+ * one thread.
  *
- * A job may be dropped, and a client closed, while the fetch is under way: sg_fetched() then has
- * nothing to do.
+ * While a fetch is under way, its job may be dropped and its client closed.  Then sg_fetched()
+ * only frees the fetch.
  */
 #include "work.h"
 
-/* Memory that is brought in and is gone again before an engine comes: so often in a row. */
+/*
+ * Fetches in a row without progress, because memory is gone again before an engine reads it;
+ * then the job faults.
+ */
 #define TRIES_MAX	100u
 
-int sg_host_copy(const struct sg_client *client, struct sg_job *job, void *local, u64 va, u64 len, bool to_process)
+int sg_host_copy(const struct sg_client *client, struct sg_job *job, void *local, u64 va, u64 len,
+		 bool to_process)
 {
 	int err = client->ops->copy(client->cookie, local, va, len, to_process);
 
@@ -25,7 +30,7 @@ int sg_host_copy(const struct sg_client *client, struct sg_job *job, void *local
 	return err == -EAGAIN && !client->ops->fetch ? -EFAULT : err;
 }
 
-/* The memory is there, or was: an engine, or the watcher, looks again. */
+/* The memory was brought in, so an engine or the watcher tries again. */
 static void resume_locked(struct sg_job *job)
 {
 	if (!job->ops->begin || !job->ops->begin(job))
@@ -49,7 +54,10 @@ static void end_locked(struct sg_fetch *f, int err)
 	sg_complete_locked(job);
 }
 
-/* Drops the lock, since the embedder may start a thread; sg_missing_close_locked() waits for that. */
+/*
+ * Drops the lock, since the embedder may start a thread; sg_missing_close_locked() waits for
+ * that.
+ */
 static int start_locked(struct sg_client *client, struct sg_fetch *f)
 {
 	struct sg *sg = client->sg;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * hostfunc.c - functions of the program's that streams call on the CPU: what cuLaunchHostFunc
- * and cuStreamAddCallback stand on.
+ * hostfunc.c - host functions: functions of the program that a stream calls on the CPU.  The
+ * basis of cuLaunchHostFunc and cuStreamAddCallback.
  *
- * A call is a job without an engine.  When its stream comes to it, it joins ctx->funcs, and
- * the stream stands still.  A thread of the program takes it from there (HOST_FUNC_NEXT), runs
- * the function, and says so (HOST_FUNC_DONE); then the job is done.  So the calls of different
- * streams do not wait for one another.
+ * A call is a job without an engine.  When its stream reaches it, the call joins ctx->funcs,
+ * and the stream waits.  A thread of the program takes the call (HOST_FUNC_NEXT), runs the
+ * function, and reports its end (HOST_FUNC_DONE), which completes the job.  So the calls of
+ * different streams do not wait for one another.
  *
- * Behind a fault the function is not to run, but the program must learn of it.  Such a call is
- * handed out as failed, and its stream does not wait for it.
+ * After a fault the function must not run, but the program must learn of the call.  Such a call
+ * is handed out as failed, and its stream does not wait for it.
  */
 #include "work.h"
 
@@ -65,7 +65,10 @@ static struct sg_job *find_locked(const struct sg_ctx *ctx, u64 id)
 	return NULL;
 }
 
-/* Other work may wait for this call without a call of its own, so strict mode holds back nothing before it. */
+/*
+ * Other work may wait for the function, and no call would then release what strict mode holds
+ * back before it.
+ */
 static int queued(struct sg_job *job)
 {
 	sg_strict_release_locked(job->stream);
@@ -123,7 +126,8 @@ int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a)
 }
 
 /* Returns a call that was handed out, with a reference to its context; NULL: none. */
-static struct sg_job *handed_out_locked(struct sg_client *client, const struct softgpu_host_func *a, struct sg_ctx **ctx)
+static struct sg_job *handed_out_locked(struct sg_client *client, const struct softgpu_host_func *a,
+					struct sg_ctx **ctx)
 {
 	*ctx = sg_ctx_of(sg_obj_get_locked(&client->proc->handles, a->ctx, SG_OBJ_CTX));
 	return *ctx ? find_locked(*ctx, a->id) : NULL;

@@ -29,7 +29,8 @@ bool sg_record_pending_locked(const struct sg_job *record)
 /* Number of bytes from a move's first to its last. */
 static u64 span(const struct sg_job *job, u64 pitch)
 {
-	return job->move.height > 1 ? (job->move.height - 1) * pitch + job->move.width : job->move.width;
+	return job->move.height > 1 ? (job->move.height - 1) * pitch + job->move.width
+				    : job->move.width;
 }
 
 u64 sg_job_dst_span(const struct sg_job *job)
@@ -57,7 +58,8 @@ bool sg_job_touches(const struct sg_job *job, u64 va, u64 len)
 {
 	switch (job->op) {
 	case SG_OP_COPY:
-		return sg_job_writes(job, va, len) || overlap(job->move.src, sg_job_src_span(job), va, len);
+		return sg_job_writes(job, va, len) ||
+		       overlap(job->move.src, sg_job_src_span(job), va, len);
 	case SG_OP_FILL:
 		return sg_job_writes(job, va, len);
 	case SG_OP_WRITE_VALUE:

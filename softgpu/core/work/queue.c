@@ -60,7 +60,10 @@ static u64 oldest_seq_locked(const struct sg_stream *s)
 	return ~(u64)0;
 }
 
-/* The default stream and the blocking ones wait for one another's earlier work. */
+/*
+ * Returns whether the job's turn has come: the default stream and blocking streams wait for
+ * each other's earlier jobs.
+ */
 static bool in_turn(const struct sg_stream *s, const struct sg_job *job)
 {
 	const struct sg_ctx *ctx = s->ctx;

@@ -4,7 +4,8 @@
 
 int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out)
 {
-	struct sg_ctx *ctx = sg_ctx_of(sg_obj_get_locked(&client->proc->handles, handle, SG_OBJ_CTX));
+	struct sg_ctx *ctx = sg_ctx_of(
+		sg_obj_get_locked(&client->proc->handles, handle, SG_OBJ_CTX));
 	int err = !ctx ? -ENOENT : ctx->gpu->removed ? -ENODEV : ctx->faulted ? -EIO : 0;
 
 	if (err && ctx)
@@ -14,8 +15,8 @@ int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out
 }
 
 /*
- * Some steps of the core look at all streams of a process with the lock held, which other
- * users wait for.  So there is a limit.
+ * The number of streams is limited because some steps of the core look at all streams of a
+ * process while they hold the lock, for which other users wait.
  */
 int sg_stream_count_locked(struct sg_proc *proc)
 {
@@ -37,7 +38,8 @@ static void release_stream_locked(struct sg_obj *obj)
 	sg_obj_put_locked(&ctx->obj);
 }
 
-int sg_stream_get_locked(struct sg_client *client, u32 ctx_handle, u32 handle, struct sg_stream **out)
+int sg_stream_get_locked(struct sg_client *client, u32 ctx_handle, u32 handle,
+			 struct sg_stream **out)
 {
 	struct sg_stream *s;
 	struct sg_ctx *ctx;
@@ -47,7 +49,7 @@ int sg_stream_get_locked(struct sg_client *client, u32 ctx_handle, u32 handle, s
 	if (err)
 		return err;
 	if (!handle) {
-		*out = &ctx->stream0;	/* kept by the context's reference */
+		*out = &ctx->stream0;	/* the context's reference stands for the stream's */
 		return 0;
 	}
 	obj = sg_obj_get_locked(&client->proc->handles, handle, SG_OBJ_STREAM);
@@ -120,7 +122,10 @@ int sg_stream_query(struct sg_client *client, struct softgpu_stream *a)
 	sg_mutex_lock(&client->sg->lock);
 	err = sg_stream_get_locked(client, a->ctx, a->stream, &s);
 	if (!err) {
-		/* A query does not synchronize, but a program that polls would never end. */
+		/*
+		 * A query does not synchronize.  It releases held work, or a program that polls
+		 * would never end.
+		 */
 		sg_strict_release_locked(s);
 		err = s->completed == s->submitted ? 0 : -EAGAIN;
 		sg_stream_put_locked(s);

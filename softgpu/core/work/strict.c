@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * strict.c - strict mode: makes reordering that a real GPU shows once a month happen every
- * time.
+ * strict.c - strict mode: reordering that a real GPU shows rarely happens every time.
  *
  * A device-to-device copy or fill is held back until the program calls something that CUDA
  * documents as synchronizing with it: a copy to or from the host, a synchronize, a free.
  * Queries release it, too, or polling would never end.  A device that reads the result by
  * DMA before that reads the old contents.
- * A job that writes a word that a stream of the process waits for (value.c) is not held back,
- * and the jobs queued before it are released: nothing else would end the wait.
+ *
+ * One kind of job is not held back: a copy or fill that writes a word for which a stream of the
+ * process waits (value.c).  The jobs queued before it are released, too, because nothing else
+ * would end the wait.
  *
  * Held work runs later than on a real GPU, and a copy must not read data that a device
- * wrote to its source after the call.  So the job saves its source's contents, if these are
- * known: that is, if no queued job may still write to it.
+ * wrote to its source after the call.  So a copy job saves the contents of its source when it
+ * is queued, unless an earlier job may still write to the source.
  */
 #include "work.h"
 
@@ -20,9 +21,11 @@
 
 static const char *const rule_texts[SG_RULES] = {
 	[SG_RULE_SYNC_MEMOPS] =
-		"work was queued on pinned memory without SYNC_MEMOPS: what a device reads there before the next synchronizing call is stale",
+		"work was queued on pinned memory without SYNC_MEMOPS: what a device reads there before "
+		"the next synchronizing call is stale",
 	[SG_RULE_LAUNCH_AFTER_DMA] =
-		"a kernel or copy looked for data that a device wrote after its launch: only work launched after the DMA has completed must see it",
+		"a kernel or copy looked for data that a device wrote after its launch: only work launched "
+		"after the DMA has completed must see it",
 	[SG_RULE_MANAGED] =
 		"managed memory was pinned: a device reads stale data there, and what it writes is overwritten",
 };
@@ -72,7 +75,7 @@ static bool touches_pinned_locked(const struct sg_job *job, struct sg_range *ran
 	return touches_any(job, &range->pins) || touches_any(job, &range->persistent);
 }
 
-/* Saves the source's contents; skipped if there is no memory for it. */
+/* Saves the contents of the source.  Does nothing if there is no memory for that. */
 static void save_source_locked(struct sg_proc *proc, struct sg_job *job)
 {
 	u64 va = job->move.src, left = job->move.width;
@@ -103,10 +106,11 @@ static void save_source_locked(struct sg_proc *proc, struct sg_job *job)
 	}
 }
 
-/* Returns whether `wait` is a stream's wait for a word that the job writes. */
+/* Returns whether `wait` is a WAIT_VALUE job for a word that `job` writes. */
 static bool is_awaited(const struct sg_job *wait, const struct sg_job *job)
 {
-	return wait && wait->op == SG_OP_WAIT_VALUE && sg_job_writes(job, wait->value.va, wait->value.width);
+	return wait && wait->op == SG_OP_WAIT_VALUE &&
+	       sg_job_writes(job, wait->value.va, wait->value.width);
 }
 
 static bool stream_awaits_locked(const struct sg_stream *s, const struct sg_job *job)
@@ -171,7 +175,8 @@ static bool holds_work_on_locked(const struct sg_ctx *ctx, u64 va, u64 len)
 
 	sg_list_for_each(s, &ctx->streams, struct sg_stream, in_ctx) {
 		sg_list_for_each(job, &s->jobs, struct sg_job, link) {
-			if (job->held && job->seq >= s->released_seq && sg_job_touches(job, va, len))
+			if (job->held && job->seq >= s->released_seq &&
+			    sg_job_touches(job, va, len))
 				return true;
 		}
 	}
@@ -201,13 +206,19 @@ static bool ordered(const struct sg_stream *s, const struct sg_stream *other)
 	return s == other || !(s->non_blocking || other->non_blocking);
 }
 
-/* Does the process have held jobs? If not, no wait is for one: jobs wait for earlier ones only. */
+/*
+ * Does the process have held jobs?  If not, nothing has to be released: jobs wait only for
+ * earlier jobs.
+ */
 static bool held_locked(const struct sg_ctx *ctx)
 {
 	return ctx->proc->held;
 }
 
-/* Releases the stream's jobs with a lower seq, and adds it to `todo`, to be followed. */
+/*
+ * Releases the stream's jobs with a lower seq, and adds the stream to `todo` for
+ * follow_locked().
+ */
 static void release_stream_locked(struct sg_stream *s, u64 seq, struct sg_link *todo)
 {
 	if (s->released_seq >= seq)
@@ -233,9 +244,9 @@ static void release_before_locked(struct sg_stream *s, u64 seq, struct sg_link *
 }
 
 /*
- * Released jobs may wait for events: their records must run, and so the jobs queued before
- * those.  No others are released: which ones are must not depend on the progress of the
- * engines.
+ * Released jobs may wait for events.  Then the records of these events must run, and the jobs
+ * queued before the records, so they are released, too.  All other jobs stay held: which jobs
+ * are released must not depend on the progress of the engines.
  */
 static void follow_locked(struct sg_link *todo)
 {
@@ -273,8 +284,8 @@ void sg_strict_release_ctx_locked(struct sg_ctx *ctx)
 }
 
 /*
- * Releases no more than necessary: a program that synchronizes with the wrong stream has a
- * bug, which must show.
+ * Releases no more than necessary, so that a program that synchronizes with the wrong stream
+ * fails.
  */
 void sg_strict_release_locked(struct sg_stream *s)
 {
@@ -287,7 +298,8 @@ void sg_strict_release_locked(struct sg_stream *s)
 	follow_locked(&todo);
 }
 
-static void release_stream_writers_locked(struct sg_stream *s, const struct sg_job *wait, struct sg_link *todo)
+static void release_stream_writers_locked(struct sg_stream *s, const struct sg_job *wait,
+					  struct sg_link *todo)
 {
 	const struct sg_job *job;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * value.c - words in memory that streams write and wait for: what cuStreamWriteValue64,
- * cuStreamWaitValue64 and their kin stand on.
+ * value.c - words in memory that streams write and wait for: the basis of
+ * cuStreamWriteValue64, cuStreamWaitValue64 and related calls.
  *
  * An engine runs a write, like a copy.  A wait has no engine and no time limit: the watcher
  * (watcher.c) looks at the word until it has the value or the context is dead.  Each look
@@ -39,7 +39,10 @@ static bool compares(const struct sg_job *job, u64 word)
 	}
 }
 
-/* Whether the word is host memory: what is neither VRAM nor a hole is the process's own business. */
+/*
+ * Returns whether the word is in host memory: at an address that is neither in VRAM nor in a
+ * hole.
+ */
 static bool in_host_locked(const struct sg_job *job)
 {
 	const struct sg_proc *proc = job->stream->ctx->proc;
@@ -47,10 +50,11 @@ static bool in_host_locked(const struct sg_job *job)
 	return !sg_range_at(proc, job->value.va) && !sg_is_hole(proc, job->value.va);
 }
 
-/* Without the lock: host memory may be long in coming. */
+/* Called without the lock, because it accesses host memory. */
 static int host_word(struct sg_job *job, void *word, bool to_process)
 {
-	return sg_host_copy(job->stream->ctx->client, job, word, job->value.va, job->value.width, to_process);
+	return sg_host_copy(job->stream->ctx->client, job, word, job->value.va, job->value.width,
+			    to_process);
 }
 
 static int run(struct sg_engine *e, struct sg_job *job)
@@ -74,10 +78,11 @@ static int run(struct sg_engine *e, struct sg_job *job)
 	sg_mutex_unlock(&sg->lock);
 	if (!host)
 		return err;
-	return host_word(job, job->value.width == 4 ? (void *)&low : (void *)&job->value.value, true);
+	return host_word(job, job->value.width == 4 ? (void *)&low : (void *)&job->value.value,
+			 true);
 }
 
-/* Drops the lock.  One look: 1 when that was the last, 0, -EFAULT, or -EAGAIN: the word has to be fetched, by *f. */
+/* Drops the lock.  Looks once at the word: see struct sg_job_ops. */
 static int poll(struct sg_job *job, u64 now, struct sg_fetch **f)
 {
 	struct sg_stream *s = job->stream;
@@ -103,7 +108,10 @@ static int poll(struct sg_job *job, u64 now, struct sg_fetch **f)
 	return compares(job, job->value.width == 4 ? low : there);
 }
 
-/* What the GPUs know there, from the word's first byte to its last. */
+/*
+ * Returns whether all of the word is in memory that the GPU may access; replaces a device
+ * pointer of host memory.
+ */
 static bool known_locked(struct sg_job *job, u32 access)
 {
 	const struct sg_stream *s = job->stream;
@@ -133,18 +141,24 @@ static int check_write(struct sg_job *job)
 	return 0;
 }
 
-/* Other work may wait for this write without a call, so strict mode holds back nothing before it. */
+/*
+ * Other work may wait for the word, and no call would then release what strict mode holds back
+ * before the write.
+ */
 static int queued_write(struct sg_job *job)
 {
 	sg_strict_release_locked(job->stream);
 	return 0;
 }
 
-static const struct sg_job_ops write_ops = { .check = check_write, .queued = queued_write, .run = run };
+static const struct sg_job_ops write_ops = {
+	.check = check_write, .queued = queued_write, .run = run,
+};
 
 static int check_wait(struct sg_job *job)
 {
-	return known_locked(job, SG_READ) ? sg_watcher_start_locked(job->stream->ctx->gpu) : -EFAULT;
+	return known_locked(job, SG_READ) ? sg_watcher_start_locked(job->stream->ctx->gpu)
+					  : -EFAULT;
 }
 
 static int queued_wait(struct sg_job *job)
@@ -157,7 +171,7 @@ static bool begin_wait(struct sg_job *job)
 {
 	if (job->stream->ctx->dead)
 		return false;
-	/* Each look is a job's first try to read the word. */
+	/* Each look counts as a first try. */
 	job->missing.tries = 0;
 	sg_poll_begin_locked(job);
 	return true;
@@ -172,9 +186,11 @@ int sg_value(struct sg_client *client, struct softgpu_value *a)
 	bool write = a->op == SOFTGPU_VALUE_WRITE;
 	struct sg_job *job;
 
-	if (a->reserved || a->op > SOFTGPU_VALUE_NOR || (a->width != 4 && a->width != 8) || a->va % a->width)
+	if (a->reserved || a->op > SOFTGPU_VALUE_NOR || (a->width != 4 && a->width != 8) ||
+	    a->va % a->width)
 		return -EINVAL;
-	job = write ? sg_job_new(SG_OP_WRITE_VALUE, &write_ops) : sg_job_new(SG_OP_WAIT_VALUE, &wait_ops);
+	job = write ? sg_job_new(SG_OP_WRITE_VALUE, &write_ops)
+		    : sg_job_new(SG_OP_WAIT_VALUE, &wait_ops);
 	if (!job)
 		return -ENOMEM;
 	job->value.va = a->va;

@@ -52,7 +52,7 @@ static bool begin(struct sg_job *job)
 	return true;
 }
 
-/* If nothing is before the watch, it is launched now, not when an engine is free. */
+/* If nothing is before the watch, it is launched now; otherwise an engine launches it. */
 static int queued(struct sg_job *job)
 {
 	if (sg_take_if_first_locked(job) && !begin(job))
@@ -60,7 +60,7 @@ static int queued(struct sg_job *job)
 	return 0;
 }
 
-/* One look: 1: it was the last; -EFAULT: the memory is gone. */
+/* Looks once at the flag: see struct sg_job_ops. */
 static int look_again_locked(struct sg_job *job, u64 now)
 {
 	struct sg_ctx *ctx = job->stream->ctx;
@@ -93,13 +93,16 @@ static int poll(struct sg_job *job, u64 now, struct sg_fetch **f)
 	return ret;
 }
 
-static const struct sg_job_ops watch_ops = { .check = check, .queued = queued, .begin = begin, .poll = poll };
+static const struct sg_job_ops watch_ops = {
+	.check = check, .queued = queued, .begin = begin, .poll = poll,
+};
 
 int sg_watch(struct sg_client *client, struct softgpu_watch *a)
 {
 	struct sg_job *job;
 
-	if (a->flags || a->va % 4 || a->result % 4 || !a->timeout_ms || a->timeout_ms > TIMEOUT_MAX_MS)
+	if (a->flags || a->va % 4 || a->result % 4 || !a->timeout_ms ||
+	    a->timeout_ms > TIMEOUT_MAX_MS)
 		return -EINVAL;
 	job = sg_job_new(SG_OP_WATCH, &watch_ops);
 	if (!job)
@@ -137,8 +140,11 @@ void sg_watch_written_locked(struct sg_gpu *gpu, const void *vram, u64 len)
 	if (!gpu->watches)
 		return;
 	sg_list_for_each(job, &gpu->polled, struct sg_job, in_poll) {
-		const u32 *word = job->op == SG_OP_WATCH ? word_at_locked(job, job->watch.va, SG_READ) : NULL;
+		const u32 *word;
 
+		if (job->op != SG_OP_WATCH)
+			continue;
+		word = word_at_locked(job, job->watch.va, SG_READ);
 		if (word && (const char *)word >= (const char *)vram &&
 		    (const char *)word < (const char *)vram + len)
 			job->watch.view = load(word);

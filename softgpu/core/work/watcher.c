@@ -46,7 +46,10 @@ static void poll_locked(struct sg_gpu *gpu)
 	struct sg_job *job;
 	int ret;
 
-	/* Other threads add to the list while the lock is dropped; only this thread takes out of it. */
+	/*
+	 * Other threads add to the list while the lock is dropped; only this thread takes out
+	 * of it.
+	 */
 	for (link = gpu->polled.next; link != &gpu->polled;) {
 		job = sg_list_entry(link, struct sg_job, in_poll);
 		ret = job->ops->poll(job, now, &f);

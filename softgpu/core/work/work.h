@@ -28,8 +28,8 @@ struct sg_client {
 	struct sg_link objs;		/* other objects with a handle */
 	struct sg_link reservations;
 	struct sg_link bufs;		/* mappings without a context */
-	struct sg_link missing;		/* jobs whose host memory is to be brought in, by job->link */
-	struct sg_fetch *fetch;		/* of the first of them; NULL: none is under way */
+	struct sg_link missing;		/* jobs that wait for host memory (fetch.c), by job->link */
+	struct sg_fetch *fetch;		/* for the first of them; NULL: no fetch is under way */
 	bool fetch_starts;		/* a thread is in ops->fetch */
 };
 
@@ -50,9 +50,9 @@ struct sg_stream {
 	struct sg_job *running;
 	bool non_blocking;		/* fixed */
 	u64 submitted, completed;	/* jobs, ever */
-	u64 searched;			/* drain.c: the latest look (sg->searches) that is done here */
+	u64 searched;			/* the latest search (sg->searches) of this stream */
 	u64 released_seq;		/* strict: jobs with a lower seq are not held back */
-	u64 followed_seq;		/* strict: nor those that jobs below this seq wait for */
+	u64 followed_seq;		/* strict: jobs below it had what they wait for released */
 	struct sg_link in_release;	/* strict: on follow_locked()'s list */
 };
 
@@ -68,9 +68,9 @@ struct sg_ctx {
 	bool dead;			/* faulted or being destroyed: jobs are dropped */
 	bool faulted;
 	struct sg_cond done;		/* broadcast when a job of one of its streams completes */
-	struct sg_cond reached;		/* broadcast when a call joins funcs, and when the context ends */
-	struct sg_link funcs;		/* HOST_FUNC jobs that their streams have reached, to be handed out */
-	struct sg_link handed_out;		/* those that were handed out */
+	struct sg_cond reached;		/* broadcast when a call joins funcs, or the context ends */
+	struct sg_link funcs;		/* HOST_FUNC jobs that wait to be handed out */
+	struct sg_link handed_out;	/* HOST_FUNC jobs that threads of the program have taken */
 	u32 handed_out_count;		/* at most SOFTGPU_MAX_FUNCS */
 	struct sg_link streams;		/* with stream0 */
 	struct sg_stream stream0;
@@ -98,7 +98,7 @@ static inline struct sg_ctx *sg_ctx_of_heap(const struct sg_heap *heap)
 struct sg_engine {
 	struct sg_gpu *gpu;
 	struct sg_thread thread;
-	void *bounce;			/* for copies within a process's memory, and for fill patterns */
+	void *bounce;			/* for copies within host memory, and for fill patterns */
 };
 
 #define SG_BOUNCE_SIZE	((u64)1 << 16)
@@ -106,8 +106,8 @@ struct sg_engine {
 /* ---- job.c ---- */
 
 enum sg_op {
-	SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT, SG_OP_WATCH, SG_OP_WRITE_VALUE, SG_OP_WAIT_VALUE, SG_OP_HOST_FUNC,
-	SG_OP_FREE,
+	SG_OP_COPY, SG_OP_FILL, SG_OP_RECORD, SG_OP_WAIT, SG_OP_WATCH, SG_OP_WRITE_VALUE,
+	SG_OP_WAIT_VALUE, SG_OP_HOST_FUNC, SG_OP_FREE,
 };
 
 /*
@@ -124,7 +124,10 @@ struct sg_job_ops {
 	 * thread completes it.
 	 */
 	bool (*begin)(struct sg_job *job);
-	/* By an engine, without the lock: 0; -EFAULT; -EAGAIN: host memory is not there (fetch.c). */
+	/*
+	 * By an engine, without the lock: 0; -EFAULT; -EAGAIN: host memory is not there
+	 * (fetch.c).
+	 */
 	int (*run)(struct sg_engine *e, struct sg_job *job);
 	/*
 	 * By the watcher.  May drop the lock.  0: look again; 1: done; -EFAULT; -EAGAIN: host
@@ -143,15 +146,15 @@ struct sg_job {
 	const struct sg_job_ops *ops;
 	enum sg_op op;
 	bool held;			/* strict: may run only when seq < stream->released_seq */
-	u32 refs;			/* the stream; jobs and threads that wait for a RECORD; ctx->funcs, if failed */
+	u32 refs;			/* stream; waits for a RECORD; ctx->funcs, if failed */
 	u64 seq;			/* from ctx->next_seq, when it was queued */
 	u64 index;			/* among its stream's jobs, from 1 */
 	struct {
 		u64 va, len;		/* of the latest host memory that was accessed */
 		bool write;
-		u32 tries;		/* since the job last got on */
+		u32 tries;		/* fetches since the job last made progress */
 		struct sg_fetch *fetch;
-	} missing;			/* fetch.c */
+	} missing;			/* host memory: fetch.c */
 	union {
 		struct {
 			u64 dst, src, width, height, dst_pitch, src_pitch;
@@ -166,7 +169,7 @@ struct sg_job {
 			struct sg_event *event;	/* referenced */
 			u64 serial;		/* RECORD only */
 			struct sg_link pending;	/* event->pending, RECORD only */
-			struct sg_job *record;	/* WAIT only: referenced; NULL: nothing to wait for */
+			struct sg_job *record;	/* WAIT only: a reference; NULL: it was done */
 		} mark;
 		struct {
 			u64 va, result;
@@ -181,8 +184,8 @@ struct sg_job {
 		} value;		/* WRITE_VALUE and WAIT_VALUE */
 		struct {
 			u64 id;			/* the caller's */
-			struct sg_link in_ctx;	/* ctx->funcs or ctx->handed_out, once the stream has reached it */
-			bool failed;		/* handed out as failed; the stream does not wait for it */
+			struct sg_link in_ctx;	/* ctx->funcs or ctx->handed_out */
+			bool failed;		/* the stream does not wait for it */
 		} func;
 		struct {
 			u64 va, buffer_id;
@@ -214,9 +217,15 @@ void sg_stream_put_locked(struct sg_stream *s);
  * completed.
  */
 void sg_submit_locked(struct sg_job *job);
-/* Takes a job that may run from some stream of the GPU; NULL: there is none.  The caller runs it. */
+/*
+ * Takes a job that may run from some stream of the GPU; NULL: there is none.  The caller runs
+ * it.
+ */
 struct sg_job *sg_take_any_locked(struct sg_gpu *gpu);
-/* A job that was just queued: if nothing is before it and it may run, takes it, and the caller runs it. */
+/*
+ * A job that was just queued: if nothing is before it and it may run, takes it, and the caller
+ * runs it.
+ */
 bool sg_take_if_first_locked(struct sg_job *job);
 /* Returns a job that was taken to the head of its stream. */
 void sg_requeue_locked(struct sg_job *job);
@@ -230,24 +239,18 @@ bool sg_ctx_busy_before_locked(const struct sg_ctx *ctx, u64 seq);
 /* ---- strict.c ---- */
 
 /*
- * Returns whether this job, about to be queued, is held back; counts the rule that it breaks.
- * A job that writes a word that a stream waits for is not.
+ * Decides whether a job that is about to be queued is held back, and counts the rule that it
+ * breaks.
  */
 bool sg_strict_holds_locked(struct sg_job *job);
-/*
- * To be called when a wait for a value was queued: releases the jobs that write the word, and
- * those before them.
- */
+/* A WAIT_VALUE job was queued: releases the jobs that write its word, and the jobs before them. */
 void sg_strict_release_writers_locked(const struct sg_job *wait);
-/* To be called after a pin of these addresses: counts the rule that held work on them breaks. */
+/* These addresses were pinned: counts the broken rule if held work uses them. */
 void sg_strict_pinned_locked(struct sg_range *range, u64 va, u64 len);
 void sg_rule_break_locked(struct sg *sg, enum sg_rule rule);
-/*
- * For a call that synchronizes with the stream: releases the jobs that it has queued, and
- * those that these wait for.
- */
+/* A call synchronizes with the stream: releases its jobs, and all jobs for which these wait. */
 void sg_strict_release_locked(struct sg_stream *s);
-/* The same for all streams of a context. */
+/* A call synchronizes with all streams of the context. */
 void sg_strict_release_ctx_locked(struct sg_ctx *ctx);
 bool sg_sync_memops_locked(struct sg_proc *proc, u64 va);
 
@@ -273,7 +276,10 @@ int sg_buf_drain_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_b
 
 /* ---- stream.c ---- */
 
-/* Returns a context with a reference.  -ENOENT; -EIO: it has faulted; -ENODEV: its GPU was removed. */
+/*
+ * Returns a context with a reference.  -ENOENT; -EIO: it has faulted; -ENODEV: its GPU was
+ * removed.
+ */
 int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
 /*
  * The same for a stream of a context, 0 being the default stream; sg_stream_put_locked() drops the
@@ -296,7 +302,7 @@ struct sg_event {
 	u64 recorded;			/* serial of the latest record, 0: never */
 	struct sg_link pending;		/* jobs that will complete a record, the oldest first */
 	u64 time_ns;			/* of the latest completion */
-	bool failed;			/* which came because the context was dead */
+	bool failed;			/* that completion was due to a fault of the context */
 };
 
 int sg_event_create(struct sg_client *client, struct softgpu_event_create *a);
@@ -329,7 +335,10 @@ u64 sg_word_load(const void *word, u32 width);
 
 int sg_watch(struct sg_client *client, struct softgpu_watch *a);
 int sg_flush(struct sg_client *client, u32 ctx);
-/* An engine has written to VRAM there.  Emulated kernels see what the GPU itself writes. */
+/*
+ * An engine has written to VRAM there.  Watches, which emulate kernels, see what the GPU itself
+ * writes.
+ */
 void sg_watch_written_locked(struct sg_gpu *gpu, const void *vram, u64 len);
 
 /* ---- value.c ---- */
@@ -339,9 +348,9 @@ int sg_value(struct sg_client *client, struct softgpu_value *a);
 /* ---- async_free.c ---- */
 
 int sg_mem_free_async(struct sg_client *client, struct softgpu_mem_free_async *a);
-/* Drops the lock.  Frees what the process's streams have come to. */
+/* Drops the lock.  Releases the memory of all frees that the process's streams have reached. */
 void sg_async_frees_release_locked(struct sg_proc *proc);
-/* The same.  At the beginning and the end of some calls. */
+/* The same, called without the lock. */
 void sg_async_frees_release(struct sg_client *client);
 
 /* ---- hostfunc.c ---- */
@@ -349,23 +358,31 @@ void sg_async_frees_release(struct sg_client *client);
 int sg_host_func(struct sg_client *client, struct softgpu_host_func *a);
 int sg_host_func_next(struct sg_client *client, struct softgpu_host_func *a);
 int sg_host_func_done(struct sg_client *client, struct softgpu_host_func *a);
-/* The caller of sg_host_func_next() did not get the answer: the call is handed out again. */
+/*
+ * The thread that called sg_host_func_next() did not get the result: the call will be handed
+ * out again.
+ */
 void sg_host_func_return(struct sg_client *client, const struct softgpu_host_func *a);
-/* Drops the lock.  The context has lost its handle: drops all calls, and ends all waits for one. */
+/*
+ * Drops the lock.  The context has lost its handle: drops all calls, and ends all waits of
+ * HOST_FUNC_NEXT.
+ */
 void sg_funcs_end_locked(struct sg_ctx *ctx);
 
 /* ---- fetch.c ---- */
 
-/* ops->copy for a job; -EAGAIN: the job is to be given to sg_missing_locked().  Called without the lock. */
-int sg_host_copy(const struct sg_client *client, struct sg_job *job, void *local, u64 va, u64 len, bool to_process);
+/* Calls ops->copy for a job, without the lock.  -EAGAIN: give the job to sg_missing_locked(). */
+int sg_host_copy(const struct sg_client *client, struct sg_job *job, void *local, u64 va, u64 len,
+		 bool to_process);
 /*
- * Drops the lock.  Takes over a running job that sg_host_copy() has returned -EAGAIN for, and
- * f, which is zeroed; or frees f, if that is not NULL, and returns an error.
+ * Drops the lock.  Fetches the host memory for which sg_host_copy() has returned -EAGAIN, then
+ * continues the job.  f is zeroed, or NULL if there was no memory for it; it is taken over in
+ * any case.  On an error the caller ends the job.
  */
 int sg_missing_locked(struct sg_job *job, struct sg_fetch *f);
-/* The context is dead: drops its jobs of that sort. */
+/* The context is dead: drops its jobs that wait for host memory. */
 void sg_missing_drop_locked(struct sg_ctx *ctx);
-/* The client, which has no job any more, is being closed.  True: a fetch is under way. */
+/* Drops the lock.  A client without jobs is being closed.  Returns true if a fetch is under way. */
 bool sg_missing_close_locked(struct sg_client *client);
 
 /* ---- engine.c ---- */
