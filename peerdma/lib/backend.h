@@ -102,7 +102,7 @@ int backends_pin(struct peerdma_region *region);
 const char *backend_refused(const struct peerdma *ctx, const struct backend *backend);
 /* A text that lives as long as the context.  NULL: there is nothing in it, or no memory. */
 const char *reason_keep(struct peerdma *ctx, const char *text);
-/* region.c: for a call that the region's back-end does not have. */
+/* backend.c: for a call that the region's back-end does not have. */
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
 
 /*

@@ -120,6 +120,12 @@ struct offer {
 	char *why;
 };
 
+/* Why a back-end was passed over: one text for all regions that it was passed over for alike. */
+struct reason {
+	struct reason *next;
+	char text[];
+};
+
 struct peerdma {
 	uint64_t process;			/* process_id() of the opener */
 	unsigned int flags;			/* of peerdma_open() */
@@ -198,6 +204,9 @@ bool is_owner(const struct peerdma *ctx);
 /* 0, or -EPERM with text in such a child. */
 int check_owner(const struct peerdma *ctx, const char *call);
 
+/* loader.c: how many libraries the dynamic loader has ever loaded; 0: it does not tell. */
+uint64_t loader_loads(void);
+
 /* A list's new first element, which is complete: a child may be forked before or after this store. */
 #define LIST_STORE(first, element) __atomic_store_n(first, element, __ATOMIC_RELEASE)
 
@@ -261,7 +270,7 @@ bool region_still(const struct peerdma_region *region);
 bool region_usable(const struct peerdma_region *region);
 /* Whether its end is reported to the program: peerdma_status's `notified'. */
 bool region_notified(const struct peerdma_region *region);
-/* region.c */
+/* backend.c */
 /* peerdma_status(), without asking CUDA whether the memory is still there. */
 int region_facts(struct peerdma_region *region, struct peerdma_status *status);
 /* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
@@ -272,7 +281,7 @@ int map_shared(struct peerdma_region *region, const char *pci, unsigned int flag
  */
 int mrs_end(struct peerdma_region *region, bool over);
 void mrs_free(struct peerdma_region *region);
-/* map.c, view.c: give back this process's side only. */
+/* map.c, backend.c: give back this process's side only. */
 void mappings_free(struct peerdma_region *region);
 void views_free(struct peerdma_region *region);
 
@@ -310,8 +319,6 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error);
 /* For the current context's GPU.  UNKNOWN: it cannot; ABSENT: no CUDA, or no context; KNOWN: done, or not needed. */
 enum cuda_answer cuda_flush_writes(int scope, int *error);
-/* How many libraries the dynamic loader has ever loaded; 0: it does not tell. */
-uint64_t loader_loads(void);
 /* Whether the allocation at ptr is the one with this id: one call into CUDA. */
 bool cuda_has_id(uint64_t ptr, uint64_t id);
 /* Where the allocation begins, and how long it is.  UNKNOWN: there is none.  FAILED: CUDA does not tell this thread. */

@@ -8,7 +8,6 @@
  * changed since CUDA 11.
  */
 #include <dlfcn.h>
-#include <link.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,21 +86,6 @@ static enum policy policy(void)
 	if (s && !strcmp(s, "off"))
 		return POLICY_OFF;
 	return POLICY_NOTICE;
-}
-
-static int loader_count(struct dl_phdr_info *info, size_t size, void *out)
-{
-	if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof(info->dlpi_adds))
-		*(unsigned long long *)out = info->dlpi_adds;
-	return 1;
-}
-
-uint64_t loader_loads(void)
-{
-	unsigned long long count = 0;
-
-	dl_iterate_phdr(loader_count, &count);
-	return count;
 }
 
 /* The library stays loaded: its functions may be called at any time from now on. */

@@ -6,7 +6,7 @@
 
 #include "internal.h"
 #include "base/mappings.h"
-#include "validity/known_host.h"
+#include "known_host.h"
 
 #define CUDA_GRAIN (2UL << 20)	/* CUDA takes addresses from the system in no smaller pieces */
 

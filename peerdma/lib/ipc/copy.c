@@ -263,7 +263,7 @@ static bool look(struct given *given, const void *ptr)
 	return true;
 }
 
-/* Most often the next part of one buffer, which nobody frees meanwhile. */
+/* Most often the next part of one buffer, which is not freed meanwhile. */
 static bool on_device(struct given *given, const void *ptr)
 {
 	return (uintptr_t)ptr - given->base < given->length || look(given, ptr);

@@ -138,7 +138,7 @@ void ipc_cuda_pools_end(struct ipc *ipc, bool all)
 			__atomic_fetch_sub(&ipc->pools_unused, 1, __ATOMIC_RELAXED);
 		}
 		pthread_mutex_unlock(&ipc->lock);
-		/* Nobody can do anything about a pool that CUDA does not destroy. */
+		/* A pool that CUDA does not destroy stays: there is no remedy. */
 		for (; pool && pool->imports; pool->imports--)
 			ipc_cuda_api()->pool_destroy(pool->handle);
 		free(pool);

@@ -63,7 +63,7 @@ struct ipc_shared_signal {
 	 * Waiters sleep on this word.  The lowest bit, IPC_SLEEPS, is set by a waiter that is about to
 	 * sleep.  The rest counts changes of the value: a setter adds IPC_CHANGE after each, and clears
 	 * IPC_SLEEPS in the same step.  If it cleared the bit in a second step, another waiter might
-	 * have set it in between, and nobody would wake that one.
+	 * have set it in between, and no setter would wake that one.
 	 */
 	uint32_t changes;
 #define IPC_SLEEPS	1U

@@ -6,38 +6,6 @@
 
 #include "backend.h"
 
-/* What the library itself knows of it; mappings and views are counted under the lock. */
-static void status_own(struct peerdma_region *region, struct peerdma_status *status)
-{
-	status->state = __atomic_load_n(&region->revoked, __ATOMIC_ACQUIRE) ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;
-	status->flags = region->flags & ~(PEERDMA_NO_SYNC_MEMOPS | PEERDMA_DIRECT | PEERDMA_STAGING);
-	status->page_size = region->page_size;
-	status->addr = region->addr;
-	status->length = region->length;
-	status->pinned_addr = region->addr - region->offset;
-	status->pinned_length = region->pinned_length;
-	pthread_mutex_lock(&region->ctx->lock);
-	for (const struct peerdma_mapping *m = region->mappings; m; m = m->next)
-		status->mappings++;
-	for (const struct view *v = region->views; v; v = v->next)
-		status->views++;
-	pthread_mutex_unlock(&region->ctx->lock);
-	if (region->provider)
-		strncpy(status->provider, region->provider, sizeof(status->provider) - 1);
-}
-
-int region_facts(struct peerdma_region *region, struct peerdma_status *status)
-{
-	status_own(region, status);
-	status->sync_memops = region->sync_memops;
-	status->direct = region->backend->direct;
-	status->segments = region->segments ? (uint32_t)region->segment_count : 1;
-	status->by_id = region->ends == ENDS_UNREPORTED;
-	status->notified = region_notified(region);
-	strncpy(status->backend, region->backend->name, sizeof(status->backend) - 1);
-	return region->backend->status ? region->backend->status(region, status) : 0;
-}
-
 EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *out)
 {
 	struct peerdma_status status = { 0 };
@@ -68,10 +36,4 @@ EXPORT struct peerdma_region *const *peerdma_segments(const struct peerdma_regio
 EXPORT const char *peerdma_why(const struct peerdma_region *region)
 {
 	return region && region->why ? region->why : "";
-}
-
-int backend_cannot(const struct peerdma_region *region, const char *call, const char *what)
-{
-	return fail(-EOPNOTSUPP, "%s: this pin is of back-end '%s', which has no %s%s%s%s", call, region->backend->name, what,
-		    region->why ? " (" : "", region->why ? region->why : "", region->why ? ")" : "");
 }

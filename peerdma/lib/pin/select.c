@@ -35,12 +35,6 @@ struct refusals {
 	char text[1500];
 };
 
-/* One of the context's texts; regions that were chosen for alike share it. */
-struct reason {
-	struct reason *next;
-	char text[];
-};
-
 static void __attribute__((format(printf, 2, 3))) append(struct refusals *p, const char *fmt, ...)
 {
 	va_list args;
@@ -230,27 +224,6 @@ void backends_close(struct peerdma *ctx, bool owner)
 
 /* ---- pinning ---- */
 
-const char *reason_keep(struct peerdma *ctx, const char *text)
-{
-	struct reason *r;
-
-	if (!*text)
-		return NULL;
-	pthread_mutex_lock(&ctx->lock);
-	for (r = ctx->reasons; r && strcmp(r->text, text) != 0; r = r->next)
-		;
-	if (!r) {
-		r = malloc(sizeof(*r) + strlen(text) + 1);
-		if (r) {
-			strcpy(r->text, text);
-			r->next = ctx->reasons;
-			LIST_STORE(&ctx->reasons, r);
-		}
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	return r ? r->text : NULL;
-}
-
 static int pin_by_first(struct peerdma_region *region)
 {
 	struct peerdma *ctx = region->ctx;
@@ -291,13 +264,4 @@ int backends_pin(struct peerdma_region *region)
 	uint32_t was = attempt_begin();
 
 	return attempt_end(was, pin_by_first(region));
-}
-
-const char *backend_refused(const struct peerdma *ctx, const struct backend *backend)
-{
-	for (unsigned int i = 0; i < ctx->offer_count; i++) {
-		if (ctx->offers[i].backend == backend)
-			return ctx->offers[i].error ? ctx->offers[i].why : NULL;
-	}
-	return "not among the back-ends that PEERDMA_PROVIDER names";
 }

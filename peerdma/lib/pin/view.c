@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "backend.h"
-#include "validity/known_host.h"
+#include "gpu/known_host.h"
 
 EXPORT int peerdma_cpu_view(struct peerdma_region *region, void **addr)
 {
@@ -66,15 +66,3 @@ EXPORT int peerdma_cpu_view_end(struct peerdma_region *region, void *addr)
 }
 
 /* A forked child has no views, and something else of its own may be at their addresses. */
-void views_free(struct peerdma_region *region)
-{
-	bool child = !is_owner(region->ctx);
-	struct view *view;
-
-	while ((view = region->views)) {
-		region->views = view->next;
-		if (!child)
-			region->backend->view_end(region, view->base);
-		free(view);
-	}
-}

@@ -12,14 +12,14 @@
 #define ROWS		8
 #define CELL_MIN	65536	/* a GPU page: nothing smaller is pinned */
 #define PREFIX		11	/* "512 GiB |" and the frame after */
-#define NOBODY		-1
+#define NO_OWNER		-1
 #define SEVERAL		-2
 
 static const int colors[] = { 36, 33, 32, 35, 34, 31 };	/* cyan, yellow, green, magenta, blue, red */
 #define COLORS (sizeof(colors) / sizeof(colors[0]))
 
 struct cell {
-	int owner;		/* index, NOBODY, SEVERAL */
+	int owner;		/* index, NO_OWNER, SEVERAL */
 	bool full;
 };
 
@@ -47,14 +47,14 @@ static uint64_t covered(const struct owner *o, uint64_t start, uint64_t end)
 
 static struct cell cell_at(const struct aperture *a, uint64_t start, uint64_t end)
 {
-	struct cell cell = { NOBODY, false };
+	struct cell cell = { NO_OWNER, false };
 
 	for (size_t i = 0; i < a->count; i++) {
 		uint64_t bytes = covered(&a->owners[i], start, end);
 
 		if (!bytes)
 			continue;
-		if (cell.owner != NOBODY) {
+		if (cell.owner != NO_OWNER) {
 			cell.owner = SEVERAL;
 			return cell;
 		}
@@ -66,7 +66,7 @@ static struct cell cell_at(const struct aperture *a, uint64_t start, uint64_t en
 
 static char letter(int owner, bool full)
 {
-	if (owner == NOBODY)
+	if (owner == NO_OWNER)
 		return '.';
 	if (owner == SEVERAL)
 		return '+';
@@ -79,13 +79,13 @@ static char letter(int owner, bool full)
 static void put_cell(const struct tool *tool, struct cell cell)
 {
 	if (!tool->color) {
-		if (cell.owner == NOBODY && !tool->ascii)
+		if (cell.owner == NO_OWNER && !tool->ascii)
 			fputs("·", stdout);
 		else
 			putchar(letter(cell.owner, cell.full));
 		return;
 	}
-	if (cell.owner == NOBODY) {
+	if (cell.owner == NO_OWNER) {
 		fputs(tool->ascii ? "." : "·", stdout);
 	} else if (cell.owner == SEVERAL) {
 		printf("\033[37m%s\033[0m", tool->ascii ? "+" : "▚");

@@ -71,7 +71,7 @@ CUresult sgu_ctx_activate(struct sgu_ctx *ctx)
 	struct softgpu_ctx_create create = { .size = sizeof(create) };
 	int err = sgu_faulted() ? -EIO : sgu_call(ctx->gpu, SOFTGPU_CTX_CREATE, &create);
 
-	/* the compute mode: somebody has the GPU to himself, or nobody may */
+	/* the compute mode: another process has the GPU alone, or no process may */
 	if (err == -EBUSY || err == -EACCES)
 		return CUDA_ERROR_DEVICE_UNAVAILABLE;
 	/* a fault of another client: not before they have all ended */

@@ -54,7 +54,7 @@ CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t heigh
 /*
  * May the call return while the copy runs?
  *
- * Never with SYNC_MEMOPS on either side, in the *Async functions too: whoever
+ * Never with SYNC_MEMOPS on either side, in the *Async functions too: the caller
  * set it is about to look at the memory past CUDA, through BAR1.  And never
  * with memory of the program that GPUs do not know: it may be gone by then.
  */

@@ -4,7 +4,7 @@
  * personality offers them to others.
  *
  * A pin is the caller's until it is unpinned and the core's until it has ended, in
- * either order: whoever is last frees it.
+ * either order: the last one frees it.
  */
 #include <errno.h>
 #include <pthread.h>

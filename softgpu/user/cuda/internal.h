@@ -136,7 +136,7 @@ CUresult sgu_life_finish(const struct sgu_life *life);
 /* ---- query.c ---- */
 
 /*
- * What stands at va.  Never fails for an address nobody knows: kind is NONE.
+ * What stands at va.  Never fails for an unknown address: kind is NONE.
  * Costs no call of the driver for addresses that it cannot know.
  */
 CUresult sgu_query(uint64_t va, struct softgpu_query *q);

@@ -135,8 +135,8 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 }
 
 /*
- * Whoever asks for tokens is about to let a device reach the memory, so they
- * come with SYNC_MEMOPS.  VMM memory and pools' belongs to no context, and has none:
+ * A program that asks for tokens is about to let a device reach the memory, so
+ * they come with SYNC_MEMOPS.  VMM memory and pools' belongs to no context, and has none:
  * both are 0, with which the owning process pins.
  */
 static CUresult get_tokens(const struct softgpu_query *q, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *tokens)

@@ -25,7 +25,7 @@ struct phys {
 
 /*
  * Guards the spans, and the counts in struct phys.  Never held across a call of
- * the driver, since unmapping waits for whoever has the memory pinned.
+ * the driver, since unmapping waits for clients that have the memory pinned.
  */
 extern pthread_mutex_t sgu_vmm_lock;
 
