@@ -60,8 +60,8 @@ static struct sg_buf *import_of_locked(struct sg_share *share, const struct sg_p
 }
 
 /*
- * Returns the range by which a context already has this memory open, for another allocation
- * in it; or NULL.
+ * Returns the range in which this heap's context has mapped the memory already, to open
+ * another allocation there; or NULL.
  */
 static struct sg_range *import_range_locked(struct sg_heap *heap, const struct sg_mem *mem)
 {

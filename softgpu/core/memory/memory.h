@@ -141,7 +141,7 @@ struct sg_proc {
 	struct sg_space window;		/* its free parts */
 	struct sg_tree bufs;		/* allocations of the program, by address */
 	struct sg_tree ranges;		/* mappings of VRAM, by address */
-	struct sg_tree aliases;		/* device pointers unlike host pointers: alias.c */
+	struct sg_tree aliases;		/* device pointers that differ from host pointers: alias.c */
 	struct sg_tree copies;		/* strict: VRAM copies of managed memory, by address */
 	struct sg_tree reservations;	/* of cuMemAddressReserve, by address */
 	struct sg_handles handles;
@@ -213,7 +213,7 @@ struct sg_buf {
 	struct sg_heap *heap;		/* fixed; NULL: mapped without a context */
 	struct sg_range *range;		/* NULL: host memory */
 	struct sg_obj *phys;		/* VMM: a reference; queries return its handle */
-	struct sg_alias *alias;		/* device pointer, if unlike the host pointer; or NULL */
+	struct sg_alias *alias;		/* device pointer, if it differs from the host pointer; or NULL */
 	u64 buffer_id;			/* fixed */
 	struct sg_share *share;		/* opened by its IPC key; NULL until requested */
 	struct sg_link in_share;	/* IPC: share->imports, while the share exists */
@@ -498,7 +498,7 @@ void sg_buf_publish_locked(struct sg_buf *buf, u64 va, u64 len, struct sg_link *
 /* Drops the lock.  Frees a buf.  If it was its range's last, the range's pins are revoked. */
 void sg_buf_release_locked(struct sg_buf *buf);
 
-/* ---- alloc.c ---- */
+/* ---- place.c ---- */
 
 /*
  * May drop the lock.  Gives a new buf of buf->heap its range and address.  -ENOSPC, -ENOMEM;

@@ -190,7 +190,7 @@ void sg_pins_revoke_locked(struct sg_range *range)
 
 	while ((pin = live_pin_locked(range)))
 		revoke_locked(pin);
-	/* The caller may rely on nothing reaching the memory when this returns. */
+	/* When this returns, no revoked pin may reach the memory. */
 	while (!sg_list_empty(&range->pins))
 		sg_cond_wait(&sg->ended, &sg->lock);
 	/* Persistent pins remain: only unlink them. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* alloc.c - places allocations of VRAM and system memory: in a slab, or on pages of their own. */
+/* place.c - places allocations of VRAM and system memory: in a slab, or on pages of their own. */
 #include "memory.h"
 
 /* The unit in which a heap gets memory for its bufs, shared or not. */
