@@ -21,11 +21,9 @@
 
 static const char *const rule_texts[SG_RULES] = {
 	[SG_RULE_SYNC_MEMOPS] =
-		"work was queued on pinned memory without SYNC_MEMOPS: what a device reads there before "
-		"the next synchronizing call is stale",
+		"work was queued on pinned memory without SYNC_MEMOPS: what a device reads there before the next synchronizing call is stale",
 	[SG_RULE_LAUNCH_AFTER_DMA] =
-		"a kernel or copy looked for data that a device wrote after its launch: only work launched "
-		"after the DMA has completed must see it",
+		"a kernel or copy looked for data that a device wrote after its launch: only work launched after the DMA has completed must see it",
 	[SG_RULE_MANAGED] =
 		"managed memory was pinned: a device reads stale data there, and what it writes is overwritten",
 };
