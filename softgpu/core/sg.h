@@ -18,9 +18,9 @@
 #define SG_H
 
 #include "sg_os.h"
-#include "sg_hash.h"
-#include "sg_list.h"
-#include "sg_tree.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/tree.h"
 #include "../include/softgpu_uapi.h"
 
 struct sg;
@@ -108,7 +108,7 @@ int sg_gpu_stats(struct sg *sg, u32 index, struct sg_gpu_stats *out);
 /* ---- chaos and strict mode: behaviour that a real GPU may show, on demand ---- */
 
 struct sg_chaos {
-	/* Countdowns: the nth from now fails (1: the next one), then 0, which is off. */
+	/* Countdowns: with n, the nth operation from now fails (1: the next one).  0: off. */
 	u32 fail_pin;		/* sg_pin_get(): -ENOMEM */
 	u32 fail_map;		/* mappings of personalities: sg_chaos_map() */
 	u32 fail_alloc;		/* VRAM: -ENOSPC */
@@ -190,7 +190,7 @@ const char *sg_rule_text(enum sg_rule rule);
 
 /* ---- clients: open files of /dev/softgpuN ---- */
 
-/* Memory of a process that is to be brought in.  The core's, but for va, len and write. */
+/* A request to bring memory of a process in.  The embedder uses only va, len and write. */
 struct sg_fetch {
 	struct sg *sg;
 	struct sg_client *client;	/* NULL: closed meanwhile */
@@ -204,19 +204,19 @@ struct sg_fetch {
  *
  * copy moves len bytes between `local` (the engine's buffer) and the process's address; 0,
  * -EFAULT, or -EAGAIN: some of the memory is not there.  All processes share the engines, and
- * threads that free memory or close a client wait for it: so it must not wait for a page.
+ * threads that free memory or close a client wait for copy.  So copy must not wait for a page.
  *
- * fetch begins to bring [va, va + len) in, and returns 0; or -errno.  When it is there, or
- * cannot be brought in, the embedder calls sg_fetched(), once, with 0 or -errno.  That may take
- * for ever: the core waits for nothing but this call's return.  The cookie is valid until fetch
- * returns.  NULL: copy never returns -EAGAIN.
+ * fetch begins to bring [va, va + len) in, and returns 0 or -errno.  Once the memory is there,
+ * or cannot be brought in, the embedder calls sg_fetched(), once, with 0 or -errno.  There is no
+ * time limit: the core waits only until fetch returns.  The cookie is valid until fetch returns.
+ * fetch may be NULL if copy never returns -EAGAIN.
  */
 struct sg_host_ops {
 	int (*copy)(void *cookie, void *local, u64 addr, u64 len, bool to_process);
 	int (*fetch)(void *cookie, struct sg_fetch *f);
 };
 
-/* Frees f.  False: the client has been closed meanwhile. */
+/* Ends a fetch and frees f.  Returns false if the client has been closed meanwhile. */
 bool sg_fetched(struct sg_fetch *f, int err);
 
 /*
@@ -302,7 +302,7 @@ struct sg_pin_ops {
  */
 struct sg_pin {
 	struct sg_hash_node node;	/* in sg->pins, by address of this struct */
-	struct sg_link link;		/* in range->pins, or range->kept */
+	struct sg_link link;		/* in range->pins, or range->persistent */
 	struct sg_link in_gpu;		/* gpu->pinned, or gpu->orphans */
 	struct sg *sg;
 	struct sg_gpu *gpu;
@@ -333,8 +333,8 @@ struct sg_pin_who {
 #define SG_MEMORY_HSA	2u	/* of contexts whose memory the CPU can see */
 
 /*
- * Pins [va, va + length), multiples of 64 KiB and length > 0, all within one allocation's
- * pages.  *pin is the caller's zeroed storage with ops set by this call.  After success,
+ * Pins [va, va + length): multiples of 64 KiB, length > 0, within one allocation's pages.
+ * *pin is the caller's zeroed storage; this call sets ops.  After success,
  * and until put or free, pin->npages and sg_pin_page() are valid.  If another thread frees
  * the memory at once, the callback may run before this call returns.
  *
@@ -347,11 +347,12 @@ int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 	       const struct sg_pin_who *who, u64 va, u64 length, bool persistent);
 
 /*
- * A keep holds an allocation's memory even after the allocation is freed, as a persistent
- * pin does.  Unlike a pin it does not fix the memory's location: it may be moved, and takes
- * no aperture space.  Storage of the caller; the core sets the fields.
+ * Movable memory: a reference to an allocation's memory, which stays allocated even after the
+ * program frees the allocation.  Unlike a pin the reference does not fix the location of the
+ * memory: it may be moved, and takes no aperture space.  The caller provides the storage; the
+ * core sets the fields.
  */
-struct sg_keep {
+struct sg_movable {
 	struct sg *sg;
 	struct sg_mem *mem;
 	const void *proc_key;		/* only compared, never dereferenced */
@@ -361,17 +362,18 @@ struct sg_keep {
 
 /*
  * Returns the end address of the mapping that contains va, or 0 if there is none.  The
- * mapping may be gone when this returns: only sg_keep_get() decides.
+ * mapping may be gone when this returns: only sg_movable_get() decides.
  */
 u64 sg_mapping_end(struct sg *sg, const void *proc_key, u64 va);
 /*
- * Keeps [va, va + length), with the same rules and errnos as sg_pin_get(), except ENOMEM
- * and ENOSPC.
+ * Takes a reference to [va, va + length), with the same rules and errnos as sg_pin_get(),
+ * except ENOMEM and ENOSPC.
  */
-int sg_keep_get(struct sg *sg, struct sg_keep *keep, const struct sg_pin_who *who, u64 va, u64 length);
-void sg_keep_put(struct sg_keep *keep);
-/* Makes a persistent pin of the memory that is kept, as sg_pin_get() does; sg_pin_put() ends it. */
-int sg_keep_pin(struct sg_keep *keep, struct sg_pin *pin, const struct sg_pin_ops *ops);
+int sg_movable_get(struct sg *sg, struct sg_movable *movable, const struct sg_pin_who *who, u64 va,
+		   u64 length);
+void sg_movable_put(struct sg_movable *movable);
+/* Makes a persistent pin of this memory, as sg_pin_get() does; sg_pin_put() ends it. */
+int sg_movable_pin(struct sg_movable *movable, struct sg_pin *pin, const struct sg_pin_ops *ops);
 enum sg_place {
 	SG_IN_VRAM,
 	SG_IN_SYSTEM,		/* no VRAM or aperture used; the GPU still reaches it */
@@ -381,16 +383,16 @@ enum sg_place {
  * Moves the whole allocation to other pages of its GPU's VRAM, or to system memory unless
  * it is there already.
  *
- * -EBUSY   it is pinned, exported or open in another process, or has a second keep; or
+ * -EBUSY   it is pinned, exported or open in another process, or has a second sg_movable; or
  *          strict mode is on or a watch runs on this GPU, which rely on locations
  * -ENOSPC  there is no room in VRAM         -ENODEV  the GPU was removed
  * -ENOMEM  nor in system memory             -EOPNOTSUPP  the embedder has none to give
  * -EINTR   the calling process was killed; nothing was moved
  */
-int sg_keep_move(struct sg_keep *keep, enum sg_place to);
-u32 sg_keep_gpu_index(const struct sg_keep *keep);
+int sg_movable_move(struct sg_movable *movable, enum sg_place to);
+u32 sg_movable_gpu_index(const struct sg_movable *movable);
 /* The memory's current location, until the next move. */
-enum sg_place sg_keep_place(const struct sg_keep *keep);
+enum sg_place sg_movable_place(const struct sg_movable *movable);
 
 /* An allocation of VRAM in a process's address space. */
 struct sg_found {
@@ -437,18 +439,18 @@ struct sg_pin_claim {
 /*
  * As sg_pin_put(), of a pin that is not persistent.
  *
- * -EACCES   the pin is live, and not of who's memory: it stays
+ * -EACCES   the pin is live, and `who' does not own its memory; the pin stays
  * -EBUSY    no_wait, and the pin is ending
  */
 int sg_pin_put_by(struct sg *sg, const void *pin, const struct sg_pin_claim *claim);
-/* Returns whether sg_pin_put_by() would end it for this `who`. The caller holds the pin. */
+/* Returns whether sg_pin_put_by() would end this pin for `who`.  The caller holds the pin. */
 bool sg_pin_is_of(const struct sg_pin *pin, const struct sg_pin_who *who);
 
 /*
- * Keeps a pin from reaching unmap until sg_pin_unhold().  It is live, or its callback runs;
- * sg_pin_live() tells which.  NULL: no such pin, or it is past that.  `pin` is looked up
- * before it is dereferenced, as for put.  Hold it briefly, and never while waiting for a
- * client's lock.
+ * Delays a pin's unmap until sg_pin_unhold().  The pin is live, or its callback runs;
+ * sg_pin_live() returns which.  Returns NULL if there is no such pin, or its unmap has begun.
+ * `pin` is looked up before it is dereferenced, as for put.  Hold it briefly, and never while
+ * waiting for a client's lock.
  */
 struct sg_pin *sg_pin_hold(struct sg *sg, const void *pin);
 void sg_pin_unhold(struct sg_pin *pin);
@@ -465,7 +467,7 @@ void sg_pin_pages(const struct sg_pin *pin, u64 *to, size_t stride);
 void sg_pin_uuid(const struct sg_pin *pin, u8 uuid[16]);
 u32 sg_pin_gpu_index(const struct sg_pin *pin);
 /*
- * Returns whether those pages are system memory, to which sg_keep_move() has moved the
+ * Returns whether those pages are system memory, to which sg_movable_move() has moved the
  * allocation.
  */
 bool sg_pin_in_system(const struct sg_pin *pin);

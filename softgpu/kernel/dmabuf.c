@@ -3,7 +3,7 @@
  * dmabuf.c - device memory as a dma-buf, exported as NVIDIA's driver does it: by a static
  * exporter, which cannot ask its importers to unmap.
  *
- * An export keeps the VRAM (struct sg_keep) until the dma-buf ends, even if the memory is
+ * An export keeps the VRAM (struct sg_movable) until the dma-buf ends, even if the memory is
  * freed or the process ends before.  Persistent pins of the core hold its part of the
  * aperture: while it is mapped, or with dmabuf_static=1, which emulates a GPU with all of
  * its memory in the aperture, from the export on.  An export has several keeps and pins,
@@ -133,7 +133,7 @@ static int take_pins(struct export *x, u32 *n)
 		struct piece *piece = &x->pieces[*n];
 
 		memset(&piece->pin, 0, sizeof(piece->pin));
-		err = sg_keep_pin(&piece->keep, &piece->pin, &piece_ops);
+		err = sg_movable_pin(&piece->vram, &piece->pin, &piece_ops);
 		if (err)
 			break;
 		sg_pin_pages(&piece->pin, pages, sizeof(*pages));
@@ -451,7 +451,7 @@ static void export_destroy(struct export *x)
 	if (x->users)
 		place_put(x);
 	for (i = 0; i < x->npieces; i++)
-		sg_keep_put(&x->pieces[i].keep);
+		sg_movable_put(&x->pieces[i].vram);
 	softgpu_export_free(x);
 }
 
@@ -472,7 +472,7 @@ static const struct dma_buf_ops export_ops = {
 
 /*
  * Returns the end of the mapping that contains va, or `end' if that is lower or va is in a
- * hole, which sg_keep_get() refuses.
+ * hole, which sg_movable_get() refuses.
  */
 static u64 piece_end(struct sg_client *client, u64 va, u64 end)
 {
@@ -485,7 +485,7 @@ static u64 piece_end(struct sg_client *client, u64 va, u64 end)
 static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 end, u32 n)
 {
 	const struct sg_pin_who who = { .proc_key = sg_client_key(client) };
-	const struct sg_keep *first = &x->pieces[0].keep;
+	const struct sg_movable *first = &x->pieces[0].vram;
 
 	while (va < end) {
 		u64 to = piece_end(client, va, end);
@@ -497,14 +497,14 @@ static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 e
 			return -EINVAL;
 		piece = &x->pieces[x->npieces];
 		piece->export = x;
-		err = sg_keep_get(softgpu_sg, &piece->keep, &who, va, to - va);
+		err = sg_movable_get(softgpu_sg, &piece->vram, &who, va, to - va);
 		if (err)
 			return err;
 		x->npieces++;
-		if (sg_keep_gpu_index(&piece->keep) != sg_keep_gpu_index(first))
+		if (sg_movable_gpu_index(&piece->vram) != sg_movable_gpu_index(first))
 			return -EINVAL;
 		/* Some pieces were moved to system memory, and others not. */
-		if (sg_keep_place(&piece->keep) != sg_keep_place(first))
+		if (sg_movable_place(&piece->vram) != sg_movable_place(first))
 			return -EINVAL;
 		va = to;
 	}
@@ -512,7 +512,7 @@ static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 e
 	 * The location is fixed from now on: a move needs a keep of its own, and memory
 	 * with two keeps cannot be moved.
 	 */
-	x->on_pci = sg_keep_place(first) == SG_IN_VRAM && softgpu_gpu_has_bar(sg_keep_gpu_index(first));
+	x->on_pci = sg_movable_place(first) == SG_IN_VRAM && softgpu_gpu_has_bar(sg_movable_gpu_index(first));
 	return 0;
 }
 

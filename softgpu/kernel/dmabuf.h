@@ -18,7 +18,7 @@
 /* The part of an export that lies in one mapping of the process. */
 struct piece {
 	struct sg_pin pin;		/* valid while the export has a place */
-	struct sg_keep keep;		/* of a static export */
+	struct sg_movable vram;		/* of a static export */
 	struct export *export;
 };
 

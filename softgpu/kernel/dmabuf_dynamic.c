@@ -3,7 +3,7 @@
  * dmabuf_dynamic.c - device memory as a dma-buf, exported as AMD's driver does it: by a
  * dynamic exporter, whose memory has a fixed place only while an importer needs that.
  *
- * It keeps the VRAM (struct sg_keep).  While an importer has it mapped or pinned, the
+ * It keeps the VRAM (struct sg_movable).  While an importer has it mapped or pinned, the
  * export also has a pin of the core.  The pin takes aperture space, fixes the physical
  * addresses, and gets a callback when the GPU is removed.  Programs' mappings use the same
  * pin.  They are removed together with it, and come back by a fault.
@@ -34,7 +34,7 @@ MODULE_PARM_DESC(dmabuf_cpu_reads_move, "Where the CPU begins to read a dma-buf 
 /* Moves the memory to system memory, which has struct pages, unless it is there. */
 static int make_pages(struct export *x)
 {
-	if (!x->moving->in_bar || sg_keep_place(&x->moving->keep) == SG_IN_SYSTEM)
+	if (!x->moving->in_bar || sg_movable_place(&x->moving->vram) == SG_IN_SYSTEM)
 		return 0;
 	return softgpu_export_move(x, SG_IN_SYSTEM);
 }
@@ -304,7 +304,7 @@ static void dynamic_release(struct dma_buf *dmabuf)
 	softgpu_moving_end(mv);
 	SG_WARN_ON(mv->users);
 	softgpu_place_give_up(x);
-	sg_keep_put(&mv->keep);
+	sg_movable_put(&mv->vram);
 	kfree(mv);
 	softgpu_export_free(x);
 }
@@ -337,11 +337,11 @@ struct dma_buf *softgpu_dynamic_export(struct sg_client *client, u64 va, u64 len
 
 	if (!x || !mv)
 		goto free;
-	err = sg_keep_get(softgpu_sg, &mv->keep, &who, start, end - start);
+	err = sg_movable_get(softgpu_sg, &mv->vram, &who, start, end - start);
 	if (err)
 		goto free;
 	x->moving = mv;
-	mv->in_bar = softgpu_gpu_has_bar(sg_keep_gpu_index(&mv->keep));
+	mv->in_bar = softgpu_gpu_has_bar(sg_movable_gpu_index(&mv->vram));
 	dmabuf = softgpu_export_publish(x, "drm", &dynamic_ops);
 	err = PTR_ERR_OR_ZERO(dmabuf);
 	if (err)
@@ -351,7 +351,7 @@ struct dma_buf *softgpu_dynamic_export(struct sg_client *client, u64 va, u64 len
 	return dmabuf;
 
 put:
-	sg_keep_put(&mv->keep);
+	sg_movable_put(&mv->vram);
 free:
 	kfree(mv);
 	if (x)

@@ -75,7 +75,7 @@ int softgpu_place_take(struct export *x)
 	piece->export = x;
 	mutex_lock(&x->lock);
 	mv->giving_up = false;
-	err = sg_keep_pin(&mv->keep, &piece->pin, &place_ops);
+	err = sg_movable_pin(&mv->vram, &piece->pin, &place_ops);
 	if (!err) {
 		/* While x->lock keeps place_unmap() waiting, the GPU cannot be gone. */
 		x->on_pci = softgpu_pin_backing(&piece->pin)->pdev;
@@ -189,7 +189,7 @@ static int clear_place(struct export *x)
 static int move_cleared(struct export *x, enum sg_place to)
 {
 	struct moving *mv = x->moving;
-	int err = sg_keep_move(&mv->keep, to);
+	int err = sg_movable_move(&mv->vram, to);
 
 	if (!err && to == SG_IN_SYSTEM)
 		mv->evictions++;
@@ -335,7 +335,7 @@ void softgpu_dynamic_show(struct seq_file *m)
 		seq_printf(m, "%llu\t%zu\t%u\t%u\t%llu\t%llu\t%llu\t%u\t%s\n", mv->number,
 			   mv->dmabuf->size, mv->users, mv->has_place, mv->moves, mv->busy,
 			   mv->evictions, mv->late,
-			   sg_keep_place(&mv->keep) == SG_IN_SYSTEM ? "system" : "vram");
+			   sg_movable_place(&mv->vram) == SG_IN_SYSTEM ? "system" : "vram");
 		dma_resv_unlock(mv->dmabuf->resv);
 		number = mv->number + 1;
 		command_end(mv);

@@ -13,7 +13,7 @@ struct moving {
 	struct list_head node;		/* exports_lock */
 	u64 number;
 	struct dma_buf *dmabuf;
-	struct sg_keep keep;
+	struct sg_movable vram;
 	bool in_bar;			/* fixed: VRAM is in a BAR, without struct pages */
 	bool has_place;			/* pieces[0].pin is live and pages[] are valid */
 	bool giving_up;			/* export->lock: we are putting that pin */

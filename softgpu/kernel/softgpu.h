@@ -5,7 +5,7 @@
  * Locks: files_lock (file.c) or an export's (dmabuf.c), then the core's. devices_lock
  * (device.c) is held to change the table of devices; no other lock is taken inside it.
  *
- * Waits on behalf of a process: those of the core are listed in sg_int.h.  Those here are,
+ * Waits on behalf of a process: those of the core are listed in core/memory/memory.h.  Those here are,
  * killable: for importers of a dma-buf that is moved (dmabuf_move.c, wait_told()).  And
  * bounded: for their fences (10 s), for a command under way when a dma-buf ends
  * (dmabuf_timeout_ms), for a page fault of an engine (hostcopy.c, 30 s), for a client's

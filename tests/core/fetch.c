@@ -9,7 +9,7 @@
 
 #include <sched.h>
 
-#include "sg_int.h"
+#include "clients/clients.h"
 
 #define STREAMS	6	/* more than there are engines */
 #define LENGTH	((1 << 20) + 4096)	/* more than one piece */

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
-#include "sg_int.h"
+#include "clients/clients.h"
 
 static struct machine m;
 static struct user u, second, far;	/* a process's two contexts on GPU 0, and one on GPU 1 */

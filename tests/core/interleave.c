@@ -22,7 +22,7 @@
 #include <stdlib.h>
 
 #include "schedule.h"
-#include "sg_int.h"
+#include "clients/clients.h"
 
 #define MAX_OPS		3
 #define MAX_THREADS	3

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sg_int.h"
+#include "clients/clients.h"
 
 #define WATCH_MS	60000
 /* At a millisecond for each, they would take minutes: no machine is so slow. */

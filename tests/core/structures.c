@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* structures.c - trees, spaces and the hash against a naive second version, on random operations. */
 #include "util.h"
-#include "sg_hash.h"
+#include "base/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sg_space.h"
+#include "memory/space.h"
 
 #define UNITS	512u	/* small, so that the space is full and in pieces all the time */
 

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include "sg_int.h"
+#include "clients/clients.h"
 
 static struct machine m;
 static struct user u, other;
@@ -186,7 +186,7 @@ static void until_leaving(u64 va)
 		sched_yield();
 		sg_mutex_lock(&m.sg->lock);
 		buf = sg_buf_at(u.client->proc, va);
-		leaving = buf && buf->frees;
+		leaving = buf && buf->freeing;
 		sg_mutex_unlock(&m.sg->lock);
 	}
 }

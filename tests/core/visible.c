@@ -167,13 +167,13 @@ static void whose(void **state)
 	}
 }
 
-static struct sg_keep keep_of(u64 va, u64 length)
+static struct sg_movable movable_of(u64 va, u64 length)
 {
 	const struct sg_pin_who who = { .proc_key = &key };
-	struct sg_keep keep = { 0 };
+	struct sg_movable movable = { 0 };
 
-	assert_int_equal(sg_keep_get(m.sg, &keep, &who, va, length), 0);
-	return keep;
+	assert_int_equal(sg_movable_get(m.sg, &movable, &who, va, length), 0);
+	return movable;
 }
 
 static u64 vram_free(void)
@@ -189,7 +189,7 @@ static void moves(void **state)
 {
 	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE };
 	u8 there[3 * 4096], back[sizeof(there)];
-	struct sg_keep keep, second;
+	struct sg_movable movable, second;
 	struct tpin t = { 0 };
 	u64 va, before, after, vram;
 
@@ -200,8 +200,8 @@ static void moves(void **state)
 		there[i] = (u8)(i * 7 + i / 256);
 	assert_int_equal(copy(&u, 0, va + PAGE - 4096, HOST(there), sizeof(there), SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &before), 0);
-	keep = keep_of(va, 2 * PAGE);
-	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), 0);
+	movable = movable_of(va, 2 * PAGE);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), 0);
 	assert_int_equal(hides, 1);
 	assert_true(hidden_va == va && hidden_len == 3 * PAGE);
 	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &after), 0);
@@ -211,16 +211,16 @@ static void moves(void **state)
 	assert_int_equal(vram_free(), vram);
 
 	assert_int_equal(tpin_get(&t, &u, va + 2 * PAGE, PAGE, false), 0);
-	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -EBUSY);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
 	assert_int_equal(tpin_put(&t, &u, false), 0);
 	t = (struct tpin){ 0 };
-	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
+	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
 	assert_int_equal(sg_pin_page(&t.pin, 1), after);
-	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -EBUSY);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
 	assert_int_equal(tpin_put(&t, &u, true), 0);
-	second = keep_of(va, PAGE);
-	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -EBUSY);
-	sg_keep_put(&second);
+	second = movable_of(va, PAGE);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
+	sg_movable_put(&second);
 	assert_int_equal(vram_free(), vram);
 	hides = 0;
 
@@ -229,12 +229,12 @@ static void moves(void **state)
 	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, &a), 0);
 	assert_int_equal(hides, 1);
 	assert_int_equal(vram_free(), vram);
-	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), 0);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), 0);
 	t = (struct tpin){ 0 };
-	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
+	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
 	assert_memory_equal(m.vram[0] + sg_pin_page(&t.pin, 1) - VRAM_PHYS, there + 4096, 4096);
 	assert_int_equal(tpin_put(&t, &u, true), 0);
-	sg_keep_put(&keep);
+	sg_movable_put(&movable);
 	assert_int_equal(vram_free(), vram + 3 * PAGE);
 	assert_int_equal(hides, 1);
 }
@@ -252,7 +252,7 @@ static void moves_to_system_memory(void **state)
 {
 	u8 there[3 * 4096], back[sizeof(there)];
 	struct tpin t = { 0 }, pin = { 0 };
-	struct sg_keep keep;
+	struct sg_movable movable;
 	u64 va, vram, phys;
 
 	(void)state;
@@ -261,17 +261,17 @@ static void moves_to_system_memory(void **state)
 	for (size_t i = 0; i < sizeof(there); i++)
 		there[i] = (u8)(i * 5 + i / 256);
 	assert_int_equal(copy(&u, 0, va + PAGE - 4096, HOST(there), sizeof(there), SOFTGPU_OP_SYNC), 0);
-	keep = keep_of(va, 2 * PAGE);
-	assert_int_equal(sg_keep_place(&keep), SG_IN_VRAM);
-	assert_int_equal(sg_keep_move(&keep, SG_IN_SYSTEM), 0);
-	assert_int_equal(sg_keep_place(&keep), SG_IN_SYSTEM);
+	movable = movable_of(va, 2 * PAGE);
+	assert_int_equal(sg_movable_place(&movable), SG_IN_VRAM);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
+	assert_int_equal(sg_movable_place(&movable), SG_IN_SYSTEM);
 	assert_int_equal(hides, 1);
 	assert_int_equal(vram_free(), vram);
 	/* It is there. */
-	assert_int_equal(sg_keep_move(&keep, SG_IN_SYSTEM), 0);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
 	assert_int_equal(hides, 1);
 
-	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
+	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
 	assert_int_equal(tpin_get(&pin, &u, va, 3 * PAGE, false), 0);
 	assert_int_equal(bar1_used(), 0);
 	assert_true(sg_pin_in_system(&t.pin) && sg_pin_in_system(&pin.pin));
@@ -282,42 +282,42 @@ static void moves_to_system_memory(void **state)
 	((u8 *)(uintptr_t)phys)[7] = there[4096 + 7] = 99;
 	assert_int_equal(copy(&u, 0, HOST(back), va + PAGE - 4096, sizeof(back), SOFTGPU_OP_SYNC), 0);
 	assert_memory_equal(there, back, sizeof(there));
-	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -EBUSY);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
 	assert_int_equal(tpin_put(&pin, &u, false), 0);
-	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -EBUSY);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
 	assert_int_equal(tpin_put(&t, &u, true), 0);
 	assert_int_equal(bar1_used(), 0);
 
-	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), 0);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), 0);
 	assert_int_equal(vram_free(), vram - 3 * PAGE);
 	assert_int_equal(copy(&u, 0, HOST(back), va + PAGE - 4096, sizeof(back), SOFTGPU_OP_SYNC), 0);
 	assert_memory_equal(there, back, sizeof(there));
-	assert_int_equal(sg_keep_move(&keep, SG_IN_SYSTEM), 0);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
 	/* Freed there, and with the GPU gone, it is the keep's alone. */
 	assert_int_equal(free_visible(va), 0);
 	sg_gpu_remove(m.sg, 0);
-	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -ENODEV);
-	sg_keep_put(&keep);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -ENODEV);
+	sg_movable_put(&movable);
 }
 
 /* A GPU that goes takes nothing of a keep but what it could do. */
 static void kept_of_a_gpu_that_goes(void **state)
 {
 	struct tpin t = { 0 };
-	struct sg_keep keep;
+	struct sg_movable movable;
 	u64 va;
 
 	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
-	keep = keep_of(va, PAGE);
-	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), 0);
+	movable = movable_of(va, PAGE);
+	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
 	sg_gpu_remove(m.sg, 0);
 	assert_int_equal(tpin_count(&t.unmaps), 1);
-	assert_int_equal(sg_keep_move(&keep, SG_IN_VRAM), -ENODEV);
-	assert_int_equal(sg_keep_move(&keep, SG_IN_SYSTEM), -ENODEV);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -ENODEV);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), -ENODEV);
 	assert_int_equal(tpin_put(&t, &u, true), 0);
-	assert_int_equal(sg_keep_pin(&keep, &t.pin, &tpin_ops), -ENODEV);
-	sg_keep_put(&keep);
+	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), -ENODEV);
+	sg_movable_put(&movable);
 }
 
 static int export_visible(u64 va, struct softgpu_ipc_export *e)

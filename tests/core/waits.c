@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "sg_int.h"
+#include "clients/clients.h"
 
 #define A_WHILE_US	30000
 

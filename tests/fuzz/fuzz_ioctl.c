@@ -10,7 +10,7 @@
  */
 #include "util.h"
 
-#include "sg_int.h"
+#include "clients/clients.h"
 
 #include "kernel/kernel.h"
 
@@ -231,7 +231,7 @@ static u64 things_made(void)
 	u64 sum = softgpu_sg->next_buffer_id + softgpu_sg->next_share_id;
 
 	sg_list_for_each(proc, &softgpu_sg->procs, struct sg_proc, link)
-		sum += proc->next_handle + proc->window.free_len;
+		sum += proc->handles.next + proc->window.free_len;
 	return sum;
 }
 

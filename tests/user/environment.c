@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "inprocess.h"
-#include "sg_int.h"
+#include "clients/clients.h"
 #include "softgpu_inprocess.h"
 #include "test.h"
 

@@ -12,7 +12,7 @@ from .kernel import DEBUG
 from .machine import IOMMUS, TOPOLOGIES, ZEROS
 from .wire import name
 
-# softgpu/core/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
+# softgpu/core/memory/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
 KNOBS = ("fail_pin", "fail_map", "fail_alloc", "callback_delay_ms", "bar1_limit", "revoke_every", "seed", "strict",
          "device_pointers", "table_version", "mapping_version", "page_size", "put_delay_ms")
 

@@ -33,7 +33,7 @@
 #define EVENTS		6
 #define SHARES		16
 #define PINS		32
-#define KEEPS		8
+#define MOVABLES	8
 #define WORKS		24
 #define WINDOW_PAGES	256	/* at most */
 #define VRAM_MAX	48u	/* pages */
@@ -171,13 +171,13 @@ struct n_pin {
 	struct tpin t;
 	bool used, persistent, orphan;
 	int range;			/* -1: it has gone, or it is a keep's pin */
-	int keep;			/* -1: it is a range's */
+	int movable;			/* -1: it is a range's */
 	u32 mem;
 	u64 va, first, pages, serial;
 };
 
-struct n_keep {
-	struct sg_keep k;
+struct n_movable {
+	struct sg_movable k;
 	bool used;
 	u32 proc, mem;
 	u64 va, first, pages;
@@ -209,7 +209,7 @@ struct world {
 	struct n_stream streams[STREAMS];
 	struct n_event events[EVENTS];
 	struct n_pin pins[PINS];
-	struct n_keep keeps[KEEPS];
+	struct n_movable movables[MOVABLES];
 	struct n_work works[WORKS];
 	struct sg_chaos chaos;
 	u32 pins_until_revoke;
@@ -314,8 +314,8 @@ void check_all(void);
 	/* ops_pin.c */								\
 	x(pin, 130) x(pin_token, 40) x(put, 110) x(put_wrong, 12) x(hold, 24)	\
 	x(pages, 50) x(revoke, 12) x(chaos, 12)					\
-	/* ops_keep.c */							\
-	x(keep, 24) x(keep_put, 16) x(keep_pin, 30) x(keep_move, 60)		\
+	/* ops_movable.c */							\
+	x(movable, 24) x(movable_put, 16) x(movable_pin, 30) x(movable_move, 60)		\
 	/* ops_work.c */							\
 	x(stream_create, 8) x(stream_destroy, 5) x(stream_sync, 8)		\
 	x(event_create, 5) x(event_destroy, 3) x(event_record, 5)		\

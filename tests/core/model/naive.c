@@ -242,8 +242,8 @@ bool is_kept(u32 mem)
 {
 	u32 i;
 
-	for (i = 0; i < KEEPS; i++) {
-		if (w.keeps[i].used && w.keeps[i].mem == mem)
+	for (i = 0; i < MOVABLES; i++) {
+		if (w.movables[i].used && w.movables[i].mem == mem)
 			return true;
 	}
 	return false;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "model.h"
-#include "sg_int.h"
+#include "clients/clients.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>

@@ -3,7 +3,7 @@
 #include <sched.h>
 
 #include "model.h"
-#include "sg_int.h"
+#include "clients/clients.h"
 
 /* What a client may and may not do inside its callback. */
 static void in_callback(struct tpin *t)
@@ -132,7 +132,7 @@ static void do_pin(const struct sg_pin_who *who, u32 proc, int ctx, u64 va, u64 
 	p->persistent = persistent;
 	p->orphan = false;
 	p->range = range;
-	p->keep = -1;
+	p->movable = -1;
 	p->mem = w.ranges[range].mem;
 	p->va = va;
 	p->first = (va - w.ranges[range].va) / PAGE;

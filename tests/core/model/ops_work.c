@@ -8,7 +8,7 @@
  * stream, or the default stream and the blocking ones, do in order is left to them.
  */
 #include "model.h"
-#include "sg_int.h"
+#include "clients/clients.h"
 
 #define COPY_CELLS	16u
 

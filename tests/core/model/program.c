@@ -149,10 +149,10 @@ static void world_down(void)
 		}
 	}
 	check_counts();
-	for (i = 0; i < KEEPS; i++) {
-		if (w.keeps[i].used)
-			sg_keep_put(&w.keeps[i].k);
-		w.keeps[i].used = false;
+	for (i = 0; i < MOVABLES; i++) {
+		if (w.movables[i].used)
+			sg_movable_put(&w.movables[i].k);
+		w.movables[i].used = false;
 	}
 	check_counts();
 	for (i = 0; i < GPUS; i++) {
