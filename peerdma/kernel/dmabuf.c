@@ -81,6 +81,12 @@ static int map_errno(int err)
 	}
 }
 
+static void import_detach(struct peerdma_import *im)
+{
+	dma_buf_detach(im->source->dmabuf, im->attach);
+	kfree(im);
+}
+
 /* ---- attachments; no lock is held ---- */
 
 static int attach(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
@@ -109,13 +115,8 @@ static int attach(struct peerdma_pin *pin, struct device *dev, enum dma_data_dir
 		return map_errno(err);
 	}
 	room->import = im;
+	room->detach = import_detach;
 	return 0;
-}
-
-void peerdma_import_detach(struct peerdma_import *im)
-{
-	dma_buf_detach(im->source->dmabuf, im->attach);
-	kfree(im);
 }
 
 static void detach_all(struct list_head *idle)
@@ -123,7 +124,7 @@ static void detach_all(struct list_head *idle)
 	struct peerdma_import *im, *next;
 
 	list_for_each_entry_safe(im, next, idle, node)
-		peerdma_import_detach(im);
+		import_detach(im);
 }
 
 /* ---- mappings; the reservation lock is held ---- */

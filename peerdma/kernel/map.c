@@ -63,13 +63,6 @@ int peerdma_map_add(struct peerdma_map *map, u64 addr, u64 length)
 }
 EXPORT_SYMBOL_GPL(peerdma_map_add);
 
-/*
- * The same memory may be mapped several times for one device.  The DMA API allows that if
- * it does not sync CPU caches: device memory is in none, and host memory is synced
- * explicitly where a mapping begins and ends.
- */
-#define MAP_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
-
 /* Has the provider already said that the device reaches its memory? */
 static bool vouched(const struct peerdma_pin *pin, struct device *dev)
 {
@@ -121,12 +114,12 @@ static int map_run(struct peerdma_map *map, phys_addr_t phys, u64 length)
 	if (bus)
 		return add_segment(map, phys + path.offset, length);
 
-	dma = dma_map_resource(dev, phys, length, map->pub.dir, MAP_ATTRS);
+	dma = dma_map_resource(dev, phys, length, map->pub.dir, PEERDMA_MAP_ATTRS);
 	if (dma_mapping_error(dev, dma))
 		return -ENOMEM;
 	err = add_segment(map, dma, length);
 	if (err)
-		dma_unmap_resource(dev, dma, length, map->pub.dir, MAP_ATTRS);
+		dma_unmap_resource(dev, dma, length, map->pub.dir, PEERDMA_MAP_ATTRS);
 	return err;
 }
 
@@ -167,11 +160,6 @@ int peerdma_map_resource(struct peerdma_map *map)
 	}
 }
 EXPORT_SYMBOL_GPL(peerdma_map_resource);
-
-void peerdma_unmap_segment(struct peerdma_map *map, const struct peerdma_segment *seg)
-{
-	dma_unmap_resource(map->pub.dev, seg->dma_addr, seg->length, map->pub.dir, MAP_ATTRS);
-}
 
 void peerdma_unmap_resource(struct peerdma_map *map)
 {
@@ -234,7 +222,7 @@ static int fill_sgt(struct peerdma_map *map)
 static void unmap_pages(struct peerdma_map *map)
 {
 	dma_sync_sgtable_for_cpu(map->pub.dev, &map->pub.sgt, map->pub.dir);
-	dma_unmap_sgtable(map->pub.dev, &map->pub.sgt, map->pub.dir, MAP_ATTRS);
+	dma_unmap_sgtable(map->pub.dev, &map->pub.sgt, map->pub.dir, PEERDMA_MAP_ATTRS);
 }
 
 /* Memory with pages: the DMA API maps the sg_table, and the segments follow from it. */
@@ -272,7 +260,7 @@ static int map_pages(struct peerdma_map *map)
 		}
 	}
 
-	err = dma_map_sgtable(dev, sgt, map->pub.dir, MAP_ATTRS);
+	err = dma_map_sgtable(dev, sgt, map->pub.dir, PEERDMA_MAP_ATTRS);
 	if (err)
 		return err;
 	dma_sync_sgtable_for_device(dev, sgt, map->pub.dir);

@@ -3,6 +3,7 @@
 #ifndef PEERDMA_MAP_H
 #define PEERDMA_MAP_H
 
+#include <linux/dma-mapping.h>
 #include "pin.h"
 #include "room.h"
 
@@ -50,8 +51,20 @@ struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev
  */
 int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer);
 int peerdma_map_path(struct peerdma_pin *pin, struct device *dev);
+
+/*
+ * The same memory may be mapped several times for one device.  The DMA API allows that if
+ * it does not sync CPU caches: device memory is in none, and host memory is synced
+ * explicitly where a mapping begins and ends.
+ */
+#define PEERDMA_MAP_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
+
 /* Unmaps one segment of peerdma_map_resource(). */
-void peerdma_unmap_segment(struct peerdma_map *map, const struct peerdma_segment *seg);
+static inline void peerdma_unmap_segment(struct peerdma_map *map, const struct peerdma_segment *seg)
+{
+	dma_unmap_resource(map->pub.dev, seg->dma_addr, seg->length, map->pub.dir, PEERDMA_MAP_ATTRS);
+}
+
 /*
  * Both unmap, without the flush, and return false if it was unmapped already. pin->lock
  * held. down: behind an IOMMU, the device gets these addresses for nothing else until

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* room.c - allocates what a mapping takes; room.h says why it is done apart. */
 #include "charge.h"
-#include "dmabuf.h"
 #include "map.h"
 #include "room.h"
 
@@ -68,6 +67,6 @@ void peerdma_room_free(struct peerdma_room *room)
 	kvfree(room->segs);
 	free_table(&room->sgt);
 	if (unlikely(room->import))
-		peerdma_import_detach(room->import);
+		room->detach(room->import);
 	memset(room, 0, sizeof(*room));
 }

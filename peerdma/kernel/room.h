@@ -35,6 +35,7 @@ struct peerdma_room {
 	u32 nsegs;
 	struct sg_table sgt;			/* sgl is NULL: none */
 	struct peerdma_import *import;		/* dmabuf.c: no mapping has it yet; or NULL */
+	void (*detach)(struct peerdma_import *import);	/* of that */
 
 	bool wants_map;
 	u32 wants_segs;				/* at least */
