@@ -41,11 +41,6 @@ MODULE_PARM_DESC(name, "Name that the GPUs report");
 
 #define ENGINES_MAX	16u
 
-/* Guards the table; see softgpu.h for the order. */
-static DEFINE_MUTEX(devices_lock);
-static struct softgpu_device *devices[SOFTGPU_MAX_GPUS];
-static u64 max_vram;
-
 /* Called before any GPU is made, so that a bad parameter is reported once and in words. */
 int softgpu_device_init(void)
 {
@@ -129,28 +124,6 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 	}
 }
 
-static void enter(struct softgpu_device *device)
-{
-	mutex_lock(&devices_lock);
-	WRITE_ONCE(devices[device->index], device);
-	WRITE_ONCE(max_vram, max(max_vram, device->backing.size));
-	mutex_unlock(&devices_lock);
-}
-
-/* The index may belong to another GPU already. */
-static void forget(struct softgpu_device *device)
-{
-	mutex_lock(&devices_lock);
-	if (devices[device->index] == device)
-		WRITE_ONCE(devices[device->index], NULL);
-	mutex_unlock(&devices_lock);
-}
-
-bool softgpu_device_ready(u32 index)
-{
-	return index < SOFTGPU_MAX_GPUS && READ_ONCE(devices[index]);
-}
-
 int softgpu_device_add(struct softgpu_device *device)
 {
 	struct sg_gpu_desc desc;
@@ -160,7 +133,7 @@ int softgpu_device_add(struct softgpu_device *device)
 	err = sg_gpu_add(softgpu_sg, &desc, &device->index);
 	if (err)
 		return err;
-	enter(device);
+	softgpu_table_add(device);
 	softgpu_debugfs_add(device);
 	/* The device file last: from then on programs can open it. */
 	err = softgpu_file_add(device);
@@ -173,7 +146,7 @@ int softgpu_device_add(struct softgpu_device *device)
 remove:
 	softgpu_debugfs_remove(device);
 	sg_gpu_remove(softgpu_sg, device->index);
-	forget(device);
+	softgpu_table_remove(device);
 	return err;
 }
 
@@ -181,72 +154,7 @@ void softgpu_device_remove(struct softgpu_device *device)
 {
 	softgpu_file_remove(device);
 	softgpu_debugfs_remove(device);
-	/* Pins that are being ended still ask for their backing, so forget() comes after. */
+	/* Pins that are being ended still ask for their backing, so the table forgets it after that. */
 	sg_gpu_remove(softgpu_sg, device->index);
-	forget(device);
+	softgpu_table_remove(device);
 }
-
-struct sg *softgpu_core(void)
-{
-	return softgpu_sg;
-}
-EXPORT_SYMBOL_GPL(softgpu_core);
-
-const void *softgpu_current_key(void)
-{
-	return task_tgid(current);
-}
-EXPORT_SYMBOL_GPL(softgpu_current_key);
-
-bool softgpu_in_use(void)
-{
-	struct sg_gpu_stats stats;
-	bool used = false;
-	u32 i;
-
-	for (i = 0; i < SOFTGPU_MAX_GPUS && !used; i++)
-		used = !sg_gpu_stats(softgpu_sg, i, &stats) && stats.clients;
-	return used;
-}
-EXPORT_SYMBOL_GPL(softgpu_in_use);
-
-static enum softgpu_topo topology;
-
-void softgpu_topology_set(enum softgpu_topo topo)
-{
-	WRITE_ONCE(topology, topo);
-}
-EXPORT_SYMBOL_GPL(softgpu_topology_set);
-
-enum softgpu_topo softgpu_topology(void)
-{
-	return READ_ONCE(topology);
-}
-EXPORT_SYMBOL_GPL(softgpu_topology);
-
-u64 softgpu_max_vram(void)
-{
-	return READ_ONCE(max_vram);
-}
-EXPORT_SYMBOL_GPL(softgpu_max_vram);
-
-bool softgpu_gpu_has_bar(u32 index)
-{
-	bool has;
-
-	mutex_lock(&devices_lock);
-	has = devices[index] && devices[index]->backing.pdev;
-	mutex_unlock(&devices_lock);
-	return has;
-}
-
-/* The pin cannot be unmapped meanwhile, so its GPU is not yet removed and the entry exists. */
-const struct softgpu_backing *softgpu_pin_backing(const struct sg_pin *pin)
-{
-	static const struct softgpu_backing system;
-
-	if (sg_pin_in_system(pin))
-		return &system;
-	return &READ_ONCE(devices[sg_pin_gpu_index(pin)])->backing;
-}
-EXPORT_SYMBOL_GPL(softgpu_pin_backing);

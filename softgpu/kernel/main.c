@@ -10,8 +10,6 @@
 #include <linux/module.h>
 #include "softgpu.h"
 
-struct sg *softgpu_sg;
-
 static int __init softgpu_init(void)
 {
 	int err;

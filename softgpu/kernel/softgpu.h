@@ -3,7 +3,7 @@
  * softgpu.h - declarations shared by the files of softgpu.ko.
  *
  * Locks: files_lock (file.c) or an export's (dmabuf.c), then the core's. devices_lock
- * (device.c) is held to change the table of devices; no other lock is taken inside it.
+ * (gpus.c) is held to change the table of devices; no other lock is taken inside it.
  *
  * Waits on behalf of a process: those of the core are listed in core/memory/memory.h.  Those here are,
  * killable: for importers of a dma-buf that is moved (dmabuf_move.c, wait_told()).  And
@@ -42,6 +42,14 @@ int softgpu_device_init(void);
 int softgpu_device_add(struct softgpu_device *device);
 /* When it returns, nothing touches VRAM. */
 void softgpu_device_remove(struct softgpu_device *device);
+
+/* ---- gpus.c: the table of GPUs ---- */
+
+extern struct sg *softgpu_sg;
+
+/* The index is set.  remove: it may belong to another GPU already. */
+void softgpu_table_add(struct softgpu_device *device);
+void softgpu_table_remove(struct softgpu_device *device);
 /* Returns whether the device with this index was added completely. */
 bool softgpu_device_ready(u32 index);
 /*
@@ -116,9 +124,5 @@ void softgpu_blocks_free(void *memory);
 u64 softgpu_blocks_phys(const void *memory, u64 offset);
 int softgpu_sysmem_init(void);
 void softgpu_sysmem_uninit(void);
-
-/* ---- main.c ---- */
-
-extern struct sg *softgpu_sg;
 
 #endif

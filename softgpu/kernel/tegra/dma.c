@@ -53,7 +53,8 @@ static struct mapping *first_of(struct table *t)
 	return m;
 }
 
-void mappings_end(struct table *t)
+/* Ends mappings that the client has left.  The table is on no list any more. */
+static void mappings_end(struct table *t)
 {
 	struct mapping *m;
 
@@ -155,6 +156,7 @@ static bool mapping_publish(struct mapping *m, struct table *t)
 	live = t->state == TABLE_LIVE;
 	if (live) {
 		list_add(&m->node, &t->mappings);
+		t->end_mappings = mappings_end;
 		list_add(&m->all, &mappings);
 	}
 	spin_unlock(&tegra_lock);

@@ -267,7 +267,8 @@ EXPORT_SYMBOL_GPL(nvidia_p2p_put_pages);
 
 static void table_end(struct table *t)
 {
-	mappings_end(t);
+	if (t->end_mappings)
+		t->end_mappings(t);
 	pages_put(t);
 	/* Does not wait: this may be that notifier. */
 	if (take_notifier(t))

@@ -28,6 +28,7 @@ struct table {
 	struct kref ref;	/* the client's, the notifier's, and one of each call under way */
 	struct list_head node;			/* tables, until the client frees it */
 	struct list_head mappings;
+	void (*end_mappings)(struct table *t);	/* dma.c's, once there was one */
 	enum table_state state;
 	struct task_struct *thread;		/* the thread that runs the callback */
 	bool atomic;				/* that callback may not sleep */
@@ -58,9 +59,6 @@ void table_put(struct table *t);
  * not.
  */
 void table_check_sleep(const struct table *t, const char *call);
-
-/* dma.c.  Ends mappings that the client has left.  The table is on no list any more. */
-void mappings_end(struct table *t);
 
 /*
  * protection.c; the caller has a reference to the table. 0, or -EINVAL if a mapping is
