@@ -81,7 +81,7 @@ static void end_overlapping(struct ipc *ipc, uint64_t base, uint64_t length)
 }
 
 /* Whether it is the memory of a process that forked this one, of which this one has a copy of the list. */
-static bool parents(const struct ipc *ipc, const void *ptr)
+static bool is_parent_block(const struct ipc *ipc, const void *ptr)
 {
 	for (; ipc; ipc = ipc->parent) {
 		for (const struct ipc_block *b = ipc->blocks; b; b = b->next) {
@@ -119,7 +119,7 @@ EXPORT int peerdma_ipc_free(void *ptr)
 		free(b);
 	}
 	cancel_back(was);
-	if (b || (ipc && parents(ipc->parent, ptr)))
+	if (b || (ipc && is_parent_block(ipc->parent, ptr)))
 		return 0;
 	return fail(-EINVAL, "peerdma_ipc_free: %p is not what peerdma_ipc_alloc() returned, or was freed", ptr);
 }

@@ -95,7 +95,7 @@ static int refused(const struct ipc_name *name, int error)
 	}
 }
 
-static int await(const struct ipc_name *name, int fd, int64_t until, struct ipc_reply *reply, int fds[IPC_FDS])
+static int receive_reply(const struct ipc_name *name, int fd, int64_t until, struct ipc_reply *reply, int fds[IPC_FDS])
 {
 	for (;;) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -151,7 +151,7 @@ static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, s
 	/* An exporter that has no room says so, and hangs up before it is asked. */
 	if (ret && ret != -EPIPE && ret != -ECONNRESET)
 		return fail(ret == -EAGAIN ? -ETIMEDOUT : ret, "the connection to the exporter failed: %s", strerror(-ret));
-	ret = await(name, conn->fd, until, reply, fds);
+	ret = receive_reply(name, conn->fd, until, reply, fds);
 	if (ret)
 		ipc_close_fds(name, fds);
 	return ret;

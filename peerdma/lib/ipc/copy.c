@@ -125,17 +125,17 @@ static void count(const struct peerdma_ipc_transfer *t)
 }
 
 /* Copies that one call of CUDA's will make. */
-struct together {
+struct copy_list {
 	struct ipc_copies copies;
 	struct peerdma_ipc_transfer *of[IPC_COPIES];
 	unsigned int groups[IPC_COPIES];	/* copies of one group are from one buffer to one buffer */
 	unsigned int n;
 };
 
-/* What CUDA has been given so far. */
-struct given {
+/* What CUDA has been queue so far. */
+struct queue {
 	void *stream;
-	struct together kernel, engines;
+	struct copy_list kernel, engines;
 	void *function;		/* the kernel */
 	bool asked;		/* for it */
 	bool many;		/* there are several transfers */
@@ -146,7 +146,7 @@ struct given {
 	unsigned int group;
 };
 
-static int add(struct together *g, struct peerdma_ipc_transfer *t, void *to, const void *from)
+static int add(struct copy_list *g, struct peerdma_ipc_transfer *t, void *to, const void *from)
 {
 	g->copies.copy[g->n].to = (uintptr_t)to;
 	g->copies.copy[g->n].from = (uintptr_t)from;
@@ -155,7 +155,7 @@ static int add(struct together *g, struct peerdma_ipc_transfer *t, void *to, con
 	return -EINPROGRESS;
 }
 
-static int began(struct peerdma_ipc_transfer *t, int error)
+static int set_result(struct peerdma_ipc_transfer *t, int error)
 {
 	if (!error) {
 		count(t);
@@ -167,25 +167,25 @@ static int began(struct peerdma_ipc_transfer *t, int error)
 }
 
 /* The first error, which all have. */
-static int launch(struct given *given)
+static int launch_kernel(struct queue *queue)
 {
-	struct together *g = &given->kernel;
-	int ret = g->n ? ipc_cuda_kernel(given->stream, given->function, &g->copies, g->n) : 0;
+	struct copy_list *g = &queue->kernel;
+	int ret = g->n ? ipc_cuda_kernel(queue->stream, queue->function, &g->copies, g->n) : 0;
 
 	for (unsigned int i = 0; i < g->n; i++)
-		began(g->of[i], ret);
+		set_result(g->of[i], ret);
 	g->n = 0;
 	return ret;
 }
 
 /* Buffers that lie side by side are still two: CUDA copies within one. */
-static void set_group(struct given *given, const struct peerdma_ipc_transfer *t)
+static void set_group(struct queue *queue, const struct peerdma_ipc_transfer *t)
 {
-	if (given->mapping != range_of(t)->mapping || given->flags != t->flags)
-		given->group++;
-	given->mapping = range_of(t)->mapping;
-	given->flags = t->flags;
-	given->engines.groups[given->engines.n] = given->group;
+	if (queue->mapping != range_of(t)->mapping || queue->flags != t->flags)
+		queue->group++;
+	queue->mapping = range_of(t)->mapping;
+	queue->flags = t->flags;
+	queue->engines.groups[queue->engines.n] = queue->group;
 }
 
 static int copy_rows(void *stream, const struct ipc_copy_2d *rows, bool all)
@@ -200,9 +200,9 @@ static int copy_rows(void *stream, const struct ipc_copy_2d *rows, bool all)
 }
 
 /* Copies what is rows; the others stay, in their order. */
-static void take_rows(struct given *given)
+static void take_rows(struct queue *queue)
 {
-	struct together *g = &given->engines;
+	struct copy_list *g = &queue->engines;
 	unsigned int left = 0;
 	struct ipc_copy_2d rows;
 
@@ -210,12 +210,12 @@ static void take_rows(struct given *given)
 		bool taken;
 
 		rows = ipc_copy_2d(g->copies.copy, g->groups, i, g->n);
-		taken = !copy_rows(given->stream, &rows, rows.n == g->n);
+		taken = !copy_rows(queue->stream, &rows, rows.n == g->n);
 		if (!taken && rows.n > 1 && rows.n < ROWS_FEWEST)
 			rows.n--;	/* the last one may be the first of others */
 		for (unsigned int j = i; j < i + rows.n; j++) {
 			if (taken) {
-				began(g->of[j], 0);
+				set_result(g->of[j], 0);
 				continue;
 			}
 			g->copies.copy[left] = g->copies.copy[j];
@@ -226,17 +226,17 @@ static void take_rows(struct given *given)
 }
 
 /* The first error.  What a batch cannot have, or a driver not do, is copied one by one. */
-static int engines(struct given *given)
+static int launch_engines(struct queue *queue)
 {
-	struct together *g = &given->engines;
-	int together, first = 0;
+	struct copy_list *g = &queue->engines;
+	int error, first = 0;
 
-	take_rows(given);
-	together = g->n > 1 ? ipc_cuda_batch(given->stream, &g->copies, g->n) : -EOPNOTSUPP;
+	take_rows(queue);
+	error = g->n > 1 ? ipc_cuda_batch(queue->stream, &g->copies, g->n) : -EOPNOTSUPP;
 	for (unsigned int i = 0; i < g->n; i++) {
-		int ret = together ? ipc_cuda_copy(given->stream, g->copies.copy[i].to, g->copies.copy[i].from, g->copies.copy[i].length) : 0;
+		int ret = error ? ipc_cuda_copy(queue->stream, g->copies.copy[i].to, g->copies.copy[i].from, g->copies.copy[i].length) : 0;
 
-		ret = began(g->of[i], ret);
+		ret = set_result(g->of[i], ret);
 		if (!first)
 			first = ret;
 	}
@@ -244,38 +244,38 @@ static int engines(struct given *given)
 	return first;
 }
 
-static int full(struct given *given)
+static int full(struct queue *queue)
 {
-	if (given->kernel.n == IPC_COPIES)
-		return launch(given);
-	return given->engines.n == IPC_COPIES ? engines(given) : 0;
+	if (queue->kernel.n == IPC_COPIES)
+		return launch_kernel(queue);
+	return queue->engines.n == IPC_COPIES ? launch_engines(queue) : 0;
 }
 
-static bool look(struct given *given, const void *ptr)
+static bool query_device(struct queue *queue, const void *ptr)
 {
 	struct peerdma_memory memory = { .size = sizeof(memory) };
 
 	if (peerdma_query(NULL, ptr, &memory) || memory.kind != PEERDMA_KIND_DEVICE || memory.flags & PEERDMA_MEMORY_HSA)
 		return false;
-	given->base = memory.base;
-	given->length = memory.length;
-	given->group++;
+	queue->base = memory.base;
+	queue->length = memory.length;
+	queue->group++;
 	return true;
 }
 
 /* Most often the next part of one buffer, which is not freed meanwhile. */
-static bool on_device(struct given *given, const void *ptr)
+static bool on_device(struct queue *queue, const void *ptr)
 {
-	return (uintptr_t)ptr - given->base < given->length || look(given, ptr);
+	return (uintptr_t)ptr - queue->base < queue->length || query_device(queue, ptr);
 }
 
 /* Between GPUs a batch takes half the time of as many calls, and rows a tenth.  What is on the host may be pageable, and is in neither. */
-static bool together(struct given *given, const struct peerdma_ipc_transfer *t)
+static bool can_batch(struct queue *queue, const struct peerdma_ipc_transfer *t)
 {
-	return given->many && is_cuda(t) && on_device(given, t->local);
+	return queue->many && is_cuda(t) && on_device(queue, t->local);
 }
 
-static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
+static int copy_one(struct peerdma_ipc_transfer *t, struct queue *queue)
 {
 	char *there = (char *)t->memory->ptr + t->offset;
 	void *to = t->flags & PEERDMA_IPC_READ ? t->local : there;
@@ -286,14 +286,14 @@ static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
 		return ipc_fail_live(range_of(t)->mapping->exporter, ret);
 	switch (t->path) {
 	case PEERDMA_IPC_PATH_CUDA:
-		if (together(given, t)) {
-			set_group(given, t);
-			return add(&given->engines, t, to, from);
+		if (can_batch(queue, t)) {
+			set_group(queue, t);
+			return add(&queue->engines, t, to, from);
 		}
-		ret = ipc_cuda_copy(given->stream, (uintptr_t)to, (uintptr_t)from, t->length);
-		return began(t, ret) ? ret : -EINPROGRESS;
+		ret = ipc_cuda_copy(queue->stream, (uintptr_t)to, (uintptr_t)from, t->length);
+		return set_result(t, ret) ? ret : -EINPROGRESS;
 	case PEERDMA_IPC_PATH_KERNEL:
-		return add(&given->kernel, t, to, from);
+		return add(&queue->kernel, t, to, from);
 	case PEERDMA_IPC_PATH_HSA:
 		ret = ipc_hsa_copy(to, from, t->length);
 		break;
@@ -303,7 +303,7 @@ static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
 	if (ret)
 		return ret;
 	ret = live(t);
-	return began(t, ret ? ipc_fail_live(range_of(t)->mapping->exporter, ret) : 0);
+	return set_result(t, ret ? ipc_fail_live(range_of(t)->mapping->exporter, ret) : 0);
 }
 
 /* What CUDA copied is complete, or has failed.  Runs in a thread of CUDA's, too. */
@@ -343,50 +343,50 @@ static void finish_later(void *stream, int error, void *arg)
 /* Starts all; *pending: some of CUDA's run.  The first error. */
 static int start(struct batch *b, void **stream, bool *pending)
 {
-	struct given given;
+	struct queue queue;
 	struct ipc_reach reach = { 0 };
 	int first = 0, ret = 0;
 
-	given.stream = NULL;
-	given.kernel.n = given.engines.n = 0;
-	given.asked = false;
-	given.many = b->n > 1;
-	given.base = given.length = 0;
-	given.mapping = NULL;
-	given.flags = given.group = 0;
+	queue.stream = NULL;
+	queue.kernel.n = queue.engines.n = 0;
+	queue.asked = false;
+	queue.many = b->n > 1;
+	queue.base = queue.length = 0;
+	queue.mapping = NULL;
+	queue.flags = queue.group = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		struct peerdma_ipc_transfer *t = at(b, i);
 		enum peerdma_ipc_path path = PEERDMA_IPC_PATH_NONE;
 
 		t->path = PEERDMA_IPC_PATH_NONE;
 		ret = t->length ? choose(t, &reach, &path) : 0;
-		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) && !given.stream)
-			ret = ipc_cuda_stream(&given.stream);
-		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !given.asked) {
-			given.function = ipc_cuda_function(given.stream);
-			given.asked = true;
+		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) && !queue.stream)
+			ret = ipc_cuda_stream(&queue.stream);
+		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !queue.asked) {
+			queue.function = ipc_cuda_function(queue.stream);
+			queue.asked = true;
 		}
-		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !given.function)
+		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !queue.function)
 			path = PEERDMA_IPC_PATH_CUDA;
 		if (!ret && t->length) {
 			t->path = path;
-			ret = copy_one(t, &given);
+			ret = copy_one(t, &queue);
 		}
 		t->error = ret;
 		if (!ret || ret == -EINPROGRESS) {
 			*pending |= ret == -EINPROGRESS;
-			ret = full(&given);
+			ret = full(&queue);
 		} else {
 			t->path = PEERDMA_IPC_PATH_NONE;
 		}
 		if (!first)
 			first = ret;
 	}
-	ret = launch(&given);
+	ret = launch_kernel(&queue);
 	if (!first)
 		first = ret;
-	ret = engines(&given);
-	*stream = given.stream;
+	ret = launch_engines(&queue);
+	*stream = queue.stream;
 	return first ? first : ret;
 }
 
@@ -418,7 +418,7 @@ static int polled(struct batch *b)
 		ret = live(t);
 	if (ret && ret != -EIO)
 		ipc_fail_live(range_of(t)->mapping->exporter, ret);
-	t->error = began(t, ret);
+	t->error = set_result(t, ret);
 	return ret;
 }
 
@@ -482,7 +482,7 @@ EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, st
 	if (!ret && done) {
 		ret = ipc_signal_usable(done, "the signal");
 		for (size_t i = 0; ret && i < n; i++)
-			began(at(&b, i), ret);
+			set_result(at(&b, i), ret);
 	}
 	if (!ret) {
 		if (done)

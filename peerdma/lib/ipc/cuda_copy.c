@@ -8,7 +8,7 @@
 #define STREAMS 64
 
 /* One stream for each context that ever copied; a context's number is never used twice. */
-static struct known {
+static struct context_stream {
 	uint64_t context;
 	void *stream;
 	void *function;
@@ -19,7 +19,7 @@ static uint64_t made_in;		/* process_id() */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* lock */
-static void *known_locked(uint64_t context)
+static void *stream_of_locked(uint64_t context)
 {
 	for (unsigned int i = 0; made_in == process_id() && i < STREAMS; i++) {
 		if (streams[i].stream && streams[i].context == context)
@@ -28,18 +28,18 @@ static void *known_locked(uint64_t context)
 	return NULL;
 }
 
-static void *known(uint64_t context)
+static void *stream_of(uint64_t context)
 {
 	void *stream;
 
 	pthread_mutex_lock(&lock);
-	stream = known_locked(context);
+	stream = stream_of_locked(context);
 	pthread_mutex_unlock(&lock);
 	return stream;
 }
 
 /* The stream, or another thread's, which was first; then this one is not needed. */
-static void *remember(uint64_t context, void *stream)
+static void *store_stream(uint64_t context, void *stream)
 {
 	void *first;
 
@@ -48,9 +48,9 @@ static void *remember(uint64_t context, void *stream)
 		memset(streams, 0, sizeof(streams));
 		made_in = process_id();
 	}
-	first = known_locked(context);
+	first = stream_of_locked(context);
 	if (!first)
-		streams[next++ % STREAMS] = (struct known) { .context = context, .stream = stream };
+		streams[next++ % STREAMS] = (struct context_stream) { .context = context, .stream = stream };
 	pthread_mutex_unlock(&lock);
 	return first ? first : stream;
 }
@@ -67,20 +67,20 @@ int ipc_cuda_stream(void **stream)
 		return ret;
 	if (!cuda->stream_create || !cuda->stream_sync || !cuda->copy || !cuda->callback)
 		return fail(-EIO, "this libcuda has no streams");
-	*stream = known(context);
+	*stream = stream_of(context);
 	if (*stream)
 		return 0;
 	r = cuda->stream_create(&made, CUDA_STREAM_NON_BLOCKING);
 	if (r)
 		return fail(-EIO, "cuStreamCreate failed with CUDA error %d", r);
-	*stream = remember(context, made);
+	*stream = store_stream(context, made);
 	if (*stream != made && cuda->stream_destroy)
 		cuda->stream_destroy(made);
 	return 0;
 }
 
 /* lock: where a stream is; NULL: it was lost, or replaced by later ones. */
-static struct known *place_of(const void *stream)
+static struct context_stream *find_stream(const void *stream)
 {
 	for (unsigned int i = 0; made_in == process_id() && i < STREAMS; i++) {
 		if (streams[i].stream == stream)
@@ -92,11 +92,11 @@ static struct known *place_of(const void *stream)
 void *ipc_cuda_function(void *stream)
 {
 	void *function, *loaded, *module = NULL;
-	struct known *k;
+	struct context_stream *k;
 	bool tried, later;
 
 	pthread_mutex_lock(&lock);
-	k = place_of(stream);
+	k = find_stream(stream);
 	function = k ? k->function : NULL;
 	tried = !k || k->tried;
 	pthread_mutex_unlock(&lock);
@@ -104,7 +104,7 @@ void *ipc_cuda_function(void *stream)
 		return function;
 	loaded = ipc_cuda_kernel_load(&module, &later);
 	pthread_mutex_lock(&lock);
-	k = place_of(stream);
+	k = find_stream(stream);
 	tried = k && k->tried;		/* by another thread meanwhile, whose function is as good */
 	if (k && !tried) {
 		k->function = loaded;

@@ -82,7 +82,7 @@ static const char ptx[] =
 	"ret;\n"
 	"}\n";
 
-static bool look(struct ipc_reach *r)
+static bool query_context(struct ipc_reach *r)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 
@@ -107,7 +107,7 @@ bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, c
 	struct peerdma_memory memory = { .size = sizeof(memory) };
 	uint64_t addr = (uintptr_t)local;
 
-	if (!look(r) || !(m->provider->id == IPC_CUDA ? m->context == r->context : ipc_cuda_vmm_reached(m, r->device)))
+	if (!query_context(r) || !(m->provider->id == IPC_CUDA ? m->context == r->context : ipc_cuda_vmm_reached(m, r->device)))
 		return false;
 	/* Most often the next part of one buffer, which is not freed meanwhile. */
 	if (addr - r->base < r->length)

@@ -281,7 +281,7 @@ unmap:
 	return r;
 }
 
-static uint64_t seen(const uint64_t *word)
+static uint64_t load_acquire(const uint64_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
@@ -299,21 +299,21 @@ static CUresult launch(struct poller *p)
 }
 
 /* busy: whether a kernel looks for commands, or did a moment ago. */
-static bool runs(struct poller *p)
+static bool ensure_running(struct poller *p)
 {
 	uint64_t end;
 	CUresult r;
 
-	if (seen(&p->page->gone) == p->launches) {
+	if (load_acquire(&p->page->gone) == p->launches) {
 		r = launch(p);
 		if (r && !ipc_cuda_passing(r))
 			p->page = NULL;
 		if (r)
 			return false;
-		for (end = now_ns() + BEGIN_NS; seen(&p->page->begun) != p->launches && now_ns() < end;)
+		for (end = now_ns() + BEGIN_NS; load_acquire(&p->page->begun) != p->launches && now_ns() < end;)
 			ipc_relax();
 	}
-	return seen(&p->page->begun) == p->launches;
+	return load_acquire(&p->page->begun) == p->launches;
 }
 
 /* busy: 0 or -errno, of the last command. */
@@ -322,9 +322,9 @@ static int finish(struct poller *p)
 	for (unsigned int looks = 1;; looks++) {
 		CUresult r = looks % LOOKS ? CUDA_ERROR_NOT_READY : ipc_cuda_api()->stream_query(p->stream);
 		/* Before the answer is looked at: a kernel that has ended answers no more. */
-		bool gone = seen(&p->page->gone) == p->launches;
+		bool gone = load_acquire(&p->page->gone) == p->launches;
 
-		if (seen(&p->page->done) == p->turn)
+		if (load_acquire(&p->page->done) == p->turn)
 			return 0;
 		if (gone)
 			return -EOPNOTSUPP;
@@ -336,7 +336,7 @@ static int finish(struct poller *p)
 	}
 }
 
-static void tell(struct poller *p, uint64_t to, uint64_t from, uint64_t length)
+static void send_command(struct poller *p, uint64_t to, uint64_t from, uint64_t length)
 {
 	uint64_t tag = (++p->turn & POLL_TURNS) << POLL_SHIFT;
 
@@ -354,8 +354,8 @@ int ipc_cuda_poll(uint64_t context, uint64_t to, uint64_t from, uint64_t length)
 		return -EOPNOTSUPP;
 	if (!p->tried)
 		p->tried = !functions(ipc_cuda_api()) || !ipc_cuda_passing(make(p));
-	if (p->page && runs(p)) {
-		tell(p, to, from, length);
+	if (p->page && ensure_running(p)) {
+		send_command(p, to, from, length);
 		ret = finish(p);
 	}
 	pthread_mutex_unlock(&p->busy);

@@ -9,7 +9,7 @@
  * CUDA requires that importers free memory before the exporter does. If an exporter allocates memory after it freed other
  * memory that is still mapped here, the new memory may be mapped only in part (NVIDIA 580, seen in 1 of 200 imports): CUDA
  * then takes the rest for host memory, and a copy of it ends the program. So nothing of an exporter's pools is imported
- * before all memory of them whose export has ended is unmapped: not_now(). The exporter ends its record before it frees. So
+ * before all memory of them whose export has ended is unmapped: check_imports(). The exporter ends its record before it frees. So
  * when memory that was allocated after a free is imported here, the end of the freed memory can be seen already.
  *
  * An import of memory at an address that is imported already returns that address. From then on the address shows what the
@@ -90,7 +90,7 @@ static int pool_offer(const void *ptr, struct ipc_offer *offer)
 /* ---- the importer ---- */
 
 /* pools_lock: 0, if memory of that exporter's pools may be imported now: this is live, and all of it that is mapped. */
-static int not_now(struct ipc *ipc, const struct ipc_mapping *wanted)
+static int check_imports(struct ipc *ipc, const struct ipc_mapping *wanted)
 {
 	int ret = ipc_exporter_live(wanted->exporter, wanted->slot, wanted->generation);
 
@@ -211,7 +211,7 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&ipc->pools_lock);
-	ret = not_now(ipc, m);
+	ret = check_imports(ipc, m);
 	if (!ret)
 		ret = import(ipc, cuda, m, reply, fd, device);
 	pthread_mutex_unlock(&ipc->pools_lock);

@@ -81,7 +81,7 @@ static int fail_freed(const void *ptr)
 }
 
 /* 0: that memory is still what it was, now that a free of it would end the export. */
-static int same_still(struct ipc *ipc, const void *ptr, const struct ipc_offer *was)
+static int check_same(struct ipc *ipc, const void *ptr, const struct ipc_offer *was)
 {
 	struct ipc_offer now;
 	bool block;
@@ -148,7 +148,7 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 	r->pending = true;
 	generation = r->generation;
 	pthread_mutex_unlock(&ipc->lock);
-	ret = same_still(ipc, ptr, offer);
+	ret = check_same(ipc, ptr, offer);
 	if (!ret)
 		ret = ipc_offer(ptr, offer);
 	pthread_mutex_lock(&ipc->lock);
@@ -235,7 +235,7 @@ EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags
 	return ret ? fail(ret, "peerdma_ipc_export: %s", peerdma_last_error()) : 0;
 }
 
-static bool is_parents(const struct ipc *ipc, const struct ipc_id *process)
+static bool made_by_parent(const struct ipc *ipc, const struct ipc_id *process)
 {
 	for (; ipc; ipc = ipc->parent) {
 		if (ipc->page && !memcmp(&ipc->self, process, sizeof(*process)))
@@ -258,7 +258,7 @@ EXPORT int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle)
 	was = cancel_off();
 	ipc = ipc_get();
 	ret = -EINVAL;
-	if (ipc && is_parents(ipc->parent, &name.process)) {
+	if (ipc && made_by_parent(ipc->parent, &name.process)) {
 		ret = 0;
 	} else if (ipc && ipc->page && !memcmp(&ipc->self, &name.process, sizeof(name.process))) {
 		pthread_mutex_lock(&ipc->lock);

@@ -4,7 +4,7 @@
  *
  * A free is reported before it happens (peerdma_monitor.h), in the thread that frees: freed() ends
  * each export of that memory by one store that importers see, takes no lock and allocates nothing.
- * Then the free goes on. The event after the free calls doubt(): an export of that memory that is
+ * Then the free goes on. The event after the free calls recheck_export(): an export of that memory that is
  * still live was made after the free began.
  */
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool may_free(const char *call, uint32_t provider)
 	return provider == IPC_CUDA || strncmp(call, "cu", 2);
 }
 
-static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider);
+static void recheck_export(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider);
 
 /* A free ends it; its descriptor is closed by another thread.  False: it had ended. */
 static bool end_freed(struct ipc *ipc, uint32_t slot, uint64_t generation)
@@ -71,7 +71,7 @@ static void freed(void *arg, const struct peerdma_hook_event *event)
 		if (!length || base > last || event->addr >= base + length)
 			continue;
 		if (event->after)
-			doubt(ipc, slot, generation, provider);
+			recheck_export(ipc, slot, generation, provider);
 		else
 			any |= end_freed(ipc, slot, generation);
 	}
@@ -103,7 +103,7 @@ int ipc_watch_frees(struct ipc *ipc, bool device)
  * A free has passed.  Where a record has that memory still, it was made after the free began; the memory
  * may be what was freed, or already another allocation that was exported since.
  */
-static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider)
+static void recheck_export(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider)
 {
 	const struct ipc_record *r = &ipc->records[slot];
 	struct ipc_offer now = { .fd = -1 };

@@ -104,7 +104,7 @@ static bool has_access(int fd, const struct map *m)
 	       (m->writable ? (mode & O_ACCMODE) == O_RDWR : (mode & O_ACCMODE) != O_WRONLY);
 }
 
-static int if_that(int fd, const struct map *m)
+static int check_file(int fd, const struct map *m)
 {
 	struct stat st;
 
@@ -121,7 +121,7 @@ static int by_name(const struct map *m)
 
 	if (m->name[0] != '/' || stat(m->name, &st) || !is_file(&st, m))
 		return -1;
-	return if_that(open(m->name, (m->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), m);
+	return check_file(open(m->name, (m->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), m);
 }
 
 /*
@@ -148,7 +148,7 @@ static int by_descriptor(const struct map *m)
 		found = fcntl((int)fd, F_DUPFD_CLOEXEC, 0);
 		if (found < 0)
 			found = -errno;
-		else if (if_that(found, m) < 0)
+		else if (check_file(found, m) < 0)
 			found = -ENOENT;
 	}
 	closedir(dir);

@@ -294,7 +294,7 @@ static int why_failed(const struct ipc_name *name, int error)
  * lock: what this process had at the same addresses in another context went with that context. In the
  * same one a provider may give the same addresses twice, and counts.
  */
-static void replaced(struct ipc *ipc, const struct ipc_mapping *m)
+static void mark_replaced(struct ipc *ipc, const struct ipc_mapping *m)
 {
 	for (struct ipc_mapping *o = ipc->mappings; o; o = o->next) {
 		if (o != m && o->state == IPC_OPEN && o->provider->context && o->context != m->context &&
@@ -339,7 +339,7 @@ static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t conte
 	pthread_mutex_lock(&ipc->lock);
 	if (!ret) {
 		m->state = IPC_OPEN;
-		replaced(ipc, m);
+		mark_replaced(ipc, m);
 		__atomic_fetch_add(&ipc->counters.imports, 1, __ATOMIC_RELAXED);
 		*range = range_make(ipc, m, name);
 		if (!*range) {

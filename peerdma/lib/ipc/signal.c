@@ -45,7 +45,7 @@ struct waitv {			/* struct futex_waitv of newer headers */
 /* ---- making ---- */
 
 /* lock: a line in the arena; IPC_ARENA_SIGNALS: all are taken. */
-static uint32_t line_take(struct ipc *ipc)
+static uint32_t arena_alloc(struct ipc *ipc)
 {
 	for (uint32_t i = 0; i < IPC_ARENA_SIGNALS / 64; i++) {
 		uint64_t free = ~ipc->arena_taken[i];
@@ -61,7 +61,7 @@ static uint32_t line_take(struct ipc *ipc)
 }
 
 /* lock: the value's place. */
-static int place(struct ipc *ipc, struct ipc_record *r, bool own_page)
+static int alloc_value(struct ipc *ipc, struct ipc_record *r, bool own_page)
 {
 	void *p;
 	int fd, ret;
@@ -80,7 +80,7 @@ static int place(struct ipc *ipc, struct ipc_record *r, bool own_page)
 		ipc->arena_file = own_fd(fd);
 		ipc->arena = p;
 	}
-	r->arena_number = line_take(ipc);
+	r->arena_number = arena_alloc(ipc);
 	if (r->arena_number == IPC_ARENA_SIGNALS)
 		return fail(-ENOSPC, "this process has %d signals, the most that it can have; close some", IPC_ARENA_SIGNALS);
 	r->shared = &ipc->arena[r->arena_number];
@@ -112,7 +112,7 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 		memcpy(r->offer.blob, blob, sizeof(blob));
 	} else {
 		r->offer.provider = IPC_HOST;
-		ret = place(ipc, r, flags & PEERDMA_IPC_ANY_USER);
+		ret = alloc_value(ipc, r, flags & PEERDMA_IPC_ANY_USER);
 	}
 	if (ret) {
 		/* Never live: as what has ended. */
@@ -196,7 +196,7 @@ EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct p
 /* ---- opening ---- */
 
 /* lock */
-static int take_place(struct peerdma_ipc_signal *s, const struct ipc_reply *reply, int fd)
+static int map_value(struct peerdma_ipc_signal *s, const struct ipc_reply *reply, int fd)
 {
 	struct ipc_exporter *exporter = s->exporter;
 	void *p;
@@ -263,7 +263,7 @@ static int why_failed(struct ipc *ipc, struct ipc_exporter *exporter, const stru
 }
 
 /* lock, which it gives up meanwhile: HSA's signal, which may go while it is opened, as its creator closes it or ends. */
-static int take_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply)
+static int open_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply)
 {
 	int ret, live;
 
@@ -279,7 +279,7 @@ static int take_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, c
 }
 
 /* lock, which it gives up meanwhile: the signal that the answer describes. */
-static int take(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply, const int fds[IPC_FDS])
+static int open_reply(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply, const int fds[IPC_FDS])
 {
 	struct ipc *ipc = s->ipc;
 	int ret = s->exporter ? 0 : ipc_exporter_get(ipc, name, fds[0], &s->exporter);
@@ -290,9 +290,9 @@ static int take(struct peerdma_ipc_signal *s, const struct ipc_name *name, const
 	}
 	ipc_link_keep(s->exporter, s->link);
 	if (reply->provider == IPC_HOST)
-		ret = take_place(s, reply, fds[1]);
+		ret = map_value(s, reply, fds[1]);
 	else if (reply->provider == IPC_HSA)
-		ret = take_hsa(s, name, reply);
+		ret = open_hsa(s, name, reply);
 	else
 		ret = fail(-EPROTO, "the signal is of a provider that this release does not know (%u)", reply->provider);
 	if (ret)
@@ -319,7 +319,7 @@ static int open_signal(struct peerdma_ipc_signal *s, const struct ipc_name *name
 	if (!ret)
 		ret = ask(s, name, &reply, fds);
 	if (!ret)
-		ret = take(s, name, &reply, fds);
+		ret = open_reply(s, name, &reply, fds);
 	if (ret && s->exporter)
 		ipc_exporter_put(ipc, s->exporter, false);
 	pthread_mutex_unlock(&ipc->lock);

@@ -58,7 +58,7 @@ static void watch_forks(void)
 }
 
 /* forks: fd, or -errno, as the call that made it left it. */
-static int keep(int fd)
+static int record_socket(int fd)
 {
 	struct own_fd f;
 
@@ -82,7 +82,7 @@ int ipc_socket(void)
 
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&forks);
-	fd = keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	fd = record_socket(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	pthread_mutex_unlock(&forks);
 	return fd;
 }
@@ -92,13 +92,13 @@ int ipc_accept(int listener)
 	int fd;
 
 	pthread_mutex_lock(&forks);
-	fd = keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	fd = record_socket(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 	pthread_mutex_unlock(&forks);
 	return fd;
 }
 
 /* forks: it is to be closed, or the program has closed it. */
-static void forget(const struct own_fd *f)
+static void forget_socket(const struct own_fd *f)
 {
 	if (not_inherited[f->fd] == f->inode)
 		not_inherited[f->fd] = 0;
@@ -109,7 +109,7 @@ void ipc_close_socket(struct own_fd *f)
 	if (f->fd < 0)
 		return;
 	pthread_mutex_lock(&forks);
-	forget(f);
+	forget_socket(f);
 	own_fd_close(f);
 	pthread_mutex_unlock(&forks);
 }
@@ -123,7 +123,7 @@ void ipc_hang_up(struct own_fd *f, uint32_t uid)
 	/* What was sent before goes on being there to be read; a child that is forked from here on has a dead one. */
 	shutdown(f->fd, SHUT_RDWR);
 	pthread_mutex_lock(&forks);
-	forget(f);
+	forget_socket(f);
 	pthread_mutex_unlock(&forks);
 	ipc_close_async(&f->fd, 1);
 	*f = OWN_FD_NONE;
