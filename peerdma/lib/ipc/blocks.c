@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * blocks.c - host memory that is made to be shared: peerdma_ipc_alloc() and peerdma_ipc_free().
+ * blocks.c - peerdma_ipc_alloc() and peerdma_ipc_free(): host memory that can be exported.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 struct ipc_block {
 	struct ipc_block *next;
 	void *addr;
-	size_t length;		/* whole pages */
+	size_t length;		/* a multiple of the page size */
 	struct own_fd file;
 };
 
@@ -33,7 +33,7 @@ static int alloc(size_t length, void **ptr)
 		free(b);
 		return ret;
 	}
-	/* All of it now: later a page that cannot be had would be a SIGBUS. */
+	/* Allocate all pages now. A page that cannot be allocated later would raise SIGBUS. */
 	do
 		ret = fallocate(fd, 0, 0, (off_t)b->length) ? -errno : 0;
 	while (ret == -EINTR);
@@ -66,7 +66,7 @@ EXPORT int peerdma_ipc_alloc(size_t length, unsigned int flags, void **ptr)
 	return ret ? fail(ret, "peerdma_ipc_alloc: %s", peerdma_last_error()) : 0;
 }
 
-/* lock */
+/* Caller holds ipc->lock. Ends all exports of host memory that overlap the range. */
 static void end_overlapping(struct ipc *ipc, uint64_t base, uint64_t length)
 {
 	struct ranges_place place = { 0 };
@@ -80,7 +80,7 @@ static void end_overlapping(struct ipc *ipc, uint64_t base, uint64_t length)
 	}
 }
 
-/* Whether it is the memory of a process that forked this one, of which this one has a copy of the list. */
+/* Whether a parent process allocated the block. A forked child has a copy of its parent's list. */
 static bool is_parent_block(const struct ipc *ipc, const void *ptr)
 {
 	for (; ipc; ipc = ipc->parent) {

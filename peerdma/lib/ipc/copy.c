@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * copy.c - copies between this process's memory and what it has opened.
+ * copy.c - copies between this process's memory and the memory that it has opened.
  *
- * Everything is checked before anything is copied. Whether the export is live is checked before and
- * after: bytes that were read from an export that ended meanwhile are reported as worthless. An
- * importer's mapping keeps the memory allocated, so that no copy touches another allocation, except
- * in small allocations (cuda.c) and pools (cuda_pool.c) of CUDA.
+ * All transfers are checked before the first copy. The export's state is checked before and after
+ * each copy: if the export ended during a copy, the copy fails, because the bytes may be stale. An
+ * importer's mapping keeps the memory allocated, so a copy cannot touch another allocation. There
+ * are two exceptions: small allocations of CUDA (cuda.c) and CUDA's pools (cuda_pool.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 #define KERNEL_MOST	(16ULL << 20)
 #define POLL_MOST	(64ULL << 10)
 /*
- * A 2D copy takes the time of two copies of a batch.  Rows that are longer, within one GPU, take more time than as many
- * copies: then nothing waits for the submission.
+ * A 2D copy takes as long as two copies of a batch. For long rows within one GPU, a 2D copy takes
+ * longer than single copies, whose submission is then hidden by the copying itself.
  */
 #define ROWS_FEWEST	3
 #define ROW_LONGEST	(2ULL << 20)
@@ -27,7 +27,7 @@ struct batch {
 	size_t n, size;
 	struct peerdma_ipc_signal *done;
 	uint64_t value;
-	int error;		/* of CUDA, for all that it copies */
+	int error;		/* CUDA's error, for all copies by CUDA */
 };
 
 static struct peerdma_ipc_transfer *at(const struct batch *b, size_t i)
@@ -77,7 +77,7 @@ static int check(const struct batch *b)
 	return 0;
 }
 
-/* ---- which way ---- */
+/* ---- choosing the path ---- */
 
 static bool is_cuda(const struct peerdma_ipc_transfer *t)
 {
@@ -86,7 +86,7 @@ static bool is_cuda(const struct peerdma_ipc_transfer *t)
 	return provider == IPC_CUDA || provider == IPC_CUDA_VMM || provider == IPC_CUDA_POOL;
 }
 
-/* For large copies engines are as fast, and take nothing from others. */
+/* For large copies the copy engines are as fast, and they leave the multiprocessors free. */
 static bool kernel_can(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach)
 {
 	return t->length <= KERNEL_MOST && ipc_cuda_kernel_reaches(reach, range_of(t)->mapping, t->local, t->length);
@@ -124,24 +124,25 @@ static void count(const struct peerdma_ipc_transfer *t)
 	__atomic_fetch_add(&ipc->counters.bytes[t->path], t->length, __ATOMIC_RELAXED);
 }
 
-/* Copies that one call of CUDA's will make. */
+/* Copies to be submitted by one call of CUDA. */
 struct copy_list {
 	struct ipc_copies copies;
 	struct peerdma_ipc_transfer *of[IPC_COPIES];
-	unsigned int groups[IPC_COPIES];	/* copies of one group are from one buffer to one buffer */
+	/* copies of one group have one source and one target buffer */
+	unsigned int groups[IPC_COPIES];
 	unsigned int n;
 };
 
-/* What CUDA has been queue so far. */
+/* The copies collected for CUDA, and cached answers about their memory. */
 struct queue {
 	void *stream;
 	struct copy_list kernel, engines;
-	void *function;		/* the kernel */
-	bool asked;		/* for it */
-	bool many;		/* there are several transfers */
-	uintptr_t base;		/* of the device memory that was last looked at, with its length */
+	void *function;		/* the copy kernel */
+	bool asked;		/* whether `function` was looked up */
+	bool many;		/* the call has more than one transfer */
+	uintptr_t base;		/* device memory of the last query */
 	uint64_t length;
-	const struct ipc_mapping *mapping;	/* of the last copy for engines, and its flags */
+	const struct ipc_mapping *mapping;	/* mapping and flags of the last engine copy */
 	uint32_t flags;
 	unsigned int group;
 };
@@ -166,7 +167,7 @@ static int set_result(struct peerdma_ipc_transfer *t, int error)
 	return error;
 }
 
-/* The first error, which all have. */
+/* Launches the collected kernel copies. An error applies to all of them. */
 static int launch_kernel(struct queue *queue)
 {
 	struct copy_list *g = &queue->kernel;
@@ -178,7 +179,9 @@ static int launch_kernel(struct queue *queue)
 	return ret;
 }
 
-/* Buffers that lie side by side are still two: CUDA copies within one. */
+/*
+ * Adjacent buffers of two allocations must not be merged: CUDA copies within one allocation only.
+ */
 static void set_group(struct queue *queue, const struct peerdma_ipc_transfer *t)
 {
 	if (queue->mapping != range_of(t)->mapping || queue->flags != t->flags)
@@ -199,7 +202,7 @@ static int copy_rows(void *stream, const struct ipc_copy_2d *rows, bool all)
 	return (all || rows->n >= ROWS_FEWEST) && first->length <= ROW_LONGEST ? ipc_cuda_copy_2d(stream, rows) : -EOPNOTSUPP;
 }
 
-/* Copies what is rows; the others stay, in their order. */
+/* Submits the copies that form rows as 2D copies. The other copies stay, in order. */
 static void take_rows(struct queue *queue)
 {
 	struct copy_list *g = &queue->engines;
@@ -212,7 +215,7 @@ static void take_rows(struct queue *queue)
 		rows = ipc_copy_2d(g->copies.copy, g->groups, i, g->n);
 		taken = !copy_rows(queue->stream, &rows, rows.n == g->n);
 		if (!taken && rows.n > 1 && rows.n < ROWS_FEWEST)
-			rows.n--;	/* the last one may be the first of others */
+			rows.n--;	/* the last row may be the first of the next rows */
 		for (unsigned int j = i; j < i + rows.n; j++) {
 			if (taken) {
 				set_result(g->of[j], 0);
@@ -225,7 +228,10 @@ static void take_rows(struct queue *queue)
 	g->n = left;
 }
 
-/* The first error.  What a batch cannot have, or a driver not do, is copied one by one. */
+/*
+ * Returns the first error. Copies that cannot be in a batch, or that the driver refuses as a batch,
+ * are submitted one by one.
+ */
 static int launch_engines(struct queue *queue)
 {
 	struct copy_list *g = &queue->engines;
@@ -263,13 +269,19 @@ static bool query_device(struct queue *queue, const void *ptr)
 	return true;
 }
 
-/* Most often the next part of one buffer, which is not freed meanwhile. */
+/*
+ * Consecutive transfers usually use one buffer. The program may not free it during the call, so the
+ * last query stays valid.
+ */
 static bool on_device(struct queue *queue, const void *ptr)
 {
 	return (uintptr_t)ptr - queue->base < queue->length || query_device(queue, ptr);
 }
 
-/* Between GPUs a batch takes half the time of as many calls, and rows a tenth.  What is on the host may be pageable, and is in neither. */
+/*
+ * Between GPUs, a batch takes half the time of single calls, and rows take a tenth. Host memory may
+ * be pageable, so it is in neither.
+ */
 static bool can_batch(struct queue *queue, const struct peerdma_ipc_transfer *t)
 {
 	return queue->many && is_cuda(t) && on_device(queue, t->local);
@@ -306,7 +318,10 @@ static int copy_one(struct peerdma_ipc_transfer *t, struct queue *queue)
 	return set_result(t, ret ? ipc_fail_live(range_of(t)->mapping->exporter, ret) : 0);
 }
 
-/* What CUDA copied is complete, or has failed.  Runs in a thread of CUDA's, too. */
+/*
+ * Sets the results of CUDA's copies after they have completed or failed. May run in a thread of
+ * CUDA.
+ */
 static int finish(const struct batch *b)
 {
 	int first = 0;
@@ -340,7 +355,9 @@ static void finish_later(void *stream, int error, void *arg)
 	free(b);
 }
 
-/* Starts all; *pending: some of CUDA's run.  The first error. */
+/*
+ * Starts all copies and returns the first error. Sets *pending if CUDA still executes some of them.
+ */
 static int start(struct batch *b, void **stream, bool *pending)
 {
 	struct queue queue;
@@ -390,7 +407,10 @@ static int start(struct batch *b, void **stream, bool *pending)
 	return first ? first : ret;
 }
 
-/* The kernel moves 16 bytes at once where it can, and else 8, or one: then an engine is soon faster. */
+/*
+ * The kernel moves 16 bytes at once if the addresses are aligned, otherwise 8 bytes or 1. With
+ * smaller units a copy engine is faster from a smaller length on.
+ */
 static bool small_enough(uint64_t to, uint64_t from, uint64_t length)
 {
 	uint64_t odd = to | from;
@@ -398,7 +418,7 @@ static bool small_enough(uint64_t to, uint64_t from, uint64_t length)
 	return length <= (odd % 8 ? POLL_MOST >> 5 : odd % 16 ? POLL_MOST >> 2 : POLL_MOST);
 }
 
-/* One small copy by the kernel that waits for it; -EOPNOTSUPP: another way. */
+/* Makes a small copy by the polling kernel. -EOPNOTSUPP: use another path. */
 static int polled(struct batch *b)
 {
 	struct peerdma_ipc_transfer *t = at(b, 0);

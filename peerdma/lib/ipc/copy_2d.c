@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * copy_2d.c - finds copies in a list that are rows: of one length, at equal distances on both sides.
+ * copy_2d.c - finds rows in a list of copies: copies of equal length, at equal distances in source
+ * and target.
  *
- * An engine copies all rows with one command, which CUDA calls a 2D copy. Such lists are common: a layer of
- * each block of a cache, the edge of a matrix, one buffer cut into pieces.
+ * A copy engine makes all rows with one command, CUDA's 2D copy. Such lists are common: one layer
+ * of each block of a cache, the edge of a matrix, a buffer cut into pieces.
  */
 #include "ipc.h"
 
 #define PITCH_MOST	0x7fffffffULL	/* CU_DEVICE_ATTRIBUTE_MAX_PITCH of NVIDIA's GPUs */
 
-/* As far as CUDA can tell rows apart: they do not overlap.  Backwards, the distance is negative. */
+/*
+ * Whether CUDA accepts the distance as a pitch: rows must not overlap. For descending addresses the
+ * caller passes the negated distance.
+ */
 static bool is_pitch(uint64_t step, uint64_t length)
 {
 	return step >= length && step <= PITCH_MOST;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda.c - CUDA's memory for other processes: that of cuMemAlloc by cuIpcGetMemHandle, and that of
- * cuMemCreate by a file descriptor. cuda_pool.c shares the memory of pools.
+ * cuda.c - shares CUDA memory: memory of cuMemAlloc() by cuIpcGetMemHandle(), memory of
+ * cuMemCreate() by a file descriptor. cuda_pool.c shares the memory of pools.
  *
- * CUDA keeps memory allocated for as long as an importer has it mapped: the exporter's free removes
- * only the exporter's mapping. So an importer that has not noticed the end of an export reads old
- * bytes, and not what was allocated since. This does not hold for blocks of 2 MiB that several
- * small allocations share: importers map the block, and the exporter goes on allocating in it.
+ * CUDA keeps memory allocated while an importer has it mapped: the exporter's free removes only the
+ * exporter's mapping. So an importer that has not noticed the end of an export reads old bytes, not
+ * another allocation. Small allocations are an exception: they share a block of 2 MiB. Importers
+ * map the whole block, and the exporter continues to allocate in it.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -117,7 +117,8 @@ static int cuda_identify(const void *ptr, struct ipc_offer *offer)
 	}
 	if (m.kind == PEERDMA_KIND_HOST && of_pool(m.base))
 		return fail(-EOPNOTSUPP, "memory of a CUDA pool that is host memory cannot be exported; allocate it with peerdma_ipc_alloc()");
-	if (m.kind == PEERDMA_KIND_HOST)	/* page-locked by CUDA; a shared file it may be */
+	/* page-locked by CUDA; may be a shared file, so ask the next provider */
+	if (m.kind == PEERDMA_KIND_HOST)
 		return -ENOENT;
 	if (m.kind == PEERDMA_KIND_MANAGED)
 		return fail(-EOPNOTSUPP, "%p: managed memory of CUDA cannot be exported, because it moves between the host and GPUs; "
@@ -202,7 +203,10 @@ int ipc_cuda_opened(struct ipc_mapping *m, CUdeviceptr ptr)
 	return 0;
 }
 
-/* In a block that the process has open, CUDA keeps the ranges that were opened first. */
+/*
+ * Of several ranges in a block that this process has open, CUDA returns the one that was opened
+ * first.
+ */
 int ipc_cuda_in_the_way(void)
 {
 	return fail(-EADDRINUSE, "CUDA still has other memory open at this address: memory that the exporter has freed and this "
@@ -225,7 +229,7 @@ static int cuda_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 		return ipc_cuda_in_the_way();
 	if (r)
 		return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "cuIpcOpenMemHandle failed with CUDA error %d", r);
-	/* What another process says is believed where CUDA says the same. */
+	/* The exporter's base and length are trusted only if CUDA reports the same. */
 	if (cuda_query((const void *)(uintptr_t)ptr, &there, &error) != CUDA_KNOWN || there.base + there.length - ptr < m->length) {
 		cuda->close(ptr);
 		return m->length < CUDA_BLOCK ? ipc_cuda_in_the_way() : fail(-EPROTO, "CUDA opened less memory than the exporter said it is");
@@ -245,7 +249,7 @@ static int cuda_close(struct ipc_mapping *m)
 	return r ? fail(-EIO, "cuIpcCloseMemHandle failed with CUDA error %d", r) : 0;
 }
 
-/* The devices that may touch it: a bit each, of the first 64. */
+/* The bit of a device in a mask of devices. The mask covers the first 64. */
 uint64_t ipc_cuda_device_bit(int device)
 {
 	return device >= 0 && device < 64 ? 1ULL << device : 0;
@@ -256,7 +260,10 @@ bool ipc_cuda_vmm_reached(const struct ipc_mapping *m, int device)
 	return m->handle & ipc_cuda_device_bit(device);
 }
 
-/* The mapping is the process's, not a context's: GPUs that can reach the memory may. */
+/*
+ * The mapping belongs to the process, not to a context. So every GPU that can reach the memory gets
+ * access.
+ */
 uint64_t ipc_cuda_give_access(int first, ipc_cuda_give give, void *memory, CUresult *r)
 {
 	struct cuda_access access = { .location = { .type = 1, .id = first }, .flags = 3 };
@@ -317,7 +324,7 @@ static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 	m->handle = ipc_cuda_give_access(device, vmm_give, m, &r);
 	if (r)
 		goto unmap;
-	cuda->release(handle);	/* the mapping keeps it */
+	cuda->release(handle);	/* the mapping holds its own reference */
 	return ipc_cuda_opened(m, ptr);
 unmap:
 	cuda->unmap(ptr, m->length);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cuda_copy.c - what runs on CUDA's streams: copies, and signals that streams wait for and set. */
+/* cuda_copy.c - work on CUDA's streams: copies, and signals that streams wait for and set. */
 #include <string.h>
 
 #include "cuda.h"
@@ -7,18 +7,18 @@
 
 #define STREAMS 64
 
-/* One stream for each context that ever copied; a context's number is never used twice. */
+/* One stream for each context that made a copy. Context ids are never reused. */
 static struct context_stream {
 	uint64_t context;
 	void *stream;
 	void *function;
-	bool tried;			/* to load the function */
+	bool tried;			/* loading the function was attempted */
 } streams[STREAMS];
 static unsigned int next;
-static uint64_t made_in;		/* process_id() */
+static uint64_t made_in;		/* process_id() of the process that made them */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* lock */
+/* Caller holds lock. */
 static void *stream_of_locked(uint64_t context)
 {
 	for (unsigned int i = 0; made_in == process_id() && i < STREAMS; i++) {
@@ -38,7 +38,10 @@ static void *stream_of(uint64_t context)
 	return stream;
 }
 
-/* The stream, or another thread's, which was first; then this one is not needed. */
+/*
+ * Stores the stream of a context. Returns the stored stream, which is another one if another thread
+ * was first; then the caller destroys its own.
+ */
 static void *store_stream(uint64_t context, void *stream)
 {
 	void *first;
@@ -79,7 +82,10 @@ int ipc_cuda_stream(void **stream)
 	return 0;
 }
 
-/* lock: where a stream is; NULL: it was lost, or replaced by later ones. */
+/*
+ * Caller holds lock. Returns the entry of a stream. NULL: the stream failed, or a later stream took
+ * its entry.
+ */
 static struct context_stream *find_stream(const void *stream)
 {
 	for (unsigned int i = 0; made_in == process_id() && i < STREAMS; i++) {
@@ -105,7 +111,7 @@ void *ipc_cuda_function(void *stream)
 	loaded = ipc_cuda_kernel_load(&module, &later);
 	pthread_mutex_lock(&lock);
 	k = find_stream(stream);
-	tried = k && k->tried;		/* by another thread meanwhile, whose function is as good */
+	tried = k && k->tried;		/* another thread has loaded an equivalent function */
 	if (k && !tried) {
 		k->function = loaded;
 		k->tried = !later;
@@ -173,7 +179,10 @@ int ipc_cuda_wait(void *stream)
 
 int ipc_cuda_then(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg)
 {
-	/* Functions of cuLaunchHostFunc() are not called once the context has failed. */
+	/*
+	 * cuStreamAddCallback() also calls fn after the context has failed; cuLaunchHostFunc() does
+	 * not.
+	 */
 	CUresult r = ipc_cuda_api()->callback(stream, fn, arg, 0);
 
 	return r ? fail(-EIO, "cuStreamAddCallback failed with CUDA error %d", r) : 0;
@@ -196,7 +205,7 @@ int ipc_cuda_register(void *addr, size_t length)
 	capture = cuda_capture_leave();
 	r = cuda->host_register(addr, length, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP);
 	cuda_capture_return(capture);
-	if (r == CUDA_ERROR_ALREADY_REGISTERED)	/* another thread was first */
+	if (r == CUDA_ERROR_ALREADY_REGISTERED)	/* another thread has registered it */
 		return 0;
 	return r ? fail(-EIO, "cuMemHostRegister of a signal's page failed with CUDA error %d", r) : 0;
 }

@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda_pool.c - memory of CUDA's stream-ordered pools, for other processes. The exporter sends a descriptor of the pool and
- * 64 bytes that contain the place of the allocation in it. The importer imports both.
+ * cuda_pool.c - shares memory of CUDA's stream-ordered pools. The exporter sends a descriptor of
+ * the pool and 64 bytes that contain the allocation's position in the pool. The importer imports
+ * both.
  *
- * The pool belongs to the exporter. It may allocate in a place again as soon as it has freed memory there, whatever
- * importers have mapped. So an access after the end of an export may reach another allocation.
+ * The pool belongs to the exporter. After the exporter frees memory, the pool may allocate the same
+ * place again, even while importers have it mapped. So an access after the end of an export may
+ * reach another allocation.
  *
- * CUDA requires that importers free memory before the exporter does. If an exporter allocates memory after it freed other
- * memory that is still mapped here, the new memory may be mapped only in part (NVIDIA 580, seen in 1 of 200 imports): CUDA
- * then takes the rest for host memory, and a copy of it ends the program. So nothing of an exporter's pools is imported
- * before all memory of them whose export has ended is unmapped: check_imports(). The exporter ends its record before it frees. So
- * when memory that was allocated after a free is imported here, the end of the freed memory can be seen already.
+ * CUDA requires that importers free memory before the exporter does. If the exporter frees memory
+ * that is still mapped here and then allocates again, an import of the new memory may be mapped
+ * only in part (NVIDIA 580, seen in 1 of 200 imports). CUDA then takes the missing part for host
+ * memory, and a copy of it ends the program. So check_imports() refuses an import from an
+ * exporter's pools while memory of an ended export of these pools is still mapped. The exporter
+ * ends its record before it frees. So when memory that was allocated after a free is imported here,
+ * the end of the freed memory is already visible.
  *
- * An import of memory at an address that is imported already returns that address. From then on the address shows what the
- * exporter allocated there last, and one cuMemFree() unmaps it for all imports. ipc->pools_lock is held from the check of
- * what is open until the new import can be found there: otherwise two threads would not see each other's imports.
+ * An import of memory at an address that is already imported returns that address. From then on the
+ * address shows the exporter's latest allocation there, and one cuMemFree() unmaps it for all
+ * imports. A thread holds ipc->pools_lock from check_imports() until its new import is in the list.
+ * Otherwise two threads would not see each other's imports.
  *
- * The program may import the same pool itself. If it frees its import, this one is unmapped, too.
+ * The program may import the same pool itself. If it frees its import, the library's import is
+ * unmapped, too.
  *
- * cuMemPoolImportPointer() of 5250 MiB ends the process (NVIDIA 580: it calls address 0); of 5248 MiB it does not.
+ * cuMemPoolImportPointer() of 5250 MiB ends the process (NVIDIA 580: it calls address 0); of 5248
+ * MiB it does not.
  */
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +44,7 @@ static int too_long(uint64_t length)
 
 /* ---- the exporter ---- */
 
-/* CUDA refuses to share the pool: the text says whether it is the GPU, or that pool. */
+/* CUDA refuses to share the pool. The text says whether the GPU or the pool is the reason. */
 static int not_shareable(const struct cuda_ipc *cuda, const struct ipc_offer *offer)
 {
 	int device, types = CUDA_HANDLE_POSIX_FD;
@@ -89,7 +96,10 @@ static int pool_offer(const void *ptr, struct ipc_offer *offer)
 
 /* ---- the importer ---- */
 
-/* pools_lock: 0, if memory of that exporter's pools may be imported now: this is live, and all of it that is mapped. */
+/*
+ * Caller holds pools_lock. Returns 0 if memory of the exporter's pools may be imported now: the
+ * wanted export and all exports with mapped memory are live.
+ */
 static int check_imports(struct ipc *ipc, const struct ipc_mapping *wanted)
 {
 	int ret = ipc_exporter_live(wanted->exporter, wanted->slot, wanted->generation);
@@ -101,7 +111,10 @@ static int check_imports(struct ipc *ipc, const struct ipc_mapping *wanted)
 	pthread_mutex_lock(&ipc->lock);
 	for (const struct ipc_mapping *m = ipc->mappings; m && !ret; m = m->next) {
 		if (m->pool && m->exporter == wanted->exporter && !m->gone && ipc_exporter_live(m->exporter, m->slot, m->generation))
-			/* One that is being closed, or has no references, goes: then this is tried again. */
+			/*
+			 * Unused mappings can be unmapped, and closing ones are about to be: the
+			 * caller tries again.
+			 */
 			ret = m->state == IPC_OPEN && m->refs ? -EADDRINUSE : IPC_LOOK_AGAIN;
 	}
 	pthread_mutex_unlock(&ipc->lock);
@@ -109,7 +122,10 @@ static int check_imports(struct ipc *ipc, const struct ipc_mapping *wanted)
 					"ended; close it first") : ret;
 }
 
-/* pools_lock: what CUDA fails to unmap stays mapped, and nothing here has it any more: so the exporter notes it, and stays. */
+/*
+ * Caller holds pools_lock. If CUDA cannot unmap the memory, it stays mapped without an owner. The
+ * exporter object then records this, and is never freed.
+ */
 static CUresult unmap(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_exporter *exporter, CUdeviceptr ptr)
 {
 	CUresult r = cuda->free(ptr);
@@ -128,11 +144,16 @@ static CUresult give(const struct cuda_ipc *cuda, const struct cuda_access *acce
 	return cuda->pool_access(pool, access, 1);
 }
 
-/* pools_lock: the memory, which CUDA has imported, becomes the mapping's: 0 or -errno with text, and then it is not. */
+/*
+ * Caller holds pools_lock. Moves imported memory into the mapping. On an error, unmaps it: -errno
+ * with text.
+ */
 static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, struct ipc_pool *pool, CUdeviceptr ptr)
 {
 	ipc_cuda_opened(m, ptr);
-	/* What another process says is believed where CUDA says the same, to the last byte. */
+	/*
+	 * The exporter's length is trusted only if CUDA reports the same buffer at the last byte.
+	 */
 	if (!m->id || !cuda_has_id(ptr + m->length - 1, m->id)) {
 		unmap(ipc, cuda, m->exporter, ptr);
 		return fail(-EIO, "CUDA opened less memory than the exporter said it is; this happens if memory of its pools was imported "
@@ -144,7 +165,10 @@ static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping
 	return 0;
 }
 
-/* pools_lock.  All of a pool's memory is mapped for a device at once, also what is imported later. */
+/*
+ * Caller holds pools_lock. Access is set for a pool as a whole, including memory that is imported
+ * later.
+ */
 static CUresult give_access(struct ipc_pool *pool, int device)
 {
 	CUresult r = 0;
@@ -154,7 +178,7 @@ static CUresult give_access(struct ipc_pool *pool, int device)
 	return r;
 }
 
-/* pools_lock */
+/* Caller holds pools_lock. */
 static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, const struct ipc_reply *reply, int fd, int device)
 {
 	const char *call = "cuMemPoolImportFromShareableHandle";
@@ -196,7 +220,10 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	struct ipc *ipc = ipc_get();
 	int device, ret;
 
-	/* Its own library does not share a pool with other users. */
+	/*
+	 * An exporter's library does not share a pool with other users. This protects from other
+	 * senders.
+	 */
 	if (m->exporter->uid != geteuid())
 		return fail(-EACCES, "user %u exported memory of a pool, which only that user may open", m->exporter->uid);
 	if (fd < 0)
@@ -226,7 +253,7 @@ static int pool_close(struct ipc_mapping *m)
 	CUresult r = 0;
 
 	pthread_mutex_lock(&ipc->pools_lock);
-	/* Else another's memory may be there. */
+	/* Otherwise the program has freed it, and other memory may be at this address. */
 	if (!m->gone && ipc_cuda_still(m))
 		r = unmap(ipc, cuda, m->exporter, (uintptr_t)m->base);
 	pthread_mutex_lock(&ipc->lock);

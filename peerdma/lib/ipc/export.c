@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * export.c - what this process exports.
+ * export.c - the exports of this process.
  *
- * An export is made in this order: from publish() on a free ends it (frees.c); then its memory is
- * identified again; then its handle is returned if nothing has ended it since. If a free began
- * before publish(), the event after the free finds the export.
+ * The order of an export: publish() makes the record visible to frees, so a free ends it (frees.c).
+ * Then the memory is identified again. Then the handle is returned, if no free has ended the
+ * record. If a free began before publish(), the event after that free finds the record.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ipc.h"
 
-/* lock: the live export of this allocation; IPC_SLOTS: none. */
+/* Caller holds ipc->lock. Returns the live export of this allocation. IPC_SLOTS: none. */
 static uint32_t find(struct ipc *ipc, const struct ipc_offer *offer)
 {
 	const struct ranges *ranges = &ipc->ranges[offer->provider != IPC_HOST];
@@ -25,7 +25,7 @@ static uint32_t find(struct ipc *ipc, const struct ipc_offer *offer)
 	return IPC_SLOTS;
 }
 
-/* Of a block its own descriptor; else as the provider finds it. */
+/* Describes the allocation at ptr. *block: it comes from peerdma_ipc_alloc(). */
 static int identify(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, bool *block)
 {
 	uint64_t p = (uintptr_t)ptr;
@@ -41,7 +41,7 @@ static int identify(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, b
 	return *block ? 0 : ipc_identify(ptr, offer);
 }
 
-/* lock.  From here on a free ends it; no other process has its key yet. */
+/* Caller holds ipc->lock. From here on a free ends the record. No other process has its key yet. */
 static int publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
 {
 	struct ipc_record *r;
@@ -80,20 +80,22 @@ static int fail_freed(const void *ptr)
 	return fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
 }
 
-/* 0: that memory is still what it was, now that a free of it would end the export. */
+/* Identifies the memory again, now that a free would end the export. 0: it is the same memory. */
 static int check_same(struct ipc *ipc, const void *ptr, const struct ipc_offer *was)
 {
 	struct ipc_offer now;
 	bool block;
 	int ret = identify(ipc, ptr, &now, &block);
 
-	/* It could not be asked: that says nothing of the memory. */
+	/* The query failed for lack of resources, which says nothing about the memory. */
 	if (ret == -EMFILE || ret == -ENFILE || ret == -ENOMEM || ret == -ENODEV)
 		return ret;
 	return !ret && !block && ipc_same_memory(&now, was) ? 0 : fail_freed(ptr);
 }
 
-/* lock: of a block, which peerdma_ipc_free() frees with the lock. */
+/*
+ * Caller holds ipc->lock, which peerdma_ipc_free() takes, too: the block cannot be freed meanwhile.
+ */
 static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
 {
 	const struct own_fd *file = ipc_block_file(ipc, offer->base);
@@ -112,14 +114,15 @@ static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offe
 }
 
 /*
- * lock: the pool of CUDA's with that handle. Its other exports, if any, have its number already; else it gets a new one, since
- * the handle may have been another pool's.  0 or -ENOMEM with text.
+ * Caller holds ipc->lock. Finds the pool with CUDA's handle. If no live export uses the handle, the
+ * pool gets a new number, because the handle may have belonged to another pool. 0, or -ENOMEM with
+ * text.
  */
 static int pool_of(struct ipc *ipc, uint64_t handle, struct ipc_exported_pool **pool)
 {
 	struct ipc_exported_pool *p;
 
-	/* What frees have ended is no export of it any more. */
+	/* Records that frees have ended must not keep the pool's old number. */
 	ipc_reap(ipc);
 	for (p = ipc->pools; p && p->pool != handle; p = p->next)
 		;
@@ -135,7 +138,7 @@ static int pool_of(struct ipc *ipc, uint64_t handle, struct ipc_exported_pool **
 	return 0;
 }
 
-/* lock, which it gives up for the provider. */
+/* Caller holds ipc->lock; released while the provider is called. */
 static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
 {
 	struct ipc_record *r;
@@ -167,10 +170,10 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 	return ret ? ret : fail_freed(ptr);
 }
 
-/* lock, which it gives up meanwhile. */
+/* Caller holds ipc->lock; may be released meanwhile. */
 static int export_locked(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, bool block, unsigned int flags, uint32_t *slot)
 {
-	/* Another thread may be making it: then it is there, or it is not. */
+	/* Another thread may be exporting the same memory: wait until it succeeds or fails. */
 	for (*slot = find(ipc, offer); *slot < IPC_SLOTS && ipc->records[*slot].pending; *slot = find(ipc, offer))
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
 	if (*slot == IPC_SLOTS)

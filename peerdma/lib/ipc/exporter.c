@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * exporter.c - an exporter, as its importers see it: its shared pages. They stay mapped for as long as
- * this process has something of the exporter open, so that it can always check whether that is
- * live.
+ * exporter.c - an exporter as seen by its importers. The exporter's shared pages stay mapped while
+ * this process has any of its objects open, so that their state can always be read.
  */
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 
 int ipc_exporter_live(const struct ipc_exporter *exporter, uint32_t slot, uint64_t generation)
 {
-	/* Once the process has ended the slots do not change any more: its word is read last. */
+	/* Read `alive` after the slot: slots do not change after the exporter's end. */
 	bool same = __atomic_load_n(&exporter->page->slot[slot], __ATOMIC_ACQUIRE) == generation;
 
 	if (__atomic_load_n(&exporter->page->alive, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED)
@@ -63,7 +62,10 @@ int ipc_exporter_get(struct ipc *ipc, const struct ipc_name *name, int page_fd, 
 	int ret;
 
 	*exporter = p;
-	/* What another user sends is not the exporter's, whatever its handle says. */
+	/*
+	 * A process of another user may send the exporter's id. It gets no access to the exporter's
+	 * objects.
+	 */
 	if (p && p->uid != name->uid) {
 		p->refs--;
 		return fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", p->uid, name->uid);

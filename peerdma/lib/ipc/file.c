@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* file.c - files in memory that processes share. */
+/* file.c - memfds that processes share. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -23,7 +23,9 @@ int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **add
 	int file, ret;
 	void *p;
 
-	/* Kernels before 6.3 do not know the flag, later ones complain without it. */
+	/*
+	 * Kernels before 6.3 do not know MFD_NOEXEC_SEAL. Later kernels log a warning without it.
+	 */
 	file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (file < 0 && errno == EINVAL)
 		file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* handle.c - see handle.h.  The bytes may come from any process. */
+/* handle.c - see handle.h. Handles may come from any process, so nothing in them is trusted. */
 #include <string.h>
 
 #include "../internal.h"
@@ -9,7 +9,7 @@
 
 static const uint8_t magic[8] = { 'p', 'd', 'm', 'a', '-', 'i', 'p', 'c' };
 
-/* FNV-1a: each step is one to one, so that no single altered byte goes unseen. */
+/* FNV-1a. Each step is invertible, so every change of a single byte changes the sum. */
 static uint64_t checksum_of(const struct ipc_name *name)
 {
 	const uint8_t *p = (const uint8_t *)name;

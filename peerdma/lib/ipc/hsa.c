@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * hsa.c - memory of AMD's HSA runtime (hipMalloc, memory pools) for other processes:
- * hsa_amd_ipc_memory_create() and attach(). Like CUDA's driver, AMD's keeps memory
- * allocated for as long as an importer has it attached.
+ * hsa.c - shares memory of AMD's HSA runtime (hipMalloc(), memory pools) by
+ * hsa_amd_ipc_memory_create() and hsa_amd_ipc_memory_attach(). Like CUDA's driver, AMD's driver
+ * keeps memory allocated while an importer has it attached.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -16,7 +16,8 @@
 #include "symbols.h"
 
 static _Atomic(const struct hsa_ipc *) published;
-static _Atomic uint64_t seen_in;	/* process_id() of a process that was seen to use it: its children do not */
+/* process_id() of the process that uses HSA; forked children cannot use it */
+static _Atomic uint64_t seen_in;
 
 static const struct hsa_ipc *search(void)
 {
@@ -61,7 +62,7 @@ int ipc_hsa_failed(const char *call, int status)
 	if (status != HSA_OUT_OF_RESOURCES)
 		return fail(status == HSA_NOT_INITIALIZED ? -ENODEV : -EIO, "%s failed with HSA status 0x%x%s", call, status,
 			    status == HSA_NOT_INITIALIZED ? "; call hsa_init() first" : "");
-	/* HSA does not say which resource: descriptors, if this process gets no more. */
+	/* HSA does not say which resource is missing. Test whether it is descriptors. */
 	if (!ipc_descriptors_left())
 		ret = -errno;
 	return fail(ret, "%s failed with HSA status 0x%x: %s", call, status, error_words(ret));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hsa.h - the part of AMD's HSA runtime that moves memory and signals between processes; its names, numbers and layouts. */
+/*
+ * hsa.h - the part of AMD's HSA runtime that shares memory and signals between processes. Names,
+ * numbers and layouts are HSA's.
+ */
 #ifndef IPC_HSA_H
 #define IPC_HSA_H
 
@@ -45,9 +48,9 @@ struct hsa_ipc {
 	void (*signal_add)(struct hsa_handle signal, int64_t value);
 };
 
-/* NULL: the process has no HSA runtime, or not these functions. */
+/* NULL: the process has not loaded the HSA runtime, or the runtime lacks a function. */
 const struct hsa_ipc *ipc_hsa_api(void);
-/* What a status of HSA's means, with text: -ENODEV, -EMFILE, -ENFILE, -ENOMEM, -EIO. */
+/* Converts an HSA status to -ENODEV, -EMFILE, -ENFILE, -ENOMEM or -EIO, with text. */
 int ipc_hsa_failed(const char *call, int status);
 
 #endif

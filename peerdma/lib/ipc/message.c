@@ -45,9 +45,15 @@ int ipc_send(int sock, const void *message, size_t size, const int *fds, unsigne
 	return ret < 0 ? -errno : 0;
 }
 
-#define RIGHTS_MOST 253		/* the kernel's own limit: of a message's descriptors none is dropped, which could wait as a close does */
+/*
+ * the kernel's limit for one message, so the kernel discards no descriptor; discarding closes it,
+ * which may block
+ */
+#define RIGHTS_MOST 253
 
-/* All that came: more than n are closed. */
+/*
+ * Takes all descriptors of the message, and closes those beyond n. Returns whether there were any.
+ */
 static bool take_fds(struct msghdr *msg, int *fds, unsigned int n)
 {
 	unsigned int got = 0, more = 0;
@@ -105,6 +111,6 @@ int ipc_receive(int sock, void *message, size_t size, int *fds, unsigned int n, 
 			ipc_close_async(&fds[i], 1);
 		fds[i] = -1;
 	}
-	/* Where this process may have no more descriptors the kernel drops them. */
+	/* The kernel drops descriptors if this process cannot open more. */
 	return msg.msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
 }

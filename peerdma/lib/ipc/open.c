@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * open.c - memory of other processes: opened once for each allocation and context, found again by
- * its handle.
+ * open.c - opens memory of other processes. Each allocation is opened once per context, and later
+ * opens find it by the handle.
  *
- * A mapping is IPC_OPEN while it can be found. While it is OPENING or CLOSING, one thread works on
- * it outside the lock, and others wait. A mapping whose export has ended is not found any more
- * (live()), stays for as long as it has references, and is unmapped by the next call that notices.
+ * A mapping is IPC_OPEN while it can be found. While it is IPC_OPENING or IPC_CLOSING, one thread
+ * works on it outside the lock, and other threads wait. A mapping whose export has ended is not
+ * found any more (live()). It stays while it has references. The next call that notices unmaps it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 
 #include "ipc.h"
 
-#define CACHED_MOST	64	/* mappings without references */
-#define RANGES_MOST	64	/* of a mapping, without references */
+#define CACHED_MOST	64	/* cached mappings without references */
+#define RANGES_MOST	64	/* cached ranges of a mapping without references */
 #define INFO_FIRST	END_OF(struct peerdma_ipc_info, reserved)
 #define COUNTERS_FIRST	END_OF(struct peerdma_ipc_counters, bytes)
 
@@ -32,9 +32,12 @@ static struct ipc_range **bucket(struct ipc *ipc, const struct ipc_name *name)
 	return &ipc->buckets[h >> 32 & (IPC_BUCKETS - 1)];
 }
 
-/* ---- finding ---- */
+/* ---- search ---- */
 
-/* lock: the mapping of that allocation, and of that context if it belongs to one. */
+/*
+ * Caller holds ipc->lock. Finds the mapping of the allocation; if mappings belong to contexts, that
+ * of `context`.
+ */
 static struct ipc_mapping *find_mapping(struct ipc *ipc, const struct ipc_name *name, uint64_t context)
 {
 	for (struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
@@ -46,7 +49,7 @@ static struct ipc_mapping *find_mapping(struct ipc *ipc, const struct ipc_name *
 	return NULL;
 }
 
-/* lock.  context: UINT64_MAX: any. */
+/* Caller holds ipc->lock. context: UINT64_MAX: any. */
 static struct ipc_range *find_range(struct ipc *ipc, const struct ipc_name *name, uint64_t context)
 {
 	for (struct ipc_range *r = *bucket(ipc, name); r; r = r->hash_next) {
@@ -72,7 +75,7 @@ bool ipc_imported(struct ipc *ipc, uint64_t addr)
 
 /* ---- ranges ---- */
 
-/* lock: one reference of a new range. */
+/* Caller holds ipc->lock. Makes a range with one reference. */
 static struct ipc_range *range_make(struct ipc *ipc, struct ipc_mapping *m, const struct ipc_name *name)
 {
 	struct ipc_range *r = calloc(1, sizeof(*r)), **at = bucket(ipc, name);
@@ -96,7 +99,7 @@ static struct ipc_range *range_make(struct ipc *ipc, struct ipc_mapping *m, cons
 	return r;
 }
 
-/* lock */
+/* Caller holds ipc->lock. */
 static void range_free(struct ipc *ipc, struct ipc_range *r)
 {
 	struct ipc_mapping *m = r->mapping;
@@ -117,7 +120,7 @@ static void range_free(struct ipc *ipc, struct ipc_range *r)
 
 /* ---- mappings ---- */
 
-/* lock */
+/* Caller holds ipc->lock. */
 static void unlink_mapping(struct ipc *ipc, struct ipc_mapping *m)
 {
 	struct ipc_mapping **at;
@@ -127,7 +130,7 @@ static void unlink_mapping(struct ipc *ipc, struct ipc_mapping *m)
 	*at = m->next;
 }
 
-/* lock, which it gives up meanwhile: unmaps what has no references. */
+/* Caller holds ipc->lock; released meanwhile. Unmaps a mapping without references. */
 static int unmap(struct ipc *ipc, struct ipc_mapping *m)
 {
 	int ret;
@@ -146,7 +149,10 @@ static int unmap(struct ipc *ipc, struct ipc_mapping *m)
 	return ret;
 }
 
-/* Whether it can be unmapped now: what belongs to a context, with that context current.  context: 0: none is. */
+/*
+ * Whether the mapping can be unmapped now. A mapping that belongs to a context needs that context
+ * to be current. context: 0: none is current.
+ */
 static bool can_unmap(const struct ipc_mapping *m, uint64_t context)
 {
 	if (m->state != IPC_OPEN || m->refs)
@@ -157,8 +163,8 @@ static bool can_unmap(const struct ipc_mapping *m, uint64_t context)
 }
 
 /*
- * lock, which it gives up meanwhile: finds what has gone with another context, which will never be current again. What belongs
- * to no context can be unmapped without that.
+ * Caller holds ipc->lock; released meanwhile. Finds mappings that ended with their context. That
+ * context will never be current again, so only this can find them.
  */
 static void find_gone(struct ipc *ipc, uint64_t context)
 {
@@ -173,7 +179,7 @@ static void find_gone(struct ipc *ipc, uint64_t context)
 			continue;
 		}
 		m->sweep = sweep;
-		m->state = IPC_CLOSING;		/* no other thread ends it meanwhile */
+		m->state = IPC_CLOSING;		/* keeps other threads from unmapping it */
 		pthread_mutex_unlock(&ipc->lock);
 		gone = !m->provider->still(m);
 		pthread_mutex_lock(&ipc->lock);
@@ -185,8 +191,8 @@ static void find_gone(struct ipc *ipc, uint64_t context)
 }
 
 /*
- * lock, which it gives up meanwhile: unmaps what has no references and has ended, and the least
- * recently used above `most`.  The first error.
+ * Caller holds ipc->lock; released meanwhile. Unmaps mappings without references whose export has
+ * ended, and the least recently used above `most`. Returns the first error.
  */
 static int sweep(struct ipc *ipc, uint64_t context, unsigned int most)
 {
@@ -214,7 +220,7 @@ static int sweep(struct ipc *ipc, uint64_t context, unsigned int most)
 	return ret;
 }
 
-/* The calling thread's CUDA context, if this process has anything of one. */
+/* The id of the calling thread's current CUDA context. 0: none. */
 static uint64_t context_now(void)
 {
 	uint64_t context = 0;
@@ -224,7 +230,10 @@ static uint64_t context_now(void)
 
 /* ---- opening ---- */
 
-/* lock: a mapping that is being opened, and can be found and waited for. */
+/*
+ * Caller holds ipc->lock. Makes a mapping in the state IPC_OPENING, which other threads find and
+ * wait for.
+ */
 static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name *name, struct ipc_exporter *exporter)
 {
 	struct ipc_mapping *m = calloc(1, sizeof(*m));
@@ -241,7 +250,7 @@ static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name 
 	return m;
 }
 
-/* No lock.  Asks the exporter's provider in this process for what the reply names. */
+/* Takes no lock. Maps the memory of the reply by the provider that the reply names. */
 static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const struct ipc_reply *reply, int fd, uint64_t context)
 {
 	const struct ipc_provider *provider = ipc_provider(reply->provider);
@@ -263,7 +272,10 @@ static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const s
 			return ret;
 	}
 	ret = ipc_provider_open(m, reply, fd);
-	/* It may have ended since the exporter answered, which is why a provider fails, too: it is as if it had been before. */
+	/*
+	 * The export may have ended after the exporter's answer, which also makes providers fail.
+	 * Return the same error as if it had ended before.
+	 */
 	live = ipc_exporter_live(m->exporter, m->slot, m->generation);
 	if (!live)
 		return ret;
@@ -273,9 +285,10 @@ static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const s
 }
 
 /*
- * No lock.  A provider failed: because the exporter is about to end?  Parts of a process end one after
- * the other, and what a provider needs of it may be gone before its thread is; but that answers no more.
- * error, with its text, or what the exporter's end gives.
+ * Takes no lock. Finds out whether a provider failed because the exporter is ending. Parts of a
+ * process end one after the other: memory may be gone before the thread that holds page->alive. But
+ * that thread then answers no more. Returns `error` with its text, or the error of the exporter's
+ * end.
  */
 static int why_failed(const struct ipc_name *name, int error)
 {
@@ -291,8 +304,8 @@ static int why_failed(const struct ipc_name *name, int error)
 }
 
 /*
- * lock: what this process had at the same addresses in another context went with that context. In the
- * same one a provider may give the same addresses twice, and counts.
+ * Caller holds ipc->lock. A mapping of another context at the same addresses must have ended with
+ * its context. In one context, a provider may return the same addresses twice and count the opens.
  */
 static void mark_replaced(struct ipc *ipc, const struct ipc_mapping *m)
 {
@@ -303,7 +316,7 @@ static void mark_replaced(struct ipc *ipc, const struct ipc_mapping *m)
 	}
 }
 
-/* lock, which it gives up meanwhile: opens what is not there. */
+/* Caller holds ipc->lock; released meanwhile. Opens memory for which there is no mapping. */
 static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t context, struct ipc_range **range)
 {
 	struct own_fd conn = OWN_FD_NONE;
@@ -318,7 +331,7 @@ static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t conte
 	pthread_mutex_lock(&ipc->lock);
 	if (ret)
 		return ret;
-	/* Another thread may have been as far; then there is something to find, or to wait for. */
+	/* Another thread may have opened it meanwhile, or is opening it. */
 	if (find_mapping(ipc, name, context)) {
 		ret = IPC_LOOK_AGAIN;
 		goto out;
@@ -359,7 +372,7 @@ out:
 	return ret;
 }
 
-/* lock.  IPC_LOOK_AGAIN, too. */
+/* Caller holds ipc->lock; may be released meanwhile. May return IPC_LOOK_AGAIN. */
 static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t context, struct ipc_range **range, bool *hit)
 {
 	struct ipc_mapping *m;
@@ -403,7 +416,7 @@ static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t co
 	return *range ? 0 : fail(-ENOMEM, "%s", error_words(-ENOMEM));
 }
 
-/* lock: gives one reference back. */
+/* Caller holds ipc->lock. Drops one reference. */
 static void range_put(struct ipc *ipc, struct ipc_range *r)
 {
 	struct ipc_mapping *m = r->mapping;
@@ -415,7 +428,7 @@ static void range_put(struct ipc *ipc, struct ipc_range *r)
 		range_free(ipc, r);
 	if (m->refs)
 		return;
-	/* The last used first. */
+	/* Move the mapping to the front of the list, which is sorted by last use. */
 	unlink_mapping(ipc, m);
 	m->next = ipc->mappings;
 	ipc->mappings = m;
@@ -431,7 +444,7 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 		const struct ipc_range *any;
 
 		pthread_mutex_lock(&ipc->lock);
-		/* Host memory, most often: without a question to CUDA. */
+		/* For host memory the context does not matter, so CUDA is not called. */
 		any = known ? NULL : find_range(ipc, name, UINT64_MAX);
 		if (!known && (!any || any->mapping->provider->context)) {
 			pthread_mutex_unlock(&ipc->lock);
@@ -440,7 +453,10 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 			continue;
 		}
 		ret = open_locked(ipc, name, context, range, &hit);
-		/* What ended while this was being opened, and is in its way. */
+		/*
+		 * Mappings whose export ended may occupy the addresses. Unmap them and try once
+		 * more.
+		 */
 		if (ret == -EADDRINUSE && !swept) {
 			sweep(ipc, context, CACHED_MOST);
 			swept = true;
@@ -451,7 +467,10 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 			continue;
 		if (ret || !hit || !(*range)->mapping->provider->still || (*range)->mapping->provider->still((*range)->mapping))
 			break;
-		/* Its context was destroyed, and with it the mapping; or the program has freed it. */
+		/*
+		 * The context was destroyed with its mappings, or the program has unmapped the
+		 * memory.
+		 */
 		pthread_mutex_lock(&ipc->lock);
 		(*range)->mapping->gone = true;
 		range_put(ipc, *range);
@@ -515,7 +534,10 @@ EXPORT int peerdma_ipc_close(struct peerdma_ipc_memory *memory)
 	return ret ? fail(ret, "peerdma_ipc_close: %s", peerdma_last_error()) : 0;
 }
 
-/* lock: whether anything without references waits for a context, whichever it is. */
+/*
+ * Caller holds ipc->lock. Whether a mapping without references needs a current context to be
+ * unmapped.
+ */
 static bool waits_for_context(const struct ipc *ipc)
 {
 	for (const struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
@@ -525,7 +547,7 @@ static bool waits_for_context(const struct ipc *ipc)
 	return false;
 }
 
-/* lock: whether another thread is at it. */
+/* Caller holds ipc->lock. Whether another thread is unmapping a mapping. */
 static bool closing(const struct ipc *ipc)
 {
 	for (const struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
@@ -535,7 +557,10 @@ static bool closing(const struct ipc *ipc)
 	return false;
 }
 
-/* lock, which it gives up meanwhile: when it returns, no other thread is at something that was there before. */
+/*
+ * Caller holds ipc->lock; released meanwhile. On return, no other thread is unmapping a mapping
+ * that existed at the call.
+ */
 static int unmap_all(struct ipc *ipc, uint64_t context)
 {
 	int ret = sweep(ipc, context, 0), error;
@@ -585,7 +610,7 @@ EXPORT int peerdma_ipc_trim_pools(void)
 	return trim("peerdma_ipc_trim_pools", true);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 EXPORT int peerdma_ipc_query(const void *ptr, struct peerdma_ipc_info *info)
 {

@@ -2,17 +2,18 @@
 /*
  * signal.c - values that processes wait for.
  *
- * A waiter sets a bit in the word that counts the changes, then checks the value, and sleeps only while the word stays the
- * same. A setter changes the value; then it counts the change and clears the bit in one step, and if the bit was set, wakes
- * the waiters. So the waiter sees the new value, or the setter sees the bit.
+ * A waiter sets a bit in the word that counts the changes, then checks the value, and sleeps only
+ * while the word is unchanged. A setter changes the value. Then, in one step, it counts the change
+ * and clears the bit. If the bit was set, it wakes the waiters. So either the waiter sees the new
+ * value, or the setter sees the bit.
  *
- * A creator learns of an importer's end by the connection that the creator's thread has (server.c). An importer learns of
- * the creator's end by the creator's `alive` word, for which it waits together with the value. The kernel wakes only one
- * waiter of that word; this one wakes the others.
+ * A signal's creator detects an importer's end by the importer's connection (server.c). An importer
+ * detects the creator's end by the creator's `alive` word, and waits for that word and the value
+ * together. The kernel wakes only one waiter of `alive`; that waiter wakes the others.
  *
- * Where nothing wakes a waiter, it checks the value at intervals. HSA's own wait cannot be used, because it goes on when a
- * handler of a Unix signal has run. Unix signals are blocked except during the sleeps between checks, so that every handler
- * ends the wait.
+ * GPUs and HSA do not wake waiters, so a waiter then polls the value. HSA's own wait cannot be
+ * used, because it does not return after the handler of a Unix signal has run. Unix signals are
+ * blocked except during the sleeps between polls, so every handler ends the wait.
  */
 #include <linux/futex.h>
 #include <poll.h>
@@ -33,18 +34,19 @@
 #endif
 
 #define SPIN_NS		20000ULL
-#define POLL_NS		50000ULL	/* where none that changes the value wakes: a GPU, or HSA */
-#define SLICE_NS	1000000000ULL	/* a wake that got lost with a killed process costs no more */
+#define POLL_NS		50000ULL	/* interval of polls, if a GPU or HSA changes the value */
+/* limit of a sleep, in case a process was killed before it woke the waiters */
+#define SLICE_NS	1000000000ULL
 #define OLD_SLICE_NS	20000000ULL	/* kernels before 5.16 cannot wait for two words */
 
-struct waitv {			/* struct futex_waitv of newer headers */
+struct waitv {			/* struct futex_waitv of newer kernel headers */
 	uint64_t value, addr;
 	uint32_t flags, reserved;
 };
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
-/* lock: a line in the arena; IPC_ARENA_SIGNALS: all are taken. */
+/* Caller holds ipc->lock. Allocates a slot of the arena. IPC_ARENA_SIGNALS: all are in use. */
 static uint32_t arena_alloc(struct ipc *ipc)
 {
 	for (uint32_t i = 0; i < IPC_ARENA_SIGNALS / 64; i++) {
@@ -60,7 +62,7 @@ static uint32_t arena_alloc(struct ipc *ipc)
 	return IPC_ARENA_SIGNALS;
 }
 
-/* lock: the value's place. */
+/* Caller holds ipc->lock. Allocates the memory of the value. */
 static int alloc_value(struct ipc *ipc, struct ipc_record *r, bool own_page)
 {
 	void *p;
@@ -115,7 +117,7 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 		ret = alloc_value(ipc, r, flags & PEERDMA_IPC_ANY_USER);
 	}
 	if (ret) {
-		/* Never live: as what has ended. */
+		/* The record was never live, so it can be freed like an ended one. */
 		ipc_reap_one(ipc, s->slot);
 		goto out;
 	}
@@ -195,7 +197,7 @@ EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct p
 
 /* ---- opening ---- */
 
-/* lock */
+/* Caller holds ipc->lock. */
 static int map_value(struct peerdma_ipc_signal *s, const struct ipc_reply *reply, int fd)
 {
 	struct ipc_exporter *exporter = s->exporter;
@@ -220,8 +222,8 @@ static int map_value(struct peerdma_ipc_signal *s, const struct ipc_reply *reply
 }
 
 /*
- * lock, which it gives up meanwhile: asks on a link of this process's, or a new one.  The exporter may
- * have hung up on one that had nothing open for a while: then on another.
+ * Caller holds ipc->lock; released meanwhile. Sends the request on an existing link, or on a new
+ * one. The exporter may have closed a link that was idle; then another link is used.
  */
 static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct ipc_reply *reply, int fds[IPC_FDS])
 {
@@ -243,7 +245,10 @@ static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct
 	return ret;
 }
 
-/* lock, which it gives up meanwhile.  HSA failed, perhaps because the signal's creator is about to end (open.c has more of that). */
+/*
+ * Caller holds ipc->lock; released meanwhile. Finds out whether HSA failed because the signal's
+ * creator is ending; see why_failed() in open.c.
+ */
 static int why_failed(struct ipc *ipc, struct ipc_exporter *exporter, const struct ipc_name *name, int error)
 {
 	struct peerdma_ipc_signal again = { .ipc = ipc, .exporter = exporter };
@@ -262,7 +267,10 @@ static int why_failed(struct ipc *ipc, struct ipc_exporter *exporter, const stru
 	return ipc_ended(was, ret, error);
 }
 
-/* lock, which it gives up meanwhile: HSA's signal, which may go while it is opened, as its creator closes it or ends. */
+/*
+ * Caller holds ipc->lock; released meanwhile. Opens HSA's signal. Its creator may close it or end
+ * meanwhile.
+ */
 static int open_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply)
 {
 	int ret, live;
@@ -278,7 +286,7 @@ static int open_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, c
 	return ret == -EIO ? why_failed(s->ipc, s->exporter, name, ret) : ret;
 }
 
-/* lock, which it gives up meanwhile: the signal that the answer describes. */
+/* Caller holds ipc->lock; released meanwhile. Opens the signal that the answer describes. */
 static int open_reply(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply, const int fds[IPC_FDS])
 {
 	struct ipc *ipc = s->ipc;
@@ -392,10 +400,13 @@ EXPORT int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal)
 	if (signal->registered)
 		ipc_cuda_unregister(signal->shared);
 	if (!signal->exporter) {
-		/* First: who fails to open it because HSA's signal is gone finds that this one is, too. */
+		/*
+		 * End the record before HSA's signal is destroyed. A process that then fails to
+		 * open HSA's signal sees that the record has ended.
+		 */
 		pthread_mutex_lock(&ipc->lock);
 		ipc_record_end(ipc, signal->slot, signal->generation);
-		/* Waiters learn it, before the line can be another signal's. */
+		/* Wake the waiters before another signal can reuse the memory. */
 		if (signal->shared)
 			ipc_signal_changed(signal->shared);
 		pthread_mutex_unlock(&ipc->lock);
@@ -418,7 +429,7 @@ EXPORT uint64_t peerdma_ipc_signal_get(const struct peerdma_ipc_signal *signal)
 	return __builtin_expect(!signal, 0) ? 0 : value_of(signal);
 }
 
-/* 0, -ESTALE, -EOWNERDEAD. */
+/* The creator's state: 0, -ESTALE or -EOWNERDEAD. */
 static int state_of(const struct peerdma_ipc_signal *s)
 {
 	return s->exporter ? ipc_exporter_live(s->exporter, s->slot, s->generation) : 0;
@@ -501,7 +512,7 @@ static bool meets(uint64_t is, enum peerdma_ipc_condition condition, uint64_t va
 	return false;
 }
 
-/* A process that had it open has ended, which was not reported yet. */
+/* Takes one unreported end of a process that had the signal open. False: there is none. */
 static bool death_taken(const struct peerdma_ipc_signal *s)
 {
 	uint32_t *deaths, n;
@@ -525,7 +536,10 @@ static void wake_alive(const struct ipc_page *page)
 	syscall(SYS_futex, &page->alive, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* Until `changes` is not `count`, the creator ends, or `until`: 0 or -EINTR. */
+/*
+ * Sleeps until `changes` differs from `count`, the creator ends, or the time is `until`. 0 or
+ * -EINTR.
+ */
 static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until)
 {
 	static int no_waitv;	/* atomic */
@@ -549,8 +563,8 @@ static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until
 		t = at_ns(until);
 		ret = syscall(SYS_futex_waitv, both, 2, 0, &t, CLOCK_MONOTONIC);
 		if (ret == 1)
-			wake_alive(page);	/* the kernel woke one for all */
-		/* A filter of system calls may say EPERM of what it does not know. */
+			wake_alive(page);	/* the kernel wakes only one waiter */
+		/* A seccomp filter may return EPERM for a system call that it does not know. */
 		if (ret < 0 && (errno == ENOSYS || errno == EPERM))
 			__atomic_store_n(&no_waitv, 1, __ATOMIC_RELAXED);
 		return ret < 0 && errno == EINTR ? -EINTR : 0;
@@ -562,13 +576,16 @@ static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until
 	return ret < 0 && errno == EINTR ? -EINTR : 0;
 }
 
-/* The signal mask of a thread that waits: blocked for the time in which it looks. */
+/* The signal mask of a polling thread, which blocks signals between the sleeps. */
 struct unblocked {
 	bool blocked;
 	sigset_t was;
 };
 
-/* All that a handler could be meant to end the wait by; not what the thread's own mistakes raise. */
+/*
+ * Blocks every signal whose handler may be meant to end the wait, but not those raised by the
+ * thread's own faults.
+ */
 static void signals_block(struct unblocked *u)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
@@ -591,7 +608,10 @@ static void signals_back(void *arg)
 		pthread_sigmask(SIG_SETMASK, &u->was, NULL);
 }
 
-/* Until the next look is due: -EAGAIN, or -EINTR.  A handler may have to run since the last look: it runs now. */
+/*
+ * Sleeps until the next poll: -EAGAIN, or -EINTR. A handler that became pending since the last poll
+ * runs now.
+ */
 static int nap(uint64_t ns, const struct unblocked *u)
 {
 	struct timespec t = at_ns(ns < POLL_NS ? ns : POLL_NS);
@@ -599,7 +619,10 @@ static int nap(uint64_t ns, const struct unblocked *u)
 	return ppoll(NULL, 0, &t, &u->was) < 0 && errno == EINTR ? -EINTR : -EAGAIN;
 }
 
-/* One look, and a sleep if that was not enough: 0 met, -EAGAIN look again, or the answer. */
+/*
+ * One check, and a sleep if the condition is not met. 0: met. -EAGAIN: call again. Other errors:
+ * the wait's result.
+ */
 static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
 		     struct unblocked *unblocked, uint64_t *seen)
 {
@@ -612,7 +635,7 @@ static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition co
 		signals_block(unblocked);
 	else if (!looks)
 		count = __atomic_or_fetch(&s->shared->changes, IPC_SLEEPS, __ATOMIC_SEQ_CST);
-	/* Before the value: what the other side did before it ended counts. */
+	/* Read the state before the value: values set before the other side's end count. */
 	ret = state_of(s);
 	*seen = value_of(s);
 	if (meets(*seen, condition, value))
@@ -631,7 +654,10 @@ static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition co
 	return ret ? ret : -EAGAIN;
 }
 
-/* For as long as a sleep and a wake would take, on a machine where the other side can run meanwhile. */
+/*
+ * Polls for about as long as a sleep and a wake would take, if another processor can run the
+ * setter.
+ */
 static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
 		 uint64_t *seen)
 {
@@ -656,7 +682,7 @@ static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condit
 	return false;
 }
 
-/* Each look, until one has the answer; cancelled at any of them. */
+/* Repeats wait_once() until there is a result. May be cancelled before each. */
 static __attribute__((noinline)) int wait_until(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value,
 						uint64_t until, uint64_t *seen)
 {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* stream.c - signals that CUDA's streams wait for and set, in host memory that CUDA has registered. */
+/*
+ * stream.c - signals that CUDA's streams wait for and set. The signals are in host memory that is
+ * registered with CUDA.
+ */
 #include "../base/memory.h"
 #include "signal.h"
 
-/* The signal's page, or the arena that it is in, is the GPU's too from here on. */
+/* Registers the signal's page or arena with CUDA, once. */
 static int registered(struct peerdma_ipc_signal *s)
 {
 	struct ipc *ipc = s->ipc;
@@ -65,7 +68,7 @@ EXPORT int peerdma_ipc_signal_stream_set(struct peerdma_ipc_signal *signal, void
 
 	if (ret)
 		return ret;
-	/* From now on waiters look; those that sleep already are woken to do so. */
+	/* From here on waiters poll. Wake those that are asleep, so that they start to poll. */
 	if (!__atomic_exchange_n(&signal->shared->polled, 1, __ATOMIC_SEQ_CST))
 		ipc_signal_changed(signal->shared);
 	ret = ipc_cuda_stream_write(stream, &signal->shared->value, value);
