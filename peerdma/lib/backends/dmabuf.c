@@ -51,7 +51,7 @@ static int export(uint64_t from, uint64_t length, int *fd)
 	return 0;
 }
 
-static int replaced(int *fd)
+static int fail_freed(int *fd)
 {
 	close(*fd);
 	*fd = -1;
@@ -59,7 +59,7 @@ static int replaced(int *fd)
 }
 
 /* What there is: one dma-buf goes over as many allocations as lie side by side. */
-static int look(struct peerdma_region *region)
+static int check_memory(struct peerdma_region *region)
 {
 	int ret;
 
@@ -81,7 +81,7 @@ static int dmabuf_pin(struct peerdma_region *region)
 {
 	uint64_t from = region->addr & ~(page_size() - 1);
 	uint64_t to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
-	int ret = look(region), fd;
+	int ret = check_memory(region), fd;
 
 	if (!ret)
 		ret = export(from, to - from, &fd);
@@ -89,7 +89,7 @@ static int dmabuf_pin(struct peerdma_region *region)
 		return ret;
 	/* Its allocations are what they were before the export. */
 	if (!allocations_valid(region, region->addr, region->length))
-		return replaced(&fd);
+		return fail_freed(&fd);
 	region->dmabuf = own_fd(fd);
 	region->offset = region->addr - from;
 	region->pinned_length = to - from;
@@ -175,7 +175,7 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: back-end 'dmabuf' cannot export a part of persistent memory");
 	ret = export(region->addr - region->offset + offset, length, fd);
 	if (!ret && !part_still(region, region->addr - region->offset + offset, length))
-		ret = replaced(fd);
+		ret = fail_freed(fd);
 	return ret ? fail(ret, "peerdma_export_dmabuf: %s", peerdma_last_error()) : 0;
 }
 

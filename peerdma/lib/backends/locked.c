@@ -13,7 +13,7 @@
  * detected later: new memory is not locked.  A pin checks that before it shares a segment,
  * and locks new memory under a later `turn`; pins of an earlier turn are revoked.
  * locked_status() checks too.  With a monitor of host memory each event checks as well; what
- * is locked there afterwards is the program's (replaced()).  Events come inside malloc() and
+ * is locked there afterwards is the program's (drop_replaced()).  Events come inside malloc() and
  * in signal handlers, so a thread blocks signals while it has the lock.
  *
  * A segment counts the pins of the memory that is there now, and no others: a pin is counted in
@@ -179,7 +179,7 @@ static void join(uint64_t x)
 }
 
 /* The segment that covers `at`, cut to [at, to), if no pin has it.  NULL: there is none, or (*full) no room to cut. */
-static struct segment *piece(uint64_t at, uint64_t to, bool *full)
+static struct segment *cut_segment(uint64_t at, uint64_t to, bool *full)
 {
 	struct segment *s;
 
@@ -231,7 +231,7 @@ static void release(uint64_t from, uint64_t to, uint64_t turn)
 	bool full = false;
 
 	while ((at = next_from(at, to)) < to && !full) {
-		s = piece(at, to, &full);
+		s = cut_segment(at, to, &full);
 		if (!s)
 			continue;
 		at = s->to;
@@ -249,7 +249,7 @@ static void release(uint64_t from, uint64_t to, uint64_t turn)
 }
 
 /* A new segment from `at` on, as long as it may be: to what the program locked, or to the end of that. */
-static int hold_gap(uint64_t at, uint64_t to, uint64_t *next)
+static int pin_gap(uint64_t at, uint64_t to, uint64_t *next)
 {
 	struct segment fresh = { .from = at, .to = to, .count = 1, .ours = true, .turn = table->turn + 1 }, *s;
 	uint64_t end;
@@ -278,7 +278,7 @@ static int hold_gap(uint64_t at, uint64_t to, uint64_t *next)
 }
 
 /* One more pin of a segment.  Is what was locked still there?  If not, the pins so far are of memory that has gone. */
-static int hold_more(struct segment *s)
+static int pin_existing(struct segment *s)
 {
 	bool lost;
 	int ret = 0;
@@ -333,7 +333,7 @@ static bool replaced_meanwhile(uint64_t from, uint64_t at, uint64_t turn)
  * *turn: the pin's.  The lock is open meanwhile: if another thread replaces memory that the pin has already, the pin is
  * revoked from its beginning, and has nothing (turn 0).
  */
-static int hold(uint64_t from, uint64_t to, uint64_t *turn)
+static int pin_range(uint64_t from, uint64_t to, uint64_t *turn)
 {
 	uint64_t at = from, next, now = table->turn;
 	struct segment *s;
@@ -341,9 +341,9 @@ static int hold(uint64_t from, uint64_t to, uint64_t *turn)
 	int ret = 0;
 
 	while (at < to) {
-		s = piece(at, to, &full);
+		s = cut_segment(at, to, &full);
 		next = s ? s->to : to;
-		ret = full ? -ENOSPC : s ? hold_more(s) : hold_gap(at, to, &next);
+		ret = full ? -ENOSPC : s ? pin_existing(s) : pin_gap(at, to, &next);
 		if (ret || replaced_meanwhile(from, at, now))
 			break;
 		now = table->turn;
@@ -369,7 +369,7 @@ static int hold(uint64_t from, uint64_t to, uint64_t *turn)
  * unlocking just now is passed over.  Of a range that is wider than what went, since pages may be huge, what went
  * is at its beginning.
  */
-static void replaced(uint64_t at, uint64_t to)
+static void drop_replaced(uint64_t at, uint64_t to)
 {
 	struct segment *s;
 	uint64_t end;
@@ -403,7 +403,7 @@ static void on_event(void *unused, const struct peerdma_hook_event *event)
 		to = ~mask;
 	undisturbed_begin(&was);
 	if (table_lock()) {
-		replaced(from, to);
+		drop_replaced(from, to);
 		pthread_mutex_unlock(&table->lock);
 	}
 	undisturbed_end(&was);
@@ -469,7 +469,7 @@ static int locked_pin(struct peerdma_region *region)
 	events_begin();
 	undisturbed_begin(&was);
 	if (table_lock()) {
-		ret = hold(from, to, &region->host.turn);
+		ret = pin_range(from, to, &region->host.turn);
 		pthread_mutex_unlock(&table->lock);
 	}
 	if (!ret && !(region->flags & PEERDMA_READONLY) && !resident_writable(from, to)) {

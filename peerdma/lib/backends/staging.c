@@ -12,7 +12,7 @@
 
 #include "backend.h"
 
-static void give_up(struct peerdma_region *region)
+static void undo(struct peerdma_region *region)
 {
 	if (region->copy.pin)
 		region->copy.pin->backend->unpin(region->copy.pin);
@@ -20,7 +20,7 @@ static void give_up(struct peerdma_region *region)
 	munmap(region->copy.base, region->pinned_length);
 }
 
-static int look(struct peerdma_region *region)
+static int check_memory(struct peerdma_region *region)
 {
 	int ret;
 
@@ -96,7 +96,7 @@ static int move(struct peerdma_region *region, uint64_t offset, uint64_t length,
 static int staging_pin(struct peerdma_region *region)
 {
 	uint64_t page = page_size();
-	int ret = look(region);
+	int ret = check_memory(region);
 
 	if (ret)
 		return ret;
@@ -113,7 +113,7 @@ static int staging_pin(struct peerdma_region *region)
 	if (!ret)
 		ret = move(region, 0, region->length, false);
 	if (ret) {
-		give_up(region);
+		undo(region);
 		return ret;
 	}
 	region->validity.slot = &region->word;

@@ -209,7 +209,7 @@ static struct index_node * __attribute__((noinline)) descend(const struct index 
 	return NULL;
 }
 
-static inline struct index_node *go(const struct index *ix, struct index_place *place, uint64_t x)
+static inline struct index_node *seek_leaf(const struct index *ix, struct index_place *place, uint64_t x)
 {
 	uint64_t changes = ord_load_acquire(&ix->changes);
 
@@ -239,13 +239,13 @@ static inline uint32_t number_in(const struct index_node *leaf, struct index_pla
 
 uint32_t index_floor(const struct index *ix, struct index_place *place, uint64_t x)
 {
-	const struct index_node *leaf = go(ix, place, x);
+	const struct index_node *leaf = seek_leaf(ix, place, x);
 
 	return leaf ? number_in(leaf, place, rank_in(leaf, place, x)) : INDEX_NONE;
 }
 
 /* A node comes, goes, or has another first key: all is stored, and places are none any more. */
-static void changed(struct index *ix)
+static void count_change(struct index *ix)
 {
 	ord_store_release(&ix->changes, ix->changes + 1);
 }
@@ -347,7 +347,7 @@ static void split(struct index *ix, struct index_node *parent, uint32_t at, uint
 	if (right->height)
 		ord_store(&right->key[0], 0);
 	ord_store(&left->count, keep);
-	changed(ix);
+	count_change(ix);
 }
 
 static void grow_root(struct index *ix)
@@ -358,7 +358,7 @@ static void grow_root(struct index *ix)
 	set_entry(node, 0, 0, ix->root);
 	ord_store(&node->count, 1);
 	ord_store(&ix->root, n);
-	changed(ix);
+	count_change(ix);
 }
 
 uint32_t index_seek(struct index *ix, uint64_t x)
@@ -368,7 +368,7 @@ uint32_t index_seek(struct index *ix, uint64_t x)
 
 bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to, uint32_t *before)
 {
-	const struct index_node *leaf = go(ix, place, x);
+	const struct index_node *leaf = seek_leaf(ix, place, x);
 	uint32_t at = rank_in(leaf, place, x);
 
 	*before = number_in(leaf, place, at);
@@ -377,7 +377,7 @@ bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, ui
 }
 
 /* There is room on the way down when the way was cleared. */
-static int clear_way(struct index *ix, uint64_t key)
+static int split_full_nodes(struct index *ix, uint64_t key)
 {
 	struct index_node *node = node_at(ix, ix->root);
 
@@ -426,15 +426,15 @@ static bool split_here(struct index *ix, struct index_place *place, uint64_t key
 
 int index_insert_at(struct index *ix, struct index_place *place, uint64_t key, uint32_t number)
 {
-	struct index_node *leaf = go(ix, place, key);
+	struct index_node *leaf = seek_leaf(ix, place, key);
 	uint32_t at;
 	int ret;
 
 	if (leaf->count == INDEX_FAN) {
-		ret = split_here(ix, place, key) ? 0 : clear_way(ix, key);
+		ret = split_here(ix, place, key) ? 0 : split_full_nodes(ix, key);
 		if (ret)
 			return ret;
-		leaf = go(ix, place, key);
+		leaf = seek_leaf(ix, place, key);
 	}
 	at = rank_in(leaf, place, key);
 	if (at && leaf->key[at - 1] == key)
@@ -508,7 +508,7 @@ static void shrink(struct index *ix, struct step *path, uint32_t level)
 		} else {
 			return;
 		}
-		changed(ix);
+		count_change(ix);
 	}
 	/* An inner root with one child is one too many; with none, the tree is empty. */
 	while (path[0].node->height && path[0].node->count <= 1) {
@@ -516,12 +516,12 @@ static void shrink(struct index *ix, struct step *path, uint32_t level)
 
 		if (!root->count) {
 			ord_store(&root->height, 0);
-			changed(ix);
+			count_change(ix);
 			return;
 		}
 		ord_store(&ix->root, root->child[0]);
 		node_put(ix, root);
-		changed(ix);
+		count_change(ix);
 		path[0].node = node_at(ix, ix->root);
 	}
 }
@@ -555,7 +555,7 @@ int index_remove(struct index *ix, uint64_t key)
 	remove_at(node, at - 1);
 	if (at == 1 && node->count) {
 		first_key_changed(path, level, node->key[0]);
-		changed(ix);
+		count_change(ix);
 	}
 	shrink(ix, path, level);
 	return 0;

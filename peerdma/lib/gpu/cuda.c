@@ -177,7 +177,7 @@ int cuda_load(void)
  * children are not to call it.  If none was seen, the library answers "not
  * initialised" itself, also in a child of a process that used it unseen.
  */
-static const struct api *cuda_to_ask(void)
+static const struct api *cuda_usable(void)
 {
 	const struct api *api = cuda_find();
 	uint64_t seen = atomic_load_explicit(&initialised_in, memory_order_relaxed);
@@ -209,7 +209,7 @@ static enum cuda_answer failure(CUresult r, int *error)
 }
 
 /* "0000:03:00.0", as sysfs spells it. */
-static void pci_ask(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
+static void query_pci(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
 {
 	int device;
 
@@ -230,14 +230,14 @@ static void device_pci(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
 	unsigned char expected = 0;
 
 	if (ordinal < 0 || ordinal >= 64) {
-		pci_ask(cuda, ordinal, pci);
+		query_pci(cuda, ordinal, pci);
 		return;
 	}
 	if (atomic_load_explicit(&state[ordinal], memory_order_acquire) == 2) {
 		memcpy(pci, known[ordinal], PCI_SIZE);
 		return;
 	}
-	pci_ask(cuda, ordinal, pci);
+	query_pci(cuda, ordinal, pci);
 	if (pci[0] && atomic_compare_exchange_strong(&state[ordinal], &expected, 1)) {
 		memcpy(known[ordinal], pci, PCI_SIZE);
 		atomic_store_explicit(&state[ordinal], 2, memory_order_release);
@@ -296,7 +296,7 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 		ATTRIBUTE_RANGE_START_ADDR, ATTRIBUTE_RANGE_SIZE, ATTRIBUTE_CONTEXT,
 	};
 	void *data[] = { &type, &managed, &id, &ordinal, &start, &size, &context };
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	CUresult r;
 
 	if (!cuda)
@@ -338,12 +338,12 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 
 bool cuda_there(void)
 {
-	return cuda_to_ask();
+	return cuda_usable();
 }
 
 int cuda_capture_leave(void)
 {
-	const struct api *cuda = atomic_load_explicit(&published, memory_order_acquire) ? cuda_to_ask() : NULL;
+	const struct api *cuda = atomic_load_explicit(&published, memory_order_acquire) ? cuda_usable() : NULL;
 	int mode = CAPTURE_RELAXED;
 
 	return cuda && cuda->capture_mode && !cuda->capture_mode(&mode) ? mode : CAPTURE_RELAXED;
@@ -357,7 +357,7 @@ void cuda_capture_return(int mode)
 
 enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	unsigned int on = 1;
 	int capture;
 	CUresult r;
@@ -374,7 +374,7 @@ enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error)
 
 bool cuda_has_id(uint64_t ptr, uint64_t id)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	unsigned long long now = 0;
 
 	return cuda && cuda->pointer_get_attribute && !cuda->pointer_get_attribute(&now, ATTRIBUTE_BUFFER_ID, ptr) && now == id;
@@ -382,7 +382,7 @@ bool cuda_has_id(uint64_t ptr, uint64_t id)
 
 enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	CUdeviceptr start = 0;
 	size_t bytes = 0;
 	CUresult r;
@@ -397,7 +397,7 @@ enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size)
 
 enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *error)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	int capture;
 
 	if (!cuda || !cuda->copy)
@@ -410,7 +410,7 @@ enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *err
 
 enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	int capture;
 
 	/* Without the other there would be no telling what becomes of it. */
@@ -424,7 +424,7 @@ enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
 
 enum cuda_answer cuda_flush_writes(int scope, int *error)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	int device, options = 0, ordering = 0, capture;
 	CUresult r;
 

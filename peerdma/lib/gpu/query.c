@@ -15,7 +15,7 @@ static const struct peerdma_memory the_hosts = {
 };
 
 /* When looking at the address alone was not enough. */
-static int ask(const char *call, const void *ptr, struct peerdma_memory *m)
+static int query_providers(const char *call, const void *ptr, struct peerdma_memory *m)
 {
 	uint64_t word = known_host_word();	/* before CUDA is asked */
 	enum cuda_answer answer;
@@ -65,7 +65,7 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 		m = the_hosts;
 	} else {
 		m = the_hosts;
-		error = ask("peerdma_query", ptr, &m);
+		error = query_providers("peerdma_query", ptr, &m);
 		if (error)
 			return error;
 	}
@@ -125,7 +125,7 @@ EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t leng
 		struct peerdma_memory m = the_hosts;
 		uint64_t next;
 
-		error = ask("peerdma_query_range", (const void *)(uintptr_t)at, &m);
+		error = query_providers("peerdma_query_range", (const void *)(uintptr_t)at, &m);
 		if (error)
 			break;
 		next = m.length ? m.base + m.length : unknown_until(&mappings, at, end);

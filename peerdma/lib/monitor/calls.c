@@ -41,7 +41,7 @@ static uintptr_t round_up(uintptr_t p, uintptr_t to)
 }
 
 /* The kernel takes away whole pages, whatever the length. */
-static struct span span(long from, long length)
+static struct span pages_of(long from, long length)
 {
 	uintptr_t page = (uintptr_t)getpagesize(), start = (uintptr_t)from;
 	uintptr_t end = start + (uintptr_t)length, rounded = round_up(end, page);
@@ -56,7 +56,7 @@ static struct span span(long from, long length)
 static struct span huge_span(long from, long length)
 {
 	static const uintptr_t sizes[] = { 1UL << 21, 1UL << 30 };
-	struct span s = span(from, length);
+	struct span s = pages_of(from, length);
 
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		uintptr_t to = round_up(s.to, sizes[i]);
@@ -176,7 +176,7 @@ static struct span by_brk(long to)
 	static const long none[6];
 	uintptr_t now = (uintptr_t)system_call(SYS_brk, none);
 
-	return (uintptr_t)to < now ? span(to, (long)(now - (uintptr_t)to)) : (struct span){ 0, 0 };
+	return (uintptr_t)to < now ? pages_of(to, (long)(now - (uintptr_t)to)) : (struct span){ 0, 0 };
 }
 
 static bool advice_discards(long advice)
@@ -189,7 +189,7 @@ static bool advice_discards(long advice)
 static unsigned int by_mremap(const long *a, struct span *s)
 {
 	struct span from = huge_span(a[0], a[1]);
-	uintptr_t old = span(a[0], a[1]).to, new = span(a[0], a[2]).to;
+	uintptr_t old = pages_of(a[0], a[1]).to, new = pages_of(a[0], a[2]).to;
 	unsigned int n = 0;
 
 	if (a[3] & MREMAP_FIXED)
@@ -207,22 +207,22 @@ static unsigned int taken_away(long number, const long *a, struct span *s, const
 	switch (number) {
 	case SYS_munmap:
 		*name = "munmap";
-		*s = span(a[0], a[1]);
+		*s = pages_of(a[0], a[1]);
 		return 1;
 	case SYS_mmap:
 		*name = "mmap";
-		*s = a[3] & MAP_HUGETLB || !(a[3] & MAP_ANONYMOUS) ? huge_span(a[0], a[1]) : span(a[0], a[1]);
+		*s = a[3] & MAP_HUGETLB || !(a[3] & MAP_ANONYMOUS) ? huge_span(a[0], a[1]) : pages_of(a[0], a[1]);
 		return !!(a[3] & MAP_FIXED);
 	case SYS_remap_file_pages:
 		*name = "remap_file_pages";
-		*s = span(a[0], a[1]);
+		*s = pages_of(a[0], a[1]);
 		return 1;
 	case SYS_mremap:
 		*name = "mremap";
 		return by_mremap(a, s);
 	case SYS_madvise:
 		*name = "madvise";
-		*s = span(a[0], a[1]);
+		*s = pages_of(a[0], a[1]);
 		return advice_discards(a[2]);
 	case SYS_brk:
 		*name = "brk";

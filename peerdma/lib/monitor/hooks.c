@@ -30,7 +30,7 @@ static bool find(struct hooks *h)
 }
 
 /* One subscription for the process: it stays, and the events go on to all subscribers of the library. */
-static void pass_on(void *arg, const struct peerdma_hook_event *event)
+static void forward_event(void *arg, const struct peerdma_hook_event *event)
 {
 	(void)arg;
 	monitor_call(MONITOR_DEVICE, event);
@@ -47,13 +47,13 @@ int hooks_begin(void)
 		return 0;
 	if (atomic_load(&subscribed))
 		return 1;
-	ret = h.subscribe(pass_on, &mine);
+	ret = h.subscribe(forward_event, &mine);
 	if (ret)
 		return fail(ret, "libpeerdma-hooks: accepts no subscription: %s; "
 			    "run without it, or with the one of this release", strerror(-ret));
 	/* Another thread was first: until here events came twice, which does no harm. */
 	if (atomic_exchange(&subscribed, true))
-		h.unsubscribe(pass_on, &mine);
+		h.unsubscribe(forward_event, &mine);
 	return 1;
 }
 

@@ -8,7 +8,7 @@
 
 #include "subscribers.h"
 
-static bool take(struct subscribers *block, peerdma_hook_fn fn, void *arg)
+static bool take_place(struct subscribers *block, peerdma_hook_fn fn, void *arg)
 {
 	for (int i = 0; i < SUBSCRIBERS_PER_BLOCK; i++) {
 		struct subscriber *s = &block->places[i];
@@ -43,7 +43,7 @@ static struct subscribers *next_block(struct subscribers *block)
 int subscribers_add(struct subscribers *list, peerdma_hook_fn fn, void *arg)
 {
 	for (; list; list = next_block(list)) {
-		if (take(list, fn, arg))
+		if (take_place(list, fn, arg))
 			return 0;
 	}
 	return -ENOMEM;

@@ -24,7 +24,7 @@ static bool calls_back(const struct peerdma *ctx)
 	return false;
 }
 
-static int both_in_one(struct peerdma *ctx)
+static int make_epoll(struct peerdma *ctx)
 {
 	struct epoll_event in = { .events = EPOLLIN };
 	int fd = epoll_create1(EPOLL_CLOEXEC);
@@ -54,7 +54,7 @@ int event_queue_open(struct peerdma *ctx)
 	if (!ret && ctx->kernel.fd < 0)
 		ctx->event_fd = ctx->notice[0].fd;
 	else if (!ret)
-		ret = both_in_one(ctx);
+		ret = make_epoll(ctx);
 	if (ret) {
 		fail(ret, "peerdma_open: no descriptor for notices: %s", error_words(ret));
 		event_queue_close(ctx);
@@ -63,7 +63,7 @@ int event_queue_open(struct peerdma *ctx)
 }
 
 /* Whether the program has closed neither it nor the pipe. Epolls look alike; this one has the pipe already. */
-static bool both_still(const struct peerdma *ctx)
+static bool epoll_is_ours(const struct peerdma *ctx)
 {
 	struct epoll_event in = { .events = 0 };
 
@@ -77,7 +77,7 @@ static bool both_still(const struct peerdma *ctx)
 
 void event_queue_close(struct peerdma *ctx)
 {
-	if (ctx->event_fd != ctx->kernel.fd && ctx->event_fd != ctx->notice[0].fd && both_still(ctx))
+	if (ctx->event_fd != ctx->kernel.fd && ctx->event_fd != ctx->notice[0].fd && epoll_is_ours(ctx))
 		close(ctx->event_fd);
 	own_fd_close(&ctx->notice[0]);
 	own_fd_close(&ctx->notice[1]);

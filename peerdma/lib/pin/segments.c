@@ -284,7 +284,7 @@ static void segments_view_end(struct peerdma_region *region, void *base)
 }
 
 /* Where two end and begin in one page of the provider's, no view shows both. */
-static bool side_by_side(const struct peerdma_region *region)
+static bool is_contiguous(const struct peerdma_region *region)
 {
 	uint64_t at = first_byte(region);
 
@@ -304,7 +304,7 @@ static int segments_view(struct peerdma_region *region, bool writable, void **ou
 	char *base;
 	int ret = 0;
 
-	if (!side_by_side(region))
+	if (!is_contiguous(region))
 		return fail(-EOPNOTSUPP, "peerdma_cpu_view: the region has %zu pins, which cannot be mapped as one; view each of "
 			    "peerdma_segments()", region->segment_count);
 	base = mmap(NULL, region->pinned_length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -330,7 +330,7 @@ static int segments_view(struct peerdma_region *region, bool writable, void **ou
 /* ---- for others ---- */
 
 /* Which segment has all of it; NULL: none. */
-static struct peerdma_region *holder(const struct peerdma_region *region, uint64_t from, uint64_t length)
+static struct peerdma_region *find_segment(const struct peerdma_region *region, uint64_t from, uint64_t length)
 {
 	for (size_t i = 0; i < region->segment_count; i++) {
 		struct peerdma_region *s = region->segments[i];
@@ -341,14 +341,14 @@ static struct peerdma_region *holder(const struct peerdma_region *region, uint64
 	return NULL;
 }
 
-static int none_over(const struct peerdma_region *region, const char *why)
+static int fail_no_dmabuf(const struct peerdma_region *region, const char *why)
 {
 	return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: no single dma-buf can cover the %zu allocations (%s); export each of "
 		    "peerdma_segments()", region->segment_count, why);
 }
 
 /* By CUDA's ids, and by the words: memory of which the kernel is not told yet. */
-static bool all_still(const struct peerdma_region *region)
+static bool all_valid(const struct peerdma_region *region)
 {
 	if (region->cached)
 		return region_usable(region);
@@ -364,16 +364,16 @@ static int export_all(struct peerdma_region *region, uint64_t from, uint64_t len
 	case CUDA_KNOWN:
 		break;
 	case CUDA_ABSENT:
-		return none_over(region, "this libcuda has none");
+		return fail_no_dmabuf(region, "this libcuda has none");
 	default:
 		ret = cuda_dmabuf_error(error);
 		if (ret == -ENOMEM)
 			return fail(ret, "peerdma_export_dmabuf: %s", peerdma_last_error());
-		if (!all_still(region))
+		if (!all_valid(region))
 			return fail(-ESTALE, "peerdma_export_dmabuf: part of the memory was freed");
-		return none_over(region, peerdma_last_error());
+		return fail_no_dmabuf(region, peerdma_last_error());
 	}
-	if (all_still(region))
+	if (all_valid(region))
 		return 0;
 	sys_close(*fd);
 	return fail(-ESTALE, "peerdma_export_dmabuf: part of the memory was freed");
@@ -391,7 +391,7 @@ static int segments_export(struct peerdma_region *region, uint64_t offset, uint6
 		return fail(-EINVAL, "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
 			    "within the %llu pinned bytes", (unsigned long long)offset, (unsigned long long)length,
 			    (unsigned long long)region->pinned_length);
-	s = holder(region, from, length);
+	s = find_segment(region, from, length);
 	if (s && s->backend->export)
 		return s->backend->export(s, from - first_byte(s), length, fd);
 	return export_all(region, from, length, fd);

@@ -54,7 +54,7 @@ static void __attribute__((format(printf, 2, 3))) append(struct refusals *p, con
 }
 
 /* This back-end does not support the memory; another may. */
-static bool another_may(int error)
+static bool is_unsupported(int error)
 {
 	return error == -ENXIO || error == -EOPNOTSUPP || error == -ENODEV;
 }
@@ -67,10 +67,10 @@ static bool another_may(int error)
 #define RECOGNIZED 5
 static int rank_of(int error, bool asked)
 {
-	return !asked ? 1 : !another_may(error) ? 6 : error == -EOPNOTSUPP ? 4 : error == -ENXIO ? 3 : 2;
+	return !asked ? 1 : !is_unsupported(error) ? 6 : error == -EOPNOTSUPP ? 4 : error == -ENXIO ? 3 : 2;
 }
 
-static void pass(struct refusals *p, const struct peerdma *ctx, const struct backend *backend, int error, int rank,
+static void add_refusal(struct refusals *p, const struct peerdma *ctx, const struct backend *backend, int error, int rank,
 		 const char *why)
 {
 	size_t from;
@@ -163,7 +163,7 @@ static void __attribute__((constructor)) begin_early(void)
 }
 
 /* The process or the system has no room: that is no fact about the back-end. */
-static bool passing(int error)
+static bool can_skip(int error)
 {
 	return error != -ENOMEM && error != -EMFILE && error != -ENFILE;
 }
@@ -194,12 +194,12 @@ int backends_open(struct peerdma *ctx)
 		struct offer *o = &ctx->offers[i];
 
 		ret = open_one(ctx, o);
-		if (!ret && o->error && !passing(o->error))
+		if (!ret && o->error && !can_skip(o->error))
 			ret = fail(o->error, "peerdma_open: %s", o->why);
 		if (ret)
 			break;
 		if (o->error)
-			pass(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
+			add_refusal(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
 		any |= !o->error;
 	}
 	if (!ret && !any)
@@ -262,11 +262,11 @@ static int pin_by_first(struct peerdma_region *region)
 		const struct offer *o = &ctx->offers[i];
 
 		if (o->error) {
-			pass(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
+			add_refusal(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
 			continue;
 		}
 		if (region->flags & PEERDMA_DIRECT && !o->backend->direct) {
-			pass(&p, ctx, o->backend, -EOPNOTSUPP, rank_of(-EOPNOTSUPP, false), "refused, it is not a direct path "
+			add_refusal(&p, ctx, o->backend, -EOPNOTSUPP, rank_of(-EOPNOTSUPP, false), "refused, it is not a direct path "
 			     "(PEERDMA_DIRECT)");
 			continue;
 		}
@@ -277,8 +277,8 @@ static int pin_by_first(struct peerdma_region *region)
 			region->why = reason_keep(ctx, p.text);
 			return 0;
 		}
-		pass(&p, ctx, o->backend, ret, region->recognized ? RECOGNIZED : rank_of(ret, true), peerdma_last_error());
-		if (!another_may(ret))
+		add_refusal(&p, ctx, o->backend, ret, region->recognized ? RECOGNIZED : rank_of(ret, true), peerdma_last_error());
+		if (!is_unsupported(ret))
 			break;
 	}
 	snprintf(what, sizeof(what), "peerdma_pin: [%p, +%llu): ", (void *)(uintptr_t)region->addr,

@@ -25,7 +25,7 @@ static int unknown(uint64_t at, const struct peerdma_region *region, enum cuda_a
 }
 
 /* The allocation at `at': base and length are the whole allocation's. */
-static int ask(const struct peerdma_region *region, uint64_t at, struct peerdma_memory *m)
+static int query(const struct peerdma_region *region, uint64_t at, struct peerdma_memory *m)
 {
 	const void *ptr = (const void *)(uintptr_t)at;
 	enum cuda_answer answer;
@@ -63,7 +63,7 @@ int allocations_find(struct peerdma_region *region, bool *holes)
 	int ret = 0;
 
 	for (uint64_t at = region->addr; at < end; at = next) {
-		ret = ask(region, at, &m);
+		ret = query(region, at, &m);
 		if (!ret && !grow(&found, n))
 			ret = fail(-ENOMEM, "out of memory");
 		if (ret) {

@@ -37,7 +37,7 @@ static void wait_for_others(struct peerdma *ctx, const struct peerdma_hook_event
 }
 
 /* Lock.  None of them goes away before it is let go of. */
-static struct peerdma_region *take(struct peerdma *ctx, const struct peerdma_hook_event *event)
+static struct peerdma_region *take_concerned(struct peerdma *ctx, const struct peerdma_hook_event *event)
 {
 	struct peerdma_region *chain = NULL;
 
@@ -52,7 +52,7 @@ static struct peerdma_region *take(struct peerdma *ctx, const struct peerdma_hoo
 	return chain;
 }
 
-static void tell(void *arg, const struct peerdma_hook_event *event)
+static void on_free(void *arg, const struct peerdma_hook_event *event)
 {
 	bool certain = event->kind == PEERDMA_HOOK_FREE && !event->after && event->length != UINT64_MAX;
 	struct peerdma_region *chain, *next;
@@ -61,7 +61,7 @@ static void tell(void *arg, const struct peerdma_hook_event *event)
 	if (!is_owner(ctx))
 		return;
 	pthread_mutex_lock(&ctx->lock);
-	chain = take(ctx, event);
+	chain = take_concerned(ctx, event);
 	pthread_mutex_unlock(&ctx->lock);
 	for (; chain; chain = next) {
 		next = chain->ending_next;
@@ -85,7 +85,7 @@ int hook_frees_begin(struct peerdma *ctx)
 	if (!ret && !(needed && monitor_outside(MONITOR_DEVICE)))
 		return 0;
 	if (ret >= 0)
-		ret = monitor_subscribe(MONITOR_DEVICE, tell, ctx);
+		ret = monitor_subscribe(MONITOR_DEVICE, on_free, ctx);
 	ctx->hooked = !ret;
 	return ret ? fail(ret, "peerdma_open: %s", peerdma_last_error()) : 0;
 }
@@ -93,7 +93,7 @@ int hook_frees_begin(struct peerdma *ctx)
 void hook_frees_end(struct peerdma *ctx)
 {
 	if (ctx->hooked)
-		monitor_unsubscribe(MONITOR_DEVICE, tell, ctx);
+		monitor_unsubscribe(MONITOR_DEVICE, on_free, ctx);
 	ctx->hooked = false;
 }
 

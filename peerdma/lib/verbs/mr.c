@@ -36,21 +36,21 @@ struct mr {
 /* ---- the ways ---- */
 
 /* One to be made.  pub.verbs, view: as far as it came. */
-struct making {
+struct mr_request {
 	struct peerdma_region *region;
 	struct ibv_pd *pd;
 	int access;
 	struct mr *mr;
 };
 
-static int by_host(struct making *m)
+static int by_host(struct mr_request *m)
 {
 	struct peerdma_region *r = m->region;
 
 	return verbs_reg(m->pd, (void *)(uintptr_t)r->addr, r->length, r->addr, m->access, &m->mr->pub.verbs);
 }
 
-static int by_dmabuf(struct making *m)
+static int by_dmabuf(struct mr_request *m)
 {
 	struct peerdma_region *r = m->region;
 	int fd, ret;
@@ -65,7 +65,7 @@ static int by_dmabuf(struct making *m)
 	return ret;
 }
 
-static int by_peer(struct making *m)
+static int by_peer(struct mr_request *m)
 {
 	int forced;
 
@@ -81,7 +81,7 @@ static int by_peer(struct making *m)
 	return by_host(m);
 }
 
-static int by_view(struct making *m)
+static int by_view(struct mr_request *m)
 {
 	struct peerdma_region *r = m->region;
 	void *base;
@@ -145,7 +145,7 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 	return 0;
 }
 
-static int by_staging(struct making *m)
+static int by_staging(struct mr_request *m)
 {
 	struct peerdma_region *copy;
 	int ret = stand_in(m->region, &copy);
@@ -158,7 +158,7 @@ static int by_staging(struct making *m)
 
 struct way {
 	const char *name;
-	int (*make)(struct making *m);
+	int (*make)(struct mr_request *m);
 };
 
 static const struct way of_host[] = { { "host", by_host }, { 0 } };
@@ -168,7 +168,7 @@ static const struct way of_device[] = {
 	{ "dmabuf", by_dmabuf }, { "peer", by_peer }, { "staging", by_staging }, { 0 }
 };
 
-static const struct way *ways(const struct peerdma_region *region, unsigned int flags)
+static const struct way *methods_for(const struct peerdma_region *region, unsigned int flags)
 {
 	return flags & PEERDMA_HOST ? of_host : pinned_by(region)->view_is_memory ? of_view :
 	       region->backend->move ? of_copy : of_device;
@@ -181,13 +181,13 @@ static bool no_room(int error)
 	       error == -ENOBUFS || error == -ESTALE;
 }
 
-static int by_first_way(struct making *m, unsigned int flags)
+static int make_by_first_method(struct mr_request *m, unsigned int flags)
 {
 	char why[1500] = "";
 	size_t used = 0;
 	int ret = 0, n;
 
-	for (const struct way *way = ways(m->region, flags); way->name; way++) {
+	for (const struct way *way = methods_for(m->region, flags); way->name; way++) {
 		ret = way->make(m);
 		if (!ret) {
 			m->mr->pub.way = way->name;
@@ -205,11 +205,11 @@ static int by_first_way(struct making *m, unsigned int flags)
 		    (unsigned long long)m->region->length, why);
 }
 
-static int make(struct making *m, unsigned int flags)
+static int make(struct mr_request *m, unsigned int flags)
 {
 	uint32_t was = attempt_begin();
 
-	return attempt_end(was, by_first_way(m, flags));
+	return attempt_end(was, make_by_first_method(m, flags));
 }
 
 /* ---- the list ---- */
@@ -256,7 +256,7 @@ static int end_one(struct mr *m, bool over)
 }
 
 /* Lock.  Of one domain, or NULL: of all. */
-static void take(struct mr *m, const struct ibv_pd *pd, struct mr **chain)
+static void take_live(struct mr *m, const struct ibv_pd *pd, struct mr **chain)
 {
 	if (!m->pd || (pd && m->pd != pd) || m->state != MR_LIVE)
 		return;
@@ -265,7 +265,7 @@ static void take(struct mr *m, const struct ibv_pd *pd, struct mr **chain)
 	*chain = m;
 }
 
-static void settle(struct peerdma *ctx, struct mr *m, int error, bool free_again)
+static void finish_end(struct peerdma *ctx, struct mr *m, int error, bool free_again)
 {
 	pthread_mutex_lock(&ctx->lock);
 	__atomic_store_n(&m->state, error ? MR_LIVE : MR_ENDED, __ATOMIC_RELAXED);
@@ -286,7 +286,7 @@ static int end_chain(struct peerdma *ctx, struct mr *chain, bool over, bool free
 		error = end_one(chain, over);
 		if (error)
 			ret = error;
-		settle(ctx, chain, error, free_again);
+		finish_end(ctx, chain, error, free_again);
 	}
 	return ret;
 }
@@ -299,7 +299,7 @@ static int mrs_end_own(struct peerdma_region *region, bool over)
 
 	pthread_mutex_lock(&ctx->lock);
 	for (m = region->mrs; m; m = m->next)
-		take(m, NULL, &chain);
+		take_live(m, NULL, &chain);
 	pthread_mutex_unlock(&ctx->lock);
 	ret = end_chain(ctx, chain, over, false);
 	/* Those that others are about to end. */
@@ -350,7 +350,7 @@ static int freed(const struct peerdma_region *region)
 }
 
 /* Freed memory may also be why no MR could be made of it. */
-static bool is_over(struct peerdma_region *region)
+static bool is_freed(struct peerdma_region *region)
 {
 	bool revoked;
 
@@ -387,7 +387,7 @@ static int join(struct mr *fresh, struct mr **out)
 EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, int access, const struct peerdma_mr **out)
 {
 	struct peerdma_status status = { .size = sizeof(status) };
-	struct making making = { .region = region, .pd = pd, .access = access };
+	struct mr_request request = { .region = region, .pd = pd, .access = access };
 	struct mr *mr;
 	int ret = check_given("peerdma_verbs_mr", "region", region, "pd", pd, "mr", out, NULL);
 
@@ -409,15 +409,15 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 	ret = region_facts(region, &status);
 	if (ret)
 		return ret;
-	making.mr = calloc(1, sizeof(*making.mr));
-	if (!making.mr)
+	request.mr = calloc(1, sizeof(*request.mr));
+	if (!request.mr)
 		return fail(-ENOMEM, "peerdma_verbs_mr: out of memory");
-	ret = make(&making, status.flags);
+	ret = make(&request, status.flags);
 	if (ret) {
-		free(making.mr);
-		return is_over(region) ? freed(region) : ret;
+		free(request.mr);
+		return is_freed(region) ? freed(region) : ret;
 	}
-	mr = making.mr;
+	mr = request.mr;
 	mr->region = region;
 	mr->pd = pd;
 	mr->access = access;
@@ -455,10 +455,10 @@ static bool others_end(const struct peerdma *ctx, const struct ibv_pd *pd)
 }
 
 /* Lock. */
-static void take_all(struct peerdma_region *region, const struct ibv_pd *pd, struct mr **chain)
+static void take_all_live(struct peerdma_region *region, const struct ibv_pd *pd, struct mr **chain)
 {
 	for (struct mr *m = region->mrs; m; m = m->next)
-		take(m, pd, chain);
+		take_live(m, pd, chain);
 }
 
 EXPORT int peerdma_verbs_end(struct peerdma *ctx, struct ibv_pd *pd)
@@ -472,9 +472,9 @@ EXPORT int peerdma_verbs_end(struct peerdma *ctx, struct ibv_pd *pd)
 		return ret;
 	pthread_mutex_lock(&ctx->lock);
 	for (struct peerdma_region *r = ctx->regions; r; r = r->next) {
-		take_all(r, pd, &chain);
+		take_all_live(r, pd, &chain);
 		for (size_t i = 0; i < r->segment_count; i++)
-			take_all(r->segments[i], pd, &chain);
+			take_all_live(r->segments[i], pd, &chain);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	ret = end_chain(ctx, chain, false, true);
