@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* arguments.c - see internal.h. */
+/* arguments.c - checks of arguments; see internal.h. */
 #include <stdarg.h>
 
 #include "internal.h"
