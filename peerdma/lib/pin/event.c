@@ -2,8 +2,9 @@
 /*
  * event.c - reports revocations: peerdma_next_event(), peerdma_event_fd().
  *
- * The descriptor to poll is the kernel's file if only the kernel reports, a pipe that has
- * a byte while notices wait if only the library does, else one that has both.
+ * The descriptor to poll is the kernel's file if only the kernel reports revocations. It is a pipe
+ * if only back-ends in this process do; the pipe holds a byte while notices wait. If both do, it is
+ * an epoll that contains both.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -62,7 +63,10 @@ int event_queue_open(struct peerdma *ctx)
 	return ret;
 }
 
-/* Whether the program has closed neither it nor the pipe. Epolls look alike; this one has the pipe already. */
+/*
+ * Whether the program has closed neither the epoll nor the pipe. All epolls have the same inode, so
+ * the test is that this one already contains the pipe: EEXIST.
+ */
 static bool epoll_is_ours(const struct peerdma *ctx)
 {
 	struct epoll_event in = { .events = 0 };
@@ -83,7 +87,7 @@ void event_queue_close(struct peerdma *ctx)
 	own_fd_close(&ctx->notice[1]);
 }
 
-/* ---- the calls ---- */
+/* ---- calls ---- */
 
 static int next(struct peerdma *ctx, struct peerdma_notice *notice)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * map.c - pins made usable for a PCI device, and as a dma-buf for importers.
+ * map.c - makes a pin usable for a PCI device, or for importers as a dma-buf.
  */
 #include <stdlib.h>
 
@@ -70,7 +70,7 @@ int map_shared(struct peerdma_region *region, const char *pci, unsigned int flag
 		ret = peerdma_map(region, pci, flags, &m);
 		if (ret)
 			return ret;
-		/* Two may have come this far. */
+		/* Another thread may have mapped it meanwhile. */
 		pthread_mutex_lock(&region->ctx->lock);
 		first = find_shared(region, m->device, flags);
 		m->shared = !first;

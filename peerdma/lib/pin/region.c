@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * region.c - facts about a region: peerdma_status(), peerdma_segments(), peerdma_why().
+ * region.c - properties of a region: peerdma_status(), peerdma_segments(), peerdma_why().
  */
 #include <string.h>
 
 #include "backend.h"
 
-/* What the library itself knows of it; mappings and views are counted under the lock. */
+/*
+ * Fills in the facts that the library knows itself. Mappings and views are counted under the lock.
+ */
 static void status_own(struct peerdma_region *region, struct peerdma_status *status)
 {
 	status->state = __atomic_load_n(&region->revoked, __ATOMIC_ACQUIRE) ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* sync.c - peerdma_sync(): copies between the memory and the copy that stands for it. */
+/* sync.c - peerdma_sync(): copies between GPU memory and its copy in host memory (staging). */
 #include "backend.h"
 
 EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length, unsigned int flags)

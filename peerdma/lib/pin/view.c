@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * view.c - the CPU's view of a pin.
- */
+/* view.c - CPU views of a pin. */
 #include <stdlib.h>
 
 #include "backend.h"
@@ -65,7 +63,10 @@ EXPORT int peerdma_cpu_view_end(struct peerdma_region *region, void *addr)
 	return 0;
 }
 
-/* A forked child has no views, and something else of its own may be at their addresses. */
+/*
+ * A forked child has not inherited the views. Its own memory may be at their addresses, so it must
+ * not unmap them.
+ */
 void views_free(struct peerdma_region *region)
 {
 	bool child = !is_owner(region->ctx);
