@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * dmabuf.c - the back-end that uses CUDA's export of its memory as a dma-buf
- * (cuMemGetHandleForAddressRange), without a kernel module of this project.  The
- * descriptor is the pin.
+ * dmabuf.c - the back-end that uses CUDA's export of memory as a dma-buf
+ * (cuMemGetHandleForAddressRange). It needs no kernel module of this project. The descriptor is the
+ * pin.
  *
- * Such an export keeps the memory allocated after the program has freed it, so importers
- * never reach other memory.  But nothing reports the free, and the address may mean other
- * memory by now.  So peerdma_valid() returns 0 for such a region, and status asks CUDA
- * whether the allocation at the address still has its buffer id, which no other
- * allocation ever gets; of a range over several allocations, each of them.
+ * The export keeps the memory allocated after the program has freed it, so importers never reach
+ * other memory. But frees are not reported, and another allocation may then be at the address. So
+ * peerdma_valid() returns 0 for such a region. peerdma_status() asks CUDA whether each allocation
+ * of the range still has its buffer id, which CUDA never gives to another allocation.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -58,7 +57,7 @@ static int fail_freed(int *fd)
 	return fail(-ESTALE, "the memory was freed meanwhile");
 }
 
-/* What there is: one dma-buf goes over as many allocations as lie side by side. */
+/* Checks the memory. One dma-buf may span several adjacent allocations. */
 static int check_memory(struct peerdma_region *region)
 {
 	int ret;
@@ -87,7 +86,7 @@ static int dmabuf_pin(struct peerdma_region *region)
 		ret = export(from, to - from, &fd);
 	if (ret)
 		return ret;
-	/* Its allocations are what they were before the export. */
+	/* Check that the allocations are the same as before the export. */
 	if (!allocations_valid(region, region->addr, region->length))
 		return fail_freed(&fd);
 	region->dmabuf = own_fd(fd);
@@ -117,7 +116,7 @@ static int dmabuf_status(struct peerdma_region *region, struct peerdma_status *s
 	return 0;
 }
 
-/* A driver's mmap() may return an errno that is the kernel's own. */
+/* A driver's mmap() may return an errno that only the kernel defines. */
 static int no_view(const struct peerdma_region *region, int error)
 {
 	char what[160];
@@ -147,7 +146,10 @@ static void dmabuf_view_end(struct peerdma_region *region, void *base)
 	munmap(base, region->pinned_length);
 }
 
-/* Of a cache's region the part is asked about, which is named. */
+/*
+ * Whether the memory is still valid. A cache's region may be partly freed, so for it only the
+ * exported part is checked.
+ */
 static bool part_still(const struct peerdma_region *region, uint64_t from, uint64_t length)
 {
 	return region_usable(region) && (!region->cached || allocations_valid(region, from, length));

@@ -92,17 +92,27 @@ static void ignore(void *node)
 
 static void kernel_close(struct peerdma *ctx, bool owner)
 {
-	if (owner)	/* a thread of the parent may have been turning the tree when the child was forked */
+	/*
+	 * in a child, the tree may be inconsistent: a thread of the parent may have been changing
+	 * it
+	 */
+	if (owner)
 		tdestroy(ctx->kernel.by_handle, ignore);
 	sys_munmap((void *)ctx->kernel.generations, ctx->kernel.generations_size);
-	/* If the program has closed it, and has another file there, that one stays open. */
+	/*
+	 * The program may have closed the descriptor and opened another file with its number. That
+	 * file must stay open.
+	 */
 	if (!ctx->kernel.file.inode || own_fd_still(&ctx->kernel.file))
 		sys_close(ctx->kernel.fd);
 }
 
 /* ---- pins ---- */
 
-/* No provider took the range, and as host memory there may be nothing.  If it is a GPU's, says why; else 0. */
+/*
+ * No provider accepted the range, and it may be invalid as host memory. If it is GPU memory,
+ * returns an error with the reason; otherwise 0.
+ */
 static int no_provider(struct peerdma_region *region)
 {
 	struct peerdma_memory m = { .size = sizeof(m) };
@@ -130,7 +140,7 @@ static int no_provider(struct peerdma_region *region)
 	return fail(-ENXIO, "provider %s does not know this GPU memory; 'dmesg' may have the reason", module);
 }
 
-/* Remembers why a pin failed; returns error. */
+/* Sets the text for a failed pin. Returns the error. */
 static int pin_failed(int error, struct peerdma_region *region)
 {
 	int fd = region->ctx->kernel.fd, ret;
@@ -173,7 +183,10 @@ static int pin_failed(int error, struct peerdma_region *region)
 	}
 }
 
-/* The module would pin the pages of the host's copy, which CUDA leaves when a GPU touches the memory. */
+/*
+ * For managed memory, the module would pin the host pages, which CUDA stops using when a GPU
+ * accesses the memory.
+ */
 static bool is_managed(const struct peerdma_region *region)
 {
 	struct peerdma_memory m = { .size = sizeof(m) };
@@ -316,7 +329,7 @@ static int kernel_map(struct peerdma_region *region, const char *pci, struct pee
 	int ret;
 
 	args->handle = region->kernel.handle;
-	for (;;) {	/* until there is room for all segments */
+	for (;;) {	/* until all segments fit */
 		bigger = realloc(m, sizeof(*m) + room * sizeof(m->ranges[0]));
 		if (!bigger) {
 			free(m);
@@ -349,7 +362,7 @@ static int kernel_unmap(struct peerdma_mapping *mapping)
 	return ret ? fail(ret, "peerdma_unmap: mapping %u: %s", mapping->handle, error_words(ret)) : 0;
 }
 
-/* ---- for the CPU, and others ---- */
+/* ---- for the CPU, and as a dma-buf ---- */
 
 static int view_failed(const struct peerdma_region *region, int ret)
 {
@@ -423,7 +436,7 @@ static int kernel_export(struct peerdma_region *region, uint64_t offset, uint64_
 	}
 }
 
-/* ---- its events ---- */
+/* ---- events ---- */
 
 static int by_handle(const void *a, const void *b)
 {
@@ -443,7 +456,10 @@ static void kernel_unlist(struct peerdma_region *region)
 	tdelete(region, &region->ctx->kernel.by_handle, by_handle);
 }
 
-/* Fills in the notice, unless the pin was unpinned between its event and now; its handle may even be another's by then. */
+/*
+ * Fills in the notice. False: the pin was unpinned after its event; another pin may have its handle
+ * by now.
+ */
 static bool notice_from(struct peerdma *ctx, const struct peerdma_event *event, struct peerdma_notice *notice)
 {
 	struct peerdma_region key = { .kernel.handle = event->handle }, **found, *whole;
@@ -453,7 +469,7 @@ static bool notice_from(struct peerdma *ctx, const struct peerdma_event *event, 
 	found = tfind(&key, &ctx->kernel.by_handle, by_handle);
 	there = found && (*found)->kernel.slot == event->slot && (*found)->validity.generation == event->generation;
 	whole = there ? (*found)->whole : NULL;
-	if (whole) {		/* told of by the first of its segments */
+	if (whole) {		/* report the whole region once, with the first revoked segment */
 		there = !whole->revoked;
 		__atomic_store_n(&whole->revoked, true, __ATOMIC_RELEASE);
 	}

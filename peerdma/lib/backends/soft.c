@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * soft.c - the back-end for softgpu's software GPU inside this process, through the
- * functions that its libcuda exports for it (softgpu_inprocess.h).  Nothing is linked; any
- * other libcuda lacks these functions.
+ * soft.c - the back-end for softgpu's software GPU inside this process. It uses functions exported
+ * by softgpu's libcuda (softgpu_inprocess.h), which it finds by dlsym(). No other libcuda has these
+ * functions.
  *
- * Pins take aperture, end when their memory is freed, and then their views fault.  But no
- * device can reach the memory.
+ * Pins use aperture, and end when their memory is freed; then their views fault. No device can
+ * reach the memory.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -28,9 +28,12 @@ struct softgpu {
 	void (*view_end)(struct softgpu_pin *pin, void *view);
 };
 
-static _Atomic(const struct softgpu *) published;	/* for good */
+static _Atomic(const struct softgpu *) published;	/* never changes once it is set */
 
-/* Where softgpu's libcuda is, seen from this library: as installed, and where both were built. */
+/*
+ * Loads softgpu's libcuda by its place relative to this library: as installed, or in the build
+ * folder.
+ */
 static void *load_beside_us(void)
 {
 	static const char *const places[] = { "softgpu/libcuda.so.1", "../../softgpu/user/libcuda.so.1" };
@@ -52,8 +55,8 @@ static void *load_beside_us(void)
 }
 
 /*
- * Who names this back-end wants such a GPU: where no libcuda is loaded it is softgpu's, so
- * that a later look for one finds it by its name, and its cuInit() does without a driver.
+ * A user who names this back-end wants a software GPU. If no libcuda is loaded, loads softgpu's, so
+ * that a later dlopen() by name finds it, and its cuInit() works without a driver.
  */
 static void prepare(void)
 {
@@ -73,10 +76,10 @@ static int soft_open(struct peerdma *ctx)
 {
 	(void)ctx;
 	prepare();
-	return 0;	/* what is not there may come */
+	return 0;	/* libcuda may be loaded later */
 }
 
-/* NULL: libcuda is not loaded, or not softgpu's.  It stays loaded if it is. */
+/* NULL: libcuda is not loaded, or is not softgpu's. softgpu's stays loaded. */
 static const struct softgpu *soft_find(void)
 {
 	const struct softgpu *found = atomic_load_explicit(&published, memory_order_acquire);
@@ -141,7 +144,7 @@ static int soft_pin(struct peerdma_region *region)
 	}
 }
 
-/* The pin's views go with it. */
+/* Ends the pin's views first. */
 static int soft_unpin(struct peerdma_region *region)
 {
 	views_free(region);

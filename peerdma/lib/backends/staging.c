@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * staging.c - the back-end that uses a copy in host memory, where no device can reach the
- * GPU memory itself. It is used only with PEERDMA_STAGING: the program must move the bytes
- * with peerdma_sync(), or it would see memory that never changes.
+ * staging.c - the back-end that uses a copy in host memory if no device can reach the GPU memory.
+ * It is used only with PEERDMA_STAGING, because the program must copy with peerdma_sync(). A
+ * program that does not would see memory that never changes.
  *
- * The copy is pinned as host memory; mappings, views and dma-bufs of the region are the copy's.
+ * The copy is pinned as host memory. Mappings, views and dma-bufs of the region are those of the
+ * copy.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -36,7 +37,7 @@ static int check_memory(struct peerdma_region *region)
 	return ret;
 }
 
-/* The copy's own pin: whatever host memory is pinned with here. */
+/* Pins the copy, by any back-end for host memory. */
 static int pin_copy(struct peerdma_region *region)
 {
 	struct peerdma_region *pin = calloc(1, sizeof(*pin));
@@ -56,7 +57,7 @@ static int pin_copy(struct peerdma_region *region)
 	return ret;
 }
 
-/* What lies in one allocation, for cuMemcpy() need not take more. */
+/* Copies a part of one allocation, because one cuMemcpy() may be limited to one allocation. */
 static int move_one(const struct allocation *piece, char *copy, uint64_t from, uint64_t to, bool back)
 {
 	void *memory = (void *)(uintptr_t)from;
@@ -135,7 +136,7 @@ static int staging_unpin(struct peerdma_region *region)
 
 static void staging_forget(struct peerdma_region *region)
 {
-	free(region->copy.pin);		/* in a child: neither the copy nor its pin is here */
+	free(region->copy.pin);		/* in a child: the copy and its pin belong to the parent */
 }
 
 static int staging_status(struct peerdma_region *region, struct peerdma_status *status)

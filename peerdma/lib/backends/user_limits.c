@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * user_limits.c - which limit of peerdma.ko's a user is at: the sentence behind EDQUOT,
+ * user_limits.c - describes which limit of peerdma.ko a user has reached: the text for EDQUOT,
  * ENOBUFS and, for host memory, ENOMEM.
  */
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static const struct {
 	[QUOTA_EXPORTS] = { "exported dma-bufs", "max_exports_per_user", "close some" },
 };
 
-/* What the user has and may have; all 0: the module is older than its limits, or does not answer. */
+/* The user's counts and limits. All 0: the module is too old, or the call failed. */
 static struct peerdma_info info_of(int fd)
 {
 	struct peerdma_info info = { .size = sizeof(info) };
@@ -42,7 +42,7 @@ const char *limit_quota(int fd, enum quota quota, char *text, size_t size)
 	};
 	int n;
 
-	/* Another thread may have ended some meanwhile. */
+	/* The count may be below the limit by now, if another thread has released some. */
 	if (numbers[quota].most)
 		n = snprintf(text, size, "user %u has %" PRIu32 " %s, and one user may have %" PRIu32, getuid(), numbers[quota].has,
 			     quotas[quota].things, numbers[quota].most);
