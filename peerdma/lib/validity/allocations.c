@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * allocations.c - the allocations that a range of GPU memory is made of.  A framework that
- * maps memory side by side (PyTorch's expandable segments) has tens of them behind one
- * pointer, and each ends at a time of its own.
+ * allocations.c - the allocations that make up a range of GPU memory. A framework that maps memory
+ * side by side (PyTorch's expandable segments) may have tens of allocations behind one pointer, and
+ * each may be freed at another time.
  *
- * NVIDIA's libcuda (580.159.04) looks at an allocation without a lock when it is asked about
- * it, and may crash if another thread unmaps it at that moment.  A program does not free what
- * a call of its own names, but may free the rest of a cache's region.  So CUDA is asked about
- * what the call names; about the rest only by cuMemGetAddressRange(), which was never seen to
- * crash (docs/real-gpu.md).  It tells whether an allocation is there, not which.
+ * NVIDIA's libcuda (580.159.04) reads an allocation without a lock when it is queried, and may
+ * crash if another thread unmaps the allocation at that moment. A program does not free the memory
+ * that its own call names, but it may free other parts of a cache's region. So the library queries
+ * CUDA for the memory that the call names. For the other parts it uses only cuMemGetAddressRange(),
+ * which was never seen to crash (docs/real-gpu.md). That call shows whether an allocation exists,
+ * but not whether it is the same one.
  */
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ static int unknown(uint64_t at, const struct peerdma_region *region, enum cuda_a
 	return fail(-ENXIO, "this is not CUDA memory");
 }
 
-/* The allocation at `at': base and length are the whole allocation's. */
+/* Queries the allocation at `at`. base and length describe the whole allocation. */
 static int query(const struct peerdma_region *region, uint64_t at, struct peerdma_memory *m)
 {
 	const void *ptr = (const void *)(uintptr_t)at;
@@ -46,7 +47,7 @@ static bool grow(struct allocation **found, size_t n)
 {
 	struct allocation *bigger;
 
-	if (n & (n - 1))	/* there is room up to the next power of two */
+	if (n & (n - 1))	/* the array always has room up to the next power of two */
 		return true;
 	bigger = realloc(*found, (n ? 2 * n : 1) * sizeof(*bigger));
 	if (bigger)
@@ -86,7 +87,7 @@ int allocations_find(struct peerdma_region *region, bool *holes)
 	return 0;
 }
 
-/* The first that ends after the address. */
+/* The index of the first allocation that ends after the address. */
 static size_t first_at(const struct peerdma_region *region, uint64_t addr)
 {
 	size_t from = 0, to = region->allocation_count;
@@ -111,7 +112,10 @@ bool allocations_valid(const struct peerdma_region *region, uint64_t addr, uint6
 	for (; i < region->allocation_count && region->allocations[i].addr < addr + length; i++) {
 		const struct allocation *p = &region->allocations[i];
 
-		/* Within what was asked for: other allocations may be where this one was. */
+		/*
+		 * Query an address inside the requested range: other allocations may be at this
+		 * one's other addresses.
+		 */
 		if (!cuda_has_id(p->addr > addr ? p->addr : addr, p->id))
 			return false;
 	}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * hook_frees.c - pins whose back-end reports no frees (ENDS_UNREPORTED): libpeerdma-hooks reports
- * them, if it sees every free.
+ * hook_frees.c - ends pins whose back-end reports no frees (ENDS_UNREPORTED), if libpeerdma-hooks
+ * sees every free.
  *
- * Before a free of a known range, pins there end with their MRs.  After it, and after a
- * free of an unknown range, such as the end of a context, pins end whose buffer id has
- * changed.
+ * Before a free of a known range, the pins in this range and their MRs are ended. After the free,
+ * and after a free of an unknown range, such as the end of a context, pins are ended if a buffer id
+ * has changed.
  */
 #include "backend.h"
 #include "base/cancel.h"
@@ -21,7 +21,10 @@ static bool concerned(const struct peerdma_region *r, const struct peerdma_hook_
 	return !r->revoked && overlaps(r, event);
 }
 
-/* Lock.  What another thread is about to end has ended when this returns. */
+/*
+ * Caller holds the context's lock. Waits until other threads have ended the concerned regions that
+ * they are ending.
+ */
 static void wait_for_others(struct peerdma *ctx, const struct peerdma_hook_event *event)
 {
 	struct peerdma_region *r = ctx->hooked_regions;
@@ -29,14 +32,17 @@ static void wait_for_others(struct peerdma *ctx, const struct peerdma_hook_event
 	while (r) {
 		if (concerned(r, event) && r->ending) {
 			cancel_safe_wait(&ctx->mrs_settled, &ctx->lock);
-			r = ctx->hooked_regions;	/* all may be others now */
+			r = ctx->hooked_regions; /* the list may have changed during the wait */
 		} else {
 			r = r->hooked_next;
 		}
 	}
 }
 
-/* Lock.  None of them goes away before it is let go of. */
+/*
+ * Caller holds the context's lock. Returns the concerned regions. They stay in existence while
+ * `ending` is set.
+ */
 static struct peerdma_region *take_concerned(struct peerdma *ctx, const struct peerdma_hook_event *event)
 {
 	struct peerdma_region *chain = NULL;

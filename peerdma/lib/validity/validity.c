@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * validity.c - whether a region still is what was pinned.
+ * validity.c - whether a region still is the memory that was pinned.
  *
- *	ENDS_BY_KERNEL		the kernel's word; of several segments, the words of all: words.c
- *	ENDS_BY_CALLBACK	the region's own word, which region_revoked() changes: event_queue.c
- *	ENDS_UNREPORTED		CUDA's buffer ids: allocations.c; hook_frees.c ends such pins where
- *				libpeerdma-hooks sees all frees
- *	ENDS_NEVER		its word, which never changes
+ *	ENDS_BY_KERNEL    the kernel's word; for several segments all their words: words.c
+ *	ENDS_BY_CALLBACK  the region's own word, changed by region_revoked(): event_queue.c
+ *	ENDS_UNREPORTED   CUDA's buffer ids: allocations.c; hook_frees.c ends such pins if
+ *	                  libpeerdma-hooks sees all frees
+ *	ENDS_NEVER        the region's own word, which never changes
  */
 #include "internal.h"
 
