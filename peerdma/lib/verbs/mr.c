@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * mr.c - a pin's memory regions of verbs (MRs): peerdma_verbs.h.
+ * mr.c - memory regions of verbs (MRs) for a pin: peerdma_verbs.h.
  *
- * They are in a list: added to under the lock, read without it.  Nothing is removed
- * before the pin ends: an MR that ends earlier is marked, and one whose domain is gone
- * is reused.
+ * They are in a list, which is changed under the lock and read without it. No entry is removed
+ * before the pin ends. An MR that ends earlier is marked, and its entry is reused after its
+ * protection domain has ended.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,24 +18,24 @@
 
 enum state {
 	MR_LIVE,
-	MR_ENDING,		/* by one thread, which others wait for */
+	MR_ENDING,		/* one thread ends it, and others wait for that thread */
 	MR_ENDED,
 };
 
 struct mr {
-	struct peerdma_mr pub;	/* first */
+	struct peerdma_mr pub;	/* must be first */
 	struct mr *next;
 	struct peerdma_region *region;
-	struct ibv_pd *pd;	/* atomic.  NULL: gone, and all of this is free for another */
+	struct ibv_pd *pd; /* atomic; NULL: the domain has ended, and the entry can be reused */
 	int access;
 	enum state state;	/* atomic, changed under the lock */
-	void *view;		/* that it is made of, or NULL */
-	struct mr *chain;	/* its ender's */
+	void *view;		/* the view that it is registered from, or NULL */
+	struct mr *chain;	/* list of the thread that ends it */
 };
 
-/* ---- the ways ---- */
+/* ---- methods ---- */
 
-/* One to be made.  pub.verbs, view: as far as it came. */
+/* A request for an MR. A method fills in mr->pub.verbs and mr->view. */
 struct mr_request {
 	struct peerdma_region *region;
 	struct ibv_pd *pd;
@@ -61,7 +61,7 @@ static int by_dmabuf(struct mr_request *m)
 	if (ret)
 		return ret;
 	ret = verbs_reg_dmabuf(m->pd, fd, r->offset, r->length, r->addr, m->access, &m->mr->pub.verbs);
-	close(fd);		/* the MR has the dma-buf */
+	close(fd);		/* the MR holds the dma-buf */
 	return ret;
 }
 
@@ -103,7 +103,10 @@ static void copy_free(struct peerdma_region *copy)
 	free(copy);
 }
 
-/* The copy that stands in for the memory: the region's own, or one that is made for its MRs. */
+/*
+ * Returns the copy that stands in for the memory: the region's own, or one that is made for its
+ * MRs.
+ */
 static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 {
 	struct peerdma_region *copy, *first = __atomic_load_n(&r->stand_in, __ATOMIC_ACQUIRE);
@@ -174,7 +177,10 @@ static const struct way *methods_for(const struct peerdma_region *region, unsign
 	       region->backend->move ? of_copy : of_device;
 }
 
-/* There is no room: that is no fact about the way. */
+/*
+ * Whether the error is a lack of resources, or a free of the memory. Neither is a property of the
+ * method.
+ */
 static bool no_room(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -ENOSPC || error == -EDQUOT ||
@@ -224,7 +230,10 @@ static struct mr *find(const struct peerdma_region *region, const struct ibv_pd 
 	return m;
 }
 
-/* Lock.  What is free takes over what was made; else it goes to the front.  The one that has it. */
+/*
+ * Caller holds the context's lock. Stores the MR in a free entry, or adds its entry to the list.
+ * Returns the entry used.
+ */
 static struct mr *add(struct peerdma_region *region, struct mr *fresh)
 {
 	struct mr *m = region->mrs;
@@ -245,7 +254,10 @@ static struct mr *add(struct peerdma_region *region, struct mr *fresh)
 	return m;
 }
 
-/* No lock.  `over`: the pin is being revoked.  Then its views must not be touched; they end with it. */
+/*
+ * Takes no lock. `over`: the pin is being revoked; then its views must not be accessed, and end
+ * with it.
+ */
 static int end_one(struct mr *m, bool over)
 {
 	int ret = verbs_dereg(m->pub.verbs);
@@ -255,7 +267,10 @@ static int end_one(struct mr *m, bool over)
 	return ret;
 }
 
-/* Lock.  Of one domain, or NULL: of all. */
+/*
+ * Caller holds the context's lock. Marks a live MR of the domain `pd` as ending and adds it to the
+ * chain. NULL: any domain.
+ */
 static void take_live(struct mr *m, const struct ibv_pd *pd, struct mr **chain)
 {
 	if (!m->pd || (pd && m->pd != pd) || m->state != MR_LIVE)
@@ -275,7 +290,7 @@ static void finish_end(struct peerdma *ctx, struct mr *m, int error, bool free_a
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-/* Ends what is in the chain, with no lock. */
+/* Ends all MRs of the chain. Takes the lock only to set their states. */
 static int end_chain(struct peerdma *ctx, struct mr *chain, bool over, bool free_again)
 {
 	struct mr *next;
@@ -302,7 +317,7 @@ static int mrs_end_own(struct peerdma_region *region, bool over)
 		take_live(m, NULL, &chain);
 	pthread_mutex_unlock(&ctx->lock);
 	ret = end_chain(ctx, chain, over, false);
-	/* Those that others are about to end. */
+	/* Wait for MRs that other threads are ending. */
 	pthread_mutex_lock(&ctx->lock);
 	for (m = region->mrs; m; m = m->next) {
 		while (m->state == MR_ENDING)
@@ -341,7 +356,7 @@ void mrs_free(struct peerdma_region *region)
 	copy_free(region->stand_in);
 }
 
-/* ---- the calls ---- */
+/* ---- calls ---- */
 
 static int freed(const struct peerdma_region *region)
 {
@@ -349,7 +364,7 @@ static int freed(const struct peerdma_region *region)
 		    (unsigned long long)region->length);
 }
 
-/* Freed memory may also be why no MR could be made of it. */
+/* Whether the memory was freed, which may also be the reason why no MR could be made. */
 static bool is_freed(struct peerdma_region *region)
 {
 	bool revoked;
@@ -360,7 +375,10 @@ static bool is_freed(struct peerdma_region *region)
 	return revoked || !region_usable(region);
 }
 
-/* The MR is made, and no other thread sees it yet.  If the pin is still valid the MR joins it, unless another thread was first. */
+/*
+ * Adds a new MR to the region, if the pin is still valid and no other thread has added an equal
+ * one.
+ */
 static int join(struct mr *fresh, struct mr **out)
 {
 	struct peerdma_region *region = fresh->region;
@@ -431,7 +449,7 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 	return ret;
 }
 
-/* Lock. */
+/* Caller holds the context's lock. Whether a thread is ending an MR of that domain. */
 static bool other_ends(const struct peerdma_region *region, const struct ibv_pd *pd)
 {
 	const struct mr *m = region->mrs;
@@ -454,7 +472,7 @@ static bool others_end(const struct peerdma *ctx, const struct ibv_pd *pd)
 	return false;
 }
 
-/* Lock. */
+/* Caller holds the context's lock. */
 static void take_all_live(struct peerdma_region *region, const struct ibv_pd *pd, struct mr **chain)
 {
 	for (struct mr *m = region->mrs; m; m = m->next)
@@ -478,7 +496,7 @@ EXPORT int peerdma_verbs_end(struct peerdma *ctx, struct ibv_pd *pd)
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	ret = end_chain(ctx, chain, false, true);
-	/* Of pins that end in other threads. */
+	/* Wait for MRs whose pins are being ended by other threads. */
 	pthread_mutex_lock(&ctx->lock);
 	while (others_end(ctx, pd))
 		cancel_safe_wait(&ctx->mrs_settled, &ctx->lock);

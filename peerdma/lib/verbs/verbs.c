@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * verbs.c - libibverbs, through the libibverbs.so.1 that the process has loaded: a program
- * with a protection domain has loaded it.  Names, numbers and types are those of its
- * version 1.1, and do not change.
+ * verbs.c - calls libibverbs, by the libibverbs.so.1 that the process has loaded; a program with a
+ * protection domain has loaded it. Names, numbers and types are those of its ABI version 1.1, which
+ * does not change.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -31,9 +31,9 @@ struct api {
 	void *library;
 };
 
-static _Atomic(const struct api *) published;	/* for good */
+static _Atomic(const struct api *) published;	/* never changes once it is set */
 
-/* It stays loaded: its functions may be called at any time from now on. */
+/* Keeps the library loaded, because its functions may be called at any time from now on. */
 static const struct api *find(void)
 {
 	const struct api *found = atomic_load_explicit(&published, memory_order_acquire);
