@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * hsa.c - asks AMD's HSA runtime, through the libhsa-runtime64.so.1 that the process
- * has loaded, what memory a pointer is in.
+ * hsa.c - queries AMD's HSA runtime, by the libhsa-runtime64.so.1 that the process has loaded,
+ * about the memory of a pointer.
  *
- * Nothing is linked, and it is not loaded for this.  Names, numbers and types are
- * those of HSA's AMD extensions.
+ * The library is neither linked nor loaded for this. Names, numbers and types are those of HSA's
+ * AMD extensions.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -37,10 +37,11 @@ struct api {
 	int (*agent_info)(struct agent agent, int attribute, void *value);
 };
 
-/* As cuda.c's: no lock, and the first one stays. */
+/* As in cuda.c: no lock, and the first result stays. */
 static _Atomic(const struct api *) published;
 static _Atomic unsigned long long searched_at;
-static _Atomic uint64_t seen_in;	/* process_id() of a process that was seen to use it: its children do not */
+/* process_id() of the process that uses HSA; forked children cannot use it */
+static _Atomic uint64_t seen_in;
 
 static const struct api *search(void)
 {
@@ -76,7 +77,7 @@ static const struct api *find(void)
 	return api;
 }
 
-/* "0000:03:00.0", as sysfs spells it. */
+/* Returns the PCI address in the format of sysfs: "0000:03:00.0". */
 static void pci_of(const struct api *hsa, struct agent agent, char *pci, size_t size)
 {
 	uint32_t bdf = 0, domain = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* pci.c - the PCI addresses that callers give.  Its input may be any text. */
+/* pci.c - parses PCI addresses of callers. The input may be any text. */
 #include <stdio.h>
 #include <string.h>
 
