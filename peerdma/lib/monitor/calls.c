@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * calls.c - the system calls that take host memory away, as the C library makes them
- * (sites.h): what goes, and who is notified.
+ * calls.c - handles the system calls of the C library that take host memory away (sites.h): finds
+ * the ranges, and notifies the subscribers.
  *
- * Subscribers are called before the system call and after it, in its thread, and inside
- * malloc() and free().  Nothing here allocates, waits or changes errno.
+ * Subscribers are called before and after the system call, in its thread, inside malloc() and
+ * free(). The code in this file does not allocate, wait or change errno.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "monitor.h"
 #include "sites.h"
 
-/* Newer than some headers. */
+/* Missing in some headers. */
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
@@ -32,15 +32,15 @@ struct span {
 
 #define EVERYTHING_FROM(p) ((struct span){ (p), UINTPTR_MAX })
 
-/* ---- what goes ---- */
+/* ---- the ranges of a call ---- */
 
-/* p, or the next multiple of a power of two above it. */
+/* Rounds up to a multiple of a power of two. */
 static uintptr_t round_up(uintptr_t p, uintptr_t to)
 {
 	return (p + to - 1) & ~(to - 1);
 }
 
-/* The kernel takes away whole pages, whatever the length. */
+/* Rounds to whole pages, because the kernel takes away whole pages. */
 static struct span pages_of(long from, long length)
 {
 	uintptr_t page = (uintptr_t)getpagesize(), start = (uintptr_t)from;
@@ -50,8 +50,8 @@ static struct span pages_of(long from, long length)
 }
 
 /*
- * The same, where the pages may be huge: then the address is a multiple of their size. Ordinary memory at such an
- * address seems to take its neighbours with it, which costs them a registration.
+ * The same for pages that may be huge; then the address is a multiple of their size. For ordinary
+ * memory at such an address, the range is too long, which costs its neighbours a registration.
  */
 static struct span huge_span(long from, long length)
 {
@@ -68,9 +68,10 @@ static struct span huge_span(long from, long length)
 }
 
 /*
- * shmdt() detaches each piece of the segment that is where shmat() put it: as far from the address as in the
- * segment.  There may be holes and other memory between, and nothing at the address itself.  Of
- * /proc/thread-self/maps (/proc/self/maps is empty once the first thread has ended), without memory of our own.
+ * shmdt() detaches each part of the segment that is where shmat() put it: at the same distance from
+ * the address as in the segment. There may be holes and other memory between the parts, and nothing
+ * at the address itself. This reader parses /proc/thread-self/maps without allocating memory.
+ * (/proc/self/maps is empty after the first thread has ended.)
  */
 struct maps {
 	int fd;
@@ -98,7 +99,7 @@ static int digit(int c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A number, and what stands behind it. */
+/* Reads a number, and the character after it. */
 static uintptr_t maps_number(struct maps *m, int base, int *behind)
 {
 	uintptr_t n = 0;
@@ -123,10 +124,10 @@ static void maps_skip_word(struct maps *m, int *behind)
 
 struct mapping {
 	struct span span;
-	uintptr_t offset, device;	/* major and minor number added; 0: no file's */
+	uintptr_t offset, device;	/* sum of major and minor number; 0: no file */
 };
 
-/* "from-to rights offset device:device inode ..." */
+/* A line: "from-to rights offset device:device inode ..." */
 static bool maps_line(struct maps *m, struct mapping *out)
 {
 	int c;
@@ -153,7 +154,7 @@ static struct span segment_at(uintptr_t p)
 	m.fd = (int)system_call(SYS_openat, args);
 	if (m.fd < 0)
 		return EVERYTHING_FROM(p);
-	/* By its device: the inode's number is the segment's id, and the first one's is 0. */
+	/* Compares the device, because the inode is the id of the segment, which may be 0. */
 	while (maps_line(&m, &next)) {
 		if (next.device && next.span.from >= p && next.span.from - p == next.offset)
 			s.to = next.span.to;
@@ -185,7 +186,10 @@ static bool advice_discards(long advice)
 	       advice == MADV_DONTNEED_LOCKED || advice == MADV_GUARD_INSTALL;
 }
 
-/* Where it is taken from, and where it is put in the place of what is there.  In place it may stay, but need not. */
+/*
+ * mremap() takes memory away at the old address, and at a fixed new address. Without a move, the
+ * memory may stay.
+ */
 static unsigned int by_mremap(const long *a, struct span *s)
 {
 	struct span from = huge_span(a[0], a[1]);
@@ -201,7 +205,7 @@ static unsigned int by_mremap(const long *a, struct span *s)
 	return n;
 }
 
-/* The spans that the call takes away, as addresses of bytes; up to two. */
+/* Returns the ranges that the call takes away, as addresses of bytes; at most two. */
 static unsigned int taken_away(long number, const long *a, struct span *s, const char **name)
 {
 	switch (number) {
@@ -255,8 +259,8 @@ static void notify(const char *name, uint32_t after, const struct span *spans, u
 }
 
 /*
- * The last thing that a thread does is to discard its stack.  Under ThreadSanitizer, which is there if its
- * symbol is, a thread that has come so far may lock no mutex.
+ * The last action of a thread is to discard its stack. Under ThreadSanitizer, which is present if
+ * its symbol is, a thread must not lock a mutex at that point.
  */
 extern void __tsan_init(void) __attribute__((weak));
 
@@ -268,7 +272,7 @@ static bool stack_of_ended(long number, const long *args)
 	return __tsan_init && number == SYS_madvise && here - (uintptr_t)(args[0] + args[1]) < 65536;
 }
 
-/* Below the sanitizers' own functions: they must not look on. */
+/* Called below the sanitizers' own functions, so it must not be instrumented. */
 __attribute__((no_sanitize("address", "thread", "undefined")))
 long monitor_system_call(long number, const long *args)
 {
@@ -282,9 +286,9 @@ long monitor_system_call(long number, const long *args)
 		return system_call(number, args);
 	error = errno;
 	/*
-	 * glibc's functions may be cancelled asynchronously; subscribers take locks and are counted.
-	 * The type, too: glibc 2.36 ends a thread by a signal that was on its way when the state
-	 * changed, and looks at the type only.
+	 * The C library's functions may be cancelled asynchronously, while subscribers take locks
+	 * and are counted. Both state and type must be changed: glibc 2.36 ends a thread by a
+	 * signal that was already sent when the state changed, and checks only the type.
 	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);

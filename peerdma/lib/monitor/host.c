@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * host.c - chooses the monitor of host memory, once for the process, when it is first needed:
+ * host.c - chooses the monitor of host memory, once per process, at its first use. In this order:
  *
- *	another library's, if it was started (peerdma_monitor_start())
- *	our own: the system calls of the C library and the dynamic loader, redirected
- *	UCX's ucm, where the process has it and our own cannot be
+ *	another library's monitor, if it was started (peerdma_monitor_start());
+ *	our own: redirected system calls of the C library and the dynamic loader;
+ *	UCX's ucm, if the process has loaded it and our own cannot be used.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -21,7 +21,7 @@
 #include "sites.h"
 
 struct code {
-	uintptr_t inside;		/* an address in the library that is meant */
+	uintptr_t inside;		/* an address in the wanted library */
 	uintptr_t text, end, room_end;
 };
 
@@ -73,7 +73,7 @@ static int redirect(const char *what, const void *inside, struct found *found)
 	return 0;
 }
 
-/* A name as the C library has it: whether its code has one of the sites. */
+/* Whether a function of the C library contains one of the sites. */
 static bool has_site(void *libc, const char *name, const struct found *found)
 {
 	void *function = dlsym(libc, name);
@@ -109,7 +109,7 @@ static int own_begin(void)
 	return ret ? ret : monitor_try_host();
 }
 
-static const char *name;		/* of the one that was chosen */
+static const char *name;		/* of the chosen monitor */
 
 static int begin(void)
 {
@@ -134,8 +134,9 @@ static char why[256];
 static int result;
 
 /*
- * In a child.  fork() does not wait for the lock: its thread waits for the loader's, which the thread that forks may have.
- * What that thread had begun is left as it is, since code may be half redirected.
+ * Runs in a forked child. fork() does not wait for `lock`, because its holder waits for the
+ * loader's lock, which the forking thread may hold. If another thread of the parent was redirecting
+ * calls, the code may be half changed. So the child leaves it, and has no monitor.
  */
 static void forked(void)
 {

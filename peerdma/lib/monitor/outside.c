@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* outside.c - see peerdma_monitor.h. */
+/* outside.c - monitors and subscribers of other libraries: peerdma_monitor.h. */
 #include "../internal.h"
 #include "monitor.h"
 #include "peerdma_monitor.h"
@@ -38,7 +38,10 @@ static int start_ucm(void)
 	const char *is = monitor_outside(MONITOR_HOST);
 	int ret;
 
-	/* Before ucm has our functions: it takes them away from all that set them. */
+	/*
+	 * Check before ucm_begin(). ucm identifies handlers by their function, so undoing a second
+	 * start would also remove the handlers of the first.
+	 */
 	if (is)
 		return fail(-EBUSY, "peerdma_monitor_start_ucm: '%s' already monitors host memory; start only one monitor", is);
 	ret = ucm_begin();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* sites_other.c - processors whose instructions are not known here; see sites.h. */
+/* sites_other.c - for processors that are not supported; see sites.h. */
 #ifndef __x86_64__
 #include <errno.h>
 
