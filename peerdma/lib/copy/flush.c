@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* flush.c - writes of other devices become visible to a GPU at work. */
+/* flush.c - makes writes of other devices visible to running work of a GPU. */
 #include "../internal.h"
 #include "peerdma_copy.h"
 
