@@ -26,7 +26,7 @@ bool sgu_window_has_server(void)
 }
 
 /* Offers reserved addresses to the driver: 0; -EEXIST: another client of the server has them. */
-static int offer(void *addr, size_t length, uint32_t server)
+static int register_window(void *addr, size_t length, uint32_t server)
 {
 	/* mmap aligns to the CPU's pages, the window to the GPU's */
 	uint64_t misaligned = -(uint64_t)addr & (SGU_PAGE - 1);
@@ -50,20 +50,20 @@ static int offer(void *addr, size_t length, uint32_t server)
 }
 
 /* The same with addresses that are reserved first; -ENOMEM: they are not free here. */
-static int offer_at(uint64_t base, size_t length, uint32_t server)
+static int reserve_window(uint64_t base, size_t length, uint32_t server)
 {
 	void *addr = sgu_reserve((void *)base, length, base ? MAP_FIXED_NOREPLACE : 0);
 
 	if (addr == MAP_FAILED)
 		return -ENOMEM;
 	if (!base || addr == (void *)base)
-		return offer(addr, length, server);
+		return register_window(addr, length, server);
 	/* a kernel that does not know the flag takes it for a hint */
 	munmap(addr, length);
 	return -ENOMEM;
 }
 
-static bool goes_on(int err)
+static bool can_retry(int err)
 {
 	return err == -ENOMEM || err == -EEXIST;
 }
@@ -79,14 +79,14 @@ static int take_window(uint32_t server)
 	const size_t first = server ? 1 : 0, count = sizeof(lengths) / sizeof(lengths[0]);
 	int err = -ENOMEM;
 
-	for (size_t i = first; i < count && goes_on(err); i++) {
+	for (size_t i = first; i < count && can_retry(err); i++) {
 		uint64_t step = lengths[first] * GIB;
 
-		for (uint64_t base = 64 * GIB; base + step <= 1024 * GIB && goes_on(err); base += step)
-			err = offer_at(base, lengths[i] * GIB, server);
+		for (uint64_t base = 64 * GIB; base + step <= 1024 * GIB && can_retry(err); base += step)
+			err = reserve_window(base, lengths[i] * GIB, server);
 	}
-	for (size_t i = first; i < count && goes_on(err); i++)
-		err = offer_at(0, lengths[i] * GIB, server);
+	for (size_t i = first; i < count && can_retry(err); i++)
+		err = reserve_window(0, lengths[i] * GIB, server);
 	return err;
 }
 

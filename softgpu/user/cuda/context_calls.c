@@ -153,7 +153,7 @@ SGU_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 }
 
 /* A question about a context.  Of a destroyed one it is answered as well, and the error told all the same. */
-static CUresult ask_begin(CUcontext handle, const void *answer, struct sgu_ctx **ctx)
+static CUresult query_begin(CUcontext handle, const void *answer, struct sgu_ctx **ctx)
 {
 	CUresult result = sgu_enter();
 
@@ -162,7 +162,7 @@ static CUresult ask_begin(CUcontext handle, const void *answer, struct sgu_ctx *
 	return result ? result : get_or_current(handle, ctx);
 }
 
-static CUresult ask_end(struct sgu_ctx *ctx)
+static CUresult query_end(struct sgu_ctx *ctx)
 {
 	CUresult result = atomic_load(&ctx->kctx) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 
@@ -173,23 +173,23 @@ static CUresult ask_end(struct sgu_ctx *ctx)
 SGU_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *ctxId)
 {
 	struct sgu_ctx *ctx;
-	CUresult result = ask_begin(handle, ctxId, &ctx);
+	CUresult result = query_begin(handle, ctxId, &ctx);
 
 	if (result)
 		return result;
 	*ctxId = atomic_load(&ctx->id);
-	return ask_end(ctx);
+	return query_end(ctx);
 }
 
 SGU_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
 {
 	struct sgu_ctx *ctx;
-	CUresult result = ask_begin(handle, version, &ctx);
+	CUresult result = query_begin(handle, version, &ctx);
 
 	if (result)
 		return result;
 	*version = 3020;	/* the version of the ABI, not of the driver */
-	return ask_end(ctx);
+	return query_end(ctx);
 }
 
 SGU_EXPORT CUresult cuCtxSynchronize(void)

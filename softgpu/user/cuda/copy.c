@@ -58,7 +58,7 @@ CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t heigh
  * set it is about to look at the memory past CUDA, through BAR1.  And never
  * with memory of the program that GPUs do not know: it may be gone by then.
  */
-static bool may_run_on(const struct softgpu_query *dst, const struct softgpu_query *src,
+static bool may_return_early(const struct softgpu_query *dst, const struct softgpu_query *src,
 		       enum sgu_when when, bool sync_memops)
 {
 	if (sync_memops || dst->sync_memops || src->sync_memops)
@@ -94,7 +94,7 @@ CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t
 		goto out;
 	copy.ctx = queue.kctx;
 	copy.stream = queue.stream;
-	copy.flags = may_run_on(&to, &from, when, queue.sync_memops) ? 0 : SOFTGPU_OP_SYNC;
+	copy.flags = may_return_early(&to, &from, when, queue.sync_memops) ? 0 : SOFTGPU_OP_SYNC;
 	result = sgu_result_enoent(sgu_call(queue.gpu, SOFTGPU_COPY, &copy),
 				   CUDA_ERROR_CONTEXT_IS_DESTROYED);
 out:

@@ -151,7 +151,7 @@ SGU_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned
 	return result;
 }
 
-static CUresult ask(struct event *event, unsigned long cmd, uint64_t *time_ns)
+static CUresult query(struct event *event, unsigned long cmd, uint64_t *time_ns)
 {
 	struct softgpu_event call = {
 		.size = sizeof(call), .ctx = event->kctx, .event = event->handle,
@@ -162,7 +162,7 @@ static CUresult ask(struct event *event, unsigned long cmd, uint64_t *time_ns)
 	return sgu_result_query(err);
 }
 
-static CUresult ask_handle(CUevent hEvent, unsigned long cmd)
+static CUresult query_handle(CUevent hEvent, unsigned long cmd)
 {
 	struct event *event;
 	uint64_t time_ns;
@@ -170,19 +170,19 @@ static CUresult ask_handle(CUevent hEvent, unsigned long cmd)
 
 	if (result)
 		return result;
-	result = ask(event, cmd, &time_ns);
+	result = query(event, cmd, &time_ns);
 	sgu_obj_put(&event->obj);
 	return result;
 }
 
 SGU_EXPORT CUresult cuEventQuery(CUevent hEvent)
 {
-	return ask_handle(hEvent, SOFTGPU_EVENT_QUERY);
+	return query_handle(hEvent, SOFTGPU_EVENT_QUERY);
 }
 
 SGU_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 {
-	return ask_handle(hEvent, SOFTGPU_EVENT_SYNC);
+	return query_handle(hEvent, SOFTGPU_EVENT_SYNC);
 }
 
 SGU_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
@@ -204,9 +204,9 @@ SGU_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUe
 	else if (!pMilliseconds)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (!result)
-		result = ask(start, SOFTGPU_EVENT_QUERY, &from);
+		result = query(start, SOFTGPU_EVENT_QUERY, &from);
 	if (!result)
-		result = ask(end, SOFTGPU_EVENT_QUERY, &to);
+		result = query(end, SOFTGPU_EVENT_QUERY, &to);
 	if (!result)
 		*pMilliseconds = (float)((double)(int64_t)(to - from) / 1e6);
 	sgu_obj_put(&end->obj);

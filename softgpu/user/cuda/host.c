@@ -49,7 +49,7 @@ static void host_end(struct host *host)
 }
 
 /* Makes the addresses the window's again, and then anyone's. */
-static void give_back(uint64_t va, size_t mapped)
+static void release_va(uint64_t va, size_t mapped)
 {
 	struct softgpu_va release = { .size = sizeof(release), .va = va };
 
@@ -123,7 +123,7 @@ static CUresult host_make(uint32_t kind, uint32_t flags, size_t length, uint64_t
 		 &(struct softgpu_va) { .size = sizeof(struct softgpu_va), .va = host->va });
 	result = CUDA_ERROR_OUT_OF_MEMORY;
 undo:
-	give_back(host->va, host->mapped);
+	release_va(host->va, host->mapped);
 	free(host);
 	return result;
 }
@@ -155,7 +155,7 @@ static CUresult host_free(uint64_t va, uint32_t kind)
 	/* queued copies may be using it */
 	result = sgu_ctx_sync_all();
 	sgu_call_any(SOFTGPU_HOST_UNREGISTER, &unregister);
-	give_back(host->va, host->mapped);
+	release_va(host->va, host->mapped);
 	host_end(host);
 	return result;
 }
@@ -195,7 +195,7 @@ void sgu_host_forget(uint64_t ctx_id)
 		struct host *host = sweep.found;
 
 		sweep.found = host->next;
-		give_back(host->va, host->mapped);
+		release_va(host->va, host->mapped);
 		host_end(host);
 	}
 }

@@ -80,10 +80,10 @@ static void forked(void)
 		sgu_forget();
 }
 
-static bool told_of_forks;
+static bool fork_handler_ok;
 static void __attribute__((constructor)) begin(void)
 {
-	told_of_forks = !pthread_atfork(NULL, NULL, forked);
+	fork_handler_ok = !pthread_atfork(NULL, NULL, forked);
 }
 
 static CUresult start(void)
@@ -113,7 +113,7 @@ static CUresult start(void)
 	err = sgu_window_open(n);
 	if (err)
 		return err == -EEXIST ? CUDA_ERROR_MPS_MAX_CLIENTS_REACHED : sgu_result(err);
-	return told_of_forks ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return fork_handler_ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SGU_EXPORT CUresult cuInit(unsigned int Flags)

@@ -39,7 +39,7 @@ static struct softgpu_pin *outer(struct sg_pin *pin)
 	return (struct softgpu_pin *)((char *)pin - offsetof(struct softgpu_pin, pin));
 }
 
-static void drop(struct softgpu_pin *p)
+static void pin_put(struct softgpu_pin *p)
 {
 	if (atomic_fetch_sub(&p->users, 1) > 1)
 		return;
@@ -70,7 +70,7 @@ static void on_unmap(struct sg_pin *pin)
 
 static void on_free(struct sg_pin *pin)
 {
-	drop(outer(pin));
+	pin_put(outer(pin));
 }
 
 static const struct sg_pin_ops ops = { .callback = on_revoke, .unmap = on_unmap, .free = on_free };
@@ -110,7 +110,7 @@ SGU_EXPORT int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int 
 	err = sg_pin_get(core, &p->pin, &ops, &who, va, length, flags & SOFTGPU_PIN_PERSISTENT);
 	if (err) {
 		p->users = 1;
-		drop(p);
+		pin_put(p);
 		return err;
 	}
 	*out = p;
@@ -128,7 +128,7 @@ SGU_EXPORT void softgpu_inprocess_unpin(struct softgpu_pin *p)
 		munmap(v->base, p->length);
 		free(v);
 	}
-	drop(p);
+	pin_put(p);
 }
 
 /* Lock.  Pages that lie side by side in VRAM are one mapping. */
@@ -150,7 +150,7 @@ static int map_pages(struct softgpu_pin *p, char *base, int prot)
 }
 
 /* Something that faults, over whatever is there, or (NULL) anywhere. */
-static void *nothing_at(void *base, uint64_t length)
+static void *map_hole(void *base, uint64_t length)
 {
 	return mmap(base, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED : 0), -1, 0);
 }
@@ -172,7 +172,7 @@ SGU_EXPORT int softgpu_inprocess_view_at(struct softgpu_pin *p, int writable, vo
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (err) {
-		nothing_at(base, p->length);
+		map_hole(base, p->length);
 		free(v);
 	}
 	return err;
@@ -180,7 +180,7 @@ SGU_EXPORT int softgpu_inprocess_view_at(struct softgpu_pin *p, int writable, vo
 
 SGU_EXPORT int softgpu_inprocess_view(struct softgpu_pin *p, int writable, void **view)
 {
-	void *base = nothing_at(NULL, p->length);
+	void *base = map_hole(NULL, p->length);
 	int err;
 
 	if (base == MAP_FAILED)

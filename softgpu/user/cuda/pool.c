@@ -45,7 +45,7 @@ static void unlist(struct piece *piece)
 		piece->pool->used -= piece->length;
 }
 
-static void forget(struct piece *piece)
+static void free_piece(struct piece *piece)
 {
 	sgu_obj_put(&piece->pool->obj);
 	free(piece);
@@ -70,7 +70,7 @@ int sgu_piece_add(const struct piece *piece)
 
 		/* the driver has given its addresses away: it went with its GPU */
 		unlist(old);
-		forget(old);
+		free_piece(old);
 	}
 	if (node)
 		err = *node == copy ? 0 : -EEXIST;
@@ -104,7 +104,7 @@ bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts)
 }
 
 /* The memory of a pool that begins at va, now out of the tree and of the figures; NULL: none does. */
-static struct piece *take(uint64_t va)
+static struct piece *remove_at(uint64_t va)
 {
 	struct piece *piece;
 
@@ -121,16 +121,16 @@ static struct piece *take(uint64_t va)
 }
 
 /* It could not be freed. */
-static void put_back(struct piece *piece)
+static void reinsert(struct piece *piece)
 {
 	if (sgu_piece_add(piece))
-		forget(piece);
+		free_piece(piece);
 	else
 		free(piece);
 }
 
 /* At once. */
-static int end(const struct piece *piece, uint64_t va)
+static int end_now(const struct piece *piece, uint64_t va)
 {
 	struct softgpu_va end = { .size = sizeof(end), .va = va };
 
@@ -139,12 +139,12 @@ static int end(const struct piece *piece, uint64_t va)
 
 bool sgu_pool_free(uint64_t va, CUresult *result)
 {
-	struct piece *piece = take(va);
+	struct piece *piece = remove_at(va);
 
 	if (!piece)
 		return false;
-	*result = sgu_result(end(piece, va));
-	forget(piece);
+	*result = sgu_result(end_now(piece, va));
+	free_piece(piece);
 	return true;
 }
 
@@ -249,19 +249,19 @@ static CUresult free_on(const struct sgu_queue *queue, uint64_t va)
 {
 	struct softgpu_mem_free_async on = { .size = sizeof(on), .ctx = queue->kctx, .stream = queue->stream, .va = va };
 	struct softgpu_handle sync = { .size = sizeof(sync), .handle = queue->kctx };
-	struct piece *piece = take(va);
+	struct piece *piece = remove_at(va);
 	int err = sgu_call(queue->gpu, SOFTGPU_MEM_FREE_ASYNC, &on);
 
 	/* For want of memory no free fails. */
 	if (err == -ENOMEM) {
 		err = sgu_call(queue->gpu, SOFTGPU_CTX_SYNC, &sync);
 		if (!err)
-			err = end(piece, va);
+			err = end_now(piece, va);
 	}
 	if (piece && err)
-		put_back(piece);
+		reinsert(piece);
 	else if (piece)
-		forget(piece);
+		free_piece(piece);
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 

@@ -128,7 +128,7 @@ SGU_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 	return result ? result : sgu_result_enoent(err, CUDA_ERROR_INVALID_HANDLE);
 }
 
-static CUresult ask(CUstream hStream, unsigned long cmd)
+static CUresult query(CUstream hStream, unsigned long cmd)
 {
 	struct softgpu_stream stream = { .size = sizeof(stream) };
 	struct sgu_queue queue;
@@ -145,12 +145,12 @@ static CUresult ask(CUstream hStream, unsigned long cmd)
 
 SGU_EXPORT CUresult cuStreamQuery(CUstream hStream)
 {
-	return ask(hStream, SOFTGPU_STREAM_QUERY);
+	return query(hStream, SOFTGPU_STREAM_QUERY);
 }
 
 SGU_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
-	return ask(hStream, SOFTGPU_STREAM_SYNC);
+	return query(hStream, SOFTGPU_STREAM_SYNC);
 }
 
 /* What the stream is; NULL for the default stream, with its context current. */

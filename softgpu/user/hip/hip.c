@@ -57,10 +57,10 @@ static void forked(void)
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-static bool told_of_forks;
+static bool fork_handler_ok;
 static void __attribute__((constructor)) begin(void)
 {
-	told_of_forks = !pthread_atfork(NULL, NULL, forked);
+	fork_handler_ok = !pthread_atfork(NULL, NULL, forked);
 }
 
 /* First in every call: HIP starts by itself. */
@@ -71,7 +71,7 @@ static hipError_t enter(void)
 	if (!atomic_load_explicit(&started, memory_order_acquire)) {
 		pthread_mutex_lock(&lock);
 		if (!started) {
-			if (!told_of_forks || hsa_init())
+			if (!fork_handler_ok || hsa_init())
 				error = hipErrorNoDevice;
 			else
 				hsa_iterate_agents(take_agent, NULL);

@@ -35,7 +35,7 @@ static bool is_mapped(const char *ptr, size_t size)
 	return true;
 }
 
-static hsa_status_t note(void *ptr, size_t size, uint32_t mask)
+static hsa_status_t add_locked(void *ptr, size_t size, uint32_t mask)
 {
 	struct hsa_locked *l = all;
 
@@ -78,7 +78,7 @@ SGU_EXPORT hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_age
 		status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	/* What is the driver's is reached as it is; for the CPU alone there is nothing to do. */
 	if (!status && mask && !hsa_memory_at(host_ptr))
-		status = note(host_ptr, size, mask);
+		status = add_locked(host_ptr, size, mask);
 	if (!status)
 		*agent_ptr = host_ptr;
 out:

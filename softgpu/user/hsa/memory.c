@@ -224,7 +224,7 @@ out:
 }
 
 /* With hsa_lock held.  *m is NULL where there is nothing to free, or an error. */
-static hsa_status_t freeable(const void *ptr, struct hsa_memory **m)
+static hsa_status_t find_freeable(const void *ptr, struct hsa_memory **m)
 {
 	struct hsa_memory *there;
 
@@ -250,7 +250,7 @@ HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
 
 	pthread_mutex_lock(&hsa_lock);
 	do {
-		status = freeable(ptr, &m);
+		status = find_freeable(ptr, &m);
 	} while (m && !hsa_memory_drop(m));
 	pthread_mutex_unlock(&hsa_lock);
 	/* It waits for who has the memory pinned: others may go on. */

@@ -52,7 +52,7 @@ static hsa_status_t list_agents(uint32_t mask, void *(*alloc)(size_t), uint32_t 
 SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info, void *(*alloc)(size_t),
 					     uint32_t *num_agents_accessible, hsa_agent_t **accessible)
 {
-	hsa_amd_pointer_info_t told = { .size = sizeof(told) };
+	hsa_amd_pointer_info_t result = { .size = sizeof(result) };
 	const struct hsa_memory *m;
 	const struct hsa_locked *l;
 	uint32_t mapped = 0;
@@ -63,10 +63,10 @@ SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_in
 	m = ready ? hsa_memory_at(ptr) : NULL;
 	l = ready && !m ? hsa_locked_at(ptr) : NULL;
 	if (m) {
-		of_memory(&told, m);
+		of_memory(&result, m);
 		mapped = m->mapped;
 	} else if (l) {
-		of_locked(&told, l);
+		of_locked(&result, l);
 		mapped = l->mapped;
 	}
 	pthread_mutex_unlock(&hsa_lock);
@@ -75,9 +75,9 @@ SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_in
 	if (!ptr || !info || !info->size)
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
 	/* The caller's struct may be an older, shorter one. */
-	if (info->size < told.size)
-		told.size = info->size;
-	memcpy(info, &told, told.size);
+	if (info->size < result.size)
+		result.size = info->size;
+	memcpy(info, &result, result.size);
 	if (!alloc || !num_agents_accessible || !accessible || (!m && !l))
 		return HSA_STATUS_SUCCESS;
 	return list_agents(mapped, alloc, num_agents_accessible, accessible);

@@ -10,7 +10,7 @@
 
 static bool starting;		/* a thread opens the driver's files */
 static bool opened;		/* they are open: once, for good */
-static bool told_of_forks;
+static bool fork_handler_ok;
 
 /*
  * In the child.  A GPU's address space belongs to the process that made it, so every call
@@ -29,7 +29,7 @@ static void forked(void)
 
 static void __attribute__((constructor)) begin(void)
 {
-	told_of_forks = !pthread_atfork(NULL, NULL, forked);
+	fork_handler_ok = !pthread_atfork(NULL, NULL, forked);
 }
 
 static int open_gpus(void)
@@ -112,7 +112,7 @@ static int start(void)
 
 	if (!opened) {
 		starting = true;
-		err = told_of_forks ? open_gpus() : -ENOMEM;
+		err = fork_handler_ok ? open_gpus() : -ENOMEM;
 		if (err)
 			sgu_forget();
 		opened = !err;

@@ -65,7 +65,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, u
 }
 
 /* The device is there, and the answer has a place. */
-static nvmlReturn_t can_tell(nvmlDevice_t device, const void *answer)
+static nvmlReturn_t check_query(nvmlDevice_t device, const void *answer)
 {
 	struct softgpu_info info;
 	nvmlReturn_t result = nvml_info(device, &info);
@@ -77,7 +77,7 @@ static nvmlReturn_t can_tell(nvmlDevice_t device, const void *answer)
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *gpuFabricInfo)
 {
-	nvmlReturn_t result = can_tell(device, gpuFabricInfo);
+	nvmlReturn_t result = check_query(device, gpuFabricInfo);
 
 	if (result)
 		return result;
@@ -88,7 +88,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpu
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t *gpuFabricInfo)
 {
-	nvmlReturn_t result = can_tell(device, gpuFabricInfo);
+	nvmlReturn_t result = check_query(device, gpuFabricInfo);
 
 	if (result)
 		return result;
