@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* transport.c - choosing a transport, and calls by GPU number. */
+/* transport.c - chooses the transport, and makes calls by GPU number. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>

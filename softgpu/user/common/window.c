@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* window.c - the window of CUDA addresses, and the server whose clients share them. */
+/* window.c - the window of CUDA addresses, and the server whose clients share it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +25,10 @@ bool sgu_window_has_server(void)
 	return window_server != 0;
 }
 
-/* Offers reserved addresses to the driver: 0; -EEXIST: another client of the server has them. */
+/* Registers reserved addresses as the window. 0; -EEXIST: another client of the server has them. */
 static int register_window(void *addr, size_t length, uint32_t server)
 {
-	/* mmap aligns to the CPU's pages, the window to the GPU's */
+	/* mmap() aligns to CPU pages, the window to GPU pages */
 	uint64_t misaligned = -(uint64_t)addr & (SGU_PAGE - 1);
 	struct softgpu_window window = {
 		.size = sizeof(window), .server = server,
@@ -38,7 +38,7 @@ static int register_window(void *addr, size_t length, uint32_t server)
 
 	for (int i = 0; i < gpu_count && !err; i++)
 		err = sgu_call(i, SOFTGPU_WINDOW, &window);
-	/* another copy of this library in the process was first: its window holds */
+	/* another copy of this library in the process was first; its window is used */
 	if (err || window.base != (uint64_t)addr + misaligned)
 		munmap(addr, length);
 	if (err)
@@ -49,7 +49,7 @@ static int register_window(void *addr, size_t length, uint32_t server)
 	return 0;
 }
 
-/* The same with addresses that are reserved first; -ENOMEM: they are not free here. */
+/* Reserves addresses and registers them as the window. -ENOMEM: the addresses are not free. */
 static int reserve_window(uint64_t base, size_t length, uint32_t server)
 {
 	void *addr = sgu_reserve((void *)base, length, base ? MAP_FIXED_NOREPLACE : 0);
@@ -58,7 +58,7 @@ static int reserve_window(uint64_t base, size_t length, uint32_t server)
 		return -ENOMEM;
 	if (!base || addr == (void *)base)
 		return register_window(addr, length, server);
-	/* a kernel that does not know the flag takes it for a hint */
+	/* an old kernel takes MAP_FIXED_NOREPLACE for a hint */
 	munmap(addr, length);
 	return -ENOMEM;
 }
@@ -69,9 +69,9 @@ static bool can_retry(int err)
 }
 
 /*
- * CUDA promises one address range for host and GPU memory.  We take it where
- * documents and old clients expect it, below 2^40, if something is free there.
- * A server's clients have room for 60 others there.
+ * CUDA promises one address range for host and GPU memory. This library takes it below 2^40 if
+ * possible, where documents and old clients expect it. With a server, each client takes less, so
+ * that 60 clients fit there.
  */
 static int take_window(uint32_t server)
 {
@@ -90,7 +90,7 @@ static int take_window(uint32_t server)
 	return err;
 }
 
-/* SOFTGPU_MPS: the number of a server; false: it is none. */
+/* Reads the number of a server from SOFTGPU_MPS. False: it is not a number. */
 static bool server_wanted(uint32_t *server)
 {
 	const char *text = getenv("SOFTGPU_MPS");
