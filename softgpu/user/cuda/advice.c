@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * advice.c - cuMemAdvise, cuMemPrefetchAsync and what cuMemRangeGetAttribute gives back.
+ * advice.c - cuMemAdvise(), cuMemPrefetchAsync(), and the results of cuMemRangeGetAttribute().
  *
- * Managed memory never moves here, so all of it is bookkeeping, by which programs
- * (UCX is one) choose their way to the memory.
+ * Managed memory never moves on the software GPU, so all this is only recorded. Programs such as
+ * UCX choose their method of access by it.
  */
 #include <string.h>
 
@@ -108,15 +108,15 @@ SGU_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevic
 	return cuMemPrefetchAsync_v2(devPtr, count, location_of(dstDevice), 0, hStream);
 }
 
-/* ---- what was said ---- */
+/* ---- queries ---- */
 
 struct question {
 	CUmem_range_attribute attribute;
 	int *out;
-	size_t count;			/* of ints */
+	size_t count;			/* number of ints */
 };
 
-/* One answer for all pages, or none. */
+/* Returns the location if it is the same for all pages, otherwise INVALID. */
 static CUmemLocation common(const struct sgu_advice *pages, size_t count, bool prefetched)
 {
 	CUmemLocation first = prefetched ? pages->prefetched : pages->preferred;

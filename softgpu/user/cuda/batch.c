@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* batch.c - many copies in one call. */
+/* batch.c - cuMemcpyBatchAsync(): several copies in one call. */
 #include "copy.h"
 
-/* attrs[i] is of the copies from idxs[i] on, up to those of attrs[i + 1]. */
+/* attrs[i] applies to the copies from idxs[i] up to those of attrs[i + 1]. */
 static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *idxs, size_t num, size_t count)
 {
 	if (!attrs || !idxs || !num || num > count || idxs[0])
@@ -18,7 +18,7 @@ static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *
 	return CUDA_SUCCESS;
 }
 
-/* The source is read before the call returns where an attribute asks for it. */
+/* Whether the source is read before the call returns, as the attribute may request. */
 static enum sgu_when when_of(const CUmemcpyAttributes *attr)
 {
 	return attr->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? SGU_DONE : SGU_QUEUED;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * chaos.c - SOFTGPU_CHAOS="strict=1,fail_alloc=3": the core's knobs, for the
- * software GPU inside this process.
+ * chaos.c - SOFTGPU_CHAOS="strict=1,fail_alloc=3": sets the core's knobs for the software GPU
+ * inside this process.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "chaos.h"
 #include "parse.h"
 
-/* Said whether or not anybody listens: a test with a misspelt knob must not pass. */
+/* Prints even without SOFTGPU_LOG: a test with a misspelt knob must not pass. */
 static int fail_item(const char *item, size_t length, const char *why)
 {
 	fprintf(stderr, "softgpu: SOFTGPU_CHAOS: '%.*s': %s", (int)length, item, why);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* copy.c - copies of ranges, and when a copy may return before it is done. */
+/* copy.c - copies of ranges, and the rule when a copy may return before it is done. */
 #include "copy.h"
 
-/* A range may go over several mappings: each must be there, and accessible. */
+/* A range may span several mappings. All must be present and accessible. */
 static CUresult check_mappings(uint64_t end, unsigned int access, const struct softgpu_query *first)
 {
 	struct softgpu_query q = *first;
@@ -35,7 +35,7 @@ CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t heigh
 		return result;
 	switch (q->kind) {
 	case SOFTGPU_KIND_NONE:
-		/* a wild pointer in the window is no program's memory */
+		/* an unknown address inside the window is not memory of the program */
 		return end->device || !va || sgu_in_window(va) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case SOFTGPU_KIND_RESERVED:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -52,11 +52,11 @@ CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t heigh
 }
 
 /*
- * May the call return while the copy runs?
+ * Whether the call may return while the copy runs.
  *
- * Never with SYNC_MEMOPS on either side, in the *Async functions too: the caller
- * set it is about to look at the memory past CUDA, through BAR1.  And never
- * with memory of the program that GPUs do not know: it may be gone by then.
+ * Not if either side has SYNC_MEMOPS, even in the *Async functions: a program sets it because it
+ * will access the memory through BAR1, without CUDA. Not with host memory that the GPUs do not
+ * know: the program may free it at once.
  */
 static bool may_return_early(const struct softgpu_query *dst, const struct softgpu_query *src,
 		       enum sgu_when when, bool sync_memops)
@@ -154,7 +154,10 @@ SGU_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcD
 	return copy_range(dstDevice, true, srcDevice, true, ByteCount, SGU_QUEUED, hStream);
 }
 
-/* Addresses are the process's, not a context's, so the contexts are only checked; NULL is the current one. */
+/*
+ * Checks the contexts; NULL is the current one. They have no other use here, because addresses
+ * belong to the process.
+ */
 static CUresult check_contexts(CUcontext dst, CUcontext src)
 {
 	CUcontext handles[] = { dst, src };
@@ -175,7 +178,7 @@ static CUresult check_contexts(CUcontext dst, CUcontext src)
 	return result;
 }
 
-/* Comes after all earlier work of both contexts, and before all later. */
+/* Runs after all earlier work of both contexts, and before all later work. */
 SGU_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 				 CUcontext srcContext, size_t ByteCount)
 {

@@ -8,7 +8,7 @@
 struct event {
 	struct sgu_obj obj;
 	struct sgu_ctx *ctx;		/* a reference */
-	uint32_t kctx;			/* of the life of ctx that made the event */
+	uint32_t kctx;			/* the life of ctx in which the event was made */
 	uint32_t handle;
 	unsigned int flags;
 	atomic_bool recorded;
@@ -22,7 +22,7 @@ static void event_free(struct sgu_obj *obj)
 	free(event);
 }
 
-/* A reference to an event whose context is alive. */
+/* Returns a reference to an event whose context is alive. */
 static CUresult event_get(CUevent handle, struct event **out)
 {
 	CUresult result = sgu_enter_named();
@@ -79,7 +79,7 @@ SGU_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	return CUDA_SUCCESS;
 }
 
-/* The driver's event outlives the context, so it is destroyed in any case. */
+/* The driver's event outlives its context, so it is destroyed in any case. */
 SGU_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 {
 	struct softgpu_handle destroy = { .size = sizeof(destroy) };
@@ -100,7 +100,7 @@ SGU_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 	return result;
 }
 
-/* RECORD or STREAM_WAIT: the event, as seen from the queue. */
+/* Makes the driver call RECORD or STREAM_WAIT for the event on a queue. */
 static CUresult on_queue(struct event *event, CUstream hStream, unsigned long cmd)
 {
 	struct softgpu_event call = { .size = sizeof(call), .event = event->handle };
@@ -126,7 +126,7 @@ SGU_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 		return result;
 	result = sgu_queue_get(hStream, &queue);
 	if (!result) {
-		/* an event marks the work of its own context */
+		/* an event can be recorded only in its own context */
 		if (queue.kctx != event->kctx)
 			result = CUDA_ERROR_INVALID_HANDLE;
 		sgu_queue_put(&queue);

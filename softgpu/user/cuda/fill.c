@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* fill.c - cuMemset in its shapes and sizes. */
+/* fill.c - cuMemset...() for all element sizes and shapes. */
 #include "copy.h"
 
-/* width elements of elem bytes in each of height rows. */
+/* Fills `height` rows of `width` elements of `elem` bytes. */
 static CUresult fill(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t elem, size_t width,
 		     size_t height, enum sgu_when when, CUstream stream)
 {
@@ -33,13 +33,16 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t ele
 	op.pitch = pitch;
 	end = (struct sgu_end) { .va = dst, .pitch = pitch, .device = true };
 	result = sgu_check_end(&end, bytes, height, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, &q);
-	/* The engine is the stream's GPU's.  Without a peer mapping, which there are none of, it reaches its own. */
+	/*
+	 * The engine belongs to the stream's GPU. It reaches only its own GPU's memory, because
+	 * there are no peer mappings.
+	 */
 	if (!result && (q.kind == SOFTGPU_KIND_DEVICE || q.kind == SOFTGPU_KIND_IPC) &&
 	    sgu_gpu_of_index(q.gpu) != queue.gpu)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		goto out;
-	/* of device memory even cuMemset need not be done when it returns */
+	/* for device memory, even cuMemset() may return before it is done */
 	wait = q.sync_memops || queue.sync_memops || (when == SGU_NOW && !sgu_is_vram(&q));
 	op.flags = wait ? SOFTGPU_OP_SYNC : 0;
 	op.ctx = queue.kctx;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * inprocess_pin.c - softgpu_inprocess.h: pins of the GPU in this process, as a
- * personality offers them to others.
+ * inprocess_pin.c - softgpu_inprocess.h: pins of the software GPU's memory in this process.
  *
- * A pin is the caller's until it is unpinned and the core's until it has ended, in
- * either order: the last one frees it.
+ * The caller uses a pin until it unpins it, and the core until the pin has ended. The last of both
+ * frees it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -28,10 +27,10 @@ struct softgpu_pin {
 	void (*revoked)(void *arg);
 	void *arg;
 	uint64_t length;
-	_Atomic int users;		/* the caller, and the core */
-	pthread_mutex_t lock;		/* of what follows */
+	_Atomic int users;		/* the caller and the core */
+	pthread_mutex_t lock;		/* protects the fields below */
 	struct view *views;
-	bool gone;			/* no view reaches the memory any more */
+	bool gone;			/* the memory is no longer reachable by views */
 };
 
 static struct softgpu_pin *outer(struct sg_pin *pin)
@@ -47,7 +46,7 @@ static void pin_put(struct softgpu_pin *p)
 	free(p);
 }
 
-/* ---- what the core calls ---- */
+/* ---- callbacks of the core ---- */
 
 static void on_revoke(struct sg_pin *pin)
 {
@@ -56,7 +55,9 @@ static void on_revoke(struct sg_pin *pin)
 	p->revoked(p->arg);
 }
 
-/* Something that faults takes the views' place: nothing else may come to be at their addresses. */
+/*
+ * Replaces the views by mappings that fault, so that no other memory is mapped at their addresses.
+ */
 static void on_unmap(struct sg_pin *pin)
 {
 	struct softgpu_pin *p = outer(pin);
@@ -75,7 +76,7 @@ static void on_free(struct sg_pin *pin)
 
 static const struct sg_pin_ops ops = { .callback = on_revoke, .unmap = on_unmap, .free = on_free };
 
-/* ---- the calls ---- */
+/* ---- calls ---- */
 
 SGU_EXPORT void softgpu_inprocess_begin(void)
 {
@@ -121,7 +122,7 @@ SGU_EXPORT void softgpu_inprocess_unpin(struct softgpu_pin *p)
 {
 	struct view *v;
 
-	/* Its end, here or by its callback, has hidden what views there are. */
+	/* Ends the pin, unless its callback has. In both cases, its views are hidden now. */
 	sg_pin_put(softgpu_inprocess_core(), &p->pin, p->pin.persistent);
 	while ((v = p->views)) {
 		p->views = v->next;
@@ -131,7 +132,7 @@ SGU_EXPORT void softgpu_inprocess_unpin(struct softgpu_pin *p)
 	pin_put(p);
 }
 
-/* Lock.  Pages that lie side by side in VRAM are one mapping. */
+/* Caller holds p->lock. Makes one mapping for adjacent pages of VRAM. */
 static int map_pages(struct softgpu_pin *p, char *base, int prot)
 {
 	unsigned int gpu = sg_pin_gpu_index(&p->pin);
@@ -149,7 +150,7 @@ static int map_pages(struct softgpu_pin *p, char *base, int prot)
 	return err;
 }
 
-/* Something that faults, over whatever is there, or (NULL) anywhere. */
+/* Maps addresses whose accesses fault, at `base`, or anywhere (NULL). */
 static void *map_hole(void *base, uint64_t length)
 {
 	return mmap(base, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED : 0), -1, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* module.c - variables of loaded code: none can be loaded, and asking for one is an error and no more. */
+/* module.c - variables of loaded code. No code can be loaded, so queries return an error. */
 #include "hook.h"
 #include "internal.h"
 

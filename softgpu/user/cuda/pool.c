@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * pool.c - memory of pools: cuMemAllocAsync, cuMemFreeAsync.
+ * pool.c - memory of pools: cuMemAllocAsync(), cuMemFreeAsync().
  *
- * It is cuMemAlloc's memory with another owner as far as programs can see, and in no
- * context of the driver: contexts end without it.  No free waits: cuMemFree ends the memory at
- * once, cuMemFreeAsync when the stream comes to that.  Nor does the driver wait for other work
- * that still uses it.
+ * It is cuMemAlloc()'s memory, but programs see another owner, and it belongs to no context of the
+ * driver: it survives contexts. No free waits: cuMemFree() frees the memory at once,
+ * cuMemFreeAsync() when the stream reaches it. The driver does not wait for other work that still
+ * uses the memory either.
  */
 #include <errno.h>
 #include <search.h>
@@ -14,10 +14,10 @@
 #include "hook.h"
 #include "pool_int.h"
 
-static void *pieces;		/* tsearch */
-static atomic_bool used;	/* there has been one: until then no look-up is needed */
+static void *pieces;		/* a tree (tsearch) */
+static atomic_bool used;	/* set by the first allocation; until then no look-up is needed */
 
-/* Pieces do not overlap, so "overlaps" is an order's "equal". */
+/* Allocations do not overlap, so the order treats overlapping ranges as equal. */
 static int by_va(const void *a, const void *b)
 {
 	const struct piece *x = a, *y = b;
@@ -35,7 +35,9 @@ struct piece *sgu_piece_at(uint64_t va)
 	return node ? *node : NULL;
 }
 
-/* With sgu_pool_lock held: out of the tree and of the figures. */
+/*
+ * Caller holds sgu_pool_lock. Removes the allocation from the tree and from the pool's statistics.
+ */
 static void unlist(struct piece *piece)
 {
 	tdelete(piece, &pieces, by_va);
@@ -68,7 +70,7 @@ int sgu_piece_add(const struct piece *piece)
 	while ((node = tsearch(copy, &pieces, by_va)) && *node != copy && !imported_again(*node, copy)) {
 		struct piece *old = *node;
 
-		/* the driver has given its addresses away: it went with its GPU */
+		/* the driver has reused the addresses: the old memory was lost with its GPU */
 		unlist(old);
 		free_piece(old);
 	}
@@ -103,7 +105,7 @@ bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts)
 	return piece;
 }
 
-/* The memory of a pool that begins at va, now out of the tree and of the figures; NULL: none does. */
+/* Removes the allocation that begins at va from the tree and from the statistics. NULL: none. */
 static struct piece *remove_at(uint64_t va)
 {
 	struct piece *piece;
@@ -120,7 +122,7 @@ static struct piece *remove_at(uint64_t va)
 	return piece;
 }
 
-/* It could not be freed. */
+/* Adds the allocation again after a failed free. */
 static void reinsert(struct piece *piece)
 {
 	if (sgu_piece_add(piece))
@@ -129,7 +131,7 @@ static void reinsert(struct piece *piece)
 		free(piece);
 }
 
-/* At once. */
+/* Frees the memory at once. */
 static int end_now(const struct piece *piece, uint64_t va)
 {
 	struct softgpu_va end = { .size = sizeof(end), .va = va };
@@ -162,7 +164,8 @@ CUresult sgu_queue_alive(const struct sgu_queue *queue)
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-#define POOL_CHUNK	(32u << 20)	/* NVIDIA's driver takes memory for pools in this unit, and maxSize counts it */
+/* NVIDIA's driver allocates for pools in this unit, and maxSize is rounded up to it */
+#define POOL_CHUNK	(32u << 20)
 
 /* Takes over the reference to the pool. */
 static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
@@ -208,7 +211,7 @@ out:
 	return result;
 }
 
-/* The pool is the stream's GPU's current one where handle is NULL. */
+/* handle NULL: the current pool of the stream's GPU. */
 static CUresult alloc_in_stream(CUdeviceptr *dptr, size_t bytes, const CUmemoryPool *handle, CUstream hStream)
 {
 	struct sgu_queue queue;
@@ -242,8 +245,9 @@ SGU_HOOKED(cuMemAllocFromPoolAsync, CUdeviceptr *dptr, size_t bytesize, CUmemory
 }
 
 /*
- * Out of the tree before the call: other memory may come to its place as soon as the stream has freed it, and in the call clients
- * may be told of pins that end, and ask for what the lock guards.
+ * Removes the allocation from the tree before the call. As soon as the stream has freed it, other
+ * memory may get its addresses. And during the call, clients may be notified of ended pins and make
+ * queries that take the lock.
  */
 static CUresult free_on(const struct sgu_queue *queue, uint64_t va)
 {
@@ -252,7 +256,7 @@ static CUresult free_on(const struct sgu_queue *queue, uint64_t va)
 	struct piece *piece = remove_at(va);
 	int err = sgu_call(queue->gpu, SOFTGPU_MEM_FREE_ASYNC, &on);
 
-	/* For want of memory no free fails. */
+	/* A free must not fail for lack of memory. */
 	if (err == -ENOMEM) {
 		err = sgu_call(queue->gpu, SOFTGPU_CTX_SYNC, &sync);
 		if (!err)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-/* pool_ipc.c - pools and their memory in other processes. */
+/* pool_ipc.c - shares pools and their memory with other processes. */
 #include <errno.h>
 #include <string.h>
 
 #include "pool_int.h"
 #include "share.h"
 
-/* What a CUmemPoolPtrExportData holds. */
+/* The content of a CUmemPoolPtrExportData. */
 struct pointer {
 	char magic[8];
-	uint64_t id, key[2];		/* the driver's, of the memory */
-	uint64_t secret[2];		/* of its pool */
+	uint64_t id, key[2];		/* the driver's id and key of the memory */
+	uint64_t secret[2];		/* of the pool */
 	char zero[8];
 	uint64_t length;
 };
@@ -47,7 +47,7 @@ SGU_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryP
 	return result;
 }
 
-/* The handle is the descriptor itself, as a pointer; it stays the caller's. */
+/* `handle` is the descriptor, cast to a pointer. The caller keeps it. */
 SGU_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 						       CUmemAllocationHandleType handleType,
 						       unsigned long long flags)
@@ -105,7 +105,10 @@ SGU_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
 	return CUDA_SUCCESS;
 }
 
-/* Opened: to be recorded, unless that was done before.  The driver counts opens, and a free is to end them all. */
+/*
+ * Records opened memory, unless it was recorded before. The driver counts opens, but one free must
+ * end all imports. So a repeated open is closed again.
+ */
 static CUresult record(struct pool *pool, uint64_t va, uint64_t length, bool *kept)
 {
 	struct piece piece = { .va = va, .length = length, .pool = pool };
@@ -121,7 +124,7 @@ static CUresult record(struct pool *pool, uint64_t va, uint64_t length, bool *ke
 	return err == -EEXIST ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The memory is counted in the pool first, so that this is not destroyed meanwhile. */
+/* Counts the memory in the pool first, so that the pool cannot be destroyed meanwhile. */
 static CUresult import(struct pool *pool, const struct pointer *pointer, CUdeviceptr *va)
 {
 	struct softgpu_ipc_open open = { .size = sizeof(open), .id = pointer->id, .key = { pointer->key[0], pointer->key[1] } };
@@ -137,7 +140,7 @@ static CUresult import(struct pool *pool, const struct pointer *pointer, CUdevic
 		return result;
 	err = sgu_call(pool->gpu, SOFTGPU_IPC_OPEN, &open);
 	if (err == -EEXIST)
-		result = CUDA_ERROR_INVALID_CONTEXT;	/* one's own memory */
+		result = CUDA_ERROR_INVALID_CONTEXT;	/* memory of this process */
 	else
 		result = sgu_result(err);
 	if (!err)

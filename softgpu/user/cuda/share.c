@@ -36,7 +36,10 @@ CUresult sgu_share_make(const struct sgu_share *share, int *fd)
 	return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-/* The seals come first: no other file has them, and of one that has, nothing changes any more. */
+/*
+ * Check the seals first. Only files of sgu_share_make() have all of them, and the content of such a
+ * file can no longer change.
+ */
 CUresult sgu_share_read(int fd, enum sgu_share_type type, struct sgu_share *share)
 {
 	SGU_UNCANCELLED;

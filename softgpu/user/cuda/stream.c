@@ -8,7 +8,7 @@
 struct stream {
 	struct sgu_obj obj;
 	struct sgu_ctx *ctx;		/* a reference */
-	uint32_t kctx;			/* of the life of ctx that made the stream */
+	uint32_t kctx;			/* the life of ctx in which the stream was made */
 	uint32_t handle;
 	unsigned int flags;
 };
@@ -104,7 +104,7 @@ SGU_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int 
 	return cuStreamCreate(phStream, flags);
 }
 
-/* Work that is queued on it is done all the same. */
+/* Queued work is still done. */
 SGU_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
 	struct softgpu_stream destroy = { .size = sizeof(destroy) };
@@ -153,7 +153,7 @@ SGU_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 	return query(hStream, SOFTGPU_STREAM_SYNC);
 }
 
-/* What the stream is; NULL for the default stream, with its context current. */
+/* Queries of a stream. NULL: the default stream of the current context. */
 SGU_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 {
 	struct sgu_queue queue;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* value.c - words in memory that streams write and wait for, one by one and in batches. */
+/* value.c - words in memory that streams write and wait for: single operations and batches. */
 #include "copy.h"
 
 #define BATCH_MAX	255	/* NVIDIA's driver refuses 256 */
 
-/* One operation as the driver takes it. */
+/* Converts one operation to the driver's struct. */
 static CUresult operation(enum softgpu_value_op op, CUdeviceptr va, uint64_t value, uint32_t width,
 			  struct softgpu_value *to)
 {
@@ -29,7 +29,7 @@ static CUresult wait_operation(CUdeviceptr va, uint64_t value, uint32_t width, u
 	return operation(ops[flags], va, value, width, to);
 }
 
-/* NO_MEMORY_BARRIER was for the first version of these functions. */
+/* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER was for the first version of these functions. */
 static CUresult write_operation(CUdeviceptr va, uint64_t value, uint32_t width, unsigned int flags,
 				struct softgpu_value *to)
 {
@@ -38,7 +38,10 @@ static CUresult write_operation(CUdeviceptr va, uint64_t value, uint32_t width, 
 	return operation(SOFTGPU_VALUE_WRITE, va, value, width, to);
 }
 
-/* Whether the stream's GPU reaches it so: the word lies in what CUDA knows, and migrates nowhere. */
+/*
+ * Whether the stream's GPU can reach the word: it must be in memory that CUDA knows and that does
+ * not migrate.
+ */
 static CUresult check_word(const struct sgu_queue *queue, const struct softgpu_value *op)
 {
 	const struct sgu_end end = { .va = op->va, .device = true };
@@ -96,7 +99,7 @@ SGU_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, c
 	return one(stream, addr, value, 8, flags, true);
 }
 
-/* A barrier orders nothing here: each operation is done before the next begins. */
+/* A barrier does nothing: each operation completes before the next begins. */
 static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgpu_value *op, bool *nothing)
 {
 	*nothing = false;
@@ -120,7 +123,7 @@ static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgp
 	}
 }
 
-/* All are looked at before any is queued, then they are queued. */
+/* Called twice: first checks all operations, then queues them. */
 static CUresult batch(const struct sgu_queue *queue, const CUstreamBatchMemOpParams *params, unsigned int count,
 		      bool look)
 {
@@ -155,8 +158,9 @@ SGU_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 }
 
 /*
- * The first version: the plain names, which cuGetProcAddress gives for CUDA before 11.7.  NVIDIA's
- * driver of today refuses it, as CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 (0) says.
+ * The first version of these functions, under the plain names. cuGetProcAddress() returns it for
+ * CUDA before 11.7. NVIDIA's current driver does not support it, as
+ * CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 (0) shows.
  */
 static CUresult refuse(CUstream stream, const void *what, unsigned int flags)
 {

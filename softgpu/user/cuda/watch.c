@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* watch.c - softgpu.h: the stand-in for a kernel that polls. */
+/* watch.c - softgpu.h: a stand-in for a kernel that polls. */
 #include "internal.h"
 #include "softgpu.h"
 
