@@ -10,7 +10,7 @@ static CUdeviceptr address(const void *p)
 	return (uintptr_t)p;
 }
 
-/* The two sides' types in the driver's terms; false: no such kind. */
+/* Converts a copy's direction to the driver's memory types. False: unknown direction. */
 static bool types_of(enum cudaMemcpyKind kind, CUmemorytype *dst, CUmemorytype *src)
 {
 	static const CUmemorytype types[][2] = {
@@ -69,7 +69,10 @@ RT_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count, 
 	return rt_fail(cudaErrorInvalidMemcpyDirection);
 }
 
-/* With unified addressing the pointers say where they are; the devices must exist. */
+/*
+ * Checks only that both devices exist: with unified addressing, the pointers show which device they
+ * belong to.
+ */
 static CUresult check_peers(int a, int b)
 {
 	CUresult result = rt_enter();
@@ -97,7 +100,7 @@ RT_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *
 	return rt_done(result);
 }
 
-/* What is not a rectangle is refused here, so that a pitch of 0 means no default. */
+/* Checks width and pitch here, because the driver takes a pitch of 0 as a default. */
 static cudaError_t describe(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const void *src, size_t spitch,
 			    size_t width, size_t height, enum cudaMemcpyKind kind)
 {

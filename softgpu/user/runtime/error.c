@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* error.c - the last error of each thread, names and texts. */
+/* error.c - the last error of each thread; names and texts of errors. */
 #include "runtime.h"
 
 static _Thread_local cudaError_t last_error;
@@ -36,7 +36,7 @@ struct text {
 
 #define T(code, string) { code, #code, string }
 
-/* Those that this library returns. */
+/* The errors that this library returns. */
 static const struct text texts[] = {
 	T(cudaSuccess, "no error"),
 	T(cudaErrorInvalidValue, "an argument is not valid"),

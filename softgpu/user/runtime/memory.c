@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* memory.c - memory of all kinds, and what a pointer is. */
+/* memory.c - memory of all kinds, and queries of pointers. */
 #include <stdint.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ RT_EXPORT cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
 	return rt_done(result ? result : cuMemGetInfo(free, total));
 }
 
-/* Nothing asked for is nothing given, and no error. */
+/* A size of 0 returns NULL without an error. */
 RT_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size)
 {
 	CUresult result = rt_enter();
@@ -41,7 +41,7 @@ RT_EXPORT cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width
 	return rt_done(result);
 }
 
-/* cudaFree(0) is how programs start the runtime. */
+/* Programs initialize the runtime by cudaFree(0). */
 RT_EXPORT cudaError_t cudaFree(void *devPtr)
 {
 	CUresult result = rt_enter();
@@ -117,7 +117,7 @@ RT_EXPORT cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
 	return rt_done(result ? result : cuMemHostGetFlags(pFlags, pHost));
 }
 
-/* Host memory that no GPU knows is no error: its type is cudaMemoryTypeUnregistered. */
+/* Host memory that no GPU knows is not an error: its type is cudaMemoryTypeUnregistered. */
 RT_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr)
 {
 	CUpointer_attribute which[] = {
