@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* nvlink.c - fields, NVLinks and fabrics: a software GPU has no links, and says so. */
+/*
+ * nvlink.c - fields, NVLinks and fabrics. A software GPU has no links, and these functions report
+ * that.
+ */
 #include <string.h>
 #include <time.h>
 
@@ -56,7 +59,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device
 	return no_link(device, link, pci);
 }
 
-/* That of the first version, whose struct ends earlier. */
+/* The function of the first version, whose struct is shorter. */
 #undef nvmlDeviceGetNvLinkRemotePciInfo
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link, void *pci);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link, void *pci)
@@ -64,7 +67,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, u
 	return no_link(device, link, pci);
 }
 
-/* The device is there, and the answer has a place. */
+/* Checks that the device exists and that the pointer to the result is not NULL. */
 static nvmlReturn_t check_query(nvmlDevice_t device, const void *answer)
 {
 	struct softgpu_info info;
