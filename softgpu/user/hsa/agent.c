@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* agent.c - what all calls ask first: whether HSA is ready, and which agent is meant. */
+/* agent.c - checks that HSA is initialized, and finds agents by their handles. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +102,7 @@ static void text64(void *value, const char *text)
 	snprintf(value, 64, "%s", text);
 }
 
-/* As AMD's runtime writes it: the first half of what names the GPU. */
+/* Writes the UUID like AMD's runtime: the first half of the GPU's UUID. */
 static void uuid(char *value, const struct softgpu_info *info)
 {
 	size_t at = 4;

@@ -37,7 +37,7 @@ int hsa_file_make(const char *name, size_t size)
 	return err;
 }
 
-/* What a descriptor of this process is, as the kernel names it. */
+/* Checks the name of a descriptor's file in /proc. */
 static int check_name(int fd, const char *name)
 {
 	char path[40], is[2 * HSA_FILE_NAME], wanted[2 * HSA_FILE_NAME];
@@ -52,8 +52,8 @@ static int check_name(int fd, const char *name)
 }
 
 /*
- * A handle may name any descriptor of any process: it is looked at before it is opened,
- * which could block or do something.
+ * A handle may contain any descriptor of any process. So check the file's name before opening the
+ * file, because open() could block or have a side effect.
  */
 int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 {
@@ -73,7 +73,10 @@ int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 	close(seen);
 	if (file < 0)
 		return file;
-	/* A file of such a name that could shrink would be a trap. */
+	/*
+	 * A file with this name that can shrink was not made by this library, and could raise
+	 * SIGBUS.
+	 */
 	seals = fcntl(file, F_GET_SEALS);
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(file, &st)) {
 		close(file);

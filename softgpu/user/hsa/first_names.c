@@ -2,8 +2,8 @@
 /*
  * first_names.c - libhsa-amd-ipc: include/hsa/hsa_amd_ipc.h.
  *
- * A handle says which descriptor of which process holds the runtime's own handle, in a
- * file in memory, and has some bits of that file's name.  Closing it closes the file.
+ * A handle contains a process, a descriptor of that process, and some bits of the file's name. The
+ * file is a memfd that contains the runtime's own handle. Closing the handle closes the file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,11 +17,14 @@
 
 #define SGU_EXPORT __attribute__((visibility("default")))
 
-/* From the low end: a descriptor, a process, and bits of the name; what Linux allows fits. */
+/*
+ * Bits of a handle from the low end: descriptor, process, part of the name. The widths suffice for
+ * Linux's limits.
+ */
 #define FD_BITS		20
 #define PID_BITS	22
 
-/* What is in the file. */
+/* The content of the file. */
 struct content {
 	hsa_amd_ipc_memory_t handle;
 	uint64_t length;		/* of memory */
@@ -44,7 +47,7 @@ static uint32_t pid_of(uint64_t handle)
 	return (uint32_t)(handle >> FD_BITS & ((1u << PID_BITS) - 1));
 }
 
-/* Each kind has names of its own. */
+/* Memory and signals have different names. */
 static void name_of(char name[HSA_FILE_NAME], const char *kind, uint64_t bits, uint32_t pid)
 {
 	hsa_file_name(name, kind, (uint64_t[2]){ bits, 0 }, pid);
@@ -71,7 +74,7 @@ static hsa_status_t get(const char *kind, const struct content *content, uint64_
 	return HSA_STATUS_SUCCESS;
 }
 
-/* The file of a handle in the process that got it, or -errno. */
+/* Opens the file of a handle. Returns a descriptor, or -errno. */
 static int find(const char *kind, uint64_t handle)
 {
 	char name[HSA_FILE_NAME];
@@ -178,10 +181,10 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_open_signal_handle(hsa_amd_ipc_signal_handle
 	return status ? status : hsa_amd_ipc_signal_attach(&content.handle, signal);
 }
 
-/* ---- addresses ---- */
+/* ---- queries of addresses ---- */
 
 struct search {
-	uint32_t flags;		/* what the pool's are among */
+	uint32_t flags;		/* required flags of the pool */
 	hsa_amd_memory_pool_t pool;
 };
 
@@ -197,7 +200,7 @@ static hsa_status_t take_pool(hsa_amd_memory_pool_t pool, void *data)
 	return HSA_STATUS_INFO_BREAK;
 }
 
-/* The runtime does not tell it: the owner's first one that has such memory. */
+/* The runtime does not report the pool. Returns the owner's first pool with these flags. */
 static hsa_status_t pool_of(const hsa_amd_pointer_info_t *info, hsa_amd_memory_pool_t *pool)
 {
 	struct search search = { .flags = info->global_flags };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* lock.c - the program's own memory that GPUs are to reach: here a note of it, since they reach all. */
+/*
+ * lock.c - hsa_amd_memory_lock(): memory of the program for access by GPUs. Software GPUs reach all
+ * memory, so it is only recorded.
+ */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -7,7 +10,7 @@
 
 #define STEP ((size_t)1 << 24)
 
-static struct hsa_locked *all;	/* the newest first */
+static struct hsa_locked *all;	/* newest first */
 
 struct hsa_locked *hsa_locked_at(const void *ptr)
 {
@@ -18,7 +21,7 @@ struct hsa_locked *hsa_locked_at(const void *ptr)
 	return l;
 }
 
-/* Whether all of it is mapped: what is not cannot be locked. */
+/* Whether the whole range is mapped; unmapped memory cannot be locked. */
 static bool is_mapped(const char *ptr, size_t size)
 {
 	char *at = (char *)((uintptr_t)ptr & ~(HSA_PAGE - 1)), *end = (char *)(uintptr_t)ptr + size;
@@ -76,7 +79,7 @@ SGU_EXPORT hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_age
 		status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
 	if (!status && !is_mapped(host_ptr, size))
 		status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-	/* What is the driver's is reached as it is; for the CPU alone there is nothing to do. */
+	/* The driver's memory is already accessible, and the CPU alone needs no lock. */
 	if (!status && mask && !hsa_memory_at(host_ptr))
 		status = add_locked(host_ptr, size, mask);
 	if (!status)

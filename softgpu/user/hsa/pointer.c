@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* pointer.c - what a pointer is. */
+/* pointer.c - queries of pointers. */
 #include <string.h>
 
 #include "hsa_int.h"
@@ -30,7 +30,7 @@ static void of_locked(hsa_amd_pointer_info_t *info, const struct hsa_locked *l)
 	info->registered = true;
 }
 
-/* The array is made by the program's own function. */
+/* The program's own function allocates the array. */
 static hsa_status_t list_agents(uint32_t mask, void *(*alloc)(size_t), uint32_t *n, hsa_agent_t **agents)
 {
 	uint32_t count = (uint32_t)__builtin_popcount(mask), at = 0;
@@ -74,7 +74,7 @@ SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_in
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!ptr || !info || !info->size)
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	/* The caller's struct may be an older, shorter one. */
+	/* The caller's struct may be of an older release, and shorter. */
 	if (info->size < result.size)
 		result.size = info->size;
 	memcpy(info, &result, result.size);
