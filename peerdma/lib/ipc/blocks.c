@@ -27,8 +27,9 @@ static int alloc(size_t length, void **ptr)
 	if (!b)
 		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
 	b->length = memory_rounded(length);
-	ret = b->length < length || b->length > INT64_MAX ? fail(-ENOMEM, "%zu bytes are more than the address space", length) :
-	      ipc_file_make("peerdma-ipc-memory", b->length, false, &fd, &b->addr);
+	ret = b->length < length || b->length > INT64_MAX ?
+		      fail(-ENOMEM, "%zu bytes are more than the address space", length) :
+		      ipc_file_make("peerdma-ipc-memory", b->length, false, &fd, &b->addr);
 	if (ret) {
 		free(b);
 		return ret;
@@ -41,7 +42,8 @@ static int alloc(size_t length, void **ptr)
 		munmap(b->addr, b->length);
 		close(fd);
 		free(b);
-		return fail(-ENOMEM, "cannot allocate %zu bytes of shared memory: %s", length, strerror(-ret));
+		return fail(-ENOMEM, "cannot allocate %zu bytes of shared memory: %s", length,
+			    strerror(-ret));
 	}
 	b->file = own_fd(fd);
 	*ptr = b->addr;
@@ -72,7 +74,8 @@ static void end_overlapping(struct ipc *ipc, uint64_t base, uint64_t length)
 	struct ranges_place place = { 0 };
 	uint32_t slot;
 
-	while ((slot = ranges_next(&ipc->ranges[false], base, base + length - 1, &place)) != RANGES_NONE) {
+	while ((slot = ranges_next(&ipc->ranges[false], base, base + length - 1, &place)) !=
+	       RANGES_NONE) {
 		if (ipc_record_end(ipc, slot, ipc_generation(ipc, slot))) {
 			ipc_count(ipc, ended);
 			ipc_reap_one(ipc, slot);
@@ -121,7 +124,9 @@ EXPORT int peerdma_ipc_free(void *ptr)
 	cancel_back(was);
 	if (b || (ipc && is_parent_block(ipc->parent, ptr)))
 		return 0;
-	return fail(-EINVAL, "peerdma_ipc_free: %p is not what peerdma_ipc_alloc() returned, or was freed", ptr);
+	return fail(-EINVAL,
+		    "peerdma_ipc_free: %p is not what peerdma_ipc_alloc() returned, or was freed",
+		    ptr);
 }
 
 bool ipc_block_at(const struct ipc *ipc, uint64_t addr, uint64_t *base, uint64_t *length)

@@ -50,9 +50,13 @@ static int connect_to(const struct ipc_name *name, int64_t until, struct own_fd 
 		if (errno == EINTR)
 			continue;
 		if (errno != EAGAIN) {
-			ret = errno == ECONNREFUSED || errno == ENOENT ? ended(name) : errno == EPERM || errno == EACCES ?
-			      fail(-EACCES, "connect: %s; a security module keeps this process from the exporter (pid %u)",
-				   strerror(errno), name->pid) : fail(-errno, "connect: %s", strerror(errno));
+			ret = errno == ECONNREFUSED || errno == ENOENT ?
+				      ended(name) :
+			      errno == EPERM || errno == EACCES ?
+				      fail(-EACCES,
+					   "connect: %s; a security module keeps this process from the exporter (pid %u)",
+					   strerror(errno), name->pid) :
+				      fail(-errno, "connect: %s", strerror(errno));
 			goto close;
 		}
 		if (now_ms() >= until) {
@@ -77,11 +81,15 @@ static int refused(const struct ipc_name *name, int error)
 {
 	switch (error) {
 	case -EACCES:
-		return fail(-EACCES, "the exporter (pid %u, user %u) does not let user %u open it; export it with "
-			    "PEERDMA_IPC_ANY_USER, or open it as that user", name->pid, name->uid, (unsigned int)geteuid());
+		return fail(-EACCES,
+			    "the exporter (pid %u, user %u) does not let user %u open it; export it with "
+			    "PEERDMA_IPC_ANY_USER, or open it as that user",
+			    name->pid, name->uid, (unsigned int)geteuid());
 	case -EKEYREJECTED:
-		return fail(-EKEYREJECTED, "the key in the handle is not that of anything that pid %u exports; "
-			    "get the handle from the exporter", name->pid);
+		return fail(-EKEYREJECTED,
+			    "the key in the handle is not that of anything that pid %u exports; "
+			    "get the handle from the exporter",
+			    name->pid);
 	case -ESTALE:
 		return fail(-ESTALE, "the exporter (pid %u) has freed it, or ended the export; get a new handle", name->pid);
 	case -EBUSY:
@@ -95,7 +103,8 @@ static int refused(const struct ipc_name *name, int error)
 	}
 }
 
-static int receive_reply(const struct ipc_name *name, int fd, int64_t until, struct ipc_reply *reply, int fds[IPC_FDS])
+static int receive_reply(const struct ipc_name *name, int fd, int64_t until,
+			 struct ipc_reply *reply, int fds[IPC_FDS])
 {
 	for (;;) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -134,11 +143,15 @@ void ipc_close_fds(const struct ipc_name *name, int fds[IPC_FDS])
 	}
 }
 
-static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
-	       struct own_fd *conn)
+static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open,
+	       struct ipc_reply *reply, int fds[IPC_FDS], struct own_fd *conn)
 {
 	struct ipc_request q = {
-		.magic = IPC_MESSAGE_MAGIC, .op = op, .slot = name->slot, .open = open, .generation = name->generation,
+		.magic = IPC_MESSAGE_MAGIC,
+		.op = op,
+		.slot = name->slot,
+		.open = open,
+		.generation = name->generation,
 	};
 	int64_t until = now_ms() + TIMEOUT_MS;
 	int ret = conn->fd < 0 ? connect_to(name, until, conn) : 0;
@@ -154,7 +167,8 @@ static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, s
 	 * request.
 	 */
 	if (ret && ret != -EPIPE && ret != -ECONNRESET)
-		return fail(ret == -EAGAIN ? -ETIMEDOUT : ret, "the connection to the exporter failed: %s", strerror(-ret));
+		return fail(ret == -EAGAIN ? -ETIMEDOUT : ret,
+			    "the connection to the exporter failed: %s", strerror(-ret));
 	ret = receive_reply(name, conn->fd, until, reply, fds);
 	if (ret)
 		ipc_close_fds(name, fds);
@@ -170,8 +184,8 @@ int ipc_ended(uint32_t attempt, int ret, int error)
 	return ret ? ret : error;
 }
 
-int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
-	    struct own_fd *conn)
+int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open,
+		struct ipc_reply *reply, int fds[IPC_FDS], struct own_fd *conn)
 {
 	bool fresh = conn->fd < 0;
 	int ret = ask(name, op, open, reply, fds, conn);

@@ -62,10 +62,14 @@ static int check(const struct batch *b)
 		ret = take_in("peerdma_ipc_copy", &known, sizeof(known), TRANSFER_FIRST, t);
 		if (ret)
 			return ret;
-		if (t->flags & ~(PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL | PEERDMA_IPC_POLL) || !all_zero(t->reserved, sizeof(t->reserved)))
-			return fail(-EINVAL, "transfer %zu: unknown flags, or something reserved is set; set both to zero", i);
+		if (t->flags & ~(PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL | PEERDMA_IPC_POLL) ||
+		    !all_zero(t->reserved, sizeof(t->reserved)))
+			return fail(-EINVAL,
+				    "transfer %zu: unknown flags, or something reserved is set; set both to zero",
+				    i);
 		if (!t->memory || (!t->local && t->length))
-			return fail(-EINVAL, "transfer %zu: %s is NULL", i, t->memory ? "local" : "memory");
+			return fail(-EINVAL, "transfer %zu: %s is NULL", i,
+				    t->memory ? "local" : "memory");
 		if (!ipc_mine(range_of(t)->ipc))
 			return fail(-EPERM, "transfer %zu: a parent process opened the memory; open it here", i);
 		if (t->length > t->memory->length || t->offset > t->memory->length - t->length ||
@@ -89,7 +93,8 @@ static bool is_cuda(const struct peerdma_ipc_transfer *t)
 /* For large copies the copy engines are as fast, and they leave the multiprocessors free. */
 static bool kernel_can(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach)
 {
-	return t->length <= KERNEL_MOST && ipc_cuda_kernel_reaches(reach, range_of(t)->mapping, t->local, t->length);
+	return t->length <= KERNEL_MOST &&
+	       ipc_cuda_kernel_reaches(reach, range_of(t)->mapping, t->local, t->length);
 }
 
 static int choose_by_local(const struct peerdma_ipc_transfer *t, enum peerdma_ipc_path *path)
@@ -106,7 +111,8 @@ static int choose_by_local(const struct peerdma_ipc_transfer *t, enum peerdma_ip
 	return 0;
 }
 
-static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach, enum peerdma_ipc_path *path)
+static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach,
+		  enum peerdma_ipc_path *path)
 {
 	if (!is_cuda(t))
 		return choose_by_local(t, path);
@@ -261,7 +267,8 @@ static bool query_device(struct queue *queue, const void *ptr)
 {
 	struct peerdma_memory memory = { .size = sizeof(memory) };
 
-	if (peerdma_query(NULL, ptr, &memory) || memory.kind != PEERDMA_KIND_DEVICE || memory.flags & PEERDMA_MEMORY_HSA)
+	if (peerdma_query(NULL, ptr, &memory) || memory.kind != PEERDMA_KIND_DEVICE ||
+	    memory.flags & PEERDMA_MEMORY_HSA)
 		return false;
 	queue->base = memory.base;
 	queue->length = memory.length;
@@ -377,7 +384,8 @@ static int start(struct batch *b, void **stream, bool *pending)
 
 		t->path = PEERDMA_IPC_PATH_NONE;
 		ret = t->length ? choose(t, &reach, &path) : 0;
-		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) && !queue.stream)
+		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) &&
+		    !queue.stream)
 			ret = ipc_cuda_stream(&queue.stream);
 		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !queue.asked) {
 			queue.function = ipc_cuda_function(queue.stream);
@@ -427,7 +435,8 @@ static int polled(struct batch *b)
 	struct ipc_reach reach = { 0 };
 	int ret;
 
-	if (b->n > 1 || b->done || !(t->flags & PEERDMA_IPC_POLL) || !t->length || !small_enough(there, local, t->length) || !is_cuda(t) || live(t) ||
+	if (b->n > 1 || b->done || !(t->flags & PEERDMA_IPC_POLL) || !t->length ||
+	    !small_enough(there, local, t->length) || !is_cuda(t) || live(t) ||
 	    !kernel_can(t, &reach))
 		return -EOPNOTSUPP;
 	t->path = PEERDMA_IPC_PATH_POLL;
@@ -481,7 +490,8 @@ static int run(struct batch *b)
 	return ret;
 }
 
-EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, struct peerdma_ipc_signal *done, uint64_t value)
+EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n,
+			    struct peerdma_ipc_signal *done, uint64_t value)
 {
 	struct batch b = { .transfers = (char *)transfers, .n = n, .done = done, .value = value };
 	int ret = check_given("peerdma_ipc_copy", "transfers", transfers, NULL), was, capture;

@@ -19,7 +19,8 @@ static bool is_pitch(uint64_t step, uint64_t length)
 	return step >= length && step <= PITCH_MOST;
 }
 
-struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int *groups, unsigned int begin, unsigned int end)
+struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int *groups,
+			       unsigned int begin, unsigned int end)
 {
 	const struct ipc_copy *c = copies + begin;
 	struct ipc_copy_2d rows = { .first = c, .n = 1 };
@@ -31,10 +32,12 @@ struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int
 	to_step = c[1].to - c->to;
 	from_step = c[1].from - c->from;
 	back = c[1].to < c->to;
-	if (!is_pitch(back ? -to_step : to_step, c->length) || !is_pitch(back ? -from_step : from_step, c->length))
+	if (!is_pitch(back ? -to_step : to_step, c->length) ||
+	    !is_pitch(back ? -from_step : from_step, c->length))
 		return rows;
-	while (begin + rows.n < end && groups[begin + rows.n] == groups[begin] && c[rows.n].length == c->length &&
-	       c[rows.n].to == c[rows.n - 1].to + to_step && c[rows.n].from == c[rows.n - 1].from + from_step)
+	while (begin + rows.n < end && groups[begin + rows.n] == groups[begin] &&
+	       c[rows.n].length == c->length && c[rows.n].to == c[rows.n - 1].to + to_step &&
+	       c[rows.n].from == c[rows.n - 1].from + from_step)
 		rows.n++;
 	rows.first = back ? c + rows.n - 1 : c;
 	rows.to_pitch = back ? -to_step : to_step;

@@ -27,8 +27,11 @@ static const struct cuda_ipc *search(void)
 	const struct cuda_ipc *first = NULL;
 	const struct symbol names[] = {
 #define NAME(field, name) { name, offsetof(struct cuda_ipc, field) }
-		NAME(get, "cuIpcGetMemHandle"), NAME(open, "cuIpcOpenMemHandle_v2"), NAME(close, "cuIpcCloseMemHandle"),
-		NAME(retain, "cuMemRetainAllocationHandle"), NAME(release, "cuMemRelease"),
+		NAME(get, "cuIpcGetMemHandle"),
+		NAME(open, "cuIpcOpenMemHandle_v2"),
+		NAME(close, "cuIpcCloseMemHandle"),
+		NAME(retain, "cuMemRetainAllocationHandle"),
+		NAME(release, "cuMemRelease"),
 		NAME(properties, "cuMemGetAllocationPropertiesFromHandle"),
 		NAME(to_shareable, "cuMemExportToShareableHandle"), NAME(from_shareable, "cuMemImportFromShareableHandle"),
 		NAME(reserve, "cuMemAddressReserve"), NAME(unreserve, "cuMemAddressFree"), NAME(map, "cuMemMap"),
@@ -41,17 +44,23 @@ static const struct cuda_ipc *search(void)
 		NAME(stream_create, "cuStreamCreate"), NAME(stream_destroy, "cuStreamDestroy_v2"), NAME(stream_sync, "cuStreamSynchronize"), NAME(stream_query, "cuStreamQuery"),
 		NAME(copy, "cuMemcpyAsync"), NAME(copy_2d, "cuMemcpy2DAsync_v2"),
 		NAME(batch, "cuMemcpyBatchAsync_v2"),
-		NAME(callback, "cuStreamAddCallback"), NAME(host_register, "cuMemHostRegister_v2"),
-		NAME(host_unregister, "cuMemHostUnregister"), NAME(host_device_pointer, "cuMemHostGetDevicePointer_v2"),
-		NAME(module_load, "cuModuleLoadData"), NAME(module_unload, "cuModuleUnload"),
-		NAME(module_function, "cuModuleGetFunction"), NAME(launch, "cuLaunchKernel"),
-		NAME(stream_wait, "cuStreamWaitValue64_v2"), NAME(stream_write, "cuStreamWriteValue64_v2"),
+		NAME(callback, "cuStreamAddCallback"),
+		NAME(host_register, "cuMemHostRegister_v2"),
+		NAME(host_unregister, "cuMemHostUnregister"),
+		NAME(host_device_pointer, "cuMemHostGetDevicePointer_v2"),
+		NAME(module_load, "cuModuleLoadData"),
+		NAME(module_unload, "cuModuleUnload"),
+		NAME(module_function, "cuModuleGetFunction"),
+		NAME(launch, "cuLaunchKernel"),
+		NAME(stream_wait, "cuStreamWaitValue64_v2"),
+		NAME(stream_write, "cuStreamWriteValue64_v2"),
 #undef NAME
 	};
 
 	if (api)
 		symbols_find(library, names, sizeof(names) / sizeof(names[0]), api);
-	if (api && api->get && api->open && api->close && api->pointer_attribute && api->ctx_current && api->ctx_device &&
+	if (api && api->get && api->open && api->close && api->pointer_attribute &&
+	    api->ctx_current && api->ctx_device &&
 	    atomic_compare_exchange_strong(&published, &first, api))
 		return api;
 	free(api);
@@ -108,7 +117,8 @@ static int cuda_identify(const void *ptr, struct ipc_offer *offer)
 
 	switch (cuda_query(ptr, &m, &error)) {
 	case CUDA_FAILED:
-		return fail(-EIO, "%p: cuPointerGetAttributes failed with CUDA error %d", ptr, error);
+		return fail(-EIO, "%p: cuPointerGetAttributes failed with CUDA error %d", ptr,
+			    error);
 	case CUDA_ABSENT:
 	case CUDA_UNKNOWN:
 		return -ENOENT;
@@ -185,7 +195,8 @@ static int cuda_offer(const void *ptr, struct ipc_offer *offer)
 		return fail(-EOPNOTSUPP, "this GPU's memory cannot be shared with other processes: cuIpcGetMemHandle is not supported; "
 			    "no other process can reach a software GPU inside a process");
 	if (r)
-		return fail(r == CUDA_ERROR_INVALID_CONTEXT ? -ENODEV : -EIO, "cuIpcGetMemHandle failed with CUDA error %d%s", r,
+		return fail(r == CUDA_ERROR_INVALID_CONTEXT ? -ENODEV : -EIO,
+			    "cuIpcGetMemHandle failed with CUDA error %d%s", r,
 			    r == CUDA_ERROR_INVALID_CONTEXT ? ": no context is current" : "");
 	memcpy(offer->blob, &handle, sizeof(offer->blob));
 	return 0;
@@ -228,11 +239,16 @@ static int cuda_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	if (r == CUDA_ERROR_ALREADY_MAPPED)
 		return ipc_cuda_in_the_way();
 	if (r)
-		return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "cuIpcOpenMemHandle failed with CUDA error %d", r);
+		return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO,
+			    "cuIpcOpenMemHandle failed with CUDA error %d", r);
 	/* The exporter's base and length are trusted only if CUDA reports the same. */
-	if (cuda_query((const void *)(uintptr_t)ptr, &there, &error) != CUDA_KNOWN || there.base + there.length - ptr < m->length) {
+	if (cuda_query((const void *)(uintptr_t)ptr, &there, &error) != CUDA_KNOWN ||
+	    there.base + there.length - ptr < m->length) {
 		cuda->close(ptr);
-		return m->length < CUDA_BLOCK ? ipc_cuda_in_the_way() : fail(-EPROTO, "CUDA opened less memory than the exporter said it is");
+		return m->length < CUDA_BLOCK ?
+			       ipc_cuda_in_the_way() :
+			       fail(-EPROTO,
+				    "CUDA opened less memory than the exporter said it is");
 	}
 	return ipc_cuda_opened(m, ptr);
 }
@@ -281,7 +297,8 @@ uint64_t ipc_cuda_give_access(int first, ipc_cuda_give give, void *memory, CUres
 	return devices;
 }
 
-static CUresult vmm_give(const struct cuda_ipc *cuda, const struct cuda_access *access, void *memory)
+static CUresult vmm_give(const struct cuda_ipc *cuda, const struct cuda_access *access,
+			 void *memory)
 {
 	const struct ipc_mapping *m = memory;
 
@@ -299,8 +316,10 @@ static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 
 	(void)reply;
 	if (!cuda)
-		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
-	if (!cuda->from_shareable || !cuda->reserve || !cuda->map || !cuda->access || !cuda->release || !cuda->unmap)
+		return fail(-ENODEV,
+			    "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
+	if (!cuda->from_shareable || !cuda->reserve || !cuda->map || !cuda->access ||
+	    !cuda->release || !cuda->unmap)
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of cuMemCreate()");
 	if (fd < 0)
 		return fail(-EPROTO, "the exporter sent no descriptor of its memory");
@@ -333,7 +352,8 @@ unreserve:
 release:
 	cuda->release(handle);
 fail:
-	return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s failed with CUDA error %d", call, r);
+	return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s failed with CUDA error %d",
+		    call, r);
 }
 
 static int vmm_close(struct ipc_mapping *m)
@@ -351,5 +371,10 @@ const struct ipc_provider ipc_cuda = {
 	.still = ipc_cuda_still, .open = cuda_open, .close = cuda_close,
 };
 const struct ipc_provider ipc_cuda_vmm = {
-	.id = IPC_CUDA_VMM, .name = "cuda-vmm", .cuda = true, .offer = vmm_offer, .open = vmm_open, .close = vmm_close,
+	.id = IPC_CUDA_VMM,
+	.name = "cuda-vmm",
+	.cuda = true,
+	.offer = vmm_offer,
+	.open = vmm_open,
+	.close = vmm_close,
 };

@@ -53,7 +53,8 @@ static void *store_stream(uint64_t context, void *stream)
 	}
 	first = stream_of_locked(context);
 	if (!first)
-		streams[next++ % STREAMS] = (struct context_stream) { .context = context, .stream = stream };
+		streams[next++ % STREAMS] = (struct context_stream){ .context = context,
+								     .stream = stream };
 	pthread_mutex_unlock(&lock);
 	return first ? first : stream;
 }
@@ -144,7 +145,9 @@ int ipc_cuda_copy_2d(void *stream, const struct ipc_copy_2d *rows)
 {
 	const struct ipc_copy *first = rows->first;
 	const struct cuda_2d copy = {
-		.from = { .type = CUDA_MEMORY_UNIFIED, .device = first->from, .pitch = rows->from_pitch },
+		.from = { .type = CUDA_MEMORY_UNIFIED,
+			  .device = first->from,
+			  .pitch = rows->from_pitch },
 		.to = { .type = CUDA_MEMORY_UNIFIED, .device = first->to, .pitch = rows->to_pitch },
 		.width = first->length, .height = rows->n,
 	};
@@ -199,8 +202,10 @@ int ipc_cuda_register(void *addr, size_t length)
 
 	if (ret)
 		return ret;
-	if (!cuda->stream_wait || !cuda->stream_write || !cuda->host_register || !cuda->host_device_pointer)
-		return fail(-EOPNOTSUPP, "this libcuda has no cuStreamWaitValue64_v2() and cuStreamWriteValue64_v2(); wait with "
+	if (!cuda->stream_wait || !cuda->stream_write || !cuda->host_register ||
+	    !cuda->host_device_pointer)
+		return fail(-EOPNOTSUPP,
+			    "this libcuda has no cuStreamWaitValue64_v2() and cuStreamWriteValue64_v2(); wait with "
 			    "peerdma_ipc_signal_wait(), and set the signal in a function of cuLaunchHostFunc()");
 	capture = cuda_capture_leave();
 	r = cuda->host_register(addr, length, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP);

@@ -30,7 +30,8 @@
 #define UNUSED_NS	10000000000ULL
 #define UNUSED_MOST	16	/* in the process; each holds a descriptor */
 
-static struct ipc_pool *find(const struct ipc_exporter *exporter, uint64_t number, const void *handle)
+static struct ipc_pool *find(const struct ipc_exporter *exporter, uint64_t number,
+			     const void *handle)
 {
 	struct ipc_pool *p = exporter->pools;
 
@@ -39,7 +40,8 @@ static struct ipc_pool *find(const struct ipc_exporter *exporter, uint64_t numbe
 	return p;
 }
 
-CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_exporter *exporter, uint64_t number, int fd, struct ipc_pool **pool)
+CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_exporter *exporter, uint64_t number, int fd,
+			   struct ipc_pool **pool)
 {
 	struct ipc_pool *p = find(exporter, number, NULL), *made = NULL;
 	bool import = !p;
@@ -50,7 +52,8 @@ CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_exporter *exporter, uint6
 		made = calloc(1, sizeof(*made));
 		if (!made)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		r = ipc_cuda_api()->pool_from_shareable(&handle, (void *)(intptr_t)fd, CUDA_HANDLE_POSIX_FD, 0);
+		r = ipc_cuda_api()->pool_from_shareable(&handle, (void *)(intptr_t)fd,
+							CUDA_HANDLE_POSIX_FD, 0);
 		if (r) {
 			free(made);
 			return r;
@@ -108,7 +111,8 @@ static struct ipc_pool *due(const struct ipc *ipc, bool all, struct ipc_exporter
 				continue;
 			if (!now)
 				now = now_ns();
-			if (all || now - p->unused_since >= UNUSED_NS || ipc_exporter_live(exporter, 0, 0) == -EOWNERDEAD) {
+			if (all || now - p->unused_since >= UNUSED_NS ||
+			    ipc_exporter_live(exporter, 0, 0) == -EOWNERDEAD) {
 				*of = exporter;
 				return p;
 			}

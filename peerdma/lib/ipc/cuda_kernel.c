@@ -87,7 +87,8 @@ static bool query_context(struct ipc_reach *r)
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 
 	if (!r->looked)
-		r->here = cuda && !ipc_cuda_context(&r->context) && !cuda->ctx_current(&r->current) && !cuda->ctx_device(&r->device);
+		r->here = cuda && !ipc_cuda_context(&r->context) &&
+			  !cuda->ctx_current(&r->current) && !cuda->ctx_device(&r->device);
 	r->looked = true;
 	return r->here;
 }
@@ -102,15 +103,19 @@ static bool reaches(const struct ipc_reach *r, const struct peerdma_memory *memo
 
 	if (memory->flags & (PEERDMA_MEMORY_VMM | PEERDMA_MEMORY_POOL))
 		return memory->device == r->device;
-	return !ipc_cuda_api()->pointer_attribute(&context, ATTRIBUTE_CONTEXT, addr) && context == r->current;
+	return !ipc_cuda_api()->pointer_attribute(&context, ATTRIBUTE_CONTEXT, addr) &&
+	       context == r->current;
 }
 
-bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local, uint64_t length)
+bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local,
+			     uint64_t length)
 {
 	struct peerdma_memory memory = { .size = sizeof(memory) };
 	uint64_t addr = (uintptr_t)local;
 
-	if (!query_context(r) || !(m->provider->id == IPC_CUDA ? m->context == r->context : ipc_cuda_vmm_reached(m, r->device)))
+	if (!query_context(r) ||
+	    !(m->provider->id == IPC_CUDA ? m->context == r->context :
+					    ipc_cuda_vmm_reached(m, r->device)))
 		return false;
 	/*
 	 * Consecutive transfers usually use one buffer. The program may not free it during the
@@ -118,8 +123,8 @@ bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, c
 	 */
 	if (addr - r->base < r->length)
 		return length <= r->base + r->length - addr;
-	if (peerdma_query(NULL, local, &memory) || memory.kind != PEERDMA_KIND_DEVICE || memory.flags & PEERDMA_MEMORY_HSA ||
-	    !reaches(r, &memory, addr))
+	if (peerdma_query(NULL, local, &memory) || memory.kind != PEERDMA_KIND_DEVICE ||
+	    memory.flags & PEERDMA_MEMORY_HSA || !reaches(r, &memory, addr))
 		return false;
 	r->base = memory.base;
 	r->length = memory.length;
@@ -132,7 +137,8 @@ bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, c
  */
 bool ipc_cuda_passing(CUresult r)
 {
-	return r == CUDA_ERROR_OUT_OF_MEMORY || (r >= CUDA_ERROR_CAPTURE_FIRST && r <= CUDA_ERROR_CAPTURE_LAST);
+	return r == CUDA_ERROR_OUT_OF_MEMORY ||
+	       (r >= CUDA_ERROR_CAPTURE_FIRST && r <= CUDA_ERROR_CAPTURE_LAST);
 }
 
 /* Returns NULL if this GPU or libcuda cannot run the kernel. *later: the cause is temporary. */
@@ -171,6 +177,7 @@ int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copie
 		if (wanted > blocks)
 			blocks = wanted < most ? (unsigned int)wanted : most;
 	}
-	r = ipc_cuda_api()->launch(function, blocks, n, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
+	r = ipc_cuda_api()->launch(function, blocks, n, 1, THREADS, 1, 1, 0, stream, arguments,
+				   NULL);
 	return r ? fail(-EIO, "cuLaunchKernel failed with CUDA error %d", r) : 0;
 }

@@ -224,7 +224,10 @@ static const char ptx[] =
 	"ret;\n"
 	"}\n";
 
-_Static_assert(offsetof(struct ipc_poll_page, done) == 64 && offsetof(struct ipc_poll_page, gone) == 72 && offsetof(struct ipc_poll_page, begun) == 80, "as in the text above");
+_Static_assert(offsetof(struct ipc_poll_page, done) == 64 &&
+		       offsetof(struct ipc_poll_page, gone) == 72 &&
+		       offsetof(struct ipc_poll_page, begun) == 80,
+	       "as in the text above");
 
 /* Returns the context's poller, or a new one. NULL: all are in use. */
 static struct poller *find(uint64_t context)
@@ -252,8 +255,9 @@ static struct poller *find(uint64_t context)
 /* Before CUDA 12 contexts have no id, and a later context may get the same address. */
 static bool functions(const struct cuda_ipc *cuda)
 {
-	return cuda->ctx_id && cuda->module_load && cuda->module_unload && cuda->module_function && cuda->launch && cuda->stream_create &&
-	       cuda->stream_query && cuda->host_register && cuda->host_device_pointer && cuda->host_unregister;
+	return cuda->ctx_id && cuda->module_load && cuda->module_unload && cuda->module_function &&
+	       cuda->launch && cuda->stream_create && cuda->stream_query && cuda->host_register &&
+	       cuda->host_device_pointer && cuda->host_unregister;
 }
 
 /* Caller holds busy. The objects made here are destroyed with the context. 0 or CUDA's error. */
@@ -266,7 +270,9 @@ static CUresult make(struct poller *p)
 	if (r)
 		return r;
 	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	r = page == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : cuda->host_register(page, PAGE, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP);
+	r = page == MAP_FAILED ?
+		    CUDA_ERROR_OUT_OF_MEMORY :
+		    cuda->host_register(page, PAGE, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP);
 	if (r)
 		goto unmap;
 	r = cuda->host_device_pointer(&p->device, page, 0);
@@ -296,7 +302,8 @@ static CUresult launch(struct poller *p)
 {
 	uint64_t turn = p->turn + 1, id = p->launches + 1, idle = IDLE_NS, most = MOST_NS;
 	void *arguments[] = { &p->device, &turn, &id, &idle, &most };
-	CUresult r = ipc_cuda_api()->launch(p->function, 1, 1, 1, THREADS, 1, 1, 0, p->stream, arguments, NULL);
+	CUresult r = ipc_cuda_api()->launch(p->function, 1, 1, 1, THREADS, 1, 1, 0, p->stream,
+					    arguments, NULL);
 
 	if (!r)
 		p->launches = id;
@@ -315,7 +322,8 @@ static bool ensure_running(struct poller *p)
 			p->page = NULL;
 		if (r)
 			return false;
-		for (end = now_ns() + BEGIN_NS; load_acquire(&p->page->begun) != p->launches && now_ns() < end;)
+		for (end = now_ns() + BEGIN_NS;
+		     load_acquire(&p->page->begun) != p->launches && now_ns() < end;)
 			ipc_relax();
 	}
 	return load_acquire(&p->page->begun) == p->launches;
@@ -325,7 +333,8 @@ static bool ensure_running(struct poller *p)
 static int finish(struct poller *p)
 {
 	for (unsigned int looks = 1;; looks++) {
-		CUresult r = looks % LOOKS ? CUDA_ERROR_NOT_READY : ipc_cuda_api()->stream_query(p->stream);
+		CUresult r = looks % LOOKS ? CUDA_ERROR_NOT_READY :
+					     ipc_cuda_api()->stream_query(p->stream);
 		/* Read `gone` before `done`: an ended kernel writes no more completions. */
 		bool gone = load_acquire(&p->page->gone) == p->launches;
 
@@ -333,9 +342,12 @@ static int finish(struct poller *p)
 			return 0;
 		if (gone)
 			return -EOPNOTSUPP;
-		if (r != CUDA_ERROR_NOT_READY && (r < CUDA_ERROR_CAPTURE_FIRST || r > CUDA_ERROR_CAPTURE_LAST)) {
+		if (r != CUDA_ERROR_NOT_READY &&
+		    (r < CUDA_ERROR_CAPTURE_FIRST || r > CUDA_ERROR_CAPTURE_LAST)) {
 			p->page = NULL;		/* not unmapped: the GPU may still use it */
-			return fail(-EIO, "the kernel that copies ended with CUDA error %d and no answer", r);
+			return fail(-EIO,
+				    "the kernel that copies ended with CUDA error %d and no answer",
+				    r);
 		}
 		ipc_relax();
 	}

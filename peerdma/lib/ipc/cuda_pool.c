@@ -49,9 +49,12 @@ static int not_shareable(const struct cuda_ipc *cuda, const struct ipc_offer *of
 {
 	int device, types = CUDA_HANDLE_POSIX_FD;
 
-	if (cuda->device_attribute && !cuda->pointer_attribute(&device, ATTRIBUTE_DEVICE_ORDINAL, offer->base) &&
-	    !cuda->device_attribute(&types, DEVICE_MEMPOOL_HANDLE_TYPES, device) && !(types & CUDA_HANDLE_POSIX_FD))
-		return fail(-EOPNOTSUPP, "this GPU's memory pools cannot be shared with other processes; no other process can reach a "
+	if (cuda->device_attribute &&
+	    !cuda->pointer_attribute(&device, ATTRIBUTE_DEVICE_ORDINAL, offer->base) &&
+	    !cuda->device_attribute(&types, DEVICE_MEMPOOL_HANDLE_TYPES, device) &&
+	    !(types & CUDA_HANDLE_POSIX_FD))
+		return fail(-EOPNOTSUPP,
+			    "this GPU's memory pools cannot be shared with other processes; no other process can reach a "
 			    "software GPU inside a process");
 	return fail(-EOPNOTSUPP, "the memory is of a pool that was not made to be shared, such as the GPU's default pool; give "
 		    "cuMemPoolCreate() the handle type CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, or allocate the memory with cuMemAlloc()");
@@ -72,7 +75,8 @@ static int pool_offer(const void *ptr, struct ipc_offer *offer)
 		return fail(-EOPNOTSUPP, "importers need a descriptor of the pool, with which PEERDMA_IPC_ANY_USER would give other users "
 			    "all memory of the pool; allocate the memory with cuMemAlloc()");
 	if (cuda->pointer_attribute(&pool, ATTRIBUTE_MEMPOOL_HANDLE, offer->base) || !pool)
-		return fail(-ENXIO, "%#llx: the memory was freed meanwhile", (unsigned long long)offer->base);
+		return fail(-ENXIO, "%#llx: the memory was freed meanwhile",
+			    (unsigned long long)offer->base);
 	if (offer->length > LENGTH_MOST)
 		return too_long(offer->length);
 	r = cuda->pool_to_shareable(&fd, pool, CUDA_HANDLE_POSIX_FD, 0);
@@ -110,7 +114,8 @@ static int check_imports(struct ipc *ipc, const struct ipc_mapping *wanted)
 		return fail(-EIO, "memory of that exporter's pools could not be unmapped: cuMemFree failed");
 	pthread_mutex_lock(&ipc->lock);
 	for (const struct ipc_mapping *m = ipc->mappings; m && !ret; m = m->next) {
-		if (m->pool && m->exporter == wanted->exporter && !m->gone && ipc_exporter_live(m->exporter, m->slot, m->generation))
+		if (m->pool && m->exporter == wanted->exporter && !m->gone &&
+		    ipc_exporter_live(m->exporter, m->slot, m->generation))
 			/*
 			 * Unused mappings can be unmapped, and closing ones are about to be: the
 			 * caller tries again.
@@ -126,7 +131,8 @@ static int check_imports(struct ipc *ipc, const struct ipc_mapping *wanted)
  * Caller holds pools_lock. If CUDA cannot unmap the memory, it stays mapped without an owner. The
  * exporter object then records this, and is never freed.
  */
-static CUresult unmap(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_exporter *exporter, CUdeviceptr ptr)
+static CUresult unmap(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_exporter *exporter,
+		      CUdeviceptr ptr)
 {
 	CUresult r = cuda->free(ptr);
 
@@ -148,7 +154,8 @@ static CUresult give(const struct cuda_ipc *cuda, const struct cuda_access *acce
  * Caller holds pools_lock. Moves imported memory into the mapping. On an error, unmaps it: -errno
  * with text.
  */
-static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, struct ipc_pool *pool, CUdeviceptr ptr)
+static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m,
+		struct ipc_pool *pool, CUdeviceptr ptr)
 {
 	ipc_cuda_opened(m, ptr);
 	/*
@@ -179,7 +186,8 @@ static CUresult give_access(struct ipc_pool *pool, int device)
 }
 
 /* Caller holds pools_lock. */
-static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, const struct ipc_reply *reply, int fd, int device)
+static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m,
+		  const struct ipc_reply *reply, int fd, int device)
 {
 	const char *call = "cuMemPoolImportFromShareableHandle";
 	struct cuda_pool_pointer data;
@@ -211,7 +219,8 @@ static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mappi
 		return ipc_cuda_in_the_way();
 	if (r == CUDA_ERROR_OPERATING_SYSTEM && !ipc_descriptors_left())
 		return fail(-errno, "%s: %s", call, error_words(-errno));
-	return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s failed with CUDA error %d", call, r);
+	return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s failed with CUDA error %d",
+		    call, r);
 }
 
 static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
@@ -225,14 +234,18 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	 * senders.
 	 */
 	if (m->exporter->uid != geteuid())
-		return fail(-EACCES, "user %u exported memory of a pool, which only that user may open", m->exporter->uid);
+		return fail(-EACCES,
+			    "user %u exported memory of a pool, which only that user may open",
+			    m->exporter->uid);
 	if (fd < 0)
 		return fail(-EPROTO, "the exporter sent no descriptor of its pool");
 	if (m->length > LENGTH_MOST)
 		return too_long(m->length);
 	if (!cuda)
-		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
-	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import || !cuda->pool_destroy || !cuda->free)
+		return fail(-ENODEV,
+			    "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
+	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import ||
+	    !cuda->pool_destroy || !cuda->free)
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of pools");
 	ret = ipc_cuda_device(&device);
 	if (ret)

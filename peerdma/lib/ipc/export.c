@@ -19,7 +19,8 @@ static uint32_t find(struct ipc *ipc, const struct ipc_offer *offer)
 	uint32_t slot;
 
 	while ((slot = ranges_next(ranges, offer->base, offer->base, &place)) != RANGES_NONE) {
-		if (ipc_generation(ipc, slot) & 1 && ipc_same_memory(&ipc->records[slot].offer, offer))
+		if (ipc_generation(ipc, slot) & 1 &&
+		    ipc_same_memory(&ipc->records[slot].offer, offer))
 			return slot;
 	}
 	return IPC_SLOTS;
@@ -42,7 +43,8 @@ static int identify(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, b
 }
 
 /* Caller holds ipc->lock. From here on a free ends the record. No other process has its key yet. */
-static int publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
+static int publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int flags,
+		   uint32_t *slot)
 {
 	struct ipc_record *r;
 	int ret = ipc_record_get(ipc, slot);
@@ -53,18 +55,20 @@ static int publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int 
 	r->what = IPC_MEMORY;
 	r->flags = flags;
 	r->offer = *offer;
-	__atomic_store_n(&r->device, offer->provider == IPC_HOST ? 0 : offer->provider, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->device, offer->provider == IPC_HOST ? 0 : offer->provider,
+			 __ATOMIC_RELAXED);
 	__atomic_store_n(&r->id, offer->id, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->base, offer->base, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->length, offer->length, __ATOMIC_RELAXED);
-	ranges_insert(&ipc->ranges[offer->provider != IPC_HOST], *slot, offer->base, offer->base + offer->length - 1);
+	ranges_insert(&ipc->ranges[offer->provider != IPC_HOST], *slot, offer->base,
+		      offer->base + offer->length - 1);
 	r->ranged = true;
 	ipc_record_publish(ipc, *slot);
 	return 0;
 }
 
-static void name_of(struct ipc *ipc, uint32_t slot, uint64_t offset, uint64_t length, const struct ipc_id *boot,
-		    struct peerdma_ipc_handle *handle)
+static void name_of(struct ipc *ipc, uint32_t slot, uint64_t offset, uint64_t length,
+		    const struct ipc_id *boot, struct peerdma_ipc_handle *handle)
 {
 	struct ipc_name name;
 
@@ -96,7 +100,8 @@ static int check_same(struct ipc *ipc, const void *ptr, const struct ipc_offer *
 /*
  * Caller holds ipc->lock, which peerdma_ipc_free() takes, too: the block cannot be freed meanwhile.
  */
-static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
+static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
+			unsigned int flags, uint32_t *slot)
 {
 	const struct own_fd *file = ipc_block_file(ipc, offer->base);
 	int ret;
@@ -139,7 +144,8 @@ static int pool_of(struct ipc *ipc, uint64_t handle, struct ipc_exported_pool **
 }
 
 /* Caller holds ipc->lock; released while the provider is called. */
-static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
+static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags,
+		      uint32_t *slot)
 {
 	struct ipc_record *r;
 	uint64_t generation;
@@ -171,13 +177,16 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 }
 
 /* Caller holds ipc->lock; may be released meanwhile. */
-static int export_locked(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, bool block, unsigned int flags, uint32_t *slot)
+static int export_locked(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, bool block,
+			 unsigned int flags, uint32_t *slot)
 {
 	/* Another thread may be exporting the same memory: wait until it succeeds or fails. */
-	for (*slot = find(ipc, offer); *slot < IPC_SLOTS && ipc->records[*slot].pending; *slot = find(ipc, offer))
+	for (*slot = find(ipc, offer); *slot < IPC_SLOTS && ipc->records[*slot].pending;
+	     *slot = find(ipc, offer))
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
 	if (*slot == IPC_SLOTS)
-		return block ? export_block(ipc, ptr, offer, flags, slot) : export_new(ipc, ptr, offer, flags, slot);
+		return block ? export_block(ipc, ptr, offer, flags, slot) :
+			       export_new(ipc, ptr, offer, flags, slot);
 	if (ipc->records[*slot].flags != flags)
 		return fail(-EINVAL, "flags %#x: the allocation is exported with %#x, and all its exports need the same flags", flags,
 			    ipc->records[*slot].flags);
@@ -185,7 +194,8 @@ static int export_locked(struct ipc *ipc, const void *ptr, struct ipc_offer *off
 	return 0;
 }
 
-static int export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle)
+static int export(const void *ptr, size_t length, unsigned int flags,
+		  struct peerdma_ipc_handle *handle)
 {
 	struct ipc *ipc = ipc_get();
 	struct ipc_offer offer;
@@ -200,8 +210,9 @@ static int export(const void *ptr, size_t length, unsigned int flags, struct pee
 		return ret;
 	offset = (uintptr_t)ptr - offer.base;
 	if (offset + length > offer.length)
-		return fail(-ENXIO, "[%p, +%zu) passes the end of its allocation, [%#llx, +%llu)", ptr, length,
-			    (unsigned long long)offer.base, (unsigned long long)offer.length);
+		return fail(-ENXIO, "[%p, +%zu) passes the end of its allocation, [%#llx, +%llu)",
+			    ptr, length, (unsigned long long)offer.base,
+			    (unsigned long long)offer.length);
 	if (!block && !(flags & PEERDMA_IPC_I_UNEXPORT))
 		ret = ipc_watch_frees(ipc, offer.provider != IPC_HOST);
 	if (!ret)
@@ -220,17 +231,21 @@ static int export(const void *ptr, size_t length, unsigned int flags, struct pee
 	return ret;
 }
 
-EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle)
+EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags,
+			      struct peerdma_ipc_handle *handle)
 {
 	uint32_t texts;
 	int was, ret = check_given("peerdma_ipc_export", "handle", handle, NULL);
 
 	if (ret)
 		return ret;
-	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) || !length || (uintptr_t)ptr + length < (uintptr_t)ptr)
-		return fail(-EINVAL, "peerdma_ipc_export: %s", !length ? "the length is 0" :
-			    flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) ? "unknown flags; set those of peerdma_ipc.h only" :
-			    "the range passes the end of addresses");
+	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) || !length ||
+	    (uintptr_t)ptr + length < (uintptr_t)ptr)
+		return fail(-EINVAL, "peerdma_ipc_export: %s",
+			    !length ? "the length is 0" :
+			    flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) ?
+				      "unknown flags; set those of peerdma_ipc.h only" :
+				      "the range passes the end of addresses");
 	was = cancel_off();
 	texts = attempt_begin();
 	ret = attempt_end(texts, export(ptr, length, flags, handle));
@@ -265,11 +280,13 @@ EXPORT int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle)
 		ret = 0;
 	} else if (ipc && ipc->page && !memcmp(&ipc->self, &name.process, sizeof(name.process))) {
 		pthread_mutex_lock(&ipc->lock);
-		if (name.slot < ipc->high && name.generation & 1 && name.generation <= ipc_generation(ipc, name.slot)) {
+		if (name.slot < ipc->high && name.generation & 1 &&
+		    name.generation <= ipc_generation(ipc, name.slot)) {
 			struct ipc_record *r = &ipc->records[name.slot];
 
 			ret = 0;
-			if (ipc_generation(ipc, name.slot) == name.generation && r->what == IPC_MEMORY && !--r->count) {
+			if (ipc_generation(ipc, name.slot) == name.generation &&
+			    r->what == IPC_MEMORY && !--r->count) {
 				ipc_record_end(ipc, name.slot, name.generation);
 				ipc_reap_one(ipc, name.slot);
 			}

@@ -57,11 +57,13 @@ static void freed(void *arg, const struct peerdma_hook_event *event)
 	uint64_t last = event->addr + event->length - 1;
 	uint32_t slot;
 
-	if (event->kind != PEERDMA_HOOK_FREE || !event->length || !ipc || !__atomic_load_n(&ipc->page, __ATOMIC_ACQUIRE))
+	if (event->kind != PEERDMA_HOOK_FREE || !event->length || !ipc ||
+	    !__atomic_load_n(&ipc->page, __ATOMIC_ACQUIRE))
 		return;
 	if (last < event->addr)
 		last = UINT64_MAX;
-	while ((slot = ranges_next(&ipc->ranges[device], event->addr, last, &place)) != RANGES_NONE) {
+	while ((slot = ranges_next(&ipc->ranges[device], event->addr, last, &place)) !=
+	       RANGES_NONE) {
 		const struct ipc_record *r = &ipc->records[slot];
 		uint64_t generation = ipc_generation(ipc, slot), base, length;
 		uint32_t provider = __atomic_load_n(&r->device, __ATOMIC_RELAXED);
@@ -70,7 +72,8 @@ static void freed(void *arg, const struct peerdma_hook_event *event)
 		 * The record may have been reused since ranges_next(). Compare its memory again. If
 		 * it is reused after that, its generation differs.
 		 */
-		if (!(generation & 1) || !!provider != device || (all && !may_free(event->call, provider)))
+		if (!(generation & 1) || !!provider != device ||
+		    (all && !may_free(event->call, provider)))
 			continue;
 		base = __atomic_load_n(&r->base, __ATOMIC_RELAXED);
 		length = __atomic_load_n(&r->length, __ATOMIC_RELAXED);
@@ -99,8 +102,10 @@ int ipc_watch_frees(struct ipc *ipc, bool device)
 	if (!ret && device && !device_monitor_complete())
 		ret = fail(-EOPNOTSUPP, "libpeerdma-hooks does not see every free in this process; see peerdma_hooks_report()");
 	if (ret)
-		return fail(ret == -ENOMEM ? ret : -EOPNOTSUPP, "nothing reports when the memory is freed (%s); pass "
-			    "PEERDMA_IPC_I_UNEXPORT if you call peerdma_ipc_unexport() before you free it", peerdma_last_error());
+		return fail(ret == -ENOMEM ? ret : -EOPNOTSUPP,
+			    "nothing reports when the memory is freed (%s); pass "
+			    "PEERDMA_IPC_I_UNEXPORT if you call peerdma_ipc_unexport() before you free it",
+			    peerdma_last_error());
 	__atomic_store_n(&ipc->watched[device], true, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -113,7 +118,8 @@ static void recheck_export(struct ipc *ipc, uint32_t slot, uint64_t generation, 
 {
 	const struct ipc_record *r = &ipc->records[slot];
 	struct ipc_offer now = { .fd = -1 };
-	uint64_t base = __atomic_load_n(&r->base, __ATOMIC_RELAXED), id = __atomic_load_n(&r->id, __ATOMIC_RELAXED);
+	uint64_t base = __atomic_load_n(&r->base, __ATOMIC_RELAXED),
+		 id = __atomic_load_n(&r->id, __ATOMIC_RELAXED);
 	uint32_t was;
 	bool gone;
 
@@ -150,7 +156,9 @@ void ipc_recheck(struct ipc *ipc)
 		/* The record may have been reused since the free, for example for a signal. */
 		host = r->what == IPC_MEMORY && !r->device;
 		pthread_mutex_unlock(&ipc->lock);
-		if (!host || was.borrowed || (!ipc_host.identify((void *)(uintptr_t)was.base, &now) && ipc_same_memory(&was, &now)))
+		if (!host || was.borrowed ||
+		    (!ipc_host.identify((void *)(uintptr_t)was.base, &now) &&
+		     ipc_same_memory(&was, &now)))
 			continue;
 		end_freed(ipc, slot, generation);
 	}

@@ -45,11 +45,14 @@ int ipc_handle_parse(const void *handle, size_t size, enum ipc_what what, struct
 		return fail(-EPROTO, "the handle has format %u, and this release knows format %u; use one release of libpeerdma "
 			    "on both sides", name->version, VERSION);
 	if (name->what != (uint16_t)what)
-		return fail(-EINVAL, "the handle is a %s's; open it with %s", name->what == IPC_SIGNAL ? "signal" : "memory range",
-			    name->what == IPC_SIGNAL ? "peerdma_ipc_signal_open()" : "peerdma_ipc_open()");
-	if (name->reserved || name->reserved2 || name->reserved3[0] || name->reserved3[1] || (what == IPC_MEMORY && !name->length) ||
-	    name->offset + name->length < name->offset)
-		return fail(-EINVAL, "the handle was altered on its way: no export has offset %#llx and length %#llx",
+		return fail(-EINVAL, "the handle is a %s's; open it with %s",
+			    name->what == IPC_SIGNAL ? "signal" : "memory range",
+			    name->what == IPC_SIGNAL ? "peerdma_ipc_signal_open()" :
+						       "peerdma_ipc_open()");
+	if (name->reserved || name->reserved2 || name->reserved3[0] || name->reserved3[1] ||
+	    (what == IPC_MEMORY && !name->length) || name->offset + name->length < name->offset)
+		return fail(-EINVAL,
+			    "the handle was altered on its way: no export has offset %#llx and length %#llx",
 			    (unsigned long long)name->offset, (unsigned long long)name->length);
 	return 0;
 }

@@ -49,19 +49,22 @@ static int find_map(const void *ptr, struct map *m)
 	bool found = false;
 
 	if (!file)
-		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? fail(-errno, "/proc/thread-self/maps: %s", error_words(-errno)) :
-		       fail(-ENODEV, "/proc/thread-self/maps: %s; mount /proc", strerror(errno));
+		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ?
+			       fail(-errno, "/proc/thread-self/maps: %s", error_words(-errno)) :
+			       fail(-ENODEV, "/proc/thread-self/maps: %s; mount /proc",
+				    strerror(errno));
 	while (!found && getline(&line, &size, file) > 0) {
 		char perms[5];
 		int at = 0;
 
-		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m->from, &m->to, perms, &m->offset, &m->major, &m->minor,
-			   &m->inode, &at) < 7)
+		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m->from, &m->to, perms,
+			   &m->offset, &m->major, &m->minor, &m->inode, &at) < 7)
 			continue;
 		m->none = !strncmp(perms, "---", 3);
 		m->shared = perms[3] == 's';
 		m->writable = perms[1] == 'w';
-		snprintf(m->name, sizeof(m->name), "%.*s", (int)strcspn(line + at, "\n"), line + at);
+		snprintf(m->name, sizeof(m->name), "%.*s", (int)strcspn(line + at, "\n"),
+			 line + at);
 		found = p >= m->from && p < m->to;
 	}
 	free(line);
@@ -100,7 +103,8 @@ static int host_identify(const void *ptr, struct ipc_offer *offer)
 
 static bool is_file(const struct stat *st, const struct map *m)
 {
-	return S_ISREG(st->st_mode) && st->st_ino == m->inode && major(st->st_dev) == m->major && minor(st->st_dev) == m->minor;
+	return S_ISREG(st->st_mode) && st->st_ino == m->inode && major(st->st_dev) == m->major &&
+	       minor(st->st_dev) == m->minor;
 }
 
 static bool has_access(int fd, const struct map *m)
@@ -153,8 +157,9 @@ static int by_descriptor(const struct map *m)
 		char *end;
 		long fd = strtol(e->d_name, &end, 10);
 
-		if (end == e->d_name || *end || fd == dirfd(dir) || fstatat(dirfd(dir), e->d_name, &st, 0) ||
-		    !is_file(&st, m) || !has_access((int)fd, m))
+		if (end == e->d_name || *end || fd == dirfd(dir) ||
+		    fstatat(dirfd(dir), e->d_name, &st, 0) || !is_file(&st, m) ||
+		    !has_access((int)fd, m))
 			continue;
 		found = fcntl((int)fd, F_DUPFD_CLOEXEC, 0);
 		if (found < 0)
@@ -209,7 +214,8 @@ static int only_owner_writes(int fd, const void *ptr)
 
 	if (fcntl(fd, F_GET_SEALS) & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
 		return 0;
-	if (!fstat(fd, &st) && st.st_uid == geteuid() && (!(st.st_mode & others) || !fchmod(fd, st.st_mode & 07777 & ~others)))
+	if (!fstat(fd, &st) && st.st_uid == geteuid() &&
+	    (!(st.st_mode & others) || !fchmod(fd, st.st_mode & 07777 & ~others)))
 		return 0;
 	return fail(-EOPNOTSUPP, "%p: the mapping is read-only, but importers of other users could open its file for writing; seal "
 		    "the file with F_SEAL_FUTURE_WRITE or F_SEAL_WRITE", ptr);
@@ -238,9 +244,10 @@ static int host_offer(const void *ptr, struct ipc_offer *offer)
 	if (offer->fd < 0 && (errno == EMFILE || errno == ENFILE))
 		return fail(-errno, "%s", error_words(-errno));
 	if (offer->fd < 0)
-		return fail(-EOPNOTSUPP, "%p: this process has no descriptor of '%s', which is mapped there, and cannot open it by that "
-			    "name; keep one open, or allocate the memory with peerdma_ipc_alloc()", ptr,
-			    m.name[0] ? m.name : "shared memory");
+		return fail(-EOPNOTSUPP,
+			    "%p: this process has no descriptor of '%s', which is mapped there, and cannot open it by that "
+			    "name; keep one open, or allocate the memory with peerdma_ipc_alloc()",
+			    ptr, m.name[0] ? m.name : "shared memory");
 	if (!offer->any_user)
 		return 0;
 	if (!cannot_shrink(offer->fd))
@@ -268,9 +275,12 @@ static int host_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	 * SIGBUS.
 	 */
 	if (fd >= 0 && m->exporter->uid != geteuid() && !cannot_shrink(fd))
-		return fail(-EACCES, "user %u could shorten the file behind the memory while it is used; let the exporter allocate it "
-			    "with peerdma_ipc_alloc()", m->exporter->uid);
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || reply->fd_offset + m->length < m->length ||
+		return fail(-EACCES,
+			    "user %u could shorten the file behind the memory while it is used; let the exporter allocate it "
+			    "with peerdma_ipc_alloc()",
+			    m->exporter->uid);
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    reply->fd_offset + m->length < m->length ||
 	    (uint64_t)st.st_size < reply->fd_offset + m->length)
 		return fail(-ESTALE, "the file behind the memory is shorter than the memory: it was cut after it was exported");
 	p = mmap(NULL, m->length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)reply->fd_offset);
@@ -278,7 +288,8 @@ static int host_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 		p = mmap(NULL, m->length, PROT_READ, MAP_SHARED, fd, (off_t)reply->fd_offset);
 	if (p == MAP_FAILED) {
 		ret = ipc_mmap_error();
-		return fail(ret, "mmap of %llu bytes: %s", (unsigned long long)m->length, error_words(ret));
+		return fail(ret, "mmap of %llu bytes: %s", (unsigned long long)m->length,
+			    error_words(ret));
 	}
 	m->base = p;
 	return 0;
@@ -292,5 +303,10 @@ static int host_close(struct ipc_mapping *m)
 }
 
 const struct ipc_provider ipc_host = {
-	.id = IPC_HOST, .name = "host", .identify = host_identify, .offer = host_offer, .open = host_open, .close = host_close,
+	.id = IPC_HOST,
+	.name = "host",
+	.identify = host_identify,
+	.offer = host_offer,
+	.open = host_open,
+	.close = host_close,
 };

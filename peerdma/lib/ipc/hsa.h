@@ -28,18 +28,26 @@ struct hsa_info {
 };
 
 enum { HSA_POINTER_HSA = 1, HSA_POINTER_IPC = 4 };
-enum { HSA_AGENT_BDFID = 0xa006, HSA_AGENT_DOMAIN = 0xa00f, HSA_AGENT_DEVICE = 17, HSA_DEVICE_GPU = 1 };
+enum {
+	HSA_AGENT_BDFID = 0xa006,
+	HSA_AGENT_DOMAIN = 0xa00f,
+	HSA_AGENT_DEVICE = 17,
+	HSA_DEVICE_GPU = 1
+};
 enum { HSA_SIGNAL_FOR_IPC = 2 };
 enum { HSA_OUT_OF_RESOURCES = 0x1008, HSA_NOT_INITIALIZED = 0x100b };
 
 struct hsa_ipc {
-	int (*pointer_info)(const void *ptr, struct hsa_info *info, void *(*alloc)(size_t), uint32_t *n, struct hsa_handle **agents);
+	int (*pointer_info)(const void *ptr, struct hsa_info *info, void *(*alloc)(size_t),
+			    uint32_t *n, struct hsa_handle **agents);
 	int (*agent_info)(struct hsa_handle agent, int attribute, void *value);
 	int (*create)(void *ptr, size_t length, struct hsa_ipc_bytes *handle);
-	int (*attach)(const struct hsa_ipc_bytes *handle, size_t length, uint32_t n, const struct hsa_handle *agents, void **ptr);
+	int (*attach)(const struct hsa_ipc_bytes *handle, size_t length, uint32_t n,
+		      const struct hsa_handle *agents, void **ptr);
 	int (*detach)(void *ptr);
 	int (*copy)(void *to, const void *from, size_t length);
-	int (*signal_create)(int64_t value, uint32_t n, const struct hsa_handle *consumers, uint64_t attributes, struct hsa_handle *signal);
+	int (*signal_create)(int64_t value, uint32_t n, const struct hsa_handle *consumers,
+			     uint64_t attributes, struct hsa_handle *signal);
 	int (*signal_export)(struct hsa_handle signal, struct hsa_ipc_bytes *handle);
 	int (*signal_attach)(const struct hsa_ipc_bytes *handle, struct hsa_handle *signal);
 	int (*signal_destroy)(struct hsa_handle signal);

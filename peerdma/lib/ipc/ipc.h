@@ -405,8 +405,8 @@ int ipc_server_start(struct ipc *ipc);
  * OWN_FD_NONE, connects first; the caller owns the connection, also after a later error. The caller
  * owns fds; -1: not sent. open: number of the signal's open on the connection.
  */
-int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
-	    struct own_fd *conn);
+int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open,
+		struct ipc_reply *reply, int fds[IPC_FDS], struct own_fd *conn);
 /*
  * Chooses the error after a provider failed with `error`. `ret` is the exporter's answer to a
  * second request, sent inside the attempt. If it shows that the export has ended, returns `ret`
@@ -430,7 +430,8 @@ void ipc_link_keep(struct ipc_exporter *exporter, struct ipc_link *link);
  * ends the connection. failed: the answer may still arrive, so no further request is sent on the
  * link.
  */
-void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_exporter *exporter, unsigned int number, bool failed);
+void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_exporter *exporter,
+		   unsigned int number, bool failed);
 
 /*
  * provider.c: identifies the memory at ptr: provider, base, length, id, pci. 0 or -errno with text.
@@ -444,8 +445,8 @@ int ipc_provider_open(struct ipc_mapping *m, const struct ipc_reply *reply, int 
 int ipc_provider_close(struct ipc_mapping *m);
 static inline bool ipc_same_memory(const struct ipc_offer *a, const struct ipc_offer *b)
 {
-	return a->provider == b->provider && a->base == b->base && a->length == b->length && a->id == b->id && a->device == b->device &&
-	       a->fd_offset == b->fd_offset;
+	return a->provider == b->provider && a->base == b->base && a->length == b->length &&
+	       a->id == b->id && a->device == b->device && a->fd_offset == b->fd_offset;
 }
 #define IPC_COPIES 128
 struct ipc_copy {
@@ -461,7 +462,8 @@ struct ipc_copy_2d {
 	uint64_t to_pitch, from_pitch;		/* bytes between the starts of two rows */
 };
 /* Returns the rows that start with copy[begin], at least one. All have the same group. */
-struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int *groups, unsigned int begin, unsigned int end);
+struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int *groups,
+			       unsigned int begin, unsigned int end);
 /* cuda_copy.c: copies on a stream of the current context. 0 or -errno with text. */
 int ipc_cuda_stream(void **stream);
 void ipc_cuda_stream_lost(void *stream);
@@ -493,7 +495,8 @@ struct ipc_reach {
 };
 /* Whether the error is temporary: out of memory, or the program records a graph. */
 bool ipc_cuda_passing(int error);
-bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local, uint64_t length);
+bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local,
+			     uint64_t length);
 void *ipc_cuda_kernel_load(void **module, bool *later);
 int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copies, unsigned int n);
 /*
@@ -541,7 +544,8 @@ struct ipc_exporter *ipc_exporter_find(struct ipc *ipc, const struct ipc_id *pro
  * Caller holds ipc->lock. Returns a reference to the known exporter, or makes one from the page
  * descriptor of a reply. 0 or -errno with text.
  */
-int ipc_exporter_get(struct ipc *ipc, const struct ipc_name *name, int page_fd, struct ipc_exporter **exporter);
+int ipc_exporter_get(struct ipc *ipc, const struct ipc_name *name, int page_fd,
+		     struct ipc_exporter **exporter);
 /*
  * Caller holds ipc->lock; may be released meanwhile. callback: the caller is a callback of CUDA, so
  * calls of CUDA are left to a later put.

@@ -45,9 +45,12 @@ void ipc_link_keep(struct ipc_exporter *exporter, struct ipc_link *link)
 	exporter->links = link;
 }
 
-void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_exporter *exporter, unsigned int number, bool failed)
+void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_exporter *exporter,
+		   unsigned int number, bool failed)
 {
-	struct ipc_request q = { .magic = IPC_MESSAGE_MAGIC, .op = IPC_OP_CLOSE_SIGNAL, .open = number };
+	struct ipc_request q = { .magic = IPC_MESSAGE_MAGIC,
+				 .op = IPC_OP_CLOSE_SIGNAL,
+				 .open = number };
 	struct ipc_link **at;
 
 	/*

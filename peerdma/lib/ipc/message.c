@@ -14,7 +14,8 @@ socklen_t ipc_address(const struct ipc_id *process, struct sockaddr_un *address)
 	address->sun_family = AF_UNIX;
 	n = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "peerdma-ipc/");
 	for (size_t i = 0; i < sizeof(process->bytes); i++)
-		n += snprintf(address->sun_path + 1 + n, sizeof(address->sun_path) - 1 - (size_t)n, "%02x", process->bytes[i]);
+		n += snprintf(address->sun_path + 1 + n, sizeof(address->sun_path) - 1 - (size_t)n,
+			      "%02x", process->bytes[i]);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
@@ -85,7 +86,10 @@ int ipc_receive(int sock, void *message, size_t size, int *fds, unsigned int n, 
 	} control;
 	struct iovec iov = { .iov_base = message, .iov_len = size };
 	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
 	};
 	bool others;
 	ssize_t ret;

@@ -28,7 +28,8 @@ static struct ipc_range **bucket(struct ipc *ipc, const struct ipc_name *name)
 	uint64_t h;
 
 	memcpy(&h, name->process.bytes, sizeof(h));
-	h = (h ^ name->slot ^ name->generation << 20 ^ name->offset ^ name->length << 7) * 0x9e3779b97f4a7c15ULL;
+	h = (h ^ name->slot ^ name->generation << 20 ^ name->offset ^ name->length << 7) *
+	    0x9e3779b97f4a7c15ULL;
 	return &ipc->buckets[h >> 32 & (IPC_BUCKETS - 1)];
 }
 
@@ -38,7 +39,8 @@ static struct ipc_range **bucket(struct ipc *ipc, const struct ipc_name *name)
  * Caller holds ipc->lock. Finds the mapping of the allocation; if mappings belong to contexts, that
  * of `context`.
  */
-static struct ipc_mapping *find_mapping(struct ipc *ipc, const struct ipc_name *name, uint64_t context)
+static struct ipc_mapping *find_mapping(struct ipc *ipc, const struct ipc_name *name,
+					uint64_t context)
 {
 	for (struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
 		if (m->slot == name->slot && m->generation == name->generation && !m->gone &&
@@ -55,8 +57,9 @@ static struct ipc_range *find_range(struct ipc *ipc, const struct ipc_name *name
 	for (struct ipc_range *r = *bucket(ipc, name); r; r = r->hash_next) {
 		const struct ipc_mapping *m = r->mapping;
 
-		if (m->generation == name->generation && m->slot == name->slot && r->offset == name->offset &&
-		    r->memory.length == name->length && m->state == IPC_OPEN && !m->gone &&
+		if (m->generation == name->generation && m->slot == name->slot &&
+		    r->offset == name->offset && r->memory.length == name->length &&
+		    m->state == IPC_OPEN && !m->gone &&
 		    (context == UINT64_MAX || !m->provider->context || m->context == context) &&
 		    !memcmp(&m->exporter->process, &name->process, sizeof(name->process)))
 			return r;
@@ -76,15 +79,19 @@ bool ipc_imported(struct ipc *ipc, uint64_t addr)
 /* ---- ranges ---- */
 
 /* Caller holds ipc->lock. Makes a range with one reference. */
-static struct ipc_range *range_make(struct ipc *ipc, struct ipc_mapping *m, const struct ipc_name *name)
+static struct ipc_range *range_make(struct ipc *ipc, struct ipc_mapping *m,
+				    const struct ipc_name *name)
 {
 	struct ipc_range *r = calloc(1, sizeof(*r)), **at = bucket(ipc, name);
 
 	if (!r)
 		return NULL;
-	r->memory = (struct peerdma_ipc_memory) {
-		.ptr = m->base + name->offset, .length = name->length, .slot = &m->exporter->page->slot[m->slot],
-		.generation = m->generation, .exporter = &m->exporter->page->alive,
+	r->memory = (struct peerdma_ipc_memory){
+		.ptr = m->base + name->offset,
+		.length = name->length,
+		.slot = &m->exporter->page->slot[m->slot],
+		.generation = m->generation,
+		.exporter = &m->exporter->page->alive,
 	};
 	r->ipc = ipc;
 	r->mapping = m;
@@ -104,7 +111,11 @@ static void range_free(struct ipc *ipc, struct ipc_range *r)
 {
 	struct ipc_mapping *m = r->mapping;
 	const struct ipc_name name = {
-		.process = m->exporter->process, .slot = m->slot, .generation = m->generation, .offset = r->offset, .length = r->memory.length,
+		.process = m->exporter->process,
+		.slot = m->slot,
+		.generation = m->generation,
+		.offset = r->offset,
+		.length = r->memory.length,
 	};
 	struct ipc_range **at;
 
@@ -174,7 +185,8 @@ static void find_gone(struct ipc *ipc, uint64_t context)
 	while (m) {
 		bool gone;
 
-		if (m->sweep >= sweep || m->state != IPC_OPEN || m->refs || m->gone || !m->provider->context || m->context == context) {
+		if (m->sweep >= sweep || m->state != IPC_OPEN || m->refs || m->gone ||
+		    !m->provider->context || m->context == context) {
 			m = m->next;
 			continue;
 		}
@@ -234,7 +246,8 @@ static uint64_t context_now(void)
  * Caller holds ipc->lock. Makes a mapping in the state IPC_OPENING, which other threads find and
  * wait for.
  */
-static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name *name, struct ipc_exporter *exporter)
+static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name *name,
+					 struct ipc_exporter *exporter)
 {
 	struct ipc_mapping *m = calloc(1, sizeof(*m));
 
@@ -251,7 +264,8 @@ static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name 
 }
 
 /* Takes no lock. Maps the memory of the reply by the provider that the reply names. */
-static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const struct ipc_reply *reply, int fd, uint64_t context)
+static int map_reply(struct ipc_mapping *m, const struct ipc_name *name,
+		     const struct ipc_reply *reply, int fd, uint64_t context)
 {
 	const struct ipc_provider *provider = ipc_provider(reply->provider);
 	int ret, live;
@@ -310,14 +324,16 @@ static int why_failed(const struct ipc_name *name, int error)
 static void mark_replaced(struct ipc *ipc, const struct ipc_mapping *m)
 {
 	for (struct ipc_mapping *o = ipc->mappings; o; o = o->next) {
-		if (o != m && o->state == IPC_OPEN && o->provider->context && o->context != m->context &&
-		    o->base < m->base + m->length && m->base < o->base + o->length)
+		if (o != m && o->state == IPC_OPEN && o->provider->context &&
+		    o->context != m->context && o->base < m->base + m->length &&
+		    m->base < o->base + o->length)
 			o->gone = true;
 	}
 }
 
 /* Caller holds ipc->lock; released meanwhile. Opens memory for which there is no mapping. */
-static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t context, struct ipc_range **range)
+static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t context,
+		    struct ipc_range **range)
 {
 	struct own_fd conn = OWN_FD_NONE;
 	int fds[IPC_FDS], ret;
@@ -373,7 +389,8 @@ out:
 }
 
 /* Caller holds ipc->lock; may be released meanwhile. May return IPC_LOOK_AGAIN. */
-static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t context, struct ipc_range **range, bool *hit)
+static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t context,
+		       struct ipc_range **range, bool *hit)
 {
 	struct ipc_mapping *m;
 	int ret;
@@ -465,7 +482,8 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 		pthread_mutex_unlock(&ipc->lock);
 		if (ret == IPC_LOOK_AGAIN)
 			continue;
-		if (ret || !hit || !(*range)->mapping->provider->still || (*range)->mapping->provider->still((*range)->mapping))
+		if (ret || !hit || !(*range)->mapping->provider->still ||
+		    (*range)->mapping->provider->still((*range)->mapping))
 			break;
 		/*
 		 * The context was destroyed with its mappings, or the program has unmapped the
@@ -483,7 +501,8 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 	return ret;
 }
 
-EXPORT int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags, struct peerdma_ipc_memory **memory)
+EXPORT int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags,
+			    struct peerdma_ipc_memory **memory)
 {
 	struct ipc_range *range = NULL;
 	struct ipc_name name;
@@ -588,8 +607,11 @@ static int trim(const char *call, bool pools)
 	context = context_now();
 	pthread_mutex_lock(&ipc->lock);
 	ret = unmap_all(ipc, context);
-	if (!ret && !context && (waits_for_context(ipc) || (pools && __atomic_load_n(&ipc->pools_unused, __ATOMIC_RELAXED))))
-		ret = fail(-ENODEV, "memory of CUDA's pools stays mapped, or a pool imported, because no CUDA context is current, or the "
+	if (!ret && !context &&
+	    (waits_for_context(ipc) ||
+	     (pools && __atomic_load_n(&ipc->pools_unused, __ATOMIC_RELAXED))))
+		ret = fail(-ENODEV,
+			   "memory of CUDA's pools stays mapped, or a pool imported, because no CUDA context is current, or the "
 			   "current one was destroyed; call cuCtxSetCurrent() first");
 	if (pools && context)
 		ipc_cuda_pools_end(ipc, true);
@@ -629,7 +651,8 @@ EXPORT int peerdma_ipc_query(const void *ptr, struct peerdma_ipc_info *info)
 		was = cancel_off();
 		pthread_mutex_lock(&ipc->lock);
 		for (const struct ipc_mapping *m = ipc->mappings; m && !found; m = m->next) {
-			if (m->state == IPC_OPENING || m->gone || p - (uintptr_t)m->base >= m->length)
+			if (m->state == IPC_OPENING || m->gone ||
+			    p - (uintptr_t)m->base >= m->length)
 				continue;
 			found = true;
 			i.live = live(m);
@@ -665,8 +688,11 @@ EXPORT int peerdma_ipc_counters(struct peerdma_ipc_counters *counters)
 	if (ipc) {
 		was = cancel_off();
 		pthread_mutex_lock(&ipc->lock);
-		for (size_t i = offsetof(struct peerdma_ipc_counters, exports); i < sizeof(c); i += sizeof(uint64_t)) {
-			uint64_t n = __atomic_load_n((uint64_t *)(void *)((char *)&ipc->counters + i), __ATOMIC_RELAXED);
+		for (size_t i = offsetof(struct peerdma_ipc_counters, exports); i < sizeof(c);
+		     i += sizeof(uint64_t)) {
+			uint64_t n = __atomic_load_n((uint64_t *)(void *)((char *)&ipc->counters +
+									  i),
+						     __ATOMIC_RELAXED);
 
 			memcpy((char *)&c + i, &n, sizeof(n));
 		}

@@ -5,7 +5,8 @@
  */
 #include "ipc.h"
 
-static const struct ipc_provider *const all[] = { &ipc_cuda, &ipc_cuda_vmm, &ipc_cuda_pool, &ipc_hsa, &ipc_host };
+static const struct ipc_provider *const all[] = { &ipc_cuda, &ipc_cuda_vmm, &ipc_cuda_pool,
+						  &ipc_hsa, &ipc_host };
 
 int ipc_identify(const void *ptr, struct ipc_offer *offer)
 {

@@ -26,7 +26,8 @@ void ranges_init(struct ranges *r, void *memory, uint32_t count)
 }
 
 /* NULL at the end. */
-static struct ranges_node *next_of(const struct ranges *r, const struct ranges_node *node, unsigned int level)
+static struct ranges_node *next_of(const struct ranges *r, const struct ranges_node *node,
+				   unsigned int level)
 {
 	uint32_t n = ord_load_acquire(&node->next[level]);
 
@@ -40,7 +41,8 @@ static uint32_t number_of(const struct ranges *r, const struct ranges_node *node
 }
 
 /* Whether the node is at or before the place, in the list's order. */
-static bool passed(const struct ranges *r, const struct ranges_node *node, const struct ranges_place *place)
+static bool passed(const struct ranges *r, const struct ranges_node *node,
+		   const struct ranges_place *place)
 {
 	uint64_t first = ord_load_acquire(&node->first);
 
@@ -48,12 +50,14 @@ static bool passed(const struct ranges *r, const struct ranges_node *node, const
 }
 
 /* On each level, finds the last node that is passed, or that reaches no address from `first` on. */
-static void seek(const struct ranges *r, uint64_t first, const struct ranges_place *place, struct ranges_node *at[RANGES_LEVELS])
+static void seek(const struct ranges *r, uint64_t first, const struct ranges_place *place,
+		 struct ranges_node *at[RANGES_LEVELS])
 {
 	struct ranges_node *node = &r->nodes[r->head], *next;
 
 	for (unsigned int level = RANGES_LEVELS; level--; at[level] = node) {
-		while ((next = next_of(r, node, level)) && (passed(r, next, place) || ord_load_acquire(&next->reach) < first))
+		while ((next = next_of(r, node, level)) &&
+		       (passed(r, next, place) || ord_load_acquire(&next->reach) < first))
 			node = next;
 	}
 }
@@ -114,19 +118,22 @@ void ranges_remove(struct ranges *r, uint32_t number)
 }
 
 /* The result for a reader, valid if no node was inserted meanwhile. */
-static struct ranges_node *look(const struct ranges *r, uint64_t first, uint64_t last, const struct ranges_place *place)
+static struct ranges_node *look(const struct ranges *r, uint64_t first, uint64_t last,
+				const struct ranges_place *place)
 {
 	struct ranges_node *at[RANGES_LEVELS], *node;
 
 	seek(r, first, place, at);
-	for (node = next_of(r, at[0], 0); node && ord_load_acquire(&node->first) <= last; node = next_of(r, node, 0)) {
+	for (node = next_of(r, at[0], 0); node && ord_load_acquire(&node->first) <= last;
+	     node = next_of(r, node, 0)) {
 		if (ord_load_acquire(&node->last) >= first)
 			return node;
 	}
 	return NULL;
 }
 
-uint32_t ranges_next(const struct ranges *r, uint64_t first, uint64_t last, struct ranges_place *place)
+uint32_t ranges_next(const struct ranges *r, uint64_t first, uint64_t last,
+		     struct ranges_place *place)
 {
 	const struct ranges_node *node;
 	struct ranges_place found;
@@ -138,7 +145,8 @@ uint32_t ranges_next(const struct ranges *r, uint64_t first, uint64_t last, stru
 		inserted = ord_load_acquire(&r->inserted);
 		node = look(r, first, last, place);
 		if (node)
-			found = (struct ranges_place) { ord_load_acquire(&node->first), number_of(r, node) + 1 };
+			found = (struct ranges_place){ ord_load_acquire(&node->first),
+						       number_of(r, node) + 1 };
 	} while (ord_load_acquire(&r->inserted) != inserted);
 	if (!node)
 		return RANGES_NONE;

@@ -53,6 +53,7 @@ void ranges_remove(struct ranges *r, uint32_t number);
  * Returns the next range that overlaps [first, last], sorted by beginning. RANGES_NONE: no more, or
  * ranges_init() was not called. Takes no lock.
  */
-uint32_t ranges_next(const struct ranges *r, uint64_t first, uint64_t last, struct ranges_place *place);
+uint32_t ranges_next(const struct ranges *r, uint64_t first, uint64_t last,
+		     struct ranges_place *place);
 
 #endif

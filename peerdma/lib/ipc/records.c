@@ -97,7 +97,8 @@ void ipc_todo_add(struct ipc *ipc, enum ipc_todo what, uint32_t slot)
 		return;
 	do
 		r->todo[what].next = first;
-	while (!__atomic_compare_exchange_n(&ipc->todo[what], &first, slot + 1, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	while (!__atomic_compare_exchange_n(&ipc->todo[what], &first, slot + 1, true,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 }
 
 void ipc_wake(struct ipc *ipc)
@@ -186,8 +187,9 @@ void ipc_signal_changed(struct ipc_shared_signal *shared)
 {
 	uint32_t was = __atomic_load_n(&shared->changes, __ATOMIC_RELAXED);
 
-	while (!__atomic_compare_exchange_n(&shared->changes, &was, (was + IPC_CHANGE) & ~IPC_SLEEPS, true, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED))
+	while (!__atomic_compare_exchange_n(&shared->changes, &was,
+					    (was + IPC_CHANGE) & ~IPC_SLEEPS, true,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
 	if (was & IPC_SLEEPS)
 		syscall(SYS_futex, &shared->changes, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);

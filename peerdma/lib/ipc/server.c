@@ -84,7 +84,8 @@ static int may_open(struct ipc *ipc, const struct ipc_request *q, uint32_t uid)
 {
 	bool same = uid == ipc->uid;
 	const struct ipc_record *r = q->slot < ipc->high ? &ipc->records[q->slot] : NULL;
-	bool live = r && r->used && (q->generation & 1) && ipc_generation(ipc, q->slot) == q->generation;
+	bool live = r && r->used && (q->generation & 1) &&
+		    ipc_generation(ipc, q->slot) == q->generation;
 	bool key = r && ipc_key_equal(r->key, q->key) && r->what == (enum ipc_what)q->op;
 
 	if (!same)
@@ -99,8 +100,8 @@ static int may_open(struct ipc *ipc, const struct ipc_request *q, uint32_t uid)
 }
 
 /* Caller holds ipc->lock. */
-static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_request *q, struct ipc_reply *reply,
-			int fds[IPC_FDS])
+static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_request *q,
+			struct ipc_reply *reply, int fds[IPC_FDS])
 {
 	const struct own_fd *file;
 	struct ipc_record *r;
@@ -109,7 +110,9 @@ static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_
 	if (reply->error)
 		return;
 	r = &ipc->records[q->slot];
-	file = r->what == IPC_SIGNAL && r->shared && r->arena_number < IPC_ARENA_SIGNALS ? &ipc->arena_file : &r->file;
+	file = r->what == IPC_SIGNAL && r->shared && r->arena_number < IPC_ARENA_SIGNALS ?
+		       &ipc->arena_file :
+		       &r->file;
 	/*
 	 * The program may have closed the descriptors and reused the numbers for its own files,
 	 * which must not be sent.
@@ -198,7 +201,8 @@ static bool has_room(const struct server *s, uint32_t uid)
 		return s->count < CONNECTIONS;
 	for (unsigned int i = 0; i < s->count; i++)
 		same += s->connections[i]->uid == uid;
-	return s->of_other_users < OTHER_USERS && same < OF_ONE_OTHER_USER && ipc_closes_pending() < PENDING_CLOSES;
+	return s->of_other_users < OTHER_USERS && same < OF_ONE_OTHER_USER &&
+	       ipc_closes_pending() < PENDING_CLOSES;
 }
 
 static int accepted(struct server *s, int fd, uint32_t uid, pid_t pid)
@@ -393,7 +397,8 @@ static int hold_alive(struct server *s)
 	r->entry.next = &r->head.list;
 	r->head.futex_offset = (long)((intptr_t)&page->alive - (intptr_t)&r->entry);
 	r->head.list_op_pending = NULL;
-	__atomic_store_n(&page->alive, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&page->alive, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS,
+			 __ATOMIC_SEQ_CST);
 	return syscall(SYS_set_robust_list, &r->head, sizeof(r->head)) ? -errno : 0;
 }
 
@@ -459,7 +464,8 @@ static struct server *server_make(struct ipc *ipc)
 		return NULL;
 	s->ipc = ipc;
 	s->epoll = -1;
-	s->robust = mmap(NULL, sizeof(*s->robust), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	s->robust = mmap(NULL, sizeof(*s->robust), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s->robust != MAP_FAILED)
 		return s;
 	server_free(s);
@@ -522,7 +528,8 @@ int ipc_server_start(struct ipc *ipc)
 	if (!ret)
 		return 0;
 	/* The server thread has ended or is about to, and does not use `s` any more. */
-	fail(ret, "set_robust_list: %s; importers could not be notified of this process's end", strerror(-ret));
+	fail(ret, "set_robust_list: %s; importers could not be notified of this process's end",
+	     strerror(-ret));
 fail:
 	server_free(s);
 	return ret;

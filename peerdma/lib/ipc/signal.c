@@ -69,14 +69,16 @@ static int alloc_value(struct ipc *ipc, struct ipc_record *r, bool own_page)
 	int fd, ret;
 
 	if (own_page) {
-		ret = ipc_file_make("peerdma-ipc-signal", memory_rounded(sizeof(*r->shared)), false, &r->offer.fd, &p);
+		ret = ipc_file_make("peerdma-ipc-signal", memory_rounded(sizeof(*r->shared)), false,
+				    &r->offer.fd, &p);
 		r->arena_number = IPC_ARENA_SIGNALS;
 		r->shared = ret ? NULL : p;
 		r->file = own_fd(r->offer.fd);
 		return ret;
 	}
 	if (!ipc->arena) {
-		ret = ipc_file_make("peerdma-ipc-signals", IPC_ARENA_SIGNALS * sizeof(*ipc->arena), false, &fd, &p);
+		ret = ipc_file_make("peerdma-ipc-signals", IPC_ARENA_SIGNALS * sizeof(*ipc->arena),
+				    false, &fd, &p);
 		if (ret)
 			return ret;
 		ipc->arena_file = own_fd(fd);
@@ -84,7 +86,9 @@ static int alloc_value(struct ipc *ipc, struct ipc_record *r, bool own_page)
 	}
 	r->arena_number = arena_alloc(ipc);
 	if (r->arena_number == IPC_ARENA_SIGNALS)
-		return fail(-ENOSPC, "this process has %d signals, the most that it can have; close some", IPC_ARENA_SIGNALS);
+		return fail(-ENOSPC,
+			    "this process has %d signals, the most that it can have; close some",
+			    IPC_ARENA_SIGNALS);
 	r->shared = &ipc->arena[r->arena_number];
 	memset(r->shared, 0, sizeof(*r->shared));
 	return 0;
@@ -150,7 +154,8 @@ static struct peerdma_ipc_signal *signal_alloc(void)
 	return s;
 }
 
-EXPORT int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal **signal)
+EXPORT int peerdma_ipc_signal_create(uint64_t value, unsigned int flags,
+				     struct peerdma_ipc_signal **signal)
 {
 	struct peerdma_ipc_signal *s;
 	int was, ret = check_given("peerdma_ipc_signal_create", "signal", signal, NULL);
@@ -170,11 +175,14 @@ EXPORT int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct 
 	return ret ? fail(ret, "peerdma_ipc_signal_create: %s", peerdma_last_error()) : 0;
 }
 
-EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct peerdma_ipc_handle *handle)
+EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal,
+				     struct peerdma_ipc_handle *handle)
 {
 	struct ipc_name name;
 	struct ipc_id boot;
-	int ret = check_given("peerdma_ipc_signal_export", "signal", signal, "handle", handle, NULL), was;
+	int ret = check_given("peerdma_ipc_signal_export", "signal", signal, "handle", handle,
+			      NULL),
+	    was;
 
 	if (ret)
 		return ret;
@@ -206,7 +214,8 @@ static int map_value(struct peerdma_ipc_signal *s, const struct ipc_reply *reply
 
 	if (reply->arena_number < IPC_ARENA_SIGNALS) {
 		if (!exporter->arena) {
-			ret = ipc_file_map(fd, IPC_ARENA_SIGNALS * sizeof(*exporter->arena), true, &p);
+			ret = ipc_file_map(fd, IPC_ARENA_SIGNALS * sizeof(*exporter->arena), true,
+					   &p);
 			if (ret)
 				return ret;
 			exporter->arena = p;
@@ -225,7 +234,8 @@ static int map_value(struct peerdma_ipc_signal *s, const struct ipc_reply *reply
  * Caller holds ipc->lock; released meanwhile. Sends the request on an existing link, or on a new
  * one. The exporter may have closed a link that was idle; then another link is used.
  */
-static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct ipc_reply *reply, int fds[IPC_FDS])
+static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct ipc_reply *reply,
+	       int fds[IPC_FDS])
 {
 	struct ipc *ipc = s->ipc;
 	bool used;
@@ -249,7 +259,8 @@ static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct
  * Caller holds ipc->lock; released meanwhile. Finds out whether HSA failed because the signal's
  * creator is ending; see why_failed() in open.c.
  */
-static int why_failed(struct ipc *ipc, struct ipc_exporter *exporter, const struct ipc_name *name, int error)
+static int why_failed(struct ipc *ipc, struct ipc_exporter *exporter, const struct ipc_name *name,
+		      int error)
 {
 	struct peerdma_ipc_signal again = { .ipc = ipc, .exporter = exporter };
 	int fds[IPC_FDS] = { -1, -1 }, ret;
@@ -271,7 +282,8 @@ static int why_failed(struct ipc *ipc, struct ipc_exporter *exporter, const stru
  * Caller holds ipc->lock; released meanwhile. Opens HSA's signal. Its creator may close it or end
  * meanwhile.
  */
-static int open_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply)
+static int open_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name,
+		    const struct ipc_reply *reply)
 {
 	int ret, live;
 
@@ -287,7 +299,8 @@ static int open_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, c
 }
 
 /* Caller holds ipc->lock; released meanwhile. Opens the signal that the answer describes. */
-static int open_reply(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply, const int fds[IPC_FDS])
+static int open_reply(struct peerdma_ipc_signal *s, const struct ipc_name *name,
+		      const struct ipc_reply *reply, const int fds[IPC_FDS])
 {
 	struct ipc *ipc = s->ipc;
 	int ret = s->exporter ? 0 : ipc_exporter_get(ipc, name, fds[0], &s->exporter);
@@ -302,7 +315,9 @@ static int open_reply(struct peerdma_ipc_signal *s, const struct ipc_name *name,
 	else if (reply->provider == IPC_HSA)
 		ret = open_hsa(s, name, reply);
 	else
-		ret = fail(-EPROTO, "the signal is of a provider that this release does not know (%u)", reply->provider);
+		ret = fail(-EPROTO,
+			   "the signal is of a provider that this release does not know (%u)",
+			   reply->provider);
 	if (ret)
 		ipc_link_drop(ipc, s->link, s->exporter, s->number, false);
 	return ret;
@@ -323,7 +338,8 @@ static int open_signal(struct peerdma_ipc_signal *s, const struct ipc_name *name
 	pthread_mutex_lock(&ipc->lock);
 	s->exporter = ipc_exporter_find(ipc, &name->process);
 	if (s->exporter && s->exporter->uid != name->uid)
-		ret = fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", s->exporter->uid, name->uid);
+		ret = fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u",
+			   s->exporter->uid, name->uid);
 	if (!ret)
 		ret = ask(s, name, &reply, fds);
 	if (!ret)
@@ -335,11 +351,13 @@ static int open_signal(struct peerdma_ipc_signal *s, const struct ipc_name *name
 	return ret;
 }
 
-EXPORT int peerdma_ipc_signal_open(const void *handle, size_t size, struct peerdma_ipc_signal **signal)
+EXPORT int peerdma_ipc_signal_open(const void *handle, size_t size,
+				   struct peerdma_ipc_signal **signal)
 {
 	struct peerdma_ipc_signal *s = NULL;
 	struct ipc_name name;
-	int ret = check_given("peerdma_ipc_signal_open", "handle", handle, "signal", signal, NULL), was;
+	int ret = check_given("peerdma_ipc_signal_open", "handle", handle, "signal", signal, NULL),
+	    was;
 	uint32_t texts;
 
 	if (ret)
@@ -421,7 +439,8 @@ EXPORT int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal)
 
 static inline uint64_t value_of(const struct peerdma_ipc_signal *s)
 {
-	return s->shared ? __atomic_load_n(&s->shared->value, __ATOMIC_ACQUIRE) : ipc_hsa_signal_get(s->hsa);
+	return s->shared ? __atomic_load_n(&s->shared->value, __ATOMIC_ACQUIRE) :
+			   ipc_hsa_signal_get(s->hsa);
 }
 
 EXPORT uint64_t peerdma_ipc_signal_get(const struct peerdma_ipc_signal *signal)
@@ -438,10 +457,14 @@ static int state_of(const struct peerdma_ipc_signal *s)
 static int fail_state(const struct peerdma_ipc_signal *s, const char *call, int error)
 {
 	if (error == -EOWNERDEAD && s->exporter)
-		return fail(error, "%s: the process that created the signal (pid %u) has ended", call, s->exporter->pid);
+		return fail(error, "%s: the process that created the signal (pid %u) has ended",
+			    call, s->exporter->pid);
 	if (error == -EOWNERDEAD)
-		return fail(error, "%s: a process that had the signal open has ended without closing it", call);
-	return fail(error, "%s: the process that created the signal (pid %u) has closed it", call, s->exporter->pid);
+		return fail(error,
+			    "%s: a process that had the signal open has ended without closing it",
+			    call);
+	return fail(error, "%s: the process that created the signal (pid %u) has closed it", call,
+		    s->exporter->pid);
 }
 
 int ipc_signal_usable(const struct peerdma_ipc_signal *s, const char *call)
@@ -521,14 +544,16 @@ static bool death_taken(const struct peerdma_ipc_signal *s)
 		return false;
 	deaths = &s->ipc->records[s->slot].deaths;
 	n = __atomic_load_n(deaths, __ATOMIC_ACQUIRE);
-	while (n && !__atomic_compare_exchange_n(deaths, &n, n - 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	while (n && !__atomic_compare_exchange_n(deaths, &n, n - 1, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE))
 		;
 	return n;
 }
 
 static struct timespec at_ns(uint64_t ns)
 {
-	return (struct timespec) { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
 }
 
 static void wake_alive(const struct ipc_page *page)
@@ -545,7 +570,9 @@ static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until
 	static int no_waitv;	/* atomic */
 	const struct ipc_page *page = s->exporter ? s->exporter->page : NULL;
 	struct waitv both[2] = {
-		{ .value = count, .addr = (uintptr_t)&s->shared->changes, .flags = 2 /* FUTEX_32 */ },
+		{ .value = count,
+		  .addr = (uintptr_t)&s->shared->changes,
+		  .flags = 2 /* FUTEX_32 */ },
 		{ .flags = 2 },
 	};
 	struct timespec t;
@@ -572,7 +599,8 @@ static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until
 	if (page && until > now_ns() + OLD_SLICE_NS)
 		until = now_ns() + OLD_SLICE_NS;
 	t = at_ns(until);
-	ret = syscall(SYS_futex, &s->shared->changes, FUTEX_WAIT_BITSET, count, &t, NULL, FUTEX_BITSET_MATCH_ANY);
+	ret = syscall(SYS_futex, &s->shared->changes, FUTEX_WAIT_BITSET, count, &t, NULL,
+		      FUTEX_BITSET_MATCH_ANY);
 	return ret < 0 && errno == EINTR ? -EINTR : 0;
 }
 
@@ -623,8 +651,8 @@ static int nap(uint64_t ns, const struct unblocked *u)
  * One check, and a sleep if the condition is not met. 0: met. -EAGAIN: call again. Other errors:
  * the wait's result.
  */
-static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
-		     struct unblocked *unblocked, uint64_t *seen)
+static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition,
+		     uint64_t value, uint64_t until, struct unblocked *unblocked, uint64_t *seen)
 {
 	bool looks = !s->shared || __atomic_load_n(&s->shared->polled, __ATOMIC_RELAXED);
 	uint64_t now, end;
@@ -658,8 +686,8 @@ static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition co
  * Polls for about as long as a sleep and a wake would take, if another processor can run the
  * setter.
  */
-static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
-		 uint64_t *seen)
+static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value,
+		 uint64_t until, uint64_t *seen)
 {
 	static int processors;	/* atomic */
 	uint64_t end = 0, now;
@@ -683,8 +711,9 @@ static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condit
 }
 
 /* Repeats wait_once() until there is a result. May be cancelled before each. */
-static __attribute__((noinline)) int wait_until(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value,
-						uint64_t until, uint64_t *seen)
+static __attribute__((noinline)) int wait_until(struct peerdma_ipc_signal *s,
+						enum peerdma_ipc_condition condition,
+						uint64_t value, uint64_t until, uint64_t *seen)
 {
 	struct unblocked unblocked = { .blocked = false };
 	int ret;
@@ -698,7 +727,8 @@ static __attribute__((noinline)) int wait_until(struct peerdma_ipc_signal *s, en
 	return ret;
 }
 
-EXPORT int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerdma_ipc_condition condition, uint64_t value,
+EXPORT int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal,
+				   enum peerdma_ipc_condition condition, uint64_t value,
 				   uint64_t timeout_ns, uint64_t *seen)
 {
 	uint64_t until, unseen;

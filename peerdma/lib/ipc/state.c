@@ -163,7 +163,8 @@ struct ipc *ipc_get(void)
 		pthread_mutex_init(&made->lock, NULL);
 		pthread_mutex_init(&made->pools_lock, NULL);
 		pthread_cond_init(&made->settled, NULL);
-		if (__atomic_compare_exchange_n(&current, &ipc, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if (__atomic_compare_exchange_n(&current, &ipc, made, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE))
 			return made;
 		free(made);
 	}

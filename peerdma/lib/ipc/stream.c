@@ -10,9 +10,12 @@
 static int registered(struct peerdma_ipc_signal *s)
 {
 	struct ipc *ipc = s->ipc;
-	bool *flag = s->own_page ? &s->registered : s->exporter ? &s->exporter->arena_registered : &ipc->arena_registered;
+	bool *flag = s->own_page ? &s->registered :
+		     s->exporter ? &s->exporter->arena_registered :
+				   &ipc->arena_registered;
 	void *addr = s->own_page ? s->shared : s->exporter ? s->exporter->arena : ipc->arena;
-	size_t length = s->own_page ? memory_rounded(sizeof(*s->shared)) : IPC_ARENA_SIGNALS * sizeof(*s->shared);
+	size_t length = s->own_page ? memory_rounded(sizeof(*s->shared)) :
+				      IPC_ARENA_SIGNALS * sizeof(*s->shared);
 	bool is;
 	int ret;
 
@@ -51,17 +54,20 @@ EXPORT int peerdma_ipc_signal_stream_wait(struct peerdma_ipc_signal *signal, voi
 	int ret;
 
 	if ((unsigned int)condition > PEERDMA_IPC_GE)
-		return fail(-EINVAL, "%s: condition %d; use those of enum peerdma_ipc_condition", call, (int)condition);
+		return fail(-EINVAL, "%s: condition %d; use those of enum peerdma_ipc_condition",
+			    call, (int)condition);
 	if (condition != PEERDMA_IPC_EQ && condition != PEERDMA_IPC_GE)
 		return fail(-EOPNOTSUPP, "%s: CUDA's streams wait for EQ and GE only", call);
 	ret = prepare(signal, call);
 	if (ret)
 		return ret;
-	ret = ipc_cuda_stream_wait(stream, &signal->shared->value, value, condition == PEERDMA_IPC_GE);
+	ret = ipc_cuda_stream_wait(stream, &signal->shared->value, value,
+				   condition == PEERDMA_IPC_GE);
 	return ret ? fail(ret, "%s: %s", call, peerdma_last_error()) : 0;
 }
 
-EXPORT int peerdma_ipc_signal_stream_set(struct peerdma_ipc_signal *signal, void *stream, uint64_t value)
+EXPORT int peerdma_ipc_signal_stream_set(struct peerdma_ipc_signal *signal, void *stream,
+					 uint64_t value)
 {
 	static const char call[] = "peerdma_ipc_signal_stream_set";
 	int ret = prepare(signal, call);
