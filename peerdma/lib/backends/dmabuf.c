@@ -22,7 +22,8 @@ int cuda_dmabuf_error(int error)
 {
 	switch (error) {
 	case CUDA_ERROR_NOT_SUPPORTED:
-		return fail(-EOPNOTSUPP, "this GPU, its driver or its kind of memory has no dma-bufs "
+		return fail(-EOPNOTSUPP,
+			    "this GPU, its driver or its kind of memory has no dma-bufs "
 			    "(NVIDIA: the open kernel modules are needed)");
 	case CUDA_ERROR_INVALID_VALUE:
 		return fail(-ENXIO, "CUDA exports no dma-buf of this memory");
@@ -123,7 +124,9 @@ static int no_view(const struct peerdma_region *region, int error)
 
 	if (error == -ENOMEM)
 		return fail(error, "peerdma_cpu_view: no memory or address space for it");
-	snprintf(what, sizeof(what), "view for the CPU: the GPU's driver does not allow its dma-bufs to be mapped (%s)", error_words(error));
+	snprintf(what, sizeof(what),
+		 "view for the CPU: the GPU's driver does not allow its dma-bufs to be mapped (%s)",
+		 error_words(error));
 	return backend_cannot(region, "peerdma_cpu_view", what);
 }
 
@@ -132,8 +135,10 @@ static int dmabuf_view(struct peerdma_region *region, bool writable, void **base
 	void *p;
 
 	if (!own_fd_still(&region->dmabuf))
-		return fail(-EBADF, "peerdma_cpu_view: the program has closed the region's descriptor; unpin the memory, and pin it again");
-	p = mmap(NULL, region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, region->dmabuf.fd, 0);
+		return fail(-EBADF,
+			    "peerdma_cpu_view: the program has closed the region's descriptor; unpin the memory, and pin it again");
+	p = mmap(NULL, region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+		 MAP_SHARED, region->dmabuf.fd, 0);
 	if (p == MAP_FAILED)
 		return no_view(region, -errno);
 	madvise(p, region->pinned_length, MADV_DONTFORK);
@@ -152,7 +157,8 @@ static void dmabuf_view_end(struct peerdma_region *region, void *base)
  */
 static bool part_still(const struct peerdma_region *region, uint64_t from, uint64_t length)
 {
-	return region_usable(region) && (!region->cached || allocations_valid(region, from, length));
+	return region_usable(region) &&
+	       (!region->cached || allocations_valid(region, from, length));
 }
 
 static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
@@ -169,9 +175,12 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 		*fd = ret;
 		return 0;
 	}
-	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length || length > region->pinned_length - offset)
-		return fail(-EINVAL, "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
-			    "within the %llu pinned bytes", (unsigned long long)offset, (unsigned long long)length,
+	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length ||
+	    length > region->pinned_length - offset)
+		return fail(-EINVAL,
+			    "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
+			    "within the %llu pinned bytes",
+			    (unsigned long long)offset, (unsigned long long)length,
 			    (unsigned long long)region->pinned_length);
 	if (region->ends == ENDS_NEVER)
 		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: back-end 'dmabuf' cannot export a part of persistent memory");

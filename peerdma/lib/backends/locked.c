@@ -168,7 +168,8 @@ static bool split(struct segment *s, uint64_t x)
 
 static bool alike(const struct segment *a, const struct segment *b)
 {
-	return a->count == b->count && a->turn == b->turn && a->ours == b->ours && !a->busy && !b->busy;
+	return a->count == b->count && a->turn == b->turn && a->ours == b->ours && !a->busy &&
+	       !b->busy;
 }
 
 /*
@@ -413,12 +414,14 @@ static void drop_replaced(uint64_t at, uint64_t to)
 
 static void on_event(void *unused, const struct peerdma_hook_event *event)
 {
-	uint64_t mask = page_size() - 1, from = event->addr & ~mask, to = (event->addr + event->length + mask) & ~mask;
+	uint64_t mask = page_size() - 1, from = event->addr & ~mask,
+		 to = (event->addr + event->length + mask) & ~mask;
 	struct undisturbed was;
 	int before = errno;
 
 	(void)unused;
-	if (!event->after || event->kind != PEERDMA_HOOK_FREE || !__atomic_load_n(&table->used, __ATOMIC_RELAXED))
+	if (!event->after || event->kind != PEERDMA_HOOK_FREE ||
+	    !__atomic_load_n(&table->used, __ATOMIC_RELAXED))
 		return;
 	if (to <= from && event->length)
 		to = ~mask;
@@ -437,7 +440,8 @@ static void events_begin(void)
 	static bool begun;
 
 	pthread_once(&once, table_make);
-	if (!table || __atomic_load_n(&begun, __ATOMIC_ACQUIRE) || monitor_subscribe(MONITOR_HOST, on_event, NULL))
+	if (!table || __atomic_load_n(&begun, __ATOMIC_ACQUIRE) ||
+	    monitor_subscribe(MONITOR_HOST, on_event, NULL))
 		return;
 	/*
 	 * Pins are made only after a subscription. If another thread subscribed first, events
@@ -457,7 +461,8 @@ static int failed(int error, const struct peerdma_region *region, uint64_t from)
 	case -EACCES:
 		return fail(-EFAULT, "part of the range is read-only (then pass PEERDMA_READONLY)");
 	case -ENOSPC:
-		return fail(-EMFILE, "this process has %u pieces of memory locked; unpin some", SEGMENTS);
+		return fail(-EMFILE, "this process has %u pieces of memory locked; unpin some",
+			    SEGMENTS);
 	case -ENOMEM:
 		/* mlock() also returns this errno if the range is not mapped. */
 		if (msync((void *)(uintptr_t)from, region->pinned_length, MS_ASYNC) ||
@@ -477,7 +482,8 @@ static int failed(int error, const struct peerdma_region *region, uint64_t from)
 static int locked_pin(struct peerdma_region *region)
 {
 	struct peerdma_memory m = { .kind = PEERDMA_KIND_HOST };
-	uint64_t from = region->addr & ~(page_size() - 1), to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
+	uint64_t from = region->addr & ~(page_size() - 1),
+		 to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
 	struct undisturbed was;
 	int ret = -ENOMEM, error;
 
@@ -487,7 +493,8 @@ static int locked_pin(struct peerdma_region *region)
 		return fail(-EOPNOTSUPP, "has no persistent pins");
 	if (to <= from)
 		return fail(-EFAULT, "part of the range has no memory behind it");
-	if (!(region->flags & PEERDMA_HOST) && cuda_query((void *)(uintptr_t)region->addr, &m, &error) == CUDA_KNOWN &&
+	if (!(region->flags & PEERDMA_HOST) &&
+	    cuda_query((void *)(uintptr_t)region->addr, &m, &error) == CUDA_KNOWN &&
 	    m.kind != PEERDMA_KIND_HOST)
 		return fail(-ENXIO, "pins host memory only, and this is GPU memory");
 	events_begin();

@@ -21,7 +21,8 @@
  * Calls fn for the part of each mapping in [from, to), in order, until fn returns false. False:
  * /proc is not mounted.
  */
-static bool parts(uint64_t from, uint64_t to, bool (*fn)(void *arg, uint64_t from, uint64_t to), void *arg)
+static bool parts(uint64_t from, uint64_t to, bool (*fn)(void *arg, uint64_t from, uint64_t to),
+		  void *arg)
 {
 	struct mappings m;
 	uint64_t at = from;
@@ -73,7 +74,8 @@ bool resident_writable(uint64_t from, uint64_t to)
 	/* The range is not writable, or the kernel does not know MADV_POPULATE_WRITE. */
 	if (!mappings_open(&m))
 		return true;
-	for (uint64_t at = from; writable && at < to && mappings_find(&m, at) && m.from < to; at = m.to)
+	for (uint64_t at = from; writable && at < to && mappings_find(&m, at) && m.from < to;
+	     at = m.to)
 		writable = m.writable;
 	mappings_close(&m);
 	return writable;

@@ -20,8 +20,8 @@
 #define PIN_PERSISTENT (1U << 0)
 
 struct softgpu {
-	int (*pin)(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
-		   struct softgpu_pin **pin);
+	int (*pin)(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg),
+		   void *arg, struct softgpu_pin **pin);
 	void (*unpin)(struct softgpu_pin *pin);
 	int (*view)(struct softgpu_pin *pin, int writable, void **view);
 	int (*view_at)(struct softgpu_pin *pin, int writable, void *view);
@@ -36,7 +36,8 @@ static _Atomic(const struct softgpu *) published;	/* never changes once it is se
  */
 static void *load_beside_us(void)
 {
-	static const char *const places[] = { "softgpu/libcuda.so.1", "../../softgpu/user/libcuda.so.1" };
+	static const char *const places[] = { "softgpu/libcuda.so.1",
+					      "../../softgpu/user/libcuda.so.1" };
 	char path[PATH_MAX];
 	void *library = NULL;
 	const char *end;
@@ -47,7 +48,8 @@ static void *load_beside_us(void)
 		return NULL;
 	end = strrchr(us.dli_fname, '/');
 	for (size_t i = 0; end && !library && i < sizeof(places) / sizeof(places[0]); i++) {
-		n = snprintf(path, sizeof(path), "%.*s/%s", (int)(end - us.dli_fname), us.dli_fname, places[i]);
+		n = snprintf(path, sizeof(path), "%.*s/%s", (int)(end - us.dli_fname), us.dli_fname,
+			     places[i]);
 		if (n > 0 && (size_t)n < sizeof(path))
 			library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	}

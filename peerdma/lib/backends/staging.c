@@ -58,14 +58,16 @@ static int pin_copy(struct peerdma_region *region)
 }
 
 /* Copies a part of one allocation, because one cuMemcpy() may be limited to one allocation. */
-static int move_one(const struct allocation *piece, char *copy, uint64_t from, uint64_t to, bool back)
+static int move_one(const struct allocation *piece, char *copy, uint64_t from, uint64_t to,
+		    bool back)
 {
 	void *memory = (void *)(uintptr_t)from;
 	int error = 0;
 
 	if (!cuda_has_id(from, piece->id))
 		return fail(-ESTALE, "the memory was freed");
-	switch (back ? cuda_copy(memory, copy, to - from, &error) : cuda_copy(copy, memory, to - from, &error)) {
+	switch (back ? cuda_copy(memory, copy, to - from, &error) :
+		       cuda_copy(copy, memory, to - from, &error)) {
 	case CUDA_KNOWN:
 		break;
 	case CUDA_ABSENT:
@@ -106,7 +108,8 @@ static int staging_pin(struct peerdma_region *region)
 	region->page_size = (uint32_t)page;
 	region->provider = "cuda";
 	region->copy.pin = NULL;
-	region->copy.base = mmap(NULL, region->pinned_length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	region->copy.base = mmap(NULL, region->pinned_length, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (region->copy.base == MAP_FAILED)
 		return fail(-ENOMEM, "no memory for a copy");
 	madvise(region->copy.base, region->pinned_length, MADV_DONTFORK);
@@ -146,8 +149,8 @@ static int staging_status(struct peerdma_region *region, struct peerdma_status *
 	return 0;
 }
 
-static int staging_map(struct peerdma_region *region, const char *pci, struct peerdma_map_args *args,
-		       struct peerdma_mapping **out)
+static int staging_map(struct peerdma_region *region, const char *pci,
+		       struct peerdma_map_args *args, struct peerdma_mapping **out)
 {
 	struct peerdma_region *pin = region->copy.pin;
 

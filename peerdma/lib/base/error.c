@@ -113,9 +113,11 @@ static const struct {
 	const char *words;
 } words[] = {
 	{ ENOMEM, "out of memory" },
-	{ EFBIG, "larger than this process may make a file (RLIMIT_FSIZE, 'ulimit -f'); raise the limit" },
-	{ EMFILE, "this process has as many file descriptors open as it may (RLIMIT_NOFILE, 'ulimit -n'); "
-		  "close some or raise the limit" },
+	{ EFBIG,
+	  "larger than this process may make a file (RLIMIT_FSIZE, 'ulimit -f'); raise the limit" },
+	{ EMFILE,
+	  "this process has as many file descriptors open as it may (RLIMIT_NOFILE, 'ulimit -n'); "
+	  "close some or raise the limit" },
 	{ ENFILE, "this machine has as many files open as it can (fs.file-max)" },
 	{ ESTALE, "the memory was freed" },
 	{ EINTR, "interrupted by a signal" },

@@ -147,7 +147,8 @@ static inline uint32_t start(const struct index *ix, uint64_t x)
 	n = ord_load(hint_of(ix, x));
 	node = node_at(ix, n);
 	count = ord_load(&node->count);
-	if (ord_load(&node->height) == 1 && count > 2 && x - key_at(node, 1) < key_at(node, count - 1) - key_at(node, 1))
+	if (ord_load(&node->height) == 1 && count > 2 &&
+	    x - key_at(node, 1) < key_at(node, count - 1) - key_at(node, 1))
 		return n;
 	return ord_load(&ix->root);
 }
@@ -186,8 +187,8 @@ static void hints_tune(struct index *ix, const struct index_node *node)
  * (acquire). If it is still the same under the lock, no writer has changed what the descent read,
  * so the place is right. Without the lock, the result is a guess.
  */
-static struct index_node * __attribute__((noinline)) descend(const struct index *ix, struct index_place *place, uint64_t x,
-							     uint64_t changes)
+static struct index_node *__attribute__((noinline))
+descend(const struct index *ix, struct index_place *place, uint64_t x, uint64_t changes)
 {
 	uint64_t from = 0, to = NO_KEY, key;
 	uint32_t n, parent = INDEX_NONE, above = MAX_HEIGHT + 1, steps = 0;
@@ -224,7 +225,8 @@ static struct index_node * __attribute__((noinline)) descend(const struct index 
 	return NULL;
 }
 
-static inline struct index_node *seek_leaf(const struct index *ix, struct index_place *place, uint64_t x)
+static inline struct index_node *seek_leaf(const struct index *ix, struct index_place *place,
+					   uint64_t x)
 {
 	uint64_t changes = ord_load_acquire(&ix->changes);
 
@@ -247,7 +249,8 @@ static inline uint32_t rank_in(const struct index_node *leaf, struct index_place
 	return at;
 }
 
-static inline uint32_t number_in(const struct index_node *leaf, struct index_place *place, uint32_t at)
+static inline uint32_t number_in(const struct index_node *leaf, struct index_place *place,
+				 uint32_t at)
 {
 	if (!at)
 		return INDEX_NONE;
@@ -387,7 +390,8 @@ uint32_t index_seek(struct index *ix, uint64_t x)
 	return index_floor(ix, &ix->finger, x);
 }
 
-bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to, uint32_t *before)
+bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to,
+	       uint32_t *before)
 {
 	const struct index_node *leaf = seek_leaf(ix, place, x);
 	uint32_t at = rank_in(leaf, place, x);
@@ -477,7 +481,8 @@ int index_insert(struct index *ix, uint64_t key, uint32_t number)
 
 static bool at_finger(const struct index *ix, uint64_t key)
 {
-	return ix->finger.changes == ix->changes && key - ix->finger.from < ix->finger.to - ix->finger.from;
+	return ix->finger.changes == ix->changes &&
+	       key - ix->finger.from < ix->finger.to - ix->finger.from;
 }
 
 /* The first key below path[level] has changed. Updates the one separator that equals it. */
@@ -494,10 +499,12 @@ static void first_key_changed(struct step *path, uint32_t level, uint64_t key)
 /* Appends the entries of parent's child at + 1 to child `at`. */
 static void join(struct index *ix, struct index_node *parent, uint32_t at)
 {
-	struct index_node *left = node_at(ix, parent->child[at]), *right = node_at(ix, parent->child[at + 1]);
+	struct index_node *left = node_at(ix, parent->child[at]),
+			  *right = node_at(ix, parent->child[at + 1]);
 
 	for (uint32_t i = 0; i < right->count; i++)
-		set_entry(left, left->count + i, i ? right->key[i] : parent->key[at + 1], right->child[i]);
+		set_entry(left, left->count + i, i ? right->key[i] : parent->key[at + 1],
+			  right->child[i]);
 	ord_store(&left->count, left->count + right->count);
 	remove_at(parent, at + 1);
 	node_put(ix, right);
@@ -506,7 +513,8 @@ static void join(struct index *ix, struct index_node *parent, uint32_t at)
 static bool can_join(const struct index *ix, const struct index_node *parent, uint32_t at)
 {
 	return at + 1 < parent->count &&
-	       node_at(ix, parent->child[at])->count + node_at(ix, parent->child[at + 1])->count <= JOINED_MAX;
+	       node_at(ix, parent->child[at])->count + node_at(ix, parent->child[at + 1])->count <=
+		       JOINED_MAX;
 }
 
 /* Joins or removes sparse nodes after path[level] lost an entry. */
@@ -608,7 +616,8 @@ static bool visit(const struct index *ix, const struct index_node *node, uint64_
 	return true;
 }
 
-void index_visit(const struct index *ix, uint64_t from, uint64_t to, bool (*fn)(void *arg, uint32_t number), void *arg)
+void index_visit(const struct index *ix, uint64_t from, uint64_t to,
+		 bool (*fn)(void *arg, uint32_t number), void *arg)
 {
 	/* Often the whole range is in the leaf of the last search. */
 	if (at_finger(ix, from) && to <= ix->finger.to)

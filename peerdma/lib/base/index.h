@@ -92,7 +92,8 @@ uint32_t index_seek(struct index *ix, uint64_t x);
  * Whether no key is in (x, to). Then *before is the result of index_seek() for x. May return false
  * if the range is not within one leaf; then index_visit() has the answer.
  */
-bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to, uint32_t *before);
+bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to,
+	       uint32_t *before);
 
 /*
  * 0, -EEXIST or -ENOMEM. There is no -ENOMEM with the memory of index_size(). index_insert_at()
@@ -106,6 +107,7 @@ int index_remove(struct index *ix, uint64_t key);
  * Calls fn for all keys in [from, to), in order, until fn returns false. fn must not change the
  * index.
  */
-void index_visit(const struct index *ix, uint64_t from, uint64_t to, bool (*fn)(void *arg, uint32_t number), void *arg);
+void index_visit(const struct index *ix, uint64_t from, uint64_t to,
+		 bool (*fn)(void *arg, uint32_t number), void *arg);
 
 #endif

@@ -41,7 +41,8 @@ static _Atomic uint64_t *page_make(void)
 	if (p != MAP_FAILED && !madvise(p, size, MADV_WIPEONFORK))
 		made = p;
 	/* Another thread may have set `page` first, with or without a real page. */
-	if ((!atomic_compare_exchange_strong(&page, &expected, made) || made == &none) && p != MAP_FAILED)
+	if ((!atomic_compare_exchange_strong(&page, &expected, made) || made == &none) &&
+	    p != MAP_FAILED)
 		munmap(p, size);
 	return atomic_load(&page);
 }

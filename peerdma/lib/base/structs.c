@@ -22,7 +22,8 @@ int check_size(const char *call, uint32_t size, size_t first)
 		return fail(-E2BIG, "%s: the struct's size field is %u; set it to sizeof(the struct) before the call", call, size);
 	if (size >= first)
 		return 0;
-	return fail(-EINVAL, "%s: the struct's size field is %u; set it to sizeof(the struct), at least %zu",
+	return fail(-EINVAL,
+		    "%s: the struct's size field is %u; set it to sizeof(the struct), at least %zu",
 		    call, size, first);
 }
 

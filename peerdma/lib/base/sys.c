@@ -52,7 +52,8 @@ int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr)
 
 	/* A failed MAP_FIXED may have removed the old mapping. Reserve the addresses again. */
 	if (ret)
-		mmap(addr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		mmap(addr, length, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	return ret;
 }
 

@@ -17,7 +17,8 @@ EXPORT int peerdma_flush_inbound(int scope)
 		return fail(-ENODEV, "peerdma_flush_inbound: this process has no CUDA, or this thread no current context; "
 			    "make the context current whose GPU was written to");
 	case CUDA_UNKNOWN:
-		return fail(-EOPNOTSUPP, "peerdma_flush_inbound: this GPU or its driver cannot flush; "
+		return fail(-EOPNOTSUPP,
+			    "peerdma_flush_inbound: this GPU or its driver cannot flush; "
 			    "cuCtxSynchronize(), or submit the work after the writes are complete");
 	case CUDA_FAILED:
 		break;

@@ -158,8 +158,10 @@ const struct copy_method copy_methods[] = {
 static void neon_to(char *view, const char *from, size_t lines)
 {
 	for (; lines--; view += LINE, from += LINE) {
-		uint8x16_t a = vld1q_u8((const uint8_t *)from), b = vld1q_u8((const uint8_t *)from + 16);
-		uint8x16_t c = vld1q_u8((const uint8_t *)from + 32), d = vld1q_u8((const uint8_t *)from + 48);
+		uint8x16_t a = vld1q_u8((const uint8_t *)from),
+			   b = vld1q_u8((const uint8_t *)from + 16);
+		uint8x16_t c = vld1q_u8((const uint8_t *)from + 32),
+			   d = vld1q_u8((const uint8_t *)from + 48);
 
 		__asm__ volatile("stnp %q1, %q2, [%0]\n\tstnp %q3, %q4, [%0, #32]"
 				 :: "r"(view), "w"(a), "w"(b), "w"(c), "w"(d) : "memory");

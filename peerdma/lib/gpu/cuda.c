@@ -50,7 +50,8 @@ enum {	/* CUmemorytype */
 #define PCI_SIZE sizeof(((struct peerdma_memory *)0)->pci)
 
 struct api {
-	CUresult (*pointer_get_attributes)(unsigned int n, int *attributes, void **data, CUdeviceptr ptr);
+	CUresult (*pointer_get_attributes)(unsigned int n, int *attributes, void **data,
+					   CUdeviceptr ptr);
 	CUresult (*pointer_set_attribute)(const void *value, int attribute, CUdeviceptr ptr);
 	CUresult (*pointer_get_attribute)(void *data, int attribute, CUdeviceptr ptr);
 	CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t length);
@@ -62,7 +63,8 @@ struct api {
 	 */
 	CUresult (*get_range)(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
 	/* Since CUDA 11.7; NULL before. */
-	CUresult (*get_handle)(void *handle, CUdeviceptr ptr, size_t size, int type, unsigned long long flags);
+	CUresult (*get_handle)(void *handle, CUdeviceptr ptr, size_t size, int type,
+			       unsigned long long flags);
 	/* Since CUDA 11.3; NULL before. */
 	CUresult (*flush_writes)(int target, int scope);
 	CUresult (*ctx_get_device)(int *device);
@@ -128,7 +130,8 @@ static const struct api *search(int flags)
 		api->device_get_attribute = dlsym(library, "cuDeviceGetAttribute");
 		api->capture_mode = dlsym(library, "cuThreadExchangeStreamCaptureMode");
 		if (api->pointer_get_attributes && api->pointer_set_attribute && api->device_get &&
-		    api->device_get_pci_bus_id && atomic_compare_exchange_strong(&published, &first, api))
+		    api->device_get_pci_bus_id &&
+		    atomic_compare_exchange_strong(&published, &first, api))
 			return api;
 	}
 	free(api);
@@ -216,7 +219,8 @@ static void query_pci(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
 {
 	int device;
 
-	if (cuda->device_get(&device, ordinal) || cuda->device_get_pci_bus_id(pci, PCI_SIZE, device))
+	if (cuda->device_get(&device, ordinal) ||
+	    cuda->device_get_pci_bus_id(pci, PCI_SIZE, device))
 		pci[0] = 0;
 	pci[PCI_SIZE - 1] = 0;
 	for (char *p = pci; *p; p++) {
@@ -260,7 +264,8 @@ static void narrow_to_mapping(const struct api *cuda, CUdeviceptr ptr, struct pe
 	unsigned long long id = 0;
 	CUdeviceptr base = 0;
 	size_t size = 0;
-	int attributes[] = { ATTRIBUTE_BUFFER_ID, ATTRIBUTE_MAPPING_BASE_ADDR, ATTRIBUTE_MAPPING_SIZE };
+	int attributes[] = { ATTRIBUTE_BUFFER_ID, ATTRIBUTE_MAPPING_BASE_ADDR,
+			     ATTRIBUTE_MAPPING_SIZE };
 	void *data[] = { &id, &base, &size };
 
 	if (!cuda->pointer_get_attributes(3, attributes, data, ptr) && size &&
@@ -301,8 +306,9 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 	size_t size = 0;
 	int ordinal = -1;
 	int attributes[] = {
-		ATTRIBUTE_MEMORY_TYPE, ATTRIBUTE_IS_MANAGED, ATTRIBUTE_BUFFER_ID, ATTRIBUTE_DEVICE_ORDINAL,
-		ATTRIBUTE_RANGE_START_ADDR, ATTRIBUTE_RANGE_SIZE, ATTRIBUTE_CONTEXT,
+		ATTRIBUTE_MEMORY_TYPE,	  ATTRIBUTE_IS_MANAGED,	      ATTRIBUTE_BUFFER_ID,
+		ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_RANGE_START_ADDR, ATTRIBUTE_RANGE_SIZE,
+		ATTRIBUTE_CONTEXT,
 	};
 	void *data[] = { &type, &managed, &id, &ordinal, &start, &size, &context };
 	const struct api *cuda = cuda_usable();
@@ -310,7 +316,8 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 
 	if (!cuda)
 		return CUDA_ABSENT;
-	r = cuda->pointer_get_attributes(sizeof(attributes) / sizeof(attributes[0]), attributes, data, p);
+	r = cuda->pointer_get_attributes(sizeof(attributes) / sizeof(attributes[0]), attributes,
+					 data, p);
 	if (r)
 		return failure(r, error);
 	saw_initialised();
@@ -387,7 +394,8 @@ bool cuda_has_id(uint64_t ptr, uint64_t id)
 	const struct api *cuda = cuda_usable();
 	unsigned long long now = 0;
 
-	return cuda && cuda->pointer_get_attribute && !cuda->pointer_get_attribute(&now, ATTRIBUTE_BUFFER_ID, ptr) && now == id;
+	return cuda && cuda->pointer_get_attribute &&
+	       !cuda->pointer_get_attribute(&now, ATTRIBUTE_BUFFER_ID, ptr) && now == id;
 }
 
 enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size)
@@ -451,9 +459,11 @@ enum cuda_answer cuda_flush_writes(int scope, int *error)
 	if (r)
 		return failure(r, error);
 	/* A driver that does not know an attribute lacks the feature. */
-	if (!cuda->device_get_attribute(&ordering, DEVICE_WRITES_ORDERING, device) && ordering >= scope)
+	if (!cuda->device_get_attribute(&ordering, DEVICE_WRITES_ORDERING, device) &&
+	    ordering >= scope)
 		return CUDA_KNOWN;
-	if (cuda->device_get_attribute(&options, DEVICE_FLUSH_WRITES_OPTIONS, device) || !(options & FLUSH_FROM_HOST))
+	if (cuda->device_get_attribute(&options, DEVICE_FLUSH_WRITES_OPTIONS, device) ||
+	    !(options & FLUSH_FROM_HOST))
 		return CUDA_UNKNOWN;
 	capture = cuda_capture_leave();
 	r = cuda->flush_writes(FLUSH_CURRENT_CONTEXT, scope);

@@ -32,8 +32,8 @@ struct pointer_info {
 };
 
 struct api {
-	int (*pointer_info)(const void *ptr, struct pointer_info *info, void *(*alloc)(size_t), uint32_t *n,
-			    struct agent **agents);
+	int (*pointer_info)(const void *ptr, struct pointer_info *info, void *(*alloc)(size_t),
+			    uint32_t *n, struct agent **agents);
 	int (*agent_info)(struct agent agent, int attribute, void *value);
 };
 
@@ -52,7 +52,8 @@ static const struct api *search(void)
 	if (api) {
 		*(void **)&api->pointer_info = dlsym(library, "hsa_amd_pointer_info");
 		*(void **)&api->agent_info = dlsym(library, "hsa_agent_get_info");
-		if (api->pointer_info && api->agent_info && atomic_compare_exchange_strong(&published, &first, api))
+		if (api->pointer_info && api->agent_info &&
+		    atomic_compare_exchange_strong(&published, &first, api))
 			return api;
 	}
 	free(api);
@@ -82,8 +83,10 @@ static void pci_of(const struct api *hsa, struct agent agent, char *pci, size_t 
 {
 	uint32_t bdf = 0, domain = 0;
 
-	if (!hsa->agent_info(agent, AGENT_INFO_BDFID, &bdf) && !hsa->agent_info(agent, AGENT_INFO_DOMAIN, &domain))
-		snprintf(pci, size, "%04x:%02x:%02x.%x", domain & 0xffff, bdf >> 8 & 0xff, bdf >> 3 & 0x1f, bdf & 7);
+	if (!hsa->agent_info(agent, AGENT_INFO_BDFID, &bdf) &&
+	    !hsa->agent_info(agent, AGENT_INFO_DOMAIN, &domain))
+		snprintf(pci, size, "%04x:%02x:%02x.%x", domain & 0xffff, bdf >> 8 & 0xff,
+			 bdf >> 3 & 0x1f, bdf & 7);
 }
 
 bool hsa_there(void)
@@ -98,7 +101,8 @@ bool hsa_query(const void *ptr, struct peerdma_memory *out)
 	const struct api *hsa = find();
 	uint32_t device = 0;
 
-	if (!hsa || (seen && seen != process_id()) || hsa->pointer_info(ptr, &info, NULL, NULL, NULL))
+	if (!hsa || (seen && seen != process_id()) ||
+	    hsa->pointer_info(ptr, &info, NULL, NULL, NULL))
 		return false;
 	if (!seen)
 		atomic_store(&seen_in, process_id());

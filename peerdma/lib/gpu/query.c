@@ -11,7 +11,10 @@
 #define CUDA_GRAIN (2UL << 20)	/* CUDA reserves addresses in multiples of this size */
 
 static const struct peerdma_memory the_hosts = {
-	.size = sizeof(the_hosts), .kind = PEERDMA_KIND_HOST, .device = -1, .flags = PEERDMA_MEMORY_PINNABLE,
+	.size = sizeof(the_hosts),
+	.kind = PEERDMA_KIND_HOST,
+	.device = -1,
+	.flags = PEERDMA_MEMORY_PINNABLE,
 };
 
 /* Queries CUDA and HSA, if the address alone does not show the kind of memory. */
@@ -81,7 +84,8 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 /* Whether two ranges have the same properties. */
 static bool alike(const struct peerdma_memory *a, const struct peerdma_memory *b)
 {
-	return !a->buffer_id && !b->buffer_id && a->kind == b->kind && a->flags == b->flags && a->device == b->device;
+	return !a->buffer_id && !b->buffer_id && a->kind == b->kind && a->flags == b->flags &&
+	       a->device == b->device;
 }
 
 /*
@@ -106,8 +110,8 @@ static uint64_t unknown_until(struct mappings *mappings, uint64_t at, uint64_t e
 	return mappings->plain || mappings->to < next ? mappings->to : next;
 }
 
-EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length, struct peerdma_memory *out,
-			       size_t n, size_t *count)
+EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length,
+			       struct peerdma_memory *out, size_t n, size_t *count)
 {
 	uint64_t at = (uintptr_t)ptr, end = at + length;
 	struct peerdma_memory last = { 0 };

@@ -46,7 +46,8 @@ static struct span pages_of(long from, long length)
 	uintptr_t page = (uintptr_t)getpagesize(), start = (uintptr_t)from;
 	uintptr_t end = start + (uintptr_t)length, rounded = round_up(end, page);
 
-	return (struct span){ start & ~(page - 1), end < start || rounded < end ? UINTPTR_MAX : rounded };
+	return (struct span){ start & ~(page - 1),
+			      end < start || rounded < end ? UINTPTR_MAX : rounded };
 }
 
 /*
@@ -169,7 +170,8 @@ static struct span by_shmat(const long *a)
 	struct shmid_ds segment;
 	long args[6] = { a[0], IPC_STAT, (long)&segment };
 
-	return system_call(SYS_shmctl, args) ? EVERYTHING_FROM((uintptr_t)a[1]) : huge_span(a[1], (long)segment.shm_segsz);
+	return system_call(SYS_shmctl, args) ? EVERYTHING_FROM((uintptr_t)a[1]) :
+					       huge_span(a[1], (long)segment.shm_segsz);
 }
 
 static struct span by_brk(long to)
@@ -177,7 +179,8 @@ static struct span by_brk(long to)
 	static const long none[6];
 	uintptr_t now = (uintptr_t)system_call(SYS_brk, none);
 
-	return (uintptr_t)to < now ? pages_of(to, (long)(now - (uintptr_t)to)) : (struct span){ 0, 0 };
+	return (uintptr_t)to < now ? pages_of(to, (long)(now - (uintptr_t)to)) :
+				     (struct span){ 0, 0 };
 }
 
 static bool advice_discards(long advice)
@@ -269,7 +272,8 @@ static bool stack_of_ended(long number, const long *args)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
-	return __tsan_init && number == SYS_madvise && here - (uintptr_t)(args[0] + args[1]) < 65536;
+	return __tsan_init && number == SYS_madvise &&
+	       here - (uintptr_t)(args[0] + args[1]) < 65536;
 }
 
 /* Called below the sanitizers' own functions, so it must not be instrumented. */

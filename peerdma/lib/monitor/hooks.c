@@ -146,7 +146,8 @@ const uint64_t *hooks_making(void)
 {
 	struct hooks h;
 
-	if (!find(&h) || !h.making || !h.active() || !came_first((const void *)(uintptr_t)h.making) || !hooks_see_all())
+	if (!find(&h) || !h.making || !h.active() ||
+	    !came_first((const void *)(uintptr_t)h.making) || !hooks_see_all())
 		return NULL;
 	return h.making();
 }

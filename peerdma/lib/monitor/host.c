@@ -61,7 +61,8 @@ static int redirect(const char *what, const void *inside, struct found *found)
 
 	if (!inside || !dl_iterate_phdr(find_code, &code) || !code.text)
 		return fail(-EOPNOTSUPP, "%s was not found in this process", what);
-	found->n = sites_redirect(code.text, code.end, code.end, code.room_end, found->sites, SITES_MAX);
+	found->n = sites_redirect(code.text, code.end, code.end, code.room_end, found->sites,
+				  SITES_MAX);
 	if (found->n == -EACCES)
 		return fail(-EACCES, "this process may not change the code of %s (SELinux's execmod, or systemd's "
 			    "MemoryDenyWriteExecute)", what);
@@ -69,7 +70,9 @@ static int redirect(const char *what, const void *inside, struct found *found)
 		return fail(-EOPNOTSUPP, "another copy of libpeerdma in this process has redirected the system calls of %s; load one copy only",
 			    what);
 	if (found->n <= 0)
-		return fail(-EOPNOTSUPP, "the code of %s has no system calls where they are expected (%d)", what, found->n);
+		return fail(-EOPNOTSUPP,
+			    "the code of %s has no system calls where they are expected (%d)", what,
+			    found->n);
 	return 0;
 }
 
@@ -91,7 +94,8 @@ static bool has_site(void *libc, const char *name, const struct found *found)
 
 static int own_begin(void)
 {
-	static const char *const names[] = { "munmap", "mmap", "mremap", "madvise", "brk", "shmdt", "shmat", "syscall" };
+	static const char *const names[] = { "munmap", "mmap",	"mremap", "madvise",
+					     "brk",    "shmdt", "shmat",  "syscall" };
 	struct found libc_sites, loader_sites;
 	void *libc;
 	int ret;
@@ -104,7 +108,9 @@ static int own_begin(void)
 		ret = redirect("the dynamic loader", (void *)getauxval(AT_BASE), &loader_sites);
 	for (unsigned int i = 0; !ret && i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!has_site(libc, names[i], &libc_sites))
-			ret = fail(-EOPNOTSUPP, "%s() in the C library has no system call where it is expected", names[i]);
+			ret = fail(-EOPNOTSUPP,
+				   "%s() in the C library has no system call where it is expected",
+				   names[i]);
 	}
 	return ret ? ret : monitor_try_host();
 }

@@ -45,7 +45,8 @@ static int start_ucm(void)
 	if (is)
 		return fail(-EBUSY, "peerdma_monitor_start_ucm: '%s' already monitors host memory; start only one monitor", is);
 	ret = ucm_begin();
-	return ret ? fail(ret, "peerdma_monitor_start_ucm: %s", peerdma_last_error()) : peerdma_monitor_start(PEERDMA_MEMORY_HOST, "ucm");
+	return ret ? fail(ret, "peerdma_monitor_start_ucm: %s", peerdma_last_error()) :
+		     peerdma_monitor_start(PEERDMA_MEMORY_HOST, "ucm");
 }
 
 EXPORT int peerdma_monitor_start_ucm(void)
@@ -63,7 +64,10 @@ EXPORT int peerdma_monitor_start_ucm(void)
 EXPORT void peerdma_monitor_notify(uint32_t memory, const void *ptr, size_t length, int after)
 {
 	const struct peerdma_hook_event event = {
-		.kind = PEERDMA_HOOK_FREE, .after = !!after, .addr = (uintptr_t)ptr, .length = length,
+		.kind = PEERDMA_HOOK_FREE,
+		.after = !!after,
+		.addr = (uintptr_t)ptr,
+		.length = length,
 		.call = "peerdma_monitor_notify",
 	};
 

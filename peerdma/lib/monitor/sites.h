@@ -40,6 +40,7 @@ bool sites_known(void);
  * cannot be replaced by one store, -EACCES this process may not change code, -EALREADY the places
  * already jump to this room.
  */
-int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end, uintptr_t *sites, size_t max);
+int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end,
+		   uintptr_t *sites, size_t max);
 
 #endif

@@ -70,7 +70,9 @@ static bool child_inside(struct subscriber *s)
 
 	if (!child)
 		return false;
-	if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) ? errno != ECHILD : !info.si_pid)
+	if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) ?
+		    errno != ECHILD :
+		    !info.si_pid)
 		return true;
 	atomic_compare_exchange_strong(&s->child, &child, 0);
 	return false;

@@ -38,5 +38,6 @@ int monitor_try_host(void)
 	if (ret)
 		return ret;
 	monitor_unsubscribe(MONITOR_HOST, count, &seen);
-	return seen.events >= 3 ? 0 : fail(-EOPNOTSUPP, "munmap(), mremap() or madvise() is not seen");
+	return seen.events >= 3 ? 0 :
+				  fail(-EOPNOTSUPP, "munmap(), mremap() or madvise() is not seen");
 }

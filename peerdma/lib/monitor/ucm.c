@@ -35,7 +35,11 @@ typedef void (*ucm_callback)(int type, union ucm_event *event, void *arg);
 static void notify(uint32_t after, const void *address, size_t size)
 {
 	const struct peerdma_hook_event event = {
-		.kind = PEERDMA_HOOK_FREE, .after = after, .call = "ucm", .addr = (uintptr_t)address, .length = size,
+		.kind = PEERDMA_HOOK_FREE,
+		.after = after,
+		.call = "ucm",
+		.addr = (uintptr_t)address,
+		.length = size,
 	};
 
 	monitor_call(MONITOR_HOST, &event);

@@ -81,7 +81,8 @@ static bool epoll_is_ours(const struct peerdma *ctx)
 
 void event_queue_close(struct peerdma *ctx)
 {
-	if (ctx->event_fd != ctx->kernel.fd && ctx->event_fd != ctx->notice[0].fd && epoll_is_ours(ctx))
+	if (ctx->event_fd != ctx->kernel.fd && ctx->event_fd != ctx->notice[0].fd &&
+	    epoll_is_ours(ctx))
 		close(ctx->event_fd);
 	own_fd_close(&ctx->notice[0]);
 	own_fd_close(&ctx->notice[1]);
@@ -128,7 +129,8 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 
 	while ((ret = next(ctx, &notice))) {
 		if (ret != -EAGAIN)
-			return fail(ret, "peerdma_next_event: cannot read events: %s", error_words(ret));
+			return fail(ret, "peerdma_next_event: cannot read events: %s",
+				    error_words(ret));
 		if (timeout_ms > 0) {
 			int64_t left = deadline - now_ms();
 
@@ -141,7 +143,8 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 		if (ret < 0)
 			return fail(ret, "peerdma_next_event: cannot wait: %s", error_words(ret));
 		if (!ret)
-			return fail(-EAGAIN, "peerdma_next_event: no pin was revoked in %d ms", timeout_ms);
+			return fail(-EAGAIN, "peerdma_next_event: no pin was revoked in %d ms",
+				    timeout_ms);
 	}
 	put_out(out, &notice, sizeof(notice));
 	return 0;

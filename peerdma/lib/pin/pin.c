@@ -120,7 +120,8 @@ static int set_on_one(struct peerdma_region *region, uint64_t addr)
 		return 0;
 	case CUDA_UNKNOWN:
 		if (!peerdma_valid(region))
-			return fail(-ESTALE, "peerdma_pin: [%p, +%llu): freed during the call", (void *)(uintptr_t)region->addr,
+			return fail(-ESTALE, "peerdma_pin: [%p, +%llu): freed during the call",
+				    (void *)(uintptr_t)region->addr,
 				    (unsigned long long)region->length);
 		return 0;	/* memory of another vendor's provider */
 	default:
@@ -150,8 +151,8 @@ static int set_sync_memops(struct peerdma_region *region)
 	return ret;
 }
 
-int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags, void *cookie, bool cached,
-	       struct peerdma_region **out)
+int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags, void *cookie,
+	       bool cached, struct peerdma_region **out)
 {
 	struct peerdma_region *region;
 	int ret = check_given("peerdma_pin", "ctx", ctx, "region", out, NULL);
@@ -190,7 +191,8 @@ int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags
 	}
 	ret = region_publish(region, true);
 	if (ret) {
-		fail(ret, "peerdma_pin: [%p, +%zu): %s", ptr, length, ret == -ESTALE ? "freed during the call" : "out of memory");
+		fail(ret, "peerdma_pin: [%p, +%zu): %s", ptr, length,
+		     ret == -ESTALE ? "freed during the call" : "out of memory");
 		goto err_unpin;
 	}
 	*out = region;
@@ -212,8 +214,8 @@ EXPORT int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned i
 	return region_pin(ctx, ptr, length, flags, cookie, false, out);
 }
 
-int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags, void *cookie,
-		      bool cached, struct peerdma_region **out)
+int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length,
+		      unsigned int flags, void *cookie, bool cached, struct peerdma_region **out)
 {
 	struct peerdma_region *region;
 	int ret = check_given("peerdma_pin_dmabuf", "ctx", ctx, "region", out, NULL);
@@ -223,7 +225,8 @@ int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t len
 	if (ret)
 		return ret;
 	if (flags & ~PEERDMA_READONLY)
-		return fail(-EINVAL, "peerdma_pin_dmabuf: flags 0x%x: give 0 or PEERDMA_READONLY", flags);
+		return fail(-EINVAL, "peerdma_pin_dmabuf: flags 0x%x: give 0 or PEERDMA_READONLY",
+			    flags);
 	if (offset + length < offset)
 		return fail(-EINVAL, "peerdma_pin_dmabuf: [%llu, +%llu) is not in any dma-buf; lseek(fd, 0, SEEK_END) returns its length",
 			    (unsigned long long)offset, (unsigned long long)length);
@@ -250,7 +253,8 @@ int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t len
 	}
 	ret = region_publish(region, true);
 	if (ret) {
-		fail(ret, "peerdma_pin_dmabuf: %s", ret == -ESTALE ? "taken away during the call" : "out of memory");
+		fail(ret, "peerdma_pin_dmabuf: %s",
+		     ret == -ESTALE ? "taken away during the call" : "out of memory");
 		backend_kernel.unpin(region);
 		goto err_free;
 	}
@@ -262,8 +266,8 @@ err_free:
 	return ret;
 }
 
-EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags,
-			      void *cookie, struct peerdma_region **out)
+EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length,
+			      unsigned int flags, void *cookie, struct peerdma_region **out)
 {
 	return region_pin_dmabuf(ctx, fd, offset, length, flags, cookie, false, out);
 }
@@ -281,7 +285,8 @@ EXPORT int peerdma_unpin(struct peerdma_region *region)
 		return 0;
 	ctx = region->ctx;
 	if (region->whole)
-		return fail(-EINVAL, "peerdma_unpin: this is a segment of a region; unpin the region");
+		return fail(-EINVAL,
+			    "peerdma_unpin: this is a segment of a region; unpin the region");
 	if (!is_owner(ctx))	/* the pin belongs to the parent */
 		return 0;
 
@@ -297,7 +302,9 @@ EXPORT int peerdma_unpin(struct peerdma_region *region)
 		fail(ret, "peerdma_unpin: %s", peerdma_last_error());
 		if (!region_publish(region, false))
 			return ret;
-		return fail(ret, "%s; and out of memory, so that its revocation will not be reported", peerdma_last_error());
+		return fail(ret,
+			    "%s; and out of memory, so that its revocation will not be reported",
+			    peerdma_last_error());
 	}
 	region_free(region);
 	return 0;

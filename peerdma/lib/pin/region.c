@@ -11,8 +11,11 @@
  */
 static void status_own(struct peerdma_region *region, struct peerdma_status *status)
 {
-	status->state = __atomic_load_n(&region->revoked, __ATOMIC_ACQUIRE) ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;
-	status->flags = region->flags & ~(PEERDMA_NO_SYNC_MEMOPS | PEERDMA_DIRECT | PEERDMA_STAGING);
+	status->state = __atomic_load_n(&region->revoked, __ATOMIC_ACQUIRE) ?
+				PEERDMA_STATE_REVOKED :
+				PEERDMA_STATE_LIVE;
+	status->flags = region->flags &
+			~(PEERDMA_NO_SYNC_MEMOPS | PEERDMA_DIRECT | PEERDMA_STAGING);
 	status->page_size = region->page_size;
 	status->addr = region->addr;
 	status->length = region->length;
@@ -60,7 +63,8 @@ EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *
 	return ret;
 }
 
-EXPORT struct peerdma_region *const *peerdma_segments(const struct peerdma_region *region, size_t *count)
+EXPORT struct peerdma_region *const *peerdma_segments(const struct peerdma_region *region,
+						      size_t *count)
 {
 	if (count)
 		*count = !region ? 0 : region->segments ? region->segment_count : 1;
@@ -74,6 +78,7 @@ EXPORT const char *peerdma_why(const struct peerdma_region *region)
 
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what)
 {
-	return fail(-EOPNOTSUPP, "%s: this pin is of back-end '%s', which has no %s%s%s%s", call, region->backend->name, what,
-		    region->why ? " (" : "", region->why ? region->why : "", region->why ? ")" : "");
+	return fail(-EOPNOTSUPP, "%s: this pin is of back-end '%s', which has no %s%s%s%s", call,
+		    region->backend->name, what, region->why ? " (" : "",
+		    region->why ? region->why : "", region->why ? ")" : "");
 }

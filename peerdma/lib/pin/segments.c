@@ -28,7 +28,8 @@ static void segment_free(struct peerdma_region *s)
 	free(s);
 }
 
-static int pin_segment(struct peerdma_region *whole, const struct backend *backend, const struct allocation *piece)
+static int pin_segment(struct peerdma_region *whole, const struct backend *backend,
+		       const struct allocation *piece)
 {
 	struct peerdma_region *s = calloc(1, sizeof(*s));
 	int ret;
@@ -51,9 +52,10 @@ static int pin_segment(struct peerdma_region *whole, const struct backend *backe
 	segment_free(s);
 	/* The allocation existed when the range was queried, and was freed since. */
 	if (ret == -ENXIO && piece->id && !cuda_has_id(piece->addr, piece->id))
-		return fail(-ESTALE, "allocation %zu of %zu was freed meanwhile", whole->segment_count + 1, whole->allocation_count);
-	return fail(ret, "allocation %zu of the %zu that the range spans: %s", whole->segment_count + 1, whole->allocation_count,
-		    peerdma_last_error());
+		return fail(-ESTALE, "allocation %zu of %zu was freed meanwhile",
+			    whole->segment_count + 1, whole->allocation_count);
+	return fail(ret, "allocation %zu of the %zu that the range spans: %s",
+		    whole->segment_count + 1, whole->allocation_count, peerdma_last_error());
 }
 
 static void undo(struct peerdma_region *whole)
@@ -95,7 +97,8 @@ static int pin_all(struct peerdma_region *whole, const struct backend *backend)
 	}
 	last = whole->segments[whole->segment_count - 1];
 	whole->offset = first->offset;
-	whole->pinned_length = last->addr - last->offset + last->pinned_length - (first->addr - first->offset);
+	whole->pinned_length = last->addr - last->offset + last->pinned_length -
+			       (first->addr - first->offset);
 	whole->page_size = first->page_size;
 	whole->provider = first->provider;
 	whole->ends = first->ends;
@@ -105,7 +108,8 @@ static int pin_all(struct peerdma_region *whole, const struct backend *backend)
 	 * check only this word, and frees may be unreported. The word is 0, or 1 if a segment was
 	 * just revoked, or 3 if that happens later.
 	 */
-	if (whole->words || (whole->ends == ENDS_UNREPORTED && !(whole->flags & PEERDMA_PERSISTENT)))
+	if (whole->words ||
+	    (whole->ends == ENDS_UNREPORTED && !(whole->flags & PEERDMA_PERSISTENT)))
 		whole->validity.generation = 2;
 	whole->backend = &backend_segments;
 	return 0;
@@ -194,13 +198,16 @@ static void unmap_all(struct peerdma_mapping **mappings, size_t n)
  * last segment contribute this extension at the outer end; elsewhere only the requested part
  * counts.
  */
-static size_t join_ranges(const struct peerdma_region *whole, struct peerdma_mapping *const *each, struct peerdma_range *out)
+static size_t join_ranges(const struct peerdma_region *whole, struct peerdma_mapping *const *each,
+			  struct peerdma_range *out)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < whole->segment_count; i++) {
 		const struct peerdma_region *s = whole->segments[i];
-		uint64_t skip = i ? s->offset : 0, left = i + 1 < whole->segment_count ? s->offset + s->length : s->pinned_length;
+		uint64_t skip = i ? s->offset : 0, left = i + 1 < whole->segment_count ?
+								  s->offset + s->length :
+								  s->pinned_length;
 
 		left -= skip;
 		for (size_t j = 0; j < each[i]->count && left; j++) {
@@ -222,8 +229,8 @@ static size_t join_ranges(const struct peerdma_region *whole, struct peerdma_map
 	return n;
 }
 
-static int segments_map(struct peerdma_region *region, const char *pci, struct peerdma_map_args *args,
-			struct peerdma_mapping **out)
+static int segments_map(struct peerdma_region *region, const char *pci,
+			struct peerdma_map_args *args, struct peerdma_mapping **out)
 {
 	size_t n = region->segment_count, total = 0, i;
 	struct peerdma_mapping **each = calloc(n, sizeof(struct peerdma_mapping *)), *m;
@@ -316,9 +323,12 @@ static int segments_view(struct peerdma_region *region, bool writable, void **ou
 	int ret = 0;
 
 	if (!is_contiguous(region))
-		return fail(-EOPNOTSUPP, "peerdma_cpu_view: the region has %zu pins, which cannot be mapped as one; view each of "
-			    "peerdma_segments()", region->segment_count);
-	base = mmap(NULL, region->pinned_length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		return fail(-EOPNOTSUPP,
+			    "peerdma_cpu_view: the region has %zu pins, which cannot be mapped as one; view each of "
+			    "peerdma_segments()",
+			    region->segment_count);
+	base = mmap(NULL, region->pinned_length, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED)
 		return fail(-ENOMEM, "peerdma_cpu_view: no address space for it");
 	for (; !ret && i < region->segment_count; i++) {
@@ -341,12 +351,14 @@ static int segments_view(struct peerdma_region *region, bool writable, void **ou
 /* ---- as a dma-buf ---- */
 
 /* Returns the segment that contains the whole range. NULL: none. */
-static struct peerdma_region *find_segment(const struct peerdma_region *region, uint64_t from, uint64_t length)
+static struct peerdma_region *find_segment(const struct peerdma_region *region, uint64_t from,
+					   uint64_t length)
 {
 	for (size_t i = 0; i < region->segment_count; i++) {
 		struct peerdma_region *s = region->segments[i];
 
-		if (from >= first_byte(s) && length <= s->pinned_length && from - first_byte(s) <= s->pinned_length - length)
+		if (from >= first_byte(s) && length <= s->pinned_length &&
+		    from - first_byte(s) <= s->pinned_length - length)
 			return s;
 	}
 	return NULL;
@@ -363,7 +375,8 @@ static bool all_valid(const struct peerdma_region *region)
 {
 	if (region->cached)
 		return region_usable(region);
-	return allocations_valid(region, region->addr, region->length) && (region->ends == ENDS_UNREPORTED || peerdma_valid(region));
+	return allocations_valid(region, region->addr, region->length) &&
+	       (region->ends == ENDS_UNREPORTED || peerdma_valid(region));
 }
 
 /* Exports the range by CUDA, and then checks that the pinned memory still exists. */
@@ -399,8 +412,10 @@ static int segments_export(struct peerdma_region *region, uint64_t offset, uint6
 		length = region->pinned_length;
 	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length ||
 	    length > region->pinned_length - offset)
-		return fail(-EINVAL, "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
-			    "within the %llu pinned bytes", (unsigned long long)offset, (unsigned long long)length,
+		return fail(-EINVAL,
+			    "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
+			    "within the %llu pinned bytes",
+			    (unsigned long long)offset, (unsigned long long)length,
 			    (unsigned long long)region->pinned_length);
 	s = find_segment(region, from, length);
 	if (s && s->backend->export)

@@ -53,7 +53,8 @@ static void __attribute__((format(printf, 2, 3))) append(struct refusals *p, con
 	n = vsnprintf(p->text + p->used, sizeof(p->text) - p->used, fmt, args);
 	va_end(args);
 	if (n > 0)
-		p->used = p->used + (size_t)n < sizeof(p->text) ? p->used + (size_t)n : sizeof(p->text) - 1;
+		p->used = p->used + (size_t)n < sizeof(p->text) ? p->used + (size_t)n :
+								  sizeof(p->text) - 1;
 }
 
 /*
@@ -75,8 +76,8 @@ static int rank_of(int error, bool asked)
 	return !asked ? 1 : !is_unsupported(error) ? 6 : error == -EOPNOTSUPP ? 4 : error == -ENXIO ? 3 : 2;
 }
 
-static void add_refusal(struct refusals *p, const struct peerdma *ctx, const struct backend *backend, int error, int rank,
-		 const char *why)
+static void add_refusal(struct refusals *p, const struct peerdma *ctx,
+			const struct backend *backend, int error, int rank, const char *why)
 {
 	size_t from;
 
@@ -102,7 +103,8 @@ static int fail_passed(const struct refusals *p, const char *what)
 	size_t before = p->from ? p->from - (after == p->used ? 2 : 0) : 0;
 
 	return fail(p->error, "%s%.*s%s%.*s%s", what, (int)(p->to - p->from), p->text + p->from,
-		    before || after < p->used ? ". Other back-ends: " : "", (int)before, p->text, p->text + after);
+		    before || after < p->used ? ". Other back-ends: " : "", (int)before, p->text,
+		    p->text + after);
 }
 
 /* ---- opening ---- */
@@ -127,7 +129,8 @@ static const struct backend *const *next_name(const char **names)
 {
 	size_t length = strcspn(*names, ","), i = 0;
 
-	while (i < KNOWN && (strlen(known[i].name) != length || strncmp(known[i].name, *names, length) != 0))
+	while (i < KNOWN &&
+	       (strlen(known[i].name) != length || strncmp(known[i].name, *names, length) != 0))
 		i++;
 	if (i == KNOWN)
 		return NULL;
@@ -185,7 +188,8 @@ static bool can_skip(int error)
 static int open_one(struct peerdma *ctx, struct offer *o)
 {
 	if (ctx->flags & PEERDMA_OPEN_DIRECT && !o->backend->direct)
-		o->error = fail(-EOPNOTSUPP, "refused, it is not a direct path (PEERDMA_OPEN_DIRECT)");
+		o->error = fail(-EOPNOTSUPP,
+				"refused, it is not a direct path (PEERDMA_OPEN_DIRECT)");
 	else if (o->backend->open)
 		o->error = o->backend->open(ctx);
 	if (!o->error)
@@ -213,11 +217,14 @@ int backends_open(struct peerdma *ctx)
 		if (ret)
 			break;
 		if (o->error)
-			add_refusal(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
+			add_refusal(&p, ctx, o->backend, o->error, rank_of(o->error, false),
+				    o->why);
 		any |= !o->error;
 	}
 	if (!ret && !any)
-		ret = fail_passed(&p, ctx->offer_count > 1 ? "peerdma_open: nothing to pin memory with: " : "peerdma_open: ");
+		ret = fail_passed(&p, ctx->offer_count > 1 ?
+					      "peerdma_open: nothing to pin memory with: " :
+					      "peerdma_open: ");
 	if (ret)
 		backends_close(ctx, true);
 	return ret;
@@ -276,12 +283,14 @@ static int pin_by_first(struct peerdma_region *region)
 		const struct offer *o = &ctx->offers[i];
 
 		if (o->error) {
-			add_refusal(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
+			add_refusal(&p, ctx, o->backend, o->error, rank_of(o->error, false),
+				    o->why);
 			continue;
 		}
 		if (region->flags & PEERDMA_DIRECT && !o->backend->direct) {
-			add_refusal(&p, ctx, o->backend, -EOPNOTSUPP, rank_of(-EOPNOTSUPP, false), "refused, it is not a direct path "
-			     "(PEERDMA_DIRECT)");
+			add_refusal(&p, ctx, o->backend, -EOPNOTSUPP, rank_of(-EOPNOTSUPP, false),
+				    "refused, it is not a direct path "
+				    "(PEERDMA_DIRECT)");
 			continue;
 		}
 		region_set_backend(region, o->backend);
@@ -291,7 +300,9 @@ static int pin_by_first(struct peerdma_region *region)
 			region->why = reason_keep(ctx, p.text);
 			return 0;
 		}
-		add_refusal(&p, ctx, o->backend, ret, region->recognized ? RECOGNIZED : rank_of(ret, true), peerdma_last_error());
+		add_refusal(&p, ctx, o->backend, ret,
+			    region->recognized ? RECOGNIZED : rank_of(ret, true),
+			    peerdma_last_error());
 		if (!is_unsupported(ret))
 			break;
 	}

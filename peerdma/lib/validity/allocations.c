@@ -18,8 +18,11 @@
 static int unknown(uint64_t at, const struct peerdma_region *region, enum cuda_answer answer)
 {
 	if (at != region->addr)
-		return fail(-ENXIO, "the range passes the end of its allocation, and no allocation follows at offset %llu; pin %llu "
-			    "bytes at most", (unsigned long long)(at - region->addr), (unsigned long long)(at - region->addr));
+		return fail(-ENXIO,
+			    "the range passes the end of its allocation, and no allocation follows at offset %llu; pin %llu "
+			    "bytes at most",
+			    (unsigned long long)(at - region->addr),
+			    (unsigned long long)(at - region->addr));
 	if (answer == CUDA_ABSENT)
 		return fail(-ENODEV, "this process does not use CUDA");
 	return fail(-ENXIO, "this is not CUDA memory");
@@ -74,7 +77,9 @@ int allocations_find(struct peerdma_region *region, bool *holes)
 			return ret;
 		}
 		next = m.base + m.length < end ? m.base + m.length : end;
-		found[n++] = (struct allocation){ .addr = at, .length = next - at, .id = m.buffer_id,
+		found[n++] = (struct allocation){ .addr = at,
+						  .length = next - at,
+						  .id = m.buffer_id,
 						  .kind = (enum peerdma_kind)m.kind };
 	}
 	for (size_t i = 0; n > 1 && i < n; i++) {
@@ -132,7 +137,8 @@ bool allocations_present(const struct peerdma_region *region, uint64_t addr, uin
 		if (!p->size || (p->addr < addr + length && p->addr + p->length > addr))
 			continue;
 		answer = cuda_range(p->addr, &base, &size);
-		if (answer == CUDA_UNKNOWN || (answer == CUDA_KNOWN && (base != p->base || size != p->size)))
+		if (answer == CUDA_UNKNOWN ||
+		    (answer == CUDA_KNOWN && (base != p->base || size != p->size)))
 			return false;
 	}
 	return true;

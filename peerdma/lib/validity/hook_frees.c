@@ -43,7 +43,8 @@ static void wait_for_others(struct peerdma *ctx, const struct peerdma_hook_event
  * Caller holds the context's lock. Returns the concerned regions. They stay in existence while
  * `ending` is set.
  */
-static struct peerdma_region *take_concerned(struct peerdma *ctx, const struct peerdma_hook_event *event)
+static struct peerdma_region *take_concerned(struct peerdma *ctx,
+					     const struct peerdma_hook_event *event)
 {
 	struct peerdma_region *chain = NULL;
 
@@ -60,7 +61,8 @@ static struct peerdma_region *take_concerned(struct peerdma *ctx, const struct p
 
 static void on_free(void *arg, const struct peerdma_hook_event *event)
 {
-	bool certain = event->kind == PEERDMA_HOOK_FREE && !event->after && event->length != UINT64_MAX;
+	bool certain = event->kind == PEERDMA_HOOK_FREE && !event->after &&
+		       event->length != UINT64_MAX;
 	struct peerdma_region *chain, *next;
 	struct peerdma *ctx = arg;
 

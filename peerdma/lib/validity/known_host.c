@@ -16,7 +16,8 @@ static const uint64_t not_seen;
 static struct known_host_entry none[1 << KNOWN_HOST_BITS];
 
 _Alignas(64) struct known_host_words known_host_words = { .making = &not_seen };
-_Thread_local struct known_host_entry *known_host_table __attribute__((tls_model("initial-exec"))) = none;
+_Thread_local struct known_host_entry *known_host_table
+	__attribute__((tls_model("initial-exec"))) = none;
 
 /* ---- whether the hooks see every allocation ---- */
 
@@ -62,7 +63,8 @@ static struct thread_end end = { .fn = known_host_end };
 /* A forked child gets zeros, because the parent's entries need not be true in the child. */
 static bool table_make(void)
 {
-	void *table = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *table = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
 
 	if (table == MAP_FAILED)
 		return false;
@@ -78,7 +80,8 @@ void known_host_add(const void *ptr, uint64_t word)
 {
 	struct known_host_entry *e;
 
-	if (!all_seen() || !word || word & PEERDMA_HOOKS_MAKING_NOW || (known_host_table == none && !table_make()))
+	if (!all_seen() || !word || word & PEERDMA_HOOKS_MAKING_NOW ||
+	    (known_host_table == none && !table_make()))
 		return;
 	e = known_host_entry((uintptr_t)ptr);
 	e->address = (uintptr_t)ptr;

@@ -48,7 +48,8 @@ struct known_host_words {
 };
 
 extern struct known_host_words known_host_words;
-extern _Thread_local struct known_host_entry *known_host_table __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct known_host_entry *known_host_table
+	__attribute__((tls_model("initial-exec")));
 
 /*
  * 0: nothing may be stored now. Both numbers only grow, except for the count of running calls. So

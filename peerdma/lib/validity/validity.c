@@ -12,12 +12,15 @@
 
 bool region_still(const struct peerdma_region *region)
 {
-	return region->ends == ENDS_UNREPORTED ? allocations_valid(region, region->addr, region->length) : peerdma_valid(region);
+	return region->ends == ENDS_UNREPORTED ?
+		       allocations_valid(region, region->addr, region->length) :
+		       peerdma_valid(region);
 }
 
 bool region_usable(const struct peerdma_region *region)
 {
-	bool asked = region->cached && region->ends == ENDS_UNREPORTED && region->allocation_count > 1;
+	bool asked = region->cached && region->ends == ENDS_UNREPORTED &&
+		     region->allocation_count > 1;
 
 	return asked ? allocations_present(region, 0, 0) : region_still(region);
 }

@@ -68,7 +68,8 @@ EXPORT int peerdma_segments_valid(const struct peerdma_region *region)
 
 static int by_slot(const void *a, const void *b)
 {
-	const uint32_t *x = ((const struct peerdma_validity *)a)->slot, *y = ((const struct peerdma_validity *)b)->slot;
+	const uint32_t *x = ((const struct peerdma_validity *)a)->slot,
+		       *y = ((const struct peerdma_validity *)b)->slot;
 
 	return (x > y) - (x < y);
 }
@@ -93,7 +94,8 @@ static void words_fill(struct words *words, const struct peerdma_validity *sorte
 bool words_make(struct peerdma_region *region)
 {
 	size_t n = region->segment_count;
-	struct words *words = malloc(sizeof(*words) + n * (sizeof(words->run[0]) + sizeof(uint32_t)));
+	struct words *words = malloc(sizeof(*words) +
+				     n * (sizeof(words->run[0]) + sizeof(uint32_t)));
 	struct peerdma_validity *sorted = calloc(n, sizeof(*sorted));
 
 	if (words && sorted) {

@@ -47,7 +47,8 @@ static int by_host(struct mr_request *m)
 {
 	struct peerdma_region *r = m->region;
 
-	return verbs_reg(m->pd, (void *)(uintptr_t)r->addr, r->length, r->addr, m->access, &m->mr->pub.verbs);
+	return verbs_reg(m->pd, (void *)(uintptr_t)r->addr, r->length, r->addr, m->access,
+			 &m->mr->pub.verbs);
 }
 
 static int by_dmabuf(struct mr_request *m)
@@ -60,7 +61,8 @@ static int by_dmabuf(struct mr_request *m)
 	ret = r->backend->export(r, 0, 0, &fd);
 	if (ret)
 		return ret;
-	ret = verbs_reg_dmabuf(m->pd, fd, r->offset, r->length, r->addr, m->access, &m->mr->pub.verbs);
+	ret = verbs_reg_dmabuf(m->pd, fd, r->offset, r->length, r->addr, m->access,
+			       &m->mr->pub.verbs);
 	close(fd);		/* the MR holds the dma-buf */
 	return ret;
 }
@@ -72,7 +74,8 @@ static int by_peer(struct mr_request *m)
 	if (m->region->imported)
 		return fail(-EOPNOTSUPP, "it was pinned as a dma-buf, and has no address");
 	if (m->region->flags & PEERDMA_PERSISTENT)
-		return fail(-EOPNOTSUPP, "other memory may have the persistent pin's address by now");
+		return fail(-EOPNOTSUPP,
+			    "other memory may have the persistent pin's address by now");
 	forced = verbs_reg_is_forced(m->pd, m->access);
 	if (forced < 0)
 		return forced;
@@ -89,7 +92,8 @@ static int by_view(struct mr_request *m)
 
 	if (ret)
 		return ret;
-	ret = verbs_reg(m->pd, (char *)base + r->offset, r->length, r->addr, m->access, &m->mr->pub.verbs);
+	ret = verbs_reg(m->pd, (char *)base + r->offset, r->length, r->addr, m->access,
+			&m->mr->pub.verbs);
 	if (ret)
 		r->backend->view_end(r, base);
 	else
@@ -139,7 +143,8 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 		copy_free(copy);
 		return ret;
 	}
-	if (!__atomic_compare_exchange_n(&r->stand_in, &first, copy, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (!__atomic_compare_exchange_n(&r->stand_in, &first, copy, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE)) {
 		backend_staging.unpin(copy);
 		copy_free(copy);
 		copy = first;
@@ -155,8 +160,8 @@ static int by_staging(struct mr_request *m)
 
 	if (ret)
 		return ret;
-	return verbs_reg(m->pd, (char *)copy->copy.base + copy->offset, copy->length, copy->addr, m->access,
-			 &m->mr->pub.verbs);
+	return verbs_reg(m->pd, (char *)copy->copy.base + copy->offset, copy->length, copy->addr,
+			 m->access, &m->mr->pub.verbs);
 }
 
 struct way {
@@ -183,8 +188,8 @@ static const struct way *methods_for(const struct peerdma_region *region, unsign
  */
 static bool no_room(int error)
 {
-	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -ENOSPC || error == -EDQUOT ||
-	       error == -ENOBUFS || error == -ESTALE;
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -ENOSPC ||
+	       error == -EDQUOT || error == -ENOBUFS || error == -ESTALE;
 }
 
 static int make_by_first_method(struct mr_request *m, unsigned int flags)
@@ -202,13 +207,14 @@ static int make_by_first_method(struct mr_request *m, unsigned int flags)
 				m->mr->pub.why = "";
 			return 0;
 		}
-		n = snprintf(why + used, sizeof(why) - used, "%s%s: %s", used ? "; " : "", way->name, peerdma_last_error());
+		n = snprintf(why + used, sizeof(why) - used, "%s%s: %s", used ? "; " : "",
+			     way->name, peerdma_last_error());
 		used = n > 0 && used + (size_t)n < sizeof(why) ? used + (size_t)n : sizeof(why) - 1;
 		if (no_room(ret))
 			break;
 	}
-	return fail(no_room(ret) ? ret : -EOPNOTSUPP, "peerdma_verbs_mr: [%p, +%llu): %s", (void *)(uintptr_t)m->region->addr,
-		    (unsigned long long)m->region->length, why);
+	return fail(no_room(ret) ? ret : -EOPNOTSUPP, "peerdma_verbs_mr: [%p, +%llu): %s",
+		    (void *)(uintptr_t)m->region->addr, (unsigned long long)m->region->length, why);
 }
 
 static int make(struct mr_request *m, unsigned int flags)
@@ -360,8 +366,8 @@ void mrs_free(struct peerdma_region *region)
 
 static int freed(const struct peerdma_region *region)
 {
-	return fail(-ESTALE, "peerdma_verbs_mr: [%p, +%llu): the memory was freed", (void *)(uintptr_t)region->addr,
-		    (unsigned long long)region->length);
+	return fail(-ESTALE, "peerdma_verbs_mr: [%p, +%llu): the memory was freed",
+		    (void *)(uintptr_t)region->addr, (unsigned long long)region->length);
 }
 
 /* Whether the memory was freed, which may also be the reason why no MR could be made. */
@@ -402,7 +408,8 @@ static int join(struct mr *fresh, struct mr **out)
 	return over ? freed(region) : 0;
 }
 
-EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, int access, const struct peerdma_mr **out)
+EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, int access,
+			    const struct peerdma_mr **out)
 {
 	struct peerdma_status status = { .size = sizeof(status) };
 	struct mr_request request = { .region = region, .pd = pd, .access = access };
@@ -418,9 +425,12 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 		*out = &mr->pub;
 		return 0;
 	}
-	if (access & VERBS_ZERO_BASED || (access & VERBS_WRITES && region->flags & PEERDMA_READONLY))
-		return fail(-EINVAL, "peerdma_verbs_mr: access 0x%x: %s", access, access & VERBS_ZERO_BASED ?
-			    "addresses are the program's own, not from zero" : "the memory was pinned PEERDMA_READONLY");
+	if (access & VERBS_ZERO_BASED ||
+	    (access & VERBS_WRITES && region->flags & PEERDMA_READONLY))
+		return fail(-EINVAL, "peerdma_verbs_mr: access 0x%x: %s", access,
+			    access & VERBS_ZERO_BASED ?
+				    "addresses are the program's own, not from zero" :
+				    "the memory was pinned PEERDMA_READONLY");
 	ret = verbs_find();
 	if (ret)
 		return fail(ret, "peerdma_verbs_mr: %s", peerdma_last_error());

@@ -16,10 +16,11 @@ struct ibv_pd;
 
 int verbs_find(void);
 /* iova: the address of the memory in work requests. */
-int verbs_reg(struct ibv_pd *pd, void *ptr, uint64_t length, uint64_t iova, int access, struct ibv_mr **mr);
+int verbs_reg(struct ibv_pd *pd, void *ptr, uint64_t length, uint64_t iova, int access,
+	      struct ibv_mr **mr);
 /* Registers [offset, offset + length) of a dma-buf. */
-int verbs_reg_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, uint64_t length, uint64_t iova, int access,
-		     struct ibv_mr **mr);
+int verbs_reg_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, uint64_t length, uint64_t iova,
+		     int access, struct ibv_mr **mr);
 int verbs_dereg(struct ibv_mr *mr);
 /* See verbs_forced.h. 1, 0, or -errno with text. */
 int verbs_reg_is_forced(struct ibv_pd *pd, int access);

@@ -11,12 +11,12 @@
 /* Whether the trial failed for lack of resources. Then a later registration may succeed. */
 static bool no_room(int error)
 {
-	return error == ENOMEM || error == ENOSPC || error == EDQUOT || error == ENOBUFS || error == EMFILE || error == ENFILE ||
-	       error == EAGAIN || error == EINTR;
+	return error == ENOMEM || error == ENOSPC || error == EDQUOT || error == ENOBUFS ||
+	       error == EMFILE || error == ENFILE || error == EAGAIN || error == EINTR;
 }
 
-int verbs_forced(struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access), int (*dereg)(struct ibv_mr *mr),
-		 struct ibv_pd *pd, int access)
+int verbs_forced(struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access),
+		 int (*dereg)(struct ibv_mr *mr), struct ibv_pd *pd, int access)
 {
 	size_t length = (size_t)sysconf(_SC_PAGESIZE);
 	struct ibv_mr *mr;

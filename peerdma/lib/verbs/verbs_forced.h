@@ -23,7 +23,7 @@ struct ibv_pd;
  * of memory and shows nothing. The caller must then return that error and not register: by then
  * there may be memory, and the result could be an MR of zero pages.
  */
-int verbs_forced(struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access), int (*dereg)(struct ibv_mr *mr),
-		 struct ibv_pd *pd, int access);
+int verbs_forced(struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access),
+		 int (*dereg)(struct ibv_mr *mr), struct ibv_pd *pd, int access);
 
 #endif

@@ -27,15 +27,15 @@ struct made {
 	struct made *next;
 };
 
-typedef int (*reg_call)(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access,
-			struct verbs_mr *mr, void *attributes);
+typedef int (*reg_call)(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+			int access, struct verbs_mr *mr, void *attributes);
 typedef int (*dereg_call)(struct verbs_mr *mr);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct made *all;	/* protected by lock; without it only compared with NULL */
 
-struct ibv_mr *verbs_kernel_reg_dmabuf(void *library, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
-				       int fd, int access)
+struct ibv_mr *verbs_kernel_reg_dmabuf(void *library, struct ibv_pd *pd, uint64_t offset,
+				       size_t length, uint64_t iova, int fd, int access)
 {
 	reg_call reg = (reg_call)dlsym(library, "ibv_cmd_reg_dmabuf_mr");
 	struct made *made;

@@ -18,8 +18,8 @@ struct ibv_pd;
  * Like ibv_reg_dmabuf_mr(): NULL and errno on failure. EOPNOTSUPP: the kernel or this release of
  * libibverbs does not support it. library: handle of dlopen() for libibverbs. Thread-safe.
  */
-struct ibv_mr *verbs_kernel_reg_dmabuf(void *library, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
-				       int fd, int access);
+struct ibv_mr *verbs_kernel_reg_dmabuf(void *library, struct ibv_pd *pd, uint64_t offset,
+				       size_t length, uint64_t iova, int fd, int access);
 
 /*
  * False: the MR was not made by verbs_kernel_reg_dmabuf(). Otherwise *error is 0 and the MR is
