@@ -47,7 +47,8 @@ bool sgu_pci(const char *text, struct sgu_pci *out)
 	/* sscanf() also accepts signs, blanks and 0x. */
 	if (text[strspn(text, "0123456789abcdefABCDEF:.")])
 		return false;
-	if (sscanf(text, "%8x:%8x:%8x.%8x%n", domain, bus, device, function, &end) == 4 && !text[end])
+	if (sscanf(text, "%8x:%8x:%8x.%8x%n", domain, bus, device, function, &end) == 4 &&
+	    !text[end])
 		return true;
 	*function = 0;
 	if (sscanf(text, "%8x:%8x:%8x%n", domain, bus, device, &end) == 3 &&

@@ -54,14 +54,16 @@ static int dev_call(unsigned int index, unsigned long cmd, void *arg)
 
 static int dev_show(unsigned int index, void *addr, size_t length)
 {
-	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index], (off_t)(uintptr_t)addr);
+	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index],
+		       (off_t)(uintptr_t)addr);
 
 	return p == MAP_FAILED ? -errno : 0;
 }
 
 static int dev_host(unsigned int index, void *addr, size_t length, uint64_t kind)
 {
-	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index], (off_t)kind);
+	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index],
+		       (off_t)kind);
 
 	return p == MAP_FAILED ? -errno : 0;
 }

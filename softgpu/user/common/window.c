@@ -31,8 +31,10 @@ static int register_window(void *addr, size_t length, uint32_t server)
 	/* mmap() aligns to CPU pages, the window to GPU pages */
 	uint64_t misaligned = -(uint64_t)addr & (SGU_PAGE - 1);
 	struct softgpu_window window = {
-		.size = sizeof(window), .server = server,
-		.base = (uint64_t)addr + misaligned, .length = (length - misaligned) & ~(SGU_PAGE - 1),
+		.size = sizeof(window),
+		.server = server,
+		.base = (uint64_t)addr + misaligned,
+		.length = (length - misaligned) & ~(SGU_PAGE - 1),
 	};
 	int err = 0;
 
@@ -82,7 +84,8 @@ static int take_window(uint32_t server)
 	for (size_t i = first; i < count && can_retry(err); i++) {
 		uint64_t step = lengths[first] * GIB;
 
-		for (uint64_t base = 64 * GIB; base + step <= 1024 * GIB && can_retry(err); base += step)
+		for (uint64_t base = 64 * GIB; base + step <= 1024 * GIB && can_retry(err);
+		     base += step)
 			err = reserve_window(base, lengths[i] * GIB, server);
 	}
 	for (size_t i = first; i < count && can_retry(err); i++)
@@ -114,6 +117,7 @@ int sgu_window_open(int gpus)
 	gpu_count = gpus;
 	err = take_window(server);
 	if (err == -ENOMEM)
-		sgu_log("cannot reserve CUDA's window of addresses: %s (is ulimit -v set?)", strerror(-err));
+		sgu_log("cannot reserve CUDA's window of addresses: %s (is ulimit -v set?)",
+			strerror(-err));
 	return err;
 }

@@ -21,6 +21,7 @@ struct sgu_advice {
  * CUDA_ERROR_INVALID_VALUE: the range is not within one allocation of managed memory.
  */
 CUresult sgu_managed_pages(uint64_t va, size_t length,
-			   CUresult (*fn)(struct sgu_advice *pages, size_t count, void *arg), void *arg);
+			   CUresult (*fn)(struct sgu_advice *pages, size_t count, void *arg),
+			   void *arg);
 
 #endif

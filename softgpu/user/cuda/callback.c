@@ -50,7 +50,8 @@ static void call(const struct func *func, int err)
 {
 	sgu_in_callback = true;
 	if (func->callback)
-		func->callback(func->stream, sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED), func->data);
+		func->callback(func->stream,
+			       sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED), func->data);
 	else if (!err)
 		func->fn(func->data);
 	sgu_in_callback = false;
@@ -144,7 +145,10 @@ static int caller_get_locked(const struct sgu_queue *queue, struct caller **out)
 static int add_locked(struct func *func, const struct sgu_queue *queue)
 {
 	struct softgpu_host_func a = {
-		.size = sizeof(a), .ctx = queue->kctx, .stream = queue->stream, .id = (uintptr_t)func,
+		.size = sizeof(a),
+		.ctx = queue->kctx,
+		.stream = queue->stream,
+		.id = (uintptr_t)func,
 	};
 	struct caller *caller;
 	int err;

@@ -81,12 +81,13 @@ SGU_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsA
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
 
-SGU_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
-				   CUdevice dev)
+SGU_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
+				   unsigned int flags, CUdevice dev)
 {
 	/* clients built with the headers of CUDA 13 pass empty parameters */
-	if (ctxCreateParams && (ctxCreateParams->execAffinityParams || ctxCreateParams->numExecAffinityParams ||
-				ctxCreateParams->cigParams))
+	if (ctxCreateParams &&
+	    (ctxCreateParams->execAffinityParams || ctxCreateParams->numExecAffinityParams ||
+	     ctxCreateParams->cigParams))
 		return sgu_refuse(CUDA_ERROR_NOT_SUPPORTED);
 	return cuCtxCreate_v2(pctx, flags, dev);
 }

@@ -21,8 +21,8 @@ static CUresult check_mappings(uint64_t end, unsigned int access, const struct s
 	}
 }
 
-CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t height, unsigned int access,
-		       struct softgpu_query *q)
+CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t height,
+		       unsigned int access, struct softgpu_query *q)
 {
 	uint64_t span, va = end->va;
 	CUresult result;
@@ -70,12 +70,17 @@ static bool may_return_early(const struct softgpu_query *dst, const struct softg
 	return when == SGU_QUEUED && (sgu_is_vram(dst) || sgu_is_vram(src));
 }
 
-CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t width, uint64_t height,
-		  enum sgu_when when, CUstream stream)
+CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t width,
+		  uint64_t height, enum sgu_when when, CUstream stream)
 {
 	struct softgpu_copy copy = {
-		.size = sizeof(copy), .dst = dst->va, .src = src->va, .width = width, .height = height,
-		.dst_pitch = dst->pitch, .src_pitch = src->pitch,
+		.size = sizeof(copy),
+		.dst = dst->va,
+		.src = src->va,
+		.width = width,
+		.height = height,
+		.dst_pitch = dst->pitch,
+		.src_pitch = src->pitch,
 	};
 	struct softgpu_query to, from;
 	struct sgu_queue queue;
@@ -102,8 +107,8 @@ out:
 	return result;
 }
 
-static CUresult copy_range(uint64_t dst, bool dst_device, uint64_t src, bool src_device, size_t bytes,
-			   enum sgu_when when, CUstream stream)
+static CUresult copy_range(uint64_t dst, bool dst_device, uint64_t src, bool src_device,
+			   size_t bytes, enum sgu_when when, CUstream stream)
 {
 	struct sgu_end to = { .va = dst, .pitch = bytes, .device = dst_device };
 	struct sgu_end from = { .va = src, .pitch = bytes, .device = src_device };
@@ -131,25 +136,28 @@ SGU_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice
 	return copy_range(dstDevice, true, srcDevice, true, ByteCount, SGU_NOW, NULL);
 }
 
-SGU_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+SGU_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
+				  CUstream hStream)
 {
 	return copy_range(dst, false, src, false, ByteCount, SGU_QUEUED, hStream);
 }
 
-SGU_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
-					 CUstream hStream)
+SGU_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost,
+					 size_t ByteCount, CUstream hStream)
 {
-	return copy_range(dstDevice, true, (uintptr_t)srcHost, false, ByteCount, SGU_QUEUED, hStream);
+	return copy_range(dstDevice, true, (uintptr_t)srcHost, false, ByteCount, SGU_QUEUED,
+			  hStream);
 }
 
 SGU_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
 					 CUstream hStream)
 {
-	return copy_range((uintptr_t)dstHost, false, srcDevice, true, ByteCount, SGU_QUEUED, hStream);
+	return copy_range((uintptr_t)dstHost, false, srcDevice, true, ByteCount, SGU_QUEUED,
+			  hStream);
 }
 
-SGU_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
-					 CUstream hStream)
+SGU_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
+					 size_t ByteCount, CUstream hStream)
 {
 	return copy_range(dstDevice, true, srcDevice, true, ByteCount, SGU_QUEUED, hStream);
 }
@@ -191,12 +199,14 @@ SGU_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CU
 	return result;
 }
 
-SGU_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-				      CUcontext srcContext, size_t ByteCount, CUstream hStream)
+SGU_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
+				      CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
+				      CUstream hStream)
 {
 	CUresult result = check_contexts(dstContext, srcContext);
 
 	if (!result)
-		result = copy_range(dstDevice, true, srcDevice, true, ByteCount, SGU_QUEUED, hStream);
+		result = copy_range(dstDevice, true, srcDevice, true, ByteCount, SGU_QUEUED,
+				    hStream);
 	return result;
 }

@@ -20,14 +20,14 @@ struct sgu_end {
 };
 
 /* Copies `height` rows of `width` bytes. */
-CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t width, uint64_t height,
-		  enum sgu_when when, CUstream stream);
+CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t width,
+		  uint64_t height, enum sgu_when when, CUstream stream);
 
 /*
  * Checks that the range is within the memory at its address, and that the access
  * (CU_MEM_ACCESS_FLAGS_PROT_*) is allowed. *q describes the memory.
  */
-CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t height, unsigned int access,
-		       struct softgpu_query *q);
+CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t height,
+		       unsigned int access, struct softgpu_query *q);
 
 #endif

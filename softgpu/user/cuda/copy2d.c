@@ -3,8 +3,8 @@
 #include "copy.h"
 
 /* Computes the start of a rectangle from its memory, as the type selects it, and the offset. */
-static CUresult make_end(struct sgu_end *end, CUmemorytype type, const void *host, CUdeviceptr device,
-			 size_t x, size_t y, size_t pitch, size_t width)
+static CUresult make_end(struct sgu_end *end, CUmemorytype type, const void *host,
+			 CUdeviceptr device, size_t x, size_t y, size_t pitch, size_t width)
 {
 	uint64_t offset;
 

@@ -181,7 +181,8 @@ SGU_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d
 		return CUDA_ERROR_INVALID_VALUE;
 	result = cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev);
 	if (!result)
-		result = cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev);
+		result = cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+					      dev);
 	return result;
 }
 
@@ -251,5 +252,6 @@ SGU_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget 
 	    (scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
 	     scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES))
 		return CUDA_ERROR_INVALID_VALUE;
-	return sgu_result_enoent(sgu_call(ctx->gpu, SOFTGPU_FLUSH, &flush), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	return sgu_result_enoent(sgu_call(ctx->gpu, SOFTGPU_FLUSH, &flush),
+				 CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }

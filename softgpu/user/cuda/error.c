@@ -35,7 +35,8 @@ static const struct text texts[] = {
 	T(CUDA_ERROR_ILLEGAL_STATE, "not in the state for this call"),
 	T(CUDA_ERROR_NOT_FOUND, "not found"),
 	T(CUDA_ERROR_NOT_READY, "the work is not done yet"),
-	T(CUDA_ERROR_ILLEGAL_ADDRESS, "a copy reached an address that is not there; the context is dead"),
+	T(CUDA_ERROR_ILLEGAL_ADDRESS,
+	  "a copy reached an address that is not there; the context is dead"),
 	T(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "peer access is enabled already"),
 	T(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "peer access is not enabled"),
 	T(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, "the primary context is active"),
@@ -138,5 +139,6 @@ CUresult sgu_result_enoent(int err, CUresult enoent)
 
 CUresult sgu_result_query(int err)
 {
-	return err == -EAGAIN ? CUDA_ERROR_NOT_READY : sgu_result_enoent(err, CUDA_ERROR_INVALID_HANDLE);
+	return err == -EAGAIN ? CUDA_ERROR_NOT_READY :
+				sgu_result_enoent(err, CUDA_ERROR_INVALID_HANDLE);
 }

@@ -51,10 +51,12 @@ SGU_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 
 	if (result)
 		return result;
-	if (!phEvent || (Flags & ~(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)))
+	if (!phEvent ||
+	    (Flags & ~(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (Flags & CU_EVENT_INTERPROCESS)
-		return Flags & CU_EVENT_DISABLE_TIMING ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+		return Flags & CU_EVENT_DISABLE_TIMING ? CUDA_ERROR_NOT_SUPPORTED :
+							 CUDA_ERROR_INVALID_VALUE;
 	event = calloc(1, sizeof(*event));
 	if (!event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -199,7 +201,8 @@ SGU_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUe
 		return result;
 	}
 	if (!atomic_load(&start->recorded) || !atomic_load(&end->recorded) ||
-	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) || start->ctx->gpu != end->ctx->gpu)
+	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) ||
+	    start->ctx->gpu != end->ctx->gpu)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	else if (!pMilliseconds)
 		result = CUDA_ERROR_INVALID_VALUE;

@@ -47,7 +47,8 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t ele
 	op.flags = wait ? SOFTGPU_OP_SYNC : 0;
 	op.ctx = queue.kctx;
 	op.stream = queue.stream;
-	result = sgu_result_enoent(sgu_call(queue.gpu, SOFTGPU_FILL, &op), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	result = sgu_result_enoent(sgu_call(queue.gpu, SOFTGPU_FILL, &op),
+				   CUDA_ERROR_CONTEXT_IS_DESTROYED);
 out:
 	sgu_queue_put(&queue);
 	return result;
@@ -86,17 +87,20 @@ SGU_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, uns
 	return fill(dstDevice, dstPitch, ui, 4, Width, Height, SGU_NOW, NULL);
 }
 
-SGU_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
+SGU_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
+				    CUstream hStream)
 {
 	return fill(dstDevice, 0, uc, 1, N, 1, SGU_QUEUED, hStream);
 }
 
-SGU_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
+SGU_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N,
+				     CUstream hStream)
 {
 	return fill(dstDevice, 0, us, 2, N, 1, SGU_QUEUED, hStream);
 }
 
-SGU_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
+SGU_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N,
+				     CUstream hStream)
 {
 	return fill(dstDevice, 0, ui, 4, N, 1, SGU_QUEUED, hStream);
 }

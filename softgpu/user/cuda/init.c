@@ -140,7 +140,8 @@ SGU_EXPORT CUresult cuInit(unsigned int Flags)
 			sgu_forget();
 		else
 			sgu_not_faulted();
-		atomic_store_explicit(&state, result ? STATE_NEW : STATE_READY, memory_order_release);
+		atomic_store_explicit(&state, result ? STATE_NEW : STATE_READY,
+				      memory_order_release);
 	}
 	pthread_mutex_unlock(&sgu_lock);
 	return result;

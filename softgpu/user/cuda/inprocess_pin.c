@@ -88,7 +88,8 @@ SGU_EXPORT int softgpu_inprocess_begun(void)
 	return sgu_wants_inprocess();
 }
 
-SGU_EXPORT int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
+SGU_EXPORT int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags,
+				     void (*revoked)(void *arg), void *arg,
 				     struct softgpu_pin **out)
 {
 	struct sg_pin_who who = { .proc_key = softgpu_inprocess_key() };
@@ -98,7 +99,8 @@ SGU_EXPORT int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int 
 
 	if (!core)
 		return -ENODEV;
-	if (flags & ~SOFTGPU_PIN_PERSISTENT || !length || (va | length) & (SG_PAGE_SIZE - 1) || !revoked)
+	if (flags & ~SOFTGPU_PIN_PERSISTENT || !length || (va | length) & (SG_PAGE_SIZE - 1) ||
+	    !revoked)
 		return -EINVAL;
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -144,7 +146,8 @@ static int map_pages(struct softgpu_pin *p, char *base, int prot)
 
 		if (i < n && sg_pin_page(&p->pin, i) == from + (uint64_t)(i - first) * SG_PAGE_SIZE)
 			continue;
-		err = sgu_vram_map(gpu, from, (uint64_t)(i - first) * SG_PAGE_SIZE, prot, base + first * SG_PAGE_SIZE);
+		err = sgu_vram_map(gpu, from, (uint64_t)(i - first) * SG_PAGE_SIZE, prot,
+				   base + first * SG_PAGE_SIZE);
 		first = i;
 	}
 	return err;
@@ -153,7 +156,8 @@ static int map_pages(struct softgpu_pin *p, char *base, int prot)
 /* Maps addresses whose accesses fault, at `base`, or anywhere (NULL). */
 static void *map_hole(void *base, uint64_t length)
 {
-	return mmap(base, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED : 0), -1, 0);
+	return mmap(base, length, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED : 0), -1, 0);
 }
 
 SGU_EXPORT int softgpu_inprocess_view_at(struct softgpu_pin *p, int writable, void *base)

@@ -46,7 +46,8 @@ SGU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	return CUDA_SUCCESS;
 }
 
-SGU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+SGU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
+					  unsigned int Flags)
 {
 	struct softgpu_ipc_open open = { .size = sizeof(open) };
 	struct sgu_ctx *ctx;
@@ -58,7 +59,8 @@ SGU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle han
 		return result;
 	memcpy(&h, &handle, sizeof(h));
 	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
-	    memcmp(h.magic, blank.magic, sizeof(h.magic)) || memcmp(h.zero, blank.zero, sizeof(h.zero)))
+	    memcmp(h.magic, blank.magic, sizeof(h.magic)) ||
+	    memcmp(h.zero, blank.zero, sizeof(h.zero)))
 		return CUDA_ERROR_INVALID_VALUE;
 	open.id = h.id;
 	memcpy(open.key, h.key, sizeof(open.key));
@@ -120,7 +122,8 @@ static CUresult check_own(uint64_t va, uint64_t end)
 		if (result)
 			return result;
 		/* a page of small allocations may contain free parts */
-		if (q.kind != SOFTGPU_KIND_NONE && q.kind != SOFTGPU_KIND_DEVICE && q.kind != SOFTGPU_KIND_VMM)
+		if (q.kind != SOFTGPU_KIND_NONE && q.kind != SOFTGPU_KIND_DEVICE &&
+		    q.kind != SOFTGPU_KIND_VMM)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;

@@ -44,8 +44,8 @@ SGU_HOOKED(cuMemAlloc_v2, CUdeviceptr *dptr, size_t bytesize)
 	return CUDA_SUCCESS;
 }
 
-SGU_HOOKED(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-	   unsigned int ElementSizeBytes)
+SGU_HOOKED(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+	   size_t Height, unsigned int ElementSizeBytes)
 {
 	size_t pitch, bytes;
 	CUresult result;

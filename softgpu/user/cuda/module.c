@@ -20,7 +20,8 @@ SGU_HOOKED(cuModuleGetGlobal_v2, CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
 	return no_module(name);
 }
 
-SGU_HOOKED(cuLibraryGetGlobal, CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+SGU_HOOKED(cuLibraryGetGlobal, CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
+	   const char *name)
 {
 	(void)dptr;
 	(void)bytes;

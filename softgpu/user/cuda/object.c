@@ -59,7 +59,8 @@ int sgu_obj_publish(struct sgu_obj *obj, enum sgu_type type, void (*free)(struct
 		free_head = slot->next_free;
 		slot->obj = obj;
 		slot->generation++;
-		obj->handle = (uint64_t)slot->generation << (SLOT_BITS + 4) | (uint64_t)i << 4 | type;
+		obj->handle = (uint64_t)slot->generation << (SLOT_BITS + 4) | (uint64_t)i << 4 |
+			      type;
 	}
 	pthread_mutex_unlock(&table_lock);
 	return err;

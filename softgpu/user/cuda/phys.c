@@ -55,7 +55,8 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 	return sgu_handle_types_ok(prop->requestedHandleTypes);
 }
 
-SGU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+SGU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
+						  const CUmemAllocationProp *prop,
 						  CUmemAllocationGranularity_flags option)
 {
 	CUresult result = sgu_enter();

@@ -6,8 +6,10 @@
 #include "share.h"
 #include "vmm_int.h"
 
-SGU_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
-						 CUmemAllocationHandleType handleType, unsigned long long flags)
+SGU_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
+						 CUmemGenericAllocationHandle handle,
+						 CUmemAllocationHandleType handleType,
+						 unsigned long long flags)
 {
 	struct softgpu_phys_export export = { .size = sizeof(export) };
 	struct sgu_share share = { .type = SGU_SHARE_PHYS };
@@ -43,7 +45,8 @@ out:
 }
 
 /* osHandle is the descriptor, cast to a pointer. The caller keeps it. */
-SGU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+SGU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+						   void *osHandle,
 						   CUmemAllocationHandleType shHandleType)
 {
 	struct softgpu_phys_import import = { .size = sizeof(import) };

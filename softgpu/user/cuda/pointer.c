@@ -51,7 +51,8 @@ static size_t attribute_size(CUpointer_attribute attribute)
 }
 
 /* Returns the value in the low bytes of *v. After an error, *v is 0. */
-static CUresult attribute_value(CUpointer_attribute attribute, const struct softgpu_query *q, uint64_t *v)
+static CUresult attribute_value(CUpointer_attribute attribute, const struct softgpu_query *q,
+				uint64_t *v)
 {
 	/* a mapping consists of whole pages of the owner */
 	uint64_t page = q->kind == SOFTGPU_KIND_REGISTERED ? (uint64_t)sysconf(_SC_PAGESIZE) : SGU_PAGE;
@@ -102,7 +103,8 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		*v = q->kind == SOFTGPU_KIND_DEVICE ||
-		     (q->kind == SOFTGPU_KIND_VMM && sgu_vmm_facts(q->va, &vmm) && vmm.rdma_capable);
+		     (q->kind == SOFTGPU_KIND_VMM && sgu_vmm_facts(q->va, &vmm) &&
+		      vmm.rdma_capable);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		*v = q->access;
@@ -154,7 +156,8 @@ static CUresult get_tokens(const struct softgpu_query *q, CUDA_POINTER_ATTRIBUTE
 	return CUDA_SUCCESS;
 }
 
-SGU_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+SGU_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
+					  CUdeviceptr ptr)
 {
 	size_t size = attribute_size(attribute);
 	CUresult result = sgu_enter();
@@ -179,8 +182,9 @@ SGU_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib
  * Never fails because of the pointer. Attributes that do not apply to it are 0, so one call
  * distinguishes host memory from GPU memory.
  */
-SGU_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes,
-					   void **data, CUdeviceptr ptr)
+SGU_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
+					   CUpointer_attribute *attributes, void **data,
+					   CUdeviceptr ptr)
 {
 	CUresult result = sgu_enter();
 	struct softgpu_query q;
@@ -237,7 +241,8 @@ CUresult sgu_set_sync_memops(uint64_t va, bool on)
 	return err ? sgu_result(err) : sgu_ctx_sync_all();
 }
 
-SGU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+SGU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+					  CUdeviceptr ptr)
 {
 	CUresult result = sgu_enter();
 	struct softgpu_query q;

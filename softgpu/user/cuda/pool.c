@@ -67,7 +67,8 @@ int sgu_piece_add(const struct piece *piece)
 		return -ENOMEM;
 	*copy = *piece;
 	pthread_mutex_lock(&sgu_pool_lock);
-	while ((node = tsearch(copy, &pieces, by_va)) && *node != copy && !imported_again(*node, copy)) {
+	while ((node = tsearch(copy, &pieces, by_va)) && *node != copy &&
+	       !imported_again(*node, copy)) {
 		struct piece *old = *node;
 
 		/* the driver has reused the addresses: the old memory was lost with its GPU */
@@ -136,7 +137,8 @@ static int end_now(const struct piece *piece, uint64_t va)
 {
 	struct softgpu_va end = { .size = sizeof(end), .va = va };
 
-	return sgu_call_any(piece && piece->pool->imported ? SOFTGPU_IPC_CLOSE : SOFTGPU_MEM_FREE, &end);
+	return sgu_call_any(piece && piece->pool->imported ? SOFTGPU_IPC_CLOSE : SOFTGPU_MEM_FREE,
+			    &end);
 }
 
 bool sgu_pool_free(uint64_t va, CUresult *result)
@@ -170,7 +172,9 @@ CUresult sgu_queue_alive(const struct sgu_queue *queue)
 /* Takes over the reference to the pool. */
 static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
 {
-	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytes, .flags = SOFTGPU_ALLOC_WAIT };
+	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc),
+					   .length = bytes,
+					   .flags = SOFTGPU_ALLOC_WAIT };
 	struct softgpu_va undo = { .size = sizeof(undo) };
 	struct piece piece = { .length = bytes, .pool = pool };
 	uint64_t most = (pool->props.maxSize + POOL_CHUNK - 1) & ~(uint64_t)(POOL_CHUNK - 1);
@@ -212,7 +216,8 @@ out:
 }
 
 /* handle NULL: the current pool of the stream's GPU. */
-static CUresult alloc_in_stream(CUdeviceptr *dptr, size_t bytes, const CUmemoryPool *handle, CUstream hStream)
+static CUresult alloc_in_stream(CUdeviceptr *dptr, size_t bytes, const CUmemoryPool *handle,
+				CUstream hStream)
 {
 	struct sgu_queue queue;
 	CUresult result = sgu_enter();
@@ -239,7 +244,8 @@ SGU_HOOKED(cuMemAllocAsync, CUdeviceptr *dptr, size_t bytesize, CUstream hStream
 	return alloc_in_stream(dptr, bytesize, NULL, hStream);
 }
 
-SGU_HOOKED(cuMemAllocFromPoolAsync, CUdeviceptr *dptr, size_t bytesize, CUmemoryPool handle, CUstream hStream)
+SGU_HOOKED(cuMemAllocFromPoolAsync, CUdeviceptr *dptr, size_t bytesize, CUmemoryPool handle,
+	   CUstream hStream)
 {
 	return alloc_in_stream(dptr, bytesize, &handle, hStream);
 }
@@ -251,7 +257,9 @@ SGU_HOOKED(cuMemAllocFromPoolAsync, CUdeviceptr *dptr, size_t bytesize, CUmemory
  */
 static CUresult free_on(const struct sgu_queue *queue, uint64_t va)
 {
-	struct softgpu_mem_free_async on = { .size = sizeof(on), .ctx = queue->kctx, .stream = queue->stream, .va = va };
+	struct softgpu_mem_free_async on = {
+		.size = sizeof(on), .ctx = queue->kctx, .stream = queue->stream, .va = va
+	};
 	struct softgpu_handle sync = { .size = sizeof(sync), .handle = queue->kctx };
 	struct piece *piece = remove_at(va);
 	int err = sgu_call(queue->gpu, SOFTGPU_MEM_FREE_ASYNC, &on);

@@ -15,7 +15,8 @@ struct pointer {
 	uint64_t length;
 };
 
-_Static_assert(sizeof(struct pointer) == sizeof(CUmemPoolPtrExportData), "an exported pointer's size");
+_Static_assert(sizeof(struct pointer) == sizeof(CUmemPoolPtrExportData),
+	       "an exported pointer's size");
 
 static const struct pointer blank = { .magic = "SGPUPTR1" };
 
@@ -53,7 +54,8 @@ SGU_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, v
 						       unsigned long long flags)
 {
 	CUmemPoolProps props = {
-		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
 	};
 	CUresult result = sgu_enter();
 	struct sgu_share share;
@@ -88,7 +90,8 @@ SGU_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
 		return result;
 	pthread_mutex_lock(&sgu_pool_lock);
 	piece = sgu_piece_at(ptr);
-	ok = shareData_out && piece && piece->va == ptr && !piece->pool->imported && piece->pool->props.handleTypes;
+	ok = shareData_out && piece && piece->va == ptr && !piece->pool->imported &&
+	     piece->pool->props.handleTypes;
 	if (ok) {
 		pointer.length = piece->length;
 		memcpy(pointer.secret, piece->pool->secret, sizeof(pointer.secret));
@@ -120,14 +123,17 @@ static CUresult record(struct pool *pool, uint64_t va, uint64_t length, bool *ke
 	if (!err)
 		return CUDA_SUCCESS;
 	sgu_obj_put(&pool->obj);
-	sgu_call_any(SOFTGPU_IPC_CLOSE, &(struct softgpu_va) { .size = sizeof(struct softgpu_va), .va = va });
+	sgu_call_any(SOFTGPU_IPC_CLOSE,
+		     &(struct softgpu_va){ .size = sizeof(struct softgpu_va), .va = va });
 	return err == -EEXIST ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Counts the memory in the pool first, so that the pool cannot be destroyed meanwhile. */
 static CUresult import(struct pool *pool, const struct pointer *pointer, CUdeviceptr *va)
 {
-	struct softgpu_ipc_open open = { .size = sizeof(open), .id = pointer->id, .key = { pointer->key[0], pointer->key[1] } };
+	struct softgpu_ipc_open open = { .size = sizeof(open),
+					 .id = pointer->id,
+					 .key = { pointer->key[0], pointer->key[1] } };
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	bool counted, kept = false;
 	int err;

@@ -56,7 +56,8 @@ CUmemoryPool sgu_pool_import(const CUmemPoolProps *props, const uint64_t secret[
 	struct pool *pool;
 
 	pthread_mutex_lock(&sgu_pool_lock);
-	for (pool = imported_pools; pool && memcmp(pool->secret, secret, sizeof(pool->secret)); pool = pool->next)
+	for (pool = imported_pools; pool && memcmp(pool->secret, secret, sizeof(pool->secret));
+	     pool = pool->next)
 		;
 	if (!pool) {
 		pool = sgu_pool_new(props->location.id, props);
@@ -278,7 +279,8 @@ static bool attribute_at(struct pool *pool, CUmemPool_attribute attr, void **at,
 
 static CUresult attribute(CUmemoryPool handle, CUmemPool_attribute attr, void *value, bool set)
 {
-	bool high = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+	bool high = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
+		    attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
 	CUresult result = sgu_enter();
 	struct pool *pool;
 	size_t size;
@@ -339,7 +341,8 @@ static CUresult check_access(const struct pool *pool, const CUmemAccessDesc *des
 	}
 }
 
-SGU_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
+SGU_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map,
+				       size_t count)
 {
 	CUresult result = sgu_enter();
 	struct pool *pool;
@@ -359,14 +362,16 @@ SGU_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDes
 	return result;
 }
 
-SGU_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
+SGU_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
+				       CUmemLocation *location)
 {
 	CUresult result = sgu_enter();
 	struct pool *pool;
 
 	if (result)
 		return result;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || !sgu_device_ok(location->id))
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    !sgu_device_ok(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
 	pool = sgu_pool_get(memPool);
 	if (!pool)

@@ -5,7 +5,8 @@
 #include "internal.h"
 
 #undef cuGetProcAddress
-SGU_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
+SGU_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
+				     cuuint64_t flags);
 
 /* The first versions of these have the name without a suffix, and the same arguments. */
 #undef cuStreamWaitValue32
@@ -202,12 +203,14 @@ static const struct proc *find(const char *symbol, int version, bool *known)
 static bool arguments_ok(const char *symbol, void **pfn, int version, cuuint64_t flags)
 {
 	return symbol && pfn && version <= CUDA_VERSION &&
-	       (flags == CU_GET_PROC_ADDRESS_DEFAULT || flags == CU_GET_PROC_ADDRESS_LEGACY_STREAM ||
+	       (flags == CU_GET_PROC_ADDRESS_DEFAULT ||
+		flags == CU_GET_PROC_ADDRESS_LEGACY_STREAM ||
 		flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 }
 
 /* An unknown name is not an error of the call: symbolStatus reports it, and *pfn is NULL. */
-SGU_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+SGU_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
+					cuuint64_t flags,
 					CUdriverProcAddressQueryResult *symbolStatus)
 {
 	const struct proc *proc;
@@ -228,7 +231,8 @@ SGU_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cuda
  * The older variant with four arguments. Some clients find it by its plain name and call it with
  * five; the fifth is then left unchanged.
  */
-SGU_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+SGU_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
+				     cuuint64_t flags)
 {
 	const struct proc *proc;
 	bool known;

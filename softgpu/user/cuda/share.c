@@ -28,7 +28,8 @@ CUresult sgu_share_make(const struct sgu_share *share, int *fd)
 	memset(&content, 0, sizeof(content));
 	memcpy(content.magic, magic, sizeof(magic));
 	content.share = *share;
-	if (write(file, &content, sizeof(content)) == sizeof(content) && !fcntl(file, F_ADD_SEALS, SEALS)) {
+	if (write(file, &content, sizeof(content)) == sizeof(content) &&
+	    !fcntl(file, F_ADD_SEALS, SEALS)) {
 		*fd = file;
 		return CUDA_SUCCESS;
 	}

@@ -88,8 +88,10 @@ SGU_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 	stream->handle = create.stream;
 	stream->flags = Flags;
 	if (sgu_obj_publish(&stream->obj, SGU_STREAM, stream_free)) {
-		sgu_call(ctx->gpu, SOFTGPU_STREAM_DESTROY, &(struct softgpu_stream) {
-			.size = sizeof(struct softgpu_stream), .ctx = create.ctx, .stream = create.stream });
+		sgu_call(ctx->gpu, SOFTGPU_STREAM_DESTROY,
+			 &(struct softgpu_stream){ .size = sizeof(struct softgpu_stream),
+						   .ctx = create.ctx,
+						   .stream = create.stream });
 		free(stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -58,7 +58,8 @@ static u64 phys(void *vram, u64 offset)
 	return (uintptr_t)vram + offset;
 }
 
-static unsigned long number(const char *name, unsigned long otherwise, unsigned long min, unsigned long max)
+static unsigned long number(const char *name, unsigned long otherwise, unsigned long min,
+			    unsigned long max)
 {
 	const char *text = getenv(name);
 	uint64_t value;
@@ -67,7 +68,8 @@ static unsigned long number(const char *name, unsigned long otherwise, unsigned 
 		return otherwise;
 	if (sgu_number(text, strlen(text), &value) && value >= min && value <= max)
 		return value;
-	sgu_log("%s=%s is not a number from %lu to %lu: using %lu", name, text, min, max, otherwise);
+	sgu_log("%s=%s is not a number from %lu to %lu: using %lu", name, text, min, max,
+		otherwise);
 	return otherwise;
 }
 

@@ -18,8 +18,10 @@ static CUresult wait_operation(CUdeviceptr va, uint64_t value, uint32_t width, u
 			       struct softgpu_value *to)
 {
 	static const enum softgpu_value_op ops[] = {
-		[CU_STREAM_WAIT_VALUE_GEQ] = SOFTGPU_VALUE_GEQ, [CU_STREAM_WAIT_VALUE_EQ] = SOFTGPU_VALUE_EQ,
-		[CU_STREAM_WAIT_VALUE_AND] = SOFTGPU_VALUE_AND, [CU_STREAM_WAIT_VALUE_NOR] = SOFTGPU_VALUE_NOR,
+		[CU_STREAM_WAIT_VALUE_GEQ] = SOFTGPU_VALUE_GEQ,
+		[CU_STREAM_WAIT_VALUE_EQ] = SOFTGPU_VALUE_EQ,
+		[CU_STREAM_WAIT_VALUE_AND] = SOFTGPU_VALUE_AND,
+		[CU_STREAM_WAIT_VALUE_NOR] = SOFTGPU_VALUE_NOR,
 	};
 
 	if (flags & ~(unsigned int)(CU_STREAM_WAIT_VALUE_NOR | CU_STREAM_WAIT_VALUE_FLUSH))
@@ -50,7 +52,8 @@ static CUresult check_word(const struct sgu_queue *queue, const struct softgpu_v
 	struct softgpu_query q;
 	CUresult result = sgu_check_end(&end, op->width, 1, access, &q);
 
-	if (!result && (q.kind == SOFTGPU_KIND_MANAGED || (sgu_is_vram(&q) && sgu_gpu_of_index(q.gpu) != queue->gpu)))
+	if (!result && (q.kind == SOFTGPU_KIND_MANAGED ||
+			(sgu_is_vram(&q) && sgu_gpu_of_index(q.gpu) != queue->gpu)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	return result;
 }
@@ -59,10 +62,12 @@ static CUresult queue_operation(const struct sgu_queue *queue, struct softgpu_va
 {
 	op->ctx = queue->kctx;
 	op->stream = queue->stream;
-	return sgu_result_enoent(sgu_call(queue->gpu, SOFTGPU_VALUE, op), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	return sgu_result_enoent(sgu_call(queue->gpu, SOFTGPU_VALUE, op),
+				 CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-static CUresult one(CUstream stream, CUdeviceptr va, uint64_t value, uint32_t width, unsigned int flags, bool write)
+static CUresult one(CUstream stream, CUdeviceptr va, uint64_t value, uint32_t width,
+		    unsigned int flags, bool write)
 {
 	struct softgpu_value op;
 	struct sgu_queue queue;
@@ -70,7 +75,8 @@ static CUresult one(CUstream stream, CUdeviceptr va, uint64_t value, uint32_t wi
 
 	if (result)
 		return result;
-	result = write ? write_operation(va, value, width, flags, &op) : wait_operation(va, value, width, flags, &op);
+	result = write ? write_operation(va, value, width, flags, &op) :
+			 wait_operation(va, value, width, flags, &op);
 	if (!result)
 		result = check_word(&queue, &op);
 	if (!result)
@@ -79,39 +85,48 @@ static CUresult one(CUstream stream, CUdeviceptr va, uint64_t value, uint32_t wi
 	return result;
 }
 
-SGU_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+SGU_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+					   unsigned int flags)
 {
 	return one(stream, addr, value, 4, flags, false);
 }
 
-SGU_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+SGU_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+					   unsigned int flags)
 {
 	return one(stream, addr, value, 8, flags, false);
 }
 
-SGU_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+SGU_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+					    unsigned int flags)
 {
 	return one(stream, addr, value, 4, flags, true);
 }
 
-SGU_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+SGU_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+					    unsigned int flags)
 {
 	return one(stream, addr, value, 8, flags, true);
 }
 
 /* A barrier does nothing: each operation completes before the next begins. */
-static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgpu_value *op, bool *nothing)
+static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgpu_value *op,
+				bool *nothing)
 {
 	*nothing = false;
 	switch (p->operation) {
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-		return wait_operation(p->waitValue.address, p->waitValue.value, 4, p->waitValue.flags, op);
+		return wait_operation(p->waitValue.address, p->waitValue.value, 4,
+				      p->waitValue.flags, op);
 	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-		return wait_operation(p->waitValue.address, p->waitValue.value64, 8, p->waitValue.flags, op);
+		return wait_operation(p->waitValue.address, p->waitValue.value64, 8,
+				      p->waitValue.flags, op);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-		return write_operation(p->writeValue.address, p->writeValue.value, 4, p->writeValue.flags, op);
+		return write_operation(p->writeValue.address, p->writeValue.value, 4,
+				       p->writeValue.flags, op);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		return write_operation(p->writeValue.address, p->writeValue.value64, 8, p->writeValue.flags, op);
+		return write_operation(p->writeValue.address, p->writeValue.value64, 8,
+				       p->writeValue.flags, op);
 	case CU_STREAM_MEM_OP_BARRIER:
 		*nothing = true;
 		return p->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU ? CUDA_ERROR_INVALID_VALUE :
@@ -124,8 +139,8 @@ static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgp
 }
 
 /* Called twice: first checks all operations, then queues them. */
-static CUresult batch(const struct sgu_queue *queue, const CUstreamBatchMemOpParams *params, unsigned int count,
-		      bool look)
+static CUresult batch(const struct sgu_queue *queue, const CUstreamBatchMemOpParams *params,
+		      unsigned int count, bool look)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct softgpu_value op;
@@ -190,10 +205,10 @@ FIRST(cuStreamWaitValue64, cuuint64_t)
 FIRST(cuStreamWriteValue32, cuuint32_t)
 FIRST(cuStreamWriteValue64, cuuint64_t)
 
-SGU_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-				       unsigned int flags);
-SGU_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-				       unsigned int flags)
+SGU_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
+				       CUstreamBatchMemOpParams *paramArray, unsigned int flags);
+SGU_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
+				       CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
 	(void)count;
 	return refuse(stream, paramArray, flags);

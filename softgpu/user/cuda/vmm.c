@@ -150,8 +150,8 @@ SGU_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 
 /* ---- mappings ---- */
 
-SGU_HOOKED(cuMemMap, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-	   unsigned long long flags)
+SGU_HOOKED(cuMemMap, CUdeviceptr ptr, size_t size, size_t offset,
+	   CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	struct softgpu_map map = { .size = sizeof(map), .va = ptr, .length = size };
 	CUresult result = sgu_enter();
@@ -208,8 +208,11 @@ SGU_HOOKED(cuMemMap, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 	pthread_mutex_unlock(&sgu_vmm_lock);
 	if (result) {
 		if (!err)
-			sgu_call(phys->gpu, SOFTGPU_UNMAP, &(struct softgpu_va_range) {
-				.size = sizeof(struct softgpu_va_range), .va = ptr, .length = size });
+			sgu_call(phys->gpu, SOFTGPU_UNMAP,
+				 &(struct softgpu_va_range){
+					 .size = sizeof(struct softgpu_va_range),
+					 .va = ptr,
+					 .length = size });
 		if (unused)
 			sgu_phys_end(phys);
 		free(m);
@@ -316,13 +319,15 @@ SGU_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ha
 
 static bool access_ok(const CUmemAccessDesc *desc)
 {
-	return desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE && sgu_device_ok(desc->location.id) &&
+	return desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+	       sgu_device_ok(desc->location.id) &&
 	       (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
 		desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
 		desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
-SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
+SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
+				   size_t count)
 {
 	uint64_t end = ptr + size, va;
 	CUresult result = sgu_enter();
@@ -370,7 +375,8 @@ SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
 	return result;
 }
 
-SGU_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+SGU_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+				   CUdeviceptr ptr)
 {
 	CUresult result = sgu_enter();
 	struct softgpu_query q;

@@ -56,7 +56,8 @@ int sgu_vram_map(unsigned int gpu, uint64_t from, uint64_t length, int prot, voi
 void sgu_vram_hide(void *at, uint64_t length)
 {
 	/* Accesses beyond the end of a file raise SIGBUS. */
-	if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0) == MAP_FAILED)
+	if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0) ==
+	    MAP_FAILED)
 		mprotect(at, length, PROT_NONE); /* raises SIGSEGV, which also stops accesses */
 	madvise(at, length, MADV_DONTFORK);
 }

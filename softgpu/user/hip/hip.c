@@ -148,8 +148,9 @@ SGU_EXPORT hipError_t hipDeviceGetPCIBusId(char *id, int length, int device)
 		return error;
 	if (!id || length < 13 || device < 0 || device >= count)
 		return hipErrorInvalidValue;
-	snprintf(id, (size_t)length, "%04x:%02x:%02x.%x", devices[device].domain & 0xffff, devices[device].bdf >> 8 & 0xff,
-		 devices[device].bdf >> 3 & 0x1f, devices[device].bdf & 7);
+	snprintf(id, (size_t)length, "%04x:%02x:%02x.%x", devices[device].domain & 0xffff,
+		 devices[device].bdf >> 8 & 0xff, devices[device].bdf >> 3 & 0x1f,
+		 devices[device].bdf & 7);
 	return hipSuccess;
 }
 
@@ -284,7 +285,8 @@ static bool fits(const void *ptr, size_t size)
 	if (hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL) ||
 	    (info.type != HSA_EXT_POINTER_TYPE_HSA && info.type != HSA_EXT_POINTER_TYPE_IPC))
 		return true;
-	return size <= info.sizeInBytes - (size_t)((const char *)ptr - (const char *)info.agentBaseAddress);
+	return size <=
+	       info.sizeInBytes - (size_t)((const char *)ptr - (const char *)info.agentBaseAddress);
 }
 
 SGU_EXPORT hipError_t hipMemset(void *dst, int value, size_t size)

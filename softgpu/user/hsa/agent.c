@@ -83,7 +83,8 @@ uint32_t hsa_all_gpus(void)
 	return (1u << hsa_gpu_count) - 1;
 }
 
-SGU_EXPORT hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data), void *data)
+SGU_EXPORT hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data),
+					   void *data)
 {
 	hsa_status_t status = HSA_STATUS_SUCCESS;
 
@@ -112,7 +113,8 @@ static void uuid(char *value, const struct softgpu_info *info)
 		snprintf(value + at, 3, "%02x", info->uuid[i]);
 }
 
-SGU_EXPORT hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute, void *value)
+SGU_EXPORT hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute,
+					   void *value)
 {
 	const struct softgpu_info *info;
 	uint32_t *word = value;

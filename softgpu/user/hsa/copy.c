@@ -108,8 +108,13 @@ static bool copy_by_cpu(char *dst, const char *src, size_t size)
 static hsa_status_t make(const struct copy *c)
 {
 	struct softgpu_copy copy = {
-		.size = sizeof(copy), .flags = SOFTGPU_OP_SYNC, .ctx = c->ctx, .dst = (uintptr_t)c->dst,
-		.src = (uintptr_t)c->src, .width = c->size, .height = 1,
+		.size = sizeof(copy),
+		.flags = SOFTGPU_OP_SYNC,
+		.ctx = c->ctx,
+		.dst = (uintptr_t)c->dst,
+		.src = (uintptr_t)c->src,
+		.width = c->size,
+		.height = 1,
 	};
 
 	if (c->gpu >= 0)
@@ -139,8 +144,9 @@ static hsa_status_t run(const struct copy *c)
 /* Caller holds hsa_lock. */
 static hsa_status_t check(const struct copy *c)
 {
-	return hsa_memory_covers(c->dst, c->size) && hsa_memory_covers(c->src, c->size) ? HSA_STATUS_SUCCESS :
-		HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	return hsa_memory_covers(c->dst, c->size) && hsa_memory_covers(c->src, c->size) ?
+		       HSA_STATUS_SUCCESS :
+		       HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
 SGU_EXPORT hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
@@ -149,8 +155,9 @@ SGU_EXPORT hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
 	hsa_status_t status;
 
 	pthread_mutex_lock(&hsa_lock);
-	status = !hsa_ready() ? HSA_STATUS_ERROR_NOT_INITIALIZED : !dst || !src ? HSA_STATUS_ERROR_INVALID_ARGUMENT :
-		check(&c);
+	status = !hsa_ready() ? HSA_STATUS_ERROR_NOT_INITIALIZED :
+		 !dst || !src ? HSA_STATUS_ERROR_INVALID_ARGUMENT :
+				check(&c);
 	if (!status)
 		choose(&c);
 	pthread_mutex_unlock(&hsa_lock);
@@ -160,8 +167,13 @@ SGU_EXPORT hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
 SGU_EXPORT hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count)
 {
 	struct softgpu_fill fill = {
-		.size = sizeof(fill), .flags = SOFTGPU_OP_SYNC, .dst = (uintptr_t)ptr, .width = count, .height = 1,
-		.value = value, .elem = sizeof(value),
+		.size = sizeof(fill),
+		.flags = SOFTGPU_OP_SYNC,
+		.dst = (uintptr_t)ptr,
+		.width = count,
+		.height = 1,
+		.value = value,
+		.elem = sizeof(value),
 	};
 	struct copy c = { .dst = ptr, .src = ptr, .size = count * sizeof(value) };
 	hsa_status_t status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -308,12 +320,14 @@ static hsa_status_t check_agents(hsa_agent_t dst, hsa_agent_t src)
 {
 	int number;
 
-	return hsa_agent_number(dst, &number) && hsa_agent_number(src, &number) ? HSA_STATUS_SUCCESS :
-		HSA_STATUS_ERROR_INVALID_AGENT;
+	return hsa_agent_number(dst, &number) && hsa_agent_number(src, &number) ?
+		       HSA_STATUS_SUCCESS :
+		       HSA_STATUS_ERROR_INVALID_AGENT;
 }
 
 /* Caller holds hsa_lock. Finds the signals of a job and takes a reference to each. */
-static hsa_status_t find_signals(struct job *job, uint32_t n, const hsa_signal_t *dependencies, hsa_signal_t completion)
+static hsa_status_t find_signals(struct job *job, uint32_t n, const hsa_signal_t *dependencies,
+				 hsa_signal_t completion)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		job->dependencies[i] = hsa_signal_at(dependencies[i]);
@@ -331,8 +345,10 @@ static hsa_status_t find_signals(struct job *job, uint32_t n, const hsa_signal_t
 }
 
 SGU_EXPORT hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src,
-						  hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
-						  const hsa_signal_t *dep_signals, hsa_signal_t completion_signal)
+						  hsa_agent_t src_agent, size_t size,
+						  uint32_t num_dep_signals,
+						  const hsa_signal_t *dep_signals,
+						  hsa_signal_t completion_signal)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	struct job *job = NULL;

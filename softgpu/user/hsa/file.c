@@ -21,7 +21,8 @@ int hsa_file_key(uint64_t key[2])
 
 void hsa_file_name(char name[HSA_FILE_NAME], const char *kind, const uint64_t key[2], uint32_t pid)
 {
-	snprintf(name, HSA_FILE_NAME, "%s-%016" PRIx64 "%016" PRIx64 "-%" PRIu32, kind, key[0], key[1], pid);
+	snprintf(name, HSA_FILE_NAME, "%s-%016" PRIx64 "%016" PRIx64 "-%" PRIu32, kind, key[0],
+		 key[1], pid);
 }
 
 int hsa_file_make(const char *name, size_t size)
@@ -88,8 +89,9 @@ int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 
 hsa_status_t hsa_file_status(int err)
 {
-	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? HSA_STATUS_ERROR_OUT_OF_RESOURCES :
-		HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ?
+		       HSA_STATUS_ERROR_OUT_OF_RESOURCES :
+		       HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
 void *hsa_file_map(int fd, size_t size)

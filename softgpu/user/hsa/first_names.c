@@ -34,7 +34,8 @@ static bool ready(void)
 {
 	uint16_t version;
 
-	return hsa_system_get_info(HSA_SYSTEM_INFO_VERSION_MAJOR, &version) != HSA_STATUS_ERROR_NOT_INITIALIZED;
+	return hsa_system_get_info(HSA_SYSTEM_INFO_VERSION_MAJOR, &version) !=
+	       HSA_STATUS_ERROR_NOT_INITIALIZED;
 }
 
 static uint32_t fd_of(uint64_t handle)
@@ -120,7 +121,8 @@ static hsa_status_t close_file(const char *kind, uint64_t handle)
 
 static const char memory_kind[] = "hsa-memory-handle", signal_kind[] = "hsa-signal-handle";
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_get_memory_handle(void *ptr, hsa_amd_ipc_memory_handle_t *ipc_handle)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_get_memory_handle(void *ptr,
+						      hsa_amd_ipc_memory_handle_t *ipc_handle)
 {
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
 	struct content content = { .length = 0 };
@@ -139,30 +141,35 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_close_memory_handle(hsa_amd_ipc_memory_handl
 	return close_file(memory_kind, ipc_handle.handle);
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_open_memory_handle(hsa_amd_ipc_memory_handle_t ipc_handle, void **ptr)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_open_memory_handle(hsa_amd_ipc_memory_handle_t ipc_handle,
+						       void **ptr)
 {
 	struct content content;
 	hsa_status_t status = ready() ? open_file(memory_kind, ipc_handle.handle, &content) :
 		HSA_STATUS_ERROR_NOT_INITIALIZED;
 
-	return status ? status : hsa_amd_ipc_memory_attach(&content.handle, content.length, 0, NULL, ptr);
+	return status ? status :
+			hsa_amd_ipc_memory_attach(&content.handle, content.length, 0, NULL, ptr);
 }
 
 SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_pool_free(void *ptr)
 {
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
 
-	if (ptr && !hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL) && info.type == HSA_EXT_POINTER_TYPE_IPC)
+	if (ptr && !hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL) &&
+	    info.type == HSA_EXT_POINTER_TYPE_IPC)
 		return hsa_amd_ipc_memory_detach(ptr);
 	return hsa_amd_memory_pool_free(ptr);
 }
 
 /* ---- signals ---- */
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_get_signal_handle(hsa_signal_t signal, hsa_amd_ipc_signal_handle_t *ipc_handle)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_get_signal_handle(hsa_signal_t signal,
+						      hsa_amd_ipc_signal_handle_t *ipc_handle)
 {
 	struct content content = { .length = 0 };
-	hsa_status_t status = hsa_amd_ipc_signal_create(signal, ipc_handle ? &content.handle : NULL);
+	hsa_status_t status = hsa_amd_ipc_signal_create(signal,
+							ipc_handle ? &content.handle : NULL);
 
 	return status ? status : get(signal_kind, &content, &ipc_handle->handle);
 }
@@ -172,7 +179,8 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_close_signal_handle(hsa_amd_ipc_signal_handl
 	return close_file(signal_kind, ipc_handle.handle);
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_open_signal_handle(hsa_amd_ipc_signal_handle_t ipc_handle, hsa_signal_t *signal)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_open_signal_handle(hsa_amd_ipc_signal_handle_t ipc_handle,
+						       hsa_signal_t *signal)
 {
 	struct content content;
 	hsa_status_t status = ready() ? open_file(signal_kind, ipc_handle.handle, &content) :
@@ -205,17 +213,20 @@ static hsa_status_t pool_of(const hsa_amd_pointer_info_t *info, hsa_amd_memory_p
 {
 	struct search search = { .flags = info->global_flags };
 
-	if (hsa_amd_agent_iterate_memory_pools(info->agentOwner, take_pool, &search) != HSA_STATUS_INFO_BREAK)
+	if (hsa_amd_agent_iterate_memory_pools(info->agentOwner, take_pool, &search) !=
+	    HSA_STATUS_INFO_BREAK)
 		return HSA_STATUS_ERROR_INVALID_ALLOCATION;
 	*pool = search.pool;
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_get_address_info(void *ptr, hsa_amd_address_info_t attribute, void *value)
+SGU_EXPORT hsa_status_t hsa_amd_get_address_info(void *ptr, hsa_amd_address_info_t attribute,
+						 void *value)
 {
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
 	hsa_status_t status = hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL);
-	bool allocated = info.type == HSA_EXT_POINTER_TYPE_HSA || info.type == HSA_EXT_POINTER_TYPE_IPC;
+	bool allocated = info.type == HSA_EXT_POINTER_TYPE_HSA ||
+			 info.type == HSA_EXT_POINTER_TYPE_IPC;
 
 	if (status || !value)
 		return status ? status : HSA_STATUS_ERROR_INVALID_ARGUMENT;

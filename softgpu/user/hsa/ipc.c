@@ -49,7 +49,8 @@ static hsa_status_t export_driver(const struct hsa_memory *m, struct handle *h)
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len,
+						  hsa_amd_ipc_memory_t *handle)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	const struct hsa_memory *m;
@@ -67,7 +68,9 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd
 	if (m->gpu >= 0) {
 		status = export_driver(m, &h);
 	} else {
-		h = (struct handle){ .kind = OF_FILE, .where = (uint32_t)getpid(), .id = (uint32_t)m->fd };
+		h = (struct handle){ .kind = OF_FILE,
+				     .where = (uint32_t)getpid(),
+				     .id = (uint32_t)m->fd };
 		memcpy(h.key, m->key, sizeof(h.key));
 	}
 	if (!status)
@@ -88,9 +91,12 @@ static bool place_for(const struct handle *h, struct hsa_memory *m)
 }
 
 /* Opens the driver's memory, and adds it to the table or counts it there. */
-static hsa_status_t attach_driver(const struct handle *h, size_t len, uint32_t mapped, void **mapped_ptr)
+static hsa_status_t attach_driver(const struct handle *h, size_t len, uint32_t mapped,
+				  void **mapped_ptr)
 {
-	struct softgpu_ipc_open open = { .size = sizeof(open), .id = h->id, .key = { h->key[0], h->key[1] } };
+	struct softgpu_ipc_open open = { .size = sizeof(open),
+					 .id = h->id,
+					 .key = { h->key[0], h->key[1] } };
 	struct softgpu_va close = { .size = sizeof(close), .flags = SOFTGPU_FREE_VISIBLE };
 	struct softgpu_query query = { .size = sizeof(query) };
 	hsa_status_t status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -184,8 +190,10 @@ static hsa_status_t attach_file(const struct handle *h, size_t len, void **mappe
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len, uint32_t num_agents,
-						  const hsa_agent_t *mapping_agents, void **mapped_ptr)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len,
+						  uint32_t num_agents,
+						  const hsa_agent_t *mapping_agents,
+						  void **mapped_ptr)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	uint32_t mapped = 0;
@@ -204,7 +212,8 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *ha
 	if (h.kind == OF_DRIVER)
 		status = attach_driver(&h, len, num_agents ? mapped : hsa_all_gpus(), mapped_ptr);
 	else
-		status = h.kind == OF_FILE ? attach_file(&h, len, mapped_ptr) : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+		status = h.kind == OF_FILE ? attach_file(&h, len, mapped_ptr) :
+					     HSA_STATUS_ERROR_INVALID_ARGUMENT;
 out:
 	pthread_mutex_unlock(&hsa_lock);
 	return status;
@@ -227,7 +236,9 @@ static hsa_status_t attached_at(const void *ptr, struct hsa_memory **m)
 
 SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)
 {
-	struct softgpu_va close = { .size = sizeof(close), .flags = SOFTGPU_FREE_VISIBLE, .va = (uintptr_t)mapped_ptr };
+	struct softgpu_va close = { .size = sizeof(close),
+				    .flags = SOFTGPU_FREE_VISIBLE,
+				    .va = (uintptr_t)mapped_ptr };
 	struct hsa_memory *m;
 	hsa_status_t status;
 	int gpu = -1;
@@ -276,7 +287,8 @@ out:
 	return status;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle, hsa_signal_t *signal)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle,
+						  hsa_signal_t *signal)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	char name[HSA_FILE_NAME];

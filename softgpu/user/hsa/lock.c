@@ -16,7 +16,8 @@ struct hsa_locked *hsa_locked_at(const void *ptr)
 {
 	struct hsa_locked *l = all;
 
-	while (l && ((const char *)ptr < l->base || (size_t)((const char *)ptr - l->base) >= l->size))
+	while (l &&
+	       ((const char *)ptr < l->base || (size_t)((const char *)ptr - l->base) >= l->size))
 		l = l->next;
 	return l;
 }
@@ -58,8 +59,8 @@ static hsa_status_t add_locked(void *ptr, size_t size, uint32_t mask)
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
-					    void **agent_ptr)
+SGU_EXPORT hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents,
+					    int num_agent, void **agent_ptr)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	uint32_t mask = 0;

@@ -43,7 +43,8 @@ struct hsa_memory *hsa_memory_at(const void *ptr)
 {
 	struct hsa_memory *m = all;
 
-	while (m && ((const char *)ptr < m->base || (size_t)((const char *)ptr - m->base) >= m->size))
+	while (m &&
+	       ((const char *)ptr < m->base || (size_t)((const char *)ptr - m->base) >= m->size))
 		m = m->next;
 	return m;
 }
@@ -139,7 +140,10 @@ bool hsa_memory_drop(struct hsa_memory *m)
 int hsa_memory_show(const struct hsa_memory *m)
 {
 	struct softgpu_set_attr attr = {
-		.size = sizeof(attr), .attr = SOFTGPU_ATTR_SYNC_MEMOPS, .va = (uintptr_t)m->base, .value = 1,
+		.size = sizeof(attr),
+		.attr = SOFTGPU_ATTR_SYNC_MEMOPS,
+		.va = (uintptr_t)m->base,
+		.value = 1,
 	};
 	/* SYNC_MEMOPS makes the effects of finished calls visible to devices. */
 	int err = sgu_call(m->gpu, SOFTGPU_SET_ATTR, &attr);
@@ -149,7 +153,9 @@ int hsa_memory_show(const struct hsa_memory *m)
 
 static int alloc_driver(struct hsa_memory *m)
 {
-	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .ctx = m->ctx, .length = m->size };
+	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc),
+					   .ctx = m->ctx,
+					   .length = m->size };
 	struct softgpu_va va = { .size = sizeof(va), .flags = SOFTGPU_FREE_VISIBLE };
 	int err = sgu_call(m->gpu, SOFTGPU_MEM_ALLOC, &alloc);
 
@@ -197,7 +203,8 @@ static int alloc(struct hsa_memory *m)
 	return m->gpu < 0 ? alloc_file(m) : alloc_driver(m);
 }
 
-HSA_HOOKED(hsa_amd_memory_pool_allocate, hsa_amd_memory_pool_t pool, size_t size, uint32_t flags, void **ptr)
+HSA_HOOKED(hsa_amd_memory_pool_allocate, hsa_amd_memory_pool_t pool, size_t size, uint32_t flags,
+	   void **ptr)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	struct hsa_memory *m = calloc(1, sizeof(*m));
@@ -254,7 +261,9 @@ static hsa_status_t find_freeable(const void *ptr, struct hsa_memory **m)
 
 HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
 {
-	struct softgpu_va va = { .size = sizeof(va), .flags = SOFTGPU_FREE_VISIBLE, .va = (uintptr_t)ptr };
+	struct softgpu_va va = { .size = sizeof(va),
+				 .flags = SOFTGPU_FREE_VISIBLE,
+				 .va = (uintptr_t)ptr };
 	struct hsa_memory *m;
 	hsa_status_t status;
 
@@ -316,7 +325,8 @@ out:
 
 /* ---- dma-bufs ---- */
 
-SGU_EXPORT hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf, uint64_t *offset)
+SGU_EXPORT hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf,
+						       uint64_t *offset)
 {
 	struct softgpu_dmabuf export = { .size = sizeof(export) };
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;

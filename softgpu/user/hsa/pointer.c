@@ -31,7 +31,8 @@ static void of_locked(hsa_amd_pointer_info_t *info, const struct hsa_locked *l)
 }
 
 /* The program's own function allocates the array. */
-static hsa_status_t list_agents(uint32_t mask, void *(*alloc)(size_t), uint32_t *n, hsa_agent_t **agents)
+static hsa_status_t list_agents(uint32_t mask, void *(*alloc)(size_t), uint32_t *n,
+				hsa_agent_t **agents)
 {
 	uint32_t count = (uint32_t)__builtin_popcount(mask), at = 0;
 
@@ -49,8 +50,10 @@ static hsa_status_t list_agents(uint32_t mask, void *(*alloc)(size_t), uint32_t 
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info, void *(*alloc)(size_t),
-					     uint32_t *num_agents_accessible, hsa_agent_t **accessible)
+SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
+					     void *(*alloc)(size_t),
+					     uint32_t *num_agents_accessible,
+					     hsa_agent_t **accessible)
 {
 	hsa_amd_pointer_info_t result = { .size = sizeof(result) };
 	const struct hsa_memory *m;

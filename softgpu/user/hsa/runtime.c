@@ -56,8 +56,9 @@ static int open_gpus(void)
 		}
 		hsa_gpus[i].has_pool = info->bar1_total >= info->vram_total;
 		if (!hsa_gpus[i].has_pool)
-			sgu_log("GPU %d has no memory for HSA and HIP: its BAR shows %" PRIu64 " of %" PRIu64
-				" MiB, and must show all (softgpu.ko without bar1=)", i, (uint64_t)info->bar1_total >> 20,
+			sgu_log("GPU %d has no memory for HSA and HIP: its BAR shows %" PRIu64
+				" of %" PRIu64 " MiB, and must show all (softgpu.ko without bar1=)",
+				i, (uint64_t)info->bar1_total >> 20,
 				(uint64_t)info->vram_total >> 20);
 	}
 	err = sgu_window_open(n);
@@ -88,7 +89,8 @@ static int make_contexts(void)
 	 * A GPU in exclusive mode allows no second context. Then the CPU's pool consists of files,
 	 * as without a driver.
 	 */
-	if (!err && hsa_gpu_count && make_context(0, SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM, &hsa_system_ctx))
+	if (!err && hsa_gpu_count &&
+	    make_context(0, SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM, &hsa_system_ctx))
 		sgu_log("the CPU's pool does not use the driver: GPU 0 gave it no context");
 	return err;
 }
@@ -174,7 +176,8 @@ SGU_EXPORT hsa_status_t hsa_status_string(hsa_status_t status, const char **text
 		{ HSA_STATUS_ERROR_INVALID_SIGNAL, "not such a signal" },
 		{ (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL, "not such a pool" },
 		{ HSA_STATUS_ERROR_OUT_OF_RESOURCES, "not enough memory" },
-		{ HSA_STATUS_ERROR_NOT_INITIALIZED, "hsa_init has not been called in this process" },
+		{ HSA_STATUS_ERROR_NOT_INITIALIZED,
+		  "hsa_init has not been called in this process" },
 	};
 
 	for (size_t i = 0; text && i < sizeof(texts) / sizeof(texts[0]); i++) {

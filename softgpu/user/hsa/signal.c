@@ -52,8 +52,8 @@ static int compare(const void *a, const void *b)
 
 static long futex(const struct hsa_signal *s, int op, uint32_t value, const struct timespec *until)
 {
-	return syscall(SYS_futex, &s->at->changes, s->shared ? op : op | FUTEX_PRIVATE_FLAG, value, until, NULL,
-		       FUTEX_BITSET_MATCH_ANY);
+	return syscall(SYS_futex, &s->at->changes, s->shared ? op : op | FUTEX_PRIVATE_FLAG, value,
+		       until, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 void hsa_signal_poke(struct hsa_signal *s)
@@ -137,22 +137,23 @@ static int sleep_once(struct hsa_signal *s, hsa_signal_condition_t condition, in
 
 	atomic_fetch_add(&s->at->waiters, 1);
 	seen = atomic_load(&s->at->changes);
-	if (!holds(atomic_load(&s->at->value), condition, against) && !(stop && atomic_load(stop)) &&
-	    futex(s, FUTEX_WAIT_BITSET, seen, until) < 0)
+	if (!holds(atomic_load(&s->at->value), condition, against) &&
+	    !(stop && atomic_load(stop)) && futex(s, FUTEX_WAIT_BITSET, seen, until) < 0)
 		err = errno;
 	atomic_fetch_sub(&s->at->waiters, 1);
 	return err == ETIMEDOUT && !again ? err : 0;
 }
 
-static int64_t wait_for(struct hsa_signal *s, hsa_signal_condition_t condition, int64_t against, uint64_t timeout,
-			hsa_wait_state_t hint, const atomic_bool *stop)
+static int64_t wait_for(struct hsa_signal *s, hsa_signal_condition_t condition, int64_t against,
+			uint64_t timeout, hsa_wait_state_t hint, const atomic_bool *stop)
 {
 	int spin = hint == HSA_WAIT_STATE_ACTIVE ? SPIN_ACTIVE : SPIN_BLOCKED, err = 0;
 	struct timespec until;
 	bool ends;
 	int64_t value;
 
-	for (value = atomic_load(&s->at->value); spin && !holds(value, condition, against); spin--) {
+	for (value = atomic_load(&s->at->value); spin && !holds(value, condition, against);
+	     spin--) {
 		relax();
 		value = atomic_load(&s->at->value);
 	}
@@ -349,8 +350,9 @@ static hsa_status_t check_consumers(uint32_t n, const hsa_agent_t *consumers)
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
-					      const hsa_agent_t *consumers, uint64_t attributes, hsa_signal_t *signal)
+SGU_EXPORT hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value,
+					      uint32_t num_consumers, const hsa_agent_t *consumers,
+					      uint64_t attributes, hsa_signal_t *signal)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 
@@ -401,7 +403,8 @@ static void match(const void *node, VISIT visit, void *arg)
 	struct hsa_signal *s = *(struct hsa_signal *const *)node;
 	struct search *search = arg;
 
-	if ((visit == preorder || visit == leaf) && s->fd >= 0 && !memcmp(s->key, search->key, sizeof(s->key)))
+	if ((visit == preorder || visit == leaf) && s->fd >= 0 &&
+	    !memcmp(s->key, search->key, sizeof(s->key)))
 		search->found = s;
 }
 

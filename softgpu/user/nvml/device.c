@@ -47,9 +47,10 @@ static void uuid_text(const struct softgpu_info *info, char text[64])
 {
 	const unsigned char *u = info->uuid;
 
-	snprintf(text, 64, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
-		 u[13], u[14], u[15]);
+	snprintf(text, 64,
+		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+		 u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+		 u[14], u[15]);
 }
 
 /* Returns the first device for which match() is true. */
@@ -94,7 +95,8 @@ static int bus_id_matches(const struct softgpu_info *info, const char *text)
 	       at.device == info->pci_device && at.function == info->pci_function;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId,
+							  nvmlDevice_t *device)
 {
 	return find(pciBusId, bus_id_matches, device);
 }
@@ -226,7 +228,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
 	return NVML_SUCCESS;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device,
+						     nvmlBAR1Memory_t *bar1Memory)
 {
 	struct softgpu_info info;
 	nvmlReturn_t result = nvml_info(device, &info);

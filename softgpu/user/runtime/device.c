@@ -115,7 +115,8 @@ RT_EXPORT cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr att
 {
 	CUresult result = check_device(device);
 
-	return rt_done(result ? result : cuDeviceGetAttribute(value, (CUdevice_attribute)attr, device));
+	return rt_done(result ? result :
+				cuDeviceGetAttribute(value, (CUdevice_attribute)attr, device));
 }
 
 /* The field of cudaDeviceProp for each attribute. */
@@ -268,11 +269,13 @@ RT_EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority, int *
 {
 	CUresult result = rt_enter();
 
-	return rt_done(result ? result : cuCtxGetStreamPriorityRange(leastPriority, greatestPriority));
+	return rt_done(result ? result :
+				cuCtxGetStreamPriorityRange(leastPriority, greatestPriority));
 }
 
-RT_EXPORT cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
-							 enum cudaFlushGPUDirectRDMAWritesScope scope)
+RT_EXPORT cudaError_t
+cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+				   enum cudaFlushGPUDirectRDMAWritesScope scope)
 {
 	CUresult result = rt_enter();
 

@@ -118,7 +118,8 @@ RT_EXPORT cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
 }
 
 /* Host memory that no GPU knows is not an error: its type is cudaMemoryTypeUnregistered. */
-RT_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr)
+RT_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
+					       const void *ptr)
 {
 	CUpointer_attribute which[] = {
 		CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -149,10 +150,12 @@ RT_EXPORT cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devP
 {
 	CUresult result = rt_enter();
 
-	return rt_done(result ? result : cuIpcGetMemHandle((CUipcMemHandle *)handle, (uintptr_t)devPtr));
+	return rt_done(result ? result :
+				cuIpcGetMemHandle((CUipcMemHandle *)handle, (uintptr_t)devPtr));
 }
 
-RT_EXPORT cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags)
+RT_EXPORT cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle,
+					   unsigned int flags)
 {
 	CUresult result = rt_enter();
 	CUipcMemHandle driver;
