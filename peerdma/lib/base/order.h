@@ -57,7 +57,10 @@ static inline void ord_fence(void)
  * filter has forbidden it meanwhile.
  */
 bool ord_fence_others(void);
-/* Whether this machine supports it. If not, ord_fence_light() must be replaced by ord_fence(). */
+/*
+ * Whether this machine supports ord_fence_others(). If not, callers must use ord_fence() in place
+ * of ord_fence_light().
+ */
 bool ord_fence_others_works(void);
 
 #define ord_lock(m)		pthread_mutex_lock(m)

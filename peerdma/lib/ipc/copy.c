@@ -15,8 +15,8 @@
 #define KERNEL_MOST	(16ULL << 20)
 #define POLL_MOST	(64ULL << 10)
 /*
- * A 2D copy takes as long as two copies of a batch. For long rows within one GPU, a 2D copy takes
- * longer than single copies, whose submission is then hidden by the copying itself.
+ * A 2D copy takes as long as two copies of a batch. For long rows within one GPU, single copies are
+ * faster: the CPU submits the next copy while the GPU still makes the last one.
  */
 #define ROWS_FEWEST	3
 #define ROW_LONGEST	(2ULL << 20)

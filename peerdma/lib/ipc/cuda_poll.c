@@ -310,7 +310,10 @@ static CUresult launch(struct poller *p)
 	return r;
 }
 
-/* Caller holds busy. Whether a kernel is polling, or was polling a moment ago. */
+/*
+ * Caller holds busy. Launches the kernel again if it has ended. Returns whether it is polling, or
+ * was polling a moment ago.
+ */
 static bool ensure_running(struct poller *p)
 {
 	uint64_t end;

@@ -70,8 +70,8 @@ int ipc_exporter_get(struct ipc *ipc, const struct ipc_name *name, int page_fd,
 
 	*exporter = p;
 	/*
-	 * A process of another user may send the exporter's id. It gets no access to the exporter's
-	 * objects.
+	 * The handle has the id of a known exporter, but another user id. So the process that
+	 * answered for it is not that exporter.
 	 */
 	if (p && p->uid != name->uid) {
 		p->refs--;

@@ -69,7 +69,10 @@ int ipc_hsa_failed(const char *call, int status)
 		return fail(status == HSA_NOT_INITIALIZED ? -ENODEV : -EIO,
 			    "%s failed with HSA status 0x%x%s", call, status,
 			    status == HSA_NOT_INITIALIZED ? "; call hsa_init() first" : "");
-	/* HSA does not say which resource is missing. Test whether it is descriptors. */
+	/*
+	 * HSA does not say which resource is missing. If this process cannot open another
+	 * descriptor, it is a descriptor.
+	 */
 	if (!ipc_descriptors_left())
 		ret = -errno;
 	return fail(ret, "%s failed with HSA status 0x%x: %s", call, status, error_words(ret));

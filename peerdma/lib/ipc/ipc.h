@@ -24,6 +24,8 @@
  * a provider or while it waits for another process. The handlers of frees (frees.c) take no lock.
  * cuda_pool.c and cuda_imports.c serialize CUDA's calls with ipc->pools_lock, which is taken before
  * ipc->lock.
+ *
+ * A field that is "written with both locks held" may be read with either: ipc->lock or pools_lock.
  */
 #ifndef IPC_INT_H
 #define IPC_INT_H
@@ -409,8 +411,8 @@ int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open,
 		struct ipc_reply *reply, int fds[IPC_FDS], struct own_fd *conn);
 /*
  * Chooses the error after a provider failed with `error`. `ret` is the exporter's answer to a
- * second request, sent inside the attempt. If it shows that the export has ended, returns `ret`
- * with its text. Otherwise returns `error` with the provider's text.
+ * second request, sent inside the attempt. If that answer shows that the export has ended, returns
+ * `ret` with its text. Otherwise returns `error` with the provider's text.
  */
 int ipc_ended(uint32_t attempt, int ret, int error);
 /* Closes the descriptors of an answer. Call without ipc->lock. */

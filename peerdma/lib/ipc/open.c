@@ -318,8 +318,9 @@ static int why_failed(const struct ipc_name *name, int error)
 }
 
 /*
- * Caller holds ipc->lock. A mapping of another context at the same addresses must have ended with
- * its context. In one context, a provider may return the same addresses twice and count the opens.
+ * Caller holds ipc->lock. Marks mappings of other contexts at the same addresses as gone, because
+ * their contexts must have ended. Mappings of the same context stay: a provider may return the same
+ * addresses twice, and count the opens.
  */
 static void mark_replaced(struct ipc *ipc, const struct ipc_mapping *m)
 {

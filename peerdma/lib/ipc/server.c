@@ -40,7 +40,7 @@ struct connection {
 	struct own_fd conn;
 	uint32_t uid;
 	pid_t pid;		/* 0: in a pid namespace that this process cannot see */
-	int64_t since;		/* time of the connection, its last answer or its last close */
+	int64_t since;		/* time of the last connect, answer or close */
 	unsigned int count;	/* open signals */
 	uint32_t opens[IPC_OPENS];	/* their slots, by the number of the open; NOT_OPEN */
 };

@@ -70,7 +70,7 @@ SGU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle han
 		*pdptr = open.va;
 		return CUDA_SUCCESS;
 	case -EEXIST:
-		return CUDA_ERROR_INVALID_CONTEXT;	/* memory of this process */
+		return CUDA_ERROR_INVALID_CONTEXT;	/* the memory belongs to this process */
 	case -EBUSY:
 		return CUDA_ERROR_INVALID_HANDLE;	/* open in another context */
 	default:

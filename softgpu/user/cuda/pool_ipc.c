@@ -146,7 +146,7 @@ static CUresult import(struct pool *pool, const struct pointer *pointer, CUdevic
 		return result;
 	err = sgu_call(pool->gpu, SOFTGPU_IPC_OPEN, &open);
 	if (err == -EEXIST)
-		result = CUDA_ERROR_INVALID_CONTEXT;	/* memory of this process */
+		result = CUDA_ERROR_INVALID_CONTEXT;	/* the memory belongs to this process */
 	else
 		result = sgu_result(err);
 	if (!err)
