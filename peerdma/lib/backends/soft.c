@@ -57,8 +57,9 @@ static void *load_beside_us(void)
 }
 
 /*
- * A user who names this back-end wants a software GPU. If no libcuda is loaded, loads softgpu's, so
- * that a later dlopen() by name finds it, and its cuInit() works without a driver.
+ * A program with this back-end in PEERDMA_PROVIDER wants a software GPU. If no libcuda is loaded,
+ * loads softgpu's, so that a later dlopen() by name finds it, and its cuInit() works without a
+ * driver.
  */
 static void prepare(void)
 {

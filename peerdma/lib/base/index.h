@@ -71,8 +71,8 @@ size_t index_used(const struct index *ix);
 size_t index_needed(uint32_t most, uint32_t keys);
 void index_use(struct index *ix, uint32_t keys);
 /*
- * `memory`: index_size(keys) bytes of zeros, owned by the caller. The part of index_needed() must
- * be accessible before index_use() announces it.
+ * `memory`: index_size(keys) bytes of zeros, owned by the caller. Only the part that index_needed()
+ * returns for the current number of keys (index_use()) must be accessible.
  */
 void index_init(struct index *ix, void *memory, uint32_t keys);
 

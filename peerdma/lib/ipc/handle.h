@@ -32,7 +32,7 @@ struct ipc_name {
 	uint64_t generation;
 	uint64_t offset, length;	/* of the range in the allocation */
 	uint64_t reserved3[2];		/* 0 */
-	uint64_t checksum;		/* of all bytes before; tells damage from a wrong key */
+	uint64_t checksum; /* of all bytes before; distinguishes damage from a wrong key */
 };
 
 _Static_assert(sizeof(struct ipc_name) == sizeof(struct peerdma_ipc_handle), "a handle's size");

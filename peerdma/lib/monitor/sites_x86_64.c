@@ -11,7 +11,7 @@
 
 #define SITES_MAX	64
 #define INSTRUCTION	5	/* bytes that are replaced */
-#define SITE		7	/* with the system call */
+#define SITE		7	/* bytes, including the system call */
 
 /*
  * The system calls that take memory away. All are below 256, so only the lowest byte of `mov

@@ -102,7 +102,7 @@ SGU_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 	return result;
 }
 
-/* Makes the driver call RECORD or STREAM_WAIT for the event on a queue. */
+/* Calls the driver (RECORD or STREAM_WAIT) for an event and a queue. */
 static CUresult on_queue(struct event *event, CUstream hStream, unsigned long cmd)
 {
 	struct softgpu_event call = { .size = sizeof(call), .event = event->handle };
