@@ -8,11 +8,16 @@
 
 #include "backend.h"
 
-/* What the library itself knows of it; mappings and views are counted under the lock. */
+/*
+ * Fills in the facts that the library knows itself. Mappings and views are counted under the lock.
+ */
 static void status_own(struct peerdma_region *region, struct peerdma_status *status)
 {
-	status->state = __atomic_load_n(&region->revoked, __ATOMIC_ACQUIRE) ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;
-	status->flags = region->flags & ~(PEERDMA_NO_SYNC_MEMOPS | PEERDMA_DIRECT | PEERDMA_STAGING);
+	status->state = __atomic_load_n(&region->revoked, __ATOMIC_ACQUIRE) ?
+				PEERDMA_STATE_REVOKED :
+				PEERDMA_STATE_LIVE;
+	status->flags = region->flags &
+			~(PEERDMA_NO_SYNC_MEMOPS | PEERDMA_DIRECT | PEERDMA_STAGING);
 	status->page_size = region->page_size;
 	status->addr = region->addr;
 	status->length = region->length;
@@ -40,6 +45,10 @@ int region_facts(struct peerdma_region *region, struct peerdma_status *status)
 	return region->backend->status ? region->backend->status(region, status) : 0;
 }
 
+/*
+ * A forked child has not inherited the views. Its own memory may be at their addresses, so it must
+ * not unmap them.
+ */
 void views_free(struct peerdma_region *region)
 {
 	bool child = !is_owner(region->ctx);
@@ -55,8 +64,9 @@ void views_free(struct peerdma_region *region)
 
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what)
 {
-	return fail(-EOPNOTSUPP, "%s: this pin is of back-end '%s', which has no %s%s%s%s", call, region->backend->name, what,
-		    region->why ? " (" : "", region->why ? region->why : "", region->why ? ")" : "");
+	return fail(-EOPNOTSUPP, "%s: this pin is of back-end '%s', which has no %s%s%s%s", call,
+		    region->backend->name, what, region->why ? " (" : "",
+		    region->why ? region->why : "", region->why ? ")" : "");
 }
 
 /* ---- reasons ---- */

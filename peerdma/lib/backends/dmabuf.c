@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * dmabuf.c - the back-end that uses CUDA's export of its memory as a dma-buf
- * (cuMemGetHandleForAddressRange), without a kernel module of this project.  The
- * descriptor is the pin.
+ * dmabuf.c - the back-end that uses CUDA's export of memory as a dma-buf
+ * (cuMemGetHandleForAddressRange). It needs no kernel module of this project. The descriptor is the
+ * pin.
  *
- * Such an export keeps the memory allocated after the program has freed it, so importers
- * never reach other memory.  But nothing reports the free, and the address may mean other
- * memory by now.  So peerdma_valid() returns 0 for such a region, and status asks CUDA
- * whether the allocation at the address still has its buffer id, which no other
- * allocation ever gets; of a range over several allocations, each of them.
+ * The export keeps the memory allocated after the program has freed it, so importers never reach
+ * other memory. But frees are not reported, and another allocation may then be at the address. So
+ * peerdma_valid() returns 0 for such a region. peerdma_status() asks CUDA whether each allocation
+ * of the range still has its buffer id, which CUDA never gives to another allocation.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +22,8 @@ int cuda_dmabuf_error(int error)
 {
 	switch (error) {
 	case CUDA_ERROR_NOT_SUPPORTED:
-		return fail(-EOPNOTSUPP, "this GPU, its driver or its kind of memory has no dma-bufs "
+		return fail(-EOPNOTSUPP,
+			    "this GPU, its driver or its kind of memory has no dma-bufs "
 			    "(NVIDIA: the open kernel modules are needed)");
 	case CUDA_ERROR_INVALID_VALUE:
 		return fail(-ENXIO, "CUDA exports no dma-buf of this memory");
@@ -51,15 +51,15 @@ static int export(uint64_t from, uint64_t length, int *fd)
 	return 0;
 }
 
-static int replaced(int *fd)
+static int fail_freed(int *fd)
 {
 	close(*fd);
 	*fd = -1;
 	return fail(-ESTALE, "the memory was freed meanwhile");
 }
 
-/* What there is: one dma-buf goes over as many allocations as lie side by side. */
-static int look(struct peerdma_region *region)
+/* Checks the memory. One dma-buf may span several adjacent allocations. */
+static int check_memory(struct peerdma_region *region)
 {
 	int ret;
 
@@ -81,15 +81,15 @@ static int dmabuf_pin(struct peerdma_region *region)
 {
 	uint64_t from = region->addr & ~(page_size() - 1);
 	uint64_t to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
-	int ret = look(region), fd;
+	int ret = check_memory(region), fd;
 
 	if (!ret)
 		ret = export(from, to - from, &fd);
 	if (ret)
 		return ret;
-	/* Its allocations are what they were before the export. */
+	/* Check that the allocations are the same as before the export. */
 	if (!allocations_valid(region, region->addr, region->length))
-		return replaced(&fd);
+		return fail_freed(&fd);
 	region->dmabuf = own_fd(fd);
 	region->offset = region->addr - from;
 	region->pinned_length = to - from;
@@ -117,14 +117,16 @@ static int dmabuf_status(struct peerdma_region *region, struct peerdma_status *s
 	return 0;
 }
 
-/* A driver's mmap() may return an errno that is the kernel's own. */
+/* A driver's mmap() may return an errno that only the kernel defines. */
 static int no_view(const struct peerdma_region *region, int error)
 {
 	char what[160];
 
 	if (error == -ENOMEM)
 		return fail(error, "peerdma_cpu_view: no memory or address space for it");
-	snprintf(what, sizeof(what), "view for the CPU: the GPU's driver does not allow its dma-bufs to be mapped (%s)", error_words(error));
+	snprintf(what, sizeof(what),
+		 "view for the CPU: the GPU's driver does not allow its dma-bufs to be mapped (%s)",
+		 error_words(error));
 	return backend_cannot(region, "peerdma_cpu_view", what);
 }
 
@@ -133,8 +135,10 @@ static int dmabuf_view(struct peerdma_region *region, bool writable, void **base
 	void *p;
 
 	if (!own_fd_still(&region->dmabuf))
-		return fail(-EBADF, "peerdma_cpu_view: the program has closed the region's descriptor; unpin the memory, and pin it again");
-	p = mmap(NULL, region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, region->dmabuf.fd, 0);
+		return fail(-EBADF,
+			    "peerdma_cpu_view: the program has closed the region's descriptor; unpin the memory, and pin it again");
+	p = mmap(NULL, region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+		 MAP_SHARED, region->dmabuf.fd, 0);
 	if (p == MAP_FAILED)
 		return no_view(region, -errno);
 	madvise(p, region->pinned_length, MADV_DONTFORK);
@@ -147,10 +151,14 @@ static void dmabuf_view_end(struct peerdma_region *region, void *base)
 	munmap(base, region->pinned_length);
 }
 
-/* Of a cache's region the part is asked about, which is named. */
+/*
+ * Whether the memory is still valid. A cache's region may be partly freed, so for it only the
+ * exported part is checked.
+ */
 static bool part_still(const struct peerdma_region *region, uint64_t from, uint64_t length)
 {
-	return region_usable(region) && (!region->cached || allocations_valid(region, from, length));
+	return region_usable(region) &&
+	       (!region->cached || allocations_valid(region, from, length));
 }
 
 static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
@@ -167,15 +175,18 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 		*fd = ret;
 		return 0;
 	}
-	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length || length > region->pinned_length - offset)
-		return fail(-EINVAL, "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
-			    "within the %llu pinned bytes", (unsigned long long)offset, (unsigned long long)length,
+	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length ||
+	    length > region->pinned_length - offset)
+		return fail(-EINVAL,
+			    "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
+			    "within the %llu pinned bytes",
+			    (unsigned long long)offset, (unsigned long long)length,
 			    (unsigned long long)region->pinned_length);
 	if (region->ends == ENDS_NEVER)
 		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: back-end 'dmabuf' cannot export a part of persistent memory");
 	ret = export(region->addr - region->offset + offset, length, fd);
 	if (!ret && !part_still(region, region->addr - region->offset + offset, length))
-		ret = replaced(fd);
+		ret = fail_freed(fd);
 	return ret ? fail(ret, "peerdma_export_dmabuf: %s", peerdma_last_error()) : 0;
 }
 

@@ -16,9 +16,11 @@
 #define DEVICE "/dev/peerdma"
 
 _Static_assert(PEERDMA_HOST == PEERDMA_PIN_HOST && PEERDMA_DEVICE == PEERDMA_PIN_DEVICE &&
-	       PEERDMA_PERSISTENT == PEERDMA_PIN_PERSISTENT && PEERDMA_READONLY == PEERDMA_PIN_READONLY,
+		       PEERDMA_PERSISTENT == PEERDMA_PIN_PERSISTENT &&
+		       PEERDMA_READONLY == PEERDMA_PIN_READONLY,
 	       "the library's pin flags are the kernel's");
-_Static_assert(PEERDMA_TO_DEVICE == PEERDMA_MAP_TO_DEVICE && PEERDMA_FROM_DEVICE == PEERDMA_MAP_FROM_DEVICE,
+_Static_assert(PEERDMA_TO_DEVICE == PEERDMA_MAP_TO_DEVICE &&
+		       PEERDMA_FROM_DEVICE == PEERDMA_MAP_FROM_DEVICE,
 	       "the library's directions are the kernel's");
 _Static_assert(sizeof(((struct peerdma_status *)0)->provider) == PEERDMA_PROVIDER_NAME, "provider");
 _Static_assert(sizeof(struct peerdma_range) == sizeof(struct peerdma_segment) &&
@@ -70,7 +72,8 @@ static int kernel_open(struct peerdma *ctx)
 		return open_failed(fd);
 	ret = check_abi(fd);
 	if (!ret) {
-		ret = sys_mmap(fd, PEERDMA_MMAP_GENERATIONS, PEERDMA_MMAP_GENERATIONS_SIZE, PROT_READ, &generations);
+		ret = sys_mmap(fd, PEERDMA_MMAP_GENERATIONS, PEERDMA_MMAP_GENERATIONS_SIZE,
+			       PROT_READ, &generations);
 		if (ret)
 			fail(ret, DEVICE ": cannot map the generation page: %s", error_words(ret));
 	}
@@ -92,17 +95,27 @@ static void ignore(void *node)
 
 static void kernel_close(struct peerdma *ctx, bool owner)
 {
-	if (owner)	/* a thread of the parent may have been turning the tree when the child was forked */
+	/*
+	 * in a child, the tree may be inconsistent: a thread of the parent may have been changing
+	 * it
+	 */
+	if (owner)
 		tdestroy(ctx->kernel.by_handle, ignore);
 	sys_munmap((void *)ctx->kernel.generations, ctx->kernel.generations_size);
-	/* If the program has closed it, and has another file there, that one stays open. */
+	/*
+	 * The program may have closed the descriptor and opened another file with its number. That
+	 * file must stay open.
+	 */
 	if (!ctx->kernel.file.inode || own_fd_still(&ctx->kernel.file))
 		sys_close(ctx->kernel.fd);
 }
 
 /* ---- pins ---- */
 
-/* No provider took the range, and as host memory there may be nothing.  If it is a GPU's, says why; else 0. */
+/*
+ * No provider accepted the range, and it may be invalid as host memory. If it is GPU memory,
+ * returns an error with the reason; otherwise 0.
+ */
 static int no_provider(struct peerdma_region *region)
 {
 	struct peerdma_memory m = { .size = sizeof(m) };
@@ -122,15 +135,21 @@ static int no_provider(struct peerdma_region *region)
 		return 0;
 	region->recognized = true;
 	if (m.length && region->length > m.length - (region->addr - m.base))
-		return fail(-ENXIO, "the range passes the end of its allocation, [0x%" PRIx64 ", +%" PRIu64 "); pin %" PRIu64
-			    " bytes at most", m.base, m.length, m.length - (region->addr - m.base));
+		return fail(-ENXIO,
+			    "the range passes the end of its allocation, [0x%" PRIx64 ", +%" PRIu64
+			    "); pin %" PRIu64 " bytes at most",
+			    m.base, m.length, m.length - (region->addr - m.base));
 	snprintf(path, sizeof(path), "/sys/module/%s", module);
 	if (access(path, F_OK))
-		return fail(-ENXIO, "no provider for this GPU memory is loaded; load it with 'modprobe %s' (as root)", module);
-	return fail(-ENXIO, "provider %s does not know this GPU memory; 'dmesg' may have the reason", module);
+		return fail(-ENXIO,
+			    "no provider for this GPU memory is loaded; load it with 'modprobe %s' (as root)",
+			    module);
+	return fail(-ENXIO,
+		    "provider %s does not know this GPU memory; 'dmesg' may have the reason",
+		    module);
 }
 
-/* Remembers why a pin failed; returns error. */
+/* Sets the text for a failed pin. Returns the error. */
 static int pin_failed(int error, struct peerdma_region *region)
 {
 	int fd = region->ctx->kernel.fd, ret;
@@ -145,7 +164,8 @@ static int pin_failed(int error, struct peerdma_region *region)
 	case -EINVAL:
 		return fail(error, "give PEERDMA_HOST, PEERDMA_DEVICE or neither, and a length above 0 that does not wrap");
 	case -ENXIO:
-		return fail(error, "no loaded provider owns this memory, or the range spans allocations; "
+		return fail(error,
+			    "no loaded provider owns this memory, or the range spans allocations; "
 			    "check it with peerdma_query(), and that the provider's module is loaded (e.g. 'modprobe peerdma_nvidia')");
 	case -EFAULT:
 		return fail(error, "part of the range has no memory behind it, or is read-only (then pass PEERDMA_READONLY)");
@@ -153,16 +173,19 @@ static int pin_failed(int error, struct peerdma_region *region)
 		if (region->imported || region->flags & PEERDMA_DEVICE)
 			return fail(error, "the kernel or the device's driver is out of memory; or the generations of thousands of "
 				    "pins, or memory pinned on a Tegra, take more than RLIMIT_MEMLOCK ('ulimit -l')");
-		return fail(error, "%s", limit_locked(fd, region->addr, region->length, text, sizeof(text)));
+		return fail(error, "%s",
+			    limit_locked(fd, region->addr, region->length, text, sizeof(text)));
 	case -EDQUOT:
 		return fail(error, "%s", limit_quota(fd, QUOTA_PINS, text, sizeof(text)));
 	case -ENOBUFS:
 		return fail(error, "%s", limit_aperture(fd, region->length, text, sizeof(text)));
 	case -ENOSPC:
-		return fail(error, "the GPU's aperture (BAR1) is full; 'peerdma bar1' shows who holds it");
+		return fail(error,
+			    "the GPU's aperture (BAR1) is full; 'peerdma bar1' shows who holds it");
 	case -EOPNOTSUPP:
-		return fail(error, region->flags & PEERDMA_PERSISTENT ? "its provider has no persistent pins" :
-			    "its provider cannot pin this memory");
+		return fail(error, region->flags & PEERDMA_PERSISTENT ?
+					   "its provider has no persistent pins" :
+					   "its provider cannot pin this memory");
 	case -ENFILE:
 		return fail(error, "all %u pins of peerdma.ko are taken, but for those reserved for root (its parameter reserved_pins); "
 			    "'peerdma pins' shows whose they are", PEERDMA_MAX_PINS);
@@ -173,13 +196,17 @@ static int pin_failed(int error, struct peerdma_region *region)
 	}
 }
 
-/* The module would pin the pages of the host's copy, which CUDA leaves when a GPU touches the memory. */
+/*
+ * For managed memory, the module would pin the host pages, which CUDA stops using when a GPU
+ * accesses the memory.
+ */
 static bool is_managed(const struct peerdma_region *region)
 {
 	struct peerdma_memory m = { .size = sizeof(m) };
 	int error = 0;
 
-	return !(region->flags & PEERDMA_HOST) && cuda_query((const void *)(uintptr_t)region->addr, &m, &error) == CUDA_KNOWN &&
+	return !(region->flags & PEERDMA_HOST) &&
+	       cuda_query((const void *)(uintptr_t)region->addr, &m, &error) == CUDA_KNOWN &&
 	       m.kind == PEERDMA_KIND_MANAGED;
 }
 
@@ -298,9 +325,11 @@ static int map_failed(int error, int fd, const char *pci)
 		return fail(error, "peerdma_map: %s: the GPU's driver does not map this memory: it is being freed, or the kernel's log says why",
 			    pci);
 	case -ESTALE:
-		return fail(error, "peerdma_map: %s: the pin is revoked, its memory was freed", pci);
+		return fail(error, "peerdma_map: %s: the pin is revoked, its memory was freed",
+			    pci);
 	case -EDQUOT:
-		return fail(error, "peerdma_map: %s: %s", pci, limit_quota(fd, QUOTA_MAPPINGS, text, sizeof(text)));
+		return fail(error, "peerdma_map: %s: %s", pci,
+			    limit_quota(fd, QUOTA_MAPPINGS, text, sizeof(text)));
 	case -EINVAL:
 		return fail(error, "peerdma_map: %s: flags must be PEERDMA_TO_DEVICE, PEERDMA_FROM_DEVICE or both", pci);
 	default:
@@ -316,11 +345,12 @@ static int kernel_map(struct peerdma_region *region, const char *pci, struct pee
 	int ret;
 
 	args->handle = region->kernel.handle;
-	for (;;) {	/* until there is room for all segments */
+	for (;;) {	/* until all segments fit */
 		bigger = realloc(m, sizeof(*m) + room * sizeof(m->ranges[0]));
 		if (!bigger) {
 			free(m);
-			return fail(-ENOMEM, "peerdma_map: %s: no memory for %u segments", pci, room);
+			return fail(-ENOMEM, "peerdma_map: %s: no memory for %u segments", pci,
+				    room);
 		}
 		m = bigger;
 		args->segment_count = room;
@@ -349,7 +379,7 @@ static int kernel_unmap(struct peerdma_mapping *mapping)
 	return ret ? fail(ret, "peerdma_unmap: mapping %u: %s", mapping->handle, error_words(ret)) : 0;
 }
 
-/* ---- for the CPU, and others ---- */
+/* ---- for the CPU, and as a dma-buf ---- */
 
 static int view_failed(const struct peerdma_region *region, int ret)
 {
@@ -362,7 +392,8 @@ static int view_failed(const struct peerdma_region *region, int ret)
 	case -ESTALE:
 		return fail(ret, "peerdma_cpu_view: the pin is revoked, its memory was freed");
 	case -EDQUOT:
-		return fail(ret, "peerdma_cpu_view: %s", limit_quota(fd, QUOTA_VIEWS, text, sizeof(text)));
+		return fail(ret, "peerdma_cpu_view: %s",
+			    limit_quota(fd, QUOTA_VIEWS, text, sizeof(text)));
 	default:
 		return fail(ret, "peerdma_cpu_view: cannot map the pin: %s", error_words(ret));
 	}
@@ -398,7 +429,10 @@ static void kernel_view_end(struct peerdma_region *region, void *base)
 static int kernel_export(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
 {
 	struct peerdma_export_args args = {
-		.size = sizeof(args), .handle = region->kernel.handle, .offset = offset, .length = length,
+		.size = sizeof(args),
+		.handle = region->kernel.handle,
+		.offset = offset,
+		.length = length,
 	};
 	int ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_EXPORT, &args);
 	char text[LIMIT_TEXT];
@@ -423,7 +457,7 @@ static int kernel_export(struct peerdma_region *region, uint64_t offset, uint64_
 	}
 }
 
-/* ---- its events ---- */
+/* ---- events ---- */
 
 static int by_handle(const void *a, const void *b)
 {
@@ -443,17 +477,22 @@ static void kernel_unlist(struct peerdma_region *region)
 	tdelete(region, &region->ctx->kernel.by_handle, by_handle);
 }
 
-/* Fills in the notice, unless the pin was unpinned between its event and now; its handle may even be another's by then. */
-static bool notice_from(struct peerdma *ctx, const struct peerdma_event *event, struct peerdma_notice *notice)
+/*
+ * Fills in the notice. False: the pin was unpinned after its event; another pin may have its handle
+ * by now.
+ */
+static bool notice_from(struct peerdma *ctx, const struct peerdma_event *event,
+			struct peerdma_notice *notice)
 {
 	struct peerdma_region key = { .kernel.handle = event->handle }, **found, *whole;
 	bool there;
 
 	pthread_mutex_lock(&ctx->lock);
 	found = tfind(&key, &ctx->kernel.by_handle, by_handle);
-	there = found && (*found)->kernel.slot == event->slot && (*found)->validity.generation == event->generation;
+	there = found && (*found)->kernel.slot == event->slot &&
+		(*found)->validity.generation == event->generation;
 	whole = there ? (*found)->whole : NULL;
-	if (whole) {		/* told of by the first of its segments */
+	if (whole) {		/* report the whole region once, with the first revoked segment */
 		there = !whole->revoked;
 		__atomic_store_n(&whole->revoked, true, __ATOMIC_RELEASE);
 	}

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
 /*
- * locked.c - the back-end for host memory where there is no peerdma.ko: mlock(2).
+ * locked.c - the back-end for host memory without peerdma.ko: mlock(2).
  *
- * Locked memory stays resident, but may move in RAM: there are no device addresses, and a
- * view is the memory itself.  A pin is of a range of addresses.
+ * Locked memory stays resident, but the kernel may move it in RAM. So there are no device
+ * addresses, and a view is the memory itself. A pin belongs to a range of addresses.
  *
- * mlock() does not count, so the segments below do: pins may overlap.  Pages that the
- * program had locked before the pin (`ours` is false) stay locked afterwards; a lock or
- * unlock by the program while they are pinned is not noticed.
+ * mlock() does not count, so the segments below do, and pins may overlap. Pages that the program
+ * had locked before the pin (`ours` is false) stay locked after the unpin. If the program locks or
+ * unlocks pages while they are pinned, this is not noticed.
  *
- * If nothing reports that other memory has taken the place of what was pinned, it is
- * detected later: new memory is not locked.  A pin checks that before it shares a segment,
- * and locks new memory under a later `turn`; pins of an earlier turn are revoked.
- * locked_status() checks too.  With a monitor of host memory each event checks as well; what
- * is locked there afterwards is the program's (replaced()).  Events come inside malloc() and
- * in signal handlers, so a thread blocks signals while it has the lock.
+ * If pinned memory was replaced by other memory and nothing reported it, it is detected later,
+ * because new memory is not locked. A pin checks this before it shares a segment, and locks the new
+ * memory under a later `turn`. Pins of earlier turns are then revoked. locked_status() checks, too.
+ * With a monitor of host memory, each event leads to a check. Pages that are found locked after
+ * that were locked by the program (drop_replaced()). Events arrive inside malloc() and in signal
+ * handlers, so a thread blocks signals while it holds the lock.
  *
- * A segment counts the pins of the memory that is there now, and no others: a pin is counted in
- * a segment if and only if the segment's turn is not later than the pin's.  Where memory was
- * replaced, the count begins anew, so that the end of an older pin changes nothing there.
+ * A segment counts only the pins of the memory that is there now: a pin is counted in a segment if
+ * and only if the segment's turn is not later than the pin's. Where memory was replaced, the count
+ * starts again. So the end of an older pin changes nothing there.
  *
- * The lock is never held across a system call.  A segment whose pages are being locked
- * or unlocked is `busy`: it belongs to one thread, and others that want it wait.  A
+ * No thread holds the lock across a system call. While a thread locks or unlocks the pages of a
+ * segment, the segment is `busy`. It then belongs to this thread, and other threads wait for it. A
  * thread waits only while it has no busy segment itself.
  */
 #include <errno.h>
@@ -38,30 +38,34 @@
 #include "monitor/monitor.h"
 #include "resident.h"
 
-#define SEGMENTS (1U << 18)	/* more than there may be mappings (vm.max_map_count), unless that was raised */
+/* above the maximum of mappings (vm.max_map_count), unless that was raised */
+#define SEGMENTS (1U << 18)
 
-/* A range that `count` pins hold.  Neighbours differ, or a pin has begun or ended between them. */
+/*
+ * A range held by `count` pins. Neighbouring segments differ in a field, or a pin begins or ends
+ * between them.
+ */
 struct segment {
 	uint64_t from, to;
-	uint64_t turn;		/* in which its pages were locked, and the count began */
+	uint64_t turn;		/* the turn in which the pages were locked and the count started */
 	union {
 		uint32_t count;
-		uint32_t next;	/* of a free one: the next's number + 1 */
+		uint32_t next;	/* in a free segment: number of the next + 1 */
 	};
-	bool ours;		/* not locked by the program before */
+	bool ours;		/* the library locked it, not the program */
 	bool busy;
 };
 
 /*
- * The process's.  Zeros are a good beginning, also in a forked child, to which it
- * is handed as such: locks of memory are not inherited either.
+ * The table of this process. All zeros is a valid initial state. A forked child gets zeros, too,
+ * and does not inherit memory locks either.
  */
 struct table {
 	pthread_mutex_t lock;
-	pthread_cond_t idle;	/* a segment is busy no more, or gone */
+	pthread_cond_t idle;	/* signalled when a segment stops being busy or is removed */
 	bool begun;
-	uint64_t turn;		/* the last */
-	struct index index;	/* of segments, by `from` */
+	uint64_t turn;		/* the last turn */
+	struct index index;	/* segments by `from` */
 	uint32_t used, free;	/* free: number + 1 */
 	struct segment segments[SEGMENTS];
 };
@@ -81,7 +85,7 @@ static void table_make(void)
 	}
 }
 
-/* Neither cancelled nor interrupted while it has the lock, or a busy segment. */
+/* Disables cancellation and signals while a thread holds the lock or a busy segment. */
 struct undisturbed {
 	sigset_t signals;
 	int cancel;
@@ -115,7 +119,7 @@ static bool table_lock(void)
 	return true;
 }
 
-/* The segment that covers x, or NULL. */
+/* Returns the segment that contains x, or NULL. */
 static struct segment *covering(uint64_t x)
 {
 	uint32_t n = index_seek(&table->index, x);
@@ -148,7 +152,7 @@ static void segment_drop(struct segment *s)
 	table->free = (uint32_t)(s - table->segments) + 1;
 }
 
-/* Cuts s, which is not busy, at x. */
+/* Splits s at x. s must not be busy. */
 static bool split(struct segment *s, uint64_t x)
 {
 	struct segment right = *s;
@@ -164,10 +168,14 @@ static bool split(struct segment *s, uint64_t x)
 
 static bool alike(const struct segment *a, const struct segment *b)
 {
-	return a->count == b->count && a->turn == b->turn && a->ours == b->ours && !a->busy && !b->busy;
+	return a->count == b->count && a->turn == b->turn && a->ours == b->ours && !a->busy &&
+	       !b->busy;
 }
 
-/* No pin ends here any more, perhaps. */
+/*
+ * Joins the segments before and after x, if they are equal. Called when a pin's boundary at x may
+ * be gone.
+ */
 static void join(uint64_t x)
 {
 	struct segment *right = covering(x), *left = x ? covering(x - 1) : NULL;
@@ -178,8 +186,11 @@ static void join(uint64_t x)
 	segment_drop(right);
 }
 
-/* The segment that covers `at`, cut to [at, to), if no pin has it.  NULL: there is none, or (*full) no room to cut. */
-static struct segment *piece(uint64_t at, uint64_t to, bool *full)
+/*
+ * Returns the segment that contains `at`, cut to [at, to). Waits while it is busy. NULL: none, or
+ * no free entry to cut it (*full).
+ */
+static struct segment *cut_segment(uint64_t at, uint64_t to, bool *full)
 {
 	struct segment *s;
 
@@ -189,7 +200,9 @@ static struct segment *piece(uint64_t at, uint64_t to, bool *full)
 	return s && !*full ? covering(at) : NULL;
 }
 
-/* Between the two the segment is this thread's, and the lock is open. */
+/*
+ * Between busy_begin() and busy_end() the segment belongs to this thread, and the lock is released.
+ */
 static void busy_begin(struct segment *s)
 {
 	s->busy = true;
@@ -209,7 +222,7 @@ static bool take_first(void *first, uint32_t n)
 	return false;
 }
 
-/* Where the first segment at or behind `at` begins; or `to`. */
+/* The start of the first segment at or after `at`; `to` if there is none. */
 static uint64_t next_from(uint64_t at, uint64_t to)
 {
 	uint64_t from = to;
@@ -221,8 +234,8 @@ static uint64_t next_from(uint64_t at, uint64_t to)
 }
 
 /*
- * The end of a pin of that turn, or of a part of it.  If there is no segment to cut with, the range stays locked, and no
- * harm is done.
+ * Ends a pin of that turn, or a part of it. If there is no free entry to cut a segment, the range
+ * stays locked, which does no harm.
  */
 static void release(uint64_t from, uint64_t to, uint64_t turn)
 {
@@ -231,7 +244,7 @@ static void release(uint64_t from, uint64_t to, uint64_t turn)
 	bool full = false;
 
 	while ((at = next_from(at, to)) < to && !full) {
-		s = piece(at, to, &full);
+		s = cut_segment(at, to, &full);
 		if (!s)
 			continue;
 		at = s->to;
@@ -248,8 +261,11 @@ static void release(uint64_t from, uint64_t to, uint64_t turn)
 	join(to);
 }
 
-/* A new segment from `at` on, as long as it may be: to what the program locked, or to the end of that. */
-static int hold_gap(uint64_t at, uint64_t to, uint64_t *next)
+/*
+ * Makes a segment from `at` to `to`, or up to the next segment, or to where pages locked by the
+ * program begin or end.
+ */
+static int pin_gap(uint64_t at, uint64_t to, uint64_t *next)
 {
 	struct segment fresh = { .from = at, .to = to, .count = 1, .ours = true, .turn = table->turn + 1 }, *s;
 	uint64_t end;
@@ -277,8 +293,11 @@ static int hold_gap(uint64_t at, uint64_t to, uint64_t *next)
 	return ret;
 }
 
-/* One more pin of a segment.  Is what was locked still there?  If not, the pins so far are of memory that has gone. */
-static int hold_more(struct segment *s)
+/*
+ * Adds a pin to a segment. If its pages are not locked any more, the memory was replaced. The
+ * earlier pins are then of the old memory, and the count starts again.
+ */
+static int pin_existing(struct segment *s)
 {
 	bool lost;
 	int ret = 0;
@@ -301,7 +320,7 @@ static int hold_more(struct segment *s)
 	return 0;
 }
 
-/* What the segments say of a pin that was made in a turn. */
+/* The state of a pin of the given turn, by the segments of its range. */
 static uint32_t state_of(uint64_t from, uint64_t to, uint64_t turn)
 {
 	uint32_t state = PEERDMA_STATE_LIVE;
@@ -319,8 +338,9 @@ static uint32_t state_of(uint64_t from, uint64_t to, uint64_t turn)
 }
 
 /*
- * Whether another thread replaced memory of [from, at) while this one, with the lock open, held what is at `at`.  If only
- * this one has begun a count since, there is no need to look.
+ * Whether another thread replaced memory of [from, at) while this thread, with the lock released,
+ * pinned the segment at `at`. If no other thread has started a turn since, there is nothing to
+ * check.
  */
 static bool replaced_meanwhile(uint64_t from, uint64_t at, uint64_t turn)
 {
@@ -330,10 +350,11 @@ static bool replaced_meanwhile(uint64_t from, uint64_t at, uint64_t turn)
 }
 
 /*
- * *turn: the pin's.  The lock is open meanwhile: if another thread replaces memory that the pin has already, the pin is
- * revoked from its beginning, and has nothing (turn 0).
+ * Pins [from, to) and returns the pin's turn. The lock is released meanwhile. If another thread
+ * replaces memory that is already pinned here, the pin is undone and *turn is 0: the region is
+ * revoked from the start.
  */
-static int hold(uint64_t from, uint64_t to, uint64_t *turn)
+static int pin_range(uint64_t from, uint64_t to, uint64_t *turn)
 {
 	uint64_t at = from, next, now = table->turn;
 	struct segment *s;
@@ -341,9 +362,9 @@ static int hold(uint64_t from, uint64_t to, uint64_t *turn)
 	int ret = 0;
 
 	while (at < to) {
-		s = piece(at, to, &full);
+		s = cut_segment(at, to, &full);
 		next = s ? s->to : to;
-		ret = full ? -ENOSPC : s ? hold_more(s) : hold_gap(at, to, &next);
+		ret = full ? -ENOSPC : s ? pin_existing(s) : pin_gap(at, to, &next);
 		if (ret || replaced_meanwhile(from, at, now))
 			break;
 		now = table->turn;
@@ -361,15 +382,16 @@ static int hold(uint64_t from, uint64_t to, uint64_t *turn)
 	return ret;
 }
 
-/* ---- what a monitor reports ---- */
+/* ---- events of a monitor ---- */
 
 /*
- * After memory went away, perhaps: pages of ours that are not locked now are other memory's, which the
- * program may lock.  Their segments go, so the pins of those are revoked, and unlock nothing.  What another thread is locking or
- * unlocking just now is passed over.  Of a range that is wider than what went, since pages may be huge, what went
- * is at its beginning.
+ * Called after memory may have been unmapped. A page that the library had locked and that is not
+ * locked now is new memory, which the program may lock itself. Drops the segments of such pages:
+ * their pins are revoked, and unlock nothing. Skips segments that another thread is locking or
+ * unlocking. With huge pages, a range may be wider than the unmapped memory, which is then at its
+ * beginning.
  */
-static void replaced(uint64_t at, uint64_t to)
+static void drop_replaced(uint64_t at, uint64_t to)
 {
 	struct segment *s;
 	uint64_t end;
@@ -392,33 +414,39 @@ static void replaced(uint64_t at, uint64_t to)
 
 static void on_event(void *unused, const struct peerdma_hook_event *event)
 {
-	uint64_t mask = page_size() - 1, from = event->addr & ~mask, to = (event->addr + event->length + mask) & ~mask;
+	uint64_t mask = page_size() - 1, from = event->addr & ~mask,
+		 to = (event->addr + event->length + mask) & ~mask;
 	struct undisturbed was;
 	int before = errno;
 
 	(void)unused;
-	if (!event->after || event->kind != PEERDMA_HOOK_FREE || !__atomic_load_n(&table->used, __ATOMIC_RELAXED))
+	if (!event->after || event->kind != PEERDMA_HOOK_FREE ||
+	    !__atomic_load_n(&table->used, __ATOMIC_RELAXED))
 		return;
 	if (to <= from && event->length)
 		to = ~mask;
 	undisturbed_begin(&was);
 	if (table_lock()) {
-		replaced(from, to);
+		drop_replaced(from, to);
 		pthread_mutex_unlock(&table->lock);
 	}
 	undisturbed_end(&was);
 	errno = before;
 }
 
-/* Without a place for it, or a monitor, it is as if none were there. */
+/* Subscribes to the monitor. If this fails, pins work as without a monitor. */
 static void events_begin(void)
 {
 	static bool begun;
 
 	pthread_once(&once, table_make);
-	if (!table || __atomic_load_n(&begun, __ATOMIC_ACQUIRE) || monitor_subscribe(MONITOR_HOST, on_event, NULL))
+	if (!table || __atomic_load_n(&begun, __ATOMIC_ACQUIRE) ||
+	    monitor_subscribe(MONITOR_HOST, on_event, NULL))
 		return;
-	/* No pin is made before there is a subscription. Another thread was first: until here events came twice, which does no harm. */
+	/*
+	 * Pins are made only after a subscription. If another thread subscribed first, events
+	 * arrived twice until here, which does no harm.
+	 */
 	if (__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL))
 		monitor_unsubscribe(MONITOR_HOST, on_event, NULL);
 }
@@ -433,9 +461,10 @@ static int failed(int error, const struct peerdma_region *region, uint64_t from)
 	case -EACCES:
 		return fail(-EFAULT, "part of the range is read-only (then pass PEERDMA_READONLY)");
 	case -ENOSPC:
-		return fail(-EMFILE, "this process has %u pieces of memory locked; unpin some", SEGMENTS);
+		return fail(-EMFILE, "this process has %u pieces of memory locked; unpin some",
+			    SEGMENTS);
 	case -ENOMEM:
-		/* mlock() also fails with this errno where there is no memory. */
+		/* mlock() also returns this errno if the range is not mapped. */
 		if (msync((void *)(uintptr_t)from, region->pinned_length, MS_ASYNC) ||
 		    !host_readable((void *)(uintptr_t)region->addr) ||
 		    !host_readable((void *)(uintptr_t)(region->addr + region->length - 1)))
@@ -453,7 +482,8 @@ static int failed(int error, const struct peerdma_region *region, uint64_t from)
 static int locked_pin(struct peerdma_region *region)
 {
 	struct peerdma_memory m = { .kind = PEERDMA_KIND_HOST };
-	uint64_t from = region->addr & ~(page_size() - 1), to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
+	uint64_t from = region->addr & ~(page_size() - 1),
+		 to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
 	struct undisturbed was;
 	int ret = -ENOMEM, error;
 
@@ -463,13 +493,14 @@ static int locked_pin(struct peerdma_region *region)
 		return fail(-EOPNOTSUPP, "has no persistent pins");
 	if (to <= from)
 		return fail(-EFAULT, "part of the range has no memory behind it");
-	if (!(region->flags & PEERDMA_HOST) && cuda_query((void *)(uintptr_t)region->addr, &m, &error) == CUDA_KNOWN &&
+	if (!(region->flags & PEERDMA_HOST) &&
+	    cuda_query((void *)(uintptr_t)region->addr, &m, &error) == CUDA_KNOWN &&
 	    m.kind != PEERDMA_KIND_HOST)
 		return fail(-ENXIO, "pins host memory only, and this is GPU memory");
 	events_begin();
 	undisturbed_begin(&was);
 	if (table_lock()) {
-		ret = hold(from, to, &region->host.turn);
+		ret = pin_range(from, to, &region->host.turn);
 		pthread_mutex_unlock(&table->lock);
 	}
 	if (!ret && !(region->flags & PEERDMA_READONLY) && !resident_writable(from, to)) {

@@ -2,8 +2,8 @@
 /*
  * resident.c - see resident.h.
  *
- * By number, not by the C library's names: those of sanitizers do nothing, and its
- * msync() is a point at which threads are cancelled.
+ * Uses syscall(), because sanitizers replace mlock() and munlock() by functions that do nothing,
+ * and the C library's msync() is a cancellation point.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -17,8 +17,12 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Calls fn for the part of each mapping that is in [from, to), in order, until it says false.  False: no /proc. */
-static bool parts(uint64_t from, uint64_t to, bool (*fn)(void *arg, uint64_t from, uint64_t to), void *arg)
+/*
+ * Calls fn for the part of each mapping in [from, to), in order, until fn returns false. False:
+ * /proc is not mounted.
+ */
+static bool parts(uint64_t from, uint64_t to, bool (*fn)(void *arg, uint64_t from, uint64_t to),
+		  void *arg)
 {
 	struct mappings m;
 	uint64_t at = from;
@@ -41,7 +45,7 @@ static bool unlock_part(void *unused, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* It stops at the first page that is not mapped. */
+/* munlock() stops at the first page that is not mapped. */
 void resident_unlock(uint64_t from, uint64_t to)
 {
 	if (syscall(SYS_munlock, from, to - from))
@@ -55,7 +59,7 @@ int resident_lock(uint64_t from, uint64_t to)
 	if (!syscall(SYS_mlock, from, to - from))
 		return 0;
 	error = -errno;
-	resident_unlock(from, to);		/* it may have come some way */
+	resident_unlock(from, to); /* mlock() may have locked a part before it failed */
 	return error;
 }
 
@@ -64,19 +68,23 @@ bool resident_writable(uint64_t from, uint64_t to)
 	struct mappings m;
 	bool writable = true;
 
-	/* As the kernel does it for a pin: each page is there for writing. */
+	/* Faults in each page for writing, as the kernel does for a pin. */
 	if (!syscall(SYS_madvise, from, to - from, MADV_POPULATE_WRITE))
 		return true;
-	/* Refused, or not known. */
+	/* The range is not writable, or the kernel does not know MADV_POPULATE_WRITE. */
 	if (!mappings_open(&m))
 		return true;
-	for (uint64_t at = from; writable && at < to && mappings_find(&m, at) && m.from < to; at = m.to)
+	for (uint64_t at = from; writable && at < to && mappings_find(&m, at) && m.from < to;
+	     at = m.to)
 		writable = m.writable;
 	mappings_close(&m);
 	return writable;
 }
 
-/* POSIX: "EBUSY: some or all of the addresses [...] are locked, and MS_INVALIDATE is set".  Linux does nothing else for that flag. */
+/*
+ * POSIX: "EBUSY: some or all of the addresses [...] are locked, and MS_INVALIDATE is set". On Linux
+ * the flag has no other effect.
+ */
 bool resident_any(uint64_t from, uint64_t to)
 {
 	return syscall(SYS_msync, from, to - from, MS_ASYNC | MS_INVALIDATE) && errno == EBUSY;
@@ -90,7 +98,7 @@ uint64_t resident_none_to(uint64_t from, uint64_t to)
 		return to;
 	if (resident_any(from, from + page))
 		return from;
-	/* None before `from', and one before `to'. */
+	/* Binary search: no page before `from` is locked, and a page before `to` is. */
 	while (to - from > page) {
 		middle = from + (to - from) / page / 2 * page;
 		if (resident_any(from, middle))

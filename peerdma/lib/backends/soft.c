@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * soft.c - the back-end for softgpu's software GPU inside this process, through the
- * functions that its libcuda exports for it (softgpu_inprocess.h).  Nothing is linked; any
- * other libcuda lacks these functions.
+ * soft.c - the back-end for softgpu's software GPU inside this process. It uses functions exported
+ * by softgpu's libcuda (softgpu_inprocess.h), which it finds by dlsym(). No other libcuda has these
+ * functions.
  *
- * Pins take aperture, end when their memory is freed, and then their views fault.  But no
- * device can reach the memory.
+ * Pins use aperture, and end when their memory is freed; then their views fault. No device can
+ * reach the memory.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -20,20 +20,24 @@
 #define PIN_PERSISTENT (1U << 0)
 
 struct softgpu {
-	int (*pin)(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
-		   struct softgpu_pin **pin);
+	int (*pin)(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg),
+		   void *arg, struct softgpu_pin **pin);
 	void (*unpin)(struct softgpu_pin *pin);
 	int (*view)(struct softgpu_pin *pin, int writable, void **view);
 	int (*view_at)(struct softgpu_pin *pin, int writable, void *view);
 	void (*view_end)(struct softgpu_pin *pin, void *view);
 };
 
-static _Atomic(const struct softgpu *) published;	/* for good */
+static _Atomic(const struct softgpu *) published;	/* never changes once it is set */
 
-/* Where softgpu's libcuda is, seen from this library: as installed, and where both were built. */
+/*
+ * Loads softgpu's libcuda by its place relative to this library: as installed, or in the build
+ * folder.
+ */
 static void *load_beside_us(void)
 {
-	static const char *const places[] = { "softgpu/libcuda.so.1", "../../softgpu/user/libcuda.so.1" };
+	static const char *const places[] = { "softgpu/libcuda.so.1",
+					      "../../softgpu/user/libcuda.so.1" };
 	char path[PATH_MAX];
 	void *library = NULL;
 	const char *end;
@@ -44,7 +48,8 @@ static void *load_beside_us(void)
 		return NULL;
 	end = strrchr(us.dli_fname, '/');
 	for (size_t i = 0; end && !library && i < sizeof(places) / sizeof(places[0]); i++) {
-		n = snprintf(path, sizeof(path), "%.*s/%s", (int)(end - us.dli_fname), us.dli_fname, places[i]);
+		n = snprintf(path, sizeof(path), "%.*s/%s", (int)(end - us.dli_fname), us.dli_fname,
+			     places[i]);
 		if (n > 0 && (size_t)n < sizeof(path))
 			library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	}
@@ -52,8 +57,9 @@ static void *load_beside_us(void)
 }
 
 /*
- * Who names this back-end wants such a GPU: where no libcuda is loaded it is softgpu's, so
- * that a later look for one finds it by its name, and its cuInit() does without a driver.
+ * A program with this back-end in PEERDMA_PROVIDER wants a software GPU. If no libcuda is loaded,
+ * loads softgpu's, so that a later dlopen() by name finds it, and its cuInit() works without a
+ * driver.
  */
 static void prepare(void)
 {
@@ -73,10 +79,10 @@ static int soft_open(struct peerdma *ctx)
 {
 	(void)ctx;
 	prepare();
-	return 0;	/* what is not there may come */
+	return 0;	/* libcuda may be loaded later */
 }
 
-/* NULL: libcuda is not loaded, or not softgpu's.  It stays loaded if it is. */
+/* NULL: libcuda is not loaded, or is not softgpu's. softgpu's stays loaded. */
 static const struct softgpu *soft_find(void)
 {
 	const struct softgpu *found = atomic_load_explicit(&published, memory_order_acquire);
@@ -141,7 +147,7 @@ static int soft_pin(struct peerdma_region *region)
 	}
 }
 
-/* The pin's views go with it. */
+/* Ends the pin's views first. */
 static int soft_unpin(struct peerdma_region *region)
 {
 	views_free(region);

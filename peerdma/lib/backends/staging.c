@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * staging.c - the back-end that uses a copy in host memory, where no device can reach the
- * GPU memory itself. It is used only with PEERDMA_STAGING: the program must move the bytes
- * with peerdma_sync(), or it would see memory that never changes.
+ * staging.c - the back-end that uses a copy in host memory if no device can reach the GPU memory.
+ * It is used only with PEERDMA_STAGING, because the program must copy with peerdma_sync(). A
+ * program that does not would see memory that never changes.
  *
- * The copy is pinned as host memory; mappings, views and dma-bufs of the region are the copy's.
+ * The copy is pinned as host memory. Mappings, views and dma-bufs of the region are those of the
+ * copy.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,7 +13,7 @@
 
 #include "backend.h"
 
-static void give_up(struct peerdma_region *region)
+static void undo(struct peerdma_region *region)
 {
 	if (region->copy.pin)
 		region->copy.pin->backend->unpin(region->copy.pin);
@@ -20,7 +21,7 @@ static void give_up(struct peerdma_region *region)
 	munmap(region->copy.base, region->pinned_length);
 }
 
-static int look(struct peerdma_region *region)
+static int check_memory(struct peerdma_region *region)
 {
 	int ret;
 
@@ -36,7 +37,7 @@ static int look(struct peerdma_region *region)
 	return ret;
 }
 
-/* The copy's own pin: whatever host memory is pinned with here. */
+/* Pins the copy, by any back-end for host memory. */
 static int pin_copy(struct peerdma_region *region)
 {
 	struct peerdma_region *pin = calloc(1, sizeof(*pin));
@@ -56,15 +57,17 @@ static int pin_copy(struct peerdma_region *region)
 	return ret;
 }
 
-/* What lies in one allocation, for cuMemcpy() need not take more. */
-static int move_one(const struct allocation *piece, char *copy, uint64_t from, uint64_t to, bool back)
+/* Copies a part of one allocation, because one cuMemcpy() may be limited to one allocation. */
+static int move_one(const struct allocation *piece, char *copy, uint64_t from, uint64_t to,
+		    bool back)
 {
 	void *memory = (void *)(uintptr_t)from;
 	int error = 0;
 
 	if (!cuda_has_id(from, piece->id))
 		return fail(-ESTALE, "the memory was freed");
-	switch (back ? cuda_copy(memory, copy, to - from, &error) : cuda_copy(copy, memory, to - from, &error)) {
+	switch (back ? cuda_copy(memory, copy, to - from, &error) :
+		       cuda_copy(copy, memory, to - from, &error)) {
 	case CUDA_KNOWN:
 		break;
 	case CUDA_ABSENT:
@@ -96,7 +99,7 @@ static int move(struct peerdma_region *region, uint64_t offset, uint64_t length,
 static int staging_pin(struct peerdma_region *region)
 {
 	uint64_t page = page_size();
-	int ret = look(region);
+	int ret = check_memory(region);
 
 	if (ret)
 		return ret;
@@ -105,7 +108,8 @@ static int staging_pin(struct peerdma_region *region)
 	region->page_size = (uint32_t)page;
 	region->provider = "cuda";
 	region->copy.pin = NULL;
-	region->copy.base = mmap(NULL, region->pinned_length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	region->copy.base = mmap(NULL, region->pinned_length, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (region->copy.base == MAP_FAILED)
 		return fail(-ENOMEM, "no memory for a copy");
 	madvise(region->copy.base, region->pinned_length, MADV_DONTFORK);
@@ -113,7 +117,7 @@ static int staging_pin(struct peerdma_region *region)
 	if (!ret)
 		ret = move(region, 0, region->length, false);
 	if (ret) {
-		give_up(region);
+		undo(region);
 		return ret;
 	}
 	region->validity.slot = &region->word;
@@ -135,7 +139,7 @@ static int staging_unpin(struct peerdma_region *region)
 
 static void staging_forget(struct peerdma_region *region)
 {
-	free(region->copy.pin);		/* in a child: neither the copy nor its pin is here */
+	free(region->copy.pin);		/* in a child: the copy and its pin belong to the parent */
 }
 
 static int staging_status(struct peerdma_region *region, struct peerdma_status *status)
@@ -145,8 +149,8 @@ static int staging_status(struct peerdma_region *region, struct peerdma_status *
 	return 0;
 }
 
-static int staging_map(struct peerdma_region *region, const char *pci, struct peerdma_map_args *args,
-		       struct peerdma_mapping **out)
+static int staging_map(struct peerdma_region *region, const char *pci,
+		       struct peerdma_map_args *args, struct peerdma_mapping **out)
 {
 	struct peerdma_region *pin = region->copy.pin;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * user_limits.c - which limit of peerdma.ko's a user is at: the sentence behind EDQUOT,
+ * user_limits.c - describes which limit of peerdma.ko a user has reached: the text for EDQUOT,
  * ENOBUFS and, for host memory, ENOMEM.
  */
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static const struct {
 	[QUOTA_EXPORTS] = { "exported dma-bufs", "max_exports_per_user", "close some" },
 };
 
-/* What the user has and may have; all 0: the module is older than its limits, or does not answer. */
+/* The user's counts and limits. All 0: the module is too old, or the call failed. */
 static struct peerdma_info info_of(int fd)
 {
 	struct peerdma_info info = { .size = sizeof(info) };
@@ -42,14 +42,16 @@ const char *limit_quota(int fd, enum quota quota, char *text, size_t size)
 	};
 	int n;
 
-	/* Another thread may have ended some meanwhile. */
+	/* The count may be below the limit by now, if another thread has released some. */
 	if (numbers[quota].most)
-		n = snprintf(text, size, "user %u has %" PRIu32 " %s, and one user may have %" PRIu32, getuid(), numbers[quota].has,
-			     quotas[quota].things, numbers[quota].most);
+		n = snprintf(text, size,
+			     "user %u has %" PRIu32 " %s, and one user may have %" PRIu32, getuid(),
+			     numbers[quota].has, quotas[quota].things, numbers[quota].most);
 	else
-		n = snprintf(text, size, "user %u has as many %s as one user may have", getuid(), quotas[quota].things);
-	snprintf(text + n, size - (size_t)n, ": %s, or raise peerdma's module parameter %s", quotas[quota].remedy,
-		 quotas[quota].parameter);
+		n = snprintf(text, size, "user %u has as many %s as one user may have", getuid(),
+			     quotas[quota].things);
+	snprintf(text + n, size - (size_t)n, ": %s, or raise peerdma's module parameter %s",
+		 quotas[quota].remedy, quotas[quota].parameter);
 	return text;
 }
 
@@ -60,28 +62,41 @@ const char *limit_aperture(int fd, uint64_t length, char *text, size_t size)
 	int n;
 
 	if (most)
-		n = snprintf(text, size, "user %u has %" PRIu64 " bytes of device memory pinned, this pin of %" PRIu64
-			     " bytes would make it more than the %" PRIu64 " that one user may have", getuid(), has, length,
-			     most);
+		n = snprintf(text, size,
+			     "user %u has %" PRIu64
+			     " bytes of device memory pinned, this pin of %" PRIu64
+			     " bytes would make it more than the %" PRIu64
+			     " that one user may have",
+			     getuid(), has, length, most);
 	else
-		n = snprintf(text, size, "user %u would have more device memory pinned than one user may have", getuid());
-	snprintf(text + n, size - (size_t)n, ": unpin some, or raise peerdma's module parameter max_aperture_mib_per_user");
+		n = snprintf(text, size,
+			     "user %u would have more device memory pinned than one user may have",
+			     getuid());
+	snprintf(text + n, size - (size_t)n,
+		 ": unpin some, or raise peerdma's module parameter max_aperture_mib_per_user");
 	return text;
 }
 
 const char *limit_locked(int fd, uint64_t addr, uint64_t length, char *text, size_t size)
 {
-	const uint64_t has = info_of(fd).user_locked, limit = sys_memlock_limit(), page = page_size();
+	const uint64_t has = info_of(fd).user_locked, limit = sys_memlock_limit(),
+		       page = page_size();
 	const uint64_t needed = ((addr + length + page - 1) & -page) - (addr & -page);
 
 	if (limit == UINT64_MAX)
 		snprintf(text, size, "the kernel is out of memory (RLIMIT_MEMLOCK does not limit this process)");
 	else if (has + needed > limit)
-		snprintf(text, size, "user %u has %" PRIu64 " bytes of host memory pinned, in all processes together, and %" PRIu64
-			 " more are above RLIMIT_MEMLOCK, %" PRIu64 " bytes: unpin some, or raise the limit ('ulimit -l')",
+		snprintf(text, size,
+			 "user %u has %" PRIu64
+			 " bytes of host memory pinned, in all processes together, and %" PRIu64
+			 " more are above RLIMIT_MEMLOCK, %" PRIu64
+			 " bytes: unpin some, or raise the limit ('ulimit -l')",
 			 getuid(), has, needed, limit);
 	else
-		snprintf(text, size, "user %u has locked as much memory as RLIMIT_MEMLOCK allows, %" PRIu64 " bytes ('ulimit -l'), of "
-			 "which peerdma's pins are %" PRIu64 "; or the kernel is out of memory", getuid(), limit, has);
+		snprintf(text, size,
+			 "user %u has locked as much memory as RLIMIT_MEMLOCK allows, %" PRIu64
+			 " bytes ('ulimit -l'), of "
+			 "which peerdma's pins are %" PRIu64 "; or the kernel is out of memory",
+			 getuid(), limit, has);
 	return text;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cancel.h - pthread_cancel() is held off where a thread that ended half-way would keep
- * a lock, a hold, or a region that others wait for.
+ * cancel.h - disables pthread_cancel() in code where a cancelled thread would keep a lock, a
+ * reference, or a region that other threads wait for.
  *
  *	int was = cancel_off();
  *	...
  *	cancel_back(was);
  *
- * This is for deferred cancellation.  A thread with PTHREAD_CANCEL_ASYNCHRONOUS may call
- * no function of the library, as it may call few of the C library's.
+ * This covers deferred cancellation. A thread with PTHREAD_CANCEL_ASYNCHRONOUS must not call the
+ * library, as it must not call most of the C library.
  */
 #ifndef BASE_CANCEL_H
 #define BASE_CANCEL_H
@@ -28,7 +28,9 @@ static inline void cancel_back(int was)
 	pthread_setcancelstate(was, &was);
 }
 
-/* pthread_cond_wait() as no point of cancellation: it would end with the lock held. */
+/*
+ * pthread_cond_wait() without being a cancellation point: a cancelled thread would keep the lock.
+ */
 static inline void cancel_safe_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	int was = cancel_off();

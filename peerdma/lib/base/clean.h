@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clean.h - text of others, which may have anything in it: names, paths, variables of the environment.  What a terminal
- * may take as a command, what ends a line and what is no UTF-8 is written as \xNN, in the library's texts and the command's.
+ * clean.h - makes text from outside safe to print: names, paths, environment variables. Bytes that
+ * a terminal may take as a command, line ends and invalid UTF-8 are written as \xNN. Used in the
+ * texts of the library and of the command.
  */
 #ifndef CLEAN_H
 #define CLEAN_H
@@ -10,7 +11,7 @@
 
 #define CLEAN_ESCAPE	4	/* characters of \xNN */
 
-/* Length of the valid UTF-8 sequence at s, 0 if there is none.  Overlong forms and surrogates are not valid. */
+/* Length of the valid UTF-8 sequence at s; 0: none. Overlong forms and surrogates are invalid. */
 static inline size_t utf8_sequence(const unsigned char *s, size_t left)
 {
 	unsigned char min = 0x80, max = 0xbf;
@@ -44,7 +45,9 @@ static inline size_t utf8_sequence(const unsigned char *s, size_t left)
 	return n;
 }
 
-/* Bytes of the character at s, which may be printed; 0: a byte to be escaped.  C0, DEL and C1 are commands. */
+/*
+ * Length of the printable character at s; 0: the byte must be escaped. C0, DEL and C1 are commands.
+ */
 static inline size_t clean_character(const unsigned char *s, size_t left)
 {
 	size_t n = utf8_sequence(s, left);
@@ -54,7 +57,7 @@ static inline size_t clean_character(const unsigned char *s, size_t left)
 	return n;
 }
 
-/* Escapes one byte, without a NUL behind it. */
+/* Escapes one byte. Writes no NUL. */
 static inline void clean_escape(char *to, unsigned char byte)
 {
 	static const char digits[] = "0123456789abcdef";

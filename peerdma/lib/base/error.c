@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * error.c - the text behind an errno: peerdma_last_error().
- */
+/* error.c - the text of the last error: peerdma_last_error(). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +10,11 @@
 #include "internal.h"
 
 #define TEXT_MAX 2048
-#define LEVELS 4		/* attempts in one another that have texts of their own */
+#define LEVELS 4		/* nested attempts that have a text each */
 
 /*
- * Not the text itself: the loader keeps little room for threads' variables of a
- * library that dlopen() brings, and without it the library cannot be loaded so.
+ * A pointer, because the loader has little static TLS for libraries loaded by dlopen(). With an
+ * array the library could not be loaded by dlopen().
  */
 static _Thread_local char (*texts)[TEXT_MAX] __attribute__((tls_model("initial-exec")));
 static _Thread_local unsigned int level __attribute__((tls_model("initial-exec")));
@@ -29,7 +27,7 @@ static void text_end(void)
 	texts = NULL;
 }
 
-/* Where fail() writes now: 0 is the caller's, the others are those of attempts. */
+/* The text that fail() writes: 0 is the caller's, the others belong to attempts. */
 static char *text_now(void)
 {
 	return texts ? texts[level < LEVELS ? level : LEVELS - 1] : NULL;
@@ -37,7 +35,10 @@ static char *text_now(void)
 
 static struct thread_end end = { .fn = text_end };
 
-/* One line, of TEXT_MAX bytes at most: a text may name what the environment or another process has given. */
+/*
+ * Copies at most TEXT_MAX bytes and escapes control characters. A text may contain a name from the
+ * environment or from another process.
+ */
 static void put_clean(char *to, const char *from)
 {
 	const unsigned char *s = (const unsigned char *)from;
@@ -103,19 +104,25 @@ uint32_t fail_count(void)
 	return failures;
 }
 
-/* Where a limit was met: which, and what to do.  Each in one place, whatever call met it. */
+/*
+ * The texts of errors that mean a reached limit: the limit and the remedy. Each text is here once,
+ * for all calls.
+ */
 static const struct {
 	int error;
 	const char *words;
 } words[] = {
 	{ ENOMEM, "out of memory" },
-	{ EFBIG, "larger than this process may make a file (RLIMIT_FSIZE, 'ulimit -f'); raise the limit" },
-	{ EMFILE, "this process has as many file descriptors open as it may (RLIMIT_NOFILE, 'ulimit -n'); "
-		  "close some or raise the limit" },
+	{ EFBIG,
+	  "larger than this process may make a file (RLIMIT_FSIZE, 'ulimit -f'); raise the limit" },
+	{ EMFILE,
+	  "this process has as many file descriptors open as it may (RLIMIT_NOFILE, 'ulimit -n'); "
+	  "close some or raise the limit" },
 	{ ENFILE, "this machine has as many files open as it can (fs.file-max)" },
 	{ ESTALE, "the memory was freed" },
 	{ EINTR, "interrupted by a signal" },
-	{ 524, "not supported by the driver" },		/* ENOTSUPP, which the kernel's headers keep to themselves */
+	/* ENOTSUPP; the kernel does not export it to user space */
+	{ 524, "not supported by the driver" },
 };
 
 const char *error_words(int error)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * fence.c - one thread pays for the fences of all: membarrier(2).
+ * fence.c - membarrier(2): one thread makes a memory fence for all threads of the process.
  */
 #include <errno.h>
 #include <linux/membarrier.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* fork_lock.h - a lock that fork() waits for: a child has what it guards as it is between two changes. */
+/* fork_lock.h - holds a lock during fork(), so that a child never inherits half-changed data. */
 #ifndef FORK_LOCK_H
 #define FORK_LOCK_H
 
 #include <pthread.h>
 
-/* Once in a file, of a static pthread_mutex_t. */
+/* Use once in a file, with a static pthread_mutex_t. */
 #define HOLD_OVER_FORK(lock)								\
 	static void before_fork(void)							\
 	{										\

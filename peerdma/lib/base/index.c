@@ -2,10 +2,9 @@
 /*
  * index.c - see index.h.
  *
- * Full nodes are split on the way down, so that a split always finds room above
- * it.  Sparse ones join a neighbour on the way back up.  A separator is the first
- * key below it to the letter: that is why the greatest key <= x is always in the
- * leaf that x leads to.
+ * Full nodes are split on the way down, so a split always finds room in the parent. Sparse nodes
+ * join a neighbour on the way up. A separator always equals the first key below it. So the greatest
+ * key <= x is always in the leaf to which x leads.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -18,16 +17,16 @@
 #define SPARSE		(INDEX_FAN / 4)
 #define JOINED_MAX	(INDEX_FAN * 3 / 4)
 #define NO_KEY		UINT64_MAX
-#define HINTS_LEAST	1024U		/* a page of them */
+#define HINTS_LEAST	1024U		/* one page of hints */
 #define HINTS_MOST	65536U
-#define HINTS_EACH	3		/* 2^3 hints for what the keys of a node span */
+#define HINTS_EACH	3		/* 2^3 hints for the address range of one node */
 
 _Static_assert(INDEX_FAN == 24, "rank() looks at every fifth, and at four");
 _Static_assert(sizeof(struct index_node) == 320, "five cache lines");
 
 struct step {
 	struct index_node *node;
-	uint32_t pos;		/* of the child taken */
+	uint32_t pos;		/* index of the child on the path */
 };
 
 static struct index_node *node_at(const struct index *ix, uint32_t n)
@@ -35,13 +34,16 @@ static struct index_node *node_at(const struct index *ix, uint32_t n)
 	return &ix->nodes[n];
 }
 
-/* Two neighbours that did not join have more than JOINED_MAX keys between them: on average over a third of a node. */
+/*
+ * Two neighbours that did not join have more than JOINED_MAX keys together, so a node has more than
+ * a third of its keys on average.
+ */
 static uint32_t capacity_for(uint32_t keys)
 {
 	return keys / 2 + 64;
 }
 
-/* No more than there may be nodes, and whole pages. */
+/* At most one hint for each node, in whole pages. */
 static uint32_t hints_for(uint32_t keys)
 {
 	uint32_t hints = HINTS_LEAST;
@@ -77,9 +79,9 @@ void index_use(struct index *ix, uint32_t keys)
 }
 
 /*
- * How many of 24 keys are <= x: first of every fifth, then of the four after the
- * last of those.  No branch depends on a key, no more than two loads on each other,
- * and few additions: on the way down that is what takes time.
+ * The number of the 24 keys that are <= x. Compares every fifth key, then the four keys after the
+ * last of those that is <= x. No branch depends on a key, at most two loads depend on each other,
+ * and there are few additions: these dominate the time of a descent.
  */
 static inline uint32_t rank(const uint64_t *key, uint64_t x)
 {
@@ -95,7 +97,10 @@ static inline uint32_t rank(const uint64_t *key, uint64_t x)
 	return 5 * fives + ((a + b) + (c + d));
 }
 
-/* The child of an inner node where x belongs.  Its first key is not looked at: it is no greater than any. */
+/*
+ * The child of an inner node for x. The first key is not compared, because it is a lower bound of
+ * all keys.
+ */
 static inline uint32_t child_of(const struct index_node *node, uint64_t x)
 {
 	return rank(&node->key[1], x);
@@ -106,7 +111,10 @@ static inline uint64_t key_at(const struct index_node *node, uint32_t i)
 	return ord_load(&node->key[i]);
 }
 
-/* Lines that rank() does not look at: all of a node comes together. */
+/*
+ * Prefetches the cache lines that rank() does not read, so that all lines of a node are loaded in
+ * parallel.
+ */
 static inline void fetch(const struct index_node *node)
 {
 	__builtin_prefetch((const char *)node + 192);
@@ -116,20 +124,19 @@ static inline void fetch(const struct index_node *node)
 /* ---- hints ---- */
 
 /*
- * For random keys a descent from the root mostly waits for one node after the other, and
- * all but the last two are the same for many neighbours.  So a table, indexed by some bits of
- * the address, has the number of the node above the leaves where the last such descent
- * passed.  It is a guess that the node itself can confirm: keys between its second and its
- * last belong below it while it is in the tree, and a node outside the tree has no keys.  A
- * reader without the lock may be misled by a writer; then the count of changes differs, as
- * after a full descent.
+ * For random keys, a descent from the root mostly waits for one node after the other, and many
+ * neighbouring keys share all but the last two nodes. So a table, indexed by some bits of the
+ * address, contains the number of the last node above the leaves that a descent for such an address
+ * passed. The node itself confirms the guess: while it is in the tree, keys between its second and
+ * its last key belong below it; a node outside the tree has no keys. A writer may mislead a reader
+ * without the lock. Then the count of changes differs, as after a full descent.
  */
 static inline uint32_t *hint_of(const struct index *ix, uint64_t x)
 {
 	return &ix->hints[x >> ord_load(&ix->hints_shift) & ord_load(&ix->hints_mask)];
 }
 
-/* Where a way to x may begin.  Small trees have no hints. */
+/* The node at which a descent to x begins. Small trees have no hints. */
 static inline uint32_t start(const struct index *ix, uint64_t x)
 {
 	const struct index_node *node;
@@ -140,47 +147,56 @@ static inline uint32_t start(const struct index *ix, uint64_t x)
 	n = ord_load(hint_of(ix, x));
 	node = node_at(ix, n);
 	count = ord_load(&node->count);
-	if (ord_load(&node->height) == 1 && count > 2 && x - key_at(node, 1) < key_at(node, count - 1) - key_at(node, 1))
+	if (ord_load(&node->height) == 1 && count > 2 &&
+	    x - key_at(node, 1) < key_at(node, count - 1) - key_at(node, 1))
 		return n;
 	return ord_load(&ix->root);
 }
 
-/* A node above leaves is full: what it spans is what others will, and there are more of them. */
+/*
+ * Called when a node above the leaves is full. Sets the shift by the address range of this node,
+ * because the others are similar, and doubles the table if it is smaller than the tree.
+ */
 static void hints_tune(struct index *ix, const struct index_node *node)
 {
 	uint32_t bits = 63 - (uint32_t)__builtin_clzll(node->key[INDEX_FAN - 1] - node->key[1]);
 	uint32_t shift = bits > HINTS_EACH ? bits - HINTS_EACH : 0;
 
-	/* Not to and fro between two: each time all hints are in other places. */
+	/* Ignores a difference of 1, because each change of the shift moves all hints. */
 	if (shift + 1 < ix->hints_shift || shift > ix->hints_shift + 1)
 		ord_store(&ix->hints_shift, shift);
 	if (ix->hints_mask < ix->used && ix->hints_mask < ix->hints_most) {
 		uint32_t mask = 2 * ix->hints_mask + 1;
 
-		/* A new page is written before it is read, or it would be faulted for twice. */
+		/*
+		 * Write each new page before it is read. A read would first map the zero page, and
+		 * the write would fault again.
+		 */
 		for (uint32_t i = ix->hints_mask + 1; i <= mask; i += HINTS_LEAST)
 			ord_store(&ix->hints[i], 0);
 		ord_store(&ix->hints_mask, mask);
 	}
 }
 
-/* ---- the way down ---- */
+/* ---- descent ---- */
 
 /*
- * The way down to the leaf where x belongs, which is the place from here on; NULL: a writer was in the way.
+ * Descends to the leaf for x and stores it in *place. NULL: a concurrent writer interfered.
  *
- * A writer counts a change when all its stores are made (release), and a way down
- * begins by looking at the count (acquire).  So if the count is still the same
- * under the lock, what was seen on the way was neither older nor newer than that,
- * and the place is right.  Without the lock it is a guess like all else.
+ * A writer increments `changes` after all its stores (release), and a descent reads it first
+ * (acquire). If it is still the same under the lock, no writer has changed what the descent read,
+ * so the place is right. Without the lock, the result is a guess.
  */
-static struct index_node * __attribute__((noinline)) descend(const struct index *ix, struct index_place *place, uint64_t x,
-							     uint64_t changes)
+static struct index_node *__attribute__((noinline))
+descend(const struct index *ix, struct index_place *place, uint64_t x, uint64_t changes)
 {
 	uint64_t from = 0, to = NO_KEY, key;
 	uint32_t n, parent = INDEX_NONE, above = MAX_HEIGHT + 1, steps = 0;
 
-	/* What a writer moves may lead anywhere: not out of the array, and every step goes down. */
+	/*
+	 * A concurrent writer may leave any value in a child. The checks keep n inside the array,
+	 * and the height falls with each step.
+	 */
 	for (n = start(ix, x); n < ord_load(&ix->capacity);) {
 		struct index_node *node = node_at(ix, n);
 		uint32_t height = ord_load(&node->height), at;
@@ -209,17 +225,21 @@ static struct index_node * __attribute__((noinline)) descend(const struct index 
 	return NULL;
 }
 
-static inline struct index_node *go(const struct index *ix, struct index_place *place, uint64_t x)
+static inline struct index_node *seek_leaf(const struct index *ix, struct index_place *place,
+					   uint64_t x)
 {
 	uint64_t changes = ord_load_acquire(&ix->changes);
 
-	/* One comparison for both ends: which one it is on at random is nothing that a processor could foresee. */
+	/*
+	 * One comparison for both bounds. With random keys, a processor could not predict two
+	 * branches.
+	 */
 	if (place->changes == changes && x - place->from < place->to - place->from)
 		return node_at(ix, place->leaf);
 	return descend(ix, place, x, changes);
 }
 
-/* rank(), often without looking at all keys. */
+/* Like rank(), but first checks the position of the last search. */
 static inline uint32_t rank_in(const struct index_node *leaf, struct index_place *place, uint64_t x)
 {
 	uint32_t at = place->at;
@@ -229,7 +249,8 @@ static inline uint32_t rank_in(const struct index_node *leaf, struct index_place
 	return at;
 }
 
-static inline uint32_t number_in(const struct index_node *leaf, struct index_place *place, uint32_t at)
+static inline uint32_t number_in(const struct index_node *leaf, struct index_place *place,
+				 uint32_t at)
 {
 	if (!at)
 		return INDEX_NONE;
@@ -239,13 +260,16 @@ static inline uint32_t number_in(const struct index_node *leaf, struct index_pla
 
 uint32_t index_floor(const struct index *ix, struct index_place *place, uint64_t x)
 {
-	const struct index_node *leaf = go(ix, place, x);
+	const struct index_node *leaf = seek_leaf(ix, place, x);
 
 	return leaf ? number_in(leaf, place, rank_in(leaf, place, x)) : INDEX_NONE;
 }
 
-/* A node comes, goes, or has another first key: all is stored, and places are none any more. */
-static void changed(struct index *ix)
+/*
+ * Call after a node was added or removed, or got another first key, and after all stores. Existing
+ * places become invalid.
+ */
+static void count_change(struct index *ix)
 {
 	ord_store_release(&ix->changes, ix->changes + 1);
 }
@@ -290,7 +314,7 @@ static uint32_t node_get(struct index *ix, uint32_t height)
 		ix->free_count--;
 	} else {
 		n = ix->used;
-		ord_store(&ix->used, n + 1);	/* index_used() */
+		ord_store(&ix->used, n + 1);	/* index_used() reads it without the lock */
 	}
 	for (uint32_t i = 0; i < INDEX_FAN + 2; i++)
 		ord_store(&node_at(ix, n)->key[i], NO_KEY);
@@ -326,8 +350,8 @@ void index_init(struct index *ix, void *memory, uint32_t keys)
 /* ---- insertion ---- */
 
 /*
- * Splits child `at` of parent.  A last child that grows at its end, as addresses
- * in ascending order make it, leaves a full node behind instead of two half ones.
+ * Splits child `at` of parent. If the key is beyond the child's last key, as with ascending
+ * addresses, the left node stays full instead of half full.
  */
 static void split(struct index *ix, struct index_node *parent, uint32_t at, uint64_t key)
 {
@@ -347,7 +371,7 @@ static void split(struct index *ix, struct index_node *parent, uint32_t at, uint
 	if (right->height)
 		ord_store(&right->key[0], 0);
 	ord_store(&left->count, keep);
-	changed(ix);
+	count_change(ix);
 }
 
 static void grow_root(struct index *ix)
@@ -358,7 +382,7 @@ static void grow_root(struct index *ix)
 	set_entry(node, 0, 0, ix->root);
 	ord_store(&node->count, 1);
 	ord_store(&ix->root, n);
-	changed(ix);
+	count_change(ix);
 }
 
 uint32_t index_seek(struct index *ix, uint64_t x)
@@ -366,18 +390,22 @@ uint32_t index_seek(struct index *ix, uint64_t x)
 	return index_floor(ix, &ix->finger, x);
 }
 
-bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to, uint32_t *before)
+bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to,
+	       uint32_t *before)
 {
-	const struct index_node *leaf = go(ix, place, x);
+	const struct index_node *leaf = seek_leaf(ix, place, x);
 	uint32_t at = rank_in(leaf, place, x);
 
 	*before = number_in(leaf, place, at);
-	/* Past the leaf's last key there is NO_KEY, and then the next leaf's first. */
+	/*
+	 * Beyond the leaf's last key, key_at() is NO_KEY; place->to is then the first key of the
+	 * next leaf.
+	 */
 	return to <= key_at(leaf, at) && to <= place->to;
 }
 
-/* There is room on the way down when the way was cleared. */
-static int clear_way(struct index *ix, uint64_t key)
+/* Splits all full nodes on the path to the key, so that an insertion finds room in each. */
+static int split_full_nodes(struct index *ix, uint64_t key)
 {
 	struct index_node *node = node_at(ix, ix->root);
 
@@ -400,8 +428,8 @@ static int clear_way(struct index *ix, uint64_t key)
 }
 
 /*
- * Splits the leaf of `place`, which is full, if the node above it is not, as usual.  That needs
- * no descent.  Afterwards `place` is the half where the key belongs.
+ * Splits the full leaf of `place` without a descent, if its parent has room, which is the usual
+ * case. Then `place` is the half to which the key belongs.
  */
 static bool split_here(struct index *ix, struct index_place *place, uint64_t key)
 {
@@ -426,21 +454,21 @@ static bool split_here(struct index *ix, struct index_place *place, uint64_t key
 
 int index_insert_at(struct index *ix, struct index_place *place, uint64_t key, uint32_t number)
 {
-	struct index_node *leaf = go(ix, place, key);
+	struct index_node *leaf = seek_leaf(ix, place, key);
 	uint32_t at;
 	int ret;
 
 	if (leaf->count == INDEX_FAN) {
-		ret = split_here(ix, place, key) ? 0 : clear_way(ix, key);
+		ret = split_here(ix, place, key) ? 0 : split_full_nodes(ix, key);
 		if (ret)
 			return ret;
-		leaf = go(ix, place, key);
+		leaf = seek_leaf(ix, place, key);
 	}
 	at = rank_in(leaf, place, key);
 	if (at && leaf->key[at - 1] == key)
 		return -EEXIST;
 	insert_at(leaf, at, key, number);
-	place->at = at + 1;		/* what comes next is mostly above */
+	place->at = at + 1;		/* the next search is mostly for a higher key */
 	return 0;
 }
 
@@ -453,10 +481,11 @@ int index_insert(struct index *ix, uint64_t key, uint32_t number)
 
 static bool at_finger(const struct index *ix, uint64_t key)
 {
-	return ix->finger.changes == ix->changes && key - ix->finger.from < ix->finger.to - ix->finger.from;
+	return ix->finger.changes == ix->changes &&
+	       key - ix->finger.from < ix->finger.to - ix->finger.from;
 }
 
-/* The first key below path[level] is another now: the one separator that names it. */
+/* The first key below path[level] has changed. Updates the one separator that equals it. */
 static void first_key_changed(struct step *path, uint32_t level, uint64_t key)
 {
 	while (level--) {
@@ -467,13 +496,15 @@ static void first_key_changed(struct step *path, uint32_t level, uint64_t key)
 	}
 }
 
-/* Appends what is below parent's child at + 1 to child `at`. */
+/* Appends the entries of parent's child at + 1 to child `at`. */
 static void join(struct index *ix, struct index_node *parent, uint32_t at)
 {
-	struct index_node *left = node_at(ix, parent->child[at]), *right = node_at(ix, parent->child[at + 1]);
+	struct index_node *left = node_at(ix, parent->child[at]),
+			  *right = node_at(ix, parent->child[at + 1]);
 
 	for (uint32_t i = 0; i < right->count; i++)
-		set_entry(left, left->count + i, i ? right->key[i] : parent->key[at + 1], right->child[i]);
+		set_entry(left, left->count + i, i ? right->key[i] : parent->key[at + 1],
+			  right->child[i]);
 	ord_store(&left->count, left->count + right->count);
 	remove_at(parent, at + 1);
 	node_put(ix, right);
@@ -482,10 +513,11 @@ static void join(struct index *ix, struct index_node *parent, uint32_t at)
 static bool can_join(const struct index *ix, const struct index_node *parent, uint32_t at)
 {
 	return at + 1 < parent->count &&
-	       node_at(ix, parent->child[at])->count + node_at(ix, parent->child[at + 1])->count <= JOINED_MAX;
+	       node_at(ix, parent->child[at])->count + node_at(ix, parent->child[at + 1])->count <=
+		       JOINED_MAX;
 }
 
-/* path[level] lost an entry. */
+/* Joins or removes sparse nodes after path[level] lost an entry. */
 static void shrink(struct index *ix, struct step *path, uint32_t level)
 {
 	for (; level; level--) {
@@ -508,20 +540,20 @@ static void shrink(struct index *ix, struct step *path, uint32_t level)
 		} else {
 			return;
 		}
-		changed(ix);
+		count_change(ix);
 	}
-	/* An inner root with one child is one too many; with none, the tree is empty. */
+	/* Remove an inner root with one child. Without children, the tree is empty. */
 	while (path[0].node->height && path[0].node->count <= 1) {
 		struct index_node *root = path[0].node;
 
 		if (!root->count) {
 			ord_store(&root->height, 0);
-			changed(ix);
+			count_change(ix);
 			return;
 		}
 		ord_store(&ix->root, root->child[0]);
 		node_put(ix, root);
-		changed(ix);
+		count_change(ix);
 		path[0].node = node_at(ix, ix->root);
 	}
 }
@@ -537,7 +569,10 @@ int index_remove(struct index *ix, uint64_t key)
 		at = rank_in(node, &ix->finger, key);
 		if (!at || node->key[at - 1] != key)
 			return -ENOENT;
-		/* Not the first, whose name stands above; nor one too many. */
+		/*
+		 * Fast path. The leaf's first key would need an update of a separator, and a sparse
+		 * leaf must be joined.
+		 */
 		if (at > 1 && node->count > SPARSE + 1) {
 			remove_at(node, at - 1);
 			return 0;
@@ -555,7 +590,7 @@ int index_remove(struct index *ix, uint64_t key)
 	remove_at(node, at - 1);
 	if (at == 1 && node->count) {
 		first_key_changed(path, level, node->key[0]);
-		changed(ix);
+		count_change(ix);
 	}
 	shrink(ix, path, level);
 	return 0;
@@ -581,9 +616,10 @@ static bool visit(const struct index *ix, const struct index_node *node, uint64_
 	return true;
 }
 
-void index_visit(const struct index *ix, uint64_t from, uint64_t to, bool (*fn)(void *arg, uint32_t number), void *arg)
+void index_visit(const struct index *ix, uint64_t from, uint64_t to,
+		 bool (*fn)(void *arg, uint32_t number), void *arg)
 {
-	/* Often all of it is where the writer is. */
+	/* Often the whole range is in the leaf of the last search. */
 	if (at_finger(ix, from) && to <= ix->finger.to)
 		visit(ix, node_at(ix, ix->finger.leaf), from, to, fn, arg);
 	else

@@ -5,7 +5,10 @@
 
 #include "mappings.h"
 
-/* Of this thread: /proc/self/maps is the first thread's, and empty once that has ended. */
+/*
+ * Reads the maps of this thread. /proc/self/maps is that of the first thread, and is empty after
+ * that thread has ended.
+ */
 bool mappings_open(struct mappings *m)
 {
 	*m = (struct mappings){ .file = fopen("/proc/thread-self/maps", "re") };
@@ -23,7 +26,7 @@ bool mappings_find(struct mappings *m, uint64_t x)
 {
 	char line[256], *p;
 
-	/* "55d0c0a00000-55d0c0a21000 rw-p ...", and a path of any length. */
+	/* A line: "55d0c0a00000-55d0c0a21000 rw-p ...", then a path of any length. */
 	while (m->to <= x) {
 		if (!fgets_unlocked(line, sizeof(line), m->file))
 			return false;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mappings.h - what this process has mapped, from /proc/thread-self/maps, in the order of
- * addresses.  It changes while it is read: what is found is a guess for other threads'
- * mappings.
+ * mappings.h - the mappings of this process, from /proc/thread-self/maps, sorted by address. Other
+ * threads may change mappings during the reading, so the result is only a snapshot.
  */
 #ifndef MAPPINGS_H
 #define MAPPINGS_H
@@ -13,15 +12,18 @@
 
 struct mappings {
 	FILE *file;
-	uint64_t from, to;	/* of the mapping that was read last; to is 0 before the first */
-	bool plain;		/* private, and readable: memory of the program's own */
+	uint64_t from, to;	/* the current mapping; `to` is 0 before the first */
+	bool plain;		/* private and readable: the program's own memory */
 	bool writable;
 };
 
-/* False: there is no /proc. */
+/* False: /proc is not mounted. */
 bool mappings_open(struct mappings *m);
 void mappings_close(struct mappings *m);
-/* The first mapping that ends above x, which is above those of earlier calls.  False: there is none. */
+/*
+ * Finds the first mapping that ends above x. x must not be lower than in earlier calls. False:
+ * none.
+ */
 bool mappings_find(struct mappings *m, uint64_t x);
 
 #endif

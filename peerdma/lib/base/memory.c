@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * memory.c - big arrays of which only what is used costs memory.
- */
+/* memory.c - large arrays whose unused pages cost no memory. */
 #include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -12,8 +10,8 @@
 #define HUGE (2UL << 20)
 
 /*
- * Begins at a multiple of a huge page, and asks for huge pages past the first: a
- * small cache stays small, and in a big one a hit costs no walk of page tables.
+ * Maps memory at a multiple of the huge page size, and asks for huge pages after the first 2 MiB.
+ * So a small cache stays small, and in a large one most hits need no walk of page tables.
  */
 static void *map(size_t size, int prot)
 {
@@ -67,7 +65,7 @@ void memory_ahead(void *memory, size_t size, size_t offset, size_t length)
 	size_t page = (size_t)getpagesize(), from = offset / page * page;
 	size_t to = memory_rounded(offset + length), most = memory_rounded(size);
 
-	/* Where it does not work each page is a fault when it is touched. */
+	/* If this fails, each page is allocated by a fault at its first access. */
 	if (from < most)
 		madvise((char *)memory + from, (to < most ? to : most) - from, MADV_POPULATE_WRITE);
 #else

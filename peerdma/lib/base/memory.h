@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.h - big arrays of which only the pages that are used cost memory. */
+/* memory.h - large arrays whose unused pages cost no memory. */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 
@@ -7,26 +7,34 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* Zeroed pages, allocated when they are touched; NULL: no address space.  wiped: a forked child gets zeros, too. */
+/*
+ * Returns zeroed pages, which are allocated at their first access. NULL: no address space. wiped: a
+ * forked child gets zeros.
+ */
 void *memory_get(size_t size, bool wiped);
-/* The same, but only address space: mlockall() and strict overcommit count what memory_use() has made usable. */
+/*
+ * The same, but inaccessible. mlockall() and strict overcommit count only the part that
+ * memory_use() has made accessible.
+ */
 void *memory_reserve(size_t size);
-/* The first so many bytes of it are usable from here on; false: out of memory. */
+/* Makes the first `length` bytes accessible. False: out of memory. */
 bool memory_use(void *memory, size_t size, size_t length);
 void memory_put(void *memory, size_t size);
-/* The size in whole pages: where a second part may begin that is given back for itself. */
+/* The size, rounded up to whole pages. A part that begins there can be unmapped on its own. */
 static inline size_t memory_rounded(size_t size)
 {
-	size_t page = (size_t)getpagesize();	/* arm64 has kernels of 16 and 64 KiB */
+	size_t page = (size_t)getpagesize();	/* arm64 kernels may have pages of 16 or 64 KiB */
 
 	return (size + page - 1) / page * page;
 }
 /*
- * Before ftruncate() of a file in memory: beyond the process's limit the kernel would send SIGXFSZ, which kills the program.
- * 0 or -EFBIG.
+ * Call before ftruncate() of a memfd. Above RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends
+ * the program. 0 or -EFBIG.
  */
 int file_may_have(size_t size);
-/* Allocates the pages of [offset, offset + length), as far as they are there, in one call. */
+/*
+ * Allocates the pages of [offset, offset + length) in one call. Ignores the part beyond the array.
+ */
 void memory_ahead(void *memory, size_t size, size_t offset, size_t length);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * order.h - every access of the cache's that two threads may make at once, and
- * what orders them.
+ * order.h - atomic accesses and fences, for data of the cache that two threads may access at the
+ * same time.
  *
- * A test puts a header of its own in this one's place (CACHE_ORDER_HEADER): there
- * each of these is a point where another thread may go on, and stores wait in a
- * buffer, as a processor's do, until a fence or chance lets them out.
+ * A test replaces this header (CACHE_ORDER_HEADER). In the test, each of these calls is a point
+ * where another thread may run, and stores wait in a buffer, like a processor's store buffer, until
+ * a fence or a random event flushes them.
  */
 #ifndef CACHE_ORDER_H
 #define CACHE_ORDER_H
@@ -22,9 +22,9 @@
 #define ord_store(p, v)		__atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define ord_store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)
 /*
- * Replaces `from` by `to`; false if something else was there.  Orders like a fence,
- * which an exchange by itself is on x86 only: on arm64 without LSE a later load may
- * be made between its load and its store.
+ * Replaces `from` by `to`. False: the word had another value. Acts as a full fence. An exchange
+ * alone is one on x86 only: on arm64 without LSE, a later load may be made between its load and its
+ * store.
  */
 #define ord_replace(p, from, to)	__extension__ ({				\
 	__typeof__(*(p)) expected_ = (from);						\
@@ -33,9 +33,9 @@
 	ord_fence_after_replace();							\
 	done_; })
 
-/* Stores before it are seen by others before later loads look. */
+/* Makes earlier stores visible to other threads before later loads. */
 #if defined(__SANITIZE_THREAD__)
-/* The sanitizer knows no fences, but an exchange on one word. */
+/* The thread sanitizer does not support fences, but an exchange on one word. */
 static inline void ord_fence(void)
 {
 	static int word;
@@ -50,11 +50,17 @@ static inline void ord_fence(void)
 #else
 #define ord_fence_after_replace() ord_fence()
 #endif
-/* The cheap half of a pair: only a compiler fence; the other half is ord_fence_others(). */
+/* The cheap half of an asymmetric fence: a compiler fence. The other half is ord_fence_others(). */
 #define ord_fence_light()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
-/* The expensive half: as if every running thread of this process had made a fence.  False: it has been forbidden since. */
+/*
+ * The expensive half: acts as a fence in every running thread of this process. False: a seccomp
+ * filter has forbidden it meanwhile.
+ */
 bool ord_fence_others(void);
-/* Whether the machine has it; if not, who makes the cheap half must make a fence instead. */
+/*
+ * Whether this machine supports ord_fence_others(). If not, callers must use ord_fence() in place
+ * of ord_fence_light().
+ */
 bool ord_fence_others_works(void);
 
 #define ord_lock(m)		pthread_mutex_lock(m)

@@ -2,7 +2,8 @@
 /*
  * own_fd.c - see own_fd.h.
  *
- * By number, not by the C library's name: the thread sanitizer takes fstat() of a number that the program has closed for a race.
+ * Calls fstat() by syscall(). The thread sanitizer intercepts the C library's fstat(), and reports
+ * a race if the program has closed the descriptor.
  */
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * own_fd.h - descriptors that the library keeps.
+ * own_fd.h - descriptors that the library keeps open.
  *
- * A program may close all descriptors, as a daemon does, and then has files of its own under their numbers. So a number that
- * was kept is used only while it still is that file. A thread that closes and opens just between the check and the use is not
- * noticed.
+ * A program may close all descriptors, as a daemon does, and then get the same numbers for its own
+ * files. So the library uses a kept number only while it still refers to the same file. If a thread
+ * closes and reopens the number between the check and the use, this is not detected.
  */
 #ifndef BASE_OWN_FD_H
 #define BASE_OWN_FD_H
@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 /*
- * Files in memory, pipes, sockets and dma-bufs have numbers (inodes) of their own. Eventfds and epolls share one, and opens of one
- * device, too.
+ * memfds, pipes, sockets and dma-bufs have an inode each. All eventfds and epolls share one inode,
+ * as do all opens of one device.
  */
 struct own_fd {
 	int fd;			/* -1: none */
@@ -23,10 +23,13 @@ struct own_fd {
 
 #define OWN_FD_NONE ((struct own_fd) { .fd = -1 })
 
-/* What fd, which may be -1, is now. */
+/* Records the file of fd, which may be -1. */
 struct own_fd own_fd(int fd);
 bool own_fd_still(const struct own_fd *f);
-/* If it still is that; f is none from here on. No cancellation point where close() is none. */
+/*
+ * Closes the descriptor if it still is the same file, and sets *f to OWN_FD_NONE. Is no
+ * cancellation point if close() is none.
+ */
 void own_fd_close(struct own_fd *f);
 
 #endif

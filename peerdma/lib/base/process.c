@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
 /*
- * process.c - notices a fork without a system call per look.
+ * process.c - detects a fork without a system call at each check.
  *
- * One page is marked MADV_WIPEONFORK: it holds this process's number, and the
- * kernel hands every child, however it was forked, a page of zeros.  The child
- * takes the next number, which none of its ancestors has had.
+ * One page is marked MADV_WIPEONFORK. It holds this process's number. After any kind of fork, the
+ * child gets a page of zeros. The child then takes the next number, which none of its ancestors has
+ * had.
  *
- * What a forked child may do with its parent's context is decided here, and each call
- * asks: check_owner() where the call is refused, is_owner() in the three that are not.
- * The child shares the parent's descriptors, and a thread of the parent may have held any
- * lock at the moment of the fork.  So in a child
+ * The two functions below decide what a forked child may do with its parent's context. Calls that
+ * children may not make use check_owner(). The three calls that children may make use is_owner().
+ * The child shares the parent's descriptors, and a thread of the parent may have held any lock
+ * during the fork. So in a child
  *
- *	peerdma_unpin(), peerdma_unmap()	return 0 and do nothing: the memory stays
- *						with the context;
- *	peerdma_close()				closes the child's descriptors and frees the
- *						child's copy of the memory.
+ *	peerdma_unpin(), peerdma_unmap()  return 0 and do nothing: the memory stays
+ *	                                  with the context;
+ *	peerdma_close()                   closes the child's descriptors and frees the
+ *	                                  child's copy of the memory.
  *
- * None of the three takes a lock, waits, makes any other system call on a descriptor (one
- * that reads an eventfd takes the parent's notice), or changes a list before freeing it.
- * Lists are walked in one direction, by links that are stored after what they lead to
- * (LIST_STORE), so that they are whole whenever the process was forked; trees are left.
+ * None of the three takes a lock, waits, or makes another system call on a descriptor: reading an
+ * eventfd, for example, would take the parent's notice. None changes a list before freeing it.
+ * Lists are walked in one direction. A link is stored after the object that it leads to is complete
+ * (LIST_STORE), so a list is consistent at any moment of a fork. Trees are not touched.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,8 +28,8 @@
 
 #include "internal.h"
 
-static _Atomic uint64_t none;		/* stands for a page where there is none to be had */
-static _Atomic(_Atomic uint64_t *) page;	/* set once, whichever it is: a process has one number */
+static _Atomic uint64_t none;		/* used if no such page can be made */
+static _Atomic(_Atomic uint64_t *) page;	/* set once per program; children inherit it */
 static _Atomic uint64_t last_number;	/* inherited by children */
 
 static _Atomic uint64_t *page_make(void)
@@ -40,8 +40,9 @@ static _Atomic uint64_t *page_make(void)
 
 	if (p != MAP_FAILED && !madvise(p, size, MADV_WIPEONFORK))
 		made = p;
-	/* Another thread may have been first, with more luck or less. */
-	if ((!atomic_compare_exchange_strong(&page, &expected, made) || made == &none) && p != MAP_FAILED)
+	/* Another thread may have set `page` first, with or without a real page. */
+	if ((!atomic_compare_exchange_strong(&page, &expected, made) || made == &none) &&
+	    p != MAP_FAILED)
 		munmap(p, size);
 	return atomic_load(&page);
 }
@@ -54,13 +55,14 @@ uint64_t process_id(void)
 	if (!number)
 		number = page_make();
 	if (number == &none)
-		return getpid();	/* no page to be had, or a kernel before 4.14: a system call each time */
+		/* no such page, or a kernel before 4.14: one system call per check */
+		return getpid();
 
 	n = atomic_load_explicit(number, memory_order_relaxed);
 	if (n)
 		return n;
 
-	/* Above all pids, so that the two ways of counting never meet. */
+	/* Above all pids, so that these numbers never equal a getpid() of above. */
 	n = (1ULL << 32) + atomic_fetch_add(&last_number, 1);
 	return atomic_compare_exchange_strong(number, &expected, n) ? n : expected;
 }

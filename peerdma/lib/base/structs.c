@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * structs.c - structs that begin with their size, as the caller was compiled with it:
- * programs and libraries of different releases mix.  The rule, for all of them:
+ * structs.c - structs whose first field is their size, as the caller was compiled with it, so that
+ * programs and libraries of different releases work together. The rules for all of them:
  *
- *	shorter than in the first release	-EINVAL
- *	shorter than in this release		what is missing counts as zero
- *	longer, filled in by the caller		-E2BIG unless the rest is zero
- *	longer, filled in by the library	the rest is zeroed
- *	longer than a page			-E2BIG: no release has such, the field was not set
+ *	shorter than in the first release    -EINVAL
+ *	shorter than in this release         missing fields count as zero
+ *	longer, filled in by the caller      -E2BIG unless the rest is zero
+ *	longer, filled in by the library     the rest is zeroed
+ *	longer than a page                   -E2BIG: no release has such a struct, so
+ *	                                     the caller has not set the field
  */
 #include <string.h>
 
@@ -21,13 +22,14 @@ int check_size(const char *call, uint32_t size, size_t first)
 		return fail(-E2BIG, "%s: the struct's size field is %u; set it to sizeof(the struct) before the call", call, size);
 	if (size >= first)
 		return 0;
-	return fail(-EINVAL, "%s: the struct's size field is %u; set it to sizeof(the struct), at least %zu",
+	return fail(-EINVAL,
+		    "%s: the struct's size field is %u; set it to sizeof(the struct), at least %zu",
 		    call, size, first);
 }
 
 void put_out(void *out, const void *from, size_t known)
 {
-	uint32_t size = *(const uint32_t *)from;	/* every struct begins with it */
+	uint32_t size = *(const uint32_t *)from;	/* every struct begins with its size */
 
 	if (size < known)
 		known = size;

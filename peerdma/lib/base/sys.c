@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * sys.c - the system calls of libpeerdma: errno becomes -errno here and nowhere
- * else, and the tests put a kernel of their own in its place.
+ * sys.c - the system calls of libpeerdma. Only these functions convert errno to -errno. Tests
+ * replace them with a simulated kernel.
  */
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -32,7 +32,7 @@ int sys_ioctl(int fd, unsigned long request, void *arg)
 
 	do
 		ret = ioctl(fd, request, arg);
-	while (ret < 0 && errno == EINTR);	/* a call that fails has changed nothing */
+	while (ret < 0 && errno == EINTR);	/* an interrupted call has changed nothing */
 	return ret < 0 ? -errno : ret;
 }
 
@@ -50,9 +50,10 @@ int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr)
 {
 	int ret = mmap(addr, length, prot, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED ? -errno : 0;
 
-	/* What was there may be gone all the same. */
+	/* A failed MAP_FIXED may have removed the old mapping. Reserve the addresses again. */
 	if (ret)
-		mmap(addr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		mmap(addr, length, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	return ret;
 }
 

@@ -2,8 +2,8 @@
 /*
  * thread_end.c - see thread_end.h.
  *
- * One pthread key runs all clean-up functions when a thread ends.  The memory itself
- * is found through words that need no call (initial-exec), not through the key.
+ * One pthread key runs all clean-up functions at thread exit. Its value is not used: each file
+ * finds its memory by thread-local variables (initial-exec).
  */
 #include <pthread.h>
 
@@ -13,10 +13,13 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool key_there;
-static struct thread_end *ends;		/* atomic: only ever added to */
+static struct thread_end *ends;		/* atomic: entries are never removed */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A destructor of another library may run later and call into this one: what is made anew for that is freed in turn. */
+/*
+ * Runs at thread exit. A destructor of another library may run later, call this library, and
+ * allocate again. Then pthread runs this function again, which frees that memory, too.
+ */
 static void thread_ends(void *unused)
 {
 	(void)unused;
@@ -48,5 +51,8 @@ bool thread_end_register(struct thread_end *end)
 	return key_there && !pthread_setspecific(key, &once);
 }
 
-/* Every error comes by here for its text: also that of a child, which would find the lock held by a thread that it does not have. */
+/*
+ * Each error registers its text here, also in a forked child. Without this, the child might find
+ * the lock held by a thread that does not exist in the child.
+ */
 HOLD_OVER_FORK(lock)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * copy.c - copies through a view: the ends here, whole lines by the best way
- * that the CPU has.
+ * copy.c - copies through a view. Copies the two ends itself, and whole lines by the CPU's best
+ * method.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -33,14 +33,17 @@ static const struct copy_method *method(void)
 	static _Atomic(const struct copy_method *) chosen;
 	const struct copy_method *m = atomic_load_explicit(&chosen, memory_order_relaxed);
 
-	if (!m) {	/* two threads find the same */
+	if (!m) {	/* two threads choose the same method */
 		m = choose();
 		atomic_store_explicit(&chosen, m, memory_order_relaxed);
 	}
 	return m;
 }
 
-/* One access each, as wide as the view's address allows; the other side by memcpy(), which may be any two. */
+/*
+ * Makes one access to the view, as wide as its address allows. memcpy() accesses the other side,
+ * which may be unaligned.
+ */
 #define PUT(type)								\
 	do {									\
 		type value;							\
@@ -62,7 +65,9 @@ static const struct copy_method *method(void)
 		n -= sizeof(type);						\
 	} while (0)
 
-/* At most a line: up to the next multiple of 8, by eights, and the rest. */
+/*
+ * Copies less than a line: bytes up to a multiple of 8, then units of 8, then the remaining bytes.
+ */
 #define END(STEP)								\
 	do {									\
 		if (n >= 1 && (uintptr_t)view & 1)				\
@@ -92,14 +97,13 @@ static void get_end(char *to, const char *view, size_t n)
 }
 
 /*
- * Loads from a view are made in any order, ahead of time, and from buffers that were
- * filled before; none of these may be from before the caller knew that there is
- * something to read.
+ * A CPU may make loads from a view early and in any order, and from buffers filled earlier. This
+ * fence keeps them from returning data from before the caller knew that there is something to read.
  */
 static void fence_before_loads(void)
 {
 #if defined(__x86_64__)
-	__builtin_ia32_mfence();	/* which streaming loads do not pass; lfence would do for others */
+	__builtin_ia32_mfence(); /* orders streaming loads; for other loads lfence is enough */
 #elif defined(__aarch64__)
 	__asm__ volatile("dmb ld" ::: "memory");
 #else
@@ -107,7 +111,7 @@ static void fence_before_loads(void)
 #endif
 }
 
-/* Bytes up to the first whole line, or all of them. */
+/* The number of bytes before the first whole line; n if there is no whole line. */
 static size_t head_of(const void *view, size_t n)
 {
 	size_t head = -(uintptr_t)view & (LINE - 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * copy.h - ways to move bytes through a view.
+ * copy.h - methods to copy bytes through a view.
  *
- * A way only moves whole lines: `view' is aligned to LINE, the other side is
- * not.  What is left at both ends copy.c moves itself, in naturally aligned steps,
- * which is what uncached memory wants as well.
+ * A method copies whole lines only. `view` is aligned to LINE, the other side is not. copy.c copies
+ * the bytes before and after the lines by naturally aligned accesses, which is right for uncached
+ * memory, too.
  */
 #ifndef PEERDMA_LIB_COPY_H
 #define PEERDMA_LIB_COPY_H
@@ -12,17 +12,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LINE 64		/* bytes of a write-combining buffer */
+#define LINE 64		/* size of a write-combining buffer */
 
 struct copy_method {
 	const char *name;
-	bool (*works)(void);		/* on this CPU; NULL: on every one */
+	bool (*works)(void);		/* on this CPU; NULL: on every CPU */
 	void (*to)(char *view, const char *from, size_t lines);
-	/* After a fence. */
+	/* The caller has made a fence before. */
 	void (*from)(char *to, const char *view, size_t lines);
 };
 
-/* The best one first, "plain" last; ends with a NULL name. */
+/* Sorted from best to worst; "plain" is last. Ends with a NULL name. */
 extern const struct copy_method copy_methods[];
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* flush.c - writes of other devices become visible to a GPU at work. */
+/* flush.c - makes writes of other devices visible to running work of a GPU. */
 #include "../internal.h"
 #include "peerdma_copy.h"
 
@@ -17,7 +17,8 @@ EXPORT int peerdma_flush_inbound(int scope)
 		return fail(-ENODEV, "peerdma_flush_inbound: this process has no CUDA, or this thread no current context; "
 			    "make the context current whose GPU was written to");
 	case CUDA_UNKNOWN:
-		return fail(-EOPNOTSUPP, "peerdma_flush_inbound: this GPU or its driver cannot flush; "
+		return fail(-EOPNOTSUPP,
+			    "peerdma_flush_inbound: this GPU or its driver cannot flush; "
 			    "cuCtxSynchronize(), or submit the work after the writes are complete");
 	case CUDA_FAILED:
 		break;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * methods.c - whole lines by the streaming instructions of each processor.
+ * methods.c - copies of whole lines by the streaming instructions of each processor.
  *
- * To a view: one store per line where the CPU has one (AVX-512, MOVDIR64B), so
- * that no interrupt can split it; else a line's stores back to back, so that its
- * buffer is full before it is needed for another.
+ * To a view: one store per line if the CPU can (AVX-512, MOVDIR64B), so that no interrupt can split
+ * the line. Otherwise the stores of a line follow each other directly, so that its write-combining
+ * buffer is full before the CPU needs the buffer for another line.
  *
- * From a view: streaming loads fetch a line once and serve its parts from a
- * buffer.  That buffer may hold a line from before, hence the fence in copy.c.
+ * From a view: streaming loads fetch a line once and serve its parts from a buffer. The buffer may
+ * hold old data of the line, hence the fence in copy.c.
  */
 #include <stdint.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static bool has_movdir64b(void)
 {
 	unsigned int a, b, c, d;
 
-	/* Its companions for reading are AVX2's, which no CPU with it lacks. */
+	/* Reads use AVX2, which every CPU with MOVDIR64B has. */
 	return has_avx2() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & 1U << 28;
 }
 
@@ -99,7 +99,7 @@ static void avx2_from(char *to, const char *view, size_t lines)
 	}
 }
 
-/* Its source may lie anywhere, and the store is one transaction whatever the memory's type. */
+/* The source need not be aligned, and the store is one transaction for every memory type. */
 static void movdir64b_to(char *view, const char *from, size_t lines)
 {
 	for (; lines--; view += LINE, from += LINE)
@@ -154,12 +154,14 @@ const struct copy_method copy_methods[] = {
 
 #include <arm_neon.h>
 
-/* Pairs of stores that skip the cache; four registers are a line. */
+/* Non-temporal stores of register pairs; four registers are a line. */
 static void neon_to(char *view, const char *from, size_t lines)
 {
 	for (; lines--; view += LINE, from += LINE) {
-		uint8x16_t a = vld1q_u8((const uint8_t *)from), b = vld1q_u8((const uint8_t *)from + 16);
-		uint8x16_t c = vld1q_u8((const uint8_t *)from + 32), d = vld1q_u8((const uint8_t *)from + 48);
+		uint8x16_t a = vld1q_u8((const uint8_t *)from),
+			   b = vld1q_u8((const uint8_t *)from + 16);
+		uint8x16_t c = vld1q_u8((const uint8_t *)from + 32),
+			   d = vld1q_u8((const uint8_t *)from + 48);
 
 		__asm__ volatile("stnp %q1, %q2, [%0]\n\tstnp %q3, %q4, [%0, #32]"
 				 :: "r"(view), "w"(a), "w"(b), "w"(c), "w"(d) : "memory");

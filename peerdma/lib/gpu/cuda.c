@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda.c - asks CUDA, through the libcuda.so.1 that the process has loaded.
+ * cuda.c - queries CUDA, by the libcuda.so.1 that the process has loaded.
  *
- * Nothing is linked.  A search for libcuda costs microseconds, so it is done
- * again only when the dynamic loader has loaded something since the last one.
- * Names, numbers and types are those of the CUDA driver API; they have not
- * changed since CUDA 11.
+ * The library is not linked. A search for libcuda takes microseconds, so it is repeated only when
+ * the dynamic loader has loaded something since the last search. Names, numbers and types are those
+ * of the CUDA driver API, and have not changed since CUDA 11.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -50,16 +49,21 @@ enum {	/* CUmemorytype */
 #define PCI_SIZE sizeof(((struct peerdma_memory *)0)->pci)
 
 struct api {
-	CUresult (*pointer_get_attributes)(unsigned int n, int *attributes, void **data, CUdeviceptr ptr);
+	CUresult (*pointer_get_attributes)(unsigned int n, int *attributes, void **data,
+					   CUdeviceptr ptr);
 	CUresult (*pointer_set_attribute)(const void *value, int attribute, CUdeviceptr ptr);
 	CUresult (*pointer_get_attribute)(void *data, int attribute, CUdeviceptr ptr);
 	CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t length);
 	CUresult (*device_get)(int *device, int ordinal);
 	CUresult (*device_get_pci_bus_id)(char *id, int length, int device);
-	/* NULL, or the one call about an allocation that does not crash while another thread frees it (allocations.c). */
+	/*
+	 * The one query that does not crash while another thread frees the allocation
+	 * (allocations.c). May be NULL.
+	 */
 	CUresult (*get_range)(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
 	/* Since CUDA 11.7; NULL before. */
-	CUresult (*get_handle)(void *handle, CUdeviceptr ptr, size_t size, int type, unsigned long long flags);
+	CUresult (*get_handle)(void *handle, CUdeviceptr ptr, size_t size, int type,
+			       unsigned long long flags);
 	/* Since CUDA 11.3; NULL before. */
 	CUresult (*flush_writes)(int target, int scope);
 	CUresult (*ctx_get_device)(int *device);
@@ -70,12 +74,13 @@ struct api {
 enum policy { POLICY_NOTICE, POLICY_LOAD, POLICY_OFF };
 
 /*
- * No lock: a child must not inherit it locked, and a library that is being
- * loaded may query.  Two threads may search at once; the first publishes.
+ * There is no lock, because a child could inherit it locked, and a library that is being loaded may
+ * query. Two threads may search at once; the first publishes its result.
  */
-static _Atomic(const struct api *) published;	/* for good */
-static _Atomic unsigned long long searched_at;	/* how many libraries had ever been loaded at the last search */
-static _Atomic uint64_t initialised_in;		/* process_id() of a process that was seen to use CUDA */
+static _Atomic(const struct api *) published;	/* never changes once it is set */
+/* number of libraries loaded so far, at the last search */
+static _Atomic unsigned long long searched_at;
+static _Atomic uint64_t initialised_in; /* process_id() of a process that was seen to use CUDA */
 
 static enum policy policy(void)
 {
@@ -88,7 +93,7 @@ static enum policy policy(void)
 	return POLICY_NOTICE;
 }
 
-/* The library stays loaded: its functions may be called at any time from now on. */
+/* Keeps the library loaded, because its functions may be called at any time from now on. */
 static const struct api *search(int flags)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | flags);
@@ -109,7 +114,8 @@ static const struct api *search(int flags)
 		api->device_get_attribute = dlsym(library, "cuDeviceGetAttribute");
 		api->capture_mode = dlsym(library, "cuThreadExchangeStreamCaptureMode");
 		if (api->pointer_get_attributes && api->pointer_set_attribute && api->device_get &&
-		    api->device_get_pci_bus_id && atomic_compare_exchange_strong(&published, &first, api))
+		    api->device_get_pci_bus_id &&
+		    atomic_compare_exchange_strong(&published, &first, api))
 			return api;
 	}
 	free(api);
@@ -118,7 +124,7 @@ static const struct api *search(int flags)
 	return first;
 }
 
-/* NULL: the process has no libcuda, or is not to use it. */
+/* NULL: the process has no libcuda, or PEERDMA_CUDA forbids its use. */
 static const struct api *cuda_find(void)
 {
 	static _Atomic int how = -1;	/* enum policy, read once */
@@ -157,11 +163,11 @@ int cuda_load(void)
 }
 
 /*
- * CUDA's state does not survive a fork.  If a process was seen to use it, its
- * children are not to call it.  If none was seen, the library answers "not
- * initialised" itself, also in a child of a process that used it unseen.
+ * CUDA's state does not survive a fork. If a process was seen to use CUDA, its children must not
+ * call it. If none was seen, CUDA itself returns "not initialised", also in a child of a process
+ * whose use was not seen.
  */
-static const struct api *cuda_to_ask(void)
+static const struct api *cuda_usable(void)
 {
 	const struct api *api = cuda_find();
 	uint64_t seen = atomic_load_explicit(&initialised_in, memory_order_relaxed);
@@ -182,8 +188,8 @@ static enum cuda_answer failure(CUresult r, int *error)
 	case CUDA_ERROR_DEINITIALIZED:
 	case CUDA_ERROR_NO_DEVICE:
 		return CUDA_ABSENT;
-	case CUDA_ERROR_INVALID_VALUE:		/* what CUDA says of addresses that are not its own */
-	case CUDA_ERROR_INVALID_CONTEXT:	/* the same, where no context was ever made */
+	case CUDA_ERROR_INVALID_VALUE:		/* CUDA does not know the address */
+	case CUDA_ERROR_INVALID_CONTEXT:	/* the same, if the process never had a context */
 		saw_initialised();
 		return CUDA_UNKNOWN;
 	default:
@@ -192,12 +198,13 @@ static enum cuda_answer failure(CUresult r, int *error)
 	}
 }
 
-/* "0000:03:00.0", as sysfs spells it. */
-static void pci_ask(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
+/* Returns the PCI address in the format of sysfs: "0000:03:00.0". */
+static void query_pci(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
 {
 	int device;
 
-	if (cuda->device_get(&device, ordinal) || cuda->device_get_pci_bus_id(pci, PCI_SIZE, device))
+	if (cuda->device_get(&device, ordinal) ||
+	    cuda->device_get_pci_bus_id(pci, PCI_SIZE, device))
 		pci[0] = 0;
 	pci[PCI_SIZE - 1] = 0;
 	for (char *p = pci; *p; p++) {
@@ -206,22 +213,25 @@ static void pci_ask(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
 	}
 }
 
-/* CUDA's ordinals do not change within a process, and asking costs more than all the rest. */
+/*
+ * Caches PCI addresses: CUDA's ordinals do not change within a process, and this query takes longer
+ * than all others together.
+ */
 static void device_pci(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
 {
 	static char known[64][PCI_SIZE];
-	static _Atomic unsigned char state[64];	/* 0 not asked, 1 being written, 2 known */
+	static _Atomic unsigned char state[64];	/* 0: not queried, 1: being written, 2: known */
 	unsigned char expected = 0;
 
 	if (ordinal < 0 || ordinal >= 64) {
-		pci_ask(cuda, ordinal, pci);
+		query_pci(cuda, ordinal, pci);
 		return;
 	}
 	if (atomic_load_explicit(&state[ordinal], memory_order_acquire) == 2) {
 		memcpy(pci, known[ordinal], PCI_SIZE);
 		return;
 	}
-	pci_ask(cuda, ordinal, pci);
+	query_pci(cuda, ordinal, pci);
 	if (pci[0] && atomic_compare_exchange_strong(&state[ordinal], &expected, 1)) {
 		memcpy(known[ordinal], pci, PCI_SIZE);
 		atomic_store_explicit(&state[ordinal], 2, memory_order_release);
@@ -229,16 +239,17 @@ static void device_pci(const struct api *cuda, int ordinal, char pci[PCI_SIZE])
 }
 
 /*
- * Of memory that cuMemMap mapped, CUDA's range is the whole reservation; its
- * mapping is what one cuMemCreate stands behind.  Drivers before 12 cannot tell
- * and fail the whole call.  The buffer id shows that both calls saw one allocation.
+ * For memory of cuMemMap(), CUDA's range is the whole reservation. This returns the mapping of one
+ * cuMemCreate(). Drivers before CUDA 12 do not support this and fail the whole call. The buffer id
+ * shows that both calls saw the same allocation.
  */
 static void narrow_to_mapping(const struct api *cuda, CUdeviceptr ptr, struct peerdma_memory *out)
 {
 	unsigned long long id = 0;
 	CUdeviceptr base = 0;
 	size_t size = 0;
-	int attributes[] = { ATTRIBUTE_BUFFER_ID, ATTRIBUTE_MAPPING_BASE_ADDR, ATTRIBUTE_MAPPING_SIZE };
+	int attributes[] = { ATTRIBUTE_BUFFER_ID, ATTRIBUTE_MAPPING_BASE_ADDR,
+			     ATTRIBUTE_MAPPING_SIZE };
 	void *data[] = { &id, &base, &size };
 
 	if (!cuda->pointer_get_attributes(3, attributes, data, ptr) && size &&
@@ -248,7 +259,10 @@ static void narrow_to_mapping(const struct api *cuda, CUdeviceptr ptr, struct pe
 	}
 }
 
-/* Of memory that cuMemAlloc did not make.  A driver that does not know the attribute knows no such memory. */
+/*
+ * For memory that is not from cuMemAlloc(). A driver that does not know the attribute has no such
+ * memory.
+ */
 static bool rdma_capable(const struct api *cuda, CUdeviceptr ptr)
 {
 	unsigned int capable = 0;
@@ -276,16 +290,18 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 	size_t size = 0;
 	int ordinal = -1;
 	int attributes[] = {
-		ATTRIBUTE_MEMORY_TYPE, ATTRIBUTE_IS_MANAGED, ATTRIBUTE_BUFFER_ID, ATTRIBUTE_DEVICE_ORDINAL,
-		ATTRIBUTE_RANGE_START_ADDR, ATTRIBUTE_RANGE_SIZE, ATTRIBUTE_CONTEXT,
+		ATTRIBUTE_MEMORY_TYPE,	  ATTRIBUTE_IS_MANAGED,	      ATTRIBUTE_BUFFER_ID,
+		ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_RANGE_START_ADDR, ATTRIBUTE_RANGE_SIZE,
+		ATTRIBUTE_CONTEXT,
 	};
 	void *data[] = { &type, &managed, &id, &ordinal, &start, &size, &context };
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	CUresult r;
 
 	if (!cuda)
 		return CUDA_ABSENT;
-	r = cuda->pointer_get_attributes(sizeof(attributes) / sizeof(attributes[0]), attributes, data, p);
+	r = cuda->pointer_get_attributes(sizeof(attributes) / sizeof(attributes[0]), attributes,
+					 data, p);
 	if (r)
 		return failure(r, error);
 	saw_initialised();
@@ -305,7 +321,8 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 
 	out->device = ordinal;
 	device_pci(cuda, ordinal, out->pci);
-	if (out->kind == PEERDMA_KIND_DEVICE && !context) {	/* what cuMemAlloc made belongs to one */
+	/* memory of cuMemAlloc() has a context */
+	if (out->kind == PEERDMA_KIND_DEVICE && !context) {
 		if (from_pool(cuda, p)) {
 			out->flags |= PEERDMA_MEMORY_POOL;
 		} else {
@@ -322,12 +339,12 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 
 bool cuda_there(void)
 {
-	return cuda_to_ask();
+	return cuda_usable();
 }
 
 int cuda_capture_leave(void)
 {
-	const struct api *cuda = atomic_load_explicit(&published, memory_order_acquire) ? cuda_to_ask() : NULL;
+	const struct api *cuda = atomic_load_explicit(&published, memory_order_acquire) ? cuda_usable() : NULL;
 	int mode = CAPTURE_RELAXED;
 
 	return cuda && cuda->capture_mode && !cuda->capture_mode(&mode) ? mode : CAPTURE_RELAXED;
@@ -341,7 +358,7 @@ void cuda_capture_return(int mode)
 
 enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	unsigned int on = 1;
 	int capture;
 	CUresult r;
@@ -351,22 +368,23 @@ enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error)
 	capture = cuda_capture_leave();
 	r = cuda->pointer_set_attribute(&on, ATTRIBUTE_SYNC_MEMOPS, (uintptr_t)ptr);
 	cuda_capture_return(capture);
-	if (r == CUDA_ERROR_NOT_SUPPORTED)	/* memory of cuMemCreate has no such attribute */
+	if (r == CUDA_ERROR_NOT_SUPPORTED)	/* memory of cuMemCreate() lacks this attribute */
 		return CUDA_ABSENT;
 	return r ? failure(r, error) : CUDA_KNOWN;
 }
 
 bool cuda_has_id(uint64_t ptr, uint64_t id)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	unsigned long long now = 0;
 
-	return cuda && cuda->pointer_get_attribute && !cuda->pointer_get_attribute(&now, ATTRIBUTE_BUFFER_ID, ptr) && now == id;
+	return cuda && cuda->pointer_get_attribute &&
+	       !cuda->pointer_get_attribute(&now, ATTRIBUTE_BUFFER_ID, ptr) && now == id;
 }
 
 enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	CUdeviceptr start = 0;
 	size_t bytes = 0;
 	CUresult r;
@@ -381,7 +399,7 @@ enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size)
 
 enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *error)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	int capture;
 
 	if (!cuda || !cuda->copy)
@@ -394,10 +412,13 @@ enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *err
 
 enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	int capture;
 
-	/* Without the other there would be no telling what becomes of it. */
+	/*
+	 * Without cuPointerGetAttribute(), the library could not detect a free of the exported
+	 * memory.
+	 */
 	if (!cuda || !cuda->get_handle || !cuda->pointer_get_attribute)
 		return CUDA_ABSENT;
 	capture = cuda_capture_leave();
@@ -408,7 +429,7 @@ enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
 
 enum cuda_answer cuda_flush_writes(int scope, int *error)
 {
-	const struct api *cuda = cuda_to_ask();
+	const struct api *cuda = cuda_usable();
 	int device, options = 0, ordering = 0, capture;
 	CUresult r;
 
@@ -421,10 +442,12 @@ enum cuda_answer cuda_flush_writes(int scope, int *error)
 		return CUDA_ABSENT;
 	if (r)
 		return failure(r, error);
-	/* What a driver does not know it does not do. */
-	if (!cuda->device_get_attribute(&ordering, DEVICE_WRITES_ORDERING, device) && ordering >= scope)
+	/* A driver that does not know an attribute lacks the feature. */
+	if (!cuda->device_get_attribute(&ordering, DEVICE_WRITES_ORDERING, device) &&
+	    ordering >= scope)
 		return CUDA_KNOWN;
-	if (cuda->device_get_attribute(&options, DEVICE_FLUSH_WRITES_OPTIONS, device) || !(options & FLUSH_FROM_HOST))
+	if (cuda->device_get_attribute(&options, DEVICE_FLUSH_WRITES_OPTIONS, device) ||
+	    !(options & FLUSH_FROM_HOST))
 		return CUDA_UNKNOWN;
 	capture = cuda_capture_leave();
 	r = cuda->flush_writes(FLUSH_CURRENT_CONTEXT, scope);

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * host.c - recognizes addresses of host memory, as fast as possible without guessing.
+ * host.c - recognizes addresses of host memory as fast as possible, without guessing.
  *
- * CUDA takes its device addresses from mmap(), and so do large buffers in host
- * memory: an address of the mmap area may be either, at different times, and only
- * CUDA knows.  But mmap() never returns addresses of three areas, which are
- * recognized by the address:
+ * CUDA takes device addresses from mmap(), and so do large buffers in host memory. So an address of
+ * the mmap area may be either, at different times, and only CUDA knows. But mmap() never returns
+ * addresses of three areas, so the address alone is enough to recognize them:
  *
- * - the stack of the calling thread, from its stack pointer upwards (below it
- *   the stack may not have grown yet);
- * - the heap that brk() moves, up to where it ends now;
+ * - the stack of the calling thread, from its stack pointer upwards (below it the
+ *   stack may not have grown yet);
+ * - the heap of brk(), up to its current end;
  * - the program's own variables (.data, .bss), which are never unloaded.
  *
- * For all other addresses CUDA is asked.  Answers are not cached here: nothing would
- * report that the memory has changed hands.
+ * For all other addresses CUDA is queried. Results are not cached here, because nothing would
+ * report that other memory is at the address.
  */
 #include <elf.h>
 #include <link.h>
@@ -30,14 +29,14 @@
 
 #include "internal.h"
 
-/* Between the main thread's stack and the mmap area the kernel leaves at least 128 MiB. */
+/* The kernel leaves at least 128 MiB between the main thread's stack and the mmap area. */
 #define MAIN_STACK_MAX (64UL << 20)
 
 struct span {
 	uintptr_t start, end;
 };
 
-/* In the room that the loader keeps for such: no call is needed to find it. */
+/* In static TLS: no function call is needed to find it. */
 static _Thread_local struct span stack __attribute__((tls_model("initial-exec")));
 static struct span image;
 static uintptr_t heap_start;		/* UINTPTR_MAX: not known */
@@ -50,8 +49,8 @@ static bool in(const struct span *s, uintptr_t p)
 }
 
 /*
- * The program's writable segment, from the headers that the kernel points to.
- * One segment only: there may be holes between two, and those are mmap()'s.
+ * Finds the program's writable segment in the program headers, whose address is in AT_PHDR. Uses
+ * one segment only: mmap() may return addresses between two segments.
  */
 static void image_find(void)
 {
@@ -115,7 +114,7 @@ static void find_once(void)
 
 static void stack_find(void)
 {
-	struct span s = { 1, 1 };	/* nothing is in it, and it is not looked for again */
+	struct span s = { 1, 1 };	/* an empty span, which is not searched again */
 	pthread_attr_t attr;
 	size_t size;
 	void *low;
@@ -138,7 +137,10 @@ bool host_for_certain(const void *ptr)
 
 	if (!stack.end)
 		stack_find();
-	/* A coroutine's stack pointer is elsewhere: then nothing follows from it. */
+	/*
+	 * In a coroutine, the stack pointer is outside the thread's stack, and the address shows
+	 * nothing.
+	 */
 	if (in(&stack, sp) && p >= sp && p < stack.end)
 		return true;
 
@@ -152,20 +154,20 @@ uint64_t page_size(void)
 	return (uint64_t)getpagesize();
 }
 
-/* Since Linux 5.14; older headers do not name it. */
+/* Since Linux 5.14; older headers lack it. */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
 
 /*
- * Must neither fault nor, unlike a load, read a device's registers.  Three methods are
- * tried; the kernel refuses mappings of registers to the first two:
+ * The test must not fault, and, unlike a load, must not read a device's registers. Three methods
+ * are tried; the kernel refuses mappings of registers to the first two:
  *
- * - madvise(MADV_POPULATE_READ) makes the page readable.  It takes half the time of the
- *   second.  If it fails, the kernel may not know it.
- * - process_vm_readv() reads a byte, as a debugger would.  A container may forbid it.
+ * - madvise(MADV_POPULATE_READ) makes the page readable. It takes half the time of the
+ *   second method. If it fails, the kernel may be too old.
+ * - process_vm_readv() reads a byte, like a debugger. A container may forbid it.
  * - rt_sigprocmask() reads its argument before it finds that `how` is invalid, so its
- *   errno shows whether the memory can be read.  8 bytes, aligned: they lie in one page.
+ *   errno shows whether the memory can be read. The 8 aligned bytes are in one page.
  */
 bool host_readable(const void *ptr)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * hsa.c - asks AMD's HSA runtime, through the libhsa-runtime64.so.1 that the process
- * has loaded, what memory a pointer is in.
+ * hsa.c - queries AMD's HSA runtime, by the libhsa-runtime64.so.1 that the process has loaded,
+ * about the memory of a pointer.
  *
- * Nothing is linked, and it is not loaded for this.  Names, numbers and types are
- * those of HSA's AMD extensions.
+ * The library is neither linked nor loaded for this. Names, numbers and types are those of HSA's
+ * AMD extensions.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -32,15 +32,16 @@ struct pointer_info {
 };
 
 struct api {
-	int (*pointer_info)(const void *ptr, struct pointer_info *info, void *(*alloc)(size_t), uint32_t *n,
-			    struct agent **agents);
+	int (*pointer_info)(const void *ptr, struct pointer_info *info, void *(*alloc)(size_t),
+			    uint32_t *n, struct agent **agents);
 	int (*agent_info)(struct agent agent, int attribute, void *value);
 };
 
-/* As cuda.c's: no lock, and the first one stays. */
+/* As in cuda.c: no lock, and the first result stays. */
 static _Atomic(const struct api *) published;
 static _Atomic unsigned long long searched_at;
-static _Atomic uint64_t seen_in;	/* process_id() of a process that was seen to use it: its children do not */
+/* process_id() of the process that uses HSA; forked children cannot use it */
+static _Atomic uint64_t seen_in;
 
 static const struct api *search(void)
 {
@@ -51,7 +52,8 @@ static const struct api *search(void)
 	if (api) {
 		*(void **)&api->pointer_info = dlsym(library, "hsa_amd_pointer_info");
 		*(void **)&api->agent_info = dlsym(library, "hsa_agent_get_info");
-		if (api->pointer_info && api->agent_info && atomic_compare_exchange_strong(&published, &first, api))
+		if (api->pointer_info && api->agent_info &&
+		    atomic_compare_exchange_strong(&published, &first, api))
 			return api;
 	}
 	free(api);
@@ -76,13 +78,15 @@ static const struct api *find(void)
 	return api;
 }
 
-/* "0000:03:00.0", as sysfs spells it. */
+/* Returns the PCI address in the format of sysfs: "0000:03:00.0". */
 static void pci_of(const struct api *hsa, struct agent agent, char *pci, size_t size)
 {
 	uint32_t bdf = 0, domain = 0;
 
-	if (!hsa->agent_info(agent, AGENT_INFO_BDFID, &bdf) && !hsa->agent_info(agent, AGENT_INFO_DOMAIN, &domain))
-		snprintf(pci, size, "%04x:%02x:%02x.%x", domain & 0xffff, bdf >> 8 & 0xff, bdf >> 3 & 0x1f, bdf & 7);
+	if (!hsa->agent_info(agent, AGENT_INFO_BDFID, &bdf) &&
+	    !hsa->agent_info(agent, AGENT_INFO_DOMAIN, &domain))
+		snprintf(pci, size, "%04x:%02x:%02x.%x", domain & 0xffff, bdf >> 8 & 0xff,
+			 bdf >> 3 & 0x1f, bdf & 7);
 }
 
 bool hsa_there(void)
@@ -97,7 +101,8 @@ bool hsa_query(const void *ptr, struct peerdma_memory *out)
 	const struct api *hsa = find();
 	uint32_t device = 0;
 
-	if (!hsa || (seen && seen != process_id()) || hsa->pointer_info(ptr, &info, NULL, NULL, NULL))
+	if (!hsa || (seen && seen != process_id()) ||
+	    hsa->pointer_info(ptr, &info, NULL, NULL, NULL))
 		return false;
 	if (!seen)
 		atomic_store(&seen_in, process_id());

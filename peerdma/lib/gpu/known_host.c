@@ -10,23 +10,25 @@
 
 #define TABLE_SIZE (sizeof(struct known_host_entry) << KNOWN_HOST_BITS)
 
-static const uint64_t not_seen;			/* the word of a process where not all is seen */
-static struct known_host_entry none[1 << KNOWN_HOST_BITS];	/* of a thread that has none: never written */
+/* used if libpeerdma-hooks does not see every allocation; always 0 */
+static const uint64_t not_seen;
+/* the table of threads without one; never written */
+static struct known_host_entry none[1 << KNOWN_HOST_BITS];
 
 _Alignas(64) struct known_host_words known_host_words = { .making = &not_seen };
-_Thread_local struct known_host_entry *known_host_table __attribute__((tls_model("initial-exec"))) = none;
+_Thread_local struct known_host_entry *known_host_table
+	__attribute__((tls_model("initial-exec"))) = none;
 
-/* ---- whether all is seen ---- */
+/* ---- whether the hooks see every allocation ---- */
 
 /*
- * Looked for once, when CUDA is there, and again when the loader has loaded something:
- * that may be a library that is in front.  What does not see all does not come to see
- * it later.
+ * Checked once CUDA is there, and again after each dlopen(): a new library may interpose the calls.
+ * If the hooks miss some calls, this is permanent.
  */
 static bool all_seen(void)
 {
 	static _Atomic bool never;
-	static _Atomic uint64_t known;		/* how many had been loaded, and 1 */
+	static _Atomic uint64_t known; /* the loader's count at the last check, with bit 0 set */
 	const uint64_t *word;
 	uint64_t now;
 
@@ -41,7 +43,7 @@ static bool all_seen(void)
 		atomic_store(&never, true);
 	}
 	__atomic_store_n(&known_host_words.making, word, __ATOMIC_SEQ_CST);
-	if (atomic_load(&never))	/* another thread may have found so meanwhile */
+	if (atomic_load(&never))	/* another thread may have set `never` meanwhile */
 		__atomic_store_n(&known_host_words.making, &not_seen, __ATOMIC_SEQ_CST);
 	atomic_store(&known, now);
 	return word != &not_seen;
@@ -58,10 +60,11 @@ static void known_host_end(void)
 
 static struct thread_end end = { .fn = known_host_end };
 
-/* A child, however it was forked, gets zeros: not all that is the parent's is the child's, too. */
+/* A forked child gets zeros, because the parent's entries need not be true in the child. */
 static bool table_make(void)
 {
-	void *table = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *table = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
 
 	if (table == MAP_FAILED)
 		return false;
@@ -77,7 +80,8 @@ void known_host_add(const void *ptr, uint64_t word)
 {
 	struct known_host_entry *e;
 
-	if (!all_seen() || !word || word & PEERDMA_HOOKS_MAKING_NOW || (known_host_table == none && !table_make()))
+	if (!all_seen() || !word || word & PEERDMA_HOOKS_MAKING_NOW ||
+	    (known_host_table == none && !table_make()))
 		return;
 	e = known_host_entry((uintptr_t)ptr);
 	e->address = (uintptr_t)ptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * query.c - peerdma_query(): what memory is a pointer in?
+ * query.c - peerdma_query(): finds out in what kind of memory a pointer is.
  */
 #include <string.h>
 
@@ -8,16 +8,19 @@
 #include "base/mappings.h"
 #include "known_host.h"
 
-#define CUDA_GRAIN (2UL << 20)	/* CUDA takes addresses from the system in no smaller pieces */
+#define CUDA_GRAIN (2UL << 20)	/* CUDA reserves addresses in multiples of this size */
 
 static const struct peerdma_memory the_hosts = {
-	.size = sizeof(the_hosts), .kind = PEERDMA_KIND_HOST, .device = -1, .flags = PEERDMA_MEMORY_PINNABLE,
+	.size = sizeof(the_hosts),
+	.kind = PEERDMA_KIND_HOST,
+	.device = -1,
+	.flags = PEERDMA_MEMORY_PINNABLE,
 };
 
-/* When looking at the address alone was not enough. */
-static int ask(const char *call, const void *ptr, struct peerdma_memory *m)
+/* Queries CUDA and HSA, if the address alone does not show the kind of memory. */
+static int query_providers(const char *call, const void *ptr, struct peerdma_memory *m)
 {
-	uint64_t word = known_host_word();	/* before CUDA is asked */
+	uint64_t word = known_host_word();	/* must be read before the query */
 	enum cuda_answer answer;
 	int error = 0;
 
@@ -35,11 +38,15 @@ static int ask(const char *call, const void *ptr, struct peerdma_memory *m)
 	}
 	if (hsa_query(ptr, m))
 		return 0;
-	/* Reserved device addresses and freed ones cannot be read; what can is the host's. */
+	/*
+	 * Reserved device addresses and freed memory cannot be read. Readable memory is host
+	 * memory.
+	 */
 	if (!host_readable(ptr)) {
 		m->kind = PEERDMA_KIND_UNKNOWN;
 		m->flags = 0;
-	} else if (answer == CUDA_UNKNOWN && !hsa_there()) {	/* some calls that create addresses of HSA are not counted */
+	/* some calls that create addresses of HSA are not counted */
+	} else if (answer == CUDA_UNKNOWN && !hsa_there()) {
 		known_host_add(ptr, word);
 	}
 	return 0;
@@ -50,7 +57,7 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 	struct peerdma_memory m;
 	int error;
 
-	(void)ctx;	/* CUDA's and the kernel's answers are the process's, not the context's */
+	(void)ctx;	/* the result depends on the process, not on the context */
 	if (!out)
 		return check_given("peerdma_query", "out", out, NULL);
 	error = check_size("peerdma_query", out->size, MEMORY_FIRST);
@@ -59,13 +66,13 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 
 	if (host_for_certain(ptr) || known_host(ptr)) {
 		if (out->size == sizeof(m)) {
-			*out = the_hosts;	/* a few nanoseconds, and this path has few */
+			*out = the_hosts;	/* this path takes only a few nanoseconds */
 			return 0;
 		}
 		m = the_hosts;
 	} else {
 		m = the_hosts;
-		error = ask("peerdma_query", ptr, &m);
+		error = query_providers("peerdma_query", ptr, &m);
 		if (error)
 			return error;
 	}
@@ -74,23 +81,25 @@ EXPORT int peerdma_query(struct peerdma *ctx, const void *ptr, struct peerdma_me
 	return 0;
 }
 
-/* Two pieces that cannot be told apart. */
+/* Whether two ranges have the same properties. */
 static bool alike(const struct peerdma_memory *a, const struct peerdma_memory *b)
 {
-	return !a->buffer_id && !b->buffer_id && a->kind == b->kind && a->flags == b->flags && a->device == b->device;
+	return !a->buffer_id && !b->buffer_id && a->kind == b->kind && a->flags == b->flags &&
+	       a->device == b->device;
 }
 
 /*
- * CUDA does not know what is at `at`: how far does that go?  Not beyond the mapping that has it, or the hole.  Memory
- * that CUDA does know has addresses that nothing else gets, so it is no hole among the process's mappings; nor is
- * it private memory that the CPU reads, but for what the program has had page-locked.
- * Other mappings are asked of again where CUDA may have begun another allocation.
+ * Returns the end of the range from `at` on that CUDA does not know, at most the end of the mapping
+ * or of the hole that contains `at`. Memory that CUDA knows has addresses of its own, so CUDA knows
+ * no address in a hole between mappings. It also knows no private memory that the CPU can read,
+ * except memory that the program has page-locked. For other mappings the range ends where CUDA may
+ * have begun another allocation, and the caller queries again.
  */
 static uint64_t unknown_until(struct mappings *mappings, uint64_t at, uint64_t end)
 {
 	uint64_t next = (at | (CUDA_GRAIN - 1)) + 1;
 
-	if ((at ^ (end - 1)) < page_size())	/* a page is all of one kind */
+	if ((at ^ (end - 1)) < page_size())	/* all of a page is one kind of memory */
 		return end;
 	if (!mappings->file && !mappings_open(mappings))
 		return next;
@@ -101,8 +110,8 @@ static uint64_t unknown_until(struct mappings *mappings, uint64_t at, uint64_t e
 	return mappings->plain || mappings->to < next ? mappings->to : next;
 }
 
-EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length, struct peerdma_memory *out,
-			       size_t n, size_t *count)
+EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t length,
+			       struct peerdma_memory *out, size_t n, size_t *count)
 {
 	uint64_t at = (uintptr_t)ptr, end = at + length;
 	struct peerdma_memory last = { 0 };
@@ -125,7 +134,7 @@ EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t leng
 		struct peerdma_memory m = the_hosts;
 		uint64_t next;
 
-		error = ask("peerdma_query_range", (const void *)(uintptr_t)at, &m);
+		error = query_providers("peerdma_query_range", (const void *)(uintptr_t)at, &m);
 		if (error)
 			break;
 		next = m.length ? m.base + m.length : unknown_until(&mappings, at, end);

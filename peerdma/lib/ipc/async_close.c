@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * async_close.c - closes descriptors that another user sent.  A close may wait for as long as that user
- * wishes: a socket lingers, a file system in user space answers when it will.  So a thread does it.
+ * async_close.c - closes descriptors that a process of another user sent. That user can make
+ * close() block for any time, for example with a lingering socket or a file system in user space.
+ * So a separate thread closes them.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -16,7 +17,7 @@ struct fds {
 	int fd[];
 };
 
-static unsigned int threads;	/* atomic */
+static unsigned int threads;	/* atomic: running threads */
 
 unsigned int ipc_closes_pending(void)
 {
@@ -60,7 +61,7 @@ void ipc_close_async(const int *fds, unsigned int n)
 	unsigned int slow = 0;
 
 	for (unsigned int i = 0; i < n; i++) {
-		/* Only files in memory have seals, and these close at once. */
+		/* Only memfds have seals, and closing a memfd does not block. */
 		if (f && fcntl(fds[i], F_GET_SEALS) < 0)
 			f->fd[slow++] = fds[i];
 		else

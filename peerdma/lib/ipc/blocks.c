@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * blocks.c - host memory that is made to be shared: peerdma_ipc_alloc() and peerdma_ipc_free().
+ * blocks.c - peerdma_ipc_alloc() and peerdma_ipc_free(): host memory that can be exported.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 struct ipc_block {
 	struct ipc_block *next;
 	void *addr;
-	size_t length;		/* whole pages */
+	size_t length;		/* a multiple of the page size */
 	struct own_fd file;
 };
 
@@ -27,13 +27,14 @@ static int alloc(size_t length, void **ptr)
 	if (!b)
 		return fail(-ENOMEM, "%s", error_words(-ENOMEM));
 	b->length = memory_rounded(length);
-	ret = b->length < length || b->length > INT64_MAX ? fail(-ENOMEM, "%zu bytes are more than the address space", length) :
-	      ipc_file_make("peerdma-ipc-memory", b->length, false, &fd, &b->addr);
+	ret = b->length < length || b->length > INT64_MAX ?
+		      fail(-ENOMEM, "%zu bytes are more than the address space", length) :
+		      ipc_file_make("peerdma-ipc-memory", b->length, false, &fd, &b->addr);
 	if (ret) {
 		free(b);
 		return ret;
 	}
-	/* All of it now: later a page that cannot be had would be a SIGBUS. */
+	/* Allocate all pages now. A page that cannot be allocated later would raise SIGBUS. */
 	do
 		ret = fallocate(fd, 0, 0, (off_t)b->length) ? -errno : 0;
 	while (ret == -EINTR);
@@ -41,7 +42,8 @@ static int alloc(size_t length, void **ptr)
 		munmap(b->addr, b->length);
 		close(fd);
 		free(b);
-		return fail(-ENOMEM, "cannot allocate %zu bytes of shared memory: %s", length, strerror(-ret));
+		return fail(-ENOMEM, "cannot allocate %zu bytes of shared memory: %s", length,
+			    strerror(-ret));
 	}
 	b->file = own_fd(fd);
 	*ptr = b->addr;
@@ -66,13 +68,14 @@ EXPORT int peerdma_ipc_alloc(size_t length, unsigned int flags, void **ptr)
 	return ret ? fail(ret, "peerdma_ipc_alloc: %s", peerdma_last_error()) : 0;
 }
 
-/* lock */
+/* Caller holds ipc->lock. Ends all exports of host memory that overlap the range. */
 static void end_overlapping(struct ipc *ipc, uint64_t base, uint64_t length)
 {
 	struct ranges_place place = { 0 };
 	uint32_t slot;
 
-	while ((slot = ranges_next(&ipc->ranges[false], base, base + length - 1, &place)) != RANGES_NONE) {
+	while ((slot = ranges_next(&ipc->ranges[false], base, base + length - 1, &place)) !=
+	       RANGES_NONE) {
 		if (ipc_record_end(ipc, slot, ipc_generation(ipc, slot))) {
 			ipc_count(ipc, ended);
 			ipc_reap_one(ipc, slot);
@@ -80,8 +83,8 @@ static void end_overlapping(struct ipc *ipc, uint64_t base, uint64_t length)
 	}
 }
 
-/* Whether it is the memory of a process that forked this one, of which this one has a copy of the list. */
-static bool parents(const struct ipc *ipc, const void *ptr)
+/* Whether a parent process allocated the block. A forked child has a copy of its parent's list. */
+static bool is_parent_block(const struct ipc *ipc, const void *ptr)
 {
 	for (; ipc; ipc = ipc->parent) {
 		for (const struct ipc_block *b = ipc->blocks; b; b = b->next) {
@@ -119,9 +122,11 @@ EXPORT int peerdma_ipc_free(void *ptr)
 		free(b);
 	}
 	cancel_back(was);
-	if (b || (ipc && parents(ipc->parent, ptr)))
+	if (b || (ipc && is_parent_block(ipc->parent, ptr)))
 		return 0;
-	return fail(-EINVAL, "peerdma_ipc_free: %p is not what peerdma_ipc_alloc() returned, or was freed", ptr);
+	return fail(-EINVAL,
+		    "peerdma_ipc_free: %p is not what peerdma_ipc_alloc() returned, or was freed",
+		    ptr);
 }
 
 bool ipc_block_at(const struct ipc *ipc, uint64_t addr, uint64_t *base, uint64_t *length)

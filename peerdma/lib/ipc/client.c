@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * client.c - asks an exporter. The exporter's address contains 128 random bits, so that no later
- * process has the same address by chance. The kernel reports the user of the process that listens
- * there, so that a process of another user that took the address is detected.
+ * client.c - sends requests to an exporter. The exporter's address contains 128 random bits, so no
+ * later process has the same address by chance. If a process of another user takes the address, the
+ * user id that the kernel reports for the listener shows it.
  */
 #include <poll.h>
 #include <string.h>
@@ -45,14 +45,18 @@ static int connect_to(const struct ipc_name *name, int64_t until, struct own_fd 
 	made = own_fd(fd);
 	if (fd < 0)
 		return fail(fd, "socket: %s", error_words(fd));
-	/* EAGAIN: its queue of connections is full. */
+	/* EAGAIN: the listener's backlog is full. */
 	while (connect(fd, (struct sockaddr *)&address, length)) {
 		if (errno == EINTR)
 			continue;
 		if (errno != EAGAIN) {
-			ret = errno == ECONNREFUSED || errno == ENOENT ? ended(name) : errno == EPERM || errno == EACCES ?
-			      fail(-EACCES, "connect: %s; a security module keeps this process from the exporter (pid %u)",
-				   strerror(errno), name->pid) : fail(-errno, "connect: %s", strerror(errno));
+			ret = errno == ECONNREFUSED || errno == ENOENT ?
+				      ended(name) :
+			      errno == EPERM || errno == EACCES ?
+				      fail(-EACCES,
+					   "connect: %s; a security module keeps this process from the exporter (pid %u)",
+					   strerror(errno), name->pid) :
+				      fail(-errno, "connect: %s", strerror(errno));
 			goto close;
 		}
 		if (now_ms() >= until) {
@@ -77,11 +81,15 @@ static int refused(const struct ipc_name *name, int error)
 {
 	switch (error) {
 	case -EACCES:
-		return fail(-EACCES, "the exporter (pid %u, user %u) does not let user %u open it; export it with "
-			    "PEERDMA_IPC_ANY_USER, or open it as that user", name->pid, name->uid, (unsigned int)geteuid());
+		return fail(-EACCES,
+			    "the exporter (pid %u, user %u) does not let user %u open it; export it with "
+			    "PEERDMA_IPC_ANY_USER, or open it as that user",
+			    name->pid, name->uid, (unsigned int)geteuid());
 	case -EKEYREJECTED:
-		return fail(-EKEYREJECTED, "the key in the handle is not that of anything that pid %u exports; "
-			    "get the handle from the exporter", name->pid);
+		return fail(-EKEYREJECTED,
+			    "the key in the handle is not that of anything that pid %u exports; "
+			    "get the handle from the exporter",
+			    name->pid);
 	case -ESTALE:
 		return fail(-ESTALE, "the exporter (pid %u) has freed it, or ended the export; get a new handle", name->pid);
 	case -EBUSY:
@@ -95,7 +103,8 @@ static int refused(const struct ipc_name *name, int error)
 	}
 }
 
-static int await(const struct ipc_name *name, int fd, int64_t until, struct ipc_reply *reply, int fds[IPC_FDS])
+static int receive_reply(const struct ipc_name *name, int fd, int64_t until,
+			 struct ipc_reply *reply, int fds[IPC_FDS])
 {
 	for (;;) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -105,7 +114,8 @@ static int await(const struct ipc_name *name, int fd, int64_t until, struct ipc_
 		if (n == -EMFILE)
 			return fail(-EMFILE, "%s", error_words(-EMFILE));
 		if (n == -ECONNRESET)
-			continue;	/* said once, and an answer may be there */
+			/* Reported once. The exporter's answer may still be in the socket. */
+			continue;
 		if (!n)
 			return ended(name);
 		if (n == -EPROTO || (n > 0 && reply->magic != IPC_MESSAGE_MAGIC))
@@ -133,11 +143,15 @@ void ipc_close_fds(const struct ipc_name *name, int fds[IPC_FDS])
 	}
 }
 
-static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
-	       struct own_fd *conn)
+static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open,
+	       struct ipc_reply *reply, int fds[IPC_FDS], struct own_fd *conn)
 {
 	struct ipc_request q = {
-		.magic = IPC_MESSAGE_MAGIC, .op = op, .slot = name->slot, .open = open, .generation = name->generation,
+		.magic = IPC_MESSAGE_MAGIC,
+		.op = op,
+		.slot = name->slot,
+		.open = open,
+		.generation = name->generation,
 	};
 	int64_t until = now_ms() + TIMEOUT_MS;
 	int ret = conn->fd < 0 ? connect_to(name, until, conn) : 0;
@@ -148,10 +162,14 @@ static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, s
 	if (ret)
 		return ret;
 	ret = ipc_send(conn->fd, &q, sizeof(q), NULL, 0);
-	/* An exporter that has no room says so, and hangs up before it is asked. */
+	/*
+	 * An exporter at its limit sends an error and closes the connection before it reads a
+	 * request.
+	 */
 	if (ret && ret != -EPIPE && ret != -ECONNRESET)
-		return fail(ret == -EAGAIN ? -ETIMEDOUT : ret, "the connection to the exporter failed: %s", strerror(-ret));
-	ret = await(name, conn->fd, until, reply, fds);
+		return fail(ret == -EAGAIN ? -ETIMEDOUT : ret,
+			    "the connection to the exporter failed: %s", strerror(-ret));
+	ret = receive_reply(name, conn->fd, until, reply, fds);
 	if (ret)
 		ipc_close_fds(name, fds);
 	return ret;
@@ -159,20 +177,24 @@ static int ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, s
 
 int ipc_ended(uint32_t attempt, int ret, int error)
 {
-	/* Where it could not be asked, it is not known to have ended. */
+	/* Without an answer from the exporter, the end of the export is not proven. */
 	if (ret != -ESTALE && ret != -EOWNERDEAD && ret != -EACCES)
 		ret = 0;
 	attempt_end(attempt, ret);
 	return ret ? ret : error;
 }
 
-int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
-	    struct own_fd *conn)
+int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open,
+		struct ipc_reply *reply, int fds[IPC_FDS], struct own_fd *conn)
 {
 	bool fresh = conn->fd < 0;
 	int ret = ask(name, op, open, reply, fds, conn);
 
-	/* An exporter hangs up on a process that was stopped for a while before it asked.  If it has ended, no connection is made. */
+	/*
+	 * The exporter closes a connection that is idle for long, which happens if this process was
+	 * stopped between connecting and sending. So connect once more. If the exporter has ended,
+	 * connecting fails.
+	 */
 	if (ret != -EOWNERDEAD || !fresh || conn->fd < 0)
 		return ret;
 	ipc_hang_up(conn, name->uid);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * copy.c - copies between this process's memory and what it has opened.
+ * copy.c - copies between this process's memory and the memory that it has opened.
  *
- * Everything is checked before anything is copied. Whether the export is live is checked before and
- * after: bytes that were read from an export that ended meanwhile are reported as worthless. An
- * importer's mapping keeps the memory allocated, so that no copy touches another allocation, except
- * in small allocations (cuda.c) and pools (cuda_pool.c) of CUDA.
+ * All transfers are checked before the first copy. The export's state is checked before and after
+ * each copy: if the export ended during a copy, the copy fails, because the bytes may be stale. An
+ * importer's mapping keeps the memory allocated, so a copy cannot touch another allocation. There
+ * are two exceptions: small allocations of CUDA (cuda.c) and CUDA's pools (cuda_pool.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 #define KERNEL_MOST	(16ULL << 20)
 #define POLL_MOST	(64ULL << 10)
 /*
- * A 2D copy takes the time of two copies of a batch.  Rows that are longer, within one GPU, take more time than as many
- * copies: then nothing waits for the submission.
+ * A 2D copy takes as long as two copies of a batch. For long rows within one GPU, single copies are
+ * faster: the CPU submits the next copy while the GPU still makes the last one.
  */
 #define ROWS_FEWEST	3
 #define ROW_LONGEST	(2ULL << 20)
@@ -27,7 +27,7 @@ struct batch {
 	size_t n, size;
 	struct peerdma_ipc_signal *done;
 	uint64_t value;
-	int error;		/* of CUDA, for all that it copies */
+	int error;		/* CUDA's error, for all copies by CUDA */
 };
 
 static struct peerdma_ipc_transfer *at(const struct batch *b, size_t i)
@@ -62,10 +62,14 @@ static int check(const struct batch *b)
 		ret = take_in("peerdma_ipc_copy", &known, sizeof(known), TRANSFER_FIRST, t);
 		if (ret)
 			return ret;
-		if (t->flags & ~(PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL | PEERDMA_IPC_POLL) || !all_zero(t->reserved, sizeof(t->reserved)))
-			return fail(-EINVAL, "transfer %zu: unknown flags, or something reserved is set; set both to zero", i);
+		if (t->flags & ~(PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL | PEERDMA_IPC_POLL) ||
+		    !all_zero(t->reserved, sizeof(t->reserved)))
+			return fail(-EINVAL,
+				    "transfer %zu: unknown flags, or something reserved is set; set both to zero",
+				    i);
 		if (!t->memory || (!t->local && t->length))
-			return fail(-EINVAL, "transfer %zu: %s is NULL", i, t->memory ? "local" : "memory");
+			return fail(-EINVAL, "transfer %zu: %s is NULL", i,
+				    t->memory ? "local" : "memory");
 		if (!ipc_mine(range_of(t)->ipc))
 			return fail(-EPERM, "transfer %zu: a parent process opened the memory; open it here", i);
 		if (t->length > t->memory->length || t->offset > t->memory->length - t->length ||
@@ -77,7 +81,7 @@ static int check(const struct batch *b)
 	return 0;
 }
 
-/* ---- which way ---- */
+/* ---- choosing the path ---- */
 
 static bool is_cuda(const struct peerdma_ipc_transfer *t)
 {
@@ -86,10 +90,11 @@ static bool is_cuda(const struct peerdma_ipc_transfer *t)
 	return provider == IPC_CUDA || provider == IPC_CUDA_VMM || provider == IPC_CUDA_POOL;
 }
 
-/* For large copies engines are as fast, and take nothing from others. */
+/* For large copies the copy engines are as fast, and they leave the multiprocessors free. */
 static bool kernel_can(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach)
 {
-	return t->length <= KERNEL_MOST && ipc_cuda_kernel_reaches(reach, range_of(t)->mapping, t->local, t->length);
+	return t->length <= KERNEL_MOST &&
+	       ipc_cuda_kernel_reaches(reach, range_of(t)->mapping, t->local, t->length);
 }
 
 static int choose_by_local(const struct peerdma_ipc_transfer *t, enum peerdma_ipc_path *path)
@@ -106,7 +111,8 @@ static int choose_by_local(const struct peerdma_ipc_transfer *t, enum peerdma_ip
 	return 0;
 }
 
-static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach, enum peerdma_ipc_path *path)
+static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach,
+		  enum peerdma_ipc_path *path)
 {
 	if (!is_cuda(t))
 		return choose_by_local(t, path);
@@ -124,29 +130,30 @@ static void count(const struct peerdma_ipc_transfer *t)
 	__atomic_fetch_add(&ipc->counters.bytes[t->path], t->length, __ATOMIC_RELAXED);
 }
 
-/* Copies that one call of CUDA's will make. */
-struct together {
+/* Copies to be submitted by one call of CUDA. */
+struct copy_list {
 	struct ipc_copies copies;
 	struct peerdma_ipc_transfer *of[IPC_COPIES];
-	unsigned int groups[IPC_COPIES];	/* copies of one group are from one buffer to one buffer */
+	/* copies of one group have one source and one target buffer */
+	unsigned int groups[IPC_COPIES];
 	unsigned int n;
 };
 
-/* What CUDA has been given so far. */
-struct given {
+/* The copies collected for CUDA, and cached answers about their memory. */
+struct queue {
 	void *stream;
-	struct together kernel, engines;
-	void *function;		/* the kernel */
-	bool asked;		/* for it */
-	bool many;		/* there are several transfers */
-	uintptr_t base;		/* of the device memory that was last looked at, with its length */
+	struct copy_list kernel, engines;
+	void *function;		/* the copy kernel */
+	bool asked;		/* whether `function` was looked up */
+	bool many;		/* the call has more than one transfer */
+	uintptr_t base;		/* device memory of the last query */
 	uint64_t length;
-	const struct ipc_mapping *mapping;	/* of the last copy for engines, and its flags */
+	const struct ipc_mapping *mapping;	/* mapping and flags of the last engine copy */
 	uint32_t flags;
 	unsigned int group;
 };
 
-static int add(struct together *g, struct peerdma_ipc_transfer *t, void *to, const void *from)
+static int add(struct copy_list *g, struct peerdma_ipc_transfer *t, void *to, const void *from)
 {
 	g->copies.copy[g->n].to = (uintptr_t)to;
 	g->copies.copy[g->n].from = (uintptr_t)from;
@@ -155,7 +162,7 @@ static int add(struct together *g, struct peerdma_ipc_transfer *t, void *to, con
 	return -EINPROGRESS;
 }
 
-static int began(struct peerdma_ipc_transfer *t, int error)
+static int set_result(struct peerdma_ipc_transfer *t, int error)
 {
 	if (!error) {
 		count(t);
@@ -166,26 +173,28 @@ static int began(struct peerdma_ipc_transfer *t, int error)
 	return error;
 }
 
-/* The first error, which all have. */
-static int launch(struct given *given)
+/* Launches the collected kernel copies. An error applies to all of them. */
+static int launch_kernel(struct queue *queue)
 {
-	struct together *g = &given->kernel;
-	int ret = g->n ? ipc_cuda_kernel(given->stream, given->function, &g->copies, g->n) : 0;
+	struct copy_list *g = &queue->kernel;
+	int ret = g->n ? ipc_cuda_kernel(queue->stream, queue->function, &g->copies, g->n) : 0;
 
 	for (unsigned int i = 0; i < g->n; i++)
-		began(g->of[i], ret);
+		set_result(g->of[i], ret);
 	g->n = 0;
 	return ret;
 }
 
-/* Buffers that lie side by side are still two: CUDA copies within one. */
-static void set_group(struct given *given, const struct peerdma_ipc_transfer *t)
+/*
+ * Adjacent buffers of two allocations must not be merged: CUDA copies within one allocation only.
+ */
+static void set_group(struct queue *queue, const struct peerdma_ipc_transfer *t)
 {
-	if (given->mapping != range_of(t)->mapping || given->flags != t->flags)
-		given->group++;
-	given->mapping = range_of(t)->mapping;
-	given->flags = t->flags;
-	given->engines.groups[given->engines.n] = given->group;
+	if (queue->mapping != range_of(t)->mapping || queue->flags != t->flags)
+		queue->group++;
+	queue->mapping = range_of(t)->mapping;
+	queue->flags = t->flags;
+	queue->engines.groups[queue->engines.n] = queue->group;
 }
 
 static int copy_rows(void *stream, const struct ipc_copy_2d *rows, bool all)
@@ -199,10 +208,10 @@ static int copy_rows(void *stream, const struct ipc_copy_2d *rows, bool all)
 	return (all || rows->n >= ROWS_FEWEST) && first->length <= ROW_LONGEST ? ipc_cuda_copy_2d(stream, rows) : -EOPNOTSUPP;
 }
 
-/* Copies what is rows; the others stay, in their order. */
-static void take_rows(struct given *given)
+/* Submits the copies that form rows as 2D copies. The other copies stay, in order. */
+static void take_rows(struct queue *queue)
 {
-	struct together *g = &given->engines;
+	struct copy_list *g = &queue->engines;
 	unsigned int left = 0;
 	struct ipc_copy_2d rows;
 
@@ -210,12 +219,12 @@ static void take_rows(struct given *given)
 		bool taken;
 
 		rows = ipc_copy_2d(g->copies.copy, g->groups, i, g->n);
-		taken = !copy_rows(given->stream, &rows, rows.n == g->n);
+		taken = !copy_rows(queue->stream, &rows, rows.n == g->n);
 		if (!taken && rows.n > 1 && rows.n < ROWS_FEWEST)
-			rows.n--;	/* the last one may be the first of others */
+			rows.n--;	/* the last row may be the first of the next rows */
 		for (unsigned int j = i; j < i + rows.n; j++) {
 			if (taken) {
-				began(g->of[j], 0);
+				set_result(g->of[j], 0);
 				continue;
 			}
 			g->copies.copy[left] = g->copies.copy[j];
@@ -225,18 +234,21 @@ static void take_rows(struct given *given)
 	g->n = left;
 }
 
-/* The first error.  What a batch cannot have, or a driver not do, is copied one by one. */
-static int engines(struct given *given)
+/*
+ * Returns the first error. Copies that cannot be in a batch, or that the driver refuses as a batch,
+ * are submitted one by one.
+ */
+static int launch_engines(struct queue *queue)
 {
-	struct together *g = &given->engines;
-	int together, first = 0;
+	struct copy_list *g = &queue->engines;
+	int error, first = 0;
 
-	take_rows(given);
-	together = g->n > 1 ? ipc_cuda_batch(given->stream, &g->copies, g->n) : -EOPNOTSUPP;
+	take_rows(queue);
+	error = g->n > 1 ? ipc_cuda_batch(queue->stream, &g->copies, g->n) : -EOPNOTSUPP;
 	for (unsigned int i = 0; i < g->n; i++) {
-		int ret = together ? ipc_cuda_copy(given->stream, g->copies.copy[i].to, g->copies.copy[i].from, g->copies.copy[i].length) : 0;
+		int ret = error ? ipc_cuda_copy(queue->stream, g->copies.copy[i].to, g->copies.copy[i].from, g->copies.copy[i].length) : 0;
 
-		ret = began(g->of[i], ret);
+		ret = set_result(g->of[i], ret);
 		if (!first)
 			first = ret;
 	}
@@ -244,38 +256,45 @@ static int engines(struct given *given)
 	return first;
 }
 
-static int full(struct given *given)
+static int full(struct queue *queue)
 {
-	if (given->kernel.n == IPC_COPIES)
-		return launch(given);
-	return given->engines.n == IPC_COPIES ? engines(given) : 0;
+	if (queue->kernel.n == IPC_COPIES)
+		return launch_kernel(queue);
+	return queue->engines.n == IPC_COPIES ? launch_engines(queue) : 0;
 }
 
-static bool look(struct given *given, const void *ptr)
+static bool query_device(struct queue *queue, const void *ptr)
 {
 	struct peerdma_memory memory = { .size = sizeof(memory) };
 
-	if (peerdma_query(NULL, ptr, &memory) || memory.kind != PEERDMA_KIND_DEVICE || memory.flags & PEERDMA_MEMORY_HSA)
+	if (peerdma_query(NULL, ptr, &memory) || memory.kind != PEERDMA_KIND_DEVICE ||
+	    memory.flags & PEERDMA_MEMORY_HSA)
 		return false;
-	given->base = memory.base;
-	given->length = memory.length;
-	given->group++;
+	queue->base = memory.base;
+	queue->length = memory.length;
+	queue->group++;
 	return true;
 }
 
-/* Most often the next part of one buffer, which is not freed meanwhile. */
-static bool on_device(struct given *given, const void *ptr)
+/*
+ * Consecutive transfers usually use one buffer. The program may not free it during the call, so the
+ * last query stays valid.
+ */
+static bool on_device(struct queue *queue, const void *ptr)
 {
-	return (uintptr_t)ptr - given->base < given->length || look(given, ptr);
+	return (uintptr_t)ptr - queue->base < queue->length || query_device(queue, ptr);
 }
 
-/* Between GPUs a batch takes half the time of as many calls, and rows a tenth.  What is on the host may be pageable, and is in neither. */
-static bool together(struct given *given, const struct peerdma_ipc_transfer *t)
+/*
+ * Between GPUs, a batch takes half the time of single calls, and rows take a tenth. Host memory may
+ * be pageable, so it is in neither.
+ */
+static bool can_batch(struct queue *queue, const struct peerdma_ipc_transfer *t)
 {
-	return given->many && is_cuda(t) && on_device(given, t->local);
+	return queue->many && is_cuda(t) && on_device(queue, t->local);
 }
 
-static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
+static int copy_one(struct peerdma_ipc_transfer *t, struct queue *queue)
 {
 	char *there = (char *)t->memory->ptr + t->offset;
 	void *to = t->flags & PEERDMA_IPC_READ ? t->local : there;
@@ -286,14 +305,14 @@ static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
 		return ipc_fail_live(range_of(t)->mapping->exporter, ret);
 	switch (t->path) {
 	case PEERDMA_IPC_PATH_CUDA:
-		if (together(given, t)) {
-			set_group(given, t);
-			return add(&given->engines, t, to, from);
+		if (can_batch(queue, t)) {
+			set_group(queue, t);
+			return add(&queue->engines, t, to, from);
 		}
-		ret = ipc_cuda_copy(given->stream, (uintptr_t)to, (uintptr_t)from, t->length);
-		return began(t, ret) ? ret : -EINPROGRESS;
+		ret = ipc_cuda_copy(queue->stream, (uintptr_t)to, (uintptr_t)from, t->length);
+		return set_result(t, ret) ? ret : -EINPROGRESS;
 	case PEERDMA_IPC_PATH_KERNEL:
-		return add(&given->kernel, t, to, from);
+		return add(&queue->kernel, t, to, from);
 	case PEERDMA_IPC_PATH_HSA:
 		ret = ipc_hsa_copy(to, from, t->length);
 		break;
@@ -303,10 +322,13 @@ static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
 	if (ret)
 		return ret;
 	ret = live(t);
-	return began(t, ret ? ipc_fail_live(range_of(t)->mapping->exporter, ret) : 0);
+	return set_result(t, ret ? ipc_fail_live(range_of(t)->mapping->exporter, ret) : 0);
 }
 
-/* What CUDA copied is complete, or has failed.  Runs in a thread of CUDA's, too. */
+/*
+ * Sets the results of CUDA's copies after they have completed or failed. May run in a thread of
+ * CUDA.
+ */
 static int finish(const struct batch *b)
 {
 	int first = 0;
@@ -340,57 +362,63 @@ static void finish_later(void *stream, int error, void *arg)
 	free(b);
 }
 
-/* Starts all; *pending: some of CUDA's run.  The first error. */
+/*
+ * Starts all copies and returns the first error. Sets *pending if CUDA still executes some of them.
+ */
 static int start(struct batch *b, void **stream, bool *pending)
 {
-	struct given given;
+	struct queue queue;
 	struct ipc_reach reach = { 0 };
 	int first = 0, ret = 0;
 
-	given.stream = NULL;
-	given.kernel.n = given.engines.n = 0;
-	given.asked = false;
-	given.many = b->n > 1;
-	given.base = given.length = 0;
-	given.mapping = NULL;
-	given.flags = given.group = 0;
+	queue.stream = NULL;
+	queue.kernel.n = queue.engines.n = 0;
+	queue.asked = false;
+	queue.many = b->n > 1;
+	queue.base = queue.length = 0;
+	queue.mapping = NULL;
+	queue.flags = queue.group = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		struct peerdma_ipc_transfer *t = at(b, i);
 		enum peerdma_ipc_path path = PEERDMA_IPC_PATH_NONE;
 
 		t->path = PEERDMA_IPC_PATH_NONE;
 		ret = t->length ? choose(t, &reach, &path) : 0;
-		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) && !given.stream)
-			ret = ipc_cuda_stream(&given.stream);
-		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !given.asked) {
-			given.function = ipc_cuda_function(given.stream);
-			given.asked = true;
+		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) &&
+		    !queue.stream)
+			ret = ipc_cuda_stream(&queue.stream);
+		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !queue.asked) {
+			queue.function = ipc_cuda_function(queue.stream);
+			queue.asked = true;
 		}
-		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !given.function)
+		if (!ret && path == PEERDMA_IPC_PATH_KERNEL && !queue.function)
 			path = PEERDMA_IPC_PATH_CUDA;
 		if (!ret && t->length) {
 			t->path = path;
-			ret = copy_one(t, &given);
+			ret = copy_one(t, &queue);
 		}
 		t->error = ret;
 		if (!ret || ret == -EINPROGRESS) {
 			*pending |= ret == -EINPROGRESS;
-			ret = full(&given);
+			ret = full(&queue);
 		} else {
 			t->path = PEERDMA_IPC_PATH_NONE;
 		}
 		if (!first)
 			first = ret;
 	}
-	ret = launch(&given);
+	ret = launch_kernel(&queue);
 	if (!first)
 		first = ret;
-	ret = engines(&given);
-	*stream = given.stream;
+	ret = launch_engines(&queue);
+	*stream = queue.stream;
 	return first ? first : ret;
 }
 
-/* The kernel moves 16 bytes at once where it can, and else 8, or one: then an engine is soon faster. */
+/*
+ * The kernel moves 16 bytes at once if the addresses are aligned, otherwise 8 bytes or 1. With
+ * smaller units a copy engine is faster from a smaller length on.
+ */
 static bool small_enough(uint64_t to, uint64_t from, uint64_t length)
 {
 	uint64_t odd = to | from;
@@ -398,7 +426,7 @@ static bool small_enough(uint64_t to, uint64_t from, uint64_t length)
 	return length <= (odd % 8 ? POLL_MOST >> 5 : odd % 16 ? POLL_MOST >> 2 : POLL_MOST);
 }
 
-/* One small copy by the kernel that waits for it; -EOPNOTSUPP: another way. */
+/* Makes a small copy by the polling kernel. -EOPNOTSUPP: use another path. */
 static int polled(struct batch *b)
 {
 	struct peerdma_ipc_transfer *t = at(b, 0);
@@ -407,7 +435,8 @@ static int polled(struct batch *b)
 	struct ipc_reach reach = { 0 };
 	int ret;
 
-	if (b->n > 1 || b->done || !(t->flags & PEERDMA_IPC_POLL) || !t->length || !small_enough(there, local, t->length) || !is_cuda(t) || live(t) ||
+	if (b->n > 1 || b->done || !(t->flags & PEERDMA_IPC_POLL) || !t->length ||
+	    !small_enough(there, local, t->length) || !is_cuda(t) || live(t) ||
 	    !kernel_can(t, &reach))
 		return -EOPNOTSUPP;
 	t->path = PEERDMA_IPC_PATH_POLL;
@@ -418,7 +447,7 @@ static int polled(struct batch *b)
 		ret = live(t);
 	if (ret && ret != -EIO)
 		ipc_fail_live(range_of(t)->mapping->exporter, ret);
-	t->error = began(t, ret);
+	t->error = set_result(t, ret);
 	return ret;
 }
 
@@ -461,7 +490,8 @@ static int run(struct batch *b)
 	return ret;
 }
 
-EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, struct peerdma_ipc_signal *done, uint64_t value)
+EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n,
+			    struct peerdma_ipc_signal *done, uint64_t value)
 {
 	struct batch b = { .transfers = (char *)transfers, .n = n, .done = done, .value = value };
 	int ret = check_given("peerdma_ipc_copy", "transfers", transfers, NULL), was, capture;
@@ -482,7 +512,7 @@ EXPORT int peerdma_ipc_copy(struct peerdma_ipc_transfer *transfers, size_t n, st
 	if (!ret && done) {
 		ret = ipc_signal_usable(done, "the signal");
 		for (size_t i = 0; ret && i < n; i++)
-			began(at(&b, i), ret);
+			set_result(at(&b, i), ret);
 	}
 	if (!ret) {
 		if (done)

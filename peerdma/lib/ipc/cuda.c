@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda.c - CUDA's memory for other processes: that of cuMemAlloc by cuIpcGetMemHandle, and that of
- * cuMemCreate by a file descriptor. cuda_pool.c shares the memory of pools.
+ * cuda.c - shares CUDA memory: memory of cuMemAlloc() by cuIpcGetMemHandle(), memory of
+ * cuMemCreate() by a file descriptor. cuda_pool.c shares the memory of pools.
  *
- * CUDA keeps memory allocated for as long as an importer has it mapped: the exporter's free removes
- * only the exporter's mapping. So an importer that has not noticed the end of an export reads old
- * bytes, and not what was allocated since. This does not hold for blocks of 2 MiB that several
- * small allocations share: importers map the block, and the exporter goes on allocating in it.
+ * CUDA keeps memory allocated while an importer has it mapped: the exporter's free removes only the
+ * exporter's mapping. So an importer that has not noticed the end of an export reads old bytes, not
+ * another allocation. Small allocations are an exception: they share a block of 2 MiB. Importers
+ * map the whole block, and the exporter continues to allocate in it.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -27,8 +27,11 @@ static const struct cuda_ipc *search(void)
 	const struct cuda_ipc *first = NULL;
 	const struct symbol names[] = {
 #define NAME(field, name) { name, offsetof(struct cuda_ipc, field) }
-		NAME(get, "cuIpcGetMemHandle"), NAME(open, "cuIpcOpenMemHandle_v2"), NAME(close, "cuIpcCloseMemHandle"),
-		NAME(retain, "cuMemRetainAllocationHandle"), NAME(release, "cuMemRelease"),
+		NAME(get, "cuIpcGetMemHandle"),
+		NAME(open, "cuIpcOpenMemHandle_v2"),
+		NAME(close, "cuIpcCloseMemHandle"),
+		NAME(retain, "cuMemRetainAllocationHandle"),
+		NAME(release, "cuMemRelease"),
 		NAME(properties, "cuMemGetAllocationPropertiesFromHandle"),
 		NAME(to_shareable, "cuMemExportToShareableHandle"), NAME(from_shareable, "cuMemImportFromShareableHandle"),
 		NAME(reserve, "cuMemAddressReserve"), NAME(unreserve, "cuMemAddressFree"), NAME(map, "cuMemMap"),
@@ -41,17 +44,23 @@ static const struct cuda_ipc *search(void)
 		NAME(stream_create, "cuStreamCreate"), NAME(stream_destroy, "cuStreamDestroy_v2"), NAME(stream_sync, "cuStreamSynchronize"), NAME(stream_query, "cuStreamQuery"),
 		NAME(copy, "cuMemcpyAsync"), NAME(copy_2d, "cuMemcpy2DAsync_v2"),
 		NAME(batch, "cuMemcpyBatchAsync_v2"),
-		NAME(callback, "cuStreamAddCallback"), NAME(host_register, "cuMemHostRegister_v2"),
-		NAME(host_unregister, "cuMemHostUnregister"), NAME(host_device_pointer, "cuMemHostGetDevicePointer_v2"),
-		NAME(module_load, "cuModuleLoadData"), NAME(module_unload, "cuModuleUnload"),
-		NAME(module_function, "cuModuleGetFunction"), NAME(launch, "cuLaunchKernel"),
-		NAME(stream_wait, "cuStreamWaitValue64_v2"), NAME(stream_write, "cuStreamWriteValue64_v2"),
+		NAME(callback, "cuStreamAddCallback"),
+		NAME(host_register, "cuMemHostRegister_v2"),
+		NAME(host_unregister, "cuMemHostUnregister"),
+		NAME(host_device_pointer, "cuMemHostGetDevicePointer_v2"),
+		NAME(module_load, "cuModuleLoadData"),
+		NAME(module_unload, "cuModuleUnload"),
+		NAME(module_function, "cuModuleGetFunction"),
+		NAME(launch, "cuLaunchKernel"),
+		NAME(stream_wait, "cuStreamWaitValue64_v2"),
+		NAME(stream_write, "cuStreamWriteValue64_v2"),
 #undef NAME
 	};
 
 	if (api)
 		symbols_find(library, names, sizeof(names) / sizeof(names[0]), api);
-	if (api && api->get && api->open && api->close && api->pointer_attribute && api->ctx_current && api->ctx_device &&
+	if (api && api->get && api->open && api->close && api->pointer_attribute &&
+	    api->ctx_current && api->ctx_device &&
 	    atomic_compare_exchange_strong(&published, &first, api))
 		return api;
 	free(api);
@@ -108,7 +117,8 @@ static int cuda_identify(const void *ptr, struct ipc_offer *offer)
 
 	switch (cuda_query(ptr, &m, &error)) {
 	case CUDA_FAILED:
-		return fail(-EIO, "%p: cuPointerGetAttributes failed with CUDA error %d", ptr, error);
+		return fail(-EIO, "%p: cuPointerGetAttributes failed with CUDA error %d", ptr,
+			    error);
 	case CUDA_ABSENT:
 	case CUDA_UNKNOWN:
 		return -ENOENT;
@@ -117,7 +127,8 @@ static int cuda_identify(const void *ptr, struct ipc_offer *offer)
 	}
 	if (m.kind == PEERDMA_KIND_HOST && of_pool(m.base))
 		return fail(-EOPNOTSUPP, "memory of a CUDA pool that is host memory cannot be exported; allocate it with peerdma_ipc_alloc()");
-	if (m.kind == PEERDMA_KIND_HOST)	/* page-locked by CUDA; a shared file it may be */
+	/* page-locked by CUDA; may be a shared file, so ask the next provider */
+	if (m.kind == PEERDMA_KIND_HOST)
 		return -ENOENT;
 	if (m.kind == PEERDMA_KIND_MANAGED)
 		return fail(-EOPNOTSUPP, "%p: managed memory of CUDA cannot be exported, because it moves between the host and GPUs; "
@@ -184,7 +195,8 @@ static int cuda_offer(const void *ptr, struct ipc_offer *offer)
 		return fail(-EOPNOTSUPP, "this GPU's memory cannot be shared with other processes: cuIpcGetMemHandle is not supported; "
 			    "no other process can reach a software GPU inside a process");
 	if (r)
-		return fail(r == CUDA_ERROR_INVALID_CONTEXT ? -ENODEV : -EIO, "cuIpcGetMemHandle failed with CUDA error %d%s", r,
+		return fail(r == CUDA_ERROR_INVALID_CONTEXT ? -ENODEV : -EIO,
+			    "cuIpcGetMemHandle failed with CUDA error %d%s", r,
 			    r == CUDA_ERROR_INVALID_CONTEXT ? ": no context is current" : "");
 	memcpy(offer->blob, &handle, sizeof(offer->blob));
 	return 0;
@@ -202,7 +214,10 @@ int ipc_cuda_opened(struct ipc_mapping *m, CUdeviceptr ptr)
 	return 0;
 }
 
-/* In a block that the process has open, CUDA keeps the ranges that were opened first. */
+/*
+ * Of several ranges in a block that this process has open, CUDA returns the one that was opened
+ * first.
+ */
 int ipc_cuda_in_the_way(void)
 {
 	return fail(-EADDRINUSE, "CUDA still has other memory open at this address: memory that the exporter has freed and this "
@@ -224,11 +239,16 @@ static int cuda_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	if (r == CUDA_ERROR_ALREADY_MAPPED)
 		return ipc_cuda_in_the_way();
 	if (r)
-		return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "cuIpcOpenMemHandle failed with CUDA error %d", r);
-	/* What another process says is believed where CUDA says the same. */
-	if (cuda_query((const void *)(uintptr_t)ptr, &there, &error) != CUDA_KNOWN || there.base + there.length - ptr < m->length) {
+		return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO,
+			    "cuIpcOpenMemHandle failed with CUDA error %d", r);
+	/* The exporter's base and length are trusted only if CUDA reports the same. */
+	if (cuda_query((const void *)(uintptr_t)ptr, &there, &error) != CUDA_KNOWN ||
+	    there.base + there.length - ptr < m->length) {
 		cuda->close(ptr);
-		return m->length < CUDA_BLOCK ? ipc_cuda_in_the_way() : fail(-EPROTO, "CUDA opened less memory than the exporter said it is");
+		return m->length < CUDA_BLOCK ?
+			       ipc_cuda_in_the_way() :
+			       fail(-EPROTO,
+				    "CUDA opened less memory than the exporter said it is");
 	}
 	return ipc_cuda_opened(m, ptr);
 }
@@ -245,7 +265,7 @@ static int cuda_close(struct ipc_mapping *m)
 	return r ? fail(-EIO, "cuIpcCloseMemHandle failed with CUDA error %d", r) : 0;
 }
 
-/* The devices that may touch it: a bit each, of the first 64. */
+/* The bit of a device in a mask of devices. The mask covers the first 64. */
 uint64_t ipc_cuda_device_bit(int device)
 {
 	return device >= 0 && device < 64 ? 1ULL << device : 0;
@@ -256,7 +276,10 @@ bool ipc_cuda_vmm_reached(const struct ipc_mapping *m, int device)
 	return m->handle & ipc_cuda_device_bit(device);
 }
 
-/* The mapping is the process's, not a context's: GPUs that can reach the memory may. */
+/*
+ * The mapping belongs to the process, not to a context. So every GPU that can reach the memory gets
+ * access.
+ */
 uint64_t ipc_cuda_give_access(int first, ipc_cuda_give give, void *memory, CUresult *r)
 {
 	struct cuda_access access = { .location = { .type = 1, .id = first }, .flags = 3 };
@@ -274,7 +297,8 @@ uint64_t ipc_cuda_give_access(int first, ipc_cuda_give give, void *memory, CUres
 	return devices;
 }
 
-static CUresult vmm_give(const struct cuda_ipc *cuda, const struct cuda_access *access, void *memory)
+static CUresult vmm_give(const struct cuda_ipc *cuda, const struct cuda_access *access,
+			 void *memory)
 {
 	const struct ipc_mapping *m = memory;
 
@@ -292,8 +316,10 @@ static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 
 	(void)reply;
 	if (!cuda)
-		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
-	if (!cuda->from_shareable || !cuda->reserve || !cuda->map || !cuda->access || !cuda->release || !cuda->unmap)
+		return fail(-ENODEV,
+			    "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
+	if (!cuda->from_shareable || !cuda->reserve || !cuda->map || !cuda->access ||
+	    !cuda->release || !cuda->unmap)
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of cuMemCreate()");
 	if (fd < 0)
 		return fail(-EPROTO, "the exporter sent no descriptor of its memory");
@@ -317,7 +343,7 @@ static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 	m->handle = ipc_cuda_give_access(device, vmm_give, m, &r);
 	if (r)
 		goto unmap;
-	cuda->release(handle);	/* the mapping keeps it */
+	cuda->release(handle);	/* the mapping holds its own reference */
 	return ipc_cuda_opened(m, ptr);
 unmap:
 	cuda->unmap(ptr, m->length);
@@ -326,7 +352,8 @@ unreserve:
 release:
 	cuda->release(handle);
 fail:
-	return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s failed with CUDA error %d", call, r);
+	return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s failed with CUDA error %d",
+		    call, r);
 }
 
 static int vmm_close(struct ipc_mapping *m)
@@ -344,5 +371,10 @@ const struct ipc_provider ipc_cuda = {
 	.still = ipc_cuda_still, .open = cuda_open, .close = cuda_close,
 };
 const struct ipc_provider ipc_cuda_vmm = {
-	.id = IPC_CUDA_VMM, .name = "cuda-vmm", .cuda = true, .offer = vmm_offer, .open = vmm_open, .close = vmm_close,
+	.id = IPC_CUDA_VMM,
+	.name = "cuda-vmm",
+	.cuda = true,
+	.offer = vmm_offer,
+	.open = vmm_open,
+	.close = vmm_close,
 };

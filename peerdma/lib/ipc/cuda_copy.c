@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cuda_copy.c - what runs on CUDA's streams: copies, and signals that streams wait for and set. */
+/* cuda_copy.c - work on CUDA's streams: copies, and signals that streams wait for and set. */
 #include <string.h>
 
 #include "cuda.h"
@@ -7,19 +7,19 @@
 
 #define STREAMS 64
 
-/* One stream for each context that ever copied; a context's number is never used twice. */
-static struct known {
+/* One stream for each context that made a copy. Context ids are never reused. */
+static struct context_stream {
 	uint64_t context;
 	void *stream;
 	void *function;
-	bool tried;			/* to load the function */
+	bool tried;			/* loading the function was attempted */
 } streams[STREAMS];
 static unsigned int next;
-static uint64_t made_in;		/* process_id() */
+static uint64_t made_in;		/* process_id() of the process that made them */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* lock */
-static void *known_locked(uint64_t context)
+/* Caller holds lock. */
+static void *stream_of_locked(uint64_t context)
 {
 	for (unsigned int i = 0; made_in == process_id() && i < STREAMS; i++) {
 		if (streams[i].stream && streams[i].context == context)
@@ -28,18 +28,21 @@ static void *known_locked(uint64_t context)
 	return NULL;
 }
 
-static void *known(uint64_t context)
+static void *stream_of(uint64_t context)
 {
 	void *stream;
 
 	pthread_mutex_lock(&lock);
-	stream = known_locked(context);
+	stream = stream_of_locked(context);
 	pthread_mutex_unlock(&lock);
 	return stream;
 }
 
-/* The stream, or another thread's, which was first; then this one is not needed. */
-static void *remember(uint64_t context, void *stream)
+/*
+ * Stores the stream of a context. Returns the stored stream, which is another one if another thread
+ * was first; then the caller destroys its own.
+ */
+static void *store_stream(uint64_t context, void *stream)
 {
 	void *first;
 
@@ -48,9 +51,10 @@ static void *remember(uint64_t context, void *stream)
 		memset(streams, 0, sizeof(streams));
 		made_in = process_id();
 	}
-	first = known_locked(context);
+	first = stream_of_locked(context);
 	if (!first)
-		streams[next++ % STREAMS] = (struct known) { .context = context, .stream = stream };
+		streams[next++ % STREAMS] = (struct context_stream){ .context = context,
+								     .stream = stream };
 	pthread_mutex_unlock(&lock);
 	return first ? first : stream;
 }
@@ -67,20 +71,23 @@ int ipc_cuda_stream(void **stream)
 		return ret;
 	if (!cuda->stream_create || !cuda->stream_sync || !cuda->copy || !cuda->callback)
 		return fail(-EIO, "this libcuda has no streams");
-	*stream = known(context);
+	*stream = stream_of(context);
 	if (*stream)
 		return 0;
 	r = cuda->stream_create(&made, CUDA_STREAM_NON_BLOCKING);
 	if (r)
 		return fail(-EIO, "cuStreamCreate failed with CUDA error %d", r);
-	*stream = remember(context, made);
+	*stream = store_stream(context, made);
 	if (*stream != made && cuda->stream_destroy)
 		cuda->stream_destroy(made);
 	return 0;
 }
 
-/* lock: where a stream is; NULL: it was lost, or replaced by later ones. */
-static struct known *place_of(const void *stream)
+/*
+ * Caller holds lock. Returns the entry of a stream. NULL: the stream failed, or a later stream took
+ * its entry.
+ */
+static struct context_stream *find_stream(const void *stream)
 {
 	for (unsigned int i = 0; made_in == process_id() && i < STREAMS; i++) {
 		if (streams[i].stream == stream)
@@ -92,11 +99,11 @@ static struct known *place_of(const void *stream)
 void *ipc_cuda_function(void *stream)
 {
 	void *function, *loaded, *module = NULL;
-	struct known *k;
+	struct context_stream *k;
 	bool tried, later;
 
 	pthread_mutex_lock(&lock);
-	k = place_of(stream);
+	k = find_stream(stream);
 	function = k ? k->function : NULL;
 	tried = !k || k->tried;
 	pthread_mutex_unlock(&lock);
@@ -104,8 +111,8 @@ void *ipc_cuda_function(void *stream)
 		return function;
 	loaded = ipc_cuda_kernel_load(&module, &later);
 	pthread_mutex_lock(&lock);
-	k = place_of(stream);
-	tried = k && k->tried;		/* by another thread meanwhile, whose function is as good */
+	k = find_stream(stream);
+	tried = k && k->tried;		/* another thread has loaded an equivalent function */
 	if (k && !tried) {
 		k->function = loaded;
 		k->tried = !later;
@@ -138,7 +145,9 @@ int ipc_cuda_copy_2d(void *stream, const struct ipc_copy_2d *rows)
 {
 	const struct ipc_copy *first = rows->first;
 	const struct cuda_2d copy = {
-		.from = { .type = CUDA_MEMORY_UNIFIED, .device = first->from, .pitch = rows->from_pitch },
+		.from = { .type = CUDA_MEMORY_UNIFIED,
+			  .device = first->from,
+			  .pitch = rows->from_pitch },
 		.to = { .type = CUDA_MEMORY_UNIFIED, .device = first->to, .pitch = rows->to_pitch },
 		.width = first->length, .height = rows->n,
 	};
@@ -173,7 +182,10 @@ int ipc_cuda_wait(void *stream)
 
 int ipc_cuda_then(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg)
 {
-	/* Functions of cuLaunchHostFunc() are not called once the context has failed. */
+	/*
+	 * cuStreamAddCallback() also calls fn after the context has failed; cuLaunchHostFunc() does
+	 * not.
+	 */
 	CUresult r = ipc_cuda_api()->callback(stream, fn, arg, 0);
 
 	return r ? fail(-EIO, "cuStreamAddCallback failed with CUDA error %d", r) : 0;
@@ -190,13 +202,15 @@ int ipc_cuda_register(void *addr, size_t length)
 
 	if (ret)
 		return ret;
-	if (!cuda->stream_wait || !cuda->stream_write || !cuda->host_register || !cuda->host_device_pointer)
-		return fail(-EOPNOTSUPP, "this libcuda has no cuStreamWaitValue64_v2() and cuStreamWriteValue64_v2(); wait with "
+	if (!cuda->stream_wait || !cuda->stream_write || !cuda->host_register ||
+	    !cuda->host_device_pointer)
+		return fail(-EOPNOTSUPP,
+			    "this libcuda has no cuStreamWaitValue64_v2() and cuStreamWriteValue64_v2(); wait with "
 			    "peerdma_ipc_signal_wait(), and set the signal in a function of cuLaunchHostFunc()");
 	capture = cuda_capture_leave();
 	r = cuda->host_register(addr, length, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP);
 	cuda_capture_return(capture);
-	if (r == CUDA_ERROR_ALREADY_REGISTERED)	/* another thread was first */
+	if (r == CUDA_ERROR_ALREADY_REGISTERED)	/* another thread has registered it */
 		return 0;
 	return r ? fail(-EIO, "cuMemHostRegister of a signal's page failed with CUDA error %d", r) : 0;
 }

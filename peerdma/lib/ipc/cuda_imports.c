@@ -2,21 +2,24 @@
 /*
  * cuda_imports.c - the pools of other processes that this process has imported.
  *
- * Imported pools belong to the process: they stay when contexts end. The second import of a pool returns the handle of the
- * first one. Each import keeps a descriptor, until cuMemPoolDestroy() was called as often as the pool was imported; these
- * calls fail while memory of the pool is imported. So a pool is imported once for all memory of it.
+ * Imported pools belong to the process and survive their contexts. A second import of a pool
+ * returns the handle of the first. Each import keeps a descriptor until cuMemPoolDestroy() was
+ * called as often as the pool was imported. These calls fail while memory of the pool is imported.
+ * So the library imports a pool once for all memory of it.
  *
- * NVIDIA's driver (580) may fail when the last import of a pool is destroyed while other threads copy or synchronize,
- * whatever memory: one of ten busy threads then ends the process by an assertion, or waits forever. With CUDA alone this
- * happens once in 300 to 50,000 destructions, depending on how busy the threads are. It never happened in 835,000 with the
- * other threads idle, nor in 300,000 of imports that were not the last (tests/gpu/pool_destroyed.c). So a pool stays
- * imported when its last memory is unmapped, but not forever: the GPU's memory of the pool stays allocated meanwhile, even
- * if the exporter has destroyed the pool, or has ended.
+ * NVIDIA's driver (580) may fail when the last import of a pool is destroyed while other threads
+ * copy or synchronize any memory: one of ten busy threads then ends the process by an assertion, or
+ * waits forever. With CUDA alone this happens once in 300 to 50,000 destructions, depending on the
+ * load of the threads. It never happened in 835,000 destructions with idle threads, nor in 300,000
+ * destructions of imports that were not the last (tests/gpu/pool_destroyed.c). So a pool stays
+ * imported for some time after its last memory is unmapped. It does not stay forever, because the
+ * import keeps the pool's GPU memory allocated even if the exporter has destroyed the pool or has
+ * ended.
  *
- * An importer cannot tell by the descriptor alone that it has the pool already, so exporters number their pools. CUDA may
- * give the handle of a destroyed pool to another pool. But exported memory is allocated, which keeps its pool: a pool has
- * its number for as long as an export of it is live, and may have another number later. Then it is imported again, and has
- * the same handle here.
+ * A descriptor alone does not show whether the pool is already imported, so exporters number their
+ * pools. CUDA may give the handle of a destroyed pool to another pool. But exported memory is
+ * allocated, which keeps its pool alive. So a pool has its number while one of its exports is live,
+ * and may get another number later. It is then imported again, and CUDA returns the same handle.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,9 +28,10 @@
 #include "ipc.h"
 
 #define UNUSED_NS	10000000000ULL
-#define UNUSED_MOST	16	/* in the process: each has a descriptor */
+#define UNUSED_MOST	16	/* in the process; each holds a descriptor */
 
-static struct ipc_pool *find(const struct ipc_exporter *exporter, uint64_t number, const void *handle)
+static struct ipc_pool *find(const struct ipc_exporter *exporter, uint64_t number,
+			     const void *handle)
 {
 	struct ipc_pool *p = exporter->pools;
 
@@ -36,7 +40,8 @@ static struct ipc_pool *find(const struct ipc_exporter *exporter, uint64_t numbe
 	return p;
 }
 
-CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_exporter *exporter, uint64_t number, int fd, struct ipc_pool **pool)
+CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_exporter *exporter, uint64_t number, int fd,
+			   struct ipc_pool **pool)
 {
 	struct ipc_pool *p = find(exporter, number, NULL), *made = NULL;
 	bool import = !p;
@@ -47,7 +52,8 @@ CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_exporter *exporter, uint6
 		made = calloc(1, sizeof(*made));
 		if (!made)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		r = ipc_cuda_api()->pool_from_shareable(&handle, (void *)(intptr_t)fd, CUDA_HANDLE_POSIX_FD, 0);
+		r = ipc_cuda_api()->pool_from_shareable(&handle, (void *)(intptr_t)fd,
+							CUDA_HANDLE_POSIX_FD, 0);
 		if (r) {
 			free(made);
 			return r;
@@ -92,7 +98,7 @@ void ipc_cuda_pool_put(struct ipc *ipc, struct ipc_pool *pool)
 		pool->imports--;
 }
 
-/* lock: one that is not to stay imported. */
+/* Caller holds ipc->lock. Returns a pool whose import is to be destroyed, and its exporter. */
 static struct ipc_pool *due(const struct ipc *ipc, bool all, struct ipc_exporter **of)
 {
 	struct ipc_pool *oldest = NULL;
@@ -105,7 +111,8 @@ static struct ipc_pool *due(const struct ipc *ipc, bool all, struct ipc_exporter
 				continue;
 			if (!now)
 				now = now_ns();
-			if (all || now - p->unused_since >= UNUSED_NS || ipc_exporter_live(exporter, 0, 0) == -EOWNERDEAD) {
+			if (all || now - p->unused_since >= UNUSED_NS ||
+			    ipc_exporter_live(exporter, 0, 0) == -EOWNERDEAD) {
 				*of = exporter;
 				return p;
 			}
@@ -130,7 +137,8 @@ void ipc_cuda_pools_end(struct ipc *ipc, bool all)
 		capture = cuda_capture_leave();
 		pthread_mutex_lock(&ipc->pools_lock);
 		pthread_mutex_lock(&ipc->lock);
-		pool = due(ipc, all, &exporter);	/* another thread may use it again, or have ended it */
+		/* another thread may have used it again, or destroyed it */
+		pool = due(ipc, all, &exporter);
 		if (pool) {
 			for (at = &exporter->pools; *at != pool; at = &(*at)->next)
 				;
@@ -138,7 +146,7 @@ void ipc_cuda_pools_end(struct ipc *ipc, bool all)
 			__atomic_fetch_sub(&ipc->pools_unused, 1, __ATOMIC_RELAXED);
 		}
 		pthread_mutex_unlock(&ipc->lock);
-		/* A pool that CUDA does not destroy stays: there is no remedy. */
+		/* If CUDA refuses to destroy a pool, the pool leaks: there is no remedy. */
 		for (; pool && pool->imports; pool->imports--)
 			ipc_cuda_api()->pool_destroy(pool->handle);
 		free(pool);
@@ -150,7 +158,7 @@ void ipc_cuda_pools_end(struct ipc *ipc, bool all)
 	}
 	if (!all)
 		return;
-	/* Another thread may be at one. */
+	/* Wait until no other thread is destroying an import. */
 	pthread_mutex_unlock(&ipc->lock);
 	pthread_mutex_lock(&ipc->pools_lock);
 	pthread_mutex_unlock(&ipc->pools_lock);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda_kernel.c - copies by a kernel: many by one launch.
+ * cuda_kernel.c - makes several copies by one launch of a kernel.
  *
- * The list of copies is the kernel's parameter, so nothing is allocated or copied for it. A row of the
- * grid makes one copy. Where both addresses are multiples of 16, each thread copies 16 bytes at a time;
- * otherwise, and at the end of the range, it copies single bytes.
+ * The list of copies is the kernel's parameter, so the list needs no allocation and no copy. Each
+ * row of the grid makes one copy. If both addresses are multiples of 16, each thread copies 16
+ * bytes at a time. Otherwise, and at the end of the range, threads copy single bytes.
  *
- * A kernel that accesses memory which its context does not reach destroys the context, with all that the
- * program has in it. An engine can copy any memory of CUDA. So a kernel gets only memory that is surely
- * within reach.
+ * A kernel that accesses memory outside its context's reach destroys the context, with all data of
+ * the program in it. A copy engine can copy any memory of CUDA. So the kernel gets only memory that
+ * is known to be in reach.
  */
 #include <string.h>
 
@@ -17,9 +17,9 @@
 
 #define THREADS		512U
 #define UNIT		16U
-#define BLOCKS_MOST	256U		/* some for each multiprocessor, whatever the number of copies */
+#define BLOCKS_MOST	256U /* a few for each multiprocessor, for any number of copies */
 
-/* The parameters of a kernel may have 4 KiB. */
+/* A kernel's parameters may have 4 KiB. */
 _Static_assert(sizeof(struct ipc_copies) == 3072, "as in the text below");
 
 static const char ptx[] =
@@ -82,51 +82,66 @@ static const char ptx[] =
 	"ret;\n"
 	"}\n";
 
-static bool look(struct ipc_reach *r)
+static bool query_context(struct ipc_reach *r)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 
 	if (!r->looked)
-		r->here = cuda && !ipc_cuda_context(&r->context) && !cuda->ctx_current(&r->current) && !cuda->ctx_device(&r->device);
+		r->here = cuda && !ipc_cuda_context(&r->context) &&
+			  !cuda->ctx_current(&r->current) && !cuda->ctx_device(&r->device);
 	r->looked = true;
 	return r->here;
 }
 
-/* What cuMemAlloc() made is its context's; that of cuMemCreate() and of pools is its GPU's, in each of its contexts. */
+/*
+ * Memory of cuMemAlloc() belongs to one context. Memory of cuMemCreate() and of pools belongs to a
+ * GPU, and all contexts of that GPU reach it.
+ */
 static bool reaches(const struct ipc_reach *r, const struct peerdma_memory *memory, uint64_t addr)
 {
 	void *context = NULL;
 
 	if (memory->flags & (PEERDMA_MEMORY_VMM | PEERDMA_MEMORY_POOL))
 		return memory->device == r->device;
-	return !ipc_cuda_api()->pointer_attribute(&context, ATTRIBUTE_CONTEXT, addr) && context == r->current;
+	return !ipc_cuda_api()->pointer_attribute(&context, ATTRIBUTE_CONTEXT, addr) &&
+	       context == r->current;
 }
 
-bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local, uint64_t length)
+bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local,
+			     uint64_t length)
 {
 	struct peerdma_memory memory = { .size = sizeof(memory) };
 	uint64_t addr = (uintptr_t)local;
 
-	if (!look(r) || !(m->provider->id == IPC_CUDA ? m->context == r->context : ipc_cuda_vmm_reached(m, r->device)))
+	if (!query_context(r) ||
+	    !(m->provider->id == IPC_CUDA ? m->context == r->context :
+					    ipc_cuda_vmm_reached(m, r->device)))
 		return false;
-	/* Most often the next part of one buffer, which is not freed meanwhile. */
+	/*
+	 * Consecutive transfers usually use one buffer. The program may not free it during the
+	 * call.
+	 */
 	if (addr - r->base < r->length)
 		return length <= r->base + r->length - addr;
-	if (peerdma_query(NULL, local, &memory) || memory.kind != PEERDMA_KIND_DEVICE || memory.flags & PEERDMA_MEMORY_HSA ||
-	    !reaches(r, &memory, addr))
+	if (peerdma_query(NULL, local, &memory) || memory.kind != PEERDMA_KIND_DEVICE ||
+	    memory.flags & PEERDMA_MEMORY_HSA || !reaches(r, &memory, addr))
 		return false;
 	r->base = memory.base;
 	r->length = memory.length;
 	return length <= memory.base + memory.length - addr;
 }
 
-/* What loads a module has to wait until the graph is recorded. */
+/*
+ * Whether an error is temporary: out of memory, or the program records a graph, during which no
+ * module can be loaded.
+ */
 bool ipc_cuda_passing(CUresult r)
 {
-	return r == CUDA_ERROR_OUT_OF_MEMORY || (r >= CUDA_ERROR_CAPTURE_FIRST && r <= CUDA_ERROR_CAPTURE_LAST);
+	return r == CUDA_ERROR_OUT_OF_MEMORY ||
+	       (r >= CUDA_ERROR_CAPTURE_FIRST && r <= CUDA_ERROR_CAPTURE_LAST);
 }
 
-/* NULL: this GPU, or this libcuda, runs none; *later: or cannot now. */
+/* Returns NULL if this GPU or libcuda cannot run the kernel. *later: the cause is temporary. */
 void *ipc_cuda_kernel_load(void **module, bool *later)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
@@ -162,6 +177,7 @@ int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copie
 		if (wanted > blocks)
 			blocks = wanted < most ? (unsigned int)wanted : most;
 	}
-	r = ipc_cuda_api()->launch(function, blocks, n, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
+	r = ipc_cuda_api()->launch(function, blocks, n, 1, THREADS, 1, 1, 0, stream, arguments,
+				   NULL);
 	return r ? fail(-EIO, "cuLaunchKernel failed with CUDA error %d", r) : 0;
 }

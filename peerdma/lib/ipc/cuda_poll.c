@@ -2,19 +2,20 @@
 /*
  * cuda_poll.c - small copies by a kernel that is already running.
  *
- * Most of a small copy's time is spent starting a kernel or an engine, and waiting for its completion. This kernel polls
- * a page of host memory for the next command, makes the copy, and writes there that it is done.
+ * Most of a small copy's time is spent starting a kernel or an engine, and waiting for its
+ * completion. This kernel polls a page of host memory for the next command, makes the copy, and
+ * reports the completion in the same page.
  *
- * A program may wait for the whole GPU: cuCtxSynchronize(), cuMemFree(). So the kernel ends when there was no command
- * for IDLE_NS, and after MOST_NS in any case; the next copy launches it again. If the kernel ended before it saw a
- * command, no kernel executes that command: the copy is made as without PEERDMA_IPC_POLL, and later launches begin with
- * later commands.
+ * A program may wait for the whole GPU, by cuCtxSynchronize() or cuMemFree(). So the kernel ends
+ * after IDLE_NS without a command, and after MOST_NS in any case. The next copy launches it again.
+ * If the kernel ended before it saw a command, no kernel executes that command: the copy is made as
+ * without PEERDMA_IPC_POLL, and later launches begin with later commands.
  *
- * A kernel that does not run yet gets no command: the program's kernels may occupy the whole GPU, and may even wait for
- * this copy.
+ * Commands are sent only to a running kernel. A launched kernel may not run yet, because the
+ * program's kernels may occupy the whole GPU, and may even wait for this copy.
  *
- * Each context makes one such copy at a time. A second thread does not wait: its copy is made as without the
- * flag.
+ * Each context makes one such copy at a time. A second thread does not wait: its copy is made as
+ * without the flag.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,27 +30,28 @@
 #define IDLE_NS		500000ULL
 #define MOST_NS		5000000ULL
 #define THREADS		512U
-#define CONTEXTS	16		/* of a process that may have such a kernel: the first ones that ask */
-#define LOOKS		4096		/* at the page, before the stream is asked whether it failed */
-#define BEGIN_NS	100000ULL	/* for a kernel to begin, most often 5 us */
+#define CONTEXTS	16		/* contexts of a process that may have a polling kernel */
+#define LOOKS		4096 /* at the page, between two checks whether the stream failed */
+#define BEGIN_NS	100000ULL /* limit for the start of a kernel, which usually takes 5 us */
 
 static struct poller {
 	bool used;
-	uint64_t context;		/* whose number is never used twice */
-	pthread_mutex_t busy;		/* protects what follows */
+	uint64_t context;		/* its id, which CUDA never reuses */
+	pthread_mutex_t busy;		/* protects the fields below */
 	bool tried;
 	void *stream, *function;
-	struct ipc_poll_page *page;	/* NULL: this GPU runs no such kernel */
-	CUdeviceptr device;		/* the page's address there */
-	uint64_t turn, launches;	/* the last ones */
+	struct ipc_poll_page *page;	/* NULL: this GPU cannot run the kernel */
+	CUdeviceptr device;		/* the page's address on the GPU */
+	uint64_t turn, launches;	/* numbers of the last command and the last launch */
 } pollers[CONTEXTS];
-static uint64_t made_in;		/* process_id() */
+static uint64_t made_in;		/* process_id() of the process that made them */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * Loads are volatile: a line that a multiprocessor keeps would be as old as the kernel.  The block's first thread makes all
- * threads' stores visible everywhere, after the barrier, before it writes that they are done.  It ends by its own count of looks, too, should
- * the GPU's clock stand still.
+ * Loads are volatile, because a multiprocessor may cache a line for the whole life of the kernel.
+ * After the barrier, the first thread of the block makes the stores of all threads visible to the
+ * system, then writes the completion. The kernel also counts its polls and ends at a limit, in case
+ * the GPU's clock stands still.
  */
 static const char ptx[] =
 	".version 6.0\n"
@@ -77,7 +79,10 @@ static const char ptx[] =
 	"next:\n"
 	"setp.ge.u32 %p, %thread, 32;\n"
 	"@%p bra wait;\n"
-	/* Three threads of the first warp read a word each, at once; the others the first one. */
+	/*
+	 * Three threads of the first warp read one word each, in parallel. The other threads read
+	 * the first word.
+	 */
 	"setp.lt.u32 %p, %thread, 3;\n"
 	"selp.u32 %lane, %thread, 0, %p;\n"
 	"mul.wide.u32 %word, %lane, 8;\n"
@@ -137,7 +142,7 @@ static const char ptx[] =
 	"@%p bra eights;\n"
 	"shr.u64 %units, %n, 4;\n"
 	"mul.lo.u64 %three, %step, 3;\n"
-	/* Four units at once, while there are as many. */
+	/* Four units per iteration while at least four are left. */
 	"four:\n"
 	"add.u64 %a, %at, %three;\n"
 	"setp.ge.u64 %p, %a, %units;\n"
@@ -176,7 +181,7 @@ static const char ptx[] =
 	"rest:\n"
 	"shl.b64 %units, %units, 1;\n"
 	"bra bytes;\n"
-	/* A word of eight bytes is never seen half written. */
+	/* Words of eight bytes are stored whole, never in parts. */
 	"eights:\n"
 	"shr.u64 %units, %n, 3;\n"
 	"eight:\n"
@@ -219,9 +224,12 @@ static const char ptx[] =
 	"ret;\n"
 	"}\n";
 
-_Static_assert(offsetof(struct ipc_poll_page, done) == 64 && offsetof(struct ipc_poll_page, gone) == 72 && offsetof(struct ipc_poll_page, begun) == 80, "as in the text above");
+_Static_assert(offsetof(struct ipc_poll_page, done) == 64 &&
+		       offsetof(struct ipc_poll_page, gone) == 72 &&
+		       offsetof(struct ipc_poll_page, begun) == 80,
+	       "as in the text above");
 
-/* The context's, or a new one; NULL: there are too many. */
+/* Returns the context's poller, or a new one. NULL: all are in use. */
 static struct poller *find(uint64_t context)
 {
 	struct poller *found = NULL;
@@ -244,14 +252,15 @@ static struct poller *find(uint64_t context)
 	return found;
 }
 
-/* Before CUDA 12 contexts have no number, and another one may get the address. */
+/* Before CUDA 12 contexts have no id, and a later context may get the same address. */
 static bool functions(const struct cuda_ipc *cuda)
 {
-	return cuda->ctx_id && cuda->module_load && cuda->module_unload && cuda->module_function && cuda->launch && cuda->stream_create &&
-	       cuda->stream_query && cuda->host_register && cuda->host_device_pointer && cuda->host_unregister;
+	return cuda->ctx_id && cuda->module_load && cuda->module_unload && cuda->module_function &&
+	       cuda->launch && cuda->stream_create && cuda->stream_query && cuda->host_register &&
+	       cuda->host_device_pointer && cuda->host_unregister;
 }
 
-/* busy: what is made here goes with the context.  0 or CUDA's error. */
+/* Caller holds busy. The objects made here are destroyed with the context. 0 or CUDA's error. */
 static CUresult make(struct poller *p)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
@@ -261,7 +270,9 @@ static CUresult make(struct poller *p)
 	if (r)
 		return r;
 	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	r = page == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : cuda->host_register(page, PAGE, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP);
+	r = page == MAP_FAILED ?
+		    CUDA_ERROR_OUT_OF_MEMORY :
+		    cuda->host_register(page, PAGE, CUDA_HOST_PORTABLE | CUDA_HOST_DEVICEMAP);
 	if (r)
 		goto unmap;
 	r = cuda->host_device_pointer(&p->device, page, 0);
@@ -281,62 +292,71 @@ unmap:
 	return r;
 }
 
-static uint64_t seen(const uint64_t *word)
+static uint64_t load_acquire(const uint64_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-/* busy: a kernel that does the next turn first.  0 or CUDA's error. */
+/* Caller holds busy. Launches a kernel that begins with the next command. 0 or CUDA's error. */
 static CUresult launch(struct poller *p)
 {
 	uint64_t turn = p->turn + 1, id = p->launches + 1, idle = IDLE_NS, most = MOST_NS;
 	void *arguments[] = { &p->device, &turn, &id, &idle, &most };
-	CUresult r = ipc_cuda_api()->launch(p->function, 1, 1, 1, THREADS, 1, 1, 0, p->stream, arguments, NULL);
+	CUresult r = ipc_cuda_api()->launch(p->function, 1, 1, 1, THREADS, 1, 1, 0, p->stream,
+					    arguments, NULL);
 
 	if (!r)
 		p->launches = id;
 	return r;
 }
 
-/* busy: whether a kernel looks for commands, or did a moment ago. */
-static bool runs(struct poller *p)
+/*
+ * Caller holds busy. Launches the kernel again if it has ended. Returns whether it is polling, or
+ * was polling a moment ago.
+ */
+static bool ensure_running(struct poller *p)
 {
 	uint64_t end;
 	CUresult r;
 
-	if (seen(&p->page->gone) == p->launches) {
+	if (load_acquire(&p->page->gone) == p->launches) {
 		r = launch(p);
 		if (r && !ipc_cuda_passing(r))
 			p->page = NULL;
 		if (r)
 			return false;
-		for (end = now_ns() + BEGIN_NS; seen(&p->page->begun) != p->launches && now_ns() < end;)
+		for (end = now_ns() + BEGIN_NS;
+		     load_acquire(&p->page->begun) != p->launches && now_ns() < end;)
 			ipc_relax();
 	}
-	return seen(&p->page->begun) == p->launches;
+	return load_acquire(&p->page->begun) == p->launches;
 }
 
-/* busy: 0 or -errno, of the last command. */
+/* Caller holds busy. Waits for the last command: 0 or -errno. */
 static int finish(struct poller *p)
 {
 	for (unsigned int looks = 1;; looks++) {
-		CUresult r = looks % LOOKS ? CUDA_ERROR_NOT_READY : ipc_cuda_api()->stream_query(p->stream);
-		/* Before the answer is looked at: a kernel that has ended answers no more. */
-		bool gone = seen(&p->page->gone) == p->launches;
+		CUresult r = looks % LOOKS ? CUDA_ERROR_NOT_READY :
+					     ipc_cuda_api()->stream_query(p->stream);
+		/* Read `gone` before `done`: an ended kernel writes no more completions. */
+		bool gone = load_acquire(&p->page->gone) == p->launches;
 
-		if (seen(&p->page->done) == p->turn)
+		if (load_acquire(&p->page->done) == p->turn)
 			return 0;
 		if (gone)
 			return -EOPNOTSUPP;
-		if (r != CUDA_ERROR_NOT_READY && (r < CUDA_ERROR_CAPTURE_FIRST || r > CUDA_ERROR_CAPTURE_LAST)) {
-			p->page = NULL;		/* not unmapped: the GPU may have it yet */
-			return fail(-EIO, "the kernel that copies ended with CUDA error %d and no answer", r);
+		if (r != CUDA_ERROR_NOT_READY &&
+		    (r < CUDA_ERROR_CAPTURE_FIRST || r > CUDA_ERROR_CAPTURE_LAST)) {
+			p->page = NULL;		/* not unmapped: the GPU may still use it */
+			return fail(-EIO,
+				    "the kernel that copies ended with CUDA error %d and no answer",
+				    r);
 		}
 		ipc_relax();
 	}
 }
 
-static void tell(struct poller *p, uint64_t to, uint64_t from, uint64_t length)
+static void send_command(struct poller *p, uint64_t to, uint64_t from, uint64_t length)
 {
 	uint64_t tag = (++p->turn & POLL_TURNS) << POLL_SHIFT;
 
@@ -354,8 +374,8 @@ int ipc_cuda_poll(uint64_t context, uint64_t to, uint64_t from, uint64_t length)
 		return -EOPNOTSUPP;
 	if (!p->tried)
 		p->tried = !functions(ipc_cuda_api()) || !ipc_cuda_passing(make(p));
-	if (p->page && runs(p)) {
-		tell(p, to, from, length);
+	if (p->page && ensure_running(p)) {
+		send_command(p, to, from, length);
 		ret = finish(p);
 	}
 	pthread_mutex_unlock(&p->busy);

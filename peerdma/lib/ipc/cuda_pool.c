@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda_pool.c - memory of CUDA's stream-ordered pools, for other processes. The exporter sends a descriptor of the pool and
- * 64 bytes that contain the place of the allocation in it. The importer imports both.
+ * cuda_pool.c - shares memory of CUDA's stream-ordered pools. The exporter sends a descriptor of
+ * the pool and 64 bytes that contain the allocation's position in the pool. The importer imports
+ * both.
  *
- * The pool belongs to the exporter. It may allocate in a place again as soon as it has freed memory there, whatever
- * importers have mapped. So an access after the end of an export may reach another allocation.
+ * The pool belongs to the exporter. After the exporter frees memory, the pool may allocate the same
+ * place again, even while importers have it mapped. So an access after the end of an export may
+ * reach another allocation.
  *
- * CUDA requires that importers free memory before the exporter does. If an exporter allocates memory after it freed other
- * memory that is still mapped here, the new memory may be mapped only in part (NVIDIA 580, seen in 1 of 200 imports): CUDA
- * then takes the rest for host memory, and a copy of it ends the program. So nothing of an exporter's pools is imported
- * before all memory of them whose export has ended is unmapped: not_now(). The exporter ends its record before it frees. So
- * when memory that was allocated after a free is imported here, the end of the freed memory can be seen already.
+ * CUDA requires that importers free memory before the exporter does. If the exporter frees memory
+ * that is still mapped here and then allocates again, an import of the new memory may be mapped
+ * only in part (NVIDIA 580, seen in 1 of 200 imports). CUDA then takes the missing part for host
+ * memory, and a copy of it ends the program. So check_imports() refuses an import from an
+ * exporter's pools while memory of an ended export of these pools is still mapped. The exporter
+ * ends its record before it frees. So when memory that was allocated after a free is imported here,
+ * the end of the freed memory is already visible.
  *
- * An import of memory at an address that is imported already returns that address. From then on the address shows what the
- * exporter allocated there last, and one cuMemFree() unmaps it for all imports. ipc->pools_lock is held from the check of
- * what is open until the new import can be found there: otherwise two threads would not see each other's imports.
+ * An import of memory at an address that is already imported returns that address. From then on the
+ * address shows the exporter's latest allocation there, and one cuMemFree() unmaps it for all
+ * imports. A thread holds ipc->pools_lock from check_imports() until its new import is in the list.
+ * Otherwise two threads would not see each other's imports.
  *
- * The program may import the same pool itself. If it frees its import, this one is unmapped, too.
+ * The program may import the same pool itself. If it frees its import, the library's import is
+ * unmapped, too.
  *
- * cuMemPoolImportPointer() of 5250 MiB ends the process (NVIDIA 580: it calls address 0); of 5248 MiB it does not.
+ * cuMemPoolImportPointer() of 5250 MiB ends the process (NVIDIA 580: it calls address 0); of 5248
+ * MiB it does not.
  */
 #include <string.h>
 #include <unistd.h>
@@ -37,14 +44,17 @@ static int too_long(uint64_t length)
 
 /* ---- the exporter ---- */
 
-/* CUDA refuses to share the pool: the text says whether it is the GPU, or that pool. */
+/* CUDA refuses to share the pool. The text says whether the GPU or the pool is the reason. */
 static int not_shareable(const struct cuda_ipc *cuda, const struct ipc_offer *offer)
 {
 	int device, types = CUDA_HANDLE_POSIX_FD;
 
-	if (cuda->device_attribute && !cuda->pointer_attribute(&device, ATTRIBUTE_DEVICE_ORDINAL, offer->base) &&
-	    !cuda->device_attribute(&types, DEVICE_MEMPOOL_HANDLE_TYPES, device) && !(types & CUDA_HANDLE_POSIX_FD))
-		return fail(-EOPNOTSUPP, "this GPU's memory pools cannot be shared with other processes; no other process can reach a "
+	if (cuda->device_attribute &&
+	    !cuda->pointer_attribute(&device, ATTRIBUTE_DEVICE_ORDINAL, offer->base) &&
+	    !cuda->device_attribute(&types, DEVICE_MEMPOOL_HANDLE_TYPES, device) &&
+	    !(types & CUDA_HANDLE_POSIX_FD))
+		return fail(-EOPNOTSUPP,
+			    "this GPU's memory pools cannot be shared with other processes; no other process can reach a "
 			    "software GPU inside a process");
 	return fail(-EOPNOTSUPP, "the memory is of a pool that was not made to be shared, such as the GPU's default pool; give "
 		    "cuMemPoolCreate() the handle type CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, or allocate the memory with cuMemAlloc()");
@@ -65,7 +75,8 @@ static int pool_offer(const void *ptr, struct ipc_offer *offer)
 		return fail(-EOPNOTSUPP, "importers need a descriptor of the pool, with which PEERDMA_IPC_ANY_USER would give other users "
 			    "all memory of the pool; allocate the memory with cuMemAlloc()");
 	if (cuda->pointer_attribute(&pool, ATTRIBUTE_MEMPOOL_HANDLE, offer->base) || !pool)
-		return fail(-ENXIO, "%#llx: the memory was freed meanwhile", (unsigned long long)offer->base);
+		return fail(-ENXIO, "%#llx: the memory was freed meanwhile",
+			    (unsigned long long)offer->base);
 	if (offer->length > LENGTH_MOST)
 		return too_long(offer->length);
 	r = cuda->pool_to_shareable(&fd, pool, CUDA_HANDLE_POSIX_FD, 0);
@@ -89,8 +100,11 @@ static int pool_offer(const void *ptr, struct ipc_offer *offer)
 
 /* ---- the importer ---- */
 
-/* pools_lock: 0, if memory of that exporter's pools may be imported now: this is live, and all of it that is mapped. */
-static int not_now(struct ipc *ipc, const struct ipc_mapping *wanted)
+/*
+ * Caller holds pools_lock. Returns 0 if memory of the exporter's pools may be imported now: the
+ * wanted export and all exports with mapped memory are live.
+ */
+static int check_imports(struct ipc *ipc, const struct ipc_mapping *wanted)
 {
 	int ret = ipc_exporter_live(wanted->exporter, wanted->slot, wanted->generation);
 
@@ -100,8 +114,12 @@ static int not_now(struct ipc *ipc, const struct ipc_mapping *wanted)
 		return fail(-EIO, "memory of that exporter's pools could not be unmapped: cuMemFree failed");
 	pthread_mutex_lock(&ipc->lock);
 	for (const struct ipc_mapping *m = ipc->mappings; m && !ret; m = m->next) {
-		if (m->pool && m->exporter == wanted->exporter && !m->gone && ipc_exporter_live(m->exporter, m->slot, m->generation))
-			/* One that is being closed, or has no references, goes: then this is tried again. */
+		if (m->pool && m->exporter == wanted->exporter && !m->gone &&
+		    ipc_exporter_live(m->exporter, m->slot, m->generation))
+			/*
+			 * Unused mappings can be unmapped, and closing ones are about to be: the
+			 * caller tries again.
+			 */
 			ret = m->state == IPC_OPEN && m->refs ? -EADDRINUSE : IPC_LOOK_AGAIN;
 	}
 	pthread_mutex_unlock(&ipc->lock);
@@ -109,8 +127,12 @@ static int not_now(struct ipc *ipc, const struct ipc_mapping *wanted)
 					"ended; close it first") : ret;
 }
 
-/* pools_lock: what CUDA fails to unmap stays mapped, and nothing here has it any more: so the exporter notes it, and stays. */
-static CUresult unmap(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_exporter *exporter, CUdeviceptr ptr)
+/*
+ * Caller holds pools_lock. If CUDA cannot unmap the memory, it stays mapped without an owner. The
+ * exporter object then records this, and is never freed.
+ */
+static CUresult unmap(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_exporter *exporter,
+		      CUdeviceptr ptr)
 {
 	CUresult r = cuda->free(ptr);
 
@@ -128,11 +150,17 @@ static CUresult give(const struct cuda_ipc *cuda, const struct cuda_access *acce
 	return cuda->pool_access(pool, access, 1);
 }
 
-/* pools_lock: the memory, which CUDA has imported, becomes the mapping's: 0 or -errno with text, and then it is not. */
-static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, struct ipc_pool *pool, CUdeviceptr ptr)
+/*
+ * Caller holds pools_lock. Moves imported memory into the mapping. On an error, unmaps it: -errno
+ * with text.
+ */
+static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m,
+		struct ipc_pool *pool, CUdeviceptr ptr)
 {
 	ipc_cuda_opened(m, ptr);
-	/* What another process says is believed where CUDA says the same, to the last byte. */
+	/*
+	 * The exporter's length is trusted only if CUDA reports the same buffer at the last byte.
+	 */
 	if (!m->id || !cuda_has_id(ptr + m->length - 1, m->id)) {
 		unmap(ipc, cuda, m->exporter, ptr);
 		return fail(-EIO, "CUDA opened less memory than the exporter said it is; this happens if memory of its pools was imported "
@@ -144,7 +172,10 @@ static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping
 	return 0;
 }
 
-/* pools_lock.  All of a pool's memory is mapped for a device at once, also what is imported later. */
+/*
+ * Caller holds pools_lock. Access is set for a pool as a whole, including memory that is imported
+ * later.
+ */
 static CUresult give_access(struct ipc_pool *pool, int device)
 {
 	CUresult r = 0;
@@ -154,8 +185,9 @@ static CUresult give_access(struct ipc_pool *pool, int device)
 	return r;
 }
 
-/* pools_lock */
-static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m, const struct ipc_reply *reply, int fd, int device)
+/* Caller holds pools_lock. */
+static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping *m,
+		  const struct ipc_reply *reply, int fd, int device)
 {
 	const char *call = "cuMemPoolImportFromShareableHandle";
 	struct cuda_pool_pointer data;
@@ -187,7 +219,8 @@ static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mappi
 		return ipc_cuda_in_the_way();
 	if (r == CUDA_ERROR_OPERATING_SYSTEM && !ipc_descriptors_left())
 		return fail(-errno, "%s: %s", call, error_words(-errno));
-	return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s failed with CUDA error %d", call, r);
+	return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s failed with CUDA error %d",
+		    call, r);
 }
 
 static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
@@ -196,22 +229,29 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	struct ipc *ipc = ipc_get();
 	int device, ret;
 
-	/* Its own library does not share a pool with other users. */
+	/*
+	 * An exporter's library does not share a pool with other users. This protects from other
+	 * senders.
+	 */
 	if (m->exporter->uid != geteuid())
-		return fail(-EACCES, "user %u exported memory of a pool, which only that user may open", m->exporter->uid);
+		return fail(-EACCES,
+			    "user %u exported memory of a pool, which only that user may open",
+			    m->exporter->uid);
 	if (fd < 0)
 		return fail(-EPROTO, "the exporter sent no descriptor of its pool");
 	if (m->length > LENGTH_MOST)
 		return too_long(m->length);
 	if (!cuda)
-		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
-	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import || !cuda->pool_destroy || !cuda->free)
+		return fail(-ENODEV,
+			    "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
+	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import ||
+	    !cuda->pool_destroy || !cuda->free)
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of pools");
 	ret = ipc_cuda_device(&device);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&ipc->pools_lock);
-	ret = not_now(ipc, m);
+	ret = check_imports(ipc, m);
 	if (!ret)
 		ret = import(ipc, cuda, m, reply, fd, device);
 	pthread_mutex_unlock(&ipc->pools_lock);
@@ -226,7 +266,7 @@ static int pool_close(struct ipc_mapping *m)
 	CUresult r = 0;
 
 	pthread_mutex_lock(&ipc->pools_lock);
-	/* Else another's memory may be there. */
+	/* Otherwise the program has freed it, and other memory may be at this address. */
 	if (!m->gone && ipc_cuda_still(m))
 		r = unmap(ipc, cuda, m->exporter, (uintptr_t)m->base);
 	pthread_mutex_lock(&ipc->lock);

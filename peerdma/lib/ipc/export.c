@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * export.c - what this process exports.
+ * export.c - the exports of this process.
  *
- * An export is made in this order: from publish() on a free ends it (frees.c); then its memory is
- * identified again; then its handle is returned if nothing has ended it since. If a free began
- * before publish(), the event after the free finds the export.
+ * The order of an export: publish() makes the record visible to frees, so a free ends it (frees.c).
+ * Then the memory is identified again. Then the handle is returned, if no free has ended the
+ * record. If a free began before publish(), the event after that free finds the record.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ipc.h"
 
-/* lock: the live export of this allocation; IPC_SLOTS: none. */
+/* Caller holds ipc->lock. Returns the live export of this allocation. IPC_SLOTS: none. */
 static uint32_t find(struct ipc *ipc, const struct ipc_offer *offer)
 {
 	const struct ranges *ranges = &ipc->ranges[offer->provider != IPC_HOST];
@@ -19,13 +19,14 @@ static uint32_t find(struct ipc *ipc, const struct ipc_offer *offer)
 	uint32_t slot;
 
 	while ((slot = ranges_next(ranges, offer->base, offer->base, &place)) != RANGES_NONE) {
-		if (ipc_generation(ipc, slot) & 1 && ipc_same_memory(&ipc->records[slot].offer, offer))
+		if (ipc_generation(ipc, slot) & 1 &&
+		    ipc_same_memory(&ipc->records[slot].offer, offer))
 			return slot;
 	}
 	return IPC_SLOTS;
 }
 
-/* Of a block its own descriptor; else as the provider finds it. */
+/* Describes the allocation at ptr. *block: it comes from peerdma_ipc_alloc(). */
 static int identify(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, bool *block)
 {
 	uint64_t p = (uintptr_t)ptr;
@@ -41,8 +42,9 @@ static int identify(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, b
 	return *block ? 0 : ipc_identify(ptr, offer);
 }
 
-/* lock.  From here on a free ends it; no other process has its key yet. */
-static int publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
+/* Caller holds ipc->lock. From here on a free ends the record. No other process has its key yet. */
+static int publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int flags,
+		   uint32_t *slot)
 {
 	struct ipc_record *r;
 	int ret = ipc_record_get(ipc, slot);
@@ -53,18 +55,20 @@ static int publish(struct ipc *ipc, const struct ipc_offer *offer, unsigned int 
 	r->what = IPC_MEMORY;
 	r->flags = flags;
 	r->offer = *offer;
-	__atomic_store_n(&r->device, offer->provider == IPC_HOST ? 0 : offer->provider, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->device, offer->provider == IPC_HOST ? 0 : offer->provider,
+			 __ATOMIC_RELAXED);
 	__atomic_store_n(&r->id, offer->id, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->base, offer->base, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->length, offer->length, __ATOMIC_RELAXED);
-	ranges_insert(&ipc->ranges[offer->provider != IPC_HOST], *slot, offer->base, offer->base + offer->length - 1);
+	ranges_insert(&ipc->ranges[offer->provider != IPC_HOST], *slot, offer->base,
+		      offer->base + offer->length - 1);
 	r->ranged = true;
 	ipc_record_publish(ipc, *slot);
 	return 0;
 }
 
-static void name_of(struct ipc *ipc, uint32_t slot, uint64_t offset, uint64_t length, const struct ipc_id *boot,
-		    struct peerdma_ipc_handle *handle)
+static void name_of(struct ipc *ipc, uint32_t slot, uint64_t offset, uint64_t length,
+		    const struct ipc_id *boot, struct peerdma_ipc_handle *handle)
 {
 	struct ipc_name name;
 
@@ -80,21 +84,24 @@ static int fail_freed(const void *ptr)
 	return fail(-ENXIO, "%p: the memory was freed meanwhile", ptr);
 }
 
-/* 0: that memory is still what it was, now that a free of it would end the export. */
-static int same_still(struct ipc *ipc, const void *ptr, const struct ipc_offer *was)
+/* Identifies the memory again, now that a free would end the export. 0: it is the same memory. */
+static int check_same(struct ipc *ipc, const void *ptr, const struct ipc_offer *was)
 {
 	struct ipc_offer now;
 	bool block;
 	int ret = identify(ipc, ptr, &now, &block);
 
-	/* It could not be asked: that says nothing of the memory. */
+	/* The query failed for lack of resources, which says nothing about the memory. */
 	if (ret == -EMFILE || ret == -ENFILE || ret == -ENOMEM || ret == -ENODEV)
 		return ret;
 	return !ret && !block && ipc_same_memory(&now, was) ? 0 : fail_freed(ptr);
 }
 
-/* lock: of a block, which peerdma_ipc_free() frees with the lock. */
-static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
+/*
+ * Caller holds ipc->lock, which peerdma_ipc_free() takes, too: the block cannot be freed meanwhile.
+ */
+static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
+			unsigned int flags, uint32_t *slot)
 {
 	const struct own_fd *file = ipc_block_file(ipc, offer->base);
 	int ret;
@@ -112,14 +119,15 @@ static int export_block(struct ipc *ipc, const void *ptr, struct ipc_offer *offe
 }
 
 /*
- * lock: the pool of CUDA's with that handle. Its other exports, if any, have its number already; else it gets a new one, since
- * the handle may have been another pool's.  0 or -ENOMEM with text.
+ * Caller holds ipc->lock. Finds the pool with CUDA's handle. If no live export uses the handle, the
+ * pool gets a new number, because the handle may have belonged to another pool. 0, or -ENOMEM with
+ * text.
  */
 static int pool_of(struct ipc *ipc, uint64_t handle, struct ipc_exported_pool **pool)
 {
 	struct ipc_exported_pool *p;
 
-	/* What frees have ended is no export of it any more. */
+	/* Records that frees have ended must not keep the pool's old number. */
 	ipc_reap(ipc);
 	for (p = ipc->pools; p && p->pool != handle; p = p->next)
 		;
@@ -135,8 +143,9 @@ static int pool_of(struct ipc *ipc, uint64_t handle, struct ipc_exported_pool **
 	return 0;
 }
 
-/* lock, which it gives up for the provider. */
-static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags, uint32_t *slot)
+/* Caller holds ipc->lock; released while the provider is called. */
+static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, unsigned int flags,
+		      uint32_t *slot)
 {
 	struct ipc_record *r;
 	uint64_t generation;
@@ -148,7 +157,7 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 	r->pending = true;
 	generation = r->generation;
 	pthread_mutex_unlock(&ipc->lock);
-	ret = same_still(ipc, ptr, offer);
+	ret = check_same(ipc, ptr, offer);
 	if (!ret)
 		ret = ipc_offer(ptr, offer);
 	pthread_mutex_lock(&ipc->lock);
@@ -167,14 +176,17 @@ static int export_new(struct ipc *ipc, const void *ptr, struct ipc_offer *offer,
 	return ret ? ret : fail_freed(ptr);
 }
 
-/* lock, which it gives up meanwhile. */
-static int export_locked(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, bool block, unsigned int flags, uint32_t *slot)
+/* Caller holds ipc->lock; may be released meanwhile. */
+static int export_locked(struct ipc *ipc, const void *ptr, struct ipc_offer *offer, bool block,
+			 unsigned int flags, uint32_t *slot)
 {
-	/* Another thread may be making it: then it is there, or it is not. */
-	for (*slot = find(ipc, offer); *slot < IPC_SLOTS && ipc->records[*slot].pending; *slot = find(ipc, offer))
+	/* Another thread may be exporting the same memory: wait until it succeeds or fails. */
+	for (*slot = find(ipc, offer); *slot < IPC_SLOTS && ipc->records[*slot].pending;
+	     *slot = find(ipc, offer))
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
 	if (*slot == IPC_SLOTS)
-		return block ? export_block(ipc, ptr, offer, flags, slot) : export_new(ipc, ptr, offer, flags, slot);
+		return block ? export_block(ipc, ptr, offer, flags, slot) :
+			       export_new(ipc, ptr, offer, flags, slot);
 	if (ipc->records[*slot].flags != flags)
 		return fail(-EINVAL, "flags %#x: the allocation is exported with %#x, and all its exports need the same flags", flags,
 			    ipc->records[*slot].flags);
@@ -182,7 +194,8 @@ static int export_locked(struct ipc *ipc, const void *ptr, struct ipc_offer *off
 	return 0;
 }
 
-static int export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle)
+static int export(const void *ptr, size_t length, unsigned int flags,
+		  struct peerdma_ipc_handle *handle)
 {
 	struct ipc *ipc = ipc_get();
 	struct ipc_offer offer;
@@ -197,8 +210,9 @@ static int export(const void *ptr, size_t length, unsigned int flags, struct pee
 		return ret;
 	offset = (uintptr_t)ptr - offer.base;
 	if (offset + length > offer.length)
-		return fail(-ENXIO, "[%p, +%zu) passes the end of its allocation, [%#llx, +%llu)", ptr, length,
-			    (unsigned long long)offer.base, (unsigned long long)offer.length);
+		return fail(-ENXIO, "[%p, +%zu) passes the end of its allocation, [%#llx, +%llu)",
+			    ptr, length, (unsigned long long)offer.base,
+			    (unsigned long long)offer.length);
 	if (!block && !(flags & PEERDMA_IPC_I_UNEXPORT))
 		ret = ipc_watch_frees(ipc, offer.provider != IPC_HOST);
 	if (!ret)
@@ -217,17 +231,21 @@ static int export(const void *ptr, size_t length, unsigned int flags, struct pee
 	return ret;
 }
 
-EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags, struct peerdma_ipc_handle *handle)
+EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags,
+			      struct peerdma_ipc_handle *handle)
 {
 	uint32_t texts;
 	int was, ret = check_given("peerdma_ipc_export", "handle", handle, NULL);
 
 	if (ret)
 		return ret;
-	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) || !length || (uintptr_t)ptr + length < (uintptr_t)ptr)
-		return fail(-EINVAL, "peerdma_ipc_export: %s", !length ? "the length is 0" :
-			    flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) ? "unknown flags; set those of peerdma_ipc.h only" :
-			    "the range passes the end of addresses");
+	if (flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) || !length ||
+	    (uintptr_t)ptr + length < (uintptr_t)ptr)
+		return fail(-EINVAL, "peerdma_ipc_export: %s",
+			    !length ? "the length is 0" :
+			    flags & ~(PEERDMA_IPC_ANY_USER | PEERDMA_IPC_I_UNEXPORT) ?
+				      "unknown flags; set those of peerdma_ipc.h only" :
+				      "the range passes the end of addresses");
 	was = cancel_off();
 	texts = attempt_begin();
 	ret = attempt_end(texts, export(ptr, length, flags, handle));
@@ -235,7 +253,7 @@ EXPORT int peerdma_ipc_export(const void *ptr, size_t length, unsigned int flags
 	return ret ? fail(ret, "peerdma_ipc_export: %s", peerdma_last_error()) : 0;
 }
 
-static bool is_parents(const struct ipc *ipc, const struct ipc_id *process)
+static bool made_by_parent(const struct ipc *ipc, const struct ipc_id *process)
 {
 	for (; ipc; ipc = ipc->parent) {
 		if (ipc->page && !memcmp(&ipc->self, process, sizeof(*process)))
@@ -258,15 +276,17 @@ EXPORT int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle)
 	was = cancel_off();
 	ipc = ipc_get();
 	ret = -EINVAL;
-	if (ipc && is_parents(ipc->parent, &name.process)) {
+	if (ipc && made_by_parent(ipc->parent, &name.process)) {
 		ret = 0;
 	} else if (ipc && ipc->page && !memcmp(&ipc->self, &name.process, sizeof(name.process))) {
 		pthread_mutex_lock(&ipc->lock);
-		if (name.slot < ipc->high && name.generation & 1 && name.generation <= ipc_generation(ipc, name.slot)) {
+		if (name.slot < ipc->high && name.generation & 1 &&
+		    name.generation <= ipc_generation(ipc, name.slot)) {
 			struct ipc_record *r = &ipc->records[name.slot];
 
 			ret = 0;
-			if (ipc_generation(ipc, name.slot) == name.generation && r->what == IPC_MEMORY && !--r->count) {
+			if (ipc_generation(ipc, name.slot) == name.generation &&
+			    r->what == IPC_MEMORY && !--r->count) {
 				ipc_record_end(ipc, name.slot, name.generation);
 				ipc_reap_one(ipc, name.slot);
 			}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * exporter.c - an exporter, as its importers see it: its shared pages. They stay mapped for as long as
- * this process has something of the exporter open, so that it can always check whether that is
- * live.
+ * exporter.c - an exporter as seen by its importers. The exporter's shared pages stay mapped while
+ * this process has any of its objects open, so that their state can always be read.
  */
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 
 int ipc_exporter_live(const struct ipc_exporter *exporter, uint32_t slot, uint64_t generation)
 {
-	/* Once the process has ended the slots do not change any more: its word is read last. */
+	/* Read `alive` after the slot: slots do not change after the exporter's end. */
 	bool same = __atomic_load_n(&exporter->page->slot[slot], __ATOMIC_ACQUIRE) == generation;
 
 	if (__atomic_load_n(&exporter->page->alive, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED)
@@ -26,7 +25,9 @@ int ipc_fail_live(const struct ipc_exporter *exporter, int error)
 {
 	if (error == -EOWNERDEAD)
 		return fail(error, "the exporter (pid %u) has ended", exporter->pid);
-	return fail(error, "the exporter (pid %u) has freed it, or ended the export; get a new handle", exporter->pid);
+	return fail(error,
+		    "the exporter (pid %u) has freed it, or ended the export; get a new handle",
+		    exporter->pid);
 }
 
 int ipc_name_check(struct ipc *ipc, const struct ipc_name *name)
@@ -37,11 +38,15 @@ int ipc_name_check(struct ipc *ipc, const struct ipc_name *name)
 	if (ret)
 		return ret;
 	if (memcmp(&boot, &name->boot, sizeof(boot)))
-		return fail(-EREMOTE, "the handle was made on another machine, or before this one was last booted");
-	if (__atomic_load_n(&ipc->page, __ATOMIC_ACQUIRE) && !memcmp(&ipc->self, &name->process, sizeof(ipc->self)))
-		return fail(-EEXIST, "the handle was made by this process; use the pointer or the signal itself");
+		return fail(-EREMOTE,
+			    "the handle was made on another machine, or before this one was last booted");
+	if (__atomic_load_n(&ipc->page, __ATOMIC_ACQUIRE) &&
+	    !memcmp(&ipc->self, &name->process, sizeof(ipc->self)))
+		return fail(-EEXIST,
+			    "the handle was made by this process; use the pointer or the signal itself");
 	if (name->slot >= IPC_SLOTS)
-		return fail(-EINVAL, "the handle was altered on its way: it names export %u of %u", name->slot, IPC_SLOTS);
+		return fail(-EINVAL, "the handle was altered on its way: it names export %u of %u",
+			    name->slot, IPC_SLOTS);
 	return 0;
 }
 
@@ -56,17 +61,22 @@ struct ipc_exporter *ipc_exporter_find(struct ipc *ipc, const struct ipc_id *pro
 	return NULL;
 }
 
-int ipc_exporter_get(struct ipc *ipc, const struct ipc_name *name, int page_fd, struct ipc_exporter **exporter)
+int ipc_exporter_get(struct ipc *ipc, const struct ipc_name *name, int page_fd,
+		     struct ipc_exporter **exporter)
 {
 	struct ipc_exporter *p = ipc_exporter_find(ipc, &name->process);
 	void *page;
 	int ret;
 
 	*exporter = p;
-	/* What another user sends is not the exporter's, whatever its handle says. */
+	/*
+	 * The handle has the id of a known exporter, but another user id. So the process that
+	 * answered for it is not that exporter.
+	 */
 	if (p && p->uid != name->uid) {
 		p->refs--;
-		return fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", p->uid, name->uid);
+		return fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u",
+			    p->uid, name->uid);
 	}
 	if (p)
 		return 0;
@@ -74,7 +84,9 @@ int ipc_exporter_get(struct ipc *ipc, const struct ipc_name *name, int page_fd, 
 	if (ret)
 		return ret;
 	p = calloc(1, sizeof(*p));
-	if (!p || memcmp(((struct ipc_page *)page)->magic, IPC_PAGE_MAGIC, sizeof(((struct ipc_page *)page)->magic)) ||
+	if (!p ||
+	    memcmp(((struct ipc_page *)page)->magic, IPC_PAGE_MAGIC,
+		   sizeof(((struct ipc_page *)page)->magic)) ||
 	    ((struct ipc_page *)page)->slots != IPC_SLOTS) {
 		munmap(page, sizeof(struct ipc_page));
 		ret = p ? fail(-EPROTO, "the exporter's pages have another format; use one release of libpeerdma on both sides") :

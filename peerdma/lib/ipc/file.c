@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* file.c - files in memory that processes share. */
+/* file.c - memfds that processes share. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,11 +19,14 @@
 
 int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **addr)
 {
-	unsigned int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (fixed ? F_SEAL_FUTURE_WRITE : 0);
+	unsigned int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL |
+			     (fixed ? F_SEAL_FUTURE_WRITE : 0);
 	int file, ret;
 	void *p;
 
-	/* Kernels before 6.3 do not know the flag, later ones complain without it. */
+	/*
+	 * Kernels before 6.3 do not know MFD_NOEXEC_SEAL. Later kernels log a warning without it.
+	 */
 	file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (file < 0 && errno == EINVAL)
 		file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -69,13 +72,16 @@ int ipc_file_map(int fd, size_t size, bool write, void **addr)
 	struct stat st;
 	void *p;
 
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size < size)
-		return fail(-EPROTO, "the exporter sent a file that is too small, or that can be shortened; "
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) || st.st_size < 0 ||
+	    (uint64_t)st.st_size < size)
+		return fail(-EPROTO,
+			    "the exporter sent a file that is too small, or that can be shortened; "
 			    "use one release of libpeerdma on both sides");
 	p = mmap(NULL, size, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED) {
 		ret = ipc_mmap_error();
-		return fail(ret, "mmap of %zu bytes that the exporter shares: %s", size, error_words(ret));
+		return fail(ret, "mmap of %zu bytes that the exporter shares: %s", size,
+			    error_words(ret));
 	}
 	*addr = p;
 	return 0;

@@ -2,10 +2,10 @@
 /*
  * frees.c - ends exports when their memory is freed.
  *
- * A free is reported before it happens (peerdma_monitor.h), in the thread that frees: freed() ends
- * each export of that memory by one store that importers see, takes no lock and allocates nothing.
- * Then the free goes on. The event after the free calls doubt(): an export of that memory that is
- * still live was made after the free began.
+ * A free is reported before it happens (peerdma_monitor.h), in the thread that frees. freed() then
+ * ends each export of that memory by one store that importers see. It takes no lock and allocates
+ * nothing. Then the free runs. The event after the free calls recheck_export(): an export of that
+ * memory that is still live was made after the free began.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 #include "peerdma_monitor.h"
 
 /*
- * Whether an event that names no memory can be of this provider's: contexts take cuMemAlloc()'s
- * with them. What modules have is not exported. Pools belong to the process, and one that is destroyed
- * or trimmed leaves what is allocated from it.
+ * Whether a call whose event has no address can free memory of this provider. A context's end frees
+ * memory of cuMemAlloc(). Memory of modules cannot be exported. Pools belong to the process, and
+ * destroying or trimming a pool leaves its allocations.
  */
 static bool may_free(const char *call, uint32_t provider)
 {
@@ -34,9 +34,12 @@ static bool may_free(const char *call, uint32_t provider)
 	return provider == IPC_CUDA || strncmp(call, "cu", 2);
 }
 
-static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider);
+static void recheck_export(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider);
 
-/* A free ends it; its descriptor is closed by another thread.  False: it had ended. */
+/*
+ * Ends an export because of a free. The reaper thread closes the descriptor later. False: the
+ * export had already ended.
+ */
 static bool end_freed(struct ipc *ipc, uint32_t slot, uint64_t generation)
 {
 	if (!ipc_record_end(ipc, slot, generation))
@@ -54,24 +57,30 @@ static void freed(void *arg, const struct peerdma_hook_event *event)
 	uint64_t last = event->addr + event->length - 1;
 	uint32_t slot;
 
-	if (event->kind != PEERDMA_HOOK_FREE || !event->length || !ipc || !__atomic_load_n(&ipc->page, __ATOMIC_ACQUIRE))
+	if (event->kind != PEERDMA_HOOK_FREE || !event->length || !ipc ||
+	    !__atomic_load_n(&ipc->page, __ATOMIC_ACQUIRE))
 		return;
 	if (last < event->addr)
 		last = UINT64_MAX;
-	while ((slot = ranges_next(&ipc->ranges[device], event->addr, last, &place)) != RANGES_NONE) {
+	while ((slot = ranges_next(&ipc->ranges[device], event->addr, last, &place)) !=
+	       RANGES_NONE) {
 		const struct ipc_record *r = &ipc->records[slot];
 		uint64_t generation = ipc_generation(ipc, slot), base, length;
 		uint32_t provider = __atomic_load_n(&r->device, __ATOMIC_RELAXED);
 
-		/* If the record is used again meanwhile, its generation is another; since the range was found, it may be for other memory. */
-		if (!(generation & 1) || !!provider != device || (all && !may_free(event->call, provider)))
+		/*
+		 * The record may have been reused since ranges_next(). Compare its memory again. If
+		 * it is reused after that, its generation differs.
+		 */
+		if (!(generation & 1) || !!provider != device ||
+		    (all && !may_free(event->call, provider)))
 			continue;
 		base = __atomic_load_n(&r->base, __ATOMIC_RELAXED);
 		length = __atomic_load_n(&r->length, __ATOMIC_RELAXED);
 		if (!length || base > last || event->addr >= base + length)
 			continue;
 		if (event->after)
-			doubt(ipc, slot, generation, provider);
+			recheck_export(ipc, slot, generation, provider);
 		else
 			any |= end_freed(ipc, slot, generation);
 	}
@@ -93,31 +102,37 @@ int ipc_watch_frees(struct ipc *ipc, bool device)
 	if (!ret && device && !device_monitor_complete())
 		ret = fail(-EOPNOTSUPP, "libpeerdma-hooks does not see every free in this process; see peerdma_hooks_report()");
 	if (ret)
-		return fail(ret == -ENOMEM ? ret : -EOPNOTSUPP, "nothing reports when the memory is freed (%s); pass "
-			    "PEERDMA_IPC_I_UNEXPORT if you call peerdma_ipc_unexport() before you free it", peerdma_last_error());
+		return fail(ret == -ENOMEM ? ret : -EOPNOTSUPP,
+			    "nothing reports when the memory is freed (%s); pass "
+			    "PEERDMA_IPC_I_UNEXPORT if you call peerdma_ipc_unexport() before you free it",
+			    peerdma_last_error());
 	__atomic_store_n(&ipc->watched[device], true, __ATOMIC_RELEASE);
 	return 0;
 }
 
 /*
- * A free has passed.  Where a record has that memory still, it was made after the free began; the memory
- * may be what was freed, or already another allocation that was exported since.
+ * Called after a free. A record that still has the memory was made after the free began. It may
+ * describe the freed memory, or a newer allocation at the same address.
  */
-static void doubt(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider)
+static void recheck_export(struct ipc *ipc, uint32_t slot, uint64_t generation, uint32_t provider)
 {
 	const struct ipc_record *r = &ipc->records[slot];
 	struct ipc_offer now = { .fd = -1 };
-	uint64_t base = __atomic_load_n(&r->base, __ATOMIC_RELAXED), id = __atomic_load_n(&r->id, __ATOMIC_RELAXED);
+	uint64_t base = __atomic_load_n(&r->base, __ATOMIC_RELAXED),
+		 id = __atomic_load_n(&r->id, __ATOMIC_RELAXED);
 	uint32_t was;
 	bool gone;
 
 	if (!provider) {
-		/* It cannot be looked at here, inside of munmap() or free(). */
+		/*
+		 * Host memory cannot be identified inside munmap() or free(): the reaper thread
+		 * does it.
+		 */
 		ipc_todo_add(ipc, IPC_RECHECK, slot);
 		ipc_wake(ipc);
 		return;
 	}
-	/* HSA numbers nothing: such an export ends, whichever memory's it is. */
+	/* HSA has no buffer ids. So the export ends, even if its memory is newer than the free. */
 	was = attempt_begin();
 	gone = !id || ipc_cuda.identify((void *)(uintptr_t)base, &now) || now.id != id;
 	attempt_end(was, 0);
@@ -138,10 +153,12 @@ void ipc_recheck(struct ipc *ipc)
 		pthread_mutex_lock(&ipc->lock);
 		generation = ipc_generation(ipc, slot);
 		was = r->offer;
-		/* The thread that freed may have meant what this record had before: now it may be a signal. */
+		/* The record may have been reused since the free, for example for a signal. */
 		host = r->what == IPC_MEMORY && !r->device;
 		pthread_mutex_unlock(&ipc->lock);
-		if (!host || was.borrowed || (!ipc_host.identify((void *)(uintptr_t)was.base, &now) && ipc_same_memory(&was, &now)))
+		if (!host || was.borrowed ||
+		    (!ipc_host.identify((void *)(uintptr_t)was.base, &now) &&
+		     ipc_same_memory(&was, &now)))
 			continue;
 		end_freed(ipc, slot, generation);
 	}

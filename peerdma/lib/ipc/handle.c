@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* handle.c - see handle.h.  The bytes may come from any process. */
+/* handle.c - see handle.h. Handles may come from any process, so nothing in them is trusted. */
 #include <string.h>
 
 #include "../internal.h"
@@ -9,7 +9,7 @@
 
 static const uint8_t magic[8] = { 'p', 'd', 'm', 'a', '-', 'i', 'p', 'c' };
 
-/* FNV-1a: each step is one to one, so that no single altered byte goes unseen. */
+/* FNV-1a. Each step is invertible, so every change of a single byte changes the sum. */
 static uint64_t checksum_of(const struct ipc_name *name)
 {
 	const uint8_t *p = (const uint8_t *)name;
@@ -45,11 +45,14 @@ int ipc_handle_parse(const void *handle, size_t size, enum ipc_what what, struct
 		return fail(-EPROTO, "the handle has format %u, and this release knows format %u; use one release of libpeerdma "
 			    "on both sides", name->version, VERSION);
 	if (name->what != (uint16_t)what)
-		return fail(-EINVAL, "the handle is a %s's; open it with %s", name->what == IPC_SIGNAL ? "signal" : "memory range",
-			    name->what == IPC_SIGNAL ? "peerdma_ipc_signal_open()" : "peerdma_ipc_open()");
-	if (name->reserved || name->reserved2 || name->reserved3[0] || name->reserved3[1] || (what == IPC_MEMORY && !name->length) ||
-	    name->offset + name->length < name->offset)
-		return fail(-EINVAL, "the handle was altered on its way: no export has offset %#llx and length %#llx",
+		return fail(-EINVAL, "the handle is a %s's; open it with %s",
+			    name->what == IPC_SIGNAL ? "signal" : "memory range",
+			    name->what == IPC_SIGNAL ? "peerdma_ipc_signal_open()" :
+						       "peerdma_ipc_open()");
+	if (name->reserved || name->reserved2 || name->reserved3[0] || name->reserved3[1] ||
+	    (what == IPC_MEMORY && !name->length) || name->offset + name->length < name->offset)
+		return fail(-EINVAL,
+			    "the handle was altered on its way: no export has offset %#llx and length %#llx",
 			    (unsigned long long)name->offset, (unsigned long long)name->length);
 	return 0;
 }

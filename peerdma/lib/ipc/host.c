@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * host.c - host memory: shared mappings of files.  The exporter sends a descriptor of the file.
+ * host.c - host memory in shared mappings of files. The exporter sends a descriptor of the file.
  *
- * Private pages belong to one process, and the kernel lets no other map them.  Copying them
- * through /proc/PID/mem would read whatever is at that address by then, so it is not offered.
+ * Private pages belong to one process, and no other process can map them. /proc/PID/mem could copy
+ * them, but would read whatever is at that address when the copy runs. So private memory is not
+ * supported.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -23,7 +24,10 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-/* A line of /proc/thread-self/maps.  Without "thread-", it is the first thread's, and empty once that has ended. */
+/*
+ * A line of /proc/thread-self/maps. /proc/self would be the first thread's, which is empty after
+ * that thread has ended.
+ */
 struct map {
 	uint64_t from, to, offset;
 	bool none, shared, writable;
@@ -32,7 +36,10 @@ struct map {
 	char name[512];
 };
 
-/* 0; -ENXIO: nothing is mapped there; -ENODEV: there is no /proc; -errno, all with text. */
+/*
+ * 0; -ENXIO: nothing is mapped at ptr; -ENODEV: no /proc; or another -errno. All errors have a
+ * text.
+ */
 static int find_map(const void *ptr, struct map *m)
 {
 	FILE *file = fopen("/proc/thread-self/maps", "re");
@@ -42,26 +49,29 @@ static int find_map(const void *ptr, struct map *m)
 	bool found = false;
 
 	if (!file)
-		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? fail(-errno, "/proc/thread-self/maps: %s", error_words(-errno)) :
-		       fail(-ENODEV, "/proc/thread-self/maps: %s; mount /proc", strerror(errno));
+		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ?
+			       fail(-errno, "/proc/thread-self/maps: %s", error_words(-errno)) :
+			       fail(-ENODEV, "/proc/thread-self/maps: %s; mount /proc",
+				    strerror(errno));
 	while (!found && getline(&line, &size, file) > 0) {
 		char perms[5];
 		int at = 0;
 
-		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m->from, &m->to, perms, &m->offset, &m->major, &m->minor,
-			   &m->inode, &at) < 7)
+		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m->from, &m->to, perms,
+			   &m->offset, &m->major, &m->minor, &m->inode, &at) < 7)
 			continue;
 		m->none = !strncmp(perms, "---", 3);
 		m->shared = perms[3] == 's';
 		m->writable = perms[1] == 'w';
-		snprintf(m->name, sizeof(m->name), "%.*s", (int)strcspn(line + at, "\n"), line + at);
+		snprintf(m->name, sizeof(m->name), "%.*s", (int)strcspn(line + at, "\n"),
+			 line + at);
 		found = p >= m->from && p < m->to;
 	}
 	free(line);
 	fclose(file);
 	if (!found)
 		return fail(-ENXIO, "%p: nothing is mapped there", ptr);
-	/* CUDA keeps the addresses of what was freed. */
+	/* CUDA keeps the address range of freed memory reserved, without access rights. */
 	return m->none && !m->shared ? fail(-ENXIO, "%p: no memory is there, only addresses that are reserved; was it freed?", ptr) : 0;
 }
 
@@ -89,11 +99,12 @@ static int host_identify(const void *ptr, struct ipc_offer *offer)
 	return 0;
 }
 
-/* ---- its descriptor ---- */
+/* ---- the file's descriptor ---- */
 
 static bool is_file(const struct stat *st, const struct map *m)
 {
-	return S_ISREG(st->st_mode) && st->st_ino == m->inode && major(st->st_dev) == m->major && minor(st->st_dev) == m->minor;
+	return S_ISREG(st->st_mode) && st->st_ino == m->inode && major(st->st_dev) == m->major &&
+	       minor(st->st_dev) == m->minor;
 }
 
 static bool has_access(int fd, const struct map *m)
@@ -104,7 +115,7 @@ static bool has_access(int fd, const struct map *m)
 	       (m->writable ? (mode & O_ACCMODE) == O_RDWR : (mode & O_ACCMODE) != O_WRONLY);
 }
 
-static int if_that(int fd, const struct map *m)
+static int check_file(int fd, const struct map *m)
 {
 	struct stat st;
 
@@ -114,20 +125,24 @@ static int if_that(int fd, const struct map *m)
 	return -1;
 }
 
-/* By its name, which something else may have now: a device that does something when it is opened, for one. */
+/*
+ * Opens the file by name. stat() comes first: another file may have the name now, for example a
+ * device for which open() has a side effect.
+ */
 static int by_name(const struct map *m)
 {
 	struct stat st;
 
 	if (m->name[0] != '/' || stat(m->name, &st) || !is_file(&st, m))
 		return -1;
-	return if_that(open(m->name, (m->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), m);
+	return check_file(open(m->name, (m->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), m);
 }
 
 /*
- * Returns a duplicate of a descriptor that this process has of the file; or -errno, -ENOENT: it has none.  Another thread
- * may close a descriptor meanwhile, and open another file under its number: so the duplicate is checked again.  Before
- * that they are looked at by name, since tools that watch a program's descriptors take fstat() beside close() for a race.
+ * Returns a duplicate of one of this process's descriptors of the file, or -errno; -ENOENT: it has
+ * none. Another thread may close the descriptor meanwhile and open another file under its number.
+ * So the duplicate is checked again. The first check is by name with fstatat(), because race
+ * detectors report fstat() beside close().
  */
 static int by_descriptor(const struct map *m)
 {
@@ -142,13 +157,14 @@ static int by_descriptor(const struct map *m)
 		char *end;
 		long fd = strtol(e->d_name, &end, 10);
 
-		if (end == e->d_name || *end || fd == dirfd(dir) || fstatat(dirfd(dir), e->d_name, &st, 0) ||
-		    !is_file(&st, m) || !has_access((int)fd, m))
+		if (end == e->d_name || *end || fd == dirfd(dir) ||
+		    fstatat(dirfd(dir), e->d_name, &st, 0) || !is_file(&st, m) ||
+		    !has_access((int)fd, m))
 			continue;
 		found = fcntl((int)fd, F_DUPFD_CLOEXEC, 0);
 		if (found < 0)
 			found = -errno;
-		else if (if_that(found, m) < 0)
+		else if (check_file(found, m) < 0)
 			found = -ENOENT;
 	}
 	closedir(dir);
@@ -156,8 +172,8 @@ static int by_descriptor(const struct map *m)
 }
 
 /*
- * Importers get no more access than the mapping has. Of another user they cannot get more by opening the descriptor again,
- * through /proc/self/fd: only_owner_writes().
+ * Importers get no more access than the mapping has. only_owner_writes() stops other users from
+ * opening the descriptor again with more access, through /proc/self/fd.
  */
 static int only_reads(int fd)
 {
@@ -172,19 +188,24 @@ static int only_reads(int fd)
 	return other;
 }
 
-/* In memory, and never shorter than it is: no access faults. */
+/*
+ * Whether the file is in memory and can never become shorter. Then no access to it raises SIGBUS.
+ */
 static bool cannot_shrink(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct statfs fs;
 
-	/* The seals first: other files are of file systems that may not answer.  Pages of hugetlbfs can be out. */
+	/*
+	 * Seals first: fstatfs() may block for files of other file systems. A page of hugetlbfs may
+	 * be unavailable, so hugetlbfs is refused.
+	 */
 	return seals >= 0 && seals & F_SEAL_SHRINK && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
 }
 
 /*
- * A file in memory may be opened by all for writing, unless its mode or a seal forbids it. 0, or -EOPNOTSUPP with text: this
- * process may not change the mode, or is not the one that keeps the leave.
+ * Any user may open a memfd for writing, unless its mode or a seal forbids it. Returns 0, or
+ * -EOPNOTSUPP with text if this process may not change the mode, or does not own the file.
  */
 static int only_owner_writes(int fd, const void *ptr)
 {
@@ -193,7 +214,8 @@ static int only_owner_writes(int fd, const void *ptr)
 
 	if (fcntl(fd, F_GET_SEALS) & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
 		return 0;
-	if (!fstat(fd, &st) && st.st_uid == geteuid() && (!(st.st_mode & others) || !fchmod(fd, st.st_mode & 07777 & ~others)))
+	if (!fstat(fd, &st) && st.st_uid == geteuid() &&
+	    (!(st.st_mode & others) || !fchmod(fd, st.st_mode & 07777 & ~others)))
 		return 0;
 	return fail(-EOPNOTSUPP, "%p: the mapping is read-only, but importers of other users could open its file for writing; seal "
 		    "the file with F_SEAL_FUTURE_WRITE or F_SEAL_WRITE", ptr);
@@ -222,9 +244,10 @@ static int host_offer(const void *ptr, struct ipc_offer *offer)
 	if (offer->fd < 0 && (errno == EMFILE || errno == ENFILE))
 		return fail(-errno, "%s", error_words(-errno));
 	if (offer->fd < 0)
-		return fail(-EOPNOTSUPP, "%p: this process has no descriptor of '%s', which is mapped there, and cannot open it by that "
-			    "name; keep one open, or allocate the memory with peerdma_ipc_alloc()", ptr,
-			    m.name[0] ? m.name : "shared memory");
+		return fail(-EOPNOTSUPP,
+			    "%p: this process has no descriptor of '%s', which is mapped there, and cannot open it by that "
+			    "name; keep one open, or allocate the memory with peerdma_ipc_alloc()",
+			    ptr, m.name[0] ? m.name : "shared memory");
 	if (!offer->any_user)
 		return 0;
 	if (!cannot_shrink(offer->fd))
@@ -247,11 +270,17 @@ static int host_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	void *p;
 	int ret;
 
-	/* A stranger could cut it while it is used here, and an access would raise SIGBUS. */
+	/*
+	 * A process of another user could shorten the file during use, and an access would raise
+	 * SIGBUS.
+	 */
 	if (fd >= 0 && m->exporter->uid != geteuid() && !cannot_shrink(fd))
-		return fail(-EACCES, "user %u could shorten the file behind the memory while it is used; let the exporter allocate it "
-			    "with peerdma_ipc_alloc()", m->exporter->uid);
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || reply->fd_offset + m->length < m->length ||
+		return fail(-EACCES,
+			    "user %u could shorten the file behind the memory while it is used; let the exporter allocate it "
+			    "with peerdma_ipc_alloc()",
+			    m->exporter->uid);
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    reply->fd_offset + m->length < m->length ||
 	    (uint64_t)st.st_size < reply->fd_offset + m->length)
 		return fail(-ESTALE, "the file behind the memory is shorter than the memory: it was cut after it was exported");
 	p = mmap(NULL, m->length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)reply->fd_offset);
@@ -259,7 +288,8 @@ static int host_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 		p = mmap(NULL, m->length, PROT_READ, MAP_SHARED, fd, (off_t)reply->fd_offset);
 	if (p == MAP_FAILED) {
 		ret = ipc_mmap_error();
-		return fail(ret, "mmap of %llu bytes: %s", (unsigned long long)m->length, error_words(ret));
+		return fail(ret, "mmap of %llu bytes: %s", (unsigned long long)m->length,
+			    error_words(ret));
 	}
 	m->base = p;
 	return 0;
@@ -273,5 +303,10 @@ static int host_close(struct ipc_mapping *m)
 }
 
 const struct ipc_provider ipc_host = {
-	.id = IPC_HOST, .name = "host", .identify = host_identify, .offer = host_offer, .open = host_open, .close = host_close,
+	.id = IPC_HOST,
+	.name = "host",
+	.identify = host_identify,
+	.offer = host_offer,
+	.open = host_open,
+	.close = host_close,
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * hsa.c - memory of AMD's HSA runtime (hipMalloc, memory pools) for other processes:
- * hsa_amd_ipc_memory_create() and attach(). Like CUDA's driver, AMD's keeps memory
- * allocated for as long as an importer has it attached.
+ * hsa.c - shares memory of AMD's HSA runtime (hipMalloc(), memory pools) by
+ * hsa_amd_ipc_memory_create() and hsa_amd_ipc_memory_attach(). Like CUDA's driver, AMD's driver
+ * keeps memory allocated while an importer has it attached.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -16,7 +16,8 @@
 #include "symbols.h"
 
 static _Atomic(const struct hsa_ipc *) published;
-static _Atomic uint64_t seen_in;	/* process_id() of a process that was seen to use it: its children do not */
+/* process_id() of the process that uses HSA; forked children cannot use it */
+static _Atomic uint64_t seen_in;
 
 static const struct hsa_ipc *search(void)
 {
@@ -25,12 +26,18 @@ static const struct hsa_ipc *search(void)
 	const struct hsa_ipc *first = NULL;
 	const struct symbol names[] = {
 #define NAME(field, name) { name, offsetof(struct hsa_ipc, field) }
-		NAME(pointer_info, "hsa_amd_pointer_info"), NAME(agent_info, "hsa_agent_get_info"),
-		NAME(create, "hsa_amd_ipc_memory_create"), NAME(attach, "hsa_amd_ipc_memory_attach"),
-		NAME(detach, "hsa_amd_ipc_memory_detach"), NAME(copy, "hsa_memory_copy"),
-		NAME(signal_create, "hsa_amd_signal_create"), NAME(signal_export, "hsa_amd_ipc_signal_create"),
-		NAME(signal_attach, "hsa_amd_ipc_signal_attach"), NAME(signal_destroy, "hsa_signal_destroy"),
-		NAME(signal_load, "hsa_signal_load_scacquire"), NAME(signal_store, "hsa_signal_store_screlease"),
+		NAME(pointer_info, "hsa_amd_pointer_info"),
+		NAME(agent_info, "hsa_agent_get_info"),
+		NAME(create, "hsa_amd_ipc_memory_create"),
+		NAME(attach, "hsa_amd_ipc_memory_attach"),
+		NAME(detach, "hsa_amd_ipc_memory_detach"),
+		NAME(copy, "hsa_memory_copy"),
+		NAME(signal_create, "hsa_amd_signal_create"),
+		NAME(signal_export, "hsa_amd_ipc_signal_create"),
+		NAME(signal_attach, "hsa_amd_ipc_signal_attach"),
+		NAME(signal_destroy, "hsa_signal_destroy"),
+		NAME(signal_load, "hsa_signal_load_scacquire"),
+		NAME(signal_store, "hsa_signal_store_screlease"),
 		NAME(signal_add, "hsa_signal_add_screlease"),
 #undef NAME
 	};
@@ -59,9 +66,13 @@ int ipc_hsa_failed(const char *call, int status)
 	int ret = -ENOMEM;
 
 	if (status != HSA_OUT_OF_RESOURCES)
-		return fail(status == HSA_NOT_INITIALIZED ? -ENODEV : -EIO, "%s failed with HSA status 0x%x%s", call, status,
+		return fail(status == HSA_NOT_INITIALIZED ? -ENODEV : -EIO,
+			    "%s failed with HSA status 0x%x%s", call, status,
 			    status == HSA_NOT_INITIALIZED ? "; call hsa_init() first" : "");
-	/* HSA does not say which resource: descriptors, if this process gets no more. */
+	/*
+	 * HSA does not say which resource is missing. If this process cannot open another
+	 * descriptor, it is a descriptor.
+	 */
 	if (!ipc_descriptors_left())
 		ret = -errno;
 	return fail(ret, "%s failed with HSA status 0x%x: %s", call, status, error_words(ret));
@@ -92,8 +103,10 @@ static int hsa_identify(const void *ptr, struct ipc_offer *offer)
 	offer->base = (uintptr_t)info.agent_base;
 	offer->length = info.length;
 	if (!hsa->agent_info(info.owner, HSA_AGENT_DEVICE, &device) && device == HSA_DEVICE_GPU &&
-	    !hsa->agent_info(info.owner, HSA_AGENT_BDFID, &bdf) && !hsa->agent_info(info.owner, HSA_AGENT_DOMAIN, &domain))
-		snprintf(offer->pci, sizeof(offer->pci), "%04x:%02x:%02x.%x", domain & 0xffff, bdf >> 8 & 0xff, bdf >> 3 & 0x1f, bdf & 7);
+	    !hsa->agent_info(info.owner, HSA_AGENT_BDFID, &bdf) &&
+	    !hsa->agent_info(info.owner, HSA_AGENT_DOMAIN, &domain))
+		snprintf(offer->pci, sizeof(offer->pci), "%04x:%02x:%02x.%x", domain & 0xffff,
+			 bdf >> 8 & 0xff, bdf >> 3 & 0x1f, bdf & 7);
 	return 0;
 }
 
@@ -124,7 +137,8 @@ static int hsa_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd
 	memcpy(&handle, reply->blob, sizeof(handle));
 	r = hsa->attach(&handle, m->length, 0, NULL, &ptr);
 	if (r == HSA_NOT_INITIALIZED)
-		return fail(-ENODEV, "it is HSA's memory, and this process has not called hsa_init()");
+		return fail(-ENODEV,
+			    "it is HSA's memory, and this process has not called hsa_init()");
 	if (r)
 		return ipc_hsa_failed("hsa_amd_ipc_memory_attach", r);
 	m->base = ptr;
@@ -148,5 +162,10 @@ int ipc_hsa_copy(void *to, const void *from, uint64_t length)
 }
 
 const struct ipc_provider ipc_hsa = {
-	.id = IPC_HSA, .name = "hsa", .identify = hsa_identify, .offer = hsa_offer, .open = hsa_open, .close = hsa_close,
+	.id = IPC_HSA,
+	.name = "hsa",
+	.identify = hsa_identify,
+	.offer = hsa_offer,
+	.open = hsa_open,
+	.close = hsa_close,
 };

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipc.h - what the files of peerdma_ipc.h's part share.  Calls go down only:
+ * ipc.h - declarations shared by the files of peerdma_ipc.h's implementation. Calls go down only:
  *
- *	copy.c			copies
- *	stream.c  signal.c	signals
- *	open.c			what this process has opened
- *	export.c  blocks.c	what it exports; memory of peerdma_ipc_alloc()
- *	shared_page.c		what is needed before an export: pages for importers, records, threads
- *	server.c		the exporter's answers, in a thread
- *	frees.c			ends exports of memory that is freed
- *	provider.c		which provider's memory it is: host.c, cuda.c, cuda_pool.c, hsa.c
- *	cuda_imports.c		pools that this process has imported
- *	exporter.c		an exporter, as its importers see it
- *	link.c			an importer's connections to an exporter, for signals
- *	client.c		an importer's request to an exporter
- *	records.c		records of exports, and their slots, which importers read
- *	ranges.c		where exported memory is, in the order of addresses
- *	state.c			the process's one struct ipc, and forks
- *	handle.c  message.c  file.c  async_close.c
+ * copy.c                 copies
+ * stream.c  signal.c     signals
+ * open.c                 memory that this process has opened
+ * export.c  blocks.c     memory that it exports; memory of peerdma_ipc_alloc()
+ * shared_page.c          sets up an exporter: the pages for importers, records, threads
+ * server.c               the threads that answer importers
+ * frees.c                ends exports of freed memory
+ * provider.c             finds the provider of memory: host.c, cuda.c, cuda_pool.c, hsa.c
+ * cuda_imports.c         pools that this process has imported
+ * exporter.c             an exporter as seen by its importers
+ * link.c                 an importer's connections to an exporter, for signals
+ * client.c               an importer's request to an exporter
+ * records.c              records of exports, and their slots, which importers read
+ * ranges.c               ranges of exported memory, sorted by address
+ * state.c                the process's one struct ipc, and forks
+ * handle.c  message.c  file.c  async_close.c
  *
- * One lock for data, ipc->lock.  It guards everything in struct ipc, in records, exporters, mappings and
- * signals that is not marked "atomic" or "fixed".  It is not held across a call of a
- * provider, nor while another process is waited for.  Frees (frees.c) take no lock.
- * cuda_pool.c and cuda_imports.c have one of their own for CUDA's calls, ipc->pools_lock, which is taken before ipc->lock.
+ * One lock protects the data: ipc->lock. It protects every field of struct ipc, records, exporters,
+ * mappings and signals that is not marked "atomic" or "fixed". No thread holds it across a call of
+ * a provider or while it waits for another process. The handlers of frees (frees.c) take no lock.
+ * cuda_pool.c and cuda_imports.c serialize CUDA's calls with ipc->pools_lock, which is taken before
+ * ipc->lock.
+ *
+ * A field that is "written with both locks held" may be read with either: ipc->lock or pools_lock.
  */
 #ifndef IPC_INT_H
 #define IPC_INT_H
@@ -39,12 +42,12 @@
 #define IPC_SLOTS	65536
 #define IPC_ARENA_SIGNALS	16384
 
-/* ---- What processes share ---- */
+/* ---- Memory that processes share ---- */
 
 /*
- * The exporter writes it, importers only read.  `alive` is a robust futex that the exporter's
- * thread holds for as long as the process lives: the kernel sets FUTEX_OWNER_DIED in it when that
- * thread ends, however it ends, before the process's memory or a descriptor of it goes away.
+ * Written by the exporter, read by importers. `alive` is a robust futex that the exporter's thread
+ * holds while the process lives. However the thread ends, the kernel then sets FUTEX_OWNER_DIED in
+ * it, before it frees the process's memory or descriptors.
  */
 #define IPC_PAGE_MAGIC "pdmahome"
 struct ipc_page {
@@ -52,77 +55,82 @@ struct ipc_page {
 	uint32_t slots;
 	uint32_t reserved[13];
 	uint32_t alive __attribute__((aligned(64)));
-	/* generation of what is there; odd: it is live.  Never the same number twice. */
+	/* generation of each record; odd: live. A value is never used twice. */
 	uint64_t slot[IPC_SLOTS] __attribute__((aligned(4096)));
 };
 
-/* A signal; all sides write it. */
+/* A signal. The creator and all importers write it. */
 struct ipc_shared_signal {
 	uint64_t value;
 	/*
-	 * Waiters sleep on this word.  The lowest bit, IPC_SLEEPS, is set by a waiter that is about to
-	 * sleep.  The rest counts changes of the value: a setter adds IPC_CHANGE after each, and clears
-	 * IPC_SLEEPS in the same step.  If it cleared the bit in a second step, another waiter might
-	 * have set it in between, and no setter would wake that one.
+	 * Waiters sleep on this word. A waiter that is about to sleep sets the lowest bit,
+	 * IPC_SLEEPS. The other bits count changes of the value: after each change the setter adds
+	 * IPC_CHANGE and clears IPC_SLEEPS in one step. With two steps, another waiter might set
+	 * the bit in between, and no setter would wake that waiter.
 	 */
 	uint32_t changes;
 #define IPC_SLEEPS	1U
 #define IPC_CHANGE	2U
-	uint32_t polled;	/* a GPU writes the value: without counting, without a wake */
+	/* a GPU writes the value, and neither counts the change nor wakes waiters */
+	uint32_t polled;
 	uint32_t reserved[12];
 } __attribute__((aligned(64)));
 
 /* ---- The exporter ---- */
 
-/* What a provider makes of memory, for another process. */
+/* An allocation as its provider describes it for importers. */
 struct ipc_offer {
-	/* Sent to importers: a new one goes to the end. */
+	/* Sent to importers, so values are stable: add new ones at the end. */
 	enum ipc_provider_id { IPC_HOST = 1, IPC_CUDA, IPC_CUDA_VMM, IPC_HSA, IPC_CUDA_POOL } provider;
 	uint64_t base, length;		/* of the allocation */
 	uint64_t id;			/* CUDA's buffer id, or the file's inode; 0: none */
-	uint64_t device;		/* that the file is on */
+	uint64_t device;		/* the file's device number */
 	bool any_user;
 	uint8_t blob[64];
 	int fd;				/* -1: none */
-	bool borrowed;			/* it is a block's: peerdma_ipc_free() ends the record first */
+	/* the fd is owned by a block; peerdma_ipc_free() ends the record before it closes the fd */
+	bool borrowed;
 	uint64_t fd_offset;
-	uint64_t pool, pool_number;	/* CUDA's, of whose memory it is: its handle, and the number that importers get; 0: none */
+	/* CUDA's handle of the pool, and the pool's number for importers; 0: none */
+	uint64_t pool, pool_number;
 	char pci[20];
 };
 
-/* What a thread that frees leaves to a thread of the library: a list for each. */
+/* Work that a freeing thread leaves to the reaper thread. There is a list for each. */
 enum ipc_todo { IPC_REAP, IPC_RECHECK, IPC_TODOS };
 
-/* A pool of CUDA's of which memory is exported. Each takes descriptors, so they are few. */
+/* A pool of CUDA with exported memory. Each holds descriptors, so there are few. */
 struct ipc_exported_pool {
 	struct ipc_exported_pool *next;
-	uint64_t pool, number;		/* CUDA's handle; the number by which importers know it */
+	uint64_t pool, number;		/* CUDA's handle; the number sent to importers */
 	unsigned int records;
 };
 
 struct ipc_record {
-	uint64_t base, length;		/* atomic, for frees; 0: nothing */
-	uint32_t device;		/* atomic: the provider of device memory; 0: host memory, or a signal */
-	uint64_t id;			/* atomic: as offer.id */
+	uint64_t base, length;		/* atomic, read by frees; length 0: no memory */
+	uint32_t device; /* atomic: the provider of device memory; 0: host memory or a signal */
+	uint64_t id;			/* atomic: a copy of offer.id */
 	struct {
-		uint32_t waits;		/* atomic: it is in that list, or about to be */
-		uint32_t next;		/* in it: number + 1 */
+		uint32_t waits;		/* atomic: in the list, or being added */
+		uint32_t next;		/* in the list: number + 1 */
 	} todo[IPC_TODOS];
-	enum ipc_what what;		/* from here on cleared when it is used again */
+	enum ipc_what what; /* this field and those below are cleared when the record is reused */
 	bool used;			/* not in the free list */
-	uint64_t generation;		/* that it was published with; a free may have changed that of the slot since */
-	bool pending;			/* live for frees, and the rest is not there yet */
-	bool ranged;			/* it is in ipc->ranges */
-	unsigned int count;		/* exports less unexports */
+	uint64_t generation;		/* at publication; a free may have changed the slot since */
+	bool pending;			/* visible to frees, but not complete yet */
+	bool ranged;			/* in ipc->ranges */
+	unsigned int count;		/* exports minus unexports */
 	uint32_t flags;
 	uint8_t key[IPC_KEY];
 	struct ipc_offer offer;
 	struct own_fd file;		/* offer.fd */
-	struct ipc_exported_pool *pool;	/* NULL: no memory of one */
+	struct ipc_exported_pool *pool;	/* NULL: not memory of a pool */
 	struct ipc_shared_signal *shared;		/* of a signal */
-	uint32_t arena_number;		/* in the arena; IPC_ARENA_SIGNALS: it has a file of its own */
-	unsigned int openers;		/* opens of the signal by other processes, and one of this one until its close is through */
-	uint32_t deaths;		/* of those that ended with it open, not reported yet */
+	/* index in the arena; IPC_ARENA_SIGNALS: the signal has a file of its own */
+	uint32_t arena_number;
+	/* opens of the signal by other processes, plus 1 until this process's close is complete */
+	unsigned int openers;
+	uint32_t deaths; /* processes that ended with the signal open, not reported yet */
 	uint32_t next;			/* in the free list */
 };
 
@@ -131,63 +139,72 @@ struct ipc_record {
 /* Another process, as seen by its importers. */
 struct ipc_exporter {
 	struct ipc_exporter *next;
-	struct ipc_id process, boot;	/* fixed, as uid, pid, page */
+	struct ipc_id process, boot;	/* fixed, like uid, pid and page */
 	uint32_t pid, uid;
 	unsigned int refs;
 	const struct ipc_page *page;
-	struct ipc_shared_signal *arena;		/* NULL: no signal of it was opened yet */
-	bool arena_registered;		/* with CUDA */
-	bool pools_lost;		/* memory of its pools is mapped that cuMemFree() did not unmap; written with both locks held */
-	struct ipc_pool *pools;		/* imported; written with both locks held */
-	struct ipc_link *links;		/* to it, for signals */
+	struct ipc_shared_signal *arena; /* NULL: none of its signals was opened yet */
+	bool arena_registered;		/* registered with CUDA */
+	/*
+	 * memory of its pools stays mapped because cuMemFree() failed; written with both locks held
+	 */
+	bool pools_lost;
+	struct ipc_pool *pools;		/* imported pools; written with both locks held */
+	struct ipc_link *links;		/* connections to it, for signals */
 };
 
-/* A pool of an exporter's, that this process has imported: cuda_imports.c.  Keeps a reference of the exporter. */
+/*
+ * An exporter's pool that this process has imported (cuda_imports.c). Holds a reference to the
+ * exporter.
+ */
 struct ipc_pool {
 	struct ipc_pool *next;		/* of the exporter */
-	uint64_t number;		/* the exporter's for it: pools_lock, as the next three */
-	void *handle;			/* CUDA's, here */
-	unsigned int imports;		/* of that handle */
-	uint64_t devices;		/* that may access it: ipc_cuda_device_bit() */
-	unsigned int users;		/* mappings that have memory of it; written with both locks held, as the next */
+	/* the exporter's number of the pool; protected by pools_lock, like the next three */
+	uint64_t number;
+	void *handle;			/* CUDA's handle in this process */
+	unsigned int imports;		/* number of times that the pool was imported */
+	uint64_t devices;		/* devices with access: ipc_cuda_device_bit() */
+	/* mappings of the pool's memory; written with both locks held, like unused_since */
+	unsigned int users;
 	uint64_t unused_since;		/* now_ns() */
 };
 
-/* A connection to an exporter, that keeps signals open there: link.c. */
+/* A connection to an exporter that keeps signals open there (link.c). */
 struct ipc_link {
 	struct ipc_link *next;		/* of the exporter */
-	struct own_fd conn;		/* none: not connected yet */
-	uint32_t uid;			/* the exporter's */
-	unsigned int asked;		/* opens in its life, at most IPC_OPENS */
-	unsigned int open;		/* of these open now, or being opened */
-	bool busy;			/* a thread asks on it */
+	struct own_fd conn;		/* OWN_FD_NONE: not connected yet */
+	uint32_t uid;			/* of the exporter */
+	unsigned int asked;		/* opens over its lifetime, at most IPC_OPENS */
+	unsigned int open;		/* opens that are active or pending */
+	bool busy;			/* a thread waits for an answer on it */
 };
 
 struct ipc_mapping {
-	struct ipc_mapping *next;	/* the last used first */
+	struct ipc_mapping *next;	/* most recently used first */
 	struct ipc_exporter *exporter;		/* fixed from here on */
 	uint32_t slot;
 	uint64_t generation;
 	uint8_t key[IPC_KEY];
 	const struct ipc_provider *provider;
-	uint64_t context;		/* CUDA's; 0: none */
-	uint64_t id;			/* CUDA's buffer id here; 0: none */
+	uint64_t context;		/* id of the CUDA context; 0: none */
+	uint64_t id;			/* CUDA's buffer id in this process; 0: none */
 	char *base;
 	uint64_t length;
 	uint64_t exporter_base;
 	char pci[20];
-	uint64_t handle;		/* the provider's own */
-	struct ipc_pool *pool;		/* of whose memory it is; written with both locks held.  NULL: none */
+	uint64_t handle;		/* for use by the provider */
+	/* the pool of its memory, NULL: none; written with both locks held */
+	struct ipc_pool *pool;
 	enum { IPC_OPENING, IPC_OPEN, IPC_CLOSING } state;
-	uint64_t sweep;			/* the last that looked */
-	bool gone;			/* with its context, or freed by the program: there is nothing to unmap */
-	unsigned int refs;		/* of its ranges */
+	uint64_t sweep;			/* the last sweep that checked it */
+	bool gone; /* unmapped by the context's end or by the program: nothing is left to unmap */
+	unsigned int refs;		/* of all its ranges */
 	unsigned int range_count;
 	struct ipc_range *ranges;
 };
 
 struct ipc_range {
-	struct peerdma_ipc_memory memory;	/* first */
+	struct peerdma_ipc_memory memory;	/* must be first */
 	struct ipc *ipc;		/* fixed */
 	struct ipc_mapping *mapping;	/* fixed */
 	uint64_t offset;		/* fixed */
@@ -199,22 +216,29 @@ struct ipc_range {
 struct ipc_provider {
 	enum ipc_provider_id id;
 	const char *name;
-	bool cuda;		/* its memory is CUDA's */
+	bool cuda;		/* it shares memory of CUDA */
 	/*
-	 * What memory is at ptr: fills in provider, base, length, id, pci; -ENOENT: not this provider's, no text.  NULL: another
-	 * one's finds it.  0 or -errno with text.
+	 * Identifies the memory at ptr: fills in provider, base, length, id, pci. -ENOENT: not
+	 * memory of this provider, no text. NULL: another provider's identify() recognizes the
+	 * memory. 0 or -errno with text.
 	 */
 	int (*identify)(const void *ptr, struct ipc_offer *offer);
-	/* Makes the rest of the offer.  0 or -errno with text. */
+	/* Fills in the other fields of the offer. 0 or -errno with text. */
 	int (*offer)(const void *ptr, struct ipc_offer *offer);
-	/* The context that memory opened now belongs to: 0, or -errno with text.  NULL: it is the process's. */
+	/*
+	 * Returns the context that opened memory belongs to: 0, or -errno with text. NULL: memory
+	 * belongs to the process.
+	 */
 	int (*context)(uint64_t *context);
-	bool in_context;	/* such memory is unmapped only where some context is current, whichever it is */
-	/* Whether what was mapped is there still.  NULL: always; not NULL where there is .context. */
+	bool in_context;	/* unmapping needs a current CUDA context, which may be any */
+	/* Whether the mapping still exists. NULL: it always does. Required with .context. */
 	bool (*still)(const struct ipc_mapping *m);
-	/* 0 or -errno with text.  fd stays the caller's.  Fills in base, handle, id; m->length bytes must be there. */
+	/*
+	 * Maps the exporter's memory: fills in base, handle, id. m->length bytes must be there. fd
+	 * stays the caller's. 0 or -errno with text.
+	 */
 	int (*open)(struct ipc_mapping *m, const struct ipc_reply *reply, int fd);
-	/* Also of what is gone. */
+	/* Unmaps. Is also called when m->gone is set. */
 	int (*close)(struct ipc_mapping *m);
 };
 
@@ -222,38 +246,44 @@ extern const struct ipc_provider ipc_host, ipc_cuda, ipc_cuda_vmm, ipc_cuda_pool
 
 #define IPC_BUCKETS 1024
 
-/* Of an open, beside 0 and -errno: what this process has open has changed, look again.  No errno: the kernel has EAGAIN, too. */
+/*
+ * Result of an open beside 0 and -errno: this process's mappings have changed, so search again. Not
+ * an errno, because the kernel's EAGAIN has another meaning.
+ */
 #define IPC_LOOK_AGAIN 1
 
 struct ipc {
-	uint64_t process;		/* process_id() */
-	struct ipc *parent;		/* of the process that forked this one: kept, never used */
+	uint64_t process;		/* process_id() of its creator */
+	/* of the parent process; kept because objects point to it, otherwise unused */
+	struct ipc *parent;
 	pthread_mutex_t lock;
-	uint64_t pool_numbers;		/* given to pools so far */
-	pthread_mutex_t pools_lock;	/* CUDA's imports of pools and of their memory: cuda_pool.c, cuda_imports.c */
-	unsigned int pools_unused;	/* atomic: imported, and no mapping has memory of them */
-	pthread_cond_t settled;		/* a mapping was opened or closed, an export made */
+	uint64_t pool_numbers;		/* the last number given to a pool */
+	/* serializes CUDA's imports of pools and of their memory: cuda_pool.c, cuda_imports.c */
+	pthread_mutex_t pools_lock;
+	unsigned int pools_unused;	/* atomic: imported pools without mappings */
+	pthread_cond_t settled;		/* a mapping was opened or closed, or an export was made */
 	bool boot_known;
-	struct ipc_id boot;		/* of the machine's kernel */
+	struct ipc_id boot;		/* boot id of the machine */
 
-	/* The exporter: records.c, export.c.  NULL until something is exported. */
+	/* The exporter: records.c, export.c. NULL before the first export. */
 	struct ipc_page *page;		/* atomic */
-	bool page_opening;		/* a thread is at it */
-	struct ipc_record *records;	/* IPC_SLOTS */
-	uint32_t high, free;		/* records from `high` on were never used; free: a list, IPC_SLOTS ends it */
+	bool page_opening;		/* a thread is opening it */
+	struct ipc_record *records;	/* IPC_SLOTS of them */
+	/* records from `high` on are unused; `free` heads a list that ends with IPC_SLOTS */
+	uint32_t high, free;
 	uint32_t todo[IPC_TODOS];	/* atomic: lists of records, by number + 1 */
-	struct ranges ranges[2];	/* of memory that is exported: host memory, device memory */
+	struct ranges ranges[2];	/* exported memory: host memory, device memory */
 	struct ipc_exported_pool *pools;
 	struct ipc_id self;
-	uint32_t uid;			/* that listens */
+	uint32_t uid;			/* of the listener */
 	struct own_fd page_file, arena_file, listener;
-	bool reaper_started;			/* the thread is there that does what is in todo[] */
-	uint32_t todos;			/* atomic: futex of that thread */
+	bool reaper_started;			/* the thread that processes todo[] is running */
+	uint32_t todos;			/* atomic: futex on which that thread sleeps */
 	struct ipc_shared_signal *arena;
 	bool arena_registered;
 	uint64_t arena_taken[IPC_ARENA_SIGNALS / 64];
-	bool watched[2];		/* frees of host memory, of device memory */
-	struct ipc_block *blocks;	/* of peerdma_ipc_alloc() */
+	bool watched[2]; /* frees of host memory and of device memory are reported to frees.c */
+	struct ipc_block *blocks;	/* memory of peerdma_ipc_alloc() */
 
 	/* The importer: open.c. */
 	struct ipc_exporter *exporters;
@@ -261,123 +291,164 @@ struct ipc {
 	struct ipc_range *buckets[IPC_BUCKETS];
 	uint64_t sweeps;
 
-	struct peerdma_ipc_counters counters;	/* atomic each */
+	struct peerdma_ipc_counters counters;	/* each atomic */
 };
 
 #define ipc_count(ipc, field) __atomic_fetch_add(&(ipc)->counters.field, 1, __ATOMIC_RELAXED)
 
-/* state.c: this process's; NULL: out of memory, with text. */
+/* state.c: this process's struct. NULL: out of memory, with text. */
 struct ipc *ipc_get(void);
-/* The same, if there is one. */
+/* This process's struct, or NULL if there is none yet. */
 struct ipc *ipc_there(void);
-/* Whether the object is this process's own. */
+/* Whether this process created the object's struct ipc; false in a forked child. */
 bool ipc_mine(const struct ipc *ipc);
 int ipc_not_mine(const char *call);	/* -EPERM with text */
-/* Sockets that no forked child has: each is closed in it before it runs.  -errno: none. */
+/*
+ * Sockets that forked children do not inherit: a handler closes them before fork() returns in the
+ * child. -errno: none.
+ */
 int ipc_socket(void);
 int ipc_accept(int listener);
 void ipc_close_socket(struct own_fd *f);
-void ipc_hang_up(struct own_fd *f, uint32_t uid);	/* the same; what waits in it is that user's */
+/* closes a socket that may hold unread messages of user `uid` */
+void ipc_hang_up(struct own_fd *f, uint32_t uid);
 int ipc_random(void *bytes, size_t size);	/* 0, or -EIO with text */
-int ipc_boot(struct ipc *ipc, struct ipc_id *boot);	/* no lock.  0, or -errno with text */
+int ipc_boot(struct ipc *ipc, struct ipc_id *boot); /* takes ipc->lock; 0, or -errno with text */
 
-/* async_close.c: closes what another process sent; whatever it is, the caller does not wait for it. */
+/* async_close.c: closes descriptors from another process without blocking the caller. */
 void ipc_close_async(const int *fds, unsigned int n);
-unsigned int ipc_closes_pending(void);	/* threads that wait for a close */
+unsigned int ipc_closes_pending(void);	/* threads that are waiting for a close */
 
-/* file.c: a sealed file in memory, mapped: 0 or -errno with text.  fixed: it can be written through `addr` only. */
+/*
+ * file.c: creates a sealed memfd and maps it. 0 or -errno with text. fixed: only the mapping at
+ * `addr` can write.
+ */
 int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **addr);
-/* Why mmap() failed.  EAGAIN: the process locks all its memory, and this is more than RLIMIT_MEMLOCK. */
+/*
+ * Converts errno of mmap(). EAGAIN: the process locks all its memory, and the mapping exceeds
+ * RLIMIT_MEMLOCK.
+ */
 static inline int ipc_mmap_error(void)
 {
 	return errno == EAGAIN ? -ENOMEM : -errno;
 }
-/* Whether this process gets one more; else errno: EMFILE or ENFILE. */
+/* Whether this process can open one more descriptor. Otherwise errno is EMFILE or ENFILE. */
 bool ipc_descriptors_left(void);
-/* CUDA makes descriptors that programs inherit, which this one starts; these would have the exported memory. */
+/*
+ * Sets close-on-exec. CUDA opens descriptors without it, and programs started by this process would
+ * inherit the exported memory.
+ */
 void ipc_not_inherited(int fd);
-/* Maps what another process sent, if it has that size and cannot shrink. */
+/* Maps a file from another process, after checking that the file has the size and cannot shrink. */
 int ipc_file_map(int fd, size_t size, bool write, void **addr);
 
-/* shared_page.c.  lock, which it gives up meanwhile.  0 or -errno with text. */
+/* shared_page.c. Caller holds ipc->lock; released meanwhile. 0 or -errno with text. */
 int ipc_page_open(struct ipc *ipc);
 
-/* records.c.  All with the lock. */
-/* No lock, and no descriptor: the program may have closed them all.  The thread that does what is in todo[] goes on. */
+/* records.c. Caller holds ipc->lock, unless stated otherwise. */
+/*
+ * Wakes the reaper thread, which processes todo[]. Takes no lock and needs no descriptor, because
+ * the program may have closed the library's descriptors.
+ */
 void ipc_wake(struct ipc *ipc);
-/* A record with a key, which is live from ipc_record_publish() on. */
+/* Allocates a record with a key. It is live from ipc_record_publish() on. */
 int ipc_record_get(struct ipc *ipc, uint32_t *slot);
 void ipc_record_publish(struct ipc *ipc, uint32_t slot);
 void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name);
-/* From here on it is not live; any thread, no lock.  False: it was not. */
+/* Ends a live record. Any thread may call it, without a lock. False: the record was not live. */
 bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation);
-/* Any thread, no lock: puts the record into that list.  Takes all that is in it, as numbers + 1, which ipc_todo_next() goes through. */
+/*
+ * ipc_todo_add() puts a record into a list. ipc_todo_take() empties the list and returns its first
+ * entry as number + 1, for ipc_todo_next(). Any thread may call both, without a lock.
+ */
 void ipc_todo_add(struct ipc *ipc, enum ipc_todo what, uint32_t slot);
 uint32_t ipc_todo_take(struct ipc *ipc, enum ipc_todo what);
-/* The record at `at`, which may be added again from here on, and *at is the next.  False: no more. */
+/*
+ * Returns the record at *at and advances *at. From here on the record may be added again. False: no
+ * more.
+ */
 bool ipc_todo_next(struct ipc *ipc, enum ipc_todo what, uint32_t *at, uint32_t *slot);
-/* What ended goes back to the free list, once it is not in use: one record, or all that frees have ended. */
+/*
+ * Move ended records to the free list unless they are still in use: one record, or all that frees
+ * have ended.
+ */
 void ipc_reap_one(struct ipc *ipc, uint32_t slot);
 void ipc_reap(struct ipc *ipc);
-/* One opener less of a signal. */
+/* Removes one opener of a signal. */
 void ipc_record_left(struct ipc *ipc, uint32_t slot);
 static inline uint64_t ipc_generation(const struct ipc *ipc, uint32_t slot)
 {
 	return __atomic_load_n(&ipc->page->slot[slot], __ATOMIC_ACQUIRE);
 }
-/* After a change of the value, or of what a waiter must see. */
+/* Call after a change of the value, or of other state that waiters check. */
 void ipc_signal_changed(struct ipc_shared_signal *shared);
 
-/* frees.c: frees of that kind of memory are seen from here on.  0, or -EOPNOTSUPP or -ENOMEM with text. */
+/*
+ * frees.c: subscribes to frees of host memory or of device memory. 0, or -EOPNOTSUPP or -ENOMEM
+ * with text.
+ */
 int ipc_watch_frees(struct ipc *ipc, bool device);
-/* No lock; by the thread that does what is in todo[]: looks at host memory whose free has passed, and ends what is gone. */
+/*
+ * Takes ipc->lock. Called by the reaper thread: identifies host memory again after a free, and ends
+ * the exports whose memory is gone.
+ */
 void ipc_recheck(struct ipc *ipc);
 
-/* blocks.c: lock.  The block that has this address. */
+/* blocks.c. Caller holds ipc->lock. Finds the block that contains the address. */
 bool ipc_block_at(const struct ipc *ipc, uint64_t addr, uint64_t *base, uint64_t *length);
-/* The descriptor of a block, which stays its own; NULL: there is no such block. */
+/* The block's descriptor, owned by the block. NULL: no such block. */
 const struct own_fd *ipc_block_file(const struct ipc *ipc, uint64_t base);
 
-/* server.c: 0 or -errno with text; returns when the thread holds page->alive. */
+/* server.c: returns when the thread holds page->alive. 0 or -errno with text. */
 int ipc_server_start(struct ipc *ipc);
 
 /*
- * client.c: sends the request to the process that `name` names, and awaits the answer.  *conn: a
- * connection that is there; or none: it is made, and is the caller's, also after an error that
- * came later.  fds: the caller's, -1 where none came.  open: the number of a signal's open there.
+ * client.c: sends a request to the exporter in `name` and waits for the answer. If *conn is
+ * OWN_FD_NONE, connects first; the caller owns the connection, also after a later error. The caller
+ * owns fds; -1: not sent. open: number of the signal's open on the connection.
  */
-int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
-	    struct own_fd *conn);
+int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open,
+		struct ipc_reply *reply, int fds[IPC_FDS], struct own_fd *conn);
 /*
- * A provider failed with `error` and its text. The exporter was asked once more, in that attempt, and answered `ret`: what it
- * says of its end, with its text; else `error`, with the provider's.
+ * Chooses the error after a provider failed with `error`. `ret` is the exporter's answer to a
+ * second request, sent inside the attempt. If that answer shows that the export has ended, returns
+ * `ret` with its text. Otherwise returns `error` with the provider's text.
  */
 int ipc_ended(uint32_t attempt, int ret, int error);
-/* Closes what came with an answer: after unlocking. */
+/* Closes the descriptors of an answer. Call without ipc->lock. */
 void ipc_close_fds(const struct ipc_name *name, int fds[IPC_FDS]);
 
-/* link.c.  lock: one that can open one more, of a exporter that may be NULL; busy until ipc_link_keep() or _drop().  NULL: -ENOMEM, with text. */
+/*
+ * link.c. Caller holds ipc->lock. Returns a link on which one more signal can be opened; it is busy
+ * until ipc_link_keep() or ipc_link_drop(). exporter may be NULL. NULL: -ENOMEM, with text.
+ */
 struct ipc_link *ipc_link_get(struct ipc_exporter *exporter, uint32_t uid, unsigned int *number);
-/* lock: the answer was read.  The link is the exporter's. */
+/*
+ * Caller holds ipc->lock. The answer was read: the link is idle again and belongs to the exporter.
+ */
 void ipc_link_keep(struct ipc_exporter *exporter, struct ipc_link *link);
 /*
- * lock, which it gives up meanwhile: one open less on it; the last ends the connection.  failed: an
- * answer may come yet, so nothing is asked on it any more.
+ * Caller holds ipc->lock; may be released meanwhile. Removes one open from the link; the last one
+ * ends the connection. failed: the answer may still arrive, so no further request is sent on the
+ * link.
  */
-void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_exporter *exporter, unsigned int number, bool failed);
+void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_exporter *exporter,
+		   unsigned int number, bool failed);
 
-/* provider.c: what memory is at ptr: provider, base, length, id, pci.  0 or -errno with text. */
+/*
+ * provider.c: identifies the memory at ptr: provider, base, length, id, pci. 0 or -errno with text.
+ */
 int ipc_identify(const void *ptr, struct ipc_offer *offer);
-/* Makes the rest of the offer.  0 or -errno with text. */
+/* Fills in the other fields of the offer. 0 or -errno with text. */
 int ipc_offer(const void *ptr, struct ipc_offer *offer);
 const struct ipc_provider *ipc_provider(uint32_t id);
-/* The mapping's provider's calls. */
+/* Call open() and close() of the mapping's provider. */
 int ipc_provider_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd);
 int ipc_provider_close(struct ipc_mapping *m);
 static inline bool ipc_same_memory(const struct ipc_offer *a, const struct ipc_offer *b)
 {
-	return a->provider == b->provider && a->base == b->base && a->length == b->length && a->id == b->id && a->device == b->device &&
-	       a->fd_offset == b->fd_offset;
+	return a->provider == b->provider && a->base == b->base && a->length == b->length &&
+	       a->id == b->id && a->device == b->device && a->fd_offset == b->fd_offset;
 }
 #define IPC_COPIES 128
 struct ipc_copy {
@@ -386,41 +457,54 @@ struct ipc_copy {
 struct ipc_copies {
 	struct ipc_copy copy[IPC_COPIES];
 };
-/* copy_2d.c: copies of one length, each as far from the one before as that one was from its own. */
+/* copy_2d.c: copies of equal length at equal distances: the rows of a 2D copy. */
 struct ipc_copy_2d {
-	const struct ipc_copy *first;		/* the one at the lowest addresses */
+	const struct ipc_copy *first;		/* the copy with the lowest addresses */
 	unsigned int n;
-	uint64_t to_pitch, from_pitch;		/* bytes from a row to the next */
+	uint64_t to_pitch, from_pitch;		/* bytes between the starts of two rows */
 };
-/* The rows that copy[begin] begins, at least 1 of them.  Only copies of the same group share rows. */
-struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int *groups, unsigned int begin, unsigned int end);
-/* cuda_copy.c: copies of the current context, on a stream.  0 or -errno with text. */
+/* Returns the rows that start with copy[begin], at least one. All have the same group. */
+struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int *groups,
+			       unsigned int begin, unsigned int end);
+/* cuda_copy.c: copies on a stream of the current context. 0 or -errno with text. */
 int ipc_cuda_stream(void **stream);
 void ipc_cuda_stream_lost(void *stream);
 int ipc_cuda_copy(void *stream, uint64_t to, uint64_t from, uint64_t length);
-/* Several of GPU memory by one call, in no order.  -EOPNOTSUPP: there is no such call; -EIO: some of them may be on their way. */
+/*
+ * One call for several copies of GPU memory, which complete in any order. -EOPNOTSUPP: libcuda
+ * lacks the call. -EIO: some copies may have been submitted.
+ */
 int ipc_cuda_copy_2d(void *stream, const struct ipc_copy_2d *rows);
 int ipc_cuda_batch(void *stream, const struct ipc_copies *copies, unsigned int n);
 int ipc_cuda_wait(void *stream);
-/* The kernel of this stream's context, for ipc_cuda_kernel(), compiled once; NULL: the GPU, or libcuda, runs none. */
+/*
+ * Returns the copy kernel for the stream's context, for ipc_cuda_kernel(). It is loaded once. NULL:
+ * the GPU or libcuda cannot run it.
+ */
 void *ipc_cuda_function(void *stream);
-/* Calls fn when that is done, also if it failed: with CUDA's error. */
+/* Calls fn after the stream's work has completed or failed, with CUDA's error. */
 int ipc_cuda_then(void *stream, void (*fn)(void *stream, int error, void *arg), void *arg);
-/* cuda_kernel.c: copies of the current context by a kernel, n of them. */
-/* What a kernel of the current context is known to reach, during one call; all zero at its beginning. */
+/* cuda_kernel.c: makes n copies in the current context by a kernel. */
+/*
+ * Cached facts about the current context and its reach. Used for one call; zero at its beginning.
+ */
 struct ipc_reach {
 	bool looked, here;
 	uint64_t context;
 	void *current;
 	int device;
-	uint64_t base, length;		/* the last buffer that it reaches */
+	uint64_t base, length;		/* the last buffer in reach */
 };
-/* No memory now, or the program records a graph: another time it may go. */
+/* Whether the error is temporary: out of memory, or the program records a graph. */
 bool ipc_cuda_passing(int error);
-bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local, uint64_t length);
+bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local,
+			     uint64_t length);
 void *ipc_cuda_kernel_load(void **module, bool *later);
 int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copies, unsigned int n);
-/* cuda_poll.c: one copy by a kernel that waits for it.  0, -EIO with text, or -EOPNOTSUPP: not here, or not now; nothing was copied. */
+/*
+ * cuda_poll.c: makes one copy by the polling kernel and waits for it. 0; -EIO with text;
+ * -EOPNOTSUPP: unavailable here or at the moment, nothing was copied.
+ */
 int ipc_cuda_poll(uint64_t context, uint64_t to, uint64_t from, uint64_t length);
 static inline uint64_t now_ns(void)
 {
@@ -429,7 +513,7 @@ static inline uint64_t now_ns(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
-/* Between looks at a word that another processor writes. */
+/* Call between two reads of a word that another processor writes. */
 static inline void ipc_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -438,7 +522,7 @@ static inline void ipc_relax(void)
 	__asm__ volatile("yield" ::: "memory");
 #endif
 }
-/* Host memory for signals. */
+/* Registers host memory of signals with CUDA. */
 int ipc_cuda_register(void *addr, size_t length);
 void ipc_cuda_unregister(void *addr);
 int ipc_cuda_stream_wait(void *stream, void *addr, uint64_t value, bool ge);
@@ -453,27 +537,39 @@ uint64_t ipc_hsa_signal_get(uint64_t handle);
 void ipc_hsa_signal_set(uint64_t handle, uint64_t value);
 void ipc_hsa_signal_add(uint64_t handle, uint64_t value);
 
-/* exporter.c.  lock.  The caller's reference; NULL: this process has nothing open of it. */
+/*
+ * exporter.c. Caller holds ipc->lock. Returns a new reference. NULL: this process has no object of
+ * the exporter open.
+ */
 struct ipc_exporter *ipc_exporter_find(struct ipc *ipc, const struct ipc_id *process);
-/* lock.  Of the descriptor that came with a reply, or the one that is there: 0 or -errno with text. */
-int ipc_exporter_get(struct ipc *ipc, const struct ipc_name *name, int page_fd, struct ipc_exporter **exporter);
-/* lock, which it gives up meanwhile.  callback: of CUDA's: what CUDA has to be told stays for a later call. */
+/*
+ * Caller holds ipc->lock. Returns a reference to the known exporter, or makes one from the page
+ * descriptor of a reply. 0 or -errno with text.
+ */
+int ipc_exporter_get(struct ipc *ipc, const struct ipc_name *name, int page_fd,
+		     struct ipc_exporter **exporter);
+/*
+ * Caller holds ipc->lock; may be released meanwhile. callback: the caller is a callback of CUDA, so
+ * calls of CUDA are left to a later put.
+ */
 void ipc_exporter_put(struct ipc *ipc, struct ipc_exporter *exporter, bool callback);
-void ipc_exporters_end(struct ipc *ipc, bool callback);	/* the same: all without references */
-/* 0, -EOWNERDEAD or -ESTALE: what was opened there.  No lock. */
+/* the same, for all exporters without references */
+void ipc_exporters_end(struct ipc *ipc, bool callback);
+/* The state of an opened object: 0, -EOWNERDEAD or -ESTALE. Takes no lock. */
 int ipc_exporter_live(const struct ipc_exporter *exporter, uint32_t slot, uint64_t generation);
-int ipc_fail_live(const struct ipc_exporter *exporter, int error);	/* the text for that; error */
-/* Whether this process may ask for it: another process of this boot.  0 or -errno with text. */
+/* sets the text for the error; returns the error */
+int ipc_fail_live(const struct ipc_exporter *exporter, int error);
+/* Whether the handle is of another process of this boot. 0 or -errno with text. */
 int ipc_name_check(struct ipc *ipc, const struct ipc_name *name);
 
 /*
- * cuda_imports.c.  lock, which it gives up meanwhile; some CUDA context is current: destroys the imports of pools that are not
- * used, and have not been for long, or whose exporter has ended.  all: those used a moment ago, too, and no other thread is at
- * one when it returns.
+ * cuda_imports.c. Caller holds ipc->lock, which is released meanwhile, and a CUDA context is
+ * current. Destroys the imports of pools that are unused for long, or whose exporter has ended.
+ * all: destroys all unused imports, and returns when no other thread is destroying one.
  */
 void ipc_cuda_pools_end(struct ipc *ipc, bool all);
 
-/* open.c.  lock. */
+/* open.c. Caller holds ipc->lock. Whether the address is in opened memory. */
 bool ipc_imported(struct ipc *ipc, uint64_t addr);
 
 #endif

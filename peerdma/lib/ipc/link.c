@@ -2,10 +2,10 @@
 /*
  * link.c - connections to an exporter that keep its signals open.
  *
- * Only one thread at a time sends a request on a link. If an answer did not come, no further request is sent
- * on that link. So an answer is always the one to the last request. A link opens at most IPC_OPENS signals
- * in its life. So the messages on it, including those that close signals, always fit into the socket's
- * buffer, even if the exporter is stopped.
+ * Only one thread at a time sends a request on a link. If an answer did not come, no further
+ * request is sent on the link. So an answer always belongs to the last request. A link opens at
+ * most IPC_OPENS signals in its life. So its messages, including those that close signals, always
+ * fit into the socket's buffer, even if the exporter is stopped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,12 +45,18 @@ void ipc_link_keep(struct ipc_exporter *exporter, struct ipc_link *link)
 	exporter->links = link;
 }
 
-void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_exporter *exporter, unsigned int number, bool failed)
+void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_exporter *exporter,
+		   unsigned int number, bool failed)
 {
-	struct ipc_request q = { .magic = IPC_MESSAGE_MAGIC, .op = IPC_OP_CLOSE_SIGNAL, .open = number };
+	struct ipc_request q = { .magic = IPC_MESSAGE_MAGIC,
+				 .op = IPC_OP_CLOSE_SIGNAL,
+				 .open = number };
 	struct ipc_link **at;
 
-	/* In order: if the open is answered yet, this ends it.  Fails only where the exporter has ended, or the program has closed it. */
+	/*
+	 * Messages arrive in order, so this also ends an open whose answer is pending. Sending
+	 * fails only if the exporter has ended, or the program has closed the socket.
+	 */
 	if (own_fd_still(&link->conn))
 		ipc_send(link->conn.fd, &q, sizeof(q), NULL, 0);
 	if (failed)

@@ -14,7 +14,8 @@ socklen_t ipc_address(const struct ipc_id *process, struct sockaddr_un *address)
 	address->sun_family = AF_UNIX;
 	n = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "peerdma-ipc/");
 	for (size_t i = 0; i < sizeof(process->bytes); i++)
-		n += snprintf(address->sun_path + 1 + n, sizeof(address->sun_path) - 1 - (size_t)n, "%02x", process->bytes[i]);
+		n += snprintf(address->sun_path + 1 + n, sizeof(address->sun_path) - 1 - (size_t)n,
+			      "%02x", process->bytes[i]);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
@@ -45,9 +46,15 @@ int ipc_send(int sock, const void *message, size_t size, const int *fds, unsigne
 	return ret < 0 ? -errno : 0;
 }
 
-#define RIGHTS_MOST 253		/* the kernel's own limit: of a message's descriptors none is dropped, which could wait as a close does */
+/*
+ * the kernel's limit for one message, so the kernel discards no descriptor; discarding closes it,
+ * which may block
+ */
+#define RIGHTS_MOST 253
 
-/* All that came: more than n are closed. */
+/*
+ * Takes all descriptors of the message, and closes those beyond n. Returns whether there were any.
+ */
 static bool take_fds(struct msghdr *msg, int *fds, unsigned int n)
 {
 	unsigned int got = 0, more = 0;
@@ -79,7 +86,10 @@ int ipc_receive(int sock, void *message, size_t size, int *fds, unsigned int n, 
 	} control;
 	struct iovec iov = { .iov_base = message, .iov_len = size };
 	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
 	};
 	bool others;
 	ssize_t ret;
@@ -105,6 +115,6 @@ int ipc_receive(int sock, void *message, size_t size, int *fds, unsigned int n, 
 			ipc_close_async(&fds[i], 1);
 		fds[i] = -1;
 	}
-	/* Where this process may have no more descriptors the kernel drops them. */
+	/* The kernel drops descriptors if this process cannot open more. */
 	return msg.msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
 }

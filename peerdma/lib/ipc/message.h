@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * message.h - what an importer asks an exporter, over a socket of whole messages.  Both
- * sides check what comes: neither trusts the other's process.
+ * message.h - the requests of importers and the replies of exporters, on a SOCK_SEQPACKET socket.
+ * Each side checks all that it receives and does not trust the other process.
  */
 #ifndef IPC_MESSAGE_H
 #define IPC_MESSAGE_H
@@ -14,11 +14,11 @@
 #include "handle.h"
 
 #define IPC_MESSAGE_MAGIC 0x32637069	/* changes with the format */
-#define IPC_FDS 2			/* page, and the memory's or the signal's file */
+#define IPC_FDS 2			/* the page, and the file of the memory or signal */
 
 /*
- * Signals that a connection opens in its life.  With their closes these are fewer messages than a
- * socket's buffer has room for, so that a close can always be sent.
+ * The number of signals that a connection can open in its life. The messages for these opens and
+ * their closes fit into a socket's buffer, so a close can always be sent.
  */
 #define IPC_OPENS 64
 
@@ -28,30 +28,33 @@ struct ipc_request {
 	uint32_t magic;
 	uint32_t op;			/* enum ipc_op */
 	uint32_t slot;
-	uint32_t open;			/* of a signal: the number of this open on the connection; CLOSE names it */
+	/* number of a signal's open on the connection; IPC_OP_CLOSE_SIGNAL refers to it */
+	uint32_t open;
 	uint64_t generation;
 	uint8_t key[IPC_KEY];
 };
 
 struct ipc_reply {
 	uint32_t magic;
-	int32_t error;			/* 0 or -errno; then nothing else is set */
+	int32_t error;			/* 0 or -errno; with an error no other field is set */
 	uint32_t provider;		/* enum ipc_provider_id */
-	uint32_t arena_number;			/* of a signal; IPC_ARENA_SIGNALS: the first of a file of its own */
-	uint64_t base, length;		/* of the allocation in the exporter */
-	uint64_t fd_offset;		/* of CUDA's pools: the pool's number */
+	/* of a signal; IPC_ARENA_SIGNALS: the signal has a file of its own */
+	uint32_t arena_number;
+	uint64_t base, length;		/* of the allocation, in the exporter */
+	uint64_t fd_offset;		/* for memory of CUDA's pools: the pool's number */
 	uint8_t blob[64];
 	char pci[20];
-	uint32_t fds;			/* that came with it, as bits of IPC_FDS */
+	uint32_t fds;			/* descriptors in the message, a bit for each of IPC_FDS */
 };
 
-/* The abstract address of a process that exports; its length. */
+/* Fills in the abstract address of an exporting process. Returns its length. */
 socklen_t ipc_address(const struct ipc_id *process, struct sockaddr_un *address);
-/* 0 or -errno; fd -1: none. */
+/* 0 or -errno. */
 int ipc_send(int sock, const void *message, size_t size, const int *fds, unsigned int n);
 /*
- * Bytes, 0 at the end, or -errno; fds that did not come are -1; a message of another size is
- * -EPROTO.  More than n are closed: *more (NULL: not asked) is whether any came.
+ * Returns the number of bytes, 0 at the end of the connection, or -errno. -EPROTO: the message has
+ * another size. Missing fds are set to -1. Closes descriptors beyond n, and sets *more (may be
+ * NULL) if there were any.
  */
 int ipc_receive(int sock, void *message, size_t size, int *fds, unsigned int n, bool *more);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * open.c - memory of other processes: opened once for each allocation and context, found again by
- * its handle.
+ * open.c - opens memory of other processes. Each allocation is opened once per context, and later
+ * opens find it by the handle.
  *
- * A mapping is IPC_OPEN while it can be found. While it is OPENING or CLOSING, one thread works on
- * it outside the lock, and others wait. A mapping whose export has ended is not found any more
- * (live()), stays for as long as it has references, and is unmapped by the next call that notices.
+ * A mapping is IPC_OPEN while it can be found. While it is IPC_OPENING or IPC_CLOSING, one thread
+ * works on it outside the lock, and other threads wait. A mapping whose export has ended is not
+ * found any more (live()). It stays while it has references. The next call that notices unmaps it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 
 #include "ipc.h"
 
-#define CACHED_MOST	64	/* mappings without references */
-#define RANGES_MOST	64	/* of a mapping, without references */
+#define CACHED_MOST	64	/* cached mappings without references */
+#define RANGES_MOST	64	/* cached ranges of a mapping without references */
 #define INFO_FIRST	END_OF(struct peerdma_ipc_info, reserved)
 #define COUNTERS_FIRST	END_OF(struct peerdma_ipc_counters, bytes)
 
@@ -28,14 +28,19 @@ static struct ipc_range **bucket(struct ipc *ipc, const struct ipc_name *name)
 	uint64_t h;
 
 	memcpy(&h, name->process.bytes, sizeof(h));
-	h = (h ^ name->slot ^ name->generation << 20 ^ name->offset ^ name->length << 7) * 0x9e3779b97f4a7c15ULL;
+	h = (h ^ name->slot ^ name->generation << 20 ^ name->offset ^ name->length << 7) *
+	    0x9e3779b97f4a7c15ULL;
 	return &ipc->buckets[h >> 32 & (IPC_BUCKETS - 1)];
 }
 
-/* ---- finding ---- */
+/* ---- search ---- */
 
-/* lock: the mapping of that allocation, and of that context if it belongs to one. */
-static struct ipc_mapping *find_mapping(struct ipc *ipc, const struct ipc_name *name, uint64_t context)
+/*
+ * Caller holds ipc->lock. Finds the mapping of the allocation; if mappings belong to contexts, that
+ * of `context`.
+ */
+static struct ipc_mapping *find_mapping(struct ipc *ipc, const struct ipc_name *name,
+					uint64_t context)
 {
 	for (struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
 		if (m->slot == name->slot && m->generation == name->generation && !m->gone &&
@@ -46,14 +51,15 @@ static struct ipc_mapping *find_mapping(struct ipc *ipc, const struct ipc_name *
 	return NULL;
 }
 
-/* lock.  context: UINT64_MAX: any. */
+/* Caller holds ipc->lock. context: UINT64_MAX: any. */
 static struct ipc_range *find_range(struct ipc *ipc, const struct ipc_name *name, uint64_t context)
 {
 	for (struct ipc_range *r = *bucket(ipc, name); r; r = r->hash_next) {
 		const struct ipc_mapping *m = r->mapping;
 
-		if (m->generation == name->generation && m->slot == name->slot && r->offset == name->offset &&
-		    r->memory.length == name->length && m->state == IPC_OPEN && !m->gone &&
+		if (m->generation == name->generation && m->slot == name->slot &&
+		    r->offset == name->offset && r->memory.length == name->length &&
+		    m->state == IPC_OPEN && !m->gone &&
 		    (context == UINT64_MAX || !m->provider->context || m->context == context) &&
 		    !memcmp(&m->exporter->process, &name->process, sizeof(name->process)))
 			return r;
@@ -72,16 +78,20 @@ bool ipc_imported(struct ipc *ipc, uint64_t addr)
 
 /* ---- ranges ---- */
 
-/* lock: one reference of a new range. */
-static struct ipc_range *range_make(struct ipc *ipc, struct ipc_mapping *m, const struct ipc_name *name)
+/* Caller holds ipc->lock. Makes a range with one reference. */
+static struct ipc_range *range_make(struct ipc *ipc, struct ipc_mapping *m,
+				    const struct ipc_name *name)
 {
 	struct ipc_range *r = calloc(1, sizeof(*r)), **at = bucket(ipc, name);
 
 	if (!r)
 		return NULL;
-	r->memory = (struct peerdma_ipc_memory) {
-		.ptr = m->base + name->offset, .length = name->length, .slot = &m->exporter->page->slot[m->slot],
-		.generation = m->generation, .exporter = &m->exporter->page->alive,
+	r->memory = (struct peerdma_ipc_memory){
+		.ptr = m->base + name->offset,
+		.length = name->length,
+		.slot = &m->exporter->page->slot[m->slot],
+		.generation = m->generation,
+		.exporter = &m->exporter->page->alive,
 	};
 	r->ipc = ipc;
 	r->mapping = m;
@@ -96,12 +106,16 @@ static struct ipc_range *range_make(struct ipc *ipc, struct ipc_mapping *m, cons
 	return r;
 }
 
-/* lock */
+/* Caller holds ipc->lock. */
 static void range_free(struct ipc *ipc, struct ipc_range *r)
 {
 	struct ipc_mapping *m = r->mapping;
 	const struct ipc_name name = {
-		.process = m->exporter->process, .slot = m->slot, .generation = m->generation, .offset = r->offset, .length = r->memory.length,
+		.process = m->exporter->process,
+		.slot = m->slot,
+		.generation = m->generation,
+		.offset = r->offset,
+		.length = r->memory.length,
 	};
 	struct ipc_range **at;
 
@@ -117,7 +131,7 @@ static void range_free(struct ipc *ipc, struct ipc_range *r)
 
 /* ---- mappings ---- */
 
-/* lock */
+/* Caller holds ipc->lock. */
 static void unlink_mapping(struct ipc *ipc, struct ipc_mapping *m)
 {
 	struct ipc_mapping **at;
@@ -127,7 +141,7 @@ static void unlink_mapping(struct ipc *ipc, struct ipc_mapping *m)
 	*at = m->next;
 }
 
-/* lock, which it gives up meanwhile: unmaps what has no references. */
+/* Caller holds ipc->lock; released meanwhile. Unmaps a mapping without references. */
 static int unmap(struct ipc *ipc, struct ipc_mapping *m)
 {
 	int ret;
@@ -146,7 +160,10 @@ static int unmap(struct ipc *ipc, struct ipc_mapping *m)
 	return ret;
 }
 
-/* Whether it can be unmapped now: what belongs to a context, with that context current.  context: 0: none is. */
+/*
+ * Whether the mapping can be unmapped now. A mapping that belongs to a context needs that context
+ * to be current. context: 0: none is current.
+ */
 static bool can_unmap(const struct ipc_mapping *m, uint64_t context)
 {
 	if (m->state != IPC_OPEN || m->refs)
@@ -157,8 +174,8 @@ static bool can_unmap(const struct ipc_mapping *m, uint64_t context)
 }
 
 /*
- * lock, which it gives up meanwhile: finds what has gone with another context, which will never be current again. What belongs
- * to no context can be unmapped without that.
+ * Caller holds ipc->lock; released meanwhile. Finds mappings that ended with their context. That
+ * context will never be current again, so only this can find them.
  */
 static void find_gone(struct ipc *ipc, uint64_t context)
 {
@@ -168,12 +185,13 @@ static void find_gone(struct ipc *ipc, uint64_t context)
 	while (m) {
 		bool gone;
 
-		if (m->sweep >= sweep || m->state != IPC_OPEN || m->refs || m->gone || !m->provider->context || m->context == context) {
+		if (m->sweep >= sweep || m->state != IPC_OPEN || m->refs || m->gone ||
+		    !m->provider->context || m->context == context) {
 			m = m->next;
 			continue;
 		}
 		m->sweep = sweep;
-		m->state = IPC_CLOSING;		/* no other thread ends it meanwhile */
+		m->state = IPC_CLOSING;		/* keeps other threads from unmapping it */
 		pthread_mutex_unlock(&ipc->lock);
 		gone = !m->provider->still(m);
 		pthread_mutex_lock(&ipc->lock);
@@ -185,8 +203,8 @@ static void find_gone(struct ipc *ipc, uint64_t context)
 }
 
 /*
- * lock, which it gives up meanwhile: unmaps what has no references and has ended, and the least
- * recently used above `most`.  The first error.
+ * Caller holds ipc->lock; released meanwhile. Unmaps mappings without references whose export has
+ * ended, and the least recently used above `most`. Returns the first error.
  */
 static int sweep(struct ipc *ipc, uint64_t context, unsigned int most)
 {
@@ -214,7 +232,7 @@ static int sweep(struct ipc *ipc, uint64_t context, unsigned int most)
 	return ret;
 }
 
-/* The calling thread's CUDA context, if this process has anything of one. */
+/* The id of the calling thread's current CUDA context. 0: none. */
 static uint64_t context_now(void)
 {
 	uint64_t context = 0;
@@ -224,8 +242,12 @@ static uint64_t context_now(void)
 
 /* ---- opening ---- */
 
-/* lock: a mapping that is being opened, and can be found and waited for. */
-static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name *name, struct ipc_exporter *exporter)
+/*
+ * Caller holds ipc->lock. Makes a mapping in the state IPC_OPENING, which other threads find and
+ * wait for.
+ */
+static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name *name,
+					 struct ipc_exporter *exporter)
 {
 	struct ipc_mapping *m = calloc(1, sizeof(*m));
 
@@ -241,8 +263,9 @@ static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name 
 	return m;
 }
 
-/* No lock.  Asks the exporter's provider in this process for what the reply names. */
-static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const struct ipc_reply *reply, int fd, uint64_t context)
+/* Takes no lock. Maps the memory of the reply by the provider that the reply names. */
+static int map_reply(struct ipc_mapping *m, const struct ipc_name *name,
+		     const struct ipc_reply *reply, int fd, uint64_t context)
 {
 	const struct ipc_provider *provider = ipc_provider(reply->provider);
 	int ret, live;
@@ -263,7 +286,10 @@ static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const s
 			return ret;
 	}
 	ret = ipc_provider_open(m, reply, fd);
-	/* It may have ended since the exporter answered, which is why a provider fails, too: it is as if it had been before. */
+	/*
+	 * The export may have ended after the exporter's answer, which also makes providers fail.
+	 * Return the same error as if it had ended before.
+	 */
 	live = ipc_exporter_live(m->exporter, m->slot, m->generation);
 	if (!live)
 		return ret;
@@ -273,9 +299,10 @@ static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const s
 }
 
 /*
- * No lock.  A provider failed: because the exporter is about to end?  Parts of a process end one after
- * the other, and what a provider needs of it may be gone before its thread is; but that answers no more.
- * error, with its text, or what the exporter's end gives.
+ * Takes no lock. Finds out whether a provider failed because the exporter is ending. Parts of a
+ * process end one after the other: memory may be gone before the thread that holds page->alive. But
+ * that thread then answers no more. Returns `error` with its text, or the error of the exporter's
+ * end.
  */
 static int why_failed(const struct ipc_name *name, int error)
 {
@@ -291,20 +318,23 @@ static int why_failed(const struct ipc_name *name, int error)
 }
 
 /*
- * lock: what this process had at the same addresses in another context went with that context. In the
- * same one a provider may give the same addresses twice, and counts.
+ * Caller holds ipc->lock. Marks mappings of other contexts at the same addresses as gone, because
+ * their contexts must have ended. Mappings of the same context stay: a provider may return the same
+ * addresses twice, and count the opens.
  */
-static void replaced(struct ipc *ipc, const struct ipc_mapping *m)
+static void mark_replaced(struct ipc *ipc, const struct ipc_mapping *m)
 {
 	for (struct ipc_mapping *o = ipc->mappings; o; o = o->next) {
-		if (o != m && o->state == IPC_OPEN && o->provider->context && o->context != m->context &&
-		    o->base < m->base + m->length && m->base < o->base + o->length)
+		if (o != m && o->state == IPC_OPEN && o->provider->context &&
+		    o->context != m->context && o->base < m->base + m->length &&
+		    m->base < o->base + o->length)
 			o->gone = true;
 	}
 }
 
-/* lock, which it gives up meanwhile: opens what is not there. */
-static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t context, struct ipc_range **range)
+/* Caller holds ipc->lock; released meanwhile. Opens memory for which there is no mapping. */
+static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t context,
+		    struct ipc_range **range)
 {
 	struct own_fd conn = OWN_FD_NONE;
 	int fds[IPC_FDS], ret;
@@ -318,7 +348,7 @@ static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t conte
 	pthread_mutex_lock(&ipc->lock);
 	if (ret)
 		return ret;
-	/* Another thread may have been as far; then there is something to find, or to wait for. */
+	/* Another thread may have opened it meanwhile, or is opening it. */
 	if (find_mapping(ipc, name, context)) {
 		ret = IPC_LOOK_AGAIN;
 		goto out;
@@ -339,7 +369,7 @@ static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t conte
 	pthread_mutex_lock(&ipc->lock);
 	if (!ret) {
 		m->state = IPC_OPEN;
-		replaced(ipc, m);
+		mark_replaced(ipc, m);
 		__atomic_fetch_add(&ipc->counters.imports, 1, __ATOMIC_RELAXED);
 		*range = range_make(ipc, m, name);
 		if (!*range) {
@@ -359,8 +389,9 @@ out:
 	return ret;
 }
 
-/* lock.  IPC_LOOK_AGAIN, too. */
-static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t context, struct ipc_range **range, bool *hit)
+/* Caller holds ipc->lock; may be released meanwhile. May return IPC_LOOK_AGAIN. */
+static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t context,
+		       struct ipc_range **range, bool *hit)
 {
 	struct ipc_mapping *m;
 	int ret;
@@ -403,7 +434,7 @@ static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t co
 	return *range ? 0 : fail(-ENOMEM, "%s", error_words(-ENOMEM));
 }
 
-/* lock: gives one reference back. */
+/* Caller holds ipc->lock. Drops one reference. */
 static void range_put(struct ipc *ipc, struct ipc_range *r)
 {
 	struct ipc_mapping *m = r->mapping;
@@ -415,7 +446,7 @@ static void range_put(struct ipc *ipc, struct ipc_range *r)
 		range_free(ipc, r);
 	if (m->refs)
 		return;
-	/* The last used first. */
+	/* Move the mapping to the front of the list, which is sorted by last use. */
 	unlink_mapping(ipc, m);
 	m->next = ipc->mappings;
 	ipc->mappings = m;
@@ -431,7 +462,7 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 		const struct ipc_range *any;
 
 		pthread_mutex_lock(&ipc->lock);
-		/* Host memory, most often: without a question to CUDA. */
+		/* For host memory the context does not matter, so CUDA is not called. */
 		any = known ? NULL : find_range(ipc, name, UINT64_MAX);
 		if (!known && (!any || any->mapping->provider->context)) {
 			pthread_mutex_unlock(&ipc->lock);
@@ -440,7 +471,10 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 			continue;
 		}
 		ret = open_locked(ipc, name, context, range, &hit);
-		/* What ended while this was being opened, and is in its way. */
+		/*
+		 * Mappings whose export ended may occupy the addresses. Unmap them and try once
+		 * more.
+		 */
 		if (ret == -EADDRINUSE && !swept) {
 			sweep(ipc, context, CACHED_MOST);
 			swept = true;
@@ -449,9 +483,13 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 		pthread_mutex_unlock(&ipc->lock);
 		if (ret == IPC_LOOK_AGAIN)
 			continue;
-		if (ret || !hit || !(*range)->mapping->provider->still || (*range)->mapping->provider->still((*range)->mapping))
+		if (ret || !hit || !(*range)->mapping->provider->still ||
+		    (*range)->mapping->provider->still((*range)->mapping))
 			break;
-		/* Its context was destroyed, and with it the mapping; or the program has freed it. */
+		/*
+		 * The context was destroyed with its mappings, or the program has unmapped the
+		 * memory.
+		 */
 		pthread_mutex_lock(&ipc->lock);
 		(*range)->mapping->gone = true;
 		range_put(ipc, *range);
@@ -464,7 +502,8 @@ static int open_memory(struct ipc *ipc, const struct ipc_name *name, struct ipc_
 	return ret;
 }
 
-EXPORT int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags, struct peerdma_ipc_memory **memory)
+EXPORT int peerdma_ipc_open(const void *handle, size_t size, unsigned int flags,
+			    struct peerdma_ipc_memory **memory)
 {
 	struct ipc_range *range = NULL;
 	struct ipc_name name;
@@ -515,7 +554,10 @@ EXPORT int peerdma_ipc_close(struct peerdma_ipc_memory *memory)
 	return ret ? fail(ret, "peerdma_ipc_close: %s", peerdma_last_error()) : 0;
 }
 
-/* lock: whether anything without references waits for a context, whichever it is. */
+/*
+ * Caller holds ipc->lock. Whether a mapping without references needs a current context to be
+ * unmapped.
+ */
 static bool waits_for_context(const struct ipc *ipc)
 {
 	for (const struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
@@ -525,7 +567,7 @@ static bool waits_for_context(const struct ipc *ipc)
 	return false;
 }
 
-/* lock: whether another thread is at it. */
+/* Caller holds ipc->lock. Whether another thread is unmapping a mapping. */
 static bool closing(const struct ipc *ipc)
 {
 	for (const struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
@@ -535,7 +577,10 @@ static bool closing(const struct ipc *ipc)
 	return false;
 }
 
-/* lock, which it gives up meanwhile: when it returns, no other thread is at something that was there before. */
+/*
+ * Caller holds ipc->lock; released meanwhile. On return, no other thread is unmapping a mapping
+ * that existed at the call.
+ */
 static int unmap_all(struct ipc *ipc, uint64_t context)
 {
 	int ret = sweep(ipc, context, 0), error;
@@ -563,8 +608,11 @@ static int trim(const char *call, bool pools)
 	context = context_now();
 	pthread_mutex_lock(&ipc->lock);
 	ret = unmap_all(ipc, context);
-	if (!ret && !context && (waits_for_context(ipc) || (pools && __atomic_load_n(&ipc->pools_unused, __ATOMIC_RELAXED))))
-		ret = fail(-ENODEV, "memory of CUDA's pools stays mapped, or a pool imported, because no CUDA context is current, or the "
+	if (!ret && !context &&
+	    (waits_for_context(ipc) ||
+	     (pools && __atomic_load_n(&ipc->pools_unused, __ATOMIC_RELAXED))))
+		ret = fail(-ENODEV,
+			   "memory of CUDA's pools stays mapped, or a pool imported, because no CUDA context is current, or the "
 			   "current one was destroyed; call cuCtxSetCurrent() first");
 	if (pools && context)
 		ipc_cuda_pools_end(ipc, true);
@@ -585,7 +633,7 @@ EXPORT int peerdma_ipc_trim_pools(void)
 	return trim("peerdma_ipc_trim_pools", true);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 EXPORT int peerdma_ipc_query(const void *ptr, struct peerdma_ipc_info *info)
 {
@@ -604,7 +652,8 @@ EXPORT int peerdma_ipc_query(const void *ptr, struct peerdma_ipc_info *info)
 		was = cancel_off();
 		pthread_mutex_lock(&ipc->lock);
 		for (const struct ipc_mapping *m = ipc->mappings; m && !found; m = m->next) {
-			if (m->state == IPC_OPENING || m->gone || p - (uintptr_t)m->base >= m->length)
+			if (m->state == IPC_OPENING || m->gone ||
+			    p - (uintptr_t)m->base >= m->length)
 				continue;
 			found = true;
 			i.live = live(m);
@@ -640,8 +689,11 @@ EXPORT int peerdma_ipc_counters(struct peerdma_ipc_counters *counters)
 	if (ipc) {
 		was = cancel_off();
 		pthread_mutex_lock(&ipc->lock);
-		for (size_t i = offsetof(struct peerdma_ipc_counters, exports); i < sizeof(c); i += sizeof(uint64_t)) {
-			uint64_t n = __atomic_load_n((uint64_t *)(void *)((char *)&ipc->counters + i), __ATOMIC_RELAXED);
+		for (size_t i = offsetof(struct peerdma_ipc_counters, exports); i < sizeof(c);
+		     i += sizeof(uint64_t)) {
+			uint64_t n = __atomic_load_n((uint64_t *)(void *)((char *)&ipc->counters +
+									  i),
+						     __ATOMIC_RELAXED);
 
 			memcpy((char *)&c + i, &n, sizeof(n));
 		}

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* provider.c - finds the provider of memory. GPU runtimes are asked first: to the kernel, GPU memory may look like a file's. */
+/*
+ * provider.c - finds the provider of memory. GPU runtimes are asked before host.c, because to the
+ * kernel GPU memory may look like a mapped file.
+ */
 #include "ipc.h"
 
-static const struct ipc_provider *const all[] = { &ipc_cuda, &ipc_cuda_vmm, &ipc_cuda_pool, &ipc_hsa, &ipc_host };
+static const struct ipc_provider *const all[] = { &ipc_cuda, &ipc_cuda_vmm, &ipc_cuda_pool,
+						  &ipc_hsa, &ipc_host };
 
 int ipc_identify(const void *ptr, struct ipc_offer *offer)
 {
@@ -38,7 +42,7 @@ int ipc_provider_open(struct ipc_mapping *m, const struct ipc_reply *reply, int 
 {
 	int capture, ret;
 
-	/* This may be the process's first question about CUDA's memory. */
+	/* cuda.c may not have been initialized yet in this process. */
 	if (m->provider->cuda)
 		cuda_there();
 	capture = cuda_capture_leave();

@@ -2,19 +2,22 @@
 /*
  * ranges.c - see ranges.h.
  *
- * `reach` never falls along the list. So the first range that may overlap is found by it as by a key, and the walk from there
- * ends at the first range that begins too late. Where ranges do not overlap each other, all in between overlap what is asked.
+ * `reach` never decreases along the list. So a search by `reach` finds the first range that may
+ * overlap, and the walk from there ends at the first range that begins after `last`. If the ranges
+ * do not overlap each other, all ranges in between overlap the requested one.
  *
- * A writer makes a change by stores after each of which the list is in order: a node is complete before it is linked, from
- * the lowest level up, and is unlinked from the highest level down. A node that was removed still leads on to later ones.
- * Only a node that is used again could mislead a reader that stands on it: so a reader begins anew if any was inserted
- * meanwhile. While a change is under way `reach` may be too great, which costs a look, and is never too small.
+ * A writer makes a change by a sequence of stores, and the list is in order after each store. A
+ * node is complete before it is linked, from the lowest level up. It is unlinked from the highest
+ * level down. A removed node still points to later nodes. Only a removed node that is inserted
+ * again could mislead a reader that is at this node. So a reader starts again if a node was
+ * inserted meanwhile. During a change `reach` may be too high, which costs one more comparison. It
+ * is never too low.
  */
 #include "../base/order.h"
 #include "ranges.h"
 
 #ifndef RANGES_LOOKED
-#define RANGES_LOOKED()	((void)0)	/* a test counts */
+#define RANGES_LOOKED()	((void)0)	/* a test counts the visited nodes */
 #endif
 
 void ranges_init(struct ranges *r, void *memory, uint32_t count)
@@ -23,7 +26,8 @@ void ranges_init(struct ranges *r, void *memory, uint32_t count)
 }
 
 /* NULL at the end. */
-static struct ranges_node *next_of(const struct ranges *r, const struct ranges_node *node, unsigned int level)
+static struct ranges_node *next_of(const struct ranges *r, const struct ranges_node *node,
+				   unsigned int level)
 {
 	uint32_t n = ord_load_acquire(&node->next[level]);
 
@@ -36,26 +40,32 @@ static uint32_t number_of(const struct ranges *r, const struct ranges_node *node
 	return (uint32_t)(node - r->nodes);
 }
 
-/* Whether it is in the order before that place, or there. */
-static bool passed(const struct ranges *r, const struct ranges_node *node, const struct ranges_place *place)
+/* Whether the node is at or before the place, in the list's order. */
+static bool passed(const struct ranges *r, const struct ranges_node *node,
+		   const struct ranges_place *place)
 {
 	uint64_t first = ord_load_acquire(&node->first);
 
 	return first < place->first || (first == place->first && number_of(r, node) < place->after);
 }
 
-/* The last node on each level that is passed, or that reaches no address from `first` on. */
-static void seek(const struct ranges *r, uint64_t first, const struct ranges_place *place, struct ranges_node *at[RANGES_LEVELS])
+/* On each level, finds the last node that is passed, or that reaches no address from `first` on. */
+static void seek(const struct ranges *r, uint64_t first, const struct ranges_place *place,
+		 struct ranges_node *at[RANGES_LEVELS])
 {
 	struct ranges_node *node = &r->nodes[r->head], *next;
 
 	for (unsigned int level = RANGES_LEVELS; level--; at[level] = node) {
-		while ((next = next_of(r, node, level)) && (passed(r, next, place) || ord_load_acquire(&next->reach) < first))
+		while ((next = next_of(r, node, level)) &&
+		       (passed(r, next, place) || ord_load_acquire(&next->reach) < first))
 			node = next;
 	}
 }
 
-/* Every fourth node has a level more than the others. By the number, which has nothing to do with the order of addresses. */
+/*
+ * One node in four is on the next level, too. Chosen by a hash of the number, which is independent
+ * of the order of addresses.
+ */
 static uint32_t height_of(uint32_t number)
 {
 	uint32_t height = 1 + (uint32_t)__builtin_clz((number * 2654435769U) | 1) / 2;
@@ -63,7 +73,7 @@ static uint32_t height_of(uint32_t number)
 	return height < RANGES_LEVELS ? height : RANGES_LEVELS;
 }
 
-/* Sets `reach` of the nodes behind that place, as far as it changes. */
+/* Updates `reach` from `node` on, up to the first node where it does not change. */
 static void reaches(const struct ranges *r, uint64_t reach, struct ranges_node *node)
 {
 	for (; node; node = next_of(r, node, 0)) {
@@ -83,7 +93,7 @@ void ranges_insert(struct ranges *r, uint32_t number, uint64_t first, uint64_t l
 
 	seek(r, 0, &place, at);
 	before = at[0] == &r->nodes[r->head] ? 0 : at[0]->reach;
-	/* A reader that sees any store from here on sees this one. */
+	/* A reader that sees any store below also sees this one. */
 	ord_store_release(&r->inserted, r->inserted + 1);
 	ord_store_release(&node->first, first);
 	ord_store_release(&node->last, last);
@@ -107,20 +117,23 @@ void ranges_remove(struct ranges *r, uint32_t number)
 	reaches(r, at[0] == &r->nodes[r->head] ? 0 : at[0]->reach, next_of(r, at[0], 0));
 }
 
-/* What a reader finds, if no node was inserted meanwhile. */
-static struct ranges_node *look(const struct ranges *r, uint64_t first, uint64_t last, const struct ranges_place *place)
+/* The result for a reader, valid if no node was inserted meanwhile. */
+static struct ranges_node *look(const struct ranges *r, uint64_t first, uint64_t last,
+				const struct ranges_place *place)
 {
 	struct ranges_node *at[RANGES_LEVELS], *node;
 
 	seek(r, first, place, at);
-	for (node = next_of(r, at[0], 0); node && ord_load_acquire(&node->first) <= last; node = next_of(r, node, 0)) {
+	for (node = next_of(r, at[0], 0); node && ord_load_acquire(&node->first) <= last;
+	     node = next_of(r, node, 0)) {
 		if (ord_load_acquire(&node->last) >= first)
 			return node;
 	}
 	return NULL;
 }
 
-uint32_t ranges_next(const struct ranges *r, uint64_t first, uint64_t last, struct ranges_place *place)
+uint32_t ranges_next(const struct ranges *r, uint64_t first, uint64_t last,
+		     struct ranges_place *place)
 {
 	const struct ranges_node *node;
 	struct ranges_place found;
@@ -132,7 +145,8 @@ uint32_t ranges_next(const struct ranges *r, uint64_t first, uint64_t last, stru
 		inserted = ord_load_acquire(&r->inserted);
 		node = look(r, first, last, place);
 		if (node)
-			found = (struct ranges_place) { ord_load_acquire(&node->first), number_of(r, node) + 1 };
+			found = (struct ranges_place){ ord_load_acquire(&node->first),
+						       number_of(r, node) + 1 };
 	} while (ord_load_acquire(&r->inserted) != inserted);
 	if (!node)
 		return RANGES_NONE;

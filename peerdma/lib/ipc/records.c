@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * records.c - what this process shares with its importers, and the records of what it exports.
+ * records.c - the records of this process's exports, and their slots in the pages that importers
+ * read.
  *
- * A record is live while its slot in the shared pages is odd. Ending it is one exchange of that
- * word, which any thread may make inside free(); ipc_reap() does the rest.
+ * A record is live while its slot is odd. Ending it is one atomic exchange of the slot, which any
+ * thread may make inside free(). ipc_reap() does the remaining clean-up.
  */
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -72,7 +73,10 @@ void ipc_record_name(const struct ipc *ipc, uint32_t slot, struct ipc_name *name
 
 bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation)
 {
-	/* Importers see it before what the memory is used for next: the exchange alone is no fence on arm64. */
+	/*
+	 * ord_replace() orders this store before the next use of the memory. On arm64 a plain
+	 * exchange is no fence.
+	 */
 	if (!(generation & 1) || !ord_replace(&ipc->page->slot[slot], generation, generation + 1))
 		return false;
 	__atomic_fetch_sub(&ipc->counters.exports, 1, __ATOMIC_RELAXED);
@@ -80,8 +84,9 @@ bool ipc_record_end(struct ipc *ipc, uint32_t slot, uint64_t generation)
 }
 
 /*
- * A record is in a list at most once: the thread that sets `waits` adds it.  Another that finds it set may rely on it that what
- * it has done before is seen: `waits` is cleared before the record is looked at.
+ * A record is in a list at most once: the thread that sets `waits` adds it. A thread that finds
+ * `waits` set need not add it, because `waits` is cleared before the record is processed: the
+ * reaper sees all that the thread did before.
  */
 void ipc_todo_add(struct ipc *ipc, enum ipc_todo what, uint32_t slot)
 {
@@ -92,7 +97,8 @@ void ipc_todo_add(struct ipc *ipc, enum ipc_todo what, uint32_t slot)
 		return;
 	do
 		r->todo[what].next = first;
-	while (!__atomic_compare_exchange_n(&ipc->todo[what], &first, slot + 1, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	while (!__atomic_compare_exchange_n(&ipc->todo[what], &first, slot + 1, true,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 }
 
 void ipc_wake(struct ipc *ipc)
@@ -146,7 +152,7 @@ void ipc_reap_one(struct ipc *ipc, uint32_t slot)
 {
 	struct ipc_record *r = &ipc->records[slot];
 
-	/* A process that has a signal open may still write to its line. */
+	/* A process with the signal open may still write to its memory. */
 	if (!r->used || ipc_generation(ipc, slot) & 1 || r->openers || r->pending)
 		return;
 	if (r->ranged)
@@ -181,8 +187,9 @@ void ipc_signal_changed(struct ipc_shared_signal *shared)
 {
 	uint32_t was = __atomic_load_n(&shared->changes, __ATOMIC_RELAXED);
 
-	while (!__atomic_compare_exchange_n(&shared->changes, &was, (was + IPC_CHANGE) & ~IPC_SLEEPS, true, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED))
+	while (!__atomic_compare_exchange_n(&shared->changes, &was,
+					    (was + IPC_CHANGE) & ~IPC_SLEEPS, true,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
 	if (was & IPC_SLEEPS)
 		syscall(SYS_futex, &shared->changes, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);

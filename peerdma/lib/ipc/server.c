@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * server.c - the exporter's threads. One holds page->alive for as long as the process lives, and
- * answers importers, which connect to an abstract address with the process's random number. The other
- * does what threads that free memory leave to it; it needs no descriptor.
+ * server.c - the exporter's threads. The server thread holds page->alive while the process lives,
+ * and answers importers, which connect to an abstract address that contains the process's random
+ * id. The reaper thread does the work that freeing threads leave to it, and needs no descriptor.
  *
- * It calls no function of a provider: all that an answer needs was prepared when the memory was
- * exported. It waits for no importer: what cannot be sent at once is not sent.
+ * The server thread calls no provider: all data for the answers was prepared by the export. It
+ * never waits for an importer: if a message cannot be sent at once, the connection ends.
  *
- * An importer with signals open keeps its connection. The kernel closes the connection when that
- * process ends, and the thread wakes waiters of the signals.
+ * An importer with open signals keeps its connection. When the importer ends, the kernel closes the
+ * connection, and the server thread wakes the waiters of these signals.
  */
 #include <linux/futex.h>
 #include <poll.h>
@@ -24,30 +24,31 @@
 
 #include "ipc.h"
 
-#define TIMEOUT_MS	10000	/* for a connection that has nothing open */
+#define TIMEOUT_MS	10000	/* for a connection without open signals */
 #define CONNECTIONS	4096
-#define OTHER_USERS	256	/* of these, connections of other users */
-#define OF_ONE_OTHER_USER	64	/* of these, of one of them */
-#define PENDING_CLOSES		OTHER_USERS	/* threads that close what strangers sent; more strangers are not heard until one is through */
+#define OTHER_USERS	256	/* limit for connections of all other users */
+#define OF_ONE_OTHER_USER	64	/* limit for connections of one other user */
+/* closing threads; at this limit, other users' connections are refused */
+#define PENDING_CLOSES		OTHER_USERS
 #define NOT_OPEN	UINT32_MAX
 
 #ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS	83	/* of Linux 6.16 */
+#define SO_PASSRIGHTS	83	/* since Linux 6.16 */
 #endif
 
 struct connection {
 	struct own_fd conn;
 	uint32_t uid;
-	pid_t pid;		/* 0: of a pid namespace that this process does not see */
-	int64_t since;		/* it was made, was answered, or closed something */
-	unsigned int count;	/* signals it has open */
+	pid_t pid;		/* 0: in a pid namespace that this process cannot see */
+	int64_t since;		/* time of the last connect, answer or close */
+	unsigned int count;	/* open signals */
 	uint32_t opens[IPC_OPENS];	/* their slots, by the number of the open; NOT_OPEN */
 };
 
 /*
- * The kernel's list of one robust futex; the word itself is in the pages that importers see.  In
- * a shared mapping: when memory is short the kernel takes private pages from a process that it
- * has killed, before that process has ended.
+ * The kernel's list for the robust futex; the futex itself is in the pages that importers see. The
+ * list is in a shared mapping: when memory is short, the kernel takes private pages from a killed
+ * process before that process has ended.
  */
 struct robust {
 	struct robust_list_head head;
@@ -59,7 +60,7 @@ struct server {
 	int epoll;
 	struct connection *connections[CONNECTIONS];
 	unsigned int count, of_other_users;
-	bool no_rights;		/* the kernel keeps descriptors from importers off its sockets */
+	bool no_rights;		/* the kernel rejects descriptors from importers (SO_PASSRIGHTS) */
 	struct robust *robust;
 	bool started;
 	int error;
@@ -73,27 +74,34 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- answers ---- */
+/* ---- requests ---- */
 
-/* lock: 0 or what is wrong.  Another user learns no more than that it may not. */
+/*
+ * Caller holds ipc->lock. 0 or the reason of the refusal. Other users get only -EACCES, which tells
+ * them nothing about the export.
+ */
 static int may_open(struct ipc *ipc, const struct ipc_request *q, uint32_t uid)
 {
 	bool same = uid == ipc->uid;
 	const struct ipc_record *r = q->slot < ipc->high ? &ipc->records[q->slot] : NULL;
-	bool live = r && r->used && (q->generation & 1) && ipc_generation(ipc, q->slot) == q->generation;
+	bool live = r && r->used && (q->generation & 1) &&
+		    ipc_generation(ipc, q->slot) == q->generation;
 	bool key = r && ipc_key_equal(r->key, q->key) && r->what == (enum ipc_what)q->op;
 
 	if (!same)
 		return live && key && r->flags & PEERDMA_IPC_ANY_USER ? 0 : -EACCES;
 	if (live)
 		return key ? 0 : -EKEYREJECTED;
-	/* What was never there was not freed: such a number was made up. */
+	/*
+	 * An export that ended has a lower generation than the slot. Any other generation was made
+	 * up.
+	 */
 	return r && (q->generation & 1) && q->generation < ipc_generation(ipc, q->slot) ? -ESTALE : -EKEYREJECTED;
 }
 
-/* lock */
-static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_request *q, struct ipc_reply *reply,
-			int fds[IPC_FDS])
+/* Caller holds ipc->lock. */
+static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_request *q,
+			struct ipc_reply *reply, int fds[IPC_FDS])
 {
 	const struct own_fd *file;
 	struct ipc_record *r;
@@ -102,8 +110,13 @@ static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_
 	if (reply->error)
 		return;
 	r = &ipc->records[q->slot];
-	file = r->what == IPC_SIGNAL && r->shared && r->arena_number < IPC_ARENA_SIGNALS ? &ipc->arena_file : &r->file;
-	/* No other file of the program's goes to an importer. */
+	file = r->what == IPC_SIGNAL && r->shared && r->arena_number < IPC_ARENA_SIGNALS ?
+		       &ipc->arena_file :
+		       &r->file;
+	/*
+	 * The program may have closed the descriptors and reused the numbers for its own files,
+	 * which must not be sent.
+	 */
 	if (!own_fd_still(&ipc->page_file) || (file->fd >= 0 && !own_fd_still(file))) {
 		reply->error = -ESTALE;
 		return;
@@ -125,7 +138,7 @@ static void answer_open(struct ipc *ipc, struct connection *c, const struct ipc_
 	reply->fds = fds[1] >= 0 ? 3 : 1;
 }
 
-/* lock */
+/* Caller holds ipc->lock. */
 static void close_signal(struct ipc *ipc, struct connection *c, const struct ipc_request *q)
 {
 	uint32_t slot = c->opens[q->open];
@@ -137,7 +150,7 @@ static void close_signal(struct ipc *ipc, struct connection *c, const struct ipc
 	ipc_record_left(ipc, slot);
 }
 
-/* False: the connection ends. */
+/* Receives and answers a request. False: end the connection. */
 static bool answer(struct server *s, struct connection *c)
 {
 	struct ipc_reply reply = { .magic = IPC_MESSAGE_MAGIC };
@@ -147,7 +160,10 @@ static bool answer(struct server *s, struct connection *c)
 	bool more;
 	int n = own_fd_still(&c->conn) ? ipc_receive(c->conn.fd, &q, sizeof(q), NULL, 0, &more) : -EBADF;
 
-	/* Reset: an importer that did not read the last answer has ended; what it sent before is there still. */
+	/*
+	 * -ECONNRESET: the importer ended without reading the last answer. Its earlier messages can
+	 * still be read.
+	 */
 	if (n == -EAGAIN || n == -ECONNRESET)
 		return true;
 	if (n <= 0 || more || q.magic != IPC_MESSAGE_MAGIC || q.open >= IPC_OPENS)
@@ -158,7 +174,7 @@ static bool answer(struct server *s, struct connection *c)
 	if (q.op == IPC_OP_CLOSE_SIGNAL) {
 		close_signal(ipc, c, &q);
 		pthread_mutex_unlock(&ipc->lock);
-		/* The importer may be about to open another. */
+		/* Keep the connection: the importer may open another signal soon. */
 		c->since = now_ms();
 		return true;
 	}
@@ -167,7 +183,7 @@ static bool answer(struct server *s, struct connection *c)
 		ipc_count(ipc, refused);
 	else
 		ipc_count(ipc, served);
-	/* With the lock: no thread closes the descriptors meanwhile. */
+	/* Sent under the lock, so that no thread closes the descriptors meanwhile. */
 	n = ipc_send(c->conn.fd, &reply, sizeof(reply), fds, reply.fds == 3 ? 2 : reply.fds);
 	pthread_mutex_unlock(&ipc->lock);
 	if (!reply.error)
@@ -185,7 +201,8 @@ static bool has_room(const struct server *s, uint32_t uid)
 		return s->count < CONNECTIONS;
 	for (unsigned int i = 0; i < s->count; i++)
 		same += s->connections[i]->uid == uid;
-	return s->of_other_users < OTHER_USERS && same < OF_ONE_OTHER_USER && ipc_closes_pending() < PENDING_CLOSES;
+	return s->of_other_users < OTHER_USERS && same < OF_ONE_OTHER_USER &&
+	       ipc_closes_pending() < PENDING_CLOSES;
 }
 
 static int accepted(struct server *s, int fd, uint32_t uid, pid_t pid)
@@ -228,7 +245,10 @@ static void accept_one(struct server *s)
 	if (fd == -EAGAIN || fd == -ECONNABORTED)
 		return;
 	if (fd < 0) {
-		/* Out of descriptors, most often: the importer waits, and others' turn may free one. */
+		/*
+		 * Usually out of descriptors. The importer waits in the backlog; closing another
+		 * connection may free one.
+		 */
 		poll(NULL, 0, 10);
 		return;
 	}
@@ -238,7 +258,7 @@ static void accept_one(struct server *s)
 		reply.error = -ENOMEM;
 	if (!reply.error)
 		return;
-	/* Else it would look as if this process had ended. */
+	/* Without an answer, the importer would think that this process has ended. */
 	ipc_send(fd, &reply, sizeof(reply), NULL, 0);
 	conn = own_fd(fd);
 	end_socket(s, &conn, cred.uid);
@@ -254,8 +274,8 @@ static bool opens(const struct connection *c, unsigned int n, uint32_t slot)
 }
 
 /*
- * Whether that open, of a connection that ends, is the last that its process has of the signal. One process may open a signal
- * several times, also on several connections, which all end with it.
+ * Whether open `n` of an ending connection is its process's last open of the signal. A process may
+ * open a signal several times, also on several connections, which all end with the process.
  */
 static bool last_open(const struct server *s, const struct connection *c, unsigned int n)
 {
@@ -270,7 +290,7 @@ static bool last_open(const struct server *s, const struct connection *c, unsign
 	return true;
 }
 
-/* Its process ended, or has nothing open any more. */
+/* Ends a connection whose process has ended, or that has no signal open. */
 static void hang_up(struct server *s, struct connection *c)
 {
 	struct ipc *ipc = s->ipc;
@@ -292,7 +312,10 @@ static void hang_up(struct server *s, struct connection *c)
 	}
 	pthread_mutex_unlock(&ipc->lock);
 	s->of_other_users -= c->uid != ipc->uid;
-	/* A child that was forked by clone() may have it, too: then closing it does not end it here. */
+	/*
+	 * A child made by clone() may have a copy of the socket. Closing the socket here would then
+	 * not remove it from the epoll.
+	 */
 	if (own_fd_still(&c->conn))
 		epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->conn.fd, NULL);
 	end_socket(s, &c->conn, c->uid);
@@ -302,7 +325,10 @@ static void hang_up(struct server *s, struct connection *c)
 	free(c);
 }
 
-/* Hangs up on those with nothing open for long.  Milliseconds until the next one's time; -1: none. */
+/*
+ * Ends connections that are idle for too long. Returns the milliseconds until the next one is due;
+ * -1: none.
+ */
 static int close_idle(struct server *s)
 {
 	int64_t now = now_ms(), least = -1;
@@ -314,7 +340,7 @@ static int close_idle(struct server *s)
 		if (c->count)
 			continue;
 		if (left <= 0)
-			hang_up(s, c);	/* the last takes its place */
+			hang_up(s, c);	/* moves the last connection to index i */
 		else if (least < 0 || left < least)
 			least = left;
 	}
@@ -322,8 +348,9 @@ static int close_idle(struct server *s)
 }
 
 /*
- * Whether the program has closed neither the listener nor the epoll: such numbers may be the program's by now. Epolls look
- * alike; this one has the listener already, any other would take it.
+ * Whether the listener and the epoll are still the library's. The program may have closed them and
+ * reused the numbers. All epolls have the same inode, so the test is that this one already contains
+ * the listener: EEXIST.
  */
 static bool open_still(const struct server *s)
 {
@@ -358,9 +385,9 @@ static void serve(struct server *s)
 	}
 }
 
-/* ---- the thread ---- */
+/* ---- threads ---- */
 
-/* From here on the kernel marks the word when this thread ends. */
+/* Makes the kernel set FUTEX_OWNER_DIED when this thread ends. */
 static int hold_alive(struct server *s)
 {
 	struct ipc_page *page = s->ipc->page;
@@ -370,7 +397,8 @@ static int hold_alive(struct server *s)
 	r->entry.next = &r->head.list;
 	r->head.futex_offset = (long)((intptr_t)&page->alive - (intptr_t)&r->entry);
 	r->head.list_op_pending = NULL;
-	__atomic_store_n(&page->alive, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&page->alive, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS,
+			 __ATOMIC_SEQ_CST);
 	return syscall(SYS_set_robust_list, &r->head, sizeof(r->head)) ? -errno : 0;
 }
 
@@ -381,7 +409,10 @@ static void *thread(void *arg)
 	int error;
 
 	prctl(PR_SET_NAME, "peerdma-ipc");
-	/* No other thread has this word.  The C library keeps its robust mutexes in the same list: here there are none, ever. */
+	/*
+	 * set_robust_list() replaces the C library's list of robust mutexes. This thread never uses
+	 * one.
+	 */
 	error = hold_alive(s);
 	pthread_mutex_lock(&ipc->lock);
 	s->error = error;
@@ -391,7 +422,7 @@ static void *thread(void *arg)
 	if (error)
 		return NULL;
 	serve(s);
-	/* What is exported stays so, for those that have it open. */
+	/* Exports stay live for the importers that have them open, so the thread must not end. */
 	for (;;)
 		pause();
 }
@@ -405,7 +436,7 @@ static int listen_at(struct server *s, struct ipc *ipc)
 
 	if (fd < 0)
 		return fail(fd, "cannot open a socket for importers: %s", error_words(fd));
-	/* Before there can be a connection: they inherit it. */
+	/* Set before listening, because accepted sockets inherit it. */
 	s->no_rights = !setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
 	ipc->listener = own_fd(fd);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -433,14 +464,15 @@ static struct server *server_make(struct ipc *ipc)
 		return NULL;
 	s->ipc = ipc;
 	s->epoll = -1;
-	s->robust = mmap(NULL, sizeof(*s->robust), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	s->robust = mmap(NULL, sizeof(*s->robust), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s->robust != MAP_FAILED)
 		return s;
 	server_free(s);
 	return NULL;
 }
 
-/* What frees have left to do. */
+/* The reaper thread: does the work that frees have left. */
 static void *reaper(void *arg)
 {
 	struct ipc *ipc = arg;
@@ -468,7 +500,7 @@ static int start(void *(*fn)(void *), void *arg)
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* The program's signals are for its own threads. */
+	/* Signals of the program are handled by the program's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &was);
 	ret = -pthread_create(&id, &attr, fn, arg);
@@ -482,7 +514,7 @@ int ipc_server_start(struct ipc *ipc)
 	struct server *s = server_make(ipc);
 	int ret = s ? listen_at(s, ipc) : fail(-ENOMEM, "%s", error_words(-ENOMEM));
 
-	/* That one stays, also if the rest fails. */
+	/* The reaper keeps running if a later step fails. */
 	if (!ret && !ipc->reaper_started)
 		ret = start(reaper, ipc);
 	ipc->reaper_started |= !ret;
@@ -495,8 +527,9 @@ int ipc_server_start(struct ipc *ipc)
 	ret = s->error;
 	if (!ret)
 		return 0;
-	/* The thread has ended, or is about to, and looks at no call. */
-	fail(ret, "set_robust_list: %s; importers could not be notified of this process's end", strerror(-ret));
+	/* The server thread has ended or is about to, and does not use `s` any more. */
+	fail(ret, "set_robust_list: %s; importers could not be notified of this process's end",
+	     strerror(-ret));
 fail:
 	server_free(s);
 	return ret;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * shared_page.c - makes what this process needs before it exports: the pages that importers read,
- * the records, and the threads that serve importers.
+ * shared_page.c - sets up a process for its first export: the pages that importers read, the
+ * records, and the threads that serve importers.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +20,10 @@ static void undo(struct ipc *ipc, struct ipc_page *page)
 	__atomic_store_n(&ipc->page, NULL, __ATOMIC_RELEASE);
 }
 
-/* For host memory, and for device memory. Once made they stay, also if the rest fails: a thread that frees may be looking. */
+/*
+ * One for host memory, one for device memory. They stay if a later step fails, because a thread in
+ * free() may be reading them.
+ */
 static bool ranges_make(struct ipc *ipc)
 {
 	size_t each = ranges_size(IPC_SLOTS);
@@ -66,7 +69,7 @@ int ipc_page_open(struct ipc *ipc)
 {
 	int ret;
 
-	/* The thread that opens it gives up the lock meanwhile, and may fail yet. */
+	/* The opening thread releases the lock meanwhile, and may fail. */
 	while (ipc->page_opening)
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
 	if (ipc->page && own_fd_still(&ipc->listener) && own_fd_still(&ipc->page_file))

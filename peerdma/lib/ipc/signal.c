@@ -2,17 +2,18 @@
 /*
  * signal.c - values that processes wait for.
  *
- * A waiter sets a bit in the word that counts the changes, then checks the value, and sleeps only while the word stays the
- * same. A setter changes the value; then it counts the change and clears the bit in one step, and if the bit was set, wakes
- * the waiters. So the waiter sees the new value, or the setter sees the bit.
+ * A waiter sets a bit in the word that counts the changes, then checks the value, and sleeps only
+ * while the word is unchanged. A setter changes the value. Then, in one step, it counts the change
+ * and clears the bit. If the bit was set, it wakes the waiters. So either the waiter sees the new
+ * value, or the setter sees the bit.
  *
- * A creator learns of an importer's end by the connection that the creator's thread has (server.c). An importer learns of
- * the creator's end by the creator's `alive` word, for which it waits together with the value. The kernel wakes only one
- * waiter of that word; this one wakes the others.
+ * A signal's creator detects an importer's end by the importer's connection (server.c). An importer
+ * detects the creator's end by the creator's `alive` word, and waits for that word and the value
+ * together. The kernel wakes only one waiter of `alive`; that waiter wakes the others.
  *
- * Where nothing wakes a waiter, it checks the value at intervals. HSA's own wait cannot be used, because it goes on when a
- * handler of a Unix signal has run. Unix signals are blocked except during the sleeps between checks, so that every handler
- * ends the wait.
+ * GPUs and HSA do not wake waiters, so a waiter then polls the value. HSA's own wait cannot be
+ * used, because it does not return after the handler of a Unix signal has run. Unix signals are
+ * blocked except during the sleeps between polls, so every handler ends the wait.
  */
 #include <linux/futex.h>
 #include <poll.h>
@@ -33,19 +34,20 @@
 #endif
 
 #define SPIN_NS		20000ULL
-#define POLL_NS		50000ULL	/* where none that changes the value wakes: a GPU, or HSA */
-#define SLICE_NS	1000000000ULL	/* a wake that got lost with a killed process costs no more */
+#define POLL_NS		50000ULL	/* interval of polls, if a GPU or HSA changes the value */
+/* limit of a sleep, in case a process was killed before it woke the waiters */
+#define SLICE_NS	1000000000ULL
 #define OLD_SLICE_NS	20000000ULL	/* kernels before 5.16 cannot wait for two words */
 
-struct waitv {			/* struct futex_waitv of newer headers */
+struct waitv {			/* struct futex_waitv of newer kernel headers */
 	uint64_t value, addr;
 	uint32_t flags, reserved;
 };
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
-/* lock: a line in the arena; IPC_ARENA_SIGNALS: all are taken. */
-static uint32_t line_take(struct ipc *ipc)
+/* Caller holds ipc->lock. Allocates a slot of the arena. IPC_ARENA_SIGNALS: all are in use. */
+static uint32_t arena_alloc(struct ipc *ipc)
 {
 	for (uint32_t i = 0; i < IPC_ARENA_SIGNALS / 64; i++) {
 		uint64_t free = ~ipc->arena_taken[i];
@@ -60,29 +62,33 @@ static uint32_t line_take(struct ipc *ipc)
 	return IPC_ARENA_SIGNALS;
 }
 
-/* lock: the value's place. */
-static int place(struct ipc *ipc, struct ipc_record *r, bool own_page)
+/* Caller holds ipc->lock. Allocates the memory of the value. */
+static int alloc_value(struct ipc *ipc, struct ipc_record *r, bool own_page)
 {
 	void *p;
 	int fd, ret;
 
 	if (own_page) {
-		ret = ipc_file_make("peerdma-ipc-signal", memory_rounded(sizeof(*r->shared)), false, &r->offer.fd, &p);
+		ret = ipc_file_make("peerdma-ipc-signal", memory_rounded(sizeof(*r->shared)), false,
+				    &r->offer.fd, &p);
 		r->arena_number = IPC_ARENA_SIGNALS;
 		r->shared = ret ? NULL : p;
 		r->file = own_fd(r->offer.fd);
 		return ret;
 	}
 	if (!ipc->arena) {
-		ret = ipc_file_make("peerdma-ipc-signals", IPC_ARENA_SIGNALS * sizeof(*ipc->arena), false, &fd, &p);
+		ret = ipc_file_make("peerdma-ipc-signals", IPC_ARENA_SIGNALS * sizeof(*ipc->arena),
+				    false, &fd, &p);
 		if (ret)
 			return ret;
 		ipc->arena_file = own_fd(fd);
 		ipc->arena = p;
 	}
-	r->arena_number = line_take(ipc);
+	r->arena_number = arena_alloc(ipc);
 	if (r->arena_number == IPC_ARENA_SIGNALS)
-		return fail(-ENOSPC, "this process has %d signals, the most that it can have; close some", IPC_ARENA_SIGNALS);
+		return fail(-ENOSPC,
+			    "this process has %d signals, the most that it can have; close some",
+			    IPC_ARENA_SIGNALS);
 	r->shared = &ipc->arena[r->arena_number];
 	memset(r->shared, 0, sizeof(*r->shared));
 	return 0;
@@ -112,10 +118,10 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 		memcpy(r->offer.blob, blob, sizeof(blob));
 	} else {
 		r->offer.provider = IPC_HOST;
-		ret = place(ipc, r, flags & PEERDMA_IPC_ANY_USER);
+		ret = alloc_value(ipc, r, flags & PEERDMA_IPC_ANY_USER);
 	}
 	if (ret) {
-		/* Never live: as what has ended. */
+		/* The record was never live, so it can be freed like an ended one. */
 		ipc_reap_one(ipc, s->slot);
 		goto out;
 	}
@@ -148,7 +154,8 @@ static struct peerdma_ipc_signal *signal_alloc(void)
 	return s;
 }
 
-EXPORT int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal **signal)
+EXPORT int peerdma_ipc_signal_create(uint64_t value, unsigned int flags,
+				     struct peerdma_ipc_signal **signal)
 {
 	struct peerdma_ipc_signal *s;
 	int was, ret = check_given("peerdma_ipc_signal_create", "signal", signal, NULL);
@@ -168,11 +175,14 @@ EXPORT int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct 
 	return ret ? fail(ret, "peerdma_ipc_signal_create: %s", peerdma_last_error()) : 0;
 }
 
-EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct peerdma_ipc_handle *handle)
+EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal,
+				     struct peerdma_ipc_handle *handle)
 {
 	struct ipc_name name;
 	struct ipc_id boot;
-	int ret = check_given("peerdma_ipc_signal_export", "signal", signal, "handle", handle, NULL), was;
+	int ret = check_given("peerdma_ipc_signal_export", "signal", signal, "handle", handle,
+			      NULL),
+	    was;
 
 	if (ret)
 		return ret;
@@ -195,8 +205,8 @@ EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct p
 
 /* ---- opening ---- */
 
-/* lock */
-static int take_place(struct peerdma_ipc_signal *s, const struct ipc_reply *reply, int fd)
+/* Caller holds ipc->lock. */
+static int map_value(struct peerdma_ipc_signal *s, const struct ipc_reply *reply, int fd)
 {
 	struct ipc_exporter *exporter = s->exporter;
 	void *p;
@@ -204,7 +214,8 @@ static int take_place(struct peerdma_ipc_signal *s, const struct ipc_reply *repl
 
 	if (reply->arena_number < IPC_ARENA_SIGNALS) {
 		if (!exporter->arena) {
-			ret = ipc_file_map(fd, IPC_ARENA_SIGNALS * sizeof(*exporter->arena), true, &p);
+			ret = ipc_file_map(fd, IPC_ARENA_SIGNALS * sizeof(*exporter->arena), true,
+					   &p);
 			if (ret)
 				return ret;
 			exporter->arena = p;
@@ -220,10 +231,11 @@ static int take_place(struct peerdma_ipc_signal *s, const struct ipc_reply *repl
 }
 
 /*
- * lock, which it gives up meanwhile: asks on a link of this process's, or a new one.  The exporter may
- * have hung up on one that had nothing open for a while: then on another.
+ * Caller holds ipc->lock; released meanwhile. Sends the request on an existing link, or on a new
+ * one. The exporter may have closed a link that was idle; then another link is used.
  */
-static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct ipc_reply *reply, int fds[IPC_FDS])
+static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct ipc_reply *reply,
+	       int fds[IPC_FDS])
 {
 	struct ipc *ipc = s->ipc;
 	bool used;
@@ -243,8 +255,12 @@ static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct
 	return ret;
 }
 
-/* lock, which it gives up meanwhile.  HSA failed, perhaps because the signal's creator is about to end (open.c has more of that). */
-static int why_failed(struct ipc *ipc, struct ipc_exporter *exporter, const struct ipc_name *name, int error)
+/*
+ * Caller holds ipc->lock; released meanwhile. Finds out whether HSA failed because the signal's
+ * creator is ending; see why_failed() in open.c.
+ */
+static int why_failed(struct ipc *ipc, struct ipc_exporter *exporter, const struct ipc_name *name,
+		      int error)
 {
 	struct peerdma_ipc_signal again = { .ipc = ipc, .exporter = exporter };
 	int fds[IPC_FDS] = { -1, -1 }, ret;
@@ -262,8 +278,12 @@ static int why_failed(struct ipc *ipc, struct ipc_exporter *exporter, const stru
 	return ipc_ended(was, ret, error);
 }
 
-/* lock, which it gives up meanwhile: HSA's signal, which may go while it is opened, as its creator closes it or ends. */
-static int take_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply)
+/*
+ * Caller holds ipc->lock; released meanwhile. Opens HSA's signal. Its creator may close it or end
+ * meanwhile.
+ */
+static int open_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name,
+		    const struct ipc_reply *reply)
 {
 	int ret, live;
 
@@ -278,8 +298,9 @@ static int take_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, c
 	return ret == -EIO ? why_failed(s->ipc, s->exporter, name, ret) : ret;
 }
 
-/* lock, which it gives up meanwhile: the signal that the answer describes. */
-static int take(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply, const int fds[IPC_FDS])
+/* Caller holds ipc->lock; released meanwhile. Opens the signal that the answer describes. */
+static int open_reply(struct peerdma_ipc_signal *s, const struct ipc_name *name,
+		      const struct ipc_reply *reply, const int fds[IPC_FDS])
 {
 	struct ipc *ipc = s->ipc;
 	int ret = s->exporter ? 0 : ipc_exporter_get(ipc, name, fds[0], &s->exporter);
@@ -290,11 +311,13 @@ static int take(struct peerdma_ipc_signal *s, const struct ipc_name *name, const
 	}
 	ipc_link_keep(s->exporter, s->link);
 	if (reply->provider == IPC_HOST)
-		ret = take_place(s, reply, fds[1]);
+		ret = map_value(s, reply, fds[1]);
 	else if (reply->provider == IPC_HSA)
-		ret = take_hsa(s, name, reply);
+		ret = open_hsa(s, name, reply);
 	else
-		ret = fail(-EPROTO, "the signal is of a provider that this release does not know (%u)", reply->provider);
+		ret = fail(-EPROTO,
+			   "the signal is of a provider that this release does not know (%u)",
+			   reply->provider);
 	if (ret)
 		ipc_link_drop(ipc, s->link, s->exporter, s->number, false);
 	return ret;
@@ -315,11 +338,12 @@ static int open_signal(struct peerdma_ipc_signal *s, const struct ipc_name *name
 	pthread_mutex_lock(&ipc->lock);
 	s->exporter = ipc_exporter_find(ipc, &name->process);
 	if (s->exporter && s->exporter->uid != name->uid)
-		ret = fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", s->exporter->uid, name->uid);
+		ret = fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u",
+			   s->exporter->uid, name->uid);
 	if (!ret)
 		ret = ask(s, name, &reply, fds);
 	if (!ret)
-		ret = take(s, name, &reply, fds);
+		ret = open_reply(s, name, &reply, fds);
 	if (ret && s->exporter)
 		ipc_exporter_put(ipc, s->exporter, false);
 	pthread_mutex_unlock(&ipc->lock);
@@ -327,11 +351,13 @@ static int open_signal(struct peerdma_ipc_signal *s, const struct ipc_name *name
 	return ret;
 }
 
-EXPORT int peerdma_ipc_signal_open(const void *handle, size_t size, struct peerdma_ipc_signal **signal)
+EXPORT int peerdma_ipc_signal_open(const void *handle, size_t size,
+				   struct peerdma_ipc_signal **signal)
 {
 	struct peerdma_ipc_signal *s = NULL;
 	struct ipc_name name;
-	int ret = check_given("peerdma_ipc_signal_open", "handle", handle, "signal", signal, NULL), was;
+	int ret = check_given("peerdma_ipc_signal_open", "handle", handle, "signal", signal, NULL),
+	    was;
 	uint32_t texts;
 
 	if (ret)
@@ -392,10 +418,13 @@ EXPORT int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal)
 	if (signal->registered)
 		ipc_cuda_unregister(signal->shared);
 	if (!signal->exporter) {
-		/* First: who fails to open it because HSA's signal is gone finds that this one is, too. */
+		/*
+		 * End the record before HSA's signal is destroyed. A process that then fails to
+		 * open HSA's signal sees that the record has ended.
+		 */
 		pthread_mutex_lock(&ipc->lock);
 		ipc_record_end(ipc, signal->slot, signal->generation);
-		/* Waiters learn it, before the line can be another signal's. */
+		/* Wake the waiters before another signal can reuse the memory. */
 		if (signal->shared)
 			ipc_signal_changed(signal->shared);
 		pthread_mutex_unlock(&ipc->lock);
@@ -410,7 +439,8 @@ EXPORT int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal)
 
 static inline uint64_t value_of(const struct peerdma_ipc_signal *s)
 {
-	return s->shared ? __atomic_load_n(&s->shared->value, __ATOMIC_ACQUIRE) : ipc_hsa_signal_get(s->hsa);
+	return s->shared ? __atomic_load_n(&s->shared->value, __ATOMIC_ACQUIRE) :
+			   ipc_hsa_signal_get(s->hsa);
 }
 
 EXPORT uint64_t peerdma_ipc_signal_get(const struct peerdma_ipc_signal *signal)
@@ -418,7 +448,7 @@ EXPORT uint64_t peerdma_ipc_signal_get(const struct peerdma_ipc_signal *signal)
 	return __builtin_expect(!signal, 0) ? 0 : value_of(signal);
 }
 
-/* 0, -ESTALE, -EOWNERDEAD. */
+/* The creator's state: 0, -ESTALE or -EOWNERDEAD. */
 static int state_of(const struct peerdma_ipc_signal *s)
 {
 	return s->exporter ? ipc_exporter_live(s->exporter, s->slot, s->generation) : 0;
@@ -427,10 +457,14 @@ static int state_of(const struct peerdma_ipc_signal *s)
 static int fail_state(const struct peerdma_ipc_signal *s, const char *call, int error)
 {
 	if (error == -EOWNERDEAD && s->exporter)
-		return fail(error, "%s: the process that created the signal (pid %u) has ended", call, s->exporter->pid);
+		return fail(error, "%s: the process that created the signal (pid %u) has ended",
+			    call, s->exporter->pid);
 	if (error == -EOWNERDEAD)
-		return fail(error, "%s: a process that had the signal open has ended without closing it", call);
-	return fail(error, "%s: the process that created the signal (pid %u) has closed it", call, s->exporter->pid);
+		return fail(error,
+			    "%s: a process that had the signal open has ended without closing it",
+			    call);
+	return fail(error, "%s: the process that created the signal (pid %u) has closed it", call,
+		    s->exporter->pid);
 }
 
 int ipc_signal_usable(const struct peerdma_ipc_signal *s, const char *call)
@@ -501,7 +535,7 @@ static bool meets(uint64_t is, enum peerdma_ipc_condition condition, uint64_t va
 	return false;
 }
 
-/* A process that had it open has ended, which was not reported yet. */
+/* Takes one unreported end of a process that had the signal open. False: there is none. */
 static bool death_taken(const struct peerdma_ipc_signal *s)
 {
 	uint32_t *deaths, n;
@@ -510,14 +544,16 @@ static bool death_taken(const struct peerdma_ipc_signal *s)
 		return false;
 	deaths = &s->ipc->records[s->slot].deaths;
 	n = __atomic_load_n(deaths, __ATOMIC_ACQUIRE);
-	while (n && !__atomic_compare_exchange_n(deaths, &n, n - 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	while (n && !__atomic_compare_exchange_n(deaths, &n, n - 1, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE))
 		;
 	return n;
 }
 
 static struct timespec at_ns(uint64_t ns)
 {
-	return (struct timespec) { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
 }
 
 static void wake_alive(const struct ipc_page *page)
@@ -525,13 +561,18 @@ static void wake_alive(const struct ipc_page *page)
 	syscall(SYS_futex, &page->alive, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* Until `changes` is not `count`, the creator ends, or `until`: 0 or -EINTR. */
+/*
+ * Sleeps until `changes` differs from `count`, the creator ends, or the time is `until`. 0 or
+ * -EINTR.
+ */
 static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until)
 {
 	static int no_waitv;	/* atomic */
 	const struct ipc_page *page = s->exporter ? s->exporter->page : NULL;
 	struct waitv both[2] = {
-		{ .value = count, .addr = (uintptr_t)&s->shared->changes, .flags = 2 /* FUTEX_32 */ },
+		{ .value = count,
+		  .addr = (uintptr_t)&s->shared->changes,
+		  .flags = 2 /* FUTEX_32 */ },
 		{ .flags = 2 },
 	};
 	struct timespec t;
@@ -549,8 +590,8 @@ static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until
 		t = at_ns(until);
 		ret = syscall(SYS_futex_waitv, both, 2, 0, &t, CLOCK_MONOTONIC);
 		if (ret == 1)
-			wake_alive(page);	/* the kernel woke one for all */
-		/* A filter of system calls may say EPERM of what it does not know. */
+			wake_alive(page);	/* the kernel wakes only one waiter */
+		/* A seccomp filter may return EPERM for a system call that it does not know. */
 		if (ret < 0 && (errno == ENOSYS || errno == EPERM))
 			__atomic_store_n(&no_waitv, 1, __ATOMIC_RELAXED);
 		return ret < 0 && errno == EINTR ? -EINTR : 0;
@@ -558,17 +599,21 @@ static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until
 	if (page && until > now_ns() + OLD_SLICE_NS)
 		until = now_ns() + OLD_SLICE_NS;
 	t = at_ns(until);
-	ret = syscall(SYS_futex, &s->shared->changes, FUTEX_WAIT_BITSET, count, &t, NULL, FUTEX_BITSET_MATCH_ANY);
+	ret = syscall(SYS_futex, &s->shared->changes, FUTEX_WAIT_BITSET, count, &t, NULL,
+		      FUTEX_BITSET_MATCH_ANY);
 	return ret < 0 && errno == EINTR ? -EINTR : 0;
 }
 
-/* The signal mask of a thread that waits: blocked for the time in which it looks. */
+/* The signal mask of a polling thread, which blocks signals between the sleeps. */
 struct unblocked {
 	bool blocked;
 	sigset_t was;
 };
 
-/* All that a handler could be meant to end the wait by; not what the thread's own mistakes raise. */
+/*
+ * Blocks every signal whose handler may be meant to end the wait, but not those raised by the
+ * thread's own faults.
+ */
 static void signals_block(struct unblocked *u)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
@@ -591,7 +636,10 @@ static void signals_back(void *arg)
 		pthread_sigmask(SIG_SETMASK, &u->was, NULL);
 }
 
-/* Until the next look is due: -EAGAIN, or -EINTR.  A handler may have to run since the last look: it runs now. */
+/*
+ * Sleeps until the next poll: -EAGAIN, or -EINTR. A handler that became pending since the last poll
+ * runs now.
+ */
 static int nap(uint64_t ns, const struct unblocked *u)
 {
 	struct timespec t = at_ns(ns < POLL_NS ? ns : POLL_NS);
@@ -599,9 +647,12 @@ static int nap(uint64_t ns, const struct unblocked *u)
 	return ppoll(NULL, 0, &t, &u->was) < 0 && errno == EINTR ? -EINTR : -EAGAIN;
 }
 
-/* One look, and a sleep if that was not enough: 0 met, -EAGAIN look again, or the answer. */
-static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
-		     struct unblocked *unblocked, uint64_t *seen)
+/*
+ * One check, and a sleep if the condition is not met. 0: met. -EAGAIN: call again. Other errors:
+ * the wait's result.
+ */
+static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition,
+		     uint64_t value, uint64_t until, struct unblocked *unblocked, uint64_t *seen)
 {
 	bool looks = !s->shared || __atomic_load_n(&s->shared->polled, __ATOMIC_RELAXED);
 	uint64_t now, end;
@@ -612,7 +663,7 @@ static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition co
 		signals_block(unblocked);
 	else if (!looks)
 		count = __atomic_or_fetch(&s->shared->changes, IPC_SLEEPS, __ATOMIC_SEQ_CST);
-	/* Before the value: what the other side did before it ended counts. */
+	/* Read the state before the value: values set before the other side's end count. */
 	ret = state_of(s);
 	*seen = value_of(s);
 	if (meets(*seen, condition, value))
@@ -631,9 +682,12 @@ static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition co
 	return ret ? ret : -EAGAIN;
 }
 
-/* For as long as a sleep and a wake would take, on a machine where the other side can run meanwhile. */
-static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
-		 uint64_t *seen)
+/*
+ * Polls for about as long as a sleep and a wake would take, if another processor can run the
+ * setter.
+ */
+static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value,
+		 uint64_t until, uint64_t *seen)
 {
 	static int processors;	/* atomic */
 	uint64_t end = 0, now;
@@ -656,9 +710,10 @@ static bool spin(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condit
 	return false;
 }
 
-/* Each look, until one has the answer; cancelled at any of them. */
-static __attribute__((noinline)) int wait_until(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value,
-						uint64_t until, uint64_t *seen)
+/* Repeats wait_once() until there is a result. May be cancelled before each. */
+static __attribute__((noinline)) int wait_until(struct peerdma_ipc_signal *s,
+						enum peerdma_ipc_condition condition,
+						uint64_t value, uint64_t until, uint64_t *seen)
 {
 	struct unblocked unblocked = { .blocked = false };
 	int ret;
@@ -672,7 +727,8 @@ static __attribute__((noinline)) int wait_until(struct peerdma_ipc_signal *s, en
 	return ret;
 }
 
-EXPORT int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal, enum peerdma_ipc_condition condition, uint64_t value,
+EXPORT int peerdma_ipc_signal_wait(struct peerdma_ipc_signal *signal,
+				   enum peerdma_ipc_condition condition, uint64_t value,
 				   uint64_t timeout_ns, uint64_t *seen)
 {
 	uint64_t until, unseen;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * state.c - the one struct ipc of a process, and what forked children must not have.
+ * state.c - the one struct ipc of a process, and sockets that forked children must not have.
  *
- * A child detects by process_id() that it is one, however it was forked, and makes a struct of its
- * own, because a thread of the parent may have held any lock. The parent's struct is kept, because
- * objects point to it.
+ * A child detects the fork by process_id(), by any kind of fork, and makes its own struct, because
+ * a thread of the parent may have held any lock. The parent's struct is kept, because objects point
+ * to it.
  *
- * Sockets that a child kept open would outlive the parent, and the parent's end would go unnoticed.
- * So they are closed in the child before fork() returns. A child of _Fork() or clone() keeps them;
- * then importers learn of the exporter's end by page->alive alone, which no child holds.
+ * If a child kept sockets open, they would outlive the parent, and importers would not notice the
+ * parent's end. So a handler closes them in the child before fork() returns. A child of _Fork() or
+ * clone() keeps them. Importers then detect the exporter's end only by page->alive, which children
+ * do not hold.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,11 +22,17 @@
 #define FDS (1 << 20)
 
 static struct ipc *current;		/* atomic */
-/* No fork falls between making or closing a socket and its bit.  Nothing is waited for with it, and no other lock taken. */
+/*
+ * Keeps a fork from happening between making or closing a socket and updating not_inherited[]. A
+ * thread that holds it does not block and takes no other lock.
+ */
 static pthread_mutex_t forks = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t not_inherited[FDS];	/* the inode, for each descriptor that is a socket of the library's; pages are taken as they are used */
-static unsigned int most;		/* of these may be */
-static uint64_t device;			/* that all sockets are on */
+/*
+ * inode of each descriptor that is a socket of the library; 0: none. Unused pages cost no memory.
+ */
+static uint64_t not_inherited[FDS];
+static unsigned int most;		/* entries that may be in use */
+static uint64_t device;			/* st_dev of all sockets */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void before_fork(void)
@@ -57,8 +64,8 @@ static void watch_forks(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
-/* forks: fd, or -errno, as the call that made it left it. */
-static int keep(int fd)
+/* Caller holds forks. Records a new socket. Returns fd, or -errno of the call that made it. */
+static int record_socket(int fd)
 {
 	struct own_fd f;
 
@@ -82,7 +89,7 @@ int ipc_socket(void)
 
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&forks);
-	fd = keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	fd = record_socket(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	pthread_mutex_unlock(&forks);
 	return fd;
 }
@@ -92,13 +99,13 @@ int ipc_accept(int listener)
 	int fd;
 
 	pthread_mutex_lock(&forks);
-	fd = keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	fd = record_socket(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 	pthread_mutex_unlock(&forks);
 	return fd;
 }
 
-/* forks: it is to be closed, or the program has closed it. */
-static void forget(const struct own_fd *f)
+/* Caller holds forks. Removes the entry, unless the number is another socket's by now. */
+static void forget_socket(const struct own_fd *f)
 {
 	if (not_inherited[f->fd] == f->inode)
 		not_inherited[f->fd] = 0;
@@ -109,7 +116,7 @@ void ipc_close_socket(struct own_fd *f)
 	if (f->fd < 0)
 		return;
 	pthread_mutex_lock(&forks);
-	forget(f);
+	forget_socket(f);
 	own_fd_close(f);
 	pthread_mutex_unlock(&forks);
 }
@@ -120,10 +127,13 @@ void ipc_hang_up(struct own_fd *f, uint32_t uid)
 		ipc_close_socket(f);
 		return;
 	}
-	/* What was sent before goes on being there to be read; a child that is forked from here on has a dead one. */
+	/*
+	 * The other side can still read what was sent before. A child that is forked from here on
+	 * inherits a socket that is shut down.
+	 */
 	shutdown(f->fd, SHUT_RDWR);
 	pthread_mutex_lock(&forks);
-	forget(f);
+	forget_socket(f);
 	pthread_mutex_unlock(&forks);
 	ipc_close_async(&f->fd, 1);
 	*f = OWN_FD_NONE;
@@ -153,7 +163,8 @@ struct ipc *ipc_get(void)
 		pthread_mutex_init(&made->lock, NULL);
 		pthread_mutex_init(&made->pools_lock, NULL);
 		pthread_cond_init(&made->settled, NULL);
-		if (__atomic_compare_exchange_n(&current, &ipc, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if (__atomic_compare_exchange_n(&current, &ipc, made, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE))
 			return made;
 		free(made);
 	}

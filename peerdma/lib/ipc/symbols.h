@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* symbols.h - a library's functions, looked up by name into a struct of pointers to them. */
+/* symbols.h - looks up a library's functions by name, into a struct of pointers. */
 #ifndef SYMBOLS_H
 #define SYMBOLS_H
 
@@ -10,10 +10,10 @@
 
 struct symbol {
 	const char *name;
-	size_t at;		/* of the pointer in the struct */
+	size_t at;		/* offset of the pointer in the struct */
 };
 
-/* A function that the library lacks is NULL; false: it lacks one. */
+/* Functions that the library lacks are set to NULL. Returns false if there is one. */
 static inline bool symbols_find(void *library, const struct symbol *symbols, size_t n, void *api)
 {
 	bool all = true;

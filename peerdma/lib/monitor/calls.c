@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * calls.c - the system calls that take host memory away, as the C library makes them
- * (sites.h): what goes, and who is notified.
+ * calls.c - handles the system calls of the C library that take host memory away (sites.h): finds
+ * the ranges, and notifies the subscribers.
  *
- * Subscribers are called before the system call and after it, in its thread, and inside
- * malloc() and free().  Nothing here allocates, waits or changes errno.
+ * Subscribers are called before and after the system call, in its thread, inside malloc() and
+ * free(). The code in this file does not allocate, wait or change errno.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "monitor.h"
 #include "sites.h"
 
-/* Newer than some headers. */
+/* Missing in some headers. */
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
@@ -32,31 +32,32 @@ struct span {
 
 #define EVERYTHING_FROM(p) ((struct span){ (p), UINTPTR_MAX })
 
-/* ---- what goes ---- */
+/* ---- the ranges of a call ---- */
 
-/* p, or the next multiple of a power of two above it. */
+/* Rounds up to a multiple of a power of two. */
 static uintptr_t round_up(uintptr_t p, uintptr_t to)
 {
 	return (p + to - 1) & ~(to - 1);
 }
 
-/* The kernel takes away whole pages, whatever the length. */
-static struct span span(long from, long length)
+/* Rounds to whole pages, because the kernel takes away whole pages. */
+static struct span pages_of(long from, long length)
 {
 	uintptr_t page = (uintptr_t)getpagesize(), start = (uintptr_t)from;
 	uintptr_t end = start + (uintptr_t)length, rounded = round_up(end, page);
 
-	return (struct span){ start & ~(page - 1), end < start || rounded < end ? UINTPTR_MAX : rounded };
+	return (struct span){ start & ~(page - 1),
+			      end < start || rounded < end ? UINTPTR_MAX : rounded };
 }
 
 /*
- * The same, where the pages may be huge: then the address is a multiple of their size. Ordinary memory at such an
- * address seems to take its neighbours with it, which costs them a registration.
+ * The same for pages that may be huge; then the address is a multiple of their size. For ordinary
+ * memory at such an address, the range is too long, which costs its neighbours a registration.
  */
 static struct span huge_span(long from, long length)
 {
 	static const uintptr_t sizes[] = { 1UL << 21, 1UL << 30 };
-	struct span s = span(from, length);
+	struct span s = pages_of(from, length);
 
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		uintptr_t to = round_up(s.to, sizes[i]);
@@ -68,9 +69,10 @@ static struct span huge_span(long from, long length)
 }
 
 /*
- * shmdt() detaches each piece of the segment that is where shmat() put it: as far from the address as in the
- * segment.  There may be holes and other memory between, and nothing at the address itself.  Of
- * /proc/thread-self/maps (/proc/self/maps is empty once the first thread has ended), without memory of our own.
+ * shmdt() detaches each part of the segment that is where shmat() put it: at the same distance from
+ * the address as in the segment. There may be holes and other memory between the parts, and nothing
+ * at the address itself. This reader parses /proc/thread-self/maps without allocating memory.
+ * (/proc/self/maps is empty after the first thread has ended.)
  */
 struct maps {
 	int fd;
@@ -98,7 +100,7 @@ static int digit(int c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A number, and what stands behind it. */
+/* Reads a number, and the character after it. */
 static uintptr_t maps_number(struct maps *m, int base, int *behind)
 {
 	uintptr_t n = 0;
@@ -123,10 +125,10 @@ static void maps_skip_word(struct maps *m, int *behind)
 
 struct mapping {
 	struct span span;
-	uintptr_t offset, device;	/* major and minor number added; 0: no file's */
+	uintptr_t offset, device;	/* sum of major and minor number; 0: no file */
 };
 
-/* "from-to rights offset device:device inode ..." */
+/* A line: "from-to rights offset device:device inode ..." */
 static bool maps_line(struct maps *m, struct mapping *out)
 {
 	int c;
@@ -153,7 +155,7 @@ static struct span segment_at(uintptr_t p)
 	m.fd = (int)system_call(SYS_openat, args);
 	if (m.fd < 0)
 		return EVERYTHING_FROM(p);
-	/* By its device: the inode's number is the segment's id, and the first one's is 0. */
+	/* Compares the device, because the inode is the id of the segment, which may be 0. */
 	while (maps_line(&m, &next)) {
 		if (next.device && next.span.from >= p && next.span.from - p == next.offset)
 			s.to = next.span.to;
@@ -168,7 +170,8 @@ static struct span by_shmat(const long *a)
 	struct shmid_ds segment;
 	long args[6] = { a[0], IPC_STAT, (long)&segment };
 
-	return system_call(SYS_shmctl, args) ? EVERYTHING_FROM((uintptr_t)a[1]) : huge_span(a[1], (long)segment.shm_segsz);
+	return system_call(SYS_shmctl, args) ? EVERYTHING_FROM((uintptr_t)a[1]) :
+					       huge_span(a[1], (long)segment.shm_segsz);
 }
 
 static struct span by_brk(long to)
@@ -176,7 +179,8 @@ static struct span by_brk(long to)
 	static const long none[6];
 	uintptr_t now = (uintptr_t)system_call(SYS_brk, none);
 
-	return (uintptr_t)to < now ? span(to, (long)(now - (uintptr_t)to)) : (struct span){ 0, 0 };
+	return (uintptr_t)to < now ? pages_of(to, (long)(now - (uintptr_t)to)) :
+				     (struct span){ 0, 0 };
 }
 
 static bool advice_discards(long advice)
@@ -185,11 +189,14 @@ static bool advice_discards(long advice)
 	       advice == MADV_DONTNEED_LOCKED || advice == MADV_GUARD_INSTALL;
 }
 
-/* Where it is taken from, and where it is put in the place of what is there.  In place it may stay, but need not. */
+/*
+ * mremap() takes memory away at the old address, and at a fixed new address. Without a move, the
+ * memory may stay.
+ */
 static unsigned int by_mremap(const long *a, struct span *s)
 {
 	struct span from = huge_span(a[0], a[1]);
-	uintptr_t old = span(a[0], a[1]).to, new = span(a[0], a[2]).to;
+	uintptr_t old = pages_of(a[0], a[1]).to, new = pages_of(a[0], a[2]).to;
 	unsigned int n = 0;
 
 	if (a[3] & MREMAP_FIXED)
@@ -201,28 +208,28 @@ static unsigned int by_mremap(const long *a, struct span *s)
 	return n;
 }
 
-/* The spans that the call takes away, as addresses of bytes; up to two. */
+/* Returns the ranges that the call takes away, as addresses of bytes; at most two. */
 static unsigned int taken_away(long number, const long *a, struct span *s, const char **name)
 {
 	switch (number) {
 	case SYS_munmap:
 		*name = "munmap";
-		*s = span(a[0], a[1]);
+		*s = pages_of(a[0], a[1]);
 		return 1;
 	case SYS_mmap:
 		*name = "mmap";
-		*s = a[3] & MAP_HUGETLB || !(a[3] & MAP_ANONYMOUS) ? huge_span(a[0], a[1]) : span(a[0], a[1]);
+		*s = a[3] & MAP_HUGETLB || !(a[3] & MAP_ANONYMOUS) ? huge_span(a[0], a[1]) : pages_of(a[0], a[1]);
 		return !!(a[3] & MAP_FIXED);
 	case SYS_remap_file_pages:
 		*name = "remap_file_pages";
-		*s = span(a[0], a[1]);
+		*s = pages_of(a[0], a[1]);
 		return 1;
 	case SYS_mremap:
 		*name = "mremap";
 		return by_mremap(a, s);
 	case SYS_madvise:
 		*name = "madvise";
-		*s = span(a[0], a[1]);
+		*s = pages_of(a[0], a[1]);
 		return advice_discards(a[2]);
 	case SYS_brk:
 		*name = "brk";
@@ -255,8 +262,8 @@ static void notify(const char *name, uint32_t after, const struct span *spans, u
 }
 
 /*
- * The last thing that a thread does is to discard its stack.  Under ThreadSanitizer, which is there if its
- * symbol is, a thread that has come so far may lock no mutex.
+ * The last action of a thread is to discard its stack. Under ThreadSanitizer, which is present if
+ * its symbol is, a thread must not lock a mutex at that point.
  */
 extern void __tsan_init(void) __attribute__((weak));
 
@@ -265,10 +272,11 @@ static bool stack_of_ended(long number, const long *args)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
-	return __tsan_init && number == SYS_madvise && here - (uintptr_t)(args[0] + args[1]) < 65536;
+	return __tsan_init && number == SYS_madvise &&
+	       here - (uintptr_t)(args[0] + args[1]) < 65536;
 }
 
-/* Below the sanitizers' own functions: they must not look on. */
+/* Called below the sanitizers' own functions, so it must not be instrumented. */
 __attribute__((no_sanitize("address", "thread", "undefined")))
 long monitor_system_call(long number, const long *args)
 {
@@ -282,9 +290,9 @@ long monitor_system_call(long number, const long *args)
 		return system_call(number, args);
 	error = errno;
 	/*
-	 * glibc's functions may be cancelled asynchronously; subscribers take locks and are counted.
-	 * The type, too: glibc 2.36 ends a thread by a signal that was on its way when the state
-	 * changed, and looks at the type only.
+	 * The C library's functions may be cancelled asynchronously, while subscribers take locks
+	 * and are counted. Both state and type must be changed: glibc 2.36 ends a thread by a
+	 * signal that was already sent when the state changed, and checks only the type.
 	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);

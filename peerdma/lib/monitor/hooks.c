@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * hooks.c - finds libpeerdma-hooks (peerdma_hooks.h) where the process has it and it is
- * in front of CUDA or HSA.  It is not linked: the program preloads it or links it.
+ * hooks.c - finds libpeerdma-hooks (peerdma_hooks.h) if the process has loaded it before CUDA or
+ * HSA. It is not linked: the program preloads it or links it.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -29,8 +29,11 @@ static bool find(struct hooks *h)
 	return h->report && h->active && h->subscribe && h->unsubscribe;
 }
 
-/* One subscription for the process: it stays, and the events go on to all subscribers of the library. */
-static void pass_on(void *arg, const struct peerdma_hook_event *event)
+/*
+ * The library has one subscription in the process, which is never removed. It forwards events to
+ * all its subscribers.
+ */
+static void forward_event(void *arg, const struct peerdma_hook_event *event)
 {
 	(void)arg;
 	monitor_call(MONITOR_DEVICE, event);
@@ -47,13 +50,15 @@ int hooks_begin(void)
 		return 0;
 	if (atomic_load(&subscribed))
 		return 1;
-	ret = h.subscribe(pass_on, &mine);
+	ret = h.subscribe(forward_event, &mine);
 	if (ret)
 		return fail(ret, "libpeerdma-hooks: accepts no subscription: %s; "
 			    "run without it, or with the one of this release", strerror(-ret));
-	/* Another thread was first: until here events came twice, which does no harm. */
+	/*
+	 * If another thread subscribed first, events arrived twice until here, which does no harm.
+	 */
 	if (atomic_exchange(&subscribed, true))
-		h.unsubscribe(pass_on, &mine);
+		h.unsubscribe(forward_event, &mine);
 	return 1;
 }
 
@@ -76,10 +81,14 @@ bool hooks_see_all(void)
 	return seen;
 }
 
-/* Tried again when the loader has loaded something: that may be a library that is in front of the hooks. */
+/*
+ * Checks again after each dlopen(), because the new library may have been loaded before the hooks
+ * in symbol order.
+ */
 bool hooks_complete(uint64_t loads)
 {
-	static _Atomic uint64_t known;		/* how many had been loaded, and the answer in the lowest bit */
+	/* number of loaded libraries at the last check; the result in bit 0 */
+	static _Atomic uint64_t known;
 	uint64_t now = loads << 1, before = atomic_load(&known);
 
 	if (!before || (before & ~1ULL) != now || !now) {
@@ -89,11 +98,11 @@ bool hooks_complete(uint64_t loads)
 	return before & 1;
 }
 
-/* ---- what makes addresses CUDA's ---- */
+/* ---- calls that create addresses of CUDA ---- */
 
 struct order {
 	uintptr_t hooks, cuda;
-	int first;		/* 1: the hooks', 2: CUDA's; 0: neither was met yet */
+	int first;		/* 1: the hooks, 2: CUDA, 0: neither was found yet */
 };
 
 static bool is_in(const struct dl_phdr_info *info, uintptr_t p)
@@ -117,8 +126,8 @@ static int in_order(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
- * The loader lists libraries as they came.  Hooks that came after CUDA do not see who had
- * fetched CUDA's functions by then.
+ * The loader lists libraries in the order of loading. If the hooks were loaded after CUDA, other
+ * code may have fetched CUDA's functions before, unseen by the hooks.
  */
 static bool came_first(const void *hooks)
 {
@@ -137,7 +146,8 @@ const uint64_t *hooks_making(void)
 {
 	struct hooks h;
 
-	if (!find(&h) || !h.making || !h.active() || !came_first((const void *)(uintptr_t)h.making) || !hooks_see_all())
+	if (!find(&h) || !h.making || !h.active() ||
+	    !came_first((const void *)(uintptr_t)h.making) || !hooks_see_all())
 		return NULL;
 	return h.making();
 }

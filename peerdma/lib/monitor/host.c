@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * host.c - chooses the monitor of host memory, once for the process, when it is first needed:
+ * host.c - chooses the monitor of host memory, once per process, at its first use. In this order:
  *
- *	another library's, if it was started (peerdma_monitor_start())
- *	our own: the system calls of the C library and the dynamic loader, redirected
- *	UCX's ucm, where the process has it and our own cannot be
+ *	another library's monitor, if it was started (peerdma_monitor_start());
+ *	our own: redirected system calls of the C library and the dynamic loader;
+ *	UCX's ucm, if the process has loaded it and our own cannot be used.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -21,7 +21,7 @@
 #include "sites.h"
 
 struct code {
-	uintptr_t inside;		/* an address in the library that is meant */
+	uintptr_t inside;		/* an address in the wanted library */
 	uintptr_t text, end, room_end;
 };
 
@@ -61,7 +61,8 @@ static int redirect(const char *what, const void *inside, struct found *found)
 
 	if (!inside || !dl_iterate_phdr(find_code, &code) || !code.text)
 		return fail(-EOPNOTSUPP, "%s was not found in this process", what);
-	found->n = sites_redirect(code.text, code.end, code.end, code.room_end, found->sites, SITES_MAX);
+	found->n = sites_redirect(code.text, code.end, code.end, code.room_end, found->sites,
+				  SITES_MAX);
 	if (found->n == -EACCES)
 		return fail(-EACCES, "this process may not change the code of %s (SELinux's execmod, or systemd's "
 			    "MemoryDenyWriteExecute)", what);
@@ -69,11 +70,13 @@ static int redirect(const char *what, const void *inside, struct found *found)
 		return fail(-EOPNOTSUPP, "another copy of libpeerdma in this process has redirected the system calls of %s; load one copy only",
 			    what);
 	if (found->n <= 0)
-		return fail(-EOPNOTSUPP, "the code of %s has no system calls where they are expected (%d)", what, found->n);
+		return fail(-EOPNOTSUPP,
+			    "the code of %s has no system calls where they are expected (%d)", what,
+			    found->n);
 	return 0;
 }
 
-/* A name as the C library has it: whether its code has one of the sites. */
+/* Whether a function of the C library contains one of the sites. */
 static bool has_site(void *libc, const char *name, const struct found *found)
 {
 	void *function = dlsym(libc, name);
@@ -91,7 +94,8 @@ static bool has_site(void *libc, const char *name, const struct found *found)
 
 static int own_begin(void)
 {
-	static const char *const names[] = { "munmap", "mmap", "mremap", "madvise", "brk", "shmdt", "shmat", "syscall" };
+	static const char *const names[] = { "munmap", "mmap",	"mremap", "madvise",
+					     "brk",    "shmdt", "shmat",  "syscall" };
 	struct found libc_sites, loader_sites;
 	void *libc;
 	int ret;
@@ -104,12 +108,14 @@ static int own_begin(void)
 		ret = redirect("the dynamic loader", (void *)getauxval(AT_BASE), &loader_sites);
 	for (unsigned int i = 0; !ret && i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!has_site(libc, names[i], &libc_sites))
-			ret = fail(-EOPNOTSUPP, "%s() in the C library has no system call where it is expected", names[i]);
+			ret = fail(-EOPNOTSUPP,
+				   "%s() in the C library has no system call where it is expected",
+				   names[i]);
 	}
 	return ret ? ret : monitor_try_host();
 }
 
-static const char *name;		/* of the one that was chosen */
+static const char *name;		/* of the chosen monitor */
 
 static int begin(void)
 {
@@ -134,8 +140,9 @@ static char why[256];
 static int result;
 
 /*
- * In a child.  fork() does not wait for the lock: its thread waits for the loader's, which the thread that forks may have.
- * What that thread had begun is left as it is, since code may be half redirected.
+ * Runs in a forked child. fork() does not wait for `lock`, because its holder waits for the
+ * loader's lock, which the forking thread may hold. If another thread of the parent was redirecting
+ * calls, the code may be half changed. So the child leaves it, and has no monitor.
  */
 static void forked(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* monitor.c - who is notified of memory that goes away, and which other libraries notify. */
+/* monitor.c - the lists of subscribers, and the monitors of other libraries. */
 #include "../internal.h"
 #include "monitor.h"
 #include "subscribers.h"

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * monitor.h - monitors: what notifies this process's caches and contexts that memory
- * goes away.  Below the cache, which subscribes; knows nothing of it.
+ * monitor.h - monitors notify this process's caches and contexts when memory goes away. The cache
+ * subscribes to them; they know nothing of the cache.
  *
- *	subscribers.h	lists of functions to call
- *	monitor.c	the library's lists, and which other libraries notify
- *	outside.c	peerdma_monitor.h: monitors and subscribers of other libraries
- *	hooks.c		events of GPU memory, from libpeerdma-hooks
- *	host.c		chooses what gives events of host memory
- *	calls.c		they come from the C library's system calls
- *	sites.h		which are redirected; a file for each processor
- *	ucm.c		or from UCX
- *	trial.c		whether they are seen
+ *	subscribers.h  lists of functions to call
+ *	monitor.c      the library's lists, and the monitors of other libraries
+ *	outside.c      peerdma_monitor.h: monitors and subscribers of other libraries
+ *	hooks.c        events of GPU memory, from libpeerdma-hooks
+ *	host.c         chooses the source of events of host memory:
+ *	calls.c        system calls of the C library,
+ *	sites.h        which are redirected; a file for each processor;
+ *	ucm.c          or UCX
+ *	trial.c        tests whether events are seen
  */
 #ifndef PEERDMA_MONITOR_INTERNAL_H
 #define PEERDMA_MONITOR_INTERNAL_H
@@ -24,57 +24,64 @@
 enum monitor_memory {
 	MONITOR_DEVICE,
 	MONITOR_HOST,
-	MONITOR_OUTSIDE,	/* either, from other libraries: for caches, whatever their own monitors */
+	/* GPU or host memory, reported by other libraries; for caches, beside their own monitors */
+	MONITOR_OUTSIDE,
 	MONITOR_KINDS,
 };
 
 /* ---- subscribers: monitor.c ---- */
 
 /*
- * fn(arg, event) for each event from now on, in the thread that frees, before the memory
- * goes and again after it.  May be called inside malloc(): fn neither allocates nor
- * waits.  0, or -ENOMEM, with text ("CALL: " goes before it, here as below).
+ * Calls fn(arg, event) for each event from now on, in the thread that frees, before and after the
+ * memory goes away. fn may be called inside malloc(), so it must not allocate or wait. 0, or
+ * -ENOMEM with text, to which the caller adds "CALL: ", here as below.
  */
 int monitor_subscribe(enum monitor_memory kind, peerdma_hook_fn fn, void *arg);
 void monitor_unsubscribe(enum monitor_memory kind, peerdma_hook_fn fn, void *arg);
 void monitor_call(enum monitor_memory kind, const struct peerdma_hook_event *event);
 /* Whether there may be a subscriber. */
 bool monitor_any(enum monitor_memory kind);
-/* The name of another library's monitor that notifies of all such memory; NULL: there is none. */
+/* The name of another library's monitor, which reports all such memory. NULL: none. */
 const char *monitor_outside(enum monitor_memory kind);
-/* It is this one from now on: NULL; or the name of the one that was there before. */
+/* Registers another library's monitor. NULL, or the name of one that was registered before. */
 const char *monitor_outside_start(enum monitor_memory kind, const char *name);
 
 /* ---- GPU memory: hooks.c ---- */
 
 /*
- * 1: libpeerdma-hooks is in front, and its events go to MONITOR_DEVICE from now on; 0: it
- * is not there; or -errno, with text: it is, but accepts no subscription.
+ * 1: libpeerdma-hooks is loaded before CUDA or HSA, and sends its events to MONITOR_DEVICE from now
+ * on. 0: it is not. -errno with text: it accepts no subscription.
  */
 int hooks_begin(void);
-/* Whether none of what it watches can be called unseen; that is tried, which takes a while. */
+/* Whether the hooks see every call that they watch. This is tested, which takes some time. */
 bool hooks_see_all(void);
-/* The same; loads: loader_loads(), for an answer that is not looked for again. */
+/* The same with a cached result. loads: loader_loads(). */
 bool hooks_complete(uint64_t loads);
-/* The word of peerdma_hooks_making(), where no call that makes addresses CUDA's is missed; NULL: one may be. */
+/*
+ * The word of peerdma_hooks_making(), if no call that creates addresses of CUDA is missed.
+ * Otherwise NULL.
+ */
 const uint64_t *hooks_making(void);
 
 /* ---- host memory: host.c ---- */
 
 /*
- * 0: system calls that take host memory away go to MONITOR_HOST from now on, or another
- * library's monitor has taken that over; or -errno, always the same, with the reason as text.
+ * 0: system calls that take host memory away are reported to MONITOR_HOST from now on, or another
+ * library's monitor does this. -errno with the reason as text; later calls return the same.
  */
 int host_monitor_begin(void);
-/* For people; NULL: none was needed yet, or there is none. */
+/* A name for people. NULL: no monitor yet, or none is possible. */
 const char *host_monitor_name(void);
-/* trial.c: 0 if munmap(), mremap() and madvise() are seen: they are called.  Else -EOPNOTSUPP, with text. */
+/*
+ * trial.c: calls munmap(), mremap() and madvise(). 0: they are seen. Otherwise -EOPNOTSUPP with
+ * text.
+ */
 int monitor_try_host(void);
 
-/* ucm.c: events of the libucm.so.0 that the process has.  0, or -errno with text. */
+/* ucm.c: uses the events of the process's libucm.so.0. 0, or -errno with text. */
 int ucm_begin(void);
 
-/* outside.c: whether no free of GPU memory is missed, by the hooks or another library. */
+/* outside.c: whether the hooks or another library report every free of GPU memory. */
 bool device_monitor_complete(void);
 
 #endif

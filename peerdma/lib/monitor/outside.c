@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* outside.c - see peerdma_monitor.h. */
+/* outside.c - monitors and subscribers of other libraries: peerdma_monitor.h. */
 #include "../internal.h"
 #include "monitor.h"
 #include "peerdma_monitor.h"
@@ -38,11 +38,15 @@ static int start_ucm(void)
 	const char *is = monitor_outside(MONITOR_HOST);
 	int ret;
 
-	/* Before ucm has our functions: it takes them away from all that set them. */
+	/*
+	 * Check before ucm_begin(). ucm identifies handlers by their function, so undoing a second
+	 * start would also remove the handlers of the first.
+	 */
 	if (is)
 		return fail(-EBUSY, "peerdma_monitor_start_ucm: '%s' already monitors host memory; start only one monitor", is);
 	ret = ucm_begin();
-	return ret ? fail(ret, "peerdma_monitor_start_ucm: %s", peerdma_last_error()) : peerdma_monitor_start(PEERDMA_MEMORY_HOST, "ucm");
+	return ret ? fail(ret, "peerdma_monitor_start_ucm: %s", peerdma_last_error()) :
+		     peerdma_monitor_start(PEERDMA_MEMORY_HOST, "ucm");
 }
 
 EXPORT int peerdma_monitor_start_ucm(void)
@@ -60,7 +64,10 @@ EXPORT int peerdma_monitor_start_ucm(void)
 EXPORT void peerdma_monitor_notify(uint32_t memory, const void *ptr, size_t length, int after)
 {
 	const struct peerdma_hook_event event = {
-		.kind = PEERDMA_HOOK_FREE, .after = !!after, .addr = (uintptr_t)ptr, .length = length,
+		.kind = PEERDMA_HOOK_FREE,
+		.after = !!after,
+		.addr = (uintptr_t)ptr,
+		.length = length,
 		.call = "peerdma_monitor_notify",
 	};
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sites.h - the C library's own system calls, redirected to a function of ours.
+ * sites.h - redirects the C library's own system calls to a function of this library.
  *
- * The C library calls the kernel in few places for each of munmap, mremap and so on, and
- * all of its own uses (free(), malloc_trim(), a thread's stack) come through them,
- * which symbols in front of it would not see.  Each place is an instruction of five
- * bytes, and then the one that enters the kernel:
+ * The C library calls the kernel in few places for each of munmap, mremap and so on. All of its own
+ * uses (free(), malloc_trim(), a thread's stack) go through these places, and an interposed symbol
+ * would not see them. Each place is an instruction of five bytes, followed by the one that enters
+ * the kernel:
  *
- *	mov $11, %eax			jmp stub
- *	syscall			->	syscall
+ *	mov $11, %eax          jmp stub
+ *	syscall            ->  syscall
  *
- * One store, inside 16 aligned bytes, puts a jump of the same five bytes in the place of the
- * first, while other threads run: a thread is before it or behind it, never in the
- * middle.  The stub lies in what is left of the last page of the library's code.
+ * One store within 16 aligned bytes replaces the first instruction by a jump of the same five bytes
+ * while other threads run. Another thread is before or after the instruction, never inside it. The
+ * stub is in the unused end of the last page of the library's code.
  */
 #ifndef PEERDMA_SITES_H
 #define PEERDMA_SITES_H
@@ -21,19 +21,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is called instead: the number, and the six arguments.  Returns as the kernel does: -errno. */
+/*
+ * Called in place of the system call, with the number and six arguments. Returns -errno like the
+ * kernel.
+ */
 long monitor_system_call(long number, const long *args);
-/* The call itself. */
+/* Makes the system call. */
 long system_call(long number, const long *args);
 
-/* Whether the processor's instructions are known here, and it can store 16 bytes at once. */
+/*
+ * Whether this processor is supported: its instructions are known here, and it can store 16 bytes
+ * at once.
+ */
 bool sites_known(void);
 /*
- * Finds the places in [text, end), and redirects them to stubs in [room, room_end).  How many;
- * or -errno: -ENOSPC no room, -EOPNOTSUPP one cannot be replaced by one store, -EACCES
- * code may not be changed in this process, -EALREADY there are jumps to that room instead.
- * The first `max` places are written to `sites`.
+ * Finds the places in [text, end) and redirects them to stubs in [room, room_end). Writes the first
+ * `max` places to `sites`. Returns their number, or -errno: -ENOSPC no room, -EOPNOTSUPP a place
+ * cannot be replaced by one store, -EACCES this process may not change code, -EALREADY the places
+ * already jump to this room.
  */
-int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end, uintptr_t *sites, size_t max);
+int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end,
+		   uintptr_t *sites, size_t max);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* sites_other.c - processors whose instructions are not known here; see sites.h. */
+/* sites_other.c - for processors that are not supported; see sites.h. */
 #ifndef __x86_64__
 #include <errno.h>
 
@@ -17,7 +17,8 @@ long system_call(long number, const long *args)
 	return -ENOSYS;
 }
 
-int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end, uintptr_t *sites, size_t max)
+int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end,
+		   uintptr_t *sites, size_t max)
 {
 	(void)text;
 	(void)end;

@@ -11,9 +11,12 @@
 
 #define SITES_MAX	64
 #define INSTRUCTION	5	/* bytes that are replaced */
-#define SITE		7	/* with the system call */
+#define SITE		7	/* bytes, including the system call */
 
-/* That take memory away.  All are below 256: in `mov $number, %eax` only the lowest byte differs. */
+/*
+ * The system calls that take memory away. All are below 256, so only the lowest byte of `mov
+ * $number, %eax` differs.
+ */
 static const uint8_t numbers[] = {
 	SYS_munmap, SYS_mmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_shmat, SYS_shmdt, SYS_remap_file_pages,
 };
@@ -21,15 +24,17 @@ static const uint8_t numbers[] = {
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
 /*
- * Entered by a stub: the number, as pushed, is above the return address.  Like the kernel, it
- * changes rax, rcx and r11 only.  The C library's own code is between two of its instructions here:
+ * Called by a stub, which has pushed the number above the return address. Like the kernel, it
+ * changes only rax, rcx and r11. The caller is C library code between two of its instructions, so
  * vector registers may be in use, too, but not their upper halves.
  *
- * To unwinders this is called by the C library's function, not by the stub, of which the C library's tables know
- * nothing.  So the frame begins above what the stub pushed, and the return address is where the stub's last
- * jump leads: its distance is 9 bytes behind the address to which this function returns, and counts from 4 bytes further.
+ * For unwinders, the C library's function calls this function, because they have no tables for the
+ * stub. So the frame begins above the words that the stub pushed, and the return address is the
+ * target of the stub's last jump. The distance of that jump is 9 bytes after this function's return
+ * address, and counts from 4 bytes further.
  */
-#define FRAME	"144"	/* from the stack pointer at entry to the C library's: return address, number, 128 bytes */
+/* from the stack pointer at entry to the C library's: return address, number, 128 bytes */
+#define FRAME	"144"
 #define RETURN_ADDRESS								\
 	"	.cfi_escape 0x16, 16, 18"		/* its value, of 18 bytes: the frame's address */ \
 	", 0x08, " FRAME ", 0x1c, 0x06"			/* - FRAME; what is there */ \
@@ -110,7 +115,7 @@ __asm__(
 
 void monitor_entry(void) __attribute__((visibility("hidden")));
 
-/* store() needs cmpxchg16b, which the first processors of this architecture did not have. */
+/* store() needs cmpxchg16b, which the first x86-64 processors lack. */
 bool sites_known(void)
 {
 	unsigned int a, b, c = 0, d;
@@ -118,7 +123,7 @@ bool sites_known(void)
 	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_CMPXCHG16B);
 }
 
-/* Without a sanitizer's calls between the registers. */
+/* Not instrumented: a sanitizer's call would change the registers. */
 __attribute__((no_sanitize("address", "thread", "undefined")))
 long system_call(long number, const long *args)
 {
@@ -133,8 +138,8 @@ long system_call(long number, const long *args)
 }
 
 /*
- * Code, read and written byte by byte: sanitizers know of no data there, neither in their shadows nor
- * in the memcpy() that they put in the place of the C library's.
+ * Code is read and written byte by byte. Sanitizers know of no data there, neither in their shadow
+ * memory nor in their replacement of memcpy().
  */
 #define CODE_ACCESS __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 
@@ -167,9 +172,10 @@ static void put_distance(struct writer *w, uintptr_t to)
 }
 
 /*
- * Takes the place of the instruction at `site`.  In syscall(), the number is the program's: any
- * but ours goes to the kernel from where it always did (clone() and its like must).  128 bytes below
- * the stack pointer are the interrupted function's.
+ * Writes the stub for `site`. In syscall(), the program gives the number. For numbers that are not
+ * in `numbers`, the stub returns to the original system call, as clone() and similar calls need.
+ * The stub skips the 128 bytes below the stack pointer, because they belong to the interrupted
+ * function.
  */
 CODE_ACCESS static void put_stub(struct writer *w, uintptr_t site, uintptr_t entry_word)
 {
@@ -182,7 +188,7 @@ CODE_ACCESS static void put_stub(struct writer *w, uintptr_t site, uintptr_t ent
 			PUT(w, 0x74, 0);				/* je */
 			jumps[i] = w->p;
 		}
-		PUT(w, 0xe9);						/* jmp: to the system call */
+		PUT(w, 0xe9); /* jmp: to the system call */
 		put_distance(w, site + INSTRUCTION);
 		for (size_t i = 0; i < NUMBERS; i++)
 			if (jumps[i] <= w->end)
@@ -192,19 +198,19 @@ CODE_ACCESS static void put_stub(struct writer *w, uintptr_t site, uintptr_t ent
 	PUT(w, 0x50);							/* push %rax */
 	PUT(w, 0xff, 0x15);						/* call *entry_word(%rip) */
 	put_distance(w, entry_word);
-	/* What RETURN_ADDRESS reads: 8 bytes, and then a jump. */
+	/* RETURN_ADDRESS depends on these: 8 bytes, then a jump. */
 	PUT(w, 0x48, 0x8d, 0xa4, 0x24, 0x88, 0, 0, 0);			/* lea 136(%rsp), %rsp */
-	PUT(w, 0xe9);							/* jmp: behind the system call */
+	PUT(w, 0xe9); /* jmp: behind the system call */
 	put_distance(w, site + SITE);
 }
 
-/* ---- places ---- */
+/* ---- sites ---- */
 
 CODE_ACCESS static bool is_site(const uint8_t *p)
 {
 	if (p[5] != 0x0f || p[6] != 0x05)
 		return false;
-	/* In syscall(): mov 8(%rsp), %r9, since the sixth argument is the last to be fetched. */
+	/* In syscall(): mov 8(%rsp), %r9, because the sixth argument is loaded last. */
 	if (p[0] == 0x4c && p[1] == 0x8b && p[2] == 0x4c && p[3] == 0x24 && p[4] == 0x08)
 		return true;
 	for (size_t i = 0; i < NUMBERS; i++) {
@@ -228,7 +234,7 @@ static int find(uintptr_t text, uintptr_t end, uintptr_t *sites)
 	return n;
 }
 
-/* Whether there are places where another copy of this library has put its jumps. */
+/* Whether another copy of this library has redirected the places. */
 CODE_ACCESS static bool redirected(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end)
 {
 	for (const uint8_t *p = (const uint8_t *)text; (uintptr_t)p + SITE <= end; p++) {
@@ -245,7 +251,7 @@ CODE_ACCESS static bool redirected(uintptr_t text, uintptr_t end, uintptr_t room
 	return false;
 }
 
-/* The jump, or false: it would not be one store in 16 aligned bytes. */
+/* Makes the jump. False: it cannot be written by one store within 16 aligned bytes. */
 CODE_ACCESS static bool make_jump(uintptr_t site, uintptr_t stub, uint8_t *jump)
 {
 	int64_t distance = (int64_t)(stub - (site + INSTRUCTION));

@@ -8,7 +8,7 @@
 
 #include "subscribers.h"
 
-static bool take(struct subscribers *block, peerdma_hook_fn fn, void *arg)
+static bool take_place(struct subscribers *block, peerdma_hook_fn fn, void *arg)
 {
 	for (int i = 0; i < SUBSCRIBERS_PER_BLOCK; i++) {
 		struct subscriber *s = &block->places[i];
@@ -24,7 +24,7 @@ static bool take(struct subscribers *block, peerdma_hook_fn fn, void *arg)
 	return false;
 }
 
-/* The next block, which is made if there is none; NULL: no memory. */
+/* Returns the next block, and allocates it if necessary. NULL: out of memory. */
 static struct subscribers *next_block(struct subscribers *block)
 {
 	struct subscribers *next = atomic_load(&block->next), *fresh;
@@ -43,7 +43,7 @@ static struct subscribers *next_block(struct subscribers *block)
 int subscribers_add(struct subscribers *list, peerdma_hook_fn fn, void *arg)
 {
 	for (; list; list = next_block(list)) {
-		if (take(list, fn, arg))
+		if (take_place(list, fn, arg))
 			return 0;
 	}
 	return -ENOMEM;
@@ -62,7 +62,7 @@ static struct subscriber *find(struct subscribers *list, peerdma_hook_fn fn, con
 	return NULL;
 }
 
-/* A child of vfork() that is in the function, and has not been killed there. */
+/* Whether a child of vfork() is in the function. A child that was killed there does not count. */
 static bool child_inside(struct subscriber *s)
 {
 	pid_t child = atomic_load(&s->child);
@@ -70,7 +70,9 @@ static bool child_inside(struct subscriber *s)
 
 	if (!child)
 		return false;
-	if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) ? errno != ECHILD : !info.si_pid)
+	if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) ?
+		    errno != ECHILD :
+		    !info.si_pid)
 		return true;
 	atomic_compare_exchange_strong(&s->child, &child, 0);
 	return false;
@@ -83,16 +85,25 @@ void subscribers_remove(struct subscribers *list, peerdma_hook_fn fn, void *arg)
 	if (!s)
 		return;
 	atomic_store(&s->fn, NULL);
-	/* Not set to 0: one who has seen the function before may count itself only now, and goes away again. */
+	/*
+	 * `inside` is not reset: a thread that read fn earlier may still increment it, and then
+	 * decrements it.
+	 */
 	while ((atomic_load(&s->inside) || child_inside(s)) && s->process == getpid())
 		sched_yield();
-	/* A forked child has none of the threads that may have been in it, and none of their counts can be trusted. */
+	/*
+	 * A forked child has none of the threads that were in the function, so the count is
+	 * meaningless there.
+	 */
 	if (s->process != getpid())
 		atomic_store(&s->inside, 0);
 	atomic_store(&s->taken, false);
 }
 
-/* Of several at a time one only is not waited for for ever if it is killed. */
+/*
+ * Calls the function in a child of vfork(). False: another child is inside; this one is then
+ * counted in `inside`, and if it is killed there, subscribers_remove() waits forever.
+ */
 static bool call_in_child(struct subscriber *s, const struct peerdma_hook_event *event)
 {
 	peerdma_hook_fn fn;
@@ -113,7 +124,10 @@ static void call(struct subscriber *s, const struct peerdma_hook_event *event)
 
 	if (!atomic_load(&s->fn) || (s->process != getpid() && call_in_child(s, event)))
 		return;
-	/* Counted before the second look: either the thread that unsubscribes sees the count, or we see its change. */
+	/*
+	 * Count before reading fn again. Either the unsubscribing thread sees the count, or this
+	 * thread sees that fn is NULL.
+	 */
 	atomic_fetch_add(&s->inside, 1);
 	fn = atomic_load(&s->fn);
 	if (fn)

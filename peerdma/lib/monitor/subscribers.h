@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subscribers.h - functions to be called for memory events, any number of them.
- * libpeerdma and libpeerdma-hooks each have lists of their own.
+ * subscribers.h - lists of functions that are called for memory events. libpeerdma and
+ * libpeerdma-hooks have separate lists.
  *
- * Calling takes no lock and allocates nothing: it happens inside malloc() and free().
+ * Calling the functions takes no lock and allocates nothing, because it happens inside malloc() and
+ * free().
  */
 #ifndef PEERDMA_SUBSCRIBERS_H
 #define PEERDMA_SUBSCRIBERS_H
@@ -14,27 +15,33 @@
 
 #include "peerdma_hooks.h"
 
-/* fn is written last and read first.  `inside` keeps a pair in place while it is called. */
+/* fn is written last and read first. The pair stays unchanged while `inside` is not 0. */
 struct subscriber {
 	_Atomic(peerdma_hook_fn) fn;
 	_Atomic(void *) arg;
 	_Atomic unsigned int inside;
-	_Atomic pid_t child;	/* 0, or a child of vfork() that is inside, and may be killed there */
+	/* 0, or a child of vfork() that is in the function and may be killed there */
+	_Atomic pid_t child;
 	_Atomic bool taken;
 	pid_t process;
 };
 
 #define SUBSCRIBERS_PER_BLOCK 32
 
-/* Zeros are an empty list.  Further blocks are added when all places are taken, used again, and never freed. */
+/*
+ * All zeros is an empty list. More blocks are added if all places are taken. Places are reused, and
+ * blocks are never freed.
+ */
 struct subscribers {
 	struct subscriber places[SUBSCRIBERS_PER_BLOCK];
 	_Atomic(struct subscribers *) next;
 };
 
-/* 0, or -ENOMEM: fn is not subscribed. */
+/* 0, or -ENOMEM: not subscribed. */
 int subscribers_add(struct subscribers *list, peerdma_hook_fn fn, void *arg);
-/* When it returns, fn is not running with arg and will not be called; not to be called from fn. */
+/*
+ * On return, fn is not running with arg and will not be called again. Must not be called from fn.
+ */
 void subscribers_remove(struct subscribers *list, peerdma_hook_fn fn, void *arg);
 void subscribers_call(struct subscribers *list, const struct peerdma_hook_event *event);
 

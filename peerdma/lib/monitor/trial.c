@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* trial.c - whether a monitor of host memory sees what is done to a page. */
+/* trial.c - tests whether a monitor of host memory reports the calls for a page. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ static void count(void *arg, const struct peerdma_hook_event *event)
 		seen->events++;
 }
 
-/* Emulators and tools that translate code may not notice that it changed. */
+/* Emulators and tools that translate code may not notice that the code was changed. */
 int monitor_try_host(void)
 {
 	size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -32,10 +32,12 @@ int monitor_try_host(void)
 	seen.page = (uintptr_t)page;
 	ret = monitor_subscribe(MONITOR_HOST, count, &seen);
 	madvise(page, size, MADV_DONTNEED);
-	mremap(page, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, page);	/* refused: onto itself, but seen */
+	/* fails, because the addresses overlap, but must be seen */
+	mremap(page, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, page);
 	munmap(page, size);
 	if (ret)
 		return ret;
 	monitor_unsubscribe(MONITOR_HOST, count, &seen);
-	return seen.events >= 3 ? 0 : fail(-EOPNOTSUPP, "munmap(), mremap() or madvise() is not seen");
+	return seen.events >= 3 ? 0 :
+				  fail(-EOPNOTSUPP, "munmap(), mremap() or madvise() is not seen");
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * ucm.c - UCX's libucm.so.0 as a source of events of host memory, where the process has
- * loaded it.  Names, numbers and types are those of <ucm/api/ucm.h> since UCX 1.5.
+ * ucm.c - uses UCX's libucm.so.0 as a source of events of host memory, if the process has loaded
+ * it. Names, numbers and types are those of <ucm/api/ucm.h> since UCX 1.5.
  *
- * ucm reports memory that is unmapped before it goes (VM_UNMAPPED), inside malloc() and free(), with
- * its own lock for reading held.  munmap() is reported once more when it is done: handlers above
- * priority 0 run behind the call.
+ * ucm reports an unmapping before it happens (VM_UNMAPPED), inside malloc() and free(), while it
+ * holds its own lock for reading. It reports munmap() again after the call: handlers with a
+ * priority above 0 run after it.
  */
 #include <dlfcn.h>
 #include <stddef.h>
@@ -35,7 +35,11 @@ typedef void (*ucm_callback)(int type, union ucm_event *event, void *arg);
 static void notify(uint32_t after, const void *address, size_t size)
 {
 	const struct peerdma_hook_event event = {
-		.kind = PEERDMA_HOOK_FREE, .after = after, .call = "ucm", .addr = (uintptr_t)address, .length = size,
+		.kind = PEERDMA_HOOK_FREE,
+		.after = after,
+		.call = "ucm",
+		.addr = (uintptr_t)address,
+		.length = size,
 	};
 
 	monitor_call(MONITOR_HOST, &event);

@@ -2,8 +2,9 @@
 /*
  * event.c - reports revocations: peerdma_next_event(), peerdma_event_fd().
  *
- * The descriptor to poll is the kernel's file if only the kernel reports, a pipe that has
- * a byte while notices wait if only the library does, else one that has both.
+ * The descriptor to poll is the kernel's file if only the kernel reports revocations. It is a pipe
+ * if only back-ends in this process do; the pipe holds a byte while notices wait. If both do, it is
+ * an epoll that contains both.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static bool calls_back(const struct peerdma *ctx)
 	return false;
 }
 
-static int both_in_one(struct peerdma *ctx)
+static int make_epoll(struct peerdma *ctx)
 {
 	struct epoll_event in = { .events = EPOLLIN };
 	int fd = epoll_create1(EPOLL_CLOEXEC);
@@ -54,7 +55,7 @@ int event_queue_open(struct peerdma *ctx)
 	if (!ret && ctx->kernel.fd < 0)
 		ctx->event_fd = ctx->notice[0].fd;
 	else if (!ret)
-		ret = both_in_one(ctx);
+		ret = make_epoll(ctx);
 	if (ret) {
 		fail(ret, "peerdma_open: no descriptor for notices: %s", error_words(ret));
 		event_queue_close(ctx);
@@ -62,8 +63,11 @@ int event_queue_open(struct peerdma *ctx)
 	return ret;
 }
 
-/* Whether the program has closed neither it nor the pipe. Epolls look alike; this one has the pipe already. */
-static bool both_still(const struct peerdma *ctx)
+/*
+ * Whether the program has closed neither the epoll nor the pipe. All epolls have the same inode, so
+ * the test is that this one already contains the pipe: EEXIST.
+ */
+static bool epoll_is_ours(const struct peerdma *ctx)
 {
 	struct epoll_event in = { .events = 0 };
 
@@ -77,13 +81,14 @@ static bool both_still(const struct peerdma *ctx)
 
 void event_queue_close(struct peerdma *ctx)
 {
-	if (ctx->event_fd != ctx->kernel.fd && ctx->event_fd != ctx->notice[0].fd && both_still(ctx))
+	if (ctx->event_fd != ctx->kernel.fd && ctx->event_fd != ctx->notice[0].fd &&
+	    epoll_is_ours(ctx))
 		close(ctx->event_fd);
 	own_fd_close(&ctx->notice[0]);
 	own_fd_close(&ctx->notice[1]);
 }
 
-/* ---- the calls ---- */
+/* ---- calls ---- */
 
 static int next(struct peerdma *ctx, struct peerdma_notice *notice)
 {
@@ -124,7 +129,8 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 
 	while ((ret = next(ctx, &notice))) {
 		if (ret != -EAGAIN)
-			return fail(ret, "peerdma_next_event: cannot read events: %s", error_words(ret));
+			return fail(ret, "peerdma_next_event: cannot read events: %s",
+				    error_words(ret));
 		if (timeout_ms > 0) {
 			int64_t left = deadline - now_ms();
 
@@ -137,7 +143,8 @@ EXPORT int peerdma_next_event(struct peerdma *ctx, struct peerdma_notice *out, i
 		if (ret < 0)
 			return fail(ret, "peerdma_next_event: cannot wait: %s", error_words(ret));
 		if (!ret)
-			return fail(-EAGAIN, "peerdma_next_event: no pin was revoked in %d ms", timeout_ms);
+			return fail(-EAGAIN, "peerdma_next_event: no pin was revoked in %d ms",
+				    timeout_ms);
 	}
 	put_out(out, &notice, sizeof(notice));
 	return 0;

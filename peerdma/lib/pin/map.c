@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * map.c - pins made usable for a PCI device, and as a dma-buf for importers.
+ * map.c - makes a pin usable for a PCI device, or for importers as a dma-buf.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,8 @@ EXPORT int peerdma_map(struct peerdma_region *region, const char *pci, unsigned 
 	if (ret)
 		return ret;
 	if (!map_parse_pci(pci, &args))
-		return fail(-EINVAL, "peerdma_map: '%s' is not a PCI address like 0000:03:00.0", pci);
+		return fail(-EINVAL, "peerdma_map: '%s' is not a PCI address like 0000:03:00.0",
+			    pci);
 	if (!flags || flags & ~(PEERDMA_TO_DEVICE | PEERDMA_FROM_DEVICE))
 		return fail(-EINVAL, "peerdma_map: %s: flags 0x%x: give PEERDMA_TO_DEVICE, PEERDMA_FROM_DEVICE or both", pci, flags);
 	if (!region->backend->map)
@@ -44,16 +45,19 @@ EXPORT int peerdma_map(struct peerdma_region *region, const char *pci, unsigned 
 	return 0;
 }
 
-static struct peerdma_mapping *find_shared(struct peerdma_region *region, uint64_t device, unsigned int flags)
+static struct peerdma_mapping *find_shared(struct peerdma_region *region, uint64_t device,
+					   unsigned int flags)
 {
 	struct peerdma_mapping *m;
 
-	for (m = region->mappings; m && !(m->shared && m->device == device && m->flags == flags); m = m->next)
+	for (m = region->mappings; m && !(m->shared && m->device == device && m->flags == flags);
+	     m = m->next)
 		;
 	return m;
 }
 
-int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out)
+int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags,
+	       struct peerdma_mapping **out)
 {
 	struct peerdma_map_args args = { .size = sizeof(args) };
 	struct peerdma_mapping *m = NULL, *first;
@@ -70,7 +74,7 @@ int map_shared(struct peerdma_region *region, const char *pci, unsigned int flag
 		ret = peerdma_map(region, pci, flags, &m);
 		if (ret)
 			return ret;
-		/* Two may have come this far. */
+		/* Another thread may have mapped it meanwhile. */
 		pthread_mutex_lock(&region->ctx->lock);
 		first = find_shared(region, m->device, flags);
 		m->shared = !first;
@@ -84,7 +88,8 @@ int map_shared(struct peerdma_region *region, const char *pci, unsigned int flag
 	return 0;
 }
 
-EXPORT const struct peerdma_range *peerdma_ranges(const struct peerdma_mapping *mapping, size_t *count)
+EXPORT const struct peerdma_range *peerdma_ranges(const struct peerdma_mapping *mapping,
+						  size_t *count)
 {
 	if (count)
 		*count = mapping ? mapping->count : 0;
@@ -140,7 +145,8 @@ void mappings_free(struct peerdma_region *region)
 	}
 }
 
-EXPORT int peerdma_export_dmabuf(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
+EXPORT int peerdma_export_dmabuf(struct peerdma_region *region, uint64_t offset, uint64_t length,
+				 int *fd)
 {
 	int ret = check_given("peerdma_export_dmabuf", "region", region, "fd", fd, NULL);
 

@@ -61,10 +61,10 @@ EXPORT int peerdma_open(struct peerdma **out, unsigned int flags)
 }
 
 /*
- * Pins are ended one by one, not left to the last close of the file: a forked
- * child may have it open still.  In such a child only the child's copies go.
- * The lock is not taken there: the caller is the last user, and a child may have
- * inherited it locked by a thread that it does not have.
+ * Ends each pin by an unpin, because a forked child may keep the file open. In such a child, only
+ * the child's copies are freed. The child takes no lock, because it may have inherited the lock
+ * from a thread that does not exist in the child. It needs none: the caller is the last user of the
+ * context.
  */
 EXPORT void peerdma_close(struct peerdma *ctx)
 {
@@ -79,13 +79,14 @@ EXPORT void peerdma_close(struct peerdma *ctx)
 	hook_frees_end(ctx);
 	while ((region = ctx->regions)) {
 		if (owner) {
-			/* It may be revoked by another thread just now. */
+			/* Another thread may be revoking it. */
 			pthread_mutex_lock(&ctx->lock);
 			region->published = false;
 			event_queue_remove(region);
 			pthread_mutex_unlock(&ctx->lock);
 			mrs_end(region, false);
-			region->backend->unpin(region);	/* -EBUSY: the last close waits for it */
+			/* -EBUSY: the last close of the file ends it */
+			region->backend->unpin(region);
 		}
 		ctx->regions = region->next;
 		region_free(region);

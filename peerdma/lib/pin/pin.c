@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * pin.c - regions made and ended: peerdma_pin(), peerdma_unpin().
- */
+/* pin.c - makes and ends regions: peerdma_pin(), peerdma_unpin(). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +8,10 @@
 #define PIN_FLAGS (PEERDMA_HOST | PEERDMA_DEVICE | PEERDMA_PERSISTENT | PEERDMA_READONLY | PEERDMA_NO_SYNC_MEMOPS | \
 		   PEERDMA_DIRECT | PEERDMA_STAGING)
 
-/* Only this process's side: the back-end has ended the pin, or will when it is closed. */
+/*
+ * Frees this process's objects only. The back-end has ended the pin, or ends it at the context's
+ * close.
+ */
 void region_free(struct peerdma_region *region)
 {
 	views_free(region);
@@ -26,7 +27,10 @@ void region_free(struct peerdma_region *region)
 	free(region);
 }
 
-/* Those who find regions for the events of their back-end know its pins, so each segment. */
+/*
+ * Removes the first n pins from the back-end's list, by which it finds regions for its events. Each
+ * segment is a pin.
+ */
 static void unlist_pins(struct peerdma_region *region, size_t n)
 {
 	struct peerdma_region *const *pins = peerdma_segments(region, &(size_t){ 0 });
@@ -53,9 +57,9 @@ static int list_pins(struct peerdma_region *region, size_t *n)
 }
 
 /*
- * fresh: the caller of peerdma_pin() has not seen it yet.  The kernel may have reported its
- * revocation already.  If a thread has read that event, it did not find the region in the list; but
- * then the region's generation is no longer valid either.
+ * fresh: peerdma_pin() has not returned the region yet. The kernel may already have revoked it. A
+ * thread that read this event did not find the region in the list. But then the region's generation
+ * is no longer valid, which this function checks.
  */
 static int region_publish(struct peerdma_region *region, bool fresh)
 {
@@ -78,7 +82,7 @@ static int region_publish(struct peerdma_region *region, bool fresh)
 		LIST_STORE(&ctx->regions, region);
 		region->published = true;
 		hook_frees_add(region);
-		if (region->revoked)	/* before the caller had it */
+		if (region->revoked)	/* revoked before peerdma_pin() returned it */
 			event_queue_add(region);
 	}
 	pthread_mutex_unlock(&ctx->lock);
@@ -111,13 +115,15 @@ static int set_on_one(struct peerdma_region *region, uint64_t addr)
 	case CUDA_KNOWN:
 		region->sync_memops = true;
 		return 0;
-	case CUDA_ABSENT:	/* GPU memory without CUDA, or that cannot have the attribute: status.sync_memops is 0 */
+	/* GPU memory without CUDA, or without this attribute: status.sync_memops is 0 */
+	case CUDA_ABSENT:
 		return 0;
 	case CUDA_UNKNOWN:
 		if (!peerdma_valid(region))
-			return fail(-ESTALE, "peerdma_pin: [%p, +%llu): freed during the call", (void *)(uintptr_t)region->addr,
+			return fail(-ESTALE, "peerdma_pin: [%p, +%llu): freed during the call",
+				    (void *)(uintptr_t)region->addr,
 				    (unsigned long long)region->length);
-		return 0;	/* the memory of a provider that is not CUDA's */
+		return 0;	/* memory of another vendor's provider */
 	default:
 		return fail(-EIO, "peerdma_pin: cuPointerSetAttribute(SYNC_MEMOPS, %p) failed with CUDA error %d; "
 			    "without it devices may read stale data; PEERDMA_NO_SYNC_MEMOPS pins all the same",
@@ -126,8 +132,8 @@ static int set_on_one(struct peerdma_region *region, uint64_t addr)
 }
 
 /*
- * On each allocation.  After the pin: memory freed and allocated anew in between has revoked
- * the pin, so the new one is never taken for it.
+ * Sets the attribute on each allocation, after the pin. If the memory was freed and allocated again
+ * before, this has revoked the pin. So the new allocation is never taken for the pinned one.
  */
 static int set_sync_memops(struct peerdma_region *region)
 {
@@ -145,8 +151,8 @@ static int set_sync_memops(struct peerdma_region *region)
 	return ret;
 }
 
-int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags, void *cookie, bool cached,
-	       struct peerdma_region **out)
+int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags, void *cookie,
+	       bool cached, struct peerdma_region **out)
 {
 	struct peerdma_region *region;
 	int ret = check_given("peerdma_pin", "ctx", ctx, "region", out, NULL);
@@ -185,7 +191,8 @@ int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags
 	}
 	ret = region_publish(region, true);
 	if (ret) {
-		fail(ret, "peerdma_pin: [%p, +%zu): %s", ptr, length, ret == -ESTALE ? "freed during the call" : "out of memory");
+		fail(ret, "peerdma_pin: [%p, +%zu): %s", ptr, length,
+		     ret == -ESTALE ? "freed during the call" : "out of memory");
 		goto err_unpin;
 	}
 	*out = region;
@@ -207,8 +214,8 @@ EXPORT int peerdma_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned i
 	return region_pin(ctx, ptr, length, flags, cookie, false, out);
 }
 
-int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags, void *cookie,
-		      bool cached, struct peerdma_region **out)
+int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length,
+		      unsigned int flags, void *cookie, bool cached, struct peerdma_region **out)
 {
 	struct peerdma_region *region;
 	int ret = check_given("peerdma_pin_dmabuf", "ctx", ctx, "region", out, NULL);
@@ -218,7 +225,8 @@ int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t len
 	if (ret)
 		return ret;
 	if (flags & ~PEERDMA_READONLY)
-		return fail(-EINVAL, "peerdma_pin_dmabuf: flags 0x%x: give 0 or PEERDMA_READONLY", flags);
+		return fail(-EINVAL, "peerdma_pin_dmabuf: flags 0x%x: give 0 or PEERDMA_READONLY",
+			    flags);
 	if (offset + length < offset)
 		return fail(-EINVAL, "peerdma_pin_dmabuf: [%llu, +%llu) is not in any dma-buf; lseek(fd, 0, SEEK_END) returns its length",
 			    (unsigned long long)offset, (unsigned long long)length);
@@ -245,7 +253,8 @@ int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t len
 	}
 	ret = region_publish(region, true);
 	if (ret) {
-		fail(ret, "peerdma_pin_dmabuf: %s", ret == -ESTALE ? "taken away during the call" : "out of memory");
+		fail(ret, "peerdma_pin_dmabuf: %s",
+		     ret == -ESTALE ? "taken away during the call" : "out of memory");
 		backend_kernel.unpin(region);
 		goto err_free;
 	}
@@ -257,15 +266,15 @@ err_free:
 	return ret;
 }
 
-EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags,
-			      void *cookie, struct peerdma_region **out)
+EXPORT int peerdma_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length,
+			      unsigned int flags, void *cookie, struct peerdma_region **out)
 {
 	return region_pin_dmabuf(ctx, fd, offset, length, flags, cookie, false, out);
 }
 
 /*
- * The region leaves the tree before its handle is given back: the kernel may
- * hand the same number to another thread's pin at once.
+ * Removes the region from the back-end's list before the handle is released, because the kernel may
+ * give the same handle to another thread's pin at once.
  */
 EXPORT int peerdma_unpin(struct peerdma_region *region)
 {
@@ -276,11 +285,12 @@ EXPORT int peerdma_unpin(struct peerdma_region *region)
 		return 0;
 	ctx = region->ctx;
 	if (region->whole)
-		return fail(-EINVAL, "peerdma_unpin: this is a segment of a region; unpin the region");
-	if (!is_owner(ctx))	/* the pin is the parent's, and the memory goes with the context */
+		return fail(-EINVAL,
+			    "peerdma_unpin: this is a segment of a region; unpin the region");
+	if (!is_owner(ctx))	/* the pin belongs to the parent */
 		return 0;
 
-	/* They hold the memory, so they go first. */
+	/* MRs use the memory, so they end first. */
 	ret = mrs_end(region, false);
 	if (ret)
 		return fail(ret, "peerdma_unpin: %s", peerdma_last_error());
@@ -292,7 +302,9 @@ EXPORT int peerdma_unpin(struct peerdma_region *region)
 		fail(ret, "peerdma_unpin: %s", peerdma_last_error());
 		if (!region_publish(region, false))
 			return ret;
-		return fail(ret, "%s; and out of memory, so that its revocation will not be reported", peerdma_last_error());
+		return fail(ret,
+			    "%s; and out of memory, so that its revocation will not be reported",
+			    peerdma_last_error());
 	}
 	region_free(region);
 	return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * region.c - facts about a region: peerdma_status(), peerdma_segments(), peerdma_why().
+ * region.c - properties of a region: peerdma_status(), peerdma_segments(), peerdma_why().
  */
 #include <string.h>
 
@@ -26,7 +26,8 @@ EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *
 	return ret;
 }
 
-EXPORT struct peerdma_region *const *peerdma_segments(const struct peerdma_region *region, size_t *count)
+EXPORT struct peerdma_region *const *peerdma_segments(const struct peerdma_region *region,
+						      size_t *count)
 {
 	if (count)
 		*count = !region ? 0 : region->segments ? region->segment_count : 1;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * segments.c - one region over several pins, for a range that spans allocations where
- * the back-end pins only one at a time.
+ * segments.c - regions of several pins, for ranges that span allocations, if the back-end pins only
+ * one allocation at a time.
  *
- * Each allocation's part is a segment: a region of its own, of the back-end that pins it,
- * in none of the context's lists.  What is made from the whole is made from each.
+ * The part in each allocation is a segment: a region that the back-end pins, and that is in none of
+ * the context's lists. A mapping, view or export of the whole region consists of one for each
+ * segment.
  *
- * The whole becomes invalid at the same moment as any segment.  A back-end that calls
- * region_revoked() while the memory is still there changes the whole's word in that call.
- * The kernel changes the word of each pin before anything else: there the whole has all
- * these words (region->words), and is valid while none has changed.
+ * The whole becomes invalid at the same moment as any segment. A back-end that calls
+ * region_revoked() before the memory goes away changes the word of the whole in that call. The
+ * kernel changes the word of each pin first. So with the kernel back-end the whole refers to all
+ * these words (region->words), and is valid while all are unchanged.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +21,15 @@
 
 /* ---- pinning ---- */
 
-/* Nothing was made from it. */
+/* Frees a segment without mappings, views or MRs. */
 static void segment_free(struct peerdma_region *s)
 {
 	free(s->allocations);
 	free(s);
 }
 
-static int pin_segment(struct peerdma_region *whole, const struct backend *backend, const struct allocation *piece)
+static int pin_segment(struct peerdma_region *whole, const struct backend *backend,
+		       const struct allocation *piece)
 {
 	struct peerdma_region *s = calloc(1, sizeof(*s));
 	int ret;
@@ -48,11 +50,12 @@ static int pin_segment(struct peerdma_region *whole, const struct backend *backe
 		return 0;
 	}
 	segment_free(s);
-	/* It was there, and is not any more. */
+	/* The allocation existed when the range was queried, and was freed since. */
 	if (ret == -ENXIO && piece->id && !cuda_has_id(piece->addr, piece->id))
-		return fail(-ESTALE, "allocation %zu of %zu was freed meanwhile", whole->segment_count + 1, whole->allocation_count);
-	return fail(ret, "allocation %zu of the %zu that the range spans: %s", whole->segment_count + 1, whole->allocation_count,
-		    peerdma_last_error());
+		return fail(-ESTALE, "allocation %zu of %zu was freed meanwhile",
+			    whole->segment_count + 1, whole->allocation_count);
+	return fail(ret, "allocation %zu of the %zu that the range spans: %s",
+		    whole->segment_count + 1, whole->allocation_count, peerdma_last_error());
 }
 
 static void undo(struct peerdma_region *whole)
@@ -76,7 +79,7 @@ static int pin_all(struct peerdma_region *whole, const struct backend *backend)
 	whole->segments = calloc(whole->allocation_count, sizeof(struct peerdma_region *));
 	if (!whole->segments)
 		return fail(-ENOMEM, "out of memory");
-	/* Before the first segment: it may be revoked at once. */
+	/* Set before the first segment is pinned, because the segment may be revoked at once. */
 	whole->validity.slot = &whole->word;
 	for (size_t i = 0; !ret && i < whole->allocation_count; i++)
 		ret = pin_segment(whole, backend, &whole->allocations[i]);
@@ -94,16 +97,19 @@ static int pin_all(struct peerdma_region *whole, const struct backend *backend)
 	}
 	last = whole->segments[whole->segment_count - 1];
 	whole->offset = first->offset;
-	whole->pinned_length = last->addr - last->offset + last->pinned_length - (first->addr - first->offset);
+	whole->pinned_length = last->addr - last->offset + last->pinned_length -
+			       (first->addr - first->offset);
 	whole->page_size = first->page_size;
 	whole->provider = first->provider;
 	whole->ends = first->ends;
 	whole->validity.several = !!whole->words;
 	/*
-	 * For programs built before there were several words, and where frees are not reported: its own word never matches.
-	 * It is 0, or 1 if a segment was revoked a moment ago, or 3 if that happens later.
+	 * The region's own word must never match here: programs built before `several` existed
+	 * check only this word, and frees may be unreported. The word is 0, or 1 if a segment was
+	 * just revoked, or 3 if that happens later.
 	 */
-	if (whole->words || (whole->ends == ENDS_UNREPORTED && !(whole->flags & PEERDMA_PERSISTENT)))
+	if (whole->words ||
+	    (whole->ends == ENDS_UNREPORTED && !(whole->flags & PEERDMA_PERSISTENT)))
 		whole->validity.generation = 2;
 	whole->backend = &backend_segments;
 	return 0;
@@ -121,14 +127,16 @@ int segments_or_one(struct peerdma_region *region, const struct backend *backend
 	ret = allocations_find(region, &holes);
 	if (ret == -ENOMEM || (ret && holes))
 		return ret;
-	if (ret || region->allocation_count < 2)	/* that was not the reason */
+	/* several allocations were not the reason of the error */
+	if (ret || region->allocation_count < 2)
 		return fail(-ENXIO, "%s", why);
 	return pin_all(region, backend);
 }
 
 /*
- * What the kernel keeps stays, and a later call tries again; but the whole is not valid
- * any more.  Segments are freed with the region: one that is being revoked may look at others.
+ * If the kernel refuses an unpin, that segment stays pinned and a later call tries again; the whole
+ * is invalid by then. Segments are freed with the whole region, because a revocation of one segment
+ * may read the others.
  */
 static int segments_unpin(struct peerdma_region *region)
 {
@@ -185,14 +193,21 @@ static void unmap_all(struct peerdma_mapping **mappings, size_t n)
 	}
 }
 
-/* Of each segment what is the whole's: at its ends all that is pinned, between two what was asked for. */
-static size_t join_ranges(const struct peerdma_region *whole, struct peerdma_mapping *const *each, struct peerdma_range *out)
+/*
+ * Joins the ranges of all segments. Pinned pages may extend beyond a segment. The first and the
+ * last segment contribute this extension at the outer end; elsewhere only the requested part
+ * counts.
+ */
+static size_t join_ranges(const struct peerdma_region *whole, struct peerdma_mapping *const *each,
+			  struct peerdma_range *out)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < whole->segment_count; i++) {
 		const struct peerdma_region *s = whole->segments[i];
-		uint64_t skip = i ? s->offset : 0, left = i + 1 < whole->segment_count ? s->offset + s->length : s->pinned_length;
+		uint64_t skip = i ? s->offset : 0, left = i + 1 < whole->segment_count ?
+								  s->offset + s->length :
+								  s->pinned_length;
 
 		left -= skip;
 		for (size_t j = 0; j < each[i]->count && left; j++) {
@@ -214,8 +229,8 @@ static size_t join_ranges(const struct peerdma_region *whole, struct peerdma_map
 	return n;
 }
 
-static int segments_map(struct peerdma_region *region, const char *pci, struct peerdma_map_args *args,
-			struct peerdma_mapping **out)
+static int segments_map(struct peerdma_region *region, const char *pci,
+			struct peerdma_map_args *args, struct peerdma_mapping **out)
 {
 	size_t n = region->segment_count, total = 0, i;
 	struct peerdma_mapping **each = calloc(n, sizeof(struct peerdma_mapping *)), *m;
@@ -283,8 +298,11 @@ static void segments_view_end(struct peerdma_region *region, void *base)
 	view_end(region, region->segment_count, base);
 }
 
-/* Where two end and begin in one page of the provider's, no view shows both. */
-static bool side_by_side(const struct peerdma_region *region)
+/*
+ * Whether the pinned pages of the segments are adjacent. If one page contains the end of a segment
+ * and the beginning of the next, no view can show both.
+ */
+static bool is_contiguous(const struct peerdma_region *region)
 {
 	uint64_t at = first_byte(region);
 
@@ -304,10 +322,13 @@ static int segments_view(struct peerdma_region *region, bool writable, void **ou
 	char *base;
 	int ret = 0;
 
-	if (!side_by_side(region))
-		return fail(-EOPNOTSUPP, "peerdma_cpu_view: the region has %zu pins, which cannot be mapped as one; view each of "
-			    "peerdma_segments()", region->segment_count);
-	base = mmap(NULL, region->pinned_length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!is_contiguous(region))
+		return fail(-EOPNOTSUPP,
+			    "peerdma_cpu_view: the region has %zu pins, which cannot be mapped as one; view each of "
+			    "peerdma_segments()",
+			    region->segment_count);
+	base = mmap(NULL, region->pinned_length, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED)
 		return fail(-ENOMEM, "peerdma_cpu_view: no address space for it");
 	for (; !ret && i < region->segment_count; i++) {
@@ -327,35 +348,38 @@ static int segments_view(struct peerdma_region *region, bool writable, void **ou
 	return 0;
 }
 
-/* ---- for others ---- */
+/* ---- as a dma-buf ---- */
 
-/* Which segment has all of it; NULL: none. */
-static struct peerdma_region *holder(const struct peerdma_region *region, uint64_t from, uint64_t length)
+/* Returns the segment that contains the whole range. NULL: none. */
+static struct peerdma_region *find_segment(const struct peerdma_region *region, uint64_t from,
+					   uint64_t length)
 {
 	for (size_t i = 0; i < region->segment_count; i++) {
 		struct peerdma_region *s = region->segments[i];
 
-		if (from >= first_byte(s) && length <= s->pinned_length && from - first_byte(s) <= s->pinned_length - length)
+		if (from >= first_byte(s) && length <= s->pinned_length &&
+		    from - first_byte(s) <= s->pinned_length - length)
 			return s;
 	}
 	return NULL;
 }
 
-static int none_over(const struct peerdma_region *region, const char *why)
+static int fail_no_dmabuf(const struct peerdma_region *region, const char *why)
 {
 	return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: no single dma-buf can cover the %zu allocations (%s); export each of "
 		    "peerdma_segments()", region->segment_count, why);
 }
 
-/* By CUDA's ids, and by the words: memory of which the kernel is not told yet. */
-static bool all_still(const struct peerdma_region *region)
+/* Checks CUDA's buffer ids and the words: the kernel may not have been notified of a free yet. */
+static bool all_valid(const struct peerdma_region *region)
 {
 	if (region->cached)
 		return region_usable(region);
-	return allocations_valid(region, region->addr, region->length) && (region->ends == ENDS_UNREPORTED || peerdma_valid(region));
+	return allocations_valid(region, region->addr, region->length) &&
+	       (region->ends == ENDS_UNREPORTED || peerdma_valid(region));
 }
 
-/* CUDA's: over what was pinned, if all of that is there still when it has been made. */
+/* Exports the range by CUDA, and then checks that the pinned memory still exists. */
 static int export_all(struct peerdma_region *region, uint64_t from, uint64_t length, int *fd)
 {
 	int error = 0, ret;
@@ -364,16 +388,16 @@ static int export_all(struct peerdma_region *region, uint64_t from, uint64_t len
 	case CUDA_KNOWN:
 		break;
 	case CUDA_ABSENT:
-		return none_over(region, "this libcuda has none");
+		return fail_no_dmabuf(region, "this libcuda has none");
 	default:
 		ret = cuda_dmabuf_error(error);
 		if (ret == -ENOMEM)
 			return fail(ret, "peerdma_export_dmabuf: %s", peerdma_last_error());
-		if (!all_still(region))
+		if (!all_valid(region))
 			return fail(-ESTALE, "peerdma_export_dmabuf: part of the memory was freed");
-		return none_over(region, peerdma_last_error());
+		return fail_no_dmabuf(region, peerdma_last_error());
 	}
-	if (all_still(region))
+	if (all_valid(region))
 		return 0;
 	sys_close(*fd);
 	return fail(-ESTALE, "peerdma_export_dmabuf: part of the memory was freed");
@@ -388,10 +412,12 @@ static int segments_export(struct peerdma_region *region, uint64_t offset, uint6
 		length = region->pinned_length;
 	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length ||
 	    length > region->pinned_length - offset)
-		return fail(-EINVAL, "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
-			    "within the %llu pinned bytes", (unsigned long long)offset, (unsigned long long)length,
+		return fail(-EINVAL,
+			    "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
+			    "within the %llu pinned bytes",
+			    (unsigned long long)offset, (unsigned long long)length,
 			    (unsigned long long)region->pinned_length);
-	s = holder(region, from, length);
+	s = find_segment(region, from, length);
 	if (s && s->backend->export)
 		return s->backend->export(s, from - first_byte(s), length, fd);
 	return export_all(region, from, length, fd);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * select.c - chooses the back-end for a pin: the first that can, in the order of
- * PEERDMA_PROVIDER or the default order.  The reasons of those that were passed over are
- * stored, for peerdma_why() and for the error if none can.
+ * select.c - chooses the back-end for a pin: the first that supports the memory, in the order of
+ * PEERDMA_PROVIDER or the default order. It stores the reasons of the back-ends that were passed
+ * over, for peerdma_why(), and for the error if no back-end can pin.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static const struct {
 	const struct backend *backends[3];
 } known[] = {
 	{ "kernel", { &backend_kernel } },
-	/* A program has host memory, too. */
+	/* With the software GPU, a program has host memory, too. */
 	{ "soft", { &backend_soft, &backend_locked } },
 	{ "dmabuf", { &backend_dmabuf } },
 	{ "staging", { &backend_staging } },
@@ -26,11 +26,14 @@ static const struct {
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 #define ORDER "kernel,dmabuf,host,staging"
 
-/* The back-ends that were passed over, as one line, and which part of it is the most useful. */
+/*
+ * The reasons of all back-ends that were passed over, as one line, and the position of the most
+ * useful one.
+ */
 struct refusals {
 	int error;
 	int rank;
-	size_t from, to;	/* that part's text */
+	size_t from, to;	/* position of the most useful reason */
 	size_t used;
 	char text[1500];
 };
@@ -44,35 +47,38 @@ static void __attribute__((format(printf, 2, 3))) append(struct refusals *p, con
 	n = vsnprintf(p->text + p->used, sizeof(p->text) - p->used, fmt, args);
 	va_end(args);
 	if (n > 0)
-		p->used = p->used + (size_t)n < sizeof(p->text) ? p->used + (size_t)n : sizeof(p->text) - 1;
+		p->used = p->used + (size_t)n < sizeof(p->text) ? p->used + (size_t)n :
+								  sizeof(p->text) - 1;
 }
 
-/* This back-end does not support the memory; another may. */
-static bool another_may(int error)
+/*
+ * Whether the error means that this back-end does not support the memory, so that another is tried.
+ */
+static bool is_unsupported(int error)
 {
 	return error == -ENXIO || error == -EOPNOTSUPP || error == -ENODEV;
 }
 
 /*
- * How useful a back-end's error is. From the most useful: the back-end supports the memory, but failed;
- * it recognizes the memory, and something is missing (RECOGNIZED); it supports the memory, but
- * not these flags; it does not know the memory; there is no device for it; it was not asked.
+ * How useful a back-end's error is, from 6 to 1: the back-end supports the memory, but failed; it
+ * recognizes the memory, and something is missing (RECOGNIZED); it supports the memory, but not
+ * these flags; it does not know the memory; it has no device; it was not tried.
  */
 #define RECOGNIZED 5
 static int rank_of(int error, bool asked)
 {
-	return !asked ? 1 : !another_may(error) ? 6 : error == -EOPNOTSUPP ? 4 : error == -ENXIO ? 3 : 2;
+	return !asked ? 1 : !is_unsupported(error) ? 6 : error == -EOPNOTSUPP ? 4 : error == -ENXIO ? 3 : 2;
 }
 
-static void pass(struct refusals *p, const struct peerdma *ctx, const struct backend *backend, int error, int rank,
-		 const char *why)
+static void add_refusal(struct refusals *p, const struct peerdma *ctx,
+			const struct backend *backend, int error, int rank, const char *why)
 {
 	size_t from;
 
 	if (p->used)
 		append(p, "; ");
 	from = p->used;
-	/* Where there is no choice, no name is needed. */
+	/* With only one back-end its name is not useful. */
 	if (ctx->offer_count > 1)
 		append(p, "%s: ", backend->name);
 	append(p, "%s", why);
@@ -84,14 +90,15 @@ static void pass(struct refusals *p, const struct peerdma *ctx, const struct bac
 	p->to = p->used;
 }
 
-/* "CALL: WHAT: the cause. Other back-ends: ...": the most useful part, and then the others. */
+/* Builds "CALL: WHAT: the cause. Other back-ends: ...": the most useful reason first. */
 static int fail_passed(const struct refusals *p, const char *what)
 {
-	size_t after = p->to < p->used ? p->to + 2 : p->used;	/* "; " */
+	size_t after = p->to < p->used ? p->to + 2 : p->used;	/* skips "; " */
 	size_t before = p->from ? p->from - (after == p->used ? 2 : 0) : 0;
 
 	return fail(p->error, "%s%.*s%s%.*s%s", what, (int)(p->to - p->from), p->text + p->from,
-		    before || after < p->used ? ". Other back-ends: " : "", (int)before, p->text, p->text + after);
+		    before || after < p->used ? ". Other back-ends: " : "", (int)before, p->text,
+		    p->text + after);
 }
 
 /* ---- opening ---- */
@@ -108,12 +115,16 @@ static int offer(struct peerdma *ctx, const struct backend *backend)
 	return 0;
 }
 
-/* The first name of a list, which is moved to the next.  NULL: it is none of ours. */
+/*
+ * Returns the back-ends of the first name in the list, and moves *names to the next. NULL: an
+ * unknown name.
+ */
 static const struct backend *const *next_name(const char **names)
 {
 	size_t length = strcspn(*names, ","), i = 0;
 
-	while (i < KNOWN && (strlen(known[i].name) != length || strncmp(known[i].name, *names, length) != 0))
+	while (i < KNOWN &&
+	       (strlen(known[i].name) != length || strncmp(known[i].name, *names, length) != 0))
 		i++;
 	if (i == KNOWN)
 		return NULL;
@@ -122,7 +133,7 @@ static const struct backend *const *next_name(const char **names)
 	return known[i].backends;
 }
 
-/* "kernel,soft" */
+/* names: for example "kernel,soft" */
 static int offer_names(struct peerdma *ctx, const char *names)
 {
 	while (*names) {
@@ -139,7 +150,10 @@ static int offer_names(struct peerdma *ctx, const char *names)
 	return 0;
 }
 
-/* A program may use CUDA before it uses us. */
+/*
+ * Runs when the library is loaded, because the program may use CUDA before its first call of the
+ * library.
+ */
 static void __attribute__((constructor)) begin_early(void)
 {
 	const char *names = secure_getenv("PEERDMA_PROVIDER");
@@ -156,8 +170,11 @@ static void __attribute__((constructor)) begin_early(void)
 	}
 }
 
-/* The process or the system has no room: that is no fact about the back-end. */
-static bool passing(int error)
+/*
+ * Whether a back-end with this error is passed over. A lack of resources is not a property of the
+ * back-end, so it fails the call.
+ */
+static bool can_skip(int error)
 {
 	return error != -ENOMEM && error != -EMFILE && error != -ENFILE;
 }
@@ -165,7 +182,8 @@ static bool passing(int error)
 static int open_one(struct peerdma *ctx, struct offer *o)
 {
 	if (ctx->flags & PEERDMA_OPEN_DIRECT && !o->backend->direct)
-		o->error = fail(-EOPNOTSUPP, "refused, it is not a direct path (PEERDMA_OPEN_DIRECT)");
+		o->error = fail(-EOPNOTSUPP,
+				"refused, it is not a direct path (PEERDMA_OPEN_DIRECT)");
 	else if (o->backend->open)
 		o->error = o->backend->open(ctx);
 	if (!o->error)
@@ -188,16 +206,19 @@ int backends_open(struct peerdma *ctx)
 		struct offer *o = &ctx->offers[i];
 
 		ret = open_one(ctx, o);
-		if (!ret && o->error && !passing(o->error))
+		if (!ret && o->error && !can_skip(o->error))
 			ret = fail(o->error, "peerdma_open: %s", o->why);
 		if (ret)
 			break;
 		if (o->error)
-			pass(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
+			add_refusal(&p, ctx, o->backend, o->error, rank_of(o->error, false),
+				    o->why);
 		any |= !o->error;
 	}
 	if (!ret && !any)
-		ret = fail_passed(&p, ctx->offer_count > 1 ? "peerdma_open: nothing to pin memory with: " : "peerdma_open: ");
+		ret = fail_passed(&p, ctx->offer_count > 1 ?
+					      "peerdma_open: nothing to pin memory with: " :
+					      "peerdma_open: ");
 	if (ret)
 		backends_close(ctx, true);
 	return ret;
@@ -210,7 +231,7 @@ void backends_close(struct peerdma *ctx, bool owner)
 	for (unsigned int i = 0; i < ctx->offer_count; i++) {
 		struct offer *o = &ctx->offers[i];
 
-		/* The error that peerdma_open() stops at has a text, and is not open. */
+		/* A back-end with an error is not open, but has a text. */
 		if (!o->error && o->backend->close)
 			o->backend->close(ctx, owner);
 		free(o->why);
@@ -235,12 +256,14 @@ static int pin_by_first(struct peerdma_region *region)
 		const struct offer *o = &ctx->offers[i];
 
 		if (o->error) {
-			pass(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
+			add_refusal(&p, ctx, o->backend, o->error, rank_of(o->error, false),
+				    o->why);
 			continue;
 		}
 		if (region->flags & PEERDMA_DIRECT && !o->backend->direct) {
-			pass(&p, ctx, o->backend, -EOPNOTSUPP, rank_of(-EOPNOTSUPP, false), "refused, it is not a direct path "
-			     "(PEERDMA_DIRECT)");
+			add_refusal(&p, ctx, o->backend, -EOPNOTSUPP, rank_of(-EOPNOTSUPP, false),
+				    "refused, it is not a direct path "
+				    "(PEERDMA_DIRECT)");
 			continue;
 		}
 		region_set_backend(region, o->backend);
@@ -250,8 +273,10 @@ static int pin_by_first(struct peerdma_region *region)
 			region->why = reason_keep(ctx, p.text);
 			return 0;
 		}
-		pass(&p, ctx, o->backend, ret, region->recognized ? RECOGNIZED : rank_of(ret, true), peerdma_last_error());
-		if (!another_may(ret))
+		add_refusal(&p, ctx, o->backend, ret,
+			    region->recognized ? RECOGNIZED : rank_of(ret, true),
+			    peerdma_last_error());
+		if (!is_unsupported(ret))
 			break;
 	}
 	snprintf(what, sizeof(what), "peerdma_pin: [%p, +%llu): ", (void *)(uintptr_t)region->addr,

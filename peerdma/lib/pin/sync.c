@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* sync.c - peerdma_sync(): copies between the memory and the copy that stands for it. */
+/* sync.c - peerdma_sync(): copies between GPU memory and its copy in host memory (staging). */
 #include "backend.h"
 
-EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length, unsigned int flags)
+EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length,
+			unsigned int flags)
 {
 	int ret = check_given("peerdma_sync", "region", region, NULL);
 	struct peerdma_region *copy;
@@ -18,9 +19,12 @@ EXPORT int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t
 	if (!length && !offset)
 		length = region->length;
 	if (!length || offset >= region->length || length > region->length - offset)
-		return fail(-EINVAL, "peerdma_sync: [%llu, +%llu) is not within the %llu bytes that were pinned",
-			    (unsigned long long)offset, (unsigned long long)length, (unsigned long long)region->length);
-	copy = region->backend->move ? region : __atomic_load_n(&region->stand_in, __ATOMIC_ACQUIRE);
+		return fail(-EINVAL,
+			    "peerdma_sync: [%llu, +%llu) is not within the %llu bytes that were pinned",
+			    (unsigned long long)offset, (unsigned long long)length,
+			    (unsigned long long)region->length);
+	copy = region->backend->move ? region :
+				       __atomic_load_n(&region->stand_in, __ATOMIC_ACQUIRE);
 	ret = copy ? copy->backend->move(copy, offset, length, flags == PEERDMA_FROM_DEVICE) : 0;
 	if (!ret)
 		return 0;

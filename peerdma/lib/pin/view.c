@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * view.c - the CPU's view of a pin.
- */
+/* view.c - CPU views of a pin. */
 #include <stdlib.h>
 
 #include "backend.h"
@@ -64,5 +62,3 @@ EXPORT int peerdma_cpu_view_end(struct peerdma_region *region, void *addr)
 	free(view);
 	return 0;
 }
-
-/* A forked child has no views, and something else of its own may be at their addresses. */

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * allocations.c - the allocations that a range of GPU memory is made of.  A framework that
- * maps memory side by side (PyTorch's expandable segments) has tens of them behind one
- * pointer, and each ends at a time of its own.
+ * allocations.c - the allocations that make up a range of GPU memory. A framework that maps memory
+ * side by side (PyTorch's expandable segments) may have tens of allocations behind one pointer, and
+ * each may be freed at another time.
  *
- * NVIDIA's libcuda (580.159.04) looks at an allocation without a lock when it is asked about
- * it, and may crash if another thread unmaps it at that moment.  A program does not free what
- * a call of its own names, but may free the rest of a cache's region.  So CUDA is asked about
- * what the call names; about the rest only by cuMemGetAddressRange(), which was never seen to
- * crash (docs/real-gpu.md).  It tells whether an allocation is there, not which.
+ * NVIDIA's libcuda (580.159.04) reads an allocation without a lock when it is queried, and may
+ * crash if another thread unmaps the allocation at that moment. A program does not free the memory
+ * that its own call names, but it may free other parts of a cache's region. So the library queries
+ * CUDA for the memory that the call names. For the other parts it uses only cuMemGetAddressRange(),
+ * which was never seen to crash (docs/real-gpu.md). That call shows whether an allocation exists,
+ * but not whether it is the same one.
  */
 #include <stdlib.h>
 
@@ -17,15 +18,18 @@
 static int unknown(uint64_t at, const struct peerdma_region *region, enum cuda_answer answer)
 {
 	if (at != region->addr)
-		return fail(-ENXIO, "the range passes the end of its allocation, and no allocation follows at offset %llu; pin %llu "
-			    "bytes at most", (unsigned long long)(at - region->addr), (unsigned long long)(at - region->addr));
+		return fail(-ENXIO,
+			    "the range passes the end of its allocation, and no allocation follows at offset %llu; pin %llu "
+			    "bytes at most",
+			    (unsigned long long)(at - region->addr),
+			    (unsigned long long)(at - region->addr));
 	if (answer == CUDA_ABSENT)
 		return fail(-ENODEV, "this process does not use CUDA");
 	return fail(-ENXIO, "this is not CUDA memory");
 }
 
-/* The allocation at `at': base and length are the whole allocation's. */
-static int ask(const struct peerdma_region *region, uint64_t at, struct peerdma_memory *m)
+/* Queries the allocation at `at`. base and length describe the whole allocation. */
+static int query(const struct peerdma_region *region, uint64_t at, struct peerdma_memory *m)
 {
 	const void *ptr = (const void *)(uintptr_t)at;
 	enum cuda_answer answer;
@@ -46,7 +50,7 @@ static bool grow(struct allocation **found, size_t n)
 {
 	struct allocation *bigger;
 
-	if (n & (n - 1))	/* there is room up to the next power of two */
+	if (n & (n - 1))	/* the array always has room up to the next power of two */
 		return true;
 	bigger = realloc(*found, (n ? 2 * n : 1) * sizeof(*bigger));
 	if (bigger)
@@ -63,7 +67,7 @@ int allocations_find(struct peerdma_region *region, bool *holes)
 	int ret = 0;
 
 	for (uint64_t at = region->addr; at < end; at = next) {
-		ret = ask(region, at, &m);
+		ret = query(region, at, &m);
 		if (!ret && !grow(&found, n))
 			ret = fail(-ENOMEM, "out of memory");
 		if (ret) {
@@ -73,7 +77,9 @@ int allocations_find(struct peerdma_region *region, bool *holes)
 			return ret;
 		}
 		next = m.base + m.length < end ? m.base + m.length : end;
-		found[n++] = (struct allocation){ .addr = at, .length = next - at, .id = m.buffer_id,
+		found[n++] = (struct allocation){ .addr = at,
+						  .length = next - at,
+						  .id = m.buffer_id,
 						  .kind = (enum peerdma_kind)m.kind };
 	}
 	for (size_t i = 0; n > 1 && i < n; i++) {
@@ -86,7 +92,7 @@ int allocations_find(struct peerdma_region *region, bool *holes)
 	return 0;
 }
 
-/* The first that ends after the address. */
+/* The index of the first allocation that ends after the address. */
 static size_t first_at(const struct peerdma_region *region, uint64_t addr)
 {
 	size_t from = 0, to = region->allocation_count;
@@ -111,7 +117,10 @@ bool allocations_valid(const struct peerdma_region *region, uint64_t addr, uint6
 	for (; i < region->allocation_count && region->allocations[i].addr < addr + length; i++) {
 		const struct allocation *p = &region->allocations[i];
 
-		/* Within what was asked for: other allocations may be where this one was. */
+		/*
+		 * Query an address inside the requested range: other allocations may be at this
+		 * one's other addresses.
+		 */
 		if (!cuda_has_id(p->addr > addr ? p->addr : addr, p->id))
 			return false;
 	}
@@ -128,7 +137,8 @@ bool allocations_present(const struct peerdma_region *region, uint64_t addr, uin
 		if (!p->size || (p->addr < addr + length && p->addr + p->length > addr))
 			continue;
 		answer = cuda_range(p->addr, &base, &size);
-		if (answer == CUDA_UNKNOWN || (answer == CUDA_KNOWN && (base != p->base || size != p->size)))
+		if (answer == CUDA_UNKNOWN ||
+		    (answer == CUDA_KNOWN && (base != p->base || size != p->size)))
 			return false;
 	}
 	return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * event_queue.c - revocations reported by back-ends in this process: the queue in which their
- * notices wait for peerdma_next_event().
+ * event_queue.c - revocations reported by back-ends in this process. Their notices wait in a queue
+ * for peerdma_next_event().
  */
 #include <unistd.h>
 
@@ -30,7 +30,10 @@ void event_queue_add(struct peerdma_region *region)
 	if (!first)
 		return;
 	was = cancel_off();
-	/* This thread frees memory: it writes into no other file of the program's. */
+	/*
+	 * This runs in a thread that frees memory. Check that the descriptor is not another file of
+	 * the program by now.
+	 */
 	if (own_fd_still(&ctx->notice[1]))
 		written = write(ctx->notice[1].fd, "", 1);
 	(void)written;
@@ -76,7 +79,7 @@ bool event_queue_take(struct peerdma *ctx, struct peerdma_notice *notice)
 	return region;
 }
 
-/* Lock.  Whether it has MRs to be ended. */
+/* Caller holds the context's lock. Marks a region as revoked. Returns whether it may have MRs. */
 static bool revoked_locked(struct peerdma_region *region)
 {
 	if (!region->revoked) {
@@ -95,7 +98,10 @@ void region_revoked(struct peerdma_region *region)
 	bool mrs = false;
 	uint32_t was;
 
-	/* First of all: what is read after this was not pinned. */
+	/*
+	 * Change the words before anything else. A program that reads the memory and then finds the
+	 * word unchanged has read pinned memory.
+	 */
 	__atomic_store_n(&region->word, region->validity.generation + 1, __ATOMIC_RELEASE);
 	if (whole)
 		__atomic_store_n(&whole->word, whole->validity.generation + 1, __ATOMIC_RELEASE);
@@ -107,7 +113,7 @@ void region_revoked(struct peerdma_region *region)
 	pthread_mutex_unlock(&ctx->lock);
 	if (!mrs_end)
 		return;
-	/* This thread frees memory, and asked for nothing that could fail. */
+	/* Keep the texts of errors: the freeing thread made no call that could fail. */
 	was = attempt_begin();
 	if (!whole)
 		mrs_end(region, true);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * hook_frees.c - pins whose back-end reports no frees (ENDS_UNREPORTED): libpeerdma-hooks reports
- * them, if it sees every free.
+ * hook_frees.c - ends pins whose back-end reports no frees (ENDS_UNREPORTED), if libpeerdma-hooks
+ * sees every free.
  *
- * Before a free of a known range, pins there end with their MRs.  After it, and after a
- * free of an unknown range, such as the end of a context, pins end whose buffer id has
- * changed.
+ * Before a free of a known range, the pins in this range and their MRs are ended. After the free,
+ * and after a free of an unknown range, such as the end of a context, pins are ended if a buffer id
+ * has changed.
  */
 #include "backend.h"
 #include "base/cancel.h"
@@ -21,7 +21,10 @@ static bool concerned(const struct peerdma_region *r, const struct peerdma_hook_
 	return !r->revoked && overlaps(r, event);
 }
 
-/* Lock.  What another thread is about to end has ended when this returns. */
+/*
+ * Caller holds the context's lock. Waits until other threads have ended the concerned regions that
+ * they are ending.
+ */
 static void wait_for_others(struct peerdma *ctx, const struct peerdma_hook_event *event)
 {
 	struct peerdma_region *r = ctx->hooked_regions;
@@ -29,15 +32,19 @@ static void wait_for_others(struct peerdma *ctx, const struct peerdma_hook_event
 	while (r) {
 		if (concerned(r, event) && r->ending) {
 			cancel_safe_wait(&ctx->mrs_settled, &ctx->lock);
-			r = ctx->hooked_regions;	/* all may be others now */
+			r = ctx->hooked_regions; /* the list may have changed during the wait */
 		} else {
 			r = r->hooked_next;
 		}
 	}
 }
 
-/* Lock.  None of them goes away before it is let go of. */
-static struct peerdma_region *take(struct peerdma *ctx, const struct peerdma_hook_event *event)
+/*
+ * Caller holds the context's lock. Returns the concerned regions. They stay in existence while
+ * `ending` is set.
+ */
+static struct peerdma_region *take_concerned(struct peerdma *ctx,
+					     const struct peerdma_hook_event *event)
 {
 	struct peerdma_region *chain = NULL;
 
@@ -52,16 +59,17 @@ static struct peerdma_region *take(struct peerdma *ctx, const struct peerdma_hoo
 	return chain;
 }
 
-static void tell(void *arg, const struct peerdma_hook_event *event)
+static void on_free(void *arg, const struct peerdma_hook_event *event)
 {
-	bool certain = event->kind == PEERDMA_HOOK_FREE && !event->after && event->length != UINT64_MAX;
+	bool certain = event->kind == PEERDMA_HOOK_FREE && !event->after &&
+		       event->length != UINT64_MAX;
 	struct peerdma_region *chain, *next;
 	struct peerdma *ctx = arg;
 
 	if (!is_owner(ctx))
 		return;
 	pthread_mutex_lock(&ctx->lock);
-	chain = take(ctx, event);
+	chain = take_concerned(ctx, event);
 	pthread_mutex_unlock(&ctx->lock);
 	for (; chain; chain = next) {
 		next = chain->ending_next;
@@ -85,7 +93,7 @@ int hook_frees_begin(struct peerdma *ctx)
 	if (!ret && !(needed && monitor_outside(MONITOR_DEVICE)))
 		return 0;
 	if (ret >= 0)
-		ret = monitor_subscribe(MONITOR_DEVICE, tell, ctx);
+		ret = monitor_subscribe(MONITOR_DEVICE, on_free, ctx);
 	ctx->hooked = !ret;
 	return ret ? fail(ret, "peerdma_open: %s", peerdma_last_error()) : 0;
 }
@@ -93,7 +101,7 @@ int hook_frees_begin(struct peerdma *ctx)
 void hook_frees_end(struct peerdma *ctx)
 {
 	if (ctx->hooked)
-		monitor_unsubscribe(MONITOR_DEVICE, tell, ctx);
+		monitor_unsubscribe(MONITOR_DEVICE, on_free, ctx);
 	ctx->hooked = false;
 }
 

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: MIT
 /*
- * validity.c - whether a region still is what was pinned.
+ * validity.c - whether a region still is the memory that was pinned.
  *
- *	ENDS_BY_KERNEL		the kernel's word; of several segments, the words of all: words.c
- *	ENDS_BY_CALLBACK	the region's own word, which region_revoked() changes: event_queue.c
- *	ENDS_UNREPORTED		CUDA's buffer ids: allocations.c; hook_frees.c ends such pins where
- *				libpeerdma-hooks sees all frees
- *	ENDS_NEVER		its word, which never changes
+ *	ENDS_BY_KERNEL    the kernel's word; for several segments all their words: words.c
+ *	ENDS_BY_CALLBACK  the region's own word, changed by region_revoked(): event_queue.c
+ *	ENDS_UNREPORTED   CUDA's buffer ids: allocations.c; hook_frees.c ends such pins if
+ *	                  libpeerdma-hooks sees all frees
+ *	ENDS_NEVER        the region's own word, which never changes
  */
 #include "internal.h"
 
 bool region_still(const struct peerdma_region *region)
 {
-	return region->ends == ENDS_UNREPORTED ? allocations_valid(region, region->addr, region->length) : peerdma_valid(region);
+	return region->ends == ENDS_UNREPORTED ?
+		       allocations_valid(region, region->addr, region->length) :
+		       peerdma_valid(region);
 }
 
 bool region_usable(const struct peerdma_region *region)
 {
-	bool asked = region->cached && region->ends == ENDS_UNREPORTED && region->allocation_count > 1;
+	bool asked = region->cached && region->ends == ENDS_UNREPORTED &&
+		     region->allocation_count > 1;
 
 	return asked ? allocations_present(region, 0, 0) : region_still(region);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * words.c - whether a region of several pins of the kernel's is valid: each pin has a word,
- * which the kernel changes before anything else when it revokes the pin.
+ * words.c - whether a region of several kernel pins is valid. Each pin has a word, which the kernel
+ * changes first when it revokes the pin.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Words of the kernel's that lie side by side, as those of pins that were made in a row mostly do. */
+/* Words that are adjacent in memory, as those of consecutive pins usually are. */
 struct run {
 	const uint32_t *words;
 	uint32_t *expected;
@@ -23,14 +23,14 @@ struct words {
 };
 
 /*
- * The kernel may write a word meanwhile: it goes away from what is expected once and for
- * all, so that it does not matter when which is read, or how often.
+ * The kernel may write a word at the same time. A word changes from the expected value once, for
+ * good. So the order and the number of reads do not matter.
  */
 static inline bool run_holds(const struct run *run)
 {
 	uint32_t differ = 0;
 
-#ifndef __SANITIZE_THREAD__	/* which sees a test's stand-in write what the kernel writes */
+#ifndef __SANITIZE_THREAD__	/* it sees a test write the words in place of the kernel */
 	if (run->count >= LONG_RUN)
 		return !memcmp(run->words, run->expected, run->count * sizeof(uint32_t));
 #endif
@@ -39,7 +39,7 @@ static inline bool run_holds(const struct run *run)
 	return !differ;
 }
 
-/* As an acquiring load of each, for what is read after it; and what was read before was. */
+/* Acts as an acquiring load of each word for later reads, and keeps earlier reads before. */
 static inline void reads_in_order(void)
 {
 #if defined(__aarch64__)
@@ -68,12 +68,13 @@ EXPORT int peerdma_segments_valid(const struct peerdma_region *region)
 
 static int by_slot(const void *a, const void *b)
 {
-	const uint32_t *x = ((const struct peerdma_validity *)a)->slot, *y = ((const struct peerdma_validity *)b)->slot;
+	const uint32_t *x = ((const struct peerdma_validity *)a)->slot,
+		       *y = ((const struct peerdma_validity *)b)->slot;
 
 	return (x > y) - (x < y);
 }
 
-/* In the order of their words, which is not always that of the pins. */
+/* Sorted by the address of the words, which may differ from the order of the pins. */
 static void words_fill(struct words *words, const struct peerdma_validity *sorted, size_t n)
 {
 	uint32_t *expected = (uint32_t *)&words->run[n];
@@ -93,7 +94,8 @@ static void words_fill(struct words *words, const struct peerdma_validity *sorte
 bool words_make(struct peerdma_region *region)
 {
 	size_t n = region->segment_count;
-	struct words *words = malloc(sizeof(*words) + n * (sizeof(words->run[0]) + sizeof(uint32_t)));
+	struct words *words = malloc(sizeof(*words) +
+				     n * (sizeof(words->run[0]) + sizeof(uint32_t)));
 	struct peerdma_validity *sorted = calloc(n, sizeof(*sorted));
 
 	if (words && sorted) {

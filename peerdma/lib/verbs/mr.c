@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * mr.c - a pin's memory regions of verbs (MRs): peerdma_verbs.h.
+ * mr.c - memory regions of verbs (MRs) for a pin: peerdma_verbs.h.
  *
- * They are in a list: added to under the lock, read without it.  Nothing is removed
- * before the pin ends: an MR that ends earlier is marked, and one whose domain is gone
- * is reused.
+ * They are in a list, which is changed under the lock and read without it. No entry is removed
+ * before the pin ends. An MR that ends earlier is marked, and its entry is reused after its
+ * protection domain has ended.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,39 +18,40 @@
 
 enum state {
 	MR_LIVE,
-	MR_ENDING,		/* by one thread, which others wait for */
+	MR_ENDING,		/* one thread ends it, and others wait for that thread */
 	MR_ENDED,
 };
 
 struct mr {
-	struct peerdma_mr pub;	/* first */
+	struct peerdma_mr pub;	/* must be first */
 	struct mr *next;
 	struct peerdma_region *region;
-	struct ibv_pd *pd;	/* atomic.  NULL: gone, and all of this is free for another */
+	struct ibv_pd *pd; /* atomic; NULL: the domain has ended, and the entry can be reused */
 	int access;
 	enum state state;	/* atomic, changed under the lock */
-	void *view;		/* that it is made of, or NULL */
-	struct mr *chain;	/* its ender's */
+	void *view;		/* the view that it is registered from, or NULL */
+	struct mr *chain;	/* list of the thread that ends it */
 };
 
-/* ---- the ways ---- */
+/* ---- methods ---- */
 
-/* One to be made.  pub.verbs, view: as far as it came. */
-struct making {
+/* A request for an MR. A method fills in mr->pub.verbs and mr->view. */
+struct mr_request {
 	struct peerdma_region *region;
 	struct ibv_pd *pd;
 	int access;
 	struct mr *mr;
 };
 
-static int by_host(struct making *m)
+static int by_host(struct mr_request *m)
 {
 	struct peerdma_region *r = m->region;
 
-	return verbs_reg(m->pd, (void *)(uintptr_t)r->addr, r->length, r->addr, m->access, &m->mr->pub.verbs);
+	return verbs_reg(m->pd, (void *)(uintptr_t)r->addr, r->length, r->addr, m->access,
+			 &m->mr->pub.verbs);
 }
 
-static int by_dmabuf(struct making *m)
+static int by_dmabuf(struct mr_request *m)
 {
 	struct peerdma_region *r = m->region;
 	int fd, ret;
@@ -60,19 +61,21 @@ static int by_dmabuf(struct making *m)
 	ret = r->backend->export(r, 0, 0, &fd);
 	if (ret)
 		return ret;
-	ret = verbs_reg_dmabuf(m->pd, fd, r->offset, r->length, r->addr, m->access, &m->mr->pub.verbs);
-	close(fd);		/* the MR has the dma-buf */
+	ret = verbs_reg_dmabuf(m->pd, fd, r->offset, r->length, r->addr, m->access,
+			       &m->mr->pub.verbs);
+	close(fd);		/* the MR holds the dma-buf */
 	return ret;
 }
 
-static int by_peer(struct making *m)
+static int by_peer(struct mr_request *m)
 {
 	int forced;
 
 	if (m->region->imported)
 		return fail(-EOPNOTSUPP, "it was pinned as a dma-buf, and has no address");
 	if (m->region->flags & PEERDMA_PERSISTENT)
-		return fail(-EOPNOTSUPP, "other memory may have the persistent pin's address by now");
+		return fail(-EOPNOTSUPP,
+			    "other memory may have the persistent pin's address by now");
 	forced = verbs_reg_is_forced(m->pd, m->access);
 	if (forced < 0)
 		return forced;
@@ -81,7 +84,7 @@ static int by_peer(struct making *m)
 	return by_host(m);
 }
 
-static int by_view(struct making *m)
+static int by_view(struct mr_request *m)
 {
 	struct peerdma_region *r = m->region;
 	void *base;
@@ -89,7 +92,8 @@ static int by_view(struct making *m)
 
 	if (ret)
 		return ret;
-	ret = verbs_reg(m->pd, (char *)base + r->offset, r->length, r->addr, m->access, &m->mr->pub.verbs);
+	ret = verbs_reg(m->pd, (char *)base + r->offset, r->length, r->addr, m->access,
+			&m->mr->pub.verbs);
 	if (ret)
 		r->backend->view_end(r, base);
 	else
@@ -103,7 +107,10 @@ static void copy_free(struct peerdma_region *copy)
 	free(copy);
 }
 
-/* The copy that stands in for the memory: the region's own, or one that is made for its MRs. */
+/*
+ * Returns the copy that stands in for the memory: the region's own, or one that is made for its
+ * MRs.
+ */
 static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 {
 	struct peerdma_region *copy, *first = __atomic_load_n(&r->stand_in, __ATOMIC_ACQUIRE);
@@ -136,7 +143,8 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 		copy_free(copy);
 		return ret;
 	}
-	if (!__atomic_compare_exchange_n(&r->stand_in, &first, copy, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (!__atomic_compare_exchange_n(&r->stand_in, &first, copy, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE)) {
 		backend_staging.unpin(copy);
 		copy_free(copy);
 		copy = first;
@@ -145,20 +153,20 @@ static int stand_in(struct peerdma_region *r, struct peerdma_region **out)
 	return 0;
 }
 
-static int by_staging(struct making *m)
+static int by_staging(struct mr_request *m)
 {
 	struct peerdma_region *copy;
 	int ret = stand_in(m->region, &copy);
 
 	if (ret)
 		return ret;
-	return verbs_reg(m->pd, (char *)copy->copy.base + copy->offset, copy->length, copy->addr, m->access,
-			 &m->mr->pub.verbs);
+	return verbs_reg(m->pd, (char *)copy->copy.base + copy->offset, copy->length, copy->addr,
+			 m->access, &m->mr->pub.verbs);
 }
 
 struct way {
 	const char *name;
-	int (*make)(struct making *m);
+	int (*make)(struct mr_request *m);
 };
 
 static const struct way of_host[] = { { "host", by_host }, { 0 } };
@@ -168,26 +176,29 @@ static const struct way of_device[] = {
 	{ "dmabuf", by_dmabuf }, { "peer", by_peer }, { "staging", by_staging }, { 0 }
 };
 
-static const struct way *ways(const struct peerdma_region *region, unsigned int flags)
+static const struct way *methods_for(const struct peerdma_region *region, unsigned int flags)
 {
 	return flags & PEERDMA_HOST ? of_host : pinned_by(region)->view_is_memory ? of_view :
 	       region->backend->move ? of_copy : of_device;
 }
 
-/* There is no room: that is no fact about the way. */
+/*
+ * Whether the error is a lack of resources, or a free of the memory. Neither is a property of the
+ * method.
+ */
 static bool no_room(int error)
 {
-	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -ENOSPC || error == -EDQUOT ||
-	       error == -ENOBUFS || error == -ESTALE;
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -ENOSPC ||
+	       error == -EDQUOT || error == -ENOBUFS || error == -ESTALE;
 }
 
-static int by_first_way(struct making *m, unsigned int flags)
+static int make_by_first_method(struct mr_request *m, unsigned int flags)
 {
 	char why[1500] = "";
 	size_t used = 0;
 	int ret = 0, n;
 
-	for (const struct way *way = ways(m->region, flags); way->name; way++) {
+	for (const struct way *way = methods_for(m->region, flags); way->name; way++) {
 		ret = way->make(m);
 		if (!ret) {
 			m->mr->pub.way = way->name;
@@ -196,20 +207,21 @@ static int by_first_way(struct making *m, unsigned int flags)
 				m->mr->pub.why = "";
 			return 0;
 		}
-		n = snprintf(why + used, sizeof(why) - used, "%s%s: %s", used ? "; " : "", way->name, peerdma_last_error());
+		n = snprintf(why + used, sizeof(why) - used, "%s%s: %s", used ? "; " : "",
+			     way->name, peerdma_last_error());
 		used = n > 0 && used + (size_t)n < sizeof(why) ? used + (size_t)n : sizeof(why) - 1;
 		if (no_room(ret))
 			break;
 	}
-	return fail(no_room(ret) ? ret : -EOPNOTSUPP, "peerdma_verbs_mr: [%p, +%llu): %s", (void *)(uintptr_t)m->region->addr,
-		    (unsigned long long)m->region->length, why);
+	return fail(no_room(ret) ? ret : -EOPNOTSUPP, "peerdma_verbs_mr: [%p, +%llu): %s",
+		    (void *)(uintptr_t)m->region->addr, (unsigned long long)m->region->length, why);
 }
 
-static int make(struct making *m, unsigned int flags)
+static int make(struct mr_request *m, unsigned int flags)
 {
 	uint32_t was = attempt_begin();
 
-	return attempt_end(was, by_first_way(m, flags));
+	return attempt_end(was, make_by_first_method(m, flags));
 }
 
 /* ---- the list ---- */
@@ -224,7 +236,10 @@ static struct mr *find(const struct peerdma_region *region, const struct ibv_pd 
 	return m;
 }
 
-/* Lock.  What is free takes over what was made; else it goes to the front.  The one that has it. */
+/*
+ * Caller holds the context's lock. Stores the MR in a free entry, or adds its entry to the list.
+ * Returns the entry used.
+ */
 static struct mr *add(struct peerdma_region *region, struct mr *fresh)
 {
 	struct mr *m = region->mrs;
@@ -245,7 +260,10 @@ static struct mr *add(struct peerdma_region *region, struct mr *fresh)
 	return m;
 }
 
-/* No lock.  `over`: the pin is being revoked.  Then its views must not be touched; they end with it. */
+/*
+ * Takes no lock. `over`: the pin is being revoked; then its views must not be accessed, and end
+ * with it.
+ */
 static int end_one(struct mr *m, bool over)
 {
 	int ret = verbs_dereg(m->pub.verbs);
@@ -255,8 +273,11 @@ static int end_one(struct mr *m, bool over)
 	return ret;
 }
 
-/* Lock.  Of one domain, or NULL: of all. */
-static void take(struct mr *m, const struct ibv_pd *pd, struct mr **chain)
+/*
+ * Caller holds the context's lock. Marks a live MR of the domain `pd` as ending and adds it to the
+ * chain. NULL: any domain.
+ */
+static void take_live(struct mr *m, const struct ibv_pd *pd, struct mr **chain)
 {
 	if (!m->pd || (pd && m->pd != pd) || m->state != MR_LIVE)
 		return;
@@ -265,7 +286,7 @@ static void take(struct mr *m, const struct ibv_pd *pd, struct mr **chain)
 	*chain = m;
 }
 
-static void settle(struct peerdma *ctx, struct mr *m, int error, bool free_again)
+static void finish_end(struct peerdma *ctx, struct mr *m, int error, bool free_again)
 {
 	pthread_mutex_lock(&ctx->lock);
 	__atomic_store_n(&m->state, error ? MR_LIVE : MR_ENDED, __ATOMIC_RELAXED);
@@ -275,7 +296,7 @@ static void settle(struct peerdma *ctx, struct mr *m, int error, bool free_again
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-/* Ends what is in the chain, with no lock. */
+/* Ends all MRs of the chain. Takes the lock only to set their states. */
 static int end_chain(struct peerdma *ctx, struct mr *chain, bool over, bool free_again)
 {
 	struct mr *next;
@@ -286,7 +307,7 @@ static int end_chain(struct peerdma *ctx, struct mr *chain, bool over, bool free
 		error = end_one(chain, over);
 		if (error)
 			ret = error;
-		settle(ctx, chain, error, free_again);
+		finish_end(ctx, chain, error, free_again);
 	}
 	return ret;
 }
@@ -299,10 +320,10 @@ static int mrs_end_own(struct peerdma_region *region, bool over)
 
 	pthread_mutex_lock(&ctx->lock);
 	for (m = region->mrs; m; m = m->next)
-		take(m, NULL, &chain);
+		take_live(m, NULL, &chain);
 	pthread_mutex_unlock(&ctx->lock);
 	ret = end_chain(ctx, chain, over, false);
-	/* Those that others are about to end. */
+	/* Wait for MRs that other threads are ending. */
 	pthread_mutex_lock(&ctx->lock);
 	for (m = region->mrs; m; m = m->next) {
 		while (m->state == MR_ENDING)
@@ -341,16 +362,16 @@ void mrs_free(struct peerdma_region *region)
 	copy_free(region->stand_in);
 }
 
-/* ---- the calls ---- */
+/* ---- calls ---- */
 
 static int freed(const struct peerdma_region *region)
 {
-	return fail(-ESTALE, "peerdma_verbs_mr: [%p, +%llu): the memory was freed", (void *)(uintptr_t)region->addr,
-		    (unsigned long long)region->length);
+	return fail(-ESTALE, "peerdma_verbs_mr: [%p, +%llu): the memory was freed",
+		    (void *)(uintptr_t)region->addr, (unsigned long long)region->length);
 }
 
-/* Freed memory may also be why no MR could be made of it. */
-static bool is_over(struct peerdma_region *region)
+/* Whether the memory was freed, which may also be the reason why no MR could be made. */
+static bool is_freed(struct peerdma_region *region)
 {
 	bool revoked;
 
@@ -360,7 +381,10 @@ static bool is_over(struct peerdma_region *region)
 	return revoked || !region_usable(region);
 }
 
-/* The MR is made, and no other thread sees it yet.  If the pin is still valid the MR joins it, unless another thread was first. */
+/*
+ * Adds a new MR to the region, if the pin is still valid and no other thread has added an equal
+ * one.
+ */
 static int join(struct mr *fresh, struct mr **out)
 {
 	struct peerdma_region *region = fresh->region;
@@ -384,10 +408,11 @@ static int join(struct mr *fresh, struct mr **out)
 	return over ? freed(region) : 0;
 }
 
-EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, int access, const struct peerdma_mr **out)
+EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, int access,
+			    const struct peerdma_mr **out)
 {
 	struct peerdma_status status = { .size = sizeof(status) };
-	struct making making = { .region = region, .pd = pd, .access = access };
+	struct mr_request request = { .region = region, .pd = pd, .access = access };
 	struct mr *mr;
 	int ret = check_given("peerdma_verbs_mr", "region", region, "pd", pd, "mr", out, NULL);
 
@@ -400,24 +425,27 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 		*out = &mr->pub;
 		return 0;
 	}
-	if (access & VERBS_ZERO_BASED || (access & VERBS_WRITES && region->flags & PEERDMA_READONLY))
-		return fail(-EINVAL, "peerdma_verbs_mr: access 0x%x: %s", access, access & VERBS_ZERO_BASED ?
-			    "addresses are the program's own, not from zero" : "the memory was pinned PEERDMA_READONLY");
+	if (access & VERBS_ZERO_BASED ||
+	    (access & VERBS_WRITES && region->flags & PEERDMA_READONLY))
+		return fail(-EINVAL, "peerdma_verbs_mr: access 0x%x: %s", access,
+			    access & VERBS_ZERO_BASED ?
+				    "addresses are the program's own, not from zero" :
+				    "the memory was pinned PEERDMA_READONLY");
 	ret = verbs_find();
 	if (ret)
 		return fail(ret, "peerdma_verbs_mr: %s", peerdma_last_error());
 	ret = region_facts(region, &status);
 	if (ret)
 		return ret;
-	making.mr = calloc(1, sizeof(*making.mr));
-	if (!making.mr)
+	request.mr = calloc(1, sizeof(*request.mr));
+	if (!request.mr)
 		return fail(-ENOMEM, "peerdma_verbs_mr: out of memory");
-	ret = make(&making, status.flags);
+	ret = make(&request, status.flags);
 	if (ret) {
-		free(making.mr);
-		return is_over(region) ? freed(region) : ret;
+		free(request.mr);
+		return is_freed(region) ? freed(region) : ret;
 	}
-	mr = making.mr;
+	mr = request.mr;
 	mr->region = region;
 	mr->pd = pd;
 	mr->access = access;
@@ -431,7 +459,7 @@ EXPORT int peerdma_verbs_mr(struct peerdma_region *region, struct ibv_pd *pd, in
 	return ret;
 }
 
-/* Lock. */
+/* Caller holds the context's lock. Whether a thread is ending an MR of that domain. */
 static bool other_ends(const struct peerdma_region *region, const struct ibv_pd *pd)
 {
 	const struct mr *m = region->mrs;
@@ -454,11 +482,11 @@ static bool others_end(const struct peerdma *ctx, const struct ibv_pd *pd)
 	return false;
 }
 
-/* Lock. */
-static void take_all(struct peerdma_region *region, const struct ibv_pd *pd, struct mr **chain)
+/* Caller holds the context's lock. */
+static void take_all_live(struct peerdma_region *region, const struct ibv_pd *pd, struct mr **chain)
 {
 	for (struct mr *m = region->mrs; m; m = m->next)
-		take(m, pd, chain);
+		take_live(m, pd, chain);
 }
 
 EXPORT int peerdma_verbs_end(struct peerdma *ctx, struct ibv_pd *pd)
@@ -472,13 +500,13 @@ EXPORT int peerdma_verbs_end(struct peerdma *ctx, struct ibv_pd *pd)
 		return ret;
 	pthread_mutex_lock(&ctx->lock);
 	for (struct peerdma_region *r = ctx->regions; r; r = r->next) {
-		take_all(r, pd, &chain);
+		take_all_live(r, pd, &chain);
 		for (size_t i = 0; i < r->segment_count; i++)
-			take_all(r->segments[i], pd, &chain);
+			take_all_live(r->segments[i], pd, &chain);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	ret = end_chain(ctx, chain, false, true);
-	/* Of pins that end in other threads. */
+	/* Wait for MRs whose pins are being ended by other threads. */
 	pthread_mutex_lock(&ctx->lock);
 	while (others_end(ctx, pd))
 		cancel_safe_wait(&ctx->mrs_settled, &ctx->lock);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * verbs.c - libibverbs, through the libibverbs.so.1 that the process has loaded: a program
- * with a protection domain has loaded it.  Names, numbers and types are those of its
- * version 1.1, and do not change.
+ * verbs.c - calls libibverbs, by the libibverbs.so.1 that the process has loaded; a program with a
+ * protection domain has loaded it. Names, numbers and types are those of its ABI version 1.1, which
+ * does not change.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -25,15 +25,17 @@ struct api {
 	struct ibv_mr *(*reg)(struct ibv_pd *pd, void *ptr, size_t length, int access);
 	int (*dereg)(struct ibv_mr *mr);
 	/* Since rdma-core 28; NULL before. */
-	struct ibv_mr *(*reg_iova)(struct ibv_pd *pd, void *ptr, size_t length, uint64_t iova, unsigned int access);
+	struct ibv_mr *(*reg_iova)(struct ibv_pd *pd, void *ptr, size_t length, uint64_t iova,
+				   unsigned int access);
 	/* Since rdma-core 34; NULL before. */
-	struct ibv_mr *(*reg_dmabuf)(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access);
+	struct ibv_mr *(*reg_dmabuf)(struct ibv_pd *pd, uint64_t offset, size_t length,
+				     uint64_t iova, int fd, int access);
 	void *library;
 };
 
-static _Atomic(const struct api *) published;	/* for good */
+static _Atomic(const struct api *) published;	/* never changes once it is set */
 
-/* It stays loaded: its functions may be called at any time from now on. */
+/* Keeps the library loaded, because its functions may be called at any time from now on. */
 static const struct api *find(void)
 {
 	const struct api *found = atomic_load_explicit(&published, memory_order_acquire);
@@ -52,7 +54,8 @@ static const struct api *find(void)
 		api->reg_iova = dlsym(library, "ibv_reg_mr_iova2");
 		api->reg_dmabuf = dlsym(library, "ibv_reg_dmabuf_mr");
 		api->library = library;
-		if (api->reg && api->dereg && atomic_compare_exchange_strong(&published, &found, api))
+		if (api->reg && api->dereg &&
+		    atomic_compare_exchange_strong(&published, &found, api))
 			return api;
 	}
 	free(api);
@@ -80,26 +83,29 @@ static int done(const char *call, struct ibv_mr *mr, struct ibv_mr **out)
 	return mr ? 0 : failed(call, error);
 }
 
-int verbs_reg(struct ibv_pd *pd, void *ptr, uint64_t length, uint64_t iova, int access, struct ibv_mr **mr)
+int verbs_reg(struct ibv_pd *pd, void *ptr, uint64_t length, uint64_t iova, int access,
+	      struct ibv_mr **mr)
 {
 	const struct api *verbs = find();
 
 	errno = 0;
 	if (verbs->reg_iova)
-		return done("ibv_reg_mr", verbs->reg_iova(pd, ptr, length, iova, (unsigned int)access), mr);
+		return done("ibv_reg_mr",
+			    verbs->reg_iova(pd, ptr, length, iova, (unsigned int)access), mr);
 	if (iova == (uintptr_t)ptr)
 		return done("ibv_reg_mr", verbs->reg(pd, ptr, length, access), mr);
 	return fail(-EOPNOTSUPP, "this libibverbs has no ibv_reg_mr_iova2 (rdma-core 28 has)");
 }
 
-int verbs_reg_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, uint64_t length, uint64_t iova, int access,
-		     struct ibv_mr **mr)
+int verbs_reg_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, uint64_t length, uint64_t iova,
+		     int access, struct ibv_mr **mr)
 {
 	const struct api *verbs = find();
 
 	errno = 0;
 	if (!verbs->reg_dmabuf)
-		return fail(-EOPNOTSUPP, "this libibverbs has no ibv_reg_dmabuf_mr (rdma-core 34 has)");
+		return fail(-EOPNOTSUPP,
+			    "this libibverbs has no ibv_reg_dmabuf_mr (rdma-core 34 has)");
 	*mr = verbs->reg_dmabuf(pd, offset, length, iova, fd, access);
 	if (!*mr && errno == EOPNOTSUPP)
 		*mr = verbs_kernel_reg_dmabuf(verbs->library, pd, offset, length, iova, fd, access);

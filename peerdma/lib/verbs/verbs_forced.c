@@ -8,22 +8,25 @@
 #include "verbs.h"
 #include "verbs_forced.h"
 
-/* There was no room for the trial.  There may be for the next registration. */
+/* Whether the trial failed for lack of resources. Then a later registration may succeed. */
 static bool no_room(int error)
 {
-	return error == ENOMEM || error == ENOSPC || error == EDQUOT || error == ENOBUFS || error == EMFILE || error == ENFILE ||
-	       error == EAGAIN || error == EINTR;
+	return error == ENOMEM || error == ENOSPC || error == EDQUOT || error == ENOBUFS ||
+	       error == EMFILE || error == ENFILE || error == EAGAIN || error == EINTR;
 }
 
-int verbs_forced(struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access), int (*dereg)(struct ibv_mr *mr),
-		 struct ibv_pd *pd, int access)
+int verbs_forced(struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access),
+		 int (*dereg)(struct ibv_mr *mr), struct ibv_pd *pd, int access)
 {
 	size_t length = (size_t)sysconf(_SC_PAGESIZE);
 	struct ibv_mr *mr;
 	void *page;
 	int error;
 
-	/* Memory that the MR writes is never pinned by force, and registering on demand pins nothing. */
+	/*
+	 * The kernel never uses FOLL_FORCE for memory that the MR may write, and on-demand paging
+	 * pins nothing.
+	 */
 	if (access & (VERBS_WRITES | VERBS_ON_DEMAND))
 		return 0;
 	page = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

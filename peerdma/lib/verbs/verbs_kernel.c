@@ -2,9 +2,9 @@
 /*
  * verbs_kernel.c - see verbs_kernel.h.
  *
- * ibv_cmd_reg_dmabuf_mr() has been in libibverbs since rdma-core 34, for providers of the
- * same release. Later releases gave it a last argument, a provider's own attributes, which
- * may be NULL; earlier ones do not look at it.
+ * libibverbs has ibv_cmd_reg_dmabuf_mr() since rdma-core 34, for providers of the same release.
+ * Later releases added a last argument, a provider's own attributes, which may be NULL. Earlier
+ * releases ignore it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "../base/fork_lock.h"
 #include "verbs_kernel.h"
 
-/* struct verbs_mr, as libibverbs and its providers know it. */
+/* struct verbs_mr, as libibverbs and its providers define it. */
 struct verbs_mr {
 	void *context, *pd, *addr;
 	size_t length;
@@ -23,19 +23,19 @@ struct verbs_mr {
 };
 
 struct made {
-	struct verbs_mr mr;	/* first */
+	struct verbs_mr mr;	/* must be first */
 	struct made *next;
 };
 
-typedef int (*reg_call)(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access,
-			struct verbs_mr *mr, void *attributes);
+typedef int (*reg_call)(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+			int access, struct verbs_mr *mr, void *attributes);
 typedef int (*dereg_call)(struct verbs_mr *mr);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct made *all;	/* lock; looked at without it only whether it is empty */
+static struct made *all;	/* protected by lock; without it only compared with NULL */
 
-struct ibv_mr *verbs_kernel_reg_dmabuf(void *library, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
-				       int fd, int access)
+struct ibv_mr *verbs_kernel_reg_dmabuf(void *library, struct ibv_pd *pd, uint64_t offset,
+				       size_t length, uint64_t iova, int fd, int access)
 {
 	reg_call reg = (reg_call)dlsym(library, "ibv_cmd_reg_dmabuf_mr");
 	struct made *made;
@@ -51,11 +51,11 @@ struct ibv_mr *verbs_kernel_reg_dmabuf(void *library, struct ibv_pd *pd, uint64_
 	error = reg(pd, offset, length, iova, fd, access, &made->mr, NULL);
 	if (error) {
 		free(made);
-		/* The kernel's word for a method that the driver does not have. */
+		/* The kernel returns EPROTONOSUPPORT for a method that the driver lacks. */
 		errno = error == EPROTONOSUPPORT ? EOPNOTSUPP : error;
 		return NULL;
 	}
-	/* libibverbs leaves to its caller what a provider would fill in. */
+	/* Normally the provider fills in these fields. */
 	made->mr.context = *(void **)pd;
 	made->mr.pd = pd;
 	made->mr.access = access;
@@ -99,5 +99,5 @@ bool verbs_kernel_dereg(void *library, struct ibv_mr *mr, int *error)
 	return true;
 }
 
-/* A forked child deregisters its copies: it has the list as it is between two changes. */
+/* A forked child may deregister its copies, so the list must be consistent during a fork. */
 HOLD_OVER_FORK(lock)

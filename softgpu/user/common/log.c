@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* log.c - one line on stderr when SOFTGPU_LOG is set. */
+/* log.c - prints one line on stderr if SOFTGPU_LOG is set. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

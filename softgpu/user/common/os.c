@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* os.c - the parts of sg_os_user.h that are not inline. */
+/* os.c - the functions of sg_os_user.h that are not inline. */
 #include "sg_os_user.h"
 
 #include <sys/random.h>
@@ -53,7 +53,7 @@ int sg_thread_start(struct sg_thread *t, void (*fn)(void *), void *arg, const ch
 	(void)name;
 	t->fn = fn;
 	t->arg = arg;
-	/* The core's EAGAIN is for questions alone: "not finished yet". */
+	/* The core uses EAGAIN only for "not finished yet", so this returns ENOMEM. */
 	return pthread_create(&t->t, NULL, thread_main, t) ? -ENOMEM : 0;
 }
 
@@ -74,7 +74,7 @@ u64 sg_random64(void)
 	SGU_UNCANCELLED;
 	u64 r;
 
-	/* Eight bytes are never cut short, and early boot is long over. */
+	/* getrandom() returns eight bytes completely, and only blocks during early boot. */
 	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
 		abort();
 	return r;

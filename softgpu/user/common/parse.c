@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* parse.c - see parse.h.  Its input may be any text. */
+/* parse.c - see parse.h. The input may be any text. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,10 +44,11 @@ bool sgu_pci(const char *text, struct sgu_pci *out)
 	unsigned int *function = &out->function;
 	int end = 0;
 
-	/* sscanf() takes signs, blanks and 0x as well. */
+	/* sscanf() also accepts signs, blanks and 0x. */
 	if (text[strspn(text, "0123456789abcdefABCDEF:.")])
 		return false;
-	if (sscanf(text, "%8x:%8x:%8x.%8x%n", domain, bus, device, function, &end) == 4 && !text[end])
+	if (sscanf(text, "%8x:%8x:%8x.%8x%n", domain, bus, device, function, &end) == 4 &&
+	    !text[end])
 		return true;
 	*function = 0;
 	if (sscanf(text, "%8x:%8x:%8x%n", domain, bus, device, &end) == 3 &&

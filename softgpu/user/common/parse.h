@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* parse.h - what programs and environments give as text, taken strictly. */
+/* parse.h - strict parsers for text from programs and the environment. */
 #ifndef SGU_PARSE_H
 #define SGU_PARSE_H
 
@@ -7,14 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A number that fits, decimal or 0x, and nothing else: no sign, no blank. */
+/* Accepts a number that fits into 64 bits, decimal or with 0x. No sign, no blank, nothing else. */
 bool sgu_number(const char *text, size_t length, uint64_t *out);
 
 struct sgu_pci {
 	unsigned int domain, bus, device, function;
 };
 
-/* "domain:bus:device.function", all in hexadecimal; domain and function may be left out. */
+/* Accepts "domain:bus:device.function" in hexadecimal. Domain and function are optional. */
 bool sgu_pci(const char *text, struct sgu_pci *out);
 
 #endif

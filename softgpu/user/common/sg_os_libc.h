@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sg_os_libc.h - the part of core/sg_os.h that any user-space version takes from libc. */
+/* sg_os_libc.h - the part of core/sg_os.h that every user-space implementation takes from libc. */
 #ifndef SG_OS_LIBC_H
 #define SG_OS_LIBC_H
 
@@ -25,7 +25,7 @@ typedef __s64 s64;
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 #endif
 
-/* A broken invariant ends the process: nothing that follows can be trusted. */
+/* A broken invariant ends the process, because no later result can be trusted. */
 #define SG_WARN_ON(cond) \
 	((cond) ? (fprintf(stderr, "softgpu: %s:%d: broken invariant: %s\n", __FILE__, __LINE__, \
 			   #cond), abort(), true) : false)

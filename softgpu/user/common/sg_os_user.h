@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sg_os_user.h - what softgpu's core needs (see core/sg_os.h), in user space. */
+/* sg_os_user.h - implements core/sg_os.h, the environment of softgpu's core, in user space. */
 #ifndef SG_OS_USER_H
 #define SG_OS_USER_H
 
@@ -67,7 +67,7 @@ static inline void sg_cond_wait(struct sg_cond *c, struct sg_mutex *m)
 	pthread_cond_wait(&c->c, &m->m);
 }
 
-/* A process takes its own core with it when it is killed, so only tests end a wait. */
+/* Killing a process ends its core, too. So only tests interrupt this wait. */
 static inline int sg_cond_wait_killable(struct sg_cond *c, struct sg_mutex *m)
 {
 	sg_cond_wait(c, m);
@@ -86,12 +86,12 @@ u64 sg_random64(void);
 u64 sg_now_ns(void);
 void sg_sleep_ms(u32 ms);
 
-/* For tests: the nth sg_zalloc() from now fails (1: the next one); 0: none does. */
+/* For tests: the nth sg_zalloc() from now fails. 1: the next one. 0: none. */
 void sg_fail_alloc(u64 nth);
 
 /*
- * For tests: this thread (its sg_thread_self(); 0: none) is being killed, so that its
- * killable waits end at their next broadcast.
+ * For tests: marks a thread (its sg_thread_self(); 0: none) as being killed. Its killable waits
+ * then return at their next broadcast.
  */
 void sg_kill(u64 thread);
 

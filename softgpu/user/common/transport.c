@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* transport.c - choosing a transport, and calls by GPU number. */
+/* transport.c - chooses the transport, and makes calls by GPU number. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -83,13 +83,15 @@ int sgu_host(int gpu, void *addr, size_t length, enum sgu_host kind)
 		return transport->write_combined(gpu_index[gpu], addr, length);
 	if (kind == SGU_HOST_MANAGED && transport->managed)
 		return transport->managed(gpu_index[gpu], addr, length);
-	mem = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	mem = mmap(addr, length, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 	return mem == MAP_FAILED ? -errno : 0;
 }
 
 void *sgu_reserve(void *addr, size_t length, int flags)
 {
-	return mmap(addr, length, PROT_NONE, flags | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return mmap(addr, length, PROT_NONE, flags | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		    -1, 0);
 }
 
 int sgu_shared(void)

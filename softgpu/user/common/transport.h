@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * transport.h - the one way from softgpu's user libraries to its driver.
+ * transport.h - the interface between softgpu's user libraries and its driver.
  *
- * Two transports speak the same structs (softgpu_uapi.h): /dev/softgpuN, and
- * softgpu's core inside this process.  Everything above is the same for both.
+ * There are two transports for the same structs (softgpu_uapi.h): /dev/softgpuN, and softgpu's core
+ * inside this process. All code above the transport is the same for both.
  */
 #ifndef SGU_TRANSPORT_H
 #define SGU_TRANSPORT_H
@@ -15,28 +15,33 @@
 
 struct sgu_transport {
 	const char *name;
-	/* Whether other processes and devices can reach these GPUs' memory. */
+	/* Whether other processes and devices can reach the GPUs' memory. */
 	int shared;
 	/*
-	 * Finds the GPUs: index[] gets the N of each, in rising order.  Returns
-	 * how many there are, 0 when this transport has none, or -errno.
+	 * Finds the GPUs and stores the N of each in index[], in ascending order. Returns their
+	 * number, 0 if this transport has none, or -errno.
 	 */
 	int (*open)(unsigned int index[SOFTGPU_MAX_GPUS]);
-	/* One call on the GPU with this index: 0 or -errno. */
+	/* Makes one call on the GPU with this index: 0 or -errno. */
 	int (*call)(unsigned int index, unsigned long cmd, void *arg);
 	/*
-	 * Maps memory of kind VISIBLE for the CPU where it stands.  0 or -errno; NULL
-	 * where this cannot be.
+	 * Maps memory of kind VISIBLE for the CPU, at its own address. 0 or -errno. NULL: not
+	 * supported.
 	 */
 	int (*show)(unsigned int index, void *addr, size_t length);
 	/*
-	 * Maps new host memory over [addr, addr + length), write-combined as far as the
-	 * kernel can tell.  0 or -errno; NULL: there is none to be had.
+	 * Maps new host memory at [addr, addr + length), write-combined if the kernel supports it.
+	 * 0 or -errno. NULL: not supported.
 	 */
 	int (*write_combined)(unsigned int index, void *addr, size_t length);
-	/* The same, of managed memory, which /proc/self/maps calls NVIDIA's device. */
+	/*
+	 * The same for managed memory, which /proc/self/maps shows as a mapping of NVIDIA's device.
+	 */
 	int (*managed)(unsigned int index, void *addr, size_t length);
-	/* Gives up the open GPUs, touching nothing else: cuInit failed, or this is a forked child. */
+	/*
+	 * Closes the GPUs and changes nothing else. Called if cuInit() failed, and in a forked
+	 * child.
+	 */
 	void (*forget)(void);
 };
 
@@ -44,21 +49,21 @@ extern const struct sgu_transport sgu_transport_dev;
 extern const struct sgu_transport sgu_transport_core;
 
 /*
- * Picks the transport and opens the GPUs: /dev/softgpuN when there is one,
- * softgpu inside this process when SOFTGPU_INPROCESS=1 says so, or it says
- * nothing and sgu_want_inprocess() was called (these come first).  Returns the number of GPUs or -errno.  Called once, under the
- * caller's lock; may be called again when it found none.
+ * Chooses the transport and opens the GPUs: softgpu inside this process with SOFTGPU_INPROCESS=1,
+ * or if the variable is not set and sgu_want_inprocess() was called; otherwise /dev/softgpuN.
+ * Returns the number of GPUs, or -errno. The caller serializes calls. It may call again after a
+ * call that found no GPU.
  */
 int sgu_open(void);
 void sgu_want_inprocess(void);
 bool sgu_wants_inprocess(void);
 
-/* GPUs are numbered 0 to sgu_open() - 1 from here on. */
+/* GPUs are numbered from 0 to the result of sgu_open() - 1. */
 int sgu_call(int gpu, unsigned long cmd, void *arg);
 
 /*
- * A call that any GPU can answer, since it is about the process (addresses,
- * handles): the first GPU that has not been removed answers.
+ * For calls that any GPU can answer, because they are about the process (addresses, handles). Uses
+ * the first GPU that was not removed.
  */
 int sgu_call_any(unsigned long cmd, void *arg);
 
@@ -66,19 +71,20 @@ int sgu_call_any(unsigned long cmd, void *arg);
 int sgu_gpu_of_index(unsigned int index);
 
 int sgu_show(int gpu, void *addr, size_t length);
-/* Host memory over [addr, addr + length) that forked children share: 0 or -errno. */
+/* Maps host memory at [addr, addr + length) that forked children share: 0 or -errno. */
 enum sgu_host { SGU_HOST, SGU_HOST_WRITE_COMBINED, SGU_HOST_MANAGED };
 int sgu_host(int gpu, void *addr, size_t length, enum sgu_host kind);
 /*
- * Takes the CPU addresses [addr, addr + length): any access faults and nothing else gets them.
- * As NVIDIA's: private, so that the kernel can be forced to put pages there (FOLL_FORCE), which
- * are not the GPU's; and a child has it, too.  flags are mmap's; returns what mmap returns.
+ * Reserves the CPU addresses [addr, addr + length). Accesses fault, and no other mapping gets the
+ * addresses. Like NVIDIA's reservation, the mapping is private. So with FOLL_FORCE the kernel can
+ * put pages there that are not the GPU's, and a forked child inherits the reservation. flags are
+ * those of mmap(), as is the result.
  */
 void *sgu_reserve(void *addr, size_t length, int flags);
 void sgu_forget(void);
 int sgu_shared(void);
 
-/* One line on stderr when SOFTGPU_LOG is set: what failed, why, and what helps. */
+/* Prints one line on stderr if SOFTGPU_LOG is set: what failed, why, and the remedy. */
 void sgu_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

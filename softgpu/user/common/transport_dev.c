@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* transport_dev.c - the transport over /dev/softgpuN. */
+/* transport_dev.c - the transport through /dev/softgpuN. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,8 +11,11 @@
 
 #include "transport.h"
 
-/* Open files by index, -1 when closed.  Written by open and in a forked child only. */
-/* Before the first is open, too: a child may be forked then, and forgets them. */
+/* Open files by index; -1: closed. Written only by dev_open() and in a forked child. */
+/*
+ * Initialized to -1, because a child may be forked, and may call dev_forget(), before the first
+ * open.
+ */
 static int fds[SOFTGPU_MAX_GPUS] = { [0 ... SOFTGPU_MAX_GPUS - 1] = -1 };
 
 static int dev_open(unsigned int index[SOFTGPU_MAX_GPUS])
@@ -22,13 +25,13 @@ static int dev_open(unsigned int index[SOFTGPU_MAX_GPUS])
 
 	for (unsigned int i = 0; i < SOFTGPU_MAX_GPUS; i++) {
 		snprintf(path, sizeof(path), "/dev/softgpu%u", i);
-		/* exec must not carry an address space over to another program */
+		/* a program started by exec must not inherit the address space */
 		fds[i] = open(path, O_RDWR | O_CLOEXEC);
 		if (fds[i] >= 0) {
 			index[n++] = i;
 			continue;
 		}
-		/* indexes may have gaps once a GPU was removed */
+		/* after a removal, indexes have gaps */
 		if (errno == ENOENT || errno == ENXIO || errno == ENODEV)
 			continue;
 		err = -errno;
@@ -42,7 +45,7 @@ static int dev_call(unsigned int index, unsigned long cmd, void *arg)
 {
 	int ret;
 
-	/* a signal that does not kill must not end a wait */
+	/* a signal that does not kill the process must not end the wait */
 	do {
 		ret = ioctl(fds[index], cmd, arg);
 	} while (ret < 0 && errno == EINTR);
@@ -51,14 +54,16 @@ static int dev_call(unsigned int index, unsigned long cmd, void *arg)
 
 static int dev_show(unsigned int index, void *addr, size_t length)
 {
-	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index], (off_t)(uintptr_t)addr);
+	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index],
+		       (off_t)(uintptr_t)addr);
 
 	return p == MAP_FAILED ? -errno : 0;
 }
 
 static int dev_host(unsigned int index, void *addr, size_t length, uint64_t kind)
 {
-	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index], (off_t)kind);
+	void *p = mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fds[index],
+		       (off_t)kind);
 
 	return p == MAP_FAILED ? -errno : 0;
 }
@@ -74,8 +79,8 @@ static int dev_managed(unsigned int index, void *addr, size_t length)
 }
 
 /*
- * The parent's GPU memory goes when its open files do, so the child must not
- * keep them open.
+ * The driver frees the parent's GPU memory when the last descriptor of it is closed, so the child
+ * must close its copies.
  */
 static void dev_forget(void)
 {

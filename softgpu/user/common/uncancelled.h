@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uncancelled.h - no call of these libraries is a cancellation point (pthreads(7)).  A thread
- * that ended in the middle of one would leave locks taken and work half done.
+ * uncancelled.h - no call of these libraries is a cancellation point (pthreads(7)). A thread that
+ * was cancelled inside a call would leave locks held and data half changed.
  */
 #ifndef SGU_UNCANCELLED_H
 #define SGU_UNCANCELLED_H
@@ -21,7 +21,10 @@ static inline void sgu_uncancelled_end(const int *before)
 	pthread_setcancelstate(*before, NULL);
 }
 
-/* For a function that calls one of the C library's cancellation points: there is none from here to the end of the block. */
+/*
+ * Disables cancellation up to the end of the block. For functions that call a cancellation point of
+ * the C library.
+ */
 #define SGU_UNCANCELLED	\
 	const int cancelled_before __attribute__((unused, cleanup(sgu_uncancelled_end))) = sgu_uncancelled_begin()
 

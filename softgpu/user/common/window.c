@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* window.c - the window of CUDA addresses, and the server whose clients share them. */
+/* window.c - the window of CUDA addresses, and the server whose clients share it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,20 +25,22 @@ bool sgu_window_has_server(void)
 	return window_server != 0;
 }
 
-/* Offers reserved addresses to the driver: 0; -EEXIST: another client of the server has them. */
-static int offer(void *addr, size_t length, uint32_t server)
+/* Registers reserved addresses as the window. 0; -EEXIST: another client of the server has them. */
+static int register_window(void *addr, size_t length, uint32_t server)
 {
-	/* mmap aligns to the CPU's pages, the window to the GPU's */
+	/* mmap() aligns to CPU pages, the window to GPU pages */
 	uint64_t misaligned = -(uint64_t)addr & (SGU_PAGE - 1);
 	struct softgpu_window window = {
-		.size = sizeof(window), .server = server,
-		.base = (uint64_t)addr + misaligned, .length = (length - misaligned) & ~(SGU_PAGE - 1),
+		.size = sizeof(window),
+		.server = server,
+		.base = (uint64_t)addr + misaligned,
+		.length = (length - misaligned) & ~(SGU_PAGE - 1),
 	};
 	int err = 0;
 
 	for (int i = 0; i < gpu_count && !err; i++)
 		err = sgu_call(i, SOFTGPU_WINDOW, &window);
-	/* another copy of this library in the process was first: its window holds */
+	/* another copy of this library in the process was first; its window is used */
 	if (err || window.base != (uint64_t)addr + misaligned)
 		munmap(addr, length);
 	if (err)
@@ -49,29 +51,29 @@ static int offer(void *addr, size_t length, uint32_t server)
 	return 0;
 }
 
-/* The same with addresses that are reserved first; -ENOMEM: they are not free here. */
-static int offer_at(uint64_t base, size_t length, uint32_t server)
+/* Reserves addresses and registers them as the window. -ENOMEM: the addresses are not free. */
+static int reserve_window(uint64_t base, size_t length, uint32_t server)
 {
 	void *addr = sgu_reserve((void *)base, length, base ? MAP_FIXED_NOREPLACE : 0);
 
 	if (addr == MAP_FAILED)
 		return -ENOMEM;
 	if (!base || addr == (void *)base)
-		return offer(addr, length, server);
-	/* a kernel that does not know the flag takes it for a hint */
+		return register_window(addr, length, server);
+	/* an old kernel takes MAP_FIXED_NOREPLACE for a hint */
 	munmap(addr, length);
 	return -ENOMEM;
 }
 
-static bool goes_on(int err)
+static bool can_retry(int err)
 {
 	return err == -ENOMEM || err == -EEXIST;
 }
 
 /*
- * CUDA promises one address range for host and GPU memory.  We take it where
- * documents and old clients expect it, below 2^40, if something is free there.
- * A server's clients have room for 60 others there.
+ * CUDA promises one address range for host and GPU memory. This library takes it below 2^40 if
+ * possible, where documents and old clients expect it. With a server, each client takes less, so
+ * that 60 clients fit there.
  */
 static int take_window(uint32_t server)
 {
@@ -79,18 +81,19 @@ static int take_window(uint32_t server)
 	const size_t first = server ? 1 : 0, count = sizeof(lengths) / sizeof(lengths[0]);
 	int err = -ENOMEM;
 
-	for (size_t i = first; i < count && goes_on(err); i++) {
+	for (size_t i = first; i < count && can_retry(err); i++) {
 		uint64_t step = lengths[first] * GIB;
 
-		for (uint64_t base = 64 * GIB; base + step <= 1024 * GIB && goes_on(err); base += step)
-			err = offer_at(base, lengths[i] * GIB, server);
+		for (uint64_t base = 64 * GIB; base + step <= 1024 * GIB && can_retry(err);
+		     base += step)
+			err = reserve_window(base, lengths[i] * GIB, server);
 	}
-	for (size_t i = first; i < count && goes_on(err); i++)
-		err = offer_at(0, lengths[i] * GIB, server);
+	for (size_t i = first; i < count && can_retry(err); i++)
+		err = reserve_window(0, lengths[i] * GIB, server);
 	return err;
 }
 
-/* SOFTGPU_MPS: the number of a server; false: it is none. */
+/* Reads the number of a server from SOFTGPU_MPS. False: it is not a number. */
 static bool server_wanted(uint32_t *server)
 {
 	const char *text = getenv("SOFTGPU_MPS");
@@ -114,6 +117,7 @@ int sgu_window_open(int gpus)
 	gpu_count = gpus;
 	err = take_window(server);
 	if (err == -ENOMEM)
-		sgu_log("cannot reserve CUDA's window of addresses: %s (is ulimit -v set?)", strerror(-err));
+		sgu_log("cannot reserve CUDA's window of addresses: %s (is ulimit -v set?)",
+			strerror(-err));
 	return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* window.h - the window of device addresses, one for all libraries in a process. */
+/* window.h - the window of device addresses. All libraries in a process share one. */
 #ifndef SGU_WINDOW_H
 #define SGU_WINDOW_H
 
@@ -8,11 +8,14 @@
 
 #define SGU_PAGE ((uint64_t)SOFTGPU_PAGE_SIZE)
 
-/* Takes the addresses, for so many GPUs.  -EEXIST: the server has no room for another client; else -errno. */
+/*
+ * Reserves the window for `gpus` GPUs. -EEXIST: the server has no room for another client. Other
+ * errors: -errno.
+ */
 int sgu_window_open(int gpus);
-/* Is va inside the window? */
+/* Whether va is inside the window. */
 bool sgu_in_window(uint64_t va);
-/* Whether this process's contexts are one with those of other processes (MPS). */
+/* Whether this process shares its contexts with other processes (MPS). */
 bool sgu_window_has_server(void);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * advice.c - cuMemAdvise, cuMemPrefetchAsync and what cuMemRangeGetAttribute gives back.
+ * advice.c - cuMemAdvise(), cuMemPrefetchAsync(), and the results of cuMemRangeGetAttribute().
  *
- * Managed memory never moves here, so all of it is bookkeeping, by which programs
- * (UCX is one) choose their way to the memory.
+ * Managed memory never moves on the software GPU, so all this is only recorded. Programs such as
+ * UCX choose their method of access by it.
  */
 #include <string.h>
 
@@ -68,7 +68,8 @@ static CUresult change_pages(struct sgu_advice *pages, size_t count, void *arg)
 	return CUDA_SUCCESS;
 }
 
-SGU_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+SGU_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+				   CUmemLocation location)
 {
 	struct change change = { .advice = advice, .to = location };
 	CUresult result = sgu_enter();
@@ -77,12 +78,14 @@ SGU_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advis
 		return result;
 	if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice >= CU_MEM_ADVISE_SET_ACCESSED_BY)
+	if (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+	    advice >= CU_MEM_ADVISE_SET_ACCESSED_BY)
 		result = check_location(&location);
 	return result ? result : sgu_managed_pages(devPtr, count, change_pages, &change);
 }
 
-SGU_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
+SGU_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+				CUdevice device)
 {
 	return cuMemAdvise_v2(devPtr, count, advice, location_of(device));
 }
@@ -103,20 +106,21 @@ SGU_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUme
 	return result ? result : sgu_managed_pages(devPtr, count, change_pages, &change);
 }
 
-SGU_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+SGU_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+				       CUstream hStream)
 {
 	return cuMemPrefetchAsync_v2(devPtr, count, location_of(dstDevice), 0, hStream);
 }
 
-/* ---- what was said ---- */
+/* ---- queries ---- */
 
 struct question {
 	CUmem_range_attribute attribute;
 	int *out;
-	size_t count;			/* of ints */
+	size_t count;			/* number of ints */
 };
 
-/* One answer for all pages, or none. */
+/* Returns the location if it is the same for all pages, otherwise INVALID. */
 static CUmemLocation common(const struct sgu_advice *pages, size_t count, bool prefetched)
 {
 	CUmemLocation first = prefetched ? pages->prefetched : pages->preferred;
@@ -190,10 +194,13 @@ static CUresult answer(struct sgu_advice *pages, size_t count, void *arg)
 	return CUDA_SUCCESS;
 }
 
-SGU_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
-					   CUdeviceptr devPtr, size_t count)
+SGU_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize,
+					   CUmem_range_attribute attribute, CUdeviceptr devPtr,
+					   size_t count)
 {
-	struct question q = { .attribute = attribute, .out = data, .count = dataSize / sizeof(int) };
+	struct question q = { .attribute = attribute,
+			      .out = data,
+			      .count = dataSize / sizeof(int) };
 	bool list = attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
 	CUresult result = sgu_enter();
 
@@ -204,14 +211,16 @@ SGU_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_ra
 	return sgu_managed_pages(devPtr, count, answer, &q);
 }
 
-SGU_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
-					    size_t numAttributes, CUdeviceptr devPtr, size_t count)
+SGU_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes,
+					    CUmem_range_attribute *attributes, size_t numAttributes,
+					    CUdeviceptr devPtr, size_t count)
 {
 	CUresult result = sgu_enter();
 
 	if (!result && (!data || !dataSizes || !attributes || !numAttributes))
 		result = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < numAttributes && !result; i++)
-		result = cuMemRangeGetAttribute(data[i], dataSizes[i], attributes[i], devPtr, count);
+		result = cuMemRangeGetAttribute(data[i], dataSizes[i], attributes[i], devPtr,
+						count);
 	return result;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* advice.h - what a program has said about its managed memory, page by page. */
+/* advice.h - a program's advice about its managed memory, page by page. */
 #ifndef SGU_ADVICE_H
 #define SGU_ADVICE_H
 
@@ -9,7 +9,7 @@
 
 #include "cuda.h"
 
-/* Of one page of 64 KiB; all zero: nothing was said. */
+/* For one page of 64 KiB. All zero: no advice was given. */
 struct sgu_advice {
 	CUmemLocation preferred, prefetched;
 	unsigned int accessed_by;	/* a bit for each GPU, then one for the CPU */
@@ -17,11 +17,11 @@ struct sgu_advice {
 };
 
 /*
- * host.c: calls fn with the pages that [va, va + length) touches, under the lock that
- * guards them.  CUDA_ERROR_INVALID_VALUE when the range is not in one piece of managed
- * memory.
+ * host.c: calls fn with the pages of [va, va + length), under the lock that protects them.
+ * CUDA_ERROR_INVALID_VALUE: the range is not within one allocation of managed memory.
  */
 CUresult sgu_managed_pages(uint64_t va, size_t length,
-			   CUresult (*fn)(struct sgu_advice *pages, size_t count, void *arg), void *arg);
+			   CUresult (*fn)(struct sgu_advice *pages, size_t count, void *arg),
+			   void *arg);
 
 #endif

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* batch.c - many copies in one call. */
+/* batch.c - cuMemcpyBatchAsync(): several copies in one call. */
 #include "copy.h"
 
-/* attrs[i] is of the copies from idxs[i] on, up to those of attrs[i + 1]. */
-static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *idxs, size_t num, size_t count)
+/* attrs[i] applies to the copies from idxs[i] up to those of attrs[i + 1]. */
+static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *idxs, size_t num,
+				 size_t count)
 {
 	if (!attrs || !idxs || !num || num > count || idxs[0])
 		return CUDA_ERROR_INVALID_VALUE;
@@ -18,15 +19,15 @@ static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *
 	return CUDA_SUCCESS;
 }
 
-/* The source is read before the call returns where an attribute asks for it. */
+/* Whether the source is read before the call returns, as the attribute may request. */
 static enum sgu_when when_of(const CUmemcpyAttributes *attr)
 {
 	return attr->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? SGU_DONE : SGU_QUEUED;
 }
 
-static CUresult batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes, size_t count,
-		      const CUmemcpyAttributes *attrs, const size_t *idxs, size_t num, size_t *failed,
-		      CUstream stream)
+static CUresult batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
+		      size_t count, const CUmemcpyAttributes *attrs, const size_t *idxs, size_t num,
+		      size_t *failed, CUstream stream)
 {
 	CUresult result = sgu_ctx_needed();
 	size_t a = 0;
@@ -55,21 +56,23 @@ static CUresult batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const si
 	return CUDA_SUCCESS;
 }
 
-SGU_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-				       CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-				       size_t *failIdx, CUstream hStream)
+SGU_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+				       size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
+				       size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
 	size_t failed;
-	CUresult result = batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, &failed, hStream);
+	CUresult result = batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, &failed,
+				hStream);
 
 	if (failIdx && result)
 		*failIdx = failed;
 	return result;
 }
 
-SGU_EXPORT CUresult cuMemcpyBatchAsync_v2(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
-					  size_t count, const CUmemcpyAttributes *attrs,
-					  const size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+SGU_EXPORT CUresult cuMemcpyBatchAsync_v2(const CUdeviceptr *dsts, const CUdeviceptr *srcs,
+					  const size_t *sizes, size_t count,
+					  const CUmemcpyAttributes *attrs, const size_t *attrsIdxs,
+					  size_t numAttrs, CUstream hStream)
 {
 	size_t failed;
 

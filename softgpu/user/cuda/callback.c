@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * callback.c - functions that a stream calls on the CPU: cuStreamAddCallback and
- * cuLaunchHostFunc.
+ * callback.c - functions that a stream calls on the CPU: cuStreamAddCallback() and
+ * cuLaunchHostFunc().
  *
- * A stream stands still at a function until the library has called it: SOFTGPU_HOST_FUNC.  Each
- * context that has had one has a thread, which calls the functions of all its streams, in the
- * order in which the streams come to them.  The thread ends with the context.
+ * A stream waits at a function until the library has called it: SOFTGPU_HOST_FUNC. Each context
+ * that has used such a function has a thread. It calls the functions of all streams of the context,
+ * in the order in which the streams reach them. The thread ends with the context.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,26 +15,26 @@
 #include "internal.h"
 #include "uncancelled.h"
 
-/* A function that is to be called.  The driver knows it by its address. */
+/* A function to be called. The driver identifies it by the address of this struct. */
 struct func {
 	TAILQ_ENTRY(func) in_caller;
 	CUstream stream;
-	CUstreamCallback callback;	/* this or fn */
+	CUstreamCallback callback;	/* either this or fn */
 	CUhostFn fn;
 	void *data;
 };
 
-/* Of one context of the driver. */
+/* The thread of one driver context, and its functions. */
 struct caller {
 	struct caller *next;
 	pthread_t thread;
 	int gpu;
 	uint32_t kctx;
-	TAILQ_HEAD(funcs, func) funcs;	/* not called yet, or being called, the first first */
-	bool over;			/* the context is gone, or its GPU: no function joins funcs any more */
+	TAILQ_HEAD(funcs, func) funcs;	/* functions not called yet or being called, oldest first */
+	bool over; /* the context or its GPU is gone; no function is added any more */
 };
 
-/* All under `lock', which is innermost. */
+/* All protected by `lock`, which is the innermost lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct caller *callers;
@@ -50,13 +50,14 @@ static void call(const struct func *func, int err)
 {
 	sgu_in_callback = true;
 	if (func->callback)
-		func->callback(func->stream, sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED), func->data);
+		func->callback(func->stream,
+			       sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED), func->data);
 	else if (!err)
 		func->fn(func->data);
 	sgu_in_callback = false;
 }
 
-/* The context is gone, or its GPU: what was still to be called learns that. */
+/* Called after the end of the context or GPU. Calls the remaining callbacks with an error. */
 static void call_rest(struct caller *caller, int err)
 {
 	struct func *func;
@@ -89,7 +90,10 @@ static void *work(void *arg)
 			break;
 		func = (struct func *)(uintptr_t)a.id;
 		call(func, -(int)a.error);
-		/* By the function: the others are the parent's to call, and the lock may be taken for good. */
+		/*
+		 * The function has forked, and this is the child. The remaining functions are the
+		 * parent's to call, and a thread of the parent may have held the lock.
+		 */
 		if (sgu_forked())
 			return NULL;
 		a.error = 0;
@@ -135,13 +139,16 @@ static int caller_get_locked(const struct sgu_queue *queue, struct caller **out)
 }
 
 /*
- * With the lock held all along: the thread cannot end a function that is not in its list yet, and a context that is alive now is
- * so until sgu_callbacks_finish() has had the lock.
+ * The lock is held during the whole call. So the thread cannot finish a function before it is in
+ * the list, and a context that is alive now stays alive until sgu_callbacks_finish() gets the lock.
  */
 static int add_locked(struct func *func, const struct sgu_queue *queue)
 {
 	struct softgpu_host_func a = {
-		.size = sizeof(a), .ctx = queue->kctx, .stream = queue->stream, .id = (uintptr_t)func,
+		.size = sizeof(a),
+		.ctx = queue->kctx,
+		.stream = queue->stream,
+		.id = (uintptr_t)func,
 	};
 	struct caller *caller;
 	int err;

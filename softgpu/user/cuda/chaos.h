@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* chaos.h - the core's knobs from the environment. */
+/* chaos.h - sets the core's knobs from a text. */
 #ifndef SGU_CHAOS_H
 #define SGU_CHAOS_H
 
 #include "sg.h"
 
 /*
- * "knob=number,..." (or blanks between) into chaos; what is not named stays as it is.
- * -EINVAL when it cannot be understood, with a line on stderr; *chaos is then of no use.
+ * Parses "knob=number,..." (or blanks in between) into *chaos. Knobs that are not named stay
+ * unchanged. -EINVAL with a line on stderr: the text is invalid, and *chaos must not be used.
  */
 int sgu_chaos_parse(const char *text, struct sg_chaos *chaos);
 

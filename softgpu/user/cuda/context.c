@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* context.c - contexts: the list of them, and their lives. */
+/* context.c - the list of contexts, and how they begin and end. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 
 #include "internal.h"
 
-/* Every context that exists, alive or not.  Under sgu_lock. */
+/* All contexts, alive or not. Protected by sgu_lock. */
 static struct sgu_ctx *contexts;
 
 CUresult sgu_ctx_get(CUcontext handle, struct sgu_ctx **ctx)
@@ -64,17 +64,17 @@ void sgu_ctx_unlist(struct sgu_ctx *ctx)
 	}
 }
 
-/* Begins a life of the context: afterwards it can hold memory and do work. */
+/* Activates the context in the driver: from here on it can hold memory and do work. */
 CUresult sgu_ctx_activate(struct sgu_ctx *ctx)
 {
 	static atomic_ullong ids;
 	struct softgpu_ctx_create create = { .size = sizeof(create) };
 	int err = sgu_faulted() ? -EIO : sgu_call(ctx->gpu, SOFTGPU_CTX_CREATE, &create);
 
-	/* the compute mode: another process has the GPU alone, or no process may */
+	/* compute mode: another process has the GPU exclusively, or it is prohibited */
 	if (err == -EBUSY || err == -EACCES)
 		return CUDA_ERROR_DEVICE_UNAVAILABLE;
-	/* a fault of another client: not before they have all ended */
+	/* another client of the server has faulted; all clients must end first */
 	if (err == -EIO && !sgu_faulted())
 		return CUDA_ERROR_MPS_SERVER_NOT_READY;
 	if (err)
@@ -84,7 +84,7 @@ CUresult sgu_ctx_activate(struct sgu_ctx *ctx)
 	return CUDA_SUCCESS;
 }
 
-/* With sgu_lock held, so that no Retain finds a primary context half ended. */
+/* Caller holds sgu_lock, so that no Retain finds a primary context that is half ended. */
 CUresult sgu_ctx_end(struct sgu_ctx *ctx, struct sgu_life *life)
 {
 	life->gpu = ctx->gpu;
@@ -109,8 +109,9 @@ CUcontext sgu_ctx_of_driver(uint32_t kctx)
 }
 
 /*
- * Finds the live context with the lowest id above *after, and sets *after to that id.  Returns the driver's handle of it, 0 if
- * there is none.  Ids are never used twice, so a loop over them misses no context, whatever is created and destroyed meanwhile.
+ * Finds the live context with the lowest id above *after, and sets *after to that id. Returns the
+ * driver's handle of the context; 0: none. Ids are never reused, so a loop over them misses no
+ * context, even if contexts are created and destroyed meanwhile.
  */
 static uint32_t next_live(unsigned long long *after, int *gpu)
 {
@@ -140,10 +141,10 @@ CUresult sgu_ctx_sync_all(void)
 	CUresult result = CUDA_SUCCESS;
 	int gpu, err;
 
-	/* one at a time, since waiting with the lock held would stop everything */
+	/* without sgu_lock, because waiting under it would block all other threads */
 	while ((sync.handle = next_live(&last, &gpu))) {
 		err = sgu_call(gpu, SOFTGPU_CTX_SYNC, &sync);
-		/* one that has ended meanwhile, is dead, or lost its GPU has no work left */
+		/* a context that has ended, faulted or lost its GPU has no work left */
 		if (err && err != -ENOENT && err != -EIO && err != -ENODEV && !result)
 			result = sgu_result(err);
 	}

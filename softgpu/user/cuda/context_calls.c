@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* context_calls.c - cuCtx...: contexts made, ended and asked. */
+/* context_calls.c - cuCtx...(): creates, ends and queries contexts. */
 #include "callback.h"
 #include "internal.h"
 
-/* Without it, since the driver first finishes the context's work. */
+/* Called without sgu_lock, because the driver first finishes the context's work. */
 CUresult sgu_life_finish(const struct sgu_life *life)
 {
 	struct softgpu_handle end = { .size = sizeof(end), .handle = life->kctx };
@@ -16,7 +16,7 @@ CUresult sgu_life_finish(const struct sgu_life *life)
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-/* The context meant by an argument for which NULL is the current one. */
+/* Resolves an argument for which NULL means the current context. */
 static CUresult get_or_current(CUcontext handle, struct sgu_ctx **ctx)
 {
 	CUresult result;
@@ -81,12 +81,13 @@ SGU_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsA
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
 
-SGU_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
-				   CUdevice dev)
+SGU_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
+				   unsigned int flags, CUdevice dev)
 {
-	/* clients of release 13's headers pass parameters that ask for nothing */
-	if (ctxCreateParams && (ctxCreateParams->execAffinityParams || ctxCreateParams->numExecAffinityParams ||
-				ctxCreateParams->cigParams))
+	/* clients built with the headers of CUDA 13 pass empty parameters */
+	if (ctxCreateParams &&
+	    (ctxCreateParams->execAffinityParams || ctxCreateParams->numExecAffinityParams ||
+	     ctxCreateParams->cigParams))
 		return sgu_refuse(CUDA_ERROR_NOT_SUPPORTED);
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
@@ -107,7 +108,7 @@ SGU_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	primary = ctx->primary;
 	sgu_obj_put(&ctx->obj);
 	if (primary)
-		return CUDA_ERROR_INVALID_CONTEXT;	/* cuDevicePrimaryCtxRelease ends it */
+		return CUDA_ERROR_INVALID_CONTEXT; /* only cuDevicePrimaryCtxRelease() ends it */
 
 	ctx = (struct sgu_ctx *)sgu_obj_take((uintptr_t)handle, SGU_CONTEXT, NULL);
 	if (!ctx)
@@ -132,7 +133,7 @@ SGU_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 		return result;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* host memory is always mapped, whether that was asked for or not */
+	/* host memory is always mapped, even without this flag */
 	*flags = atomic_load(&ctx->flags) | CU_CTX_MAP_HOST;
 	return CUDA_SUCCESS;
 }
@@ -152,8 +153,8 @@ SGU_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-/* A question about a context.  Of a destroyed one it is answered as well, and the error told all the same. */
-static CUresult ask_begin(CUcontext handle, const void *answer, struct sgu_ctx **ctx)
+/* Queries of a context. For a destroyed context they return the value, and the error. */
+static CUresult query_begin(CUcontext handle, const void *answer, struct sgu_ctx **ctx)
 {
 	CUresult result = sgu_enter();
 
@@ -162,7 +163,7 @@ static CUresult ask_begin(CUcontext handle, const void *answer, struct sgu_ctx *
 	return result ? result : get_or_current(handle, ctx);
 }
 
-static CUresult ask_end(struct sgu_ctx *ctx)
+static CUresult query_end(struct sgu_ctx *ctx)
 {
 	CUresult result = atomic_load(&ctx->kctx) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 
@@ -173,23 +174,23 @@ static CUresult ask_end(struct sgu_ctx *ctx)
 SGU_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *ctxId)
 {
 	struct sgu_ctx *ctx;
-	CUresult result = ask_begin(handle, ctxId, &ctx);
+	CUresult result = query_begin(handle, ctxId, &ctx);
 
 	if (result)
 		return result;
 	*ctxId = atomic_load(&ctx->id);
-	return ask_end(ctx);
+	return query_end(ctx);
 }
 
 SGU_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
 {
 	struct sgu_ctx *ctx;
-	CUresult result = ask_begin(handle, version, &ctx);
+	CUresult result = query_begin(handle, version, &ctx);
 
 	if (result)
 		return result;
 	*version = 3020;	/* the version of the ABI, not of the driver */
-	return ask_end(ctx);
+	return query_end(ctx);
 }
 
 SGU_EXPORT CUresult cuCtxSynchronize(void)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* copy.c - copies of ranges, and when a copy may return before it is done. */
+/* copy.c - copies of ranges, and the rule when a copy may return before it is done. */
 #include "copy.h"
 
-/* A range may go over several mappings: each must be there, and accessible. */
+/* A range may span several mappings. All must be present and accessible. */
 static CUresult check_mappings(uint64_t end, unsigned int access, const struct softgpu_query *first)
 {
 	struct softgpu_query q = *first;
@@ -21,8 +21,8 @@ static CUresult check_mappings(uint64_t end, unsigned int access, const struct s
 	}
 }
 
-CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t height, unsigned int access,
-		       struct softgpu_query *q)
+CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t height,
+		       unsigned int access, struct softgpu_query *q)
 {
 	uint64_t span, va = end->va;
 	CUresult result;
@@ -35,7 +35,7 @@ CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t heigh
 		return result;
 	switch (q->kind) {
 	case SOFTGPU_KIND_NONE:
-		/* a wild pointer in the window is no program's memory */
+		/* an unknown address inside the window is not memory of the program */
 		return end->device || !va || sgu_in_window(va) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case SOFTGPU_KIND_RESERVED:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -52,13 +52,13 @@ CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t heigh
 }
 
 /*
- * May the call return while the copy runs?
+ * Whether the call may return while the copy runs.
  *
- * Never with SYNC_MEMOPS on either side, in the *Async functions too: the caller
- * set it is about to look at the memory past CUDA, through BAR1.  And never
- * with memory of the program that GPUs do not know: it may be gone by then.
+ * Not if either side has SYNC_MEMOPS, even in the *Async functions: a program sets it because it
+ * will access the memory through BAR1, without CUDA. Not with host memory that the GPUs do not
+ * know: the program may free it at once.
  */
-static bool may_run_on(const struct softgpu_query *dst, const struct softgpu_query *src,
+static bool may_return_early(const struct softgpu_query *dst, const struct softgpu_query *src,
 		       enum sgu_when when, bool sync_memops)
 {
 	if (sync_memops || dst->sync_memops || src->sync_memops)
@@ -70,12 +70,17 @@ static bool may_run_on(const struct softgpu_query *dst, const struct softgpu_que
 	return when == SGU_QUEUED && (sgu_is_vram(dst) || sgu_is_vram(src));
 }
 
-CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t width, uint64_t height,
-		  enum sgu_when when, CUstream stream)
+CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t width,
+		  uint64_t height, enum sgu_when when, CUstream stream)
 {
 	struct softgpu_copy copy = {
-		.size = sizeof(copy), .dst = dst->va, .src = src->va, .width = width, .height = height,
-		.dst_pitch = dst->pitch, .src_pitch = src->pitch,
+		.size = sizeof(copy),
+		.dst = dst->va,
+		.src = src->va,
+		.width = width,
+		.height = height,
+		.dst_pitch = dst->pitch,
+		.src_pitch = src->pitch,
 	};
 	struct softgpu_query to, from;
 	struct sgu_queue queue;
@@ -94,7 +99,7 @@ CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t
 		goto out;
 	copy.ctx = queue.kctx;
 	copy.stream = queue.stream;
-	copy.flags = may_run_on(&to, &from, when, queue.sync_memops) ? 0 : SOFTGPU_OP_SYNC;
+	copy.flags = may_return_early(&to, &from, when, queue.sync_memops) ? 0 : SOFTGPU_OP_SYNC;
 	result = sgu_result_enoent(sgu_call(queue.gpu, SOFTGPU_COPY, &copy),
 				   CUDA_ERROR_CONTEXT_IS_DESTROYED);
 out:
@@ -102,8 +107,8 @@ out:
 	return result;
 }
 
-static CUresult copy_range(uint64_t dst, bool dst_device, uint64_t src, bool src_device, size_t bytes,
-			   enum sgu_when when, CUstream stream)
+static CUresult copy_range(uint64_t dst, bool dst_device, uint64_t src, bool src_device,
+			   size_t bytes, enum sgu_when when, CUstream stream)
 {
 	struct sgu_end to = { .va = dst, .pitch = bytes, .device = dst_device };
 	struct sgu_end from = { .va = src, .pitch = bytes, .device = src_device };
@@ -131,30 +136,36 @@ SGU_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice
 	return copy_range(dstDevice, true, srcDevice, true, ByteCount, SGU_NOW, NULL);
 }
 
-SGU_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+SGU_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
+				  CUstream hStream)
 {
 	return copy_range(dst, false, src, false, ByteCount, SGU_QUEUED, hStream);
 }
 
-SGU_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
-					 CUstream hStream)
+SGU_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost,
+					 size_t ByteCount, CUstream hStream)
 {
-	return copy_range(dstDevice, true, (uintptr_t)srcHost, false, ByteCount, SGU_QUEUED, hStream);
+	return copy_range(dstDevice, true, (uintptr_t)srcHost, false, ByteCount, SGU_QUEUED,
+			  hStream);
 }
 
 SGU_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
 					 CUstream hStream)
 {
-	return copy_range((uintptr_t)dstHost, false, srcDevice, true, ByteCount, SGU_QUEUED, hStream);
+	return copy_range((uintptr_t)dstHost, false, srcDevice, true, ByteCount, SGU_QUEUED,
+			  hStream);
 }
 
-SGU_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
-					 CUstream hStream)
+SGU_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
+					 size_t ByteCount, CUstream hStream)
 {
 	return copy_range(dstDevice, true, srcDevice, true, ByteCount, SGU_QUEUED, hStream);
 }
 
-/* Addresses are the process's, not a context's, so the contexts are only checked; NULL is the current one. */
+/*
+ * Checks the contexts; NULL is the current one. They have no other use here, because addresses
+ * belong to the process.
+ */
 static CUresult check_contexts(CUcontext dst, CUcontext src)
 {
 	CUcontext handles[] = { dst, src };
@@ -175,7 +186,7 @@ static CUresult check_contexts(CUcontext dst, CUcontext src)
 	return result;
 }
 
-/* Comes after all earlier work of both contexts, and before all later. */
+/* Runs after all earlier work of both contexts, and before all later work. */
 SGU_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 				 CUcontext srcContext, size_t ByteCount)
 {
@@ -188,12 +199,14 @@ SGU_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CU
 	return result;
 }
 
-SGU_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-				      CUcontext srcContext, size_t ByteCount, CUstream hStream)
+SGU_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
+				      CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
+				      CUstream hStream)
 {
 	CUresult result = check_contexts(dstContext, srcContext);
 
 	if (!result)
-		result = copy_range(dstDevice, true, srcDevice, true, ByteCount, SGU_QUEUED, hStream);
+		result = copy_range(dstDevice, true, srcDevice, true, ByteCount, SGU_QUEUED,
+				    hStream);
 	return result;
 }

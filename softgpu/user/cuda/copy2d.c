@@ -2,9 +2,9 @@
 /* copy2d.c - copies of rectangles. */
 #include "copy.h"
 
-/* Where a rectangle begins: the memory it lies in, as the type says, and the offset in it. */
-static CUresult make_end(struct sgu_end *end, CUmemorytype type, const void *host, CUdeviceptr device,
-			 size_t x, size_t y, size_t pitch, size_t width)
+/* Computes the start of a rectangle from its memory, as the type selects it, and the offset. */
+static CUresult make_end(struct sgu_end *end, CUmemorytype type, const void *host,
+			 CUdeviceptr device, size_t x, size_t y, size_t pitch, size_t width)
 {
 	uint64_t offset;
 
@@ -26,7 +26,7 @@ static CUresult make_end(struct sgu_end *end, CUmemorytype type, const void *hos
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	/* 0 says that the rows are next to one another */
+	/* 0: the rows are adjacent */
 	if (!pitch)
 		pitch = x + width;
 	if (x + width < x || pitch < x + width)
@@ -60,7 +60,7 @@ SGU_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 	return copy_2d(pCopy, SGU_NOW, NULL);
 }
 
-/* Alignment slows no copy down here. */
+/* On the software GPU, misaligned copies are not slower. */
 SGU_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
 	return copy_2d(pCopy, SGU_NOW, NULL);

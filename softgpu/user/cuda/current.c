@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* current.c - each thread's stack of contexts: the last is current. */
+/* current.c - the stack of contexts of each thread. The last one is current. */
 #include <stdlib.h>
 
 #include "internal.h"
 
 static _Thread_local struct stack {
-	struct sgu_ctx **ctx;	/* a reference each; the last is current */
+	struct sgu_ctx **ctx;	/* a reference each */
 	unsigned int depth, room;
 } stack;
 
@@ -39,7 +39,7 @@ CUresult sgu_ctx_push(struct sgu_ctx *ctx)
 		stack.ctx = bigger;
 		stack.room = room;
 		pthread_once(&stack_once, stack_init);
-		/* any value but NULL makes stack_end run when the thread ends */
+		/* with any value but NULL, stack_end() runs at thread exit */
 		pthread_setspecific(stack_key, &stack_key);
 	}
 	stack.ctx[stack.depth++] = ctx;

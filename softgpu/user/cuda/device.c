@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* device.c - what a GPU is. */
+/* device.c - properties of a GPU. */
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ SGU_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* They differ only for a GPU that is split into several, which this one is not. */
+/* The two differ only for partitions of a GPU, which the software GPU does not have. */
 SGU_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
 	return cuDeviceGetUuid(uuid, dev);
@@ -82,9 +82,9 @@ SGU_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 }
 
 /*
- * What is the same for every software GPU.  Those not named read 0.  The limits
- * of kernels are those of an ordinary GPU, for programs that divide by them;
- * there is no function to start a kernel with.
+ * Attributes that are the same for every software GPU. All others are 0. The limits of kernels are
+ * those of an ordinary GPU, because programs divide by them. There is no function to launch a
+ * kernel.
  */
 static const struct {
 	CUdevice_attribute attrib;
@@ -147,7 +147,7 @@ SGU_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUd
 		*pi = info->compute_mode;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM ||
 		   attrib == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) {
-		/* either says that a program may hand the host's pointer to the device */
+		/* both mean that a program may pass a host pointer to the device */
 		*pi = !info->device_pointers;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_INTEGRATED) {
 		*pi = info->platform == SOFTGPU_PLATFORM_INTEGRATED;
@@ -161,7 +161,7 @@ SGU_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUd
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) {
 		*pi = sgu_shared() ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING) {
-		/* in strict mode only a flush orders them for work that runs already */
+		/* in strict mode, only a flush orders the writes for running work */
 		*pi = info->strict ? CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE :
 				     CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
 	} else {
@@ -181,7 +181,8 @@ SGU_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d
 		return CUDA_ERROR_INVALID_VALUE;
 	result = cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev);
 	if (!result)
-		result = cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev);
+		result = cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+					      dev);
 	return result;
 }
 
@@ -251,5 +252,6 @@ SGU_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget 
 	    (scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
 	     scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES))
 		return CUDA_ERROR_INVALID_VALUE;
-	return sgu_result_enoent(sgu_call(ctx->gpu, SOFTGPU_FLUSH, &flush), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	return sgu_result_enoent(sgu_call(ctx->gpu, SOFTGPU_FLUSH, &flush),
+				 CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* error.c - names and texts of errors, and the driver's errno in CUDA's terms. */
+/* error.c - names and texts of errors; converts errnos of the driver to CUDA's errors. */
 #include <errno.h>
 
 #include "internal.h"
@@ -11,7 +11,7 @@ struct text {
 
 #define T(code, string) { code, #code, string }
 
-/* Every code that this library returns, and those that programs print most. */
+/* The codes that this library returns, and those that programs print most. */
 static const struct text texts[] = {
 	T(CUDA_SUCCESS, "no error"),
 	T(CUDA_ERROR_INVALID_VALUE, "an argument is not valid"),
@@ -35,7 +35,8 @@ static const struct text texts[] = {
 	T(CUDA_ERROR_ILLEGAL_STATE, "not in the state for this call"),
 	T(CUDA_ERROR_NOT_FOUND, "not found"),
 	T(CUDA_ERROR_NOT_READY, "the work is not done yet"),
-	T(CUDA_ERROR_ILLEGAL_ADDRESS, "a copy reached an address that is not there; the context is dead"),
+	T(CUDA_ERROR_ILLEGAL_ADDRESS,
+	  "a copy reached an address that is not there; the context is dead"),
 	T(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "peer access is enabled already"),
 	T(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "peer access is not enabled"),
 	T(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, "the primary context is active"),
@@ -81,7 +82,7 @@ SGU_EXPORT CUresult cuGetErrorString(CUresult error, const char **pStr)
 	return text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* softgpu_uapi.h says what each errno means; this is the only place that translates. */
+/* The only conversion table. softgpu_uapi.h documents each errno. */
 static const struct {
 	int err;
 	CUresult result;
@@ -90,22 +91,24 @@ static const struct {
 	{ EINVAL, CUDA_ERROR_INVALID_VALUE },
 	{ E2BIG, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH },
 	{ ENOTTY, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH },
-	{ EFAULT, CUDA_ERROR_INVALID_VALUE },		/* a device range is not all there */
-	{ EPERM, CUDA_ERROR_NOT_INITIALIZED },		/* inherited from the parent */
+	{ EFAULT, CUDA_ERROR_INVALID_VALUE },		/* part of a device range does not exist */
+	{ EPERM, CUDA_ERROR_NOT_INITIALIZED }, /* a forked child uses its parent's descriptor */
 	{ ENOENT, CUDA_ERROR_INVALID_VALUE },
 	{ EEXIST, CUDA_ERROR_INVALID_VALUE },
 	{ ENOMEM, CUDA_ERROR_OUT_OF_MEMORY },
 	{ ENOSPC, CUDA_ERROR_OUT_OF_MEMORY },
 	{ EBUSY, CUDA_ERROR_INVALID_VALUE },
-	{ EAGAIN, CUDA_ERROR_OUT_OF_MEMORY },		/* of the system: no threads, no more locked memory */
+	/* from the system: no more threads or locked memory */
+	{ EAGAIN, CUDA_ERROR_OUT_OF_MEMORY },
 	{ ENODEV, CUDA_ERROR_DEVICE_UNAVAILABLE },
 	{ EIO, CUDA_ERROR_ILLEGAL_ADDRESS },
 	{ EACCES, CUDA_ERROR_NO_DEVICE },
 	{ ENOKEY, CUDA_ERROR_INVALID_VALUE },
-	{ EADDRINUSE, CUDA_ERROR_ALREADY_MAPPED },	/* what was freed there is open still, and had another size */
+	/* memory freed by the exporter is still open there, with another size */
+	{ EADDRINUSE, CUDA_ERROR_ALREADY_MAPPED },
 };
 
-/* A copy has faulted.  Nothing of the process works on any GPU from then on. */
+/* A copy has faulted. From then on, all calls of the process that use a GPU fail. */
 static atomic_bool faulted;
 
 bool sgu_faulted(void)
@@ -136,5 +139,6 @@ CUresult sgu_result_enoent(int err, CUresult enoent)
 
 CUresult sgu_result_query(int err)
 {
-	return err == -EAGAIN ? CUDA_ERROR_NOT_READY : sgu_result_enoent(err, CUDA_ERROR_INVALID_HANDLE);
+	return err == -EAGAIN ? CUDA_ERROR_NOT_READY :
+				sgu_result_enoent(err, CUDA_ERROR_INVALID_HANDLE);
 }

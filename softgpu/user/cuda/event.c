@@ -8,7 +8,7 @@
 struct event {
 	struct sgu_obj obj;
 	struct sgu_ctx *ctx;		/* a reference */
-	uint32_t kctx;			/* of the life of ctx that made the event */
+	uint32_t kctx;			/* the life of ctx in which the event was made */
 	uint32_t handle;
 	unsigned int flags;
 	atomic_bool recorded;
@@ -22,7 +22,7 @@ static void event_free(struct sgu_obj *obj)
 	free(event);
 }
 
-/* A reference to an event whose context is alive. */
+/* Returns a reference to an event whose context is alive. */
 static CUresult event_get(CUevent handle, struct event **out)
 {
 	CUresult result = sgu_enter_named();
@@ -51,10 +51,12 @@ SGU_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 
 	if (result)
 		return result;
-	if (!phEvent || (Flags & ~(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)))
+	if (!phEvent ||
+	    (Flags & ~(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (Flags & CU_EVENT_INTERPROCESS)
-		return Flags & CU_EVENT_DISABLE_TIMING ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+		return Flags & CU_EVENT_DISABLE_TIMING ? CUDA_ERROR_NOT_SUPPORTED :
+							 CUDA_ERROR_INVALID_VALUE;
 	event = calloc(1, sizeof(*event));
 	if (!event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -79,7 +81,7 @@ SGU_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	return CUDA_SUCCESS;
 }
 
-/* The driver's event outlives the context, so it is destroyed in any case. */
+/* The driver's event outlives its context, so it is destroyed in any case. */
 SGU_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 {
 	struct softgpu_handle destroy = { .size = sizeof(destroy) };
@@ -100,7 +102,7 @@ SGU_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 	return result;
 }
 
-/* RECORD or STREAM_WAIT: the event, as seen from the queue. */
+/* Calls the driver (RECORD or STREAM_WAIT) for an event and a queue. */
 static CUresult on_queue(struct event *event, CUstream hStream, unsigned long cmd)
 {
 	struct softgpu_event call = { .size = sizeof(call), .event = event->handle };
@@ -126,7 +128,7 @@ SGU_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 		return result;
 	result = sgu_queue_get(hStream, &queue);
 	if (!result) {
-		/* an event marks the work of its own context */
+		/* an event can be recorded only in its own context */
 		if (queue.kctx != event->kctx)
 			result = CUDA_ERROR_INVALID_HANDLE;
 		sgu_queue_put(&queue);
@@ -151,7 +153,7 @@ SGU_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned
 	return result;
 }
 
-static CUresult ask(struct event *event, unsigned long cmd, uint64_t *time_ns)
+static CUresult query(struct event *event, unsigned long cmd, uint64_t *time_ns)
 {
 	struct softgpu_event call = {
 		.size = sizeof(call), .ctx = event->kctx, .event = event->handle,
@@ -162,7 +164,7 @@ static CUresult ask(struct event *event, unsigned long cmd, uint64_t *time_ns)
 	return sgu_result_query(err);
 }
 
-static CUresult ask_handle(CUevent hEvent, unsigned long cmd)
+static CUresult query_handle(CUevent hEvent, unsigned long cmd)
 {
 	struct event *event;
 	uint64_t time_ns;
@@ -170,19 +172,19 @@ static CUresult ask_handle(CUevent hEvent, unsigned long cmd)
 
 	if (result)
 		return result;
-	result = ask(event, cmd, &time_ns);
+	result = query(event, cmd, &time_ns);
 	sgu_obj_put(&event->obj);
 	return result;
 }
 
 SGU_EXPORT CUresult cuEventQuery(CUevent hEvent)
 {
-	return ask_handle(hEvent, SOFTGPU_EVENT_QUERY);
+	return query_handle(hEvent, SOFTGPU_EVENT_QUERY);
 }
 
 SGU_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 {
-	return ask_handle(hEvent, SOFTGPU_EVENT_SYNC);
+	return query_handle(hEvent, SOFTGPU_EVENT_SYNC);
 }
 
 SGU_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
@@ -199,14 +201,15 @@ SGU_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUe
 		return result;
 	}
 	if (!atomic_load(&start->recorded) || !atomic_load(&end->recorded) ||
-	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) || start->ctx->gpu != end->ctx->gpu)
+	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) ||
+	    start->ctx->gpu != end->ctx->gpu)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	else if (!pMilliseconds)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (!result)
-		result = ask(start, SOFTGPU_EVENT_QUERY, &from);
+		result = query(start, SOFTGPU_EVENT_QUERY, &from);
 	if (!result)
-		result = ask(end, SOFTGPU_EVENT_QUERY, &to);
+		result = query(end, SOFTGPU_EVENT_QUERY, &to);
 	if (!result)
 		*pMilliseconds = (float)((double)(int64_t)(to - from) / 1e6);
 	sgu_obj_put(&end->obj);

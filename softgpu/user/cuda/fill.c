@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* fill.c - cuMemset in its shapes and sizes. */
+/* fill.c - cuMemset...() for all element sizes and shapes. */
 #include "copy.h"
 
-/* width elements of elem bytes in each of height rows. */
+/* Fills `height` rows of `width` elements of `elem` bytes. */
 static CUresult fill(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t elem, size_t width,
 		     size_t height, enum sgu_when when, CUstream stream)
 {
@@ -33,18 +33,22 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t ele
 	op.pitch = pitch;
 	end = (struct sgu_end) { .va = dst, .pitch = pitch, .device = true };
 	result = sgu_check_end(&end, bytes, height, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, &q);
-	/* The engine is the stream's GPU's.  Without a peer mapping, which there are none of, it reaches its own. */
+	/*
+	 * The engine belongs to the stream's GPU. It reaches only its own GPU's memory, because
+	 * there are no peer mappings.
+	 */
 	if (!result && (q.kind == SOFTGPU_KIND_DEVICE || q.kind == SOFTGPU_KIND_IPC) &&
 	    sgu_gpu_of_index(q.gpu) != queue.gpu)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		goto out;
-	/* of device memory even cuMemset need not be done when it returns */
+	/* for device memory, even cuMemset() may return before it is done */
 	wait = q.sync_memops || queue.sync_memops || (when == SGU_NOW && !sgu_is_vram(&q));
 	op.flags = wait ? SOFTGPU_OP_SYNC : 0;
 	op.ctx = queue.kctx;
 	op.stream = queue.stream;
-	result = sgu_result_enoent(sgu_call(queue.gpu, SOFTGPU_FILL, &op), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	result = sgu_result_enoent(sgu_call(queue.gpu, SOFTGPU_FILL, &op),
+				   CUDA_ERROR_CONTEXT_IS_DESTROYED);
 out:
 	sgu_queue_put(&queue);
 	return result;
@@ -83,17 +87,20 @@ SGU_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, uns
 	return fill(dstDevice, dstPitch, ui, 4, Width, Height, SGU_NOW, NULL);
 }
 
-SGU_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
+SGU_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
+				    CUstream hStream)
 {
 	return fill(dstDevice, 0, uc, 1, N, 1, SGU_QUEUED, hStream);
 }
 
-SGU_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
+SGU_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N,
+				     CUstream hStream)
 {
 	return fill(dstDevice, 0, us, 2, N, 1, SGU_QUEUED, hStream);
 }
 
-SGU_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
+SGU_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N,
+				     CUstream hStream)
 {
 	return fill(dstDevice, 0, ui, 4, N, 1, SGU_QUEUED, hStream);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * host.c - host memory that GPUs know: cuMemHostAlloc, cuMemHostRegister, and
- * managed memory, which here is host memory that both sides use in place.
+ * host.c - host memory that GPUs know: cuMemHostAlloc(), cuMemHostRegister(), and managed memory,
+ * which here is host memory that both sides use in place.
  *
- * What the library makes lies inside the window, so that an address tells at
- * once what it is.  It is ordinary memory mapped over the window's reservation,
- * and when it is freed the reservation comes back.
+ * Memory that the library allocates is inside the window, so that its address alone shows what it
+ * is. It is ordinary memory, mapped over the window's reservation. After a free the reservation is
+ * restored.
  */
 #include <errno.h>
 #include <search.h>
@@ -18,21 +18,21 @@
 #include "internal.h"
 #include "uncancelled.h"
 
-/* One piece of host memory that the library made. */
+/* An allocation of host memory by the library. */
 struct host {
 	uint64_t va;
 	size_t mapped;		/* a multiple of 64 KiB */
 	uint32_t kind;		/* SOFTGPU_KIND_HOST or MANAGED */
 	uint64_t ctx_id;
-	struct sgu_advice *advice;	/* managed: of each page; NULL: nothing was said */
-	struct host *next;	/* while it is being forgotten */
+	struct sgu_advice *advice;	/* managed memory: advice for each page; NULL: none */
+	struct host *next;	/* list of allocations being freed */
 };
 
-/* A tree by address (tsearch).  Under host_lock, which is innermost. */
+/* A tree sorted by address (tsearch). Protected by host_lock, which is the innermost lock. */
 static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *hosts;
 
-/* Pieces do not overlap, so "overlaps" is an order's "equal". */
+/* Allocations do not overlap, so the order treats overlapping ranges as equal. */
 static int by_va(const void *a, const void *b)
 {
 	const struct host *x = a, *y = b;
@@ -48,12 +48,12 @@ static void host_end(struct host *host)
 	free(host);
 }
 
-/* Makes the addresses the window's again, and then anyone's. */
-static void give_back(uint64_t va, size_t mapped)
+/* Restores the reservation, then releases the addresses for others. */
+static void release_va(uint64_t va, size_t mapped)
 {
 	struct softgpu_va release = { .size = sizeof(release), .va = va };
 
-	/* if this fails the addresses must stay taken: memory stands there */
+	/* without a reservation the memory is still mapped, so the addresses must stay in use */
 	if (sgu_reserve((void *)va, mapped, MAP_FIXED) == MAP_FAILED)
 		return;
 	sgu_call_any(SOFTGPU_VA_RELEASE, &release);
@@ -93,9 +93,8 @@ static CUresult host_make(uint32_t kind, uint32_t flags, size_t length, uint64_t
 		.va = reserve.va, .mapped = reserve.length, .kind = kind, .ctx_id = atomic_load(&ctx->id),
 	};
 	/*
-	 * Shared, so that a fork leaves the very pages to the parent that a
-	 * device may be reaching.  A child can read host memory, and has no
-	 * managed memory, as with NVIDIA's driver.
+	 * A shared mapping: after a fork, the parent keeps the pages that a device may be using. As
+	 * with NVIDIA's driver, a child can read host memory, and does not have managed memory.
 	 */
 	if (sgu_host(ctx->gpu, (void *)host->va, host->mapped, memory_of(kind, flags))) {
 		result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -123,12 +122,15 @@ static CUresult host_make(uint32_t kind, uint32_t flags, size_t length, uint64_t
 		 &(struct softgpu_va) { .size = sizeof(struct softgpu_va), .va = host->va });
 	result = CUDA_ERROR_OUT_OF_MEMORY;
 undo:
-	give_back(host->va, host->mapped);
+	release_va(host->va, host->mapped);
 	free(host);
 	return result;
 }
 
-/* One caller takes the piece that begins at va out of the tree; NULL to the others. */
+/*
+ * Removes the allocation that begins at va from the tree. If several threads call it, one gets the
+ * allocation and the others NULL.
+ */
 static struct host *host_take(uint64_t va, uint32_t kind)
 {
 	struct host key = { .va = va, .mapped = 1 }, *host = NULL;
@@ -155,7 +157,7 @@ static CUresult host_free(uint64_t va, uint32_t kind)
 	/* queued copies may be using it */
 	result = sgu_ctx_sync_all();
 	sgu_call_any(SOFTGPU_HOST_UNREGISTER, &unregister);
-	give_back(host->va, host->mapped);
+	release_va(host->va, host->mapped);
 	host_end(host);
 	return result;
 }
@@ -195,7 +197,7 @@ void sgu_host_forget(uint64_t ctx_id)
 		struct host *host = sweep.found;
 
 		sweep.found = host->next;
-		give_back(host->va, host->mapped);
+		release_va(host->va, host->mapped);
 		host_end(host);
 	}
 }
@@ -248,7 +250,7 @@ SGU_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flag
 		*pp = NULL;
 		return sgu_ctx_needed();
 	}
-	/* with unified addressing all host memory is mapped to the devices */
+	/* with unified addressing, all host memory is mapped for the devices */
 	result = host_make(SOFTGPU_KIND_HOST, Flags | CU_MEMHOSTALLOC_DEVICEMAP, bytesize, &va);
 	if (!result)
 		*pp = (void *)va;
@@ -304,10 +306,10 @@ SGU_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int 
 	if (!p || !bytesize || (Flags & ~REGISTER_FLAGS) || sgu_in_window(reg.va) ||
 	    reg.va + bytesize < bytesize)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* on Linux this does nothing but tell whether all of it is mapped */
+	/* on Linux, this only checks that the whole range is mapped */
 	if (msync((char *)p - head, bytesize + head, MS_ASYNC))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* first, so that no query in another thread takes it for unknown memory */
+	/* increment first, so that no query of another thread takes it for unknown memory */
 	atomic_fetch_add(&sgu_registered, 1);
 	err = sgu_call(ctx->gpu, SOFTGPU_HOST_REGISTER, &reg);
 	if (err)
@@ -333,7 +335,7 @@ SGU_EXPORT CUresult cuMemHostUnregister(void *p)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	if (q.kind != SOFTGPU_KIND_REGISTERED || q.base != unregister.va)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* queued copies may be using it; a context that died does not keep it registered */
+	/* queued copies may be using it; go on even if a context has faulted */
 	result = sgu_ctx_sync_all();
 	err = sgu_call_any(SOFTGPU_HOST_UNREGISTER, &unregister);
 	if (err)
@@ -342,7 +344,7 @@ SGU_EXPORT CUresult cuMemHostUnregister(void *p)
 	return result;
 }
 
-/* Host memory that the devices know at p, and its flags. */
+/* Queries host memory that the devices know at p. */
 static CUresult host_at(void *p, bool managed_too, struct softgpu_query *q)
 {
 	CUresult result = sgu_ctx_needed();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* init.c - cuInit: the GPUs, and fork. */
+/* init.c - cuInit(): opens the GPUs, and handles fork(). */
 #include <errno.h>
 #include <string.h>
 
@@ -9,10 +9,10 @@ pthread_mutex_t sgu_lock = PTHREAD_MUTEX_INITIALIZER;
 struct sgu_gpu sgu_gpus[SOFTGPU_MAX_GPUS];
 
 enum state {
-	STATE_NEW,		/* cuInit has not succeeded */
-	STATE_STARTING,		/* a thread is in cuInit */
+	STATE_NEW,		/* cuInit() has not succeeded */
+	STATE_STARTING,		/* a thread is in cuInit() */
 	STATE_READY,
-	STATE_FORKED,		/* in the child of a process that was starting or ready: for good */
+	STATE_FORKED,		/* in a child whose parent was starting or ready; permanent */
 };
 
 _Thread_local bool sgu_in_callback;
@@ -65,14 +65,17 @@ CUresult sgu_refuse(CUresult error)
 }
 
 /*
- * A GPU's address space belongs to the process that made it.  The child takes
- * nothing over and, since every call is refused from here on, ends nothing of
- * its parent's either.  It must not touch locks: their holders are not here.
+ * A GPU's address space belongs to the process that made it. A forked child inherits nothing. Every
+ * call of the child is refused from here on, so it cannot end objects of its parent either. It must
+ * not take locks, because their holders do not exist in the child.
  */
 static void forked(void)
 {
 	if (atomic_load(&state) == STATE_NEW) {
-		/* A thread may have been about to start; nothing that the lock guards was there yet. */
+		/*
+		 * Another thread may have been entering cuInit(). The lock protected no data yet,
+		 * so it can be initialized again.
+		 */
 		sgu_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 		return;
 	}
@@ -80,10 +83,10 @@ static void forked(void)
 		sgu_forget();
 }
 
-static bool told_of_forks;
+static bool fork_handler_ok;
 static void __attribute__((constructor)) begin(void)
 {
-	told_of_forks = !pthread_atfork(NULL, NULL, forked);
+	fork_handler_ok = !pthread_atfork(NULL, NULL, forked);
 }
 
 static CUresult start(void)
@@ -113,7 +116,7 @@ static CUresult start(void)
 	err = sgu_window_open(n);
 	if (err)
 		return err == -EEXIST ? CUDA_ERROR_MPS_MAX_CLIENTS_REACHED : sgu_result(err);
-	return told_of_forks ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return fork_handler_ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SGU_EXPORT CUresult cuInit(unsigned int Flags)
@@ -137,7 +140,8 @@ SGU_EXPORT CUresult cuInit(unsigned int Flags)
 			sgu_forget();
 		else
 			sgu_not_faulted();
-		atomic_store_explicit(&state, result ? STATE_NEW : STATE_READY, memory_order_release);
+		atomic_store_explicit(&state, result ? STATE_NEW : STATE_READY,
+				      memory_order_release);
 	}
 	pthread_mutex_unlock(&sgu_lock);
 	return result;

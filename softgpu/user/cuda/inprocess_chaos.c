@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* inprocess_chaos.c - softgpu_inprocess.h: faults at the moment that a test chooses. */
+/* inprocess_chaos.c - softgpu_inprocess.h: injects faults at a time that the test chooses. */
 #include <errno.h>
 
 #include "chaos.h"
@@ -14,7 +14,7 @@ SGU_EXPORT int softgpu_inprocess_revoke(uint64_t va)
 	return core ? (int)sg_pins_revoke_at(core, va) : -ENODEV;
 }
 
-/* Two threads that set different knobs at once: the one that comes last may undo the other's. */
+/* If two threads set different knobs at once, the later one may undo the change of the other. */
 SGU_EXPORT int softgpu_inprocess_chaos(const char *knobs)
 {
 	struct sg *core = softgpu_inprocess_core();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * inprocess_pin.c - softgpu_inprocess.h: pins of the GPU in this process, as a
- * personality offers them to others.
+ * inprocess_pin.c - softgpu_inprocess.h: pins of the software GPU's memory in this process.
  *
- * A pin is the caller's until it is unpinned and the core's until it has ended, in
- * either order: the last one frees it.
+ * The caller uses a pin until it unpins it, and the core until the pin has ended. The last of both
+ * frees it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -28,10 +27,10 @@ struct softgpu_pin {
 	void (*revoked)(void *arg);
 	void *arg;
 	uint64_t length;
-	_Atomic int users;		/* the caller, and the core */
-	pthread_mutex_t lock;		/* of what follows */
+	_Atomic int users;		/* the caller and the core */
+	pthread_mutex_t lock;		/* protects the fields below */
 	struct view *views;
-	bool gone;			/* no view reaches the memory any more */
+	bool gone;			/* the memory is no longer reachable by views */
 };
 
 static struct softgpu_pin *outer(struct sg_pin *pin)
@@ -39,7 +38,7 @@ static struct softgpu_pin *outer(struct sg_pin *pin)
 	return (struct softgpu_pin *)((char *)pin - offsetof(struct softgpu_pin, pin));
 }
 
-static void drop(struct softgpu_pin *p)
+static void pin_put(struct softgpu_pin *p)
 {
 	if (atomic_fetch_sub(&p->users, 1) > 1)
 		return;
@@ -47,7 +46,7 @@ static void drop(struct softgpu_pin *p)
 	free(p);
 }
 
-/* ---- what the core calls ---- */
+/* ---- callbacks of the core ---- */
 
 static void on_revoke(struct sg_pin *pin)
 {
@@ -56,7 +55,9 @@ static void on_revoke(struct sg_pin *pin)
 	p->revoked(p->arg);
 }
 
-/* Something that faults takes the views' place: nothing else may come to be at their addresses. */
+/*
+ * Replaces the views by mappings that fault, so that no other memory is mapped at their addresses.
+ */
 static void on_unmap(struct sg_pin *pin)
 {
 	struct softgpu_pin *p = outer(pin);
@@ -70,12 +71,12 @@ static void on_unmap(struct sg_pin *pin)
 
 static void on_free(struct sg_pin *pin)
 {
-	drop(outer(pin));
+	pin_put(outer(pin));
 }
 
 static const struct sg_pin_ops ops = { .callback = on_revoke, .unmap = on_unmap, .free = on_free };
 
-/* ---- the calls ---- */
+/* ---- calls ---- */
 
 SGU_EXPORT void softgpu_inprocess_begin(void)
 {
@@ -87,7 +88,8 @@ SGU_EXPORT int softgpu_inprocess_begun(void)
 	return sgu_wants_inprocess();
 }
 
-SGU_EXPORT int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
+SGU_EXPORT int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags,
+				     void (*revoked)(void *arg), void *arg,
 				     struct softgpu_pin **out)
 {
 	struct sg_pin_who who = { .proc_key = softgpu_inprocess_key() };
@@ -97,7 +99,8 @@ SGU_EXPORT int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int 
 
 	if (!core)
 		return -ENODEV;
-	if (flags & ~SOFTGPU_PIN_PERSISTENT || !length || (va | length) & (SG_PAGE_SIZE - 1) || !revoked)
+	if (flags & ~SOFTGPU_PIN_PERSISTENT || !length || (va | length) & (SG_PAGE_SIZE - 1) ||
+	    !revoked)
 		return -EINVAL;
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -110,7 +113,7 @@ SGU_EXPORT int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int 
 	err = sg_pin_get(core, &p->pin, &ops, &who, va, length, flags & SOFTGPU_PIN_PERSISTENT);
 	if (err) {
 		p->users = 1;
-		drop(p);
+		pin_put(p);
 		return err;
 	}
 	*out = p;
@@ -121,17 +124,17 @@ SGU_EXPORT void softgpu_inprocess_unpin(struct softgpu_pin *p)
 {
 	struct view *v;
 
-	/* Its end, here or by its callback, has hidden what views there are. */
+	/* Ends the pin, unless its callback has. In both cases, its views are hidden now. */
 	sg_pin_put(softgpu_inprocess_core(), &p->pin, p->pin.persistent);
 	while ((v = p->views)) {
 		p->views = v->next;
 		munmap(v->base, p->length);
 		free(v);
 	}
-	drop(p);
+	pin_put(p);
 }
 
-/* Lock.  Pages that lie side by side in VRAM are one mapping. */
+/* Caller holds p->lock. Makes one mapping for adjacent pages of VRAM. */
 static int map_pages(struct softgpu_pin *p, char *base, int prot)
 {
 	unsigned int gpu = sg_pin_gpu_index(&p->pin);
@@ -143,16 +146,18 @@ static int map_pages(struct softgpu_pin *p, char *base, int prot)
 
 		if (i < n && sg_pin_page(&p->pin, i) == from + (uint64_t)(i - first) * SG_PAGE_SIZE)
 			continue;
-		err = sgu_vram_map(gpu, from, (uint64_t)(i - first) * SG_PAGE_SIZE, prot, base + first * SG_PAGE_SIZE);
+		err = sgu_vram_map(gpu, from, (uint64_t)(i - first) * SG_PAGE_SIZE, prot,
+				   base + first * SG_PAGE_SIZE);
 		first = i;
 	}
 	return err;
 }
 
-/* Something that faults, over whatever is there, or (NULL) anywhere. */
-static void *nothing_at(void *base, uint64_t length)
+/* Maps addresses whose accesses fault, at `base`, or anywhere (NULL). */
+static void *map_hole(void *base, uint64_t length)
 {
-	return mmap(base, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED : 0), -1, 0);
+	return mmap(base, length, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED : 0), -1, 0);
 }
 
 SGU_EXPORT int softgpu_inprocess_view_at(struct softgpu_pin *p, int writable, void *base)
@@ -172,7 +177,7 @@ SGU_EXPORT int softgpu_inprocess_view_at(struct softgpu_pin *p, int writable, vo
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (err) {
-		nothing_at(base, p->length);
+		map_hole(base, p->length);
 		free(v);
 	}
 	return err;
@@ -180,7 +185,7 @@ SGU_EXPORT int softgpu_inprocess_view_at(struct softgpu_pin *p, int writable, vo
 
 SGU_EXPORT int softgpu_inprocess_view(struct softgpu_pin *p, int writable, void **view)
 {
-	void *base = nothing_at(NULL, p->length);
+	void *base = map_hole(NULL, p->length);
 	int err;
 
 	if (base == MAP_FAILED)

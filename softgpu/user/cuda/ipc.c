@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * ipc.c - device memory for others: other processes, by handles that they open,
- * and other devices, as a dma-buf.
+ * ipc.c - shares device memory: with other processes, by handles that they open, and with other
+ * devices, as a dma-buf.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "pool.h"
 #include "uncancelled.h"
 
-/* What a CUipcMemHandle holds: 64 bytes that processes pass on as they are. */
+/* The content of a CUipcMemHandle: 64 bytes that processes pass on unchanged. */
 struct handle {
 	char magic[8];
 	uint64_t id, key[2];
@@ -34,9 +34,9 @@ SGU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	if (!pHandle)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sgu_shared())
-		return CUDA_ERROR_NOT_SUPPORTED;	/* no other process reaches this GPU */
+		return CUDA_ERROR_NOT_SUPPORTED;	/* no other process can reach this GPU */
 	if (sgu_pool_facts(dptr, &pool))
-		return CUDA_ERROR_INVALID_VALUE;	/* cuMemPoolExportPointer exports it */
+		return CUDA_ERROR_INVALID_VALUE;	/* exported by cuMemPoolExportPointer() */
 	result = sgu_result(sgu_call_any(SOFTGPU_IPC_EXPORT, &export));
 	if (result)
 		return result;
@@ -46,7 +46,8 @@ SGU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	return CUDA_SUCCESS;
 }
 
-SGU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+SGU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
+					  unsigned int Flags)
 {
 	struct softgpu_ipc_open open = { .size = sizeof(open) };
 	struct sgu_ctx *ctx;
@@ -58,7 +59,8 @@ SGU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle han
 		return result;
 	memcpy(&h, &handle, sizeof(h));
 	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
-	    memcmp(h.magic, blank.magic, sizeof(h.magic)) || memcmp(h.zero, blank.zero, sizeof(h.zero)))
+	    memcmp(h.magic, blank.magic, sizeof(h.magic)) ||
+	    memcmp(h.zero, blank.zero, sizeof(h.zero)))
 		return CUDA_ERROR_INVALID_VALUE;
 	open.id = h.id;
 	memcpy(open.key, h.key, sizeof(open.key));
@@ -68,7 +70,7 @@ SGU_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle han
 		*pdptr = open.va;
 		return CUDA_SUCCESS;
 	case -EEXIST:
-		return CUDA_ERROR_INVALID_CONTEXT;	/* one's own memory */
+		return CUDA_ERROR_INVALID_CONTEXT;	/* the memory belongs to this process */
 	case -EBUSY:
 		return CUDA_ERROR_INVALID_HANDLE;	/* open in another context */
 	default:
@@ -84,7 +86,7 @@ SGU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 	return result ? result : sgu_result(sgu_call_any(SOFTGPU_IPC_CLOSE, &va));
 }
 
-/* An event for other processes cannot be made, so no handle can be one's. */
+/* Events for other processes are not supported, so no event handle is valid. */
 static CUresult no_event(const void *out)
 {
 	CUresult result = sgu_ctx_needed();
@@ -106,7 +108,10 @@ SGU_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle hand
 	return no_event(phEvent);
 }
 
-/* Of a range that the driver has exported, so without holes: is all of it this process's own VRAM? */
+/*
+ * Whether a range is this process's own VRAM. The driver has exported the range, so it has no
+ * holes.
+ */
 static CUresult check_own(uint64_t va, uint64_t end)
 {
 	struct softgpu_query q;
@@ -116,8 +121,9 @@ static CUresult check_own(uint64_t va, uint64_t end)
 		result = sgu_query(va, &q);
 		if (result)
 			return result;
-		/* a page of small allocations has parts that are none */
-		if (q.kind != SOFTGPU_KIND_NONE && q.kind != SOFTGPU_KIND_DEVICE && q.kind != SOFTGPU_KIND_VMM)
+		/* a page of small allocations may contain free parts */
+		if (q.kind != SOFTGPU_KIND_NONE && q.kind != SOFTGPU_KIND_DEVICE &&
+		    q.kind != SOFTGPU_KIND_VMM)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
@@ -138,7 +144,10 @@ SGU_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr
 	    flags & ~(unsigned long long)CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE ||
 	    !size || dptr + size < dptr || (dptr | size) & in_page)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* the flag is for GPUs that have another way than PCIe as well; all GPUs are of one platform */
+	/*
+	 * the flag is for GPUs that also have another path than PCIe; all GPUs have the same
+	 * platform
+	 */
 	if ((flags && sgu_gpus[0].info.platform != SOFTGPU_PLATFORM_COHERENT) || !sgu_shared())
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = sgu_result(sgu_call_any(SOFTGPU_DMABUF, &export));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* layouts.c - what programs built with NVIDIA's headers rely on, checked by the compiler. */
+/* layouts.c - checks at compile time the layouts that programs built with NVIDIA's headers use. */
 #include "cuda.h"
 #include "driver_types.h"
 #include "nvml.h"
@@ -45,7 +45,7 @@ AT(CUDA_MEMCPY2D, dstDevice, 88);
 AT(CUDA_MEMCPY2D, dstPitch, 104);
 AT(CUDA_MEMCPY2D, Height, 120);
 
-/* CUDA 12's; 13 has others */
+/* those of CUDA 12; CUDA 13's differ */
 SIZE(struct cudaPointerAttributes, 24);
 AT(struct cudaPointerAttributes, devicePointer, 8);
 SIZE(struct cudaDeviceProp, 1032);

@@ -44,8 +44,8 @@ SGU_HOOKED(cuMemAlloc_v2, CUdeviceptr *dptr, size_t bytesize)
 	return CUDA_SUCCESS;
 }
 
-SGU_HOOKED(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-	   unsigned int ElementSizeBytes)
+SGU_HOOKED(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+	   size_t Height, unsigned int ElementSizeBytes)
 {
 	size_t pitch, bytes;
 	CUresult result;
@@ -62,8 +62,8 @@ SGU_HOOKED(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
 }
 
 /*
- * Programs free in destructors and in threads of their own, where no context
- * is current, so the address alone says what to free.
+ * Programs free memory in destructors and in threads without a current context, so only the address
+ * selects what is freed.
  */
 SGU_HOOKED(cuMemFree_v2, CUdeviceptr dptr)
 {
@@ -83,7 +83,7 @@ SGU_HOOKED(cuMemFree_v2, CUdeviceptr dptr)
 	return sgu_result(err);
 }
 
-/* The plain names: stubs of their own, so that a patch at one is not met behind the other. */
+/* The names without a version are separate stubs: a patch of one does not affect the other. */
 #undef cuMemAlloc
 #undef cuMemAllocPitch
 #undef cuMemFree

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* module.c - variables of loaded code: none can be loaded, and asking for one is an error and no more. */
+/* module.c - variables of loaded code. No code can be loaded, so queries return an error. */
 #include "hook.h"
 #include "internal.h"
 
@@ -20,7 +20,8 @@ SGU_HOOKED(cuModuleGetGlobal_v2, CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
 	return no_module(name);
 }
 
-SGU_HOOKED(cuLibraryGetGlobal, CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+SGU_HOOKED(cuLibraryGetGlobal, CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
+	   const char *name)
 {
 	(void)dptr;
 	(void)bytes;

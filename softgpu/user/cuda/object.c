@@ -6,17 +6,17 @@
 
 #include "object.h"
 
-/* handle = generation << 28 | slot << 4 | type; never 0, 1 or 2, which name streams */
+/* handle = generation << 28 | slot << 4 | type; never 0, 1 or 2, which are special streams */
 #define SLOT_BITS	24
 #define MAX_SLOTS	(1u << SLOT_BITS)
 
 struct slot {
 	struct sgu_obj *obj;	/* NULL: free */
-	uint32_t generation;	/* of the object that is, or was last, here */
+	uint32_t generation;	/* generation of the current or last object */
 	uint32_t next_free;	/* slot number + 1 */
 };
 
-/* Innermost lock of the library: nothing is called with it held. */
+/* The innermost lock of the library: no function is called under it. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slot *slots;
 static uint32_t slot_count, free_head;
@@ -59,7 +59,8 @@ int sgu_obj_publish(struct sgu_obj *obj, enum sgu_type type, void (*free)(struct
 		free_head = slot->next_free;
 		slot->obj = obj;
 		slot->generation++;
-		obj->handle = (uint64_t)slot->generation << (SLOT_BITS + 4) | (uint64_t)i << 4 | type;
+		obj->handle = (uint64_t)slot->generation << (SLOT_BITS + 4) | (uint64_t)i << 4 |
+			      type;
 	}
 	pthread_mutex_unlock(&table_lock);
 	return err;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * object.h - what opaque CUDA handles stand for.
+ * object.h - the objects of opaque CUDA handles.
  *
- * A handle (CUcontext, CUstream, ...) is a slot number and a generation, never
- * an address, so that a stale or made-up handle is an error and not a crash.
+ * A handle (CUcontext, CUstream, ...) is a slot number and a generation, never an address. So an
+ * old or invalid handle leads to an error and not to a crash.
  */
 #ifndef SGU_OBJECT_H
 #define SGU_OBJECT_H
@@ -24,16 +24,22 @@ struct sgu_obj {
 	enum sgu_type type;
 	atomic_uint refs;
 	uint64_t handle;
-	void (*free)(struct sgu_obj *obj);	/* at the last put */
+	void (*free)(struct sgu_obj *obj);	/* called by the last put */
 };
 
-/* Gives obj a handle and one reference, the table's.  0 or -ENOMEM. */
+/* Gives obj a handle and one reference, which belongs to the table. 0 or -ENOMEM. */
 int sgu_obj_publish(struct sgu_obj *obj, enum sgu_type type, void (*free)(struct sgu_obj *obj));
 
-/* NULL when there is no such object; *stale then tells whether there was one.  stale may be NULL. */
+/*
+ * Returns a reference. NULL: no such object; *stale then says whether there was one. stale may be
+ * NULL.
+ */
 struct sgu_obj *sgu_obj_get(uint64_t handle, enum sgu_type type, int *stale);
 
-/* Takes the object out of the table: one caller gets it, with the table's reference. */
+/*
+ * Removes the object from the table. If several threads call it, one gets the object, with the
+ * table's reference.
+ */
 struct sgu_obj *sgu_obj_take(uint64_t handle, enum sgu_type type, int *stale);
 
 void sgu_obj_ref(struct sgu_obj *obj);

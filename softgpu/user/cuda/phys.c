@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* phys.c - memory that cuMemCreate makes, and its handles. */
+/* phys.c - memory of cuMemCreate(), and its handles. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +55,8 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 	return sgu_handle_types_ok(prop->requestedHandleTypes);
 }
 
-SGU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+SGU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
+						  const CUmemAllocationProp *prop,
 						  CUmemAllocationGranularity_flags option)
 {
 	CUresult result = sgu_enter();
@@ -67,7 +68,7 @@ SGU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUm
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!prop)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* clients ask with blank properties, too, or for handles that they will not get */
+	/* clients also pass empty properties, or handle types that are not supported */
 	*granularity = SGU_PAGE;
 	return CUDA_SUCCESS;
 }

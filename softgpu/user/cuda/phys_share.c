@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* phys_share.c - cuMemCreate's memory in other processes, by file descriptors. */
+/* phys_share.c - shares memory of cuMemCreate() with other processes, by file descriptors. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "share.h"
 #include "vmm_int.h"
 
-SGU_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
-						 CUmemAllocationHandleType handleType, unsigned long long flags)
+SGU_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
+						 CUmemGenericAllocationHandle handle,
+						 CUmemAllocationHandleType handleType,
+						 unsigned long long flags)
 {
 	struct softgpu_phys_export export = { .size = sizeof(export) };
 	struct sgu_share share = { .type = SGU_SHARE_PHYS };
@@ -24,7 +26,7 @@ SGU_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGen
 		return CUDA_ERROR_INVALID_VALUE;
 	result = CUDA_ERROR_INVALID_VALUE;
 	if (!(phys->prop.requestedHandleTypes & handleType))
-		goto out;	/* it was not made for it */
+		goto out;	/* the memory was created without this handle type */
 	export.handle = phys->handle;
 	result = sgu_result(sgu_call(phys->gpu, SOFTGPU_PHYS_EXPORT, &export));
 	if (result)
@@ -42,8 +44,9 @@ out:
 	return result;
 }
 
-/* The handle is the descriptor itself, as a pointer; it stays the caller's. */
-SGU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+/* osHandle is the descriptor, cast to a pointer. The caller keeps it. */
+SGU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+						   void *osHandle,
 						   CUmemAllocationHandleType shHandleType)
 {
 	struct softgpu_phys_import import = { .size = sizeof(import) };
@@ -70,7 +73,7 @@ SGU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle 
 	result = sgu_result(sgu_call(gpu, SOFTGPU_PHYS_IMPORT, &import));
 	if (result)
 		return result;
-	/* the exporter may number its GPUs otherwise */
+	/* this process may number the GPUs differently from the exporter */
 	share.prop.location.id = gpu;
 	return sgu_phys_publish(gpu, import.handle, import.length, &share.prop, handle);
 }

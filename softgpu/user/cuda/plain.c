@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * plain.c - the plain symbol of every versioned function, with the ABI of the
- * current version.  Those of functions that interposers patch stand with them: hook.h.
+ * plain.c - the names without a version of all versioned functions, with the ABI of the current
+ * version. For functions that interposers patch, they are defined beside the function (hook.h).
  */
 #include "internal.h"
 

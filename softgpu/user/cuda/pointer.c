@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* pointer.c - what a pointer is: cuPointerGetAttribute and its kin. */
+/* pointer.c - queries of pointers: cuPointerGetAttribute() and similar calls. */
 #include <string.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ static CUresult query_known(CUdeviceptr ptr, struct softgpu_query *q)
 	return result || is_known(q) ? result : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* How many bytes an attribute's value has; 0: no such attribute. */
+/* Size of an attribute's value in bytes; 0: unknown attribute. */
 static size_t attribute_size(CUpointer_attribute attribute)
 {
 	switch (attribute) {
@@ -50,10 +50,11 @@ static size_t attribute_size(CUpointer_attribute attribute)
 	return 0;
 }
 
-/* The value, in the low bytes of *v; an error leaves it 0. */
-static CUresult attribute_value(CUpointer_attribute attribute, const struct softgpu_query *q, uint64_t *v)
+/* Returns the value in the low bytes of *v. After an error, *v is 0. */
+static CUresult attribute_value(CUpointer_attribute attribute, const struct softgpu_query *q,
+				uint64_t *v)
 {
-	/* what is mapped is whole pages, of the owner's size */
+	/* a mapping consists of whole pages of the owner */
 	uint64_t page = q->kind == SOFTGPU_KIND_REGISTERED ? (uint64_t)sysconf(_SC_PAGESIZE) : SGU_PAGE;
 	struct sgu_pool_facts pool;
 	struct sgu_vmm_facts vmm;
@@ -61,7 +62,7 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 	*v = 0;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		/* NULL: mappings of VMM and memory of pools belong to none */
+		/* NULL: mappings of VMM and memory of pools belong to no context */
 		*v = (uintptr_t)sgu_ctx_of_driver(q->ctx);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -102,7 +103,8 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		*v = q->kind == SOFTGPU_KIND_DEVICE ||
-		     (q->kind == SOFTGPU_KIND_VMM && sgu_vmm_facts(q->va, &vmm) && vmm.rdma_capable);
+		     (q->kind == SOFTGPU_KIND_VMM && sgu_vmm_facts(q->va, &vmm) &&
+		      vmm.rdma_capable);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		*v = q->access;
@@ -135,9 +137,9 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 }
 
 /*
- * A program that asks for tokens is about to let a device reach the memory, so
- * they come with SYNC_MEMOPS.  VMM memory and pools' belongs to no context, and has none:
- * both are 0, with which the owning process pins.
+ * A program that requests tokens will let a device access the memory, so SYNC_MEMOPS is set, too.
+ * Memory of VMM and of pools belongs to no context, and its tokens are 0: with these, only the
+ * owning process can pin it.
  */
 static CUresult get_tokens(const struct softgpu_query *q, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *tokens)
 {
@@ -154,7 +156,8 @@ static CUresult get_tokens(const struct softgpu_query *q, CUDA_POINTER_ATTRIBUTE
 	return CUDA_SUCCESS;
 }
 
-SGU_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+SGU_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
+					  CUdeviceptr ptr)
 {
 	size_t size = attribute_size(attribute);
 	CUresult result = sgu_enter();
@@ -176,11 +179,12 @@ SGU_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib
 }
 
 /*
- * Never fails because of the pointer: what does not apply to it reads as 0, so
- * that one call tells host memory from GPU memory.
+ * Never fails because of the pointer. Attributes that do not apply to it are 0, so one call
+ * distinguishes host memory from GPU memory.
  */
-SGU_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes,
-					   void **data, CUdeviceptr ptr)
+SGU_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
+					   CUpointer_attribute *attributes, void **data,
+					   CUdeviceptr ptr)
 {
 	CUresult result = sgu_enter();
 	struct softgpu_query q;
@@ -212,7 +216,7 @@ SGU_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer
 		case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
 			if (q.kind == SOFTGPU_KIND_NONE)
-				continue;	/* left as it was, as NVIDIA's does */
+				continue;	/* left unchanged, as by NVIDIA's driver */
 			v = attributes[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? q.length : q.base;
 			break;
 		default:
@@ -231,13 +235,14 @@ CUresult sgu_set_sync_memops(uint64_t va, bool on)
 	int err = sgu_call_any(SOFTGPU_SET_ATTR, &set);
 
 	/*
-	 * Work queued before this must not be left out, its effect could show later.  And
-	 * every such call synchronizes, as documented, whatever the attribute was.
+	 * Work that was queued before must complete, because its effect could become visible later.
+	 * As documented, each such call synchronizes, whatever the old value was.
 	 */
 	return err ? sgu_result(err) : sgu_ctx_sync_all();
 }
 
-SGU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+SGU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+					  CUdeviceptr ptr)
 {
 	CUresult result = sgu_enter();
 	struct softgpu_query q;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * pool.c - memory of pools: cuMemAllocAsync, cuMemFreeAsync.
+ * pool.c - memory of pools: cuMemAllocAsync(), cuMemFreeAsync().
  *
- * It is cuMemAlloc's memory with another owner as far as programs can see, and in no
- * context of the driver: contexts end without it.  No free waits: cuMemFree ends the memory at
- * once, cuMemFreeAsync when the stream comes to that.  Nor does the driver wait for other work
- * that still uses it.
+ * It is cuMemAlloc()'s memory, but programs see another owner, and it belongs to no context of the
+ * driver: it survives contexts. No free waits: cuMemFree() frees the memory at once,
+ * cuMemFreeAsync() when the stream reaches it. The driver does not wait for other work that still
+ * uses the memory either.
  */
 #include <errno.h>
 #include <search.h>
@@ -14,10 +14,10 @@
 #include "hook.h"
 #include "pool_int.h"
 
-static void *pieces;		/* tsearch */
-static atomic_bool used;	/* there has been one: until then no look-up is needed */
+static void *pieces;		/* a tree (tsearch) */
+static atomic_bool used;	/* set by the first allocation; until then no look-up is needed */
 
-/* Pieces do not overlap, so "overlaps" is an order's "equal". */
+/* Allocations do not overlap, so the order treats overlapping ranges as equal. */
 static int by_va(const void *a, const void *b)
 {
 	const struct piece *x = a, *y = b;
@@ -35,7 +35,9 @@ struct piece *sgu_piece_at(uint64_t va)
 	return node ? *node : NULL;
 }
 
-/* With sgu_pool_lock held: out of the tree and of the figures. */
+/*
+ * Caller holds sgu_pool_lock. Removes the allocation from the tree and from the pool's statistics.
+ */
 static void unlist(struct piece *piece)
 {
 	tdelete(piece, &pieces, by_va);
@@ -45,7 +47,7 @@ static void unlist(struct piece *piece)
 		piece->pool->used -= piece->length;
 }
 
-static void forget(struct piece *piece)
+static void free_piece(struct piece *piece)
 {
 	sgu_obj_put(&piece->pool->obj);
 	free(piece);
@@ -65,12 +67,13 @@ int sgu_piece_add(const struct piece *piece)
 		return -ENOMEM;
 	*copy = *piece;
 	pthread_mutex_lock(&sgu_pool_lock);
-	while ((node = tsearch(copy, &pieces, by_va)) && *node != copy && !imported_again(*node, copy)) {
+	while ((node = tsearch(copy, &pieces, by_va)) && *node != copy &&
+	       !imported_again(*node, copy)) {
 		struct piece *old = *node;
 
-		/* the driver has given its addresses away: it went with its GPU */
+		/* the driver has reused the addresses: the old memory was lost with its GPU */
 		unlist(old);
-		forget(old);
+		free_piece(old);
 	}
 	if (node)
 		err = *node == copy ? 0 : -EEXIST;
@@ -103,8 +106,8 @@ bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts)
 	return piece;
 }
 
-/* The memory of a pool that begins at va, now out of the tree and of the figures; NULL: none does. */
-static struct piece *take(uint64_t va)
+/* Removes the allocation that begins at va from the tree and from the statistics. NULL: none. */
+static struct piece *remove_at(uint64_t va)
 {
 	struct piece *piece;
 
@@ -120,31 +123,32 @@ static struct piece *take(uint64_t va)
 	return piece;
 }
 
-/* It could not be freed. */
-static void put_back(struct piece *piece)
+/* Adds the allocation again after a failed free. */
+static void reinsert(struct piece *piece)
 {
 	if (sgu_piece_add(piece))
-		forget(piece);
+		free_piece(piece);
 	else
 		free(piece);
 }
 
-/* At once. */
-static int end(const struct piece *piece, uint64_t va)
+/* Frees the memory at once. */
+static int end_now(const struct piece *piece, uint64_t va)
 {
 	struct softgpu_va end = { .size = sizeof(end), .va = va };
 
-	return sgu_call_any(piece && piece->pool->imported ? SOFTGPU_IPC_CLOSE : SOFTGPU_MEM_FREE, &end);
+	return sgu_call_any(piece && piece->pool->imported ? SOFTGPU_IPC_CLOSE : SOFTGPU_MEM_FREE,
+			    &end);
 }
 
 bool sgu_pool_free(uint64_t va, CUresult *result)
 {
-	struct piece *piece = take(va);
+	struct piece *piece = remove_at(va);
 
 	if (!piece)
 		return false;
-	*result = sgu_result(end(piece, va));
-	forget(piece);
+	*result = sgu_result(end_now(piece, va));
+	free_piece(piece);
 	return true;
 }
 
@@ -162,12 +166,15 @@ CUresult sgu_queue_alive(const struct sgu_queue *queue)
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-#define POOL_CHUNK	(32u << 20)	/* NVIDIA's driver takes memory for pools in this unit, and maxSize counts it */
+/* NVIDIA's driver allocates for pools in this unit, and maxSize is rounded up to it */
+#define POOL_CHUNK	(32u << 20)
 
 /* Takes over the reference to the pool. */
 static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
 {
-	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .length = bytes, .flags = SOFTGPU_ALLOC_WAIT };
+	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc),
+					   .length = bytes,
+					   .flags = SOFTGPU_ALLOC_WAIT };
 	struct softgpu_va undo = { .size = sizeof(undo) };
 	struct piece piece = { .length = bytes, .pool = pool };
 	uint64_t most = (pool->props.maxSize + POOL_CHUNK - 1) & ~(uint64_t)(POOL_CHUNK - 1);
@@ -208,8 +215,9 @@ out:
 	return result;
 }
 
-/* The pool is the stream's GPU's current one where handle is NULL. */
-static CUresult alloc_in_stream(CUdeviceptr *dptr, size_t bytes, const CUmemoryPool *handle, CUstream hStream)
+/* handle NULL: the current pool of the stream's GPU. */
+static CUresult alloc_in_stream(CUdeviceptr *dptr, size_t bytes, const CUmemoryPool *handle,
+				CUstream hStream)
 {
 	struct sgu_queue queue;
 	CUresult result = sgu_enter();
@@ -236,32 +244,36 @@ SGU_HOOKED(cuMemAllocAsync, CUdeviceptr *dptr, size_t bytesize, CUstream hStream
 	return alloc_in_stream(dptr, bytesize, NULL, hStream);
 }
 
-SGU_HOOKED(cuMemAllocFromPoolAsync, CUdeviceptr *dptr, size_t bytesize, CUmemoryPool handle, CUstream hStream)
+SGU_HOOKED(cuMemAllocFromPoolAsync, CUdeviceptr *dptr, size_t bytesize, CUmemoryPool handle,
+	   CUstream hStream)
 {
 	return alloc_in_stream(dptr, bytesize, &handle, hStream);
 }
 
 /*
- * Out of the tree before the call: other memory may come to its place as soon as the stream has freed it, and in the call clients
- * may be told of pins that end, and ask for what the lock guards.
+ * Removes the allocation from the tree before the call. As soon as the stream has freed it, other
+ * memory may get its addresses. And during the call, clients may be notified of ended pins and make
+ * queries that take the lock.
  */
 static CUresult free_on(const struct sgu_queue *queue, uint64_t va)
 {
-	struct softgpu_mem_free_async on = { .size = sizeof(on), .ctx = queue->kctx, .stream = queue->stream, .va = va };
+	struct softgpu_mem_free_async on = {
+		.size = sizeof(on), .ctx = queue->kctx, .stream = queue->stream, .va = va
+	};
 	struct softgpu_handle sync = { .size = sizeof(sync), .handle = queue->kctx };
-	struct piece *piece = take(va);
+	struct piece *piece = remove_at(va);
 	int err = sgu_call(queue->gpu, SOFTGPU_MEM_FREE_ASYNC, &on);
 
-	/* For want of memory no free fails. */
+	/* A free must not fail for lack of memory. */
 	if (err == -ENOMEM) {
 		err = sgu_call(queue->gpu, SOFTGPU_CTX_SYNC, &sync);
 		if (!err)
-			err = end(piece, va);
+			err = end_now(piece, va);
 	}
 	if (piece && err)
-		put_back(piece);
+		reinsert(piece);
 	else if (piece)
-		forget(piece);
+		free_piece(piece);
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 

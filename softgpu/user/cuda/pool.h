@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.h - what the other files need to know of memory pools. */
+/* pool.h - memory pools, for other files. */
 #ifndef SGU_POOL_H
 #define SGU_POOL_H
 
@@ -10,13 +10,19 @@
 
 struct sgu_pool_facts {
 	uint64_t pool;		/* the CUmemoryPool */
-	uint32_t handle_types;	/* its */
+	uint32_t handle_types;	/* of the pool */
 };
 
-/* Is va in memory of a pool?  Costs a lock and a look-up once a pool has been used, nothing before. */
+/*
+ * Whether va is in memory of a pool. Before the first use of a pool, this costs nothing; after it,
+ * a lock and a look-up.
+ */
 bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts);
 
-/* Frees the memory of a pool that begins at va, after all work of this process; false: it is none. */
+/*
+ * Frees the memory of a pool that begins at va, after all work of this process. False: va is not
+ * memory of a pool.
+ */
 bool sgu_pool_free(uint64_t va, CUresult *result);
 
 #endif

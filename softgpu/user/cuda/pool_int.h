@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pool_int.h - what pool.c (memory of pools), pool_set.c (pools) and pool_ipc.c (in other processes) share. */
+/* pool_int.h - shared by pool.c (memory of pools), pool_set.c (pools) and pool_ipc.c (sharing). */
 #ifndef SGU_POOL_INT_H
 #define SGU_POOL_INT_H
 
@@ -9,44 +9,56 @@
 struct pool {
 	struct sgu_obj obj;
 	int gpu;
-	bool imported;			/* another process's: gives no memory */
+	bool imported;			/* of another process: cannot allocate */
 	CUmemPoolProps props;
 	uint64_t secret[2];		/* ties exported pointers to the exported pool */
-	/* the rest under sgu_pool_lock */
+	/* the fields below are protected by sgu_pool_lock */
 	uint64_t threshold, used, high;
 	int reuse[3];
 	uint8_t access[SOFTGPU_MAX_GPUS];
-	/* imported: how often, less cuMemPoolDestroy(); its pieces, and imports of pieces under way; all such pools */
+	/*
+	 * imported pools: imports minus cuMemPoolDestroy() calls; imported allocations, including
+	 * those being imported; list of all imported pools
+	 */
 	unsigned int imports, mapped;
 	struct pool *next;
 };
 
-/* A piece of memory: allocated from a pool, or imported by one. */
+/* An allocation from a pool, or imported by a pool. */
 struct piece {
 	uint64_t va, length;
-	struct pool *pool;		/* a reference; imported: a count in pool->mapped, too */
+	struct pool *pool; /* a reference; in an imported pool also a count in pool->mapped */
 };
 
-/* Guards the pieces and the pools' figures.  Before the table of objects' lock; not held across a call of the driver. */
+/*
+ * Protects the allocations and the pools' statistics. Taken before the lock of the object table.
+ * Not held across a call of the driver.
+ */
 extern pthread_mutex_t sgu_pool_lock;
 
-/* A reference to the pool behind a handle, or NULL. */
+/* Returns a reference to the pool of a handle, or NULL. */
 struct pool *sgu_pool_get(CUmemoryPool handle);
-/* A new pool with a handle, or NULL. */
+/* Makes a pool with a handle. NULL: out of memory. */
 struct pool *sgu_pool_new(int gpu, const CUmemPoolProps *props);
-/* Imports another process's pool once more: the same handle each time, until it was destroyed as often; NULL: no memory. */
+/*
+ * Imports another process's pool. Repeated imports return the same handle, until the pool was
+ * destroyed as often. NULL: out of memory.
+ */
 CUmemoryPool sgu_pool_import(const CUmemPoolProps *props, const uint64_t secret[2]);
-/* A reference to the pool that allocations on the GPU come from now. */
+/* Returns a reference to the pool that is used for allocations on this GPU. */
 struct pool *sgu_pool_current(int gpu);
 
 /*
- * Records a piece, taking over the caller's reference to the pool, and its count, when it succeeds: 0.
- * -EEXIST: one is there; -ENOMEM.
+ * Records an allocation. On success (0), takes over the caller's reference to the pool, and its
+ * count in pool->mapped. -EEXIST: already recorded; -ENOMEM.
  */
 int sgu_piece_add(const struct piece *piece);
-/* The piece at va, with sgu_pool_lock held. */
+/* Caller holds sgu_pool_lock. Returns the allocation at va. */
 struct piece *sgu_piece_at(uint64_t va);
-/* That a fault has not killed the queue's context, which the driver does not ask: memory of pools is in none. */
+/*
+ * Checks that no fault has killed the queue's context. The driver does not check this for memory of
+ * pools, which belongs to no context.
+ */
 CUresult sgu_queue_alive(const struct sgu_queue *queue);
 
 #endif

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
-/* pool_ipc.c - pools and their memory in other processes. */
+/* pool_ipc.c - shares pools and their memory with other processes. */
 #include <errno.h>
 #include <string.h>
 
 #include "pool_int.h"
 #include "share.h"
 
-/* What a CUmemPoolPtrExportData holds. */
+/* The content of a CUmemPoolPtrExportData. */
 struct pointer {
 	char magic[8];
-	uint64_t id, key[2];		/* the driver's, of the memory */
-	uint64_t secret[2];		/* of its pool */
+	uint64_t id, key[2];		/* the driver's id and key of the memory */
+	uint64_t secret[2];		/* of the pool */
 	char zero[8];
 	uint64_t length;
 };
 
-_Static_assert(sizeof(struct pointer) == sizeof(CUmemPoolPtrExportData), "an exported pointer's size");
+_Static_assert(sizeof(struct pointer) == sizeof(CUmemPoolPtrExportData),
+	       "an exported pointer's size");
 
 static const struct pointer blank = { .magic = "SGPUPTR1" };
 
@@ -47,13 +48,14 @@ SGU_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryP
 	return result;
 }
 
-/* The handle is the descriptor itself, as a pointer; it stays the caller's. */
+/* `handle` is the descriptor, cast to a pointer. The caller keeps it. */
 SGU_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 						       CUmemAllocationHandleType handleType,
 						       unsigned long long flags)
 {
 	CUmemPoolProps props = {
-		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
 	};
 	CUresult result = sgu_enter();
 	struct sgu_share share;
@@ -88,7 +90,8 @@ SGU_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
 		return result;
 	pthread_mutex_lock(&sgu_pool_lock);
 	piece = sgu_piece_at(ptr);
-	ok = shareData_out && piece && piece->va == ptr && !piece->pool->imported && piece->pool->props.handleTypes;
+	ok = shareData_out && piece && piece->va == ptr && !piece->pool->imported &&
+	     piece->pool->props.handleTypes;
 	if (ok) {
 		pointer.length = piece->length;
 		memcpy(pointer.secret, piece->pool->secret, sizeof(pointer.secret));
@@ -105,7 +108,10 @@ SGU_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
 	return CUDA_SUCCESS;
 }
 
-/* Opened: to be recorded, unless that was done before.  The driver counts opens, and a free is to end them all. */
+/*
+ * Records opened memory, unless it was recorded before. The driver counts opens, but one free must
+ * end all imports. So a repeated open is closed again.
+ */
 static CUresult record(struct pool *pool, uint64_t va, uint64_t length, bool *kept)
 {
 	struct piece piece = { .va = va, .length = length, .pool = pool };
@@ -117,14 +123,17 @@ static CUresult record(struct pool *pool, uint64_t va, uint64_t length, bool *ke
 	if (!err)
 		return CUDA_SUCCESS;
 	sgu_obj_put(&pool->obj);
-	sgu_call_any(SOFTGPU_IPC_CLOSE, &(struct softgpu_va) { .size = sizeof(struct softgpu_va), .va = va });
+	sgu_call_any(SOFTGPU_IPC_CLOSE,
+		     &(struct softgpu_va){ .size = sizeof(struct softgpu_va), .va = va });
 	return err == -EEXIST ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The memory is counted in the pool first, so that this is not destroyed meanwhile. */
+/* Counts the memory in the pool first, so that the pool cannot be destroyed meanwhile. */
 static CUresult import(struct pool *pool, const struct pointer *pointer, CUdeviceptr *va)
 {
-	struct softgpu_ipc_open open = { .size = sizeof(open), .id = pointer->id, .key = { pointer->key[0], pointer->key[1] } };
+	struct softgpu_ipc_open open = { .size = sizeof(open),
+					 .id = pointer->id,
+					 .key = { pointer->key[0], pointer->key[1] } };
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	bool counted, kept = false;
 	int err;
@@ -137,7 +146,7 @@ static CUresult import(struct pool *pool, const struct pointer *pointer, CUdevic
 		return result;
 	err = sgu_call(pool->gpu, SOFTGPU_IPC_OPEN, &open);
 	if (err == -EEXIST)
-		result = CUDA_ERROR_INVALID_CONTEXT;	/* one's own memory */
+		result = CUDA_ERROR_INVALID_CONTEXT;	/* the memory belongs to this process */
 	else
 		result = sgu_result(err);
 	if (!err)

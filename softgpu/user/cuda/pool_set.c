@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* pool_set.c - memory pools: made, found, asked. */
+/* pool_set.c - creates, finds and queries memory pools. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -10,10 +10,11 @@
 
 pthread_mutex_t sgu_pool_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Under sgu_pool_lock; a reference each, never given back. */
+/* Protected by sgu_pool_lock. Each holds a reference, which is never dropped. */
 static struct pool *default_pool[SOFTGPU_MAX_GPUS], *current_pool[SOFTGPU_MAX_GPUS];
 
-static struct pool *imported_pools;	/* under sgu_pool_lock; no references: the last destroy takes a pool out */
+/* protected by sgu_pool_lock; no references: the last destroy removes a pool */
+static struct pool *imported_pools;
 
 static void pool_free(struct sgu_obj *obj)
 {
@@ -55,7 +56,8 @@ CUmemoryPool sgu_pool_import(const CUmemPoolProps *props, const uint64_t secret[
 	struct pool *pool;
 
 	pthread_mutex_lock(&sgu_pool_lock);
-	for (pool = imported_pools; pool && memcmp(pool->secret, secret, sizeof(pool->secret)); pool = pool->next)
+	for (pool = imported_pools; pool && memcmp(pool->secret, secret, sizeof(pool->secret));
+	     pool = pool->next)
 		;
 	if (!pool) {
 		pool = sgu_pool_new(props->location.id, props);
@@ -74,7 +76,7 @@ CUmemoryPool sgu_pool_import(const CUmemPoolProps *props, const uint64_t secret[
 	return handle;
 }
 
-/* With sgu_pool_lock held: takes one import off.  *last: it was the last, and the handle is to go. */
+/* Caller holds sgu_pool_lock. Removes one import. *last: it was the last, so the handle must go. */
 static CUresult unimport(struct pool *pool, bool *last)
 {
 	struct pool **p = &imported_pools;
@@ -90,7 +92,7 @@ static CUresult unimport(struct pool *pool, bool *last)
 	return CUDA_SUCCESS;
 }
 
-/* With sgu_pool_lock held. */
+/* Caller holds sgu_pool_lock. */
 static struct pool *default_of(int gpu)
 {
 	CUmemPoolProps props = {
@@ -190,7 +192,10 @@ SGU_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
 	if (!sgu_device_ok(poolProps->location.id))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sgu_handle_types_ok(poolProps->handleTypes);
-	/* its pointers go by the driver's keys, which one process alone has no use for */
+	/*
+	 * exported pointers use keys of the driver, which a software GPU inside one process does
+	 * not support
+	 */
 	if (!result && poolProps->handleTypes && !sgu_shared())
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result)
@@ -246,7 +251,7 @@ SGU_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t minBytesToKeep)
 	return CUDA_SUCCESS;
 }
 
-/* Each attribute's place in the pool, and its size; false: there is no such. */
+/* Returns the place and size of an attribute in the pool. False: unknown attribute. */
 static bool attribute_at(struct pool *pool, CUmemPool_attribute attr, void **at, size_t *size)
 {
 	*size = sizeof(uint64_t);
@@ -274,7 +279,8 @@ static bool attribute_at(struct pool *pool, CUmemPool_attribute attr, void **at,
 
 static CUresult attribute(CUmemoryPool handle, CUmemPool_attribute attr, void *value, bool set)
 {
-	bool high = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+	bool high = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
+		    attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
 	CUresult result = sgu_enter();
 	struct pool *pool;
 	size_t size;
@@ -291,7 +297,7 @@ static CUresult attribute(CUmemoryPool handle, CUmemPool_attribute attr, void *v
 	} else if (!set) {
 		memcpy(value, at, size);
 	} else if (high) {
-		/* a high-water mark can be put back, and no more */
+		/* a high-water mark can only be reset */
 		if (*(const uint64_t *)value)
 			result = CUDA_ERROR_INVALID_VALUE;
 		else
@@ -335,7 +341,8 @@ static CUresult check_access(const struct pool *pool, const CUmemAccessDesc *des
 	}
 }
 
-SGU_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
+SGU_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map,
+				       size_t count)
 {
 	CUresult result = sgu_enter();
 	struct pool *pool;
@@ -355,14 +362,16 @@ SGU_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDes
 	return result;
 }
 
-SGU_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
+SGU_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
+				       CUmemLocation *location)
 {
 	CUresult result = sgu_enter();
 	struct pool *pool;
 
 	if (result)
 		return result;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || !sgu_device_ok(location->id))
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    !sgu_device_ok(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
 	pool = sgu_pool_get(memPool);
 	if (!pool)

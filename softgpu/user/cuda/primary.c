@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* primary.c - each GPU's primary context, which its users share. */
+/* primary.c - the primary context of each GPU, which its users share. */
 #include "internal.h"
 
 static CUresult enter(CUdevice dev)
@@ -11,7 +11,10 @@ static CUresult enter(CUdevice dev)
 	return sgu_device_ok(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* Made at first need, inactive, and never freed: its CUcontext stays the same.  With sgu_lock held. */
+/*
+ * Caller holds sgu_lock. Created inactive at the first use, and never freed, so its CUcontext stays
+ * the same.
+ */
 static struct sgu_ctx *primary_of(CUdevice dev)
 {
 	struct sgu_gpu *gpu = &sgu_gpus[dev];
@@ -65,7 +68,7 @@ SGU_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	if (!ctx || !ctx->retained)
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	else if (--ctx->retained == 0)
-		ended = sgu_ctx_end(ctx, &life) == CUDA_SUCCESS;	/* unless Reset did */
+		ended = sgu_ctx_end(ctx, &life) == CUDA_SUCCESS; /* not if Reset has ended it */
 	pthread_mutex_unlock(&sgu_lock);
 	return ended ? sgu_life_finish(&life) : result;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-/* procaddress.c - cuGetProcAddress: functions by name and CUDA version. */
+/* procaddress.c - cuGetProcAddress(): finds functions by name and CUDA version. */
 #include <string.h>
 
 #include "internal.h"
 
 #undef cuGetProcAddress
-SGU_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
+SGU_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
+				     cuuint64_t flags);
 
-/* Their first version has the plain name, and the same arguments. */
+/* The first versions of these have the name without a suffix, and the same arguments. */
 #undef cuStreamWaitValue32
 #undef cuStreamWaitValue64
 #undef cuStreamWriteValue32
@@ -27,8 +28,8 @@ struct proc {
 
 
 /*
- * By name, the newest first.  A name whose first ABI had 32-bit addresses
- * begins with its second; one whose ABI never changed begins with its first.
+ * Grouped by name, newest first. If the first ABI of a name had 32-bit addresses, its list begins
+ * with the second. If the ABI never changed, it begins with the first.
  */
 static const struct proc procs[] = {
 	{ "cuInit", 2000, cuInit },
@@ -185,7 +186,7 @@ static const struct proc procs[] = {
 	{ "cuEventElapsedTime", 2000, cuEventElapsedTime },
 };
 
-/* The newest that this version knows; *known tells whether any version knows the name. */
+/* Returns the newest entry for this version. *known: whether any version has the name. */
 static const struct proc *find(const char *symbol, int version, bool *known)
 {
 	*known = false;
@@ -202,12 +203,14 @@ static const struct proc *find(const char *symbol, int version, bool *known)
 static bool arguments_ok(const char *symbol, void **pfn, int version, cuuint64_t flags)
 {
 	return symbol && pfn && version <= CUDA_VERSION &&
-	       (flags == CU_GET_PROC_ADDRESS_DEFAULT || flags == CU_GET_PROC_ADDRESS_LEGACY_STREAM ||
+	       (flags == CU_GET_PROC_ADDRESS_DEFAULT ||
+		flags == CU_GET_PROC_ADDRESS_LEGACY_STREAM ||
 		flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 }
 
-/* A name that is not there is no error of the call: symbolStatus tells, and *pfn is NULL. */
-SGU_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+/* An unknown name is not an error of the call: symbolStatus reports it, and *pfn is NULL. */
+SGU_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
+					cuuint64_t flags,
 					CUdriverProcAddressQueryResult *symbolStatus)
 {
 	const struct proc *proc;
@@ -225,10 +228,11 @@ SGU_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cuda
 }
 
 /*
- * The older one, with four arguments.  Clients also find it by its plain name
- * and call it with five; the fifth is theirs, and stays untouched.
+ * The older variant with four arguments. Some clients find it by its plain name and call it with
+ * five; the fifth is then left unchanged.
  */
-SGU_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+SGU_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
+				     cuuint64_t flags)
 {
 	const struct proc *proc;
 	bool known;

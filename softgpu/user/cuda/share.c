@@ -28,7 +28,8 @@ CUresult sgu_share_make(const struct sgu_share *share, int *fd)
 	memset(&content, 0, sizeof(content));
 	memcpy(content.magic, magic, sizeof(magic));
 	content.share = *share;
-	if (write(file, &content, sizeof(content)) == sizeof(content) && !fcntl(file, F_ADD_SEALS, SEALS)) {
+	if (write(file, &content, sizeof(content)) == sizeof(content) &&
+	    !fcntl(file, F_ADD_SEALS, SEALS)) {
 		*fd = file;
 		return CUDA_SUCCESS;
 	}
@@ -36,7 +37,10 @@ CUresult sgu_share_make(const struct sgu_share *share, int *fd)
 	return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-/* The seals come first: no other file has them, and of one that has, nothing changes any more. */
+/*
+ * Check the seals first. Only files of sgu_share_make() have all of them, and the content of such a
+ * file can no longer change.
+ */
 CUresult sgu_share_read(int fd, enum sgu_share_type type, struct sgu_share *share)
 {
 	SGU_UNCANCELLED;

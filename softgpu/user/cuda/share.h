@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * share.h - file descriptors that carry a driver's key from process to process.
+ * share.h - file descriptors that carry a driver's key to another process.
  *
- * A descriptor is a sealed file in memory with a few words in it.  The words are
- * worth what the driver makes of them; the file owns nothing.
+ * A descriptor is a sealed memfd with a few words. Only the driver gives the words a meaning; the
+ * file owns no memory.
  */
 #ifndef SGU_SHARE_H
 #define SGU_SHARE_H
@@ -23,19 +23,20 @@ struct sgu_share {
 };
 
 /*
- * Whether memory can be made to be shared by these means.  A fabric handle needs an IMEX
- * channel, which is not there, and the error is that of a machine without one.
+ * Whether memory can be created with these handle types. A fabric handle needs an IMEX channel.
+ * There is none, and the error is that of a machine without one.
  */
 static inline CUresult sgu_handle_types_ok(unsigned int types)
 {
-	if (types & ~(unsigned int)(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC))
+	if (types &
+	    ~(unsigned int)(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return types & CU_MEM_HANDLE_TYPE_FABRIC ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
-/* A close-on-exec descriptor in *fd. */
+/* Returns a close-on-exec descriptor in *fd. */
 CUresult sgu_share_make(const struct sgu_share *share, int *fd);
-/* CUDA_ERROR_INVALID_VALUE: it is none of that type. */
+/* CUDA_ERROR_INVALID_VALUE: not a descriptor of that type. */
 CUresult sgu_share_read(int fd, enum sgu_share_type type, struct sgu_share *share);
 
 #endif

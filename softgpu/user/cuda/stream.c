@@ -8,7 +8,7 @@
 struct stream {
 	struct sgu_obj obj;
 	struct sgu_ctx *ctx;		/* a reference */
-	uint32_t kctx;			/* of the life of ctx that made the stream */
+	uint32_t kctx;			/* the life of ctx in which the stream was made */
 	uint32_t handle;
 	unsigned int flags;
 };
@@ -88,8 +88,10 @@ SGU_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 	stream->handle = create.stream;
 	stream->flags = Flags;
 	if (sgu_obj_publish(&stream->obj, SGU_STREAM, stream_free)) {
-		sgu_call(ctx->gpu, SOFTGPU_STREAM_DESTROY, &(struct softgpu_stream) {
-			.size = sizeof(struct softgpu_stream), .ctx = create.ctx, .stream = create.stream });
+		sgu_call(ctx->gpu, SOFTGPU_STREAM_DESTROY,
+			 &(struct softgpu_stream){ .size = sizeof(struct softgpu_stream),
+						   .ctx = create.ctx,
+						   .stream = create.stream });
 		free(stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -104,7 +106,7 @@ SGU_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int 
 	return cuStreamCreate(phStream, flags);
 }
 
-/* Work that is queued on it is done all the same. */
+/* Queued work is still done. */
 SGU_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
 	struct softgpu_stream destroy = { .size = sizeof(destroy) };
@@ -128,7 +130,7 @@ SGU_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 	return result ? result : sgu_result_enoent(err, CUDA_ERROR_INVALID_HANDLE);
 }
 
-static CUresult ask(CUstream hStream, unsigned long cmd)
+static CUresult query(CUstream hStream, unsigned long cmd)
 {
 	struct softgpu_stream stream = { .size = sizeof(stream) };
 	struct sgu_queue queue;
@@ -145,15 +147,15 @@ static CUresult ask(CUstream hStream, unsigned long cmd)
 
 SGU_EXPORT CUresult cuStreamQuery(CUstream hStream)
 {
-	return ask(hStream, SOFTGPU_STREAM_QUERY);
+	return query(hStream, SOFTGPU_STREAM_QUERY);
 }
 
 SGU_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
-	return ask(hStream, SOFTGPU_STREAM_SYNC);
+	return query(hStream, SOFTGPU_STREAM_SYNC);
 }
 
-/* What the stream is; NULL for the default stream, with its context current. */
+/* Queries of a stream. NULL: the default stream of the current context. */
 SGU_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 {
 	struct sgu_queue queue;

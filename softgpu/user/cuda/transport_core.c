@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * transport_core.c - the transport to softgpu's core inside this process: a
- * software GPU with no kernel module, for trying things out and for tests.
+ * transport_core.c - the transport to softgpu's core inside this process: a software GPU without a
+ * kernel module, for experiments and tests.
  *
- * Its memory is this process's and so is all that can be done with it; no
- * device and no other process sees it.  The environment says what it has:
- * SOFTGPU_GPUS (1), SOFTGPU_VRAM_MIB (256), SOFTGPU_BAR1_MIB (as much), and
- * what softgpu.ko's parameters of these names do: SOFTGPU_BAR1_RESERVED (KiB),
- * SOFTGPU_BAR1_PER_PIN, SOFTGPU_BLOCKS, SOFTGPU_ENGINES, SOFTGPU_COMPUTE_MODE (2: prohibited, 3:
- * exclusive process); and what is to go wrong: SOFTGPU_CHAOS (chaos.h).
+ * The memory belongs to this process, and no device or other process can reach it. The environment
+ * configures it: SOFTGPU_GPUS (1), SOFTGPU_VRAM_MIB (256), SOFTGPU_BAR1_MIB (the size of VRAM), and
+ * with the meaning of softgpu.ko's parameters: SOFTGPU_BAR1_RESERVED (KiB), SOFTGPU_BAR1_PER_PIN,
+ * SOFTGPU_BLOCKS, SOFTGPU_ENGINES, SOFTGPU_COMPUTE_MODE (2: prohibited, 3: exclusive process).
+ * SOFTGPU_CHAOS injects faults (chaos.h).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -26,15 +25,18 @@
 
 /* Written once, under lock, before any call is made. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* A forked child's copy of the core has no engines, and locks that threads of the parent may hold. */
+/*
+ * Process of the core. A forked child's copy of the core has no engine threads, and threads of the
+ * parent may have held its locks.
+ */
 static _Atomic pid_t owner;
 static struct sg *core;
 static struct sg_client *clients[SOFTGPU_MAX_GPUS];
 static unsigned int count;
 
 /*
- * The engines run in this process, so its memory is theirs; but an address that
- * is not there must end the copy, not the process.
+ * The engines run in this process and could access its memory directly. But an invalid address must
+ * end the copy, not the process.
  */
 static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
 {
@@ -50,13 +52,14 @@ static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_proce
 
 static const struct sg_host_ops host_ops = { .copy = host_copy };
 
-/* There is no bus: the address by which the process itself reaches VRAM stands for one. */
+/* There is no bus. The CPU address of VRAM stands in for the bus address. */
 static u64 phys(void *vram, u64 offset)
 {
 	return (uintptr_t)vram + offset;
 }
 
-static unsigned long number(const char *name, unsigned long otherwise, unsigned long min, unsigned long max)
+static unsigned long number(const char *name, unsigned long otherwise, unsigned long min,
+			    unsigned long max)
 {
 	const char *text = getenv(name);
 	uint64_t value;
@@ -65,7 +68,8 @@ static unsigned long number(const char *name, unsigned long otherwise, unsigned 
 		return otherwise;
 	if (sgu_number(text, strlen(text), &value) && value >= min && value <= max)
 		return value;
-	sgu_log("%s=%s is not a number from %lu to %lu: using %lu", name, text, min, max, otherwise);
+	sgu_log("%s=%s is not a number from %lu to %lu: using %lu", name, text, min, max,
+		otherwise);
 	return otherwise;
 }
 
@@ -146,7 +150,7 @@ static int core_call(unsigned int index, unsigned long cmd, void *arg)
 	return sg_call(clients[index], _IOC_NR(cmd), arg, size);
 }
 
-/* The GPU lives as long as the process. */
+/* The GPU exists as long as the process. */
 static void core_forget(void)
 {
 }

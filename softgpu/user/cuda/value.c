@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* value.c - words in memory that streams write and wait for, one by one and in batches. */
+/* value.c - words in memory that streams write and wait for: single operations and batches. */
 #include "copy.h"
 
 #define BATCH_MAX	255	/* NVIDIA's driver refuses 256 */
 
-/* One operation as the driver takes it. */
+/* Converts one operation to the driver's struct. */
 static CUresult operation(enum softgpu_value_op op, CUdeviceptr va, uint64_t value, uint32_t width,
 			  struct softgpu_value *to)
 {
@@ -18,8 +18,10 @@ static CUresult wait_operation(CUdeviceptr va, uint64_t value, uint32_t width, u
 			       struct softgpu_value *to)
 {
 	static const enum softgpu_value_op ops[] = {
-		[CU_STREAM_WAIT_VALUE_GEQ] = SOFTGPU_VALUE_GEQ, [CU_STREAM_WAIT_VALUE_EQ] = SOFTGPU_VALUE_EQ,
-		[CU_STREAM_WAIT_VALUE_AND] = SOFTGPU_VALUE_AND, [CU_STREAM_WAIT_VALUE_NOR] = SOFTGPU_VALUE_NOR,
+		[CU_STREAM_WAIT_VALUE_GEQ] = SOFTGPU_VALUE_GEQ,
+		[CU_STREAM_WAIT_VALUE_EQ] = SOFTGPU_VALUE_EQ,
+		[CU_STREAM_WAIT_VALUE_AND] = SOFTGPU_VALUE_AND,
+		[CU_STREAM_WAIT_VALUE_NOR] = SOFTGPU_VALUE_NOR,
 	};
 
 	if (flags & ~(unsigned int)(CU_STREAM_WAIT_VALUE_NOR | CU_STREAM_WAIT_VALUE_FLUSH))
@@ -29,7 +31,7 @@ static CUresult wait_operation(CUdeviceptr va, uint64_t value, uint32_t width, u
 	return operation(ops[flags], va, value, width, to);
 }
 
-/* NO_MEMORY_BARRIER was for the first version of these functions. */
+/* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER was for the first version of these functions. */
 static CUresult write_operation(CUdeviceptr va, uint64_t value, uint32_t width, unsigned int flags,
 				struct softgpu_value *to)
 {
@@ -38,7 +40,10 @@ static CUresult write_operation(CUdeviceptr va, uint64_t value, uint32_t width, 
 	return operation(SOFTGPU_VALUE_WRITE, va, value, width, to);
 }
 
-/* Whether the stream's GPU reaches it so: the word lies in what CUDA knows, and migrates nowhere. */
+/*
+ * Whether the stream's GPU can reach the word: it must be in memory that CUDA knows and that does
+ * not migrate.
+ */
 static CUresult check_word(const struct sgu_queue *queue, const struct softgpu_value *op)
 {
 	const struct sgu_end end = { .va = op->va, .device = true };
@@ -47,7 +52,8 @@ static CUresult check_word(const struct sgu_queue *queue, const struct softgpu_v
 	struct softgpu_query q;
 	CUresult result = sgu_check_end(&end, op->width, 1, access, &q);
 
-	if (!result && (q.kind == SOFTGPU_KIND_MANAGED || (sgu_is_vram(&q) && sgu_gpu_of_index(q.gpu) != queue->gpu)))
+	if (!result && (q.kind == SOFTGPU_KIND_MANAGED ||
+			(sgu_is_vram(&q) && sgu_gpu_of_index(q.gpu) != queue->gpu)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	return result;
 }
@@ -56,10 +62,12 @@ static CUresult queue_operation(const struct sgu_queue *queue, struct softgpu_va
 {
 	op->ctx = queue->kctx;
 	op->stream = queue->stream;
-	return sgu_result_enoent(sgu_call(queue->gpu, SOFTGPU_VALUE, op), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	return sgu_result_enoent(sgu_call(queue->gpu, SOFTGPU_VALUE, op),
+				 CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-static CUresult one(CUstream stream, CUdeviceptr va, uint64_t value, uint32_t width, unsigned int flags, bool write)
+static CUresult one(CUstream stream, CUdeviceptr va, uint64_t value, uint32_t width,
+		    unsigned int flags, bool write)
 {
 	struct softgpu_value op;
 	struct sgu_queue queue;
@@ -67,7 +75,8 @@ static CUresult one(CUstream stream, CUdeviceptr va, uint64_t value, uint32_t wi
 
 	if (result)
 		return result;
-	result = write ? write_operation(va, value, width, flags, &op) : wait_operation(va, value, width, flags, &op);
+	result = write ? write_operation(va, value, width, flags, &op) :
+			 wait_operation(va, value, width, flags, &op);
 	if (!result)
 		result = check_word(&queue, &op);
 	if (!result)
@@ -76,39 +85,48 @@ static CUresult one(CUstream stream, CUdeviceptr va, uint64_t value, uint32_t wi
 	return result;
 }
 
-SGU_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+SGU_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+					   unsigned int flags)
 {
 	return one(stream, addr, value, 4, flags, false);
 }
 
-SGU_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+SGU_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+					   unsigned int flags)
 {
 	return one(stream, addr, value, 8, flags, false);
 }
 
-SGU_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+SGU_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+					    unsigned int flags)
 {
 	return one(stream, addr, value, 4, flags, true);
 }
 
-SGU_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+SGU_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+					    unsigned int flags)
 {
 	return one(stream, addr, value, 8, flags, true);
 }
 
-/* A barrier orders nothing here: each operation is done before the next begins. */
-static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgpu_value *op, bool *nothing)
+/* A barrier does nothing: each operation completes before the next begins. */
+static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgpu_value *op,
+				bool *nothing)
 {
 	*nothing = false;
 	switch (p->operation) {
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-		return wait_operation(p->waitValue.address, p->waitValue.value, 4, p->waitValue.flags, op);
+		return wait_operation(p->waitValue.address, p->waitValue.value, 4,
+				      p->waitValue.flags, op);
 	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-		return wait_operation(p->waitValue.address, p->waitValue.value64, 8, p->waitValue.flags, op);
+		return wait_operation(p->waitValue.address, p->waitValue.value64, 8,
+				      p->waitValue.flags, op);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-		return write_operation(p->writeValue.address, p->writeValue.value, 4, p->writeValue.flags, op);
+		return write_operation(p->writeValue.address, p->writeValue.value, 4,
+				       p->writeValue.flags, op);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		return write_operation(p->writeValue.address, p->writeValue.value64, 8, p->writeValue.flags, op);
+		return write_operation(p->writeValue.address, p->writeValue.value64, 8,
+				       p->writeValue.flags, op);
 	case CU_STREAM_MEM_OP_BARRIER:
 		*nothing = true;
 		return p->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU ? CUDA_ERROR_INVALID_VALUE :
@@ -120,9 +138,9 @@ static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgp
 	}
 }
 
-/* All are looked at before any is queued, then they are queued. */
-static CUresult batch(const struct sgu_queue *queue, const CUstreamBatchMemOpParams *params, unsigned int count,
-		      bool look)
+/* Called twice: first checks all operations, then queues them. */
+static CUresult batch(const struct sgu_queue *queue, const CUstreamBatchMemOpParams *params,
+		      unsigned int count, bool look)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct softgpu_value op;
@@ -155,8 +173,9 @@ SGU_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 }
 
 /*
- * The first version: the plain names, which cuGetProcAddress gives for CUDA before 11.7.  NVIDIA's
- * driver of today refuses it, as CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 (0) says.
+ * The first version of these functions, under the plain names. cuGetProcAddress() returns it for
+ * CUDA before 11.7. NVIDIA's current driver does not support it, as
+ * CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 (0) shows.
  */
 static CUresult refuse(CUstream stream, const void *what, unsigned int flags)
 {
@@ -186,10 +205,10 @@ FIRST(cuStreamWaitValue64, cuuint64_t)
 FIRST(cuStreamWriteValue32, cuuint32_t)
 FIRST(cuStreamWriteValue64, cuuint64_t)
 
-SGU_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-				       unsigned int flags);
-SGU_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-				       unsigned int flags)
+SGU_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
+				       CUstreamBatchMemOpParams *paramArray, unsigned int flags);
+SGU_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
+				       CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
 	(void)count;
 	return refuse(stream, paramArray, flags);

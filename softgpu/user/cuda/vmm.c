@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* vmm.c - virtual memory management: reserved addresses, mappings in them, and access to these. */
+/* vmm.c - virtual memory management: address reservations, mappings and access rights. */
 #include <errno.h>
 #include <search.h>
 #include <stdlib.h>
@@ -7,16 +7,16 @@
 #include "hook.h"
 #include "vmm_int.h"
 
-/* A piece of the window: a reservation, or a mapping inside one. */
+/* A range of the window: a reservation, or a mapping inside one. */
 struct span {
 	uint64_t va, length;
-	struct phys *phys;				/* mapping: a count in phys->mapped */
-	uint8_t access[SOFTGPU_MAX_GPUS];		/* mapping: by GPU */
+	struct phys *phys;				/* mapping: counted in phys->mapped */
+	uint8_t access[SOFTGPU_MAX_GPUS];		/* mapping: rights of each GPU */
 };
 
-static void *reservations, *mappings;	/* tsearch */
+static void *reservations, *mappings;	/* trees (tsearch) */
 
-/* Spans in one tree do not overlap, so "overlaps" is an order's "equal". */
+/* Ranges in one tree do not overlap, so the order treats overlapping ranges as equal. */
 static int by_va(const void *a, const void *b)
 {
 	const struct span *x = a, *y = b;
@@ -34,13 +34,13 @@ static struct span *find(void **tree, uint64_t va)
 	return node ? *node : NULL;
 }
 
-/* The mapping at va, with sgu_vmm_lock held. */
+/* Caller holds sgu_vmm_lock. Returns the mapping at va. */
 static struct span *mapping_at(uint64_t va)
 {
 	return find(&mappings, va);
 }
 
-/* Is it well formed, and inside one reservation? */
+/* Whether the range is well-formed and inside one reservation. */
 static bool range_ok(uint64_t va, uint64_t length)
 {
 	const struct span *r;
@@ -141,7 +141,7 @@ SGU_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 		free(r);
 		return CUDA_SUCCESS;
 	}
-	/* a mapping in another thread was faster */
+	/* another thread has made a mapping meanwhile */
 	pthread_mutex_lock(&sgu_vmm_lock);
 	tsearch(r, &reservations, by_va);
 	pthread_mutex_unlock(&sgu_vmm_lock);
@@ -150,8 +150,8 @@ SGU_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 
 /* ---- mappings ---- */
 
-SGU_HOOKED(cuMemMap, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-	   unsigned long long flags)
+SGU_HOOKED(cuMemMap, CUdeviceptr ptr, size_t size, size_t offset,
+	   CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	struct softgpu_map map = { .size = sizeof(map), .va = ptr, .length = size };
 	CUresult result = sgu_enter();
@@ -167,7 +167,7 @@ SGU_HOOKED(cuMemMap, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 	phys = sgu_phys_get(handle);
 	if (!phys)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* as NVIDIA's driver, which maps the whole memory or nothing */
+	/* like NVIDIA's driver, which maps the whole memory or nothing */
 	if (offset || size != phys->length) {
 		sgu_obj_put(&phys->obj);
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -181,7 +181,10 @@ SGU_HOOKED(cuMemMap, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 	m->length = size;
 	m->phys = phys;
 
-	/* counted first, or a Release in another thread would end it under the driver's call */
+	/*
+	 * count before the call, so that no Release in another thread ends the memory during the
+	 * call
+	 */
 	pthread_mutex_lock(&sgu_vmm_lock);
 	if (phys->retained)
 		phys->mapped++;
@@ -205,8 +208,11 @@ SGU_HOOKED(cuMemMap, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 	pthread_mutex_unlock(&sgu_vmm_lock);
 	if (result) {
 		if (!err)
-			sgu_call(phys->gpu, SOFTGPU_UNMAP, &(struct softgpu_va_range) {
-				.size = sizeof(struct softgpu_va_range), .va = ptr, .length = size });
+			sgu_call(phys->gpu, SOFTGPU_UNMAP,
+				 &(struct softgpu_va_range){
+					 .size = sizeof(struct softgpu_va_range),
+					 .va = ptr,
+					 .length = size });
 		if (unused)
 			sgu_phys_end(phys);
 		free(m);
@@ -215,13 +221,13 @@ SGU_HOOKED(cuMemMap, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 	return result;
 }
 
-/* The lowest mapping that overlaps [va, end), with sgu_vmm_lock held. */
+/* Caller holds sgu_vmm_lock. Returns the lowest mapping that overlaps [va, end). */
 static struct span *first_in(uint64_t va, uint64_t end)
 {
 	struct span key = { .va = va, .length = end - va };
 	struct span **node, *m = NULL;
 
-	/* any that overlaps, then ever lower ones */
+	/* find any overlapping mapping, then lower ones */
 	while (key.length && (node = tfind(&key, &mappings, by_va))) {
 		m = *node;
 		key.length = m->va > va ? m->va - va : 0;
@@ -230,8 +236,8 @@ static struct span *first_in(uint64_t va, uint64_t end)
 }
 
 /*
- * As NVIDIA's driver (580), which passes over what is not mapped, although CUDA's reference
- * asks for the entire range that was mapped.
+ * Behaves like NVIDIA's driver (580), which skips unmapped parts, although CUDA's reference
+ * requires the entire range of the mapping.
  */
 SGU_HOOKED(cuMemUnmap, CUdeviceptr ptr, size_t size)
 {
@@ -251,7 +257,7 @@ SGU_HOOKED(cuMemUnmap, CUdeviceptr ptr, size_t size)
 	pthread_mutex_unlock(&sgu_vmm_lock);
 	if (result)
 		return result;
-	/* queued copies may be using it; a context that died does not keep it mapped */
+	/* queued copies may be using it; go on even if a context has faulted */
 	result = sgu_ctx_sync_all();
 
 	for (va = ptr; va < end;) {
@@ -313,13 +319,15 @@ SGU_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ha
 
 static bool access_ok(const CUmemAccessDesc *desc)
 {
-	return desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE && sgu_device_ok(desc->location.id) &&
+	return desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+	       sgu_device_ok(desc->location.id) &&
 	       (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
 		desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
 		desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
-SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
+SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
+				   size_t count)
 {
 	uint64_t end = ptr + size, va;
 	CUresult result = sgu_enter();
@@ -333,7 +341,7 @@ SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
 		if (!access_ok(&desc[i]))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	/* whole mappings, and no gap between them */
+	/* the range must consist of whole mappings without gaps */
 	pthread_mutex_lock(&sgu_vmm_lock);
 	for (va = ptr; va < end; va = m->va + m->length) {
 		m = mapping_at(va);
@@ -367,7 +375,8 @@ SGU_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
 	return result;
 }
 
-SGU_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+SGU_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+				   CUdeviceptr ptr)
 {
 	CUresult result = sgu_enter();
 	struct softgpu_query q;
@@ -390,6 +399,6 @@ SGU_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocatio
 		return result;
 	if (!sgu_is_vram(&q) || q.kind == SOFTGPU_KIND_VMM)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;	/* of cuMemSetAccess, it was given none */
+	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;	/* cuMemSetAccess() has not given it any rights */
 	return CUDA_SUCCESS;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vmm.h - facts about mapped memory that only vmm.c knows. */
+/* vmm.h - facts about mappings that only vmm.c knows. */
 #ifndef SGU_VMM_H
 #define SGU_VMM_H
 
@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 struct sgu_vmm_facts {
-	uint64_t reserved_base, reserved_length;	/* the reservation around it */
-	bool rdma_capable;				/* as cuMemCreate was asked */
-	uint32_t handle_types;				/* the same */
+	uint64_t reserved_base, reserved_length;	/* the reservation that contains it */
+	bool rdma_capable;				/* as requested from cuMemCreate() */
+	uint32_t handle_types;				/* as requested from cuMemCreate() */
 };
 
-/* False, and *facts unchanged, when nothing is mapped at va. */
+/* False, with *facts unchanged: there is no mapping at va. */
 bool sgu_vmm_facts(uint64_t va, struct sgu_vmm_facts *facts);
 
 #endif

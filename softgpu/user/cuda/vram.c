@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* vram.c - see vram.h: a file in memory per GPU, and an empty one for what is hidden. */
+/* vram.c - see vram.h. Uses one memfd for each GPU, and an empty memfd for hidden views. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +13,10 @@ static struct {
 } vram[SOFTGPU_MAX_GPUS];
 static int empty = -1;
 
-/* Without files in memory (an old kernel, a strict container) there is VRAM all the same, but no second view of it. */
+/*
+ * If memfds are not available (old kernel, strict container), there is VRAM, but it cannot be
+ * mapped a second time.
+ */
 void *sgu_vram_make(unsigned int gpu, size_t size)
 {
 	int file = memfd_create("softgpu-vram", MFD_CLOEXEC), flags = MAP_SHARED;
@@ -33,7 +36,7 @@ void *sgu_vram_make(unsigned int gpu, size_t size)
 			close(file);
 		return NULL;
 	}
-	/* a child has no GPU, and no use for a copy of one's memory */
+	/* a forked child has no GPU, and must not copy its memory */
 	madvise(base, size, MADV_DONTFORK);
 	vram[gpu].base = base;
 	vram[gpu].file = file;
@@ -52,8 +55,9 @@ int sgu_vram_map(unsigned int gpu, uint64_t from, uint64_t length, int prot, voi
 
 void sgu_vram_hide(void *at, uint64_t length)
 {
-	/* Behind a file's end there is nothing. */
-	if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0) == MAP_FAILED)
-		mprotect(at, length, PROT_NONE);	/* another signal, as good a wall */
+	/* Accesses beyond the end of a file raise SIGBUS. */
+	if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0) ==
+	    MAP_FAILED)
+		mprotect(at, length, PROT_NONE); /* raises SIGSEGV, which also stops accesses */
 	madvise(at, length, MADV_DONTFORK);
 }

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* vram.h - the memory of GPUs that are in this process, which can be mapped more than once. */
+/* vram.h - the memory of GPUs inside this process, which can be mapped several times. */
 #ifndef SGU_VRAM_H
 #define SGU_VRAM_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* VRAM for the GPU with this index: zeros, taken as they are touched, not for forked children.  NULL: none to be had. */
+/*
+ * Makes VRAM for the GPU with this index: zeroed pages, allocated at their first access, not
+ * inherited by forked children. NULL: out of memory.
+ */
 void *sgu_vram_make(unsigned int gpu, size_t size);
 
 /*
- * Maps [vram, vram + length) of that GPU at `at' as well.  -EOPNOTSUPP: this system
- * has no memory for it; else -errno.
+ * Maps [vram, vram + length) of the GPU at `at`, too. -EOPNOTSUPP: not possible on this system.
+ * Other errors: -errno.
  */
 int sgu_vram_map(unsigned int gpu, uint64_t vram, uint64_t length, int prot, void *at);
 
-/* What was mapped at `at' reaches the memory no more: a touch raises SIGBUS. */
+/* Removes the view at `at`: an access then raises SIGBUS. */
 void sgu_vram_hide(void *at, uint64_t length);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* watch.c - softgpu.h: the stand-in for a kernel that polls. */
+/* watch.c - softgpu.h: a stand-in for a kernel that polls. */
 #include "internal.h"
 #include "softgpu.h"
 
@@ -17,7 +17,8 @@ SGU_EXPORT CUresult softgpu_watch(CUdeviceptr flag, unsigned int expected, unsig
 		return ret;
 	watch.ctx = queue.kctx;
 	watch.stream = queue.stream;
-	ret = sgu_result_enoent(sgu_call(queue.gpu, SOFTGPU_WATCH, &watch), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	ret = sgu_result_enoent(sgu_call(queue.gpu, SOFTGPU_WATCH, &watch),
+				CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	sgu_queue_put(&queue);
 	return ret;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* hip.c - softgpu's libamdhip64: HIP's devices and memory, over HSA as the original's. */
+/* hip.c - softgpu's libamdhip64: HIP's devices and memory. Like AMD's, it is built on HSA. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device devices[DEVICES_MAX];
 static int count;
 static hsa_amd_memory_pool_t host_pool;
-/* From here on what is above is fixed, and no call takes the lock. */
+/* Once it is set, the variables above do not change, and no call takes the lock. */
 static atomic_bool started;
 static _Thread_local int current;
 
@@ -51,19 +51,22 @@ static hsa_status_t take_agent(hsa_agent_t agent, void *data)
 	return HSA_STATUS_SUCCESS;
 }
 
-/* In the child.  A thread that is not there may have been starting: HSA refuses to start then, and a new lock takes its place. */
+/*
+ * Runs in a forked child. A thread that does not exist in the child may have been starting HIP and
+ * held the lock. HSA then refuses to start in the child, so the lock can be initialized again.
+ */
 static void forked(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-static bool told_of_forks;
+static bool fork_handler_ok;
 static void __attribute__((constructor)) begin(void)
 {
-	told_of_forks = !pthread_atfork(NULL, NULL, forked);
+	fork_handler_ok = !pthread_atfork(NULL, NULL, forked);
 }
 
-/* First in every call: HIP starts by itself. */
+/* Call first in every function: HIP initializes itself. */
 static hipError_t enter(void)
 {
 	hipError_t error = hipSuccess;
@@ -71,7 +74,7 @@ static hipError_t enter(void)
 	if (!atomic_load_explicit(&started, memory_order_acquire)) {
 		pthread_mutex_lock(&lock);
 		if (!started) {
-			if (!told_of_forks || hsa_init())
+			if (!fork_handler_ok || hsa_init())
 				error = hipErrorNoDevice;
 			else
 				hsa_iterate_agents(take_agent, NULL);
@@ -79,7 +82,7 @@ static hipError_t enter(void)
 		}
 		pthread_mutex_unlock(&lock);
 	}
-	/* One whose memory is not all in its BAR is none. */
+	/* A GPU whose memory is not completely in its BAR does not count. */
 	return error || count ? error : hipErrorNoDevice;
 }
 
@@ -145,12 +148,13 @@ SGU_EXPORT hipError_t hipDeviceGetPCIBusId(char *id, int length, int device)
 		return error;
 	if (!id || length < 13 || device < 0 || device >= count)
 		return hipErrorInvalidValue;
-	snprintf(id, (size_t)length, "%04x:%02x:%02x.%x", devices[device].domain & 0xffff, devices[device].bdf >> 8 & 0xff,
-		 devices[device].bdf >> 3 & 0x1f, devices[device].bdf & 7);
+	snprintf(id, (size_t)length, "%04x:%02x:%02x.%x", devices[device].domain & 0xffff,
+		 devices[device].bdf >> 8 & 0xff, devices[device].bdf >> 3 & 0x1f,
+		 devices[device].bdf & 7);
 	return hipSuccess;
 }
 
-/* Every call here has done its work when it returns. */
+/* All functions here are synchronous, so there is nothing to wait for. */
 SGU_EXPORT hipError_t hipDeviceSynchronize(void)
 {
 	return enter();
@@ -187,7 +191,7 @@ SGU_EXPORT hipError_t hipMallocPitch(void **ptr, size_t *pitch, size_t width, si
 	return hipMalloc(ptr, row * height);
 }
 
-/* What memory of the CPU's pool points to that is managed. */
+/* Its address is the user data of managed memory in the CPU's pool. */
 static char managed;
 
 static hipError_t alloc_host(void **ptr, size_t size)
@@ -202,7 +206,7 @@ static hipError_t alloc_host(void **ptr, size_t size)
 	return size ? of_status(hsa_amd_memory_pool_allocate(host_pool, size, 0, ptr)) : hipSuccess;
 }
 
-/* The CPU's pool, which is at one address for all. */
+/* Allocates from the CPU's pool, whose memory has the same address on all devices. */
 SGU_EXPORT hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags)
 {
 	hipError_t error = hipErrorInvalidValue;
@@ -214,7 +218,7 @@ SGU_EXPORT hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int fla
 	return error;
 }
 
-/* The flags are for machines where it makes a difference. */
+/* The flags have no effect on a software GPU. */
 SGU_EXPORT hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags)
 {
 	(void)flags;
@@ -267,13 +271,13 @@ SGU_EXPORT hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemc
 
 	if (error)
 		return error;
-	/* The addresses say it all. */
+	/* The addresses show the direction of the copy. */
 	if ((unsigned int)kind > hipMemcpyDefault)
 		return hipErrorInvalidValue;
 	return size ? of_status(hsa_memory_copy(dst, src, size)) : hipSuccess;
 }
 
-/* Whether the bytes are all of one allocation, or the first of them is of none. */
+/* Whether the range is within one allocation. True also if `ptr` is in none. */
 static bool fits(const void *ptr, size_t size)
 {
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
@@ -281,7 +285,8 @@ static bool fits(const void *ptr, size_t size)
 	if (hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL) ||
 	    (info.type != HSA_EXT_POINTER_TYPE_HSA && info.type != HSA_EXT_POINTER_TYPE_IPC))
 		return true;
-	return size <= info.sizeInBytes - (size_t)((const char *)ptr - (const char *)info.agentBaseAddress);
+	return size <=
+	       info.sizeInBytes - (size_t)((const char *)ptr - (const char *)info.agentBaseAddress);
 }
 
 SGU_EXPORT hipError_t hipMemset(void *dst, int value, size_t size)
@@ -296,7 +301,7 @@ SGU_EXPORT hipError_t hipMemset(void *dst, int value, size_t size)
 		return hipSuccess;
 	if (!dst || !fits(dst, size))
 		return hipErrorInvalidValue;
-	/* HSA fills words; the CPU sees the memory, too. */
+	/* HSA fills words. The CPU writes the other bytes. */
 	for (; size && (uintptr_t)at % 4; size--)
 		*at++ = byte;
 	words = size / 4;

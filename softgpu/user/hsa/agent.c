@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* agent.c - what all calls ask first: whether HSA is ready, and which agent is meant. */
+/* agent.c - checks that HSA is initialized, and finds agents by their handles. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +83,8 @@ uint32_t hsa_all_gpus(void)
 	return (1u << hsa_gpu_count) - 1;
 }
 
-SGU_EXPORT hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data), void *data)
+SGU_EXPORT hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data),
+					   void *data)
 {
 	hsa_status_t status = HSA_STATUS_SUCCESS;
 
@@ -102,7 +103,7 @@ static void text64(void *value, const char *text)
 	snprintf(value, 64, "%s", text);
 }
 
-/* As AMD's runtime writes it: the first half of what names the GPU. */
+/* Writes the UUID like AMD's runtime: the first half of the GPU's UUID. */
 static void uuid(char *value, const struct softgpu_info *info)
 {
 	size_t at = 4;
@@ -112,7 +113,8 @@ static void uuid(char *value, const struct softgpu_info *info)
 		snprintf(value + at, 3, "%02x", info->uuid[i]);
 }
 
-SGU_EXPORT hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute, void *value)
+SGU_EXPORT hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute,
+					   void *value)
 {
 	const struct softgpu_info *info;
 	uint32_t *word = value;

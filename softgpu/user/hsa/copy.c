@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * copy.c - copies and fills, at once or later.
+ * copy.c - copies and fills, synchronous and asynchronous.
  *
- * A later copy is a job of a thread that waits for its dependencies and makes it.  There
- * are as many threads as there are jobs, so none waits for another's dependencies; a few
- * stay for the next ones.
+ * An asynchronous copy is a job of a thread, which waits for the job's dependencies and then makes
+ * the copy. There are as many threads as jobs, so no job waits for another job's dependencies. A
+ * few idle threads are kept for later jobs.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,21 +18,23 @@
 #define PIECE_MAX ((size_t)1 << 30)
 #define IDLE_MAX 8
 
-/* What a copy is once it has been looked at; with no GPU the CPU copies. */
+/* A copy after its checks. gpu < 0: the CPU copies. */
 struct copy {
 	void *dst;
 	const void *src;
 	size_t size;
 	int gpu;
 	uint32_t ctx;
-	uint64_t to, from;	/* the allocations: by the time that it runs, others may be at these addresses */
+	/* the allocations; when the copy runs, other allocations may have these addresses */
+	uint64_t to, from;
 };
 
 struct job {
-	struct job *next;	/* in `queued', or in `running' */
+	struct job *next;	/* in `queued` or in `running` */
 	struct copy copy;
 	struct hsa_signal *completion;
-	struct hsa_signal *awaited;	/* with jobs_lock; the dependency that its thread waits for */
+	/* protected by jobs_lock; the dependency for which its thread waits */
+	struct hsa_signal *awaited;
 	uint32_t n;
 	struct hsa_signal *dependencies[];
 };
@@ -43,7 +45,7 @@ static struct job *queued, **queued_tail = &queued, *running;
 static unsigned int idle, waiting_jobs;	/* threads without a job, jobs without a thread */
 static atomic_bool stopping;
 
-/* With hsa_lock held: whose driver makes the copy. */
+/* Caller holds hsa_lock. Chooses the GPU whose driver makes the copy. */
 static void choose(struct copy *c)
 {
 	const struct hsa_memory *from = hsa_memory_at(c->src), *to = hsa_memory_at(c->dst);
@@ -55,21 +57,24 @@ static void choose(struct copy *c)
 	c->from = from ? from->id : 0;
 }
 
-/* The kernel copies: an address that is not there ends the copy, not the process. */
+/* Copies by a system call, so that an invalid address ends the copy and not the process. */
 static bool copy_piece(void *dst, const void *src, size_t size)
 {
 	struct iovec from = { .iov_base = (void *)(uintptr_t)src, .iov_len = size };
 	struct iovec to = { .iov_base = dst, .iov_len = size };
 	ssize_t n = process_vm_writev(getpid(), &from, 1, &to, 1, 0);
 
-	if (n < 0 && (errno == EPERM || errno == ENOSYS)) {	/* a container's filter */
+	if (n < 0 && (errno == EPERM || errno == ENOSYS)) {	/* a container's seccomp filter */
 		memmove(dst, src, size);
 		return true;
 	}
 	return n == (ssize_t)size;
 }
 
-/* Pieces of two ranges that overlap go through a buffer, in the order that spoils none. */
+/*
+ * Copies overlapping ranges in pieces through a buffer, in the order in which no piece is
+ * overwritten before it is read.
+ */
 static bool copy_overlapping(char *dst, const char *src, size_t size)
 {
 	char buffer[4096];
@@ -91,7 +96,7 @@ static bool copy_by_cpu(char *dst, const char *src, size_t size)
 
 	if (apart < size)
 		return copy_overlapping(dst, src, size);
-	/* One call copies less than 2 GiB. */
+	/* One system call copies less than 2 GiB. */
 	for (size_t done = 0, n; done < size; done += n) {
 		n = size - done < PIECE_MAX ? size - done : PIECE_MAX;
 		if (!copy_piece(dst + done, src + done, n))
@@ -103,8 +108,13 @@ static bool copy_by_cpu(char *dst, const char *src, size_t size)
 static hsa_status_t make(const struct copy *c)
 {
 	struct softgpu_copy copy = {
-		.size = sizeof(copy), .flags = SOFTGPU_OP_SYNC, .ctx = c->ctx, .dst = (uintptr_t)c->dst,
-		.src = (uintptr_t)c->src, .width = c->size, .height = 1,
+		.size = sizeof(copy),
+		.flags = SOFTGPU_OP_SYNC,
+		.ctx = c->ctx,
+		.dst = (uintptr_t)c->dst,
+		.src = (uintptr_t)c->src,
+		.width = c->size,
+		.height = 1,
 	};
 
 	if (c->gpu >= 0)
@@ -112,7 +122,10 @@ static hsa_status_t make(const struct copy *c)
 	return copy_by_cpu(c->dst, c->src, c->size) ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR;
 }
 
-/* What was freed since the copy was asked for, it does not touch; what it touches, is not freed until it has ended. */
+/*
+ * Makes the copy, unless the memory was freed since the request. The memory is not freed until the
+ * copy has ended.
+ */
 static hsa_status_t run(const struct copy *c)
 {
 	hsa_status_t status = HSA_STATUS_ERROR;
@@ -128,11 +141,12 @@ static hsa_status_t run(const struct copy *c)
 	return status;
 }
 
-/* With hsa_lock held. */
+/* Caller holds hsa_lock. */
 static hsa_status_t check(const struct copy *c)
 {
-	return hsa_memory_covers(c->dst, c->size) && hsa_memory_covers(c->src, c->size) ? HSA_STATUS_SUCCESS :
-		HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	return hsa_memory_covers(c->dst, c->size) && hsa_memory_covers(c->src, c->size) ?
+		       HSA_STATUS_SUCCESS :
+		       HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
 SGU_EXPORT hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
@@ -141,8 +155,9 @@ SGU_EXPORT hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
 	hsa_status_t status;
 
 	pthread_mutex_lock(&hsa_lock);
-	status = !hsa_ready() ? HSA_STATUS_ERROR_NOT_INITIALIZED : !dst || !src ? HSA_STATUS_ERROR_INVALID_ARGUMENT :
-		check(&c);
+	status = !hsa_ready() ? HSA_STATUS_ERROR_NOT_INITIALIZED :
+		 !dst || !src ? HSA_STATUS_ERROR_INVALID_ARGUMENT :
+				check(&c);
 	if (!status)
 		choose(&c);
 	pthread_mutex_unlock(&hsa_lock);
@@ -152,8 +167,13 @@ SGU_EXPORT hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
 SGU_EXPORT hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count)
 {
 	struct softgpu_fill fill = {
-		.size = sizeof(fill), .flags = SOFTGPU_OP_SYNC, .dst = (uintptr_t)ptr, .width = count, .height = 1,
-		.value = value, .elem = sizeof(value),
+		.size = sizeof(fill),
+		.flags = SOFTGPU_OP_SYNC,
+		.dst = (uintptr_t)ptr,
+		.width = count,
+		.height = 1,
+		.value = value,
+		.elem = sizeof(value),
 	};
 	struct copy c = { .dst = ptr, .src = ptr, .size = count * sizeof(value) };
 	hsa_status_t status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -180,9 +200,9 @@ SGU_EXPORT hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t co
 	return status;
 }
 
-/* ---- later ---- */
+/* ---- asynchronous copies ---- */
 
-/* False: it is not to be waited for any longer. */
+/* Waits for all dependencies. False: HSA is being shut down. */
 static bool wait_for_all(struct job *job)
 {
 	bool done = true;
@@ -220,7 +240,7 @@ static void job_done(struct job *job)
 	job_free(job);
 }
 
-/* NULL: enough threads wait for jobs. */
+/* Returns the next job. NULL: there are enough idle threads, so this one ends. */
 static struct job *take(void)
 {
 	struct job *job;
@@ -268,7 +288,7 @@ static bool more_threads(void)
 	if (pthread_attr_init(&attr))
 		return false;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* The program's signals are for its own threads. */
+	/* Signals of the program are handled by the program's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&id, &attr, work, NULL);
@@ -277,7 +297,7 @@ static bool more_threads(void)
 	return !err;
 }
 
-/* Takes the job over; or OUT_OF_RESOURCES. */
+/* Queues the job, which then belongs to the queue. OUT_OF_RESOURCES: the caller keeps the job. */
 static hsa_status_t submit(struct job *job)
 {
 	hsa_status_t status = HSA_STATUS_SUCCESS;
@@ -295,17 +315,19 @@ static hsa_status_t submit(struct job *job)
 	return status;
 }
 
-/* With hsa_lock held. */
+/* Caller holds hsa_lock. */
 static hsa_status_t check_agents(hsa_agent_t dst, hsa_agent_t src)
 {
 	int number;
 
-	return hsa_agent_number(dst, &number) && hsa_agent_number(src, &number) ? HSA_STATUS_SUCCESS :
-		HSA_STATUS_ERROR_INVALID_AGENT;
+	return hsa_agent_number(dst, &number) && hsa_agent_number(src, &number) ?
+		       HSA_STATUS_SUCCESS :
+		       HSA_STATUS_ERROR_INVALID_AGENT;
 }
 
-/* With hsa_lock held: the signals of a job, which it holds. */
-static hsa_status_t find_signals(struct job *job, uint32_t n, const hsa_signal_t *dependencies, hsa_signal_t completion)
+/* Caller holds hsa_lock. Finds the signals of a job and takes a reference to each. */
+static hsa_status_t find_signals(struct job *job, uint32_t n, const hsa_signal_t *dependencies,
+				 hsa_signal_t completion)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		job->dependencies[i] = hsa_signal_at(dependencies[i]);
@@ -323,8 +345,10 @@ static hsa_status_t find_signals(struct job *job, uint32_t n, const hsa_signal_t
 }
 
 SGU_EXPORT hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src,
-						  hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
-						  const hsa_signal_t *dep_signals, hsa_signal_t completion_signal)
+						  hsa_agent_t src_agent, size_t size,
+						  uint32_t num_dep_signals,
+						  const hsa_signal_t *dep_signals,
+						  hsa_signal_t completion_signal)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	struct job *job = NULL;
@@ -366,7 +390,7 @@ void hsa_copy_end(void)
 
 	pthread_mutex_lock(&jobs_lock);
 	atomic_store(&stopping, true);
-	/* A queued one gets its thread, and ends there. */
+	/* A queued job is also taken by a thread, which ends it without copying. */
 	while (queued || running) {
 		for (job = running; job; job = job->next) {
 			if (job->awaited)

@@ -21,7 +21,8 @@ int hsa_file_key(uint64_t key[2])
 
 void hsa_file_name(char name[HSA_FILE_NAME], const char *kind, const uint64_t key[2], uint32_t pid)
 {
-	snprintf(name, HSA_FILE_NAME, "%s-%016" PRIx64 "%016" PRIx64 "-%" PRIu32, kind, key[0], key[1], pid);
+	snprintf(name, HSA_FILE_NAME, "%s-%016" PRIx64 "%016" PRIx64 "-%" PRIu32, kind, key[0],
+		 key[1], pid);
 }
 
 int hsa_file_make(const char *name, size_t size)
@@ -37,7 +38,7 @@ int hsa_file_make(const char *name, size_t size)
 	return err;
 }
 
-/* What a descriptor of this process is, as the kernel names it. */
+/* Checks the name of a descriptor's file in /proc. */
 static int check_name(int fd, const char *name)
 {
 	char path[40], is[2 * HSA_FILE_NAME], wanted[2 * HSA_FILE_NAME];
@@ -52,8 +53,8 @@ static int check_name(int fd, const char *name)
 }
 
 /*
- * A handle may name any descriptor of any process: it is looked at before it is opened,
- * which could block or do something.
+ * A handle may contain any descriptor of any process. So check the file's name before opening the
+ * file, because open() could block or have a side effect.
  */
 int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 {
@@ -73,7 +74,10 @@ int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 	close(seen);
 	if (file < 0)
 		return file;
-	/* A file of such a name that could shrink would be a trap. */
+	/*
+	 * A file with this name that can shrink was not made by this library, and could raise
+	 * SIGBUS.
+	 */
 	seals = fcntl(file, F_GET_SEALS);
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(file, &st)) {
 		close(file);
@@ -85,8 +89,9 @@ int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 
 hsa_status_t hsa_file_status(int err)
 {
-	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? HSA_STATUS_ERROR_OUT_OF_RESOURCES :
-		HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ?
+		       HSA_STATUS_ERROR_OUT_OF_RESOURCES :
+		       HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
 void *hsa_file_map(int fd, size_t size)

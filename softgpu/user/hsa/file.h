@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file.h - files in memory that other processes of the same user find by a handle.
+ * file.h - memfds that other processes of the same user find by a handle.
  *
- * A file is named by the process that has it open, its descriptor there and a name with a
- * random part, and is found through /proc.  It cannot change its size, and goes with its
- * last user: nothing is left behind, whichever process is killed.
+ * A file is identified by a process that has it open, its descriptor there, and a name with a
+ * random part. It is found through /proc. Its size is fixed. It is freed when the last process
+ * closes it, so nothing is left behind if a process is killed.
  */
 #ifndef SGU_HSA_FILE_H
 #define SGU_HSA_FILE_H
@@ -14,19 +14,30 @@
 
 #include "hsa/hsa.h"
 
-/* A descriptor, close-on-exec, of size bytes of zero; or -errno. */
+/* Returns a close-on-exec descriptor of `size` zero bytes, or -errno. */
 int hsa_file_make(const char *name, size_t size);
-/* The descriptor of what process pid has open as fd, if it is such a file of that name, and its size; or -errno. */
+/*
+ * Opens the file that process pid has open as fd, if it was made by hsa_file_make() with that name.
+ * Returns a descriptor and the size, or -errno.
+ */
 int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size);
-/* What such an error is in HSA's terms: no means to open it, or INVALID_ARGUMENT: it is not there. */
+/*
+ * Converts an error of hsa_file_open(): OUT_OF_RESOURCES, or INVALID_ARGUMENT: there is no such
+ * file.
+ */
 hsa_status_t hsa_file_status(int err);
-/* Mapped for reading and writing, not for forked children: NULL: no. */
+/*
+ * Maps the file for reading and writing. Forked children do not inherit the mapping. NULL: failed.
+ */
 void *hsa_file_map(int fd, size_t size);
-/* 128 bits that cannot be guessed: 0 or -errno. */
+/* Generates 128 random bits. 0 or -errno. */
 int hsa_file_key(uint64_t key[2]);
 
 #define HSA_FILE_NAME 80
-/* "kind-key-pid": so no thread of the process can be named in its place. */
+/*
+ * Makes the name "kind-key-pid". With the pid in the name, a thread id of the process is not
+ * accepted.
+ */
 void hsa_file_name(char name[HSA_FILE_NAME], const char *kind, const uint64_t key[2], uint32_t pid);
 
 #endif

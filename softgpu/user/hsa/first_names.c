@@ -2,8 +2,8 @@
 /*
  * first_names.c - libhsa-amd-ipc: include/hsa/hsa_amd_ipc.h.
  *
- * A handle says which descriptor of which process holds the runtime's own handle, in a
- * file in memory, and has some bits of that file's name.  Closing it closes the file.
+ * A handle contains a process, a descriptor of that process, and some bits of the file's name. The
+ * file is a memfd that contains the runtime's own handle. Closing the handle closes the file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,11 +17,14 @@
 
 #define SGU_EXPORT __attribute__((visibility("default")))
 
-/* From the low end: a descriptor, a process, and bits of the name; what Linux allows fits. */
+/*
+ * Bits of a handle from the low end: descriptor, process, part of the name. The widths suffice for
+ * Linux's limits.
+ */
 #define FD_BITS		20
 #define PID_BITS	22
 
-/* What is in the file. */
+/* The content of the file. */
 struct content {
 	hsa_amd_ipc_memory_t handle;
 	uint64_t length;		/* of memory */
@@ -31,7 +34,8 @@ static bool ready(void)
 {
 	uint16_t version;
 
-	return hsa_system_get_info(HSA_SYSTEM_INFO_VERSION_MAJOR, &version) != HSA_STATUS_ERROR_NOT_INITIALIZED;
+	return hsa_system_get_info(HSA_SYSTEM_INFO_VERSION_MAJOR, &version) !=
+	       HSA_STATUS_ERROR_NOT_INITIALIZED;
 }
 
 static uint32_t fd_of(uint64_t handle)
@@ -44,7 +48,7 @@ static uint32_t pid_of(uint64_t handle)
 	return (uint32_t)(handle >> FD_BITS & ((1u << PID_BITS) - 1));
 }
 
-/* Each kind has names of its own. */
+/* Memory and signals have different names. */
 static void name_of(char name[HSA_FILE_NAME], const char *kind, uint64_t bits, uint32_t pid)
 {
 	hsa_file_name(name, kind, (uint64_t[2]){ bits, 0 }, pid);
@@ -71,7 +75,7 @@ static hsa_status_t get(const char *kind, const struct content *content, uint64_
 	return HSA_STATUS_SUCCESS;
 }
 
-/* The file of a handle in the process that got it, or -errno. */
+/* Opens the file of a handle. Returns a descriptor, or -errno. */
 static int find(const char *kind, uint64_t handle)
 {
 	char name[HSA_FILE_NAME];
@@ -117,7 +121,8 @@ static hsa_status_t close_file(const char *kind, uint64_t handle)
 
 static const char memory_kind[] = "hsa-memory-handle", signal_kind[] = "hsa-signal-handle";
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_get_memory_handle(void *ptr, hsa_amd_ipc_memory_handle_t *ipc_handle)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_get_memory_handle(void *ptr,
+						      hsa_amd_ipc_memory_handle_t *ipc_handle)
 {
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
 	struct content content = { .length = 0 };
@@ -136,30 +141,35 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_close_memory_handle(hsa_amd_ipc_memory_handl
 	return close_file(memory_kind, ipc_handle.handle);
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_open_memory_handle(hsa_amd_ipc_memory_handle_t ipc_handle, void **ptr)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_open_memory_handle(hsa_amd_ipc_memory_handle_t ipc_handle,
+						       void **ptr)
 {
 	struct content content;
 	hsa_status_t status = ready() ? open_file(memory_kind, ipc_handle.handle, &content) :
 		HSA_STATUS_ERROR_NOT_INITIALIZED;
 
-	return status ? status : hsa_amd_ipc_memory_attach(&content.handle, content.length, 0, NULL, ptr);
+	return status ? status :
+			hsa_amd_ipc_memory_attach(&content.handle, content.length, 0, NULL, ptr);
 }
 
 SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_pool_free(void *ptr)
 {
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
 
-	if (ptr && !hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL) && info.type == HSA_EXT_POINTER_TYPE_IPC)
+	if (ptr && !hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL) &&
+	    info.type == HSA_EXT_POINTER_TYPE_IPC)
 		return hsa_amd_ipc_memory_detach(ptr);
 	return hsa_amd_memory_pool_free(ptr);
 }
 
 /* ---- signals ---- */
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_get_signal_handle(hsa_signal_t signal, hsa_amd_ipc_signal_handle_t *ipc_handle)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_get_signal_handle(hsa_signal_t signal,
+						      hsa_amd_ipc_signal_handle_t *ipc_handle)
 {
 	struct content content = { .length = 0 };
-	hsa_status_t status = hsa_amd_ipc_signal_create(signal, ipc_handle ? &content.handle : NULL);
+	hsa_status_t status = hsa_amd_ipc_signal_create(signal,
+							ipc_handle ? &content.handle : NULL);
 
 	return status ? status : get(signal_kind, &content, &ipc_handle->handle);
 }
@@ -169,7 +179,8 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_close_signal_handle(hsa_amd_ipc_signal_handl
 	return close_file(signal_kind, ipc_handle.handle);
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_open_signal_handle(hsa_amd_ipc_signal_handle_t ipc_handle, hsa_signal_t *signal)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_open_signal_handle(hsa_amd_ipc_signal_handle_t ipc_handle,
+						       hsa_signal_t *signal)
 {
 	struct content content;
 	hsa_status_t status = ready() ? open_file(signal_kind, ipc_handle.handle, &content) :
@@ -178,10 +189,10 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_open_signal_handle(hsa_amd_ipc_signal_handle
 	return status ? status : hsa_amd_ipc_signal_attach(&content.handle, signal);
 }
 
-/* ---- addresses ---- */
+/* ---- queries of addresses ---- */
 
 struct search {
-	uint32_t flags;		/* what the pool's are among */
+	uint32_t flags;		/* required flags of the pool */
 	hsa_amd_memory_pool_t pool;
 };
 
@@ -197,22 +208,25 @@ static hsa_status_t take_pool(hsa_amd_memory_pool_t pool, void *data)
 	return HSA_STATUS_INFO_BREAK;
 }
 
-/* The runtime does not tell it: the owner's first one that has such memory. */
+/* The runtime does not report the pool. Returns the owner's first pool with these flags. */
 static hsa_status_t pool_of(const hsa_amd_pointer_info_t *info, hsa_amd_memory_pool_t *pool)
 {
 	struct search search = { .flags = info->global_flags };
 
-	if (hsa_amd_agent_iterate_memory_pools(info->agentOwner, take_pool, &search) != HSA_STATUS_INFO_BREAK)
+	if (hsa_amd_agent_iterate_memory_pools(info->agentOwner, take_pool, &search) !=
+	    HSA_STATUS_INFO_BREAK)
 		return HSA_STATUS_ERROR_INVALID_ALLOCATION;
 	*pool = search.pool;
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_get_address_info(void *ptr, hsa_amd_address_info_t attribute, void *value)
+SGU_EXPORT hsa_status_t hsa_amd_get_address_info(void *ptr, hsa_amd_address_info_t attribute,
+						 void *value)
 {
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
 	hsa_status_t status = hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL);
-	bool allocated = info.type == HSA_EXT_POINTER_TYPE_HSA || info.type == HSA_EXT_POINTER_TYPE_IPC;
+	bool allocated = info.type == HSA_EXT_POINTER_TYPE_HSA ||
+			 info.type == HSA_EXT_POINTER_TYPE_IPC;
 
 	if (status || !value)
 		return status ? status : HSA_STATUS_ERROR_INVALID_ARGUMENT;

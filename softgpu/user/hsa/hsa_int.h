@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hsa_int.h - what the files of softgpu's libhsa-runtime64 share.
+ * hsa_int.h - declarations shared by the files of softgpu's libhsa-runtime64.
  *
- * One lock, hsa_lock, for all that they keep; it is not held while a callback of the
- * program's runs, nor while the driver frees memory.  What is in the table of
- * allocations is mapped.  copy.c and memory.c have a lock each, taken after it.
+ * One lock, hsa_lock, protects their data. It is not held while a callback of the program runs, nor
+ * while the driver frees memory. All allocations in the table are mapped. copy.c and memory.c have
+ * a lock each, taken after hsa_lock.
  */
 #ifndef SGU_HSA_INT_H
 #define SGU_HSA_INT_H
@@ -19,7 +19,7 @@
 #define SGU_EXPORT __attribute__((visibility("default")))
 
 #define HSA_PAGE	((size_t)4096)
-#define HSA_CPU		(-1)		/* among the numbers of agents and pools */
+#define HSA_CPU		(-1)		/* number of the CPU's agent and pool */
 
 struct hsa_gpu {
 	struct softgpu_info info;
@@ -30,28 +30,31 @@ struct hsa_gpu {
 extern pthread_mutex_t hsa_lock;
 extern struct hsa_gpu hsa_gpus[SOFTGPU_MAX_GPUS];
 extern int hsa_gpu_count;
-/* On the first GPU, of the CPU's memory; 0: there is no driver, or it has none to give. */
+/* Context on the first GPU for memory of the CPU's pool. 0: no driver, or no such context. */
 extern uint32_t hsa_system_ctx;
 
-extern unsigned int hsa_users;		/* hsa_init less hsa_shut_down */
+extern unsigned int hsa_users;		/* hsa_init() calls minus hsa_shut_down() calls */
 extern bool hsa_forked;			/* this is a forked child of a process that had GPUs */
 
-/* With hsa_lock held: whether hsa_init has been called and this is no forked child. */
+/* Caller holds hsa_lock. Whether hsa_init() was called, and this is not a forked child. */
 bool hsa_ready(void);
 /* The same without the lock. */
 bool hsa_enter(void);
 
-/* The CPU's agent and pool are numbered HSA_CPU, a GPU's as in hsa_gpus.  False: no such one. */
+/*
+ * The CPU's agent and pool have the number HSA_CPU, those of a GPU its index in hsa_gpus. False:
+ * invalid handle.
+ */
 bool hsa_agent_number(hsa_agent_t agent, int *number);
 bool hsa_pool_number(hsa_amd_memory_pool_t pool, int *number);
 hsa_agent_t hsa_agent_of(int number);
-/* In bytes; no allocation is larger. */
+/* Size of the pool in bytes, which limits each allocation. */
 size_t hsa_pool_size(int number);
-/* The GPUs of a list, a bit each: 0, or INVALID_AGENT. */
+/* Returns the GPUs of a list, a bit each. HSA_STATUS_SUCCESS or INVALID_AGENT. */
 hsa_status_t hsa_agents_mask(uint32_t n, const hsa_agent_t *agents, uint32_t *mask);
 uint32_t hsa_all_gpus(void);
 
-/* In the driver's -errno, HSA's. */
+/* Converts the driver's -errno to an HSA status. */
 hsa_status_t hsa_status_of(int err);
 
 /* ---- memory.c ---- */
@@ -59,39 +62,45 @@ hsa_status_t hsa_status_of(int err);
 struct hsa_memory {
 	struct hsa_memory *next;
 	char *base;
-	size_t size;		/* as asked for */
+	size_t size;		/* as requested */
 	size_t length;		/* whole pages */
 	int agent;		/* the owner */
-	int gpu;		/* whose driver knows it; -1: none does */
-	uint32_t ctx;		/* there */
-	uint32_t mapped;	/* GPUs, a bit each */
+	int gpu;		/* the GPU whose driver manages it; -1: none */
+	uint32_t ctx;		/* the context on that GPU */
+	uint32_t mapped;	/* GPUs with access, a bit each */
 	uint32_t flags;		/* of its allocation */
-	unsigned int attached;	/* another process's: how often less detached */
-	unsigned int copies;	/* with memory.c's lock: those that hold it */
-	uint64_t id;		/* no other allocation ever has it; not 0 */
-	int fd;			/* memory that no driver knows is a file's; else -1 */
+	unsigned int attached;	/* memory of another process: attach calls minus detach calls */
+	unsigned int copies; /* number of copies that use it; protected by table_lock of memory.c */
+	uint64_t id;		/* not 0, and never reused */
+	int fd;			/* of the memfd, for memory that no driver manages; otherwise -1 */
 	uint64_t key[2];	/* of that file */
 	void *userdata;
 };
 
-/* All with hsa_lock held.  The allocation that ptr is in, as far as the program asked for it; NULL: none. */
+/*
+ * Caller holds hsa_lock for all of these. Returns the allocation that contains ptr, up to the
+ * requested size. NULL: none.
+ */
 struct hsa_memory *hsa_memory_at(const void *ptr);
-/* Whether the bytes are all of one allocation, or the first of them is of none. */
+/* Whether the range is within one allocation. True also if `ptr` is in none. */
 bool hsa_memory_covers(const void *ptr, size_t size);
-/* Memory of this file that is attached; NULL: it is not. */
+/* Returns attached memory of the file with this key. NULL: none. */
 struct hsa_memory *hsa_memory_attached(const uint64_t key[2]);
 void hsa_memory_add(struct hsa_memory *memory);
 /*
- * It is no longer in the table, nor seen by the CPU; its addresses stay taken.  False: a copy held it, so hsa_lock was given
- * up for a while: look at everything again.
+ * Removes the allocation from the table and unmaps it for the CPU. Its addresses stay reserved.
+ * False: a copy was using it, so hsa_lock was released and the caller must check everything again.
  */
 bool hsa_memory_drop(struct hsa_memory *memory);
-/* The CPU's view of memory that the driver knows: 0 or -errno. */
+/* Maps the driver's memory for the CPU. 0 or -errno. */
 int hsa_memory_show(const struct hsa_memory *memory);
-/* Forgets all allocations, and unmaps them, once no copy holds them. */
+/* Removes and unmaps all allocations, each when no copy uses it any more. */
 void hsa_memory_end(void);
 
-/* These two without hsa_lock.  Whether ptr is still in the allocation of that id (0: in none); until let_go it stays there. */
+/*
+ * Call these two without hsa_lock. hsa_memory_hold() returns whether ptr still is in the allocation
+ * with that id (0: in none). Then the allocation is kept until hsa_memory_let_go().
+ */
 bool hsa_memory_hold(const void *ptr, uint64_t id, struct hsa_memory **held);
 void hsa_memory_let_go(struct hsa_memory *held);
 
@@ -106,46 +115,46 @@ struct hsa_locked {
 	void *userdata;
 };
 
-/* Both with hsa_lock held. */
+/* Caller holds hsa_lock for both. */
 struct hsa_locked *hsa_locked_at(const void *ptr);
 void hsa_locked_end(void);
 
 /* ---- signal.c ---- */
 
-/* What processes share of a signal. */
+/* The part of a signal that processes share. */
 struct hsa_value {
 	_Atomic(int64_t) value;
-	_Atomic(uint32_t) changes;	/* what waiters sleep on */
-	_Atomic(uint32_t) waiters;	/* one that was killed stays counted: a wake too many */
+	_Atomic(uint32_t) changes;	/* the futex of the waiters */
+	_Atomic(uint32_t) waiters; /* a killed waiter stays counted, which costs unneeded wakes */
 };
 
 struct hsa_signal {
 	struct hsa_value *at;
-	struct hsa_value own;		/* what `at' is when no other process may have it */
-	atomic_uint refs;		/* of those who use it without hsa_lock, and one for all handles */
-	unsigned int handles;		/* less hsa_signal_destroy */
-	bool shared;			/* fixed: `at' is in a file */
-	int fd;				/* that file, by which others find it; -1: there is none, or no handle is left */
+	struct hsa_value own;		/* used by `at` if the signal cannot be shared */
+	atomic_uint refs; /* users without hsa_lock, plus 1 for all handles together */
+	unsigned int handles;		/* handles minus hsa_signal_destroy() calls */
+	bool shared;			/* fixed: `at` is in a file */
+	int fd; /* the file, by which other processes find it; -1: no file, or no handle is left */
 	uint64_t key[2];
 };
 
-/* With hsa_lock held.  The signal of a handle; NULL: it is none. */
+/* Caller holds hsa_lock. Returns the signal of a handle. NULL: invalid handle. */
 struct hsa_signal *hsa_signal_at(hsa_signal_t signal);
 void hsa_signal_get(struct hsa_signal *s);
 void hsa_signal_put(struct hsa_signal *s);
-/* Waits until the value is 0: true; false: *stop was set and the signal poked. */
+/* Waits until the value is 0: true. False: *stop was set, and the signal was poked. */
 bool hsa_signal_wait_zero(struct hsa_signal *s, const atomic_bool *stop);
 void hsa_signal_poke(struct hsa_signal *s);
-/* The end of a copy. */
+/* Reports the end of a copy. */
 void hsa_signal_complete(struct hsa_signal *s, bool failed);
-/* With hsa_lock held: all of them end. */
+/* Caller holds hsa_lock. Ends all signals. */
 void hsa_signal_end(void);
-/* With hsa_lock held.  In a file that has this key; fd and mapping are the signal's then. */
+/* Caller holds hsa_lock. Makes a signal of the file with this key. Takes over fd. */
 hsa_status_t hsa_signal_adopt(int fd, const uint64_t key[2], hsa_signal_t *signal);
 
 /* ---- copy.c ---- */
 
-/* With hsa_lock held: drops the copies that wait, lets those that run finish. */
+/* Caller holds hsa_lock. Drops waiting copies, and waits until running copies have ended. */
 void hsa_copy_end(void);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * ipc.c - memory and signals in other processes.
+ * ipc.c - shares memory and signals with other processes.
  *
- * The driver's memory goes by the driver's key, which opens nothing once the allocation
- * is freed or its process has ended.  Signals, and memory where there is no driver, are
- * files in memory, found through the process that has them: file.h.
+ * The driver's memory is opened by the driver's key, which becomes invalid when the allocation is
+ * freed or its process ends. Signals, and memory without a driver, are memfds, which are found
+ * through the process that has them open: file.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,11 +17,11 @@
 enum { OF_DRIVER = 0x31475348, OF_FILE = 0x31465348, OF_SIGNAL = 0x31535348 };
 enum { IN_SYSTEM = SOFTGPU_MAX_GPUS };
 
-/* What a handle holds. */
+/* The content of a handle. */
 struct handle {
 	uint32_t kind;
-	uint32_t where;		/* the N of /dev/softgpuN, or IN_SYSTEM: the CPU's pool; or a process */
-	uint64_t id;		/* the driver's; or a descriptor of that process */
+	uint32_t where; /* the N of /dev/softgpuN; IN_SYSTEM: the CPU's pool; or a process */
+	uint64_t id;		/* the driver's id, or a descriptor of that process */
 	uint64_t key[2];
 };
 
@@ -49,7 +49,8 @@ static hsa_status_t export_driver(const struct hsa_memory *m, struct handle *h)
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len,
+						  hsa_amd_ipc_memory_t *handle)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	const struct hsa_memory *m;
@@ -60,14 +61,16 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd
 		goto out;
 	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
 	m = hsa_memory_at(ptr);
-	/* What is another's, its maker exports. */
+	/* Memory of another process must be exported by that process. */
 	if (!handle || !m || m->base != ptr || m->size != len || m->attached)
 		goto out;
 	status = HSA_STATUS_SUCCESS;
 	if (m->gpu >= 0) {
 		status = export_driver(m, &h);
 	} else {
-		h = (struct handle){ .kind = OF_FILE, .where = (uint32_t)getpid(), .id = (uint32_t)m->fd };
+		h = (struct handle){ .kind = OF_FILE,
+				     .where = (uint32_t)getpid(),
+				     .id = (uint32_t)m->fd };
 		memcpy(h.key, m->key, sizeof(h.key));
 	}
 	if (!status)
@@ -77,7 +80,7 @@ out:
 	return status;
 }
 
-/* In whose context it opens; false: this process does not have that GPU. */
+/* Sets the context in which the memory is opened. False: this process does not have the GPU. */
 static bool place_for(const struct handle *h, struct hsa_memory *m)
 {
 	m->agent = h->where == IN_SYSTEM ? HSA_CPU : sgu_gpu_of_index(h->where);
@@ -87,10 +90,13 @@ static bool place_for(const struct handle *h, struct hsa_memory *m)
 	return m->ctx;
 }
 
-/* Puts what was opened into the table, or counts it there. */
-static hsa_status_t attach_driver(const struct handle *h, size_t len, uint32_t mapped, void **mapped_ptr)
+/* Opens the driver's memory, and adds it to the table or counts it there. */
+static hsa_status_t attach_driver(const struct handle *h, size_t len, uint32_t mapped,
+				  void **mapped_ptr)
 {
-	struct softgpu_ipc_open open = { .size = sizeof(open), .id = h->id, .key = { h->key[0], h->key[1] } };
+	struct softgpu_ipc_open open = { .size = sizeof(open),
+					 .id = h->id,
+					 .key = { h->key[0], h->key[1] } };
 	struct softgpu_va close = { .size = sizeof(close), .flags = SOFTGPU_FREE_VISIBLE };
 	struct softgpu_query query = { .size = sizeof(query) };
 	hsa_status_t status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -149,7 +155,7 @@ static hsa_status_t attach_file(const struct handle *h, size_t len, void **mappe
 	int fd = -ENOENT;
 
 	hsa_file_name(name, "hsa-memory", h->key, h->where);
-	/* One's own is not attached, as the driver's is not. */
+	/* This process's own memory cannot be attached, as with the driver's memory. */
 	if (h->where != (uint32_t)getpid() && h->id <= INT32_MAX)
 		fd = hsa_file_open(h->where, (uint32_t)h->id, name, &size);
 	if (fd < 0)
@@ -184,8 +190,10 @@ static hsa_status_t attach_file(const struct handle *h, size_t len, void **mappe
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len, uint32_t num_agents,
-						  const hsa_agent_t *mapping_agents, void **mapped_ptr)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len,
+						  uint32_t num_agents,
+						  const hsa_agent_t *mapping_agents,
+						  void **mapped_ptr)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	uint32_t mapped = 0;
@@ -204,13 +212,14 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *ha
 	if (h.kind == OF_DRIVER)
 		status = attach_driver(&h, len, num_agents ? mapped : hsa_all_gpus(), mapped_ptr);
 	else
-		status = h.kind == OF_FILE ? attach_file(&h, len, mapped_ptr) : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+		status = h.kind == OF_FILE ? attach_file(&h, len, mapped_ptr) :
+					     HSA_STATUS_ERROR_INVALID_ARGUMENT;
 out:
 	pthread_mutex_unlock(&hsa_lock);
 	return status;
 }
 
-/* With hsa_lock held.  *m is NULL if that is an error. */
+/* Caller holds hsa_lock. *m is NULL on an error. */
 static hsa_status_t attached_at(const void *ptr, struct hsa_memory **m)
 {
 	struct hsa_memory *there;
@@ -227,7 +236,9 @@ static hsa_status_t attached_at(const void *ptr, struct hsa_memory **m)
 
 SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)
 {
-	struct softgpu_va close = { .size = sizeof(close), .flags = SOFTGPU_FREE_VISIBLE, .va = (uintptr_t)mapped_ptr };
+	struct softgpu_va close = { .size = sizeof(close),
+				    .flags = SOFTGPU_FREE_VISIBLE,
+				    .va = (uintptr_t)mapped_ptr };
 	struct hsa_memory *m;
 	hsa_status_t status;
 	int gpu = -1;
@@ -242,7 +253,7 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)
 			m = NULL;
 	}
 	pthread_mutex_unlock(&hsa_lock);
-	/* It waits for who has it pinned. */
+	/* Without hsa_lock, because the driver waits until no client has the memory pinned. */
 	if (gpu >= 0)
 		status = hsa_status_of(sgu_call(gpu, SOFTGPU_IPC_CLOSE, &close));
 	free(m);
@@ -276,7 +287,8 @@ out:
 	return status;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle, hsa_signal_t *signal)
+SGU_EXPORT hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle,
+						  hsa_signal_t *signal)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	char name[HSA_FILE_NAME];
@@ -292,7 +304,7 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ha
 		goto out;
 	memcpy(&h, handle, sizeof(h));
 	hsa_file_name(name, "hsa-signal", h.key, h.where);
-	/* Opened in any case: so its maker has it still. */
+	/* Open it in any case, which shows that its creator still has it. */
 	fd = h.kind == OF_SIGNAL && h.id <= INT32_MAX ? hsa_file_open(h.where, (uint32_t)h.id, name, &size) : -ENOENT;
 	if (fd < 0)
 		status = hsa_file_status(fd);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* kmt.c - libhsakmt, which builds for ROCm name beside HSA's library and call nothing of. */
+/*
+ * kmt.c - libhsakmt. Builds for ROCm link it beside HSA's library, but call none of its functions.
+ */
 extern const char softgpu_hsakmt[];
 const char softgpu_hsakmt[] = "softgpu";

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* lock.c - the program's own memory that GPUs are to reach: here a note of it, since they reach all. */
+/*
+ * lock.c - hsa_amd_memory_lock(): memory of the program for access by GPUs. Software GPUs reach all
+ * memory, so it is only recorded.
+ */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -7,18 +10,19 @@
 
 #define STEP ((size_t)1 << 24)
 
-static struct hsa_locked *all;	/* the newest first */
+static struct hsa_locked *all;	/* newest first */
 
 struct hsa_locked *hsa_locked_at(const void *ptr)
 {
 	struct hsa_locked *l = all;
 
-	while (l && ((const char *)ptr < l->base || (size_t)((const char *)ptr - l->base) >= l->size))
+	while (l &&
+	       ((const char *)ptr < l->base || (size_t)((const char *)ptr - l->base) >= l->size))
 		l = l->next;
 	return l;
 }
 
-/* Whether all of it is mapped: what is not cannot be locked. */
+/* Whether the whole range is mapped; unmapped memory cannot be locked. */
 static bool is_mapped(const char *ptr, size_t size)
 {
 	char *at = (char *)((uintptr_t)ptr & ~(HSA_PAGE - 1)), *end = (char *)(uintptr_t)ptr + size;
@@ -35,7 +39,7 @@ static bool is_mapped(const char *ptr, size_t size)
 	return true;
 }
 
-static hsa_status_t note(void *ptr, size_t size, uint32_t mask)
+static hsa_status_t add_locked(void *ptr, size_t size, uint32_t mask)
 {
 	struct hsa_locked *l = all;
 
@@ -55,8 +59,8 @@ static hsa_status_t note(void *ptr, size_t size, uint32_t mask)
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
-					    void **agent_ptr)
+SGU_EXPORT hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents,
+					    int num_agent, void **agent_ptr)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	uint32_t mask = 0;
@@ -76,9 +80,9 @@ SGU_EXPORT hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_age
 		status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
 	if (!status && !is_mapped(host_ptr, size))
 		status = HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-	/* What is the driver's is reached as it is; for the CPU alone there is nothing to do. */
+	/* The driver's memory is already accessible, and the CPU alone needs no lock. */
 	if (!status && mask && !hsa_memory_at(host_ptr))
-		status = note(host_ptr, size, mask);
+		status = add_locked(host_ptr, size, mask);
 	if (!status)
 		*agent_ptr = host_ptr;
 out:

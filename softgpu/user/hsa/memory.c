@@ -2,14 +2,15 @@
 /*
  * memory.c - memory of pools.
  *
- * A GPU's memory is mapped for the CPU where it stands, and so is the CPU's pool, which
- * is memory of the driver's, too.  It is unmapped before it is freed, so what is freed
- * elsewhere meanwhile never finds this in its place.  Without a driver the CPU's pool is
- * files in memory, which other processes can map.
+ * A GPU's memory is mapped for the CPU at its own address. So is the CPU's pool, which is memory of
+ * the driver, too. Memory is unmapped before it is freed, so no memory that the driver allocates at
+ * the address later is unmapped by mistake. Without a driver, the CPU's pool consists of memfds,
+ * which other processes can map.
  *
- * The table is changed with hsa_lock and table_lock held: who has either may read it.  A copy
- * has table_lock alone, and not while it copies: hsa_shut_down has hsa_lock, and waits for
- * copies.  A copy holds its allocations, and what ends them waits for that.
+ * The table is changed under hsa_lock and table_lock together, so a thread that holds either may
+ * read it. A copy takes only table_lock, and not while it copies: hsa_shut_down() holds hsa_lock
+ * and waits for copies. A copy holds its allocations, and a thread that ends an allocation waits
+ * until no copy holds it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +25,9 @@
 #define ALLOC_FLAGS (HSA_AMD_MEMORY_POOL_PCIE_FLAG | HSA_AMD_MEMORY_POOL_CONTIGUOUS_FLAG | \
 		     HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG | HSA_AMD_MEMORY_POOL_UNCACHED_FLAG)
 
-/* hook.h's for a function that returns HSA's status: interposers patch these two. */
+/*
+ * Like SGU_HOOKED, for functions that return an HSA status. Interposers patch these two functions.
+ */
 #define HSA_HOOKED(name, ...)							\
 	__attribute__((visibility("hidden"))) hsa_status_t hooked_##name(__VA_ARGS__);	\
 	SGU_STUB(name, name);							\
@@ -32,14 +35,16 @@
 
 static struct hsa_memory *all;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;	/* of an allocation that no copy holds any longer */
-static uint64_t last_id;	/* addresses are given out again, these are not */
+/* signalled when no copy holds an allocation any more */
+static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
+static uint64_t last_id;	/* addresses are reused, ids are not */
 
 struct hsa_memory *hsa_memory_at(const void *ptr)
 {
 	struct hsa_memory *m = all;
 
-	while (m && ((const char *)ptr < m->base || (size_t)((const char *)ptr - m->base) >= m->size))
+	while (m &&
+	       ((const char *)ptr < m->base || (size_t)((const char *)ptr - m->base) >= m->size))
 		m = m->next;
 	return m;
 }
@@ -94,7 +99,10 @@ void hsa_memory_let_go(struct hsa_memory *held)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* No other mapping takes the driver's addresses until it gives them out again. */
+/*
+ * Keeps the driver's addresses reserved, so that no other mapping gets them before the driver
+ * reuses them.
+ */
 static void hide(struct hsa_memory *m)
 {
 	if (m->gpu < 0) {
@@ -111,7 +119,10 @@ bool hsa_memory_drop(struct hsa_memory *m)
 
 	pthread_mutex_lock(&table_lock);
 	if (m->copies) {
-		/* Others may go on; and one of them may end it as well. */
+		/*
+		 * Release hsa_lock during the wait. Another thread may end the allocation
+		 * meanwhile.
+		 */
 		pthread_mutex_unlock(&hsa_lock);
 		pthread_cond_wait(&let_go, &table_lock);
 		pthread_mutex_unlock(&table_lock);
@@ -129,9 +140,12 @@ bool hsa_memory_drop(struct hsa_memory *m)
 int hsa_memory_show(const struct hsa_memory *m)
 {
 	struct softgpu_set_attr attr = {
-		.size = sizeof(attr), .attr = SOFTGPU_ATTR_SYNC_MEMOPS, .va = (uintptr_t)m->base, .value = 1,
+		.size = sizeof(attr),
+		.attr = SOFTGPU_ATTR_SYNC_MEMOPS,
+		.va = (uintptr_t)m->base,
+		.value = 1,
 	};
-	/* What a call here has done, devices see. */
+	/* SYNC_MEMOPS makes the effects of finished calls visible to devices. */
 	int err = sgu_call(m->gpu, SOFTGPU_SET_ATTR, &attr);
 
 	return err ? err : sgu_show(m->gpu, m->base, m->length);
@@ -139,7 +153,9 @@ int hsa_memory_show(const struct hsa_memory *m)
 
 static int alloc_driver(struct hsa_memory *m)
 {
-	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc), .ctx = m->ctx, .length = m->size };
+	struct softgpu_mem_alloc alloc = { .size = sizeof(alloc),
+					   .ctx = m->ctx,
+					   .length = m->size };
 	struct softgpu_va va = { .size = sizeof(va), .flags = SOFTGPU_FREE_VISIBLE };
 	int err = sgu_call(m->gpu, SOFTGPU_MEM_ALLOC, &alloc);
 
@@ -187,7 +203,8 @@ static int alloc(struct hsa_memory *m)
 	return m->gpu < 0 ? alloc_file(m) : alloc_driver(m);
 }
 
-HSA_HOOKED(hsa_amd_memory_pool_allocate, hsa_amd_memory_pool_t pool, size_t size, uint32_t flags, void **ptr)
+HSA_HOOKED(hsa_amd_memory_pool_allocate, hsa_amd_memory_pool_t pool, size_t size, uint32_t flags,
+	   void **ptr)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	struct hsa_memory *m = calloc(1, sizeof(*m));
@@ -223,8 +240,8 @@ out:
 	return status;
 }
 
-/* With hsa_lock held.  *m is NULL where there is nothing to free, or an error. */
-static hsa_status_t freeable(const void *ptr, struct hsa_memory **m)
+/* Caller holds hsa_lock. *m is NULL if there is nothing to free, or on an error. */
+static hsa_status_t find_freeable(const void *ptr, struct hsa_memory **m)
 {
 	struct hsa_memory *there;
 
@@ -244,23 +261,25 @@ static hsa_status_t freeable(const void *ptr, struct hsa_memory **m)
 
 HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
 {
-	struct softgpu_va va = { .size = sizeof(va), .flags = SOFTGPU_FREE_VISIBLE, .va = (uintptr_t)ptr };
+	struct softgpu_va va = { .size = sizeof(va),
+				 .flags = SOFTGPU_FREE_VISIBLE,
+				 .va = (uintptr_t)ptr };
 	struct hsa_memory *m;
 	hsa_status_t status;
 
 	pthread_mutex_lock(&hsa_lock);
 	do {
-		status = freeable(ptr, &m);
+		status = find_freeable(ptr, &m);
 	} while (m && !hsa_memory_drop(m));
 	pthread_mutex_unlock(&hsa_lock);
-	/* It waits for who has the memory pinned: others may go on. */
+	/* Without hsa_lock, because the driver waits until no client has the memory pinned. */
 	if (m && m->gpu >= 0)
 		status = hsa_status_of(sgu_call(m->gpu, SOFTGPU_MEM_FREE, &va));
 	free(m);
 	return status;
 }
 
-/* The driver frees it with its contexts, which comes next. */
+/* The driver frees the memory with its contexts, which the caller ends next. */
 void hsa_memory_end(void)
 {
 	struct hsa_memory *m;
@@ -296,7 +315,7 @@ SGU_EXPORT hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const h
 	if (!m || m->base != ptr)
 		goto out;
 	status = hsa_agents_mask(num_agents, agents, &mask);
-	/* What is attached was mapped then. */
+	/* Access to attached memory was set when it was attached. */
 	if (!status && !m->attached)
 		m->mapped = m->agent == HSA_CPU ? mask : mask | 1u << m->agent;
 out:
@@ -306,7 +325,8 @@ out:
 
 /* ---- dma-bufs ---- */
 
-SGU_EXPORT hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf, uint64_t *offset)
+SGU_EXPORT hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf,
+						       uint64_t *offset)
 {
 	struct softgpu_dmabuf export = { .size = sizeof(export) };
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;

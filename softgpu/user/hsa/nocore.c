@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * nocore.c - GPUs inside the process have no addresses of their own that the CPU could
- * see, and no driver: HSA has the CPU alone there, with its pool and signals.
+ * nocore.c - the transport for SOFTGPU_INPROCESS=1. A GPU inside the process has neither memory
+ * that the CPU sees at the GPU's addresses nor a driver. So HSA has only the CPU with its pool and
+ * signals.
  */
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* pointer.c - what a pointer is. */
+/* pointer.c - queries of pointers. */
 #include <string.h>
 
 #include "hsa_int.h"
@@ -30,8 +30,9 @@ static void of_locked(hsa_amd_pointer_info_t *info, const struct hsa_locked *l)
 	info->registered = true;
 }
 
-/* The array is made by the program's own function. */
-static hsa_status_t list_agents(uint32_t mask, void *(*alloc)(size_t), uint32_t *n, hsa_agent_t **agents)
+/* The program's own function allocates the array. */
+static hsa_status_t list_agents(uint32_t mask, void *(*alloc)(size_t), uint32_t *n,
+				hsa_agent_t **agents)
 {
 	uint32_t count = (uint32_t)__builtin_popcount(mask), at = 0;
 
@@ -49,10 +50,12 @@ static hsa_status_t list_agents(uint32_t mask, void *(*alloc)(size_t), uint32_t 
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info, void *(*alloc)(size_t),
-					     uint32_t *num_agents_accessible, hsa_agent_t **accessible)
+SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
+					     void *(*alloc)(size_t),
+					     uint32_t *num_agents_accessible,
+					     hsa_agent_t **accessible)
 {
-	hsa_amd_pointer_info_t told = { .size = sizeof(told) };
+	hsa_amd_pointer_info_t result = { .size = sizeof(result) };
 	const struct hsa_memory *m;
 	const struct hsa_locked *l;
 	uint32_t mapped = 0;
@@ -63,10 +66,10 @@ SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_in
 	m = ready ? hsa_memory_at(ptr) : NULL;
 	l = ready && !m ? hsa_locked_at(ptr) : NULL;
 	if (m) {
-		of_memory(&told, m);
+		of_memory(&result, m);
 		mapped = m->mapped;
 	} else if (l) {
-		of_locked(&told, l);
+		of_locked(&result, l);
 		mapped = l->mapped;
 	}
 	pthread_mutex_unlock(&hsa_lock);
@@ -74,10 +77,10 @@ SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_in
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!ptr || !info || !info->size)
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	/* The caller's struct may be an older, shorter one. */
-	if (info->size < told.size)
-		told.size = info->size;
-	memcpy(info, &told, told.size);
+	/* The caller's struct may be of an older release, and shorter. */
+	if (info->size < result.size)
+		result.size = info->size;
+	memcpy(info, &result, result.size);
 	if (!alloc || !num_agents_accessible || !accessible || (!m && !l))
 		return HSA_STATUS_SUCCESS;
 	return list_agents(mapped, alloc, num_agents_accessible, accessible);

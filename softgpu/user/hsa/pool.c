@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* pool.c - pools, one of each agent that has memory, and the ways to them. */
+/* pool.c - the pool of each agent that has memory, and the access of agents to pools. */
 #include <unistd.h>
 
 #include "hsa_int.h"
 
-#define POOL_FIRST	0x200u		/* the CPU's; GPUs' follow */
+#define POOL_FIRST	0x200u		/* the CPU's; those of GPUs follow */
 
 bool hsa_pool_number(hsa_amd_memory_pool_t pool, int *number)
 {
@@ -27,16 +27,19 @@ SGU_EXPORT hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t agent,
 		return HSA_STATUS_ERROR_INVALID_AGENT;
 	if (i != HSA_CPU && !hsa_gpus[i].has_pool)
 		return HSA_STATUS_SUCCESS;
-	return callback((hsa_amd_memory_pool_t){ .handle = POOL_FIRST + 1u + (unsigned int)i }, data);
+	return callback((hsa_amd_memory_pool_t){ .handle = POOL_FIRST + 1u + (unsigned int)i },
+			data);
 }
 
 size_t hsa_pool_size(int i)
 {
-	return i == HSA_CPU ? (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) : hsa_gpus[i].info.vram_total;
+	return i == HSA_CPU ? (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) :
+			      hsa_gpus[i].info.vram_total;
 }
 
 SGU_EXPORT hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t pool,
-						     hsa_amd_memory_pool_info_t attribute, void *value)
+						     hsa_amd_memory_pool_info_t attribute,
+						     void *value)
 {
 	int i;
 
@@ -79,9 +82,10 @@ SGU_EXPORT hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t pool,
 	return HSA_STATUS_SUCCESS;
 }
 
-/* All agents are one hop of PCIe from one another; its speed is not known. */
-SGU_EXPORT hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent, hsa_amd_memory_pool_t pool,
-							   hsa_amd_agent_memory_pool_info_t attribute, void *value)
+/* All agents are one PCIe hop apart. The link's speed is not known. */
+SGU_EXPORT hsa_status_t
+hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent, hsa_amd_memory_pool_t pool,
+				   hsa_amd_agent_memory_pool_info_t attribute, void *value)
 {
 	int from, to;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* runtime.c - hsa_init, and what ends with hsa_shut_down. */
+/* runtime.c - hsa_init() and hsa_shut_down(). */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "hsa_int.h"
 #include "window.h"
 
-static bool starting;		/* a thread opens the driver's files */
-static bool opened;		/* they are open: once, for good */
-static bool told_of_forks;
+static bool starting;		/* a thread is opening the driver's files */
+static bool opened;		/* the files are open; they are never closed */
+static bool fork_handler_ok;
 
 /*
- * In the child.  A GPU's address space belongs to the process that made it, so every call
- * is refused from here on, and nothing is used that the lock guards.  A thread that is
- * not in the child may have held the lock: a new one takes its place.
+ * Runs in a forked child. A GPU's address space belongs to the process that made it. So every call
+ * of the child is refused from here on, and the data under the lock is not used. A thread that does
+ * not exist in the child may have held the lock, so it is initialized again.
  */
 static void forked(void)
 {
@@ -23,20 +23,20 @@ static void forked(void)
 	if (hsa_forked || !(opened || starting))
 		return;
 	hsa_forked = true;
-	/* Those that are open already, too. */
+	/* Also closes files of a start that is not complete. */
 	sgu_forget();
 }
 
 static void __attribute__((constructor)) begin(void)
 {
-	told_of_forks = !pthread_atfork(NULL, NULL, forked);
+	fork_handler_ok = !pthread_atfork(NULL, NULL, forked);
 }
 
 static int open_gpus(void)
 {
 	int n = sgu_open(), err;
 
-	/* Nothing that HSA could show: the CPU alone, nocore.c. */
+	/* There is no GPU that HSA supports: only the CPU, see nocore.c. */
 	if (n == -EOPNOTSUPP)
 		return 0;
 	if (n <= 0)
@@ -56,8 +56,9 @@ static int open_gpus(void)
 		}
 		hsa_gpus[i].has_pool = info->bar1_total >= info->vram_total;
 		if (!hsa_gpus[i].has_pool)
-			sgu_log("GPU %d has no memory for HSA and HIP: its BAR shows %" PRIu64 " of %" PRIu64
-				" MiB, and must show all (softgpu.ko without bar1=)", i, (uint64_t)info->bar1_total >> 20,
+			sgu_log("GPU %d has no memory for HSA and HIP: its BAR shows %" PRIu64
+				" of %" PRIu64 " MiB, and must show all (softgpu.ko without bar1=)",
+				i, (uint64_t)info->bar1_total >> 20,
 				(uint64_t)info->vram_total >> 20);
 	}
 	err = sgu_window_open(n);
@@ -84,8 +85,12 @@ static int make_contexts(void)
 		if (hsa_gpus[i].has_pool)
 			err = make_context(i, SOFTGPU_CTX_VISIBLE, &hsa_gpus[i].ctx);
 	}
-	/* A GPU in exclusive mode has no second one: then the CPU's pool is files, as without a driver. */
-	if (!err && hsa_gpu_count && make_context(0, SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM, &hsa_system_ctx))
+	/*
+	 * A GPU in exclusive mode allows no second context. Then the CPU's pool consists of files,
+	 * as without a driver.
+	 */
+	if (!err && hsa_gpu_count &&
+	    make_context(0, SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM, &hsa_system_ctx))
 		sgu_log("the CPU's pool does not use the driver: GPU 0 gave it no context");
 	return err;
 }
@@ -112,7 +117,7 @@ static int start(void)
 
 	if (!opened) {
 		starting = true;
-		err = told_of_forks ? open_gpus() : -ENOMEM;
+		err = fork_handler_ok ? open_gpus() : -ENOMEM;
 		if (err)
 			sgu_forget();
 		opened = !err;
@@ -171,7 +176,8 @@ SGU_EXPORT hsa_status_t hsa_status_string(hsa_status_t status, const char **text
 		{ HSA_STATUS_ERROR_INVALID_SIGNAL, "not such a signal" },
 		{ (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL, "not such a pool" },
 		{ HSA_STATUS_ERROR_OUT_OF_RESOURCES, "not enough memory" },
-		{ HSA_STATUS_ERROR_NOT_INITIALIZED, "hsa_init has not been called in this process" },
+		{ HSA_STATUS_ERROR_NOT_INITIALIZED,
+		  "hsa_init has not been called in this process" },
 	};
 
 	for (size_t i = 0; text && i < sizeof(texts) / sizeof(texts[0]); i++) {

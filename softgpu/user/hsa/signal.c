@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * signal.c - signals: 64-bit values that threads, and processes, wait for.
+ * signal.c - signals: 64-bit values that threads and processes wait for.
  *
- * A handle is the address of a struct hsa_signal, looked up in a tree by the calls that
- * return a status.  A thread that changes a value looks whether a waiter sleeps, counts up what
- * they sleep on, and wakes them; both sides do so in one order that all agree on, so none
- * sleeps through a change.  A process that is killed after its change and before the wake
- * wakes no waiter, so a waiter looks at a signal that processes share every second.
+ * A handle is the address of a struct hsa_signal. Calls that return a status look it up in a tree.
+ * A thread that changes a value checks whether there are waiters, increments their futex, and wakes
+ * them. Both sides use sequentially consistent operations, so no waiter sleeps through a change. If
+ * a process is killed between its change and the wake, it wakes no waiter. So a waiter checks a
+ * shared signal every second.
  *
  * A thread that sees a value may destroy the signal at once, while the call that changed it, and
- * others that wait for it, still use it.  So each of these calls holds it.
+ * other waiters, still use it. So each of these calls holds a reference.
  */
 #include <errno.h>
 #include <limits.h>
@@ -25,18 +25,18 @@
 #include "file.h"
 #include "hsa_int.h"
 
-/* How often a value is looked at before the wait sleeps: a few microseconds, or some 50. */
+/* The number of polls before a wait sleeps: a few microseconds, or about 50. */
 #define SPIN_BLOCKED	64
 #define SPIN_ACTIVE	1024
 
-static void *signals;	/* of tsearch() */
+static void *signals;	/* a tree (tsearch) */
 
 static struct hsa_signal *of(hsa_signal_t signal)
 {
 	return (struct hsa_signal *)(uintptr_t)signal.handle;
 }
 
-/* Before its value changes, or is waited for. */
+/* Takes a reference. Call before changing the value or waiting for it. */
 static struct hsa_signal *hold(hsa_signal_t signal)
 {
 	hsa_signal_get(of(signal));
@@ -52,8 +52,8 @@ static int compare(const void *a, const void *b)
 
 static long futex(const struct hsa_signal *s, int op, uint32_t value, const struct timespec *until)
 {
-	return syscall(SYS_futex, &s->at->changes, s->shared ? op : op | FUTEX_PRIVATE_FLAG, value, until, NULL,
-		       FUTEX_BITSET_MATCH_ANY);
+	return syscall(SYS_futex, &s->at->changes, s->shared ? op : op | FUTEX_PRIVATE_FLAG, value,
+		       until, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 void hsa_signal_poke(struct hsa_signal *s)
@@ -98,7 +98,7 @@ static void relax(void)
 #endif
 }
 
-/* When it is over, in the clock of the timestamps; false: never. */
+/* Computes the end of the wait by the clock of the timestamps. False: no limit. */
 static bool deadline(uint64_t ns, struct timespec *until)
 {
 	if (ns == UINT64_MAX)
@@ -118,7 +118,7 @@ static bool before(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-/* Ends with ETIMEDOUT; 0 is any other end: look again. */
+/* ETIMEDOUT at the end of the wait. 0: the caller checks the value again. */
 static int sleep_once(struct hsa_signal *s, hsa_signal_condition_t condition, int64_t against,
 		      const struct timespec *until, const atomic_bool *stop)
 {
@@ -127,7 +127,7 @@ static int sleep_once(struct hsa_signal *s, hsa_signal_condition_t condition, in
 	uint32_t seen;
 	int err = 0;
 
-	/* A process that changes the value may be killed before it wakes anybody. */
+	/* A process may be killed between its change of the value and the wake. */
 	if (s->shared) {
 		deadline(1000000000, &second);
 		again = !until || before(&second, until);
@@ -137,22 +137,23 @@ static int sleep_once(struct hsa_signal *s, hsa_signal_condition_t condition, in
 
 	atomic_fetch_add(&s->at->waiters, 1);
 	seen = atomic_load(&s->at->changes);
-	if (!holds(atomic_load(&s->at->value), condition, against) && !(stop && atomic_load(stop)) &&
-	    futex(s, FUTEX_WAIT_BITSET, seen, until) < 0)
+	if (!holds(atomic_load(&s->at->value), condition, against) &&
+	    !(stop && atomic_load(stop)) && futex(s, FUTEX_WAIT_BITSET, seen, until) < 0)
 		err = errno;
 	atomic_fetch_sub(&s->at->waiters, 1);
 	return err == ETIMEDOUT && !again ? err : 0;
 }
 
-static int64_t wait_for(struct hsa_signal *s, hsa_signal_condition_t condition, int64_t against, uint64_t timeout,
-			hsa_wait_state_t hint, const atomic_bool *stop)
+static int64_t wait_for(struct hsa_signal *s, hsa_signal_condition_t condition, int64_t against,
+			uint64_t timeout, hsa_wait_state_t hint, const atomic_bool *stop)
 {
 	int spin = hint == HSA_WAIT_STATE_ACTIVE ? SPIN_ACTIVE : SPIN_BLOCKED, err = 0;
 	struct timespec until;
 	bool ends;
 	int64_t value;
 
-	for (value = atomic_load(&s->at->value); spin && !holds(value, condition, against); spin--) {
+	for (value = atomic_load(&s->at->value); spin && !holds(value, condition, against);
+	     spin--) {
 		relax();
 		value = atomic_load(&s->at->value);
 	}
@@ -250,7 +251,7 @@ STORE(relaxed) STORE(screlease) STORE(release)
 WAIT(scacquire) WAIT(relaxed) WAIT(acquire)
 HSA_SIGNAL_ORDERS(CHANGES)
 
-/* ---- their life ---- */
+/* ---- creation and destruction ---- */
 
 struct hsa_signal *hsa_signal_at(hsa_signal_t signal)
 {
@@ -271,7 +272,9 @@ void hsa_signal_put(struct hsa_signal *s)
 	free(s);
 }
 
-/* The last handle is gone; copies and calls may still use it, but no new call finds it. */
+/*
+ * Called for the last handle. Copies and calls may still use the signal, but no new call finds it.
+ */
 static void unpublish(struct hsa_signal *s)
 {
 	tdelete(s, &signals, compare);
@@ -281,7 +284,7 @@ static void unpublish(struct hsa_signal *s)
 	hsa_signal_put(s);
 }
 
-/* Known from here on; false: there is no memory, and it is gone. */
+/* Makes the signal known. False: out of memory, and the signal is freed. */
 static bool publish(struct hsa_signal *s, hsa_signal_t *signal)
 {
 	atomic_init(&s->refs, 1);
@@ -347,8 +350,9 @@ static hsa_status_t check_consumers(uint32_t n, const hsa_agent_t *consumers)
 	return HSA_STATUS_SUCCESS;
 }
 
-SGU_EXPORT hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
-					      const hsa_agent_t *consumers, uint64_t attributes, hsa_signal_t *signal)
+SGU_EXPORT hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value,
+					      uint32_t num_consumers, const hsa_agent_t *consumers,
+					      uint64_t attributes, hsa_signal_t *signal)
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 
@@ -399,7 +403,8 @@ static void match(const void *node, VISIT visit, void *arg)
 	struct hsa_signal *s = *(struct hsa_signal *const *)node;
 	struct search *search = arg;
 
-	if ((visit == preorder || visit == leaf) && s->fd >= 0 && !memcmp(s->key, search->key, sizeof(s->key)))
+	if ((visit == preorder || visit == leaf) && s->fd >= 0 &&
+	    !memcmp(s->key, search->key, sizeof(s->key)))
 		search->found = s;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* device.c - the GPUs, found and described. */
+/* device.c - finds and describes the GPUs. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -47,12 +47,13 @@ static void uuid_text(const struct softgpu_info *info, char text[64])
 {
 	const unsigned char *u = info->uuid;
 
-	snprintf(text, 64, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
-		 u[13], u[14], u[15]);
+	snprintf(text, 64,
+		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+		 u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+		 u[14], u[15]);
 }
 
-/* The first device for which match says so. */
+/* Returns the first device for which match() is true. */
 static nvmlReturn_t find(const char *text, int (*match)(const struct softgpu_info *, const char *),
 			 nvmlDevice_t *device)
 {
@@ -94,7 +95,8 @@ static int bus_id_matches(const struct softgpu_info *info, const char *text)
 	       at.device == info->pci_device && at.function == info->pci_function;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId,
+							  nvmlDevice_t *device)
 {
 	return find(pciBusId, bus_id_matches, device);
 }
@@ -145,7 +147,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsi
 	return nvml_text(uuid, length, text);
 }
 
-/* A number that the kernel knows of the PCI device; 0 if it does not. */
+/* Reads a number from sysfs of the PCI device; 0 if there is none. */
 static unsigned int sysfs_id(const char *bus_id, const char *name)
 {
 	SGU_UNCANCELLED;
@@ -179,7 +181,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInf
 	pci->device = info.pci_device;
 	snprintf(bus_id, sizeof(bus_id), "%04x:%02x:%02x.%x", info.pci_domain, info.pci_bus,
 		 info.pci_device, info.pci_function);
-	/* a domain of more than 4 digits does not fit in the older text */
+	/* the legacy text has room for a domain of 4 digits only */
 	snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%04X:%02X:%02X.%X",
 		 info.pci_domain & 0xffff, info.pci_bus & 0xff, info.pci_device & 0x1f,
 		 info.pci_function & 7);
@@ -218,7 +220,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
 	if (!memory)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (memory->version != nvmlMemory_v2)
-		return NVML_ERROR_FUNCTION_NOT_FOUND;	/* as NVIDIA's says it */
+		return NVML_ERROR_FUNCTION_NOT_FOUND;	/* as NVIDIA's library does */
 	memory->total = old.total;
 	memory->reserved = 0;
 	memory->free = old.free;
@@ -226,7 +228,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
 	return NVML_SUCCESS;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device,
+						     nvmlBAR1Memory_t *bar1Memory)
 {
 	struct softgpu_info info;
 	nvmlReturn_t result = nvml_info(device, &info);

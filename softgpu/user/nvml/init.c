@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* init.c - sessions: nvmlInit, nvmlShutdown, and what the system is. */
+/* init.c - sessions: nvmlInit(), nvmlShutdown(), and properties of the system. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -7,13 +7,16 @@
 
 #include "nvml_int.h"
 
-/* Guards all below, and the transport. */
+/* Protects the variables below and the transport. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int sessions;
 static pid_t opened_by;
 static int gpu_count;
 
-/* In the child.  A thread that is not there may have held the lock: a new one takes its place. */
+/*
+ * Runs in a forked child. A thread that does not exist in the child may have held the lock, so it
+ * is initialized again.
+ */
 static void forked(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -24,7 +27,7 @@ static void __attribute__((constructor)) begin(void)
 	pthread_atfork(NULL, NULL, forked);
 }
 
-/* A handle is the address of a byte here. */
+/* A handle is the address of an element. */
 static char devices[SOFTGPU_MAX_GPUS];
 
 nvmlDevice_t nvml_device(int gpu)
@@ -72,7 +75,7 @@ static nvmlReturn_t open_locked(void)
 	return NVML_SUCCESS;
 }
 
-/* An open file belongs to the process that opened it: a forked child opens its own. */
+/* An open file belongs to the process that opened it, so a forked child opens its own. */
 static nvmlReturn_t enter_locked(void)
 {
 	if (!sessions)
@@ -170,7 +173,7 @@ static nvmlReturn_t version_text(char *to, unsigned int length, const char *text
 	return result ? result : nvml_text(to, length, text);
 }
 
-/* 560 is the branch that came with CUDA 12.6. */
+/* 560 is the driver branch of CUDA 12.6. */
 NVML_EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
 	return version_text(version, length, "560.00");
@@ -181,7 +184,7 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int le
 	return version_text(version, length, "12.560.00");
 }
 
-/* Needs no nvmlInit. */
+/* Works without nvmlInit(). */
 NVML_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion)
 {
 	if (!cudaDriverVersion)
@@ -235,7 +238,7 @@ NVML_EXPORT const char *nvmlErrorString(nvmlReturn_t result)
 	return "unknown error";
 }
 
-/* ---- plain names ---- */
+/* ---- names without a version ---- */
 
 #undef nvmlInit
 NVML_EXPORT nvmlReturn_t nvmlInit(void);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * inprocess.c - with SOFTGPU_INPROCESS=1 the GPU is the one that libcuda holds,
- * so NVML reaches it through libcuda.
+ * inprocess.c - with SOFTGPU_INPROCESS=1, libcuda has the GPU, and NVML reaches it through libcuda.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,7 +10,7 @@
 
 static const struct sgu_transport *theirs;
 
-/* What a program has told libcuda is meant for NVML, too. */
+/* If the program has requested a GPU inside the process from libcuda, NVML uses it, too. */
 void nvml_follow_cuda(void)
 {
 	void *libcuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -45,7 +44,7 @@ static int proxy_call(unsigned int index, unsigned long cmd, void *arg)
 	return theirs->call(index, cmd, arg);
 }
 
-/* What libcuda opened is libcuda's. */
+/* libcuda owns the GPU, so it is not closed here. */
 static void proxy_forget(void)
 {
 }

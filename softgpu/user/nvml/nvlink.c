@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* nvlink.c - fields, NVLinks and fabrics: a software GPU has no links, and says so. */
+/*
+ * nvlink.c - fields, NVLinks and fabrics. A software GPU has no links, and these functions report
+ * that.
+ */
 #include <string.h>
 #include <time.h>
 
@@ -13,7 +16,8 @@ static long long now_us(void)
 	return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount,
+						  nvmlFieldValue_t *values)
 {
 	struct softgpu_info info;
 	nvmlReturn_t result = nvml_info(device, &info);
@@ -41,7 +45,8 @@ static nvmlReturn_t no_link(nvmlDevice_t device, unsigned int link, const void *
 
 	if (result)
 		return result;
-	return link < NVML_NVLINK_MAX_LINKS && out ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
+	return link < NVML_NVLINK_MAX_LINKS && out ? NVML_ERROR_NOT_SUPPORTED :
+						     NVML_ERROR_INVALID_ARGUMENT;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
@@ -56,16 +61,18 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device
 	return no_link(device, link, pci);
 }
 
-/* That of the first version, whose struct ends earlier. */
+/* The function of the first version, whose struct is shorter. */
 #undef nvmlDeviceGetNvLinkRemotePciInfo
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link, void *pci);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link, void *pci)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link,
+							  void *pci);
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link,
+							  void *pci)
 {
 	return no_link(device, link, pci);
 }
 
-/* The device is there, and the answer has a place. */
-static nvmlReturn_t can_tell(nvmlDevice_t device, const void *answer)
+/* Checks that the device exists and that the pointer to the result is not NULL. */
+static nvmlReturn_t check_query(nvmlDevice_t device, const void *answer)
 {
 	struct softgpu_info info;
 	nvmlReturn_t result = nvml_info(device, &info);
@@ -75,9 +82,10 @@ static nvmlReturn_t can_tell(nvmlDevice_t device, const void *answer)
 	return answer ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *gpuFabricInfo)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device,
+						    nvmlGpuFabricInfo_t *gpuFabricInfo)
 {
-	nvmlReturn_t result = can_tell(device, gpuFabricInfo);
+	nvmlReturn_t result = check_query(device, gpuFabricInfo);
 
 	if (result)
 		return result;
@@ -86,9 +94,10 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpu
 	return NVML_SUCCESS;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t *gpuFabricInfo)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device,
+						     nvmlGpuFabricInfoV_t *gpuFabricInfo)
 {
-	nvmlReturn_t result = can_tell(device, gpuFabricInfo);
+	nvmlReturn_t result = check_query(device, gpuFabricInfo);
 
 	if (result)
 		return result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* nvml_int.h - what the files of softgpu's libnvidia-ml share. */
+/* nvml_int.h - declarations shared by the files of softgpu's libnvidia-ml. */
 #ifndef SGU_NVML_INT_H
 #define SGU_NVML_INT_H
 
@@ -8,22 +8,22 @@
 
 #define NVML_EXPORT __attribute__((visibility("default")))
 
-/* inprocess.c: before each sgu_open(). */
+/* inprocess.c: call before each sgu_open(). */
 void nvml_follow_cuda(void);
 
-/* NVML_SUCCESS between nvmlInit and nvmlShutdown; then also the number of GPUs. */
+/* NVML_SUCCESS between nvmlInit() and nvmlShutdown(), with the number of GPUs. */
 nvmlReturn_t nvml_enter(int *gpus);
 
-/* The device's facts as they are now. */
+/* Returns the current properties of the device. */
 nvmlReturn_t nvml_info(nvmlDevice_t device, struct softgpu_info *info);
 
 nvmlReturn_t nvml_result(int err);
 
-/* The handle of a GPU number; the same in every session. */
+/* The handle of a GPU number, which is the same in every session. */
 nvmlDevice_t nvml_device(int gpu);
 int nvml_gpu(nvmlDevice_t device);
 
-/* Copies text with its NUL, or NVML_ERROR_INSUFFICIENT_SIZE. */
+/* Copies the text with its NUL. NVML_ERROR_INSUFFICIENT_SIZE: it does not fit. */
 nvmlReturn_t nvml_text(char *to, unsigned int length, const char *text);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* plain.c - the older entry points, and the structs that they fill. */
+/* plain.c - older entry points and their structs. */
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #include <string.h>
 
 #include "nvml_int.h"
 
-/* Of nvmlDeviceGetPciInfo_v2; that of the first version ends before pciSubSystemId. */
+/* The struct of nvmlDeviceGetPciInfo_v2(). That of the first version ends before pciSubSystemId. */
 struct pci_info_v2 {
 	char busId[16];
 	unsigned int domain, bus, device, pciDeviceId;

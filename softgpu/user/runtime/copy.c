@@ -10,7 +10,7 @@ static CUdeviceptr address(const void *p)
 	return (uintptr_t)p;
 }
 
-/* The two sides' types in the driver's terms; false: no such kind. */
+/* Converts a copy's direction to the driver's memory types. False: unknown direction. */
 static bool types_of(enum cudaMemcpyKind kind, CUmemorytype *dst, CUmemorytype *src)
 {
 	static const CUmemorytype types[][2] = {
@@ -48,8 +48,8 @@ RT_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, enum 
 	return rt_fail(cudaErrorInvalidMemcpyDirection);
 }
 
-RT_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
-				      cudaStream_t stream)
+RT_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
+				      enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	CUresult result = rt_enter();
 
@@ -69,7 +69,10 @@ RT_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count, 
 	return rt_fail(cudaErrorInvalidMemcpyDirection);
 }
 
-/* With unified addressing the pointers say where they are; the devices must exist. */
+/*
+ * Checks only that both devices exist: with unified addressing, the pointers show which device they
+ * belong to.
+ */
 static CUresult check_peers(int a, int b)
 {
 	CUresult result = rt_enter();
@@ -80,11 +83,13 @@ static CUresult check_peers(int a, int b)
 	return result ? result : cuDeviceGet(&device, b);
 }
 
-RT_EXPORT cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count)
+RT_EXPORT cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice,
+				     size_t count)
 {
 	CUresult result = check_peers(dstDevice, srcDevice);
 
-	return rt_done(result ? result : cuMemcpyPeer(address(dst), NULL, address(src), NULL, count));
+	return rt_done(result ? result :
+				cuMemcpyPeer(address(dst), NULL, address(src), NULL, count));
 }
 
 RT_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,
@@ -97,9 +102,9 @@ RT_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *
 	return rt_done(result);
 }
 
-/* What is not a rectangle is refused here, so that a pitch of 0 means no default. */
-static cudaError_t describe(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const void *src, size_t spitch,
-			    size_t width, size_t height, enum cudaMemcpyKind kind)
+/* Checks width and pitch here, because the driver takes a pitch of 0 as a default. */
+static cudaError_t describe(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const void *src,
+			    size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
 	CUresult result = rt_enter();
 
@@ -117,8 +122,8 @@ static cudaError_t describe(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const vo
 	return cudaSuccess;
 }
 
-RT_EXPORT cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
-				   size_t height, enum cudaMemcpyKind kind)
+RT_EXPORT cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch,
+				   size_t width, size_t height, enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY2D c;
 	cudaError_t error = describe(&c, dst, dpitch, src, spitch, width, height, kind);
@@ -151,7 +156,8 @@ RT_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cud
 		       cuMemsetD8Async(address(devPtr), (unsigned char)value, count, stream));
 }
 
-RT_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height)
+RT_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
+				   size_t height)
 {
 	CUresult result = rt_enter();
 
@@ -159,11 +165,12 @@ RT_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, size_t
 		       cuMemsetD2D8(address(devPtr), pitch, (unsigned char)value, width, height));
 }
 
-RT_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height,
-					cudaStream_t stream)
+RT_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width,
+					size_t height, cudaStream_t stream)
 {
 	CUresult result = rt_enter();
 
 	return rt_done(result ? result :
-		       cuMemsetD2D8Async(address(devPtr), pitch, (unsigned char)value, width, height, stream));
+				cuMemsetD2D8Async(address(devPtr), pitch, (unsigned char)value,
+						  width, height, stream));
 }

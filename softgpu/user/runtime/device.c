@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* device.c - each thread's device, and what a device is. */
+/* device.c - the current device of each thread, and the properties of devices. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 static _Thread_local int thread_device;
 
-/* The runtime keeps every primary context that it ever used, until cudaDeviceReset. */
+/* The runtime retains every primary context that it has used, until cudaDeviceReset(). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext primary[MAX_DEVICES];		/* NULL: not retained */
 
@@ -19,7 +19,7 @@ CUresult rt_init(void)
 	return cuInit(0);
 }
 
-/* Makes the device's primary context current, retaining it first if that is new. */
+/* Makes the device's primary context current. Retains it at the first use. */
 static CUresult use_primary(int device)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -33,7 +33,7 @@ static CUresult use_primary(int device)
 	return result ? result : cuCtxSetCurrent(ctx);
 }
 
-/* Is this the primary context of a device that was reset? */
+/* Whether the context is the primary context of a device that was reset. */
 static bool was_reset(CUcontext ctx)
 {
 	unsigned long long id;
@@ -115,10 +115,11 @@ RT_EXPORT cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr att
 {
 	CUresult result = check_device(device);
 
-	return rt_done(result ? result : cuDeviceGetAttribute(value, (CUdevice_attribute)attr, device));
+	return rt_done(result ? result :
+				cuDeviceGetAttribute(value, (CUdevice_attribute)attr, device));
 }
 
-/* Which attribute stands in which field. */
+/* The field of cudaDeviceProp for each attribute. */
 static const struct {
 	enum cudaDeviceAttr attr;
 	size_t offset, size;
@@ -247,7 +248,7 @@ RT_EXPORT cudaError_t cudaDeviceSynchronize(void)
 	return rt_done(result ? result : cuCtxSynchronize());
 }
 
-/* Ends all that is on the thread's device; the next call begins anew. */
+/* Destroys all objects on the thread's device. The next call starts again. */
 RT_EXPORT cudaError_t cudaDeviceReset(void)
 {
 	CUresult result = rt_init();
@@ -268,11 +269,13 @@ RT_EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority, int *
 {
 	CUresult result = rt_enter();
 
-	return rt_done(result ? result : cuCtxGetStreamPriorityRange(leastPriority, greatestPriority));
+	return rt_done(result ? result :
+				cuCtxGetStreamPriorityRange(leastPriority, greatestPriority));
 }
 
-RT_EXPORT cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
-							 enum cudaFlushGPUDirectRDMAWritesScope scope)
+RT_EXPORT cudaError_t
+cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+				   enum cudaFlushGPUDirectRDMAWritesScope scope)
 {
 	CUresult result = rt_enter();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* error.c - the last error of each thread, names and texts. */
+/* error.c - the last error of each thread; names and texts of errors. */
 #include "runtime.h"
 
 static _Thread_local cudaError_t last_error;
@@ -36,7 +36,7 @@ struct text {
 
 #define T(code, string) { code, #code, string }
 
-/* Those that this library returns. */
+/* The errors that this library returns. */
 static const struct text texts[] = {
 	T(cudaSuccess, "no error"),
 	T(cudaErrorInvalidValue, "an argument is not valid"),
@@ -55,7 +55,8 @@ static const struct text texts[] = {
 	T(cudaErrorIllegalState, "not in the state for this call"),
 	T(cudaErrorSymbolNotFound, "not found"),
 	T(cudaErrorNotReady, "the work is not done yet"),
-	T(cudaErrorIllegalAddress, "a copy reached an address that is not there; the context is dead"),
+	T(cudaErrorIllegalAddress,
+	  "a copy reached an address that is not there; the context is dead"),
 	T(cudaErrorContextIsDestroyed, "the context was destroyed"),
 	T(cudaErrorHostMemoryAlreadyRegistered, "the host memory is registered already"),
 	T(cudaErrorHostMemoryNotRegistered, "the host memory is not registered"),

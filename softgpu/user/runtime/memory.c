@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* memory.c - memory of all kinds, and what a pointer is. */
+/* memory.c - memory of all kinds, and queries of pointers. */
 #include <stdint.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ RT_EXPORT cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
 	return rt_done(result ? result : cuMemGetInfo(free, total));
 }
 
-/* Nothing asked for is nothing given, and no error. */
+/* A size of 0 returns NULL without an error. */
 RT_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size)
 {
 	CUresult result = rt_enter();
@@ -41,7 +41,7 @@ RT_EXPORT cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width
 	return rt_done(result);
 }
 
-/* cudaFree(0) is how programs start the runtime. */
+/* Programs initialize the runtime by cudaFree(0). */
 RT_EXPORT cudaError_t cudaFree(void *devPtr)
 {
 	CUresult result = rt_enter();
@@ -117,8 +117,9 @@ RT_EXPORT cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
 	return rt_done(result ? result : cuMemHostGetFlags(pFlags, pHost));
 }
 
-/* Host memory that no GPU knows is no error: its type is cudaMemoryTypeUnregistered. */
-RT_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr)
+/* Host memory that no GPU knows is not an error: its type is cudaMemoryTypeUnregistered. */
+RT_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
+					       const void *ptr)
 {
 	CUpointer_attribute which[] = {
 		CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -149,10 +150,12 @@ RT_EXPORT cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devP
 {
 	CUresult result = rt_enter();
 
-	return rt_done(result ? result : cuIpcGetMemHandle((CUipcMemHandle *)handle, (uintptr_t)devPtr));
+	return rt_done(result ? result :
+				cuIpcGetMemHandle((CUipcMemHandle *)handle, (uintptr_t)devPtr));
 }
 
-RT_EXPORT cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags)
+RT_EXPORT cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle,
+					   unsigned int flags)
 {
 	CUresult result = rt_enter();
 	CUipcMemHandle driver;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* pool.c - memory pools, functions that streams call, and the symbols that there are none of. */
+/* pool.c - memory pools, functions that streams call, and kernel symbols, which do not exist. */
 #include <stdint.h>
 
 #include "runtime.h"
 
-/* A function that is the driver's of the same meaning, with the thread's context made sure of. */
+/*
+ * Defines a function that calls the driver's equivalent, with a context made current if necessary.
+ */
 #define SAME(name, parameters, driver, arguments)			\
 	RT_EXPORT cudaError_t name parameters				\
 	{								\
@@ -13,7 +15,7 @@
 		return rt_done(result ? result : driver arguments);	\
 	}
 
-/* Their enumerators and structs are the driver's under other names. */
+/* The runtime's enumerators and structs have the same values and layouts as the driver's. */
 _Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps), "properties of a pool");
 _Static_assert(sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc), "access to a pool");
 _Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "exported pointer");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* runtime.h - what the files of softgpu's libcudart share. */
+/* runtime.h - declarations shared by the files of softgpu's libcudart. */
 #ifndef SGU_RUNTIME_H
 #define SGU_RUNTIME_H
 
@@ -9,18 +9,18 @@
 #define RT_EXPORT __attribute__((visibility("default")))
 
 /*
- * Gives a result to the program: an error is the thread's last one from here
- * on.  The runtime's codes are the driver's, but for their names.
+ * Returns a result to the program, and records an error as the thread's last error. The runtime's
+ * error codes have the driver's values.
  */
 cudaError_t rt_done(CUresult result);
 cudaError_t rt_fail(cudaError_t error);
 
-/* cuInit, once; then its result. */
+/* Calls cuInit() and returns its result. */
 CUresult rt_init(void);
 
 /*
- * First in whatever needs a device: the thread gets its device's primary
- * context, unless the program has made a context of its own current.
+ * Call first in each function that needs a device. Makes the primary context of the thread's device
+ * current, unless the program has made another context current.
  */
 CUresult rt_enter(void);
 

@@ -2,7 +2,9 @@
 /* stream.c - streams and events. */
 #include "runtime.h"
 
-/* A function that is the driver's of the same meaning, with the thread's context made sure of. */
+/*
+ * Defines a function that calls the driver's equivalent, with a context made current if necessary.
+ */
 #define SAME(name, parameters, driver, arguments)			\
 	RT_EXPORT cudaError_t name parameters				\
 	{								\
