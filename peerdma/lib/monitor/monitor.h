@@ -68,6 +68,8 @@ const uint64_t *hooks_making(void);
 int host_monitor_begin(void);
 /* For people; NULL: none was needed yet, or there is none. */
 const char *host_monitor_name(void);
+/* calls.c: a system call of the C library's, redirected (sites.h).  As the kernel: -errno. */
+long monitor_system_call(long number, const long *args);
 /* trial.c: 0 if munmap(), mremap() and madvise() are seen: they are called.  Else -EOPNOTSUPP, with text. */
 int monitor_try_host(void);
 
