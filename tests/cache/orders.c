@@ -64,7 +64,6 @@ static struct sg_cond freed;
 static struct peerdma_cache *cache;
 static struct peerdma_cached *passed;	/* from h to p, in memory as they share it */
 static struct front *fronts[ORDER_THREADS];
-static struct front nobody;
 static struct last_fronts words[ORDER_THREADS];
 static const char *program;
 
@@ -349,7 +348,7 @@ static void start_machine(void)
 		MUST(fronts[t]);
 		front_join(fronts[t]);
 		for (int i = 0; i < FRONT_WORDS; i++)
-			words[t].front[i] = &nobody;
+			words[t].front[i] = &front_none;
 		words[t].front[cache->gate % FRONT_WORDS] = fronts[t];
 	}
 	/* All have it in their tables: what comes is a hit. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * cache.c - making caches and closing them, and what is in one.
+ * cache.c - making caches and closing them, ending idle regions, and what is in a cache.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +247,33 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 		pthread_mutex_destroy(&cache->lock);
 	}
 	memory_give(cache);
+}
+
+/* ---- ending idle and deferred regions ---- */
+
+EXPORT int peerdma_cache_drain(struct peerdma_cache *cache)
+{
+	int ret = check_given("peerdma_cache_drain", "cache", cache, NULL);
+	uint32_t n;
+
+	if (ret)
+		return ret;
+	if (cache_foreign(cache))
+		return cache_refuse("peerdma_cache_drain");
+	n = drain_now(cache, front_if_any(cache));
+	return n > INT32_MAX ? INT32_MAX : (int)n;
+}
+
+EXPORT int peerdma_cache_trim(struct peerdma_cache *cache, uint32_t n)
+{
+	int ret = check_given("peerdma_cache_trim", "cache", cache, NULL);
+
+	if (ret)
+		return ret;
+	if (cache_foreign(cache))
+		return cache_refuse("peerdma_cache_trim");
+	drain_now(cache, front_if_any(cache));
+	return (int)room_evict(cache, n);
 }
 
 /* ---- counters ---- */

@@ -7,10 +7,8 @@
  * marked and its serials are zeroed: the thread's next get or put takes the careful path,
  * where it restores them and drains.
  */
-#include "../internal.h"
 #include "state.h"
 #include "lock.h"
-#include "calls.h"
 
 /* Lock. */
 static struct ending take(struct peerdma_cache *cache)
@@ -53,17 +51,4 @@ uint32_t drain_now(struct peerdma_cache *cache, struct front *f)
 	list = take(cache);
 	cache_unlock(cache);
 	return finish(cache, f, &list);
-}
-
-EXPORT int peerdma_cache_drain(struct peerdma_cache *cache)
-{
-	int ret = check_given("peerdma_cache_drain", "cache", cache, NULL);
-	uint32_t n;
-
-	if (ret)
-		return ret;
-	if (cache_foreign(cache))
-		return cache_refuse("peerdma_cache_drain");
-	n = drain_now(cache, front_if_any(cache));
-	return n > INT32_MAX ? INT32_MAX : (int)n;
 }

@@ -19,6 +19,15 @@
 #define RECORDS_PAGE	256U	/* 4096 bytes of them */
 #define AREA_PAGES	(AREA_SHIFT - RANGE_SHIFT)	/* in an area, as a power of two */
 
+struct front front_none;
+
+#ifndef front_words
+/* In the room that the loader keeps for such: no call is needed to find it. */
+_Thread_local struct last_fronts front_words __attribute__((tls_model("initial-exec"))) = {
+	.front = { [0 ... FRONT_WORDS - 1] = &front_none },
+};
+#endif
+
 static uint32_t slots_count(const struct front *f)
 {
 	return (uint32_t)f->slot_mask + 1;

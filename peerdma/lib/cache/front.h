@@ -18,8 +18,12 @@ struct last_fronts {
 	struct front *front[FRONT_WORDS];
 	int32_t block[FRONT_WORDS];
 	uint32_t locks;		/* of caches: lock.h */
-	bool left, ending_left;	/* a handler left something; this thread is ending it */
+	bool ending_left;	/* this thread is in the function below */
+	void (*left)(void);	/* lock.h: to be called when the thread has no lock; NULL: a signal handler left nothing */
 };
+
+/* Of no cache: its serials are 0. */
+extern struct front front_none;
 
 #ifndef front_words	/* a test with threads of its own has its own */
 extern _Thread_local struct last_fronts front_words __attribute__((tls_model("initial-exec"), visibility("hidden")));

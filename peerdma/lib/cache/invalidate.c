@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * invalidate.c - ends regions on request: their memory goes away, or there are too many.
+ * invalidate.c - ends regions whose memory goes away.
  */
 #include "../internal.h"
 #include "../monitor/monitor.h"
 #include "state.h"
 #include "lock.h"
 #include "calls.h"
-#include "miss.h"
 
 struct gathering {
 	struct peerdma_cache *cache;
@@ -45,6 +44,23 @@ static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t t
 /* ---- by a signal handler, while its thread has a cache's lock ---- */
 
 /*
+ * Each cache is asked as monitors ask it: so it cannot be closed meanwhile.  What handlers leave in the
+ * course of this waits for the next round.
+ */
+static void end_all_left(void)
+{
+	static const struct peerdma_hook_event nothing = { .kind = PEERDMA_HOOK_FREE, .after = 1, .call = "a signal handler" };
+
+	while (front_words.left && !front_words.ending_left) {
+		front_words.ending_left = true;
+		front_words.left = NULL;
+		monitor_call(MONITOR_OUTSIDE, &nothing);
+		front_words.ending_left = false;
+		ord_fence_light();
+	}
+}
+
+/*
  * No lock, and another handler may come in between.  The gate is closed before a range can be taken,
  * and opened by as many as were taken when their regions are found no more.  What is there already, and
  * is not taken yet, will be taken later than now and keeps the gate closed until then: it counts once.
@@ -53,7 +69,7 @@ static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 {
 	uint64_t first = from >> RANGE_SHIFT, last = (to - 1) >> RANGE_SHIFT, range;
 
-	front_words.left = true;
+	front_words.left = end_all_left;
 	__atomic_fetch_add(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
 	range = last < RANGE_PAGE_MAX && last - first < RANGE_COUNT_MAX ? range_of(first, last - first + 1) : 0;
 	for (int i = 0; range && i < LEFT_MAX; i++) {
@@ -108,23 +124,6 @@ void invalidate_left(struct peerdma_cache *cache)
 	end_notify(cache, &list);
 }
 
-/*
- * Each cache is asked as monitors ask it: so it cannot be closed meanwhile.  What handlers leave in the
- * course of this waits for the next round.
- */
-void invalidate_all_left(void)
-{
-	static const struct peerdma_hook_event nothing = { .kind = PEERDMA_HOOK_FREE, .after = 1, .call = "a signal handler" };
-
-	while (front_words.left && !front_words.ending_left) {
-		front_words.ending_left = true;
-		front_words.left = false;
-		monitor_call(MONITOR_OUTSIDE, &nothing);
-		front_words.ending_left = false;
-		ord_fence_light();
-	}
-}
-
 /* ---- calls ---- */
 
 EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr, size_t length)
@@ -157,16 +156,4 @@ EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr
 	cache_unlock(cache);
 	end_notify(cache, &list);
 	return count > INT32_MAX ? INT32_MAX : (int)count;
-}
-
-EXPORT int peerdma_cache_trim(struct peerdma_cache *cache, uint32_t n)
-{
-	int ret = check_given("peerdma_cache_trim", "cache", cache, NULL);
-
-	if (ret)
-		return ret;
-	if (cache_foreign(cache))
-		return cache_refuse("peerdma_cache_trim");
-	drain_now(cache, front_if_any(cache));
-	return (int)room_evict(cache, n);
 }

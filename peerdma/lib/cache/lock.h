@@ -5,8 +5,9 @@
  * A handler that waited for a lock of its own thread would wait for ever.  So a thread counts
  * the locks that it has or is about to take, of all caches.  If it has one, peerdma_cache_invalidate()
  * stores its range in the cache and closes the cache's gate: from then on no thread's get is a hit until
- * the stored ranges have ended.  The thread ends them when it releases the lock, in every cache: the
- * lock may belong to another cache than the range, and its own cache may be gone by then (invalidate.c).
+ * the stored ranges have ended.  The thread ends them when it releases the lock, by the function that the
+ * handler gave it (invalidate.c), in every cache: the lock may belong to another cache than the range, and
+ * its own cache may be gone by then.
  */
 #ifndef CACHE_LOCK_H
 #define CACHE_LOCK_H
@@ -20,18 +21,18 @@ static inline void cache_lock(struct peerdma_cache *cache)
 	ord_lock(&cache->lock);
 }
 
-/* invalidate.c: what handlers left while this thread had a lock. */
-void invalidate_all_left(void);
-
 /* The cache may be gone once the lock is open: nothing of it is read then. */
 static inline void cache_unlock(struct peerdma_cache *cache)
 {
+	void (*left)(void);
+
 	ord_unlock(&cache->lock);
 	ord_fence_light();
 	front_words.locks--;
 	ord_fence_light();
-	if (__builtin_expect(front_words.left, 0))
-		invalidate_all_left();
+	left = front_words.left;
+	if (__builtin_expect(left != NULL, 0))
+		left();
 }
 
 #endif

@@ -16,12 +16,6 @@
 #include "lock.h"
 #include "front.h"
 
-static struct front nobody;		/* serials 0: no cache's */
-
-/* In the room that the loader keeps for such: no call is needed to find it. */
-_Thread_local struct last_fronts front_words __attribute__((tls_model("initial-exec"))) = {
-	.front = { [0 ... FRONT_WORDS - 1] = &nobody },
-};
 static _Thread_local struct front *mine __attribute__((tls_model("initial-exec")));
 /* SERIAL_WORDS of them, or NULL. */
 static _Thread_local struct front **table __attribute__((tls_model("initial-exec")));
@@ -65,7 +59,7 @@ static void forget(const struct front *f)
 	ord_fence_light();
 	for (int i = 0; i < FRONT_WORDS; i++) {
 		if (front_words.front[i] == f)
-			front_words.front[i] = &nobody;
+			front_words.front[i] = &front_none;
 	}
 }
 
