@@ -191,16 +191,16 @@ static void read_ended(const struct peerdma_cache *cache, struct remote_cache *o
 }
 
 /* The threads' counters, and where their records are. */
-static int read_fronts(struct remote_memory *m, const struct peerdma_cache *cache,
+static int read_thread_caches(struct remote_memory *m, const struct peerdma_cache *cache,
 		       struct peerdma_cache_counters *counters, struct records **records)
 {
 	size_t room = 0, n = 0;
-	uint64_t at = address(cache->fronts);
+	uint64_t at = address(cache->threads);
 
 	*records = NULL;
 	while (at) {
-		struct front f;
-		int ret = n == THREADS_MAX ? -EBADMSG : get(m, at, &f, sizeof(f));
+		struct thread_cache tc;
+		int ret = n == THREADS_MAX ? -EBADMSG : get(m, at, &tc, sizeof(tc));
 
 		if (!ret && n == room) {
 			struct records *bigger;
@@ -217,9 +217,9 @@ static int read_fronts(struct remote_memory *m, const struct peerdma_cache *cach
 			*records = NULL;
 			return ret;
 		}
-		totals_add(&f, counters);
-		(*records)[n++] = (struct records){ address(f.records), f.capacity };
-		at = address(f.next);
+		totals_add(&tc, counters);
+		(*records)[n++] = (struct records){ address(tc.records), tc.capacity };
+		at = address(tc.next);
 	}
 	return 0;
 }
@@ -251,7 +251,7 @@ static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct r
 	totals_begin(&cache, &out->counters);
 	read_ended(&cache, out);
 	*next = address(cache.seen_next);
-	ret = read_fronts(m, &cache, &out->counters, &records);
+	ret = read_thread_caches(m, &cache, &out->counters, &records);
 	totals_end(&out->counters);
 	if (!ret && (cache.used > cache.capacity || cache.capacity > USED_MAX))
 		ret = -EBADMSG;
@@ -261,7 +261,7 @@ static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct r
 				 &top);
 	free(records);
 	/* Whatever was wrong, if threads came or went it may be because of that. */
-	if (!get(m, at, &again, sizeof(again)) && again.gate == cache.gate && again.front_changes != cache.front_changes)
+	if (!get(m, at, &again, sizeof(again)) && again.gate == cache.gate && again.thread_changes != cache.thread_changes)
 		ret = ret == -ENOMEM ? ret : -EAGAIN;
 	if (ret) {
 		free(top.heap);

@@ -38,7 +38,7 @@ static bool get_and_put(const void *p, size_t length)
 	return !ret;
 }
 
-/* A thread of its own has no front yet, nor room for a text. */
+/* A new thread has no thread cache yet, nor room for a text. */
 static void *all_calls(void *n)
 {
 	struct peerdma_cache_counters c = { .size = sizeof(c) };

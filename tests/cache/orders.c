@@ -20,7 +20,7 @@
 
 #include "../../peerdma/lib/internal.h"
 #include "cache/state.h"
-#include "cache/front.h"
+#include "cache/thread_cache.h"
 #include "cache/lock.h"
 #include "monitor/monitor.h"
 #include "check.h"
@@ -63,8 +63,8 @@ static struct sg_mutex waiting;		/* for truth[0] to be 2 */
 static struct sg_cond freed;
 static struct peerdma_cache *cache;
 static struct peerdma_cached *passed;	/* from h to p, in memory as they share it */
-static struct front *fronts[ORDER_THREADS];
-static struct last_fronts words[ORDER_THREADS];
+static struct thread_cache *thread_caches[ORDER_THREADS];
+static struct thread_state words[ORDER_THREADS];
 static const char *program;
 
 #define HOLDS(cond)									\
@@ -81,7 +81,7 @@ static void deadlock(void)
 	HOLDS(!"no thread can go on");
 }
 
-/* ---- in the place of thread.c, memory.c, error.c, process.c and the monitor of host memory ---- */
+/* ---- in the place of current.c, memory.c, error.c, process.c and the monitor of host memory ---- */
 
 int host_monitor_begin(void)
 {
@@ -129,30 +129,30 @@ void memory_put(void *p, size_t size)
 	(void)size;
 }
 
-struct last_fronts *order_front_words(void)
+struct thread_state *order_this_thread(void)
 {
 	return &words[order_self()];
 }
 
-struct front *front_if_any(const struct peerdma_cache *c)
+struct thread_cache *thread_cache_find(const struct peerdma_cache *c)
 {
 	(void)c;
-	return fronts[order_self()];
+	return thread_caches[order_self()];
 }
 
-struct front *front_of(struct peerdma_cache *c)
+struct thread_cache *thread_cache_get(struct peerdma_cache *c)
 {
-	return front_if_any(c);
+	return thread_cache_find(c);
 }
 
-void fronts_orphan(struct peerdma_cache *c)
+void thread_caches_orphan(struct peerdma_cache *c)
 {
 	for (int t = 0; t < ORDER_THREADS; t++) {
-		struct record *records = fronts[t]->records;
+		struct record *records = thread_caches[t]->records;
 
-		front_leave(c, fronts[t]);
+		thread_cache_leave(c, thread_caches[t]);
 		records_free(records, c->capacity);
-		front_free(fronts[t]);
+		thread_cache_free(thread_caches[t]);
 	}
 }
 
@@ -344,12 +344,12 @@ static void start_machine(void)
 	passed = NULL;
 	MUST(!peerdma_cache_create(&ops, NULL, &options, &cache));
 	for (int t = 0; t < ORDER_THREADS; t++) {
-		fronts[t] = front_make(cache);
-		MUST(fronts[t]);
-		front_join(fronts[t]);
-		for (int i = 0; i < FRONT_WORDS; i++)
-			words[t].front[i] = &front_none;
-		words[t].front[cache->gate % FRONT_WORDS] = fronts[t];
+		thread_caches[t] = thread_cache_make(cache);
+		MUST(thread_caches[t]);
+		thread_cache_join(thread_caches[t]);
+		for (int i = 0; i < THREAD_LAST; i++)
+			words[t].last[i] = &thread_cache_none;
+		words[t].last[cache->gate % THREAD_LAST] = thread_caches[t];
 	}
 	/* All have it in their tables: what comes is a hit. */
 	for (int round = 0; round < 2; round++) {

@@ -237,7 +237,7 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 	ord_store(&cache->closing, true);
 	if (owner) {
 		cache_seen_end(cache);
-		fronts_orphan(cache);
+		thread_caches_orphan(cache);
 		while (drain_now(cache, NULL) + end_all(cache))
 			;
 	}
@@ -260,7 +260,7 @@ EXPORT int peerdma_cache_drain(struct peerdma_cache *cache)
 		return ret;
 	if (cache_foreign(cache))
 		return cache_refuse("peerdma_cache_drain");
-	n = drain_now(cache, front_if_any(cache));
+	n = drain_now(cache, thread_cache_find(cache));
 	return n > INT32_MAX ? INT32_MAX : (int)n;
 }
 
@@ -272,7 +272,7 @@ EXPORT int peerdma_cache_trim(struct peerdma_cache *cache, uint32_t n)
 		return ret;
 	if (cache_foreign(cache))
 		return cache_refuse("peerdma_cache_trim");
-	drain_now(cache, front_if_any(cache));
+	drain_now(cache, thread_cache_find(cache));
 	return (int)room_evict(cache, n);
 }
 

@@ -3,7 +3,7 @@
  * drain.c - registrations whose end was deferred: invalidate() and hooks run where memory
  * is freed and may not call remove(), so later calls do.
  *
- * A hit takes no lock and looks for no such list.  Instead, each thread's front is
+ * A hit takes no lock and looks for no such list.  Instead, each thread cache is
  * marked and its serials are zeroed: the thread's next get or put takes the careful path,
  * where it restores them and drains.
  */
@@ -21,34 +21,34 @@ static struct ending take(struct peerdma_cache *cache)
 }
 
 /* remove() may call back into the cache: then what it adds to the list waits for the next call. */
-static uint32_t finish(struct peerdma_cache *cache, struct front *f, struct ending *list)
+static uint32_t finish(struct peerdma_cache *cache, struct thread_cache *tc, struct ending *list)
 {
 	uint32_t count = list->count;
 
-	if (f)
-		f->draining = true;
+	if (tc)
+		tc->draining = true;
 	end_finish(cache, list);
-	if (f)
-		f->draining = false;
+	if (tc)
+		tc->draining = false;
 	return count;
 }
 
-uint32_t drain_now(struct peerdma_cache *cache, struct front *f)
+uint32_t drain_now(struct peerdma_cache *cache, struct thread_cache *tc)
 {
-	bool marked = f && ord_load(&f->marked);
+	bool marked = tc && ord_load(&tc->marked);
 	struct ending list;
 
-	if ((ord_load(&cache->deferred) == NO_REGION && !marked) || (f && f->draining))
+	if ((ord_load(&cache->deferred) == NO_REGION && !marked) || (tc && tc->draining))
 		return 0;
 	if (marked)
-		front_keep_up(f);
+		thread_cache_keep_up(tc);
 	cache_lock(cache);
 	if (marked) {
-		front_unmark(cache, f);
+		thread_cache_unmark(cache, tc);
 		ord_fence();
 		end_doubtful(cache);
 	}
 	list = take(cache);
 	cache_unlock(cache);
-	return finish(cache, f, &list);
+	return finish(cache, tc, &list);
 }

@@ -34,9 +34,9 @@ int64_t region_holds(const struct peerdma_cache *cache, uint32_t number)
 {
 	int64_t sum = cache->regions[number].holds;
 
-	for (const struct front *f = cache->fronts; f; f = f->next) {
-		if (number < f->capacity)
-			sum += word_holds(ord_load_acquire(&f->records[number].word));
+	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
+		if (number < tc->capacity)
+			sum += word_holds(ord_load_acquire(&tc->records[number].word));
 	}
 	return sum;
 }
@@ -45,9 +45,9 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number)
 {
 	uint64_t sum = cache->regions[number].gets;
 
-	for (const struct front *f = cache->fronts; f; f = f->next) {
-		if (number < f->capacity)
-			sum += word_takes(ord_load(&f->records[number].word));
+	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
+		if (number < tc->capacity)
+			sum += word_takes(ord_load(&tc->records[number].word));
 	}
 	return sum;
 }
@@ -142,14 +142,14 @@ static void sum_up(struct peerdma_cache *cache, struct ending *list)
 }
 
 /* Lock: whether another thread that makes no fences may be in the middle of a hit of it. */
-static bool in_doubt(struct peerdma_cache *cache, const struct front *self, uint32_t number)
+static bool in_doubt(struct peerdma_cache *cache, const struct thread_cache *self, uint32_t number)
 {
 	uint32_t gen = life_gen(ord_load(&cache->regions[number].life));
 	bool doubt = false;
 
-	for (struct front *f = cache->fronts; f; f = f->next) {
-		if (number < f->capacity)
-			doubt |= hold_empty(&f->records[number], gen) && f != self && !f->fence;
+	for (struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
+		if (number < tc->capacity)
+			doubt |= hold_empty(&tc->records[number], gen) && tc != self && !tc->fence;
 	}
 	return doubt;
 }
@@ -171,7 +171,7 @@ static void set_aside(struct peerdma_cache *cache, struct ending *list)
 	uint32_t *link = &list->first, n;
 
 	cache->fence = true;
-	fronts_mark(cache);
+	thread_caches_mark(cache);
 	while ((n = *link) != NO_REGION) {
 		struct region *region = &cache->regions[n];
 
@@ -202,7 +202,7 @@ void end_later(struct peerdma_cache *cache, struct ending *list)
 	*link = cache->deferred;
 	cache->deferred_count += list->count;
 	if (cache->deferred == NO_REGION)
-		fronts_mark(cache);
+		thread_caches_mark(cache);
 	ord_store(&cache->deferred, list->first);
 	list->first = NO_REGION;
 	list->count = 0;
@@ -214,8 +214,8 @@ void end_doubtful(struct peerdma_cache *cache)
 
 	if (list.first == NO_REGION)
 		return;
-	for (const struct front *f = cache->fronts; f; f = f->next) {
-		if (!f->fence)
+	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
+		if (!tc->fence)
 			return;
 	}
 	cache->doubtful = NO_REGION;
@@ -224,7 +224,7 @@ void end_doubtful(struct peerdma_cache *cache)
 	end_later(cache, &list);
 }
 
-void end_commit(struct peerdma_cache *cache, struct front *self, struct ending *list)
+void end_commit(struct peerdma_cache *cache, struct thread_cache *self, struct ending *list)
 {
 	bool others = false, done = true;
 
@@ -350,7 +350,7 @@ void end_last_hold(struct peerdma_cache *cache, uint32_t number)
 	end_finish(cache, &list);
 }
 
-void end_stale(struct peerdma_cache *cache, struct front *self, struct region *region, uint64_t life)
+void end_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t life)
 {
 	struct ending list = ENDING_NONE;
 

@@ -7,7 +7,7 @@
 #include "state.h"
 #include "lock.h"
 #include "calls.h"
-#include "front.h"
+#include "thread_cache.h"
 
 #define REQUEST_FIRST	END_OF(struct peerdma_cache_request, reserved)
 /* A line of instructions begins with it: where it lay instead, a hit took up to a third longer. */
@@ -15,14 +15,14 @@
 
 /* ---- put ---- */
 
-static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct front *f, uint32_t number)
+static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number)
 {
 	cache_lock(cache);
-	front_spill(f, number);
+	thread_cache_spill(tc, number);
 	cache_unlock(cache);
 }
 
-static void __attribute__((noinline)) put_without_front(struct peerdma_cache *cache, struct region *region)
+static void __attribute__((noinline)) put_without_thread_cache(struct peerdma_cache *cache, struct region *region)
 {
 	cache_lock(cache);
 	region->holds--;
@@ -31,71 +31,71 @@ static void __attribute__((noinline)) put_without_front(struct peerdma_cache *ca
 }
 
 /* Given back where it is not the common case.  done: what hold_give() said. */
-static void __attribute__((noinline)) put_slowly(struct peerdma_cache *cache, struct front *f, struct region *region,
+static void __attribute__((noinline)) put_slowly(struct peerdma_cache *cache, struct thread_cache *tc, struct region *region,
 						 enum hold done)
 {
-	struct record *record = front_meet(f, region);
+	struct record *record = refs_meet(tc, region);
 
 	/* This thread puts the region for the first time, or the last hold of all is put. */
 	if (done == HOLD_NO && hold_given(record, &region->life) == HOLD_UNDONE)
 		end_last_hold(cache, region_number(cache, region));
 	if (WORD_LOW(ord_load(&record->word)))
-		spill(cache, f, region_number(cache, region));
+		spill(cache, tc, region_number(cache, region));
 }
 
-/* If the front in front_words may belong to another cache, or fences are needed. */
+/* If the thread cache in this_thread may belong to another cache, or fences are needed. */
 static void __attribute__((noinline)) put_carefully(struct peerdma_cache *cache, struct region *region)
 {
-	struct front *f;
+	struct thread_cache *tc;
 	struct record *record;
 	enum hold done;
 	uint32_t word;
 
 	if (cache_foreign(cache) || ord_load(&cache->closing))
 		return;
-	f = front_if_any(cache);
-	if (!f)
-		f = front_of(cache);
-	if (f && ord_load(&f->marked))
-		drain_now(cache, f);
-	if (f && !f->fence)
-		front_hurry(f);
-	record = f ? front_meet(f, region) : NULL;
+	tc = thread_cache_find(cache);
+	if (!tc)
+		tc = thread_cache_get(cache);
+	if (tc && ord_load(&tc->marked))
+		drain_now(cache, tc);
+	if (tc && !tc->fence)
+		thread_cache_hurry(tc);
+	record = tc ? refs_meet(tc, region) : NULL;
 	if (!record) {
-		put_without_front(cache, region);
+		put_without_thread_cache(cache, region);
 		return;
 	}
-	done = hold_give(record, f->fence, &word);
+	done = hold_give(record, tc->fence, &word);
 	if (done != HOLD_YES || WORD_LOW(word))
-		put_slowly(cache, f, region, done);
+		put_slowly(cache, tc, region, done);
 }
 
 static void __attribute__((noinline)) put_given(struct peerdma_cache *cache, struct region *region)
 {
 	if (!cache_foreign(cache))
-		put_slowly(cache, front_if_any(cache), region, HOLD_NO);
+		put_slowly(cache, thread_cache_find(cache), region, HOLD_NO);
 }
 
 static void __attribute__((noinline)) put_low(struct peerdma_cache *cache, struct region *region)
 {
-	put_slowly(cache, front_if_any(cache), region, HOLD_YES);
+	put_slowly(cache, thread_cache_find(cache), region, HOLD_YES);
 }
 
 /* As a hit, this saves no register: all that is not the common case is a call at its end. */
 EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_cached *hold)
 {
 	struct region *region = (struct region *)hold;
-	struct front *f;
+	struct thread_cache *tc;
 	uint64_t gate;
 	uint32_t word;
 
 	if (__builtin_expect(!cache || !hold, 0))
 		return;
 	gate = cache_gate(cache);
-	f = front_words.front[gate % FRONT_WORDS];
-	if (__builtin_expect(ord_load(&f->put_serial) != gate, 0))
+	tc = this_thread.last[gate % THREAD_LAST];
+	if (__builtin_expect(ord_load(&tc->put_serial) != gate, 0))
 		put_carefully(cache, region);
-	else if (__builtin_expect(hold_give(record_of(f, region), false, &word) == HOLD_NO, 0))
+	else if (__builtin_expect(hold_give(record_of(tc, region), false, &word) == HOLD_NO, 0))
 		put_given(cache, region);
 	else if (__builtin_expect(WORD_LOW(word), 0))
 		put_low(cache, region);
@@ -106,7 +106,7 @@ EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_ca
 static bool __attribute__((noinline)) gone(struct peerdma_cache *cache, struct region *region, uint64_t life)
 {
 	if (life_state(life) == STATE_LIVE)
-		end_stale(cache, front_if_any(cache), region, life);
+		end_stale(cache, thread_cache_find(cache), region, life);
 	put_carefully(cache, region);
 	return false;
 }
@@ -135,25 +135,25 @@ static inline bool still_good(struct peerdma_cache *cache, struct region *region
 }
 
 /* In the index, without the lock.  The index may be wrong, and the region another by now: held, it is looked at again. */
-static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_t addr, uint64_t last, uint32_t access)
+static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc, uint64_t addr, uint64_t last, uint32_t access)
 {
-	uint32_t entry = index_floor(&cache->index, &f->place, addr), number = entry_number(entry), word;
+	uint32_t entry = index_floor(&cache->index, &tc->place, addr), number = entry_number(entry), word;
 	struct record *record;
 	struct region *region;
 	bool first;
 	uint64_t life;
 
-	if (!entry_may_reach(entry, f->place.key, addr) || number >= ord_load(&cache->ready))
+	if (!entry_may_reach(entry, tc->place.key, addr) || number >= ord_load(&cache->ready))
 		return NULL;
 	region = &cache->regions[number];
 	life = ord_load_acquire(&region->life);
 	if (life_state(life) != STATE_LIVE || access & ~life_access(life) || !region_covers(region, addr, last))
 		return NULL;
-	record = front_meet(f, region);
+	record = refs_meet(tc, region);
 	if (!record)
 		return NULL;
 	first = ord_load(&record->gen) != life_gen(life);
-	if (!first && hold_take(record, f->fence, &word) == HOLD_UNDONE) {
+	if (!first && hold_take(record, tc->fence, &word) == HOLD_UNDONE) {
 		hold_untake(record, word);
 		end_last_hold(cache, number);
 		return NULL;
@@ -163,25 +163,25 @@ static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_
 		return NULL;
 	}
 	if (WORD_FULL(ord_load(&record->word)))
-		spill(cache, f, number);
+		spill(cache, tc, number);
 	if (!region_covers(region, addr, last)) {
 		put_carefully(cache, region);
 		return NULL;
 	}
 	/* A thread's table has only what will do for all who do not say what they want. */
 	if (!(cache->options.access & ~life_access(life)))
-		front_remember(f, region, addr);
+		thread_cache_remember(tc, region, addr);
 	return region;
 }
 
 /* Makes one, which may be stale at once; hence several. */
-static int make_good(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct peerdma_cached **hold)
+static int make_good(struct peerdma_cache *cache, struct thread_cache *tc, struct asked *asked, struct peerdma_cached **hold)
 {
 	struct region *region;
 	int ret;
 
 	for (int tries = 0; tries < GET_TRIES; tries++) {
-		ret = region_make(cache, f, asked, &region);
+		ret = region_make(cache, tc, asked, &region);
 		if (ret)
 			return ret;
 		if (!cache->monitored || still_good(cache, region, asked->addr, asked->length)) {
@@ -199,7 +199,7 @@ static int make_good(struct peerdma_cache *cache, struct front *f, struct asked 
 /* What no slot knows. */
 static int __attribute__((noinline)) get_asked(struct peerdma_cache *cache, struct asked *asked, struct peerdma_cached **hold)
 {
-	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
+	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	uint64_t addr = asked->addr, length = asked->length;
 	struct region *region;
 	int ret;
@@ -211,19 +211,19 @@ static int __attribute__((noinline)) get_asked(struct peerdma_cache *cache, stru
 		return ret;
 	if (gate_closed(cache))
 		invalidate_left(cache);
-	if (f->serial != cache_serial(cache))
-		f = front_of(cache);
-	if (f) {
-		if (ord_load(&f->marked))
-			drain_now(cache, f);
-		region = find(cache, f, addr, addr + length - 1, asked->access);
+	if (tc->serial != cache_serial(cache))
+		tc = thread_cache_get(cache);
+	if (tc) {
+		if (ord_load(&tc->marked))
+			drain_now(cache, tc);
+		region = find(cache, tc, addr, addr + length - 1, asked->access);
 		if (region && (!cache->monitored || still_good(cache, region, addr, length))) {
-			ord_store(&f->index_hits, f->index_hits + 1);
+			ord_store(&tc->index_hits, tc->index_hits + 1);
 			*hold = &region->pub;
 			return 0;
 		}
 	}
-	return make_good(cache, f, asked, hold);
+	return make_good(cache, tc, asked, hold);
 }
 
 static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
@@ -238,21 +238,21 @@ static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uin
 static int __attribute__((noinline)) get_undone(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
 						struct peerdma_cached **hold, struct record *record)
 {
-	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
+	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 
 	hold_untake(record, ord_load(&record->word));
-	end_last_hold(cache, (uint32_t)(record - f->records));
+	end_last_hold(cache, (uint32_t)(record - tc->records));
 	return get_slowly(cache, addr, length, hold);
 }
 
 static int __attribute__((noinline)) get_full(struct peerdma_cache *cache, struct peerdma_cached *hold)
 {
-	spill(cache, front_if_any(cache), region_number(cache, (struct region *)hold));
+	spill(cache, thread_cache_find(cache), region_number(cache, (struct region *)hold));
 	return 0;
 }
 
 /* In the thread's table, where fences may be needed, or something must be looked at first.  NULL: not there, or not any more. */
-static inline __attribute__((always_inline)) struct region *front_get(struct peerdma_cache *cache, struct front *f,
+static inline __attribute__((always_inline)) struct region *slots_get(struct peerdma_cache *cache, struct thread_cache *tc,
 								      uint64_t addr, uint64_t length)
 {
 	struct region *region;
@@ -261,23 +261,23 @@ static inline __attribute__((always_inline)) struct region *front_get(struct pee
 
 	if (gate_closed(cache) && !cache_foreign(cache))
 		invalidate_left(cache);
-	if (ord_load(&f->marked) && !cache_foreign(cache))
-		drain_now(cache, f);
-	at = *front_slot(f, addr, front_words.block[f->serial % FRONT_WORDS]);
-	if (!covered_at(f, at, addr, length) && !front_look(f, addr, length, &at))
+	if (ord_load(&tc->marked) && !cache_foreign(cache))
+		drain_now(cache, tc);
+	at = *first_slot(tc, addr, this_thread.block[tc->serial % THREAD_LAST]);
+	if (!covered_at(tc, at, addr, length) && !slots_look(tc, addr, length, &at))
 		return NULL;
-	region = region_at(f, at);
-	record = record_at(f, at);
-	if (hold_take(record, f->fence, &word) == HOLD_UNDONE) {
+	region = region_at(tc, at);
+	record = record_at(tc, at);
+	if (hold_take(record, tc->fence, &word) == HOLD_UNDONE) {
 		hold_untake(record, ord_load(&record->word));
 		end_last_hold(cache, region_number(cache, region));
 		return NULL;
 	}
 	if (WORD_FULL(word))
-		spill(cache, f, region_number(cache, region));
-	if (f->monitored && !still_good(cache, region, addr, length))
+		spill(cache, tc, region_number(cache, region));
+	if (tc->monitored && !still_good(cache, region, addr, length))
 		return NULL;
-	ord_store(&f->hits, f->hits + 1);
+	ord_store(&tc->hits, tc->hits + 1);
 	return region;
 }
 
@@ -285,28 +285,28 @@ static inline __attribute__((always_inline)) struct region *front_get(struct pee
 static int __attribute__((noinline)) get_carefully(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
 						   struct peerdma_cached **hold)
 {
-	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
+	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	struct region *region;
 
-	if (f->serial != cache_serial(cache))
-		f = front_if_any(cache);
-	region = f ? front_get(cache, f, addr, length) : NULL;
+	if (tc->serial != cache_serial(cache))
+		tc = thread_cache_find(cache);
+	region = tc ? slots_get(cache, tc, addr, length) : NULL;
 	if (!region)
 		return get_slowly(cache, addr, length, hold);
 	*hold = &region->pub;
 	return 0;
 }
 
-static inline int get_known(struct peerdma_cache *cache, struct front *f, uint32_t at, uint64_t addr, uint64_t length,
+static inline int get_known(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t at, uint64_t addr, uint64_t length,
 			    struct peerdma_cached **hold)
 {
-	struct record *record = record_at(f, at);
+	struct record *record = record_at(tc, at);
 	uint32_t word;
 
 	if (__builtin_expect(hold_take(record, false, &word) == HOLD_UNDONE, 0))
 		return get_undone(cache, addr, length, hold, record);
-	ord_store(&f->hits, f->hits + 1);
-	*hold = &region_at(f, at)->pub;
+	ord_store(&tc->hits, tc->hits + 1);
+	*hold = &region_at(tc, at)->pub;
 	return __builtin_expect(WORD_FULL(word), 0) ? get_full(cache, *hold) : 0;
 }
 
@@ -314,12 +314,12 @@ static inline int get_known(struct peerdma_cache *cache, struct front *f, uint32
 static int __attribute__((noinline)) get_elsewhere(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
 						   struct peerdma_cached **hold)
 {
-	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
+	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	uint32_t at;
 
-	if (!front_look(f, addr, length, &at))
+	if (!slots_look(tc, addr, length, &at))
 		return get_slowly(cache, addr, length, hold);
-	return get_known(cache, f, at, addr, length, hold);
+	return get_known(cache, tc, at, addr, length, hold);
 }
 
 static int __attribute__((noinline)) get_refused(const struct peerdma_cache *cache, struct peerdma_cached **hold)
@@ -332,19 +332,19 @@ EXPORT HOT int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, s
 			     struct peerdma_cached **hold)
 {
 	uint64_t gate, addr = (uintptr_t)ptr;
-	struct front *f;
+	struct thread_cache *tc;
 	uint32_t at;
 
 	if (__builtin_expect(!cache || !hold, 0))
 		return get_refused(cache, hold);
 	gate = cache_gate(cache);
-	f = front_words.front[gate % FRONT_WORDS];
-	if (__builtin_expect(ord_load(&f->get_serial) != gate, 0))
+	tc = this_thread.last[gate % THREAD_LAST];
+	if (__builtin_expect(ord_load(&tc->get_serial) != gate, 0))
 		return get_carefully(cache, addr, length, hold);
-	at = *front_slot(f, addr, front_words.block[gate % FRONT_WORDS]);
-	if (__builtin_expect(!covered_at(f, at, addr, length), 0))
+	at = *first_slot(tc, addr, this_thread.block[gate % THREAD_LAST]);
+	if (__builtin_expect(!covered_at(tc, at, addr, length), 0))
 		return get_elsewhere(cache, addr, length, hold);
-	return get_known(cache, f, at, addr, length, hold);
+	return get_known(cache, tc, at, addr, length, hold);
 }
 
 EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, size_t length,
@@ -353,22 +353,22 @@ EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, 
 	struct peerdma_cache_request r;
 	struct asked asked = { .addr = (uintptr_t)ptr, .length = length, .request = &r };
 	struct region *region;
-	struct front *f;
+	struct thread_cache *tc;
 	int ret = check_given("peerdma_cache_get_with", "cache", cache, "request", request, "hold", hold, NULL);
 
 	if (!ret)
 		ret = take_in("peerdma_cache_get_with", &r, sizeof(r), REQUEST_FIRST, request);
 	if (ret)
 		return ret;
-	f = front_words.front[cache_gate(cache) % FRONT_WORDS];
+	tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	if (r.flags & ~PEERDMA_REQUEST_DMABUF || r.access & ~cache->access_all || !all_zero(r.reserved, sizeof(r.reserved)))
 		return fail(-EINVAL, "peerdma_cache_get_with: flags 0x%x, access 0x%x: this cache knows flags 0x%x and access 0x%x; and "
 			    "reserved fields are 0", r.flags, r.access, PEERDMA_REQUEST_DMABUF, cache->access_all);
 	/* What is in the thread's table has what peerdma_cache_get() asks for. */
-	if (f->serial != cache_serial(cache))
-		f = front_if_any(cache);
-	if (f && !(r.access & ~cache->options.access)) {
-		region = front_get(cache, f, asked.addr, asked.length);
+	if (tc->serial != cache_serial(cache))
+		tc = thread_cache_find(cache);
+	if (tc && !(r.access & ~cache->options.access)) {
+		region = slots_get(cache, tc, asked.addr, asked.length);
 		if (region) {
 			*hold = &region->pub;
 			return 0;

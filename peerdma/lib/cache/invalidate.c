@@ -51,11 +51,11 @@ static void end_all_left(void)
 {
 	static const struct peerdma_hook_event nothing = { .kind = PEERDMA_HOOK_FREE, .after = 1, .call = "a signal handler" };
 
-	while (front_words.left && !front_words.ending_left) {
-		front_words.ending_left = true;
-		front_words.left = NULL;
+	while (this_thread.left && !this_thread.ending_left) {
+		this_thread.ending_left = true;
+		this_thread.left = NULL;
 		monitor_call(MONITOR_OUTSIDE, &nothing);
-		front_words.ending_left = false;
+		this_thread.ending_left = false;
 		ord_fence_light();
 	}
 }
@@ -69,7 +69,7 @@ static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 {
 	uint64_t first = from >> RANGE_SHIFT, last = (to - 1) >> RANGE_SHIFT, range;
 
-	front_words.left = end_all_left;
+	this_thread.left = end_all_left;
 	__atomic_fetch_add(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
 	range = last < RANGE_PAGE_MAX && last - first < RANGE_COUNT_MAX ? range_of(first, last - first + 1) : 0;
 	for (int i = 0; range && i < LEFT_MAX; i++) {
@@ -117,7 +117,7 @@ void invalidate_left(struct peerdma_cache *cache)
 	cache_lock(cache);
 	taken = take_left(cache, &list);
 	list.freed = cache->options.ended;
-	end_commit(cache, front_if_any(cache), &list);
+	end_commit(cache, thread_cache_find(cache), &list);
 	end_later(cache, &list);
 	__atomic_fetch_sub(&cache->gate, taken * GATE_LEFT, __ATOMIC_SEQ_CST);
 	cache_unlock(cache);
@@ -144,14 +144,14 @@ EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr
 		end = UINT64_MAX;
 	if (end == addr)
 		return 0;
-	if (front_words.locks) {
+	if (this_thread.locks) {
 		leave(cache, addr, end);
 		return 0;
 	}
 	cache_lock(cache);
 	count = end_range(cache, addr, end, &list);
 	list.freed = cache->options.ended;
-	end_commit(cache, front_if_any(cache), &list);
+	end_commit(cache, thread_cache_find(cache), &list);
 	end_later(cache, &list);
 	cache_unlock(cache);
 	end_notify(cache, &list);

@@ -12,11 +12,11 @@
 #ifndef CACHE_LOCK_H
 #define CACHE_LOCK_H
 
-#include "front.h"
+#include "thread_cache.h"
 
 static inline void cache_lock(struct peerdma_cache *cache)
 {
-	front_words.locks++;
+	this_thread.locks++;
 	ord_fence_light();
 	ord_lock(&cache->lock);
 }
@@ -28,9 +28,9 @@ static inline void cache_unlock(struct peerdma_cache *cache)
 
 	ord_unlock(&cache->lock);
 	ord_fence_light();
-	front_words.locks--;
+	this_thread.locks--;
 	ord_fence_light();
-	left = front_words.left;
+	left = this_thread.left;
 	if (__builtin_expect(left != NULL, 0))
 		left();
 }

@@ -14,7 +14,7 @@
 #include "../internal.h"
 #include "state.h"
 #include "lock.h"
-#include "front.h"
+#include "thread_cache.h"
 #include "miss.h"
 
 #define EVICT_MANY	64	/* when the provider says that it is full */
@@ -82,7 +82,7 @@ static inline int extent(struct peerdma_cache *cache, struct wish *w)
 }
 
 /* Lock.  What the next miss will use comes nearer meanwhile. */
-static inline uint32_t number_get(struct peerdma_cache *cache, const struct front *f)
+static inline uint32_t number_get(struct peerdma_cache *cache, const struct thread_cache *tc)
 {
 	uint32_t number = cache->free;
 
@@ -95,8 +95,8 @@ static inline uint32_t number_get(struct peerdma_cache *cache, const struct fron
 		cache->free = cache->regions[number].next;
 		if (cache->free != NO_REGION) {
 			__builtin_prefetch(&cache->regions[cache->free], 1);
-			if (f && cache->free < f->capacity)
-				__builtin_prefetch(&f->records[cache->free], 1);
+			if (tc && cache->free < tc->capacity)
+				__builtin_prefetch(&tc->records[cache->free], 1);
 		}
 		/* Takes that threads still have in their records were of other generations. */
 		cache->regions[number].gets = 0;
@@ -138,7 +138,7 @@ static struct region *begin(struct peerdma_cache *cache, struct wish *w, uint32_
 	/* find() looks before it holds. */
 	ord_store(&r->pub.addr, w->from);
 	/* Identifies the thread that makes it: any address of thread-local memory does. */
-	ord_store(&r->pub.registration, &front_words);
+	ord_store(&r->pub.registration, &this_thread);
 	r->word = NULL;
 	r->clock = 1;	/* the get that makes it is no use yet: what is used once goes first */
 	ord_store_release(&r->life, w->life);
@@ -166,7 +166,7 @@ static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, const
 	cache_unlock(cache);
 }
 
-/* Where the thread has no front, or others end in its favour. */
+/* Where there is no thread cache, or others end in its favour. */
 static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache, const struct wish *w, struct region *r,
 						     uint64_t live)
 {
@@ -186,17 +186,17 @@ static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache
 		r->gets++;
 		ord_store_release(&r->life, live);
 		ord_wake_all(&cache->settled);
-		end_commit(cache, front_if_any(cache), &list);
+		end_commit(cache, thread_cache_find(cache), &list);
 	}
 	cache_unlock(cache);
 	end_finish(cache, &list);
 	return done;
 }
 
-static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct front *f, uint32_t number)
+static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number)
 {
 	cache_lock(cache);
-	front_spill(f, number);
+	thread_cache_spill(tc, number);
 	cache_unlock(cache);
 }
 
@@ -204,7 +204,7 @@ static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct 
  * Registered: from here on it is everybody's, and the caller's first hold is in it.  False: killed.
  * Not in region->holds or gets, if that can be: the lock is not held.
  */
-static inline bool publish(struct peerdma_cache *cache, struct front *f, const struct wish *w, struct region *r,
+static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc, const struct wish *w, struct region *r,
 			   const struct peerdma_registration *registration)
 {
 	uint64_t live = w->life + (STATE_LIVE - STATE_PENDING);
@@ -214,7 +214,7 @@ static inline bool publish(struct peerdma_cache *cache, struct front *f, const s
 	r->word = registration->word;
 	r->expected = registration->expected;
 	ord_store(&r->pub.registration, registration->handle);
-	record = f && !w->apart && !w->alone ? front_meet(f, r) : NULL;
+	record = tc && !w->apart && !w->alone ? refs_meet(tc, r) : NULL;
 	if (!record)
 		return publish_locked(cache, w, r, live);
 	/* Written before it is read, as in begin(); what is not LIVE has no ender who looks at it. */
@@ -228,16 +228,16 @@ static inline bool publish(struct peerdma_cache *cache, struct front *f, const s
 		return false;
 	}
 	if (WORD_FULL(word))
-		spill(cache, f, number);
+		spill(cache, tc, number);
 	wake(cache);
 	return true;
 }
 
 /* Under the lock the index does not err: what is wanted is there, or coming, or we begin it. */
-static inline enum step find_or_begin(struct peerdma_cache *cache, struct front *f, struct wish *w, struct region **out,
+static inline enum step find_or_begin(struct peerdma_cache *cache, struct thread_cache *tc, struct wish *w, struct region **out,
 				      int *error)
 {
-	struct index_place *place = f ? &f->place : &cache->index.finger;
+	struct index_place *place = tc ? &tc->place : &cache->index.finger;
 	struct ending list = ENDING_NONE;
 	enum step step = MADE;
 	uint32_t number;
@@ -258,12 +258,12 @@ static inline enum step find_or_begin(struct peerdma_cache *cache, struct front 
 			fail(*error, "peerdma_cache_get: %s", w->why);
 		return step;
 	}
-	number = number_get(cache, f);
+	number = number_get(cache, tc);
 	if (number == NO_REGION) {
 		cache_unlock(cache);
 		if (room_more(cache))
 			return AGAIN;
-		if (drain_now(cache, f) + room_evict(cache, 1 + cache->capacity / EVICT_SHARE))
+		if (drain_now(cache, tc) + room_evict(cache, 1 + cache->capacity / EVICT_SHARE))
 			return AGAIN;
 		*error = fail(-ENOBUFS, "peerdma_cache_get: all %u regions that this cache can have are held; "
 			      "put some, or give it a greater capacity", cache->capacity);
@@ -285,21 +285,21 @@ static inline enum step find_or_begin(struct peerdma_cache *cache, struct front 
 		region_insert(cache, place, number);
 	}
 	if (list.count)
-		end_commit(cache, f, &list);
+		end_commit(cache, tc, &list);
 	cache_unlock(cache);
 	if (list.count)
 		end_finish(cache, &list);
 	if (w->ahead)
-		room_ahead(cache, f, number, w->ahead);
+		room_ahead(cache, tc, number, w->ahead);
 	return MADE;
 }
 
 /* After a failure: is there something that may help? */
-static bool __attribute__((noinline)) worth_another(struct peerdma_cache *cache, struct front *f, struct wish *w, int error)
+static bool __attribute__((noinline)) worth_another(struct peerdma_cache *cache, struct thread_cache *tc, struct wish *w, int error)
 {
 	bool full = error == -ENOSPC || error == -ENOMEM || error == -EMFILE || error == -ENFILE ||
 		    error == -EDQUOT || error == -ENOBUFS;
-	bool room = full && drain_now(cache, f) + room_evict(cache, EVICT_MANY);
+	bool room = full && drain_now(cache, tc) + room_evict(cache, EVICT_MANY);
 
 	if (room)
 		cache_log(cache, "add() failed with %d for [0x%llx, 0x%llx): idle regions were removed, and it is called again", error,
@@ -363,7 +363,7 @@ void miss_after_all(struct peerdma_cache *cache)
 	cache_unlock(cache);
 }
 
-static int make(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct region **out)
+static int make(struct peerdma_cache *cache, struct thread_cache *tc, struct asked *asked, struct region **out)
 {
 	uint64_t addr = asked->addr, length = asked->length;
 	struct peerdma_registration registration;
@@ -373,11 +373,11 @@ static int make(struct peerdma_cache *cache, struct front *f, struct asked *aske
 	uint32_t texts;
 	int ret;
 
-	drain_now(cache, f);
+	drain_now(cache, tc);
 	ret = extent(cache, &w);
 
 	for (int tries = 0; !ret && tries < GET_TRIES;) {
-		switch (find_or_begin(cache, f, &w, &r, &ret)) {
+		switch (find_or_begin(cache, tc, &w, &r, &ret)) {
 		case FOUND:
 			asked->counted = w.counted;
 			*out = r;
@@ -398,7 +398,7 @@ static int make(struct peerdma_cache *cache, struct front *f, struct asked *aske
 			if (ret == -ESTALE) {	/* freed meanwhile; what is there now is another allocation */
 				w.how = WHOLE;
 				ret = extent(cache, &w);
-			} else if (worth_another(cache, f, &w, ret)) {
+			} else if (worth_another(cache, tc, &w, ret)) {
 				ret = 0;
 			}
 			continue;
@@ -410,7 +410,7 @@ static int make(struct peerdma_cache *cache, struct front *f, struct asked *aske
 				   "in ops.monitors");
 			continue;
 		}
-		if (publish(cache, f, &w, r, &registration)) {
+		if (publish(cache, tc, &w, r, &registration)) {
 			asked->counted = true;
 			*out = r;
 			return 0;
@@ -428,13 +428,13 @@ static int make(struct peerdma_cache *cache, struct front *f, struct asked *aske
 }
 
 /* A thread that ended in add(), or while it waits for another's, would leave others to wait for ever. */
-int region_make(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct region **out)
+int region_make(struct peerdma_cache *cache, struct thread_cache *tc, struct asked *asked, struct region **out)
 {
 	int was = cancel_off(), ret;
 	uint32_t texts = attempt_begin();
 
 	/* What fails on the way may be made good: by less memory, or when others were removed. */
-	ret = attempt_end(texts, make(cache, f, asked, out));
+	ret = attempt_end(texts, make(cache, tc, asked, out));
 	cancel_back(was);
 	return ret;
 }

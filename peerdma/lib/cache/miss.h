@@ -55,7 +55,7 @@ bool room_begin(struct peerdma_cache *cache, void *nodes);
 /* No lock.  Whether there is memory for more regions than before; false: there are as many as there can be. */
 bool room_more(struct peerdma_cache *cache);
 /* No lock.  Takes memory for as many regions from this one on. */
-void room_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number, uint32_t many);
+void room_ahead(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number, uint32_t many);
 
 /*
  * Memory is populated ahead, as much again as is used, because the first touch of a page costs as much as

@@ -2,7 +2,7 @@
 /* monitored.c - what a cache does with events of its monitors. */
 #include "../internal.h"
 #include "../monitor/monitor.h"
-#include "front.h"
+#include "thread_cache.h"
 
 /*
  * Before a free, so that registrations end while their memory is there; after it, since
@@ -18,7 +18,7 @@ static void on_host(void *arg, const struct peerdma_hook_event *event)
 		return;
 	if (event->length)
 		peerdma_cache_invalidate(cache, (const void *)(uintptr_t)event->addr, event->length);
-	else if (gate_closed(cache) && !front_words.locks)
+	else if (gate_closed(cache) && !this_thread.locks)
 		invalidate_left(cache);
 }
 
@@ -31,8 +31,8 @@ static void on_device(void *arg, const struct peerdma_hook_event *event)
 	struct peerdma_cache *cache = arg;
 
 	on_host(cache, event);
-	/* Without the thread's front: a signal handler may have come in the middle of a hit. */
-	if (cache->process == process_id() && cache->by_hooks && !front_words.locks)
+	/* Without the thread cache: a signal handler may have come in the middle of a hit. */
+	if (cache->process == process_id() && cache->by_hooks && !this_thread.locks)
 		drain_now(cache, NULL);
 }
 

@@ -9,7 +9,7 @@
  */
 #include "../internal.h"
 #include "state.h"
-#include "front.h"
+#include "thread_cache.h"
 #include "miss.h"
 
 #define MERGE_TIMES	4	/* of what was asked for: so much is registered at most, all gets together */
@@ -75,7 +75,7 @@ static bool waits_for_us(const struct peerdma_cache *cache, const struct region 
 	const void *maker = ord_load(&pending->pub.registration);
 	const struct waiter *w = cache->waiters;
 
-	while (w && maker != &front_words) {
+	while (w && maker != &this_thread) {
 		if (w->thread != maker || ord_load(&w->region->life) != w->life) {
 			w = w->next;
 			continue;
@@ -83,13 +83,13 @@ static bool waits_for_us(const struct peerdma_cache *cache, const struct region 
 		maker = ord_load(&w->region->pub.registration);
 		w = cache->waiters;
 	}
-	return maker == &front_words;
+	return maker == &this_thread;
 }
 
 /* Lock.  Until the region is not any more what it was when it was found to be PENDING. */
 static void wait_for(struct peerdma_cache *cache, struct region *pending, uint64_t life)
 {
-	struct waiter self = { &front_words, pending, life, cache->waiters }, **link = &cache->waiters;
+	struct waiter self = { &this_thread, pending, life, cache->waiters }, **link = &cache->waiters;
 
 	cache->waiters = &self;
 	ord_store(&cache->waiting, cache->waiting + 1);
@@ -104,7 +104,7 @@ static void wait_for(struct peerdma_cache *cache, struct region *pending, uint64
 
 static enum step wait_or_fail(struct peerdma_cache *cache, struct wish *w, struct region *pending, uint64_t life, int *error)
 {
-	if (ord_load(&pending->pub.registration) == &front_words)
+	if (ord_load(&pending->pub.registration) == &this_thread)
 		w->why = "called by add() for the memory that it is registering";
 	else if (waits_for_us(cache, pending))
 		w->why = "called by add() for memory that another thread is registering, which waits for the memory that this "

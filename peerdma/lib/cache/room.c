@@ -71,7 +71,7 @@ uint32_t room_evict(struct peerdma_cache *cache, uint32_t n)
 
 	cache_lock(cache);
 	end_choose(cache, n, UINT64_MAX, &list);
-	end_commit(cache, front_if_any(cache), &list);
+	end_commit(cache, thread_cache_find(cache), &list);
 	count = list.count;
 	cache->evictions += count;
 	cache_unlock(cache);
@@ -111,7 +111,7 @@ bool room_more(struct peerdma_cache *cache)
 		return false;
 	cache_lock(cache);
 	if (cache->ready < more) {
-		fronts_mark(cache);	/* first: a put of what is among them must not look for a record that is not there */
+		thread_caches_mark(cache);	/* first: a put of what is among them must not look for a record that is not there */
 		index_use(&cache->index, more);
 		ord_store(&cache->ready, more);
 	}
@@ -119,13 +119,13 @@ bool room_more(struct peerdma_cache *cache)
 	return true;
 }
 
-void room_ahead(struct peerdma_cache *cache, struct front *f, uint32_t number, uint32_t many)
+void room_ahead(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number, uint32_t many)
 {
 	memory_ahead(cache->regions, cache->capacity * sizeof(*cache->regions), number * sizeof(*cache->regions),
 		     many * sizeof(*cache->regions));
 	memory_ahead(cache->index.hints, index_size(cache->capacity), index_used(&cache->index),
 		     many / (INDEX_FAN / 2) * sizeof(struct index_node));
-	if (f)
-		memory_ahead(f->records, f->capacity * sizeof(*f->records), number * sizeof(*f->records),
-			     many * sizeof(*f->records));
+	if (tc)
+		memory_ahead(tc->records, tc->capacity * sizeof(*tc->records), number * sizeof(*tc->records),
+			     many * sizeof(*tc->records));
 }

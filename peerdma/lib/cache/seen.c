@@ -131,9 +131,9 @@ static void report(struct peerdma_cache *cache)
 	/* The process may be exiting with a thread in mid-call that never goes on. */
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec++;
-	front_words.locks++;
+	this_thread.locks++;
 	if (pthread_mutex_timedlock(&cache->lock, &limit)) {
-		front_words.locks--;
+		this_thread.locks--;
 		fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": in use, and its counters cannot be read\n", getpid(),
 			cache_number(cache));
 		return;

@@ -3,7 +3,7 @@
  * state.h - what the cache's files share.
  *
  *   hold.h	who holds a region	entry.h	what the index has of it
- *   front.c	a thread's own table	thread.c	whose it is
+ *   thread_cache.c	a thread's own table	current.c	whose it is
  *   cache.c	caches, counters	get.c	hits (calls.h: whose)
  *   miss.c	making regions		end.c	ending them
  *   overlap.c	what a range touches	invalidate.c	ending what is there
@@ -30,7 +30,7 @@
  *   half-way through		be cancelled: cancel_off() around add(), remove(), check(),
  *				extent() and each wait.  Those are the only cancellation points.
  *   when add() fails, or	change anything that a caller can see.  The cache's own memory is
- *   memory runs out		mapped when it is made; a thread without a front does without one
+ *   memory runs out		mapped when it is made; a thread does without a thread cache
  */
 #ifndef CACHE_STATE_H
 #define CACHE_STATE_H
@@ -75,7 +75,7 @@ _Static_assert(sizeof(struct region) == 64, "one cache line");
 #define AREAS		(1U << 17)	/* what is so many areas apart shares one */
 #endif
 
-struct front {
+struct thread_cache {
 	/*
 	 * Its cache's, never used twice; or 0 where more is to be done than in the common case.
 	 * What is put may be another thread's hold of any region: put_serial is 0 as long as there
@@ -99,8 +99,8 @@ struct front {
 	uint32_t crowded;		/* regions found in the index since the table grew */
 	struct peerdma_cache *cache;
 	uint64_t process;
-	struct front *next, *prev;	/* lock: in cache->fronts */
-	struct front *mine;		/* the thread's own list */
+	struct thread_cache *next, *prev;	/* lock: in cache->threads */
+	struct thread_cache *mine;		/* the thread's own list */
 	uint32_t marked;		/* the thread is to take the careful path once: drain_now() */
 	uint32_t careful_puts;		/* for want of records */
 	bool draining;			/* the thread is in drain_now(), and in remove() perhaps */
@@ -109,9 +109,9 @@ struct front {
 	uint8_t turn;			/* others are forgotten; never 0 */
 };
 
-#define FRONT_BOTH	0
-#define FRONT_LEAVING	1		/* the thread ends */
-#define FRONT_ORPHAN	2		/* the cache is gone */
+#define OWNER_BOTH	0
+#define OWNER_LEAVING	1		/* the thread ends */
+#define OWNER_ORPHAN	2		/* the cache is gone */
 
 /* Why a region ended, and which: the last ones are kept for who looks (seen.h). */
 enum end_why { END_MERGED, END_EVICTED, END_INVALIDATED, END_STALE };
@@ -157,7 +157,7 @@ struct peerdma_cache {
 	pthread_cond_t settled;		/* a PENDING region is so no more */
 	uint32_t waiting;
 	struct waiter *waiters;		/* lock */
-	struct front *fronts;		/* lock, and all that follows */
+	struct thread_cache *threads;		/* lock, and all that follows */
 	uint32_t used;			/* regions ever used: the first so many */
 	uint32_t ahead;			/* so many have memory, or will have soon */
 	uint32_t free;
@@ -170,9 +170,9 @@ struct peerdma_cache {
 	uint32_t hand;			/* the clock's */
 	uint64_t count, dead, bytes, host, device, aperture;
 	uint64_t late_hits, misses, failures, merges, evictions, retries, invalidations, stale, fences;
-	uint64_t gone_hits, gone_front_hits;	/* of threads that ended */
+	uint64_t gone_hits, gone_slot_hits;	/* of threads that ended */
 	uint64_t bad_puts;
-	uint64_t front_changes;			/* fronts that came or went */
+	uint64_t thread_changes;			/* thread caches that came or went */
 	uint64_t left[LEFT_MAX];		/* atomic: ranges that signal handlers left, as in records; 0: none */
 	uint64_t left_all;			/* atomic: 1: there was no place for one, and all regions end */
 	struct ended ended[ENDED_MAX];		/* a ring: the nth that ended is at n % ENDED_MAX */
@@ -182,13 +182,13 @@ struct peerdma_cache {
 
 /*
  * A serial is a cache's number, from 1 on, times so many, plus what no other cache has that is
- * open, as long as there are no more: threads find their fronts by that.
+ * open, as long as there are no more: threads find their caches by that.
  */
 #define SERIAL_WORDS	64U
 #define SERIAL_BITS	48
 #define GATE_LEFT	(1ULL << SERIAL_BITS)
 
-/* What fronts have in the common case; no front has it while something is left. */
+/* What thread caches have in the common case; no thread cache has it while something is left. */
 static inline uint64_t cache_gate(const struct peerdma_cache *cache)
 {
 	return __atomic_load_n(&cache->gate, __ATOMIC_RELAXED);
@@ -217,9 +217,9 @@ static inline uint32_t region_number(const struct peerdma_cache *cache, const st
 /* The records lie as the regions do. */
 #define RECORDS_STEP	(sizeof(struct region) / sizeof(struct record))
 
-static inline struct record *record_of(const struct front *f, const struct region *region)
+static inline struct record *record_of(const struct thread_cache *tc, const struct region *region)
 {
-	return (struct record *)((char *)f->records + ((uintptr_t)region - (uintptr_t)f->regions) / RECORDS_STEP);
+	return (struct record *)((char *)tc->records + ((uintptr_t)region - (uintptr_t)tc->regions) / RECORDS_STEP);
 }
 
 static inline bool region_covers(const struct region *region, uint64_t addr, uint64_t last)
@@ -229,34 +229,34 @@ static inline bool region_covers(const struct region *region, uint64_t addr, uin
 	return addr >= first && last - first < ord_load(&region->pub.length);
 }
 
-/* thread.c: the calling thread's, made if need be; NULL: no memory for one, and the cache does without. */
-struct front *front_of(struct peerdma_cache *cache);
-struct front *front_if_any(const struct peerdma_cache *cache);
+/* current.c: the calling thread's, made if need be; NULL: no memory for one, and the cache does without. */
+struct thread_cache *thread_cache_get(struct peerdma_cache *cache);
+struct thread_cache *thread_cache_find(const struct peerdma_cache *cache);
 /* The cache ends. */
-void fronts_orphan(struct peerdma_cache *cache);
+void thread_caches_orphan(struct peerdma_cache *cache);
 
 /* Lock: each thread's next call takes the careful path; and its own way back to the common one. */
-void fronts_mark(struct peerdma_cache *cache);
-void front_unmark(struct peerdma_cache *cache, struct front *f);
+void thread_caches_mark(struct peerdma_cache *cache);
+void thread_cache_unmark(struct peerdma_cache *cache, struct thread_cache *tc);
 
-/* front.c */
-struct front *front_make(struct peerdma_cache *cache);
+/* thread_cache.c */
+struct thread_cache *thread_cache_make(struct peerdma_cache *cache);
 /* What the thread holds is found by the block of addr from here on, in pages that are all the region's. */
-void front_remember(struct front *f, const struct region *region, uint64_t addr);
-/* Lock: into cache->fronts, and out again.  What a thread that leaves has counted goes to the regions. */
-void front_join(struct front *f);
-void front_leave(struct peerdma_cache *cache, struct front *f);
+void thread_cache_remember(struct thread_cache *tc, const struct region *region, uint64_t addr);
+/* Lock: into cache->threads, and out again.  What a thread that leaves has counted goes to the regions. */
+void thread_cache_join(struct thread_cache *tc);
+void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc);
 /* Lock: the same for one record. */
-void front_spill(struct front *f, uint32_t number);
+void thread_cache_spill(struct thread_cache *tc, uint32_t number);
 /* A thread puts with fewer records than there are regions: is that often? */
-void front_hurry(struct front *f);
+void thread_cache_hurry(struct thread_cache *tc);
 /* Records for all regions that there are now, if these are not too many for a thread that may need few. */
-void front_keep_up(struct front *f);
+void thread_cache_keep_up(struct thread_cache *tc);
 /* The record of a region that the thread may not have met yet; NULL: out of memory. */
-struct record *front_meet(struct front *f, const struct region *region);
+struct record *refs_meet(struct thread_cache *tc, const struct region *region);
 /* When it has left: its records, and the rest; these two may be freed by different threads. */
 void records_free(struct record *records, uint32_t capacity);
-void front_free(struct front *f);
+void thread_cache_free(struct thread_cache *tc);
 
 /* What a get asks for. */
 struct asked {
@@ -266,8 +266,8 @@ struct asked {
 	const struct peerdma_cache_request *request;
 };
 
-/* miss.c: takes a hold, and makes the region if there is none.  f: the thread's, or NULL. */
-int region_make(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct region **out);
+/* miss.c: takes a hold, and makes the region if there is none.  tc: the thread's, or NULL. */
+int region_make(struct peerdma_cache *cache, struct thread_cache *tc, struct asked *asked, struct region **out);
 /* Lock.  +1, -1: a region comes, or goes. */
 void region_count(struct peerdma_cache *cache, const struct region *region, int n);
 /* No lock.  A line for options.log. */
@@ -332,23 +332,23 @@ void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list
  * Lock, which is let go and taken again if other threads must be waited for: from
  * here on the list's regions cannot be held anew; those that are held leave it.
  */
-void end_commit(struct peerdma_cache *cache, struct front *self, struct ending *list);
+void end_commit(struct peerdma_cache *cache, struct thread_cache *self, struct ending *list);
 /* Lock: what is in the list is deregistered by a later call. */
 void end_later(struct peerdma_cache *cache, struct ending *list);
-/* Lock: a front came to make fences, or left: were some regions waiting for that? */
+/* Lock: a thread cache came to make fences, or left: were some regions waiting for that? */
 void end_doubtful(struct peerdma_cache *cache);
-/* No lock, and no fronts any more: all regions, held or not.  How many. */
+/* No lock, and no thread caches any more: all regions, held or not.  How many. */
 uint32_t end_all(struct peerdma_cache *cache);
 /* No lock: deregisters what is in the list. */
 void end_finish(struct peerdma_cache *cache, struct ending *list);
-/* drain.c.  No lock.  f: the thread's, or NULL; it is marked no more.  Deregisters what was deferred by now; how many. */
-uint32_t drain_now(struct peerdma_cache *cache, struct front *f);
+/* drain.c.  No lock.  tc: the thread's, or NULL; it is marked no more.  Deregisters what was deferred by now; how many. */
+uint32_t drain_now(struct peerdma_cache *cache, struct thread_cache *tc);
 /* Lock: chooses up to n idle regions that were not used lately, with one of these bits in their life. */
 void end_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct ending *list);
 /* No lock: called after a hold of a region that is ending was given back. */
 void end_last_hold(struct peerdma_cache *cache, uint32_t number);
 /* No lock: ends a region unless it has changed. */
-void end_stale(struct peerdma_cache *cache, struct front *self, struct region *region, uint64_t life);
+void end_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t life);
 /* Lock. */
 int64_t region_holds(const struct peerdma_cache *cache, uint32_t number);
 uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);

@@ -20,13 +20,13 @@ static inline uint32_t cache_monitors(const struct peerdma_cache *cache)
 	       (cache->host_monitored ? PEERDMA_MONITOR_HOST : 0) | cache->ops.monitors;
 }
 
-/* All but what is in the fronts; then each of them, in any order; then the sums. */
+/* All but what is in the thread caches; then each of them, in any order; then the sums. */
 static inline void totals_begin(const struct peerdma_cache *cache, struct peerdma_cache_counters *c)
 {
 	memset(c, 0, sizeof(*c));
 	c->size = sizeof(*c);
 	c->monitors = cache_monitors(cache);
-	c->hits_front = cache->gone_front_hits;
+	c->hits_front = cache->gone_slot_hits;
 	c->hits = cache->gone_hits + cache->late_hits;
 	c->misses = cache->misses;
 	c->failures = cache->failures;
@@ -48,10 +48,10 @@ static inline void totals_begin(const struct peerdma_cache *cache, struct peerdm
 	c->checked = __atomic_load_n(&cache->checked, __ATOMIC_RELAXED);
 }
 
-static inline void totals_add(const struct front *f, struct peerdma_cache_counters *c)
+static inline void totals_add(const struct thread_cache *tc, struct peerdma_cache_counters *c)
 {
-	c->hits_front += ord_load(&f->hits);
-	c->hits += ord_load(&f->index_hits);
+	c->hits_front += ord_load(&tc->hits);
+	c->hits += ord_load(&tc->index_hits);
 	c->threads++;
 }
 
@@ -65,8 +65,8 @@ static inline void totals_end(struct peerdma_cache_counters *c)
 static inline void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counters *out)
 {
 	totals_begin(cache, out);
-	for (const struct front *f = cache->fronts; f; f = f->next)
-		totals_add(f, out);
+	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next)
+		totals_add(tc, out);
 	totals_end(out);
 }
 

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+/*
+ * current.c - which thread cache is the calling thread's.
+ *
+ * Found through a few words of the thread's own, by the cache's serial number; with more
+ * caches than that through a table, where up to SERIAL_WORDS that are open have each its place.  A
+ * thread cache ends with its thread or with its cache, and whichever comes second finds
+ * nothing left to do but to free it.
+ */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "../base/thread_end.h"
+#include "../internal.h"
+#include "state.h"
+#include "lock.h"
+#include "thread_cache.h"
+
+static _Thread_local struct thread_cache *mine __attribute__((tls_model("initial-exec")));
+/* SERIAL_WORDS of them, or NULL. */
+static _Thread_local struct thread_cache **table __attribute__((tls_model("initial-exec")));
+
+/* ---- ends ---- */
+
+/* The thread's part: of the cache's memory nothing is touched if the cache is, or may be, gone. */
+static void thread_cache_end(struct thread_cache *tc)
+{
+	struct peerdma_cache *cache = tc->cache;
+	struct record *records = tc->records;
+	uint32_t capacity = tc->capacity;
+
+	if (!ord_replace(&tc->owner, OWNER_BOTH, OWNER_LEAVING)) {
+		thread_cache_free(tc);
+		return;
+	}
+	cache_lock(cache);
+	thread_cache_leave(cache, tc);
+	end_doubtful(cache);
+	cache_unlock(cache);
+	records_free(records, capacity);
+	thread_cache_free(tc);
+}
+
+/* Before it is freed: that may call us. */
+static void *table_take(void)
+{
+	void *p = table;
+
+	table = NULL;
+	return p;
+}
+
+/* It is in `mine' no more, or it would be found again: whatever is freed may call us. */
+static void forget(const struct thread_cache *tc)
+{
+	/* In this order: a signal handler may look in the table, and then it is in a word. */
+	if (table && table[tc->serial % SERIAL_WORDS] == tc)
+		table[tc->serial % SERIAL_WORDS] = NULL;
+	ord_fence_light();
+	for (int i = 0; i < THREAD_LAST; i++) {
+		if (this_thread.last[i] == tc)
+			this_thread.last[i] = &thread_cache_none;
+	}
+}
+
+static void thread_caches_end(void)
+{
+	struct thread_cache *tc;
+
+	free(table_take());
+	while ((tc = mine)) {
+		mine = tc->mine;
+		forget(tc);
+		/* A child's locks may be held for ever by threads that it does not have. */
+		if (tc->process == process_id())
+			thread_cache_end(tc);
+	}
+}
+
+static struct thread_end end = { .fn = thread_caches_end };
+
+/* Of caches that were closed while this thread lived. */
+static void orphans_free(void)
+{
+	struct thread_cache **p = &mine, *tc;
+
+	while ((tc = *p)) {
+		if (ord_load_acquire(&tc->owner) != OWNER_ORPHAN) {
+			p = &tc->mine;
+			continue;
+		}
+		*p = tc->mine;
+		forget(tc);
+		thread_cache_free(tc);
+	}
+}
+
+void thread_caches_orphan(struct peerdma_cache *cache)
+{
+	struct thread_cache *tc;
+
+	for (;;) {
+		cache_lock(cache);
+		tc = cache->threads;
+		if (!tc)
+			break;
+		if (ord_load(&tc->owner) == OWNER_BOTH) {
+			struct record *records = tc->records;
+			uint32_t capacity = tc->capacity;
+
+			thread_cache_leave(cache, tc);
+			end_doubtful(cache);
+			/* From here on it may be gone any time; or its thread ends just now, and waits for the lock. */
+			if (ord_replace(&tc->owner, OWNER_BOTH, OWNER_ORPHAN)) {
+				cache_unlock(cache);
+				records_free(records, capacity);
+				continue;
+			}
+			thread_cache_join(tc);
+		}
+		cache_unlock(cache);
+		sched_yield();
+	}
+	cache_unlock(cache);
+	/* This thread's own: remove() may call us yet. */
+	orphans_free();
+}
+
+/* ---- beginnings ---- */
+
+static struct thread_cache *look_up(const struct peerdma_cache *cache)
+{
+	struct thread_cache **place = table ? &table[cache_gate(cache) % SERIAL_WORDS] : NULL, *tc = place ? *place : NULL;
+
+	if (!tc || tc->serial != cache_serial(cache)) {
+		for (tc = mine; tc && tc->serial != cache_serial(cache); tc = tc->mine)
+			;
+	}
+	if (tc)
+		this_thread.last[cache_gate(cache) % THREAD_LAST] = tc;
+	if (tc && place)
+		*place = tc;
+	return tc;
+}
+
+struct thread_cache *thread_cache_find(const struct peerdma_cache *cache)
+{
+	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
+
+	return tc->serial == cache_serial(cache) ? tc : look_up(cache);
+}
+
+struct thread_cache *thread_cache_get(struct peerdma_cache *cache)
+{
+	struct thread_cache *tc = thread_cache_find(cache);
+
+	if (tc)
+		return tc;
+	orphans_free();
+	if (!thread_end_told(&end))
+		return NULL;
+	tc = thread_cache_make(cache);
+	if (!tc)
+		return NULL;
+	if (mine && !table)
+		table = calloc(SERIAL_WORDS, sizeof(struct thread_cache *));
+	tc->mine = mine;
+	mine = tc;
+	this_thread.last[cache_gate(cache) % THREAD_LAST] = tc;
+	cache_lock(cache);
+	thread_cache_join(tc);
+	cache_unlock(cache);
+	return tc;
+}
+
