@@ -107,7 +107,7 @@ static enum remote_guard guard_of(const struct peerdma_cache *cache, const struc
 }
 
 /* A thread's, of the first so many regions. */
-struct records {
+struct refs_at {
 	uint64_t at;
 	uint32_t capacity;
 };
@@ -116,11 +116,11 @@ struct records {
  * `first` regions on, `n` of them, as they were at one time: what their threads
  * have counted is read between two looks at the regions, which must agree.
  */
-static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache, const struct records *records,
+static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache, const struct refs_at *refs,
 		      size_t threads, uint32_t first, uint32_t n, struct top *top)
 {
 	static struct region before[CHUNK], after[CHUNK];
-	static struct record of_one[CHUNK];
+	static struct thread_refs of_one[CHUNK];
 	struct remote_region found[CHUNK];
 	uint64_t at = address(cache->regions) + (uint64_t)first * sizeof(before[0]);
 	int ret = get(m, at, before, n * sizeof(before[0]));
@@ -128,19 +128,19 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 	for (uint32_t i = 0; i < n; i++) {
 		found[i] = (struct remote_region){
 			.addr = before[i].pub.addr, .length = before[i].pub.length, .gets = before[i].gets,
-			.holds = before[i].holds, .guard = guard_of(cache, &before[i]), .aperture = before[i].life & LIFE_PAGES,
+			.holds = before[i].refs, .guard = guard_of(cache, &before[i]), .aperture = before[i].life & LIFE_PAGES,
 			.dead = life_state(before[i].life) == STATE_DEAD,
 		};
 	}
 	for (size_t t = 0; !ret && t < threads; t++) {
-		uint32_t known = first < records[t].capacity ? records[t].capacity - first : 0;
+		uint32_t known = first < refs[t].capacity ? refs[t].capacity - first : 0;
 
 		known = known < n ? known : n;
 		if (known)
-			ret = get(m, records[t].at + (uint64_t)first * sizeof(of_one[0]), of_one, known * sizeof(of_one[0]));
+			ret = get(m, refs[t].at + (uint64_t)first * sizeof(of_one[0]), of_one, known * sizeof(of_one[0]));
 		for (uint32_t i = 0; !ret && i < known; i++) {
-			found[i].gets += word_takes(of_one[i].word);
-			found[i].holds += word_holds(of_one[i].word);
+			found[i].gets += count_gets(of_one[i].count);
+			found[i].holds += count_refs(of_one[i].count);
 		}
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -155,7 +155,7 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 			int tries = 0;
 
 			do
-				ret = read_chunk(m, cache, records, threads, first + i, 1, top);
+				ret = read_chunk(m, cache, refs, threads, first + i, 1, top);
 			while (ret == -EAGAIN && ++tries < TRIES);
 			if (ret == -EAGAIN) {
 				top->left_out++;
@@ -190,35 +190,35 @@ static void read_ended(const struct peerdma_cache *cache, struct remote_cache *o
 	}
 }
 
-/* The threads' counters, and where their records are. */
+/* The threads' counters, and where their refs are. */
 static int read_thread_caches(struct remote_memory *m, const struct peerdma_cache *cache,
-		       struct peerdma_cache_counters *counters, struct records **records)
+		       struct peerdma_cache_counters *counters, struct refs_at **refs)
 {
 	size_t room = 0, n = 0;
 	uint64_t at = address(cache->threads);
 
-	*records = NULL;
+	*refs = NULL;
 	while (at) {
 		struct thread_cache tc;
 		int ret = n == THREADS_MAX ? -EBADMSG : get(m, at, &tc, sizeof(tc));
 
 		if (!ret && n == room) {
-			struct records *bigger;
+			struct refs_at *bigger;
 
 			room = room ? room * 2 : 16;
-			bigger = realloc(*records, room * sizeof(*bigger));
+			bigger = realloc(*refs, room * sizeof(*bigger));
 			if (bigger)
-				*records = bigger;
+				*refs = bigger;
 			else
 				ret = -ENOMEM;
 		}
 		if (ret) {
-			free(*records);
-			*records = NULL;
+			free(*refs);
+			*refs = NULL;
 			return ret;
 		}
 		totals_add(&tc, counters);
-		(*records)[n++] = (struct records){ address(tc.records), tc.capacity };
+		(*refs)[n++] = (struct refs_at){ address(tc.refs), tc.capacity };
 		at = address(tc.next);
 	}
 	return 0;
@@ -238,7 +238,7 @@ static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct r
 {
 	struct peerdma_cache cache, again;
 	struct top top = { .most = most };
-	struct records *records = NULL;
+	struct refs_at *refs = NULL;
 	int ret = get(m, at, &cache, sizeof(cache));
 
 	if (ret)
@@ -251,15 +251,15 @@ static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct r
 	totals_begin(&cache, &out->counters);
 	read_ended(&cache, out);
 	*next = address(cache.seen_next);
-	ret = read_thread_caches(m, &cache, &out->counters, &records);
+	ret = read_thread_caches(m, &cache, &out->counters, &refs);
 	totals_end(&out->counters);
 	if (!ret && (cache.used > cache.capacity || cache.capacity > USED_MAX))
 		ret = -EBADMSG;
 	top.left_out = most ? 0 : out->counters.regions;
 	for (uint32_t i = 0; !ret && most && i < cache.used; i += CHUNK)
-		ret = read_chunk(m, &cache, records, out->counters.threads, i, cache.used - i < CHUNK ? cache.used - i : CHUNK,
+		ret = read_chunk(m, &cache, refs, out->counters.threads, i, cache.used - i < CHUNK ? cache.used - i : CHUNK,
 				 &top);
-	free(records);
+	free(refs);
 	/* Whatever was wrong, if threads came or went it may be because of that. */
 	if (!get(m, at, &again, sizeof(again)) && again.gate == cache.gate && again.thread_changes != cache.thread_changes)
 		ret = ret == -ENOMEM ? ret : -EAGAIN;

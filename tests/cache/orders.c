@@ -148,10 +148,10 @@ struct thread_cache *thread_cache_get(struct peerdma_cache *c)
 void thread_caches_orphan(struct peerdma_cache *c)
 {
 	for (int t = 0; t < ORDER_THREADS; t++) {
-		struct record *records = thread_caches[t]->records;
+		struct thread_refs *refs = thread_caches[t]->refs;
 
 		thread_cache_leave(c, thread_caches[t]);
-		records_free(records, c->capacity);
+		refs_free(refs, c->capacity);
 		thread_cache_free(thread_caches[t]);
 	}
 }

@@ -53,7 +53,7 @@ static int options_take(const char *call, struct peerdma_cache_options *o, const
 
 /*
  * Its own pages: malloc()'s could be freed with a call into the cache.  Not at the beginning of
- * one: there the first regions' records lie in theirs, and a processor that compares 12 bits
+ * one: there the first regions' refs lie in theirs, and a processor that compares 12 bits
  * of addresses first lets each hit's load of the serial wait for the store to the record.
  */
 #define CACHE_AT	1536
@@ -315,7 +315,7 @@ static bool list_one(void *arg, uint32_t entry)
 		return false;
 	e = (struct peerdma_cache_entry){
 		.size = l->size, .access = life_access(ord_load(&r->life)), .addr = r->pub.addr, .length = r->pub.length,
-		.gets = region_gets(l->cache, number), .holds = region_holds(l->cache, number),
+		.gets = region_gets(l->cache, number), .holds = region_refs(l->cache, number),
 	};
 	put_out(l->entries + l->n++ * l->size, &e, sizeof(e));
 	return true;

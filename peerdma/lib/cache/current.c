@@ -26,7 +26,7 @@ static _Thread_local struct thread_cache **table __attribute__((tls_model("initi
 static void thread_cache_end(struct thread_cache *tc)
 {
 	struct peerdma_cache *cache = tc->cache;
-	struct record *records = tc->records;
+	struct thread_refs *refs = tc->refs;
 	uint32_t capacity = tc->capacity;
 
 	if (!ord_replace(&tc->owner, OWNER_BOTH, OWNER_LEAVING)) {
@@ -37,7 +37,7 @@ static void thread_cache_end(struct thread_cache *tc)
 	thread_cache_leave(cache, tc);
 	end_doubtful(cache);
 	cache_unlock(cache);
-	records_free(records, capacity);
+	refs_free(refs, capacity);
 	thread_cache_free(tc);
 }
 
@@ -105,7 +105,7 @@ void thread_caches_orphan(struct peerdma_cache *cache)
 		if (!tc)
 			break;
 		if (ord_load(&tc->owner) == OWNER_BOTH) {
-			struct record *records = tc->records;
+			struct thread_refs *refs = tc->refs;
 			uint32_t capacity = tc->capacity;
 
 			thread_cache_leave(cache, tc);
@@ -113,7 +113,7 @@ void thread_caches_orphan(struct peerdma_cache *cache)
 			/* From here on it may be gone any time; or its thread ends just now, and waits for the lock. */
 			if (ord_replace(&tc->owner, OWNER_BOTH, OWNER_ORPHAN)) {
 				cache_unlock(cache);
-				records_free(records, capacity);
+				refs_free(refs, capacity);
 				continue;
 			}
 			thread_cache_join(tc);

@@ -3,10 +3,10 @@
  * end.c - how regions end: invalidation, eviction, merging, staleness.
  *
  *	end_begin()	removes the region from the index and changes its life
- *	end_commit()	empties every thread's record, waits for hits under way, then sums
- *			the holds.  Held: DEAD, and the put of the last hold finishes.
+ *	end_commit()	empties every thread's refs, waits for hits under way, then sums
+ *			the refs.  Held: DEAD, and the put of the last ref finishes.
  *			Not held: ENDING, and this thread finishes.  If hits cannot be
- *			waited for, the holds are summed later (end_doubtful())
+ *			waited for, the refs are summed later (end_doubtful())
  *	end_finish()	deregisters, without a lock; then the number is free
  */
 #ifdef PEERDMA_DEBUG
@@ -30,13 +30,13 @@ void region_count(struct peerdma_cache *cache, const struct region *r, int n)
 		cache->device += bytes;
 }
 
-int64_t region_holds(const struct peerdma_cache *cache, uint32_t number)
+int64_t region_refs(const struct peerdma_cache *cache, uint32_t number)
 {
-	int64_t sum = cache->regions[number].holds;
+	int64_t sum = cache->regions[number].refs;
 
 	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
 		if (number < tc->capacity)
-			sum += word_holds(ord_load_acquire(&tc->records[number].word));
+			sum += count_refs(ord_load_acquire(&tc->refs[number].count));
 	}
 	return sum;
 }
@@ -47,7 +47,7 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number)
 
 	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
 		if (number < tc->capacity)
-			sum += word_takes(ord_load(&tc->records[number].word));
+			sum += count_gets(ord_load(&tc->refs[number].count));
 	}
 	return sum;
 }
@@ -98,14 +98,14 @@ static void take_out(struct peerdma_cache *cache, struct region *region)
  * Lock, and all takes are seen by now, so that what is below 0 are puts without a get.  They
  * are counted and forgotten, for the next region of this number.
  */
-static int64_t holds_checked(struct peerdma_cache *cache, uint32_t number)
+static int64_t refs_checked(struct peerdma_cache *cache, uint32_t number)
 {
-	int64_t holds = region_holds(cache, number);
+	int64_t refs = region_refs(cache, number);
 
-	if (holds >= 0)
-		return holds;
-	cache->bad_puts += (uint64_t)-holds;
-	cache->regions[number].holds -= (int32_t)holds;
+	if (refs >= 0)
+		return refs;
+	cache->bad_puts += (uint64_t)-refs;
+	cache->regions[number].refs -= (int32_t)refs;
 #ifdef PEERDMA_DEBUG
 	static const char text[] = "peerdma_cache_put: more puts than gets of a region\n";
 
@@ -123,7 +123,7 @@ static void sum_up(struct peerdma_cache *cache, struct ending *list)
 	while ((n = *link) != NO_REGION) {
 		struct region *region = &cache->regions[n];
 
-		if (!holds_checked(cache, n)) {
+		if (!refs_checked(cache, n)) {
 			take_out(cache, region);
 			link = &region->next;
 		} else {
@@ -133,7 +133,7 @@ static void sum_up(struct peerdma_cache *cache, struct ending *list)
 			*link = region->next;
 			list->count--;
 			if (list->freed) {
-				region->holds++;
+				region->refs++;
 				region->next = list->notify;
 				list->notify = n;
 			}
@@ -149,7 +149,7 @@ static bool in_doubt(struct peerdma_cache *cache, const struct thread_cache *sel
 
 	for (struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
 		if (number < tc->capacity)
-			doubt |= hold_empty(&tc->records[number], gen) && tc != self && !tc->fence;
+			doubt |= refs_empty(&tc->refs[number], gen) && tc != self && !tc->fence;
 	}
 	return doubt;
 }
@@ -182,7 +182,7 @@ static void set_aside(struct peerdma_cache *cache, struct ending *list)
 		*link = region->next;
 		list->count--;
 		if (list->freed) {
-			region->holds++;
+			region->refs++;
 			region->next = list->notify;
 			list->notify = n;
 		} else {
@@ -271,7 +271,7 @@ void end_finish(struct peerdma_cache *cache, struct ending *list)
 	*list = ENDING_NONE;
 }
 
-/* Lock: a DEAD region's last hold was given back. */
+/* Lock: a DEAD region's last ref was given back. */
 static void take_dead(struct peerdma_cache *cache, struct region *region, struct ending *list)
 {
 	cache->dead--;
@@ -282,7 +282,7 @@ static void take_dead(struct peerdma_cache *cache, struct region *region, struct
 	list->count = 1;
 }
 
-/* One by one: remove() may give back holds of others, or end them. */
+/* One by one: remove() may give back refs of others, or end them. */
 uint32_t end_all(struct peerdma_cache *cache)
 {
 	uint32_t count = 0;
@@ -320,11 +320,11 @@ void end_notify(struct peerdma_cache *cache, struct ending *list)
 		next = region->next;
 		cache->options.ended(cache->options.arg, &region->pub);
 		cache_lock(cache);
-		region->holds--;
+		region->refs--;
 		if (life_state(ord_load(&region->life)) == STATE_DYING) {
 			doubt(cache, region);
 			end_doubtful(cache);
-		} else if (!holds_checked(cache, n))
+		} else if (!refs_checked(cache, n))
 			take_dead(cache, region, &over);
 		end_later(cache, &over);
 		cache_unlock(cache);
@@ -333,7 +333,7 @@ void end_notify(struct peerdma_cache *cache, struct ending *list)
 	list->notify = NO_REGION;
 }
 
-void end_last_hold(struct peerdma_cache *cache, uint32_t number)
+void end_last_ref(struct peerdma_cache *cache, uint32_t number)
 {
 	struct region *region = &cache->regions[number];
 	struct ending list = ENDING_NONE;
@@ -341,10 +341,10 @@ void end_last_hold(struct peerdma_cache *cache, uint32_t number)
 
 	cache_lock(cache);
 	state = life_state(ord_load(&region->life));
-	/* It has ended, so there was no hold to give back. */
+	/* It has ended, so there was no ref to give back. */
 	if (state == STATE_FREE || state == STATE_ENDING)
-		holds_checked(cache, number);
-	if (state == STATE_DEAD && !holds_checked(cache, number))
+		refs_checked(cache, number);
+	if (state == STATE_DEAD && !refs_checked(cache, number))
 		take_dead(cache, region, &list);
 	cache_unlock(cache);
 	end_finish(cache, &list);
@@ -385,7 +385,7 @@ void end_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct en
 			region->clock = gets;
 			continue;
 		}
-		if (region_holds(cache, number))
+		if (region_refs(cache, number))
 			continue;
 		end_begin(cache, number, list, END_EVICTED);
 		n--;

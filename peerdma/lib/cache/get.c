@@ -25,21 +25,21 @@ static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct 
 static void __attribute__((noinline)) put_without_thread_cache(struct peerdma_cache *cache, struct region *region)
 {
 	cache_lock(cache);
-	region->holds--;
+	region->refs--;
 	cache_unlock(cache);
-	end_last_hold(cache, region_number(cache, region));
+	end_last_ref(cache, region_number(cache, region));
 }
 
-/* Given back where it is not the common case.  done: what hold_give() said. */
+/* Given back where it is not the common case.  done: what ref_put() said. */
 static void __attribute__((noinline)) put_slowly(struct peerdma_cache *cache, struct thread_cache *tc, struct region *region,
-						 enum hold done)
+						 enum ref done)
 {
-	struct record *record = refs_meet(tc, region);
+	struct thread_refs *refs = refs_meet(tc, region);
 
-	/* This thread puts the region for the first time, or the last hold of all is put. */
-	if (done == HOLD_NO && hold_given(record, &region->life) == HOLD_UNDONE)
-		end_last_hold(cache, region_number(cache, region));
-	if (WORD_LOW(ord_load(&record->word)))
+	/* This thread puts the region for the first time, or the last ref of all is put. */
+	if (done == REF_CHECK && ref_put_first(refs, &region->life) == REF_UNDONE)
+		end_last_ref(cache, region_number(cache, region));
+	if (COUNT_LOW(ord_load(&refs->count)))
 		spill(cache, tc, region_number(cache, region));
 }
 
@@ -47,9 +47,9 @@ static void __attribute__((noinline)) put_slowly(struct peerdma_cache *cache, st
 static void __attribute__((noinline)) put_carefully(struct peerdma_cache *cache, struct region *region)
 {
 	struct thread_cache *tc;
-	struct record *record;
-	enum hold done;
-	uint32_t word;
+	struct thread_refs *refs;
+	enum ref done;
+	uint32_t count;
 
 	if (cache_foreign(cache) || ord_load(&cache->closing))
 		return;
@@ -60,25 +60,25 @@ static void __attribute__((noinline)) put_carefully(struct peerdma_cache *cache,
 		drain_now(cache, tc);
 	if (tc && !tc->fence)
 		thread_cache_hurry(tc);
-	record = tc ? refs_meet(tc, region) : NULL;
-	if (!record) {
+	refs = tc ? refs_meet(tc, region) : NULL;
+	if (!refs) {
 		put_without_thread_cache(cache, region);
 		return;
 	}
-	done = hold_give(record, tc->fence, &word);
-	if (done != HOLD_YES || WORD_LOW(word))
+	done = ref_put(refs, tc->fence, &count);
+	if (done != REF_OK || COUNT_LOW(count))
 		put_slowly(cache, tc, region, done);
 }
 
 static void __attribute__((noinline)) put_given(struct peerdma_cache *cache, struct region *region)
 {
 	if (!cache_foreign(cache))
-		put_slowly(cache, thread_cache_find(cache), region, HOLD_NO);
+		put_slowly(cache, thread_cache_find(cache), region, REF_CHECK);
 }
 
 static void __attribute__((noinline)) put_low(struct peerdma_cache *cache, struct region *region)
 {
-	put_slowly(cache, thread_cache_find(cache), region, HOLD_YES);
+	put_slowly(cache, thread_cache_find(cache), region, REF_OK);
 }
 
 /* As a hit, this saves no register: all that is not the common case is a call at its end. */
@@ -87,7 +87,7 @@ EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_ca
 	struct region *region = (struct region *)hold;
 	struct thread_cache *tc;
 	uint64_t gate;
-	uint32_t word;
+	uint32_t count;
 
 	if (__builtin_expect(!cache || !hold, 0))
 		return;
@@ -95,9 +95,9 @@ EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_ca
 	tc = this_thread.last[gate % THREAD_LAST];
 	if (__builtin_expect(ord_load(&tc->put_serial) != gate, 0))
 		put_carefully(cache, region);
-	else if (__builtin_expect(hold_give(record_of(tc, region), false, &word) == HOLD_NO, 0))
+	else if (__builtin_expect(ref_put(refs_of(tc, region), false, &count) == REF_CHECK, 0))
 		put_given(cache, region);
-	else if (__builtin_expect(WORD_LOW(word), 0))
+	else if (__builtin_expect(COUNT_LOW(count), 0))
 		put_low(cache, region);
 }
 
@@ -121,7 +121,7 @@ static bool asked(struct peerdma_cache *cache, const struct region *region, uint
 	return good;
 }
 
-/* Held; but is it still what is at this address?  If not, the hold is given back. */
+/* Held; but is it still what is at this address?  If not, the ref is given back. */
 static inline bool still_good(struct peerdma_cache *cache, struct region *region, uint64_t addr, uint64_t length)
 {
 	uint64_t life = ord_load(&region->life);
@@ -137,8 +137,8 @@ static inline bool still_good(struct peerdma_cache *cache, struct region *region
 /* In the index, without the lock.  The index may be wrong, and the region another by now: held, it is looked at again. */
 static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc, uint64_t addr, uint64_t last, uint32_t access)
 {
-	uint32_t entry = index_floor(&cache->index, &tc->place, addr), number = entry_number(entry), word;
-	struct record *record;
+	uint32_t entry = index_floor(&cache->index, &tc->place, addr), number = entry_number(entry), count;
+	struct thread_refs *refs;
 	struct region *region;
 	bool first;
 	uint64_t life;
@@ -149,20 +149,20 @@ static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc,
 	life = ord_load_acquire(&region->life);
 	if (life_state(life) != STATE_LIVE || access & ~life_access(life) || !region_covers(region, addr, last))
 		return NULL;
-	record = refs_meet(tc, region);
-	if (!record)
+	refs = refs_meet(tc, region);
+	if (!refs)
 		return NULL;
-	first = ord_load(&record->gen) != life_gen(life);
-	if (!first && hold_take(record, tc->fence, &word) == HOLD_UNDONE) {
-		hold_untake(record, word);
-		end_last_hold(cache, number);
-		return NULL;
-	}
-	if (first && hold_take_first(record, &region->life, life) == HOLD_UNDONE) {
-		end_last_hold(cache, number);
+	first = ord_load(&refs->gen) != life_gen(life);
+	if (!first && ref_get(refs, tc->fence, &count) == REF_UNDONE) {
+		ref_undo(refs, count);
+		end_last_ref(cache, number);
 		return NULL;
 	}
-	if (WORD_FULL(ord_load(&record->word)))
+	if (first && ref_get_first(refs, &region->life, life) == REF_UNDONE) {
+		end_last_ref(cache, number);
+		return NULL;
+	}
+	if (COUNT_FULL(ord_load(&refs->count)))
 		spill(cache, tc, number);
 	if (!region_covers(region, addr, last)) {
 		put_carefully(cache, region);
@@ -236,12 +236,12 @@ static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uin
 
 /* Taken, but the region ended, just now or long ago. */
 static int __attribute__((noinline)) get_undone(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						struct peerdma_cached **hold, struct record *record)
+						struct peerdma_cached **hold, struct thread_refs *refs)
 {
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 
-	hold_untake(record, ord_load(&record->word));
-	end_last_hold(cache, (uint32_t)(record - tc->records));
+	ref_undo(refs, ord_load(&refs->count));
+	end_last_ref(cache, (uint32_t)(refs - tc->refs));
 	return get_slowly(cache, addr, length, hold);
 }
 
@@ -256,8 +256,8 @@ static inline __attribute__((always_inline)) struct region *slots_get(struct pee
 								      uint64_t addr, uint64_t length)
 {
 	struct region *region;
-	struct record *record;
-	uint32_t word, at;
+	struct thread_refs *refs;
+	uint32_t count, at;
 
 	if (gate_closed(cache) && !cache_foreign(cache))
 		invalidate_left(cache);
@@ -267,13 +267,13 @@ static inline __attribute__((always_inline)) struct region *slots_get(struct pee
 	if (!covered_at(tc, at, addr, length) && !slots_look(tc, addr, length, &at))
 		return NULL;
 	region = region_at(tc, at);
-	record = record_at(tc, at);
-	if (hold_take(record, tc->fence, &word) == HOLD_UNDONE) {
-		hold_untake(record, ord_load(&record->word));
-		end_last_hold(cache, region_number(cache, region));
+	refs = refs_at(tc, at);
+	if (ref_get(refs, tc->fence, &count) == REF_UNDONE) {
+		ref_undo(refs, ord_load(&refs->count));
+		end_last_ref(cache, region_number(cache, region));
 		return NULL;
 	}
-	if (WORD_FULL(word))
+	if (COUNT_FULL(count))
 		spill(cache, tc, region_number(cache, region));
 	if (tc->monitored && !still_good(cache, region, addr, length))
 		return NULL;
@@ -300,14 +300,14 @@ static int __attribute__((noinline)) get_carefully(struct peerdma_cache *cache, 
 static inline int get_known(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t at, uint64_t addr, uint64_t length,
 			    struct peerdma_cached **hold)
 {
-	struct record *record = record_at(tc, at);
-	uint32_t word;
+	struct thread_refs *refs = refs_at(tc, at);
+	uint32_t count;
 
-	if (__builtin_expect(hold_take(record, false, &word) == HOLD_UNDONE, 0))
-		return get_undone(cache, addr, length, hold, record);
+	if (__builtin_expect(ref_get(refs, false, &count) == REF_UNDONE, 0))
+		return get_undone(cache, addr, length, hold, refs);
 	ord_store(&tc->hits, tc->hits + 1);
 	*hold = &region_at(tc, at)->pub;
-	return __builtin_expect(WORD_FULL(word), 0) ? get_full(cache, *hold) : 0;
+	return __builtin_expect(COUNT_FULL(count), 0) ? get_full(cache, *hold) : 0;
 }
 
 /* Blocks are of another size here than they were at the last hit, or two regions are in this one. */

@@ -96,9 +96,9 @@ static inline uint32_t number_get(struct peerdma_cache *cache, const struct thre
 		if (cache->free != NO_REGION) {
 			__builtin_prefetch(&cache->regions[cache->free], 1);
 			if (tc && cache->free < tc->capacity)
-				__builtin_prefetch(&tc->records[cache->free], 1);
+				__builtin_prefetch(&tc->refs[cache->free], 1);
 		}
-		/* Takes that threads still have in their records were of other generations. */
+		/* Takes that threads still have in their refs were of other generations. */
 		cache->regions[number].gets = 0;
 		cache->regions[number].gets -= region_gets(cache, number);
 		return number;
@@ -182,7 +182,7 @@ static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache
 		cache->dead++;
 	}
 	if (done) {
-		r->holds++;
+		r->refs++;
 		r->gets++;
 		ord_store_release(&r->life, live);
 		ord_wake_all(&cache->settled);
@@ -201,33 +201,33 @@ static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct 
 }
 
 /*
- * Registered: from here on it is everybody's, and the caller's first hold is in it.  False: killed.
- * Not in region->holds or gets, if that can be: the lock is not held.
+ * Registered: from here on it is everybody's, and the caller's first ref is in it.  False: killed.
+ * Not in region->refs or gets, if that can be: the lock is not held.
  */
 static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc, const struct wish *w, struct region *r,
 			   const struct peerdma_registration *registration)
 {
 	uint64_t live = w->life + (STATE_LIVE - STATE_PENDING);
-	uint32_t number = region_number(cache, r), before, word;
-	struct record *record;
+	uint32_t number = region_number(cache, r), before, count;
+	struct thread_refs *refs;
 
 	r->word = registration->word;
 	r->expected = registration->expected;
 	ord_store(&r->pub.registration, registration->handle);
-	record = tc && !w->apart && !w->alone ? refs_meet(tc, r) : NULL;
-	if (!record)
+	refs = tc && !w->apart && !w->alone ? refs_meet(tc, r) : NULL;
+	if (!refs)
 		return publish_locked(cache, w, r, live);
 	/* Written before it is read, as in begin(); what is not LIVE has no ender who looks at it. */
-	record_fill(record, life_gen(live));
-	before = ord_load(&record->word);
-	word = before + WORD_TAKE;
-	ord_store(&record->word, word);
+	refs_fill(refs, life_gen(live));
+	before = ord_load(&refs->count);
+	count = before + COUNT_GET;
+	ord_store(&refs->count, count);
 	if (!ord_replace(&r->life, w->life, live)) {
-		ord_store(&record->gen, 0);
-		ord_store_release(&record->word, before);
+		ord_store(&refs->gen, 0);
+		ord_store_release(&refs->count, before);
 		return false;
 	}
-	if (WORD_FULL(word))
+	if (COUNT_FULL(count))
 		spill(cache, tc, number);
 	wake(cache);
 	return true;

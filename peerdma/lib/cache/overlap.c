@@ -196,7 +196,7 @@ enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, s
 		life = ord_load_acquire(&r->life);
 		if (life_state(life) == STATE_LIVE && !(w->access & ~life_access(life))) {
 			*out = r;
-			r->holds++;
+			r->refs++;
 			r->gets++;
 			cache->late_hits += !w->counted;
 			return FOUND;

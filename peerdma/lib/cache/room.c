@@ -111,7 +111,7 @@ bool room_more(struct peerdma_cache *cache)
 		return false;
 	cache_lock(cache);
 	if (cache->ready < more) {
-		thread_caches_mark(cache);	/* first: a put of what is among them must not look for a record that is not there */
+		thread_caches_mark(cache);	/* first: a put of what is among them must not look for a refs that is not there */
 		index_use(&cache->index, more);
 		ord_store(&cache->ready, more);
 	}
@@ -126,6 +126,6 @@ void room_ahead(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t n
 	memory_ahead(cache->index.hints, index_size(cache->capacity), index_used(&cache->index),
 		     many / (INDEX_FAN / 2) * sizeof(struct index_node));
 	if (tc)
-		memory_ahead(tc->records, tc->capacity * sizeof(*tc->records), number * sizeof(*tc->records),
-			     many * sizeof(*tc->records));
+		memory_ahead(tc->refs, tc->capacity * sizeof(*tc->refs), number * sizeof(*tc->refs),
+			     many * sizeof(*tc->refs));
 }

@@ -32,7 +32,7 @@ static inline uint64_t seen_layout(void)
 {
 	static const size_t at[] = {
 		sizeof(struct seen_page), sizeof(struct peerdma_cache), sizeof(struct thread_cache), sizeof(struct region),
-		sizeof(struct record), sizeof(struct ended), ENDED_MAX,
+		sizeof(struct thread_refs), sizeof(struct ended), ENDED_MAX,
 		offsetof(struct peerdma_cache, gate), offsetof(struct peerdma_cache, regions),
 		offsetof(struct peerdma_cache, capacity), offsetof(struct peerdma_cache, ops),
 		offsetof(struct peerdma_cache, word_will_do), offsetof(struct peerdma_cache, checked),
@@ -42,9 +42,9 @@ static inline uint64_t seen_layout(void)
 		offsetof(struct peerdma_cache, late_hits), offsetof(struct peerdma_cache, fences),
 		offsetof(struct peerdma_cache, gone_slot_hits), offsetof(struct peerdma_cache, thread_changes),
 		offsetof(struct peerdma_cache, ended), offsetof(struct peerdma_cache, seen_next),
-		offsetof(struct thread_cache, records), offsetof(struct thread_cache, capacity), offsetof(struct thread_cache, hits), offsetof(struct thread_cache, index_hits),
+		offsetof(struct thread_cache, refs), offsetof(struct thread_cache, capacity), offsetof(struct thread_cache, hits), offsetof(struct thread_cache, index_hits),
 		offsetof(struct thread_cache, next), offsetof(struct region, life), offsetof(struct region, word),
-		offsetof(struct region, holds), offsetof(struct region, gets), offsetof(struct record, word),
+		offsetof(struct region, refs), offsetof(struct region, gets), offsetof(struct thread_refs, count),
 	};
 	uint64_t sum = SEEN_VERSION;
 

@@ -2,7 +2,7 @@
 /*
  * state.h - what the cache's files share.
  *
- *   hold.h	who holds a region	entry.h	what the index has of it
+ *   refs.h	who holds a region	entry.h	what the index has of it
  *   thread_cache.c	a thread's own table	current.c	whose it is
  *   cache.c	caches, counters	get.c	hits (calls.h: whose)
  *   miss.c	making regions		end.c	ending them
@@ -40,7 +40,7 @@
 #include "../base/index.h"
 #include "../base/memory.h"
 #include "entry.h"
-#include "hold.h"
+#include "refs.h"
 #include "peerdma_cache.h"
 
 #define NO_REGION UINT32_MAX
@@ -50,17 +50,17 @@ struct region {
 	uint64_t life;
 	const uint32_t *word;
 	uint32_t expected;
-	int32_t holds;			/* lock: those not in a thread's record */
+	int32_t refs;			/* lock: those not in a thread's refs */
 	uint64_t gets;			/* lock: likewise */
 	uint32_t next;			/* lock: in a list of those that end, are free or apart */
-	uint32_t clock;			/* lock: gets, when the hand last passed; once it ends: its holds are in doubt */
+	uint32_t clock;			/* lock: gets, when the hand last passed; once it ends: its refs are in doubt */
 };
 
 _Static_assert(sizeof(struct region) == 64, "one cache line");
 
 /*
- * A thread's side of a cache.  The table has the place of a region's record, in
- * bytes, by the hash of a block of addresses: a guess, which the record answers for.  Both
+ * A thread's side of a cache.  The table has the place of a region's refs, in
+ * bytes, by the hash of a block of addresses: a guess, which the refs answers for.  Both
  * are small, since a hit's time is that of getting them to the processor.  They are wiped
  * in forked children, where therefore nothing is a hit.
  *
@@ -78,31 +78,31 @@ _Static_assert(sizeof(struct region) == 64, "one cache line");
 struct thread_cache {
 	/*
 	 * Its cache's, never used twice; or 0 where more is to be done than in the common case.
-	 * What is put may be another thread's hold of any region: put_serial is 0 as long as there
-	 * are fewer records than regions.
+	 * What is put may be another thread's ref of any region: put_serial is 0 as long as there
+	 * are fewer refs than regions.
 	 */
 	uint64_t get_serial;
 	uint64_t put_serial;
 	uint64_t slot_mask;
 	uint32_t *slots;		/* behind them half as many for seconds */
-	struct record *records;		/* one per region, up to the greatest that the thread has met at least */
+	struct thread_refs *refs;		/* one per region, up to the greatest that the thread has met at least */
 	struct region *regions;
 	uint64_t hits;			/* in slots */
-	uint64_t *touched;		/* a bit for each page of records that may have something in it */
+	uint64_t *touched;		/* a bit for each page of refs that may have something in it */
 
 	uint64_t serial __attribute__((aligned(64)));
 	bool fence;			/* lock, and the thread's own: its hits make one */
 	bool monitored;
 	uint64_t index_hits;
 	struct index_place place;	/* the thread's last miss */
-	uint32_t capacity;		/* lock: of records */
+	uint32_t capacity;		/* lock: of refs */
 	uint32_t crowded;		/* regions found in the index since the table grew */
 	struct peerdma_cache *cache;
 	uint64_t process;
 	struct thread_cache *next, *prev;	/* lock: in cache->threads */
 	struct thread_cache *mine;		/* the thread's own list */
 	uint32_t marked;		/* the thread is to take the careful path once: drain_now() */
-	uint32_t careful_puts;		/* for want of records */
+	uint32_t careful_puts;		/* for want of refs */
 	bool draining;			/* the thread is in drain_now(), and in remove() perhaps */
 	uint32_t owner;			/* FRONT_*: of thread's end and cache's end, whichever is first takes care */
 	uint8_t *areas;			/* AREAS: a block's size as a power of two of pages, and the turn in which it was found */
@@ -165,7 +165,7 @@ struct peerdma_cache {
 	uint32_t returned;		/* no lock: ended, to be moved to free */
 	uint32_t deferred;		/* ENDING, for a later call to deregister; read without the lock, too */
 	uint64_t deferred_count;
-	uint32_t doubtful;		/* DYING: their holds cannot be summed yet (end.c) */
+	uint32_t doubtful;		/* DYING: their refs cannot be summed yet (end.c) */
 	uint64_t doubtful_count;
 	uint32_t hand;			/* the clock's */
 	uint64_t count, dead, bytes, host, device, aperture;
@@ -173,7 +173,7 @@ struct peerdma_cache {
 	uint64_t gone_hits, gone_slot_hits;	/* of threads that ended */
 	uint64_t bad_puts;
 	uint64_t thread_changes;			/* thread caches that came or went */
-	uint64_t left[LEFT_MAX];		/* atomic: ranges that signal handlers left, as in records; 0: none */
+	uint64_t left[LEFT_MAX];		/* atomic: ranges that signal handlers left, as in refs; 0: none */
 	uint64_t left_all;			/* atomic: 1: there was no place for one, and all regions end */
 	struct ended ended[ENDED_MAX];		/* a ring: the nth that ended is at n % ENDED_MAX */
 	uint64_t ended_count;
@@ -214,12 +214,12 @@ static inline uint32_t region_number(const struct peerdma_cache *cache, const st
 	return (uint32_t)(region - cache->regions);
 }
 
-/* The records lie as the regions do. */
-#define RECORDS_STEP	(sizeof(struct region) / sizeof(struct record))
+/* The refs lie as the regions do. */
+#define REFS_STEP	(sizeof(struct region) / sizeof(struct thread_refs))
 
-static inline struct record *record_of(const struct thread_cache *tc, const struct region *region)
+static inline struct thread_refs *refs_of(const struct thread_cache *tc, const struct region *region)
 {
-	return (struct record *)((char *)tc->records + ((uintptr_t)region - (uintptr_t)tc->regions) / RECORDS_STEP);
+	return (struct thread_refs *)((char *)tc->refs + ((uintptr_t)region - (uintptr_t)tc->regions) / REFS_STEP);
 }
 
 static inline bool region_covers(const struct region *region, uint64_t addr, uint64_t last)
@@ -248,14 +248,14 @@ void thread_cache_join(struct thread_cache *tc);
 void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc);
 /* Lock: the same for one record. */
 void thread_cache_spill(struct thread_cache *tc, uint32_t number);
-/* A thread puts with fewer records than there are regions: is that often? */
+/* A thread puts with fewer refs than there are regions: is that often? */
 void thread_cache_hurry(struct thread_cache *tc);
 /* Records for all regions that there are now, if these are not too many for a thread that may need few. */
 void thread_cache_keep_up(struct thread_cache *tc);
-/* The record of a region that the thread may not have met yet; NULL: out of memory. */
-struct record *refs_meet(struct thread_cache *tc, const struct region *region);
-/* When it has left: its records, and the rest; these two may be freed by different threads. */
-void records_free(struct record *records, uint32_t capacity);
+/* The refs of a region that the thread may not have met yet; NULL: out of memory. */
+struct thread_refs *refs_meet(struct thread_cache *tc, const struct region *region);
+/* When it has left: its refs, and the rest; these two may be freed by different threads. */
+void refs_free(struct thread_refs *refs, uint32_t capacity);
 void thread_cache_free(struct thread_cache *tc);
 
 /* What a get asks for. */
@@ -266,7 +266,7 @@ struct asked {
 	const struct peerdma_cache_request *request;
 };
 
-/* miss.c: takes a hold, and makes the region if there is none.  tc: the thread's, or NULL. */
+/* miss.c: takes a ref, and makes the region if there is none.  tc: the thread's, or NULL. */
 int region_make(struct peerdma_cache *cache, struct thread_cache *tc, struct asked *asked, struct region **out);
 /* Lock.  +1, -1: a region comes, or goes. */
 void region_count(struct peerdma_cache *cache, const struct region *region, int n);
@@ -345,12 +345,12 @@ void end_finish(struct peerdma_cache *cache, struct ending *list);
 uint32_t drain_now(struct peerdma_cache *cache, struct thread_cache *tc);
 /* Lock: chooses up to n idle regions that were not used lately, with one of these bits in their life. */
 void end_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct ending *list);
-/* No lock: called after a hold of a region that is ending was given back. */
-void end_last_hold(struct peerdma_cache *cache, uint32_t number);
+/* No lock: called after a ref of a region that is ending was given back. */
+void end_last_ref(struct peerdma_cache *cache, uint32_t number);
 /* No lock: ends a region unless it has changed. */
 void end_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t life);
 /* Lock. */
-int64_t region_holds(const struct peerdma_cache *cache, uint32_t number);
+int64_t region_refs(const struct peerdma_cache *cache, uint32_t number);
 uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
 #define ENDING_NONE ((struct ending){ .first = NO_REGION, .notify = NO_REGION })
 /* No lock: calls ended() for held regions; what is held no more by then is deferred. */

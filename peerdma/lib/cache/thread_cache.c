@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * thread_cache.c - a thread's own side of a cache: its table of regions by address, and
- * its records.  current.c says whose it is.
+ * its refs.  current.c says whose it is.
  */
 #include <stdlib.h>
 
@@ -14,9 +14,9 @@
 #define CROWDED		3	/* eighths, so that no power of two of blocks is on the edge */
 #define PAGE		(1ULL << RANGE_SHIFT)
 #define BLOCKS_SHIFT	3	/* the smallest region in an area has so many blocks at least, as a power of two */
-#define RECORDS_EAGER	32768U	/* 512 KiB of address space, whatever the thread uses */
-#define RECORDS_PATIENCE 1024U	/* careful puts */
-#define RECORDS_PAGE	256U	/* 4096 bytes of them */
+#define REFS_EAGER	32768U	/* 512 KiB of address space, whatever the thread uses */
+#define REFS_PATIENCE 1024U	/* careful puts */
+#define REFS_PAGE	256U	/* 4096 bytes of them */
 #define AREA_PAGES	(AREA_SHIFT - RANGE_SHIFT)	/* in an area, as a power of two */
 
 struct thread_cache thread_cache_none;
@@ -82,25 +82,25 @@ void thread_cache_unmark(struct peerdma_cache *cache, struct thread_cache *tc)
 	serials_are(tc);
 }
 
-/* ---- records ---- */
+/* ---- refs ---- */
 
 static uint64_t *touched_word(const struct thread_cache *tc, uint32_t page)
 {
 	return &tc->touched[page / 64];
 }
 
-/* The records, and behind them which were touched. */
-static size_t records_size(uint32_t capacity)
+/* The refs, and behind them which were touched. */
+static size_t refs_size(uint32_t capacity)
 {
-	size_t pages = (capacity + RECORDS_PAGE - 1) / RECORDS_PAGE;
+	size_t pages = (capacity + REFS_PAGE - 1) / REFS_PAGE;
 
-	return memory_rounded(capacity * sizeof(struct record) + (pages + 63) / 64 * sizeof(uint64_t));
+	return memory_rounded(capacity * sizeof(struct thread_refs) + (pages + 63) / 64 * sizeof(uint64_t));
 }
 
-/* What was counted goes to the regions; only pages of records that were touched are looked at. */
+/* What was counted goes to the regions; only pages of refs that were touched are looked at. */
 void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 {
-	uint32_t pages = (tc->capacity + RECORDS_PAGE - 1) / RECORDS_PAGE;
+	uint32_t pages = (tc->capacity + REFS_PAGE - 1) / REFS_PAGE;
 
 	for (uint32_t page = 0; page < pages; page++) {
 		uint64_t word = *touched_word(tc, page);
@@ -109,8 +109,8 @@ void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 			page |= 63;
 		if (!(word >> page % 64 & 1))
 			continue;
-		for (uint32_t i = page * RECORDS_PAGE; i < tc->capacity && i < (page + 1) * RECORDS_PAGE; i++) {
-			if (ord_load(&tc->records[i].word))
+		for (uint32_t i = page * REFS_PAGE; i < tc->capacity && i < (page + 1) * REFS_PAGE; i++) {
+			if (ord_load(&tc->refs[i].count))
 				thread_cache_spill(tc, i);
 		}
 	}
@@ -127,74 +127,74 @@ void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 		cache->threads = tc->next;
 }
 
-void records_free(struct record *records, uint32_t capacity)
+void refs_free(struct thread_refs *refs, uint32_t capacity)
 {
-	memory_put(records, records_size(capacity));
+	memory_put(refs, refs_size(capacity));
 }
 
-static void records_are(struct thread_cache *tc, struct record *records, uint32_t capacity)
+static void refs_are(struct thread_cache *tc, struct thread_refs *refs, uint32_t capacity)
 {
-	tc->records = records;
+	tc->refs = refs;
 	tc->capacity = capacity;
-	tc->touched = (uint64_t *)(records + capacity);
+	tc->touched = (uint64_t *)(refs + capacity);
 }
 
 /* Twice as many at least.  Enders look at them under the lock; only what was touched is copied. */
-static bool records_grow(struct thread_cache *tc, uint32_t number)
+static bool refs_grow(struct thread_cache *tc, uint32_t number)
 {
-	struct record *old = tc->records, *records;
+	struct thread_refs *old = tc->refs, *refs;
 	uint32_t had = tc->capacity, capacity = had;
 	const uint64_t *touched = tc->touched;
 
 	while (capacity <= number || capacity < ord_load(&tc->cache->ready))
 		capacity *= 2;
-	records = memory_get(records_size(capacity), true);
-	if (!records)
+	refs = memory_get(refs_size(capacity), true);
+	if (!refs)
 		return false;
 	cache_lock(tc->cache);
-	records_are(tc, records, capacity);
+	refs_are(tc, refs, capacity);
 	for (uint32_t i = 0; i < had; i++) {
-		uint32_t page = i / RECORDS_PAGE;
+		uint32_t page = i / REFS_PAGE;
 
 		if (!(touched[page / 64] >> page % 64 & 1)) {
-			i |= RECORDS_PAGE - 1;
+			i |= REFS_PAGE - 1;
 			continue;
 		}
-		records[i] = old[i];
+		refs[i] = old[i];
 		*touched_word(tc, page) |= 1ULL << page % 64;
 	}
 	tc->cache->thread_changes++;
 	if (!tc->marked)
 		serials_are(tc);
 	cache_unlock(tc->cache);
-	records_free(old, had);
+	refs_free(old, had);
 	return true;
 }
 
-struct record *refs_meet(struct thread_cache *tc, const struct region *region)
+struct thread_refs *refs_meet(struct thread_cache *tc, const struct region *region)
 {
-	uint32_t number = (uint32_t)(region - tc->regions), page = number / RECORDS_PAGE;
+	uint32_t number = (uint32_t)(region - tc->regions), page = number / REFS_PAGE;
 
-	if (number >= tc->capacity && !records_grow(tc, number))
+	if (number >= tc->capacity && !refs_grow(tc, number))
 		return NULL;
 	*touched_word(tc, page) |= 1ULL << page % 64;
-	return &tc->records[number];
+	return &tc->refs[number];
 }
 
 void thread_cache_keep_up(struct thread_cache *tc)
 {
 	uint32_t ready = ord_load(&tc->cache->ready);
 
-	if (tc->capacity < ready && ready <= RECORDS_EAGER)
-		records_grow(tc, ready - 1);
+	if (tc->capacity < ready && ready <= REFS_EAGER)
+		refs_grow(tc, ready - 1);
 }
 
 void thread_cache_hurry(struct thread_cache *tc)
 {
 	uint32_t ready = ord_load(&tc->cache->ready);
 
-	if (tc->capacity < ready && ++tc->careful_puts % RECORDS_PATIENCE == 0)
-		records_grow(tc, ready - 1);
+	if (tc->capacity < ready && ++tc->careful_puts % REFS_PATIENCE == 0)
+		refs_grow(tc, ready - 1);
 }
 
 void thread_cache_free(struct thread_cache *tc)
@@ -208,8 +208,8 @@ struct thread_cache *thread_cache_make(struct peerdma_cache *cache)
 {
 	/* Not next to another thread's: processors fetch lines in pairs. */
 	struct thread_cache *tc = aligned_alloc(128, (sizeof(*tc) + 127) / 128 * 128);
-	uint32_t ready = ord_load(&cache->ready), capacity = ready < RECORDS_EAGER ? ready : RECORDS_EAGER;
-	struct record *records;
+	uint32_t ready = ord_load(&cache->ready), capacity = ready < REFS_EAGER ? ready : REFS_EAGER;
+	struct thread_refs *refs;
 
 	if (!tc)
 		return NULL;
@@ -220,14 +220,14 @@ struct thread_cache *thread_cache_make(struct peerdma_cache *cache)
 		.slot_mask = SLOTS_FIRST - 1,
 	};
 	blocks_forget(tc);
-	/* Areas and the first slots lie behind the records, in one piece; each frees its own pages. */
-	records = memory_get(records_size(capacity) + AREAS + slots_size(tc), true);
-	if (!records) {
+	/* Areas and the first slots lie behind the refs, in one piece; each frees its own pages. */
+	refs = memory_get(refs_size(capacity) + AREAS + slots_size(tc), true);
+	if (!refs) {
 		free(tc);
 		return NULL;
 	}
-	records_are(tc, records, capacity);
-	tc->areas = (uint8_t *)records + records_size(capacity);
+	refs_are(tc, refs, capacity);
+	tc->areas = (uint8_t *)refs + refs_size(capacity);
 	tc->slots = (uint32_t *)(tc->areas + AREAS);
 	return tc;
 }
@@ -273,10 +273,10 @@ static void __attribute__((noinline)) crowded(struct thread_cache *tc)
 		thread_cache_grow(tc);
 }
 
-/* A slot that was never used has record 0, which may be a region's; then this finds another slot. */
+/* A slot that was never used has refs 0, which may be a region's; then this finds another slot. */
 static bool free_at(const struct thread_cache *tc, uint32_t at)
 {
-	return !at || !ord_load(&record_at(tc, at)->range);
+	return !at || !ord_load(&refs_at(tc, at)->range);
 }
 
 /* All areas that the block of this page is in, as far as it is the region's: found at once or not at all. */
@@ -296,12 +296,12 @@ static void areas_learn(struct thread_cache *tc, uint64_t first, uint64_t end, u
 
 void thread_cache_remember(struct thread_cache *tc, const struct region *region, uint64_t addr)
 {
-	/* Whole pages of the region only: the record cannot describe parts of a page. */
+	/* Whole pages of the region only: the refs cannot describe parts of a page. */
 	uint64_t first = (region->pub.addr + PAGE - 1) >> RANGE_SHIFT;
 	uint64_t end = (region->pub.addr + region->pub.length) >> RANGE_SHIFT;
 	uint64_t page = addr >> RANGE_SHIFT;
-	struct record *record = record_of(tc, region);
-	uint32_t at = (uint32_t)((char *)record - (char *)tc->records), *slot, *second;
+	struct thread_refs *refs = refs_of(tc, region);
+	uint32_t at = (uint32_t)((char *)refs - (char *)tc->refs), *slot, *second;
 	int32_t block;
 
 	if (page < first || page >= end || end > RANGE_PAGE_MAX)
@@ -316,7 +316,7 @@ void thread_cache_remember(struct thread_cache *tc, const struct region *region,
 		first = page - RANGE_COUNT_MAX / 2;
 	if (end - first > RANGE_COUNT_MAX)
 		end = first + RANGE_COUNT_MAX;
-	ord_store(&record->range, range_of(first, end - first));
+	ord_store(&refs->range, range_of(first, end - first));
 	slot = first_slot(tc, addr, block);
 	second = second_slot(tc, addr, block);
 	/* An empty slot; or else one of the two is replaced, and is found again through the index. */
@@ -331,9 +331,9 @@ void thread_cache_remember(struct thread_cache *tc, const struct region *region,
 void thread_cache_spill(struct thread_cache *tc, uint32_t number)
 {
 	struct region *region = &tc->regions[number];
-	uint32_t word = ord_load(&tc->records[number].word);
+	uint32_t count = ord_load(&tc->refs[number].count);
 
-	region->holds += word_holds(word);
-	region->gets += word_takes(word);
-	ord_store_release(&tc->records[number].word, 0);
+	region->refs += count_refs(count);
+	region->gets += count_gets(count);
+	ord_store_release(&tc->refs[number].count, 0);
 }

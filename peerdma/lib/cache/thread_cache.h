@@ -62,19 +62,19 @@ static inline int32_t block_at(const struct thread_cache *tc, uint64_t addr)
 	return size <= BLOCK_MAX ? -(1 << (RANGE_SHIFT + size)) : this_thread.block[tc->serial % THREAD_LAST];
 }
 
-static inline struct record *record_at(const struct thread_cache *tc, uint32_t at)
+static inline struct thread_refs *refs_at(const struct thread_cache *tc, uint32_t at)
 {
-	return (struct record *)((char *)tc->records + at);
+	return (struct thread_refs *)((char *)tc->refs + at);
 }
 
 static inline struct region *region_at(const struct thread_cache *tc, uint32_t at)
 {
-	return (struct region *)((char *)tc->regions + (uint64_t)at * RECORDS_STEP);
+	return (struct region *)((char *)tc->regions + (uint64_t)at * REFS_STEP);
 }
 
 static inline bool covered_at(const struct thread_cache *tc, uint32_t at, uint64_t addr, uint64_t length)
 {
-	return range_covers(ord_load(&record_at(tc, at)->range), addr, length);
+	return range_covers(ord_load(&refs_at(tc, at)->range), addr, length);
 }
 
 /* Where a get does not look first; false: the table does not know. */

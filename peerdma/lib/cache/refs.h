@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold.h - counts the holds of a region without sharing.
+ * refs.h - counts the refs of a region without sharing.
  *
- * Each thread has a record per region, in which only it counts.  The sum over all
- * threads is the number of holds; one thread may take a hold and another give it back.
- * A hit stores to the thread's own record, then checks that the region has not
+ * Each thread has a refs per region, in which only it counts.  The sum over all
+ * threads is the number of refs; one thread may take a ref and another give it back.
+ * A hit stores to the thread's own refs, then checks that the region has not
  * changed.  The thread that ends a region (the ender) changes the region first, and
  * then sums.  In both threads the store must be visible before the check: the ender
  * executes the fence for both (ord_fence_others()), so a hit needs none.
  *
- * A region's number is reused, with the next generation.  A record with a generation
+ * A region's number is reused, with the next generation.  Refs with a generation
  * can be found by the ender of that generation:
  *
  *   fill	the thread stores the generation, makes a fence, and reads the
- *		region's life: unless it is live, the record is emptied again
- *   end	the ender changes the life, makes a fence, and empties each record
+ *		region's life: unless it is live, the refs is emptied again
+ *   end	the ender changes the life, makes a fence, and empties each refs
  *		that has the generation; a thread whose record is empty reads the life
  */
 #ifndef CACHE_HOLD_H
@@ -26,13 +26,13 @@
 #include "../base/order.h"
 
 /*
- * One thread's count for one region.  word: how often it has taken a hold, times
+ * One thread's count for one region.  word: how often it has taken a ref, times
  * 2^16, plus how many more it has taken than given back, which may be negative.
  * Both go to the region before they overflow.
  */
-struct record {
+struct thread_refs {
 	uint32_t gen;		/* the generation that a hit is good for; 0: none */
-	uint32_t word;		/* written by its thread alone */
+	uint32_t count;		/* written by its thread alone */
 	/*
 	 * Pages of that generation, all of them if they are not too many: the page past
 	 * the last << 28 | how many.  Its thread's own, but that the ender empties it with
@@ -41,7 +41,7 @@ struct record {
 	uint64_t range;
 };
 
-_Static_assert(sizeof(struct record) == 16, "a power of two");
+_Static_assert(sizeof(struct thread_refs) == 16, "a power of two");
 
 /* Pages of 4096 bytes, whatever the system's are: a shift by what is known beforehand is cheaper. */
 #define RANGE_SHIFT	12
@@ -64,18 +64,18 @@ static inline bool range_covers(uint64_t range, uint64_t addr, uint64_t length)
 	return left <= size && length - 1 < left;
 }
 
-#define WORD_TAKE	0x10001U
-#define WORD_FULL(w)	((w) & 0x40000000U)		/* after a take */
-#define WORD_LOW(w)	((int16_t)(w) < -0x4000)	/* after a give */
+#define COUNT_GET	0x10001U
+#define COUNT_FULL(w)	((w) & 0x40000000U)		/* after a take */
+#define COUNT_LOW(w)	((int16_t)(w) < -0x4000)	/* after a give */
 
-static inline int32_t word_holds(uint32_t word)
+static inline int32_t count_refs(uint32_t count)
 {
-	return (int16_t)word;
+	return (int16_t)count;
 }
 
-static inline uint32_t word_takes(uint32_t word)
+static inline uint32_t count_gets(uint32_t count)
 {
-	return (word + 0x8000) >> 16;
+	return (count + 0x8000) >> 16;
 }
 
 /* A region's life: its generation, what is known of it, and its state. */
@@ -85,7 +85,7 @@ enum state {
 	STATE_LIVE,
 	STATE_KILLED,		/* was PENDING when its memory went away */
 	STATE_DYING,		/* its ender has not summed yet */
-	STATE_DEAD,		/* the thread that gives back the last hold ends it */
+	STATE_DEAD,		/* the thread that gives back the last ref ends it */
 	STATE_ENDING,		/* not held; being deregistered */
 };
 
@@ -117,55 +117,55 @@ static inline enum state life_state(uint64_t life)
 	return (enum state)(life & 0xff);
 }
 
-enum hold {
-	HOLD_NO,
-	HOLD_YES,
-	HOLD_UNDONE,		/* the region has ended; the ender may be waiting for the last hold (end_last_hold()) */
+enum ref {
+	REF_CHECK,
+	REF_OK,
+	REF_UNDONE,		/* the region has ended; the ender may be waiting for the last ref (end_last_ref()) */
 };
 
 /*
- * The hit, for whatever generation the record has: it is read once, at the end.  Only
- * the record's own thread stores a generation, so the one that is read at the end was
+ * The hit, for whatever generation the refs has: it is read once, at the end.  Only
+ * the refs's own thread stores a generation, so the one that is read at the end was
  * there before.  `fence`: this machine has no ord_fence_others().
  */
-static inline enum hold hold_take(struct record *record, bool fence, uint32_t *word)
+static inline enum ref ref_get(struct thread_refs *refs, bool fence, uint32_t *count)
 {
-	*word = ord_load(&record->word) + WORD_TAKE;
-	ord_store(&record->word, *word);
+	*count = ord_load(&refs->count) + COUNT_GET;
+	ord_store(&refs->count, *count);
 	if (__builtin_expect(fence, 0))
 		ord_fence();
 	else
 		ord_fence_light();
-	return __builtin_expect(ord_load_acquire(&record->gen) != 0, 1) ? HOLD_YES : HOLD_UNDONE;
+	return __builtin_expect(ord_load_acquire(&refs->gen) != 0, 1) ? REF_OK : REF_UNDONE;
 }
 
-/* After HOLD_UNDONE. */
-static inline void hold_untake(struct record *record, uint32_t word)
+/* After REF_UNDONE. */
+static inline void ref_undo(struct thread_refs *refs, uint32_t count)
 {
-	ord_store(&record->range, 0);
-	ord_store_release(&record->word, word - WORD_TAKE);
+	ord_store(&refs->range, 0);
+	ord_store_release(&refs->count, count - COUNT_GET);
 }
 
-/* HOLD_YES: given back, and no ender waits for it.  HOLD_NO: given back; hold_given() finds out whether one waits. */
-static inline enum hold hold_give(struct record *record, bool fence, uint32_t *word)
+/* REF_OK: given back, and no ender waits for it.  REF_CHECK: given back; ref_put_first() finds out whether one waits. */
+static inline enum ref ref_put(struct thread_refs *refs, bool fence, uint32_t *count)
 {
-	*word = ord_load(&record->word) - 1;
-	ord_store_release(&record->word, *word);
+	*count = ord_load(&refs->count) - 1;
+	ord_store_release(&refs->count, *count);
 	if (__builtin_expect(fence, 0))
 		ord_fence();
 	else
 		ord_fence_light();
-	return __builtin_expect(ord_load(&record->gen) != 0, 1) ? HOLD_YES : HOLD_NO;
+	return __builtin_expect(ord_load(&refs->gen) != 0, 1) ? REF_OK : REF_CHECK;
 }
 
-/* If the record has no generation, or another: HOLD_YES, or HOLD_UNDONE: the count was rolled back. */
-enum hold hold_take_first(struct record *record, const uint64_t *life, uint64_t expected);
-enum hold hold_given(struct record *record, const uint64_t *life);
+/* If the refs has no generation, or another: REF_OK, or REF_UNDONE: the count was rolled back. */
+enum ref ref_get_first(struct thread_refs *refs, const uint64_t *life, uint64_t expected);
+enum ref ref_put_first(struct thread_refs *refs, const uint64_t *life);
 
-/* By the record's thread: from now on the ender of this generation finds the record.  No page of it is known yet. */
-void record_fill(struct record *record, uint32_t gen);
+/* By the refs's thread: from now on the ender of this generation finds the record.  No page of it is known yet. */
+void refs_fill(struct thread_refs *refs, uint32_t gen);
 
-/* By the ender: empties a record; true if its thread may be in the middle of a hit. */
-bool hold_empty(struct record *record, uint32_t gen);
+/* By the ender: empties a refs; true if its thread may be in the middle of a hit. */
+bool refs_empty(struct thread_refs *refs, uint32_t gen);
 
 #endif

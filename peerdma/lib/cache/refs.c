@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+/*
+ * refs.c - see refs.h.
+ */
+#include "refs.h"
+
+void refs_fill(struct thread_refs *refs, uint32_t gen)
+{
+	ord_store(&refs->range, 0);
+	ord_store(&refs->gen, gen);
+}
+
+enum ref ref_get_first(struct thread_refs *refs, const uint64_t *life, uint64_t expected)
+{
+	uint32_t count = ord_load(&refs->count);
+
+	ord_store(&refs->count, count + COUNT_GET);
+	refs_fill(refs, life_gen(expected));
+	ord_fence();
+	if (ord_load_acquire(life) == expected)
+		return REF_OK;
+	ord_store(&refs->gen, 0);
+	ord_store_release(&refs->count, count);
+	return REF_UNDONE;
+}
+
+/*
+ * The thread that ends the region either has seen that the ref was given back, or is
+ * notified by the result.  Without the ref, the number may belong to another region by
+ * now: then the refs names that region, and the one that was held has already ended.
+ */
+enum ref ref_put_first(struct thread_refs *refs, const uint64_t *life)
+{
+	uint64_t now = ord_load_acquire(life);
+
+	if (life_state(now) == STATE_LIVE) {
+		refs_fill(refs, life_gen(now));
+		ord_fence();
+		if (ord_load(life) == now)
+			return REF_OK;
+		ord_store(&refs->gen, 0);
+	}
+	return REF_UNDONE;
+}
+
+bool refs_empty(struct thread_refs *refs, uint32_t gen)
+{
+	if (ord_load(&refs->gen) != gen)
+		return false;
+	ord_store(&refs->gen, 0);
+	ord_store(&refs->range, 0);
+	return true;
+}
